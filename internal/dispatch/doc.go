@@ -1,0 +1,22 @@
+// Package dispatch is the TaskQueue of paper 3 (section IV) as a passive state
+// machine: jobs that read and write files, pilots that pull them, one FIFO of
+// read and write requests per file.
+//
+// The package has no goroutine, no clock, no I/O and no random source. Time
+// enters as an argument of [Core.Step]; what is to happen outside leaves as
+// [Effects]. The duties of the caller, in this order:
+//
+//  1. Call Step for one input at a time, from one goroutine at a time.
+//  2. Make every record of Effects.Persist durable, in one transaction, in
+//     order. Effects of several steps may be joined, in their order.
+//  3. Only then let the rest out: replies, publications, removals, pilots to
+//     start and stop, events.
+//  4. If 2 fails, let nothing out, discard the Core and [Load] it from what is
+//     durable.
+//  5. Step a [Tick] no later than Effects.WakeAt.
+//
+// Guarantees: conflicting jobs get a file in the order of their submission;
+// there is no deadlock, because all requests of a job are inserted together;
+// outputs of a job become visible all together and from one attempt; a reader
+// gets the version of its place in the FIFO and no other.
+package dispatch

@@ -1,0 +1,139 @@
+package dispatch
+
+import "time"
+
+// Effects is what one input leads to. The slices are valid until the next
+// Step. The caller's duties stand in the package comment.
+type Effects struct {
+	Persist []Record  // make durable first
+	Replies []Reply   // to pilots whose Sync waits
+	Start   []Start   // pilots to submit to batch systems
+	Stop    []string  // launches to withdraw from batch systems
+	Publish []Publish // in order; each until Published is stepped, also after Load
+	Remove  []string  // physical files that nobody needs; each until Removed is stepped, also after Load
+	Events  []Event   // for flow, progress and logs, in order
+	WakeAt  time.Time // zero: no wish
+}
+
+// Record is one durable fact. A nil Body deletes it.
+type Record struct {
+	Table string
+	Key   string
+	Body  []byte
+}
+
+// Reply answers the pilot's Sync numbered Seq. A pilot without a Reply is
+// parked: its Sync is held until a later step replies.
+type Reply struct {
+	Pilot  PilotID
+	Seq    uint64
+	Answer Answer
+}
+
+// Answer is the desired state of a pilot. Everything in it is idempotent.
+type Answer struct {
+	Number     uint64 // LastAnswer of the next Sync
+	Seen       uint64 // the Sync up to which changes and results are durable
+	NeedFull   bool   // the base is unknown: send the whole state
+	Run        []Assignment
+	End        []AttemptID // running ones are ended, queued ones recalled
+	Prefetch   []InputFile
+	Evict      []FileRef // files in the order in which they may go; empty: the pilot's own order
+	Peers      []Peer    // other pilots of the host
+	NextSync   time.Duration
+	Leave      bool // end when nothing runs any more
+	LeaveNow   bool // end what runs, then leave
+	Superseded bool // a newer Sync has taken this one's place: ignore this answer
+}
+
+// Assignment is an attempt that a pilot is to run.
+type Assignment struct {
+	Job     JobID
+	Attempt AttemptID
+	Name    string
+	Step    string
+	Try     int // 1 for the first attempt of the job
+	Payload []byte
+	Needs   Resources // memory grown by retries
+	Inputs  []InputFile
+	Outputs []OutputFile
+}
+
+// InputFile is the version of an input that belongs to the job's place.
+type InputFile struct {
+	File FileRef
+	Size int64
+	PFN  string // empty: in caches only
+}
+
+// OutputFile is an output with the version that its place gives it.
+type OutputFile struct {
+	Output
+	Version Version
+}
+
+// Peer is another live pilot of the same host (section IV-D).
+type Peer struct {
+	Pilot     PilotID
+	CacheDir  string
+	CacheSize int64
+}
+
+// Start asks for pilots at a site; the caller steps a PilotSubmitted for each
+// that the batch system took.
+type Start struct {
+	Site  string
+	Count int
+}
+
+// Publish asks for a committed version to appear under its plain name.
+// Versions of one LFN are published in order; one that is older than what
+// stands there is skipped.
+type Publish struct {
+	File FileRef
+	PFN  string
+	Size int64
+}
+
+// EventKind says what an Event tells.
+type EventKind uint8
+
+// What a caller may want to know.
+const (
+	JobSubmitted EventKind = iota
+	JobReady
+	JobStarted
+	JobCommitted
+	JobRetried // an attempt failed and another will follow
+	JobFailed
+	JobBlocked
+	JobUnblocked
+	JobCancelled
+	PilotRegistered
+	PilotGone
+)
+
+// Event tells of a change. Result is set where an attempt ended; Files are
+// the outputs that became visible with JobCommitted, in the order of Writes
+// and by name within a pattern.
+type Event struct {
+	Kind   EventKind
+	At     time.Time
+	Job    JobID
+	Name   string
+	Step   string
+	Pilot  PilotID
+	Result *Result
+	Files  []CommittedFile
+	Reused bool   // committed from an earlier run, nothing was executed
+	Reason string // for a person: why it failed, is blocked, was lost
+}
+
+// CommittedFile is a version that is visible.
+type CommittedFile struct {
+	File    FileRef
+	Pattern string // the pattern of Writes that it matched, or empty
+	PFN     string
+	Size    int64
+	Records int64
+}

@@ -1,0 +1,176 @@
+package dispatch
+
+import "time"
+
+// Input is one thing that happened outside. The types of this file are all
+// there are.
+type Input interface{ isInput() }
+
+// AddFiles makes files known that exist already, as version 0 or, for a file
+// known before, as a new version at the tail of its FIFO.
+type AddFiles struct{ Files []ExistingFile }
+
+// ExistingFile is a file that no job of this Core wrote.
+type ExistingFile struct {
+	LFN      string
+	PFN      string
+	Size     int64
+	Identity string // changes when the content changes
+}
+
+// Submit inserts jobs in order, all or none. Refused, with an error that
+// names the job and the file: a read with neither a version nor a writer
+// before it, a name used twice.
+type Submit struct{ Jobs []Job }
+
+// Sync is one call of a pilot (DESIGN: the pilot protocol). Changes are since
+// the last sync that an Answer acknowledged; they are idempotent.
+type Sync struct {
+	Pilot      PilotID
+	Seq        uint64 // grows with each call; a newer one supersedes the one held
+	LastAnswer uint64 // number of the last answer that the pilot has carried out
+	Full       bool   // Hello, Queued, Running, Ended and CacheAdded are the whole state
+	Hello      *PilotInfo
+	Queued     []AttemptID // full only: assigned, not started
+	Started    []AttemptID // full: all that run
+	Ended      []Result    // until acknowledged
+	CacheAdded []CachedFile
+	CacheGone  []CacheGone
+	Draining   bool // takes no more jobs
+	Leaving    bool // ends after this sync; what it still has is lost
+	Hold       bool // the pilot is ready to wait for the answer
+}
+
+// PilotInfo is what a pilot says of itself when it registers (section IV).
+type PilotInfo struct {
+	Host      string
+	Site      string
+	Launch    string // the name under which the batch system started it
+	SE        string // the storage element that it reaches
+	Tools     []string
+	Has       Resources // all it has, not what is free
+	Expires   time.Time // zero: unlimited
+	CacheDir  string    // for the other pilots of the host; empty: does not share
+	CacheSize int64
+	Error     string // its environment check failed: it registers only to say so, and ends
+}
+
+// CachedFile is a version in a pilot's cache.
+type CachedFile struct {
+	File FileRef
+	Size int64
+}
+
+// CacheGone says that a version left a pilot's cache.
+type CacheGone struct {
+	File     FileRef
+	LastLink bool // no other pilot of the host holds it (section IV-D)
+}
+
+// Outcome is how an attempt ended.
+type Outcome uint8
+
+// Outcomes of an attempt, as the pilot saw it.
+const (
+	Succeeded      Outcome = iota
+	Exited                 // a non-zero exit code
+	Signalled              // by a signal that the pilot did not send
+	OutOfMemory            // over its memory limit
+	OutOfTime              // over its time limit
+	OutOfDisk              // no room in sandbox or cache
+	MissingOutput          // exit 0 without an output that it promised
+	StageInFailed          // an input could not be had
+	StageOutFailed         // an output could not be stored
+	Ended                  // because the TaskQueue said so
+	Lost                   // its pilot is gone
+)
+
+// Result is the end of an attempt.
+type Result struct {
+	Job      JobID
+	Attempt  AttemptID
+	Outcome  Outcome
+	ExitCode int
+	Signal   int
+	Message  string // one line for a person
+	Outputs  []WrittenFile
+	Usage    Usage
+}
+
+// WrittenFile is an output of an attempt, stored but not yet visible.
+type WrittenFile struct {
+	LFN     string
+	Version Version // as assigned; of a pattern's files: that of the pattern
+	PFN     string  // unique to version and attempt; empty if in caches only
+	Size    int64
+	Adler32 uint32
+	Records int64 // as the job reported, 0 if it did not
+}
+
+// Usage is what an attempt took. Instants are the pilot's clock.
+type Usage struct {
+	StageInStart time.Time
+	Start        time.Time
+	End          time.Time
+	StageOutEnd  time.Time
+	CPU          time.Duration
+	MaxRSS       int64 // bytes
+	BytesStaged  int64 // read from storage
+	BytesCached  int64 // read from caches
+	BytesWritten int64
+	CacheHits    int
+	CacheMisses  int
+}
+
+// Cancel ends jobs. A running attempt is ended; what waits for the outputs
+// becomes Blocked.
+type Cancel struct{ Jobs []JobID }
+
+// RetryJobs lets Failed and Cancelled jobs run again, with fresh retries.
+type RetryJobs struct{ Jobs []JobID }
+
+// SetSite makes a site known or changes its limits.
+type SetSite struct{ Site Site }
+
+// Site is a batch system with its limits (section IV-A).
+type Site struct {
+	Name          string
+	MinPilots     int
+	MaxPilots     int
+	MinIdlePilots int
+	Pilot         Resources // what one pilot of this site has
+	Tools         []string
+}
+
+// PilotSubmitted says that the batch system accepted a pilot: inactive until
+// it registers with this Launch.
+type PilotSubmitted struct{ Site, Launch string }
+
+// PilotEnded says that the batch system no longer has the pilot.
+type PilotEnded struct{ Launch, Reason string }
+
+// Published says that a version stands under its plain name.
+type Published struct{ File FileRef }
+
+// Removed says that a physical file is gone.
+type Removed struct{ PFN string }
+
+// Stop asks for an orderly end: Drain lets running attempts finish, else they
+// are ended. Nothing is assigned any more; pilots are told to leave.
+type Stop struct{ Drain bool }
+
+// Tick lets time pass.
+type Tick struct{}
+
+func (AddFiles) isInput()       {}
+func (Submit) isInput()         {}
+func (Sync) isInput()           {}
+func (Cancel) isInput()         {}
+func (RetryJobs) isInput()      {}
+func (SetSite) isInput()        {}
+func (PilotSubmitted) isInput() {}
+func (PilotEnded) isInput()     {}
+func (Published) isInput()      {}
+func (Removed) isInput()        {}
+func (Stop) isInput()           {}
+func (Tick) isInput()           {}

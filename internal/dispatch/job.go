@@ -1,0 +1,95 @@
+package dispatch
+
+import "time"
+
+// JobID names a job for ever. IDs are given in the order of submission, from
+// 1, so that an ID is also the job's rank in the expected order.
+type JobID uint64
+
+// AttemptID names one execution of a job, and is its fencing token: unique
+// and growing over all jobs and all incarnations of a Core. The upper 32 bits
+// are the incarnation, which is durable; so an assignment need not be.
+type AttemptID uint64
+
+// PilotID names a pilot; the pilot chooses it, unique for ever.
+type PilotID string
+
+// Version counts the writes of one file. Version 0 is what existed before the
+// first writer; each write request takes the next number when it is inserted.
+type Version uint32
+
+// FileRef names one version of a logical file.
+type FileRef struct {
+	LFN     string
+	Version Version
+}
+
+// Resources is what a job needs or what a pilot has. The zero value of a need
+// means that any pilot will do.
+type Resources struct {
+	MilliCPUs int64            // thousandths of a processor
+	Memory    int64            // bytes
+	Disk      int64            // bytes in the sandbox
+	Time      time.Duration    // wall clock; of a pilot: its remaining life, 0 for unlimited
+	Countable map[string]int64 // whatever else a site names: gpu, licence
+}
+
+// Storage says where an output lives for good.
+type Storage uint8
+
+// An output is staged out to the storage element, or stays in the caches of
+// the pilots only and is made again if all of them lose it.
+const (
+	StorageElement Storage = iota
+	StorageCache
+)
+
+// Output is one file, or one pattern of files, that a job promises to write.
+type Output struct {
+	LFN     string // a name, or a pattern with '*' if Pattern
+	Pattern bool   // which files match is known only when the job has ended
+	Storage Storage
+	Publish bool // the server publishes the committed file under its plain name
+}
+
+// Retry says how often and when a failed attempt is repeated.
+type Retry struct {
+	Attempts     int           // attempts in all; 0 means the core's default
+	Backoff      time.Duration // before the second attempt; doubles each time; 0 means the core's default
+	ExitCodes    []int         // retry only these; empty means any
+	MemoryFactor float64       // memory grows by this after an out-of-memory end; 0 means the core's default
+}
+
+// Job is what a submitter wants done.
+type Job struct {
+	Name        string // unique in a Core; the same in every run of the workflow
+	Step        string
+	Payload     []byte // what the pilot runs; opaque to dispatch
+	Digest      string // of all that decides the outputs, besides the contents of Reads
+	Reads       []string
+	Writes      []Output
+	Needs       Resources
+	Tools       []string // programs that the environment check must have found
+	Site        string   // preferred site; other sites may run it once WaitForData has passed
+	Priority    int      // higher first
+	Retry       Retry
+	WaitForData time.Duration // how long to wait for an idle pilot that holds more input; 0 means the core's default, negative never
+}
+
+// State is where a job stands.
+type State uint8
+
+// The states of a job, as in the design: waiting for its requests and input
+// versions, ready to be matched, assigned to a pilot, running, committing,
+// and the ends.
+const (
+	Waiting State = iota
+	Ready
+	Assigned
+	Running
+	Committing
+	Done
+	Failed    // its retries are spent
+	Blocked   // a version that it reads will not come
+	Cancelled // by a person
+)

@@ -1,0 +1,6 @@
+// Package wire holds the messages of the pilot protocol and of the API, as
+// generated from the .proto files of this folder. `go generate` needs protoc
+// and the two plugins (`make tools` installs them); the results are committed.
+package wire
+
+//go:generate protoc --go_out=. --go_opt=paths=source_relative --connect-go_out=. --connect-go_opt=paths=source_relative,simple=true,package_suffix= pilot.proto api.proto
