@@ -1,0 +1,61 @@
+# What a person runs here; `make help` lists it.
+
+GOLANGCI_LINT_VERSION       := v2.15.0
+PROTOC_GEN_GO_VERSION       := v1.36.12
+PROTOC_GEN_CONNECT_VERSION  := v1.21.1
+
+EXAMPLE_PACKAGES := bowtie2 bowtie2-examples samtools bcftools
+TEST_PACKAGES    := gcc libc6-dev $(EXAMPLE_PACKAGES)
+
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+
+.DEFAULT_GOAL := build
+.PHONY: help build run test lint vet rules unit soak bench tools generate clean
+
+help: ## list the targets
+	@awk -F':.*## ' '/^[a-z]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## build bin/fairway
+	go build -ldflags '-X fairway/internal/cli.version=$(VERSION)' -o bin/fairway ./cmd/fairway
+
+run: build ## install what the example needs and run examples/lambda
+	scripts/install-packages.sh $(EXAMPLE_PACKAGES)
+	bin/fairway run examples/lambda/workflow.yaml
+
+test: test-packages vet lint rules unit ## install what the tests need and run all checks and tests
+
+.PHONY: test-packages
+test-packages:
+	scripts/install-packages.sh $(TEST_PACKAGES)
+
+vet:
+	go vet ./...
+
+lint: ## run the linters
+	scripts/install-go-tool.sh github.com/golangci/golangci-lint/v2/cmd/golangci-lint $(GOLANGCI_LINT_VERSION)
+	bin/golangci-lint run ./...
+
+rules: ## check the rules of the repository
+	go test ./rules
+
+unit: ## run all tests under the race detector
+	go test -race -timeout 14m ./...
+
+soak: test-packages ## run the long tests: hours of crashes, faults and random workflows
+	FAIRWAY_SOAK=1 go test -race -timeout 4h -tags soak ./...
+
+bench: ## run the benchmarks whose figures stand in docs/benchmarks.md
+	@for program in bench/*/main.go; do \
+		echo "$$(dirname $$program)" >&2; go run ./$$(dirname $$program) -json || exit 1; \
+	done
+
+tools: ## install what `make generate` needs
+	scripts/install-packages.sh protobuf-compiler
+	scripts/install-go-tool.sh google.golang.org/protobuf/cmd/protoc-gen-go $(PROTOC_GEN_GO_VERSION)
+	scripts/install-go-tool.sh connectrpc.com/connect/cmd/protoc-gen-connect-go $(PROTOC_GEN_CONNECT_VERSION)
+
+generate: tools ## generate internal/wire from its .proto files
+	PATH="$(CURDIR)/bin:$$PATH" go generate ./internal/wire
+
+clean: ## remove what was built
+	rm -rf bin

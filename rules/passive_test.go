@@ -1,0 +1,86 @@
+package rules
+
+import (
+	"go/ast"
+	"go/token"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// A passive package is stepped by one caller at a time, gets the time as an
+// argument and returns effects as data, so that a seed reproduces a run
+// exactly and the server, the simulator and the tests run the same code.
+var passive = []string{"internal/dispatch", "internal/flow", "internal/fifo"}
+
+func isPassive(folder string) bool {
+	for _, p := range passive {
+		if folder == p {
+			return true
+		}
+	}
+	return false
+}
+
+func TestPassivePackages(t *testing.T) {
+	eachSource(t, func(s *source) {
+		if !isPassive(s.folder) || s.test() {
+			return
+		}
+		ast.Inspect(s.syntax, func(node ast.Node) bool {
+			switch n := node.(type) {
+			case *ast.GoStmt:
+				complain(t, n, "a passive package starts no goroutine")
+			case *ast.SelectStmt, *ast.ChanType, *ast.SendStmt:
+				complain(t, n, "a passive package has no channels")
+			case *ast.UnaryExpr:
+				if n.Op == token.ARROW {
+					complain(t, n, "a passive package has no channels")
+				}
+			}
+			return true
+		})
+	})
+}
+
+// What a passive package imports must not bring in by a detour what it may not
+// import itself.
+func TestPassivePackagesDependOnNoOther(t *testing.T) {
+	for _, folder := range passive {
+		command := exec.Command("go", "list", "-deps", "./"+folder)
+		command.Dir = root
+		out, err := command.Output()
+		if err != nil {
+			t.Errorf("%s: go list: %v", folder, err)
+			continue
+		}
+		for dependency := range strings.FieldsSeq(string(out)) {
+			ours, inside := strings.CutPrefix(dependency, "fairway/")
+			if inside && !isPassive(ours) {
+				t.Errorf("%s depends on %s, which is not passive", folder, ours)
+			}
+			if dependency == "net" || dependency == "os/exec" || strings.HasPrefix(dependency, "golang.org/x/sys") {
+				t.Errorf("%s depends on %s", folder, dependency)
+			}
+		}
+	}
+}
+
+// A test that sleeps is slow or flaky, and mostly both.
+func TestNoTestSleeps(t *testing.T) {
+	eachSource(t, func(s *source) {
+		if !s.test() {
+			return
+		}
+		ast.Inspect(s.syntax, func(node ast.Node) bool {
+			selector, ok := node.(*ast.SelectorExpr)
+			if !ok || selector.Sel.Name != "Sleep" {
+				return true
+			}
+			if pkg, ok := selector.X.(*ast.Ident); ok && pkg.Name == "time" {
+				complain(t, node, "a test does not sleep: use testing/synctest, a channel, or the product's own waits")
+			}
+			return true
+		})
+	})
+}

@@ -1,0 +1,48 @@
+package rules
+
+import (
+	"fmt"
+	"go/ast"
+	"slices"
+	"testing"
+)
+
+// The proportions in which this code is good to read.
+const (
+	longestFile     = 900 // lines
+	longestFunction = 100 // lines; hardly any is over 70
+	overSeventy     = 0.01
+	underThirtyFive = 0.90
+	underEight      = 0.50
+)
+
+func TestSizes(t *testing.T) {
+	var lengths []int
+	eachSource(t, func(s *source) {
+		if s.lines > longestFile {
+			t.Errorf("%s: %d lines, at most %d: it holds more than one idea", s.path, s.lines, longestFile)
+		}
+		for _, declaration := range s.syntax.Decls {
+			d, ok := declaration.(*ast.FuncDecl)
+			if !ok || d.Body == nil {
+				continue
+			}
+			length := positions.Position(d.Body.End()).Line - positions.Position(d.Body.Pos()).Line + 1
+			if !s.test() {
+				lengths = append(lengths, length)
+			}
+			if length > longestFunction {
+				complain(t, d, fmt.Sprintf("%s has %d lines, at most %d", d.Name.Name, length, longestFunction))
+			}
+		}
+	})
+	slices.Sort(lengths)
+	share := func(lines int) float64 {
+		at, _ := slices.BinarySearch(lengths, lines)
+		return float64(at) / float64(len(lengths))
+	}
+	t.Logf("%d functions; below 8 lines: %.0f %%, below 35: %.0f %%, over 70: %.1f %%", len(lengths), 100*share(8), 100*share(35), 100*(1-share(71)))
+	if share(8) < underEight || share(35) < underThirtyFive || 1-share(71) > overSeventy {
+		t.Error("functions have grown long: see the proportions at the top of this file")
+	}
+}
