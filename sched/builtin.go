@@ -1,0 +1,40 @@
+package sched
+
+import "sync"
+
+// builtin holds the kinds that come with a scheduler, made when first used.
+type builtin struct {
+	fdOnce sync.Once
+	fd     *Handle[fdQuery, Events]
+	fdErr  error
+
+	fileOnce sync.Once
+	file     *Handle[FileQuery, FileState]
+	fileErr  error
+
+	pidOnce sync.Once
+	pid     *Handle[int, struct{}]
+}
+
+func (b *builtin) descriptors(s *Scheduler) (*Handle[fdQuery, Events], error) {
+	b.fdOnce.Do(func() {
+		var set *pollSet
+		if set, b.fdErr = newPollSet(); b.fdErr == nil {
+			b.fd = Register(s, set.kind())
+			s.onClose(set.close)
+		}
+	})
+	return b.fd, b.fdErr
+}
+
+func (b *builtin) files(s *Scheduler) (*Handle[FileQuery, FileState], error) {
+	b.fileOnce.Do(func() {
+		var n notifier
+		if n, b.fileErr = newNotifier(s.log); b.fileErr == nil {
+			set := newFileSet(n, s.fileInterval)
+			b.file = Register(s, set.kind())
+			s.onClose(n.close)
+		}
+	})
+	return b.file, b.fileErr
+}

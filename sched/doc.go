@@ -1,0 +1,79 @@
+// Package sched answers events at once, however much is being computed.
+//
+// A goroutine that waits for something outside the program asks the scheduler
+// to detect it, and the scheduler chooses how: by active polling, by blocking a
+// thread, or by first polling and then blocking. Requests of one kind are
+// detected together. (Bougé, Danjean, Namyst, "Improving Reactivity to I/O
+// Events in Multithreaded Environments Using a Uniform, Scheduler-Centric API",
+// 2002, is the source of the idea; [Kind] adds the arm step, the way to unblock
+// a group and the adaptive choice.)
+//
+// # Waiting
+//
+//	s := sched.Default()
+//	state, err := s.WaitProcess(ctx, process)          // end of a process
+//	info, err := s.WaitFile(ctx, sched.FileQuery{...}) // a file appears or changes
+//	err = s.WaitReadable(ctx, fd)                      // readiness of a descriptor
+//	err = s.Sleep(ctx, d); err = s.WaitUntil(ctx, t)   // time
+//	v, err := sched.Receive(ctx, s, ch)                // completion of a channel
+//	v, err := sched.Call(ctx, s, start)                // completion of a callback
+//	h := sched.Register(s, sched.Kind[Req, Res]{...})  // a kind of one's own
+//	res, err := h.Wait(ctx, req)
+//
+// Guarantees:
+//
+//   - Any goroutine may wait; none needs to be a task. Waits end with the event,
+//     with the error of ctx, or with [ErrClosed].
+//   - An event is never lost, whenever it comes relative to the request, to a
+//     poll, to arming, to a block, to the cancellation of another request or to
+//     a change of the group. A request that is made after its event ends at once
+//     wherever the source still shows the event (descriptors, processes, files).
+//   - When a wait has returned, its kind no longer knows the request: Group has
+//     been told, and what the request refers to may be closed.
+//   - An event that was detected before ctx ended is returned, not dropped.
+//   - A panic in a callback ends all waits of that kind, now and later, with a
+//     [*PanicError], and nothing else.
+//   - Requests of one kind end in the order in which their events are detected;
+//     there is no order between kinds.
+//
+// Without computing tasks a Scheduler has no goroutine and no thread but those
+// that detect events somebody waits for (one for all descriptors and processes,
+// one for all polled kinds, one per blocking kind). They end when nobody has
+// waited for a while. Nothing polls when nobody waits.
+//
+// Timers and channels involve only the waiting goroutine, so they work with
+// testing/synctest: make the Scheduler inside the bubble.
+//
+// # Computing
+//
+//	t := s.Go(ctx, func(t *sched.Task) error { ...; t.Checkpoint(); ... })
+//	err := t.Wait(ctx)
+//
+// A task computes only while it holds one of the scheduler's slots. There are as
+// many as the process may use processors, and the Go runtime gets spare
+// processors (Ps) besides, so whatever is woken by an event finds one free.
+//
+//   - A waiting task has given its slot back. When its event comes it runs at
+//     once, over the number of slots if need be (up to the spare processors less
+//     one); a checkpoint of another task, or its own, pays the debt.
+//   - Tasks of higher priority get slots first and take them at checkpoints of
+//     lower ones. Equals take turns at checkpoints, first come first served,
+//     after a quantum. A task that never passes a checkpoint keeps its slot
+//     until it waits or ends.
+//   - The reaction to an event does not depend on checkpoints: threads that
+//     compute are told from those that react by scheduling attributes that need
+//     no privilege (see [Priorities]).
+//   - Computing that is not done in tasks is outside all this: goroutines that
+//     keep every P busy delay reactions as they do in any Go program.
+//
+// A task waits as itself by passing [Task.Context] (or a context made from it)
+// to the wait. That context belongs to the task's own goroutine.
+//
+// # Systems
+//
+// The full guarantees hold on Linux 6.12 and later. What an older Linux lacks
+// (short slices, pidfds, inotify) is done without, and said once in the log. On
+// other systems waits work, by poll(2) where there is one, by a thread for each
+// process, and by polling for files; slots work; thread priorities don't, so a
+// reaction may take as long as the system lets a computing thread run.
+package sched

@@ -1,0 +1,58 @@
+package sched
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	entryWaiting int32 = iota
+	entryEnding        // a result is being set
+)
+
+// entry is the part of a request that does not depend on its types.
+type entry struct {
+	src     *source
+	owner   any // the *Request around it
+	state   atomic.Int32
+	index   int  // in the handle's waiting; guarded by source.calls
+	grouped bool // Group was told that it joined; guarded by source.calls
+	ready   chan struct{}
+	release context.CancelFunc // ends the BlockEach of this request, if any
+	err     error              // what Done was called with
+	fail    error              // ended by ctx, Close or a panic
+	born    time.Time
+	ended   time.Time
+}
+
+func (e *entry) init(src *source, owner any) {
+	e.src, e.owner = src, owner
+	e.ready = make(chan struct{}, 1)
+	e.born = time.Now()
+}
+
+// abort ends the wait without a result, unless it has ended already.
+func (e *entry) abort(err error) {
+	if e.state.CompareAndSwap(entryWaiting, entryEnding) {
+		e.fail = err
+		e.src.end(e)
+	}
+}
+
+// await parks the caller until the entry has ended and its group knows.
+func (e *entry) await(ctx context.Context) error {
+	resume := e.src.s.pause(ctx)
+	select {
+	case <-e.ready:
+	case <-ctx.Done():
+		e.abort(ctx.Err())
+		<-e.ready
+	}
+	resume(e)
+	if e.release != nil {
+		e.release()
+	}
+	e.src.stats.ran(e)
+	return e.fail
+}

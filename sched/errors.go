@@ -1,0 +1,33 @@
+package sched
+
+import (
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrClosed ends every wait and every task start after [Scheduler.Close].
+	ErrClosed = errors.New("scheduler is closed")
+	// ErrUnsupported is returned by a wait that this system cannot carry out.
+	ErrUnsupported = errors.New("not supported on this system")
+	// ErrTooMany is returned when a limit named in [Config] is reached.
+	ErrTooMany = errors.New("too many")
+)
+
+// PanicError ends the waits of a kind one of whose callbacks panicked.
+type PanicError struct {
+	Kind     string // name of the kind
+	Callback string // field of Kind that panicked
+	Value    any    // what was passed to panic
+	Stack    []byte // stack of the panicking goroutine
+}
+
+func (e *PanicError) Error() string {
+	return fmt.Sprintf("callback %s of kind %s panicked: %v", e.Callback, e.Kind, e.Value)
+}
+
+// Unwrap gives the error that was passed to panic, if it was one.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}

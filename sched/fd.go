@@ -1,0 +1,55 @@
+package sched
+
+import (
+	"context"
+	"fmt"
+)
+
+// Events is a set of what a descriptor may be ready for.
+type Events uint32
+
+const (
+	// Readable: a read will not block, or would report an end or an error.
+	Readable Events = 1 << iota
+	// Writable: a write will not block, or would report an error.
+	Writable
+	// Hangup: the other side is gone. It is reported without being asked for.
+	Hangup
+)
+
+// fdQuery is a request for readiness. once says that the descriptor was never
+// waited for and will not be again, which saves a system call.
+type fdQuery struct {
+	fd   int
+	want Events
+	once bool
+}
+
+// WaitFD waits until descriptor fd is ready for any of want, and returns what it
+// is ready for. All descriptors of a scheduler are waited for together. Any
+// number of goroutines may wait for the same one. It must stay open until WaitFD
+// returns. Descriptors that are always ready, such as those of regular files,
+// are reported at once.
+func (s *Scheduler) WaitFD(ctx context.Context, fd int, want Events) (Events, error) {
+	return s.waitFD(ctx, fdQuery{fd: fd, want: want})
+}
+
+// WaitReadable waits until a read from fd will not block. See [Scheduler.WaitFD].
+func (s *Scheduler) WaitReadable(ctx context.Context, fd int) error {
+	_, err := s.WaitFD(ctx, fd, Readable)
+	return err
+}
+
+// WaitWritable waits until a write to fd will not block. See [Scheduler.WaitFD].
+func (s *Scheduler) WaitWritable(ctx context.Context, fd int) error {
+	_, err := s.WaitFD(ctx, fd, Writable)
+	return err
+}
+
+func (s *Scheduler) waitFD(ctx context.Context, q fdQuery) (Events, error) {
+	h, err := s.builtin.descriptors(s)
+	if err != nil {
+		return 0, fmt.Errorf("wait for descriptor %d: %w", q.fd, err)
+	}
+	return h.Wait(ctx, q)
+}

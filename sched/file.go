@@ -1,0 +1,85 @@
+package sched
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// DefaultFileInterval is how often files are looked at where the system doesn't
+// tell of changes, unless Config says otherwise.
+const DefaultFileInterval = 250 * time.Millisecond
+
+// FileState is what is found at a path: Info is nil while nothing is there.
+type FileState struct {
+	Info fs.FileInfo
+}
+
+// FileQuery asks for a state of a file.
+type FileQuery struct {
+	// Path of the file. Neither it nor its folder need exist.
+	Path string
+	// Until says whether the state is the one waited for. It must not block. It
+	// is called from one goroutine at a time and may be called more than once
+	// for the same state.
+	Until func(FileState) bool
+}
+
+// Appears asks for a file to exist. A file appears when it is created, before it
+// has its contents; writers that want it seen complete rename it into place.
+func Appears(path string) FileQuery {
+	return FileQuery{path, func(st FileState) bool { return st.Info != nil }}
+}
+
+// Disappears asks for nothing to exist at path.
+func Disappears(path string) FileQuery {
+	return FileQuery{path, func(st FileState) bool { return st.Info == nil }}
+}
+
+// Changes asks for path to be in another state than since: created, removed,
+// replaced, or with another size, mode or time of modification.
+func Changes(path string, since FileState) FileQuery {
+	return FileQuery{path, func(st FileState) bool { return !since.same(st) }}
+}
+
+func (st FileState) same(o FileState) bool {
+	a, b := st.Info, o.Info
+	if a == nil || b == nil {
+		return a == nil && b == nil
+	}
+	return os.SameFile(a, b) && a.Size() == b.Size() && a.Mode() == b.Mode() && a.ModTime().Equal(b.ModTime())
+}
+
+// StatFile returns the present state of path.
+func StatFile(path string) (FileState, error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return FileState{}, nil
+	}
+	return FileState{info}, err
+}
+
+// WaitFile waits until q.Until accepts the state of q.Path and returns that
+// state. The system's notices are used where it gives them (inotify); on file
+// systems that tell nothing of changes made elsewhere (NFS, Lustre and their
+// like), for links, and while the folder does not exist, the file is looked at
+// every Config.FileInterval. States that last shorter than it takes to look may
+// go unseen. An error other than the file's absence ends the wait.
+func (s *Scheduler) WaitFile(ctx context.Context, q FileQuery) (FileState, error) {
+	path, err := filepath.Abs(q.Path)
+	if err != nil {
+		return FileState{}, err
+	}
+	q.Path = path
+	if st, err := StatFile(path); err != nil || q.Until(st) {
+		return st, err
+	}
+	h, err := s.builtin.files(s)
+	if err != nil {
+		return FileState{}, err
+	}
+	return h.Wait(ctx, q)
+}

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package sched
+
+import "log/slog"
+
+func newNotifier(*slog.Logger) (notifier, error) { return newNoNotices(), nil }

@@ -1,0 +1,204 @@
+package sched
+
+import (
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// notifier tells of changes in folders. All but nudge is called by the one
+// goroutine that detects file events.
+type notifier interface {
+	// watch asks for notices about folder, and reports whether they will tell
+	// of every change.
+	watch(folder string) bool
+	unwatch(folder string)
+	// wait calls changed for each path of which there is a notice; an empty one
+	// means that notices were lost. It returns after some notices, after a
+	// nudge, or after limit if that is not negative.
+	wait(limit time.Duration, changed func(folder, name string))
+	nudge()
+	close()
+}
+
+type fileRequest = Request[FileQuery, FileState]
+
+// fileSet is the kind of file events. Everything that touches a file system
+// happens in look, with no lock held, so that a file system that hangs delays
+// waits for files only, and not even their cancellation.
+type fileSet struct {
+	notifier
+	interval time.Duration
+
+	mu      sync.Mutex
+	folders map[string]*folder
+	fresh   map[*fileRequest]bool // joined, not yet looked at
+	next    time.Time             // when to look at what is not watched
+}
+
+// folder holds the requests for files in one folder.
+type folder struct {
+	path    string
+	watched bool // notices tell everything
+	tried   bool
+	waiting map[*fileRequest]bool
+}
+
+func newFileSet(n notifier, interval time.Duration) *fileSet {
+	return &fileSet{
+		notifier: n, interval: interval,
+		folders: make(map[string]*folder), fresh: make(map[*fileRequest]bool),
+	}
+}
+
+func (fs *fileSet) kind() Kind[FileQuery, FileState] {
+	return Kind[FileQuery, FileState]{
+		Name: "file", Group: fs.group, Block: fs.block, Unblock: fs.nudge, Concurrent: true,
+	}
+}
+
+func (fs *fileSet) group(r *fileRequest, joined bool) {
+	fs.mu.Lock()
+	path := filepath.Dir(r.Value.Path)
+	f := fs.folders[path]
+	if f == nil {
+		f = &folder{path: path, waiting: make(map[*fileRequest]bool)}
+		fs.folders[path] = f
+	}
+	if joined {
+		f.waiting[r], fs.fresh[r] = true, true
+	} else {
+		delete(f.waiting, r)
+		delete(fs.fresh, r)
+	}
+	fs.mu.Unlock()
+	if joined {
+		fs.nudge()
+	}
+}
+
+// block waits for notices and looks at the files they name.
+func (fs *fileSet) block(limit time.Duration) {
+	fs.tend()
+	var seen []*fileRequest
+	fs.wait(fs.patience(limit), func(folder, name string) { seen = append(seen, fs.concerned(folder, name)...) })
+	fs.tend()
+	for _, r := range append(seen, fs.unwatched()...) {
+		look(r)
+	}
+}
+
+// tend watches new folders, drops those nobody waits for, and looks at the
+// files of new requests; in this order, so that no change falls between.
+func (fs *fileSet) tend() {
+	for _, f := range fs.untried() {
+		watched := fs.watch(f.path)
+		fs.mu.Lock()
+		f.watched = watched
+		fs.mu.Unlock()
+	}
+	for _, path := range fs.deserted() {
+		fs.unwatch(path)
+	}
+	fs.mu.Lock()
+	fresh := fs.fresh
+	fs.fresh = make(map[*fileRequest]bool)
+	fs.mu.Unlock()
+	for r := range fresh {
+		look(r)
+	}
+}
+
+func (fs *fileSet) untried() (found []*folder) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	for _, f := range fs.folders {
+		if !f.tried && len(f.waiting) > 0 {
+			f.tried = true
+			found = append(found, f)
+		}
+	}
+	return found
+}
+
+func (fs *fileSet) deserted() (paths []string) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	for path, f := range fs.folders {
+		if len(f.waiting) == 0 {
+			delete(fs.folders, path)
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
+// patience is how long to wait for notices: not at all when there are new
+// requests, and until the next look when some files are not watched.
+func (fs *fileSet) patience(limit time.Duration) time.Duration {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	if len(fs.fresh) > 0 {
+		return 0
+	}
+	if limit <= 0 {
+		limit = -1
+	}
+	for _, f := range fs.folders {
+		if len(f.waiting) > 0 && !f.watched {
+			if until := max(0, time.Until(fs.next)); limit < 0 || until < limit {
+				limit = until
+			}
+		}
+	}
+	return limit
+}
+
+// concerned returns the requests that a notice is about: those for one file, for
+// all of a folder that can't be watched any longer, or all.
+func (fs *fileSet) concerned(path, name string) (found []*fileRequest) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	for _, f := range fs.folders {
+		if path != "" && path != f.path {
+			continue
+		}
+		if path != "" && name == "" {
+			f.watched, f.tried = false, false
+		}
+		for r := range f.waiting {
+			if name == "" || filepath.Base(r.Value.Path) == name {
+				found = append(found, r)
+			}
+		}
+	}
+	return found
+}
+
+// unwatched returns the requests that have to be looked at by the clock, when it
+// is time for them. Their folders may have become watchable.
+func (fs *fileSet) unwatched() (found []*fileRequest) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	if time.Now().Before(fs.next) {
+		return nil
+	}
+	fs.next = time.Now().Add(fs.interval)
+	for _, f := range fs.folders {
+		if f.watched {
+			continue
+		}
+		f.tried = false
+		for r := range f.waiting {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+func look(r *fileRequest) {
+	st, err := StatFile(r.Value.Path)
+	if err != nil || r.Value.Until(st) {
+		r.Done(st, err)
+	}
+}

@@ -1,0 +1,201 @@
+package sched
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Kind says how events of one kind are detected. Any subset of the callbacks
+// that makes sense will do: Poll alone (a polling-only device), Block or
+// BlockEach alone (a blocking-only device), both, or none (every request is
+// ended by whoever calls its Done).
+//
+// Poll, Group and Arm of one kind never run at the same time; Group also stays
+// away from Block unless Concurrent is set. They run on whatever goroutine is at
+// hand, must not block and must not call Wait. (Section 3 of the paper; the
+// fields poll, group, blocking_system_call and frequency of its params.)
+type Kind[Req, Res any] struct {
+	// Name stands in errors, metrics and String. It should be unique.
+	Name string
+
+	// Poll finds out which waiting requests are ready and calls their Done.
+	// The slice is only valid during the call.
+	Poll func(waiting []*Request[Req, Res])
+
+	// Group is told each request that joins the waiting ones and each that
+	// leaves, ended or cancelled. It may call Done, to refuse one for instance.
+	Group func(r *Request[Req, Res], joined bool)
+
+	// Arm makes an event that comes from now on end the next Block. It reports
+	// false if an event may have come since the last Poll; then Poll is called
+	// again. Without Arm, Block must itself return when an event has come
+	// before it was called.
+	Arm func() bool
+
+	// Block returns when an event of the group may have come, when Unblock is
+	// called, and after limit if that is positive. It may call Done; if it ended
+	// no request, Poll is called. Returning early does no harm.
+	Block func(limit time.Duration)
+
+	// Unblock makes the Block that is running return, or the next one if none
+	// is. Required with Block. Any goroutine may call it, at any time.
+	Unblock func()
+
+	// Concurrent says that Group may run during Block and takes effect there,
+	// so that the group need not be unblocked when its members change.
+	Concurrent bool
+
+	// BlockEach waits for one request, on a thread of its own, and must return
+	// when ctx ends. It is used instead of Block, never besides it.
+	BlockEach func(ctx context.Context, req Req) (Res, error)
+
+	// Interval is the time between two polls where polling is free: at
+	// checkpoints and while a slot is idle. Zero means [DefaultInterval].
+	Interval time.Duration
+
+	// Reaction is the time within which an event should be detected. A thread of
+	// the server polls when nobody else has done so for this long. Zero means
+	// Interval when polling, and as soon as possible when there is a choice.
+	Reaction time.Duration
+
+	// Priority orders polls that are due at the same time, higher ones first.
+	Priority int
+
+	// Strategy restricts the server's choice; the zero value is Adaptive.
+	Strategy Strategy
+}
+
+// DefaultInterval is the polling interval of kinds that name none.
+const DefaultInterval = time.Millisecond
+
+// Request is one wait as the callbacks see it.
+type Request[Req, Res any] struct {
+	entry
+	// Value is what the waiting goroutine passed to Wait.
+	Value Req
+
+	res Res
+}
+
+// Done ends the wait with a result. The first call counts, later ones do
+// nothing and report false. Any goroutine may call it, callbacks included.
+func (r *Request[Req, Res]) Done(res Res, err error) bool {
+	if !r.state.CompareAndSwap(entryWaiting, entryEnding) {
+		return false
+	}
+	r.res, r.err = res, err
+	r.src.end(&r.entry)
+	return true
+}
+
+// Handle is a registered kind.
+type Handle[Req, Res any] struct {
+	src     *source
+	kind    Kind[Req, Res]
+	waiting []*Request[Req, Res]
+}
+
+// Register makes a kind known to s. It panics if the callbacks don't fit
+// together, which is a bug of the caller.
+func Register[Req, Res any](s *Scheduler, kind Kind[Req, Res]) *Handle[Req, Res] {
+	switch {
+	case kind.Block != nil && kind.Unblock == nil:
+		panic("sched: kind " + kind.Name + " has Block but no Unblock")
+	case kind.Block != nil && kind.BlockEach != nil:
+		panic("sched: kind " + kind.Name + " has both Block and BlockEach")
+	case kind.Arm != nil && (kind.Block == nil || kind.Poll == nil):
+		panic("sched: kind " + kind.Name + " has Arm but not both Poll and Block")
+	}
+	if kind.Interval <= 0 {
+		kind.Interval = DefaultInterval
+	}
+	h := &Handle[Req, Res]{kind: kind}
+	h.src = newSource(s, h.hooks())
+	return h
+}
+
+// hooks strips the types off the callbacks, so that everything behind Wait is
+// the same code for all kinds.
+func (h *Handle[Req, Res]) hooks() hooks {
+	k := &h.kind
+	hk := hooks{
+		name: k.Name, arm: k.Arm, block: k.Block, unblock: k.Unblock,
+		concurrent: k.Concurrent, each: k.BlockEach != nil,
+		interval: k.Interval, reaction: k.Reaction, priority: k.Priority,
+		strategy: k.Strategy,
+		add:      h.add, remove: h.remove, everybody: h.everybody,
+	}
+	if k.Poll != nil {
+		hk.poll = func() { k.Poll(h.waiting) }
+	}
+	return hk
+}
+
+func (h *Handle[Req, Res]) add(owner any, e *entry) {
+	r := owner.(*Request[Req, Res])
+	e.index = len(h.waiting)
+	h.waiting = append(h.waiting, r)
+	if h.kind.Group != nil {
+		h.kind.Group(r, true)
+	}
+}
+
+func (h *Handle[Req, Res]) remove(e *entry) {
+	r := h.waiting[e.index]
+	last := len(h.waiting) - 1
+	moved := h.waiting[last]
+	h.waiting[e.index], moved.index = moved, e.index
+	h.waiting[last] = nil
+	h.waiting = h.waiting[:last]
+	if h.kind.Group != nil {
+		h.kind.Group(r, false)
+	}
+}
+
+func (h *Handle[Req, Res]) everybody(yield func(*entry) bool) {
+	for _, r := range h.waiting {
+		if !yield(&r.entry) {
+			return
+		}
+	}
+}
+
+// Wait waits until the event of req has come, and returns what the kind's
+// callbacks passed to Done. It returns an error that wraps ctx.Err() when ctx
+// ends first, [ErrClosed] when the scheduler is closed, or a [*PanicError]. With
+// the context of a task it gives the task's slot back meanwhile.
+func (h *Handle[Req, Res]) Wait(ctx context.Context, req Req) (Res, error) {
+	var none Res
+	if err := ctx.Err(); err != nil {
+		return none, fmt.Errorf("wait for %s: %w", h.kind.Name, err)
+	}
+	r := &Request[Req, Res]{Value: req}
+	r.init(h.src, r)
+	if err := h.src.join(&r.entry); err != nil {
+		return none, fmt.Errorf("wait for %s: %w", h.kind.Name, err)
+	}
+	if h.kind.BlockEach != nil {
+		h.blockEach(ctx, r)
+	}
+	if err := r.await(ctx); err != nil {
+		return none, fmt.Errorf("wait for %s: %w", h.kind.Name, err)
+	}
+	return r.res, r.err
+}
+
+// blockEach gives r a thread of the pool. Without a free one the request is
+// polled, or waits for a thread if it cannot be.
+func (h *Handle[Req, Res]) blockEach(ctx context.Context, r *Request[Req, Res]) {
+	if h.kind.Poll != nil && !h.src.wantsBlock() {
+		return
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	h.src.s.pool.run(ctx, h.kind.Poll == nil, func() {
+		defer h.src.contain("BlockEach")
+		if r.state.Load() == entryWaiting {
+			r.Done(h.kind.BlockEach(ctx, r.Value))
+		}
+	})
+	r.release = cancel
+}

@@ -1,0 +1,96 @@
+package sched
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// pidInterval is how often children are looked at on systems without pidfds.
+const pidInterval = 5 * time.Millisecond
+
+// reap calls wait, which reaps p, when p has ended.
+func (s *Scheduler) reap(ctx context.Context, p *os.Process, wait func() error) error {
+	if err := s.waitEnd(ctx, p); err != nil {
+		return err
+	}
+	return wait()
+}
+
+// waitEnd waits until p has ended without reaping it. The handle that os holds
+// is waited for, so this opens no descriptor.
+func (s *Scheduler) waitEnd(ctx context.Context, p *os.Process) error {
+	var waitErr error
+	err := p.WithHandle(func(fd uintptr) {
+		_, waitErr = s.waitFD(ctx, fdQuery{fd: int(fd), want: Readable, once: true})
+	})
+	if errors.Is(err, os.ErrNoHandle) {
+		return s.waitEndByPolling(ctx, p.Pid)
+	}
+	return errors.Join(err, waitErr)
+}
+
+// WaitPid waits until the child process pid, started without [os/exec], has
+// ended, and reaps it. pidfd is a descriptor for it, as [syscall.SysProcAttr]
+// gives one, or -1 to open one for the wait; the caller's own stays open.
+func (s *Scheduler) WaitPid(ctx context.Context, pid, pidfd int) (Exit, error) {
+	if err := s.waitPidEnd(ctx, pid, pidfd); err != nil {
+		return Exit{}, fmt.Errorf("wait for process %d: %w", pid, err)
+	}
+	var e Exit
+	for {
+		_, err := syscall.Wait4(pid, &e.Status, 0, &e.Rusage)
+		if err == nil {
+			return e, nil
+		}
+		if err != syscall.EINTR {
+			return e, fmt.Errorf("reap process %d: %w", pid, err)
+		}
+	}
+}
+
+func (s *Scheduler) waitPidEnd(ctx context.Context, pid, pidfd int) error {
+	if pidfd < 0 {
+		fd, err := unix.PidfdOpen(pid, 0)
+		if err == unix.ENOSYS {
+			return s.waitEndByPolling(ctx, pid)
+		}
+		if err != nil {
+			return fmt.Errorf("pidfd_open: %w", err)
+		}
+		defer unix.Close(fd)
+		pidfd = fd
+	}
+	_, err := s.waitFD(ctx, fdQuery{fd: pidfd, want: Readable, once: true})
+	return err
+}
+
+// waitEndByPolling serves kernels before 5.4.
+func (s *Scheduler) waitEndByPolling(ctx context.Context, pid int) error {
+	s.builtin.pidOnce.Do(func() {
+		noPidfd.Do(func() { s.log.Info("sched: no pidfds here; ends of processes are polled for", "interval", pidInterval) })
+		s.builtin.pid = Register(s, Kind[int, struct{}]{Name: "pid", Poll: pollPids, Interval: pidInterval})
+	})
+	_, err := s.builtin.pid.Wait(ctx, pid)
+	return err
+}
+
+var noPidfd sync.Once
+
+// pollPids looks for children that have ended and leaves them to be reaped.
+func pollPids(waiting []*Request[int, struct{}]) {
+	for _, r := range waiting {
+		var info unix.Siginfo
+		err := unix.Waitid(unix.P_PID, r.Value, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+		if err == unix.EINTR || err == nil && info.Signo == 0 {
+			continue
+		}
+		r.Done(struct{}{}, err)
+	}
+}

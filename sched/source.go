@@ -1,0 +1,257 @@
+package sched
+
+import (
+	"context"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// hooks are the callbacks and wishes of a Kind without its types.
+type hooks struct {
+	name       string
+	poll       func()
+	arm        func() bool
+	block      func(limit time.Duration)
+	unblock    func()
+	concurrent bool
+	each       bool // BlockEach instead of Block
+	interval   time.Duration
+	reaction   time.Duration
+	priority   int
+	strategy   Strategy
+	add        func(owner any, e *entry)
+	remove     func(e *entry)
+	everybody  func(yield func(*entry) bool)
+}
+
+// source detects the events of one kind.
+//
+// Lock order: source.calls, then server.mu or pool.mu; source.endMu last.
+// Requests end in two steps, so that Done may be called from anywhere, callbacks
+// included: end notes the entry, and whoever holds calls (or gets it at once)
+// takes it out of the group and wakes its waiter before letting go.
+type source struct {
+	hooks
+	s     *Scheduler
+	stats *stats
+	adapt adaptation
+
+	calls   sync.Mutex   // serializes callbacks, guards what follows
+	members atomic.Int32 // entries that are grouped; changed under calls
+	joining []*entry     // not yet grouped, since Block is running
+	driving bool         // a pool thread polls and blocks for this source
+	blocked bool         // inside Block
+	broken  error        // set by Close or a panic in a callback
+	polled  time.Time
+
+	endMu sync.Mutex
+	ended []*entry
+	some  atomic.Bool   // ended is not empty
+	total atomic.Uint64 // entries that ever ended
+	dead  atomic.Bool   // a callback panicked
+
+	due atomic.Int64 // next poll by whoever has time, ns since the scheduler's epoch
+}
+
+func newSource(s *Scheduler, h hooks) *source {
+	src := &source{hooks: h, s: s, stats: newStats(h.name)}
+	src.adapt.init(h)
+	s.addSource(src)
+	return src
+}
+
+// join makes e one of the waiting entries and sees to it that somebody looks for
+// its event.
+func (src *source) join(e *entry) error {
+	src.calls.Lock()
+	defer src.unlock()
+	if src.broken != nil {
+		return src.broken
+	}
+	if src.blocked && !src.concurrent {
+		src.joining = append(src.joining, e)
+		src.guard("Unblock", src.unblock)
+		return nil
+	}
+	src.group(e)
+	src.detect()
+	return nil
+}
+
+// group adds e; calls is held and Block is away or does not mind.
+func (src *source) group(e *entry) {
+	e.grouped = true
+	src.members.Add(1)
+	src.guard("Group", func() { src.add(e.owner, e) })
+}
+
+// regroup adds what joined during Block.
+func (src *source) regroup() {
+	joining := src.joining
+	src.joining = nil
+	for _, e := range joining {
+		src.group(e)
+	}
+}
+
+// detect starts what the strategy wants for a source that has members.
+func (src *source) detect() {
+	switch {
+	case src.block != nil && src.wantsBlock():
+		src.startDriver()
+	case src.poll != nil:
+		src.startPolling()
+	case src.block != nil:
+		src.startDriver()
+	}
+}
+
+// startPolling polls at once, as the event may be there already, and leaves the
+// rest to the server.
+func (src *source) startPolling() {
+	if src.members.Load() == 1 {
+		src.pollOnce()
+	}
+	if src.members.Load() > 0 {
+		src.s.server.watch(src)
+	}
+}
+
+func (src *source) startDriver() {
+	if src.driving {
+		return
+	}
+	src.driving = src.s.pool.run(context.Background(), src.poll == nil, src.drive)
+	if !src.driving {
+		src.startPolling()
+	}
+}
+
+// end notes that e has ended and takes it out as soon as nobody else is at work
+// on the source.
+func (src *source) end(e *entry) {
+	e.ended = time.Now()
+	src.endMu.Lock()
+	src.ended = append(src.ended, e)
+	src.some.Store(true)
+	src.total.Add(1)
+	src.endMu.Unlock()
+	if src.calls.TryLock() {
+		src.unlock()
+	}
+}
+
+// unlock takes out what has ended and releases calls. The loop catches entries
+// that ended between the last look and the release.
+func (src *source) unlock() {
+	for {
+		src.takeOut()
+		stuck := src.blocked && !src.concurrent
+		src.calls.Unlock()
+		if stuck || !src.some.Load() || !src.calls.TryLock() {
+			return
+		}
+	}
+}
+
+// takeOut removes ended entries from the group and wakes their waiters. While an
+// exclusive Block runs it is asked to return, and its driver does the rest.
+func (src *source) takeOut() {
+	for src.some.Load() {
+		if src.blocked && !src.concurrent {
+			src.guard("Unblock", src.unblock)
+			return
+		}
+		src.endMu.Lock()
+		ended := src.ended
+		src.ended = nil
+		src.some.Store(false)
+		src.endMu.Unlock()
+		for _, e := range ended {
+			src.leave(e)
+		}
+	}
+}
+
+func (src *source) leave(e *entry) {
+	if e.grouped {
+		src.members.Add(-1)
+		src.guard("Group", func() { src.remove(e) })
+	} else {
+		src.forget(e)
+	}
+	src.adapt.ended(e)
+	src.stats.detected(e)
+	e.ready <- struct{}{}
+}
+
+// forget takes an entry that ended before it was grouped off the joining ones.
+func (src *source) forget(e *entry) {
+	for i, j := range src.joining {
+		if j == e {
+			src.joining = append(src.joining[:i], src.joining[i+1:]...)
+			return
+		}
+	}
+}
+
+// pollOnce calls Poll and reports whether a request ended. calls is held.
+func (src *source) pollOnce() bool {
+	if src.poll == nil || src.members.Load() == 0 {
+		return false
+	}
+	src.guard("Poll", src.poll)
+	src.stats.polls.Add(1)
+	src.polled = time.Now()
+	src.due.Store(src.s.since(src.polled.Add(src.interval)))
+	hit := src.some.Load()
+	src.takeOut()
+	return hit
+}
+
+// tryPoll polls unless somebody else is at work on the source.
+func (src *source) tryPoll() {
+	if !src.calls.TryLock() {
+		return
+	}
+	if !src.blocked || src.concurrent {
+		src.pollOnce()
+	}
+	src.unlock()
+}
+
+// guard calls a callback and turns its panic into the end of the kind's waits.
+func (src *source) guard(callback string, call func()) {
+	defer src.contain(callback)
+	call()
+}
+
+// contain is deferred around callbacks.
+func (src *source) contain(callback string) {
+	if v := recover(); v != nil {
+		err := &PanicError{Kind: src.name, Callback: callback, Value: v, Stack: debug.Stack()}
+		if src.dead.CompareAndSwap(false, true) {
+			src.s.pool.group.Go(func() { src.fail(err) })
+		}
+	}
+}
+
+// fail ends all waits of the source, now and later.
+func (src *source) fail(err error) {
+	src.calls.Lock()
+	defer src.unlock()
+	if src.broken == nil {
+		src.broken = err
+	}
+	if src.blocked {
+		src.guard("Unblock", src.unblock)
+	}
+	for e := range src.everybody {
+		e.abort(err)
+	}
+	for _, e := range src.joining {
+		e.abort(err)
+	}
+}
