@@ -31,14 +31,21 @@ type Sync struct {
 	LastAnswer uint64 // number of the last answer that the pilot has carried out
 	Full       bool   // Hello, Queued, Running, Ended and CacheAdded are the whole state
 	Hello      *PilotInfo
-	Queued     []AttemptID // full only: assigned, not started
-	Started    []AttemptID // full: all that run
-	Ended      []Result    // until acknowledged
+	Queued     []AttemptRef // full only: assigned, not started
+	Started    []AttemptRef // full: all that run
+	Ended      []Result     // until acknowledged
 	CacheAdded []CachedFile
 	CacheGone  []CacheGone
 	Draining   bool // takes no more jobs
 	Leaving    bool // ends after this sync; what it still has is lost
 	Hold       bool // the pilot is ready to wait for the answer
+}
+
+// AttemptRef names an attempt together with its job: assignments are not
+// durable, so after [Load] an attempt is known only from its pilot.
+type AttemptRef struct {
+	Job     JobID
+	Attempt AttemptID
 }
 
 // PilotInfo is what a pilot says of itself when it registers (section IV).

@@ -755,6 +755,60 @@ func (x *Result) GetUsage() *Usage {
 	return nil
 }
 
+// AttemptRef names an attempt together with its job: after a restart the
+// server knows an attempt only from the pilots.
+type AttemptRef struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Job           uint64                 `protobuf:"varint,1,opt,name=job,proto3" json:"job,omitempty"`
+	Attempt       uint64                 `protobuf:"varint,2,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AttemptRef) Reset() {
+	*x = AttemptRef{}
+	mi := &file_pilot_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AttemptRef) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AttemptRef) ProtoMessage() {}
+
+func (x *AttemptRef) ProtoReflect() protoreflect.Message {
+	mi := &file_pilot_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AttemptRef.ProtoReflect.Descriptor instead.
+func (*AttemptRef) Descriptor() ([]byte, []int) {
+	return file_pilot_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *AttemptRef) GetJob() uint64 {
+	if x != nil {
+		return x.Job
+	}
+	return 0
+}
+
+func (x *AttemptRef) GetAttempt() uint64 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
 type SyncRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Pilot         string                 `protobuf:"bytes,1,opt,name=pilot,proto3" json:"pilot,omitempty"`
@@ -762,8 +816,8 @@ type SyncRequest struct {
 	LastAnswer    uint64                 `protobuf:"varint,3,opt,name=last_answer,json=lastAnswer,proto3" json:"last_answer,omitempty"`
 	Full          bool                   `protobuf:"varint,4,opt,name=full,proto3" json:"full,omitempty"`
 	Hello         *PilotInfo             `protobuf:"bytes,5,opt,name=hello,proto3" json:"hello,omitempty"`
-	Queued        []uint64               `protobuf:"varint,6,rep,packed,name=queued,proto3" json:"queued,omitempty"`
-	Started       []uint64               `protobuf:"varint,7,rep,packed,name=started,proto3" json:"started,omitempty"`
+	Queued        []*AttemptRef          `protobuf:"bytes,6,rep,name=queued,proto3" json:"queued,omitempty"`
+	Started       []*AttemptRef          `protobuf:"bytes,7,rep,name=started,proto3" json:"started,omitempty"`
 	Ended         []*Result              `protobuf:"bytes,8,rep,name=ended,proto3" json:"ended,omitempty"`
 	CacheAdded    []*CachedFile          `protobuf:"bytes,9,rep,name=cache_added,json=cacheAdded,proto3" json:"cache_added,omitempty"`
 	CacheGone     []*CacheGone           `protobuf:"bytes,10,rep,name=cache_gone,json=cacheGone,proto3" json:"cache_gone,omitempty"`
@@ -776,7 +830,7 @@ type SyncRequest struct {
 
 func (x *SyncRequest) Reset() {
 	*x = SyncRequest{}
-	mi := &file_pilot_proto_msgTypes[8]
+	mi := &file_pilot_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -788,7 +842,7 @@ func (x *SyncRequest) String() string {
 func (*SyncRequest) ProtoMessage() {}
 
 func (x *SyncRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[8]
+	mi := &file_pilot_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -801,7 +855,7 @@ func (x *SyncRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncRequest.ProtoReflect.Descriptor instead.
 func (*SyncRequest) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{8}
+	return file_pilot_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *SyncRequest) GetPilot() string {
@@ -839,14 +893,14 @@ func (x *SyncRequest) GetHello() *PilotInfo {
 	return nil
 }
 
-func (x *SyncRequest) GetQueued() []uint64 {
+func (x *SyncRequest) GetQueued() []*AttemptRef {
 	if x != nil {
 		return x.Queued
 	}
 	return nil
 }
 
-func (x *SyncRequest) GetStarted() []uint64 {
+func (x *SyncRequest) GetStarted() []*AttemptRef {
 	if x != nil {
 		return x.Started
 	}
@@ -906,7 +960,7 @@ type InputFile struct {
 
 func (x *InputFile) Reset() {
 	*x = InputFile{}
-	mi := &file_pilot_proto_msgTypes[9]
+	mi := &file_pilot_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -918,7 +972,7 @@ func (x *InputFile) String() string {
 func (*InputFile) ProtoMessage() {}
 
 func (x *InputFile) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[9]
+	mi := &file_pilot_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -931,7 +985,7 @@ func (x *InputFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputFile.ProtoReflect.Descriptor instead.
 func (*InputFile) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{9}
+	return file_pilot_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *InputFile) GetFile() *FileRef {
@@ -968,7 +1022,7 @@ type OutputFile struct {
 
 func (x *OutputFile) Reset() {
 	*x = OutputFile{}
-	mi := &file_pilot_proto_msgTypes[10]
+	mi := &file_pilot_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -980,7 +1034,7 @@ func (x *OutputFile) String() string {
 func (*OutputFile) ProtoMessage() {}
 
 func (x *OutputFile) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[10]
+	mi := &file_pilot_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -993,7 +1047,7 @@ func (x *OutputFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputFile.ProtoReflect.Descriptor instead.
 func (*OutputFile) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{10}
+	return file_pilot_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *OutputFile) GetLfn() string {
@@ -1048,7 +1102,7 @@ type Assignment struct {
 
 func (x *Assignment) Reset() {
 	*x = Assignment{}
-	mi := &file_pilot_proto_msgTypes[11]
+	mi := &file_pilot_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1060,7 +1114,7 @@ func (x *Assignment) String() string {
 func (*Assignment) ProtoMessage() {}
 
 func (x *Assignment) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[11]
+	mi := &file_pilot_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1073,7 +1127,7 @@ func (x *Assignment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Assignment.ProtoReflect.Descriptor instead.
 func (*Assignment) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{11}
+	return file_pilot_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Assignment) GetJob() uint64 {
@@ -1155,7 +1209,7 @@ type Payload struct {
 
 func (x *Payload) Reset() {
 	*x = Payload{}
-	mi := &file_pilot_proto_msgTypes[12]
+	mi := &file_pilot_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1167,7 +1221,7 @@ func (x *Payload) String() string {
 func (*Payload) ProtoMessage() {}
 
 func (x *Payload) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[12]
+	mi := &file_pilot_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1180,7 +1234,7 @@ func (x *Payload) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Payload.ProtoReflect.Descriptor instead.
 func (*Payload) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{12}
+	return file_pilot_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Payload) GetShell() string {
@@ -1236,7 +1290,7 @@ type FileName struct {
 
 func (x *FileName) Reset() {
 	*x = FileName{}
-	mi := &file_pilot_proto_msgTypes[13]
+	mi := &file_pilot_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1248,7 +1302,7 @@ func (x *FileName) String() string {
 func (*FileName) ProtoMessage() {}
 
 func (x *FileName) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[13]
+	mi := &file_pilot_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1261,7 +1315,7 @@ func (x *FileName) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileName.ProtoReflect.Descriptor instead.
 func (*FileName) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{13}
+	return file_pilot_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *FileName) GetLfn() string {
@@ -1291,7 +1345,7 @@ type Replay struct {
 
 func (x *Replay) Reset() {
 	*x = Replay{}
-	mi := &file_pilot_proto_msgTypes[14]
+	mi := &file_pilot_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1303,7 +1357,7 @@ func (x *Replay) String() string {
 func (*Replay) ProtoMessage() {}
 
 func (x *Replay) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[14]
+	mi := &file_pilot_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1316,7 +1370,7 @@ func (x *Replay) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Replay.ProtoReflect.Descriptor instead.
 func (*Replay) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{14}
+	return file_pilot_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Replay) GetCompute() *durationpb.Duration {
@@ -1351,7 +1405,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_pilot_proto_msgTypes[15]
+	mi := &file_pilot_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1363,7 +1417,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[15]
+	mi := &file_pilot_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1376,7 +1430,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{15}
+	return file_pilot_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Peer) GetPilot() string {
@@ -1420,7 +1474,7 @@ type SyncAnswer struct {
 
 func (x *SyncAnswer) Reset() {
 	*x = SyncAnswer{}
-	mi := &file_pilot_proto_msgTypes[16]
+	mi := &file_pilot_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1432,7 +1486,7 @@ func (x *SyncAnswer) String() string {
 func (*SyncAnswer) ProtoMessage() {}
 
 func (x *SyncAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[16]
+	mi := &file_pilot_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1445,7 +1499,7 @@ func (x *SyncAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncAnswer.ProtoReflect.Descriptor instead.
 func (*SyncAnswer) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{16}
+	return file_pilot_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *SyncAnswer) GetNumber() uint64 {
@@ -1601,16 +1655,20 @@ const file_pilot_proto_rawDesc = "" +
 	"\x06signal\x18\x05 \x01(\x05R\x06signal\x12\x18\n" +
 	"\amessage\x18\x06 \x01(\tR\amessage\x121\n" +
 	"\aoutputs\x18\a \x03(\v2\x17.fairway.v1.WrittenFileR\aoutputs\x12'\n" +
-	"\x05usage\x18\b \x01(\v2\x11.fairway.v1.UsageR\x05usage\"\xac\x03\n" +
+	"\x05usage\x18\b \x01(\v2\x11.fairway.v1.UsageR\x05usage\"8\n" +
+	"\n" +
+	"AttemptRef\x12\x10\n" +
+	"\x03job\x18\x01 \x01(\x04R\x03job\x12\x18\n" +
+	"\aattempt\x18\x02 \x01(\x04R\aattempt\"\xdc\x03\n" +
 	"\vSyncRequest\x12\x14\n" +
 	"\x05pilot\x18\x01 \x01(\tR\x05pilot\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x1f\n" +
 	"\vlast_answer\x18\x03 \x01(\x04R\n" +
 	"lastAnswer\x12\x12\n" +
 	"\x04full\x18\x04 \x01(\bR\x04full\x12+\n" +
-	"\x05hello\x18\x05 \x01(\v2\x15.fairway.v1.PilotInfoR\x05hello\x12\x16\n" +
-	"\x06queued\x18\x06 \x03(\x04R\x06queued\x12\x18\n" +
-	"\astarted\x18\a \x03(\x04R\astarted\x12(\n" +
+	"\x05hello\x18\x05 \x01(\v2\x15.fairway.v1.PilotInfoR\x05hello\x12.\n" +
+	"\x06queued\x18\x06 \x03(\v2\x16.fairway.v1.AttemptRefR\x06queued\x120\n" +
+	"\astarted\x18\a \x03(\v2\x16.fairway.v1.AttemptRefR\astarted\x12(\n" +
 	"\x05ended\x18\b \x03(\v2\x12.fairway.v1.ResultR\x05ended\x127\n" +
 	"\vcache_added\x18\t \x03(\v2\x16.fairway.v1.CachedFileR\n" +
 	"cacheAdded\x124\n" +
@@ -1714,7 +1772,7 @@ func file_pilot_proto_rawDescGZIP() []byte {
 }
 
 var file_pilot_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_pilot_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_pilot_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_pilot_proto_goTypes = []any{
 	(Outcome)(0),                  // 0: fairway.v1.Outcome
 	(*FileRef)(nil),               // 1: fairway.v1.FileRef
@@ -1725,62 +1783,65 @@ var file_pilot_proto_goTypes = []any{
 	(*WrittenFile)(nil),           // 6: fairway.v1.WrittenFile
 	(*Usage)(nil),                 // 7: fairway.v1.Usage
 	(*Result)(nil),                // 8: fairway.v1.Result
-	(*SyncRequest)(nil),           // 9: fairway.v1.SyncRequest
-	(*InputFile)(nil),             // 10: fairway.v1.InputFile
-	(*OutputFile)(nil),            // 11: fairway.v1.OutputFile
-	(*Assignment)(nil),            // 12: fairway.v1.Assignment
-	(*Payload)(nil),               // 13: fairway.v1.Payload
-	(*FileName)(nil),              // 14: fairway.v1.FileName
-	(*Replay)(nil),                // 15: fairway.v1.Replay
-	(*Peer)(nil),                  // 16: fairway.v1.Peer
-	(*SyncAnswer)(nil),            // 17: fairway.v1.SyncAnswer
-	nil,                           // 18: fairway.v1.Resources.CountableEntry
-	nil,                           // 19: fairway.v1.Payload.EnvironmentEntry
-	nil,                           // 20: fairway.v1.Replay.WritesBytesEntry
-	(*durationpb.Duration)(nil),   // 21: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 22: google.protobuf.Timestamp
+	(*AttemptRef)(nil),            // 9: fairway.v1.AttemptRef
+	(*SyncRequest)(nil),           // 10: fairway.v1.SyncRequest
+	(*InputFile)(nil),             // 11: fairway.v1.InputFile
+	(*OutputFile)(nil),            // 12: fairway.v1.OutputFile
+	(*Assignment)(nil),            // 13: fairway.v1.Assignment
+	(*Payload)(nil),               // 14: fairway.v1.Payload
+	(*FileName)(nil),              // 15: fairway.v1.FileName
+	(*Replay)(nil),                // 16: fairway.v1.Replay
+	(*Peer)(nil),                  // 17: fairway.v1.Peer
+	(*SyncAnswer)(nil),            // 18: fairway.v1.SyncAnswer
+	nil,                           // 19: fairway.v1.Resources.CountableEntry
+	nil,                           // 20: fairway.v1.Payload.EnvironmentEntry
+	nil,                           // 21: fairway.v1.Replay.WritesBytesEntry
+	(*durationpb.Duration)(nil),   // 22: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 23: google.protobuf.Timestamp
 }
 var file_pilot_proto_depIdxs = []int32{
-	21, // 0: fairway.v1.Resources.time:type_name -> google.protobuf.Duration
-	18, // 1: fairway.v1.Resources.countable:type_name -> fairway.v1.Resources.CountableEntry
+	22, // 0: fairway.v1.Resources.time:type_name -> google.protobuf.Duration
+	19, // 1: fairway.v1.Resources.countable:type_name -> fairway.v1.Resources.CountableEntry
 	2,  // 2: fairway.v1.PilotInfo.has:type_name -> fairway.v1.Resources
-	22, // 3: fairway.v1.PilotInfo.expires:type_name -> google.protobuf.Timestamp
+	23, // 3: fairway.v1.PilotInfo.expires:type_name -> google.protobuf.Timestamp
 	1,  // 4: fairway.v1.CachedFile.file:type_name -> fairway.v1.FileRef
 	1,  // 5: fairway.v1.CacheGone.file:type_name -> fairway.v1.FileRef
-	22, // 6: fairway.v1.Usage.stage_in_start:type_name -> google.protobuf.Timestamp
-	22, // 7: fairway.v1.Usage.start:type_name -> google.protobuf.Timestamp
-	22, // 8: fairway.v1.Usage.end:type_name -> google.protobuf.Timestamp
-	22, // 9: fairway.v1.Usage.stage_out_end:type_name -> google.protobuf.Timestamp
-	21, // 10: fairway.v1.Usage.cpu:type_name -> google.protobuf.Duration
+	23, // 6: fairway.v1.Usage.stage_in_start:type_name -> google.protobuf.Timestamp
+	23, // 7: fairway.v1.Usage.start:type_name -> google.protobuf.Timestamp
+	23, // 8: fairway.v1.Usage.end:type_name -> google.protobuf.Timestamp
+	23, // 9: fairway.v1.Usage.stage_out_end:type_name -> google.protobuf.Timestamp
+	22, // 10: fairway.v1.Usage.cpu:type_name -> google.protobuf.Duration
 	0,  // 11: fairway.v1.Result.outcome:type_name -> fairway.v1.Outcome
 	6,  // 12: fairway.v1.Result.outputs:type_name -> fairway.v1.WrittenFile
 	7,  // 13: fairway.v1.Result.usage:type_name -> fairway.v1.Usage
 	3,  // 14: fairway.v1.SyncRequest.hello:type_name -> fairway.v1.PilotInfo
-	8,  // 15: fairway.v1.SyncRequest.ended:type_name -> fairway.v1.Result
-	4,  // 16: fairway.v1.SyncRequest.cache_added:type_name -> fairway.v1.CachedFile
-	5,  // 17: fairway.v1.SyncRequest.cache_gone:type_name -> fairway.v1.CacheGone
-	1,  // 18: fairway.v1.InputFile.file:type_name -> fairway.v1.FileRef
-	13, // 19: fairway.v1.Assignment.payload:type_name -> fairway.v1.Payload
-	2,  // 20: fairway.v1.Assignment.needs:type_name -> fairway.v1.Resources
-	10, // 21: fairway.v1.Assignment.inputs:type_name -> fairway.v1.InputFile
-	11, // 22: fairway.v1.Assignment.outputs:type_name -> fairway.v1.OutputFile
-	19, // 23: fairway.v1.Payload.environment:type_name -> fairway.v1.Payload.EnvironmentEntry
-	15, // 24: fairway.v1.Payload.replay:type_name -> fairway.v1.Replay
-	14, // 25: fairway.v1.Payload.names:type_name -> fairway.v1.FileName
-	21, // 26: fairway.v1.Replay.compute:type_name -> google.protobuf.Duration
-	20, // 27: fairway.v1.Replay.writes_bytes:type_name -> fairway.v1.Replay.WritesBytesEntry
-	12, // 28: fairway.v1.SyncAnswer.run:type_name -> fairway.v1.Assignment
-	10, // 29: fairway.v1.SyncAnswer.prefetch:type_name -> fairway.v1.InputFile
-	1,  // 30: fairway.v1.SyncAnswer.evict:type_name -> fairway.v1.FileRef
-	16, // 31: fairway.v1.SyncAnswer.peers:type_name -> fairway.v1.Peer
-	21, // 32: fairway.v1.SyncAnswer.next_sync:type_name -> google.protobuf.Duration
-	9,  // 33: fairway.v1.TaskQueue.Sync:input_type -> fairway.v1.SyncRequest
-	17, // 34: fairway.v1.TaskQueue.Sync:output_type -> fairway.v1.SyncAnswer
-	34, // [34:35] is the sub-list for method output_type
-	33, // [33:34] is the sub-list for method input_type
-	33, // [33:33] is the sub-list for extension type_name
-	33, // [33:33] is the sub-list for extension extendee
-	0,  // [0:33] is the sub-list for field type_name
+	9,  // 15: fairway.v1.SyncRequest.queued:type_name -> fairway.v1.AttemptRef
+	9,  // 16: fairway.v1.SyncRequest.started:type_name -> fairway.v1.AttemptRef
+	8,  // 17: fairway.v1.SyncRequest.ended:type_name -> fairway.v1.Result
+	4,  // 18: fairway.v1.SyncRequest.cache_added:type_name -> fairway.v1.CachedFile
+	5,  // 19: fairway.v1.SyncRequest.cache_gone:type_name -> fairway.v1.CacheGone
+	1,  // 20: fairway.v1.InputFile.file:type_name -> fairway.v1.FileRef
+	14, // 21: fairway.v1.Assignment.payload:type_name -> fairway.v1.Payload
+	2,  // 22: fairway.v1.Assignment.needs:type_name -> fairway.v1.Resources
+	11, // 23: fairway.v1.Assignment.inputs:type_name -> fairway.v1.InputFile
+	12, // 24: fairway.v1.Assignment.outputs:type_name -> fairway.v1.OutputFile
+	20, // 25: fairway.v1.Payload.environment:type_name -> fairway.v1.Payload.EnvironmentEntry
+	16, // 26: fairway.v1.Payload.replay:type_name -> fairway.v1.Replay
+	15, // 27: fairway.v1.Payload.names:type_name -> fairway.v1.FileName
+	22, // 28: fairway.v1.Replay.compute:type_name -> google.protobuf.Duration
+	21, // 29: fairway.v1.Replay.writes_bytes:type_name -> fairway.v1.Replay.WritesBytesEntry
+	13, // 30: fairway.v1.SyncAnswer.run:type_name -> fairway.v1.Assignment
+	11, // 31: fairway.v1.SyncAnswer.prefetch:type_name -> fairway.v1.InputFile
+	1,  // 32: fairway.v1.SyncAnswer.evict:type_name -> fairway.v1.FileRef
+	17, // 33: fairway.v1.SyncAnswer.peers:type_name -> fairway.v1.Peer
+	22, // 34: fairway.v1.SyncAnswer.next_sync:type_name -> google.protobuf.Duration
+	10, // 35: fairway.v1.TaskQueue.Sync:input_type -> fairway.v1.SyncRequest
+	18, // 36: fairway.v1.TaskQueue.Sync:output_type -> fairway.v1.SyncAnswer
+	36, // [36:37] is the sub-list for method output_type
+	35, // [35:36] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_pilot_proto_init() }
@@ -1794,7 +1855,7 @@ func file_pilot_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_pilot_proto_rawDesc), len(file_pilot_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   20,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
