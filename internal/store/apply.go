@@ -1,0 +1,155 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+
+	"fairway/internal/dispatch"
+	"fairway/internal/fault"
+)
+
+var (
+	beforeApply  = fault.New("store.apply.before")
+	beforeCommit = fault.New("store.commit.before")
+	afterCommit  = fault.New("store.commit.after")
+)
+
+// rowCounts are the sizes of the prepared multi-row statements, largest first.
+// A statement costs about as much as ten of its rows.
+var rowCounts = [...]int{64, 8, 1}
+
+// statements are those of one connection, prepared once.
+type statements struct {
+	load, begin, commit, rollback, remove *sql.Stmt
+	upsert                                [len(rowCounts)]*sql.Stmt
+}
+
+func (st *statements) prepareLoad(ctx context.Context, conn *sql.Conn) (err error) {
+	st.load, err = conn.PrepareContext(ctx, `SELECT key, body FROM record WHERE tbl = ? ORDER BY key`)
+	return err
+}
+
+func (st *statements) prepareAll(ctx context.Context, conn *sql.Conn) error {
+	if err := st.prepareLoad(ctx, conn); err != nil {
+		return err
+	}
+	texts := []struct {
+		text string
+		into **sql.Stmt
+	}{
+		{`BEGIN IMMEDIATE`, &st.begin},
+		{`COMMIT`, &st.commit},
+		{`ROLLBACK`, &st.rollback},
+		{`DELETE FROM record WHERE tbl = ? AND key = ?`, &st.remove},
+	}
+	for i, rows := range rowCounts {
+		texts = append(texts, struct {
+			text string
+			into **sql.Stmt
+		}{upsertText(rows), &st.upsert[i]})
+	}
+	for _, t := range texts {
+		var err error
+		if *t.into, err = conn.PrepareContext(ctx, t.text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func upsertText(rows int) string {
+	return `INSERT INTO record VALUES ` + strings.Repeat(`(?,?,?),`, rows-1) +
+		`(?,?,?) ON CONFLICT DO UPDATE SET body = excluded.body`
+}
+
+func (st *statements) close() {
+	for _, s := range append([]*sql.Stmt{st.load, st.begin, st.commit, st.rollback, st.remove}, st.upsert[:]...) {
+		if s != nil {
+			_ = s.Close()
+		}
+	}
+}
+
+func (s *sqliteStore) Apply(ctx context.Context, records []dispatch.Record) error {
+	if s.mode == ReadOnly {
+		return s.explain("write", ErrReadOnly)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conn == nil {
+		return s.explain("write", sql.ErrConnDone)
+	}
+	if err := ctx.Err(); err != nil {
+		return s.explain("write", err)
+	}
+	if len(records) == 0 {
+		return nil
+	}
+	return s.explain("write", s.transact(context.WithoutCancel(ctx), records))
+}
+
+func (s *sqliteStore) transact(ctx context.Context, records []dispatch.Record) error {
+	if err := beforeApply.Hit(); err != nil {
+		return err
+	}
+	if _, err := s.stmt.begin.ExecContext(ctx); err != nil {
+		return err
+	}
+	err := s.write(ctx, latest(records))
+	if err == nil {
+		err = beforeCommit.Hit()
+	}
+	if err == nil {
+		_, err = s.stmt.commit.ExecContext(ctx)
+	}
+	if err != nil {
+		// SQLite may have rolled back already; what matters is err
+		_, _ = s.stmt.rollback.ExecContext(ctx)
+		return err
+	}
+	return afterCommit.Hit()
+}
+
+// latest keeps the last record of each table and key. What is left touches
+// each row once, so its order no longer matters.
+func latest(records []dispatch.Record) []dispatch.Record {
+	type name struct{ table, key string }
+	last := make(map[name]int, len(records))
+	for i, r := range records {
+		last[name{r.Table, r.Key}] = i
+	}
+	if len(last) == len(records) {
+		return records
+	}
+	kept := make([]dispatch.Record, 0, len(last))
+	for i, r := range records {
+		if last[name{r.Table, r.Key}] == i {
+			kept = append(kept, r)
+		}
+	}
+	return kept
+}
+
+func (s *sqliteStore) write(ctx context.Context, records []dispatch.Record) error {
+	defer func() { clear(s.rows); s.rows = s.rows[:0] }()
+	for _, r := range records {
+		if r.Body != nil {
+			s.rows = append(s.rows, r.Table, r.Key, r.Body)
+			continue
+		}
+		if _, err := s.stmt.remove.ExecContext(ctx, r.Table, r.Key); err != nil {
+			return fmt.Errorf("deleting %s %s: %w", r.Table, r.Key, err)
+		}
+	}
+	rows := s.rows
+	for i, count := range rowCounts {
+		for n := count * 3; len(rows) >= n; rows = rows[n:] {
+			if _, err := s.stmt.upsert[i].ExecContext(ctx, rows[:n]...); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

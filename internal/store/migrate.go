@@ -1,0 +1,66 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+)
+
+// applicationID marks a SQLite file as a store of Fairway ("Fair").
+const applicationID = 0x46616972
+
+// migrations brings a store from schema version i to i+1; the version of a
+// file is its user_version. Entries are only ever added.
+var migrations = []string{
+	// 1: bodies by table and key. Without a rowid a record costs one B-tree
+	// entry instead of two.
+	`CREATE TABLE record (tbl TEXT NOT NULL, key TEXT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (tbl, key)) WITHOUT ROWID`,
+	// 2: the mark by which Fairway knows its own files.
+	fmt.Sprintf(`PRAGMA application_id = %d`, applicationID),
+}
+
+// checkVersion tells the schema version of a file, and refuses files that are
+// not ours or from the future. An empty file has version 0.
+func checkVersion(ctx context.Context, conn *sql.Conn) (int, error) {
+	var version, application, tables int
+	for _, question := range []struct {
+		query string
+		into  *int
+	}{
+		{`PRAGMA user_version`, &version},
+		{`PRAGMA application_id`, &application},
+		{`SELECT count(*) FROM sqlite_schema`, &tables},
+	} {
+		if err := conn.QueryRowContext(ctx, question.query).Scan(question.into); err != nil {
+			return 0, err
+		}
+	}
+	switch {
+	case application != applicationID && (application != 0 || version > 1 || version == 0 && tables > 0):
+		return 0, ErrForeign
+	case version > len(migrations):
+		return 0, fmt.Errorf("schema version %d, this program knows up to %d: %w", version, len(migrations), ErrNewer)
+	}
+	return version, nil
+}
+
+// migrate brings the schema up to date, all in one transaction.
+func migrate(ctx context.Context, conn *sql.Conn, version int) error {
+	if version == len(migrations) {
+		return nil
+	}
+	tx, err := conn.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }()
+	for i := version; i < len(migrations); i++ {
+		if _, err := tx.ExecContext(ctx, migrations[i]); err != nil {
+			return fmt.Errorf("migrating from schema version %d: %w", i, err)
+		}
+	}
+	if _, err := tx.ExecContext(ctx, fmt.Sprintf(`PRAGMA user_version = %d`, len(migrations))); err != nil {
+		return err
+	}
+	return tx.Commit()
+}

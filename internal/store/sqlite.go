@@ -1,0 +1,215 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"modernc.org/sqlite"
+	codes "modernc.org/sqlite/lib"
+
+	"fairway/internal/dispatch"
+)
+
+// Mode says what a store is opened for.
+type Mode uint8
+
+const (
+	// ReadWrite opens or makes a store, and keeps other processes out.
+	ReadWrite Mode = iota
+	// ReadOnly looks at a store that exists. A server that starts meanwhile
+	// waits for the reader for up to LockWait.
+	ReadOnly
+)
+
+// LockWait is how long opening a store waits for another process that has it
+// open, in milliseconds, before it gives up with ErrLocked. A reader needs far
+// less to load all records and close.
+const LockWait = 2000
+
+// Limits of SQLite's own.
+const (
+	pageSize       = 8192  // bytes
+	pageCache      = 16384 // KiB of pages in memory
+	checkpointSize = 1000  // pages of the write-ahead log, then they go to the main file
+)
+
+// sqliteStore is a Store in one SQLite file with a write-ahead log. One
+// connection does everything, so statements are prepared once.
+type sqliteStore struct {
+	path string
+	mode Mode
+	db   *sql.DB
+
+	mu   sync.Mutex // guards what follows
+	conn *sql.Conn
+	stmt statements
+	rows []any // scratch space for the arguments of one statement
+}
+
+// OpenSQLite opens the store in the file path. With ReadOnly a file that does
+// not exist is an error that wraps fs.ErrNotExist.
+func OpenSQLite(path string, mode Mode) (Store, error) {
+	s := &sqliteStore{path: path, mode: mode}
+	if err := s.open(context.Background()); err != nil {
+		_ = s.Close()
+		return nil, s.explain("open", err)
+	}
+	return s, nil
+}
+
+func (s *sqliteStore) open(ctx context.Context) error {
+	if s.mode == ReadOnly {
+		if _, err := os.Stat(s.path); err != nil {
+			return err
+		}
+	}
+	name, err := s.dataSource()
+	if err != nil {
+		return err
+	}
+	if s.db, err = sql.Open("sqlite", name); err != nil {
+		return err
+	}
+	s.db.SetMaxOpenConns(1)
+	if s.conn, err = s.db.Conn(ctx); err != nil {
+		return err
+	}
+	version, err := checkVersion(ctx, s.conn)
+	if err != nil {
+		return err
+	}
+	if s.mode == ReadOnly {
+		return s.stmt.prepareLoad(ctx, s.conn)
+	}
+	if err := migrate(ctx, s.conn, version); err != nil {
+		return err
+	}
+	if err := syncFolder(filepath.Dir(s.path)); err != nil {
+		return err
+	}
+	return s.stmt.prepareAll(ctx, s.conn)
+}
+
+// dataSource names the file and the settings of the connection. A writer keeps
+// its lock for as long as the store is open (locking_mode), and every commit
+// waits for the disk (synchronous).
+func (s *sqliteStore) dataSource() (string, error) {
+	path, err := filepath.Abs(s.path)
+	if err != nil {
+		return "", err
+	}
+	pragmas := []string{fmt.Sprintf("busy_timeout(%d)", LockWait)}
+	if s.mode == ReadOnly {
+		pragmas = append(pragmas, "query_only(1)")
+	} else {
+		pragmas = append(pragmas,
+			"locking_mode(exclusive)",
+			fmt.Sprintf("page_size(%d)", pageSize),
+			"journal_mode(wal)",
+			"synchronous(full)",
+			fmt.Sprintf("cache_size(-%d)", pageCache),
+			fmt.Sprintf("wal_autocheckpoint(%d)", checkpointSize),
+			"temp_store(memory)")
+	}
+	query := url.Values{"_pragma": pragmas, "_txlock": {"immediate"}}
+	return (&url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}).String(), nil
+}
+
+// syncFolder makes the name of a new file durable.
+func syncFolder(path string) error {
+	folder, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = folder.Close() }()
+	return folder.Sync()
+}
+
+func (s *sqliteStore) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.db == nil {
+		return nil
+	}
+	s.stmt.close()
+	var err error
+	if s.conn != nil {
+		err = s.conn.Close()
+	}
+	err = errors.Join(err, s.db.Close())
+	s.db, s.conn = nil, nil
+	return s.explain("close", err)
+}
+
+func (s *sqliteStore) Load(ctx context.Context, table string) ([]dispatch.Record, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conn == nil {
+		return nil, s.explain("read", sql.ErrConnDone)
+	}
+	records, err := s.load(ctx, table)
+	return records, s.explain("read", err)
+}
+
+func (s *sqliteStore) load(ctx context.Context, table string) ([]dispatch.Record, error) {
+	rows, err := s.stmt.load.QueryContext(ctx, table)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	var records []dispatch.Record
+	for rows.Next() {
+		record := dispatch.Record{Table: table}
+		if err := rows.Scan(&record.Key, &record.Body); err != nil {
+			return nil, err
+		}
+		if record.Body == nil {
+			record.Body = []byte{} // a nil Body would delete
+		}
+		records = append(records, record)
+	}
+	return records, rows.Err()
+}
+
+// explain wraps what SQLite says in what a caller may decide on.
+func (s *sqliteStore) explain(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var failure *sqlite.Error
+	if errors.As(err, &failure) {
+		if kind := errorKind(failure); kind != nil {
+			return fmt.Errorf("%s %s: %w (%w)", doing, s.path, kind, err)
+		}
+	}
+	var missing *fs.PathError
+	if errors.As(err, &missing) {
+		return err
+	}
+	return fmt.Errorf("%s %s: %w", doing, s.path, err)
+}
+
+func errorKind(failure *sqlite.Error) error {
+	switch failure.Code() & 0xff {
+	case codes.SQLITE_BUSY, codes.SQLITE_LOCKED:
+		return ErrLocked
+	case codes.SQLITE_CORRUPT, codes.SQLITE_NOTADB:
+		return ErrCorrupt
+	case codes.SQLITE_FULL:
+		return ErrFull
+	case codes.SQLITE_IOERR:
+		// writing the log on a full disk is reported as an I/O error
+		if failure.Code() == codes.SQLITE_IOERR_WRITE || strings.Contains(failure.Error(), "no space") {
+			return ErrFull
+		}
+	}
+	return nil
+}

@@ -1,0 +1,268 @@
+package store_test
+
+import (
+	"bufio"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+
+	"fairway/internal/dispatch"
+	"fairway/internal/store"
+	"fairway/internal/store/storetest"
+)
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv("STORE_TEST_WRITER"); path != "" {
+		writeUntilKilled(path)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func open(folder string) (store.Store, error) {
+	return store.OpenSQLite(filepath.Join(folder, "fairway.db"), store.ReadWrite)
+}
+
+func TestConformance(t *testing.T) { storetest.Run(t, open) }
+
+func TestSecondWriterIsRefused(t *testing.T) {
+	folder := t.TempDir()
+	s := must(open(folder))(t)
+	defer s.Close()
+	if _, err := open(folder); !errors.Is(err, store.ErrLocked) {
+		t.Fatalf("got %v, want ErrLocked", err)
+	}
+}
+
+func TestReadOnly(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "fairway.db")
+	if _, err := store.OpenSQLite(path, store.ReadOnly); !errors.Is(err, fs.ErrNotExist) {
+		t.Fatalf("got %v, want fs.ErrNotExist", err)
+	}
+	s := must(store.OpenSQLite(path, store.ReadWrite))(t)
+	if err := s.Apply(context.Background(), []dispatch.Record{{Table: "job", Key: "1", Body: []byte("a")}}); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	s = must(store.OpenSQLite(path, store.ReadOnly))(t)
+	defer s.Close()
+	other := must(store.OpenSQLite(path, store.ReadOnly))(t)
+	defer other.Close()
+	records, err := other.Load(context.Background(), "job")
+	if err != nil || len(records) != 1 {
+		t.Fatalf("got %v, %v", records, err)
+	}
+	if err := s.Apply(context.Background(), records); !errors.Is(err, store.ErrReadOnly) {
+		t.Fatalf("got %v, want ErrReadOnly", err)
+	}
+}
+
+// edit changes the file behind the store's back.
+func edit(t *testing.T, path, text string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec(text); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOlderSchemaMigrates(t *testing.T) {
+	folder := t.TempDir()
+	edit(t, filepath.Join(folder, "fairway.db"), `
+		CREATE TABLE record (tbl TEXT NOT NULL, key TEXT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (tbl, key)) WITHOUT ROWID;
+		INSERT INTO record VALUES ('job', '1', 'a');
+		PRAGMA user_version = 1`)
+	for range 2 {
+		s := must(open(folder))(t)
+		records, err := s.Load(context.Background(), "job")
+		if err != nil || len(records) != 1 || string(records[0].Body) != "a" {
+			t.Fatalf("got %v, %v", records, err)
+		}
+		s.Close()
+	}
+}
+
+func TestNewerSchemaIsRefused(t *testing.T) {
+	folder := t.TempDir()
+	must(open(folder))(t).Close()
+	edit(t, filepath.Join(folder, "fairway.db"), `PRAGMA user_version = 1000`)
+	if _, err := open(folder); !errors.Is(err, store.ErrNewer) {
+		t.Fatalf("got %v, want ErrNewer", err)
+	}
+}
+
+func TestForeignFileIsRefused(t *testing.T) {
+	folder := t.TempDir()
+	edit(t, filepath.Join(folder, "fairway.db"), `CREATE TABLE recipes (name TEXT)`)
+	if _, err := open(folder); !errors.Is(err, store.ErrForeign) {
+		t.Fatalf("got %v, want ErrForeign", err)
+	}
+}
+
+func TestDamagedFileIsToldSo(t *testing.T) {
+	folder := t.TempDir()
+	path := filepath.Join(folder, "fairway.db")
+	if err := os.WriteFile(path, []byte(strings.Repeat("no database ", 1000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := open(folder); !errors.Is(err, store.ErrCorrupt) {
+		t.Fatalf("got %v, want ErrCorrupt", err)
+	}
+}
+
+// TestFullDisk fills a small tmpfs: the transaction that does not fit is
+// refused, those before it stay, and the store can be used again when there is room.
+func TestFullDisk(t *testing.T) {
+	folder := t.TempDir()
+	if err := unix.Mount("tmpfs", folder, "tmpfs", 0, "size=1m"); err != nil {
+		t.Skipf("mounting a tmpfs needs privilege: %v", err)
+	}
+	defer func() { _ = unix.Unmount(folder, unix.MNT_DETACH) }()
+	s := must(open(folder))(t)
+	defer s.Close()
+	small := []dispatch.Record{{Table: "job", Key: "0", Body: []byte("small")}}
+	if err := s.Apply(context.Background(), small); err != nil {
+		t.Fatal(err)
+	}
+	large := []dispatch.Record{
+		{Table: "job", Key: "1", Body: make([]byte, 600<<10)},
+		{Table: "job", Key: "2", Body: make([]byte, 600<<10)},
+	}
+	if err := s.Apply(context.Background(), large); !errors.Is(err, store.ErrFull) {
+		t.Fatalf("got %v, want ErrFull", err)
+	}
+	records, err := s.Load(context.Background(), "job")
+	if err != nil || len(records) != 1 {
+		t.Fatalf("after the refusal: %d records, %v", len(records), err)
+	}
+	if err := unix.Mount("tmpfs", folder, "tmpfs", unix.MS_REMOUNT, "size=16m"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Apply(context.Background(), large); err != nil {
+		t.Fatalf("with room again: %v", err)
+	}
+}
+
+// writeUntilKilled applies transactions of two records that must agree, and
+// prints the number of each one that is durable.
+func writeUntilKilled(path string) {
+	s, err := store.OpenSQLite(path, store.ReadWrite)
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	for i := 1; ; i++ {
+		body := []byte(strconv.Itoa(i))
+		err := s.Apply(context.Background(), []dispatch.Record{
+			{Table: "a", Key: "n", Body: body},
+			{Table: "b", Key: "n", Body: body},
+			{Table: "all", Key: fmt.Sprintf("%08d", i), Body: make([]byte, 3000)},
+		})
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		fmt.Println(i)
+	}
+}
+
+// TestKilledWriter kills a process that writes, many times over.
+func TestKilledWriter(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "fairway.db")
+	for round := range 10 {
+		acknowledged := writeAndKill(t, path, 20+37*round)
+		s := must(store.OpenSQLite(path, store.ReadWrite))(t)
+		a, b := number(t, s, "a"), number(t, s, "b")
+		if a != b || a < acknowledged {
+			t.Fatalf("round %d: tables hold %d and %d, acknowledged were %d", round, a, b, acknowledged)
+		}
+		s.Close()
+	}
+}
+
+func writeAndKill(t *testing.T, path string, after int) (acknowledged int) {
+	t.Helper()
+	writer := exec.Command(os.Args[0])
+	writer.Env = append(os.Environ(), "STORE_TEST_WRITER="+path)
+	out, err := writer.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := writer.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		n, err := strconv.Atoi(lines.Text())
+		if err != nil {
+			t.Fatal(lines.Text())
+		}
+		acknowledged = n
+		if n == after {
+			if err := writer.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	_ = writer.Wait()
+	return acknowledged
+}
+
+func number(t *testing.T, s store.Store, table string) int {
+	t.Helper()
+	records, err := s.Load(context.Background(), table)
+	if err != nil || len(records) != 1 {
+		t.Fatalf("loading %s: %d records, %v", table, len(records), err)
+	}
+	n, err := strconv.Atoi(string(records[0].Body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func must(s store.Store, err error) func(testing.TB) store.Store {
+	return func(t testing.TB) store.Store {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+}
+
+// BenchmarkApply measures the time per record for transactions of several
+// sizes, as a server makes them: four tables, bodies of 240 bytes.
+func BenchmarkApply(b *testing.B) {
+	for _, size := range []int{4, 16, 64, 256} {
+		b.Run(fmt.Sprint(size), func(b *testing.B) {
+			s := must(open(b.TempDir()))(b)
+			defer s.Close()
+			body := make([]byte, 240)
+			records := make([]dispatch.Record, size)
+			for n := 0; b.Loop(); n++ {
+				for i := range records {
+					records[i] = dispatch.Record{Table: "t" + strconv.Itoa(i%4), Key: fmt.Sprintf("%010d", n*size+i), Body: body}
+				}
+				if err := s.Apply(context.Background(), records); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*size), "us/record")
+		})
+	}
+}

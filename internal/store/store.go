@@ -1,0 +1,53 @@
+// Package store keeps the records of dispatch and flow on disk.
+//
+// Guarantees:
+//
+//   - [Store.Apply] is one transaction: when it has returned nil, all its records
+//     survive any crash of the process and of the machine. After an error or a crash
+//     all of them are there or none; [Store.Load] tells.
+//   - Transactions become durable in the order of the calls.
+//   - One process at a time writes a store; a second one gets [ErrLocked].
+//   - A store that a newer Fairway made is refused ([ErrNewer]), one that an older
+//     Fairway made is brought up to date when it is opened for writing.
+//
+// Apply blocks until the disk has the data. The methods of a Store may be called
+// from any goroutine; calls wait for each other.
+package store
+
+import (
+	"context"
+	"errors"
+
+	"fairway/internal/dispatch"
+)
+
+// Store keeps the latest body of each record, named by table and key. The
+// conformance suite in storetest says what every implementation must do.
+type Store interface {
+	// Apply makes the records durable in one transaction, in order: a later
+	// record replaces an earlier one of the same table and key, and a nil Body
+	// deletes. A transaction that has begun is carried out even if ctx ends.
+	Apply(ctx context.Context, records []dispatch.Record) error
+	// Load returns the records of a table in the order of their keys, compared
+	// byte by byte.
+	Load(ctx context.Context, table string) ([]dispatch.Record, error)
+	// Close releases the store. What was applied is durable already.
+	Close() error
+}
+
+// What a caller may decide on. All are wrapped in an error that names the file.
+var (
+	// ErrLocked: another process has the store open for writing.
+	ErrLocked = errors.New("the store is in use by another process")
+	// ErrNewer: the store was made by a newer Fairway.
+	ErrNewer = errors.New("the store was made by a newer version of Fairway; use that version, or remove the store with `fairway clean`")
+	// ErrForeign: the file is a database, but not one of Fairway's.
+	ErrForeign = errors.New("the file is not a store of Fairway")
+	// ErrCorrupt: the file is damaged.
+	ErrCorrupt = errors.New("the store is damaged")
+	// ErrFull: no room on the disk. The transaction may be tried again when there
+	// is room.
+	ErrFull = errors.New("no room left on the disk of the store")
+	// ErrReadOnly: Apply on a store that was opened with ReadOnly.
+	ErrReadOnly = errors.New("the store was opened for reading only")
+)

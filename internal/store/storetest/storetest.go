@@ -1,0 +1,306 @@
+// Package storetest is the conformance suite of [store.Store]: what every
+// implementation must do.
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"fairway/internal/dispatch"
+	"fairway/internal/store"
+)
+
+// Maker opens the store that lives in a folder, making it if it is not there.
+// All files of the store are in that folder.
+type Maker func(folder string) (store.Store, error)
+
+// Run tests an implementation.
+func Run(t *testing.T, open Maker) {
+	for _, c := range []struct {
+		name string
+		test func(*testing.T, Maker)
+	}{
+		{"KeepsWhatWasApplied", keepsWhatWasApplied},
+		{"LaterRecordReplaces", laterRecordReplaces},
+		{"NilBodyDeletes", nilBodyDeletes},
+		{"EmptyBodyIsARecord", emptyBodyIsARecord},
+		{"LoadsInKeyOrder", loadsInKeyOrder},
+		{"TakesLargeTransactions", takesLargeTransactions},
+		{"TakesLargeBodies", takesLargeBodies},
+		{"RefusesEndedContext", refusesEndedContext},
+		{"MayBeUsedByManyGoroutines", mayBeUsedByManyGoroutines},
+		{"FailsAfterClose", failsAfterClose},
+		{"AgreesWithMap", agreesWithMap},
+		{"CopyOfFilesOpens", copyOfFilesOpens},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.test(t, open) })
+	}
+}
+
+func mustOpen(t testing.TB, open Maker, folder string) store.Store {
+	t.Helper()
+	s, err := open(folder)
+	if err != nil {
+		t.Fatalf("opening the store: %v", err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func mustApply(t testing.TB, s store.Store, records ...dispatch.Record) {
+	t.Helper()
+	if err := s.Apply(context.Background(), records); err != nil {
+		t.Fatalf("applying %d records: %v", len(records), err)
+	}
+}
+
+func mustLoad(t testing.TB, s store.Store, table string) []dispatch.Record {
+	t.Helper()
+	records, err := s.Load(context.Background(), table)
+	if err != nil {
+		t.Fatalf("loading %s: %v", table, err)
+	}
+	return records
+}
+
+// wantTable fails unless the table holds exactly the given keys and bodies.
+func wantTable(t testing.TB, s store.Store, table string, want map[string]string) {
+	t.Helper()
+	got := map[string]string{}
+	for _, r := range mustLoad(t, s, table) {
+		if r.Table != table || r.Body == nil {
+			t.Fatalf("loading %s gave %+v", table, r)
+		}
+		got[r.Key] = string(r.Body)
+	}
+	if !maps.Equal(got, want) {
+		t.Fatalf("table %s holds %v, want %v", table, got, want)
+	}
+}
+
+func record(table, key, body string) dispatch.Record {
+	return dispatch.Record{Table: table, Key: key, Body: []byte(body)}
+}
+
+func keepsWhatWasApplied(t *testing.T, open Maker) {
+	folder := t.TempDir()
+	s := mustOpen(t, open, folder)
+	mustApply(t, s, record("job", "1", "a"), record("file", "1", "b"))
+	wantTable(t, s, "job", map[string]string{"1": "a"})
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = mustOpen(t, open, folder)
+	wantTable(t, s, "job", map[string]string{"1": "a"})
+	wantTable(t, s, "file", map[string]string{"1": "b"})
+	wantTable(t, s, "none", map[string]string{})
+}
+
+func laterRecordReplaces(t *testing.T, open Maker) {
+	s := mustOpen(t, open, t.TempDir())
+	mustApply(t, s, record("job", "1", "a"), record("job", "2", "x"), record("job", "1", "b"))
+	wantTable(t, s, "job", map[string]string{"1": "b", "2": "x"})
+	mustApply(t, s, record("job", "1", "c"))
+	wantTable(t, s, "job", map[string]string{"1": "c", "2": "x"})
+}
+
+func nilBodyDeletes(t *testing.T, open Maker) {
+	s := mustOpen(t, open, t.TempDir())
+	gone := dispatch.Record{Table: "job", Key: "1"}
+	mustApply(t, s, gone) // deleting what is not there is no error
+	mustApply(t, s, record("job", "1", "a"), gone)
+	wantTable(t, s, "job", map[string]string{})
+	mustApply(t, s, gone, record("job", "1", "b"))
+	wantTable(t, s, "job", map[string]string{"1": "b"})
+	mustApply(t, s, gone, record("file", "1", "b"))
+	wantTable(t, s, "job", map[string]string{})
+	wantTable(t, s, "file", map[string]string{"1": "b"})
+}
+
+func emptyBodyIsARecord(t *testing.T, open Maker) {
+	s := mustOpen(t, open, t.TempDir())
+	mustApply(t, s, record("job", "", ""), record("job", "1", ""))
+	wantTable(t, s, "job", map[string]string{"": "", "1": ""})
+}
+
+func loadsInKeyOrder(t *testing.T, open Maker) {
+	s := mustOpen(t, open, t.TempDir())
+	keys := []string{"b", "a", "10", "9", "B", "é", "a/b", "a b", "a\x01", "'; DROP TABLE record; --"}
+	for _, k := range keys {
+		mustApply(t, s, record("job", k, k))
+	}
+	var got []string
+	for _, r := range mustLoad(t, s, "job") {
+		got = append(got, r.Key)
+	}
+	slices.Sort(keys)
+	if !slices.Equal(got, keys) {
+		t.Fatalf("got %q, want %q", got, keys)
+	}
+}
+
+func takesLargeTransactions(t *testing.T, open Maker) {
+	s := mustOpen(t, open, t.TempDir())
+	want := map[string]string{}
+	var records []dispatch.Record
+	for i := range 20_011 {
+		key := fmt.Sprintf("%06d", i)
+		want[key] = "body"
+		records = append(records, record("job", key, "body"))
+	}
+	mustApply(t, s, records...)
+	wantTable(t, s, "job", want)
+}
+
+func takesLargeBodies(t *testing.T, open Maker) {
+	s := mustOpen(t, open, t.TempDir())
+	body := bytes.Repeat([]byte{0, 1, 2, 255}, 1<<20)
+	mustApply(t, s, dispatch.Record{Table: "job", Key: "1", Body: body})
+	if got := mustLoad(t, s, "job"); len(got) != 1 || !bytes.Equal(got[0].Body, body) {
+		t.Fatal("a body of 4 MiB came back changed")
+	}
+}
+
+func refusesEndedContext(t *testing.T, open Maker) {
+	s := mustOpen(t, open, t.TempDir())
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := s.Apply(ctx, []dispatch.Record{record("job", "1", "a")}); err == nil {
+		t.Fatal("Apply under an ended context succeeded")
+	}
+	wantTable(t, s, "job", map[string]string{})
+}
+
+func mayBeUsedByManyGoroutines(t *testing.T, open Maker) {
+	s := mustOpen(t, open, t.TempDir())
+	want := map[string]string{}
+	var group sync.WaitGroup
+	for i := range 8 {
+		want[fmt.Sprint(i)] = "19"
+		group.Go(func() {
+			for n := range 20 {
+				if err := s.Apply(context.Background(), []dispatch.Record{record("job", fmt.Sprint(i), fmt.Sprint(n))}); err != nil {
+					t.Error(err)
+				}
+				if _, err := s.Load(context.Background(), "job"); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	wantTable(t, s, "job", want)
+}
+
+func failsAfterClose(t *testing.T, open Maker) {
+	s := mustOpen(t, open, t.TempDir())
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatalf("a second Close: %v", err)
+	}
+	if err := s.Apply(context.Background(), []dispatch.Record{record("job", "1", "a")}); err == nil {
+		t.Fatal("Apply after Close succeeded")
+	}
+	if _, err := s.Load(context.Background(), "job"); err == nil {
+		t.Fatal("Load after Close succeeded")
+	}
+}
+
+// agreesWithMap applies random transactions and reopens at random; the store
+// must hold what a map holds.
+func agreesWithMap(t *testing.T, open Maker) {
+	rapid.Check(t, func(rt *rapid.T) {
+		folder, err := os.MkdirTemp(t.TempDir(), "")
+		if err != nil {
+			rt.Fatal(err)
+		}
+		s := mustOpen(t, open, folder)
+		model := map[string]map[string]string{"a": {}, "b": {}}
+		for range rapid.IntRange(1, 6).Draw(rt, "transactions") {
+			records := drawRecords(rt)
+			mustApply(t, s, records...)
+			applyToModel(model, records)
+			if rapid.Bool().Draw(rt, "reopen") {
+				if err := s.Close(); err != nil {
+					rt.Fatal(err)
+				}
+				s = mustOpen(t, open, folder)
+			}
+		}
+		for table, want := range model {
+			wantTable(t, s, table, want)
+		}
+		_ = s.Close()
+	})
+}
+
+func drawRecords(t *rapid.T) []dispatch.Record {
+	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) dispatch.Record {
+		r := dispatch.Record{
+			Table: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "table"),
+			Key:   rapid.StringMatching(`[a-e]{1,2}`).Draw(t, "key"),
+		}
+		if !rapid.Bool().Draw(t, "delete") {
+			r.Body = rapid.SliceOfN(rapid.Byte(), 0, 20).Draw(t, "body")
+			if r.Body == nil {
+				r.Body = []byte{}
+			}
+		}
+		return r
+	}), 0, 100).Draw(t, "records")
+}
+
+func applyToModel(model map[string]map[string]string, records []dispatch.Record) {
+	for _, r := range records {
+		if r.Body == nil {
+			delete(model[r.Table], r.Key)
+		} else {
+			model[r.Table][r.Key] = string(r.Body)
+		}
+	}
+}
+
+// copyOfFilesOpens simulates a crash: the files, as they are between two
+// transactions and without the store being closed, must open with all that was
+// applied. The stores are large enough for several checkpoints.
+func copyOfFilesOpens(t *testing.T, open Maker) {
+	folder := t.TempDir()
+	s := mustOpen(t, open, folder)
+	model := map[string]map[string]string{"a": {}, "b": {}}
+	for i := range 200 {
+		var records []dispatch.Record
+		for k := range 40 {
+			records = append(records, record("a", fmt.Sprint(i*7919%100, "-", k), strings.Repeat(fmt.Sprint(i), 100)))
+		}
+		mustApply(t, s, records...)
+		applyToModel(model, records)
+		if i%20 == 19 {
+			crashed := mustOpen(t, open, copyFolder(t, folder))
+			wantTable(t, crashed, "a", model["a"])
+			mustApply(t, crashed, record("b", "more", "x"))
+			wantTable(t, crashed, "b", map[string]string{"more": "x"})
+			_ = crashed.Close()
+		}
+	}
+}
+
+func copyFolder(t *testing.T, folder string) string {
+	t.Helper()
+	target := filepath.Join(t.TempDir(), "copy")
+	if err := os.CopyFS(target, os.DirFS(folder)); err != nil {
+		t.Fatal(err)
+	}
+	return target
+}
