@@ -5,7 +5,7 @@ import "sync"
 // builtin holds the kinds that come with a scheduler, made when first used.
 type builtin struct {
 	fdOnce sync.Once
-	fd     *Handle[fdQuery, Events]
+	fd     *Handle[FD, Events]
 	fdErr  error
 
 	fileOnce sync.Once
@@ -16,13 +16,9 @@ type builtin struct {
 	pid     *Handle[int, struct{}]
 }
 
-func (b *builtin) descriptors(s *Scheduler) (*Handle[fdQuery, Events], error) {
+func (b *builtin) descriptors(s *Scheduler) (*Handle[FD, Events], error) {
 	b.fdOnce.Do(func() {
-		var set *pollSet
-		if set, b.fdErr = newPollSet(); b.fdErr == nil {
-			b.fd = Register(s, set.kind())
-			s.onClose(set.close)
-		}
+		b.fd, b.fdErr = NewDescriptors(s, func(*Kind[FD, Events]) {})
 	})
 	return b.fd, b.fdErr
 }
@@ -31,7 +27,7 @@ func (b *builtin) files(s *Scheduler) (*Handle[FileQuery, FileState], error) {
 	b.fileOnce.Do(func() {
 		var n notifier
 		if n, b.fileErr = newNotifier(s.log); b.fileErr == nil {
-			set := newFileSet(n, s.fileInterval)
+			set := newFileSet(n, s.config.FileInterval)
 			b.file = Register(s, set.kind())
 			s.onClose(n.close)
 		}

@@ -9,22 +9,25 @@ import (
 // ErrChannelClosed is returned by [Receive] for a channel without more values.
 var ErrChannelClosed = errors.New("channel is closed")
 
-// Receive waits for a value from ch. It involves no other goroutine than the
-// caller and the sender. Close doesn't end it.
+// Receive waits for a value from ch, or returns [ErrChannelClosed]. It involves no other goroutine than the
+// caller and the sender.
 func Receive[T any](ctx context.Context, s *Scheduler, ch <-chan T) (T, error) {
+	var none T
 	select {
 	case v, ok := <-ch:
 		return received(v, ok)
 	default:
 	}
-	resume := s.pause(ctx)
-	defer resume(nil)
+	if task := pauseTask(ctx); task != nil {
+		defer task.wake(nil)
+	}
 	select {
 	case v, ok := <-ch:
 		return received(v, ok)
 	case <-ctx.Done():
-		var none T
 		return none, fmt.Errorf("receive: %w", ctx.Err())
+	case <-s.closing:
+		return none, fmt.Errorf("receive: %w", ErrClosed)
 	}
 }
 

@@ -42,17 +42,19 @@ func (e *entry) abort(err error) {
 
 // await parks the caller until the entry has ended and its group knows.
 func (e *entry) await(ctx context.Context) error {
-	resume := e.src.s.pause(ctx)
+	task := pauseTask(ctx)
 	select {
 	case <-e.ready:
 	case <-ctx.Done():
 		e.abort(ctx.Err())
 		<-e.ready
 	}
-	resume(e)
+	if task != nil {
+		task.wake(e.src.stats)
+	}
 	if e.release != nil {
 		e.release()
 	}
-	e.src.stats.ran(e)
+	e.src.stats.queued(e)
 	return e.fail
 }

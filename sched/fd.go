@@ -17,11 +17,13 @@ const (
 	Hangup
 )
 
-// fdQuery is a request for readiness. once says that the descriptor was never
-// waited for and will not be again, which saves a system call.
-type fdQuery struct {
-	fd   int
-	want Events
+// FD is a request for readiness of a descriptor.
+type FD struct {
+	Num  int
+	Want Events
+
+	// once says that the descriptor was never waited for and will not be again,
+	// which saves a system call.
 	once bool
 }
 
@@ -31,7 +33,7 @@ type fdQuery struct {
 // returns. Descriptors that are always ready, such as those of regular files,
 // are reported at once.
 func (s *Scheduler) WaitFD(ctx context.Context, fd int, want Events) (Events, error) {
-	return s.waitFD(ctx, fdQuery{fd: fd, want: want})
+	return s.waitFD(ctx, FD{Num: fd, Want: want})
 }
 
 // WaitReadable waits until a read from fd will not block. See [Scheduler.WaitFD].
@@ -46,10 +48,24 @@ func (s *Scheduler) WaitWritable(ctx context.Context, fd int) error {
 	return err
 }
 
-func (s *Scheduler) waitFD(ctx context.Context, q fdQuery) (Events, error) {
+func (s *Scheduler) waitFD(ctx context.Context, q FD) (Events, error) {
 	h, err := s.builtin.descriptors(s)
 	if err != nil {
-		return 0, fmt.Errorf("wait for descriptor %d: %w", q.fd, err)
+		return 0, fmt.Errorf("wait for descriptor %d: %w", q.Num, err)
 	}
 	return h.Wait(ctx, q)
+}
+
+// NewDescriptors registers a kind for the readiness of descriptors apart from
+// the one behind [Scheduler.WaitFD], for descriptors that need another polling
+// interval, reaction time, priority or strategy. adjust sets these.
+func NewDescriptors(s *Scheduler, adjust func(*Kind[FD, Events])) (*Handle[FD, Events], error) {
+	set, err := newPollSet()
+	if err != nil {
+		return nil, err
+	}
+	k := set.kind()
+	adjust(&k)
+	s.onClose(set.close)
+	return Register(s, k), nil
 }

@@ -29,7 +29,7 @@ type pollSet struct {
 type pollFile struct {
 	generation int32
 	known      bool // the kernel may have a registration
-	waiting    []*Request[fdQuery, Events]
+	waiting    []*Request[FD, Events]
 }
 
 func newPollSet() (*pollSet, error) {
@@ -56,17 +56,17 @@ func (p *pollSet) close() {
 	unix.Close(p.epfd)
 }
 
-func (p *pollSet) kind() Kind[fdQuery, Events] {
-	return Kind[fdQuery, Events]{
+func (p *pollSet) kind() Kind[FD, Events] {
+	return Kind[FD, Events]{
 		Name: "fd", Poll: p.poll, Group: p.group,
 		Block: p.block, Unblock: p.unblock, Concurrent: true,
 	}
 }
 
-func (p *pollSet) group(r *Request[fdQuery, Events], joined bool) {
+func (p *pollSet) group(r *Request[FD, Events], joined bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	fd := int32(r.Value.fd)
+	fd := int32(r.Value.Num)
 	f := p.files[fd]
 	if joined {
 		if f == nil {
@@ -82,7 +82,7 @@ func (p *pollSet) group(r *Request[fdQuery, Events], joined bool) {
 
 // leave forgets r. When nobody is left who waits for the descriptor, a
 // registration that has not fired is removed.
-func (p *pollSet) leave(fd int32, f *pollFile, r *Request[fdQuery, Events]) {
+func (p *pollSet) leave(fd int32, f *pollFile, r *Request[FD, Events]) {
 	if f == nil {
 		return
 	}
@@ -107,7 +107,7 @@ func (p *pollSet) arm(fd int32, f *pollFile) {
 	f.generation++
 	ev := unix.EpollEvent{Events: unix.EPOLLONESHOT, Fd: fd, Pad: f.generation}
 	for _, r := range f.waiting {
-		ev.Events |= toEpoll(r.Value.want)
+		ev.Events |= toEpoll(r.Value.Want)
 	}
 	if err := p.control(f, &ev); err != nil {
 		p.refuse(fd, f, err)
@@ -138,14 +138,14 @@ func (p *pollSet) refuse(fd int32, f *pollFile, err error) {
 	delete(p.files, fd)
 	for _, r := range f.waiting {
 		if err == unix.EPERM {
-			r.Done(r.Value.want, nil)
+			r.Done(r.Value.Want, nil)
 			continue
 		}
 		r.Done(0, fmt.Errorf("wait for descriptor %d: %w", fd, err))
 	}
 }
 
-func (p *pollSet) poll([]*Request[fdQuery, Events]) {
+func (p *pollSet) poll([]*Request[FD, Events]) {
 	var events [epollBatch]unix.EpollEvent
 	n, _, err := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.epfd),
 		uintptr(unsafe.Pointer(&events[0])), epollBatch, 0, 0, 0)
@@ -180,18 +180,18 @@ func (p *pollSet) unblock() {
 // handle ends the requests that events answer. Done is called without the lock,
 // since it may come back to group.
 func (p *pollSet) handle(events []unix.EpollEvent) {
-	var store [epollBatch]*Request[fdQuery, Events]
+	var store [epollBatch]*Request[FD, Events]
 	for i := range events {
 		got := fromEpoll(events[i].Events)
 		for _, r := range p.answered(&events[i], got, store[:0]) {
-			r.Done(got&(r.Value.want|Hangup), nil)
+			r.Done(got&(r.Value.Want|Hangup), nil)
 		}
 	}
 }
 
 // answered takes the requests that got satisfies off their file, and arms the
 // file again for the others.
-func (p *pollSet) answered(ev *unix.EpollEvent, got Events, to []*Request[fdQuery, Events]) []*Request[fdQuery, Events] {
+func (p *pollSet) answered(ev *unix.EpollEvent, got Events, to []*Request[FD, Events]) []*Request[FD, Events] {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	f := p.files[ev.Fd]
@@ -201,7 +201,7 @@ func (p *pollSet) answered(ev *unix.EpollEvent, got Events, to []*Request[fdQuer
 	rest := f.waiting[:0]
 	once := false
 	for _, r := range f.waiting {
-		if got&(r.Value.want|Hangup) == 0 {
+		if got&(r.Value.Want|Hangup) == 0 {
 			rest = append(rest, r)
 			continue
 		}

@@ -11,5 +11,5 @@ func newPollSet() (*pollSet, error) {
 	return nil, fmt.Errorf("readiness of descriptors: %w", ErrUnsupported)
 }
 
-func (*pollSet) close()                       {}
-func (*pollSet) kind() Kind[fdQuery, Events] { return Kind[fdQuery, Events]{Name: "fd"} }
+func (*pollSet) close()                 {}
+func (*pollSet) kind() Kind[FD, Events] { return Kind[FD, Events]{Name: "fd"} }

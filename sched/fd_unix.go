@@ -16,11 +16,11 @@ type pollSet struct {
 	wake [2]int
 
 	mu      sync.Mutex
-	waiting map[*Request[fdQuery, Events]]bool
+	waiting map[*Request[FD, Events]]bool
 }
 
 func newPollSet() (*pollSet, error) {
-	p := &pollSet{waiting: make(map[*Request[fdQuery, Events]]bool)}
+	p := &pollSet{waiting: make(map[*Request[FD, Events]]bool)}
 	if err := unix.Pipe(p.wake[:]); err != nil {
 		return nil, fmt.Errorf("pipe: %w", err)
 	}
@@ -39,14 +39,14 @@ func (p *pollSet) close() {
 	unix.Close(p.wake[1])
 }
 
-func (p *pollSet) kind() Kind[fdQuery, Events] {
-	return Kind[fdQuery, Events]{
+func (p *pollSet) kind() Kind[FD, Events] {
+	return Kind[FD, Events]{
 		Name: "fd", Group: p.group, Block: p.block, Unblock: p.unblock,
-		Poll: func([]*Request[fdQuery, Events]) { p.look(0) },
+		Poll: func([]*Request[FD, Events]) { p.look(0) },
 	}
 }
 
-func (p *pollSet) group(r *Request[fdQuery, Events], joined bool) {
+func (p *pollSet) group(r *Request[FD, Events], joined bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if joined {
@@ -72,10 +72,10 @@ func (p *pollSet) block(limit time.Duration) {
 // look ends what is ready and reports whether the group was unblocked.
 func (p *pollSet) look(timeout int) bool {
 	fds := []unix.PollFd{{Fd: int32(p.wake[0]), Events: unix.POLLIN}}
-	var requests []*Request[fdQuery, Events]
+	var requests []*Request[FD, Events]
 	p.mu.Lock()
 	for r := range p.waiting {
-		fds = append(fds, unix.PollFd{Fd: int32(r.Value.fd), Events: toPoll(r.Value.want)})
+		fds = append(fds, unix.PollFd{Fd: int32(r.Value.Num), Events: toPoll(r.Value.Want)})
 		requests = append(requests, r)
 	}
 	p.mu.Unlock()
@@ -85,7 +85,7 @@ func (p *pollSet) look(timeout int) bool {
 	for i, r := range requests {
 		switch got := fds[i+1].Revents; {
 		case got&unix.POLLNVAL != 0:
-			r.Done(0, fmt.Errorf("wait for descriptor %d: %w", r.Value.fd, unix.EBADF))
+			r.Done(0, fmt.Errorf("wait for descriptor %d: %w", r.Value.Num, unix.EBADF))
 		case got != 0:
 			r.Done(fromPoll(got), nil)
 		}

@@ -28,7 +28,7 @@ func (s *Scheduler) reap(ctx context.Context, p *os.Process, wait func() error) 
 func (s *Scheduler) waitEnd(ctx context.Context, p *os.Process) error {
 	var waitErr error
 	err := p.WithHandle(func(fd uintptr) {
-		_, waitErr = s.waitFD(ctx, fdQuery{fd: int(fd), want: Readable, once: true})
+		_, waitErr = s.waitFD(ctx, FD{Num: int(fd), Want: Readable, once: true})
 	})
 	if errors.Is(err, os.ErrNoHandle) {
 		return s.waitEndByPolling(ctx, p.Pid)
@@ -67,7 +67,7 @@ func (s *Scheduler) waitPidEnd(ctx context.Context, pid, pidfd int) error {
 		defer unix.Close(fd)
 		pidfd = fd
 	}
-	_, err := s.waitFD(ctx, fdQuery{fd: pidfd, want: Readable, once: true})
+	_, err := s.waitFD(ctx, FD{Num: pidfd, Want: Readable, once: true})
 	return err
 }
 

@@ -1,8 +1,8 @@
 package sched
 
 import (
-	"context"
 	"log/slog"
+	"math"
 	"sync"
 	"time"
 )
@@ -15,6 +15,11 @@ type Config struct {
 	// Spare is the number of Ps the Go runtime gets besides the slots while
 	// tasks compute. Zero means as many as slots, but at least 2.
 	Spare int
+	// Tasks bounds the tasks that exist at once; one more is refused. Zero
+	// means DefaultTasks.
+	Tasks int
+	// Priorities says how computing threads are told from others.
+	Priorities Priorities
 	// Threads bounds the threads that block in callbacks at the same time.
 	// Requests beyond are polled if their kind can be, and wait for a thread
 	// otherwise. Zero means DefaultThreads.
@@ -32,56 +37,76 @@ const DefaultThreads = 64
 // Scheduler detects events and hands out slots. Its methods may be called from
 // any goroutine.
 type Scheduler struct {
-	log    *slog.Logger
-	epoch  time.Time
-	pool   pool
-	server server
+	config  Config
+	log     *slog.Logger
+	epoch   time.Time
+	procs   int // processors when the scheduler was made
+	pool    pool
+	server  server
+	slots   slots
+	tasks   sync.WaitGroup
+	closing chan struct{}
+	builtin builtin
 
-	mu      sync.Mutex
-	sources []*source
-	closers []func()
-	closed  bool
-
-	builtin      builtin
-	fileInterval time.Duration
+	mu         sync.Mutex
+	sources    []*source
+	closers    []func()
+	closed     bool
+	active     int // tasks
+	tended     bool
+	priorities *priorities // nil before the first task
 }
 
-// New makes a scheduler. It starts no goroutine before something is waited for.
+// New makes a scheduler. It starts no goroutine before something is waited for
+// or computed.
 func New(c Config) *Scheduler {
-	s := &Scheduler{log: c.Log, epoch: time.Now(), fileInterval: c.FileInterval}
-	if s.fileInterval <= 0 {
-		s.fileInterval = DefaultFileInterval
-	}
+	c.Threads = positive(c.Threads, DefaultThreads)
+	c.Tasks = positive(c.Tasks, DefaultTasks)
+	c.FileInterval = positive(c.FileInterval, DefaultFileInterval)
+	s := &Scheduler{config: c, log: c.Log, epoch: time.Now(), procs: startProcs(), closing: make(chan struct{})}
 	if s.log == nil {
 		s.log = slog.Default()
 	}
 	s.pool.free = c.Threads
-	if s.pool.free <= 0 {
-		s.pool.free = DefaultThreads
-	}
 	s.server.s = s
 	s.server.poke = make(chan struct{}, 1)
+	s.server.next.Store(math.MaxInt64)
 	return s
+}
+
+func positive[N int | time.Duration](n, otherwise N) N {
+	if n > 0 {
+		return n
+	}
+	return otherwise
 }
 
 // Default returns the scheduler of the process. It is made on first use and
 // never closed.
 var Default = sync.OnceValue(func() *Scheduler { return New(Config{}) })
 
-// Close ends all waits with [ErrClosed], waits until callbacks and goroutines of
-// the scheduler have come to an end, and frees what kinds hold.
+// Close ends all waits with [ErrClosed], refuses further ones, waits until the
+// tasks that run have ended and the callbacks have come to an end, and frees
+// what kinds hold. Closing again does nothing.
 func (s *Scheduler) Close() {
 	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return
+	}
+	s.closed = true
 	sources, closers := s.sources, s.closers
-	s.closed, s.closers = true, nil
 	s.mu.Unlock()
+	close(s.closing)
 	for _, src := range sources {
 		src.fail(ErrClosed)
 	}
+	s.tasks.Wait()
 	s.pool.close()
 	for _, c := range closers {
 		c()
 	}
+	s.wantProcessors(0)
 }
 
 func (s *Scheduler) addSource(src *source) {
@@ -110,7 +135,3 @@ func (s *Scheduler) onClose(f func()) {
 // into an atomic.
 func (s *Scheduler) since(t time.Time) int64 { return int64(t.Sub(s.epoch)) }
 func (s *Scheduler) at(ns int64) time.Time   { return s.epoch.Add(time.Duration(ns)) }
-
-// pause gives the slot of ctx's task back; the function it returns takes one
-// again.
-func (s *Scheduler) pause(ctx context.Context) func(*entry) { return func(*entry) {} }

@@ -1,8 +1,10 @@
 package sched
 
 import (
+	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -15,6 +17,8 @@ type server struct {
 	watched []*source // by falling priority
 	running bool
 	poke    chan struct{} // cap 1; a source was added
+
+	next atomic.Int64 // earliest due of the watched sources
 }
 
 // watch has src polled until it has no members.
@@ -26,8 +30,10 @@ func (v *server) watch(src *source) {
 	}
 	at, _ := slices.BinarySearchFunc(v.watched, src, func(a, b *source) int { return b.priority - a.priority })
 	v.watched = slices.Insert(v.watched, at, src)
+	v.next.Store(min(v.next.Load(), src.due.Load()))
 	if !v.running {
 		v.running = true
+		v.s.slots.watchClock(true)
 		v.s.pool.group.Go(v.serve)
 		return
 	}
@@ -39,22 +45,39 @@ func (v *server) watch(src *source) {
 
 // serve sleeps until a poll is overdue, and ends when nothing is left to poll.
 func (v *server) serve() {
-	timer := time.NewTimer(0)
+	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		next, ok := v.pollOverdue()
-		if !ok {
+		sources := v.current()
+		if len(sources) == 0 && v.retire() {
 			return
 		}
-		v.sleep(timer, time.Until(next))
+		v.sleep(timer, v.patience(sources))
+		v.poll(sources, v.overdue)
 	}
 }
 
-func (v *server) sleep(timer *time.Timer, d time.Duration) {
-	if d <= 0 {
-		return
+// patience is how long the server may sleep before a poll is overdue.
+func (v *server) patience(sources []*source) time.Duration {
+	next := int64(math.MaxInt64)
+	for _, src := range sources {
+		next = min(next, v.overdue(src))
 	}
-	if d < time.Millisecond && nap(d) {
+	return time.Duration(next - v.s.since(time.Now()))
+}
+
+// overdue is when the server polls src if nobody else does: the polls of an idle
+// processor are as free as those at checkpoints.
+func (v *server) overdue(src *source) int64 {
+	due := src.due.Load()
+	if src.reaction > src.interval && !v.s.slots.idle() {
+		due += int64(src.reaction - src.interval)
+	}
+	return due
+}
+
+func (v *server) sleep(timer *time.Timer, d time.Duration) {
+	if d <= 0 || d < time.Millisecond && nap(d) {
 		return
 	}
 	timer.Reset(d)
@@ -64,20 +87,25 @@ func (v *server) sleep(timer *time.Timer, d time.Duration) {
 	}
 }
 
-// pollOverdue polls what is overdue and says when to look again, or that there
-// is nothing to look for.
-func (v *server) pollOverdue() (next time.Time, ok bool) {
-	for _, src := range v.current() {
-		due := src.overdue()
-		if !due.After(time.Now()) {
-			src.tryPoll()
-			due = src.overdue()
-		}
-		if next.IsZero() || due.Before(next) {
-			next = due
-		}
+// pollDue polls what is due at now; whoever has processor time to spare calls it.
+func (v *server) pollDue(now int64) {
+	if now < v.next.Load() {
+		return
 	}
-	return next, !next.IsZero()
+	v.poll(v.current(), func(src *source) int64 { return src.due.Load() })
+}
+
+// poll polls the sources whose time, by the given measure, has come.
+func (v *server) poll(sources []*source, when func(*source) int64) {
+	now := v.s.since(time.Now())
+	next := int64(math.MaxInt64)
+	for _, src := range sources {
+		if when(src) <= now {
+			src.tryPoll()
+		}
+		next = min(next, src.due.Load())
+	}
+	v.next.Store(next)
 }
 
 // current drops the sources without members and returns the others.
@@ -85,21 +113,18 @@ func (v *server) current() []*source {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.watched = slices.DeleteFunc(v.watched, func(src *source) bool { return src.members.Load() == 0 })
-	v.running = len(v.watched) > 0
 	return slices.Clone(v.watched)
 }
 
-// pollDue polls what is due at now; whoever has processor time to spare calls it.
-func (v *server) pollDue(now int64) {
-	for _, src := range v.current() {
-		if src.due.Load() <= now {
-			src.tryPoll()
-		}
+// retire ends the server if there is nothing to poll.
+func (v *server) retire() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if len(v.watched) > 0 {
+		return false
 	}
-}
-
-// overdue is when the server polls src if nobody else does.
-func (src *source) overdue() time.Time {
-	extra := max(0, src.reaction-src.interval)
-	return src.s.at(src.due.Load()).Add(extra)
+	v.running = false
+	v.next.Store(math.MaxInt64)
+	v.s.slots.watchClock(false)
+	return true
 }

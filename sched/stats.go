@@ -1,6 +1,9 @@
 package sched
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+	"time"
+)
 
 type stats struct {
 	name   string
@@ -11,4 +14,5 @@ type stats struct {
 func newStats(name string) *stats { return &stats{name: name} }
 
 func (st *stats) detected(e *entry) {}
-func (st *stats) ran(e *entry)      {}
+func (st *stats) queued(e *entry)   {}
+func (st *stats) ran(time.Duration) {}

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package sched
+
+func cgroupLimit() int { return 0 }

@@ -1,0 +1,50 @@
+package sched
+
+import "time"
+
+// lookEvery is about how often a task that checkpoints often looks at the clock.
+const lookEvery = 20 * time.Microsecond
+
+// maxStride bounds the checkpoints between two looks at the clock.
+const maxStride = 1 << 16
+
+// Checkpoint is where a task lets others go first: it pays for those that events
+// have woken, gives way to tasks of higher priority, takes turns with equal
+// ones, and polls what is due to be polled. It costs a few nanoseconds when
+// there is nothing to do. Only the task's own goroutine may call it.
+func (t *Task) Checkpoint() {
+	if t.marks.Load() != 0 {
+		t.attend()
+	}
+}
+
+// attend is Checkpoint when there may be something to do.
+func (t *Task) attend() {
+	if t.marks.Load()&markYield == 0 {
+		if t.credit--; t.credit > 0 {
+			return
+		}
+	}
+	now := time.Now()
+	t.pace(now)
+	t.s.server.pollDue(t.s.since(now))
+	if t.s.slots.turn(t, now.Sub(t.started)) {
+		t.thread.react()
+		<-t.granted
+		t.resume()
+	}
+}
+
+// pace sets the number of checkpoints until the next look at the clock from the
+// time that the last ones took.
+func (t *Task) pace(now time.Time) {
+	took := now.Sub(t.looked)
+	t.looked = now
+	switch {
+	case took < lookEvery/2:
+		t.stride = min(2*t.stride, maxStride)
+	case took > 2*lookEvery:
+		t.stride = max(1, t.stride/4)
+	}
+	t.credit = t.stride
+}

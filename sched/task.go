@@ -1,0 +1,179 @@
+package sched
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+)
+
+// Task is a computation that holds a slot while it computes. Checkpoint and
+// Context are for its own goroutine, the rest for anybody.
+type Task struct {
+	s        *Scheduler
+	ctx      context.Context
+	priority int
+	granted  chan struct{}
+	done     chan struct{}
+	err      error
+
+	marks atomic.Uint32
+	fresh bool // woken by an event and not yet in debt; guarded by slots.mu
+
+	thread  thread
+	started time.Time // of the present turn on a slot
+	credit  int       // checkpoints until the next look at the clock
+	stride  int       // what credit is set to
+	looked  time.Time // last look at the clock
+	cause   *stats    // kind whose event began the present turn
+}
+
+// TaskOption changes how a task is scheduled.
+type TaskOption func(*Task)
+
+// AtPriority gives a task a priority. Higher ones get slots first and take them
+// at the checkpoints of lower ones; zero is usual.
+func AtPriority(p int) TaskOption { return func(t *Task) { t.priority = p } }
+
+type taskKey struct{}
+
+func taskOf(ctx context.Context) *Task {
+	t, _ := ctx.Value(taskKey{}).(*Task)
+	return t
+}
+
+// Go starts f as a task. It runs when a slot is free; if ctx ends before, it is
+// not run. At most Config.Tasks tasks may exist; one more ends with
+// [ErrTooMany].
+func (s *Scheduler) Go(ctx context.Context, f func(*Task) error, options ...TaskOption) *Task {
+	t := s.newTask(ctx, options)
+	if err := s.admit(); err != nil {
+		t.err = fmt.Errorf("start task: %w", err)
+		close(t.done)
+		return t
+	}
+	s.tasks.Go(func() {
+		defer s.dismiss()
+		defer close(t.done)
+		t.err = t.run(f)
+	})
+	return t
+}
+
+// Run runs f as a task on the calling goroutine and returns its error. Called
+// with the context of a task it runs f as a part of that task.
+func (s *Scheduler) Run(ctx context.Context, f func(*Task) error, options ...TaskOption) error {
+	if t := taskOf(ctx); t != nil && t.s == s && t.thread.mine() {
+		return f(t)
+	}
+	if s.config.Priorities == Nice {
+		// The goroutine of a task keeps its thread, so it must not be the caller's.
+		return s.Go(ctx, f, options...).Wait(context.WithoutCancel(ctx))
+	}
+	if err := s.admit(); err != nil {
+		return fmt.Errorf("start task: %w", err)
+	}
+	defer s.dismiss()
+	return s.newTask(ctx, options).run(f)
+}
+
+func (s *Scheduler) newTask(ctx context.Context, options []TaskOption) *Task {
+	t := &Task{s: s, granted: make(chan struct{}, 1), done: make(chan struct{}), stride: 1}
+	t.ctx = context.WithValue(ctx, taskKey{}, t)
+	for _, o := range options {
+		o(t)
+	}
+	return t
+}
+
+func (t *Task) run(f func(*Task) error) error {
+	if err := t.begin(); err != nil {
+		return fmt.Errorf("wait for a slot: %w", err)
+	}
+	defer t.end()
+	return f(t)
+}
+
+// begin gets the first slot, unless ctx ends or the scheduler is closed before.
+func (t *Task) begin() error {
+	if err := t.ctx.Err(); err != nil {
+		return err
+	}
+	if t.s.slots.take(t, false) {
+		t.resume()
+		return nil
+	}
+	var err error
+	select {
+	case <-t.granted:
+	case <-t.ctx.Done():
+		err = t.ctx.Err()
+	case <-t.s.closing:
+		err = ErrClosed
+	}
+	if err != nil && t.s.slots.abandon(t) {
+		return err
+	}
+	if err != nil {
+		<-t.granted
+	}
+	t.resume()
+	return nil
+}
+
+func (t *Task) end() {
+	t.cause.ran(time.Since(t.started))
+	t.thread.react()
+	t.s.slots.leave(t)
+}
+
+// Context returns the context of the task, to be passed to waits so that they
+// give its slot back. It is for the task's own goroutine; others that the task
+// starts should get the context that was passed to Go.
+func (t *Task) Context() context.Context { return t.ctx }
+
+// Done is closed when the task has ended.
+func (t *Task) Done() <-chan struct{} { return t.done }
+
+// Wait waits for the end of the task and returns its error.
+func (t *Task) Wait(ctx context.Context) error {
+	if _, err := Receive(ctx, t.s, t.done); err != ErrChannelClosed {
+		return fmt.Errorf("wait for task: %w", err)
+	}
+	return t.err
+}
+
+// resume begins a turn on a slot.
+func (t *Task) resume() {
+	t.thread.compute(t.s.priorities)
+	t.started = time.Now()
+	t.looked, t.credit = t.started, t.stride
+}
+
+// pauseTask gives the slot of ctx's task back for the time of a wait. It returns
+// nil if the calling goroutine is no task.
+func pauseTask(ctx context.Context) *Task {
+	t := taskOf(ctx)
+	if t == nil || !t.thread.mine() {
+		return nil
+	}
+	t.pause()
+	return t
+}
+
+// pause ends a turn: the slot goes to somebody else while the task waits.
+func (t *Task) pause() {
+	t.cause.ran(time.Since(t.started))
+	t.cause = nil
+	t.thread.react()
+	t.s.slots.leave(t)
+}
+
+// wake begins a turn because of an event, over the number of slots if need be.
+func (t *Task) wake(cause *stats) {
+	t.cause = cause
+	if !t.s.slots.take(t, true) {
+		<-t.granted
+	}
+	t.resume()
+}
