@@ -1,0 +1,177 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"fairway/internal/fault"
+)
+
+var (
+	putWritten = fault.New("storage.put.written")
+	putNamed   = fault.New("storage.put.named")
+	getWritten = fault.New("storage.get.written")
+)
+
+// File is the element of the scheme file: folders that this machine reaches by
+// path. Where both sides are on one file system, Put and Get make a hard link,
+// or share blocks where the file system can, and copy otherwise.
+type File struct{}
+
+// Path returns the path that a PFN of the scheme file names.
+func Path(pfn string) (string, error) {
+	if Scheme(pfn) != "file" {
+		return "", fmt.Errorf("%s: %w: not a local file", pfn, ErrScheme)
+	}
+	path := pfn
+	if scheme, rest, found := strings.Cut(pfn, ":"); found && strings.EqualFold(scheme, "file") {
+		path = rest
+		if strings.HasPrefix(path, "///") {
+			path = path[2:]
+		}
+	}
+	if !filepath.IsAbs(path) || strings.HasPrefix(path, "//") {
+		return "", fmt.Errorf("%s: a PFN of the scheme file needs an absolute path and no host", pfn)
+	}
+	return filepath.Clean(path), nil
+}
+
+// Open is part of Element.
+func (File) Open(_ context.Context, pfn string) (io.ReadCloser, error) {
+	path, err := Path(pfn)
+	if err != nil {
+		return nil, err
+	}
+	return os.Open(path)
+}
+
+// Get is part of Element.
+func (File) Get(ctx context.Context, pfn, path string) (int64, error) {
+	source, err := Path(pfn)
+	if err != nil {
+		return 0, err
+	}
+	info, err := regular(source)
+	if err != nil {
+		return 0, err
+	}
+	if source, err = filepath.EvalSymlinks(source); err != nil {
+		return 0, err
+	}
+	if err := place(ctx, source, path, false); err != nil {
+		return 0, fmt.Errorf("get %s: %w", pfn, err)
+	}
+	return info.Size(), nil
+}
+
+// Put is part of Element. Folders of the PFN are made as needed.
+func (File) Put(ctx context.Context, path, pfn string) error {
+	target, err := Path(pfn)
+	if err != nil {
+		return err
+	}
+	if err := put(ctx, path, target); err != nil {
+		return fmt.Errorf("put %s: %w", pfn, full(err))
+	}
+	return nil
+}
+
+func put(ctx context.Context, path, target string) error {
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return err
+	}
+	if _, err := regular(path); err != nil {
+		return err
+	}
+	if err := makeFolder(filepath.Dir(target)); err != nil {
+		return err
+	}
+	err = place(ctx, path, target, true)
+	if errors.Is(err, fs.ErrExist) {
+		err = sameContents(path, target)
+	}
+	if err != nil {
+		return err
+	}
+	if err := putNamed.Hit(); err != nil {
+		return err
+	}
+	return syncPath(filepath.Dir(target))
+}
+
+// Stat is part of Element.
+func (File) Stat(_ context.Context, pfn string) (Info, error) {
+	path, err := Path(pfn)
+	if err != nil {
+		return Info{}, err
+	}
+	info, err := regular(path)
+	if err != nil {
+		return Info{}, err
+	}
+	return Info{Size: info.Size(), ModTime: info.ModTime()}, nil
+}
+
+// Remove is part of Element.
+func (File) Remove(_ context.Context, pfn string) error {
+	path, err := Path(pfn)
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+func regular(path string) (fs.FileInfo, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	}
+	return info, nil
+}
+
+// full makes errors of a full disk or quota known by their type.
+func full(err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return fmt.Errorf("%w: %w", ErrNoSpace, err)
+	}
+	return err
+}
+
+// makeFolder makes path and what is missing above it durable.
+func makeFolder(path string) error {
+	err := os.Mkdir(path, 0o777)
+	switch {
+	case err == nil:
+		return syncPath(filepath.Dir(path))
+	case errors.Is(err, fs.ErrExist):
+		return nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	if err := makeFolder(filepath.Dir(path)); err != nil {
+		return err
+	}
+	return makeFolder(path)
+}
+
+func syncPath(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}

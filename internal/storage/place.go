@@ -1,0 +1,171 @@
+package storage
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// copyPiece is how much is copied before the context is looked at again.
+const copyPiece = 16 << 20
+
+// place makes the contents of source appear at target, complete or not at all,
+// and with durable contents if that is asked for.
+func place(ctx context.Context, source, target string, durable bool) error {
+	if durable {
+		if err := syncPath(source); err != nil {
+			return err
+		}
+	}
+	err := os.Link(source, target)
+	if err == nil || errors.Is(err, os.ErrExist) {
+		return err
+	}
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return full(err)
+	}
+	in, err := os.Open(source)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	return full(create(target, durable, func(out *os.File) error { return copyFile(ctx, out, in) }))
+}
+
+// create makes a file at target whose contents write provides. Until they are
+// complete the file has no name, so nothing is left of it if the process ends.
+func create(target string, durable bool, write func(*os.File) error) error {
+	out, err := openUnnamed(filepath.Dir(target))
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	if err := write(out.File); err != nil {
+		return err
+	}
+	if durable {
+		if err := out.Sync(); err != nil {
+			return err
+		}
+	}
+	point := getWritten
+	if durable {
+		point = putWritten
+	}
+	if err := point.Hit(); err != nil {
+		return err
+	}
+	return out.link(target)
+}
+
+// unnamed is a file without a name, or with a name that is removed by Close
+// where the file system knows no files without.
+type unnamed struct {
+	*os.File
+	temporary string
+}
+
+func openUnnamed(folder string) (*unnamed, error) {
+	f, err := os.OpenFile(folder, unix.O_TMPFILE|os.O_RDWR, 0o666)
+	if err == nil {
+		return &unnamed{File: f}, nil
+	}
+	if !errors.Is(err, syscall.EOPNOTSUPP) && !errors.Is(err, syscall.EISDIR) && !errors.Is(err, syscall.EINVAL) {
+		return nil, err
+	}
+	f, err = os.CreateTemp(folder, ".part-*")
+	if err != nil {
+		return nil, err
+	}
+	return &unnamed{File: f, temporary: f.Name()}, nil
+}
+
+func (u *unnamed) link(target string) error {
+	if u.temporary != "" {
+		return os.Link(u.temporary, target)
+	}
+	self := fmt.Sprintf("/proc/self/fd/%d", u.Fd())
+	err := unix.Linkat(unix.AT_FDCWD, self, unix.AT_FDCWD, target, unix.AT_SYMLINK_FOLLOW)
+	if err != nil {
+		return &os.LinkError{Op: "link", Old: self, New: target, Err: err}
+	}
+	return nil
+}
+
+func (u *unnamed) Close() error {
+	if u.temporary != "" {
+		_ = os.Remove(u.temporary)
+	}
+	return u.File.Close()
+}
+
+// copyFile shares blocks where the file system can.
+func copyFile(ctx context.Context, out, in *os.File) error {
+	if unix.IoctlFileClone(int(out.Fd()), int(in.Fd())) == nil {
+		return nil
+	}
+	for {
+		n, err := io.CopyN(out, in, copyPiece)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("copy %s after %d bytes: %w", in.Name(), n, err)
+		}
+	}
+}
+
+// sameContents returns an error that wraps fs.ErrExist unless both files hold
+// the same bytes.
+func sameContents(path, target string) error {
+	a, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	b, err := os.Open(target)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	same, err := equal(a, b)
+	if err == nil && !same {
+		err = &os.PathError{Op: "create", Path: target, Err: os.ErrExist}
+	}
+	return err
+}
+
+func equal(a, b *os.File) (bool, error) {
+	infoA, errA := a.Stat()
+	infoB, errB := b.Stat()
+	if err := errors.Join(errA, errB); err != nil || os.SameFile(infoA, infoB) {
+		return err == nil, err
+	}
+	if infoA.Size() != infoB.Size() {
+		return false, nil
+	}
+	var left, right [64 << 10]byte
+	for {
+		n, err := io.ReadFull(a, left[:])
+		m, _ := io.ReadFull(b, right[:])
+		if !bytes.Equal(left[:n], right[:m]) {
+			return false, nil
+		}
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return true, nil
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+}

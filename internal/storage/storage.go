@@ -1,0 +1,131 @@
+// Package storage reads and writes storage elements: the places where files
+// live for good.
+//
+// A file is named by its PFN (physical file name): a URL whose scheme says how
+// it is reached. A PFN without a scheme is an absolute path, and the same as
+// "file:" before that path; no character in such a path is escaped.
+//
+// Guarantees of every [Element]:
+//
+//   - Put and Get show a file complete or not at all, whenever the process or
+//     the machine ends, and never overwrite one.
+//   - When Put returns, the file and its name are durable. Put of a PFN that
+//     holds the same contents already succeeds, so an attempt may repeat it.
+//   - Remove of a file that is not there succeeds.
+//   - Errors wrap [fs.ErrNotExist], [fs.ErrExist], [ErrNoSpace], [ErrReadOnly]
+//     or [ErrScheme] where one of them is the reason. After [ErrNoSpace]
+//     nothing half-written is left.
+//
+// Methods may be called from any goroutine, and block until they are done or
+// ctx ends; local copies notice ctx between pieces of [copyPiece] bytes.
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+var (
+	// ErrNoSpace says that a disk or a quota is full.
+	ErrNoSpace = errors.New("no space left")
+	// ErrReadOnly says that files of this scheme can only be read.
+	ErrReadOnly = errors.New("storage element can only be read")
+	// ErrScheme says that no element knows the scheme of a PFN.
+	ErrScheme = errors.New("unknown scheme")
+)
+
+// Info is what Stat tells of a file.
+type Info struct {
+	Size    int64     // bytes; -1 where the element does not tell
+	ModTime time.Time // zero where the element does not tell
+}
+
+// Element is a storage element, or a decorator around one.
+type Element interface {
+	// Open reads the file; the caller closes the reader.
+	Open(ctx context.Context, pfn string) (io.ReadCloser, error)
+	// Get makes the file available at the local path, which must not exist, and
+	// returns its size. The file at path may share its contents with the
+	// storage element, so it must not be written to.
+	Get(ctx context.Context, pfn, path string) (int64, error)
+	// Put stores the local file at path. It may share its contents with the
+	// storage element from then on, so it must not be written to any more.
+	Put(ctx context.Context, path, pfn string) error
+	Stat(ctx context.Context, pfn string) (Info, error)
+	Remove(ctx context.Context, pfn string) error
+}
+
+// Schemes is the Element that hands each PFN to the element of its scheme.
+type Schemes map[string]Element
+
+// New returns an element for all schemes that Fairway knows: file, and http
+// and https for reading, with retries that wait through sleep.
+func New(sleep Sleep) Element {
+	web := Retry(NewHTTP(), DefaultTries, DefaultBackoff, sleep)
+	return Schemes{"file": File{}, "http": web, "https": web}
+}
+
+// Scheme returns the scheme of a PFN in lower case, "file" where it has none.
+func Scheme(pfn string) string {
+	scheme, _, found := strings.Cut(pfn, ":")
+	if !found || strings.ContainsAny(scheme, "/.") {
+		return "file"
+	}
+	return strings.ToLower(scheme)
+}
+
+func (s Schemes) of(pfn string) (Element, error) {
+	if e := s[Scheme(pfn)]; e != nil {
+		return e, nil
+	}
+	return nil, fmt.Errorf("%s: %w %q", pfn, ErrScheme, Scheme(pfn))
+}
+
+// Open is part of Element.
+func (s Schemes) Open(ctx context.Context, pfn string) (io.ReadCloser, error) {
+	e, err := s.of(pfn)
+	if err != nil {
+		return nil, err
+	}
+	return e.Open(ctx, pfn)
+}
+
+// Get is part of Element.
+func (s Schemes) Get(ctx context.Context, pfn, path string) (int64, error) {
+	e, err := s.of(pfn)
+	if err != nil {
+		return 0, err
+	}
+	return e.Get(ctx, pfn, path)
+}
+
+// Put is part of Element.
+func (s Schemes) Put(ctx context.Context, path, pfn string) error {
+	e, err := s.of(pfn)
+	if err != nil {
+		return err
+	}
+	return e.Put(ctx, path, pfn)
+}
+
+// Stat is part of Element.
+func (s Schemes) Stat(ctx context.Context, pfn string) (Info, error) {
+	e, err := s.of(pfn)
+	if err != nil {
+		return Info{}, err
+	}
+	return e.Stat(ctx, pfn)
+}
+
+// Remove is part of Element.
+func (s Schemes) Remove(ctx context.Context, pfn string) error {
+	e, err := s.of(pfn)
+	if err != nil {
+		return err
+	}
+	return e.Remove(ctx, pfn)
+}

@@ -1,0 +1,342 @@
+package storage
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"fairway/internal/fault"
+)
+
+func write(t *testing.T, path, contents string) string {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(contents), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	contents, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(contents)
+}
+
+// tmpfs is a file system of its own, of the given size.
+func tmpfs(t *testing.T, size int) string {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("mounting a tmpfs needs root")
+	}
+	folder := t.TempDir()
+	if err := syscall.Mount("fairway-test", folder, "tmpfs", 0, "size="+strconv.Itoa(size)); err != nil {
+		t.Skip("no tmpfs here:", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(folder, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	return folder
+}
+
+func entries(t *testing.T, folder string) (names []string) {
+	t.Helper()
+	found, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range found {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+func TestPath(t *testing.T) {
+	for pfn, want := range map[string]string{
+		"/a/b": "/a/b", "file:/a/b": "/a/b", "file:///a/b": "/a/b", "FILE:/a:b": "/a:b", "/a:b/c": "/a:b/c", "file:///a%20b": "/a%20b",
+		"http://h/a": "", "a/b": "", "file:a": "", "file://host/a": "",
+	} {
+		got, err := Path(pfn)
+		if got != want || (err == nil) != (want != "") {
+			t.Errorf("%s: %q, %v", pfn, got, err)
+		}
+	}
+}
+
+// Both when a link can be made and when the contents must be copied.
+func TestPutGet(t *testing.T) {
+	for _, place := range []string{"same file system", "another"} {
+		t.Run(place, func(t *testing.T) {
+			here, there := t.TempDir(), ""
+			if place == "another" {
+				there = tmpfs(t, 1<<20)
+			} else {
+				there = t.TempDir()
+			}
+			ctx, e := context.Background(), New(nil)
+			pfn := "file:" + there + "/deep/er/out.v1.a7"
+			if err := e.Put(ctx, write(t, here+"/out", "contents"), pfn); err != nil {
+				t.Fatal(err)
+			}
+			size, err := e.Get(ctx, pfn, here+"/back")
+			if err != nil || size != 8 || read(t, here+"/back") != "contents" {
+				t.Fatal(size, err)
+			}
+			if info, err := e.Stat(ctx, pfn); err != nil || info.Size != 8 {
+				t.Fatal(info, err)
+			}
+			r, err := e.Open(ctx, pfn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := io.ReadAll(r); err != nil || string(got) != "contents" || r.Close() != nil {
+				t.Fatal(string(got), err)
+			}
+			for range 2 {
+				if err := e.Remove(ctx, pfn); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := e.Stat(ctx, pfn); !errors.Is(err, fs.ErrNotExist) {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+func TestPutAgain(t *testing.T) {
+	ctx, here, e := context.Background(), t.TempDir(), File{}
+	pfn := here + "/se/x"
+	for _, name := range []string{"a", "b"} {
+		if err := e.Put(ctx, write(t, here+"/"+name, "same"), pfn); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, other := range []string{"also", "longer"} {
+		if err := e.Put(ctx, write(t, here+"/"+other, other), pfn); !errors.Is(err, fs.ErrExist) {
+			t.Fatal(err)
+		}
+	}
+	if got := read(t, pfn); got != "same" {
+		t.Fatal("overwritten:", got)
+	}
+	if _, err := e.Get(ctx, pfn, here+"/also"); !errors.Is(err, fs.ErrExist) {
+		t.Fatal(err)
+	}
+}
+
+func TestOnlyRegularFiles(t *testing.T) {
+	ctx, here, e := context.Background(), t.TempDir(), File{}
+	if err := e.Put(ctx, here, here+"/x"); err == nil {
+		t.Error("a folder was put")
+	}
+	if _, err := e.Get(ctx, here, here+"/x"); err == nil {
+		t.Error("a folder was got")
+	}
+	write(t, here+"/file", "f")
+	if err := os.Symlink("file", here+"/link"); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Put(ctx, here+"/link", here+"/x"); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Lstat(here + "/x"); err != nil || !info.Mode().IsRegular() {
+		t.Error("the link was put, not what it points to")
+	}
+}
+
+func TestDiskFull(t *testing.T) {
+	ctx, here, full, e := context.Background(), t.TempDir(), tmpfs(t, 64<<10), New(nil)
+	big := write(t, here+"/big", strings.Repeat("x", 1<<20))
+	if err := e.Put(ctx, big, full+"/se/big"); !errors.Is(err, ErrNoSpace) {
+		t.Fatal(err)
+	}
+	if _, err := e.Get(ctx, big, full+"/big"); !errors.Is(err, ErrNoSpace) {
+		t.Fatal(err)
+	}
+	if left := append(entries(t, full), entries(t, full+"/se")...); len(left) != 1 {
+		t.Fatal("left behind:", left)
+	}
+	if err := e.Put(ctx, write(t, here+"/small", "x"), full+"/se/small"); err != nil {
+		t.Fatal("there is room again:", err)
+	}
+}
+
+func TestCancelledCopy(t *testing.T) {
+	there := tmpfs(t, 1<<20)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	source, err := os.Create(t.TempDir() + "/big")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer source.Close()
+	if err := source.Truncate(copyPiece + 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := (File{}).Put(ctx, source.Name(), there+"/x"); err == nil {
+		t.Fatal("the copy went on")
+	}
+	if left := entries(t, there); len(left) != 0 {
+		t.Fatal("left behind:", left)
+	}
+}
+
+// Wherever the process is killed, the file is there complete or not at all,
+// and the same Put succeeds afterwards.
+func TestKilledPut(t *testing.T) {
+	if target := os.Getenv("STORAGE_TEST_PUT"); target != "" {
+		source, target, _ := strings.Cut(target, " ")
+		if err := (File{}).Put(context.Background(), source, target); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	there := tmpfs(t, 8<<20)
+	contents := strings.Repeat("0123456789abcdef", 1<<14)
+	source := write(t, t.TempDir()+"/source", contents)
+	for i, point := range []string{"storage.put.written", "storage.put.named"} {
+		target := fmt.Sprintf("%s/%d", there, i)
+		c := exec.Command(os.Args[0], "-test.run=^TestKilledPut$")
+		c.Env = append(os.Environ(), "STORAGE_TEST_PUT="+source+" "+target, "FAIRWAY_FAULT="+point)
+		if c.Run(); c.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+			t.Fatal(point, "was not reached")
+		}
+		if got, err := os.ReadFile(target); err == nil && string(got) != contents {
+			t.Fatal(point, "left a part of the file")
+		}
+		if err := (File{}).Put(context.Background(), source, target); err != nil {
+			t.Fatal(point, err)
+		}
+	}
+	if left := entries(t, there); len(left) != 2 {
+		t.Fatal("left behind:", left)
+	}
+}
+
+func TestFailedPutLeavesNothing(t *testing.T) {
+	there := tmpfs(t, 1<<20)
+	disarm, err := fault.Arm("storage.put.written:error")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer disarm()
+	if err := (File{}).Put(context.Background(), write(t, t.TempDir()+"/a", "a"), there+"/a"); !errors.Is(err, fault.ErrInjected) {
+		t.Fatal(err)
+	}
+	if left := entries(t, there); len(left) != 0 {
+		t.Fatal("left behind:", left)
+	}
+}
+
+// Where the file system knows no files without a name.
+func TestTemporaryName(t *testing.T) {
+	here := t.TempDir()
+	f, err := os.CreateTemp(here, ".part-*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := &unnamed{File: f, temporary: f.Name()}
+	if err := errors.Join(u.link(here+"/x"), u.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if left := entries(t, here); len(left) != 1 || left[0] != "x" {
+		t.Fatal(left)
+	}
+}
+
+func TestUnknownScheme(t *testing.T) {
+	e, ctx := New(nil), context.Background()
+	_, errOpen := e.Open(ctx, "srm://a/b")
+	_, errGet := e.Get(ctx, "srm://a/b", "/x")
+	_, errStat := e.Stat(ctx, "srm://a/b")
+	for _, err := range []error{errOpen, errGet, errStat, e.Put(ctx, "/x", "srm://a/b"), e.Remove(ctx, "srm://a/b")} {
+		if !errors.Is(err, ErrScheme) {
+			t.Error(err)
+		}
+	}
+}
+
+func TestHTTP(t *testing.T) {
+	contents := bytes.Repeat([]byte("data"), 1<<16)
+	var failures atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/gone":
+			http.NotFound(w, r)
+		case failures.Add(-1) >= 0:
+			w.WriteHeader(http.StatusServiceUnavailable)
+		default:
+			http.ServeContent(w, r, "", time.Unix(1e9, 0), bytes.NewReader(contents))
+		}
+	}))
+	defer server.Close()
+	var pauses []time.Duration
+	e := New(func(_ context.Context, d time.Duration) error { pauses = append(pauses, d); return nil })
+	ctx, here := context.Background(), t.TempDir()
+
+	failures.Store(2)
+	size, err := e.Get(ctx, server.URL+"/x", here+"/x")
+	if err != nil || size != int64(len(contents)) || read(t, here+"/x") != string(contents) {
+		t.Fatal(size, err)
+	}
+	if len(pauses) != 2 || pauses[1] != 2*pauses[0] {
+		t.Fatal(pauses)
+	}
+	if info, err := e.Stat(ctx, server.URL+"/x"); err != nil || info.Size != size || !info.ModTime.Equal(time.Unix(1e9, 0)) {
+		t.Fatal(info, err)
+	}
+	if _, err := e.Get(ctx, server.URL+"/gone", here+"/gone"); !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	failures.Store(DefaultTries)
+	var status *StatusError
+	if _, err := e.Open(ctx, server.URL+"/x"); !errors.As(err, &status) || status.Status != http.StatusServiceUnavailable {
+		t.Fatal(err)
+	}
+	if err := errors.Join(e.Put(ctx, here+"/x", server.URL+"/y"), e.Remove(ctx, server.URL+"/x")); !errors.Is(err, ErrReadOnly) {
+		t.Fatal(err)
+	}
+}
+
+func TestBrokenDownload(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "100")
+		_, _ = io.WriteString(w, "only this")
+	}))
+	defer server.Close()
+	here := t.TempDir()
+	if _, err := NewHTTP().Get(context.Background(), server.URL, filepath.Join(here, "x")); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Fatal(err)
+	}
+	if left := entries(t, here); len(left) != 0 {
+		t.Fatal("left behind:", left)
+	}
+}
+
+func FuzzPath(f *testing.F) {
+	f.Add("file:///a/../b")
+	f.Fuzz(func(t *testing.T, pfn string) {
+		if path, err := Path(pfn); err == nil && !filepath.IsAbs(path) {
+			t.Fatal(path)
+		}
+	})
+}
