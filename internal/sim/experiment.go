@@ -1,0 +1,257 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+)
+
+// Experiment is one point of an experiment file: everything that a run needs
+// besides the number of its repetition. docs/sim.md explains every key.
+type Experiment struct {
+	Name        string            `yaml:"experiment"`
+	About       string            `yaml:"about"`
+	Seed        uint64            `yaml:"seed"`
+	Repetitions int               `yaml:"repetitions"`
+	Because     map[string]string `yaml:"because"` // the reason of each assumption, by its path
+	Limit       time.Duration     `yaml:"limit"`   // virtual time after which a run counts as stuck
+	Submission  Submission        `yaml:"submission"`
+	Workflow    WorkflowSpec      `yaml:"workflow"`
+	Sites       []SiteSpec        `yaml:"sites"`
+	Storage     []StorageSpec     `yaml:"storage"`
+	Network     NetworkSpec       `yaml:"network"`
+	Cache       CacheSpec         `yaml:"cache"`
+	TaskQueue   TaskQueueSpec     `yaml:"taskqueue"`
+	Creation    CreationSpec      `yaml:"creation"`
+	Direct      DirectSpec        `yaml:"direct"`
+	Faults      FaultSpec         `yaml:"faults"`
+}
+
+// Submission is one of the three ways of paper 3, section V.
+type Submission string
+
+// Jobs go to pilots that run already, to pilots that the planner of the
+// TaskQueue starts, or each for itself to the batch system.
+const (
+	Running Submission = "running"
+	Monitor Submission = "monitor"
+	Direct  Submission = "direct"
+)
+
+// WorkflowSpec says where the jobs come from: one of Pattern, Trace and File.
+type WorkflowSpec struct {
+	Pattern  string  `yaml:"pattern"`   // W1, W2-shared, W2-pairs, W3, Tier0, layers
+	Trace    string  `yaml:"trace"`     // a WfFormat file, beside the experiment file
+	File     string  `yaml:"file"`      // a workflow file of Fairway, beside the experiment file
+	FileSize Size    `yaml:"file_size"` // of each file of a pattern, and of a workflow file
+	Run      Gauss   `yaml:"run"`       // of each job of a pattern, without access to storage
+	Accesses int     `yaml:"accesses"`  // a job reads each input in so many accesses, spread over its run
+	Jobs     int     `yaml:"jobs"`      // of layers: in all
+	Layers   int     `yaml:"layers"`    // of layers: jobs of one layer read files of the one before
+	Fan      int     `yaml:"fan"`       // of layers: files that each job reads
+	Scale    float64 `yaml:"scale"`     // of a trace: factor of run times; 0 means 1
+}
+
+// SiteSpec is a site: worker nodes behind a batch system.
+type SiteSpec struct {
+	Name     string        `yaml:"name"`
+	Nodes    int           `yaml:"nodes"`
+	Slots    int           `yaml:"slots"`   // pilots, or jobs submitted directly, that a node runs at once
+	Storage  string        `yaml:"storage"` // the storage element that it reaches; default: the first
+	Started  int           `yaml:"started"` // pilots that run when the first job comes
+	Min      int           `yaml:"min_pilots"`
+	Max      int           `yaml:"max_pilots"`
+	MinIdle  int           `yaml:"min_idle_pilots"`
+	Life     Gauss         `yaml:"life"`      // of a pilot; 0: unlimited
+	SaysLife bool          `yaml:"says_life"` // whether pilots tell the TaskQueue how long they live
+	Ask      time.Duration `yaml:"ask"`       // pilots ask this often; 0: they wait for the answer (long poll)
+	Speed    float64       `yaml:"speed"`     // of its nodes; 0 means 1
+	Batch    BatchSpec     `yaml:"batch"`
+}
+
+// BatchSpec models a batch system.
+type BatchSpec struct {
+	Delay  Gauss         `yaml:"delay"`  // from submission to the start, if a slot is free
+	Poll   time.Duration `yaml:"poll"`   // how often its state is asked for; so late an end is seen
+	Limit  int           `yaml:"limit"`  // jobs that it takes into its queue; 0: any number
+	Forget Chance        `yaml:"forget"` // that it loses a pilot for ever
+	Late   Gauss         `yaml:"late"`   // how long the answer to a submission takes
+}
+
+// StorageSpec models a storage element (paper 3, table 1).
+type StorageSpec struct {
+	Name        string  `yaml:"name"`
+	Bandwidth   Size    `yaml:"bandwidth"`    // per second, shared fairly; 0: unlimited
+	Connection  Size    `yaml:"connection"`   // per second and connection; 0: unlimited
+	Latency     Gauss   `yaml:"latency"`      // of each access
+	DelayFactor float64 `yaml:"delay_factor"` // time lost for each file read or written, as a part of the job's run time
+	DelaySpread float64 `yaml:"delay_spread"` // standard deviation of the delay, as a part of its mean
+	FailureRate Chance  `yaml:"failure_rate"` // that reading or writing a file fails, and the job with it
+	Capacity    Size    `yaml:"capacity"`     // 0: unlimited
+}
+
+// NetworkSpec models the way between pilots and TaskQueue, and between nodes.
+type NetworkSpec struct {
+	Latency   Gauss `yaml:"latency"`   // of a message
+	Bandwidth Size  `yaml:"bandwidth"` // of a file from another pilot's cache, per second and transfer
+}
+
+// CacheSpec says what pilots keep.
+type CacheSpec struct {
+	Share  Share  `yaml:"share"`
+	Size   Size   `yaml:"size"`   // MaxSpace: for each pilot (section IV-C)
+	Spare  Size   `yaml:"spare"`  // MinThreshold: kept free for the running job
+	Policy string `yaml:"policy"` // what goes first
+	Peers  bool   `yaml:"peers"`  // files of other hosts of the site can be fetched from them
+}
+
+// Share says who sees a pilot's cache.
+type Share string
+
+// Nobody keeps anything; a pilot keeps for itself; the pilots of a host, or
+// of a site, keep together.
+const (
+	NoCache     Share = "none"
+	PilotCache  Share = "pilot"
+	HostCache   Share = "host"
+	GlobalCache Share = "global"
+)
+
+// TaskQueueSpec sets what experiments vary of the TaskQueue.
+type TaskQueueSpec struct {
+	WaitForData time.Duration `yaml:"wait_for_data"` // 0: the product's default; negative: never
+	Placement   string        `yaml:"placement"`     // empty: the product's default
+	Attempts    int           `yaml:"attempts"`      // of a job; 0: the product's default
+	Backoff     time.Duration `yaml:"backoff"`       // before a job is submitted again; 0: the product's default
+}
+
+// CreationSpec says when jobs reach the TaskQueue: all at the start (as soon
+// as their names are known), or when what they read exists, noticed every Poll.
+type CreationSpec struct {
+	WhenData bool          `yaml:"when_data"`
+	Poll     time.Duration `yaml:"poll"`
+}
+
+// DirectSpec models submission without TaskQueue.
+type DirectSpec struct {
+	Broker Gauss         `yaml:"broker"` // finding a site and handing the job to its batch system
+	Notice Gauss         `yaml:"notice"` // until it is known that a job has ended
+	Poll   time.Duration `yaml:"poll"`   // how often ended jobs are looked for
+}
+
+// FaultSpec is what goes wrong.
+type FaultSpec struct {
+	Lost        Chance `yaml:"lost"`         // a message does not arrive
+	Repeated    Chance `yaml:"repeated"`     // a message arrives twice
+	PilotDies   Gauss  `yaml:"pilot_dies"`   // after so long; zero: never
+	ServerDies  Gauss  `yaml:"server_dies"`  // so long after its start; zero: never
+	ServerAway  Gauss  `yaml:"server_away"`  // how long it stays away
+	WriteFails  Chance `yaml:"write_fails"`  // the records of a step cannot be made durable
+	Crashes     int    `yaml:"crashes"`      // of the server at most; 0: no limit
+	PilotDeaths int    `yaml:"pilot_deaths"` // at most; 0: no limit
+}
+
+// defaults fills in what a file may leave out.
+func (e *Experiment) defaults() {
+	setDefault(&e.Repetitions, 1)
+	setDefault(&e.Limit, 60*24*time.Hour)
+	setDefault(&e.Submission, Running)
+	setDefault(&e.Workflow.Accesses, 1)
+	setDefault(&e.Workflow.Scale, 1)
+	setDefault(&e.Cache.Share, PilotCache)
+	setDefault(&e.Cache.Policy, "next-use")
+	for i := range e.Sites {
+		s := &e.Sites[i]
+		setDefault(&s.Slots, 1)
+		setDefault(&s.Speed, 1)
+		setDefault(&s.Max, s.Nodes*s.Slots)
+		if len(e.Storage) > 0 {
+			setDefault(&s.Storage, e.Storage[0].Name)
+		}
+	}
+}
+
+func setDefault[T comparable](p *T, value T) {
+	var zero T
+	if *p == zero {
+		*p = value
+	}
+}
+
+// check refuses what cannot be run. The error begins with the path of what is
+// wrong, which Parse turns into its line.
+func (e *Experiment) check() error {
+	switch {
+	case e.Name == "":
+		return atPath("", "an experiment needs a name: add experiment: NAME")
+	case e.Repetitions < 1 || e.Repetitions > MaxRepetitions:
+		return atPath("repetitions", "%d repetitions: from 1 to %d are possible", e.Repetitions, MaxRepetitions)
+	case len(e.Sites) == 0:
+		return atPath("", "no site: add one under sites:")
+	case len(e.Storage) == 0:
+		return atPath("", "no storage element: add one under storage:")
+	}
+	if err := oneOf("submission", e.Submission, Running, Monitor, Direct); err != nil {
+		return err
+	}
+	if err := oneOf("cache.share", e.Cache.Share, NoCache, PilotCache, HostCache, GlobalCache); err != nil {
+		return err
+	}
+	if err := e.checkPlaces(); err != nil {
+		return err
+	}
+	return e.Workflow.check()
+}
+
+// MaxRepetitions bounds the runs of one point of an experiment.
+const MaxRepetitions = 100_000
+
+func (e *Experiment) checkPlaces() error {
+	elements := map[string]bool{}
+	for _, s := range e.Storage {
+		if s.Name == "" || elements[s.Name] {
+			return atPath("storage", "storage element %q: every one needs a name of its own", s.Name)
+		}
+		elements[s.Name] = true
+	}
+	sites := map[string]bool{}
+	for _, s := range e.Sites {
+		switch {
+		case s.Name == "" || sites[s.Name]:
+			return atPath("sites", "site %q: every one needs a name of its own", s.Name)
+		case !elements[s.Storage]:
+			return atPath("sites."+s.Name+".storage", "site %s: no storage element is named %q", s.Name, s.Storage)
+		case s.Nodes < 1 || s.Slots < 1:
+			return atPath("sites."+s.Name, "site %s: needs nodes and slots", s.Name)
+		case s.Started > s.Nodes*s.Slots:
+			return atPath("sites."+s.Name+".started", "site %s: %d pilots do not fit on %d nodes with %d slots", s.Name, s.Started, s.Nodes, s.Slots)
+		}
+		sites[s.Name] = true
+	}
+	return nil
+}
+
+func oneOf[T ~string](path string, got T, allowed ...T) error {
+	for _, a := range allowed {
+		if got == a {
+			return nil
+		}
+	}
+	return atPath(path, "%q: one of %v is possible", string(got), allowed)
+}
+
+// pathError is an error at a path of the experiment file.
+type pathError struct {
+	path string
+	text string
+}
+
+func (e *pathError) Error() string {
+	if e.path == "" {
+		return e.text
+	}
+	return e.path + ": " + e.text
+}
+
+func atPath(path, format string, args ...any) error {
+	return &pathError{path, fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,140 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"fairway/internal/dispatch"
+)
+
+// workflow is what a run executes: jobs in the order of their submission, and
+// the files that exist before.
+type workflow struct {
+	name  string
+	jobs  []task
+	files []extant
+	sizes map[string]int64 // of every file by LFN
+}
+
+// task is a job with what the model needs to know of it.
+type task struct {
+	job dispatch.Job
+	run time.Duration // on a node of speed 1, without access to storage
+}
+
+// extant is a file that exists when the run starts.
+type extant struct {
+	lfn  string
+	size int64
+}
+
+func newWorkflow(name string) *workflow {
+	return &workflow{name: name, sizes: map[string]int64{}}
+}
+
+// add appends a job that writes its outputs with the sizes given.
+func (w *workflow) add(step, name string, run time.Duration, reads []string, writes ...extant) {
+	j := dispatch.Job{Name: name, Step: step, Digest: name, Reads: reads}
+	for _, f := range writes {
+		j.Writes = append(j.Writes, dispatch.Output{LFN: f.lfn})
+		w.sizes[f.lfn] = f.size
+	}
+	j.Payload = appendIndex(nil, len(w.jobs))
+	w.jobs = append(w.jobs, task{j, run})
+}
+
+func (w *workflow) exists(lfn string, size int64) {
+	w.files = append(w.files, extant{lfn, size})
+	w.sizes[lfn] = size
+}
+
+// The payload of a simulated job is its place in the workflow.
+func appendIndex(b []byte, i int) []byte {
+	return append(b, byte(i), byte(i>>8), byte(i>>16), byte(i>>24))
+}
+
+func indexOf(payload []byte) int {
+	return int(payload[0]) | int(payload[1])<<8 | int(payload[2])<<16 | int(payload[3])<<24
+}
+
+func (s *WorkflowSpec) check() error {
+	given := 0
+	for _, text := range []string{s.Pattern, s.Trace, s.File} {
+		if text != "" {
+			given++
+		}
+	}
+	switch {
+	case given != 1:
+		return atPath("workflow", "needs exactly one of pattern, trace and file")
+	case s.Accesses < 1:
+		return atPath("workflow.accesses", "a job reads a file in at least one access")
+	case s.Pattern != "" && patterns[s.Pattern] == nil:
+		return atPath("workflow.pattern", "%q is unknown; known are W1, W2-shared, W2-pairs, W3, Tier0 and layers", s.Pattern)
+	case s.Pattern == "layers" && (s.Jobs < 1 || s.Layers < 1 || s.Fan < 0 || s.Jobs > 1<<24):
+		return atPath("workflow", "layers needs jobs (at most %d), layers and fan", 1<<24)
+	}
+	return nil
+}
+
+// patterns make the workflows of paper 3, section V, and one for scale. Run
+// times are drawn from one stream in the order of the jobs.
+var patterns = map[string]func(WorkflowSpec, *rand.Rand) *workflow{
+	"W1":        func(s WorkflowSpec, r *rand.Rand) *workflow { return twoSteps("W1", s, r, 80, 80, 1) },
+	"W2-shared": func(s WorkflowSpec, r *rand.Rand) *workflow { return twoSteps("W2-shared", s, r, 40, 80, 1) },
+	"W2-pairs":  func(s WorkflowSpec, r *rand.Rand) *workflow { return twoSteps("W2-pairs", s, r, 40, 80, 2) },
+	"W3":        func(s WorkflowSpec, r *rand.Rand) *workflow { return twoSteps("W3", s, r, 80, 40, 1) },
+	"Tier0":     func(s WorkflowSpec, r *rand.Rand) *workflow { return tier0(s, r) },
+	"layers":    func(s WorkflowSpec, r *rand.Rand) *workflow { return layers(s, r) },
+}
+
+// twoSteps is a workflow of two steps: first jobs with outputs files each,
+// then second jobs that share those files out among them. Where there are
+// more files than jobs, each job reads several; where there are fewer, each
+// file is read by several.
+func twoSteps(name string, s WorkflowSpec, r *rand.Rand, first, second, outputs int) *workflow {
+	w := newWorkflow(name)
+	var files []string
+	for i := range first {
+		var out []extant
+		for k := range outputs {
+			lfn := fmt.Sprintf("step0/%03d.%d", i, k)
+			out = append(out, extant{lfn, int64(s.FileSize)})
+			files = append(files, lfn)
+		}
+		w.add("step0", fmt.Sprintf("step0-%03d", i), s.Run.draw(r), nil, out...)
+	}
+	for i := range second {
+		var reads []string
+		if len(files) >= second {
+			n := len(files) / second
+			reads = files[i*n : (i+1)*n]
+		} else {
+			reads = []string{files[i*len(files)/second]}
+		}
+		out := extant{fmt.Sprintf("step1/%03d", i), int64(s.FileSize)}
+		w.add("step1", fmt.Sprintf("step1-%03d", i), s.Run.draw(r), reads, out)
+	}
+	return w
+}
+
+// layers is a workflow for scale: layers of equal numbers of jobs, each of
+// which reads fan files of the layer before that stand near its own place.
+func layers(s WorkflowSpec, r *rand.Rand) *workflow {
+	w := newWorkflow("layers")
+	w.jobs = make([]task, 0, s.Jobs)
+	width := (s.Jobs + s.Layers - 1) / s.Layers
+	name := func(layer, i int) string { return fmt.Sprintf("l%d/%d", layer, i) }
+	for n := range s.Jobs {
+		layer, i := n/width, n%width
+		var reads []string
+		for k := range min(s.Fan, width) {
+			if layer > 0 {
+				reads = append(reads, name(layer-1, (i+k)%width))
+			}
+		}
+		w.add(fmt.Sprintf("layer%d", layer), name(layer, i), s.Run.draw(r), reads, extant{name(layer, i), int64(s.FileSize)})
+	}
+	return w
+}
