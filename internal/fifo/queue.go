@@ -113,6 +113,38 @@ func (q *Queue[T]) Release(r *Request[T]) *Request[T] {
 	return q.remove(r)
 }
 
+// Cycle does what Insert of next in the mode of cur followed by Release of cur
+// does, and returns what Release returns, which may be next. It panics as
+// these do. It is the step of a recurring task (section 2.0.1).
+func (q *Queue[T]) Cycle(cur, next *Request[T]) *Request[T] {
+	if cur.mode == Read || cur.state != granted || next.state != idle {
+		wasGranted := q.Insert(next, cur.mode)
+		first := q.Release(cur)
+		if first == nil && wasGranted {
+			return next
+		}
+		return first
+	}
+	// A granted write stands alone at the head.
+	next.mode = Write
+	cur.state = idle
+	follower := cur.next
+	if follower == nil {
+		q.head, q.tail = next, next
+		next.state = granted
+		return next
+	}
+	cur.next = nil
+	follower.prev = nil
+	q.head = follower
+	next.prev = q.tail
+	q.tail.next = next
+	q.tail = next
+	next.state = queued
+	follower.grantRun()
+	return follower
+}
+
 // Cancel removes r wherever it stands, granted or not; it panics when r is not
 // queued. It returns what Release returns.
 func (q *Queue[T]) Cancel(r *Request[T]) *Request[T] {

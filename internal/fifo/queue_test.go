@@ -59,6 +59,11 @@ func (p *pairing) step(id int, op byte) error {
 			return fmt.Errorf("insert %d as %v: granted %v, want %v", id, m, got, want)
 		}
 		return p.compare()
+	case r.Granted() && op&2 != 0 && !p.reqs[(id+1)%len(p.reqs)].Queued():
+		next := (id + 1) % len(p.reqs)
+		p.model.entries = append(p.model.entries, modelEntry{next, r.Mode()})
+		p.model.remove(id)
+		first = p.queue.Cycle(r, p.reqs[next])
 	case r.Granted() && op&1 == 0:
 		p.model.remove(id)
 		first = p.queue.Release(r)
@@ -111,7 +116,7 @@ func TestQueueAgainstModel(t *testing.T) {
 	for range 300 {
 		p := newPairing(1 + rng.IntN(12))
 		for i := range 200 {
-			if err := p.step(rng.IntN(len(p.reqs)), byte(rng.IntN(2))); err != nil {
+			if err := p.step(rng.IntN(len(p.reqs)), byte(rng.IntN(4))); err != nil {
 				t.Fatalf("operation %d: %v", i, err)
 			}
 		}
@@ -123,7 +128,7 @@ func FuzzQueue(f *testing.F) {
 	f.Fuzz(func(t *testing.T, ops []byte) {
 		p := newPairing(8)
 		for i, op := range ops {
-			if err := p.step(int(op>>1)%len(p.reqs), op); err != nil {
+			if err := p.step(int(op>>2)%len(p.reqs), op); err != nil {
 				t.Fatalf("operation %d: %v", i, err)
 			}
 		}

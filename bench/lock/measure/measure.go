@@ -1,0 +1,100 @@
+// Package measure is what the lock and kernel benchmarks share: a candidate
+// and its yardstick alternate in one run, and medians are compared, so that a
+// machine that is busy with other things disturbs both alike.
+package measure
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Row is one line of a table that compares a candidate with a yardstick.
+type Row struct {
+	Name      string  `json:"name"`
+	NS        float64 `json:"ns"`
+	Yardstick float64 `json:"yardstick_ns"`
+	Ratio     float64 `json:"ratio"`
+	Note      string  `json:"note,omitempty"`
+}
+
+// Alternate runs candidate and yardstick in turns and returns the row of their
+// medians. Each does a round of work and returns nanoseconds per unit.
+func Alternate(name string, rounds int, candidate, yardstick func() (float64, error)) (Row, error) {
+	var ours, theirs []float64
+	for range rounds {
+		c, err := candidate()
+		if err != nil {
+			return Row{}, fmt.Errorf("%s: %w", name, err)
+		}
+		y, err := yardstick()
+		if err != nil {
+			return Row{}, fmt.Errorf("yardstick of %s: %w", name, err)
+		}
+		ours, theirs = append(ours, c), append(theirs, y)
+	}
+	r := Row{Name: name, NS: Median(ours), Yardstick: Median(theirs)}
+	r.Ratio = r.NS / r.Yardstick
+	return r, nil
+}
+
+// Median returns the median of v, which it sorts.
+func Median(v []float64) float64 {
+	slices.Sort(v)
+	return v[len(v)/2]
+}
+
+// Loop returns a round of n units of work done by f.
+func Loop(n int, f func(n int)) func() (float64, error) {
+	return func() (float64, error) {
+		start := time.Now()
+		f(n)
+		return float64(time.Since(start)) / float64(n), nil
+	}
+}
+
+// Machine describes where the figures come from.
+type Machine struct {
+	CPU   string `json:"cpu"`
+	Cores int    `json:"cores"`
+	Go    string `json:"go"`
+	OS    string `json:"os"`
+}
+
+// ThisMachine describes this machine.
+func ThisMachine() Machine {
+	m := Machine{CPU: runtime.GOARCH, Cores: runtime.NumCPU(), Go: runtime.Version(), OS: runtime.GOOS}
+	f, err := os.Open("/proc/cpuinfo")
+	if err != nil {
+		return m
+	}
+	defer f.Close()
+	for s := bufio.NewScanner(f); s.Scan(); {
+		if k, v, ok := strings.Cut(s.Text(), ":"); ok && strings.TrimSpace(k) == "model name" {
+			m.CPU = strings.TrimSpace(v)
+			break
+		}
+	}
+	return m
+}
+
+// Print writes the rows as one JSON object, or as a table by way of line.
+func Print[R any](rows []R, asJSON bool, line func(R) string) error {
+	if !asJSON {
+		for _, r := range rows {
+			fmt.Println(line(r))
+		}
+		return nil
+	}
+	e := json.NewEncoder(os.Stdout)
+	e.SetIndent("", "  ")
+	return e.Encode(struct {
+		Machine Machine `json:"machine"`
+		Rows    []R     `json:"rows"`
+	}{ThisMachine(), rows})
+}

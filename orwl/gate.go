@@ -1,0 +1,88 @@
+package orwl
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+)
+
+// Gate holds back all requests of a number of tasks until each of them has
+// inserted its own. Then it sorts the requests of each resource by their rank,
+// refuses an order that can deadlock (section 2.0.1: liveness depends on the
+// initial order), and inserts them all at once. So the initial order does not
+// depend on which task came first.
+type Gate struct {
+	mu       sync.Mutex
+	missing  int
+	tasks    []string
+	postings []gatePosting
+	err      error
+	open     chan struct{}
+}
+
+type gatePosting struct {
+	Posting
+	task string
+}
+
+// NewGate makes a gate for a number of tasks.
+func NewGate(tasks int) *Gate {
+	g := &Gate{missing: tasks, open: make(chan struct{})}
+	if tasks <= 0 {
+		close(g.open)
+	}
+	return g
+}
+
+// Insert says what a task will request, and does not wait. The last task opens
+// the gate. The handles must not be used until Wait returned.
+func (g *Gate) Insert(ctx context.Context, task string, postings ...Posting) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.missing <= 0 {
+		return fmt.Errorf("task %s comes to a gate that is open", task)
+	}
+	for _, p := range postings {
+		if p.handle.Name == "" {
+			p.handle.Name = task
+		}
+		g.postings = append(g.postings, gatePosting{p, task})
+	}
+	if g.missing--; g.missing > 0 {
+		return nil
+	}
+	slices.SortStableFunc(g.postings, func(a, b gatePosting) int { return cmp.Compare(a.Rank, b.Rank) })
+	if g.err = g.order().Check(); g.err == nil {
+		g.err = insertAll(ctx, g.sorted())
+	}
+	close(g.open)
+	return g.err
+}
+
+// Wait waits until the gate is open, and returns why the order was refused or
+// the insertion failed: a *DeadlockError names the cycle.
+func (g *Gate) Wait(ctx context.Context) error {
+	if err := park(ctx, g.open); err != nil {
+		return fmt.Errorf("waiting for the start of all tasks: %w", err)
+	}
+	return g.err
+}
+
+func (g *Gate) sorted() []Posting {
+	all := make([]Posting, len(g.postings))
+	for i, p := range g.postings {
+		all[i] = p.Posting
+	}
+	return all
+}
+
+func (g *Gate) order() Order {
+	o := make(Order)
+	for _, p := range g.postings {
+		name := p.resource.Name()
+		o[name] = append(o[name], Place{Task: p.task, Mode: p.mode})
+	}
+	return o
+}

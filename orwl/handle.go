@@ -1,0 +1,231 @@
+package orwl
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"fairway/internal/fifo"
+)
+
+// The states of a handle's request. They change under the location's lock.
+const (
+	idle    uint8 = iota
+	waiting       // requested; whoever decides its fate sends a token
+	held          // granted
+	failed        // the request is gone; err says why
+)
+
+// Handle is a place in the queue of a Resource. Its zero value is ready for
+// use, and it can be used again after Release. It must not be copied, and
+// belongs to one task at a time.
+type Handle struct {
+	// Name says in traces, faults and cycles whose handle it is.
+	Name string
+
+	res        Resource
+	req        fifo.Request[*Handle]
+	state      uint8
+	pending    bool // the token has not been taken; the task must not look at state
+	mapped     bool
+	wrote      bool
+	generation uint64
+	token      chan struct{} // of capacity 1
+	nextWoken  *Handle
+	notify     func(*Handle) // called instead of sending the token
+	err        error
+	traced     *tracedRequest
+	views      []*strictView
+}
+
+// ReadRequest asks for r for reading. It takes the place in the queue and
+// does not wait.
+func (h *Handle) ReadRequest(r Resource) error { return r.insert(h, Read) }
+
+// WriteRequest asks for r for writing. It takes the place in the queue and
+// does not wait.
+func (h *Handle) WriteRequest(r Resource) error { return r.insert(h, Write) }
+
+// Acquire waits until the request is granted. When ctx ends first, the request
+// leaves the queue at once and the error wraps that of ctx; a request that is
+// granted at that moment counts as granted.
+func (h *Handle) Acquire(ctx context.Context) error {
+	if !h.pending {
+		return h.fate()
+	}
+	if ctx.Done() != nil || h.traced != nil {
+		return h.wait(ctx)
+	}
+	// The wait is here and not deeper down because after a switch of goroutines
+	// the processor mispredicts every return.
+	<-h.token
+	h.pending = false
+	return h.fate()
+}
+
+// Test reports whether the request is granted, without waiting. An error means
+// that it never will be.
+func (h *Handle) Test() (bool, error) {
+	if h.pending {
+		select {
+		case <-h.token:
+			h.pending = false
+		default:
+			return false, nil
+		}
+	}
+	err := h.fate()
+	return err == nil, err
+}
+
+// Release gives back the lock and grants the requests that come next. What
+// was mapped must not be touched any more. An error means that the lock was
+// lost before and that nothing written under it counts.
+func (h *Handle) Release() error {
+	if !h.holds() {
+		return ErrNotHeld
+	}
+	return h.res.release(h)
+}
+
+// Cancel withdraws the request, wherever it stands in the queue, without
+// waiting; a granted one it releases. Without a request it does nothing. Only
+// the handle's task calls it: another goroutine ends the context of Acquire.
+func (h *Handle) Cancel() error {
+	if h.pending {
+		h.leave()
+	}
+	if h.state == held {
+		return h.res.release(h)
+	}
+	h.state = idle
+	return nil
+}
+
+// Generation returns the number of the grant. Each grant of a location has a
+// higher one than those before, so it can fence what the task does elsewhere.
+func (h *Handle) Generation() uint64 { return h.generation }
+
+// ReadMap returns the data for reading, valid until Release. Writing to it
+// is an error that only strict mode detects.
+func (h *Handle) ReadMap() ([]byte, error) { return h.view(Read) }
+
+// WriteMap returns the data for writing, valid until Release or Resize. It
+// needs the write lock, and makes a new version at Release.
+func (h *Handle) WriteMap() ([]byte, error) { return h.view(Write) }
+
+// Resize changes the size of the data in bytes. It needs the write lock. What
+// was there stays, up to the new size; what is new is zero. Mappings made
+// before are invalid.
+func (h *Handle) Resize(size int) error {
+	if !h.holds() {
+		return ErrNotHeld
+	}
+	return h.res.resize(h, size)
+}
+
+func (h *Handle) holds() bool { return !h.pending && h.state == held }
+
+// awaits notes, under the location's lock, that a token will come.
+func (h *Handle) awaits() {
+	h.state = waiting
+	if h.notify != nil {
+		return
+	}
+	h.pending = true
+	if h.token == nil {
+		h.token = make(chan struct{}, 1)
+	}
+}
+
+func (h *Handle) view(m Mode) ([]byte, error) {
+	if !h.holds() {
+		return nil, ErrNotHeld
+	}
+	return h.res.view(h, m)
+}
+
+// fate says what became of a request that is not pending.
+func (h *Handle) fate() error {
+	if h.state == held {
+		return nil
+	}
+	return h.gone()
+}
+
+// wait is the general part of Acquire.
+func (h *Handle) wait(ctx context.Context) error {
+	if h.traced != nil {
+		h.traced.slept = time.Now()
+	}
+	err := park(ctx, h.token)
+	if err != nil && h.leave() {
+		return fmt.Errorf("waiting for %s: %w", h.res.Name(), err)
+	}
+	h.pending = false
+	return h.fate()
+}
+
+// leave withdraws a pending request and reports whether it was still waiting.
+// If not, it takes the token, which is sent or about to be.
+func (h *Handle) leave() bool {
+	left := h.res.withdraw(h)
+	if !left {
+		<-h.token
+	}
+	h.pending = false
+	return left
+}
+
+// gone says why there is no request, and makes the handle ready for the next.
+func (h *Handle) gone() error {
+	if h.state == failed {
+		h.state = idle
+		return h.err
+	}
+	if h.res == nil {
+		return ErrNotRequested
+	}
+	return fmt.Errorf("location %s: %w", h.res.Name(), ErrNotRequested)
+}
+
+// wakeList collects under a location's lock the handles to wake after it.
+type wakeList struct{ first, last *Handle }
+
+func (w *wakeList) add(h *Handle) {
+	if w.first == nil {
+		w.first = h
+	} else {
+		w.last.nextWoken = h
+	}
+	w.last = h
+}
+
+// up sends the tokens. A handle may be used again as soon as it has its own.
+func (w wakeList) up() {
+	for h := w.first; h != nil; {
+		next := h.nextWoken
+		h.nextWoken = nil
+		if h.notify != nil {
+			h.notify(h)
+		} else {
+			h.token <- struct{}{}
+		}
+		h = next
+	}
+}
+
+// park waits for a token or the end of ctx.
+func park(ctx context.Context, token <-chan struct{}) error {
+	done := ctx.Done()
+	if done == nil {
+		<-token
+		return nil
+	}
+	select {
+	case <-token:
+		return nil
+	case <-done:
+		return ctx.Err()
+	}
+}

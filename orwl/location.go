@@ -1,0 +1,310 @@
+package orwl
+
+import (
+	"crypto/rand"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"fairway/internal/fifo"
+)
+
+// Mode says whether a request reads or writes.
+type Mode = fifo.Mode
+
+// The two modes of a request.
+const (
+	Read  = fifo.Read
+	Write = fifo.Write
+)
+
+// DefaultMaxRequests is the limit of a location's queue unless MaxRequests
+// says otherwise. A request beyond it is refused with ErrFull.
+const DefaultMaxRequests = 1 << 20
+
+// Resource is what a Handle can request: a Location of this process, or a
+// Mirror of one of another process.
+type Resource interface {
+	// Name returns the name under which the location was made.
+	Name() string
+
+	insert(h *Handle, m Mode) error
+	// cycle posts next in cur's mode and then releases cur, which it does also
+	// when next is refused.
+	cycle(cur, next *Handle) error
+	release(h *Handle) error
+	// withdraw takes a request out of the queue unless it is granted already,
+	// and reports whether it did.
+	withdraw(h *Handle) bool
+	view(h *Handle, m Mode) ([]byte, error)
+	resize(h *Handle, size int) error
+	owner() owner
+}
+
+// Location is memory with a queue of requests. New makes one; all its methods
+// may be called by any goroutine.
+type Location struct {
+	mu         sync.Mutex
+	queue      fifo.Queue[*Handle]
+	limit      int
+	generation uint64 // of the last grant
+	version    uint64 // of the data: counts the writes that were released
+	err        error  // poisoned
+	latch      *latch
+	trace      *Trace
+
+	name   string
+	id     uint64
+	memory memory
+	strict bool
+}
+
+var locations atomic.Uint64
+
+// processID names this process among the owners of locations.
+var processID = rand.Text()
+
+// An Option changes how New makes a Location.
+type Option func(*Location)
+
+// MaxRequests limits the number of queued requests.
+func MaxRequests(n int) Option { return func(l *Location) { l.limit = n } }
+
+// Strict lets a read mapping not be written and no mapping be touched after
+// Release, for development: such an access panics, and ExplainFault says whose
+// it was. It needs Linux, and costs two system calls for each mapping.
+func Strict() Option { return func(l *Location) { l.strict = true } }
+
+// New makes a location of size bytes, all zero. The name is for people, and
+// for other processes when the location is served.
+func New(name string, size int, options ...Option) (*Location, error) {
+	l := &Location{name: name, id: locations.Add(1), limit: DefaultMaxRequests}
+	for _, o := range options {
+		o(l)
+	}
+	if err := l.makeMemory(size); err != nil {
+		return nil, fmt.Errorf("making location %s: %w", name, err)
+	}
+	return l, nil
+}
+
+func (l *Location) makeMemory(size int) (err error) {
+	if l.strict {
+		if l.memory.file, err = newMemoryFile(l.name); err != nil {
+			return err
+		}
+	}
+	return l.memory.resize(size)
+}
+
+// Name returns the name under which the location was made.
+func (l *Location) Name() string { return l.name }
+
+// Version returns the number of writes that changed the data and were released.
+func (l *Location) Version() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.version
+}
+
+// Waiting returns the number of requests in the queue, granted ones included.
+func (l *Location) Waiting() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.queue.Len()
+}
+
+func (l *Location) refuse(err error) error { return fmt.Errorf("location %s: %w", l.name, err) }
+
+func (l *Location) insert(h *Handle, m Mode) error {
+	l.mu.Lock()
+	err := l.insertLocked(h, m)
+	l.mu.Unlock()
+	if h.notify != nil && err == nil && h.state == held {
+		h.notify(h)
+	}
+	return err
+}
+
+// insertLocked puts h at the end of the queue, or behind the insertion that
+// has latched the location.
+func (l *Location) insertLocked(h *Handle, m Mode) error {
+	if err := l.admit(h); err != nil {
+		return l.refuse(err)
+	}
+	h.res, h.req.Owner = l, h
+	if l.latch != nil {
+		l.latch.postpone(h, m)
+		h.awaits()
+		return nil
+	}
+	if l.trace != nil {
+		l.trace.requested(l, h)
+	}
+	if l.queue.Insert(&h.req, m) {
+		h.state = held
+		l.granted(h, nil)
+	} else {
+		h.awaits()
+	}
+	return nil
+}
+
+func (l *Location) admit(h *Handle) error {
+	switch {
+	case h.state != idle:
+		return ErrBusy
+	case l.err != nil:
+		return l.err
+	case l.queue.Len() >= l.limit || l.latch != nil && len(l.latch.postponed) >= l.limit:
+		return ErrFull
+	}
+	return nil
+}
+
+// granted records a grant; by is whose release it follows, if any.
+func (l *Location) granted(h, by *Handle) {
+	l.generation++
+	h.generation = l.generation
+	if l.trace != nil {
+		l.trace.granted(h, by)
+	}
+}
+
+func (l *Location) cycle(cur, next *Handle) error {
+	l.mu.Lock()
+	if cur.state != held {
+		l.mu.Unlock()
+		return l.refuse(ErrNotHeld)
+	}
+	if l.watched() || next.state != idle || l.queue.Len() >= l.limit {
+		err := l.insertLocked(next, cur.req.Mode())
+		wake := l.releaseLocked(cur)
+		l.mu.Unlock()
+		wake.up()
+		return err
+	}
+	if cur.mapped {
+		l.unmap(cur)
+	}
+	next.res, next.req.Owner = l, next
+	cur.state = idle
+	wake := l.grantLocked(l.queue.Cycle(&cur.req, &next.req), cur)
+	if next.state != held {
+		next.awaits()
+	}
+	l.mu.Unlock()
+	wake.up()
+	return nil
+}
+
+// watched reports whether requests take the slow path.
+func (l *Location) watched() bool { return l.latch != nil || l.trace != nil || l.err != nil }
+
+func (l *Location) release(h *Handle) error {
+	l.mu.Lock()
+	if h.state != held {
+		l.mu.Unlock()
+		return l.refuse(ErrNotHeld)
+	}
+	wake := l.releaseLocked(h)
+	l.mu.Unlock()
+	wake.up()
+	return nil
+}
+
+func (l *Location) releaseLocked(h *Handle) wakeList {
+	if h.mapped {
+		l.unmap(h)
+	}
+	if l.trace != nil {
+		l.trace.released(h)
+	}
+	h.state = idle
+	return l.grantLocked(l.queue.Release(&h.req), h)
+}
+
+// unmap ends the mappings of h and, where they could change the data, makes
+// the new version.
+func (l *Location) unmap(h *Handle) {
+	h.mapped = false
+	if h.wrote {
+		h.wrote = false
+		l.version++
+	}
+	if len(h.views) > 0 {
+		retireViews(h)
+	}
+}
+
+// grantLocked marks the requests from first on as granted and returns those
+// whose tasks sleep.
+func (l *Location) grantLocked(first *fifo.Request[*Handle], by *Handle) wakeList {
+	var wake wakeList
+	for r := first; r != nil; r = r.NextGranted() {
+		l.grantOne(r.Owner, by, &wake)
+	}
+	return wake
+}
+
+func (l *Location) grantOne(h, by *Handle, wake *wakeList) {
+	l.granted(h, by)
+	if h.state == waiting {
+		wake.add(h)
+	}
+	h.state = held
+}
+
+func (l *Location) withdraw(h *Handle) bool {
+	l.mu.Lock()
+	if h.state != waiting {
+		l.mu.Unlock()
+		return false
+	}
+	wake := l.takeOutLocked(h)
+	l.mu.Unlock()
+	wake.up()
+	return true
+}
+
+// takeOutLocked removes the request of h from the queue or from those
+// postponed.
+func (l *Location) takeOutLocked(h *Handle) wakeList {
+	h.state = idle
+	if !h.req.Queued() {
+		l.latch.forget(h)
+		return wakeList{}
+	}
+	return l.grantLocked(l.queue.Cancel(&h.req), h)
+}
+
+func (l *Location) view(h *Handle, m Mode) ([]byte, error) {
+	if m == Write {
+		if h.req.Mode() != Write {
+			return nil, l.refuse(ErrReadOnly)
+		}
+		h.wrote = true
+	}
+	h.mapped = true
+	if l.strict {
+		b, err := l.strictView(h, m)
+		if err != nil {
+			return nil, l.refuse(err)
+		}
+		return b, nil
+	}
+	return l.memory.bytes, nil
+}
+
+func (l *Location) owner() owner { return localOwner{} }
+
+func (l *Location) resize(h *Handle, size int) error {
+	if h.req.Mode() != Write {
+		return l.refuse(ErrReadOnly)
+	}
+	h.mapped, h.wrote = true, true
+	if err := l.memory.resize(size); err != nil {
+		return fmt.Errorf("resizing location %s to %d bytes: %w", l.name, size, err)
+	}
+	return nil
+}

@@ -1,0 +1,37 @@
+package orwl
+
+import (
+	"fmt"
+	"unsafe"
+)
+
+// memory is the data of a location: on the heap, or in a file without a name
+// that other processes and strict mode can map too. It is aligned for every
+// type.
+type memory struct {
+	bytes []byte
+	file  *memoryFile
+}
+
+func (m *memory) resize(size int) error {
+	switch {
+	case size < 0:
+		return fmt.Errorf("%d is no size", size)
+	case m.file != nil:
+		b, err := m.file.resize(m.bytes, size)
+		m.bytes = b
+		return err
+	}
+	b := aligned(size)
+	copy(b, m.bytes)
+	m.bytes = b
+	return nil
+}
+
+func aligned(size int) []byte {
+	if size == 0 {
+		return nil
+	}
+	words := make([]uint64, (size+7)/8)
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), size)
+}

@@ -1,0 +1,15 @@
+//go:build !linux
+
+package orwl
+
+import "errors"
+
+type memoryFile struct{}
+
+func newMemoryFile(string) (*memoryFile, error) {
+	return nil, errors.New("memory that can be shared and strict mode need Linux (memfd)")
+}
+
+func (f *memoryFile) resize(b []byte, _ int) ([]byte, error) { return b, errors.ErrUnsupported }
+func (f *memoryFile) close()                                 {}
+func unmapMemory([]byte)                                     {}

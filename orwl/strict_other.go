@@ -1,0 +1,13 @@
+//go:build !linux
+
+package orwl
+
+import "errors"
+
+type strictView struct{}
+
+func (l *Location) strictView(*Handle, Mode) ([]byte, error) { return nil, errors.ErrUnsupported }
+func retireViews(*Handle)                                    {}
+
+// ExplainFault does nothing where there is no strict mode.
+func ExplainFault() {}

@@ -1,0 +1,194 @@
+package orwl
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// DefaultMaxSpans is how many spans a Trace keeps. Further ones are counted as
+// dropped; Times goes on.
+const DefaultMaxSpans = 1 << 18
+
+// Trace records who waited for whom at the locations it was attached to. Its
+// zero value is ready for use. Tasks go by the names of their handles.
+type Trace struct {
+	// MaxSpans limits the spans kept; 0 means DefaultMaxSpans.
+	MaxSpans int
+
+	mu      sync.Mutex
+	spans   []traceSpan
+	dropped int
+	times   map[string]TaskTimes
+}
+
+// TaskTimes sums up one task.
+type TaskTimes struct {
+	Requests int
+	// Waiting is the time in Acquire; Holding from grant to release.
+	Waiting, Holding time.Duration
+}
+
+type traceSpan struct {
+	task, location string
+	mode           Mode
+	waits          bool
+	start          time.Time
+	length         time.Duration
+	by             string // whose release ended the waiting
+}
+
+// tracedRequest is what a trace knows of a request that is under way.
+type tracedRequest struct {
+	trace    *Trace
+	slept    time.Time // zero while Acquire did not have to wait
+	begin    time.Time // of the grant
+	by       string
+	location string
+}
+
+// Attach starts recording requests that are posted at the locations from now
+// on.
+func (t *Trace) Attach(locations ...*Location) {
+	for _, l := range locations {
+		l.mu.Lock()
+		l.trace = t
+		l.mu.Unlock()
+	}
+}
+
+func (t *Trace) requested(l *Location, h *Handle) {
+	h.traced = &tracedRequest{trace: t, location: l.name}
+}
+
+func (t *Trace) granted(h, by *Handle) {
+	if h.traced == nil {
+		return
+	}
+	h.traced.begin = time.Now()
+	if by != nil {
+		h.traced.by = by.Name
+	}
+}
+
+func (t *Trace) released(h *Handle) {
+	r := h.traced
+	if r == nil {
+		return
+	}
+	h.traced = nil
+	now := time.Now()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	sum := t.times[h.Name]
+	sum.Requests++
+	sum.Holding += now.Sub(r.begin)
+	span := traceSpan{task: h.Name, location: r.location, mode: h.req.Mode(), by: r.by}
+	if !r.slept.IsZero() && r.begin.After(r.slept) {
+		span.waits, span.start, span.length = true, r.slept, r.begin.Sub(r.slept)
+		sum.Waiting += span.length
+		t.keep(span)
+	}
+	span.waits, span.start, span.length = false, r.begin, now.Sub(r.begin)
+	t.keep(span)
+	if t.times == nil {
+		t.times = make(map[string]TaskTimes)
+	}
+	t.times[h.Name] = sum
+}
+
+func (t *Trace) keep(s traceSpan) {
+	limit := t.MaxSpans
+	if limit == 0 {
+		limit = DefaultMaxSpans
+	}
+	if len(t.spans) >= limit {
+		t.dropped++
+		return
+	}
+	t.spans = append(t.spans, s)
+}
+
+// Times returns the sums of each task.
+func (t *Trace) Times() map[string]TaskTimes {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return maps.Clone(t.times)
+}
+
+// WriteTo writes the trace in the Trace Event Format of Chrome, which Perfetto
+// reads too: one row for each task, with spans of waiting and holding, and one
+// for each location, with spans of holding.
+func (t *Trace) WriteTo(w io.Writer) (int64, error) {
+	t.mu.Lock()
+	spans, dropped := slices.Clone(t.spans), t.dropped
+	t.mu.Unlock()
+	b, err := json.Marshal(chromeTrace(spans, dropped))
+	if err != nil {
+		return 0, fmt.Errorf("encoding the trace: %w", err)
+	}
+	n, err := w.Write(b)
+	return int64(n), err
+}
+
+type chromeEvent struct {
+	Name  string            `json:"name"`
+	Phase string            `json:"ph"`
+	Start float64           `json:"ts"` // microseconds
+	Dur   float64           `json:"dur,omitempty"`
+	PID   int               `json:"pid"`
+	TID   int               `json:"tid"`
+	Args  map[string]string `json:"args,omitempty"`
+}
+
+type chromeFile struct {
+	Events  []chromeEvent `json:"traceEvents"`
+	Dropped int           `json:"droppedSpans,omitempty"`
+}
+
+const (
+	taskRows     = 1
+	locationRows = 2
+)
+
+func chromeTrace(spans []traceSpan, dropped int) chromeFile {
+	f := chromeFile{Dropped: dropped, Events: []chromeEvent{
+		{Name: "process_name", Phase: "M", PID: taskRows, Args: map[string]string{"name": "tasks"}},
+		{Name: "process_name", Phase: "M", PID: locationRows, Args: map[string]string{"name": "locations"}},
+	}}
+	rows := map[int]map[string]int{taskRows: {}, locationRows: {}}
+	row := func(pid int, name string) int {
+		id, ok := rows[pid][name]
+		if !ok {
+			id = len(rows[pid]) + 1
+			rows[pid][name] = id
+			f.Events = append(f.Events, chromeEvent{Name: "thread_name", Phase: "M", PID: pid, TID: id, Args: map[string]string{"name": name}})
+		}
+		return id
+	}
+	var epoch time.Time
+	for _, s := range spans {
+		if epoch.IsZero() || s.start.Before(epoch) {
+			epoch = s.start
+		}
+	}
+	for _, s := range spans {
+		e := chromeEvent{Phase: "X", Start: micros(s.start.Sub(epoch)), Dur: micros(s.length), PID: taskRows, TID: row(taskRows, s.task)}
+		if s.waits {
+			e.Name, e.Args = "waits for "+s.location, map[string]string{"mode": s.mode.String(), "released by": s.by}
+			f.Events = append(f.Events, e)
+			continue
+		}
+		e.Name = fmt.Sprintf("%vs %s", s.mode, s.location)
+		f.Events = append(f.Events, e)
+		e.Name, e.PID, e.TID = fmt.Sprintf("%s %vs", s.task, s.mode), locationRows, row(locationRows, s.location)
+		f.Events = append(f.Events, e)
+	}
+	return f
+}
+
+func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }

@@ -1,0 +1,62 @@
+package orwl
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestTrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLocation(t, "l", 8)
+		var trace Trace
+		trace.Attach(l)
+		first, second := Handle{Name: "first"}, Handle{Name: "second"}
+		must(t, first.WriteRequest(l))
+		must(t, second.WriteRequest(l))
+		time.AfterFunc(3*time.Second, func() { must(t, first.Release()) })
+		must(t, second.Acquire(background))
+		must(t, second.Release())
+		if got := trace.Times()["second"]; got.Waiting != 3*time.Second || got.Requests != 1 {
+			t.Fatalf("got %+v", got)
+		}
+		if got := trace.Times()["first"]; got.Holding != 3*time.Second || got.Waiting != 0 {
+			t.Fatalf("got %+v", got)
+		}
+		var out bytes.Buffer
+		_, err := trace.WriteTo(&out)
+		must(t, err)
+		var file struct {
+			TraceEvents []struct {
+				Name string
+				Dur  float64
+				Args map[string]string
+			}
+		}
+		must(t, json.Unmarshal(out.Bytes(), &file))
+		for _, e := range file.TraceEvents {
+			if e.Name == "waits for l" && e.Dur == 3e6 && e.Args["released by"] == "first" {
+				return
+			}
+		}
+		t.Fatalf("no span of waiting in %s", out.Bytes())
+	})
+}
+
+func TestTraceIsBounded(t *testing.T) {
+	l := newLocation(t, "l", 8)
+	trace := Trace{MaxSpans: 3}
+	trace.Attach(l)
+	var p Pair
+	p.SetName("p")
+	must(t, p.WriteRequest(l))
+	for range 10 {
+		must(t, p.Acquire(background))
+		must(t, p.Release())
+	}
+	if len(trace.spans) != 3 || trace.dropped != 7 || trace.Times()["p"].Requests != 10 {
+		t.Fatalf("%d spans, %d dropped, %+v", len(trace.spans), trace.dropped, trace.Times())
+	}
+}
