@@ -1,0 +1,133 @@
+// Package catalog translates between logical and physical file names by the
+// rules of a Trivial File Catalog (paper 3, section IV), as sites of CMS keep
+// them: storage.xml, and its successor storage.json.
+//
+// Rules of one protocol are tried in order, and the first that matches wins. A
+// rule's pattern must match the whole name; $1 to $9 in its result stand for
+// its groups, and are left as they are where the pattern has no such group. A
+// rule with a chain first has the name translated by the rules of the chained
+// protocol, and is then matched against what came out. At most [MaxChain] rules
+// are chained, so that rules that chain in a circle match nothing.
+//
+// Patterns are those of package regexp: expressions with backreferences or
+// look-around are refused when the catalog is read. A catalog does not change
+// once it is read, and may be used by any goroutine.
+package catalog
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// Limits of a catalog that is read.
+const (
+	MaxChain = 16      // rules that are chained for one name
+	MaxBytes = 4 << 20 // of a catalog file
+)
+
+// ErrNoRule says that no rule of a protocol matches a name.
+var ErrNoRule = errors.New("no rule matches")
+
+// rule is one line of a catalog, in either direction.
+type rule struct {
+	match  *regexp.Regexp
+	prefix string // goes before the result as it is
+	result string
+	chain  string
+}
+
+// Catalog holds the rules of one site and volume.
+type Catalog struct {
+	toPFN, toLFN map[string][]rule // by protocol
+	protocols    []string
+}
+
+func newCatalog() *Catalog {
+	return &Catalog{toPFN: map[string][]rule{}, toLFN: map[string][]rule{}}
+}
+
+// Protocols returns the protocols that have rules for LFNs, in the order of
+// their first rules.
+func (c *Catalog) Protocols() []string { return c.protocols }
+
+// PFN translates a logical name for a protocol. The error wraps ErrNoRule if
+// there is no matching rule.
+func (c *Catalog) PFN(protocol, lfn string) (string, error) {
+	return translated(c.toPFN, protocol, lfn)
+}
+
+// LFN translates a physical name of a protocol back. The error wraps ErrNoRule
+// if there is no matching rule; storage.json has none in this direction.
+func (c *Catalog) LFN(protocol, pfn string) (string, error) {
+	return translated(c.toLFN, protocol, pfn)
+}
+
+func translated(rules map[string][]rule, protocol, name string) (string, error) {
+	result, ok := translate(rules, protocol, name, MaxChain)
+	if !ok {
+		return "", fmt.Errorf("%s, protocol %s: %w", name, protocol, ErrNoRule)
+	}
+	return result, nil
+}
+
+func translate(rules map[string][]rule, protocol, name string, depth int) (string, bool) {
+	if depth == 0 {
+		return "", false
+	}
+	for _, r := range rules[protocol] {
+		if !r.match.MatchString(name) {
+			continue
+		}
+		if r.chain == "" {
+			return r.apply(name)
+		}
+		chained, ok := translate(rules, r.chain, name, depth-1)
+		if !ok {
+			return "", false
+		}
+		return r.apply(chained)
+	}
+	return "", false
+}
+
+func (r *rule) apply(name string) (string, bool) {
+	groups := r.match.FindStringSubmatch(name)
+	if groups == nil {
+		return "", false
+	}
+	var b strings.Builder
+	b.WriteString(r.prefix)
+	for rest := r.result; ; {
+		before, after, found := strings.Cut(rest, "$")
+		b.WriteString(before)
+		if !found {
+			return b.String(), true
+		}
+		if after != "" && after[0] >= '1' && after[0] <= '9' && int(after[0]-'0') < len(groups) {
+			b.WriteString(groups[after[0]-'0'])
+			after = after[1:]
+		} else {
+			b.WriteByte('$')
+		}
+		rest = after
+	}
+}
+
+// newRule compiles a rule. The pattern may be anchored or not: it must match
+// the whole name in any case.
+func newRule(pattern, result, chain string) (rule, error) {
+	match, err := regexp.Compile(`^(?:` + pattern + `)$`)
+	if err != nil {
+		return rule{}, fmt.Errorf("pattern %q: %w", pattern, err)
+	}
+	return rule{match: match, result: result, chain: chain}, nil
+}
+
+func (c *Catalog) add(protocol string, r rule) {
+	if len(c.toPFN[protocol]) == 0 {
+		c.protocols = append(c.protocols, protocol)
+	}
+	c.toPFN[protocol] = append(c.toPFN[protocol], r)
+}

@@ -1,0 +1,173 @@
+package catalog
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+const samples = "../../../shared/data/catalog/"
+
+func sample(t *testing.T, name string) *os.File {
+	t.Helper()
+	f, err := os.Open(samples + name)
+	if err != nil {
+		t.Skip("the samples of real sites are not here:", err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+func check(t *testing.T, c *Catalog, protocol, lfn, want string) {
+	t.Helper()
+	got, err := c.PFN(protocol, lfn)
+	if got != want || (err == nil) != (want != "") || err != nil && !errors.Is(err, ErrNoRule) {
+		t.Errorf("%s %s: got %q, %v, want %q", protocol, lfn, got, err, want)
+	}
+}
+
+func TestFNAL(t *testing.T) {
+	c, err := ReadXML(sample(t, "T1_US_FNAL-storage.xml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := c.Protocols(); !slices.Equal(got, []string{"direct", "dcap", "srm", "srmv2"}) {
+		t.Error(got)
+	}
+	check(t, c, "direct", "/store/data/f.root", "/pnfs/fs/usr/cms/WAX/11/store/data/f.root")
+	check(t, c, "dcap", "/store/data/f1.root", "dcap://cmsdca.fnal.gov:24125/pnfs/fnal.gov/usr/cms/WAX/11/store/data/f1.root")
+	check(t, c, "dcap", "//store/data/f2.root", "dcap://cmsdca.fnal.gov:24136/pnfs/fnal.gov/usr/cms/WAX/11/store/data/f2.root")
+	check(t, c, "srmv2", "/store/x", "srm://cmssrm.fnal.gov:8443/srm/managerv2?SFN=/11/store/x")
+	check(t, c, "direct", "/store/PhEDEx_LoadTest07/LoadTest07_FNAL_A_B_C", "/pnfs/fs/usr/cms/WAX/11/store/PhEDEx_LoadTest07/LoadTest07_Prod_FNAL/LoadTest07_FNAL_A")
+	check(t, c, "direct", "/elsewhere/x", "")
+	check(t, c, "gsiftp", "/store/x", "")
+	if lfn, err := c.LFN("srm", "srm://cmssrm.fnal.gov:8443/srm/managerv1?SFN=/11/store/preprod/x"); err != nil || lfn != "/store/preprod/x" {
+		t.Error(lfn, err)
+	}
+}
+
+func TestCERNBOX(t *testing.T) {
+	c, err := ReadXML(sample(t, "T2_CH_CERNBOX-storage.xml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, c, "srmv2", "/store/user/adoe/f.root", "root://eosuser.cern.ch/eos/user/a/adoe/f.root")
+}
+
+func TestDESY(t *testing.T) {
+	c, err := ReadJSON(sample(t, "T2_DE_DESY-storage.json"), "T2_DE_DESY", "DESY_dCache")
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, c, "pnfs", "/store/temp/x", "/pnfs/desy.de/cms/tier2/temp/x")
+	check(t, c, "dcap", "/store/unmerged/x", "dcap://dcache-cms-dcap.desy.de/pnfs/desy.de/cms/tier2/unmerged/x")
+	check(t, c, "XRootD", "/store/x", "root://dcache-cms-xrootd.desy.de:1094//store/x")
+	if _, err := ReadJSON(sample(t, "T2_DE_DESY-storage.json"), "T2_DE_DESY", "tape"); err == nil {
+		t.Error("a volume was found that is not there")
+	}
+}
+
+func TestPrefix(t *testing.T) {
+	c, err := ReadJSON(strings.NewReader(`[{"site": "S", "volume": "V", "protocols": [{"protocol": "p", "prefix": "davs://h/$1/"}]}]`), "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, c, "p", "/store/x", "davs://h/$1/store/x")
+}
+
+func TestChains(t *testing.T) {
+	c, err := ReadXML(strings.NewReader(`<storage-mapping>
+		<lfn-to-pfn protocol="a" path-match="/+(.*)" result="A/$1" chain="b"/>
+		<lfn-to-pfn protocol="b" path-match="/+(.*)" result="/B/$1" chain="c"/>
+		<lfn-to-pfn protocol="c" path-match="/+x(.*)" result="/C$1$2$"/>
+		<lfn-to-pfn protocol="circle" path-match="(.*)" result="$1" chain="circle"/>
+	</storage-mapping>`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, c, "a", "/x1", "A/B/C1$2$")
+	check(t, c, "a", "/y", "")
+	check(t, c, "circle", "/x", "")
+}
+
+func TestErrorsSayWhere(t *testing.T) {
+	for text, want := range map[string]string{
+		"<storage-mapping>\n\n<lfn-to-pfn protocol=\"a\" path-match=\"(\" result=\"\"/></storage-mapping>": "storage.xml:3: pattern \"(\"",
+		"<storage-mapping>\n<lfn-to-pfn/></storage-mapping>":                                               "storage.xml:2: lfn-to-pfn needs",
+		"<storage-mapping>": "unexpected EOF",
+		"":                  "EOF",
+	} {
+		if _, err := ReadXML(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	if _, err := ReadXML(strings.NewReader(strings.Repeat(" ", MaxBytes+1))); !errors.Is(err, ErrTooLarge) {
+		t.Error(err)
+	}
+	for _, text := range []string{`{`, `[]`, `[{"protocols": [{"protocol": "p"}]}]`, `[{"protocols": [{"protocol": "p", "rules": [{"lfn": "("}]}]}]`} {
+		if _, err := ReadJSON(strings.NewReader(text), "", ""); err == nil {
+			t.Errorf("%s was accepted", text)
+		}
+	}
+}
+
+func TestCachedFilesComeFirst(t *testing.T) {
+	var b bytes.Buffer
+	err := Write(&b, []Entry{{"a", "file:/cache/a"}}, []Entry{{"a", "file:/se/a"}, {"b", "file:/se/b"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := ReadXML(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, c, Protocol, "a", "file:/cache/a")
+	check(t, c, Protocol, "//b", "file:/se/b")
+	check(t, c, Protocol, "c", "")
+}
+
+// Whatever the names are, a program that reads the catalog gets them back.
+func TestWrittenNamesAreReadBack(t *testing.T) {
+	name := rapid.StringMatching(`[a-z/.*+?(){}\[\]^$|\\&<>"'%é 0-9]{1,20}`)
+	rapid.Check(t, func(t *rapid.T) {
+		e := Entry{"a" + name.Draw(t, "lfn"), "file:/" + name.Draw(t, "pfn")}
+		var b bytes.Buffer
+		if err := Write(&b, nil, []Entry{e}); err != nil {
+			t.Fatal(err)
+		}
+		c, err := ReadXML(&b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := c.PFN(Protocol, e.LFN); got != e.PFN {
+			t.Fatalf("%q became %q: %v", e.PFN, got, err)
+		}
+	})
+}
+
+func FuzzReadXML(f *testing.F) {
+	f.Add([]byte(`<storage-mapping><lfn-to-pfn protocol="direct" path-match="/+(.*)" result="/x/$1" chain="direct"/></storage-mapping>`), "/a")
+	f.Fuzz(func(_ *testing.T, data []byte, lfn string) {
+		if c, err := ReadXML(bytes.NewReader(data)); err == nil {
+			for _, p := range c.Protocols() {
+				_, _ = c.PFN(p, lfn)
+			}
+		}
+	})
+}
+
+func FuzzReadJSON(f *testing.F) {
+	f.Add([]byte(`[{"site": "S", "protocols": [{"protocol": "p", "rules": [{"lfn": "/+(.*)", "pfn": "/x/$1", "chain": "p"}]}]}]`), "/a")
+	f.Fuzz(func(_ *testing.T, data []byte, lfn string) {
+		if c, err := ReadJSON(bytes.NewReader(data), "", ""); err == nil {
+			for _, p := range c.Protocols() {
+				_, _ = c.PFN(p, lfn)
+			}
+		}
+	})
+}
