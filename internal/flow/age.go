@@ -1,0 +1,95 @@
+package flow
+
+import (
+	"container/heap"
+	"slices"
+	"time"
+)
+
+// aging is a group whose oldest file becomes too old at a time.
+type aging struct {
+	due   time.Time
+	state *stepState
+	group *group
+}
+
+type agingHeap []aging
+
+func (h agingHeap) Len() int           { return len(h) }
+func (h agingHeap) Less(i, j int) bool { return h[i].due.Before(h[j].due) }
+func (h agingHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *agingHeap) Push(x any)        { *h = append(*h, x.(aging)) }
+func (h *agingHeap) Pop() any {
+	last := (*h)[len(*h)-1]
+	*h = (*h)[:len(*h)-1]
+	return last
+}
+
+// mergeable starts the clock of a file that exists, if the step has one.
+func (f *Flow) mergeable(st *stepState, g *group, made *file) {
+	if st.step.limits.latency == 0 || g.taken[made] {
+		return
+	}
+	g.aged = append(g.aged, made)
+	if len(g.aged) == 1 {
+		heap.Push(&f.aging, aging{made.since.Add(st.step.limits.latency), st, g})
+	}
+}
+
+// ageMerges makes the merges that are due, records what each takes, and says
+// whether there were any. What a merge took cannot be found again from the
+// files, so a reloaded Flow takes it from the record.
+func (f *Flow) ageMerges(now time.Time) bool {
+	merged := false
+	for len(f.aging) > 0 && !f.aging[0].due.After(now) {
+		due := heap.Pop(&f.aging).(aging)
+		if !due.group.refresh() {
+			continue
+		}
+		if oldest := due.group.aged[0].since.Add(due.state.step.limits.latency); oldest.After(now) {
+			heap.Push(&f.aging, aging{oldest, due.state, due.group})
+			continue
+		}
+		files := due.group.aged
+		entry := logEntry{Kind: logAged, Name: due.state.step.name, Group: due.group.key}
+		for _, file := range files {
+			entry.LFNs = append(entry.LFNs, file.lfn)
+		}
+		f.persist(entry)
+		f.ageMerge(due.state, due.group, files)
+		merged = true
+	}
+	return merged
+}
+
+// refresh forgets files that other merges took, and says whether any is left.
+func (g *group) refresh() bool {
+	g.aged = slices.DeleteFunc(g.aged, func(file *file) bool { return g.taken[file] })
+	return len(g.aged) > 0
+}
+
+func (f *Flow) ageMerge(st *stepState, g *group, files []*file) {
+	g.aged = nil
+	slices.SortFunc(files, func(a, b *file) int {
+		if a.before(b) {
+			return -1
+		}
+		return 1
+	})
+	f.mergeJob(st, g, files, max(latest(files), f.wave))
+	g.queue = slices.DeleteFunc(g.queue, func(file *file) bool { return g.taken[file] })
+	g.scan, g.bytes = 0, 0
+	st.merging.touch(g)
+	f.touch(st)
+}
+
+// nextAge is when the next merge is due, or zero.
+func (f *Flow) nextAge() time.Time {
+	for len(f.aging) > 0 && !f.aging[0].group.refresh() {
+		heap.Pop(&f.aging)
+	}
+	if len(f.aging) == 0 {
+		return time.Time{}
+	}
+	return f.aging[0].due
+}

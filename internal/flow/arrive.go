@@ -1,0 +1,153 @@
+package flow
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"fairway/internal/dispatch"
+)
+
+// Reasons why an input of Step is refused.
+var (
+	ErrUnknownInput = errors.New("the workflow declares no such input")
+	ErrInputClosed  = errors.New("the input is closed")
+	// ErrInputChanged says that a file has another content than when it
+	// arrived. To run what depends on it again, start a new Flow.
+	ErrInputChanged = errors.New("the file changed after it arrived")
+	// ErrTwice says that two inputs, or an input and a job, provide a file.
+	ErrTwice = errors.New("the file exists already")
+)
+
+func (f *Flow) openInput(name string) (*inputState, error) {
+	state := f.inputs[name]
+	if state == nil {
+		return nil, fmt.Errorf("input %q: %w", name, ErrUnknownInput)
+	}
+	return state, nil
+}
+
+func (f *Flow) arrived(now time.Time, in Arrived) error {
+	state, err := f.openInput(in.Input)
+	if err != nil {
+		return err
+	}
+	fresh, err := f.newArrivals(state, in.Files)
+	if err != nil {
+		return err
+	}
+	for part := range slices.Chunk(fresh, maxFilesPerRecord) {
+		f.persist(logEntry{Kind: logArrived, Name: in.Input, At: now, Files: part})
+	}
+	for _, file := range fresh {
+		f.arrive(now, state, file)
+	}
+	f.effects.AddFiles = append(f.effects.AddFiles, fresh...)
+	if len(fresh) > 0 {
+		f.touchAll()
+	}
+	return nil
+}
+
+// newArrivals leaves out what arrived before, and changes nothing.
+func (f *Flow) newArrivals(state *inputState, files []dispatch.ExistingFile) ([]dispatch.ExistingFile, error) {
+	var fresh []dispatch.ExistingFile
+	seen := map[string]bool{}
+	for _, file := range files {
+		before, again := state.arrived[file.LFN]
+		switch {
+		case again && before != file.Identity:
+			return nil, fmt.Errorf("input %q: %s: %w", state.in.Name, file.LFN, ErrInputChanged)
+		case again, seen[file.LFN]:
+			continue
+		case state.closed:
+			return nil, fmt.Errorf("input %q: %s: %w", state.in.Name, file.LFN, ErrInputClosed)
+		case f.names[file.LFN] != nil && f.names[file.LFN].file != nil:
+			return nil, fmt.Errorf("input %q: %s: %w: %s makes it", state.in.Name, file.LFN, ErrTwice, f.names[file.LFN].maker)
+		case legalLFN(file.LFN) != "":
+			return nil, fmt.Errorf("input %q: %q is no name of a file, it %s", state.in.Name, file.LFN, legalLFN(file.LFN))
+		}
+		seen[file.LFN] = true
+		fresh = append(fresh, file)
+	}
+	return fresh, nil
+}
+
+// arrive lets one file begin a wave.
+func (f *Flow) arrive(now time.Time, state *inputState, existing dispatch.ExistingFile) {
+	f.wave++
+	state.arrived[existing.LFN] = existing.Identity
+	made := &file{lfn: existing.LFN, wave: f.wave, there: true, size: existing.Size, since: now}
+	f.know(made, "the input "+state.in.Name)
+	f.makeAvailable(existing.LFN)
+	for i, name := range state.in.names {
+		if _, fits := name.match(existing.LFN); fits {
+			f.deliver(state.in.makers[i], made)
+		}
+	}
+}
+
+func (f *Flow) closed(in Closed) error {
+	state, err := f.openInput(in.Input)
+	if err != nil {
+		return err
+	}
+	if state.closed {
+		return nil
+	}
+	f.persist(logEntry{Kind: logClosed, Name: in.Input})
+	f.wave++
+	state.closed, state.ended = true, f.wave
+	f.touchAll()
+	return nil
+}
+
+// know records a file whose name became known, and completes the drafts that
+// wait for it. It says whether the name is new.
+func (f *Flow) know(made *file, maker string) bool {
+	n := f.name(made.lfn)
+	if n.file != nil {
+		f.note("%s would write %s, which %s makes; it is left out", maker, made.lfn, n.maker)
+		return false
+	}
+	n.file, n.maker = made, maker
+	drafts := n.drafts
+	n.drafts = nil
+	for _, d := range drafts {
+		d.wave = max(d.wave, made.wave)
+		if d.unknown--; d.unknown == 0 {
+			f.create(d)
+		}
+	}
+	return true
+}
+
+func (f *Flow) name(lfn string) *name {
+	n := f.names[lfn]
+	if n == nil {
+		n = &name{}
+		f.names[lfn] = n
+	}
+	return n
+}
+
+// deliver gives a known file to the steps that make jobs from it.
+func (f *Flow) deliver(m *maker, made *file) {
+	for _, c := range m.consumers {
+		values, fits := c.step.sources()[c.source].match(made.lfn)
+		if !fits {
+			continue
+		}
+		st := f.steps[c.step.order-1]
+		if st.merging != nil {
+			f.gather(st, made, values)
+			continue
+		}
+		st.join.add(c.source, made, values, func(in []*file, values binding) { f.joined(st, in, values) })
+	}
+}
+
+func (f *Flow) note(format string, args ...any) {
+	f.effects.Notes = append(f.effects.Notes, fmt.Sprintf(format, args...))
+}

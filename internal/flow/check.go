@@ -1,0 +1,164 @@
+package flow
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// check finds what is wrong between the parts of a workflow that are right
+// for themselves, and fills in what steps know of each other.
+func (p *parser) check(w *Workflow) {
+	for _, s := range w.steps {
+		p.checkPlaceholders(s)
+		p.checkVariables(s)
+	}
+	r := newRoutes(w)
+	p.checkSources(w, r)
+	p.checkWriters(r)
+	p.checkRewrites(w, r)
+	if !p.sortSteps(w) {
+		return
+	}
+	r.connect(w)
+	pin(w)
+}
+
+// checkPlaceholders finds which placeholders are bound, and that outputs tell
+// the jobs of the step apart.
+func (p *parser) checkPlaceholders(s *step) {
+	s.bound = s.bindings()
+	for _, source := range s.sources() {
+		p.placeholders(source.line, source.column, source.names)
+	}
+	for _, e := range s.reads {
+		p.undefined(s, e.pattern, "the name of an input must be known before the job runs")
+	}
+	for _, e := range s.rewrites {
+		p.undefined(s, e.pattern, "the name of a rewritten file must be known before the job runs")
+	}
+	for i := range s.writes {
+		p.checkOutput(s, &s.writes[i])
+	}
+}
+
+// bindings are the placeholders that have a value before a job of s runs.
+func (s *step) bindings() []string {
+	var bound []string
+	add := func(names ...string) {
+		for _, name := range names {
+			if !slices.Contains(bound, name) && placeholderName.MatchString(name) {
+				bound = append(bound, name)
+			}
+		}
+	}
+	if len(s.merge) > 0 {
+		add(s.by...)
+		add("merge")
+		return bound
+	}
+	for _, each := range s.each {
+		add(each.names...)
+	}
+	if s.split != nil {
+		add("chunk", "first", "last")
+	}
+	return bound
+}
+
+func (p *parser) undefined(s *step, used *pattern, why string) {
+	for _, name := range used.names {
+		switch {
+		case !placeholderName.MatchString(name):
+			p.failAt(used.line, used.column, "name the file; to take many files use each or merge", "step %q: %q has a wildcard; %s", s.name, used.text, why)
+		case slices.Contains(s.bound, name):
+		case s.mergedAway(name):
+			p.failAt(used.line, used.column, fmt.Sprintf("add `by: [%s]`, or leave it out", name), "step %q: {%s} in %q differs between the files of one merge", s.name, name, used.text)
+		default:
+			p.failAt(used.line, used.column, s.boundAdvice(name), "step %q: {%s} in %q has no value; %s", s.name, name, used.text, why)
+		}
+	}
+}
+
+func (s *step) mergedAway(name string) bool {
+	for _, m := range s.merge {
+		if m.has(name) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *step) boundAdvice(name string) string {
+	if len(s.bound) == 0 {
+		return "bind it under each, or write a fixed name"
+	}
+	return didYouMean(name, s.bound)
+}
+
+func (p *parser) checkOutput(s *step, e *entry) {
+	for _, name := range e.pattern.names {
+		switch {
+		case slices.Contains(s.bound, name):
+		case name[0] == '?':
+			p.failAt(e.pattern.line, e.pattern.column, "use * or a {placeholder}", "step %q: %q has a '?'", s.name, e.pattern.text)
+		case slices.Contains(boundPlaceholders, name):
+			p.failAt(e.pattern.line, e.pattern.column, "choose another name", "step %q: {%s} in %q has a value only in steps with split (first, last, chunk) or merge (merge)", s.name, name, e.pattern.text)
+		case s.mergedAway(name):
+			p.undefined(s, e.pattern, "")
+		default:
+			e.fresh = true
+			p.placeholders(e.pattern.line, e.pattern.column, []string{name})
+		}
+	}
+	if missing := s.missing(e.pattern); len(missing) > 0 {
+		list := "{" + strings.Join(missing, "}, {") + "}"
+		p.failAt(e.pattern.line, e.pattern.column,
+			fmt.Sprintf("put %s into the name; if each job is meant to replace the file of the one before, list it under rewrites instead of writes", list),
+			"step %q: two of its jobs would write %q, since nothing in it tells %s apart", s.name, e.pattern.text, list)
+	}
+}
+
+// missing are the placeholders that an output lacks to differ between any two
+// jobs of s.
+func (s *step) missing(output *pattern) []string {
+	var lacks []string
+	need := func(names ...string) {
+		for _, name := range names {
+			if !output.has(name) && !slices.Contains(lacks, name) {
+				lacks = append(lacks, name)
+			}
+		}
+	}
+	if len(s.merge) > 0 {
+		need(s.by...)
+		if s.limits.any() {
+			need("merge")
+		}
+		return lacks
+	}
+	for _, each := range s.each {
+		need(each.names...)
+	}
+	if s.split != nil && !output.has("chunk") && !output.has("first") && !output.has("last") {
+		need("chunk")
+	}
+	return lacks
+}
+
+// checkVariables finds a named file with the name of a placeholder.
+func (p *parser) checkVariables(s *step) {
+	for _, e := range append(s.reads[:len(s.reads):len(s.reads)], s.outputs()...) {
+		if e.name != "" && slices.Contains(s.bound, e.name) {
+			p.failAt(e.pattern.line, e.pattern.column, "choose another name", "step %q: the file %q has the name of a placeholder", s.name, e.name)
+		}
+	}
+	if s.split == nil {
+		return
+	}
+	for _, name := range s.each[0].names {
+		if name == "chunk" || name == "first" || name == "last" {
+			p.failAt(s.each[0].line, s.each[0].column, "choose another name", "step %q: split gives {%s} a value of its own", s.name, name)
+		}
+	}
+}

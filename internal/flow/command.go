@@ -1,0 +1,197 @@
+package flow
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"fairway/internal/dispatch"
+)
+
+// fill writes down what dispatch and the pilot need to know of a job.
+func (f *Flow) fill(j *job, d *draft) {
+	s := j.state.step
+	c := &commandSource{w: f.w, step: s, values: d.values}
+	for _, in := range d.in {
+		c.in = append(c.in, in.lfn)
+	}
+	c.reads = d.reads
+	if s.plain() {
+		c.in = d.reads
+	}
+	j.new.Job = f.describe(j)
+	for i, e := range s.writes {
+		lfn, open := e.pattern.expand(d.values)
+		c.writes = append(c.writes, lfn)
+		j.new.Job.Writes = append(j.new.Job.Writes, dispatch.Output{
+			LFN: lfn, Pattern: open, Storage: s.storage, Publish: s.publishes(s.makers[i].read || e.shared && f.readsShared(s, e)),
+		})
+		if open {
+			j.chosen = true
+			j.outputs = append(j.outputs, nil)
+			continue
+		}
+		j.outputs = append(j.outputs, &file{lfn: lfn, wave: j.wave})
+	}
+	for _, e := range s.rewrites {
+		lfn, _ := e.pattern.expand(d.values)
+		c.writes = append(c.writes, lfn)
+		j.new.Job.Writes = append(j.new.Job.Writes, dispatch.Output{LFN: lfn, Storage: s.storage, Publish: s.publishes(f.readsShared(s, e))})
+	}
+	j.new.Job.Reads = unique(append(slices.Clone(c.in), d.reads...))
+	j.new.Command = c.command(s.command)
+	j.new.Job.Digest = digest(j.new)
+}
+
+// describe gives what all jobs of the step have alike.
+func (f *Flow) describe(j *job) dispatch.Job {
+	s := j.state.step
+	return dispatch.Job{
+		Name: j.name, Step: s.name, Needs: s.needs, Tools: s.tools, Site: s.site,
+		Priority: s.priority, Retry: s.retry, WaitForData: s.wait,
+	}
+}
+
+func (s *step) publishes(read bool) bool {
+	if s.publish != nil {
+		return *s.publish
+	}
+	return !read && s.storage != dispatch.StorageCache
+}
+
+// readsShared says whether another step reads a rewritten file.
+func (f *Flow) readsShared(s *step, e entry) bool {
+	return slices.ContainsFunc(f.shared, func(u use) bool {
+		return !u.writes && u.step != s && u.entry.pattern.overlaps(e.pattern)
+	})
+}
+
+func unique(names []string) []string {
+	seen := make(map[string]bool, len(names))
+	return slices.DeleteFunc(names, func(name string) bool {
+		again := seen[name]
+		seen[name] = true
+		return again
+	})
+}
+
+// commandSource is what a command is made from.
+type commandSource struct {
+	w      *Workflow
+	step   *step
+	values binding
+	in     []string
+	reads  []string // in the order of the step
+	writes []string // writes, then rewrites
+}
+
+// maxListBytes bounds the variables `in` and `out`: the kernel refuses longer
+// ones. Beyond it a command reads the names from $FAIRWAY_INPUTS and
+// $FAIRWAY_OUTPUTS instead, as `in` and `out` then say themselves.
+const maxListBytes = 100_000
+
+func (c *commandSource) command(text string) Command {
+	made := Command{Environment: c.environment(text)}
+	if argv := plainWords(text); argv != nil {
+		made.Argv = argv
+	} else {
+		made.Shell = text
+	}
+	return made
+}
+
+func (c *commandSource) environment(text string) map[string]string {
+	env := map[string]string{}
+	for _, p := range c.w.Parameters {
+		if mentions(text, p.Name) {
+			env[p.Name] = p.Value
+		}
+	}
+	for name, value := range c.values {
+		if placeholderName.MatchString(name) {
+			env[name] = value
+		}
+	}
+	c.list(env, "in", c.in)
+	c.list(env, "out", c.writes)
+	for i, e := range c.step.reads {
+		if e.name != "" {
+			env[e.name] = c.reads[i]
+		}
+	}
+	for i, e := range c.step.outputs() {
+		if e.name != "" && i < len(c.writes) {
+			env[e.name] = c.writes[i]
+		}
+	}
+	return env
+}
+
+func (c *commandSource) list(env map[string]string, name string, files []string) {
+	if joined := strings.Join(files, " "); len(joined) <= maxListBytes {
+		env[name] = joined
+	}
+}
+
+// mentions says whether a word occurs in a command. A parameter that a
+// command does not name is not given to it, so that another value does not
+// run it again.
+func mentions(text, word string) bool {
+	for rest := text; ; {
+		at := strings.Index(rest, word)
+		if at < 0 {
+			return false
+		}
+		end := at + len(word)
+		if (at == 0 || !isWord(rest[at-1])) && (end == len(rest) || !isWord(rest[end])) {
+			return true
+		}
+		rest = rest[at+1:]
+	}
+}
+
+func isWord(c byte) bool {
+	return c == '_' || isDigit(c) || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+}
+
+// Words that mean something else to a shell than the program of that name.
+var shellWords = strings.Fields(`. : [ alias bg break case cd command continue do done echo elif else esac eval exec exit
+	export fc fg fi for function getopts hash if in jobs kill let local printf pwd read readonly return select set shift
+	source test then time times trap type ulimit umask unalias unset until wait while`)
+
+// plainWords splits a command that needs no shell, or gives nil.
+func plainWords(text string) []string {
+	text = strings.TrimSpace(text)
+	for i := range len(text) {
+		if c := text[i]; !isWord(c) && strings.IndexByte(" _@%+=:,./-", c) < 0 {
+			return nil
+		}
+	}
+	words := strings.Fields(text)
+	if len(words) == 0 || strings.Contains(words[0], "=") || slices.Contains(shellWords, words[0]) {
+		return nil
+	}
+	return words
+}
+
+var countCommands = map[recordUnit]string{
+	recordLines: `awk 'END { print NR }' "$in"`,
+	recordFastq: `awk 'END { if (NR % 4) exit 1; print NR / 4 }' "$in"`,
+}
+
+// fillCount describes the job that counts the records of a file.
+func (f *Flow) fillCount(j *job, d *draft) {
+	s := j.state.step
+	text := s.split.count
+	if s.split.unit != recordCounted {
+		text = countCommands[s.split.unit]
+	}
+	c := &commandSource{w: f.w, step: &step{reads: s.reads}, values: d.values, in: []string{d.in[0].lfn}, reads: d.reads}
+	j.new.Job = f.describe(j)
+	j.new.Job.Reads = unique(append(slices.Clone(c.in), d.reads...))
+	j.new.Job.Writes = []dispatch.Output{{LFN: j.countPrefix() + "*", Pattern: true}}
+	j.new.Command = Command{Environment: c.environment(text), Shell: fmt.Sprintf(
+		"n=$(%s\n)\nn=$((n))\n[ \"$n\" -ge 0 ]\nmkdir -p \"$out\"\n: > \"$out/$n\"\n", text)}
+	j.new.Command.Environment["out"] = strings.TrimSuffix(j.countPrefix(), "/")
+	j.new.Job.Digest = digest(j.new)
+}

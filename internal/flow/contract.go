@@ -1,0 +1,73 @@
+package flow
+
+import (
+	"time"
+
+	"fairway/internal/dispatch"
+)
+
+// Input is one thing that happened. The types of this file are all there are.
+type Input interface{ isInput() }
+
+// Arrived says that files of a declared input exist, in their order. A file
+// that arrived before is passed over, so that the caller may enumerate again
+// after a restart.
+type Arrived struct {
+	Input string
+	Files []dispatch.ExistingFile
+}
+
+// Closed says that a declared input gets no more files. An input that is not
+// watched is closed once its files arrived.
+type Closed struct{ Input string }
+
+// Happened passes on what dispatch reports. Only commits matter.
+type Happened struct{ Event dispatch.Event }
+
+// Tick lets time pass; the first step of a Flow without inputs is a Tick.
+type Tick struct{}
+
+func (Arrived) isInput()  {}
+func (Closed) isInput()   {}
+func (Happened) isInput() {}
+func (Tick) isInput()     {}
+
+// Effects is what one input leads to. The caller steps AddFiles and then
+// Submit to dispatch, and makes Persist durable in the same transaction as
+// the records that dispatch returns for them.
+type Effects struct {
+	AddFiles []dispatch.ExistingFile
+	Submit   []NewJob // in the canonical order
+	Persist  []dispatch.Record
+	Final    []string  // steps that will create no more jobs; each is reported once
+	WakeAt   time.Time // step a Tick then; zero: no wish
+	Finished bool      // all steps are final: no more jobs will be created
+	Notes    []string  // for a person: what went another way than the workflow says
+}
+
+// NewJob is a job for dispatch without its payload, and what the payload is
+// to be made of.
+type NewJob struct {
+	Job     dispatch.Job
+	Command Command
+}
+
+// Command is what an attempt of a job executes.
+type Command struct {
+	Shell       string   // for /bin/sh, or
+	Argv        []string // executed without a shell, or
+	Replay      *Replay  // done as a trace says
+	Environment map[string]string
+	Names       []SandboxName
+}
+
+// SandboxName is the path under which a command sees a file, where that is
+// not its LFN.
+type SandboxName struct{ LFN, Path string }
+
+// Replay stands for a task of a trace.
+type Replay struct {
+	Compute time.Duration
+	Writes  []SizedFile // every output of the job
+	Program string      // of the task, for people
+}

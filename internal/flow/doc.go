@@ -1,0 +1,2 @@
+// Package flow turns workflow files into jobs.
+package flow

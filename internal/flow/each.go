@@ -1,0 +1,172 @@
+package flow
+
+import (
+	"slices"
+	"strings"
+)
+
+// join finds the combinations of files, one for each pattern under each, that
+// agree in the placeholders which the patterns share. Each combination is
+// found once, when the last of its files comes, through indexes by the values
+// of the shared placeholders.
+type join struct {
+	sources []*joinSource
+	plans   [][]probe // by the source that a file came to
+}
+
+type joinSource struct {
+	pattern *pattern
+	indexes []*joinIndex
+}
+
+// joinIndex has the files of one source by the values of some placeholders.
+type joinIndex struct {
+	names []string
+	files map[string][]joinFile
+}
+
+type joinFile struct {
+	file   *file
+	values binding
+}
+
+// probe looks up one further source.
+type probe struct {
+	source int
+	index  *joinIndex
+}
+
+func newJoin(patterns []*pattern) *join {
+	j := &join{}
+	for _, p := range patterns {
+		j.sources = append(j.sources, &joinSource{pattern: p})
+	}
+	for first := range patterns {
+		j.plans = append(j.plans, j.plan(first))
+	}
+	return j
+}
+
+// plan orders the other sources so that each shares as much as possible with
+// those before it.
+func (j *join) plan(first int) []probe {
+	bound := slices.Clone(j.sources[first].pattern.names)
+	left := map[int]bool{}
+	for i := range j.sources {
+		left[i] = i != first
+	}
+	var plan []probe
+	for len(plan) < len(j.sources)-1 {
+		best, shared := -1, []string(nil)
+		for i := range j.sources {
+			if names := intersect(j.sources[i].pattern.names, bound); left[i] && (best < 0 || len(names) > len(shared)) {
+				best, shared = i, names
+			}
+		}
+		left[best] = false
+		plan = append(plan, probe{best, j.sources[best].index(shared)})
+		bound = append(bound, j.sources[best].pattern.names...)
+	}
+	return plan
+}
+
+func intersect(names, bound []string) []string {
+	var both []string
+	for _, n := range names {
+		if slices.Contains(bound, n) {
+			both = append(both, n)
+		}
+	}
+	return both
+}
+
+func (s *joinSource) index(names []string) *joinIndex {
+	for _, x := range s.indexes {
+		if slices.Equal(x.names, names) {
+			return x
+		}
+	}
+	x := &joinIndex{names: names, files: map[string][]joinFile{}}
+	s.indexes = append(s.indexes, x)
+	return x
+}
+
+func (x *joinIndex) key(values binding) string {
+	if len(x.names) == 1 {
+		return values[x.names[0]]
+	}
+	parts := make([]string, len(x.names))
+	for i, n := range x.names {
+		parts[i] = values[n]
+	}
+	return strings.Join(parts, "/")
+}
+
+// add takes a file of one source and calls found for each combination that it
+// completes.
+func (j *join) add(source int, f *file, values binding, found func([]*file, binding)) {
+	for _, x := range j.sources[source].indexes {
+		k := x.key(values)
+		x.files[k] = append(x.files[k], joinFile{f, values})
+	}
+	in := make([]*file, len(j.sources))
+	in[source] = f
+	j.extend(j.plans[source], in, values, found)
+}
+
+func (j *join) extend(plan []probe, in []*file, values binding, found func([]*file, binding)) {
+	if len(plan) == 0 {
+		found(slices.Clone(in), values)
+		return
+	}
+	next := plan[0]
+	for _, candidate := range next.index.files[next.index.key(values)] {
+		in[next.source] = candidate.file
+		j.extend(plan[1:], in, union(values, candidate.values), found)
+	}
+}
+
+func union(a, b binding) binding {
+	both := make(binding, len(a)+len(b))
+	for name, value := range a {
+		both[name] = value
+	}
+	for name, value := range b {
+		both[name] = value
+	}
+	return both
+}
+
+// joined makes the job of a combination, or splits its file.
+func (f *Flow) joined(st *stepState, in []*file, values binding) {
+	if st.step.split != nil {
+		f.splitFile(st, in[0], values)
+		return
+	}
+	f.draft(&draft{state: st, values: values, label: st.label(values), in: in, wave: latest(in)})
+}
+
+func latest(in []*file) int {
+	wave := 0
+	for _, f := range in {
+		wave = max(wave, f.wave)
+	}
+	return wave
+}
+
+// label names a job by its step and the values that tell it apart.
+func (st *stepState) label(values binding) string {
+	var b strings.Builder
+	b.WriteString(st.step.name)
+	seen := map[string]bool{}
+	for _, source := range st.step.each {
+		for _, name := range source.names {
+			if !seen[name] {
+				seen[name] = true
+				b.WriteByte('/')
+				b.WriteString(values[name])
+			}
+		}
+	}
+	return b.String()
+}

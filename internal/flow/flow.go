@@ -1,0 +1,169 @@
+package flow
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Flow creates the jobs of one run of a workflow. It must not be used from
+// two goroutines at once.
+type Flow struct {
+	w      *Workflow
+	steps  []*stepState // in canonical order
+	inputs map[string]*inputState
+	wave   int // of the last file that arrived, or input that closed
+
+	names    map[string]*name
+	followed map[string]*job // by name: submitted or held, its commit matters
+	queues   map[string]*queue
+	shared   []use // of rewritten files, by all steps
+
+	dirty      rankHeap // steps to settle again
+	ready      []*job   // to be submitted by this Step
+	effects    Effects
+	started    bool
+	replaying  bool
+	entries    uint64       // in the log
+	candidates []*stepState // that may have become final
+	final      int          // steps
+	stuck      bool         // was told
+	aging      agingHeap
+}
+
+// New starts a run. parameters replace defaults of the workflow.
+func New(w *Workflow, parameters map[string]string) (*Flow, error) {
+	w, err := w.With(parameters)
+	if err != nil {
+		return nil, err
+	}
+	f := &Flow{
+		w: w, inputs: map[string]*inputState{},
+		names: map[string]*name{}, followed: map[string]*job{}, queues: map[string]*queue{},
+	}
+	for _, in := range w.Inputs {
+		f.inputs[in.Name] = &inputState{in: in, arrived: map[string]string{}}
+	}
+	for _, s := range w.steps {
+		f.steps = append(f.steps, newStepState(s))
+	}
+	f.linkSteps()
+	return f, nil
+}
+
+func newStepState(s *step) *stepState {
+	st := &stepState{step: s, needed: s.needed()}
+	if len(s.merge) > 0 {
+		st.merging = newMerging()
+	} else if len(s.each) > 0 {
+		st.join = newJoin(s.each)
+	}
+	return st
+}
+
+// linkSteps tells each step who must settle again after it.
+func (f *Flow) linkSteps() {
+	states := map[*step]*stepState{}
+	for _, st := range f.steps {
+		states[st.step] = st
+		linked := map[*step]bool{nil: true}
+		link := func(before *step) {
+			if !linked[before] {
+				linked[before] = true
+				states[before].dependents = append(states[before].dependents, st)
+			}
+		}
+		for _, m := range st.needed {
+			link(m.step)
+		}
+		for _, before := range st.step.after {
+			link(before)
+		}
+		f.shared = append(f.shared, st.step.sharedUses()...)
+	}
+}
+
+// Workflow gives the workflow with the values of its parameters.
+func (f *Flow) Workflow() *Workflow { return f.w }
+
+// Inputs are the declared inputs, in order. The caller feeds those that exist
+// in this order, so that the same files give the same run.
+func (f *Flow) Inputs() []*DeclaredInput { return f.w.Inputs }
+
+// Step takes one input. An error means that the input was refused and changed
+// nothing.
+func (f *Flow) Step(now time.Time, in Input) (Effects, error) {
+	f.effects = Effects{}
+	f.start()
+	if err := f.take(now, in); err != nil {
+		return Effects{}, err
+	}
+	f.settle()
+	if f.ageMerges(now) {
+		f.settle()
+	}
+	f.submit()
+	f.finish()
+	return f.effects, nil
+}
+
+func (f *Flow) take(now time.Time, in Input) error {
+	switch in := in.(type) {
+	case Arrived:
+		return f.arrived(now, in)
+	case Closed:
+		return f.closed(in)
+	case Happened:
+		f.happened(in.Event)
+	case Tick:
+	default:
+		panic(fmt.Sprintf("flow: unknown input %T", in))
+	}
+	return nil
+}
+
+// start creates what needs no data.
+func (f *Flow) start() {
+	if f.started {
+		return
+	}
+	f.started = true
+	f.persistStart()
+	f.touchAll()
+	for _, st := range f.steps {
+		if st.step.plain() && len(st.step.after) == 0 {
+			f.plainJob(st)
+		}
+	}
+	f.startTrace()
+}
+
+func (f *Flow) plainJob(st *stepState) {
+	st.drafted = true
+	d := &draft{state: st, values: binding{}, label: st.step.name}
+	if len(st.step.after) > 0 {
+		d.wave = f.sourcesEnded(st)
+	}
+	f.draft(d)
+}
+
+// finish reports final steps, and once what can never be submitted.
+func (f *Flow) finish() {
+	slices.SortFunc(f.candidates, func(a, b *stepState) int { return a.step.order - b.step.order })
+	for _, st := range f.candidates {
+		if !st.final && st.settled == forever && st.held == 0 {
+			st.final = true
+			f.final++
+			f.effects.Final = append(f.effects.Final, st.step.name)
+		}
+	}
+	f.candidates = f.candidates[:0]
+	f.effects.Finished = f.final == len(f.steps)
+	if !f.stuck && !f.effects.Finished && f.allSettled() {
+		f.stuck = true
+		for _, held := range f.Held(maxStuckNotes) {
+			f.note("job %s will never run: %s", held.Job, held.Reason)
+		}
+	}
+	f.effects.WakeAt = f.nextAge()
+}

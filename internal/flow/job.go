@@ -1,0 +1,243 @@
+package flow
+
+import (
+	"fmt"
+	"slices"
+
+	"fairway/internal/dispatch"
+)
+
+// draft makes a job as soon as the names of its inputs are known.
+func (f *Flow) draft(d *draft) {
+	d.state.held++
+	for _, e := range d.state.step.reads {
+		lfn, _ := e.pattern.expand(d.values)
+		d.reads = append(d.reads, lfn)
+		f.need(d, e, lfn)
+	}
+	for _, e := range d.state.step.rewrites {
+		lfn, _ := e.pattern.expand(d.values)
+		f.need(d, e, lfn)
+	}
+	if d.unknown == 0 {
+		f.create(d)
+	}
+}
+
+// need lets d wait until somebody makes lfn known. A rewritten file that only
+// rewriters make needs no wait: its order decides.
+func (f *Flow) need(d *draft, e entry, lfn string) {
+	if len(e.made) == 0 {
+		return
+	}
+	n := f.name(lfn)
+	if n.file != nil {
+		d.wave = max(d.wave, n.file.wave)
+		return
+	}
+	n.drafts = append(n.drafts, d)
+	d.unknown++
+}
+
+// create makes the job of a draft: its names become known to later steps,
+// even if it must still wait for its turn.
+func (f *Flow) create(d *draft) {
+	st := d.state
+	j := &job{
+		key:   key{wave: d.wave, step: st.step.order, name: d.label},
+		state: st, values: d.values, count: d.count,
+	}
+	if len(d.in) > 0 {
+		j.in = d.in[0]
+	}
+	if st.step.plain() && !st.created {
+		st.created, st.ended = true, d.wave
+		f.touch(st)
+	}
+	if d.count {
+		f.fillCount(j, d)
+	} else {
+		f.fill(j, d)
+	}
+	if why := f.outputTaken(j); why != "" {
+		st.refused = append(st.refused, why)
+		f.note("%s", why)
+		return
+	}
+	f.enlist(j)
+}
+
+// outputTaken says why the outputs of a job cannot be told from those of
+// another. Names that can be checked before are refused by Parse.
+func (f *Flow) outputTaken(j *job) string {
+	for _, made := range j.outputs {
+		if made == nil {
+			continue
+		}
+		if n := f.names[made.lfn]; n != nil && n.file != nil {
+			return fmt.Sprintf("job %s cannot be created: it would write %s, which %s makes", j.name, made.lfn, n.maker)
+		}
+		if why := legalLFN(made.lfn); why != "" {
+			return fmt.Sprintf("job %s cannot be created: the name %q of its output %s", j.name, made.lfn, why)
+		}
+	}
+	return ""
+}
+
+// enlist lets a job wait for its turn and makes its outputs known.
+func (f *Flow) enlist(j *job) {
+	if j.chosen {
+		j.state.open.add(j.wave)
+	}
+	if j.chosen || j.count {
+		f.followed[j.name] = j
+	}
+	for _, lfn := range j.new.Job.Reads {
+		if n := f.name(lfn); n.file != nil && !n.available {
+			n.readers = append(n.readers, j)
+			j.unavailable++
+		}
+	}
+	f.enqueue(j)
+	for i, made := range j.outputs {
+		if made != nil {
+			f.output(j, i, made)
+		}
+	}
+	for _, u := range j.shared {
+		f.advance(u.queue)
+	}
+	f.trySubmit(j)
+}
+
+// output makes one output known to later steps. Those who want to be told
+// when it exists have said so when deliver returns.
+func (f *Flow) output(j *job, i int, made *file) {
+	f.know(made, "job "+j.name)
+	if i < len(j.state.step.makers) {
+		f.deliver(j.state.step.makers[i], made)
+	}
+	if len(made.takers) > 0 {
+		f.followed[j.name] = j
+	}
+}
+
+// trySubmit submits a job when nothing keeps it any more.
+func (f *Flow) trySubmit(j *job) {
+	if j.submitted || j.unavailable > 0 || j.gates > 0 {
+		return
+	}
+	j.submitted = true
+	f.ready = append(f.ready, j)
+	j.state.held--
+	f.candidates = append(f.candidates, j.state)
+	for _, made := range j.outputs {
+		if made != nil {
+			f.makeAvailable(made.lfn)
+		}
+	}
+	f.passed(j)
+}
+
+// makeAvailable tells readers that the writer of a file was submitted.
+func (f *Flow) makeAvailable(lfn string) {
+	n := f.name(lfn)
+	n.available = true
+	readers := n.readers
+	n.readers = nil
+	for _, j := range readers {
+		j.unavailable--
+		f.trySubmit(j)
+	}
+}
+
+// submit lets the ready jobs out in canonical order. A writer comes before
+// its readers there: its wave is no later than theirs, and its step earlier.
+func (f *Flow) submit() {
+	slices.SortFunc(f.ready, func(a, b *job) int { return a.key.compare(b.key) })
+	for _, j := range f.ready {
+		f.effects.Submit = append(f.effects.Submit, j.new)
+		j.new = NewJob{}
+	}
+	f.ready = f.ready[:0]
+}
+
+// happened takes the commit of a job whose outputs decide on further jobs.
+func (f *Flow) happened(e dispatch.Event) {
+	j := f.followed[e.Name]
+	if e.Kind != dispatch.JobCommitted || j == nil {
+		return
+	}
+	delete(f.followed, e.Name)
+	f.persist(logEntry{Kind: logCommitted, Name: e.Name, At: e.At, Committed: committedFiles(e.Files)})
+	f.committed(j, e)
+}
+
+func (f *Flow) committed(j *job, e dispatch.Event) {
+	if j.count {
+		f.counted(j, e.Files)
+		return
+	}
+	for _, made := range j.outputs {
+		if made == nil {
+			continue
+		}
+		for _, out := range e.Files {
+			if out.File.LFN == made.lfn {
+				f.nowExists(made, out, e)
+			}
+		}
+	}
+	if j.chosen {
+		f.chosen(j, e)
+		j.state.open.remove(j.wave)
+		f.touch(j.state)
+		f.touchAfter(j.state)
+	}
+}
+
+func (f *Flow) nowExists(made *file, out dispatch.CommittedFile, e dispatch.Event) {
+	made.there, made.size, made.records, made.since = true, out.Size, out.Records, e.At
+	takers := made.takers
+	made.takers = nil
+	for _, t := range takers {
+		t.exists(f, made)
+	}
+}
+
+// chosen makes the files known whose names the job chose.
+func (f *Flow) chosen(j *job, e dispatch.Event) {
+	for i, m := range j.state.step.makers {
+		if j.outputs[i] != nil {
+			continue
+		}
+		pattern, _ := m.pattern.expand(j.values)
+		for _, out := range e.Files {
+			if out.Pattern == pattern {
+				f.chosenFile(j, m, out, e)
+			}
+		}
+	}
+}
+
+func (f *Flow) chosenFile(j *job, m *maker, out dispatch.CommittedFile, e dispatch.Event) {
+	lfn := out.File.LFN
+	if values, fits := m.pattern.match(lfn); !fits || !agree(values, j.values) {
+		f.note("job %s wrote %s, which does not fit %s: no step takes it", j.name, lfn, m.pattern.text)
+		return
+	}
+	made := &file{lfn: lfn, wave: j.wave, there: true, size: out.Size, records: out.Records, since: e.At}
+	if f.know(made, "job "+j.name) {
+		f.makeAvailable(lfn)
+		f.deliver(m, made)
+	}
+}
+
+func agree(values, with binding) bool {
+	for name, value := range with {
+		if v, bound := values[name]; bound && v != value {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,217 @@
+package flow
+
+import (
+	"container/heap"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// merging is what a merge step has gathered. A file is first incoming, until
+// its place in the sequence is certain, and then in the queue of its group.
+type merging struct {
+	incoming  gatheredHeap
+	groups    map[string]*group
+	touched   []*group  // whose queue grew, or that end
+	sequenced openWaves // with a size limit: files that do not exist yet, so that nothing after them is decided
+	byWave    []*group  // complete with their wave, in the order of waves
+	unended   int       // groups that may get more merges
+	ended     bool      // the data has ended
+}
+
+// group is one sequence of merges.
+type group struct {
+	values binding // of the placeholders under by
+	key    string
+	wave   int     // of its first file
+	queue  []*file // in sequence, not taken
+	scan   int     // files of queue that were looked at
+	bytes  int64   // and their size
+	number int     // merges so far
+	ending bool    // gets no more files
+	done   bool    // and all were taken
+	fresh  bool    // is among touched
+	aged   []*file // with an age limit: exist, in the order in which they came to
+	taken  map[*file]bool
+}
+
+func newMerging() *merging { return &merging{groups: map[string]*group{}} }
+
+func (m *merging) touch(g *group) {
+	if !g.fresh {
+		g.fresh = true
+		m.touched = append(m.touched, g)
+	}
+}
+
+type gathered struct {
+	file  *file
+	group *group
+}
+
+type gatheredHeap []gathered
+
+func (h gatheredHeap) Len() int           { return len(h) }
+func (h gatheredHeap) Less(i, j int) bool { return h[i].file.before(h[j].file) }
+func (h gatheredHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *gatheredHeap) Push(x any)        { *h = append(*h, x.(gathered)) }
+func (h *gatheredHeap) Pop() any {
+	last := (*h)[len(*h)-1]
+	*h = (*h)[:len(*h)-1]
+	return last
+}
+
+// gather takes a known file for a merge step.
+func (f *Flow) gather(st *stepState, made *file, values binding) {
+	m := st.merging
+	g := m.group(st.step, made, values)
+	heap.Push(&m.incoming, gathered{made, g})
+	f.touch(st)
+	limits := st.step.limits
+	if limits.size > 0 && !made.there {
+		m.sequenced.add(made.wave)
+	}
+	if made.there {
+		f.mergeable(st, g, made)
+	} else if limits.size > 0 || limits.latency > 0 {
+		made.takers = append(made.takers, mergeTaker{st, g})
+	}
+}
+
+func (m *merging) group(s *step, made *file, values binding) *group {
+	of := binding{}
+	parts := make([]string, len(s.by))
+	for i, name := range s.by {
+		of[name], parts[i] = values[name], values[name]
+	}
+	key := strings.Join(parts, "/")
+	g := m.groups[key]
+	if g == nil {
+		g = &group{values: of, key: key, wave: made.wave, taken: map[*file]bool{}}
+		m.groups[key] = g
+		m.unended++
+		if s.perWave {
+			at, _ := slices.BinarySearchFunc(m.byWave, g.wave, func(a *group, wave int) int { return a.wave - wave })
+			m.byWave = slices.Insert(m.byWave, at, g)
+		}
+	}
+	return g
+}
+
+// mergeTaker is told when a gathered file exists.
+type mergeTaker struct {
+	st *stepState
+	g  *group
+}
+
+func (t mergeTaker) exists(f *Flow, made *file) {
+	if t.st.step.limits.size > 0 {
+		t.st.merging.sequenced.remove(made.wave)
+		t.st.merging.touch(t.g)
+		f.touch(t.st)
+	}
+	f.mergeable(t.st, t.g, made)
+}
+
+// settleMerges makes the merges that are decided when the sources are settled
+// up to a wave, and says up to which wave its own jobs are then known.
+func (f *Flow) settleMerges(st *stepState, settled int) int {
+	m := st.merging
+	for len(m.incoming) > 0 && m.incoming[0].file.wave <= settled {
+		next := heap.Pop(&m.incoming).(gathered)
+		if !next.group.taken[next.file] {
+			next.group.queue = append(next.group.queue, next.file)
+			m.touch(next.group)
+		}
+	}
+	f.endGroups(st, settled)
+	for _, g := range m.touched {
+		g.fresh = false
+		f.cut(st, g)
+	}
+	m.touched = m.touched[:0]
+	return f.mergesSettled(st, settled)
+}
+
+func (f *Flow) mergesSettled(st *stepState, settled int) int {
+	m := st.merging
+	switch {
+	case settled == forever && m.unended == 0:
+		return forever
+	case st.step.limits.latency > 0:
+		return min(settled, f.wave-1)
+	case st.step.limits.size > 0:
+		return min(settled, m.sequenced.closed(), forever-1)
+	}
+	return settled
+}
+
+// endGroups finds the groups that get no more files.
+func (f *Flow) endGroups(st *stepState, settled int) {
+	m := st.merging
+	for len(m.byWave) > 0 && m.byWave[0].wave <= settled {
+		m.byWave[0].ending = true
+		m.touch(m.byWave[0])
+		m.byWave = m.byWave[1:]
+	}
+	if settled == forever && !m.ended {
+		m.ended = true
+		for _, key := range sortedKeys(m.groups) {
+			m.groups[key].ending = true
+			m.touch(m.groups[key])
+		}
+	}
+}
+
+// cut ends the merges of a group whose limits are reached, in sequence.
+func (f *Flow) cut(st *stepState, g *group) {
+	if g.done {
+		return
+	}
+	limits := st.step.limits
+	for g.scan < len(g.queue) {
+		next := g.queue[g.scan]
+		if limits.size > 0 && !next.there {
+			return
+		}
+		g.scan++
+		g.bytes += next.size
+		if limits.files > 0 && g.scan == limits.files || limits.size > 0 && g.bytes >= limits.size {
+			files := g.queue[:g.scan:g.scan]
+			g.queue, g.scan, g.bytes = g.queue[g.scan:], 0, 0
+			f.mergeJob(st, g, files, latest(files))
+		}
+	}
+	if !g.ending {
+		return
+	}
+	g.done = true
+	st.merging.unended--
+	if rest := g.queue; len(rest) > 0 {
+		g.queue = nil
+		wave := latest(rest)
+		if !st.step.perWave {
+			wave = max(wave, f.sourcesEnded(st))
+		}
+		f.mergeJob(st, g, rest, wave)
+	}
+}
+
+// mergeJob creates the next merge of a group.
+func (f *Flow) mergeJob(st *stepState, g *group, files []*file, wave int) {
+	g.number++
+	for _, taken := range files {
+		if st.step.limits.latency > 0 {
+			g.taken[taken] = true
+		}
+	}
+	values := union(g.values, binding{"merge": strconv.Itoa(g.number)})
+	label := st.step.name
+	if g.key != "" {
+		label += "/" + g.key
+	}
+	if st.step.limits.any() {
+		label += "/" + values["merge"]
+	}
+	f.draft(&draft{state: st, values: values, label: label, in: files, wave: wave})
+}

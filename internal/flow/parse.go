@@ -1,0 +1,181 @@
+package flow
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/zeebo/blake3"
+	"go.yaml.in/yaml/v3"
+)
+
+// The keys of a workflow file, by the place where they may stand. The JSON
+// Schema lists the same.
+var (
+	workflowKeys = []string{"workflow", "about", "parameters", "inputs", "steps"}
+	inputKeys    = []string{"files", "watch", "url_list", "match", "as", "close"}
+	stepKeys     = []string{
+		"each", "split", "merge", "files", "size", "max_latency", "by", "reads", "writes", "rewrites",
+		"needs", "tools", "retry", "priority", "site", "wait_for_data", "storage", "publish", "command",
+	}
+	splitKeys = []string{"records", "of", "count"}
+	needsKeys = []string{"cpus", "memory", "disk", "time"} // and whatever a site names
+	retryKeys = []string{"attempts", "backoff", "exit_codes", "memory_factor"}
+)
+
+// maxFileSize bounds a workflow file; a larger one is refused.
+const maxFileSize = 16 << 20
+
+// Parse reads a workflow file with the defaults of its parameters. file is
+// its name for messages. The error is [Problems].
+func Parse(file string, data []byte) (*Workflow, error) {
+	return parse(file, data, nil)
+}
+
+// With gives the workflow with other values for some parameters. All that
+// have no default must be given.
+func (w *Workflow) With(parameters map[string]string) (*Workflow, error) {
+	if w.fixed != nil {
+		if len(parameters) > 0 {
+			return nil, errors.New("a trace has no parameters")
+		}
+		return w, nil
+	}
+	var names []string
+	for _, p := range w.Parameters {
+		names = append(names, p.Name)
+		if _, given := parameters[p.Name]; p.Required && !given {
+			return nil, fmt.Errorf("%s: the parameter %q has no default; give it with --set %s=VALUE", w.File, p.Name, p.Name)
+		}
+	}
+	for _, name := range sortedKeys(parameters) {
+		if !slices.Contains(names, name) {
+			return nil, fmt.Errorf("%s: there is no parameter %q; %s", w.File, name, didYouMean(name, names))
+		}
+	}
+	return parse(w.File, w.data, parameters)
+}
+
+func parse(file string, data []byte, set map[string]string) (*Workflow, error) {
+	p := &parser{file: file, values: map[string]string{}}
+	w := &Workflow{File: file, data: data, values: p.values}
+	if root := p.root(data); root != nil {
+		p.workflow(w, root, set)
+	}
+	if len(p.problems) == 0 {
+		p.check(w)
+	}
+	if len(p.problems) > 0 {
+		return nil, p.problems.sorted()
+	}
+	w.digest = workflowDigest(data, p.values)
+	return w, nil
+}
+
+func workflowDigest(data []byte, values map[string]string) string {
+	h := blake3.New()
+	_, _ = h.Write(data)
+	for _, name := range sortedKeys(values) {
+		_, _ = fmt.Fprintf(h, "\x00%s\x00%s", name, values[name])
+	}
+	return fmt.Sprintf("%x", h.Sum(nil)[:16])
+}
+
+var yamlLine = regexp.MustCompile(`line (\d+): (.*)`)
+
+func (p *parser) root(data []byte) *yaml.Node {
+	if len(data) > maxFileSize {
+		p.failAt(1, 1, "generate data as files, not as text of the workflow", "the file has %d bytes, the limit is %d", len(data), maxFileSize)
+		return nil
+	}
+	if hasHidden(data) {
+		p.failAt(1, 1, "remove them", "the file has characters of the private use area (U+E000, U+E001)")
+		return nil
+	}
+	var document yaml.Node
+	if err := yaml.Unmarshal(hidePlaceholders(data), &document); err != nil {
+		line, what := 1, strings.TrimPrefix(err.Error(), "yaml: ")
+		if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
+			line, _ = strconv.Atoi(m[1])
+			what = showPlaceholders.Replace(m[2])
+		}
+		p.failAt(line, 1, "indent with spaces, and quote texts that start with a special character", "this is no YAML: %s", what)
+		return nil
+	}
+	if len(document.Content) == 0 {
+		p.failAt(1, 1, "start with `workflow: NAME` and `steps:`", "the file is empty")
+		return nil
+	}
+	unhide(&document)
+	return document.Content[0]
+}
+
+var wordName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
+
+func (p *parser) workflow(w *Workflow, root *yaml.Node, set map[string]string) {
+	top := p.known(root, "the workflow", workflowKeys)
+	if n := top["parameters"]; n != nil {
+		p.parameters(w, n, set)
+	}
+	if n := top["workflow"]; n != nil {
+		w.Name, _ = p.text(n, "workflow")
+		if !wordName.MatchString(w.Name) {
+			p.fail(n, "use letters, digits, '_', '-' and '.'", "%q is no name for a workflow", w.Name)
+		}
+	} else {
+		p.fail(root, "add the line `workflow: NAME`", "the workflow has no name")
+	}
+	if n := top["about"]; n != nil {
+		w.About, _ = p.text(n, "about")
+	}
+	if n := top["inputs"]; n != nil {
+		p.inputs(w, n)
+	}
+	if n := top["steps"]; n != nil {
+		p.steps(w, n)
+	} else {
+		p.fail(root, "add `steps:` with at least one step", "the workflow has no steps")
+	}
+}
+
+func (p *parser) parameters(w *Workflow, n *yaml.Node, set map[string]string) {
+	for _, f := range p.mapping(n, "parameters") {
+		name := f.key.Value
+		p.variable(f.key.Line, f.key.Column, name, "parameter")
+		value := follow(f.value)
+		parameter := Parameter{Name: name, Value: value.Value, Required: value.Tag == "!!null"}
+		if parameter.Required {
+			parameter.Value = "1"
+		}
+		if value.Kind != yaml.ScalarNode {
+			p.fail(value, "write a text or a number, or null if it must be given", "the parameter %q must be one value, not %s", name, kindName(value))
+		}
+		if given, ok := set[name]; ok {
+			parameter.Value, parameter.Required = given, false
+		}
+		p.values[name] = parameter.Value
+		w.Parameters = append(w.Parameters, parameter)
+	}
+}
+
+// Variables that a command has anyhow, or that would break its shell.
+var reservedVariables = []string{"in", "out", "PATH", "HOME", "TMPDIR", "IFS", "SHELL", "PWD", "ENV", "LD_PRELOAD", "LD_LIBRARY_PATH"}
+
+// The placeholders that splitting and merging bind.
+var boundPlaceholders = []string{"first", "last", "chunk", "merge"}
+
+// variable checks a name that becomes a variable of commands.
+func (p *parser) variable(line, column int, name, kind string) {
+	_, taken := p.values[name]
+	switch {
+	case !placeholderName.MatchString(name):
+		p.failAt(line, column, "use letters, digits and '_', and no digit first", "%q is no name for a %s: it becomes a variable of the command", name, kind)
+	case slices.Contains(reservedVariables, name), slices.Contains(boundPlaceholders, name), strings.HasPrefix(name, "FAIRWAY_"):
+		p.failAt(line, column, "choose another name", "the %s %q would hide a variable that commands have anyhow", kind, name)
+	case taken && kind != "parameter":
+		p.failAt(line, column, "choose another name", "the %s %q has the name of a parameter", kind, name)
+	}
+}

@@ -1,0 +1,139 @@
+package flow
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+func (p *parser) inputs(w *Workflow, n *yaml.Node) {
+	for _, f := range p.mapping(n, "inputs") {
+		if !wordName.MatchString(f.key.Value) {
+			p.fail(f.key, "use letters, digits, '_', '-' and '.'", "%q is no name for an input", f.key.Value)
+		}
+		in := &DeclaredInput{Name: f.key.Value, Line: f.key.Line}
+		p.input(in, f)
+		w.Inputs = append(w.Inputs, in)
+	}
+}
+
+func (p *parser) input(in *DeclaredInput, f field) {
+	what := fmt.Sprintf("the input %q", in.Name)
+	keys := p.known(f.value, what, inputKeys)
+	given := 0
+	for _, key := range []string{"files", "watch", "url_list"} {
+		if keys[key] != nil {
+			given++
+		}
+	}
+	if given != 1 {
+		p.fail(f.key, "give one of files (what exists), watch (a folder that stays open) and url_list (a file of URLs)", "%s must say where its files are, once", what)
+		return
+	}
+	in.Watch, in.URLList = keys["watch"] != nil, ""
+	if n := keys["url_list"]; n != nil {
+		in.URLList, _ = p.text(n, what+": url_list")
+	}
+	p.inputPatterns(in, keys, what)
+	p.closeRule(in, keys["close"], what)
+}
+
+func (p *parser) inputPatterns(in *DeclaredInput, keys map[string]*yaml.Node, what string) {
+	source := keys["files"]
+	if in.Watch {
+		source = keys["watch"]
+	}
+	if m := keys["match"]; m != nil {
+		if in.URLList == "" {
+			p.fail(m, "put the placeholders into the pattern of files or watch itself", "%s: match is for url_list only", what)
+		}
+		source = m
+	}
+	texts, nodes := []string{"*"}, []*yaml.Node{keys["url_list"]}
+	if source != nil {
+		texts, nodes = p.texts(source, what)
+	}
+	for i, text := range texts {
+		p.inputPattern(in, text, nodes[i], keys["as"], what)
+	}
+}
+
+func (p *parser) inputPattern(in *DeclaredInput, text string, n, as *yaml.Node, what string) {
+	files, err := newPattern(text)
+	if err != nil {
+		p.fail(n, "write a path such as raw/{sample}.fq", "%s: %v", what, err)
+		return
+	}
+	p.placeholders(n.Line, n.Column, files.names)
+	lfnText, lfnNode := path.Base(text), n
+	if as != nil {
+		var ok bool
+		if lfnText, ok = p.text(as, what+": as"); !ok {
+			return
+		}
+		lfnNode = follow(as)
+	}
+	lfn := p.pattern(lfnNode, lfnText, what)
+	if lfn == nil {
+		return
+	}
+	if as != nil {
+		p.bindsAll(lfnNode, lfn, files, what)
+	}
+	in.patterns, in.names = append(in.patterns, files), append(in.names, lfn)
+	if in.URLList == "" {
+		glob, _ := files.expand(nil)
+		in.Patterns, in.Globs = append(in.Patterns, text), append(in.Globs, glob)
+	}
+}
+
+// bindsAll checks that each placeholder of the name is bound by the path.
+func (p *parser) bindsAll(n *yaml.Node, lfn, files *pattern, what string) {
+	for _, name := range lfn.names {
+		switch {
+		case !placeholderName.MatchString(name):
+			p.fail(n, "use a {placeholder} that the path binds", "%s: `as` has a wildcard", what)
+		case !files.has(name):
+			p.fail(n, fmt.Sprintf("put {%s} into the path, or leave it out", name), "%s: `as` uses {%s}, which %q does not bind", what, name, files.text)
+		}
+	}
+}
+
+func (p *parser) closeRule(in *DeclaredInput, n *yaml.Node, what string) {
+	if n == nil {
+		in.Close.Manual = in.Watch || in.URLList != ""
+		return
+	}
+	if !in.Watch && in.URLList == "" {
+		p.fail(n, "remove it, or use watch instead of files", "%s: close is for inputs that stay open", what)
+		return
+	}
+	in.Close = scalar(p, n, what+": close", parseCloseRule)
+}
+
+func parseCloseRule(text string) (CloseRule, error) {
+	words := strings.Fields(text)
+	switch {
+	case len(words) == 1 && words[0] == "manual":
+		return CloseRule{Manual: true}, nil
+	case len(words) == 2 && words[0] == "file":
+		return CloseRule{File: words[1]}, nil
+	case len(words) == 3 && words[0] == "after" && words[2] == "idle":
+		idle, err := ParseDuration(words[1])
+		return CloseRule{Idle: max(idle, time.Millisecond)}, err
+	}
+	return CloseRule{}, fmt.Errorf("%q is no rule; write `after 30s idle`, `manual` or `file NAME`", text)
+}
+
+// placeholders checks the names of placeholders where they are bound.
+func (p *parser) placeholders(line, column int, names []string) {
+	for _, name := range names {
+		if placeholderName.MatchString(name) && !slices.Contains(boundPlaceholders, name) {
+			p.variable(line, column, name, "placeholder")
+		}
+	}
+}

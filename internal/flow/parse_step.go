@@ -1,0 +1,279 @@
+package flow
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"fairway/internal/dispatch"
+
+	"go.yaml.in/yaml/v3"
+)
+
+func (p *parser) steps(w *Workflow, n *yaml.Node) {
+	fields := p.mapping(n, "steps")
+	if len(fields) == 0 && len(p.problems) == 0 {
+		p.fail(n, "add at least one step", "the workflow has no steps")
+	}
+	for _, f := range fields {
+		if !wordName.MatchString(f.key.Value) {
+			p.fail(f.key, "use letters, digits, '_', '-' and '.'", "%q is no name for a step", f.key.Value)
+		}
+		s := &step{name: f.key.Value, line: f.key.Line, listed: len(w.steps)}
+		p.step(s, f)
+		w.steps = append(w.steps, s)
+	}
+}
+
+func (p *parser) step(s *step, f field) {
+	what := fmt.Sprintf("step %q", s.name)
+	keys := p.known(f.value, what, stepKeys)
+	if n := keys["each"]; n != nil {
+		s.each = p.patterns(n, what+": each")
+	}
+	if n := keys["merge"]; n != nil {
+		s.merge = p.patterns(n, what+": merge")
+		if keys["each"] != nil {
+			p.fail(n, "use two steps, one after the other", "%s has each and merge", what)
+		}
+	}
+	p.mergeLimits(s, keys, what)
+	if n := keys["split"]; n != nil {
+		p.split(s, n, what)
+	}
+	s.reads = p.entries(keys["reads"], what+": reads")
+	s.writes = p.entries(keys["writes"], what+": writes")
+	s.rewrites = p.entries(keys["rewrites"], what+": rewrites")
+	p.placement(s, keys, what)
+	p.outputRules(s, keys, what)
+	p.command(s, f, keys["command"], what)
+	p.entryNames(s, f.key)
+}
+
+func (p *parser) mergeLimits(s *step, keys map[string]*yaml.Node, what string) {
+	for _, key := range []string{"files", "size", "max_latency", "by"} {
+		if n := keys[key]; n != nil && keys["merge"] == nil {
+			p.fail(n, "add merge: PATTERN, or remove it", "%s: %s is for steps with merge", what, key)
+		}
+	}
+	if n := keys["files"]; n != nil {
+		s.limits.files = int(p.integer(n, what+": files", 1))
+	}
+	if n := keys["size"]; n != nil {
+		s.limits.size = max(1, scalar(p, n, what+": size", ParseSize))
+	}
+	if n := keys["max_latency"]; n != nil {
+		s.limits.latency = max(1, scalar(p, n, what+": max_latency", ParseDuration))
+	}
+	if n := keys["by"]; n != nil {
+		s.by, _ = p.texts(n, what+": by")
+		for _, name := range s.by {
+			for _, m := range s.merge {
+				if !m.has(name) {
+					p.fail(follow(n), fmt.Sprintf("put {%s} into the pattern, or leave it out of by", name), "%s: by names %q, which %q does not bind", what, name, m.text)
+				}
+			}
+		}
+	}
+}
+
+func (p *parser) split(s *step, n *yaml.Node, what string) {
+	if len(s.each) != 1 {
+		p.fail(n, "name one pattern under each", "%s: split needs the one file that each gives", what)
+	}
+	keys := p.known(n, what+": split", splitKeys)
+	s.split = &splitRule{}
+	if keys["records"] == nil {
+		p.fail(n, "add records: NUMBER, the records of one job", "%s: split does not say how many records a job gets", what)
+	} else {
+		s.split.records = p.integer(keys["records"], what+": records", 1)
+	}
+	switch of, count := keys["of"], keys["count"]; {
+	case of != nil && count != nil:
+		p.fail(count, "keep one of the two", "%s: split has of and count", what)
+	case count != nil:
+		s.split.unit = recordCounted
+		s.split.count, _ = p.text(count, what+": count")
+	case of != nil:
+		unit := scalar(p, of, what+": of", parseRecordUnit)
+		s.split.unit, s.split.bytes = unit.unit, unit.bytes
+	default:
+		p.fail(n, "add of: lines, of: fastq, of: bytes=N or count: COMMAND", "%s: split does not say what a record is", what)
+	}
+}
+
+func parseRecordUnit(text string) (splitRule, error) {
+	switch bytes, isBytes := strings.CutPrefix(text, "bytes="); {
+	case text == "lines":
+		return splitRule{unit: recordLines}, nil
+	case text == "fastq":
+		return splitRule{unit: recordFastq}, nil
+	case isBytes:
+		if n, err := ParseSize(bytes); err == nil && n > 0 {
+			return splitRule{unit: recordBytes, bytes: n}, nil
+		}
+	}
+	return splitRule{}, fmt.Errorf("%q is no kind of record; write lines, fastq or bytes=N (records of N bytes), or use count: COMMAND", text)
+}
+
+// entries reads one name, a list of names, or names with a variable each.
+func (p *parser) entries(n *yaml.Node, what string) []entry {
+	if n == nil {
+		return nil
+	}
+	var all []entry
+	if n = follow(n); n.Kind == yaml.MappingNode {
+		for _, f := range p.mapping(n, what) {
+			p.variable(f.key.Line, f.key.Column, f.key.Value, "name")
+			text, ok := p.text(f.value, what)
+			if !ok {
+				continue
+			}
+			if made := p.pattern(follow(f.value), text, what); made != nil {
+				all = append(all, entry{name: f.key.Value, pattern: made})
+			}
+		}
+		return all
+	}
+	for _, made := range p.patterns(n, what) {
+		all = append(all, entry{pattern: made})
+	}
+	return all
+}
+
+// entryNames reports a variable or a file that a step names twice.
+func (p *parser) entryNames(s *step, key *yaml.Node) {
+	names, files := map[string]bool{}, map[string]bool{}
+	for _, e := range append(s.reads[:len(s.reads):len(s.reads)], s.outputs()...) {
+		if e.name != "" && names[e.name] {
+			p.failAt(e.pattern.line, e.pattern.column, "choose another name for one of them", "step %q: two files have the name %q", s.name, e.name)
+		}
+		names[e.name] = true
+	}
+	for _, e := range s.outputs() {
+		if files[e.pattern.text] {
+			p.failAt(e.pattern.line, e.pattern.column, "name each output once", "step %q: %q stands twice among what it writes", s.name, e.pattern.text)
+		}
+		files[e.pattern.text] = true
+	}
+	if len(s.outputs()) == 0 {
+		p.fail(key, "add writes: NAME; a job is known by its outputs", "step %q writes nothing", s.name)
+	}
+}
+
+func (p *parser) placement(s *step, keys map[string]*yaml.Node, what string) {
+	if n := keys["needs"]; n != nil {
+		p.needs(s, n, what+": needs")
+	}
+	if n := keys["tools"]; n != nil {
+		s.tools, _ = p.texts(n, what+": tools")
+	}
+	if n := keys["retry"]; n != nil {
+		p.retry(s, n, what+": retry")
+	}
+	if n := keys["priority"]; n != nil {
+		s.priority = int(p.integer(n, what+": priority", -1<<31))
+	}
+	if n := keys["site"]; n != nil {
+		s.site, _ = p.text(n, what+": site")
+	}
+	if n := keys["wait_for_data"]; n != nil {
+		if s.wait = scalar(p, n, what+": wait_for_data", ParseDuration); s.wait == 0 {
+			s.wait = -1
+		}
+	}
+}
+
+func (p *parser) needs(s *step, n *yaml.Node, what string) {
+	for _, f := range p.mapping(n, what) {
+		switch key := f.key.Value; key {
+		case "cpus":
+			s.needs.MilliCPUs = scalar(p, f.value, what+": cpus", parseMilliCPUs)
+		case "memory":
+			s.needs.Memory = scalar(p, f.value, what+": memory", ParseSize)
+		case "disk":
+			s.needs.Disk = scalar(p, f.value, what+": disk", ParseSize)
+		case "time":
+			s.needs.Time = scalar(p, f.value, what+": time", ParseDuration)
+		default:
+			if meant := closest(key, needsKeys); meant != "" {
+				p.fail(f.key, fmt.Sprintf("did you mean %q?", meant), "unknown key %q in %s", key, what)
+				continue
+			}
+			if s.needs.Countable == nil {
+				s.needs.Countable = map[string]int64{}
+			}
+			s.needs.Countable[key] = p.integer(f.value, what+": "+key, 0)
+		}
+	}
+}
+
+func (p *parser) retry(s *step, n *yaml.Node, what string) {
+	keys := p.known(n, what, retryKeys)
+	if n := keys["attempts"]; n != nil {
+		s.retry.Attempts = int(p.integer(n, what+": attempts", 1))
+	}
+	if n := keys["backoff"]; n != nil {
+		s.retry.Backoff = scalar(p, n, what+": backoff", ParseDuration)
+	}
+	if n := keys["memory_factor"]; n != nil {
+		s.retry.MemoryFactor = scalar(p, n, what+": memory_factor", parseFactor)
+	}
+	if n := keys["exit_codes"]; n != nil {
+		texts, nodes := p.texts(n, what+": exit_codes")
+		for i, text := range texts {
+			code, err := strconv.Atoi(text)
+			if err != nil || code < 1 || code > 255 {
+				p.fail(nodes[i], "write numbers from 1 to 255", "%s: %q is no exit code of a failure", what, text)
+			}
+			s.retry.ExitCodes = append(s.retry.ExitCodes, code)
+		}
+	}
+}
+
+func parseFactor(text string) (float64, error) {
+	factor, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(factor >= 1 && factor <= 64) {
+		return 0, fmt.Errorf("%q is no factor; write a number from 1 to 64", text)
+	}
+	return factor, nil
+}
+
+func (p *parser) outputRules(s *step, keys map[string]*yaml.Node, what string) {
+	if n := keys["storage"]; n != nil {
+		s.storage = scalar(p, n, what+": storage", func(text string) (dispatch.Storage, error) {
+			switch text {
+			case "element":
+				return dispatch.StorageElement, nil
+			case "cache":
+				return dispatch.StorageCache, nil
+			}
+			return 0, fmt.Errorf("%q is no storage; write element or cache", text)
+		})
+	}
+	if n := keys["publish"]; n != nil {
+		publish := scalar(p, n, what+": publish", func(text string) (bool, error) {
+			if text != "true" && text != "false" {
+				return false, fmt.Errorf("%q is neither; write true or false", text)
+			}
+			return text == "true", nil
+		})
+		s.publish = &publish
+		if publish && s.storage == dispatch.StorageCache {
+			p.fail(n, "remove storage: cache, or do not publish", "%s: what stays in caches cannot be published", what)
+		}
+	}
+}
+
+func (p *parser) command(s *step, f field, n *yaml.Node, what string) {
+	if n == nil {
+		p.fail(f.key, "add command: COMMAND", "%s has no command", what)
+		return
+	}
+	n = follow(n)
+	if n.Kind != yaml.ScalarNode || strings.TrimSpace(n.Value) == "" {
+		p.fail(n, "write it in one line, or after `command: |`", "%s: the command must be a text, not %s", what, kindName(n))
+		return
+	}
+	s.command, s.cmdLine = n.Value, n.Line
+}

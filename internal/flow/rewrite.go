@@ -1,0 +1,216 @@
+package flow
+
+import "fmt"
+
+// use is an entry of a step by which it reads or writes a rewritten file.
+type use struct {
+	step   *step
+	entry  *entry
+	writes bool
+}
+
+// checkRewrites finds the uses of rewritten files, and those whose order the
+// steps leave open.
+func (p *parser) checkRewrites(w *Workflow, r *routes) {
+	for _, s := range w.steps {
+		for i := range s.rewrites {
+			e := &s.rewrites[i]
+			e.shared = true
+			uses := w.usesOf(e.pattern)
+			p.rewrittenSources(w, s, e)
+			p.firstWriter(s, e, r, uses)
+			for _, u := range uses {
+				u.entry.shared = true
+				p.plainUse(u, uses)
+			}
+		}
+	}
+}
+
+// usesOf finds the readers and rewriters of names that fit, in the order of
+// the file.
+func (w *Workflow) usesOf(name *pattern) []use {
+	var uses []use
+	for _, s := range w.steps {
+		for i := range s.reads {
+			if s.reads[i].pattern.overlaps(name) {
+				uses = append(uses, use{s, &s.reads[i], false})
+			}
+		}
+		for i := range s.rewrites {
+			if s.rewrites[i].pattern.overlaps(name) {
+				uses = append(uses, use{s, &s.rewrites[i], true})
+			}
+		}
+	}
+	return uses
+}
+
+func (p *parser) rewrittenSources(w *Workflow, s *step, e *entry) {
+	for _, other := range w.steps {
+		for _, source := range other.sources() {
+			if source.overlaps(e.pattern) {
+				p.failAt(source.line, source.column, "list it under reads",
+					"step %q makes jobs from %q, which step %q rewrites: a rewritten file cannot create jobs", other.name, source.text, s.name)
+			}
+		}
+	}
+}
+
+// firstWriter allows one writer beside the rewriters: a plain step that comes
+// before all of them.
+func (p *parser) firstWriter(s *step, e *entry, r *routes, uses []use) {
+	for _, m := range r.of(e.pattern) {
+		if m.step == nil {
+			continue
+		}
+		for i := range m.step.writes {
+			if m.step.writes[i].pattern == m.pattern {
+				m.step.writes[i].shared = true
+			}
+		}
+		if m.step.plain() && !m.fresh && m.step.listed < uses[0].step.listed {
+			continue
+		}
+		p.failAt(m.pattern.line, m.pattern.column, "list it under rewrites too, or make it the first step that uses the file, without each and merge",
+			"step %q writes %q, which step %q rewrites: their order is left open", m.step.name, m.pattern.text, s.name)
+	}
+}
+
+// plainUse places a plain step among steps that use the file for each data:
+// before all of them, or after all of them.
+func (p *parser) plainUse(u use, uses []use) {
+	if !u.step.plain() {
+		return
+	}
+	before, after := 0, 0
+	for _, other := range uses {
+		switch {
+		case other.step.plain():
+		case other.step.listed < u.step.listed:
+			before++
+		default:
+			after++
+		}
+	}
+	if before > 0 && after > 0 {
+		p.failAt(u.entry.pattern.line, u.entry.pattern.column, "list the step before all others that use the file, or after them",
+			"step %q uses %q, which other steps before and after it use for each of their data: which version it means is left open", u.step.name, u.entry.pattern.text)
+		return
+	}
+	if before > 0 {
+		for _, other := range uses {
+			if other.step != u.step && other.step.listed < u.step.listed {
+				u.step.comesAfter(other.step)
+			}
+		}
+	}
+}
+
+func (s *step) comesAfter(other *step) {
+	for _, known := range s.after {
+		if known == other {
+			return
+		}
+	}
+	s.after = append(s.after, other)
+}
+
+// sortSteps gives steps their canonical order: each after the steps whose
+// files it takes, and otherwise as listed. It reports cycles.
+func (p *parser) sortSteps(w *Workflow) bool {
+	needs, feeds := w.dependencies()
+	waiting := make([]int, len(w.steps))
+	for i, before := range needs {
+		waiting[i] = len(before)
+	}
+	sorted := make([]*step, 0, len(w.steps))
+	ready := &rankHeap{}
+	for i, n := range waiting {
+		if n == 0 {
+			ready.push(i)
+		}
+	}
+	for ready.len() > 0 {
+		i := ready.pop()
+		sorted = append(sorted, w.steps[i])
+		for _, j := range feeds[i] {
+			if waiting[j]--; waiting[j] == 0 {
+				ready.push(j)
+			}
+		}
+	}
+	if len(sorted) < len(w.steps) {
+		p.cycle(w, needs, waiting)
+		return false
+	}
+	for i, s := range sorted {
+		s.order = i + 1
+	}
+	w.steps = sorted
+	return true
+}
+
+// dependencies of steps on steps, by their place in the file.
+func (w *Workflow) dependencies() (needs, feeds [][]int) {
+	needs, feeds = make([][]int, len(w.steps)), make([][]int, len(w.steps))
+	for i, s := range w.steps {
+		seen := map[int]bool{}
+		add := func(other *step) {
+			if other != nil && !seen[other.listed] {
+				seen[other.listed] = true
+				needs[i], feeds[other.listed] = append(needs[i], other.listed), append(feeds[other.listed], i)
+			}
+		}
+		for _, makers := range s.feeds {
+			for _, m := range makers {
+				add(m.step)
+			}
+		}
+		for _, e := range s.reads {
+			for _, m := range e.made {
+				add(m.step)
+			}
+		}
+		for _, e := range s.rewrites {
+			for _, m := range e.made {
+				add(m.step)
+			}
+		}
+		for _, other := range s.after {
+			add(other)
+		}
+	}
+	return needs, feeds
+}
+
+// cycle names one cycle among the steps that wait for each other.
+func (p *parser) cycle(w *Workflow, needs [][]int, waiting []int) {
+	at := 0
+	for waiting[at] == 0 {
+		at++
+	}
+	seen := map[int]int{}
+	var path []int
+	for {
+		if first, again := seen[at]; again {
+			path = path[first:]
+			break
+		}
+		seen[at] = len(path)
+		path = append(path, at)
+		for _, before := range needs[at] {
+			if waiting[before] > 0 {
+				at = before
+				break
+			}
+		}
+	}
+	text := w.steps[path[0]].name
+	for i := len(path) - 1; i >= 0; i-- {
+		text += " → " + w.steps[path[i]].name
+	}
+	s := w.steps[path[0]]
+	p.failAt(s.line, 1, "give the outputs names (a folder of their own) that the patterns of earlier steps do not fit",
+		"%s", fmt.Sprintf("steps feed each other in a circle: %s", text))
+}

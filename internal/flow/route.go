@@ -1,0 +1,200 @@
+package flow
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// maker is a pattern of files that come into being: by an input or by the
+// jobs of a step.
+type maker struct {
+	pattern   *pattern
+	input     *DeclaredInput
+	step      *step
+	fresh     bool
+	consumers []consumer
+	read      bool    // some step reads such files
+	pins      *pinned // where the placeholders come from, if they name one file of an input
+}
+
+// consumer is a pattern under each or merge of a step.
+type consumer struct {
+	step   *step
+	source int
+}
+
+func (m *maker) owner() string {
+	if m.input != nil {
+		return fmt.Sprintf("the input %q", m.input.Name)
+	}
+	return fmt.Sprintf("step %q", m.step.name)
+}
+
+// routes finds makers by the names that they make. Makers are grouped by
+// their first path element as far as that is literal, since long workflows
+// give each step a folder.
+type routes struct {
+	makers  []*maker
+	folders map[string][]*maker // by first element
+	open    []*maker            // whose first element has placeholders
+}
+
+func newRoutes(w *Workflow) *routes {
+	r := &routes{folders: map[string][]*maker{}}
+	for _, in := range w.Inputs {
+		for _, name := range in.names {
+			m := &maker{pattern: name, input: in}
+			in.makers = append(in.makers, m)
+			r.add(m)
+		}
+	}
+	for _, s := range w.steps {
+		for _, e := range s.writes {
+			m := &maker{pattern: e.pattern, step: s, fresh: e.fresh}
+			s.makers = append(s.makers, m)
+			r.add(m)
+		}
+	}
+	return r
+}
+
+func (r *routes) add(m *maker) {
+	r.makers = append(r.makers, m)
+	if folder, ok := firstElement(m.pattern); ok {
+		r.folders[folder] = append(r.folders[folder], m)
+	} else {
+		r.open = append(r.open, m)
+	}
+}
+
+// firstElement is the first path element of p, if it has no placeholder.
+func firstElement(p *pattern) (string, bool) {
+	folder, _, found := strings.Cut(p.prefix(), "/")
+	return folder, found || len(p.names) == 0
+}
+
+// of gives the makers whose files may fit p, in the order of the file.
+func (r *routes) of(p *pattern) []*maker {
+	candidates := r.makers
+	if folder, ok := firstElement(p); ok {
+		candidates = append(r.folders[folder][:len(r.folders[folder]):len(r.folders[folder])], r.open...)
+	}
+	var found []*maker
+	for _, m := range candidates {
+		if m.pattern.overlaps(p) {
+			found = append(found, m)
+		}
+	}
+	return found
+}
+
+// checkSources finds patterns and names that nothing makes.
+func (p *parser) checkSources(w *Workflow, r *routes) {
+	for _, s := range w.steps {
+		s.feeds = nil
+		for _, source := range s.sources() {
+			found := r.of(source)
+			if len(found) == 0 {
+				p.nobodyMakes(s, source, r)
+			}
+			for _, m := range found {
+				m.read = true
+			}
+			s.feeds = append(s.feeds, found)
+		}
+		for i := range s.reads {
+			p.checkRead(w, s, &s.reads[i], r)
+		}
+		for i := range s.rewrites {
+			s.rewrites[i].made = r.of(s.rewrites[i].pattern)
+		}
+	}
+}
+
+func (p *parser) checkRead(w *Workflow, s *step, e *entry, r *routes) {
+	found := r.of(e.pattern)
+	e.made = found
+	known := 0
+	for _, m := range found {
+		m.read = true
+		if !m.fresh {
+			known++
+		}
+	}
+	switch {
+	case known > 0 || rewritten(w, e.pattern):
+	case len(found) > 0:
+		p.failAt(e.pattern.line, e.pattern.column, fmt.Sprintf("list %q under each, or under merge", found[0].pattern.text),
+			"step %q reads %q, but %s chooses the names of these files by content", s.name, e.pattern.text, found[0].owner())
+	default:
+		p.nobodyMakes(s, e.pattern, r)
+	}
+}
+
+func rewritten(w *Workflow, name *pattern) bool {
+	for _, s := range w.steps {
+		for _, e := range s.rewrites {
+			if e.pattern.overlaps(name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (p *parser) nobodyMakes(s *step, used *pattern, r *routes) {
+	var known []string
+	for _, m := range r.makers {
+		known = append(known, m.pattern.text)
+	}
+	instead := "declare it under inputs, or write it in a step"
+	if meant := closest(used.text, known); meant != "" {
+		instead = fmt.Sprintf("did you mean %q?", meant)
+	}
+	p.failAt(used.line, used.column, instead, "missing input: step %q takes %q, but no input and no step makes such a file", s.name, used.text)
+}
+
+// checkWriters finds files with two writers.
+func (p *parser) checkWriters(r *routes) {
+	for i, m := range r.makers {
+		for _, other := range r.of(m.pattern) {
+			if at := slices.Index(r.makers, other); at >= i {
+				continue
+			}
+			p.twoMakers(other, m)
+		}
+	}
+}
+
+func (p *parser) twoMakers(a, b *maker) {
+	both := fmt.Sprintf("%q", b.pattern.text)
+	if a.pattern.text != b.pattern.text {
+		both = fmt.Sprintf("one file, since %q and %q can be the same name", a.pattern.text, b.pattern.text)
+	}
+	switch {
+	case a.step != nil && a.step == b.step:
+		p.failAt(b.pattern.line, b.pattern.column, "make the names differ", "step %q may write %s twice", b.step.name, both)
+	case a.input != nil && b.step != nil:
+		p.failAt(b.pattern.line, b.pattern.column, "choose another name; if the step is meant to replace the input, list it under rewrites",
+			"the input %q exists and step %q writes %s: whether a reader gets what was there before is left open", a.input.Name, b.step.name, both)
+	case b.input != nil:
+		if len(a.pattern.names) == 0 && len(b.pattern.names) == 0 {
+			p.failAt(b.pattern.line, b.pattern.column, "give one of them another name with `as`", "%s and %s both provide %s", a.owner(), b.owner(), both)
+		}
+	default:
+		p.failAt(b.pattern.line, b.pattern.column, "choose another name in one of them; if one is meant to replace the file of the other, list it under rewrites",
+			"step %q and step %q both write %s, and nothing orders them", a.step.name, b.step.name, both)
+	}
+}
+
+// connect tells each maker its consumers, in the canonical order of steps.
+func (r *routes) connect(w *Workflow) {
+	for _, s := range w.steps {
+		for i, makers := range s.feeds {
+			for _, m := range makers {
+				m.consumers = append(m.consumers, consumer{s, i})
+			}
+		}
+	}
+}

@@ -1,0 +1,183 @@
+package flow
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"fairway/internal/dispatch"
+)
+
+// seeded returns a random source and logs its seed; FAIRWAY_SEED repeats one.
+func seeded(t *testing.T) *rand.Rand {
+	t.Helper()
+	seed := uint64(time.Now().UnixNano())
+	if s := os.Getenv("FAIRWAY_SEED"); s != "" {
+		var err error
+		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
+			t.Fatalf("FAIRWAY_SEED: %v", err)
+		}
+	}
+	t.Logf("FAIRWAY_SEED=%d", seed)
+	return rand.New(rand.NewPCG(seed, 0))
+}
+
+// world stands for server and dispatch: it takes the effects of a Flow,
+// refuses what dispatch would refuse, and commits jobs when it is told to.
+type world struct {
+	t         testing.TB
+	w         *Workflow
+	set       map[string]string
+	flow      *Flow
+	now       time.Time
+	records   []dispatch.Record
+	exists    map[string]bool // LFNs with a version or a writer
+	jobs      map[string]NewJob
+	submitted []string
+	pending   []string // submitted, not committed
+	final     []string
+	notes     []string
+	finished  bool
+	wake      time.Time
+	// produce gives the files that a job writes under a pattern.
+	produce func(job NewJob, pattern string) []string
+	size    func(lfn string) int64
+	uses    map[string][]string // LFN to the jobs that use it, in order, with r or w
+}
+
+func newWorld(t testing.TB, text string, set map[string]string) *world {
+	t.Helper()
+	w, err := Parse("test.yaml", []byte(text))
+	if err != nil {
+		t.Fatalf("parse: %v", err)
+	}
+	x := &world{
+		t: t, w: w, set: set, now: time.Unix(1_700_000_000, 0).UTC(),
+		exists: map[string]bool{}, jobs: map[string]NewJob{}, uses: map[string][]string{},
+		produce: func(NewJob, string) []string { return nil },
+		size:    func(lfn string) int64 { return int64(len(lfn)) },
+	}
+	if x.flow, err = New(w, set); err != nil {
+		t.Fatalf("new: %v", err)
+	}
+	return x
+}
+
+func (x *world) step(in Input) Effects {
+	x.t.Helper()
+	e, err := x.flow.Step(x.now, in)
+	if err != nil {
+		x.t.Fatalf("step %#v: %v", in, err)
+	}
+	x.take(e)
+	return e
+}
+
+func (x *world) take(e Effects) {
+	x.t.Helper()
+	for _, f := range e.AddFiles {
+		x.exists[f.LFN] = true
+	}
+	for _, j := range e.Submit {
+		x.submit(j)
+	}
+	x.records = append(x.records, e.Persist...)
+	x.final = append(x.final, e.Final...)
+	x.notes = append(x.notes, e.Notes...)
+	x.finished, x.wake = e.Finished, e.WakeAt
+}
+
+func (x *world) submit(j NewJob) {
+	x.t.Helper()
+	if _, twice := x.jobs[j.Job.Name]; twice {
+		x.t.Fatalf("job %s submitted twice", j.Job.Name)
+	}
+	for _, r := range j.Job.Reads {
+		if !x.exists[r] {
+			x.t.Fatalf("job %s reads %s, which has neither version nor writer", j.Job.Name, r)
+		}
+		x.uses[r] = append(x.uses[r], "r "+j.Job.Name)
+	}
+	for _, o := range j.Job.Writes {
+		x.uses[o.LFN] = append(x.uses[o.LFN], "w "+j.Job.Name)
+		if !o.Pattern {
+			x.exists[o.LFN] = true
+		}
+	}
+	x.jobs[j.Job.Name] = j
+	x.submitted = append(x.submitted, j.Job.Name)
+	x.pending = append(x.pending, j.Job.Name)
+}
+
+func (x *world) arrive(input string, lfns ...string) {
+	x.t.Helper()
+	var files []dispatch.ExistingFile
+	for _, lfn := range lfns {
+		files = append(files, dispatch.ExistingFile{LFN: lfn, PFN: "/data/" + lfn, Size: x.size(lfn), Identity: "1"})
+	}
+	x.step(Arrived{Input: input, Files: files})
+}
+
+func (x *world) close(input string) { x.t.Helper(); x.step(Closed{Input: input}) }
+
+// commit commits a submitted job.
+func (x *world) commit(name string) {
+	x.t.Helper()
+	at := slices.Index(x.pending, name)
+	if at < 0 {
+		x.t.Fatalf("job %s is not pending; pending are %v", name, x.pending)
+	}
+	x.pending = slices.Delete(x.pending, at, at+1)
+	x.step(Happened{x.event(x.jobs[name])})
+}
+
+func (x *world) event(j NewJob) dispatch.Event {
+	e := dispatch.Event{Kind: dispatch.JobCommitted, At: x.now, Name: j.Job.Name, Step: j.Job.Step}
+	for _, o := range j.Job.Writes {
+		lfns, pattern := []string{o.LFN}, ""
+		if o.Pattern {
+			lfns, pattern = x.produce(j, o.LFN), o.LFN
+		}
+		for _, lfn := range lfns {
+			x.exists[lfn] = true
+			e.Files = append(e.Files, dispatch.CommittedFile{File: dispatch.FileRef{LFN: lfn}, Pattern: pattern, Size: x.size(lfn)})
+		}
+	}
+	return e
+}
+
+// commitAll commits, in the given order of choice, until nothing is pending.
+func (x *world) commitAll(choose func(n int) int) {
+	x.t.Helper()
+	for len(x.pending) > 0 {
+		x.commit(x.pending[choose(len(x.pending))])
+	}
+}
+
+func first(int) int { return 0 }
+
+func (x *world) reload() {
+	x.t.Helper()
+	f, err := Load(x.w, x.set, x.records)
+	if err != nil {
+		x.t.Fatalf("load: %v", err)
+	}
+	x.flow = f
+}
+
+func (x *world) wantSubmitted(want ...string) {
+	x.t.Helper()
+	if got := strings.Join(x.submitted, " "); got != strings.Join(want, " ") {
+		x.t.Errorf("submitted\n  %s\nwant\n  %s", got, strings.Join(want, " "))
+	}
+	x.submitted = nil
+}
+
+func (x *world) String() string {
+	return fmt.Sprintf("pending %v, held %v", x.pending, x.flow.Held(10))
+}

@@ -1,0 +1,94 @@
+package flow
+
+import (
+	"fmt"
+	"strconv"
+
+	"fairway/internal/dispatch"
+)
+
+// maxChunks bounds the jobs that one file is split into. A file that would
+// give more is not split; its step then never becomes final, and a note says
+// why.
+const maxChunks = 1_000_000
+
+// countFolder is where counting jobs write: the number of records is the name
+// of an empty file, so that it is known with the commit.
+const countFolder = "_records/"
+
+// splitFile makes the jobs of one file as soon as the number of its records
+// is known.
+func (f *Flow) splitFile(st *stepState, in *file, values binding) {
+	st.counting.add(in.wave)
+	taker := splitTaker{st, values}
+	if in.there {
+		taker.exists(f, in)
+		return
+	}
+	in.takers = append(in.takers, taker)
+}
+
+// splitTaker is told when the file exists.
+type splitTaker struct {
+	st     *stepState
+	values binding
+}
+
+func (t splitTaker) exists(f *Flow, in *file) {
+	split := t.st.step.split
+	switch {
+	case split.unit == recordBytes:
+		f.chunks(t.st, in, t.values, (in.size+split.bytes-1)/split.bytes)
+	case in.records > 0:
+		f.chunks(t.st, in, t.values, in.records)
+	default:
+		f.draft(&draft{state: t.st, values: t.values, label: t.st.label(t.values) + "/records", in: []*file{in}, wave: in.wave, count: true})
+	}
+}
+
+// counted takes the end of a counting job.
+func (f *Flow) counted(j *job, files []dispatch.CommittedFile) {
+	pattern := j.countPrefix()
+	for _, out := range files {
+		if name := out.File.LFN; len(name) > len(pattern) && name[:len(pattern)] == pattern {
+			if n, err := strconv.ParseInt(name[len(pattern):], 10, 64); err == nil && n >= 0 {
+				f.chunks(j.state, j.in, j.values, n)
+				return
+			}
+		}
+	}
+	f.refuse(j.state, fmt.Sprintf("job %s ended without a number of records", j.name))
+}
+
+func (j *job) countPrefix() string { return countFolder + j.name + "/" }
+
+// chunks makes the jobs of a file with so many records.
+func (f *Flow) chunks(st *stepState, in *file, values binding, records int64) {
+	per := st.step.split.records
+	count := (records + per - 1) / per
+	if count > maxChunks {
+		f.refuse(st, fmt.Sprintf("step %s would split %s into %d jobs, the limit is %d: give each job more records", st.step.name, in.lfn, count, maxChunks))
+		return
+	}
+	st.counting.remove(in.wave)
+	f.touch(st)
+	label := st.label(values)
+	for k := range count {
+		chunk := strconv.FormatInt(k+1, 10)
+		f.draft(&draft{
+			state: st, in: []*file{in}, wave: in.wave, label: label + "/" + chunk,
+			values: union(values, binding{
+				"chunk": chunk,
+				"first": strconv.FormatInt(k*per+1, 10),
+				"last":  strconv.FormatInt(min((k+1)*per, records), 10),
+			}),
+		})
+	}
+}
+
+// refuse keeps a step from becoming final: jobs of it cannot be created.
+func (f *Flow) refuse(st *stepState, why string) {
+	st.refused = append(st.refused, why)
+	st.held++
+	f.note("%s", why)
+}

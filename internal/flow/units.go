@@ -1,0 +1,52 @@
+package flow
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+var sizeUnits = map[string]float64{
+	"": 1, "B": 1,
+	"K": 1e3, "KB": 1e3, "M": 1e6, "MB": 1e6, "G": 1e9, "GB": 1e9, "T": 1e12, "TB": 1e12, "P": 1e15, "PB": 1e15,
+	"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40, "PiB": 1 << 50,
+}
+
+// ParseSize reads a number of bytes: 500MB, 2.5GB, 1GiB, 4096. Units of
+// thousands (KB) and of 1024 (KiB) are told apart.
+func ParseSize(text string) (int64, error) {
+	digits := strings.TrimRight(text, "BKMGTPki")
+	unit := strings.Replace(text[len(digits):], "k", "K", 1)
+	factor, known := sizeUnits[unit]
+	value, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
+	if err != nil || !known || value < 0 || value*factor >= math.MaxInt64 || strings.ContainsAny(digits, "eExXpPnN_") {
+		return 0, fmt.Errorf("%q is no size; write a number with B, KB, MB, GB, TB, KiB, MiB, GiB or TiB, as in 500MB or 1GiB", text)
+	}
+	return int64(math.Round(value * factor)), nil
+}
+
+// ParseDuration reads a duration as Go writes it, and days: 10m, 1h30m, 2d.
+func ParseDuration(text string) (time.Duration, error) {
+	whole := text
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		if n, err := strconv.ParseUint(days, 10, 16); err == nil {
+			whole = strconv.FormatUint(24*n, 10) + "h"
+		}
+	}
+	d, err := time.ParseDuration(whole)
+	if err != nil || d < 0 {
+		return 0, fmt.Errorf("%q is no duration; write a number with ms, s, m, h or d, as in 90s or 1h30m", text)
+	}
+	return d, nil
+}
+
+// parseMilliCPUs reads a number of processors, such as 2 or 0.5.
+func parseMilliCPUs(text string) (int64, error) {
+	value, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(value >= 0 && value < 1e9) {
+		return 0, fmt.Errorf("%q is no number of processors; write a number such as 1 or 0.5", text)
+	}
+	return int64(math.Ceil(value * 1000)), nil
+}

@@ -1,0 +1,209 @@
+package flow
+
+import (
+	"time"
+
+	"fairway/internal/dispatch"
+)
+
+// Workflow is a workflow file, or a trace, that was found to be right. It is
+// immutable.
+type Workflow struct {
+	File       string
+	Name       string
+	About      string
+	Parameters []Parameter
+	Inputs     []*DeclaredInput
+
+	data   []byte // of the file, for With
+	values map[string]string
+	steps  []*step
+	fixed  []NewJob // of a trace
+	digest string
+}
+
+// Parameter is a value that whoever runs the workflow may set.
+type Parameter struct {
+	Name     string
+	Value    string
+	Required bool // it has no default; until it is given it counts as "1"
+}
+
+// Steps gives the names of the steps in the order of the file.
+func (w *Workflow) Steps() []string {
+	names := make([]string, len(w.steps))
+	for _, s := range w.steps {
+		names[s.listed] = s.name
+	}
+	return names
+}
+
+// Digest identifies the workflow with its parameters. State that was written
+// under another digest cannot be loaded.
+func (w *Workflow) Digest() string { return w.digest }
+
+// DeclaredInput is a declaration of data that exists before the workflow, or comes
+// from outside while it runs. Flow does not look for files: the caller
+// enumerates what Patterns name, and steps [Arrived].
+type DeclaredInput struct {
+	Name string
+	Line int // of the declaration, for messages
+
+	// Patterns are path patterns as written, relative to the folder of the
+	// workflow, in order; several only for files. Globs has the same with
+	// placeholders replaced by '*', for filepath.Glob. Both are empty for
+	// URLList and Sizes.
+	Patterns []string
+	Globs    []string
+
+	Watch   bool   // new files that match may come until the input is closed
+	URLList string // a file with one URL a line, which may grow until the input is closed
+	Close   CloseRule
+
+	// Sizes are the files of a trace: the caller makes each with the given
+	// size (the content is of no matter) and steps Arrived with all of them.
+	Sizes []SizedFile
+
+	patterns []*pattern // of paths, or of base names for a URL list
+	names    []*pattern // of LFNs, one for each of patterns
+	makers   []*maker   // one for each of names
+}
+
+// CloseRule says when a watched input gets no more files. At most one is set;
+// none means that the input is closed once its files were enumerated.
+type CloseRule struct {
+	Manual bool          // when a person says so
+	Idle   time.Duration // when no file came for so long
+	File   string        // when this file exists
+}
+
+// SizedFile is a file of which only name and size matter.
+type SizedFile struct {
+	LFN  string
+	Size int64
+}
+
+// entry is one of the names under reads, writes or rewrites.
+type entry struct {
+	name    string // for the command; may be empty
+	pattern *pattern
+	fresh   bool     // has placeholders that are known only when the job has ended
+	shared  bool     // some step rewrites it
+	made    []*maker // who makes files that fit, rewriters left out
+}
+
+// step is a rule that creates jobs.
+type step struct {
+	name   string
+	line   int
+	listed int // its place in the file
+	order  int // its place in the canonical order, from 1
+
+	each     []*pattern
+	merge    []*pattern
+	limits   mergeLimits
+	by       []string
+	split    *splitRule
+	reads    []entry
+	writes   []entry
+	rewrites []entry
+
+	needs    dispatch.Resources
+	tools    []string
+	retry    dispatch.Retry
+	priority int
+	site     string
+	wait     time.Duration
+	storage  dispatch.Storage
+	publish  *bool
+	command  string
+	cmdLine  int
+
+	// Found by check.
+	bound   []string   // placeholders that have a value before the job runs
+	perWave bool       // a merge whose groups are complete with the wave that began them
+	makers  []*maker   // of writes, in their order
+	feeds   [][]*maker // of sources: who makes files that fit
+	after   []*step    // plain steps that come at the end of the data: after all jobs of these
+}
+
+// mergeLimits end a merge before the end of the data. Zero means no limit.
+type mergeLimits struct {
+	files   int
+	size    int64
+	latency time.Duration
+}
+
+func (l mergeLimits) any() bool { return l != mergeLimits{} }
+
+// splitRule makes many jobs from one file.
+type splitRule struct {
+	records int64
+	unit    recordUnit
+	bytes   int64  // length of one record, for recordBytes
+	count   string // command that prints the number, for recordCounted
+}
+
+type recordUnit uint8
+
+const (
+	recordLines recordUnit = iota
+	recordFastq
+	recordBytes
+	recordCounted
+)
+
+// sources are the patterns whose files create the step's jobs.
+func (s *step) sources() []*pattern {
+	if len(s.merge) > 0 {
+		return s.merge
+	}
+	return s.each
+}
+
+// plain says that the step makes one job whatever data comes.
+func (s *step) plain() bool { return len(s.sources()) == 0 }
+
+// outputs are writes, then rewrites.
+func (s *step) outputs() []entry {
+	return append(s.writes[:len(s.writes):len(s.writes)], s.rewrites...)
+}
+
+// chosen says that some outputs are known only when the job has ended.
+func (s *step) chosen() bool {
+	for _, e := range s.writes {
+		if e.fresh {
+			return true
+		}
+	}
+	return false
+}
+
+// needed are the makers that decide which jobs the step has and when.
+func (s *step) needed() []*maker {
+	var all []*maker
+	for _, makers := range s.feeds {
+		all = append(all, makers...)
+	}
+	for _, e := range append(s.reads[:len(s.reads):len(s.reads)], s.rewrites...) {
+		all = append(all, e.made...)
+	}
+	return all
+}
+
+func (s *step) sharedUses() []use {
+	var uses []use
+	for i := range s.reads {
+		if s.reads[i].shared {
+			uses = append(uses, use{s, &s.reads[i], false})
+		}
+	}
+	for _, entries := range [][]entry{s.writes, s.rewrites} {
+		for i := range entries {
+			if entries[i].shared {
+				uses = append(uses, use{s, &entries[i], true})
+			}
+		}
+	}
+	return uses
+}
