@@ -28,11 +28,16 @@ func (t *Task) attend() {
 	now := time.Now()
 	t.pace(now)
 	t.s.server.pollDue(t.s.since(now))
-	if t.s.slots.turn(t, now.Sub(t.started)) {
-		t.thread.react()
-		<-t.granted
-		t.resume()
+	yields, next := t.s.slots.turn(t, now.Sub(t.started))
+	if !yields {
+		return
 	}
+	t.thread.react()
+	if next != nil {
+		next.granted <- struct{}{}
+	}
+	<-t.granted
+	t.resume()
 }
 
 // pace sets the number of checkpoints until the next look at the clock from the

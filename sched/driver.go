@@ -1,13 +1,10 @@
 package sched
 
-import (
-	"runtime"
-	"time"
-)
+import "time"
 
 // linger is how long a driver stays in Block when nobody waits any more, so that
 // a waiter who comes back soon finds it there.
-const linger = time.Second
+const linger = 50 * time.Millisecond
 
 // drive polls and blocks for the whole group of a source until nobody has waited
 // for a while. It runs on a thread of the pool.
@@ -65,10 +62,6 @@ func (src *source) blockOnce() bool {
 	src.stats.blocks.Add(1)
 	src.guard("Block", func() { src.block(limit) })
 	ended := src.total.Load() != before
-	if ended {
-		// Whoever was just woken goes first on this processor.
-		runtime.Gosched()
-	}
 	src.calls.Lock()
 	src.blocked = false
 	if !ended {

@@ -2,7 +2,9 @@ package sched
 
 import (
 	"fmt"
+	"os"
 	"sync"
+	"syscall"
 	"time"
 	"unsafe"
 
@@ -15,8 +17,15 @@ const epollBatch = 128
 // pollSet is one epoll with all descriptors that are waited for. Every
 // registration is one-shot: it fires once and is armed again by the next wait,
 // so nothing is reported that nobody asked for.
+//
+// The epoll is itself a descriptor in the runtime's poller, which holds no
+// thread and no P for it. While tasks compute, spare Ps see to it that the
+// runtime always has a thread in its poller.
 type pollSet struct {
 	epfd, wakefd int
+	file         *os.File // around epfd
+	raw          syscall.RawConn
+	deadline     time.Time // of reads from file; for block only
 
 	mu    sync.Mutex
 	files map[int32]*pollFile
@@ -43,16 +52,34 @@ func newPollSet() (*pollSet, error) {
 		return nil, fmt.Errorf("eventfd: %w", err)
 	}
 	p := &pollSet{epfd: epfd, wakefd: wakefd, files: make(map[int32]*pollFile)}
-	ev := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(wakefd)}
-	if err := unix.EpollCtl(epfd, unix.EPOLL_CTL_ADD, wakefd, &ev); err != nil {
+	if err := p.open(); err != nil {
 		p.close()
-		return nil, fmt.Errorf("epoll_ctl: %w", err)
+		return nil, err
 	}
 	return p, nil
 }
 
+// open puts the wake-up into the epoll and the epoll into the runtime's poller.
+func (p *pollSet) open() error {
+	ev := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(p.wakefd)}
+	if err := epollControl(p.epfd, unix.EPOLL_CTL_ADD, &ev); err != 0 {
+		return fmt.Errorf("epoll_ctl: %w", err)
+	}
+	if err := unix.SetNonblock(p.epfd, true); err != nil {
+		return fmt.Errorf("set epoll nonblocking: %w", err)
+	}
+	p.file = os.NewFile(uintptr(p.epfd), "epoll")
+	raw, err := p.file.SyscallConn()
+	p.raw = raw
+	return err
+}
+
 func (p *pollSet) close() {
 	unix.Close(p.wakefd)
+	if p.file != nil {
+		p.file.Close()
+		return
+	}
 	unix.Close(p.epfd)
 }
 
@@ -98,7 +125,7 @@ func (p *pollSet) leave(fd int32, f *pollFile, r *Request[FD, Events]) {
 }
 
 func (p *pollSet) drop(fd int32) {
-	_ = unix.EpollCtl(p.epfd, unix.EPOLL_CTL_DEL, int(fd), nil)
+	_ = epollControl(p.epfd, unix.EPOLL_CTL_DEL, &unix.EpollEvent{Fd: fd})
 	delete(p.files, fd)
 }
 
@@ -147,30 +174,46 @@ func (p *pollSet) refuse(fd int32, f *pollFile, err error) {
 
 func (p *pollSet) poll([]*Request[FD, Events]) {
 	var events [epollBatch]unix.EpollEvent
-	n, _, err := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.epfd),
-		uintptr(unsafe.Pointer(&events[0])), epollBatch, 0, 0, 0)
-	if err == 0 {
-		p.handle(events[:n])
+	p.handle(p.ready(&events))
+}
+
+// ready takes events that are there.
+func (p *pollSet) ready(events *[epollBatch]unix.EpollEvent) []unix.EpollEvent {
+	n, _, err := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.epfd), uintptr(unsafe.Pointer(&events[0])), epollBatch, 0, 0, 0)
+	if err != 0 {
+		return nil
 	}
+	return events[:n]
 }
 
 func (p *pollSet) block(limit time.Duration) {
-	var events [epollBatch]unix.EpollEvent
-	timeout := -1
-	if limit > 0 {
-		timeout = int(limit.Milliseconds()) + 1
-	}
-	n, err := unix.EpollWait(p.epfd, events[:], timeout)
+	var store [epollBatch]unix.EpollEvent
+	var events []unix.EpollEvent
+	p.setDeadline(limit)
+	err := p.raw.Read(func(uintptr) bool {
+		events = p.ready(&store)
+		return len(events) > 0
+	})
 	if err != nil {
-		return
+		p.deadline = time.Time{}
+		_ = p.file.SetReadDeadline(p.deadline)
 	}
-	for i := range events[:n] {
+	for i := range events {
 		if events[i].Fd == int32(p.wakefd) {
 			var b [8]byte
 			_, _ = unix.Read(p.wakefd, b[:])
 		}
 	}
-	p.handle(events[:n])
+	p.handle(events)
+}
+
+// setDeadline lets the next block last for about limit. One that is set stays,
+// though it may let a block return for nothing, since setting costs more.
+func (p *pollSet) setDeadline(limit time.Duration) {
+	if limit > 0 && p.deadline.IsZero() {
+		p.deadline = time.Now().Add(limit)
+		_ = p.file.SetReadDeadline(p.deadline)
+	}
 }
 
 func (p *pollSet) unblock() {

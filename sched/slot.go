@@ -78,14 +78,20 @@ func (sl *slots) drop(t *Task) {
 	sl.running = slices.Delete(sl.running, at, at+1)
 }
 
+// grant gives free slots to the head of the queue.
 func (sl *slots) grant() {
 	for len(sl.running) < sl.total && len(sl.queue) > 0 {
-		t := sl.queue[0]
-		sl.queue = slices.Delete(sl.queue, 0, 1)
-		sl.running = append(sl.running, t)
-		t.fresh = false
-		t.granted <- struct{}{}
+		sl.head().granted <- struct{}{}
 	}
+}
+
+// head moves the first of the queue to the running ones.
+func (sl *slots) head() *Task {
+	t := sl.queue[0]
+	sl.queue = slices.Delete(sl.queue, 0, 1)
+	sl.running = append(sl.running, t)
+	t.fresh = false
+	return t
 }
 
 // abandon takes t off the queue. It reports false if t has been granted a slot
@@ -104,8 +110,10 @@ func (sl *slots) abandon(t *Task) bool {
 
 // turn decides at a checkpoint whether t gives its slot up, and queues it if so:
 // to pay a debt, or to let somebody of higher priority, or after a quantum an
-// equal, go first.
-func (sl *slots) turn(t *Task, ran time.Duration) bool {
+// equal, go first. The one who goes first has the slot when turn returns, but is
+// for the caller to wake: just before it parks, so that the next task starts on
+// the thread that becomes free and no other thread is woken for it.
+func (sl *slots) turn(t *Task, ran time.Duration) (yields bool, next *Task) {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
 	defer sl.mark()
@@ -115,21 +123,20 @@ func (sl *slots) turn(t *Task, ran time.Duration) bool {
 	switch {
 	case len(sl.running) > sl.total:
 		if t.fresh {
-			return false
+			return false, nil
 		}
 		sl.drop(t)
 		sl.enqueue(t, true)
+		return true, nil
 	case len(sl.queue) == 0:
-		return false
+		return false, nil
 	case sl.queue[0].priority > t.priority,
 		sl.queue[0].priority == t.priority && ran >= Quantum:
 		sl.drop(t)
 		sl.enqueue(t, false)
-		sl.grant()
-	default:
-		return false
+		return true, sl.head()
 	}
-	return true
+	return false, nil
 }
 
 // mark tells the running tasks what their checkpoints have to do.

@@ -1,0 +1,194 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strconv"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// run is what one server process showed.
+type run struct {
+	reactions []time.Duration
+	rate      float64 // units of work per second
+}
+
+// server is a running server process.
+type server struct {
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Scanner
+}
+
+func startServer(c serverConfig) (*server, error) {
+	cmd := exec.Command("/proc/self/exe", "-serve", c.mode, "-computing", strconv.Itoa(c.computing),
+		"-checkpoints="+strconv.FormatBool(c.checkpoints), "-priorities", strconv.Itoa(c.priorities))
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	return &server{cmd, in, bufio.NewScanner(out)}, nil
+}
+
+// stop ends the server and waits for it.
+func (s *server) stop() error {
+	s.in.Close()
+	kill := time.AfterFunc(10*time.Second, func() { _ = s.cmd.Process.Kill() })
+	defer kill.Stop()
+	return s.cmd.Wait()
+}
+
+func (s *server) line() (string, error) {
+	if !s.out.Scan() {
+		return "", errors.Join(io.ErrUnexpectedEOF, s.out.Err())
+	}
+	return s.out.Text(), nil
+}
+
+// work returns the units done so far and the server's clock.
+func (s *server) work() (units, at float64, err error) {
+	if _, err := io.WriteString(s.in, "\n"); err != nil {
+		return 0, 0, err
+	}
+	text, err := s.line()
+	if err != nil {
+		return 0, 0, err
+	}
+	_, err = fmt.Sscan(text, &units, &at)
+	return units, at, err
+}
+
+// measure runs one server for the time of p and sends it messages, or none if
+// silent.
+func measure(c serverConfig, p plan, silent bool, random *rand.Rand) (r run, err error) {
+	s, err := startServer(c)
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, s.stop()) }()
+	text, err := s.line()
+	if err != nil {
+		return r, err
+	}
+	port, err := strconv.Atoi(text)
+	if err != nil {
+		return r, err
+	}
+	fd, err := dial(port)
+	if err != nil {
+		return r, err
+	}
+	defer unix.Close(fd)
+	pause(200 * time.Millisecond)
+	units, from, err := s.work()
+	if err != nil {
+		return r, err
+	}
+	if silent {
+		pause(p.each)
+	} else if r.reactions, err = converse(fd, p, random); err != nil {
+		return r, err
+	}
+	after, until, err := s.work()
+	r.rate = (after - units) / (until - from) * 1e9
+	return r, err
+}
+
+// converse sends messages at random moments and times the answers.
+func converse(fd int, p plan, random *rand.Rand) ([]time.Duration, error) {
+	var reactions []time.Duration
+	for end := time.Now().Add(p.each); time.Now().Before(end); {
+		pause(time.Duration(random.ExpFloat64() * float64(p.pause)))
+		d, err := ask(fd)
+		if err != nil {
+			return nil, err
+		}
+		reactions = append(reactions, d)
+	}
+	return reactions, nil
+}
+
+// ask sends a message and returns how long it took until the answer came to the
+// socket, as the kernel has stamped it. So it does not count how soon the client
+// is given a processor to see the answer, where all processors are taken.
+func ask(fd int) (time.Duration, error) {
+	var b [8]byte
+	var control [128]byte
+	v := unix.Iovec{Base: &b[0], Len: uint64(len(b))}
+	msg := unix.Msghdr{Iov: &v, Iovlen: 1, Control: &control[0], Controllen: uint64(len(control))}
+	start := time.Now()
+	if err := raw(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b))); err != nil {
+		return 0, err
+	}
+	if err := raw(unix.SYS_RECVMSG, uintptr(fd), uintptr(unsafe.Pointer(&msg)), 0); err != nil {
+		return 0, err
+	}
+	messages, err := unix.ParseSocketControlMessage(control[:msg.Controllen])
+	if err != nil {
+		return 0, err
+	}
+	for _, m := range messages {
+		if m.Header.Type == unix.SO_TIMESTAMPNS {
+			ts := (*unix.Timespec)(unsafe.Pointer(&m.Data[0]))
+			return time.Unix(ts.Unix()).Sub(start.Round(0)), nil
+		}
+	}
+	return 0, io.ErrUnexpectedEOF
+}
+
+// raw makes a system call behind the back of the Go scheduler, which would look
+// after the client's thread fifty times a millisecond, on the processor time of
+// the server that is measured.
+func raw(call, a, b, c uintptr) error {
+	for {
+		if _, _, err := unix.RawSyscall(call, a, b, c); err == 0 {
+			return nil
+		} else if err != unix.EINTR {
+			return err
+		}
+	}
+}
+
+func dial(port int) (int, error) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return 0, err
+	}
+	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1); err != nil {
+		return 0, errors.Join(err, unix.Close(fd))
+	}
+	if err := unix.Connect(fd, &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		return 0, errors.Join(err, unix.Close(fd))
+	}
+	return fd, nil
+}
+
+// pause sleeps in the kernel; the client has nothing else to do.
+func pause(d time.Duration) {
+	ts := unix.NsecToTimespec(int64(d))
+	_ = raw(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&ts)), uintptr(unsafe.Pointer(&ts)), 0)
+}
+
+// preferClient gives the client's thread a short time slice where the kernel
+// knows that, so that it sends at the moments it means to.
+func preferClient() {
+	attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Flags: unix.SCHED_FLAG_RESET_ON_FORK, Runtime: uint64(100 * time.Microsecond)}
+	_ = unix.SchedSetAttr(0, &attr, 0)
+}

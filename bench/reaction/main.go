@@ -1,0 +1,74 @@
+// Command reaction measures how soon a program answers a message while it
+// computes, the experiment of Table 1 of Bougé, Danjean, Namyst (2002): an echo
+// server with n computing tasks, asked by a client in another process at random
+// moments. Each run is a fresh server process; this process is the client. Runs
+// of all rows alternate, so that what changes on the machine meanwhile meets
+// all of them.
+//
+//	go run ./bench/reaction -json
+//
+// The rows gosched, netconn and locked-thread are how a Go program does it
+// without package sched; sched-poll, sched-block and sched-adaptive let package
+// sched detect the message by polling every millisecond, by blocking, and as it
+// chooses. Rows with +foreign run beside other programs that keep every
+// processor busy. work_ratio is the computing done per second against that of
+// as many plain goroutines with nothing to answer (null without computing).
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"time"
+)
+
+func main() {
+	asJSON := flag.Bool("json", false, "print one JSON object")
+	quick := flag.Bool("quick", false, "short runs and one round, for development")
+	only := flag.String("only", "", "measure only rows with this name")
+	var srv serverConfig
+	flag.StringVar(&srv.mode, "serve", "", "internal: run as the echo server of a row")
+	flag.IntVar(&srv.computing, "computing", 0, "internal: computing tasks")
+	flag.BoolVar(&srv.checkpoints, "checkpoints", false, "internal: tasks checkpoint")
+	flag.IntVar(&srv.priorities, "priorities", 0, "sched.Priorities of the sched rows: 0 auto, 1 slices, 2 nice, 3 none")
+	flag.Parse()
+
+	if srv.mode != "" {
+		exit(serve(srv))
+	}
+	p := full
+	if *quick {
+		p = short
+	}
+	result, err := measureAll(p, *only, srv.priorities)
+	if err != nil {
+		exit(err)
+	}
+	if *asJSON {
+		exit(json.NewEncoder(os.Stdout).Encode(result))
+	}
+	result.print(os.Stdout)
+}
+
+func exit(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "reaction:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// plan says how long to measure.
+type plan struct {
+	rounds int
+	each   time.Duration // of one run
+	pause  time.Duration // mean of the exponential pauses between messages
+	tasks  []int
+	beside []int // tasks of the runs beside foreign processes
+}
+
+var (
+	full  = plan{rounds: 3, each: 2500 * time.Millisecond, pause: 5 * time.Millisecond, tasks: []int{0, 1, 2, 5, 10, 40}, beside: []int{2, 10, 40}}
+	short = plan{rounds: 1, each: 1500 * time.Millisecond, pause: 5 * time.Millisecond, tasks: []int{0, 10, 40}, beside: []int{10}}
+)
