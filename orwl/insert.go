@@ -119,18 +119,19 @@ type localOwner struct{}
 func (localOwner) ownerID() string { return processID }
 
 func (localOwner) reserve(ctx context.Context, postings []Posting) (reservation, error) {
-	locs, err := lockUnlatched(ctx, postings)
+	locked, err := lockUnlatched(ctx, postings)
 	if err != nil {
 		return nil, err
 	}
-	defer unlockAll(locs)
+	defer unlockAll(locked)
 	if err := insertLocked(postings); err != nil {
 		return nil, err
 	}
-	for _, l := range locs {
+	latched := slices.DeleteFunc(slices.Clone(locked), func(l *Location) bool { return l.latch != nil })
+	for _, l := range latched {
 		l.latch = newLatch()
 	}
-	return &localReservation{locs: locs, postings: postings}, nil
+	return &localReservation{latched: latched, postings: postings, immediate: heldLocked(postings)}, nil
 }
 
 // insertLocal is the insertion that only concerns this process: no latch.
@@ -140,17 +141,19 @@ func insertLocal(ctx context.Context, postings []Posting) error {
 		return err
 	}
 	err = insertLocked(postings)
-	unlockAll(locs)
+	var immediate wakeList
 	if err == nil {
-		notifyHeld(postings)
+		immediate = heldLocked(postings)
 	}
+	unlockAll(locs)
+	immediate.up()
 	return err
 }
 
 // insertLocked inserts all or none.
 func insertLocked(postings []Posting) error {
 	for i, p := range postings {
-		if err := p.location().insertLocked(p.handle, p.mode); err != nil {
+		if err := p.location().insertLocked(p.handle, p.mode, p.Rank); err != nil {
 			for _, q := range postings[:i] {
 				q.location().takeOutLocked(q.handle).up()
 				q.handle.pending = false
@@ -161,12 +164,16 @@ func insertLocked(postings []Posting) error {
 	return nil
 }
 
-func notifyHeld(postings []Posting) {
+// heldLocked returns those of the postings that are granted already and whose
+// owners want to be told.
+func heldLocked(postings []Posting) wakeList {
+	var wake wakeList
 	for _, p := range postings {
 		if p.handle.notify != nil && p.handle.state == held {
-			p.handle.notify(p.handle)
+			wake.add(p.handle)
 		}
 	}
+	return wake
 }
 
 func (p Posting) location() *Location { return p.resource.(*Location) }
@@ -184,7 +191,7 @@ func lockUnlatched(ctx context.Context, postings []Posting) ([]*Location, error)
 		for _, l := range locs {
 			l.mu.Lock()
 		}
-		latched := slices.IndexFunc(locs, func(l *Location) bool { return l.latch != nil })
+		latched := slices.IndexFunc(locs, func(l *Location) bool { return l.latch != nil && l.latch.missing == 0 })
 		if latched < 0 {
 			return locs, nil
 		}
@@ -205,19 +212,20 @@ func unlockAll(locs []*Location) {
 }
 
 type localReservation struct {
-	locs     []*Location
-	postings []Posting
+	latched   []*Location // without those that wait for their start
+	postings  []Posting
+	immediate wakeList
 }
 
 func (r *localReservation) settle(keep bool) {
-	if !keep {
+	if keep {
+		r.immediate.up()
+	} else {
 		for _, p := range r.postings {
 			p.handle.Cancel()
 		}
-	} else {
-		notifyHeld(r.postings)
 	}
-	for _, l := range r.locs {
+	for _, l := range r.latched {
 		l.mu.Lock()
 		wake := l.unlatchLocked()
 		l.mu.Unlock()
@@ -225,17 +233,28 @@ func (r *localReservation) settle(keep bool) {
 	}
 }
 
-// latch keeps requests from being inserted behind an insertion that is not
-// complete yet. They are postponed, in their order.
+// latch keeps requests out of the queue: those behind an insertion that is not
+// complete yet, in their order; or the first ones of a location (StartWith), by
+// rank.
 type latch struct {
+	missing   int           // first requests that have yet to come; 0 for an insertion
 	open      chan struct{} // closed when the latch opens
 	postponed []Posting
 }
 
 func newLatch() *latch { return &latch{open: make(chan struct{})} }
 
-func (a *latch) postpone(h *Handle, m Mode) {
-	a.postponed = append(a.postponed, Posting{handle: h, mode: m})
+// postponeLocked puts h behind the latch, and opens it when h is the last of
+// those missing.
+func (l *Location) postponeLocked(h *Handle, m Mode, rank int) {
+	a := l.latch
+	h.awaits()
+	a.postponed = append(a.postponed, Posting{handle: h, mode: m, Rank: rank})
+	if a.missing == 0 || len(a.postponed) < a.missing {
+		return
+	}
+	slices.SortStableFunc(a.postponed, func(p, q Posting) int { return cmp.Compare(p.Rank, q.Rank) })
+	go l.unlatchLocked().up() // not under the lock; it happens once in the life of a location
 }
 
 func (a *latch) forget(h *Handle) {

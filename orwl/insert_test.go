@@ -129,3 +129,22 @@ func TestGateHoldsBack(t *testing.T) {
 		}
 	})
 }
+
+func TestStartWith(t *testing.T) {
+	l := newLocation(t, "l", 8, StartWith(3))
+	other := newLocation(t, "other", 8)
+	var third, first, second Handle
+	must(t, Insert(background, third.Writing(l).At(3)))
+	must(t, Insert(background, first.Writing(l).At(1), new(Handle).Reading(other)))
+	if granted(t, &first) || granted(t, &third) {
+		t.Fatal("granted before all have come")
+	}
+	must(t, Insert(background, second.Writing(l).At(2)))
+	for _, h := range []*Handle{&first, &second, &third} {
+		must(t, h.Acquire(background))
+		if l.queue.Head().Owner != h {
+			t.Fatal("ranks do not make the order")
+		}
+		must(t, h.Release())
+	}
+}

@@ -70,6 +70,20 @@ type Option func(*Location)
 // MaxRequests limits the number of queued requests.
 func MaxRequests(n int) Option { return func(l *Location) { l.limit = n } }
 
+// StartWith is a start gate for one location: nothing is granted until n
+// requests have been inserted, from wherever. They then stand in the order of
+// their ranks (see Posting), equal ranks in the order in which they came. So
+// tasks in several processes get an initial order without talking to each
+// other.
+func StartWith(n int) Option {
+	return func(l *Location) {
+		if n > 0 {
+			l.latch = newLatch()
+			l.latch.missing = n
+		}
+	}
+}
+
 // Strict lets a read mapping not be written and no mapping be touched after
 // Release, for development: such an access panics, and ExplainFault says whose
 // it was. It needs Linux, and costs two system calls for each mapping.
@@ -100,6 +114,10 @@ func (l *Location) makeMemory(size int) (err error) {
 // Name returns the name under which the location was made.
 func (l *Location) Name() string { return l.name }
 
+// Initialize lets write set the data before the location is used: nobody may
+// have requested or served it yet.
+func (l *Location) Initialize(write func(data []byte)) { write(l.memory.bytes) }
+
 // Version returns the number of writes that changed the data and were released.
 func (l *Location) Version() uint64 {
 	l.mu.Lock()
@@ -118,24 +136,24 @@ func (l *Location) refuse(err error) error { return fmt.Errorf("location %s: %w"
 
 func (l *Location) insert(h *Handle, m Mode) error {
 	l.mu.Lock()
-	err := l.insertLocked(h, m)
+	err := l.insertLocked(h, m, 0)
+	immediate := err == nil && h.notify != nil && h.state == held
 	l.mu.Unlock()
-	if h.notify != nil && err == nil && h.state == held {
+	if immediate {
 		h.notify(h)
 	}
 	return err
 }
 
-// insertLocked puts h at the end of the queue, or behind the insertion that
-// has latched the location.
-func (l *Location) insertLocked(h *Handle, m Mode) error {
+// insertLocked puts h at the end of the queue, or behind the latch. The rank
+// counts only before the start.
+func (l *Location) insertLocked(h *Handle, m Mode, rank int) error {
 	if err := l.admit(h); err != nil {
 		return l.refuse(err)
 	}
 	h.res, h.req.Owner = l, h
 	if l.latch != nil {
-		l.latch.postpone(h, m)
-		h.awaits()
+		l.postponeLocked(h, m, rank)
 		return nil
 	}
 	if l.trace != nil {
@@ -178,7 +196,7 @@ func (l *Location) cycle(cur, next *Handle) error {
 		return l.refuse(ErrNotHeld)
 	}
 	if l.watched() || next.state != idle || l.queue.Len() >= l.limit {
-		err := l.insertLocked(next, cur.req.Mode())
+		err := l.insertLocked(next, cur.req.Mode(), 0)
 		wake := l.releaseLocked(cur)
 		l.mu.Unlock()
 		wake.up()

@@ -33,6 +33,15 @@ func WriteAs[T any](m Mappable) ([]T, error) {
 	return slice[T](b), err
 }
 
+// BytesAs returns b as a slice of T, a type without pointers; it panics when T
+// has any. It is for the function given to Initialize.
+func BytesAs[T any](b []byte) []T {
+	if err := plain[T](); err != nil {
+		panic(err)
+	}
+	return slice[T](b)
+}
+
 // slice relies on memory being aligned for every type.
 func slice[T any](b []byte) []T {
 	var t T
