@@ -5,10 +5,10 @@ import "time"
 // engine is a virtual clock with the events that are still to come. Events of
 // the same instant happen in the order in which they were asked for.
 type engine struct {
-	now     time.Duration // since the start of the run
-	asked   uint64
+	now      time.Duration // since the start of the run
+	asked    uint64
 	happened uint64
-	heap    []event
+	heap     []event
 }
 
 // event is one thing that will happen.

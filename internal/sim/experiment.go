@@ -3,6 +3,8 @@ package sim
 import (
 	"fmt"
 	"time"
+
+	"fairway/internal/dispatch"
 )
 
 // Experiment is one point of an experiment file: everything that a run needs
@@ -24,6 +26,7 @@ type Experiment struct {
 	Creation    CreationSpec      `yaml:"creation"`
 	Direct      DirectSpec        `yaml:"direct"`
 	Faults      FaultSpec         `yaml:"faults"`
+	Timeline    bool              `yaml:"timeline"` // keep the number of running jobs over time
 }
 
 // Submission is one of the three ways of paper 3, section V.
@@ -49,6 +52,7 @@ type WorkflowSpec struct {
 	Layers   int     `yaml:"layers"`    // of layers: jobs of one layer read files of the one before
 	Fan      int     `yaml:"fan"`       // of layers: files that each job reads
 	Scale    float64 `yaml:"scale"`     // of a trace: factor of run times; 0 means 1
+	States   float64 `yaml:"states"`    // jobs say that they need so many times their run time; 0: they say nothing
 }
 
 // SiteSpec is a site: worker nodes behind a batch system.
@@ -92,16 +96,18 @@ type StorageSpec struct {
 // NetworkSpec models the way between pilots and TaskQueue, and between nodes.
 type NetworkSpec struct {
 	Latency   Gauss `yaml:"latency"`   // of a message
-	Bandwidth Size  `yaml:"bandwidth"` // of a file from another pilot's cache, per second and transfer
+	Bandwidth Size  `yaml:"bandwidth"` // of a file from another node's cache, per second and transfer; 0: unlimited
+	Remote    Size  `yaml:"remote"`    // of a file from another site's storage, per second and transfer; 0: unlimited
 }
 
 // CacheSpec says what pilots keep.
 type CacheSpec struct {
-	Share  Share  `yaml:"share"`
-	Size   Size   `yaml:"size"`   // MaxSpace: for each pilot (section IV-C)
-	Spare  Size   `yaml:"spare"`  // MinThreshold: kept free for the running job
-	Policy string `yaml:"policy"` // what goes first
-	Peers  bool   `yaml:"peers"`  // files of other hosts of the site can be fetched from them
+	Share  Share         `yaml:"share"`
+	Size   Size          `yaml:"size"`   // MaxSpace: for each pilot (section IV-C)
+	Spare  Size          `yaml:"spare"`  // MinThreshold: kept free for the running job
+	Policy string        `yaml:"policy"` // what goes first
+	Look   time.Duration `yaml:"look"`   // how long until pilots that share find a new file
+	Inputs bool          `yaml:"inputs"` // keep inputs that were read from storage, too
 }
 
 // Share says who sees a pilot's cache.
@@ -119,7 +125,11 @@ const (
 // TaskQueueSpec sets what experiments vary of the TaskQueue.
 type TaskQueueSpec struct {
 	WaitForData time.Duration `yaml:"wait_for_data"` // 0: the product's default; negative: never
-	Placement   string        `yaml:"placement"`     // empty: the product's default
+	Placement   string        `yaml:"placement"`     // by-bytes (the product's default) or by-files (paper 3)
+	Ahead       int           `yaml:"ahead"`         // jobs for a pilot beyond what is free, as a multiple; 0: the product's default; negative: none
+	Hold        time.Duration `yaml:"hold"`          // how long a pilot waits for news; 0: the product's default
+	MaxLosses   int           `yaml:"max_losses"`    // of pilots under a job; 0: the product's default
+	PassOver    time.Duration `yaml:"max_pass_over"` // 0: the product's default
 	Attempts    int           `yaml:"attempts"`      // of a job; 0: the product's default
 	Backoff     time.Duration `yaml:"backoff"`       // before a job is submitted again; 0: the product's default
 }
@@ -194,6 +204,12 @@ func (e *Experiment) check() error {
 		return err
 	}
 	if err := oneOf("cache.share", e.Cache.Share, NoCache, PilotCache, HostCache, GlobalCache); err != nil {
+		return err
+	}
+	if err := oneOf("cache.policy", dispatch.EvictionPolicy(e.Cache.Policy), dispatch.EvictionPolicies...); err != nil {
+		return err
+	}
+	if err := oneOf("taskqueue.placement", e.TaskQueue.Placement, "", "by-bytes", "by-files"); err != nil {
 		return err
 	}
 	if err := e.checkPlaces(); err != nil {

@@ -175,3 +175,20 @@ func (s *element) remove(pfn string) {
 	s.used -= s.files[pfn]
 	delete(s.files, pfn)
 }
+
+func (s *element) has(pfn string) bool {
+	_, there := s.files[pfn]
+	return there
+}
+
+// costOf estimates the seconds that reading a file of this size takes.
+func (s *element) costOf(size int64) float64 {
+	speed := float64(max(s.Bandwidth, s.Connection))
+	if s.Connection > 0 && s.Bandwidth > 0 {
+		speed = float64(min(s.Bandwidth, s.Connection))
+	}
+	if speed == 0 {
+		return s.Latency.Mean.Seconds()
+	}
+	return s.Latency.Mean.Seconds() + float64(size)/speed
+}

@@ -1,0 +1,132 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// site is a batch system with its worker nodes.
+type site struct {
+	SiteSpec
+	run     *run
+	element *element
+	batch   *batch
+	spaces  map[string]*space // by host, or one for the whole site
+	pilots  []*pilot          // those that run
+}
+
+// batch models a batch system: what is submitted waits for a while, then for
+// a free slot, in the order in which the waits ended.
+type batch struct {
+	site    *site
+	rand    *rand.Rand
+	free    []*slot
+	waiting []*queued
+	queue   map[string]*queued // by launch, until it starts
+	pending int
+	count   int
+}
+
+// slot is room for one pilot, or one job submitted directly, on a node.
+type slot struct {
+	host   string
+	launch string // what occupies it
+}
+
+// queued is something that waits in a batch system.
+type queued struct {
+	launch    string
+	withdrawn bool
+	start     func(*slot)
+}
+
+func newBatch(s *site) *batch {
+	b := &batch{site: s, rand: stream(s.run.seed, "batch", named(s.Name)), queue: map[string]*queued{}}
+	for n := range s.Nodes {
+		for range s.Slots {
+			b.free = append(b.free, &slot{host: fmt.Sprintf("%s-%04d", s.Name, n)})
+		}
+	}
+	b.rand.Shuffle(len(b.free), func(i, j int) { b.free[i], b.free[j] = b.free[j], b.free[i] })
+	return b
+}
+
+// submit puts something into the queue, unless that is full. start is called
+// when a slot is its own. The batch system may forget it; then forgotten is
+// called once that is noticed.
+func (b *batch) submit(start func(*slot), forgotten func(launch string)) (launch string, ok bool) {
+	if b.site.Batch.Limit > 0 && b.pending >= b.site.Batch.Limit {
+		return "", false
+	}
+	b.count++
+	q := &queued{launch: b.site.launchName(b.count), start: start}
+	b.pending++
+	b.queue[q.launch] = q
+	wait := b.site.Batch.Delay.draw(b.rand)
+	if b.rand.Float64() < float64(b.site.Batch.Forget) {
+		b.site.run.after(wait+b.site.Batch.Poll, func() {
+			b.drop(q)
+			forgotten(q.launch)
+		})
+		return q.launch, true
+	}
+	b.site.run.after(wait, func() {
+		b.waiting = append(b.waiting, q)
+		b.fill()
+	})
+	return q.launch, true
+}
+
+// drop takes something out of the queue.
+func (b *batch) drop(q *queued) {
+	if b.queue[q.launch] != nil {
+		delete(b.queue, q.launch)
+		b.pending--
+	}
+}
+
+// withdraw takes back what has not started.
+func (b *batch) withdraw(launch string) {
+	if q := b.queue[launch]; q != nil {
+		q.withdrawn = true
+		b.drop(q)
+	}
+}
+
+// fill gives free slots to what waits.
+func (b *batch) fill() {
+	for len(b.waiting) > 0 && len(b.free) > 0 {
+		q := b.waiting[0]
+		b.waiting = b.waiting[1:]
+		if q.withdrawn {
+			continue
+		}
+		b.drop(q)
+		s := b.free[len(b.free)-1]
+		b.free = b.free[:len(b.free)-1]
+		s.launch = q.launch
+		q.start(s)
+	}
+}
+
+// ended frees a slot; the batch system notices at once, who asks it does so
+// when it polls next.
+func (b *batch) ended(s *slot) {
+	launch := s.launch
+	s.launch = ""
+	b.free = append(b.free, s)
+	b.site.run.noticeEnd(b.site, launch)
+	b.site.run.after(0, b.fill)
+}
+
+// nextPoll is when the state of the batch system is asked for next.
+func (b *batch) nextPoll() time.Duration {
+	every := b.site.Batch.Poll
+	if every <= 0 {
+		return 0
+	}
+	return every - b.site.run.now%every
+}
+
+func (s *site) launchName(n int) string { return fmt.Sprintf("%s.%d", s.Name, n) }

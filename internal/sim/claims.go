@@ -1,0 +1,252 @@
+package sim
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"path"
+	"strings"
+)
+
+//go:embed paper/*.yaml
+var paperFiles embed.FS
+
+// paperExperiments are the experiments of paper 3, section V, in the order of
+// its figures.
+var paperExperiments = []string{"tier0", "submission", "storage", "workflows", "hits"}
+
+// Claim is a statement of paper 3 about one of its figures, checked on
+// simulated results.
+type Claim struct {
+	ID       string `json:"id"`
+	Figure   string `json:"figure"`
+	Claim    string `json:"claim"`
+	Held     bool   `json:"held"`
+	Value    string `json:"value"`    // what was found
+	Expected string `json:"expected"` // what makes the claim hold
+	Reason   string `json:"reason"`   // why it does not hold, as far as it is known
+}
+
+// PaperPlans returns the experiments of the paper.
+func PaperPlans() ([]*Plan, error) {
+	var plans []*Plan
+	for _, name := range paperExperiments {
+		file := path.Join("paper", name+".yaml")
+		data, err := paperFiles.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("read an experiment of the paper: %w", err)
+		}
+		p, err := Parse(file, data)
+		if err != nil {
+			return nil, err
+		}
+		plans = append(plans, p)
+	}
+	return plans, nil
+}
+
+// Paper runs the experiments of the paper and checks its claims. Repetitions
+// and a seed other than 0 take the place of those in the files.
+func Paper(ctx context.Context, repetitions int, seed uint64, progress func(done, total int)) ([]Chapter, error) {
+	plans, err := PaperPlans()
+	if err != nil {
+		return nil, err
+	}
+	total, before := 0, 0
+	for _, p := range plans {
+		p.Repeat(repetitions)
+		p.Reseed(seed)
+		total += p.runs()
+	}
+	var chapters []Chapter
+	for _, p := range plans {
+		res, err := Sweep(ctx, p, func(done, _ int) {
+			if progress != nil {
+				progress(before+done, total)
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+		before += p.runs()
+		chapters = append(chapters, Chapter{Results: res, Claims: claimsOf[p.Name](res)})
+	}
+	return chapters, nil
+}
+
+// Repeat sets the repetitions of every point, unless n is 0.
+func (p *Plan) Repeat(n int) {
+	for i := range p.Points {
+		if n > 0 {
+			p.Points[i].Experiment.Repetitions = n
+		}
+	}
+}
+
+// Reseed sets the seed of every point, unless it is 0.
+func (p *Plan) Reseed(seed uint64) {
+	for i := range p.Points {
+		if seed > 0 {
+			p.Points[i].Experiment.Seed = seed
+		}
+	}
+}
+
+func (p *Plan) runs() int {
+	n := 0
+	for _, point := range p.Points {
+		n += point.Experiment.Repetitions
+	}
+	return n
+}
+
+var claimsOf = map[string]func(*Results) []Claim{
+	"tier0":      tier0Claims,
+	"submission": submissionClaims,
+	"storage":    storageClaims,
+	"workflows":  workflowClaims,
+	"hits":       hitClaims,
+}
+
+func tier0Claims(res *Results) []Claim {
+	without, with := res.find("prodagent").value("turnaround_s"), res.find("pilots").value("turnaround_s")
+	return []Claim{{
+		ID: "F6", Figure: "6", Claim: "pilots shorten Tier0's turnaround significantly",
+		Held:     with < 0.9*without,
+		Value:    fmt.Sprintf("%.0f s with pilots, %.0f s without", with, without),
+		Expected: "at least 10 % shorter",
+	}}
+}
+
+func submissionClaims(res *Results) []Claim {
+	value := func(metric string) (direct, running, monitor float64) {
+		return res.find("direct").value(metric), res.find("running").value(metric), res.find("monitor").value(metric)
+	}
+	dg, rg, mg := value("gap_s")
+	ds, rs, ms := value("first_start_s")
+	poll := res.Plan.Points[0].Experiment.Creation.Poll.Seconds()
+	ask := res.Plan.Points[0].Experiment.Sites[0].Ask.Seconds()
+	return []Claim{{
+		ID: "F7a", Figure: "7", Claim: "no gap between the steps with pilots, a long one with direct submission",
+		Held:     rg <= poll && mg <= poll && dg > 2*poll && dg > 5*max(rg, mg),
+		Value:    fmt.Sprintf("nothing runs between first start and last end for %.0f s with running pilots, %.0f s with PilotMonitor, %.0f s directly", rg, mg, dg),
+		Expected: fmt.Sprintf("pilots at most %.0f s (the JobCreator's period), direct more than twice that and five times the pilots'", poll),
+	}, {
+		ID: "F7b", Figure: "7", Claim: "running pilots start at once, PilotMonitor and direct submission late",
+		Held:     rs <= ask && ms > ask && ds > ask && ms > 2*rs && ds > 2*rs,
+		Value:    fmt.Sprintf("first start after %.0f s with running pilots, %.0f s with PilotMonitor, %.0f s directly", rs, ms, ds),
+		Expected: fmt.Sprintf("running pilots within %.0f s (the period in which they ask), the others later and at least twice as late", ask),
+	}}
+}
+
+var conditions = []string{"d1f1", "d2f2", "d3f1", "d3f3"}
+
+func storageClaims(res *Results) []Claim {
+	at := func(condition, cache, metric string) float64 { return res.find(condition, cache).value(metric) }
+	stage := func(c string) (without, with float64) {
+		return at(c, "none", "stage_in_s"), at(c, "cache", "stage_in_s")
+	}
+	none3, with3 := stage("d3f3")
+	none1, with1 := stage("d1f1")
+	var rises, faster []string
+	held8c, held9a := true, true
+	for _, c := range conditions {
+		none, with := stage(c)
+		if c != "d1f1" {
+			rises = append(rises, fmt.Sprintf("%s %+.0f s with, %+.0f s without", c, with-with1, none-none1))
+			held8c = held8c && with-with1 < 0.25*(none-none1)
+		}
+		tn, tc := at(c, "none", "turnaround_s"), at(c, "cache", "turnaround_s")
+		faster = append(faster, fmt.Sprintf("%s %.0f s with, %.0f s without", c, tc, tn))
+		held9a = held9a && tc < tn
+	}
+	return []Claim{{
+		ID: "F8a", Figure: "8", Claim: "stage-in with cache far below without at d3f3",
+		Held: with3 < 0.5*none3, Value: fmt.Sprintf("%.0f s with, %.0f s without", with3, none3), Expected: "less than half",
+	}, {
+		ID: "F8b", Figure: "8", Claim: "hardly any gain at d1f1",
+		Held:     none1-with1 < 0.1*(none3-with3),
+		Value:    fmt.Sprintf("%.1f s gained at d1f1, %.1f s at d3f3", none1-with1, none3-with3),
+		Expected: "less than a tenth of the gain at d3f3",
+	}, {
+		ID: "F8c", Figure: "8", Claim: "little effect of d2f2, d3f1, d3f3 with cache, a strong one without",
+		Held: held8c, Value: strings.Join(rises, "; ") + " (above d1f1)", Expected: "with cache less than a quarter of the rise without",
+	}, {
+		ID: "F9a", Figure: "9", Claim: "turnaround with cache below without",
+		Held: held9a, Value: strings.Join(faster, "; "), Expected: "below at every condition",
+		Reason: ifNot(held9a, "at d1f1 reading costs next to nothing, so the cache saves less than waiting for a certain pilot to ask costs (pilots ask every minute)"),
+	}, failuresClaim(at)}
+}
+
+// failuresClaim is F9b, for both approaches as the paper says.
+func failuresClaim(at func(condition, cache, metric string) float64) Claim {
+	c := Claim{
+		ID: "F9b", Figure: "9", Claim: "failures weigh more than delays: W1 at d3f1 faster than at d2f2 and d3f3",
+		Held: true, Expected: "d3f1 below both, with and without cache",
+	}
+	var found []string
+	for _, cache := range []string{"cache", "none"} {
+		d2f2, d3f1, d3f3 := at("d2f2", cache, "turnaround_s"), at("d3f1", cache, "turnaround_s"), at("d3f3", cache, "turnaround_s")
+		c.Held = c.Held && d3f1 < d2f2 && d3f1 < d3f3
+		found = append(found, fmt.Sprintf("%s: d3f1 %.0f s, d2f2 %.0f s, d3f3 %.0f s", cache, d3f1, d2f2, d3f3))
+	}
+	c.Value = strings.Join(found, "; ")
+	c.Reason = ifNot(c.Held, "it hangs on how long an access is delayed against how long a failed job takes to run again, and the paper gives neither")
+	return c
+}
+
+func ifNot(held bool, reason string) string {
+	if held {
+		return ""
+	}
+	return reason
+}
+
+func workflowClaims(res *Results) []Claim {
+	return []Claim{
+		mostForW1(res, "F10", "10", "job execution", "job_time_s"),
+		mostForW1(res, "F11", "11", "turnaround", "turnaround_s"),
+	}
+}
+
+func mostForW1(res *Results, id, figure, what, metric string) Claim {
+	c := Claim{ID: id, Figure: figure, Claim: "W1 gains most: " + what, Held: true, Expected: "the part saved is greatest for W1"}
+	var found []string
+	var first float64
+	for _, w := range []string{"W1", "W2-shared", "W2-pairs", "W3"} {
+		gain := 1 - res.find(w, "cache").value(metric)/res.find(w, "none").value(metric)
+		found = append(found, fmt.Sprintf("%s %.1f %%", w, 100*gain))
+		if w == "W1" {
+			first = gain
+		}
+		c.Held = c.Held && gain <= first
+	}
+	c.Value = strings.Join(found, ", ") + " saved"
+	return c
+}
+
+func hitClaims(res *Results) []Claim {
+	hit := func(w, cache string) float64 { return res.find(w, cache).value("hit_ratio") }
+	value := func(w string) string {
+		return fmt.Sprintf("%s: C1 %.2f, C2 %.2f, C3 %.2f", w, hit(w, "C1"), hit(w, "C2"), hit(w, "C3"))
+	}
+	claim := func(id, text, w string, held bool, expected string) Claim {
+		return Claim{ID: id, Figure: "12", Claim: text, Held: held, Value: value(w), Expected: expected}
+	}
+	both := func(held func(w string) bool) bool { return held("W2-shared") && held("W2-pairs") }
+	twice := value("W2-shared") + "; " + value("W2-pairs")
+	c12c := claim("F12c", "C1 clearly above C2 on W2", "W2-shared", both(func(w string) bool { return hit(w, "C1") > hit(w, "C2")+0.1 }), "by more than 0.1, in both readings of W2")
+	c12c.Value = twice
+	c12e := claim("F12e", "single-pilot caches at most one half on W2 and W3", "W3", hit("W3", "C2") <= 0.5 && both(func(w string) bool { return hit(w, "C2") <= 0.5 }), "C2 at most 0.5 on W3 and in both readings of W2")
+	c12e.Value = twice + "; " + value("W3")
+	above := hit("W3", "C1") - hit("W3", "C2")
+	return []Claim{
+		claim("F12a", "C2 = C3 on W1", "W1", abs(hit("W1", "C2")-hit("W1", "C3")) <= 0.02, "at most 0.02 apart"),
+		claim("F12b", "C1 far below C3 on W1", "W1", hit("W1", "C1") < 0.5*hit("W1", "C3"), "C1 less than half of C3"),
+		c12c,
+		claim("F12d", "C1 slightly above C2 on W3", "W3", above > 0 && above <= 0.1, "by no more than 0.1"),
+		c12e,
+	}
+}
+
+func abs(v float64) float64 { return max(v, -v) }

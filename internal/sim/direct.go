@@ -1,0 +1,103 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"fairway/internal/dispatch"
+)
+
+// direct submits every job for itself through a broker to a batch system
+// (paper 3, section V: noTQ, the way of gLite; at Tier0, of LSF). There is no
+// TaskQueue and no pilot, so nothing of internal/dispatch takes part.
+type direct struct {
+	run    *run
+	byName map[string]int
+	next   int // site
+	tries  []int
+	rand   *rand.Rand
+	places map[string]string // PFN by LFN
+}
+
+func newDirect(r *run) *direct {
+	d := &direct{run: r, byName: map[string]int{}, tries: make([]int, len(r.work.jobs))}
+	for i, t := range r.work.jobs {
+		d.byName[t.job.Name] = i
+	}
+	d.rand, d.places = stream(r.seed, "broker"), map[string]string{}
+	return d
+}
+
+func (d *direct) begin() {
+	d.run.creator = newCreator(d.run, func(jobs []dispatch.Job) {
+		for _, j := range jobs {
+			d.submit(d.byName[j.Name])
+		}
+	})
+	d.run.creator.begin()
+}
+
+// submit takes a job to a site, in turn.
+func (d *direct) submit(i int) {
+	s := d.run.sites[d.next%len(d.run.sites)]
+	d.next++
+	d.run.after(d.run.exp.Direct.Broker.draw(d.rand), func() {
+		_, ok := s.batch.submit(func(at *slot) { d.start(s, at, i) }, func(string) { d.submit(i) })
+		if !ok {
+			d.run.after(max(s.Batch.Poll, time.Second), func() { d.submit(i) })
+		}
+	})
+}
+
+func (d *direct) start(s *site, at *slot, i int) {
+	r := d.run
+	t := &r.work.jobs[i]
+	d.tries[i]++
+	began := r.now
+	x := &execution{run: r, element: s.element, compute: time.Duration(float64(t.run) / s.Speed)}
+	x.rand = stream(r.seed, "attempt", named(t.job.Name), uint64(d.tries[i]))
+	for _, lfn := range t.job.Reads {
+		size := r.work.sizes[lfn]
+		x.reads = append(x.reads, input{pfn: d.written(lfn), size: size})
+		r.misses++
+		r.missBytes += size
+	}
+	for _, o := range t.job.Writes {
+		x.writes = append(x.writes, output{lfn: o.LFN, pfn: fmt.Sprintf("%s:%s.%d", s.element.name, o.LFN, d.tries[i]), size: r.work.sizes[o.LFN]})
+	}
+	x.done = func(o dispatch.Outcome, _ string) {
+		r.stopped(x, began, o)
+		s.batch.ended(at)
+		r.after(r.exp.Direct.Notice.draw(d.rand), func() { d.noticed(i, x, o) })
+	}
+	r.started()
+	x.begin()
+}
+
+// written is the physical name under which a file was stored.
+func (d *direct) written(lfn string) string {
+	if pfn := d.places[lfn]; pfn != "" {
+		return pfn
+	}
+	return d.run.pfnOf(lfn)
+}
+
+// noticed is when it becomes known that a job has ended; a failed one is
+// submitted again.
+func (d *direct) noticed(i int, x *execution, o dispatch.Outcome) {
+	r := d.run
+	if o != dispatch.Succeeded {
+		if limit := r.exp.TaskQueue.Attempts; limit > 0 && d.tries[i] >= limit {
+			r.endedFor(r.work.jobs[i].job.Name, dispatch.JobFailed)
+			return
+		}
+		r.after(r.exp.TaskQueue.Backoff, func() { d.submit(i) })
+		return
+	}
+	for _, out := range x.writes {
+		d.places[out.lfn] = out.pfn
+		r.creator.visible(out.lfn)
+	}
+	r.endedFor(r.work.jobs[i].job.Name, dispatch.JobCommitted)
+}

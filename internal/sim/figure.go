@@ -1,0 +1,263 @@
+package sim
+
+import (
+	"bytes"
+	"fmt"
+	"image/color"
+	"strconv"
+	"strings"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+)
+
+// Figure is a picture of results.
+type Figure struct {
+	Name    string // of its file, without suffix
+	Caption string
+	PNG     []byte
+}
+
+// pictured are the metrics that every report shows, with the axis of each.
+var pictured = []struct{ metric, label string }{
+	{"turnaround_s", "turnaround (s)"},
+	{"stage_in_s", "time of a job reading from storage (s)"},
+	{"job_time_s", "time of a job, all attempts (s)"},
+	{"hit_ratio", "cache hit ratio"},
+	{"read_gb", "read from storage (GB)"},
+}
+
+// Okabe and Ito's colours, which people see apart whatever their eyes.
+var colours = []color.RGBA{
+	{0, 114, 178, 255}, {230, 159, 0, 255}, {0, 158, 115, 255}, {204, 121, 167, 255},
+	{86, 180, 233, 255}, {213, 94, 0, 255}, {120, 120, 120, 255}, {0, 0, 0, 255},
+}
+
+const (
+	figureWidth  = 16 * vg.Centimeter
+	figureHeight = 10 * vg.Centimeter
+)
+
+// Figures draws the results: bars with the standard deviation, or lines where
+// the first axis is a range of numbers; and the running jobs over time, where
+// the experiment kept them. A metric that is zero everywhere is left out.
+func (res *Results) Figures() ([]Figure, error) {
+	var figures []Figure
+	for _, p := range pictured {
+		if res.everZero(metricIndex(p.metric)) || len(res.Plan.Axes) == 0 {
+			continue
+		}
+		f, err := res.compare(p.metric, p.label)
+		if err != nil {
+			return nil, err
+		}
+		figures = append(figures, f)
+	}
+	if len(res.Rows[0].Runs[0].Timeline) > 0 {
+		f, err := res.timelines()
+		if err != nil {
+			return nil, err
+		}
+		figures = append(figures, f)
+	}
+	return figures, nil
+}
+
+func (res *Results) everZero(m int) bool {
+	for _, r := range res.Rows {
+		if r.Mean[m] != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// series are the rows that share all levels but the first.
+type series struct {
+	name string
+	rows []*Row // in the order of the first axis
+}
+
+func (res *Results) series() (groups []string, all []series) {
+	at := map[string]int{}
+	for i := range res.Rows {
+		r := &res.Rows[i]
+		if len(groups) == 0 || groups[len(groups)-1] != r.Levels[0] {
+			groups = append(groups, r.Levels[0])
+		}
+		name := strings.Join(r.Levels[1:], ", ")
+		k, known := at[name]
+		if !known {
+			k = len(all)
+			at[name] = k
+			all = append(all, series{name: name})
+		}
+		all[k].rows = append(all[k].rows, r)
+	}
+	return groups, all
+}
+
+func (res *Results) compare(metric, label string) (Figure, error) {
+	groups, all := res.series()
+	p := newPlot(res.Plan.About, label)
+	p.X.Label.Text = res.Plan.Axes[0]
+	m := metricIndex(metric)
+	xs, isRange := numbers(groups)
+	var err error
+	if isRange && len(groups) > 3 {
+		err = addLines(p, all, xs, m)
+	} else {
+		err = addBars(p, all, groups, m)
+	}
+	if err != nil {
+		return Figure{}, fmt.Errorf("draw %s: %w", metric, err)
+	}
+	png, err := render(p)
+	return Figure{Name: metric, Caption: res.Plan.Name + ": " + label, PNG: png}, err
+}
+
+func numbers(levels []string) ([]float64, bool) {
+	var xs []float64
+	for _, l := range levels {
+		x, err := strconv.ParseFloat(l, 64)
+		if err != nil {
+			return nil, false
+		}
+		xs = append(xs, x)
+	}
+	return xs, true
+}
+
+func newPlot(title, y string) *plot.Plot {
+	p := plot.New()
+	p.Title.Text = title
+	p.Title.TextStyle.Font.Size = 11
+	p.Title.Padding = 3 * vg.Millimeter
+	p.Y.Label.Text = y
+	p.Y.Min = 0
+	p.Legend.Top = true
+	p.Legend.Padding = vg.Millimeter
+	p.Legend.ThumbnailWidth = 5 * vg.Millimeter
+	grid := plotter.NewGrid()
+	grid.Vertical.Width = 0
+	grid.Horizontal.Color = color.Gray{225}
+	p.Add(grid)
+	return p
+}
+
+func addBars(p *plot.Plot, all []series, groups []string, m int) error {
+	width := min(11*vg.Centimeter/vg.Length(len(groups)*(len(all)+1)), 1.5*vg.Centimeter)
+	top := 0.0
+	for i, s := range all {
+		offset := width * vg.Length(float64(i)-float64(len(all)-1)/2)
+		values := make(plotter.Values, len(s.rows))
+		for k, r := range s.rows {
+			values[k] = r.Mean[m]
+			top = max(top, r.Mean[m]+r.SD[m])
+		}
+		bars, err := plotter.NewBarChart(values, width)
+		if err != nil {
+			return err
+		}
+		bars.Color, bars.Offset, bars.LineStyle.Width = colours[i%len(colours)], offset, 0
+		p.Add(bars, &whiskers{s.rows, m, offset})
+		if s.name != "" {
+			p.Legend.Add(s.name, bars)
+		}
+	}
+	p.NominalX(groups...)
+	p.Y.Max = top * (1.08 + 0.07*float64(len(all)))
+	return nil
+}
+
+// whiskers draws the standard deviation over bars, moved sideways as they are.
+type whiskers struct {
+	rows   []*Row
+	metric int
+	offset vg.Length
+}
+
+func (w *whiskers) Plot(c draw.Canvas, p *plot.Plot) {
+	tx, ty := p.Transforms(&c)
+	line := draw.LineStyle{Color: color.Gray{60}, Width: vg.Points(0.8)}
+	for i, r := range w.rows {
+		if r.SD[w.metric] == 0 {
+			continue
+		}
+		x := tx(float64(i)) + w.offset
+		low, high := ty(max(r.Mean[w.metric]-r.SD[w.metric], 0)), ty(r.Mean[w.metric]+r.SD[w.metric])
+		cap := vg.Points(3)
+		c.StrokeLine2(line, x, low, x, high)
+		c.StrokeLine2(line, x-cap, low, x+cap, low)
+		c.StrokeLine2(line, x-cap, high, x+cap, high)
+	}
+}
+
+func addLines(p *plot.Plot, all []series, xs []float64, m int) error {
+	top := 0.0
+	for i, s := range all {
+		points := make(plotter.XYs, len(s.rows))
+		for k, r := range s.rows {
+			points[k] = plotter.XY{X: xs[k], Y: r.Mean[m]}
+			top = max(top, r.Mean[m]+r.SD[m])
+		}
+		line, dots, err := plotter.NewLinePoints(points)
+		if err != nil {
+			return err
+		}
+		line.Color, dots.Color = colours[i%len(colours)], colours[i%len(colours)]
+		line.Width, dots.Shape = vg.Points(1.5), draw.CircleGlyph{}
+		p.Add(line, dots)
+		if s.name != "" {
+			p.Legend.Add(s.name, line, dots)
+		}
+	}
+	p.Y.Max = top * (1.08 + 0.07*float64(len(all)))
+	return nil
+}
+
+// timelines draws the number of running jobs over time, of the first
+// repetition at each point (paper 3, figure 7).
+func (res *Results) timelines() (Figure, error) {
+	p := newPlot(res.Plan.About, "running jobs")
+	p.X.Label.Text = "time since the first job was submitted (s)"
+	most := 0
+	for i, r := range res.Rows {
+		line, err := stairs(r.Runs[0])
+		if err != nil {
+			return Figure{}, fmt.Errorf("draw the running jobs: %w", err)
+		}
+		line.Color, line.Width = colours[i%len(colours)], vg.Points(1.5)
+		p.Add(line)
+		p.Legend.Add(strings.Join(r.Levels, ", "), line)
+		for _, s := range r.Runs[0].Timeline {
+			most = max(most, s.Running)
+		}
+	}
+	p.Y.Max = float64(most) * (1.08 + 0.07*float64(len(res.Rows)))
+	png, err := render(p)
+	return Figure{Name: "running_jobs", Caption: res.Plan.Name + ": running jobs over time, one run each", PNG: png}, err
+}
+
+func stairs(r Run) (*plotter.Line, error) {
+	points := plotter.XYs{{X: 0, Y: 0}}
+	for _, s := range r.Timeline {
+		x := (s.At - r.Submitted).Seconds()
+		points = append(points, plotter.XY{X: x, Y: points[len(points)-1].Y}, plotter.XY{X: x, Y: float64(s.Running)})
+	}
+	return plotter.NewLine(points)
+}
+
+func render(p *plot.Plot) ([]byte, error) {
+	w, err := p.WriterTo(figureWidth, figureHeight, "png")
+	if err != nil {
+		return nil, fmt.Errorf("draw a figure: %w", err)
+	}
+	var b bytes.Buffer
+	if _, err := w.WriteTo(&b); err != nil {
+		return nil, fmt.Errorf("draw a figure: %w", err)
+	}
+	return b.Bytes(), nil
+}

@@ -1,0 +1,164 @@
+package sim
+
+import (
+	"time"
+
+	"fairway/internal/dispatch"
+)
+
+// measured is what a run observes of itself.
+type measured struct {
+	submitted time.Duration // when the first job was
+	ended     time.Duration // when the last one was known to have ended
+	ends      map[string]dispatch.EventKind
+	committed map[dispatch.JobID]dispatch.AttemptID
+	done      int // jobs that have ended for good
+	good      int
+
+	firstStart time.Duration
+	active     int // attempts that run
+	idleSince  time.Duration
+	gap        time.Duration // without any running job, between the first start and the last end
+	timeline   []Sample      // of running jobs
+
+	attempts, failures, lost int
+	stageIn, jobTime         time.Duration
+	hits, misses             int
+	hitBytes, missBytes      int64
+	wasted                   time.Duration // of attempts that did not succeed
+	pilots                   int
+}
+
+// Sample is the number of running jobs from an instant on.
+type Sample struct {
+	At      time.Duration
+	Running int
+}
+
+func (m *measured) begin(jobs int) {
+	m.ends = make(map[string]dispatch.EventKind, jobs)
+	m.committed = map[dispatch.JobID]dispatch.AttemptID{}
+	m.firstStart = -1
+}
+
+// started notes the start of an attempt.
+func (r *run) started() {
+	if r.firstStart < 0 {
+		r.firstStart = r.now
+	} else if r.active == 0 {
+		r.gap += r.now - r.idleSince
+	}
+	r.attempts++
+	r.active++
+	r.sample()
+}
+
+func (r *run) sample() {
+	if !r.exp.Timeline {
+		return
+	}
+	if n := len(r.timeline); n > 0 && r.timeline[n-1].At == r.now {
+		r.timeline[n-1].Running = r.active
+		return
+	}
+	r.timeline = append(r.timeline, Sample{r.now, r.active})
+}
+
+// stopped notes the end of an execution that began at an instant.
+func (r *run) stopped(x *execution, began time.Duration, o dispatch.Outcome) {
+	r.active--
+	r.idleSince = r.now
+	r.stageIn += x.stageIn
+	r.jobTime += r.now - began
+	if o != dispatch.Succeeded {
+		r.failures++
+		r.wasted += r.now - began
+	}
+	if o == dispatch.Lost {
+		r.lost++
+	}
+	r.sample()
+}
+
+func (r *run) attemptEnded(a *attempt, o dispatch.Outcome) {
+	r.stopped(a.work, a.began, o)
+	r.hits += a.usage.CacheHits
+	r.misses += a.usage.CacheMisses
+	r.hitBytes += a.usage.BytesCached
+	r.missBytes += a.usage.BytesStaged
+}
+
+// event follows what becomes of the jobs, and checks that none is committed
+// from two attempts. After a crash the TaskQueue may tell of a commit again.
+func (r *run) event(e *dispatch.Event) {
+	switch e.Kind {
+	case dispatch.JobCommitted:
+		if e.Result != nil {
+			if before, twice := r.committed[e.Job]; twice && before != e.Result.Attempt {
+				r.fail("job %s was committed from attempts %d and %d", e.Name, before, e.Result.Attempt)
+			}
+			r.committed[e.Job] = e.Result.Attempt
+		}
+		for _, f := range e.Files {
+			r.creator.visible(f.File.LFN)
+		}
+		r.endedFor(e.Name, e.Kind)
+	case dispatch.JobFailed, dispatch.JobBlocked, dispatch.JobCancelled:
+		r.endedFor(e.Name, e.Kind)
+	case dispatch.JobUnblocked, dispatch.JobReady:
+		if _, had := r.ends[e.Name]; had && r.ends[e.Name] != dispatch.JobCommitted {
+			delete(r.ends, e.Name)
+			r.done--
+		}
+	}
+}
+
+func (r *run) endedFor(name string, how dispatch.EventKind) {
+	if _, before := r.ends[name]; before {
+		r.ends[name] = how
+		return
+	}
+	r.ends[name] = how
+	r.ended = r.now
+	r.done++
+	r.finished = r.done == len(r.work.jobs)
+}
+
+func (r *run) left() int { return len(r.work.jobs) - r.done }
+
+// Metrics are the names of what a run measures, with their units.
+var Metrics = []string{
+	"turnaround_s", "first_start_s", "gap_s", "stage_in_s", "job_time_s", "hit_ratio", "byte_hit_ratio",
+	"read_gb", "written_gb", "attempts", "failed_attempts", "lost_attempts", "wasted_s", "pilots", "jobs_done", "events",
+}
+
+// metrics returns the values in the order of Metrics. Stage-in and job time
+// are those of a job, over all of its attempts.
+func (r *run) metrics() []float64 {
+	jobs := float64(max(len(r.work.jobs), 1))
+	var read, written int64
+	for _, s := range r.exp.Storage {
+		read += r.elements[s.Name].read
+		written += r.elements[s.Name].wrote
+	}
+	good := 0
+	for _, how := range r.ends {
+		if how == dispatch.JobCommitted {
+			good++
+		}
+	}
+	return []float64{
+		(r.ended - r.submitted).Seconds(), (r.firstStart - r.submitted).Seconds(), r.gap.Seconds(),
+		r.stageIn.Seconds() / jobs, r.jobTime.Seconds() / jobs,
+		ratio(float64(r.hits), float64(r.hits+r.misses)), ratio(float64(r.hitBytes), float64(r.hitBytes+r.missBytes)),
+		float64(read) / 1e9, float64(written) / 1e9, float64(r.attempts), float64(r.failures), float64(r.lost),
+		r.wasted.Seconds(), float64(r.pilots), float64(good), float64(r.happened),
+	}
+}
+
+func ratio(part, whole float64) float64 {
+	if whole == 0 {
+		return 0
+	}
+	return part / whole
+}

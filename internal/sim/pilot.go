@@ -1,0 +1,294 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"fairway/internal/dispatch"
+)
+
+// pilot models the agent on a worker node as internal/pilot is: it sends its
+// state, carries out the answer, and sends again when something has changed.
+type pilot struct {
+	run   *run
+	id    dispatch.PilotID
+	site  *site
+	slot  *slot
+	space *space // nil: keeps nothing
+	dead  bool
+
+	expires time.Duration // 0: never
+	expiry  bool          // whether it tells
+
+	seq      uint64
+	answered uint64 // the answer carried out last
+	telling  bool   // a sync will be sent at this instant
+	known    bool   // the TaskQueue has seen the whole state
+	leaving  bool
+	timer    uint64 // outdates the wake-up that was asked for
+
+	seen    map[dispatch.AttemptID]bool
+	queue   []dispatch.Assignment
+	running []*attempt
+	ended   []unacknowledged
+
+	linked  []dispatch.FileRef
+	changes []cacheChange
+}
+
+// cacheChange is something that the TaskQueue has yet to learn.
+type cacheChange struct {
+	added *dispatch.CachedFile
+	gone  dispatch.CacheGone
+	sent  uint64 // the sync that told it first; 0: none yet
+}
+
+// unacknowledged is a result that is not durable yet, and the sync that told
+// it first.
+type unacknowledged struct {
+	dispatch.Result
+	sent uint64
+}
+
+// patience is how long a pilot waits for an answer beyond the time at which
+// the TaskQueue would give one without news.
+const patience = 30 * time.Second
+
+func (p *pilot) cacheAdded(f dispatch.FileRef, size int64) {
+	p.linked = append(p.linked, f)
+	p.changes = append(p.changes, cacheChange{added: &dispatch.CachedFile{File: f, Size: size}})
+}
+
+func (p *pilot) cacheGone(f dispatch.FileRef, last bool) {
+	if i := slices.Index(p.linked, f); i >= 0 {
+		p.linked = slices.Delete(p.linked, i, i+1)
+	}
+	p.changes = append(p.changes, cacheChange{gone: dispatch.CacheGone{File: f, LastLink: last}})
+	p.tell()
+}
+
+// tell sends what has changed in the cache: at once where the pilot waits for
+// an answer, else when its time to ask comes.
+func (p *pilot) tell() {
+	if p.site.Ask == 0 && !p.telling && !p.dead {
+		p.telling = true
+		p.run.after(0, p.sync)
+	}
+}
+
+// begin registers the pilot.
+func (p *pilot) begin() {
+	if p.space != nil {
+		p.space.join(p)
+	}
+	p.sync()
+}
+
+// sync sends what the TaskQueue does not know yet.
+func (p *pilot) sync() {
+	if p.dead {
+		return
+	}
+	p.telling = false
+	p.seq++
+	m := dispatch.Sync{Pilot: p.id, Seq: p.seq, LastAnswer: p.answered, Hold: p.site.Ask == 0}
+	m.Leaving = p.leaving && len(p.running)+len(p.queue) == 0
+	m.Draining = p.leaving
+	for _, r := range p.ended {
+		m.Ended = append(m.Ended, r.Result)
+	}
+	for _, a := range p.running {
+		m.Started = append(m.Started, a.ref())
+	}
+	if p.known {
+		m.CacheAdded, m.CacheGone = p.changed()
+	} else {
+		p.whole(&m)
+	}
+	p.run.toServer(p, m)
+	p.wake(p.run.hold+patience, p.again)
+}
+
+// changed lists the changes of the cache, and marks them as sent.
+func (p *pilot) changed() (added []dispatch.CachedFile, gone []dispatch.CacheGone) {
+	for i := range p.changes {
+		c := &p.changes[i]
+		if c.sent == 0 {
+			c.sent = p.seq
+		}
+		if c.added != nil {
+			added = append(added, *c.added)
+		} else {
+			gone = append(gone, c.gone)
+		}
+	}
+	return added, gone
+}
+
+// whole puts the pilot's whole state into a message.
+func (p *pilot) whole(m *dispatch.Sync) {
+	m.Full = true
+	m.Hello = p.hello()
+	for _, a := range p.queue {
+		m.Queued = append(m.Queued, dispatch.AttemptRef{Job: a.Job, Attempt: a.Attempt})
+	}
+	for i := range p.changes {
+		p.changes[i].sent = p.seq
+	}
+	for _, f := range p.linked {
+		m.CacheAdded = append(m.CacheAdded, dispatch.CachedFile{File: f, Size: p.space.files[f].size})
+	}
+}
+
+func (p *pilot) hello() *dispatch.PilotInfo {
+	h := &dispatch.PilotInfo{
+		Host: p.slot.host, Site: p.site.Name, Launch: p.slot.launch, SE: p.site.element.name,
+		Has: dispatch.Resources{MilliCPUs: 1000},
+	}
+	if p.space != nil {
+		h.CacheSize = p.space.limit()
+	}
+	if p.run.exp.Cache.Share == HostCache || p.run.exp.Cache.Share == GlobalCache {
+		h.CacheDir = "cache"
+	}
+	if p.expires > 0 && p.expiry {
+		h.Expires = epoch.Add(p.expires)
+	}
+	return h
+}
+
+// wake calls do in d, unless the pilot is woken for another reason before.
+func (p *pilot) wake(d time.Duration, do func()) {
+	p.timer++
+	timer := p.timer
+	p.run.after(d, func() {
+		if timer == p.timer && !p.dead {
+			do()
+		}
+	})
+}
+
+// again is what a pilot does that got no answer: it does not know what became
+// of its message, and so tells everything.
+func (p *pilot) again() {
+	p.known = false
+	p.sync()
+}
+
+// carryOut brings the pilot to the state that an answer asks for.
+func (p *pilot) carryOut(seq uint64, a dispatch.Answer) {
+	if p.dead || a.Superseded || seq != p.seq || a.Number <= p.answered {
+		return
+	}
+	p.answered = a.Number
+	if a.NeedFull {
+		p.known = false
+		p.sync()
+		return
+	}
+	p.known = true
+	p.acknowledge(a.Seen)
+	news := p.end(a.End)
+	news = p.accept(a.Run) || news
+	if p.space != nil && len(a.Evict) > 0 {
+		p.space.shelf.Follow(a.Evict)
+	}
+	p.leaving = p.leaving || a.Leave || a.LeaveNow
+	if a.LeaveNow {
+		p.abort()
+	}
+	if p.leaving && len(p.running)+len(p.queue) == 0 {
+		p.leave()
+		return
+	}
+	p.next(news, a.NextSync)
+}
+
+// next decides when the pilot speaks again: at once where it waits for the
+// answer, else when it has news or its time to ask has come.
+func (p *pilot) next(news bool, heartbeat time.Duration) {
+	ask := p.site.Ask
+	switch {
+	case ask == 0 || news:
+		p.sync()
+	case len(p.running) > 0:
+		p.wake(max(heartbeat, ask), p.sync)
+	default:
+		p.wake(ask, p.sync)
+	}
+}
+
+// acknowledge forgets what the TaskQueue has made durable.
+func (p *pilot) acknowledge(seen uint64) {
+	p.ended = slices.DeleteFunc(p.ended, func(r unacknowledged) bool { return r.sent <= seen })
+	p.changes = slices.DeleteFunc(p.changes, func(c cacheChange) bool { return c.sent != 0 && c.sent <= seen })
+}
+
+// accept queues the attempts that are new, and starts what it can.
+func (p *pilot) accept(assigned []dispatch.Assignment) bool {
+	for _, a := range assigned {
+		if !p.seen[a.Attempt] && !p.leaving {
+			p.seen[a.Attempt] = true
+			p.queue = append(p.queue, a)
+		}
+	}
+	return p.startNext()
+}
+
+func (p *pilot) startNext() bool {
+	if len(p.running) > 0 || len(p.queue) == 0 {
+		return false
+	}
+	a := p.queue[0]
+	p.queue = slices.Delete(p.queue, 0, 1)
+	p.execute(a)
+	return true
+}
+
+// end carries out the TaskQueue's wish that attempts end.
+func (p *pilot) end(attempts []dispatch.AttemptID) bool {
+	news := false
+	for _, id := range attempts {
+		p.queue = slices.DeleteFunc(p.queue, func(a dispatch.Assignment) bool { return a.Attempt == id })
+		for _, a := range p.running {
+			if a.Attempt == id {
+				a.stop()
+				news = true
+				break
+			}
+		}
+	}
+	return news
+}
+
+// abort ends everything that runs.
+func (p *pilot) abort() {
+	p.queue = nil
+	for len(p.running) > 0 {
+		p.running[0].stop()
+	}
+}
+
+// leave says good-bye and frees the slot.
+func (p *pilot) leave() {
+	p.leaving = true
+	p.sync()
+	p.die()
+}
+
+// die is the end of the pilot, with or without a farewell: what it ran is
+// lost, and its links go.
+func (p *pilot) die() {
+	if p.dead {
+		return
+	}
+	p.dead = true
+	for _, a := range p.running {
+		a.cut()
+	}
+	p.running, p.queue = nil, nil
+	if p.space != nil {
+		p.space.leave(p)
+	}
+	p.site.batch.ended(p.slot)
+}

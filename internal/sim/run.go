@@ -1,0 +1,177 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"fairway/internal/dispatch"
+)
+
+// run is one simulated execution of a workflow.
+type run struct {
+	engine
+	exp      *Experiment
+	seed     uint64
+	work     *workflow
+	elements map[string]*element
+	sites    []*site
+	byName   map[string]*site
+	lan      link // between the nodes of a site
+	wan      link // between sites
+	network  *rand.Rand
+	faults   *rand.Rand
+	server   *server // nil for direct submission
+	creator  *creator
+	hold     time.Duration
+	deaths   int
+
+	measured
+	finished bool
+	broken   error // the first thing that must not happen
+}
+
+// Stuck is the error of a run in which nothing moves any more, or that took
+// longer than its limit of virtual time.
+type Stuck struct {
+	At   time.Duration
+	Left int // jobs that have not ended
+}
+
+func (e *Stuck) Error() string {
+	return fmt.Sprintf("stuck after %s of virtual time with %d jobs left", e.At, e.Left)
+}
+
+// newRun prepares repetition rep of an experiment.
+func newRun(exp *Experiment, work *workflow, rep int) *run {
+	r := &run{exp: exp, seed: mix(exp.Seed) + uint64(rep), work: work, elements: map[string]*element{}, byName: map[string]*site{}}
+	r.network, r.faults = stream(r.seed, "network"), stream(r.seed, "faults")
+	r.lan = link{engine: &r.engine, each: float64(exp.Network.Bandwidth)}
+	r.wan = link{engine: &r.engine, each: float64(exp.Network.Remote)}
+	for _, s := range exp.Storage {
+		r.elements[s.Name] = newElement(&r.engine, s)
+	}
+	for _, spec := range exp.Sites {
+		s := &site{SiteSpec: spec, run: r, element: r.elements[spec.Storage], spaces: map[string]*space{}}
+		s.batch = newBatch(s)
+		r.sites = append(r.sites, s)
+		r.byName[s.Name] = s
+	}
+	r.measured.begin(len(work.jobs))
+	return r
+}
+
+// execute lets the run happen.
+func (r *run) execute() error {
+	for _, f := range r.work.files {
+		r.elements[r.exp.Storage[0].Name].put(r.pfnOf(f.lfn), f.size)
+	}
+	if r.exp.Submission == Direct {
+		newDirect(r).begin()
+	} else {
+		r.server = newServer(r)
+		r.server.begin()
+	}
+	for !r.finished && r.broken == nil {
+		if r.now > r.exp.Limit || !r.step() {
+			return &Stuck{r.now, r.left()}
+		}
+	}
+	return r.broken
+}
+
+// pfnOf is where a file that exists before the run stands.
+func (r *run) pfnOf(lfn string) string { return r.exp.Storage[0].Name + ":" + lfn }
+
+// elementOf finds the storage element of a physical name.
+func (r *run) elementOf(pfn string) *element {
+	name, _, _ := strings.Cut(pfn, ":")
+	return r.elements[name]
+}
+
+// fail notes the first breach of a promise, which ends the run.
+func (r *run) fail(format string, args ...any) {
+	if r.broken == nil {
+		r.broken = fmt.Errorf("at %s: %s", r.now, fmt.Sprintf(format, args...))
+	}
+}
+
+// checkThere makes sure that what a job was told to read exists.
+func (r *run) checkThere(pfn string) {
+	if e := r.elementOf(pfn); e == nil || !e.has(pfn) {
+		r.fail("a job was told to read %s, which is not there", pfn)
+	}
+}
+
+func (r *run) checkLimit(s *space) {
+	if s.used > s.limit() && s.used > s.lastUsed {
+		r.fail("a cache grew to %d bytes, beyond its limit of %d", s.used, s.limit())
+	}
+	s.lastUsed = s.used
+}
+
+// toServer carries a message of a pilot, over a network that may lose or
+// repeat it.
+func (r *run) toServer(p *pilot, m dispatch.Sync) {
+	r.carry(func() { r.server.receive(p, m) })
+}
+
+func (r *run) toPilot(p *pilot, seq uint64, a dispatch.Answer) {
+	r.carry(func() { p.carryOut(seq, a) })
+}
+
+func (r *run) carry(deliver func()) {
+	f := &r.exp.Faults
+	if f.Lost > 0 && r.faults.Float64() < float64(f.Lost) {
+		return
+	}
+	r.after(r.exp.Network.Latency.draw(r.network), deliver)
+	if f.Repeated > 0 && r.faults.Float64() < float64(f.Repeated) {
+		r.after(2*r.exp.Network.Latency.draw(r.network)+r.exp.Network.Latency.draw(r.network), deliver)
+	}
+}
+
+// startPilot begins a pilot in a slot.
+func (s *site) startPilot(at *slot) {
+	r := s.run
+	id := dispatch.PilotID("p-" + at.launch)
+	p := &pilot{run: r, id: id, site: s, slot: at, seen: map[dispatch.AttemptID]bool{}, expiry: s.SaysLife}
+	p.space = s.spaceOf(at.host)
+	own := stream(r.seed, "pilot", named(string(id)))
+	if !s.Life.zero() {
+		p.expires = r.now + s.Life.draw(own)
+		r.at(p.expires, p.die)
+	}
+	if f := r.exp.Faults; !f.PilotDies.zero() {
+		r.after(f.PilotDies.draw(own), func() {
+			if f.PilotDeaths == 0 || r.deaths < f.PilotDeaths {
+				r.deaths++
+				p.die()
+			}
+		})
+	}
+	r.pilots++
+	if s.Ask > 0 && r.now == 0 {
+		r.after(time.Duration(own.Int64N(int64(s.Ask))), p.begin)
+		return
+	}
+	p.begin()
+}
+
+// spaceOf returns the cache that a pilot uses.
+func (s *site) spaceOf(host string) *space {
+	key := ""
+	switch s.run.exp.Cache.Share {
+	case NoCache:
+		return nil
+	case PilotCache:
+		return newSpace(s.run.exp.Cache)
+	case HostCache:
+		key = host
+	}
+	if s.spaces[key] == nil {
+		s.spaces[key] = newSpace(s.run.exp.Cache)
+	}
+	return s.spaces[key]
+}

@@ -1,0 +1,177 @@
+package sim
+
+import (
+	"slices"
+
+	"fairway/internal/dispatch"
+)
+
+// space is the disk that a group of pilots use as one cache: those of one
+// pilot, of a host or of a site (paper 3, section IV-D). A file takes its room
+// once, whatever the number of pilots that link it, and leaves with its last
+// link.
+type space struct {
+	spec     CacheSpec
+	shelf    *dispatch.Shelf
+	files    map[dispatch.FileRef]*stored
+	members  []*pilot
+	used     int64
+	peak     int64
+	lastUsed int64
+}
+
+// stored is a file in a space.
+type stored struct {
+	size  int64
+	links []*pilot // in the order in which they came
+	inUse int      // attempts that read it
+}
+
+func newSpace(spec CacheSpec) *space {
+	shelf, err := dispatch.NewShelf(dispatch.EvictionPolicy(spec.Policy))
+	if err != nil {
+		panic(err) // Experiment.check knows the policies
+	}
+	return &space{spec: spec, shelf: shelf, files: map[dispatch.FileRef]*stored{}}
+}
+
+// limit is CacheSize of section IV-D; for one pilot it is that of IV-C.
+func (s *space) limit() int64 {
+	return max(int64(s.spec.Size)*int64(len(s.members))-int64(s.spec.Spare), 0)
+}
+
+// holds says whether a file is there and, if so, which pilot's link is the
+// oldest.
+func (s *space) holds(f dispatch.FileRef) (*pilot, bool) {
+	e := s.files[f]
+	if e == nil {
+		return nil, false
+	}
+	return e.links[0], true
+}
+
+// keep puts a file into the space for a pilot, if it fits after files that
+// may go have gone.
+func (s *space) keep(p *pilot, f dispatch.FileRef, size int64, cost float64) {
+	if e := s.files[f]; e != nil {
+		s.link(p, f, e)
+		return
+	}
+	if size > s.limit() || !s.makeRoom(size) {
+		return
+	}
+	s.files[f] = &stored{size: size, links: []*pilot{p}}
+	s.used += size
+	s.peak = max(s.peak, s.used)
+	s.shelf.Store(f, size, cost)
+	p.cacheAdded(f, size)
+	if len(s.members) > 1 {
+		p.run.after(s.spec.Look, func() { s.linkAll(f) })
+	}
+}
+
+// link gives a pilot its own link to a file that another has.
+func (s *space) link(p *pilot, f dispatch.FileRef, e *stored) {
+	if !slices.Contains(e.links, p) {
+		e.links = append(e.links, p)
+		p.cacheAdded(f, e.size)
+		p.tell()
+	}
+}
+
+// linkAll is what happens once the pilots that share the space have looked
+// and found a file.
+func (s *space) linkAll(f dispatch.FileRef) {
+	if e := s.files[f]; e != nil {
+		for _, p := range s.members {
+			s.link(p, f, e)
+		}
+	}
+}
+
+// makeRoom evicts until size more bytes fit. It says false, having evicted
+// nothing, if what may go is not enough.
+func (s *space) makeRoom(size int64) bool {
+	free := s.limit() - s.used
+	if free >= size {
+		return true
+	}
+	var going []dispatch.FileRef
+	chosen := map[dispatch.FileRef]bool{}
+	for free < size {
+		f, ok := s.shelf.Victim(func(f dispatch.FileRef) bool { return s.files[f].inUse == 0 && !chosen[f] })
+		if !ok {
+			return false
+		}
+		chosen[f] = true
+		going = append(going, f)
+		free += s.files[f].size
+	}
+	for _, f := range going {
+		s.evict(f)
+	}
+	return true
+}
+
+// evict takes a file away from all that link it; the last of them tells so.
+func (s *space) evict(f dispatch.FileRef) {
+	e := s.files[f]
+	s.forget(f, e)
+	for i, p := range e.links {
+		p.cacheGone(f, i == len(e.links)-1)
+	}
+}
+
+func (s *space) forget(f dispatch.FileRef, e *stored) {
+	s.used -= e.size
+	s.shelf.Drop(f)
+	delete(s.files, f)
+}
+
+// join adds a pilot to those that use the space. It finds what is there when
+// it looks.
+func (s *space) join(p *pilot) {
+	s.members = append(s.members, p)
+	if len(s.members) == 1 {
+		return
+	}
+	there := slices.Clone(s.members[0].linked)
+	p.run.after(s.spec.Look, func() {
+		for _, f := range there {
+			if e := s.files[f]; e != nil && !p.dead {
+				s.link(p, f, e)
+			}
+		}
+	})
+}
+
+// leave takes away a pilot that has ended, with its links, and then what no
+// longer fits.
+func (s *space) leave(p *pilot) {
+	s.members = slices.DeleteFunc(s.members, func(m *pilot) bool { return m == p })
+	for _, f := range p.linked {
+		e := s.files[f]
+		if e == nil {
+			continue
+		}
+		e.links = slices.DeleteFunc(e.links, func(m *pilot) bool { return m == p })
+		if len(e.links) == 0 {
+			s.forget(f, e)
+		}
+	}
+	for s.used > s.limit() {
+		f, ok := s.shelf.Victim(s.idle)
+		if !ok {
+			return
+		}
+		s.evict(f)
+	}
+}
+
+// idle says whether no attempt reads a file.
+func (s *space) idle(f dispatch.FileRef) bool { return s.files[f].inUse == 0 }
+
+// onHost says whether a pilot of the host links the file.
+func (s *space) onHost(e *stored, host string) bool {
+	return slices.ContainsFunc(e.links, func(p *pilot) bool { return p.slot.host == host })
+}
