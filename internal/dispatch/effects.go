@@ -111,6 +111,8 @@ const (
 	JobCancelled
 	PilotRegistered
 	PilotGone
+	JobRegenerating // it is Done, but runs again because caches lost its outputs
+	JobRegenerated  // what it had written can be had again
 )
 
 // Event tells of a change. Result is set where an attempt ended; Files are

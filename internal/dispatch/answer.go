@@ -1,0 +1,91 @@
+package dispatch
+
+// tell has the pilot answered at the end of this step, or as soon as it syncs.
+func (c *Core) tell(p *pilot) {
+	p.news = true
+	if !p.listed {
+		p.listed = true
+		c.work.news = append(c.work.news, p)
+	}
+}
+
+func (c *Core) answerAll() {
+	for _, p := range c.work.news {
+		p.listed = false
+		if p.held == 0 || p.left {
+			continue
+		}
+		c.effects.Replies = append(c.effects.Replies, Reply{p.id, p.held, c.answer(p)})
+		p.held, p.news = 0, false
+		c.updateSpare(p)
+	}
+	c.work.news = c.work.news[:0]
+}
+
+// answer says all that the pilot has not confirmed; so a lost answer needs no
+// repair.
+func (c *Core) answer(p *pilot) Answer {
+	c.lastAnswer++
+	n := c.answerNumber()
+	a := Answer{
+		Number: n, Seen: p.seq, NeedFull: p.needFull, NextSync: c.config.Hold,
+		Leave: c.stop == draining || p.info.Error != "", LeaveNow: c.stop == stopped, Peers: p.peers(),
+	}
+	for _, x := range p.attempts {
+		if x.ended {
+			if x.endNumber == 0 {
+				x.endNumber = n
+			}
+			a.End = append(a.End, x.id)
+			continue
+		}
+		if x.started || x.number != 0 && x.number <= p.acked {
+			continue
+		}
+		if x.number == 0 {
+			x.number = n
+		}
+		a.Run = append(a.Run, c.assignment(x))
+	}
+	for i := range p.ending {
+		e := &p.ending[i]
+		if e.number == 0 {
+			e.number = n
+		}
+		a.End = append(a.End, e.attempt)
+	}
+	p.silentAfter = c.now.after(a.NextSync + c.config.PilotLease)
+	c.armPilot(p)
+	return a
+}
+
+func (c *Core) assignment(x *attempt) Assignment {
+	j := x.job
+	a := Assignment{
+		Job: j.id, Attempt: x.id, Name: j.name, Step: j.step.Step, Try: x.try, Payload: j.payload,
+		Needs: x.needs.needs, Inputs: make([]InputFile, 0, len(j.requests)),
+		Outputs: make([]OutputFile, len(j.outputs)),
+	}
+	for i := range j.requests {
+		r := &j.requests[i]
+		if v := r.read; v != nil {
+			a.Inputs = append(a.Inputs, InputFile{File: v.ref(), Size: v.size, PFN: v.pfn})
+		}
+		if v := r.write; v != nil {
+			a.Outputs[r.output] = OutputFile{Output: j.outputs[r.output], Version: v.number}
+		}
+	}
+	return a
+}
+
+// peers are the other pilots of the host that share their caches (section
+// IV-D).
+func (p *pilot) peers() []Peer {
+	var list []Peer
+	for _, o := range p.host.pilots {
+		if o != p && o.info.CacheDir != "" {
+			list = append(list, Peer{Pilot: o.id, CacheDir: o.info.CacheDir, CacheSize: o.info.CacheSize})
+		}
+	}
+	return list
+}

@@ -1,0 +1,218 @@
+package dispatch
+
+import "fmt"
+
+// withdraw ends the job's claims without outputs: its requests let pass, and
+// the versions that it was to write become missing. What it reads stays
+// pinned.
+func (c *Core) withdraw(j *job) {
+	c.unawait(j)
+	for i := range j.requests {
+		r := &j.requests[i]
+		if v := r.write; v != nil && v.lose() {
+			c.blockReaders(r)
+		}
+	}
+	for _, v := range c.matched[j.id] {
+		if v.lose() {
+			c.work.block = append(c.work.block, v.waiters...)
+		}
+	}
+	c.leave(j)
+	j.itsFate().Withdrawn = true
+}
+
+// lose makes a version missing unless it can be had, and reports whether it
+// did.
+func (v *version) lose() bool {
+	if v.state == present || v.state == missing {
+		return false
+	}
+	v.state = missing
+	return true
+}
+
+// regain undoes lose.
+func (v *version) regain() bool {
+	if v.state != missing {
+		return false
+	}
+	v.state = pending
+	if v.identity != (identity{}) {
+		v.state = gone
+	}
+	return true
+}
+
+// blockReaders lists the readers of a version that will not come. They stand
+// right behind its write, or were withdrawn before and are listed with it.
+func (c *Core) blockReaders(r *request) {
+	v := r.write
+	if r.Queued() {
+		for n := r.Next(); n != nil && n.Owner.read == v; n = n.Next() {
+			c.work.block = append(c.work.block, n.Owner.job)
+		}
+	}
+	c.work.block = append(c.work.block, v.waiters...)
+}
+
+func (c *Core) readsMissing(j *job) bool { return c.missingInput(j) != nil }
+
+func (c *Core) missingInput(j *job) *version {
+	for i := range j.requests {
+		if v := j.requests[i].read; v != nil && v.state == missing {
+			return v
+		}
+	}
+	return nil
+}
+
+// blockJob blocks a job that reads a missing version, and so its readers.
+func (c *Core) blockJob(j *job) {
+	if j.state != Waiting || !c.readsMissing(j) {
+		return
+	}
+	c.setState(j, Blocked)
+	c.jobEvent(JobBlocked, j, c.blockedBy(j))
+	c.withdraw(j)
+	c.await(j, func(v *version) bool { return v.state == missing })
+	c.persistFate(j)
+}
+
+func (c *Core) blockedBy(j *job) string {
+	v := c.missingInput(j)
+	if v == nil || v.writer == nil {
+		return ""
+	}
+	root := c.culprit(v.writer)
+	return fmt.Sprintf("%s will not come: job %s %s", v.file.lfn, root.name, root.ending())
+}
+
+// culprit follows blocked jobs to the one that failed or was cancelled.
+func (c *Core) culprit(j *job) *job {
+	for range c.jobs {
+		v := c.missingInput(j)
+		if j.state != Blocked || v == nil || v.writer == nil {
+			return j
+		}
+		j = v.writer
+	}
+	return j
+}
+
+func (j *job) ending() string {
+	switch j.state {
+	case Failed:
+		return "failed"
+	case Cancelled:
+		return "was cancelled"
+	}
+	return "could not make it again"
+}
+
+// revive makes a job that had ended without outputs live again. Its requests
+// do not return to the FIFOs: what it reads is pinned and what it writes has
+// its number, so the order is kept by the versions.
+func (c *Core) revive(j *job) {
+	c.unawait(j)
+	for i := range j.requests {
+		if v := j.requests[i].write; v != nil && v.regain() {
+			c.work.unblock = append(c.work.unblock, v.waiters...)
+		}
+	}
+	for _, v := range c.matched[j.id] {
+		if v.regain() {
+			c.work.unblock = append(c.work.unblock, v.waiters...)
+		}
+	}
+}
+
+// unblockJob is for a blocked job that no longer reads a missing version.
+func (c *Core) unblockJob(j *job) {
+	if j.state != Blocked || c.readsMissing(j) {
+		return
+	}
+	c.revive(j)
+	c.setState(j, Waiting)
+	c.jobEvent(JobUnblocked, j, "")
+	c.work.examine = append(c.work.examine, j)
+}
+
+func (c *Core) known(ids []JobID) error {
+	for _, id := range ids {
+		if id == 0 || uint64(id) >= uint64(len(c.jobs)) {
+			return refuse("dispatch: there is no job %d", id)
+		}
+	}
+	return nil
+}
+
+func (c *Core) cancel(ids []JobID) error {
+	if err := c.known(ids); err != nil {
+		return err
+	}
+	for _, id := range ids {
+		c.cancelJob(c.jobs[id])
+	}
+	return nil
+}
+
+func (c *Core) cancelJob(j *job) {
+	if j.state == Done || j.state == Cancelled {
+		return
+	}
+	c.unready(j)
+	c.endAttempts(j, nil)
+	c.finish(j, Cancelled, "cancelled")
+	c.unpinAll(j)
+}
+
+// finish ends a job without outputs.
+func (c *Core) finish(j *job, s State, reason string) {
+	j.again = false
+	c.setState(j, s)
+	c.withdraw(j)
+	f := j.itsFate()
+	f.End, f.Reason, f.backingOff = s, reason, false
+	c.persistFate(j)
+	kind := JobFailed
+	if s == Cancelled {
+		kind = JobCancelled
+	}
+	c.jobEvent(kind, j, reason)
+}
+
+func (c *Core) retryJobs(ids []JobID) error {
+	if err := c.known(ids); err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if s := c.jobs[id].state; s != Failed && s != Cancelled {
+			return refuse("dispatch: job %s has neither failed nor been cancelled", c.jobs[id].name)
+		}
+	}
+	for _, id := range ids {
+		c.retryJob(c.jobs[id])
+	}
+	return nil
+}
+
+func (c *Core) retryJob(j *job) {
+	if j.state != Failed && j.state != Cancelled {
+		return // named twice
+	}
+	if j.state == Cancelled {
+		c.pinAll(j)
+	}
+	f := j.itsFate()
+	*f = fate{Attempts: f.Attempts, Memory: f.Memory, Withdrawn: true}
+	c.setClass(j)
+	if j.committed != 0 {
+		j.again = true
+	}
+	c.setState(j, Waiting)
+	c.revive(j)
+	c.persistFate(j)
+	c.inheritFromReaders(j)
+	c.startOut(j)
+}

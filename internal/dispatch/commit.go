@@ -1,0 +1,142 @@
+package dispatch
+
+import "slices"
+
+// output is a written version as it is recorded.
+type output struct {
+	LFN     string `json:"l"`
+	Pattern string `json:"p,omitempty"`
+	PFN     string `json:"f,omitempty"` // empty: in caches only, or removed
+	Size    int64  `json:"s,omitempty"`
+	Records int64  `json:"r,omitempty"`
+	Adler32 uint32 `json:"a,omitempty"`
+}
+
+// commitResult makes the outputs of an attempt visible, all at once.
+func (c *Core) commitResult(by PilotID, p *pilot, j *job, r *Result) {
+	if j.again {
+		c.commitAgain(p, j, r)
+		return
+	}
+	outputs := make([]output, 0, len(r.Outputs))
+	for i := range r.Outputs {
+		w := &r.Outputs[i]
+		o := output{LFN: w.LFN, PFN: w.PFN, Size: w.Size, Records: w.Records, Adler32: w.Adler32}
+		if named := j.outputFor(w.LFN); named.Pattern {
+			o.Pattern = named.LFN
+		}
+		outputs = append(outputs, o)
+	}
+	slices.SortFunc(outputs, j.inOrderOfWrites)
+	j.committed = r.Attempt
+	files := c.commit(j, outputs, p)
+	c.event(Event{Kind: JobCommitted, Job: j.id, Name: j.name, Step: j.step.Step, Pilot: by, Result: r, Files: files})
+}
+
+func (j *job) inOrderOfWrites(a, b output) int {
+	if d := j.outputIndex(a) - j.outputIndex(b); d != 0 {
+		return d
+	}
+	if a.LFN < b.LFN {
+		return -1
+	}
+	return 1
+}
+
+func (j *job) outputIndex(o output) int {
+	name := o.LFN
+	if o.Pattern != "" {
+		name = o.Pattern
+	}
+	return slices.IndexFunc(j.outputs, func(x Output) bool { return x.LFN == name })
+}
+
+// commit makes the job Done with these outputs, which are in the order of
+// Writes. It is the only place where versions become visible.
+func (c *Core) commit(j *job, outputs []output, p *pilot) []CommittedFile {
+	versions := make([]*version, len(outputs))
+	files := make([]CommittedFile, len(outputs))
+	for i := range outputs {
+		o := &outputs[i]
+		v := c.outputVersion(j, o)
+		versions[i] = v
+		files[i] = CommittedFile{File: v.ref(), Pattern: o.Pattern, PFN: o.PFN, Size: o.Size, Records: o.Records}
+		v.size, v.records, v.adler, v.pfn = o.Size, o.Records, o.Adler32, o.PFN
+		v.identity = j.identityOf(o.LFN)
+		c.makeVisible(j, v, p)
+	}
+	for i := range j.requests {
+		if v := j.requests[i].write; v != nil && v.file.pattern {
+			v.state = present
+		}
+	}
+	c.setState(j, Done)
+	c.leave(j)
+	c.persistCommit(j, outputs)
+	for _, v := range versions {
+		c.publish(j, v)
+		c.superseded(v)
+	}
+	c.unpinAll(j)
+	return files
+}
+
+func (c *Core) outputVersion(j *job, o *output) *version {
+	f := c.fileNamed(o.LFN)
+	if o.Pattern == "" {
+		for i := range j.requests {
+			if v := j.requests[i].write; v != nil && v.file == f {
+				return v
+			}
+		}
+	}
+	v := &version{file: f, number: Version(j.id), writer: j}
+	f.versions = append(f.versions, v)
+	c.matched[j.id] = append(c.matched[j.id], v)
+	return v
+}
+
+// makeVisible is for a version whose copies are set but for the pilot that
+// made it.
+func (c *Core) makeVisible(j *job, v *version, p *pilot) {
+	v.state = present
+	if v.pfn == "" {
+		if p != nil && !p.left {
+			c.hold(p, v)
+		}
+		if !v.hasCopy() {
+			v.state = gone
+			return
+		}
+	}
+	c.arrived(v)
+}
+
+func (j *job) identityOf(lfn string) identity {
+	if j.key != (identity{}) {
+		return identityOf("output", string(j.key[:]), lfn)
+	}
+	return identityOf("attempt", attemptKey(j.committed), lfn)
+}
+
+func (c *Core) pinAll(j *job) {
+	for i := range j.requests {
+		if v := j.requests[i].read; v != nil {
+			v.pins++
+		}
+	}
+}
+
+// unpinAll is for a job that will not read its inputs any more.
+func (c *Core) unpinAll(j *job) {
+	for i := range j.requests {
+		v := j.requests[i].read
+		if v == nil {
+			continue
+		}
+		if v.pins--; v.pins == 0 {
+			v.ready = nil
+			c.tryRemove(v)
+		}
+	}
+}

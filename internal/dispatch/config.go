@@ -1,0 +1,87 @@
+package dispatch
+
+import "time"
+
+// Placement is what counts when a job is matched to a pilot's cache.
+type Placement uint8
+
+const (
+	// ByBytes prefers the job with the most input bytes in the pilot's cache.
+	ByBytes Placement = iota
+	// ByFiles prefers the job with the most input files there, as paper 3,
+	// section IV-E, says.
+	ByFiles
+)
+
+// Config holds the limits and policies of a Core. A zero field means its
+// default; the zero Config is ready to use.
+type Config struct {
+	Placement Placement
+
+	// Attempts of a job that does not say how many: 3.
+	Attempts int
+	// Backoff before the second attempt of a job that does not say: 1 s. It
+	// doubles with each failure up to MaxBackoff: 5 min.
+	Backoff    time.Duration
+	MaxBackoff time.Duration
+	// MemoryFactor by which a job's memory grows after it ran out of it, where
+	// the job does not say: 2. It never grows beyond what some pilot has.
+	MemoryFactor float64
+	// MaxLosses of pilots under a job that do not count as failures: 5.
+	MaxLosses int
+	// MaxRegenerations of one job because its cached outputs went away: 5.
+	// After that its readers are Blocked.
+	MaxRegenerations int
+
+	// WaitForData of a job that does not say: 10 s. It also bounds how long a
+	// job waits for its preferred site.
+	WaitForData time.Duration
+	// MaxPassOver is how long a ready job may be passed over by others of
+	// higher priority or with more input in the cache: 10 min. After that the
+	// first pilot that it fits takes it, or drains for it.
+	MaxPassOver time.Duration
+
+	// Ahead is how many times its own resources a pilot may be given in jobs
+	// beyond what is free: 2. Negative: none.
+	Ahead int
+	// Hold is how long a Sync waits for news: 25 s. It is also NextSync.
+	Hold time.Duration
+	// PilotLease is how long after NextSync a silent pilot is held to be
+	// alive: 60 s.
+	PilotLease time.Duration
+	// ReconnectGrace is how long after Load the known pilots are awaited
+	// before any job is assigned: 10 s.
+	ReconnectGrace time.Duration
+	// StartTimeout is how long a pilot asked for may stay unconfirmed by the
+	// batch system before it no longer counts: 5 min.
+	StartTimeout time.Duration
+	// MaxStartBackoff bounds the pause, doubling from 10 s, between pilots of
+	// a site whose pilots fail their environment check: 10 min.
+	MaxStartBackoff time.Duration
+}
+
+func (c Config) withDefaults() Config {
+	setDefault(&c.Attempts, 3)
+	setDefault(&c.Backoff, time.Second)
+	setDefault(&c.MaxBackoff, 5*time.Minute)
+	setDefault(&c.MemoryFactor, 2)
+	setDefault(&c.MaxLosses, 5)
+	setDefault(&c.MaxRegenerations, 5)
+	setDefault(&c.WaitForData, 10*time.Second)
+	setDefault(&c.MaxPassOver, 10*time.Minute)
+	setDefault(&c.Ahead, 2)
+	setDefault(&c.Hold, 25*time.Second)
+	setDefault(&c.PilotLease, time.Minute)
+	setDefault(&c.ReconnectGrace, 10*time.Second)
+	setDefault(&c.StartTimeout, 5*time.Minute)
+	setDefault(&c.MaxStartBackoff, 10*time.Minute)
+	c.Ahead = max(c.Ahead, 0)
+	return c
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}

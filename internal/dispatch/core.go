@@ -1,0 +1,218 @@
+package dispatch
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// ErrRefused is wrapped by every error of [Core.Step]: the input was refused
+// and changed nothing.
+var ErrRefused = errors.New("refused")
+
+func refuse(format string, args ...any) error {
+	return fmt.Errorf(format+": %w", append(args, ErrRefused)...)
+}
+
+// Core is the TaskQueue. It is not safe for concurrent use.
+type Core struct {
+	config      Config
+	now         instant
+	incarnation uint64
+	lastAttempt uint64 // lower half of the attempt given last
+	lastAnswer  uint64
+	stop        stopping
+
+	jobs     []*job // by JobID; none has 0
+	names    map[string]JobID
+	files    map[string]*file
+	patterns map[string]*file
+	matched  map[JobID][]*version // what jobs wrote through patterns
+	results  map[identity]storedResult
+
+	classes  map[classKey]*class
+	byIndex  []*class
+	policies map[policyKey]*policy
+	levels   []*level // by priority, highest first
+	readyBit bitset
+	ready    int    // jobs that are Ready
+	unequal  bool   // jobs differ in priority
+	offers   uint64 // counts jobs that became ready and were left to pilots that ask
+	tally    tally
+
+	pilots   map[PilotID]*pilot
+	attempts map[AttemptID]*attempt
+	shapes   []*shape
+	hosts    map[string]*host
+	slots    int // of all pilots that take jobs
+	spare    []*pilot
+	grace    grace
+	monitor  monitor
+	removing removals
+
+	timers timers
+	work   worklists
+
+	steps     map[string]*StepTotals
+	stepOrder []*StepTotals
+	totals    Totals
+	effects   Effects
+}
+
+// worklists hold what one step still has to settle. They are empty between
+// steps.
+type worklists struct {
+	examine []*job   // Waiting, and their last obstacle may have gone
+	block   []*job   // a version that they read became missing
+	unblock []*job   // a missing version that they read may come again
+	fresh   []*job   // became Ready
+	askers  []*pilot // want jobs
+	news    []*pilot // are to be answered
+	wanted  []*version
+}
+
+// New returns an empty Core of incarnation 1, and the record of that.
+func New(config Config) (*Core, Effects) {
+	c := newCore(config)
+	c.incarnation = 1
+	c.persistIncarnation()
+	return c, c.effects
+}
+
+func newCore(config Config) *Core {
+	return &Core{
+		config:   config.withDefaults(),
+		jobs:     make([]*job, 1),
+		names:    make(map[string]JobID),
+		files:    make(map[string]*file),
+		patterns: make(map[string]*file),
+		matched:  make(map[JobID][]*version),
+		results:  make(map[identity]storedResult),
+		classes:  make(map[classKey]*class),
+		policies: make(map[policyKey]*policy),
+		pilots:   make(map[PilotID]*pilot),
+		attempts: make(map[AttemptID]*attempt),
+		hosts:    make(map[string]*host),
+		steps:    make(map[string]*StepTotals),
+		monitor:  newMonitor(),
+		removing: newRemovals(),
+	}
+}
+
+// Step takes one input at the time now, which must not go back. An error
+// wraps [ErrRefused] and says why; then nothing has changed.
+func (c *Core) Step(now time.Time, in Input) (Effects, error) {
+	c.now = max(c.now, toInstant(now))
+	c.clearEffects()
+	c.startGrace()
+	if err := c.apply(in); err != nil {
+		return Effects{}, err
+	}
+	c.settle()
+	return c.effects, nil
+}
+
+func (c *Core) clearEffects() {
+	e := &c.effects
+	*e = Effects{
+		Persist: e.Persist[:0], Replies: e.Replies[:0], Start: e.Start[:0], Stop: e.Stop[:0],
+		Publish: e.Publish[:0], Remove: e.Remove[:0], Events: e.Events[:0],
+	}
+}
+
+func (c *Core) apply(in Input) error {
+	switch in := in.(type) {
+	case AddFiles:
+		return c.addFiles(in.Files)
+	case Submit:
+		return c.submit(in.Jobs)
+	case Sync:
+		return c.sync(&in)
+	case Cancel:
+		return c.cancel(in.Jobs)
+	case RetryJobs:
+		return c.retryJobs(in.Jobs)
+	case SetSite:
+		return c.setSite(in.Site)
+	case PilotSubmitted:
+		return c.pilotSubmitted(in)
+	case PilotEnded:
+		c.pilotEnded(in)
+	case Published:
+		c.published(in.File)
+	case Removed:
+		c.removed(in.PFN)
+	case Stop:
+		c.beginStop(in.Drain)
+	case Tick:
+	default:
+		return refuse("dispatch: unknown input %T", in)
+	}
+	return nil
+}
+
+// settle follows the input to its end: first what becomes of jobs, then who
+// runs them, then what is said to whom.
+func (c *Core) settle() {
+	c.runTimers()
+	c.settleJobs()
+	c.matchAll()
+	c.planPilots()
+	c.answerAll()
+	c.effects.WakeAt = c.timers.next()
+}
+
+// settleJobs works until no job can change any more. The lists keep long
+// chains of jobs (reused, blocked) off the stack.
+func (c *Core) settleJobs() {
+	w := &c.work
+	for {
+		switch {
+		case len(w.block) > 0:
+			c.blockJob(pop(&w.block))
+		case len(w.unblock) > 0:
+			c.unblockJob(pop(&w.unblock))
+		case len(w.examine) > 0:
+			c.examineAll()
+		case len(w.wanted) > 0:
+			c.regenerateAll()
+		default:
+			return
+		}
+	}
+}
+
+func pop[T any](list *[]T) T {
+	last := len(*list) - 1
+	v := (*list)[last]
+	*list = (*list)[:last]
+	return v
+}
+
+func (c *Core) event(e Event) {
+	e.At = c.now.time()
+	c.effects.Events = append(c.effects.Events, e)
+}
+
+func (c *Core) jobEvent(kind EventKind, j *job, reason string) {
+	c.event(Event{Kind: kind, Job: j.id, Name: j.name, Step: j.step.Step, Reason: reason})
+}
+
+// instant is a time in nanoseconds since 1970; 0 is no time.
+type instant int64
+
+func toInstant(t time.Time) instant {
+	if t.IsZero() {
+		return 0
+	}
+	return instant(t.UnixNano())
+}
+
+func (i instant) time() time.Time {
+	if i == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, int64(i)).UTC()
+}
+
+func (i instant) after(d time.Duration) instant { return i + instant(d) }

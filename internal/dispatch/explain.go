@@ -1,0 +1,125 @@
+package dispatch
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Explanation says why a job is not running.
+type Explanation struct {
+	JobView
+	Lines    []string   // for a person, one reason a line
+	WaitsFor []WaitsFor // requests before it and versions that are not there
+	Missing  []string   // what no known pilot, nor one that a site could start, has
+}
+
+// WaitsFor is a job that another waits for, and the file that it is about.
+type WaitsFor struct {
+	File  FileRef
+	Job   JobID
+	Name  string
+	State State
+}
+
+// maxExplained bounds the jobs that one explanation names.
+const maxExplained = 20
+
+// Explain says what a job waits for.
+func (c *Core) Explain(id JobID) (Explanation, bool) {
+	j := c.jobOf(id)
+	if j == nil {
+		return Explanation{}, false
+	}
+	e := Explanation{JobView: c.view(j)}
+	switch j.state {
+	case Waiting:
+		c.explainWaiting(j, &e)
+	case Ready:
+		c.explainReady(j, &e)
+	case Blocked:
+		e.say("blocked: %s", c.blockedBy(j))
+	case Assigned, Running:
+		for _, a := range e.Attempts {
+			e.say("%v as attempt %d on pilot %s (host %s)", j.state, a.Attempt, a.Pilot, a.Host)
+		}
+	default:
+		e.say("%v", j.state)
+		if e.Reason != "" {
+			e.say("reason: %s", e.Reason)
+		}
+	}
+	return e, true
+}
+
+func (e *Explanation) say(format string, args ...any) {
+	e.Lines = append(e.Lines, fmt.Sprintf(format, args...))
+}
+
+func (c *Core) explainWaiting(j *job, e *Explanation) {
+	for i := range j.requests {
+		r := &j.requests[i]
+		for b := r.Prev(); b != nil && !r.Granted() && len(e.WaitsFor) < maxExplained; b = b.Prev() {
+			other := b.Owner.job
+			e.WaitsFor = append(e.WaitsFor, WaitsFor{b.Owner.place(), other.id, other.name, other.state})
+			e.say("its request to %s %s stands behind that of job %s, which is %v", r.Mode(), r.file().lfn, other.name, other.state)
+		}
+		if v := r.read; v != nil && (!r.Queued() || r.Granted()) && v.state != present && v.writer != nil {
+			e.WaitsFor = append(e.WaitsFor, WaitsFor{v.ref(), v.writer.id, v.writer.name, v.writer.state})
+			e.say("version %d of %s, which it reads, is to be made by job %s, which is %v", v.number, v.file.lfn, v.writer.name, v.writer.state)
+		}
+	}
+	if j.fate != nil && j.fate.backingOff {
+		e.say("tried again after %s, because the last attempt ended with: %s", j.fate.NotBefore.time().Format("15:04:05"), j.fate.Reason)
+	}
+}
+
+// place is the version that a request is about.
+func (r *request) place() FileRef {
+	if r.write != nil {
+		return r.write.ref()
+	}
+	return r.read.ref()
+}
+
+func (c *Core) explainReady(j *job, e *Explanation) {
+	if !c.grace.over {
+		e.say("ready; the pilots known before the restart have %v to report what they run", c.config.ReconnectGrace)
+		return
+	}
+	busy, fits := 0, false
+	var closest []string
+	for _, p := range c.pilotsInOrder() {
+		if c.fitsWhole(p, j.class) {
+			fits = true
+			if !p.room(j.class, 1) {
+				busy++
+			}
+			continue
+		}
+		if l := lacks(j.class, p.info.Has, p.shape.tools); closest == nil || len(l) < len(closest) {
+			closest = l
+		}
+	}
+	for _, s := range c.monitor.sites {
+		l := lacks(j.class, s.Pilot, s.tools)
+		if len(l) == 0 {
+			fits = true
+		} else if closest == nil || len(l) < len(closest) {
+			closest = l
+		}
+	}
+	switch {
+	case !fits && len(closest) > 0:
+		e.Missing = closest
+		e.say("no pilot, nor one that a site could start, has what it needs: %s", strings.Join(closest, ", "))
+	case !fits:
+		e.say("no pilot that it fits is registered, and no site is known that could start one")
+	case busy > 0:
+		e.say("ready; the %d pilots that it fits are busy", busy)
+	default:
+		e.say("ready; waiting for a pilot to ask")
+	}
+	if s := j.class.key.site; s != "" {
+		e.say("prefers site %s until %s", s, j.readySince.after(j.class.key.wait).time().Format("15:04:05"))
+	}
+}

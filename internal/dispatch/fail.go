@@ -1,0 +1,188 @@
+package dispatch
+
+import (
+	"fmt"
+	"slices"
+)
+
+// attemptFailed counts a failure, and has the job tried again if it may.
+func (c *Core) attemptFailed(by PilotID, j *job, r *Result, host string) {
+	c.discard(j, r)
+	f := j.itsFate()
+	f.remember(r.Attempt)
+	if j.attempt != nil && r.Outcome != OutOfMemory {
+		// Another attempt of the job still runs; its end decides.
+		c.persistFate(j)
+		return
+	}
+	f.Tries++
+	f.Reason = r.describe()
+	c.unready(j)
+	if f.Tries >= j.policy.attempts(c) || !j.policy.retries(r) {
+		c.endAttempts(j, nil)
+		c.finishFailed(by, j, r)
+		return
+	}
+	c.adapt(j, r, host)
+	c.backOff(j)
+	c.persistFate(j)
+	c.setWaiting(j)
+	c.event(Event{Kind: JobRetried, Job: j.id, Name: j.name, Step: j.step.Step, Pilot: by, Result: r, Reason: f.Reason})
+}
+
+func (c *Core) finishFailed(by PilotID, j *job, r *Result) {
+	n := len(c.effects.Events)
+	c.finish(j, Failed, j.fate.Reason)
+	e := &c.effects.Events[n]
+	e.Pilot, e.Result = by, r
+}
+
+func (f *fate) remember(id AttemptID) {
+	if len(f.Attempts) == maxRemembered {
+		f.Attempts = slices.Delete(f.Attempts, 0, 1)
+	}
+	f.Attempts = append(f.Attempts, id)
+}
+
+func (p *policy) attempts(c *Core) int {
+	if p.retry.Attempts > 0 {
+		return p.retry.Attempts
+	}
+	return c.config.Attempts
+}
+
+// retries says whether a failure of this kind may pass. Codes that the job
+// names restrict what the command itself causes; what the site causes is
+// always tried again.
+func (p *policy) retries(r *Result) bool {
+	codes := p.retry.ExitCodes
+	switch r.Outcome {
+	case Exited:
+		return len(codes) == 0 || slices.Contains(codes, r.ExitCode)
+	case Signalled:
+		return len(codes) == 0 || slices.Contains(codes, 128+r.Signal)
+	case OutOfTime, MissingOutput:
+		return len(codes) == 0
+	}
+	return true
+}
+
+// adapt changes what the next attempt needs.
+func (c *Core) adapt(j *job, r *Result, host string) {
+	f := j.fate
+	switch r.Outcome {
+	case OutOfMemory:
+		factor := j.policy.retry.MemoryFactor
+		if factor <= 1 {
+			factor = c.config.MemoryFactor
+		}
+		grown := int64(float64(j.class.key.memory) * factor)
+		f.Memory = max(j.class.key.memory, min(grown, c.mostMemory()))
+	case OutOfDisk, StageInFailed, StageOutFailed, Lost:
+		f.Avoid = host
+	}
+}
+
+// mostMemory is what the largest known pilot has.
+func (c *Core) mostMemory() int64 {
+	var most int64
+	for _, s := range c.shapes {
+		if s.pilots > 0 {
+			most = max(most, s.has.Memory)
+		}
+	}
+	return max(most, c.monitor.mostMemory())
+}
+
+// setClass finds what the job needs now, after what happened to it.
+func (c *Core) setClass(j *job) {
+	j.class = j.asked
+	host, only := c.boundTo(j)
+	if f := j.fate; f != nil || host != "" || only != "" {
+		j.class = c.variant(j.asked, func(k *classKey) {
+			if f != nil {
+				k.memory, k.avoid = max(k.memory, f.Memory), f.Avoid
+			}
+			k.host, k.pilot = host, only
+		})
+	}
+}
+
+// backOff keeps the job from being ready for a while that doubles with each
+// failure.
+func (c *Core) backOff(j *job) {
+	pause := j.policy.retry.Backoff
+	if pause <= 0 {
+		pause = c.config.Backoff
+	}
+	for n := 1; n < j.fate.Tries && pause < c.config.MaxBackoff; n++ {
+		pause *= 2
+	}
+	j.fate.NotBefore = c.now.after(min(pause, c.config.MaxBackoff))
+	c.armBackoff(j)
+}
+
+func (c *Core) armBackoff(j *job) {
+	j.fate.backingOff = true
+	c.timers.add(timer{at: j.fate.NotBefore, kind: jobTimer, job: j})
+}
+
+func (c *Core) backoffOver(j *job) {
+	if f := j.fate; f != nil && f.backingOff && f.NotBefore <= c.now {
+		f.backingOff = false
+		c.work.examine = append(c.work.examine, j)
+	}
+}
+
+// attemptLost is for an attempt whose pilot is gone. That is no fault of the
+// job, so some losses do not count.
+func (c *Core) attemptLost(a *attempt, reason string) {
+	j := a.job
+	c.removeAttempt(a)
+	if !j.live() || a.ended {
+		c.again(j)
+		return
+	}
+	f := j.itsFate()
+	f.Losses++
+	r := &Result{Job: j.id, Attempt: a.id, Outcome: Lost, Message: reason}
+	if f.Losses > c.config.MaxLosses {
+		c.attemptFailed(a.pilot.id, j, r, a.pilot.info.Host)
+		return
+	}
+	f.Reason, f.Avoid = r.describe(), a.pilot.info.Host
+	c.persistFate(j)
+	c.event(Event{Kind: JobRetried, Job: j.id, Name: j.name, Step: j.step.Step, Pilot: a.pilot.id, Result: r, Reason: f.Reason})
+	c.again(j)
+}
+
+// again has a job without attempts matched anew, at once.
+func (c *Core) again(j *job) {
+	if j.live() && j.attempt == nil {
+		c.setWaiting(j)
+		c.work.examine = append(c.work.examine, j)
+	}
+}
+
+func (c *Core) setWaiting(j *job) {
+	if j.state == Assigned || j.state == Running || j.state == Ready {
+		c.setState(j, Waiting)
+	}
+}
+
+// describe says in one line how an attempt ended.
+func (r *Result) describe() string {
+	var how string
+	switch r.Outcome {
+	case Exited:
+		how = fmt.Sprintf("exit code %d", r.ExitCode)
+	case Signalled:
+		how = fmt.Sprintf("signal %d", r.Signal)
+	default:
+		how = r.Outcome.String()
+	}
+	if r.Message != "" {
+		how += ": " + r.Message
+	}
+	return how
+}

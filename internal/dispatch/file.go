@@ -1,0 +1,161 @@
+package dispatch
+
+import (
+	"crypto/sha256"
+	"slices"
+
+	"fairway/internal/fifo"
+)
+
+// file is a location: a logical file, or a pattern as a location of its own.
+type file struct {
+	lfn       string
+	pattern   bool
+	queue     fifo.Queue[*request]
+	versions  []*version // ascending
+	published Version    // highest that was given out to be published, plus 1
+}
+
+// next is the number of the version that the next write makes. Version 0 is
+// what existed before the first writer.
+func (f *file) next() Version {
+	if last := f.last(); last != nil {
+		return last.number + 1
+	}
+	return 1
+}
+
+func (f *file) last() *version {
+	if len(f.versions) == 0 {
+		return nil
+	}
+	return f.versions[len(f.versions)-1]
+}
+
+func (f *file) version(n Version) *version {
+	i, ok := slices.BinarySearchFunc(f.versions, n, func(v *version, n Version) int {
+		return int(int64(v.number) - int64(n))
+	})
+	if !ok {
+		return nil
+	}
+	return f.versions[i]
+}
+
+// newest is the highest version that was committed.
+func (f *file) newest() *version {
+	for i := len(f.versions) - 1; i >= 0; i-- {
+		if f.versions[i].committed() {
+			return f.versions[i]
+		}
+	}
+	return nil
+}
+
+type versionState uint8
+
+const (
+	pending versionState = iota // its writer has not ended
+	present                     // committed, and to be had
+	gone                        // committed, but every copy was lost or removed
+	missing                     // its writer failed, was cancelled or is blocked
+)
+
+// version is one state of a file. It never changes once committed, but its
+// copies may come and go.
+type version struct {
+	file       *file
+	number     Version
+	state      versionState
+	existing   bool // was there before: neither removed nor made again
+	wanted     bool // a job needs it again although it is gone
+	announced  bool // all its holders have it among their hot versions
+	publishing bool
+	pins       int32 // jobs that may still read it
+	size       int64
+	records    int64
+	adler      uint32
+	identity   identity
+	pfn        string // empty: in caches only
+	writer     *job
+	holders    []*pilot
+	waiters    []*job        // withdrawn from the FIFO, or granted before it came
+	ready      []readyReader // see index.go
+}
+
+func (v *version) ref() FileRef    { return FileRef{LFN: v.file.lfn, Version: v.number} }
+func (v *version) committed() bool { return v.state == present || v.state == gone }
+func (v *version) hasCopy() bool   { return v.pfn != "" || len(v.holders) > 0 }
+
+func (c *Core) fileNamed(lfn string) *file {
+	f := c.files[lfn]
+	if f == nil {
+		f = &file{lfn: lfn}
+		c.files[lfn] = f
+	}
+	return f
+}
+
+func (c *Core) patternNamed(p string) *file {
+	f := c.patterns[p]
+	if f == nil {
+		f = &file{lfn: p, pattern: true}
+		c.patterns[p] = f
+	}
+	return f
+}
+
+// identity stands for the content of a version. Of a committed output it is
+// derived from the job that made it, not from the bytes.
+type identity [16]byte
+
+func identityOf(parts ...string) identity {
+	var buffer [256]byte
+	b := buffer[:0]
+	for _, p := range parts {
+		b = appendPart(b, p)
+	}
+	return hashed(b)
+}
+
+// appendPart keeps "a","bc" apart from "ab","c".
+func appendPart(b []byte, part string) []byte {
+	n := len(part)
+	b = append(b, byte(n), byte(n>>8), byte(n>>16), byte(n>>24))
+	return append(b, part...)
+}
+
+func hashed(b []byte) identity {
+	sum := sha256.Sum256(b)
+	return identity(sum[:16])
+}
+
+func (c *Core) addFiles(files []ExistingFile) error {
+	for i := range files {
+		if files[i].LFN == "" {
+			return refuse("dispatch: existing file %d has no LFN", i)
+		}
+		if files[i].PFN == "" {
+			return refuse("dispatch: existing file %s has no PFN", files[i].LFN)
+		}
+	}
+	for i := range files {
+		c.addFile(&files[i])
+	}
+	return nil
+}
+
+// addFile makes a version of its own; the readers inserted from now on get it.
+func (c *Core) addFile(e *ExistingFile) {
+	f := c.fileNamed(e.LFN)
+	v := &version{
+		file: f, existing: true, state: present, size: e.Size, pfn: e.PFN,
+		identity: identityOf("existing", e.LFN, e.Identity),
+	}
+	if len(f.versions) > 0 {
+		v.number = f.next()
+	}
+	f.versions = append(f.versions, v)
+	c.persistExisting(v, e.Identity)
+	c.superseded(v)
+}

@@ -1,0 +1,128 @@
+package dispatch
+
+import (
+	"slices"
+
+	"fairway/internal/fifo"
+)
+
+func (c *Core) insert(r *request) {
+	mode := fifo.Read
+	if r.write != nil {
+		mode = fifo.Write
+	}
+	if !r.file().queue.Insert(&r.Request, mode) {
+		r.job.ungranted++
+	}
+}
+
+// leave takes the job's requests out of the FIFOs and lets pass who stood
+// behind them.
+func (c *Core) leave(j *job) {
+	for i := range j.requests {
+		r := &j.requests[i]
+		if !r.Queued() {
+			continue
+		}
+		for n := r.file().queue.Cancel(&r.Request); n != nil; n = n.NextGranted() {
+			behind := n.Owner.job
+			behind.ungranted--
+			if behind.ungranted == 0 {
+				c.work.examine = append(c.work.examine, behind)
+			}
+		}
+	}
+	j.ungranted = 0
+}
+
+// startOut lists a job to be looked at, if none of its requests waits.
+func (c *Core) startOut(j *job) {
+	if c.readsMissing(j) {
+		c.work.block = append(c.work.block, j)
+	} else if j.ungranted == 0 {
+		c.work.examine = append(c.work.examine, j)
+	}
+}
+
+// examineAll looks at the listed jobs in the order of their listing, so that
+// jobs submitted together become ready in that order.
+func (c *Core) examineAll() {
+	list := c.work.examine
+	c.work.examine = nil
+	for _, j := range list {
+		c.examine(j)
+	}
+	if c.work.examine == nil {
+		c.work.examine = list[:0]
+	}
+}
+
+// examine makes a waiting job ready if it can be, or lists it with the
+// versions that it still needs.
+func (c *Core) examine(j *job) {
+	if j.state != Waiting || j.ungranted > 0 || j.absent > 0 {
+		return
+	}
+	if j.fate != nil && j.fate.backingOff {
+		return
+	}
+	if c.readsMissing(j) {
+		c.work.block = append(c.work.block, j)
+		return
+	}
+	if c.await(j, func(v *version) bool { return v.state == pending }) {
+		return
+	}
+	if !j.again && c.reuse(j) {
+		return
+	}
+	if c.await(j, func(v *version) bool { return v.state != present }) {
+		c.want(j)
+		return
+	}
+	c.makeReady(j)
+}
+
+// await lists the job with the versions it reads for which absent holds, and
+// reports whether there are any.
+func (c *Core) await(j *job, absent func(*version) bool) bool {
+	for i := range j.requests {
+		if v := j.requests[i].read; v != nil && absent(v) {
+			v.waiters = append(v.waiters, j)
+			j.absent++
+		}
+	}
+	return j.absent > 0
+}
+
+// unawait forgets what await listed.
+func (c *Core) unawait(j *job) {
+	if j.absent == 0 {
+		return
+	}
+	for i := range j.requests {
+		if v := j.requests[i].read; v != nil {
+			v.waiters = slices.DeleteFunc(v.waiters, func(w *job) bool { return w == j })
+		}
+	}
+	j.absent = 0
+}
+
+// arrived tells those who wait for the version that it can be had.
+func (c *Core) arrived(v *version) {
+	for _, j := range v.waiters {
+		j.absent--
+		if j.absent == 0 {
+			c.work.examine = append(c.work.examine, j)
+		}
+	}
+	v.waiters = nil
+}
+
+func (c *Core) setState(j *job, s State) {
+	j.step.add(j.state, -1)
+	c.totals.add(j.state, -1)
+	j.state = s
+	j.step.add(s, 1)
+	c.totals.add(s, 1)
+}

@@ -1,0 +1,247 @@
+package dispatch
+
+import "slices"
+
+// The ready jobs are indexed by group, that is requirement class and priority,
+// and within a group by rank, by age, and by each file that they read. Entries
+// are left behind when a job stops being ready, and dropped when met: an entry
+// counts only while the job's bit in readyBit is set and its group is the
+// entry's.
+
+// group is the ready jobs of one class and one priority.
+type group struct {
+	class    *class
+	priority int32
+	ready    int
+	slot     int // index in level.groups while ready > 0
+	ranks    rankHeap
+	ages     []aged // in the order in which they became ready
+	armed    instant
+}
+
+type aged struct {
+	id    uint32
+	since instant
+}
+
+// level is the groups of one priority that have ready jobs.
+type level struct {
+	priority int32
+	groups   []*group
+}
+
+// readyReader is the ready readers of one version that are of one group.
+type readyReader struct {
+	group *group
+	jobs  rankHeap
+}
+
+func (c *Core) makeReady(j *job) {
+	c.setState(j, Ready)
+	j.readySince = c.now
+	c.setClass(j)
+	c.index(j)
+	c.jobEvent(JobReady, j, "")
+}
+
+// index enters a ready job.
+func (c *Core) index(j *job) {
+	g := c.groupOf(j.class, j.effective)
+	j.group = g
+	if g.ready == 0 {
+		c.activate(g)
+	}
+	g.ready++
+	c.ready++
+	c.readyBit.set(j.id)
+	g.ranks.push(uint32(j.id))
+	g.ages = append(g.ages, aged{uint32(j.id), j.readySince})
+	for i := range j.requests {
+		if v := j.requests[i].read; v != nil {
+			c.addReader(v, g, j.id)
+		}
+	}
+	if !j.freshly {
+		j.freshly = true
+		c.work.fresh = append(c.work.fresh, j)
+	}
+	c.armSiteWait(g)
+}
+
+// unready takes a job out of the indexes if it is ready.
+func (c *Core) unready(j *job) {
+	g := j.group
+	if g == nil {
+		return
+	}
+	j.group = nil
+	c.readyBit.clear(j.id)
+	c.ready--
+	g.ready--
+	if g.ready == 0 {
+		c.deactivate(g)
+	}
+	if j.reserved != nil {
+		c.release(j.reserved)
+	}
+}
+
+// isReady tells live entries from those left behind.
+func (c *Core) isReady(id uint32, g *group) bool {
+	return c.readyBit.has(JobID(id)) && c.jobs[id].group == g
+}
+
+func (c *Core) groupOf(cl *class, priority int32) *group {
+	for _, g := range cl.groups {
+		if g.priority == priority {
+			return g
+		}
+	}
+	g := &group{class: cl, priority: priority}
+	cl.groups = append(cl.groups, g)
+	return g
+}
+
+func (c *Core) activate(g *group) {
+	i, found := slices.BinarySearchFunc(c.levels, g.priority, func(l *level, p int32) int {
+		return int(int64(p) - int64(l.priority))
+	})
+	if !found {
+		c.levels = slices.Insert(c.levels, i, &level{priority: g.priority})
+	}
+	l := c.levels[i]
+	g.slot = len(l.groups)
+	l.groups = append(l.groups, g)
+}
+
+// deactivate also drops the entries left behind, which is all there is.
+func (c *Core) deactivate(g *group) {
+	i, _ := slices.BinarySearchFunc(c.levels, g.priority, func(l *level, p int32) int {
+		return int(int64(p) - int64(l.priority))
+	})
+	l := c.levels[i]
+	last := len(l.groups) - 1
+	l.groups[g.slot] = l.groups[last]
+	l.groups[g.slot].slot = g.slot
+	l.groups = l.groups[:last]
+	if last == 0 {
+		c.levels = slices.Delete(c.levels, i, i+1)
+	}
+	g.ranks, g.ages = g.ranks[:0], g.ages[:0]
+}
+
+// first returns the ready job of the group that has the lowest rank.
+func (c *Core) first(g *group) *job {
+	if id, ok := c.top(&g.ranks, g); ok {
+		return c.jobs[id]
+	}
+	return nil
+}
+
+func (c *Core) top(h *rankHeap, g *group) (uint32, bool) {
+	for len(*h) > 0 {
+		if id := (*h)[0]; c.isReady(id, g) {
+			return id, true
+		}
+		h.pop()
+	}
+	return 0, false
+}
+
+// oldest returns the job of the group that has been ready for longest.
+func (c *Core) oldest(g *group) *job {
+	for len(g.ages) > 0 {
+		a := g.ages[0]
+		if c.isReady(a.id, g) && c.jobs[a.id].readySince == a.since {
+			return c.jobs[a.id]
+		}
+		g.ages = g.ages[1:]
+	}
+	return nil
+}
+
+func (c *Core) addReader(v *version, g *group, id JobID) {
+	if len(v.ready) == 0 && !v.announced {
+		c.announce(v)
+	}
+	for i := range v.ready {
+		if v.ready[i].group == g {
+			v.ready[i].jobs.push(uint32(id))
+			return
+		}
+	}
+	v.ready = append(v.ready, readyReader{group: g})
+	v.ready[len(v.ready)-1].jobs.push(uint32(id))
+}
+
+// announce tells the holders of a version that it has ready readers.
+func (c *Core) announce(v *version) {
+	v.announced = true
+	for _, p := range v.holders {
+		p.heat(v)
+	}
+}
+
+// rankHeap is a binary heap of JobIDs, the lowest first.
+type rankHeap []uint32
+
+func (h *rankHeap) push(id uint32) {
+	*h = append(*h, id)
+	s := *h
+	for i := len(s) - 1; i > 0; {
+		parent := (i - 1) / 2
+		if s[parent] <= s[i] {
+			return
+		}
+		s[parent], s[i] = s[i], s[parent]
+		i = parent
+	}
+}
+
+func (h *rankHeap) pop() {
+	s := *h
+	last := len(s) - 1
+	s[0] = s[last]
+	*h = s[:last]
+	(*h).down(0)
+}
+
+func (h rankHeap) down(i int) {
+	for {
+		child := 2*i + 1
+		if child >= len(h) {
+			return
+		}
+		if child+1 < len(h) && h[child+1] < h[child] {
+			child++
+		}
+		if h[i] <= h[child] {
+			return
+		}
+		h[i], h[child] = h[child], h[i]
+		i = child
+	}
+}
+
+// keep drops the entries for which it is told false.
+func (h *rankHeap) keep(ok func(uint32) bool) {
+	s := slices.DeleteFunc(*h, func(id uint32) bool { return !ok(id) })
+	if len(s) < len(*h) {
+		for i := len(s)/2 - 1; i >= 0; i-- {
+			s.down(i)
+		}
+	}
+	*h = s
+}
+
+// bitset holds one bit for each job.
+type bitset []uint64
+
+func (b *bitset) grow(n int) {
+	for len(*b)*64 < n {
+		*b = append(*b, 0)
+	}
+}
+func (b bitset) set(id JobID)      { b[id/64] |= 1 << (id % 64) }
+func (b bitset) clear(id JobID)    { b[id/64] &^= 1 << (id % 64) }
+func (b bitset) has(id JobID) bool { return b[id/64]&(1<<(id%64)) != 0 }

@@ -1,0 +1,212 @@
+package dispatch
+
+import (
+	"fmt"
+	"slices"
+)
+
+// register makes a pilot known that sends its whole state.
+func (c *Core) register(s *Sync) *pilot {
+	p := &pilot{id: s.Pilot, cached: make(map[*version]holding)}
+	c.pilots[p.id] = p
+	c.describe(p, *s.Hello)
+	c.persistPilot(p)
+	c.monitor.registered(c, p)
+	reason := p.info.Error
+	c.event(Event{Kind: PilotRegistered, Pilot: p.id, Reason: reason})
+	return p
+}
+
+// describe takes what the pilot says of itself.
+func (c *Core) describe(p *pilot, info PilotInfo) {
+	if p.host != nil {
+		c.unplace(p)
+	}
+	p.info = info
+	p.shape = c.shapeOf(&p.info)
+	h := c.hosts[info.Host]
+	if h == nil {
+		h = &host{name: info.Host}
+		c.hosts[info.Host] = h
+	}
+	p.host = h
+	h.pilots = append(h.pilots, p)
+	p.shape.pilots++
+	p.shape.hosts[info.Host]++
+	p.asked = 0
+	c.peersChanged(p)
+	c.countSlots()
+}
+
+func (c *Core) unplace(p *pilot) {
+	h := p.host
+	h.pilots = slices.DeleteFunc(h.pilots, func(o *pilot) bool { return o == p })
+	if len(h.pilots) == 0 {
+		delete(c.hosts, h.name)
+	}
+	p.shape.pilots--
+	if p.shape.hosts[h.name]--; p.shape.hosts[h.name] == 0 {
+		delete(p.shape.hosts, h.name)
+	}
+}
+
+// peersChanged tells the other pilots of the host, as its cache counts for
+// theirs (section IV-D).
+func (c *Core) peersChanged(p *pilot) {
+	if p.info.CacheDir == "" {
+		return
+	}
+	for _, o := range p.host.pilots {
+		if o != p {
+			c.tell(o)
+		}
+	}
+}
+
+func (c *Core) countSlots() {
+	n := 0
+	for _, s := range c.shapes {
+		if s.pilots > 0 {
+			n += s.pilots * int(max(1, s.has.MilliCPUs/minSlot))
+		}
+	}
+	c.slots = n
+}
+
+// dropPilot forgets a pilot with its cache; what it ran is lost.
+func (c *Core) dropPilot(p *pilot, reason string) {
+	if p.left {
+		return
+	}
+	p.left = true
+	delete(c.pilots, p.id)
+	if p.held != 0 {
+		c.effects.Replies = append(c.effects.Replies, Reply{p.id, p.held, Answer{NeedFull: true}})
+		p.held = 0
+	}
+	c.unplace(p)
+	c.peersChanged(p)
+	c.countSlots()
+	c.updateSpare(p)
+	if p.reserved != nil {
+		p.reserved.reserved, p.reserved = nil, nil
+	}
+	c.clearCache(p)
+	for _, a := range slices.Clone(p.attempts) {
+		c.attemptLost(a, fmt.Sprintf("pilot %s %s", p.id, reason))
+	}
+	c.endAwaiting(p)
+	c.forgetPilot(p.id)
+	c.monitorForgets(p.id, p.info.Launch)
+	c.event(Event{Kind: PilotGone, Pilot: p.id, Reason: reason})
+}
+
+// leavePilot lets a pilot go that says that it ends.
+func (c *Core) leavePilot(p *pilot) {
+	c.lastAnswer++
+	c.effects.Replies = append(c.effects.Replies, Reply{p.id, p.held, Answer{
+		Number: c.answerNumber(), Seen: p.seq, Leave: true,
+	}})
+	p.held = 0
+	c.dropPilot(p, "has left")
+}
+
+func (c *Core) armPilot(p *pilot) {
+	at := p.silentAfter
+	if p.held != 0 {
+		at = min(at, p.heldAt.after(c.config.Hold))
+	}
+	if p.armed == 0 || at < p.armed {
+		p.armed = at
+		c.timers.add(timer{at: at, kind: pilotTimer, pilot: p})
+	}
+}
+
+// pilotTime answers a Sync that was held long enough, and gives up a pilot
+// that was silent for too long.
+func (c *Core) pilotTime(p *pilot) {
+	if p.left || p.armed > c.now {
+		return
+	}
+	p.armed = 0
+	switch {
+	case p.held != 0 && p.heldAt.after(c.config.Hold) <= c.now:
+		c.tell(p) // answering arms the timer
+	case p.held == 0 && p.silentAfter <= c.now:
+		c.dropPilot(p, fmt.Sprintf("has not called for %v", c.config.PilotLease))
+	default:
+		c.armPilot(p)
+	}
+}
+
+// stopping is how far an orderly end has got.
+type stopping uint8
+
+const (
+	running stopping = iota
+	draining
+	stopped
+)
+
+func (c *Core) beginStop(drain bool) {
+	if drain && c.stop == running {
+		c.stop = draining
+	} else if !drain {
+		c.stop = stopped
+	}
+	for _, p := range c.pilotsInOrder() {
+		c.tell(p)
+		c.updateSpare(p)
+	}
+}
+
+// grace is the time after Load in which known pilots may report what they run
+// before anything is assigned.
+type grace struct {
+	begun   bool
+	over    bool
+	awaited map[PilotID]string // their launches
+	wanted  []*version         // to be made again after it
+}
+
+// startGrace begins with the first step.
+func (c *Core) startGrace() {
+	if c.grace.begun {
+		return
+	}
+	c.grace.begun = true
+	if len(c.grace.awaited) == 0 {
+		c.endGrace()
+		return
+	}
+	c.timers.add(timer{at: c.now.after(c.config.ReconnectGrace), kind: graceTimer})
+}
+
+func (c *Core) endAwaiting(p *pilot) {
+	if c.grace.over {
+		return
+	}
+	delete(c.grace.awaited, p.id)
+	if len(c.grace.awaited) == 0 {
+		c.endGrace()
+	}
+}
+
+// endGrace lets the pilots that have synced take jobs. Those that have not
+// are no longer known.
+func (c *Core) endGrace() {
+	if c.grace.over {
+		return
+	}
+	c.grace.over = true
+	for _, id := range sortedKeys(c.grace.awaited) {
+		c.forgetPilot(id)
+		c.monitorForgets(id, c.grace.awaited[id])
+		c.event(Event{Kind: PilotGone, Pilot: id, Reason: "did not return after a restart"})
+	}
+	for _, p := range c.pilotsInOrder() {
+		c.updateSpare(p)
+		c.ask(p)
+	}
+	c.regenerateAll()
+}

@@ -1,0 +1,313 @@
+package dispatch
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Load makes a Core from all its durable records, in any order. The Effects
+// hold the record of the new incarnation, and the publications and removals
+// that were not confirmed; they are to be treated like those of a Step. Sites
+// are not durable: step a SetSite for each.
+//
+// No job is assigned before the pilots that were registered have sent their
+// whole state, or [Config.ReconnectGrace] has passed since the first Step.
+func Load(config Config, records []Record) (*Core, Effects, error) {
+	l := loading{c: newCore(config), tables: make(map[string][]Record)}
+	for _, r := range records {
+		if r.Body != nil {
+			l.tables[r.Table] = append(l.tables[r.Table], r)
+		}
+	}
+	for _, t := range l.tables {
+		slices.SortFunc(t, func(a, b Record) int { return strings.Compare(a.Key, b.Key) })
+	}
+	if err := l.all(); err != nil {
+		return nil, Effects{}, err
+	}
+	return l.c, l.c.effects, nil
+}
+
+type loading struct {
+	c       *Core
+	tables  map[string][]Record
+	commits map[JobID]*commitBody
+	fates   map[JobID]*fate
+}
+
+func (l *loading) all() error {
+	for _, load := range []func() error{
+		l.meta, l.results, l.files, l.readCommits, l.readFates, l.jobs, l.published, l.removals, l.pilots, l.launches,
+	} {
+		if err := load(); err != nil {
+			return err
+		}
+	}
+	c := l.c
+	for _, j := range c.jobs[1:] {
+		l.resume(j)
+	}
+	c.settleJobs()
+	c.effects.Events = nil
+	c.work.fresh = c.work.fresh[:0]
+	for _, j := range c.jobs[1:] {
+		j.freshly = false
+	}
+	c.publishPending()
+	c.persistIncarnation()
+	return nil
+}
+
+// each decodes the records of a table.
+func each[T any](l *loading, table string, version func(*T) int, take func(key string, body *T) error) error {
+	for _, r := range l.tables[table] {
+		body := new(T)
+		if err := json.Unmarshal(r.Body, body); err != nil {
+			return fmt.Errorf("dispatch: reading record %s of table %s: %w", r.Key, table, err)
+		}
+		if v := version(body); v != bodyVersion {
+			return fmt.Errorf("dispatch: record %s of table %s has form %d; this program knows %d", r.Key, table, v, bodyVersion)
+		}
+		if err := take(r.Key, body); err != nil {
+			return fmt.Errorf("dispatch: record %s of table %s: %w", r.Key, table, err)
+		}
+	}
+	return nil
+}
+
+func (l *loading) meta() error {
+	err := each(l, TableMeta, func(b *metaBody) int { return b.V }, func(_ string, b *metaBody) error {
+		l.c.incarnation = b.Incarnation
+		return nil
+	})
+	l.c.incarnation++
+	return err
+}
+
+func (l *loading) results() error {
+	return each(l, TableResult, func(b *resultBody) int { return b.V }, func(key string, b *resultBody) error {
+		id, err := parseIdentity(key)
+		l.c.results[id] = storedResult{b.Outputs}
+		return err
+	})
+}
+
+func parseIdentity(s string) (identity, error) {
+	var id identity
+	b, err := hex.DecodeString(s)
+	if err != nil || len(b) != len(id) {
+		return id, fmt.Errorf("%q is not a key of a result", s)
+	}
+	copy(id[:], b)
+	return id, nil
+}
+
+func (l *loading) files() error {
+	return each(l, TableFile, func(b *fileBody) int { return b.V }, func(_ string, b *fileBody) error {
+		v := l.c.fileNamed(b.LFN).versionFor(b.Version)
+		v.existing, v.state, v.size, v.pfn = true, present, b.Size, b.PFN
+		v.identity = identityOf("existing", b.LFN, b.Identity)
+		return nil
+	})
+}
+
+// versionFor returns the version of this number, made if need be.
+func (f *file) versionFor(n Version) *version {
+	if v := f.version(n); v != nil {
+		return v
+	}
+	v := &version{file: f, number: n}
+	i := len(f.versions)
+	for i > 0 && f.versions[i-1].number > n {
+		i--
+	}
+	f.versions = slices.Insert(f.versions, i, v)
+	return v
+}
+
+func parseJobKey(key string) (JobID, error) {
+	n, err := strconv.ParseUint(key, 10, 64)
+	return JobID(n), err
+}
+
+func (l *loading) readCommits() error {
+	l.commits = make(map[JobID]*commitBody)
+	return each(l, TableCommit, func(b *commitBody) int { return b.V }, func(key string, b *commitBody) error {
+		id, err := parseJobKey(key)
+		l.commits[id] = b
+		return err
+	})
+}
+
+func (l *loading) readFates() error {
+	l.fates = make(map[JobID]*fate)
+	return each(l, TableFate, func(b *fateBody) int { return b.V }, func(key string, b *fateBody) error {
+		id, err := parseJobKey(key)
+		l.fates[id] = &b.fate
+		return err
+	})
+}
+
+// recorded gives the requests of a loaded job the versions that they had.
+type recorded struct{ read_, write_ []Version }
+
+func (r recorded) read(i int, f *file) *version  { return f.versionFor(r.read_[i]) }
+func (r recorded) write(i int, f *file) *version { return f.versionFor(r.write_[i]) }
+
+func (l *loading) jobs() error {
+	c := l.c
+	return each(l, TableJob, func(b *jobBody) int { return b.V }, func(key string, b *jobBody) error {
+		id, err := parseJobKey(key)
+		if err != nil || id != JobID(len(c.jobs)) {
+			return fmt.Errorf("expected job %d", len(c.jobs))
+		}
+		if len(b.Read) != len(b.Reads) || len(b.Write) != len(b.Writes) {
+			return fmt.Errorf("job %s has %d inputs and %d outputs but %d and %d versions", b.Name, len(b.Reads), len(b.Writes), len(b.Read), len(b.Write))
+		}
+		s := b.job()
+		if err := s.check(); err != nil {
+			return err
+		}
+		if _, taken := c.names[s.Name]; taken {
+			return fmt.Errorf("job name %s is used twice", s.Name)
+		}
+		j := c.bareJob(&s)
+		j.submitted = b.Submitted
+		c.requestFiles(j, s.Reads, recorded{b.Read, b.Write})
+		j.fate = l.fates[id]
+		return l.committed(j)
+	})
+}
+
+// committed gives a job that was committed its outputs.
+func (l *loading) committed(j *job) error {
+	b := l.commits[j.id]
+	if b == nil {
+		return nil
+	}
+	c := l.c
+	outputs := b.Outputs
+	if b.Key != "" {
+		key, err := parseIdentity(b.Key)
+		if err != nil {
+			return err
+		}
+		r, ok := c.results[key]
+		if !ok {
+			return fmt.Errorf("job %s is committed, but its result %s is not there", j.name, b.Key)
+		}
+		delete(c.results, key)
+		j.key, outputs = key, r.outputs
+	}
+	j.committed = b.Attempt
+	if b.Reused {
+		c.markReused(j)
+	}
+	for _, o := range j.reusable(outputs) {
+		v := c.outputVersion(j, &o)
+		v.size, v.records, v.adler, v.pfn = o.Size, o.Records, o.Adler32, o.PFN
+		v.identity = j.identityOf(o.LFN)
+		v.state = gone
+		if v.pfn != "" {
+			v.state = present
+		}
+	}
+	for i := range j.requests {
+		if v := j.requests[i].write; v != nil && v.file.pattern {
+			v.state = present
+		}
+	}
+	c.setState(j, Done)
+	return nil
+}
+
+// resume lets a loaded job go on from where it stood.
+func (l *loading) resume(j *job) {
+	c := l.c
+	if j.state == Done && (j.fate == nil || j.fate.End == Waiting) {
+		c.unpinLoaded(j)
+		return
+	}
+	if f := j.fate; f != nil && f.End != Waiting {
+		c.setState(j, f.End)
+		for _, v := range c.written(j) {
+			v.lose()
+		}
+		for i := range j.requests {
+			if v := j.requests[i].write; v != nil {
+				v.lose()
+			}
+		}
+		if f.End == Cancelled {
+			c.unpinLoaded(j)
+		}
+		return
+	}
+	if !j.withdrawn() {
+		for i := range j.requests {
+			c.insert(&j.requests[i])
+		}
+	}
+	if j.fate != nil && j.fate.NotBefore > 0 {
+		c.armBackoff(j)
+	}
+	c.inheritPriority(j)
+	c.startOut(j)
+}
+
+func (c *Core) unpinLoaded(j *job) {
+	for i := range j.requests {
+		if v := j.requests[i].read; v != nil {
+			v.pins--
+		}
+	}
+}
+
+func (l *loading) published() error {
+	return each(l, TablePublished, func(b *publishedBody) int { return b.V }, func(lfn string, b *publishedBody) error {
+		l.c.fileNamed(lfn).published = b.Version + 1
+		return nil
+	})
+}
+
+// publishPending asks again for what was committed and not yet published.
+func (c *Core) publishPending() {
+	for _, j := range c.jobs[1:] {
+		if j.state != Done {
+			continue
+		}
+		for _, v := range c.written(j) {
+			if v.state == present {
+				c.publish(j, v)
+			}
+		}
+	}
+}
+
+func (l *loading) removals() error {
+	return each(l, TableRemove, func(b *removeBody) int { return b.V }, func(pfn string, _ *removeBody) error {
+		l.c.removing.waiting[pfn] = true
+		l.c.effects.Remove = append(l.c.effects.Remove, pfn)
+		return nil
+	})
+}
+
+func (l *loading) pilots() error {
+	l.c.grace.awaited = make(map[PilotID]string)
+	return each(l, TablePilot, func(b *pilotBody) int { return b.V }, func(id string, b *pilotBody) error {
+		l.c.grace.awaited[PilotID(id)] = b.Launch
+		l.c.monitor.recall(PilotID(id), b)
+		return nil
+	})
+}
+
+func (l *loading) launches() error {
+	return each(l, TableLaunch, func(b *launchBody) int { return b.V }, func(launch string, b *launchBody) error {
+		l.c.monitor.launched(launch, b.Site)
+		return nil
+	})
+}

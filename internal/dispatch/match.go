@@ -1,0 +1,292 @@
+package dispatch
+
+import (
+	"slices"
+	"time"
+)
+
+// admission is whether a pilot may be given jobs of a class.
+type admission uint8
+
+const (
+	never  admission = iota
+	onTime           // only jobs that have waited long enough for their own site
+	always
+)
+
+// admits looks at what the pilot has left; ahead allows Config.Ahead times
+// more than it has.
+func (c *Core) admits(p *pilot, cl *class, ahead bool) admission {
+	if !c.fitsWhole(p, cl) || !p.room(cl, 1) && !(ahead && c.mayRunAhead(p, cl)) {
+		return never
+	}
+	if k := &cl.key; k.site != "" && k.site != p.info.Site && k.wait > 0 {
+		return onTime
+	}
+	return always
+}
+
+// fitsWhole reports whether the pilot could run the class if it ran nothing
+// else.
+func (c *Core) fitsWhole(p *pilot, cl *class) bool {
+	k := &cl.key
+	switch {
+	case !p.shape.suits(cl):
+		return false
+	case k.host != "" && k.host != p.info.Host, k.pilot != "" && k.pilot != p.id:
+		return false
+	case k.avoid != "" && k.avoid == p.info.Host && c.elsewhere(cl, k.avoid):
+		return false
+	case !p.info.Expires.IsZero() && c.now.after(k.time) > toInstant(p.info.Expires):
+		return false
+	}
+	return true
+}
+
+// elsewhere reports whether a pilot on another host could run the class.
+func (c *Core) elsewhere(cl *class, name string) bool {
+	for _, s := range c.shapes {
+		if others := len(s.hosts); s.hosts[name] > 0 && others > 1 || s.hosts[name] == 0 && others > 0 {
+			if s.suits(cl) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// mayRunAhead: jobs are queued at a pilot only while there are more of them
+// than all pilots have slots, so that none runs dry meanwhile.
+func (c *Core) mayRunAhead(p *pilot, cl *class) bool {
+	return c.ready > c.slots && p.room(cl, int64(1+c.config.Ahead))
+}
+
+// pull gives the pilot that asks the jobs that suit it best, until it is full
+// or nothing fits.
+func (c *Core) pull(p *pilot) {
+	if !c.takes(p) || c.ready == 0 || p.asked == c.offers+1 {
+		return
+	}
+	c.pullOverdue(p)
+	if p.reserved != nil {
+		return
+	}
+	c.tally.level = nil
+	for {
+		j := c.choose(p)
+		if j == nil {
+			break
+		}
+		c.assign(j, p)
+	}
+	p.asked = c.offers + 1
+}
+
+// choose returns the ready job that the pilot should run next: of the highest
+// priority; of these the one with most input in its cache; of these the one
+// that was submitted first.
+func (c *Core) choose(p *pilot) *job {
+	for _, l := range c.levels {
+		if c.tally.level != l {
+			c.tallyLevel(p, l)
+		}
+		if j := c.bestCached(p); j != nil {
+			return j
+		}
+		if j := c.firstByRank(p, l); j != nil {
+			return j
+		}
+	}
+	return nil
+}
+
+func (c *Core) firstByRank(p *pilot, l *level) *job {
+	var best *job
+	for _, g := range l.groups {
+		var j *job
+		switch c.admits(p, g.class, true) {
+		case always:
+			j = c.first(g)
+		case onTime:
+			j = c.pastSiteWait(g)
+		}
+		if j != nil && (best == nil || j.id < best.id) {
+			best = j
+		}
+	}
+	return best
+}
+
+// pastSiteWait returns the job of the group that has waited for its own site
+// for longest, if that was long enough.
+func (c *Core) pastSiteWait(g *group) *job {
+	if j := c.oldest(g); j != nil && j.readySince.after(g.class.key.wait) <= c.now {
+		return j
+	}
+	return nil
+}
+
+// pullOverdue gives the pilot the jobs that were passed over for too long.
+// One that needs more than is free reserves the pilot.
+func (c *Core) pullOverdue(p *pilot) {
+	if j := p.reserved; j != nil {
+		if !c.fitsWhole(p, j.class) {
+			c.release(p)
+		} else if p.room(j.class, 1) {
+			c.assign(j, p)
+		}
+	}
+	for p.reserved == nil {
+		j := c.overdue(p)
+		if j == nil {
+			return
+		}
+		if p.room(j.class, 1) {
+			c.assign(j, p)
+		} else {
+			p.reserved, j.reserved = j, p
+		}
+	}
+}
+
+// overdue returns the job that has been passed over for longest, if that is
+// too long, it fits the pilot and no other drains for it.
+func (c *Core) overdue(p *pilot) *job {
+	var best *job
+	limit := c.now.after(-c.config.MaxPassOver)
+	for _, l := range c.levels {
+		for _, g := range l.groups {
+			j := c.oldest(g)
+			if j == nil || j.readySince > limit || j.reserved != nil || best != nil && j.readySince >= best.readySince {
+				continue
+			}
+			if c.fitsWhole(p, g.class) {
+				best = j
+			}
+		}
+	}
+	return best
+}
+
+// release lets a pilot take other jobs again.
+func (c *Core) release(p *pilot) {
+	p.reserved.reserved = nil
+	p.reserved = nil
+	p.asked = 0
+	c.ask(p)
+}
+
+// ask lists a pilot to be given jobs in this step.
+func (c *Core) ask(p *pilot) {
+	if !slices.Contains(c.work.askers, p) {
+		c.work.askers = append(c.work.askers, p)
+	}
+}
+
+// matchAll brings ready jobs and pilots together. Whoever waits on either
+// side was offered everything before, so only what is new in this step is
+// looked at: fresh jobs go to a parked pilot that holds more of their input
+// than the pilots that ask; those take what suits them best; what is left of
+// the fresh jobs goes to any parked pilot that it fits.
+func (c *Core) matchAll() {
+	w := &c.work
+	for len(w.fresh) > 0 || len(w.askers) > 0 {
+		if len(w.askers) > 0 {
+			c.placeFresh(w.askers)
+			askers := w.askers
+			w.askers = nil
+			for _, p := range askers {
+				c.pull(p)
+				c.updateSpare(p)
+			}
+		}
+		c.placeFresh(nil)
+		for _, j := range w.fresh {
+			j.freshly = false
+			if j.state == Ready {
+				c.offers++
+			}
+		}
+		w.fresh = w.fresh[:0]
+	}
+	c.recall()
+}
+
+// assign makes an attempt of the job on the pilot.
+func (c *Core) assign(j *job, p *pilot) {
+	c.unready(j)
+	c.lastAttempt++
+	a := &attempt{
+		id: AttemptID(c.incarnation<<32 | c.lastAttempt), job: j, pilot: p, needs: j.class,
+		try: j.tries() + 1, ahead: !p.room(j.class, 1),
+	}
+	c.addAttempt(a)
+	c.setState(j, Assigned)
+	c.tell(p)
+}
+
+func (j *job) tries() int {
+	if j.fate == nil {
+		return 0
+	}
+	return j.fate.Tries + j.fate.Losses
+}
+
+func (c *Core) addAttempt(a *attempt) {
+	a.next, a.job.attempt = a.job.attempt, a
+	c.attempts[a.id] = a
+	a.pilot.attempts = append(a.pilot.attempts, a)
+	a.pilot.add(a.needs, 1)
+	c.updateSpare(a.pilot)
+}
+
+// removeAttempt forgets an attempt that has ended.
+func (c *Core) removeAttempt(a *attempt) {
+	delete(c.attempts, a.id)
+	for at := &a.job.attempt; *at != nil; at = &(*at).next {
+		if *at == a {
+			*at = a.next
+			break
+		}
+	}
+	p := a.pilot
+	if i := slices.Index(p.attempts, a); i >= 0 {
+		p.attempts = slices.Delete(p.attempts, i, i+1)
+	}
+	p.add(a.needs, -1)
+	p.asked = 0
+}
+
+// armSiteWait has the group looked at when its jobs may go to other sites.
+func (c *Core) armSiteWait(g *group) {
+	if g.class.key.site == "" || g.class.key.wait <= 0 {
+		return
+	}
+	j := c.oldest(g)
+	if at := j.readySince.after(g.class.key.wait); g.armed == 0 || at < g.armed {
+		g.armed = at
+		c.timers.add(timer{at: at, kind: groupTimer, group: g})
+	}
+}
+
+// siteWaitOver offers the jobs of a group to parked pilots of other sites.
+func (c *Core) siteWaitOver(g *group) {
+	g.armed = 0
+	for {
+		j := c.pastSiteWait(g)
+		if j == nil {
+			break
+		}
+		p := c.bestSpare(j, nil)
+		if p == nil {
+			c.offers++
+			break
+		}
+		c.assign(j, p)
+	}
+	if j := c.oldest(g); j != nil {
+		at := max(j.readySince.after(g.class.key.wait), c.now.after(time.Second))
+		g.armed = at
+		c.timers.add(timer{at: at, kind: groupTimer, group: g})
+	}
+}

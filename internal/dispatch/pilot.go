@@ -1,0 +1,250 @@
+package dispatch
+
+import (
+	"slices"
+	"strings"
+)
+
+// pilot is a registered pilot, as far as its syncs have told.
+type pilot struct {
+	id       PilotID
+	info     PilotInfo
+	shape    *shape
+	host     *host
+	seq      uint64 // of the newest Sync
+	held     uint64 // Seq of the parked Sync, 0 if none
+	heldAt   instant
+	synced   bool // its whole state is known
+	drains   bool
+	news     bool   // something is to be said to it
+	listed   bool   // on the list of those to be answered in this step
+	acked    uint64 // the highest LastAnswer
+	needFull bool   // its whole state is to be asked for
+
+	attempts []*attempt // in the order of their assignment
+	ending   []ending   // attempts that are not to be, until it has been told
+	used     usage
+	reserved *job // nothing else is assigned until this fits
+
+	cached   map[*version]holding
+	versions []*version // those of cached, in an order of their own
+	hot      []*version // that have ready readers, and some that had
+	asked    uint64     // value of Core.offers when it last asked in vain, plus 1
+	spare    int        // index in Core.spare plus 1
+
+	silentAfter instant // from then on it counts as lost
+	armed       instant // when its timer fires
+	left        bool    // no longer registered
+}
+
+// holding is a version in a pilot's cache.
+type holding struct {
+	at  int32 // index in the pilot's list
+	hot bool  // listed in hot
+}
+
+type ending struct {
+	attempt AttemptID
+	number  uint64 // of the answer that said so first
+}
+
+// attempt is an assignment that has not ended.
+type attempt struct {
+	id        AttemptID
+	job       *job
+	pilot     *pilot
+	next      *attempt // of the same job
+	needs     *class
+	number    uint64 // of the answer that carried it first, 0 if none did
+	endNumber uint64 // of the answer that ended it first
+	try       int
+	started   bool
+	ended     bool // the pilot is told to end it
+	recall    bool // only because another pilot could run it now
+	ahead     bool // beyond what was free
+}
+
+// usage is the sum of what assigned attempts need.
+type usage struct {
+	milliCPUs, memory, disk int64
+	countable               []countable
+}
+
+// shape is what pilots of one kind have in common; whether a class fits it is
+// found once.
+type shape struct {
+	key    classKey
+	site   string
+	has    Resources
+	tools  map[string]bool
+	fits   []int8 // by class index: 0 unknown, 1 yes, -1 no
+	pilots int    // registered
+	hosts  map[string]int
+}
+
+type host struct {
+	name   string
+	pilots []*pilot // in the order of their registration
+}
+
+// minSlot is what a job that states no processors takes of one.
+const minSlot = 1000
+
+func (p *pilot) totalCPUs() int64 {
+	if p.info.Has.MilliCPUs == 0 {
+		return minSlot
+	}
+	return p.info.Has.MilliCPUs
+}
+
+func (p *pilot) cpusOf(cl *class) int64 {
+	if cl.key.milliCPUs == 0 {
+		return min(minSlot, p.totalCPUs())
+	}
+	return cl.key.milliCPUs
+}
+
+// slots is how many jobs of one processor each it runs at a time.
+func (p *pilot) slots() int { return max(1, int(p.totalCPUs()/minSlot)) }
+
+// room reports whether the pilot has, in all times over, what the class needs
+// besides what is assigned already.
+func (p *pilot) room(cl *class, times int64) bool {
+	k := &cl.key
+	if p.used.milliCPUs+p.cpusOf(cl) > times*p.totalCPUs() ||
+		p.used.memory+k.memory > times*p.info.Has.Memory ||
+		p.used.disk+k.disk > times*p.info.Has.Disk {
+		return false
+	}
+	for _, n := range cl.countable {
+		if p.used.count(n.name)+n.n > times*p.info.Has.Countable[n.name] {
+			return false
+		}
+	}
+	return true
+}
+
+func (u *usage) count(name string) int64 {
+	for i := range u.countable {
+		if u.countable[i].name == name {
+			return u.countable[i].n
+		}
+	}
+	return 0
+}
+
+// add takes (sign 1) or gives back (sign -1) what the class needs.
+func (p *pilot) add(cl *class, sign int64) {
+	u := &p.used
+	u.milliCPUs += sign * p.cpusOf(cl)
+	u.memory += sign * cl.key.memory
+	u.disk += sign * cl.key.disk
+	for _, n := range cl.countable {
+		i := slices.IndexFunc(u.countable, func(x countable) bool { return x.name == n.name })
+		if i < 0 {
+			u.countable = append(u.countable, countable{name: n.name})
+			i = len(u.countable) - 1
+		}
+		u.countable[i].n += sign * n.n
+	}
+}
+
+// takes says whether the pilot may be given jobs at all.
+func (c *Core) takes(p *pilot) bool {
+	return p.synced && !p.drains && !p.left && p.info.Error == "" && c.stop == running && c.grace.over
+}
+
+func (c *Core) shapeOf(i *PilotInfo) *shape {
+	tools := slices.Clone(i.Tools)
+	slices.Sort(tools)
+	tools = slices.Compact(tools)
+	k := classKey{
+		milliCPUs: i.Has.MilliCPUs, memory: i.Has.Memory, disk: i.Has.Disk,
+		countable: joinCountable(i.Has.Countable), tools: strings.Join(tools, "\n"), site: i.Site,
+	}
+	for _, s := range c.shapes {
+		if s.key == k {
+			return s
+		}
+	}
+	s := &shape{key: k, site: i.Site, has: i.Has, tools: make(map[string]bool), hosts: make(map[string]int)}
+	for _, t := range tools {
+		s.tools[t] = true
+	}
+	c.shapes = append(c.shapes, s)
+	return s
+}
+
+// suits reports whether a pilot of this shape could run the class if it ran
+// nothing else.
+func (s *shape) suits(cl *class) bool {
+	for len(s.fits) <= cl.index {
+		s.fits = append(s.fits, 0)
+	}
+	if s.fits[cl.index] == 0 {
+		s.fits[cl.index] = -1
+		if len(lacks(cl, s.has, s.tools)) == 0 {
+			s.fits[cl.index] = 1
+		}
+	}
+	return s.fits[cl.index] > 0
+}
+
+// heat lists a held version as one that has ready readers.
+func (p *pilot) heat(v *version) {
+	if h := p.cached[v]; !h.hot {
+		h.hot = true
+		p.cached[v] = h
+		p.hot = append(p.hot, v)
+	}
+}
+
+func (c *Core) hold(p *pilot, v *version) {
+	if _, ok := p.cached[v]; ok {
+		return
+	}
+	p.cached[v] = holding{at: int32(len(p.versions))}
+	p.versions = append(p.versions, v)
+	v.holders = append(v.holders, p)
+	if len(v.ready) > 0 {
+		v.announced = true
+		p.heat(v)
+	}
+	if v.state == gone {
+		c.backAgain(v)
+	}
+}
+
+// drop is for a version that left a pilot's cache.
+func (c *Core) drop(p *pilot, v *version) {
+	h, ok := p.cached[v]
+	if !ok {
+		return
+	}
+	delete(p.cached, v)
+	if h.hot {
+		p.hot = slices.DeleteFunc(p.hot, func(x *version) bool { return x == v })
+	}
+	last := len(p.versions) - 1
+	if int(h.at) != last {
+		moved := p.versions[last]
+		p.versions[h.at] = moved
+		m := p.cached[moved]
+		m.at = h.at
+		p.cached[moved] = m
+	}
+	p.versions = p.versions[:last]
+	if i := slices.Index(v.holders, p); i >= 0 {
+		v.holders = slices.Delete(v.holders, i, i+1)
+	}
+	if v.state == present && !v.hasCopy() {
+		c.lostLastCopy(v)
+	}
+}
+
+func (c *Core) clearCache(p *pilot) {
+	for len(p.versions) > 0 {
+		c.drop(p, p.versions[len(p.versions)-1])
+	}
+	p.hot = p.hot[:0]
+}

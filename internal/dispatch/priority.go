@@ -1,0 +1,68 @@
+package dispatch
+
+// inheritPriority raises what a newly submitted job waits for to its own
+// priority. It costs nothing while all priorities are equal.
+func (c *Core) inheritPriority(j *job) {
+	if !c.unequal {
+		if len(c.jobs) > 2 && c.jobs[1].priority != j.priority {
+			c.unequal = true
+		}
+		if !c.unequal {
+			return
+		}
+	}
+	c.raiseAhead(j)
+}
+
+// raiseAhead raises all jobs that j waits for, directly or through others.
+func (c *Core) raiseAhead(j *job) {
+	todo := []*job{j}
+	for len(todo) > 0 {
+		j := pop(&todo)
+		for i := range j.requests {
+			r := &j.requests[i]
+			if v := r.read; v != nil && v.state != present && v.writer != nil && v.writer.live() {
+				todo = c.raise(v.writer, j.effective, todo)
+			}
+			if !r.Queued() || r.Granted() {
+				continue
+			}
+			for b := r.Prev(); b != nil; b = b.Prev() {
+				todo = c.raise(b.Owner.job, j.effective, todo)
+			}
+		}
+	}
+}
+
+func (c *Core) raise(j *job, priority int32, todo []*job) []*job {
+	if j.effective >= priority {
+		return todo
+	}
+	ready := j.state == Ready
+	if ready {
+		c.unready(j)
+	}
+	j.effective = priority
+	if ready {
+		c.index(j)
+	}
+	return append(todo, j)
+}
+
+// inheritFromReaders is for a job that becomes live again: those who wait for
+// its versions are not behind it in a FIFO.
+func (c *Core) inheritFromReaders(j *job) {
+	if !c.unequal {
+		return
+	}
+	highest := j.effective
+	for _, v := range c.written(j) {
+		for _, w := range v.waiters {
+			highest = max(highest, w.effective)
+		}
+	}
+	if highest > j.effective {
+		j.effective = highest
+		c.raiseAhead(j)
+	}
+}

@@ -1,0 +1,141 @@
+package dispatch
+
+import "slices"
+
+// A version whose every copy is gone stays known. When a job needs it that
+// cannot be reused, the job that made it runs again, and before it, if need
+// be, those that made its inputs. The version stays the same.
+
+// want lists the versions that a job lacks, so that they are made again.
+func (c *Core) want(j *job) {
+	for i := range j.requests {
+		if v := j.requests[i].read; v != nil && v.state == gone && !v.wanted {
+			v.wanted = true
+			c.work.wanted = append(c.work.wanted, v)
+		}
+	}
+}
+
+// regenerateAll has the wanted versions made again, but not before the pilots
+// had time to say what they hold.
+func (c *Core) regenerateAll() {
+	if !c.grace.over {
+		c.grace.wanted = append(c.grace.wanted, c.work.wanted...)
+		c.work.wanted = c.work.wanted[:0]
+		return
+	}
+	list := append(c.grace.wanted, c.work.wanted...)
+	c.grace.wanted, c.work.wanted = nil, nil
+	for _, v := range list {
+		v.wanted = false
+		if v.state == gone && len(v.waiters) > 0 {
+			c.regenerate(v)
+		}
+	}
+}
+
+func (c *Core) regenerate(v *version) {
+	j := v.writer
+	if j == nil || j.state == Failed || j.state == Cancelled {
+		c.cannotRegenerate(v)
+		return
+	}
+	if j.state != Done {
+		return // on its way
+	}
+	f := j.itsFate()
+	if f.regenerations >= c.config.MaxRegenerations {
+		f.Reason = "its outputs were lost from the caches too often"
+		c.cannotRegenerate(v)
+		return
+	}
+	f.regenerations++
+	f.Tries, f.Losses, f.End = 0, 0, Waiting
+	j.again = true
+	c.setState(j, Waiting)
+	c.pinAll(j)
+	c.event(Event{Kind: JobRegenerating, Job: j.id, Name: j.name, Step: j.step.Step, Reason: v.file.lfn + " is in no cache any more"})
+	c.inheritFromReaders(j)
+	c.startOut(j)
+}
+
+func (c *Core) cannotRegenerate(v *version) {
+	v.state = missing
+	c.work.block = append(c.work.block, v.waiters...)
+}
+
+// commitAgain takes the outputs of a job that ran again: those that are gone
+// get their copies back, the other new copies are not needed.
+func (c *Core) commitAgain(p *pilot, j *job, r *Result) {
+	var spare []string
+	for _, v := range c.written(j) {
+		w := findOutput(r, v.file.lfn)
+		if v.state == present {
+			spare = append(spare, w.PFN)
+			continue
+		}
+		v.pfn, v.size, v.records, v.adler = w.PFN, w.Size, w.Records, w.Adler32
+		c.makeVisible(j, v, p)
+	}
+	for i := range r.Outputs {
+		if w := &r.Outputs[i]; c.outputOf(j, w.LFN) == nil {
+			spare = append(spare, w.PFN)
+		}
+	}
+	j.again = false
+	j.committed = r.Attempt
+	c.setState(j, Done)
+	c.persistAgain(j)
+	for _, pfn := range spare {
+		if pfn != "" {
+			c.remove(pfn)
+		}
+	}
+	c.event(Event{Kind: JobRegenerated, Job: j.id, Name: j.name, Step: j.step.Step, Result: r})
+	c.unpinAll(j)
+}
+
+// lostLastCopy is for a version that was in caches only and has left the last
+// one.
+func (c *Core) lostLastCopy(v *version) {
+	v.state = gone
+	for _, r := range slices.Clone(v.ready) {
+		for _, id := range r.jobs {
+			if j := c.jobs[id]; j.state == Ready {
+				c.unready(j)
+				c.setState(j, Waiting)
+				c.work.examine = append(c.work.examine, j)
+			}
+		}
+	}
+}
+
+// backAgain is for a version of which a copy turned up in a cache.
+func (c *Core) backAgain(v *version) {
+	v.state = present
+	c.arrived(v)
+}
+
+// boundTo says on which host, or in which pilot, a job must run because its
+// inputs are in caches only.
+func (c *Core) boundTo(j *job) (string, PilotID) {
+	for i := range j.requests {
+		if v := j.requests[i].read; v != nil && v.pfn == "" && len(v.holders) > 0 {
+			p := v.holders[0]
+			if p.info.CacheDir == "" {
+				return "", p.id
+			}
+			return p.info.Host, ""
+		}
+	}
+	return "", ""
+}
+
+func (c *Core) outputOf(j *job, lfn string) *version {
+	for _, v := range c.written(j) {
+		if v.file.lfn == lfn {
+			return v
+		}
+	}
+	return nil
+}

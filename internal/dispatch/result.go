@@ -1,0 +1,199 @@
+package dispatch
+
+import (
+	"fmt"
+	"slices"
+)
+
+// resultArrived takes the end of an attempt, whoever reports it and however
+// often.
+func (c *Core) resultArrived(by PilotID, p *pilot, r *Result) {
+	a := c.attempts[r.Attempt]
+	j := c.jobOf(r.Job)
+	switch {
+	case j == nil || a != nil && a.job != j:
+		c.discard(nil, r)
+	case a != nil:
+		c.removeAttempt(a)
+		c.attemptEnded(by, p, j, r, a)
+	case j.committed == r.Attempt || j.counted(r.Attempt):
+		// A repetition; it was dealt with.
+	case j.live() && (r.Outcome == Succeeded || r.Attempt>>32 < AttemptID(c.incarnation)):
+		c.unready(j)
+		c.attemptEnded(by, p, j, r, nil)
+	default:
+		c.discard(j, r)
+	}
+}
+
+// attemptEnded deals with the first report of the end of an attempt; a is nil
+// when it had been given up or belongs to an earlier incarnation.
+func (c *Core) attemptEnded(by PilotID, p *pilot, j *job, r *Result, a *attempt) {
+	switch {
+	case !j.live():
+		c.discard(j, r)
+	case r.Outcome == Succeeded:
+		if problem := c.checkOutputs(j, r); problem != "" {
+			failed := *r
+			failed.Outcome, failed.Message = MissingOutput, problem
+			c.attemptFailed(by, j, &failed, hostOf(p))
+			return
+		}
+		c.unready(j)
+		c.unawait(j)
+		c.endAttempts(j, a)
+		c.commitResult(by, p, j, r)
+	case r.Outcome == Ended:
+		c.discard(j, r)
+		c.again(j)
+	default:
+		c.attemptFailed(by, j, r, hostOf(p))
+	}
+}
+
+func hostOf(p *pilot) string {
+	if p == nil {
+		return ""
+	}
+	return p.info.Host
+}
+
+// endAttempts has all attempts of the job ended but one.
+func (c *Core) endAttempts(j *job, but *attempt) {
+	for a := j.attempt; a != nil; a = a.next {
+		if a != but && !a.ended {
+			a.ended = true
+			c.tell(a.pilot)
+		}
+	}
+}
+
+// discard removes what an attempt wrote that is not committed. Physical names
+// are unique to the attempt, so nothing else is hit; what a version in use
+// names is kept all the same.
+func (c *Core) discard(j *job, r *Result) {
+	for _, w := range r.Outputs {
+		if w.PFN != "" && !c.inUse(j, w.PFN) {
+			c.remove(w.PFN)
+		}
+	}
+}
+
+func (c *Core) inUse(j *job, pfn string) bool {
+	if j == nil || j.committed == 0 {
+		return false
+	}
+	return slices.ContainsFunc(c.written(j), func(v *version) bool { return v.pfn == pfn })
+}
+
+// written returns the versions of files that the job has made or is to make.
+func (c *Core) written(j *job) []*version {
+	list := make([]*version, 0, len(j.outputs))
+	for i := range j.requests {
+		if v := j.requests[i].write; v != nil && !v.file.pattern {
+			list = append(list, v)
+		}
+	}
+	return append(list, c.matched[j.id]...)
+}
+
+// checkOutputs says what is wrong with the outputs of a successful attempt.
+func (c *Core) checkOutputs(j *job, r *Result) string {
+	for i := range j.requests {
+		if v := j.requests[i].write; v != nil && !v.file.pattern && findOutput(r, v.file.lfn) == nil {
+			return fmt.Sprintf("output %s was not written", v.file.lfn)
+		}
+	}
+	if lfn := repeated(r.Outputs, func(w WrittenFile) string { return w.LFN }); lfn != "" {
+		return fmt.Sprintf("output %s is reported twice", lfn)
+	}
+	for i := range r.Outputs {
+		if problem := c.checkOutput(j, &r.Outputs[i]); problem != "" {
+			return problem
+		}
+	}
+	if j.again {
+		for _, v := range c.matched[j.id] {
+			if findOutput(r, v.file.lfn) == nil {
+				return fmt.Sprintf("%s was written by the attempt before, but not by this one", v.file.lfn)
+			}
+		}
+	}
+	return ""
+}
+
+func (c *Core) checkOutput(j *job, w *WrittenFile) string {
+	o := j.outputFor(w.LFN)
+	switch {
+	case o == nil:
+		return fmt.Sprintf("%s was written, which the job does not name as an output", w.LFN)
+	case o.Storage == StorageElement && w.PFN == "":
+		return fmt.Sprintf("output %s was not stored", w.LFN)
+	case !o.Pattern:
+		return ""
+	}
+	f := c.files[w.LFN]
+	if f == nil {
+		return ""
+	}
+	for _, v := range f.versions {
+		if v.writer != nil && v.writer != j && !v.committed() && v.writer.state != Done {
+			return fmt.Sprintf("%s, written through the pattern %s, is also written by job %s: give them different names", w.LFN, o.LFN, v.writer.name)
+		}
+	}
+	if last := f.last(); last != nil && last.writer != j && last.number >= Version(j.id) {
+		return fmt.Sprintf("%s, written through the pattern %s, exists already in a later version", w.LFN, o.LFN)
+	}
+	return ""
+}
+
+func findOutput(r *Result, lfn string) *WrittenFile {
+	for i := range r.Outputs {
+		if r.Outputs[i].LFN == lfn {
+			return &r.Outputs[i]
+		}
+	}
+	return nil
+}
+
+// outputFor returns the output that the file belongs to: that of its name, or
+// the first pattern that it matches.
+func (j *job) outputFor(lfn string) *Output {
+	var byPattern *Output
+	for i := range j.outputs {
+		o := &j.outputs[i]
+		if !o.Pattern && o.LFN == lfn {
+			return o
+		}
+		if o.Pattern && byPattern == nil && matches(o.LFN, lfn) {
+			byPattern = o
+		}
+	}
+	return byPattern
+}
+
+// matches reports whether the name matches the pattern, in which * stands for
+// any characters but '/'.
+func matches(pattern, name string) bool {
+	star, mark := -1, 0
+	p, n := 0, 0
+	for n < len(name) {
+		switch {
+		case p < len(pattern) && pattern[p] == '*':
+			star, mark = p, n
+			p++
+		case p < len(pattern) && pattern[p] == name[n]:
+			p++
+			n++
+		case star >= 0 && name[mark] != '/':
+			mark++
+			p, n = star+1, mark
+		default:
+			return false
+		}
+	}
+	for p < len(pattern) && pattern[p] == '*' {
+		p++
+	}
+	return p == len(pattern)
+}

@@ -1,0 +1,85 @@
+package dispatch
+
+// storedResult is what an earlier run of the workflow left: the outputs of
+// the job whose key it is stored under.
+type storedResult struct{ outputs []output }
+
+// keyOf is the hash of all that decides what the job writes: its name, its
+// digest, the identities of its inputs and the names of its outputs. It is
+// zero for a job without a digest.
+func (j *job) keyOf() identity {
+	if j.digest == "" {
+		return identity{}
+	}
+	var buffer [1024]byte
+	b := appendPart(buffer[:0], j.name)
+	b = appendPart(b, j.digest)
+	for i := range j.requests {
+		if v := j.requests[i].read; v != nil {
+			b = appendPart(b, v.file.lfn)
+			b = append(b, v.identity[:]...)
+		}
+	}
+	for _, o := range j.outputs {
+		b = appendPart(b, o.LFN)
+	}
+	return hashed(b)
+}
+
+// reuse commits a job whose result is known from an earlier run. The inputs
+// need not be there any more, only known.
+func (c *Core) reuse(j *job) bool {
+	j.key = j.keyOf()
+	r, ok := c.results[j.key]
+	if !ok || j.key == (identity{}) {
+		return false
+	}
+	delete(c.results, j.key)
+	outputs := j.reusable(r.outputs)
+	if outputs == nil {
+		return false
+	}
+	c.markReused(j)
+	j.committed = reusedAttempt
+	files := c.commit(j, outputs, nil)
+	c.event(Event{Kind: JobCommitted, Job: j.id, Name: j.name, Step: j.step.Step, Reused: true, Files: files})
+	return true
+}
+
+func (c *Core) markReused(j *job) {
+	j.reused = true
+	j.step.Reused++
+	c.totals.Reused++
+}
+
+// reusedAttempt stands for the attempt of an earlier run.
+const reusedAttempt AttemptID = 1
+
+// reusable gives the outputs of an earlier run their new versions, or returns
+// nil if they are not those that the job promises.
+func (j *job) reusable(stored []output) []output {
+	outputs := append(make([]output, 0, len(stored)), stored...)
+	named := 0
+	for i := range outputs {
+		o := &outputs[i]
+		x := j.outputFor(o.LFN)
+		if x == nil {
+			return nil
+		}
+		o.Pattern = ""
+		if x.Pattern {
+			o.Pattern = x.LFN
+		} else {
+			named++
+		}
+	}
+	for _, o := range j.outputs {
+		if !o.Pattern {
+			named--
+		}
+	}
+	if named != 0 {
+		return nil
+	}
+	return outputs
+}

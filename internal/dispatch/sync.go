@@ -1,0 +1,204 @@
+package dispatch
+
+import "slices"
+
+// sync takes one call of a pilot. Whatever else it is, results in it count:
+// they name their jobs, and are idempotent.
+func (c *Core) sync(s *Sync) error {
+	if s.Pilot == "" {
+		return refuse("dispatch: a sync without a pilot")
+	}
+	p := c.pilots[s.Pilot]
+	if p != nil && s.Seq < p.seq {
+		c.effects.Replies = append(c.effects.Replies, Reply{s.Pilot, s.Seq, Answer{Superseded: true}})
+		return nil
+	}
+	if p == nil && (!s.Full || s.Hello == nil) {
+		c.strangersSync(s)
+		return nil
+	}
+	if p == nil {
+		p = c.register(s)
+	}
+	c.supersedeHeld(p, s)
+	c.takeSync(p, s)
+	return nil
+}
+
+// strangersSync answers a pilot of which nothing is known.
+func (c *Core) strangersSync(s *Sync) {
+	for i := range s.Ended {
+		c.resultArrived(s.Pilot, nil, &s.Ended[i])
+	}
+	c.lastAnswer++
+	c.effects.Replies = append(c.effects.Replies, Reply{s.Pilot, s.Seq, Answer{
+		Number: c.answerNumber(), Seen: s.Seq, NeedFull: true, NextSync: 0, LeaveNow: c.stop == stopped,
+	}})
+}
+
+func (c *Core) answerNumber() uint64 { return c.incarnation<<32 | c.lastAnswer }
+
+func (c *Core) supersedeHeld(p *pilot, s *Sync) {
+	if p.held != 0 && p.held != s.Seq {
+		c.effects.Replies = append(c.effects.Replies, Reply{p.id, p.held, Answer{Superseded: true}})
+	}
+	p.seq, p.held, p.heldAt = s.Seq, s.Seq, c.now
+	p.silentAfter = c.now.after(c.config.Hold + c.config.PilotLease)
+	c.armPilot(p)
+}
+
+func (c *Core) takeSync(p *pilot, s *Sync) {
+	if s.Hello != nil {
+		c.describe(p, *s.Hello)
+	}
+	p.drains = s.Draining
+	for i := range s.Ended {
+		c.resultArrived(p.id, p, &s.Ended[i])
+	}
+	if len(s.Ended) > 0 || !s.Hold || p.news {
+		c.tell(p)
+	}
+	switch {
+	case s.Full:
+		c.takeWhole(p, s)
+	case !p.synced:
+		p.needFull = true
+		c.tell(p)
+	default:
+		c.takeChanges(p, s)
+	}
+	p.ending = slices.DeleteFunc(p.ending, func(e ending) bool { return e.number != 0 && s.LastAnswer >= e.number })
+	if s.LastAnswer > p.acked {
+		p.acked = s.LastAnswer
+	}
+	if s.Leaving {
+		c.leavePilot(p)
+		return
+	}
+	c.resend(p)
+	c.updateSpare(p)
+	c.ask(p)
+}
+
+// resend has the pilot answered if it did not get what was given to it.
+func (c *Core) resend(p *pilot) {
+	for _, a := range p.attempts {
+		if a.number > p.acked && !a.started || a.ended && a.endNumber > p.acked {
+			c.tell(p)
+			return
+		}
+	}
+	if len(p.ending) > 0 {
+		c.tell(p)
+	}
+}
+
+func (c *Core) takeChanges(p *pilot, s *Sync) {
+	for _, ref := range s.Started {
+		c.started(p, ref)
+	}
+	c.cacheChanges(p, s)
+}
+
+func (c *Core) cacheChanges(p *pilot, s *Sync) {
+	for _, g := range s.CacheGone {
+		if v := c.versionOf(g.File); v != nil {
+			c.drop(p, v)
+		}
+	}
+	for _, a := range s.CacheAdded {
+		if v := c.versionOf(a.File); v != nil {
+			c.hold(p, v)
+		}
+	}
+}
+
+func (c *Core) versionOf(r FileRef) *version {
+	if f := c.files[r.LFN]; f != nil {
+		return f.version(r.Version)
+	}
+	return nil
+}
+
+// takeWhole replaces all that is known of the pilot by what it says.
+func (c *Core) takeWhole(p *pilot, s *Sync) {
+	p.synced, p.needFull = true, false
+	said := make(map[AttemptID]bool, len(s.Queued)+len(s.Started))
+	for _, ref := range s.Queued {
+		said[ref.Attempt] = true
+		c.adopt(p, ref)
+	}
+	for _, ref := range s.Started {
+		said[ref.Attempt] = true
+		c.adopt(p, ref)
+		c.started(p, ref)
+	}
+	for _, a := range slices.Clone(p.attempts) {
+		if !said[a.id] && (a.started || a.number != 0 && s.LastAnswer >= a.number) {
+			c.attemptLost(a, "the pilot no longer has it")
+		}
+	}
+	c.replaceCache(p, s)
+	c.countSlots()
+	c.endAwaiting(p)
+}
+
+func (c *Core) replaceCache(p *pilot, s *Sync) {
+	said := make(map[*version]bool, len(s.CacheAdded))
+	for _, a := range s.CacheAdded {
+		if v := c.versionOf(a.File); v != nil {
+			said[v] = true
+		}
+	}
+	for _, v := range slices.Clone(p.versions) {
+		if !said[v] {
+			c.drop(p, v)
+		}
+	}
+	c.cacheChanges(p, s)
+}
+
+// adopt takes over an attempt that an earlier incarnation, or this one before
+// it thought the pilot lost, had assigned. One whose job has an end already
+// is ended.
+func (c *Core) adopt(p *pilot, ref AttemptRef) {
+	if a := c.attempts[ref.Attempt]; a != nil && a.pilot == p {
+		return
+	}
+	j := c.jobOf(ref.Job)
+	if j == nil || !j.live() || c.attempts[ref.Attempt] != nil || j.counted(ref.Attempt) {
+		p.ending = append(p.ending, ending{attempt: ref.Attempt})
+		c.tell(p)
+		return
+	}
+	c.unready(j)
+	c.unawait(j)
+	if j.state < Assigned {
+		c.setState(j, Assigned)
+	}
+	c.addAttempt(&attempt{id: ref.Attempt, job: j, pilot: p, needs: j.class, try: j.tries() + 1, number: p.acked})
+}
+
+func (c *Core) jobOf(id JobID) *job {
+	if id == 0 || uint64(id) >= uint64(len(c.jobs)) {
+		return nil
+	}
+	return c.jobs[id]
+}
+
+// counted says whether the attempt's failure has been dealt with.
+func (j *job) counted(id AttemptID) bool {
+	return j.fate != nil && slices.Contains(j.fate.Attempts, id)
+}
+
+func (c *Core) started(p *pilot, ref AttemptRef) {
+	a := c.attempts[ref.Attempt]
+	if a == nil || a.pilot != p || a.started {
+		return
+	}
+	a.started = true
+	if a.job.state == Assigned {
+		c.setState(a.job, Running)
+	}
+	c.event(Event{Kind: JobStarted, Job: a.job.id, Name: a.job.name, Step: a.job.step.Step, Pilot: p.id})
+}

@@ -1,0 +1,79 @@
+package dispatch
+
+import (
+	"container/heap"
+	"time"
+)
+
+type timerKind uint8
+
+const (
+	pilotTimer timerKind = iota // its Sync was held long enough, or it is silent too long
+	jobTimer                    // its backoff is over
+	groupTimer                  // jobs of it need no longer wait for their site
+	graceTimer
+	monitorTimer
+)
+
+// timer fires at or after its instant. Whoever it is for looks whether there
+// is still something to do.
+type timer struct {
+	at    instant
+	seq   uint64 // of two timers of one instant the older goes first
+	kind  timerKind
+	pilot *pilot
+	job   *job
+	group *group
+}
+
+type timers struct {
+	heap timerHeap
+	seq  uint64
+}
+
+func (t *timers) add(x timer) {
+	t.seq++
+	x.seq = t.seq
+	heap.Push(&t.heap, x)
+}
+
+func (t *timers) next() time.Time {
+	if len(t.heap) == 0 {
+		return time.Time{}
+	}
+	return t.heap[0].at.time()
+}
+
+func (c *Core) runTimers() {
+	for len(c.timers.heap) > 0 && c.timers.heap[0].at <= c.now {
+		t := heap.Pop(&c.timers.heap).(timer)
+		switch t.kind {
+		case pilotTimer:
+			c.pilotTime(t.pilot)
+		case jobTimer:
+			c.backoffOver(t.job)
+		case groupTimer:
+			c.siteWaitOver(t.group)
+		case graceTimer:
+			c.endGrace()
+		case monitorTimer:
+			c.monitor.armed = 0
+		}
+	}
+}
+
+type timerHeap []timer
+
+func (h timerHeap) Len() int { return len(h) }
+func (h timerHeap) Less(i, j int) bool {
+	return h[i].at < h[j].at || h[i].at == h[j].at && h[i].seq < h[j].seq
+}
+func (h timerHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *timerHeap) Push(x any)   { *h = append(*h, x.(timer)) }
+func (h *timerHeap) Pop() any {
+	last := len(*h) - 1
+	t := (*h)[last]
+	(*h)[last] = timer{}
+	*h = (*h)[:last]
+	return t
+}

@@ -1,0 +1,224 @@
+package dispatch
+
+import (
+	"iter"
+	"time"
+)
+
+// Totals counts jobs by state.
+type Totals struct {
+	Jobs    int
+	ByState [Cancelled + 1]int
+	Reused  int // of Done
+}
+
+func (t *Totals) add(s State, n int) {
+	t.ByState[s] += n
+}
+
+// StepTotals are the totals of one step.
+type StepTotals struct {
+	Step string
+	Totals
+}
+
+func (c *Core) stepNamed(name string) *StepTotals {
+	s := c.steps[name]
+	if s == nil {
+		s = &StepTotals{Step: name}
+		c.steps[name] = s
+		c.stepOrder = append(c.stepOrder, s)
+	}
+	return s
+}
+
+// Totals returns the totals of all jobs.
+func (c *Core) Totals() Totals { return c.totals }
+
+// Steps returns the totals of each step, in the order of their first job.
+func (c *Core) Steps() []StepTotals {
+	list := make([]StepTotals, len(c.stepOrder))
+	for i, s := range c.stepOrder {
+		list[i] = *s
+	}
+	return list
+}
+
+// JobView is what there is to say of a job.
+type JobView struct {
+	ID        JobID
+	Name      string
+	Step      string
+	State     State
+	Priority  int // as submitted
+	Effective int // inherited from jobs that wait for it
+	Tries     int // attempts that ended without success, lost ones included
+	Reason    string
+	Reused    bool
+	Submitted time.Time
+	Attempts  []AttemptView // that have not ended
+	Committed AttemptID     // 0 if none
+}
+
+// AttemptView is an attempt that has not ended.
+type AttemptView struct {
+	Attempt AttemptID
+	Pilot   PilotID
+	Host    string
+	Running bool // else assigned
+	Ending  bool // the pilot is told to end it
+}
+
+// Jobs yields the jobs with an ID above after, in the order of submission.
+// The Core must not be stepped meanwhile.
+func (c *Core) Jobs(after JobID) iter.Seq[JobView] {
+	return func(yield func(JobView) bool) {
+		for id := after + 1; id < JobID(len(c.jobs)); id++ {
+			if !yield(c.view(c.jobs[id])) {
+				return
+			}
+		}
+	}
+}
+
+// Job returns one job.
+func (c *Core) Job(id JobID) (JobView, bool) {
+	j := c.jobOf(id)
+	if j == nil {
+		return JobView{}, false
+	}
+	return c.view(j), true
+}
+
+// JobNamed returns the job of that name.
+func (c *Core) JobNamed(name string) (JobID, bool) {
+	id, ok := c.names[name]
+	return id, ok
+}
+
+func (c *Core) view(j *job) JobView {
+	v := JobView{
+		ID: j.id, Name: j.name, Step: j.step.Step, State: j.state, Priority: int(j.priority),
+		Effective: int(j.effective), Tries: j.tries(), Reused: j.reused,
+		Submitted: j.submitted.time(), Committed: j.committed,
+	}
+	if j.fate != nil {
+		v.Reason = j.fate.Reason
+	}
+	if j.state == Blocked {
+		v.Reason = c.blockedBy(j)
+	}
+	for a := j.attempt; a != nil; a = a.next {
+		v.Attempts = append(v.Attempts, AttemptView{a.id, a.pilot.id, a.pilot.info.Host, a.started, a.ended})
+	}
+	return v
+}
+
+// FileView is a version of a file, as a job reads or writes it.
+type FileView struct {
+	File      FileRef
+	Pattern   bool
+	Size      int64
+	PFN       string
+	Available bool
+	Published bool
+	Holders   int   // pilots that have it in their caches
+	Writer    JobID // 0 if it existed before
+}
+
+// JobDetail is all that is known of a job.
+type JobDetail struct {
+	JobView
+	Payload []byte
+	Needs   Resources // memory grown by retries
+	Tools   []string
+	Site    string
+	Reads   []FileView
+	Writes  []FileView // what patterns have matched follows the patterns
+}
+
+// Detail returns all that is known of a job.
+func (c *Core) Detail(id JobID) (JobDetail, bool) {
+	j := c.jobOf(id)
+	if j == nil {
+		return JobDetail{}, false
+	}
+	d := JobDetail{
+		JobView: c.view(j), Payload: j.payload, Needs: j.class.needs, Tools: j.class.tools, Site: j.class.key.site,
+		Writes: make([]FileView, len(j.outputs)),
+	}
+	for i := range j.requests {
+		r := &j.requests[i]
+		if r.read != nil {
+			d.Reads = append(d.Reads, r.read.view())
+		}
+		if r.write != nil {
+			d.Writes[r.output] = r.write.view()
+		}
+	}
+	for _, v := range c.matched[j.id] {
+		d.Writes = append(d.Writes, v.view())
+	}
+	return d, true
+}
+
+func (v *version) view() FileView {
+	f := FileView{
+		File: v.ref(), Pattern: v.file.pattern, Size: v.size, PFN: v.pfn, Available: v.state == present,
+		Published: v.number < v.file.published && !v.publishing, Holders: len(v.holders),
+	}
+	if v.writer != nil {
+		f.Writer = v.writer.id
+	}
+	return f
+}
+
+// PilotView is what there is to say of a registered pilot.
+type PilotView struct {
+	Pilot    PilotID
+	Info     PilotInfo
+	Running  int
+	Assigned int // besides those that run
+	Cached   int // files
+	Parked   bool
+	Draining bool
+}
+
+// Pilots returns the registered pilots, by name.
+func (c *Core) Pilots() []PilotView {
+	var list []PilotView
+	for _, p := range c.pilotsInOrder() {
+		v := PilotView{Pilot: p.id, Info: p.info, Cached: len(p.versions), Parked: p.held != 0, Draining: p.drains}
+		for _, a := range p.attempts {
+			if a.started {
+				v.Running++
+			} else {
+				v.Assigned++
+			}
+		}
+		list = append(list, v)
+	}
+	return list
+}
+
+// LaunchView is a pilot that a batch system has, as far as is known.
+type LaunchView struct {
+	Launch string
+	Site   string
+	Pilot  PilotID // empty while it is inactive
+}
+
+// Launches returns the submitted pilots, by name. After Load the caller steps
+// a PilotEnded for those that the batch system no longer has.
+func (c *Core) Launches() []LaunchView {
+	var list []LaunchView
+	for _, name := range sortedKeys(c.monitor.launches) {
+		l := c.monitor.launches[name]
+		v := LaunchView{Launch: l.name, Site: l.site}
+		if l.pilot != nil {
+			v.Pilot = l.pilot.id
+		}
+		list = append(list, v)
+	}
+	return list
+}
