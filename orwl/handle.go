@@ -2,10 +2,12 @@ package orwl
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"fairway/internal/fifo"
+	"fairway/sched"
 )
 
 // The states of a handle's request. They change under the location's lock.
@@ -53,7 +55,7 @@ func (h *Handle) Acquire(ctx context.Context) error {
 	if !h.pending {
 		return h.fate()
 	}
-	if ctx.Done() != nil || h.traced != nil {
+	if ctx != context.Background() || h.traced != nil {
 		return h.wait(ctx)
 	}
 	// The wait is here and not deeper down because after a switch of goroutines
@@ -215,17 +217,20 @@ func (w wakeList) up() {
 	}
 }
 
-// park waits for a token or the end of ctx.
+// park waits for a token or the end of ctx; a task of package sched gives its
+// slot to others meanwhile.
 func park(ctx context.Context, token <-chan struct{}) error {
-	done := ctx.Done()
-	if done == nil {
-		<-token
-		return nil
+	if s := sched.Of(ctx); s != nil {
+		_, err := sched.Receive(ctx, s, token)
+		if errors.Is(err, sched.ErrChannelClosed) {
+			return nil
+		}
+		return err
 	}
 	select {
 	case <-token:
 		return nil
-	case <-done:
+	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
