@@ -10,7 +10,7 @@ type Cut struct {
 
 // DefaultSweeps is how many sweeps a block does at once, where it is large
 // enough.
-const DefaultSweeps = 8
+const DefaultSweeps = 16
 
 // NewCut cuts an n x n matrix. The number of sweeps at once is at most sweeps,
 // and small enough for frontiers to touch direct neighbours only.

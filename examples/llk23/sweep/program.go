@@ -26,8 +26,6 @@ type Program struct {
 	// Others is where the frontiers of other processes are; nil when there are
 	// none.
 	Others Resources
-	// Start runs a task. Nil starts plain goroutines.
-	Start func(ctx context.Context, task func(ctx context.Context) error) (wait func() error)
 	// Trace, where set, records all locations.
 	Trace *orwl.Trace
 
@@ -150,29 +148,13 @@ func (p *Program) Run(ctx context.Context) error {
 			tasks = append(tasks, of...)
 		}
 	}
-	start := p.Start
-	if start == nil {
-		start = goroutine
-	}
-	waits := make([]func() error, len(tasks))
+	var running sync.WaitGroup
+	errs := make([]error, len(tasks))
 	for i, t := range tasks {
-		waits[i] = start(ctx, func(ctx context.Context) error { return p.recur(ctx, t) })
+		running.Go(func() { errs[i] = p.recur(ctx, t) })
 	}
-	var errs []error
-	for _, wait := range waits {
-		errs = append(errs, wait())
-	}
+	running.Wait()
 	return errors.Join(errs...)
-}
-
-func goroutine(ctx context.Context, task func(context.Context) error) func() error {
-	var done sync.WaitGroup
-	var err error
-	done.Go(func() { err = task(ctx) })
-	return func() error {
-		done.Wait()
-		return err
-	}
 }
 
 func (p *Program) recur(ctx context.Context, t task) error {
