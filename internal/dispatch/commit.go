@@ -82,16 +82,15 @@ func (c *Core) commit(j *job, outputs []output, p *pilot) []CommittedFile {
 }
 
 func (c *Core) outputVersion(j *job, o *output) *version {
-	f := c.fileNamed(o.LFN)
 	if o.Pattern == "" {
 		for i := range j.requests {
-			if v := j.requests[i].write; v != nil && v.file == f {
+			if v := j.requests[i].write; v != nil && !v.file.pattern && v.file.lfn == o.LFN {
 				return v
 			}
 		}
 	}
-	v := &version{file: f, number: Version(j.id), writer: j}
-	f.versions = append(f.versions, v)
+	v := c.fileNamed(o.LFN).newVersion(Version(j.id))
+	v.writer = j
 	c.matched[j.id] = append(c.matched[j.id], v)
 	return v
 }

@@ -53,6 +53,13 @@ type Core struct {
 	timers timers
 	work   worklists
 
+	jobSlab     slab[job]
+	requestSlab slab[request]
+	fileSlab    slab[file]
+	bodies      bodies
+	scratch     []byte  // for making a body
+	looked      []*file // by checkJobs: the files that the jobs read
+
 	steps     map[string]*StepTotals
 	stepOrder []*StepTotals
 	totals    Totals

@@ -14,6 +14,21 @@ type file struct {
 	queue     fifo.Queue[*request]
 	versions  []*version // ascending
 	published Version    // highest that was given out to be published, plus 1
+	own       version    // most files have one version
+	first     [1]*version
+}
+
+// newVersion adds a version at the end.
+func (f *file) newVersion(n Version) *version {
+	v := &f.own
+	if len(f.versions) == 0 && v.file == nil {
+		f.versions = f.first[:0]
+	} else {
+		v = new(version)
+	}
+	v.file, v.number = f, n
+	f.versions = append(f.versions, v)
+	return v
 }
 
 // next is the number of the version that the next write makes. Version 0 is
@@ -90,7 +105,8 @@ func (v *version) hasCopy() bool   { return v.pfn != "" || len(v.holders) > 0 }
 func (c *Core) fileNamed(lfn string) *file {
 	f := c.files[lfn]
 	if f == nil {
-		f = &file{lfn: lfn}
+		f = c.fileSlab.one()
+		f.lfn = lfn
 		c.files[lfn] = f
 	}
 	return f
@@ -148,14 +164,13 @@ func (c *Core) addFiles(files []ExistingFile) error {
 // addFile makes a version of its own; the readers inserted from now on get it.
 func (c *Core) addFile(e *ExistingFile) {
 	f := c.fileNamed(e.LFN)
-	v := &version{
-		file: f, existing: true, state: present, size: e.Size, pfn: e.PFN,
-		identity: identityOf("existing", e.LFN, e.Identity),
-	}
+	n := Version(0)
 	if len(f.versions) > 0 {
-		v.number = f.next()
+		n = f.next()
 	}
-	f.versions = append(f.versions, v)
+	v := f.newVersion(n)
+	v.existing, v.state, v.size, v.pfn = true, present, e.Size, e.PFN
+	v.identity = identityOf("existing", e.LFN, e.Identity)
 	c.persistExisting(v, e.Identity)
 	c.superseded(v)
 }

@@ -91,7 +91,7 @@ func (l *loading) meta() error {
 func (l *loading) results() error {
 	return each(l, TableResult, func(b *resultBody) int { return b.V }, func(key string, b *resultBody) error {
 		id, err := parseIdentity(key)
-		l.c.results[id] = storedResult{b.Outputs}
+		l.c.results[id] = storedResult{b.Job, b.Digest, b.Inputs, b.Outputs}
 		return err
 	})
 }
@@ -120,12 +120,10 @@ func (f *file) versionFor(n Version) *version {
 	if v := f.version(n); v != nil {
 		return v
 	}
-	v := &version{file: f, number: n}
-	i := len(f.versions)
-	for i > 0 && f.versions[i-1].number > n {
-		i--
+	v := f.newVersion(n)
+	for i := len(f.versions) - 1; i > 0 && f.versions[i-1].number > n; i-- {
+		f.versions[i-1], f.versions[i] = f.versions[i], f.versions[i-1]
 	}
-	f.versions = slices.Insert(f.versions, i, v)
 	return v
 }
 
@@ -153,10 +151,10 @@ func (l *loading) readFates() error {
 }
 
 // recorded gives the requests of a loaded job the versions that they had.
-type recorded struct{ read_, write_ []Version }
+type recorded struct{ body *jobBody }
 
-func (r recorded) read(i int, f *file) *version  { return f.versionFor(r.read_[i]) }
-func (r recorded) write(i int, f *file) *version { return f.versionFor(r.write_[i]) }
+func (r recorded) read(i int, f *file) *version  { return f.versionFor(r.body.Read[i]) }
+func (r recorded) write(i int, f *file) *version { return f.versionFor(r.body.Writes[i].Version) }
 
 func (l *loading) jobs() error {
 	c := l.c
@@ -165,8 +163,8 @@ func (l *loading) jobs() error {
 		if err != nil || id != JobID(len(c.jobs)) {
 			return fmt.Errorf("expected job %d", len(c.jobs))
 		}
-		if len(b.Read) != len(b.Reads) || len(b.Write) != len(b.Writes) {
-			return fmt.Errorf("job %s has %d inputs and %d outputs but %d and %d versions", b.Name, len(b.Reads), len(b.Writes), len(b.Read), len(b.Write))
+		if len(b.Read) != len(b.Reads) {
+			return fmt.Errorf("job %s has %d inputs but %d versions of them", b.Name, len(b.Reads), len(b.Read))
 		}
 		s := b.job()
 		if err := s.check(); err != nil {
@@ -176,8 +174,9 @@ func (l *loading) jobs() error {
 			return fmt.Errorf("job name %s is used twice", s.Name)
 		}
 		j := c.bareJob(&s)
+		c.names[j.name] = j.id
 		j.submitted = b.Submitted
-		c.requestFiles(j, s.Reads, recorded{b.Read, b.Write})
+		c.requestFiles(j, c.filesNamed(s.Reads), recorded{b})
 		j.fate = l.fates[id]
 		return l.committed(j)
 	})

@@ -1,6 +1,9 @@
 package dispatch
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Preview says of a job of a submission what would become of it.
 type Preview struct {
@@ -17,15 +20,22 @@ func (c *Core) Preview(jobs []Job) ([]Preview, error) {
 	if err := c.checkJobs(jobs); err != nil {
 		return nil, err
 	}
+	c.forgetNames(jobs)
 	known := make(map[string]identity) // of what the jobs would write; zero: would be written anew
+	earlier := make(map[string]*storedResult, len(c.results))
+	for _, r := range c.results {
+		if known := earlier[r.job]; known == nil || r.less(known) {
+			earlier[r.job] = &r
+		}
+	}
 	list := make([]Preview, len(jobs))
 	for i := range jobs {
-		list[i] = c.previewJob(&jobs[i], known)
+		list[i] = c.previewJob(&jobs[i], known, earlier)
 	}
 	return list, nil
 }
 
-func (c *Core) previewJob(s *Job, known map[string]identity) Preview {
+func (c *Core) previewJob(s *Job, known map[string]identity, earlier map[string]*storedResult) Preview {
 	p := Preview{Job: s.Name}
 	j := job{name: s.Name, digest: s.Digest, outputs: s.Writes}
 	for _, lfn := range s.Reads {
@@ -43,7 +53,10 @@ func (c *Core) previewJob(s *Job, known map[string]identity) Preview {
 		key = j.keyOf()
 		r, ok := c.results[key]
 		p.Reused = ok && j.reusable(r.outputs) != nil
-		p.Why = c.whyNot(s, p.Reused)
+		p.Why = "as in the earlier run"
+		if !p.Reused {
+			p.Why = c.whyNot(s, &j, earlier)
+		}
 	}
 	j.key = key
 	for _, o := range s.Writes {
@@ -57,14 +70,35 @@ func (c *Core) previewJob(s *Job, known map[string]identity) Preview {
 	return p
 }
 
-func (c *Core) whyNot(s *Job, reused bool) string {
+// less makes the choice among several earlier results of one job definite.
+func (r *storedResult) less(o *storedResult) bool {
+	if r.digest != o.digest {
+		return r.digest < o.digest
+	}
+	return slices.Compare(r.inputs, o.inputs) < 0
+}
+
+// whyNot compares the job with what an earlier run did under its name.
+func (c *Core) whyNot(s *Job, j *job, earlier map[string]*storedResult) string {
+	r := earlier[s.Name]
 	switch {
-	case reused:
-		return "as in the earlier run"
 	case s.Digest == "":
 		return "it has no digest"
+	case r == nil:
+		return "new"
+	case r.digest != s.Digest:
+		return "digest changed"
 	}
-	return "new, or changed since"
+	marks := j.inputMarks()
+	if len(marks) != len(r.inputs) {
+		return "inputs changed"
+	}
+	for i, m := range marks {
+		if m != r.inputs[i] {
+			return fmt.Sprintf("input %s changed", s.Reads[i])
+		}
+	}
+	return "outputs changed"
 }
 
 // Fresh returns the records that delete what belongs to one submission of a

@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+
 	"maps"
 	"slices"
 	"strconv"
@@ -50,36 +51,45 @@ type fileBody struct {
 }
 
 type jobBody struct {
-	V           int        `json:"v"`
-	Name        string     `json:"n"`
-	Step        string     `json:"s,omitempty"`
-	Payload     []byte     `json:"p,omitempty"`
-	Digest      string     `json:"d,omitempty"`
-	Reads       []string   `json:"r,omitempty"`
-	Read        []Version  `json:"rv,omitempty"`
-	Writes      []Output   `json:"w,omitempty"`
-	Write       []Version  `json:"wv,omitempty"`
-	Needs       *Resources `json:"q,omitempty"`
-	Tools       []string   `json:"t,omitempty"`
-	Site        string     `json:"at,omitempty"`
-	Priority    int        `json:"pr,omitempty"`
-	Retry       *Retry     `json:"re,omitempty"`
-	WaitForData int64      `json:"wd,omitempty"`
-	Submitted   instant    `json:"su,omitempty"`
+	V           int         `json:"v"`
+	Name        string      `json:"n"`
+	Step        string      `json:"s"`
+	Payload     []byte      `json:"p"`
+	Digest      string      `json:"d"`
+	Reads       []string    `json:"r"`
+	Read        []Version   `json:"rv"`
+	Writes      []writeBody `json:"w"`
+	Needs       Resources   `json:"q"`
+	Tools       []string    `json:"t"`
+	Site        string      `json:"at"`
+	Priority    int         `json:"pr"`
+	Retry       Retry       `json:"re"`
+	WaitForData int64       `json:"wd"`
+	Submitted   instant     `json:"su"`
+}
+
+type writeBody struct {
+	LFN     string  `json:"l"`
+	Pattern bool    `json:"p"`
+	Publish bool    `json:"u"`
+	Cache   bool    `json:"c"`
+	Version Version `json:"v"`
 }
 
 type commitBody struct {
 	V       int       `json:"v"`
 	Attempt AttemptID `json:"a"`
-	Key     string    `json:"k,omitempty"` // the outputs stand in the result of this key
-	Reused  bool      `json:"re,omitempty"`
-	Outputs []output  `json:"o,omitempty"`
+	Key     string    `json:"k"` // the outputs stand in the result of this key
+	Reused  bool      `json:"re"`
+	Outputs []output  `json:"o"`
 }
 
 type resultBody struct {
 	V       int      `json:"v"`
 	Job     string   `json:"j"`
-	Outputs []output `json:"o,omitempty"`
+	Digest  string   `json:"d"` // why a later run does not take it
+	Inputs  []string `json:"i"` // identities, shortened, in the order of Reads
+	Outputs []output `json:"o"`
 }
 
 type fateBody struct {
@@ -113,7 +123,12 @@ func (c *Core) persist(table, key string, body any) {
 	if err != nil {
 		panic(fmt.Sprintf("dispatch: encoding a %s record: %v", table, err)) // plain data always encodes
 	}
-	c.effects.Persist = append(c.effects.Persist, Record{table, key, b})
+	c.keep(table, key, b)
+}
+
+// keep persists a body made in scratch.
+func (c *Core) keep(table, key string, body []byte) {
+	c.effects.Persist = append(c.effects.Persist, Record{table, key, c.bodies.keep(body)})
 }
 
 func (c *Core) forget(table, key string) {
@@ -121,7 +136,15 @@ func (c *Core) forget(table, key string) {
 }
 
 // jobKey sorts as the number does.
-func jobKey(id JobID) string { return fmt.Sprintf("%010d", uint64(id)) }
+func jobKey(id JobID) string {
+	var b [10]byte
+	n := uint64(id)
+	for i := len(b) - 1; i >= 0; i-- {
+		b[i] = byte('0' + n%10)
+		n /= 10
+	}
+	return string(b[:])
+}
 
 func attemptKey(id AttemptID) string { return strconv.FormatUint(uint64(id), 10) }
 
@@ -136,55 +159,47 @@ func (c *Core) persistExisting(v *version, identity string) {
 }
 
 func (c *Core) persistJob(j *job, s *Job) {
-	b := jobBody{
-		V: bodyVersion, Name: s.Name, Step: s.Step, Payload: s.Payload, Digest: s.Digest, Reads: s.Reads,
-		Writes: s.Writes, Tools: s.Tools, Site: s.Site, Priority: s.Priority,
-		WaitForData: int64(s.WaitForData), Submitted: j.submitted,
-	}
-	if n := s.Needs; n.MilliCPUs != 0 || n.Memory != 0 || n.Disk != 0 || n.Time != 0 || n.Countable != nil {
-		b.Needs = &n
-	}
-	if r := s.Retry; r.Attempts != 0 || r.Backoff != 0 || r.ExitCodes != nil || r.MemoryFactor != 0 {
-		b.Retry = &r
-	}
-	b.Write = make([]Version, len(s.Writes))
-	for i := range j.requests {
-		r := &j.requests[i]
-		if r.read != nil {
-			b.Read = append(b.Read, r.read.number)
-		}
-		if r.write != nil {
-			b.Write[r.output] = r.write.number
-		}
-	}
-	c.persist(TableJob, jobKey(j.id), b)
+	c.scratch = appendJob(c.scratch[:0], j, s)
+	c.keep(TableJob, jobKey(j.id), c.scratch)
 }
 
 func (b *jobBody) job() Job {
 	j := Job{
-		Name: b.Name, Step: b.Step, Payload: b.Payload, Digest: b.Digest, Reads: b.Reads, Writes: b.Writes,
-		Tools: b.Tools, Site: b.Site, Priority: b.Priority, WaitForData: time.Duration(b.WaitForData),
+		Name: b.Name, Step: b.Step, Payload: b.Payload, Digest: b.Digest, Reads: b.Reads, Needs: b.Needs,
+		Tools: b.Tools, Site: b.Site, Priority: b.Priority, Retry: b.Retry, WaitForData: time.Duration(b.WaitForData),
 	}
-	if b.Needs != nil {
-		j.Needs = *b.Needs
-	}
-	if b.Retry != nil {
-		j.Retry = *b.Retry
+	for _, w := range b.Writes {
+		o := Output{LFN: w.LFN, Pattern: w.Pattern, Publish: w.Publish}
+		if w.Cache {
+			o.Storage = StorageCache
+		}
+		j.Writes = append(j.Writes, o)
 	}
 	return j
 }
 
 func (c *Core) persistCommit(j *job, outputs []output) {
-	b := commitBody{V: bodyVersion, Attempt: j.committed, Reused: j.reused}
+	b := commitBody{Attempt: j.committed, Reused: j.reused}
 	if j.key == (identity{}) {
 		b.Outputs = outputs
 	} else {
 		b.Key = hex.EncodeToString(j.key[:])
 		if !j.reused {
-			c.persist(TableResult, b.Key, resultBody{bodyVersion, j.name, outputs})
+			c.persistResult(j, b.Key, outputs)
 		}
 	}
-	c.persist(TableCommit, jobKey(j.id), b)
+	c.keepCommit(j, &b)
+}
+
+func (c *Core) keepCommit(j *job, b *commitBody) {
+	c.scratch = appendCommit(c.scratch[:0], b)
+	c.keep(TableCommit, jobKey(j.id), c.scratch)
+}
+
+func (c *Core) persistResult(j *job, key string, outputs []output) {
+	b := resultBody{Job: j.name, Digest: j.digest, Inputs: j.inputMarks(), Outputs: outputs}
+	c.scratch = appendResult(c.scratch[:0], &b)
+	c.keep(TableResult, key, c.scratch)
 }
 
 // persistOutputs is for a committed job of whose outputs a copy came or went.
@@ -198,18 +213,16 @@ func (c *Core) persistOutputs(j *job) {
 		}
 	}
 	if j.key == (identity{}) {
-		c.persist(TableCommit, jobKey(j.id), commitBody{V: bodyVersion, Attempt: j.committed, Reused: j.reused, Outputs: outputs})
+		c.keepCommit(j, &commitBody{Attempt: j.committed, Reused: j.reused, Outputs: outputs})
 		return
 	}
-	c.persist(TableResult, hex.EncodeToString(j.key[:]), resultBody{bodyVersion, j.name, outputs})
+	c.persistResult(j, hex.EncodeToString(j.key[:]), outputs)
 }
 
 // persistAgain is for a job that was committed and has run again.
 func (c *Core) persistAgain(j *job) {
 	if j.key != (identity{}) {
-		c.persist(TableCommit, jobKey(j.id), commitBody{
-			V: bodyVersion, Attempt: j.committed, Key: hex.EncodeToString(j.key[:]), Reused: j.reused,
-		})
+		c.keepCommit(j, &commitBody{Attempt: j.committed, Key: hex.EncodeToString(j.key[:]), Reused: j.reused})
 	}
 	c.persistOutputs(j)
 	if j.fate != nil {

@@ -1,8 +1,27 @@
 package dispatch
 
+import "encoding/hex"
+
 // storedResult is what an earlier run of the workflow left: the outputs of
 // the job whose key it is stored under.
-type storedResult struct{ outputs []output }
+type storedResult struct {
+	job     string
+	digest  string
+	inputs  []string
+	outputs []output
+}
+
+// inputMarks are the identities of the job's inputs, cut to what tells a
+// person which of them changed.
+func (j *job) inputMarks() []string {
+	list := make([]string, 0, len(j.requests))
+	for i := range j.requests {
+		if v := j.requests[i].read; v != nil {
+			list = append(list, hex.EncodeToString(v.identity[:3]))
+		}
+	}
+	return list
+}
 
 // keyOf is the hash of all that decides what the job writes: its name, its
 // digest, the identities of its inputs and the names of its outputs. It is

@@ -12,8 +12,11 @@ func (c *Core) submit(jobs []Job) error {
 	if err := c.checkJobs(jobs); err != nil {
 		return err
 	}
+	reads := c.looked
 	for i := range jobs {
-		j := c.newJob(&jobs[i])
+		n := len(jobs[i].Reads)
+		j := c.newJob(&jobs[i], reads[:n])
+		reads = reads[n:]
 		c.persistJob(j, &jobs[i])
 		c.jobEvent(JobSubmitted, j, "")
 		c.inheritPriority(j)
@@ -22,33 +25,67 @@ func (c *Core) submit(jobs []Job) error {
 	return nil
 }
 
+// checkJobs refuses what cannot be inserted. It leaves the names of the jobs
+// in names, and the files that they read in looked.
 func (c *Core) checkJobs(jobs []Job) error {
 	if uint64(len(c.jobs)+len(jobs)) > maxJobs {
 		return refuse("dispatch: more than %d jobs", uint64(maxJobs))
 	}
-	names := make(map[string]bool, len(jobs))
-	written := make(map[string]bool, len(jobs))
+	c.looked = c.looked[:0]
+	var written map[string]bool // by the jobs before; made when it is asked for
 	for i := range jobs {
 		j := &jobs[i]
-		if err := j.check(); err != nil {
+		err := j.check()
+		if err == nil {
+			written, err = c.checkReads(jobs, i, written)
+		}
+		if _, taken := c.names[j.Name]; taken && err == nil {
+			err = refuse("dispatch: job name %s is used twice", j.Name)
+		}
+		if err != nil {
+			c.forgetNames(jobs[:i])
 			return err
 		}
-		if _, taken := c.names[j.Name]; taken || names[j.Name] {
-			return refuse("dispatch: job name %s is used twice", j.Name)
-		}
-		names[j.Name] = true
-		for _, lfn := range j.Reads {
-			if f := c.files[lfn]; !written[lfn] && (f == nil || len(f.versions) == 0) {
-				return refuse("dispatch: job %s reads %s, which neither exists nor is written by a job before it", j.Name, lfn)
+		c.names[j.Name] = JobID(len(c.jobs) + i)
+	}
+	return nil
+}
+
+func (c *Core) forgetNames(jobs []Job) {
+	for i := range jobs {
+		delete(c.names, jobs[i].Name)
+	}
+}
+
+func (c *Core) checkReads(jobs []Job, i int, written map[string]bool) (map[string]bool, error) {
+	for _, lfn := range jobs[i].Reads {
+		f := c.files[lfn]
+		if f == nil || len(f.versions) == 0 {
+			if written == nil {
+				written = make(map[string]bool)
+				addWritten(written, jobs[:i])
 			}
+			if !written[lfn] {
+				return nil, refuse("dispatch: job %s reads %s, which neither exists nor is written by a job before it", jobs[i].Name, lfn)
+			}
+			f = c.fileNamed(lfn)
 		}
-		for _, w := range j.Writes {
+		c.looked = append(c.looked, f)
+	}
+	if written != nil {
+		addWritten(written, jobs[i:i+1])
+	}
+	return written, nil
+}
+
+func addWritten(written map[string]bool, jobs []Job) {
+	for i := range jobs {
+		for _, w := range jobs[i].Writes {
 			if !w.Pattern {
 				written[w.LFN] = true
 			}
 		}
 	}
-	return nil
 }
 
 func (j *Job) check() error {
@@ -107,10 +144,10 @@ func repeated[T any](list []T, name func(T) string) string {
 }
 
 // newJob makes the job and inserts all its requests at the tails.
-func (c *Core) newJob(s *Job) *job {
+func (c *Core) newJob(s *Job, reads []*file) *job {
 	j := c.bareJob(s)
 	j.submitted = c.now
-	c.requestFiles(j, s.Reads, tail{c, j.id})
+	c.requestFiles(j, reads, tail(j.id))
 	for i := range j.requests {
 		c.insert(&j.requests[i])
 	}
@@ -120,13 +157,13 @@ func (c *Core) newJob(s *Job) *job {
 // bareJob makes the job without requests.
 func (c *Core) bareJob(s *Job) *job {
 	cl := c.classOf(s)
-	j := &job{
+	j := c.jobSlab.one()
+	*j = job{
 		id: JobID(len(c.jobs)), name: s.Name, step: c.stepNamed(s.Step), payload: s.Payload,
 		digest: s.Digest, policy: c.policyOf(s), asked: cl, class: cl, outputs: s.Writes,
 		priority: int32(s.Priority), effective: int32(s.Priority), state: Waiting,
 	}
 	c.jobs = append(c.jobs, j)
-	c.names[j.name] = j.id
 	c.readyBit.grow(len(c.jobs))
 	j.step.Jobs++
 	j.step.add(j.state, 1)
@@ -145,28 +182,31 @@ type places interface {
 // write on a pattern is the number of its job: so no two jobs make the same
 // version of a file that is written through patterns, and caches that hold the
 // file before it is committed hold it under its final version.
-type tail struct {
-	c   *Core
-	job JobID
-}
+type tail JobID
 
 func (t tail) read(_ int, f *file) *version { return f.last() }
 
 func (t tail) write(_ int, f *file) *version {
-	v := &version{file: f, number: f.next()}
 	if f.pattern {
-		v.number = Version(t.job)
+		return f.newVersion(Version(t))
 	}
-	f.versions = append(f.versions, v)
-	return v
+	return f.newVersion(f.next())
+}
+
+func (c *Core) filesNamed(lfns []string) []*file {
+	list := make([]*file, len(lfns))
+	for i, lfn := range lfns {
+		list[i] = c.fileNamed(lfn)
+	}
+	return list
 }
 
 // requestFiles makes the requests of a job: first what it reads, in the order
 // of Reads, then what it only writes.
-func (c *Core) requestFiles(j *job, reads []string, at places) {
-	j.requests = make([]request, 0, len(reads)+len(j.outputs))
-	for i, lfn := range reads {
-		v := at.read(i, c.fileNamed(lfn))
+func (c *Core) requestFiles(j *job, reads []*file, at places) {
+	j.requests = c.requestSlab.take(len(reads) + len(j.outputs))[:0]
+	for i, f := range reads {
+		v := at.read(i, f)
 		v.pins++
 		j.requests = append(j.requests, request{job: j, read: v, output: -1})
 	}
