@@ -12,7 +12,7 @@ func (src *source) drive() {
 	src.calls.Lock()
 	for src.driveOnce() {
 	}
-	src.driving = false
+	src.driving.Store(false)
 	src.unlock()
 }
 
@@ -40,12 +40,12 @@ func (src *source) driveOnce() bool {
 // armed polls, arms and polls again, so that an event either is found now or
 // ends the Block that follows. It reports false if there is no need to block.
 func (src *source) armed() bool {
-	if src.pollOnce() {
+	if src.pollOnce(true) {
 		return false
 	}
 	ok := false
 	src.guard("Arm", func() { ok = src.arm() })
-	return ok && !src.pollOnce()
+	return ok && !src.pollOnce(true)
 }
 
 // blockOnce blocks for the group. Without members it does so for a while only,
@@ -66,7 +66,7 @@ func (src *source) blockOnce() bool {
 	src.blocked = false
 	if !ended {
 		src.regroup()
-		src.pollOnce()
+		src.pollOnce(true)
 	}
 	return !idle || ended || src.members.Load() > 0 || len(src.joining) > 0
 }

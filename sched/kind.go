@@ -184,18 +184,21 @@ func (h *Handle[Req, Res]) Wait(ctx context.Context, req Req) (Res, error) {
 	return r.res, r.err
 }
 
-// blockEach gives r a thread of the pool. Without a free one the request is
-// polled, or waits for a thread if it cannot be.
+// blockEach gives r a thread of the pool, or has it polled where that is cheaper
+// or no thread is free. A request that can't be polled waits for a thread.
 func (h *Handle[Req, Res]) blockEach(ctx context.Context, r *Request[Req, Res]) {
-	if h.kind.Poll != nil && !h.src.wantsBlock() {
+	if h.src.pollInstead(false) {
 		return
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	h.src.s.pool.run(ctx, h.kind.Poll == nil, func() {
+	ctx, r.release = context.WithCancel(ctx)
+	started := h.src.s.pool.run(ctx, h.kind.Poll == nil, func() {
 		defer h.src.contain("BlockEach")
 		if r.state.Load() == entryWaiting {
+			h.src.stats.blocks.Add(1)
 			r.Done(h.kind.BlockEach(ctx, r.Value))
 		}
 	})
-	r.release = cancel
+	if !started {
+		h.src.pollInstead(true)
+	}
 }

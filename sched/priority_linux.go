@@ -13,8 +13,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reactSlice is the time slice of threads that react, the shortest there is.
-const reactSlice = 100 * time.Microsecond
+// The kernel picks, of the threads that have not had more than their share, the
+// one with the earliest deadline, and a deadline is a slice away (EEVDF). So
+// threads that react get the shortest slice there is, and threads that compute
+// the longest: with the kernel's default of a few milliseconds, one that is near
+// its deadline would keep the processor from one in a hundred that wake up, and
+// until the next tick of the clock.
+const (
+	reactSlice   = 100 * time.Microsecond
+	computeSlice = 100 * time.Millisecond
+)
 
 // priorities sets the scheduling attributes of the process's threads.
 type priorities struct {
@@ -62,8 +70,8 @@ func (p *priorities) trySlices() error {
 	return nil
 }
 
-// slice sets the time slice of a thread; zero is the kernel's default. What the
-// thread forks, and so every process it starts, gets the default.
+// slice sets the time slice of a thread. What the thread forks, and so every
+// process it starts, gets the kernel's default.
 func (p *priorities) slice(tid int, d time.Duration) error {
 	attr := unix.SchedAttr{
 		Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL, Nice: p.nice,
@@ -120,7 +128,7 @@ func (th *thread) compute(p *priorities) {
 	p.mu.Lock()
 	p.computing[th.tid] = true
 	p.mu.Unlock()
-	_ = p.slice(th.tid, 0)
+	_ = p.slice(th.tid, computeSlice)
 }
 
 // react makes the thread one that reacts again and lets the goroutine go.

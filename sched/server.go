@@ -53,7 +53,7 @@ func (v *server) serve() {
 			return
 		}
 		v.sleep(timer, v.patience(sources))
-		v.poll(sources, v.overdue)
+		v.poll(sources, v.overdue, v.s.slots.idle())
 	}
 }
 
@@ -92,27 +92,27 @@ func (v *server) pollDue(now int64) {
 	if now < v.next.Load() {
 		return
 	}
-	v.poll(v.current(), func(src *source) int64 { return src.due.Load() })
+	v.poll(v.current(), func(src *source) int64 { return src.due.Load() }, true)
 }
 
 // poll polls the sources whose time, by the given measure, has come.
-func (v *server) poll(sources []*source, when func(*source) int64) {
+func (v *server) poll(sources []*source, when func(*source) int64, free bool) {
 	now := v.s.since(time.Now())
 	next := int64(math.MaxInt64)
 	for _, src := range sources {
 		if when(src) <= now {
-			src.tryPoll()
+			src.tryPoll(free)
 		}
 		next = min(next, src.due.Load())
 	}
 	v.next.Store(next)
 }
 
-// current drops the sources without members and returns the others.
+// current drops the sources that need no polling and returns the others.
 func (v *server) current() []*source {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.watched = slices.DeleteFunc(v.watched, func(src *source) bool { return src.members.Load() == 0 })
+	v.watched = slices.DeleteFunc(v.watched, func(src *source) bool { return src.members.Load() == 0 || src.driving.Load() })
 	return slices.Clone(v.watched)
 }
 

@@ -168,7 +168,7 @@ func (sl *slots) watchClock(on bool) {
 func (sl *slots) idle() bool {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
-	return len(sl.running) < sl.total
+	return len(sl.running) == 0 || len(sl.running) < sl.total
 }
 
 // resize changes the number of slots. Tasks over it stop at checkpoints.
@@ -178,4 +178,10 @@ func (sl *slots) resize(total, spare int) {
 	sl.total, sl.spare = total, spare
 	sl.grant()
 	sl.mark()
+}
+
+func (sl *slots) sizes() (total, running, queued int) {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	return sl.total, len(sl.running), len(sl.queue)
 }

@@ -41,10 +41,12 @@ type source struct {
 	calls   sync.Mutex   // serializes callbacks, guards what follows
 	members atomic.Int32 // entries that are grouped; changed under calls
 	joining []*entry     // not yet grouped, since Block is running
-	driving bool         // a pool thread polls and blocks for this source
+	driving atomic.Bool  // a pool thread polls and blocks; changed under calls
+	fresh   bool         // a request has come since the last spin
 	blocked bool         // inside Block
 	broken  error        // set by Close or a panic in a callback
-	polled  time.Time
+	polled  time.Time    // last poll
+	window  time.Time    // start of the time in which an event found now may have come
 
 	endMu sync.Mutex
 	ended []*entry
@@ -56,8 +58,7 @@ type source struct {
 }
 
 func newSource(s *Scheduler, h hooks) *source {
-	src := &source{hooks: h, s: s, stats: newStats(h.name)}
-	src.adapt.init(h)
+	src := &source{hooks: h, s: s, stats: &stats{name: h.name}}
 	s.addSource(src)
 	return src
 }
@@ -83,6 +84,7 @@ func (src *source) join(e *entry) error {
 // group adds e; calls is held and Block is away or does not mind.
 func (src *source) group(e *entry) {
 	e.grouped = true
+	src.fresh = true
 	src.members.Add(1)
 	src.guard("Group", func() { src.add(e.owner, e) })
 }
@@ -99,6 +101,7 @@ func (src *source) regroup() {
 // detect starts what the strategy wants for a source that has members.
 func (src *source) detect() {
 	switch {
+	case src.each: // by the waiter
 	case src.block != nil && src.wantsBlock():
 		src.startDriver()
 	case src.poll != nil:
@@ -112,19 +115,32 @@ func (src *source) detect() {
 // rest to the server.
 func (src *source) startPolling() {
 	if src.members.Load() == 1 {
-		src.pollOnce()
+		src.pollOnce(true)
 	}
 	if src.members.Load() > 0 {
 		src.s.server.watch(src)
 	}
 }
 
+// pollInstead has a source polled that could block for each request, if that is
+// better or there is no other way.
+func (src *source) pollInstead(must bool) bool {
+	src.calls.Lock()
+	defer src.unlock()
+	if src.poll == nil || !must && src.wantsBlock() {
+		return false
+	}
+	src.startPolling()
+	return true
+}
+
 func (src *source) startDriver() {
-	if src.driving {
+	if src.driving.Load() {
 		return
 	}
-	src.driving = src.s.pool.run(context.Background(), src.poll == nil, src.drive)
-	if !src.driving {
+	started := src.s.pool.run(context.Background(), src.poll == nil, src.drive)
+	src.driving.Store(started)
+	if !started {
 		src.startPolling()
 	}
 }
@@ -183,7 +199,14 @@ func (src *source) leave(e *entry) {
 		src.forget(e)
 	}
 	src.adapt.ended(e)
-	src.stats.detected(e)
+	earliest := e.ended
+	if !src.window.IsZero() {
+		earliest = src.window
+	}
+	if earliest.Before(e.born) {
+		earliest = e.born
+	}
+	src.stats.detected(e, earliest)
 	e.ready <- struct{}{}
 }
 
@@ -197,27 +220,38 @@ func (src *source) forget(e *entry) {
 	}
 }
 
-// pollOnce calls Poll and reports whether a request ended. calls is held.
-func (src *source) pollOnce() bool {
+// pollOnce calls Poll and reports whether a request ended. calls is held. free
+// says that the poll delays no computing.
+func (src *source) pollOnce(free bool) bool {
 	if src.poll == nil || src.members.Load() == 0 {
 		return false
 	}
+	start := time.Now()
+	src.window = src.polled
 	src.guard("Poll", src.poll)
-	src.stats.polls.Add(1)
 	src.polled = time.Now()
 	src.due.Store(src.s.since(src.polled.Add(src.interval)))
+	src.adapt.polledFor(src.polled.Sub(start), free)
+	src.stats.polls.Add(1)
 	hit := src.some.Load()
+	if hit {
+		src.stats.hits.Add(1)
+	}
 	src.takeOut()
+	src.window = time.Time{}
 	return hit
 }
 
 // tryPoll polls unless somebody else is at work on the source.
-func (src *source) tryPoll() {
+func (src *source) tryPoll(free bool) {
 	if !src.calls.TryLock() {
 		return
 	}
 	if !src.blocked || src.concurrent {
-		src.pollOnce()
+		src.pollOnce(free)
+	}
+	if src.block != nil && src.members.Load() > 0 && src.strategy == Adaptive && src.wantsBlock() {
+		src.startDriver()
 	}
 	src.unlock()
 }

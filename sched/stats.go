@@ -5,14 +5,41 @@ import (
 	"time"
 )
 
+// stats counts what happened to one kind.
 type stats struct {
-	name   string
-	polls  atomic.Uint64
-	blocks atomic.Uint64
+	name      string
+	polls     atomic.Uint64
+	hits      atomic.Uint64 // polls that ended a request
+	blocks    atomic.Uint64
+	events    atomic.Uint64
+	aborted   atomic.Uint64 // waits ended by ctx, Close or a panic
+	detection histogram
+	queueing  histogram
+	running   histogram
 }
 
-func newStats(name string) *stats { return &stats{name: name} }
+// detected notes that a request ended; earliest is when its event may have come
+// at the earliest.
+func (st *stats) detected(e *entry, earliest time.Time) {
+	if e.fail != nil {
+		st.aborted.Add(1)
+		return
+	}
+	st.events.Add(1)
+	st.detection.observe(e.ended.Sub(earliest))
+}
 
-func (st *stats) detected(e *entry) {}
-func (st *stats) queued(e *entry)   {}
-func (st *stats) ran(time.Duration) {}
+// queued notes that the waiter of e runs.
+func (st *stats) queued(e *entry) {
+	if e.fail == nil {
+		st.queueing.observe(time.Since(e.ended))
+	}
+}
+
+// ran notes how long a task computed after an event. Turns that no event began
+// have no stats.
+func (st *stats) ran(d time.Duration) {
+	if st != nil {
+		st.running.observe(d)
+	}
+}

@@ -1,0 +1,113 @@
+package sched
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestStatusOneQueryForAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Config{})
+		defer s.Close()
+		var starts []time.Time
+		done := 0
+		st := NewStatus(s, StatusConfig[int, int]{
+			Name: "batch", Every: 10 * time.Second, Jitter: 0.5,
+			Query: func(ctx context.Context, keys []int) (map[int]int, error) {
+				starts = append(starts, time.Now())
+				if err := s.Sleep(ctx, 3*time.Second); err != nil {
+					return nil, err
+				}
+				done++
+				answers := make(map[int]int)
+				for _, k := range keys {
+					answers[k] = done
+				}
+				return answers, nil
+			},
+		})
+		var wg sync.WaitGroup
+		for i := range 100 {
+			wg.Go(func() {
+				a, err := st.Wait(t.Context(), i%50, func(a Answer[int]) bool { return a.Value >= 2 })
+				if err != nil || !a.Known || a.Age() < 3*time.Second {
+					t.Errorf("request %d: %+v, %v", i, a, err)
+				}
+			})
+		}
+		wg.Wait()
+		if len(starts) > 3 {
+			t.Errorf("%d queries for 100 requests", len(starts))
+		}
+		for i, at := range starts[1:] {
+			if gap := at.Sub(starts[i]); gap < 10*time.Second || gap > 15*time.Second {
+				t.Errorf("gap %v between queries", gap)
+			}
+		}
+		before := len(starts)
+		if a, err := st.Get(t.Context(), 7, time.Minute); err != nil || a.Value < 2 || len(starts) != before {
+			t.Errorf("cached answer: %+v, %v", a, err)
+		}
+		if a, err := st.Get(t.Context(), 7, time.Second); err != nil || len(starts) != before+1 || a.Age() > 4*time.Second {
+			t.Errorf("fresh answer: %+v, %v", a, err)
+		}
+	})
+}
+
+func TestStatusBatchesTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Config{})
+		defer s.Close()
+		var asked [][]int
+		st := NewStatus(s, StatusConfig[int, int]{
+			Name: "batch", Batch: 4,
+			Query: func(_ context.Context, keys []int) (map[int]int, error) {
+				asked = append(asked, slices.Clone(keys))
+				answers := make(map[int]int)
+				for _, k := range keys {
+					answers[k] = k
+				}
+				return answers, nil
+			},
+		})
+		var wg sync.WaitGroup
+		for i := range 10 {
+			wg.Go(func() {
+				if a, err := st.Get(t.Context(), i, 0); err != nil || a.Value != i {
+					t.Errorf("%d: %+v, %v", i, a, err)
+				}
+			})
+		}
+		wg.Wait()
+		for _, keys := range asked {
+			if len(keys) > 4 {
+				t.Errorf("asked for %v at once", keys)
+			}
+		}
+	})
+}
+
+func TestStatusGivesUpAfterFailures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Config{})
+		defer s.Close()
+		broken := errors.New("down")
+		n := 0
+		st := NewStatus(s, StatusConfig[string, int]{
+			Name: "batch", Failures: 3,
+			Query: func(context.Context, []string) (map[string]int, error) {
+				n++
+				return nil, fmt.Errorf("%d: %w", n, broken)
+			},
+		})
+		if _, err := st.Get(t.Context(), "x", 0); !errors.Is(err, broken) || n != 3 {
+			t.Errorf("%d queries, %v", n, err)
+		}
+	})
+}
