@@ -4,13 +4,16 @@ import (
 	"bytes"
 	"fmt"
 	"image/color"
+	"math"
 	"strconv"
 	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgimg"
 )
 
 // Figure is a picture of results.
@@ -132,11 +135,18 @@ func numbers(levels []string) ([]float64, bool) {
 
 func newPlot(title, y string) *plot.Plot {
 	p := plot.New()
+	for _, style := range []*text.Style{
+		&p.Title.TextStyle, &p.X.Label.TextStyle, &p.Y.Label.TextStyle,
+		&p.X.Tick.Label, &p.Y.Tick.Label, &p.Legend.TextStyle,
+	} {
+		style.Font.Variant = "Sans"
+	}
 	p.Title.Text = title
 	p.Title.TextStyle.Font.Size = 11
 	p.Title.Padding = 3 * vg.Millimeter
 	p.Y.Label.Text = y
 	p.Y.Min = 0
+	p.Y.Tick.Marker, p.X.Tick.Marker = ticks{}, ticks{}
 	p.Legend.Top = true
 	p.Legend.Padding = vg.Millimeter
 	p.Legend.ThumbnailWidth = 5 * vg.Millimeter
@@ -251,13 +261,34 @@ func stairs(r Run) (*plotter.Line, error) {
 }
 
 func render(p *plot.Plot) ([]byte, error) {
-	w, err := p.WriterTo(figureWidth, figureHeight, "png")
-	if err != nil {
-		return nil, fmt.Errorf("draw a figure: %w", err)
-	}
+	const margin = 3 * vg.Millimeter
+	canvas := vgimg.NewWith(vgimg.UseWH(figureWidth, figureHeight), vgimg.UseDPI(144))
+	p.Draw(draw.Crop(draw.New(canvas), margin, -2*margin, margin, -margin))
 	var b bytes.Buffer
-	if _, err := w.WriteTo(&b); err != nil {
+	if _, err := (vgimg.PngCanvas{Canvas: canvas}).WriteTo(&b); err != nil {
 		return nil, fmt.Errorf("draw a figure: %w", err)
 	}
 	return b.Bytes(), nil
+}
+
+// ticks marks about six round numbers.
+type ticks struct{}
+
+// Ticks returns the marks between two values.
+func (ticks) Ticks(low, high float64) []plot.Tick {
+	if !(high > low) {
+		return []plot.Tick{{Value: low, Label: strconv.FormatFloat(low, 'g', 4, 64)}}
+	}
+	step := math.Pow(10, math.Floor(math.Log10((high-low)/5)))
+	for _, factor := range []float64{1, 2, 2.5, 5, 10} {
+		if (high-low)/(step*factor) <= 7 {
+			step *= factor
+			break
+		}
+	}
+	var marks []plot.Tick
+	for i := math.Ceil(low / step); i*step <= high; i++ {
+		marks = append(marks, plot.Tick{Value: i * step, Label: strconv.FormatFloat(i*step, 'g', 6, 64)})
+	}
+	return marks
 }

@@ -163,3 +163,6 @@ func metricIndex(name string) int {
 	}
 	panic("sim: no metric " + name)
 }
+
+// Of returns one of Metrics.
+func (r *Run) Of(metric string) float64 { return r.Metrics[metricIndex(metric)] }
