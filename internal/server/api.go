@@ -1,0 +1,156 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"connectrpc.com/connect"
+
+	"fairway/internal/dispatch"
+	"fairway/internal/wire"
+	"fairway/sched"
+)
+
+// state is what the API shows: a run under way, or the records of one.
+type state interface {
+	// look calls ask with the cores, which must not be kept or changed.
+	look(ctx context.Context, ask func(*cores)) error
+	// report fills in what the cores don't know.
+	report(*wire.ProgressReport)
+	// changes returns a channel that is closed at the next change, nil if there
+	// will be none.
+	changes() <-chan struct{}
+}
+
+// api is the Workflow service (api.proto) over a state. control is nil where
+// nothing runs.
+type api struct {
+	state   state
+	control control
+	logs    logFolder
+	sched   *sched.Scheduler
+}
+
+// control changes a run that is under way.
+type control interface {
+	change(ctx context.Context, r *request) error
+	closeInput(ctx context.Context, name string) error
+	Stop(drain bool)
+}
+
+var errNotRunning = connect.NewError(connect.CodeFailedPrecondition, fmt.Errorf("nothing runs in this folder; start it with `fairway run`"))
+
+// unknownJob is the error for a job that doesn't exist.
+func unknownJob(name string) error {
+	return connect.NewError(connect.CodeNotFound, fmt.Errorf("there is no job %q; `fairway jobs` lists them", name))
+}
+
+// findJob takes the number or the name of a job. A name that is a number is
+// found by name if there is such a job.
+func findJob(core *dispatch.Core, text string) (dispatch.JobID, error) {
+	if id, ok := core.JobNamed(text); ok {
+		return id, nil
+	}
+	if number, err := strconv.ParseUint(text, 10, 64); err == nil {
+		if _, ok := core.Job(dispatch.JobID(number)); ok {
+			return dispatch.JobID(number), nil
+		}
+	}
+	return 0, unknownJob(text)
+}
+
+// lookAt asks the state, and returns the error of the question or of ask.
+func (a *api) lookAt(ctx context.Context, ask func(*cores) error) error {
+	var failure error
+	if err := a.state.look(ctx, func(c *cores) { failure = ask(c) }); err != nil {
+		return rpcError(err)
+	}
+	return rpcError(failure)
+}
+
+// Cancel ends jobs. Those that wait for their outputs become blocked.
+func (a *api) Cancel(ctx context.Context, r *wire.CancelRequest) (*wire.ChangedJobs, error) {
+	return a.changeJobs(ctx, r.GetJobs(), func(*cores) []dispatch.JobID { return nil },
+		func(jobs []dispatch.JobID) dispatch.Input { return dispatch.Cancel{Jobs: jobs} })
+}
+
+// Retry lets jobs run again that failed or were cancelled.
+func (a *api) Retry(ctx context.Context, r *wire.RetryRequest) (*wire.ChangedJobs, error) {
+	return a.changeJobs(ctx, r.GetJobs(), failedJobs,
+		func(jobs []dispatch.JobID) dispatch.Input { return dispatch.RetryJobs{Jobs: jobs} })
+}
+
+func failedJobs(c *cores) []dispatch.JobID {
+	var failed []dispatch.JobID
+	if c.dispatch.Totals().ByState[dispatch.Failed] == 0 {
+		return nil
+	}
+	for job := range c.dispatch.Jobs(0) {
+		if job.State == dispatch.Failed {
+			failed = append(failed, job.ID)
+		}
+	}
+	return failed
+}
+
+func (a *api) changeJobs(ctx context.Context, names []string, otherwise func(*cores) []dispatch.JobID, input func([]dispatch.JobID) dispatch.Input) (*wire.ChangedJobs, error) {
+	if a.control == nil {
+		return nil, errNotRunning
+	}
+	changed := new(wire.ChangedJobs)
+	var jobs []dispatch.JobID
+	err := a.control.change(ctx, &request{
+		prepare: func(c *cores, r *request) error {
+			var err error
+			if jobs, err = jobsNamed(c, names); err != nil {
+				return err
+			}
+			if len(names) == 0 {
+				jobs = otherwise(c)
+			}
+			r.dispatch = []dispatch.Input{input(jobs)}
+			return nil
+		},
+		ask: func(c *cores) {
+			for _, id := range jobs {
+				if view, ok := c.dispatch.Job(id); ok {
+					changed.Jobs = append(changed.Jobs, summaryOf(c, &view))
+				}
+			}
+		},
+	})
+	return changed, rpcError(err)
+}
+
+func jobsNamed(c *cores, names []string) ([]dispatch.JobID, error) {
+	jobs := make([]dispatch.JobID, len(names))
+	for i, name := range names {
+		var err error
+		if jobs[i], err = findJob(c.dispatch, name); err != nil {
+			return nil, err
+		}
+	}
+	return jobs, nil
+}
+
+// CloseInput tells the workflow that an open input, or each of them, gets no
+// more files.
+func (a *api) CloseInput(ctx context.Context, r *wire.CloseInputRequest) (*wire.CloseInputResponse, error) {
+	if a.control == nil {
+		return nil, errNotRunning
+	}
+	if err := a.control.closeInput(ctx, r.GetInput()); err != nil {
+		return nil, rpcError(err)
+	}
+	return &wire.CloseInputResponse{}, nil
+}
+
+// Stop ends the run: with drain after the attempts that run, else at once.
+func (a *api) Stop(_ context.Context, r *wire.StopRequest) (*wire.StopResponse, error) {
+	if a.control == nil {
+		return nil, errNotRunning
+	}
+	a.control.Stop(r.GetDrain())
+	return &wire.StopResponse{}, nil
+}

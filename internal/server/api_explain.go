@@ -1,0 +1,38 @@
+package server
+
+import (
+	"context"
+
+	"fairway/internal/dispatch"
+	"fairway/internal/wire"
+)
+
+// Explain says why a job is not running.
+func (a *api) Explain(ctx context.Context, r *wire.ExplainRequest) (*wire.ExplainResponse, error) {
+	var response *wire.ExplainResponse
+	err := a.lookAt(ctx, func(c *cores) error {
+		id, err := findJob(c.dispatch, r.GetJob())
+		if err != nil {
+			return err
+		}
+		e, _ := c.dispatch.Explain(id)
+		response = &wire.ExplainResponse{
+			Summary:  summaryOf(c, &e.JobView),
+			Lines:    e.Lines,
+			WaitsFor: each(e.WaitsFor, waitsForToWire),
+			Missing:  e.Missing,
+		}
+		return nil
+	})
+	return response, err
+}
+
+func waitsForToWire(w dispatch.WaitsFor) *wire.WaitsFor {
+	return &wire.WaitsFor{
+		Lfn:     w.File.LFN,
+		Version: uint32(w.File.Version),
+		Job:     uint64(w.Job),
+		Name:    w.Name,
+		State:   w.State.String(),
+	}
+}

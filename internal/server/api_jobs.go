@@ -1,0 +1,127 @@
+package server
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"fairway/internal/dispatch"
+	"fairway/internal/wire"
+)
+
+// DefaultJobsListed is how many jobs ListJobs returns when it is not told.
+const DefaultJobsListed = 1000
+
+// ListJobs lists jobs in the order of their submission.
+func (a *api) ListJobs(ctx context.Context, r *wire.ListJobsRequest) (*wire.ListJobsResponse, error) {
+	limit := int(r.GetLimit())
+	if limit <= 0 {
+		limit = DefaultJobsListed
+	}
+	response := new(wire.ListJobsResponse)
+	err := a.lookAt(ctx, func(c *cores) error {
+		for job := range c.dispatch.Jobs(0) {
+			if !listed(r, &job) {
+				continue
+			}
+			response.Total++
+			switch {
+			case uint64(job.ID) <= r.GetAfter():
+			case len(response.Jobs) < limit:
+				response.Jobs = append(response.Jobs, summaryOf(c, &job))
+			default:
+				response.More = true
+			}
+		}
+		return nil
+	})
+	return response, err
+}
+
+func listed(r *wire.ListJobsRequest, job *dispatch.JobView) bool {
+	return (len(r.GetStates()) == 0 || slices.Contains(r.GetStates(), job.State.String())) &&
+		(len(r.GetSteps()) == 0 || slices.Contains(r.GetSteps(), job.Step))
+}
+
+func summaryOf(c *cores, job *dispatch.JobView) *wire.JobSummary {
+	pilot, started, ended := c.tally.attempts.last(job.ID)
+	tries := len(c.tally.attempts[job.ID]) + len(job.Attempts)
+	for _, attempt := range job.Attempts {
+		pilot = string(attempt.Pilot)
+		started, ended = c.tally.started[job.ID], time.Time{}
+	}
+	return &wire.JobSummary{
+		Id:        uint64(job.ID),
+		Name:      job.Name,
+		Step:      job.Step,
+		State:     job.State.String(),
+		Attempts:  int32(tries),
+		Reason:    job.Reason,
+		Pilot:     pilot,
+		Submitted: instantToWire(job.Submitted),
+		Started:   instantToWire(started),
+		Ended:     instantToWire(ended),
+		Reused:    job.Reused,
+	}
+}
+
+// ShowJob tells all that is known of one job.
+func (a *api) ShowJob(ctx context.Context, r *wire.ShowJobRequest) (*wire.JobDetail, error) {
+	var detail *wire.JobDetail
+	err := a.lookAt(ctx, func(c *cores) error {
+		id, err := findJob(c.dispatch, r.GetJob())
+		if err != nil {
+			return err
+		}
+		job, _ := c.dispatch.Detail(id)
+		detail, err = detailOf(c, &job)
+		return err
+	})
+	return detail, err
+}
+
+func detailOf(c *cores, job *dispatch.JobDetail) (*wire.JobDetail, error) {
+	payload := new(wire.Payload)
+	if err := proto.Unmarshal(job.Payload, payload); err != nil {
+		return nil, err
+	}
+	attempts, err := c.tally.attempts.of(job.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, live := range job.Attempts {
+		outcome := "assigned"
+		if live.Running {
+			outcome = "running"
+		}
+		attempts = append(attempts, &wire.AttemptDetail{
+			Attempt: uint64(live.Attempt), Try: int32(len(attempts) + 1), Pilot: string(live.Pilot), Outcome: outcome,
+		})
+	}
+	return &wire.JobDetail{
+		Summary:           summaryOf(c, &job.JobView),
+		Payload:           payload,
+		Needs:             resourcesToWire(job.Needs),
+		Site:              job.Site,
+		Priority:          int32(job.Priority),
+		EffectivePriority: int32(job.Effective),
+		Reads:             each(job.Reads, fileDetail),
+		Writes:            each(job.Writes, fileDetail),
+		Attempts:          attempts,
+	}, nil
+}
+
+func fileDetail(f dispatch.FileView) *wire.FileDetail {
+	return &wire.FileDetail{
+		Lfn:       f.File.LFN,
+		Version:   uint32(f.File.Version),
+		Size:      f.Size,
+		Pfn:       f.PFN,
+		Available: f.Available,
+		Published: f.Published,
+		Pattern:   f.Pattern,
+		Writer:    uint64(f.Writer),
+	}
+}

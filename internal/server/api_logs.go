@@ -1,0 +1,192 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"connectrpc.com/connect"
+
+	"fairway/internal/dispatch"
+	"fairway/internal/wire"
+	"fairway/sched"
+)
+
+// logPiece is the most that one message of a log stream carries.
+const logPiece = 64 << 10
+
+// logFolder is where pilots keep what attempts print: NUMBER.out, NUMBER.err.
+type logFolder string
+
+func (f logFolder) path(attempt dispatch.AttemptID, standardError bool) string {
+	name := fmt.Sprintf("%d.out", uint64(attempt))
+	if standardError {
+		name = fmt.Sprintf("%d.err", uint64(attempt))
+	}
+	return filepath.Join(string(f), name)
+}
+
+// Logs streams what an attempt printed: standard output first, or as it comes
+// if it is followed.
+func (a *api) Logs(ctx context.Context, r *wire.LogsRequest, stream *connect.ServerStream[wire.LogChunk]) error {
+	job, attempt, err := a.attemptFor(ctx, r)
+	if err != nil {
+		return err
+	}
+	tails := [2]*tail{
+		{path: a.logs.path(attempt, false)},
+		{path: a.logs.path(attempt, true), standardError: true},
+	}
+	for _, t := range tails {
+		t.skipTo(r.GetTailBytes())
+	}
+	for {
+		before := [2]sched.FileState{statQuietly(tails[0].path), statQuietly(tails[1].path)}
+		running := r.GetFollow() && a.runs(ctx, job, attempt)
+		for _, t := range tails {
+			if err := t.send(stream); err != nil {
+				return err
+			}
+		}
+		if !running {
+			return nil
+		}
+		if err := a.awaitLog(ctx, tails, before); err != nil {
+			return rpcError(err)
+		}
+	}
+}
+
+// attemptFor finds the attempt that is meant.
+func (a *api) attemptFor(ctx context.Context, r *wire.LogsRequest) (job dispatch.JobID, attempt dispatch.AttemptID, err error) {
+	err = a.lookAt(ctx, func(c *cores) error {
+		if job, err = findJob(c.dispatch, r.GetJob()); err != nil {
+			return err
+		}
+		attempt, err = chooseAttempt(c, job, dispatch.AttemptID(r.GetAttempt()))
+		return err
+	})
+	return job, attempt, err
+}
+
+func chooseAttempt(c *cores, id dispatch.JobID, wanted dispatch.AttemptID) (dispatch.AttemptID, error) {
+	job, _ := c.dispatch.Job(id)
+	all, err := c.tally.attempts.of(id)
+	if err != nil {
+		return 0, err
+	}
+	var last dispatch.AttemptID
+	for _, ended := range all {
+		last = dispatch.AttemptID(ended.GetAttempt())
+		if last == wanted {
+			return wanted, nil
+		}
+	}
+	for _, live := range job.Attempts {
+		last = live.Attempt
+		if last == wanted {
+			return wanted, nil
+		}
+	}
+	switch {
+	case wanted != 0:
+		return 0, connect.NewError(connect.CodeNotFound, fmt.Errorf("job %s has no attempt %d; `fairway show %d` lists them", job.Name, wanted, id))
+	case last == 0 && job.Reused:
+		return 0, connect.NewError(connect.CodeNotFound, fmt.Errorf("job %s was not run: its outputs are those of an earlier run", job.Name))
+	case last == 0:
+		return 0, connect.NewError(connect.CodeNotFound, fmt.Errorf("job %s has not started", job.Name))
+	}
+	return last, nil
+}
+
+// runs tells whether an attempt has not ended.
+func (a *api) runs(ctx context.Context, job dispatch.JobID, attempt dispatch.AttemptID) bool {
+	live := false
+	_ = a.state.look(ctx, func(c *cores) {
+		view, _ := c.dispatch.Job(job)
+		live = slices.ContainsFunc(view.Attempts, func(v dispatch.AttemptView) bool { return v.Attempt == attempt })
+	})
+	return live
+}
+
+// awaitLog waits until one of the files or the state of the run has changed.
+func (a *api) awaitLog(ctx context.Context, tails [2]*tail, before [2]sched.FileState) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	changed := make(chan error, len(tails))
+	for i, t := range tails {
+		go func() {
+			_, err := a.sched.WaitFile(ctx, sched.Changes(t.path, before[i]))
+			changed <- err
+		}()
+	}
+	var err error
+	pending := len(tails)
+	select {
+	case err = <-changed:
+		pending--
+	case <-a.state.changes():
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	cancel()
+	for ; pending > 0; pending-- {
+		<-changed
+	}
+	return err
+}
+
+func statQuietly(path string) sched.FileState {
+	state, err := sched.StatFile(path)
+	if err != nil {
+		return sched.FileState{}
+	}
+	return state
+}
+
+// tail is how far a log was sent.
+type tail struct {
+	path          string
+	standardError bool
+	offset        int64
+}
+
+// skipTo leaves out all but the last bytes; zero leaves out nothing.
+func (t *tail) skipTo(last int64) {
+	if info, err := os.Stat(t.path); err == nil && last > 0 {
+		t.offset = max(0, info.Size()-last)
+	}
+}
+
+// send sends what has come since the last time.
+func (t *tail) send(stream *connect.ServerStream[wire.LogChunk]) error {
+	file, err := os.Open(t.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }()
+	buffer := make([]byte, logPiece)
+	for {
+		n, err := file.ReadAt(buffer, t.offset)
+		if n > 0 {
+			t.offset += int64(n)
+			if err := stream.Send(&wire.LogChunk{StandardError: t.standardError, Data: buffer[:n]}); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}

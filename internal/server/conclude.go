@@ -1,0 +1,147 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"fairway/internal/dispatch"
+	"fairway/internal/storage"
+	"fairway/internal/wire"
+)
+
+// conclude finds out how the run ended, tidies up, and makes that durable. The
+// loop has ended, so the cores are at rest; failure is why, if not in order.
+func (s *Server) conclude(failure error) Outcome {
+	outcome := s.outcome(failure)
+	s.concluded.Store(&outcome)
+	if failure == nil {
+		s.tidy(outcome.Succeeded)
+		if err := s.recordEnd(&outcome); err != nil {
+			s.log.Error("the end of the run could not be recorded; it can be gone on with", "error", err)
+		}
+	}
+	s.watchers.notify()
+	return outcome
+}
+
+func (s *Server) outcome(failure error) Outcome {
+	e := s.end
+	if failure != nil {
+		e.problem(failure.Error())
+		return Outcome{Problems: e.problems}
+	}
+	totals := s.loop.dispatch.Totals()
+	done := totals.ByState[dispatch.Done] == totals.Jobs && s.loop.tally.finished
+	if !done && !e.asked && len(e.problems) == 0 {
+		e.problem(s.unfinished(&totals))
+	}
+	return Outcome{
+		Succeeded: done && !e.fatal && e.publish == nil,
+		Stopped:   e.asked && !done,
+		Problems:  e.problems,
+	}
+}
+
+// unfinished says what is left when nothing failed and yet not all is done.
+func (s *Server) unfinished(totals *dispatch.Totals) string {
+	count := func(state dispatch.State) int { return totals.ByState[state] }
+	switch {
+	case count(dispatch.Failed) > 0:
+		return fmt.Sprintf("%d jobs have failed; `fairway jobs --state failed` lists them", count(dispatch.Failed))
+	case count(dispatch.Cancelled) > 0:
+		return fmt.Sprintf("%d jobs were cancelled; `fairway retry` lets them run again", count(dispatch.Cancelled))
+	}
+	for _, held := range s.loop.flow.Held(1) {
+		return fmt.Sprintf("nothing can run any more, though not all jobs were made: %s: %s", held.Job, held.Reason)
+	}
+	return "nothing can run any more, though not all is done; `fairway jobs` lists what is left"
+}
+
+// recordEnd is not part of the loop, which has ended.
+func (s *Server) recordEnd(outcome *Outcome) error {
+	run := s.opened.run
+	run.State = runFailed
+	switch {
+	case outcome.Succeeded:
+		run.State = runSucceeded
+	case outcome.Stopped:
+		run.State = runStopped
+	}
+	run.Problems = outcome.Problems
+	run.Seconds += time.Since(s.began).Seconds()
+	run.Pilots += s.loop.tally.pilots
+	run.Waiting += s.loop.tally.sums.waiting.Seconds()
+	record, err := run.record()
+	if err != nil {
+		return err
+	}
+	return s.opened.store.Apply(context.Background(), []dispatch.Record{record})
+}
+
+// tidy removes what pilots stored and could not report any more. After success
+// nothing is kept that this run doesn't use.
+func (s *Server) tidy(succeeded bool) {
+	needed := map[string]bool{}
+	for job := range s.loop.dispatch.Jobs(0) {
+		detail, _ := s.loop.dispatch.Detail(job.ID)
+		for _, file := range detail.Writes {
+			if path, err := storage.Path(file.PFN); err == nil && file.PFN != "" {
+				needed[path] = true
+			}
+		}
+	}
+	var unused []dispatch.Record
+	for _, result := range s.loop.dispatch.Unused() {
+		if succeeded {
+			unused = append(unused, result.Record)
+			continue
+		}
+		for _, pfn := range result.PFNs {
+			if path, err := storage.Path(pfn); err == nil {
+				needed[path] = true
+			}
+		}
+	}
+	err := s.opened.store.Apply(context.Background(), unused)
+	if err == nil {
+		_, err = removeOrphans(s.storage, func(path string) bool { return needed[path] })
+	}
+	if err != nil {
+		s.log.Warn("files that nobody needs could not be removed", "folder", s.storage, "error", err)
+	}
+}
+
+// fail ends the run for a reason that no retry repairs.
+func (s *Server) fail(ctx context.Context, err error) {
+	sent := s.inbox.send(ctx, &request{ask: func(*cores) { s.end.broken(err) }})
+	if sent != nil && !errors.Is(sent, errEnded) {
+		s.log.Error("the run cannot go on", "error", err)
+	}
+}
+
+// look, report, changes, change are what the API sees of a run.
+
+func (s *Server) look(ctx context.Context, ask func(*cores)) error {
+	err := s.inbox.look(ctx, ask)
+	if errors.Is(err, errEnded) {
+		ask(&s.loop.cores) // nobody changes them any more
+		return nil
+	}
+	return err
+}
+
+func (s *Server) report(r *wire.ProgressReport) {
+	r.Summary.WallSeconds = s.opened.run.Seconds + time.Since(s.began).Seconds()
+	r.Summary.Results = s.results
+	if end := s.concluded.Load(); end != nil {
+		r.Ended, r.Succeeded, r.Problems = true, end.Succeeded, end.Problems
+		return
+	}
+	r.Problems = s.end.problems
+}
+
+func (s *Server) changes() <-chan struct{} { return s.watchers.next() }
+
+func (s *Server) change(ctx context.Context, r *request) error { return s.inbox.do(ctx, r) }

@@ -1,0 +1,68 @@
+package server
+
+import (
+	"log/slog"
+	"time"
+
+	"fairway/internal/batch"
+	"fairway/internal/dispatch"
+	"fairway/internal/flow"
+	"fairway/sched"
+)
+
+// Config says what to run and how. Folder and Workflow must be given.
+type Config struct {
+	// Workflow is what to run, with the values of its parameters.
+	Workflow   *flow.Workflow
+	Parameters map[string]string
+	// Folder is where the workflow lives: its .fairway/ and results/, and what
+	// the patterns of its inputs are relative to. It is made if need be.
+	Folder string
+
+	// KeepGoing goes on after a job has failed with what doesn't depend on it.
+	// Otherwise no further attempts are started then.
+	KeepGoing bool
+
+	// Site is the name and the limits of the pilots that System starts; a zero
+	// MaxPilots means one.
+	Site dispatch.Site
+	// System makes the batch system that starts pilots for the server at an
+	// address (unix:PATH).
+	System func(address string) (batch.System, error)
+
+	// Dispatch holds limits and policies of the TaskQueue.
+	Dispatch dispatch.Config
+	// CommitDelay is the least time from the start of one transaction to that
+	// of the next, so that under load more requests share one: DefaultCommitDelay.
+	// Negative: none.
+	CommitDelay time.Duration
+
+	// Sched detects events; nil means sched.Default().
+	Sched *sched.Scheduler
+	// Log takes what goes wrong without ending the run; nil means slog.Default().
+	Log *slog.Logger
+}
+
+// Outcome is how a run ended.
+type Outcome struct {
+	Succeeded bool
+	Stopped   bool     // a person ended it before it was done; it can be gone on with
+	Problems  []string // at most ProblemLimit, each one line
+}
+
+func (c Config) withDefaults() Config {
+	if c.Site.Name == "" {
+		c.Site.Name = LocalSite
+	}
+	c.Site.MaxPilots = max(c.Site.MaxPilots, 1)
+	if c.Sched == nil {
+		c.Sched = sched.Default()
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	return c
+}
+
+// LocalSite is the name of the site that is this machine.
+const LocalSite = "local"

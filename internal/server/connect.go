@@ -1,0 +1,140 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"fairway/internal/store"
+	"fairway/internal/wire"
+	"fairway/sched"
+)
+
+// ConnectTime is how long Connect waits for a server that is just starting or
+// ending.
+const ConnectTime = 3 * time.Second
+
+const connectPause = 50 * time.Millisecond
+
+// Connection is a client of the Workflow service for one folder.
+type Connection struct {
+	wire.WorkflowClient
+	// Live says that a server runs the workflow; otherwise the records of the
+	// last run answer, and what would change them is refused.
+	Live  bool
+	close func()
+}
+
+// Close ends the connection and the streams that came from it.
+func (c *Connection) Close() { c.close() }
+
+// Connect reaches the server that runs the workflow of a folder or, where none
+// does, its records. An error wraps fs.ErrNotExist where nothing was run.
+func Connect(ctx context.Context, folder string) (*Connection, error) {
+	folder, err := filepath.Abs(folder)
+	if err != nil {
+		return nil, err
+	}
+	s := sched.Default()
+	for deadline := time.Now().Add(ConnectTime); ; {
+		c, err := connectOnce(ctx, folder, s)
+		if err == nil || !passing(err) || time.Now().After(deadline) {
+			return c, err
+		}
+		if err := s.Sleep(ctx, connectPause); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// passing says that an error comes from a server that is starting or ending.
+func passing(err error) bool {
+	var network *net.OpError
+	return errors.As(err, &network) || errors.Is(err, store.ErrLocked)
+}
+
+func connectOnce(ctx context.Context, folder string, s *sched.Scheduler) (*Connection, error) {
+	state := filepath.Join(folder, StateFolder)
+	live, err := isRunning(state)
+	if err != nil {
+		return nil, err
+	}
+	if live {
+		return connectLive(ctx, state)
+	}
+	v, err := openView(ctx, folder)
+	if err != nil {
+		return nil, err
+	}
+	return connectView(v, s), nil
+}
+
+func connectLive(ctx context.Context, state string) (*Connection, error) {
+	probe, err := dialSocket(ctx, state)
+	if err != nil {
+		return nil, fmt.Errorf("reaching the server that runs the workflow: %w", err)
+	}
+	_ = probe.Close()
+	client, transport := clientOver(func(ctx context.Context) (net.Conn, error) { return dialSocket(ctx, state) })
+	return &Connection{WorkflowClient: client, Live: true, close: transport.CloseIdleConnections}, nil
+}
+
+// connectView serves the view inside this process.
+func connectView(v *view, s *sched.Scheduler) *Connection {
+	mux := http.NewServeMux()
+	mux.Handle(wire.NewWorkflowHandler(&api{state: v, logs: logFolder(LogFolder(v.folder)), sched: s}, uncompressed))
+	listener := newPipes()
+	serving := &http.Server{Handler: mux}
+	var group sync.WaitGroup
+	group.Go(func() { _ = serving.Serve(listener) })
+	client, transport := clientOver(listener.dial)
+	return &Connection{WorkflowClient: client, close: func() {
+		transport.CloseIdleConnections()
+		_ = serving.Close()
+		group.Wait()
+	}}
+}
+
+// pipes is a listener for connections within the process.
+type pipes struct {
+	made   chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func newPipes() *pipes { return &pipes{made: make(chan net.Conn), closed: make(chan struct{})} }
+
+func (p *pipes) dial(ctx context.Context) (net.Conn, error) {
+	near, far := net.Pipe()
+	select {
+	case p.made <- far:
+		return near, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Accept, Close and Addr make it a net.Listener.
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.made:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error {
+	p.once.Do(func() { close(p.closed) })
+	return nil
+}
+
+func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "records", Net: "unix"} }

@@ -1,0 +1,30 @@
+// Package server runs a workflow: it feeds dispatch and flow with what happens
+// outside, keeps their records, and carries out what they decide.
+//
+// One loop owns both cores (loop.go). It takes a request, steps dispatch, feeds
+// the events to flow, gives the jobs that flow creates to dispatch, until both
+// rest. The records of all requests that are at hand go to the store in one
+// transaction; while the disk works the loop steps further requests. Only when
+// a transaction is durable is anything let out that depends on it: answers to
+// pilots and people, publications, removals, pilots. So nothing is acknowledged
+// that a crash could take back; only what people look at (progress, lists of
+// jobs) may be a moment ahead of the disk.
+//
+// If the store fails, nothing is let out, both cores are loaded again from what
+// is durable, and every request that was under way gets [ErrReloaded]: people
+// see an error, pilots connect anew with their whole state, and the server's own
+// goroutines ask again. After StoreTries failures in a row the run ends; it can
+// be gone on with.
+//
+// Guarantees:
+//
+//   - One server at a time runs a workflow folder; the lock ends with the process.
+//   - Requests are carried out one after the other, in the order in which they
+//     came in.
+//   - A published file changes from version to version in one rename, once for
+//     each version, in order.
+//   - The server ends only when everything it has started has come to an end or,
+//     for pilots, was told to.
+//
+// The socket is open to the user alone. Any goroutine may use a [Server].
+package server

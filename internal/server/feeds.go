@@ -1,0 +1,196 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"connectrpc.com/connect"
+
+	"fairway/internal/dispatch"
+	"fairway/internal/flow"
+)
+
+// feeds are the declared inputs of the workflow, and what came of them.
+type feeds struct {
+	inputs []*flow.DeclaredInput
+
+	mu     sync.Mutex                    // guards what follows
+	known  map[string]map[string]bool    // LFNs that have a durable inputRecord, by input
+	closed map[string]bool               // durably
+	cancel map[string]context.CancelFunc // end the watching of an input
+}
+
+func newFeeds(inputs []*flow.DeclaredInput) *feeds {
+	f := &feeds{
+		inputs: inputs, known: map[string]map[string]bool{},
+		closed: map[string]bool{}, cancel: map[string]context.CancelFunc{},
+	}
+	for _, in := range inputs {
+		f.known[in.Name] = map[string]bool{}
+	}
+	return f
+}
+
+func (f *feeds) recorded(records []inputRecord) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, r := range records {
+		if f.known[r.Input] != nil {
+			f.known[r.Input][r.LFN] = true
+		}
+	}
+}
+
+// unknown leaves out files that were fed before.
+func (f *feeds) unknown(input string, files []dispatch.ExistingFile) []dispatch.ExistingFile {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var fresh []dispatch.ExistingFile
+	for _, file := range files {
+		if !f.known[input][file.LFN] {
+			fresh = append(fresh, file)
+		}
+	}
+	return fresh
+}
+
+func (f *feeds) fed(input string, files []dispatch.ExistingFile, closed bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, file := range files {
+		f.known[input][file.LFN] = true
+	}
+	if closed {
+		f.closed[input] = true
+		if cancel := f.cancel[input]; cancel != nil {
+			cancel()
+		}
+	}
+}
+
+// allClosed says that no more files will come.
+func (f *feeds) allClosed() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.closed) == len(f.inputs)
+}
+
+// watching gives the context of the goroutine that watches an input; it ends
+// when the input is closed.
+func (f *feeds) watching(ctx context.Context, input string) context.Context {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	ctx, f.cancel[input] = context.WithCancel(ctx)
+	if f.closed[input] {
+		f.cancel[input]()
+	}
+	return ctx
+}
+
+// feedLoop feeds the declared inputs, in their order, so that the same files
+// give the same run; and then watches those that stay open until they are
+// closed or ctx ends.
+func (s *Server) feedLoop(ctx context.Context) {
+	var group sync.WaitGroup
+	defer group.Wait()
+	s.feeds.recorded(s.opened.inputs)
+	for _, in := range s.feeds.inputs {
+		if err := s.feedFirst(ctx, in); err != nil {
+			s.feedFailed(ctx, in, err)
+			return
+		}
+	}
+	for _, in := range s.feeds.inputs {
+		if isOpenInput(in) {
+			group.Go(func() {
+				if err := s.watch(s.feeds.watching(ctx, in.Name), in); err != nil {
+					s.feedFailed(ctx, in, err)
+				}
+			})
+		}
+	}
+}
+
+// feedFailed ends the run: it cannot be told what comes without its input.
+func (s *Server) feedFailed(ctx context.Context, in *flow.DeclaredInput, err error) {
+	if ctx.Err() == nil && !errors.Is(err, errEnded) {
+		s.fail(ctx, fmt.Errorf("input %q: %w", in.Name, err))
+	}
+}
+
+// feedFirst feeds what an input has when the run begins.
+func (s *Server) feedFirst(ctx context.Context, in *flow.DeclaredInput) error {
+	if !isOpenInput(in) {
+		return s.feed(ctx, in.Name, s.opened.now[in.Name], true)
+	}
+	if in.Close.File == "" && in.Close.Idle == 0 && !in.Close.Manual {
+		return s.feedAll(ctx, in)
+	}
+	return nil
+}
+
+// feedAll is for an open input without a rule: it is closed once its files
+// were enumerated.
+func (s *Server) feedAll(ctx context.Context, in *flow.DeclaredInput) error {
+	files, err := s.find.find(ctx, in)
+	if err != nil {
+		return err
+	}
+	return s.feed(ctx, in.Name, files, true)
+}
+
+// feed hands files to flow, together with the record of them, and perhaps
+// closes the input.
+func (s *Server) feed(ctx context.Context, input string, files []dispatch.ExistingFile, last bool) error {
+	files = s.feeds.unknown(input, files)
+	if len(files) == 0 && !last {
+		return nil
+	}
+	records, err := inputRecords(input, files)
+	if err != nil {
+		return err
+	}
+	steps := []flow.Input{flow.Arrived{Input: input, Files: files}}
+	if last {
+		steps = append(steps, flow.Closed{Input: input})
+	}
+	err = s.inbox.deliver(ctx, func() *request { return &request{flow: steps, records: records} })
+	if err != nil {
+		return err
+	}
+	s.feeds.fed(input, files, last)
+	return s.inbox.send(ctx, &request{}) // the loop may have waited for the end of the inputs only
+}
+
+func inputRecords(input string, files []dispatch.ExistingFile) ([]dispatch.Record, error) {
+	records := make([]dispatch.Record, len(files))
+	for i, file := range files {
+		var err error
+		records[i], err = recordOf(inputTable, input+"/"+file.LFN, inputRecord{
+			Input: input, LFN: file.LFN, PFN: file.PFN, Identity: file.Identity,
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return records, nil
+}
+
+// closeInput closes an open input, or all of them, for a person.
+func (s *Server) closeInput(ctx context.Context, name string) error {
+	found := false
+	for _, in := range s.feeds.inputs {
+		if isOpenInput(in) && (name == "" || in.Name == name) {
+			found = true
+			if err := s.feed(ctx, in.Name, nil, true); err != nil {
+				return err
+			}
+		}
+	}
+	if !found && name != "" {
+		return connect.NewError(connect.CodeNotFound, fmt.Errorf("the workflow has no input %q that is open", name))
+	}
+	return nil
+}

@@ -1,0 +1,210 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"syscall"
+
+	"fairway/internal/dispatch"
+	"fairway/internal/flow"
+	"fairway/internal/storage"
+)
+
+// finder enumerates the files of declared inputs, in the order of
+// [flow.DeclaredInput.Order]; lines of a URL list in their own. Names that begin with a dot are matched only by a
+// pattern that has the dot.
+type finder struct {
+	folder  string // of the workflow; patterns are relative to it
+	traces  string // where the files of traces are made
+	element storage.Element
+}
+
+// find returns the files that an input has now.
+func (f *finder) find(ctx context.Context, in *flow.DeclaredInput) ([]dispatch.ExistingFile, error) {
+	var files []dispatch.ExistingFile
+	var err error
+	switch {
+	case len(in.Sizes) > 0:
+		files, err = f.makeSized(in.Sizes)
+	case in.URLList != "":
+		files, err = f.urls(ctx, in)
+	default:
+		files, err = f.matching(in)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("input %q (line %d): %w", in.Name, in.Line, err)
+	}
+	return files, nil
+}
+
+func (f *finder) absolute(path string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(f.folder, path)
+}
+
+func (f *finder) matching(in *flow.DeclaredInput) ([]dispatch.ExistingFile, error) {
+	var paths []string
+	for i, glob := range in.Globs {
+		found, err := filepath.Glob(f.absolute(glob))
+		if err != nil {
+			return nil, fmt.Errorf("pattern %s: %w", in.Patterns[i], err)
+		}
+		before := len(paths)
+		for _, path := range found {
+			if !hiddenBy(glob, path) {
+				paths = append(paths, f.asWritten(glob, path))
+			}
+		}
+		if len(paths) == before && !in.Watch {
+			return nil, fmt.Errorf("no file matches %s", f.absolute(in.Patterns[i]))
+		}
+	}
+	var files []dispatch.ExistingFile
+	for _, path := range in.Order(paths) {
+		file, err := f.named(in, path)
+		if err != nil {
+			return nil, err
+		}
+		if file != nil {
+			files = append(files, *file)
+		}
+	}
+	return files, nil
+}
+
+// named describes the file at a path that one of the globs matches; nil if it
+// is none of the input's.
+func (f *finder) named(in *flow.DeclaredInput, path string) (*dispatch.ExistingFile, error) {
+	lfn, fits, err := in.LFN(path)
+	if err != nil || !fits {
+		return nil, err
+	}
+	file, err := existing(lfn, f.absolute(path))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // it went away meanwhile
+	}
+	return file, err
+}
+
+// asWritten gives the path the form of the pattern, which may be relative.
+func (f *finder) asWritten(pattern, path string) string {
+	if filepath.IsAbs(pattern) {
+		return path
+	}
+	if relative, err := filepath.Rel(f.folder, path); err == nil {
+		return relative
+	}
+	return path
+}
+
+func hiddenBy(glob, path string) bool {
+	return strings.HasPrefix(filepath.Base(path), ".") && !strings.HasPrefix(filepath.Base(glob), ".")
+}
+
+// existing describes a file as it is now; nil for a folder.
+func existing(lfn, path string) (*dispatch.ExistingFile, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.IsDir() {
+		return nil, nil
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	}
+	return &dispatch.ExistingFile{LFN: lfn, PFN: path, Size: info.Size(), Identity: fileIdentity(info)}, nil
+}
+
+// fileIdentity changes whenever a file is written to or replaced, as far as
+// that can be told without reading it.
+func fileIdentity(info fs.FileInfo) string {
+	var inode uint64
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		inode = st.Ino
+	}
+	return fmt.Sprintf("%d-%d-%d", info.Size(), info.ModTime().UnixNano(), inode)
+}
+
+// urls reads a list of URLs or paths, one a line. Empty lines and lines that
+// begin with # are passed over, and so is a last line without its end: it is
+// still being written, unless the list is complete.
+func (f *finder) urls(ctx context.Context, in *flow.DeclaredInput) ([]dispatch.ExistingFile, error) {
+	list, err := os.Open(f.absolute(in.URLList))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = list.Close() }()
+	var files []dispatch.ExistingFile
+	lines := bufio.NewReader(list)
+	for number := 1; ; number++ {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			return files, nil
+		}
+		url := strings.TrimSpace(line)
+		if url == "" || strings.HasPrefix(url, "#") {
+			continue
+		}
+		file, err := f.url(ctx, in, url)
+		if err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", in.URLList, number, err)
+		}
+		files = append(files, file)
+	}
+}
+
+func (f *finder) url(ctx context.Context, in *flow.DeclaredInput, url string) (dispatch.ExistingFile, error) {
+	lfn, fits, err := in.LFN(url)
+	if err != nil {
+		return dispatch.ExistingFile{}, err
+	}
+	if !fits {
+		return dispatch.ExistingFile{}, fmt.Errorf("%s does not fit the pattern of the input", url)
+	}
+	if storage.Scheme(url) == "file" && !strings.HasPrefix(url, "file:") {
+		url = f.absolute(url)
+	}
+	info, err := f.element.Stat(ctx, url)
+	if err != nil {
+		return dispatch.ExistingFile{}, err
+	}
+	identity := fmt.Sprintf("%s-%d-%d", url, info.Size, info.ModTime.UnixNano())
+	return dispatch.ExistingFile{LFN: lfn, PFN: url, Size: max(info.Size, 0), Identity: identity}, nil
+}
+
+// makeSized makes the files of a trace: holes of the right size.
+func (f *finder) makeSized(sizes []flow.SizedFile) ([]dispatch.ExistingFile, error) {
+	files := make([]dispatch.ExistingFile, len(sizes))
+	for i, sized := range sizes {
+		path := filepath.Join(f.traces, sized.LFN)
+		if err := makeSparse(path, sized.Size); err != nil {
+			return nil, err
+		}
+		files[i] = dispatch.ExistingFile{LFN: sized.LFN, PFN: path, Size: sized.Size, Identity: fmt.Sprint(sized.Size)}
+	}
+	return files, nil
+}
+
+func makeSparse(path string, size int64) error {
+	if info, err := os.Stat(path); err == nil && info.Size() == size {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		return err
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(file.Truncate(size), file.Close())
+}

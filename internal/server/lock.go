@@ -1,0 +1,111 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// StateFolder is the name of the folder beside a workflow that holds the state
+// of its run. What is in it stands in docs/operations.md.
+const StateFolder = ".fairway"
+
+// RunningError says that another process runs the workflow.
+type RunningError struct {
+	Folder string // the workflow's
+	PID    int    // 0 if it could not be found out
+}
+
+func (e *RunningError) Error() string {
+	who := "another process"
+	if e.PID != 0 {
+		who = fmt.Sprintf("process %d", e.PID)
+	}
+	return fmt.Sprintf("the workflow in %s is being run by %s; use --follow to watch it", e.Folder, who)
+}
+
+// folderLock is held while a server runs. The kernel gives it up when the
+// process ends, however it ends.
+type folderLock struct{ file *os.File }
+
+// lockFolder takes the lock of a state folder, making the folder if need be.
+func lockFolder(state string) (*folderLock, error) {
+	if err := os.MkdirAll(state, 0o755); err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(filepath.Join(state, "lock"), os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	if err := tryLock(file); err != nil {
+		_ = file.Close()
+		if errors.Is(err, unix.EAGAIN) {
+			return nil, &RunningError{Folder: filepath.Dir(state), PID: lockHolder(state)}
+		}
+		return nil, fmt.Errorf("locking %s: %w", file.Name(), err)
+	}
+	if err := writePID(file); err != nil {
+		_ = file.Close()
+		return nil, err
+	}
+	return &folderLock{file: file}, nil
+}
+
+// ownLock is a lock that belongs to the open file, so that whoever asks for it
+// (isRunning) does not take it.
+func ownLock() *unix.Flock_t { return &unix.Flock_t{Type: unix.F_WRLCK} }
+
+func tryLock(file *os.File) error {
+	for {
+		err := unix.FcntlFlock(file.Fd(), unix.F_OFD_SETLK, ownLock())
+		if !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}
+
+// writePID leaves the number of the holder in the file, for the message that
+// others get. Only the lock itself counts.
+func writePID(file *os.File) error {
+	if err := file.Truncate(0); err != nil {
+		return err
+	}
+	_, err := file.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+	return err
+}
+
+func lockHolder(state string) int {
+	text, err := os.ReadFile(filepath.Join(state, "lock"))
+	if err != nil {
+		return 0
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return 0
+	}
+	return pid
+}
+
+// isRunning tells whether a server holds the lock.
+func isRunning(state string) (bool, error) {
+	file, err := os.OpenFile(filepath.Join(state, "lock"), os.O_RDWR, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = file.Close() }()
+	lock := ownLock()
+	if err := unix.FcntlFlock(file.Fd(), unix.F_OFD_GETLK, lock); err != nil {
+		return false, fmt.Errorf("asking for the lock %s: %w", file.Name(), err)
+	}
+	return lock.Type != unix.F_UNLCK, nil
+}
+
+func (l *folderLock) release() error { return l.file.Close() }

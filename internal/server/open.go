@@ -1,0 +1,222 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"fairway/internal/dispatch"
+	"fairway/internal/flow"
+	"fairway/internal/storage"
+	"fairway/internal/store"
+)
+
+// decision says how a run begins, from what is recorded and what is there now.
+type decision uint8
+
+const (
+	runNew   decision = iota // nothing was run in this folder
+	runOn                    // the same workflow and inputs: go on
+	runAgain                 // something changed: begin anew, reuse what is unchanged
+	runDone                  // the same, and it had succeeded
+)
+
+// opened is a store with what was decided from it.
+type opened struct {
+	store    store.Store
+	flow     *flow.Flow // as it was made or loaded, without files
+	run      *runRecord
+	decision decision
+	reasons  []string // why it is runAgain, one line each
+	inputs   []inputRecord
+	now      map[string][]dispatch.ExistingFile // of inputs that aren't watched, by name
+}
+
+// openRecords looks at what was run before in a folder, and at the inputs as
+// they are now.
+func openRecords(ctx context.Context, config *Config, s store.Store, find *finder) (*opened, error) {
+	o := &opened{store: s, now: map[string][]dispatch.ExistingFile{}}
+	fresh, err := flow.New(config.Workflow, config.Parameters)
+	if err != nil {
+		return nil, err
+	}
+	o.flow = fresh
+	for _, in := range fresh.Inputs() {
+		if isOpenInput(in) {
+			continue
+		}
+		if o.now[in.Name], err = find.find(ctx, in); err != nil {
+			return nil, err
+		}
+	}
+	if s == nil {
+		return o, nil
+	}
+	if o.run, err = loadRun(ctx, s); err != nil {
+		return nil, err
+	}
+	if o.inputs, err = loadInputs(ctx, s); err != nil {
+		return nil, err
+	}
+	o.decide()
+	return o, nil
+}
+
+func isOpenInput(in *flow.DeclaredInput) bool { return in.Watch || in.URLList != "" }
+
+func (o *opened) decide() {
+	workflow := o.flow.Workflow()
+	switch {
+	case o.run == nil:
+		o.decision = runNew
+		return
+	case o.run.Digest != workflow.Digest():
+		o.reasons = append(o.reasons, "the workflow or its parameters changed")
+	}
+	for _, in := range o.flow.Inputs() {
+		o.reasons = append(o.reasons, o.changes(in)...)
+	}
+	switch {
+	case len(o.reasons) > 0:
+		o.decision = runAgain
+	case o.run.State == runSucceeded:
+		o.decision = runDone
+	default:
+		o.decision = runOn
+	}
+}
+
+// changes compares the files of an input that were fed with those that are
+// there now. Of a watched input, files may have gone since.
+func (o *opened) changes(in *flow.DeclaredInput) []string {
+	before := map[string]string{}
+	for _, r := range o.inputs {
+		if r.Input == in.Name {
+			before[r.LFN] = r.Identity
+		}
+	}
+	if len(before) == 0 || isOpenInput(in) {
+		return o.changesOfOpen(in)
+	}
+	var reasons []string
+	for _, file := range o.now[in.Name] {
+		switch identity, known := before[file.LFN]; {
+		case !known:
+			reasons = append(reasons, fmt.Sprintf("the input %s has a new file %s", in.Name, file.LFN))
+		case identity != file.Identity:
+			reasons = append(reasons, fmt.Sprintf("%s changed", file.LFN))
+		}
+		delete(before, file.LFN)
+	}
+	for _, lfn := range slices.Sorted(maps.Keys(before)) {
+		reasons = append(reasons, fmt.Sprintf("%s is gone", lfn))
+	}
+	return reasons
+}
+
+// changesOfOpen looks only at the files that were fed before.
+func (o *opened) changesOfOpen(in *flow.DeclaredInput) []string {
+	var reasons []string
+	for _, r := range o.inputs {
+		if r.Input != in.Name || storage.Scheme(r.PFN) != "file" {
+			continue
+		}
+		path, err := storage.Path(r.PFN)
+		if err != nil {
+			continue
+		}
+		if file, err := existing(r.LFN, path); err == nil && file != nil && file.Identity != r.Identity {
+			reasons = append(reasons, fmt.Sprintf("%s changed", r.LFN))
+		}
+	}
+	return reasons
+}
+
+// begin makes the decision durable: a new or changed run starts with the run
+// record and the results of the earlier one, and nothing else.
+func (o *opened) begin(ctx context.Context, config *Config) error {
+	workflow := o.flow.Workflow()
+	var records []dispatch.Record
+	if o.decision == runAgain {
+		var err error
+		if records, err = forget(ctx, o.store); err != nil {
+			return err
+		}
+	}
+	if o.decision == runNew || o.decision == runAgain {
+		o.run = &runRecord{Started: time.Now(), Parameters: config.Parameters}
+		o.inputs = nil
+	}
+	o.run.Workflow, o.run.File, o.run.Digest = workflow.Name, workflow.File, workflow.Digest()
+	o.run.Steps = workflow.Steps()
+	o.run.State, o.run.Problems = runUnderway, nil
+	record, err := o.run.record()
+	if err != nil {
+		return err
+	}
+	return o.store.Apply(ctx, append(records, record))
+}
+
+// forget returns the records that remove a run, but for what a later one may
+// use.
+func forget(ctx context.Context, s store.Store) ([]dispatch.Record, error) {
+	jobs, err := loadTables(ctx, s, dispatch.Tables())
+	if err != nil {
+		return nil, err
+	}
+	rest, err := loadTables(ctx, s, []string{flow.TableRun, flow.TableLog, runTable, inputTable, attemptTable})
+	for i := range rest {
+		rest[i].Body = nil
+	}
+	return append(dispatch.Fresh(jobs), rest...), err
+}
+
+// openStore opens the store of a state folder for writing.
+func openStore(state string) (store.Store, error) {
+	if err := os.MkdirAll(state, 0o755); err != nil {
+		return nil, err
+	}
+	s, err := store.OpenSQLite(filepath.Join(state, storeFile), store.ReadWrite)
+	if errors.Is(err, store.ErrLocked) {
+		return nil, fmt.Errorf("%w (somebody looks at it; try again)", err)
+	}
+	return s, err
+}
+
+const storeFile = "fairway.db"
+
+// load makes the cores from the store.
+func (o *opened) load(ctx context.Context, config *Config) (*loaded, error) {
+	records, err := loadTables(ctx, o.store, append(dispatch.Tables(), flow.TableRun, flow.TableLog))
+	if err != nil {
+		return nil, err
+	}
+	jobs, effects, err := dispatch.Load(config.Dispatch, records)
+	if err != nil {
+		return nil, fmt.Errorf("loading the jobs: %w", err)
+	}
+	steps, err := flow.Load(config.Workflow, config.Parameters, records)
+	if err != nil {
+		return nil, fmt.Errorf("loading the workflow: %w", err)
+	}
+	counts, err := loadTally(ctx, o.store, steps.Workflow().Name, steps.Workflow().Steps())
+	return &loaded{cores: cores{dispatch: jobs, flow: steps, tally: counts}, effects: effects}, err
+}
+
+func loadTally(ctx context.Context, s store.Store, workflow string, steps []string) (*tally, error) {
+	t := newTally(workflow, steps)
+	ended, err := s.Load(ctx, attemptTable)
+	if err != nil {
+		return nil, err
+	}
+	published, err := s.Load(ctx, dispatch.TablePublished)
+	if err != nil {
+		return nil, err
+	}
+	return t, t.recall(ended, published)
+}

@@ -1,0 +1,185 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"fairway/internal/batch"
+	"fairway/internal/wire"
+)
+
+// script is what the pilots of a test do with an attempt: it returns the
+// contents of the outputs by LFN, or an exit code.
+type script func(a *wire.Assignment, read func(lfn string) string) (outputs map[string]string, exitCode int)
+
+// scripted is a batch system whose pilots are goroutines that speak the pilot
+// protocol and carry out a script, one attempt after the other.
+type scripted struct {
+	t       testing.TB
+	address string
+	storage string
+	run     script
+
+	mu       sync.Mutex
+	launched int
+	executed map[string]int // executions by job
+	cancel   map[string]context.CancelFunc
+	ended    chan batch.Ending
+	group    sync.WaitGroup
+}
+
+func newScripted(t testing.TB, folder string, run script) *scripted {
+	return &scripted{
+		t: t, storage: StorageFolder(folder), run: run,
+		executed: map[string]int{}, cancel: map[string]context.CancelFunc{}, ended: make(chan batch.Ending, 100),
+	}
+}
+
+func (s *scripted) at(address string) (batch.System, error) {
+	s.address = strings.TrimPrefix(address, "unix:")
+	return s, nil
+}
+
+func (s *scripted) Submit(_ context.Context, n int) ([]string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var launches []string
+	for range n {
+		s.launched++
+		launch := fmt.Sprintf("p%d", s.launched)
+		ctx, cancel := context.WithCancel(context.Background())
+		s.cancel[launch] = cancel
+		launches = append(launches, launch)
+		s.group.Go(func() {
+			s.pilot(ctx, launch)
+			s.ended <- batch.Ending{Launch: launch, Reason: "it left"}
+		})
+	}
+	return launches, nil
+}
+
+func (s *scripted) Withdraw(_ context.Context, launch string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cancel[launch]()
+	return nil
+}
+
+func (s *scripted) Ended() <-chan batch.Ending { return s.ended }
+
+func (s *scripted) Close() error {
+	s.mu.Lock()
+	for _, cancel := range s.cancel {
+		cancel()
+	}
+	s.mu.Unlock()
+	s.group.Wait()
+	return nil
+}
+
+func (s *scripted) pilot(ctx context.Context, launch string) {
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", s.address)
+	}}
+	defer transport.CloseIdleConnections()
+	client := wire.NewTaskQueueClient(&http.Client{Transport: transport}, "http://fairway")
+	hello := &wire.PilotInfo{
+		Host: "test", Site: LocalSite, Launch: launch,
+		Has: &wire.Resources{MilliCpus: 1000, MemoryBytes: 1 << 30, DiskBytes: 1 << 30},
+	}
+	request := &wire.SyncRequest{Pilot: fmt.Sprintf("%s-%p", launch, s), Seq: 1, Full: true, Hello: hello, Hold: true}
+	for {
+		answer, err := client.Sync(ctx, request)
+		if ctx.Err() != nil {
+			return
+		}
+		next := &wire.SyncRequest{Pilot: request.Pilot, Seq: request.Seq + 1, Hold: true}
+		if err != nil || answer.GetNeedFull() {
+			if strings.Contains(fmt.Sprint(err), "no such file") || strings.Contains(fmt.Sprint(err), "refused") {
+				return
+			}
+			next.Full, next.Hello = true, hello
+			next.Ended = request.Ended
+			request = next
+			continue
+		}
+		if answer.GetLeave() || answer.GetLeaveNow() {
+			next.Leaving = true
+			_, _ = client.Sync(ctx, next)
+			return
+		}
+		next.LastAnswer = answer.GetNumber()
+		for _, a := range answer.GetRun() {
+			next.Ended = append(next.Ended, s.execute(a))
+		}
+		next.Hold = len(next.Ended) == 0
+		request = next
+	}
+}
+
+func (s *scripted) execute(a *wire.Assignment) *wire.Result {
+	s.mu.Lock()
+	s.executed[a.GetName()]++
+	s.mu.Unlock()
+	now := timestamppb.Now()
+	result := &wire.Result{Job: a.GetJob(), Attempt: a.GetAttempt(), Usage: &wire.Usage{Start: now, End: now, StageInStart: now, StageOutEnd: now}}
+	read := func(lfn string) string {
+		for _, in := range a.GetInputs() {
+			if in.GetFile().GetLfn() == lfn {
+				text, err := os.ReadFile(in.GetPfn())
+				if err != nil {
+					s.t.Errorf("job %s reads %s: %v", a.GetName(), lfn, err)
+				}
+				return string(text)
+			}
+		}
+		s.t.Errorf("job %s has no input %s", a.GetName(), lfn)
+		return ""
+	}
+	outputs, code := s.run(a, read)
+	if code != 0 {
+		result.Outcome, result.ExitCode, result.Message = wire.Outcome_OUTCOME_EXITED, int32(code), fmt.Sprintf("exit code %d", code)
+		return result
+	}
+	for _, out := range a.GetOutputs() {
+		for lfn, text := range outputs {
+			if lfn != out.GetLfn() {
+				continue
+			}
+			pfn := filepath.Join(s.storage, fmt.Sprintf("%s.v%d.a%d", lfn, out.GetVersion(), a.GetAttempt()))
+			if err := os.MkdirAll(filepath.Dir(pfn), 0o755); err != nil {
+				s.t.Error(err)
+			}
+			if err := os.WriteFile(pfn, []byte(text), 0o644); err != nil {
+				s.t.Error(err)
+			}
+			result.Outputs = append(result.Outputs, &wire.WrittenFile{Lfn: lfn, Version: out.GetVersion(), Pfn: pfn, Size: int64(len(text))})
+		}
+	}
+	return result
+}
+
+func (s *scripted) executions(job string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.executed[job]
+}
+
+func (s *scripted) total() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	total := 0
+	for _, n := range s.executed {
+		total += n
+	}
+	return total
+}

@@ -1,0 +1,159 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"fairway/internal/batch"
+	"fairway/internal/dispatch"
+	"fairway/sched"
+)
+
+const (
+	// SubmitTries is how often in a row a batch system may refuse to start a
+	// pilot before the run ends.
+	SubmitTries = 5
+	// SubmitPause is the time after the first refusal. It doubles with each
+	// further one.
+	SubmitPause = time.Second
+)
+
+// pilots are those that this server had started, at one site.
+type pilots struct {
+	site   string
+	system batch.System
+
+	mu       sync.Mutex      // guards what follows
+	starting int             // asked for, not yet submitted
+	live     map[string]bool // launches that the batch system has
+}
+
+func newPilots(site string, system batch.System) *pilots {
+	return &pilots{site: site, system: system, live: map[string]bool{}}
+}
+
+// none says that no pilot is there and none will come.
+func (p *pilots) none() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.starting == 0 && len(p.live) == 0
+}
+
+func (p *pilots) launches() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	names := make([]string, 0, len(p.live))
+	for name := range p.live {
+		names = append(names, name)
+	}
+	return names
+}
+
+func (p *pilots) asked(starts []dispatch.Start) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, s := range starts {
+		p.starting += s.Count
+	}
+}
+
+func (p *pilots) submitted(asked int, launches []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.starting -= asked
+	for _, name := range launches {
+		p.live[name] = true
+	}
+}
+
+func (p *pilots) ended(launch string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.live, launch)
+}
+
+// startLoop submits the pilots that dispatch asks for until ctx ends.
+func (s *Server) startLoop(ctx context.Context) {
+	for {
+		starts, err := s.out.start.take(ctx, s.sched)
+		if err != nil {
+			return
+		}
+		for _, start := range starts {
+			if err := s.start(ctx, start); err != nil {
+				return
+			}
+		}
+	}
+}
+
+func (s *Server) start(ctx context.Context, start dispatch.Start) error {
+	for try := range SubmitTries {
+		launches, err := s.pilots.system.Submit(ctx, start.Count)
+		s.pilots.submitted(len(launches), launches)
+		start.Count -= len(launches)
+		if err := s.tellSubmitted(ctx, start.Site, launches); err != nil {
+			return err
+		}
+		if err == nil {
+			return nil
+		}
+		s.log.Warn("a pilot could not be started", "site", start.Site, "error", err)
+		if try == SubmitTries-1 {
+			s.fail(ctx, fmt.Errorf("no pilot can be started at %s: %w", start.Site, err))
+		} else if err := s.sched.Sleep(ctx, SubmitPause<<try); err != nil {
+			return err
+		}
+	}
+	s.pilots.submitted(start.Count, nil)
+	return nil
+}
+
+func (s *Server) tellSubmitted(ctx context.Context, site string, launches []string) error {
+	if len(launches) == 0 {
+		return nil
+	}
+	return s.inbox.deliver(ctx, func() *request {
+		return &request{dispatch: each(launches, func(name string) dispatch.Input {
+			return dispatch.PilotSubmitted{Site: site, Launch: name}
+		})}
+	})
+}
+
+// stopLoop withdraws pilots that dispatch no longer wants until ctx ends.
+func (s *Server) stopLoop(ctx context.Context) {
+	for {
+		launches, err := s.out.stop.take(ctx, s.sched)
+		if err != nil {
+			return
+		}
+		s.withdraw(ctx, launches)
+	}
+}
+
+func (s *Server) withdraw(ctx context.Context, launches []string) {
+	for _, name := range launches {
+		if err := s.pilots.system.Withdraw(ctx, name); err != nil {
+			s.log.Warn("a pilot could not be withdrawn", "launch", name, "error", err)
+		}
+	}
+}
+
+// endedLoop tells dispatch of pilots that the batch system no longer has.
+func (s *Server) endedLoop(ctx context.Context) {
+	for {
+		end, err := sched.Receive(ctx, s.sched, s.pilots.system.Ended())
+		if err != nil {
+			return
+		}
+		err = s.inbox.deliver(ctx, func() *request {
+			return &request{dispatch: []dispatch.Input{dispatch.PilotEnded{Launch: end.Launch, Reason: end.Reason}}}
+		})
+		s.pilots.ended(end.Launch)
+		if err != nil {
+			return
+		}
+	}
+}

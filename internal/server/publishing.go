@@ -1,0 +1,65 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"fairway/internal/dispatch"
+)
+
+const (
+	// PublishTries is how often a file is tried to be published before the run
+	// gives it up; the next run tries again.
+	PublishTries = 6
+	// PublishPause is the time after the first failure. It doubles with each
+	// further one.
+	PublishPause = 200 * time.Millisecond
+)
+
+// publishLoop carries out publications until ctx ends. While one fails, those
+// behind it wait: publications are in order.
+func (s *Server) publishLoop(ctx context.Context) {
+	p := newPublisher(s.results)
+	for {
+		batch, err := s.out.publish.take(ctx, s.sched)
+		if err != nil {
+			return
+		}
+		for tries := 0; len(batch) > 0; {
+			done, failure := p.publishAll(batch)
+			if s.tellPublished(ctx, batch[:done]) != nil {
+				return
+			}
+			batch = batch[done:]
+			if done > 0 {
+				tries = 0
+			}
+			if failure == nil {
+				continue
+			}
+			s.log.Warn("a result could not be published", "error", failure)
+			if tries++; tries == PublishTries {
+				s.giveUp(ctx, batch[0].File, failure)
+				batch, tries = batch[1:], 0
+			} else if s.sched.Sleep(ctx, PublishPause<<(tries-1)) != nil {
+				return
+			}
+		}
+	}
+}
+
+func (s *Server) tellPublished(ctx context.Context, batch []dispatch.Publish) error {
+	if len(batch) == 0 {
+		return nil
+	}
+	return s.inbox.deliver(ctx, func() *request {
+		return &request{dispatch: each(batch, func(b dispatch.Publish) dispatch.Input {
+			return dispatch.Published{File: b.File}
+		})}
+	})
+}
+
+// giveUp lets the run end without a file that cannot be published.
+func (s *Server) giveUp(ctx context.Context, file dispatch.FileRef, failure error) {
+	_ = s.inbox.send(ctx, &request{ask: func(*cores) { s.end.publishGivenUp(file, failure) }})
+}

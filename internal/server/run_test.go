@@ -1,0 +1,157 @@
+package server
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"fairway/internal/flow"
+	"fairway/internal/wire"
+	"fairway/sched"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// folder makes a workflow folder with the given files, by relative path.
+func folder(t testing.TB, files map[string]string) string {
+	t.Helper()
+	root := t.TempDir()
+	for name, text := range files {
+		write(t, filepath.Join(root, name), text)
+	}
+	return root
+}
+
+func write(t testing.TB, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func read(t testing.TB, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// twoSteps makes upper-case copies of three files and joins them.
+const twoSteps = `
+workflow: demo
+inputs:
+  texts: {files: "in/{name}.txt", as: "in/{name}.txt"}
+steps:
+  upper:
+    each: "in/{name}.txt"
+    writes: "upper/{name}.txt"
+    command: tr a-z A-Z
+  join:
+    merge: "upper/{name}.txt"
+    writes: joined.txt
+    command: cat $in
+`
+
+var threeTexts = map[string]string{"in/a.txt": "one ", "in/b.txt": "two ", "in/c.txt": "three "}
+
+func twoStepsScript(a *wire.Assignment, read func(string) string) (map[string]string, int) {
+	text := ""
+	for _, in := range a.GetInputs() {
+		text += read(in.GetFile().GetLfn())
+	}
+	if a.GetStep() == "upper" {
+		text = strings.ToUpper(text)
+	}
+	return map[string]string{a.GetOutputs()[0].GetLfn(): text}, 0
+}
+
+type testRun struct {
+	t      testing.TB
+	folder string
+	pilots *scripted
+	config Config
+}
+
+func newRun(t testing.TB, root, workflow string, run script) *testRun {
+	t.Helper()
+	w, err := flow.Parse("workflow.yaml", []byte(workflow))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pilots := newScripted(t, root, run)
+	s := sched.New(sched.Config{})
+	t.Cleanup(s.Close)
+	return &testRun{t: t, folder: root, pilots: pilots, config: Config{
+		Workflow: w, Folder: root, System: pilots.at, Sched: s, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	}}
+}
+
+func (r *testRun) run() Outcome {
+	r.t.Helper()
+	s, err := Open(context.Background(), r.config)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	outcome, err := s.Run(context.Background())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return outcome
+}
+
+func (r *testRun) mustSucceed() {
+	r.t.Helper()
+	if outcome := r.run(); !outcome.Succeeded {
+		r.t.Fatalf("the run did not succeed: %+v", outcome)
+	}
+}
+
+func (r *testRun) result(name string) string {
+	r.t.Helper()
+	return read(r.t, filepath.Join(r.folder, ResultsFolder, name))
+}
+
+func TestRunPublishesResults(t *testing.T) {
+	r := newRun(t, folder(t, threeTexts), twoSteps, twoStepsScript)
+	r.mustSucceed()
+	if got := r.result("joined.txt"); got != "ONE TWO THREE " {
+		t.Fatalf("got %q", got)
+	}
+	if r.pilots.total() != 4 {
+		t.Fatalf("%d executions, want 4", r.pilots.total())
+	}
+}
+
+func TestSecondRunHasNothingToDo(t *testing.T) {
+	root := folder(t, threeTexts)
+	newRun(t, root, twoSteps, twoStepsScript).mustSucceed()
+	again := newRun(t, root, twoSteps, twoStepsScript)
+	again.mustSucceed()
+	if again.pilots.total() != 0 {
+		t.Fatalf("%d executions, want none", again.pilots.total())
+	}
+}
+
+func TestChangedInputRunsAgainWhatDependsOnIt(t *testing.T) {
+	root := folder(t, threeTexts)
+	newRun(t, root, twoSteps, twoStepsScript).mustSucceed()
+	write(t, filepath.Join(root, "in/b.txt"), "zwei ")
+	again := newRun(t, root, twoSteps, twoStepsScript)
+	again.mustSucceed()
+	if got := again.result("joined.txt"); got != "ONE ZWEI THREE " {
+		t.Fatalf("got %q", got)
+	}
+	if again.pilots.total() != 2 {
+		t.Fatalf("executions: %v, want those of b and of join", again.pilots.executed)
+	}
+}

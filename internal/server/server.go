@@ -1,0 +1,193 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"fairway/internal/dispatch"
+	"fairway/internal/storage"
+	"fairway/sched"
+)
+
+// Server runs one workflow in one folder, once.
+type Server struct {
+	config  Config
+	state   string // the folder .fairway
+	results string
+	storage string
+	lock    *folderLock
+	opened  *opened
+	find    *finder
+	element storage.Element
+	sched   *sched.Scheduler
+	log     *slog.Logger
+
+	listener net.Listener
+	http     *http.Server
+	inbox    *inbox
+	out      *outlet
+	end      *ending
+	pilots   *pilots
+	feeds    *feeds
+	loop     *loop
+	watchers *watchers
+
+	began     time.Time
+	retries   bool // failed jobs are tried again when the cores are loaded first
+	concluded atomic.Pointer[Outcome]
+}
+
+// Open takes the lock of the folder, opens the records and the socket, and
+// decides what is to be done; nothing runs before Run. Errors: *RunningError
+// if another process runs the workflow, those of package store, those of
+// flow.New, and missing inputs.
+func Open(ctx context.Context, config Config) (*Server, error) {
+	config = config.withDefaults()
+	s := &Server{config: config, sched: config.Sched, log: config.Log, began: time.Now()}
+	if err := s.open(ctx); err != nil {
+		s.release()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Server) open(ctx context.Context) error {
+	folder, err := filepath.Abs(s.config.Folder)
+	if err != nil {
+		return err
+	}
+	s.state = filepath.Join(folder, StateFolder)
+	s.results = filepath.Join(folder, ResultsFolder)
+	s.storage = StorageFolder(folder)
+	s.element = storage.New(s.sched.Sleep)
+	s.find = newFinder(folder, s.element)
+	if s.lock, err = lockFolder(s.state); err != nil {
+		return err
+	}
+	records, err := openStore(s.state)
+	if err != nil {
+		return err
+	}
+	if s.opened, err = openRecords(ctx, &s.config, records, s.find); err != nil {
+		return errors.Join(err, records.Close())
+	}
+	var address string
+	if s.listener, address, err = listenSocket(s.state); err != nil {
+		return err
+	}
+	system, err := s.config.System("unix:" + address)
+	if err != nil {
+		return err
+	}
+	s.pilots = newPilots(s.config.Site.Name, system)
+	s.assemble()
+	return nil
+}
+
+// assemble makes the parts and connects them.
+func (s *Server) assemble() {
+	s.inbox = newInbox(s.sched)
+	s.out = newOutlet(s.pilots)
+	s.end = &ending{keepGoing: s.config.KeepGoing, owed: newObligations()}
+	s.watchers = newWatchers()
+	s.feeds = newFeeds(s.opened.flow.Inputs())
+	s.loop = &loop{
+		inbox: s.inbox, store: s.opened.store, log: s.log, out: s.out, end: s.end,
+		load:      s.load,
+		gathering: new(transaction),
+		commits:   make(chan []dispatch.Record, 1),
+		committed: make(chan error, 1),
+		waker:     newWaker(s.sched),
+		watchers:  s.watchers,
+		pilots:    s.pilots,
+		feeds:     s.feeds,
+		revival:   s.revival,
+	}
+	s.http = s.newHTTP()
+}
+
+// release gives back what Open took, as far as it came.
+func (s *Server) release() {
+	if s.pilots != nil {
+		s.pilots.system.Close()
+	}
+	if s.listener != nil {
+		_ = s.listener.Close()
+	}
+	if s.opened != nil {
+		_ = s.opened.store.Close()
+	}
+	if s.lock != nil {
+		_ = removeSocket(s.state)
+		_ = s.lock.release()
+	}
+}
+
+// Stop asks for an end: with drain after the attempts that run, else at once.
+// The state can be gone on with. Any goroutine may call it, at any time.
+func (s *Server) Stop(drain bool) {
+	s.end.ask(drain)
+	_ = s.inbox.send(context.Background(), &request{})
+}
+
+// Run works until the workflow has ended, or ctx ends, which is Stop(false).
+// An error means that the state could not be kept; otherwise the Outcome tells
+// how the run ended. Run is called once, and closes the Server.
+func (s *Server) Run(ctx context.Context) (Outcome, error) {
+	defer s.release()
+	if err := s.opened.begin(ctx, &s.config); err != nil {
+		return Outcome{}, fmt.Errorf("beginning the run: %w", err)
+	}
+	s.retries = s.opened.decision == runOn
+	if err := os.MkdirAll(s.storage, 0o755); err != nil {
+		return Outcome{}, err
+	}
+	defer context.AfterFunc(ctx, func() { s.Stop(false) })()
+	working, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+
+	var group sync.WaitGroup
+	for _, work := range []func(context.Context){
+		s.publishLoop, s.removeLoop, s.startLoop, s.stopLoop, s.endedLoop, s.feedLoop, s.loop.commit,
+	} {
+		group.Go(func() { work(working) })
+	}
+	group.Go(func() { s.serve() })
+	err := s.loop.run(working)
+	outcome := s.conclude(err)
+	cancel()
+	s.closeHTTP()
+	group.Wait()
+	return outcome, err
+}
+
+// ResultsFolder is where published files appear, beside the workflow.
+const ResultsFolder = "results"
+
+// StorageFolder is the local storage element of a workflow folder, SandboxFolder
+// is where attempts run, LogFolder is where their output is kept, CacheFolder
+// holds the caches of local pilots, PilotFolder what pilots say themselves.
+func StorageFolder(folder string) string { return filepath.Join(folder, StateFolder, "storage") }
+
+// SandboxFolder: see StorageFolder.
+func SandboxFolder(folder string) string { return filepath.Join(folder, StateFolder, "sandbox") }
+
+// LogFolder: see StorageFolder.
+func LogFolder(folder string) string { return filepath.Join(folder, StateFolder, "logs") }
+
+// CacheFolder: see StorageFolder.
+func CacheFolder(folder string) string { return filepath.Join(folder, StateFolder, "cache") }
+
+// PilotFolder: see StorageFolder.
+func PilotFolder(folder string) string { return filepath.Join(folder, StateFolder, "pilots") }
+
+func (s *Server) load(ctx context.Context) (*loaded, error) { return s.opened.load(ctx, &s.config) }

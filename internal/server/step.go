@@ -1,0 +1,108 @@
+package server
+
+import (
+	"fmt"
+	"time"
+
+	"fairway/internal/dispatch"
+	"fairway/internal/flow"
+)
+
+// stepDispatch steps dispatch and follows the events through flow until both
+// rest. An error means that in was refused.
+func (l *loop) stepDispatch(in dispatch.Input) error {
+	effects, err := l.dispatch.Step(time.Now(), in)
+	if err != nil {
+		return err
+	}
+	l.end.owed.met(in)
+	if done, ok := in.(dispatch.Published); ok {
+		l.tally.publish(done.File.LFN)
+	}
+	l.absorb(&effects)
+	l.settle()
+	return nil
+}
+
+// absorb takes over the effects of one step of dispatch.
+func (l *loop) absorb(e *dispatch.Effects) {
+	l.gathering.collect(e)
+	l.end.owed.owe(e)
+	l.events = append(l.events, e.Events...)
+	l.waker.dispatch(e.WakeAt)
+}
+
+// stepFlow steps flow and carries out what it wants of dispatch.
+func (l *loop) stepFlow(in flow.Input) error {
+	if err := l.follow(in); err != nil {
+		return err
+	}
+	l.settle()
+	return nil
+}
+
+// settle feeds events to flow, oldest first. That flow or dispatch refuses what
+// the other says is an end of the run: it would come again after any restart.
+func (l *loop) settle() {
+	for len(l.events) > 0 {
+		event := l.events[0]
+		l.events = l.events[1:]
+		l.end.observe(&event)
+		if err := l.note(&event); err != nil {
+			l.end.broken(err)
+			break
+		}
+	}
+	l.events = l.events[:0]
+}
+
+func (l *loop) note(event *dispatch.Event) error {
+	l.tally.observe(event)
+	if event.Result != nil {
+		record, err := l.tally.attempts.record(event)
+		if err != nil {
+			return err
+		}
+		l.gathering.records = append(l.gathering.records, record)
+	}
+	if event.Kind != dispatch.JobCommitted {
+		return nil
+	}
+	return l.follow(flow.Happened{Event: *event})
+}
+
+func (l *loop) follow(in flow.Input) error {
+	effects, err := l.flow.Step(time.Now(), in)
+	if err != nil {
+		return err
+	}
+	l.gathering.records = append(l.gathering.records, effects.Persist...)
+	l.waker.flow(effects.WakeAt)
+	l.tally.noteFlow(&effects)
+	for _, note := range effects.Notes {
+		l.log.Warn(note)
+	}
+	if len(effects.AddFiles) > 0 {
+		if err := l.feed(dispatch.AddFiles{Files: effects.AddFiles}); err != nil {
+			return err
+		}
+	}
+	if len(effects.Submit) == 0 {
+		return nil
+	}
+	jobs, err := jobsWithPayload(effects.Submit)
+	if err != nil {
+		return err
+	}
+	return l.feed(dispatch.Submit{Jobs: jobs})
+}
+
+// feed steps dispatch on behalf of flow; the events wait for settle.
+func (l *loop) feed(in dispatch.Input) error {
+	effects, err := l.dispatch.Step(time.Now(), in)
+	if err != nil {
+		return fmt.Errorf("the workflow asks for what cannot be done: %w", err)
+	}
+	l.absorb(&effects)
+	return nil
+}

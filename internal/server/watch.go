@@ -1,0 +1,172 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"fairway/internal/dispatch"
+	"fairway/internal/flow"
+	"fairway/internal/storage"
+	"fairway/sched"
+)
+
+// SettleTime is how long a file in a watched folder must have been left alone
+// before it is taken to be complete. Files that are renamed into the folder
+// after they were written are taken at once if they are older.
+const SettleTime = time.Second
+
+// watch feeds an open input until its rule, a person or ctx closes it.
+func (s *Server) watch(ctx context.Context, in *flow.DeclaredInput) error {
+	last := time.Now()
+	for {
+		before := s.watched(in)
+		files, unsettled, err := s.complete(ctx, in)
+		if err != nil {
+			return err
+		}
+		fresh := s.feeds.unknown(in.Name, files)
+		closing := s.closes(in, last, len(fresh) > 0 || unsettled)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if len(fresh) > 0 {
+			last = time.Now()
+		}
+		if err := s.feed(ctx, in.Name, files, closing); err != nil || closing {
+			return ignoreEnd(ctx, err)
+		}
+		s.await(ctx, in, before, s.pause(in, last, unsettled))
+	}
+}
+
+// ignoreEnd drops the error of a wait that was ended on purpose.
+func ignoreEnd(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// complete enumerates the files that are complete.
+func (s *Server) complete(ctx context.Context, in *flow.DeclaredInput) (files []dispatch.ExistingFile, unsettled bool, err error) {
+	all, err := s.find.find(ctx, in)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, false, nil // of a list that doesn't exist yet
+	}
+	if err != nil || in.URLList != "" {
+		return all, false, err
+	}
+	for _, file := range all {
+		info, err := os.Stat(file.PFN)
+		if err != nil || time.Since(info.ModTime()) < SettleTime || fileIdentity(info) != file.Identity {
+			unsettled = true
+			continue
+		}
+		files = append(files, file)
+	}
+	return files, unsettled, nil
+}
+
+// closes says whether the rule of an input closes it now.
+func (s *Server) closes(in *flow.DeclaredInput, last time.Time, news bool) bool {
+	switch rule := in.Close; {
+	case rule.Idle > 0:
+		return !news && time.Since(last) >= rule.Idle
+	case rule.File != "":
+		_, err := os.Stat(s.find.absolute(rule.File))
+		return err == nil && !news
+	}
+	return false
+}
+
+// pause is how long to wait at most before looking again; zero is for ever.
+func (s *Server) pause(in *flow.DeclaredInput, last time.Time, unsettled bool) time.Duration {
+	if unsettled {
+		return SettleTime
+	}
+	if in.Close.Idle > 0 {
+		return max(time.Until(last.Add(in.Close.Idle)), time.Millisecond)
+	}
+	return 0
+}
+
+// watched gives the state of everything whose change may mean a new file: the
+// folders of the patterns, the list, the file that closes.
+func (s *Server) watched(in *flow.DeclaredInput) map[string]sched.FileState {
+	states := map[string]sched.FileState{}
+	note := func(path string) {
+		if state, err := sched.StatFile(path); err == nil {
+			states[path] = state
+		}
+	}
+	for _, glob := range in.Globs {
+		for _, folder := range foldersOf(s.find.absolute(glob)) {
+			note(folder)
+		}
+	}
+	if in.URLList != "" {
+		note(s.find.absolute(in.URLList))
+	}
+	if in.Close.File != "" {
+		note(s.find.absolute(in.Close.File))
+	}
+	return states
+}
+
+// foldersOf gives the folders that exist, or would exist, on the way to the
+// files of a pattern, from the first one whose entries the pattern chooses.
+func foldersOf(glob string) []string {
+	var folders []string
+	for folder := filepath.Dir(glob); ; folder = filepath.Dir(folder) {
+		if !strings.ContainsAny(folder, `*?[\`) {
+			return append(folders, folder)
+		}
+		found, err := filepath.Glob(folder)
+		if err != nil {
+			return folders
+		}
+		folders = append(folders, found...)
+	}
+}
+
+// await waits until one of the states has changed, limit has passed (if it is
+// not zero), or ctx has ended.
+func (s *Server) await(ctx context.Context, in *flow.DeclaredInput, before map[string]sched.FileState, limit time.Duration) {
+	ctx, cancel := context.WithCancel(ctx)
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer cancel()
+	changed := make(chan struct{}, len(before)+1)
+	wait := func(until func(context.Context) error) {
+		group.Go(func() {
+			if err := until(ctx); err == nil {
+				changed <- struct{}{}
+			} else if ctx.Err() == nil {
+				s.log.Warn("an input cannot be watched; looking again after a pause", "input", in.Name, "error", err)
+				_ = s.sched.Sleep(ctx, SettleTime)
+				changed <- struct{}{}
+			}
+		})
+	}
+	for path, state := range before {
+		wait(func(ctx context.Context) error {
+			_, err := s.sched.WaitFile(ctx, sched.Changes(path, state))
+			return err
+		})
+	}
+	if limit > 0 {
+		wait(func(ctx context.Context) error { return s.sched.Sleep(ctx, limit) })
+	}
+	_, _ = sched.Receive(ctx, s.sched, changed)
+}
+
+// newFinder makes the finder of a workflow folder.
+func newFinder(folder string, element storage.Element) *finder {
+	return &finder{folder: folder, traces: filepath.Join(folder, StateFolder, "inputs"), element: element}
+}
