@@ -99,6 +99,7 @@ func (f *Flow) closed(in Closed) error {
 	f.persist(logEntry{Kind: logClosed, Name: in.Input})
 	f.wave++
 	state.closed, state.ended = true, f.wave
+	f.startTrace()
 	f.touchAll()
 	return nil
 }

@@ -22,9 +22,9 @@ func (in *DeclaredInput) LFN(file string) (lfn string, fits bool, err error) {
 		if !fits {
 			continue
 		}
-		lfn, open := in.names[i].expand(values)
-		if open {
-			lfn = path.Base(file)
+		lfn := path.Base(file)
+		if in.renamed {
+			lfn, _ = in.names[i].expand(values)
 		}
 		if why := legalLFN(lfn); why != "" {
 			return "", false, fmt.Errorf("input %q: %s would be named %q, which %s", in.Name, file, lfn, why)

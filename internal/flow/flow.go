@@ -52,7 +52,7 @@ func New(w *Workflow, parameters map[string]string) (*Flow, error) {
 }
 
 func newStepState(s *step) *stepState {
-	st := &stepState{step: s, needed: s.needed()}
+	st := &stepState{step: s, needed: s.needed(), drafted: s.replayed}
 	if len(s.merge) > 0 {
 		st.merging = newMerging()
 	} else if len(s.each) > 0 {
@@ -131,11 +131,10 @@ func (f *Flow) start() {
 	f.persistStart()
 	f.touchAll()
 	for _, st := range f.steps {
-		if st.step.plain() && len(st.step.after) == 0 {
+		if st.step.plain() && !st.drafted && len(st.step.after) == 0 {
 			f.plainJob(st)
 		}
 	}
-	f.startTrace()
 }
 
 func (f *Flow) plainJob(st *stepState) {

@@ -63,6 +63,9 @@ func (p *parser) inputPatterns(in *DeclaredInput, keys map[string]*yaml.Node, wh
 }
 
 func (p *parser) inputPattern(in *DeclaredInput, text string, n, as *yaml.Node, what string) {
+	if in.URLList == "" {
+		text = path.Clean(text)
+	}
 	files, err := newPattern(text)
 	if err != nil {
 		p.fail(n, "write a path such as raw/{sample}.fq", "%s: %v", what, err)
@@ -75,7 +78,7 @@ func (p *parser) inputPattern(in *DeclaredInput, text string, n, as *yaml.Node, 
 		if lfnText, ok = p.text(as, what+": as"); !ok {
 			return
 		}
-		lfnNode = follow(as)
+		lfnNode, in.renamed = follow(as), true
 	}
 	lfn := p.pattern(lfnNode, lfnText, what)
 	if lfn == nil {

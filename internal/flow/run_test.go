@@ -56,12 +56,18 @@ func newWorld(t testing.TB, text string, set map[string]string) *world {
 	if err != nil {
 		t.Fatalf("parse: %v", err)
 	}
+	return newWorldOf(t, w, set)
+}
+
+func newWorldOf(t testing.TB, w *Workflow, set map[string]string) *world {
+	t.Helper()
 	x := &world{
 		t: t, w: w, set: set, now: time.Unix(1_700_000_000, 0).UTC(),
 		exists: map[string]bool{}, jobs: map[string]NewJob{}, uses: map[string][]string{},
 		produce: func(NewJob, string) []string { return nil },
 		size:    func(lfn string) int64 { return int64(len(lfn)) },
 	}
+	var err error
 	if x.flow, err = New(w, set); err != nil {
 		t.Fatalf("new: %v", err)
 	}

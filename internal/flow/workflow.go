@@ -67,6 +67,7 @@ type DeclaredInput struct {
 	patterns []*pattern // of paths, or of base names for a URL list
 	names    []*pattern // of LFNs, one for each of patterns
 	makers   []*maker   // one for each of names
+	renamed  bool       // the names are not just base names
 }
 
 // CloseRule says when a watched input gets no more files. At most one is set;
@@ -118,6 +119,8 @@ type step struct {
 	publish  *bool
 	command  string
 	cmdLine  int
+
+	replayed bool // a kind of task of a trace: its jobs are fixed
 
 	// Found by check.
 	bound   []string   // placeholders that have a value before the job runs

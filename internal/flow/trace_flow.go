@@ -1,4 +1,0 @@
-package flow
-
-// startTrace creates the jobs of a trace.
-func (f *Flow) startTrace() {}

@@ -1,0 +1,188 @@
+package flow
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// link finds the tasks' order and the files between them.
+func (t *trace) link() error {
+	tasks, err := t.collect()
+	if err != nil {
+		return err
+	}
+	t.tasks, err = t.sorted(tasks)
+	if err != nil {
+		return err
+	}
+	t.linkFiles()
+	t.linkControl()
+	return nil
+}
+
+// collect joins the two descriptions of each task, and links parents, which
+// the trace may give in either of two ways.
+func (t *trace) collect() ([]*traceTask, error) {
+	byID := map[string]*traceTask{}
+	var tasks []*traceTask
+	for i, s := range t.record.Workflow.Specification.Tasks {
+		if s == nil || s.ID == "" {
+			return nil, fmt.Errorf("task %d has no id", i+1)
+		}
+		if byID[s.ID] != nil {
+			return nil, fmt.Errorf("two tasks have the id %q", s.ID)
+		}
+		byID[s.ID] = &traceTask{specification: s, execution: &executionRecord{}, rank: i}
+		tasks = append(tasks, byID[s.ID])
+	}
+	if err := t.executions(byID); err != nil {
+		return nil, err
+	}
+	for _, task := range tasks {
+		for _, id := range task.specification.Parents {
+			if byID[id] == nil {
+				return nil, fmt.Errorf("task %q has the parent %q, which does not exist", task.specification.ID, id)
+			}
+			task.parents = append(task.parents, byID[id])
+		}
+		for _, id := range task.specification.Children {
+			if byID[id] == nil {
+				return nil, fmt.Errorf("task %q has the child %q, which does not exist", task.specification.ID, id)
+			}
+			byID[id].parents = append(byID[id].parents, task)
+		}
+	}
+	return tasks, nil
+}
+
+func (t *trace) executions(byID map[string]*traceTask) error {
+	if t.record.Workflow.Execution == nil {
+		return nil
+	}
+	for _, e := range t.record.Workflow.Execution.Tasks {
+		if e == nil || byID[e.ID] == nil {
+			continue
+		}
+		if !(e.Runtime >= 0) {
+			return fmt.Errorf("task %q took %g seconds", e.ID, e.Runtime)
+		}
+		byID[e.ID].execution = e
+	}
+	return nil
+}
+
+// sorted puts tasks after their parents, and otherwise in the order of the
+// file; if possible also after whoever makes a file that they read.
+func (t *trace) sorted(tasks []*traceTask) ([]*traceTask, error) {
+	if order := topological(tasks, t.withMakers(tasks)); len(order) == len(tasks) {
+		return order, nil
+	}
+	order := topological(tasks, func(task *traceTask) []*traceTask { return task.parents })
+	if len(order) < len(tasks) {
+		done := map[*traceTask]bool{}
+		for _, task := range order {
+			done[task] = true
+		}
+		for _, task := range tasks {
+			if !done[task] {
+				return nil, fmt.Errorf("task %q is among its own ancestors, or descends from tasks that are", task.specification.ID)
+			}
+		}
+	}
+	return order, nil
+}
+
+func (t *trace) withMakers(tasks []*traceTask) func(*traceTask) []*traceTask {
+	makers := map[string][]*traceTask{}
+	for _, task := range tasks {
+		for _, id := range task.specification.Outputs {
+			makers[id] = append(makers[id], task)
+		}
+	}
+	return func(task *traceTask) []*traceTask {
+		before := slices.Clone(task.parents)
+		for _, id := range task.specification.Inputs {
+			if len(makers[id]) == 1 && makers[id][0] != task {
+				before = append(before, makers[id][0])
+			}
+		}
+		return before
+	}
+}
+
+func topological(tasks []*traceTask, before func(*traceTask) []*traceTask) []*traceTask {
+	waiting := make([]int, len(tasks))
+	after := make([][]*traceTask, len(tasks))
+	ready := &rankHeap{}
+	for i, task := range tasks {
+		for _, b := range before(task) {
+			waiting[i]++
+			after[b.rank] = append(after[b.rank], task)
+		}
+		if waiting[i] == 0 {
+			ready.push(i)
+		}
+	}
+	var order []*traceTask
+	for ready.len() > 0 {
+		task := tasks[ready.pop()]
+		order = append(order, task)
+		for _, a := range after[task.rank] {
+			if waiting[a.rank]--; waiting[a.rank] == 0 {
+				ready.push(a.rank)
+			}
+		}
+	}
+	return order
+}
+
+// linkFiles gives each version of a file a logical name: what existed before,
+// and what each task wrote. A task reads what was written last before it.
+func (t *trace) linkFiles() {
+	t.sizes = map[string]int64{}
+	t.names = newLFNs()
+	for _, f := range t.record.Workflow.Specification.Files {
+		if f.Size >= 0 {
+			t.sizes[f.ID] = t.scaledSize(f.Size)
+		}
+	}
+	current := map[string]string{}
+	for _, task := range t.tasks {
+		for _, id := range task.specification.Inputs {
+			lfn, known := current[id]
+			if !known {
+				lfn = t.names.of(id)
+				current[id] = lfn
+				t.outside = append(t.outside, SizedFile{lfn, t.sizes[id]})
+			}
+			task.reads = append(task.reads, lfn)
+		}
+		for _, id := range unique(slices.Clone(task.specification.Outputs)) {
+			current[id] = t.names.of(id)
+			task.writes = append(task.writes, SizedFile{current[id], t.sizes[id]})
+		}
+		task.reads = unique(task.reads)
+	}
+}
+
+// linkControl lets tasks wait for parents that they share no file with.
+func (t *trace) linkControl() {
+	for _, task := range t.tasks {
+		reads := map[string]bool{}
+		for _, lfn := range task.reads {
+			reads[lfn] = true
+		}
+		for _, parent := range task.parents {
+			if slices.ContainsFunc(parent.writes, func(w SizedFile) bool { return reads[w.LFN] }) {
+				continue
+			}
+			if parent.control == "" {
+				parent.control = t.names.of(controlFolder + strings.ReplaceAll(parent.specification.ID, "/", "_"))
+				parent.writes = append(parent.writes, SizedFile{LFN: parent.control})
+			}
+			reads[parent.control] = true
+			task.reads = append(task.reads, parent.control)
+		}
+	}
+}
