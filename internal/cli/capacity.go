@@ -1,0 +1,143 @@
+package cli
+
+import (
+	"fmt"
+	"math"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"fairway/internal/dispatch"
+	"fairway/internal/flow"
+	"fairway/internal/server"
+)
+
+// capacity is what this machine has for the jobs of a run, and among how many
+// pilots it is divided.
+type capacity struct {
+	pilots int
+	each   dispatch.Resources // what one pilot has
+	tools  []string           // that steps name, all of them found
+}
+
+// memoryShare of the machine is for jobs; the rest is left to the system.
+const memoryShare = 0.9
+
+// capacityFor divides the machine among pilots: as many as are asked for, else
+// one for each processor, or fewer where a step needs more than such a pilot
+// would have.
+func capacityFor(workflow *flow.Workflow, o *runOptions) (*capacity, error) {
+	whole, err := wholeMachine(o)
+	if err != nil {
+		return nil, err
+	}
+	c := &capacity{pilots: o.pilots}
+	if c.pilots == 0 {
+		c.pilots = pilotsThatFit(workflow, whole)
+	}
+	c.each = shareOf(whole, c.pilots)
+	for _, demand := range workflow.Demands() {
+		if demand.Site != "" && demand.Site != server.LocalSite {
+			continue // it says itself why no pilot comes (explain)
+		}
+		if err := c.meets(workflow.File, demand); err != nil {
+			return nil, err
+		}
+	}
+	slices.Sort(c.tools)
+	c.tools = slices.Compact(c.tools)
+	return c, nil
+}
+
+func wholeMachine(o *runOptions) (dispatch.Resources, error) {
+	memory, err := memoryOfMachine()
+	if err != nil {
+		return dispatch.Resources{}, err
+	}
+	var disk unix.Statfs_t
+	if err := unix.Statfs(o.folder, &disk); err != nil {
+		return dispatch.Resources{}, fmt.Errorf("free space in %s: %w", displayPath(o.folder), err)
+	}
+	return dispatch.Resources{
+		MilliCPUs: int64(runtime.NumCPU()) * 1000,
+		Memory:    int64(float64(memory) * memoryShare),
+		Disk:      int64(disk.Bavail) * disk.Bsize,
+		Countable: o.countable,
+	}, nil
+}
+
+func pilotsThatFit(workflow *flow.Workflow, whole dispatch.Resources) int {
+	pilots := max(1, whole.MilliCPUs/1000)
+	for _, demand := range workflow.Demands() {
+		pilots = min(pilots, times(whole.MilliCPUs, demand.Needs.MilliCPUs), times(whole.Memory, demand.Needs.Memory), times(whole.Disk, demand.Needs.Disk))
+		for name, n := range demand.Needs.Countable {
+			pilots = min(pilots, times(whole.Countable[name], n))
+		}
+	}
+	return int(pilots)
+}
+
+// times is how often a need fits, at least once.
+func times(whole, need int64) int64 {
+	if need <= 0 {
+		return math.MaxInt64
+	}
+	return max(1, whole/need)
+}
+
+// shareOf gives each pilot at least one processor; memory, disk and countable
+// things are divided, so that the jobs of all pilots together fit.
+func shareOf(whole dispatch.Resources, pilots int) dispatch.Resources {
+	n := int64(pilots)
+	share := dispatch.Resources{MilliCPUs: max(1000, whole.MilliCPUs/n), Memory: whole.Memory / n, Disk: whole.Disk / n, Countable: map[string]int64{}}
+	for name, count := range whole.Countable {
+		share.Countable[name] = count / n
+	}
+	return share
+}
+
+// meets refuses a step whose jobs no pilot of this machine could ever run.
+func (c *capacity) meets(file string, demand flow.Demand) error {
+	refuse := func(hint, format string, values ...any) error {
+		return fail(exitBadFile, hint, "%s:%d: step %q %s", file, demand.Line, demand.Step, fmt.Sprintf(format, values...))
+	}
+	for _, tool := range demand.Tools {
+		if _, err := exec.LookPath(tool); err != nil {
+			return refuse("install it, or put it into PATH", "needs the program %s, which is not there", tool)
+		}
+		c.tools = append(c.tools, tool)
+	}
+	const fewer = "ask for less, or use fewer --pilots"
+	switch needs := demand.Needs; {
+	case needs.MilliCPUs > c.each.MilliCPUs:
+		return refuse(fewer, "needs %g processors; a pilot has %g", float64(needs.MilliCPUs)/1000, float64(c.each.MilliCPUs)/1000)
+	case needs.Memory > c.each.Memory:
+		return refuse(fewer, "needs %s of memory; a pilot has %s", bytesText(needs.Memory), bytesText(c.each.Memory))
+	case needs.Disk > c.each.Disk:
+		return refuse(fewer, "needs %s of disk; a pilot has %s", bytesText(needs.Disk), bytesText(c.each.Disk))
+	}
+	for name, n := range demand.Needs.Countable {
+		if n > c.each.Countable[name] {
+			return refuse("say what this machine has with --has "+name+"=N", "needs %d %s; a pilot has %d", n, name, c.each.Countable[name])
+		}
+	}
+	return nil
+}
+
+// counts reads NAME=N settings.
+func counts(settings []string) (map[string]int64, error) {
+	values := map[string]int64{}
+	for _, setting := range settings {
+		name, text, _ := strings.Cut(setting, "=")
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || n < 0 || name == "" {
+			return nil, fail(exitUsage, "write --has name=number, such as --has gpu=1", "--has %s gives no number", setting)
+		}
+		values[name] = n
+	}
+	return values, nil
+}

@@ -1,0 +1,161 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"fairway/internal/flow"
+)
+
+type checkedObject struct {
+	File       string            `json:"file"`
+	Workflow   string            `json:"workflow"`
+	About      string            `json:"about"`
+	Steps      []string          `json:"steps"`
+	Inputs     []checkedInput    `json:"inputs"`
+	Parameters []parameterObject `json:"parameters"`
+}
+
+type checkedInput struct {
+	Name    string `json:"name"`
+	Files   int    `json:"files"` // there now
+	Watched bool   `json:"watched"`
+}
+
+type parameterObject struct {
+	Name     string `json:"name"`
+	Value    string `json:"value"`
+	Required bool   `json:"required"`
+}
+
+func (c *console) checkCommand() *cobra.Command {
+	var settings []string
+	command := &cobra.Command{
+		Use:   "check [FILE]",
+		Short: "Check a workflow file",
+		Long: `Check a workflow file (default: workflow.yaml) without running anything: its
+grammar, its names, that the steps leave no order of two writers or of a reader
+and a writer open, and that its inputs are there. All problems are told at once.`,
+		Example: "  fairway check workflow.yaml\n  fairway check workflow.yaml --set reads=/data --json",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, arguments []string) error {
+			values, err := parameters(settings)
+			if err != nil {
+				return err
+			}
+			file, folder, err := c.fileAndFolder(arguments)
+			if err != nil {
+				return err
+			}
+			workflow, err := readWorkflow(file, values, flow.TraceOptions{})
+			if err != nil {
+				return err
+			}
+			checked, err := inspect(workflow, file, folder)
+			if err != nil {
+				return err
+			}
+			c.printChecked(checked)
+			return nil
+		},
+	}
+	command.Flags().StringArrayVar(&settings, "set", nil, "give a parameter a value: name=value (may be repeated)")
+	return command
+}
+
+// readWorkflow reads a workflow file, with its parameters where any are given,
+// or a trace.
+func readWorkflow(file string, values map[string]string, scales flow.TraceOptions) (*flow.Workflow, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fail(exitBadFile, "", "cannot read the workflow: %w", err)
+	}
+	if isTrace(data) {
+		workflow, err := flow.ParseTrace(file, data, scales)
+		if err != nil {
+			return nil, &failure{code: exitBadFile, err: err}
+		}
+		return workflow, nil
+	}
+	workflow, err := flow.Parse(file, data)
+	if err != nil || len(values) == 0 {
+		return workflow, err
+	}
+	if workflow, err = workflow.With(values); err != nil {
+		return nil, &failure{code: exitBadFile, err: err}
+	}
+	return workflow, nil
+}
+
+// isTrace tells WfFormat from a workflow file: it is a JSON object.
+func isTrace(data []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) }
+
+// inspect tells what is in a workflow, and fails where an input has no files.
+func inspect(workflow *flow.Workflow, file, folder string) (checkedObject, error) {
+	checked := checkedObject{
+		File: file, Workflow: workflow.Name, About: workflow.About, Steps: workflow.Steps(),
+		Inputs: []checkedInput{}, Parameters: []parameterObject{},
+	}
+	needed := false
+	for _, p := range workflow.Parameters {
+		checked.Parameters = append(checked.Parameters, parameterObject(p))
+		needed = needed || p.Required
+	}
+	var missing flow.Problems
+	for _, input := range workflow.Inputs {
+		count, err := countFiles(input, folder)
+		if err != nil {
+			return checked, err
+		}
+		watched := input.Watch || input.URLList != ""
+		checked.Inputs = append(checked.Inputs, checkedInput{Name: input.Name, Files: count, Watched: watched})
+		if count == 0 && !watched && !needed {
+			missing = append(missing, flow.Problem{
+				File: file, Line: input.Line, Column: 1,
+				What:    fmt.Sprintf("input %q: no file matches %q", input.Name, input.Patterns),
+				Instead: "name files that are there, or watch the folder if they come later",
+			})
+		}
+	}
+	if len(missing) > 0 {
+		return checked, missing
+	}
+	return checked, nil
+}
+
+func countFiles(input *flow.DeclaredInput, folder string) (int, error) {
+	count := len(input.Sizes)
+	for _, glob := range input.Globs {
+		if !filepath.IsAbs(glob) {
+			glob = filepath.Join(folder, glob)
+		}
+		found, err := filepath.Glob(glob)
+		if err != nil {
+			return 0, fmt.Errorf("input %q: %w", input.Name, err)
+		}
+		count += len(found)
+	}
+	return count, nil
+}
+
+func (c *console) printChecked(checked checkedObject) {
+	if c.json {
+		c.printJSON(checked)
+		return
+	}
+	files := 0
+	for _, input := range checked.Inputs {
+		files += input.Files
+	}
+	fmt.Fprintf(c.out, "%s: workflow %s is in order: %s, %s, %s now\n", checked.File, checked.Workflow,
+		countText(int64(len(checked.Steps)), "step"), countText(int64(len(checked.Inputs)), "input"), countText(int64(files), "file"))
+	for _, p := range checked.Parameters {
+		if p.Required {
+			fmt.Fprintf(c.out, "  needs --set %s=VALUE\n", p.Name)
+		}
+	}
+}

@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// version is set by the linker (see the Makefile).
+var version = "unknown"
+
+// Main runs the program with the arguments of the process and returns its
+// exit code.
+func Main() int {
+	return execute(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+}
+
+func execute(ctx context.Context, arguments []string, in io.Reader, out, err io.Writer) int {
+	c := &console{in: in, out: out, err: err}
+	root := c.root()
+	root.SetArgs(arguments)
+	root.SetIn(in)
+	root.SetOut(out)
+	root.SetErr(err)
+	failed := root.ExecuteContext(ctx)
+	if failed == nil {
+		return exitOK
+	}
+	if !c.started {
+		c.json = c.json || asksForJSON(arguments)
+		failed = &failure{code: exitUsage, err: failed, hint: "see `fairway help` and `fairway help COMMAND`"}
+	}
+	t := describe(failed)
+	c.printTrouble(t)
+	return t.ExitCode
+}
+
+// asksForJSON finds the flag where parsing ended before it.
+func asksForJSON(arguments []string) bool {
+	for _, argument := range arguments {
+		if argument == "--json" || argument == "--json=true" {
+			return true
+		}
+		if argument == "--" {
+			break
+		}
+	}
+	return false
+}
+
+func (c *console) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "fairway",
+		Short: "Run data-driven workflows",
+		Long: strings.TrimSpace(`
+Fairway runs workflows whose jobs say ahead of time which files they read and
+write. It starts them as the data appears, in an order that never depends on
+timing, keeps files close to the jobs that need them, and never loses or
+repeats a result.`),
+		Example: `  fairway run workflow.yaml
+  fairway run workflow.yaml --set pairs=500 --pilots 4
+  fairway explain align/p3
+  fairway -C examples/lambda jobs --state failed`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		PersistentPreRun: func(*cobra.Command, []string) {
+			c.started = true
+		},
+	}
+	flags := root.PersistentFlags()
+	flags.StringVarP(&c.dir, "dir", "C", "", "folder of the workflow (default: of run and check, that of FILE; else this one or the nearest above with a .fairway)")
+	flags.BoolVar(&c.json, "json", false, "print one JSON object instead of text")
+	_ = root.MarkPersistentFlagDirname("dir")
+	root.AddGroup(
+		&cobra.Group{ID: "run", Title: "Running:"},
+		&cobra.Group{ID: "look", Title: "Looking:"},
+		&cobra.Group{ID: "change", Title: "Changing:"},
+	)
+	grouped := func(group string, commands ...*cobra.Command) {
+		for _, command := range commands {
+			command.GroupID = group
+			root.AddCommand(command)
+		}
+	}
+	grouped("run", c.runCommand(), c.checkCommand(), c.stopCommand(), c.cleanCommand())
+	grouped("look", c.jobsCommand(), c.showCommand(), c.explainCommand(), c.logsCommand(), c.exportCommand())
+	grouped("change", c.cancelCommand(), c.retryCommand(), c.closeCommand())
+	root.AddCommand(c.versionCommand(), c.pilotCommand(), exitCodesTopic())
+	return root
+}
+
+func exitCodesTopic() *cobra.Command {
+	return &cobra.Command{
+		Use:   "exit-codes",
+		Short: "What the exit codes mean",
+		Long:  exitCodeHelp(),
+	}
+}
+
+// signalled calls each of its functions at the next SIGINT or SIGTERM, in
+// order, the last one from then on. The returned function ends that.
+func signalled(actions ...func(os.Signal)) (stop func()) {
+	signals := make(chan os.Signal, len(actions))
+	done := make(chan struct{})
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		for i := 0; ; i++ {
+			select {
+			case s := <-signals:
+				actions[min(i, len(actions)-1)](s)
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() {
+		signal.Stop(signals)
+		close(done)
+	}
+}

@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+)
+
+// console is what a command reads from and prints to, and the flags that all
+// commands have.
+type console struct {
+	in       io.Reader
+	out, err io.Writer
+
+	json bool
+	dir  string
+
+	started bool // the arguments were right, and the command itself began
+}
+
+// printTrouble tells what went wrong, as text or as the one JSON object.
+// Problems of a workflow file are told one a line, as compilers do.
+func (c *console) printTrouble(t trouble) {
+	switch {
+	case t.Error == "":
+		return
+	case c.json:
+		c.printJSON(t)
+		return
+	case len(t.Problems) > 0:
+		fmt.Fprintf(c.err, "%v\nfairway: %s in the workflow file\n", t.Problems, countText(int64(len(t.Problems)), "problem"))
+	default:
+		fmt.Fprintf(c.err, "fairway: %s\n", strings.TrimSpace(t.Error))
+	}
+	if t.Hint != "" {
+		fmt.Fprintf(c.err, "  %s\n", t.Hint)
+	}
+}
+
+// terminalSize returns the size of the terminal behind w; ok is false where w
+// is none.
+func terminalSize(w io.Writer) (width, height int, ok bool) {
+	file, isFile := w.(*os.File)
+	if !isFile || !term.IsTerminal(int(file.Fd())) || os.Getenv("TERM") == "dumb" {
+		return 0, 0, false
+	}
+	width, height, err := term.GetSize(int(file.Fd()))
+	if err != nil || width <= 0 || height <= 0 {
+		return 80, 24, true
+	}
+	return width, height, true
+}
+
+// style says what a terminal can show.
+type style struct {
+	colour  bool
+	unicode bool
+}
+
+func styleOf(w io.Writer) style {
+	_, _, terminal := terminalSize(w)
+	return style{
+		colour:  terminal && os.Getenv("NO_COLOR") == "",
+		unicode: speaksUTF8(),
+	}
+}
+
+func speaksUTF8() bool {
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if value := os.Getenv(name); value != "" {
+			value = strings.ToUpper(value)
+			return strings.Contains(value, "UTF-8") || strings.Contains(value, "UTF8")
+		}
+	}
+	return false
+}
+
+const (
+	red    = "31"
+	green  = "32"
+	yellow = "33"
+	blue   = "34"
+	dim    = "2"
+	bold   = "1"
+)
+
+func (s style) paint(colour, text string) string {
+	if !s.colour || colour == "" || text == "" {
+		return text
+	}
+	return "\x1b[" + colour + "m" + text + "\x1b[0m"
+}

@@ -1,0 +1,45 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"fairway/internal/wire"
+)
+
+func (c *console) explainCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "explain JOB",
+		Short: "Say why a job is not running",
+		Long: `Say why a job is not running: for which file its request waits, which job holds
+the place before it, which resource or tool no pilot has, which failure blocks it.`,
+		Example:           "  fairway explain merge/1",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: c.completeJobs,
+		RunE: func(command *cobra.Command, arguments []string) error {
+			return c.ask(command.Context(), func(ctx context.Context, client wire.WorkflowClient) error {
+				answer, err := client.Explain(ctx, &wire.ExplainRequest{Job: arguments[0]})
+				if err != nil {
+					return err
+				}
+				if c.json {
+					c.printJSON(answer)
+					return nil
+				}
+				c.printExplanation(answer)
+				return nil
+			})
+		},
+	}
+}
+
+func (c *console) printExplanation(answer *wire.ExplainResponse) {
+	s := styleOf(c.out)
+	summary := answer.Summary
+	fmt.Fprintf(c.out, "%s (job %d) is %s\n", s.paint(bold, summary.Name), summary.Id, s.paint(stateColour(summary.State), summary.State))
+	for _, line := range answer.Lines {
+		fmt.Fprintf(c.out, "  %s\n", line)
+	}
+}

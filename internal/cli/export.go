@@ -1,0 +1,157 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"fairway/internal/flow"
+	"fairway/internal/wire"
+)
+
+func (c *console) exportCommand() *cobra.Command {
+	var out, format string
+	command := &cobra.Command{
+		Use:   "export",
+		Short: "Write a finished run as WfFormat",
+		Long: `Write the run of this folder as WfFormat (JSON), the format in which workflow
+systems exchange recorded runs: its jobs, files, and times to the microsecond.
+Jobs that were not done are left out, and so are those whose results came from
+an earlier run, since nothing was executed.`,
+		Example: "  fairway export -o run.json\n  fairway -C examples/lambda export --format 1.6 | jq .workflow.execution.makespanInSeconds",
+		Args:    cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			return c.ask(command.Context(), func(ctx context.Context, client wire.WorkflowClient) error {
+				run, err := recorded(ctx, client)
+				if err != nil {
+					return err
+				}
+				var text bytes.Buffer
+				if err := flow.Export(&text, run, format); err != nil {
+					return &failure{code: exitUsage, err: err}
+				}
+				return c.write(out, &text)
+			})
+		},
+	}
+	flags := command.Flags()
+	flags.StringVarP(&out, "output", "o", "-", "file to write; -: standard output")
+	flags.StringVar(&format, "format", "1.5", "version of WfFormat: 1.5 or 1.6")
+	_ = command.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"1.5", "1.6"}, cobra.ShellCompDirectiveNoFileComp))
+	return command
+}
+
+func (c *console) write(path string, text *bytes.Buffer) error {
+	if path == "-" {
+		_, err := io.Copy(c.out, text)
+		return err
+	}
+	return os.WriteFile(path, text.Bytes(), 0o666)
+}
+
+// exportPage is how many jobs are asked for at a time.
+const exportPage = 1000
+
+// recorded gathers what was executed and committed.
+func recorded(ctx context.Context, client wire.WorkflowClient) (flow.Run, error) {
+	machine, err := thisMachine()
+	if err != nil {
+		return flow.Run{}, err
+	}
+	run := flow.Run{Created: time.Now(), Version: version, Machines: []flow.RunMachine{machine}}
+	if run.Name, err = workflowName(ctx, client); err != nil {
+		return run, err
+	}
+	request := &wire.ListJobsRequest{States: []string{"done"}, Limit: exportPage}
+	for {
+		page, err := client.ListJobs(ctx, request)
+		if err != nil {
+			return run, err
+		}
+		for _, summary := range page.Jobs {
+			request.After = summary.Id
+			if summary.Reused {
+				continue
+			}
+			job, err := client.ShowJob(ctx, &wire.ShowJobRequest{Job: summary.Name})
+			if err != nil {
+				return run, err
+			}
+			addTask(&run, job, machine.Name)
+		}
+		if !page.More {
+			return run, nil
+		}
+	}
+}
+
+func workflowName(ctx context.Context, client wire.WorkflowClient) (string, error) {
+	stream, err := client.Progress(ctx, &wire.ProgressRequest{})
+	if err != nil {
+		return "", err
+	}
+	defer stream.Close()
+	if !stream.Receive() {
+		return "", stream.Err()
+	}
+	return stream.Msg().Workflow, nil
+}
+
+func addTask(run *flow.Run, job *wire.JobDetail, machine string) {
+	attempt := committed(job)
+	usage := attempt.GetResult().GetUsage()
+	if !set(usage.GetStart()) || !set(usage.GetEnd()) {
+		return
+	}
+	program, arguments := programOf(job.Payload)
+	task := flow.RunTask{
+		Name: job.Summary.Name, Step: job.Summary.Step, Program: program, Arguments: arguments,
+		Reads: runFiles(job.Reads), Writes: runFiles(job.Writes),
+		Start: usage.Start.AsTime(), End: usage.End.AsTime(), CPU: usage.Cpu.AsDuration(), Memory: usage.MaxRssBytes,
+		Cores: float64(max(1000, job.Needs.GetMilliCpus())) / 1000, BytesRead: usage.BytesStaged + usage.BytesCached, BytesWrote: usage.BytesWritten,
+		Priority: int(job.Priority), Machine: machine,
+	}
+	if run.Start.IsZero() || task.Start.Before(run.Start) {
+		run.Start = task.Start
+	}
+	if task.End.After(run.End) {
+		run.End = task.End
+	}
+	run.Tasks = append(run.Tasks, task)
+}
+
+// committed is the attempt whose outputs are visible: the last that succeeded.
+func committed(job *wire.JobDetail) *wire.AttemptDetail {
+	for i := len(job.Attempts) - 1; i >= 0; i-- {
+		if job.Attempts[i].Result.GetOutcome() == wire.Outcome_OUTCOME_SUCCEEDED && job.Attempts[i].Result != nil {
+			return job.Attempts[i]
+		}
+	}
+	return nil
+}
+
+func programOf(payload *wire.Payload) (program string, arguments []string) {
+	switch {
+	case payload.GetReplay() != nil:
+		return payload.Replay.Program, nil
+	case len(payload.GetArgv()) > 0:
+		return payload.Argv[0], payload.Argv[1:]
+	default:
+		return "sh", []string{"-ec", strings.TrimSpace(payload.GetShell())}
+	}
+}
+
+func runFiles(files []*wire.FileDetail) []flow.RunFile {
+	var list []flow.RunFile
+	for _, file := range files {
+		if file.Available {
+			list = append(list, flow.RunFile{LFN: file.Lfn, Version: file.Version, Size: file.Size})
+		}
+	}
+	return list
+}

@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// bytesText gives a number of bytes in decimal units, as disks are sold.
+func bytesText(n int64) string {
+	const units = "kMGTPE"
+	if n < 1000 {
+		return fmt.Sprintf("%d B", n)
+	}
+	value, unit := float64(n)/1000, 0
+	for value >= 999.5 && unit < len(units)-1 {
+		value, unit = value/1000, unit+1
+	}
+	digits := 1
+	if value >= 99.95 {
+		digits = 0
+	}
+	return fmt.Sprintf("%.*f %cB", digits, value, units[unit])
+}
+
+// secondsText gives a time span to about three digits.
+func secondsText(seconds float64) string {
+	switch {
+	case seconds < 0.0005:
+		return "0 s"
+	case seconds < 0.9995:
+		return fmt.Sprintf("%.0f ms", seconds*1000)
+	case seconds < 99.5:
+		return fmt.Sprintf("%.1f s", seconds)
+	}
+	span := time.Duration(math.Round(seconds)) * time.Second
+	hours, minutes, rest := int(span.Hours()), int(span.Minutes())%60, int(span.Seconds())%60
+	if hours > 0 {
+		return fmt.Sprintf("%d h %02d min", hours, minutes)
+	}
+	return fmt.Sprintf("%d min %02d s", minutes, rest)
+}
+
+// clock gives a running time as 1:02 or 1:02:03.
+func clock(seconds float64) string {
+	s := int(seconds)
+	if s >= 3600 {
+		return fmt.Sprintf("%d:%02d:%02d", s/3600, s/60%60, s%60)
+	}
+	return fmt.Sprintf("%d:%02d", s/60, s%60)
+}
+
+// countText gives "1 job", "2 jobs".
+func countText(n int64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// fit cuts text to a number of columns, with an ellipsis in the last.
+func fit(text string, columns int, s style) string {
+	if utf8.RuneCountInString(text) <= columns {
+		return text
+	}
+	if columns <= 0 {
+		return ""
+	}
+	ellipsis := "~"
+	if s.unicode {
+		ellipsis = "…"
+	}
+	return string([]rune(text)[:columns-1]) + ellipsis
+}
+
+func pad(text string, columns int) string {
+	return text + strings.Repeat(" ", max(0, columns-utf8.RuneCountInString(text)))
+}
+
+// cell is a part of a table.
+type cell struct {
+	text   string
+	colour string
+}
+
+// printTable aligns columns. On a terminal a line is cut at its edge: a line
+// that breaks is harder to read than one that ends early.
+func printTable(w io.Writer, rows [][]cell) {
+	s := styleOf(w)
+	width, _, terminal := terminalSize(w)
+	if !terminal {
+		width = math.MaxInt32
+	}
+	var columns []int
+	for _, row := range rows {
+		for i, c := range row {
+			if i == len(columns) {
+				columns = append(columns, 0)
+			}
+			columns[i] = max(columns[i], utf8.RuneCountInString(c.text))
+		}
+	}
+	for _, row := range rows {
+		printRow(w, row, columns, width, s)
+	}
+}
+
+func printRow(w io.Writer, row []cell, columns []int, width int, s style) {
+	var line strings.Builder
+	left := width
+	for i, c := range row {
+		text := c.text
+		if i < len(row)-1 {
+			text = pad(text, columns[i]+2)
+		}
+		text = fit(text, left, s)
+		left -= utf8.RuneCountInString(text)
+		line.WriteString(s.paint(c.colour, text))
+	}
+	fmt.Fprintln(w, strings.TrimRight(line.String(), " "))
+}

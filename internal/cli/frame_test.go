@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+
+	"fairway/internal/wire"
+)
+
+func sampleReport() *wire.ProgressReport {
+	return &wire.ProgressReport{
+		Workflow: "lambda",
+		Steps: []*wire.StepProgress{
+			{Step: "index", Total: 1, TotalFinal: true, Done: 1},
+			{Step: "split", Total: 2, TotalFinal: true, Done: 1, Running: 1},
+			{Step: "align", Total: 5, Done: 2, Running: 1, Ready: 1, Failed: 1},
+			{Step: "merge", Total: 1, TotalFinal: true, Waiting: 1},
+		},
+		Summary:    &wire.Summary{WallSeconds: 83},
+		PilotsBusy: 2,
+	}
+}
+
+func TestFrame(t *testing.T) {
+	for _, c := range []struct {
+		width, height int
+		style         style
+		want          string
+	}{
+		{90, 24, style{unicode: true}, `
+lambda                                                                      1:23  2 pilots
+index  ████████████████████████████████████████   1/1
+split  ████████████████████░░░░░░░░░░░░░░░░░░░░   1/2  1 running
+align  ████████████████▒▒▒▒▒▒▒▒░░░░░░░░░░░░░░░░  2/5+  1 failed, 1 running, 1 ready
+merge  ░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░   0/1  1 waiting
+total  █████████████████▊▒▒▒▒░░░░░░░░░░░░░░░░░░  4/9+  1 failed, 2 running, 1 ready, 1 wa…`},
+		{30, 24, style{}, `
+lambda          1:23  2 pilots
+index   1/1
+split   1/2  1 running
+align  2/5+  1 failed, 1 runn~
+merge   0/1  1 waiting
+total  4/9+  1 failed, 2 runn~`},
+		{60, 6, style{}, `
+lambda                                        1:23  2 pilots
+split  #####......   1/2  1 running
+align  ####xx.....  2/5+  1 failed, 1 running, 1 ready
+2 more steps: 1 done, 1 waiting
+total  ####x......  4/9+  1 failed, 2 running, 1 ready, 1 w~`},
+	} {
+		got := "\n" + strings.Join(frame(sampleReport(), c.width, c.height, c.style), "\n")
+		if got != c.want {
+			t.Errorf("%d columns, %d lines:%s\nwant:%s", c.width, c.height, got, c.want)
+		}
+	}
+}
+
+func TestFrameFits(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		width := rapid.IntRange(1, 200).Draw(t, "width")
+		height := rapid.IntRange(1, 60).Draw(t, "height")
+		report := drawReport(t)
+		lines := frame(report, width, height, style{unicode: rapid.Bool().Draw(t, "unicode")})
+		if len(lines) > max(4, height-1) {
+			t.Fatalf("%d lines on a terminal of %d", len(lines), height)
+		}
+		for _, line := range lines {
+			if columns := utf8.RuneCountInString(line); columns > width {
+				t.Fatalf("%d columns on a terminal of %d: %q", columns, width, line)
+			}
+		}
+	})
+}
+
+func drawReport(t *rapid.T) *wire.ProgressReport {
+	count := rapid.Custom(func(t *rapid.T) int64 { return rapid.Int64Range(0, 3000).Draw(t, "count") })
+	report := &wire.ProgressReport{Workflow: rapid.StringMatching(`[a-zä]{1,60}`).Draw(t, "workflow"), Summary: &wire.Summary{WallSeconds: rapid.Float64Range(0, 1e6).Draw(t, "wall")}}
+	for i := range rapid.IntRange(0, 100).Draw(t, "steps") {
+		step := &wire.StepProgress{
+			Step: fmt.Sprintf("%s%d", rapid.StringMatching(`[a-zé]{1,40}`).Draw(t, "step"), i), TotalFinal: rapid.Bool().Draw(t, "final"),
+			Waiting: count.Draw(t, "waiting"), Ready: count.Draw(t, "ready"), Running: count.Draw(t, "running"), Done: count.Draw(t, "done"),
+			Failed: count.Draw(t, "failed"), Blocked: count.Draw(t, "blocked"), Cancelled: count.Draw(t, "cancelled"),
+		}
+		step.Total = step.Waiting + step.Ready + step.Running + step.Done + step.Failed + step.Blocked + step.Cancelled
+		report.Steps = append(report.Steps, step)
+	}
+	return report
+}

@@ -1,0 +1,188 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"fairway/internal/wire"
+)
+
+var stateNames = []string{"waiting", "ready", "assigned", "running", "committing", "done", "failed", "blocked", "cancelled"}
+
+func (c *console) jobsCommand() *cobra.Command {
+	request := &wire.ListJobsRequest{}
+	var limit int32
+	var after uint64
+	command := &cobra.Command{
+		Use:   "jobs",
+		Short: "List jobs",
+		Long: `List the jobs of the workflow that this folder runs or has run, in the order of
+their places in the queue. A job is named STEP/PLACEHOLDERS and has a number;
+all commands take either.`,
+		Example: `  fairway jobs
+  fairway jobs --state failed --state blocked
+  fairway jobs --step align --limit 20 --json`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			for _, state := range request.States {
+				if !isState(state) {
+					return fail(exitUsage, "states are "+strings.Join(stateNames, ", "), "there is no state %q", state)
+				}
+			}
+			request.Limit, request.After = limit, after
+			return c.listJobs(command.Context(), request)
+		},
+	}
+	flags := command.Flags()
+	flags.StringArrayVar(&request.States, "state", nil, "only jobs in this state (may be repeated)")
+	flags.StringArrayVar(&request.Steps, "step", nil, "only jobs of this step (may be repeated)")
+	flags.Int32Var(&limit, "limit", 1000, "at most so many jobs")
+	flags.Uint64Var(&after, "after", 0, "only jobs with a number above this one, to page through many")
+	_ = command.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(stateNames, cobra.ShellCompDirectiveNoFileComp))
+	_ = command.RegisterFlagCompletionFunc("step", c.completeSteps)
+	return command
+}
+
+func isState(name string) bool {
+	for _, state := range stateNames {
+		if state == name {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *console) listJobs(ctx context.Context, request *wire.ListJobsRequest) error {
+	return c.ask(ctx, func(ctx context.Context, client wire.WorkflowClient) error {
+		answer, err := client.ListJobs(ctx, request)
+		if err != nil {
+			return err
+		}
+		if c.json {
+			c.printJSON(answer)
+			return nil
+		}
+		c.printJobs(answer)
+		return nil
+	})
+}
+
+func (c *console) printJobs(answer *wire.ListJobsResponse) {
+	if len(answer.Jobs) == 0 {
+		fmt.Fprintln(c.out, "no such jobs")
+		return
+	}
+	rows := [][]cell{{{"JOB", dim}, {"NAME", dim}, {"STATE", dim}, {"ATTEMPTS", dim}, {"TIME", dim}, {"", dim}}}
+	for _, job := range answer.Jobs {
+		rows = append(rows, jobRow(job))
+	}
+	printTable(c.out, rows)
+	if answer.More {
+		last := answer.Jobs[len(answer.Jobs)-1].Id
+		fmt.Fprintf(c.err, "%d of %d jobs; the next: --after %d\n", len(answer.Jobs), answer.Total, last)
+	}
+}
+
+func jobRow(job *wire.JobSummary) []cell {
+	note := job.Reason
+	if job.Reused {
+		note = "result of an earlier run"
+	} else if note == "" && job.State == "running" {
+		note = "on " + job.Pilot
+	}
+	return []cell{
+		{strconv.FormatUint(job.Id, 10), ""},
+		{job.Name, ""},
+		{job.State, stateColour(job.State)},
+		{strconv.Itoa(int(job.Attempts)), ""},
+		{ranText(job, time.Now()), ""},
+		{note, dim},
+	}
+}
+
+func stateColour(state string) string {
+	switch state {
+	case "done":
+		return green
+	case "failed":
+		return red
+	case "blocked", "cancelled":
+		return yellow
+	case "running", "committing":
+		return blue
+	default:
+		return ""
+	}
+}
+
+// ranText is how long the last attempt ran, or has run until now.
+func ranText(job *wire.JobSummary, now time.Time) string {
+	if !set(job.Started) {
+		return ""
+	}
+	end := now
+	if set(job.Ended) {
+		end = job.Ended.AsTime()
+	} else if job.State != "running" && job.State != "committing" {
+		return ""
+	}
+	return secondsText(end.Sub(job.Started.AsTime()).Seconds())
+}
+
+func set(t *timestamppb.Timestamp) bool {
+	return t.IsValid() && !t.AsTime().IsZero() && t.AsTime().Unix() > 0
+}
+
+// completion bounds what the shell shows, and how long a person waits for it.
+const (
+	completionLimit = 500
+	completionTime  = 2 * time.Second
+)
+
+func (c *console) completeJobs(command *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+	return c.complete(command.Context(), func(job *wire.JobSummary) string {
+		if !strings.HasPrefix(job.Name, begun) {
+			return ""
+		}
+		return job.Name + "\t" + job.State
+	})
+}
+
+func (c *console) completeSteps(command *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+	seen := map[string]bool{}
+	return c.complete(command.Context(), func(job *wire.JobSummary) string {
+		if seen[job.Step] || !strings.HasPrefix(job.Step, begun) {
+			return ""
+		}
+		seen[job.Step] = true
+		return job.Step
+	})
+}
+
+func (c *console) complete(ctx context.Context, word func(*wire.JobSummary) string) ([]string, cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(ctx, completionTime)
+	defer cancel()
+	var words []string
+	err := c.ask(ctx, func(ctx context.Context, client wire.WorkflowClient) error {
+		answer, err := client.ListJobs(ctx, &wire.ListJobsRequest{Limit: completionLimit})
+		if err != nil {
+			return err
+		}
+		for _, job := range answer.Jobs {
+			if w := word(job); w != "" {
+				words = append(words, w)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return words, cobra.ShellCompDirectiveNoFileComp
+}

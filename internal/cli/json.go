@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+)
+
+// printJSON prints the one object of a command: a message of the API, or a
+// struct with tags.
+func (c *console) printJSON(value any) {
+	if message, ok := value.(proto.Message); ok {
+		value = plain(message.ProtoReflect())
+	}
+	encoder := json.NewEncoder(c.out)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	// Encoding cannot fail on these types, and nobody reads an error about
+	// printing that cannot be printed.
+	_ = encoder.Encode(value)
+}
+
+// object keeps its keys in the order of the .proto file.
+type object []member
+
+type member struct {
+	key   string
+	value any
+}
+
+// MarshalJSON writes the members in their order.
+func (o object) MarshalJSON() ([]byte, error) {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	for i, m := range o {
+		if i > 0 {
+			text.WriteByte(',')
+		}
+		if err := encoder.Encode(m.key); err != nil {
+			return nil, err
+		}
+		text.WriteByte(':')
+		if err := encoder.Encode(m.value); err != nil {
+			return nil, err
+		}
+	}
+	return slices.Concat([]byte{'{'}, text.Bytes(), []byte{'}'}), nil
+}
+
+// plain turns a message into values whose JSON a person and a script can use
+// without knowing protobuf: every key is there, numbers are numbers, instants
+// are RFC 3339 or null, durations are seconds.
+func plain(message protoreflect.Message) any {
+	switch m := message.Interface().(type) {
+	case *timestamppb.Timestamp:
+		return instant(m)
+	case *durationpb.Duration:
+		return m.AsDuration().Seconds()
+	}
+	fields := message.Descriptor().Fields()
+	members := make(object, 0, fields.Len())
+	for i := range fields.Len() {
+		field := fields.Get(i)
+		members = append(members, member{string(field.Name()), plainField(message, field)})
+	}
+	return members
+}
+
+func instant(t *timestamppb.Timestamp) any {
+	if !t.IsValid() {
+		return nil
+	}
+	return t.AsTime().Format(time.RFC3339Nano)
+}
+
+func plainField(message protoreflect.Message, field protoreflect.FieldDescriptor) any {
+	value := message.Get(field)
+	switch {
+	case field.IsList():
+		list := make([]any, value.List().Len())
+		for i := range list {
+			list[i] = plainValue(field, value.List().Get(i))
+		}
+		return list
+	case field.IsMap():
+		entries := map[string]any{}
+		value.Map().Range(func(key protoreflect.MapKey, entry protoreflect.Value) bool {
+			entries[key.String()] = plainValue(field.MapValue(), entry)
+			return true
+		})
+		return entries
+	case field.Message() != nil && !message.Has(field):
+		return nil
+	}
+	return plainValue(field, value)
+}
+
+func plainValue(field protoreflect.FieldDescriptor, value protoreflect.Value) any {
+	switch field.Kind() {
+	case protoreflect.MessageKind:
+		return plain(value.Message())
+	case protoreflect.EnumKind:
+		name := field.Enum().Values().ByNumber(value.Enum()).Name()
+		prefix := strings.ToUpper(string(field.Enum().Name())) + "_"
+		return strings.ToLower(strings.TrimPrefix(string(name), prefix))
+	case protoreflect.BytesKind:
+		return string(value.Bytes())
+	default:
+		return value.Interface()
+	}
+}

@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"fmt"
+
+	"fairway/internal/batch"
+	"fairway/internal/dispatch"
+	"fairway/internal/pilot"
+	"fairway/internal/server"
+)
+
+// localSite is this machine. Pilots are started as there is work for them.
+func localSite(c *capacity) dispatch.Site {
+	return dispatch.Site{Name: server.LocalSite, MaxPilots: c.pilots, Pilot: c.each, Tools: c.tools}
+}
+
+// localPilots starts pilots as processes of this machine.
+func localPilots(o *runOptions, c *capacity) func(address string) (batch.System, error) {
+	return func(address string) (batch.System, error) {
+		config := pilot.Config{
+			Server:     address,
+			Site:       server.LocalSite,
+			SandboxDir: server.SandboxFolder(o.folder),
+			LogDir:     server.LogFolder(o.folder),
+			Storage:    server.StorageFolder(o.folder),
+			Workflow:   o.folder,
+			Cache:      cacheOf(o, c),
+			MilliCPUs:  c.each.MilliCPUs,
+			Memory:     c.each.Memory,
+			Disk:       c.each.Disk,
+			Countable:  c.each.Countable,
+			Probe:      c.tools,
+		}
+		return batch.NewLocal(batch.LocalConfig{
+			Prefix: server.LocalSite,
+			LogDir: server.PilotFolder(o.folder),
+			Environment: func(launch string) ([]string, error) {
+				config := config
+				config.Launch = launch
+				encoded, err := config.Encode()
+				if err != nil {
+					return nil, fmt.Errorf("configuring pilot %s: %w", launch, err)
+				}
+				return []string{pilot.ConfigVariable + "=" + encoded}, nil
+			},
+		})
+	}
+}
+
+// cacheShare of the free disk is the most that the caches of all pilots take;
+// the rest is for sandboxes and results.
+const cacheShare = 0.5
+
+func cacheOf(o *runOptions, c *capacity) pilot.CacheConfig {
+	if o.cache == string(pilot.CacheNone) {
+		return pilot.CacheConfig{Mode: pilot.CacheNone}
+	}
+	return pilot.CacheConfig{
+		Mode:     pilot.CacheMode(o.cache),
+		Dir:      server.CacheFolder(o.folder),
+		MaxSpace: min(pilot.DefaultCacheSpace, int64(cacheShare*float64(c.each.Disk))),
+	}
+}

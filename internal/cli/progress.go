@@ -1,0 +1,137 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"fairway/internal/wire"
+)
+
+// progress shows reports of a run as they come. Each is the whole state, so
+// any may be left out.
+type progress interface {
+	show(report *wire.ProgressReport)
+	end() // what stands on the screen stays, and the cursor is behind it
+}
+
+// newProgress chooses bars for a terminal, lines for a log, nothing for JSON.
+func (c *console) newProgress() progress {
+	switch _, _, terminal := terminalSize(c.err); {
+	case c.json:
+		return silent{}
+	case terminal:
+		return &bars{out: c.err, style: styleOf(c.err)}
+	default:
+		return &lines{out: c.err, now: time.Now}
+	}
+}
+
+type silent struct{}
+
+func (silent) show(*wire.ProgressReport) {}
+func (silent) end()                      {}
+
+// bars redraws a block of lines in place.
+type bars struct {
+	out      io.Writer
+	style    style
+	drawn    int // lines on the screen that the next frame replaces
+	problems int // of the report, those that were printed
+}
+
+const (
+	hideCursor  = "\x1b[?25l"
+	showCursor  = "\x1b[?25h"
+	clearToEnd  = "\x1b[J"
+	clearToEdge = "\x1b[K"
+)
+
+func (b *bars) show(report *wire.ProgressReport) {
+	width, height, ok := terminalSize(b.out)
+	if !ok {
+		return
+	}
+	var text strings.Builder
+	text.WriteString(hideCursor)
+	if b.drawn > 0 {
+		fmt.Fprintf(&text, "\x1b[%dA", b.drawn)
+	}
+	text.WriteString("\r")
+	for _, problem := range news(report, &b.problems) {
+		text.WriteString(b.style.paint(red, fit(problem, width, b.style)) + clearToEdge + "\n")
+	}
+	frame := frame(report, width, height, b.style)
+	for _, line := range frame {
+		text.WriteString(line + clearToEdge + "\n")
+	}
+	text.WriteString(clearToEnd)
+	b.drawn = len(frame)
+	// One write, so that the terminal never shows half a frame.
+	_, _ = io.WriteString(b.out, text.String())
+}
+
+func (b *bars) end() { _, _ = io.WriteString(b.out, showCursor) }
+
+// news returns the problems that were not told yet.
+func news(report *wire.ProgressReport, told *int) []string {
+	if *told >= len(report.Problems) {
+		return nil
+	}
+	problems := report.Problems[*told:]
+	*told = len(report.Problems)
+	return problems
+}
+
+// plainInterval is the least time between two lines of progress in a log.
+const plainInterval = 5 * time.Second
+
+// lines prints a line at a time, for logs: the first at once, then no more
+// often than plainInterval, and only when something changed. Problems are
+// printed when they come.
+type lines struct {
+	out      io.Writer
+	now      func() time.Time
+	last     time.Time
+	text     string
+	problems int
+}
+
+func (l *lines) show(report *wire.ProgressReport) {
+	for _, problem := range news(report, &l.problems) {
+		fmt.Fprintln(l.out, problem)
+	}
+	text := plainText(report)
+	if text == l.text || report.Ended || l.now().Sub(l.last) < plainInterval {
+		return
+	}
+	l.text, l.last = text, l.now()
+	fmt.Fprintf(l.out, "%s  %s\n", clock(report.Summary.GetWallSeconds()), text)
+}
+
+func (l *lines) end() {}
+
+// stepsInLine is how many steps a line of a log names.
+const stepsInLine = 4
+
+func plainText(report *wire.ProgressReport) string {
+	total := totalOf(report.Steps)
+	text := countOf(total) + " jobs"
+	if states := statesText(total, false); states != "" {
+		text += ", " + states
+	}
+	busy := slices.DeleteFunc(slices.Clone(report.Steps), func(s *wire.StepProgress) bool { return s.Running == 0 })
+	if len(busy) == 0 || len(report.Steps) == 1 {
+		return text
+	}
+	var names []string
+	for _, step := range busy[:min(len(busy), stepsInLine)] {
+		names = append(names, step.Step+" "+countOf(step))
+	}
+	if more := len(busy) - stepsInLine; more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return text + "; " + strings.Join(names, ", ")
+}

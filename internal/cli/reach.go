@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+
+	"connectrpc.com/connect"
+
+	"fairway/internal/server"
+	"fairway/internal/wire"
+)
+
+// ask talks to the server that runs the workflow of this folder or, when none
+// does, to its records.
+func (c *console) ask(ctx context.Context, do func(context.Context, wire.WorkflowClient) error) error {
+	folder, err := c.folderWithState()
+	if err != nil {
+		return err
+	}
+	connection, err := server.Connect(ctx, folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return noState(folder)
+	}
+	if err != nil {
+		return err
+	}
+	defer connection.Close()
+	return explained(do(ctx, connection))
+}
+
+// askRunning talks to the server that runs the workflow of this folder.
+func (c *console) askRunning(ctx context.Context, do func(context.Context, wire.WorkflowClient) error) error {
+	folder, err := c.folderWithState()
+	if err != nil {
+		return err
+	}
+	connection := runningIn(ctx, folder)
+	if connection == nil {
+		return fail(exitNoState, "start it with `fairway run`", "nothing runs in %s", displayPath(folder))
+	}
+	defer connection.Close()
+	return explained(do(ctx, connection))
+}
+
+// runningIn connects to the server that runs the workflow of a folder; nil
+// where none does.
+func runningIn(ctx context.Context, folder string) *server.Connection {
+	if !hasState(folder) {
+		return nil
+	}
+	connection, err := server.Connect(ctx, folder)
+	if err != nil {
+		return nil
+	}
+	if !connection.Live {
+		connection.Close()
+		return nil
+	}
+	return connection
+}
+
+func (c *console) folderWithState() (string, error) {
+	folder, err := c.workflowFolder()
+	if err != nil {
+		return "", err
+	}
+	if !hasState(folder) {
+		return "", noState(folder)
+	}
+	return folder, nil
+}
+
+func noState(folder string) error {
+	return fail(exitNoState, "name the folder of the workflow with -C, or start one with `fairway run FILE`",
+		"no workflow was run in %s", displayPath(folder))
+}
+
+// explained turns an error of the API into one with an exit code.
+func explained(err error) error {
+	refused, ok := errors.AsType[*connect.Error](err)
+	if !ok {
+		return err
+	}
+	message := refused.Message()
+	switch refused.Code() {
+	case connect.CodeNotFound:
+		return fail(exitNotFound, "", "%s", message)
+	case connect.CodeInvalidArgument:
+		return fail(exitUsage, "", "%s", message)
+	case connect.CodeFailedPrecondition, connect.CodeUnavailable:
+		return fail(exitNoState, "", "%s", message)
+	case connect.CodeCanceled:
+		return context.Canceled
+	default:
+		return errors.New(message)
+	}
+}

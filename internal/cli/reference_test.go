@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+var update = flag.Bool("update", false, "rewrite docs/commands.md")
+
+const referenceFile = "../../docs/commands.md"
+
+func TestReferenceIsUpToDate(t *testing.T) {
+	want := reference(new(console).root())
+	if *update {
+		if err := os.WriteFile(referenceFile, []byte(want), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(referenceFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != want {
+		t.Errorf("%s is out of date: go test ./internal/cli -update", referenceFile)
+	}
+}
+
+// Every command that a person sees says what it does and shows how.
+func TestCommandsHaveExamples(t *testing.T) {
+	for _, command := range documented(new(console).root()) {
+		if command.Short == "" || command.Example == "" {
+			t.Errorf("%s: no description or no example", command.CommandPath())
+		}
+		for line := range strings.Lines(command.Example) {
+			if !strings.HasPrefix(line, "  fairway ") {
+				t.Errorf("%s: example %q is no command", command.CommandPath(), line)
+			}
+		}
+	}
+}
+
+// documented are the commands that a person sees, in the order of their groups.
+func documented(root *cobra.Command) []*cobra.Command {
+	var commands []*cobra.Command
+	for _, group := range append(root.Groups(), &cobra.Group{}) {
+		for _, command := range root.Commands() {
+			if command.GroupID == group.ID && command.IsAvailableCommand() {
+				commands = append(commands, command)
+			}
+		}
+	}
+	return commands
+}
+
+func reference(root *cobra.Command) string {
+	var text strings.Builder
+	text.WriteString("# Commands\n\n")
+	text.WriteString("This page is made from what `fairway COMMAND --help` prints (`go test ./internal/cli -update`).\n\n")
+	text.WriteString("| command | |\n| --- | --- |\n")
+	for _, command := range documented(root) {
+		fmt.Fprintf(&text, "| [%s](#%s) | %s |\n", command.Name(), command.Name(), command.Short)
+	}
+	text.WriteString("\nOf all commands:\n\n```\n" + root.PersistentFlags().FlagUsagesWrapped(100) + "```\n")
+	for _, command := range documented(root) {
+		writeCommand(&text, command)
+	}
+	text.WriteString(jsonChapter)
+	text.WriteString("\n## Exit codes\n\n| code | meaning |\n| --- | --- |\n")
+	for _, e := range exitCodes {
+		fmt.Fprintf(&text, "| %d | %s |\n", e.code, e.meaning)
+	}
+	text.WriteString(completionChapter)
+	return text.String()
+}
+
+func writeCommand(text *strings.Builder, command *cobra.Command) {
+	command.InitDefaultHelpFlag()
+	long := command.Long
+	if long == "" {
+		long = command.Short + "."
+	}
+	fmt.Fprintf(text, "\n## %s\n\n%s\n\n```\n%s\n```\n", command.Name(), long, command.UseLine())
+	if flags := command.NonInheritedFlags(); flags.HasAvailableFlags() {
+		fmt.Fprintf(text, "\n```\n%s```\n", flags.FlagUsagesWrapped(100))
+	}
+	fmt.Fprintf(text, "\n```\n%s\n```\n", unindented(command.Example))
+}
+
+func unindented(example string) string {
+	lines := strings.Split(strings.TrimRight(example, "\n"), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimPrefix(lines[i], "  ")
+	}
+	return strings.Join(lines, "\n")
+}
+
+const jsonChapter = `
+## JSON
+
+With ` + "`--json`" + ` a command prints exactly one object on standard output, also when it fails: then it has the keys ` + "`error`, `hint` and `exit_code`" + `.
+The keys of ` + "`jobs`, `show`, `explain`, `cancel`, `retry` and `run`" + ` are the field names of ` + "`internal/wire/api.proto`" + `
+(ListJobsResponse, JobDetail, ExplainResponse, ChangedJobs, ProgressReport). They stay as they are; new ones may be added. All of them are always
+there: an instant that is not known is null, an empty list is []. Instants are RFC 3339 in UTC, durations are seconds, sizes are bytes.
+
+` + "```" + `
+fairway jobs --json --state failed | jq -r '.jobs[].name'
+fairway run workflow.yaml --json | jq '{succeeded, hits: .summary.cache_hits}'
+` + "```" + `
+`
+
+const completionChapter = `
+## Shell completion
+
+Commands, flags, steps, and the names of jobs are completed:
+
+` + "```" + `
+fairway completion bash > ~/.local/share/bash-completion/completions/fairway
+fairway completion zsh  > "${fpath[1]}/_fairway"
+fairway completion fish > ~/.config/fish/completions/fairway.fish
+` + "```" + `
+`

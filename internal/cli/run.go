@@ -1,0 +1,185 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"fairway/internal/wire"
+)
+
+// runOptions are the flags of run.
+type runOptions struct {
+	file, folder string
+	set          []string
+	parameters   map[string]string
+	dryRun       bool
+	keepGoing    bool
+	follow       bool
+	pilots       int
+	has          []string
+	countable    map[string]int64
+	cache        string
+	timeScale    float64
+	sizeScale    float64
+}
+
+func (c *console) runCommand() *cobra.Command {
+	o := &runOptions{}
+	command := &cobra.Command{
+		Use:   "run [FILE]",
+		Short: "Run a workflow, or go on with it",
+		Long: `Run the workflow that FILE describes (default: workflow.yaml). State is kept in
+.fairway/ beside it, results appear in results/. A second run goes on where the
+first ended, and runs again only what is not done or whose command or inputs
+changed. FILE may also be a recorded trace in WfFormat (JSON), which is replayed.
+
+Ctrl-C once lets the running attempts end; twice ends them at once.`,
+		Example: `  fairway run workflow.yaml
+  fairway run workflow.yaml --set reads=/data/reads --set pairs=500
+  fairway run workflow.yaml --dry-run
+  fairway run trace.json --time-scale 0.01 --size-scale 0
+  fairway run workflow.yaml --follow      # watch a run that is under way`,
+		Args: cobra.MaximumNArgs(1),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return []string{"yaml", "yml", "json"}, cobra.ShellCompDirectiveFilterFileExt
+		},
+		RunE: func(command *cobra.Command, arguments []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			var err error
+			if o.file, o.folder, err = c.fileAndFolder(arguments); err != nil {
+				return err
+			}
+			return c.run(command.Context(), o)
+		},
+	}
+	flags := command.Flags()
+	flags.StringArrayVar(&o.set, "set", nil, "give a parameter a value: name=value (may be repeated)")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "print what would run, and why, and run nothing")
+	flags.BoolVar(&o.keepGoing, "keep-going", false, "after a failure go on with what does not depend on it")
+	flags.BoolVar(&o.follow, "follow", false, "when another process runs it already, watch that")
+	flags.IntVar(&o.pilots, "pilots", 0, "local pilots; 0: one for each processor, or fewer where a step needs more than one has")
+	flags.StringArrayVar(&o.has, "has", nil, "what this machine has besides, for needs: in the workflow: gpu=1 (may be repeated)")
+	flags.StringVar(&o.cache, "cache", "host", "who shares cached files: host (all pilots of the machine), pilot (each its own), none")
+	flags.Float64Var(&o.timeScale, "time-scale", 1, "of a trace: compute so many times as long")
+	flags.Float64Var(&o.sizeScale, "size-scale", 1, "of a trace: files so many times as large")
+	_ = command.RegisterFlagCompletionFunc("cache", cobra.FixedCompletions([]string{"host", "pilot", "none"}, cobra.ShellCompDirectiveNoFileComp))
+	return command
+}
+
+func (o *runOptions) check() error {
+	var err error
+	if o.parameters, err = parameters(o.set); err != nil {
+		return err
+	}
+	if o.countable, err = counts(o.has); err != nil {
+		return err
+	}
+	switch {
+	case o.cache != "host" && o.cache != "pilot" && o.cache != "none":
+		return fail(exitUsage, "", "--cache is host, pilot or none, not %q", o.cache)
+	case o.pilots < 0:
+		return fail(exitUsage, "", "--pilots cannot be negative")
+	case o.timeScale < 0 || o.sizeScale < 0:
+		return fail(exitUsage, "", "--time-scale and --size-scale cannot be negative")
+	case o.dryRun && o.follow:
+		return fail(exitUsage, "", "--dry-run runs nothing that --follow could watch")
+	}
+	return nil
+}
+
+func parameters(settings []string) (map[string]string, error) {
+	values := map[string]string{}
+	for _, setting := range settings {
+		name, value, ok := strings.Cut(setting, "=")
+		if !ok || name == "" {
+			return nil, fail(exitUsage, "write --set name=value", "--set %s names no value", setting)
+		}
+		values[name] = value
+	}
+	return values, nil
+}
+
+func (c *console) run(ctx context.Context, o *runOptions) error {
+	if o.dryRun {
+		return c.dryRun(ctx, o)
+	}
+	if connection := runningIn(ctx, o.folder); connection != nil {
+		defer connection.Close()
+		if !o.follow {
+			return alreadyRunning(o.folder)
+		}
+		return c.follow(ctx, connection)
+	}
+	return c.serve(ctx, o)
+}
+
+func alreadyRunning(folder string) error {
+	return fail(exitRunning, "watch it with --follow, or end it with `fairway stop`", "another process runs the workflow in %s", displayPath(folder))
+}
+
+// follow watches a run of another process; Ctrl-C ends the watching only.
+func (c *console) follow(ctx context.Context, client wire.WorkflowClient) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer signalled(func(os.Signal) { cancel() })()
+	report, err := c.watch(ctx, client)
+	if ctx.Err() != nil {
+		return quietly(exitInterrupted)
+	}
+	if err != nil {
+		return fmt.Errorf("watching the run: %w", explained(err))
+	}
+	return c.conclude(report)
+}
+
+// watch shows progress until the run has ended, and returns its last state.
+func (c *console) watch(ctx context.Context, client wire.WorkflowClient) (*wire.ProgressReport, error) {
+	stream, err := client.Progress(ctx, &wire.ProgressRequest{Follow: true})
+	if err != nil {
+		return nil, err
+	}
+	defer stream.Close()
+	display := c.newProgress()
+	defer display.end()
+	var last *wire.ProgressReport
+	for stream.Receive() {
+		last = stream.Msg()
+		display.show(last)
+		if last.Ended {
+			return last, nil
+		}
+	}
+	if err := stream.Err(); err != nil {
+		return last, err
+	}
+	return last, errors.New("the server went away before the run had ended")
+}
+
+// conclude prints the end of a run and turns it into an exit code.
+func (c *console) conclude(report *wire.ProgressReport) error {
+	if c.json {
+		c.printJSON(report)
+	} else {
+		printSummary(c.out, report)
+		c.printAdvice(report)
+	}
+	if !report.Succeeded {
+		return quietly(exitFailed)
+	}
+	return nil
+}
+
+// printAdvice tells after a failure where to look.
+func (c *console) printAdvice(report *wire.ProgressReport) {
+	if report.Succeeded {
+		return
+	}
+	fmt.Fprintln(c.err, "  see `fairway jobs --state failed`, `fairway logs JOB`, `fairway explain JOB`; run it again to go on")
+}

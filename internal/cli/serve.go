@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"syscall"
+
+	"fairway/internal/flow"
+	"fairway/internal/server"
+	"fairway/internal/wire"
+)
+
+// serve runs the workflow in this process, and watches it through the socket
+// as any other process would.
+func (c *console) serve(ctx context.Context, o *runOptions) error {
+	config, err := c.serverConfig(o)
+	if err != nil {
+		return err
+	}
+	s, err := server.Open(ctx, config)
+	if running, ok := errors.AsType[*server.RunningError](err); ok {
+		return alreadyRunning(running.Folder)
+	}
+	if err != nil {
+		return err
+	}
+	watched := c.watchInBackground(ctx, o.folder)
+	interrupted := c.stopOnSignal(s)
+	outcome, err := s.Run(ctx)
+	first := interrupted()
+	report := <-watched
+	if err != nil {
+		return fmt.Errorf("the run ended because its state could not be kept (%w); run it again to go on", err)
+	}
+	err = c.conclude(ended(report, o, outcome))
+	if first != nil && !outcome.Succeeded {
+		return quietly(signalCode(first))
+	}
+	return err
+}
+
+// watchInBackground shows progress, and gives the last state when the run has
+// ended.
+func (c *console) watchInBackground(ctx context.Context, folder string) <-chan *wire.ProgressReport {
+	last := make(chan *wire.ProgressReport, 1)
+	go func() {
+		connection := runningIn(ctx, folder)
+		if connection == nil {
+			last <- nil
+			return
+		}
+		defer connection.Close()
+		// How the run ended is known from the server itself; here an error
+		// only means that less was shown.
+		report, _ := c.watch(ctx, connection)
+		last <- report
+	}()
+	return last
+}
+
+// ended is the last report with what the server itself says of the end.
+func ended(report *wire.ProgressReport, o *runOptions, outcome server.Outcome) *wire.ProgressReport {
+	if report == nil {
+		report = &wire.ProgressReport{Workflow: o.file, Summary: &wire.Summary{}}
+	}
+	report.Ended, report.Succeeded = true, outcome.Succeeded
+	report.Problems = outcome.Problems
+	return report
+}
+
+// stopOnSignal lets the first signal end the run in order and the second at
+// once. The returned function ends that, and gives the first signal, if any.
+func (c *console) stopOnSignal(s *server.Server) (first func() os.Signal) {
+	received := make(chan os.Signal, 1)
+	stop := signalled(
+		func(signal os.Signal) {
+			received <- signal
+			fmt.Fprintln(c.err, "fairway: ending when the running attempts have; Ctrl-C again ends them now")
+			s.Stop(true)
+		},
+		func(os.Signal) {
+			fmt.Fprintln(c.err, "fairway: ending now")
+			s.Stop(false)
+		},
+		func(os.Signal) {},
+	)
+	return func() os.Signal {
+		stop()
+		select {
+		case signal := <-received:
+			return signal
+		default:
+			return nil
+		}
+	}
+}
+
+func signalCode(signal os.Signal) int {
+	if signal == syscall.SIGTERM {
+		return exitTerminated
+	}
+	return exitInterrupted
+}
+
+func (c *console) serverConfig(o *runOptions) (server.Config, error) {
+	workflow, err := readWorkflow(o.file, o.parameters, flow.TraceOptions{TimeScale: o.timeScale, SizeScale: o.sizeScale})
+	if err != nil {
+		return server.Config{}, err
+	}
+	capacity, err := capacityFor(workflow, o)
+	if err != nil {
+		return server.Config{}, err
+	}
+	return server.Config{
+		Workflow:   workflow,
+		Parameters: o.parameters,
+		Folder:     o.folder,
+		KeepGoing:  o.keepGoing,
+		Site:       localSite(capacity),
+		System:     localPilots(o, capacity),
+		Log:        slog.New(slog.NewTextHandler(c.err, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	}, nil
+}

@@ -1,0 +1,171 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"fairway/internal/wire"
+)
+
+func (c *console) showCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:               "show JOB",
+		Short:             "Show a job: its command, files and attempts",
+		Example:           "  fairway show align/p3\n  fairway show 17 --json",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: c.completeJobs,
+		RunE: func(command *cobra.Command, arguments []string) error {
+			return c.ask(command.Context(), func(ctx context.Context, client wire.WorkflowClient) error {
+				job, err := client.ShowJob(ctx, &wire.ShowJobRequest{Job: arguments[0]})
+				if err != nil {
+					return err
+				}
+				if c.json {
+					c.printJSON(job)
+					return nil
+				}
+				c.printJob(job)
+				return nil
+			})
+		},
+	}
+}
+
+func (c *console) printJob(job *wire.JobDetail) {
+	s := styleOf(c.out)
+	summary := job.Summary
+	fmt.Fprintf(c.out, "%s  job %d of step %s, %s\n", s.paint(bold, summary.Name), summary.Id, summary.Step, s.paint(stateColour(summary.State), summary.State))
+	if summary.Reason != "" {
+		fmt.Fprintf(c.out, "  %s\n", summary.Reason)
+	}
+	heading := func(text string) { fmt.Fprintf(c.out, "\n%s\n", s.paint(dim, text)) }
+	heading("command")
+	for line := range strings.Lines(commandText(job.Payload)) {
+		fmt.Fprintf(c.out, "  %s\n", strings.TrimRight(line, "\n"))
+	}
+	if needs := needsText(job.Needs); needs != "" {
+		heading("needs")
+		fmt.Fprintf(c.out, "  %s\n", needs)
+	}
+	c.printFiles(heading, "reads", job.Reads)
+	c.printFiles(heading, "writes", job.Writes)
+	if len(job.Attempts) > 0 {
+		heading("attempts")
+		c.printAttempts(job.Attempts)
+	}
+}
+
+func commandText(payload *wire.Payload) string {
+	switch {
+	case payload == nil:
+		return ""
+	case payload.Replay != nil:
+		return fmt.Sprintf("replay of %s: %s of computing", payload.Replay.Program, payload.Replay.Compute.AsDuration())
+	case payload.Shell != "":
+		return payload.Shell
+	default:
+		return strings.Join(payload.Argv, " ")
+	}
+}
+
+func needsText(needs *wire.Resources) string {
+	if needs == nil {
+		return ""
+	}
+	var parts []string
+	if needs.MilliCpus > 0 {
+		parts = append(parts, fmt.Sprintf("%g cpus", float64(needs.MilliCpus)/1000))
+	}
+	if needs.MemoryBytes > 0 {
+		parts = append(parts, bytesText(needs.MemoryBytes)+" memory")
+	}
+	if needs.DiskBytes > 0 {
+		parts = append(parts, bytesText(needs.DiskBytes)+" disk")
+	}
+	if span := needs.Time.AsDuration(); span > 0 {
+		parts = append(parts, secondsText(span.Seconds()))
+	}
+	for name, count := range needs.Countable {
+		parts = append(parts, fmt.Sprintf("%d %s", count, name))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (c *console) printFiles(heading func(string), title string, files []*wire.FileDetail) {
+	if len(files) == 0 {
+		return
+	}
+	heading(title)
+	var rows [][]cell
+	for _, file := range files {
+		rows = append(rows, []cell{{"  " + file.Lfn, ""}, {fileText(file), ""}, {file.Pfn, dim}})
+	}
+	printTable(c.out, rows)
+}
+
+func fileText(file *wire.FileDetail) string {
+	switch {
+	case file.Pattern && !file.Available:
+		return "names known when the job has ended"
+	case !file.Available && file.Writer != 0:
+		return fmt.Sprintf("version %d, not yet written by job %d", file.Version, file.Writer)
+	case !file.Available:
+		return fmt.Sprintf("version %d, not there", file.Version)
+	case file.Published:
+		return bytesText(file.Size) + ", published"
+	default:
+		return bytesText(file.Size)
+	}
+}
+
+func (c *console) printAttempts(attempts []*wire.AttemptDetail) {
+	var rows [][]cell
+	for _, a := range attempts {
+		rows = append(rows, []cell{
+			{fmt.Sprintf("  %d", a.Try), ""},
+			{outcomeText(a), outcomeColour(a.Outcome)},
+			{usageText(a.Result.GetUsage()), ""},
+			{a.Pilot, dim},
+			{a.Result.GetMessage(), ""},
+		})
+	}
+	printTable(c.out, rows)
+}
+
+func outcomeText(a *wire.AttemptDetail) string {
+	outcome := strings.ReplaceAll(a.Outcome, "_", " ")
+	switch {
+	case a.Result.GetOutcome() == wire.Outcome_OUTCOME_EXITED:
+		return fmt.Sprintf("exit code %d", a.Result.GetExitCode())
+	case a.Result.GetOutcome() == wire.Outcome_OUTCOME_SIGNALLED:
+		return fmt.Sprintf("signal %d", a.Result.GetSignal())
+	default:
+		return outcome
+	}
+}
+
+func outcomeColour(outcome string) string {
+	switch outcome {
+	case "succeeded":
+		return green
+	case "running":
+		return blue
+	default:
+		return red
+	}
+}
+
+func usageText(usage *wire.Usage) string {
+	if !set(usage.GetStart()) || !set(usage.GetEnd()) {
+		return ""
+	}
+	return fmt.Sprintf("%s, cpu %s, %s memory", secondsText(between(usage.Start, usage.End)), secondsText(usage.Cpu.AsDuration().Seconds()), bytesText(usage.MaxRssBytes))
+}
+
+func between(start, end *timestamppb.Timestamp) float64 {
+	return end.AsTime().Sub(start.AsTime()).Seconds()
+}

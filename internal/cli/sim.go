@@ -1,0 +1,186 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"fairway/internal/sim"
+)
+
+// simOptions are the flags of sim and of the commands below it.
+type simOptions struct {
+	out         string
+	seed        uint64
+	repetitions int
+}
+
+func (c *console) simCommand() *cobra.Command {
+	o := &simOptions{}
+	command := &cobra.Command{
+		Use:   "sim FILE",
+		Short: "Simulate an experiment: sites, storage, caches, faults",
+		Long: `Simulate the experiment that FILE describes: the scheduler of a real run under
+virtual time, with modelled pilots, batch systems, networks and storage. The
+same file and seed always give the same results. docs/sim.md explains the file;
+examples/sim has some.
+
+With --out the results are written into a folder: runs.csv, results.json,
+figures as PNG, and report.html that shows all of it.`,
+		Example: `  fairway sim examples/sim/cache-size.yaml --out results
+  fairway sim examples/sim/cache-size.yaml --json
+  fairway sim paper
+  fairway sim compare`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, arguments []string) error {
+			return c.simulate(command.Context(), arguments[0], o)
+		},
+	}
+	command.PersistentFlags().StringVar(&o.out, "out", "", "folder for CSV, JSON, figures and the report")
+	command.PersistentFlags().Uint64Var(&o.seed, "seed", 0, "take this seed instead of the file's")
+	command.PersistentFlags().IntVar(&o.repetitions, "repetitions", 0, "runs of each point, instead of the file's")
+	command.AddCommand(c.simPaperCommand(o))
+	return command
+}
+
+func (c *console) simPaperCommand(o *simOptions) *cobra.Command {
+	return &cobra.Command{
+		Use:   "paper",
+		Short: "Repeat figures 6 to 12 of the paper on pilot jobs and data caches",
+		Long: `Repeat the experiments of section V of "CMS Workflow Execution using Intelligent
+Job Scheduling and Data Access Strategies" (Hasham and others), and print each
+statement of its text as held or not. What the paper does not give is assumed;
+the report (--out) lists every assumption with its reason.`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			return c.simulatePaper(command.Context(), o)
+		},
+	}
+}
+
+func (c *console) simulate(ctx context.Context, file string, o *simOptions) error {
+	plan, err := sim.ParseFile(file)
+	if err != nil {
+		return &failure{code: exitBadFile, err: err}
+	}
+	plan.Repeat(o.repetitions)
+	plan.Reseed(o.seed)
+	results, err := sim.Sweep(ctx, plan, c.counted("runs"))
+	if err != nil {
+		return err
+	}
+	if err := c.writeChapters(o.out, []sim.Chapter{{Results: results}}); err != nil {
+		return err
+	}
+	if c.json {
+		c.printJSON(results.JSON())
+		return nil
+	}
+	return printRows(c.out, results)
+}
+
+func (c *console) simulatePaper(ctx context.Context, o *simOptions) error {
+	chapters, err := sim.Paper(ctx, o.repetitions, o.seed, c.counted("runs"))
+	if err != nil {
+		return err
+	}
+	if err := c.writeChapters(o.out, chapters); err != nil {
+		return err
+	}
+	claims := []sim.Claim{}
+	for _, chapter := range chapters {
+		claims = append(claims, chapter.Claims...)
+	}
+	if c.json {
+		c.printJSON(struct {
+			Rows []sim.Claim `json:"rows"`
+		}{claims})
+		return nil
+	}
+	for _, claim := range claims {
+		printClaim(c.out, claim)
+	}
+	return nil
+}
+
+func printClaim(out io.Writer, claim sim.Claim) {
+	held := "held    "
+	if !claim.Held {
+		held = "NOT HELD"
+	}
+	fmt.Fprintf(out, "%-5s %s  %s\n                 found: %s\n", claim.ID, held, claim.Claim, claim.Value)
+	if !claim.Held {
+		fmt.Fprintf(out, "                 expected: %s\n", claim.Expected)
+	}
+	if claim.Reason != "" {
+		fmt.Fprintf(out, "                 reason: %s\n", claim.Reason)
+	}
+}
+
+// writeChapters draws and writes, where a folder is given.
+func (c *console) writeChapters(folder string, chapters []sim.Chapter) error {
+	if folder == "" {
+		return nil
+	}
+	for i := range chapters {
+		var err error
+		if chapters[i].Figures, err = chapters[i].Results.Figures(); err != nil {
+			return err
+		}
+	}
+	return sim.Write(folder, chapters)
+}
+
+// shownMetrics are the columns that a person sees first; the rest is in the
+// files of --out and in --json.
+var shownMetrics = []string{"turnaround_s", "stage_in_s", "hit_ratio", "read_gb", "attempts"}
+
+func printRows(out io.Writer, results *sim.Results) error {
+	rows := [][]string{append(append([]string{}, results.Plan.Axes...), shownMetrics...)}
+	for _, row := range results.Rows {
+		line := append([]string{}, row.Levels...)
+		for _, metric := range shownMetrics {
+			mean, sd := row.Of(metric)
+			line = append(line, fmt.Sprintf("%.4g ± %.2g", mean, sd))
+		}
+		rows = append(rows, line)
+	}
+	widths := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], len([]rune(cell)))
+		}
+	}
+	for _, row := range rows {
+		var text strings.Builder
+		for i, cell := range row {
+			text.WriteString(cell + strings.Repeat(" ", widths[i]-len([]rune(cell))+2))
+		}
+		if _, err := fmt.Fprintln(out, strings.TrimRight(text.String(), " ")); err != nil {
+			return errors.Join(errors.New("print the results"), err)
+		}
+	}
+	return nil
+}
+
+// counted returns a progress bar on a terminal, and nothing elsewhere.
+func (c *console) counted(what string) func(done, total int) {
+	width, _, terminal := terminalSize(c.err)
+	if !terminal || c.json {
+		return nil
+	}
+	const label = 24
+	return func(done, total int) {
+		bar := max(min(width-label-2, 60), 0)
+		filled := bar * done / max(total, 1)
+		end := ""
+		if done == total {
+			end = "\n"
+		}
+		fmt.Fprintf(c.err, "\r%s%s %d of %d %s%s%s", strings.Repeat("#", filled), strings.Repeat(".", bar-filled), done, total, what, clearToEdge, end)
+	}
+}

@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"fairway/internal/wire"
+)
+
+// printSummary tells at the end of a run what was done and where it is.
+func printSummary(w io.Writer, report *wire.ProgressReport) {
+	summary, total, s := report.Summary, totalOf(report.Steps), styleOf(w)
+	fmt.Fprintf(w, "%s %s after %s: %s\n", s.paint(bold, report.Workflow), endOf(report, s), secondsText(summary.GetWallSeconds()), doneText(total))
+	row := func(name, format string, values ...any) {
+		fmt.Fprintf(w, "  %s  %s\n", s.paint(dim, pad(name, 9)), fmt.Sprintf(format, values...))
+	}
+	row("attempts", "%d on %s", summary.GetAttempts(), countText(summary.GetPilots(), "pilot"))
+	row("cache", "%s", cacheText(summary))
+	row("moved", "%s from storage, %s from caches, %s written",
+		bytesText(summary.GetBytesStaged()), bytesText(summary.GetBytesCached()), bytesText(summary.GetBytesWritten()))
+	row("time", "%s waiting, %s staging, %s computing, summed over the jobs",
+		secondsText(summary.GetWaitingSeconds()), secondsText(summary.GetStagingSeconds()), secondsText(summary.GetComputingSeconds()))
+	if summary.GetPublishedCount() > 0 {
+		row("results", "%s", resultsText(summary))
+	}
+}
+
+func endOf(report *wire.ProgressReport, s style) string {
+	switch {
+	case report.Succeeded:
+		return s.paint(green, "finished")
+	case totalOf(report.Steps).Failed > 0:
+		return s.paint(red, "failed")
+	default:
+		return s.paint(yellow, "stopped")
+	}
+}
+
+func doneText(total *wire.StepProgress) string {
+	text := countText(total.Done, "job") + " done"
+	if total.Reused > 0 {
+		text += fmt.Sprintf(" (%d of them before)", total.Reused)
+	}
+	if states := statesText(total, false); total.Done < total.Total && states != "" {
+		text += ", " + states
+	}
+	return text
+}
+
+func cacheText(summary *wire.Summary) string {
+	inputs := summary.GetCacheHits() + summary.GetCacheMisses()
+	if inputs == 0 {
+		return "no inputs"
+	}
+	return fmt.Sprintf("%d hits of %s (%.0f %%)", summary.GetCacheHits(), countText(inputs, "input"), 100*float64(summary.GetCacheHits())/float64(inputs))
+}
+
+// namesInSummary is how many published files the summary names.
+const namesInSummary = 4
+
+func resultsText(summary *wire.Summary) string {
+	names := summary.GetPublished()
+	names = names[:min(len(names), namesInSummary)]
+	text := displayPath(summary.GetResults()) + "/"
+	switch more := summary.GetPublishedCount() - int64(len(names)); {
+	case summary.GetPublishedCount() == 1 && len(names) == 1:
+		return text + names[0]
+	case more > 0:
+		return fmt.Sprintf("%s: %s and %d more", text, strings.Join(names, ", "), more)
+	default:
+		return text + ": " + strings.Join(names, ", ")
+	}
+}

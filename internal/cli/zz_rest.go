@@ -1,0 +1,5 @@
+package cli
+
+import "context"
+
+func (c *console) dryRun(ctx context.Context, o *runOptions) error { return nil }

@@ -1,0 +1,93 @@
+// Package cli_test runs the program as a person does: each script of testdata
+// is a sequence of commands with what they must print and end with, on real
+// files, with real pilots.
+package cli_test
+
+import (
+	"errors"
+	"flag"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"fairway/internal/cli"
+)
+
+var update = flag.Bool("update", false, "rewrite what the scripts expect")
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"fairway": func() { os.Exit(cli.Main()) },
+	})
+}
+
+func TestScripts(t *testing.T) {
+	examples, err := filepath.Abs("../../examples")
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:                "testdata",
+		UpdateScripts:      *update,
+		RequireUniqueNames: true,
+		Condition:          condition,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"await": await,
+			"exits": exits,
+		},
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("EXAMPLES", examples)
+			env.Setenv("LC_ALL", "C.UTF-8")
+			return nil
+		},
+	})
+}
+
+// condition knows [lambda]: the programs and data of examples/lambda are there.
+func condition(name string) (bool, error) {
+	if name != "lambda" {
+		return false, errors.New("unknown condition " + name)
+	}
+	for _, program := range []string{"bowtie2", "samtools", "bcftools"} {
+		if _, err := exec.LookPath(program); err != nil {
+			return false, nil
+		}
+	}
+	_, err := os.Stat("/usr/share/doc/bowtie2/examples/reads/reads_1.fq.gz")
+	return !errors.Is(err, fs.ErrNotExist), nil
+}
+
+// await FIFO opens a named pipe for reading and waits until a job has written
+// a line to it: so a script learns that a job runs without asking again and
+// again.
+func await(ts *testscript.TestScript, neg bool, arguments []string) {
+	if neg || len(arguments) != 1 {
+		ts.Fatalf("usage: await FIFO")
+	}
+	if _, err := os.ReadFile(ts.MkAbs(arguments[0])); err != nil {
+		ts.Fatalf("await: %v", err)
+	}
+}
+
+// exits CODE COMMAND... runs a command that must end with that exit code.
+func exits(ts *testscript.TestScript, neg bool, arguments []string) {
+	if neg || len(arguments) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND...")
+	}
+	code := 0
+	if err := ts.Exec(arguments[1], arguments[2:]...); err != nil {
+		ended, ok := errors.AsType[*exec.ExitError](err)
+		if !ok {
+			ts.Fatalf("exits: %v", err)
+		}
+		code = ended.ExitCode()
+	}
+	if strconv.Itoa(code) != arguments[0] {
+		ts.Fatalf("exit code %d, want %s", code, arguments[0])
+	}
+}
