@@ -10,7 +10,10 @@ import (
 // build makes the workflow of one repetition.
 func build(exp *Experiment, r *rand.Rand) (*workflow, error) {
 	s := exp.Workflow
-	w := patterns[s.Pattern](s, r)
+	w, err := rawWorkflow(s, r)
+	if err != nil {
+		return nil, err
+	}
 	for i := range w.jobs {
 		j := &w.jobs[i].job
 		j.Needs.MilliCPUs = 1000
@@ -19,4 +22,11 @@ func build(exp *Experiment, r *rand.Rand) (*workflow, error) {
 		j.WaitForData = exp.TaskQueue.WaitForData
 	}
 	return w, nil
+}
+
+func rawWorkflow(s WorkflowSpec, r *rand.Rand) (*workflow, error) {
+	if s.Trace != "" {
+		return traceWorkflow(s)
+	}
+	return patterns[s.Pattern](s, r), nil
 }

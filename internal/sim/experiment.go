@@ -40,19 +40,19 @@ const (
 	Direct  Submission = "direct"
 )
 
-// WorkflowSpec says where the jobs come from: one of Pattern, Trace and File.
+// WorkflowSpec says where the jobs come from: Pattern or Trace.
 type WorkflowSpec struct {
-	Pattern  string  `yaml:"pattern"`   // W1, W2-shared, W2-pairs, W3, Tier0, layers
-	Trace    string  `yaml:"trace"`     // a WfFormat file, beside the experiment file
-	File     string  `yaml:"file"`      // a workflow file of Fairway, beside the experiment file
-	FileSize Size    `yaml:"file_size"` // of each file of a pattern, and of a workflow file
-	Run      Gauss   `yaml:"run"`       // of each job of a pattern, without access to storage
-	Accesses int     `yaml:"accesses"`  // a job reads each input in so many accesses, spread over its run
-	Jobs     int     `yaml:"jobs"`      // of layers: in all
-	Layers   int     `yaml:"layers"`    // of layers: jobs of one layer read files of the one before
-	Fan      int     `yaml:"fan"`       // of layers: files that each job reads
-	Scale    float64 `yaml:"scale"`     // of a trace: factor of run times; 0 means 1
-	States   float64 `yaml:"states"`    // jobs say that they need so many times their run time; 0: they say nothing
+	Pattern   string  `yaml:"pattern"`    // W1, W2-shared, W2-pairs, W3, Tier0, layers
+	Trace     string  `yaml:"trace"`      // a WfFormat file, beside the experiment file
+	FileSize  Size    `yaml:"file_size"`  // of each file of a pattern
+	Run       Gauss   `yaml:"run"`        // of each job of a pattern, without access to storage
+	Accesses  int     `yaml:"accesses"`   // a job reads each input in so many accesses, spread over its run
+	Jobs      int     `yaml:"jobs"`       // of layers: in all
+	Layers    int     `yaml:"layers"`     // of layers: jobs of one layer read files of the one before
+	Fan       int     `yaml:"fan"`        // of layers: files that each job reads
+	Scale     float64 `yaml:"scale"`      // of a trace: factor of run times; 0 means 1
+	SizeScale float64 `yaml:"size_scale"` // of a trace: factor of file sizes; 0 means 1
+	States    float64 `yaml:"states"`     // jobs say that they need so many times their run time; 0: they say nothing
 }
 
 // SiteSpec is a site: worker nodes behind a batch system.
@@ -167,6 +167,7 @@ func (e *Experiment) defaults() {
 	setDefault(&e.Submission, Running)
 	setDefault(&e.Workflow.Accesses, 1)
 	setDefault(&e.Workflow.Scale, 1)
+	setDefault(&e.Workflow.SizeScale, 1)
 	setDefault(&e.Cache.Share, PilotCache)
 	setDefault(&e.Cache.Policy, "next-use")
 	for i := range e.Sites {

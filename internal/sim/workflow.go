@@ -59,15 +59,9 @@ func indexOf(payload []byte) int {
 }
 
 func (s *WorkflowSpec) check() error {
-	given := 0
-	for _, text := range []string{s.Pattern, s.Trace, s.File} {
-		if text != "" {
-			given++
-		}
-	}
 	switch {
-	case given != 1:
-		return atPath("workflow", "needs exactly one of pattern, trace and file")
+	case (s.Pattern == "") == (s.Trace == ""):
+		return atPath("workflow", "needs a pattern or a trace")
 	case s.Accesses < 1:
 		return atPath("workflow.accesses", "a job reads a file in at least one access")
 	case s.Pattern != "" && patterns[s.Pattern] == nil:

@@ -1,0 +1,53 @@
+package sim
+
+import (
+	"fmt"
+	"math"
+	"path/filepath"
+	"testing"
+)
+
+// traces are the recorded runs, or skips the test where they are not there.
+func traces(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("../../../shared/data/wfformat/*.json")
+	if err != nil || len(files) == 0 {
+		t.Skip("no traces in ../shared/data/wfformat")
+	}
+	for i := range files {
+		if files[i], err = filepath.Abs(files[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return files
+}
+
+// With as many pilots as a trace is wide, and storage that costs nothing, a
+// run takes as long as the longest chain of its jobs.
+func TestTracesReachTheirCriticalPath(t *testing.T) {
+	for _, file := range traces(t) {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			w, err := traceWorkflow(WorkflowSpec{Trace: file, Scale: 1, SizeScale: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := mustParse(t, fmt.Sprintf(`experiment: critical path
+seed: %d
+workflow: {trace: %s}
+sites: [{name: s, nodes: %d, slots: 1, started: %d}]
+storage: [{name: se}]
+network: {latency: 10ms}
+cache: {size: 1TB}
+`, testSeed(t), file, w.width(), w.width()))
+			run, err := Once(p.Points[0].Experiment, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			took, path := run.Of("turnaround_s"), w.criticalPath().Seconds()
+			t.Logf("%d jobs, %d wide: %.1f s, critical path %.1f s", len(w.jobs), w.width(), took, path)
+			if math.Abs(took-path) > 0.05*path {
+				t.Errorf("took %.1f s, the critical path is %.1f s", took, path)
+			}
+		})
+	}
+}
