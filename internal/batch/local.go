@@ -1,0 +1,219 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"fairway/internal/fault"
+	"fairway/sched"
+)
+
+var startedPilot = fault.New("batch.local.started")
+
+// CloseGrace is how long Close waits for pilots that were sent SIGTERM before
+// it sends SIGKILL.
+const CloseGrace = 15 * time.Second
+
+// LocalConfig describes pilots on this machine.
+type LocalConfig struct {
+	// Prefix begins the names of launches. They are unique for ever.
+	Prefix string
+	// Command is the program and its arguments. Default: this program, with the
+	// argument "pilot".
+	Command []string
+	// Environment returns what a pilot's environment has besides that of this
+	// process, such as its configuration.
+	Environment func(launch string) ([]string, error)
+	// LogDir is the folder for LAUNCH.log, what a pilot itself says. Made as
+	// needed.
+	LogDir string
+	// Sched waits for the ends of pilots. Default: sched.Default().
+	Sched *sched.Scheduler
+}
+
+// Local starts pilots as processes of this machine, each in a session of its
+// own, so that what ends the server from the keyboard does not end them. One
+// that loses its server ends after its lease.
+type Local struct {
+	cfg   LocalConfig
+	ended chan Ending
+	group sync.WaitGroup
+
+	mu      sync.Mutex // guards what follows
+	running map[string]*os.Process
+	count   int
+	closed  bool
+}
+
+// NewLocal returns a Local without pilots.
+func NewLocal(cfg LocalConfig) (*Local, error) {
+	if cfg.Sched == nil {
+		cfg.Sched = sched.Default()
+	}
+	if len(cfg.Command) == 0 {
+		self, err := os.Executable()
+		if err != nil {
+			return nil, err
+		}
+		cfg.Command = []string{self, "pilot"}
+	}
+	if err := os.MkdirAll(cfg.LogDir, 0o755); err != nil {
+		return nil, err
+	}
+	return &Local{cfg: cfg, ended: make(chan Ending), running: map[string]*os.Process{}}, nil
+}
+
+// Ended is part of System.
+func (l *Local) Ended() <-chan Ending { return l.ended }
+
+// Submit is part of System. The pilots have been started when it returns.
+func (l *Local) Submit(_ context.Context, n int) (launches []string, err error) {
+	for range n {
+		launch, err := l.start()
+		if err != nil {
+			return launches, fmt.Errorf("start pilot: %w", err)
+		}
+		launches = append(launches, launch)
+	}
+	return launches, nil
+}
+
+func (l *Local) start() (string, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return "", errors.New("the local batch system is closed")
+	}
+	l.count++
+	launch := fmt.Sprintf("%s-%s.%d", l.cfg.Prefix, startName(), l.count)
+	cmd, err := l.command(launch)
+	if err != nil {
+		return "", err
+	}
+	err = cmd.Start()
+	_ = cmd.Stdout.(*os.File).Close()
+	if err != nil {
+		return "", err
+	}
+	_ = startedPilot.Hit()
+	l.running[launch] = cmd.Process
+	l.group.Go(func() { l.attend(launch, cmd) })
+	return launch, nil
+}
+
+// startName tells the launches of this process from those of any other.
+var startName = sync.OnceValue(func() string {
+	return fmt.Sprintf("%s-%d", time.Now().UTC().Format("20060102T150405.000000"), os.Getpid())
+})
+
+func (l *Local) command(launch string) (*exec.Cmd, error) {
+	log, err := os.OpenFile(filepath.Join(l.cfg.LogDir, launch+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(l.cfg.Command[0], l.cfg.Command[1:]...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.Env = append(os.Environ(), LaunchVariable+"="+launch)
+	if l.cfg.Environment != nil {
+		more, err := l.cfg.Environment(launch)
+		if err != nil {
+			return nil, errors.Join(err, log.Close())
+		}
+		cmd.Env = append(cmd.Env, more...)
+	}
+	return cmd, nil
+}
+
+// attend waits for the end of a pilot and tells of it.
+func (l *Local) attend(launch string, cmd *exec.Cmd) {
+	err := l.cfg.Sched.WaitCmd(context.Background(), cmd)
+	reason := "ended"
+	if err != nil {
+		reason = err.Error()
+		if said := l.lastWords(launch); said != "" {
+			reason += ": " + said
+		}
+	}
+	l.mu.Lock()
+	delete(l.running, launch)
+	l.mu.Unlock()
+	l.ended <- Ending{launch, reason}
+}
+
+// lastWords is the last line of a pilot's log.
+func (l *Local) lastWords(launch string) string {
+	f, err := os.Open(filepath.Join(l.cfg.LogDir, launch+".log"))
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return ""
+	}
+	var tail [1024]byte
+	n, _ := f.ReadAt(tail[:], max(0, info.Size()-int64(len(tail))))
+	text := strings.TrimRight(string(tail[:n]), "\n")
+	return text[strings.LastIndexByte(text, '\n')+1:]
+}
+
+// Withdraw is part of System.
+func (l *Local) Withdraw(_ context.Context, launch string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p := l.running[launch]; p != nil {
+		return signal(p, syscall.SIGTERM)
+	}
+	return nil
+}
+
+func signal(p *os.Process, s os.Signal) error {
+	if err := p.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	return nil
+}
+
+// Close is part of System: SIGTERM, and SIGKILL to what is left after
+// CloseGrace. The commands of a pilot that is killed are ended by the kernel.
+func (l *Local) Close() error {
+	err := l.signalAll(syscall.SIGTERM)
+	gone := make(chan struct{})
+	go func() {
+		l.group.Wait()
+		close(l.ended)
+		close(gone)
+	}()
+	go func() {
+		for range l.ended {
+			continue
+		}
+	}()
+	ctx, cancel := context.WithTimeout(context.Background(), CloseGrace)
+	defer cancel()
+	if _, waitErr := sched.Receive(ctx, l.cfg.Sched, gone); errors.Is(waitErr, sched.ErrChannelClosed) {
+		return err
+	}
+	err = errors.Join(err, l.signalAll(syscall.SIGKILL))
+	<-gone
+	return err
+}
+
+func (l *Local) signalAll(s os.Signal) (err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	for _, p := range l.running {
+		err = errors.Join(err, signal(p, s))
+	}
+	return err
+}

@@ -1,0 +1,241 @@
+// Package cache keeps files on a node's disk for later jobs (paper 3, sections
+// IV-B to IV-D).
+//
+// A file is keyed by its LFN and version and never changes. It is a file in the
+// cache's folder, named by LFN, version and size, so that the index can be
+// built again from the names after a crash; it appears by a rename, complete.
+//
+// Guarantees:
+//
+//   - Space is reserved before anything is written, so the files together never
+//     take more than the limit: MaxSpace - MinThreshold, or on a host whose
+//     pilots share their caches MaxSpace * pilots - MinThreshold, in which a
+//     file counts once however many pilots hold a link to it.
+//   - A file that is in use (a [File] that was not released) is never dropped.
+//   - When there is no room, [ErrFull] is returned and nothing has changed but
+//     that files may have been dropped; the caller reads past the cache.
+//   - Changed is told each addition and each removal, in their order.
+//
+// Methods may be called from any goroutine. They block for the disk, and in a
+// shared cache for the lock of the host, which is held for a few system calls.
+package cache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+
+	"fairway/internal/fault"
+	"fairway/sched"
+)
+
+var (
+	// ErrFull says that no room could be made: the rest is in use, or the file
+	// is larger than the cache, or its name is too long.
+	ErrFull = errors.New("no room in the cache")
+	// ErrNoSpace says that the disk below the cache is full.
+	ErrNoSpace = errors.New("no space left on the disk of the cache")
+)
+
+var (
+	addReserved = fault.New("cache.add.reserved")
+	addWritten  = fault.New("cache.add.written")
+	addNamed    = fault.New("cache.add.named")
+	dropBefore  = fault.New("cache.drop.before")
+	dropAfter   = fault.New("cache.drop.after")
+)
+
+// Ref names a version of a logical file.
+type Ref struct {
+	LFN     string
+	Version uint32
+}
+
+// Change is an addition to a cache or a removal.
+type Change struct {
+	Ref
+	Size     int64
+	Gone     bool
+	LastLink bool // with Gone: no other pilot of the host holds the file
+}
+
+// Config describes a cache.
+type Config struct {
+	// Dir is the folder that holds the caches of the host's pilots.
+	Dir string
+	// Name is that of the pilot, and of its folder in Dir.
+	Name string
+	// MaxSpace is what this pilot brings, in bytes.
+	MaxSpace int64
+	// MinThreshold is the part of the whole that is kept free, in bytes.
+	MinThreshold int64
+	// Shared has the cache take links to what the peers hold.
+	Shared bool
+	// Changed is called for each change, one at a time. It must not call the
+	// cache. May be nil.
+	Changed func(Change)
+	// Policy chooses what goes. Default: LRU.
+	Policy Policy
+	// Sched waits for changes of the peers' folders. Default: sched.Default().
+	Sched *sched.Scheduler
+}
+
+// Cache is one pilot's cache.
+type Cache struct {
+	cfg    Config
+	folder string
+	own    *fileLock // held as long as the pilot lives
+	host   *hostLock // nil unless shared
+	watch  context.Context
+	stop   context.CancelFunc
+	group  sync.WaitGroup
+
+	mu       sync.Mutex // guards what follows; taken before the lock of the host
+	entries  map[Ref]*entry
+	used     int64 // bytes of entries
+	reserved int64
+	parts    int // names given to files that are written
+	fetching map[Ref]*fetch
+	peers    map[string]*peer
+}
+
+type entry struct {
+	ref  Ref
+	size int64
+	pins int
+}
+
+// File is a file of the cache that is in use until it is released.
+type File struct {
+	cache *Cache
+	entry *entry
+	once  sync.Once
+}
+
+// Path is where the file is. It must not be written to.
+func (f *File) Path() string { return f.cache.path(f.entry) }
+
+// Size is that of the file in bytes.
+func (f *File) Size() int64 { return f.entry.size }
+
+// Release ends the use of the file. Later calls do nothing.
+func (f *File) Release() {
+	f.once.Do(func() {
+		f.cache.mu.Lock()
+		defer f.cache.mu.Unlock()
+		f.entry.pins--
+	})
+}
+
+func (c *Cache) path(e *entry) string { return filepath.Join(c.folder, fileName(e.ref, e.size)) }
+
+// limit is what the files together may take.
+func (c *Cache) limit() int64 {
+	return max(0, c.cfg.MaxSpace*int64(1+len(c.peers))-c.cfg.MinThreshold)
+}
+
+// Limit is what the files of all pilots that share this cache may take
+// together now, in bytes.
+func (c *Cache) Limit() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.limit()
+}
+
+// Dir is the cache's own folder, which peers may read.
+func (c *Cache) Dir() string { return c.folder }
+
+// Contents returns all files.
+func (c *Cache) Contents() []Change {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := make([]Change, 0, len(c.entries))
+	for _, e := range c.entries {
+		all = append(all, Change{Ref: e.ref, Size: e.size})
+	}
+	return all
+}
+
+// Get takes a file into use if it is there.
+func (c *Cache) Get(ref Ref) (*File, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.entries[ref]
+	if e == nil {
+		return nil, false
+	}
+	return c.pin(e), true
+}
+
+func (c *Cache) pin(e *entry) *File {
+	e.pins++
+	c.cfg.Policy.Used(e.ref)
+	return &File{cache: c, entry: e}
+}
+
+// Advise gives the order in which files may go; what it does not name goes
+// after that, as the policy says. An empty order leaves all to the policy.
+func (c *Cache) Advise(order []Ref) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cfg.Policy.Advise(order)
+}
+
+// Drop removes a file, for one that turned out to be damaged. What uses it
+// keeps what it has open or linked.
+func (c *Cache) Drop(ref Ref) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e := c.entries[ref]; e != nil {
+		c.drop(e)
+	}
+}
+
+// drop removes an entry and tells.
+func (c *Cache) drop(e *entry) {
+	_ = dropBefore.Hit()
+	unlock := c.host.lock()
+	_ = os.Remove(c.path(e))
+	last := !c.heldByPeer(fileName(e.ref, e.size))
+	unlock()
+	_ = dropAfter.Hit()
+	c.forget(e, last)
+}
+
+func (c *Cache) forget(e *entry, last bool) {
+	delete(c.entries, e.ref)
+	c.used -= e.size
+	c.cfg.Policy.Gone(e.ref)
+	c.tell(Change{Ref: e.ref, Size: e.size, Gone: true, LastLink: last})
+}
+
+func (c *Cache) tell(change Change) {
+	if c.cfg.Changed != nil {
+		c.cfg.Changed(change)
+	}
+}
+
+// insert takes note of a file that has got its name.
+func (c *Cache) insert(ref Ref, size int64) *entry {
+	e := &entry{ref: ref, size: size}
+	c.entries[ref] = e
+	c.used += size
+	c.cfg.Policy.Used(ref)
+	c.tell(Change{Ref: ref, Size: size})
+	return e
+}
+
+// full tells a full disk from other errors.
+func full(err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return fmt.Errorf("%w: %w", ErrNoSpace, err)
+	}
+	return err
+}
+
+func exists(err error) bool { return errors.Is(err, fs.ErrExist) }

@@ -1,0 +1,166 @@
+package cache
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"fairway/sched"
+)
+
+// Open makes a cache whose folder is Dir/Name. What stands in the folder is
+// taken over, and so is what pilots that are gone have left in Dir; what does
+// not fit is dropped, the oldest first.
+func Open(cfg Config) (*Cache, error) {
+	if cfg.Policy == nil {
+		cfg.Policy = NewLRU()
+	}
+	if cfg.Sched == nil {
+		cfg.Sched = sched.Default()
+	}
+	c := &Cache{
+		cfg: cfg, folder: filepath.Join(cfg.Dir, cfg.Name),
+		entries: map[Ref]*entry{}, fetching: map[Ref]*fetch{}, peers: map[string]*peer{},
+	}
+	c.watch, c.stop = context.WithCancel(context.Background())
+	if err := c.open(); err != nil {
+		c.stop()
+		return nil, fmt.Errorf("cache %s: %w", c.folder, err)
+	}
+	return c, nil
+}
+
+func (c *Cache) open() (err error) {
+	if err := os.MkdirAll(c.folder, 0o777); err != nil {
+		return err
+	}
+	if c.own, err = lockFolder(c.folder, true); err != nil {
+		return err
+	}
+	if c.cfg.Shared {
+		file, err := openLock(filepath.Join(c.cfg.Dir, lockName), true)
+		if err != nil {
+			return err
+		}
+		c.host = &hostLock{file}
+	}
+	c.inherit()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.rebuild(); err != nil {
+		return err
+	}
+	c.shrink()
+	return nil
+}
+
+// inherit moves the files of pilots that are gone into this folder.
+func (c *Cache) inherit() {
+	siblings, _ := os.ReadDir(c.cfg.Dir)
+	for _, s := range siblings {
+		folder := filepath.Join(c.cfg.Dir, s.Name())
+		if s.IsDir() && folder != c.folder {
+			c.inheritFrom(folder)
+		}
+	}
+}
+
+// inheritFrom does nothing while the owner of the folder lives.
+func (c *Cache) inheritFrom(folder string) {
+	lock, err := lockFolder(folder, false)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) && strings.HasPrefix(filepath.Base(folder), gonePrefix) {
+			_ = os.RemoveAll(folder)
+		}
+		return
+	}
+	defer lock.close()
+	names, _ := os.ReadDir(folder)
+	for _, n := range names {
+		if _, _, ok := parseName(n.Name()); ok {
+			_ = os.Rename(filepath.Join(folder, n.Name()), filepath.Join(c.folder, n.Name()))
+		}
+	}
+	_ = os.RemoveAll(folder)
+}
+
+// rebuild makes the index from the names of the files. The caller holds the
+// mutex.
+func (c *Cache) rebuild() error {
+	found, err := os.ReadDir(c.folder)
+	if err != nil {
+		return err
+	}
+	type aged struct {
+		ref  Ref
+		size int64
+		time time.Time
+	}
+	var files []aged
+	for _, f := range found {
+		info, err := f.Info()
+		ref, size, ok := parseName(f.Name())
+		switch {
+		case err != nil || f.Name() == lockName:
+		case ok && info.Mode().IsRegular() && info.Size() == size && c.entries[ref] == nil:
+			files = append(files, aged{ref, size, info.ModTime()})
+		default:
+			_ = os.RemoveAll(filepath.Join(c.folder, f.Name()))
+		}
+	}
+	slices.SortFunc(files, func(a, b aged) int {
+		return cmp.Or(a.time.Compare(b.time), strings.Compare(a.ref.LFN, b.ref.LFN), cmp.Compare(a.ref.Version, b.ref.Version))
+	})
+	for _, f := range files {
+		c.insert(f.ref, f.size)
+	}
+	return nil
+}
+
+// shrink drops files until they fit, as far as they are not in use. The caller
+// holds the mutex.
+func (c *Cache) shrink() {
+	unlock := c.host.lock()
+	excess := c.total() - c.limit()
+	var leaving []*entry
+	for ref := range c.cfg.Policy.Order() {
+		if e := c.entries[ref]; e != nil && e.pins == 0 && excess > 0 {
+			leaving = append(leaving, e)
+			excess -= e.size
+		}
+	}
+	unlock()
+	for _, e := range leaving {
+		c.drop(e)
+	}
+}
+
+// gonePrefix begins the name of a cache folder that is being removed.
+const gonePrefix = ".gone-"
+
+// Close ends the cache. Its files stay for a pilot that comes later, unless
+// pilots that share them are there: those keep the links they have, and the
+// space that this pilot brought goes with it.
+func (c *Cache) Close() {
+	c.stop()
+	c.group.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.peers) > 0 {
+		gone := filepath.Join(c.cfg.Dir, gonePrefix+c.cfg.Name)
+		if os.Rename(c.folder, gone) == nil {
+			_ = os.RemoveAll(gone)
+		}
+	}
+	c.own.close()
+	if c.host != nil {
+		c.host.file.close()
+	}
+}

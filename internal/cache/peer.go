@@ -1,0 +1,183 @@
+package cache
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	"fairway/sched"
+)
+
+// peer is another pilot of the host, as its folder shows it.
+type peer struct {
+	folder string
+	stop   context.CancelFunc
+	known  map[string]bool // files seen in its folder
+}
+
+// names lists its folder; nil if it is gone.
+func (p *peer) names() []string {
+	f, err := os.Open(p.folder)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	names, _ := f.Readdirnames(-1)
+	return names
+}
+
+// SetPeers says which folders the other live pilots of the host have now. A
+// shared cache takes links to the files in them, also to those that come later
+// (paper 3, section IV-D); the limit follows their number.
+func (c *Cache) SetPeers(folders []string) {
+	if !c.cfg.Shared {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := map[string]bool{}
+	for _, folder := range folders {
+		if folder == c.folder {
+			continue
+		}
+		now[folder] = true
+		if c.peers[folder] == nil {
+			c.join(folder)
+		}
+	}
+	left := false
+	for folder, p := range c.peers {
+		if !now[folder] {
+			left = true
+			c.leave(p)
+			c.inheritLinks(folder)
+		}
+	}
+	if left {
+		c.shrink()
+	}
+}
+
+// join begins to follow a peer. The caller holds the mutex.
+func (c *Cache) join(folder string) {
+	if _, err := os.Stat(folder); err != nil {
+		return
+	}
+	ctx, stop := context.WithCancel(c.watch)
+	p := &peer{folder: folder, stop: stop, known: map[string]bool{}}
+	c.peers[folder] = p
+	c.group.Go(func() { c.follow(ctx, p) })
+}
+
+func (c *Cache) leave(p *peer) {
+	p.stop()
+	delete(c.peers, p.folder)
+}
+
+// inheritLinks removes the folder of a peer that was killed: what this cache
+// wanted of it, it has links to.
+func (c *Cache) inheritLinks(folder string) {
+	if lock, err := lockFolder(folder, false); err == nil {
+		_ = os.RemoveAll(folder)
+		lock.close()
+	}
+}
+
+// follow looks at a peer's folder whenever it has changed, until the peer has
+// left.
+func (c *Cache) follow(ctx context.Context, p *peer) {
+	for {
+		state, err := sched.StatFile(p.folder)
+		if err != nil || !c.look(p, state.Info != nil) {
+			return
+		}
+		if _, err := c.cfg.Sched.WaitFile(ctx, sched.Changes(p.folder, state)); err != nil {
+			return
+		}
+	}
+}
+
+// look takes links to files that are new in a peer's folder, and gives up
+// those that the peer has given up: the host drops a file as one, or its space
+// would not come free. It reports false when the peer has left.
+func (c *Cache) look(p *peer, there bool) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.peers[p.folder] != p {
+		return false
+	}
+	names := p.names()
+	if !there || names == nil {
+		c.leave(p)
+		c.shrink()
+		return false
+	}
+	now := make(map[string]bool, len(names))
+	for _, name := range names {
+		ref, size, ok := parseName(name)
+		if !ok {
+			continue
+		}
+		now[name] = true
+		if !p.known[name] {
+			c.take(p, ref, size, name)
+		}
+	}
+	for name := range p.known {
+		if !now[name] {
+			c.giveUp(name)
+		}
+	}
+	p.known = now
+	return true
+}
+
+func (c *Cache) take(p *peer, ref Ref, size int64, name string) {
+	if c.entries[ref] != nil {
+		return
+	}
+	if os.Link(filepath.Join(p.folder, name), filepath.Join(c.folder, name)) == nil {
+		c.insert(ref, size)
+	}
+}
+
+func (c *Cache) giveUp(name string) {
+	ref, _, _ := parseName(name)
+	if e := c.entries[ref]; e != nil && e.pins == 0 {
+		c.drop(e)
+	}
+}
+
+// heldByPeer says whether a live peer has a file of this name.
+func (c *Cache) heldByPeer(name string) bool {
+	for _, p := range c.peers {
+		if _, err := os.Lstat(filepath.Join(p.folder, name)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// linkFromPeer takes a link to a file of a peer into this folder.
+func (c *Cache) linkFromPeer(name string) bool {
+	for _, p := range c.peers {
+		err := os.Link(filepath.Join(p.folder, name), filepath.Join(c.folder, name))
+		if err == nil || exists(err) {
+			return true
+		}
+	}
+	return false
+}
+
+// adopt takes a file that a peer has and this cache has not noticed yet. The
+// caller holds the mutex.
+func (c *Cache) adopt(ref Ref, size int64, name string) (*File, bool) {
+	if len(c.peers) == 0 || c.entries[ref] != nil {
+		return nil, false
+	}
+	defer c.host.lock()()
+	if !c.linkFromPeer(name) {
+		return nil, false
+	}
+	return c.pin(c.insert(ref, size)), true
+}

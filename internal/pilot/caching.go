@@ -1,0 +1,162 @@
+package pilot
+
+import (
+	"fmt"
+	"sync"
+
+	"fairway/internal/cache"
+	"fairway/internal/wire"
+)
+
+// caching is the pilot's cache, if it has one, and what changed in it. The
+// cache's own lock may be held when a change comes in, so this has a mutex of
+// its own, under which nothing else is locked.
+type caching struct {
+	cache *cache.Cache // nil if there is none
+
+	mu      sync.Mutex // guards changes
+	changes map[cache.Ref]*fileChange
+}
+
+// fileChange is the last thing that happened to a version in the cache.
+type fileChange struct {
+	cache.Change
+	seq uint64 // of the Sync that carried it first, 0 if none did
+}
+
+func (p *pilot) openCache() (err error) {
+	p.caching.changes = map[cache.Ref]*fileChange{}
+	if p.cfg.Cache.Mode == CacheNone {
+		return nil
+	}
+	c := p.cfg.Cache
+	p.caching.cache, err = cache.Open(cache.Config{
+		Dir: c.Dir, Name: p.cfg.Pilot, MaxSpace: c.MaxSpace, MinThreshold: c.MinThreshold,
+		Shared: c.Mode == CacheHost, Changed: p.cacheChanged, Sched: p.sched,
+	})
+	if err != nil {
+		return fmt.Errorf("environment: %w", err)
+	}
+	if c.Mode == CacheHost {
+		p.hello.CacheDir = p.caching.cache.Dir()
+	}
+	p.hello.CacheSize = max(0, c.MaxSpace-c.MinThreshold)
+	return nil
+}
+
+func (p *pilot) closeCache() {
+	if p.caching.cache != nil {
+		p.caching.cache.Close()
+	}
+}
+
+func (p *pilot) cacheChanged(c cache.Change) {
+	p.caching.mu.Lock()
+	p.caching.changes[c.Ref] = &fileChange{Change: c}
+	p.caching.mu.Unlock()
+	p.poke()
+}
+
+// news says that there are changes that no Sync has carried.
+func (c *caching) news() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, change := range c.changes {
+		if change.seq == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// carry puts the changes that are not acknowledged into a message.
+func (c *caching) carry(m *wire.SyncRequest) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, change := range c.changes {
+		mark(&change.seq, m.GetSeq())
+		if change.Gone {
+			m.CacheGone = append(m.CacheGone, &wire.CacheGone{File: refToWire(change.Ref), LastLink: change.LastLink})
+		} else {
+			m.CacheAdded = append(m.CacheAdded, &wire.CachedFile{File: refToWire(change.Ref), Size: change.Size})
+		}
+	}
+}
+
+func (c *caching) acknowledge(seen uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for ref, change := range c.changes {
+		if change.seq != 0 && change.seq <= seen {
+			delete(c.changes, ref)
+		}
+	}
+}
+
+// contents is the whole state, in place of the changes so far. Removals are
+// kept, since the TaskQueue cannot see from the whole that a last link went.
+func (c *caching) contents() (all []*wire.CachedFile) {
+	if c.cache == nil {
+		return nil
+	}
+	c.mu.Lock()
+	for ref, change := range c.changes {
+		if !change.Gone {
+			delete(c.changes, ref)
+		}
+	}
+	c.mu.Unlock()
+	for _, f := range c.cache.Contents() {
+		all = append(all, &wire.CachedFile{File: refToWire(f.Ref), Size: f.Size})
+	}
+	return all
+}
+
+func refToWire(ref cache.Ref) *wire.FileRef {
+	return &wire.FileRef{Lfn: ref.LFN, Version: ref.Version}
+}
+
+func refOf(f *wire.FileRef) cache.Ref { return cache.Ref{LFN: f.GetLfn(), Version: f.GetVersion()} }
+
+// followAdvice does what an answer says of the cache. The caller does not hold
+// the pilot's mutex.
+func (p *pilot) followAdvice(a *wire.SyncAnswer) {
+	c := p.caching.cache
+	if c == nil {
+		return
+	}
+	order := make([]cache.Ref, len(a.GetEvict()))
+	for i, f := range a.GetEvict() {
+		order[i] = refOf(f)
+	}
+	c.Advise(order)
+	folders := make([]string, len(a.GetPeers()))
+	for i, peer := range a.GetPeers() {
+		folders[i] = peer.GetCacheDir()
+	}
+	c.SetPeers(folders)
+	for _, f := range a.GetPrefetch() {
+		p.prefetch(f)
+	}
+}
+
+// maxPrefetch bounds the files that are fetched ahead of their jobs at a time;
+// the TaskQueue names what is left over again.
+const maxPrefetch = 2
+
+// prefetch brings a file into the cache for a job that will come. If that
+// fails the job will say so.
+func (p *pilot) prefetch(f *wire.InputFile) {
+	select {
+	case p.prefetching <- struct{}{}:
+	default:
+		return
+	}
+	p.workers.Go(func() {
+		defer func() { <-p.prefetching }()
+		in := &input{ref: refOf(f.GetFile()), size: f.GetSize(), pfn: f.GetPfn()}
+		if p.bring(p.jobs, in) == nil && in.cached != nil {
+			in.cached.Release()
+		}
+	})
+}

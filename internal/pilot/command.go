@@ -1,0 +1,232 @@
+package pilot
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"fairway/internal/fault"
+	"fairway/internal/wire"
+	"fairway/sched"
+)
+
+var (
+	commandBefore = fault.New("pilot.command.before")
+	commandAfter  = fault.New("pilot.command.after")
+)
+
+// running is an attempt whose command runs, as the minder sees it.
+type running struct {
+	*attempt
+	lead   lead
+	since  time.Time
+	limit  time.Duration // of time, 0 for none
+	memory int64         // limit in bytes, 0 for none
+	box    *memoryBox    // the cgroup that keeps the limit, nil if there is none
+	peak   atomic.Int64  // of memory, as far as it was seen
+}
+
+// command runs the command of an attempt and judges how it ended.
+func (p *pilot) command(a *attempt, in *stageIn) {
+	path, argv, err := p.program(a)
+	if err != nil {
+		a.result.ExitCode = exitNotFound
+		a.fail(wire.Outcome_OUTCOME_EXITED, "%v", err)
+		return
+	}
+	if err := errors.Join(a.slot.out.open(), a.slot.err.open()); err != nil {
+		a.failBy(wire.Outcome_OUTCOME_STAGE_IN_FAILED, err)
+		return
+	}
+	r, err := p.start(a, in, path, argv)
+	if err != nil {
+		a.result.ExitCode = exitNotFound
+		a.fail(wire.Outcome_OUTCOME_EXITED, "start %s: %v", path, err)
+		return
+	}
+	exit, err := p.attend(r)
+	_ = commandAfter.Hit()
+	p.judge(r, exit, err)
+	p.keepLogs(a)
+}
+
+// exitNotFound is what a shell returns for a program that it cannot find.
+const exitNotFound = 127
+
+// program returns what is executed: the path and its arguments.
+func (p *pilot) program(a *attempt) (string, []string, error) {
+	if shell := a.GetPayload().GetShell(); shell != "" {
+		return "/bin/sh", []string{"sh", "-ec", shell}, nil
+	}
+	argv := a.GetPayload().GetArgv()
+	if len(argv) == 0 {
+		return "", nil, errors.New("the job has no command")
+	}
+	path, err := p.base.find(argv[0], a.GetPayload().GetEnvironment()["PATH"])
+	return path, argv, err
+}
+
+func (p *pilot) start(a *attempt, in *stageIn, path string, argv []string) (*running, error) {
+	_ = commandBefore.Hit()
+	r := &running{attempt: a, since: time.Now(), limit: a.GetNeeds().GetTime().AsDuration(), memory: a.GetNeeds().GetMemoryBytes()}
+	stdin, err := in.standardInput()
+	if err != nil {
+		return nil, err
+	}
+	if stdin != p.base.null {
+		defer stdin.Close()
+	}
+	attr := &syscall.ProcAttr{
+		Dir:   a.slot.folder,
+		Env:   p.variables(a, in, r),
+		Files: []uintptr{stdin.Fd(), a.slot.out.file.Fd(), a.slot.err.file.Fd()},
+	}
+	if r.memory > 0 {
+		r.box = p.boxes.open(a.GetAttempt(), r.memory)
+	}
+	path, argv = r.box.command(path, argv)
+	r.lead, err = p.tree.start(a.GetAttempt(), path, argv, r.box.wrap(attr))
+	if err != nil {
+		r.box.close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// attend waits until the command and all that it started have ended.
+func (p *pilot) attend(r *running) (sched.Exit, error) {
+	p.minder.add(r)
+	defer p.minder.remove(r)
+	exit, err := p.tree.reap(r.ctx, r.lead)
+	if err == nil {
+		err = p.tree.clear(r.GetAttempt(), endedContext)
+	} else if r.ctx.Err() != nil {
+		exit, err = p.tree.end(r.GetAttempt(), r.lead, p.cfg.Grace)
+	}
+	p.tree.settled(r.GetAttempt())
+	return exit, err
+}
+
+// judge turns the end of the command into an outcome.
+func (p *pilot) judge(r *running, exit sched.Exit, err error) {
+	a := r.attempt
+	a.used(&exit.Rusage)
+	a.result.Usage.MaxRssBytes = max(a.result.Usage.GetMaxRssBytes(), r.peak.Load())
+	outOfMemory := r.box.exceeded()
+	r.box.close()
+	status := exit.Status
+	a.result.ExitCode = int32(max(0, status.ExitStatus()))
+	reason := a.stopReason()
+	switch {
+	case err != nil:
+		a.fail(wire.Outcome_OUTCOME_SIGNALLED, "%v", err)
+	case reason != nil:
+		a.fail(reason.outcome, "%s", reason.why)
+	case outOfMemory && !(status.Exited() && status.ExitStatus() == 0):
+		a.fail(wire.Outcome_OUTCOME_OUT_OF_MEMORY, "the job needed more than its %d bytes of memory", r.memory)
+	case status.Signaled():
+		a.result.Signal = int32(status.Signal())
+		a.fail(wire.Outcome_OUTCOME_SIGNALLED, "ended by signal %d (%s)", int(status.Signal()), unix.SignalName(status.Signal()))
+	case status.ExitStatus() != 0:
+		p.explain(a, status.ExitStatus())
+	}
+}
+
+// explain finds out why a command failed from what it said last.
+func (p *pilot) explain(a *attempt, code int) {
+	said := a.slot.err.tail()
+	if strings.Contains(said, unix.ENOSPC.Error()) || strings.Contains(said, "No space left on device") || isFull(a.slot.folder) {
+		a.fail(wire.Outcome_OUTCOME_OUT_OF_DISK, "exit code %d, no space left in the sandbox: %s", code, lastLine(said))
+		return
+	}
+	message := fmt.Sprintf("exit code %d", code)
+	if said != "" {
+		message += ": " + lastLine(said)
+	}
+	if hint := undeclaredIn(said); hint != "" {
+		message = hint + "; " + message
+	}
+	a.fail(wire.Outcome_OUTCOME_EXITED, "%s", message)
+}
+
+// nearlyFull, in bytes, is how little is left on a file system that a failed
+// command is held to have filled.
+const nearlyFull = 64 << 10
+
+func isFull(folder string) bool {
+	var s unix.Statfs_t
+	return unix.Statfs(folder, &s) == nil && s.Blocks > 0 && int64(s.Bavail)*s.Bsize < nearlyFull
+}
+
+// keepLogs leaves what the command printed under the names of the attempt.
+func (p *pilot) keepLogs(a *attempt) {
+	outErr := a.slot.out.keep(logName(a.GetAttempt(), "out"), p.cfg.LogBytes)
+	errErr := a.slot.err.keep(logName(a.GetAttempt(), "err"), p.cfg.LogBytes)
+	if err := errors.Join(outErr, errErr); err != nil {
+		p.log.Warn("what the job printed is lost", "attempt", a.GetAttempt(), "error", err)
+	}
+}
+
+// logName is the name of the file in LogDir that keeps a stream of an attempt.
+// An attempt that printed nothing has none.
+func logName(attempt uint64, stream string) string {
+	return fmt.Sprintf("%d.%s", attempt, stream)
+}
+
+// base is what all commands start from.
+type base struct {
+	null        *os.File
+	environment []string
+	index       map[string]int // of a variable in environment
+	search      string         // PATH
+	programs    programs
+}
+
+func newBase() (*base, error) {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil, err
+	}
+	b := &base{null: null, index: map[string]int{}, search: os.Getenv("PATH")}
+	for _, entry := range os.Environ() {
+		name, _, _ := strings.Cut(entry, "=")
+		if !strings.HasPrefix(name, "FAIRWAY_") {
+			b.index[name] = len(b.environment)
+			b.environment = append(b.environment, entry)
+		}
+	}
+	return b, nil
+}
+
+// find looks for a program as execvp(3) does, in the PATH of the job if it has
+// one. Names with a slash are relative to the sandbox.
+func (b *base) find(name, search string) (string, error) {
+	if strings.Contains(name, "/") {
+		return name, nil
+	}
+	if search == "" {
+		search = b.search
+	}
+	if path, ok := b.programs.Load(search + "\x00" + name); ok && executable(path.(string)) {
+		return path.(string), nil
+	}
+	for _, folder := range filepath.SplitList(search) {
+		if path := filepath.Join(folder, name); filepath.IsAbs(path) && executable(path) {
+			b.programs.Store(search+"\x00"+name, path)
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("program %s is not in PATH", name)
+}
+
+func executable(path string) bool {
+	var st unix.Stat_t
+	return unix.Stat(path, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG && st.Mode&0o111 != 0
+}

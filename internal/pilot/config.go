@@ -1,0 +1,189 @@
+package pilot
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// ConfigVariable is the environment variable in which a pilot that is started
+// by a batch system finds its Config, as JSON.
+const ConfigVariable = "FAIRWAY_PILOT_CONFIG"
+
+// Defaults and limits. Config tells what a limit means where it has a field.
+const (
+	DefaultLease    = 2 * time.Minute
+	DefaultGrace    = 5 * time.Second
+	DefaultLogBytes = 10 << 20
+
+	// ReportInterval is how long reports are gathered while the pilot still
+	// has other attempts to start. Without any they are sent at once.
+	ReportInterval = 5 * time.Millisecond
+	// MinBackoff and MaxBackoff bound the pause between calls while the
+	// TaskQueue is away.
+	MinBackoff = 20 * time.Millisecond
+	MaxBackoff = time.Second
+	// CallMargin is how long after the promised next sync an answer is given up.
+	CallMargin = 30 * time.Second
+	// FarewellTimeout bounds how long a pilot that leaves waits for its last
+	// results to be acknowledged.
+	FarewellTimeout = 10 * time.Second
+)
+
+// CacheMode says with whom a pilot shares its cache (paper 3, section IV-D).
+type CacheMode string
+
+// The modes of a cache.
+const (
+	CacheHost  CacheMode = "host"  // with all pilots of its host
+	CachePilot CacheMode = "pilot" // with nobody
+	CacheNone  CacheMode = "none"  // there is no cache
+)
+
+// Config is what a pilot needs to know. Zero fields mean their defaults.
+type Config struct {
+	// Server is the address of the TaskQueue: unix:PATH or an http URL. The
+	// path of a socket may also be that of a file that holds the path of one.
+	Server string `json:"server"`
+	// Pilot is the ID, unique for ever, and a file name. Default: Launch with a
+	// random ending.
+	Pilot string `json:"pilot,omitempty"`
+	// Launch is the name under which the batch system started the pilot.
+	Launch string `json:"launch"`
+	Site   string `json:"site"`
+	// Host is the name of the node. Default: os.Hostname.
+	Host string `json:"host,omitempty"`
+
+	// SandboxDir, LogDir: folders for sandboxes and for what attempts print,
+	// made as needed. The pilots of a host share them.
+	SandboxDir string `json:"sandbox_dir"`
+	LogDir     string `json:"log_dir"`
+	// Storage is the prefix of the PFNs of outputs, "file:/..." or a path.
+	Storage string `json:"storage"`
+	// Cache is where files are kept for later jobs.
+	Cache CacheConfig `json:"cache"`
+	// Workflow is a folder in which opened files are noticed that a step does
+	// not declare, where the pilot may see that. Empty: none.
+	Workflow string `json:"workflow,omitempty"`
+	// Catalog is the path of the site's storage.xml, and CatalogProtocols are
+	// those that this node can read, the best first. With them PFNs of the
+	// form lfn:NAME are looked up. Empty: none.
+	Catalog          string   `json:"catalog,omitempty"`
+	CatalogProtocols []string `json:"catalog_protocols,omitempty"`
+
+	// MilliCPUs is what jobs may use, in thousandths of a processor. Default:
+	// all processors.
+	MilliCPUs int64 `json:"milli_cpus,omitempty"`
+	// Memory, in bytes, that jobs may use. Default: nine tenths of what the
+	// node or the pilot's cgroup has.
+	Memory int64 `json:"memory,omitempty"`
+	// Disk, in bytes, that sandboxes may use. Default: what is free at start.
+	Disk int64 `json:"disk,omitempty"`
+	// Countable is whatever else the site names.
+	Countable map[string]int64 `json:"countable,omitempty"`
+	// Life is how long the pilot may live; it ends what runs in time. Default:
+	// unlimited.
+	Life time.Duration `json:"life,omitempty"`
+	// Tools must be found in PATH, or the pilot announces an error and ends.
+	Tools []string `json:"tools,omitempty"`
+	// Probe are programs that the pilot tells of if they are in PATH.
+	Probe []string `json:"probe,omitempty"`
+
+	// Lease is how long the TaskQueue may be away before the pilot ends.
+	Lease time.Duration `json:"lease,omitempty"`
+	// Grace is the time between SIGTERM and SIGKILL when a job is ended.
+	Grace time.Duration `json:"grace,omitempty"`
+	// LogBytes is how much of standard output and of standard error each is
+	// kept; what goes beyond is cut off, with a notice.
+	LogBytes int64 `json:"log_bytes,omitempty"`
+}
+
+// CacheConfig is a cache folder and its limits (paper 3, section IV-C).
+type CacheConfig struct {
+	// Mode: default is pilot when Dir is set, and none otherwise.
+	Mode CacheMode `json:"mode,omitempty"`
+	// Dir is the folder that holds the caches of all pilots of the host, each
+	// in a folder named by the pilot's ID.
+	Dir string `json:"dir,omitempty"`
+	// MaxSpace, in bytes, is what this pilot brings; MinThreshold is the part
+	// of the whole that is kept free for jobs.
+	MaxSpace     int64 `json:"max_space,omitempty"`
+	MinThreshold int64 `json:"min_threshold,omitempty"`
+}
+
+// DefaultCacheSpace is MaxSpace where it is not given, as in the paper.
+const DefaultCacheSpace = 10 << 30
+
+// Encode returns the Config as the value of ConfigVariable.
+func (c *Config) Encode() (string, error) {
+	data, err := json.Marshal(c)
+	return string(data), err
+}
+
+// DecodeConfig reads what Encode wrote.
+func DecodeConfig(encoded string) (Config, error) {
+	var c Config
+	decoder := json.NewDecoder(strings.NewReader(encoded))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&c); err != nil {
+		return Config{}, fmt.Errorf("pilot configuration: %w", err)
+	}
+	return c, nil
+}
+
+func (c *Config) check() error {
+	switch {
+	case c.Server == "":
+		return errors.New("pilot configuration: server is missing")
+	case c.Launch == "" && c.Pilot == "":
+		return errors.New("pilot configuration: launch is missing")
+	case strings.ContainsAny(c.Pilot, "/\x00") || strings.HasPrefix(c.Pilot, "."):
+		return fmt.Errorf("pilot configuration: the pilot's ID %q is not usable as a file name", c.Pilot)
+	case c.Cache.Mode != "" && c.Cache.Mode != CacheHost && c.Cache.Mode != CachePilot && c.Cache.Mode != CacheNone:
+		return fmt.Errorf("pilot configuration: cache mode %q is not host, pilot or none", c.Cache.Mode)
+	case c.Cache.Mode != "" && c.Cache.Mode != CacheNone && c.Cache.Dir == "":
+		return fmt.Errorf("pilot configuration: cache mode %s needs cache.dir", c.Cache.Mode)
+	}
+	for name, folder := range map[string]string{"sandbox_dir": c.SandboxDir, "log_dir": c.LogDir} {
+		if !filepath.IsAbs(folder) {
+			return fmt.Errorf("pilot configuration: %s must be an absolute path, not %q", name, folder)
+		}
+	}
+	return nil
+}
+
+// fill puts the defaults in that depend on no check of the environment.
+func (c *Config) fill() error {
+	if c.Pilot == "" {
+		c.Pilot = c.Launch + "-" + randomName()
+	}
+	if c.Host == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			return fmt.Errorf("name of this host: %w", err)
+		}
+		c.Host = host
+	}
+	setDefault(&c.Lease, DefaultLease)
+	setDefault(&c.Grace, DefaultGrace)
+	setDefault(&c.LogBytes, DefaultLogBytes)
+	setDefault(&c.Cache.MaxSpace, DefaultCacheSpace)
+	if c.Cache.Mode == "" {
+		c.Cache.Mode = CacheNone
+		if c.Cache.Dir != "" {
+			c.Cache.Mode = CachePilot
+		}
+	}
+	return nil
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}

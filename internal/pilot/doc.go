@@ -1,0 +1,25 @@
+// Package pilot is the agent on a worker node (paper 3, section IV): it checks
+// its environment, registers with the TaskQueue, pulls jobs, runs them in
+// sandboxes beside a data cache, and reports.
+//
+// Guarantees:
+//
+//   - A result is reported until the TaskQueue has acknowledged it. While the
+//     TaskQueue is away jobs go on, and their results are kept; after
+//     Config.Lease without an answer everything is ended.
+//   - An attempt is executed at most once by a pilot. Assignments, ends and
+//     results may be lost, repeated or reordered on the way without harm.
+//   - Jobs are started in the order in which they were assigned, as soon as
+//     what they need is free. One that needs much is not overtaken.
+//   - Ending a job ends all processes that it started, also those that have
+//     left its process group or session. When the pilot is killed the kernel
+//     kills the commands that it started; what these left behind is killed by
+//     the next pilot on the host that uses the same sandbox folder.
+//   - An output counts only once it is stored, durably, under a PFN that no
+//     other attempt uses.
+//   - What does not fit into the cache is read past it.
+//
+// [Run] is called once per process: the pilot makes itself the reaper of the
+// processes that jobs leave behind. All waits for processes, files and time go
+// through package sched.
+package pilot

@@ -1,0 +1,126 @@
+package pilot
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"fairway/internal/storage"
+	"fairway/internal/wire"
+)
+
+// describe is what the pilot says of itself when it registers.
+func (p *pilot) describe() *wire.PilotInfo {
+	c := &p.cfg
+	return &wire.PilotInfo{Host: c.Host, Site: c.Site, Launch: c.Launch, Se: c.Storage, Has: c.resourcesToWire()}
+}
+
+// checkEnvironment finds out what the node has, and returns an error for what
+// is missing (paper 3, section IV: such a pilot announces the error and ends).
+func (p *pilot) checkEnvironment() error {
+	c := &p.cfg
+	var missing []error
+	for _, tool := range c.Tools {
+		if _, err := exec.LookPath(tool); err != nil {
+			missing = append(missing, fmt.Errorf("%s is not in PATH", tool))
+			continue
+		}
+		p.hello.Tools = append(p.hello.Tools, tool)
+	}
+	for _, tool := range c.Probe {
+		if _, err := exec.LookPath(tool); err == nil {
+			p.hello.Tools = append(p.hello.Tools, tool)
+		}
+	}
+	err := errors.Join(append(missing, p.checkProcessors(), p.checkMemory(), p.checkDisk(), checkStorage(c.Storage))...)
+	p.hello.Has = c.resourcesToWire()
+	return err
+}
+
+func (p *pilot) checkProcessors() error {
+	setDefault(&p.cfg.MilliCPUs, int64(runtime.NumCPU())*1000)
+	if p.cfg.MilliCPUs < 0 {
+		return fmt.Errorf("%d thousandths of a processor are none", p.cfg.MilliCPUs)
+	}
+	return nil
+}
+
+func (p *pilot) checkMemory() error {
+	total, err := memoryOfNode()
+	if err != nil {
+		return err
+	}
+	if p.cfg.Memory > total {
+		return fmt.Errorf("the node has %d bytes of memory, %d are asked for", total, p.cfg.Memory)
+	}
+	setDefault(&p.cfg.Memory, total/10*9)
+	return nil
+}
+
+// memoryOfNode is the memory of the machine, or what the cgroup leaves of it.
+func memoryOfNode() (int64, error) {
+	data, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return 0, err
+	}
+	total := int64(-1)
+	for line := range strings.Lines(string(data)) {
+		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == "MemTotal:" {
+			kib, err := strconv.ParseInt(fields[1], 10, 64)
+			if err != nil {
+				return 0, fmt.Errorf("/proc/meminfo: %w", err)
+			}
+			total = kib << 10
+		}
+	}
+	for _, path := range []string{cgroupRoot + "/memory.max", cgroupRoot + "/memory/memory.limit_in_bytes"} {
+		text, err := os.ReadFile(path)
+		if limit, bad := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && bad == nil && limit > 0 {
+			total = min(total, limit)
+		}
+	}
+	return total, nil
+}
+
+func (p *pilot) checkDisk() error {
+	if err := os.MkdirAll(p.cfg.SandboxDir, 0o755); err != nil {
+		return fmt.Errorf("folder for sandboxes: %w", err)
+	}
+	var s unix.Statfs_t
+	if err := unix.Statfs(p.cfg.SandboxDir, &s); err != nil {
+		return fmt.Errorf("folder for sandboxes: %w", err)
+	}
+	free := int64(s.Bavail) * s.Bsize
+	if p.cfg.Disk > free {
+		return fmt.Errorf("%s has %d bytes free, %d are asked for", p.cfg.SandboxDir, free, p.cfg.Disk)
+	}
+	setDefault(&p.cfg.Disk, free)
+	return nil
+}
+
+// checkStorage makes sure that outputs can be stored.
+func checkStorage(prefix string) error {
+	if prefix == "" || storage.Scheme(prefix) != "file" {
+		return nil
+	}
+	path, err := storage.Path(prefix)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return fmt.Errorf("storage element: %w", err)
+	}
+	probe := filepath.Join(path, ".probe-"+randomName())
+	f, err := os.Create(probe)
+	if err != nil {
+		return fmt.Errorf("storage element: %w", err)
+	}
+	return errors.Join(f.Close(), os.Remove(probe))
+}

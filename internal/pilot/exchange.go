@@ -1,0 +1,293 @@
+package pilot
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"fairway/internal/fault"
+	"fairway/internal/wire"
+	"fairway/sched"
+)
+
+var (
+	syncBefore = fault.New("pilot.sync.before")
+	syncAfter  = fault.New("pilot.sync.after")
+)
+
+// exchange is where the conversation with the TaskQueue stands. The pilot's
+// mutex guards it.
+type exchange struct {
+	inFlight   int
+	patience   time.Duration // how long the TaskQueue may hold an answer
+	lastSent   time.Time
+	due        time.Time     // of the next Sync even without news
+	backoff    time.Duration // after failures in a row, 0 if there was none
+	away       time.Time     // since when the TaskQueue does not answer, zero if it does
+	farewellBy time.Time     // when the farewell is given up, zero before there is one
+	farewell   bool          // the farewell was heard
+	alarm      alarm
+}
+
+// alarm wakes the exchange at a time.
+type alarm struct {
+	at     time.Time
+	cancel context.CancelFunc
+}
+
+// poke has the exchange look again.
+func (p *pilot) poke() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// pokeAt has the exchange look again at t or earlier. The caller holds the mutex.
+func (p *pilot) pokeAt(ctx context.Context, t time.Time) {
+	set := &p.exchange.alarm
+	if !set.at.IsZero() && !set.at.After(t) {
+		return
+	}
+	if set.cancel != nil {
+		set.cancel()
+	}
+	set.at = t
+	ctx, set.cancel = context.WithCancel(ctx)
+	p.workers.Go(func() {
+		if p.sched.WaitUntil(ctx, t) != nil {
+			return
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if set.at.Equal(t) {
+			set.at = time.Time{}
+		}
+		p.poke()
+	})
+}
+
+// converse exchanges Syncs with the TaskQueue until the pilot is to end.
+func (p *pilot) converse(ctx context.Context) error {
+	talk, hangUp := context.WithCancel(context.Background())
+	defer hangUp()
+	context.AfterFunc(ctx, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.leaveNow("the pilot was told to stop")
+	})
+	p.mu.Lock()
+	p.reports.startOver()
+	p.limitLife(talk)
+	p.mu.Unlock()
+	for {
+		if done, err := p.look(talk, time.Now()); done {
+			return err
+		}
+		if _, err := sched.Receive(talk, p.sched, p.wake); err != nil {
+			return err
+		}
+	}
+}
+
+// limitLife ends what runs in time before the pilot's life is over.
+func (p *pilot) limitLife(ctx context.Context) {
+	if p.cfg.Life <= 0 {
+		return
+	}
+	end := time.Now().Add(p.cfg.Life)
+	p.hello.Expires = timestamppb.New(end)
+	p.workers.Go(func() {
+		if p.sched.WaitUntil(ctx, end.Add(-2*p.cfg.Grace)) == nil {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.leaveNow("the pilot's life is over")
+		}
+	})
+}
+
+// leaveNow ends what runs; the conversation ends when that is told. The caller
+// holds the mutex.
+func (p *pilot) leaveNow(why string) {
+	if !p.leaving {
+		p.log.Info("leaving", "reason", why)
+	}
+	p.draining, p.leaving = true, true
+	p.reports.news = true
+	p.loseAll(why)
+	p.poke()
+}
+
+// look sends a Sync if one is due, and says whether all is over.
+func (p *pilot) look(talk context.Context, now time.Time) (done bool, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	x := &p.exchange
+	p.leaveWhenDrained(now)
+	if x.farewell {
+		return true, nil
+	}
+	if end, err := p.giveUpAt(); !end.IsZero() {
+		if !now.Before(end) {
+			p.leaveNow(err.Error())
+			return true, err
+		}
+		p.pokeAt(talk, end)
+	}
+	switch at, due := p.sendAt(); {
+	case !due:
+	case now.Before(at):
+		p.pokeAt(talk, at)
+	default:
+		p.send(talk, now)
+	}
+	return false, nil
+}
+
+// leaveWhenDrained begins the farewell once nothing runs any more.
+func (p *pilot) leaveWhenDrained(now time.Time) {
+	if !p.draining || p.running > 0 || len(p.queue) > 0 || !p.exchange.farewellBy.IsZero() {
+		return
+	}
+	p.leaving = true
+	p.reports.news = true
+	p.exchange.farewellBy = now.Add(FarewellTimeout)
+}
+
+// giveUpAt is when the conversation ends without a farewell, and why.
+func (p *pilot) giveUpAt() (time.Time, error) {
+	x := &p.exchange
+	if !x.farewellBy.IsZero() {
+		return x.farewellBy, fmt.Errorf("%w while saying farewell", ErrLease)
+	}
+	if !x.away.IsZero() {
+		return x.away.Add(p.cfg.Lease), ErrLease
+	}
+	return time.Time{}, nil
+}
+
+// sendAt is when the next Sync is to be sent; false if an answer or news must
+// come first.
+func (p *pilot) sendAt() (time.Time, bool) {
+	x := &p.exchange
+	switch {
+	case x.inFlight >= maxConnections, x.backoff > 0 && x.inFlight > 0:
+		return time.Time{}, false
+	case x.backoff > 0:
+		return x.due, true
+	case p.reports.news && p.runsShort():
+		return x.lastSent, true
+	case p.reports.news || p.caching.news():
+		return x.lastSent.Add(ReportInterval), true
+	}
+	return x.due, x.inFlight == 0
+}
+
+// runsShort says that gathering reports any longer could leave the pilot
+// without work.
+func (p *pilot) runsShort() bool { return len(p.queue) <= p.running }
+
+// send sends a Sync with what is new. The caller holds the mutex.
+func (p *pilot) send(talk context.Context, now time.Time) {
+	x := &p.exchange
+	m := &wire.SyncRequest{Pilot: p.cfg.Pilot, Draining: p.draining, Leaving: !x.farewellBy.IsZero()}
+	m.Hold = !m.Leaving
+	if p.reports.full {
+		p.fullState(m)
+	}
+	p.reports.carry(m)
+	p.caching.carry(m)
+	x.inFlight++
+	x.lastSent = now
+	limit := x.patience + CallMargin
+	p.workers.Go(func() { p.call(talk, m, limit) })
+}
+
+// fullState puts the whole state into a message, but for results, which are
+// there anyway.
+func (p *pilot) fullState(m *wire.SyncRequest) {
+	m.Full, m.Hello = true, p.hello
+	p.reports.full = false
+	p.reports.started = p.reports.started[:0]
+	for _, a := range p.known {
+		if p.isQueued(a) {
+			m.Queued = append(m.Queued, a.ref())
+		} else {
+			m.Started = append(m.Started, a.ref())
+		}
+	}
+	m.CacheAdded = p.caching.contents()
+}
+
+// call is one Sync and what follows from its answer.
+func (p *pilot) call(talk context.Context, m *wire.SyncRequest, limit time.Duration) {
+	_ = syncBefore.Hit()
+	ctx, cancel := context.WithTimeout(talk, limit)
+	answer, err := p.client.Sync(ctx, m)
+	cancel()
+	_ = syncAfter.Hit()
+	if p.answered(m, answer, err) {
+		p.followAdvice(answer)
+	}
+	p.poke()
+}
+
+// answered takes note of how a call ended, and says whether its answer counts.
+func (p *pilot) answered(m *wire.SyncRequest, answer *wire.SyncAnswer, err error) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	x := &p.exchange
+	x.inFlight--
+	if err != nil {
+		p.callFailed(m, err)
+		return false
+	}
+	x.backoff, x.away = 0, time.Time{}
+	if m.GetLeaving() {
+		x.farewell = true
+		return false
+	}
+	if !p.reports.accept(m.GetSeq(), answer) {
+		return false
+	}
+	p.caching.acknowledge(answer.GetSeen())
+	p.carryOut(answer)
+	return true
+}
+
+// callFailed has the whole state told when the TaskQueue is back. Of several
+// calls that were under way when it went, the first is enough.
+func (p *pilot) callFailed(m *wire.SyncRequest, err error) {
+	x, now := &p.exchange, time.Now()
+	if m.GetSeq() < p.reports.fullFrom {
+		return
+	}
+	p.log.Info("the TaskQueue does not answer", "error", err, "refused", connect.CodeOf(err) == connect.CodeInvalidArgument)
+	p.reports.startOver()
+	if x.away.IsZero() {
+		x.away = now
+	}
+	x.backoff = min(max(2*x.backoff, MinBackoff), MaxBackoff)
+	x.due = now.Add(x.backoff)
+}
+
+// carryOut does what the TaskQueue wants. The caller holds the mutex.
+func (p *pilot) carryOut(a *wire.SyncAnswer) {
+	x := &p.exchange
+	x.patience = a.GetNextSync().AsDuration()
+	x.due = x.lastSent.Add(ReportInterval)
+	for _, id := range a.GetEnd() {
+		p.endAttempt(id)
+	}
+	for _, w := range a.GetRun() {
+		p.assign(w)
+	}
+	if a.GetLeaveNow() {
+		p.leaveNow("the TaskQueue said so")
+	}
+	p.draining = p.draining || a.GetLeave()
+	p.startAll()
+}

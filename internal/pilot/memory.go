@@ -1,0 +1,157 @@
+package pilot
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// memoryBoxes makes a cgroup for each attempt that states how much memory it
+// needs, where the pilot may: version 2, or the memory controller of version 1.
+// What an attempt goes over is then seen by the kernel, however short it is.
+type memoryBoxes struct {
+	folder string // of the pilot, empty where it may not
+	v2     bool
+}
+
+// memoryBox is the cgroup of one attempt. A nil one does nothing.
+type memoryBox struct {
+	folder string
+	dir    *os.File
+	v2     bool
+}
+
+const cgroupRoot = "/sys/fs/cgroup"
+
+func newMemoryBoxes(pilot string) *memoryBoxes {
+	data, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return &memoryBoxes{}
+	}
+	for _, b := range candidateBoxes(string(data)) {
+		b.folder = filepath.Join(b.folder, "fairway-"+pilot)
+		if os.Mkdir(b.folder, 0o755) != nil {
+			continue
+		}
+		if b.works() {
+			return b
+		}
+		_ = os.Remove(b.folder)
+	}
+	return &memoryBoxes{}
+}
+
+// candidateBoxes reads /proc/self/cgroup.
+func candidateBoxes(text string) (found []*memoryBoxes) {
+	for line := range strings.Lines(text) {
+		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		switch {
+		case len(fields) < 3:
+		case fields[1] == "memory":
+			found = append(found, &memoryBoxes{folder: filepath.Join(cgroupRoot, "memory", fields[2])},
+				&memoryBoxes{folder: filepath.Join(cgroupRoot, "memory")})
+		case fields[0] == "0" && fields[1] == "":
+			found = append(found, &memoryBoxes{folder: filepath.Join(cgroupRoot, fields[2]), v2: true})
+		}
+	}
+	return found
+}
+
+func (m *memoryBoxes) limitFile() string {
+	if m.v2 {
+		return "memory.max"
+	}
+	return "memory.limit_in_bytes"
+}
+
+// works says whether limits can be set in the groups of this folder.
+func (m *memoryBoxes) works() bool {
+	if m.v2 && os.WriteFile(filepath.Join(m.folder, "cgroup.subtree_control"), []byte("+memory"), 0o644) != nil {
+		return false
+	}
+	b := m.open(0, 1<<30)
+	b.close()
+	return b != nil
+}
+
+// open makes a group with a limit, nil where that is not possible.
+func (m *memoryBoxes) open(attempt uint64, limit int64) *memoryBox {
+	if m.folder == "" {
+		return nil
+	}
+	b := &memoryBox{folder: filepath.Join(m.folder, strconv.FormatUint(attempt, 10)), v2: m.v2}
+	if os.Mkdir(b.folder, 0o755) != nil {
+		return nil
+	}
+	ok := b.set(m.limitFile(), strconv.FormatInt(limit, 10))
+	if m.v2 {
+		_ = b.set("memory.swap.max", "0")
+		_ = b.set("memory.oom.group", "1")
+	}
+	var err error
+	if b.dir, err = os.Open(b.folder); err != nil || !ok {
+		b.close()
+		return nil
+	}
+	return b
+}
+
+func (b *memoryBox) set(name, value string) bool {
+	return os.WriteFile(filepath.Join(b.folder, name), []byte(value), 0o644) == nil
+}
+
+// wrap has the process that attr describes start in the group.
+func (b *memoryBox) wrap(attr *syscall.ProcAttr) *syscall.ProcAttr {
+	if b != nil && b.v2 {
+		attr.Sys = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(b.dir.Fd())}
+	}
+	return attr
+}
+
+// command puts the process into a group of version 1, which only a process
+// itself can do before it begins: by a shell that then becomes the command.
+func (b *memoryBox) command(path string, argv []string) (string, []string) {
+	if b == nil || b.v2 {
+		return path, argv
+	}
+	const join = `echo $$ > "$0" || exit 126; program=$1; shift 2; exec "$program" "$@"`
+	return "/bin/sh", append([]string{"sh", "-c", join, filepath.Join(b.folder, "cgroup.procs"), path}, argv...)
+}
+
+// exceeded says whether the kernel ended a process of the group for memory.
+func (b *memoryBox) exceeded() bool {
+	if b == nil {
+		return false
+	}
+	name := "memory.oom_control"
+	if b.v2 {
+		name = "memory.events"
+	}
+	data, _ := os.ReadFile(filepath.Join(b.folder, name))
+	for line := range strings.Lines(string(data)) {
+		var count int
+		if n, _ := fmt.Sscanf(line, "oom_kill %d", &count); n == 1 && count > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func (b *memoryBox) close() {
+	if b == nil {
+		return
+	}
+	if b.dir != nil {
+		_ = b.dir.Close()
+	}
+	_ = os.Remove(b.folder)
+}
+
+func (m *memoryBoxes) close() {
+	if m.folder != "" {
+		_ = os.Remove(m.folder)
+	}
+}

@@ -1,0 +1,86 @@
+package pilot
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"fairway/internal/wire"
+)
+
+// matches says whether a name matches a pattern, in which '*' stands for any
+// characters but '/'.
+func matches(pattern, name string) bool {
+	head, rest, star := strings.Cut(pattern, "*")
+	if !star {
+		return pattern == name
+	}
+	if !strings.HasPrefix(name, head) {
+		return false
+	}
+	name = name[len(head):]
+	for {
+		literal, more, another := strings.Cut(rest, "*")
+		if !another {
+			return len(name) >= len(rest) && strings.HasSuffix(name, rest) && !strings.Contains(name[:len(name)-len(rest)], "/")
+		}
+		at := strings.Index(name, literal)
+		if at < 0 || strings.Contains(name[:at], "/") {
+			return false
+		}
+		name, rest = name[at+len(literal):], more
+	}
+}
+
+// literalFolder cuts a pattern before the first component with a '*', and
+// leaves a name of a file in the folder that is left.
+func literalFolder(pattern string) string {
+	star := strings.IndexByte(pattern, '*')
+	if star < 0 {
+		return pattern
+	}
+	return pattern[:strings.LastIndexByte(pattern[:star], '/')+1] + "file"
+}
+
+// findMatches finds the regular files that match a pattern and are not taken.
+// Symbolic links are not followed.
+func findMatches(a *attempt, o *wire.OutputFile, taken map[string]bool) (found []written, err error) {
+	pattern, err := a.pathOf(o.GetLfn())
+	if err != nil {
+		return nil, err
+	}
+	root := filepath.Dir(literalFolder(pattern))
+	err = fs.WalkDir(os.DirFS(a.slot.folder), filepath.ToSlash(root), func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			if isMissing(err) {
+				return nil
+			}
+			return err
+		}
+		if e.IsDir() {
+			if path == infoFolder || strings.Count(path, "/") > strings.Count(pattern, "/") {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !e.Type().IsRegular() || taken[path] || !matches(pattern, path) {
+			return nil
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		taken[path] = true
+		found = append(found, written{o, lfnOf(o.GetLfn(), path), path, info.Size()})
+		return nil
+	})
+	slices.SortFunc(found, func(a, b written) int { return strings.Compare(a.lfn, b.lfn) })
+	return found, err
+}
+
+// lfnOf gives a match the slashes that the pattern began with.
+func lfnOf(pattern, path string) string {
+	return pattern[:len(pattern)-len(strings.TrimLeft(pattern, "/"))] + path
+}

@@ -1,0 +1,91 @@
+package pilot
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// pids returns the numbers of all processes that can be seen.
+func pids() (found []int) {
+	folder, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer folder.Close()
+	names, _ := folder.Readdirnames(-1)
+	for _, name := range names {
+		if pid, err := strconv.Atoi(name); err == nil {
+			found = append(found, pid)
+		}
+	}
+	return found
+}
+
+// statOf returns the fields of /proc/PID/stat that follow the name of the
+// program: state, parent, and so on; nil if the process is gone.
+func statOf(pid int) []string {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return nil
+	}
+	end := bytes.LastIndexByte(data, ')')
+	return strings.Fields(string(data[end+1:]))
+}
+
+// parents returns the parent of each process.
+func parents() map[int]int {
+	found := map[int]int{}
+	for _, pid := range pids() {
+		if fields := statOf(pid); len(fields) > 1 {
+			found[pid], _ = strconv.Atoi(fields[1])
+		}
+	}
+	return found
+}
+
+// descendants returns the roots and all that descends from them.
+func descendants(roots []int) []int {
+	children := map[int][]int{}
+	for pid, parent := range parents() {
+		children[parent] = append(children[parent], pid)
+	}
+	all := append([]int(nil), roots...)
+	for i := 0; i < len(all); i++ {
+		all = append(all, children[all[i]]...)
+	}
+	return all
+}
+
+// residentBytes is the memory that processes have in RAM, as far as they are
+// still there.
+func residentBytes(pids []int) (sum int64) {
+	for _, pid := range pids {
+		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+		if err != nil {
+			continue
+		}
+		if fields := strings.Fields(string(data)); len(fields) > 1 {
+			pages, _ := strconv.ParseInt(fields[1], 10, 64)
+			sum += pages * int64(os.Getpagesize())
+		}
+	}
+	return sum
+}
+
+// markOf returns the value of a variable in the environment that a process
+// was started with.
+func markOf(pid int, variable string) (string, bool) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	if err != nil {
+		return "", false
+	}
+	for entry := range bytes.SplitSeq(data, []byte{0}) {
+		if value, found := strings.CutPrefix(string(entry), variable+"="); found {
+			return value, true
+		}
+	}
+	return "", false
+}

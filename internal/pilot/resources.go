@@ -1,0 +1,71 @@
+package pilot
+
+import (
+	"maps"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"fairway/internal/wire"
+)
+
+// wholeCPU is what a job that states no processors takes, or all if there is less.
+const wholeCPU = 1000
+
+// resources are amounts; what a job needs is taken from what is free.
+type resources struct {
+	milliCPUs, memory, disk int64
+	countable               map[string]int64
+}
+
+// needsOf is what an attempt takes, never more processors than the pilot has.
+func needsOf(a *wire.Assignment, has *resources) resources {
+	n := a.GetNeeds()
+	r := resources{n.GetMilliCpus(), n.GetMemoryBytes(), n.GetDiskBytes(), n.GetCountable()}
+	if r.milliCPUs == 0 {
+		r.milliCPUs = min(wholeCPU, has.milliCPUs)
+	}
+	return r
+}
+
+func (r *resources) fits(need *resources) bool {
+	if need.milliCPUs > r.milliCPUs || need.memory > r.memory || need.disk > r.disk {
+		return false
+	}
+	for name, n := range need.countable {
+		if n > r.countable[name] {
+			return false
+		}
+	}
+	return true
+}
+
+// add gives need back (sign 1) or takes it (sign -1).
+func (r *resources) add(need *resources, sign int64) {
+	r.milliCPUs += sign * need.milliCPUs
+	r.memory += sign * need.memory
+	r.disk += sign * need.disk
+	for name, n := range need.countable {
+		r.countable[name] += sign * n
+	}
+}
+
+func (r *resources) clone() resources {
+	c := *r
+	c.countable = maps.Clone(r.countable)
+	if c.countable == nil {
+		c.countable = map[string]int64{}
+	}
+	return c
+}
+
+func (c *Config) resources() resources {
+	return resources{c.MilliCPUs, c.Memory, c.Disk, c.Countable}
+}
+
+func (c *Config) resourcesToWire() *wire.Resources {
+	r := &wire.Resources{MilliCpus: c.MilliCPUs, MemoryBytes: c.Memory, DiskBytes: c.Disk, Countable: c.Countable}
+	if c.Life > 0 {
+		r.Time = durationpb.New(c.Life)
+	}
+	return r
+}

@@ -1,0 +1,145 @@
+package pilot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os/signal"
+	"sync"
+	"syscall"
+
+	"fairway/internal/storage"
+	"fairway/internal/wire"
+	"fairway/sched"
+)
+
+// ErrLease says that the TaskQueue was away for longer than Config.Lease.
+var ErrLease = errors.New("the TaskQueue has not answered for longer than the lease")
+
+// ErrEnvironment says that the environment check failed.
+var ErrEnvironment = errors.New("environment check failed")
+
+// pilot is the state of Run.
+type pilot struct {
+	cfg     Config
+	log     *slog.Logger
+	sched   *sched.Scheduler
+	client  wire.TaskQueueClient
+	storage storage.Element
+	hello   *wire.PilotInfo
+	has     resources
+	caching caching
+	remains *remains
+	tree    *tree
+	base    *base
+	minder  *minder
+	boxes   *memoryBoxes
+
+	prefetching chan struct{} // holds one for each file that is fetched ahead
+
+	jobs    context.Context // ends when running attempts are to end
+	endJobs context.CancelFunc
+	workers sync.WaitGroup
+	wake    chan struct{} // the exchange has something to look at
+
+	mu       sync.Mutex // guards what follows, and the fields of attempts that say so
+	known    map[uint64]*attempt
+	queue    []*attempt // assigned, not started
+	running  int
+	free     resources
+	slots    []*slot // not in use
+	made     int     // slots made so far
+	reports  reports
+	draining bool // takes no more jobs
+	leaving  bool // starts nothing any more
+	exchange exchange
+}
+
+// Run is the life of a pilot: it returns nil when the TaskQueue told it to
+// leave, or ctx ended or SIGTERM came and everything was ended in order. The
+// error wraps [ErrEnvironment] or [ErrLease] where one of them is the reason.
+func Run(ctx context.Context, cfg Config) error {
+	p, err := newPilot(cfg)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	if err := p.prepare(); err != nil {
+		p.announce(ctx, err)
+		return fmt.Errorf("%w: %w", ErrEnvironment, err)
+	}
+	defer p.close()
+	return p.converse(ctx)
+}
+
+func newPilot(cfg Config) (*pilot, error) {
+	if err := errors.Join(cfg.check(), cfg.fill()); err != nil {
+		return nil, err
+	}
+	client, err := dial(cfg.Server)
+	if err != nil {
+		return nil, err
+	}
+	p := &pilot{
+		cfg: cfg, client: client, sched: sched.Default(),
+		log:   slog.Default().With("pilot", cfg.Pilot),
+		wake:  make(chan struct{}, 1),
+		known: map[uint64]*attempt{},
+	}
+	p.prefetching = make(chan struct{}, maxPrefetch)
+	p.hello = p.describe()
+	p.storage = storage.New(p.sched.Sleep)
+	p.jobs, p.endJobs = context.WithCancel(context.Background())
+	return p, nil
+}
+
+// prepare checks the environment and makes what attempts need.
+func (p *pilot) prepare() (err error) {
+	if err := p.checkEnvironment(); err != nil {
+		return err
+	}
+	p.has = p.cfg.resources()
+	p.free = p.has.clone()
+	if p.base, err = newBase(); err != nil {
+		return err
+	}
+	if p.tree, err = newTree(p.sched); err != nil {
+		return err
+	}
+	if p.remains, err = claimSandboxes(&p.cfg, p.tree, p.log); err != nil {
+		return err
+	}
+	if err := p.openCache(); err != nil {
+		return err
+	}
+	p.boxes = newMemoryBoxes(p.cfg.Pilot)
+	p.minder = newMinder(&p.cfg, p.sched)
+	return nil
+}
+
+func (p *pilot) close() {
+	p.endJobs()
+	p.minder.close()
+	p.workers.Wait()
+	for _, s := range p.slots {
+		s.close()
+	}
+	p.closeCache()
+	p.boxes.close()
+	p.remains.close()
+	p.tree.close()
+}
+
+// announce tells the TaskQueue once why this pilot will not register.
+func (p *pilot) announce(ctx context.Context, reason error) {
+	ctx, cancel := context.WithTimeout(ctx, FarewellTimeout)
+	defer cancel()
+	p.log.Error("environment check failed", "error", reason)
+	m := &wire.SyncRequest{Pilot: p.cfg.Pilot, Seq: 1, Full: true, Leaving: true, Hello: p.describe()}
+	m.Hello.Error = firstLine(reason.Error())
+	if _, err := p.client.Sync(ctx, m); err != nil {
+		p.log.Error("the TaskQueue could not be told", "error", err)
+	}
+}

@@ -1,0 +1,416 @@
+package pilot
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"fairway/internal/wire"
+	"fairway/sched"
+)
+
+// A pilot that a test starts is this test program.
+func TestMain(m *testing.M) {
+	if encoded := os.Getenv(ConfigVariable); encoded != "" {
+		cfg, err := DecodeConfig(encoded)
+		if err == nil {
+			err = Run(context.Background(), cfg)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// patience bounds every wait of these tests; only a failure takes so long.
+const patience = 60 * time.Second
+
+// taskQueue is a server for one or more pilots with a scripted will, behind
+// the real wire service on a real socket.
+type taskQueue struct {
+	t       *testing.T
+	folder  string
+	address string
+	http    *http.Server
+
+	mu      sync.Mutex
+	changed chan struct{} // closed and replaced when something changes
+	pilots  map[string]*pilotSeen
+	results map[uint64]*wire.Result
+	ends    map[uint64]bool
+	hold    time.Duration
+	refuse  bool // to acknowledge
+}
+
+// pilotSeen is what the server knows of a pilot.
+type pilotSeen struct {
+	hello   *wire.PilotInfo
+	newest  uint64
+	number  uint64
+	run     []*wire.Assignment // not started as far as is known
+	started map[uint64]bool
+	cached  map[string]bool
+	lost    []*wire.CacheGone
+	peers   []*wire.Peer
+	evict   []*wire.FileRef
+	pre     []*wire.InputFile
+	syncs   []*wire.SyncRequest
+	news    bool
+	leave   bool
+	left    bool
+}
+
+func newTaskQueue(t *testing.T) *taskQueue {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "pilot")
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := &taskQueue{t: t, folder: folder, changed: make(chan struct{}), pilots: map[string]*pilotSeen{}, results: map[uint64]*wire.Result{}, ends: map[uint64]bool{}, hold: 5 * time.Second}
+	q.address = "unix:" + folder + "/socket"
+	q.serve()
+	t.Cleanup(func() {
+		q.http.Close()
+		removeAll(folder)
+	})
+	return q
+}
+
+func (q *taskQueue) serve() {
+	q.t.Helper()
+	os.Remove(q.folder + "/socket")
+	listener, err := net.Listen("unix", q.folder+"/socket")
+	if err != nil {
+		q.t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle(wire.NewTaskQueueHandler(q))
+	q.http = &http.Server{Handler: mux}
+	go q.http.Serve(listener)
+}
+
+// change runs f under the lock and wakes all who wait.
+func (q *taskQueue) change(f func()) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	f()
+	close(q.changed)
+	q.changed = make(chan struct{})
+}
+
+// until waits for a condition.
+func (q *taskQueue) until(what string, condition func() bool) {
+	q.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for {
+		q.mu.Lock()
+		ok, changed := condition(), q.changed
+		q.mu.Unlock()
+		if ok {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			q.t.Fatalf("waited in vain: %s\n%s", what, q.pilotLogs())
+		}
+	}
+}
+
+func (q *taskQueue) pilotLogs() string {
+	var all strings.Builder
+	logs, _ := filepath.Glob(q.folder + "/*.log")
+	for _, log := range logs {
+		text, _ := os.ReadFile(log)
+		fmt.Fprintf(&all, "%s:\n%s\n", filepath.Base(log), text)
+	}
+	return all.String()
+}
+
+func (q *taskQueue) pilot(id string) *pilotSeen {
+	p := q.pilots[id]
+	if p == nil {
+		p = &pilotSeen{started: map[uint64]bool{}, cached: map[string]bool{}, news: true}
+		q.pilots[id] = p
+	}
+	return p
+}
+
+// Sync is the wire service.
+func (q *taskQueue) Sync(ctx context.Context, m *wire.SyncRequest) (*wire.SyncAnswer, error) {
+	q.change(func() { q.report(m) })
+	timeout := time.NewTimer(q.hold)
+	defer timeout.Stop()
+	for {
+		q.mu.Lock()
+		p, changed := q.pilot(m.GetPilot()), q.changed
+		if m.GetSeq() < p.newest {
+			q.mu.Unlock()
+			return &wire.SyncAnswer{Superseded: true}, nil
+		}
+		if p.news || !m.GetHold() {
+			answer := q.answer(p, m)
+			q.mu.Unlock()
+			return answer, nil
+		}
+		q.mu.Unlock()
+		select {
+		case <-changed:
+		case <-timeout.C:
+			q.change(func() { p.news = true })
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (q *taskQueue) report(m *wire.SyncRequest) {
+	p := q.pilot(m.GetPilot())
+	p.syncs = append(p.syncs, proto.CloneOf(m))
+	p.newest = max(p.newest, m.GetSeq())
+	if m.GetHello() != nil {
+		p.hello = m.GetHello()
+	}
+	if m.GetFull() {
+		p.cached = map[string]bool{}
+		p.number = 0
+	}
+	for _, a := range m.GetStarted() {
+		p.started[a.GetAttempt()] = true
+	}
+	for _, r := range m.GetEnded() {
+		q.results[r.GetAttempt()] = r
+		p.news = true
+	}
+	for _, c := range m.GetCacheAdded() {
+		p.cached[fmt.Sprintf("%s@%d", c.GetFile().GetLfn(), c.GetFile().GetVersion())] = true
+	}
+	for _, c := range m.GetCacheGone() {
+		delete(p.cached, fmt.Sprintf("%s@%d", c.GetFile().GetLfn(), c.GetFile().GetVersion()))
+		p.lost = append(p.lost, c)
+	}
+	p.run = slices.DeleteFunc(p.run, func(a *wire.Assignment) bool {
+		return p.started[a.GetAttempt()] || q.results[a.GetAttempt()] != nil
+	})
+	p.left = p.left || m.GetLeaving()
+}
+
+func (q *taskQueue) answer(p *pilotSeen, m *wire.SyncRequest) *wire.SyncAnswer {
+	p.news = false
+	p.number++
+	a := &wire.SyncAnswer{Number: p.number, Seen: m.GetSeq(), Run: slices.Clone(p.run), Peers: p.peers, Evict: p.evict, Prefetch: p.pre, Leave: p.leave, NextSync: durationpb.New(q.hold)}
+	if q.refuse {
+		a.Seen = 0
+	}
+	for id := range q.ends {
+		a.End = append(a.End, id)
+	}
+	return a
+}
+
+// assign gives attempts to a pilot.
+func (q *taskQueue) assign(pilot string, assignments ...*wire.Assignment) {
+	q.change(func() {
+		p := q.pilot(pilot)
+		p.run = append(p.run, assignments...)
+		p.news = true
+	})
+}
+
+func (q *taskQueue) end(pilot string, attempt uint64) {
+	q.change(func() {
+		q.ends[attempt] = true
+		q.pilot(pilot).news = true
+	})
+}
+
+// result waits for the end of an attempt.
+func (q *taskQueue) result(attempt uint64) (r *wire.Result) {
+	q.t.Helper()
+	q.until(fmt.Sprintf("result of attempt %d", attempt), func() bool { r = q.results[attempt]; return r != nil })
+	return r
+}
+
+// run assigns one attempt and waits for its result.
+func (q *taskQueue) run(pilot string, a *wire.Assignment) *wire.Result {
+	q.t.Helper()
+	q.assign(pilot, a)
+	return q.result(a.GetAttempt())
+}
+
+func (q *taskQueue) started(pilot string, attempt uint64) {
+	q.t.Helper()
+	q.until(fmt.Sprintf("start of attempt %d", attempt), func() bool { return q.pilot(pilot).started[attempt] })
+}
+
+// config is that of a pilot of this server.
+func (q *taskQueue) config(id string) Config {
+	return Config{
+		Server: q.address, Pilot: id, Launch: id, Site: "local", Host: "node",
+		SandboxDir: q.folder + "/sandbox", LogDir: q.folder + "/logs", Storage: "file:" + q.folder + "/se",
+		MilliCPUs: 2000, Memory: 1 << 30, Grace: 5 * time.Second,
+	}
+}
+
+// pilotProcess is a pilot that a test has started.
+type pilotProcess struct {
+	*exec.Cmd
+	t *testing.T
+}
+
+func (q *taskQueue) start(cfg Config, environment ...string) *pilotProcess {
+	q.t.Helper()
+	encoded, err := cfg.Encode()
+	if err != nil {
+		q.t.Fatal(err)
+	}
+	log, err := os.OpenFile(filepath.Join(q.folder, cfg.Pilot+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		q.t.Fatal(err)
+	}
+	defer log.Close()
+	p := &pilotProcess{exec.Command(os.Args[0]), q.t}
+	p.Env = append(append(os.Environ(), ConfigVariable+"="+encoded), environment...)
+	p.Stdout, p.Stderr = log, log
+	p.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := p.Start(); err != nil {
+		q.t.Fatal(err)
+	}
+	q.t.Cleanup(func() {
+		if p.ProcessState == nil {
+			p.Process.Kill()
+			p.Wait()
+		}
+	})
+	return p
+}
+
+// wait waits until the pilot has ended.
+func (p *pilotProcess) wait() error {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	err := sched.Default().WaitCmd(ctx, p.Cmd)
+	if ctx.Err() != nil {
+		p.t.Fatal("the pilot did not end")
+	}
+	return err
+}
+
+// stop ends the pilot in order.
+func (p *pilotProcess) stop() {
+	p.t.Helper()
+	p.Process.Signal(syscall.SIGTERM)
+	if err := p.wait(); err != nil {
+		p.t.Error("the pilot ended with", err)
+	}
+}
+
+// gone waits until a process has ended, whose parent somebody else is.
+func gone(t *testing.T, pid int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	h := sched.Register(sched.Default(), sched.Kind[int, struct{}]{Name: "gone", Poll: func(waiting []*sched.Request[int, struct{}]) {
+		for _, r := range waiting {
+			if fields := statOf(r.Value); len(fields) == 0 || fields[0] == "Z" {
+				r.Done(struct{}{}, nil)
+			}
+		}
+	}})
+	if _, err := h.Wait(ctx, pid); err != nil {
+		t.Fatalf("process %d lives: %v", pid, err)
+	}
+}
+
+// appears waits for a file and returns its contents.
+func appears(t *testing.T, path string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	_, err := sched.Default().WaitFile(ctx, sched.FileQuery{Path: path, Until: func(st sched.FileState) bool { return st.Info != nil && st.Info.Size() > 0 }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+var lastAttempt uint64 = 1 << 32
+
+// shell is an assignment of a shell command.
+func shell(command string, change ...func(*wire.Assignment)) *wire.Assignment {
+	lastAttempt++
+	a := &wire.Assignment{Job: lastAttempt, Attempt: lastAttempt, Name: "job", Step: "step", Try: 1, Payload: &wire.Payload{Shell: command}}
+	for _, f := range change {
+		f(a)
+	}
+	return a
+}
+
+func argv(words ...string) func(*wire.Assignment) {
+	return func(a *wire.Assignment) { a.Payload.Shell, a.Payload.Argv = "", words }
+}
+
+func writes(lfns ...string) func(*wire.Assignment) {
+	return func(a *wire.Assignment) {
+		for _, lfn := range lfns {
+			a.Outputs = append(a.Outputs, &wire.OutputFile{Lfn: lfn, Pattern: strings.Contains(lfn, "*"), Version: 1})
+		}
+	}
+}
+
+func reads(lfn string, version uint32, size int64, pfn string) func(*wire.Assignment) {
+	return func(a *wire.Assignment) {
+		a.Inputs = append(a.Inputs, &wire.InputFile{File: &wire.FileRef{Lfn: lfn, Version: version}, Size: size, Pfn: pfn})
+	}
+}
+
+func needs(r *wire.Resources) func(*wire.Assignment) {
+	return func(a *wire.Assignment) { a.Needs = r }
+}
+
+func expect(t *testing.T, r *wire.Result, outcome wire.Outcome, message string) {
+	t.Helper()
+	if r.GetOutcome() != outcome || !strings.Contains(r.GetMessage(), message) {
+		t.Fatalf("outcome %s, message %q; want %s, %q", r.GetOutcome(), r.GetMessage(), outcome, message)
+	}
+}
+
+func contents(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(strings.TrimPrefix(path, "file:"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func writeFile(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

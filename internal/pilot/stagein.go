@@ -1,0 +1,212 @@
+package pilot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"fairway/internal/cache"
+	"fairway/internal/fault"
+	"fairway/internal/wire"
+)
+
+var stagedIn = fault.New("pilot.stagein.after")
+
+// stageIn brings the inputs of an attempt into its sandbox.
+type stageIn struct {
+	*pilot
+	attempt  *attempt
+	files    []*input
+	informed bool // the files of infoFolder are there
+}
+
+// input is one file that an attempt reads.
+type input struct {
+	ref    cache.Ref
+	size   int64 // 0 if it is not known
+	pfn    string
+	path   string      // in the sandbox, relative
+	cached *cache.File // nil if it is read past the cache
+	hit    bool        // it was in a cache of this host
+	before fs.FileInfo // as the command finds it
+}
+
+func (in *stageIn) run() error {
+	a := in.attempt
+	for _, f := range a.GetInputs() {
+		i := &input{ref: refOf(f.GetFile()), size: f.GetSize(), pfn: f.GetPfn()}
+		if err := in.add(i); err != nil {
+			return fmt.Errorf("input %s: %w", i.ref.LFN, err)
+		}
+	}
+	if len(a.GetOutputs()) > 0 {
+		if err := in.makeOutputFolders(); err != nil {
+			return err
+		}
+	}
+	if len(in.files) > 0 || len(a.GetOutputs()) > 0 {
+		return errors.Join(in.inform(), stagedIn.Hit())
+	}
+	return nil
+}
+
+func (in *stageIn) add(i *input) (err error) {
+	if i.path, err = in.attempt.pathOf(i.ref.LFN); err != nil {
+		return err
+	}
+	target := filepath.Join(in.attempt.slot.folder, i.path)
+	if err := makeParents(in.attempt.slot.folder, i.path); err != nil {
+		return err
+	}
+	in.files = append(in.files, i)
+	if err := in.bring(in.attempt.ctx, i); err != nil {
+		return err
+	}
+	if i.cached != nil {
+		err = linkInto(i.cached.Path(), target)
+	} else {
+		err = in.past(i, target)
+	}
+	if err != nil {
+		return err
+	}
+	in.count(i)
+	i.before, err = os.Stat(target)
+	return err
+}
+
+// bring has the cache hold the file, unless it has no room for it.
+func (p *pilot) bring(ctx context.Context, i *input) (err error) {
+	c := p.caching.cache
+	if c == nil {
+		return nil
+	}
+	var ok bool
+	if i.cached, ok = c.Get(i.ref); ok {
+		i.hit = true
+		return nil
+	}
+	if i.size == 0 && i.pfn != "" {
+		info, err := p.storage.Stat(ctx, i.pfn)
+		if err != nil || info.Size < 0 {
+			return err
+		}
+		i.size = info.Size
+	}
+	i.cached, i.hit, err = c.Fetch(ctx, i.ref, i.size, func(path string) (int64, error) {
+		if i.pfn == "" {
+			return 0, errNowhere
+		}
+		return p.storage.Get(ctx, i.pfn, path)
+	})
+	if errors.Is(err, cache.ErrFull) || errors.Is(err, cache.ErrNoSpace) || outOfDisk(err) {
+		p.log.Info("read past the cache", "lfn", i.ref.LFN, "reason", err)
+		return nil
+	}
+	return err
+}
+
+var errNowhere = errors.New("it is on no storage element and in no cache of this host")
+
+// past stages the file in without the cache.
+func (in *stageIn) past(i *input, target string) error {
+	if i.pfn == "" {
+		return errNowhere
+	}
+	size, err := in.storage.Get(in.attempt.ctx, i.pfn, target)
+	if err == nil && i.size != 0 && size != i.size {
+		err = fmt.Errorf("%s has %d bytes and should have %d", i.pfn, size, i.size)
+	}
+	i.size = size
+	return err
+}
+
+func (in *stageIn) count(i *input) {
+	u := in.attempt.result.Usage
+	if i.hit {
+		u.CacheHits++
+		u.BytesCached += i.size
+	} else {
+		u.CacheMisses++
+		u.BytesStaged += i.size
+	}
+}
+
+// linkInto makes the file appear at target: by a hard link, so that what the
+// cache does later does not matter, or by a symbolic one to another file
+// system; the file is in use as long as the attempt runs.
+func linkInto(path, target string) error {
+	err := os.Link(path, target)
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		err = os.Symlink(path, target)
+	}
+	return err
+}
+
+// checkUnchanged fails an attempt that wrote to an input: other jobs read the
+// same file, so the cache must not keep it.
+func (in *stageIn) checkUnchanged() {
+	for _, i := range in.files {
+		if i.before == nil {
+			continue
+		}
+		path := filepath.Join(in.attempt.slot.folder, i.path)
+		now, err := os.Stat(path)
+		if err != nil || !os.SameFile(now, i.before) || now.Size() == i.before.Size() && now.ModTime().Equal(i.before.ModTime()) {
+			continue // also where the command put another file in its place
+		}
+		in.attempt.fail(wire.Outcome_OUTCOME_EXITED, "the command wrote to its input %s in place; it must write to a copy", i.ref.LFN)
+		in.attempt.result.Outputs = nil
+		if in.caching.cache != nil {
+			in.caching.cache.Drop(i.ref)
+		}
+	}
+}
+
+// release ends the use of cached files.
+func (in *stageIn) release() {
+	for _, i := range in.files {
+		if i.cached != nil {
+			i.cached.Release()
+		}
+	}
+}
+
+// makeOutputFolders makes the folders into which outputs are promised.
+func (in *stageIn) makeOutputFolders() error {
+	for _, o := range in.attempt.GetOutputs() {
+		path, err := in.attempt.pathOf(o.GetLfn())
+		if err != nil {
+			return fmt.Errorf("output %s: %w", o.GetLfn(), err)
+		}
+		if err := makeParents(in.attempt.slot.folder, literalFolder(path)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// makeParents makes the folders above a path that is relative to folder.
+func makeParents(folder, path string) error {
+	parent := filepath.Dir(path)
+	if parent == "." {
+		return nil
+	}
+	return os.MkdirAll(filepath.Join(folder, parent), 0o755)
+}
+
+// standardInput is an input that the payload names, or nothing.
+func (in *stageIn) standardInput() (*os.File, error) {
+	names := in.attempt.GetPayload().GetStdin()
+	if len(names) == 0 {
+		return in.base.null, nil
+	}
+	path, err := in.attempt.pathOf(names[0])
+	if err != nil {
+		return nil, err
+	}
+	return os.Open(filepath.Join(in.attempt.slot.folder, path))
+}

@@ -1,0 +1,231 @@
+package pilot
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"fairway/sched"
+)
+
+// maxSweeps bounds how often processes that a job left behind are killed and
+// looked for again: each time their children come to light.
+const maxSweeps = 1000
+
+// tree knows the processes of all attempts. The pilot is the reaper of what
+// they leave behind: a process whose parent ends becomes a child of the pilot,
+// wherever it has hidden itself, so no process of an attempt gets lost.
+type tree struct {
+	sched    *sched.Scheduler
+	children *os.File // lists the pilot's children
+
+	mu     sync.Mutex // guards what follows, and starting a process with noting it
+	leads  map[int]uint64
+	strays map[int]*stray
+}
+
+// stray is a child of the pilot that it did not start.
+type stray struct {
+	suspects map[uint64]bool // attempts that it may belong to
+}
+
+func newTree(s *sched.Scheduler) (*tree, error) {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return nil, fmt.Errorf("become the reaper of what jobs leave behind: %w", err)
+	}
+	t := &tree{sched: s, leads: map[int]uint64{}, strays: map[int]*stray{}}
+	// Orphans are given to the first thread of the process. Without this file
+	// the whole of /proc is searched.
+	t.children, _ = os.Open(fmt.Sprintf("/proc/self/task/%d/children", os.Getpid()))
+	return t, nil
+}
+
+func (t *tree) close() {
+	if t.children != nil {
+		_ = t.children.Close()
+	}
+}
+
+// lead is the first process of an attempt.
+type lead struct{ pid, pidfd int }
+
+// start starts the process that leads an attempt. It is killed by the kernel
+// when the thread that starts it ends; no thread of a pilot ends before the
+// pilot, because no goroutine of it ends while bound to a thread.
+func (t *tree) start(attempt uint64, path string, argv []string, attr *syscall.ProcAttr) (lead, error) {
+	l := lead{pidfd: -1}
+	if attr.Sys == nil {
+		attr.Sys = &syscall.SysProcAttr{}
+	}
+	attr.Sys.Setpgid, attr.Sys.Pdeathsig, attr.Sys.PidFD = true, syscall.SIGKILL, &l.pidfd
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	pid, err := syscall.ForkExec(path, argv, attr)
+	if err != nil {
+		return lead{}, err
+	}
+	l.pid = pid
+	t.leads[pid] = attempt
+	return l, nil
+}
+
+// reap waits for the end of the lead.
+func (t *tree) reap(ctx context.Context, l lead) (sched.Exit, error) {
+	exit, err := t.sched.WaitPid(ctx, l.pid, l.pidfd)
+	if err == nil || ctx.Err() == nil {
+		t.mu.Lock()
+		delete(t.leads, l.pid)
+		t.mu.Unlock()
+		if l.pidfd >= 0 {
+			_ = unix.Close(l.pidfd)
+		}
+	}
+	return exit, err
+}
+
+// clear kills what an attempt has left behind after its lead was reaped. grace
+// is how long it may go on after a SIGTERM that was sent before.
+func (t *tree) clear(attempt uint64, grace context.Context) error {
+	for range maxSweeps {
+		left := t.straysOf(attempt)
+		if len(left) == 0 {
+			return nil
+		}
+		for _, pid := range left {
+			t.finish(pid, grace)
+		}
+	}
+	return errors.New("processes of the job keep starting others and could not all be ended")
+}
+
+// finish reaps a stray when grace is over at the latest.
+func (t *tree) finish(pid int, grace context.Context) {
+	if _, err := t.sched.WaitPid(grace, pid, -1); err != nil {
+		_ = unix.Kill(pid, unix.SIGKILL)
+		_, _ = t.sched.WaitPid(context.Background(), pid, -1)
+	}
+	t.mu.Lock()
+	delete(t.strays, pid)
+	t.mu.Unlock()
+}
+
+// settled says that an attempt has no processes any more: a stray that may
+// have been of this or of another one is not of this one.
+func (t *tree) settled(attempt uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, s := range t.strays {
+		delete(s.suspects, attempt)
+	}
+}
+
+// straysOf returns the children that can belong to no other running attempt
+// than this one.
+func (t *tree) straysOf(attempt uint64) (pids []int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.notice()
+	for pid, s := range t.strays {
+		if len(s.suspects) == 0 || len(s.suspects) == 1 && s.suspects[attempt] {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// notice takes note of children that the pilot did not start. The caller holds
+// the mutex, so that no process is just being started.
+func (t *tree) notice() {
+	for pid := range t.list {
+		if _, ours := t.leads[pid]; ours || t.strays[pid] != nil {
+			continue
+		}
+		if reaped, err := unix.Wait4(pid, nil, unix.WNOHANG, nil); err != nil || reaped == pid {
+			continue
+		}
+		t.strays[pid] = t.suspect(pid)
+	}
+}
+
+// suspect finds out to which attempts a process may belong: the one that its
+// environment or its process group names, or else any that runs.
+func (t *tree) suspect(pid int) *stray {
+	s := &stray{suspects: map[uint64]bool{}}
+	if attempt, ok := markOf(pid, AttemptVariable); ok {
+		if id, err := strconv.ParseUint(attempt, 10, 64); err == nil {
+			s.suspects[id] = true
+			return s
+		}
+	}
+	if group, err := unix.Getpgid(pid); err == nil {
+		if id, ok := t.leads[group]; ok {
+			s.suspects[id] = true
+			return s
+		}
+	}
+	for _, id := range t.leads {
+		s.suspects[id] = true
+	}
+	return s
+}
+
+// list yields the children of the pilot.
+func (t *tree) list(yield func(pid int) bool) {
+	if t.children == nil {
+		t.search(yield)
+		return
+	}
+	buffer := make([]byte, 0, 512)
+	for {
+		n, err := t.children.ReadAt(buffer[:cap(buffer)], 0)
+		if n < cap(buffer) || err != nil {
+			buffer = buffer[:n]
+			break
+		}
+		buffer = make([]byte, 0, 2*cap(buffer))
+	}
+	for field := range bytes.FieldsSeq(buffer) {
+		if pid, err := strconv.Atoi(string(field)); err == nil && !yield(pid) {
+			return
+		}
+	}
+}
+
+func (t *tree) search(yield func(pid int) bool) {
+	for pid, parent := range parents() {
+		if parent == os.Getpid() && !yield(pid) {
+			return
+		}
+	}
+}
+
+// signal sends a signal to all processes of an attempt whose lead runs.
+func (t *tree) signal(attempt uint64, l lead, signal unix.Signal) {
+	roots := append(t.straysOf(attempt), l.pid)
+	for _, pid := range descendants(roots) {
+		_ = unix.Kill(pid, signal)
+	}
+	_ = unix.Kill(-l.pid, signal)
+}
+
+// end ends an attempt whose lead runs: SIGTERM, and SIGKILL when grace is over.
+func (t *tree) end(attempt uint64, l lead, grace time.Duration) (sched.Exit, error) {
+	t.signal(attempt, l, unix.SIGTERM)
+	t.signal(attempt, l, unix.SIGCONT)
+	ctx, cancel := context.WithTimeout(context.Background(), grace)
+	defer cancel()
+	exit, err := t.reap(ctx, l)
+	if err != nil {
+		t.signal(attempt, l, unix.SIGKILL)
+		exit, err = t.reap(context.Background(), l)
+	}
+	return exit, errors.Join(err, t.clear(attempt, ctx))
+}

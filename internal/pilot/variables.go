@@ -1,0 +1,133 @@
+package pilot
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"fairway/internal/catalog"
+)
+
+// The environment of a command, besides Payload.environment, which comes last
+// and wins, and what the pilot itself was started with.
+const (
+	JobVariable      = "FAIRWAY_JOB"       // number of the job
+	NameVariable     = "FAIRWAY_NAME"      // name of the job
+	StepVariable     = "FAIRWAY_STEP"      // name of the step
+	AttemptVariable  = "FAIRWAY_ATTEMPT"   // number of the attempt
+	TryVariable      = "FAIRWAY_TRY"       // 1 for the first attempt of the job
+	PilotVariable    = "FAIRWAY_PILOT"     // ID of the pilot
+	SandboxVariable  = "FAIRWAY_SANDBOX"   // the working folder, absolute
+	DeadlineVariable = "FAIRWAY_DEADLINE"  // Unix time in seconds at which the attempt is ended; unset without a limit
+	TimeVariable     = "FAIRWAY_TIME_LEFT" // seconds from the start of the command until then
+
+	// Files that list paths relative to the sandbox, one a line.
+	InputsVariable  = "FAIRWAY_INPUTS_FILE"
+	OutputsVariable = "FAIRWAY_OUTPUTS_FILE"
+	// CatalogVariable is a Trivial File Catalog of the inputs, cached ones first.
+	CatalogVariable = "FAIRWAY_CATALOG"
+	// ReportVariable is a file to which the command may write lines
+	// "records PATH N": the number of records in an output.
+	ReportVariable = "FAIRWAY_REPORT"
+)
+
+// programs remembers where programs are: search path and name to path.
+type programs = sync.Map
+
+// variables returns the environment of an attempt's command.
+func (p *pilot) variables(a *attempt, in *stageIn, r *running) []string {
+	own := a.GetPayload().GetEnvironment()
+	env := make([]string, len(p.base.environment), len(p.base.environment)+len(own)+13)
+	copy(env, p.base.environment)
+	env = append(env,
+		JobVariable+"="+strconv.FormatUint(a.GetJob(), 10),
+		NameVariable+"="+a.GetName(),
+		StepVariable+"="+a.GetStep(),
+		AttemptVariable+"="+strconv.FormatUint(a.GetAttempt(), 10),
+		TryVariable+"="+strconv.Itoa(int(a.GetTry())),
+		PilotVariable+"="+p.cfg.Pilot,
+		SandboxVariable+"="+a.slot.folder,
+	)
+	env = p.deadline(env, r)
+	if in.informed {
+		info := filepath.Join(a.slot.folder, infoFolder)
+		env = append(env, InputsVariable+"="+info+"/inputs", OutputsVariable+"="+info+"/outputs",
+			CatalogVariable+"="+info+"/storage.xml", ReportVariable+"="+info+"/report")
+	} else {
+		env = append(env, InputsVariable+"="+os.DevNull, OutputsVariable+"="+os.DevNull, ReportVariable+"="+os.DevNull)
+	}
+	for name, value := range own {
+		if at, inherited := p.base.index[name]; inherited {
+			env[at] = name + "=" + value
+		} else if !strings.HasPrefix(name, "FAIRWAY_") {
+			env = append(env, name+"="+value)
+		}
+	}
+	return env
+}
+
+// deadline is the earlier one of the attempt's and the pilot's.
+func (p *pilot) deadline(env []string, r *running) []string {
+	var end time.Time
+	if r.limit > 0 {
+		end = r.since.Add(r.limit)
+	}
+	if p.hello.GetExpires() != nil {
+		if life := p.hello.GetExpires().AsTime(); end.IsZero() || life.Before(end) {
+			end = life
+		}
+	}
+	if end.IsZero() {
+		return env
+	}
+	left := max(0, int64(end.Sub(r.since)/time.Second))
+	return append(env, DeadlineVariable+"="+strconv.FormatInt(end.Unix(), 10), TimeVariable+"="+strconv.FormatInt(left, 10))
+}
+
+// inform writes the files that the variables name.
+func (in *stageIn) inform() error {
+	folder := filepath.Join(in.attempt.slot.folder, infoFolder)
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		return err
+	}
+	in.informed = true
+	var inputs, outputs []string
+	var cached, stored []catalog.Entry
+	for _, f := range in.files {
+		inputs = append(inputs, f.path)
+		stored = append(stored, catalog.Entry{LFN: f.ref.LFN, PFN: f.pfn})
+		if f.cached != nil {
+			cached = append(cached, catalog.Entry{LFN: f.ref.LFN, PFN: "file:" + f.cached.Path()})
+		}
+	}
+	for _, o := range in.attempt.GetOutputs() {
+		if path, err := in.attempt.pathOf(o.GetLfn()); err == nil {
+			outputs = append(outputs, path)
+		}
+	}
+	stored = slices.DeleteFunc(stored, func(e catalog.Entry) bool { return e.PFN == "" })
+	xml, err := os.Create(filepath.Join(folder, "storage.xml"))
+	if err != nil {
+		return err
+	}
+	defer xml.Close()
+	if err := catalog.Write(xml, cached, stored); err != nil {
+		return err
+	}
+	if err := writeLines(filepath.Join(folder, "inputs"), inputs); err != nil {
+		return err
+	}
+	return writeLines(filepath.Join(folder, "outputs"), outputs)
+}
+
+func writeLines(path string, lines []string) error {
+	text := strings.Join(lines, "\n")
+	if text != "" {
+		text += "\n"
+	}
+	return os.WriteFile(path, []byte(text), 0o644)
+}
