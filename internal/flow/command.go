@@ -186,7 +186,7 @@ func (f *Flow) fillCount(j *job, d *draft) {
 	if s.split.unit != recordCounted {
 		text = countCommands[s.split.unit]
 	}
-	c := &commandSource{w: f.w, step: &step{reads: s.reads}, values: d.values, in: []string{d.in[0].lfn}, reads: d.reads}
+	c := &commandSource{w: f.w, step: &step{reads: d.readEntries()}, values: d.values, in: []string{d.in[0].lfn}, reads: d.reads}
 	j.new.Job = f.describe(j)
 	j.new.Job.Reads = unique(append(slices.Clone(c.in), d.reads...))
 	j.new.Job.Writes = []dispatch.Output{{LFN: j.countPrefix() + "*", Pattern: true}}

@@ -11,29 +11,45 @@ type Held struct {
 	Reason    string
 }
 
-// Held says for up to limit jobs why they are not submitted yet, for people.
+// Held says for up to limit jobs why they are not submitted yet, for people:
+// first those that others wait for.
 func (f *Flow) Held(limit int) []Held {
-	var held []Held
-	for _, lfn := range sortedKeys(f.names) {
-		n := f.names[lfn]
-		for _, d := range n.drafts {
-			held = append(held, Held{d.label, d.state.step.name, fmt.Sprintf("nothing made %s yet", lfn)})
-		}
-		for _, j := range n.readers {
-			held = append(held, Held{j.name, j.state.step.name, fmt.Sprintf("%s, which makes %s, is held itself", n.maker, lfn)})
-		}
-	}
-	for _, lfn := range sortedKeys(f.queues) {
-		for _, j := range f.queues[lfn].waiting {
-			held = append(held, Held{j.name, j.state.step.name, f.queues[lfn].reason(j)})
-		}
-	}
+	l := &heldList{limit: limit, named: map[string]bool{}}
 	for _, st := range f.steps {
 		for _, why := range st.refused {
-			held = append(held, Held{st.step.name, st.step.name, why})
+			l.add(st.step.name, st, why)
 		}
 	}
-	return held[:min(limit, len(held))]
+	names, queues := sortedKeys(f.names), sortedKeys(f.queues)
+	for _, lfn := range names {
+		for _, d := range f.names[lfn].drafts {
+			l.add(d.label, d.state, fmt.Sprintf("nothing made %s yet", lfn))
+		}
+	}
+	for _, lfn := range queues {
+		for _, j := range f.queues[lfn].waiting {
+			l.add(j.name, j.state, f.queues[lfn].reason(j))
+		}
+	}
+	for _, lfn := range names {
+		for _, j := range f.names[lfn].readers {
+			l.add(j.name, j.state, fmt.Sprintf("%s, which makes %s, is held itself", f.names[lfn].maker, lfn))
+		}
+	}
+	return l.held
+}
+
+type heldList struct {
+	limit int
+	held  []Held
+	named map[string]bool
+}
+
+func (l *heldList) add(job string, st *stepState, reason string) {
+	if len(l.held) < l.limit && !l.named[job] {
+		l.named[job] = true
+		l.held = append(l.held, Held{job, st.step.name, reason})
+	}
 }
 
 func (q *queue) reason(j *job) string {

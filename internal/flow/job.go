@@ -10,18 +10,29 @@ import (
 // draft makes a job as soon as the names of its inputs are known.
 func (f *Flow) draft(d *draft) {
 	d.state.held++
-	for _, e := range d.state.step.reads {
+	for _, e := range d.readEntries() {
 		lfn, _ := e.pattern.expand(d.values)
 		d.reads = append(d.reads, lfn)
 		f.need(d, e, lfn)
 	}
-	for _, e := range d.state.step.rewrites {
-		lfn, _ := e.pattern.expand(d.values)
-		f.need(d, e, lfn)
+	if !d.count {
+		for _, e := range d.state.step.rewrites {
+			lfn, _ := e.pattern.expand(d.values)
+			f.need(d, e, lfn)
+		}
 	}
 	if d.unknown == 0 {
 		f.create(d)
 	}
+}
+
+// readEntries are what the job reads besides the files that created it. A
+// counting job has no place in the order of rewritten files.
+func (d *draft) readEntries() []entry {
+	if !d.count {
+		return d.state.step.reads
+	}
+	return slices.DeleteFunc(slices.Clone(d.state.step.reads), func(e entry) bool { return e.shared })
 }
 
 // need lets d wait until somebody makes lfn known. A rewritten file that only

@@ -122,11 +122,19 @@ func (x *world) submit(j NewJob) {
 
 func (x *world) arrive(input string, lfns ...string) {
 	x.t.Helper()
-	var files []dispatch.ExistingFile
-	for _, lfn := range lfns {
-		files = append(files, dispatch.ExistingFile{LFN: lfn, PFN: "/data/" + lfn, Size: x.size(lfn), Identity: "1"})
+	files := filesOf(lfns...)
+	for i := range files {
+		files[i].Size = x.size(files[i].LFN)
 	}
 	x.step(Arrived{Input: input, Files: files})
+}
+
+func filesOf(lfns ...string) []dispatch.ExistingFile {
+	var files []dispatch.ExistingFile
+	for _, lfn := range lfns {
+		files = append(files, dispatch.ExistingFile{LFN: lfn, PFN: "/data/" + lfn, Size: int64(len(lfn)), Identity: "1"})
+	}
+	return files
 }
 
 func (x *world) close(input string) { x.t.Helper(); x.step(Closed{Input: input}) }
