@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 	"unsafe"
@@ -26,6 +27,7 @@ type pollSet struct {
 	file         *os.File // around epfd
 	raw          syscall.RawConn
 	deadline     time.Time // of reads from file; for block only
+	calls        atomic.Uint64
 
 	mu    sync.Mutex
 	files map[int32]*pollFile
@@ -62,7 +64,7 @@ func newPollSet() (*pollSet, error) {
 // open puts the wake-up into the epoll and the epoll into the runtime's poller.
 func (p *pollSet) open() error {
 	ev := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(p.wakefd)}
-	if err := epollControl(p.epfd, unix.EPOLL_CTL_ADD, &ev); err != 0 {
+	if err := p.control(unix.EPOLL_CTL_ADD, &ev); err != 0 {
 		return fmt.Errorf("epoll_ctl: %w", err)
 	}
 	if err := unix.SetNonblock(p.epfd, true); err != nil {
@@ -86,7 +88,7 @@ func (p *pollSet) close() {
 func (p *pollSet) kind() Kind[FD, Events] {
 	return Kind[FD, Events]{
 		Name: "fd", Poll: p.poll, Group: p.group,
-		Block: p.block, Unblock: p.unblock, Concurrent: true,
+		Block: p.block, Unblock: p.unblock, Concurrent: true, Syscalls: p.calls.Load,
 	}
 }
 
@@ -125,7 +127,7 @@ func (p *pollSet) leave(fd int32, f *pollFile, r *Request[FD, Events]) {
 }
 
 func (p *pollSet) drop(fd int32) {
-	_ = epollControl(p.epfd, unix.EPOLL_CTL_DEL, &unix.EpollEvent{Fd: fd})
+	_ = p.control(unix.EPOLL_CTL_DEL, &unix.EpollEvent{Fd: fd})
 	delete(p.files, fd)
 }
 
@@ -136,22 +138,22 @@ func (p *pollSet) arm(fd int32, f *pollFile) {
 	for _, r := range f.waiting {
 		ev.Events |= toEpoll(r.Value.Want)
 	}
-	if err := p.control(f, &ev); err != nil {
+	if err := p.register(f, &ev); err != nil {
 		p.refuse(fd, f, err)
 	}
 }
 
-// control tells the kernel, which knows better than pollFile whether the number
+// register tells the kernel, which knows better than pollFile whether the number
 // still means the same file.
-func (p *pollSet) control(f *pollFile, ev *unix.EpollEvent) error {
+func (p *pollSet) register(f *pollFile, ev *unix.EpollEvent) error {
 	first, second, retry := unix.EPOLL_CTL_ADD, unix.EPOLL_CTL_MOD, unix.EEXIST
 	if f.known {
 		first, second, retry = second, first, unix.ENOENT
 	}
 	f.known = true
-	err := epollControl(p.epfd, first, ev)
+	err := p.control(first, ev)
 	if err == retry {
-		err = epollControl(p.epfd, second, ev)
+		err = p.control(second, ev)
 	}
 	if err != 0 {
 		return err
@@ -179,6 +181,7 @@ func (p *pollSet) poll([]*Request[FD, Events]) {
 
 // ready takes events that are there.
 func (p *pollSet) ready(events *[epollBatch]unix.EpollEvent) []unix.EpollEvent {
+	p.calls.Add(1)
 	n, _, err := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.epfd), uintptr(unsafe.Pointer(&events[0])), epollBatch, 0, 0, 0)
 	if err != 0 {
 		return nil
@@ -190,6 +193,7 @@ func (p *pollSet) block(limit time.Duration) {
 	var store [epollBatch]unix.EpollEvent
 	var events []unix.EpollEvent
 	p.setDeadline(limit)
+	p.calls.Add(1) // the runtime's, to see that the epoll is ready
 	err := p.raw.Read(func(uintptr) bool {
 		events = p.ready(&store)
 		return len(events) > 0
@@ -287,10 +291,11 @@ func fromEpoll(bits uint32) Events {
 	return e
 }
 
-// epollControl is epoll_ctl without the notice to the Go scheduler that a call
-// which never blocks does not need.
-func epollControl(epfd, op int, ev *unix.EpollEvent) unix.Errno {
-	_, _, err := unix.RawSyscall6(unix.SYS_EPOLL_CTL, uintptr(epfd), uintptr(op),
+// control is epoll_ctl without the notice to the Go scheduler that a call which
+// never blocks does not need.
+func (p *pollSet) control(op int, ev *unix.EpollEvent) unix.Errno {
+	p.calls.Add(1)
+	_, _, err := unix.RawSyscall6(unix.SYS_EPOLL_CTL, uintptr(p.epfd), uintptr(op),
 		uintptr(ev.Fd), uintptr(unsafe.Pointer(ev)), 0, 0)
 	return err
 }

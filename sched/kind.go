@@ -64,6 +64,9 @@ type Kind[Req, Res any] struct {
 
 	// Strategy restricts the server's choice; the zero value is Adaptive.
 	Strategy Strategy
+
+	// Syscalls tells how many system calls the callbacks have made, for metrics.
+	Syscalls func() uint64
 }
 
 // DefaultInterval is the polling interval of kinds that name none.
@@ -96,6 +99,19 @@ type Handle[Req, Res any] struct {
 	waiting []*Request[Req, Res]
 }
 
+// Counts is what has happened to a kind so far.
+type Counts struct {
+	Polls    uint64 // polls made
+	Found    uint64 // polls that found an event
+	Blocks   uint64 // blocks of a thread or, for descriptors, on the runtime's poller
+	Events   uint64 // waits ended by an event
+	Aborted  uint64 // waits ended by ctx, Close or a panic
+	Syscalls uint64 // system calls, if the kind tells
+}
+
+// Counts returns the counts of the kind.
+func (h *Handle[Req, Res]) Counts() Counts { return h.src.counts() }
+
 // Register makes a kind known to s. It panics if the callbacks don't fit
 // together, which is a bug of the caller.
 func Register[Req, Res any](s *Scheduler, kind Kind[Req, Res]) *Handle[Req, Res] {
@@ -123,8 +139,8 @@ func (h *Handle[Req, Res]) hooks() hooks {
 		name: k.Name, arm: k.Arm, block: k.Block, unblock: k.Unblock,
 		concurrent: k.Concurrent, each: k.BlockEach != nil,
 		interval: k.Interval, reaction: k.Reaction, priority: k.Priority,
-		strategy: k.Strategy,
-		add:      h.add, remove: h.remove, everybody: h.everybody,
+		strategy: k.Strategy, syscalls: k.Syscalls,
+		add: h.add, remove: h.remove, everybody: h.everybody,
 	}
 	if k.Poll != nil {
 		hk.poll = func() { k.Poll(h.waiting) }

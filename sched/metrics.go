@@ -12,11 +12,12 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 }
 
 var (
-	descPolls   = desc("polls_total", "Polls, by whether they found an event.", "kind", "found")
-	descBlocks  = desc("blocks_total", "Times that a thread blocked for a group.", "kind")
-	descEvents  = desc("events_total", "Events detected.", "kind")
-	descAborted = desc("aborted_total", "Waits ended without an event.", "kind")
-	descWaiting = desc("waiting", "Requests that wait.", "kind")
+	descPolls    = desc("polls_total", "Polls, by whether they found an event.", "kind", "found")
+	descBlocks   = desc("blocks_total", "Times that a thread blocked for a group.", "kind")
+	descEvents   = desc("events_total", "Events detected.", "kind")
+	descAborted  = desc("aborted_total", "Waits ended without an event.", "kind")
+	descSyscalls = desc("syscalls_total", "System calls made to detect events, for kinds that tell.", "kind")
+	descWaiting  = desc("waiting", "Requests that wait.", "kind")
 
 	descDetection = desc("detection_seconds", "Time from an event, or the earliest it may have come, to its detection.", "kind")
 	descQueueing  = desc("queueing_seconds", "Time from the detection of an event until its waiter runs.", "kind")
@@ -62,16 +63,18 @@ func (s *Scheduler) kinds() (list []*source) {
 }
 
 func (src *source) collect(ch chan<- prometheus.Metric) {
-	st := src.stats
+	st, c := src.stats, src.counts()
 	count := func(d *prometheus.Desc, n uint64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), append([]string{src.name}, labels...)...)
 	}
-	hits := st.hits.Load()
-	count(descPolls, hits, "true")
-	count(descPolls, st.polls.Load()-hits, "false")
-	count(descBlocks, st.blocks.Load())
-	count(descEvents, st.events.Load())
-	count(descAborted, st.aborted.Load())
+	count(descPolls, c.Found, "true")
+	count(descPolls, c.Polls-c.Found, "false")
+	count(descBlocks, c.Blocks)
+	count(descEvents, c.Events)
+	count(descAborted, c.Aborted)
+	if src.syscalls != nil {
+		count(descSyscalls, c.Syscalls)
+	}
 	ch <- prometheus.MustNewConstMetric(descWaiting, prometheus.GaugeValue, float64(src.members.Load()), src.name)
 	ch <- st.detection.metric(descDetection, src.name)
 	ch <- st.queueing.metric(descQueueing, src.name)
@@ -96,9 +99,9 @@ func (s *Scheduler) String() string {
 	total, running, queued := s.slots.sizes()
 	fmt.Fprintf(&b, "%d slots, %d tasks running, %d queued\n", total, running, queued)
 	for _, src := range s.kinds() {
-		st := src.stats
-		fmt.Fprintf(&b, "%s: %d waiting, %d events, %d aborted, %d polls (%d found), %d blocks\n", src.name,
-			src.members.Load(), st.events.Load(), st.aborted.Load(), st.polls.Load(), st.hits.Load(), st.blocks.Load())
+		st, c := src.stats, src.counts()
+		fmt.Fprintf(&b, "%s: %d waiting, %d events, %d aborted, %d polls (%d found), %d blocks, %d system calls\n", src.name,
+			src.members.Load(), c.Events, c.Aborted, c.Polls, c.Found, c.Blocks, c.Syscalls)
 		fmt.Fprintf(&b, "  detection %v; queueing %v; running %v\n", &st.detection, &st.queueing, &st.running)
 	}
 	return b.String()

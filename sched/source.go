@@ -21,6 +21,7 @@ type hooks struct {
 	reaction   time.Duration
 	priority   int
 	strategy   Strategy
+	syscalls   func() uint64
 	add        func(owner any, e *entry)
 	remove     func(e *entry)
 	everybody  func(yield func(*entry) bool)

@@ -43,3 +43,15 @@ func (st *stats) ran(d time.Duration) {
 		st.running.observe(d)
 	}
 }
+
+func (src *source) counts() Counts {
+	st := src.stats
+	c := Counts{
+		Polls: st.polls.Load(), Found: st.hits.Load(), Blocks: st.blocks.Load(),
+		Events: st.events.Load(), Aborted: st.aborted.Load(),
+	}
+	if src.syscalls != nil {
+		c.Syscalls = src.syscalls()
+	}
+	return c
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+type row struct {
+	Name     string  `json:"name"`
+	Waiters  int     `json:"waiters"`
+	TaskMS   float64 `json:"task_ms"`
+	Syscalls float64 `json:"syscalls_per_event"`
+}
+
+type machine struct {
+	Processors int    `json:"processors"`
+	Kernel     string `json:"kernel"`
+	Go         string `json:"go"`
+	Load       string `json:"load_before"`
+}
+
+type result struct {
+	Machine machine `json:"machine"`
+	Rows    []row   `json:"rows"`
+}
+
+func thisMachine() machine {
+	var u unix.Utsname
+	_ = unix.Uname(&u)
+	load, _ := os.ReadFile("/proc/loadavg")
+	return machine{runtime.NumCPU(), unix.ByteSliceToString(u.Release[:]), runtime.Version(), strings.TrimSpace(string(load))}
+}
+
+// run is what one process showed.
+type run struct {
+	ms               float64
+	events, syscalls float64
+}
+
+func measureAll(p plan) (*result, error) {
+	runtime.LockOSThread()
+	res := &result{Machine: thisMachine()}
+	var list []config
+	for _, n := range p.aggregated {
+		list = append(list, config{"aggregated", n, p.units})
+	}
+	for _, n := range p.separate {
+		list = append(list, config{"separate", n, p.units})
+	}
+	random := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
+	runs := make([][]run, len(list))
+	for range p.rounds {
+		for _, i := range random.Perm(len(list)) {
+			r, err := measure(list[i], p, random)
+			if err != nil {
+				return nil, fmt.Errorf("%s with %d waiters: %w", list[i].name, list[i].waiters, err)
+			}
+			runs[i] = append(runs[i], r)
+		}
+	}
+	for i, c := range list {
+		res.Rows = append(res.Rows, summary(c, runs[i]))
+	}
+	return res, nil
+}
+
+func summary(c config, runs []run) row {
+	var events, syscalls float64
+	for _, r := range runs {
+		events += r.events
+		syscalls += r.syscalls
+	}
+	slices.SortFunc(runs, func(a, b run) int { return int(1e6 * (a.ms - b.ms)) })
+	return row{c.name, c.waiters, runs[len(runs)/2].ms, syscalls / max(events, 1)}
+}
+
+// measure runs one process and sends messages until it is done.
+func measure(c config, p plan, random *rand.Rand) (r run, err error) {
+	cmd := exec.Command("/proc/self/exe", "-serve", c.name, "-waiters", strconv.Itoa(c.waiters), "-units", strconv.Itoa(c.units))
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return r, err
+	}
+	pipe, err := cmd.StdoutPipe()
+	if err != nil {
+		return r, err
+	}
+	if err := cmd.Start(); err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, in.Close(), cmd.Wait()) }()
+	out := bufio.NewReader(pipe)
+	line, err := out.ReadString('\n')
+	if err != nil {
+		return r, err
+	}
+	ports, err := parsePorts(line)
+	if err != nil {
+		return r, err
+	}
+	if _, err := io.WriteString(in, "go\n"); err != nil {
+		return r, err
+	}
+	stop, stopped := make(chan struct{}), make(chan error, 1)
+	go func() { stopped <- send(ports, p.pause, random, stop) }()
+	line, err = out.ReadString('\n')
+	close(stop)
+	if err := errors.Join(err, <-stopped); err != nil {
+		return r, err
+	}
+	_, err = fmt.Sscan(line, &r.ms, &r.events, &r.syscalls)
+	return r, err
+}
+
+func parsePorts(line string) ([]int, error) {
+	var ports []int
+	for word := range strings.FieldsSeq(line) {
+		n, err := strconv.Atoi(word)
+		if err != nil {
+			return nil, err
+		}
+		ports = append(ports, n)
+	}
+	if len(ports) == 0 {
+		return nil, errors.New("no ports")
+	}
+	return ports, nil
+}
+
+// send sends messages to random ports at random moments until stop is closed.
+func send(ports []int, mean time.Duration, random *rand.Rand, stop <-chan struct{}) error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	for {
+		select {
+		case <-stop:
+			return nil
+		case <-time.After(time.Duration(random.ExpFloat64() * float64(mean))):
+		}
+		to := &unix.SockaddrInet4{Port: ports[random.IntN(len(ports))], Addr: [4]byte{127, 0, 0, 1}}
+		if err := unix.Sendto(fd, []byte("event"), 0, to); err != nil && err != unix.ECONNREFUSED {
+			return err
+		}
+	}
+}
+
+func (r *result) print(w io.Writer) {
+	fmt.Fprintf(w, "%-12s %8s %10s %18s\n", "name", "waiters", "task ms", "syscalls per event")
+	for _, row := range r.Rows {
+		fmt.Fprintf(w, "%-12s %8d %10.1f %18.1f\n", row.Name, row.Waiters, row.TaskMS, row.Syscalls)
+	}
+}
