@@ -89,6 +89,7 @@ repeats a result.`),
 	}
 	grouped("run", c.runCommand(), c.checkCommand(), c.stopCommand(), c.cleanCommand())
 	grouped("look", c.jobsCommand(), c.showCommand(), c.explainCommand(), c.logsCommand(), c.exportCommand())
+	grouped("look", c.simCommand())
 	grouped("change", c.cancelCommand(), c.retryCommand(), c.closeCommand())
 	root.AddCommand(c.versionCommand(), c.pilotCommand(), exitCodesTopic())
 	return root
