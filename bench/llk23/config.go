@@ -20,17 +20,21 @@ type config struct {
 
 func newConfig(n, cores, perCore, processes int, transport string) config {
 	c := config{N: n, Cores: cores, TasksPerCore: perCore, Processes: processes, Transport: transport}
-	c.Rows, c.Columns = blocks(max(cores*perCore, processes), processes)
+	c.Rows, c.Columns = blocks(n, max(cores*perCore, processes), processes)
 	c.Iterations = max(16, 16_000_000/(n*n)/16*16)
 	return c
 }
 
-// blocks cuts into the squarest blocks with as many rows as processes at
-// least.
-func blocks(count, processes int) (rows, columns int) {
+// shortestRow is how long the rows of a block should be at least: the first
+// and last elements of a row cost more than the others.
+const shortestRow = 250
+
+// blocks cuts into the squarest blocks with as many rows as processes and rows
+// of elements that are not too short.
+func blocks(n, count, processes int) (rows, columns int) {
 	rows, columns = count, 1
 	for c := 2; c*c <= count; c++ {
-		if count%c == 0 && count/c >= processes {
+		if count%c == 0 && count/c >= processes && n/c >= shortestRow {
 			rows, columns = count/c, c
 		}
 	}

@@ -80,8 +80,8 @@ func (b *Block) Size() int { return b.height * b.wide }
 // Tiles of a block that stay in the second-level cache for all sweeps, with
 // their coefficients.
 const (
-	tileRows    = 32
-	tileColumns = 128
+	tileRows    = 24
+	tileColumns = 256
 )
 
 // compute does a number of sweeps. The tiles within the block follow each other

@@ -32,80 +32,116 @@ func (f *Field) sweepNaive(top, bottom, left, right int) {
 	}
 }
 
-// rowsInFlight is how many rows sweep updates at once. Along a row every
-// element waits for the one before; rows one column apart are independent.
-const rowsInFlight = 4
-
-// sweep does what sweepNaive does, bit for bit, with several rows in flight.
+// sweep does what sweepNaive does, bit for bit, with up to four rows in flight.
+// Along a row every element waits for the one before; rows one column apart are
+// independent. A single row is left only where there is just one.
 func (f *Field) sweep(top, bottom, left, right int) {
-	width := right - left
-	if width < rowsInFlight {
+	if right-left < 4 {
 		f.sweepNaive(top, bottom, left, right)
 		return
 	}
-	for ; bottom-top >= rowsInFlight; top += rowsInFlight {
-		f.fourRows(top, left, width)
+	for top < bottom {
+		switch rows := bottom - top; {
+		case rows == 1:
+			f.sweepNaive(top, bottom, left, right)
+			top++
+		case rows == 2:
+			top = f.skewed(top, 2, left, right, twoRows)
+		case rows == 3 || rows == 5:
+			top = f.skewed(top, 3, left, right, threeRows)
+		default:
+			top = f.skewed(top, 4, left, right, fourRows)
+		}
 	}
-	f.sweepNaive(top, bottom, left, right)
 }
 
-// fourRows updates width elements of four rows. In step s row k updates column
-// s-k; the first and last columns, which not all rows have, are done one by
-// one. It has no bounds checks: the slices below are what it relies on.
-func (f *Field) fourRows(top, left, width int) {
-	f.sweepNaive(top, top+1, left, left+3)
-	f.sweepNaive(top+1, top+2, left, left+2)
-	f.sweepNaive(top+2, top+3, left, left+1)
-
-	stride := f.Columns
-	at := top*stride + left
-	data := f.Data[at-stride-1 : at+4*stride+width+1]
-	factors := f.Factors[at : at+3*stride+width]
-	skewedRows(&data[stride+1], &factors[0], stride, width-3)
-
-	right := left + width
-	f.sweepNaive(top+1, top+2, right-1, right)
-	f.sweepNaive(top+2, top+3, right-2, right)
-	f.sweepNaive(top+3, top+4, right-3, right)
+// skewed updates a number of rows and returns the row after them. In a step row
+// k updates the column k before that of row 0; the first and last columns, which
+// not all rows have, are done one by one. The slices are the bounds checks of
+// the loop, which has none.
+func (f *Field) skewed(top, rows, left, right int, loop func(first *float64, factors *Coefficients, stride, steps int)) int {
+	lead := rows - 1
+	for k := range lead {
+		f.sweepNaive(top+k, top+k+1, left, left+lead-k)
+	}
+	at := top*f.Columns + left
+	data := f.Data[at-f.Columns-1 : at+rows*f.Columns+right-left+1]
+	factors := f.Factors[at : at+lead*f.Columns+right-left]
+	loop(&data[f.Columns+1+lead], &factors[lead], f.Columns, right-left-lead)
+	for k := range lead {
+		f.sweepNaive(top+k+1, top+k+2, right-k-1, right)
+	}
+	return top + rows
 }
 
-const word = unsafe.Sizeof(float64(0))
+const (
+	word       = unsafe.Sizeof(float64(0))
+	factorSize = unsafe.Sizeof(Coefficients{})
+)
 
 func load(p unsafe.Pointer) float64 { return *(*float64)(p) }
 
-// skewedRows does steps of four rows, row 0 from column 3 on. first is element
-// (0, 0) of the rows. What a row needs of its neighbours comes from registers:
-// the north value is what the row above computed a step before, the south value
-// is the east value of the row below.
-func skewedRows(first *float64, factors *Coefficients, stride, steps int) {
-	row := uintptr(stride) * word
-	r0 := unsafe.Add(unsafe.Pointer(first), 3*word)
-	r1 := unsafe.Add(r0, row-word)
-	r2 := unsafe.Add(r1, row-word)
-	r3 := unsafe.Add(r2, row-word)
-	north := unsafe.Add(r0, -int(row))
-	south := unsafe.Add(r3, row)
+// lane is one row in flight: where it is, its factors there, the value left of
+// it (new) and the value there (old).
+type lane struct {
+	at, factors unsafe.Pointer
+	west, here  float64
+}
 
-	const factorSize = unsafe.Sizeof(Coefficients{})
-	factorRow := uintptr(stride)*factorSize - factorSize
-	k0 := unsafe.Add(unsafe.Pointer(factors), 3*factorSize)
-	k1 := unsafe.Add(k0, factorRow)
-	k2 := unsafe.Add(k1, factorRow)
-	k3 := unsafe.Add(k2, factorRow)
+// lane k of those that start with row 0 at first.
+func newLane(first *float64, factors *Coefficients, stride, k int) lane {
+	at := unsafe.Add(unsafe.Pointer(first), k*(stride-1)*int(word))
+	return lane{
+		at: at, factors: unsafe.Add(unsafe.Pointer(factors), k*(stride-1)*int(factorSize)),
+		west: load(unsafe.Add(at, -int(word))), here: load(at),
+	}
+}
 
-	w0, w1, w2, w3 := load(unsafe.Add(r0, -8)), load(unsafe.Add(r1, -8)), load(unsafe.Add(r2, -8)), load(unsafe.Add(r3, -8))
-	c0, c1, c2, c3 := load(r0), load(r1), load(r2), load(r3)
-	for at := uintptr(0); at < uintptr(steps)*word; at += word {
-		e0, e1, e2, e3 := load(unsafe.Add(r0, at+word)), load(unsafe.Add(r1, at+word)), load(unsafe.Add(r2, at+word)), load(unsafe.Add(r3, at+word))
-		n3, n2, n1 := w2, w1, w0
-		w0 = update(load(unsafe.Add(north, at)), w0, e0, e1, c0, (*Coefficients)(k0))
-		w1 = update(n1, w1, e1, e2, c1, (*Coefficients)(k1))
-		w2 = update(n2, w2, e2, e3, c2, (*Coefficients)(k2))
-		w3 = update(n3, w3, e3, load(unsafe.Add(south, at)), c3, (*Coefficients)(k3))
-		*(*float64)(unsafe.Add(r0, at)), *(*float64)(unsafe.Add(r1, at)) = w0, w1
-		*(*float64)(unsafe.Add(r2, at)), *(*float64)(unsafe.Add(r3, at)) = w2, w3
-		c0, c1, c2, c3 = e0, e1, e2, e3
-		k0, k1 = unsafe.Add(k0, factorSize), unsafe.Add(k1, factorSize)
-		k2, k3 = unsafe.Add(k2, factorSize), unsafe.Add(k3, factorSize)
+func (l lane) east() float64 { return load(unsafe.Add(l.at, word)) }
+
+// step updates one element and goes on to the next.
+func (l lane) step(north, east, south float64) lane {
+	l.west = update(north, l.west, east, south, l.here, (*Coefficients)(l.factors))
+	*(*float64)(l.at) = l.west
+	l.here = east
+	l.at, l.factors = unsafe.Add(l.at, word), unsafe.Add(l.factors, factorSize)
+	return l
+}
+
+// In the loops below what a row needs of its neighbours comes from registers:
+// the north value is what the row above computed a step before, and the south
+// value is the east value of the row below. Going upwards keeps both.
+
+func fourRows(first *float64, factors *Coefficients, stride, steps int) {
+	a, b := newLane(first, factors, stride, 0), newLane(first, factors, stride, 1)
+	c, d := newLane(first, factors, stride, 2), newLane(first, factors, stride, 3)
+	row := stride * int(word)
+	for range steps {
+		ea, eb, ec, ed := a.east(), b.east(), c.east(), d.east()
+		d = d.step(c.west, ed, load(unsafe.Add(d.at, row)))
+		c = c.step(b.west, ec, ed)
+		b = b.step(a.west, eb, ec)
+		a = a.step(load(unsafe.Add(a.at, -row)), ea, eb)
+	}
+}
+
+func threeRows(first *float64, factors *Coefficients, stride, steps int) {
+	a, b, c := newLane(first, factors, stride, 0), newLane(first, factors, stride, 1), newLane(first, factors, stride, 2)
+	row := stride * int(word)
+	for range steps {
+		ea, eb, ec := a.east(), b.east(), c.east()
+		c = c.step(b.west, ec, load(unsafe.Add(c.at, row)))
+		b = b.step(a.west, eb, ec)
+		a = a.step(load(unsafe.Add(a.at, -row)), ea, eb)
+	}
+}
+
+func twoRows(first *float64, factors *Coefficients, stride, steps int) {
+	a, b := newLane(first, factors, stride, 0), newLane(first, factors, stride, 1)
+	row := stride * int(word)
+	for range steps {
+		ea, eb := a.east(), b.east()
+		b = b.step(a.west, eb, load(unsafe.Add(b.at, row)))
+		a = a.step(load(unsafe.Add(a.at, -row)), ea, eb)
 	}
 }
