@@ -18,8 +18,22 @@ func (c *Core) withdraw(j *job) {
 			c.work.block = append(c.work.block, v.waiters...)
 		}
 	}
+	c.loseScattered(j)
 	c.leave(j)
 	j.itsFate().Withdrawn = true
+}
+
+// loseScattered is for a job that was to make again, at a place where they
+// are needed, versions that are in caches elsewhere.
+func (c *Core) loseScattered(j *job) {
+	if !j.again {
+		return
+	}
+	for _, v := range c.written(j) {
+		if v.state == present && len(v.waiters) > 0 {
+			c.cannotRegenerate(v)
+		}
+	}
 }
 
 // lose makes a version missing unless it can be had, and reports whether it
@@ -40,6 +54,9 @@ func (v *version) regain() bool {
 	v.state = pending
 	if v.identity != (identity{}) {
 		v.state = gone
+		if v.hasCopy() {
+			v.state = present
+		}
 	}
 	return true
 }
@@ -169,9 +186,9 @@ func (c *Core) cancelJob(j *job) {
 
 // finish ends a job without outputs.
 func (c *Core) finish(j *job, s State, reason string) {
-	j.again = false
 	c.setState(j, s)
 	c.withdraw(j)
+	j.again = false
 	f := j.itsFate()
 	f.End, f.Reason, f.backingOff = s, reason, false
 	c.persistFate(j)

@@ -21,6 +21,8 @@ type Core struct {
 	incarnation uint64
 	lastAttempt uint64 // lower half of the attempt given last
 	lastAnswer  uint64
+	ahead       []*attempt // assigned beyond what was free, and some that were
+	recalls     int        // attempts being recalled
 	stop        stopping
 
 	jobs     []*job // by JobID; none has 0
@@ -69,13 +71,13 @@ type Core struct {
 // worklists hold what one step still has to settle. They are empty between
 // steps.
 type worklists struct {
-	examine []*job   // Waiting, and their last obstacle may have gone
-	block   []*job   // a version that they read became missing
-	unblock []*job   // a missing version that they read may come again
-	fresh   []*job   // became Ready
-	askers  []*pilot // want jobs
-	news    []*pilot // are to be answered
-	wanted  []*version
+	examine []*job    // Waiting, and their last obstacle may have gone
+	block   []*job    // a version that they read became missing
+	unblock []*job    // a missing version that they read may come again
+	fresh   []*job    // became Ready
+	askers  []*pilot  // want jobs
+	news    []*pilot  // are to be answered
+	wanted  []wanting // versions to be made again
 }
 
 // New returns an empty Core of incarnation 1, and the record of that.

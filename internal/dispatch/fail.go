@@ -97,13 +97,13 @@ func (c *Core) mostMemory() int64 {
 // setClass finds what the job needs now, after what happened to it.
 func (c *Core) setClass(j *job) {
 	j.class = j.asked
-	host, only := c.boundTo(j)
-	if f := j.fate; f != nil || host != "" || only != "" {
+	at := c.boundTo(j)
+	if f := j.fate; f != nil || at != (place{}) {
 		j.class = c.variant(j.asked, func(k *classKey) {
 			if f != nil {
 				k.memory, k.avoid = max(k.memory, f.Memory), f.Avoid
 			}
-			k.host, k.pilot = host, only
+			k.host, k.pilot = at.host, at.pilot
 		})
 	}
 }

@@ -80,6 +80,9 @@ func (c *Core) examine(j *job) {
 		c.want(j)
 		return
 	}
+	if c.gather(j) {
+		return
+	}
 	c.makeReady(j)
 }
 

@@ -17,6 +17,7 @@ type group struct {
 	ranks    rankHeap
 	ages     []aged // in the order in which they became ready
 	armed    instant
+	open     admission // for the pilot that is asking
 }
 
 type aged struct {
@@ -223,13 +224,22 @@ func (h rankHeap) down(i int) {
 	}
 }
 
-// keep drops the entries for which it is told false.
-func (h *rankHeap) keep(ok func(uint32) bool) {
-	s := slices.DeleteFunc(*h, func(id uint32) bool { return !ok(id) })
-	if len(s) < len(*h) {
-		for i := len(s)/2 - 1; i >= 0; i-- {
-			s.down(i)
+// keep drops the entries whose bit is not set.
+func (h *rankHeap) keep(live bitset) {
+	s := *h
+	n := 0
+	for _, id := range s {
+		if live.has(JobID(id)) {
+			s[n] = id
+			n++
 		}
+	}
+	if n == len(s) {
+		return
+	}
+	s = s[:n]
+	for i := n/2 - 1; i >= 0; i-- {
+		s.down(i)
 	}
 	*h = s
 }

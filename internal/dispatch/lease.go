@@ -92,6 +92,9 @@ func (c *Core) dropPilot(p *pilot, reason string) {
 		p.reserved.reserved, p.reserved = nil, nil
 	}
 	c.clearCache(p)
+	if p.info.CacheDir == "" || len(p.host.pilots) == 0 {
+		c.unbind(p.place())
+	}
 	for _, a := range slices.Clone(p.attempts) {
 		c.attemptLost(a, fmt.Sprintf("pilot %s %s", p.id, reason))
 	}
@@ -158,6 +161,11 @@ func (c *Core) beginStop(drain bool) {
 		c.tell(p)
 		c.updateSpare(p)
 	}
+	for _, name := range sortedKeys(c.monitor.launches) {
+		if l := c.monitor.launches[name]; l.pilot == nil && !l.known {
+			c.effects.Stop = append(c.effects.Stop, name)
+		}
+	}
 }
 
 // grace is the time after Load in which known pilots may report what they run
@@ -166,7 +174,7 @@ type grace struct {
 	begun   bool
 	over    bool
 	awaited map[PilotID]string // their launches
-	wanted  []*version         // to be made again after it
+	wanted  []wanting          // versions to be made again after it
 }
 
 // startGrace begins with the first step.

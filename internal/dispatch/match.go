@@ -87,24 +87,37 @@ func (c *Core) pull(p *pilot) {
 // that was submitted first.
 func (c *Core) choose(p *pilot) *job {
 	for _, l := range c.levels {
+		if !c.open(p, l) {
+			continue
+		}
 		if c.tally.level != l {
 			c.tallyLevel(p, l)
 		}
 		if j := c.bestCached(p); j != nil {
 			return j
 		}
-		if j := c.firstByRank(p, l); j != nil {
+		if j := c.firstByRank(l); j != nil {
 			return j
 		}
 	}
 	return nil
 }
 
-func (c *Core) firstByRank(p *pilot, l *level) *job {
+// open finds out which groups of a level the pilot may be given jobs of now.
+func (c *Core) open(p *pilot, l *level) bool {
+	some := false
+	for _, g := range l.groups {
+		g.open = c.admits(p, g.class, true)
+		some = some || g.open != never
+	}
+	return some
+}
+
+func (c *Core) firstByRank(l *level) *job {
 	var best *job
 	for _, g := range l.groups {
 		var j *job
-		switch c.admits(p, g.class, true) {
+		switch g.open {
 		case always:
 			j = c.first(g)
 		case onTime:
@@ -221,6 +234,9 @@ func (c *Core) assign(j *job, p *pilot) {
 		try: j.tries() + 1, ahead: !p.room(j.class, 1),
 	}
 	c.addAttempt(a)
+	if a.ahead {
+		c.ahead = append(c.ahead, a)
+	}
 	c.setState(j, Assigned)
 	c.tell(p)
 }
@@ -243,6 +259,9 @@ func (c *Core) addAttempt(a *attempt) {
 // removeAttempt forgets an attempt that has ended.
 func (c *Core) removeAttempt(a *attempt) {
 	delete(c.attempts, a.id)
+	if a.recall {
+		c.recalls--
+	}
 	for at := &a.job.attempt; *at != nil; at = &(*at).next {
 		if *at == a {
 			*at = a.next

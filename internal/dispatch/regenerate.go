@@ -6,13 +6,25 @@ import "slices"
 // cannot be reused, the job that made it runs again, and before it, if need
 // be, those that made its inputs. The version stays the same.
 
+// wanting is a version that is to be made again, at a place if that is given.
+type wanting struct {
+	version *version
+	at      place
+}
+
 // want lists the versions that a job lacks, so that they are made again.
 func (c *Core) want(j *job) {
 	for i := range j.requests {
-		if v := j.requests[i].read; v != nil && v.state == gone && !v.wanted {
-			v.wanted = true
-			c.work.wanted = append(c.work.wanted, v)
+		if v := j.requests[i].read; v != nil && v.state == gone {
+			c.wantVersion(v, j.itsPlace())
 		}
+	}
+}
+
+func (c *Core) wantVersion(v *version, at place) {
+	if !v.wanted {
+		v.wanted = true
+		c.work.wanted = append(c.work.wanted, wanting{v, at})
 	}
 }
 
@@ -26,15 +38,15 @@ func (c *Core) regenerateAll() {
 	}
 	list := append(c.grace.wanted, c.work.wanted...)
 	c.grace.wanted, c.work.wanted = nil, nil
-	for _, v := range list {
-		v.wanted = false
-		if v.state == gone && len(v.waiters) > 0 {
-			c.regenerate(v)
+	for _, w := range list {
+		w.version.wanted = false
+		if len(w.version.waiters) > 0 {
+			c.regenerate(w.version, w.at)
 		}
 	}
 }
 
-func (c *Core) regenerate(v *version) {
+func (c *Core) regenerate(v *version, at place) {
 	j := v.writer
 	if j == nil || j.state == Failed || j.state == Cancelled {
 		c.cannotRegenerate(v)
@@ -50,15 +62,17 @@ func (c *Core) regenerate(v *version) {
 		return
 	}
 	f.regenerations++
+	f.place = at
 	f.Tries, f.Losses, f.End = 0, 0, Waiting
 	j.again = true
 	c.setState(j, Waiting)
 	c.pinAll(j)
-	c.event(Event{Kind: JobRegenerating, Job: j.id, Name: j.name, Step: j.step.Step, Reason: v.file.lfn + " is in no cache any more"})
+	c.event(Event{Kind: JobRegenerating, Job: j.id, Name: j.name, Step: j.step.Step, Reason: v.file.lfn + " is in no cache where it is needed"})
 	c.inheritFromReaders(j)
 	c.startOut(j)
 }
 
+// cannotRegenerate blocks those who wait for the version.
 func (c *Core) cannotRegenerate(v *version) {
 	v.state = missing
 	c.work.block = append(c.work.block, v.waiters...)
@@ -70,8 +84,9 @@ func (c *Core) commitAgain(p *pilot, j *job, r *Result) {
 	var spare []string
 	for _, v := range c.written(j) {
 		w := findOutput(r, v.file.lfn)
-		if v.state == present {
+		if v.state == present && v.pfn != "" {
 			spare = append(spare, w.PFN)
+			c.arrived(v)
 			continue
 		}
 		v.pfn, v.size, v.records, v.adler = w.PFN, w.Size, w.Records, w.Adler32
@@ -83,6 +98,7 @@ func (c *Core) commitAgain(p *pilot, j *job, r *Result) {
 		}
 	}
 	j.again = false
+	j.fate.place = place{}
 	j.committed = r.Attempt
 	c.setState(j, Done)
 	c.persistAgain(j)
@@ -114,21 +130,6 @@ func (c *Core) lostLastCopy(v *version) {
 func (c *Core) backAgain(v *version) {
 	v.state = present
 	c.arrived(v)
-}
-
-// boundTo says on which host, or in which pilot, a job must run because its
-// inputs are in caches only.
-func (c *Core) boundTo(j *job) (string, PilotID) {
-	for i := range j.requests {
-		if v := j.requests[i].read; v != nil && v.pfn == "" && len(v.holders) > 0 {
-			p := v.holders[0]
-			if p.info.CacheDir == "" {
-				return "", p.id
-			}
-			return p.info.Host, ""
-		}
-	}
-	return "", ""
 }
 
 func (c *Core) outputOf(j *job, lfn string) *version {

@@ -65,6 +65,7 @@ type fate struct {
 	End       State       `json:"s,omitempty"` // Failed or Cancelled
 	Reason    string      `json:"r,omitempty"`
 
+	place         place // where its outputs are needed
 	regenerations int
 	backingOff    bool
 }

@@ -94,14 +94,15 @@ func (c *Core) tallyVersion(p *pilot, l *level, v *version, file int32) bool {
 	kept := v.ready[:0]
 	for _, r := range v.ready {
 		if len(r.jobs) <= maxReaders {
-			r.jobs.keep(func(id uint32) bool { return c.readyBit.has(JobID(id)) })
+			r.jobs.keep(c.readyBit)
+		} else {
+			c.topOf(&r)
 		}
-		_, some := c.topOf(&r)
-		if !some {
+		if len(r.jobs) == 0 {
 			continue
 		}
 		kept = append(kept, r)
-		if r.group.priority != l.priority || c.admits(p, r.group.class, true) != always {
+		if r.group.priority != l.priority || r.group.open != always {
 			continue
 		}
 		if len(r.jobs) > maxReaders || len(t.candidates)+len(r.jobs) > maxTallied {
@@ -132,7 +133,7 @@ func (c *Core) bestCached(p *pilot) *job {
 		}
 	}
 	for _, r := range t.long {
-		if id, ok := c.topOf(r); ok && c.admits(p, r.group.class, true) == always {
+		if id, ok := c.topOf(r); ok && r.group.open == always {
 			better(c.jobs[id], c.weigh(p, c.jobs[id]))
 		}
 	}
@@ -144,7 +145,7 @@ func (c *Core) bestCached(p *pilot) *job {
 		x := &t.candidates[i]
 		w := x.weight
 		x.weight = 0
-		if !c.isReady(x.id, x.group) || c.admits(p, x.group.class, true) != always {
+		if !c.isReady(x.id, x.group) {
 			continue
 		}
 		t.weighed = append(t.weighed, weighed{i, w})
@@ -166,7 +167,7 @@ func (t *tally) heaviest() int {
 	best := -1
 	for i := range t.candidates {
 		x := &t.candidates[i]
-		if x.weight > 0 && (best < 0 || x.weight > t.candidates[best].weight ||
+		if x.weight > 0 && x.group.open == always && (best < 0 || x.weight > t.candidates[best].weight ||
 			x.weight == t.candidates[best].weight && x.id < t.candidates[best].id) {
 			best = i
 		}

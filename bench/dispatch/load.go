@@ -1,0 +1,199 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"time"
+
+	"fairway/internal/dispatch"
+)
+
+const (
+	files     = 100_000
+	pilots    = 1_000
+	hosts     = 100
+	heldFiles = 10
+	reads     = 3
+	batch     = 1_000
+)
+
+// load drives a Core at a constant length of its queue.
+type load struct {
+	name   string
+	core   *dispatch.Core
+	rng    *rand.Rand
+	now    time.Time
+	jobs   int
+	pilots []*pilot
+	bytes  int // of records, so that making them is not optimised away
+	spent  time.Duration // in the core
+	err    error
+}
+
+// pilot is as much of a pilot as the core can see.
+type pilot struct {
+	id     dispatch.PilotID
+	seq    uint64
+	last   uint64
+	runs   []dispatch.Assignment
+	parked bool
+}
+
+func newLoad(name string) *load {
+	l := &load{name: name, rng: rand.New(rand.NewPCG(1, 2)), now: time.Unix(1_800_000_000, 0)}
+	l.core, _ = dispatch.New(dispatch.Config{})
+	for i := 0; i < files; i += batch {
+		var add dispatch.AddFiles
+		for k := i; k < i+batch; k++ {
+			add.Files = append(add.Files, dispatch.ExistingFile{LFN: lfn(k), PFN: "se:" + lfn(k), Size: 1 << 30, Identity: "1"})
+		}
+		l.step(add)
+	}
+	for i := range pilots {
+		l.pilots = append(l.pilots, &pilot{id: dispatch.PilotID(fmt.Sprintf("pilot%d", i))})
+	}
+	return l
+}
+
+var lfns = func() []string {
+	list := make([]string, files)
+	for k := range list {
+		list[k] = fmt.Sprintf("raw/file%06d.root", k)
+	}
+	return list
+}()
+
+func lfn(k int) string { return lfns[k] }
+
+func (l *load) step(in dispatch.Input) {
+	l.now = l.now.Add(time.Microsecond)
+	start := time.Now()
+	e, err := l.core.Step(l.now, in)
+	l.spent += time.Since(start)
+	if err != nil && l.err == nil {
+		l.err = err
+	}
+	for _, r := range e.Persist {
+		l.bytes += len(r.Body)
+	}
+	for _, r := range e.Replies {
+		l.take(r)
+	}
+}
+
+func (l *load) take(r dispatch.Reply) {
+	var n int
+	if _, err := fmt.Sscanf(string(r.Pilot), "pilot%d", &n); err != nil || r.Answer.Superseded {
+		return
+	}
+	p := l.pilots[n]
+	p.last, p.parked = r.Answer.Number, false
+	p.runs = append(p.runs, r.Answer.Run...)
+}
+
+// submit makes n jobs, unfit ones if so told.
+func (l *load) submit(n int, unfit bool) {
+	sub := dispatch.Submit{Jobs: make([]dispatch.Job, n)}
+	for i := range sub.Jobs {
+		l.jobs++
+		name := fmt.Sprintf("reco/%07d", l.jobs)
+		j := dispatch.Job{
+			Name: name, Step: "reco", Payload: []byte("reco --in raw --out " + name),
+			Digest: "0123456789abcdef", Writes: []dispatch.Output{{LFN: "out/" + name}},
+		}
+		for len(j.Reads) < reads {
+			j.Reads = append(j.Reads, lfn(l.rng.IntN(files/reads)*reads+len(j.Reads)))
+		}
+		if l.name == "popular" {
+			j.Reads[0] = lfn(0)
+		}
+		if unfit {
+			j.Tools = []string{"unheard-of"}
+		}
+		sub.Jobs[i] = j
+	}
+	l.step(sub)
+}
+
+func (l *load) register() {
+	for i, p := range l.pilots {
+		p.seq++
+		s := dispatch.Sync{Pilot: p.id, Seq: p.seq, Full: true, Hold: true, Hello: &dispatch.PilotInfo{
+			Host: fmt.Sprintf("host%d", i%hosts), Site: "local", Has: dispatch.Resources{MilliCPUs: 1000},
+		}}
+		for range heldFiles {
+			s.CacheAdded = append(s.CacheAdded, dispatch.CachedFile{File: dispatch.FileRef{LFN: lfn(l.rng.IntN(files))}})
+		}
+		if l.name == "popular" {
+			s.CacheAdded[0].File.LFN = lfn(0)
+		}
+		p.parked = true
+		l.step(s)
+	}
+}
+
+// sync has a pilot report its first attempt as done, if it has one.
+func (l *load) sync(p *pilot) bool {
+	p.seq++
+	s := dispatch.Sync{Pilot: p.id, Seq: p.seq, LastAnswer: p.last, Hold: true}
+	if len(p.runs) > 0 {
+		a := &p.runs[0]
+		o := &a.Outputs[0]
+		s.Ended = []dispatch.Result{{Job: a.Job, Attempt: a.Attempt, Outputs: []dispatch.WrittenFile{{
+			LFN: o.LFN, Version: o.Version, Size: 1 << 20, PFN: fmt.Sprintf("se:%s.v%d.a%d", o.LFN, o.Version, a.Attempt),
+		}}}}
+		p.runs = p.runs[1:]
+	}
+	p.parked = true
+	l.step(s)
+	return len(s.Ended) > 0
+}
+
+// run takes n jobs through, and keeps the length of the queue. Submissions
+// come a hundred at a time.
+func (l *load) run(n int) {
+	const together = 100
+	for done, next := 0, 0; done < n; {
+		l.submit(together, false)
+		for got := 0; got < together && l.err == nil; next++ {
+			p := l.pilots[next%pilots]
+			if l.name == "unfit" && len(p.runs) == 0 {
+				l.sync(p) // in vain
+				continue
+			}
+			if l.sync(p) {
+				got++
+				done++
+			}
+		}
+	}
+}
+
+func heap() float64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc)
+}
+
+func measure(name string, queued, jobs, rounds int) (row, error) {
+	l := newLoad(name)
+	before := heap()
+	for n := 0; n < queued; n += batch {
+		l.submit(min(batch, queued-n), name == "unfit")
+	}
+	r := row{Name: name, Queued: queued, BytesPerJob: (heap() - before) / float64(queued)}
+	l.register()
+	l.run(jobs / 10) // until pilots and memory are in their steady state
+	for range rounds {
+		l.spent = 0
+		l.run(jobs / rounds)
+		us := float64(l.spent.Nanoseconds()) / 1000 / float64(jobs/rounds)
+		if r.Microsecs == 0 || us < r.Microsecs {
+			r.Microsecs = us
+		}
+	}
+	return r, l.err
+}

@@ -1,0 +1,72 @@
+// Command dispatch measures the time per job through the whole TaskQueue
+// core: submit, match, report, commit, with the records that a store would
+// make durable. It keeps a queue at 1,000, 100,000 and 1,000,000 jobs; each
+// reads 3 of 100,000 files and writes one; 1,000 pilots hold 10 files each.
+//
+// The rows: spread is as said; in popular all jobs read one file that all
+// pilots hold; in unfit no queued job fits any pilot, and for each measured
+// job (which fits) a pilot has asked in vain before.
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"runtime/pprof"
+	"strconv"
+	"strings"
+)
+
+type row struct {
+	Name        string  `json:"name"`
+	Queued      int     `json:"queued"`
+	Microsecs   float64 `json:"us_per_job"`
+	BytesPerJob float64 `json:"bytes_per_job"`
+}
+
+func main() {
+	asJSON := flag.Bool("json", false, "print one JSON object")
+	sizes := flag.String("queued", "1000,100000,1000000", "lengths of the queue")
+	names := flag.String("rows", "spread,popular,unfit", "rows to measure")
+	jobs := flag.Int("jobs", 100_000, "jobs measured in each row")
+	rounds := flag.Int("rounds", 3, "rounds, of which the fastest counts")
+	profile := flag.String("cpuprofile", "", "write a CPU profile to this file")
+	flag.Parse()
+	if *profile != "" {
+		f, err := os.Create(*profile)
+		if err == nil {
+			err = pprof.StartCPUProfile(f)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "dispatch: -cpuprofile:", err)
+			os.Exit(2)
+		}
+		defer pprof.StopCPUProfile()
+	}
+	var rows []row
+	for _, name := range strings.Split(*names, ",") {
+		for _, size := range strings.Split(*sizes, ",") {
+			n, err := strconv.Atoi(size)
+			if err != nil {
+				fmt.Fprintln(os.Stderr, "dispatch: -queued:", err)
+				os.Exit(2)
+			}
+			r, err := measure(name, n, *jobs, *rounds)
+			if err != nil {
+				fmt.Fprintln(os.Stderr, "dispatch:", err)
+				os.Exit(1)
+			}
+			rows = append(rows, r)
+			if !*asJSON {
+				fmt.Printf("%-8s %8d queued  %6.2f us/job  %5.0f bytes/job\n", r.Name, r.Queued, r.Microsecs, r.BytesPerJob)
+			}
+		}
+	}
+	if *asJSON {
+		if err := json.NewEncoder(os.Stdout).Encode(map[string]any{"rows": rows}); err != nil {
+			fmt.Fprintln(os.Stderr, "dispatch:", err)
+			os.Exit(1)
+		}
+	}
+}

@@ -1,0 +1,111 @@
+package dispatch
+
+// place is where cached files can be read: a host whose pilots share their
+// caches, or one pilot that does not share. The zero place is anywhere.
+type place struct {
+	host  string
+	pilot PilotID
+}
+
+func (p *pilot) place() place {
+	if p.info.CacheDir == "" {
+		return place{pilot: p.id}
+	}
+	return place{host: p.info.Host}
+}
+
+func (a place) less(b place) bool {
+	return a.host < b.host || a.host == b.host && a.pilot < b.pilot
+}
+
+func (v *version) cachedAt(at place) bool {
+	for _, p := range v.holders {
+		if p.place() == at {
+			return true
+		}
+	}
+	return false
+}
+
+// itsPlace is where a job must run because its outputs are needed there.
+func (j *job) itsPlace() place {
+	if j.fate == nil {
+		return place{}
+	}
+	return j.fate.place
+}
+
+// boundTo says where a job must run because inputs of it are in caches only:
+// at the place that has most of these.
+func (c *Core) boundTo(j *job) place {
+	best := j.itsPlace()
+	if best != (place{}) {
+		return best
+	}
+	var most int64
+	for i := range j.requests {
+		v := j.requests[i].read
+		if v == nil || v.pfn != "" {
+			continue
+		}
+		for _, p := range v.holders[:min(len(v.holders), maxPlaces)] {
+			at := p.place()
+			if at == best {
+				continue
+			}
+			if w := c.weightAt(j, at); w > most || w == most && at.less(best) {
+				best, most = at, w
+			}
+		}
+	}
+	return best
+}
+
+// weightAt is how much of the inputs that are in caches only is at a place.
+func (c *Core) weightAt(j *job, at place) int64 {
+	var sum int64
+	for i := range j.requests {
+		if v := j.requests[i].read; v != nil && v.pfn == "" && v.cachedAt(at) {
+			sum += c.weight(v)
+		}
+	}
+	return sum
+}
+
+// gather has inputs made again that are in caches only, but not in those where
+// the job must run for the sake of others. It reports whether there are any.
+func (c *Core) gather(j *job) bool {
+	at := c.boundTo(j)
+	if at == (place{}) {
+		return false
+	}
+	elsewhere := func(v *version) bool { return v.pfn == "" && !v.cachedAt(at) }
+	if !c.await(j, elsewhere) {
+		return false
+	}
+	for i := range j.requests {
+		if v := j.requests[i].read; v != nil && elsewhere(v) {
+			c.wantVersion(v, at)
+		}
+	}
+	return true
+}
+
+// unbind looks again at jobs that were to run at a place that is no more.
+func (c *Core) unbind(at place) {
+	for _, cl := range c.byIndex {
+		if cl.key.host != at.host || cl.key.pilot != at.pilot {
+			continue
+		}
+		for _, g := range cl.groups {
+			for j := c.first(g); j != nil; j = c.first(g) {
+				c.unready(j)
+				if j.fate != nil {
+					j.fate.place = place{}
+				}
+				c.setState(j, Waiting)
+				c.work.examine = append(c.work.examine, j)
+			}
+		}
+	}
+}
