@@ -52,7 +52,7 @@ func New(w *Workflow, parameters map[string]string) (*Flow, error) {
 }
 
 func newStepState(s *step) *stepState {
-	st := &stepState{step: s, needed: s.needed(), drafted: s.replayed}
+	st := &stepState{step: s, settled: -1, needed: s.needed(), drafted: s.replayed}
 	if len(s.merge) > 0 {
 		st.merging = newMerging()
 	} else if len(s.each) > 0 {
