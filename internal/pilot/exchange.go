@@ -194,7 +194,9 @@ func (p *pilot) runsShort() bool { return len(p.queue) <= p.running }
 func (p *pilot) send(talk context.Context, now time.Time) {
 	x := &p.exchange
 	m := &wire.SyncRequest{Pilot: p.cfg.Pilot, Draining: p.draining, Leaving: !x.farewellBy.IsZero()}
-	m.Hold = !m.Leaving
+	// After a failure the first answer must come at once: until then no newer
+	// Sync may follow, and news would wait as long as this one is held.
+	m.Hold = !m.Leaving && x.backoff == 0
 	if p.reports.full {
 		p.fullState(m)
 	}
