@@ -17,7 +17,7 @@ func (p *parser) check(w *Workflow) {
 	p.checkSources(w, r)
 	p.checkWriters(r)
 	p.checkRewrites(w, r)
-	if !p.sortSteps(w) {
+	if len(p.problems) > 0 || !p.sortSteps(w) {
 		return
 	}
 	r.connect(w)

@@ -47,7 +47,10 @@ func (p *parser) step(s *step, f field) {
 	p.placement(s, keys, what)
 	p.outputRules(s, keys, what)
 	p.command(s, f, keys["command"], what)
-	p.entryNames(s, f.key)
+	p.entryNames(s)
+	if keys["writes"] == nil && keys["rewrites"] == nil {
+		p.fail(f.key, "add writes: NAME; a job is known by its outputs", "%s writes nothing", what)
+	}
 }
 
 func (p *parser) mergeLimits(s *step, keys map[string]*yaml.Node, what string) {
@@ -142,7 +145,7 @@ func (p *parser) entries(n *yaml.Node, what string) []entry {
 }
 
 // entryNames reports a variable or a file that a step names twice.
-func (p *parser) entryNames(s *step, key *yaml.Node) {
+func (p *parser) entryNames(s *step) {
 	names, files := map[string]bool{}, map[string]bool{}
 	for _, e := range append(s.reads[:len(s.reads):len(s.reads)], s.outputs()...) {
 		if e.name != "" && names[e.name] {
@@ -155,9 +158,6 @@ func (p *parser) entryNames(s *step, key *yaml.Node) {
 			p.failAt(e.pattern.line, e.pattern.column, "name each output once", "step %q: %q stands twice among what it writes", s.name, e.pattern.text)
 		}
 		files[e.pattern.text] = true
-	}
-	if len(s.outputs()) == 0 {
-		p.fail(key, "add writes: NAME; a job is known by its outputs", "step %q writes nothing", s.name)
 	}
 }
 
@@ -224,7 +224,7 @@ func (p *parser) retry(s *step, n *yaml.Node, what string) {
 		for i, text := range texts {
 			code, err := strconv.Atoi(text)
 			if err != nil || code < 1 || code > 255 {
-				p.fail(nodes[i], "write numbers from 1 to 255", "%s: %q is no exit code of a failure", what, text)
+				p.fail(nodes[i], "write numbers from 1 to 255", "%s: exit_codes: %q is no exit code of a failure", what, text)
 			}
 			s.retry.ExitCodes = append(s.retry.ExitCodes, code)
 		}

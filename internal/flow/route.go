@@ -95,7 +95,7 @@ func (p *parser) checkSources(w *Workflow, r *routes) {
 		s.feeds = nil
 		for _, source := range s.sources() {
 			found := r.of(source)
-			if len(found) == 0 {
+			if len(found) == 0 && !rewritten(w, source) {
 				p.nobodyMakes(s, source, r)
 			}
 			for _, m := range found {
