@@ -1,6 +1,9 @@
 package sched
 
-import "time"
+import (
+	"runtime"
+	"time"
+)
 
 // linger is how long a driver stays in Block when nobody waits any more, so that
 // a waiter who comes back soon finds it there.
@@ -32,9 +35,17 @@ func (src *source) driveOnce() bool {
 		return true
 	}
 	if src.arm != nil && !src.armed() {
+		src.pass()
 		return true
 	}
 	return src.blockOnce()
+}
+
+// pass lets others at the source between two rounds.
+func (src *source) pass() {
+	src.unlock()
+	runtime.Gosched()
+	src.calls.Lock()
 }
 
 // armed polls, arms and polls again, so that an event either is found now or

@@ -151,8 +151,7 @@ func (src *source) spin() bool {
 		if src.pollOnce(true) {
 			return true
 		}
-		src.unlock()
-		src.calls.Lock()
+		src.pass()
 	}
 	return false
 }
