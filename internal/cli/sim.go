@@ -43,7 +43,7 @@ figures as PNG, and report.html that shows all of it.`,
 	command.PersistentFlags().StringVar(&o.out, "out", "", "folder for CSV, JSON, figures and the report")
 	command.PersistentFlags().Uint64Var(&o.seed, "seed", 0, "take this seed instead of the file's")
 	command.PersistentFlags().IntVar(&o.repetitions, "repetitions", 0, "runs of each point, instead of the file's")
-	command.AddCommand(c.simPaperCommand(o))
+	command.AddCommand(c.simPaperCommand(o), c.simCompareCommand(o))
 	return command
 }
 
@@ -55,11 +55,58 @@ func (c *console) simPaperCommand(o *simOptions) *cobra.Command {
 Job Scheduling and Data Access Strategies" (Hasham and others), and print each
 statement of its text as held or not. What the paper does not give is assumed;
 the report (--out) lists every assumption with its reason.`,
+		Example: `  fairway sim paper --out paper
+  fairway sim paper --repetitions 5 --json`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return c.simulatePaper(command.Context(), o)
 		},
 	}
+}
+
+func (c *console) simCompareCommand(o *simOptions) *cobra.Command {
+	return &cobra.Command{
+		Use:   "compare [TRACE...]",
+		Short: "Compare the policies of eviction and placement on the same work",
+		Long: `Compare what a cache gives up first (FIFO, LRU, LFU, LRU-K, LFU-*, LFU with
+ageing, LCB-K, next use) for caches of 5 to 100 % of the work's data: in
+scheduled runs, and on one recorded sequence of accesses with an offline bound
+below which no cache can get. Then compare the rules for placing jobs on pilots.
+The work is that of WfFormat traces, or else the patterns of the paper.`,
+		Example: `  fairway sim compare
+  fairway sim compare trace.json --out compared`,
+		RunE: func(command *cobra.Command, traces []string) error {
+			return c.simulateComparison(command.Context(), traces, o)
+		},
+	}
+}
+
+func (c *console) simulateComparison(ctx context.Context, traces []string, o *simOptions) error {
+	rows, chapters, err := sim.Compare(ctx, traces, o.seed, c.counted("runs"))
+	if err != nil {
+		return err
+	}
+	if err := c.writeChapters(o.out, chapters); err != nil {
+		return err
+	}
+	if c.json {
+		c.printJSON(struct {
+			Rows []sim.Compared `json:"rows"`
+		}{rows})
+		return nil
+	}
+	table := [][]string{{"kind", "work", "cache", "policy", "hits", "byte hits", "read GB", "turnaround s"}}
+	for _, r := range rows {
+		cache := ""
+		if r.CachePercent > 0 {
+			cache = fmt.Sprintf("%d %%", r.CachePercent)
+		}
+		table = append(table, []string{
+			r.Kind, r.Work, cache, r.Policy, fmt.Sprintf("%.3f", r.HitRatio), fmt.Sprintf("%.3f", r.ByteHitRatio),
+			fmt.Sprintf("%.4g", r.ReadGB), fmt.Sprintf("%.0f", r.Turnaround),
+		})
+	}
+	return printTable(c.out, table)
 }
 
 func (c *console) simulate(ctx context.Context, file string, o *simOptions) error {
@@ -149,6 +196,11 @@ func printRows(out io.Writer, results *sim.Results) error {
 		}
 		rows = append(rows, line)
 	}
+	return printTable(c.out, rows)
+}
+
+// printTable prints rows of cells under their heads.
+func printTable(out io.Writer, rows [][]string) error {
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {
 		for i, cell := range row {

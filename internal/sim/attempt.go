@@ -36,6 +36,7 @@ func (p *pilot) execute(as dispatch.Assignment) {
 		done: a.finish,
 	}
 	for _, in := range as.Inputs {
+		p.run.used(in.File, in.Size, false)
 		x.reads = append(x.reads, a.locate(in))
 	}
 	for _, out := range as.Outputs {
@@ -120,6 +121,7 @@ func (a *attempt) keepFiles() {
 		}
 	}
 	for i, out := range a.Outputs {
+		a.pilot.run.used(dispatch.FileRef{LFN: out.LFN, Version: out.Version}, a.work.writes[i].size, true)
 		a.keep(dispatch.FileRef{LFN: out.LFN, Version: out.Version}, a.work.writes[i].size)
 	}
 }

@@ -52,24 +52,16 @@ func Paper(ctx context.Context, repetitions int, seed uint64, progress func(done
 	if err != nil {
 		return nil, err
 	}
-	total, before := 0, 0
 	for _, p := range plans {
 		p.Repeat(repetitions)
 		p.Reseed(seed)
-		total += p.runs()
 	}
-	var chapters []Chapter
-	for _, p := range plans {
-		res, err := Sweep(ctx, p, func(done, _ int) {
-			if progress != nil {
-				progress(before+done, total)
-			}
-		})
-		if err != nil {
-			return nil, err
-		}
-		before += p.runs()
-		chapters = append(chapters, Chapter{Results: res, Claims: claimsOf[p.Name](res)})
+	chapters, err := sweepAll(ctx, plans, progress)
+	if err != nil {
+		return nil, err
+	}
+	for i, p := range plans {
+		chapters[i].Claims = claimsOf[p.Name](chapters[i].Results)
 	}
 	return chapters, nil
 }

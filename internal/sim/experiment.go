@@ -26,7 +26,8 @@ type Experiment struct {
 	Creation    CreationSpec      `yaml:"creation"`
 	Direct      DirectSpec        `yaml:"direct"`
 	Faults      FaultSpec         `yaml:"faults"`
-	Timeline    bool              `yaml:"timeline"` // keep the number of running jobs over time
+	Timeline    bool              `yaml:"timeline"`        // keep the number of running jobs over time
+	Accesses    bool              `yaml:"record_accesses"` // keep the sequence in which files are used
 }
 
 // Submission is one of the three ways of paper 3, section V.

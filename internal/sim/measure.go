@@ -27,6 +27,7 @@ type measured struct {
 	hitBytes, missBytes      int64
 	wasted                   time.Duration // of attempts that did not succeed
 	pilots                   int
+	accesses                 []Access
 }
 
 // Sample is the number of running jobs from an instant on.
@@ -86,6 +87,13 @@ func (r *run) attemptEnded(a *attempt, o dispatch.Outcome) {
 	r.misses += a.usage.CacheMisses
 	r.hitBytes += a.usage.BytesCached
 	r.missBytes += a.usage.BytesStaged
+}
+
+// used records an access, where the experiment wants it.
+func (r *run) used(f dispatch.FileRef, size int64, write bool) {
+	if r.exp.Accesses {
+		r.accesses = append(r.accesses, Access{f, size, write})
+	}
 }
 
 // event follows what becomes of the jobs, and checks that none is committed

@@ -245,20 +245,27 @@ func (p *pilot) startNext() bool {
 	return true
 }
 
-// end carries out the TaskQueue's wish that attempts end.
+// end carries out the TaskQueue's wish that attempts end. One that has not
+// started goes back.
 func (p *pilot) end(attempts []dispatch.AttemptID) bool {
 	news := false
 	for _, id := range attempts {
-		p.queue = slices.DeleteFunc(p.queue, func(a dispatch.Assignment) bool { return a.Attempt == id })
-		for _, a := range p.running {
-			if a.Attempt == id {
-				a.stop()
-				news = true
-				break
-			}
+		if i := slices.IndexFunc(p.queue, func(a dispatch.Assignment) bool { return a.Attempt == id }); i >= 0 {
+			p.giveBack(p.queue[i], dispatch.Ended)
+			p.queue = slices.Delete(p.queue, i, i+1)
+			news = true
+		} else if i := slices.IndexFunc(p.running, func(a *attempt) bool { return a.Attempt == id }); i >= 0 {
+			p.running[i].stop()
+			news = true
 		}
 	}
 	return news
+}
+
+// giveBack tells that an attempt has ended before it started.
+func (p *pilot) giveBack(a dispatch.Assignment, o dispatch.Outcome) {
+	r := dispatch.Result{Job: a.Job, Attempt: a.Attempt, Outcome: o, Message: "not started"}
+	p.ended = append(p.ended, unacknowledged{r, p.seq + 1})
 }
 
 // abort ends everything that runs.

@@ -36,11 +36,12 @@ type run struct {
 // longer than its limit of virtual time.
 type Stuck struct {
 	At   time.Duration
-	Left int // jobs that have not ended
+	Left int    // jobs that have not ended
+	Why  string // what the TaskQueue says of the first of them
 }
 
 func (e *Stuck) Error() string {
-	return fmt.Sprintf("stuck after %s of virtual time with %d jobs left", e.At, e.Left)
+	return fmt.Sprintf("stuck after %s of virtual time with %d jobs left%s", e.At, e.Left, e.Why)
 }
 
 // newRun prepares repetition rep of an experiment.
@@ -75,7 +76,7 @@ func (r *run) execute() error {
 	}
 	for !r.finished && r.broken == nil {
 		if r.now > r.exp.Limit || !r.step() {
-			return &Stuck{r.now, r.left()}
+			return &Stuck{r.now, r.left(), r.why()}
 		}
 	}
 	return r.broken
@@ -174,4 +175,18 @@ func (s *site) spaceOf(host string) *space {
 		s.spaces[key] = newSpace(s.run.exp.Cache)
 	}
 	return s.spaces[key]
+}
+
+// why says what the first job that has not ended waits for.
+func (r *run) why() string {
+	if r.server == nil || r.server.core == nil {
+		return ""
+	}
+	for j := range r.server.core.Jobs(0) {
+		if j.State < dispatch.Done {
+			e, _ := r.server.core.Explain(j.ID)
+			return fmt.Sprintf("; %s is %v: %s", j.Name, j.State, strings.Join(e.Lines, "; "))
+		}
+	}
+	return ""
 }

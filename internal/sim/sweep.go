@@ -30,6 +30,7 @@ type Run struct {
 	Seed     uint64
 	Metrics  []float64 // in the order of Metrics
 	Timeline []Sample  // of the first repetition, where the experiment wants it
+	Accesses []Access  // of the first repetition, where the experiment wants it
 
 	Submitted time.Duration // when, on the clock of the run, the first job was submitted
 }
@@ -96,7 +97,7 @@ func Once(exp Experiment, rep int) (*Run, error) {
 	}
 	run := &Run{Seed: r.seed, Metrics: r.metrics(), Submitted: r.submitted}
 	if rep == 0 {
-		run.Timeline = r.timeline
+		run.Timeline, run.Accesses = r.timeline, r.accesses
 	}
 	return run, nil
 }

@@ -1,0 +1,132 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"fairway/internal/dispatch"
+
+	"pgregory.net/rapid"
+)
+
+// recorded is the sequence in which a run of a trace uses its files.
+func recorded(t *testing.T, trace string) []Access {
+	t.Helper()
+	p := mustParse(t, fmt.Sprintf(`experiment: record
+seed: 1
+workflow: {trace: %s}
+sites: [{name: s, nodes: 1, slots: 4, started: 4}]
+storage: [{name: se, bandwidth: 100MB}]
+cache: {size: 1TB, share: host, inputs: true}
+record_accesses: true
+`, trace))
+	run, err := Once(p.Points[0].Experiment, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run.Accesses
+}
+
+// On one recorded sequence next use reads hardly anywhere more than LRU, and
+// nothing reads less than the bound.
+func TestNextUseOnRecordedSequences(t *testing.T) {
+	for _, trace := range traces(t) {
+		t.Run(filepath.Base(trace), func(t *testing.T) {
+			sequence := recorded(t, trace)
+			var data int64
+			seen := map[dispatch.FileRef]bool{}
+			for _, a := range sequence {
+				if !seen[a.File] {
+					seen[a.File] = true
+					data += a.Size
+				}
+			}
+			for percent := int64(5); percent <= 100; percent += 5 {
+				limit := data * percent / 100
+				lru, err := Replay(dispatch.LRU, limit, sequence)
+				if err != nil {
+					t.Fatal(err)
+				}
+				next, err := Replay(dispatch.NextUse, limit, sequence)
+				if err != nil {
+					t.Fatal(err)
+				}
+				bound := LowerBound(limit, sequence)
+				t.Logf("%3d %%: LRU %8.2f MB, next use %8.2f MB, %s %8.2f MB", percent,
+					float64(lru.Missed)/1e6, float64(next.Missed)/1e6, Bound, float64(bound)/1e6)
+				if float64(next.Missed) > 1.01*float64(lru.Missed) {
+					t.Errorf("with %d %% next use read %d bytes, LRU %d", percent, next.Missed, lru.Missed)
+				}
+				if next.Missed < bound || lru.Missed < bound {
+					t.Errorf("with %d %% less was read than the bound of %d bytes", percent, bound)
+				}
+			}
+		})
+	}
+}
+
+func sequences(t *rapid.T) []Access {
+	n := rapid.IntRange(1, 60).Draw(t, "length")
+	sizes := rapid.SliceOfN(rapid.Int64Range(1, 20), 8, 8).Draw(t, "sizes")
+	var all []Access
+	for range n {
+		f := rapid.IntRange(0, 7).Draw(t, "file")
+		all = append(all, Access{File: dispatch.FileRef{LFN: fmt.Sprint(f)}, Size: sizes[f]})
+	}
+	return all
+}
+
+func TestNoPolicyReadsLessThanTheBound(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		sequence := sequences(t)
+		limit := rapid.Int64Range(0, 100).Draw(t, "limit")
+		bound := LowerBound(limit, sequence)
+		for _, policy := range dispatch.EvictionPolicies {
+			r, err := Replay(policy, limit, sequence)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Missed < bound || r.Missed > r.ReadBytes {
+				t.Fatalf("%s read %d bytes of %d, the bound is %d", policy, r.Missed, r.ReadBytes, bound)
+			}
+		}
+	})
+}
+
+// With files of equal size, the farthest next use is the best that a cache
+// can do that takes in everything (Belady 1966).
+func TestNextUseIsBestForEqualSizes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		sequence := sequences(t)
+		for i := range sequence {
+			sequence[i].Size = 1
+		}
+		limit := rapid.Int64Range(1, 7).Draw(t, "limit")
+		best, err := Replay(dispatch.NextUse, limit, sequence)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, policy := range []dispatch.EvictionPolicy{dispatch.FIFO, dispatch.LRU, dispatch.LFU, dispatch.LRUK, dispatch.LCBK} {
+			if r, _ := Replay(policy, limit, sequence); r.Missed < best.Missed {
+				t.Fatalf("%s read %d, next use %d", policy, r.Missed, best.Missed)
+			}
+		}
+	})
+}
+
+func TestCompareShort(t *testing.T) {
+	rows, chapters, err := Compare(context.Background(), traces(t)[6:], 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(chapters) != 2 {
+		t.Errorf("%d chapters, not one for eviction and one for placement", len(chapters))
+	}
+	for _, r := range rows {
+		if r.ReadGB < 0 || r.ByteHitRatio < 0 || r.ByteHitRatio > 1 {
+			t.Errorf("%+v", r)
+		}
+	}
+}

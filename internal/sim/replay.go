@@ -1,0 +1,169 @@
+package sim
+
+import (
+	"math"
+	"slices"
+
+	"fairway/internal/dispatch"
+)
+
+// Access is one use of a file in a recorded sequence: a job read it, or has
+// written it.
+type Access struct {
+	File  dispatch.FileRef
+	Size  int64
+	Write bool
+}
+
+// Replayed is what one cache did with a sequence.
+type Replayed struct {
+	Reads, Hits       int
+	ReadBytes, Missed int64 // Missed came from storage
+}
+
+// Replay sends a sequence through one cache. A file that is read and not
+// there comes from storage into the cache; one larger than the cache is read
+// past it. Under [dispatch.NextUse] the order is that of the product, made
+// from the rest of the sequence.
+func Replay(policy dispatch.EvictionPolicy, limit int64, sequence []Access) (Replayed, error) {
+	shelf, err := dispatch.NewShelf(policy)
+	if err != nil {
+		return Replayed{}, err
+	}
+	c := replayCache{shelf: shelf, limit: limit, files: map[dispatch.FileRef]int64{}, follow: policy == dispatch.NextUse}
+	c.future = nextReads(sequence)
+	for i, a := range sequence {
+		c.access(i, a)
+	}
+	return c.Replayed, nil
+}
+
+type replayCache struct {
+	Replayed
+	shelf  *dispatch.Shelf
+	limit  int64
+	used   int64
+	files  map[dispatch.FileRef]int64
+	future map[dispatch.FileRef][]int // places of the reads that are still to come
+	follow bool
+}
+
+func nextReads(sequence []Access) map[dispatch.FileRef][]int {
+	future := map[dispatch.FileRef][]int{}
+	for i, a := range sequence {
+		if !a.Write {
+			future[a.File] = append(future[a.File], i)
+		}
+	}
+	return future
+}
+
+func (c *replayCache) access(i int, a Access) {
+	if !a.Write {
+		c.future[a.File] = c.future[a.File][1:]
+		c.Reads++
+		c.ReadBytes += a.Size
+	}
+	if _, there := c.files[a.File]; there {
+		c.shelf.Use(a.File)
+		if !a.Write {
+			c.Hits++
+		}
+		return
+	}
+	if !a.Write {
+		c.Missed += a.Size
+	}
+	if a.Size <= c.limit && c.makeRoom(a) {
+		c.files[a.File] = a.Size
+		c.used += a.Size
+		c.shelf.Store(a.File, a.Size, float64(a.Size))
+	}
+}
+
+// makeRoom evicts until a file fits. It says false, having evicted nothing,
+// if the policy would rather do without it.
+func (c *replayCache) makeRoom(a Access) bool {
+	if c.used+a.Size <= c.limit {
+		return true
+	}
+	if c.follow {
+		c.plan()
+	}
+	going := map[dispatch.FileRef]bool{}
+	free := c.limit - c.used
+	for free < a.Size {
+		f, ok := c.shelf.Victim(func(f dispatch.FileRef) bool { return !going[f] })
+		if !ok {
+			return false
+		}
+		going[f] = true
+		free += c.files[f]
+	}
+	for f := range going {
+		c.used -= c.files[f]
+		delete(c.files, f)
+		c.shelf.Drop(f)
+	}
+	return true
+}
+
+// plan gives the shelf the order of next uses.
+func (c *replayCache) plan() {
+	held := make([]dispatch.CachedFile, 0, len(c.files))
+	for f, size := range c.files {
+		held = append(held, dispatch.CachedFile{File: f, Size: size})
+	}
+	dispatch.NextUseOrder(held, func(f dispatch.FileRef) (uint64, bool) {
+		if len(c.future[f]) == 0 {
+			return 0, false
+		}
+		return uint64(c.future[f][0]), true
+	})
+	order := make([]dispatch.FileRef, len(held))
+	for i, f := range held {
+		order[i] = f.File
+	}
+	c.shelf.Follow(order)
+}
+
+// LowerBound returns a number of bytes that no cache of this size, knowing
+// the whole sequence, could have read less than from storage. It is PFOO-L
+// (Berger, Beckmann and Harchol-Balter 2018): of all stretches between two
+// uses of a file, as many as fit into the cache's room times time, the
+// cheapest first, as if they could be cut to measure.
+func LowerBound(limit int64, sequence []Access) int64 {
+	type stretch struct {
+		length int
+		size   int64
+	}
+	var stretches []stretch
+	last := map[dispatch.FileRef]int{}
+	var read int64
+	for i, a := range sequence {
+		before, used := last[a.File]
+		last[a.File] = i
+		if a.Write {
+			continue
+		}
+		read += a.Size
+		if used && a.Size <= limit {
+			stretches = append(stretches, stretch{i - before, a.Size})
+		}
+	}
+	slices.SortFunc(stretches, func(a, b stretch) int { return a.length - b.length })
+	room := float64(limit) * float64(len(sequence))
+	saved := 0.0
+	for _, s := range stretches {
+		part := min(room/(float64(s.size)*float64(s.length)), 1)
+		if s.size == 0 {
+			part = 1
+		}
+		saved += part * float64(s.size)
+		room -= part * float64(s.size) * float64(s.length)
+		if part < 1 {
+			break
+		}
+	}
+	return read - int64(math.Ceil(saved))
+}
