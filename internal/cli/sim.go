@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -95,18 +94,19 @@ func (c *console) simulateComparison(ctx context.Context, traces []string, o *si
 		}{rows})
 		return nil
 	}
-	table := [][]string{{"kind", "work", "cache", "policy", "hits", "byte hits", "read GB", "turnaround s"}}
+	table := [][]cell{cells("kind", "work", "cache", "policy", "hits", "byte hits", "read GB", "turnaround s")}
 	for _, r := range rows {
 		cache := ""
 		if r.CachePercent > 0 {
 			cache = fmt.Sprintf("%d %%", r.CachePercent)
 		}
-		table = append(table, []string{
+		table = append(table, cells(
 			r.Kind, r.Work, cache, r.Policy, fmt.Sprintf("%.3f", r.HitRatio), fmt.Sprintf("%.3f", r.ByteHitRatio),
 			fmt.Sprintf("%.4g", r.ReadGB), fmt.Sprintf("%.0f", r.Turnaround),
-		})
+		))
 	}
-	return printTable(c.out, table)
+	printTable(c.out, table)
+	return nil
 }
 
 func (c *console) simulate(ctx context.Context, file string, o *simOptions) error {
@@ -127,7 +127,8 @@ func (c *console) simulate(ctx context.Context, file string, o *simOptions) erro
 		c.printJSON(results.JSON())
 		return nil
 	}
-	return printRows(c.out, results)
+	printRows(c.out, results)
+	return nil
 }
 
 func (c *console) simulatePaper(ctx context.Context, o *simOptions) error {
@@ -186,37 +187,25 @@ func (c *console) writeChapters(folder string, chapters []sim.Chapter) error {
 // files of --out and in --json.
 var shownMetrics = []string{"turnaround_s", "stage_in_s", "hit_ratio", "read_gb", "attempts"}
 
-func printRows(out io.Writer, results *sim.Results) error {
-	rows := [][]string{append(append([]string{}, results.Plan.Axes...), shownMetrics...)}
+func printRows(out io.Writer, results *sim.Results) {
+	rows := [][]cell{cells(append(append([]string{}, results.Plan.Axes...), shownMetrics...)...)}
 	for _, row := range results.Rows {
 		line := append([]string{}, row.Levels...)
 		for _, metric := range shownMetrics {
 			mean, sd := row.Of(metric)
 			line = append(line, fmt.Sprintf("%.4g ± %.2g", mean, sd))
 		}
-		rows = append(rows, line)
+		rows = append(rows, cells(line...))
 	}
-	return printTable(c.out, rows)
+	printTable(out, rows)
 }
 
-// printTable prints rows of cells under their heads.
-func printTable(out io.Writer, rows [][]string) error {
-	widths := make([]int, len(rows[0]))
-	for _, row := range rows {
-		for i, cell := range row {
-			widths[i] = max(widths[i], len([]rune(cell)))
-		}
+func cells(texts ...string) []cell {
+	row := make([]cell, len(texts))
+	for i, text := range texts {
+		row[i].text = text
 	}
-	for _, row := range rows {
-		var text strings.Builder
-		for i, cell := range row {
-			text.WriteString(cell + strings.Repeat(" ", widths[i]-len([]rune(cell))+2))
-		}
-		if _, err := fmt.Fprintln(out, strings.TrimRight(text.String(), " ")); err != nil {
-			return errors.Join(errors.New("print the results"), err)
-		}
-	}
-	return nil
+	return row
 }
 
 // counted returns a progress bar on a terminal, and nothing elsewhere.
