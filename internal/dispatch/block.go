@@ -146,7 +146,12 @@ func (c *Core) revive(j *job) {
 
 // unblockJob is for a blocked job that no longer reads a missing version.
 func (c *Core) unblockJob(j *job) {
-	if j.state != Blocked || c.readsMissing(j) {
+	if j.state != Blocked {
+		return
+	}
+	if c.readsMissing(j) {
+		c.unawait(j)
+		c.await(j, func(v *version) bool { return v.state == missing })
 		return
 	}
 	c.revive(j)

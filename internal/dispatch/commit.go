@@ -89,7 +89,7 @@ func (c *Core) outputVersion(j *job, o *output) *version {
 			}
 		}
 	}
-	v := c.fileNamed(o.LFN).newVersion(Version(j.id))
+	v := c.fileNamed(o.LFN).versionFor(Version(j.id))
 	v.writer = j
 	c.matched[j.id] = append(c.matched[j.id], v)
 	return v

@@ -101,7 +101,10 @@ func (c *Core) setClass(j *job) {
 	if f := j.fate; f != nil || at != (place{}) {
 		j.class = c.variant(j.asked, func(k *classKey) {
 			if f != nil {
-				k.memory, k.avoid = max(k.memory, f.Memory), f.Avoid
+				k.memory = max(k.memory, f.Memory)
+				if at == (place{}) {
+					k.avoid = f.Avoid
+				}
 			}
 			k.host, k.pilot = at.host, at.pilot
 		})

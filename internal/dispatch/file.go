@@ -67,6 +67,18 @@ func (f *file) newest() *version {
 	return nil
 }
 
+// versionFor returns the version of this number, made if need be.
+func (f *file) versionFor(n Version) *version {
+	if v := f.version(n); v != nil {
+		return v
+	}
+	v := f.newVersion(n)
+	for i := len(f.versions) - 1; i > 0 && f.versions[i-1].number > n; i-- {
+		f.versions[i-1], f.versions[i] = f.versions[i], f.versions[i-1]
+	}
+	return v
+}
+
 type versionState uint8
 
 const (

@@ -115,18 +115,6 @@ func (l *loading) files() error {
 	})
 }
 
-// versionFor returns the version of this number, made if need be.
-func (f *file) versionFor(n Version) *version {
-	if v := f.version(n); v != nil {
-		return v
-	}
-	v := f.newVersion(n)
-	for i := len(f.versions) - 1; i > 0 && f.versions[i-1].number > n; i-- {
-		f.versions[i-1], f.versions[i] = f.versions[i], f.versions[i-1]
-	}
-	return v
-}
-
 func parseJobKey(key string) (JobID, error) {
 	n, err := strconv.ParseUint(key, 10, 64)
 	return JobID(n), err

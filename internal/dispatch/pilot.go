@@ -206,8 +206,7 @@ func (c *Core) hold(p *pilot, v *version) {
 	p.cached[v] = holding{at: int32(len(p.versions))}
 	p.versions = append(p.versions, v)
 	v.holders = append(v.holders, p)
-	if len(v.ready) > 0 {
-		v.announced = true
+	if v.announced {
 		p.heat(v)
 	}
 	if v.state == gone {

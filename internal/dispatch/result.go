@@ -137,15 +137,25 @@ func (c *Core) checkOutput(j *job, w *WrittenFile) string {
 		return ""
 	}
 	for _, v := range f.versions {
-		if v.writer != nil && v.writer != j && !v.committed() && v.writer.state != Done {
+		if v.writer == j {
+			continue
+		}
+		if v.writer != nil && v.state != present && v.state != gone && !v.throughPattern() {
 			return fmt.Sprintf("%s, written through the pattern %s, is also written by job %s: give them different names", w.LFN, o.LFN, v.writer.name)
 		}
-	}
-	if last := f.last(); last != nil && last.writer != j && last.number >= Version(j.id) {
-		return fmt.Sprintf("%s, written through the pattern %s, exists already in a later version", w.LFN, o.LFN)
+		if v.before(j) != (v.number < Version(j.id)) {
+			return fmt.Sprintf("%s, written through the pattern %s, exists in a version that would come after it", w.LFN, o.LFN)
+		}
 	}
 	return ""
 }
+
+// throughPattern says whether the version was, or is to be, written through a
+// pattern.
+func (v *version) throughPattern() bool { return v.writer != nil && v.number == Version(v.writer.id) }
+
+// before says whether the version has its place before the outputs of the job.
+func (v *version) before(j *job) bool { return v.writer == nil || v.writer.id < j.id }
 
 func findOutput(r *Result, lfn string) *WrittenFile {
 	for i := range r.Outputs {

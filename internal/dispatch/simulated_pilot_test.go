@@ -1,0 +1,299 @@
+package dispatch
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// call sends a Sync, and another one if no answer comes.
+func (p *simPilot) call() {
+	p.seq++
+	sync := Sync{Pilot: p.id, Seq: p.seq, LastAnswer: p.last, Full: p.full, Hold: true}
+	for _, a := range p.running {
+		sync.Started = append(sync.Started, AttemptRef{a.a.Job, a.a.Attempt})
+	}
+	if p.full {
+		info := p.info
+		sync.Hello = &info
+		for _, a := range p.queued {
+			sync.Queued = append(sync.Queued, AttemptRef{a.a.Job, a.a.Attempt})
+		}
+		for _, f := range p.cacheOf {
+			sync.CacheAdded = append(sync.CacheAdded, CachedFile{File: f})
+		}
+	}
+	for i := range p.ended {
+		r := &p.ended[i]
+		if r.seq == 0 {
+			r.seq = p.seq
+		}
+		sync.Ended = append(sync.Ended, r.r)
+	}
+	for i := range p.changes {
+		c := &p.changes[i]
+		if c.seq == 0 {
+			c.seq = p.seq
+		}
+		if p.full {
+			continue
+		}
+		// A change is sent with its final state: it may have been undone since.
+		if _, there := p.cache[c.file]; there {
+			sync.CacheAdded = append(sync.CacheAdded, CachedFile{File: c.file})
+		} else {
+			sync.CacheGone = append(sync.CacheGone, CacheGone{File: c.file})
+		}
+	}
+	s, seq := p.s, p.seq
+	deliver := func() error {
+		s.note("sync %s %d last=%d full=%v started=%d ended=%d", p.id, sync.Seq, sync.LastAnswer, sync.Full, len(sync.Started), len(sync.Ended))
+		return s.step(sync)
+	}
+	if !s.chance(10) {
+		s.after(s.ms(100), deliver)
+	}
+	if s.chance(10) {
+		s.after(s.ms(3000), deliver) // repeated, and out of order
+	}
+	s.after(35*time.Second, func() error {
+		if !p.dead && p.seq == seq {
+			p.call()
+		}
+		return nil
+	})
+}
+
+func (s *simulation) reply(r Reply) {
+	i := slices.IndexFunc(s.pilots, func(p *simPilot) bool { return p.id == r.Pilot })
+	if i < 0 || s.chance(10) {
+		return
+	}
+	p := s.pilots[i]
+	a := r.Answer
+	a.Run, a.End = slices.Clone(a.Run), slices.Clone(a.End)
+	s.after(s.ms(100), func() error { return p.answered(r.Seq, a) })
+}
+
+func (p *simPilot) answered(seq uint64, a Answer) error {
+	if p.dead || seq != p.seq || a.Superseded {
+		return nil
+	}
+	p.s.note("answer to %s %d: number=%d run=%d end=%d full=%v", p.id, seq, a.Number, len(a.Run), len(a.End), a.NeedFull)
+	p.last = a.Number
+	p.full = a.NeedFull
+	for _, r := range p.ended {
+		if r.seq != 0 && r.seq <= a.Seen {
+			for _, w := range r.r.Outputs {
+				p.s.acked[r.r.Attempt] = append(p.s.acked[r.r.Attempt], w.PFN)
+			}
+		}
+	}
+	p.ended = slices.DeleteFunc(p.ended, func(r simResult) bool { return r.seq != 0 && r.seq <= a.Seen })
+	p.changes = slices.DeleteFunc(p.changes, func(c simChange) bool { return c.seq != 0 && c.seq <= a.Seen })
+	for _, x := range a.Run {
+		if err := p.given(x); err != nil {
+			return err
+		}
+	}
+	for _, id := range a.End {
+		p.end(id)
+	}
+	p.startQueued()
+	p.s.after(p.s.ms(20), func() error {
+		if !p.dead && p.seq == seq {
+			p.call()
+		}
+		return nil
+	})
+	return nil
+}
+
+// given checks that an assignment is what the model expects.
+func (p *simPilot) given(x Assignment) error {
+	same := func(a *simAttempt) bool { return a.a.Attempt == x.Attempt }
+	if slices.ContainsFunc(p.queued, same) || slices.ContainsFunc(p.running, same) ||
+		slices.ContainsFunc(p.ended, func(r simResult) bool { return r.r.Attempt == x.Attempt }) {
+		return nil // said again
+	}
+	if p.s.attempts[x.Attempt] {
+		return fmt.Errorf("attempt %s was given twice", attemptName(x.Attempt))
+	}
+	p.s.attempts[x.Attempt] = true
+	j := p.s.jobs[x.Name]
+	for i, f := range x.Inputs {
+		if f.File != j.reads[i] {
+			return fmt.Errorf("job %s is given %s@%d instead of version %d", x.Name, f.File.LFN, f.File.Version, j.reads[i].Version)
+		}
+	}
+	for i, o := range x.Outputs {
+		if o.Version != j.writes[i] {
+			return fmt.Errorf("job %s is to write %s@%d instead of version %d", x.Name, o.LFN, o.Version, j.writes[i])
+		}
+	}
+	if x.Needs.Memory > p.info.Has.Memory || x.Needs.MilliCPUs > p.info.Has.MilliCPUs {
+		return fmt.Errorf("job %s does not fit pilot %s", x.Name, p.id)
+	}
+	p.queued = append(p.queued, &simAttempt{a: x})
+	return nil
+}
+
+func (p *simPilot) cpus(a *simAttempt) int64 {
+	if a.a.Needs.MilliCPUs == 0 {
+		return 1000
+	}
+	return a.a.Needs.MilliCPUs
+}
+
+func (p *simPilot) startQueued() {
+	for len(p.queued) > 0 && p.used+p.cpus(p.queued[0]) <= p.info.Has.MilliCPUs {
+		a := p.queued[0]
+		p.queued = p.queued[1:]
+		p.running = append(p.running, a)
+		p.used += p.cpus(a)
+		p.s.after(p.s.ms(5000), func() error { return p.ends(a) })
+	}
+}
+
+func (p *simPilot) end(id AttemptID) {
+	for i, a := range p.queued {
+		if a.a.Attempt == id {
+			p.queued = slices.Delete(p.queued, i, i+1)
+			p.report(a, Result{Outcome: Ended})
+			return
+		}
+	}
+	for _, a := range p.running {
+		if a.a.Attempt == id {
+			p.over(a, Result{Outcome: Ended})
+			return
+		}
+	}
+}
+
+// ends is the end of a command: it has read its inputs and writes its outputs.
+func (p *simPilot) ends(a *simAttempt) error {
+	if p.dead || a.dropped {
+		return nil
+	}
+	s := p.s
+	r := Result{}
+	switch n := s.rng.IntN(100); {
+	case s.calm || n < 75:
+		r.Outputs = p.execute(a)
+		if r.Outputs == nil {
+			r.Outcome = StageInFailed
+		}
+	case n < 85:
+		r.Outcome, r.ExitCode = Exited, 1
+	case n < 90:
+		r.Outcome = OutOfMemory
+	case n < 95:
+		r.Outputs = p.execute(a)
+		r.Outcome = StageOutFailed
+	default:
+		r.Outputs = p.execute(a) // without one that was promised
+		if len(r.Outputs) > 1 {
+			r.Outputs = r.Outputs[1:]
+		}
+	}
+	p.over(a, r)
+	p.startQueued()
+	p.call()
+	return nil
+}
+
+func (p *simPilot) over(a *simAttempt, r Result) {
+	a.dropped = true
+	p.used -= p.cpus(a)
+	p.running = slices.DeleteFunc(p.running, func(x *simAttempt) bool { return x == a })
+	p.report(a, r)
+}
+
+func (p *simPilot) report(a *simAttempt, r Result) {
+	r.Job, r.Attempt = a.a.Job, a.a.Attempt
+	p.ended = append(p.ended, simResult{r: r})
+}
+
+func (p *simPilot) execute(a *simAttempt) []WrittenFile {
+	parts := []string{a.a.Name}
+	for _, f := range a.a.Inputs {
+		c, ok := p.read(f)
+		if !ok {
+			p.s.note("%s: %s cannot read %s@%d", p.id, a.a.Name, f.File.LFN, f.File.Version)
+			return nil
+		}
+		parts = append(parts, c)
+	}
+	base := digestOf(parts...)
+	written := []WrittenFile{}
+	for _, o := range a.a.Outputs {
+		names := []string{o.LFN}
+		if o.Pattern {
+			names = nil
+			for k := range len(a.a.Name) % 3 {
+				names = append(names, fmt.Sprintf("%s%d", o.LFN[:len(o.LFN)-1], (int(a.a.Job)+k)%4))
+			}
+		}
+		for _, lfn := range names {
+			w := WrittenFile{LFN: lfn, Version: o.Version, Size: int64(len(lfn))}
+			ref := FileRef{lfn, o.Version}
+			if o.Storage == StorageElement {
+				w.PFN = physical(lfn, o.Version, a.a.Attempt)
+				p.s.storage[w.PFN] = digestOf(base, lfn)
+			}
+			if o.Storage == StorageCache || p.s.rng.IntN(2) == 0 && !o.Pattern {
+				p.toCache(ref, digestOf(base, lfn))
+			}
+			written = append(written, w)
+		}
+	}
+	return written
+}
+
+func (p *simPilot) read(f InputFile) (string, bool) {
+	if c, ok := p.cache[f.File]; ok {
+		return c, true
+	}
+	for _, o := range p.s.pilots {
+		if c, ok := o.cache[f.File]; ok && !o.dead && o.info.Host == p.info.Host && o.info.CacheDir != "" {
+			return c, true
+		}
+	}
+	c, ok := p.s.storage[f.PFN]
+	if ok && p.s.rng.IntN(2) == 0 {
+		p.toCache(f.File, c)
+	}
+	return c, ok
+}
+
+const simCacheLimit = 6
+
+func (p *simPilot) toCache(f FileRef, content string) {
+	if _, there := p.cache[f]; !there {
+		p.cacheOf = append(p.cacheOf, f)
+	}
+	p.cache[f] = content
+	p.changed(f)
+	if len(p.cacheOf) > simCacheLimit && !p.s.calm {
+		old := p.cacheOf[0]
+		p.cacheOf = p.cacheOf[1:]
+		delete(p.cache, old)
+		p.changed(old)
+	}
+}
+
+// changed has a change sent until it is seen; one that was sent in another
+// state before counts anew.
+func (p *simPilot) changed(f FileRef) {
+	p.changes = slices.DeleteFunc(p.changes, func(c simChange) bool { return c.file == f })
+	p.changes = append(p.changes, simChange{file: f})
+}
+
+func (p *simPilot) die(how string) {
+	if !p.dead {
+		p.s.note("pilot %s is %s", p.id, how)
+		p.dead = true
+		p.cache = nil
+	}
+}

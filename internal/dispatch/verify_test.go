@@ -1,0 +1,165 @@
+package dispatch
+
+import (
+	"fmt"
+	"slices"
+)
+
+// verify recomputes what the Core keeps in more than one form.
+func (c *Core) verify() error {
+	for _, check := range []func() error{c.verifyJobs, c.verifyPilots, c.verifyVersions, c.verifyIndex} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	w := &c.work
+	if len(w.examine)+len(w.block)+len(w.unblock)+len(w.fresh)+len(w.askers)+len(w.news)+len(w.wanted) > 0 {
+		return fmt.Errorf("work is left over: %+v", *w)
+	}
+	return nil
+}
+
+func (c *Core) verifyJobs() error {
+	var totals Totals
+	ready := 0
+	for _, j := range c.jobs[1:] {
+		totals.Jobs++
+		totals.ByState[j.state]++
+		if j.reused {
+			totals.Reused++
+		}
+		if (j.state == Ready) != (j.group != nil) || (j.state == Ready) != c.readyBit.has(j.id) {
+			return fmt.Errorf("job %s is %v, but its index says otherwise", j.name, j.state)
+		}
+		if j.state == Ready {
+			ready++
+		}
+		ungranted, absent := int32(0), int32(0)
+		for i := range j.requests {
+			r := &j.requests[i]
+			if r.Queued() && !r.Granted() {
+				ungranted++
+			}
+			if v := r.read; v != nil {
+				for _, w := range v.waiters {
+					if w == j {
+						absent++
+					}
+				}
+			}
+		}
+		if ungranted != j.ungranted || absent != j.absent {
+			return fmt.Errorf("job %s (%v): %d ungranted, counted %d; %d absent, counted %d", j.name, j.state, ungranted, j.ungranted, absent, j.absent)
+		}
+		if (j.state == Assigned || j.state == Running) && j.attempt == nil {
+			return fmt.Errorf("job %s is %v without an attempt", j.name, j.state)
+		}
+		if j.state == Waiting && j.ungranted == 0 && j.absent == 0 && (j.fate == nil || !j.fate.backingOff) {
+			return fmt.Errorf("job %s waits for nothing", j.name)
+		}
+		if j.state == Blocked && c.missingInput(j) == nil {
+			return fmt.Errorf("job %s is blocked by nothing", j.name)
+		}
+	}
+	if totals != c.totals || ready != c.ready {
+		return fmt.Errorf("totals are %+v and %d ready, counted %+v and %d", totals, ready, c.totals, c.ready)
+	}
+	return nil
+}
+
+func (c *Core) verifyPilots() error {
+	attempts, recalls := 0, 0
+	for _, p := range c.pilotsInOrder() {
+		sum := pilot{info: p.info}
+		for _, a := range p.attempts {
+			attempts++
+			if a.recall {
+				recalls++
+			}
+			sum.add(a.needs, 1)
+			if c.attempts[a.id] != a || a.pilot != p {
+				return fmt.Errorf("attempt %d of pilot %s is not listed", a.id, p.id)
+			}
+		}
+		if sum.used.milliCPUs != p.used.milliCPUs || sum.used.memory != p.used.memory || sum.used.disk != p.used.disk {
+			return fmt.Errorf("pilot %s uses %+v, counted %+v", p.id, sum.used, p.used)
+		}
+		if len(p.cached) != len(p.versions) {
+			return fmt.Errorf("pilot %s caches %d versions, lists %d", p.id, len(p.cached), len(p.versions))
+		}
+		for i, v := range p.versions {
+			if int(p.cached[v].at) != i || !slices.Contains(v.holders, p) {
+				return fmt.Errorf("pilot %s holds %s@%d, which is not listed", p.id, v.file.lfn, v.number)
+			}
+			if len(v.ready) > 0 && v.announced && !p.cached[v].hot {
+				return fmt.Errorf("pilot %s does not know that %s@%d is read", p.id, v.file.lfn, v.number)
+			}
+			if p.cached[v].hot != slices.Contains(p.hot, v) {
+				return fmt.Errorf("pilot %s: %s@%d is hot or not", p.id, v.file.lfn, v.number)
+			}
+		}
+		if (p.spare > 0) != slices.Contains(c.spare, p) {
+			return fmt.Errorf("pilot %s: spare is %d", p.id, p.spare)
+		}
+	}
+	if attempts != len(c.attempts) || recalls != c.recalls {
+		return fmt.Errorf("%d attempts, %d recalls, counted %d and %d", attempts, recalls, len(c.attempts), c.recalls)
+	}
+	return nil
+}
+
+func (c *Core) verifyVersions() error {
+	pins := make(map[*version]int32)
+	for _, j := range c.jobs[1:] {
+		if j.state == Done || j.state == Cancelled {
+			continue
+		}
+		for i := range j.requests {
+			if v := j.requests[i].read; v != nil {
+				pins[v]++
+			}
+		}
+	}
+	for _, lfn := range sortedKeys(c.files) {
+		f := c.files[lfn]
+		for i, v := range f.versions {
+			if i > 0 && f.versions[i-1].number >= v.number {
+				return fmt.Errorf("%s: versions out of order", lfn)
+			}
+			if v.pins != pins[v] {
+				return fmt.Errorf("%s@%d has %d pins, counted %d", lfn, v.number, v.pins, pins[v])
+			}
+			if v.state == present && !v.hasCopy() || v.state == gone && v.hasCopy() {
+				return fmt.Errorf("%s@%d is in state %d with PFN %q and %d holders", lfn, v.number, v.state, v.pfn, len(v.holders))
+			}
+			if v.state == pending && !v.writer.live() {
+				return fmt.Errorf("%s@%d is to come from job %s, which is %v", lfn, v.number, v.writer.name, v.writer.state)
+			}
+		}
+	}
+	return nil
+}
+
+// verifyIndex looks for ready jobs that no index leads to.
+func (c *Core) verifyIndex() error {
+	for _, j := range c.jobs[1:] {
+		if j.state != Ready {
+			continue
+		}
+		g := j.group
+		id := uint32(j.id)
+		if !slices.Contains(g.ranks, id) || !slices.ContainsFunc(g.ages, func(a aged) bool { return a.id == id && a.since == j.readySince }) {
+			return fmt.Errorf("job %s is not in its group", j.name)
+		}
+		for i := range j.requests {
+			v := j.requests[i].read
+			if v != nil && !slices.ContainsFunc(v.ready, func(r readyReader) bool { return r.group == g && slices.Contains(r.jobs, id) }) {
+				return fmt.Errorf("job %s is not among the readers of %s", j.name, v.file.lfn)
+			}
+		}
+		if j.priority > j.effective {
+			return fmt.Errorf("job %s has priority %d, effectively %d", j.name, j.priority, j.effective)
+		}
+	}
+	return nil
+}
