@@ -1,0 +1,131 @@
+package flow
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"fairway/schema"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"go.yaml.in/yaml/v3"
+)
+
+func compiledSchema(t *testing.T) *jsonschema.Schema {
+	t.Helper()
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema.Workflow))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("workflow.schema.json", document); err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Compile("workflow.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// validate checks a workflow as an editor does.
+func validate(t *testing.T, s *jsonschema.Schema, data []byte) error {
+	t.Helper()
+	var root yaml.Node
+	if err := yaml.Unmarshal(hidePlaceholders(data), &root); err != nil {
+		t.Fatal(err)
+	}
+	unhide(&root)
+	var value any
+	if err := root.Decode(&value); err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	instance, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Validate(instance)
+}
+
+func TestSchemaTakesRightWorkflows(t *testing.T) {
+	s := compiledSchema(t)
+	texts := map[string][]byte{"lambda": []byte(lambda), "calibrated": []byte(calibrated), "joined": []byte(joined), "sized": []byte(sized)}
+	files, _ := filepath.Glob("../../examples/*/workflow.yaml")
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[file] = data
+	}
+	for name, text := range texts {
+		if _, err := Parse(name, text); err != nil {
+			t.Error(err)
+		}
+		if err := validate(t, s, text); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestSchemaRefusesWhatTheParserRefuses(t *testing.T) {
+	s := compiledSchema(t)
+	for _, text := range []string{
+		"workflow: w\n",
+		"workflow: w\nsteps: {a: {write: x, command: 'true'}}\n",
+		"workflow: w\nsteps: {a: {writes: x}}\n",
+		"workflow: w\nsteps: {a: {writes: x, command: 'true', files: 3}}\n",
+		"workflow: w\nsteps: {a: {writes: x, command: 'true', needs: {memory: lots}}}\n",
+		"workflow: w\nsteps: {a: {writes: x, command: 'true', storage: moon}}\n",
+		"workflow: w\ninputs: {i: {files: x, watch: y}}\nsteps: {a: {writes: x, command: 'true'}}\n",
+		"workflow: w\ninputs: {i: {watch: x, close: soon}}\nsteps: {a: {reads: x, writes: y, command: 'true'}}\n",
+	} {
+		if _, err := Parse("t.yaml", []byte(text)); err == nil {
+			t.Errorf("the parser takes %s", text)
+		}
+		if validate(t, s, []byte(text)) == nil {
+			t.Errorf("the schema takes %s", text)
+		}
+	}
+}
+
+// The schema has the keys of the parser, everywhere.
+func TestSchemaHasTheKeysOfTheParser(t *testing.T) {
+	type object struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+		Defs       map[string]json.RawMessage `json:"$defs"`
+	}
+	parse := func(data []byte) object {
+		var o object
+		if err := json.Unmarshal(data, &o); err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	root := parse(schema.Workflow)
+	step := parse(root.Defs["step"])
+	for _, c := range []struct {
+		place string
+		got   object
+		want  []string
+	}{
+		{"workflow", root, workflowKeys},
+		{"input", parse(root.Defs["input"]), inputKeys},
+		{"step", step, stepKeys},
+		{"split", parse(root.Defs["split"]), splitKeys},
+		{"needs", parse(step.Properties["needs"]), needsKeys},
+		{"retry", parse(step.Properties["retry"]), retryKeys},
+	} {
+		want := slices.Sorted(slices.Values(c.want))
+		if got := sortedKeys(c.got.Properties); !slices.Equal(got, want) {
+			t.Errorf("%s: the schema has %v, the parser %v", c.place, got, want)
+		}
+	}
+}
