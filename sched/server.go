@@ -16,7 +16,8 @@ type server struct {
 	mu      sync.Mutex
 	watched []*source // by falling priority
 	running bool
-	poke    chan struct{} // cap 1; a source was added
+	poke    chan struct{} // cap 1; look again
+	deep    atomic.Bool   // asleep for long
 
 	next atomic.Int64 // earliest due of the watched sources
 }
@@ -37,10 +38,7 @@ func (v *server) watch(src *source) {
 		v.s.pool.group.Go(v.serve)
 		return
 	}
-	select {
-	case v.poke <- struct{}{}:
-	default:
-	}
+	v.wake()
 }
 
 // serve sleeps until a poll is overdue, and ends when nothing is left to poll.
@@ -80,10 +78,28 @@ func (v *server) sleep(timer *time.Timer, d time.Duration) {
 	if d <= 0 || d < time.Millisecond && nap(d) {
 		return
 	}
+	v.deep.Store(d > linger)
+	defer v.deep.Store(false)
 	timer.Reset(d)
 	select {
 	case <-timer.C:
 	case <-v.poke:
+	case <-v.s.closing:
+	}
+}
+
+// deserted tells the server that a source has no members any more. It is left
+// asleep if it will notice soon.
+func (v *server) deserted() {
+	if v.deep.Load() {
+		v.wake()
+	}
+}
+
+func (v *server) wake() {
+	select {
+	case v.poke <- struct{}{}:
+	default:
 	}
 }
 

@@ -194,7 +194,9 @@ func (src *source) takeOut() {
 
 func (src *source) leave(e *entry) {
 	if e.grouped {
-		src.members.Add(-1)
+		if src.members.Add(-1) == 0 {
+			src.s.server.deserted()
+		}
 		src.guard("Group", func() { src.remove(e) })
 	} else {
 		src.forget(e)

@@ -1,0 +1,51 @@
+package sched
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+func TestMetrics(t *testing.T) {
+	s := newTest(t, Config{Slots: 1})
+	n := 0
+	h := Register(s, Kind[int, int]{Name: "counted", Poll: func(waiting []*Request[int, int]) {
+		if n++; n > 2 {
+			waiting[0].Done(1, nil)
+		}
+	}, Syscalls: func() uint64 { return 7 }})
+	if err := s.Run(patient(t), func(task *Task) error {
+		_, err := h.Wait(task.Context(), 1)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	c := h.Counts()
+	if c.Polls != 3 || c.Found != 1 || c.Events != 1 || c.Syscalls != 7 {
+		t.Errorf("got %+v", c)
+	}
+	reg := prometheus.NewPedanticRegistry()
+	if err := reg.Register(s); err != nil {
+		t.Fatal(err)
+	}
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]bool{}
+	for _, f := range families {
+		found[f.GetName()] = true
+		if strings.HasSuffix(f.GetName(), "_seconds") && f.GetMetric()[0].GetHistogram().GetSampleCount() != 1 {
+			t.Errorf("%s: %v", f.GetName(), f.GetMetric()[0])
+		}
+	}
+	for _, name := range []string{"polls_total", "blocks_total", "events_total", "detection_seconds", "queueing_seconds", "running_seconds", "slots"} {
+		if !found["fairway_sched_"+name] {
+			t.Errorf("no metric %s", name)
+		}
+	}
+	if text := s.String(); !strings.Contains(text, "counted: 0 waiting, 1 events") {
+		t.Errorf("got %s", text)
+	}
+}

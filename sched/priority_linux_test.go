@@ -1,0 +1,76 @@
+package sched
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func sliceOf(t *testing.T, tid int) time.Duration {
+	t.Helper()
+	attr, err := unix.SchedGetAttr(tid, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(attr.Runtime)
+}
+
+func TestComputingThreadsHaveLongSlices(t *testing.T) {
+	s := newTest(t, Config{Slots: 1})
+	err := s.Run(patient(t), func(task *Task) error {
+		if s.priorities.mode != Slices {
+			t.Skip("no slices here")
+		}
+		if got := sliceOf(t, 0); got != computeSlice {
+			t.Errorf("computing: %v", got)
+		}
+		tid := unix.Gettid()
+		entries, err := os.ReadDir("/proc/self/task")
+		if err != nil {
+			return err
+		}
+		if len(entries) < 2 {
+			t.Errorf("%d threads", len(entries))
+		}
+		woken := make(chan int)
+		go func() { woken <- tid }()
+		if _, err := Receive(task.Context(), s, woken); err != nil {
+			return err
+		}
+		if got := sliceOf(t, 0); got != computeSlice {
+			t.Errorf("computing again: %v", got)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestChildrenHaveTheDefaultSlice(t *testing.T) {
+	s := newTest(t, Config{Slots: 1})
+	if err := s.Run(patient(t), func(*Task) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if s.priorities.mode != Slices {
+		t.Skip("no slices here")
+	}
+	cmd := exec.Command("/bin/cat")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if got := sliceOf(t, cmd.Process.Pid); got == reactSlice || got == computeSlice {
+		t.Errorf("child has a slice of %v", got)
+	}
+	in.Close()
+	if err := s.WaitCmd(patient(t), cmd); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,305 @@
+package sched
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func TestTasksNeverExceedSlots(t *testing.T) {
+	s := newTest(t, Config{Slots: 2})
+	var running, most atomic.Int32
+	var tasks []*Task
+	for range 16 {
+		tasks = append(tasks, s.Go(t.Context(), func(t *Task) error {
+			n := running.Add(1)
+			for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+			}
+			for range 1000 {
+				yieldProcessor()
+			}
+			running.Add(-1)
+			return nil
+		}))
+	}
+	for _, task := range tasks {
+		if err := task.Wait(patient(t)); err != nil {
+			t.Error(err)
+		}
+	}
+	if most.Load() > 2 {
+		t.Errorf("%d tasks at once on 2 slots", most.Load())
+	}
+}
+
+func TestEqualsTakeTurnsAtCheckpoints(t *testing.T) {
+	s := newTest(t, Config{Slots: 1})
+	var mu sync.Mutex
+	var turns []int
+	all := func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		for i := range 3 {
+			if !slices.Contains(turns, i) {
+				return false
+			}
+		}
+		return true
+	}
+	var tasks []*Task
+	for i := range 3 {
+		tasks = append(tasks, s.Go(patient(t), func(t *Task) error {
+			for t.Context().Err() == nil && !all() {
+				mu.Lock()
+				if len(turns) == 0 || turns[len(turns)-1] != i {
+					turns = append(turns, i)
+				}
+				mu.Unlock()
+				t.Checkpoint()
+			}
+			return t.Context().Err()
+		}))
+	}
+	for _, task := range tasks {
+		if err := task.Wait(patient(t)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestHigherPriorityTakesTheSlotAtACheckpoint(t *testing.T) {
+	s := newTest(t, Config{Slots: 1})
+	started := make(chan struct{})
+	var high atomic.Bool
+	low := s.Go(patient(t), func(t *Task) error {
+		close(started)
+		for !high.Load() && t.Context().Err() == nil {
+			t.Checkpoint()
+		}
+		return t.Context().Err()
+	})
+	<-started
+	if err := s.Run(patient(t), func(*Task) error { high.Store(true); return nil }, AtPriority(1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := low.Wait(patient(t)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWokenTaskRunsOverTheSlots(t *testing.T) {
+	s := newTest(t, Config{Slots: 1, Spare: 2})
+	event := make(chan int)
+	waiting := make(chan struct{})
+	woken := s.Go(patient(t), func(t *Task) error {
+		close(waiting)
+		_, err := Receive(t.Context(), s, event)
+		return err
+	})
+	<-waiting
+	stop := make(chan struct{})
+	computing := make(chan struct{})
+	other := s.Go(patient(t), func(*Task) error { // never checkpoints
+		close(computing)
+		<-stop
+		return nil
+	})
+	<-computing
+	event <- 1
+	if err := woken.Wait(patient(t)); err != nil {
+		t.Fatal(err)
+	}
+	close(stop)
+	if err := other.Wait(patient(t)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDebtIsPaidAtACheckpoint(t *testing.T) {
+	sl := &slots{}
+	sl.resize(1, 1)
+	a := &Task{granted: make(chan struct{}, 1)}
+	b := &Task{granted: make(chan struct{}, 1)}
+	if !sl.take(a, false) || !sl.take(b, true) {
+		t.Fatal("no slot")
+	}
+	if a.marks.Load()&markYield == 0 || b.marks.Load()&markYield != 0 {
+		t.Fatalf("marks %b, %b", a.marks.Load(), b.marks.Load())
+	}
+	if yields, _ := sl.turn(b, 0); yields {
+		t.Fatal("the woken task pays at once")
+	}
+	if yields, next := sl.turn(a, 0); !yields || next != nil {
+		t.Fatal("the other task does not pay")
+	}
+	sl.leave(b)
+	select {
+	case <-a.granted:
+	default:
+		t.Fatal("the slot did not come back")
+	}
+}
+
+func TestOwnCheckpointPaysAfterGrace(t *testing.T) {
+	sl := &slots{}
+	sl.resize(1, 1)
+	a := &Task{granted: make(chan struct{}, 1)}
+	b := &Task{granted: make(chan struct{}, 1)}
+	sl.take(a, false)
+	sl.take(b, true)
+	if yields, _ := sl.turn(b, Grace); !yields {
+		t.Fatal("does not pay")
+	}
+}
+
+func TestTaskIsNotRunWhenItsContextEndsFirst(t *testing.T) {
+	s := newTest(t, Config{Slots: 1})
+	stop := make(chan struct{})
+	running := make(chan struct{})
+	first := s.Go(t.Context(), func(*Task) error { close(running); <-stop; return nil })
+	<-running
+	ctx, cancel := context.WithCancel(t.Context())
+	second := s.Go(ctx, func(*Task) error { t.Error("run"); return nil })
+	cancel()
+	if err := second.Wait(patient(t)); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	close(stop)
+	<-first.Done()
+}
+
+func TestTooManyTasks(t *testing.T) {
+	s := newTest(t, Config{Slots: 1, Tasks: 1})
+	stop := make(chan struct{})
+	first := s.Go(t.Context(), func(*Task) error { <-stop; return nil })
+	if err := s.Go(t.Context(), func(*Task) error { return nil }).Wait(patient(t)); !errors.Is(err, ErrTooMany) {
+		t.Errorf("got %v", err)
+	}
+	close(stop)
+	<-first.Done()
+}
+
+func TestRunInsideATaskIsPartOfIt(t *testing.T) {
+	s := newTest(t, Config{Slots: 1})
+	err := s.Run(patient(t), func(outer *Task) error {
+		return s.Run(outer.Context(), func(inner *Task) error {
+			if inner != outer {
+				t.Error("another task")
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTaskContextInAnotherGoroutineKeepsTheSlot(t *testing.T) {
+	s := newTest(t, Config{Slots: 1})
+	err := s.Run(patient(t), func(task *Task) error {
+		if s.priorities.mode != Slices {
+			t.Skip("tasks have no threads of their own here")
+		}
+		errs := make(chan error)
+		go func() { errs <- s.Sleep(task.Context(), time.Microsecond) }()
+		if err := <-errs; err != nil {
+			return err
+		}
+		if _, running, _ := s.slots.sizes(); running != 1 {
+			t.Errorf("%d tasks running", running)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestTasksThatWaitShareSlots is the promise that many tasks that compute and
+// wait in turn need no more slots than processors.
+func TestTasksThatWaitShareSlots(t *testing.T) {
+	s := newTest(t, Config{Slots: 2})
+	d := newDevice(t, seeded(t))
+	h := Register(s, d.kind(Adaptive, true))
+	var tasks []*Task
+	for i := range 32 {
+		tasks = append(tasks, s.Go(patient(t), func(t *Task) error {
+			for j := range 10 {
+				n := i*10 + j
+				go d.happen(n)
+				if _, err := h.Wait(t.Context(), n); err != nil {
+					return err
+				}
+				for range 100 {
+					t.Checkpoint()
+				}
+			}
+			return nil
+		}))
+	}
+	for _, task := range tasks {
+		if err := task.Wait(patient(t)); err != nil {
+			t.Error(err)
+		}
+	}
+	if total, running, queued := s.slots.sizes(); total != 2 || running != 0 || queued != 0 {
+		t.Errorf("%d slots, %d running, %d queued", total, running, queued)
+	}
+}
+
+func TestCheckpointsPoll(t *testing.T) {
+	s := newTest(t, Config{Slots: 1})
+	var polls atomic.Int32
+	h := Register(s, Kind[int, int]{
+		Name: "polled", Interval: time.Microsecond, Reaction: time.Hour,
+		Poll: func(waiting []*Request[int, int]) {
+			if polls.Add(1) > 10 {
+				waiting[0].Done(1, nil)
+			}
+		},
+	})
+	stop := compute(s, 1)
+	until(t, s, "computing", func() bool { _, running, _ := s.slots.sizes(); return running == 1 })
+	if _, err := h.Wait(patient(t), 1); err != nil {
+		t.Error(err)
+	}
+	stop()
+}
+
+func TestEverySchedulingModeRuns(t *testing.T) {
+	for _, p := range []Priorities{PrioritiesAuto, Slices, Nice, NoPriorities} {
+		s := newTest(t, Config{Priorities: p, Slots: 2})
+		var tasks []*Task
+		for range 4 {
+			tasks = append(tasks, s.Go(patient(t), func(task *Task) error {
+				for range 100 {
+					task.Checkpoint()
+				}
+				return s.Sleep(task.Context(), time.Microsecond)
+			}))
+		}
+		for _, task := range tasks {
+			if err := task.Wait(patient(t)); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := s.Run(patient(t), func(*Task) error { return nil }); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func BenchmarkCheckpoint(b *testing.B) {
+	s := New(Config{})
+	defer s.Close()
+	_ = s.Run(b.Context(), func(t *Task) error {
+		for b.Loop() {
+			t.Checkpoint()
+		}
+		return nil
+	})
+}
