@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"fairway/internal/dispatch"
@@ -15,6 +16,7 @@ import (
 // loop has ended, so the cores are at rest; failure is why, if not in order.
 func (s *Server) conclude(failure error) Outcome {
 	outcome := s.outcome(failure)
+	outcome.seconds = time.Since(s.began).Seconds()
 	s.concluded.Store(&outcome)
 	if failure == nil {
 		s.tidy(outcome.Succeeded)
@@ -70,7 +72,7 @@ func (s *Server) recordEnd(outcome *Outcome) error {
 		run.State = runStopped
 	}
 	run.Problems = outcome.Problems
-	run.Seconds += time.Since(s.began).Seconds()
+	run.Seconds = s.earlier + outcome.seconds
 	run.Pilots += s.loop.tally.pilots
 	run.Waiting += s.loop.tally.sums.waiting.Seconds()
 	record, err := run.record()
@@ -133,13 +135,14 @@ func (s *Server) look(ctx context.Context, ask func(*cores)) error {
 }
 
 func (s *Server) report(r *wire.ProgressReport) {
-	r.Summary.WallSeconds = s.opened.run.Seconds + time.Since(s.began).Seconds()
 	r.Summary.Results = s.results
 	if end := s.concluded.Load(); end != nil {
 		r.Ended, r.Succeeded, r.Problems = true, end.Succeeded, end.Problems
+		r.Summary.WallSeconds = s.earlier + end.seconds
 		return
 	}
-	r.Problems = s.end.problems
+	r.Summary.WallSeconds = s.earlier + time.Since(s.began).Seconds()
+	r.Problems = slices.Clone(s.end.problems)
 }
 
 func (s *Server) changes() <-chan struct{} { return s.watchers.next() }

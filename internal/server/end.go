@@ -41,6 +41,9 @@ type ending struct {
 	asked     bool     // a person ended it
 	publish   error    // publication was given up
 
+	leaveBy   time.Time // when pilots that have not left are withdrawn; zero: not yet decided
+	withdrawn bool      // they were
+
 	mu   sync.Mutex // guards wish
 	wish phase      // what a person asks for
 }
@@ -141,14 +144,42 @@ func (e *ending) look(l *loop) {
 	if e.phase == running && e.nothingToDo(l) {
 		e.step(l, draining)
 	}
-	if e.phase != running && e.phase != over && e.allGone(l) {
+	if e.phase == running || e.phase == over {
+		return
+	}
+	e.hurry(l)
+	if e.allGone(l) {
 		e.phase = over
 	}
 }
 
+// hurry withdraws pilots that should have left: they run nothing any more, or
+// were told to end it, and LeaveTime has passed since.
+func (e *ending) hurry(l *loop) {
+	if e.phase == draining && executing(l.dispatch) > 0 {
+		return
+	}
+	now := time.Now()
+	if e.leaveBy.IsZero() {
+		e.leaveBy = now.Add(LeaveTime)
+		l.waker.end(e.leaveBy)
+	}
+	if now.Before(e.leaveBy) {
+		return
+	}
+	if e.withdrawn {
+		e.phase = over // closing the batch system ends what hears no signal
+		return
+	}
+	e.withdrawn = true
+	e.leaveBy = now.Add(LeaveTime)
+	l.waker.end(e.leaveBy)
+	l.out.stop.put(l.pilots.launches()...)
+}
+
 // step tells dispatch.
 func (e *ending) step(l *loop, to phase) {
-	e.phase = to
+	e.phase, e.leaveBy = to, time.Time{}
 	if err := l.stepDispatch(dispatch.Stop{Drain: to == draining}); err != nil {
 		e.broken(fmt.Errorf("ending the run: %w", err))
 		e.phase = over
@@ -174,6 +205,12 @@ func active(core *dispatch.Core) int {
 		count += totals.ByState[state]
 	}
 	return count
+}
+
+// executing counts the jobs that pilots have.
+func executing(core *dispatch.Core) int {
+	totals := core.Totals()
+	return totals.ByState[dispatch.Assigned] + totals.ByState[dispatch.Running] + totals.ByState[dispatch.Committing]
 }
 
 // allGone says that no pilot is left and everything is done that durable

@@ -1,9 +1,32 @@
 package server
 
 import (
+	"slices"
+
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 )
+
+// adopter is a batch system that can find pilots again which an earlier server
+// had started.
+type adopter interface {
+	Adopt(launches []string) (alive []string, err error)
+}
+
+// adopt takes over the pilots that outlived the server that started them.
+func (s *Server) adopt(launches []string) {
+	system, ok := s.pilots.system.(adopter)
+	if !ok {
+		return
+	}
+	mine := s.pilots.launches()
+	strangers := slices.DeleteFunc(launches, func(l string) bool { return slices.Contains(mine, l) })
+	alive, err := system.Adopt(strangers)
+	if err != nil {
+		s.log.Warn("pilots of an earlier run could not be looked for", "error", err)
+	}
+	s.pilots.submitted(0, alive)
+}
 
 // revival is what the cores are told right after they were loaded: what the
 // store doesn't keep.
@@ -13,12 +36,14 @@ func (s *Server) revival(c *cores) *request {
 		dispatch: []dispatch.Input{dispatch.SetSite{Site: site}},
 		flow:     []flow.Input{flow.Tick{}},
 	}
+	known := c.dispatch.Launches()
+	s.adopt(each(known, func(l dispatch.LaunchView) string { return l.Launch }))
 	alive := map[string]bool{}
 	for _, launch := range s.pilots.launches() {
 		alive[launch] = true
 		r.dispatch = append(r.dispatch, dispatch.PilotSubmitted{Site: site.Name, Launch: launch})
 	}
-	for _, launch := range c.dispatch.Launches() {
+	for _, launch := range known {
 		if !alive[launch.Launch] {
 			r.dispatch = append(r.dispatch, dispatch.PilotEnded{Launch: launch.Launch, Reason: "it ended while no server ran"})
 		}

@@ -42,7 +42,8 @@ type Server struct {
 	watchers *watchers
 
 	began     time.Time
-	retries   bool // failed jobs are tried again when the cores are loaded first
+	earlier   float64 // seconds that earlier servers worked on this run
+	retries   bool    // failed jobs are tried again when the cores are loaded first
 	concluded atomic.Pointer[Outcome]
 }
 
@@ -147,6 +148,7 @@ func (s *Server) Run(ctx context.Context) (Outcome, error) {
 	if err := s.opened.begin(ctx, &s.config); err != nil {
 		return Outcome{}, fmt.Errorf("beginning the run: %w", err)
 	}
+	s.earlier = s.opened.run.Seconds
 	s.retries = s.opened.decision == runOn
 	if err := os.MkdirAll(s.storage, 0o755); err != nil {
 		return Outcome{}, err

@@ -13,7 +13,7 @@ type waker struct {
 	fired chan struct{}
 	sched *sched.Scheduler
 
-	wanted [2]time.Time // by dispatch and by flow; zero: no wish
+	wanted [3]time.Time // by dispatch, by flow and for the end; zero: no wish
 	armed  time.Time    // when the goroutine that waits will fire
 	cancel context.CancelFunc
 	group  sync.WaitGroup
@@ -25,6 +25,7 @@ func newWaker(s *sched.Scheduler) *waker {
 
 func (w *waker) dispatch(at time.Time) { w.want(0, at) }
 func (w *waker) flow(at time.Time)     { w.want(1, at) }
+func (w *waker) end(at time.Time)      { w.want(2, at) }
 
 // want takes note of a wish, which replaces the earlier one. A timer that is
 // set too early is left alone: the Tick does no harm, and most wishes move
@@ -57,7 +58,9 @@ func (w *waker) reset() {
 	w.cancel()
 	w.armed = time.Time{}
 	for who, at := range w.wanted {
-		w.want(who, at)
+		if at.After(time.Now()) {
+			w.want(who, at)
+		}
 	}
 }
 
