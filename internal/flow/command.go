@@ -85,18 +85,22 @@ type commandSource struct {
 	writes []string // writes, then rewrites
 }
 
-// maxListBytes bounds the variables `in` and `out`: the kernel refuses longer
-// ones. Beyond it a command reads the names from $FAIRWAY_INPUTS and
-// $FAIRWAY_OUTPUTS instead, as `in` and `out` then say themselves.
+// maxListBytes bounds the variables `in` and `out`, since the kernel refuses
+// long ones. A shell command whose inputs do not fit reads `in` from the list
+// that the pilot keeps in a file; then the names are separated by line breaks.
+// `out` is then missing; $FAIRWAY_OUTPUTS_FILE names a file with the outputs.
 const maxListBytes = 100_000
 
 func (c *commandSource) command(text string) Command {
 	made := Command{Environment: c.environment(text)}
 	if argv := plainWords(text); argv != nil {
 		made.Argv = argv
-	} else {
-		made.Shell = text
+		return made
 	}
+	if _, fits := made.Environment["in"]; !fits {
+		text = fmt.Sprintf("in=$(head -n %d \"$FAIRWAY_INPUTS_FILE\")\n%s", len(c.in), text)
+	}
+	made.Shell = text
 	return made
 }
 
