@@ -19,4 +19,13 @@ var (
 	// ErrPoisoned fails all requests on a location whose writer was lost and
 	// that was made with OnLoss(Poison).
 	ErrPoisoned = errors.New("the location lost its writer")
+	// ErrLeaseLost ends what a handle had or waited for in another process when
+	// the connection to it is lost. Nothing written under a lost lock counts.
+	ErrLeaseLost = errors.New("the lease is lost")
+	// ErrStale refuses what was written under a grant that is over.
+	ErrStale = errors.New("the grant is over")
+	// ErrUnknown says that the other process does not serve a location.
+	ErrUnknown = errors.New("the location is not served")
+	// ErrInsecure refuses connections without TLS that leave this machine.
+	ErrInsecure = errors.New("connections to other machines need TLS")
 )

@@ -35,6 +35,9 @@ type Handle struct {
 	token      chan struct{} // of capacity 1
 	nextWoken  *Handle
 	notify     func(*Handle) // called instead of sending the token
+	remoteID   uint64        // of the request at another process
+	remoteMode Mode
+	pieces     []extent // what a remote writer changed
 	err        error
 	traced     *tracedRequest
 	views      []*strictView
@@ -201,6 +204,15 @@ func (w *wakeList) add(h *Handle) {
 		w.last.nextWoken = h
 	}
 	w.last = h
+}
+
+func (w *wakeList) has(h *Handle) bool {
+	for n := w.first; n != nil; n = n.nextWoken {
+		if n == h {
+			return true
+		}
+	}
+	return false
 }
 
 // up sends the tokens. A handle may be used again as soon as it has its own.

@@ -52,11 +52,15 @@ type Location struct {
 	err        error  // poisoned
 	latch      *latch
 	trace      *Trace
+	journal    *journal // not nil once the data goes to other hosts
 
 	name   string
 	id     uint64
 	memory memory
 	strict bool
+	shared bool
+	loss   Loss
+	saved  []byte // the last released version, while another process may write
 }
 
 var locations atomic.Uint64
@@ -103,7 +107,7 @@ func New(name string, size int, options ...Option) (*Location, error) {
 }
 
 func (l *Location) makeMemory(size int) (err error) {
-	if l.strict {
+	if l.strict || l.shared {
 		if l.memory.file, err = newMemoryFile(l.name); err != nil {
 			return err
 		}
@@ -134,9 +138,11 @@ func (l *Location) Waiting() int {
 
 func (l *Location) refuse(err error) error { return fmt.Errorf("location %s: %w", l.name, err) }
 
-func (l *Location) insert(h *Handle, m Mode) error {
+func (l *Location) insert(h *Handle, m Mode) error { return l.insertRanked(h, m, 0) }
+
+func (l *Location) insertRanked(h *Handle, m Mode, rank int) error {
 	l.mu.Lock()
-	err := l.insertLocked(h, m, 0)
+	err := l.insertLocked(h, m, rank)
 	immediate := err == nil && h.notify != nil && h.state == held
 	l.mu.Unlock()
 	if immediate {
@@ -198,8 +204,12 @@ func (l *Location) cycle(cur, next *Handle) error {
 	if l.watched() || next.state != idle || l.queue.Len() >= l.limit {
 		err := l.insertLocked(next, cur.req.Mode(), 0)
 		wake := l.releaseLocked(cur)
+		immediate := err == nil && next.notify != nil && next.state == held && !wake.has(next)
 		l.mu.Unlock()
 		wake.up()
+		if immediate {
+			next.notify(next)
+		}
 		return err
 	}
 	if cur.mapped {
@@ -210,6 +220,8 @@ func (l *Location) cycle(cur, next *Handle) error {
 	wake := l.grantLocked(l.queue.Cycle(&cur.req, &next.req), cur)
 	if next.state != held {
 		next.awaits()
+	} else if next.notify != nil {
+		wake.add(next)
 	}
 	l.mu.Unlock()
 	wake.up()
@@ -249,10 +261,23 @@ func (l *Location) unmap(h *Handle) {
 	if h.wrote {
 		h.wrote = false
 		l.version++
+		l.note(h)
 	}
 	if len(h.views) > 0 {
 		retireViews(h)
 	}
+}
+
+// note keeps what changed in the version that h made.
+func (l *Location) note(h *Handle) {
+	switch {
+	case l.journal == nil:
+	case h.pieces != nil:
+		l.journal.wrote(l.memory.bytes, h.pieces, l.version)
+	default:
+		l.journal.commit(l.memory.bytes, l.version)
+	}
+	h.pieces = nil
 }
 
 // grantLocked marks the requests from first on as granted and returns those

@@ -28,6 +28,17 @@ func (m *memory) resize(size int) error {
 	return nil
 }
 
+// remap follows a change of size that another process made to the file.
+func (m *memory) remap(size int) error {
+	b, err := m.file.mmap(size, readWrite)
+	if err != nil {
+		return err
+	}
+	unmapMemory(m.bytes)
+	m.bytes = b
+	return nil
+}
+
 func aligned(size int) []byte {
 	if size == 0 {
 		return nil
@@ -35,3 +46,5 @@ func aligned(size int) []byte {
 	words := make([]uint64, (size+7)/8)
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), size)
 }
+
+func (m *memory) size() int { return len(m.bytes) }

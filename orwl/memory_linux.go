@@ -6,6 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+const readWrite = unix.PROT_READ | unix.PROT_WRITE
+
 // memoryFile is memory with a descriptor (memfd), so that it can be mapped
 // several times and by several processes.
 type memoryFile struct{ fd int }
@@ -26,7 +28,7 @@ func (f *memoryFile) resize(b []byte, size int) ([]byte, error) {
 	if size == len(b) {
 		return b, nil
 	}
-	n, err := f.mmap(size, unix.PROT_READ|unix.PROT_WRITE)
+	n, err := f.mmap(size, readWrite)
 	if err != nil {
 		return b, err
 	}
@@ -44,6 +46,9 @@ func (f *memoryFile) mmap(size, protection int) ([]byte, error) {
 	}
 	return b, nil
 }
+
+// descriptor returns what another process needs to map the memory.
+func (f *memoryFile) descriptor() int { return f.fd }
 
 func (f *memoryFile) close() { unix.Close(f.fd) }
 

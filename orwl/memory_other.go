@@ -4,6 +4,8 @@ package orwl
 
 import "errors"
 
+const readWrite = 0
+
 type memoryFile struct{}
 
 func newMemoryFile(string) (*memoryFile, error) {
@@ -11,5 +13,7 @@ func newMemoryFile(string) (*memoryFile, error) {
 }
 
 func (f *memoryFile) resize(b []byte, _ int) ([]byte, error) { return b, errors.ErrUnsupported }
+func (f *memoryFile) mmap(int, int) ([]byte, error)          { return nil, errors.ErrUnsupported }
+func (f *memoryFile) descriptor() int                        { return -1 }
 func (f *memoryFile) close()                                 {}
 func unmapMemory([]byte)                                     {}

@@ -1,0 +1,118 @@
+package orwl
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// quickWriter returns a function that writes to the socket what it takes
+// without waiting.
+func quickWriter(conn net.Conn) func([]byte) (int, error) {
+	c, ok := conn.(syscall.Conn)
+	if !ok {
+		return nil
+	}
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return nil
+	}
+	return func(b []byte) (n int, err error) {
+		writeErr := raw.Write(func(fd uintptr) bool {
+			n, err = unix.Write(int(fd), b)
+			return true
+		})
+		return n, errors.Join(err, writeErr)
+	}
+}
+
+// sendDescriptor sends bytes of b, at least one, and a descriptor with them.
+func sendDescriptor(conn net.Conn, b []byte, fd int) (int, error) {
+	c, ok := conn.(*net.UnixConn)
+	if !ok {
+		return 0, errors.New("sending a descriptor needs a Unix socket")
+	}
+	n, _, err := c.WriteMsgUnix(b, unix.UnixRights(fd), nil)
+	return n, err
+}
+
+// descriptorReader reads from a Unix socket and keeps the descriptors that
+// come.
+type descriptorReader struct {
+	conn *net.UnixConn
+	fds  []int
+}
+
+// MaxDescriptors bounds the descriptors that came and were not asked for.
+const MaxDescriptors = 1024
+
+func newReader(conn net.Conn) (io.Reader, *descriptorReader) {
+	c, ok := conn.(*net.UnixConn)
+	if !ok {
+		return conn, nil
+	}
+	r := &descriptorReader{conn: c}
+	return r, r
+}
+
+func (r *descriptorReader) Read(b []byte) (int, error) {
+	oob := make([]byte, unix.CmsgSpace(4*16))
+	n, oobn, _, _, err := r.conn.ReadMsgUnix(b, oob)
+	if err != nil {
+		return 0, err
+	}
+	if oobn > 0 {
+		if err := r.keep(oob[:oobn]); err != nil {
+			return n, err
+		}
+	}
+	if n == 0 {
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+func (r *descriptorReader) keep(oob []byte) error {
+	messages, err := unix.ParseSocketControlMessage(oob)
+	if err != nil {
+		return fmt.Errorf("control message: %w", err)
+	}
+	for _, m := range messages {
+		fds, err := unix.ParseUnixRights(&m)
+		if err != nil {
+			return fmt.Errorf("control message: %w", err)
+		}
+		for _, fd := range fds {
+			unix.CloseOnExec(fd)
+		}
+		r.fds = append(r.fds, fds...)
+	}
+	if len(r.fds) > MaxDescriptors {
+		return fmt.Errorf("%w: too many descriptors", errFrame)
+	}
+	return nil
+}
+
+// take returns the oldest descriptor as memory.
+func (r *descriptorReader) take() (*memoryFile, error) {
+	if r == nil || len(r.fds) == 0 {
+		return nil, fmt.Errorf("%w: a descriptor is missing", errFrame)
+	}
+	fd := r.fds[0]
+	r.fds = r.fds[1:]
+	return &memoryFile{fd: fd}, nil
+}
+
+func (r *descriptorReader) close() {
+	if r == nil {
+		return
+	}
+	for _, fd := range r.fds {
+		unix.Close(fd)
+	}
+	r.fds = nil
+}

@@ -1,0 +1,261 @@
+package orwl
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// Limits of the protocol. A frame beyond them ends the connection.
+const (
+	// MaxHeader bounds a frame without the data that follows it.
+	MaxHeader = 1 << 20
+	// MaxExtents bounds the pieces of data in a frame; data in more pieces is
+	// sent whole.
+	MaxExtents = 1 << 16
+)
+
+type frameKind uint8
+
+// A connection has two directions of use: one end asks for locations that the
+// other owns, and the other way round.
+const (
+	// From the end that asks.
+	frameOpen    frameKind = iota + 1 // id: the mirror; text: the location
+	frameRequest                      // id; mirror, mode, rank
+	frameCancel                       // id
+	frameRelease                      // id, generation; next: the request to post before; size, extents, data: what changed
+	frameReserve                      // id: the reservation; requests
+	frameSettle                       // id; ok: keep
+	// From the owner.
+	frameOpened   // id; text: refusal; size; ok: a descriptor comes with it
+	frameGranted  // id, mirror, generation, version, size, extents, data
+	frameRefused  // id; code, text
+	frameReserved // id; code, text: refusal
+	// From both.
+	frameHello // version: of the protocol; text: who; size: lease in ns
+	framePing
+
+	lastFrame = framePing
+)
+
+const protocolVersion = 1
+
+// frame is any message. Fields that its kind does not use are zero.
+type frame struct {
+	kind       frameKind
+	ok         bool
+	mode       Mode
+	code       errorCode
+	id, next   uint64
+	mirror     uint64
+	generation uint64
+	version    uint64
+	rank       int64
+	size       int64
+	text       string
+	extents    []extent
+	requests   []wireRequest
+}
+
+// extent is a piece of a location's data. The bytes of all extents of a frame
+// follow its header.
+type extent struct{ offset, length int }
+
+type wireRequest struct {
+	id, mirror uint64
+	mode       Mode
+	rank       int64
+}
+
+// errFrame says that the other end does not keep to the protocol.
+var errFrame = errors.New("malformed frame")
+
+// appendFrame appends the length of the header and the header.
+func appendFrame(b []byte, f *frame) []byte {
+	start := len(b)
+	b = append(b, 0, 0, 0, 0, byte(f.kind), bit(f.ok), byte(f.mode), byte(f.code))
+	for _, v := range []uint64{f.id, f.next, f.mirror, f.generation, f.version} {
+		b = binary.AppendUvarint(b, v)
+	}
+	b = binary.AppendVarint(b, f.rank)
+	b = binary.AppendVarint(b, f.size)
+	b = binary.AppendUvarint(b, uint64(len(f.text)))
+	b = append(b, f.text...)
+	b = binary.AppendUvarint(b, uint64(len(f.extents)))
+	for _, e := range f.extents {
+		b = binary.AppendUvarint(b, uint64(e.offset))
+		b = binary.AppendUvarint(b, uint64(e.length))
+	}
+	b = binary.AppendUvarint(b, uint64(len(f.requests)))
+	for _, r := range f.requests {
+		b = binary.AppendUvarint(b, r.id)
+		b = binary.AppendUvarint(b, r.mirror)
+		b = append(b, byte(r.mode))
+		b = binary.AppendVarint(b, r.rank)
+	}
+	binary.LittleEndian.PutUint32(b[start:], uint32(len(b)-start-4))
+	return b
+}
+
+func bit(v bool) byte {
+	if v {
+		return 1
+	}
+	return 0
+}
+
+// readFrame reads one header into scratch, which it returns for the next call.
+func readFrame(r io.Reader, scratch []byte) (frame, []byte, error) {
+	if cap(scratch) < 4 {
+		scratch = make([]byte, 512)
+	}
+	scratch = scratch[:4]
+	if _, err := io.ReadFull(r, scratch); err != nil {
+		return frame{}, scratch, err
+	}
+	n := int(binary.LittleEndian.Uint32(scratch))
+	if n > MaxHeader {
+		return frame{}, scratch, fmt.Errorf("%w: a header of %d bytes", errFrame, n)
+	}
+	if cap(scratch) < n {
+		scratch = make([]byte, n)
+	}
+	scratch = scratch[:n]
+	if _, err := io.ReadFull(r, scratch); err != nil {
+		return frame{}, scratch, err
+	}
+	f, err := decodeFrame(scratch)
+	return f, scratch, err
+}
+
+// decoder takes a header apart. The first failure sticks.
+type decoder struct {
+	b   []byte
+	bad bool
+}
+
+func (d *decoder) byte() byte {
+	if len(d.b) == 0 {
+		d.bad = true
+		return 0
+	}
+	v := d.b[0]
+	d.b = d.b[1:]
+	return v
+}
+
+func (d *decoder) uvarint() uint64 {
+	v, n := binary.Uvarint(d.b)
+	if n <= 0 {
+		d.bad = true
+		return 0
+	}
+	d.b = d.b[n:]
+	return v
+}
+
+func (d *decoder) varint() int64 {
+	v, n := binary.Varint(d.b)
+	if n <= 0 {
+		d.bad = true
+		return 0
+	}
+	d.b = d.b[n:]
+	return v
+}
+
+// count reads a number of things that take at least size bytes each.
+func (d *decoder) count(size int) int {
+	n := d.uvarint()
+	if n > uint64(len(d.b)/size) {
+		d.bad = true
+		return 0
+	}
+	return int(n)
+}
+
+func (d *decoder) mode() Mode {
+	m := Mode(d.byte())
+	d.bad = d.bad || m > Write
+	return m
+}
+
+func decodeFrame(b []byte) (frame, error) {
+	d := decoder{b: b}
+	var f frame
+	f.kind, f.ok, f.mode, f.code = frameKind(d.byte()), d.byte() == 1, d.mode(), errorCode(d.byte())
+	f.id, f.next, f.mirror, f.generation, f.version = d.uvarint(), d.uvarint(), d.uvarint(), d.uvarint(), d.uvarint()
+	f.rank, f.size = d.varint(), d.varint()
+	n := d.count(1)
+	f.text = string(d.b[:n])
+	d.b = d.b[n:]
+	f.extents = d.extents(f.size)
+	for range d.count(4) {
+		f.requests = append(f.requests, wireRequest{id: d.uvarint(), mirror: d.uvarint(), mode: d.mode(), rank: d.varint()})
+	}
+	if d.bad || len(d.b) > 0 || f.kind == 0 || f.kind > lastFrame || f.size < 0 {
+		return frame{}, fmt.Errorf("%w of kind %d", errFrame, f.kind)
+	}
+	return f, nil
+}
+
+// extents reads pieces in ascending order that lie within size.
+func (d *decoder) extents(size int64) []extent {
+	n := d.count(2)
+	if n == 0 {
+		return nil
+	}
+	extents := make([]extent, n)
+	end := uint64(0)
+	for i := range extents {
+		offset, length := d.uvarint(), d.uvarint()
+		if offset < end || length > uint64(size) || offset > uint64(size)-length {
+			d.bad = true
+			return nil
+		}
+		extents[i] = extent{int(offset), int(length)}
+		end = offset + length
+	}
+	return extents
+}
+
+func (f *frame) dataLength() int {
+	n := 0
+	for _, e := range f.extents {
+		n += e.length
+	}
+	return n
+}
+
+// errorCode carries the errors that a caller decides on to other processes.
+type errorCode uint8
+
+var wireErrors = []error{nil, ErrFull, ErrPoisoned, ErrStale, ErrUnknown}
+
+func codeOf(err error) errorCode {
+	for i, e := range wireErrors[1:] {
+		if errors.Is(err, e) {
+			return errorCode(i + 1)
+		}
+	}
+	return 0
+}
+
+// remoteError is an error that another process reported.
+type remoteError struct {
+	text string
+	is   error
+}
+
+func (e *remoteError) Error() string { return e.text }
+func (e *remoteError) Unwrap() error { return e.is }
+
+func (f *frame) error() error {
+	e := &remoteError{text: f.text}
+	if int(f.code) < len(wireErrors) {
+		e.is = wireErrors[f.code]
+	}
+	return e
+}

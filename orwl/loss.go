@@ -1,0 +1,69 @@
+package orwl
+
+// Loss says what happens to a location when a process that holds it for
+// writing dies or loses its lease. Its queued requests leave the queue in any
+// case, and its reads are released.
+type Loss uint8
+
+const (
+	// RollBack goes on with the version that was released last.
+	RollBack Loss = iota
+	// Skip goes on with the data as it is. It differs from RollBack only for
+	// memory that processes of one host share: it saves the copy that is made
+	// before each of their writes, and may show half of a lost one.
+	Skip
+	// Poison fails all requests, those that wait and those to come, with
+	// ErrPoisoned.
+	Poison
+)
+
+// OnLoss chooses what happens when a writer in another process is lost. The
+// default is RollBack.
+func OnLoss(loss Loss) Option { return func(l *Location) { l.loss = loss } }
+
+// Shared puts the data of a location in memory that other processes of this
+// host map when they reach it by a Unix socket: a grant then copies nothing,
+// whatever the size. It needs Linux.
+func Shared() Option { return func(l *Location) { l.shared = true } }
+
+// lend prepares for a write by a process that maps the memory. The caller holds
+// the lock for it.
+func (l *Location) lend() {
+	if l.loss == RollBack {
+		l.saved = append(l.saved[:0], l.memory.bytes...)
+	}
+}
+
+// lose ends a write that was lost.
+func (l *Location) lose(h *Handle, mapped bool) {
+	switch {
+	case l.loss == Poison:
+		l.poison()
+	case l.loss == RollBack && mapped:
+		if l.memory.resize(len(l.saved)) == nil {
+			copy(l.memory.bytes, l.saved)
+		}
+	case mapped:
+		// What was written stays, and is a new version.
+		h.mapped, h.wrote = true, true
+	}
+	l.release(h)
+}
+
+// poison fails all that wait and all to come.
+func (l *Location) poison() {
+	var wake wakeList
+	l.mu.Lock()
+	l.err = ErrPoisoned
+	for r := l.queue.Head(); r != nil; {
+		h := r.Owner
+		r = r.Next()
+		if h.state == waiting {
+			h.state, h.err = failed, l.refuse(ErrPoisoned)
+			l.queue.Cancel(&h.req)
+			wake.add(h)
+		}
+	}
+	l.mu.Unlock()
+	wake.up()
+}

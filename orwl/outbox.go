@@ -1,0 +1,119 @@
+package orwl
+
+import (
+	"net"
+	"sync"
+)
+
+// inlineLimit is the size up to which data is copied into the message, which the
+// goroutine that sends it writes itself where the socket takes it at once.
+const inlineLimit = 16 << 10
+
+// message is a frame on its way, with data that must not change until sent is
+// called.
+type message struct {
+	parts net.Buffers
+	fd    int // a descriptor that goes with it, or -1
+	sent  func()
+}
+
+// outbox sends messages in their order without making the sender wait. It
+// holds at most one message for each request of the connection, and those that
+// open and settle.
+type outbox struct {
+	conn  net.Conn
+	quick func([]byte) (int, error) // writes what fits at once; nil where that cannot be done
+
+	mu     sync.Mutex
+	ready  sync.Cond
+	queue  []message
+	busy   bool // the writer is at work
+	closed bool
+}
+
+func newOutbox(conn net.Conn) *outbox {
+	o := &outbox{conn: conn, quick: quickWriter(conn)}
+	o.ready.L = &o.mu
+	return o
+}
+
+// send hands over a message. After close its sent function is called at once.
+func (o *outbox) send(m message) {
+	o.mu.Lock()
+	if !o.closed && o.quick != nil && !o.busy && len(o.queue) == 0 && m.fd < 0 && len(m.parts) == 1 {
+		n, err := o.quick(m.parts[0])
+		if err == nil && n == len(m.parts[0]) {
+			o.mu.Unlock()
+			m.done()
+			return
+		}
+		m.parts[0] = m.parts[0][max(n, 0):]
+	}
+	if o.closed {
+		o.mu.Unlock()
+		m.done()
+		return
+	}
+	o.queue = append(o.queue, m)
+	o.ready.Signal()
+	o.mu.Unlock()
+}
+
+func (m message) done() {
+	if m.sent != nil {
+		m.sent()
+	}
+}
+
+// write sends what is queued until close or an error.
+func (o *outbox) write() error {
+	for {
+		o.mu.Lock()
+		o.busy = false
+		for len(o.queue) == 0 && !o.closed {
+			o.ready.Wait()
+		}
+		if o.closed {
+			o.mu.Unlock()
+			return nil
+		}
+		batch := o.queue
+		o.queue, o.busy = nil, true
+		o.mu.Unlock()
+		for i, m := range batch {
+			err := o.writeOne(m)
+			m.done()
+			if err != nil {
+				for _, rest := range batch[i+1:] {
+					rest.done()
+				}
+				return err
+			}
+		}
+	}
+}
+
+func (o *outbox) writeOne(m message) error {
+	if m.fd >= 0 {
+		n, err := sendDescriptor(o.conn, m.parts[0], m.fd)
+		if err != nil {
+			return err
+		}
+		m.parts[0] = m.parts[0][n:]
+	}
+	_, err := m.parts.WriteTo(o.conn)
+	return err
+}
+
+// close drops what is queued.
+func (o *outbox) close() {
+	o.mu.Lock()
+	o.closed = true
+	rest := o.queue
+	o.queue = nil
+	o.ready.Broadcast()
+	o.mu.Unlock()
+	for _, m := range rest {
+		m.done()
+	}
+}

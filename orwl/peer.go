@@ -1,0 +1,237 @@
+package orwl
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+)
+
+// Peer is another process at the end of a connection, as the owner of
+// locations. All its methods may be called by any goroutine.
+//
+// When the connection is lost, everything held and requested through it is
+// lost: waits end with ErrLeaseLost, and so do later requests.
+type Peer struct {
+	link *link
+
+	mu      sync.Mutex
+	next    uint64
+	pending map[uint64]*Handle // requests that wait
+	mirrors map[uint64]*Mirror
+	replies map[uint64]chan error // to open and to reserve
+	err     error
+}
+
+// Name returns the name of the process at the other end, which is different for
+// each process.
+func (p *Peer) Name() string { return p.link.other }
+
+// Close ends the connection and everything held or requested through it.
+func (p *Peer) Close() error {
+	err := p.link.conn.Close()
+	<-p.link.over
+	return err
+}
+
+// Done is closed when the connection has ended.
+func (p *Peer) Done() <-chan struct{} { return p.link.over }
+
+// Mirror opens a location of the other process.
+func (p *Peer) Mirror(ctx context.Context, name string) (*Mirror, error) {
+	m := &Mirror{peer: p, name: name}
+	err := p.ask(ctx, func(id uint64) frame {
+		m.id = id
+		p.mirrors[id] = m
+		return frame{kind: frameOpen, id: id, text: name}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("opening location %s: %w", name, err)
+	}
+	return m, nil
+}
+
+// ask sends a frame and waits for the reply to its id. The frame is made under
+// the lock.
+func (p *Peer) ask(ctx context.Context, make func(id uint64) frame) error {
+	reply := newReply()
+	p.mu.Lock()
+	if p.err != nil {
+		p.mu.Unlock()
+		return p.err
+	}
+	p.next++
+	id := p.next
+	p.replies[id] = reply
+	p.link.send(make(id))
+	p.mu.Unlock()
+	select {
+	case err := <-reply:
+		return err
+	case <-ctx.Done():
+		p.mu.Lock()
+		delete(p.replies, id)
+		p.mu.Unlock()
+		return ctx.Err()
+	}
+}
+
+func newReply() chan error { return make(chan error, 1) }
+
+func (p *Peer) handle(f *frame) error {
+	switch f.kind {
+	case frameOpened:
+		return p.opened(f)
+	case frameGranted:
+		return p.granted(f)
+	case frameRefused:
+		p.refused(f)
+	case frameReserved:
+		if f.ok {
+			p.reply(f.id, nil)
+		} else {
+			p.reply(f.id, f.error())
+		}
+	}
+	return nil
+}
+
+func (p *Peer) reply(id uint64, err error) {
+	p.mu.Lock()
+	reply := p.replies[id]
+	delete(p.replies, id)
+	p.mu.Unlock()
+	if reply != nil {
+		reply <- err
+	}
+}
+
+func (p *Peer) opened(f *frame) error {
+	if f.text != "" {
+		p.mu.Lock()
+		delete(p.mirrors, f.id)
+		p.mu.Unlock()
+		p.reply(f.id, f.error())
+		return nil
+	}
+	if f.ok {
+		file, err := p.link.fds.take()
+		if err != nil {
+			return err
+		}
+		p.mu.Lock()
+		if m := p.mirrors[f.id]; m != nil {
+			m.memory.file = file
+		}
+		p.mu.Unlock()
+	}
+	p.reply(f.id, nil)
+	return nil
+}
+
+// granted brings the mirror up to date and wakes the task. The grant of a
+// request that was cancelled meanwhile carries data all the same, since the
+// owner goes by what it has sent.
+func (p *Peer) granted(f *frame) error {
+	p.mu.Lock()
+	m := p.mirrors[f.mirror]
+	p.mu.Unlock()
+	if m == nil {
+		return fmt.Errorf("%w: a grant for an unknown mirror", errFrame)
+	}
+	if err := m.update(f); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	h := p.pending[f.id]
+	delete(p.pending, f.id)
+	if h != nil {
+		h.generation, h.state = f.generation, held
+	}
+	p.mu.Unlock()
+	if h != nil {
+		wakeList{h, h}.up()
+	}
+	return nil
+}
+
+func (p *Peer) refused(f *frame) {
+	p.mu.Lock()
+	h := p.pending[f.id]
+	delete(p.pending, f.id)
+	if h != nil {
+		h.state, h.err = failed, f.error()
+	}
+	p.mu.Unlock()
+	if h != nil {
+		wakeList{h, h}.up()
+	}
+}
+
+// fail ends everything with an error.
+func (p *Peer) fail(err error) {
+	p.mu.Lock()
+	p.err = err
+	var wake wakeList
+	for _, h := range p.pending {
+		h.state, h.err = failed, fmt.Errorf("location %s: %w", h.res.Name(), err)
+		wake.add(h)
+	}
+	clear(p.pending)
+	for _, m := range p.mirrors {
+		if m.memory.file != nil {
+			m.memory.file.close() // what is mapped stays
+		}
+	}
+	replies := p.replies
+	p.replies = nil
+	p.mu.Unlock()
+	wake.up()
+	for _, reply := range replies {
+		reply <- err
+	}
+}
+
+func (p *Peer) ownerID() string { return p.link.other }
+
+type peerReservation struct {
+	peer     *Peer
+	id       uint64
+	postings []Posting
+}
+
+// reserve asks the owner to insert the requests behind a latch.
+func (p *Peer) reserve(ctx context.Context, postings []Posting) (reservation, error) {
+	r := &peerReservation{peer: p, postings: postings}
+	for i, q := range postings {
+		if q.handle.state != idle || slices.ContainsFunc(postings[:i], func(o Posting) bool { return o.handle == q.handle }) {
+			return nil, ErrBusy
+		}
+	}
+	err := p.ask(ctx, func(id uint64) frame {
+		r.id = id
+		f := frame{kind: frameReserve, id: id}
+		for _, q := range postings {
+			m := q.resource.(*Mirror)
+			m.awaitLocked(q.handle, q.mode)
+			f.requests = append(f.requests, wireRequest{id: q.handle.remoteID, mirror: m.id, mode: q.mode, rank: int64(q.Rank)})
+		}
+		return f
+	})
+	if err != nil {
+		r.settle(false)
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *peerReservation) settle(keep bool) {
+	if !keep {
+		for _, q := range r.postings {
+			if q.handle.res != nil {
+				q.handle.Cancel()
+			}
+		}
+	}
+	r.peer.link.send(frame{kind: frameSettle, id: r.id, ok: keep})
+}

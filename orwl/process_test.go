@@ -1,0 +1,269 @@
+//go:build unix
+
+package orwl
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// childVariable makes this test binary a process of a test: its role and its
+// arguments, separated by spaces.
+const childVariable = "ORWL_TEST_CHILD"
+
+func init() {
+	if text := os.Getenv(childVariable); text != "" {
+		args := strings.Fields(text)
+		if err := childRoles[args[0]](args[1:]); err != nil {
+			fmt.Fprintln(os.Stderr, "child:", err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+}
+
+var childRoles = map[string]func(args []string) error{
+	"count":  childCounts,
+	"hold":   childHolds,
+	"insert": childInserts,
+	"serve":  childServes,
+}
+
+type childProcess struct {
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Reader
+}
+
+func startChild(t *testing.T, args ...string) *childProcess {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childVariable+"="+strings.Join(args, " "))
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	must(t, err)
+	out, err := cmd.StdoutPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	c := &childProcess{cmd, in, bufio.NewReader(out)}
+	t.Cleanup(c.kill)
+	return c
+}
+
+func (c *childProcess) kill() {
+	c.cmd.Process.Kill()
+	c.cmd.Wait()
+}
+
+// line waits for the next line that the child prints.
+func (c *childProcess) line(t *testing.T) string {
+	t.Helper()
+	line, err := c.out.ReadString('\n')
+	must(t, err)
+	return strings.TrimSpace(line)
+}
+
+// childCounts increments all counters of a location until it is killed.
+func childCounts(args []string) error {
+	p, err := Dial(background, args[0], args[1])
+	if err != nil {
+		return err
+	}
+	m, err := p.Mirror(background, "l")
+	if err != nil {
+		return err
+	}
+	var pair Pair
+	if err := pair.WriteRequest(m); err != nil {
+		return err
+	}
+	for i := 0; ; i++ {
+		if err := pair.Acquire(background); err != nil {
+			return err
+		}
+		counts, err := WriteAs[uint64](&pair)
+		if err != nil {
+			return err
+		}
+		for k := range counts {
+			counts[k]++
+		}
+		if err := pair.Release(); err != nil {
+			return err
+		}
+		if i == 20 {
+			fmt.Println("counting")
+		}
+	}
+}
+
+// Processes are killed at random moments. The others go on, and no half of a
+// write is visible.
+func TestProcessesKilledAtRandom(t *testing.T) {
+	overEach(t, func(t *testing.T, network string, options []Option) {
+		rng := seeded(t)
+		l := newLocation(t, "l", 4*blockSize, options...)
+		s := new(Server)
+		s.Add(l)
+		listener := listen(t, network)
+		go s.Serve(listener)
+		t.Cleanup(s.Close)
+		for range 4 {
+			a := startChild(t, "count", network, listener.Addr().String())
+			b := startChild(t, "count", network, listener.Addr().String())
+			a.line(t)
+			b.line(t)
+			before := l.Version()
+			until := before + uint64(rng.IntN(40))
+			waitFor(t, func() bool { return l.Version() >= until })
+			a.kill()
+			after := l.Version()
+			waitFor(t, func() bool { return l.Version() > after+5 }) // b goes on
+			b.kill()
+			checkCounts(t, read(t, l))
+		}
+		waitFor(t, func() bool { return l.Waiting() == 0 })
+	})
+}
+
+// childHolds takes the lock, says so, and gives it back when it is told to.
+func childHolds(args []string) error {
+	d := Dialer{Lease: time.Second}
+	p, err := d.Dial(background, args[0], args[1])
+	if err != nil {
+		return err
+	}
+	m, err := p.Mirror(background, "l")
+	if err != nil {
+		return err
+	}
+	var h Handle
+	if err := errors.Join(h.WriteRequest(m), h.Acquire(background)); err != nil {
+		return err
+	}
+	b, err := h.WriteMap()
+	if err != nil {
+		return err
+	}
+	b[0] = 66
+	fmt.Println("held")
+	bufio.NewReader(os.Stdin).ReadString('\n')
+	<-p.Done()
+	fmt.Println(errors.Is(h.Release(), ErrLeaseLost))
+	return nil
+}
+
+// A process that is stopped loses its lease, and what it writes back when it
+// goes on is refused.
+func TestStoppedHolder(t *testing.T) {
+	l := newLocation(t, "l", 8)
+	s := new(Server)
+	s.Add(l)
+	listener := listen(t, "tcp")
+	go s.Serve(listener)
+	t.Cleanup(s.Close)
+	c := startChild(t, "hold", "tcp", listener.Addr().String())
+	c.line(t)
+	must(t, c.cmd.Process.Signal(syscall.SIGSTOP))
+	write(t, l, func(b []byte) { b[1] = 1 })
+	must(t, c.cmd.Process.Signal(syscall.SIGCONT))
+	io.WriteString(c.in, "\n")
+	if c.line(t) != "true" {
+		t.Fatal("the late release was accepted")
+	}
+	if b := read(t, l); b[0] != 0 || b[1] != 1 {
+		t.Fatalf("a late write is visible: %v", b)
+	}
+}
+
+// childServes owns a location.
+func childServes(args []string) error {
+	l, err := New(args[0], 8)
+	if err != nil {
+		return err
+	}
+	s := new(Server)
+	s.Add(l)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	fmt.Println(listener.Addr())
+	return s.Serve(listener)
+}
+
+// childInserts inserts its requests in two locations with two owners again and
+// again: both are granted, or neither.
+func childInserts(args []string) error {
+	var mirrors []Resource
+	for i, name := range []string{"x", "y"} {
+		p, err := Dial(background, "tcp", args[i])
+		if err != nil {
+			return err
+		}
+		m, err := p.Mirror(background, name)
+		if err != nil {
+			return err
+		}
+		mirrors = append(mirrors, m)
+	}
+	for i := 0; ; i++ {
+		if err := insertBoth(background, mirrors); err != nil {
+			return err
+		}
+		if i == 3 {
+			fmt.Println("inserting")
+		}
+	}
+}
+
+func insertBoth(ctx context.Context, r []Resource) error {
+	hs := Handles{new(Handle), new(Handle)}
+	if err := Insert(ctx, hs[0].Writing(r[0]), hs[1].Writing(r[1])); err != nil {
+		return err
+	}
+	if err := hs.Acquire(ctx); err != nil {
+		return err
+	}
+	return hs.Release()
+}
+
+// Tasks of several processes insert in two locations with different owners.
+// There is no deadlock, and one that is killed while it inserts leaves nothing.
+func TestInsertAcrossProcesses(t *testing.T) {
+	rng := seeded(t)
+	x, y := startChild(t, "serve", "x"), startChild(t, "serve", "y")
+	addresses := []string{x.line(t), y.line(t)}
+	var mirrors []Resource
+	for i, name := range []string{"x", "y"} {
+		p, err := Dial(background, "tcp", addresses[i])
+		must(t, err)
+		t.Cleanup(func() { p.Close() })
+		mirrors = append(mirrors, mirror(t, p, name))
+	}
+	for range 5 {
+		a := startChild(t, "insert", addresses[0], addresses[1])
+		b := startChild(t, "insert", addresses[0], addresses[1])
+		a.line(t)
+		b.line(t)
+		for range rng.IntN(50) {
+			must(t, insertBoth(background, mirrors))
+		}
+		a.kill()
+		for range 20 {
+			must(t, insertBoth(background, mirrors))
+		}
+		b.kill()
+		must(t, insertBoth(background, mirrors))
+	}
+}

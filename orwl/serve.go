@@ -1,0 +1,219 @@
+package orwl
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+)
+
+// DefaultMaxRemote is the limit of the requests that one connection may have
+// queued in all locations of a Server.
+const DefaultMaxRemote = 1 << 20
+
+// Server lets other processes request locations of this one.
+type Server struct {
+	// Lease is how long a process may be silent before it loses what it holds;
+	// 0 means DefaultLease. It must not change once the server serves.
+	Lease time.Duration
+	// MaxRequests limits the requests of each connection; 0 means
+	// DefaultMaxRemote. Those beyond are refused with ErrFull.
+	MaxRequests int
+
+	mu        sync.Mutex
+	locations map[string]*Location
+	links     map[*link]struct{}
+	listeners map[net.Listener]struct{}
+	closed    bool
+	running   sync.WaitGroup
+}
+
+// Add serves locations under their names. A later one replaces an earlier one
+// of the same name for those who open it from then on.
+func (s *Server) Add(locations ...*Location) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.locations == nil {
+		s.locations = make(map[string]*Location)
+	}
+	for _, l := range locations {
+		s.locations[l.name] = l
+	}
+}
+
+func (s *Server) location(name string) (*Location, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.locations[name]
+	if l == nil {
+		return nil, fmt.Errorf("location %s: %w", name, ErrUnknown)
+	}
+	return l, nil
+}
+
+// Serve accepts connections until Close or an error of the listener. A
+// listener that others than this machine can reach is refused: use ServeTLS.
+func (s *Server) Serve(listener net.Listener) error {
+	if !onThisMachine(listener.Addr()) {
+		listener.Close()
+		return fmt.Errorf("serving on %v: %w", listener.Addr(), ErrInsecure)
+	}
+	return s.serve(listener)
+}
+
+// ServeTLS serves by TLS. For locations not to be open to everybody the
+// configuration must ask for certificates of clients.
+func (s *Server) ServeTLS(listener net.Listener, c *tls.Config) error {
+	return s.serve(tls.NewListener(listener, c))
+}
+
+func onThisMachine(a net.Addr) bool {
+	if tcp, ok := a.(*net.TCPAddr); ok {
+		return tcp.IP.IsLoopback()
+	}
+	return a.Network() == "unix" || a.Network() == "pipe"
+}
+
+func (s *Server) serve(listener net.Listener) error {
+	if !s.enter(listener) {
+		listener.Close()
+		return net.ErrClosed
+	}
+	defer s.leave(listener)
+	for {
+		conn, err := listener.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("accepting connections: %w", err)
+		}
+		s.running.Go(func() { s.attend(conn) })
+	}
+}
+
+func (s *Server) enter(listener net.Listener) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	if s.listeners == nil {
+		s.listeners, s.links = make(map[net.Listener]struct{}), make(map[*link]struct{})
+	}
+	s.listeners[listener] = struct{}{}
+	s.running.Add(1)
+	return true
+}
+
+func (s *Server) leave(listener net.Listener) {
+	s.mu.Lock()
+	delete(s.listeners, listener)
+	s.mu.Unlock()
+	listener.Close()
+	s.running.Done()
+}
+
+// attend serves one connection to its end.
+func (s *Server) attend(conn net.Conn) {
+	defer conn.Close()
+	l, err := newLink(conn, s, s.lease())
+	if err != nil {
+		return
+	}
+	s.mu.Lock()
+	closed := s.closed
+	s.links[l] = struct{}{}
+	s.mu.Unlock()
+	if closed {
+		conn.Close()
+	}
+	l.run()
+	s.mu.Lock()
+	delete(s.links, l)
+	s.mu.Unlock()
+}
+
+func (s *Server) lease() time.Duration {
+	if s.Lease > 0 {
+		return s.Lease
+	}
+	return DefaultLease
+}
+
+// Peer returns the process that has dialled this server under a name (see
+// Peer.Name), so that its locations can be requested over the same connection.
+func (s *Server) Peer(name string) (*Peer, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for l := range s.links {
+		if l.other == name {
+			return l.peer, true
+		}
+	}
+	return nil, false
+}
+
+// Close ends all connections, and with them the requests of other processes,
+// and waits until that is done.
+func (s *Server) Close() {
+	s.mu.Lock()
+	s.closed = true
+	for listener := range s.listeners {
+		listener.Close()
+	}
+	for l := range s.links {
+		l.conn.Close()
+	}
+	s.mu.Unlock()
+	s.running.Wait()
+}
+
+// Dialer makes connections to servers. Its zero value is ready for use.
+type Dialer struct {
+	// Lease is how long the server may be silent before everything held or
+	// requested there is lost; 0 means DefaultLease. The shorter one of both
+	// ends counts.
+	Lease time.Duration
+	// TLS is needed for connections that leave this machine.
+	TLS *tls.Config
+	// Serve, where set, lets the other process request locations of this
+	// server over the same connection.
+	Serve *Server
+}
+
+// Dial connects to a server with the default Dialer.
+func Dial(ctx context.Context, network, address string) (*Peer, error) {
+	return new(Dialer).Dial(ctx, network, address)
+}
+
+// Dial connects to a server: "tcp" or "unix". One connection carries all
+// locations of the other process; with "unix" those made with Shared are mapped
+// instead of copied.
+func (d *Dialer) Dial(ctx context.Context, network, address string) (*Peer, error) {
+	lease := d.Lease
+	if lease == 0 {
+		lease = DefaultLease
+	}
+	dialer := net.Dialer{Timeout: lease}
+	conn, err := dialer.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	if d.TLS != nil {
+		conn = tls.Client(conn, d.TLS)
+	} else if !onThisMachine(conn.RemoteAddr()) {
+		conn.Close()
+		return nil, fmt.Errorf("dialling %s: %w", address, ErrInsecure)
+	}
+	l, err := newLink(conn, d.Serve, lease)
+	if err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("dialling %s: %w", address, err)
+	}
+	go l.run()
+	return l.peer, nil
+}

@@ -1,0 +1,353 @@
+package orwl
+
+import (
+	"context"
+	"fmt"
+	"sync"
+)
+
+// session is what a process at the other end of a link has in the locations of
+// this one. It ends with the link: the process loses all of it.
+type session struct {
+	link   *link
+	server *Server
+	ctx    context.Context
+	cancel context.CancelFunc
+	tasks  sync.WaitGroup
+
+	mu           sync.Mutex
+	ended        bool
+	subscribed   map[uint64]*subscription
+	proxies      map[uint64]*proxy
+	reservations map[uint64]reservation
+	taken        []byte // data on its way into a location
+}
+
+// subscription is a location that the other process has opened.
+type subscription struct {
+	id       uint64
+	location *Location
+	mapped   bool // the other process maps the memory
+	has      bool // the other process has had a version
+	version  uint64
+}
+
+// proxy stands in the queue for a request of the other process. It is granted
+// on behalf of it as long as the link lasts.
+type proxy struct {
+	handle    Handle
+	id        uint64
+	sub       *subscription
+	sending   bool // the grant is on its way, with data of the location
+	cancelled bool
+}
+
+func newSession(l *link, s *Server) *session {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &session{
+		link: l, server: s, ctx: ctx, cancel: cancel,
+		subscribed: make(map[uint64]*subscription), proxies: make(map[uint64]*proxy), reservations: make(map[uint64]reservation),
+	}
+}
+
+func (s *session) handle(f *frame) error {
+	switch f.kind {
+	case frameOpen:
+		s.open(f)
+	case frameRequest:
+		s.request(f)
+	case frameCancel:
+		if p := s.find(f.id); p != nil {
+			s.withdraw(p)
+		}
+	case frameRelease:
+		return s.release(f)
+	case frameReserve:
+		s.reserve(f)
+	case frameSettle:
+		s.settle(f)
+	}
+	return nil
+}
+
+func (s *session) open(f *frame) {
+	l, err := s.server.location(f.text)
+	if err != nil {
+		s.link.send(frame{kind: frameOpened, id: f.id, code: codeOf(err), text: err.Error()})
+		return
+	}
+	sub := &subscription{id: f.id, location: l, mapped: l.shared && s.link.fds != nil}
+	l.mu.Lock()
+	if !sub.mapped && l.journal == nil {
+		l.journal = newJournal(l.memory.bytes, l.version)
+	}
+	l.mu.Unlock()
+	s.mu.Lock()
+	s.subscribed[f.id] = sub
+	s.mu.Unlock()
+	opened := frame{kind: frameOpened, id: f.id, ok: sub.mapped}
+	m := message{parts: [][]byte{appendFrame(nil, &opened)}, fd: -1}
+	if sub.mapped {
+		m.fd = l.memory.file.descriptor()
+	}
+	s.link.out.send(m)
+}
+
+// newProxy registers a request, unless its mirror is unknown or there are too
+// many.
+func (s *session) newProxy(r wireRequest) (*proxy, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	limit := s.server.MaxRequests
+	if limit == 0 {
+		limit = DefaultMaxRemote
+	}
+	sub := s.subscribed[r.mirror]
+	switch {
+	case sub == nil:
+		return nil, ErrUnknown
+	case len(s.proxies) >= limit:
+		return nil, sub.location.refuse(ErrFull)
+	case s.proxies[r.id] != nil:
+		return nil, sub.location.refuse(ErrBusy)
+	}
+	p := &proxy{id: r.id, sub: sub}
+	p.handle.Name = s.link.other
+	p.handle.notify = func(*Handle) { s.granted(p) }
+	s.proxies[r.id] = p
+	return p, nil
+}
+
+func (s *session) find(id uint64) *proxy {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.proxies[id]
+}
+
+func (s *session) forget(p *proxy) {
+	s.mu.Lock()
+	delete(s.proxies, p.id)
+	s.mu.Unlock()
+}
+
+func (s *session) refuse(id uint64, err error) {
+	s.link.send(frame{kind: frameRefused, id: id, code: codeOf(err), text: err.Error()})
+}
+
+func (s *session) request(f *frame) {
+	p, err := s.newProxy(wireRequest{id: f.id, mirror: f.mirror})
+	if err == nil {
+		if err = p.sub.location.insertRanked(&p.handle, f.mode, int(f.rank)); err != nil {
+			s.forget(p)
+		}
+	}
+	if err != nil {
+		s.refuse(f.id, err)
+	}
+}
+
+// granted is called when the fate of a proxy is decided: it tells the other
+// process, and sends what it lacks of the data.
+func (s *session) granted(p *proxy) {
+	l := p.sub.location
+	l.mu.Lock()
+	failure, version, j := p.handle.err, l.version, l.journal
+	lost := p.handle.state == failed
+	l.mu.Unlock()
+	if lost {
+		s.forget(p)
+		s.refuse(p.id, failure)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p.cancelled || s.ended {
+		return
+	}
+	data := l.memory.bytes
+	f := frame{kind: frameGranted, id: p.id, mirror: p.sub.id, generation: p.handle.generation, version: version, size: int64(len(data))}
+	switch sub := p.sub; {
+	case sub.mapped && p.handle.req.Mode() == Write:
+		l.lend()
+	case sub.mapped:
+	case !sub.has && len(data) > 0:
+		f.extents = []extent{{0, len(data)}}
+	case sub.version != version:
+		f.extents = j.since(len(data), sub.version)
+	}
+	p.sub.has, p.sub.version = true, version
+	if f.dataLength() <= inlineLimit {
+		s.link.sendData(f, data, nil)
+		return
+	}
+	p.sending = true
+	s.link.sendData(f, data, func() { s.tasks.Go(func() { s.sent(p) }) })
+}
+
+// sent ends the time in which a cancelled request must keep the data unchanged.
+func (s *session) sent(p *proxy) {
+	s.mu.Lock()
+	p.sending = false
+	cancelled := p.cancelled
+	s.mu.Unlock()
+	if cancelled {
+		p.sub.location.release(&p.handle)
+	}
+}
+
+// withdraw takes out a request, or releases it unless its data is being sent.
+func (s *session) withdraw(p *proxy) {
+	s.forget(p)
+	if p.sub.location.withdraw(&p.handle) {
+		return
+	}
+	s.mu.Lock()
+	p.cancelled = true
+	sending := p.sending
+	s.mu.Unlock()
+	if !sending {
+		p.sub.location.release(&p.handle)
+	}
+}
+
+// release takes what a writer changed, but only under the grant that it was
+// written under, and only when it has come completely.
+func (s *session) release(f *frame) error {
+	p := s.find(f.id)
+	if p == nil || p.handle.generation != f.generation || len(f.extents) > 0 && p.handle.req.Mode() != Write {
+		s.refuse(f.id, ErrStale)
+		return s.link.drop(f)
+	}
+	if f.ok {
+		if err := s.write(p, f); err != nil {
+			return err
+		}
+	}
+	s.forget(p)
+	if f.next == 0 {
+		return p.sub.location.release(&p.handle)
+	}
+	next, err := s.newProxy(wireRequest{id: f.next, mirror: p.sub.id})
+	if err != nil {
+		s.refuse(f.next, err)
+		return p.sub.location.release(&p.handle)
+	}
+	if err := p.sub.location.cycle(&p.handle, &next.handle); err != nil {
+		s.forget(next)
+		s.refuse(f.next, err)
+	}
+	return nil
+}
+
+// write makes the new version from the data of a release.
+func (s *session) write(p *proxy, f *frame) error {
+	l, size := p.sub.location, int(f.size)
+	if !p.sub.mapped {
+		if len(s.taken) < f.dataLength() {
+			s.taken = make([]byte, f.dataLength())
+		}
+		at := 0
+		for _, e := range f.extents {
+			if err := s.link.take(&frame{extents: []extent{{at, e.length}}}, s.taken); err != nil {
+				return err
+			}
+			at += e.length
+		}
+	}
+	if size != len(l.memory.bytes) {
+		if err := l.memory.resize(size); err != nil {
+			return fmt.Errorf("resizing location %s: %w", l.name, err)
+		}
+	}
+	at := 0
+	if !p.sub.mapped {
+		for _, e := range f.extents {
+			at += copy(l.memory.bytes[e.offset:e.offset+e.length], s.taken[at:])
+		}
+		p.handle.pieces = append([]extent{}, f.extents...)
+	}
+	p.handle.mapped, p.handle.wrote = true, true
+	l.mu.Lock()
+	p.sub.version = l.version + 1 // the other process made it
+	l.mu.Unlock()
+	return nil
+}
+
+// reserve inserts a part of an insertion that spans processes. It may have to
+// wait, so it does not happen on the goroutine that reads.
+func (s *session) reserve(f *frame) {
+	requests := f.requests
+	s.tasks.Go(func() {
+		r, err := s.reservation(requests)
+		if err != nil {
+			s.link.send(frame{kind: frameReserved, id: f.id, code: codeOf(err), text: err.Error()})
+			return
+		}
+		s.mu.Lock()
+		s.reservations[f.id] = r
+		s.mu.Unlock()
+		s.link.send(frame{kind: frameReserved, id: f.id, ok: true})
+	})
+}
+
+func (s *session) reservation(requests []wireRequest) (reservation, error) {
+	var postings []Posting
+	var proxies []*proxy
+	for _, q := range requests {
+		p, err := s.newProxy(q)
+		if err != nil {
+			for _, p := range proxies {
+				s.forget(p)
+			}
+			return nil, err
+		}
+		proxies = append(proxies, p)
+		postings = append(postings, Posting{handle: &p.handle, resource: p.sub.location, mode: q.mode, Rank: int(q.rank)})
+	}
+	r, err := localOwner{}.reserve(s.ctx, postings)
+	if err != nil {
+		for _, p := range proxies {
+			s.forget(p)
+		}
+	}
+	return r, err
+}
+
+func (s *session) settle(f *frame) {
+	s.mu.Lock()
+	r := s.reservations[f.id]
+	delete(s.reservations, f.id)
+	s.mu.Unlock()
+	if r != nil {
+		r.settle(f.ok)
+	}
+}
+
+// end gives up all that the other process had. Nothing is sent any more.
+func (s *session) end() {
+	s.mu.Lock()
+	s.ended = true
+	s.mu.Unlock()
+	s.cancel()
+	s.tasks.Wait()
+	for _, r := range s.reservations {
+		r.settle(false)
+	}
+	s.mu.Lock()
+	rest := make([]*proxy, 0, len(s.proxies))
+	for _, p := range s.proxies {
+		p.cancelled = true
+		rest = append(rest, p)
+	}
+	s.mu.Unlock()
+	for _, p := range rest {
+		l := p.sub.location
+		switch {
+		case l.withdraw(&p.handle):
+		case p.handle.req.Mode() == Write:
+			l.lose(&p.handle, p.sub.mapped)
+		default:
+			l.release(&p.handle)
+		}
+	}
+}
