@@ -89,7 +89,9 @@ func (c *Core) outputVersion(j *job, o *output) *version {
 			}
 		}
 	}
-	v := c.fileNamed(o.LFN).versionFor(Version(j.id))
+	f := c.fileNamed(o.LFN)
+	f.matched = true
+	v := f.versionFor(Version(j.id))
 	v.writer = j
 	c.matched[j.id] = append(c.matched[j.id], v)
 	return v

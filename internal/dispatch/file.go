@@ -9,13 +9,15 @@ import (
 
 // file is a location: a logical file, or a pattern as a location of its own.
 type file struct {
-	lfn       string
-	pattern   bool
-	queue     fifo.Queue[*request]
-	versions  []*version // ascending
-	published Version    // highest that was given out to be published, plus 1
-	own       version    // most files have one version
-	first     [1]*version
+	lfn        string
+	pattern    bool
+	matched    bool // has been written through a pattern
+	queue      fifo.Queue[*request]
+	versions   []*version // ascending
+	published  Version    // highest that was given out to be published, plus 1
+	publishing *version   // given out, and not confirmed
+	own        version    // most files have one version
+	first      [1]*version
 }
 
 // newVersion adds a version at the end.
@@ -94,10 +96,10 @@ type version struct {
 	file       *file
 	number     Version
 	state      versionState
-	existing   bool // was there before: neither removed nor made again
-	wanted     bool // a job needs it again although it is gone
-	announced  bool // all its holders have it among their hot versions
-	publishing bool
+	existing   bool  // was there before: neither removed nor made again
+	wanted     bool  // a job needs it again although it is gone
+	announced  bool  // all its holders have it among their hot versions
+	publishing bool  // given out to be published, or waiting for that
 	pins       int32 // jobs that may still read it
 	size       int64
 	records    int64

@@ -1,26 +1,51 @@
 package dispatch
 
+// Publications of one file go out one at a time, in the order of versions, so
+// that its plain name never goes back, whatever is repeated after a crash.
+// What is still to be published follows from the commits and from what was
+// Published, so it needs no record of its own.
+
 // publish asks for a committed output to appear under its plain name, unless
-// a later version was asked for already. That it is still to be done follows
-// from the commit and from what was Published, so it needs no record.
+// a later version was given out for that already.
 func (c *Core) publish(j *job, v *version) {
-	if o := j.outputFor(v.file.lfn); o == nil || !o.Publish || v.pfn == "" {
+	o := j.outputFor(v.file.lfn)
+	if o == nil || !o.Publish || v.pfn == "" || v.number < v.file.published || v.publishing {
 		return
 	}
-	if v.number < v.file.published || v.publishing {
-		return
-	}
-	v.file.published = v.number + 1
 	v.publishing = true
-	c.effects.Publish = append(c.effects.Publish, Publish{File: v.ref(), PFN: v.pfn, Size: v.size})
+	if v.file.publishing == nil {
+		c.publishNext(v.file)
+	}
+}
+
+// publishNext gives out the lowest version that waits for it.
+func (c *Core) publishNext(f *file) {
+	for _, v := range f.versions {
+		if !v.publishing {
+			continue
+		}
+		if v.number < f.published {
+			c.notPublishing(v)
+			continue
+		}
+		f.published, f.publishing = v.number+1, v
+		c.effects.Publish = append(c.effects.Publish, Publish{File: v.ref(), PFN: v.pfn, Size: v.size})
+		return
+	}
+}
+
+func (c *Core) notPublishing(v *version) {
+	v.publishing = false
+	c.tryRemove(v)
 }
 
 func (c *Core) published(ref FileRef) {
 	v := c.versionOf(ref)
-	if v == nil || !v.publishing {
+	if v == nil || v.file.publishing != v {
 		return
 	}
-	v.publishing = false
+	v.file.publishing = nil
 	c.persistPublished(ref)
-	c.tryRemove(v)
+	c.notPublishing(v)
+	c.publishNext(v.file)
 }

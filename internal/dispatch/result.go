@@ -143,7 +143,7 @@ func (c *Core) checkOutput(j *job, w *WrittenFile) string {
 		if v.writer != nil && v.state != present && v.state != gone && !v.throughPattern() {
 			return fmt.Sprintf("%s, written through the pattern %s, is also written by job %s: give them different names", w.LFN, o.LFN, v.writer.name)
 		}
-		if v.before(j) != (v.number < Version(j.id)) {
+		if v.number == Version(j.id) || v.before(j) != (v.number < Version(j.id)) {
 			return fmt.Sprintf("%s, written through the pattern %s, exists in a version that would come after it", w.LFN, o.LFN)
 		}
 	}

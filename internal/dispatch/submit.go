@@ -181,7 +181,9 @@ type places interface {
 // tail gives the versions of a job that is submitted now. The version of a
 // write on a pattern is the number of its job: so no two jobs make the same
 // version of a file that is written through patterns, and caches that hold the
-// file before it is committed hold it under its final version.
+// file before it is committed hold it under its final version. A file that was
+// written through a pattern goes on in this way, so that a pattern's job which
+// is retried late still finds its place.
 type tail JobID
 
 func (t tail) read(_ int, f *file) *version { return f.last() }
@@ -189,6 +191,9 @@ func (t tail) read(_ int, f *file) *version { return f.last() }
 func (t tail) write(_ int, f *file) *version {
 	if f.pattern {
 		return f.newVersion(Version(t))
+	}
+	if f.matched {
+		return f.newVersion(max(f.next(), Version(t)))
 	}
 	return f.newVersion(f.next())
 }
