@@ -11,8 +11,8 @@ import (
 // BlockEach alone (a blocking-only device), both, or none (every request is
 // ended by whoever calls its Done).
 //
-// Poll, Group and Arm of one kind never run at the same time; Group also stays
-// away from Block unless Concurrent is set. They run on whatever goroutine is at
+// Poll, Group and Arm of one kind never run at the same time; Poll and Group
+// also stay away from Block unless Concurrent is set. They run on whatever goroutine is at
 // hand, must not block and must not call Wait. (Section 3 of the paper; the
 // fields poll, group, blocking_system_call and frequency of its params.)
 type Kind[Req, Res any] struct {
@@ -42,8 +42,10 @@ type Kind[Req, Res any] struct {
 	// is. Required with Block. Any goroutine may call it, at any time.
 	Unblock func()
 
-	// Concurrent says that Group may run during Block and takes effect there,
-	// so that the group need not be unblocked when its members change.
+	// Concurrent says that Group may run during Block and that Block then watches
+	// for the new request too, so that the group need not be unblocked when its
+	// members change. With Arm, a request that joins during a block is polled
+	// once; without, Block must notice an event that came before it joined.
 	Concurrent bool
 
 	// BlockEach waits for one request, on a thread of its own, and must return

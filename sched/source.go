@@ -78,6 +78,10 @@ func (src *source) join(e *entry) error {
 		return nil
 	}
 	src.group(e)
+	if src.blocked && src.arm != nil {
+		// The poll before the block did not know e, whose event may be there.
+		src.pollOnce(true)
+	}
 	src.detect()
 	return nil
 }
