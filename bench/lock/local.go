@@ -12,7 +12,12 @@ var benchmarks = []benchmark{
 	{"uncontended", uncontended},
 	{"pair", pair},
 	{"turns", turns},
+	{"turns-sched", turnsSched},
 	{"readers", readers},
+	{"remote", remote},
+	{"remote-bulk", remoteBulk},
+	{"shared", shared},
+	{"threads", threads},
 }
 
 func rounds(quick bool) int {

@@ -1,0 +1,323 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"fairway/bench/lock/measure"
+	"fairway/orwl"
+)
+
+// childFlag makes this program the other process of a row.
+const childFlag = "-child"
+
+const (
+	bulk  = 64 << 20
+	giant = 1 << 30
+)
+
+// owner is the other process: it owns locations, and answers on raw sockets.
+type owner struct {
+	cmd  *exec.Cmd
+	in   io.WriteCloser
+	out  *bufio.Reader
+	tcp  string // where orwl listens
+	unix string
+	echo string // where raw TCP is echoed, in 8 bytes
+	raw  string // where raw TCP is answered with bulk bytes
+}
+
+func startOwner() (*owner, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	o := &owner{cmd: exec.Command(self, childFlag)}
+	o.cmd.Stderr = os.Stderr
+	if o.in, err = o.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := o.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := o.cmd.Start(); err != nil {
+		return nil, err
+	}
+	o.out = bufio.NewReader(out)
+	_, err = fmt.Fscan(o.out, &o.tcp, &o.unix, &o.echo, &o.raw)
+	return o, err
+}
+
+// order has the owner do something and waits until it is done.
+func (o *owner) order(what string) error {
+	if _, err := fmt.Fprintln(o.in, what); err != nil {
+		return err
+	}
+	var done string
+	_, err := fmt.Fscan(o.out, &done)
+	return err
+}
+
+func (o *owner) stop() {
+	o.in.Close()
+	o.cmd.Wait()
+}
+
+// serveRows is the other process.
+func serveRows() error {
+	folder, err := os.MkdirTemp("", "lock")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	var s orwl.Server
+	defer s.Close()
+	word, err := orwl.New("word", 8)
+	if err != nil {
+		return err
+	}
+	large, err := orwl.New("bulk", bulk)
+	if err != nil {
+		return err
+	}
+	small, err := orwl.New("small", 8, orwl.Shared(), orwl.OnLoss(orwl.Skip))
+	if err != nil {
+		return err
+	}
+	huge, err := orwl.New("giant", giant, orwl.Shared(), orwl.OnLoss(orwl.Skip))
+	if err != nil {
+		return err
+	}
+	s.Add(word, large, small, huge)
+	if err := serveHandles(&s); err != nil {
+		return err
+	}
+	var addresses []string
+	for _, network := range []string{"tcp", "unix"} {
+		address := "127.0.0.1:0"
+		if network == "unix" {
+			address = filepath.Join(folder, "socket")
+		}
+		l, err := net.Listen(network, address)
+		if err != nil {
+			return err
+		}
+		go s.Serve(l)
+		addresses = append(addresses, l.Addr().String())
+	}
+	for _, answer := range []int{8, bulk} {
+		address, err := serveRaw(answer)
+		if err != nil {
+			return err
+		}
+		addresses = append(addresses, address)
+	}
+	fmt.Println(strings.Join(addresses, " "))
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		if err := change(large, lines.Text()); err != nil {
+			return err
+		}
+		fmt.Println("done")
+	}
+	return nil
+}
+
+// change writes all of the data, with other bytes each time.
+func change(l *orwl.Location, with string) error {
+	var h orwl.Handle
+	if err := errors.Join(h.WriteRequest(l), h.Acquire(context.Background())); err != nil {
+		return err
+	}
+	words, err := orwl.WriteAs[uint64](&h)
+	if err != nil {
+		return err
+	}
+	seed, _ := strconv.ParseUint(with, 10, 64)
+	for i := range words {
+		words[i] = seed + uint64(i)
+	}
+	return h.Release()
+}
+
+// serveRaw answers each 8 bytes with a number of bytes.
+func serveRaw(answer int) (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				question, reply := make([]byte, 8), make([]byte, answer)
+				for {
+					if _, err := io.ReadFull(conn, question); err != nil {
+						return
+					}
+					if _, err := conn.Write(reply); err != nil {
+						return
+					}
+				}
+			}()
+		}
+	}()
+	return l.Addr().String(), nil
+}
+
+// rawRounds asks for answers of a size.
+func rawRounds(address string, answer, n int) (func() (float64, error), error) {
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	question, reply := make([]byte, 8), make([]byte, answer)
+	return func() (float64, error) {
+		start := time.Now()
+		for range n {
+			if _, err := conn.Write(question); err != nil {
+				return 0, err
+			}
+			if _, err := io.ReadFull(conn, reply); err != nil {
+				return 0, err
+			}
+		}
+		return float64(time.Since(start)) / float64(n), nil
+	}, nil
+}
+
+// opened is a mirror in the owner's process.
+func opened(network, address, name string) (*orwl.Mirror, error) {
+	p, err := orwl.Dial(context.Background(), network, address)
+	if err != nil {
+		return nil, err
+	}
+	return p.Mirror(context.Background(), name)
+}
+
+// grants measures from request to grant, and lets use look at the data. The
+// release is not in the figure.
+func grants(m *orwl.Mirror, n int, before func(i int) error, use func(h *orwl.Handle) error) func() (float64, error) {
+	var h orwl.Handle
+	ctx := context.Background()
+	return func() (float64, error) {
+		var total time.Duration
+		for i := range n {
+			if err := before(i); err != nil {
+				return 0, err
+			}
+			start := time.Now()
+			if err := errors.Join(h.ReadRequest(m), h.Acquire(ctx)); err != nil {
+				return 0, err
+			}
+			if err := use(&h); err != nil {
+				return 0, err
+			}
+			total += time.Since(start)
+			if err := h.Release(); err != nil {
+				return 0, err
+			}
+		}
+		return float64(total) / float64(n), nil
+	}
+}
+
+func nothing(int) error { return nil }
+
+// remote changes 8 bytes with every grant: a write here, so that both ways
+// carry data, as the ping-pong does.
+func remote(quick bool) (measure.Row, error) {
+	o, err := startOwner()
+	if err != nil {
+		return measure.Row{}, err
+	}
+	defer o.stop()
+	m, err := opened("tcp", o.tcp, "word")
+	if err != nil {
+		return measure.Row{}, err
+	}
+	const each = 200
+	raw, err := rawRounds(o.echo, 8, each)
+	if err != nil {
+		return measure.Row{}, err
+	}
+	return measure.Alternate("remote", rounds(quick), grants(m, each, nothing, func(h *orwl.Handle) error {
+		_, err := h.ReadMap()
+		return err
+	}), raw)
+}
+
+func remoteBulk(quick bool) (measure.Row, error) {
+	o, err := startOwner()
+	if err != nil {
+		return measure.Row{}, err
+	}
+	defer o.stop()
+	m, err := opened("tcp", o.tcp, "bulk")
+	if err != nil {
+		return measure.Row{}, err
+	}
+	raw, err := rawRounds(o.raw, bulk, 1)
+	if err != nil {
+		return measure.Row{}, err
+	}
+	turn := 0
+	grant := grants(m, 1, func(int) error {
+		turn++
+		return o.order(strconv.Itoa(turn))
+	}, func(h *orwl.Handle) error {
+		words, err := orwl.ReadAs[uint64](h)
+		if err == nil && (words[0] != uint64(turn) || words[len(words)-1] != uint64(turn+len(words)-1)) {
+			return errors.New("the grant came without the data")
+		}
+		return err
+	})
+	return measure.Alternate("remote-bulk", rounds(quick)/4, grant, raw)
+}
+
+// shared touches one word of each of 100 pages spread over 1 GiB, and for the
+// yardstick one word 100 times.
+func shared(quick bool) (measure.Row, error) {
+	o, err := startOwner()
+	if err != nil {
+		return measure.Row{}, err
+	}
+	defer o.stop()
+	var rows [2]func() (float64, error)
+	for i, name := range []string{"giant", "small"} {
+		m, err := opened("unix", o.unix, name)
+		if err != nil {
+			return measure.Row{}, err
+		}
+		rows[i] = grants(m, 100, nothing, touch)
+	}
+	return measure.Alternate("shared", rounds(quick), rows[0], rows[1])
+}
+
+var touched uint64
+
+func touch(h *orwl.Handle) error {
+	words, err := orwl.ReadAs[uint64](h)
+	if err != nil {
+		return err
+	}
+	step := len(words) / 100
+	for i := range 100 {
+		touched += words[i*step]
+	}
+	return nil
+}
