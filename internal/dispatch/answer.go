@@ -27,6 +27,9 @@ func (c *Core) answerAll() {
 func (c *Core) answer(p *pilot) Answer {
 	c.lastAnswer++
 	n := c.answerNumber()
+	if p.base == 0 {
+		p.base = n
+	}
 	a := Answer{
 		Number: n, Seen: p.seq, NeedFull: p.needFull, NextSync: c.config.Hold,
 		Leave: c.stop == draining || p.info.Error != "", LeaveNow: c.stop == stopped, Peers: p.peers(),
@@ -39,7 +42,7 @@ func (c *Core) answer(p *pilot) Answer {
 			a.End = append(a.End, x.id)
 			continue
 		}
-		if x.started || x.number != 0 && x.number <= p.acked {
+		if x.known() || x.number != 0 && x.number <= p.acked {
 			continue
 		}
 		if x.number == 0 {

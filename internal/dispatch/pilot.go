@@ -14,7 +14,8 @@ type pilot struct {
 	seq      uint64 // of the newest Sync
 	held     uint64 // Seq of the parked Sync, 0 if none
 	heldAt   instant
-	synced   bool // its whole state is known
+	synced   bool   // its whole state is known
+	base     uint64 // the first answer since it was registered; changes must build on it
 	drains   bool
 	news     bool   // something is to be said to it
 	listed   bool   // on the list of those to be answered in this step
@@ -59,6 +60,7 @@ type attempt struct {
 	endNumber uint64 // of the answer that ended it first
 	try       int
 	started   bool
+	adopted   bool // the pilot reported it, an earlier incarnation gave it
 	ended     bool // the pilot is told to end it
 	recall    bool // only because another pilot could run it now
 	ahead     bool // beyond what was free

@@ -229,6 +229,7 @@ func (s *simulation) finish() error {
 			continue // for good; checked below
 		}
 		if v.State != Done {
+			s.dbg(v.ID)
 			e, _ := s.core.Explain(v.ID)
 			return fmt.Errorf("job %s ends %v: %s", v.Name, v.State, strings.Join(e.Lines, "; "))
 		}

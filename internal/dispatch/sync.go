@@ -61,7 +61,9 @@ func (c *Core) takeSync(p *pilot, s *Sync) {
 	switch {
 	case s.Full:
 		c.takeWhole(p, s)
-	case !p.synced:
+	case !p.synced || p.base == 0 || s.LastAnswer < p.base:
+		// The Full that it was registered from may have been a late copy of
+		// an old one.
 		p.needFull = true
 		c.tell(p)
 	default:
@@ -83,7 +85,7 @@ func (c *Core) takeSync(p *pilot, s *Sync) {
 // resend has the pilot answered if it did not get what was given to it.
 func (c *Core) resend(p *pilot) {
 	for _, a := range p.attempts {
-		if a.number > p.acked && !a.started || a.ended && a.endNumber > p.acked {
+		if a.number > p.acked && !a.known() || a.ended && a.endNumber > p.acked {
 			c.tell(p)
 			return
 		}
@@ -92,6 +94,9 @@ func (c *Core) resend(p *pilot) {
 		c.tell(p)
 	}
 }
+
+// known says that the pilot itself has reported the attempt.
+func (a *attempt) known() bool { return a.started || a.adopted }
 
 func (c *Core) takeChanges(p *pilot, s *Sync) {
 	for _, ref := range s.Started {
@@ -134,7 +139,7 @@ func (c *Core) takeWhole(p *pilot, s *Sync) {
 		c.started(p, ref)
 	}
 	for _, a := range slices.Clone(p.attempts) {
-		if !said[a.id] && (a.started || a.number != 0 && s.LastAnswer >= a.number) {
+		if !said[a.id] && (a.known() || a.number != 0 && s.LastAnswer >= a.number) {
 			c.attemptLost(a, "the pilot no longer has it")
 		}
 	}
@@ -176,7 +181,7 @@ func (c *Core) adopt(p *pilot, ref AttemptRef) {
 	if j.state < Assigned {
 		c.setState(j, Assigned)
 	}
-	c.addAttempt(&attempt{id: ref.Attempt, job: j, pilot: p, needs: j.class, try: j.tries() + 1, number: p.acked})
+	c.addAttempt(&attempt{id: ref.Attempt, job: j, pilot: p, needs: j.class, try: j.tries() + 1, adopted: true})
 }
 
 func (c *Core) jobOf(id JobID) *job {
