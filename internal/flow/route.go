@@ -176,7 +176,7 @@ func (p *parser) twoMakers(a, b *maker) {
 	case a.step != nil && a.step == b.step:
 		p.failAt(b.pattern.line, b.pattern.column, "make the names differ", "step %q may write %s twice", b.step.name, both)
 	case a.input != nil && b.step != nil:
-		p.failAt(b.pattern.line, b.pattern.column, "choose another name; if the step is meant to replace the input, list it under rewrites",
+		p.failAt(b.pattern.line, b.pattern.column, "choose another name, or give the input a folder of its own with `as`; if the step is meant to replace the input, list it under rewrites",
 			"the input %q exists and step %q writes %s: whether a reader gets what was there before is left open", a.input.Name, b.step.name, both)
 	case b.input != nil:
 		if len(a.pattern.names) == 0 && len(b.pattern.names) == 0 {

@@ -1,0 +1,185 @@
+package flow
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func mustPattern(t testing.TB, text string) *pattern {
+	t.Helper()
+	p, err := newPattern(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestMatch(t *testing.T) {
+	for _, c := range []struct {
+		pattern, name string
+		want          string // values in order, or "no"
+	}{
+		{"parts/{part}.{mate}.fq", "parts/aa.1.fq", "aa 1"},
+		{"parts/{part}.{mate}.fq", "parts/a.b.1.fq", "a b.1"},
+		{"{x}/{x}.txt", "a/a.txt", "a"},
+		{"{x}/{x}.txt", "a/b.txt", "no"},
+		{"{x}.txt", "a/b.txt", "no"},
+		{"{x}.txt", ".txt", "no"},
+		{"a*/{x}", "a/b", "b"},
+		{"a?/{x}", "a/b", "no"},
+		{"a.b", "a.b", ""},
+		{"a.b", "axb", "no"},
+		{"${x}", "$y", "y"},
+	} {
+		p := mustPattern(t, c.pattern)
+		values, fits := p.match(c.name)
+		got := "no"
+		if fits {
+			var list []string
+			for _, n := range p.names {
+				if placeholderName.MatchString(n) {
+					list = append(list, values[n])
+				}
+			}
+			got = strings.Join(list, " ")
+		}
+		if got != c.want {
+			t.Errorf("%s on %s: got %q, want %q", c.pattern, c.name, got, c.want)
+		}
+	}
+}
+
+// What a pattern binds expands to the name again.
+func TestMatchAndExpandAgree(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawPattern(t, "pattern")
+		name := rapid.StringMatching(`[ab/.]{0,8}`).Draw(t, "name")
+		values, fits := p.match(name)
+		if !fits {
+			return
+		}
+		if back, open := p.expand(values); open || back != name {
+			t.Fatalf("%s binds %v in %q and gives %q", p.text, values, name, back)
+		}
+	})
+}
+
+func drawPattern(t *rapid.T, label string) *pattern {
+	parts := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "/", ".", "{x}", "{y}", "*", "?"}), 0, 6).Draw(t, label)
+	p, err := newPattern(strings.Join(parts, ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// Patterns overlap exactly if some name fits both; placeholders that stand
+// twice are taken for themselves each time.
+func TestOverlapsAgainstAllNames(t *testing.T) {
+	var names []string
+	var extend func(name string)
+	extend = func(name string) {
+		names = append(names, name)
+		if len(name) < 6 {
+			for _, c := range "a/." {
+				extend(name + string(c))
+			}
+		}
+	}
+	extend("")
+	rapid.Check(t, func(t *rapid.T) {
+		draw := func(label string) *pattern {
+			parts := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "/", ".", "{x}", "{y}", "*", "?"}), 0, 3).Draw(t, label)
+			p, err := newPattern(strings.Join(parts, ""))
+			if err != nil || len(p.groups) != len(p.names) {
+				t.Skip("a placeholder twice")
+			}
+			return p
+		}
+		p, q := draw("p"), draw("q")
+		want := slices.ContainsFunc(names, func(name string) bool {
+			_, a := p.match(name)
+			_, b := q.match(name)
+			return a && b
+		})
+		if got := p.overlaps(q); got != want || q.overlaps(p) != want {
+			t.Fatalf("%q and %q overlap: got %v, want %v", p.text, q.text, got, want)
+		}
+	})
+}
+
+func TestNaturalIsATotalOrder(t *testing.T) {
+	want := []string{"", "1", "01", "2", "10", "a", "a1b", "a2", "a10", "a10b", "b"}
+	got := slices.Clone(want)
+	slices.Reverse(got)
+	slices.SortFunc(got, Natural)
+	if !slices.Equal(got, []string{"", "01", "1", "2", "10", "a", "a1b", "a2", "a10", "a10b", "b"}) {
+		t.Errorf("sorted %q", got)
+	}
+	name := rapid.StringMatching(`[0-9ab]{0,6}`)
+	rapid.Check(t, func(t *rapid.T) {
+		a, b, c := name.Draw(t, "a"), name.Draw(t, "b"), name.Draw(t, "c")
+		if (Natural(a, b) == 0) != (a == b) || sign(Natural(a, b)) != -sign(Natural(b, a)) {
+			t.Fatalf("%q and %q: %d and %d", a, b, Natural(a, b), Natural(b, a))
+		}
+		if Natural(a, b) < 0 && Natural(b, c) < 0 && Natural(a, c) >= 0 {
+			t.Fatalf("%q < %q < %q, but not the first below the last", a, b, c)
+		}
+	})
+}
+
+func sign(n int) int { return max(-1, min(1, n)) }
+
+func TestDeclaredInputsNameFiles(t *testing.T) {
+	w, err := Parse("t.yaml", []byte(`
+workflow: w
+inputs:
+  a: {files: ["./raw/{s}_{n}.fq", "more/*.fq"], as: "x/{n}"}
+steps:
+  s: {each: "x/{n}", writes: "y/{n}", command: "true"}
+`))
+	if err == nil {
+		t.Fatal("a wildcard that binds nothing cannot give {n}")
+	}
+	w, err = Parse("t.yaml", []byte(`
+workflow: w
+inputs:
+  a: {files: ["./raw/{s}_{n}.fq", "more/{s}-{n}.fq"], as: "x/{s}/{n}"}
+  b: {files: "sub*/z*.txt"}
+  c: {url_list: urls, match: "{run}.root", as: "c/{run}"}
+  d: {url_list: urls}
+steps:
+  s: {each: "x/{s}/{n}", writes: "y/{s}/{n}", command: "true"}
+  t: {merge: ["c/{run}", "z*.txt"], writes: t/all, command: "true"}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		input      int
+		path, want string
+	}{
+		{0, "raw/a_7.fq", "x/a/7"},
+		{0, "more/b-8.fq", "x/b/8"},
+		{0, "raw/a7.fq", ""},
+		{1, "sub1/z9.txt", "z9.txt"},
+		{2, "https://h/p/12.root?sig=1", "c/12"},
+		{2, "https://h/p/12.txt", ""},
+		{3, "file:///p/12.txt", "12.txt"},
+	} {
+		lfn, fits, err := w.Inputs[c.input].LFN(c.path)
+		if err != nil || lfn != c.want || fits != (c.want != "") {
+			t.Errorf("%s: got %q %v %v, want %q", c.path, lfn, fits, err, c.want)
+		}
+	}
+	if got := w.Inputs[0].Globs; !slices.Equal(got, []string{"raw/*_*.fq", "more/*-*.fq"}) {
+		t.Errorf("globs %q", got)
+	}
+	got := w.Inputs[0].Order([]string{"more/a-1.fq", "raw/a_10.fq", "raw/a_9.fq", "raw/a_9.fq"})
+	if !slices.Equal(got, []string{"raw/a_9.fq", "raw/a_10.fq", "more/a-1.fq"}) {
+		t.Errorf("order %q", got)
+	}
+}
