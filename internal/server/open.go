@@ -40,7 +40,7 @@ type opened struct {
 // openRecords looks at what was run before in a folder, and at the inputs as
 // they are now.
 func openRecords(ctx context.Context, config *Config, s store.Store, find *finder) (*opened, error) {
-	o := &opened{store: s, now: map[string][]dispatch.ExistingFile{}}
+	o := &opened{now: map[string][]dispatch.ExistingFile{}}
 	fresh, err := flow.New(config.Workflow, config.Parameters)
 	if err != nil {
 		return nil, err
@@ -57,6 +57,7 @@ func openRecords(ctx context.Context, config *Config, s store.Store, find *finde
 	if s == nil {
 		return o, nil
 	}
+	o.store = s
 	if o.run, err = loadRun(ctx, s); err != nil {
 		return nil, err
 	}
@@ -164,7 +165,7 @@ func (o *opened) begin(ctx context.Context, config *Config) error {
 
 // forget returns the records that remove a run, but for what a later one may
 // use.
-func forget(ctx context.Context, s store.Store) ([]dispatch.Record, error) {
+func forget(ctx context.Context, s recordSource) ([]dispatch.Record, error) {
 	jobs, err := loadTables(ctx, s, dispatch.Tables())
 	if err != nil {
 		return nil, err
@@ -181,18 +182,19 @@ func openStore(state string) (store.Store, error) {
 	if err := os.MkdirAll(state, 0o755); err != nil {
 		return nil, err
 	}
-	s, err := store.OpenSQLite(filepath.Join(state, storeFile), store.ReadWrite)
+	s, err := store.OpenSQLite(filepath.Join(state, StoreFile), store.ReadWrite)
 	if errors.Is(err, store.ErrLocked) {
 		return nil, fmt.Errorf("%w (somebody looks at it; try again)", err)
 	}
 	return s, err
 }
 
-const storeFile = "fairway.db"
+// StoreFile is the name of the store in the state folder.
+const StoreFile = "fairway.db"
 
-// load makes the cores from the store.
-func (o *opened) load(ctx context.Context, config *Config) (*loaded, error) {
-	records, err := loadTables(ctx, o.store, append(dispatch.Tables(), flow.TableRun, flow.TableLog))
+// load makes the cores from records.
+func load(ctx context.Context, source recordSource, config *Config) (*loaded, error) {
+	records, err := loadTables(ctx, source, append(dispatch.Tables(), flow.TableRun, flow.TableLog))
 	if err != nil {
 		return nil, err
 	}
@@ -204,11 +206,11 @@ func (o *opened) load(ctx context.Context, config *Config) (*loaded, error) {
 	if err != nil {
 		return nil, fmt.Errorf("loading the workflow: %w", err)
 	}
-	counts, err := loadTally(ctx, o.store, steps.Workflow().Name, steps.Workflow().Steps())
+	counts, err := loadTally(ctx, source, steps.Workflow().Name, steps.Workflow().Steps())
 	return &loaded{cores: cores{dispatch: jobs, flow: steps, tally: counts}, effects: effects}, err
 }
 
-func loadTally(ctx context.Context, s store.Store, workflow string, steps []string) (*tally, error) {
+func loadTally(ctx context.Context, s recordSource, workflow string, steps []string) (*tally, error) {
 	t := newTally(workflow, steps)
 	ended, err := s.Load(ctx, attemptTable)
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"fairway/internal/dispatch"
-	"fairway/internal/store"
 )
 
 // The server's own tables.
@@ -62,7 +61,7 @@ func recordOf(table, key string, body any) (dispatch.Record, error) {
 }
 
 // loadRun returns nil if nothing was run in this folder yet.
-func loadRun(ctx context.Context, s store.Store) (*runRecord, error) {
+func loadRun(ctx context.Context, s recordSource) (*runRecord, error) {
 	records, err := s.Load(ctx, runTable)
 	if err != nil || len(records) == 0 {
 		return nil, err
@@ -74,7 +73,7 @@ func loadRun(ctx context.Context, s store.Store) (*runRecord, error) {
 	return run, nil
 }
 
-func loadInputs(ctx context.Context, s store.Store) ([]inputRecord, error) {
+func loadInputs(ctx context.Context, s recordSource) ([]inputRecord, error) {
 	records, err := s.Load(ctx, inputTable)
 	if err != nil {
 		return nil, err
@@ -88,8 +87,13 @@ func loadInputs(ctx context.Context, s store.Store) ([]inputRecord, error) {
 	return inputs, nil
 }
 
+// recordSource is what records are loaded from.
+type recordSource interface {
+	Load(ctx context.Context, table string) ([]dispatch.Record, error)
+}
+
 // loadTables returns the records of several tables.
-func loadTables(ctx context.Context, s store.Store, tables []string) ([]dispatch.Record, error) {
+func loadTables(ctx context.Context, s recordSource, tables []string) ([]dispatch.Record, error) {
 	var all []dispatch.Record
 	for _, table := range tables {
 		records, err := s.Load(ctx, table)

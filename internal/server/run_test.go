@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -153,5 +154,36 @@ func TestChangedInputRunsAgainWhatDependsOnIt(t *testing.T) {
 	}
 	if again.pilots.total() != 2 {
 		t.Fatalf("executions: %v, want those of b and of join", again.pilots.executed)
+	}
+}
+
+func TestDryRunTellsWhatWouldRun(t *testing.T) {
+	root := folder(t, threeTexts)
+	r := newRun(t, root, twoSteps, twoStepsScript)
+	wantPlan(t, r, "new", "upper/a", "upper/b", "upper/c", "join")
+	if _, err := os.Stat(filepath.Join(root, StateFolder)); err == nil {
+		t.Fatal("a dry run made the state folder")
+	}
+	r.mustSucceed()
+	wantPlan(t, r, "done")
+	write(t, filepath.Join(root, "in/b.txt"), "zwei ")
+	wantPlan(t, r, "again", "upper/b", "join")
+	wantPlan(t, r, "again", "upper/b", "join")
+}
+
+func wantPlan(t *testing.T, r *testRun, begins string, runs ...string) {
+	t.Helper()
+	plan, err := DryRun(context.Background(), r.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, job := range plan.Jobs {
+		if job.Runs {
+			got = append(got, job.Name)
+		}
+	}
+	if plan.Begins != begins || !slices.Equal(got, runs) || plan.More {
+		t.Fatalf("got %+v, want it to begin %s and run %v", plan, begins, runs)
 	}
 }

@@ -192,4 +192,6 @@ func CacheFolder(folder string) string { return filepath.Join(folder, StateFolde
 // PilotFolder: see StorageFolder.
 func PilotFolder(folder string) string { return filepath.Join(folder, StateFolder, "pilots") }
 
-func (s *Server) load(ctx context.Context) (*loaded, error) { return s.opened.load(ctx, &s.config) }
+func (s *Server) load(ctx context.Context) (*loaded, error) {
+	return load(ctx, s.opened.store, &s.config)
+}

@@ -25,7 +25,7 @@ type view struct {
 // openView loads the records of a workflow folder without changing them. It
 // fails with an error that wraps fs.ErrNotExist where nothing was run.
 func openView(ctx context.Context, folder string) (*view, error) {
-	path := filepath.Join(folder, StateFolder, storeFile)
+	path := filepath.Join(folder, StateFolder, StoreFile)
 	if _, err := os.Stat(path); err != nil {
 		return nil, fmt.Errorf("nothing was run in %s: %w", folder, err)
 	}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"fairway/internal/batch"
+	"fairway/internal/dispatch"
+	"fairway/internal/flow"
+	"fairway/internal/pilot"
+	"fairway/internal/server"
+	"fairway/internal/store"
+)
+
+// runBare is what one would write without Fairway: exec.Cmd.Run on two slots.
+func runBare(program counted, jobs int) (float64, error) {
+	next := make(chan struct{}, jobs)
+	for range jobs {
+		next <- struct{}{}
+	}
+	close(next)
+	failures := make([]error, slots)
+	began := time.Now()
+	var group sync.WaitGroup
+	for i := range slots {
+		group.Go(func() {
+			for range next {
+				failures[i] = errors.Join(failures[i], exec.Command(program.path, program.counter).Run())
+			}
+		})
+	}
+	group.Wait()
+	return float64(jobs) / time.Since(began).Seconds(), errors.Join(failures...)
+}
+
+// workflow makes one job for each line of a list; the job promises whatever it
+// writes below a folder, and writes nothing.
+const workflow = `
+workflow: noop
+inputs:
+  list: {files: list.txt}
+steps:
+  noop:
+    each: list.txt
+    split: {records: 1, of: lines}
+    writes: "out/{chunk}/{found}"
+    command: %s %s
+`
+
+// runFairway runs the jobs in a new folder: server, store, pilots as processes.
+// The time is all that a person waits for, from opening to the end of the run.
+func (r *report) runFairway(ctx context.Context, scratch string, program counted, jobs int) (float64, error) {
+	if err := program.reset(); err != nil {
+		return 0, err
+	}
+	folder, err := os.MkdirTemp(scratch, "run")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	list := []byte(strings.Repeat("line\n", jobs))
+	if err := os.WriteFile(filepath.Join(folder, "list.txt"), list, 0o600); err != nil {
+		return 0, err
+	}
+	parsed, err := flow.Parse("workflow.yaml", fmt.Appendf(nil, workflow, program.path, program.counter))
+	if err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	s, err := server.Open(ctx, server.Config{
+		Workflow: parsed, Folder: folder, System: pilots(folder), Log: slog.New(slog.DiscardHandler), Dispatch: dispatch.Config{Ahead: *ahead},
+		Site: dispatch.Site{MaxPilots: 1, Pilot: dispatch.Resources{MilliCPUs: slots * 1000, Memory: 1 << 30, Disk: 1 << 30}},
+	})
+	if err != nil {
+		return 0, err
+	}
+	outcome, err := s.Run(ctx)
+	took := time.Since(began)
+	if err == nil && !outcome.Succeeded {
+		err = fmt.Errorf("the run failed: %v", outcome.Problems)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return float64(jobs) / took.Seconds(), r.check(ctx, folder, program)
+}
+
+var ahead = flag.Int("ahead", 0, "")
+
+// pilots starts this program again as the pilot.
+func pilots(folder string) func(string) (batch.System, error) {
+	return func(address string) (batch.System, error) {
+		self, err := os.Executable()
+		if err != nil {
+			return nil, err
+		}
+		config := pilot.Config{
+			Server: address, Site: server.LocalSite, SandboxDir: server.SandboxFolder(folder), LogDir: server.LogFolder(folder),
+			Storage: server.StorageFolder(folder), MilliCPUs: slots * 1000, Memory: 1 << 30, Disk: 1 << 30,
+			Cache: pilot.CacheConfig{Mode: pilot.CacheHost, Dir: server.CacheFolder(folder), MaxSpace: 1 << 30},
+		}
+		return batch.NewLocal(batch.LocalConfig{
+			Prefix: server.LocalSite, Command: []string{self}, LogDir: server.PilotFolder(folder),
+			Environment: func(launch string) ([]string, error) {
+				config := config
+				config.Launch = launch
+				encoded, err := config.Encode()
+				return []string{pilot.ConfigVariable + "=" + encoded}, err
+			},
+		})
+	}
+}
+
+// check opens the store again, and compares its commits and the executions that
+// were counted outside with the jobs. The one job more counts the lines.
+func (r *report) check(ctx context.Context, folder string, program counted) error {
+	records, err := store.OpenSQLite(filepath.Join(folder, server.StateFolder, server.StoreFile), store.ReadOnly)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = records.Close() }()
+	commits, err := records.Load(ctx, dispatch.TableCommit)
+	if err != nil {
+		return err
+	}
+	r.Commits = len(commits) - 1
+	if r.Executions, err = program.executions(); err != nil {
+		return err
+	}
+	if r.Commits != r.Jobs || r.Executions != r.Jobs {
+		return fmt.Errorf("%d jobs, but %d commits in the store and %d executions counted outside", r.Jobs, r.Commits, r.Executions)
+	}
+	return nil
+}

@@ -1,0 +1,141 @@
+// Noop measures what Fairway costs per job: jobs of true on two slots, durable
+// and through pilots, against a bare Go loop that runs the same program in the
+// same way on two slots. Rounds of the two alternate, and medians count.
+//
+//	go run ./bench/noop -json
+//	go run ./bench/noop -json -peers     # also what other systems need for it
+//
+// Both loops execute one small static program, built by this one, that does
+// what true does and, before it ends, appends one byte to a file (O_APPEND, so
+// that no byte is lost): a counter of executions outside Fairway. It costs both
+// loops the same. Afterwards the store is opened again and its commits counted.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/pprof"
+	"slices"
+
+	"fairway/internal/pilot"
+)
+
+// slots is how many jobs run at a time, in all systems that are compared.
+const slots = 2
+
+// row is one line of the result.
+type row struct {
+	Name       string  `json:"name"`
+	JobsPerSec float64 `json:"jobs_per_s"`
+	Note       string  `json:"note,omitempty"`
+}
+
+// report is what -json prints.
+type report struct {
+	Rows       []row   `json:"rows"`
+	Ratio      float64 `json:"ratio"` // fairway over bare
+	Jobs       int     `json:"jobs"`
+	Rounds     int     `json:"rounds"`
+	Commits    int     `json:"commits"`    // of one round, as found in the store afterwards
+	Executions int     `json:"executions"` // of one round, as counted outside
+	Machine    string  `json:"machine"`
+}
+
+func main() {
+	if encoded, isPilot := os.LookupEnv(pilot.ConfigVariable); isPilot {
+		exitOn(runPilot(encoded))
+		return
+	}
+	asJSON := flag.Bool("json", false, "print one JSON object")
+	jobs := flag.Int("jobs", 5000, "jobs of each round")
+	rounds := flag.Int("rounds", 5, "rounds of which the median counts")
+	withPeers := flag.Bool("peers", false, "measure other systems too, where they are installed")
+	profile := flag.String("cpuprofile", "", "write a CPU profile of the server to this file")
+	flag.Parse()
+	if *profile != "" {
+		file, err := os.Create(*profile)
+		exitOn(err)
+		exitOn(pprof.StartCPUProfile(file))
+		defer pprof.StopCPUProfile()
+	}
+	r, err := measure(context.Background(), *jobs, *rounds, *withPeers)
+	exitOn(err)
+	r.print(*asJSON)
+}
+
+func runPilot(encoded string) error {
+	config, err := pilot.DecodeConfig(encoded)
+	if err != nil {
+		return err
+	}
+	return pilot.Run(context.Background(), config)
+}
+
+func exitOn(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "noop:", err)
+		os.Exit(1)
+	}
+}
+
+func measure(ctx context.Context, jobs, rounds int, withPeers bool) (*report, error) {
+	scratch, err := os.MkdirTemp("", "noop")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(scratch) }()
+	program, err := buildCounted(ctx, scratch)
+	if err != nil {
+		return nil, err
+	}
+	r := &report{Jobs: jobs, Rounds: rounds, Machine: machine()}
+	var fairway, bare []float64
+	for range rounds {
+		rate, err := runBare(program, jobs)
+		if err != nil {
+			return nil, fmt.Errorf("bare loop: %w", err)
+		}
+		bare = append(bare, rate)
+		if rate, err = r.runFairway(ctx, scratch, program, jobs); err != nil {
+			return nil, fmt.Errorf("fairway: %w", err)
+		}
+		fairway = append(fairway, rate)
+	}
+	r.Rows = []row{{Name: "fairway", JobsPerSec: median(fairway)}, {Name: "bare", JobsPerSec: median(bare)}}
+	r.Ratio = median(fairway) / median(bare)
+	if withPeers {
+		r.Rows = append(r.Rows, measurePeers(ctx, scratch, program.path, jobs)...)
+	}
+	return r, nil
+}
+
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[len(sorted)/2]
+}
+
+func machine() string {
+	model := runtime.GOARCH
+	if text, err := os.ReadFile(filepath.Join("/proc", "cpuinfo")); err == nil {
+		model = fieldOf(string(text), "model name")
+	}
+	return fmt.Sprintf("%s, %d processors, %s", model, runtime.NumCPU(), runtime.Version())
+}
+
+func (r *report) print(asJSON bool) {
+	if asJSON {
+		encoder := json.NewEncoder(os.Stdout)
+		encoder.SetIndent("", "  ")
+		exitOn(encoder.Encode(r))
+		return
+	}
+	for _, row := range r.Rows {
+		fmt.Printf("%-20s %8.0f jobs/s %s\n", row.Name, row.JobsPerSec, row.Note)
+	}
+	fmt.Printf("ratio %.2f; %d commits, %d executions of %d jobs\n", r.Ratio, r.Commits, r.Executions, r.Jobs)
+}

@@ -1,0 +1,186 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"fairway/internal/dispatch"
+	"fairway/internal/flow"
+	"fairway/internal/storage"
+	"fairway/internal/store"
+)
+
+// Plan says what Run would do.
+type Plan struct {
+	// Begins is how the run would begin: "new", "on" (where the last one ended),
+	// "again" (something changed), or "done" (nothing is left to do).
+	Begins  string
+	Reasons []string // of "again", one line each
+	Jobs    []PlannedJob
+	// More says that further jobs will be made when it is known what the planned
+	// ones write, or when further files come.
+	More bool
+}
+
+// PlannedJob is a job with what would become of it.
+type PlannedJob struct {
+	Name string
+	Step string
+	Runs bool   // it would be executed
+	Why  string // or why not, for a person
+}
+
+var beginnings = [...]string{runNew: "new", runOn: "on", runAgain: "again", runDone: "done"}
+
+// DryRun tells what Run would do with the same Config. It changes nothing, and
+// needs neither System nor Site. The inputs are looked at as for a run, and the
+// cores are stepped as the loop does, without anything being kept or let out.
+func DryRun(ctx context.Context, config Config) (*Plan, error) {
+	config = config.withDefaults()
+	folder, err := filepath.Abs(config.Folder)
+	if err != nil {
+		return nil, err
+	}
+	if running, err := isRunning(filepath.Join(folder, StateFolder)); err != nil || running {
+		return nil, errors.Join(err, &RunningError{Folder: folder, PID: lockHolder(filepath.Join(folder, StateFolder))})
+	}
+	records, err := store.OpenSQLite(filepath.Join(folder, StateFolder, StoreFile), store.ReadOnly)
+	if errors.Is(err, fs.ErrNotExist) {
+		records, err = nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if records != nil {
+		defer func() { _ = records.Close() }()
+	}
+	find := newFinder(folder, storage.New(config.Sched.Sleep))
+	find.look = true
+	o, err := openRecords(ctx, &config, records, find)
+	if err != nil {
+		return nil, err
+	}
+	l, err := o.rehearse(ctx, &config, find)
+	if err != nil {
+		return nil, err
+	}
+	return o.plan(l), nil
+}
+
+// rehearse steps the cores as far as they go without a pilot.
+func (o *opened) rehearse(ctx context.Context, config *Config, find *finder) (*loop, error) {
+	memory := &rehearsal{store: o.store}
+	if o.decision == runAgain {
+		gone, err := forget(ctx, o.store)
+		if err != nil {
+			return nil, err
+		}
+		memory.forget(gone)
+	}
+	state, err := load(ctx, memory, config)
+	if err != nil {
+		return nil, err
+	}
+	l := &loop{
+		cores: state.cores, log: config.Log, gathering: new(transaction), waker: newWaker(config.Sched),
+		end: &ending{owed: newObligations()},
+	}
+	defer l.waker.stop()
+	l.take(&request{flow: []flow.Input{flow.Tick{}}})
+	for _, in := range o.flow.Inputs() {
+		if err := o.rehearseInput(ctx, l, in, find); err != nil {
+			return nil, err
+		}
+	}
+	if l.end.fatal {
+		return nil, errors.New(l.end.problems[0])
+	}
+	return l, nil
+}
+
+func (o *opened) rehearseInput(ctx context.Context, l *loop, in *flow.DeclaredInput, find *finder) error {
+	files, closed := o.now[in.Name], true
+	if isOpenInput(in) {
+		var err error
+		if files, err = find.find(ctx, in); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		closed = in.Close == flow.CloseRule{}
+	}
+	steps := []flow.Input{flow.Arrived{Input: in.Name, Files: files}}
+	if closed {
+		steps = append(steps, flow.Closed{Input: in.Name})
+	}
+	var failure error
+	l.take(&request{flow: steps, done: func(err error) { failure = err }})
+	return failure
+}
+
+func (o *opened) plan(l *loop) *Plan {
+	p := &Plan{Begins: beginnings[o.decision], Reasons: o.reasons, More: !l.tally.finished}
+	for job := range l.dispatch.Jobs(0) {
+		detail, _ := l.dispatch.Detail(job.ID)
+		p.Jobs = append(p.Jobs, o.planned(l.dispatch, &detail))
+	}
+	return p
+}
+
+func (o *opened) planned(core *dispatch.Core, job *dispatch.JobDetail) PlannedJob {
+	p := PlannedJob{Name: job.Name, Step: job.Step, Runs: job.State != dispatch.Done}
+	switch {
+	case job.Reused:
+		p.Why = "its command and inputs are as in an earlier run"
+	case !p.Runs:
+		p.Why = "it is done"
+	case job.State == dispatch.Failed:
+		p.Why = "it failed: " + job.Reason
+	case job.State == dispatch.Cancelled:
+		p.Runs, p.Why = false, "it was cancelled"
+	case o.decision == runNew:
+		p.Why = "it was never run"
+	default:
+		p.Why = whyAnew(core, job)
+	}
+	return p
+}
+
+// whyAnew finds what a job waits for that is written anew.
+func whyAnew(core *dispatch.Core, job *dispatch.JobDetail) string {
+	for _, file := range job.Reads {
+		if writer, ok := core.Job(file.Writer); ok && writer.State != dispatch.Done {
+			return fmt.Sprintf("%s is written by %s, which runs", file.File.LFN, writer.Name)
+		}
+	}
+	return "it is not done yet, or its command or inputs changed"
+}
+
+// rehearsal is a store of which some records are gone, for a while.
+type rehearsal struct {
+	store store.Store // nil: empty
+	gone  map[[2]string]bool
+}
+
+func (r *rehearsal) forget(records []dispatch.Record) {
+	r.gone = make(map[[2]string]bool, len(records))
+	for _, record := range records {
+		r.gone[[2]string{record.Table, record.Key}] = true
+	}
+}
+
+// Load is part of store.Store.
+func (r *rehearsal) Load(ctx context.Context, table string) ([]dispatch.Record, error) {
+	if r.store == nil {
+		return nil, nil
+	}
+	all, err := r.store.Load(ctx, table)
+	kept := all[:0]
+	for _, record := range all {
+		if !r.gone[[2]string{table, record.Key}] {
+			kept = append(kept, record)
+		}
+	}
+	return kept, err
+}
