@@ -28,26 +28,27 @@ func (f *Flow) openInput(name string) (*inputState, error) {
 	return state, nil
 }
 
-func (f *Flow) arrived(now time.Time, in Arrived) error {
+func (f *Flow) arrived(now time.Time, in Arrived) (act func(), err error) {
 	state, err := f.openInput(in.Input)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	fresh, err := f.newArrivals(state, in.Files)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for part := range slices.Chunk(fresh, maxFilesPerRecord) {
-		f.persist(logEntry{Kind: logArrived, Name: in.Input, At: now, Files: part})
-	}
-	for _, file := range fresh {
-		f.arrive(now, state, file)
-	}
-	f.effects.AddFiles = append(f.effects.AddFiles, fresh...)
-	if len(fresh) > 0 {
-		f.touchAll()
-	}
-	return nil
+	return func() {
+		for part := range slices.Chunk(fresh, maxFilesPerRecord) {
+			f.persist(logEntry{Kind: logArrived, Name: in.Input, At: now, Files: part})
+		}
+		for _, file := range fresh {
+			f.arrive(now, state, file)
+		}
+		f.effects.AddFiles = append(f.effects.AddFiles, fresh...)
+		if len(fresh) > 0 {
+			f.touchAll()
+		}
+	}, nil
 }
 
 // newArrivals leaves out what arrived before, and changes nothing.
@@ -88,20 +89,21 @@ func (f *Flow) arrive(now time.Time, state *inputState, existing dispatch.Existi
 	}
 }
 
-func (f *Flow) closed(in Closed) error {
+func (f *Flow) closed(in Closed) (act func(), err error) {
 	state, err := f.openInput(in.Input)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if state.closed {
-		return nil
-	}
-	f.persist(logEntry{Kind: logClosed, Name: in.Input})
-	f.wave++
-	state.closed, state.ended = true, f.wave
-	f.startTrace()
-	f.touchAll()
-	return nil
+	return func() {
+		if state.closed {
+			return
+		}
+		f.persist(logEntry{Kind: logClosed, Name: in.Input})
+		f.wave++
+		state.closed, state.ended = true, f.wave
+		f.startTrace()
+		f.touchAll()
+	}, nil
 }
 
 // know records a file whose name became known, and completes the drafts that

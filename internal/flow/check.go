@@ -111,7 +111,13 @@ func (p *parser) checkOutput(s *step, e *entry) {
 			p.placeholders(e.pattern.line, e.pattern.column, []string{name})
 		}
 	}
-	if missing := s.missing(e.pattern); len(missing) > 0 {
+	missing := s.missing(e.pattern)
+	if wild := slices.IndexFunc(missing, func(name string) bool { return !placeholderName.MatchString(name) }); wild >= 0 {
+		p.failAt(e.pattern.line, e.pattern.column, "write a {placeholder} under each in place of the wildcard, and put it into the name",
+			"step %q: two of its jobs would write %q, since a wildcard binds nothing", s.name, e.pattern.text)
+		return
+	}
+	if len(missing) > 0 {
 		list := "{" + strings.Join(missing, "}, {") + "}"
 		p.failAt(e.pattern.line, e.pattern.column,
 			fmt.Sprintf("put %s into the name; if each job is meant to replace the file of the one before, list it under rewrites instead of writes", list),

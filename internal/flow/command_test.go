@@ -41,7 +41,7 @@ func onlyJob(t *testing.T, text string, set map[string]string) NewJob {
 	return x.jobs[x.submitted[0]]
 }
 
-const digested = `
+const digestable = `
 workflow: w
 parameters: {used: 1, other: 2}
 inputs: {raw: {files: "raw/{n}", as: "raw/{n}"}}
@@ -60,7 +60,7 @@ steps:
 `
 
 func TestJobHasWhatTheStepSays(t *testing.T) {
-	j := onlyJob(t, digested, nil)
+	j := onlyJob(t, digestable, nil)
 	if got := j.Job; got.Name != "s/1" || got.Step != "s" || got.Needs.MilliCPUs != 2000 || got.Needs.Memory != 1e9 ||
 		got.Needs.Countable["gpu"] != 1 || got.Priority != 5 || got.Site != "here" || got.WaitForData >= 0 ||
 		got.Retry.Attempts != 2 || !slices.Equal(got.Retry.ExitCodes, []int{3, 4}) || !slices.Equal(got.Tools, []string{"awk"}) {
@@ -76,19 +76,19 @@ func TestJobHasWhatTheStepSays(t *testing.T) {
 }
 
 func TestDigestIsOfWhatDecidesTheOutputs(t *testing.T) {
-	reference := onlyJob(t, digested, nil).Job.Digest
+	reference := onlyJob(t, digestable, nil).Job.Digest
 	for old, new := range map[string]string{
 		"cpus: 2": "cpus: 1", "attempts: 2": "attempts: 9", "priority: 5": "priority: 6", "site: here": "site: there",
 		"other: 2": "other: 3", "about": "about", "tools: [awk]": "tools: [sed]",
 	} {
-		if got := onlyJob(t, strings.Replace(digested, old, new, 1), nil).Job.Digest; got != reference {
+		if got := onlyJob(t, strings.Replace(digestable, old, new, 1), nil).Job.Digest; got != reference {
 			t.Errorf("%s changes the digest", new)
 		}
 	}
 	for old, new := range map[string]string{
 		"used: 1": "used: 7", "run $used": "walk $used", "s/{n}": "t/{n}", "{result:": "{outcome:",
 	} {
-		if got := onlyJob(t, strings.Replace(digested, old, new, 1), nil).Job.Digest; got == reference {
+		if got := onlyJob(t, strings.Replace(digestable, old, new, 1), nil).Job.Digest; got == reference {
 			t.Errorf("%s does not change the digest", new)
 		}
 	}

@@ -58,7 +58,7 @@ func (in *DeclaredInput) Order(paths []string) []string {
 		if ranks[a] != ranks[b] {
 			return ranks[a] - ranks[b]
 		}
-		return Natural(a, b)
+		return natural(a, b)
 	})
 	return slices.Compact(sorted)
 }

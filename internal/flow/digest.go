@@ -3,8 +3,8 @@ package flow
 import (
 	"encoding/binary"
 	"encoding/hex"
-	"hash"
-	"sort"
+	"slices"
+	"strings"
 
 	"github.com/zeebo/blake3"
 )
@@ -17,58 +17,46 @@ const digestFormat = "fairway job 1"
 // files. What it needs, where it runs and how often it is retried are left
 // out.
 func digest(j NewJob) string {
-	h := blake3.New()
-	hashText(h, digestFormat)
-	hashText(h, j.Command.Shell)
-	hashTexts(h, j.Command.Argv)
-	names := sortedKeys(j.Command.Environment)
-	for i, name := range names {
-		names[i] = name + "=" + j.Command.Environment[name]
+	d := digested{}.text(digestFormat).text(j.Command.Shell).list(j.Command.Argv)
+	for _, name := range sortedKeys(j.Command.Environment) {
+		d = d.text(name).text(j.Command.Environment[name])
 	}
-	hashTexts(h, names)
-	hashTexts(h, j.Job.Reads)
-	var writes []string
+	d = d.number(len(j.Command.Environment)).list(j.Job.Reads)
 	for _, w := range j.Job.Writes {
-		writes = append(writes, w.LFN)
+		d = d.text(w.LFN)
 	}
-	hashTexts(h, writes)
-	hashReplay(h, j.Command)
-	return hex.EncodeToString(h.Sum(nil)[:16])
+	d = d.number(len(j.Job.Writes))
+	for _, n := range j.Command.Names {
+		d = d.text(n.LFN).text(n.Path)
+	}
+	if j.Command.Replay != nil {
+		d = d.replay(*j.Command.Replay)
+	}
+	sum := blake3.Sum256(d)
+	return hex.EncodeToString(sum[:16])
 }
 
-func hashReplay(h hash.Hash, c Command) {
-	var names []string
-	for _, n := range c.Names {
-		names = append(names, n.LFN, n.Path)
+// digested is text in which no two different jobs look the same.
+type digested []byte
+
+func (d digested) number(n int) digested { return binary.AppendVarint(d, int64(n)) }
+
+func (d digested) text(s string) digested { return append(d.number(len(s)), s...) }
+
+func (d digested) list(texts []string) digested {
+	d = d.number(len(texts))
+	for _, s := range texts {
+		d = d.text(s)
 	}
-	hashTexts(h, names)
-	if c.Replay == nil {
-		return
-	}
-	hashText(h, c.Replay.Program)
-	hashNumber(h, uint64(c.Replay.Compute))
-	writes := append([]SizedFile(nil), c.Replay.Writes...)
-	sort.Slice(writes, func(i, j int) bool { return writes[i].LFN < writes[j].LFN })
+	return d
+}
+
+func (d digested) replay(r Replay) digested {
+	d = d.text(r.Program).number(int(r.Compute))
+	writes := slices.Clone(r.Writes)
+	slices.SortFunc(writes, func(a, b SizedFile) int { return strings.Compare(a.LFN, b.LFN) })
 	for _, w := range writes {
-		hashText(h, w.LFN)
-		hashNumber(h, uint64(w.Size))
+		d = d.text(w.LFN).number(int(w.Size))
 	}
-}
-
-func hashTexts(h hash.Hash, texts []string) {
-	hashNumber(h, uint64(len(texts)))
-	for _, t := range texts {
-		hashText(h, t)
-	}
-}
-
-func hashText(h hash.Hash, text string) {
-	hashNumber(h, uint64(len(text)))
-	_, _ = h.Write([]byte(text))
-}
-
-func hashNumber(h hash.Hash, n uint64) {
-	var b [8]byte
-	binary.LittleEndian.PutUint64(b[:], n)
-	_, _ = h.Write(b[:])
+	return d
 }

@@ -93,11 +93,13 @@ func (f *Flow) Inputs() []*DeclaredInput { return f.w.Inputs }
 // Step takes one input. An error means that the input was refused and changed
 // nothing.
 func (f *Flow) Step(now time.Time, in Input) (Effects, error) {
-	f.effects = Effects{}
-	f.start()
-	if err := f.take(now, in); err != nil {
+	act, err := f.accept(now, in)
+	if err != nil {
 		return Effects{}, err
 	}
+	f.effects = Effects{}
+	f.start()
+	act()
 	f.settle()
 	if f.ageMerges(now) {
 		f.settle()
@@ -107,19 +109,19 @@ func (f *Flow) Step(now time.Time, in Input) (Effects, error) {
 	return f.effects, nil
 }
 
-func (f *Flow) take(now time.Time, in Input) error {
+// accept checks an input without a change, and gives what it does.
+func (f *Flow) accept(now time.Time, in Input) (act func(), err error) {
 	switch in := in.(type) {
 	case Arrived:
 		return f.arrived(now, in)
 	case Closed:
 		return f.closed(in)
 	case Happened:
-		f.happened(in.Event)
+		return func() { f.happened(in.Event) }, nil
 	case Tick:
-	default:
-		panic(fmt.Sprintf("flow: unknown input %T", in))
+		return func() {}, nil
 	}
-	return nil
+	panic(fmt.Sprintf("flow: unknown input %T", in))
 }
 
 // start creates what needs no data.

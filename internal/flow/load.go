@@ -70,18 +70,24 @@ func decode(records []dispatch.Record) (*runRecord, []logEntry, error) {
 }
 
 func (f *Flow) replay(e logEntry) error {
+	var in Input
 	switch e.Kind {
 	case logArrived:
-		return f.arrived(e.At, Arrived{Input: e.Name, Files: e.Files})
+		in = Arrived{Input: e.Name, Files: e.Files}
 	case logClosed:
-		return f.closed(Closed{Input: e.Name})
+		in = Closed{Input: e.Name}
 	case logCommitted:
-		f.happened(e.event())
-		return nil
+		in = Happened{e.event()}
 	case logAged:
 		return f.replayAged(e)
+	default:
+		return fmt.Errorf("unknown entry %q", e.Kind)
 	}
-	return fmt.Errorf("unknown entry %q", e.Kind)
+	act, err := f.accept(e.At, in)
+	if err == nil {
+		act()
+	}
+	return err
 }
 
 func (f *Flow) replayAged(e logEntry) error {

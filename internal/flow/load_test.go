@@ -10,7 +10,7 @@ import (
 )
 
 func TestLoadRefusesAnotherWorkflow(t *testing.T) {
-	x := newWorld(t, digested, nil)
+	x := newWorld(t, digestable, nil)
 	x.arrive("raw", "raw/1")
 	if _, err := Load(x.w, map[string]string{"used": "9"}, x.records); !errors.Is(err, ErrOtherWorkflow) {
 		t.Errorf("other parameters: %v", err)
@@ -73,6 +73,19 @@ func TestArrivalsAreChecked(t *testing.T) {
 	if _, err := x.flow.Step(x.now, Arrived{"runs", filesOf("../raw/3.raw")}); err == nil || !strings.Contains(err.Error(), `".."`) {
 		t.Errorf("an illegal name: %v", err)
 	}
+}
+
+// A refused input changes nothing, also as the first.
+func TestRefusedFirstInput(t *testing.T) {
+	x := newWorld(t, "workflow: w\nsteps: {a: {writes: a, command: 'true'}}\n", nil)
+	if _, err := x.flow.Step(x.now, Closed{"nobody"}); !errors.Is(err, ErrUnknownInput) {
+		t.Errorf("got %v", err)
+	}
+	x.step(Tick{})
+	x.wantSubmitted("a")
+	x.reload()
+	x.step(Tick{})
+	x.wantSubmitted()
 }
 
 // A job that failed holds back what depends on the names it would choose, and

@@ -2,10 +2,10 @@ package flow
 
 import "strings"
 
-// Natural compares names so that numbers within them count as numbers:
+// natural compares names so that numbers within them count as numbers:
 // part2 comes before part10. Where that leaves two different names equal
 // (01 and 1), bytes decide, so that the order is total.
-func Natural(a, b string) int {
+func natural(a, b string) int {
 	x, y := a, b
 	for x != "" && y != "" {
 		if isDigit(x[0]) && isDigit(y[0]) {

@@ -126,7 +126,7 @@ func parseCloseRule(text string) (CloseRule, error) {
 	case len(words) == 2 && words[0] == "file":
 		return CloseRule{File: words[1]}, nil
 	case len(words) == 3 && words[0] == "after" && words[2] == "idle":
-		idle, err := ParseDuration(words[1])
+		idle, err := parseDuration(words[1])
 		return CloseRule{Idle: max(idle, time.Millisecond)}, err
 	}
 	return CloseRule{}, fmt.Errorf("%q is no rule; write `after 30s idle`, `manual` or `file NAME`", text)

@@ -63,10 +63,10 @@ func (p *parser) mergeLimits(s *step, keys map[string]*yaml.Node, what string) {
 		s.limits.files = int(p.integer(n, what+": files", 1))
 	}
 	if n := keys["size"]; n != nil {
-		s.limits.size = max(1, scalar(p, n, what+": size", ParseSize))
+		s.limits.size = max(1, scalar(p, n, what+": size", parseSize))
 	}
 	if n := keys["max_latency"]; n != nil {
-		s.limits.latency = max(1, scalar(p, n, what+": max_latency", ParseDuration))
+		s.limits.latency = max(1, scalar(p, n, what+": max_latency", parseDuration))
 	}
 	if n := keys["by"]; n != nil {
 		s.by, _ = p.texts(n, what+": by")
@@ -112,7 +112,7 @@ func parseRecordUnit(text string) (splitRule, error) {
 	case text == "fastq":
 		return splitRule{unit: recordFastq}, nil
 	case isBytes:
-		if n, err := ParseSize(bytes); err == nil && n > 0 {
+		if n, err := parseSize(bytes); err == nil && n > 0 {
 			return splitRule{unit: recordBytes, bytes: n}, nil
 		}
 	}
@@ -178,7 +178,7 @@ func (p *parser) placement(s *step, keys map[string]*yaml.Node, what string) {
 		s.site, _ = p.text(n, what+": site")
 	}
 	if n := keys["wait_for_data"]; n != nil {
-		if s.wait = scalar(p, n, what+": wait_for_data", ParseDuration); s.wait == 0 {
+		if s.wait = scalar(p, n, what+": wait_for_data", parseDuration); s.wait == 0 {
 			s.wait = -1
 		}
 	}
@@ -190,11 +190,11 @@ func (p *parser) needs(s *step, n *yaml.Node, what string) {
 		case "cpus":
 			s.needs.MilliCPUs = scalar(p, f.value, what+": cpus", parseMilliCPUs)
 		case "memory":
-			s.needs.Memory = scalar(p, f.value, what+": memory", ParseSize)
+			s.needs.Memory = scalar(p, f.value, what+": memory", parseSize)
 		case "disk":
-			s.needs.Disk = scalar(p, f.value, what+": disk", ParseSize)
+			s.needs.Disk = scalar(p, f.value, what+": disk", parseSize)
 		case "time":
-			s.needs.Time = scalar(p, f.value, what+": time", ParseDuration)
+			s.needs.Time = scalar(p, f.value, what+": time", parseDuration)
 		default:
 			if meant := closest(key, needsKeys); meant != "" {
 				p.fail(f.key, fmt.Sprintf("did you mean %q?", meant), "unknown key %q in %s", key, what)
@@ -214,7 +214,7 @@ func (p *parser) retry(s *step, n *yaml.Node, what string) {
 		s.retry.Attempts = int(p.integer(n, what+": attempts", 1))
 	}
 	if n := keys["backoff"]; n != nil {
-		s.retry.Backoff = scalar(p, n, what+": backoff", ParseDuration)
+		s.retry.Backoff = scalar(p, n, what+": backoff", parseDuration)
 	}
 	if n := keys["memory_factor"]; n != nil {
 		s.retry.MemoryFactor = scalar(p, n, what+": memory_factor", parseFactor)

@@ -115,17 +115,17 @@ func TestNaturalIsATotalOrder(t *testing.T) {
 	want := []string{"", "1", "01", "2", "10", "a", "a1b", "a2", "a10", "a10b", "b"}
 	got := slices.Clone(want)
 	slices.Reverse(got)
-	slices.SortFunc(got, Natural)
+	slices.SortFunc(got, natural)
 	if !slices.Equal(got, []string{"", "01", "1", "2", "10", "a", "a1b", "a2", "a10", "a10b", "b"}) {
 		t.Errorf("sorted %q", got)
 	}
 	name := rapid.StringMatching(`[0-9ab]{0,6}`)
 	rapid.Check(t, func(t *rapid.T) {
 		a, b, c := name.Draw(t, "a"), name.Draw(t, "b"), name.Draw(t, "c")
-		if (Natural(a, b) == 0) != (a == b) || sign(Natural(a, b)) != -sign(Natural(b, a)) {
-			t.Fatalf("%q and %q: %d and %d", a, b, Natural(a, b), Natural(b, a))
+		if (natural(a, b) == 0) != (a == b) || sign(natural(a, b)) != -sign(natural(b, a)) {
+			t.Fatalf("%q and %q: %d and %d", a, b, natural(a, b), natural(b, a))
 		}
-		if Natural(a, b) < 0 && Natural(b, c) < 0 && Natural(a, c) >= 0 {
+		if natural(a, b) < 0 && natural(b, c) < 0 && natural(a, c) >= 0 {
 			t.Fatalf("%q < %q < %q, but not the first below the last", a, b, c)
 		}
 	})

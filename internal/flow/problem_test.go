@@ -47,6 +47,8 @@ func TestProblems(t *testing.T) {
 			`6:32: step "a": writes uses the parameter "q", which does not exist; did you mean "p"?`}},
 		{"shared output", frame("  a: {each: 'raw/{n}', writes: 'a/it', command: 'true'}\n"), []string{
 			`6:32: step "a": two of its jobs would write "a/it", since nothing in it tells {n} apart; put {n} into the name; if each job is meant to replace the file of the one before, list it under rewrites`}},
+		{"wildcard", frame("  a: {each: 'raw/*', writes: 'a/it', command: 'true'}\n"), []string{
+			`two of its jobs would write "a/it", since a wildcard binds nothing; write a {placeholder} under each`}},
 		{"shared chunk", frame("  a: {each: 'raw/{n}', split: {records: 2, of: lines}, writes: 'a/{n}', command: 'true'}\n"), []string{`nothing in it tells {chunk} apart`}},
 		{"shared merge", frame("  a: {merge: 'raw/{n}', files: 2, writes: 'a', command: 'true'}\n"), []string{`nothing in it tells {merge} apart`}},
 		{"two writers", frame("  a: {each: 'raw/{n}', writes: 'a/{n}', command: 'true'}\n  b: {each: 'raw/{n}', writes: 'a/{n}', command: 'true'}\n"), []string{

@@ -16,7 +16,7 @@ func rounds() int {
 	if os.Getenv("FAIRWAY_SOAK") != "" {
 		return 20_000
 	}
-	return 400
+	return 150
 }
 
 // generator writes random workflows. Every name is made of values without

@@ -27,7 +27,7 @@ func (f *file) before(other *file) bool {
 	if f.wave != other.wave {
 		return f.wave < other.wave
 	}
-	return Natural(f.lfn, other.lfn) < 0
+	return natural(f.lfn, other.lfn) < 0
 }
 
 // name is what is known of an LFN.
@@ -66,7 +66,7 @@ func (k key) compare(other key) int {
 	case k.rank != other.rank:
 		return k.rank - other.rank
 	}
-	return Natural(k.name, other.name)
+	return natural(k.name, other.name)
 }
 
 // job is a job whose names are known.

@@ -14,9 +14,9 @@ var sizeUnits = map[string]float64{
 	"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40, "PiB": 1 << 50,
 }
 
-// ParseSize reads a number of bytes: 500MB, 2.5GB, 1GiB, 4096. Units of
+// parseSize reads a number of bytes: 500MB, 2.5GB, 1GiB, 4096. Units of
 // thousands (KB) and of 1024 (KiB) are told apart.
-func ParseSize(text string) (int64, error) {
+func parseSize(text string) (int64, error) {
 	digits := strings.TrimRight(text, "BKMGTPki")
 	unit := strings.Replace(text[len(digits):], "k", "K", 1)
 	factor, known := sizeUnits[unit]
@@ -27,8 +27,8 @@ func ParseSize(text string) (int64, error) {
 	return int64(math.Round(value * factor)), nil
 }
 
-// ParseDuration reads a duration as Go writes it, and days: 10m, 1h30m, 2d.
-func ParseDuration(text string) (time.Duration, error) {
+// parseDuration reads a duration as Go writes it, and days: 10m, 1h30m, 2d.
+func parseDuration(text string) (time.Duration, error) {
 	whole := text
 	if days, ok := strings.CutSuffix(text, "d"); ok {
 		if n, err := strconv.ParseUint(days, 10, 16); err == nil {
