@@ -24,6 +24,10 @@ type capacity struct {
 	tools  []string           // that steps name, all of them found
 }
 
+// diskShare of what is free is for sandboxes: other programs write too, and a
+// pilot that finds less than it is to have does not start.
+const diskShare = 0.9
+
 // memoryShare of the machine is for jobs; the rest is left to the system.
 const memoryShare = 0.9
 
@@ -65,7 +69,7 @@ func wholeMachine(o *runOptions) (dispatch.Resources, error) {
 	return dispatch.Resources{
 		MilliCPUs: int64(runtime.NumCPU()) * 1000,
 		Memory:    int64(float64(memory) * memoryShare),
-		Disk:      int64(disk.Bavail) * disk.Bsize,
+		Disk:      int64(diskShare*float64(disk.Bavail)) * disk.Bsize,
 		Countable: o.countable,
 	}, nil
 }
