@@ -42,7 +42,7 @@ figures as PNG, and report.html that shows all of it.`,
 	command.PersistentFlags().StringVar(&o.out, "out", "", "folder for CSV, JSON, figures and the report")
 	command.PersistentFlags().Uint64Var(&o.seed, "seed", 0, "take this seed instead of the file's")
 	command.PersistentFlags().IntVar(&o.repetitions, "repetitions", 0, "runs of each point, instead of the file's")
-	command.AddCommand(c.simPaperCommand(o), c.simCompareCommand(o))
+	command.AddCommand(c.simPaperCommand(o), c.simCompareCommand(o), c.simFaultsCommand(o))
 	return command
 }
 
@@ -107,6 +107,40 @@ func (c *console) simulateComparison(ctx context.Context, traces []string, o *si
 	}
 	printTable(c.out, table)
 	return nil
+}
+
+func (c *console) simFaultsCommand(o *simOptions) *cobra.Command {
+	var seeds int
+	command := &cobra.Command{
+		Use:   "faults",
+		Short: "Check what must hold while everything goes wrong",
+		Long: `Run workflows while messages are lost and repeated, pilots and the server die,
+records cannot be written, batch systems forget and answer late, storage fails
+and fills up. No job may be lost or committed twice, no cache may grow beyond
+its limit, nothing may get stuck. A seed that fails is printed with the command
+that repeats it.`,
+		Example: `  fairway sim faults --seeds 10000
+  fairway sim faults --seed 17 --seeds 1`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			first := max(o.seed, 1)
+			if err := sim.UnderFaults(command.Context(), first, seeds, c.counted("seeds")); err != nil {
+				return err
+			}
+			if c.json {
+				c.printJSON(struct {
+					First  uint64 `json:"first"`
+					Seeds  int    `json:"seeds"`
+					Failed int    `json:"failed"`
+				}{first, seeds, 0})
+				return nil
+			}
+			fmt.Fprintf(c.out, "%d seeds from %d on: all held\n", seeds, first)
+			return nil
+		},
+	}
+	command.Flags().IntVar(&seeds, "seeds", 100, "number of seeds")
+	return command
 }
 
 func (c *console) simulate(ctx context.Context, file string, o *simOptions) error {

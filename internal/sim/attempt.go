@@ -226,6 +226,8 @@ func (x *execution) access(i, f int, then func()) {
 	switch {
 	case in.local:
 		next()
+	case in.pfn == "" && !in.remote:
+		x.done(dispatch.StageInFailed, "in no cache that this pilot reaches, and not in storage")
 	case in.remote:
 		x.transfer(&x.run.lan, in.size/int64(n), next)
 	default:

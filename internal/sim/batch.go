@@ -19,13 +19,14 @@ type site struct {
 // batch models a batch system: what is submitted waits for a while, then for
 // a free slot, in the order in which the waits ended.
 type batch struct {
-	site    *site
-	rand    *rand.Rand
-	free    []*slot
-	waiting []*queued
-	queue   map[string]*queued // by launch, until it starts
-	pending int
-	count   int
+	site     *site
+	rand     *rand.Rand
+	free     []*slot
+	waiting  []*queued
+	queue    map[string]*queued       // by launch, until it starts
+	answered map[string]time.Duration // when the submission of a pilot was
+	pending  int
+	count    int
 }
 
 // slot is room for one pilot, or one job submitted directly, on a node.
@@ -42,7 +43,7 @@ type queued struct {
 }
 
 func newBatch(s *site) *batch {
-	b := &batch{site: s, rand: stream(s.run.seed, "batch", named(s.Name)), queue: map[string]*queued{}}
+	b := &batch{site: s, rand: stream(s.run.seed, "batch", named(s.Name)), queue: map[string]*queued{}, answered: map[string]time.Duration{}}
 	for n := range s.Nodes {
 		for range s.Slots {
 			b.free = append(b.free, &slot{host: fmt.Sprintf("%s-%04d", s.Name, n)})
@@ -65,9 +66,9 @@ func (b *batch) submit(start func(*slot), forgotten func(launch string)) (launch
 	b.queue[q.launch] = q
 	wait := b.site.Batch.Delay.draw(b.rand)
 	if b.rand.Float64() < float64(b.site.Batch.Forget) {
-		b.site.run.after(wait+b.site.Batch.Poll, func() {
+		b.site.run.after(wait, func() {
 			b.drop(q)
-			forgotten(q.launch)
+			b.site.run.at(b.noticed(q.launch), func() { forgotten(q.launch) })
 		})
 		return q.launch, true
 	}
@@ -120,7 +121,15 @@ func (b *batch) ended(s *slot) {
 	b.site.run.after(0, b.fill)
 }
 
-// nextPoll is when the state of the batch system is asked for next.
+// noticed is when the end of a launch is seen: when the batch system is asked
+// next, and not before it answered the submission.
+func (b *batch) noticed(launch string) time.Duration {
+	at := max(b.site.run.now+b.nextPoll(), b.answered[launch])
+	delete(b.answered, launch)
+	return at
+}
+
+// nextPoll is how long until the state of the batch system is asked for.
 func (b *batch) nextPoll() time.Duration {
 	every := b.site.Batch.Poll
 	if every <= 0 {

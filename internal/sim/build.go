@@ -19,6 +19,11 @@ func build(exp *Experiment, r *rand.Rand) (*workflow, error) {
 		j.Needs.MilliCPUs = 1000
 		j.Needs.Time = time.Duration(float64(w.jobs[i].run) * s.States)
 		j.Retry = dispatch.Retry{Attempts: exp.TaskQueue.Attempts, Backoff: exp.TaskQueue.Backoff}
+		for k := range j.Writes {
+			if r.Float64() < float64(s.Cached) {
+				j.Writes[k].Storage = dispatch.StorageCache
+			}
+		}
 		j.WaitForData = exp.TaskQueue.WaitForData
 	}
 	return w, nil

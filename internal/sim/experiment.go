@@ -51,6 +51,7 @@ type WorkflowSpec struct {
 	Jobs      int     `yaml:"jobs"`       // of layers: in all
 	Layers    int     `yaml:"layers"`     // of layers: jobs of one layer read files of the one before
 	Fan       int     `yaml:"fan"`        // of layers: files that each job reads
+	Cached    Chance  `yaml:"cached"`     // of an output that is read to stay in caches only
 	Scale     float64 `yaml:"scale"`      // of a trace: factor of run times; 0 means 1
 	SizeScale float64 `yaml:"size_scale"` // of a trace: factor of file sizes; 0 means 1
 	States    float64 `yaml:"states"`     // jobs say that they need so many times their run time; 0: they say nothing
@@ -125,14 +126,15 @@ const (
 
 // TaskQueueSpec sets what experiments vary of the TaskQueue.
 type TaskQueueSpec struct {
-	WaitForData time.Duration `yaml:"wait_for_data"` // 0: the product's default; negative: never
-	Placement   string        `yaml:"placement"`     // by-bytes (the product's default) or by-files (paper 3)
-	Ahead       int           `yaml:"ahead"`         // jobs for a pilot beyond what is free, as a multiple; 0: the product's default; negative: none
-	Hold        time.Duration `yaml:"hold"`          // how long a pilot waits for news; 0: the product's default
-	MaxLosses   int           `yaml:"max_losses"`    // of pilots under a job; 0: the product's default
-	PassOver    time.Duration `yaml:"max_pass_over"` // 0: the product's default
-	Attempts    int           `yaml:"attempts"`      // of a job; 0: the product's default
-	Backoff     time.Duration `yaml:"backoff"`       // before a job is submitted again; 0: the product's default
+	WaitForData      time.Duration `yaml:"wait_for_data"`     // 0: the product's default; negative: never
+	Placement        string        `yaml:"placement"`         // by-bytes (the product's default) or by-files (paper 3)
+	Ahead            int           `yaml:"ahead"`             // jobs for a pilot beyond what is free, as a multiple; 0: the product's default; negative: none
+	Hold             time.Duration `yaml:"hold"`              // how long a pilot waits for news; 0: the product's default
+	MaxLosses        int           `yaml:"max_losses"`        // of pilots under a job; 0: the product's default
+	MaxRegenerations int           `yaml:"max_regenerations"` // of outputs that were in caches only; 0: the product\'s default
+	PassOver         time.Duration `yaml:"max_pass_over"`     // 0: the product's default
+	Attempts         int           `yaml:"attempts"`          // of a job; 0: the product's default
+	Backoff          time.Duration `yaml:"backoff"`           // before a job is submitted again; 0: the product's default
 }
 
 // CreationSpec says when jobs reach the TaskQueue: all at the start (as soon

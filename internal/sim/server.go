@@ -63,7 +63,7 @@ func newServer(r *run) *server {
 	s := &server{run: r, pilots: map[dispatch.PilotID]*pilot{}}
 	s.config = dispatch.Config{
 		Attempts: q.Attempts, Backoff: q.Backoff, MaxBackoff: q.Backoff, WaitForData: q.WaitForData,
-		Ahead: q.Ahead, Hold: q.Hold, MaxPassOver: q.PassOver, MaxLosses: q.MaxLosses,
+		Ahead: q.Ahead, Hold: q.Hold, MaxPassOver: q.PassOver, MaxLosses: q.MaxLosses, MaxRegenerations: q.MaxRegenerations,
 	}
 	if q.Placement == "by-files" {
 		s.config.Placement = dispatch.ByFiles
@@ -85,7 +85,7 @@ func (s *server) begin() {
 	s.core, effects = dispatch.New(s.config)
 	s.letOut(effects)
 	s.makeSitesKnown()
-	s.step(dispatch.AddFiles{Files: s.existing()})
+	s.tell(dispatch.AddFiles{Files: s.existing()})
 	for _, site := range s.run.sites {
 		if s.run.exp.Submission == Running {
 			site.occupy()
@@ -118,7 +118,7 @@ func (s *server) makeSitesKnown() {
 		if s.run.exp.Submission == Running && site.Started > 0 {
 			known.MaxPilots = site.Started
 		}
-		s.step(dispatch.SetSite{Site: known})
+		s.tell(dispatch.SetSite{Site: known})
 	}
 }
 
@@ -138,7 +138,7 @@ func (s *site) occupy() {
 		at := b.free[len(b.free)-1]
 		b.free = b.free[:len(b.free)-1]
 		at.launch = s.launchName(b.count)
-		s.run.server.step(dispatch.PilotSubmitted{Site: s.Name, Launch: at.launch})
+		s.run.server.tell(dispatch.PilotSubmitted{Site: s.Name, Launch: at.launch})
 		s.startPilot(at)
 	}
 }
@@ -241,13 +241,13 @@ func (s *server) wakeAt(t time.Time) {
 // submitPilots hands pilots to the batch system, whose answer may be late.
 func (s *site) submitPilots(n int) {
 	for range n {
-		launch, ok := s.batch.submit(s.startPilot, func(launch string) {
-			s.run.server.tell(dispatch.PilotEnded{Launch: launch, Reason: "the batch system does not know it"})
-		})
+		launch, ok := s.batch.submit(s.startPilot, s.run.notice("the batch system does not know it"))
 		if !ok {
 			return
 		}
-		s.run.after(s.Batch.Late.draw(s.batch.rand), func() {
+		late := s.Batch.Late.draw(s.batch.rand)
+		s.batch.answered[launch] = s.run.now + late
+		s.run.after(late, func() {
 			s.run.server.tell(dispatch.PilotSubmitted{Site: s.Name, Launch: launch})
 		})
 	}
@@ -262,15 +262,17 @@ func (s *server) withdraw(launch string) {
 	}
 }
 
-// noticeEnd tells the server that a launch has left the batch system, when
-// that is asked next.
+// noticeEnd tells the server that a launch has left the batch system.
 func (r *run) noticeEnd(s *site, launch string) {
 	if r.server == nil {
 		return
 	}
-	r.after(s.batch.nextPoll(), func() {
-		r.server.tell(dispatch.PilotEnded{Launch: launch, Reason: "ended"})
-	})
+	r.at(s.batch.noticed(launch), func() { r.notice("ended")(launch) })
+}
+
+// notice returns what tells the server of the end of a launch.
+func (r *run) notice(reason string) func(launch string) {
+	return func(launch string) { r.server.tell(dispatch.PilotEnded{Launch: launch, Reason: reason}) }
 }
 
 // mayCrash plans the next crash.

@@ -1,0 +1,142 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"time"
+
+	"fairway/internal/dispatch"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Faulty returns the experiment of a seed in which everything goes wrong now
+// and then: messages are lost and repeated, pilots and the server die,
+// records cannot be written, batch systems forget and answer late, storage
+// fails and is nearly full. Workflow, sites and caches are drawn too.
+func Faulty(seed uint64) Experiment {
+	r := stream(seed, "faulty")
+	e := Experiment{
+		Name: "faults", Seed: seed, Repetitions: 1, Limit: 60 * 24 * time.Hour,
+		Workflow: faultyWorkflow(r), Cache: faultyCache(r), Faults: faultyFaults(r),
+		Network:   NetworkSpec{Latency: Gauss{Mean: 100 * time.Millisecond, SD: 100 * time.Millisecond}},
+		TaskQueue: TaskQueueSpec{Attempts: 10_000, MaxLosses: 10_000, MaxRegenerations: 10_000, Backoff: pick(r, time.Second, time.Minute)},
+	}
+	e.Submission = pick(r, Running, Monitor)
+	e.Creation = CreationSpec{WhenData: r.IntN(2) == 0, Poll: 30 * time.Second}
+	e.TaskQueue.WaitForData = pick(r, 0, -1, time.Minute)
+	total := Size(e.Workflow.Jobs) * e.Workflow.FileSize
+	if e.Workflow.Cached > 0 { // what is nowhere else needs room, or it is made again for ever
+		e.Cache.Share, e.Cache.Size = pick(r, PilotCache, HostCache, GlobalCache), e.Cache.Spare+2*total
+	}
+	for i := range 1 + r.IntN(3) {
+		name := fmt.Sprintf("site%d", i)
+		e.Storage = append(e.Storage, StorageSpec{
+			Name: name, Bandwidth: 100e6, Latency: Gauss{Mean: time.Second}, DelayFactor: 0.1, DelaySpread: 0.5,
+			FailureRate: Chance(r.Float64() * 0.2), Capacity: pick(r, 0, 20*total),
+		})
+		e.Sites = append(e.Sites, faultySite(r, name))
+	}
+	e.defaults()
+	return e
+}
+
+func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
+
+func upTo(r *rand.Rand, least, most time.Duration) Gauss {
+	mean := least + time.Duration(r.Int64N(int64(most-least)))
+	return Gauss{Mean: mean, SD: mean / 2, Least: time.Second}
+}
+
+func faultyWorkflow(r *rand.Rand) WorkflowSpec {
+	return WorkflowSpec{
+		Pattern: "layers", Jobs: 5 + r.IntN(50), Layers: 1 + r.IntN(5), Fan: r.IntN(4), FileSize: 100e6,
+		Run: upTo(r, time.Second, 10*time.Minute), Accesses: 1 + r.IntN(4), Cached: Chance(pick(r, 0, 0, 0.3)),
+	}
+}
+
+func faultyCache(r *rand.Rand) CacheSpec {
+	return CacheSpec{
+		Share: pick(r, NoCache, PilotCache, HostCache, GlobalCache), Size: Size(50e6 * float64(r.IntN(20))),
+		Spare: Size(pick(r, 0, 100e6)), Policy: string(pick(r, dispatch.EvictionPolicies...)),
+		Look: pick(r, 0, 30*time.Second), Inputs: r.IntN(2) == 0,
+	}
+}
+
+func faultySite(r *rand.Rand, name string) SiteSpec {
+	s := SiteSpec{Name: name, Nodes: 1 + r.IntN(4), Slots: 1 + r.IntN(3), Storage: name, Ask: pick(r, 0, 0, 20*time.Second)}
+	s.Started = r.IntN(s.Nodes*s.Slots + 1)
+	s.MinIdle = r.IntN(2)
+	if r.IntN(4) == 0 {
+		s.Life, s.SaysLife = Gauss{Mean: 2 * time.Hour, SD: time.Hour, Least: 30 * time.Minute}, r.IntN(2) == 0
+	}
+	s.Batch = BatchSpec{
+		Delay: upTo(r, time.Second, 5*time.Minute), Poll: pick(r, 0, time.Minute), Limit: pick(r, 0, 2),
+		Forget: Chance(pick(r, 0, 0.2)), Late: upTo(r, time.Millisecond, 2*time.Minute),
+	}
+	return s
+}
+
+func faultyFaults(r *rand.Rand) FaultSpec {
+	return FaultSpec{
+		Lost: Chance(pick(r, 0, 0.02, 0.2)), Repeated: Chance(pick(r, 0, 0.02, 0.2)),
+		PilotDies: pick(r, Gauss{}, upTo(r, time.Minute, time.Hour)), PilotDeaths: 50,
+		ServerDies: pick(r, Gauss{}, upTo(r, time.Minute, time.Hour)), ServerAway: upTo(r, time.Second, 10*time.Minute), Crashes: 20,
+		WriteFails: Chance(pick(r, 0, 0.05)),
+	}
+}
+
+// UnderFaults runs the experiments of count seeds from first on, on all
+// processors, and checks each: no job is lost or committed twice, what a job
+// is told to read is there, no cache grows beyond its limit, nothing gets
+// stuck. The error of the lowest seed that fails says how to repeat it.
+func UnderFaults(ctx context.Context, first uint64, count int, progress func(done, total int)) error {
+	errs := make([]error, count)
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	done := make(chan struct{}, count)
+	counted := make(chan struct{})
+	go func() {
+		defer close(counted)
+		n := 0
+		for range done {
+			n++
+			if progress != nil {
+				progress(n, count)
+			}
+		}
+	}()
+	for i := range count {
+		g.Go(func() error {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			errs[i] = underFaults(first + uint64(i))
+			done <- struct{}{}
+			return nil
+		})
+	}
+	err := g.Wait()
+	close(done)
+	<-counted
+	for _, failed := range errs {
+		if failed != nil {
+			return failed
+		}
+	}
+	return err
+}
+
+func underFaults(seed uint64) error {
+	exp := Faulty(seed)
+	run, err := Once(exp, 0)
+	if err == nil && int(run.Of("jobs_done")) != exp.Workflow.Jobs {
+		err = fmt.Errorf("%g of %d jobs are done", run.Of("jobs_done"), exp.Workflow.Jobs)
+	}
+	if err != nil {
+		return fmt.Errorf("seed %d (repeat it with: fairway sim faults --seed %d --seeds 1): %w", seed, seed, err)
+	}
+	return nil
+}
