@@ -56,7 +56,7 @@ func (s *Scheduler) fit() {
 	}
 	spare := s.config.Spare
 	if spare <= 0 {
-		spare = max(2, n)
+		spare = max(2, n/4)
 	}
 	s.slots.resize(n, spare-1)
 	s.wantProcessors(n + spare)

@@ -3,7 +3,7 @@ package sched
 import "time"
 
 // lookEvery is about how often a task that checkpoints often looks at the clock.
-const lookEvery = 20 * time.Microsecond
+const lookEvery = 50 * time.Microsecond
 
 // maxStride bounds the checkpoints between two looks at the clock.
 const maxStride = 1 << 16
@@ -20,15 +20,18 @@ func (t *Task) Checkpoint() {
 
 // attend is Checkpoint when there may be something to do.
 func (t *Task) attend() {
-	if t.marks.Load()&markYield == 0 {
-		if t.credit--; t.credit > 0 {
-			return
-		}
+	wanted := t.marks.Load()&markYield != 0
+	if t.credit--; t.credit > 0 && !wanted {
+		return
 	}
 	now := time.Now()
 	t.pace(now)
 	t.s.server.pollDue(t.s.since(now))
-	yields, next := t.s.slots.turn(t, now.Sub(t.started))
+	ran := now.Sub(t.started)
+	if !wanted && ran < Quantum && (!t.woken || ran < Grace) {
+		return
+	}
+	yields, next := t.s.slots.turn(t, ran)
 	if !yields {
 		return
 	}
@@ -37,6 +40,7 @@ func (t *Task) attend() {
 		next.granted <- struct{}{}
 	}
 	<-t.granted
+	t.woken = false
 	t.resume()
 }
 

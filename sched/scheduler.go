@@ -13,7 +13,8 @@ type Config struct {
 	// the process may use processors, following the limit of its cgroup.
 	Slots int
 	// Spare is the number of Ps the Go runtime gets besides the slots while
-	// tasks compute. Zero means as many as slots, but at least 2.
+	// tasks compute: one for what reacts, the others for tasks that run over
+	// the number of slots. Zero means a quarter of the slots, but at least 2.
 	Spare int
 	// Tasks bounds the tasks that exist at once; one more is refused. Zero
 	// means DefaultTasks.

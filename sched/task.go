@@ -25,6 +25,7 @@ type Task struct {
 	credit  int       // checkpoints until the next look at the clock
 	stride  int       // what credit is set to
 	looked  time.Time // last look at the clock
+	woken   bool      // the present turn began with an event
 	cause   *stats    // kind whose event began the present turn
 }
 
@@ -164,14 +165,14 @@ func pauseTask(ctx context.Context) *Task {
 // pause ends a turn: the slot goes to somebody else while the task waits.
 func (t *Task) pause() {
 	t.cause.ran(time.Since(t.started))
-	t.cause = nil
+	t.cause, t.woken = nil, false
 	t.thread.react()
 	t.s.slots.leave(t)
 }
 
 // wake begins a turn because of an event, over the number of slots if need be.
 func (t *Task) wake(cause *stats) {
-	t.cause = cause
+	t.cause, t.woken = cause, true
 	if !t.s.slots.take(t, true) {
 		<-t.granted
 	}
