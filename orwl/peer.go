@@ -3,6 +3,7 @@ package orwl
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 )
@@ -151,6 +152,9 @@ func (p *Peer) granted(f *frame) error {
 	p.mu.Unlock()
 	if h != nil {
 		wakeList{h, h}.up()
+		if p.link.in.Buffered() == 0 {
+			runtime.Gosched() // the task first, before asking the socket for more
+		}
 	}
 	return nil
 }

@@ -2,18 +2,14 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"fmt"
 	"math"
 	"os"
 	"os/exec"
 	"runtime"
-	"time"
 
 	"golang.org/x/sys/unix"
-
-	"fairway/examples/llk23/sweep"
 )
 
 // childFlag makes this program a measured process of a configuration.
@@ -53,38 +49,26 @@ func child(text string) error {
 	if err := json.Unmarshal([]byte(text), &c); err != nil {
 		return err
 	}
-	for s := bufio.NewScanner(os.Stdin); s.Scan(); {
-		a, err := runOnce(c)
+	runtime.GOMAXPROCS(c.Cores)
+	in := bufio.NewReader(os.Stdin)
+	if c.Process > 0 {
+		return follow(c, in)
+	}
+	l, err := startFollowers(c)
+	if err != nil {
+		return err
+	}
+	defer l.stop()
+	for {
+		if _, err := in.ReadString('\n'); err != nil {
+			return nil
+		}
+		a, err := l.run(c)
 		if err != nil {
 			return err
 		}
 		fmt.Printf("%.4f %s %.4f\n", a.ns, a.hash, a.waitingShare)
 	}
-	return nil
-}
-
-func runOnce(c config) (answer, error) {
-	ctx := context.Background()
-	runtime.GOMAXPROCS(c.Cores)
-	p := sweep.Program{Cut: sweep.NewCut(c.N, c.Rows, c.Columns, sweep.DefaultSweeps), Last: c.Rows, Iterations: c.Iterations}
-	if err := p.Build(); err != nil {
-		return answer{}, err
-	}
-	start := time.Now()
-	if err := p.Run(ctx); err != nil {
-		return answer{}, err
-	}
-	wall := time.Since(start)
-	matrix := make([]float64, c.N*c.N)
-	sweep.Boundary(c.N, matrix)
-	if err := p.Result(ctx, matrix); err != nil {
-		return answer{}, err
-	}
-	return answer{
-		ns:           float64(wall) / float64((c.N-2)*(c.N-2)*c.Iterations),
-		hash:         hash(matrix),
-		waitingShare: 1 - float64(p.Computing())/float64(wall)/float64(c.Cores),
-	}, nil
 }
 
 // hash is FNV-1a over the words of the matrix, as in the C programs.

@@ -14,8 +14,6 @@ type config struct {
 	Iterations   int    `json:"iterations"`
 	// Process is which of the processes this is, from 0.
 	Process int `json:"process"`
-	// Address is where the processes listen.
-	Addresses []string `json:"addresses,omitempty"`
 }
 
 func newConfig(n, cores, perCore, processes int, transport string) config {
@@ -55,7 +53,8 @@ func all(quick bool) []config {
 	for _, n := range sizes {
 		for _, cores := range []int{1, 2} {
 			for _, perCore := range []int{1, 4, 16} {
-				configs = append(configs, newConfig(n, cores, perCore, 1, "memory"))
+				configs = append(configs, newConfig(n, cores, perCore, 1, "memory"),
+					newConfig(n, cores, perCore, 2, "shared"), newConfig(n, cores, perCore, 2, "tcp"))
 			}
 		}
 	}

@@ -51,10 +51,6 @@ func run(asJSON, quick bool) error {
 	if err := buildPeers(folder); err != nil {
 		return err
 	}
-	rounds := 5
-	if quick {
-		rounds = 3
-	}
 	var rows []row
 	for _, c := range all(quick) {
 		add := func(transport string, cmd *exec.Cmd, err error) error {
@@ -65,7 +61,7 @@ func run(asJSON, quick bool) error {
 			if err != nil {
 				return err
 			}
-			r, err := compare(c, cmd, yardstick(folder, c), rounds)
+			r, err := compare(c, cmd, yardstick(folder, c), rounds(c, quick))
 			if err != nil {
 				return fmt.Errorf("%v: %w", c, err)
 			}
@@ -91,6 +87,14 @@ func run(asJSON, quick bool) error {
 		return fmt.Sprintf("%5d² %d cores %2d tasks/core %d processes %-7s %6.2f ns/element  waiting %5.1f %%  same bits %-5v  c_ratio %.2f",
 			r.N, r.Cores, r.TasksPerCore, r.Processes, r.Transport, r.NSPerElement, 100*r.WaitingShare, r.SameBits, r.CRatio)
 	})
+}
+
+// rounds keeps the whole table within a quarter of an hour.
+func rounds(c config, quick bool) int {
+	if quick || c.N > 1000 {
+		return 3
+	}
+	return 5
 }
 
 // compare alternates a candidate with the yardstick.

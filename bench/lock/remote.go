@@ -238,8 +238,9 @@ func grants(m *orwl.Mirror, n int, before func(i int) error, use func(h *orwl.Ha
 
 func nothing(int) error { return nil }
 
-// remote changes 8 bytes with every grant: a write here, so that both ways
-// carry data, as the ping-pong does.
+// remote is the cycle of a pair that changes 8 bytes: one frame posts the next
+// request and releases, one grants, as one message goes each way in the
+// ping-pong.
 func remote(quick bool) (measure.Row, error) {
 	o, err := startOwner()
 	if err != nil {
@@ -255,10 +256,25 @@ func remote(quick bool) (measure.Row, error) {
 	if err != nil {
 		return measure.Row{}, err
 	}
-	return measure.Alternate("remote", rounds(quick), grants(m, each, nothing, func(h *orwl.Handle) error {
-		_, err := h.ReadMap()
-		return err
-	}), raw)
+	var p orwl.Pair
+	ctx := context.Background()
+	if err := errors.Join(p.WriteRequest(m), p.Acquire(ctx)); err != nil {
+		return measure.Row{}, err
+	}
+	return measure.Alternate("remote", rounds(quick), func() (float64, error) {
+		start := time.Now()
+		for range each {
+			words, err := orwl.WriteAs[uint64](&p)
+			if err != nil {
+				return 0, err
+			}
+			words[0]++
+			if err := errors.Join(p.Release(), p.Acquire(ctx)); err != nil {
+				return 0, err
+			}
+		}
+		return float64(time.Since(start)) / each, nil
+	}, raw)
 }
 
 func remoteBulk(quick bool) (measure.Row, error) {

@@ -38,6 +38,9 @@ func run(n, rows, columns, iterations int, traceFile string) error {
 	if err := p.Build(); err != nil {
 		return err
 	}
+	if err := p.Insert(ctx); err != nil {
+		return err
+	}
 	start := time.Now()
 	if err := p.Run(ctx); err != nil {
 		return err

@@ -29,6 +29,7 @@ type Program struct {
 	// Trace, where set, records all locations.
 	Trace *orwl.Trace
 
+	tasks     []task
 	blocks    map[place]*Block
 	data      map[place]*orwl.Location
 	frontiers map[string]*orwl.Location
@@ -136,21 +137,27 @@ type task struct {
 	step  func(iteration, sweeps int) error
 }
 
-// Run inserts all tasks and runs them to the end.
-func (p *Program) Run(ctx context.Context) error {
-	var tasks []task
+// Insert posts the first requests of all tasks. Nothing is granted before all
+// processes have done so. Where there are other processes, their frontiers must
+// be served.
+func (p *Program) Insert(ctx context.Context) error {
 	for row := p.First; row < p.Last; row++ {
 		for column := range p.Columns {
 			of, err := p.tasksOf(ctx, place{row, column})
 			if err != nil {
 				return err
 			}
-			tasks = append(tasks, of...)
+			p.tasks = append(p.tasks, of...)
 		}
 	}
+	return nil
+}
+
+// Run runs the tasks to the end.
+func (p *Program) Run(ctx context.Context) error {
 	var running sync.WaitGroup
-	errs := make([]error, len(tasks))
-	for i, t := range tasks {
+	errs := make([]error, len(p.tasks))
+	for i, t := range p.tasks {
 		running.Go(func() { errs[i] = p.recur(ctx, t) })
 	}
 	running.Wait()

@@ -1,0 +1,24 @@
+package sweep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"fairway/orwl"
+)
+
+// Peers are the processes that have the neighbouring blocks.
+type Peers []*orwl.Peer
+
+// Resource opens a frontier at the process that serves it.
+func (ps Peers) Resource(name string) (orwl.Resource, error) {
+	for _, p := range ps {
+		m, err := p.Mirror(context.Background(), name)
+		if errors.Is(err, orwl.ErrUnknown) {
+			continue
+		}
+		return m, err
+	}
+	return nil, fmt.Errorf("%s: no process serves it", name)
+}
