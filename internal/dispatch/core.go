@@ -164,8 +164,10 @@ func (c *Core) apply(in Input) error {
 // runs them, then what is said to whom.
 func (c *Core) settle() {
 	c.runTimers()
-	c.settleJobs()
-	c.matchAll()
+	for again := true; again; again = c.recall() {
+		c.settleJobs()
+		c.matchAll()
+	}
 	c.planPilots()
 	c.answerAll()
 	c.effects.WakeAt = c.timers.next()

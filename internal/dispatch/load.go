@@ -221,12 +221,9 @@ func (l *loading) resume(j *job) {
 	}
 	if f := j.fate; f != nil && f.End != Waiting {
 		c.setState(j, f.End)
-		for _, v := range c.written(j) {
-			v.lose()
-		}
 		for i := range j.requests {
-			if v := j.requests[i].write; v != nil {
-				v.lose()
+			if v := j.requests[i].write; v != nil && v.state == pending {
+				v.state = missing
 			}
 		}
 		if f.End == Cancelled {

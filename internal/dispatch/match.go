@@ -222,7 +222,6 @@ func (c *Core) matchAll() {
 		}
 		w.fresh = w.fresh[:0]
 	}
-	c.recall()
 }
 
 // assign makes an attempt of the job on the pilot.

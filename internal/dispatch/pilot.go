@@ -211,7 +211,7 @@ func (c *Core) hold(p *pilot, v *version) {
 	if v.announced {
 		p.heat(v)
 	}
-	if v.state == gone {
+	if v.state == gone || v.state == missing && v.identity != (identity{}) {
 		c.backAgain(v)
 	}
 }

@@ -5,10 +5,14 @@ import "slices"
 // recall takes queued attempts back from pilots that are busy, for parked
 // pilots that could start them at once. It is a rare event: jobs are queued at
 // pilots only while there are more ready ones than slots.
-func (c *Core) recall() {
+//
+// It reports whether jobs were freed at once, because their pilot has not
+// heard of them yet.
+func (c *Core) recall() bool {
 	if len(c.ahead) == 0 || len(c.spare) == 0 {
-		return
+		return false
 	}
+	freed := false
 	free := -c.recalls
 	for _, p := range c.spare {
 		free += max(0, p.slots()-len(p.attempts))
@@ -18,10 +22,41 @@ func (c *Core) recall() {
 	})
 	for i := len(c.ahead) - 1; i >= 0 && free > 0; i-- {
 		if a := c.ahead[i]; c.waitsItsTurn(a) && c.couldStartElsewhere(a) {
-			a.ended, a.recall = true, true
-			c.recalls++
 			free--
-			c.tell(a.pilot)
+			if c.endAttempt(a) {
+				freed = true
+				c.again(a.job)
+				continue
+			}
+			a.recall = true
+			c.recalls++
+		}
+	}
+	return freed
+}
+
+// endAttempt has the pilot end an attempt. One that it has not heard of is
+// forgotten, which it reports.
+func (c *Core) endAttempt(a *attempt) bool {
+	if a.number == 0 && !a.known() {
+		c.removeAttempt(a)
+		c.updateSpare(a.pilot)
+		c.ask(a.pilot)
+		return true
+	}
+	a.ended = true
+	c.tell(a.pilot)
+	return false
+}
+
+// endsConfirmed forgets attempts that were to be ended, when the pilot has
+// heard of that and reports neither that they run nor how they ended: then it
+// never had them.
+func (c *Core) endsConfirmed(p *pilot, acked uint64) {
+	for _, a := range slices.Clone(p.attempts) {
+		if a.ended && !a.started && a.endNumber != 0 && acked >= a.endNumber {
+			c.removeAttempt(a)
+			c.again(a.job)
 		}
 	}
 }

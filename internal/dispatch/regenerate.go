@@ -126,8 +126,13 @@ func (c *Core) lostLastCopy(v *version) {
 	}
 }
 
-// backAgain is for a version of which a copy turned up in a cache.
+// backAgain is for a committed version of which a copy turned up in a cache.
 func (c *Core) backAgain(v *version) {
+	if v.state == missing {
+		c.work.unblock = append(c.work.unblock, v.waiters...)
+		v.state = present
+		return
+	}
 	v.state = present
 	c.arrived(v)
 }

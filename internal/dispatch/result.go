@@ -60,11 +60,12 @@ func hostOf(p *pilot) string {
 
 // endAttempts has all attempts of the job ended but one.
 func (c *Core) endAttempts(j *job, but *attempt) {
-	for a := j.attempt; a != nil; a = a.next {
+	for a := j.attempt; a != nil; {
+		next := a.next
 		if a != but && !a.ended {
-			a.ended = true
-			c.tell(a.pilot)
+			c.endAttempt(a)
 		}
+		a = next
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 // model that knows nothing of time. FAIRWAY_SEED repeats one run,
 // FAIRWAY_SOAK makes more of them.
 func TestSimulation(t *testing.T) {
-	first, runs := uint64(time.Now().UnixNano()), 60
+	first, runs := uint64(time.Now().UnixNano()), 20
 	if os.Getenv("FAIRWAY_SOAK") != "" {
 		runs = 5000
 	}
@@ -71,6 +71,7 @@ type simulation struct {
 	acked     map[AttemptID][]string
 	hash      [32]byte
 	crashes   int
+	steps     int
 	wake      time.Time
 }
 
@@ -229,7 +230,7 @@ func (s *simulation) finish() error {
 			continue // for good; checked below
 		}
 		if v.State != Done {
-			s.dbg(v.ID)
+
 			e, _ := s.core.Explain(v.ID)
 			return fmt.Errorf("job %s ends %v: %s", v.Name, v.State, strings.Join(e.Lines, "; "))
 		}
@@ -318,13 +319,51 @@ func (s *simulation) step(in Input) error {
 		return s.crash() // before anything was durable
 	}
 	s.keep(e.Persist)
-	if err := s.core.verify(); err != nil {
+	if err := s.check(); err != nil {
 		return fmt.Errorf("after %T: %w", in, err)
 	}
 	if s.chance(1) {
 		return s.crash() // before anything was let out
 	}
 	return s.letOut(in, e)
+}
+
+// check looks at the whole state, now and then, because that takes long.
+func (s *simulation) check() error {
+	if s.steps++; s.steps%7 == 0 {
+		if err := s.core.verify(); err != nil {
+			return err
+		}
+	}
+	if s.steps%101 != 0 {
+		return nil
+	}
+	loaded, _, err := Load(s.config, s.records())
+	if err != nil {
+		return err
+	}
+	if was, is := s.core.snapshot(), loaded.snapshot(); was != is {
+		return fmt.Errorf("a Load makes something else: %s", firstDifference(was, is))
+	}
+	return nil
+}
+
+func (s *simulation) records() []Record {
+	var list []Record
+	for _, k := range sortedKeys(s.durable) {
+		list = append(list, s.durable[k])
+	}
+	return list
+}
+
+func firstDifference(a, b string) string {
+	x, y := strings.Split(a, "\n"), strings.Split(b, "\n")
+	for i := range min(len(x), len(y)) {
+		if x[i] != y[i] {
+			return fmt.Sprintf("%q, was %q", y[i], x[i])
+		}
+	}
+	return "of another length"
 }
 
 func (s *simulation) letOut(in Input, e Effects) error {
@@ -384,11 +423,7 @@ func (s *simulation) publish(p Publish) error {
 func (s *simulation) crash() error {
 	s.crashes++
 	s.note("crash %d", s.crashes)
-	var records []Record
-	for _, k := range sortedKeys(s.durable) {
-		records = append(records, s.durable[k])
-	}
-	core, e, err := Load(s.config, records)
+	core, e, err := Load(s.config, s.records())
 	if err != nil {
 		return err
 	}
@@ -461,10 +496,10 @@ func (s *simulation) contentOf(j *simJob, lfn string) string { return digestOf(j
 // disturb is one thing that a person or the world does.
 func (s *simulation) disturb() error {
 	switch n := s.rng.IntN(20); {
+	case len(s.lfns) == 0 || n >= 8 && n < 10:
+		return s.addFiles()
 	case n < 8:
 		return s.submit()
-	case n < 10:
-		return s.addFiles()
 	case n < 13:
 		s.startPilot()
 	case n < 14 && len(s.pilots) > 0:

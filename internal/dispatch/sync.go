@@ -73,6 +73,7 @@ func (c *Core) takeSync(p *pilot, s *Sync) {
 	if s.LastAnswer > p.acked {
 		p.acked = s.LastAnswer
 	}
+	c.endsConfirmed(p, s.LastAnswer)
 	if s.Leaving {
 		c.leavePilot(p)
 		return

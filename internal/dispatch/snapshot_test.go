@@ -1,0 +1,81 @@
+package dispatch
+
+import (
+	"fmt"
+	"strings"
+)
+
+// snapshot shows what must be the same after a Load: what became of jobs, the
+// order in the FIFOs, versions and their stored copies, what is still to be
+// published and removed. Who runs or caches what is not durable.
+func (c *Core) snapshot() string {
+	var b strings.Builder
+	for _, j := range c.jobs[1:] {
+		state := j.state.String()
+		if j.live() {
+			state = "live"
+		}
+		if c.lacksCopies(j) {
+			state = "live"
+		}
+		if j.again || j.committed != 0 && j.state == Blocked {
+			state = "done" // that it runs again follows from who needs it
+		}
+		fmt.Fprintf(&b, "%s %s", j.name, state)
+		if j.committed != 0 {
+			fmt.Fprintf(&b, " committed %s", attemptName(j.committed))
+		}
+		if f := j.fate; f != nil && !j.again && state != "done" {
+			fmt.Fprintf(&b, " tries %d losses %d memory %d avoid %q withdrawn %v", f.Tries, f.Losses, f.Memory, f.Avoid, f.Withdrawn)
+		}
+		b.WriteByte('\n')
+	}
+	for _, lfn := range sortedKeys(c.files) {
+		c.files[lfn].snapshot(c, &b)
+	}
+	for _, p := range sortedKeys(c.patterns) {
+		c.patterns[p].snapshot(c, &b)
+	}
+	for _, pfn := range sortedKeys(c.removing.waiting) {
+		fmt.Fprintf(&b, "remove %s\n", pfn)
+	}
+	return b.String()
+}
+
+func (f *file) snapshot(c *Core, b *strings.Builder) {
+	fmt.Fprintf(b, "%s:", f.lfn)
+	for r := f.queue.Head(); r != nil; r = r.Next() {
+		fmt.Fprintf(b, " %v %s", r.Mode(), r.Owner.job.name)
+	}
+	for _, v := range f.versions {
+		state := v.state
+		if state == present && v.pfn == "" && !f.pattern {
+			state = gone
+		}
+		if state == missing && v.identity != (identity{}) {
+			state = gone
+		}
+		if state == missing && c.lacksCopies(v.writer) {
+			state = pending
+		}
+		fmt.Fprintf(b, " @%d state %d", v.number, state)
+		if v.pfn != "" {
+			fmt.Fprintf(b, " pfn %s size %d publishing %v", v.pfn, v.size, v.publishing)
+		}
+	}
+	b.WriteByte('\n')
+}
+
+// lacksCopies says of a blocked job whether what blocks it is that cached
+// copies are lost. After a Load that is found out anew.
+func (c *Core) lacksCopies(j *job) bool {
+	if j.state != Blocked {
+		return false
+	}
+	for i := range j.requests {
+		if v := j.requests[i].read; v != nil && v.state == missing && v.identity == (identity{}) && !c.lacksCopies(v.writer) {
+			return false
+		}
+	}
+	return true
+}
