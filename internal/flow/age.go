@@ -41,15 +41,8 @@ func (f *Flow) mergeable(st *stepState, g *group, made *file) {
 // files, so a reloaded Flow takes it from the record.
 func (f *Flow) ageMerges(now time.Time) bool {
 	merged := false
-	for len(f.aging) > 0 && !f.aging[0].due.After(now) {
+	for f.nextAge(); len(f.aging) > 0 && !f.aging[0].due.After(now); f.nextAge() {
 		due := heap.Pop(&f.aging).(aging)
-		if !due.group.refresh() {
-			continue
-		}
-		if oldest := due.group.aged[0].since.Add(due.state.step.limits.latency); oldest.After(now) {
-			heap.Push(&f.aging, aging{oldest, due.state, due.group})
-			continue
-		}
 		files := due.group.aged
 		entry := logEntry{Kind: logAged, Name: due.state.step.name, Group: due.group.key}
 		for _, file := range files {
@@ -60,6 +53,25 @@ func (f *Flow) ageMerges(now time.Time) bool {
 		merged = true
 	}
 	return merged
+}
+
+// nextAge is when the next merge is due, or zero. Groups whose oldest file
+// was taken otherwise get their new place first.
+func (f *Flow) nextAge() time.Time {
+	for len(f.aging) > 0 {
+		next := &f.aging[0]
+		if !next.group.refresh() {
+			heap.Pop(&f.aging)
+			continue
+		}
+		due := next.group.aged[0].since.Add(next.state.step.limits.latency)
+		if due.Equal(next.due) {
+			return due
+		}
+		next.due = due
+		heap.Fix(&f.aging, 0)
+	}
+	return time.Time{}
 }
 
 // refresh forgets files that other merges took, and says whether any is left.
@@ -81,15 +93,4 @@ func (f *Flow) ageMerge(st *stepState, g *group, files []*file) {
 	g.scan, g.bytes = 0, 0
 	st.merging.touch(g)
 	f.touch(st)
-}
-
-// nextAge is when the next merge is due, or zero.
-func (f *Flow) nextAge() time.Time {
-	for len(f.aging) > 0 && !f.aging[0].group.refresh() {
-		heap.Pop(&f.aging)
-	}
-	if len(f.aging) == 0 {
-		return time.Time{}
-	}
-	return f.aging[0].due
 }

@@ -9,12 +9,13 @@ import (
 	"sort"
 	"strings"
 	"testing"
+	"time"
 )
 
 // rounds is how many random workflows one test tries.
 func rounds() int {
 	if os.Getenv("FAIRWAY_SOAK") != "" {
-		return 20_000
+		return 5_000
 	}
 	return 150
 }
@@ -29,10 +30,11 @@ type generator struct {
 	fresh    int
 	arrivals []Input // files and closings, one at a time, in their order
 	known    bool    // all names are known before
+	ages     bool    // some merges are limited by age
 }
 
-func generate(r *rand.Rand) *generator {
-	g := &generator{r: r, known: true}
+func generate(r *rand.Rand, ages bool) *generator {
+	g := &generator{r: r, known: true, ages: ages}
 	g.text.WriteString("workflow: w\ninputs:\n")
 	for i := range 1 + r.IntN(2) {
 		g.input(i)
@@ -151,6 +153,10 @@ func (g *generator) merge() []string {
 		fmt.Fprintf(&g.text, "    size: %d\n", 1+g.r.IntN(40))
 		g.known = false
 	}
+	if g.ages && g.r.IntN(2) == 0 {
+		fmt.Fprintf(&g.text, "    max_latency: %ds\n", 1+g.r.IntN(20))
+		limits |= 4
+	}
 	if limits != 0 {
 		by = append(by, "merge")
 	}
@@ -242,7 +248,7 @@ func TestRandomWorkflowsDoNotDependOnTiming(t *testing.T) {
 	r := seeded(t)
 	tried, jobs, rewriting := 0, 0, 0
 	for range rounds() {
-		g := generate(r)
+		g := generate(r, false)
 		w, err := Parse("random.yaml", []byte(g.text.String()))
 		if err != nil {
 			continue
@@ -294,3 +300,48 @@ func (g *generator) checkKnown(t *testing.T, w *Workflow, r *rand.Rand, referenc
 }
 
 func stuck(x *world) bool { return len(x.notes) > 0 }
+
+// A Flow that is loaded again after each step does the same as one that is
+// not, age-limited merges included.
+func TestLoadedAgainItDoesTheSame(t *testing.T) {
+	r := seeded(t)
+	aged := 0
+	for range rounds() / 4 {
+		g := generate(r, true)
+		w, err := Parse("random.yaml", []byte(g.text.String()))
+		if err != nil {
+			continue
+		}
+		one, two := newWorldOf(t, w, nil), newWorldOf(t, w, nil)
+		one.produce, two.exists = produced, one.exists
+		left := g.arrivals
+		for len(left)+len(one.pending) > 0 {
+			one.now = one.now.Add(time.Duration(r.IntN(8)) * time.Second)
+			two.now = one.now
+			var in Input = Tick{}
+			switch {
+			case len(one.pending) == 0 || len(left) > 0 && r.IntN(3) == 0:
+				in, left = left[0], left[1:]
+			case r.IntN(4) > 0:
+				in = Happened{one.event(one.jobs[one.takePending(r.IntN(len(one.pending)))])}
+			}
+			a, b := one.step(in), two.step(in)
+			if got, want := fmt.Sprintf("%+v", b), fmt.Sprintf("%+v", a); got != want {
+				t.Fatalf("loaded again it differs at %+v\n%s\ngot  %s\nwant %s", in, g.text.String(), got, want)
+			}
+			two.reload()
+		}
+		for _, record := range one.records {
+			if strings.Contains(string(record.Body), `"kind":"aged"`) {
+				aged++
+			}
+		}
+	}
+	t.Logf("%d merges by age", aged)
+}
+
+func (x *world) takePending(i int) string {
+	name := x.pending[i]
+	x.pending = slices.Delete(x.pending, i, i+1)
+	return name
+}
