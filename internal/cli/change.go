@@ -21,7 +21,7 @@ for the outputs are blocked until the job is retried or they are cancelled too.`
 		RunE: func(command *cobra.Command, arguments []string) error {
 			return c.ask(command.Context(), func(ctx context.Context, client wire.WorkflowClient) error {
 				changed, err := client.Cancel(ctx, &wire.CancelRequest{Jobs: arguments})
-				return c.printChanged(changed, "cancelled", err)
+				return c.printChanged(changed, err)
 			})
 		},
 	}
@@ -39,13 +39,15 @@ failed.`,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			return c.ask(command.Context(), func(ctx context.Context, client wire.WorkflowClient) error {
 				changed, err := client.Retry(ctx, &wire.RetryRequest{Jobs: arguments})
-				return c.printChanged(changed, "to be retried", err)
+				return c.printChanged(changed, err)
 			})
 		},
 	}
 }
 
-func (c *console) printChanged(changed *wire.ChangedJobs, what string, err error) error {
+// printChanged tells how the jobs stand now; one that has ended before cannot
+// be cancelled.
+func (c *console) printChanged(changed *wire.ChangedJobs, err error) error {
 	if err != nil {
 		return err
 	}
@@ -54,7 +56,7 @@ func (c *console) printChanged(changed *wire.ChangedJobs, what string, err error
 		return nil
 	}
 	for _, job := range changed.Jobs {
-		fmt.Fprintf(c.out, "%s: %s\n", job.Name, what)
+		fmt.Fprintf(c.out, "%s: %s\n", job.Name, job.State)
 	}
 	if len(changed.Jobs) == 0 {
 		fmt.Fprintln(c.out, "no job had to be changed")

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -137,29 +136,6 @@ func (c *console) follow(ctx context.Context, client wire.WorkflowClient) error 
 		return fmt.Errorf("watching the run: %w", explained(err))
 	}
 	return c.conclude(report)
-}
-
-// watch shows progress until the run has ended, and returns its last state.
-func (c *console) watch(ctx context.Context, client wire.WorkflowClient) (*wire.ProgressReport, error) {
-	stream, err := client.Progress(ctx, &wire.ProgressRequest{Follow: true})
-	if err != nil {
-		return nil, err
-	}
-	defer stream.Close()
-	display := c.newProgress()
-	defer display.end()
-	var last *wire.ProgressReport
-	for stream.Receive() {
-		last = stream.Msg()
-		display.show(last)
-		if last.Ended {
-			return last, nil
-		}
-	}
-	if err := stream.Err(); err != nil {
-		return last, err
-	}
-	return last, errors.New("the server went away before the run had ended")
 }
 
 // conclude prints the end of a run and turns it into an exit code.

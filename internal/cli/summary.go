@@ -11,9 +11,14 @@ import (
 // printSummary tells at the end of a run what was done and where it is.
 func printSummary(w io.Writer, report *wire.ProgressReport) {
 	summary, total, s := report.Summary, totalOf(report.Steps), styleOf(w)
+	if report.Succeeded && summary.GetPilots() == 0 {
+		fmt.Fprintf(w, "%s: nothing to do, %s done before\n", s.paint(bold, report.Workflow), countText(total.Done, "job"))
+		printResults(w, summary, s)
+		return
+	}
 	fmt.Fprintf(w, "%s %s after %s: %s\n", s.paint(bold, report.Workflow), endOf(report, s), secondsText(summary.GetWallSeconds()), doneText(total))
 	row := func(name, format string, values ...any) {
-		fmt.Fprintf(w, "  %s  %s\n", s.paint(dim, pad(name, 9)), fmt.Sprintf(format, values...))
+		printSummaryRow(w, s, name, fmt.Sprintf(format, values...))
 	}
 	row("attempts", "%d on %s", summary.GetAttempts(), countText(summary.GetPilots(), "pilot"))
 	row("cache", "%s", cacheText(summary))
@@ -21,8 +26,16 @@ func printSummary(w io.Writer, report *wire.ProgressReport) {
 		bytesText(summary.GetBytesStaged()), bytesText(summary.GetBytesCached()), bytesText(summary.GetBytesWritten()))
 	row("time", "%s waiting, %s staging, %s computing, summed over the jobs",
 		secondsText(summary.GetWaitingSeconds()), secondsText(summary.GetStagingSeconds()), secondsText(summary.GetComputingSeconds()))
+	printResults(w, summary, s)
+}
+
+func printSummaryRow(w io.Writer, s style, name, text string) {
+	fmt.Fprintf(w, "  %s  %s\n", s.paint(dim, pad(name, 9)), text)
+}
+
+func printResults(w io.Writer, summary *wire.Summary, s style) {
 	if summary.GetPublishedCount() > 0 {
-		row("results", "%s", resultsText(summary))
+		printSummaryRow(w, s, "results", resultsText(summary))
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -26,6 +27,9 @@ func TestMain(m *testing.M) {
 	})
 }
 
+// patience is when a script that still waits for something is given up.
+const patience = 2 * time.Minute
+
 func TestScripts(t *testing.T) {
 	examples, err := filepath.Abs("../../examples")
 	if err != nil {
@@ -36,8 +40,8 @@ func TestScripts(t *testing.T) {
 		UpdateScripts:      *update,
 		RequireUniqueNames: true,
 		Condition:          condition,
+		Deadline:           time.Now().Add(patience),
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"await": await,
 			"exits": exits,
 		},
 		Setup: func(env *testscript.Env) error {
@@ -60,18 +64,6 @@ func condition(name string) (bool, error) {
 	}
 	_, err := os.Stat("/usr/share/doc/bowtie2/examples/reads/reads_1.fq.gz")
 	return !errors.Is(err, fs.ErrNotExist), nil
-}
-
-// await FIFO opens a named pipe for reading and waits until a job has written
-// a line to it: so a script learns that a job runs without asking again and
-// again.
-func await(ts *testscript.TestScript, neg bool, arguments []string) {
-	if neg || len(arguments) != 1 {
-		ts.Fatalf("usage: await FIFO")
-	}
-	if _, err := os.ReadFile(ts.MkAbs(arguments[0])); err != nil {
-		ts.Fatalf("await: %v", err)
-	}
 }
 
 // exits CODE COMMAND... runs a command that must end with that exit code.

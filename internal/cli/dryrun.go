@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"fairway/internal/server"
+)
+
+type planObject struct {
+	Begins  string       `json:"begins"`
+	Reasons []string     `json:"reasons"`
+	Jobs    []plannedJob `json:"jobs"`
+	Run     int          `json:"run"`   // jobs that would be executed
+	Reuse   int          `json:"reuse"` // jobs that would not
+	More    bool         `json:"more"`
+}
+
+type plannedJob struct {
+	Name string `json:"name"`
+	Step string `json:"step"`
+	Runs bool   `json:"runs"`
+	Why  string `json:"why"`
+}
+
+// dryRun prints what run would do, and why.
+func (c *console) dryRun(ctx context.Context, o *runOptions) error {
+	config, err := c.serverConfig(o)
+	if err != nil {
+		return err
+	}
+	plan, err := server.DryRun(ctx, config)
+	if running, ok := errors.AsType[*server.RunningError](err); ok {
+		return alreadyRunning(running.Folder)
+	}
+	if err != nil {
+		return err
+	}
+	p := planObject{Begins: plan.Begins, Reasons: append([]string{}, plan.Reasons...), Jobs: []plannedJob{}, More: plan.More}
+	for _, job := range plan.Jobs {
+		p.Jobs = append(p.Jobs, plannedJob(job))
+		if job.Runs {
+			p.Run++
+		} else {
+			p.Reuse++
+		}
+	}
+	if c.json {
+		c.printJSON(p)
+		return nil
+	}
+	c.printPlan(config.Workflow.Name, &p)
+	return nil
+}
+
+var beginText = map[string]string{
+	"new":   "is new here",
+	"on":    "goes on where it ended",
+	"again": "begins again, and reuses what is unchanged",
+	"done":  "is done: nothing would run",
+}
+
+func (c *console) printPlan(workflow string, p *planObject) {
+	s := styleOf(c.out)
+	fmt.Fprintf(c.out, "%s %s\n", s.paint(bold, workflow), beginText[p.Begins])
+	if len(p.Reasons) > 0 {
+		fmt.Fprintf(c.out, "  because %s\n", strings.Join(p.Reasons, "; "))
+	}
+	var rows [][]cell
+	for _, job := range p.Jobs {
+		what := cell{"run", ""}
+		if !job.Runs {
+			what = cell{"keep", dim}
+		}
+		rows = append(rows, []cell{what, {job.Name, ""}, {job.Why, dim}})
+	}
+	printTable(c.out, rows)
+	fmt.Fprintf(c.out, "%s would run, %d would not", countText(int64(p.Run), "job"), p.Reuse)
+	if p.More {
+		fmt.Fprint(c.out, "; more will follow when it is known what these write")
+	}
+	fmt.Fprintln(c.out)
+}
