@@ -1,9 +1,6 @@
 package sched
 
-import (
-	"runtime"
-	"time"
-)
+import "time"
 
 const (
 	tendEvery  = 100 * time.Millisecond // looks for new threads while tasks exist
@@ -112,5 +109,3 @@ func (s *Scheduler) untend() bool {
 	s.tended = s.active > 0
 	return !s.tended
 }
-
-func startProcs() int { return min(runtime.GOMAXPROCS(0), runtime.NumCPU()) }

@@ -29,7 +29,7 @@ func (b *builtin) files(s *Scheduler) (*Handle[FileQuery, FileState], error) {
 		if n, b.fileErr = newNotifier(s.log); b.fileErr == nil {
 			set := newFileSet(n, s.config.FileInterval)
 			b.file = Register(s, set.kind())
-			s.onClose(n.close)
+			s.onClose(n, n.close)
 		}
 	})
 	return b.file, b.fileErr

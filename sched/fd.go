@@ -66,6 +66,6 @@ func NewDescriptors(s *Scheduler, adjust func(*Kind[FD, Events])) (*Handle[FD, E
 	}
 	k := set.kind()
 	adjust(&k)
-	s.onClose(set.close)
+	s.onClose(set, set.close)
 	return Register(s, k), nil
 }

@@ -3,6 +3,7 @@ package sched
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -74,5 +75,56 @@ func TestWaitFileCancelled(t *testing.T) {
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Fatalf("got %v", err)
+	}
+}
+
+func TestWaitFileFollowsLinks(t *testing.T) {
+	s := newTest(t, Config{FileInterval: time.Millisecond})
+	target := filepath.Join(t.TempDir(), "target")
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(target, link); err != nil {
+		t.Skip(err)
+	}
+	found := waitFile(t, s, Appears(link))
+	until(t, s, "joined", func() bool { return members(s, "file") == 1 })
+	write(t, target, "x")
+	if st := <-found; st.Info == nil {
+		t.Fatal("nothing found")
+	}
+}
+
+func TestManyWaitForFilesInOneFolder(t *testing.T) {
+	s := newTest(t, Config{FileInterval: time.Hour})
+	dir := t.TempDir()
+	var founds []<-chan FileState
+	for i := range 100 {
+		founds = append(founds, waitFile(t, s, Appears(filepath.Join(dir, fmt.Sprint(i%50)))))
+	}
+	for i := range 50 {
+		write(t, filepath.Join(dir, fmt.Sprint(i)), "x")
+	}
+	for i, found := range founds {
+		if st := <-found; st.Info == nil || st.Info.Name() != fmt.Sprint(i%50) {
+			t.Errorf("%d: got %v", i, st)
+		}
+	}
+}
+
+func TestHandleCloseForgetsTheKind(t *testing.T) {
+	s := newTest(t, Config{})
+	h := Register(s, Kind[int, int]{Name: "short"})
+	ended := make(chan error)
+	go func() { _, err := h.Wait(context.Background(), 1); ended <- err }()
+	until(t, s, "waiting", func() bool { return members(s, "short") == 1 })
+	h.Close()
+	if err := <-ended; !errors.Is(err, ErrClosed) {
+		t.Errorf("got %v", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, src := range s.sources {
+		if src.name == "short" {
+			t.Error("still known")
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -33,6 +34,7 @@ type fileSet struct {
 	mu      sync.Mutex
 	folders map[string]*folder
 	fresh   map[*fileRequest]bool // joined, not yet looked at
+	linked  map[*fileRequest]bool // for links, whose targets have no notices here
 	next    time.Time             // when to look at what is not watched
 }
 
@@ -47,7 +49,7 @@ type folder struct {
 func newFileSet(n notifier, interval time.Duration) *fileSet {
 	return &fileSet{
 		notifier: n, interval: interval,
-		folders: make(map[string]*folder), fresh: make(map[*fileRequest]bool),
+		folders: make(map[string]*folder), fresh: make(map[*fileRequest]bool), linked: make(map[*fileRequest]bool),
 	}
 }
 
@@ -70,6 +72,7 @@ func (fs *fileSet) group(r *fileRequest, joined bool) {
 	} else {
 		delete(f.waiting, r)
 		delete(fs.fresh, r)
+		delete(fs.linked, r)
 	}
 	fs.mu.Unlock()
 	if joined {
@@ -84,7 +87,7 @@ func (fs *fileSet) block(limit time.Duration) {
 	fs.wait(fs.patience(limit), func(folder, name string) { seen = append(seen, fs.concerned(folder, name)...) })
 	fs.tend()
 	for _, r := range append(seen, fs.unwatched()...) {
-		look(r)
+		fs.look(r)
 	}
 }
 
@@ -105,7 +108,20 @@ func (fs *fileSet) tend() {
 	fs.fresh = make(map[*fileRequest]bool)
 	fs.mu.Unlock()
 	for r := range fresh {
-		look(r)
+		fs.look(r)
+	}
+}
+
+// noteLink sees to it that a link is looked at by the clock.
+func (fs *fileSet) noteLink(r *fileRequest) {
+	info, err := os.Lstat(r.Value.Path)
+	if err != nil || info.Mode()&os.ModeSymlink == 0 {
+		return
+	}
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	if f := fs.folders[filepath.Dir(r.Value.Path)]; f != nil && f.waiting[r] {
+		fs.linked[r] = true
 	}
 }
 
@@ -144,12 +160,12 @@ func (fs *fileSet) patience(limit time.Duration) time.Duration {
 	if limit <= 0 {
 		limit = -1
 	}
+	clocked := len(fs.linked) > 0
 	for _, f := range fs.folders {
-		if len(f.waiting) > 0 && !f.watched {
-			if until := max(0, time.Until(fs.next)); limit < 0 || until < limit {
-				limit = until
-			}
-		}
+		clocked = clocked || len(f.waiting) > 0 && !f.watched
+	}
+	if until := max(0, time.Until(fs.next)); clocked && (limit < 0 || until < limit) {
+		return until
 	}
 	return limit
 }
@@ -184,6 +200,9 @@ func (fs *fileSet) unwatched() (found []*fileRequest) {
 		return nil
 	}
 	fs.next = time.Now().Add(fs.interval)
+	for r := range fs.linked {
+		found = append(found, r)
+	}
 	for _, f := range fs.folders {
 		if f.watched {
 			continue
@@ -196,7 +215,8 @@ func (fs *fileSet) unwatched() (found []*fileRequest) {
 	return found
 }
 
-func look(r *fileRequest) {
+func (fs *fileSet) look(r *fileRequest) {
+	fs.noteLink(r)
 	st, err := StatFile(r.Value.Path)
 	if err != nil || r.Value.Until(st) {
 		r.Done(st, err)

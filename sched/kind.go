@@ -114,6 +114,14 @@ type Counts struct {
 // Counts returns the counts of the kind.
 func (h *Handle[Req, Res]) Counts() Counts { return h.src.counts() }
 
+// Close ends the waits of the kind, now and later, with [ErrClosed] and forgets
+// it. It does not wait for a Block that is running to return. A kind that lasts
+// as long as its scheduler need not be closed.
+func (h *Handle[Req, Res]) Close() {
+	h.src.fail(ErrClosed)
+	h.src.s.removeSource(h.src)
+}
+
 // Register makes a kind known to s. It panics if the callbacks don't fit
 // together, which is a bug of the caller.
 func Register[Req, Res any](s *Scheduler, kind Kind[Req, Res]) *Handle[Req, Res] {

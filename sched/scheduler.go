@@ -2,7 +2,10 @@ package sched
 
 import (
 	"log/slog"
+	"maps"
 	"math"
+	"runtime"
+	"slices"
 	"sync"
 	"time"
 )
@@ -51,7 +54,7 @@ type Scheduler struct {
 
 	mu         sync.Mutex
 	sources    []*source
-	closers    []func()
+	closers    map[any]func() // by what they close
 	closed     bool
 	active     int // tasks
 	tended     bool
@@ -64,7 +67,8 @@ func New(c Config) *Scheduler {
 	c.Threads = positive(c.Threads, DefaultThreads)
 	c.Tasks = positive(c.Tasks, DefaultTasks)
 	c.FileInterval = positive(c.FileInterval, DefaultFileInterval)
-	s := &Scheduler{config: c, log: c.Log, epoch: time.Now(), procs: startProcs(), closing: make(chan struct{})}
+	s := &Scheduler{config: c, log: c.Log, epoch: time.Now(), procs: min(runtime.GOMAXPROCS(0), runtime.NumCPU())}
+	s.closing, s.closers = make(chan struct{}), make(map[any]func())
 	if s.log == nil {
 		s.log = slog.Default()
 	}
@@ -84,7 +88,9 @@ func positive[N int | time.Duration](n, otherwise N) N {
 
 // Default returns the scheduler of the process. It is made on first use and
 // never closed.
-var Default = sync.OnceValue(func() *Scheduler { return New(Config{}) })
+func Default() *Scheduler { return standard() }
+
+var standard = sync.OnceValue(func() *Scheduler { return New(Config{}) })
 
 // Close ends all waits with [ErrClosed], refuses further ones, waits until the
 // tasks that run have ended and the callbacks have come to an end, and frees
@@ -96,7 +102,7 @@ func (s *Scheduler) Close() {
 		return
 	}
 	s.closed = true
-	sources, closers := s.sources, s.closers
+	sources, closers := slices.Clone(s.sources), maps.Clone(s.closers)
 	s.mu.Unlock()
 	close(s.closing)
 	for _, src := range sources {
@@ -110,6 +116,15 @@ func (s *Scheduler) Close() {
 	s.wantProcessors(0)
 }
 
+// removeSource forgets a kind that has been closed.
+func (s *Scheduler) removeSource(src *source) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := slices.Index(s.sources, src); i >= 0 {
+		s.sources = slices.Delete(s.sources, i, i+1)
+	}
+}
+
 func (s *Scheduler) addSource(src *source) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,17 +134,25 @@ func (s *Scheduler) addSource(src *source) {
 	}
 }
 
-// onClose has f called at the end of Close, or now if that is over.
-func (s *Scheduler) onClose(f func()) {
+// onClose has f, which frees owner, called at the end of Close, or now if that is
+// over.
+func (s *Scheduler) onClose(owner any, f func()) {
 	s.mu.Lock()
 	closed := s.closed
 	if !closed {
-		s.closers = append(s.closers, f)
+		s.closers[owner] = f
 	}
 	s.mu.Unlock()
 	if closed {
 		f()
 	}
+}
+
+// freed takes back onClose for an owner that has been freed before.
+func (s *Scheduler) freed(owner any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.closers, owner)
 }
 
 // since and at convert between times and nanoseconds since the epoch, which fit

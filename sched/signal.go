@@ -33,7 +33,7 @@ func (s *Scheduler) Signals(signals ...os.Signal) *Signals {
 	g.h = Register(s, Kind[struct{}, os.Signal]{Name: "signal", Group: g.group})
 	signal.Notify(g.ch, signals...)
 	g.done.Go(g.relay)
-	s.onClose(g.Close)
+	s.onClose(g, g.Close)
 	return g
 }
 
@@ -48,7 +48,8 @@ func (g *Signals) Close() {
 		close(g.quit)
 	})
 	g.done.Wait()
-	g.h.src.fail(ErrClosed)
+	g.h.Close()
+	g.s.freed(g)
 }
 
 func (g *Signals) relay() {
