@@ -3,6 +3,7 @@ package dispatch
 import (
 	"fmt"
 	"strings"
+	"time"
 )
 
 // Explanation says why a job is not running.
@@ -69,7 +70,7 @@ func (c *Core) explainWaiting(j *job, e *Explanation) {
 		}
 	}
 	if j.fate != nil && j.fate.backingOff {
-		e.say("tried again after %s, because the last attempt ended with: %s", j.fate.NotBefore.time().Format("15:04:05"), j.fate.Reason)
+		e.say("tried again in %v, because the last attempt ended with: %s", c.until(j.fate.NotBefore), j.fate.Reason)
 	}
 }
 
@@ -120,6 +121,11 @@ func (c *Core) explainReady(j *job, e *Explanation) {
 		e.say("ready; waiting for a pilot to ask")
 	}
 	if s := j.class.key.site; s != "" {
-		e.say("prefers site %s until %s", s, j.readySince.after(j.class.key.wait).time().Format("15:04:05"))
+		e.say("prefers site %s for another %v", s, c.until(j.readySince.after(j.class.key.wait)))
 	}
+}
+
+// until is the time from the last step to an instant, not below zero.
+func (c *Core) until(at instant) time.Duration {
+	return max(0, time.Duration(at-c.now)).Round(time.Millisecond)
 }

@@ -161,7 +161,7 @@ func (c *Core) attemptLost(a *attempt, reason string) {
 
 // again has a job without attempts matched anew, at once.
 func (c *Core) again(j *job) {
-	if j.live() && j.attempt == nil {
+	if j.live() && j.attempt == nil && j.state != Ready {
 		c.setWaiting(j)
 		c.work.examine = append(c.work.examine, j)
 	}
@@ -169,6 +169,7 @@ func (c *Core) again(j *job) {
 
 func (c *Core) setWaiting(j *job) {
 	if j.state == Assigned || j.state == Running || j.state == Ready {
+		c.unready(j)
 		c.setState(j, Waiting)
 	}
 }

@@ -12,8 +12,10 @@ func (c *Core) register(s *Sync) *pilot {
 	c.describe(p, *s.Hello)
 	c.persistPilot(p)
 	c.monitor.registered(c, p)
-	reason := p.info.Error
-	c.event(Event{Kind: PilotRegistered, Pilot: p.id, Reason: reason})
+	c.event(Event{Kind: PilotRegistered, Pilot: p.id, Reason: p.info.Error})
+	if p.info.Error != "" {
+		c.tell(p) // to leave
+	}
 	return p
 }
 

@@ -382,7 +382,7 @@ func (s *script) result(line string) (Result, error) {
 		case "signal":
 			r.Outcome, r.Signal = Signalled, n
 		default:
-			i := slices.Index(outcomeNames[:], strings.ReplaceAll(k, "-", " "))
+			i := slices.IndexFunc(outcomeNames[:], func(name string) bool { return strings.ReplaceAll(name, " ", "-") == k })
 			if i < 0 {
 				return r, fmt.Errorf("unknown outcome %s", k)
 			}
