@@ -14,81 +14,110 @@ import (
 type fetch struct{ done chan struct{} }
 
 // Fetch takes a file into use, and has bring write it to a path if it is not
-// there. The size is what is reserved; a file of another size is refused. Of
+// there. Item.Size is what is reserved; a file of another size is refused. Of
 // several calls for one file, one brings it in.
-func (c *Cache) Fetch(ctx context.Context, ref Ref, size int64, bring func(path string) (int64, error)) (f *File, hit bool, err error) {
+func (c *Cache) Fetch(ctx context.Context, wanted Item, bring func(path string) (int64, error)) (f *File, hit bool, err error) {
 	for {
-		c.mu.Lock()
-		if e := c.entries[ref]; e != nil {
-			defer c.mu.Unlock()
-			return c.pin(e), true, nil
+		f, under, mine := c.begin(wanted)
+		if f != nil {
+			return f, true, nil
 		}
-		under := c.fetching[ref]
 		if under == nil {
-			under = &fetch{make(chan struct{})}
-			c.fetching[ref] = under
-			c.mu.Unlock()
-			f, hit, err = c.bring(ref, size, bring)
-			c.mu.Lock()
-			delete(c.fetching, ref)
-			c.mu.Unlock()
-			close(under.done)
-			return f, hit, err
+			return nil, false, errReplaced
 		}
-		c.mu.Unlock()
+		if mine {
+			defer c.end(wanted.Ref, under)
+			return c.bring(wanted, bring)
+		}
 		if _, err := sched.Receive(ctx, c.cfg.Sched, under.done); !errors.Is(err, sched.ErrChannelClosed) {
 			return nil, false, err
 		}
 	}
 }
 
-// Add puts a local file into the cache, by a link if that can be made; the file
-// must not be written to any more. It is left where it is.
-func (c *Cache) Add(ref Ref, size int64, path string) error {
+// begin finds a file, or who brings it in, or says that the caller is to.
+func (c *Cache) begin(wanted Item) (f *File, under *fetch, mine bool) {
 	c.mu.Lock()
-	known := c.entries[ref] != nil || c.fetching[ref] != nil
-	c.mu.Unlock()
-	if known {
-		return nil
+	defer c.mu.Unlock()
+	if f, ok := c.get(wanted); ok {
+		return f, nil, false
 	}
-	f, _, err := c.bring(ref, size, func(target string) (int64, error) { return linkOrCopy(path, target) })
-	if err != nil {
-		return err
+	if under = c.fetching[wanted.Ref]; under != nil || c.entries[wanted.Ref] != nil {
+		return nil, under, false
 	}
-	f.Release()
-	return nil
+	under = &fetch{make(chan struct{})}
+	c.fetching[wanted.Ref] = under
+	return nil, under, true
+}
+
+func (c *Cache) end(ref Ref, under *fetch) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.fetching, ref)
+	close(under.done)
+}
+
+// Add puts a local file into the cache, by a link if that can be made; the file
+// must not be written to any more. It is left where it is. A file of another
+// attempt that is there gives way.
+func (c *Cache) Add(ctx context.Context, i Item, path string) error {
+	f, _, err := c.Fetch(ctx, i, func(target string) (int64, error) { return linkOrCopy(path, target) })
+	if err == nil {
+		f.Release()
+	}
+	return err
 }
 
 // bring reserves, writes and names a file, or takes a peer's.
-func (c *Cache) bring(ref Ref, size int64, write func(path string) (int64, error)) (*File, bool, error) {
-	name := fileName(ref, size)
-	if len(name) > maxName {
-		return nil, false, fmt.Errorf("%w: the name %s is too long", ErrFull, ref.LFN)
+func (c *Cache) bring(i Item, write func(path string) (int64, error)) (*File, bool, error) {
+	if len(fileName(i)) > maxName {
+		return nil, false, fmt.Errorf("%w: the name %s is too long", ErrFull, i.LFN)
 	}
-	c.mu.Lock()
-	if f, ok := c.adopt(ref, size, name); ok {
-		c.mu.Unlock()
-		return f, true, nil
-	}
-	r, err := c.reserve(size)
-	c.mu.Unlock()
-	if err != nil {
-		return nil, false, err
+	r, f, err := c.prepare(i)
+	if err != nil || f != nil {
+		return f, f != nil, err
 	}
 	if err = addReserved.Hit(); err == nil {
-		err = c.write(r, size, write)
+		err = c.write(r, i.Size, write)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.reserved -= size
-	if err == nil {
-		err = c.name(r, name)
-	}
+	c.reserved -= i.Size
 	if err != nil {
 		r.end()
 		return nil, false, full(err)
 	}
-	return c.pin(c.insert(ref, size)), false, nil
+	f, err = c.settle(r, i)
+	return f, false, full(err)
+}
+
+// settle gives a written file its place, unless a link to a peer's has taken
+// it meanwhile.
+func (c *Cache) settle(r *reservation, i Item) (*File, error) {
+	defer r.end()
+	if e := c.entries[i.Ref]; e != nil {
+		if e.is(i) {
+			return c.pin(e), nil
+		}
+		return nil, errReplaced
+	}
+	if err := c.name(r, fileName(i)); err != nil {
+		return nil, err
+	}
+	return c.pin(c.insert(i)), nil
+}
+
+// errReplaced says that the file of another attempt stands in the place.
+var errReplaced = fmt.Errorf("%w: what another attempt wrote is in use", ErrFull)
+
+func (c *Cache) prepare(i Item) (*reservation, *File, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if f, ok := c.adopt(i); ok {
+		return nil, f, nil
+	}
+	r, err := c.reserve(i.Size)
+	return r, nil, err
 }
 
 func (c *Cache) write(r *reservation, size int64, write func(path string) (int64, error)) error {
@@ -106,7 +135,6 @@ func (c *Cache) write(r *reservation, size int64, write func(path string) (int64
 // faster, so that the host holds the contents once. The caller holds the mutex.
 func (c *Cache) name(r *reservation, name string) error {
 	defer c.host.lock()()
-	defer r.end()
 	if c.linkFromPeer(name) {
 		return nil
 	}
@@ -164,11 +192,11 @@ func (c *Cache) makeRoom(size int64) error {
 	for _, e := range c.victims(excess) {
 		_ = dropBefore.Hit()
 		_ = os.Remove(c.path(e))
-		held := c.heldByPeer(fileName(e.ref, e.size))
+		held := c.heldByPeer(fileName(e.Item))
 		_ = dropAfter.Hit()
 		c.forget(e, !held)
 		if !held {
-			excess -= e.size
+			excess -= e.Size
 		}
 	}
 	if excess > 0 {
@@ -186,7 +214,7 @@ func (c *Cache) victims(excess int64) (chosen []*entry) {
 		}
 		if e := c.entries[ref]; e != nil && e.pins == 0 {
 			chosen = append(chosen, e)
-			excess -= e.size
+			excess -= e.Size
 		}
 	}
 	if excess > 0 {
@@ -206,13 +234,19 @@ func (c *Cache) total() int64 {
 				sum += size
 				continue
 			}
-			ref, size, ok := parseName(name)
-			if !ok || seen[name] || c.entries[ref] != nil {
+			i, ok := parseName(name)
+			if !ok || seen[name] || c.holds(i) {
 				continue
 			}
 			seen[name] = true
-			sum += size
+			sum += i.Size
 		}
 	}
 	return sum
+}
+
+// holds says whether this very file is in the cache.
+func (c *Cache) holds(i Item) bool {
+	e := c.entries[i.Ref]
+	return e != nil && e.Item == i
 }

@@ -29,6 +29,7 @@ import (
 	"path/filepath"
 	"sync"
 	"syscall"
+	"time"
 
 	"fairway/internal/fault"
 	"fairway/sched"
@@ -54,6 +55,22 @@ var (
 type Ref struct {
 	LFN     string
 	Version uint32
+}
+
+// Item is a file as it can be put into a cache or asked for.
+type Item struct {
+	Ref
+	Size int64 // bytes
+	// Attempt is the one whose output the file is; 0 if it is not known, or if
+	// no job wrote it. Of a version that several attempts wrote, only one is
+	// ever committed: what an other one wrote is never given for it.
+	Attempt uint64
+}
+
+// is says whether what is in the cache is what is asked for.
+func (i Item) is(wanted Item) bool {
+	return i.Ref == wanted.Ref && (i.Attempt == wanted.Attempt || i.Attempt == 0 || wanted.Attempt == 0) &&
+		(i.Size == wanted.Size || wanted.Size == 0)
 }
 
 // Change is an addition to a cache or a removal.
@@ -105,8 +122,7 @@ type Cache struct {
 }
 
 type entry struct {
-	ref  Ref
-	size int64
+	Item
 	pins int
 }
 
@@ -121,7 +137,7 @@ type File struct {
 func (f *File) Path() string { return f.cache.path(f.entry) }
 
 // Size is that of the file in bytes.
-func (f *File) Size() int64 { return f.entry.size }
+func (f *File) Size() int64 { return f.entry.Size }
 
 // Release ends the use of the file. Later calls do nothing.
 func (f *File) Release() {
@@ -132,7 +148,7 @@ func (f *File) Release() {
 	})
 }
 
-func (c *Cache) path(e *entry) string { return filepath.Join(c.folder, fileName(e.ref, e.size)) }
+func (c *Cache) path(e *entry) string { return filepath.Join(c.folder, fileName(e.Item)) }
 
 // limit is what the files together may take.
 func (c *Cache) limit() int64 {
@@ -156,25 +172,35 @@ func (c *Cache) Contents() []Change {
 	defer c.mu.Unlock()
 	all := make([]Change, 0, len(c.entries))
 	for _, e := range c.entries {
-		all = append(all, Change{Ref: e.ref, Size: e.size})
+		all = append(all, Change{Ref: e.Ref, Size: e.Size})
 	}
 	return all
 }
 
-// Get takes a file into use if it is there.
-func (c *Cache) Get(ref Ref) (*File, bool) {
+// Get takes a file into use if it is there. What another attempt wrote under
+// the same name is dropped: it will never be committed.
+func (c *Cache) Get(wanted Item) (*File, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e := c.entries[ref]
-	if e == nil {
+	return c.get(wanted)
+}
+
+func (c *Cache) get(wanted Item) (*File, bool) {
+	e := c.entries[wanted.Ref]
+	switch {
+	case e == nil:
 		return nil, false
+	case e.is(wanted):
+		return c.pin(e), true
+	case e.pins == 0:
+		c.drop(e)
 	}
-	return c.pin(e), true
+	return nil, false
 }
 
 func (c *Cache) pin(e *entry) *File {
 	e.pins++
-	c.cfg.Policy.Used(e.ref)
+	c.cfg.Policy.Used(e.Ref)
 	return &File{cache: c, entry: e}
 }
 
@@ -201,32 +227,38 @@ func (c *Cache) drop(e *entry) {
 	_ = dropBefore.Hit()
 	unlock := c.host.lock()
 	_ = os.Remove(c.path(e))
-	last := !c.heldByPeer(fileName(e.ref, e.size))
+	last := !c.heldByPeer(fileName(e.Item))
 	unlock()
 	_ = dropAfter.Hit()
 	c.forget(e, last)
 }
 
 func (c *Cache) forget(e *entry, last bool) {
-	delete(c.entries, e.ref)
-	c.used -= e.size
-	c.cfg.Policy.Gone(e.ref)
-	c.tell(Change{Ref: e.ref, Size: e.size, Gone: true, LastLink: last})
+	delete(c.entries, e.Ref)
+	c.used -= e.Size
+	c.cfg.Policy.Gone(e.Ref)
+	c.tell(Change{Ref: e.Ref, Size: e.Size, Gone: true, LastLink: last})
 }
 
+// tell tells of a change that has been made: the pilot, and the peers, who wait
+// for a new time of changesName.
 func (c *Cache) tell(change Change) {
+	if c.host != nil {
+		now := time.Now()
+		_ = os.Chtimes(filepath.Join(c.folder, changesName), now, now)
+	}
 	if c.cfg.Changed != nil {
 		c.cfg.Changed(change)
 	}
 }
 
 // insert takes note of a file that has got its name.
-func (c *Cache) insert(ref Ref, size int64) *entry {
-	e := &entry{ref: ref, size: size}
-	c.entries[ref] = e
-	c.used += size
-	c.cfg.Policy.Used(ref)
-	c.tell(Change{Ref: ref, Size: size})
+func (c *Cache) insert(i Item) *entry {
+	e := &entry{Item: i}
+	c.entries[i.Ref] = e
+	c.used += i.Size
+	c.cfg.Policy.Used(i.Ref)
+	c.tell(Change{Ref: i.Ref, Size: i.Size})
 	return e
 }
 

@@ -9,6 +9,11 @@ import (
 // maxName is what file systems allow.
 const maxName = 255
 
+// changesName is the file whose time is that of the last change in its folder:
+// the system gives notice of that, while it gives none of a folder to those who
+// look at the folder from above.
+const changesName = ".changes"
+
 // newPrefix begins the names of files that are being written, partPrefix those
 // of the reservations for them: what follows is a number and the size, so that
 // peers can count it.
@@ -19,22 +24,21 @@ const (
 
 const hexDigits = "0123456789ABCDEF"
 
-// fileName is the name of a version in a cache folder: the LFN with everything
-// but letters, digits and "-_+=,." as %XX, then version and size. A dot in
+// fileName is the name of a file in a cache folder: the LFN with everything but
+// letters, digits and "-_+=,." as %XX, then version, size and attempt. A dot in
 // front is escaped too, so that names with one are free for other things.
-func fileName(ref Ref, size int64) string {
-	b := make([]byte, 0, len(ref.LFN)+16)
-	for i := range len(ref.LFN) {
-		if c := ref.LFN[i]; plain(c) && (c != '.' || i > 0) {
+func fileName(i Item) string {
+	b := make([]byte, 0, len(i.LFN)+24)
+	for at := range len(i.LFN) {
+		if c := i.LFN[at]; plain(c) && (c != '.' || at > 0) {
 			b = append(b, c)
 		} else {
 			b = append(b, '%', hexDigits[c>>4], hexDigits[c&15])
 		}
 	}
-	b = append(b, '@')
-	b = strconv.AppendUint(b, uint64(ref.Version), 10)
-	b = append(b, '@')
-	return string(strconv.AppendInt(b, size, 10))
+	b = strconv.AppendUint(append(b, '@'), uint64(i.Version), 10)
+	b = strconv.AppendInt(append(b, '@'), i.Size, 10)
+	return string(strconv.AppendUint(append(b, '@'), i.Attempt, 10))
 }
 
 func plain(c byte) bool {
@@ -43,21 +47,20 @@ func plain(c byte) bool {
 
 // parseName is the inverse of fileName; it accepts what fileName makes and
 // nothing else.
-func parseName(name string) (ref Ref, size int64, ok bool) {
+func parseName(name string) (i Item, ok bool) {
 	fields := strings.Split(name, "@")
-	if len(fields) != 3 {
-		return Ref{}, 0, false
+	if len(fields) != 4 {
+		return Item{}, false
 	}
-	version, err := strconv.ParseUint(fields[1], 10, 32)
-	if err != nil {
-		return Ref{}, 0, false
+	i.LFN, ok = unescape(fields[0])
+	version, errVersion := strconv.ParseUint(fields[1], 10, 32)
+	size, errSize := strconv.ParseInt(fields[2], 10, 64)
+	attempt, errAttempt := strconv.ParseUint(fields[3], 10, 64)
+	if !ok || errVersion != nil || errSize != nil || errAttempt != nil || size < 0 {
+		return Item{}, false
 	}
-	if size, err = strconv.ParseInt(fields[2], 10, 64); err != nil || size < 0 {
-		return Ref{}, 0, false
-	}
-	lfn, ok := unescape(fields[0])
-	ref = Ref{lfn, uint32(version)}
-	return ref, size, ok && fileName(ref, size) == name
+	i.Version, i.Size, i.Attempt = uint32(version), size, attempt
+	return i, fileName(i) == name
 }
 
 func unescape(s string) (string, bool) {

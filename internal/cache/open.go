@@ -50,6 +50,9 @@ func (c *Cache) open() (err error) {
 			return err
 		}
 		c.host = &hostLock{file}
+		if err := os.WriteFile(filepath.Join(c.folder, changesName), nil, 0o666); err != nil {
+			return err
+		}
 	}
 	c.inherit()
 	c.mu.Lock()
@@ -84,7 +87,7 @@ func (c *Cache) inheritFrom(folder string) {
 	defer lock.close()
 	names, _ := os.ReadDir(folder)
 	for _, n := range names {
-		if _, _, ok := parseName(n.Name()); ok {
+		if _, ok := parseName(n.Name()); ok {
 			_ = os.Rename(filepath.Join(folder, n.Name()), filepath.Join(c.folder, n.Name()))
 		}
 	}
@@ -99,27 +102,26 @@ func (c *Cache) rebuild() error {
 		return err
 	}
 	type aged struct {
-		ref  Ref
-		size int64
+		Item
 		time time.Time
 	}
 	var files []aged
 	for _, f := range found {
 		info, err := f.Info()
-		ref, size, ok := parseName(f.Name())
+		i, ok := parseName(f.Name())
 		switch {
-		case err != nil || f.Name() == lockName:
-		case ok && info.Mode().IsRegular() && info.Size() == size && c.entries[ref] == nil:
-			files = append(files, aged{ref, size, info.ModTime()})
+		case err != nil || f.Name() == lockName || f.Name() == changesName:
+		case ok && info.Mode().IsRegular() && info.Size() == i.Size && !slices.ContainsFunc(files, func(a aged) bool { return a.Ref == i.Ref }):
+			files = append(files, aged{i, info.ModTime()})
 		default:
 			_ = os.RemoveAll(filepath.Join(c.folder, f.Name()))
 		}
 	}
 	slices.SortFunc(files, func(a, b aged) int {
-		return cmp.Or(a.time.Compare(b.time), strings.Compare(a.ref.LFN, b.ref.LFN), cmp.Compare(a.ref.Version, b.ref.Version))
+		return cmp.Or(a.time.Compare(b.time), strings.Compare(a.LFN, b.LFN), cmp.Compare(a.Version, b.Version))
 	})
 	for _, f := range files {
-		c.insert(f.ref, f.size)
+		c.insert(f.Item)
 	}
 	return nil
 }
@@ -133,7 +135,7 @@ func (c *Cache) shrink() {
 	for ref := range c.cfg.Policy.Order() {
 		if e := c.entries[ref]; e != nil && e.pins == 0 && excess > 0 {
 			leaving = append(leaving, e)
-			excess -= e.size
+			excess -= e.Size
 		}
 	}
 	unlock()

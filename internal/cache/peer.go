@@ -86,12 +86,13 @@ func (c *Cache) inheritLinks(folder string) {
 // follow looks at a peer's folder whenever it has changed, until the peer has
 // left.
 func (c *Cache) follow(ctx context.Context, p *peer) {
+	path := filepath.Join(p.folder, changesName)
 	for {
-		state, err := sched.StatFile(p.folder)
+		state, err := sched.StatFile(path)
 		if err != nil || !c.look(p, state.Info != nil) {
 			return
 		}
-		if _, err := c.cfg.Sched.WaitFile(ctx, sched.Changes(p.folder, state)); err != nil {
+		if _, err := c.cfg.Sched.WaitFile(ctx, sched.Changes(path, state)); err != nil {
 			return
 		}
 	}
@@ -114,13 +115,13 @@ func (c *Cache) look(p *peer, there bool) bool {
 	}
 	now := make(map[string]bool, len(names))
 	for _, name := range names {
-		ref, size, ok := parseName(name)
+		i, ok := parseName(name)
 		if !ok {
 			continue
 		}
 		now[name] = true
 		if !p.known[name] {
-			c.take(p, ref, size, name)
+			c.take(p, i, name)
 		}
 	}
 	for name := range p.known {
@@ -132,18 +133,18 @@ func (c *Cache) look(p *peer, there bool) bool {
 	return true
 }
 
-func (c *Cache) take(p *peer, ref Ref, size int64, name string) {
-	if c.entries[ref] != nil {
+func (c *Cache) take(p *peer, i Item, name string) {
+	if c.entries[i.Ref] != nil {
 		return
 	}
 	if os.Link(filepath.Join(p.folder, name), filepath.Join(c.folder, name)) == nil {
-		c.insert(ref, size)
+		c.insert(i)
 	}
 }
 
 func (c *Cache) giveUp(name string) {
-	ref, _, _ := parseName(name)
-	if e := c.entries[ref]; e != nil && e.pins == 0 {
+	i, _ := parseName(name)
+	if e := c.entries[i.Ref]; e != nil && e.Item == i && e.pins == 0 {
 		c.drop(e)
 	}
 }
@@ -171,13 +172,17 @@ func (c *Cache) linkFromPeer(name string) bool {
 
 // adopt takes a file that a peer has and this cache has not noticed yet. The
 // caller holds the mutex.
-func (c *Cache) adopt(ref Ref, size int64, name string) (*File, bool) {
-	if len(c.peers) == 0 || c.entries[ref] != nil {
+func (c *Cache) adopt(wanted Item) (*File, bool) {
+	if len(c.peers) == 0 || c.entries[wanted.Ref] != nil {
 		return nil, false
 	}
 	defer c.host.lock()()
-	if !c.linkFromPeer(name) {
-		return nil, false
+	for _, p := range c.peers {
+		for _, name := range p.names() {
+			if i, ok := parseName(name); ok && i.is(wanted) && c.linkFromPeer(name) {
+				return c.pin(c.insert(i)), true
+			}
+		}
 	}
-	return c.pin(c.insert(ref, size)), true
+	return nil, false
 }

@@ -154,7 +154,7 @@ func (p *pilot) prefetch(f *wire.InputFile) {
 	}
 	p.workers.Go(func() {
 		defer func() { <-p.prefetching }()
-		in := &input{ref: refOf(f.GetFile()), size: f.GetSize(), pfn: f.GetPfn()}
+		in := newInput(f)
 		if p.bring(p.jobs, in) == nil && in.cached != nil {
 			in.cached.Release()
 		}

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 
 	"fairway/internal/cache"
 	"fairway/internal/fault"
@@ -25,21 +27,43 @@ type stageIn struct {
 
 // input is one file that an attempt reads.
 type input struct {
-	ref    cache.Ref
-	size   int64 // 0 if it is not known
-	pfn    string
-	path   string      // in the sandbox, relative
-	cached *cache.File // nil if it is read past the cache
-	hit    bool        // it was in a cache of this host
-	before fs.FileInfo // as the command finds it
+	cache.Item // its size is 0 if it is not known
+	pfn        string
+	path       string      // in the sandbox, relative
+	cached     *cache.File // nil if it is read past the cache
+	hit        bool        // it was in a cache of this host
+	before     fs.FileInfo // as the command finds it
+}
+
+func newInput(f *wire.InputFile) *input {
+	item := cache.Item{Ref: refOf(f.GetFile()), Size: f.GetSize(), Attempt: attemptOf(f.GetPfn())}
+	return &input{Item: item, pfn: f.GetPfn()}
+}
+
+// pfnOf is the PFN of an output: unique to version and attempt.
+func pfnOf(prefix, lfn string, version uint32, attempt uint64) string {
+	return fmt.Sprintf("%s/%s.v%d.a%d", strings.TrimSuffix(prefix, "/"), strings.TrimLeft(lfn, "/"), version, attempt)
+}
+
+// attemptOf returns the attempt that a PFN bears, 0 if it bears none.
+func attemptOf(pfn string) uint64 {
+	at := strings.LastIndex(pfn, ".a")
+	if at < 0 {
+		return 0
+	}
+	attempt, err := strconv.ParseUint(pfn[at+2:], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return attempt
 }
 
 func (in *stageIn) run() error {
 	a := in.attempt
 	for _, f := range a.GetInputs() {
-		i := &input{ref: refOf(f.GetFile()), size: f.GetSize(), pfn: f.GetPfn()}
+		i := newInput(f)
 		if err := in.add(i); err != nil {
-			return fmt.Errorf("input %s: %w", i.ref.LFN, err)
+			return fmt.Errorf("input %s: %w", i.LFN, err)
 		}
 	}
 	if len(a.GetOutputs()) > 0 {
@@ -54,7 +78,7 @@ func (in *stageIn) run() error {
 }
 
 func (in *stageIn) add(i *input) (err error) {
-	if i.path, err = in.attempt.pathOf(i.ref.LFN); err != nil {
+	if i.path, err = in.attempt.pathOf(i.LFN); err != nil {
 		return err
 	}
 	target := filepath.Join(in.attempt.slot.folder, i.path)
@@ -85,25 +109,25 @@ func (p *pilot) bring(ctx context.Context, i *input) (err error) {
 		return nil
 	}
 	var ok bool
-	if i.cached, ok = c.Get(i.ref); ok {
+	if i.cached, ok = c.Get(i.Item); ok {
 		i.hit = true
 		return nil
 	}
-	if i.size == 0 && i.pfn != "" {
+	if i.Size == 0 && i.pfn != "" {
 		info, err := p.storage.Stat(ctx, i.pfn)
 		if err != nil || info.Size < 0 {
 			return err
 		}
-		i.size = info.Size
+		i.Size = info.Size
 	}
-	i.cached, i.hit, err = c.Fetch(ctx, i.ref, i.size, func(path string) (int64, error) {
+	i.cached, i.hit, err = c.Fetch(ctx, i.Item, func(path string) (int64, error) {
 		if i.pfn == "" {
 			return 0, errNowhere
 		}
 		return p.storage.Get(ctx, i.pfn, path)
 	})
 	if errors.Is(err, cache.ErrFull) || errors.Is(err, cache.ErrNoSpace) || outOfDisk(err) {
-		p.log.Info("read past the cache", "lfn", i.ref.LFN, "reason", err)
+		p.log.Info("read past the cache", "lfn", i.LFN, "reason", err)
 		return nil
 	}
 	return err
@@ -117,10 +141,10 @@ func (in *stageIn) past(i *input, target string) error {
 		return errNowhere
 	}
 	size, err := in.storage.Get(in.attempt.ctx, i.pfn, target)
-	if err == nil && i.size != 0 && size != i.size {
-		err = fmt.Errorf("%s has %d bytes and should have %d", i.pfn, size, i.size)
+	if err == nil && i.Size != 0 && size != i.Size {
+		err = fmt.Errorf("%s has %d bytes and should have %d", i.pfn, size, i.Size)
 	}
-	i.size = size
+	i.Size = size
 	return err
 }
 
@@ -128,10 +152,10 @@ func (in *stageIn) count(i *input) {
 	u := in.attempt.result.Usage
 	if i.hit {
 		u.CacheHits++
-		u.BytesCached += i.size
+		u.BytesCached += i.Size
 	} else {
 		u.CacheMisses++
-		u.BytesStaged += i.size
+		u.BytesStaged += i.Size
 	}
 }
 
@@ -158,10 +182,10 @@ func (in *stageIn) checkUnchanged() {
 		if err != nil || !os.SameFile(now, i.before) || now.Size() == i.before.Size() && now.ModTime().Equal(i.before.ModTime()) {
 			continue // also where the command put another file in its place
 		}
-		in.attempt.fail(wire.Outcome_OUTCOME_EXITED, "the command wrote to its input %s in place; it must write to a copy", i.ref.LFN)
+		in.attempt.fail(wire.Outcome_OUTCOME_EXITED, "the command wrote to its input %s in place; it must write to a copy", i.LFN)
 		in.attempt.result.Outputs = nil
 		if in.caching.cache != nil {
-			in.caching.cache.Drop(i.ref)
+			in.caching.cache.Drop(i.Ref)
 		}
 	}
 }

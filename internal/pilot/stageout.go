@@ -56,6 +56,7 @@ func (p *pilot) stageOut(a *attempt, in *stageIn) error {
 	for _, w := range found {
 		out, err := p.store(a, w)
 		if err != nil {
+			p.forget(found)
 			return fmt.Errorf("output %s: %w", w.lfn, err)
 		}
 		out.Records = records[w.path]
@@ -73,26 +74,35 @@ func (p *pilot) store(a *attempt, w written) (*wire.WrittenFile, error) {
 		return nil, err
 	}
 	out := &wire.WrittenFile{Lfn: w.lfn, Version: w.promise.GetVersion(), Size: w.size, Adler32: sum}
-	cached := p.keep(cache.Ref{LFN: w.lfn, Version: out.Version}, w.size, path)
+	item := cache.Item{Ref: cache.Ref{LFN: w.lfn, Version: out.Version}, Size: w.size, Attempt: a.GetAttempt()}
+	cached := p.keep(a, item, path)
 	if w.promise.GetCacheOnly() && cached {
 		return out, nil
 	}
-	out.Pfn = fmt.Sprintf("%s/%s.v%d.a%d", strings.TrimSuffix(p.cfg.Storage, "/"), strings.TrimLeft(w.lfn, "/"), out.Version, a.GetAttempt())
+	out.Pfn = pfnOf(p.cfg.Storage, w.lfn, out.Version, a.GetAttempt())
 	return out, p.storage.Put(a.ctx, path, out.Pfn)
 }
 
-// keep puts an output into the cache, if there is room: what was kept there of
-// an attempt that is not committed goes first.
-func (p *pilot) keep(ref cache.Ref, size int64, path string) bool {
+// keep puts an output into the cache, if there is room.
+func (p *pilot) keep(a *attempt, item cache.Item, path string) bool {
 	if p.caching.cache == nil {
 		return false
 	}
-	p.caching.cache.Drop(ref)
-	err := p.caching.cache.Add(ref, size, path)
+	err := p.caching.cache.Add(a.ctx, item, path)
 	if err != nil {
-		p.log.Info("output not kept in the cache", "lfn", ref.LFN, "reason", err)
+		p.log.Info("output not kept in the cache", "lfn", item.LFN, "reason", err)
 	}
 	return err == nil
+}
+
+// forget takes outputs out of the cache that will not be committed.
+func (p *pilot) forget(outputs []written) {
+	if p.caching.cache == nil {
+		return
+	}
+	for _, w := range outputs {
+		p.caching.cache.Drop(cache.Ref{LFN: w.lfn, Version: w.promise.GetVersion()})
+	}
 }
 
 // seal takes the right to write off a file, since links to it are made, and

@@ -99,9 +99,9 @@ func (in *stageIn) inform() error {
 	var cached, stored []catalog.Entry
 	for _, f := range in.files {
 		inputs = append(inputs, f.path)
-		stored = append(stored, catalog.Entry{LFN: f.ref.LFN, PFN: f.pfn})
+		stored = append(stored, catalog.Entry{LFN: f.LFN, PFN: f.pfn})
 		if f.cached != nil {
-			cached = append(cached, catalog.Entry{LFN: f.ref.LFN, PFN: "file:" + f.cached.Path()})
+			cached = append(cached, catalog.Entry{LFN: f.LFN, PFN: "file:" + f.cached.Path()})
 		}
 	}
 	for _, o := range in.attempt.GetOutputs() {

@@ -1,0 +1,384 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"fairway/internal/fault"
+	"fairway/sched"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("fairway/sched.(*pool).work"), goleak.IgnoreAnyFunction("fairway/sched.(*source).drive"))
+}
+
+// log notes the changes that a cache tells.
+type log struct {
+	mu      sync.Mutex
+	changed chan struct{}
+	all     []Change
+}
+
+func (l *log) note(c Change) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, c)
+	if l.changed != nil {
+		close(l.changed)
+		l.changed = nil
+	}
+}
+
+// until waits for a state of the cache that changes lead to.
+func (l *log) until(t *testing.T, condition func() bool) {
+	t.Helper()
+	for {
+		l.mu.Lock()
+		changed := make(chan struct{})
+		l.changed = changed
+		l.mu.Unlock()
+		if condition() {
+			return
+		}
+		if _, err := sched.Receive(t.Context(), sched.Default(), changed); !errors.Is(err, sched.ErrChannelClosed) {
+			t.Fatal(err)
+		}
+	}
+}
+
+func open(t *testing.T, dir, name string, change ...func(*Config)) (*Cache, *log) {
+	t.Helper()
+	l := &log{}
+	cfg := Config{Dir: dir, Name: name, MaxSpace: 100, Changed: l.note}
+	for _, f := range change {
+		f(&cfg)
+	}
+	c, err := Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c, l
+}
+
+func shared(c *Config) { c.Shared = true }
+
+func item(lfn string, size int64) Item { return Item{Ref: Ref{lfn, 1}, Size: size} }
+
+// bytes writes a file of the given size.
+func bytes(size int64) func(string) (int64, error) {
+	return func(path string) (int64, error) {
+		return size, os.WriteFile(path, make([]byte, size), 0o644)
+	}
+}
+
+func put(t *testing.T, c *Cache, lfn string, size int64) *File {
+	t.Helper()
+	f, _, err := c.Fetch(t.Context(), item(lfn, size), bytes(size))
+	if err != nil {
+		t.Fatal(lfn, err)
+	}
+	return f
+}
+
+func has(c *Cache, lfn string) bool {
+	return slices.ContainsFunc(c.Contents(), func(x Change) bool { return x.LFN == lfn })
+}
+
+func TestFetchAndGet(t *testing.T) {
+	c, l := open(t, t.TempDir(), "p")
+	f := put(t, c, "raw/a", 10)
+	if info, err := os.Stat(f.Path()); err != nil || info.Size() != 10 {
+		t.Fatal(err)
+	}
+	f.Release()
+	again, hit, err := c.Fetch(t.Context(), item("raw/a", 10), func(string) (int64, error) { panic("it is there") })
+	if err != nil || !hit {
+		t.Fatal(hit, err)
+	}
+	again.Release()
+	again.Release()
+	if len(l.all) != 1 || l.all[0].Gone || l.all[0].Size != 10 {
+		t.Fatal(l.all)
+	}
+}
+
+func TestEvictsTheLeastRecentlyUsed(t *testing.T) {
+	c, l := open(t, t.TempDir(), "p")
+	for _, lfn := range []string{"a", "b", "c"} {
+		put(t, c, lfn, 30).Release()
+	}
+	if f, ok := c.Get(item("a", 0)); ok {
+		f.Release()
+	}
+	put(t, c, "d", 40).Release()
+	if has(c, "b") || !has(c, "a") || !has(c, "d") {
+		t.Fatal(c.Contents())
+	}
+	if last := l.all[len(l.all)-2]; last.LFN != "b" || !last.Gone || !last.LastLink {
+		t.Fatal(l.all)
+	}
+}
+
+func TestFollowsAdvice(t *testing.T) {
+	c, _ := open(t, t.TempDir(), "p")
+	for _, lfn := range []string{"a", "b", "c"} {
+		put(t, c, lfn, 30).Release()
+	}
+	c.Advise([]Ref{{"c", 1}, {"unknown", 1}, {"c", 1}})
+	put(t, c, "d", 60).Release()
+	if has(c, "c") || has(c, "a") || !has(c, "b") {
+		t.Fatal(c.Contents())
+	}
+}
+
+func TestNeverDropsWhatIsInUse(t *testing.T) {
+	c, _ := open(t, t.TempDir(), "p")
+	a, b := put(t, c, "a", 50), put(t, c, "b", 50)
+	if _, _, err := c.Fetch(t.Context(), item("c", 10), bytes(10)); !errors.Is(err, ErrFull) {
+		t.Fatal(err)
+	}
+	if _, _, err := c.Fetch(t.Context(), item("huge", 101), bytes(101)); !errors.Is(err, ErrFull) {
+		t.Fatal(err)
+	}
+	a.Release()
+	if _, _, err := c.Fetch(t.Context(), item("d", 60), bytes(60)); !errors.Is(err, ErrFull) {
+		t.Fatal(err)
+	}
+	if !has(c, "a") {
+		t.Fatal("dropped although that made no room")
+	}
+	b.Release()
+	put(t, c, "d", 60).Release()
+}
+
+func TestMinThresholdIsKeptFree(t *testing.T) {
+	c, _ := open(t, t.TempDir(), "p", func(c *Config) { c.MinThreshold = 40 })
+	if c.Limit() != 60 {
+		t.Fatal(c.Limit())
+	}
+	if _, _, err := c.Fetch(t.Context(), item("a", 61), bytes(61)); !errors.Is(err, ErrFull) {
+		t.Fatal(err)
+	}
+}
+
+func TestOneFetchForMany(t *testing.T) {
+	c, _ := open(t, t.TempDir(), "p")
+	var brought atomic.Int32
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			f, _, err := c.Fetch(context.Background(), item("a", 10), func(path string) (int64, error) {
+				brought.Add(1)
+				return bytes(10)(path)
+			})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			f.Release()
+		})
+	}
+	group.Wait()
+	if brought.Load() != 1 {
+		t.Fatal(brought.Load())
+	}
+}
+
+func TestFailedFetchLeavesNothing(t *testing.T) {
+	c, _ := open(t, t.TempDir(), "p")
+	failure := errors.New("failure")
+	for _, bring := range []func(string) (int64, error){
+		func(string) (int64, error) { return 0, failure },
+		func(path string) (int64, error) { _, _ = bytes(3)(path); return 0, failure },
+		bytes(9),
+	} {
+		if _, _, err := c.Fetch(t.Context(), item("a", 10), bring); err == nil {
+			t.Fatal("no error")
+		}
+	}
+	if left, _ := os.ReadDir(c.folder); len(left) != 1 {
+		t.Fatal(left)
+	}
+	put(t, c, "b", 100).Release()
+}
+
+// What a lost attempt wrote is never given for what another one committed.
+func TestAttemptsAreToldApart(t *testing.T) {
+	c, _ := open(t, t.TempDir(), "p")
+	lost, committed := item("a", 10), item("a", 10)
+	lost.Attempt, committed.Attempt = 1, 2
+	f, _, err := c.Fetch(t.Context(), lost, bytes(10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := c.Fetch(t.Context(), committed, bytes(10)); !errors.Is(err, ErrFull) {
+		t.Fatal("while it is in use:", err)
+	}
+	f.Release()
+	if _, ok := c.Get(committed); ok {
+		t.Fatal("the lost one was given")
+	}
+	f, hit, err := c.Fetch(t.Context(), committed, bytes(10))
+	if err != nil || hit {
+		t.Fatal(hit, err)
+	}
+	f.Release()
+	if f, ok := c.Get(item("a", 0)); !ok {
+		t.Fatal("not found by one who does not know the attempt")
+	} else {
+		f.Release()
+	}
+}
+
+func TestIndexIsRebuilt(t *testing.T) {
+	dir := t.TempDir()
+	c, _ := open(t, dir, "p")
+	put(t, c, "deep/a b%@", 10).Release()
+	put(t, c, ".hidden", 20).Release()
+	for name, size := range map[string]int{newPrefix + "1": 5, partName(1, 5): 0, "half@1@7@0": 6, "not ours": 1} {
+		if err := os.WriteFile(filepath.Join(c.folder, name), make([]byte, size), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.Close()
+	again, _ := open(t, dir, "p")
+	if !has(again, "deep/a b%@") || !has(again, ".hidden") || len(again.Contents()) != 2 {
+		t.Fatal(again.Contents())
+	}
+	if left, _ := os.ReadDir(again.folder); len(left) != 3 {
+		t.Fatal(left)
+	}
+}
+
+func TestInheritsFromTheDead(t *testing.T) {
+	dir := t.TempDir()
+	dead, _ := open(t, dir, "dead")
+	put(t, dead, "a", 60).Release()
+	put(t, dead, "b", 30).Release()
+	alive, _ := open(t, dir, "alive")
+	if len(alive.Contents()) != 0 {
+		t.Fatal("taken from the living")
+	}
+	dead.Close()
+	heir, _ := open(t, dir, "heir", func(c *Config) { c.MaxSpace = 50 })
+	if has(heir, "a") || !has(heir, "b") {
+		t.Fatal(heir.Contents())
+	}
+	if _, err := os.Stat(dead.folder); err == nil {
+		t.Fatal("the folder of the dead is there")
+	}
+}
+
+func TestTwoPilotsOfOneName(t *testing.T) {
+	dir := t.TempDir()
+	open(t, dir, "p")
+	if _, err := Open(Config{Dir: dir, Name: "p", MaxSpace: 1}); !errors.Is(err, errHeld) {
+		t.Fatal(err)
+	}
+}
+
+func TestNameTooLong(t *testing.T) {
+	c, _ := open(t, t.TempDir(), "p")
+	if _, _, err := c.Fetch(t.Context(), item(strings.Repeat("/", 90), 1), bytes(1)); !errors.Is(err, ErrFull) {
+		t.Fatal(err)
+	}
+}
+
+func TestAdd(t *testing.T) {
+	c, _ := open(t, t.TempDir(), "p")
+	path := filepath.Join(t.TempDir(), "output")
+	if _, err := bytes(10)(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Add(t.Context(), item("a", 10), path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); err != nil || !has(c, "a") {
+		t.Fatal(err)
+	}
+	c.Drop(Ref{"a", 1})
+	if has(c, "a") {
+		t.Fatal("it was dropped")
+	}
+}
+
+func TestDiskFull(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("mounting a tmpfs needs root")
+	}
+	dir := t.TempDir()
+	if err := syscall.Mount("fairway-test", dir, "tmpfs", 0, "size=64k"); err != nil {
+		t.Skip("no tmpfs here:", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
+	c, _ := open(t, dir, "p", func(c *Config) { c.MaxSpace = 1 << 30 })
+	if _, _, err := c.Fetch(t.Context(), item("a", 1<<20), bytes(1<<20)); !errors.Is(err, ErrNoSpace) {
+		t.Fatal(err)
+	}
+	if left, _ := os.ReadDir(c.folder); len(left) != 1 {
+		t.Fatal("left behind:", left)
+	}
+}
+
+// Failing at any point leaves a cache that is consistent and of use.
+func TestFaults(t *testing.T) {
+	for _, point := range []string{"cache.add.reserved", "cache.add.written"} {
+		c, _ := open(t, t.TempDir(), "p")
+		disarm, err := fault.Arm(point + ":error")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := c.Fetch(t.Context(), item("a", 10), bytes(10)); !errors.Is(err, fault.ErrInjected) {
+			t.Fatal(point, err)
+		}
+		disarm()
+		if left, _ := os.ReadDir(c.folder); len(left) != 1 || c.reserved != 0 {
+			t.Fatal(point, left)
+		}
+		put(t, c, "b", 100).Release()
+	}
+}
+
+func FuzzNames(f *testing.F) {
+	f.Add("store/data/a b.root", uint32(1), int64(5), uint64(7))
+	f.Fuzz(func(t *testing.T, lfn string, version uint32, size int64, attempt uint64) {
+		i := Item{Ref{lfn, version}, max(0, size), attempt}
+		if got, ok := parseName(fileName(i)); !ok || got != i {
+			t.Fatalf("%+v became %+v", i, got)
+		}
+		_, _ = parseName(lfn)
+		_, _ = partSize(lfn)
+		if strings.ContainsAny(fileName(i), "/\x00") || strings.HasPrefix(fileName(i), ".") {
+			t.Fatal(fileName(i))
+		}
+	})
+}
+
+func ExampleCache() {
+	dir, _ := os.MkdirTemp("", "cache")
+	defer os.RemoveAll(dir)
+	c, _ := Open(Config{Dir: dir, Name: "pilot-1", MaxSpace: 1 << 20})
+	defer c.Close()
+	for range 2 {
+		f, hit, _ := c.Fetch(context.Background(), Item{Ref: Ref{"raw/a", 0}, Size: 5}, func(path string) (int64, error) {
+			return 5, os.WriteFile(path, []byte("hello"), 0o644)
+		})
+		fmt.Println(hit, f.Size())
+		f.Release()
+	}
+	// Output:
+	// false 5
+	// true 5
+}

@@ -1,0 +1,283 @@
+package cache
+
+import (
+	"errors"
+	"os"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// meet makes caches know each other.
+func meet(all ...*Cache) {
+	var folders []string
+	for _, c := range all {
+		folders = append(folders, c.Dir())
+	}
+	for _, c := range all {
+		c.SetPeers(folders)
+	}
+}
+
+func TestLinksFromPeers(t *testing.T) {
+	dir := t.TempDir()
+	a, _ := open(t, dir, "a", shared)
+	b, seen := open(t, dir, "b", shared)
+	put(t, a, "before", 10).Release()
+	meet(a, b)
+	put(t, a, "after", 10).Release()
+	seen.until(t, func() bool { return has(b, "before") && has(b, "after") })
+	here, there := put(t, a, "after", 10), put(t, b, "after", 10)
+	x, _ := os.Stat(here.Path())
+	y, _ := os.Stat(there.Path())
+	if !os.SameFile(x, y) {
+		t.Error("the host holds the contents twice")
+	}
+	here.Release()
+	there.Release()
+	if a.Limit() != 200 {
+		t.Error("the space is not pooled:", a.Limit())
+	}
+}
+
+// A file that a peer has is taken from it at once, whatever was noticed.
+func TestTakesFromPeerWhatIsAsked(t *testing.T) {
+	dir := t.TempDir()
+	a, _ := open(t, dir, "a", shared)
+	b, _ := open(t, dir, "b", shared)
+	meet(a, b)
+	put(t, a, "x", 10).Release()
+	f, hit, err := b.Fetch(t.Context(), item("x", 0), func(string) (int64, error) { return 0, errors.New("it is on the host") })
+	if err != nil || !hit {
+		t.Fatal(hit, err)
+	}
+	f.Release()
+}
+
+func TestTheHostDropsAFileAsOne(t *testing.T) {
+	dir := t.TempDir()
+	a, _ := open(t, dir, "a", shared)
+	b, seen := open(t, dir, "b", shared)
+	meet(a, b)
+	put(t, a, "x", 90).Release()
+	seen.until(t, func() bool { return has(b, "x") })
+	put(t, a, "y", 90).Release()
+	if _, _, err := a.Fetch(t.Context(), item("z", 90), bytes(90)); !errors.Is(err, ErrFull) {
+		t.Fatal("there is no room before the peer has dropped it too:", err)
+	}
+	seen.until(t, func() bool { return !has(b, "x") })
+	last := 0
+	seen.mu.Lock()
+	for _, c := range seen.all {
+		if c.Gone && c.LastLink && c.LFN == "x" {
+			last++
+		}
+	}
+	seen.mu.Unlock()
+	if last != 1 {
+		t.Error("the removal of the last link was told", last, "times")
+	}
+	put(t, a, "z", 90).Release()
+}
+
+func TestPeerLeaves(t *testing.T) {
+	dir := t.TempDir()
+	a, seen := open(t, dir, "a", shared)
+	b, _ := open(t, dir, "b", shared)
+	meet(a, b)
+	put(t, b, "x", 80).Release()
+	put(t, b, "y", 80).Release()
+	seen.until(t, func() bool { return has(a, "x") && has(a, "y") })
+	b.Close()
+	seen.until(t, func() bool { return len(a.Contents()) == 1 })
+	if a.Limit() != 100 {
+		t.Error(a.Limit())
+	}
+	if _, err := os.Stat(b.Dir()); err == nil {
+		t.Error("the folder of the pilot that left is there")
+	}
+}
+
+// The host's caches never take more than they may, hold nothing twice and
+// drop nothing that is in use, whatever two pilots do.
+func TestPooledSpaceProperty(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		dir, err := os.MkdirTemp("", "cache")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer os.RemoveAll(dir)
+		var pilots []*Cache
+		for _, name := range []string{"a", "b"} {
+			c, err := Open(Config{Dir: dir, Name: name, MaxSpace: 100, MinThreshold: 20, Shared: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			pilots = append(pilots, c)
+		}
+		meet(pilots...)
+		var used []*File
+		t.Repeat(map[string]func(*rapid.T){
+			"fetch": func(t *rapid.T) {
+				n := rapid.Int64Range(1, 8).Draw(t, "file")
+				c := rapid.SampledFrom(pilots).Draw(t, "pilot")
+				i := item(string(rune('a'+n)), 10*n)
+				f, _, err := c.Fetch(t.Context(), i, bytes(i.Size))
+				if errors.Is(err, ErrFull) {
+					return
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if rapid.Bool().Draw(t, "keep") {
+					used = append(used, f)
+				} else {
+					f.Release()
+				}
+			},
+			"release": func(t *rapid.T) {
+				if len(used) == 0 {
+					t.Skip("nothing is in use")
+				}
+				used[0].Release()
+				used = used[1:]
+			},
+			"": func(t *rapid.T) {
+				for _, f := range used {
+					if _, err := os.Stat(f.Path()); err != nil {
+						t.Fatal("dropped while in use:", err)
+					}
+				}
+				if total := diskUse(t, pilots); total > 180 {
+					t.Fatal("the host holds", total)
+				}
+			},
+		})
+		for _, f := range used {
+			f.Release()
+		}
+	})
+}
+
+// diskUse is what the files of all caches take, each once.
+func diskUse(t *rapid.T, pilots []*Cache) (sum int64) {
+	var seen []os.FileInfo
+next:
+	for _, c := range pilots {
+		entries, err := os.ReadDir(c.Dir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			info, err := e.Info()
+			if err != nil {
+				continue next // dropped this moment
+			}
+			known := false
+			for _, s := range seen {
+				known = known || os.SameFile(s, info)
+			}
+			if !known {
+				seen = append(seen, info)
+				sum += info.Size()
+			}
+		}
+	}
+	return sum
+}
+
+// model is what a cache of one pilot must do.
+type model struct {
+	limit int64
+	order []Item // the least recently used first
+	pins  map[Ref]int
+}
+
+func (m *model) index(r Ref) int {
+	for n, i := range m.order {
+		if i.Ref == r {
+			return n
+		}
+	}
+	return -1
+}
+
+func (m *model) fetch(i Item) bool {
+	if n := m.index(i.Ref); n >= 0 {
+		m.order = append(append(m.order[:n:n], m.order[n+1:]...), i)
+		return true
+	}
+	excess := i.Size - m.limit
+	var free int64
+	for _, x := range m.order {
+		excess += x.Size
+		if m.pins[x.Ref] == 0 {
+			free += x.Size
+		}
+	}
+	if free < excess {
+		return false
+	}
+	var kept []Item
+	for _, x := range m.order {
+		if excess > 0 && m.pins[x.Ref] == 0 {
+			excess -= x.Size
+			continue
+		}
+		kept = append(kept, x)
+	}
+	m.order = append(kept, i)
+	return true
+}
+
+func TestEvictionProperty(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		dir, err := os.MkdirTemp("", "cache")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer os.RemoveAll(dir)
+		c, err := Open(Config{Dir: dir, Name: "p", MaxSpace: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		m := &model{limit: 100, pins: map[Ref]int{}}
+		var used []*File
+		t.Repeat(map[string]func(*rapid.T){
+			"fetch": func(t *rapid.T) {
+				n := rapid.Int64Range(0, 11).Draw(t, "file")
+				i := item(string(rune('a'+n)), 10*n)
+				f, _, err := c.Fetch(t.Context(), i, bytes(i.Size))
+				if want := m.fetch(i); (err == nil) != want {
+					t.Fatalf("%v, the model says %v", err, want)
+				}
+				if err == nil && rapid.Bool().Draw(t, "keep") {
+					used = append(used, f)
+					m.pins[i.Ref]++
+				} else if err == nil {
+					f.Release()
+				}
+			},
+			"release": func(t *rapid.T) {
+				if len(used) == 0 {
+					t.Skip("nothing is in use")
+				}
+				m.pins[used[0].entry.Ref]--
+				used[0].Release()
+				used = used[1:]
+			},
+			"": func(t *rapid.T) {
+				for _, i := range m.order {
+					if !has(c, i.LFN) {
+						t.Fatal(i, "is not there")
+					}
+				}
+				if len(c.Contents()) != len(m.order) {
+					t.Fatal(c.Contents(), m.order)
+				}
+			},
+		})
+	})
+}
