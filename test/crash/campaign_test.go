@@ -1,0 +1,167 @@
+package crash
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"fairway/internal/batch"
+	"fairway/sched"
+)
+
+const (
+	runs  = 4  // files that arrive, each of them rewrites the table
+	lines = 40 // of each
+	// patience is how long one start of the server may take before it counts as
+	// hung.
+	patience = 90 * time.Second
+	// longest is the latest random moment for a kill, about as long as the
+	// workflow takes.
+	longest = 1200 * time.Millisecond
+)
+
+// newWorkflow makes a folder with the workflow and its inputs.
+func newWorkflow(t *testing.T) string {
+	t.Helper()
+	folder := t.TempDir()
+	text, err := os.ReadFile("testdata/workflow.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(folder, "workflow.yaml"), string(text))
+	write(t, filepath.Join(folder, "table.txt"), "1\n")
+	for run := 1; run <= runs; run++ {
+		var numbers strings.Builder
+		for line := range lines {
+			fmt.Fprintln(&numbers, run*1000+line)
+		}
+		write(t, filepath.Join(folder, "runs", fmt.Sprintf("run%d.txt", run)), numbers.String())
+	}
+	return folder
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// results reads all published files.
+func results(t *testing.T, folder string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	root := filepath.Join(folder, "results")
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		name, _ := filepath.Rel(root, path)
+		files[name] = string(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// attempt is one start of `fairway run`.
+type attempt struct {
+	t      *testing.T
+	folder string
+	cmd    *exec.Cmd
+	output bytes.Buffer
+	ended  chan struct{}
+}
+
+func start(t *testing.T, folder string, environment ...string) *attempt {
+	t.Helper()
+	a := &attempt{t: t, folder: folder, ended: make(chan struct{})}
+	a.cmd = exec.Command(fairway, "run", "--pilots", "2", filepath.Join(folder, "workflow.yaml"))
+	a.cmd.Env = append(os.Environ(), environment...)
+	a.cmd.Stdout, a.cmd.Stderr = &a.output, &a.output
+	if err := a.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = a.cmd.Wait()
+		close(a.ended)
+	}()
+	return a
+}
+
+// wait returns whether the run succeeded.
+func (a *attempt) wait() bool {
+	a.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if _, err := sched.Receive(ctx, sched.Default(), a.ended); !errors.Is(err, sched.ErrChannelClosed) {
+		_ = a.cmd.Process.Signal(syscall.SIGQUIT)
+		<-a.ended
+		a.t.Fatalf("the run hung:\n%s", a.output.String())
+	}
+	return a.cmd.ProcessState.Success()
+}
+
+// at waits for a moment; false if the run ends before.
+func (a *attempt) at(moment time.Duration) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), moment)
+	defer cancel()
+	_, err := sched.Receive(ctx, sched.Default(), a.ended)
+	return !errors.Is(err, sched.ErrChannelClosed)
+}
+
+func (a *attempt) killServer() bool {
+	return a.cmd.Process.Kill() == nil
+}
+
+// killPilots kills all pilots of the folder, or one of them.
+func (a *attempt) killPilots(random *rand.Rand, all bool) int {
+	pilots := pilotsOf(a.folder)
+	if len(pilots) > 0 && !all {
+		chosen := random.IntN(len(pilots))
+		pilots = pilots[chosen : chosen+1]
+	}
+	killed := 0
+	for _, pid := range pilots {
+		if syscall.Kill(pid, syscall.SIGKILL) == nil {
+			killed++
+		}
+	}
+	return killed
+}
+
+// pilotsOf finds the pilots that work for a folder, whoever started them.
+func pilotsOf(folder string) []int {
+	entries, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		return nil
+	}
+	var pids []int
+	for _, entry := range entries {
+		environment, err := os.ReadFile(entry)
+		if err != nil || !bytes.Contains(environment, []byte(batch.LaunchVariable+"=")) || !bytes.Contains(environment, []byte(folder+"/")) {
+			continue
+		}
+		var pid int
+		if _, err := fmt.Sscanf(entry, "/proc/%d/environ", &pid); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
