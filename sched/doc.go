@@ -32,7 +32,8 @@
 //     been told, and what the request refers to may be closed.
 //   - An event that was detected before ctx ended is returned, not dropped.
 //   - A panic in a callback ends all waits of that kind, now and later, with a
-//     [*PanicError], and nothing else.
+//     [*PanicError], and nothing else. A condition that belongs to one wait (of
+//     a file, of a status) ends only that wait.
 //   - Requests of one kind end in the order in which their events are detected;
 //     there is no order between kinds.
 //

@@ -3,6 +3,7 @@ package sched
 import (
 	"errors"
 	"fmt"
+	"runtime/debug"
 )
 
 var (
@@ -30,4 +31,16 @@ func (e *PanicError) Error() string {
 func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err
+}
+
+// try calls a function that belongs to one request, so that its panic ends that
+// request alone.
+func try(kind, callback string, f func()) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &PanicError{Kind: kind, Callback: callback, Value: v, Stack: debug.Stack()}
+		}
+	}()
+	f()
+	return nil
 }

@@ -128,3 +128,23 @@ func TestHandleCloseForgetsTheKind(t *testing.T) {
 		}
 	}
 }
+
+func TestPanicInAConditionEndsItsWaitOnly(t *testing.T) {
+	s := newTest(t, Config{FileInterval: time.Millisecond})
+	path := filepath.Join(t.TempDir(), "f")
+	calls := 0
+	var p *PanicError
+	_, err := s.WaitFile(patient(t), FileQuery{Path: path, Until: func(FileState) bool {
+		if calls++; calls > 1 {
+			panic("boom")
+		}
+		return false
+	}})
+	if !errors.As(err, &p) || p.Callback != "Until" {
+		t.Errorf("got %v", err)
+	}
+	found := waitFile(t, s, Appears(path))
+	until(t, s, "joined", func() bool { return members(s, "file") == 1 })
+	write(t, path, "x")
+	<-found
+}

@@ -218,7 +218,11 @@ func (fs *fileSet) unwatched() (found []*fileRequest) {
 func (fs *fileSet) look(r *fileRequest) {
 	fs.noteLink(r)
 	st, err := StatFile(r.Value.Path)
-	if err != nil || r.Value.Until(st) {
+	accepted := false
+	if err == nil {
+		err = try("file", "Until", func() { accepted = r.Value.Until(st) })
+	}
+	if err != nil || accepted {
 		r.Done(st, err)
 	}
 }

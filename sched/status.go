@@ -2,6 +2,7 @@ package sched
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -175,7 +176,7 @@ func (st *Status[K, V]) turn() []*statusRequest[K, V] {
 func (st *Status[K, V]) ask(asked []*statusRequest[K, V]) {
 	begin := time.Now()
 	ctx, cancel := context.WithTimeout(closingContext{context.Background(), st.s.closing}, st.config.Timeout)
-	values, err := st.config.Query(ctx, distinct(asked))
+	values, err := st.query(ctx, distinct(asked))
 	cancel()
 	st.pace(begin, err)
 	if err != nil {
@@ -187,9 +188,21 @@ func (st *Status[K, V]) ask(asked []*statusRequest[K, V]) {
 	st.keep(values, begin)
 	for _, r := range asked {
 		v, known := values[r.Value.key]
-		if a := (Answer[V]{v, known, begin}); r.Value.until(a) {
-			r.Done(a, nil)
-		}
+		st.offer(r, Answer[V]{v, known, begin})
+	}
+}
+
+// query makes the call; its panic counts as a failure.
+func (st *Status[K, V]) query(ctx context.Context, keys []K) (values map[K]V, err error) {
+	panicked := try(st.config.Name, "Query", func() { values, err = st.config.Query(ctx, keys) })
+	return values, errors.Join(err, panicked)
+}
+
+func (st *Status[K, V]) offer(r *statusRequest[K, V], a Answer[V]) {
+	accepted := false
+	err := try(st.config.Name, "until", func() { accepted = r.Value.until(a) })
+	if err != nil || accepted {
+		r.Done(a, err)
 	}
 }
 
