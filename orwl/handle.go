@@ -29,6 +29,7 @@ type Handle struct {
 	req        fifo.Request[*Handle]
 	state      uint8
 	pending    bool // the token has not been taken; the task must not look at state
+	detour     bool // Acquire takes the general way: for traces and mirrors
 	mapped     bool
 	wrote      bool
 	generation uint64
@@ -58,7 +59,7 @@ func (h *Handle) Acquire(ctx context.Context) error {
 	if !h.pending {
 		return h.fate()
 	}
-	if ctx != context.Background() || h.traced != nil {
+	if ctx != context.Background() || h.detour {
 		return h.wait(ctx)
 	}
 	// The wait is here and not deeper down because after a switch of goroutines
@@ -76,6 +77,9 @@ func (h *Handle) Test() (bool, error) {
 		case <-h.token:
 			h.pending = false
 		default:
+			if m, ok := h.res.(*Mirror); ok {
+				m.peer.link.reading.resume()
+			}
 			return false, nil
 		}
 	}
@@ -163,7 +167,12 @@ func (h *Handle) wait(ctx context.Context) error {
 	if h.traced != nil {
 		h.traced.slept = time.Now()
 	}
-	err := park(ctx, h.token)
+	var err error
+	if m, ok := h.res.(*Mirror); ok {
+		err = m.peer.link.park(ctx, h.token)
+	} else {
+		err = park(ctx, h.token)
+	}
 	if err != nil && h.leave() {
 		return fmt.Errorf("waiting for %s: %w", h.res.Name(), err)
 	}

@@ -2,7 +2,6 @@ package orwl
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -28,13 +27,16 @@ type link struct {
 	other   string // the process at the other end
 	heard   atomic.Uint64
 	peer    *Peer
-	session *session // nil where nothing is served
-	over    chan struct{}
+	session *session      // nil where nothing is served
+	ending  chan struct{} // closed when nothing is read any more
+	over    chan struct{} // closed when all that depended on the connection has ended
+	reading reading
+	scratch []byte // of who has the right to read
 }
 
 // newLink exchanges hellos. The shorter lease of both ends counts.
 func newLink(conn net.Conn, server *Server, lease time.Duration) (*link, error) {
-	l := &link{conn: conn, out: newOutbox(conn), over: make(chan struct{})}
+	l := &link{conn: conn, out: newOutbox(conn), ending: make(chan struct{}), over: make(chan struct{}), reading: newReading()}
 	reader, fds := newReader(conn)
 	l.fds = fds
 	l.in = bufio.NewReaderSize(countingReader{reader, &l.heard}, 32<<10)
@@ -85,8 +87,9 @@ func (l *link) run() error {
 		defer close(watched)
 		l.watch()
 	}()
-	err := l.read()
-	close(l.over)
+	defer close(l.over)
+	err := l.attend()
+	close(l.ending)
 	l.conn.Close()
 	l.out.close()
 	<-written
@@ -106,7 +109,7 @@ func (l *link) watch() {
 	last, silent := uint64(0), 0
 	for {
 		select {
-		case <-l.over:
+		case <-l.ending:
 			return
 		case <-tick.C:
 		}
@@ -139,24 +142,6 @@ func (l *link) sendData(f frame, data []byte, sent func()) {
 		}
 	}
 	l.out.send(message{parts: parts, fd: -1, sent: sent})
-}
-
-// read handles frames until the connection ends.
-func (l *link) read() error {
-	var scratch []byte
-	for {
-		f, buffer, err := readFrame(l.in, scratch)
-		scratch = buffer
-		if err == nil {
-			err = l.handle(&f)
-		}
-		switch {
-		case errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed):
-			return fmt.Errorf("connection ended: %w", ErrLeaseLost)
-		case err != nil:
-			return fmt.Errorf("%w: %w", err, ErrLeaseLost)
-		}
-	}
 }
 
 func (l *link) handle(f *frame) error {

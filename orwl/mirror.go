@@ -50,7 +50,7 @@ func (m *Mirror) admitLocked(h *Handle) error {
 // awaitLocked registers a request that is about to be sent.
 func (m *Mirror) awaitLocked(h *Handle, mode Mode) {
 	m.peer.next++
-	h.remoteID, h.res, h.remoteMode, h.traced = m.peer.next, m, mode, nil
+	h.remoteID, h.res, h.remoteMode, h.traced, h.detour = m.peer.next, m, mode, nil, true
 	h.awaits()
 	m.peer.pending[h.remoteID] = h
 }

@@ -27,7 +27,7 @@ func (p *Pair) Acquire(ctx context.Context) error {
 	if !h.pending {
 		return h.fate()
 	}
-	if ctx != context.Background() || h.traced != nil {
+	if ctx != context.Background() || h.detour {
 		return h.wait(ctx)
 	}
 	<-h.token // here, as in Handle.Acquire

@@ -3,7 +3,6 @@ package orwl
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"slices"
 	"sync"
 )
@@ -35,7 +34,8 @@ func (p *Peer) Close() error {
 	return err
 }
 
-// Done is closed when the connection has ended.
+// Done is closed when the connection has ended and all that was held or
+// requested through it is lost.
 func (p *Peer) Done() <-chan struct{} { return p.link.over }
 
 // Mirror opens a location of the other process.
@@ -152,9 +152,6 @@ func (p *Peer) granted(f *frame) error {
 	p.mu.Unlock()
 	if h != nil {
 		wakeList{h, h}.up()
-		if p.link.in.Buffered() == 0 {
-			runtime.Gosched() // the task first, before asking the socket for more
-		}
 	}
 	return nil
 }
@@ -194,6 +191,13 @@ func (p *Peer) fail(err error) {
 	for _, reply := range replies {
 		reply <- err
 	}
+}
+
+// idle reports whether no request waits here.
+func (p *Peer) idle() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.pending) == 0
 }
 
 func (p *Peer) ownerID() string { return p.link.other }

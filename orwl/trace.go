@@ -62,7 +62,7 @@ func (t *Trace) Attach(locations ...*Location) {
 }
 
 func (t *Trace) requested(l *Location, h *Handle) {
-	h.traced = &tracedRequest{trace: t, location: l.name}
+	h.traced, h.detour = &tracedRequest{trace: t, location: l.name}, true
 }
 
 func (t *Trace) granted(h, by *Handle) {
