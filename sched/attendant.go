@@ -22,27 +22,49 @@ func (s *Scheduler) admit() error {
 		return ErrTooMany
 	}
 	s.active++
-	if !s.tended {
-		s.tended = true
-		s.prepare()
-		s.pool.group.Go(s.tend)
+	if !s.prepared {
+		s.prepared = true
+		s.choosePriorities()
+		s.fit()
+		s.startTending()
 	}
 	return nil
+}
+
+// React lets all threads of the process that don't compute in tasks go before
+// those of other programs when they wake up, as they do beside tasks. It is for
+// programs that compute little but start others that do. It lasts until Close,
+// does nothing where Config.Priorities are not slices, and takes no processor
+// time away from anybody in the long run.
+func (s *Scheduler) React() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	s.reacting = true
+	s.choosePriorities()
+	s.startTending()
+}
+
+func (s *Scheduler) choosePriorities() {
+	if s.priorities == nil {
+		s.priorities = newPriorities(s.config.Priorities, s.log)
+	}
+}
+
+func (s *Scheduler) startTending() {
+	s.priorities.react()
+	if !s.tended {
+		s.tended = true
+		s.pool.group.Go(s.tend)
+	}
 }
 
 func (s *Scheduler) dismiss() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.active--
-}
-
-// prepare makes room for what reacts: spare Ps, and priorities of threads.
-func (s *Scheduler) prepare() {
-	if s.priorities == nil {
-		s.priorities = newPriorities(s.config.Priorities, s.log)
-	}
-	s.fit()
-	s.priorities.react()
 }
 
 // fit makes slots for the processors that the process may use now.
@@ -80,7 +102,7 @@ func (s *Scheduler) tend() {
 			return
 		case <-ticker.C:
 		}
-		if quiet++; s.busy() {
+		if quiet++; s.busy() || s.isReacting() {
 			quiet = 0
 		}
 		if quiet > tendLinger && s.untend() {
@@ -90,7 +112,7 @@ func (s *Scheduler) tend() {
 			threads = n
 			s.priorities.react()
 		}
-		if tick%limitEvery == 0 {
+		if tick%limitEvery == 0 && s.busy() {
 			s.fit()
 		}
 	}
@@ -102,10 +124,17 @@ func (s *Scheduler) busy() bool {
 	return s.active > 0
 }
 
+func (s *Scheduler) isReacting() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reacting
+}
+
 // untend ends the tending unless a task has come.
 func (s *Scheduler) untend() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tended = s.active > 0
+	s.tended = s.active > 0 || s.reacting
+	s.prepared = s.tended
 	return !s.tended
 }

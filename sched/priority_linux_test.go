@@ -3,6 +3,7 @@ package sched
 import (
 	"os"
 	"os/exec"
+	"runtime"
 	"testing"
 	"time"
 
@@ -72,5 +73,18 @@ func TestChildrenHaveTheDefaultSlice(t *testing.T) {
 	in.Close()
 	if err := s.WaitCmd(patient(t), cmd); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestReactWithoutTasks(t *testing.T) {
+	s := newTest(t, Config{})
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	s.React()
+	if s.priorities.mode != Slices {
+		t.Skip("no slices here")
+	}
+	if got := sliceOf(t, 0); got != reactSlice {
+		t.Errorf("slice of %v", got)
 	}
 }

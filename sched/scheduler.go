@@ -57,8 +57,10 @@ type Scheduler struct {
 	closers    map[any]func() // by what they close
 	closed     bool
 	active     int // tasks
+	prepared   bool // for tasks
 	tended     bool
-	priorities *priorities // nil before the first task
+	reacting   bool
+	priorities *priorities // nil before the first task or React
 }
 
 // New makes a scheduler. It starts no goroutine before something is waited for
