@@ -56,7 +56,7 @@ type Scheduler struct {
 	sources    []*source
 	closers    map[any]func() // by what they close
 	closed     bool
-	active     int // tasks
+	active     int  // tasks
 	prepared   bool // for tasks
 	tended     bool
 	reacting   bool
