@@ -30,7 +30,12 @@ func main() {
 	}
 	asJSON := flag.Bool("json", false, "print one JSON object")
 	quick := flag.Bool("quick", false, "only the small matrix, fewer rounds")
+	paper := flag.Bool("paper", false, "repeat the experiments of the paper's section 4.2")
+	docs := flag.String("docs", "docs", "where -paper writes its tables and plots")
 	flag.Parse()
+	if *paper {
+		exit(repeatPaper(*docs))
+	}
 	exit(run(*asJSON, *quick))
 }
 

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/plotutil"
+	"gonum.org/v1/plot/vg"
+
+	"fairway/bench/lock/measure"
+)
+
+// experiment is one of section 4.2, as a table with a line for each x and a
+// column for each series, and as a plot.
+type experiment struct {
+	file, title, x, y string
+	paper             string // what the paper's figure 2 says
+	series            []series
+}
+
+type series struct {
+	name   string
+	points plotter.XYs
+}
+
+// paperRounds is how often each configuration runs; the median counts.
+const paperRounds = 3
+
+// repeatPaper does the experiments of section 4.2 in sizes that fit here, and
+// writes plots and a text with the tables into a folder.
+func repeatPaper(folder string) error {
+	perElement, computing, err := blockSizes()
+	if err != nil {
+		return err
+	}
+	overcommitted, err := overcommitting()
+	if err != nil {
+		return err
+	}
+	scaling, err := weakScaling()
+	if err != nil {
+		return err
+	}
+	var text strings.Builder
+	m := measure.ThisMachine()
+	fmt.Fprintf(&text, "# Kernel 23: the experiments of section 4.2\n\nMade by `go run ./bench/llk23 -paper` on %d cores of %s. The paper's figures are from nodes with 4 cores at 2.53 GHz and Gigabit Ethernet.\n", m.Cores, m.CPU)
+	for _, e := range []experiment{perElement, computing, overcommitted, scaling} {
+		if err := e.plot(folder); err != nil {
+			return err
+		}
+		e.write(&text)
+	}
+	return os.WriteFile(filepath.Join(folder, "llk23.md"), []byte(text.String()), 0o644)
+}
+
+// median runs a configuration and returns the medians of time and waiting.
+func median(c config) (answer, error) {
+	defer confineThread(c.Cores)()
+	cmd, err := childCommand(c)
+	if err != nil {
+		return answer{}, err
+	}
+	r, err := startRunner(cmd)
+	if err != nil {
+		return answer{}, err
+	}
+	defer r.stop()
+	var ns, waiting []float64
+	for range paperRounds {
+		a, err := r.run()
+		if err != nil {
+			return answer{}, fmt.Errorf("%v: %w", c, err)
+		}
+		ns, waiting = append(ns, a.ns), append(waiting, a.waitingShare)
+	}
+	return answer{ns: measure.Median(ns), waitingShare: measure.Median(waiting)}, nil
+}
+
+// squares is rows x rows blocks of a size.
+func squares(rows, size, cores, processes int, transport string) config {
+	n := rows*size + 2
+	iterations := min(400, max(16, 8_000_000/(n*n)/16*16))
+	return config{N: n, Cores: cores, Processes: processes, Transport: transport, Rows: rows, Columns: rows, Iterations: iterations}
+}
+
+func blockSizes() (perElement, computing experiment, err error) {
+	perElement = experiment{
+		file: "llk23-element.svg", title: "Time per element", x: "elements per side of a block", y: "ns per element",
+		paper: "falls with the size of the blocks towards a limit; 4 blocks are below the others, which cannot be told apart.",
+	}
+	computing = experiment{
+		file: "llk23-computing.svg", title: "Share of computing", x: "elements per side of a block", y: "% of the time of all cores",
+		paper: "almost nothing for small blocks, about 55 % for large ones.",
+	}
+	for _, rows := range []int{2, 4, 6, 8, 10} {
+		name := fmt.Sprintf("%d blocks", rows*rows)
+		e, c := series{name: name}, series{name: name}
+		for _, size := range []int{32, 64, 128, 256} {
+			a, err := median(squares(rows, size, 2, 1, "memory"))
+			if err != nil {
+				return perElement, computing, err
+			}
+			e.points = append(e.points, plotter.XY{X: float64(size), Y: a.ns})
+			c.points = append(c.points, plotter.XY{X: float64(size), Y: 100 * (1 - a.waitingShare)})
+		}
+		perElement.series, computing.series = append(perElement.series, e), append(computing.series, c)
+	}
+	return perElement, computing, nil
+}
+
+func overcommitting() (experiment, error) {
+	e := experiment{
+		file: "llk23-overcommitting.svg", title: "64 blocks of 200 x 200", x: "processes", y: "ms per iteration",
+		paper: "the time of an iteration grows only slightly beyond what fewer cores explain: 64 blocks on 64 down to 4 nodes.",
+	}
+	for _, cores := range []int{1, 2} {
+		s := series{name: fmt.Sprintf("%d cores", cores)}
+		for _, processes := range []int{1, 2, 4} {
+			transport := "shared"
+			if processes == 1 {
+				transport = "memory"
+			}
+			c := squares(8, 200, cores, processes, transport)
+			a, err := median(c)
+			if err != nil {
+				return e, err
+			}
+			s.points = append(s.points, plotter.XY{X: float64(processes), Y: a.ns * float64((c.N-2)*(c.N-2)) / 1e6})
+		}
+		e.series = append(e.series, s)
+	}
+	return e, nil
+}
+
+func weakScaling() (experiment, error) {
+	e := experiment{
+		file: "llk23-scaling.svg", title: "Blocks of 200 x 200", x: "blocks", y: "µs per iteration and block",
+		paper: "more blocks of the same size, on more nodes, hardly take longer.",
+	}
+	for _, cores := range []int{1, 2} {
+		s := series{name: fmt.Sprintf("%d cores", cores)}
+		for _, rows := range []int{2, 4, 6, 8, 10} {
+			a, err := median(squares(rows, 200, cores, 1, "memory"))
+			if err != nil {
+				return e, err
+			}
+			s.points = append(s.points, plotter.XY{X: float64(rows * rows), Y: a.ns * 200 * 200 / 1e3})
+		}
+		e.series = append(e.series, s)
+	}
+	return e, nil
+}
+
+func (e experiment) plot(folder string) error {
+	p := plot.New()
+	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = e.title, e.x, e.y
+	p.Y.Min = 0
+	var lines []any
+	for _, s := range e.series {
+		lines = append(lines, s.name, s.points)
+	}
+	if err := plotutil.AddLinePoints(p, lines...); err != nil {
+		return err
+	}
+	p.Y.Min = math.Min(0, p.Y.Min)
+	return p.Save(16*vg.Centimeter, 10*vg.Centimeter, filepath.Join(folder, e.file))
+}
+
+func (e experiment) write(b *strings.Builder) {
+	fmt.Fprintf(b, "\n## %s\n\nThe paper: %s\n\n![%s](%s)\n\n| %s |", e.title, e.paper, e.title, e.file, e.x)
+	for _, s := range e.series {
+		fmt.Fprintf(b, " %s |", s.name)
+	}
+	fmt.Fprintf(b, "\n| --- |%s\n", strings.Repeat(" --- |", len(e.series)))
+	for i, p := range e.series[0].points {
+		fmt.Fprintf(b, "| %g |", p.X)
+		for _, s := range e.series {
+			fmt.Fprintf(b, " %.2f |", s.points[i].Y)
+		}
+		b.WriteByte('\n')
+	}
+	fmt.Fprintf(b, "\nin %s\n", e.y)
+}
