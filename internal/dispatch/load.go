@@ -48,6 +48,9 @@ func (l *loading) all() error {
 		}
 	}
 	c := l.c
+	if err := c.checkWriters(); err != nil {
+		return err
+	}
 	for _, j := range c.jobs[1:] {
 		l.resume(j)
 	}
@@ -59,6 +62,18 @@ func (l *loading) all() error {
 	}
 	c.publishPending()
 	c.persistIncarnation()
+	return nil
+}
+
+// checkWriters refuses versions that a job reads and that come from nowhere.
+func (c *Core) checkWriters() error {
+	for _, j := range c.jobs[1:] {
+		for i := range j.requests {
+			if v := j.requests[i].read; v != nil && !v.existing && (v.writer == nil || v.writer.id >= j.id) {
+				return fmt.Errorf("dispatch: job %s reads version %d of %s, which no job before it writes", j.name, v.number, v.file.lfn)
+			}
+		}
+	}
 	return nil
 }
 
@@ -194,7 +209,11 @@ func (l *loading) committed(j *job) error {
 	if b.Reused {
 		c.markReused(j)
 	}
-	for _, o := range j.reusable(outputs) {
+	stored := j.reusable(outputs)
+	if stored == nil {
+		return fmt.Errorf("job %s is committed without the outputs that it promises", j.name)
+	}
+	for _, o := range stored {
 		v := c.outputVersion(j, &o)
 		v.size, v.records, v.adler, v.pfn = o.Size, o.Records, o.Adler32, o.PFN
 		v.identity = j.identityOf(o.LFN)

@@ -19,7 +19,6 @@ func (c *Core) resultArrived(by PilotID, p *pilot, r *Result) {
 	case j.committed == r.Attempt || j.counted(r.Attempt):
 		// A repetition; it was dealt with.
 	case j.live() && (r.Outcome == Succeeded || r.Attempt>>32 < AttemptID(c.incarnation)):
-		c.unready(j)
 		c.attemptEnded(by, p, j, r, nil)
 	default:
 		c.discard(j, r)

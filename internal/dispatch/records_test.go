@@ -1,0 +1,165 @@
+package dispatch
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// history runs a script and returns the records that it leaves.
+func history(t testing.TB) []Record {
+	t.Helper()
+	s := newScript()
+	core, e := New(s.config)
+	s.core = core
+	s.keep(e.Persist)
+	step := func(in Input) {
+		e, err := s.core.Step(s.now, in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.render(e)
+	}
+	step(AddFiles{[]ExistingFile{{LFN: "raw", PFN: "/data/raw", Size: 10, Identity: "1"}}})
+	sub, err := s.submission([]string{
+		"a1 reads=raw writes=a,tmp!cache mem=5 tools=root,sh gpu=1 codes=3,4", "b1 reads=a,raw writes=part.*,raw!publish",
+		"c1 reads=a writes=c", "d1 reads=c writes=d digest= priority=3 site=x wait=1s",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	step(sub)
+	info := PilotInfo{Host: "h", Has: Resources{MilliCPUs: 1000, Memory: 10, Countable: map[string]int64{"gpu": 1}}, Tools: []string{"root", "sh"}}
+	step(Sync{Pilot: "p", Seq: 1, Full: true, Hello: &info})
+	for i, line := range []string{"1.1 done", "1.2 done out=part.x", "1.3 exit=1"} {
+		r, err := s.result(line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		step(Sync{Pilot: "p", Seq: uint64(i + 2), Full: true, Hello: &info, LastAnswer: 1 << 40, Ended: []Result{r}})
+	}
+	step(Cancel{[]JobID{4}})
+	return s.records()
+}
+
+func TestLoadOfAHistory(t *testing.T) {
+	records := history(t)
+	core, _, err := Load(Config{}, records)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables := make(map[string]bool)
+	for _, r := range records {
+		tables[r.Table] = true
+	}
+	for _, name := range []string{TableMeta, TableFile, TableJob, TableCommit, TableFate, TableResult, TablePilot} {
+		if !tables[name] {
+			t.Errorf("the history leaves nothing in table %s", name)
+		}
+	}
+	slices.Reverse(records)
+	again, _, err := Load(Config{}, records)
+	if err != nil || again.snapshot() != core.snapshot() {
+		t.Errorf("the order of the records matters (%v)", err)
+	}
+}
+
+// FuzzLoad gives Load records of which some were changed: it must refuse them
+// or make a Core that works.
+func FuzzLoad(f *testing.F) {
+	var lines []string
+	for _, r := range history(f) {
+		lines = append(lines, r.Table+"\t"+r.Key+"\t"+string(r.Body))
+	}
+	f.Add(strings.Join(lines, "\n"))
+	for i := range lines {
+		f.Add(strings.Join(slices.Delete(slices.Clone(lines), i, i+1), "\n"))
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		var records []Record
+		for _, line := range strings.Split(text, "\n") {
+			parts := strings.SplitN(line, "\t", 3)
+			if len(parts) == 3 {
+				records = append(records, Record{parts[0], parts[1], []byte(parts[2])})
+			}
+		}
+		core, _, err := Load(Config{}, records)
+		if err != nil {
+			return
+		}
+		info := PilotInfo{Host: "h", Has: Resources{MilliCPUs: 4000, Memory: 1 << 40}}
+		for i, in := range []Input{Tick{}, Sync{Pilot: "q", Seq: 1, Full: true, Hold: true, Hello: &info}, Tick{}} {
+			if _, err := core.Step(epoch.Add(time.Duration(i)*time.Minute), in); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for v := range core.Jobs(0) {
+			core.Explain(v.ID)
+		}
+	})
+}
+
+// The encoding by hand is the JSON that encoding/json reads.
+func TestHandWrittenEncoding(t *testing.T) {
+	text := rapid.OneOf(rapid.String(), rapid.StringMatching(`[a-z/.]{0,9}`))
+	rapid.Check(t, func(t *rapid.T) {
+		var outputs []output
+		for range rapid.IntRange(0, 3).Draw(t, "outputs") {
+			outputs = append(outputs, output{
+				LFN: text.Draw(t, "lfn"), Pattern: text.Draw(t, "pattern"), PFN: text.Draw(t, "pfn"),
+				Size: rapid.Int64().Draw(t, "size"), Records: rapid.Int64().Draw(t, "records"), Adler32: rapid.Uint32().Draw(t, "adler"),
+			})
+		}
+		result := resultBody{V: 1, Job: text.Draw(t, "job"), Digest: text.Draw(t, "digest"), Outputs: outputs}
+		same(t, appendResult(nil, &result), result)
+		commit := commitBody{V: 1, Attempt: AttemptID(rapid.Int64Min(0).Draw(t, "attempt")), Key: text.Draw(t, "key"), Reused: rapid.Bool().Draw(t, "reused"), Outputs: outputs}
+		same(t, appendCommit(nil, &commit), commit)
+		job := Job{
+			Name: text.Draw(t, "name"), Step: text.Draw(t, "step"), Payload: []byte(text.Draw(t, "payload")), Digest: text.Draw(t, "digest"),
+			Tools: []string{text.Draw(t, "tool")}, Site: text.Draw(t, "site"), Priority: rapid.Int().Draw(t, "priority"),
+			Needs: Resources{Memory: rapid.Int64().Draw(t, "memory")}, WaitForData: time.Duration(rapid.Int64().Draw(t, "wait")),
+		}
+		body := jobBody{}
+		if err := json.Unmarshal(appendJob(nil, &noRequests, &job), &body); err != nil {
+			t.Fatal(err)
+		}
+		job.Payload, body.Payload = nonNil(job.Payload), nonNil(body.Payload)
+		if got := body.job(); !reflect.DeepEqual(valid(got), valid(job)) {
+			t.Fatalf("read %+v, wrote %+v", got, job)
+		}
+	})
+}
+
+var noRequests job // without requests
+
+func nonNil(b []byte) []byte { return append([]byte{}, b...) }
+
+// valid is the job as JSON can hold it.
+func valid(j Job) Job {
+	for _, s := range []*string{&j.Name, &j.Step, &j.Digest, &j.Site, &j.Tools[0]} {
+		*s = strings.ToValidUTF8(*s, "\ufffd")
+	}
+	return j
+}
+
+func same[T any](t *rapid.T, data []byte, want T) {
+	t.Helper()
+	var got, through T
+	if err := json.Unmarshal(data, &got); err != nil {
+		t.Fatalf("%s: %v", data, err)
+	}
+	plain, _ := json.Marshal(want)
+	if err := json.Unmarshal(plain, &through); err != nil {
+		t.Fatal(err)
+	}
+	x, _ := json.Marshal(got)
+	y, _ := json.Marshal(through)
+	if string(x) != string(y) {
+		t.Fatalf("read %s, wrote %s", x, y)
+	}
+}
