@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -28,8 +30,14 @@ type tree struct {
 	children *os.File // lists the pilot's children
 
 	mu     sync.Mutex // guards what follows, and starting a process with noting it
-	leads  map[int]uint64
+	leads  map[int]leader
 	strays map[int]*stray
+}
+
+// leader is the process that was started for an attempt.
+type leader struct {
+	attempt uint64
+	folder  string // where it works
 }
 
 // stray is a child of the pilot that it did not start.
@@ -41,7 +49,7 @@ func newTree(s *sched.Scheduler) (*tree, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("become the reaper of what jobs leave behind: %w", err)
 	}
-	t := &tree{sched: s, leads: map[int]uint64{}, strays: map[int]*stray{}}
+	t := &tree{sched: s, leads: map[int]leader{}, strays: map[int]*stray{}}
 	// Orphans are given to the first thread of the process. Without this file
 	// the whole of /proc is searched.
 	t.children, _ = os.Open(fmt.Sprintf("/proc/self/task/%d/children", os.Getpid()))
@@ -73,20 +81,15 @@ func (t *tree) start(attempt uint64, path string, argv []string, attr *syscall.P
 		return lead{}, err
 	}
 	l.pid = pid
-	t.leads[pid] = attempt
+	t.leads[pid] = leader{attempt, attr.Dir}
 	return l, nil
 }
 
 // reap waits for the end of the lead.
 func (t *tree) reap(ctx context.Context, l lead) (sched.Exit, error) {
 	exit, err := t.sched.WaitPid(ctx, l.pid, l.pidfd)
-	if err == nil || ctx.Err() == nil {
-		t.mu.Lock()
-		delete(t.leads, l.pid)
-		t.mu.Unlock()
-		if l.pidfd >= 0 {
-			_ = unix.Close(l.pidfd)
-		}
+	if (err == nil || ctx.Err() == nil) && l.pidfd >= 0 {
+		_ = unix.Close(l.pidfd)
 	}
 	return exit, err
 }
@@ -122,6 +125,7 @@ func (t *tree) finish(pid int, grace context.Context) {
 func (t *tree) settled(attempt uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	maps.DeleteFunc(t.leads, func(_ int, l leader) bool { return l.attempt == attempt })
 	for _, s := range t.strays {
 		delete(s.suspects, attempt)
 	}
@@ -156,22 +160,32 @@ func (t *tree) notice() {
 }
 
 // suspect finds out to which attempts a process may belong: the one that its
-// environment or its process group names, or else any that runs.
+// environment, its process group or its working folder names, or else any that
+// runs.
 func (t *tree) suspect(pid int) *stray {
+	if mark, ok := markOf(pid, AttemptVariable); ok {
+		if id, err := strconv.ParseUint(mark, 10, 64); err == nil {
+			return suspected(id)
+		}
+	}
+	group, _ := unix.Getpgid(pid)
+	if l, ok := t.leads[group]; ok {
+		return suspected(l.attempt)
+	}
+	works, _ := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid))
+	var all []uint64
+	for _, l := range t.leads {
+		if works == l.folder || strings.HasPrefix(works, l.folder+"/") {
+			return suspected(l.attempt)
+		}
+		all = append(all, l.attempt)
+	}
+	return suspected(all...)
+}
+
+func suspected(attempts ...uint64) *stray {
 	s := &stray{suspects: map[uint64]bool{}}
-	if attempt, ok := markOf(pid, AttemptVariable); ok {
-		if id, err := strconv.ParseUint(attempt, 10, 64); err == nil {
-			s.suspects[id] = true
-			return s
-		}
-	}
-	if group, err := unix.Getpgid(pid); err == nil {
-		if id, ok := t.leads[group]; ok {
-			s.suspects[id] = true
-			return s
-		}
-	}
-	for _, id := range t.leads {
+	for _, id := range attempts {
 		s.suspects[id] = true
 	}
 	return s
