@@ -1,0 +1,151 @@
+package dispatch
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// seedOf prints the seed of a random test, or takes the one that is given.
+func seedOf(t *testing.T) uint64 {
+	t.Helper()
+	seed := uint64(time.Now().UnixNano())
+	if s := os.Getenv("FAIRWAY_SEED"); s != "" {
+		var err error
+		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
+			t.Fatalf("FAIRWAY_SEED: %v", err)
+		}
+	}
+	t.Logf("FAIRWAY_SEED=%d", seed)
+	return seed
+}
+
+// best looks at every ready job.
+func (c *Core) best(p *pilot) *job {
+	var best *job
+	var most int64
+	for _, j := range c.jobs[1:] {
+		if j.state != Ready || c.admits(p, j.class, true) == never {
+			continue
+		}
+		w := c.weigh(p, j)
+		if best == nil || j.effective > best.effective || j.effective == best.effective && w > most {
+			best, most = j, w
+		}
+	}
+	return best
+}
+
+// A pilot gets the job that a look at all of them would find, as long as at
+// most one file has more readers than are looked through.
+func TestPilotGetsTheBestJob(t *testing.T) {
+	rng := rand.New(rand.NewPCG(seedOf(t), 0))
+	for range 40 {
+		c, _ := New(Config{Ahead: -1, Placement: Placement(rng.IntN(2)), MaxPassOver: 1000 * time.Hour})
+		step := func(in Input) Effects {
+			e, err := c.Step(epoch, in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return e
+		}
+		const files = 40
+		var add AddFiles
+		for i := range files {
+			add.Files = append(add.Files, ExistingFile{LFN: fmt.Sprint("f", i), PFN: "x", Size: int64(rng.IntN(5))})
+		}
+		step(add)
+		jobs := 20 + rng.IntN(200)
+		var sub Submit
+		for i := range jobs {
+			j := Job{Name: fmt.Sprint("j", i), Priority: rng.IntN(2) * rng.IntN(3), Writes: []Output{{LFN: fmt.Sprint("o", i)}}}
+			if rng.IntN(8) == 0 {
+				j.Tools = []string{"none"}
+			}
+			if rng.IntN(3) > 0 {
+				j.Reads = append(j.Reads, "f0")
+			}
+			for range rng.IntN(3) {
+				f := fmt.Sprint("f", 1+rng.IntN(files-1))
+				if len(j.Reads) == 0 || j.Reads[len(j.Reads)-1] != f {
+					j.Reads = append(j.Reads, f)
+				}
+			}
+			sub.Jobs = append(sub.Jobs, j)
+		}
+		step(sub)
+		s := Sync{Pilot: "p", Seq: 1, Full: true, Hold: true, Hello: &PilotInfo{Host: "h", Has: Resources{MilliCPUs: 1000}}}
+		for i := range files {
+			if rng.IntN(4) == 0 {
+				s.CacheAdded = append(s.CacheAdded, CachedFile{File: FileRef{LFN: fmt.Sprint("f", i)}})
+			}
+		}
+		s.Draining = true
+		answer := step(s)
+		p := c.pilots["p"]
+		p.drains = false
+		for {
+			want := c.best(p)
+			s = Sync{Pilot: "p", Seq: p.seq + 1, LastAnswer: c.answerNumber(), Hold: true}
+			if p.base == 0 {
+				s.Full, s.Hello, s.CacheAdded = true, &p.info, nil
+				for _, v := range p.versions {
+					s.CacheAdded = append(s.CacheAdded, CachedFile{File: v.ref()})
+				}
+			}
+			if n := len(answer.Replies); n > 0 && len(answer.Replies[n-1].Answer.Run) > 0 {
+				a := answer.Replies[n-1].Answer.Run[0]
+				s.Ended = []Result{{Job: a.Job, Attempt: a.Attempt, Outputs: []WrittenFile{{LFN: a.Outputs[0].LFN, Version: 1, PFN: fmt.Sprint(a.Attempt)}}}}
+				p.used.milliCPUs -= 1000
+				want = c.best(p)
+				p.used.milliCPUs += 1000
+			}
+			answer = step(s)
+			if want == nil {
+				break
+			}
+			if len(p.attempts) != 1 || p.attempts[0].job != want {
+				t.Fatalf("the best job is %s, the pilot has %v", want.name, c.Pilots())
+			}
+		}
+	}
+}
+
+// What is passed over for too long goes first, whatever else there is.
+func TestNoJobIsPassedOverForEver(t *testing.T) {
+	c, _ := New(Config{Ahead: -1, MaxPassOver: time.Minute})
+	now := epoch
+	step := func(in Input) Effects {
+		e, err := c.Step(now, in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	step(Submit{[]Job{{Name: "low", Writes: []Output{{LFN: "low"}}}}})
+	info := PilotInfo{Host: "h", Has: Resources{MilliCPUs: 1000}}
+	s := Sync{Pilot: "p", Seq: 1, Full: true, Hello: &info}
+	for i := range 100 {
+		name := fmt.Sprint("high", i)
+		step(Submit{[]Job{{Name: name, Priority: 5, Writes: []Output{{LFN: name}}}}})
+		answer := step(s).Replies[0].Answer
+		if len(answer.Run) == 0 {
+			t.Fatal("nothing is run")
+		}
+		a := answer.Run[0]
+		if a.Name == "low" {
+			if waited := now.Sub(epoch); waited < time.Minute {
+				t.Fatalf("it went before the others after %v", waited)
+			}
+			return
+		}
+		s = Sync{Pilot: "p", Seq: s.Seq + 1, LastAnswer: answer.Number, Ended: []Result{{
+			Job: a.Job, Attempt: a.Attempt, Outputs: []WrittenFile{{LFN: a.Outputs[0].LFN, Version: 1, PFN: a.Name}},
+		}}}
+		now = now.Add(time.Second)
+	}
+	t.Fatal("it was passed over a hundred times")
+}
