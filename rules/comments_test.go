@@ -3,6 +3,7 @@ package rules
 import (
 	"go/ast"
 	"go/token"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -21,8 +22,8 @@ func TestPackageComments(t *testing.T) {
 			return
 		}
 		comments[s.folder]++
-		if opening := openingOf(s); !strings.HasPrefix(s.syntax.Doc.Text(), opening) {
-			complain(t, s.syntax, "the package comment must begin with "+opening)
+		if !opens(s) {
+			complain(t, s.syntax, "the package comment must begin with Package and the name, or of a program with the name")
 		}
 	})
 	for folder := range names {
@@ -32,12 +33,13 @@ func TestPackageComments(t *testing.T) {
 	}
 }
 
-func openingOf(s *source) string {
-	name := s.syntax.Name.Name
-	if name != "main" {
-		return "Package " + name + " "
+func opens(s *source) bool {
+	text := s.syntax.Doc.Text()
+	if s.syntax.Name.Name != "main" {
+		return strings.HasPrefix(text, "Package "+s.syntax.Name.Name+" ")
 	}
-	return "Command " + s.folder[strings.LastIndex(s.folder, "/")+1:] + " "
+	first, _, _ := strings.Cut(strings.TrimPrefix(text, "Command "), " ")
+	return strings.EqualFold(first, filepath.Base(s.folder))
 }
 
 // Every exported name has a comment. A group of constants or variables may
