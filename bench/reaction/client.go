@@ -149,7 +149,22 @@ func ask(fd int) (time.Duration, error) {
 			return time.Unix(ts.Unix()).Sub(start.Round(0)), nil
 		}
 	}
-	return 0, io.ErrUnexpectedEOF
+	return 0, errors.New("the kernel has not stamped an answer")
+}
+
+// keepStamping has the kernel stamp what arrives for as long as the socket that
+// it returns is open. Without it stamping would begin anew with each run, some
+// time after it was asked for.
+func keepStamping() (int, error) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return 0, err
+	}
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1); err != nil {
+		return 0, errors.Join(err, unix.Close(fd))
+	}
+	pause(time.Second)
+	return fd, nil
 }
 
 // raw makes a system call behind the back of the Go scheduler, which would look

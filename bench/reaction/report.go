@@ -85,6 +85,11 @@ func rowsFor(n int, foreign bool, priorities int) []*series {
 func measureAll(p plan, only string, priorities int) (*result, error) {
 	runtime.LockOSThread()
 	preferClient()
+	fd, err := keepStamping()
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
 	res := &result{Machine: thisMachine()}
 	seed := uint64(time.Now().UnixNano())
 	random := rand.New(rand.NewPCG(seed, 0))
