@@ -6,6 +6,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -56,8 +57,11 @@ func run(tasks, iterations, size int) error {
 		}
 	}
 	took := time.Since(start)
-	fmt.Printf("%d tasks, %d iterations: %v for each update, same bits as one after the other: %v\n",
-		tasks, iterations, took/time.Duration(tasks*iterations), check(ctx, locations, iterations, size))
+	if !check(ctx, locations, iterations, size) {
+		return errors.New("other bits than one task after the other")
+	}
+	fmt.Printf("%d tasks, %d iterations: %v for each update, the same bits as one task after the other\n",
+		tasks, iterations, took/time.Duration(tasks*iterations))
 	return nil
 }
 
