@@ -84,6 +84,9 @@ func (c *Core) assignment(x *attempt) Assignment {
 // peers are the other pilots of the host that share their caches (section
 // IV-D).
 func (p *pilot) peers() []Peer {
+	if p.host.shares == 0 {
+		return nil
+	}
 	var list []Peer
 	for _, o := range p.host.pilots {
 		if o != p && o.info.CacheDir != "" {

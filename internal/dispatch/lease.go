@@ -33,6 +33,9 @@ func (c *Core) describe(p *pilot, info PilotInfo) {
 	}
 	p.host = h
 	h.pilots = append(h.pilots, p)
+	if info.CacheDir != "" {
+		h.shares++
+	}
 	p.shape.pilots++
 	p.shape.hosts[info.Host]++
 	p.asked = 0
@@ -43,6 +46,9 @@ func (c *Core) describe(p *pilot, info PilotInfo) {
 func (c *Core) unplace(p *pilot) {
 	h := p.host
 	h.pilots = slices.DeleteFunc(h.pilots, func(o *pilot) bool { return o == p })
+	if p.info.CacheDir != "" {
+		h.shares--
+	}
 	if len(h.pilots) == 0 {
 		delete(c.hosts, h.name)
 	}
@@ -197,6 +203,22 @@ func (c *Core) endAwaiting(p *pilot) {
 		return
 	}
 	delete(c.grace.awaited, p.id)
+	if len(c.grace.awaited) == 0 {
+		c.endGrace()
+	}
+}
+
+// endAwaitingLaunch is for pilots that are known to have ended meanwhile.
+func (c *Core) endAwaitingLaunch(launch string) {
+	if c.grace.over {
+		return
+	}
+	for _, id := range sortedKeys(c.grace.awaited) {
+		if launchName(id, c.grace.awaited[id]) == launch {
+			delete(c.grace.awaited, id)
+			c.forgetPilot(id)
+		}
+	}
 	if len(c.grace.awaited) == 0 {
 		c.endGrace()
 	}

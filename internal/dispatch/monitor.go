@@ -149,6 +149,7 @@ func (c *Core) pilotEnded(in PilotEnded) {
 		}
 	}
 	c.forgetLaunch(l)
+	c.endAwaitingLaunch(l.name)
 	if p != nil {
 		reason := in.Reason
 		if reason == "" {

@@ -87,6 +87,7 @@ type shape struct {
 type host struct {
 	name   string
 	pilots []*pilot // in the order of their registration
+	shares int      // how many of them share their caches
 }
 
 // minSlot is what a job that states no processors takes of one.

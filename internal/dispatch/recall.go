@@ -53,7 +53,8 @@ func (c *Core) endAttempt(a *attempt) bool {
 // heard of that and reports neither that they run nor how they ended: then it
 // never had them.
 func (c *Core) endsConfirmed(p *pilot, acked uint64) {
-	for _, a := range slices.Clone(p.attempts) {
+	for i := len(p.attempts) - 1; i >= 0; i-- {
+		a := p.attempts[i]
 		if a.ended && !a.started && a.endNumber != 0 && acked >= a.endNumber {
 			c.removeAttempt(a)
 			c.again(a.job)
