@@ -15,10 +15,19 @@ type aging struct {
 
 type agingHeap []aging
 
-func (h agingHeap) Len() int           { return len(h) }
-func (h agingHeap) Less(i, j int) bool { return h[i].due.Before(h[j].due) }
-func (h agingHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *agingHeap) Push(x any)        { *h = append(*h, x.(aging)) }
+func (h agingHeap) Len() int      { return len(h) }
+func (h agingHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *agingHeap) Push(x any)   { *h = append(*h, x.(aging)) }
+func (h agingHeap) Less(i, j int) bool {
+	a, b := h[i], h[j]
+	if !a.due.Equal(b.due) {
+		return a.due.Before(b.due)
+	}
+	if a.state != b.state {
+		return a.state.step.order < b.state.step.order
+	}
+	return natural(a.group.key, b.group.key) < 0
+}
 func (h *agingHeap) Pop() any {
 	last := (*h)[len(*h)-1]
 	*h = (*h)[:len(*h)-1]

@@ -138,6 +138,8 @@ func (e *export) record(version string) *exportRecord {
 		SchemaVersion: version, Runtime: systemInfo{"Fairway", e.run.Version},
 	}
 	r.Workflow.Specification.Files = e.files()
+	r.Workflow.Specification.Tasks = []taskRecord{}
+	r.Workflow.Execution.Tasks = []executedTask{}
 	for i, task := range e.run.Tasks {
 		r.Workflow.Specification.Tasks = append(r.Workflow.Specification.Tasks, taskRecord{
 			Name: task.Name, ID: task.Name, Parents: e.names(e.parents[i]), Children: e.names(e.children[i]),
