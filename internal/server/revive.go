@@ -32,10 +32,7 @@ func (s *Server) adopt(launches []string) {
 // store doesn't keep.
 func (s *Server) revival(c *cores) *request {
 	site := s.config.Site
-	r := &request{
-		dispatch: []dispatch.Input{dispatch.SetSite{Site: site}},
-		flow:     []flow.Input{flow.Tick{}},
-	}
+	r := &request{flow: []flow.Input{flow.Tick{}}}
 	known := c.dispatch.Launches()
 	s.adopt(each(known, func(l dispatch.LaunchView) string { return l.Launch }))
 	alive := map[string]bool{}
@@ -48,6 +45,9 @@ func (s *Server) revival(c *cores) *request {
 			r.dispatch = append(r.dispatch, dispatch.PilotEnded{Launch: launch.Launch, Reason: "it ended while no server ran"})
 		}
 	}
+	// Only now, so that no site is blamed for pilots that were killed with their
+	// server.
+	r.dispatch = append(r.dispatch, dispatch.SetSite{Site: site})
 	if failed := failedJobs(c); s.retries && len(failed) > 0 {
 		r.dispatch = append(r.dispatch, dispatch.RetryJobs{Jobs: failed})
 	}
