@@ -237,6 +237,9 @@ func (c *Cache) forget(e *entry, last bool) {
 	delete(c.entries, e.Ref)
 	c.used -= e.Size
 	c.cfg.Policy.Gone(e.Ref)
+	for _, p := range c.peers {
+		p.known[fileName(e.Item)] = true // so that it is not taken back from there as a new one
+	}
 	c.tell(Change{Ref: e.Ref, Size: e.Size, Gone: true, LastLink: last})
 }
 
