@@ -24,7 +24,7 @@ const (
 	lines = 40 // of each
 	// patience is how long one start of the server may take before it counts as
 	// hung.
-	patience = 90 * time.Second
+	patience = 60 * time.Second
 	// longest is the latest random moment for a kill, about as long as the
 	// workflow takes.
 	longest = 1200 * time.Millisecond
@@ -111,11 +111,20 @@ func (a *attempt) wait() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if _, err := sched.Receive(ctx, sched.Default(), a.ended); !errors.Is(err, sched.ErrChannelClosed) {
+		shown := a.ask("jobs") + a.ask("explain", "total")
 		_ = a.cmd.Process.Signal(syscall.SIGQUIT)
 		<-a.ended
-		a.t.Fatalf("the run hung:\n%s", a.output.String())
+		a.t.Fatalf("the run hung; pilots %v\n%s\n%s", pilotsOf(a.folder), shown, a.output.String())
 	}
 	return a.cmd.ProcessState.Success()
+}
+
+// ask shows how the run stands.
+func (a *attempt) ask(arguments ...string) string {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	out, _ := exec.CommandContext(ctx, fairway, append([]string{"-C", a.folder}, arguments...)...).CombinedOutput()
+	return string(out)
 }
 
 // at waits for a moment; false if the run ends before.
