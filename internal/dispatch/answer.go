@@ -57,6 +57,7 @@ func (c *Core) answer(p *pilot) Answer {
 		}
 		a.End = append(a.End, e.attempt)
 	}
+	p.toldToLeave = a.Leave || a.LeaveNow
 	p.silentAfter = c.now.after(a.NextSync + c.config.PilotLease)
 	c.armPilot(p)
 	return a

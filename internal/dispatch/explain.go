@@ -120,6 +120,9 @@ func (c *Core) explainReady(j *job, e *Explanation) {
 	default:
 		e.say("ready; waiting for a pilot to ask")
 	}
+	if k := &j.class.key; k.host != "" || k.pilot != "" {
+		e.say("must run where its inputs are, which are kept in caches only: %s%s", k.host, k.pilot)
+	}
 	if s := j.class.key.site; s != "" {
 		e.say("prefers site %s for another %v", s, c.until(j.readySince.after(j.class.key.wait)))
 	}

@@ -13,9 +13,6 @@ func (c *Core) register(s *Sync) *pilot {
 	c.persistPilot(p)
 	c.monitor.registered(c, p)
 	c.event(Event{Kind: PilotRegistered, Pilot: p.id, Reason: p.info.Error})
-	if p.info.Error != "" {
-		c.tell(p) // to leave
-	}
 	return p
 }
 
@@ -166,6 +163,7 @@ func (c *Core) beginStop(drain bool) {
 		c.stop = stopped
 	}
 	for _, p := range c.pilotsInOrder() {
+		p.toldToLeave = false
 		c.tell(p)
 		c.updateSpare(p)
 	}

@@ -64,6 +64,9 @@ func (c *Core) mayRunAhead(p *pilot, cl *class) bool {
 // pull gives the pilot that asks the jobs that suit it best, until it is full
 // or nothing fits.
 func (c *Core) pull(p *pilot) {
+	if p.reserved != nil && !c.takes(p) {
+		c.release(p)
+	}
 	if !c.takes(p) || c.ready == 0 || p.asked == c.offers+1 {
 		return
 	}
@@ -186,7 +189,9 @@ func (c *Core) release(p *pilot) {
 	p.reserved.reserved = nil
 	p.reserved = nil
 	p.asked = 0
-	c.ask(p)
+	if c.takes(p) {
+		c.ask(p)
+	}
 }
 
 // ask lists a pilot to be given jobs in this step.

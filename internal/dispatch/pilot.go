@@ -36,6 +36,7 @@ type pilot struct {
 	silentAfter instant // from then on it counts as lost
 	armed       instant // when its timer fires
 	left        bool    // no longer registered
+	toldToLeave bool
 }
 
 // holding is a version in a pilot's cache.

@@ -55,7 +55,7 @@ func (c *Core) takeSync(p *pilot, s *Sync) {
 	for i := range s.Ended {
 		c.resultArrived(p.id, p, &s.Ended[i])
 	}
-	if len(s.Ended) > 0 || !s.Hold || p.news {
+	if len(s.Ended) > 0 || !s.Hold || p.news || c.mustLeave(p) && !p.toldToLeave {
 		c.tell(p)
 	}
 	switch {
@@ -82,6 +82,8 @@ func (c *Core) takeSync(p *pilot, s *Sync) {
 	c.updateSpare(p)
 	c.ask(p)
 }
+
+func (c *Core) mustLeave(p *pilot) bool { return c.stop != running || p.info.Error != "" }
 
 // resend has the pilot answered if it did not get what was given to it.
 func (c *Core) resend(p *pilot) {

@@ -102,7 +102,7 @@ func (c *Core) view(j *job) JobView {
 		Effective: int(j.effective), Tries: j.tries(), Reused: j.reused,
 		Submitted: j.submitted.time(), Committed: j.committed,
 	}
-	if j.fate != nil {
+	if j.fate != nil && j.state != Done {
 		v.Reason = j.fate.Reason
 	}
 	if j.state == Blocked {
