@@ -171,12 +171,12 @@ func (l *Local) Withdraw(_ context.Context, launch string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if p := l.running[launch]; p != nil {
-		return signal(p, syscall.SIGTERM)
+		return send(p, syscall.SIGTERM)
 	}
 	return nil
 }
 
-func signal(p *os.Process, s os.Signal) error {
+func send(p *os.Process, s os.Signal) error {
 	if err := p.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
@@ -213,7 +213,7 @@ func (l *Local) signalAll(s os.Signal) (err error) {
 	defer l.mu.Unlock()
 	l.closed = true
 	for _, p := range l.running {
-		err = errors.Join(err, signal(p, s))
+		err = errors.Join(err, send(p, s))
 	}
 	return err
 }

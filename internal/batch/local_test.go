@@ -1,0 +1,142 @@
+package batch
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"fairway/sched"
+)
+
+// What a test starts as a pilot is this program: it does what the variable
+// says.
+func TestMain(m *testing.M) {
+	switch os.Getenv("BATCH_TEST") {
+	case "":
+		os.Exit(m.Run())
+	case "fail":
+		fmt.Println("one line")
+		fmt.Fprintln(os.Stderr, "no tools here")
+		os.Exit(1)
+	case "wait":
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+		defer stop()
+		fmt.Println("ready", os.Getpid())
+		<-ctx.Done()
+		os.Exit(0)
+	}
+}
+
+func local(t *testing.T, what string) *Local {
+	t.Helper()
+	l, err := NewLocal(LocalConfig{
+		Prefix: "local", Command: []string{os.Args[0]}, LogDir: t.TempDir(),
+		Environment: func(launch string) ([]string, error) {
+			return []string{"BATCH_TEST=" + what, "LAUNCH=" + launch}, nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func submit(t *testing.T, l *Local, n int) []string {
+	t.Helper()
+	launches, err := l.Submit(t.Context(), n)
+	if err != nil || len(launches) != n {
+		t.Fatal(launches, err)
+	}
+	return launches
+}
+
+// ready waits until a pilot has started and returns its process.
+func ready(t *testing.T, l *Local, launch string) (pid int) {
+	t.Helper()
+	path := filepath.Join(l.cfg.LogDir, launch+".log")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	_, err := sched.Default().WaitFile(ctx, sched.FileQuery{Path: path, Until: func(sched.FileState) bool {
+		text, _ := os.ReadFile(path)
+		_, err := fmt.Sscanf(string(text), "ready %d\n", &pid)
+		return err == nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
+func TestEndings(t *testing.T) {
+	l := local(t, "fail")
+	launches := submit(t, l, 3)
+	var ended []string
+	for range launches {
+		e := <-l.Ended()
+		if !strings.Contains(e.Reason, "exit status 1: no tools here") {
+			t.Error(e.Reason)
+		}
+		ended = append(ended, e.Launch)
+	}
+	slices.Sort(ended)
+	slices.Sort(launches)
+	if !slices.Equal(launches, ended) {
+		t.Error(launches, ended)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, more := <-l.Ended(); more {
+		t.Error("an ending after Close")
+	}
+}
+
+func TestWithdraw(t *testing.T) {
+	l := local(t, "wait")
+	launches := submit(t, l, 2)
+	pid := ready(t, l, launches[0])
+	if own, err := syscall.Getpgid(pid); err != nil || own != pid {
+		t.Error("it has no session of its own:", own, err)
+	}
+	if err := l.Withdraw(t.Context(), launches[0]); err != nil {
+		t.Fatal(err)
+	}
+	if e := <-l.Ended(); e.Launch != launches[0] || e.Reason != "ended" {
+		t.Error(e)
+	}
+	if err := l.Withdraw(t.Context(), launches[0]); err != nil {
+		t.Error("withdrawn twice:", err)
+	}
+	ready(t, l, launches[1])
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := l.Submit(t.Context(), 1); err == nil {
+		t.Error("submitted after Close")
+	}
+}
+
+func TestLaunchesAreUnique(t *testing.T) {
+	a, b := local(t, "wait"), local(t, "wait")
+	defer a.Close()
+	defer b.Close()
+	if submit(t, a, 1)[0] == submit(t, b, 1)[0] {
+		t.Error("two launches of one name")
+	}
+}
+
+func TestNotStarted(t *testing.T) {
+	l := local(t, "wait")
+	defer l.Close()
+	l.cfg.Command = []string{"/no/such/program"}
+	if launches, err := l.Submit(t.Context(), 1); err == nil || len(launches) != 0 {
+		t.Error(launches, err)
+	}
+}

@@ -1,0 +1,186 @@
+package pilot
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"fairway/internal/fault"
+	"fairway/internal/wire"
+)
+
+// Wherever a pilot is killed, the next one on the host runs what it left
+// undone, and nothing that is half-written is ever seen.
+func TestCrashAtEachFaultPoint(t *testing.T) {
+	never := []string{"storage.put.written", "storage.get.written", "cache.drop.before", "cache.drop.after"} // not on this way
+	for _, point := range fault.Names() {
+		if slices.Contains(never, point) {
+			continue
+		}
+		t.Run(point, func(t *testing.T) {
+			q := newTaskQueue(t)
+			input := writeFile(t, "input")
+			command := shell("cat in > out", reads("in", 1, 5, input), writes("out"))
+			cfg := q.config("killed")
+			cfg.Cache = CacheConfig{Mode: CacheHost, Dir: q.folder + "/cache"}
+			p := q.start(cfg, "FAIRWAY_FAULT="+point)
+			q.assign("killed", command)
+			if p.wait() == nil {
+				t.Fatal("the point was not reached")
+			}
+			q.change(func() { delete(q.results, command.GetAttempt()) })
+			cfg.Pilot = "next"
+			q.start(cfg)
+			again := shell("cat in > out", reads("in", 1, 5, input), writes("out"))
+			r := q.run("next", again)
+			expect(t, r, wire.Outcome_OUTCOME_SUCCEEDED, "")
+			stored, _ := filepath.Glob(q.folder + "/se/out.*")
+			for _, path := range stored {
+				if contents(t, path) != "input" {
+					t.Error(path, "is not complete")
+				}
+			}
+			cached, _ := filepath.Glob(q.folder + "/cache/next/[^.]*")
+			if len(cached) != 2 {
+				t.Error(cached)
+			}
+			for _, path := range cached {
+				if contents(t, path) != "input" {
+					t.Error(path, "is not complete")
+				}
+			}
+			if _, err := os.Stat(q.folder + "/cache/killed"); err == nil {
+				t.Error("the cache of the killed pilot is not taken over")
+			}
+		})
+	}
+}
+
+func TestCachedInputs(t *testing.T) {
+	q := newTaskQueue(t)
+	cfg := q.config("p1")
+	cfg.Cache = CacheConfig{Mode: CachePilot, Dir: q.folder + "/cache", MaxSpace: 1000}
+	p := q.start(cfg)
+	first := q.run("p1", shell("cp in out", reads("in", 1, 5, writeFile(t, "input")), writes("out")))
+	expect(t, first, wire.Outcome_OUTCOME_SUCCEEDED, "")
+	if u := first.GetUsage(); u.GetCacheMisses() != 1 || u.GetBytesStaged() != 5 || u.GetBytesWritten() != 5 {
+		t.Error(u)
+	}
+	second := q.run("p1", shell("cmp in out; ! [ -w in ] || [ $(id -u) = 0 ]", reads("in", 1, 5, "/gone"), reads("out", 1, 5, first.GetOutputs()[0].GetPfn())))
+	expect(t, second, wire.Outcome_OUTCOME_SUCCEEDED, "")
+	if u := second.GetUsage(); u.GetCacheHits() != 2 || u.GetBytesCached() != 10 {
+		t.Error(u)
+	}
+	q.until("report of the cache", func() bool { return q.pilot("p1").cached["in@1"] && q.pilot("p1").cached["out@1"] })
+
+	// Only in caches: it is not stored, and read from the cache alone.
+	only := shell("echo only > kept", writes("kept"))
+	only.Outputs[0].CacheOnly = true
+	r := q.run("p1", only)
+	expect(t, r, wire.Outcome_OUTCOME_SUCCEEDED, "")
+	if r.GetOutputs()[0].GetPfn() != "" {
+		t.Error(r.GetOutputs())
+	}
+	expect(t, q.run("p1", shell("grep only kept", reads("kept", 1, 5, ""))), wire.Outcome_OUTCOME_SUCCEEDED, "")
+
+	// What does not fit is read past the cache, and stored if it would be lost.
+	large := shell("head -c 2000 /dev/zero > large", writes("large"))
+	large.Outputs[0].CacheOnly = true
+	r = q.run("p1", large)
+	expect(t, r, wire.Outcome_OUTCOME_SUCCEEDED, "")
+	expect(t, q.run("p1", shell("wc -c large", reads("large", 1, 2000, r.GetOutputs()[0].GetPfn()))), wire.Outcome_OUTCOME_SUCCEEDED, "")
+
+	// A later pilot finds what an earlier one has left.
+	p.stop()
+	cfg.Pilot = "p2"
+	q.start(cfg)
+	expect(t, q.run("p2", shell("grep only kept", reads("kept", 1, 5, ""))), wire.Outcome_OUTCOME_SUCCEEDED, "")
+}
+
+func TestEvictionAndPrefetch(t *testing.T) {
+	q := newTaskQueue(t)
+	cfg := q.config("p1")
+	cfg.Cache = CacheConfig{Mode: CachePilot, Dir: q.folder + "/cache", MaxSpace: 12}
+	q.start(cfg)
+	file := writeFile(t, "input")
+	in := func(lfn string) *wire.InputFile {
+		return &wire.InputFile{File: &wire.FileRef{Lfn: lfn, Version: 1}, Size: 5, Pfn: file}
+	}
+	q.change(func() {
+		p := q.pilot("p1")
+		p.pre, p.news = []*wire.InputFile{in("a"), in("b")}, true
+	})
+	q.until("prefetch", func() bool { return q.pilot("p1").cached["a@1"] && q.pilot("p1").cached["b@1"] })
+	q.change(func() {
+		p := q.pilot("p1")
+		p.pre, p.evict, p.news = nil, []*wire.FileRef{{Lfn: "b", Version: 1}}, true
+	})
+	q.run("p1", shell("true"))
+	r := q.run("p1", shell("cat c", reads("c", 1, 5, file)))
+	expect(t, r, wire.Outcome_OUTCOME_SUCCEEDED, "")
+	q.until("eviction as advised", func() bool {
+		p := q.pilot("p1")
+		return p.cached["a@1"] && p.cached["c@1"] && !p.cached["b@1"] && len(p.lost) > 0 && p.lost[0].GetLastLink()
+	})
+}
+
+// Two real pilots of one host: what one has staged in or written, the other
+// reads from the host.
+func TestSharedCache(t *testing.T) {
+	q := newTaskQueue(t)
+	for _, id := range []string{"a", "b"} {
+		cfg := q.config(id)
+		cfg.Cache = CacheConfig{Mode: CacheHost, Dir: q.folder + "/cache", MaxSpace: 1000}
+		q.start(cfg)
+	}
+	q.until("both pilots", func() bool {
+		return q.pilot("a").hello.GetCacheDir() != "" && q.pilot("b").hello.GetCacheDir() != ""
+	})
+	q.change(func() {
+		peers := []*wire.Peer{{Pilot: "a", CacheDir: q.pilot("a").hello.GetCacheDir()}, {Pilot: "b", CacheDir: q.pilot("b").hello.GetCacheDir()}}
+		for _, p := range q.pilots {
+			p.peers, p.news = peers, true
+		}
+	})
+	kept := shell("echo kept > kept; cat in", reads("in", 1, 5, writeFile(t, "input")), writes("kept"))
+	kept.Outputs[0].CacheOnly = true
+	expect(t, q.run("a", kept), wire.Outcome_OUTCOME_SUCCEEDED, "")
+	q.until("links", func() bool { return q.pilot("b").cached["in@1"] && q.pilot("b").cached["kept@1"] })
+	r := q.run("b", shell("cat in kept", reads("in", 1, 5, "/gone"), reads("kept", 1, 5, "")))
+	expect(t, r, wire.Outcome_OUTCOME_SUCCEEDED, "")
+	if r.GetUsage().GetCacheHits() != 2 {
+		t.Error(r.GetUsage())
+	}
+}
+
+func TestMatches(t *testing.T) {
+	for pattern, names := range map[string]string{
+		"a*.fq":    "a.fq abc.fq a*.fq !b.fq !a/b.fq !afq",
+		"*":        "x .x !x/y",
+		"a/*/b*c":  "a/x/bc a//bc a/x/bbcc !a/x/y/bc !a/x/b/c",
+		"*.*.gz":   "a.b.gz ..gz !a.gz !a/b.c.gz",
+		"plain":    "plain !plain2",
+		"p/*x*x*y": "p/xxy p/axbxcy !p/xy !p/x/xy",
+	} {
+		for name := range strings.FieldsSeq(names) {
+			bare, not := strings.CutPrefix(name, "!")
+			if matches(pattern, bare) == not {
+				t.Errorf("%s, %s: %v", pattern, bare, !not)
+			}
+		}
+	}
+}
+
+func FuzzReport(f *testing.F) {
+	f.Add([]byte("records parts/a b.fq 12\n\nrecords c 0"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		records, err := parseReport(data)
+		for name, n := range records {
+			if err == nil && n < 0 {
+				t.Fatal(name, n)
+			}
+		}
+	})
+}
