@@ -18,6 +18,8 @@ type entry struct {
 	state   atomic.Int32
 	index   int  // in the handle's waiting; guarded by source.calls
 	grouped bool // Group was told that it joined; guarded by source.calls
+	left    bool // taken out of the group; guarded by source.calls
+	leads   bool // the waiter itself blocks for the group
 	ready   chan struct{}
 	release context.CancelFunc // ends the BlockEach of this request, if any
 	err     error              // what Done was called with
@@ -43,6 +45,9 @@ func (e *entry) abort(err error) {
 // await parks the caller until the entry has ended and its group knows.
 func (e *entry) await(ctx context.Context) error {
 	task := pauseTask(ctx)
+	if e.leads {
+		e.src.lead(ctx, e)
+	}
 	select {
 	case <-e.ready:
 	case <-ctx.Done():

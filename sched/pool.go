@@ -39,6 +39,32 @@ func (p *pool) run(ctx context.Context, must bool, f func()) bool {
 	return false
 }
 
+// seize takes a thread of the pool for the calling goroutine, which gives it back
+// by release or handOver.
+func (p *pool) seize() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || p.free == 0 {
+		return false
+	}
+	p.free--
+	p.group.Add(1)
+	return true
+}
+
+func (p *pool) release() {
+	defer p.group.Done()
+	if f := p.next(); f != nil {
+		p.group.Go(func() { p.work(f) })
+	}
+}
+
+// handOver runs f on another goroutine in place of the caller.
+func (p *pool) handOver(f func()) {
+	defer p.group.Done()
+	p.group.Go(func() { p.work(f) })
+}
+
 func (p *pool) work(f func()) {
 	for f != nil {
 		f()

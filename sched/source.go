@@ -82,7 +82,7 @@ func (src *source) join(e *entry) error {
 		// The poll before the block did not know e, whose event may be there.
 		src.pollOnce(true)
 	}
-	src.detect()
+	src.detect(e)
 	return nil
 }
 
@@ -104,15 +104,15 @@ func (src *source) regroup() {
 }
 
 // detect starts what the strategy wants for a source that has members.
-func (src *source) detect() {
+func (src *source) detect(e *entry) {
 	switch {
 	case src.each: // by the waiter
 	case src.block != nil && src.wantsBlock():
-		src.startDriver()
+		if !src.elect(e) {
+			src.startDriver()
+		}
 	case src.poll != nil:
 		src.startPolling()
-	case src.block != nil:
-		src.startDriver()
 	}
 }
 
@@ -214,6 +214,7 @@ func (src *source) leave(e *entry) {
 		earliest = e.born
 	}
 	src.stats.detected(e, earliest)
+	e.left = true
 	e.ready <- struct{}{}
 }
 
