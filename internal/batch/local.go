@@ -7,8 +7,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -49,7 +51,6 @@ type Local struct {
 
 	mu      sync.Mutex // guards what follows
 	running map[string]*os.Process
-	count   int
 	closed  bool
 }
 
@@ -92,8 +93,7 @@ func (l *Local) start() (string, error) {
 	if l.closed {
 		return "", errors.New("the local batch system is closed")
 	}
-	l.count++
-	launch := fmt.Sprintf("%s-%s.%d", l.cfg.Prefix, startName(), l.count)
+	launch := fmt.Sprintf("%s-%s.%d", l.cfg.Prefix, epoch(), launched.Add(1))
 	cmd, err := l.command(launch)
 	if err != nil {
 		return "", err
@@ -109,10 +109,12 @@ func (l *Local) start() (string, error) {
 	return launch, nil
 }
 
-// startName tells the launches of this process from those of any other.
-var startName = sync.OnceValue(func() string {
-	return fmt.Sprintf("%s-%d", time.Now().UTC().Format("20060102T150405.000000"), os.Getpid())
-})
+var (
+	// epoch tells the launches of this process from those of any other.
+	epoch = sync.OnceValue(func() string { return strconv.FormatInt(time.Now().UnixMicro(), 36) })
+	// launched counts the launches of this process.
+	launched atomic.Int64
+)
 
 func (l *Local) command(launch string) (*exec.Cmd, error) {
 	log, err := os.OpenFile(filepath.Join(l.cfg.LogDir, launch+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)

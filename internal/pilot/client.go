@@ -23,7 +23,7 @@ const maxConnections = 2
 const maxAddressFile = 4096
 
 func randomName() string {
-	var b [6]byte
+	var b [4]byte
 	_, _ = rand.Read(b[:]) // never fails
 	return hex.EncodeToString(b[:])
 }
