@@ -26,7 +26,7 @@ type load struct {
 	now    time.Time
 	jobs   int
 	pilots []*pilot
-	bytes  int // of records, so that making them is not optimised away
+	bytes  int           // of records, so that making them is not optimised away
 	spent  time.Duration // in the core
 	err    error
 }

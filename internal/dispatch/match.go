@@ -17,7 +17,10 @@ const (
 // admits looks at what the pilot has left; ahead allows Config.Ahead times
 // more than it has.
 func (c *Core) admits(p *pilot, cl *class, ahead bool) admission {
-	if !c.fitsWhole(p, cl) || !p.room(cl, 1) && !(ahead && c.mayRunAhead(p, cl)) {
+	if !c.fitsWhole(p, cl) {
+		return never
+	}
+	if !p.room(cl, 1) && (!ahead || !c.mayRunAhead(p, cl)) {
 		return never
 	}
 	if k := &cl.key; k.site != "" && k.site != p.info.Site && k.wait > 0 {

@@ -20,7 +20,7 @@ import (
 // model that knows nothing of time. FAIRWAY_SEED repeats one run,
 // FAIRWAY_SOAK makes more of them.
 func TestSimulation(t *testing.T) {
-	first, runs := uint64(time.Now().UnixNano()), 20
+	first, runs := uint64(time.Now().UnixNano()), 10
 	if os.Getenv("FAIRWAY_SOAK") != "" {
 		runs = 5000
 	}
@@ -134,7 +134,6 @@ type simResult struct {
 
 type simChange struct {
 	file FileRef
-	gone bool
 	seq  uint64
 }
 

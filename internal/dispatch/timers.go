@@ -62,6 +62,7 @@ func (c *Core) runTimers() {
 	}
 }
 
+// timerHeap implements heap.Interface.
 type timerHeap []timer
 
 func (h timerHeap) Len() int { return len(h) }
@@ -69,7 +70,11 @@ func (h timerHeap) Less(i, j int) bool {
 	return h[i].at < h[j].at || h[i].at == h[j].at && h[i].seq < h[j].seq
 }
 func (h timerHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *timerHeap) Push(x any)   { *h = append(*h, x.(timer)) }
+
+// Push is for container/heap.
+func (h *timerHeap) Push(x any) { *h = append(*h, x.(timer)) }
+
+// Pop is for container/heap.
 func (h *timerHeap) Pop() any {
 	last := len(*h) - 1
 	t := (*h)[last]
