@@ -28,7 +28,7 @@ type Handle struct {
 	res        Resource
 	req        fifo.Request[*Handle]
 	state      uint8
-	pending    bool // the token has not been taken; the task must not look at state
+	pending    bool // a token comes or notify is called, once; until it is taken the task must not look at state
 	detour     bool // Acquire takes the general way: for traces and mirrors
 	mapped     bool
 	wrote      bool
@@ -137,15 +137,16 @@ func (h *Handle) holds() bool { return !h.pending && h.state == held }
 
 // awaits notes, under the location's lock, that a token will come.
 func (h *Handle) awaits() {
-	h.state = waiting
-	if h.notify != nil {
-		return
-	}
-	h.pending = true
-	if h.token == nil {
+	h.state, h.pending = waiting, true
+	if h.token == nil && h.notify == nil {
 		h.token = make(chan struct{}, 1)
 	}
 }
+
+// unnoticed reports, under the location's lock and right after the insertion,
+// whether the request was granted by the insertion itself and its owner wants to
+// be told.
+func (h *Handle) unnoticed() bool { return h.notify != nil && h.state == held && !h.pending }
 
 func (h *Handle) view(m Mode) ([]byte, error) {
 	if !h.holds() {
@@ -213,15 +214,6 @@ func (w *wakeList) add(h *Handle) {
 		w.last.nextWoken = h
 	}
 	w.last = h
-}
-
-func (w *wakeList) has(h *Handle) bool {
-	for n := w.first; n != nil; n = n.nextWoken {
-		if n == h {
-			return true
-		}
-	}
-	return false
 }
 
 // up sends the tokens. A handle may be used again as soon as it has its own.

@@ -169,7 +169,7 @@ func insertLocked(postings []Posting) error {
 func heldLocked(postings []Posting) wakeList {
 	var wake wakeList
 	for _, p := range postings {
-		if p.handle.notify != nil && p.handle.state == held {
+		if p.handle.unnoticed() {
 			wake.add(p.handle)
 		}
 	}
@@ -222,7 +222,7 @@ func (r *localReservation) settle(keep bool) {
 		r.immediate.up()
 	} else {
 		for _, p := range r.postings {
-			p.handle.Cancel()
+			p.takeBack()
 		}
 	}
 	for _, l := range r.latched {
@@ -230,6 +230,17 @@ func (r *localReservation) settle(keep bool) {
 		wake := l.unlatchLocked()
 		l.mu.Unlock()
 		wake.up()
+	}
+}
+
+// takeBack undoes an insertion, on behalf of whoever it is for.
+func (p Posting) takeBack() {
+	l := p.location()
+	switch {
+	case p.handle.notify == nil:
+		p.handle.Cancel()
+	case !l.withdraw(p.handle):
+		l.release(p.handle)
 	}
 }
 

@@ -143,7 +143,7 @@ func (l *Location) insert(h *Handle, m Mode) error { return l.insertRanked(h, m,
 func (l *Location) insertRanked(h *Handle, m Mode, rank int) error {
 	l.mu.Lock()
 	err := l.insertLocked(h, m, rank)
-	immediate := err == nil && h.notify != nil && h.state == held
+	immediate := err == nil && h.unnoticed()
 	l.mu.Unlock()
 	if immediate {
 		h.notify(h)
@@ -204,7 +204,7 @@ func (l *Location) cycle(cur, next *Handle) error {
 	if l.watched() || next.state != idle || l.queue.Len() >= l.limit {
 		err := l.insertLocked(next, cur.req.Mode(), 0)
 		wake := l.releaseLocked(cur)
-		immediate := err == nil && next.notify != nil && next.state == held && !wake.has(next)
+		immediate := err == nil && next.unnoticed()
 		l.mu.Unlock()
 		wake.up()
 		if immediate {
@@ -308,6 +308,13 @@ func (l *Location) withdraw(h *Handle) bool {
 	l.mu.Unlock()
 	wake.up()
 	return true
+}
+
+// holds reports whether h, which belongs to another process, has the lock.
+func (l *Location) holds(h *Handle) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return h.state == held
 }
 
 // takeOutLocked removes the request of h from the queue or from those

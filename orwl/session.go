@@ -38,6 +38,7 @@ type proxy struct {
 	handle    Handle
 	id        uint64
 	sub       *subscription
+	told      bool // the grant was sent, so the other process may have written
 	sending   bool // the grant is on its way, with data of the location
 	cancelled bool
 }
@@ -175,7 +176,7 @@ func (s *session) granted(p *proxy) {
 	case sub.version != version:
 		f.extents = j.since(len(data), sub.version)
 	}
-	p.sub.has, p.sub.version = true, version
+	p.sub.has, p.sub.version, p.told = true, version, true
 	if f.dataLength() <= inlineLimit {
 		s.link.sendData(f, data, nil)
 		return
@@ -343,8 +344,8 @@ func (s *session) end() {
 	for _, p := range rest {
 		l := p.sub.location
 		switch {
-		case l.withdraw(&p.handle):
-		case p.handle.req.Mode() == Write:
+		case l.withdraw(&p.handle) || !l.holds(&p.handle):
+		case p.told && p.handle.req.Mode() == Write:
 			l.lose(&p.handle, p.sub.mapped)
 		default:
 			l.release(&p.handle)

@@ -2,14 +2,20 @@
 // package orwl, and compares the bits with the sequential sweep.
 //
 //	go run ./examples/llk23 -n 1000 -rows 4 -columns 4 -iterations 100
+//
+// Several processes share the work, on one host or on many: each is started
+// with the same flags but its own number.
+//
+//	go run ./examples/llk23 -addresses 127.0.0.1:7001,127.0.0.1:7002 -process 0 &
+//	go run ./examples/llk23 -addresses 127.0.0.1:7001,127.0.0.1:7002 -process 1
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"slices"
 	"time"
 
 	"fairway/examples/llk23/sweep"
@@ -22,47 +28,42 @@ func main() {
 	columns := flag.Int("columns", 4, "columns of blocks")
 	iterations := flag.Int("iterations", 100, "sweeps over the matrix")
 	trace := flag.String("trace", "", "write who waited for whom to this file (open it in Perfetto)")
+	var o part
+	o.flags()
 	flag.Parse()
-	if err := run(*n, *rows, *columns, *iterations, *trace); err != nil {
+	p := &sweep.Program{Cut: sweep.NewCut(*n, *rows, *columns, sweep.DefaultSweeps), Last: *rows, Iterations: *iterations}
+	if *trace != "" {
+		p.Trace = new(orwl.Trace)
+	}
+	if err := errors.Join(run(&o, p), write(p.Trace, *trace)); err != nil {
 		fmt.Fprintln(os.Stderr, "llk23:", err)
 		os.Exit(1)
 	}
 }
 
-func run(n, rows, columns, iterations int, traceFile string) error {
+func run(o *part, p *sweep.Program) error {
+	if o.addresses != "" {
+		return runPart(o, p)
+	}
 	ctx := context.Background()
-	p := sweep.Program{Cut: sweep.NewCut(n, rows, columns, sweep.DefaultSweeps), Last: rows, Iterations: iterations}
-	if traceFile != "" {
-		p.Trace = new(orwl.Trace)
-	}
-	if err := p.Build(); err != nil {
-		return err
-	}
-	if err := p.Insert(ctx); err != nil {
+	if err := errors.Join(p.Build(), p.Insert(ctx)); err != nil {
 		return err
 	}
 	start := time.Now()
 	if err := p.Run(ctx); err != nil {
 		return err
 	}
-	parallel := time.Since(start)
-	got := make([]float64, n*n)
-	sweep.Boundary(n, got)
-	if err := p.Result(ctx, got); err != nil {
-		return err
-	}
-	start = time.Now()
-	want := sweep.Sequential(n, iterations)
-	fmt.Printf("%d blocks: %v, one after the other: %v, same bits: %v\n",
-		rows*columns, parallel.Round(time.Microsecond), time.Since(start).Round(time.Microsecond), slices.Equal(got, want))
-	if p.Trace == nil {
+	return report(ctx, p, time.Since(start))
+}
+
+func write(trace *orwl.Trace, file string) error {
+	if trace == nil {
 		return nil
 	}
-	f, err := os.Create(traceFile)
+	f, err := os.Create(file)
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	_, err = p.Trace.WriteTo(f)
-	return err
+	_, err = trace.WriteTo(f)
+	return errors.Join(err, f.Close())
 }

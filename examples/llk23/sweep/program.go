@@ -292,6 +292,18 @@ func (in imported) read(b *Block, data []float64, iteration, sweeps, full int) e
 	return nil
 }
 
+// Drain waits until the other processes have read what they need from this
+// one: a write request stands behind all their reads.
+func (p *Program) Drain(ctx context.Context) error {
+	for _, l := range p.frontiers {
+		var h orwl.Handle
+		if err := errors.Join(h.WriteRequest(l), h.Acquire(ctx), h.Release()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Computing returns the time that main tasks have spent in the kernel.
 func (p *Program) Computing() time.Duration { return time.Duration(p.computing.Load()) }
 
