@@ -112,7 +112,7 @@ const (
 	widestName  = 24
 	widestBar   = 40
 	narrowest   = 8  // a shorter bar shows nothing
-	statesWidth = 34 // "1 failed, 12 running, 120 waiting"
+	statesWidth = 34 // "1 failed, 12 active, 120 waiting"
 )
 
 func layoutFor(steps []*wire.StepProgress, width int) layout {
@@ -160,7 +160,7 @@ func statesText(step *wire.StepProgress, withDone bool) string {
 		add(step.Done, "done")
 	}
 	add(step.Failed, "failed")
-	add(step.Running, "running")
+	add(step.Running, "active") // with those that wait at a pilot
 	add(step.Ready, "ready")
 	add(step.Blocked, "blocked")
 	add(step.Cancelled, "cancelled")

@@ -34,23 +34,23 @@ func TestFrame(t *testing.T) {
 		{90, 24, style{unicode: true}, `
 lambda                                                                      1:23  2 pilots
 index  ████████████████████████████████████████   1/1
-split  ████████████████████░░░░░░░░░░░░░░░░░░░░   1/2  1 running
-align  ████████████████▒▒▒▒▒▒▒▒░░░░░░░░░░░░░░░░  2/5+  1 failed, 1 running, 1 ready
+split  ████████████████████░░░░░░░░░░░░░░░░░░░░   1/2  1 active
+align  ████████████████▒▒▒▒▒▒▒▒░░░░░░░░░░░░░░░░  2/5+  1 failed, 1 active, 1 ready
 merge  ░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░   0/1  1 waiting
-total  █████████████████▊▒▒▒▒░░░░░░░░░░░░░░░░░░  4/9+  1 failed, 2 running, 1 ready, 1 wa…`},
+total  █████████████████▊▒▒▒▒░░░░░░░░░░░░░░░░░░  4/9+  1 failed, 2 active, 1 ready, 1 wai…`},
 		{30, 24, style{}, `
 lambda          1:23  2 pilots
 index   1/1
-split   1/2  1 running
-align  2/5+  1 failed, 1 runn~
+split   1/2  1 active
+align  2/5+  1 failed, 1 acti~
 merge   0/1  1 waiting
-total  4/9+  1 failed, 2 runn~`},
+total  4/9+  1 failed, 2 acti~`},
 		{60, 6, style{}, `
 lambda                                        1:23  2 pilots
-split  #####......   1/2  1 running
-align  ####xx.....  2/5+  1 failed, 1 running, 1 ready
+split  #####......   1/2  1 active
+align  ####xx.....  2/5+  1 failed, 1 active, 1 ready
 2 more steps: 1 done, 1 waiting
-total  ####x......  4/9+  1 failed, 2 running, 1 ready, 1 w~`},
+total  ####x......  4/9+  1 failed, 2 active, 1 ready, 1 wa~`},
 	} {
 		got := "\n" + strings.Join(frame(sampleReport(), c.width, c.height, c.style), "\n")
 		if got != c.want {
