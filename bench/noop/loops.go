@@ -95,6 +95,7 @@ func (r *report) runFairway(ctx context.Context, scratch string, program counted
 }
 
 var ahead = flag.Int("ahead", 0, "")
+var cacheMode = flag.String("cache", "none", "")
 
 // pilots starts this program again as the pilot.
 func pilots(folder string) func(string) (batch.System, error) {
@@ -106,7 +107,7 @@ func pilots(folder string) func(string) (batch.System, error) {
 		config := pilot.Config{
 			Server: address, Site: server.LocalSite, SandboxDir: server.SandboxFolder(folder), LogDir: server.LogFolder(folder),
 			Storage: server.StorageFolder(folder), MilliCPUs: slots * 1000, Memory: 1 << 30, Disk: 1 << 30,
-			Cache: pilot.CacheConfig{Mode: pilot.CacheHost, Dir: server.CacheFolder(folder), MaxSpace: 1 << 30},
+			Cache: pilot.CacheConfig{Mode: pilot.CacheMode(*cacheMode), Dir: server.CacheFolder(folder), MaxSpace: 1 << 30},
 		}
 		return batch.NewLocal(batch.LocalConfig{
 			Prefix: server.LocalSite, Command: []string{self}, LogDir: server.PilotFolder(folder),

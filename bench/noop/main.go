@@ -21,6 +21,9 @@ import (
 	"runtime"
 	"runtime/pprof"
 	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"fairway/internal/pilot"
 )
@@ -32,7 +35,10 @@ const slots = 2
 type row struct {
 	Name       string  `json:"name"`
 	JobsPerSec float64 `json:"jobs_per_s"`
-	Note       string  `json:"note,omitempty"`
+	// CPU is what all processes of a job took together, in microseconds. Unlike
+	// the rate it hardly depends on what else the machine does.
+	CPU  float64 `json:"cpu_us_per_job,omitempty"`
+	Note string  `json:"note,omitempty"`
 }
 
 // report is what -json prints.
@@ -94,24 +100,48 @@ func measure(ctx context.Context, jobs, rounds int, withPeers bool) (*report, er
 		return nil, err
 	}
 	r := &report{Jobs: jobs, Rounds: rounds, Machine: machine()}
-	var fairway, bare []float64
+	var fairway, bare series
 	for range rounds {
-		rate, err := runBare(program, jobs)
-		if err != nil {
+		if err := bare.measure(jobs, func() (float64, error) { return runBare(program, jobs) }); err != nil {
 			return nil, fmt.Errorf("bare loop: %w", err)
 		}
-		bare = append(bare, rate)
-		if rate, err = r.runFairway(ctx, scratch, program, jobs); err != nil {
+		if err := fairway.measure(jobs, func() (float64, error) { return r.runFairway(ctx, scratch, program, jobs) }); err != nil {
 			return nil, fmt.Errorf("fairway: %w", err)
 		}
-		fairway = append(fairway, rate)
 	}
-	r.Rows = []row{{Name: "fairway", JobsPerSec: median(fairway)}, {Name: "bare", JobsPerSec: median(bare)}}
-	r.Ratio = median(fairway) / median(bare)
+	r.Rows = []row{fairway.row("fairway"), bare.row("bare")}
+	r.Ratio = median(fairway.rates) / median(bare.rates)
 	if withPeers {
 		r.Rows = append(r.Rows, measurePeers(ctx, scratch, program.path, jobs)...)
 	}
 	return r, nil
+}
+
+// series are the rounds of one loop.
+type series struct{ rates, cpu []float64 }
+
+func (s *series) measure(jobs int, run func() (float64, error)) error {
+	before := cpuTime()
+	rate, err := run()
+	s.rates = append(s.rates, rate)
+	s.cpu = append(s.cpu, float64((cpuTime()-before).Microseconds())/float64(jobs))
+	return err
+}
+
+func (s *series) row(name string) row {
+	return row{Name: name, JobsPerSec: median(s.rates), CPU: median(s.cpu)}
+}
+
+// cpuTime is what this process and those that it waited for took.
+func cpuTime() time.Duration {
+	var total time.Duration
+	for _, who := range []int{unix.RUSAGE_SELF, unix.RUSAGE_CHILDREN} {
+		var usage unix.Rusage
+		if unix.Getrusage(who, &usage) == nil {
+			total += time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+		}
+	}
+	return total
 }
 
 func median(values []float64) float64 {
@@ -135,7 +165,7 @@ func (r *report) print(asJSON bool) {
 		return
 	}
 	for _, row := range r.Rows {
-		fmt.Printf("%-20s %8.0f jobs/s %s\n", row.Name, row.JobsPerSec, row.Note)
+		fmt.Printf("%-20s %8.0f jobs/s %8.0f us of CPU per job %s\n", row.Name, row.JobsPerSec, row.CPU, row.Note)
 	}
 	fmt.Printf("ratio %.2f; %d commits, %d executions of %d jobs\n", r.Ratio, r.Commits, r.Executions, r.Jobs)
 }

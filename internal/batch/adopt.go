@@ -77,6 +77,9 @@ func (l *Local) adopt(launch, folder string) (bool, error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.running[launch] != nil {
+		return true, unix.Close(fd) // it is our own
+	}
 	l.running[launch] = process
 	l.group.Go(func() { l.attendAdopted(launch, fd) })
 	return true, nil

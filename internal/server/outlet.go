@@ -14,6 +14,7 @@ type outlet struct {
 	remove  *mailbox[string]
 	start   *mailbox[dispatch.Start]
 	stop    *mailbox[string]
+	adopt   *mailbox[string]
 	pilots  *pilots
 }
 
@@ -25,6 +26,7 @@ func newOutlet(pilots *pilots) *outlet {
 		remove:  newMailbox[string](),
 		start:   newMailbox[dispatch.Start](),
 		stop:    newMailbox[string](),
+		adopt:   newMailbox[string](),
 	}
 }
 

@@ -51,6 +51,19 @@ func (p *pilots) launches() []string {
 	return names
 }
 
+// strangers are those of some launches that this server does not know.
+func (p *pilots) strangers(launches []string) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var unknown []string
+	for _, name := range launches {
+		if !p.live[name] {
+			unknown = append(unknown, name)
+		}
+	}
+	return unknown
+}
+
 func (p *pilots) asked(starts []dispatch.Start) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,7 +1,7 @@
 package server
 
 import (
-	"slices"
+	"context"
 
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
@@ -19,13 +19,24 @@ func (s *Server) adopt(launches []string) {
 	if !ok {
 		return
 	}
-	mine := s.pilots.launches()
-	strangers := slices.DeleteFunc(launches, func(l string) bool { return slices.Contains(mine, l) })
-	alive, err := system.Adopt(strangers)
+	alive, err := system.Adopt(s.pilots.strangers(launches))
 	if err != nil {
 		s.log.Warn("pilots of an earlier run could not be looked for", "error", err)
 	}
 	s.pilots.submitted(0, alive)
+}
+
+// adoptLoop takes over pilots that register and that no record told of, because
+// their server was killed as it started them. Without that their end would be
+// noticed by their silence only.
+func (s *Server) adoptLoop(ctx context.Context) {
+	for {
+		launches, err := s.out.adopt.take(ctx, s.sched)
+		if err != nil {
+			return
+		}
+		s.adopt(launches)
+	}
 }
 
 // revival is what the cores are told right after they were loaded: what the
@@ -34,7 +45,7 @@ func (s *Server) revival(c *cores) *request {
 	site := s.config.Site
 	r := &request{flow: []flow.Input{flow.Tick{}}}
 	known := c.dispatch.Launches()
-	s.adopt(each(known, func(l dispatch.LaunchView) string { return l.Launch }))
+	s.adopt(launchNames(known))
 	alive := map[string]bool{}
 	for _, launch := range s.pilots.launches() {
 		alive[launch] = true
@@ -52,4 +63,8 @@ func (s *Server) revival(c *cores) *request {
 		r.dispatch = append(r.dispatch, dispatch.RetryJobs{Jobs: failed})
 	}
 	return r
+}
+
+func launchNames(launches []dispatch.LaunchView) []string {
+	return each(launches, func(l dispatch.LaunchView) string { return l.Launch })
 }

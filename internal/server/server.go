@@ -159,7 +159,7 @@ func (s *Server) Run(ctx context.Context) (Outcome, error) {
 
 	var group sync.WaitGroup
 	for _, work := range []func(context.Context){
-		s.publishLoop, s.removeLoop, s.startLoop, s.stopLoop, s.endedLoop, s.feedLoop, s.loop.commit,
+		s.publishLoop, s.removeLoop, s.startLoop, s.stopLoop, s.endedLoop, s.adoptLoop, s.feedLoop, s.loop.commit,
 	} {
 		group.Go(func() { work(working) })
 	}

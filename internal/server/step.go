@@ -65,10 +65,13 @@ func (l *loop) note(event *dispatch.Event) error {
 		}
 		l.gathering.records = append(l.gathering.records, record)
 	}
-	if event.Kind != dispatch.JobCommitted {
-		return nil
+	switch event.Kind {
+	case dispatch.PilotRegistered:
+		l.out.adopt.put(l.pilots.strangers(launchNames(l.dispatch.Launches()))...)
+	case dispatch.JobCommitted:
+		return l.follow(flow.Happened{Event: *event})
 	}
-	return l.follow(flow.Happened{Event: *event})
+	return nil
 }
 
 func (l *loop) follow(in flow.Input) error {
