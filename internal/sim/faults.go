@@ -19,7 +19,7 @@ import (
 func Faulty(seed uint64) Experiment {
 	r := stream(seed, "faulty")
 	e := Experiment{
-		Name: "faults", Seed: seed, Repetitions: 1, Limit: 60 * 24 * time.Hour,
+		Name: "faults", Seed: seed, Repetitions: 1, Limit: 10 * 24 * time.Hour,
 		Workflow: faultyWorkflow(r), Cache: faultyCache(r), Faults: faultyFaults(r),
 		Network:   NetworkSpec{Latency: Gauss{Mean: 100 * time.Millisecond, SD: 100 * time.Millisecond}},
 		TaskQueue: TaskQueueSpec{Attempts: 10_000, MaxLosses: 10_000, MaxRegenerations: 10_000, Backoff: pick(r, time.Second, time.Minute)},
