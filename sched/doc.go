@@ -37,10 +37,11 @@
 //   - Requests of one kind end in the order in which their events are detected;
 //     there is no order between kinds.
 //
-// Without computing tasks a Scheduler has no goroutine and no thread but those
-// that detect events somebody waits for (one for all descriptors and processes,
-// one for all polled kinds, one per blocking kind). They end when nobody has
-// waited for a while. Nothing polls when nobody waits.
+// Without computing tasks a Scheduler has at most the goroutines that detect
+// events somebody waits for: one for all descriptors and processes, which holds
+// no thread, one for all polled kinds, one per blocking kind. A goroutine that
+// waits alone does it itself. They end when nobody has waited for a while.
+// Nothing polls when nobody waits.
 //
 // Timers and channels involve only the waiting goroutine, so they work with
 // testing/synctest: make the Scheduler inside the bubble.

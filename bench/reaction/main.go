@@ -69,6 +69,6 @@ type plan struct {
 }
 
 var (
-	full  = plan{rounds: 3, each: 2500 * time.Millisecond, pause: 5 * time.Millisecond, tasks: []int{0, 1, 2, 5, 10, 40}, beside: []int{2, 10, 40}}
+	full  = plan{rounds: 3, each: 2300 * time.Millisecond, pause: 5 * time.Millisecond, tasks: []int{0, 1, 2, 5, 10, 40}, beside: []int{2, 10, 40}}
 	short = plan{rounds: 1, each: 1500 * time.Millisecond, pause: 5 * time.Millisecond, tasks: []int{0, 10, 40}, beside: []int{10}}
 )
