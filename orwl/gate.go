@@ -16,7 +16,6 @@ import (
 type Gate struct {
 	mu       sync.Mutex
 	missing  int
-	tasks    []string
 	postings []gatePosting
 	err      error
 	open     chan struct{}

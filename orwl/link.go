@@ -74,7 +74,7 @@ func (r countingReader) Read(b []byte) (int, error) {
 
 // run serves the connection until it ends, and then ends everything that
 // depended on it.
-func (l *link) run() error {
+func (l *link) run() {
 	written := make(chan struct{})
 	go func() {
 		defer close(written)
@@ -99,7 +99,6 @@ func (l *link) run() error {
 	if l.session != nil {
 		l.session.end()
 	}
-	return err
 }
 
 // watch pings, and closes the connection when nothing has come for a lease.

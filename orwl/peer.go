@@ -52,9 +52,9 @@ func (p *Peer) Mirror(ctx context.Context, name string) (*Mirror, error) {
 	return m, nil
 }
 
-// ask sends a frame and waits for the reply to its id. The frame is made under
-// the lock.
-func (p *Peer) ask(ctx context.Context, make func(id uint64) frame) error {
+// ask sends a frame and waits for the reply to its id. The frame is composed
+// under the lock.
+func (p *Peer) ask(ctx context.Context, compose func(id uint64) frame) error {
 	reply := newReply()
 	p.mu.Lock()
 	if p.err != nil {
@@ -64,7 +64,7 @@ func (p *Peer) ask(ctx context.Context, make func(id uint64) frame) error {
 	p.next++
 	id := p.next
 	p.replies[id] = reply
-	p.link.send(make(id))
+	p.link.send(compose(id))
 	p.mu.Unlock()
 	select {
 	case err := <-reply:

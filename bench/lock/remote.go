@@ -324,16 +324,17 @@ func shared(quick bool) (measure.Row, error) {
 	return measure.Alternate("shared", rounds(quick), rows[0], rows[1])
 }
 
-var touched uint64
-
 func touch(h *orwl.Handle) error {
 	words, err := orwl.ReadAs[uint64](h)
 	if err != nil {
 		return err
 	}
-	step := len(words) / 100
+	step, sum := len(words)/100, uint64(0)
 	for i := range 100 {
-		touched += words[i*step]
+		sum += words[i*step]
+	}
+	if sum != 0 {
+		return errors.New("somebody wrote into the location")
 	}
 	return nil
 }

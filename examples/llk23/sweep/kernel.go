@@ -41,13 +41,13 @@ func (f *Field) sweep(top, bottom, left, right int) {
 		return
 	}
 	for top < bottom {
-		switch rows := bottom - top; {
-		case rows == 1:
+		switch bottom - top {
+		case 1:
 			f.sweepNaive(top, bottom, left, right)
 			top++
-		case rows == 2:
+		case 2:
 			top = f.skewed(top, 2, left, right, twoRows)
-		case rows == 3 || rows == 5:
+		case 3, 5:
 			top = f.skewed(top, 3, left, right, threeRows)
 		default:
 			top = f.skewed(top, 4, left, right, fourRows)
