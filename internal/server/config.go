@@ -57,6 +57,9 @@ func (c Config) withDefaults() Config {
 		c.Site.Name = LocalSite
 	}
 	c.Site.MaxPilots = max(c.Site.MaxPilots, 1)
+	if c.CommitDelay == 0 {
+		c.CommitDelay = DefaultCommitDelay
+	}
 	if c.Sched == nil {
 		c.Sched = sched.Default()
 	}
@@ -65,6 +68,10 @@ func (c Config) withDefaults() Config {
 	}
 	return c
 }
+
+// DefaultCommitDelay is CommitDelay where it is not given: short beside the
+// start of a process, long enough that at full load a dozen jobs share a commit.
+const DefaultCommitDelay = 4 * time.Millisecond
 
 // LocalSite is the name of the site that is this machine.
 const LocalSite = "local"

@@ -50,6 +50,9 @@ type loop struct {
 	flying    *transaction
 	commits   chan []dispatch.Record
 	committed chan error
+	free      chan struct{} // the next transaction may begin
+	busy      bool          // it may not yet
+	delay     time.Duration // at least, between the starts of two transactions
 	events    []dispatch.Event
 	waker     *waker
 	failures  int
@@ -86,6 +89,8 @@ func (l *loop) turn(ctx context.Context) error {
 		if err := l.landed(ctx, err); err != nil {
 			return err
 		}
+	case <-l.free:
+		l.busy = false
 	case <-l.waker.fired:
 		l.waker.reset()
 		l.take(&request{dispatch: []dispatch.Input{dispatch.Tick{}}, flow: []flow.Input{flow.Tick{}}})
@@ -117,9 +122,12 @@ func (l *loop) round(r *request) {
 func (l *loop) flush() {
 	for l.flying == nil && !l.gathering.empty() {
 		next := l.gathering
+		if len(next.records) > 0 && l.busy {
+			return
+		}
 		l.gathering = new(transaction)
 		if len(next.records) > 0 {
-			l.flying = next
+			l.flying, l.busy = next, true
 			l.commits <- next.records
 			return
 		}
@@ -203,10 +211,17 @@ func (l *loop) close() {
 	}
 }
 
-// commit applies transactions, one after the other, until the loop closes.
+// commit applies transactions, one after the other, until the loop closes. A
+// transaction costs much more than a record, so under load they are spaced, and
+// each takes in what comes meanwhile.
 func (l *loop) commit(ctx context.Context) {
 	for records := range l.commits {
+		next := time.Now().Add(l.delay)
 		l.committed <- l.store.Apply(ctx, records)
+		if l.sched.WaitUntil(ctx, next) != nil {
+			continue // the run ends, and what is left is not held up
+		}
+		l.free <- struct{}{}
 	}
 }
 

@@ -107,6 +107,8 @@ func (s *Server) assemble() {
 		gathering: new(transaction),
 		commits:   make(chan []dispatch.Record, 1),
 		committed: make(chan error, 1),
+		free:      make(chan struct{}, 1),
+		delay:     s.config.CommitDelay,
 		waker:     newWaker(s.sched),
 		watchers:  s.watchers,
 		pilots:    s.pilots,
