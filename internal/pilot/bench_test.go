@@ -80,7 +80,7 @@ func BenchmarkNoop(b *testing.B) {
 			}
 		})
 	})
-	for _, ahead := range []int{6, 64} {
+	for _, ahead := range []int{3, 6, 64} {
 		b.Run(fmt.Sprint("ahead", ahead), func(b *testing.B) { benchmarkNoop(b, ahead) })
 	}
 }

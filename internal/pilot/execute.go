@@ -18,12 +18,15 @@ import (
 func (p *pilot) execute(a *attempt) {
 	now := timestamppb.Now()
 	a.result = &wire.Result{Job: a.GetJob(), Attempt: a.GetAttempt(), Usage: &wire.Usage{StageInStart: now}}
-	var err error
-	if a.slot, err = p.takeSlot(); err != nil {
-		a.failBy(wire.Outcome_OUTCOME_STAGE_IN_FAILED, err)
-		return
+	if a.slot == nil {
+		var err error
+		if a.slot, err = p.takeSlot(); err != nil {
+			a.slot.close()
+			a.slot = nil
+			a.failBy(wire.Outcome_OUTCOME_STAGE_IN_FAILED, err)
+			return
+		}
 	}
-	defer p.returnSlot(a.slot)
 	p.inSandbox(a)
 	if reason := a.stopReason(); reason != nil && !(a.result.GetOutcome() == wire.Outcome_OUTCOME_SUCCEEDED) {
 		a.result.Outcome, a.result.Message = reason.outcome, reason.why
@@ -32,7 +35,10 @@ func (p *pilot) execute(a *attempt) {
 
 func (p *pilot) inSandbox(a *attempt) {
 	in := &stageIn{pilot: p, attempt: a}
-	defer in.release()
+	defer func() {
+		in.release()
+		a.slot.staged = in.files
+	}()
 	if err := in.run(); err != nil {
 		a.failBy(wire.Outcome_OUTCOME_STAGE_IN_FAILED, err)
 		return

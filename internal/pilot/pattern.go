@@ -60,7 +60,7 @@ func findMatches(a *attempt, o *wire.OutputFile, taken map[string]bool) (found [
 			return err
 		}
 		if e.IsDir() {
-			if path == infoFolder || strings.Count(path, "/") > strings.Count(pattern, "/") {
+			if strings.Count(path, "/") > strings.Count(pattern, "/") {
 				return fs.SkipDir
 			}
 			return nil

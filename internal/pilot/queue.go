@@ -73,9 +73,13 @@ func (p *pilot) startAll() {
 
 // work executes an attempt, and then those that take its place.
 func (p *pilot) work(a *attempt) {
+	var s *slot
 	for a != nil {
+		a.slot = s
 		p.execute(a)
+		s = a.slot
 		a = p.finish(a)
+		s = p.pass(s, a)
 	}
 }
 

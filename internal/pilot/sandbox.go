@@ -18,11 +18,10 @@ type slot struct {
 	folder   string
 	dir      *os.File // the folder
 	out, err logFile
+	info     info
+	staged   []*input          // inputs of the last attempt
+	kept     map[string]*input // those of them that stay for the next one, by path
 }
-
-// infoFolder, in a sandbox, holds what the pilot tells the command and the
-// other way round.
-const infoFolder = ".fairway"
 
 // takeSlot returns a slot that no attempt uses.
 func (p *pilot) takeSlot() (*slot, error) {
@@ -36,7 +35,7 @@ func (p *pilot) takeSlot() (*slot, error) {
 	p.made++
 	folder := filepath.Join(p.remains.folder, strconv.Itoa(p.made))
 	p.mu.Unlock()
-	s := &slot{folder: folder, out: logFile{folder: p.cfg.LogDir}, err: logFile{folder: p.cfg.LogDir}}
+	s := &slot{folder: folder, out: logFile{folder: p.cfg.LogDir}, err: logFile{folder: p.cfg.LogDir}, info: info{folder: folder + ".info"}}
 	return s, s.makeFolder()
 }
 
@@ -52,39 +51,82 @@ func (s *slot) makeFolder() error {
 	return nil
 }
 
-// returnSlot empties the sandbox; a slot that cannot be emptied is given up.
-func (p *pilot) returnSlot(s *slot) {
-	if err := s.empty(); err != nil {
+// pass readies a slot for the next attempt, or gives it back if there is none.
+// A slot that cannot be emptied is given up, and nil is returned.
+func (p *pilot) pass(s *slot, next *attempt) *slot {
+	if s == nil {
+		return nil
+	}
+	if err := s.empty(next); err != nil {
 		p.log.Warn("sandbox given up", "folder", s.folder, "error", err)
 		s.close()
-		return
+		return nil
+	}
+	if next != nil {
+		return s
 	}
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.slots = append(p.slots, s)
-	p.mu.Unlock()
+	return nil
 }
 
 func (s *slot) close() {
 	s.out.close()
 	s.err.close()
+	s.info.close()
 	if s.dir != nil {
 		_ = s.dir.Close()
 	}
 	_ = removeAll(s.folder)
 }
 
-// empty removes what the attempt has left. A folder that the command removed
-// or changed is made anew.
-func (s *slot) empty() error {
+// empty removes what the attempt has left, but for inputs that the next one
+// reads too. A folder that the command removed or changed is made anew.
+func (s *slot) empty(next *attempt) error {
+	s.kept = s.common(next)
+	s.staged = nil
 	info, err := s.dir.Stat()
 	if err == nil && info.Mode().Perm() == 0o755 && sameFolder(info, s.folder) && s.removeEntries() == nil {
 		return nil
 	}
+	s.kept = nil
 	_ = s.dir.Close()
 	if err := removeAll(s.folder); err != nil {
 		return err
 	}
 	return s.makeFolder()
+}
+
+// common finds the inputs, not in a folder of their own, that are in the
+// sandbox and that the next attempt is to find there.
+func (s *slot) common(next *attempt) map[string]*input {
+	if next == nil {
+		return nil
+	}
+	kept := map[string]*input{}
+	for _, f := range next.GetInputs() {
+		wanted := newInput(f)
+		path, err := next.pathOf(wanted.LFN)
+		if err != nil || strings.Contains(path, "/") {
+			continue
+		}
+		for _, i := range s.staged {
+			if i.Ref == wanted.Ref && i.pfn == wanted.pfn && i.path == path && s.untouched(i) {
+				kept[path] = i
+			}
+		}
+	}
+	return kept
+}
+
+// untouched says whether an input is still as it was staged in.
+func (s *slot) untouched(i *input) bool {
+	if i.before == nil {
+		return false
+	}
+	now, err := os.Lstat(filepath.Join(s.folder, i.path))
+	return err == nil && os.SameFile(now, i.before) && now.Size() == i.before.Size() && now.ModTime().Equal(i.before.ModTime())
 }
 
 func (s *slot) removeEntries() error {
@@ -93,7 +135,9 @@ func (s *slot) removeEntries() error {
 	}
 	names, err := s.dir.Readdirnames(-1)
 	for _, name := range names {
-		err = errors.Join(err, removeAll(filepath.Join(s.folder, name)))
+		if s.kept[name] == nil {
+			err = errors.Join(err, removeAll(filepath.Join(s.folder, name)))
+		}
 	}
 	return err
 }
@@ -125,7 +169,7 @@ func (a *attempt) pathOf(lfn string) (string, error) {
 			path = n.GetPath()
 		}
 	}
-	if !filepath.IsLocal(path) || path == "." || path == infoFolder || strings.HasPrefix(path, infoFolder+"/") {
+	if !filepath.IsLocal(path) || path == "." {
 		return "", fmt.Errorf("%q is not usable as a name in the sandbox", path)
 	}
 	return filepath.Clean(path), nil

@@ -20,9 +20,8 @@ var stagedIn = fault.New("pilot.stagein.after")
 // stageIn brings the inputs of an attempt into its sandbox.
 type stageIn struct {
 	*pilot
-	attempt  *attempt
-	files    []*input
-	informed bool // the files of infoFolder are there
+	attempt *attempt
+	files   []*input
 }
 
 // input is one file that an attempt reads.
@@ -72,9 +71,11 @@ func (in *stageIn) run() error {
 		}
 	}
 	if len(in.files) > 0 || len(a.GetOutputs()) > 0 {
-		return errors.Join(in.inform(), stagedIn.Hit())
+		if err := in.inform(); err != nil {
+			return err
+		}
 	}
-	return nil
+	return stagedIn.Hit()
 }
 
 func (in *stageIn) add(i *input) (err error) {
@@ -89,17 +90,38 @@ func (in *stageIn) add(i *input) (err error) {
 	if err := in.bring(in.attempt.ctx, i); err != nil {
 		return err
 	}
-	if i.cached != nil {
-		err = linkInto(i.cached.Path(), target)
-	} else {
-		err = in.past(i, target)
-	}
-	if err != nil {
+	if err := in.place(i, target); err != nil {
 		return err
 	}
 	in.count(i)
 	i.before, err = os.Stat(target)
 	return err
+}
+
+// place makes the file appear in the sandbox, unless the attempt before has
+// left it there.
+func (in *stageIn) place(i *input, target string) error {
+	left := in.attempt.slot.kept[i.path]
+	switch {
+	case left != nil && i.cached == nil:
+		i.Size = left.Size
+		return nil
+	case left != nil && sameFile(i.cached.Path(), left.before):
+		return nil
+	case left != nil:
+		if err := os.Remove(target); err != nil {
+			return err
+		}
+	}
+	if i.cached != nil {
+		return linkInto(i.cached.Path(), target)
+	}
+	return in.past(i, target)
+}
+
+func sameFile(path string, info fs.FileInfo) bool {
+	there, err := os.Stat(path)
+	return err == nil && os.SameFile(there, info)
 }
 
 // bring has the cache hold the file, unless it has no room for it.

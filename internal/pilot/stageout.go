@@ -49,7 +49,7 @@ func (p *pilot) stageOut(a *attempt, in *stageIn) error {
 	if err := stageOutBefore.Hit(); err != nil {
 		return err
 	}
-	records, err := readReport(filepath.Join(a.slot.folder, infoFolder, "report"))
+	records, err := readReport(a.slot.info.report.path)
 	if err != nil {
 		return fmt.Errorf("$%s: %w", ReportVariable, err)
 	}

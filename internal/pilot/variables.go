@@ -2,14 +2,10 @@ package pilot
 
 import (
 	"os"
-	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
-
-	"fairway/internal/catalog"
 )
 
 // The environment of a command, besides Payload.environment, which comes last
@@ -53,10 +49,9 @@ func (p *pilot) variables(a *attempt, in *stageIn, r *running) []string {
 		SandboxVariable+"="+a.slot.folder,
 	)
 	env = p.deadline(env, r)
-	if in.informed {
-		info := filepath.Join(a.slot.folder, infoFolder)
-		env = append(env, InputsVariable+"="+info+"/inputs", OutputsVariable+"="+info+"/outputs",
-			CatalogVariable+"="+info+"/storage.xml", ReportVariable+"="+info+"/report")
+	if len(in.files) > 0 || len(a.GetOutputs()) > 0 {
+		i := &a.slot.info
+		env = append(env, InputsVariable+"="+i.inputs.path, OutputsVariable+"="+i.outputs.path, CatalogVariable+"="+i.catalog.path, ReportVariable+"="+i.report.path)
 	} else {
 		env = append(env, InputsVariable+"="+os.DevNull, OutputsVariable+"="+os.DevNull, ReportVariable+"="+os.DevNull)
 	}
@@ -86,48 +81,4 @@ func (p *pilot) deadline(env []string, r *running) []string {
 	}
 	left := max(0, int64(end.Sub(r.since)/time.Second))
 	return append(env, DeadlineVariable+"="+strconv.FormatInt(end.Unix(), 10), TimeVariable+"="+strconv.FormatInt(left, 10))
-}
-
-// inform writes the files that the variables name.
-func (in *stageIn) inform() error {
-	folder := filepath.Join(in.attempt.slot.folder, infoFolder)
-	if err := os.Mkdir(folder, 0o755); err != nil {
-		return err
-	}
-	in.informed = true
-	var inputs, outputs []string
-	var cached, stored []catalog.Entry
-	for _, f := range in.files {
-		inputs = append(inputs, f.path)
-		stored = append(stored, catalog.Entry{LFN: f.LFN, PFN: f.pfn})
-		if f.cached != nil {
-			cached = append(cached, catalog.Entry{LFN: f.LFN, PFN: "file:" + f.cached.Path()})
-		}
-	}
-	for _, o := range in.attempt.GetOutputs() {
-		if path, err := in.attempt.pathOf(o.GetLfn()); err == nil {
-			outputs = append(outputs, path)
-		}
-	}
-	stored = slices.DeleteFunc(stored, func(e catalog.Entry) bool { return e.PFN == "" })
-	xml, err := os.Create(filepath.Join(folder, "storage.xml"))
-	if err != nil {
-		return err
-	}
-	defer xml.Close()
-	if err := catalog.Write(xml, cached, stored); err != nil {
-		return err
-	}
-	if err := writeLines(filepath.Join(folder, "inputs"), inputs); err != nil {
-		return err
-	}
-	return writeLines(filepath.Join(folder, "outputs"), outputs)
-}
-
-func writeLines(path string, lines []string) error {
-	text := strings.Join(lines, "\n")
-	if text != "" {
-		text += "\n"
-	}
-	return os.WriteFile(path, []byte(text), 0o644)
 }
