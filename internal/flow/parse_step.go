@@ -275,5 +275,5 @@ func (p *parser) command(s *step, f field, n *yaml.Node, what string) {
 		p.fail(n, "write it in one line, or after `command: |`", "%s: the command must be a text, not %s", what, kindName(n))
 		return
 	}
-	s.command, s.cmdLine = n.Value, n.Line
+	s.command = n.Value
 }

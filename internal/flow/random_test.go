@@ -17,7 +17,7 @@ func rounds() int {
 	if os.Getenv("FAIRWAY_SOAK") != "" {
 		return 5_000
 	}
-	return 150
+	return 100
 }
 
 // generator writes random workflows. Every name is made of values without

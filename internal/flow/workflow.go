@@ -118,7 +118,6 @@ type step struct {
 	storage  dispatch.Storage
 	publish  *bool
 	command  string
-	cmdLine  int
 
 	replayed bool // a kind of task of a trace: its jobs are fixed
 
