@@ -138,8 +138,26 @@ func (l *Location) Waiting() int {
 
 func (l *Location) refuse(err error) error { return fmt.Errorf("location %s: %w", l.name, err) }
 
-func (l *Location) insert(h *Handle, m Mode) error { return l.insertRanked(h, m, 0) }
+func (l *Location) insert(h *Handle, m Mode) error {
+	l.mu.Lock()
+	if l.watched() || h.state != idle || h.notify != nil || l.queue.Len() >= l.limit {
+		l.mu.Unlock()
+		return l.insertRanked(h, m, 0)
+	}
+	h.res, h.req.Owner = l, h
+	if l.queue.Insert(&h.req, m) {
+		h.state = held
+		l.generation++
+		h.generation = l.generation
+	} else {
+		h.awaits()
+	}
+	l.mu.Unlock()
+	return nil
+}
 
+// insertRanked is the general way: for traces, latches, other processes and
+// refusals.
 func (l *Location) insertRanked(h *Handle, m Mode, rank int) error {
 	l.mu.Lock()
 	err := l.insertLocked(h, m, rank)
@@ -237,9 +255,15 @@ func (l *Location) release(h *Handle) error {
 		l.mu.Unlock()
 		return l.refuse(ErrNotHeld)
 	}
-	wake := l.releaseLocked(h)
+	if h.mapped || l.trace != nil || l.queue.Len() > 1 {
+		wake := l.releaseLocked(h)
+		l.mu.Unlock()
+		wake.up()
+		return nil
+	}
+	h.state = idle
+	l.queue.Release(&h.req)
 	l.mu.Unlock()
-	wake.up()
 	return nil
 }
 
