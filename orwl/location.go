@@ -235,7 +235,17 @@ func (l *Location) cycle(cur, next *Handle) error {
 	}
 	next.res, next.req.Owner = l, next
 	cur.state = idle
-	wake := l.grantLocked(l.queue.Cycle(&cur.req, &next.req), cur)
+	first := l.queue.Cycle(&cur.req, &next.req)
+	if h := ownerOf(first); h != next && h != nil && first.NextGranted() == nil && h.notify == nil {
+		// The usual case: the turn passes to one other task.
+		l.generation++
+		h.generation, h.state = l.generation, held
+		next.awaits()
+		l.mu.Unlock()
+		h.token <- struct{}{}
+		return nil
+	}
+	wake := l.grantLocked(first, cur)
 	if next.state != held {
 		next.awaits()
 	} else if next.notify != nil {
@@ -244,6 +254,13 @@ func (l *Location) cycle(cur, next *Handle) error {
 	l.mu.Unlock()
 	wake.up()
 	return nil
+}
+
+func ownerOf(r *fifo.Request[*Handle]) *Handle {
+	if r == nil {
+		return nil
+	}
+	return r.Owner
 }
 
 // watched reports whether requests take the slow path.
