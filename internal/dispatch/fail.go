@@ -137,8 +137,7 @@ func (c *Core) backoffOver(j *job) {
 	}
 }
 
-// attemptLost is for an attempt whose pilot is gone. That is no fault of the
-// job, so some losses do not count.
+// attemptLost is for an attempt whose pilot is gone, or no longer has it.
 func (c *Core) attemptLost(a *attempt, reason string) {
 	j := a.job
 	c.removeAttempt(a)
@@ -146,16 +145,23 @@ func (c *Core) attemptLost(a *attempt, reason string) {
 		c.again(j)
 		return
 	}
-	f := j.itsFate()
-	f.Losses++
 	r := &Result{Job: j.id, Attempt: a.id, Outcome: Lost, Message: reason}
-	if f.Losses > c.config.MaxLosses {
-		c.attemptFailed(a.pilot.id, j, r, a.pilot.info.Host)
+	c.lossCounted(a.pilot.id, j, r, a.pilot.info.Host)
+}
+
+// lossCounted is for an attempt that its pilot took with it. That is no fault
+// of the job, so some losses do not count as failures. A success that turns up
+// later is welcome.
+func (c *Core) lossCounted(by PilotID, j *job, r *Result, host string) {
+	f := j.itsFate()
+	if f.Losses++; f.Losses > c.config.MaxLosses {
+		c.attemptFailed(by, j, r, host)
 		return
 	}
-	f.Reason, f.Avoid = r.describe(), a.pilot.info.Host
+	c.discard(j, r)
+	f.Reason, f.Avoid = r.describe(), host
 	c.persistFate(j)
-	c.event(Event{Kind: JobRetried, Job: j.id, Name: j.name, Step: j.step.Step, Pilot: a.pilot.id, Result: r, Reason: f.Reason})
+	c.event(Event{Kind: JobRetried, Job: j.id, Name: j.name, Step: j.step.Step, Pilot: by, Result: r, Reason: f.Reason})
 	c.again(j)
 }
 

@@ -176,7 +176,7 @@ func (c *Core) overdue(p *pilot) *job {
 	for _, l := range c.levels {
 		for _, g := range l.groups {
 			j := c.oldest(g)
-			if j == nil || j.readySince > limit || j.reserved != nil || best != nil && j.readySince >= best.readySince {
+			if j == nil || j.readySince > limit || j.reserved != nil || best != nil && !j.readyBefore(best) {
 				continue
 			}
 			if c.fitsWhole(p, g.class) {
@@ -185,6 +185,10 @@ func (c *Core) overdue(p *pilot) *job {
 		}
 	}
 	return best
+}
+
+func (j *job) readyBefore(o *job) bool {
+	return j.readySince < o.readySince || j.readySince == o.readySince && j.id < o.id
 }
 
 // release lets a pilot take other jobs again.

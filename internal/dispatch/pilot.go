@@ -61,7 +61,7 @@ type attempt struct {
 	endNumber uint64 // of the answer that ended it first
 	try       int
 	started   bool
-	adopted   bool // the pilot reported it, an earlier incarnation gave it
+	adopted   bool // the pilot reported it in its whole state
 	ended     bool // the pilot is told to end it
 	recall    bool // only because another pilot could run it now
 	ahead     bool // beyond what was free

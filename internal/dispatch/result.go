@@ -18,7 +18,7 @@ func (c *Core) resultArrived(by PilotID, p *pilot, r *Result) {
 		c.attemptEnded(by, p, j, r, a)
 	case j.committed == r.Attempt || j.counted(r.Attempt):
 		// A repetition; it was dealt with.
-	case j.live() && (r.Outcome == Succeeded || r.Attempt>>32 < AttemptID(c.incarnation)):
+	case j.live() && (r.Outcome == Succeeded || r.Outcome != Lost && r.Attempt>>32 < AttemptID(c.incarnation)):
 		c.attemptEnded(by, p, j, r, nil)
 	default:
 		c.discard(j, r)
@@ -45,6 +45,8 @@ func (c *Core) attemptEnded(by PilotID, p *pilot, j *job, r *Result, a *attempt)
 	case r.Outcome == Ended:
 		c.discard(j, r)
 		c.again(j)
+	case r.Outcome == Lost:
+		c.lossCounted(by, j, r, hostOf(p))
 	default:
 		c.attemptFailed(by, j, r, hostOf(p))
 	}

@@ -61,6 +61,7 @@ func (c *Core) takeSync(p *pilot, s *Sync) {
 	switch {
 	case s.Full:
 		c.takeWhole(p, s)
+		c.tell(p) // so that the changes that follow have an answer to build on
 	case !p.synced || p.base == 0 || s.LastAnswer < p.base:
 		// The Full that it was registered from may have been a late copy of
 		// an old one.
@@ -171,6 +172,7 @@ func (c *Core) replaceCache(p *pilot, s *Sync) {
 // is ended.
 func (c *Core) adopt(p *pilot, ref AttemptRef) {
 	if a := c.attempts[ref.Attempt]; a != nil && a.pilot == p {
+		a.adopted = true
 		return
 	}
 	j := c.jobOf(ref.Job)
