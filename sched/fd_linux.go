@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -166,7 +167,7 @@ func (p *pollSet) register(f *pollFile, ev *unix.EpollEvent) error {
 func (p *pollSet) refuse(fd int32, f *pollFile, err error) {
 	delete(p.files, fd)
 	for _, r := range f.waiting {
-		if err == unix.EPERM {
+		if errors.Is(err, unix.EPERM) {
 			r.Done(r.Value.Want, nil)
 			continue
 		}

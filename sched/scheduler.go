@@ -157,7 +157,5 @@ func (s *Scheduler) freed(owner any) {
 	delete(s.closers, owner)
 }
 
-// since and at convert between times and nanoseconds since the epoch, which fit
-// into an atomic.
+// since converts to nanoseconds since the epoch, which fit into an atomic.
 func (s *Scheduler) since(t time.Time) int64 { return int64(t.Sub(s.epoch)) }
-func (s *Scheduler) at(ns int64) time.Time   { return s.epoch.Add(time.Duration(ns)) }

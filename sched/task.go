@@ -2,6 +2,7 @@ package sched
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -138,7 +139,7 @@ func (t *Task) Done() <-chan struct{} { return t.done }
 
 // Wait waits for the end of the task and returns its error.
 func (t *Task) Wait(ctx context.Context) error {
-	if _, err := Receive(ctx, t.s, t.done); err != ErrChannelClosed {
+	if _, err := Receive(ctx, t.s, t.done); !errors.Is(err, ErrChannelClosed) {
 		return fmt.Errorf("wait for task: %w", err)
 	}
 	return t.err

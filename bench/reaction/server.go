@@ -12,9 +12,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"fairway/sched"
-
 	"golang.org/x/sys/unix"
+
+	"fairway/sched"
 )
 
 // serverConfig is what one server process does.
@@ -166,9 +166,9 @@ func echoRaw(conn *net.TCPConn, nonblock bool, wait func(fd int) error) error {
 	for {
 		n, err := unix.Read(fd, b)
 		switch {
-		case err == unix.EAGAIN:
+		case errors.Is(err, unix.EAGAIN):
 			err = wait(fd)
-		case err == unix.EINTR:
+		case errors.Is(err, unix.EINTR):
 			err = nil
 		case err == nil && n == 0:
 			err = io.EOF

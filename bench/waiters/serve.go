@@ -11,9 +11,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"fairway/sched"
-
 	"golang.org/x/sys/unix"
+
+	"fairway/sched"
 )
 
 type (

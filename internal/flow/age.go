@@ -28,6 +28,7 @@ func (h agingHeap) Less(i, j int) bool {
 	}
 	return natural(a.group.key, b.group.key) < 0
 }
+
 func (h *agingHeap) Pop() any {
 	last := (*h)[len(*h)-1]
 	*h = (*h)[:len(*h)-1]

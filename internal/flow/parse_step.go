@@ -5,9 +5,9 @@ import (
 	"strconv"
 	"strings"
 
-	"fairway/internal/dispatch"
-
 	"go.yaml.in/yaml/v3"
+
+	"fairway/internal/dispatch"
 )
 
 func (p *parser) steps(w *Workflow, n *yaml.Node) {

@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -110,7 +111,7 @@ func TestAliases(t *testing.T) {
 
 func TestTooManyProblemsAreCut(t *testing.T) {
 	_, err := Parse("t.yaml", []byte("workflow: w\n"+strings.Repeat("x: 1\n", 1)+"steps:\n"+strings.Repeat("  'a ': 1\n", 500)))
-	if problems, ok := err.(Problems); !ok || len(problems) > maxProblems {
+	if problems, ok := errors.AsType[Problems](err); !ok || len(problems) > maxProblems {
 		t.Errorf("%d problems", len(problems))
 	}
 }

@@ -134,7 +134,7 @@ func TestNaturalIsATotalOrder(t *testing.T) {
 func sign(n int) int { return max(-1, min(1, n)) }
 
 func TestDeclaredInputsNameFiles(t *testing.T) {
-	w, err := Parse("t.yaml", []byte(`
+	_, err := Parse("t.yaml", []byte(`
 workflow: w
 inputs:
   a: {files: ["./raw/{s}_{n}.fq", "more/*.fq"], as: "x/{n}"}
@@ -144,7 +144,7 @@ steps:
 	if err == nil {
 		t.Fatal("a wildcard that binds nothing cannot give {n}")
 	}
-	w, err = Parse("t.yaml", []byte(`
+	w, err := Parse("t.yaml", []byte(`
 workflow: w
 inputs:
   a: {files: ["./raw/{s}_{n}.fq", "more/{s}-{n}.fq"], as: "x/{s}/{n}"}

@@ -8,10 +8,10 @@ import (
 	"slices"
 	"testing"
 
-	"fairway/schema"
-
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
+
+	"fairway/schema"
 )
 
 func compiledSchema(t *testing.T) *jsonschema.Schema {

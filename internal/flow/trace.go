@@ -7,9 +7,9 @@ import (
 	"regexp"
 	"time"
 
-	"fairway/internal/dispatch"
-
 	"github.com/zeebo/blake3"
+
+	"fairway/internal/dispatch"
 )
 
 // TraceOptions scale a trace. Zero is legal: jobs that take no time, empty

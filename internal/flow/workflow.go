@@ -171,16 +171,6 @@ func (s *step) outputs() []entry {
 	return append(s.writes[:len(s.writes):len(s.writes)], s.rewrites...)
 }
 
-// chosen says that some outputs are known only when the job has ended.
-func (s *step) chosen() bool {
-	for _, e := range s.writes {
-		if e.fresh {
-			return true
-		}
-	}
-	return false
-}
-
 // needed are the makers that decide which jobs the step has and when.
 func (s *step) needed() []*maker {
 	var all []*maker

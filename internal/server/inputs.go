@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-
 	"syscall"
 
 	"fairway/internal/dispatch"

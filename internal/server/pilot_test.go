@@ -168,12 +168,6 @@ func (s *scripted) execute(a *wire.Assignment) *wire.Result {
 	return result
 }
 
-func (s *scripted) executions(job string) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.executed[job]
-}
-
 func (s *scripted) total() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"fairway/internal/dispatch"
-
 	"pgregory.net/rapid"
+
+	"fairway/internal/dispatch"
 )
 
 // recorded is the sequence in which a run of a trace uses its files.

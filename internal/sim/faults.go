@@ -7,9 +7,9 @@ import (
 	"runtime"
 	"time"
 
-	"fairway/internal/dispatch"
-
 	"golang.org/x/sync/errgroup"
+
+	"fairway/internal/dispatch"
 )
 
 // Faulty returns the experiment of a seed in which everything goes wrong now
