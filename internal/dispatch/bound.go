@@ -1,5 +1,7 @@
 package dispatch
 
+import "slices"
+
 // place is where cached files can be read: a host whose pilots share their
 // caches, or one pilot that does not share. The zero place is anywhere.
 type place struct {
@@ -43,6 +45,7 @@ func (c *Core) boundTo(j *job) place {
 		return best
 	}
 	var most int64
+	var seen []place
 	for i := range j.requests {
 		v := j.requests[i].read
 		if v == nil || v.pfn != "" {
@@ -50,9 +53,10 @@ func (c *Core) boundTo(j *job) place {
 		}
 		for _, p := range v.holders[:min(len(v.holders), maxPlaces)] {
 			at := p.place()
-			if at == best {
+			if len(seen) == maxPlaces || slices.Contains(seen, at) {
 				continue
 			}
+			seen = append(seen, at)
 			if w := c.weightAt(j, at); w > most || w == most && at.less(best) {
 				best, most = at, w
 			}

@@ -116,7 +116,7 @@ func (c *Core) explainReady(j *job, e *Explanation) {
 	case !fits:
 		e.say("no pilot that it fits is registered, and no site is known that could start one")
 	case busy > 0:
-		e.say("ready; the %d pilots that it fits are busy", busy)
+		e.say("ready; all pilots that it fits are busy: %d", busy)
 	default:
 		e.say("ready; waiting for a pilot to ask")
 	}

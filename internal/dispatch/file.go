@@ -16,7 +16,9 @@ type file struct {
 	versions   []*version // ascending
 	published  Version    // highest that was given out to be published, plus 1
 	publishing *version   // given out, and not confirmed
-	own        version    // most files have one version
+	raised     *request   // up to it all that are queued have at least priority raisedTo
+	raisedTo   int32
+	own        version // most files have one version
 	first      [1]*version
 }
 

@@ -24,7 +24,14 @@ func (c *Core) leave(j *job) {
 		if !r.Queued() {
 			continue
 		}
-		for n := r.file().queue.Cancel(&r.Request); n != nil; n = n.NextGranted() {
+		f := r.file()
+		if f.raised == r {
+			f.raised = nil
+			if p := r.Prev(); p != nil {
+				f.raised = p.Owner
+			}
+		}
+		for n := f.queue.Cancel(&r.Request); n != nil; n = n.NextGranted() {
 			behind := n.Owner.job
 			behind.ungranted--
 			if behind.ungranted == 0 {

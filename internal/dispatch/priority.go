@@ -24,14 +24,34 @@ func (c *Core) raiseAhead(j *job) {
 			if v := r.read; v != nil && v.state != present && v.writer != nil && v.writer.live() {
 				todo = c.raise(v.writer, j.effective, todo)
 			}
-			if !r.Queued() || r.Granted() {
-				continue
-			}
-			for b := r.Prev(); b != nil; b = b.Prev() {
-				todo = c.raise(b.Owner.job, j.effective, todo)
+			if r.Queued() && !r.Granted() {
+				todo = c.raiseBefore(r, j.effective, todo)
 			}
 		}
 	}
+}
+
+// maxUnraised is how many requests are walked over again before a lower
+// priority takes the place of a higher one in file.raised.
+const maxUnraised = 64
+
+// raiseBefore raises the jobs whose requests stand before r. Each file keeps
+// in mind up to where that was done, so that a long queue is not walked for
+// each job that joins it.
+func (c *Core) raiseBefore(r *request, priority int32, todo []*job) []*job {
+	f := r.file()
+	walked := 0
+	for b := r.Prev(); b != nil; b = b.Prev() {
+		if b.Owner == f.raised && priority <= f.raisedTo {
+			break
+		}
+		todo = c.raise(b.Owner.job, priority, todo)
+		walked++
+	}
+	if prev := r.Prev(); walked > 0 && (f.raised == nil || priority >= f.raisedTo || walked > maxUnraised) {
+		f.raised, f.raisedTo = prev.Owner, priority
+	}
+	return todo
 }
 
 func (c *Core) raise(j *job, priority int32, todo []*job) []*job {

@@ -122,6 +122,13 @@ func (c *Core) verifyVersions() error {
 	}
 	for _, lfn := range sortedKeys(c.files) {
 		f := c.files[lfn]
+		for r := f.queue.Head(); r != nil; r = r.Next() {
+			for b := r.Prev(); b != nil && !r.Granted(); b = b.Prev() {
+				if b.Owner.job.effective < r.Owner.job.effective {
+					return fmt.Errorf("job %s waits for %s in %s and has the higher priority", r.Owner.job.name, b.Owner.job.name, lfn)
+				}
+			}
+		}
 		for i, v := range f.versions {
 			if i > 0 && f.versions[i-1].number >= v.number {
 				return fmt.Errorf("%s: versions out of order", lfn)
