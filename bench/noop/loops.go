@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"log/slog"
 	"os"
@@ -77,7 +76,7 @@ func (r *report) runFairway(ctx context.Context, scratch string, program counted
 	}
 	began := time.Now()
 	s, err := server.Open(ctx, server.Config{
-		Workflow: parsed, Folder: folder, System: pilots(folder), Log: slog.New(slog.DiscardHandler), Dispatch: dispatch.Config{Ahead: *ahead},
+		Workflow: parsed, Folder: folder, System: pilots(folder), Log: slog.New(slog.DiscardHandler),
 		Site: dispatch.Site{MaxPilots: 1, Pilot: dispatch.Resources{MilliCPUs: slots * 1000, Memory: 1 << 30, Disk: 1 << 30}},
 	})
 	if err != nil {
@@ -94,9 +93,6 @@ func (r *report) runFairway(ctx context.Context, scratch string, program counted
 	return float64(jobs) / took.Seconds(), r.check(ctx, folder, program)
 }
 
-var ahead = flag.Int("ahead", 0, "")
-var cacheMode = flag.String("cache", "none", "")
-
 // pilots starts this program again as the pilot.
 func pilots(folder string) func(string) (batch.System, error) {
 	return func(address string) (batch.System, error) {
@@ -107,7 +103,7 @@ func pilots(folder string) func(string) (batch.System, error) {
 		config := pilot.Config{
 			Server: address, Site: server.LocalSite, SandboxDir: server.SandboxFolder(folder), LogDir: server.LogFolder(folder),
 			Storage: server.StorageFolder(folder), MilliCPUs: slots * 1000, Memory: 1 << 30, Disk: 1 << 30,
-			Cache: pilot.CacheConfig{Mode: pilot.CacheMode(*cacheMode), Dir: server.CacheFolder(folder), MaxSpace: 1 << 30},
+			Cache: pilot.CacheConfig{Mode: pilot.CacheHost, Dir: server.CacheFolder(folder), MaxSpace: 1 << 30},
 		}
 		return batch.NewLocal(batch.LocalConfig{
 			Prefix: server.LocalSite, Command: []string{self}, LogDir: server.PilotFolder(folder),

@@ -121,7 +121,7 @@ func (s *Server) start(ctx context.Context, start dispatch.Start) error {
 		}
 	}
 	s.pilots.submitted(start.Count, nil)
-	return nil
+	return s.inbox.send(ctx, &request{})
 }
 
 func (s *Server) tellSubmitted(ctx context.Context, site string, launches []string) error {
@@ -165,7 +165,7 @@ func (s *Server) endedLoop(ctx context.Context) {
 			return &request{dispatch: []dispatch.Input{dispatch.PilotEnded{Launch: end.Launch, Reason: end.Reason}}}
 		})
 		s.pilots.ended(end.Launch)
-		if err != nil {
+		if err != nil || s.inbox.send(ctx, &request{}) != nil { // the loop may wait for the last one
 			return
 		}
 	}
