@@ -15,94 +15,99 @@ func frame(steps string) string {
 	return "workflow: w\nparameters: {p: 1}\ninputs:\n  raw: {files: 'raw/{n}.txt', as: 'raw/{n}'}\nsteps:\n" + steps
 }
 
+// problemCase is a workflow with what its author must be told.
+type problemCase struct {
+	name, text string
+	want       []string // of each problem, in order: a part of its line
+}
+
+var problemCases = []problemCase{
+	{"unknown keys", "worklow: w\nsteps:\n  a: {write: x, command: 'true', needs: {cpu: 1}, retry: {atempts: 2}}\n", []string{
+		`t.yaml:1:1: unknown key "worklow" in the workflow; did you mean "workflow"?`,
+		`t.yaml:1:1: the workflow has no name; add the line`,
+		`t.yaml:3:3: step "a" writes nothing; add writes`,
+		`t.yaml:3:7: unknown key "write" in step "a"; did you mean "writes"?`,
+		`t.yaml:3:42: unknown key "cpu" in step "a": needs; did you mean "cpus"?`,
+		`t.yaml:3:59: unknown key "atempts" in step "a": retry; did you mean "attempts"?`,
+	}},
+	{"no YAML", "workflow: [w\n", []string{"t.yaml:1:1: this is no YAML"}},
+	{"tabs", "workflow: w\nsteps:\n\ta: x\n", []string{"t.yaml:3:1: this is no YAML"}},
+	{"empty", "", []string{"the file is empty; start with"}},
+	{"duplicates", frame("  a: {writes: x, command: 'true'}\n  a: {writes: y, command: 'true'}\n"), []string{`7:3: steps has "a" twice, first in line 6`}},
+	{"sizes and times", frame("  a:\n    merge: raw/{n}\n    size: 5XB\n    max_latency: soon\n    writes: 'm/{merge}'\n    command: 'true'\n    needs: {memory: -1, time: 10 min, cpus: two}\n    retry: {attempts: 0, backoff: 5, exit_codes: [0], memory_factor: 0.5}\n"), []string{
+		`8:11: step "a": size: "5XB" is no size; write a number with B, KB`,
+		`9:18: step "a": max_latency: "soon" is no duration; write a number with ms, s, m, h or d`,
+		`needs: memory: "-1" is no size`, `needs: time: "10 min" is no duration`, `needs: cpus: "two" is no number of processors`,
+		`retry: attempts: "0" is no such number; write a whole number from 1`, `retry: backoff: "5" is no duration`,
+		`exit_codes: "0" is no exit code of a failure`, `memory_factor: "0.5" is no factor`,
+	}},
+	{"missing input", frame("  a: {each: 'row/{n}', writes: 'a/{n}', command: 'true'}\n"), []string{
+		`6:13: missing input: step "a" takes "row/{n}", but no input and no step makes such a file; did you mean "raw/{n}"?`,
+	}},
+	{"undefined placeholder", frame("  a: {each: 'raw/{n}', reads: 'raw/{m}', writes: 'a/{n}', command: 'true'}\n"), []string{
+		`6:31: step "a": {m} in "raw/{m}" has no value`,
+	}},
+	{"undefined parameter", frame("  a: {each: 'raw/{n}', writes: '${q}/{n}', command: 'true'}\n"), []string{
+		`6:32: step "a": writes uses the parameter "q", which does not exist; did you mean "p"?`,
+	}},
+	{"shared output", frame("  a: {each: 'raw/{n}', writes: 'a/it', command: 'true'}\n"), []string{
+		`6:32: step "a": two of its jobs would write "a/it", since nothing in it tells {n} apart; put {n} into the name; if each job is meant to replace the file of the one before, list it under rewrites`,
+	}},
+	{"wildcard", frame("  a: {each: 'raw/*', writes: 'a/it', command: 'true'}\n"), []string{
+		`two of its jobs would write "a/it", since a wildcard binds nothing; write a {placeholder} under each`,
+	}},
+	{"shared chunk", frame("  a: {each: 'raw/{n}', split: {records: 2, of: lines}, writes: 'a/{n}', command: 'true'}\n"), []string{`nothing in it tells {chunk} apart`}},
+	{"shared merge", frame("  a: {merge: 'raw/{n}', files: 2, writes: 'a', command: 'true'}\n"), []string{`nothing in it tells {merge} apart`}},
+	{"two writers", frame("  a: {each: 'raw/{n}', writes: 'a/{n}', command: 'true'}\n  b: {each: 'raw/{n}', writes: 'a/{n}', command: 'true'}\n"), []string{
+		`7:32: step "a" and step "b" both write "a/{n}", and nothing orders them; choose another name in one of them; if one is meant to replace`,
+	}},
+	{"two writers by pattern", frame("  a: {each: 'raw/{n}', writes: 'a/{n}', command: 'true'}\n  b: {merge: 'raw/{n}', writes: 'a/all', command: 'true'}\n"), []string{
+		`both write one file, since "a/{n}" and "a/all" can be the same name`,
+	}},
+	{"input overwritten", frame("  a: {each: 'raw/{n}', writes: 'raw/{n}', command: 'true'}\n"), []string{
+		`the input "raw" exists and step "a" writes "raw/{n}": whether a reader gets what was there before is left open`,
+	}},
+	{"reader and rewriter", frame("  a: {each: 'raw/{n}', rewrites: c, command: 'true'}\n  b: {reads: c, writes: b, command: 'true'}\n  d: {each: 'raw/{n}', reads: c, writes: 'd/{n}', command: 'true'}\n"), []string{
+		`7:14: step "b" uses "c", which other steps before and after it use for each of their data: which version it means is left open`,
+	}},
+	{"writer and rewriter", frame("  a: {each: 'raw/{n}', rewrites: c, command: 'true'}\n  b: {writes: c, command: 'true'}\n"), []string{
+		`7:15: step "b" writes "c", which step "a" rewrites: their order is left open`,
+	}},
+	{"jobs from a rewritten file", frame("  a: {each: 'raw/{n}', rewrites: c, command: 'true'}\n  b: {each: c, writes: b, command: 'true'}\n"), []string{
+		`a rewritten file cannot create jobs`,
+	}},
+	{"circle", frame("  a: {each: 'x/{n}', writes: 'y/{n}', command: 'true'}\n  b: {each: 'y/{n}', writes: 'x/{n}', command: 'true'}\n"), []string{
+		`6:1: steps feed each other in a circle: a → b → a`,
+	}},
+	{"merged away", frame("  a: {merge: 'raw/{n}', writes: 'a/{n}', command: 'true'}\n"), []string{
+		`{n} in "a/{n}" differs between the files of one merge`,
+	}},
+	{"by", frame("  a: {merge: 'raw/{n}', by: m, writes: 'a/{m}', command: 'true'}\n"), []string{`by names "m", which "raw/{n}" does not bind`}},
+	{"chosen by content", frame("  a: {each: 'raw/{n}', writes: 'a/{n}.{part}', command: 'true'}\n  b: {reads: a/1.x, writes: b, command: 'true'}\n"), []string{
+		`step "b" reads "a/1.x", but step "a" chooses the names of these files by content; list`,
+	}},
+	{"names", frame("  'a b': {each: 'raw/{n}', writes: {PATH: 'a/{n}', p: 'b/{n}'}, command: 'true'}\n"), []string{
+		`"a b" is no name for a step`, `the name "PATH" would hide a variable`, `the name "p" has the name of a parameter`,
+	}},
+	{"legal names", frame("  a: {each: 'raw/{n}', writes: ['/a/{n}', '../{n}', 'a//{n}', 'a/{n'], command: 'true'}\n"), []string{
+		`it starts with '/'`, `it has the part ".."`, `it has the part ""`, `has a '{' that starts no placeholder`,
+	}},
+	{"split", frame("  a: {merge: 'raw/{n}', split: {of: paragraphs}, writes: a, command: 'true'}\n"), []string{
+		`split needs the one file`, `does not say how many records`, `"paragraphs" is no kind of record`,
+	}},
+	{"inputs", "workflow: w\ninputs:\n  a: {files: x, watch: y}\n  b: {files: x, close: manual}\n  c: {watch: 'x/{n}', as: '{m}', close: at noon}\nsteps:\n  s: {writes: s, command: 'true'}\n", []string{
+		`3:3: the input "a" must say where its files are, once`, `close is for inputs that stay open`, "`as` uses {m}", `"at noon" is no rule`,
+	}},
+	{"commands", frame("  a: {each: 'raw/{n}', writes: 'a/{n}'}\n  b: {each: 'raw/{n}', writes: 'b/{n}', command: ''}\n"), []string{
+		`step "a" has no command`, `the command must be a text`,
+	}},
+	{"cached and published", frame("  a: {each: 'raw/{n}', writes: 'a/{n}', command: 'true', storage: cache, publish: true}\n"), []string{
+		`what stays in caches cannot be published`,
+	}},
+}
+
 func TestProblems(t *testing.T) {
-	for _, c := range []struct {
-		name, text string
-		want       []string // of each problem, in order: a part of its line
-	}{
-		{"unknown keys", "worklow: w\nsteps:\n  a: {write: x, command: 'true', needs: {cpu: 1}, retry: {atempts: 2}}\n", []string{
-			`t.yaml:1:1: unknown key "worklow" in the workflow; did you mean "workflow"?`,
-			`t.yaml:1:1: the workflow has no name; add the line`,
-			`t.yaml:3:3: step "a" writes nothing; add writes`,
-			`t.yaml:3:7: unknown key "write" in step "a"; did you mean "writes"?`,
-			`t.yaml:3:42: unknown key "cpu" in step "a": needs; did you mean "cpus"?`,
-			`t.yaml:3:59: unknown key "atempts" in step "a": retry; did you mean "attempts"?`,
-		}},
-		{"no YAML", "workflow: [w\n", []string{"t.yaml:1:1: this is no YAML"}},
-		{"tabs", "workflow: w\nsteps:\n\ta: x\n", []string{"t.yaml:3:1: this is no YAML"}},
-		{"empty", "", []string{"the file is empty; start with"}},
-		{"duplicates", frame("  a: {writes: x, command: 'true'}\n  a: {writes: y, command: 'true'}\n"), []string{`7:3: steps has "a" twice, first in line 6`}},
-		{"sizes and times", frame("  a:\n    merge: raw/{n}\n    size: 5XB\n    max_latency: soon\n    writes: 'm/{merge}'\n    command: 'true'\n    needs: {memory: -1, time: 10 min, cpus: two}\n    retry: {attempts: 0, backoff: 5, exit_codes: [0], memory_factor: 0.5}\n"), []string{
-			`8:11: step "a": size: "5XB" is no size; write a number with B, KB`,
-			`9:18: step "a": max_latency: "soon" is no duration; write a number with ms, s, m, h or d`,
-			`needs: memory: "-1" is no size`, `needs: time: "10 min" is no duration`, `needs: cpus: "two" is no number of processors`,
-			`retry: attempts: "0" is no such number; write a whole number from 1`, `retry: backoff: "5" is no duration`,
-			`exit_codes: "0" is no exit code of a failure`, `memory_factor: "0.5" is no factor`,
-		}},
-		{"missing input", frame("  a: {each: 'row/{n}', writes: 'a/{n}', command: 'true'}\n"), []string{
-			`6:13: missing input: step "a" takes "row/{n}", but no input and no step makes such a file; did you mean "raw/{n}"?`,
-		}},
-		{"undefined placeholder", frame("  a: {each: 'raw/{n}', reads: 'raw/{m}', writes: 'a/{n}', command: 'true'}\n"), []string{
-			`6:31: step "a": {m} in "raw/{m}" has no value`,
-		}},
-		{"undefined parameter", frame("  a: {each: 'raw/{n}', writes: '${q}/{n}', command: 'true'}\n"), []string{
-			`6:32: step "a": writes uses the parameter "q", which does not exist; did you mean "p"?`,
-		}},
-		{"shared output", frame("  a: {each: 'raw/{n}', writes: 'a/it', command: 'true'}\n"), []string{
-			`6:32: step "a": two of its jobs would write "a/it", since nothing in it tells {n} apart; put {n} into the name; if each job is meant to replace the file of the one before, list it under rewrites`,
-		}},
-		{"wildcard", frame("  a: {each: 'raw/*', writes: 'a/it', command: 'true'}\n"), []string{
-			`two of its jobs would write "a/it", since a wildcard binds nothing; write a {placeholder} under each`,
-		}},
-		{"shared chunk", frame("  a: {each: 'raw/{n}', split: {records: 2, of: lines}, writes: 'a/{n}', command: 'true'}\n"), []string{`nothing in it tells {chunk} apart`}},
-		{"shared merge", frame("  a: {merge: 'raw/{n}', files: 2, writes: 'a', command: 'true'}\n"), []string{`nothing in it tells {merge} apart`}},
-		{"two writers", frame("  a: {each: 'raw/{n}', writes: 'a/{n}', command: 'true'}\n  b: {each: 'raw/{n}', writes: 'a/{n}', command: 'true'}\n"), []string{
-			`7:32: step "a" and step "b" both write "a/{n}", and nothing orders them; choose another name in one of them; if one is meant to replace`,
-		}},
-		{"two writers by pattern", frame("  a: {each: 'raw/{n}', writes: 'a/{n}', command: 'true'}\n  b: {merge: 'raw/{n}', writes: 'a/all', command: 'true'}\n"), []string{
-			`both write one file, since "a/{n}" and "a/all" can be the same name`,
-		}},
-		{"input overwritten", frame("  a: {each: 'raw/{n}', writes: 'raw/{n}', command: 'true'}\n"), []string{
-			`the input "raw" exists and step "a" writes "raw/{n}": whether a reader gets what was there before is left open`,
-		}},
-		{"reader and rewriter", frame("  a: {each: 'raw/{n}', rewrites: c, command: 'true'}\n  b: {reads: c, writes: b, command: 'true'}\n  d: {each: 'raw/{n}', reads: c, writes: 'd/{n}', command: 'true'}\n"), []string{
-			`7:14: step "b" uses "c", which other steps before and after it use for each of their data: which version it means is left open`,
-		}},
-		{"writer and rewriter", frame("  a: {each: 'raw/{n}', rewrites: c, command: 'true'}\n  b: {writes: c, command: 'true'}\n"), []string{
-			`7:15: step "b" writes "c", which step "a" rewrites: their order is left open`,
-		}},
-		{"jobs from a rewritten file", frame("  a: {each: 'raw/{n}', rewrites: c, command: 'true'}\n  b: {each: c, writes: b, command: 'true'}\n"), []string{
-			`a rewritten file cannot create jobs`,
-		}},
-		{"circle", frame("  a: {each: 'x/{n}', writes: 'y/{n}', command: 'true'}\n  b: {each: 'y/{n}', writes: 'x/{n}', command: 'true'}\n"), []string{
-			`6:1: steps feed each other in a circle: a → b → a`,
-		}},
-		{"merged away", frame("  a: {merge: 'raw/{n}', writes: 'a/{n}', command: 'true'}\n"), []string{
-			`{n} in "a/{n}" differs between the files of one merge`,
-		}},
-		{"by", frame("  a: {merge: 'raw/{n}', by: m, writes: 'a/{m}', command: 'true'}\n"), []string{`by names "m", which "raw/{n}" does not bind`}},
-		{"chosen by content", frame("  a: {each: 'raw/{n}', writes: 'a/{n}.{part}', command: 'true'}\n  b: {reads: a/1.x, writes: b, command: 'true'}\n"), []string{
-			`step "b" reads "a/1.x", but step "a" chooses the names of these files by content; list`,
-		}},
-		{"names", frame("  'a b': {each: 'raw/{n}', writes: {PATH: 'a/{n}', p: 'b/{n}'}, command: 'true'}\n"), []string{
-			`"a b" is no name for a step`, `the name "PATH" would hide a variable`, `the name "p" has the name of a parameter`,
-		}},
-		{"legal names", frame("  a: {each: 'raw/{n}', writes: ['/a/{n}', '../{n}', 'a//{n}', 'a/{n'], command: 'true'}\n"), []string{
-			`it starts with '/'`, `it has the part ".."`, `it has the part ""`, `has a '{' that starts no placeholder`,
-		}},
-		{"split", frame("  a: {merge: 'raw/{n}', split: {of: paragraphs}, writes: a, command: 'true'}\n"), []string{
-			`split needs the one file`, `does not say how many records`, `"paragraphs" is no kind of record`,
-		}},
-		{"inputs", "workflow: w\ninputs:\n  a: {files: x, watch: y}\n  b: {files: x, close: manual}\n  c: {watch: 'x/{n}', as: '{m}', close: at noon}\nsteps:\n  s: {writes: s, command: 'true'}\n", []string{
-			`3:3: the input "a" must say where its files are, once`, `close is for inputs that stay open`, "`as` uses {m}", `"at noon" is no rule`,
-		}},
-		{"commands", frame("  a: {each: 'raw/{n}', writes: 'a/{n}'}\n  b: {each: 'raw/{n}', writes: 'b/{n}', command: ''}\n"), []string{
-			`step "a" has no command`, `the command must be a text`,
-		}},
-		{"cached and published", frame("  a: {each: 'raw/{n}', writes: 'a/{n}', command: 'true', storage: cache, publish: true}\n"), []string{
-			`what stays in caches cannot be published`,
-		}},
-	} {
+	for _, c := range problemCases {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := Parse("t.yaml", []byte(c.text))
 			var problems Problems
