@@ -87,8 +87,9 @@ type Start struct {
 }
 
 // Publish asks for a committed version to appear under its plain name.
-// Versions of one LFN are published in order; one that is older than what
-// stands there is skipped.
+// Versions of one LFN are published in order, one at a time: the next comes
+// when the one before is Published. One that is older than what stands there
+// is skipped.
 type Publish struct {
 	File FileRef
 	PFN  string

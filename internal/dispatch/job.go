@@ -16,6 +16,8 @@ type PilotID string
 
 // Version counts the writes of one file. Version 0 is what existed before the
 // first writer; each write request takes the next number when it is inserted.
+// What is written through a pattern takes the number of its job instead, and
+// so do later writes of such a file.
 type Version uint32
 
 // FileRef names one version of a logical file.
