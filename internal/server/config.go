@@ -57,6 +57,9 @@ func (c Config) withDefaults() Config {
 		c.Site.Name = LocalSite
 	}
 	c.Site.MaxPilots = max(c.Site.MaxPilots, 1)
+	if c.Dispatch.Ahead == 0 {
+		c.Dispatch.Ahead = DefaultAhead
+	}
 	if c.CommitDelay == 0 {
 		c.CommitDelay = DefaultCommitDelay
 	}
@@ -68,6 +71,12 @@ func (c Config) withDefaults() Config {
 	}
 	return c
 }
+
+// DefaultAhead is Dispatch.Ahead where it is not given. Jobs of a millisecond
+// need that many waiting at a pilot, or it would stand still while reports and
+// assignments are on their way; queued ones are recalled when another pilot is
+// idle.
+const DefaultAhead = 16
 
 // DefaultCommitDelay is CommitDelay where it is not given: short beside the
 // start of a process, long enough that at full load a dozen jobs share a commit.
