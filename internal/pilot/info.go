@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"fairway/internal/catalog"
 )
 
@@ -44,20 +46,33 @@ func (i *info) open() error {
 func (i *info) close() { _ = removeAll(i.folder) }
 
 // say makes the file hold a text, whatever a command did to it.
-func (f *infoFile) say(text string) error {
-	now, err := os.Lstat(f.path)
-	if err == nil && f.state != nil && text == f.text && os.SameFile(now, f.state) && now.ModTime().Equal(f.state.ModTime()) && now.Size() == f.state.Size() {
+func (f *infoFile) say(text string) (err error) {
+	now, _ := os.Lstat(f.path)
+	same := now != nil && f.state != nil && os.SameFile(now, f.state)
+	if same && text == f.text && now.ModTime().Equal(f.state.ModTime()) && now.Size() == f.state.Size() {
 		return nil
 	}
-	if err := os.Remove(f.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	if same {
+		err = overwrite(f.path, text)
+	} else {
+		err = errors.Join(os.RemoveAll(f.path), os.WriteFile(f.path, []byte(text), 0o644))
 	}
-	if err := os.WriteFile(f.path, []byte(text), 0o644); err != nil {
+	if err != nil {
 		return err
 	}
 	f.text = text
 	f.state, err = os.Lstat(f.path)
 	return err
+}
+
+// overwrite spares the file system the making of a file.
+func overwrite(path, text string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt([]byte(text), 0)
+	return errors.Join(err, f.Truncate(int64(len(text))), f.Close())
 }
 
 // inform writes the files that the variables name.

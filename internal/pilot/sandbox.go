@@ -86,8 +86,12 @@ func (s *slot) close() {
 func (s *slot) empty(next *attempt) error {
 	s.kept = s.common(next)
 	s.staged = nil
+	var folders map[string]bool
+	if next != nil {
+		folders = foldersFor(next)
+	}
 	info, err := s.dir.Stat()
-	if err == nil && info.Mode().Perm() == 0o755 && sameFolder(info, s.folder) && s.removeEntries() == nil {
+	if err == nil && info.Mode().Perm() == 0o755 && sameFolder(info, s.folder) && s.removeEntries(folders) == nil {
 		return nil
 	}
 	s.kept = nil
@@ -129,17 +133,49 @@ func (s *slot) untouched(i *input) bool {
 	return err == nil && os.SameFile(now, i.before) && now.Size() == i.before.Size() && now.ModTime().Equal(i.before.ModTime())
 }
 
-func (s *slot) removeEntries() error {
+func (s *slot) removeEntries(folders map[string]bool) error {
 	if _, err := s.dir.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
 	names, err := s.dir.Readdirnames(-1)
 	for _, name := range names {
-		if s.kept[name] == nil {
-			err = errors.Join(err, removeAll(filepath.Join(s.folder, name)))
+		path := filepath.Join(s.folder, name)
+		switch {
+		case s.kept[name] != nil:
+		case folders[name] && emptyFolder(path):
+		default:
+			err = errors.Join(err, removeAll(path))
 		}
 	}
 	return err
+}
+
+// foldersFor are the folders at the top of the sandbox into which an attempt
+// writes.
+func foldersFor(next *attempt) map[string]bool {
+	folders := map[string]bool{}
+	for _, o := range next.GetOutputs() {
+		if path, err := next.pathOf(o.GetLfn()); err == nil {
+			if top, _, below := strings.Cut(literalFolder(path), "/"); below {
+				folders[top] = true
+			}
+		}
+	}
+	return folders
+}
+
+// emptyFolder removes what is in a folder and reports whether it is as if it
+// were new.
+func emptyFolder(path string) bool {
+	info, err := os.Lstat(path)
+	if err != nil || !info.IsDir() || info.Mode().Perm() != 0o755 {
+		return false
+	}
+	entries, err := os.ReadDir(path)
+	for _, e := range entries {
+		err = errors.Join(err, removeAll(filepath.Join(path, e.Name())))
+	}
+	return err == nil
 }
 
 func sameFolder(info fs.FileInfo, path string) bool {
