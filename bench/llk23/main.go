@@ -13,15 +13,15 @@ import (
 )
 
 type row struct {
-	N            int     `json:"n"`
-	Cores        int     `json:"cores"`
-	TasksPerCore int     `json:"tasks_per_core"`
-	Processes    int     `json:"processes"`
-	Transport    string  `json:"transport"`
-	NSPerElement float64 `json:"ns_per_element"`
-	WaitingShare float64 `json:"waiting_share"`
-	SameBits     bool    `json:"same_bits"`
-	CRatio       float64 `json:"c_ratio"`
+	N            int      `json:"n"`
+	Cores        int      `json:"cores"`
+	TasksPerCore int      `json:"tasks_per_core"`
+	Processes    int      `json:"processes"`
+	Transport    string   `json:"transport"`
+	NSPerElement float64  `json:"ns_per_element"`
+	WaitingShare *float64 `json:"waiting_share"` // null for peers, which don't tell
+	SameBits     bool     `json:"same_bits"`
+	CRatio       float64  `json:"c_ratio"`
 }
 
 func main() {
@@ -89,8 +89,12 @@ func run(asJSON, quick bool) error {
 		}
 	}
 	return measure.Print(rows, asJSON, func(r row) string {
-		return fmt.Sprintf("%5d² %d cores %2d tasks/core %d processes %-7s %6.2f ns/element  waiting %5.1f %%  same bits %-5v  c_ratio %.2f",
-			r.N, r.Cores, r.TasksPerCore, r.Processes, r.Transport, r.NSPerElement, 100*r.WaitingShare, r.SameBits, r.CRatio)
+		waiting := ""
+		if r.WaitingShare != nil {
+			waiting = fmt.Sprintf("waiting %.1f %%", 100**r.WaitingShare)
+		}
+		return fmt.Sprintf("%5d² %d cores %2d tasks/core %d processes %-7s %6.2f ns/element  c_ratio %.2f  same bits %-5v  %s",
+			r.N, r.Cores, r.TasksPerCore, r.Processes, r.Transport, r.NSPerElement, r.CRatio, r.SameBits, waiting)
 	})
 }
 
@@ -130,7 +134,10 @@ func compare(c config, candidate, yardstick *exec.Cmd, rounds int) (row, error) 
 		ns, c8, waiting = append(ns, a.ns), append(c8, y.ns), append(waiting, a.waitingShare)
 		r.SameBits = r.SameBits && a.hash == y.hash
 	}
-	r.NSPerElement, r.WaitingShare = measure.Median(ns), measure.Median(waiting)
+	r.NSPerElement = measure.Median(ns)
+	if share := measure.Median(waiting); share >= 0 {
+		r.WaitingShare = &share
+	}
 	r.CRatio = r.NSPerElement / measure.Median(c8)
 	return r, nil
 }

@@ -22,7 +22,7 @@ var errAbsent = errors.New("not on this machine")
 type answer struct {
 	ns           float64 // per element and sweep
 	hash         string
-	waitingShare float64
+	waitingShare float64 // negative where the program does not tell
 }
 
 // runner is a program that runs the kernel each time it is asked.
@@ -56,7 +56,7 @@ func (r *runner) run() (answer, error) {
 	if err != nil {
 		return answer{}, fmt.Errorf("%s ended: %w", r.cmd.Path, err)
 	}
-	var a answer
+	a := answer{waitingShare: -1}
 	if _, err := fmt.Sscan(line, &a.ns, &a.hash, &a.waitingShare); err != nil && a.hash == "" {
 		return answer{}, fmt.Errorf("%s said %q: %w", r.cmd.Path, line, err)
 	}
