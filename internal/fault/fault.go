@@ -76,18 +76,6 @@ func New(name string) *Place {
 	return p
 }
 
-// Point is Hit of the point with this name, which need not have been
-// registered before. Prefer [New]: it makes the point known to Names.
-func Point(name string) error {
-	mu.Lock()
-	p := places[name]
-	mu.Unlock()
-	if p == nil {
-		p = New(name)
-	}
-	return p.Hit()
-}
-
 // Names returns the names of all points of this binary, sorted.
 func Names() []string {
 	mu.Lock()

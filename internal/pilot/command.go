@@ -150,7 +150,7 @@ func (p *pilot) explain(a *attempt, code int) {
 	if said != "" {
 		message += ": " + lastLine(said)
 	}
-	if hint := undeclaredIn(said); hint != "" {
+	if hint := undeclaredIn(said, p.cfg.Workflow); hint != "" {
 		message = hint + "; " + message
 	}
 	a.fail(wire.Outcome_OUTCOME_EXITED, "%s", message)

@@ -66,14 +66,9 @@ type Config struct {
 	Storage string `json:"storage"`
 	// Cache is where files are kept for later jobs.
 	Cache CacheConfig `json:"cache"`
-	// Workflow is a folder in which opened files are noticed that a step does
-	// not declare, where the pilot may see that. Empty: none.
+	// Workflow is the folder of the workflow: of a file there that a command
+	// misses in its sandbox the result says how it is declared. Empty: none.
 	Workflow string `json:"workflow,omitempty"`
-	// Catalog is the path of the site's storage.xml, and CatalogProtocols are
-	// those that this node can read, the best first. With them PFNs of the
-	// form lfn:NAME are looked up. Empty: none.
-	Catalog          string   `json:"catalog,omitempty"`
-	CatalogProtocols []string `json:"catalog_protocols,omitempty"`
 
 	// MilliCPUs is what jobs may use, in thousandths of a processor. Default:
 	// all processors.

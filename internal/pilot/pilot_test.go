@@ -85,6 +85,23 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
+func TestHintAtUndeclaredFile(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.WriteFile(folder+"/calibration.txt", nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for said, want := range map[string]string{
+		"cat: calibration.txt: No such file or directory":                   "make it an input",
+		"sh: 1: cannot open calibration.txt: No such file":                  "make it an input",
+		"FileNotFoundError: [Errno 2] No such file or directory: 'x y.txt'": "no file x y.txt",
+		"segmentation fault": "",
+	} {
+		if got := undeclaredIn(said, folder); !strings.Contains(got, want) || (got == "") != (want == "") {
+			t.Errorf("%s: %q", said, got)
+		}
+	}
+}
+
 func TestOutputIsBounded(t *testing.T) {
 	q := newTaskQueue(t)
 	cfg := q.config("p1")

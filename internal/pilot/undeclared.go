@@ -1,6 +1,8 @@
 package pilot
 
 import (
+	"os"
+	"path/filepath"
 	"regexp"
 )
 
@@ -9,15 +11,22 @@ var notFound = regexp.MustCompile(`(?m)([^\s:'"‘’]+)['"’]?: No such file o
 
 // undeclaredIn returns a hint if a failed command missed a file, since it may
 // be one that its step does not declare: a sandbox holds nothing else.
-func undeclaredIn(said string) string {
+func undeclaredIn(said, workflow string) string {
 	match := notFound.FindStringSubmatch(said)
 	if match == nil {
 		return ""
 	}
 	for _, name := range match[1:] {
-		if name != "" {
-			return "it found no file " + name + ": a job sees only the files that its step declares in reads"
+		if name == "" {
+			continue
 		}
+		hint := "it found no file " + name + ": a job sees only the files that its step declares in reads"
+		if workflow != "" && filepath.IsLocal(name) {
+			if _, err := os.Stat(filepath.Join(workflow, name)); err == nil {
+				hint += " (there is one in the folder of the workflow: make it an input)"
+			}
+		}
+		return hint
 	}
 	return ""
 }
