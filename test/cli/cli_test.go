@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience is when a script that still waits for something is given up.
-const patience = 2 * time.Minute
+const patience = 5 * time.Minute
 
 func TestScripts(t *testing.T) {
 	examples, err := filepath.Abs("../../examples")
