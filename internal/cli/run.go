@@ -152,10 +152,15 @@ func (c *console) conclude(report *wire.ProgressReport) error {
 	return nil
 }
 
-// printAdvice tells after a failure where to look.
+// printAdvice tells after a run that did not succeed where to look.
 func (c *console) printAdvice(report *wire.ProgressReport) {
-	if report.Succeeded {
-		return
+	switch total := totalOf(report.Steps); {
+	case report.Succeeded:
+	case total.Failed > 0:
+		fmt.Fprintln(c.err, "  see `fairway jobs --state failed`, `fairway logs JOB`, `fairway explain JOB`; run it again to go on")
+	case total.Cancelled > 0:
+		fmt.Fprintln(c.err, "  see `fairway jobs --state cancelled`; `fairway retry JOB` while it runs lets one run after all")
+	default:
+		fmt.Fprintln(c.err, "  run it again to go on")
 	}
-	fmt.Fprintln(c.err, "  see `fairway jobs --state failed`, `fairway logs JOB`, `fairway explain JOB`; run it again to go on")
 }
