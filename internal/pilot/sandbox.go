@@ -86,7 +86,7 @@ func (s *slot) close() {
 func (s *slot) empty(next *attempt) error {
 	s.kept = s.common(next)
 	s.staged = nil
-	var folders map[string]bool
+	var folders map[string][]string
 	if next != nil {
 		folders = foldersFor(next)
 	}
@@ -133,7 +133,7 @@ func (s *slot) untouched(i *input) bool {
 	return err == nil && os.SameFile(now, i.before) && now.Size() == i.before.Size() && now.ModTime().Equal(i.before.ModTime())
 }
 
-func (s *slot) removeEntries(folders map[string]bool) error {
+func (s *slot) removeEntries(folders map[string][]string) error {
 	if _, err := s.dir.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func (s *slot) removeEntries(folders map[string]bool) error {
 		path := filepath.Join(s.folder, name)
 		switch {
 		case s.kept[name] != nil:
-		case folders[name] && emptyFolder(path):
+		case folders[name] != nil && emptyFolder(path, folders[name]):
 		default:
 			err = errors.Join(err, removeAll(path))
 		}
@@ -151,31 +151,52 @@ func (s *slot) removeEntries(folders map[string]bool) error {
 }
 
 // foldersFor are the folders at the top of the sandbox into which an attempt
-// writes.
-func foldersFor(next *attempt) map[string]bool {
-	folders := map[string]bool{}
+// writes, each with the folders that it is to hold.
+func foldersFor(next *attempt) map[string][]string {
+	folders := map[string][]string{}
 	for _, o := range next.GetOutputs() {
-		if path, err := next.pathOf(o.GetLfn()); err == nil {
-			if top, _, below := strings.Cut(literalFolder(path), "/"); below {
-				folders[top] = true
-			}
+		path, err := next.pathOf(o.GetLfn())
+		if err != nil {
+			continue
+		}
+		switch parts := strings.Split(literalFolder(path), "/"); len(parts) {
+		case 1:
+		case 2:
+			folders[parts[0]] = append(folders[parts[0]], "")
+		default:
+			folders[parts[0]] = append(folders[parts[0]], parts[1])
 		}
 	}
 	return folders
 }
 
 // emptyFolder removes what is in a folder and reports whether it is as if it
-// were new.
-func emptyFolder(path string) bool {
-	info, err := os.Lstat(path)
-	if err != nil || !info.IsDir() || info.Mode().Perm() != 0o755 {
+// were new. Empty folders in it become those that are wanted, since making
+// one where another was just removed is dear on some file systems.
+func emptyFolder(path string, wanted []string) bool {
+	if !likeNew(path) {
 		return false
 	}
 	entries, err := os.ReadDir(path)
 	for _, e := range entries {
-		err = errors.Join(err, removeAll(filepath.Join(path, e.Name())))
+		name := filepath.Join(path, e.Name())
+		if len(wanted) > 0 && wanted[0] != "" && likeNew(name) && isEmpty(name) && os.Rename(name, filepath.Join(path, wanted[0])) == nil {
+			wanted = wanted[1:]
+			continue
+		}
+		err = errors.Join(err, removeAll(name))
 	}
 	return err == nil
+}
+
+func likeNew(folder string) bool {
+	info, err := os.Lstat(folder)
+	return err == nil && info.IsDir() && info.Mode().Perm() == 0o755
+}
+
+func isEmpty(folder string) bool {
+	entries, err := os.ReadDir(folder)
+	return err == nil && len(entries) == 0
 }
 
 func sameFolder(info fs.FileInfo, path string) bool {
