@@ -6,14 +6,14 @@ import (
 	"testing"
 )
 
-// What must hold under faults is checked over a few seeds here, and over many
-// with FAIRWAY_SOAK=1.
+// What must hold under faults is checked over a few seeds here, always the
+// same ones, and over many with FAIRWAY_SOAK=1.
 func TestUnderFaults(t *testing.T) {
-	seeds := 200
+	first, seeds := uint64(1), 60
 	if os.Getenv("FAIRWAY_SOAK") != "" {
-		seeds = 10_000
+		first, seeds = testSeed(t), 10_000
 	}
-	if err := UnderFaults(context.Background(), testSeed(t), seeds, nil); err != nil {
+	if err := UnderFaults(context.Background(), first, seeds, nil); err != nil {
 		t.Fatal(err)
 	}
 }

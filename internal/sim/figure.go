@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"image/color"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -77,20 +78,41 @@ func (res *Results) everZero(m int) bool {
 	return true
 }
 
-// series are the rows that share all levels but the first.
+// series are the rows that share all levels but that of the axis along which
+// a figure is drawn.
 type series struct {
 	name string
-	rows []*Row // in the order of the first axis
+	rows []*Row // in the order of that axis
 }
 
-func (res *Results) series() (groups []string, all []series) {
+// along returns the axis along which figures are drawn: the first that is a
+// range of numbers, if there is one, else the first.
+func (res *Results) along() int {
+	for a := range res.Plan.Axes {
+		if xs, isRange := numbers(res.levels(a)); isRange && len(xs) > 3 {
+			return a
+		}
+	}
+	return 0
+}
+
+// levels are those of an axis, in the order in which they come.
+func (res *Results) levels(axis int) []string {
+	var levels []string
+	for _, r := range res.Rows {
+		if !slices.Contains(levels, r.Levels[axis]) {
+			levels = append(levels, r.Levels[axis])
+		}
+	}
+	return levels
+}
+
+func (res *Results) series(along int) []series {
 	at := map[string]int{}
+	var all []series
 	for i := range res.Rows {
 		r := &res.Rows[i]
-		if len(groups) == 0 || groups[len(groups)-1] != r.Levels[0] {
-			groups = append(groups, r.Levels[0])
-		}
-		name := strings.Join(r.Levels[1:], ", ")
+		name := strings.Join(slices.Delete(slices.Clone(r.Levels), along, along+1), ", ")
 		k, known := at[name]
 		if !known {
 			k = len(all)
@@ -99,13 +121,14 @@ func (res *Results) series() (groups []string, all []series) {
 		}
 		all[k].rows = append(all[k].rows, r)
 	}
-	return groups, all
+	return all
 }
 
 func (res *Results) compare(metric, label string) (Figure, error) {
-	groups, all := res.series()
-	p := newPlot(res.Plan.About, label)
-	p.X.Label.Text = res.Plan.Axes[0]
+	along := res.along()
+	groups, all := res.levels(along), res.series(along)
+	p := newPlot(res.title(), label)
+	p.X.Label.Text = res.Plan.Axes[along]
 	m := metricIndex(metric)
 	xs, isRange := numbers(groups)
 	var err error
@@ -124,13 +147,31 @@ func (res *Results) compare(metric, label string) (Figure, error) {
 func numbers(levels []string) ([]float64, bool) {
 	var xs []float64
 	for _, l := range levels {
-		x, err := strconv.ParseFloat(l, 64)
-		if err != nil {
+		number, unit, hasUnit := cutUnit(l)
+		x, err := strconv.ParseFloat(number, 64)
+		if err != nil || !hasUnit {
 			return nil, false
 		}
-		xs = append(xs, x)
+		xs = append(xs, x*sizeUnits[unit])
 	}
 	return xs, true
+}
+
+// longestTitle is how many characters fit over a figure.
+const longestTitle = 75
+
+func (res *Results) title() string {
+	if len(res.Plan.About) <= longestTitle {
+		return res.Plan.About
+	}
+	return res.Plan.Name
+}
+
+// cutUnit splits a level such as 0.5 or 10GB.
+func cutUnit(level string) (number, unit string, ok bool) {
+	cut := strings.LastIndexAny(level, "0123456789.") + 1
+	_, ok = sizeUnits[level[cut:]]
+	return level[:cut], level[cut:], ok
 }
 
 func newPlot(title, y string) *plot.Plot {
@@ -231,7 +272,7 @@ func addLines(p *plot.Plot, all []series, xs []float64, m int) error {
 // timelines draws the number of running jobs over time, of the first
 // repetition at each point (paper 3, figure 7).
 func (res *Results) timelines() (Figure, error) {
-	p := newPlot(res.Plan.About, "running jobs")
+	p := newPlot(res.title(), "running jobs")
 	p.X.Label.Text = "time since the first job was submitted (s)"
 	most := 0
 	for i, r := range res.Rows {
