@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -20,6 +19,9 @@ import (
 // before it is taken to be complete. Files that are renamed into the folder
 // after they were written are taken at once if they are older.
 const SettleTime = time.Second
+
+// WatchInterval is how often a watched folder is looked at.
+const WatchInterval = time.Second
 
 // watch feeds an open input until its rule, a person or ctx closes it.
 func (s *Server) watch(ctx context.Context, in *flow.DeclaredInput) error {
@@ -85,29 +87,26 @@ func (s *Server) closes(in *flow.DeclaredInput, last time.Time, news bool) bool 
 	return false
 }
 
-// pause is how long to wait at most before looking again; zero is for ever.
+// pause is how long to wait at most before looking again. A folder is looked at
+// anew every WatchInterval: no system tells reliably what is new in one.
 func (s *Server) pause(in *flow.DeclaredInput, last time.Time, unsettled bool) time.Duration {
+	pause := WatchInterval
 	if unsettled {
-		return SettleTime
+		pause = min(pause, SettleTime)
 	}
 	if in.Close.Idle > 0 {
-		return max(time.Until(last.Add(in.Close.Idle)), time.Millisecond)
+		pause = min(pause, max(time.Until(last.Add(in.Close.Idle)), time.Millisecond))
 	}
-	return 0
+	return pause
 }
 
-// watched gives the state of everything whose change may mean a new file: the
-// folders of the patterns, the list, the file that closes.
+// watched gives the state of the files whose change is noticed at once: the
+// list, and the file that closes.
 func (s *Server) watched(in *flow.DeclaredInput) map[string]sched.FileState {
 	states := map[string]sched.FileState{}
 	note := func(path string) {
 		if state, err := sched.StatFile(path); err == nil {
 			states[path] = state
-		}
-	}
-	for _, glob := range in.Globs {
-		for _, folder := range foldersOf(s.find.absolute(glob)) {
-			note(folder)
 		}
 	}
 	if in.URLList != "" {
@@ -119,24 +118,8 @@ func (s *Server) watched(in *flow.DeclaredInput) map[string]sched.FileState {
 	return states
 }
 
-// foldersOf gives the folders that exist, or would exist, on the way to the
-// files of a pattern, from the first one whose entries the pattern chooses.
-func foldersOf(glob string) []string {
-	var folders []string
-	for folder := filepath.Dir(glob); ; folder = filepath.Dir(folder) {
-		if !strings.ContainsAny(folder, `*?[\`) {
-			return append(folders, folder)
-		}
-		found, err := filepath.Glob(folder)
-		if err != nil {
-			return folders
-		}
-		folders = append(folders, found...)
-	}
-}
-
-// await waits until one of the states has changed, limit has passed (if it is
-// not zero), or ctx has ended.
+// await waits until one of the states has changed, limit has passed, or ctx has
+// ended.
 func (s *Server) await(ctx context.Context, in *flow.DeclaredInput, before map[string]sched.FileState, limit time.Duration) {
 	ctx, cancel := context.WithCancel(ctx)
 	var group sync.WaitGroup
@@ -160,9 +143,7 @@ func (s *Server) await(ctx context.Context, in *flow.DeclaredInput, before map[s
 			return err
 		})
 	}
-	if limit > 0 {
-		wait(func(ctx context.Context) error { return s.sched.Sleep(ctx, limit) })
-	}
+	wait(func(ctx context.Context) error { return s.sched.Sleep(ctx, limit) })
 	_, _ = sched.Receive(ctx, s.sched, changed)
 }
 

@@ -1,0 +1,159 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"fairway/internal/dispatch"
+	"fairway/internal/store"
+	"fairway/internal/wire"
+)
+
+// failing is a store of which some transactions fail.
+type failing struct {
+	store.Store
+	count atomic.Int64
+	fails func(n int64) bool
+}
+
+var errDisk = errors.New("the disk is on fire")
+
+func (f *failing) Apply(ctx context.Context, records []dispatch.Record) error {
+	if f.fails(f.count.Add(1)) {
+		return errDisk
+	}
+	return f.Store.Apply(ctx, records)
+}
+
+func (r *testRun) runOn(fails func(int64) bool) (Outcome, error) {
+	r.t.Helper()
+	s, err := Open(context.Background(), r.config)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	broken := &failing{Store: s.opened.store, fails: fails}
+	s.opened.store, s.loop.store = broken, broken
+	return s.Run(context.Background())
+}
+
+// TestStoreFailsNowAndThen: the cores are loaded again, pilots connect anew, and
+// the results are the same.
+func TestStoreFailsNowAndThen(t *testing.T) {
+	r := newRun(t, folder(t, threeTexts), twoSteps, twoStepsScript)
+	outcome, err := r.runOn(func(n int64) bool { return n > 1 && n%3 == 0 })
+	if err != nil || !outcome.Succeeded {
+		t.Fatalf("%+v, %v", outcome, err)
+	}
+	if got := r.result("joined.txt"); got != "ONE TWO THREE " {
+		t.Fatalf("got %q", got)
+	}
+}
+
+func failB(a *wire.Assignment, read func(string) string) (map[string]string, int) {
+	if a.GetName() == "upper/b" {
+		return nil, 3
+	}
+	return twoStepsScript(a, read)
+}
+
+const oneAttempt = `
+    retry: {attempts: 1}
+    command: tr`
+
+func TestFailedJobIsTriedAgainByTheNextRun(t *testing.T) {
+	root := folder(t, threeTexts)
+	workflow := strings.Replace(twoSteps, "\n    command: tr", oneAttempt, 1)
+	r := newRun(t, root, workflow, failB)
+	r.config.KeepGoing = true
+	outcome := r.run()
+	if outcome.Succeeded || outcome.Stopped || len(outcome.Problems) != 1 || !strings.Contains(outcome.Problems[0], "upper/b") {
+		t.Fatalf("got %+v", outcome)
+	}
+	again := newRun(t, root, workflow, twoStepsScript)
+	again.mustSucceed()
+	if again.pilots.executed["upper/a"] != 0 || again.pilots.executed["upper/b"] != 1 || again.pilots.executed["join"] != 1 {
+		t.Fatalf("executions: %v", again.pilots.executed)
+	}
+}
+
+func TestStopKeepsTheRunResumable(t *testing.T) {
+	root := folder(t, threeTexts)
+	var s *Server
+	r := newRun(t, root, twoSteps, func(a *wire.Assignment, read func(string) string) (map[string]string, int) {
+		if a.GetName() == "upper/a" {
+			go s.Stop(true)
+		}
+		return twoStepsScript(a, read)
+	})
+	var err error
+	if s, err = Open(context.Background(), r.config); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	newRun(t, root, twoSteps, twoStepsScript).mustSucceed()
+}
+
+func TestConnectShowsAFinishedRun(t *testing.T) {
+	root := folder(t, threeTexts)
+	newRun(t, root, twoSteps, twoStepsScript).mustSucceed()
+	c, err := Connect(context.Background(), root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	jobs, err := c.ListJobs(context.Background(), &wire.ListJobsRequest{States: []string{"done"}, Limit: 3})
+	if err != nil || len(jobs.GetJobs()) != 3 || !jobs.GetMore() || jobs.GetTotal() != 4 {
+		t.Fatalf("got %v, %v", jobs, err)
+	}
+	detail, err := c.ShowJob(context.Background(), &wire.ShowJobRequest{Job: "join"})
+	if err != nil || len(detail.GetReads()) != 3 || len(detail.GetAttempts()) != 1 || !detail.GetWrites()[0].GetPublished() {
+		t.Fatalf("got %v, %v", detail, err)
+	}
+	if _, err := c.Cancel(context.Background(), &wire.CancelRequest{Jobs: []string{"join"}}); err == nil || c.Live {
+		t.Fatalf("a finished run could be changed: %v", err)
+	}
+	stream, err := c.Progress(context.Background(), &wire.ProgressRequest{Follow: true})
+	if err != nil || !stream.Receive() {
+		t.Fatalf("no report: %v", err)
+	}
+	if report := stream.Msg(); !report.GetEnded() || !report.GetSucceeded() || report.GetSummary().GetPublishedCount() != 1 {
+		t.Fatalf("got %v", report)
+	}
+	if err := stream.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+const watched = `
+workflow: watched
+inputs:
+  texts: {watch: "in/{name}.txt", as: "in/{name}.txt", close: file closed}
+steps:
+  upper:
+    each: "in/{name}.txt"
+    writes: "upper/{name}.txt"
+    command: tr a-z A-Z
+`
+
+func TestWatchedFolderFeedsUntilItIsClosed(t *testing.T) {
+	root := folder(t, threeTexts)
+	r := newRun(t, root, watched, func(a *wire.Assignment, read func(string) string) (map[string]string, int) {
+		switch a.GetName() {
+		case "upper/c":
+			write(t, filepath.Join(root, "in/d.txt"), "four") // after the run began
+		case "upper/d":
+			write(t, filepath.Join(root, "closed"), "")
+		}
+		return map[string]string{a.GetOutputs()[0].GetLfn(): strings.ToUpper(read(a.GetInputs()[0].GetFile().GetLfn()))}, 0
+	})
+	r.mustSucceed()
+	if got := r.result("upper/d.txt"); got != "FOUR" || r.pilots.total() != 4 {
+		t.Fatalf("got %q, %v", got, r.pilots.executed)
+	}
+}

@@ -1,0 +1,79 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestLockIsForOne(t *testing.T) {
+	state := filepath.Join(t.TempDir(), StateFolder)
+	if running, err := isRunning(state); running || err != nil {
+		t.Fatalf("before anything: %v, %v", running, err)
+	}
+	lock, err := lockFolder(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var refusal *RunningError
+	if _, err := lockFolder(state); !errors.As(err, &refusal) || refusal.PID != os.Getpid() {
+		t.Fatalf("got %v, want a RunningError of this process", err)
+	}
+	if running, err := isRunning(state); !running || err != nil {
+		t.Fatalf("while it is held: %v, %v", running, err)
+	}
+	if err := lock.release(); err != nil {
+		t.Fatal(err)
+	}
+	if running, err := isRunning(state); running || err != nil {
+		t.Fatalf("after it was released: %v, %v", running, err)
+	}
+}
+
+func TestSocketOfALongPath(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", shortFolder(t))
+	for _, state := range []string{shortFolder(t), filepath.Join(shortFolder(t), strings.Repeat("long/", 30))} {
+		if err := os.MkdirAll(state, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // the second time something is left of the first
+			listener, address, err := listenSocket(state)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if info, err := os.Stat(address); err != nil || info.Mode().Perm() != 0o600 {
+				t.Fatalf("the socket has mode %v, %v", info.Mode(), err)
+			}
+			go func() {
+				if connection, err := listener.Accept(); err == nil {
+					_, _ = io.WriteString(connection, "hello")
+					_ = connection.Close()
+				}
+			}()
+			connection, err := dialSocket(context.Background(), state)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if text, err := io.ReadAll(connection); string(text) != "hello" {
+				t.Fatalf("got %q, %v", text, err)
+			}
+			_ = connection.Close()
+			_ = listener.Close()
+		}
+	}
+}
+
+// shortFolder is one whose path leaves room for the name of a socket.
+func shortFolder(t *testing.T) string {
+	t.Helper()
+	folder, err := os.MkdirTemp("/tmp", "fw")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	return folder
+}
