@@ -84,7 +84,7 @@ func (s *slot) close() {
 // empty removes what the attempt has left, but for inputs that the next one
 // reads too. A folder that the command removed or changed is made anew.
 func (s *slot) empty(next *attempt) error {
-	s.kept = s.common(next)
+	s.kept = s.shared(next)
 	s.staged = nil
 	var folders map[string][]string
 	if next != nil {
@@ -102,9 +102,9 @@ func (s *slot) empty(next *attempt) error {
 	return s.makeFolder()
 }
 
-// common finds the inputs, not in a folder of their own, that are in the
+// shared finds the inputs, not in a folder of their own, that are in the
 // sandbox and that the next attempt is to find there.
-func (s *slot) common(next *attempt) map[string]*input {
+func (s *slot) shared(next *attempt) map[string]*input {
 	if next == nil {
 		return nil
 	}
