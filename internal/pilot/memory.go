@@ -152,6 +152,23 @@ func (b *memoryBox) close() {
 
 func (m *memoryBoxes) close() {
 	if m.folder != "" {
-		_ = os.Remove(m.folder)
+		removeGroups(m.folder)
+	}
+}
+
+// removeGroups removes a group and those in it, as far as they are empty.
+func removeGroups(folder string) {
+	groups, _ := filepath.Glob(filepath.Join(folder, "*", "cgroup.procs"))
+	for _, g := range groups {
+		_ = os.Remove(filepath.Dir(g))
+	}
+	_ = os.Remove(folder)
+}
+
+// removeBoxesOf removes the groups of a pilot that is gone.
+func removeBoxesOf(pilot string) {
+	data, _ := os.ReadFile("/proc/self/cgroup")
+	for _, b := range candidateBoxes(string(data)) {
+		removeGroups(filepath.Join(b.folder, "fairway-"+pilot))
 	}
 }

@@ -65,6 +65,7 @@ func cleanBehind(folder, pilot string, log *slog.Logger) {
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}
 	}
+	removeBoxesOf(pilot)
 	_ = removeAll(folder)
 }
 
