@@ -53,7 +53,7 @@ func TestWaitFileChangesAndDisappears(t *testing.T) {
 	}
 	found := waitFile(t, s, Changes(path, st))
 	write(t, path, "longer")
-	st = <-found
+	<-found
 	gone := waitFile(t, s, Disappears(path))
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)

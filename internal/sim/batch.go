@@ -13,7 +13,6 @@ type site struct {
 	element *element
 	batch   *batch
 	spaces  map[string]*space // by host, or one for the whole site
-	pilots  []*pilot          // those that run
 }
 
 // batch models a batch system: what is submitted waits for a while, then for

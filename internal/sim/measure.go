@@ -13,7 +13,6 @@ type measured struct {
 	ends      map[string]dispatch.EventKind
 	committed map[dispatch.JobID]dispatch.AttemptID
 	done      int // jobs that have ended for good
-	good      int
 
 	firstStart time.Duration
 	active     int // attempts that run
