@@ -97,8 +97,8 @@ func (c *Core) dropPilot(p *pilot, reason string) {
 		p.reserved.reserved, p.reserved = nil, nil
 	}
 	c.clearCache(p)
-	if p.info.CacheDir == "" || len(p.host.pilots) == 0 {
-		c.unbind(p.place())
+	if at := p.place(); !c.stands(at) {
+		c.unbind(at)
 	}
 	for _, a := range slices.Clone(p.attempts) {
 		c.attemptLost(a, fmt.Sprintf("pilot %s %s", p.id, reason))

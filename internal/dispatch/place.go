@@ -51,11 +51,12 @@ func (c *Core) placeFresh(askers []*pilot) {
 }
 
 // bestSpare returns the parked pilot that holds most of the job's input, and
-// more than each of the askers that could take it.
+// more than each of the askers that could start it. One that could only queue
+// it does not count: recall would take it back for the parked pilot, for ever.
 func (c *Core) bestSpare(j *job, askers []*pilot) *pilot {
 	best, most := (*pilot)(nil), int64(-1)
 	for _, p := range askers {
-		if !slices.Contains(c.spare, p) && c.takes(p) && c.admits(p, j.class, true) == always {
+		if !slices.Contains(c.spare, p) && c.takes(p) && c.admits(p, j.class, false) == always {
 			most = max(most, c.weigh(p, j))
 		}
 	}

@@ -16,7 +16,7 @@ type wanting struct {
 func (c *Core) want(j *job) {
 	for i := range j.requests {
 		if v := j.requests[i].read; v != nil && v.state == gone {
-			c.wantVersion(v, j.itsPlace())
+			c.wantVersion(v, c.itsPlace(j))
 		}
 	}
 }
