@@ -85,6 +85,7 @@ func (c *Cache) bring(i Item, write func(path string) (int64, error)) (*File, bo
 	c.reserved -= i.Size
 	if err != nil {
 		r.end()
+		c.claim()
 		return nil, false, full(err)
 	}
 	f, err = c.settle(r, i)
@@ -175,6 +176,7 @@ func (c *Cache) reserve(size int64) (*reservation, error) {
 		_ = f.Close()
 	}
 	c.reserved += size
+	c.claim()
 	return r, nil
 }
 
@@ -184,6 +186,9 @@ func (c *Cache) makeRoom(size int64) error {
 	limit := c.limit()
 	if size > limit {
 		return fmt.Errorf("%w: %d bytes are more than the %d that it may hold", ErrFull, size, limit)
+	}
+	if c.atMost() <= limit-size {
+		return nil
 	}
 	excess := c.total() + size - limit
 	if excess <= 0 {

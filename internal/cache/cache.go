@@ -25,6 +25,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"sync"
@@ -67,9 +68,13 @@ type Item struct {
 	Attempt uint64
 }
 
+// AnyAttempt asks for a version whoever wrote it: for one that is in caches
+// only, so that nothing else tells its attempt.
+const AnyAttempt = math.MaxUint64
+
 // is says whether what is in the cache is what is asked for.
 func (i Item) is(wanted Item) bool {
-	return i.Ref == wanted.Ref && (i.Attempt == wanted.Attempt || i.Attempt == 0 || wanted.Attempt == 0) &&
+	return i.Ref == wanted.Ref && (i.Attempt == wanted.Attempt || i.Attempt == 0 || wanted.Attempt == 0 || wanted.Attempt == AnyAttempt) &&
 		(i.Size == wanted.Size || wanted.Size == 0)
 }
 
@@ -108,6 +113,7 @@ type Cache struct {
 	folder string
 	own    *fileLock // held as long as the pilot lives
 	host   *hostLock // nil unless shared
+	claims *claims   // nil unless shared
 	watch  context.Context
 	stop   context.CancelFunc
 	group  sync.WaitGroup
@@ -247,6 +253,7 @@ func (c *Cache) forget(e *entry, last bool) {
 // for a new time of changesName.
 func (c *Cache) tell(change Change) {
 	if c.host != nil {
+		c.claim()
 		now := time.Now()
 		_ = os.Chtimes(filepath.Join(c.folder, changesName), now, now)
 	}

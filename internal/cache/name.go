@@ -11,7 +11,7 @@ const maxName = 255
 
 // changesName is the file whose time is that of the last change in its folder:
 // the system gives notice of that, while it gives none of a folder to those who
-// look at the folder from above.
+// look at the folder from above. It holds what the cache claims (claim.go).
 const changesName = ".changes"
 
 // newPrefix begins the names of files that are being written, partPrefix those

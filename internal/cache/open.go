@@ -50,7 +50,7 @@ func (c *Cache) open() (err error) {
 			return err
 		}
 		c.host = &hostLock{file}
-		if err := os.WriteFile(filepath.Join(c.folder, changesName), nil, 0o666); err != nil {
+		if c.claims, err = openClaims(c.folder); err != nil {
 			return err
 		}
 	}
@@ -163,6 +163,7 @@ func (c *Cache) Close() {
 	}
 	c.own.close()
 	if c.host != nil {
+		c.claims.close()
 		c.host.file.close()
 	}
 }

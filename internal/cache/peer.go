@@ -4,8 +4,17 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"time"
 
 	"fairway/sched"
+)
+
+// A large folder takes long to list. Looking at a peer's takes no more than
+// one part in lookShare of the time, but waits no longer than MaxLookPause: so
+// late may a file of a peer be noticed, or space that it has given up.
+const (
+	lookShare    = 20
+	MaxLookPause = time.Second
 )
 
 // peer is another pilot of the host, as its folder shows it.
@@ -88,8 +97,13 @@ func (c *Cache) inheritLinks(folder string) {
 func (c *Cache) follow(ctx context.Context, p *peer) {
 	path := filepath.Join(p.folder, changesName)
 	for {
+		began := time.Now()
 		state, err := sched.StatFile(path)
 		if err != nil || !c.look(p, state.Info != nil) {
+			return
+		}
+		pause := min(lookShare*time.Since(began), MaxLookPause)
+		if c.cfg.Sched.Sleep(ctx, pause) != nil {
 			return
 		}
 		if _, err := c.cfg.Sched.WaitFile(ctx, sched.Changes(path, state)); err != nil {
@@ -137,6 +151,7 @@ func (c *Cache) take(p *peer, i Item, name string) {
 	if c.entries[i.Ref] != nil {
 		return
 	}
+	defer c.host.lock()()
 	if os.Link(filepath.Join(p.folder, name), filepath.Join(c.folder, name)) == nil {
 		c.insert(i)
 	}
@@ -170,13 +185,20 @@ func (c *Cache) linkFromPeer(name string) bool {
 	return false
 }
 
-// adopt takes a file that a peer has and this cache has not noticed yet. The
-// caller holds the mutex.
+// adopt takes a file that a peer has and this cache has not noticed yet. Only
+// for one of which the attempt is not known are folders listed. The caller
+// holds the mutex.
 func (c *Cache) adopt(wanted Item) (*File, bool) {
 	if len(c.peers) == 0 || c.entries[wanted.Ref] != nil {
 		return nil, false
 	}
 	defer c.host.lock()()
+	if wanted.Attempt != AnyAttempt {
+		if c.linkFromPeer(fileName(wanted)) {
+			return c.pin(c.insert(wanted)), true
+		}
+		return nil, false
+	}
 	for _, p := range c.peers {
 		for _, name := range p.names() {
 			if i, ok := parseName(name); ok && i.is(wanted) && c.linkFromPeer(name) {

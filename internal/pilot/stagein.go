@@ -46,6 +46,9 @@ func pfnOf(prefix, lfn string, version uint32, attempt uint64) string {
 
 // attemptOf returns the attempt that a PFN bears, 0 if it bears none.
 func attemptOf(pfn string) uint64 {
+	if pfn == "" {
+		return cache.AnyAttempt
+	}
 	at := strings.LastIndex(pfn, ".a")
 	if at < 0 {
 		return 0
