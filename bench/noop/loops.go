@@ -51,7 +51,7 @@ steps:
   noop:
     each: list.txt
     split: {records: 1, of: lines}
-    writes: "out/{chunk}/{found}"
+    writes: "out-{chunk}.{found}"
     command: %s %s
 `
 
