@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"time"
 
+	"fairway/bench/measure"
 	"fairway/internal/dispatch"
 )
 
@@ -178,7 +179,7 @@ func heap() float64 {
 	return float64(m.HeapAlloc)
 }
 
-func measure(name string, queued, jobs, rounds int) (row, error) {
+func measureRow(name string, queued, jobs, rounds int) (row, error) {
 	l := newLoad(name)
 	before := heap()
 	for n := 0; n < queued; n += batch {
@@ -187,13 +188,12 @@ func measure(name string, queued, jobs, rounds int) (row, error) {
 	r := row{Name: name, Queued: queued, BytesPerJob: (heap() - before) / float64(queued)}
 	l.register()
 	l.run(jobs / 10) // until pilots and memory are in their steady state
+	var spent []float64
 	for range rounds {
 		l.spent = 0
 		l.run(jobs / rounds)
-		us := float64(l.spent.Nanoseconds()) / 1000 / float64(jobs/rounds)
-		if r.Microsecs == 0 || us < r.Microsecs {
-			r.Microsecs = us
-		}
+		spent = append(spent, float64(l.spent.Nanoseconds())/1000/float64(jobs/rounds))
 	}
+	r.Microsecs = measure.Median(spent)
 	return r, l.err
 }

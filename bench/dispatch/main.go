@@ -16,6 +16,8 @@ import (
 	"runtime/pprof"
 	"strconv"
 	"strings"
+
+	"fairway/bench/measure"
 )
 
 type row struct {
@@ -30,7 +32,7 @@ func main() {
 	sizes := flag.String("queued", "1000,100000,1000000", "lengths of the queue")
 	names := flag.String("rows", "spread,popular,unfit", "rows to measure")
 	jobs := flag.Int("jobs", 100_000, "jobs measured in each row")
-	rounds := flag.Int("rounds", 3, "rounds, of which the fastest counts")
+	rounds := flag.Int("rounds", 3, "rounds, of which the median counts")
 	profile := flag.String("cpuprofile", "", "write a CPU profile to this file")
 	flag.Parse()
 	if *profile != "" {
@@ -52,7 +54,7 @@ func main() {
 				fmt.Fprintln(os.Stderr, "dispatch: -queued:", err)
 				os.Exit(2)
 			}
-			r, err := measure(name, n, *jobs, *rounds)
+			r, err := measureRow(name, n, *jobs, *rounds)
 			if err != nil {
 				fmt.Fprintln(os.Stderr, "dispatch:", err)
 				os.Exit(1)
@@ -64,7 +66,7 @@ func main() {
 		}
 	}
 	if *asJSON {
-		if err := json.NewEncoder(os.Stdout).Encode(map[string]any{"rows": rows}); err != nil {
+		if err := json.NewEncoder(os.Stdout).Encode(map[string]any{"machine": measure.ThisMachine(), "rows": rows}); err != nil {
 			fmt.Fprintln(os.Stderr, "dispatch:", err)
 			os.Exit(1)
 		}

@@ -9,7 +9,7 @@ import (
 	"os"
 	"os/exec"
 
-	"fairway/bench/lock/measure"
+	"fairway/bench/measure"
 )
 
 type row struct {

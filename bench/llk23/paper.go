@@ -12,7 +12,7 @@ import (
 	"gonum.org/v1/plot/plotutil"
 	"gonum.org/v1/plot/vg"
 
-	"fairway/bench/lock/measure"
+	"fairway/bench/measure"
 )
 
 // experiment is one of section 4.2, as a table with a line for each x and a

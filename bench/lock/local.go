@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync"
 
-	"fairway/bench/lock/measure"
+	"fairway/bench/measure"
 	"fairway/orwl"
 )
 

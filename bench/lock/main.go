@@ -8,7 +8,7 @@ import (
 	"os"
 	"strings"
 
-	"fairway/bench/lock/measure"
+	"fairway/bench/measure"
 )
 
 // benchmark makes one row; quick asks for fewer and shorter rounds.

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"fairway/bench/lock/measure"
+	"fairway/bench/measure"
 	"fairway/orwl"
 )
 

@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 
-	"fairway/bench/lock/measure"
+	"fairway/bench/measure"
 	"fairway/orwl"
 	"fairway/sched"
 )

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"sync"
 
-	"fairway/bench/lock/measure"
+	"fairway/bench/measure"
 	"fairway/orwl"
 )
 

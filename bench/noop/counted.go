@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 )
 
 // countedSource is true with a counter. Without a C library it starts as fast
@@ -46,14 +45,4 @@ func (c counted) executions() (int, error) {
 		return 0, err
 	}
 	return int(info.Size()), nil
-}
-
-// fieldOf finds "name : value" in text.
-func fieldOf(text, name string) string {
-	for line := range strings.Lines(text) {
-		if key, value, found := strings.Cut(line, ":"); found && strings.TrimSpace(key) == name {
-			return strings.TrimSpace(value)
-		}
-	}
-	return "unknown"
 }

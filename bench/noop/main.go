@@ -17,14 +17,12 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
-	"runtime"
 	"runtime/pprof"
-	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"fairway/bench/measure"
 	"fairway/internal/pilot"
 )
 
@@ -43,13 +41,13 @@ type row struct {
 
 // report is what -json prints.
 type report struct {
-	Rows       []row   `json:"rows"`
-	Ratio      float64 `json:"ratio"` // fairway over bare
-	Jobs       int     `json:"jobs"`
-	Rounds     int     `json:"rounds"`
-	Commits    int     `json:"commits"`    // of one round, as found in the store afterwards
-	Executions int     `json:"executions"` // of one round, as counted outside
-	Machine    string  `json:"machine"`
+	Rows       []row           `json:"rows"`
+	Ratio      float64         `json:"ratio"` // fairway over bare
+	Jobs       int             `json:"jobs"`
+	Rounds     int             `json:"rounds"`
+	Commits    int             `json:"commits"`    // of one round, as found in the store afterwards
+	Executions int             `json:"executions"` // of one round, as counted outside
+	Machine    measure.Machine `json:"machine"`
 }
 
 func main() {
@@ -69,7 +67,7 @@ func main() {
 		exitOn(pprof.StartCPUProfile(file))
 		defer pprof.StopCPUProfile()
 	}
-	r, err := measure(context.Background(), *jobs, *rounds, *withPeers)
+	r, err := measureAll(context.Background(), *jobs, *rounds, *withPeers)
 	exitOn(err)
 	r.print(*asJSON)
 }
@@ -89,7 +87,7 @@ func exitOn(err error) {
 	}
 }
 
-func measure(ctx context.Context, jobs, rounds int, withPeers bool) (*report, error) {
+func measureAll(ctx context.Context, jobs, rounds int, withPeers bool) (*report, error) {
 	scratch, err := os.MkdirTemp("", "noop")
 	if err != nil {
 		return nil, err
@@ -99,7 +97,7 @@ func measure(ctx context.Context, jobs, rounds int, withPeers bool) (*report, er
 	if err != nil {
 		return nil, err
 	}
-	r := &report{Jobs: jobs, Rounds: rounds, Machine: machine()}
+	r := &report{Jobs: jobs, Rounds: rounds, Machine: measure.ThisMachine()}
 	var fairway, bare series
 	for range rounds {
 		if err := bare.measure(jobs, func() (float64, error) { return runBare(program, jobs) }); err != nil {
@@ -110,7 +108,7 @@ func measure(ctx context.Context, jobs, rounds int, withPeers bool) (*report, er
 		}
 	}
 	r.Rows = []row{fairway.row("fairway"), bare.row("bare")}
-	r.Ratio = median(fairway.rates) / median(bare.rates)
+	r.Ratio = measure.Median(fairway.rates) / measure.Median(bare.rates)
 	if withPeers {
 		r.Rows = append(r.Rows, measurePeers(ctx, scratch, program.path, jobs)...)
 	}
@@ -129,7 +127,7 @@ func (s *series) measure(jobs int, run func() (float64, error)) error {
 }
 
 func (s *series) row(name string) row {
-	return row{Name: name, JobsPerSec: median(s.rates), CPU: median(s.cpu)}
+	return row{Name: name, JobsPerSec: measure.Median(s.rates), CPU: measure.Median(s.cpu)}
 }
 
 // cpuTime is what this process and those that it waited for took.
@@ -142,19 +140,6 @@ func cpuTime() time.Duration {
 		}
 	}
 	return total
-}
-
-func median(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	return sorted[len(sorted)/2]
-}
-
-func machine() string {
-	model := runtime.GOARCH
-	if text, err := os.ReadFile(filepath.Join("/proc", "cpuinfo")); err == nil {
-		model = fieldOf(string(text), "model name")
-	}
-	return fmt.Sprintf("%s, %d processors, %s", model, runtime.NumCPU(), runtime.Version())
 }
 
 func (r *report) print(asJSON bool) {

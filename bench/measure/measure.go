@@ -1,6 +1,6 @@
-// Package measure is what the lock and kernel benchmarks share: a candidate
-// and its yardstick alternate in one run, and medians are compared, so that a
-// machine that is busy with other things disturbs both alike.
+// Package measure is what the benchmarks share: a candidate and its yardstick alternate
+// in one run, and medians are compared, so that a machine that is busy with
+// other things disturbs both alike.
 package measure
 
 import (
