@@ -42,7 +42,7 @@ func runBare(program counted, jobs int) (float64, error) {
 }
 
 // workflow makes one job for each line of a list; the job promises whatever it
-// writes below a folder, and writes nothing.
+// writes under a name with its number, and writes nothing.
 const workflow = `
 workflow: noop
 inputs:
