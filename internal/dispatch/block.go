@@ -185,7 +185,7 @@ func (c *Core) cancelJob(j *job) {
 	}
 	c.unready(j)
 	c.endAttempts(j, nil)
-	c.finish(j, Cancelled, "cancelled")
+	c.finish(j, Cancelled, "by a person")
 	c.unpinAll(j)
 }
 

@@ -38,18 +38,27 @@ func (c *Core) Explain(id JobID) (Explanation, bool) {
 	case Ready:
 		c.explainReady(j, &e)
 	case Blocked:
-		e.say("blocked: %s", c.blockedBy(j))
+		e.say("%s", c.blockedBy(j))
 	case Assigned, Running:
 		for _, a := range e.Attempts {
 			e.say("%v as attempt %d on pilot %s (host %s)", j.state, a.Attempt, a.Pilot, a.Host)
 		}
 	default:
-		e.say("%v", j.state)
-		if e.Reason != "" {
-			e.say("reason: %s", e.Reason)
-		}
+		explainEnd(&e)
 	}
 	return e, true
+}
+
+// explainEnd tells how a job came to a state that it does not leave by itself.
+func explainEnd(e *Explanation) {
+	switch {
+	case e.Reused:
+		e.say("nothing was executed: an earlier run had its result")
+	case e.Committed != 0:
+		e.say("its outputs are those of attempt %d", e.Committed)
+	case e.Reason != "":
+		e.say("%s", e.Reason)
+	}
 }
 
 func (e *Explanation) say(format string, args ...any) {

@@ -133,25 +133,23 @@ func (p *pilot) judge(r *running, exit sched.Exit, err error) {
 		a.fail(wire.Outcome_OUTCOME_OUT_OF_MEMORY, "the job needed more than its %d bytes of memory", r.memory)
 	case status.Signaled():
 		a.result.Signal = int32(status.Signal())
-		a.fail(wire.Outcome_OUTCOME_SIGNALLED, "ended by signal %d (%s)", int(status.Signal()), unix.SignalName(status.Signal()))
+		a.fail(wire.Outcome_OUTCOME_SIGNALLED, "%s", unix.SignalName(status.Signal()))
 	case status.ExitStatus() != 0:
 		p.explain(a, status.ExitStatus())
 	}
 }
 
-// explain finds out why a command failed from what it said last.
+// explain finds out why a command failed from what it said last. The exit code
+// stands in the result beside the message, so the message does not repeat it.
 func (p *pilot) explain(a *attempt, code int) {
 	said := a.slot.err.tail()
 	if strings.Contains(said, unix.ENOSPC.Error()) || strings.Contains(said, "No space left on device") || isFull(a.slot.folder) {
 		a.fail(wire.Outcome_OUTCOME_OUT_OF_DISK, "exit code %d, no space left in the sandbox: %s", code, lastLine(said))
 		return
 	}
-	message := fmt.Sprintf("exit code %d", code)
-	if said != "" {
-		message += ": " + lastLine(said)
-	}
+	message := lastLine(said)
 	if hint := undeclaredIn(said, p.cfg.Workflow); hint != "" {
-		message = hint + "; " + message
+		message = hint + "; it said: " + message
 	}
 	a.fail(wire.Outcome_OUTCOME_EXITED, "%s", message)
 }

@@ -65,8 +65,8 @@ func TestOutcomes(t *testing.T) {
 		outcome    wire.Outcome
 		message    string
 	}{
-		"exit code":        {shell("echo that was it >&2; exit 3"), wire.Outcome_OUTCOME_EXITED, "exit code 3: that was it"},
-		"errexit":          {shell("false; true"), wire.Outcome_OUTCOME_EXITED, "exit code 1"},
+		"exit code":        {shell("echo that was it >&2; exit 3"), wire.Outcome_OUTCOME_EXITED, "that was it"},
+		"errexit":          {shell("false; true"), wire.Outcome_OUTCOME_EXITED, ""},
 		"signal":           {shell("kill -USR1 $$"), wire.Outcome_OUTCOME_SIGNALLED, "SIGUSR1"},
 		"no program":       {shell("", argv("no-such-program")), wire.Outcome_OUTCOME_EXITED, "no-such-program is not in PATH"},
 		"no command":       {shell(""), wire.Outcome_OUTCOME_EXITED, "no command"},
@@ -82,6 +82,22 @@ func TestOutcomes(t *testing.T) {
 		"bad report":       {shell("echo lines >$FAIRWAY_REPORT; : >out", writes("out")), wire.Outcome_OUTCOME_STAGE_OUT_FAILED, "line 1"},
 	} {
 		t.Run(name, func(t *testing.T) { expect(t, q.run("p1", c.assignment), c.outcome, c.message) })
+	}
+}
+
+// Who tells of a result puts the exit code or the signal before the message.
+func TestMessageDoesNotRepeatTheOutcome(t *testing.T) {
+	q := newTaskQueue(t)
+	q.start(q.config("p1"))
+	for command, want := range map[string]string{
+		"exit 3":                       "",
+		"echo that was it >&2; exit 3": "that was it",
+		"kill -USR1 $$":                "SIGUSR1",
+		"echo a.txt: No such file or directory >&2; exit 3": "it found no file a.txt: a job sees only the files that its step declares in reads; it said: a.txt: No such file or directory",
+	} {
+		if got := q.run("p1", shell(command)).GetMessage(); got != want {
+			t.Errorf("%s: message %q, want %q", command, got, want)
+		}
 	}
 }
 
