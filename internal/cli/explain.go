@@ -42,4 +42,5 @@ func (c *console) printExplanation(answer *wire.ExplainResponse) {
 	for _, line := range answer.Lines {
 		fmt.Fprintf(c.out, "  %s\n", line)
 	}
+	c.printNotes(summary)
 }

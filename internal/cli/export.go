@@ -63,7 +63,7 @@ func recorded(ctx context.Context, client wire.WorkflowClient) (flow.Run, error)
 	if err != nil {
 		return flow.Run{}, err
 	}
-	run := flow.Run{Created: time.Now(), Version: version, Machines: []flow.RunMachine{machine}}
+	run := flow.Run{Created: time.Now(), Version: version}
 	if run.Name, err = workflowName(ctx, client); err != nil {
 		return run, err
 	}
@@ -82,9 +82,10 @@ func recorded(ctx context.Context, client wire.WorkflowClient) (flow.Run, error)
 			if err != nil {
 				return run, err
 			}
-			addTask(&run, job, machine.Name)
+			addTask(&run, job)
 		}
 		if !page.More {
+			run.Machines = machinesOf(run.Tasks, machine)
 			return run, nil
 		}
 	}
@@ -102,7 +103,7 @@ func workflowName(ctx context.Context, client wire.WorkflowClient) (string, erro
 	return stream.Msg().Workflow, nil
 }
 
-func addTask(run *flow.Run, job *wire.JobDetail, machine string) {
+func addTask(run *flow.Run, job *wire.JobDetail) {
 	attempt := committed(job)
 	usage := attempt.GetResult().GetUsage()
 	if !set(usage.GetStart()) || !set(usage.GetEnd()) {
@@ -114,7 +115,7 @@ func addTask(run *flow.Run, job *wire.JobDetail, machine string) {
 		Reads: runFiles(job.Reads), Writes: runFiles(job.Writes),
 		Start: usage.Start.AsTime(), End: usage.End.AsTime(), CPU: usage.Cpu.AsDuration(), Memory: usage.MaxRssBytes,
 		Cores: float64(max(1000, job.Needs.GetMilliCpus())) / 1000, BytesRead: usage.BytesStaged + usage.BytesCached, BytesWrote: usage.BytesWritten,
-		Priority: int(job.Priority), Machine: machine,
+		Priority: int(job.Priority), Machine: attempt.GetHost(),
 	}
 	if run.Start.IsZero() || task.Start.Before(run.Start) {
 		run.Start = task.Start

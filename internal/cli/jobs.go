@@ -95,6 +95,8 @@ func jobRow(job *wire.JobSummary) []cell {
 		note = "result of an earlier run"
 	} else if note == "" && job.State == "running" {
 		note = "on " + job.Pilot
+	} else if note == "" {
+		note = strings.Join(job.Notes, "; ")
 	}
 	return []cell{
 		{strconv.FormatUint(job.Id, 10), ""},

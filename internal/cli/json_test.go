@@ -53,8 +53,10 @@ func TestJSONOfMessages(t *testing.T) {
       "bytes_written": 0,
       "cache_hits": 0,
       "cache_misses": 0
-    }
-  }
+    },
+    "notes": []
+  },
+  "host": ""
 }
 `
 	if got := out.String(); got != want {

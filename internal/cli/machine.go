@@ -10,7 +10,25 @@ import (
 	"fairway/internal/flow"
 )
 
-// thisMachine is the node that ran the jobs.
+// machinesOf lists the nodes that ran tasks, in the order of their first one.
+// What a node has is known only of this one.
+func machinesOf(tasks []flow.RunTask, this flow.RunMachine) (nodes []flow.RunMachine) {
+	seen := map[string]bool{"": true}
+	for _, task := range tasks {
+		if seen[task.Machine] {
+			continue
+		}
+		seen[task.Machine] = true
+		if task.Machine == this.Name {
+			nodes = append(nodes, this)
+		} else {
+			nodes = append(nodes, flow.RunMachine{Name: task.Machine})
+		}
+	}
+	return nodes
+}
+
+// thisMachine is the node that the command runs on.
 func thisMachine() (flow.RunMachine, error) {
 	name, err := os.Hostname()
 	if err != nil {

@@ -36,10 +36,10 @@ func (silent) end()                      {}
 
 // bars redraws a block of lines in place.
 type bars struct {
-	out      io.Writer
-	style    style
-	drawn    int // lines on the screen that the next frame replaces
-	problems int // of the report, those that were printed
+	out   io.Writer
+	style style
+	drawn int // lines on the screen that the next frame replaces
+	told  told
 }
 
 const (
@@ -60,8 +60,8 @@ func (b *bars) show(report *wire.ProgressReport) {
 		fmt.Fprintf(&text, "\x1b[%dA", b.drawn)
 	}
 	text.WriteString("\r")
-	for _, problem := range news(report, &b.problems) {
-		text.WriteString(b.style.paint(red, fit(problem, width, b.style)) + clearToEdge + "\n")
+	for _, r := range b.told.news(report) {
+		text.WriteString(b.style.paint(r.colour, fit(r.text, width, b.style)) + clearToEdge + "\n")
 	}
 	frame := frame(report, width, height, b.style)
 	for _, line := range frame {
@@ -75,33 +75,43 @@ func (b *bars) show(report *wire.ProgressReport) {
 
 func (b *bars) end() { _, _ = io.WriteString(b.out, showCursor) }
 
-// news returns the problems that were not told yet.
-func news(report *wire.ProgressReport, told *int) []string {
-	if *told >= len(report.Problems) {
-		return nil
+// told counts the problems and notes of a run that were printed.
+type told struct{ problems, notes int }
+
+// news returns those that were not printed yet, as the cells of a table.
+func (t *told) news(report *wire.ProgressReport) (news []cell) {
+	for _, problem := range rest(report.Problems, &t.problems) {
+		news = append(news, cell{problem, red})
 	}
-	problems := report.Problems[*told:]
-	*told = len(report.Problems)
-	return problems
+	for _, note := range rest(report.Notes, &t.notes) {
+		news = append(news, cell{"note: " + note, yellow})
+	}
+	return news
+}
+
+func rest(lines []string, told *int) []string {
+	from := min(*told, len(lines))
+	*told = max(*told, len(lines))
+	return lines[from:]
 }
 
 // plainInterval is the least time between two lines of progress in a log.
 const plainInterval = 5 * time.Second
 
 // lines prints a line at a time, for logs: the first at once, then no more
-// often than plainInterval, and only when something changed. Problems are
-// printed when they come.
+// often than plainInterval, and only when something changed. Problems and notes
+// are printed when they come.
 type lines struct {
-	out      io.Writer
-	now      func() time.Time
-	last     time.Time
-	text     string
-	problems int
+	out  io.Writer
+	now  func() time.Time
+	last time.Time
+	text string
+	told told
 }
 
 func (l *lines) show(report *wire.ProgressReport) {
-	for _, problem := range news(report, &l.problems) {
-		fmt.Fprintln(l.out, problem)
+	for _, r := range l.told.news(report) {
+		fmt.Fprintln(l.out, r.text)
 	}
 	text := plainText(report)
 	if text == l.text || report.Ended || l.now().Sub(l.last) < plainInterval {

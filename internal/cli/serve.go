@@ -67,7 +67,7 @@ func ended(report *wire.ProgressReport, o *runOptions, outcome server.Outcome) *
 		report = &wire.ProgressReport{Workflow: o.file, Summary: &wire.Summary{}}
 	}
 	report.Ended, report.Succeeded = true, outcome.Succeeded
-	report.Problems = outcome.Problems
+	report.Problems, report.Notes = outcome.Problems, outcome.Notes
 	return report
 }
 
@@ -78,8 +78,8 @@ func (c *console) stopOnSignal(s *server.Server) (first func() os.Signal) {
 	stop := signalled(
 		func(signal os.Signal) {
 			received <- signal
-			fmt.Fprintln(c.err, "fairway: ending when the running attempts have; Ctrl-C again ends them now")
 			s.Stop(true)
+			fmt.Fprintln(c.err, "fairway: ending when the running attempts have; Ctrl-C again ends them now")
 		},
 		func(os.Signal) {
 			fmt.Fprintln(c.err, "fairway: ending now")

@@ -42,6 +42,7 @@ func (c *console) printJob(job *wire.JobDetail) {
 	if summary.Reason != "" {
 		fmt.Fprintf(c.out, "  %s\n", summary.Reason)
 	}
+	c.printNotes(summary)
 	heading := func(text string) { fmt.Fprintf(c.out, "\n%s\n", s.paint(dim, text)) }
 	heading("command")
 	for line := range strings.Lines(commandText(job.Payload)) {
@@ -56,6 +57,13 @@ func (c *console) printJob(job *wire.JobDetail) {
 	if len(job.Attempts) > 0 {
 		heading("attempts")
 		c.printAttempts(job.Attempts)
+	}
+}
+
+// printNotes tells what was noticed as the job ran.
+func (c *console) printNotes(job *wire.JobSummary) {
+	for _, note := range job.Notes {
+		fmt.Fprintf(c.out, "  %s\n", styleOf(c.out).paint(yellow, "note: "+note))
 	}
 }
 
@@ -129,11 +137,19 @@ func (c *console) printAttempts(attempts []*wire.AttemptDetail) {
 			{fmt.Sprintf("  %d", a.Try), ""},
 			{outcomeText(a), outcomeColour(a.Outcome)},
 			{usageText(a.Result.GetUsage()), ""},
-			{a.Pilot, dim},
+			{placeText(a), dim},
 			{a.Result.GetMessage(), ""},
 		})
 	}
 	printTable(c.out, rows)
+}
+
+// placeText is where an attempt ran.
+func placeText(a *wire.AttemptDetail) string {
+	if a.Host == "" {
+		return a.Pilot
+	}
+	return a.Pilot + " on " + a.Host
 }
 
 func outcomeText(a *wire.AttemptDetail) string {

@@ -126,6 +126,7 @@ type Event struct {
 	Name   string
 	Step   string
 	Pilot  PilotID
+	Host   string // of the pilot, with PilotRegistered
 	Result *Result
 	Files  []CommittedFile
 	Reused bool   // committed from an earlier run, nothing was executed

@@ -55,7 +55,7 @@ func explainEnd(e *Explanation) {
 	case e.Reused:
 		e.say("nothing was executed: an earlier run had its result")
 	case e.Committed != 0:
-		e.say("its outputs are those of attempt %d", e.Committed)
+		e.say("its outputs are committed")
 	case e.Reason != "":
 		e.say("%s", e.Reason)
 	}

@@ -99,7 +99,8 @@ type Result struct {
 	Outcome  Outcome
 	ExitCode int
 	Signal   int
-	Message  string // one line for a person
+	Message  string   // one line for a person
+	Notes    []string // one line each for a person; they decide nothing
 	Outputs  []WrittenFile
 	Usage    Usage
 }

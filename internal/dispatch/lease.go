@@ -12,7 +12,7 @@ func (c *Core) register(s *Sync) *pilot {
 	c.describe(p, *s.Hello)
 	c.persistPilot(p)
 	c.monitor.registered(c, p)
-	c.event(Event{Kind: PilotRegistered, Pilot: p.id, Reason: p.info.Error})
+	c.event(Event{Kind: PilotRegistered, Pilot: p.id, Host: p.info.Host, Reason: p.info.Error})
 	return p
 }
 

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"slices"
-	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -46,11 +45,13 @@ func listed(r *wire.ListJobsRequest, job *dispatch.JobView) bool {
 }
 
 func summaryOf(c *cores, job *dispatch.JobView) *wire.JobSummary {
-	pilot, started, ended := c.tally.attempts.last(job.ID)
 	tries := len(c.tally.attempts[job.ID]) + len(job.Attempts)
+	last := c.tally.attempts.last(job.ID)
+	pilot, usage := dispatch.PilotID(last.GetPilot()), last.GetResult().GetUsage()
+	started, ended := usage.GetStart(), usage.GetEnd()
 	for _, attempt := range job.Attempts {
-		pilot = string(attempt.Pilot)
-		started, ended = c.tally.started[job.ID], time.Time{}
+		pilot = attempt.Pilot
+		started, ended = instantToWire(c.tally.started[job.ID]), nil
 	}
 	return &wire.JobSummary{
 		Id:        uint64(job.ID),
@@ -59,11 +60,13 @@ func summaryOf(c *cores, job *dispatch.JobView) *wire.JobSummary {
 		State:     job.State.String(),
 		Attempts:  int32(tries),
 		Reason:    job.Reason,
-		Pilot:     pilot,
+		Pilot:     string(pilot),
+		Host:      c.tally.hosts[pilot],
 		Submitted: instantToWire(job.Submitted),
-		Started:   instantToWire(started),
-		Ended:     instantToWire(ended),
+		Started:   started,
+		Ended:     ended,
 		Reused:    job.Reused,
+		Notes:     last.GetResult().GetNotes(),
 	}
 }
 
@@ -99,6 +102,9 @@ func detailOf(c *cores, job *dispatch.JobDetail) (*wire.JobDetail, error) {
 		attempts = append(attempts, &wire.AttemptDetail{
 			Attempt: uint64(live.Attempt), Try: int32(len(attempts) + 1), Pilot: string(live.Pilot), Outcome: outcome,
 		})
+	}
+	for _, attempt := range attempts {
+		attempt.Host = c.tally.hosts[dispatch.PilotID(attempt.GetPilot())]
 	}
 	return &wire.JobDetail{
 		Summary:           summaryOf(c, &job.JobView),

@@ -2,7 +2,6 @@ package server
 
 import (
 	"fmt"
-	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -63,16 +62,15 @@ func (a attempts) of(job dispatch.JobID) ([]*wire.AttemptDetail, error) {
 	return details, nil
 }
 
-// last returns when the last ended attempt of a job started and ended.
-func (a attempts) last(job dispatch.JobID) (pilot string, started, ended time.Time) {
+// last returns the last attempt of a job that ended, or nil.
+func (a attempts) last(job dispatch.JobID) *wire.AttemptDetail {
 	all := a[job]
 	if len(all) == 0 {
-		return "", time.Time{}, time.Time{}
+		return nil
 	}
 	detail := new(wire.AttemptDetail)
 	if proto.Unmarshal(all[len(all)-1], detail) != nil {
-		return "", time.Time{}, time.Time{}
+		return nil
 	}
-	usage := detail.GetResult().GetUsage()
-	return detail.GetPilot(), instantFromWire(usage.GetStart()), instantFromWire(usage.GetEnd())
+	return detail
 }

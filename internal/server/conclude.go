@@ -32,7 +32,7 @@ func (s *Server) outcome(failure error) Outcome {
 	e := s.end
 	if failure != nil {
 		e.problem(failure.Error())
-		return Outcome{Problems: e.problems}
+		return Outcome{Problems: e.problems, Notes: e.notes}
 	}
 	totals := s.loop.dispatch.Totals()
 	done := totals.ByState[dispatch.Done] == totals.Jobs && s.loop.tally.finished
@@ -43,6 +43,7 @@ func (s *Server) outcome(failure error) Outcome {
 		Succeeded: done && !e.fatal && e.publish == nil,
 		Stopped:   e.asked && !done,
 		Problems:  e.problems,
+		Notes:     e.notes,
 	}
 }
 
@@ -71,7 +72,7 @@ func (s *Server) recordEnd(outcome *Outcome) error {
 	case outcome.Stopped:
 		run.State = runStopped
 	}
-	run.Problems = outcome.Problems
+	run.Problems, run.Notes = outcome.Problems, outcome.Notes
 	run.Seconds = s.earlier + outcome.seconds
 	run.Pilots += s.loop.tally.pilots
 	run.Waiting += s.loop.tally.sums.waiting.Seconds()
@@ -136,6 +137,7 @@ func (s *Server) look(ctx context.Context, ask func(*cores)) error {
 
 func (s *Server) report(r *wire.ProgressReport) {
 	r.Summary.Results = s.results
+	r.Notes = slices.Clone(s.end.notes)
 	if end := s.concluded.Load(); end != nil {
 		r.Ended, r.Succeeded, r.Problems = true, end.Succeeded, end.Problems
 		r.Summary.WallSeconds = s.earlier + end.seconds

@@ -48,6 +48,7 @@ type Outcome struct {
 	Succeeded bool
 	Stopped   bool     // a person ended it before it was done; it can be gone on with
 	Problems  []string // at most ProblemLimit, each one line
+	Notes     []string // what went another way than the workflow says; at most NoteLimit, each one line
 
 	seconds float64 // that the server ran
 }

@@ -94,6 +94,7 @@ func resultFromWire(r *wire.Result) dispatch.Result {
 		ExitCode: int(r.GetExitCode()),
 		Signal:   int(r.GetSignal()),
 		Message:  r.GetMessage(),
+		Notes:    r.GetNotes(),
 		Outputs:  each(r.GetOutputs(), writtenFromWire),
 		Usage:    usageFromWire(r.GetUsage()),
 	}

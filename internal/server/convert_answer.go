@@ -91,6 +91,7 @@ func resultToWire(r *dispatch.Result) *wire.Result {
 		ExitCode: int32(r.ExitCode),
 		Signal:   int32(r.Signal),
 		Message:  r.Message,
+		Notes:    r.Notes,
 		Outputs:  each(r.Outputs, writtenToWire),
 		Usage:    usageToWire(&r.Usage),
 	}

@@ -3,7 +3,6 @@ package server
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -11,9 +10,11 @@ import (
 )
 
 const (
-	// ProblemLimit bounds the problems that a run tells of; further ones are
-	// counted.
+	// ProblemLimit bounds the problems that a run tells of. Failed jobs keep
+	// theirs.
 	ProblemLimit = 20
+	// NoteLimit bounds the notes that a run tells of. Jobs keep theirs.
+	NoteLimit = 20
 	// LeaveTime is how long pilots that were told to end at once may take before
 	// the batch system is told to end them.
 	LeaveTime = 15 * time.Second
@@ -35,11 +36,12 @@ type ending struct {
 	keepGoing bool
 	phase     phase
 	owed      obligations
-	failed    int      // jobs that failed for good
-	problems  []string // at most ProblemLimit
-	fatal     bool     // the run cannot go on at all
-	asked     bool     // a person ended it
-	publish   error    // publication was given up
+	failed    int // jobs that failed for good
+	problems  remarks
+	notes     remarks
+	fatal     bool  // the run cannot go on at all
+	asked     bool  // a person ended it
+	publish   error // publication was given up
 
 	leaveBy   time.Time // when pilots that have not left are withdrawn; zero: not yet decided
 	withdrawn bool      // they were
@@ -96,19 +98,22 @@ func (e *ending) wished() phase {
 	return e.wish
 }
 
-// observe takes note of jobs that failed.
+// observe takes note of jobs that failed, and of what pilots noticed.
 func (e *ending) observe(event *dispatch.Event) {
+	if event.Result != nil {
+		for _, text := range event.Result.Notes {
+			e.note(fmt.Sprintf("job %s: %s", event.Name, text))
+		}
+	}
 	if event.Kind == dispatch.JobFailed {
 		e.failed++
 		e.problem(fmt.Sprintf("job %s failed: %s", event.Name, event.Reason))
 	}
 }
 
-func (e *ending) problem(text string) {
-	if len(e.problems) < ProblemLimit && !slices.Contains(e.problems, text) {
-		e.problems = append(e.problems, text)
-	}
-}
+func (e *ending) problem(text string) { e.problems.add(text, ProblemLimit) }
+
+func (e *ending) note(text string) { e.notes.add(text, NoteLimit) }
 
 // broken says that flow and dispatch disagree, or another thing that no retry
 // repairs. The run ends; its state stays.

@@ -155,7 +155,7 @@ func (o *opened) begin(ctx context.Context, config *Config) error {
 	}
 	o.run.Workflow, o.run.File, o.run.Digest = workflow.Name, workflow.File, workflow.Digest()
 	o.run.Steps = workflow.Steps()
-	o.run.State, o.run.Problems = runUnderway, nil
+	o.run.State, o.run.Problems, o.run.Notes = runUnderway, nil, nil
 	record, err := o.run.record()
 	if err != nil {
 		return err
@@ -170,7 +170,7 @@ func forget(ctx context.Context, s recordSource) ([]dispatch.Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	rest, err := loadTables(ctx, s, []string{flow.TableRun, flow.TableLog, runTable, inputTable, attemptTable})
+	rest, err := loadTables(ctx, s, []string{flow.TableRun, flow.TableLog, runTable, inputTable, attemptTable, hostTable})
 	for i := range rest {
 		rest[i].Body = nil
 	}
@@ -212,6 +212,11 @@ func load(ctx context.Context, source recordSource, config *Config) (*loaded, er
 
 func loadTally(ctx context.Context, s recordSource, workflow string, steps []string) (*tally, error) {
 	t := newTally(workflow, steps)
+	pilots, err := s.Load(ctx, hostTable)
+	if err != nil {
+		return nil, err
+	}
+	t.hosts = loadHosts(pilots)
 	ended, err := s.Load(ctx, attemptTable)
 	if err != nil {
 		return nil, err

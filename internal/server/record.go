@@ -40,6 +40,7 @@ type runRecord struct {
 	Waiting    float64           `json:"waiting"` // seconds that jobs waited for pilots, summed
 	Pilots     int64             `json:"pilots"`  // that registered
 	Problems   []string          `json:"problems,omitempty"`
+	Notes      []string          `json:"notes,omitempty"`
 }
 
 func (r *runRecord) record() (dispatch.Record, error) { return recordOf(runTable, runKey, r) }

@@ -67,6 +67,7 @@ func (l *loop) note(event *dispatch.Event) error {
 	}
 	switch event.Kind {
 	case dispatch.PilotRegistered:
+		l.gathering.records = append(l.gathering.records, l.tally.hosts.record(event.Pilot, event.Host))
 		l.out.adopt.put(l.pilots.strangers(launchNames(l.dispatch.Launches()))...)
 	case dispatch.JobCommitted:
 		return l.follow(flow.Happened{Event: *event})
@@ -83,7 +84,7 @@ func (l *loop) follow(in flow.Input) error {
 	l.waker.flow(effects.WakeAt)
 	l.tally.noteFlow(&effects)
 	for _, note := range effects.Notes {
-		l.log.Warn(note)
+		l.end.note(note)
 	}
 	if len(effects.AddFiles) > 0 {
 		if err := l.feed(dispatch.AddFiles{Files: effects.AddFiles}); err != nil {

@@ -21,6 +21,7 @@ type tally struct {
 	finished bool
 	sums     sums
 	attempts attempts
+	hosts    hosts
 	ready    map[dispatch.JobID]time.Time // since when jobs wait for a pilot
 	started  map[dispatch.JobID]time.Time // the attempts that run
 	pilots   int64                        // that registered
@@ -38,7 +39,7 @@ type sums struct {
 
 func newTally(workflow string, steps []string) *tally {
 	return &tally{
-		workflow: workflow, order: steps, final: map[string]bool{}, attempts: attempts{},
+		workflow: workflow, order: steps, final: map[string]bool{}, attempts: attempts{}, hosts: hosts{},
 		ready: map[dispatch.JobID]time.Time{}, started: map[dispatch.JobID]time.Time{}, published: map[string]bool{},
 	}
 }

@@ -77,7 +77,7 @@ func (v *view) look(_ context.Context, ask func(*cores)) error {
 func (v *view) report(r *wire.ProgressReport) {
 	r.Ended = true
 	r.Succeeded = v.run.State == runSucceeded
-	r.Problems = v.run.Problems
+	r.Problems, r.Notes = v.run.Problems, v.run.Notes
 	if v.run.State == runUnderway {
 		r.Problems = []string{"the run was cut short; run it again to go on"}
 	}

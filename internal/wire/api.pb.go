@@ -360,6 +360,7 @@ type ProgressReport struct {
 	Ended          bool                   `protobuf:"varint,7,opt,name=ended,proto3" json:"ended,omitempty"`
 	Succeeded      bool                   `protobuf:"varint,8,opt,name=succeeded,proto3" json:"succeeded,omitempty"`
 	Problems       []string               `protobuf:"bytes,9,rep,name=problems,proto3" json:"problems,omitempty"` // first failures, each one line
+	Notes          []string               `protobuf:"bytes,10,rep,name=notes,proto3" json:"notes,omitempty"`      // what went another way than the workflow says, each one line; the first ones
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -457,6 +458,13 @@ func (x *ProgressReport) GetProblems() []string {
 	return nil
 }
 
+func (x *ProgressReport) GetNotes() []string {
+	if x != nil {
+		return x.Notes
+	}
+	return nil
+}
+
 type JobSummary struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -470,6 +478,8 @@ type JobSummary struct {
 	Started       *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=started,proto3" json:"started,omitempty"`
 	Ended         *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=ended,proto3" json:"ended,omitempty"`
 	Reused        bool                   `protobuf:"varint,11,opt,name=reused,proto3" json:"reused,omitempty"`
+	Host          string                 `protobuf:"bytes,12,opt,name=host,proto3" json:"host,omitempty"`   // of the pilot
+	Notes         []string               `protobuf:"bytes,13,rep,name=notes,proto3" json:"notes,omitempty"` // of the last attempt that ended
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -579,6 +589,20 @@ func (x *JobSummary) GetReused() bool {
 		return x.Reused
 	}
 	return false
+}
+
+func (x *JobSummary) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *JobSummary) GetNotes() []string {
+	if x != nil {
+		return x.Notes
+	}
+	return nil
 }
 
 type ListJobsRequest struct {
@@ -761,6 +785,7 @@ type AttemptDetail struct {
 	Pilot         string                 `protobuf:"bytes,3,opt,name=pilot,proto3" json:"pilot,omitempty"`
 	Outcome       string                 `protobuf:"bytes,4,opt,name=outcome,proto3" json:"outcome,omitempty"` // running while it has not ended
 	Result        *Result                `protobuf:"bytes,5,opt,name=result,proto3" json:"result,omitempty"`
+	Host          string                 `protobuf:"bytes,6,opt,name=host,proto3" json:"host,omitempty"` // empty where it is not known
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -828,6 +853,13 @@ func (x *AttemptDetail) GetResult() *Result {
 		return x.Result
 	}
 	return nil
+}
+
+func (x *AttemptDetail) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
 }
 
 type FileDetail struct {
@@ -1685,7 +1717,7 @@ const file_api_proto_rawDesc = "" +
 	"\x06pilots\x18\f \x01(\x03R\x06pilots\x12\x18\n" +
 	"\aresults\x18\r \x01(\tR\aresults\x12\x1c\n" +
 	"\tpublished\x18\x0e \x03(\tR\tpublished\x12'\n" +
-	"\x0fpublished_count\x18\x0f \x01(\x03R\x0epublishedCount\"\xc6\x02\n" +
+	"\x0fpublished_count\x18\x0f \x01(\x03R\x0epublishedCount\"\xdc\x02\n" +
 	"\x0eProgressReport\x12\x1a\n" +
 	"\bworkflow\x18\x01 \x01(\tR\bworkflow\x12.\n" +
 	"\x05steps\x18\x02 \x03(\v2\x18.fairway.v1.StepProgressR\x05steps\x12-\n" +
@@ -1697,7 +1729,9 @@ const file_api_proto_rawDesc = "" +
 	"\x0fpilots_inactive\x18\x06 \x01(\x03R\x0epilotsInactive\x12\x14\n" +
 	"\x05ended\x18\a \x01(\bR\x05ended\x12\x1c\n" +
 	"\tsucceeded\x18\b \x01(\bR\tsucceeded\x12\x1a\n" +
-	"\bproblems\x18\t \x03(\tR\bproblems\"\xde\x02\n" +
+	"\bproblems\x18\t \x03(\tR\bproblems\x12\x14\n" +
+	"\x05notes\x18\n" +
+	" \x03(\tR\x05notes\"\x88\x03\n" +
 	"\n" +
 	"JobSummary\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x12\n" +
@@ -1711,7 +1745,9 @@ const file_api_proto_rawDesc = "" +
 	"\astarted\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\astarted\x120\n" +
 	"\x05ended\x18\n" +
 	" \x01(\v2\x1a.google.protobuf.TimestampR\x05ended\x12\x16\n" +
-	"\x06reused\x18\v \x01(\bR\x06reused\"k\n" +
+	"\x06reused\x18\v \x01(\bR\x06reused\x12\x12\n" +
+	"\x04host\x18\f \x01(\tR\x04host\x12\x14\n" +
+	"\x05notes\x18\r \x03(\tR\x05notes\"k\n" +
 	"\x0fListJobsRequest\x12\x16\n" +
 	"\x06states\x18\x01 \x03(\tR\x06states\x12\x14\n" +
 	"\x05steps\x18\x02 \x03(\tR\x05steps\x12\x14\n" +
@@ -1722,13 +1758,14 @@ const file_api_proto_rawDesc = "" +
 	"\x04more\x18\x02 \x01(\bR\x04more\x12\x14\n" +
 	"\x05total\x18\x03 \x01(\x03R\x05total\"\"\n" +
 	"\x0eShowJobRequest\x12\x10\n" +
-	"\x03job\x18\x01 \x01(\tR\x03job\"\x97\x01\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\"\xab\x01\n" +
 	"\rAttemptDetail\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\x04R\aattempt\x12\x10\n" +
 	"\x03try\x18\x02 \x01(\x05R\x03try\x12\x14\n" +
 	"\x05pilot\x18\x03 \x01(\tR\x05pilot\x12\x18\n" +
 	"\aoutcome\x18\x04 \x01(\tR\aoutcome\x12*\n" +
-	"\x06result\x18\x05 \x01(\v2\x12.fairway.v1.ResultR\x06result\"\xcc\x01\n" +
+	"\x06result\x18\x05 \x01(\v2\x12.fairway.v1.ResultR\x06result\x12\x12\n" +
+	"\x04host\x18\x06 \x01(\tR\x04host\"\xcc\x01\n" +
 	"\n" +
 	"FileDetail\x12\x10\n" +
 	"\x03lfn\x18\x01 \x01(\tR\x03lfn\x12\x18\n" +

@@ -665,6 +665,7 @@ type Result struct {
 	Message       string                 `protobuf:"bytes,6,opt,name=message,proto3" json:"message,omitempty"`
 	Outputs       []*WrittenFile         `protobuf:"bytes,7,rep,name=outputs,proto3" json:"outputs,omitempty"`
 	Usage         *Usage                 `protobuf:"bytes,8,opt,name=usage,proto3" json:"usage,omitempty"`
+	Notes         []string               `protobuf:"bytes,9,rep,name=notes,proto3" json:"notes,omitempty"` // for a person, one line each: what the step should declare
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -751,6 +752,13 @@ func (x *Result) GetOutputs() []*WrittenFile {
 func (x *Result) GetUsage() *Usage {
 	if x != nil {
 		return x.Usage
+	}
+	return nil
+}
+
+func (x *Result) GetNotes() []string {
+	if x != nil {
+		return x.Notes
 	}
 	return nil
 }
@@ -1646,7 +1654,7 @@ const file_pilot_proto_rawDesc = "" +
 	"\n" +
 	"cache_hits\x18\n" +
 	" \x01(\x05R\tcacheHits\x12!\n" +
-	"\fcache_misses\x18\v \x01(\x05R\vcacheMisses\"\x8e\x02\n" +
+	"\fcache_misses\x18\v \x01(\x05R\vcacheMisses\"\xa4\x02\n" +
 	"\x06Result\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\x04R\x03job\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\x04R\aattempt\x12-\n" +
@@ -1655,7 +1663,8 @@ const file_pilot_proto_rawDesc = "" +
 	"\x06signal\x18\x05 \x01(\x05R\x06signal\x12\x18\n" +
 	"\amessage\x18\x06 \x01(\tR\amessage\x121\n" +
 	"\aoutputs\x18\a \x03(\v2\x17.fairway.v1.WrittenFileR\aoutputs\x12'\n" +
-	"\x05usage\x18\b \x01(\v2\x11.fairway.v1.UsageR\x05usage\"8\n" +
+	"\x05usage\x18\b \x01(\v2\x11.fairway.v1.UsageR\x05usage\x12\x14\n" +
+	"\x05notes\x18\t \x03(\tR\x05notes\"8\n" +
 	"\n" +
 	"AttemptRef\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\x04R\x03job\x12\x18\n" +
