@@ -18,18 +18,19 @@ func localSite(c *capacity) dispatch.Site {
 func localPilots(o *runOptions, c *capacity) func(address string) (batch.System, error) {
 	return func(address string) (batch.System, error) {
 		config := pilot.Config{
-			Server:     address,
-			Site:       server.LocalSite,
-			SandboxDir: server.SandboxFolder(o.folder),
-			LogDir:     server.LogFolder(o.folder),
-			Storage:    server.StorageFolder(o.folder),
-			Workflow:   o.folder,
-			Cache:      cacheOf(o, c),
-			MilliCPUs:  c.each.MilliCPUs,
-			Memory:     c.each.Memory,
-			Disk:       c.each.Disk,
-			Countable:  c.each.Countable,
-			Probe:      c.tools,
+			Server:      address,
+			Site:        server.LocalSite,
+			SandboxDir:  server.SandboxFolder(o.folder),
+			LogDir:      server.LogFolder(o.folder),
+			Storage:     server.StorageFolder(o.folder),
+			Workflow:    o.folder,
+			WatchInputs: pilot.WatchMode(o.watchInputs),
+			Cache:       cacheOf(o, c),
+			MilliCPUs:   c.each.MilliCPUs,
+			Memory:      c.each.Memory,
+			Disk:        c.each.Disk,
+			Countable:   c.each.Countable,
+			Probe:       c.tools,
 		}
 		return batch.NewLocal(batch.LocalConfig{
 			Prefix: server.LocalSite,

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fairway/internal/pilot"
 	"fairway/internal/wire"
 )
 
@@ -23,6 +24,7 @@ type runOptions struct {
 	has          []string
 	countable    map[string]int64
 	cache        string
+	watchInputs  string
 	timeScale    float64
 	sizeScale    float64
 }
@@ -66,8 +68,10 @@ Ctrl-C once lets the running attempts end; twice ends them at once.`,
 	flags.IntVar(&o.pilots, "pilots", 0, "local pilots; 0: one for each processor, or fewer where a step needs more than one has")
 	flags.StringArrayVar(&o.has, "has", nil, "what this machine has besides, for needs: in the workflow: gpu=1 (may be repeated)")
 	flags.StringVar(&o.cache, "cache", "host", "who shares cached files: host (all pilots of the machine), pilot (each its own), none")
+	flags.StringVar(&o.watchInputs, "watch-inputs", string(pilot.WatchAuto), "notice files that jobs open without declaring them: auto (first attempt of each step, where the system permits it freely), all, none")
 	flags.Float64Var(&o.timeScale, "time-scale", 1, "of a trace: compute so many times as long")
 	flags.Float64Var(&o.sizeScale, "size-scale", 1, "of a trace: files so many times as large")
+	_ = command.RegisterFlagCompletionFunc("watch-inputs", cobra.FixedCompletions([]string{"auto", "all", "none"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = command.RegisterFlagCompletionFunc("cache", cobra.FixedCompletions([]string{"host", "pilot", "none"}, cobra.ShellCompDirectiveNoFileComp))
 	return command
 }
@@ -83,6 +87,8 @@ func (o *runOptions) check() error {
 	switch {
 	case o.cache != "host" && o.cache != "pilot" && o.cache != "none":
 		return fail(exitUsage, "", "--cache is host, pilot or none, not %q", o.cache)
+	case o.watchInputs != "auto" && o.watchInputs != "all" && o.watchInputs != "none":
+		return fail(exitUsage, "", "--watch-inputs is auto, all or none, not %q", o.watchInputs)
 	case o.pilots < 0:
 		return fail(exitUsage, "", "--pilots cannot be negative")
 	case o.timeScale < 0 || o.sizeScale < 0:

@@ -31,6 +31,7 @@ type running struct {
 	memory int64         // limit in bytes, 0 for none
 	box    *memoryBox    // the cgroup that keeps the limit, nil if there is none
 	peak   atomic.Int64  // of memory, as far as it was seen
+	opens  *openWatch    // that sees which files it opens, nil if none does
 }
 
 // command runs the command of an attempt and judges how it ended.
@@ -53,6 +54,7 @@ func (p *pilot) command(a *attempt, in *stageIn) {
 	}
 	exit, err := p.attend(r)
 	_ = commandAfter.Hit()
+	p.noteUndeclared(r, r.opens.end())
 	p.judge(r, exit, err)
 	p.keepLogs(a)
 }
@@ -92,8 +94,10 @@ func (p *pilot) start(a *attempt, in *stageIn, path string, argv []string) (*run
 		r.box = p.boxes.open(a.GetAttempt(), r.memory)
 	}
 	path, argv = r.box.command(path, argv)
-	r.lead, err = p.tree.start(a.GetAttempt(), path, argv, r.box.wrap(attr))
+	r.opens = p.choose(a)
+	r.opens.fork(func() { r.lead, err = p.tree.start(a.GetAttempt(), path, argv, r.box.wrap(attr)) })
 	if err != nil {
+		r.opens.end()
 		r.box.close()
 		return nil, err
 	}

@@ -70,6 +70,10 @@ type Config struct {
 	// misses in its sandbox the result says how it is declared. Empty: none.
 	Workflow string `json:"workflow,omitempty"`
 
+	// WatchInputs says of which attempts the pilot watches what they open.
+	// Default: WatchAuto.
+	WatchInputs WatchMode `json:"watch_inputs,omitempty"`
+
 	// MilliCPUs is what jobs may use, in thousandths of a processor. Default:
 	// all processors.
 	MilliCPUs int64 `json:"milli_cpus,omitempty"`
@@ -140,6 +144,8 @@ func (c *Config) check() error {
 		return fmt.Errorf("pilot configuration: the pilot's ID %q is not usable as a file name", c.Pilot)
 	case c.Cache.Mode != "" && c.Cache.Mode != CacheHost && c.Cache.Mode != CachePilot && c.Cache.Mode != CacheNone:
 		return fmt.Errorf("pilot configuration: cache mode %q is not host, pilot or none", c.Cache.Mode)
+	case c.WatchInputs != "" && c.WatchInputs != WatchAuto && c.WatchInputs != WatchAll && c.WatchInputs != WatchNone:
+		return fmt.Errorf("pilot configuration: watch_inputs %q is not auto, all or none", c.WatchInputs)
 	case c.Cache.Mode != "" && c.Cache.Mode != CacheNone && c.Cache.Dir == "":
 		return fmt.Errorf("pilot configuration: cache mode %s needs cache.dir", c.Cache.Mode)
 	}
@@ -166,6 +172,7 @@ func (c *Config) fill() error {
 	setDefault(&c.Lease, DefaultLease)
 	setDefault(&c.Grace, DefaultGrace)
 	setDefault(&c.LogBytes, DefaultLogBytes)
+	setDefault(&c.WatchInputs, WatchAuto)
 	setDefault(&c.Cache.MaxSpace, DefaultCacheSpace)
 	if c.Cache.Mode == "" {
 		c.Cache.Mode = CacheNone

@@ -35,6 +35,7 @@ type pilot struct {
 	base    *base
 	minder  *minder
 	boxes   *memoryBoxes
+	watch   *inputWatch
 
 	prefetching chan struct{} // holds one for each file that is fetched ahead
 
@@ -116,6 +117,7 @@ func (p *pilot) prepare() (err error) {
 	}
 	p.boxes = newMemoryBoxes(p.cfg.Pilot)
 	p.minder = newMinder(&p.cfg, p.sched)
+	p.watch = newInputWatch(p.cfg.WatchInputs)
 	return nil
 }
 
@@ -128,6 +130,7 @@ func (p *pilot) close() {
 	}
 	p.closeCache()
 	p.boxes.close()
+	p.watch.close()
 	p.remains.close()
 	p.tree.close()
 }
