@@ -54,6 +54,7 @@ func (c *Core) index(j *job) {
 	}
 	g.ready++
 	c.ready++
+	c.monitor.changed = true
 	c.readyBit.set(j.id)
 	g.ranks.push(uint32(j.id))
 	g.ages = append(g.ages, aged{uint32(j.id), j.readySince})
@@ -79,6 +80,7 @@ func (c *Core) unready(j *job) {
 	c.readyBit.clear(j.id)
 	c.ready--
 	g.ready--
+	c.monitor.changed = true
 	if g.ready == 0 {
 		c.deactivate(g)
 	}

@@ -105,7 +105,9 @@ func (c *Core) dropPilot(p *pilot, reason string) {
 	}
 	c.endAwaiting(p)
 	c.forgetPilot(p.id)
-	c.monitorForgets(p.id, p.info.Launch)
+	if p.launch.pilot == p {
+		c.forgetLaunch(p.launch.name)
+	}
 	c.event(Event{Kind: PilotGone, Pilot: p.id, Reason: reason})
 }
 
@@ -168,7 +170,7 @@ func (c *Core) beginStop(drain bool) {
 		c.updateSpare(p)
 	}
 	for _, name := range sortedKeys(c.monitor.launches) {
-		if l := c.monitor.launches[name]; l.pilot == nil && !l.known {
+		if l := c.monitor.launches[name]; l.pilot == nil && !l.recalled {
 			c.effects.Stop = append(c.effects.Stop, name)
 		}
 	}
@@ -231,7 +233,7 @@ func (c *Core) endGrace() {
 	c.grace.over = true
 	for _, id := range sortedKeys(c.grace.awaited) {
 		c.forgetPilot(id)
-		c.monitorForgets(id, c.grace.awaited[id])
+		c.forgetLaunch(launchName(id, c.grace.awaited[id]))
 		c.event(Event{Kind: PilotGone, Pilot: id, Reason: "did not return after a restart"})
 	}
 	for _, p := range c.pilotsInOrder() {

@@ -264,6 +264,7 @@ func (c *Core) addAttempt(a *attempt) {
 	c.attempts[a.id] = a
 	a.pilot.attempts = append(a.pilot.attempts, a)
 	a.pilot.add(a.needs, 1)
+	c.monitor.count(a.pilot)
 	c.updateSpare(a.pilot)
 }
 
@@ -285,6 +286,7 @@ func (c *Core) removeAttempt(a *attempt) {
 	}
 	p.add(a.needs, -1)
 	p.asked = 0
+	c.monitor.count(p)
 }
 
 // armSiteWait has the group looked at when its jobs may go to other sites.

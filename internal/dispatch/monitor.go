@@ -1,34 +1,17 @@
 package dispatch
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // monitor is the PilotMonitor of paper 3, section IV-A: it keeps count of the
 // pilots of each site, and asks for more. A submitted pilot is inactive until
 // it registers, then idle or busy.
 type monitor struct {
-	sites    []*site // in the order in which they became known
+	sites    []*site // that were described, in the order of the first SetSite
+	byName   map[string]*site
 	launches map[string]*launch
+	changed  bool // the algorithm may come to another result than when it ran last
 	lastRun  instant
 	armed    instant
-}
-
-type site struct {
-	Site
-	tools     map[string]bool
-	asked     []instant // pilots that the batch system has not confirmed yet
-	failures  int       // pilots in a row that could not work
-	notBefore instant
-}
-
-// launch is a submitted pilot.
-type launch struct {
-	name  string
-	site  string
-	pilot *pilot // nil while inactive
-	known bool   // registered before a restart
 }
 
 // monitorPeriod is the least time between two runs of the algorithm.
@@ -38,182 +21,58 @@ const monitorPeriod = 100 * time.Millisecond
 // not work.
 const firstStartBackoff = 10 * time.Second
 
-func newMonitor() monitor { return monitor{launches: make(map[string]*launch)} }
-
-func (m *monitor) site(name string) *site {
-	for _, s := range m.sites {
-		if s.Name == name {
-			return s
-		}
-	}
-	return nil
-}
-
-func (m *monitor) mostMemory() int64 {
-	var most int64
-	for _, s := range m.sites {
-		most = max(most, s.Pilot.Memory)
-	}
-	return most
-}
-
-func (c *Core) setSite(s Site) error {
-	if s.Name == "" {
-		return refuse("dispatch: a site without a name")
-	}
-	if s.MinPilots < 0 || s.MaxPilots < s.MinPilots || s.MinIdlePilots < 0 {
-		return refuse("dispatch: site %s: 0 <= min_pilots <= max_pilots and 0 <= min_idle_pilots must hold", s.Name)
-	}
-	known := c.monitor.site(s.Name)
-	if known == nil {
-		known = &site{}
-		c.monitor.sites = append(c.monitor.sites, known)
-	}
-	known.Site = s
-	known.tools = make(map[string]bool)
-	for _, t := range s.Tools {
-		known.tools[t] = true
-	}
-	return nil
-}
-
-func (c *Core) pilotSubmitted(in PilotSubmitted) error {
-	if in.Launch == "" {
-		return refuse("dispatch: a submitted pilot without a launch name")
-	}
-	if s := c.monitor.site(in.Site); s != nil && len(s.asked) > 0 {
-		s.asked = slices.Delete(s.asked, 0, 1)
-	}
-	if c.monitor.launches[in.Launch] == nil {
-		c.monitor.launched(in.Launch, in.Site)
-		c.persist(TableLaunch, in.Launch, launchBody{bodyVersion, in.Site})
-	}
-	return nil
-}
-
-func (m *monitor) launched(name, site string) *launch {
-	l := &launch{name: name, site: site}
-	m.launches[name] = l
-	return l
-}
-
-// recall counts a pilot that had registered before a restart.
-func (m *monitor) recall(id PilotID, b *pilotBody) {
-	m.launched(launchName(id, b.Launch), b.Site).known = true
-}
-
-// launchName gives pilots that no batch system started a name as well.
-func launchName(id PilotID, launch string) string {
-	if launch == "" {
-		return "pilot " + string(id)
-	}
-	return launch
-}
-
-func (m *monitor) registered(c *Core, p *pilot) {
-	name := launchName(p.id, p.info.Launch)
-	l := m.launches[name]
-	if l == nil {
-		l = m.launched(name, p.info.Site)
-	}
-	l.pilot = p
-	if s := m.site(p.info.Site); s != nil {
-		s.judge(c, p.info.Error == "")
-	}
-}
-
-// judge slows a site down whose pilots cannot work.
-func (s *site) judge(c *Core, works bool) {
-	if works {
-		s.failures, s.notBefore = 0, 0
-		return
-	}
-	pause := firstStartBackoff
-	for n := 0; n < s.failures && pause < c.config.MaxStartBackoff; n++ {
-		pause *= 2
-	}
-	s.failures++
-	s.notBefore = c.now.after(min(pause, c.config.MaxStartBackoff))
-	c.monitor.arm(c, s.notBefore)
-}
-
-func (c *Core) pilotEnded(in PilotEnded) {
-	l := c.monitor.launches[in.Launch]
-	if l == nil {
-		return
-	}
-	p := l.pilot
-	if p == nil && !l.known {
-		if s := c.monitor.site(l.site); s != nil && c.stop == running {
-			s.judge(c, false)
-		}
-	}
-	c.forgetLaunch(l)
-	c.endAwaitingLaunch(l.name)
-	if p != nil {
-		reason := in.Reason
-		if reason == "" {
-			reason = "has ended"
-		}
-		c.dropPilot(p, reason)
-	}
-}
-
-// monitorForgets stops counting a pilot that is lost: what its batch system
-// still has of it does no work.
-func (c *Core) monitorForgets(id PilotID, name string) {
-	if l := c.monitor.launches[launchName(id, name)]; l != nil {
-		c.forgetLaunch(l)
-	}
-}
-
-func (c *Core) forgetLaunch(l *launch) {
-	delete(c.monitor.launches, l.name)
-	c.forget(TableLaunch, l.name)
+func newMonitor() monitor {
+	return monitor{byName: make(map[string]*site), launches: make(map[string]*launch)}
 }
 
 func (m *monitor) arm(c *Core, at instant) {
-	if m.armed == 0 || at < m.armed {
+	if at != 0 && (m.armed == 0 || at < m.armed) {
 		m.armed = at
 		c.timers.add(timer{at: at, kind: monitorTimer})
 	}
 }
 
-// planPilots runs the algorithm for every site.
+// planPilots runs the algorithm for every site, if something has changed.
 func (c *Core) planPilots() {
 	m := &c.monitor
-	if len(m.sites) == 0 || c.stop != running || !c.grace.over {
+	if !m.changed || len(m.sites) == 0 || c.stop != running || !c.grace.over {
 		return
 	}
 	if m.lastRun != 0 && c.now < m.lastRun.after(monitorPeriod) {
 		m.arm(c, m.lastRun.after(monitorPeriod))
 		return
 	}
-	m.lastRun = c.now
+	m.lastRun, m.changed = c.now, false
 	for _, s := range m.sites {
-		if n := c.plan(s); n > 0 {
-			for range n {
-				s.asked = append(s.asked, c.now)
-			}
-			m.arm(c, c.now.after(c.config.StartTimeout))
-			c.effects.Start = append(c.effects.Start, Start{Site: s.Name, Count: n})
+		c.startPilots(s)
+	}
+}
+
+// startPilots asks for the pilots that the site should have more of, and to be
+// woken when time alone changes how many.
+func (c *Core) startPilots(s *site) {
+	s.expire(c)
+	if c.now < s.notBefore {
+		c.monitor.arm(c, s.notBefore)
+	} else if n := c.plan(s); n > 0 {
+		for range n {
+			s.asked = append(s.asked, c.now)
 		}
+		c.effects.Start = append(c.effects.Start, Start{Site: s.Name, Count: n})
+	}
+	if len(s.asked) > 0 {
+		c.monitor.arm(c, s.asked[0].after(c.config.StartTimeout))
 	}
 }
 
 // plan returns how many pilots to submit to the site now. The numbers are the
 // steps of section IV-A.
 func (c *Core) plan(s *site) int {
-	if c.now < s.notBefore {
+	slots := s.MaxPilots - s.submitted() // 1, 2
+	if slots <= 0 {                      // 3, 4
 		return 0
 	}
-	s.asked = slices.DeleteFunc(s.asked, func(at instant) bool { return at.after(c.config.StartTimeout) <= c.now })
-	count := c.countPilots(s)              // 1
-	slots := s.MaxPilots - count.submitted // 2
-	if slots <= 0 {                        // 3, 4
-		return 0
-	}
-	send, inactive := 0, count.inactive
+	send, inactive := 0, s.inactive()
 	for _, needed := range c.pilotsNeeded(s) { // 5, 6
 		if needed <= inactive { // 7, 8
 			inactive -= needed
@@ -226,32 +85,13 @@ func (c *Core) plan(s *site) int {
 		inactive = 0
 		send += min(slots-send, uncovered)
 	}
-	if short := s.MinIdlePilots - count.idle - inactive; short > 0 { // 11, 12
+	if short := s.MinIdlePilots - s.pilots[idle] - inactive; short > 0 { // 11, 12
 		send += min(slots-send, short)
 	}
-	if short := s.MinPilots - count.submitted - send; short > 0 { // 13, 14
+	if short := s.MinPilots - s.submitted() - send; short > 0 { // 13, 14
 		send += min(slots-send, short)
 	}
 	return send
-}
-
-type pilotCount struct{ submitted, inactive, idle int }
-
-func (c *Core) countPilots(s *site) pilotCount {
-	n := pilotCount{submitted: len(s.asked), inactive: len(s.asked)}
-	for _, l := range c.monitor.launches {
-		if l.site != s.Name {
-			continue
-		}
-		n.submitted++
-		switch {
-		case l.pilot == nil:
-			n.inactive++
-		case len(l.pilot.attempts) == 0 && c.takes(l.pilot):
-			n.idle++
-		}
-	}
-	return n
 }
 
 // pilotsNeeded returns, for each group of ready jobs that the site's pilots
@@ -289,34 +129,4 @@ func (s *site) jobsPerPilot(cl *class) int {
 		}
 	}
 	return int(max(n, 1))
-}
-
-// lacks says what a pilot with these resources and tools is missing for a
-// class, whatever else it runs.
-func lacks(cl *class, has Resources, tools map[string]bool) []string {
-	var list []string
-	p := pilot{info: PilotInfo{Has: has}}
-	if p.cpusOf(cl) > p.totalCPUs() {
-		list = append(list, "cpus")
-	}
-	if cl.key.memory > has.Memory {
-		list = append(list, "memory")
-	}
-	if cl.key.disk > has.Disk {
-		list = append(list, "disk")
-	}
-	if has.Time != 0 && cl.key.time > has.Time {
-		list = append(list, "time")
-	}
-	for _, n := range cl.countable {
-		if n.n > has.Countable[n.name] {
-			list = append(list, n.name)
-		}
-	}
-	for _, t := range cl.tools {
-		if !tools[t] {
-			list = append(list, t)
-		}
-	}
-	return list
 }

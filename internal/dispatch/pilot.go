@@ -11,6 +11,7 @@ type pilot struct {
 	info     PilotInfo
 	shape    *shape
 	host     *host
+	launch   *launch
 	seq      uint64 // of the newest Sync
 	held     uint64 // Seq of the parked Sync, 0 if none
 	heldAt   instant
@@ -153,10 +154,11 @@ func (p *pilot) add(cl *class, sign int64) {
 	}
 }
 
+// willing says whether the pilot itself is prepared to take jobs.
+func (p *pilot) willing() bool { return p.synced && !p.drains && !p.left && p.info.Error == "" }
+
 // takes says whether the pilot may be given jobs at all.
-func (c *Core) takes(p *pilot) bool {
-	return p.synced && !p.drains && !p.left && p.info.Error == "" && c.stop == running && c.grace.over
-}
+func (c *Core) takes(p *pilot) bool { return p.willing() && c.stop == running && c.grace.over }
 
 func (c *Core) shapeOf(i *PilotInfo) *shape {
 	tools := slices.Clone(i.Tools)

@@ -49,6 +49,7 @@ func TestSimulation(t *testing.T) {
 type simulation struct {
 	rng     *rand.Rand
 	config  Config
+	sites   []Site
 	core    *Core
 	now     time.Time
 	events  simEvents
@@ -148,6 +149,7 @@ func newSimulation(seed uint64) *simulation {
 		Placement: Placement(s.rng.IntN(2)), Ahead: s.rng.IntN(4) - 1, MaxLosses: 50,
 		MaxPassOver: time.Duration(1+s.rng.IntN(100)) * time.Second, MaxRegenerations: 1000,
 	}
+	s.sites = s.newSites()
 	return s
 }
 
@@ -188,8 +190,11 @@ func (s *simulation) run() error {
 	core, e := New(s.config)
 	s.core = core
 	s.keep(e.Persist)
+	if err := s.describeSites(); err != nil {
+		return err
+	}
 	for range 1 + s.rng.IntN(4) {
-		s.startPilot()
+		s.startAnyPilot()
 	}
 	for range 20 + s.rng.IntN(40) {
 		s.after(s.ms(60_000), s.disturb)
@@ -208,8 +213,8 @@ func (s *simulation) run() error {
 func (s *simulation) finish() error {
 	s.calm = true
 	s.note("calm")
-	s.startPilot()
-	s.startPilot()
+	s.startAnyPilot()
+	s.startAnyPilot()
 	for ended := []JobID{0}; len(ended) > 0; {
 		if err := s.loop(s.now.Add(30 * time.Minute)); err != nil {
 			return err
@@ -379,6 +384,9 @@ func (s *simulation) letOut(in Input, e Effects) error {
 	for _, r := range e.Replies {
 		s.reply(r)
 	}
+	for _, x := range e.Start {
+		s.submitPilots(x)
+	}
 	for _, p := range e.Publish {
 		if err := s.publish(p); err != nil {
 			return err
@@ -433,7 +441,10 @@ func (s *simulation) crash() error {
 	if err := s.core.verify(); err != nil {
 		return fmt.Errorf("after Load: %w", err)
 	}
-	return s.letOut(nil, e)
+	if err := s.letOut(nil, e); err != nil {
+		return err
+	}
+	return s.describeSites()
 }
 
 // learn takes up commits whose events were lost in a crash.
@@ -500,7 +511,7 @@ func (s *simulation) disturb() error {
 	case n < 8:
 		return s.submit()
 	case n < 13:
-		s.startPilot()
+		s.startAnyPilot()
 	case n < 14 && len(s.pilots) > 0:
 		p := s.pilots[s.rng.IntN(len(s.pilots))]
 		p.die("killed")
@@ -649,12 +660,15 @@ func (s *simulation) makeJob(n int, last map[string]Version, lfns *[]string) *si
 	return j
 }
 
-func (s *simulation) startPilot() {
+func (s *simulation) startAnyPilot() {
+	s.startPilot(simSites[s.rng.IntN(len(simSites))], fmt.Sprintf("launch%d", s.born+1))
+}
+
+func (s *simulation) startPilot(site, launch string) {
 	s.born++
 	p := &simPilot{s: s, id: PilotID(fmt.Sprintf("pilot%d", s.born)), full: true, cache: make(map[FileRef]string)}
 	p.info = PilotInfo{
-		Host: fmt.Sprintf("host%d", s.rng.IntN(2)), Site: []string{"a", "b"}[s.rng.IntN(2)],
-		Launch: fmt.Sprintf("launch%d", s.born),
+		Host: fmt.Sprintf("host%d", s.rng.IntN(2)), Site: site, Launch: launch,
 		Has:    Resources{MilliCPUs: int64(2000 * (1 + s.rng.IntN(2))), Memory: 1000},
 	}
 	if s.rng.IntN(3) > 0 {

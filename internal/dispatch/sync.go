@@ -79,6 +79,7 @@ func (c *Core) takeSync(p *pilot, s *Sync) {
 		c.leavePilot(p)
 		return
 	}
+	c.monitor.count(p)
 	c.resend(p)
 	c.updateSpare(p)
 	c.ask(p)

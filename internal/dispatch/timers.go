@@ -57,7 +57,7 @@ func (c *Core) runTimers() {
 		case graceTimer:
 			c.endGrace()
 		case monitorTimer:
-			c.monitor.armed = 0
+			c.monitor.armed, c.monitor.changed = 0, true
 		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 // verify recomputes what the Core keeps in more than one form.
 func (c *Core) verify() error {
-	for _, check := range []func() error{c.verifyJobs, c.verifyPilots, c.verifyVersions, c.verifyIndex} {
+	for _, check := range []func() error{c.verifyJobs, c.verifyPilots, c.verifyVersions, c.verifyIndex, c.verifyMonitor} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -166,6 +166,42 @@ func (c *Core) verifyIndex() error {
 		}
 		if j.priority > j.effective {
 			return fmt.Errorf("job %s has priority %d, effectively %d", j.name, j.priority, j.effective)
+		}
+	}
+	return nil
+}
+
+// verifyMonitor counts the pilots of each site anew, and makes sure that the
+// algorithm would have nothing to do where it was left out.
+func (c *Core) verifyMonitor() error {
+	m := &c.monitor
+	counted := make(map[*site][standings]int)
+	for name, l := range m.launches {
+		is := busy
+		switch {
+		case l.pilot == nil:
+			is = inactive
+		case len(l.pilot.attempts) == 0 && l.pilot.willing():
+			is = idle
+		}
+		if l.standing != is || m.byName[l.site.Name] != l.site {
+			return fmt.Errorf("launch %s of site %s counts as %d, not %d", name, l.site.Name, l.standing, is)
+		}
+		n := counted[l.site]
+		n[is]++
+		counted[l.site] = n
+	}
+	for name, s := range m.byName {
+		if s.pilots != counted[s] {
+			return fmt.Errorf("site %s has %v pilots, counted %v", name, counted[s], s.pilots)
+		}
+		if n := c.plan(s); s.known && !m.changed && c.now >= s.notBefore && n > 0 {
+			return fmt.Errorf("site %s has nothing changed and needs %d pilots", name, n)
+		}
+	}
+	for _, p := range c.pilots {
+		if m.launches[p.launch.name] != p.launch || p.launch.pilot != p {
+			return fmt.Errorf("pilot %s does not count for its site", p.id)
 		}
 	}
 	return nil

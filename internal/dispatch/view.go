@@ -214,7 +214,7 @@ func (c *Core) Launches() []LaunchView {
 	var list []LaunchView
 	for _, name := range sortedKeys(c.monitor.launches) {
 		l := c.monitor.launches[name]
-		v := LaunchView{Launch: l.name, Site: l.site}
+		v := LaunchView{Launch: l.name, Site: l.site.Name}
 		if l.pilot != nil {
 			v.Pilot = l.pilot.id
 		}
