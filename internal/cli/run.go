@@ -27,6 +27,7 @@ type runOptions struct {
 	watchInputs  string
 	timeScale    float64
 	sizeScale    float64
+	record       string
 }
 
 func (c *console) runCommand() *cobra.Command {
@@ -71,6 +72,7 @@ Ctrl-C once lets the running attempts end; twice ends them at once.`,
 	flags.StringVar(&o.watchInputs, "watch-inputs", string(pilot.WatchAuto), "notice files that jobs open without declaring them: auto (first attempt of each step, where the system permits it freely), all, none")
 	flags.Float64Var(&o.timeScale, "time-scale", 1, "of a trace: compute so many times as long")
 	flags.Float64Var(&o.sizeScale, "size-scale", 1, "of a trace: files so many times as large")
+	flags.StringVar(&o.record, "record", "", "append to this file all that the scheduler is told and decides, for sim replay")
 	_ = command.RegisterFlagCompletionFunc("watch-inputs", cobra.FixedCompletions([]string{"auto", "all", "none"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = command.RegisterFlagCompletionFunc("cache", cobra.FixedCompletions([]string{"host", "pilot", "none"}, cobra.ShellCompDirectiveNoFileComp))
 	return command

@@ -121,6 +121,7 @@ func (c *console) serverConfig(o *runOptions) (server.Config, error) {
 		KeepGoing:  o.keepGoing,
 		Site:       localSite(capacity),
 		System:     localPilots(o, capacity),
+		Recording:  o.record,
 		Log:        slog.New(slog.NewTextHandler(c.err, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}, nil
 }

@@ -42,7 +42,7 @@ figures as PNG, and report.html that shows all of it.`,
 	command.PersistentFlags().StringVar(&o.out, "out", "", "folder for CSV, JSON, figures and the report")
 	command.PersistentFlags().Uint64Var(&o.seed, "seed", 0, "take this seed instead of the file's")
 	command.PersistentFlags().IntVar(&o.repetitions, "repetitions", 0, "runs of each point, instead of the file's")
-	command.AddCommand(c.simPaperCommand(o), c.simCompareCommand(o), c.simFaultsCommand(o))
+	command.AddCommand(c.simPaperCommand(o), c.simCompareCommand(o), c.simFaultsCommand(o), c.simReplayCommand())
 	return command
 }
 

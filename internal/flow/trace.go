@@ -70,7 +70,7 @@ func (t *trace) workflow(file string, data []byte) *Workflow {
 	in := &DeclaredInput{Name: TraceInput, Line: 1, Sizes: t.outside}
 	made := &maker{input: in, pattern: &pattern{}}
 	w := &Workflow{
-		File: file, Name: traceName(t.record.Name), About: t.record.Description,
+		File: file, Name: traceName(t.record.Name), About: t.record.Description, data: data, scales: &t.options,
 		Inputs: []*DeclaredInput{in}, values: map[string]string{}, fixed: []NewJob{},
 	}
 	steps := map[string]*step{}

@@ -15,7 +15,8 @@ type Workflow struct {
 	Parameters []Parameter
 	Inputs     []*DeclaredInput
 
-	data   []byte // of the file, for With
+	data   []byte        // of the file
+	scales *TraceOptions // of a trace
 	values map[string]string
 	steps  []*step
 	fixed  []NewJob // of a trace
@@ -41,6 +42,10 @@ func (w *Workflow) Steps() []string {
 // Digest identifies the workflow with its parameters. State that was written
 // under another digest cannot be loaded.
 func (w *Workflow) Digest() string { return w.digest }
+
+// Source gives what the workflow was parsed from: the text of a workflow file,
+// or that of a trace with its scales.
+func (w *Workflow) Source() (text []byte, trace *TraceOptions) { return w.data, w.scales }
 
 // DeclaredInput is a declaration of data that exists before the workflow, or comes
 // from outside while it runs. Flow does not look for files: the caller

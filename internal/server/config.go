@@ -37,6 +37,10 @@ type Config struct {
 	// Negative: none.
 	CommitDelay time.Duration
 
+	// Recording is a file to which all that the cores are told and decide is
+	// appended (package recording); empty: none.
+	Recording string
+
 	// Sched detects events; nil means sched.Default().
 	Sched *sched.Scheduler
 	// Log takes what goes wrong without ending the run; nil means slog.Default().

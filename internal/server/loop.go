@@ -9,6 +9,7 @@ import (
 
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
+	"fairway/internal/recording"
 	"fairway/internal/store"
 )
 
@@ -40,6 +41,7 @@ type loop struct {
 	out   *outlet
 	load  func(context.Context) (*loaded, error)
 	end   *ending
+	tape  *recording.Writer // nil: none
 
 	pilots   *pilots
 	feeds    *feeds
@@ -63,6 +65,7 @@ type loop struct {
 type loaded struct {
 	cores
 	effects dispatch.Effects
+	records []dispatch.Record // that both were made from
 }
 
 // run works until the run has ended or ctx ends. It returns an error if the
@@ -101,6 +104,7 @@ func (l *loop) turn(ctx context.Context) error {
 	l.end.look(l)
 	l.flush()
 	l.watchers.notify()
+	l.tape.Flush()
 	return nil
 }
 
@@ -179,6 +183,7 @@ func (l *loop) reload(ctx context.Context) error {
 		return err
 	}
 	l.cores = state.cores
+	l.tape.Load(state.records, &state.effects)
 	l.gathering = new(transaction)
 	l.events = nil
 	l.end.owed = newObligations()

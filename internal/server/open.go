@@ -207,7 +207,7 @@ func load(ctx context.Context, source recordSource, config *Config) (*loaded, er
 		return nil, fmt.Errorf("loading the workflow: %w", err)
 	}
 	counts, err := loadTally(ctx, source, steps.Workflow().Name, steps.Workflow().Steps())
-	return &loaded{cores: cores{dispatch: jobs, flow: steps, tally: counts}, effects: effects}, err
+	return &loaded{cores: cores{dispatch: jobs, flow: steps, tally: counts}, effects: effects, records: records}, err
 }
 
 func loadTally(ctx context.Context, s recordSource, workflow string, steps []string) (*tally, error) {

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -152,7 +153,7 @@ func (s *scripted) execute(a *wire.Assignment) *wire.Result {
 	}
 	for _, out := range a.GetOutputs() {
 		for lfn, text := range outputs {
-			if lfn != out.GetLfn() {
+			if fits, _ := path.Match(out.GetLfn(), lfn); !fits {
 				continue
 			}
 			pfn := filepath.Join(s.storage, fmt.Sprintf("%s.v%d.a%d", lfn, out.GetVersion(), a.GetAttempt()))

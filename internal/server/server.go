@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/recording"
 	"fairway/internal/storage"
 	"fairway/sched"
 )
@@ -26,6 +27,7 @@ type Server struct {
 	storage string
 	lock    *folderLock
 	opened  *opened
+	tape    *recording.Writer // nil: none
 	find    *finder
 	element storage.Element
 	sched   *sched.Scheduler
@@ -81,6 +83,9 @@ func (s *Server) open(ctx context.Context) error {
 	if s.opened, err = openRecords(ctx, &s.config, records, s.find); err != nil {
 		return errors.Join(err, records.Close())
 	}
+	if err := s.record(); err != nil {
+		return err
+	}
 	var address string
 	if s.listener, address, err = listenSocket(s.state); err != nil {
 		return err
@@ -94,6 +99,18 @@ func (s *Server) open(ctx context.Context) error {
 	return nil
 }
 
+// record opens the recording, where one is wanted.
+func (s *Server) record() error {
+	if s.config.Recording == "" {
+		return nil
+	}
+	var err error
+	s.tape, err = recording.Append(s.config.Recording, recording.DefaultLimit, recording.Beginning{
+		Workflow: s.config.Workflow, Parameters: s.config.Parameters, Dispatch: s.config.Dispatch,
+	})
+	return err
+}
+
 // assemble makes the parts and connects them.
 func (s *Server) assemble() {
 	s.inbox = newInbox(s.sched)
@@ -104,6 +121,7 @@ func (s *Server) assemble() {
 	s.loop = &loop{
 		inbox: s.inbox, store: s.opened.store, log: s.log, out: s.out, end: s.end,
 		load:      s.load,
+		tape:      s.tape,
 		gathering: new(transaction),
 		commits:   make(chan []dispatch.Record, 1),
 		committed: make(chan error, 1),
@@ -122,6 +140,9 @@ func (s *Server) assemble() {
 func (s *Server) release() {
 	if s.pilots != nil {
 		s.pilots.system.Close()
+	}
+	if err := s.tape.Close(); err != nil {
+		s.log.Warn("not all was recorded", "error", err)
 	}
 	if s.listener != nil {
 		_ = s.listener.Close()

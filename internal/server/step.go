@@ -8,10 +8,22 @@ import (
 	"fairway/internal/flow"
 )
 
+// now is the time as the cores get it: without the monotonic part, which no
+// recording could give them again.
+func now() time.Time { return time.Now().Round(0) }
+
+// decide steps dispatch.
+func (l *loop) decide(in dispatch.Input) (dispatch.Effects, error) {
+	at := now()
+	effects, err := l.dispatch.Step(at, in)
+	l.tape.Dispatch(at, in, &effects, err)
+	return effects, err
+}
+
 // stepDispatch steps dispatch and follows the events through flow until both
 // rest. An error means that in was refused.
 func (l *loop) stepDispatch(in dispatch.Input) error {
-	effects, err := l.dispatch.Step(time.Now(), in)
+	effects, err := l.decide(in)
 	if err != nil {
 		return err
 	}
@@ -76,7 +88,9 @@ func (l *loop) note(event *dispatch.Event) error {
 }
 
 func (l *loop) follow(in flow.Input) error {
-	effects, err := l.flow.Step(time.Now(), in)
+	at := now()
+	effects, err := l.flow.Step(at, in)
+	l.tape.Flow(at, in, &effects, err)
 	if err != nil {
 		return err
 	}
@@ -103,7 +117,7 @@ func (l *loop) follow(in flow.Input) error {
 
 // feed steps dispatch on behalf of flow; the events wait for settle.
 func (l *loop) feed(in dispatch.Input) error {
-	effects, err := l.dispatch.Step(time.Now(), in)
+	effects, err := l.decide(in)
 	if err != nil {
 		return fmt.Errorf("the workflow asks for what cannot be done: %w", err)
 	}
