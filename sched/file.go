@@ -40,7 +40,8 @@ func Disappears(path string) FileQuery {
 }
 
 // Changes asks for path to be in another state than since: created, removed,
-// replaced, or with another size, mode or time of modification.
+// replaced, or with another size, mode or time of modification. The last is that
+// of a folder when an entry comes, goes or is renamed.
 func Changes(path string, since FileState) FileQuery {
 	return FileQuery{path, func(st FileState) bool { return !since.same(st) }}
 }

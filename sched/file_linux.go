@@ -143,6 +143,10 @@ func (n *inotify) tell(ev *unix.InotifyEvent, name string, changed func(folder, 
 	}
 }
 
+// TellsOfChanges reports whether the system gives notice of every change in a
+// folder, so that [Scheduler.WaitFile] need not look by the clock.
+func TellsOfChanges(folder string) bool { return !linkedFolder(folder) && !remoteFileSystem(folder) }
+
 // remoteTypes are file systems on which others make changes unnoticed here.
 var remoteTypes = map[int64]bool{
 	unix.NFS_SUPER_MAGIC: true, unix.SMB_SUPER_MAGIC: true, unix.CIFS_SUPER_MAGIC: true,

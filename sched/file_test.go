@@ -63,6 +63,32 @@ func TestWaitFileChangesAndDisappears(t *testing.T) {
 	}
 }
 
+// Nothing about a new entry is told to who watches the folder above.
+func TestWaitFileOfAFolderNoticesEntries(t *testing.T) {
+	s := newTest(t, Config{FileInterval: time.Hour})
+	dir := t.TempDir()
+	for _, change := range []func() error{
+		func() error { return os.WriteFile(filepath.Join(dir, "new"), nil, 0o600) },
+		func() error { return os.Rename(filepath.Join(dir, "new"), filepath.Join(dir, "old")) },
+		func() error { return os.Remove(filepath.Join(dir, "old")) },
+	} {
+		before := time.Now().Add(-time.Hour)
+		if err := os.Chtimes(dir, before, before); err != nil {
+			t.Fatal(err)
+		}
+		st, err := StatFile(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := waitFile(t, s, Changes(dir, st))
+		until(t, s, "joined", func() bool { return members(s, "file") == 1 })
+		if err := change(); err != nil {
+			t.Fatal(err)
+		}
+		<-found
+	}
+}
+
 func TestWaitFileCancelled(t *testing.T) {
 	s := newTest(t, Config{})
 	ctx, cancel := context.WithCancel(t.Context())

@@ -38,13 +38,17 @@ type fileSet struct {
 	next    time.Time             // when to look at what is not watched
 }
 
-// folder holds the requests for files in one folder.
+// folder holds the requests for files in one folder, and those for the folder
+// itself, since an entry that comes or goes is told only to who watches inside.
 type folder struct {
 	path    string
 	watched bool // notices tell everything
 	tried   bool
-	waiting map[*fileRequest]bool
+	waiting map[*fileRequest]bool // for files in it
+	itself  map[*fileRequest]bool // also in waiting of the folder above
 }
+
+func (f *folder) deserted() bool { return len(f.waiting) == 0 && len(f.itself) == 0 }
 
 func newFileSet(n notifier, interval time.Duration) *fileSet {
 	return &fileSet{
@@ -61,16 +65,14 @@ func (fs *fileSet) kind() Kind[FileQuery, FileState] {
 
 func (fs *fileSet) group(r *fileRequest, joined bool) {
 	fs.mu.Lock()
-	path := filepath.Dir(r.Value.Path)
-	f := fs.folders[path]
-	if f == nil {
-		f = &folder{path: path, waiting: make(map[*fileRequest]bool)}
-		fs.folders[path] = f
-	}
+	f := fs.folder(filepath.Dir(r.Value.Path))
 	if joined {
 		f.waiting[r], fs.fresh[r] = true, true
 	} else {
 		delete(f.waiting, r)
+		if own := fs.folders[r.Value.Path]; own != nil {
+			delete(own.itself, r)
+		}
 		delete(fs.fresh, r)
 		delete(fs.linked, r)
 	}
@@ -78,6 +80,16 @@ func (fs *fileSet) group(r *fileRequest, joined bool) {
 	if joined {
 		fs.nudge()
 	}
+}
+
+// folder returns the entry for a folder. The caller holds the mutex.
+func (fs *fileSet) folder(path string) *folder {
+	f := fs.folders[path]
+	if f == nil {
+		f = &folder{path: path, waiting: make(map[*fileRequest]bool), itself: make(map[*fileRequest]bool)}
+		fs.folders[path] = f
+	}
+	return f
 }
 
 // block waits for notices and looks at the files they name.
@@ -129,7 +141,7 @@ func (fs *fileSet) untried() (found []*folder) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	for _, f := range fs.folders {
-		if !f.tried && len(f.waiting) > 0 {
+		if !f.tried && !f.deserted() {
 			f.tried = true
 			found = append(found, f)
 		}
@@ -141,7 +153,7 @@ func (fs *fileSet) deserted() (paths []string) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	for path, f := range fs.folders {
-		if len(f.waiting) == 0 {
+		if f.deserted() {
 			delete(fs.folders, path)
 			paths = append(paths, path)
 		}
@@ -162,7 +174,7 @@ func (fs *fileSet) patience(limit time.Duration) time.Duration {
 	}
 	clocked := len(fs.linked) > 0
 	for _, f := range fs.folders {
-		clocked = clocked || len(f.waiting) > 0 && !f.watched
+		clocked = clocked || !f.deserted() && !f.watched
 	}
 	if until := max(0, time.Until(fs.next)); clocked && (limit < 0 || until < limit) {
 		return until
@@ -186,6 +198,9 @@ func (fs *fileSet) concerned(path, name string) (found []*fileRequest) {
 			if name == "" || filepath.Base(r.Value.Path) == name {
 				found = append(found, r)
 			}
+		}
+		for r := range f.itself {
+			found = append(found, r)
 		}
 	}
 	return found
@@ -211,8 +226,25 @@ func (fs *fileSet) unwatched() (found []*fileRequest) {
 		for r := range f.waiting {
 			found = append(found, r)
 		}
+		for r := range f.itself {
+			found = append(found, r)
+		}
 	}
 	return found
+}
+
+// noteFolder has a folder that is waited for watched from inside too, and looked
+// at again once it is.
+func (fs *fileSet) noteFolder(r *fileRequest) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	above := fs.folders[filepath.Dir(r.Value.Path)]
+	if above == nil || !above.waiting[r] {
+		return // it is not waited for any more
+	}
+	if f := fs.folder(r.Value.Path); !f.itself[r] {
+		f.itself[r], fs.fresh[r] = true, true
+	}
 }
 
 func (fs *fileSet) look(r *fileRequest) {
@@ -224,5 +256,7 @@ func (fs *fileSet) look(r *fileRequest) {
 	}
 	if err != nil || accepted {
 		r.Done(st, err)
+	} else if st.Info != nil && st.Info.IsDir() {
+		fs.noteFolder(r)
 	}
 }
