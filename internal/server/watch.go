@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,14 +21,20 @@ import (
 // after they were written are taken at once if they are older.
 const SettleTime = time.Second
 
-// WatchInterval is how often a watched folder is looked at.
-const WatchInterval = time.Second
+const (
+	// WatchInterval is how often a watched folder is looked at where the system
+	// does not tell of every change: on network file systems, through links, and
+	// where a pattern leaves the folder open.
+	WatchInterval = time.Second
+	// RelookInterval is how often it is looked at where the system does.
+	RelookInterval = 30 * time.Second
+)
 
 // watch feeds an open input until its rule, a person or ctx closes it.
 func (s *Server) watch(ctx context.Context, in *flow.DeclaredInput) error {
 	last := time.Now()
 	for {
-		before := s.watched(in)
+		before, limit := s.watched(in)
 		files, unsettled, err := s.complete(ctx, in)
 		if err != nil {
 			return err
@@ -43,7 +50,7 @@ func (s *Server) watch(ctx context.Context, in *flow.DeclaredInput) error {
 		if err := s.feed(ctx, in.Name, files, closing); err != nil || closing {
 			return ignoreEnd(ctx, err)
 		}
-		s.await(ctx, in, before, s.pause(in, last, unsettled))
+		s.await(ctx, in, before, min(limit, s.pause(in, last, unsettled)))
 	}
 }
 
@@ -87,10 +94,10 @@ func (s *Server) closes(in *flow.DeclaredInput, last time.Time, news bool) bool 
 	return false
 }
 
-// pause is how long to wait at most before looking again. A folder is looked at
-// anew every WatchInterval: no system tells reliably what is new in one.
+// pause is how long to wait at most before looking again, whatever the system
+// tells.
 func (s *Server) pause(in *flow.DeclaredInput, last time.Time, unsettled bool) time.Duration {
-	pause := WatchInterval
+	pause := RelookInterval
 	if unsettled {
 		pause = min(pause, SettleTime)
 	}
@@ -100,27 +107,54 @@ func (s *Server) pause(in *flow.DeclaredInput, last time.Time, unsettled bool) t
 	return pause
 }
 
-// watched gives the state of the files whose change is noticed at once: the
-// list, and the file that closes.
-func (s *Server) watched(in *flow.DeclaredInput) map[string]sched.FileState {
-	states := map[string]sched.FileState{}
-	note := func(path string) {
-		if state, err := sched.StatFile(path); err == nil {
-			states[path] = state
-		}
-	}
+// watched gives the state of the paths whose change is noticed: the list, the
+// file that closes, the folders. After limit a change may have gone unnoticed.
+func (s *Server) watched(in *flow.DeclaredInput) (states watchedStates, limit time.Duration) {
+	states, limit = watchedStates{}, RelookInterval
 	if in.URLList != "" {
-		note(s.find.absolute(in.URLList))
+		states.note(s.find.absolute(in.URLList))
 	}
 	if in.Close.File != "" {
-		note(s.find.absolute(in.Close.File))
+		states.note(s.find.absolute(in.Close.File))
 	}
-	return states
+	if in.Watch {
+		for _, glob := range in.Globs {
+			limit = min(limit, states.noteFolder(filepath.Dir(s.find.absolute(glob))))
+		}
+	}
+	return states, limit
 }
+
+// watchedStates are by path.
+type watchedStates map[string]sched.FileState
+
+func (w watchedStates) note(path string) sched.FileState {
+	state, err := sched.StatFile(path)
+	if err == nil {
+		w[path] = state
+	}
+	return state
+}
+
+// noteFolder returns after which time the folder has to be looked at anew
+// although nothing was noticed.
+func (w watchedStates) noteFolder(folder string) time.Duration {
+	if strings.ContainsAny(folder, `*?[\`) || !sched.TellsOfChanges(folder) {
+		return WatchInterval
+	}
+	if state := w.note(folder); state.Info != nil && time.Since(state.Info.ModTime()) < clockStep {
+		return clockStep
+	}
+	return RelookInterval
+}
+
+// clockStep is how far apart two changes of a folder must be to give it another
+// time of modification: file systems use a clock that moves on in steps.
+const clockStep = 10 * time.Millisecond
 
 // await waits until one of the states has changed, limit has passed, or ctx has
 // ended.
-func (s *Server) await(ctx context.Context, in *flow.DeclaredInput, before map[string]sched.FileState, limit time.Duration) {
+func (s *Server) await(ctx context.Context, in *flow.DeclaredInput, before watchedStates, limit time.Duration) {
 	ctx, cancel := context.WithCancel(ctx)
 	var group sync.WaitGroup
 	defer group.Wait()
