@@ -191,6 +191,7 @@ func appendResult(b []byte, r *resultBody) []byte {
 	o.string("j", r.Job)
 	o.string("d", r.Digest)
 	o.strings("i", r.Inputs)
+	o.int("n", int64(r.Made))
 	o.outputs("o", r.Outputs)
 	return o.end()
 }

@@ -106,7 +106,7 @@ func (l *loading) meta() error {
 func (l *loading) results() error {
 	return each(l, TableResult, func(b *resultBody) int { return b.V }, func(key string, b *resultBody) error {
 		id, err := parseIdentity(key)
-		l.c.results[id] = storedResult{b.Job, b.Digest, b.Inputs, b.Outputs}
+		l.c.results[id] = storedResult{b.Job, b.Digest, b.Inputs, b.Made, b.Outputs}
 		return err
 	})
 }

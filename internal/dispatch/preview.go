@@ -70,8 +70,12 @@ func (c *Core) previewJob(s *Job, known map[string]identity, earlier map[string]
 	return p
 }
 
-// less makes the choice among several earlier results of one job definite.
+// less orders the earlier results of one job: the newest first, and those of one
+// incarnation in a definite order.
 func (r *storedResult) less(o *storedResult) bool {
+	if r.made != o.made {
+		return r.made > o.made
+	}
 	if r.digest != o.digest {
 		return r.digest < o.digest
 	}

@@ -88,6 +88,7 @@ type resultBody struct {
 	Job     string   `json:"j"`
 	Digest  string   `json:"d"` // why a later run does not take it
 	Inputs  []string `json:"i"` // identities, shortened, in the order of Reads
+	Made    uint64   `json:"n"` // incarnation; 0 in stores of before it was recorded
 	Outputs []output `json:"o"`
 }
 
@@ -196,7 +197,7 @@ func (c *Core) keepCommit(j *job, b *commitBody) {
 }
 
 func (c *Core) persistResult(j *job, key string, outputs []output) {
-	b := resultBody{Job: j.name, Digest: j.digest, Inputs: j.inputMarks(), Outputs: outputs}
+	b := resultBody{Job: j.name, Digest: j.digest, Inputs: j.inputMarks(), Made: c.incarnation, Outputs: outputs}
 	c.scratch = appendResult(c.scratch[:0], &b)
 	c.keep(TableResult, key, c.scratch)
 }

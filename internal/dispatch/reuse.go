@@ -8,6 +8,7 @@ type storedResult struct {
 	job     string
 	digest  string
 	inputs  []string
+	made    uint64 // incarnation
 	outputs []output
 }
 

@@ -1,6 +1,12 @@
 package dispatch
 
-import "encoding/hex"
+import (
+	"bytes"
+	"cmp"
+	"encoding/hex"
+	"maps"
+	"slices"
+)
 
 // UnusedResult is a result of an earlier run that no job of this one has taken.
 type UnusedResult struct {
@@ -8,19 +14,22 @@ type UnusedResult struct {
 	PFNs   []string // of its outputs
 }
 
-// Unused returns the results that no job has taken, so far. The caller may
-// remove them, with their files, when no job will come any more that could; a
-// Core that is loaded afterwards no longer knows them.
+// Unused returns the results that no job has taken, so far, those of the oldest
+// incarnation first. The caller may remove them, with their files, when no job
+// will come any more that could; a Core that is loaded afterwards no longer
+// knows them.
 func (c *Core) Unused() []UnusedResult {
-	list := make([]UnusedResult, 0, len(c.results))
-	for key, result := range c.results {
-		unused := UnusedResult{Record: Record{Table: TableResult, Key: hex.EncodeToString(key[:])}}
-		for _, o := range result.outputs {
+	keys := slices.SortedFunc(maps.Keys(c.results), func(a, b identity) int {
+		return cmp.Or(cmp.Compare(c.results[a].made, c.results[b].made), bytes.Compare(a[:], b[:]))
+	})
+	list := make([]UnusedResult, len(keys))
+	for i, key := range keys {
+		list[i].Record = Record{Table: TableResult, Key: hex.EncodeToString(key[:])}
+		for _, o := range c.results[key].outputs {
 			if o.PFN != "" {
-				unused.PFNs = append(unused.PFNs, o.PFN)
+				list[i].PFNs = append(list[i].PFNs, o.PFN)
 			}
 		}
-		list = append(list, unused)
 	}
 	return list
 }

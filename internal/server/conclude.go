@@ -83,6 +83,11 @@ func (s *Server) recordEnd(outcome *Outcome) error {
 	return s.opened.store.Apply(context.Background(), []dispatch.Record{record})
 }
 
+// UnusedResultLimit bounds the results of earlier runs that a run has not used
+// and that are kept when it did not succeed, for a later one. Beyond it the
+// oldest are removed, with their files.
+const UnusedResultLimit = 100_000
+
 // tidy removes what pilots stored and could not report any more. After success
 // nothing is kept that this run doesn't use.
 func (s *Server) tidy(succeeded bool) {
@@ -95,25 +100,33 @@ func (s *Server) tidy(succeeded bool) {
 			}
 		}
 	}
-	var unused []dispatch.Record
-	for _, result := range s.loop.dispatch.Unused() {
-		if succeeded {
-			unused = append(unused, result.Record)
-			continue
-		}
+	keep := UnusedResultLimit
+	if succeeded {
+		keep = 0
+	}
+	gone, kept := oldest(s.loop.dispatch.Unused(), keep)
+	for _, result := range kept {
 		for _, pfn := range result.PFNs {
 			if path, err := storage.Path(pfn); err == nil {
 				needed[path] = true
 			}
 		}
 	}
-	err := s.opened.store.Apply(context.Background(), unused)
+	records := each(gone, func(r dispatch.UnusedResult) dispatch.Record { return r.Record })
+	err := s.opened.store.Apply(context.Background(), records)
 	if err == nil {
 		_, err = removeOrphans(s.storage, func(path string) bool { return needed[path] })
 	}
 	if err != nil {
 		s.log.Warn("files that nobody needs could not be removed", "folder", s.storage, "error", err)
 	}
+}
+
+// oldest parts results, oldest first, into those that go and the last ones, of
+// which keep stay.
+func oldest(results []dispatch.UnusedResult, keep int) (gone, kept []dispatch.UnusedResult) {
+	at := max(0, len(results)-keep)
+	return results[:at], results[at:]
 }
 
 // fail ends the run for a reason that no retry repairs.
