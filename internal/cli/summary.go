@@ -24,8 +24,8 @@ func printSummary(w io.Writer, report *wire.ProgressReport) {
 	row("cache", "%s", cacheText(summary))
 	row("moved", "%s from storage, %s from caches, %s written",
 		bytesText(summary.GetBytesStaged()), bytesText(summary.GetBytesCached()), bytesText(summary.GetBytesWritten()))
-	row("time", "%s waiting, %s staging, %s computing, summed over the jobs",
-		secondsText(summary.GetWaitingSeconds()), secondsText(summary.GetStagingSeconds()), secondsText(summary.GetComputingSeconds()))
+	row("time", "%s, %s staging, %s computing, summed over the jobs",
+		waitingText(summary), secondsText(summary.GetStagingSeconds()), secondsText(summary.GetComputingSeconds()))
 	printResults(w, summary, s)
 }
 
@@ -61,12 +61,22 @@ func doneText(total *wire.StepProgress) string {
 	return text
 }
 
+// waitingText tells of the time from when jobs could run until they did. The sum
+// says little to a person, since jobs wait side by side, so the mean is added.
+func waitingText(summary *wire.Summary) string {
+	text := secondsText(summary.GetWaitingSeconds()) + " waiting for a pilot"
+	if summary.GetAttempts() > 1 {
+		text += fmt.Sprintf(" (%s each)", secondsText(summary.GetWaitingSeconds()/float64(summary.GetAttempts())))
+	}
+	return text
+}
+
 func cacheText(summary *wire.Summary) string {
 	inputs := summary.GetCacheHits() + summary.GetCacheMisses()
 	if inputs == 0 {
 		return "no inputs"
 	}
-	return fmt.Sprintf("%d hits of %s (%.0f %%)", summary.GetCacheHits(), countText(inputs, "input"), 100*float64(summary.GetCacheHits())/float64(inputs))
+	return fmt.Sprintf("%s of %s (%.0f %%)", countText(summary.GetCacheHits(), "hit"), countText(inputs, "input"), 100*float64(summary.GetCacheHits())/float64(inputs))
 }
 
 // namesInSummary is how many published files the summary names.
