@@ -53,7 +53,7 @@ func (p *policy) attempts(c *Core) int {
 
 // retries says whether a failure of this kind may pass. Codes that the job
 // names restrict what the command itself causes; what the site causes is
-// always tried again.
+// always tried again. An input that was changed is no longer what it was.
 func (p *policy) retries(r *Result) bool {
 	codes := p.retry.ExitCodes
 	switch r.Outcome {
@@ -63,6 +63,8 @@ func (p *policy) retries(r *Result) bool {
 		return len(codes) == 0 || slices.Contains(codes, 128+r.Signal)
 	case OutOfTime, MissingOutput:
 		return len(codes) == 0
+	case InputChanged:
+		return false
 	}
 	return true
 }

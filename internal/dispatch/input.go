@@ -90,6 +90,7 @@ const (
 	StageOutFailed         // an output could not be stored
 	Ended                  // because the TaskQueue said so
 	Lost                   // its pilot is gone
+	InputChanged           // it wrote to an input in place; other jobs read the same file
 )
 
 // Result is the end of an attempt.

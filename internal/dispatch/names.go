@@ -4,6 +4,7 @@ var outcomeNames = [...]string{
 	Succeeded: "succeeded", Exited: "exited", Signalled: "signalled", OutOfMemory: "out of memory",
 	OutOfTime: "out of time", OutOfDisk: "out of disk", MissingOutput: "missing output",
 	StageInFailed: "stage-in failed", StageOutFailed: "stage-out failed", Ended: "ended", Lost: "lost",
+	InputChanged: "input changed",
 }
 
 // String returns the outcome in words.

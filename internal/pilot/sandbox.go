@@ -130,8 +130,11 @@ func (s *slot) untouched(i *input) bool {
 		return false
 	}
 	now, err := os.Lstat(filepath.Join(s.folder, i.path))
-	return err == nil && os.SameFile(now, i.before) && now.Size() == i.before.Size() && now.ModTime().Equal(i.before.ModTime())
+	return err == nil && os.SameFile(now, i.before) && sameState(now, i.before)
 }
+
+// sameState says whether a file was not written to between two looks.
+func sameState(a, b fs.FileInfo) bool { return a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) }
 
 func (s *slot) removeEntries(folders map[string][]string) error {
 	if _, err := s.dir.Seek(0, io.SeekStart); err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"fairway/internal/cache"
 	"fairway/internal/fault"
+	"fairway/internal/storage"
 	"fairway/internal/wire"
 )
 
@@ -195,24 +196,39 @@ func linkInto(path, target string) error {
 	return err
 }
 
-// checkUnchanged fails an attempt that wrote to an input: other jobs read the
-// same file, so the cache must not keep it.
+// checkUnchanged fails an attempt that wrote to an input, whatever else is the
+// matter with it: other jobs read the same file, so the cache must not keep it.
 func (in *stageIn) checkUnchanged() {
 	for _, i := range in.files {
-		if i.before == nil {
+		if !in.changed(i) {
 			continue
 		}
-		path := filepath.Join(in.attempt.slot.folder, i.path)
-		now, err := os.Stat(path)
-		if err != nil || !os.SameFile(now, i.before) || now.Size() == i.before.Size() && now.ModTime().Equal(i.before.ModTime()) {
-			continue // also where the command put another file in its place
-		}
-		in.attempt.fail(wire.Outcome_OUTCOME_EXITED, "the command wrote to its input %s in place; it must write to a copy", i.LFN)
-		in.attempt.result.Outputs = nil
+		r := in.attempt.result
+		r.Outcome, r.Outputs = wire.Outcome_OUTCOME_INPUT_CHANGED, nil
+		r.Message = clip("the command wrote to its input " + i.LFN + " in place" + in.spoiled(i) + "; have it write to a copy")
 		if in.caching.cache != nil {
 			in.caching.cache.Drop(i.Ref)
 		}
 	}
+}
+
+// changed says whether an input was written to. Another file that the command
+// put in its place does no harm.
+func (in *stageIn) changed(i *input) bool {
+	if i.before == nil {
+		return false
+	}
+	now, err := os.Stat(filepath.Join(in.attempt.slot.folder, i.path))
+	return err == nil && os.SameFile(now, i.before) && !sameState(now, i.before)
+}
+
+// spoiled names the stored file if that is the same one.
+func (in *stageIn) spoiled(i *input) string {
+	path, err := storage.Path(i.pfn)
+	if err != nil || i.pfn == "" || !sameFile(path, i.before) {
+		return ""
+	}
+	return ", and so changed " + path
 }
 
 // release ends the use of cached files.

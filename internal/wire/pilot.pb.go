@@ -40,6 +40,7 @@ const (
 	Outcome_OUTCOME_STAGE_OUT_FAILED Outcome = 8
 	Outcome_OUTCOME_ENDED            Outcome = 9
 	Outcome_OUTCOME_LOST             Outcome = 10
+	Outcome_OUTCOME_INPUT_CHANGED    Outcome = 11
 )
 
 // Enum value maps for Outcome.
@@ -56,6 +57,7 @@ var (
 		8:  "OUTCOME_STAGE_OUT_FAILED",
 		9:  "OUTCOME_ENDED",
 		10: "OUTCOME_LOST",
+		11: "OUTCOME_INPUT_CHANGED",
 	}
 	Outcome_value = map[string]int32{
 		"OUTCOME_SUCCEEDED":        0,
@@ -69,6 +71,7 @@ var (
 		"OUTCOME_STAGE_OUT_FAILED": 8,
 		"OUTCOME_ENDED":            9,
 		"OUTCOME_LOST":             10,
+		"OUTCOME_INPUT_CHANGED":    11,
 	}
 )
 
@@ -1751,7 +1754,7 @@ const file_pilot_proto_rawDesc = "" +
 	"\tleave_now\x18\v \x01(\bR\bleaveNow\x12\x1e\n" +
 	"\n" +
 	"superseded\x18\f \x01(\bR\n" +
-	"superseded*\x94\x02\n" +
+	"superseded*\xaf\x02\n" +
 	"\aOutcome\x12\x15\n" +
 	"\x11OUTCOME_SUCCEEDED\x10\x00\x12\x12\n" +
 	"\x0eOUTCOME_EXITED\x10\x01\x12\x15\n" +
@@ -1764,7 +1767,8 @@ const file_pilot_proto_rawDesc = "" +
 	"\x18OUTCOME_STAGE_OUT_FAILED\x10\b\x12\x11\n" +
 	"\rOUTCOME_ENDED\x10\t\x12\x10\n" +
 	"\fOUTCOME_LOST\x10\n" +
-	"2D\n" +
+	"\x12\x19\n" +
+	"\x15OUTCOME_INPUT_CHANGED\x10\v2D\n" +
 	"\tTaskQueue\x127\n" +
 	"\x04Sync\x12\x17.fairway.v1.SyncRequest\x1a\x16.fairway.v1.SyncAnswerB\x17Z\x15fairway/internal/wireb\x06proto3"
 
