@@ -1,14 +1,60 @@
 package sched
 
 import (
+	"fmt"
+	"os"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// nap sleeps in the kernel, since the timers of the Go runtime are rounded up to
-// milliseconds when all is idle. It reports whether it did.
-func nap(d time.Duration) bool {
-	ts := unix.NsecToTimespec(int64(d))
-	return unix.Nanosleep(&ts, nil) == nil
+// napper sleeps for less than a millisecond, to which the timers of the Go
+// runtime are rounded when all is idle. The time runs in a timer descriptor that
+// the runtime's poller waits for. A thread that sleeps in a system call instead
+// would keep its P until the runtime takes that away, and a runtime that has to
+// do so for every nap watches its threads fifty times a millisecond.
+type napper struct {
+	file *os.File
+	raw  syscall.RawConn
+}
+
+func newNapper() (*napper, error) {
+	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
+	if err != nil {
+		return nil, fmt.Errorf("timerfd_create: %w", err)
+	}
+	n := &napper{file: os.NewFile(uintptr(fd), "timer")}
+	if n.raw, err = n.file.SyscallConn(); err != nil {
+		n.file.Close()
+		return nil, err
+	}
+	return n, nil
+}
+
+// nap sleeps for d, which is positive, and reports whether it did.
+func (n *napper) nap(d time.Duration) bool {
+	if n == nil {
+		return false
+	}
+	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(d))}
+	set := false
+	var err error
+	waitErr := n.raw.Read(func(fd uintptr) bool {
+		if !set {
+			set = true
+			err = unix.TimerfdSettime(int(fd), 0, &spec, nil)
+			return err != nil
+		}
+		var b [8]byte
+		_, err = unix.Read(int(fd), b[:])
+		return err != unix.EAGAIN
+	})
+	return waitErr == nil && err == nil
+}
+
+func (n *napper) close() {
+	if n != nil {
+		n.file.Close()
+	}
 }

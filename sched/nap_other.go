@@ -4,5 +4,11 @@ package sched
 
 import "time"
 
-// nap does nothing: the timers of the runtime have to do.
-func nap(time.Duration) bool { return false }
+// napper sleeps for less than a millisecond; not on this system.
+type napper struct{}
+
+func newNapper() (*napper, error) { return nil, ErrUnsupported }
+
+func (*napper) nap(time.Duration) bool { return false }
+
+func (*napper) close() {}

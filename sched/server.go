@@ -45,12 +45,14 @@ func (v *server) watch(src *source) {
 func (v *server) serve() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
+	short, _ := newNapper() // without one all sleeps are the timer's
+	defer short.close()
 	for {
 		sources := v.current()
 		if len(sources) == 0 && v.retire() {
 			return
 		}
-		v.sleep(timer, v.patience(sources))
+		v.sleep(timer, short, v.patience(sources))
 		v.poll(sources, v.overdue, v.s.slots.idle())
 	}
 }
@@ -74,8 +76,8 @@ func (v *server) overdue(src *source) int64 {
 	return due
 }
 
-func (v *server) sleep(timer *time.Timer, d time.Duration) {
-	if d <= 0 || d < time.Millisecond && nap(d) {
+func (v *server) sleep(timer *time.Timer, short *napper, d time.Duration) {
+	if d <= 0 || d < time.Millisecond && short.nap(d) {
 		return
 	}
 	v.deep.Store(d > linger)

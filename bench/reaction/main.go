@@ -26,7 +26,10 @@ import (
 func main() {
 	asJSON := flag.Bool("json", false, "print one JSON object")
 	quick := flag.Bool("quick", false, "short runs and one round, for development")
-	only := flag.String("only", "", "measure only rows with this name")
+	var pick selection
+	flag.Func("only", "measure only rows with these `names`, separated by commas", pick.names)
+	flag.Func("n", "measure only with these `numbers` of computing tasks, separated by commas", pick.tasks)
+	rounds := flag.Int("rounds", 0, "rounds to measure; 0 for the usual number")
 	var srv serverConfig
 	flag.StringVar(&srv.mode, "serve", "", "internal: run as the echo server of a row")
 	flag.IntVar(&srv.computing, "computing", 0, "internal: computing tasks")
@@ -41,7 +44,10 @@ func main() {
 	if *quick {
 		p = short
 	}
-	result, err := measureAll(p, *only, srv.priorities)
+	if *rounds > 0 {
+		p.rounds = *rounds
+	}
+	result, err := measureAll(p, pick, srv.priorities)
 	if err != nil {
 		exit(err)
 	}

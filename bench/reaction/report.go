@@ -82,7 +82,7 @@ func rowsFor(n int, foreign bool, priorities int) []*series {
 	return list
 }
 
-func measureAll(p plan, only string, priorities int) (*result, error) {
+func measureAll(p plan, pick selection, priorities int) (*result, error) {
 	runtime.LockOSThread()
 	preferClient()
 	fd, err := keepStamping()
@@ -99,10 +99,7 @@ func measureAll(p plan, only string, priorities int) (*result, error) {
 			tasks = p.beside
 		}
 		for _, n := range tasks {
-			list := rowsFor(n, foreign, priorities)
-			if only != "" {
-				list = slices.DeleteFunc(list, func(s *series) bool { return s.name() != only })
-			}
+			list := slices.DeleteFunc(rowsFor(n, foreign, priorities), func(s *series) bool { return !pick.has(s) })
 			if err := measureBeside(list, n, foreign, p, random); err != nil {
 				return nil, err
 			}
