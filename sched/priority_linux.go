@@ -35,13 +35,14 @@ type priorities struct {
 
 func newPriorities(mode Priorities, log *slog.Logger) *priorities {
 	p := &priorities{mode: mode, computing: make(map[int]bool)}
+	policy := uint32(unix.SCHED_NORMAL)
 	if attr, err := unix.SchedGetAttr(0, 0); err == nil {
-		p.nice = attr.Nice
+		policy, p.nice = attr.Policy, attr.Nice
 	}
 	if mode != PrioritiesAuto && mode != Slices {
 		return p
 	}
-	if err := p.trySlices(); err != nil {
+	if err := p.trySlices(policy); err != nil {
 		saidNoSlices.Do(func() { log.Info("sched: no short time slices here; reactions may take longer", "error", err) })
 		p.mode = NoPriorities
 		return p
@@ -53,8 +54,12 @@ func newPriorities(mode Priorities, log *slog.Logger) *priorities {
 var saidNoSlices sync.Once
 
 // trySlices gives the calling thread a short slice and sees whether that has an
-// effect, which it hasn't before Linux 6.12.
-func (p *priorities) trySlices() error {
+// effect, which it hasn't before Linux 6.12. A policy that has no slices, such as
+// SCHED_IDLE, is a person's wish and left alone.
+func (p *priorities) trySlices(policy uint32) error {
+	if !sharing(policy) {
+		return fmt.Errorf("scheduling policy %d: %w", policy, ErrUnsupported)
+	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := p.slice(0, reactSlice); err != nil {
@@ -68,6 +73,11 @@ func (p *priorities) trySlices() error {
 		return ErrUnsupported
 	}
 	return nil
+}
+
+// sharing reports whether threads of a policy share processors by time slices.
+func sharing(policy uint32) bool {
+	return policy == unix.SCHED_NORMAL || policy == unix.SCHED_BATCH
 }
 
 // slice sets the time slice of a thread. What the thread forks, and so every
@@ -100,7 +110,7 @@ func (p *priorities) react() {
 		if err != nil || p.computing[tid] {
 			continue
 		}
-		if attr, err := unix.SchedGetAttr(tid, 0); err == nil && attr.Policy == unix.SCHED_NORMAL && time.Duration(attr.Runtime) != reactSlice {
+		if attr, err := unix.SchedGetAttr(tid, 0); err == nil && sharing(attr.Policy) && time.Duration(attr.Runtime) != reactSlice {
 			_ = p.slice(tid, reactSlice)
 		}
 	}

@@ -101,7 +101,7 @@ func startPilot(folder string, jobs int) (*exec.Cmd, error) {
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append(os.Environ(), pilot.ConfigVariable+"="+encoded)
 	cmd.Stderr = log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true} // a session, as package batch makes one
 	return cmd, cmd.Start()
 }
 

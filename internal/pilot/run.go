@@ -89,6 +89,7 @@ func newPilot(cfg Config) (*pilot, error) {
 		wake:  make(chan struct{}, 1),
 		known: map[uint64]*attempt{},
 	}
+	p.sched.React()
 	p.prefetching = make(chan struct{}, maxPrefetch)
 	p.hello = p.describe()
 	p.storage = storage.New(p.sched.Sleep)

@@ -68,12 +68,16 @@ type lead struct{ pid, pidfd int }
 // start starts the process that leads an attempt. It is killed by the kernel
 // when the thread that starts it ends; no thread of a pilot ends before the
 // pilot, because no goroutine of it ends while bound to a thread.
+//
+// Each attempt is a session of its own, as the kernel shares processors among
+// sessions first (sched_autogroup): a pilot that wakes up to report then has
+// its own share to draw on, however much its attempts compute.
 func (t *tree) start(attempt uint64, path string, argv []string, attr *syscall.ProcAttr) (lead, error) {
 	l := lead{pidfd: -1}
 	if attr.Sys == nil {
 		attr.Sys = &syscall.SysProcAttr{}
 	}
-	attr.Sys.Setpgid, attr.Sys.Pdeathsig, attr.Sys.PidFD = true, syscall.SIGKILL, &l.pidfd
+	attr.Sys.Setsid, attr.Sys.Pdeathsig, attr.Sys.PidFD = true, syscall.SIGKILL, &l.pidfd
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	pid, err := syscall.ForkExec(path, argv, attr)
