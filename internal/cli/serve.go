@@ -11,6 +11,7 @@ import (
 	"fairway/internal/flow"
 	"fairway/internal/server"
 	"fairway/internal/wire"
+	"fairway/sched"
 )
 
 // serve runs the workflow in this process, and watches it through the socket
@@ -27,6 +28,7 @@ func (c *console) serve(ctx context.Context, o *runOptions) error {
 	if err != nil {
 		return err
 	}
+	sched.Default().React() // beside jobs that compute
 	watched := c.watchInBackground(ctx, o.folder)
 	interrupted := c.stopOnSignal(s)
 	outcome, err := s.Run(ctx)

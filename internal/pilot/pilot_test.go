@@ -193,6 +193,14 @@ func TestSandboxIsEmptied(t *testing.T) {
 	}
 }
 
+// The kernel shares processors among sessions, so a pilot keeps its share beside
+// attempts that compute only if they are not in its own.
+func TestEachAttemptIsASession(t *testing.T) {
+	q := newTaskQueue(t)
+	q.start(q.config("p1"))
+	expect(t, q.run("p1", shell(`read -r _ _ _ _ _ session _ < /proc/$$/stat; [ "$session" = $$ ]`)), wire.Outcome_OUTCOME_SUCCEEDED, "")
+}
+
 // hidden is a command that leaves a process which has done all it can to get
 // away from its parent, and prints its number.
 const hidden = `setsid sh -c 'env -i sh -c "echo \$\$ > '$0'; trap : TERM; while :; do sleep 1; done" & exit' $0 & `
