@@ -179,7 +179,11 @@ func usageText(usage *wire.Usage) string {
 	if !set(usage.GetStart()) || !set(usage.GetEnd()) {
 		return ""
 	}
-	return fmt.Sprintf("%s, cpu %s, %s memory", secondsText(between(usage.Start, usage.End)), secondsText(usage.Cpu.AsDuration().Seconds()), bytesText(usage.MaxRssBytes))
+	text := fmt.Sprintf("%s, cpu %s", secondsText(between(usage.Start, usage.End)), secondsText(usage.Cpu.AsDuration().Seconds()))
+	if usage.MaxRssBytes > 0 {
+		text += ", " + bytesText(usage.MaxRssBytes) + " memory"
+	}
+	return text
 }
 
 func between(start, end *timestamppb.Timestamp) float64 {

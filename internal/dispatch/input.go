@@ -123,7 +123,7 @@ type Usage struct {
 	End          time.Time
 	StageOutEnd  time.Time
 	CPU          time.Duration
-	MaxRSS       int64 // bytes
+	MaxRSS       int64 // bytes; 0 where it was less than the pilot itself had
 	BytesStaged  int64 // read from storage
 	BytesCached  int64 // read from caches
 	BytesWritten int64

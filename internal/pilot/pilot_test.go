@@ -295,10 +295,13 @@ func TestOutOfMemory(t *testing.T) {
 	q.start(q.config("p1"))
 	r := q.run("p1", shell("head -c 200000000 /dev/zero | tail", needs(&wire.Resources{MemoryBytes: 50 << 20})))
 	expect(t, r, wire.Outcome_OUTCOME_OUT_OF_MEMORY, "more than its 52428800")
-	r = q.run("p1", shell("head -c 20000000 /dev/zero | tail > file", needs(&wire.Resources{MemoryBytes: 200 << 20})))
+	r = q.run("p1", shell("head -c 150000000 /dev/zero | tail > file", needs(&wire.Resources{MemoryBytes: 400 << 20})))
 	expect(t, r, wire.Outcome_OUTCOME_SUCCEEDED, "")
-	if r.GetUsage().GetMaxRssBytes() < 1<<20 {
+	if r.GetUsage().GetMaxRssBytes() < 100<<20 {
 		t.Error(r.GetUsage())
+	}
+	if r = q.run("p1", shell("true")); r.GetUsage().GetMaxRssBytes() != 0 {
+		t.Error("the memory of the pilot is held to be that of the command:", r.GetUsage())
 	}
 }
 
