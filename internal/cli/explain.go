@@ -38,9 +38,21 @@ the place before it, which resource or tool no pilot has, which failure blocks i
 func (c *console) printExplanation(answer *wire.ExplainResponse) {
 	s := styleOf(c.out)
 	summary := answer.Summary
-	fmt.Fprintf(c.out, "%s (job %d) is %s\n", s.paint(bold, summary.Name), summary.Id, s.paint(stateColour(summary.State), summary.State))
+	fmt.Fprintf(c.out, "%s (job %d) %s %s\n", s.paint(bold, summary.Name), summary.Id, verbOf(summary.State), s.paint(stateColour(summary.State), summary.State))
 	for _, line := range answer.Lines {
 		fmt.Fprintf(c.out, "  %s\n", line)
 	}
 	c.printNotes(summary)
+}
+
+// verbOf makes a sentence of a state.
+func verbOf(state string) string {
+	switch state {
+	case "failed":
+		return "has"
+	case "cancelled":
+		return "was"
+	default:
+		return "is"
+	}
 }

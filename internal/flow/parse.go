@@ -102,6 +102,9 @@ func (p *parser) root(data []byte) *yaml.Node {
 			line, _ = strconv.Atoi(m[1])
 			what = showPlaceholders.Replace(m[2])
 		}
+		if strings.HasPrefix(what, "did not find") {
+			what = "in what begins here, " + what // the reader tells where the list or mapping began
+		}
 		p.failAt(line, 1, "indent with spaces, and quote texts that start with a special character", "this is no YAML: %s", what)
 		return nil
 	}

@@ -101,5 +101,8 @@ func didYouMean(word string, known []string) string {
 	if k := closest(word, known); k != "" {
 		return fmt.Sprintf("did you mean %q?", k)
 	}
+	if len(known) == 0 {
+		return "there are none here"
+	}
 	return "known here: " + strings.Join(known, ", ")
 }
