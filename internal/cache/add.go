@@ -147,17 +147,11 @@ func (c *Cache) name(r *reservation, name string) error {
 
 // reservation is room for a file that is being written.
 type reservation struct {
-	path   string // where it is written
-	marker string // tells the peers; empty if there are none
+	path string // where it is written
 }
 
 // end removes what is left of it.
-func (r *reservation) end() {
-	_ = os.Remove(r.path)
-	if r.marker != "" {
-		_ = os.Remove(r.marker)
-	}
-}
+func (r *reservation) end() { _ = os.Remove(r.path) }
 
 // reserve makes room for size bytes. The caller holds the mutex.
 func (c *Cache) reserve(size int64) (*reservation, error) {
@@ -166,18 +160,9 @@ func (c *Cache) reserve(size int64) (*reservation, error) {
 		return nil, err
 	}
 	c.parts++
-	r := &reservation{path: filepath.Join(c.folder, fmt.Sprint(newPrefix, c.parts))}
-	if c.host != nil {
-		r.marker = filepath.Join(c.folder, partName(c.parts, size))
-		f, err := os.Create(r.marker)
-		if err != nil {
-			return nil, full(err)
-		}
-		_ = f.Close()
-	}
 	c.reserved += size
 	c.claim()
-	return r, nil
+	return &reservation{path: filepath.Join(c.folder, fmt.Sprint(newPrefix, c.parts))}, nil
 }
 
 // makeRoom drops files until size more bytes fit. The caller holds the mutex
@@ -234,11 +219,10 @@ func (c *Cache) total() int64 {
 	sum := c.used + c.reserved
 	seen := map[string]bool{}
 	for _, p := range c.peers {
+		if claimed, ok := p.claimed(); ok {
+			sum += claimed.reserved
+		}
 		for _, name := range p.names() {
-			if size, ok := partSize(name); ok {
-				sum += size
-				continue
-			}
 			i, ok := parseName(name)
 			if !ok || seen[name] || c.holds(i) {
 				continue

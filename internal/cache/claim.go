@@ -8,19 +8,24 @@ import (
 	"path/filepath"
 )
 
-// claims is the file in which a cache tells its peers how much it takes: the
-// bytes of its files and reservations, little-endian, 8 bytes. Room is claimed
-// under the lock of the host before anything is written, and given back after
-// it was removed, so the sum of all claims is never less than what is taken;
-// links to one file are counted in each.
+// claims is the file in which a cache tells its peers how much it takes: a
+// claim. Room is claimed under the lock of the host before anything is written,
+// and given back after it was removed, so the sum of all claims is never less
+// than what is taken; links to one file are counted in each.
 type claims struct{ file *os.File }
+
+// claim is what one cache takes, in bytes. In the file both numbers are
+// little-endian, with 8 bytes each.
+type claim struct{ files, reserved int64 }
+
+const claimSize = 16
 
 func openClaims(folder string) (*claims, error) {
 	f, err := os.OpenFile(filepath.Join(folder, changesName), os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := f.WriteAt(make([]byte, 8), 0); err != nil {
+	if _, err := f.WriteAt(make([]byte, claimSize), 0); err != nil {
 		_ = f.Close()
 		return nil, full(err)
 	}
@@ -29,15 +34,16 @@ func openClaims(folder string) (*claims, error) {
 
 func (l *claims) close() { _ = l.file.Close() }
 
-// claim writes what this cache takes now. The file has its 8 bytes since Open,
-// so a full disk does not matter.
+// claim writes what this cache takes now. The file has its size since Open, so a
+// full disk does not matter.
 func (c *Cache) claim() {
 	if c.claims == nil {
 		return
 	}
-	var b [8]byte
-	binary.LittleEndian.PutUint64(b[:], uint64(c.used+c.reserved))
-	_, _ = c.claims.file.WriteAt(b[:], 0)
+	b := make([]byte, 0, claimSize)
+	b = binary.LittleEndian.AppendUint64(b, uint64(c.used))
+	b = binary.LittleEndian.AppendUint64(b, uint64(c.reserved))
+	_, _ = c.claims.file.WriteAt(b, 0)
 }
 
 // atMost is what the pilots of the host together take at the most. While that
@@ -50,21 +56,22 @@ func (c *Cache) atMost() int64 {
 		if !ok {
 			return math.MaxInt64
 		}
-		sum += claimed
+		sum += claimed.files + claimed.reserved
 	}
 	return sum
 }
 
-func (p *peer) claimed() (int64, bool) {
+// claimed reads the claim of a peer; false if there is none that makes sense.
+func (p *peer) claimed() (claim, bool) {
 	f, err := os.Open(filepath.Join(p.folder, changesName))
 	if err != nil {
-		return 0, false
+		return claim{}, false
 	}
 	defer f.Close()
-	var b [8]byte
+	var b [claimSize]byte
 	if _, err := io.ReadFull(f, b[:]); err != nil {
-		return 0, false
+		return claim{}, false
 	}
-	n := int64(binary.LittleEndian.Uint64(b[:]))
-	return n, n >= 0
+	l := claim{int64(binary.LittleEndian.Uint64(b[:])), int64(binary.LittleEndian.Uint64(b[8:]))}
+	return l, l.files >= 0 && l.reserved >= 0 && l.files <= math.MaxInt64-l.reserved
 }

@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 )
@@ -14,13 +13,9 @@ const maxName = 255
 // look at the folder from above. It holds what the cache claims (claim.go).
 const changesName = ".changes"
 
-// newPrefix begins the names of files that are being written, partPrefix those
-// of the reservations for them: what follows is a number and the size, so that
-// peers can count it.
-const (
-	newPrefix  = ".new-"
-	partPrefix = ".part-"
-)
+// newPrefix begins the names of files that are being written; what follows is a
+// number.
+const newPrefix = ".new-"
 
 const hexDigits = "0123456789ABCDEF"
 
@@ -81,13 +76,4 @@ func unescape(s string) (string, bool) {
 		i += 2
 	}
 	return string(b), true
-}
-
-func partName(number int, size int64) string { return fmt.Sprintf("%s%d@%d", partPrefix, number, size) }
-
-// partSize returns the size that a file being written has reserved.
-func partSize(name string) (int64, bool) {
-	_, text, found := strings.Cut(name, "@")
-	size, err := strconv.ParseInt(text, 10, 64)
-	return size, found && err == nil && size >= 0 && strings.HasPrefix(name, partPrefix)
 }

@@ -295,3 +295,22 @@ func TestEvictionProperty(t *testing.T) {
 		})
 	})
 }
+
+// What a peer is still writing has its room, too.
+func TestReservationsOfPeersCount(t *testing.T) {
+	dir := t.TempDir()
+	a, _ := open(t, dir, "a", shared)
+	b, _ := open(t, dir, "b", shared)
+	meet(a, b)
+	f, _, err := a.Fetch(t.Context(), item("x", 90), func(path string) (int64, error) {
+		if _, _, err := b.Fetch(t.Context(), item("y", 120), bytes(120)); !errors.Is(err, ErrFull) {
+			t.Error("the room that a file is being written into was given away:", err)
+		}
+		put(t, b, "z", 100).Release()
+		return bytes(90)(path)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Release()
+}
