@@ -59,7 +59,8 @@ func (s *Server) removeFile(ctx context.Context, pfn string) error {
 // is left. needed tells whether a path is a version that is visible.
 func removeOrphans(folder string, needed func(path string) bool) (int, error) {
 	removed := 0
-	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+	root := folder + string(filepath.Separator) // also where the folder is a link to another disk
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
