@@ -36,6 +36,10 @@ type Config struct {
 	// of the next, so that under load more requests share one: DefaultCommitDelay.
 	// Negative: none.
 	CommitDelay time.Duration
+	// LeaveTime is how long pilots that are to leave may take before the batch
+	// system is told to end them, and again before they are killed:
+	// DefaultLeaveTime.
+	LeaveTime time.Duration
 
 	// Recording is a file to which all that the cores are told and decide is
 	// appended (package recording); empty: none.
@@ -68,6 +72,9 @@ func (c Config) withDefaults() Config {
 	if c.CommitDelay == 0 {
 		c.CommitDelay = DefaultCommitDelay
 	}
+	if c.LeaveTime == 0 {
+		c.LeaveTime = DefaultLeaveTime
+	}
 	if c.Sched == nil {
 		c.Sched = sched.Default()
 	}
@@ -86,6 +93,9 @@ const DefaultAhead = 16
 // DefaultCommitDelay is CommitDelay where it is not given: short beside the
 // start of a process, long enough that at full load a dozen jobs share a commit.
 const DefaultCommitDelay = 4 * time.Millisecond
+
+// DefaultLeaveTime is LeaveTime where it is not given.
+const DefaultLeaveTime = 15 * time.Second
 
 // LocalSite is the name of the site that is this machine.
 const LocalSite = "local"

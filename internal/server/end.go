@@ -15,9 +15,6 @@ const (
 	ProblemLimit = 20
 	// NoteLimit bounds the notes that a run tells of. Jobs keep theirs.
 	NoteLimit = 20
-	// LeaveTime is how long pilots that were told to end at once may take before
-	// the batch system is told to end them.
-	LeaveTime = 15 * time.Second
 )
 
 // phase of a run's life. They follow each other in this order.
@@ -34,6 +31,7 @@ const (
 // wishes, which come from anywhere.
 type ending struct {
 	keepGoing bool
+	leaveTime time.Duration // of Config
 	phase     phase
 	owed      obligations
 	failed    int // jobs that failed for good
@@ -159,14 +157,14 @@ func (e *ending) look(l *loop) {
 }
 
 // hurry withdraws pilots that should have left: they run nothing any more, or
-// were told to end it, and LeaveTime has passed since.
+// were told to end it, and leaveTime has passed since.
 func (e *ending) hurry(l *loop) {
 	if e.phase == draining && executing(l.dispatch) > 0 {
 		return
 	}
 	now := time.Now()
 	if e.leaveBy.IsZero() {
-		e.leaveBy = now.Add(LeaveTime)
+		e.leaveBy = now.Add(e.leaveTime)
 		l.waker.end(e.leaveBy)
 	}
 	if now.Before(e.leaveBy) {
@@ -177,7 +175,7 @@ func (e *ending) hurry(l *loop) {
 		return
 	}
 	e.withdrawn = true
-	e.leaveBy = now.Add(LeaveTime)
+	e.leaveBy = now.Add(e.leaveTime)
 	l.waker.end(e.leaveBy)
 	l.out.stop.put(l.pilots.launches()...)
 }

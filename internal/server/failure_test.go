@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"fairway/internal/dispatch"
 	"fairway/internal/store"
@@ -95,6 +96,60 @@ func TestStopKeepsTheRunResumable(t *testing.T) {
 	}
 	if _, err := s.Run(context.Background()); err != nil {
 		t.Fatal(err)
+	}
+	newRun(t, root, twoSteps, twoStepsScript).mustSucceed()
+}
+
+// TestStoppedPilotHoldsNothingUp: a pilot that was stopped (SIGSTOP) with work in
+// its hands is given up when its lease is over, the others do that work, and
+// the end of the run does not wait for it for ever.
+func TestStoppedPilotHoldsNothingUp(t *testing.T) {
+	r := newRun(t, folder(t, threeTexts), twoSteps, twoStepsScript)
+	r.pilots.stopped = map[string]bool{"p1": true}
+	r.config.Site.MaxPilots = 2
+	r.config.LeaveTime = 10 * time.Millisecond
+	r.config.Dispatch.Hold, r.config.Dispatch.PilotLease = 50*time.Millisecond, 50*time.Millisecond
+	r.mustSucceed()
+	if got := r.result("joined.txt"); got != "ONE TWO THREE " {
+		t.Fatalf("got %q", got)
+	}
+}
+
+// TestPilotEndsBeforeItIsKnown: the end of a pilot that is killed as it starts may
+// be heard before its launch is. It must not count as one that will come.
+func TestPilotEndsBeforeItIsKnown(t *testing.T) {
+	r := newRun(t, folder(t, threeTexts), twoSteps, twoStepsScript)
+	r.config.Site.MaxPilots = 2
+	r.pilots.dies = "p1"
+	s, err := Open(context.Background(), r.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if outcome, err := s.Run(context.Background()); err != nil || !outcome.Succeeded {
+		t.Fatalf("%+v, %v", outcome, err)
+	}
+	if known, live := s.loop.dispatch.Launches(), s.pilots.launches(); len(known)+len(live) > 0 {
+		t.Fatalf("pilots that are waited for: %v in the TaskQueue, %v in the server", known, live)
+	}
+}
+
+// TestEndWithAStoppedPilot: a person who ends the run need not wait for a pilot
+// that hears nothing, and what it had can be gone on with.
+func TestEndWithAStoppedPilot(t *testing.T) {
+	root := folder(t, threeTexts)
+	for _, drain := range []bool{true, false} {
+		r := newRun(t, root, twoSteps, twoStepsScript)
+		r.pilots.stopped = map[string]bool{"p1": true}
+		r.config.LeaveTime = 10 * time.Millisecond
+		r.config.Dispatch.Hold, r.config.Dispatch.PilotLease = 50*time.Millisecond, 50*time.Millisecond
+		s, err := Open(context.Background(), r.config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.pilots.onStop = func() { s.Stop(drain) }
+		if outcome, err := s.Run(context.Background()); err != nil || !outcome.Stopped || len(outcome.Problems) > 0 {
+			t.Fatalf("%+v, %v", outcome, err)
+		}
 	}
 	newRun(t, root, twoSteps, twoStepsScript).mustSucceed()
 }

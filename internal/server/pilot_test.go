@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -29,6 +30,9 @@ type scripted struct {
 	address string
 	storage string
 	run     script
+	stopped map[string]bool // launches that stop (SIGSTOP) with the first attempt that they get
+	onStop  func()          // called then; may be nil
+	dies    string          // launch that ends before Submit returns
 
 	mu       sync.Mutex
 	launched int
@@ -60,6 +64,13 @@ func (s *scripted) Submit(_ context.Context, n int) ([]string, error) {
 		ctx, cancel := context.WithCancel(context.Background())
 		s.cancel[launch] = cancel
 		launches = append(launches, launch)
+		if launch == s.dies {
+			s.ended <- batch.Ending{Launch: launch, Reason: "it was killed"}
+			for len(s.ended) > 0 {
+				runtime.Gosched() // until the server has heard of it
+			}
+			continue
+		}
 		s.group.Go(func() {
 			s.pilot(ctx, launch)
 			s.ended <- batch.Ending{Launch: launch, Reason: "it left"}
@@ -71,7 +82,9 @@ func (s *scripted) Submit(_ context.Context, n int) ([]string, error) {
 func (s *scripted) Withdraw(_ context.Context, launch string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.cancel[launch]()
+	if !s.stopped[launch] {
+		s.cancel[launch]()
+	}
 	return nil
 }
 
@@ -116,6 +129,13 @@ func (s *scripted) pilot(ctx context.Context, launch string) {
 		if answer.GetLeave() || answer.GetLeaveNow() {
 			next.Leaving = true
 			_, _ = client.Sync(ctx, next)
+			return
+		}
+		if s.stopped[launch] && len(answer.GetRun()) > 0 {
+			if s.onStop != nil {
+				s.onStop()
+			}
+			<-ctx.Done() // until it is killed
 			return
 		}
 		next.LastAnswer = answer.GetNumber()

@@ -27,11 +27,14 @@ type pilots struct {
 
 	mu       sync.Mutex      // guards what follows
 	starting int             // asked for, not yet submitted
-	live     map[string]bool // launches that the batch system has
+	live     map[string]bool // launches that the batch system has, and dispatch knows
+	// early has the reasons of pilots that ended before dispatch knew them. Their
+	// ends are told after that, or dispatch would wait for them for ever.
+	early map[string]string
 }
 
 func newPilots(site string, system batch.System) *pilots {
-	return &pilots{site: site, system: system, live: map[string]bool{}}
+	return &pilots{site: site, system: system, live: map[string]bool{}, early: map[string]string{}}
 }
 
 // none says that no pilot is there and none will come.
@@ -72,13 +75,32 @@ func (p *pilots) asked(starts []dispatch.Start) {
 	}
 }
 
-func (p *pilots) submitted(asked int, launches []string) {
+// submitted takes note of launches that dispatch knows now, and returns the ends
+// of those that were too early for it.
+func (p *pilots) submitted(asked int, launches []string) (early []dispatch.Input) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.starting -= asked
 	for _, name := range launches {
+		if reason, over := p.early[name]; over {
+			delete(p.early, name)
+			early = append(early, dispatch.PilotEnded{Launch: name, Reason: reason})
+			continue
+		}
 		p.live[name] = true
 	}
+	return early
+}
+
+// known says whether the end of a pilot can be told now; else submitted will
+// return it.
+func (p *pilots) known(end batch.Ending) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.live[end.Launch] {
+		p.early[end.Launch] = end.Reason
+	}
+	return p.live[end.Launch]
 }
 
 func (p *pilots) ended(launch string) {
@@ -105,11 +127,13 @@ func (s *Server) startLoop(ctx context.Context) {
 func (s *Server) start(ctx context.Context, start dispatch.Start) error {
 	for try := range SubmitTries {
 		launches, err := s.pilots.system.Submit(ctx, start.Count)
-		s.pilots.submitted(len(launches), launches)
-		start.Count -= len(launches)
 		if err := s.tellSubmitted(ctx, start.Site, launches); err != nil {
 			return err
 		}
+		if err := s.tellEnded(ctx, s.pilots.submitted(len(launches), launches)); err != nil {
+			return err
+		}
+		start.Count -= len(launches)
 		if err == nil {
 			return nil
 		}
@@ -161,12 +185,20 @@ func (s *Server) endedLoop(ctx context.Context) {
 		if err != nil {
 			return
 		}
-		err = s.inbox.deliver(ctx, func() *request {
-			return &request{dispatch: []dispatch.Input{dispatch.PilotEnded{Launch: end.Launch, Reason: end.Reason}}}
-		})
+		if !s.pilots.known(end) {
+			continue
+		}
+		err = s.tellEnded(ctx, []dispatch.Input{dispatch.PilotEnded{Launch: end.Launch, Reason: end.Reason}})
 		s.pilots.ended(end.Launch)
 		if err != nil || s.inbox.send(ctx, &request{}) != nil { // the loop may wait for the last one
 			return
 		}
 	}
+}
+
+func (s *Server) tellEnded(ctx context.Context, ends []dispatch.Input) error {
+	if len(ends) == 0 {
+		return nil
+	}
+	return s.inbox.deliver(ctx, func() *request { return &request{dispatch: ends} })
 }

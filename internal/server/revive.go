@@ -13,17 +13,18 @@ type adopter interface {
 	Adopt(launches []string) (alive []string, err error)
 }
 
-// adopt takes over the pilots that outlived the server that started them.
-func (s *Server) adopt(launches []string) {
+// adopt takes over the pilots that outlived the server that started them. It
+// returns the ends of those that did not for long.
+func (s *Server) adopt(launches []string) (ends []dispatch.Input) {
 	system, ok := s.pilots.system.(adopter)
 	if !ok {
-		return
+		return nil
 	}
 	alive, err := system.Adopt(s.pilots.strangers(launches))
 	if err != nil {
 		s.log.Warn("pilots of an earlier run could not be looked for", "error", err)
 	}
-	s.pilots.submitted(0, alive)
+	return s.pilots.submitted(0, alive)
 }
 
 // adoptLoop takes over pilots that register and that no record told of, because
@@ -35,7 +36,9 @@ func (s *Server) adoptLoop(ctx context.Context) {
 		if err != nil {
 			return
 		}
-		s.adopt(launches)
+		if s.tellEnded(ctx, s.adopt(launches)) != nil {
+			return
+		}
 	}
 }
 
@@ -45,7 +48,7 @@ func (s *Server) revival(c *cores) *request {
 	site := s.config.Site
 	r := &request{flow: []flow.Input{flow.Tick{}}}
 	known := c.dispatch.Launches()
-	s.adopt(launchNames(known))
+	ends := s.adopt(launchNames(known))
 	alive := map[string]bool{}
 	for _, launch := range s.pilots.launches() {
 		alive[launch] = true
@@ -56,6 +59,7 @@ func (s *Server) revival(c *cores) *request {
 			r.dispatch = append(r.dispatch, dispatch.PilotEnded{Launch: launch.Launch, Reason: "it ended while no server ran"})
 		}
 	}
+	r.dispatch = append(r.dispatch, ends...)
 	// Only now, so that no site is blamed for pilots that were killed with their
 	// server.
 	r.dispatch = append(r.dispatch, dispatch.SetSite{Site: site})

@@ -115,7 +115,7 @@ func (s *Server) record() error {
 func (s *Server) assemble() {
 	s.inbox = newInbox(s.sched)
 	s.out = newOutlet(s.pilots)
-	s.end = &ending{keepGoing: s.config.KeepGoing, owed: newObligations()}
+	s.end = &ending{keepGoing: s.config.KeepGoing, leaveTime: s.config.LeaveTime, owed: newObligations()}
 	s.watchers = newWatchers()
 	s.feeds = newFeeds(s.opened.flow.Inputs())
 	s.loop = &loop{
