@@ -444,6 +444,30 @@ func TestReconnect(t *testing.T) {
 	expect(t, q.result(second.GetAttempt()), wire.Outcome_OUTCOME_SUCCEEDED, "")
 }
 
+// The first Sync after a failure is not held: until it is answered no other may
+// follow, and a result would wait as long as a server without news holds it.
+func TestFirstSyncAfterAFailureIsNotHeld(t *testing.T) {
+	q := newTaskQueue(t)
+	q.start(q.config("p1"))
+	proceed := filepath.Join(t.TempDir(), "go")
+	a := shell("while ! [ -e " + proceed + " ]; do sleep 0.01; done")
+	q.assign("p1", a)
+	q.started("p1", a.GetAttempt())
+	q.http.Close()
+	q.change(func() { q.pilots, q.silent, q.hold = map[string]*pilotSeen{}, true, 2*patience })
+	q.serve()
+	q.until("the whole state", func() bool { return q.pilot("p1").hello != nil })
+	if err := os.WriteFile(proceed, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, q.result(a.GetAttempt()), wire.Outcome_OUTCOME_SUCCEEDED, "")
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if first := q.pilot("p1").syncs[0]; first.GetHold() || !first.GetFull() {
+		t.Errorf("the first Sync was %v", first)
+	}
+}
+
 // A result is told until it is acknowledged, and not after that.
 func TestResultsAreToldUntilAcknowledged(t *testing.T) {
 	q := newTaskQueue(t)

@@ -56,6 +56,7 @@ type taskQueue struct {
 	ends    map[uint64]bool
 	hold    time.Duration
 	refuse  bool // to acknowledge
+	silent  bool // there is no news for a pilot that was not known
 }
 
 // pilotSeen is what the server knows of a pilot.
@@ -147,7 +148,7 @@ func (q *taskQueue) pilotLogs() string {
 func (q *taskQueue) pilot(id string) *pilotSeen {
 	p := q.pilots[id]
 	if p == nil {
-		p = &pilotSeen{started: map[uint64]bool{}, cached: map[string]bool{}, news: true}
+		p = &pilotSeen{started: map[uint64]bool{}, cached: map[string]bool{}, news: !q.silent}
 		q.pilots[id] = p
 	}
 	return p
