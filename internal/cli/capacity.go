@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os/exec"
@@ -62,16 +63,30 @@ func wholeMachine(o *runOptions) (dispatch.Resources, error) {
 	if err != nil {
 		return dispatch.Resources{}, err
 	}
-	var disk unix.Statfs_t
-	if err := unix.Statfs(o.folder, &disk); err != nil {
-		return dispatch.Resources{}, fmt.Errorf("free space in %s: %w", displayPath(o.folder), err)
+	disk, err := diskOfSandboxes(o.folder)
+	if err != nil {
+		return dispatch.Resources{}, err
 	}
 	return dispatch.Resources{
 		MilliCPUs: int64(runtime.NumCPU()) * 1000,
 		Memory:    int64(float64(memory) * memoryShare),
-		Disk:      int64(diskShare*float64(disk.Bavail)) * disk.Bsize,
+		Disk:      int64(diskShare * float64(disk)),
 		Countable: o.countable,
 	}, nil
+}
+
+// diskOfSandboxes is how many bytes are free where attempts will run: their
+// folder may be on a disk of its own.
+func diskOfSandboxes(folder string) (int64, error) {
+	var disk unix.Statfs_t
+	err := unix.Statfs(server.SandboxFolder(folder), &disk)
+	if errors.Is(err, unix.ENOENT) {
+		err = unix.Statfs(folder, &disk)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("free space in %s: %w", displayPath(folder), err)
+	}
+	return int64(disk.Bavail) * disk.Bsize, nil
 }
 
 func pilotsThatFit(workflow *flow.Workflow, whole dispatch.Resources) int {

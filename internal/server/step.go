@@ -80,6 +80,9 @@ func (l *loop) note(event *dispatch.Event) error {
 	switch event.Kind {
 	case dispatch.PilotRegistered:
 		l.gathering.records = append(l.gathering.records, l.tally.hosts.record(event.Pilot, event.Host))
+		if event.Reason != "" {
+			l.log.Warn("a pilot cannot work; another is tried later", "pilot", event.Pilot, "reason", event.Reason)
+		}
 		l.out.adopt.put(l.pilots.strangers(launchNames(l.dispatch.Launches()))...)
 	case dispatch.JobCommitted:
 		return l.follow(flow.Happened{Event: *event})

@@ -1,0 +1,134 @@
+package diskfull
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// A sandbox that is full fails the attempts, which are tried again, and then the
+// jobs.
+func TestSandbox(t *testing.T) {
+	w := newWorkspace(t)
+	w.disk(".fairway/sandbox", tooSmall/2)
+	w.mustFail("job part/0 failed: out of disk", "no space left in the sandbox")
+	w.makeRoom(".fairway/sandbox")
+	w.mustSucceed()
+}
+
+// A cache that is full is read and written past: it costs nothing but time.
+func TestCache(t *testing.T) {
+	w := newWorkspace(t)
+	w.disk(".fairway/cache", tooSmall)
+	w.mustSucceed()
+}
+
+// A storage element that is full fails the attempts that store into it.
+func TestStorage(t *testing.T) {
+	w := newWorkspace(t)
+	w.disk(".fairway/storage", tooSmall)
+	w.mustFail("failed: out of disk", "put ", "no space left")
+	w.makeRoom(".fairway/storage")
+	w.mustSucceed()
+}
+
+// Results that do not fit end the run; the next one publishes them.
+func TestResults(t *testing.T) {
+	w := newWorkspace(t)
+	w.disk("results", tooSmall)
+	w.mustFail("publishing big.dat", "no space left on device")
+	w.makeRoom("results")
+	if said := w.mustSucceed(); !strings.Contains(said, "before") {
+		t.Errorf("jobs ran again only to publish what was there:\n%s", said)
+	}
+}
+
+// storeOnItsOwn puts the store onto a small disk, and all else beside it.
+func storeOnItsOwn(t *testing.T) *workspace {
+	t.Helper()
+	w := newWorkspace(t)
+	w.disk(".fairway", plenty)
+	for _, name := range []string{"cache", "logs", "pilots", "sandbox", "storage"} {
+		elsewhere := w.path("elsewhere/" + name)
+		if err := errors.Join(os.MkdirAll(elsewhere, 0o755), os.Symlink(elsewhere, w.path(".fairway/"+name))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return w
+}
+
+// fill leaves no room on the disk of the store.
+func (w *workspace) fill() {
+	w.Helper()
+	file, err := os.Create(w.path(".fairway/filler"))
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer file.Close()
+	block := make([]byte, 4096)
+	for err == nil {
+		_, err = file.Write(block)
+	}
+	if !errors.Is(err, unix.ENOSPC) {
+		w.Fatal(err)
+	}
+}
+
+func (w *workspace) unfill() {
+	w.Helper()
+	if err := os.Remove(w.path(".fairway/filler")); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// storeThatFills has the first job fill the disk of the store.
+func storeThatFills(t *testing.T) *workspace {
+	t.Helper()
+	w := storeOnItsOwn(t)
+	w.write("workflow.yaml", strings.Replace(workflow, "head -c", w.path("fill")+"; head -c", 1))
+	w.write("fill", "#!/bin/sh\nhead -c 1000000000 /dev/zero >"+w.path(".fairway/filler")+"\n:\n")
+	if err := os.Chmod(w.path("fill"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// empty makes room, and has no job take it again.
+func (w *workspace) empty() {
+	w.Helper()
+	w.write("fill", "#!/bin/sh\n")
+	w.unfill()
+}
+
+// A store that is full holds the run up until there is room again.
+func TestStoreFullForAWhile(t *testing.T) {
+	w := storeThatFills(t)
+	ok, said := w.runUntil("the store failed", w.empty)
+	if !ok || !strings.Contains(said, "database or disk is full") {
+		t.Errorf("the run failed, or did not say that the disk is full:\n%s", said)
+	}
+	w.checkResults()
+}
+
+// A store that stays full ends the run, which can be gone on with.
+func TestStoreStaysFull(t *testing.T) {
+	if os.Getenv("FAIRWAY_SOAK") == "" {
+		t.Skip("it waits for all tries of the store; run it with FAIRWAY_SOAK=1")
+	}
+	w := storeThatFills(t)
+	w.mustFail("the store failed 8 times in a row", "database or disk is full", "run it again to go on")
+	w.empty()
+	w.mustSucceed()
+}
+
+// Nothing begins where there is no room for the store.
+func TestStoreFullFromTheBeginning(t *testing.T) {
+	w := storeOnItsOwn(t)
+	w.fill()
+	w.mustFail(w.path(".fairway"), "no space left on device")
+	w.unfill()
+	w.mustSucceed()
+}
