@@ -48,17 +48,17 @@ func localPilots(o *runOptions, c *capacity) func(address string) (batch.System,
 	}
 }
 
-// cacheShare of the free disk is the most that the caches of all pilots take;
-// the rest is for sandboxes and results.
+// cacheShare of the free disk is the most that the caches of all pilots take
+// unless a person says how much; the rest is for sandboxes and results.
 const cacheShare = 0.5
 
 func cacheOf(o *runOptions, c *capacity) pilot.CacheConfig {
 	if o.cache == string(pilot.CacheNone) {
 		return pilot.CacheConfig{Mode: pilot.CacheNone}
 	}
-	return pilot.CacheConfig{
-		Mode:     pilot.CacheMode(o.cache),
-		Dir:      server.CacheFolder(o.folder),
-		MaxSpace: min(pilot.DefaultCacheSpace, int64(cacheShare*float64(c.each.Disk))),
+	space := o.cacheSpace
+	if space == 0 {
+		space = min(pilot.DefaultCacheSpace, int64(cacheShare*float64(c.each.Disk)))
 	}
+	return pilot.CacheConfig{Mode: pilot.CacheMode(o.cache), Dir: server.CacheFolder(o.folder), MaxSpace: space}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fairway/internal/flow"
 	"fairway/internal/pilot"
 	"fairway/internal/wire"
 )
@@ -25,6 +26,8 @@ type runOptions struct {
 	countable    map[string]int64
 	cache        string
 	watchInputs  string
+	cacheSize    string
+	cacheSpace   int64 // bytes for each pilot
 	timeScale    float64
 	sizeScale    float64
 	record       string
@@ -70,6 +73,7 @@ Ctrl-C once lets the running attempts end; twice ends them at once.`,
 	flags.StringArrayVar(&o.has, "has", nil, "what this machine has besides, for needs: in the workflow: gpu=1 (may be repeated)")
 	flags.StringVar(&o.cache, "cache", "host", "who shares cached files: host (all pilots of the machine), pilot (each its own), none")
 	flags.StringVar(&o.watchInputs, "watch-inputs", string(pilot.WatchAuto), "notice files that jobs open without declaring them: auto (first attempt of each step, where the system permits it freely), all, none")
+	flags.StringVar(&o.cacheSize, "cache-space", "", "the most that a pilot's cache takes, as in 500MB (default 10GiB, and all of them half of the free disk)")
 	flags.Float64Var(&o.timeScale, "time-scale", 1, "of a trace: compute so many times as long")
 	flags.Float64Var(&o.sizeScale, "size-scale", 1, "of a trace: files so many times as large")
 	flags.StringVar(&o.record, "record", "", "append to this file all that the scheduler is told and decides, for sim replay")
@@ -85,6 +89,11 @@ func (o *runOptions) check() error {
 	}
 	if o.countable, err = counts(o.has); err != nil {
 		return err
+	}
+	if o.cacheSize != "" {
+		if o.cacheSpace, err = flow.ParseSize(o.cacheSize); err != nil || o.cacheSpace == 0 {
+			return fail(exitUsage, "write a size such as 500MB, or --cache none for no cache", "--cache-space %s is no size for a cache", o.cacheSize)
+		}
 	}
 	switch {
 	case o.cache != "host" && o.cache != "pilot" && o.cache != "none":

@@ -63,7 +63,7 @@ func (p *parser) mergeLimits(s *step, keys map[string]*yaml.Node, what string) {
 		s.limits.files = int(p.integer(n, what+": files", 1))
 	}
 	if n := keys["size"]; n != nil {
-		s.limits.size = max(1, scalar(p, n, what+": size", parseSize))
+		s.limits.size = max(1, scalar(p, n, what+": size", ParseSize))
 	}
 	if n := keys["max_latency"]; n != nil {
 		s.limits.latency = max(1, scalar(p, n, what+": max_latency", parseDuration))
@@ -112,7 +112,7 @@ func parseRecordUnit(text string) (splitRule, error) {
 	case text == "fastq":
 		return splitRule{unit: recordFastq}, nil
 	case isBytes:
-		if n, err := parseSize(bytes); err == nil && n > 0 {
+		if n, err := ParseSize(bytes); err == nil && n > 0 {
 			return splitRule{unit: recordBytes, bytes: n}, nil
 		}
 	}
@@ -190,9 +190,9 @@ func (p *parser) needs(s *step, n *yaml.Node, what string) {
 		case "cpus":
 			s.needs.MilliCPUs = scalar(p, f.value, what+": cpus", parseMilliCPUs)
 		case "memory":
-			s.needs.Memory = scalar(p, f.value, what+": memory", parseSize)
+			s.needs.Memory = scalar(p, f.value, what+": memory", ParseSize)
 		case "disk":
-			s.needs.Disk = scalar(p, f.value, what+": disk", parseSize)
+			s.needs.Disk = scalar(p, f.value, what+": disk", ParseSize)
 		case "time":
 			s.needs.Time = scalar(p, f.value, what+": time", parseDuration)
 		default:

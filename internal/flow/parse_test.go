@@ -11,12 +11,12 @@ func TestSizes(t *testing.T) {
 	for text, want := range map[string]int64{
 		"0": 0, "4096": 4096, "5B": 5, "500MB": 500e6, "2GB": 2e9, "1GiB": 1 << 30, "2.5KiB": 2560, "1k": 1000, "1 TB": 1e12, "3kB": 3000,
 	} {
-		if got, err := parseSize(text); err != nil || got != want {
+		if got, err := ParseSize(text); err != nil || got != want {
 			t.Errorf("%q: got %d %v, want %d", text, got, err, want)
 		}
 	}
 	for _, text := range []string{"", "MB", "-1", "1XB", "1e3", "1GBi", "nan", "inf", "99999999PB", "1 2"} {
-		if got, err := parseSize(text); err == nil {
+		if got, err := ParseSize(text); err == nil {
 			t.Errorf("%q passed as %d", text, got)
 		}
 	}

@@ -14,9 +14,9 @@ var sizeUnits = map[string]float64{
 	"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40, "PiB": 1 << 50,
 }
 
-// parseSize reads a number of bytes: 500MB, 2.5GB, 1GiB, 4096. Units of
+// ParseSize reads a number of bytes: 500MB, 2.5GB, 1GiB, 4096. Units of
 // thousands (KB) and of 1024 (KiB) are told apart.
-func parseSize(text string) (int64, error) {
+func ParseSize(text string) (int64, error) {
 	digits := strings.TrimRight(text, "BKMGTPki")
 	unit := strings.Replace(text[len(digits):], "k", "K", 1)
 	factor, known := sizeUnits[unit]
