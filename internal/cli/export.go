@@ -64,9 +64,11 @@ func recorded(ctx context.Context, client wire.WorkflowClient) (flow.Run, error)
 		return flow.Run{}, err
 	}
 	run := flow.Run{Created: time.Now(), Version: version}
-	if run.Name, err = workflowName(ctx, client); err != nil {
+	report, err := progressNow(ctx, client)
+	if err != nil {
 		return run, err
 	}
+	run.Name = report.GetWorkflow()
 	request := &wire.ListJobsRequest{States: []string{"done"}, Limit: exportPage}
 	for {
 		page, err := client.ListJobs(ctx, request)
@@ -91,16 +93,17 @@ func recorded(ctx context.Context, client wire.WorkflowClient) (flow.Run, error)
 	}
 }
 
-func workflowName(ctx context.Context, client wire.WorkflowClient) (string, error) {
+// progressNow is how the run stands.
+func progressNow(ctx context.Context, client wire.WorkflowClient) (*wire.ProgressReport, error) {
 	stream, err := client.Progress(ctx, &wire.ProgressRequest{})
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	defer stream.Close()
 	if !stream.Receive() {
-		return "", stream.Err()
+		return nil, stream.Err()
 	}
-	return stream.Msg().Workflow, nil
+	return stream.Msg(), nil
 }
 
 func addTask(run *flow.Run, job *wire.JobDetail) {

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,6 +16,10 @@ import (
 
 var stateNames = []string{"waiting", "ready", "assigned", "running", "committing", "done", "failed", "blocked", "cancelled"}
 
+// jobsListed is how many jobs are listed when it is not said: more than a person
+// reads, and quick however many there are.
+const jobsListed = 100
+
 func (c *console) jobsCommand() *cobra.Command {
 	request := &wire.ListJobsRequest{}
 	var limit int32
@@ -24,7 +29,8 @@ func (c *console) jobsCommand() *cobra.Command {
 		Short: "List jobs",
 		Long: `List the jobs of the workflow that this folder runs or has run, in the order of
 their places in the queue. A job is named STEP/PLACEHOLDERS and has a number;
-all commands take either.`,
+all commands take either. Where there are more than --limit, a line below the
+list says how many are in which state, and how to see the others.`,
 		Example: `  fairway jobs
   fairway jobs --state failed --state blocked
   fairway jobs --step align --limit 20 --json`,
@@ -42,7 +48,7 @@ all commands take either.`,
 	flags := command.Flags()
 	flags.StringArrayVar(&request.States, "state", nil, "only jobs in this state (may be repeated)")
 	flags.StringArrayVar(&request.Steps, "step", nil, "only jobs of this step (may be repeated)")
-	flags.Int32Var(&limit, "limit", 1000, "at most so many jobs")
+	flags.Int32Var(&limit, "limit", jobsListed, "at most so many jobs")
 	flags.Uint64Var(&after, "after", 0, "only jobs with a number above this one, to page through many")
 	_ = command.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(stateNames, cobra.ShellCompDirectiveNoFileComp))
 	_ = command.RegisterFlagCompletionFunc("step", c.completeSteps)
@@ -69,6 +75,9 @@ func (c *console) listJobs(ctx context.Context, request *wire.ListJobsRequest) e
 			return nil
 		}
 		c.printJobs(answer)
+		if answer.More {
+			return c.printRest(ctx, client, request, answer)
+		}
 		return nil
 	})
 }
@@ -83,10 +92,24 @@ func (c *console) printJobs(answer *wire.ListJobsResponse) {
 		rows = append(rows, jobRow(job))
 	}
 	printTable(c.out, rows)
-	if answer.More {
-		last := answer.Jobs[len(answer.Jobs)-1].Id
-		fmt.Fprintf(c.err, "%d of %d jobs; the next: --after %d\n", len(answer.Jobs), answer.Total, last)
+}
+
+// printRest tells what the list leaves out.
+func (c *console) printRest(ctx context.Context, client wire.WorkflowClient, request *wire.ListJobsRequest, answer *wire.ListJobsResponse) error {
+	states := ""
+	if len(request.States) == 0 {
+		report, err := progressNow(ctx, client)
+		if err != nil {
+			return err
+		}
+		steps := slices.DeleteFunc(report.GetSteps(), func(s *wire.StepProgress) bool {
+			return len(request.Steps) > 0 && !slices.Contains(request.Steps, s.Step)
+		})
+		states = " (" + statesText(totalOf(steps), true) + ")"
 	}
+	last := answer.Jobs[len(answer.Jobs)-1].Id
+	fmt.Fprintf(c.err, "%d of %d jobs%s; the next: --after %d; fewer: --state, --step\n", len(answer.Jobs), answer.Total, states, last)
+	return nil
 }
 
 func jobRow(job *wire.JobSummary) []cell {
