@@ -30,10 +30,31 @@ const (
 	longest = 1200 * time.Millisecond
 )
 
+// layout says on which file systems the parts of a run are.
+type layout string
+
+const (
+	// together is all on one, so that files are linked, never copied.
+	together layout = "together"
+	// scattered has the inputs, and the storage element, on others than the
+	// sandboxes, so that files are copied, and caches that are too small for
+	// what passes through them.
+	scattered layout = "scattered"
+)
+
+var layouts = []layout{together, scattered}
+
+// smallCache is what a pilot's cache may take where that is little.
+const smallCache = "1kB"
+
 // newWorkflow makes a folder with the workflow and its inputs.
-func newWorkflow(t *testing.T) string {
+func newWorkflow(t *testing.T, on layout) string {
 	t.Helper()
 	folder := t.TempDir()
+	if on == scattered {
+		elsewhere(t, filepath.Join(folder, "runs"))
+		elsewhere(t, filepath.Join(folder, ".fairway", "storage"))
+	}
 	text, err := os.ReadFile("testdata/workflow.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -48,6 +69,22 @@ func newWorkflow(t *testing.T) string {
 		write(t, filepath.Join(folder, "runs", fmt.Sprintf("run%d.txt", run)), numbers.String())
 	}
 	return folder
+}
+
+// elsewhere makes a folder in memory, and a link to it.
+func elsewhere(t *testing.T, path string) {
+	t.Helper()
+	folder, err := os.MkdirTemp("/dev/shm", "fairway-crash")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(folder, path); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func write(t *testing.T, path, text string) {
@@ -82,17 +119,21 @@ func results(t *testing.T, folder string) map[string]string {
 
 // attempt is one start of `fairway run`.
 type attempt struct {
-	t      *testing.T
-	folder string
-	cmd    *exec.Cmd
-	output bytes.Buffer
-	ended  chan struct{}
+	patience time.Duration
+	t        *testing.T
+	folder   string
+	cmd      *exec.Cmd
+	output   bytes.Buffer
+	ended    chan struct{}
 }
 
-func start(t *testing.T, folder string, environment ...string) *attempt {
+func start(t *testing.T, folder string, on layout, environment ...string) *attempt {
 	t.Helper()
-	a := &attempt{t: t, folder: folder, ended: make(chan struct{})}
+	a := &attempt{patience: patience, t: t, folder: folder, ended: make(chan struct{})}
 	a.cmd = exec.Command(fairway, "run", "--pilots", "2", filepath.Join(folder, "workflow.yaml"))
+	if on == scattered {
+		a.cmd.Args = append(a.cmd.Args, "--cache-space", smallCache)
+	}
 	a.cmd.Env = append(os.Environ(), environment...)
 	a.cmd.Stdout, a.cmd.Stderr = &a.output, &a.output
 	if err := a.cmd.Start(); err != nil {
@@ -108,7 +149,7 @@ func start(t *testing.T, folder string, environment ...string) *attempt {
 // wait returns whether the run succeeded.
 func (a *attempt) wait() bool {
 	a.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), a.patience)
 	defer cancel()
 	if _, err := sched.Receive(ctx, sched.Default(), a.ended); !errors.Is(err, sched.ErrChannelClosed) {
 		shown := a.ask("jobs") + a.ask("explain", "total")
@@ -117,6 +158,12 @@ func (a *attempt) wait() bool {
 		a.t.Fatalf("the run hung; pilots %v\n%s\n%s", pilotsOf(a.folder), shown, a.output.String())
 	}
 	return a.cmd.ProcessState.Success()
+}
+
+// killed says that a signal has ended the server.
+func (a *attempt) killed() bool {
+	status, ok := a.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
 }
 
 // ask shows how the run stands.

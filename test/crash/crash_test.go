@@ -7,12 +7,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
-
-	_ "fairway/internal/cli" // links all fault points of the binary
-	"fairway/internal/fault"
 )
 
 // fairway is the path of the binary under test.
@@ -44,22 +42,22 @@ func seed(t *testing.T) uint64 {
 	return value
 }
 
-// TestKills kills the server, pilots or both until enough kills are done, each
-// time starting the workflow again. In the end every result must be, byte for
-// byte, that of an undisturbed run, and must have appeared once.
+// TestKills kills the server, pilots or both: at every fault point, and at
+// random moments until enough kills are done, each time starting the workflow
+// again. In the end every result must be, byte for byte, that of an undisturbed
+// run, and each of its versions must have appeared once.
 func TestKills(t *testing.T) {
-	kills, each := 12, 4
+	kills, each := 36, 4
 	if os.Getenv("FAIRWAY_SOAK") != "" {
 		kills, each = 200, 5
 	}
 	random := rand.New(rand.NewPCG(seed(t), 0))
 	want := undisturbed(t)
-	points := fault.Names()
-	random.Shuffle(len(points), func(i, j int) { points[i], points[j] = points[j], points[i] })
-	for done := 0; done < kills; {
-		c := &campaign{t: t, random: random, folder: newWorkflow(t), points: &points}
-		c.watcher = watch(t, c.folder, "batches", "gathered")
-		done += c.disturb(min(each, kills-done))
+	left := allVisits(t, random)
+	for done := 0; done < kills || len(left.left) > 0; {
+		c := newCampaign(t, layoutFor(left, random))
+		c.random, c.visits = random, left
+		done += c.disturb(each)
 		c.conclude(want)
 		if t.Failed() {
 			return
@@ -67,15 +65,49 @@ func TestKills(t *testing.T) {
 	}
 }
 
-// undisturbed gives the results of a run that nothing happens to.
+// TestStoppedPilot stops (SIGSTOP) a pilot with work in its hands: the others do
+// that work when its lease is over, and the run ends without it.
+func TestStoppedPilot(t *testing.T) {
+	if os.Getenv("FAIRWAY_SOAK") == "" {
+		t.Skip("it waits for the lease of a pilot; run it with FAIRWAY_SOAK=1")
+	}
+	want := undisturbed(t)
+	c := newCampaign(t, together)
+	c.say("stop a pilot")
+	a := c.start("FAIRWAY_FAULT=pilot.command.before:2:pause", "FAIRWAY_FAULT_ONCE="+filepath.Join(t.TempDir(), "once"))
+	a.patience = 5 * patience
+	if !a.wait() {
+		t.Errorf("the run failed:\n%s", a.output.String())
+	}
+	if left := pilotsOf(c.folder); len(left) > 0 {
+		t.Errorf("the run has left the pilots %v", left)
+	}
+	c.conclude(want)
+}
+
+// layoutFor is the one that the next visit needs, or else any.
+func layoutFor(left *visits, random *rand.Rand) layout {
+	if len(left.left) > 0 {
+		return left.left[0].on
+	}
+	return layouts[random.IntN(len(layouts))]
+}
+
+// undisturbed gives the results of a run that nothing happens to, which are the
+// same on all layouts.
 func undisturbed(t *testing.T) map[string]string {
 	t.Helper()
-	c := &campaign{t: t, folder: newWorkflow(t)}
-	c.watcher = watch(t, c.folder, "batches", "gathered")
-	want := c.finish()
-	c.checkCounts(want)
-	if len(want) < 9 {
-		t.Fatalf("the undisturbed run has few results: %v", want)
+	var want map[string]string
+	for _, on := range layouts {
+		c := newCampaign(t, on)
+		got := c.finish()
+		c.checkCounts(got)
+		if want == nil {
+			want = got
+		}
+		if len(got) < 9 || !maps.Equal(got, want) {
+			t.Fatalf("the undisturbed runs have too few results or different ones: %v and %v", want, got)
+		}
 	}
 	return want
 }
@@ -85,9 +117,17 @@ type campaign struct {
 	t       *testing.T
 	random  *rand.Rand
 	folder  string
-	points  *[]string // fault points still to be tried
+	layout  layout
+	visits  *visits
 	watcher *watcher
 	story   []string // what was done, for messages
+}
+
+func newCampaign(t *testing.T, on layout) *campaign {
+	t.Helper()
+	c := &campaign{t: t, folder: newWorkflow(t, on), layout: on}
+	c.watcher = watch(t, c.folder, "batches", "gathered")
+	return c
 }
 
 // disturb kills up to n times and returns how often it did. It may be fewer,
@@ -95,7 +135,7 @@ type campaign struct {
 func (c *campaign) disturb(n int) int {
 	done := 0
 	for done < n {
-		killed, over := c.disturbOnce()
+		killed, over := c.disturbOnce(done == 0)
 		done += killed
 		if over {
 			break
@@ -104,11 +144,17 @@ func (c *campaign) disturb(n int) int {
 	return done
 }
 
-func (c *campaign) disturbOnce() (killed int, over bool) {
-	if len(*c.points) > 0 && c.random.IntN(2) == 0 {
-		return c.killAtPoint()
+func (c *campaign) disturbOnce(first bool) (killed int, over bool) {
+	if first && c.visits.urgent() || c.random.IntN(2) == 0 {
+		if next, ok := c.visits.take(c.layout); ok {
+			return c.killAtPoint(next)
+		}
 	}
-	a := start(c.t, c.folder)
+	return c.killAtMoment()
+}
+
+func (c *campaign) killAtMoment() (killed int, over bool) {
+	a := c.start()
 	if !a.at(c.moment()) {
 		return 0, a.wait()
 	}
@@ -131,17 +177,28 @@ func (c *campaign) disturbOnce() (killed int, over bool) {
 
 // killAtPoint lets the first process that reaches a fault point, for a random
 // time, be killed there. A point that is not reached stays to be tried.
-func (c *campaign) killAtPoint() (killed int, over bool) {
-	point := (*c.points)[0]
-	*c.points = (*c.points)[1:]
-	nth := 1 + c.random.IntN(3)
-	c.say(fmt.Sprintf("kill at %s, time %d", point, nth))
+func (c *campaign) killAtPoint(next visit) (killed int, over bool) {
+	nth := 1
+	if next.misses == 0 {
+		nth += c.random.IntN(3)
+	}
+	c.say(fmt.Sprintf("kill at %s, time %d", next.point, nth))
 	once := filepath.Join(c.t.TempDir(), "once")
-	over = start(c.t, c.folder, fmt.Sprintf("FAIRWAY_FAULT=%s:%d:kill", point, nth), "FAIRWAY_FAULT_ONCE="+once).wait()
+	a := c.start(fmt.Sprintf("FAIRWAY_FAULT=%s:%d:kill", next.point, nth), "FAIRWAY_FAULT_ONCE="+once)
+	over = a.wait()
 	if _, err := os.Stat(once); err != nil {
+		c.visits.missed(next)
 		return 0, over
 	}
+	if in := plan[next.point].in; (in == theServer) != a.killed() {
+		c.t.Errorf("%s is a point of the %s, but after %q the server ended so: %v", next.point, in, c.story, a.cmd.ProcessState)
+	}
 	return 1, over
+}
+
+func (c *campaign) start(environment ...string) *attempt {
+	c.t.Helper()
+	return start(c.t, c.folder, c.layout, environment...)
 }
 
 func (c *campaign) conclude(want map[string]string) {
@@ -155,28 +212,33 @@ func (c *campaign) conclude(want map[string]string) {
 // finish runs the workflow to its end and returns the results.
 func (c *campaign) finish() map[string]string {
 	c.t.Helper()
-	a := start(c.t, c.folder)
+	a := c.start()
 	if !a.wait() {
 		c.t.Fatalf("the run failed after %q:\n%s", c.story, a.output.String())
 	}
 	return results(c.t, c.folder)
 }
 
-// checkCounts: each output once, and the table once for each version.
+// checkCounts: each output appeared once, and the table once for each version,
+// a later one never giving way to one before.
 func (c *campaign) checkCounts(want map[string]string) {
-	counts := c.watcher.stop()
-	for name := range want {
-		most := 1
-		if name == "table.txt" {
-			most = runs
-		}
-		if counts[name] < 1 || counts[name] > most {
-			c.t.Errorf("%s appeared %d times after %q, at most %d are right", name, counts[name], c.story, most)
-		}
-		delete(counts, name)
+	c.t.Helper()
+	sizes, wrong := c.watcher.stop()
+	for _, what := range wrong {
+		c.t.Errorf("%s, after %q", what, c.story)
 	}
-	for name, n := range counts {
-		c.t.Errorf("%s appeared %d times after %q and is no result", name, n, c.story)
+	for name := range want {
+		versions := 1
+		if name == "table.txt" {
+			versions = runs // each makes it longer
+		}
+		if len(sizes[name]) != versions || !slices.IsSorted(sizes[name]) {
+			c.t.Errorf("%s appeared with the sizes %v after %q, and has %d versions", name, sizes[name], c.story, versions)
+		}
+		delete(sizes, name)
+	}
+	for name, n := range sizes {
+		c.t.Errorf("%s appeared with the sizes %v after %q and is no result", name, n, c.story)
 	}
 }
 

@@ -3,6 +3,7 @@ package crash
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,14 +12,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watcher counts, from outside, how often each name appeared in the results
-// folder: by a rename, a link, a copy or however else.
+// watcher notes, from outside, each time that a name appeared in the results
+// folder, by a rename, and whatever else happened there. It insists that a file
+// is renamed from a name with a dot in that folder: the kernel takes two equal
+// events in a row for one, but then those of two renames are told apart.
 type watcher struct {
 	t       *testing.T
 	file    *os.File
 	results string
-	folders map[int32]string // of watch descriptors, relative to results
-	counts  map[string]int
+	folders map[int32]string   // of watch descriptors, relative to results
+	sizes   map[string][]int64 // of the files that appeared, as seen a moment later
+	wrong   []string           // what else happened
+	leaving uint32             // cookie of the last rename of a name with a dot
 	done    chan struct{}
 }
 
@@ -30,7 +35,7 @@ func watch(t *testing.T, folder string, below ...string) *watcher {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &watcher{t: t, file: os.NewFile(uintptr(fd), "inotify"), results: filepath.Join(folder, "results"), folders: map[int32]string{}, counts: map[string]int{}, done: make(chan struct{})}
+	w := &watcher{t: t, file: os.NewFile(uintptr(fd), "inotify"), results: filepath.Join(folder, "results"), folders: map[int32]string{}, sizes: map[string][]int64{}, done: make(chan struct{})}
 	for _, name := range append([]string{"."}, below...) {
 		path := filepath.Join(folder, "results", name)
 		if err := os.MkdirAll(path, 0o755); err != nil {
@@ -70,22 +75,35 @@ const lastName = ".seen-all"
 func (w *watcher) event(raw []byte) (rest []byte, last bool) {
 	descriptor := int32(binary.NativeEndian.Uint32(raw[0:]))
 	mask := binary.NativeEndian.Uint32(raw[4:])
+	cookie := binary.NativeEndian.Uint32(raw[8:])
 	length := binary.NativeEndian.Uint32(raw[12:])
 	name := string(bytes.TrimRight(raw[16:16+length], "\x00"))
 	switch path := filepath.Join(w.folders[descriptor], name); {
 	case mask&unix.IN_Q_OVERFLOW != 0:
-		w.t.Error("the watcher lost events")
+		w.wrong = append(w.wrong, "the watcher lost events")
 	case strings.HasPrefix(name, "."): // not yet published
-	case mask&unix.IN_MOVED_TO != 0:
-		w.counts[path]++
+		if mask&unix.IN_MOVED_FROM != 0 {
+			w.leaving = cookie
+		}
+	case mask&unix.IN_MOVED_TO != 0 && cookie == w.leaving:
+		w.sizes[path] = append(w.sizes[path], w.sizeOf(path))
 	case mask&(unix.IN_ISDIR|unix.IN_IGNORED) == 0:
-		w.t.Errorf("the result %s was not renamed into place: event %#x", path, mask)
+		w.wrong = append(w.wrong, fmt.Sprintf("the result %s was not renamed into place: event %#x", path, mask))
 	}
 	return raw[16+length:], name == lastName
 }
 
-// stop ends the watching and returns the counts.
-func (w *watcher) stop() map[string]int {
+func (w *watcher) sizeOf(path string) int64 {
+	info, err := os.Stat(filepath.Join(w.results, path))
+	if err != nil {
+		w.wrong = append(w.wrong, err.Error())
+		return 0
+	}
+	return info.Size()
+}
+
+// stop ends the watching and returns what was seen.
+func (w *watcher) stop() (sizes map[string][]int64, wrong []string) {
 	path := filepath.Join(w.results, lastName)
 	write(w.t, path, "")
 	<-w.done
@@ -93,5 +111,32 @@ func (w *watcher) stop() map[string]int {
 	if err := os.Remove(path); err != nil {
 		w.t.Error(err)
 	}
-	return w.counts
+	return w.sizes, w.wrong
+}
+
+// TestWatcher: it sees a file each time that it is renamed into place, and
+// complains of one that is moved there from outside, linked or removed.
+func TestWatcher(t *testing.T) {
+	folder := t.TempDir()
+	w := watch(t, folder, "below")
+	move := func(from, to string) {
+		write(t, filepath.Join(folder, from), "text")
+		if err := os.Rename(filepath.Join(folder, from), filepath.Join(folder, "results", to)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 3 {
+		move("results/.hidden", "below/x")
+	}
+	move("outside", "from-outside")
+	if err := os.Link(filepath.Join(folder, "results", "below", "x"), filepath.Join(folder, "results", "linked")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(folder, "results", "linked")); err != nil {
+		t.Fatal(err)
+	}
+	sizes, wrong := w.stop()
+	if len(sizes) != 1 || len(sizes["below/x"]) != 3 || len(wrong) != 3 {
+		t.Fatalf("seen: %v, and wrong: %q", sizes, wrong)
+	}
 }
