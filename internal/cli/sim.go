@@ -232,6 +232,12 @@ func printRows(out io.Writer, results *sim.Results) {
 		rows = append(rows, cells(line...))
 	}
 	printTable(out, rows)
+	for _, row := range results.Rows {
+		if failed, _ := row.Of("jobs_failed"); failed > 0 {
+			fmt.Fprintln(out, "not all jobs were done everywhere: they failed, or wait for files that will not come (jobs_failed in --json and runs.csv)")
+			return
+		}
+	}
 }
 
 func cells(texts ...string) []cell {

@@ -39,6 +39,7 @@ func (f *Flow) fill(j *job, d *draft) {
 		j.new.Job.Writes = append(j.new.Job.Writes, dispatch.Output{LFN: lfn, Storage: s.storage, Publish: s.publishes(f.readsShared(s, e))})
 	}
 	j.new.Job.Reads = unique(append(slices.Clone(c.in), d.reads...))
+	j.new.From = len(unique(slices.Clone(c.in)))
 	j.new.Command = c.command(s.command)
 	j.new.Job.Digest = digest(j.new)
 }
@@ -191,7 +192,7 @@ func (f *Flow) fillCount(j *job, d *draft) {
 		text = countCommands[s.split.unit]
 	}
 	c := &commandSource{w: f.w, step: &step{reads: d.readEntries()}, values: d.values, in: []string{d.in[0].lfn}, reads: d.reads}
-	j.new.Job = f.describe(j)
+	j.new.Job, j.new.From, j.new.Counts = f.describe(j), 1, true
 	j.new.Job.Reads = unique(append(slices.Clone(c.in), d.reads...))
 	j.new.Job.Writes = []dispatch.Output{{LFN: j.countPrefix() + "*", Pattern: true}}
 	j.new.Command = Command{Environment: c.environment(text), Shell: fmt.Sprintf(

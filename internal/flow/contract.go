@@ -50,6 +50,8 @@ type Effects struct {
 type NewJob struct {
 	Job     dispatch.Job
 	Command Command
+	From    int  // so many of Reads, the first, are the files that the job was made from
+	Counts  bool // it only counts the records of the first, for a split
 }
 
 // Command is what an attempt of a job executes.

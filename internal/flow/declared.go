@@ -62,3 +62,48 @@ func (in *DeclaredInput) Order(paths []string) []string {
 	})
 	return slices.Compact(sorted)
 }
+
+// Placeholders are the names that the paths bind, in the order in which they
+// appear; "*" stands for the wildcards, if there are any.
+func (in *DeclaredInput) Placeholders() []string {
+	var names []string
+	for _, p := range in.patterns {
+		for _, name := range p.names {
+			if !placeholderName.MatchString(name) {
+				name = wildcard
+			}
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// wildcard is what Placeholders and Named call all wildcards together.
+const wildcard = "*"
+
+// Named gives the LFNs, one for each pattern, of imagined files whose
+// [DeclaredInput.Placeholders] have these values; what has none is 1.
+func (in *DeclaredInput) Named(values map[string]string) []string {
+	var lfns []string
+	for i, p := range in.patterns {
+		b := binding{}
+		for _, name := range p.names {
+			value, given := values[name]
+			if !placeholderName.MatchString(name) {
+				value, given = values[wildcard]
+			}
+			if b[name] = value; !given {
+				b[name] = "1"
+			}
+		}
+		file, _ := p.expand(b)
+		lfn := path.Base(file)
+		if in.renamed {
+			lfn, _ = in.names[i].expand(b)
+		}
+		lfns = append(lfns, lfn)
+	}
+	return lfns
+}

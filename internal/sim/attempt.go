@@ -16,6 +16,7 @@ type attempt struct {
 	pilot *pilot
 	work  *execution
 	pins  []dispatch.FileRef
+	only  []dispatch.FileRef // outputs that it put into a cache instead of storage
 	usage dispatch.Usage
 	began time.Duration
 }
@@ -33,18 +34,19 @@ func (p *pilot) execute(as dispatch.Assignment) {
 	x := &execution{
 		run: p.run, element: p.site.element, compute: time.Duration(float64(t.run) / p.site.Speed),
 		rand: stream(p.run.seed, "attempt", uint64(as.Job), uint64(as.Try)),
-		done: a.finish,
+		done: a.finish, keep: a.keepOnly,
 	}
 	for _, in := range as.Inputs {
 		p.run.used(in.File, in.Size, false)
 		x.reads = append(x.reads, a.locate(in))
 	}
 	for _, out := range as.Outputs {
-		f := output{lfn: out.LFN, pfn: fmt.Sprintf("%s:%s.v%d.a%d", p.site.element.name, out.LFN, out.Version, as.Attempt), size: p.run.work.sizes[out.LFN]}
-		if out.Storage == dispatch.StorageCache {
-			f.pfn = ""
+		for _, f := range p.run.work.writes(t, out.Output) {
+			w := output{FileRef: dispatch.FileRef{LFN: f.lfn, Version: out.Version}, size: f.size}
+			w.pfn = fmt.Sprintf("%s:%s.v%d.a%d", p.site.element.name, f.lfn, out.Version, as.Attempt)
+			w.cached = out.Storage == dispatch.StorageCache
+			x.writes = append(x.writes, w)
 		}
-		x.writes = append(x.writes, f)
 	}
 	a.work = x
 	x.begin()
@@ -91,6 +93,8 @@ func (a *attempt) finish(o dispatch.Outcome, message string) {
 	r.Outputs = a.written()
 	if o == dispatch.Succeeded {
 		a.keepFiles()
+	} else {
+		a.forget()
 	}
 	p.run.attemptEnded(a, o)
 	p.ended = append(p.ended, unacknowledged{r, p.seq + 1})
@@ -101,10 +105,8 @@ func (a *attempt) finish(o dispatch.Outcome, message string) {
 // written lists what the attempt stored, also when it failed afterwards.
 func (a *attempt) written() []dispatch.WrittenFile {
 	var files []dispatch.WrittenFile
-	for i, out := range a.work.writes[:a.work.wrote] {
-		files = append(files, dispatch.WrittenFile{
-			LFN: out.lfn, Version: a.Outputs[i].Version, PFN: out.pfn, Size: out.size, Records: 1,
-		})
+	for _, out := range a.work.writes[:a.work.wrote] {
+		files = append(files, dispatch.WrittenFile{LFN: out.LFN, Version: out.Version, PFN: out.pfn, Size: out.size})
 		a.usage.BytesWritten += out.size
 	}
 	return files
@@ -120,9 +122,9 @@ func (a *attempt) keepFiles() {
 			a.keep(in.File, in.Size)
 		}
 	}
-	for i, out := range a.Outputs {
-		a.pilot.run.used(dispatch.FileRef{LFN: out.LFN, Version: out.Version}, a.work.writes[i].size, true)
-		a.keep(dispatch.FileRef{LFN: out.LFN, Version: out.Version}, a.work.writes[i].size)
+	for _, out := range a.work.writes {
+		a.pilot.run.used(out.FileRef, out.size, true)
+		a.keep(out.FileRef, out.size)
 	}
 }
 
@@ -130,6 +132,31 @@ func (a *attempt) keep(f dispatch.FileRef, size int64) {
 	p := a.pilot
 	p.space.keep(p, f, size, p.site.element.costOf(size))
 	p.run.checkLimit(p.space)
+}
+
+// keepOnly puts an output that is to stay in caches into one, and says whether
+// there was room. If not it is stored, as by internal/pilot.
+func (a *attempt) keepOnly(out output) bool {
+	s := a.pilot.space
+	if s == nil {
+		return false
+	}
+	before := s.files[out.FileRef] != nil
+	a.keep(out.FileRef, out.size)
+	there := s.files[out.FileRef] != nil
+	if there && !before {
+		a.only = append(a.only, out.FileRef)
+	}
+	return there
+}
+
+// forget takes outputs out of the cache that will not be committed.
+func (a *attempt) forget() {
+	for _, f := range a.only {
+		if a.pilot.space.files[f] != nil {
+			a.pilot.space.evict(f)
+		}
+	}
 }
 
 // stop ends the attempt because the TaskQueue says so.
@@ -164,6 +191,7 @@ type execution struct {
 	reads   []input
 	writes  []output
 	done    func(dispatch.Outcome, string)
+	keep    func(output) bool // for what may stay in caches; nil: nothing may
 
 	stageIn   time.Duration // time spent reading so far
 	wrote     int           // outputs that are stored
@@ -180,8 +208,10 @@ type input struct {
 }
 
 type output struct {
-	lfn, pfn string
-	size     int64
+	dispatch.FileRef
+	pfn    string // empty: in caches only
+	size   int64
+	cached bool // it need not be stored, if the cache has room
 }
 
 func (x *execution) begin() {
@@ -265,9 +295,9 @@ func (x *execution) write(i int) {
 		x.done(dispatch.Succeeded, "")
 		return
 	}
-	out := x.writes[i]
-	if out.pfn == "" {
-		x.wrote = i + 1
+	out := &x.writes[i]
+	if out.cached && x.keep != nil && x.keep(*out) {
+		out.pfn, x.wrote = "", i+1
 		x.write(i + 1)
 		return
 	}

@@ -15,25 +15,41 @@ func build(exp *Experiment, r *rand.Rand) (*workflow, error) {
 		return nil, err
 	}
 	for i := range w.jobs {
-		j := &w.jobs[i].job
-		j.Needs.MilliCPUs = 1000
-		j.Needs.Time = asked(time.Duration(float64(w.jobs[i].run) * s.States))
-		j.Retry = dispatch.Retry{Attempts: exp.TaskQueue.Attempts, Backoff: exp.TaskQueue.Backoff}
-		for k := range j.Writes {
-			if r.Float64() < float64(s.Cached) {
-				j.Writes[k].Storage = dispatch.StorageCache
-			}
-		}
-		j.WaitForData = exp.TaskQueue.WaitForData
+		w.jobs[i].prepare(exp, r)
 	}
 	return w, nil
 }
 
 func rawWorkflow(s WorkflowSpec, r *rand.Rand) (*workflow, error) {
-	if s.Trace != "" {
+	switch {
+	case s.Trace != "":
 		return traceWorkflow(s)
+	case s.File != "":
+		return fileWorkflow(s)
 	}
 	return patterns[s.Pattern](s, r), nil
+}
+
+// prepare gives a job what the experiment says of all jobs.
+func (t *task) prepare(exp *Experiment, r *rand.Rand) {
+	j, q := &t.job, &exp.TaskQueue
+	j.Needs.MilliCPUs = 1000
+	override(&j.Needs.Time, asked(time.Duration(float64(t.run)*exp.Workflow.States)))
+	override(&j.Retry.Attempts, q.Attempts)
+	override(&j.Retry.Backoff, q.Backoff)
+	override(&j.WaitForData, q.WaitForData)
+	for k := range j.Writes {
+		if r.Float64() < float64(exp.Workflow.Cached) {
+			j.Writes[k].Storage = dispatch.StorageCache
+		}
+	}
+}
+
+func override[T comparable](p *T, value T) {
+	var zero T
+	if value != zero {
+		*p = value
+	}
 }
 
 // asked rounds a time up as people do who ask for it.

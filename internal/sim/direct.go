@@ -13,28 +13,22 @@ import (
 // TaskQueue and no pilot, so nothing of internal/dispatch takes part.
 type direct struct {
 	run    *run
-	byName map[string]int
 	next   int // site
-	tries  []int
+	tries  map[int]int
 	rand   *rand.Rand
 	places map[string]string // PFN by LFN
 }
 
 func newDirect(r *run) *direct {
-	d := &direct{run: r, byName: map[string]int{}, tries: make([]int, len(r.work.jobs))}
-	for i, t := range r.work.jobs {
-		d.byName[t.job.Name] = i
-	}
-	d.rand, d.places = stream(r.seed, "broker"), map[string]string{}
-	return d
+	return &direct{run: r, tries: map[int]int{}, rand: stream(r.seed, "broker"), places: map[string]string{}}
 }
 
 func (d *direct) begin() {
 	d.run.creator = newCreator(d.run, func(jobs []dispatch.Job) {
 		for _, j := range jobs {
-			d.submit(d.byName[j.Name])
+			d.submit(indexOf(j.Payload))
 		}
-	})
+	}, func([]dispatch.ExistingFile) {})
 	d.run.creator.begin()
 }
 
@@ -64,7 +58,10 @@ func (d *direct) start(s *site, at *slot, i int) {
 		r.missBytes += size
 	}
 	for _, o := range t.job.Writes {
-		x.writes = append(x.writes, output{lfn: o.LFN, pfn: fmt.Sprintf("%s:%s.%d", s.element.name, o.LFN, d.tries[i]), size: r.work.sizes[o.LFN]})
+		for _, f := range r.work.writes(t, o) {
+			pfn := fmt.Sprintf("%s:%s.%s.%d", s.element.name, f.lfn, t.job.Name, d.tries[i])
+			x.writes = append(x.writes, output{FileRef: dispatch.FileRef{LFN: f.lfn}, pfn: pfn, size: f.size})
+		}
 	}
 	x.done = func(o dispatch.Outcome, _ string) {
 		r.stopped(x, began, o)
@@ -95,9 +92,11 @@ func (d *direct) noticed(i int, x *execution, o dispatch.Outcome) {
 		r.after(r.exp.TaskQueue.Backoff, func() { d.submit(i) })
 		return
 	}
+	e := dispatch.Event{Name: r.work.jobs[i].job.Name}
 	for _, out := range x.writes {
-		d.places[out.lfn] = out.pfn
-		r.creator.visible(out.lfn)
+		d.places[out.LFN] = out.pfn
+		e.Files = append(e.Files, dispatch.CommittedFile{File: out.FileRef})
 	}
-	r.endedFor(r.work.jobs[i].job.Name, dispatch.JobCommitted)
+	r.outputsOf(&e)
+	r.endedFor(e.Name, dispatch.JobCommitted)
 }

@@ -21,17 +21,20 @@ func TestExamplesAreLegal(t *testing.T) {
 
 var fenced = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 
-// The file that docs/sim.md shows is a legal experiment.
-func TestDocumentedExperimentIsLegal(t *testing.T) {
-	text, err := os.ReadFile("../../docs/sim.md")
+// The files that docs/sim.md shows are legal experiments.
+func TestDocumentedExperimentsAreLegal(t *testing.T) {
+	const name = "../../docs/sim.md"
+	text, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	block := fenced.FindSubmatch(text)
-	if block == nil {
-		t.Fatal("docs/sim.md shows no experiment")
+	blocks := fenced.FindAllSubmatch(text, -1)
+	if len(blocks) < 2 {
+		t.Fatalf("docs/sim.md shows %d experiments", len(blocks))
 	}
-	if _, err := Parse("docs/sim.md", block[1]); err != nil {
-		t.Error(err)
+	for _, block := range blocks {
+		if _, err := Parse(name, block[1]); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -41,12 +41,13 @@ const (
 	Direct  Submission = "direct"
 )
 
-// WorkflowSpec says where the jobs come from: Pattern or Trace.
+// WorkflowSpec says where the jobs come from: Pattern, Trace or File.
 type WorkflowSpec struct {
 	Pattern   string  `yaml:"pattern"`    // W1, W2-shared, W2-pairs, W3, Tier0, layers
 	Trace     string  `yaml:"trace"`      // a WfFormat file, beside the experiment file
-	FileSize  Size    `yaml:"file_size"`  // of each file of a pattern
-	Run       Gauss   `yaml:"run"`        // of each job of a pattern, without access to storage
+	File      string  `yaml:"file"`       // a workflow file of Fairway, beside the experiment file
+	FileSize  Size    `yaml:"file_size"`  // of each file of a pattern; of inputs of a workflow file
+	Run       Gauss   `yaml:"run"`        // of each job of a pattern or workflow file, without access to storage
 	Accesses  int     `yaml:"accesses"`   // a job reads each input in so many accesses, spread over its run
 	Jobs      int     `yaml:"jobs"`       // of layers: in all
 	Layers    int     `yaml:"layers"`     // of layers: jobs of one layer read files of the one before
@@ -55,6 +56,10 @@ type WorkflowSpec struct {
 	Scale     float64 `yaml:"scale"`      // of a trace: factor of run times; 0 means 1
 	SizeScale float64 `yaml:"size_scale"` // of a trace: factor of file sizes; 0 means 1
 	States    float64 `yaml:"states"`     // jobs say that they need so many times their run time; 0: they say nothing
+
+	Parameters map[string]string    `yaml:"parameters"` // of a workflow file
+	Inputs     map[string]InputSpec `yaml:"inputs"`     // of a workflow file: what there is of each, by name
+	Steps      map[string]StepSpec  `yaml:"steps"`      // of a workflow file: what stands for the commands, by step
 }
 
 // SiteSpec is a site: worker nodes behind a batch system.
@@ -217,6 +222,9 @@ func (e *Experiment) check() error {
 		return err
 	}
 	if err := e.checkPlaces(); err != nil {
+		return err
+	}
+	if err := e.checkInputs(); err != nil {
 		return err
 	}
 	return e.Workflow.check()

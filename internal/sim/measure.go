@@ -106,9 +106,7 @@ func (r *run) event(e *dispatch.Event) {
 			}
 			r.committed[e.Job] = e.Result.Attempt
 		}
-		for _, f := range e.Files {
-			r.creator.visible(f.File.LFN)
-		}
+		r.outputsOf(e)
 		r.endedFor(e.Name, e.Kind)
 	case dispatch.JobFailed, dispatch.JobBlocked, dispatch.JobCancelled:
 		r.endedFor(e.Name, e.Kind)
@@ -128,7 +126,42 @@ func (r *run) endedFor(name string, how dispatch.EventKind) {
 	r.ends[name] = how
 	r.ended = r.now
 	r.done++
-	r.finished = r.done == len(r.work.jobs)
+	r.checkEnd()
+}
+
+// outputsOf tells of the outputs that a commit made visible.
+func (r *run) outputsOf(e *dispatch.Event) {
+	for _, f := range e.Files {
+		r.creator.visible(f.File.LFN)
+	}
+	if rules := r.work.rules; rules != nil {
+		if i, known := r.creator.byName(e.Name); known {
+			rules.committed(&r.work.jobs[i])
+		}
+	}
+}
+
+// checkEnd notes that all jobs have ended and no more will come.
+func (r *run) checkEnd() {
+	rules := r.work.rules
+	if r.done < len(r.work.jobs) || rules != nil && !rules.rests() {
+		return
+	}
+	r.finished = true
+	if rules != nil && !rules.finished && r.succeeded() == r.done {
+		r.fail("%v", rules.left())
+	}
+}
+
+// succeeded counts the jobs whose outputs are there.
+func (r *run) succeeded() int {
+	good := 0
+	for _, how := range r.ends {
+		if how == dispatch.JobCommitted {
+			good++
+		}
+	}
+	return good
 }
 
 func (r *run) left() int { return len(r.work.jobs) - r.done }
@@ -136,7 +169,7 @@ func (r *run) left() int { return len(r.work.jobs) - r.done }
 // Metrics are the names of what a run measures, with their units.
 var Metrics = []string{
 	"turnaround_s", "first_start_s", "gap_s", "stage_in_s", "job_time_s", "hit_ratio", "byte_hit_ratio",
-	"read_gb", "written_gb", "attempts", "failed_attempts", "lost_attempts", "wasted_s", "pilots", "jobs_done", "events",
+	"read_gb", "written_gb", "attempts", "failed_attempts", "lost_attempts", "wasted_s", "pilots", "jobs_done", "jobs_failed", "events",
 }
 
 // metrics returns the values in the order of Metrics. Stage-in and job time
@@ -148,18 +181,13 @@ func (r *run) metrics() []float64 {
 		read += r.elements[s.Name].read
 		written += r.elements[s.Name].wrote
 	}
-	good := 0
-	for _, how := range r.ends {
-		if how == dispatch.JobCommitted {
-			good++
-		}
-	}
+	good := r.succeeded()
 	return []float64{
 		(r.ended - r.submitted).Seconds(), (r.firstStart - r.submitted).Seconds(), r.gap.Seconds(),
 		r.stageIn.Seconds() / jobs, r.jobTime.Seconds() / jobs,
 		ratio(float64(r.hits), float64(r.hits+r.misses)), ratio(float64(r.hitBytes), float64(r.hitBytes+r.missBytes)),
 		float64(read) / 1e9, float64(written) / 1e9, float64(r.attempts), float64(r.failures), float64(r.lost),
-		r.wasted.Seconds(), float64(r.pilots), float64(good), float64(r.happened),
+		r.wasted.Seconds(), float64(r.pilots), float64(good), float64(len(r.ends) - good), float64(r.happened),
 	}
 }
 

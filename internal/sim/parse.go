@@ -42,7 +42,7 @@ func ParseFile(file string) (*Plan, error) {
 }
 
 // Parse reads an experiment. Every key must be known. Paths of traces
-// count from the folder of file. An error names file and line.
+// and workflow files count from the folder of file. An error names file and line.
 func Parse(file string, data []byte) (*Plan, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(data, &doc); err != nil {
@@ -218,8 +218,10 @@ func (p *Plan) addPoint(root *yaml.Node, chosen []level) error {
 		return err
 	}
 	e.defaults()
-	if trace := &e.Workflow.Trace; *trace != "" && !filepath.IsAbs(*trace) {
-		*trace = filepath.Join(filepath.Dir(p.File), *trace)
+	for _, path := range []*string{&e.Workflow.Trace, &e.Workflow.File} {
+		if *path != "" && !filepath.IsAbs(*path) {
+			*path = filepath.Join(filepath.Dir(p.File), *path)
+		}
 	}
 	if err := checkReasons(tree); err != nil {
 		return err

@@ -59,6 +59,9 @@ func newRun(exp *Experiment, work *workflow, rep int) *run {
 		r.sites = append(r.sites, s)
 		r.byName[s.Name] = s
 	}
+	if work.rules != nil {
+		work.rules.run = r
+	}
 	r.measured.begin(len(work.jobs))
 	return r
 }
@@ -83,7 +86,12 @@ func (r *run) execute() error {
 }
 
 // pfnOf is where a file that exists before the run stands.
-func (r *run) pfnOf(lfn string) string { return r.exp.Storage[0].Name + ":" + lfn }
+func (r *run) pfnOf(lfn string) string {
+	if home, elsewhere := r.work.homes[lfn]; elsewhere {
+		return home
+	}
+	return r.exp.Storage[0].Name + ":" + lfn
+}
 
 // elementOf finds the storage element of a physical name.
 func (r *run) elementOf(pfn string) *element {

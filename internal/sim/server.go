@@ -94,7 +94,10 @@ func (s *server) begin() {
 	s.mayCrash()
 	s.run.after(s.run.lead(), func() {
 		s.run.submitted = s.run.now
-		s.run.creator = newCreator(s.run, func(jobs []dispatch.Job) { s.tell(dispatch.Submit{Jobs: jobs}) })
+		s.run.creator = newCreator(s.run,
+			func(jobs []dispatch.Job) { s.tell(dispatch.Submit{Jobs: jobs}) },
+			func(files []dispatch.ExistingFile) { s.tell(dispatch.AddFiles{Files: files}) },
+		)
 		s.run.creator.begin()
 	})
 }
@@ -334,9 +337,13 @@ func (r *run) committedUnheard(name string) {
 		return
 	}
 	if i, known := r.creator.byName(name); known {
+		e := dispatch.Event{Name: name}
 		for _, o := range r.work.jobs[i].job.Writes {
-			r.creator.visible(o.LFN)
+			for _, f := range r.work.writes(&r.work.jobs[i], o) {
+				e.Files = append(e.Files, dispatch.CommittedFile{File: dispatch.FileRef{LFN: f.lfn}})
+			}
 		}
+		r.outputsOf(&e)
 	}
 	r.endedFor(name, dispatch.JobCommitted)
 }

@@ -47,14 +47,13 @@ func traceWorkflow(s WorkflowSpec) (*workflow, error) {
 func (w *workflow) replay(jobs []flow.NewJob) {
 	for _, j := range jobs {
 		t := task{job: j.Job}
-		t.job.Payload = appendIndex(nil, len(w.jobs))
 		if r := j.Command.Replay; r != nil {
 			t.run = r.Compute
 			for _, f := range r.Writes {
 				w.sizes[f.LFN] = f.Size
 			}
 		}
-		w.jobs = append(w.jobs, t)
+		w.append(t)
 	}
 }
 

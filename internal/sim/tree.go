@@ -116,6 +116,15 @@ func checkKeys(n *yaml.Node, t reflect.Type) error {
 		return nil
 	}
 	switch t.Kind() {
+	case reflect.Map:
+		if n.Kind != yaml.MappingNode {
+			return fmt.Errorf("line %d: a mapping is expected", n.Line)
+		}
+		for i := 0; i < len(n.Content); i += 2 {
+			if err := checkKeys(n.Content[i+1], t.Elem()); err != nil {
+				return err
+			}
+		}
 	case reflect.Slice:
 		for _, item := range n.Content {
 			if err := checkKeys(item, t.Elem()); err != nil {

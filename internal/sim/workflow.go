@@ -14,13 +14,22 @@ type workflow struct {
 	name  string
 	jobs  []task
 	files []extant
-	sizes map[string]int64 // of every file by LFN
+	sizes map[string]int64  // of every file by LFN
+	homes map[string]string // PFN of files that exist before, where it is not that of the first storage element
+	rules *unfolding        // of a workflow file: creates the jobs as data appears; else nil
 }
 
 // task is a job with what the model needs to know of it.
 type task struct {
-	job dispatch.Job
-	run time.Duration // on a node of speed 1, without access to storage
+	job  dispatch.Job
+	run  time.Duration // on a node of speed 1, without access to storage
+	made []made        // of a workflow file: what it writes
+}
+
+// made is a file that a job of a workflow file writes.
+type made struct {
+	extant
+	pattern string // of the job's outputs that it matches, or empty
 }
 
 // extant is a file that exists when the run starts.
@@ -30,7 +39,21 @@ type extant struct {
 }
 
 func newWorkflow(name string) *workflow {
-	return &workflow{name: name, sizes: map[string]int64{}}
+	return &workflow{name: name, sizes: map[string]int64{}, homes: map[string]string{}}
+}
+
+// writes lists the files of one output of a job.
+func (w *workflow) writes(t *task, o dispatch.Output) []extant {
+	if t.made == nil {
+		return []extant{{o.LFN, w.sizes[o.LFN]}}
+	}
+	var files []extant
+	for _, m := range t.made {
+		if m.lfn == o.LFN && !o.Pattern || m.pattern == o.LFN && o.Pattern {
+			files = append(files, m.extant)
+		}
+	}
+	return files
 }
 
 // add appends a job that writes its outputs with the sizes given.
@@ -40,8 +63,14 @@ func (w *workflow) add(step, name string, run time.Duration, reads []string, wri
 		j.Writes = append(j.Writes, dispatch.Output{LFN: f.lfn})
 		w.sizes[f.lfn] = f.size
 	}
-	j.Payload = appendIndex(nil, len(w.jobs))
-	w.jobs = append(w.jobs, task{j, run})
+	w.append(task{job: j, run: run})
+}
+
+// append adds a task and returns its place, which is the payload of its job.
+func (w *workflow) append(t task) int {
+	t.job.Payload = appendIndex(nil, len(w.jobs))
+	w.jobs = append(w.jobs, t)
+	return len(w.jobs) - 1
 }
 
 func (w *workflow) exists(lfn string, size int64) {
@@ -60,16 +89,30 @@ func indexOf(payload []byte) int {
 
 func (s *WorkflowSpec) check() error {
 	switch {
-	case (s.Pattern == "") == (s.Trace == ""):
-		return atPath("workflow", "needs a pattern or a trace")
+	case count(s.Pattern != "", s.Trace != "", s.File != "") != 1:
+		return atPath("workflow", "needs one of pattern, trace and file")
+	case s.File == "" && (s.Parameters != nil || s.Inputs != nil || s.Steps != nil):
+		return atPath("workflow", "parameters, inputs and steps are for a workflow file: add file: PATH")
 	case s.Accesses < 1:
 		return atPath("workflow.accesses", "a job reads a file in at least one access")
 	case s.Pattern != "" && patterns[s.Pattern] == nil:
 		return atPath("workflow.pattern", "%q is unknown; known are W1, W2-shared, W2-pairs, W3, Tier0 and layers", s.Pattern)
 	case s.Pattern == "layers" && (s.Jobs < 1 || s.Layers < 1 || s.Fan < 0 || s.Jobs > 1<<24):
 		return atPath("workflow", "layers needs jobs (at most %d), layers and fan", 1<<24)
+	case s.File != "":
+		return s.checkFile()
 	}
 	return nil
+}
+
+func count(conditions ...bool) int {
+	n := 0
+	for _, c := range conditions {
+		if c {
+			n++
+		}
+	}
+	return n
 }
 
 // patterns make the workflows of paper 3, section V, and one for scale. Run
