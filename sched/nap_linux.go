@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// napper sleeps for less than a millisecond, to which the timers of the Go
-// runtime are rounded when all is idle. The time runs in a timer descriptor that
+// napper sleeps more exactly than the timers of the Go runtime, which are rounded
+// up to milliseconds when all is idle. The time runs in a timer descriptor that
 // the runtime's poller waits for. A thread that sleeps in a system call instead
 // would keep its P until the runtime takes that away, and a runtime that has to
 // do so for every nap watches its threads fifty times a millisecond.

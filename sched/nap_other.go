@@ -4,7 +4,7 @@ package sched
 
 import "time"
 
-// napper sleeps for less than a millisecond; not on this system.
+// napper sleeps more exactly than the runtime's timers; not on this system.
 type napper struct{}
 
 func newNapper() (*napper, error) { return nil, ErrUnsupported }

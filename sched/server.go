@@ -66,18 +66,23 @@ func (v *server) patience(sources []*source) time.Duration {
 	return time.Duration(next - v.s.since(time.Now()))
 }
 
-// overdue is when the server polls src if nobody else does: the polls of an idle
-// processor are as free as those at checkpoints.
+// overdue is when the server polls src if nobody else does: at once while a slot
+// is idle, as the polls of an idle processor are as free as those at checkpoints,
+// and otherwise when tasks have had the time to come to a checkpoint.
 func (v *server) overdue(src *source) int64 {
 	due := src.due.Load()
-	if src.reaction > src.interval && !v.s.slots.idle() {
-		due += int64(src.reaction - src.interval)
+	if !v.s.slots.idle() {
+		due += int64(max(src.reaction-src.interval, src.interval/8))
 	}
 	return due
 }
 
+// napLimit is below which a sleep is a nap: one that is exact, but goes on when
+// the server is poked.
+const napLimit = 2 * time.Millisecond
+
 func (v *server) sleep(timer *time.Timer, short *napper, d time.Duration) {
-	if d <= 0 || d < time.Millisecond && short.nap(d) {
+	if d <= 0 || d < napLimit && short.nap(d) {
 		return
 	}
 	v.deep.Store(d > linger)

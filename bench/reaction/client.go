@@ -74,9 +74,16 @@ func (s *server) work() (units, at float64, err error) {
 	return units, at, err
 }
 
-// measure runs one server for the time of p and sends it messages, or none if
-// silent.
-func measure(c serverConfig, p plan, silent bool, random *rand.Rand) (r run, err error) {
+// conversation is how long a client sends messages, and how often.
+type conversation struct {
+	lasts  time.Duration
+	pause  time.Duration // mean between messages
+	random *rand.Rand
+}
+
+// measure runs one server for the time of a conversation, which is silent if the
+// server is only to compute.
+func measure(c serverConfig, talk conversation, silent bool) (r run, err error) {
 	s, err := startServer(c)
 	if err != nil {
 		return r, err
@@ -101,8 +108,8 @@ func measure(c serverConfig, p plan, silent bool, random *rand.Rand) (r run, err
 		return r, err
 	}
 	if silent {
-		pause(p.each)
-	} else if r.reactions, err = converse(fd, p, random); err != nil {
+		pause(talk.lasts)
+	} else if r.reactions, err = talk.hold(fd); err != nil {
 		return r, err
 	}
 	after, until, err := s.work()
@@ -110,11 +117,11 @@ func measure(c serverConfig, p plan, silent bool, random *rand.Rand) (r run, err
 	return r, err
 }
 
-// converse sends messages at random moments and times the answers.
-func converse(fd int, p plan, random *rand.Rand) ([]time.Duration, error) {
+// hold sends messages at random moments and times the answers.
+func (c conversation) hold(fd int) ([]time.Duration, error) {
 	var reactions []time.Duration
-	for end := time.Now().Add(p.each); time.Now().Before(end); {
-		pause(time.Duration(random.ExpFloat64() * float64(p.pause)))
+	for end := time.Now().Add(c.lasts); time.Now().Before(end); {
+		pause(time.Duration(c.random.ExpFloat64() * float64(c.pause)))
 		d, err := ask(fd)
 		if err != nil {
 			return nil, err

@@ -45,7 +45,7 @@ func main() {
 		p = short
 	}
 	if *rounds > 0 {
-		p.rounds = *rounds
+		p.alone.rounds, p.beside.rounds = *rounds, *rounds
 	}
 	result, err := measureAll(p, pick, srv.priorities)
 	if err != nil {
@@ -67,14 +67,28 @@ func exit(err error) {
 
 // plan says how long to measure.
 type plan struct {
+	pause time.Duration // mean of the exponential pauses between messages
+	alone schedule
+	// Beside foreign processes the kernel decides anew with each run which
+	// threads share a processor, so that many short runs tell more than few long.
+	beside schedule
+}
+
+type schedule struct {
 	rounds int
 	each   time.Duration // of one run
-	pause  time.Duration // mean of the exponential pauses between messages
 	tasks  []int
-	beside []int // tasks of the runs beside foreign processes
 }
 
 var (
-	full  = plan{rounds: 3, each: 2300 * time.Millisecond, pause: 5 * time.Millisecond, tasks: []int{0, 1, 2, 5, 10, 40}, beside: []int{2, 10, 40}}
-	short = plan{rounds: 1, each: 1500 * time.Millisecond, pause: 5 * time.Millisecond, tasks: []int{0, 10, 40}, beside: []int{10}}
+	full = plan{
+		pause:  5 * time.Millisecond,
+		alone:  schedule{3, 2300 * time.Millisecond, []int{0, 1, 2, 5, 10, 40}},
+		beside: schedule{6, 1200 * time.Millisecond, []int{2, 10, 40}},
+	}
+	short = plan{
+		pause:  5 * time.Millisecond,
+		alone:  schedule{1, 1500 * time.Millisecond, []int{0, 10, 40}},
+		beside: schedule{2, 1200 * time.Millisecond, []int{10}},
+	}
 )

@@ -94,13 +94,13 @@ func measureAll(p plan, pick selection, priorities int) (*result, error) {
 	seed := uint64(time.Now().UnixNano())
 	random := rand.New(rand.NewPCG(seed, 0))
 	for _, foreign := range []bool{false, true} {
-		tasks := p.tasks
+		plan := p.alone
 		if foreign {
-			tasks = p.beside
+			plan = p.beside
 		}
-		for _, n := range tasks {
+		for _, n := range plan.tasks {
 			list := slices.DeleteFunc(rowsFor(n, foreign, priorities), func(s *series) bool { return !pick.has(s) })
-			if err := measureBeside(list, n, foreign, p, random); err != nil {
+			if err := measureBeside(list, n, foreign, plan, p.pause, random); err != nil {
 				return nil, err
 			}
 			for _, s := range list {
@@ -112,7 +112,7 @@ func measureAll(p plan, pick selection, priorities int) (*result, error) {
 }
 
 // measureBeside runs the rows in alternation, with foreign processes if asked.
-func measureBeside(list []*series, n int, foreign bool, p plan, random *rand.Rand) error {
+func measureBeside(list []*series, n int, foreign bool, p schedule, pause time.Duration, random *rand.Rand) error {
 	if len(list) == 0 {
 		return nil
 	}
@@ -124,7 +124,7 @@ func measureBeside(list []*series, n int, foreign bool, p plan, random *rand.Ran
 		defer stop()
 	}
 	for range p.rounds {
-		if err := round(list, n, p, random); err != nil {
+		if err := round(list, n, conversation{p.each, pause, random}); err != nil {
 			return err
 		}
 	}
@@ -132,20 +132,20 @@ func measureBeside(list []*series, n int, foreign bool, p plan, random *rand.Ran
 }
 
 // round runs each row once, in random order, between two runs of the yardstick.
-func round(list []*series, n int, p plan, random *rand.Rand) error {
+func round(list []*series, n int, talk conversation) error {
 	yardstick := func() (run, error) {
 		if n == 0 {
 			return run{}, nil
 		}
-		return measure(serverConfig{mode: "plain", computing: n}, p, true, random)
+		return measure(serverConfig{mode: "plain", computing: n}, talk, true)
 	}
 	before, err := yardstick()
 	if err != nil {
 		return fmt.Errorf("yardstick: %w", err)
 	}
 	rates := make([]float64, len(list))
-	for _, i := range random.Perm(len(list)) {
-		r, err := measure(list[i].config, p, false, random)
+	for _, i := range talk.random.Perm(len(list)) {
+		r, err := measure(list[i].config, talk, false)
 		if err != nil {
 			return fmt.Errorf("%s with %d tasks: %w", list[i].name(), n, err)
 		}

@@ -15,6 +15,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"fairway/sched"
 )
 
 // load is what a server has to bear.
@@ -66,6 +68,7 @@ func measure(with string, l load) (m measurement, err error) {
 }
 
 func ask(url, with string, l load) (measurement, error) {
+	sched.Default().React() // as if this client had a machine of its own
 	ctx, cancel := context.WithTimeout(context.Background(), l.lasts)
 	defer cancel()
 	var wg sync.WaitGroup
@@ -78,13 +81,18 @@ func ask(url, with string, l load) (measurement, error) {
 		})
 	}
 	m := measurement{with: with}
-	for {
-		time.Sleep(time.Duration(rand.ExpFloat64() * float64(pause)))
-		start := time.Now()
-		if err := get(ctx, url+"/hello"); err != nil {
-			break
-		}
-		m.latencies = append(m.latencies, time.Since(start))
+	var mu sync.Mutex
+	for ctx.Err() == nil {
+		// Requests come whether or not those before were answered.
+		_ = sched.Default().Sleep(ctx, time.Duration(rand.ExpFloat64()*float64(pause)))
+		wg.Go(func() {
+			start := time.Now()
+			if get(ctx, url+"/hello") == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				m.latencies = append(m.latencies, time.Since(start))
+			}
+		})
 	}
 	wg.Wait()
 	if len(m.latencies) == 0 {

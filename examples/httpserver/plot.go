@@ -28,7 +28,7 @@ func draw(file string, results []measurement) error {
 		}
 		line.Width, line.Color = vg.Points(2), colors[i%len(colors)]
 		p.Add(line)
-		p.Legend.Add(m.with, line)
+		p.Legend.Add(fmt.Sprintf("%s: half within %v", m.with, m.quantile(0.5).Round(10*time.Microsecond)), line)
 	}
 	p.Add(plotter.NewGrid())
 	if err := p.Save(16*vg.Centimeter, 10*vg.Centimeter, file); err != nil {

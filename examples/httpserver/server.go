@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"image"
@@ -52,13 +53,15 @@ func serve(with, addr string) error {
 
 func drawing(compute computing) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		var picture image.Image
-		err := compute(r.Context(), func(checkpoint func()) { picture = mandelbrot(200, checkpoint) })
+		var picture bytes.Buffer
+		err := compute(r.Context(), func(checkpoint func()) {
+			_ = png.Encode(&picture, mandelbrot(200, checkpoint)) // a buffer takes everything
+		})
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
 		}
-		_ = png.Encode(w, picture)
+		_, _ = picture.WriteTo(w)
 	}
 }
 
