@@ -45,6 +45,9 @@ var problemCases = []problemCase{
 	{"missing input", frame("  a: {each: 'row/{n}', writes: 'a/{n}', command: 'true'}\n"), []string{
 		`6:13: missing input: step "a" takes "row/{n}", but no input and no step makes such a file; did you mean "raw/{n}"?`,
 	}},
+	{"path instead of name", "workflow: w\ninputs:\n  raw: {files: 'raw/{n}.txt'}\nsteps:\n  a: {each: 'raw/{n}.txt', writes: 'a/{n}', command: 'true'}\n", []string{
+		`5:13: missing input: step "a" takes "raw/{n}.txt", but no input and no step makes such a file; the input "raw" gives these files the names "{n}.txt": take that, or add as: "raw/{n}.txt" to the input`,
+	}},
 	{"undefined placeholder", frame("  a: {each: 'raw/{n}', reads: 'raw/{m}', writes: 'a/{n}', command: 'true'}\n"), []string{
 		`6:31: step "a": {m} in "raw/{m}" has no value`,
 	}},

@@ -149,10 +149,27 @@ func (p *parser) nobodyMakes(s *step, used *pattern, r *routes) {
 		known = append(known, m.pattern.text)
 	}
 	instead := "declare it under inputs, or write it in a step"
-	if meant := closest(used.text, known); meant != "" {
+	if in, name := r.inputAt(used); in != nil {
+		instead = fmt.Sprintf("the input %q gives these files the names %q: take that, or add as: %q to the input", in.Name, name.text, used.text)
+	} else if meant := closest(used.text, known); meant != "" {
 		instead = fmt.Sprintf("did you mean %q?", meant)
 	}
 	p.failAt(used.line, used.column, instead, "missing input: step %q takes %q, but no input and no step makes such a file", s.name, used.text)
+}
+
+// inputAt finds the input whose files have a path like this, and another name.
+func (r *routes) inputAt(path *pattern) (*DeclaredInput, *pattern) {
+	for _, m := range r.makers {
+		if m.input == nil {
+			continue
+		}
+		for i, files := range m.input.patterns {
+			if files.overlaps(path) {
+				return m.input, m.input.names[i]
+			}
+		}
+	}
+	return nil, nil
 }
 
 // checkWriters finds files with two writers.
