@@ -10,16 +10,21 @@ type Cut struct {
 
 // DefaultSweeps is how many sweeps a block does at once, where it is large
 // enough.
-const DefaultSweeps = 16
+const DefaultSweeps = 24
 
 // NewCut cuts an n x n matrix. The number of sweeps at once is at most sweeps,
-// and small enough for frontiers to touch direct neighbours only.
+// small enough for frontiers to touch direct neighbours only, and a multiple of those
+// that are in flight together where it is larger.
 func NewCut(n, rows, columns, sweeps int) Cut {
 	smallest := (n - 2) / max(rows, columns)
 	if rows*columns == 1 {
 		smallest = sweeps + 1
 	}
-	return Cut{N: n, Rows: rows, Columns: columns, Sweeps: max(1, min(sweeps, smallest-1))}
+	sweeps = max(1, min(sweeps, smallest-1))
+	if sweeps > lanes {
+		sweeps -= sweeps % lanes
+	}
+	return Cut{N: n, Rows: rows, Columns: columns, Sweeps: sweeps}
 }
 
 // span is a range of rows or columns of blocks.
@@ -92,13 +97,22 @@ func (b *Block) compute(data []float64, sweeps int) {
 		rows := b.rows.tile(i, tileRows)
 		for j := b.cols.start; j < b.cols.end; j += tileColumns {
 			cols := b.cols.tile(j, tileColumns)
-			for t := range sweeps {
-				top, bottom := b.rows.clip(rows, t)
-				left, right := b.cols.clip(cols, t)
-				f.sweep(top-b.top, bottom-b.top, left-b.left, right-b.left)
+			for t := 0; t < sweeps; t += lanes {
+				b.fly(&f, rows, cols, t, min(t+lanes, sweeps))
 			}
 		}
 	}
+}
+
+// fly does sweeps [from, to) of a tile.
+func (b *Block) fly(field *Field, rows, cols span, from, to int) {
+	f := flight{Field: field}
+	for t := from; t < to; t++ {
+		top, bottom := b.rows.clip(rows, t)
+		left, right := b.cols.clip(cols, t)
+		f.add(part{top - b.top, bottom - b.top, left - b.left, right - b.left})
+	}
+	f.run()
 }
 
 // tile returns the part of s that begins at start.

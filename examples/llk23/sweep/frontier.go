@@ -83,24 +83,33 @@ func (b *Block) frontierSize(d Direction) int {
 	return size
 }
 
-// pack copies a frontier out of the block's data.
-func (b *Block) pack(d Direction, sweeps int, data, frontier []float64) {
-	at := 0
-	b.segments(d, sweeps, func(row, from, to int) {
-		if from < to {
-			at += copy(frontier[at:], data[b.index(row, from):][:to-from])
-		}
-	})
-}
+// piece is elements of a block's memory that follow each other.
+type piece struct{ at, length int }
 
-// unpack copies a frontier that block source exported into the data of b.
-func (b *Block) unpack(source *Block, d Direction, sweeps int, data, frontier []float64) {
-	at := 0
+// pieces returns where the frontier that block source exports in a direction stands in
+// the memory of b, which is source itself or its neighbour there.
+func (b *Block) pieces(source *Block, d Direction, sweeps int) []piece {
+	var all []piece
 	source.segments(d, sweeps, func(row, from, to int) {
 		if from < to {
-			at += copy(data[b.index(row, from):][:to-from], frontier[at:])
+			all = append(all, piece{(row-b.top)*b.wide + from - b.left, to - from})
 		}
 	})
+	return all
 }
 
-func (b *Block) index(row, column int) int { return (row-b.top)*b.wide + column - b.left }
+// pack copies a frontier out of a block's data.
+func pack(pieces []piece, data, frontier []float64) {
+	at := 0
+	for _, p := range pieces {
+		at += copy(frontier[at:], data[p.at:p.at+p.length])
+	}
+}
+
+// unpack copies a frontier into a block's data.
+func unpack(pieces []piece, data, frontier []float64) {
+	at := 0
+	for _, p := range pieces {
+		at += copy(data[p.at:p.at+p.length], frontier[at:])
+	}
+}

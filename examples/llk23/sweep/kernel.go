@@ -21,127 +21,146 @@ type Field struct {
 	Factors       []Coefficients
 }
 
-// sweepNaive updates rows [top, bottom) and columns [left, right) in place, in
-// the order of Listing 8. The elements around them must exist.
-func (f *Field) sweepNaive(top, bottom, left, right int) {
+// sweep updates rows [top, bottom) and columns [left, right) in place, in the
+// order of Listing 8. The elements around them must exist.
+func (f *Field) sweep(top, bottom, left, right int) {
 	for i := top; i < bottom; i++ {
 		for j := left; j < right; j++ {
-			at := i*f.Columns + j
-			f.Data[at] = update(f.Data[at-f.Columns], f.Data[at-1], f.Data[at+1], f.Data[at+f.Columns], f.Data[at], &f.Factors[at])
+			f.one(i, j)
 		}
 	}
 }
 
-// sweep does what sweepNaive does, bit for bit, with up to four rows in flight.
-// Along a row every element waits for the one before; rows one column apart are
-// independent. A single row is left only where there is just one.
-func (f *Field) sweep(top, bottom, left, right int) {
-	if right-left < 4 {
-		f.sweepNaive(top, bottom, left, right)
-		return
+func (f *Field) one(i, j int) {
+	at := i*f.Columns + j
+	f.Data[at] = update(f.Data[at-f.Columns], f.Data[at-1], f.Data[at+1], f.Data[at+f.Columns], f.Data[at], &f.Factors[at])
+}
+
+// lanes is how many sweeps are under way at once. Along a row every element
+// waits for the one before, for about 26 cycles; eight chains side by side keep
+// the arithmetic units busy.
+const lanes = 8
+
+// flight is several sweeps over a field, one row and one column behind each other:
+// where sweep 0 is at (i, j), sweep l is at (i-l, j-l). It gives the bits of
+// one sweep after the other.
+type flight struct {
+	*Field
+	sweeps int // up to lanes
+	parts  [lanes]part
+}
+
+// part is what one sweep updates: rows [top, bottom) and columns [left, right).
+type part struct{ top, bottom, left, right int }
+
+// add makes p the part of the next sweep.
+func (f *flight) add(p part) {
+	f.parts[f.sweeps] = p
+	f.sweeps++
+}
+
+// bounds returns the rows and columns of sweep 0 for which some sweep has something to
+// do, and those for which all have.
+func (f *flight) bounds() (some, all part) {
+	some = f.parts[0]
+	all = some
+	for l, p := range f.parts[:f.sweeps] {
+		p = part{p.top + l, p.bottom + l, p.left + l, p.right + l}
+		some = part{min(some.top, p.top), max(some.bottom, p.bottom), min(some.left, p.left), max(some.right, p.right)}
+		all = part{max(all.top, p.top), min(all.bottom, p.bottom), max(all.left, p.left), min(all.right, p.right)}
 	}
-	for top < bottom {
-		switch bottom - top {
-		case 1:
-			f.sweepNaive(top, bottom, left, right)
-			top++
-		case 2:
-			top = f.skewed(top, 2, left, right, twoRows)
-		case 3, 5:
-			top = f.skewed(top, 3, left, right, threeRows)
-		default:
-			top = f.skewed(top, 4, left, right, fourRows)
+	if f.sweeps < lanes || all.right <= all.left {
+		all.bottom = all.top
+	}
+	return some, all
+}
+
+// run passes row by row with all sweeps, each along its own row. Where not all of
+// them have something to do, at the ends, elements are done one by one.
+func (f *flight) run() {
+	some, all := f.bounds()
+	for i := some.top; i < some.bottom; i++ {
+		if i < all.top || i >= all.bottom {
+			f.ragged(i, some.left, some.right)
+			continue
+		}
+		f.ragged(i, some.left, all.left)
+		f.steps(i, all.left, all.right)
+		f.ragged(i, all.right, some.right)
+	}
+}
+
+// ragged does columns [from, to) of sweep 0, and of the others what goes with
+// them.
+func (f *flight) ragged(i, from, to int) {
+	for j := from; j < to; j++ {
+		for l, p := range f.parts[:f.sweeps] {
+			if i-l >= p.top && i-l < p.bottom && j-l >= p.left && j-l < p.right {
+				f.one(i-l, j-l)
+			}
 		}
 	}
 }
 
-// skewed updates a number of rows and returns the row after them. In a step row
-// k updates the column k before that of row 0; the first and last columns, which
-// not all rows have, are done one by one. The slices are the bounds checks of
-// the loop, which has none.
-func (f *Field) skewed(top, rows, left, right int, loop func(first *float64, factors *Coefficients, stride, steps int)) int {
-	lead := rows - 1
-	for k := range lead {
-		f.sweepNaive(top+k, top+k+1, left, left+lead-k)
-	}
-	at := top*f.Columns + left
-	data := f.Data[at-f.Columns-1 : at+rows*f.Columns+right-left+1]
-	factors := f.Factors[at : at+lead*f.Columns+right-left]
-	loop(&data[f.Columns+1+lead], &factors[lead], f.Columns, right-left-lead)
-	for k := range lead {
-		f.sweepNaive(top+k+1, top+k+2, right-k-1, right)
-	}
-	return top + rows
+// steps does the same where all sweeps have something to do. The slices are
+// the bounds checks of the loop, which has none.
+func (f *flight) steps(i, from, to int) {
+	behind := (lanes - 1) * (f.Columns + 1)
+	at := i*f.Columns + from - behind // of the last sweep
+	data := f.Data[at-f.Columns : at+behind+f.Columns+to-from]
+	factors := f.Factors[at : at+behind+to-from]
+	eightLanes(unsafe.Pointer(&data[f.Columns]), unsafe.Pointer(&factors[0]), f.Columns, to-from)
 }
 
 const (
-	word       = unsafe.Sizeof(float64(0))
-	factorSize = unsafe.Sizeof(Coefficients{})
+	word       = int(unsafe.Sizeof(float64(0)))
+	factorSize = int(unsafe.Sizeof(Coefficients{}))
 )
 
-func load(p unsafe.Pointer) float64 { return *(*float64)(p) }
+func load(p unsafe.Pointer, offset int) float64 { return *(*float64)(unsafe.Add(p, offset)) }
 
-// lane is one row in flight: where it is, its factors there, the value left of
-// it (new) and the value there (old).
-type lane struct {
-	at, factors unsafe.Pointer
-	west, here  float64
+func store(p unsafe.Pointer, offset int, v float64) { *(*float64)(unsafe.Add(p, offset)) = v }
+
+func factor(p unsafe.Pointer, offset int) *Coefficients {
+	return (*Coefficients)(unsafe.Add(p, offset))
 }
 
-// lane k of those that start with row 0 at first.
-func newLane(first *float64, factors *Coefficients, stride, k int) lane {
-	at := unsafe.Add(unsafe.Pointer(first), k*(stride-1)*int(word))
-	return lane{
-		at: at, factors: unsafe.Add(unsafe.Pointer(factors), k*(stride-1)*int(factorSize)),
-		west: load(unsafe.Add(at, -int(word))), here: load(at),
-	}
-}
-
-func (l lane) east() float64 { return load(unsafe.Add(l.at, word)) }
-
-// step updates one element and goes on to the next.
-func (l lane) step(north, east, south float64) lane {
-	l.west = update(north, l.west, east, south, l.here, (*Coefficients)(l.factors))
-	*(*float64)(l.at) = l.west
-	l.here = east
-	l.at, l.factors = unsafe.Add(l.at, word), unsafe.Add(l.factors, factorSize)
-	return l
-}
-
-// In the loops below what a row needs of its neighbours comes from registers:
-// the north value is what the row above computed a step before, and the south
-// value is the east value of the row below. Going upwards keeps both.
-
-func fourRows(first *float64, factors *Coefficients, stride, steps int) {
-	a, b := newLane(first, factors, stride, 0), newLane(first, factors, stride, 1)
-	c, d := newLane(first, factors, stride, 2), newLane(first, factors, stride, 3)
-	row := stride * int(word)
+// eightLanes starts with the last sweep at p. What a sweep needs in the south
+// is what the sweep before it computed a step ago, which is in a register; what it
+// needs in the north lies east of the sweep behind it.
+func eightLanes(p, f unsafe.Pointer, columns, steps int) {
+	d, e := (columns+1)*word, (columns+1)*factorSize
+	d2, d3, e2, e3 := 2*d, 3*d, 2*e, 3*e
+	q, g := unsafe.Add(p, 4*d), unsafe.Add(f, 4*e)
+	north, south := unsafe.Add(p, -columns*word), unsafe.Add(q, d3+columns*word)
+	w0, w1, w2, w3 := load(p, -word), load(p, d-word), load(p, d2-word), load(p, d3-word)
+	w4, w5, w6, w7 := load(q, -word), load(q, d-word), load(q, d2-word), load(q, d3-word)
 	for range steps {
-		ea, eb, ec, ed := a.east(), b.east(), c.east(), d.east()
-		d = d.step(c.west, ed, load(unsafe.Add(d.at, row)))
-		c = c.step(b.west, ec, ed)
-		b = b.step(a.west, eb, ec)
-		a = a.step(load(unsafe.Add(a.at, -row)), ea, eb)
-	}
-}
-
-func threeRows(first *float64, factors *Coefficients, stride, steps int) {
-	a, b, c := newLane(first, factors, stride, 0), newLane(first, factors, stride, 1), newLane(first, factors, stride, 2)
-	row := stride * int(word)
-	for range steps {
-		ea, eb, ec := a.east(), b.east(), c.east()
-		c = c.step(b.west, ec, load(unsafe.Add(c.at, row)))
-		b = b.step(a.west, eb, ec)
-		a = a.step(load(unsafe.Add(a.at, -row)), ea, eb)
-	}
-}
-
-func twoRows(first *float64, factors *Coefficients, stride, steps int) {
-	a, b := newLane(first, factors, stride, 0), newLane(first, factors, stride, 1)
-	row := stride * int(word)
-	for range steps {
-		ea, eb := a.east(), b.east()
-		b = b.step(a.west, eb, load(unsafe.Add(b.at, row)))
-		a = a.step(load(unsafe.Add(a.at, -row)), ea, eb)
+		east := load(p, word)
+		w0 = update(load(north, 0), w0, east, w1, load(p, 0), factor(f, 0))
+		store(p, 0, w0)
+		n := east
+		east = load(p, d+word)
+		w1 = update(n, w1, east, w2, load(p, d), factor(f, e))
+		store(p, d, w1)
+		n, east = east, load(p, d2+word)
+		w2 = update(n, w2, east, w3, load(p, d2), factor(f, e2))
+		store(p, d2, w2)
+		n, east = east, load(p, d3+word)
+		w3 = update(n, w3, east, w4, load(p, d3), factor(f, e3))
+		store(p, d3, w3)
+		n, east = east, load(q, word)
+		w4 = update(n, w4, east, w5, load(q, 0), factor(g, 0))
+		store(q, 0, w4)
+		n, east = east, load(q, d+word)
+		w5 = update(n, w5, east, w6, load(q, d), factor(g, e))
+		store(q, d, w5)
+		n, east = east, load(q, d2+word)
+		w6 = update(n, w6, east, w7, load(q, d2), factor(g, e2))
+		store(q, d2, w6)
+		w7 = update(east, w7, load(q, d3+word), load(south, 0), load(q, d3), factor(g, e3))
+		store(q, d3, w7)
+		p, q, north, south = unsafe.Add(p, word), unsafe.Add(q, word), unsafe.Add(north, word), unsafe.Add(south, word)
+		f, g = unsafe.Add(f, factorSize), unsafe.Add(g, factorSize)
 	}
 }

@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"slices"
+	"strconv"
 	"testing"
 )
 
@@ -21,29 +22,46 @@ func (f *Field) clone() *Field {
 	return &g
 }
 
-func TestRowsInFlightGiveTheSameBits(t *testing.T) {
-	for rows := 3; rows < 13; rows++ {
-		for columns := 3; columns < 14; columns++ {
-			want := newField(rows, columns)
-			got := want.clone()
-			for range 3 {
-				want.sweepNaive(1, rows-1, 1, columns-1)
-				got.sweep(1, rows-1, 1, columns-1)
-			}
-			if !slices.Equal(got.Data, want.Data) {
-				t.Fatalf("%d rows of %d columns differ", rows, columns)
+func TestSweepsInFlightGiveTheSameBits(t *testing.T) {
+	for rows := 3; rows < 30; rows += 2 {
+		for columns := 3; columns < 30; columns++ {
+			for sweeps := 1; sweeps <= lanes; sweeps++ {
+				want := newField(rows, columns)
+				got := want.clone()
+				f := flight{Field: got}
+				for range sweeps {
+					want.sweep(1, rows-1, 1, columns-1)
+					f.add(part{1, rows - 1, 1, columns - 1})
+				}
+				f.run()
+				if !slices.Equal(got.Data, want.Data) {
+					t.Fatalf("%d sweeps of %d rows and %d columns differ", sweeps, rows, columns)
+				}
 			}
 		}
 	}
 }
 
-func BenchmarkNaive(b *testing.B) { benchmarkField(b, (*Field).sweepNaive, 300) }
-func BenchmarkSweep(b *testing.B) { benchmarkField(b, (*Field).sweep, 300) }
-
-func benchmarkField(b *testing.B, sweep func(f *Field, top, bottom, left, right int), n int) {
-	f := newField(n, n)
+func BenchmarkOneSweep(b *testing.B) {
+	f := newField(300, 300)
 	for b.Loop() {
-		sweep(f, 1, n-1, 1, n-1)
+		f.sweep(1, 299, 1, 299)
 	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64((n-2)*(n-2)), "ns/element")
+	perElement(b, 300, 1)
+}
+
+func BenchmarkBlocked(b *testing.B) {
+	for _, n := range []int{300, 1000, 4000} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			_, compute := Blocked(n, DefaultSweeps, DefaultSweeps)
+			for b.Loop() {
+				compute()
+			}
+			perElement(b, n, DefaultSweeps)
+		})
+	}
+}
+
+func perElement(b *testing.B, n, sweeps int) {
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64((n-2)*(n-2)*sweeps), "ns/element")
 }

@@ -93,7 +93,7 @@ func (p *Program) build(at place, options []orwl.Option) error {
 			return err
 		}
 		p.frontiers[name] = f
-		f.Initialize(func(bytes []byte) { b.pack(d, p.Sweeps, initial, orwl.BytesAs[float64](bytes)) })
+		f.Initialize(func(bytes []byte) { pack(b.pieces(b, d, p.Sweeps), initial, orwl.BytesAs[float64](bytes)) })
 	}
 	return nil
 }
@@ -212,6 +212,7 @@ func (p *Program) exportTask(ctx context.Context, at place, d Direction, rank in
 	name := fmt.Sprintf("export %d,%d %v", at.row, at.column, d)
 	from.SetName(name)
 	to.SetName(name)
+	all := b.pieces(b, d, p.Sweeps)
 	err := orwl.Insert(ctx, from.Reading(p.data[at]).At(rank), to.Writing(p.frontiers[frontierName(at, d)]).At(rank))
 	return task{orwl.Pairs{from, to}, func(_, sweeps int) error {
 		data, err := orwl.ReadAs[float64](from)
@@ -222,7 +223,11 @@ func (p *Program) exportTask(ctx context.Context, at place, d Direction, rank in
 		if err != nil {
 			return err
 		}
-		b.pack(d, sweeps, data, frontier)
+		pieces := all
+		if sweeps < p.Sweeps {
+			pieces = b.pieces(b, d, sweeps)
+		}
+		pack(pieces, data, frontier)
 		return nil
 	}}, err
 }
@@ -232,6 +237,7 @@ type imported struct {
 	source *Block
 	to     Direction
 	pair   *orwl.Pair
+	pieces []piece // of a full iteration
 }
 
 func (p *Program) mainTask(ctx context.Context, at place, rank int) (task, error) {
@@ -255,7 +261,7 @@ func (p *Program) mainTask(ctx context.Context, at place, rank int) (task, error
 		pair.SetName(name)
 		pairs = append(pairs, pair)
 		postings = append(postings, pair.Reading(r).At(rank))
-		imports = append(imports, imported{p.blocks[source], d, pair})
+		imports = append(imports, imported{p.blocks[source], d, pair, b.pieces(p.blocks[source], d, p.Sweeps)})
 	}
 	err := orwl.Insert(ctx, postings...)
 	return task{pairs, func(iteration, sweeps int) error {
@@ -268,9 +274,7 @@ func (p *Program) mainTask(ctx context.Context, at place, rank int) (task, error
 				return err
 			}
 		}
-		start := time.Now()
-		b.compute(data, sweeps)
-		p.computing.Add(int64(time.Since(start)))
+		p.computing.Add(int64(processorTime(func() { b.compute(data, sweeps) })))
 		return nil
 	}}, err
 }
@@ -282,13 +286,14 @@ func (in imported) read(b *Block, data []float64, iteration, sweeps, full int) e
 	if err != nil {
 		return err
 	}
-	if !in.to.forward() {
-		if iteration == 0 {
-			return nil
-		}
-		sweeps = full
+	pieces := in.pieces
+	switch {
+	case !in.to.forward() && iteration == 0:
+		return nil
+	case in.to.forward() && sweeps < full:
+		pieces = b.pieces(in.source, in.to, sweeps)
 	}
-	b.unpack(in.source, in.to, sweeps, data, frontier)
+	unpack(pieces, data, frontier)
 	return nil
 }
 
@@ -304,7 +309,7 @@ func (p *Program) Drain(ctx context.Context) error {
 	return nil
 }
 
-// Computing returns the time that main tasks have spent in the kernel.
+// Computing returns the processor time that main tasks have spent in the kernel.
 func (p *Program) Computing() time.Duration { return time.Duration(p.computing.Load()) }
 
 // Result copies the blocks of this process into the matrix.

@@ -5,7 +5,7 @@ package sweep
 func Sequential(n, iterations int) []float64 {
 	f := Matrix(n)
 	for range iterations {
-		f.sweepNaive(1, n-1, 1, n-1)
+		f.sweep(1, n-1, 1, n-1)
 	}
 	return f.Data
 }
