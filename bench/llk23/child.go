@@ -8,8 +8,11 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"time"
 
 	"golang.org/x/sys/unix"
+
+	"fairway/examples/llk23/sweep"
 )
 
 // childFlag makes this program a measured process of a configuration.
@@ -51,6 +54,9 @@ func child(text string) error {
 	}
 	runtime.GOMAXPROCS(c.Cores)
 	in := bufio.NewReader(os.Stdin)
+	if c.Transport == withoutLocks {
+		return alone(c, in)
+	}
 	if c.Process > 0 {
 		return follow(c, in)
 	}
@@ -69,6 +75,24 @@ func child(text string) error {
 		}
 		fmt.Printf("%.4f %s %.4f\n", a.ns, a.hash, a.waitingShare)
 	}
+}
+
+// alone runs the kernel without any lock.
+func alone(c config, in *bufio.Reader) error {
+	for {
+		if _, err := in.ReadString('\n'); err != nil {
+			return nil
+		}
+		matrix, compute := sweep.Blocked(c.N, c.Iterations, sweep.DefaultSweeps)
+		start := time.Now()
+		compute()
+		wall := time.Since(start)
+		fmt.Printf("%.4f %s\n", perElement(c, wall), hash(matrix))
+	}
+}
+
+func perElement(c config, wall time.Duration) float64 {
+	return float64(wall) / float64((c.N-2)*(c.N-2)*c.Iterations)
 }
 
 // hash is FNV-1a over the words of the matrix, as in the C programs.

@@ -1,6 +1,10 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+
+	"fairway/examples/llk23/sweep"
+)
 
 // config is one measurement.
 type config struct {
@@ -8,7 +12,7 @@ type config struct {
 	Cores        int    `json:"cores"`
 	TasksPerCore int    `json:"tasks_per_core"`
 	Processes    int    `json:"processes"`
-	Transport    string `json:"transport"` // memory, shared or tcp
+	Transport    string `json:"transport"` // memory, shared or tcp, or one of the others below
 	Rows         int    `json:"rows"`
 	Columns      int    `json:"columns"`
 	Iterations   int    `json:"iterations"`
@@ -16,23 +20,44 @@ type config struct {
 	Process int `json:"process"`
 }
 
+// What stands in the place of a transport where package orwl does not run.
+const (
+	listing8     = "listing8"
+	withoutLocks = "without locks"
+	openMP       = "openmp"
+	mpi          = "mpi"
+)
+
 func newConfig(n, cores, perCore, processes int, transport string) config {
 	c := config{N: n, Cores: cores, TasksPerCore: perCore, Processes: processes, Transport: transport}
-	c.Rows, c.Columns = blocks(n, max(cores*perCore, processes), processes)
-	c.Iterations = max(16, 16_000_000/(n*n)/16*16)
+	c.Rows, c.Columns = blocks(max(cores*perCore, processes), processes)
+	c.Iterations = max(2*sweep.DefaultSweeps, 40_000_000/(n*n)/sweep.DefaultSweeps*sweep.DefaultSweeps)
 	return c
 }
 
-// shortestRow is how long the rows of a block should be at least: the first
-// and last elements of a row cost more than the others.
-const shortestRow = 250
+// onOneCore is the same with the tasks of one core.
+func (c config) onOneCore() config {
+	return newConfig(c.N, 1, c.TasksPerCore, c.Processes, c.Transport)
+}
 
-// blocks cuts into the squarest blocks with as many rows as processes and rows
-// of elements that are not too short.
-func blocks(n, count, processes int) (rows, columns int) {
+// withOneTask is the same with one task per core.
+func (c config) withOneTask() config {
+	return newConfig(c.N, c.Cores, 1, c.Processes, c.Transport)
+}
+
+// sequential is a program for one core without tasks.
+func sequential(n int, program string) config { return newConfig(n, 1, 1, 1, program) }
+
+func (c config) ordered() bool {
+	return c.Transport == "memory" || c.Transport == "shared" || c.Transport == "tcp"
+}
+
+// blocks cuts into the squarest blocks with as many rows as processes: they have
+// the shortest frontiers.
+func blocks(count, processes int) (rows, columns int) {
 	rows, columns = count, 1
 	for c := 2; c*c <= count; c++ {
-		if count%c == 0 && count/c >= processes && n/c >= shortestRow {
+		if count%c == 0 && count/c >= processes {
 			rows, columns = count/c, c
 		}
 	}
@@ -40,21 +65,24 @@ func blocks(n, count, processes int) (rows, columns int) {
 }
 
 func (c config) String() string {
-	return fmt.Sprintf("%d² on %d cores, %d tasks per core, %d processes by %s", c.N, c.Cores, c.TasksPerCore, c.Processes, c.Transport)
+	return fmt.Sprintf("%d² on %d cores, %d tasks per core, %d processes, %s", c.N, c.Cores, c.TasksPerCore, c.Processes, c.Transport)
 }
 
-// all returns the configurations of the table; quick only the small matrix.
-func all(quick bool) []config {
-	sizes := []int{300, 1000, 4000}
-	if quick {
-		sizes = sizes[:1]
-	}
-	var configs []config
-	for _, n := range sizes {
-		for _, cores := range []int{1, 2} {
-			for _, perCore := range []int{1, 4, 16} {
-				configs = append(configs, newConfig(n, cores, perCore, 1, "memory"),
-					newConfig(n, cores, perCore, 2, "shared"), newConfig(n, cores, perCore, 2, "tcp"))
+// round returns what runs in one round for a size: what is compared stands
+// close together.
+func round(n int) []config {
+	configs := []config{sequential(n, listing8), sequential(n, withoutLocks)}
+	for _, transport := range []string{"memory", "shared", "tcp", openMP, mpi} {
+		for _, perCore := range []int{1, 4, 16} {
+			for _, cores := range []int{1, 2} {
+				c := newConfig(n, cores, perCore, 1, transport)
+				switch {
+				case transport == "shared" || transport == "tcp":
+					c = newConfig(n, cores, perCore, 2, transport)
+				case !c.ordered() && c.Rows*c.Columns == 1:
+					continue // Listing 8 itself
+				}
+				configs = append(configs, c)
 			}
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"gonum.org/v1/plot/vg"
 
 	"fairway/bench/measure"
+	"fairway/examples/llk23/sweep"
 )
 
 // experiment is one of section 4.2, as a table with a line for each x and a
@@ -84,7 +85,7 @@ func median(c config) (answer, error) {
 // squares is rows x rows blocks of a size.
 func squares(rows, size, cores, processes int, transport string) config {
 	n := rows*size + 2
-	iterations := min(400, max(16, 8_000_000/(n*n)/16*16))
+	iterations := min(20*sweep.DefaultSweeps, max(2*sweep.DefaultSweeps, 20_000_000/(n*n)/sweep.DefaultSweeps*sweep.DefaultSweeps))
 	return config{N: n, Cores: cores, Processes: processes, Transport: transport, Rows: rows, Columns: rows, Iterations: iterations}
 }
 

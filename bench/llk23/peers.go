@@ -85,11 +85,11 @@ func buildPeers(folder string) error {
 		}
 	}
 	flags := []string{"-O3", "-march=native", "-ffp-contract=off", "-std=gnu11"}
-	if out, err := compile(folder, "gcc", "listing8", flags...); err != nil {
-		return fmt.Errorf("compiling the yardstick needs gcc: %w\n%s", err, out)
+	if out, err := compile(folder, "gcc", listing8, flags...); err != nil {
+		return fmt.Errorf("compiling the yardstick needs gcc (apt install gcc libc6-dev): %w\n%s", err, out)
 	}
-	compile(folder, "gcc", "openmp", append(flags, "-fopenmp")...)
-	compile(folder, "mpicc", "mpi", flags...)
+	compile(folder, "gcc", openMP, append(flags, "-fopenmp")...)
+	compile(folder, "mpicc", mpi, flags...)
 	return nil
 }
 
@@ -98,23 +98,28 @@ func compile(folder, compiler, name string, flags ...string) ([]byte, error) {
 	return exec.Command(compiler, args...).CombinedOutput()
 }
 
-// yardstick is Listing 8 on one core.
-func yardstick(folder string, c config) *exec.Cmd {
-	return exec.Command(filepath.Join(folder, "listing8"), strconv.Itoa(c.N), strconv.Itoa(c.Iterations))
-}
+// packages is what a person installs for a peer that is absent.
+var packages = map[string]string{openMP: "libgomp1", mpi: "libopenmpi-dev openmpi-bin"}
 
-// peer returns the command of a peer, or errAbsent.
-func peer(folder, name string, c config) (*exec.Cmd, error) {
-	path := filepath.Join(folder, name)
+// peer returns the command of a C program, or errAbsent.
+func peer(folder string, c config) (*exec.Cmd, error) {
+	path := filepath.Join(folder, c.Transport)
 	if _, err := os.Stat(path); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, errAbsent)
+		return nil, fmt.Errorf("%s is %w (apt install %s)", c.Transport, errAbsent, packages[c.Transport])
 	}
-	args := []string{strconv.Itoa(c.N), strconv.Itoa(c.Iterations), strconv.Itoa(c.Rows), strconv.Itoa(c.Columns)}
-	if name == "openmp" {
+	args := []string{strconv.Itoa(c.N), strconv.Itoa(c.Iterations)}
+	if c.Transport == listing8 {
+		return exec.Command(path, args...), nil
+	}
+	args = append(args, strconv.Itoa(c.Rows), strconv.Itoa(c.Columns))
+	if c.Transport == openMP {
 		cmd := exec.Command(path, args...)
 		cmd.Env = append(os.Environ(), "OMP_NUM_THREADS="+strconv.Itoa(c.Cores))
 		return cmd, nil
 	}
-	launch := []string{"--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", strconv.Itoa(c.Rows * c.Columns), path}
+	if _, err := exec.LookPath("mpirun"); err != nil {
+		return nil, fmt.Errorf("%s is %w (apt install %s)", mpi, errAbsent, packages[mpi])
+	}
+	launch := []string{"--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1", "-n", strconv.Itoa(c.Rows * c.Columns), path}
 	return exec.Command("mpirun", append(launch, args...)...), nil
 }

@@ -261,7 +261,7 @@ func (l *leader) run(c config) (answer, error) {
 	}
 	l.tell("end")
 	return answer{
-		ns:           float64(wall) / float64((c.N-2)*(c.N-2)*c.Iterations),
+		ns:           perElement(c, wall),
 		hash:         hash(matrix),
 		waitingShare: max(0, 1-float64(computing)/float64(wall)/float64(c.Cores)),
 	}, nil
