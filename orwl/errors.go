@@ -19,6 +19,9 @@ var (
 	// ErrPoisoned fails all requests on a location whose writer was lost and
 	// that was made with OnLoss(Poison).
 	ErrPoisoned = errors.New("the location lost its writer")
+	// ErrTooLarge refuses a size that another process may not give a location
+	// (Server.MaxSize), or not send to this one (Dialer.MaxSize).
+	ErrTooLarge = errors.New("the size is beyond the limit")
 	// ErrLeaseLost ends what a handle had or waited for in another process when
 	// the connection to it is lost. Nothing written under a lost lock counts.
 	ErrLeaseLost = errors.New("the lease is lost")

@@ -23,14 +23,15 @@ type frameKind uint8
 const (
 	// From the end that asks.
 	frameOpen    frameKind = iota + 1 // id: the mirror; text: the location
-	frameRequest                      // id; mirror, mode, rank
+	frameRequest                      // id; mirror, mode, rank; text: the task
 	frameCancel                       // id
 	frameRelease                      // id, generation; next: the request to post before; size, extents, data: what changed
 	frameReserve                      // id: the reservation; requests
 	frameSettle                       // id; ok: keep
+	frameStart                        // mirror
 	// From the owner.
-	frameOpened   // id; text: refusal; size; ok: a descriptor comes with it
-	frameGranted  // id, mirror, generation, version, size, extents, data
+	frameOpened   // id; text: refusal; size: the limit; ok: a descriptor comes with it
+	frameGranted  // id, mirror, generation, version, size, extents, data; ok: a descriptor of other memory comes with it; text: who released before
 	frameRefused  // id; code, text
 	frameReserved // id; code, text: refusal
 	// From both.
@@ -40,7 +41,7 @@ const (
 	lastFrame = framePing
 )
 
-const protocolVersion = 1
+const protocolVersion = 2
 
 // frame is any message. Fields that its kind does not use are zero.
 type frame struct {
@@ -67,6 +68,7 @@ type wireRequest struct {
 	id, mirror uint64
 	mode       Mode
 	rank       int64
+	task       string
 }
 
 // errFrame says that the other end does not keep to the protocol.
@@ -81,8 +83,7 @@ func appendFrame(b []byte, f *frame) []byte {
 	}
 	b = binary.AppendVarint(b, f.rank)
 	b = binary.AppendVarint(b, f.size)
-	b = binary.AppendUvarint(b, uint64(len(f.text)))
-	b = append(b, f.text...)
+	b = appendText(b, f.text)
 	b = binary.AppendUvarint(b, uint64(len(f.extents)))
 	for _, e := range f.extents {
 		b = binary.AppendUvarint(b, uint64(e.offset))
@@ -94,9 +95,14 @@ func appendFrame(b []byte, f *frame) []byte {
 		b = binary.AppendUvarint(b, r.mirror)
 		b = append(b, byte(r.mode))
 		b = binary.AppendVarint(b, r.rank)
+		b = appendText(b, r.task)
 	}
 	binary.LittleEndian.PutUint32(b[start:], uint32(len(b)-start-4))
 	return b
+}
+
+func appendText(b []byte, text string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
 }
 
 func bit(v bool) byte {
@@ -176,6 +182,13 @@ func (d *decoder) count(size int) int {
 	return int(n)
 }
 
+func (d *decoder) text() string {
+	n := d.count(1)
+	text := string(d.b[:n])
+	d.b = d.b[n:]
+	return text
+}
+
 func (d *decoder) mode() Mode {
 	m := Mode(d.byte())
 	d.bad = d.bad || m > Write
@@ -188,12 +201,10 @@ func decodeFrame(b []byte) (frame, error) {
 	f.kind, f.ok, f.mode, f.code = frameKind(d.byte()), d.byte() == 1, d.mode(), errorCode(d.byte())
 	f.id, f.next, f.mirror, f.generation, f.version = d.uvarint(), d.uvarint(), d.uvarint(), d.uvarint(), d.uvarint()
 	f.rank, f.size = d.varint(), d.varint()
-	n := d.count(1)
-	f.text = string(d.b[:n])
-	d.b = d.b[n:]
+	f.text = d.text()
 	f.extents = d.extents(f.size)
-	for range d.count(4) {
-		f.requests = append(f.requests, wireRequest{id: d.uvarint(), mirror: d.uvarint(), mode: d.mode(), rank: d.varint()})
+	for range d.count(5) {
+		f.requests = append(f.requests, wireRequest{id: d.uvarint(), mirror: d.uvarint(), mode: d.mode(), rank: d.varint(), task: d.text()})
 	}
 	if d.bad || len(d.b) > 0 || f.kind == 0 || f.kind > lastFrame || f.size < 0 {
 		return frame{}, fmt.Errorf("%w of kind %d", errFrame, f.kind)
@@ -232,7 +243,7 @@ func (f *frame) dataLength() int {
 // errorCode carries the errors that a caller decides on to other processes.
 type errorCode uint8
 
-var wireErrors = []error{nil, ErrFull, ErrPoisoned, ErrStale, ErrUnknown}
+var wireErrors = []error{nil, ErrFull, ErrPoisoned, ErrStale, ErrUnknown, ErrTooLarge}
 
 func codeOf(err error) errorCode {
 	for i, e := range wireErrors[1:] {

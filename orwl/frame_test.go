@@ -10,7 +10,7 @@ func TestFrameRoundTrip(t *testing.T) {
 	want := frame{
 		kind: frameReserve, ok: true, mode: Write, code: 2, id: 1 << 40, next: 7, mirror: 3, generation: 9, version: 11,
 		rank: -5, size: 9000, text: "a location", extents: []extent{{0, 10}, {4096, 4096}},
-		requests: []wireRequest{{1, 2, Write, -1}, {3, 4, Read, 1 << 30}},
+		requests: []wireRequest{{1, 2, Write, -1, "a task"}, {3, 4, Read, 1 << 30, ""}},
 	}
 	got, _, err := readFrame(bytes.NewReader(appendFrame(nil, &want)), nil)
 	must(t, err)
@@ -21,7 +21,7 @@ func TestFrameRoundTrip(t *testing.T) {
 
 func FuzzFrame(f *testing.F) {
 	f.Add(appendFrame(nil, &frame{kind: frameGranted, id: 3, size: 8, extents: []extent{{0, 8}}})[4:])
-	f.Add(appendFrame(nil, &frame{kind: frameReserve, requests: []wireRequest{{1, 2, Write, 3}}})[4:])
+	f.Add(appendFrame(nil, &frame{kind: frameReserve, requests: []wireRequest{{1, 2, Write, 3, "t"}}})[4:])
 	f.Fuzz(func(t *testing.T, b []byte) {
 		got, err := decodeFrame(b)
 		if err != nil {

@@ -38,6 +38,8 @@ type Handle struct {
 	notify     func(*Handle) // called instead of sending the token
 	remoteID   uint64        // of the request at another process
 	remoteMode Mode
+	replica    *replica // where the resource is a mirror
+	by         string   // whose release led to the grant, for another process
 	pieces     []extent // what a remote writer changed
 	err        error
 	traced     *tracedRequest
@@ -77,8 +79,8 @@ func (h *Handle) Test() (bool, error) {
 		case <-h.token:
 			h.pending = false
 		default:
-			if m, ok := h.res.(*Mirror); ok {
-				m.peer.link.reading.resume()
+			if _, remote := h.res.(*Mirror); remote {
+				h.replica.link.reading.resume()
 			}
 			return false, nil
 		}
@@ -169,8 +171,8 @@ func (h *Handle) wait(ctx context.Context) error {
 		h.traced.slept = time.Now()
 	}
 	var err error
-	if m, ok := h.res.(*Mirror); ok {
-		err = m.peer.link.park(ctx, h.token)
+	if _, remote := h.res.(*Mirror); remote {
+		err = h.replica.link.park(ctx, h.token)
 	} else {
 		err = park(ctx, h.token)
 	}

@@ -279,9 +279,6 @@ func (l *Location) unlatchLocked() wakeList {
 	close(a.open)
 	var wake wakeList
 	for _, p := range a.postponed {
-		if l.trace != nil {
-			l.trace.requested(l, p.handle)
-		}
 		if l.queue.Insert(&p.handle.req, p.mode) {
 			l.grantOne(p.handle, nil, &wake)
 		}

@@ -29,18 +29,17 @@ type link struct {
 	peer    *Peer
 	session *session      // nil where nothing is served
 	ending  chan struct{} // closed when nothing is read any more
-	over    chan struct{} // closed when all that depended on the connection has ended
 	reading reading
 	scratch []byte // of who has the right to read
 }
 
 // newLink exchanges hellos. The shorter lease of both ends counts.
 func newLink(conn net.Conn, server *Server, lease time.Duration) (*link, error) {
-	l := &link{conn: conn, out: newOutbox(conn), ending: make(chan struct{}), over: make(chan struct{}), reading: newReading()}
+	l := &link{conn: conn, out: newOutbox(conn), ending: make(chan struct{}), reading: newReading()}
 	reader, fds := newReader(conn)
 	l.fds = fds
 	l.in = bufio.NewReaderSize(countingReader{reader, &l.heard}, 32<<10)
-	l.peer = &Peer{link: l, pending: make(map[uint64]*Handle), mirrors: make(map[uint64]*Mirror), replies: make(map[uint64]chan error)}
+	l.peer = newPeer(l)
 	if server != nil {
 		l.session = newSession(l, server)
 	}
@@ -57,7 +56,8 @@ func newLink(conn net.Conn, server *Server, lease time.Duration) (*link, error) 
 	case f.kind != frameHello || f.version != protocolVersion || f.text == "":
 		return nil, fmt.Errorf("hello: %w", errFrame)
 	}
-	l.other, l.lease = f.text, min(lease, max(time.Duration(f.size), time.Millisecond))
+	l.other, l.peer.other = f.text, f.text
+	l.lease = min(lease, max(time.Duration(f.size), time.Millisecond))
 	return l, nil
 }
 
@@ -87,7 +87,6 @@ func (l *link) run() {
 		defer close(watched)
 		l.watch()
 	}()
-	defer close(l.over)
 	err := l.attend()
 	close(l.ending)
 	l.conn.Close()
@@ -143,6 +142,17 @@ func (l *link) sendData(f frame, data []byte, sent func()) {
 	l.out.send(message{parts: parts, fd: -1, sent: sent})
 }
 
+// sendMemory sends a frame without data, and what the other process needs to map
+// the memory. Where that cannot be had the connection ends.
+func (l *link) sendMemory(f frame, file *memoryFile) {
+	fd, err := file.duplicate()
+	if err != nil {
+		l.conn.Close()
+		return
+	}
+	l.out.send(message{parts: net.Buffers{appendFrame(nil, &f)}, fd: fd, sent: func() { closeDescriptor(fd) }})
+}
+
 func (l *link) handle(f *frame) error {
 	switch {
 	case f.kind == framePing:
@@ -150,7 +160,7 @@ func (l *link) handle(f *frame) error {
 		return nil
 	case f.kind >= frameOpened && f.kind <= frameReserved:
 		return l.peer.handle(f)
-	case f.kind <= frameSettle && l.session != nil:
+	case f.kind <= frameStart && l.session != nil:
 		return l.session.handle(f)
 	}
 	return fmt.Errorf("%w: kind %d is not expected", errFrame, f.kind)

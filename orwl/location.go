@@ -36,6 +36,9 @@ type Resource interface {
 	// withdraw takes a request out of the queue unless it is granted already,
 	// and reports whether it did.
 	withdraw(h *Handle) bool
+	attach(t *Trace)
+	// start opens a location that is Gated.
+	start()
 	view(h *Handle, m Mode) ([]byte, error)
 	resize(h *Handle, size int) error
 	owner() owner
@@ -61,6 +64,7 @@ type Location struct {
 	shared bool
 	loss   Loss
 	saved  []byte // the last released version, while another process may write
+	moves  uint64 // how often the memory was renewed, under mu
 }
 
 var locations atomic.Uint64
@@ -176,12 +180,12 @@ func (l *Location) insertLocked(h *Handle, m Mode, rank int) error {
 		return l.refuse(err)
 	}
 	h.res, h.req.Owner = l, h
+	if l.trace != nil {
+		l.trace.requested(h, l.name, m)
+	}
 	if l.latch != nil {
 		l.postponeLocked(h, m, rank)
 		return nil
-	}
-	if l.trace != nil {
-		l.trace.requested(l, h)
 	}
 	if l.queue.Insert(&h.req, m) {
 		h.state = held
@@ -204,12 +208,20 @@ func (l *Location) admit(h *Handle) error {
 	return nil
 }
 
+var nobody Handle
+
 // granted records a grant; by is whose release it follows, if any.
 func (l *Location) granted(h, by *Handle) {
 	l.generation++
 	h.generation = l.generation
-	if l.trace != nil {
-		l.trace.granted(h, by)
+	if by == nil {
+		by = &nobody
+	}
+	if h.traced != nil {
+		h.traced.grant(by.Name)
+	}
+	if h.notify != nil {
+		h.by = by.Name
 	}
 }
 
@@ -378,7 +390,7 @@ func (l *Location) view(h *Handle, m Mode) ([]byte, error) {
 	}
 	h.mapped = true
 	if l.strict {
-		b, err := l.strictView(h, m)
+		b, err := strictMapping(l.memory.file, len(l.memory.bytes), h, l.name, m)
 		if err != nil {
 			return nil, l.refuse(err)
 		}

@@ -10,7 +10,8 @@ const (
 	RollBack Loss = iota
 	// Skip goes on with the data as it is. It differs from RollBack only for
 	// memory that processes of one host share: it saves the copy that is made
-	// before each of their writes, and may show half of a lost one.
+	// before each of their writes, and may show half of a lost one, as it was when
+	// the lease was lost.
 	Skip
 	// Poison fails all requests, those that wait and those to come, with
 	// ErrPoisoned.
@@ -34,20 +35,27 @@ func (l *Location) lend() {
 	}
 }
 
-// lose ends a write that was lost.
+// lose ends a write that was lost. Memory that the lost process maps is left to
+// it: it may only be stopped, and write when it goes on.
 func (l *Location) lose(h *Handle, mapped bool) {
-	switch {
-	case l.loss == Poison:
+	if l.loss == Poison || mapped && l.leaveMemory() != nil {
 		l.poison()
-	case l.loss == RollBack && mapped:
-		if l.memory.resize(len(l.saved)) == nil {
-			copy(l.memory.bytes, l.saved)
-		}
-	case mapped:
+	} else if mapped && l.loss == Skip {
 		// What was written stays, and is a new version.
 		h.mapped, h.wrote = true, true
 	}
 	l.release(h)
+}
+
+// leaveMemory goes on with other memory.
+func (l *Location) leaveMemory() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.moves++
+	if l.loss == RollBack {
+		return l.memory.renew(l.name, len(l.saved), l.saved)
+	}
+	return l.memory.renew(l.name, len(l.memory.bytes), nil)
 }
 
 // poison fails all that wait and all to come.

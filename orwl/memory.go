@@ -28,6 +28,35 @@ func (m *memory) resize(size int) error {
 	return nil
 }
 
+// renew moves the data to another file: that of saved, or, where saved is nil, what the
+// old file has. Who still maps the old one writes where nobody looks any more.
+func (m *memory) renew(name string, size int, saved []byte) error {
+	file, err := newMemoryFile(name)
+	if err != nil {
+		return err
+	}
+	fresh := memory{file: file}
+	if err := fresh.resize(size); err != nil {
+		file.close()
+		return err
+	}
+	if saved != nil {
+		copy(fresh.bytes, saved)
+	} else if err := m.file.read(fresh.bytes); err != nil {
+		fresh.close()
+		return err
+	}
+	m.close()
+	*m = fresh
+	return nil
+}
+
+// close gives up memory with a file.
+func (m *memory) close() {
+	unmapMemory(m.bytes)
+	m.file.close()
+}
+
 // remap follows a change of size that another process made to the file.
 func (m *memory) remap(size int) error {
 	b, err := m.file.mmap(size, readWrite)

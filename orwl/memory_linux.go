@@ -47,10 +47,35 @@ func (f *memoryFile) mmap(size, protection int) ([]byte, error) {
 	return b, nil
 }
 
-// descriptor returns what another process needs to map the memory.
-func (f *memoryFile) descriptor() int { return f.fd }
+// duplicate returns a descriptor of its own of what another process needs to map the
+// memory.
+func (f *memoryFile) duplicate() (int, error) {
+	fd, err := unix.FcntlInt(uintptr(f.fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return -1, fmt.Errorf("duplicating a descriptor: %w", err)
+	}
+	return fd, nil
+}
+
+// read fills b from the start of the file. What the file lacks, because
+// another process made it shorter, stays zero.
+func (f *memoryFile) read(b []byte) error {
+	for at := 0; at < len(b); {
+		n, err := unix.Pread(f.fd, b[at:], int64(at))
+		if err != nil {
+			return fmt.Errorf("reading shared memory: %w", err)
+		}
+		if n == 0 {
+			return nil
+		}
+		at += n
+	}
+	return nil
+}
 
 func (f *memoryFile) close() { unix.Close(f.fd) }
+
+func closeDescriptor(fd int) { unix.Close(fd) }
 
 func unmapMemory(b []byte) {
 	if len(b) > 0 {

@@ -14,6 +14,8 @@ func newMemoryFile(string) (*memoryFile, error) {
 
 func (f *memoryFile) resize(b []byte, _ int) ([]byte, error) { return b, errors.ErrUnsupported }
 func (f *memoryFile) mmap(int, int) ([]byte, error)          { return nil, errors.ErrUnsupported }
-func (f *memoryFile) descriptor() int                        { return -1 }
+func (f *memoryFile) duplicate() (int, error)                { return -1, errors.ErrUnsupported }
+func (f *memoryFile) read([]byte) error                      { return errors.ErrUnsupported }
 func (f *memoryFile) close()                                 {}
+func closeDescriptor(int)                                    {}
 func unmapMemory([]byte)                                     {}

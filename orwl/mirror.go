@@ -6,16 +6,17 @@ import "fmt"
 // owner's queue. The data comes with the grant: what has changed since the last
 // time, once for all readers of this process, or nothing at all where the
 // memory is shared. Releasing a write sends what the task changed.
+//
+// When the connection is lost and made again (see Peer) the mirror can be
+// requested again.
 type Mirror struct {
 	peer *Peer
 	id   uint64
 	name string
 
-	// What follows changes while no request is granted, or under the write
-	// lock; the goroutine that reads the connection hands it over with a grant.
-	memory  memory
-	version uint64
-	journal *journal
+	// Under the lock of the peer.
+	trace   *Trace
+	replica *replica
 }
 
 // Name returns the name of the location.
@@ -25,6 +26,12 @@ func (m *Mirror) owner() owner { return m.peer }
 
 func (m *Mirror) refuse(err error) error { return fmt.Errorf("location %s: %w", m.name, err) }
 
+func (m *Mirror) attach(t *Trace) {
+	m.peer.mu.Lock()
+	defer m.peer.mu.Unlock()
+	m.trace = t
+}
+
 func (m *Mirror) insert(h *Handle, mode Mode) error {
 	p := m.peer
 	p.mu.Lock()
@@ -33,7 +40,7 @@ func (m *Mirror) insert(h *Handle, mode Mode) error {
 		return err
 	}
 	m.awaitLocked(h, mode)
-	p.link.send(frame{kind: frameRequest, id: h.remoteID, mirror: m.id, mode: mode})
+	p.link.send(frame{kind: frameRequest, id: h.remoteID, mirror: m.id, mode: mode, text: h.Name})
 	return nil
 }
 
@@ -50,7 +57,10 @@ func (m *Mirror) admitLocked(h *Handle) error {
 // awaitLocked registers a request that is about to be sent.
 func (m *Mirror) awaitLocked(h *Handle, mode Mode) {
 	m.peer.next++
-	h.remoteID, h.res, h.remoteMode, h.traced, h.detour = m.peer.next, m, mode, nil, true
+	h.remoteID, h.res, h.remoteMode, h.replica, h.traced, h.detour = m.peer.next, m, mode, m.replica, nil, true
+	if m.trace != nil {
+		m.trace.requested(h, m.name, mode)
+	}
 	h.awaits()
 	m.peer.pending[h.remoteID] = h
 }
@@ -75,119 +85,58 @@ func (m *Mirror) cycle(cur, next *Handle) error { return m.pass(cur, next) }
 // pass releases cur and, in the same frame, posts next.
 func (m *Mirror) pass(cur, next *Handle) error {
 	f := frame{kind: frameRelease, id: cur.remoteID, generation: cur.generation}
+	r := cur.replica
 	if cur.wrote {
-		m.changes(&f)
+		r.changes(&f)
 	}
 	cur.mapped, cur.wrote = false, false
+	if len(cur.views) > 0 {
+		retireViews(cur)
+	}
 	p := m.peer
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	cur.state = idle
-	if p.err != nil {
-		return m.refuse(p.err)
+	if cur.traced != nil {
+		cur.traced.trace.released(cur)
+	}
+	if p.link != r.link || p.err != nil {
+		return m.refuse(p.lostLocked())
 	}
 	if next != nil {
 		m.awaitLocked(next, cur.remoteMode)
 		f.next = next.remoteID
 	}
-	m.send(f)
-	return nil
-}
-
-// send sends a release. The memory may be written again under the next grant,
-// which can come before a large frame has left, so that is copied.
-func (m *Mirror) send(f frame) {
-	data := m.memory.bytes
-	if n := f.dataLength(); n > inlineLimit {
-		stable, at := make([]byte, len(data)), 0
-		for _, e := range f.extents {
-			at += copy(stable[e.offset:e.offset+e.length], data[e.offset:])
-		}
-		data = stable
-	}
-	m.peer.link.sendData(f, data, nil)
-}
-
-// changes describes what a writer did, and makes it the version of the mirror.
-func (m *Mirror) changes(f *frame) {
-	data := m.memory.bytes
-	f.ok, f.size = true, int64(len(data))
-	m.version++
-	if m.memory.file != nil {
-		return
-	}
-	if m.journal == nil { // resized, or smaller than a block
-		f.extents = []extent{{0, len(data)}}
-		if len(data) == 0 {
-			f.extents = nil
-		}
-		return
-	}
-	m.journal.commit(data, m.version)
-	f.extents = m.journal.since(len(data), m.version-1)
-}
-
-// update takes what comes with a grant.
-func (m *Mirror) update(f *frame) error {
-	size := int(f.size)
-	if m.memory.file != nil {
-		m.version = f.version
-		if len(m.memory.bytes) == size {
-			return nil
-		}
-		return m.memory.remap(size)
-	}
-	if len(m.memory.bytes) != size {
-		if err := m.memory.resize(size); err != nil {
-			return err
-		}
-		m.journal = nil
-	}
-	if err := m.peer.link.take(f, m.memory.bytes); err != nil {
-		return err
-	}
-	if m.journal != nil && len(f.extents) > 0 {
-		m.journal.wrote(m.memory.bytes, f.extents, f.version)
-	}
-	m.version = f.version
+	r.send(f)
 	return nil
 }
 
 func (m *Mirror) view(h *Handle, mode Mode) ([]byte, error) {
+	r := h.replica
 	if mode == Write {
 		if h.remoteMode != Write {
 			return nil, m.refuse(ErrReadOnly)
 		}
-		m.beforeWrite(h)
+		r.beforeWrite(h)
 	}
 	h.mapped = true
-	return m.memory.bytes, nil
-}
-
-// beforeWrite makes sums of the data as it is, to find later what changed.
-func (m *Mirror) beforeWrite(h *Handle) {
-	if h.wrote {
-		return
+	if m.peer.strict {
+		return strictMapping(r.memory.file, r.memory.size(), h, m.name, mode)
 	}
-	h.wrote = true
-	if m.memory.file != nil || len(m.memory.bytes) <= blockSize {
-		return
-	}
-	if m.journal == nil {
-		m.journal = newJournal(m.memory.bytes, m.version)
-	}
-	if m.journal.unknown && m.journal.skip == 0 {
-		m.journal.commit(m.memory.bytes, m.version)
-	}
+	return r.memory.bytes, nil
 }
 
 func (m *Mirror) resize(h *Handle, size int) error {
+	r := h.replica
 	if h.remoteMode != Write {
 		return m.refuse(ErrReadOnly)
 	}
+	if int64(size) > max(r.limit, int64(r.memory.size())) {
+		return m.refuse(fmt.Errorf("resizing to %d bytes, where at most %d are allowed: %w", size, r.limit, ErrTooLarge))
+	}
 	h.wrote, h.mapped = true, true
-	m.journal = nil
-	if err := m.memory.resize(size); err != nil {
+	r.journal = nil
+	if err := r.memory.resize(size); err != nil {
 		return fmt.Errorf("resizing location %s to %d bytes: %w", m.name, size, err)
 	}
 	return nil

@@ -2,7 +2,9 @@ package orwl
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"sync"
 )
@@ -11,38 +13,64 @@ import (
 // locations. All its methods may be called by any goroutine.
 //
 // When the connection is lost, everything held and requested through it is
-// lost: waits end with ErrLeaseLost, and so do later requests.
+// lost: waits end with ErrLeaseLost, and releases too. The end that dialled
+// dials again, with growing pauses, until a lease has passed; meanwhile requests are
+// refused with ErrLeaseLost, and Connected waits. Afterwards its mirrors can
+// be requested again.
 type Peer struct {
-	link *link
+	other   string
+	maxSize int64 // of what comes
+	strict  bool
+	redial  func(context.Context) (*link, error) // nil where nobody dials again
+	ctx     context.Context                      // ends with Close
+	close   context.CancelFunc
+	over    chan struct{} // closed when there will be no connection any more
 
 	mu      sync.Mutex
+	link    *link // the present connection, or the last one
 	next    uint64
 	pending map[uint64]*Handle // requests that wait
 	mirrors map[uint64]*Mirror
 	replies map[uint64]chan error // to open and to reserve
-	err     error
+	err     error                 // why there is no connection
+	restore chan struct{}         // closed when there is one again
+}
+
+func newPeer(l *link) *Peer {
+	p := &Peer{
+		link: l, maxSize: DefaultMaxSize, over: make(chan struct{}), restore: make(chan struct{}),
+		pending: make(map[uint64]*Handle), mirrors: make(map[uint64]*Mirror), replies: make(map[uint64]chan error),
+	}
+	p.ctx, p.close = context.WithCancel(context.Background())
+	return p
 }
 
 // Name returns the name of the process at the other end, which is different for
 // each process.
-func (p *Peer) Name() string { return p.link.other }
+func (p *Peer) Name() string { return p.other }
 
 // Close ends the connection and everything held or requested through it.
 func (p *Peer) Close() error {
+	p.close()
+	p.mu.Lock()
 	err := p.link.conn.Close()
-	<-p.link.over
+	p.mu.Unlock()
+	<-p.over
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
 	return err
 }
 
-// Done is closed when the connection has ended and all that was held or
-// requested through it is lost.
-func (p *Peer) Done() <-chan struct{} { return p.link.over }
+// Done is closed when there is no connection and none will be made again: after
+// Close, and when a lease has passed without one.
+func (p *Peer) Done() <-chan struct{} { return p.over }
 
 // Mirror opens a location of the other process.
 func (p *Peer) Mirror(ctx context.Context, name string) (*Mirror, error) {
 	m := &Mirror{peer: p, name: name}
 	err := p.ask(ctx, func(id uint64) frame {
-		m.id = id
+		m.id, m.replica = id, newReplica(p.link)
 		p.mirrors[id] = m
 		return frame{kind: frameOpen, id: id, text: name}
 	})
@@ -79,6 +107,7 @@ func (p *Peer) ask(ctx context.Context, compose func(id uint64) frame) error {
 
 func newReply() chan error { return make(chan error, 1) }
 
+// handle takes a frame of the present connection, on the goroutine that reads it.
 func (p *Peer) handle(f *frame) error {
 	switch f.kind {
 	case frameOpened:
@@ -108,6 +137,12 @@ func (p *Peer) reply(id uint64, err error) {
 }
 
 func (p *Peer) opened(f *frame) error {
+	p.mu.Lock()
+	m := p.mirrors[f.id]
+	p.mu.Unlock()
+	if m == nil {
+		return fmt.Errorf("%w: an answer for an unknown mirror", errFrame)
+	}
 	if f.text != "" {
 		p.mu.Lock()
 		delete(p.mirrors, f.id)
@@ -115,16 +150,8 @@ func (p *Peer) opened(f *frame) error {
 		p.reply(f.id, f.error())
 		return nil
 	}
-	if f.ok {
-		file, err := p.link.fds.take()
-		if err != nil {
-			return err
-		}
-		p.mu.Lock()
-		if m := p.mirrors[f.id]; m != nil {
-			m.memory.file = file
-		}
-		p.mu.Unlock()
+	if err := m.replica.opens(f, m.name, p.strict); err != nil {
+		return err
 	}
 	p.reply(f.id, nil)
 	return nil
@@ -140,14 +167,17 @@ func (p *Peer) granted(f *frame) error {
 	if m == nil {
 		return fmt.Errorf("%w: a grant for an unknown mirror", errFrame)
 	}
-	if err := m.update(f); err != nil {
-		return err
+	if err := m.replica.update(f, p.maxSize); err != nil {
+		return m.refuse(err)
 	}
 	p.mu.Lock()
 	h := p.pending[f.id]
 	delete(p.pending, f.id)
 	if h != nil {
 		h.generation, h.state = f.generation, held
+		if h.traced != nil {
+			h.traced.grant(f.text)
+		}
 	}
 	p.mu.Unlock()
 	if h != nil {
@@ -169,7 +199,7 @@ func (p *Peer) refused(f *frame) {
 	}
 }
 
-// fail ends everything with an error.
+// fail ends everything that depended on the connection.
 func (p *Peer) fail(err error) {
 	p.mu.Lock()
 	p.err = err
@@ -179,13 +209,8 @@ func (p *Peer) fail(err error) {
 		wake.add(h)
 	}
 	clear(p.pending)
-	for _, m := range p.mirrors {
-		if m.memory.file != nil {
-			m.memory.file.close() // what is mapped stays
-		}
-	}
 	replies := p.replies
-	p.replies = nil
+	p.replies = make(map[uint64]chan error)
 	p.mu.Unlock()
 	wake.up()
 	for _, reply := range replies {
@@ -200,34 +225,36 @@ func (p *Peer) idle() bool {
 	return len(p.pending) == 0
 }
 
-func (p *Peer) ownerID() string { return p.link.other }
+func (p *Peer) ownerID() string { return p.other }
 
 type peerReservation struct {
-	peer     *Peer
+	link     *link
 	id       uint64
 	postings []Posting
 }
 
 // reserve asks the owner to insert the requests behind a latch.
 func (p *Peer) reserve(ctx context.Context, postings []Posting) (reservation, error) {
-	r := &peerReservation{peer: p, postings: postings}
+	r := &peerReservation{postings: postings}
 	for i, q := range postings {
 		if q.handle.state != idle || slices.ContainsFunc(postings[:i], func(o Posting) bool { return o.handle == q.handle }) {
 			return nil, ErrBusy
 		}
 	}
 	err := p.ask(ctx, func(id uint64) frame {
-		r.id = id
+		r.id, r.link = id, p.link
 		f := frame{kind: frameReserve, id: id}
 		for _, q := range postings {
 			m := q.resource.(*Mirror)
 			m.awaitLocked(q.handle, q.mode)
-			f.requests = append(f.requests, wireRequest{id: q.handle.remoteID, mirror: m.id, mode: q.mode, rank: int64(q.Rank)})
+			f.requests = append(f.requests, wireRequest{id: q.handle.remoteID, mirror: m.id, mode: q.mode, rank: int64(q.Rank), task: q.handle.Name})
 		}
 		return f
 	})
-	if err != nil {
+	if err != nil && r.link != nil {
 		r.settle(false)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return r, nil
@@ -241,5 +268,5 @@ func (r *peerReservation) settle(keep bool) {
 			}
 		}
 	}
-	r.peer.link.send(frame{kind: frameSettle, id: r.id, ok: keep})
+	r.link.send(frame{kind: frameSettle, id: r.id, ok: keep})
 }

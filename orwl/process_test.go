@@ -33,10 +33,12 @@ func init() {
 }
 
 var childRoles = map[string]func(args []string) error{
-	"count":  childCounts,
-	"hold":   childHolds,
-	"insert": childInserts,
-	"serve":  childServes,
+	"count":    childCounts,
+	"hold":     childHolds,
+	"impostor": childTakesAddress,
+	"join":     childJoins,
+	"insert":   childInserts,
+	"serve":    childServes,
 }
 
 type childProcess struct {
@@ -136,9 +138,11 @@ func TestProcessesKilledAtRandom(t *testing.T) {
 	})
 }
 
-// childHolds takes the lock, says so, and gives it back when it is told to.
+// childHolds takes the lock and says so. When it is told to go on it writes, as
+// a process does that was stopped in the middle of its writing, and gives the lock
+// back.
 func childHolds(args []string) error {
-	d := Dialer{Lease: time.Second}
+	d := Dialer{Lease: time.Second, Once: true}
 	p, err := d.Dial(background, args[0], args[1])
 	if err != nil {
 		return err
@@ -158,21 +162,37 @@ func childHolds(args []string) error {
 	b[0] = 66
 	fmt.Println("held")
 	bufio.NewReader(os.Stdin).ReadString('\n')
+	for i := range b {
+		b[i] = 77
+	}
 	<-p.Done()
 	fmt.Println(errors.Is(h.Release(), ErrLeaseLost))
 	return nil
 }
 
-// A process that is stopped loses its lease, and what it writes back when it
-// goes on is refused.
+// A process that is stopped loses its lease. What it writes when it goes on is
+// seen by nobody, neither what it writes back nor what it writes into shared memory.
 func TestStoppedHolder(t *testing.T) {
-	l := newLocation(t, "l", 8)
-	s := new(Server)
-	s.Add(l)
-	listener := listen(t, "tcp")
-	go s.Serve(listener)
-	t.Cleanup(s.Close)
-	c := startChild(t, "hold", "tcp", listener.Addr().String())
+	overEach(t, func(t *testing.T, network string, options []Option) {
+		for loss, want := range map[Loss]byte{RollBack: 0, Skip: 66} {
+			if options == nil {
+				want = 0
+			}
+			t.Run(fmt.Sprint(loss), func(t *testing.T) {
+				stopHolder(t, network, want, append([]Option{OnLoss(loss)}, options...))
+			})
+		}
+	})
+}
+
+// stopHolder stops a holder that has written 66 to the first byte. The next one is to
+// see want there.
+func stopHolder(t *testing.T, network string, want byte, options []Option) {
+	l := newLocation(t, "l", 8, options...)
+	s, p := served(t, network, l)
+	m := mirror(t, p, "l")
+	read(t, m)
+	c := startChild(t, "hold", network, listenerOf(s).Addr().String())
 	c.line(t)
 	must(t, c.cmd.Process.Signal(syscall.SIGSTOP))
 	write(t, l, func(b []byte) { b[1] = 1 })
@@ -181,9 +201,24 @@ func TestStoppedHolder(t *testing.T) {
 	if c.line(t) != "true" {
 		t.Fatal("the late release was accepted")
 	}
-	if b := read(t, l); b[0] != 0 || b[1] != 1 {
-		t.Fatalf("a late write is visible: %v", b)
+	for _, r := range []Resource{l, m} {
+		if b := read(t, r); b[0] != want || b[1] != 1 || b[2] != 0 {
+			t.Fatalf("%T: a late write is visible: %v", r, b)
+		}
 	}
+	write(t, m, func(b []byte) { b[2] = 2 })
+	if b := read(t, l); b[2] != 2 {
+		t.Fatalf("a mirror does not follow to the new memory: %v", b)
+	}
+}
+
+func listenerOf(s *Server) net.Listener {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for l := range s.listeners {
+		return l
+	}
+	return nil
 }
 
 // childServes owns a location.

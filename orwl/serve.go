@@ -14,6 +14,17 @@ import (
 // queued in all locations of a Server.
 const DefaultMaxRemote = 1 << 20
 
+// DefaultMaxSize is the limit of the size in bytes of what comes from another
+// process.
+const DefaultMaxSize = 4 << 30
+
+func sizeLimit(max int64) int64 {
+	if max > 0 {
+		return max
+	}
+	return DefaultMaxSize
+}
+
 // Server lets other processes request locations of this one.
 type Server struct {
 	// Lease is how long a process may be silent before it loses what it holds;
@@ -22,6 +33,10 @@ type Server struct {
 	// MaxRequests limits the requests of each connection; 0 means
 	// DefaultMaxRemote. Those beyond are refused with ErrFull.
 	MaxRequests int
+	// MaxSize limits the size in bytes that another process may give a
+	// location; 0 means DefaultMaxSize. A location that is larger keeps its size.
+	// Beyond it Handle.Resize in that process fails with ErrTooLarge.
+	MaxSize int64
 
 	mu        sync.Mutex
 	locations map[string]*Location
@@ -131,7 +146,8 @@ func (s *Server) attend(conn net.Conn) {
 	if closed {
 		conn.Close()
 	}
-	l.run()
+	l.peer.maxSize = sizeLimit(s.MaxSize)
+	l.peer.keep(l)
 	s.mu.Lock()
 	delete(s.links, l)
 	s.mu.Unlock()
@@ -178,6 +194,14 @@ type Dialer struct {
 	// requested there is lost; 0 means DefaultLease. The shorter one of both
 	// ends counts.
 	Lease time.Duration
+	// MaxSize limits the size in bytes of a location that the server sends; 0
+	// means DefaultMaxSize. A larger one ends the connection.
+	MaxSize int64
+	// Strict lets mirrors find accesses that a lock does not allow, as the
+	// option Strict does for a location.
+	Strict bool
+	// Once ends the peer with its first connection instead of dialling again.
+	Once bool
 	// TLS is needed for connections that leave this machine.
 	TLS *tls.Config
 	// Serve, where set, lets the other process request locations of this
@@ -192,8 +216,23 @@ func Dial(ctx context.Context, network, address string) (*Peer, error) {
 
 // Dial connects to a server: "tcp" or "unix". One connection carries all
 // locations of the other process; with "unix" those made with Shared are mapped
-// instead of copied.
+// instead of copied. See Peer for what happens when it is lost.
 func (d *Dialer) Dial(ctx context.Context, network, address string) (*Peer, error) {
+	own := *d
+	l, err := own.connect(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	p := l.peer
+	p.maxSize, p.strict = sizeLimit(own.MaxSize), own.Strict
+	if !own.Once {
+		p.redial = func(ctx context.Context) (*link, error) { return own.connect(ctx, network, address) }
+	}
+	go p.keep(l)
+	return p, nil
+}
+
+func (d *Dialer) connect(ctx context.Context, network, address string) (*link, error) {
 	lease := d.Lease
 	if lease == 0 {
 		lease = DefaultLease
@@ -214,6 +253,5 @@ func (d *Dialer) Dial(ctx context.Context, network, address string) (*Peer, erro
 		conn.Close()
 		return nil, fmt.Errorf("dialling %s: %w", address, err)
 	}
-	go l.run()
-	return l.peer, nil
+	return l, nil
 }

@@ -30,6 +30,7 @@ type subscription struct {
 	mapped   bool // the other process maps the memory
 	has      bool // the other process has had a version
 	version  uint64
+	moves    uint64 // of the memory that the other process maps
 }
 
 // proxy stands in the queue for a request of the other process. It is granted
@@ -67,8 +68,19 @@ func (s *session) handle(f *frame) error {
 		s.reserve(f)
 	case frameSettle:
 		s.settle(f)
+	case frameStart:
+		s.start(f)
 	}
 	return nil
+}
+
+func (s *session) start(f *frame) {
+	s.mu.Lock()
+	sub := s.subscribed[f.mirror]
+	s.mu.Unlock()
+	if sub != nil {
+		sub.location.start()
+	}
 }
 
 func (s *session) open(f *frame) {
@@ -78,20 +90,21 @@ func (s *session) open(f *frame) {
 		return
 	}
 	sub := &subscription{id: f.id, location: l, mapped: l.shared && s.link.fds != nil}
-	l.mu.Lock()
-	if !sub.mapped && l.journal == nil {
-		l.journal = newJournal(l.memory.bytes, l.version)
-	}
-	l.mu.Unlock()
+	opened := frame{kind: frameOpened, id: f.id, ok: sub.mapped, size: sizeLimit(s.server.MaxSize)}
 	s.mu.Lock()
 	s.subscribed[f.id] = sub
 	s.mu.Unlock()
-	opened := frame{kind: frameOpened, id: f.id, ok: sub.mapped}
-	m := message{parts: [][]byte{appendFrame(nil, &opened)}, fd: -1}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if sub.mapped {
-		m.fd = l.memory.file.descriptor()
+		sub.moves = l.moves
+		s.link.sendMemory(opened, l.memory.file)
+		return
 	}
-	s.link.out.send(m)
+	if l.journal == nil {
+		l.journal = newJournal(l.memory.bytes, l.version)
+	}
+	s.link.send(opened)
 }
 
 // newProxy registers a request, unless its mirror is unknown or there are too
@@ -113,7 +126,9 @@ func (s *session) newProxy(r wireRequest) (*proxy, error) {
 		return nil, sub.location.refuse(ErrBusy)
 	}
 	p := &proxy{id: r.id, sub: sub}
-	p.handle.Name = s.link.other
+	if p.handle.Name = r.task; r.task == "" {
+		p.handle.Name = s.link.other
+	}
 	p.handle.notify = func(*Handle) { s.granted(p) }
 	s.proxies[r.id] = p
 	return p, nil
@@ -136,7 +151,7 @@ func (s *session) refuse(id uint64, err error) {
 }
 
 func (s *session) request(f *frame) {
-	p, err := s.newProxy(wireRequest{id: f.id, mirror: f.mirror})
+	p, err := s.newProxy(wireRequest{id: f.id, mirror: f.mirror, task: f.text})
 	if err == nil {
 		if err = p.sub.location.insertRanked(&p.handle, f.mode, int(f.rank)); err != nil {
 			s.forget(p)
@@ -152,7 +167,7 @@ func (s *session) request(f *frame) {
 func (s *session) granted(p *proxy) {
 	l := p.sub.location
 	l.mu.Lock()
-	failure, version, j := p.handle.err, l.version, l.journal
+	failure, version, moves, j := p.handle.err, l.version, l.moves, l.journal
 	lost := p.handle.state == failed
 	l.mu.Unlock()
 	if lost {
@@ -166,7 +181,7 @@ func (s *session) granted(p *proxy) {
 		return
 	}
 	data := l.memory.bytes
-	f := frame{kind: frameGranted, id: p.id, mirror: p.sub.id, generation: p.handle.generation, version: version, size: int64(len(data))}
+	f := frame{kind: frameGranted, id: p.id, mirror: p.sub.id, generation: p.handle.generation, version: version, size: int64(len(data)), text: p.handle.by}
 	switch sub := p.sub; {
 	case sub.mapped && p.handle.req.Mode() == Write:
 		l.lend()
@@ -177,6 +192,11 @@ func (s *session) granted(p *proxy) {
 		f.extents = j.since(len(data), sub.version)
 	}
 	p.sub.has, p.sub.version, p.told = true, version, true
+	if p.sub.mapped && p.sub.moves != moves {
+		p.sub.moves, f.ok = moves, true
+		s.link.sendMemory(f, l.memory.file)
+		return
+	}
 	if f.dataLength() <= inlineLimit {
 		s.link.sendData(f, data, nil)
 		return
@@ -220,6 +240,9 @@ func (s *session) release(f *frame) error {
 		return s.link.drop(f)
 	}
 	if f.ok {
+		if f.size > max(sizeLimit(s.server.MaxSize), int64(p.sub.location.memory.size())) {
+			return fmt.Errorf("location %s: %d bytes: %w", p.sub.location.name, f.size, ErrTooLarge)
+		}
 		if err := s.write(p, f); err != nil {
 			return err
 		}
@@ -228,7 +251,7 @@ func (s *session) release(f *frame) error {
 	if f.next == 0 {
 		return p.sub.location.release(&p.handle)
 	}
-	next, err := s.newProxy(wireRequest{id: f.next, mirror: p.sub.id})
+	next, err := s.newProxy(wireRequest{id: f.next, mirror: p.sub.id, task: p.handle.Name})
 	if err != nil {
 		s.refuse(f.next, err)
 		return p.sub.location.release(&p.handle)

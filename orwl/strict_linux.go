@@ -31,17 +31,18 @@ var strictViews struct {
 	retired []*strictView
 }
 
-// strictView maps the data for h alone, with the protection of its mode.
-func (l *Location) strictView(h *Handle, m Mode) ([]byte, error) {
+// strictMapping maps the data of a location for h alone, with the protection of its
+// mode.
+func strictMapping(file *memoryFile, size int, h *Handle, location string, m Mode) ([]byte, error) {
 	protection := unix.PROT_READ
 	if m == Write {
 		protection |= unix.PROT_WRITE
 	}
-	b, err := l.memory.file.mmap(len(l.memory.bytes), protection)
+	b, err := file.mmap(size, protection)
 	if err != nil || len(b) == 0 {
 		return nil, err
 	}
-	v := &strictView{bytes: b, handle: h.Name, location: l.name, mode: m}
+	v := &strictView{bytes: b, handle: h.Name, location: location, mode: m}
 	if v.handle == "" {
 		v.handle = fmt.Sprintf("%p", h)
 	}

@@ -6,8 +6,11 @@ import "errors"
 
 type strictView struct{}
 
-func (l *Location) strictView(*Handle, Mode) ([]byte, error) { return nil, errors.ErrUnsupported }
-func retireViews(*Handle)                                    {}
+func strictMapping(*memoryFile, int, *Handle, string, Mode) ([]byte, error) {
+	return nil, errors.ErrUnsupported
+}
+
+func retireViews(*Handle) {}
 
 // ExplainFault does nothing where there is no strict mode.
 func ExplainFault() {}

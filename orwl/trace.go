@@ -49,31 +49,30 @@ type tracedRequest struct {
 	begin    time.Time // of the grant
 	by       string
 	location string
+	mode     Mode
 }
 
-// Attach starts recording requests that are posted at the locations from now
-// on.
-func (t *Trace) Attach(locations ...*Location) {
-	for _, l := range locations {
-		l.mu.Lock()
-		l.trace = t
-		l.mu.Unlock()
+// Attach starts recording requests that are posted at the resources from now
+// on. At a mirror these are the requests of this process; at a location those of
+// all, also by way of other processes.
+func (t *Trace) Attach(resources ...Resource) {
+	for _, r := range resources {
+		r.attach(t)
 	}
 }
 
-func (t *Trace) requested(l *Location, h *Handle) {
-	h.traced, h.detour = &tracedRequest{trace: t, location: l.name}, true
+func (l *Location) attach(t *Trace) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.trace = t
 }
 
-func (t *Trace) granted(h, by *Handle) {
-	if h.traced == nil {
-		return
-	}
-	h.traced.begin = time.Now()
-	if by != nil {
-		h.traced.by = by.Name
-	}
+func (t *Trace) requested(h *Handle, location string, m Mode) {
+	h.traced, h.detour = &tracedRequest{trace: t, location: location, mode: m}, true
 }
+
+// grant notes the time, and whose release led to the grant.
+func (r *tracedRequest) grant(by string) { r.begin, r.by = time.Now(), by }
 
 func (t *Trace) released(h *Handle) {
 	r := h.traced
@@ -87,7 +86,7 @@ func (t *Trace) released(h *Handle) {
 	sum := t.times[h.Name]
 	sum.Requests++
 	sum.Holding += now.Sub(r.begin)
-	span := traceSpan{task: h.Name, location: r.location, mode: h.req.Mode(), by: r.by}
+	span := traceSpan{task: h.Name, location: r.location, mode: r.mode, by: r.by}
 	if !r.slept.IsZero() && r.begin.After(r.slept) {
 		span.waits, span.start, span.length = true, r.slept, r.begin.Sub(r.slept)
 		sum.Waiting += span.length

@@ -1,0 +1,120 @@
+package orwl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// firstPause is the longest pause before a connection is made again for the
+// first time. Each further one may be twice as long, up to a quarter of the lease.
+// The pauses are random, so that those who lost the same owner don't come together.
+const firstPause = 20 * time.Millisecond
+
+// keep serves the connection and those that follow it.
+func (p *Peer) keep(l *link) {
+	defer close(p.over)
+	defer p.close()
+	l.run()
+	for p.redial != nil {
+		next, err := p.again(l)
+		if err != nil {
+			p.giveUp(err)
+			return
+		}
+		l = next
+		p.adopt(l)
+		l.run()
+	}
+}
+
+// again dials until there is a connection or a lease has passed.
+func (p *Peer) again(lost *link) (*link, error) {
+	ctx, cancel := context.WithTimeout(p.ctx, lost.lease)
+	defer cancel()
+	for pause := firstPause; ; pause = min(2*pause, lost.lease/4) {
+		if err := nap(ctx, rand.N(pause)); err != nil {
+			return nil, fmt.Errorf("no connection within the lease of %v: %w", lost.lease, ErrLeaseLost)
+		}
+		l, err := p.redial(ctx)
+		if err != nil {
+			continue
+		}
+		if l.other == p.other {
+			return l, nil
+		}
+		l.conn.Close()
+		return nil, fmt.Errorf("another process answers, so what this one had is gone: %w", ErrLeaseLost)
+	}
+}
+
+func nap(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// adopt makes l the connection of the peer and opens the mirrors again. Their
+// data comes anew.
+func (p *Peer) adopt(l *link) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l.peer, p.link, p.err = p, l, nil
+	for id, m := range p.mirrors {
+		m.replica = newReplica(l)
+		l.send(frame{kind: frameOpen, id: id, text: m.name})
+	}
+	if p.ctx.Err() != nil {
+		l.conn.Close() // Close came between
+	}
+	close(p.restore)
+	p.restore = make(chan struct{})
+}
+
+// giveUp says why there will be no connection any more, unless that is because of
+// Close.
+func (p *Peer) giveUp(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ctx.Err() == nil {
+		p.err = err
+	}
+}
+
+// Connected waits until there is a connection, and returns an error when there
+// will be none any more. So a task that lost a lock to a connection that was cut knows
+// when to request it again.
+func (p *Peer) Connected(ctx context.Context) error {
+	for {
+		p.mu.Lock()
+		err, restore := p.err, p.restore
+		p.mu.Unlock()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-restore:
+		case <-p.over:
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// lostLocked says why what was held is lost.
+func (p *Peer) lostLocked() error {
+	if p.err != nil {
+		return p.err
+	}
+	return errors.Join(errCut, ErrLeaseLost)
+}
+
+var errCut = errors.New("the connection was lost meanwhile")

@@ -1,0 +1,131 @@
+package orwl
+
+import (
+	"fmt"
+	"runtime"
+)
+
+// replica is the data of a mirror, for as long as one connection lasts. A task
+// that still holds a lock of a connection that was lost keeps the replica of that
+// time, and so cannot disturb those that go on.
+//
+// It changes while no request is granted, or under the write lock; the
+// goroutine that reads the connection hands it over with a grant.
+type replica struct {
+	link    *link
+	limit   int64 // bytes that Resize may give it
+	shared  bool  // the memory is the owner's
+	memory  *memory
+	version uint64
+	journal *journal
+}
+
+func newReplica(l *link) *replica { return &replica{link: l, memory: new(memory)} }
+
+// opens takes what the owner says of the location. The memory of a file is given
+// back when nobody refers to the replica any more.
+func (r *replica) opens(f *frame, name string, strict bool) (err error) {
+	r.limit, r.shared = f.size, f.ok
+	switch {
+	case f.ok:
+		r.memory.file, err = r.link.fds.take()
+	case strict:
+		r.memory.file, err = newMemoryFile(name)
+	}
+	if r.memory.file != nil {
+		runtime.AddCleanup(r, (*memory).close, r.memory)
+	}
+	return err
+}
+
+// update takes what comes with a grant.
+func (r *replica) update(f *frame, limit int64) error {
+	if f.size > limit {
+		return fmt.Errorf("%d bytes are sent, where at most %d are allowed: %w", f.size, limit, ErrTooLarge)
+	}
+	size := int(f.size)
+	if r.shared {
+		r.version = f.version
+		return r.follow(f.ok, size)
+	}
+	if r.memory.size() != size {
+		if err := r.memory.resize(size); err != nil {
+			return err
+		}
+		r.journal = nil
+	}
+	if err := r.link.take(f, r.memory.bytes); err != nil {
+		return err
+	}
+	if r.journal != nil && len(f.extents) > 0 {
+		r.journal.wrote(r.memory.bytes, f.extents, f.version)
+	}
+	r.version = f.version
+	return nil
+}
+
+// follow maps the memory as the owner has it: moved to another file after a
+// loss, or with another size.
+func (r *replica) follow(moved bool, size int) error {
+	if moved {
+		file, err := r.link.fds.take()
+		if err != nil {
+			return err
+		}
+		r.memory.close()
+		*r.memory = memory{file: file}
+	}
+	if r.memory.size() == size {
+		return nil
+	}
+	return r.memory.remap(size)
+}
+
+// beforeWrite makes sums of the data as it is, to find later what changed.
+func (r *replica) beforeWrite(h *Handle) {
+	if h.wrote {
+		return
+	}
+	h.wrote = true
+	if r.shared || r.memory.size() <= blockSize {
+		return
+	}
+	if r.journal == nil {
+		r.journal = newJournal(r.memory.bytes, r.version)
+	}
+	if r.journal.unknown && r.journal.skip == 0 {
+		r.journal.commit(r.memory.bytes, r.version)
+	}
+}
+
+// changes describes what a writer did, and makes it the version of the replica.
+func (r *replica) changes(f *frame) {
+	data := r.memory.bytes
+	f.ok, f.size = true, int64(len(data))
+	r.version++
+	if r.shared {
+		return
+	}
+	if r.journal == nil { // resized, or smaller than a block
+		if len(data) > 0 {
+			f.extents = []extent{{0, len(data)}}
+		}
+		return
+	}
+	r.journal.commit(data, r.version)
+	f.extents = r.journal.since(len(data), r.version-1)
+}
+
+// send sends a release. The memory may be written again under the next grant,
+// which can come before a large frame has left, so that is copied.
+func (r *replica) send(f frame) {
+	data := r.memory.bytes
+	if n := f.dataLength(); n > inlineLimit {
+		stable, at := make([]byte, len(data)), 0
+		for _, e := range f.extents {
+			at += copy(stable[e.offset:e.offset+e.length], data[e.offset:])
+		}
+		data = stable
+	}
+	r.link.sendData(f, data, nil)
+}
