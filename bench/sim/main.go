@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime/pprof"
 	"strconv"
 	"syscall"
 	"time"
@@ -40,8 +41,15 @@ const (
 func main() {
 	asJSON := flag.Bool("json", false, "print one JSON object")
 	one := flag.Int("jobs", 0, "run only this size, in this process")
+	profile := flag.String("cpuprofile", "", "with -jobs: write a CPU profile to this file")
 	flag.Parse()
 	if *one > 0 {
+		if *profile != "" {
+			f, err := os.Create(*profile)
+			check(err)
+			check(pprof.StartCPUProfile(f))
+			defer pprof.StopCPUProfile()
+		}
 		r, err := measure(*one)
 		check(err)
 		check(json.NewEncoder(os.Stdout).Encode(r))

@@ -136,7 +136,7 @@ func (c *Core) unpinAll(j *job) {
 			continue
 		}
 		if v.pins--; v.pins == 0 {
-			v.ready = nil
+			v.ready, v.mostly = nil, [1]readyReader{}
 			c.tryRemove(v)
 		}
 	}

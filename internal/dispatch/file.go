@@ -8,18 +8,20 @@ import (
 )
 
 // file is a location: a logical file, or a pattern as a location of its own.
+// What each job that reads it looks at stands together at the front: with a
+// million jobs in memory every line of the processor's cache counts.
 type file struct {
-	lfn        string
-	pattern    bool
-	matched    bool // has been written through a pattern
-	queue      fifo.Queue[*request]
 	versions   []*version // ascending
-	published  Version    // highest that was given out to be published, plus 1
-	publishing *version   // given out, and not confirmed
-	raised     *request   // up to it all that are queued have at least priority raisedTo
-	raisedTo   int32
-	own        version // most files have one version
 	first      [1]*version
+	queue      fifo.Queue[*request]
+	published  Version // highest that was given out to be published, plus 1
+	pattern    bool
+	matched    bool    // has been written through a pattern
+	own        version // most files have one version
+	lfn        string
+	publishing *version // given out, and not confirmed
+	raised     *request // up to it all that are queued have at least priority raisedTo
+	raisedTo   int32
 }
 
 // newVersion adds a version at the end.
@@ -95,23 +97,24 @@ const (
 // version is one state of a file. It never changes once committed, but its
 // copies may come and go.
 type version struct {
+	ready      []readyReader  // see index.go
+	mostly     [1]readyReader // what ready holds while they are of one group
+	size       int64
 	file       *file
 	number     Version
-	state      versionState
-	existing   bool  // was there before: neither removed nor made again
-	wanted     bool  // a job needs it again although it is gone
-	announced  bool  // all its holders have it among their hot versions
-	publishing bool  // given out to be published, or waiting for that
 	pins       int32 // jobs that may still read it
-	size       int64
-	records    int64
+	state      versionState
+	existing   bool // was there before: neither removed nor made again
+	wanted     bool // a job needs it again although it is gone
+	announced  bool // all its holders have it among their hot versions
+	publishing bool // given out to be published, or waiting for that
 	adler      uint32
-	identity   identity
 	pfn        string // empty: in caches only
+	identity   identity
 	writer     *job
 	holders    []*pilot
-	waiters    []*job        // withdrawn from the FIFO, or granted before it came
-	ready      []readyReader // see index.go
+	waiters    []*job // withdrawn from the FIFO, or granted before it came
+	records    int64
 }
 
 func (v *version) ref() FileRef    { return FileRef{LFN: v.file.lfn, Version: v.number} }

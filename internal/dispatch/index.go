@@ -173,6 +173,9 @@ func (c *Core) addReader(v *version, g *group, id JobID) {
 			return
 		}
 	}
+	if len(v.ready) == 0 {
+		v.ready = v.mostly[:0]
+	}
 	v.ready = append(v.ready, readyReader{group: g})
 	v.ready[len(v.ready)-1].jobs.push(uint32(id))
 }
