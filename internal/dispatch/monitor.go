@@ -14,7 +14,8 @@ type monitor struct {
 	armed    instant
 }
 
-// monitorPeriod is the least time between two runs of the algorithm.
+// monitorPeriod is the least time between two runs of the algorithm with jobs
+// that are ready.
 const monitorPeriod = 100 * time.Millisecond
 
 // firstStartBackoff is the pause after the first pilot of a site that could
@@ -42,7 +43,10 @@ func (c *Core) planPilots() {
 		m.arm(c, m.lastRun.after(monitorPeriod))
 		return
 	}
-	m.lastRun, m.changed = c.now, false
+	m.changed = false
+	if c.ready > 0 {
+		m.lastRun = c.now // with nothing ready it costs nothing, and the first jobs need not wait
+	}
 	for _, s := range m.sites {
 		c.startPilots(s)
 	}
