@@ -182,6 +182,8 @@ func appendCommit(b []byte, c *commitBody) []byte {
 	o.int("a", int64(c.Attempt))
 	o.string("k", c.Key)
 	o.bool("re", c.Reused)
+	o.bool("w", c.Whole)
+	o.strings("i", c.Inputs)
 	o.outputs("o", c.Outputs)
 	return o.end()
 }

@@ -199,11 +199,14 @@ func (l *loading) committed(j *job) error {
 			return err
 		}
 		r, ok := c.results[key]
-		if !ok {
+		if !ok && !b.Whole {
 			return fmt.Errorf("job %s is committed, but its result %s is not there", j.name, b.Key)
 		}
+		if !b.Whole {
+			outputs = r.outputs
+		}
 		delete(c.results, key)
-		j.key, outputs = key, r.outputs
+		j.key = key
 	}
 	j.committed = b.Attempt
 	if b.Reused {

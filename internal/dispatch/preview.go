@@ -104,17 +104,3 @@ func (c *Core) whyNot(s *Job, j *job, earlier map[string]*storedResult) string {
 	}
 	return "outputs changed"
 }
-
-// Fresh returns the records that delete what belongs to one submission of a
-// workflow and not to the next: everything but the incarnation, the results
-// and what is to be removed. The caller makes them durable and Loads again.
-func Fresh(records []Record) []Record {
-	var gone []Record
-	for _, r := range records {
-		switch r.Table {
-		case TableFile, TableJob, TableCommit, TableFate, TablePublished, TablePilot:
-			gone = append(gone, Record{Table: r.Table, Key: r.Key})
-		}
-	}
-	return gone
-}

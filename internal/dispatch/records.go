@@ -18,7 +18,7 @@ const (
 	TableJob       = "job"       // submitted jobs: number
 	TableCommit    = "commit"    // which attempt of a job was committed: number
 	TableFate      = "fate"      // failures, cancellations: number
-	TableResult    = "result"    // outputs under the key of their job
+	TableResult    = "result"    // outputs of an earlier run under the key of their job
 	TablePublished = "published" // the version under the plain name: LFN
 	TableRemove    = "remove"    // physical files to be removed: PFN
 	TablePilot     = "pilot"     // registered pilots
@@ -75,11 +75,17 @@ type writeBody struct {
 	Version Version `json:"v"`
 }
 
+// commitBody holds the outputs of a job, and what a later run must know to
+// take them. Those of a job that took them itself stand in the result of Key; so
+// do those of all jobs with a Key where Whole is not set, as earlier versions
+// wrote it.
 type commitBody struct {
 	V       int       `json:"v"`
 	Attempt AttemptID `json:"a"`
-	Key     string    `json:"k"` // the outputs stand in the result of this key
+	Key     string    `json:"k"`
 	Reused  bool      `json:"re"`
+	Whole   bool      `json:"w"`
+	Inputs  []string  `json:"i"` // identities, shortened, in the order of Reads
 	Outputs []output  `json:"o"`
 }
 
@@ -180,13 +186,11 @@ func (b *jobBody) job() Job {
 
 func (c *Core) persistCommit(j *job, outputs []output) {
 	b := commitBody{Attempt: j.committed, Reused: j.reused}
-	if j.key == (identity{}) {
-		b.Outputs = outputs
-	} else {
+	if j.key != (identity{}) {
 		b.Key = hex.EncodeToString(j.key[:])
-		if !j.reused {
-			c.persistResult(j, b.Key, outputs)
-		}
+	}
+	if !j.reused {
+		b.Whole, b.Inputs, b.Outputs = true, j.inputMarks(), outputs
 	}
 	c.keepCommit(j, &b)
 }
@@ -212,17 +216,17 @@ func (c *Core) persistOutputs(j *job) {
 			outputs[i].Pattern = o.LFN
 		}
 	}
-	if j.key == (identity{}) {
-		c.keepCommit(j, &commitBody{Attempt: j.committed, Reused: j.reused, Outputs: outputs})
-		return
+	if j.reused {
+		c.persistResult(j, hex.EncodeToString(j.key[:]), outputs)
+	} else {
+		c.persistCommit(j, outputs)
 	}
-	c.persistResult(j, hex.EncodeToString(j.key[:]), outputs)
 }
 
 // persistAgain is for a job that was committed and has run again.
 func (c *Core) persistAgain(j *job) {
-	if j.key != (identity{}) {
-		c.keepCommit(j, &commitBody{Attempt: j.committed, Key: hex.EncodeToString(j.key[:]), Reused: j.reused})
+	if j.reused {
+		c.persistCommit(j, nil)
 	}
 	c.persistOutputs(j)
 	if j.fate != nil {

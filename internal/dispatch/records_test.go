@@ -57,7 +57,7 @@ func TestLoadOfAHistory(t *testing.T) {
 	for _, r := range records {
 		tables[r.Table] = true
 	}
-	for _, name := range []string{TableMeta, TableFile, TableJob, TableCommit, TableFate, TableResult, TablePilot} {
+	for _, name := range []string{TableMeta, TableFile, TableJob, TableCommit, TableFate, TablePilot} {
 		if !tables[name] {
 			t.Errorf("the history leaves nothing in table %s", name)
 		}
@@ -66,6 +66,38 @@ func TestLoadOfAHistory(t *testing.T) {
 	again, _, err := Load(Config{}, records)
 	if err != nil || again.snapshot() != core.snapshot() {
 		t.Errorf("the order of the records matters (%v)", err)
+	}
+}
+
+// Stores of earlier versions have the results of all commits in a table.
+func TestLoadOfEarlierCommits(t *testing.T) {
+	records := history(t)
+	core, _, err := Load(Config{}, records)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fresh, err := Fresh(records)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range records {
+		var c commitBody
+		if r.Table != TableCommit || json.Unmarshal(r.Body, &c) != nil || !c.Whole || c.Key == "" {
+			continue
+		}
+		records[i].Body = appendCommit(nil, &commitBody{Attempt: c.Attempt, Key: c.Key})
+	}
+	for _, r := range fresh {
+		if r.Table == TableResult {
+			records = append(records, r)
+		}
+	}
+	again, _, err := Load(Config{}, records)
+	if err != nil || again.snapshot() != core.snapshot() {
+		t.Errorf("(%v) got\n%s\nwant\n%s", err, again.snapshot(), core.snapshot())
+	}
+	if len(again.Unused()) != len(core.Unused()) {
+		t.Errorf("%d results count as unused, not %d", len(again.Unused()), len(core.Unused()))
 	}
 }
 
@@ -117,7 +149,7 @@ func TestHandWrittenEncoding(t *testing.T) {
 		}
 		result := resultBody{V: 1, Job: text.Draw(t, "job"), Digest: text.Draw(t, "digest"), Outputs: outputs}
 		same(t, appendResult(nil, &result), result)
-		commit := commitBody{V: 1, Attempt: AttemptID(rapid.Int64Min(0).Draw(t, "attempt")), Key: text.Draw(t, "key"), Reused: rapid.Bool().Draw(t, "reused"), Outputs: outputs}
+		commit := commitBody{V: 1, Attempt: AttemptID(rapid.Int64Min(0).Draw(t, "attempt")), Key: text.Draw(t, "key"), Reused: rapid.Bool().Draw(t, "reused"), Whole: rapid.Bool().Draw(t, "whole"), Inputs: rapid.SliceOfN(text, 1, 3).Draw(t, "inputs"), Outputs: outputs}
 		same(t, appendCommit(nil, &commit), commit)
 		job := Job{
 			Name: text.Draw(t, "name"), Step: text.Draw(t, "step"), Payload: []byte(text.Draw(t, "payload")), Digest: text.Draw(t, "digest"),

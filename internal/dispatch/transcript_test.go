@@ -73,7 +73,11 @@ func (s *script) run(d *datadriven.TestData) (string, error) {
 		s.core = core
 		return s.render(e), nil
 	case "fresh":
-		s.keep(Fresh(s.records()))
+		fresh, err := Fresh(s.records())
+		if err != nil {
+			return "", err
+		}
+		s.keep(fresh)
 		core, e, err := Load(s.config, s.records())
 		if err != nil {
 			return "", err

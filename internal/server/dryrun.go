@@ -74,11 +74,11 @@ func DryRun(ctx context.Context, config Config) (*Plan, error) {
 func (o *opened) rehearse(ctx context.Context, config *Config, find *finder) (*loop, error) {
 	memory := &rehearsal{store: o.store}
 	if o.decision == runAgain {
-		gone, err := forget(ctx, o.store)
+		fresh, err := forget(ctx, o.store)
 		if err != nil {
 			return nil, err
 		}
-		memory.forget(gone)
+		memory.apply(fresh)
 	}
 	state, err := load(ctx, memory, config)
 	if err != nil {
@@ -157,16 +157,20 @@ func whyAnew(core *dispatch.Core, job *dispatch.JobDetail) string {
 	return "it is not done yet, or its command or inputs changed"
 }
 
-// rehearsal is a store of which some records are gone, for a while.
+// rehearsal is a store with changes that are never written to it.
 type rehearsal struct {
-	store store.Store // nil: empty
-	gone  map[[2]string]bool
+	store   store.Store        // nil: empty
+	changed map[[2]string]bool // by table and key
+	written []dispatch.Record  // what they are now, where they were not deleted
 }
 
-func (r *rehearsal) forget(records []dispatch.Record) {
-	r.gone = make(map[[2]string]bool, len(records))
+func (r *rehearsal) apply(records []dispatch.Record) {
+	r.changed = make(map[[2]string]bool, len(records))
 	for _, record := range records {
-		r.gone[[2]string{record.Table, record.Key}] = true
+		r.changed[[2]string{record.Table, record.Key}] = true
+		if record.Body != nil {
+			r.written = append(r.written, record)
+		}
 	}
 }
 
@@ -178,7 +182,12 @@ func (r *rehearsal) Load(ctx context.Context, table string) ([]dispatch.Record, 
 	all, err := r.store.Load(ctx, table)
 	kept := all[:0]
 	for _, record := range all {
-		if !r.gone[[2]string{table, record.Key}] {
+		if !r.changed[[2]string{table, record.Key}] {
+			kept = append(kept, record)
+		}
+	}
+	for _, record := range r.written {
+		if record.Table == table {
 			kept = append(kept, record)
 		}
 	}

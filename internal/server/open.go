@@ -163,7 +163,7 @@ func (o *opened) begin(ctx context.Context, config *Config) error {
 	return o.store.Apply(ctx, append(records, record))
 }
 
-// forget returns the records that remove a run, but for what a later one may
+// forget returns the records that remove a run, and keep what a later one may
 // use.
 func forget(ctx context.Context, s recordSource) ([]dispatch.Record, error) {
 	jobs, err := loadTables(ctx, s, dispatch.Tables())
@@ -171,10 +171,14 @@ func forget(ctx context.Context, s recordSource) ([]dispatch.Record, error) {
 		return nil, err
 	}
 	rest, err := loadTables(ctx, s, []string{flow.TableRun, flow.TableLog, runTable, inputTable, attemptTable, hostTable})
+	if err != nil {
+		return nil, err
+	}
 	for i := range rest {
 		rest[i].Body = nil
 	}
-	return append(dispatch.Fresh(jobs), rest...), err
+	fresh, err := dispatch.Fresh(jobs)
+	return append(fresh, rest...), err
 }
 
 // openStore opens the store of a state folder for writing.

@@ -17,6 +17,8 @@ var migrations = []string{
 	`CREATE TABLE record (tbl TEXT NOT NULL, key TEXT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (tbl, key)) WITHOUT ROWID`,
 	// 2: the mark by which Fairway knows its own files.
 	fmt.Sprintf(`PRAGMA application_id = %d`, applicationID),
+	// 3: nothing to change; earlier programs do not look for results in commits.
+	`SELECT 1`,
 }
 
 // checkVersion tells the schema version of a file, and refuses files that are
