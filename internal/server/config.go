@@ -32,9 +32,9 @@ type Config struct {
 
 	// Dispatch holds limits and policies of the TaskQueue.
 	Dispatch dispatch.Config
-	// CommitDelay is the least time from the start of one transaction to that
+	// CommitDelay is the least time from the start of a large transaction to that
 	// of the next, so that under load more requests share one: DefaultCommitDelay.
-	// Negative: none.
+	// After a small one it is less. Negative: none.
 	CommitDelay time.Duration
 	// LeaveTime is how long pilots that are to leave may take before the batch
 	// system is told to end them, and again before they are killed:
@@ -88,11 +88,11 @@ func (c Config) withDefaults() Config {
 // need that many waiting at a pilot, or it would stand still while reports and
 // assignments are on their way; queued ones are recalled when another pilot is
 // idle.
-const DefaultAhead = 16
+const DefaultAhead = 32
 
-// DefaultCommitDelay is CommitDelay where it is not given: short beside the
-// start of a process, long enough that at full load a dozen jobs share a commit.
-const DefaultCommitDelay = 4 * time.Millisecond
+// DefaultCommitDelay is CommitDelay where it is not given: long enough that at
+// full load a dozen jobs share a commit, short beside what they wait at a pilot.
+const DefaultCommitDelay = 8 * time.Millisecond
 
 // DefaultLeaveTime is LeaveTime where it is not given.
 const DefaultLeaveTime = 15 * time.Second

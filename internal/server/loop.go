@@ -54,7 +54,7 @@ type loop struct {
 	committed chan error
 	free      chan struct{} // the next transaction may begin
 	busy      bool          // it may not yet
-	delay     time.Duration // at least, between the starts of two transactions
+	delay     time.Duration // at most, between the starts of two transactions under load
 	events    []dispatch.Event
 	waker     *waker
 	failures  int
@@ -221,13 +221,22 @@ func (l *loop) close() {
 // each takes in what comes meanwhile.
 func (l *loop) commit(ctx context.Context) {
 	for records := range l.commits {
-		next := time.Now().Add(l.delay)
+		next := time.Now().Add(l.pause(len(records)))
 		l.committed <- l.store.Apply(ctx, records)
 		if l.sched.WaitUntil(ctx, next) != nil {
 			continue // the run ends, and what is left is not held up
 		}
 		l.free <- struct{}{}
 	}
+}
+
+// fullTransaction is how many records a transaction has that is followed by the
+// whole CommitDelay. After a smaller one the next begins sooner, in proportion,
+// so that jobs that wait for each other are not held up.
+const fullTransaction = 16
+
+func (l *loop) pause(records int) time.Duration {
+	return l.delay * time.Duration(min(records, fullTransaction)) / fullTransaction
 }
 
 // take steps one request. What it leads to is gathered.
