@@ -35,7 +35,7 @@ type running struct {
 }
 
 // command runs the command of an attempt and judges how it ended.
-func (p *pilot) command(a *attempt, in *stageIn) {
+func (p *pilot) command(a *attempt) {
 	path, argv, err := p.program(a)
 	if err != nil {
 		a.result.ExitCode = exitNotFound
@@ -46,7 +46,7 @@ func (p *pilot) command(a *attempt, in *stageIn) {
 		a.failBy(wire.Outcome_OUTCOME_STAGE_IN_FAILED, err)
 		return
 	}
-	r, err := p.start(a, in, path, argv)
+	r, err := p.start(a, path, argv)
 	if err != nil {
 		a.result.ExitCode = exitNotFound
 		a.fail(wire.Outcome_OUTCOME_EXITED, "start %s: %v", path, err)
@@ -56,7 +56,6 @@ func (p *pilot) command(a *attempt, in *stageIn) {
 	_ = commandAfter.Hit()
 	p.noteUndeclared(r, r.opens.end())
 	p.judge(r, exit, err)
-	p.keepLogs(a)
 }
 
 // exitNotFound is what a shell returns for a program that it cannot find.
@@ -75,10 +74,10 @@ func (p *pilot) program(a *attempt) (string, []string, error) {
 	return path, argv, err
 }
 
-func (p *pilot) start(a *attempt, in *stageIn, path string, argv []string) (*running, error) {
+func (p *pilot) start(a *attempt, path string, argv []string) (*running, error) {
 	_ = commandBefore.Hit()
 	r := &running{attempt: a, since: time.Now(), limit: a.GetNeeds().GetTime().AsDuration(), memory: a.GetNeeds().GetMemoryBytes()}
-	stdin, err := in.standardInput()
+	stdin, err := a.in.standardInput()
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +86,7 @@ func (p *pilot) start(a *attempt, in *stageIn, path string, argv []string) (*run
 	}
 	attr := &syscall.ProcAttr{
 		Dir:   a.slot.folder,
-		Env:   p.variables(a, in, r),
+		Env:   p.variables(a, r),
 		Files: []uintptr{stdin.Fd(), a.slot.out.file.Fd(), a.slot.err.file.Fd()},
 	}
 	if r.memory > 0 {

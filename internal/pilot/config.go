@@ -20,9 +20,13 @@ const (
 	DefaultGrace    = 5 * time.Second
 	DefaultLogBytes = 10 << 20
 
+	// HeapGrowth, in percent, is how much the pilot's small heap may grow before
+	// it is collected, unless the environment variable GOGC says otherwise.
+	HeapGrowth = 400
+
 	// ReportInterval is how long reports are gathered while the pilot still
 	// has other attempts to start. Without any they are sent at once.
-	ReportInterval = 5 * time.Millisecond
+	ReportInterval = 8 * time.Millisecond
 	// MinBackoff and MaxBackoff bound the pause between calls while the
 	// TaskQueue is away.
 	MinBackoff = 20 * time.Millisecond

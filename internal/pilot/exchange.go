@@ -188,7 +188,7 @@ func (p *pilot) sendAt() (time.Time, bool) {
 
 // runsShort says that gathering reports any longer could leave the pilot
 // without work.
-func (p *pilot) runsShort() bool { return len(p.queue) <= p.running }
+func (p *pilot) runsShort() bool { return len(p.queue) <= p.running-p.settling }
 
 // send sends a Sync with what is new. The caller holds the mutex.
 func (p *pilot) send(talk context.Context, now time.Time) {
@@ -215,7 +215,7 @@ func (p *pilot) fullState(m *wire.SyncRequest) {
 	p.reports.full = false
 	p.reports.started = p.reports.started[:0]
 	for _, a := range p.known {
-		if p.isQueued(a) {
+		if a.queued {
 			m.Queued = append(m.Queued, a.ref())
 		} else {
 			m.Started = append(m.Started, a.ref())

@@ -14,51 +14,72 @@ import (
 	"fairway/internal/wire"
 )
 
-// execute does all that an attempt asks for and leaves its result.
+// execute runs the command of an attempt. Its stage-in counts from its turn on,
+// also where it was done before.
 func (p *pilot) execute(a *attempt) {
-	now := timestamppb.Now()
-	a.result = &wire.Result{Job: a.GetJob(), Attempt: a.GetAttempt(), Usage: &wire.Usage{StageInStart: now}}
-	if a.slot == nil {
+	began := timestamppb.Now()
+	if !a.ready || a.in.spoilt() {
+		p.stageInNow(a)
+	}
+	a.result.Usage.StageInStart = began
+	if a.failed() {
+		return
+	}
+	a.result.Usage.Start = timestamppb.Now()
+	if a.GetPayload().GetReplay() != nil {
+		p.replay(a)
+	} else {
+		p.command(a)
+	}
+	a.result.Usage.End = timestamppb.Now()
+	a.in.checkUnchanged() // before the next one reads the same files
+}
+
+// stageInNow makes the sandbox ready of an attempt whose turn has come, anew if
+// its inputs were written to after they were staged in before.
+func (p *pilot) stageInNow(a *attempt) {
+	var s *slot
+	if a.ready {
+		p.leave(a)
+		s = p.pass(a.slot, a)
+	}
+	a.in = &stageIn{pilot: p, attempt: a}
+	p.makeReady(a, s)
+}
+
+// makeReady makes a sandbox as the command is to find it, in a slot that is
+// free or, where s is nil, in another one.
+func (p *pilot) makeReady(a *attempt, s *slot) {
+	a.result = &wire.Result{Job: a.GetJob(), Attempt: a.GetAttempt(), Usage: &wire.Usage{}}
+	if s == nil {
 		var err error
-		if a.slot, err = p.takeSlot(); err != nil {
-			a.slot.close()
-			a.slot = nil
+		if s, err = p.takeSlot(); err != nil {
+			s.close()
 			a.failBy(wire.Outcome_OUTCOME_STAGE_IN_FAILED, err)
 			return
 		}
 	}
-	p.inSandbox(a)
-	if reason := a.stopReason(); reason != nil && !(a.result.GetOutcome() == wire.Outcome_OUTCOME_SUCCEEDED) {
-		a.result.Outcome, a.result.Message = reason.outcome, reason.why
+	a.slot = s
+	if err := a.in.run(); err != nil {
+		a.failBy(wire.Outcome_OUTCOME_STAGE_IN_FAILED, err)
 	}
 }
 
-func (p *pilot) inSandbox(a *attempt) {
-	in := &stageIn{pilot: p, attempt: a}
-	defer func() {
-		in.release()
-		a.slot.staged = in.files
-	}()
-	if err := in.run(); err != nil {
-		a.failBy(wire.Outcome_OUTCOME_STAGE_IN_FAILED, err)
-		return
+// deliver keeps what a command has printed and, if it ended well, written.
+func (p *pilot) deliver(a *attempt) {
+	if a.slot != nil {
+		p.keepLogs(a)
 	}
-	u := a.result.Usage
-	u.Start = timestamppb.Now()
-	if a.GetPayload().GetReplay() != nil {
-		p.replay(a, in)
-	} else {
-		p.command(a, in)
+	if !a.failed() {
+		if err := p.stageOut(a); err != nil {
+			a.failBy(wire.Outcome_OUTCOME_STAGE_OUT_FAILED, err)
+		}
+		a.result.Usage.StageOutEnd = timestamppb.Now()
 	}
-	u.End = timestamppb.Now()
-	in.checkUnchanged()
-	if a.failed() {
-		return
+	p.leave(a)
+	if reason := a.stopReason(); reason != nil && a.failed() {
+		a.result.Outcome, a.result.Message = reason.outcome, reason.why
 	}
-	if err := p.stageOut(a, in); err != nil {
-		a.failBy(wire.Outcome_OUTCOME_STAGE_OUT_FAILED, err)
-	}
-	u.StageOutEnd = timestamppb.Now()
 }
 
 // failBy sets the outcome by an error, which may say better than the place

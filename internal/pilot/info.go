@@ -3,7 +3,6 @@ package pilot
 import (
 	"bytes"
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,12 +21,22 @@ type info struct {
 	inputs, outputs, catalog, report infoFile
 }
 
-// infoFile is one of these files.
+// infoFile is one of these files. It stays open.
 type infoFile struct {
 	path  string
+	file  *os.File // nil before there is one
 	text  string
-	state fs.FileInfo // after text was written
+	state fileState // after text was written
 }
+
+// fileState tells whether a file was changed or replaced.
+type fileState struct {
+	device, inode uint64
+	size          int64
+	modified      unix.Timespec
+}
+
+func stateOf(st *unix.Stat_t) fileState { return fileState{st.Dev, st.Ino, st.Size, st.Mtim} }
 
 func (i *info) open() error {
 	if i.inputs.path != "" {
@@ -43,36 +52,61 @@ func (i *info) open() error {
 	return nil
 }
 
-func (i *info) close() { _ = removeAll(i.folder) }
+func (i *info) close() {
+	for _, f := range []*infoFile{&i.inputs, &i.outputs, &i.catalog, &i.report} {
+		f.close()
+	}
+	_ = removeAll(i.folder)
+}
+
+func (f *infoFile) close() {
+	if f.file != nil {
+		_ = f.file.Close()
+		f.file = nil
+	}
+}
+
+// untouched says whether the file is as say has left it.
+func (f *infoFile) untouched() bool {
+	var st unix.Stat_t
+	return f.file != nil && unix.Lstat(f.path, &st) == nil && stateOf(&st) == f.state
+}
 
 // say makes the file hold a text, whatever a command did to it.
-func (f *infoFile) say(text string) (err error) {
-	now, _ := os.Lstat(f.path)
-	same := now != nil && f.state != nil && os.SameFile(now, f.state)
-	if same && text == f.text && now.ModTime().Equal(f.state.ModTime()) && now.Size() == f.state.Size() {
+func (f *infoFile) say(text string) error {
+	untouched := f.untouched()
+	if untouched && text == f.text {
 		return nil
 	}
-	if same {
-		err = overwrite(f.path, text)
-	} else {
-		err = errors.Join(os.RemoveAll(f.path), os.WriteFile(f.path, []byte(text), 0o644))
+	if !untouched {
+		if err := f.replace(); err != nil {
+			return err
+		}
 	}
-	if err != nil {
+	if _, err := f.file.WriteAt([]byte(text), 0); err != nil {
 		return err
 	}
-	f.text = text
-	f.state, err = os.Lstat(f.path)
+	if len(text) < len(f.text) {
+		if err := f.file.Truncate(int64(len(text))); err != nil {
+			return err
+		}
+	}
+	var st unix.Stat_t
+	err := unix.Fstat(int(f.file.Fd()), &st)
+	f.text, f.state = text, stateOf(&st)
 	return err
 }
 
-// overwrite spares the file system the making of a file.
-func overwrite(path, text string) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|unix.O_NOFOLLOW, 0)
-	if err != nil {
+// replace makes the file anew.
+func (f *infoFile) replace() error {
+	f.close()
+	f.text = ""
+	if err := os.RemoveAll(f.path); err != nil {
 		return err
 	}
-	_, err = f.WriteAt([]byte(text), 0)
-	return errors.Join(err, f.Truncate(int64(len(text))), f.Close())
+	var err error
+	f.file, err = os.OpenFile(f.path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
+	return err
 }
 
 // inform writes the files that the variables name.

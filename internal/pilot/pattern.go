@@ -1,6 +1,8 @@
 package pilot
 
 import (
+	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -52,19 +54,7 @@ func findMatches(a *attempt, o *wire.OutputFile, taken map[string]bool) (found [
 		return nil, err
 	}
 	root := filepath.Dir(literalFolder(pattern))
-	err = fs.WalkDir(os.DirFS(a.slot.folder), filepath.ToSlash(root), func(path string, e fs.DirEntry, err error) error {
-		if err != nil {
-			if isMissing(err) {
-				return nil
-			}
-			return err
-		}
-		if e.IsDir() {
-			if strings.Count(path, "/") > strings.Count(pattern, "/") {
-				return fs.SkipDir
-			}
-			return nil
-		}
+	err = a.slot.walk(root, strings.Count(pattern, "/"), func(path string, e fs.DirEntry) error {
 		if !e.Type().IsRegular() || taken[path] || !matches(pattern, path) {
 			return nil
 		}
@@ -78,6 +68,35 @@ func findMatches(a *attempt, o *wire.OutputFile, taken map[string]bool) (found [
 	})
 	slices.SortFunc(found, func(a, b written) int { return strings.Compare(a.lfn, b.lfn) })
 	return found, err
+}
+
+// walk visits what is in a folder of the sandbox and, down to paths with so
+// many slashes, in the folders below it.
+func (s *slot) walk(folder string, slashes int, visit func(path string, e fs.DirEntry) error) error {
+	entries, err := s.list(folder)
+	if isMissing(err) {
+		return nil
+	}
+	for _, e := range entries {
+		path := filepath.Join(folder, e.Name())
+		if e.IsDir() && strings.Count(path, "/") < slashes {
+			err = errors.Join(err, s.walk(path, slashes, visit))
+		} else {
+			err = errors.Join(err, visit(path, e))
+		}
+	}
+	return err
+}
+
+// list reads a folder; that of the sandbox is open anyway.
+func (s *slot) list(folder string) ([]fs.DirEntry, error) {
+	if folder != "." {
+		return os.ReadDir(filepath.Join(s.folder, folder))
+	}
+	if _, err := s.dir.Seek(0, io.SeekStart); err != nil {
+		return nil, err
+	}
+	return s.dir.ReadDir(-1)
 }
 
 // lfnOf gives a match the slashes that the pattern began with.

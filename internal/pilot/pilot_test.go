@@ -343,6 +343,49 @@ func TestQueue(t *testing.T) {
 	expect(t, q.result(third.GetAttempt()), wire.Outcome_OUTCOME_SUCCEEDED, "")
 }
 
+// A sandbox that is prepared before its turn is made anew if the attempt before
+// changes an input of it, and that one alone is blamed.
+func TestInputChangedBeforeItsTurn(t *testing.T) {
+	q := newTaskQueue(t)
+	cfg := q.config("p1")
+	cfg.MilliCPUs = 1000
+	cfg.Cache = CacheConfig{Mode: CachePilot, Dir: t.TempDir()}
+	q.start(cfg)
+	input := reads("x", 1, 4, writeFile(t, "four"))
+	expect(t, q.run("p1", shell("cat x", input)), wire.Outcome_OUTCOME_SUCCEEDED, "")
+	file := filepath.Join(t.TempDir(), "go")
+	first := shell("while ! [ -e "+file+" ]; do sleep 0.01; done; printf FOUR 1<>x", input)
+	second := shell("cat x; : > x.copy", input)
+	q.assign("p1", first, second)
+	q.started("p1", first.GetAttempt())
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, q.result(first.GetAttempt()), wire.Outcome_OUTCOME_INPUT_CHANGED, "wrote to its input x")
+	expect(t, q.result(second.GetAttempt()), wire.Outcome_OUTCOME_SUCCEEDED, "")
+}
+
+// An attempt starts while those before it are stored, and each result names its
+// own outputs.
+func TestOutputsOfFollowingAttempts(t *testing.T) {
+	q := newTaskQueue(t)
+	cfg := q.config("p1")
+	cfg.MilliCPUs = 1000
+	q.start(cfg)
+	var all []*wire.Assignment
+	for i := range 50 {
+		all = append(all, shell(fmt.Sprintf("printf %d; [ -z \"$(ls)\" ]; printf %d > out%d", i, i, i), writes(fmt.Sprintf("out%d", i))))
+	}
+	q.assign("p1", all...)
+	for i, a := range all {
+		r := q.result(a.GetAttempt())
+		expect(t, r, wire.Outcome_OUTCOME_SUCCEEDED, "")
+		if path := r.GetOutputs()[0].GetPfn(); contents(t, strings.TrimPrefix(path, "file:")) != strconv.Itoa(i) || contents(t, q.log(a, "out")) != strconv.Itoa(i) {
+			t.Errorf("attempt %d stored %q and printed %q", i, contents(t, strings.TrimPrefix(path, "file:")), contents(t, q.log(a, "out")))
+		}
+	}
+}
+
 func TestLeavesWhenDrained(t *testing.T) {
 	q := newTaskQueue(t)
 	p := q.start(q.config("p1"))

@@ -24,6 +24,16 @@ type attempt struct {
 	end    context.CancelCauseFunc
 	result *wire.Result
 	slot   *slot
+	in     *stageIn
+
+	// The pilot's mutex guards what follows.
+	queued    bool // it waits in the queue
+	recalled  bool // it was taken out of the queue and will not run
+	preparing bool // its sandbox is prepared before its turn
+	ready     bool // that is done
+	cold      bool // that cannot be done
+	hasDisk   bool // it was given the disk that it needs
+	yielded   bool // it has given back what its command needed
 }
 
 // assign takes an attempt into the local queue unless it is known.
@@ -32,7 +42,7 @@ func (p *pilot) assign(w *wire.Assignment) {
 	if p.known[id] != nil || p.reported(id) {
 		return
 	}
-	a := &attempt{Assignment: w, needs: needsOf(w, &p.has)}
+	a := &attempt{Assignment: w, needs: needsOf(w, &p.has), queued: true}
 	a.ctx, a.end = context.WithCancelCause(p.jobs)
 	p.known[id] = a
 	p.queue = append(p.queue, a)
@@ -54,46 +64,101 @@ func (p *pilot) next() *attempt {
 		return nil
 	}
 	a := p.queue[0]
-	if !p.free.fits(&a.needs) && p.running > 0 {
+	lacks := a.lacks()
+	if !p.free.fits(lacks) && p.running > 0 {
 		return nil
 	}
 	p.queue = slices.Delete(p.queue, 0, 1)
-	p.free.add(&a.needs, -1)
+	p.free.add(lacks, -1)
+	a.queued, a.hasDisk = false, true
 	p.running++
 	p.reports.start(a.ref())
 	return a
 }
 
-// startAll starts what fits. The caller holds the mutex.
+// startAll starts what fits, and prepares what comes after it. The caller holds
+// the mutex.
 func (p *pilot) startAll() {
+	p.startFitting()
+	for a := p.nextToPrepare(); a != nil; a = p.nextToPrepare() {
+		p.workers.Go(func() { p.prepareAhead(a, nil) })
+	}
+}
+
+// startFitting starts what fits. An attempt that is just being prepared goes on
+// by itself.
+func (p *pilot) startFitting() {
 	for a := p.next(); a != nil; a = p.next() {
-		p.workers.Go(func() { p.work(a) })
+		if a.ready || !a.preparing {
+			p.workers.Go(func() { p.work(a) })
+		}
 	}
 }
 
 // work executes an attempt, and then those that take its place.
 func (p *pilot) work(a *attempt) {
-	var s *slot
-	for a != nil {
-		a.slot = s
+	for {
 		p.execute(a)
-		s = a.slot
-		a = p.finish(a)
-		s = p.pass(s, a)
+		next := p.yield(a)
+		if next == nil {
+			p.settle(a)
+			return
+		}
+		ended := a
+		p.workers.Go(func() { p.settle(ended) })
+		a = next
 	}
 }
 
-// finish records the result and returns an attempt that may start in its place.
+// yield gives back what a command needed to run, so that the next one starts
+// before what this one has written is stored, and returns it if it can start
+// at once. While as many others are settled as the pilot has slots, the attempt
+// keeps what it has until it is settled too.
+func (p *pilot) yield(a *attempt) *attempt {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.settling >= p.has.slots() {
+		return nil
+	}
+	p.settling++
+	a.yielded = true
+	p.free.add(a.needs.processing(), 1)
+	next := p.next()
+	p.startFitting()
+	if next != nil && next.preparing && !next.ready {
+		return nil
+	}
+	return next
+}
+
+// settle stores what an attempt has written, records its result, and prepares
+// another one in its sandbox.
+func (p *pilot) settle(a *attempt) {
+	p.deliver(a)
+	next := p.finish(a)
+	s := p.pass(a.slot, next)
+	if next != nil {
+		p.prepareAhead(next, s)
+	}
+}
+
+// finish records the result. It returns an attempt to prepare in the sandbox.
 func (p *pilot) finish(a *attempt) *attempt {
 	_ = attemptEnded.Hit()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	a.end(nil)
 	p.running--
-	p.free.add(&a.needs, 1)
+	if a.yielded {
+		p.settling--
+		p.free.disk += a.needs.disk
+	} else {
+		p.free.add(&a.needs, 1)
+	}
 	delete(p.known, a.GetAttempt())
 	p.reports.end(a.result)
-	next := p.next()
+	p.startFitting()
+	next := p.nextToPrepare()
 	p.startAll()
 	p.poke()
 	return next
@@ -105,19 +170,18 @@ func (p *pilot) endAttempt(id uint64) {
 	a := p.known[id]
 	switch {
 	case a == nil:
-	case p.isQueued(a):
+	case a.queued:
 		p.recall(a, wire.Outcome_OUTCOME_ENDED, "recalled before it started")
 	default:
 		a.stop(wire.Outcome_OUTCOME_ENDED, "ended by the TaskQueue")
 	}
 }
 
-func (p *pilot) isQueued(a *attempt) bool { return slices.Contains(p.queue, a) }
-
 func (p *pilot) recall(a *attempt, outcome wire.Outcome, why string) {
 	p.queue = slices.DeleteFunc(p.queue, func(b *attempt) bool { return a == b })
 	delete(p.known, a.GetAttempt())
 	a.end(nil)
+	p.giveUp(a)
 	p.reports.end(&wire.Result{Job: a.GetJob(), Attempt: a.GetAttempt(), Outcome: outcome, Message: why})
 }
 

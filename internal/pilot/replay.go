@@ -11,7 +11,7 @@ import (
 
 // replay stands in for a task of a trace: it waits for as long as the task
 // computed, without computing, and writes files of the sizes that it wrote.
-func (p *pilot) replay(a *attempt, _ *stageIn) {
+func (p *pilot) replay(a *attempt) {
 	r := a.GetPayload().GetReplay()
 	if err := p.sched.Sleep(a.ctx, r.GetCompute().AsDuration()); err != nil {
 		reason := a.stopReason()

@@ -39,6 +39,15 @@ func (r *resources) fits(need *resources) bool {
 	return true
 }
 
+// processing is what a command gives back when it has ended; the disk holds
+// what it has written.
+func (r *resources) processing() *resources {
+	return &resources{milliCPUs: r.milliCPUs, memory: r.memory, countable: r.countable}
+}
+
+// slots is how many jobs of one processor each run at a time.
+func (r *resources) slots() int { return max(1, int(r.milliCPUs/wholeCPU)) }
+
 // add gives need back (sign 1) or takes it (sign -1).
 func (r *resources) add(need *resources, sign int64) {
 	r.milliCPUs += sign * need.milliCPUs

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"os/signal"
+	"runtime/debug"
 	"sync"
 	"syscall"
 
@@ -47,7 +49,8 @@ type pilot struct {
 	mu       sync.Mutex // guards what follows, and the fields of attempts that say so
 	known    map[uint64]*attempt
 	queue    []*attempt // assigned, not started
-	running  int
+	running  int        // taken from the queue and not finished
+	settling int        // those of them whose commands have ended and that have yielded
 	free     resources
 	slots    []*slot // not in use
 	made     int     // slots made so far
@@ -64,6 +67,9 @@ func Run(ctx context.Context, cfg Config) error {
 	p, err := newPilot(cfg)
 	if err != nil {
 		return err
+	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(HeapGrowth)
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()

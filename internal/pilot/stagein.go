@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -63,8 +64,12 @@ func attemptOf(pfn string) uint64 {
 
 func (in *stageIn) run() error {
 	a := in.attempt
-	for _, f := range a.GetInputs() {
-		i := newInput(f)
+	if in.files == nil {
+		for _, f := range a.GetInputs() {
+			in.files = append(in.files, newInput(f))
+		}
+	}
+	for _, i := range in.files {
 		if err := in.add(i); err != nil {
 			return fmt.Errorf("input %s: %w", i.LFN, err)
 		}
@@ -90,7 +95,6 @@ func (in *stageIn) add(i *input) (err error) {
 	if err := makeParents(in.attempt.slot.folder, i.path); err != nil {
 		return err
 	}
-	in.files = append(in.files, i)
 	if err := in.bring(in.attempt.ctx, i); err != nil {
 		return err
 	}
@@ -131,7 +135,7 @@ func sameFile(path string, info fs.FileInfo) bool {
 // bring has the cache hold the file, unless it has no room for it.
 func (p *pilot) bring(ctx context.Context, i *input) (err error) {
 	c := p.caching.cache
-	if c == nil {
+	if c == nil || i.cached != nil {
 		return nil
 	}
 	var ok bool
@@ -212,6 +216,9 @@ func (in *stageIn) checkUnchanged() {
 	}
 }
 
+// spoilt says whether any input was written to since it was staged in.
+func (in *stageIn) spoilt() bool { return slices.ContainsFunc(in.files, in.changed) }
+
 // changed says whether an input was written to. Another file that the command
 // put in its place does no harm.
 func (in *stageIn) changed(i *input) bool {
@@ -236,6 +243,7 @@ func (in *stageIn) release() {
 	for _, i := range in.files {
 		if i.cached != nil {
 			i.cached.Release()
+			i.cached = nil
 		}
 	}
 }

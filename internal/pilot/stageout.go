@@ -38,18 +38,18 @@ type written struct {
 }
 
 // stageOut stores the outputs of an attempt and puts them into the cache.
-func (p *pilot) stageOut(a *attempt, in *stageIn) error {
+func (p *pilot) stageOut(a *attempt) error {
 	if len(a.GetOutputs()) == 0 {
 		return nil
 	}
-	found, err := findOutputs(a, in)
+	found, err := findOutputs(a)
 	if err != nil {
 		return err
 	}
 	if err := stageOutBefore.Hit(); err != nil {
 		return err
 	}
-	records, err := readReport(a.slot.info.report.path)
+	records, err := a.slot.info.readReport()
 	if err != nil {
 		return fmt.Errorf("$%s: %w", ReportVariable, err)
 	}
@@ -126,9 +126,9 @@ func seal(path string) (uint32, error) {
 
 // findOutputs finds what was promised, and the files of patterns in the order
 // of their names. A file belongs to the first promise that it matches.
-func findOutputs(a *attempt, in *stageIn) (found []written, err error) {
+func findOutputs(a *attempt) (found []written, err error) {
 	taken := map[string]bool{}
-	for _, i := range in.files {
+	for _, i := range a.in.files {
 		taken[i.path] = true
 	}
 	for _, o := range a.GetOutputs() {
@@ -175,8 +175,11 @@ func findOutput(a *attempt, o *wire.OutputFile) (written, error) {
 const maxReport = 1 << 20
 
 // readReport reads lines "records PATH N".
-func readReport(path string) (map[string]int64, error) {
-	f, err := os.Open(path)
+func (i *info) readReport() (map[string]int64, error) {
+	if i.report.untouched() {
+		return nil, nil
+	}
+	f, err := os.Open(i.report.path)
 	if isMissing(err) {
 		return nil, nil
 	}

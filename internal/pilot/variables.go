@@ -35,7 +35,7 @@ const (
 type programs = sync.Map
 
 // variables returns the environment of an attempt's command.
-func (p *pilot) variables(a *attempt, in *stageIn, r *running) []string {
+func (p *pilot) variables(a *attempt, r *running) []string {
 	own := a.GetPayload().GetEnvironment()
 	env := make([]string, len(p.base.environment), len(p.base.environment)+len(own)+13)
 	copy(env, p.base.environment)
@@ -49,7 +49,7 @@ func (p *pilot) variables(a *attempt, in *stageIn, r *running) []string {
 		SandboxVariable+"="+a.slot.folder,
 	)
 	env = p.deadline(env, r)
-	if len(in.files) > 0 || len(a.GetOutputs()) > 0 {
+	if len(a.in.files) > 0 || len(a.GetOutputs()) > 0 {
 		i := &a.slot.info
 		env = append(env, InputsVariable+"="+i.inputs.path, OutputsVariable+"="+i.outputs.path, CatalogVariable+"="+i.catalog.path, ReportVariable+"="+i.report.path)
 	} else {

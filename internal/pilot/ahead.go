@@ -1,0 +1,100 @@
+package pilot
+
+// While commands run, the pilot prepares the sandboxes of the attempts that
+// come next, as many as it has slots, so that they start as soon as there is
+// room. That costs neither time nor room on other nodes: only attempts whose
+// inputs are all in the cache are prepared before their turn.
+
+// lacks is what an attempt has not been given yet.
+func (a *attempt) lacks() *resources {
+	if a.hasDisk {
+		return a.needs.processing()
+	}
+	return &a.needs
+}
+
+// nextToPrepare returns an attempt to prepare before its turn, nil if there is
+// none now. Disk is given in the order of the queue. The caller holds the mutex.
+func (p *pilot) nextToPrepare() *attempt {
+	if p.leaving {
+		return nil
+	}
+	for _, a := range p.queue[:min(len(p.queue), p.has.slots())] {
+		switch {
+		case a.preparing:
+			continue
+		case a.cold || a.needs.disk > p.free.disk:
+			return nil
+		}
+		a.preparing, a.hasDisk = true, true
+		p.free.disk -= a.needs.disk
+		return a
+	}
+	return nil
+}
+
+// prepareAhead makes the sandbox of an attempt ready before its turn, in a slot that
+// is free for it or, where s is nil, in another one. If its turn comes
+// meanwhile it is executed.
+func (p *pilot) prepareAhead(a *attempt, s *slot) {
+	a.in = &stageIn{pilot: p, attempt: a}
+	warm := a.in.takeCached()
+	if warm {
+		p.makeReady(a, s)
+	} else {
+		p.pass(s, nil)
+	}
+	p.mu.Lock()
+	a.preparing, a.ready, a.cold = warm, warm, !warm
+	queued, recalled := a.queued, a.recalled
+	p.mu.Unlock()
+	switch {
+	case recalled:
+		p.clear(a)
+	case !queued:
+		p.work(a)
+	}
+}
+
+// giveUp forgets what was prepared of an attempt that will not run. The caller
+// holds the mutex.
+func (p *pilot) giveUp(a *attempt) {
+	a.queued, a.recalled = false, true
+	if a.hasDisk {
+		p.free.disk += a.needs.disk
+	}
+	if a.ready {
+		p.workers.Go(func() { p.clear(a) })
+	}
+}
+
+// clear gives back the sandbox of an attempt that will not run.
+func (p *pilot) clear(a *attempt) {
+	p.leave(a)
+	p.pass(a.slot, nil)
+}
+
+// leave ends an attempt's use of its inputs.
+func (p *pilot) leave(a *attempt) {
+	a.in.release()
+	if a.slot != nil {
+		a.slot.staged = a.in.files
+	}
+}
+
+// takeCached holds the inputs in the cache, and says whether all are there.
+func (in *stageIn) takeCached() bool {
+	for _, f := range in.attempt.GetInputs() {
+		i := newInput(f)
+		if in.caching.cache != nil {
+			i.cached, i.hit = in.caching.cache.Get(i.Item)
+		}
+		if !i.hit {
+			in.release()
+			in.files = nil
+			return false
+		}
+		in.files = append(in.files, i)
+	}
+	return true
+}
