@@ -21,6 +21,9 @@ type peer struct {
 	prepare func(folder, program string, jobs int) ([]string, error)
 }
 
+// python is the interpreter that finds the modules of Debian's packages.
+const python = "/usr/bin/python3"
+
 // peerPatience is how long a peer may take.
 const peerPatience = 3 * time.Minute
 
@@ -28,8 +31,8 @@ var peers = []peer{
 	{"xargs", []string{"xargs"}, 5000, prepareXargs},
 	{"gnu-parallel", []string{"parallel"}, 2000, prepareParallel},
 	{"makeflow", []string{"makeflow"}, 1000, prepareMakeflow},
-	{"work-queue", []string{"work_queue_worker", "python3"}, 5000, prepareWorkQueue},
-	{"dask", []string{"python3"}, 2000, prepareDask},
+	{"work-queue", []string{"work_queue_worker", python}, 5000, prepareWorkQueue},
+	{"dask", []string{python}, 2000, prepareDask},
 }
 
 func measurePeers(ctx context.Context, scratch, program string, jobs int) []row {
@@ -134,7 +137,7 @@ worker.wait()
 `
 
 func prepareWorkQueue(folder, program string, jobs int) ([]string, error) {
-	return []string{"python3", "manager.py", program, fmt.Sprint(jobs)}, write(folder, "manager.py", workQueueManager)
+	return []string{python, "manager.py", program, fmt.Sprint(jobs)}, write(folder, "manager.py", workQueueManager)
 }
 
 const daskClient = `
@@ -147,5 +150,5 @@ if __name__ == "__main__":
 `
 
 func prepareDask(folder, program string, jobs int) ([]string, error) {
-	return []string{"python3", "client.py", program, fmt.Sprint(jobs)}, write(folder, "client.py", daskClient)
+	return []string{python, "client.py", program, fmt.Sprint(jobs)}, write(folder, "client.py", daskClient)
 }
