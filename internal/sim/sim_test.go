@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -32,20 +33,50 @@ func csvOf(t *testing.T, p *Plan) string {
 	return b.String()
 }
 
-func TestSameSeedSameBytes(t *testing.T) {
-	text := small + "repetitions: 3\naxes: {cache: {own: {cache.share: pilot}, shared: {cache.share: host}}}\ncache: {size: 5MB}\n"
-	before := runtime.GOMAXPROCS(1)
-	alone := csvOf(t, mustParse(t, text))
-	runtime.GOMAXPROCS(4)
-	beside := csvOf(t, mustParse(t, text))
-	runtime.GOMAXPROCS(before)
-	if alone != beside {
-		t.Errorf("on one processor:\n%s\non four:\n%s", alone, beside)
+// sweeps are experiments of every kind of source of jobs, with everything that
+// draws random numbers.
+func sweeps(t *testing.T) map[string]func() *Plan {
+	faulty := "faults: {lost: 0.02, repeated: 0.02, pilot_dies: {mean: 10m, sd: 5m}, pilot_deaths: 20, server_dies: {mean: 5m, sd: 1m}, server_away: 1m, crashes: 3, write_fails: 0.01}\n"
+	return map[string]func() *Plan{
+		"pattern": func() *Plan {
+			text := strings.Replace(small, "run: 10s", "run: {mean: 10s, sd: 1s}", 1)
+			return mustParse(t, text+"repetitions: 3\ncache: {size: 5MB, share: {sweep: [pilot, host]}}\n")
+		},
+		"faults": func() *Plan {
+			return mustParse(t, small+"repetitions: 3\nsubmission: monitor\n"+faulty+"cache: {size: 5MB, share: {sweep: [pilot, global]}}\n")
+		},
+		"workflow file": func() *Plan {
+			p, err := fileExperiment(t, everyRuleExperiment+"repetitions: 2\n"+faulty+"submission: {sweep: [running, monitor]}\n")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return p
+		},
 	}
-	other := mustParse(t, text)
-	other.Reseed(testSeed(t) | 2)
-	if csvOf(t, other) == alone {
-		t.Error("another seed gave the same run")
+}
+
+var seedColumn = regexp.MustCompile(`(?m)^([^,]*,\d+,)\d+,`)
+
+func withoutSeeds(table string) string { return seedColumn.ReplaceAllString(table, "$1") }
+
+// The bytes that come out depend on experiment and seed alone, not on the
+// number of processors, and so not on which runs are side by side.
+func TestSameSeedSameBytes(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	for name, plan := range sweeps(t) {
+		runtime.GOMAXPROCS(1)
+		alone := csvOf(t, plan())
+		for _, processors := range []int{2, 4} {
+			runtime.GOMAXPROCS(processors)
+			if beside := csvOf(t, plan()); beside != alone {
+				t.Errorf("%s: on one processor:\n%s\non %d:\n%s", name, alone, processors, beside)
+			}
+		}
+		other := plan()
+		other.Reseed(testSeed(t) | 2)
+		if withoutSeeds(csvOf(t, other)) == withoutSeeds(alone) {
+			t.Errorf("%s: another seed gave the same run", name)
+		}
 	}
 }
 
