@@ -63,6 +63,9 @@ func (s *step) bindings() []string {
 	if s.split != nil {
 		add("chunk", "first", "last")
 	}
+	if s.times > 0 {
+		add("number")
+	}
 	return bound
 }
 
@@ -103,7 +106,7 @@ func (p *parser) checkOutput(s *step, e *entry) {
 		case name[0] == '?':
 			p.failAt(e.pattern.line, e.pattern.column, "use * or a {placeholder}", "step %q: %q has a '?'", s.name, e.pattern.text)
 		case slices.Contains(boundPlaceholders, name):
-			p.failAt(e.pattern.line, e.pattern.column, "choose another name", "step %q: {%s} in %q has a value only in steps with split (first, last, chunk) or merge (merge)", s.name, name, e.pattern.text)
+			p.failAt(e.pattern.line, e.pattern.column, "choose another name", "step %q: {%s} in %q has a value only in steps with split (first, last, chunk), times (number) or merge (merge)", s.name, name, e.pattern.text)
 		case s.mergedAway(name):
 			p.undefined(s, e.pattern, "")
 		default:
@@ -142,6 +145,9 @@ func (s *step) missing(output *pattern) []string {
 			need("merge")
 		}
 		return lacks
+	}
+	if s.times > 0 {
+		need("number")
 	}
 	for _, each := range s.each {
 		need(each.names...)

@@ -3,6 +3,7 @@ package flow
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -134,18 +135,25 @@ func (f *Flow) start() {
 	f.touchAll()
 	for _, st := range f.steps {
 		if st.step.plain() && !st.drafted && len(st.step.after) == 0 {
-			f.plainJob(st)
+			f.plainJobs(st)
 		}
 	}
 }
 
-func (f *Flow) plainJob(st *stepState) {
+// plainJobs makes what the step has whatever data comes.
+func (f *Flow) plainJobs(st *stepState) {
 	st.drafted = true
-	d := &draft{state: st, values: binding{}, label: st.step.name}
+	wave := 0
 	if len(st.step.after) > 0 {
-		d.wave = f.sourcesEnded(st)
+		wave = f.sourcesEnded(st)
 	}
-	f.draft(d)
+	if st.step.times == 0 {
+		f.draft(&draft{state: st, values: binding{}, label: st.step.name, wave: wave})
+	}
+	for n := range st.step.times {
+		number := strconv.FormatInt(n+1, 10)
+		f.draft(&draft{state: st, values: binding{"number": number}, label: st.step.name + "/" + number, wave: wave})
+	}
 }
 
 // finish reports final steps, and once what can never be submitted.

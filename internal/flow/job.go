@@ -61,8 +61,8 @@ func (f *Flow) create(d *draft) {
 	if len(d.in) > 0 {
 		j.in = d.in[0]
 	}
-	if st.step.plain() && !st.created {
-		st.created, st.ended = true, d.wave
+	if st.step.plain() && !st.created() {
+		st.made, st.ended = st.made+1, max(st.ended, d.wave)
 		f.touch(st)
 	}
 	if d.count {

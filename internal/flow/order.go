@@ -107,7 +107,7 @@ func (f *Flow) mayPass(q *queue, j *job) bool {
 func (f *Flow) nobodyBefore(q *queue, j *job, writes bool) bool {
 	for _, u := range q.uses {
 		st := f.steps[u.step.order-1]
-		if !writes && !u.writes || st == j.state && st.created {
+		if !writes && !u.writes || st == j.state && st.created() {
 			continue
 		}
 		wave := j.wave

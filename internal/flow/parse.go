@@ -18,7 +18,7 @@ var (
 	workflowKeys = []string{"workflow", "about", "parameters", "inputs", "steps"}
 	inputKeys    = []string{"files", "watch", "url_list", "match", "as", "close"}
 	stepKeys     = []string{
-		"each", "split", "merge", "files", "size", "max_latency", "by", "reads", "writes", "rewrites",
+		"each", "split", "times", "merge", "files", "size", "max_latency", "by", "reads", "writes", "rewrites",
 		"needs", "tools", "retry", "priority", "site", "wait_for_data", "storage", "publish", "command",
 	}
 	splitKeys = []string{"records", "of", "count"}
@@ -167,8 +167,8 @@ func (p *parser) parameters(w *Workflow, n *yaml.Node, set map[string]string) {
 // Variables that a command has anyhow, or that would break its shell.
 var reservedVariables = []string{"in", "out", "PATH", "HOME", "TMPDIR", "IFS", "SHELL", "PWD", "ENV", "LD_PRELOAD", "LD_LIBRARY_PATH"}
 
-// The placeholders that splitting and merging bind.
-var boundPlaceholders = []string{"first", "last", "chunk", "merge"}
+// The placeholders that splitting, repeating and merging bind.
+var boundPlaceholders = []string{"first", "last", "chunk", "number", "merge"}
 
 // variable checks a name that becomes a variable of commands.
 func (p *parser) variable(line, column int, name, kind string) {

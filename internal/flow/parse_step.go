@@ -41,6 +41,9 @@ func (p *parser) step(s *step, f field) {
 	if n := keys["split"]; n != nil {
 		p.split(s, n, what)
 	}
+	if n := keys["times"]; n != nil {
+		p.times(s, n, what)
+	}
 	s.reads = p.entries(keys["reads"], what+": reads")
 	s.writes = p.entries(keys["writes"], what+": writes")
 	s.rewrites = p.entries(keys["rewrites"], what+": rewrites")
@@ -50,6 +53,18 @@ func (p *parser) step(s *step, f field) {
 	p.entryNames(s)
 	if keys["writes"] == nil && keys["rewrites"] == nil {
 		p.fail(f.key, "add writes: NAME; a job is known by its outputs", "%s writes nothing", what)
+	}
+}
+
+// maxTimes bounds the jobs of one step with times.
+const maxTimes = 1_000_000
+
+func (p *parser) times(s *step, n *yaml.Node, what string) {
+	if s.times = p.integer(n, what+": times", 1); s.times > maxTimes {
+		p.fail(n, "have each job do more", "%s: times is %d, the limit is %d", what, s.times, maxTimes)
+	}
+	if len(s.each) > 0 || len(s.merge) > 0 {
+		p.fail(n, "remove it: the files under each or merge say how many jobs there are", "%s has times beside each or merge", what)
 	}
 }
 

@@ -62,6 +62,11 @@ var problemCases = []problemCase{
 	}},
 	{"shared chunk", frame("  a: {each: 'raw/{n}', split: {records: 2, of: lines}, writes: 'a/{n}', command: 'true'}\n"), []string{`nothing in it tells {chunk} apart`}},
 	{"shared merge", frame("  a: {merge: 'raw/{n}', files: 2, writes: 'a', command: 'true'}\n"), []string{`nothing in it tells {merge} apart`}},
+	{"shared number", frame("  a: {times: 2, writes: a, command: 'true'}\n"), []string{`nothing in it tells {number} apart`}},
+	{"times with data", frame("  a: {each: 'raw/{n}', times: 2, writes: 'a/{n}.{number}', command: 'true'}\n"), []string{`step "a" has times beside each or merge`}},
+	{"times zero", frame("  a: {times: 0, writes: 'a/{number}', command: 'true'}\n"), []string{`times: "0" is no such number`}},
+	{"too many times", frame("  a: {times: 1000001, writes: 'a/{number}', command: 'true'}\n"), []string{`times is 1000001, the limit is 1000000`}},
+	{"number without times", frame("  a: {writes: 'a/{number}', command: 'true'}\n"), []string{`{number} in "a/{number}" has a value only in steps with`}},
 	{"two writers", frame("  a: {each: 'raw/{n}', writes: 'a/{n}', command: 'true'}\n  b: {each: 'raw/{n}', writes: 'a/{n}', command: 'true'}\n"), []string{
 		`7:32: step "a" and step "b" both write "a/{n}", and nothing orders them; choose another name in one of them; if one is meant to replace`,
 	}},

@@ -59,13 +59,13 @@ func (f *Flow) settleStep(st *stepState) {
 	}
 }
 
-// settlePlain creates the job of a plain step that comes after all jobs of
+// settlePlain creates the jobs of a plain step that come after all jobs of
 // others.
 func (f *Flow) settlePlain(st *stepState, settled int) int {
 	if settled == forever && !st.drafted {
-		f.plainJob(st)
+		f.plainJobs(st)
 	}
-	if st.created {
+	if st.created() {
 		return forever
 	}
 	return settled

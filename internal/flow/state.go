@@ -94,7 +94,7 @@ type stepState struct {
 	join     *join
 	merging  *merging
 	counting openWaves // of files that wait to be split
-	created  bool      // of plain steps
+	made     int64     // jobs of a plain step
 	drafted  bool      // of plain steps
 	refused  []string  // why jobs could not be created
 	held     int       // drafts and jobs not yet submitted
@@ -105,6 +105,9 @@ type stepState struct {
 	needed     []*maker
 	dependents []*stepState
 }
+
+// created says that a plain step has made all its jobs.
+func (st *stepState) created() bool { return st.step.plain() && st.made >= max(1, st.step.times) }
 
 // inputState is a declared input with what came of it.
 type inputState struct {

@@ -110,6 +110,7 @@ type step struct {
 	limits   mergeLimits
 	by       []string
 	split    *splitRule
+	times    int64 // jobs of a step without data; 0: one
 	reads    []entry
 	writes   []entry
 	rewrites []entry
@@ -168,7 +169,8 @@ func (s *step) sources() []*pattern {
 	return s.each
 }
 
-// plain says that the step makes one job whatever data comes.
+// plain says that the step makes its jobs whatever data comes: one, or as many
+// as times says.
 func (s *step) plain() bool { return len(s.sources()) == 0 }
 
 // outputs are writes, then rewrites.
