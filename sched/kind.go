@@ -53,12 +53,14 @@ type Kind[Req, Res any] struct {
 	BlockEach func(ctx context.Context, req Req) (Res, error)
 
 	// Interval is the time between two polls where polling is free: at
-	// checkpoints and while a slot is idle. Zero means [DefaultInterval].
+	// checkpoints and while a slot is idle. Zero means [DefaultInterval]; it is
+	// never more than Reaction.
 	Interval time.Duration
 
 	// Reaction is the time within which an event should be detected. A thread of
 	// the server polls when nobody else has done so for this long. Zero means
-	// Interval when polling, and as soon as possible when there is a choice.
+	// Interval and an eighth of it when polling, and as soon as possible when
+	// there is a choice.
 	Reaction time.Duration
 
 	// Priority orders polls that are due at the same time, higher ones first.
@@ -135,6 +137,9 @@ func Register[Req, Res any](s *Scheduler, kind Kind[Req, Res]) *Handle[Req, Res]
 	}
 	if kind.Interval <= 0 {
 		kind.Interval = DefaultInterval
+	}
+	if kind.Reaction > 0 {
+		kind.Interval = min(kind.Interval, kind.Reaction)
 	}
 	h := &Handle[Req, Res]{kind: kind}
 	h.src = newSource(s, h.hooks())

@@ -170,6 +170,22 @@ func TestKindsOfHigherPriorityArePolledFirst(t *testing.T) {
 	wg.Wait()
 }
 
+func TestIntervalIsNeverMoreThanReaction(t *testing.T) {
+	s := newTest(t, Config{})
+	polls := 0
+	h := Register(s, Kind[int, int]{
+		Name: "hurried", Interval: time.Hour, Reaction: time.Millisecond,
+		Poll: func(waiting []*Request[int, int]) {
+			if polls++; polls > 3 {
+				waiting[0].Done(1, nil)
+			}
+		},
+	})
+	if _, err := h.Wait(patient(t), 1); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestAbandonedWaitEndsAtOnce(t *testing.T) {
 	s := newTest(t, Config{})
 	h := Register(s, Kind[int, int]{Name: "never"})

@@ -71,10 +71,13 @@ func (v *server) patience(sources []*source) time.Duration {
 // and otherwise when tasks have had the time to come to a checkpoint.
 func (v *server) overdue(src *source) int64 {
 	due := src.due.Load()
-	if !v.s.slots.idle() {
-		due += int64(max(src.reaction-src.interval, src.interval/8))
+	switch {
+	case v.s.slots.idle():
+		return due
+	case src.reaction > 0:
+		return due + int64(src.reaction-src.interval)
 	}
-	return due
+	return due + int64(src.interval/8)
 }
 
 // napLimit is below which a sleep is a nap: one that is exact, but goes on when
