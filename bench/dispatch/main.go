@@ -9,7 +9,6 @@
 package main
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -25,6 +24,10 @@ type row struct {
 	Queued      int     `json:"queued"`
 	Microsecs   float64 `json:"us_per_job"`
 	BytesPerJob float64 `json:"bytes_per_job"`
+}
+
+func line(r row) string {
+	return fmt.Sprintf("%-8s %8d queued  %6.2f us/job  %5.0f bytes/job", r.Name, r.Queued, r.Microsecs, r.BytesPerJob)
 }
 
 func main() {
@@ -60,15 +63,10 @@ func main() {
 				os.Exit(1)
 			}
 			rows = append(rows, r)
-			if !*asJSON {
-				fmt.Printf("%-8s %8d queued  %6.2f us/job  %5.0f bytes/job\n", r.Name, r.Queued, r.Microsecs, r.BytesPerJob)
-			}
 		}
 	}
-	if *asJSON {
-		if err := json.NewEncoder(os.Stdout).Encode(map[string]any{"machine": measure.ThisMachine(), "rows": rows}); err != nil {
-			fmt.Fprintln(os.Stderr, "dispatch:", err)
-			os.Exit(1)
-		}
+	if err := measure.Print(rows, *asJSON, line); err != nil {
+		fmt.Fprintln(os.Stderr, "dispatch:", err)
+		os.Exit(1)
 	}
 }

@@ -3,8 +3,8 @@
 // 1,000,000 jobs. Each size runs in a process of its own, so that its peak
 // of memory is its own too.
 //
-// With -json it prints one object with rows {jobs, pilots, events, seconds,
-// peak_mib}.
+// With -json it prints one object with the machine and rows {jobs, pilots,
+// events, seconds, peak_mib}.
 package main
 
 import (
@@ -18,6 +18,7 @@ import (
 	"syscall"
 	"time"
 
+	"fairway/bench/measure"
 	"fairway/internal/sim"
 )
 
@@ -44,15 +45,7 @@ func main() {
 	profile := flag.String("cpuprofile", "", "with -jobs: write a CPU profile to this file")
 	flag.Parse()
 	if *one > 0 {
-		if *profile != "" {
-			f, err := os.Create(*profile)
-			check(err)
-			check(pprof.StartCPUProfile(f))
-			defer pprof.StopCPUProfile()
-		}
-		r, err := measure(*one)
-		check(err)
-		check(json.NewEncoder(os.Stdout).Encode(r))
+		check(profiled(*profile, func() error { return report(*one) }))
 		return
 	}
 	var rows []row
@@ -60,14 +53,36 @@ func main() {
 		r, err := apart(jobs)
 		check(err)
 		rows = append(rows, r)
-		if !*asJSON {
-			fmt.Printf("%9d jobs %7d pilots %9d events %7.1f s %6d MiB %6.2f µs/event\n",
-				r.Jobs, r.Pilots, r.Events, r.Seconds, r.PeakMiB, 1e6*r.Seconds/float64(r.Events))
-		}
 	}
-	if *asJSON {
-		check(json.NewEncoder(os.Stdout).Encode(map[string]any{"rows": rows}))
+	check(measure.Print(rows, *asJSON, func(r row) string {
+		return fmt.Sprintf("%9d jobs %7d pilots %9d events %7.1f s %6d MiB %6.2f µs/event",
+			r.Jobs, r.Pilots, r.Events, r.Seconds, r.PeakMiB, 1e6*r.Seconds/float64(r.Events))
+	}))
+}
+
+// profiled calls f and, if a file is named, writes a CPU profile of it.
+func profiled(file string, f func() error) error {
+	if file == "" {
+		return f()
 	}
+	out, err := os.Create(file)
+	if err != nil {
+		return fmt.Errorf("-cpuprofile: %w", err)
+	}
+	if err := pprof.StartCPUProfile(out); err != nil {
+		return fmt.Errorf("-cpuprofile: %w", err)
+	}
+	defer pprof.StopCPUProfile()
+	return f()
+}
+
+// report measures one size and prints its row.
+func report(jobs int) error {
+	r, err := simulate(jobs)
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(os.Stdout).Encode(r)
 }
 
 func check(err error) {
@@ -92,7 +107,7 @@ func apart(jobs int) (row, error) {
 	return r, nil
 }
 
-func measure(jobs int) (row, error) {
+func simulate(jobs int) (row, error) {
 	plan, err := sim.Parse("bench.yaml", []byte(experiment(jobs)))
 	if err != nil {
 		return row{}, err
