@@ -66,8 +66,9 @@ func (s *scripted) Submit(_ context.Context, n int) ([]string, error) {
 		launches = append(launches, launch)
 		if launch == s.dies {
 			s.ended <- batch.Ending{Launch: launch, Reason: "it was killed"}
+			s.ended <- batch.Ending{Launch: "another"}
 			for len(s.ended) > 0 {
-				runtime.Gosched() // until the server has heard of it
+				runtime.Gosched() // the server takes the second end when it has dealt with the first
 			}
 			continue
 		}
