@@ -57,7 +57,12 @@ func (c *Core) answer(p *pilot) Answer {
 		}
 		a.End = append(a.End, e.attempt)
 	}
+	c.advise(p, &a)
 	p.toldToLeave = a.Leave || a.LeaveNow
+	p.due = c.now
+	if p.polls {
+		p.due = c.now.after(a.NextSync)
+	}
 	p.silentAfter = c.now.after(a.NextSync + c.config.PilotLease)
 	c.armPilot(p)
 	return a

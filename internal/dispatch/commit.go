@@ -103,7 +103,7 @@ func (c *Core) makeVisible(j *job, v *version, p *pilot) {
 	v.state = present
 	if v.pfn == "" {
 		if p != nil && !p.left {
-			c.hold(p, v)
+			c.hold(p, v, v.size)
 		}
 		if !v.hasCopy() {
 			v.state = gone

@@ -2,17 +2,6 @@ package dispatch
 
 import "time"
 
-// Placement is what counts when a job is matched to a pilot's cache.
-type Placement uint8
-
-const (
-	// ByBytes prefers the job with the most input bytes in the pilot's cache.
-	ByBytes Placement = iota
-	// ByFiles prefers the job with the most input files there, as paper 3,
-	// section IV-E, says.
-	ByFiles
-)
-
 // Config holds the limits and policies of a Core. A zero field means its
 // default; the zero Config is ready to use.
 type Config struct {
@@ -33,8 +22,9 @@ type Config struct {
 	// After that its readers are Blocked.
 	MaxRegenerations int
 
-	// WaitForData of a job that does not say: 10 s. It also bounds how long a
-	// job waits for its preferred site.
+	// WaitForData of a job that does not say: 10 s. It bounds how long a ready
+	// job is kept for a pilot that holds more of its input, and how long it
+	// waits for its preferred site.
 	WaitForData time.Duration
 	// MaxPassOver is how long a ready job may be passed over by others of
 	// higher priority or with more input in the cache: 10 min. After that the

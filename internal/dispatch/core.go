@@ -17,6 +17,7 @@ func refuse(format string, args ...any) error {
 // Core is the TaskQueue. It is not safe for concurrent use.
 type Core struct {
 	config      Config
+	rule        placement
 	now         instant
 	incarnation uint64
 	lastAttempt uint64 // lower half of the attempt given last
@@ -48,6 +49,9 @@ type Core struct {
 	hosts    map[string]*host
 	slots    int // of all pilots that take jobs
 	spare    []*pilot
+	between  int // pilots that run nothing and are between two Syncs
+	kept     kept
+	pace     pace
 	grace    grace
 	monitor  monitor
 	removing removals
@@ -91,6 +95,9 @@ func New(config Config) (*Core, Effects) {
 func newCore(config Config) *Core {
 	return &Core{
 		config:   config.withDefaults(),
+		rule:     ruleOf(config.Placement),
+		kept:     kept{jobs: make(map[JobID]keeping)},
+		pace:     pace{runs: make(map[*StepTotals]*average)},
 		jobs:     make([]*job, 1),
 		names:    make(map[string]JobID),
 		files:    make(map[string]*file),
@@ -164,7 +171,9 @@ func (c *Core) apply(in Input) error {
 // runs them, then what is said to whom.
 func (c *Core) settle() {
 	c.runTimers()
-	for again := true; again; again = c.recall() {
+	c.settleJobs()
+	c.matchAll()
+	if c.recall() {
 		c.settleJobs()
 		c.matchAll()
 	}

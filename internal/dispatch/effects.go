@@ -37,9 +37,9 @@ type Answer struct {
 	NeedFull   bool   // the base is unknown: send the whole state
 	Run        []Assignment
 	End        []AttemptID // running ones are ended, queued ones recalled
-	Prefetch   []InputFile
-	Evict      []FileRef // files in the order in which they may go; empty: the pilot's own order
-	Peers      []Peer    // other pilots of the host
+	Prefetch   []InputFile // for jobs that are queued there, repeated until they are in the cache
+	Evict      []FileRef   // files in the order in which they may go, before all others; empty: as before
+	Peers      []Peer      // other pilots of the host
 	NextSync   time.Duration
 	Leave      bool // end when nothing runs any more
 	LeaveNow   bool // end what runs, then leave

@@ -96,6 +96,10 @@ func (c *Core) explainReady(j *job, e *Explanation) {
 		e.say("ready; the pilots known before the restart have %v to report what they run", c.config.ReconnectGrace)
 		return
 	}
+	if k, is := c.kept.jobs[j.id]; is {
+		e.say("ready; kept for pilot %s, which holds more of its input, for up to %v", k.holder.id, c.until(k.until))
+		return
+	}
 	busy, fits := 0, false
 	var closest []string
 	for _, p := range c.pilotsInOrder() {

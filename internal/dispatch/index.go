@@ -77,6 +77,7 @@ func (c *Core) unready(j *job) {
 		return
 	}
 	j.group = nil
+	c.unkeep(j)
 	c.readyBit.clear(j.id)
 	c.ready--
 	g.ready--

@@ -75,7 +75,7 @@ type Job struct {
 	Site        string   // preferred site; other sites may run it once WaitForData has passed
 	Priority    int      // higher first
 	Retry       Retry
-	WaitForData time.Duration // how long to wait for an idle pilot that holds more input; 0 means the core's default, negative never
+	WaitForData time.Duration // how long to be kept for a pilot that holds more input; 0 means the core's default, negative never
 }
 
 // State is where a job stands.

@@ -93,6 +93,7 @@ func (c *Core) dropPilot(p *pilot, reason string) {
 	c.peersChanged(p)
 	c.countSlots()
 	c.updateSpare(p)
+	c.noLongerAwaited(p)
 	if p.reserved != nil {
 		p.reserved.reserved, p.reserved = nil, nil
 	}

@@ -78,6 +78,7 @@ func (c *Core) pull(p *pilot) {
 		return
 	}
 	c.tally.level = nil
+	c.kept.some = false
 	for {
 		j := c.choose(p)
 		if j == nil {
@@ -85,12 +86,14 @@ func (c *Core) pull(p *pilot) {
 		}
 		c.assign(j, p)
 	}
-	p.asked = c.offers + 1
+	if !c.kept.some {
+		p.asked = c.offers + 1
+	}
 }
 
-// choose returns the ready job that the pilot should run next: of the highest
-// priority; of these the one with most input in its cache; of these the one
-// that was submitted first.
+// choose returns the ready job that the pilot should run next, of those that
+// are not kept for another: of the highest priority; of these the one with most
+// input in its cache; of these the one that was submitted first.
 func (c *Core) choose(p *pilot) *job {
 	for _, l := range c.levels {
 		if !c.open(p, l) {
@@ -102,7 +105,7 @@ func (c *Core) choose(p *pilot) *job {
 		if j := c.bestCached(p); j != nil {
 			return j
 		}
-		if j := c.firstByRank(l); j != nil {
+		if j := c.firstByRank(l, p); j != nil {
 			return j
 		}
 	}
@@ -119,13 +122,13 @@ func (c *Core) open(p *pilot, l *level) bool {
 	return some
 }
 
-func (c *Core) firstByRank(l *level) *job {
+func (c *Core) firstByRank(l *level, p *pilot) *job {
 	var best *job
 	for _, g := range l.groups {
 		var j *job
 		switch g.open {
 		case always:
-			j = c.first(g)
+			j = c.firstNotKept(g, p)
 		case onTime:
 			j = c.pastSiteWait(g)
 		}
@@ -212,10 +215,11 @@ func (c *Core) ask(p *pilot) {
 // side was offered everything before, so only what is new in this step is
 // looked at: fresh jobs go to a parked pilot that holds more of their input
 // than the pilots that ask; those take what suits them best; what is left of
-// the fresh jobs goes to any parked pilot that it fits.
+// the fresh jobs goes to any parked pilot that it fits. Jobs that are kept for
+// a pilot are offered again when it has asked, or is gone, or their time is up.
 func (c *Core) matchAll() {
 	w := &c.work
-	for len(w.fresh) > 0 || len(w.askers) > 0 {
+	for len(w.fresh) > 0 || len(w.askers) > 0 || c.kept.look {
 		if len(w.askers) > 0 {
 			c.placeFresh(w.askers)
 			askers := w.askers
@@ -223,6 +227,7 @@ func (c *Core) matchAll() {
 			for _, p := range askers {
 				c.pull(p)
 				c.updateSpare(p)
+				c.noLongerAwaited(p)
 			}
 		}
 		c.placeFresh(nil)
@@ -233,12 +238,14 @@ func (c *Core) matchAll() {
 			}
 		}
 		w.fresh = w.fresh[:0]
+		c.placeKept()
 	}
 }
 
 // assign makes an attempt of the job on the pilot.
 func (c *Core) assign(j *job, p *pilot) {
 	c.unready(j)
+	p.advice.incoming += c.lacking(p, j)
 	c.lastAttempt++
 	a := &attempt{
 		id: AttemptID(c.incarnation<<32 | c.lastAttempt), job: j, pilot: p, needs: j.class,
@@ -287,6 +294,7 @@ func (c *Core) removeAttempt(a *attempt) {
 	p.add(a.needs, -1)
 	p.asked = 0
 	c.monitor.count(p)
+	c.updateSpare(p)
 }
 
 // armSiteWait has the group looked at when its jobs may go to other sites.

@@ -44,7 +44,7 @@ func (c *Core) best(p *pilot) *job {
 func TestPilotGetsTheBestJob(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seedOf(t), 0))
 	for range 40 {
-		c, _ := New(Config{Ahead: -1, Placement: Placement(rng.IntN(2)), MaxPassOver: 1000 * time.Hour})
+		c, _ := New(Config{Ahead: -1, Placement: Placement(rng.IntN(3)), MaxPassOver: 1000 * time.Hour})
 		step := func(in Input) Effects {
 			e, err := c.Step(epoch, in)
 			if err != nil {

@@ -33,6 +33,11 @@ type pilot struct {
 	hot      []*version // that have ready readers, and some that had
 	asked    uint64     // value of Core.offers when it last asked in vain, plus 1
 	spare    int        // index in Core.spare plus 1
+	between  bool       // counted in Core.between
+	awaited  int        // jobs that are kept for it
+	polls    bool       // its last Sync was not to be held
+	due      instant    // of its next Sync, while none is held
+	advice   advice
 
 	silentAfter instant // from then on it counts as lost
 	armed       instant // when its timer fires
@@ -61,6 +66,7 @@ type attempt struct {
 	number    uint64 // of the answer that carried it first, 0 if none did
 	endNumber uint64 // of the answer that ended it first
 	try       int
+	since     instant // when it was known to run
 	started   bool
 	adopted   bool // the pilot reported it in its whole state
 	ended     bool // the pilot is told to end it
@@ -205,10 +211,13 @@ func (p *pilot) heat(v *version) {
 	}
 }
 
-func (c *Core) hold(p *pilot, v *version) {
+// hold is for a version that came into a pilot's cache, with the size that is
+// known of it.
+func (c *Core) hold(p *pilot, v *version, size int64) {
 	if _, ok := p.cached[v]; ok {
 		return
 	}
+	p.advice.incoming += size
 	p.cached[v] = holding{at: int32(len(p.versions))}
 	p.versions = append(p.versions, v)
 	v.holders = append(v.holders, p)

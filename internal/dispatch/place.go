@@ -7,8 +7,17 @@ import "slices"
 // input the first maxPlaces holders, and the first maxPlaces parked.
 const maxPlaces = 64
 
-// updateSpare keeps the list of parked pilots that could start a job now.
+// updateSpare keeps the list of parked pilots that could start a job now, and
+// the number of idle ones that are between two Syncs.
 func (c *Core) updateSpare(p *pilot) {
+	if between := p.held == 0 && len(p.attempts) == 0 && c.takes(p); between != p.between {
+		p.between = between
+		if between {
+			c.between++
+		} else {
+			c.between--
+		}
+	}
 	is := p.held != 0 && p.reserved == nil && c.takes(p) && p.used.milliCPUs < p.totalCPUs() && !p.leaving(c)
 	switch {
 	case is && p.spare == 0:
@@ -51,8 +60,9 @@ func (c *Core) placeFresh(askers []*pilot) {
 }
 
 // bestSpare returns the parked pilot that holds most of the job's input, and
-// more than each of the askers that could start it. One that could only queue
-// it does not count: recall would take it back for the parked pilot, for ever.
+// more than each of the askers that could start it; nil if the job is kept for
+// another. An asker that could only queue it does not count: recall would take
+// it back for the parked pilot, for ever.
 func (c *Core) bestSpare(j *job, askers []*pilot) *pilot {
 	best, most := (*pilot)(nil), int64(-1)
 	for _, p := range askers {
@@ -82,6 +92,9 @@ func (c *Core) bestSpare(j *job, askers []*pilot) *pilot {
 		if best == nil && len(askers) == 0 {
 			c.searchSpare(j, consider, &best)
 		}
+	}
+	if best != nil && c.keepBack(j, best) {
+		return nil
 	}
 	return best
 }

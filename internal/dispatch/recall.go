@@ -78,8 +78,14 @@ func (c *Core) waitsItsTurn(a *attempt) bool {
 	return false
 }
 
+// couldStartElsewhere says whether a parked pilot would be given the job. From
+// one from which it would be kept, it would only come back here.
 func (c *Core) couldStartElsewhere(a *attempt) bool {
 	return slices.ContainsFunc(c.spare[:min(len(c.spare), maxPlaces)], func(p *pilot) bool {
-		return p != a.pilot && c.mayStart(p, a.job)
+		if p == a.pilot || !c.mayStart(p, a.job) {
+			return false
+		}
+		holder, _ := c.worthWaitingFor(a.job, p)
+		return holder == nil
 	})
 }

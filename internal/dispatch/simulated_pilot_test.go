@@ -9,7 +9,7 @@ import (
 // call sends a Sync, and another one if no answer comes.
 func (p *simPilot) call() {
 	p.seq++
-	sync := Sync{Pilot: p.id, Seq: p.seq, LastAnswer: p.last, Full: p.full, Hold: true}
+	sync := Sync{Pilot: p.id, Seq: p.seq, LastAnswer: p.last, Full: p.full, Hold: !p.polls}
 	for _, a := range p.running {
 		sync.Started = append(sync.Started, AttemptRef{a.a.Job, a.a.Attempt})
 	}
@@ -100,7 +100,11 @@ func (p *simPilot) answered(seq uint64, a Answer) error {
 		p.end(id)
 	}
 	p.startQueued()
-	p.s.after(p.s.ms(20), func() error {
+	pause := 20
+	if p.polls && len(a.Run)+len(a.End) == 0 {
+		pause = 5000
+	}
+	p.s.after(p.s.ms(pause), func() error {
 		if !p.dead && p.seq == seq {
 			p.call()
 		}
@@ -212,6 +216,8 @@ func (p *simPilot) over(a *simAttempt, r Result) {
 
 func (p *simPilot) report(a *simAttempt, r Result) {
 	r.Job, r.Attempt = a.a.Job, a.a.Attempt
+	in := epoch.Add(p.s.ms(2000))
+	r.Usage = Usage{StageInStart: epoch, Start: in, StageOutEnd: in.Add(p.s.ms(3000)), BytesStaged: int64(p.s.rng.IntN(20))}
 	p.ended = append(p.ended, simResult{r: r})
 }
 

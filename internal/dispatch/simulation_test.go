@@ -111,6 +111,7 @@ type simPilot struct {
 	info    PilotInfo
 	id      PilotID
 	dead    bool
+	polls   bool // asks now and then, and does not wait for the answer
 	seq     uint64
 	last    uint64
 	full    bool
@@ -146,7 +147,7 @@ func newSimulation(seed uint64) *simulation {
 		asked: make(map[string]Version), matched: make(map[string]bool), acked: make(map[AttemptID][]string),
 	}
 	s.config = Config{
-		Placement: Placement(s.rng.IntN(2)), Ahead: s.rng.IntN(4) - 1, MaxLosses: 50,
+		Placement: Placement(s.rng.IntN(3)), Ahead: s.rng.IntN(4) - 1, MaxLosses: 50,
 		MaxPassOver: time.Duration(1+s.rng.IntN(100)) * time.Second, MaxRegenerations: 1000,
 	}
 	s.sites = s.newSites()
@@ -674,11 +675,12 @@ func (s *simulation) startPilot(site, launch string) {
 	p := &simPilot{s: s, id: PilotID(fmt.Sprintf("pilot%d", s.born)), full: true, cache: make(map[FileRef]string)}
 	p.info = PilotInfo{
 		Host: fmt.Sprintf("host%d", s.rng.IntN(2)), Site: site, Launch: launch,
-		Has:    Resources{MilliCPUs: int64(2000 * (1 + s.rng.IntN(2))), Memory: 1000},
+		Has: Resources{MilliCPUs: int64(2000 * (1 + s.rng.IntN(2))), Memory: 1000},
 	}
 	if s.rng.IntN(3) > 0 {
 		p.info.CacheDir = "/cache/" + string(p.id)
 	}
+	p.polls, p.info.CacheSize = s.rng.IntN(3) == 0, int64(s.rng.IntN(60))
 	s.pilots = append(s.pilots, p)
 	s.note("pilot %s starts on %s at %s", p.id, p.info.Host, p.info.Site)
 	p.call()

@@ -51,7 +51,7 @@ func (c *Core) takeSync(p *pilot, s *Sync) {
 	if s.Hello != nil {
 		c.describe(p, *s.Hello)
 	}
-	p.drains = s.Draining
+	p.drains, p.polls = s.Draining, !s.Hold
 	for i := range s.Ended {
 		c.resultArrived(p.id, p, &s.Ended[i])
 	}
@@ -118,7 +118,7 @@ func (c *Core) cacheChanges(p *pilot, s *Sync) {
 	}
 	for _, a := range s.CacheAdded {
 		if v := c.versionOf(a.File); v != nil {
-			c.hold(p, v)
+			c.hold(p, v, a.Size)
 		}
 	}
 }
@@ -149,6 +149,7 @@ func (c *Core) takeWhole(p *pilot, s *Sync) {
 		}
 	}
 	c.replaceCache(p, s)
+	p.advice.incoming = p.cacheLimit() // it follows no order any more
 	c.countSlots()
 	c.endAwaiting(p)
 }
@@ -207,7 +208,7 @@ func (c *Core) started(p *pilot, ref AttemptRef) {
 	if a == nil || a.pilot != p || a.started {
 		return
 	}
-	a.started = true
+	a.started, a.since = true, c.now
 	if a.job.state == Assigned {
 		c.setState(a.job, Running)
 	}

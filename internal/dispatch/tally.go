@@ -63,12 +63,7 @@ func (t *tally) add(id uint32, file int32, weight int64, g *group) {
 	}
 }
 
-func (c *Core) weight(v *version) int64 {
-	if c.config.Placement == ByFiles {
-		return 1
-	}
-	return max(v.size, 1)
-}
+func (c *Core) weight(v *version) int64 { return c.rule.weight(v.size) }
 
 // tallyLevel goes through the pilot's hot versions and forgets those that no
 // ready job reads any more.
@@ -122,13 +117,14 @@ func (c *Core) tallyVersion(p *pilot, l *level, v *version, file int32) bool {
 func (c *Core) topOf(r *readyReader) (uint32, bool) { return c.top(&r.jobs, r.group) }
 
 // bestCached returns the job of the tallied level with most input at the
-// pilot, or nil if it holds nothing of any.
+// pilot, of those that are not kept for another, or nil if it holds nothing of
+// any.
 func (c *Core) bestCached(p *pilot) *job {
 	t := &c.tally
 	var best *job
 	var most int64
 	better := func(j *job, w int64) {
-		if w > most || w == most && (best == nil || j.id < best.id) {
+		if (w > most || w == most && (best == nil || j.id < best.id)) && !c.keepBack(j, p) {
 			best, most = j, w
 		}
 	}
@@ -150,7 +146,7 @@ func (c *Core) bestCached(p *pilot) *job {
 		}
 		t.weighed = append(t.weighed, weighed{i, w})
 		better(c.jobs[x.id], c.weigh(p, c.jobs[x.id]))
-		if w+t.longWeight == most && best.id == JobID(x.id) {
+		if best != nil && w+t.longWeight == most && best.id == JobID(x.id) {
 			break
 		}
 	}

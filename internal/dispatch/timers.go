@@ -13,6 +13,7 @@ const (
 	groupTimer                  // jobs of it need no longer wait for their site
 	graceTimer
 	monitorTimer
+	keptTimer // a job need no longer be kept for a pilot
 )
 
 // timer fires at or after its instant. Whoever it is for looks whether there
@@ -58,6 +59,8 @@ func (c *Core) runTimers() {
 			c.endGrace()
 		case monitorTimer:
 			c.monitor.armed, c.monitor.changed = 0, true
+		case keptTimer:
+			c.kept.armed, c.kept.look = 0, true
 		}
 	}
 }

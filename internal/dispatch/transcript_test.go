@@ -113,6 +113,8 @@ func (s *script) configure(d *datadriven.TestData) error {
 		switch a.Key {
 		case "by-files":
 			s.config.Placement = ByFiles
+		case "by-bytes":
+			s.config.Placement = ByBytes
 		case "ahead":
 			s.config.Ahead, _ = strconv.Atoi(a.Vals[0])
 		case "max-losses":
@@ -328,8 +330,14 @@ func (s *script) sync(d *datadriven.TestData) (Input, error) {
 			in.Queued = s.refs(a.Vals)
 		case "cached":
 			for _, f := range a.Vals {
-				in.CacheAdded = append(in.CacheAdded, CachedFile{File: parseRef(f)})
+				c := CachedFile{File: parseRef(f)}
+				if v := s.core.versionOf(c.File); v != nil {
+					c.Size = v.size
+				}
+				in.CacheAdded = append(in.CacheAdded, c)
 			}
+		case "space":
+			info.CacheSize = n
 		case "uncached":
 			for _, f := range a.Vals {
 				in.CacheGone = append(in.CacheGone, CacheGone{File: parseRef(f)})
@@ -383,6 +391,8 @@ func (s *script) result(line string) (Result, error) {
 			r.Outputs = append(r.Outputs, s.written(a, v))
 		case "exit":
 			r.Outcome, r.ExitCode = Exited, n
+		case "staged": // BYTES/TIME/TIME: read from storage, in how long, and how long all took
+			r.Usage = usageOf(v)
 		case "signal":
 			r.Outcome, r.Signal = Signalled, n
 		default:
@@ -394,6 +404,14 @@ func (s *script) result(line string) (Result, error) {
 		}
 	}
 	return r, nil
+}
+
+func usageOf(v string) Usage {
+	w := strings.Split(v, "/")
+	bytes, _ := strconv.ParseInt(w[0], 10, 64)
+	in, _ := time.ParseDuration(w[1])
+	all, _ := time.ParseDuration(w[2])
+	return Usage{StageInStart: epoch, Start: epoch.Add(in), End: epoch.Add(all), StageOutEnd: epoch.Add(all), BytesStaged: bytes}
 }
 
 func (s *script) outputs(a Assignment) []WrittenFile {
@@ -547,6 +565,12 @@ func (s *script) showReply(b *strings.Builder, r Reply) {
 	}
 	for _, id := range a.End {
 		fmt.Fprintf(b, "  end %s\n", attemptName(id))
+	}
+	for _, f := range a.Prefetch {
+		fmt.Fprintf(b, "  prefetch %s@%d\n", f.File.LFN, f.File.Version)
+	}
+	for i, f := range a.Evict {
+		fmt.Fprintf(b, "  evict %d: %s@%d\n", i+1, f.LFN, f.Version)
 	}
 }
 

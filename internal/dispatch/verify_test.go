@@ -68,7 +68,14 @@ func (c *Core) verifyJobs() error {
 }
 
 func (c *Core) verifyPilots() error {
-	attempts, recalls := 0, 0
+	attempts, recalls, between := 0, 0, 0
+	awaited := make(map[*pilot]int)
+	for id, k := range c.kept.jobs {
+		awaited[k.holder]++
+		if c.jobs[id].state != Ready {
+			return fmt.Errorf("job %s is %v and kept for pilot %s", c.jobs[id].name, c.jobs[id].state, k.holder.id)
+		}
+	}
 	for _, p := range c.pilotsInOrder() {
 		sum := pilot{info: p.info}
 		for _, a := range p.attempts {
@@ -98,12 +105,21 @@ func (c *Core) verifyPilots() error {
 				return fmt.Errorf("pilot %s: %s@%d is hot or not", p.id, v.file.lfn, v.number)
 			}
 		}
+		if p.awaited != awaited[p] {
+			return fmt.Errorf("pilot %s is awaited by %d jobs, counted %d", p.id, awaited[p], p.awaited)
+		}
+		if is := p.held == 0 && len(p.attempts) == 0 && c.takes(p); is != p.between {
+			return fmt.Errorf("pilot %s is between two syncs: %v, counted %v", p.id, is, p.between)
+		}
+		if p.between {
+			between++
+		}
 		if (p.spare > 0) != slices.Contains(c.spare, p) {
 			return fmt.Errorf("pilot %s: spare is %d", p.id, p.spare)
 		}
 	}
-	if attempts != len(c.attempts) || recalls != c.recalls {
-		return fmt.Errorf("%d attempts, %d recalls, counted %d and %d", attempts, recalls, len(c.attempts), c.recalls)
+	if attempts != len(c.attempts) || recalls != c.recalls || between != c.between {
+		return fmt.Errorf("%d attempts, %d recalls, %d between syncs, counted %d, %d and %d", attempts, recalls, between, len(c.attempts), c.recalls, c.between)
 	}
 	return nil
 }

@@ -125,11 +125,13 @@ func (p *pilot) followAdvice(a *wire.SyncAnswer) {
 	if c == nil {
 		return
 	}
-	order := make([]cache.Ref, len(a.GetEvict()))
-	for i, f := range a.GetEvict() {
-		order[i] = refOf(f)
+	if len(a.GetEvict()) > 0 {
+		order := make([]cache.Ref, len(a.GetEvict()))
+		for i, f := range a.GetEvict() {
+			order[i] = refOf(f)
+		}
+		c.Advise(order)
 	}
-	c.Advise(order)
 	folders := make([]string, len(a.GetPeers()))
 	for i, peer := range a.GetPeers() {
 		folders[i] = peer.GetCacheDir()
@@ -137,6 +139,14 @@ func (p *pilot) followAdvice(a *wire.SyncAnswer) {
 	c.SetPeers(folders)
 	for _, f := range a.GetPrefetch() {
 		p.prefetch(f)
+	}
+}
+
+// forgetAdvice has the cache go by its own order while the TaskQueue is away.
+// The caller does not hold the pilot's mutex.
+func (p *pilot) forgetAdvice() {
+	if c := p.caching.cache; c != nil {
+		c.Advise(nil)
 	}
 }
 

@@ -231,8 +231,12 @@ func (p *pilot) call(talk context.Context, m *wire.SyncRequest, limit time.Durat
 	answer, err := p.client.Sync(ctx, m)
 	cancel()
 	_ = syncAfter.Hit()
-	if p.answered(m, answer, err) {
+	switch {
+	case p.answered(m, answer, err):
 		p.followAdvice(answer)
+		p.startAssigned() // after the advice: what they read makes other files go
+	case err != nil:
+		p.forgetAdvice()
 	}
 	p.poke()
 }
@@ -276,7 +280,8 @@ func (p *pilot) callFailed(m *wire.SyncRequest, err error) {
 	x.due = now.Add(x.backoff)
 }
 
-// carryOut does what the TaskQueue wants. The caller holds the mutex.
+// carryOut does what the TaskQueue wants, but for the advice and the start of
+// what is assigned, which follow it. The caller holds the mutex.
 func (p *pilot) carryOut(a *wire.SyncAnswer) {
 	x := &p.exchange
 	x.patience = a.GetNextSync().AsDuration()
@@ -291,5 +296,4 @@ func (p *pilot) carryOut(a *wire.SyncAnswer) {
 		p.leaveNow("the TaskQueue said so")
 	}
 	p.draining = p.draining || a.GetLeave()
-	p.startAll()
 }

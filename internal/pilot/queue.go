@@ -76,6 +76,12 @@ func (p *pilot) next() *attempt {
 	return a
 }
 
+func (p *pilot) startAssigned() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.startAll()
+}
+
 // startAll starts what fits, and prepares what comes after it. The caller holds
 // the mutex.
 func (p *pilot) startAll() {

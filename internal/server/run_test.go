@@ -12,11 +12,17 @@ import (
 	"go.uber.org/goleak"
 
 	"fairway/internal/flow"
+	"fairway/internal/pilot"
 	"fairway/internal/wire"
 	"fairway/sched"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if encoded := os.Getenv(pilot.ConfigVariable); encoded != "" {
+		beAPilot(encoded)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // folder makes a workflow folder with the given files, by relative path.
 func folder(t testing.TB, files map[string]string) string {
