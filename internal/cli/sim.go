@@ -70,8 +70,9 @@ func (c *console) simCompareCommand(o *simOptions) *cobra.Command {
 		Long: `Compare what a cache gives up first (FIFO, LRU, LFU, LRU-K, LFU-*, LFU with
 ageing, LCB-K, next use) for caches of 5 to 100 % of the work's data: in
 scheduled runs, and on one recorded sequence of accesses with an offline bound
-below which no cache can get. Then compare the rules for placing jobs on pilots.
-The work is that of WfFormat traces, or else the patterns of the paper.`,
+below which no cache can get. Then compare the rules for placing jobs on pilots,
+and the turnaround that as many pilots as can be used reach with the longest
+chain of jobs. The work is that of WfFormat traces, or else the patterns of the paper.`,
 		Example: `  fairway sim compare
   fairway sim compare trace.json --out compared`,
 		RunE: func(command *cobra.Command, traces []string) error {
@@ -94,15 +95,18 @@ func (c *console) simulateComparison(ctx context.Context, traces []string, o *si
 		}{rows})
 		return nil
 	}
-	table := [][]cell{cells("kind", "work", "cache", "policy", "hits", "byte hits", "read GB", "turnaround s")}
+	table := [][]cell{cells("kind", "work", "cache", "policy", "hits", "byte hits", "read GB", "over bound", "turnaround s")}
 	for _, r := range rows {
-		cache := ""
+		cache, over := "", ""
 		if r.CachePercent > 0 {
 			cache = fmt.Sprintf("%d %%", r.CachePercent)
 		}
+		if r.Kind == sim.KindReplayed {
+			over = fmt.Sprintf("%.1f %%", 100*r.OverBound)
+		}
 		table = append(table, cells(
 			r.Kind, r.Work, cache, r.Policy, fmt.Sprintf("%.3f", r.HitRatio), fmt.Sprintf("%.3f", r.ByteHitRatio),
-			fmt.Sprintf("%.4g", r.ReadGB), fmt.Sprintf("%.0f", r.Turnaround),
+			fmt.Sprintf("%.4g", r.ReadGB), over, fmt.Sprintf("%.0f", r.Turnaround),
 		))
 	}
 	printTable(c.out, table)

@@ -87,7 +87,7 @@ func (a *attempt) finish(o dispatch.Outcome, message string) {
 	p.running = slices.DeleteFunc(p.running, func(b *attempt) bool { return a == b })
 	r := dispatch.Result{Job: a.Job, Attempt: a.Attempt, Outcome: o, Message: message, Usage: a.usage}
 	r.Usage.StageInStart = epoch.Add(a.began)
-	r.Usage.Start = r.Usage.StageInStart
+	r.Usage.Start = r.Usage.StageInStart.Add(a.work.stageIn) // as if all reading came first
 	r.Usage.End = p.run.instant()
 	r.Usage.StageOutEnd = p.run.instant()
 	r.Outputs = a.written()

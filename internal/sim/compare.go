@@ -16,15 +16,29 @@ var compareFiles embed.FS
 
 // Compared is one policy on one piece of work.
 type Compared struct {
-	Kind         string  `json:"kind"` // scheduled, replayed, or placement
+	Kind         string  `json:"kind"` // one of the Kind constants
 	Work         string  `json:"work"`
 	Policy       string  `json:"policy"`
-	CachePercent int     `json:"cache_percent"` // of the work's data; 0: does not matter here
+	CachePercent int     `json:"cache_percent"` // of the work's data; 0: does not matter here, or all sizes together
 	HitRatio     float64 `json:"hit_ratio"`
 	ByteHitRatio float64 `json:"byte_hit_ratio"`
 	ReadGB       float64 `json:"read_gb"`      // from storage
+	OverBound    float64 `json:"over_bound"`   // part by which ReadGB is above the bound, of replayed sequences
 	Turnaround   float64 `json:"turnaround_s"` // 0: of replayed sequences
 }
+
+// What a Compared is about.
+const (
+	KindScheduled = "scheduled" // runs, in which the order of jobs depends on what is cached
+	KindSum       = "sum"       // of what scheduled runs read, over all sizes of the cache
+	KindReplayed  = "replayed"  // one recorded sequence of accesses
+	KindPlacement = "placement" // rules for placing jobs on pilots
+	KindCritical  = "critical"  // a run with all the pilots it can use, against the longest chain of its jobs
+)
+
+// LongestChain is the name under which the run time of the longest chain of
+// jobs stands beside that of a run with all the pilots it can use.
+const LongestChain = "longest chain of jobs"
 
 // Bound is the name under which the lower bound of replayed sequences stands
 // among the policies.
@@ -51,11 +65,11 @@ func Compare(ctx context.Context, traces []string, seed uint64, progress func(do
 	}
 	var plans []*Plan
 	for _, w := range works {
-		both, err := comparisonPlans(w)
+		each, err := comparisonPlans(w)
 		if err != nil {
 			return nil, nil, err
 		}
-		plans = append(plans, both...)
+		plans = append(plans, each...)
 	}
 	for _, p := range plans {
 		p.Reseed(seed)
@@ -66,7 +80,11 @@ func Compare(ctx context.Context, traces []string, seed uint64, progress func(do
 	}
 	var rows []Compared
 	for _, c := range chapters {
-		rows = append(rows, comparedRows(c.Results)...)
+		some, err := comparedRows(c.Results)
+		if err != nil {
+			return nil, nil, err
+		}
+		rows = append(rows, some...)
 	}
 	return rows, chapters, nil
 }
@@ -93,39 +111,72 @@ func sweepAll(ctx context.Context, plans []*Plan, progress func(done, total int)
 	return chapters, nil
 }
 
-// comparisonPlans are the two experiments on one piece of work.
+// comparisonPlans are the experiments on one piece of work.
 func comparisonPlans(work WorkflowSpec) ([]*Plan, error) {
-	eviction, err := embedded("compare/eviction.yaml")
+	var plans []*Plan
+	for _, prepare := range []func(WorkflowSpec) (*Plan, error){evictionPlan, placementPlan, criticalPlan} {
+		p, err := prepare(work)
+		if err != nil {
+			return nil, err
+		}
+		p.About = work.name() + ": " + p.About
+		p.Name += "-" + work.name()
+		plans = append(plans, p)
+	}
+	return plans, nil
+}
+
+func evictionPlan(work WorkflowSpec) (*Plan, error) {
+	p, err := embedded("compare/eviction.yaml")
 	if err != nil {
 		return nil, err
 	}
-	placement, err := embedded("compare/placement.yaml")
-	if err != nil {
-		return nil, err
-	}
-	name := work.name()
-	base := eviction.Points[0].Experiment
+	base := p.Points[0].Experiment
 	base.Workflow = base.Workflow.as(work)
-	data, err := dataOf(&base)
+	w, err := workOf(&base)
 	if err != nil {
 		return nil, err
 	}
-	e := &Plan{File: eviction.File, Name: "eviction-" + name, About: name + ": " + eviction.About, Axes: []string{"cache_percent", "eviction"}}
+	p.Axes, p.Points = []string{"cache_percent", "eviction"}, nil
 	for _, percent := range cachePercents {
 		for _, policy := range dispatch.EvictionPolicies {
 			exp := base
 			exp.Cache.Policy = string(policy)
-			exp.Cache.Size = Size(data * int64(percent) / 100 / int64(exp.Sites[0].Slots))
+			exp.Cache.Size = Size(w.bytes() * int64(percent) / 100 / int64(exp.Sites[0].Slots))
 			exp.Accesses = percent == 100 && policy == dispatch.LRU
-			e.Points = append(e.Points, Point{[]string{strconv.Itoa(percent), string(policy)}, exp})
+			p.Points = append(p.Points, Point{[]string{strconv.Itoa(percent), string(policy)}, exp})
 		}
 	}
-	placement.Name, placement.About = "placement-"+name, name+": "+placement.About
-	for i := range placement.Points {
-		x := &placement.Points[i].Experiment
+	return p, nil
+}
+
+func placementPlan(work WorkflowSpec) (*Plan, error) {
+	p, err := embedded("compare/placement.yaml")
+	if err != nil {
+		return nil, err
+	}
+	for i := range p.Points {
+		x := &p.Points[i].Experiment
 		x.Workflow = x.Workflow.as(work)
 	}
-	return []*Plan{e, placement}, nil
+	return p, nil
+}
+
+func criticalPlan(work WorkflowSpec) (*Plan, error) {
+	p, err := embedded("compare/critical.yaml")
+	if err != nil {
+		return nil, err
+	}
+	x := &p.Points[0].Experiment
+	x.Workflow = x.Workflow.as(work)
+	w, err := workOf(x)
+	if err != nil {
+		return nil, err
+	}
+	site := &x.Sites[0]
+	site.Nodes = w.width()
+	site.Started, site.Max = site.Nodes, site.Nodes
+	return p, nil
 }
 
 func embedded(file string) (*Plan, error) {
@@ -153,41 +204,64 @@ func (s WorkflowSpec) as(work WorkflowSpec) WorkflowSpec {
 	return s
 }
 
-// dataOf is the size of all files of a workflow together.
-func dataOf(exp *Experiment) (int64, error) {
-	w, err := build(exp, stream(mix(exp.Seed), "workflow"))
-	if err != nil {
-		return 0, err
-	}
+// workOf is the workflow of the first repetition.
+func workOf(exp *Experiment) (*workflow, error) { return build(exp, stream(mix(exp.Seed), "workflow")) }
+
+// bytes is the size of all files of a workflow together.
+func (w *workflow) bytes() int64 {
 	var total int64
 	for _, size := range w.sizes {
 		total += size
 	}
-	return total, nil
+	return total
 }
 
-// comparedRows flattens the results of one plan, and adds the replays of the
-// sequence that it recorded.
-func comparedRows(res *Results) []Compared {
+// comparedRows flattens the results of one plan.
+func comparedRows(res *Results) ([]Compared, error) {
 	kind, work, _ := strings.Cut(res.Plan.Name, "-")
+	if kind == "eviction" {
+		return evictionRows(res, work), nil
+	}
 	var rows []Compared
 	for i := range res.Rows {
+		rows = append(rows, compared(&res.Rows[i], kind, work, strings.Join(res.Rows[i].Levels, ", ")))
+	}
+	if kind == KindCritical {
+		w, err := workOf(&res.Plan.Points[0].Experiment)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, Compared{Kind: kind, Work: work, Policy: LongestChain, Turnaround: w.criticalPath().Seconds()})
+	}
+	return rows, nil
+}
+
+func compared(r *Row, kind, work, policy string) Compared {
+	return Compared{
+		Kind: kind, Work: work, Policy: policy, HitRatio: r.value("hit_ratio"),
+		ByteHitRatio: r.value("byte_hit_ratio"), ReadGB: r.value("read_gb"), Turnaround: r.value("turnaround_s"),
+	}
+}
+
+// evictionRows are the scheduled runs, what they read together, and the
+// replays of the sequence that one of them recorded.
+func evictionRows(res *Results, work string) []Compared {
+	var rows, replays []Compared
+	sums := make([]Compared, len(dispatch.EvictionPolicies))
+	for i := range res.Rows {
 		r := &res.Rows[i]
-		c := Compared{
-			Kind: "scheduled", Work: work, Policy: r.Levels[len(r.Levels)-1], HitRatio: r.value("hit_ratio"),
-			ByteHitRatio: r.value("byte_hit_ratio"), ReadGB: r.value("read_gb"), Turnaround: r.value("turnaround_s"),
-		}
-		if kind == "placement" {
-			c.Kind = kind
-		} else {
-			c.CachePercent, _ = strconv.Atoi(r.Levels[0]) // written by comparisonPlans
-		}
+		c := compared(r, KindScheduled, work, r.Levels[1])
+		c.CachePercent = cachePercents[i/len(sums)]
 		rows = append(rows, c)
+		sum := &sums[i%len(sums)]
+		sum.Kind, sum.Work, sum.Policy = KindSum, work, c.Policy
+		sum.ReadGB += c.ReadGB
+		sum.Turnaround += c.Turnaround
 		if accesses := r.Runs[0].Accesses; len(accesses) > 0 {
-			rows = append(rows, replayed(work, accesses)...)
+			replays = replayed(work, accesses)
 		}
 	}
-	return rows
+	return append(append(rows, sums...), replays...)
 }
 
 // replayed compares the policies on one sequence, where what is read does
@@ -204,6 +278,7 @@ func replayed(work string, accesses []Access) []Compared {
 	var rows []Compared
 	for _, percent := range cachePercents {
 		limit := data * int64(percent) / 100
+		bound := LowerBound(limit, accesses)
 		var read int64
 		for _, policy := range dispatch.EvictionPolicies {
 			r, err := Replay(policy, limit, accesses)
@@ -212,14 +287,14 @@ func replayed(work string, accesses []Access) []Compared {
 			}
 			read = r.ReadBytes
 			rows = append(rows, Compared{
-				Kind: "replayed", Work: work, Policy: string(policy), CachePercent: percent,
+				Kind: KindReplayed, Work: work, Policy: string(policy), CachePercent: percent,
 				HitRatio: ratio(float64(r.Hits), float64(r.Reads)), ReadGB: float64(r.Missed) / 1e9,
 				ByteHitRatio: 1 - ratio(float64(r.Missed), float64(r.ReadBytes)),
+				OverBound:    ratio(float64(r.Missed-bound), float64(bound)),
 			})
 		}
-		bound := LowerBound(limit, accesses)
 		rows = append(rows, Compared{
-			Kind: "replayed", Work: work, Policy: Bound, CachePercent: percent,
+			Kind: KindReplayed, Work: work, Policy: Bound, CachePercent: percent,
 			ByteHitRatio: 1 - ratio(float64(bound), float64(read)), ReadGB: float64(bound) / 1e9,
 		})
 	}

@@ -132,7 +132,7 @@ const (
 // TaskQueueSpec sets what experiments vary of the TaskQueue.
 type TaskQueueSpec struct {
 	WaitForData      time.Duration `yaml:"wait_for_data"`     // 0: the product's default; negative: never
-	Placement        string        `yaml:"placement"`         // by-bytes (the product's default) or by-files (paper 3)
+	Placement        string        `yaml:"placement"`         // by-gain (the product's default), by-bytes or by-files (paper 3)
 	Ahead            int           `yaml:"ahead"`             // jobs for a pilot beyond what is free, as a multiple; 0: the product's default; negative: none
 	Hold             time.Duration `yaml:"hold"`              // how long a pilot waits for news; 0: the product's default
 	MaxLosses        int           `yaml:"max_losses"`        // of pilots under a job; 0: the product's default
@@ -218,7 +218,7 @@ func (e *Experiment) check() error {
 	if err := oneOf("cache.policy", dispatch.EvictionPolicy(e.Cache.Policy), dispatch.EvictionPolicies...); err != nil {
 		return err
 	}
-	if err := oneOf("taskqueue.placement", e.TaskQueue.Placement, "", "by-bytes", "by-files"); err != nil {
+	if err := oneOf("taskqueue.placement", e.TaskQueue.Placement, "", "by-bytes", "by-files", "by-gain"); err != nil {
 		return err
 	}
 	if err := e.checkPlaces(); err != nil {

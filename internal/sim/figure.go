@@ -163,14 +163,21 @@ func numbers(levels []string) ([]float64, bool) {
 	return xs, true
 }
 
-// longestTitle is how many characters fit over a figure.
+// longestTitle is how many characters fit into a line over a figure.
 const longestTitle = 75
 
+// title is what the experiment is about, in lines that fit.
 func (res *Results) title() string {
-	if len(res.Plan.About) <= longestTitle {
-		return res.Plan.About
+	var lines []string
+	for _, word := range strings.Fields(res.Plan.About) {
+		last := len(lines) - 1
+		if last < 0 || len(lines[last])+1+len(word) > longestTitle {
+			lines = append(lines, word)
+			continue
+		}
+		lines[last] += " " + word
 	}
-	return res.Plan.Name
+	return strings.Join(lines, "\n")
 }
 
 // cutUnit splits a level such as 0.5 or 10GB.
@@ -225,6 +232,7 @@ func addBars(p *plot.Plot, all []series, groups []string, m int) error {
 		}
 	}
 	p.NominalX(groups...)
+	p.X.Min, p.X.Max = -0.5, float64(len(groups))-0.5
 	p.Y.Max = top * (1.08 + 0.07*float64(len(all)))
 	return nil
 }

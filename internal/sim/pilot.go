@@ -146,7 +146,7 @@ func (p *pilot) hello() *dispatch.PilotInfo {
 		Has: dispatch.Resources{MilliCPUs: 1000},
 	}
 	if p.space != nil {
-		h.CacheSize = p.space.limit()
+		h.CacheSize = max(int64(p.space.spec.Size-p.space.spec.Spare), 0)
 	}
 	if p.run.exp.Cache.Share == HostCache || p.run.exp.Cache.Share == GlobalCache {
 		h.CacheDir = "cache"
@@ -172,6 +172,9 @@ func (p *pilot) wake(d time.Duration, do func()) {
 // of its message, and so tells everything.
 func (p *pilot) again() {
 	p.known = false
+	if p.space != nil {
+		p.space.shelf.Follow(nil)
+	}
 	p.sync()
 }
 

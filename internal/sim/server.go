@@ -65,17 +65,20 @@ func newServer(r *run) *server {
 		Attempts: q.Attempts, Backoff: q.Backoff, MaxBackoff: q.Backoff, WaitForData: q.WaitForData,
 		Ahead: q.Ahead, Hold: q.Hold, MaxPassOver: q.PassOver, MaxLosses: q.MaxLosses, MaxRegenerations: q.MaxRegenerations,
 	}
-	if q.Placement == "by-files" {
-		s.config.Placement = dispatch.ByFiles
-	}
+	s.config.Placement = placements[q.Placement]
 	r.hold = cmp.Or(q.Hold, 25*time.Second)
 	for _, site := range r.sites {
 		r.hold = max(r.hold, site.Ask)
 	}
-	s.config.PilotLease = 2*r.hold + patience
+	s.config.Hold, s.config.PilotLease = r.hold, 2*r.hold+patience
 	f := r.exp.Faults
 	s.store = &memory{keep: !f.ServerDies.zero() || f.WriteFails > 0, tables: map[[2]string][]byte{}}
 	return s
+}
+
+// placements are the rules of the product by the names that experiments use.
+var placements = map[string]dispatch.Placement{
+	"by-bytes": dispatch.ByBytes, "by-files": dispatch.ByFiles, "by-gain": dispatch.ByGain,
 }
 
 // begin starts the server, the pilots that run from the start, and then, when

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"fmt"
 	"math"
 	"path/filepath"
 	"testing"
@@ -27,19 +26,17 @@ func traces(t *testing.T) []string {
 func TestTracesReachTheirCriticalPath(t *testing.T) {
 	for _, file := range traces(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			w, err := traceWorkflow(WorkflowSpec{Trace: file, Scale: 1, SizeScale: 1})
+			p, err := criticalPlan(WorkflowSpec{Trace: file, Scale: 1, SizeScale: 1, Accesses: 1})
 			if err != nil {
 				t.Fatal(err)
 			}
-			p := mustParse(t, fmt.Sprintf(`experiment: critical path
-seed: %d
-workflow: {trace: %s}
-sites: [{name: s, nodes: %d, slots: 1, started: %d}]
-storage: [{name: se}]
-network: {latency: 10ms}
-cache: {size: 1TB}
-`, testSeed(t), file, w.width(), w.width()))
-			run, err := Once(p.Points[0].Experiment, 0)
+			exp := p.Points[0].Experiment
+			exp.Seed = testSeed(t)
+			w, err := workOf(&exp)
+			if err != nil {
+				t.Fatal(err)
+			}
+			run, err := Once(exp, 0)
 			if err != nil {
 				t.Fatal(err)
 			}

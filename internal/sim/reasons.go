@@ -1,0 +1,43 @@
+package sim
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// apart says how far two points are apart, and how far by chance alone: twice
+// the standard error of the difference of their means.
+func apart(a, b *Row, metric string) string {
+	x, sdX := a.Of(metric)
+	y, sdY := b.Of(metric)
+	text := fmt.Sprintf("%.0f s apart", abs(x-y))
+	if len(a.Runs) < 2 {
+		return text + " in one run"
+	}
+	byChance := 2 * math.Sqrt((sdX*sdX+sdY*sdY)/float64(len(a.Runs)))
+	if abs(x-y) < byChance {
+		return fmt.Sprintf("%s, which is within chance (twice the standard error of %d runs is %.0f s)", text, len(a.Runs), byChance)
+	}
+	return text
+}
+
+// notBelow is why turnaround with a cache is not below that without.
+func notBelow(res *Results) string {
+	var why []string
+	for _, c := range conditions {
+		with, without := res.find(c, "cache"), res.find(c, "none")
+		if with.value("turnaround_s") >= without.value("turnaround_s") {
+			why = append(why, fmt.Sprintf("at %s they are %s", c, apart(with, without, "turnaround_s")))
+		}
+	}
+	return strings.Join(why, "; ") + ". Turnaround is that of the slowest chain of jobs, which hangs on how often its jobs fail"
+}
+
+// whyNotW1 is why another workflow gains more than W1.
+func whyNotW1(res *Results, metric string) string {
+	read := func(w, cache string) float64 { return res.find(w, cache).value("stage_in_s") }
+	return fmt.Sprintf("a second job of W3 reads two files and one of W1 reads one, so that W3 has more to lose to the SE: a job spends %.0f s there without a cache and %.0f s with it, of W1 %.0f s and %.0f s. W1 with and without a cache is %s, W3 %s",
+		read("W3", "none"), read("W3", "cache"), read("W1", "none"), read("W1", "cache"),
+		apart(res.find("W1", "cache"), res.find("W1", "none"), metric), apart(res.find("W3", "cache"), res.find("W3", "none"), metric))
+}
