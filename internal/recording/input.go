@@ -12,8 +12,18 @@ import (
 // All inputs that there are.
 var (
 	dispatchInputs = []dispatch.Input{
-		dispatch.AddFiles{}, dispatch.Submit{}, dispatch.Sync{}, dispatch.Cancel{}, dispatch.RetryJobs{}, dispatch.SetSite{},
-		dispatch.PilotSubmitted{}, dispatch.PilotEnded{}, dispatch.Published{}, dispatch.Removed{}, dispatch.Stop{}, dispatch.Tick{},
+		dispatch.AddFiles{},
+		dispatch.Submit{},
+		dispatch.Sync{},
+		dispatch.Cancel{},
+		dispatch.RetryJobs{},
+		dispatch.SetSite{},
+		dispatch.PilotSubmitted{},
+		dispatch.PilotEnded{},
+		dispatch.Published{},
+		dispatch.Removed{},
+		dispatch.Stop{},
+		dispatch.Tick{},
 	}
 	flowInputs = []flow.Input{flow.Arrived{}, flow.Closed{}, flow.Happened{}, flow.Tick{}}
 )
