@@ -1,6 +1,10 @@
 package dispatch
 
-import "fmt"
+import (
+	"fmt"
+
+	"fairway/internal/fifo"
+)
 
 // withdraw ends the job's claims without outputs: its requests let pass, and
 // the versions that it was to write become missing. What it reads stays
@@ -61,16 +65,27 @@ func (v *version) regain() bool {
 	return true
 }
 
-// blockReaders lists the readers of a version that will not come. They stand
-// right behind its write, or were withdrawn before and are listed with it.
+// blockReaders lists the readers of a version that will not come. Those in the
+// FIFO stand together. Those that were withdrawn are listed with the version.
 func (c *Core) blockReaders(r *request) {
 	v := r.write
-	if r.Queued() {
-		for n := r.Next(); n != nil && n.Owner.read == v; n = n.Next() {
-			c.work.block = append(c.work.block, n.Owner.job)
-		}
+	for n := r.firstReader(); n != nil && n.Owner.read == v; n = n.Next() {
+		c.work.block = append(c.work.block, n.Owner.job)
 	}
 	c.work.block = append(c.work.block, v.waiters...)
+}
+
+// firstReader is the first request that reads what r writes: it stands right
+// behind r, or anywhere if r was withdrawn before.
+func (r *request) firstReader() *fifo.Request[*request] {
+	if r.Queued() {
+		return r.Next()
+	}
+	n := r.file().queue.Head()
+	for n != nil && n.Owner.read != r.write {
+		n = n.Next()
+	}
+	return n
 }
 
 func (c *Core) readsMissing(j *job) bool { return c.missingInput(j) != nil }

@@ -57,6 +57,9 @@ func (c *Core) verifyJobs() error {
 		if j.state == Waiting && j.ungranted == 0 && j.absent == 0 && (j.fate == nil || !j.fate.backingOff) {
 			return fmt.Errorf("job %s waits for nothing", j.name)
 		}
+		if v := c.missingInput(j); j.state == Waiting && v != nil && v.identity == (identity{}) {
+			return fmt.Errorf("job %s waits for %s@%d, which will not come", j.name, v.file.lfn, v.number)
+		}
 		if j.state == Blocked && c.missingInput(j) == nil {
 			return fmt.Errorf("job %s is blocked by nothing", j.name)
 		}
