@@ -2,14 +2,18 @@ package dispatch
 
 // Publications of one file go out one at a time, in the order of versions, so
 // that its plain name never goes back, whatever is repeated after a crash.
-// What is still to be published follows from the commits and from what was
-// Published, so it needs no record of its own.
+// What is still to be published follows from the commits and from one record for
+// each file: up to which version nothing is to be published any more.
 
 // publish asks for a committed output to appear under its plain name, unless
 // a later version was given out for that already.
 func (c *Core) publish(j *job, v *version) {
 	o := j.outputFor(v.file.lfn)
-	if o == nil || !o.Publish || v.pfn == "" || v.number < v.file.published || v.publishing {
+	if o == nil || !o.Publish || v.pfn == "" || v.publishing {
+		return
+	}
+	if v.number < v.file.published {
+		c.overtaken(v.file)
 		return
 	}
 	v.publishing = true
@@ -31,6 +35,14 @@ func (c *Core) publishNext(f *file) {
 		f.published, f.publishing = v.number+1, v
 		c.effects.Publish = append(c.effects.Publish, Publish{File: v.ref(), PFN: v.pfn, Size: v.size})
 		return
+	}
+}
+
+// overtaken is for a file of which a version was committed after a later one
+// was given out. A Load before that is confirmed knows it from this record.
+func (c *Core) overtaken(f *file) {
+	if later := f.publishing; later != nil {
+		c.persistPublished(FileRef{f.lfn, later.number - 1})
 	}
 }
 

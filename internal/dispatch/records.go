@@ -19,7 +19,7 @@ const (
 	TableCommit    = "commit"    // which attempt of a job was committed: number
 	TableFate      = "fate"      // failures, cancellations: number
 	TableResult    = "result"    // outputs of an earlier run under the key of their job
-	TablePublished = "published" // the version under the plain name: LFN
+	TablePublished = "published" // up to which version nothing is to be published any more: LFN
 	TableRemove    = "remove"    // physical files to be removed: PFN
 	TablePilot     = "pilot"     // registered pilots
 	TableLaunch    = "launch"    // pilots that batch systems have accepted

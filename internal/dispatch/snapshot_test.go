@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -61,24 +60,10 @@ func (f *file) snapshot(c *Core, b *strings.Builder) {
 		}
 		fmt.Fprintf(b, " @%d state %d", v.number, state)
 		if v.pfn != "" {
-			fmt.Fprintf(b, " pfn %s size %d", v.pfn, v.size)
+			fmt.Fprintf(b, " pfn %s size %d publishing %v", v.pfn, v.size, v.publishing)
 		}
-	}
-	if v := f.publishedLast(); v != nil {
-		fmt.Fprintf(b, " publishing %d", v.number)
 	}
 	b.WriteByte('\n')
-}
-
-// publishedLast is the version that will have the plain name in the end. A
-// Load may publish one before it that was committed too late for that.
-func (f *file) publishedLast() *version {
-	for _, v := range slices.Backward(f.versions) {
-		if v.publishing {
-			return v
-		}
-	}
-	return nil
 }
 
 // lacksCopies says of a blocked job whether what blocks it is that cached
