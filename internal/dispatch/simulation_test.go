@@ -73,6 +73,7 @@ type simulation struct {
 	hash      [32]byte
 	crashes   int
 	steps     int
+	turns     int
 	wake      time.Time
 }
 
@@ -273,9 +274,16 @@ func (s *simulation) checkStorage() error {
 	return nil
 }
 
+// maxTurns bounds the turns of one run, which are some thousands to some tens
+// of thousands: a run that does not end fails.
+const maxTurns = 1_000_000
+
 // loop runs until the time, with a Tick whenever the core wishes.
 func (s *simulation) loop(until time.Time) error {
 	for {
+		if s.turns++; s.turns > maxTurns {
+			return fmt.Errorf("no end after %d turns, at %v", maxTurns, s.now.Sub(epoch))
+		}
 		next := until
 		if len(s.events) > 0 && s.events[0].at.Before(next) {
 			next = s.events[0].at
