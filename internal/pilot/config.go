@@ -24,11 +24,6 @@ const (
 	// it is collected, unless the environment variable GOGC says otherwise.
 	HeapGrowth = 400
 
-	// SlotsPerProcessor is for how many of its processors a pilot uses one
-	// itself, at least one, to stage and to report; unless the environment
-	// variable GOMAXPROCS says otherwise.
-	SlotsPerProcessor = 8
-
 	// ReportInterval is how long reports are gathered while the pilot still
 	// has other attempts to start. Without any they are sent at once.
 	ReportInterval = 8 * time.Millisecond

@@ -86,9 +86,12 @@ func (m *minder) loop(ctx context.Context) {
 func (m *minder) mind(now time.Time) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	computing := false
 	for r := range m.running {
 		m.mindOne(r, now)
+		computing = computing || now.Sub(r.since) >= MindInterval
 	}
+	m.cfg.useProcessors(computing)
 	return len(m.running)
 }
 

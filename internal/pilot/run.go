@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"runtime"
 	"runtime/debug"
 	"sync"
 	"syscall"
@@ -69,7 +68,10 @@ func Run(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	cfg.limitRuntime()
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(HeapGrowth)
+	}
+	cfg.useProcessors(false)
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	if err := p.prepare(); err != nil {
@@ -78,22 +80,6 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	defer p.close()
 	return p.converse(ctx)
-}
-
-// limitRuntime leaves the processors to the jobs: a pilot that runs on several
-// at once is woken on one that a job is about to use.
-func (cfg *Config) limitRuntime() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(HeapGrowth)
-	}
-	if os.Getenv("GOMAXPROCS") == "" {
-		runtime.GOMAXPROCS(cfg.processors())
-	}
-}
-
-// processors returns on how many processors the pilot itself runs at once.
-func (cfg *Config) processors() int {
-	return int(max(1, cfg.MilliCPUs/1000/SlotsPerProcessor))
 }
 
 func newPilot(cfg Config) (*pilot, error) {
