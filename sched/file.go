@@ -13,6 +13,11 @@ import (
 // tell of changes, unless Config says otherwise.
 const DefaultFileInterval = 250 * time.Millisecond
 
+// FileClockStep is by how much the time of modification of a file may lag behind
+// the clock: file systems use one that moves on in steps. Two changes within a
+// step may leave the same time.
+const FileClockStep = 10 * time.Millisecond
+
 // FileState is what is found at a path: Info is nil while nothing is there.
 type FileState struct {
 	Info fs.FileInfo

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"fairway/internal/storage"
 	"fairway/internal/wire"
+	"fairway/sched"
 )
 
 // WatchMode says of which attempts a pilot watches what files they open, to
@@ -127,16 +127,12 @@ func (p *pilot) undeclared(r *running, path string) bool {
 		return false
 	}
 	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() || !info.ModTime().Before(r.since.Add(-clockStep)) {
+	if err != nil || !info.Mode().IsRegular() || !info.ModTime().Before(r.since.Add(-sched.FileClockStep)) {
 		return false
 	}
 	real, err := filepath.EvalSymlinks(path)
 	return err == nil && !p.given(r, real) && !isSystem(real)
 }
-
-// clockStep is by how much the time of a file may lie before the time at which
-// it was written: file systems use a clock that moves on in steps.
-const clockStep = 10 * time.Millisecond
 
 func (p *pilot) given(r *running, path string) bool {
 	for _, folder := range []string{p.remains.folder, p.cfg.Cache.Dir, p.cfg.LogDir} {

@@ -142,15 +142,11 @@ func (w watchedStates) noteFolder(folder string) time.Duration {
 	if strings.ContainsAny(folder, `*?[\`) || !sched.TellsOfChanges(folder) {
 		return WatchInterval
 	}
-	if state := w.note(folder); state.Info != nil && time.Since(state.Info.ModTime()) < clockStep {
-		return clockStep
+	if state := w.note(folder); state.Info != nil && time.Since(state.Info.ModTime()) < sched.FileClockStep {
+		return sched.FileClockStep
 	}
 	return RelookInterval
 }
-
-// clockStep is how far apart two changes of a folder must be to give it another
-// time of modification: file systems use a clock that moves on in steps.
-const clockStep = 10 * time.Millisecond
 
 // await waits until one of the states has changed, limit has passed, or ctx has
 // ended.

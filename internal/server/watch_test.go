@@ -42,7 +42,7 @@ func TestNewFileInWatchedFolderIsNoticed(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-noticed
-	if _, limit = s.watched(in); limit != clockStep && limit != RelookInterval {
+	if _, limit = s.watched(in); limit != sched.FileClockStep && limit != RelookInterval {
 		t.Errorf("looked at again after %v", limit)
 	}
 }
