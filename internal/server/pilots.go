@@ -92,15 +92,16 @@ func (p *pilots) submitted(asked int, launches []string) (early []dispatch.Input
 	return early
 }
 
-// known says whether the end of a pilot can be told now; else submitted will
-// return it.
-func (p *pilots) known(end batch.Ending) bool {
+// postpone keeps the end of a pilot that dispatch does not know yet, for
+// submitted to return, and says whether it did.
+func (p *pilots) postpone(end batch.Ending) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.live[end.Launch] {
-		p.early[end.Launch] = end.Reason
+	if p.live[end.Launch] {
+		return false
 	}
-	return p.live[end.Launch]
+	p.early[end.Launch] = end.Reason
+	return true
 }
 
 func (p *pilots) ended(launch string) {
@@ -185,7 +186,7 @@ func (s *Server) endedLoop(ctx context.Context) {
 		if err != nil {
 			return
 		}
-		if !s.pilots.known(end) {
+		if s.pilots.postpone(end) {
 			continue
 		}
 		err = s.tellEnded(ctx, []dispatch.Input{dispatch.PilotEnded{Launch: end.Launch, Reason: end.Reason}})
