@@ -91,10 +91,15 @@ func Print[R any](rows []R, asJSON bool, line func(R) string) error {
 		}
 		return nil
 	}
-	e := json.NewEncoder(os.Stdout)
-	e.SetIndent("", "  ")
-	return e.Encode(struct {
+	return PrintJSON(struct {
 		Machine Machine `json:"machine"`
 		Rows    []R     `json:"rows"`
 	}{ThisMachine(), rows})
+}
+
+// PrintJSON prints a result as one JSON object.
+func PrintJSON(result any) error {
+	e := json.NewEncoder(os.Stdout)
+	e.SetIndent("", "  ")
+	return e.Encode(result)
 }

@@ -13,7 +13,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -144,9 +143,7 @@ func cpuTime() time.Duration {
 
 func (r *report) print(asJSON bool) {
 	if asJSON {
-		encoder := json.NewEncoder(os.Stdout)
-		encoder.SetIndent("", "  ")
-		exitOn(encoder.Encode(r))
+		exitOn(measure.PrintJSON(r))
 		return
 	}
 	for _, row := range r.Rows {

@@ -15,7 +15,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -73,9 +72,7 @@ func exitOn(err error) {
 
 func (r *report) print(asJSON bool) {
 	if asJSON {
-		encoder := json.NewEncoder(os.Stdout)
-		encoder.SetIndent("", "  ")
-		exitOn(encoder.Encode(r))
+		exitOn(measure.PrintJSON(r))
 		return
 	}
 	for _, w := range r.Rows {
