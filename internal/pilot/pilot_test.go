@@ -343,6 +343,28 @@ func TestQueue(t *testing.T) {
 	expect(t, q.result(third.GetAttempt()), wire.Outcome_OUTCOME_SUCCEEDED, "")
 }
 
+// What Fairway has made is shared by links: no command writes to it in place,
+// not even one of root.
+func TestInputsAreReadOnly(t *testing.T) {
+	for _, mode := range []CacheMode{CacheNone, CachePilot} {
+		t.Run(string(mode), func(t *testing.T) {
+			q := newTaskQueue(t)
+			cfg := q.config("p1")
+			cfg.Cache = CacheConfig{Mode: mode, Dir: t.TempDir()}
+			q.start(cfg)
+			made := q.run("p1", shell("printf four > x", writes("x"))).GetOutputs()[0].GetPfn()
+			input := reads("x", 1, 4, made)
+			for _, command := range []string{"printf FOUR > x", "printf FOUR >> x", "truncate -s 0 x", "dd if=/dev/zero of=x conv=notrunc count=1"} {
+				expect(t, q.run("p1", shell(command, input)), wire.Outcome_OUTCOME_EXITED, "ermission denied")
+			}
+			expect(t, q.run("p1", shell("cp x y; printf more > z; mv -f z x", input)), wire.Outcome_OUTCOME_SUCCEEDED, "")
+			if got := contents(t, made); got != "four" {
+				t.Error(got)
+			}
+		})
+	}
+}
+
 // A sandbox that is prepared before its turn is made anew if the attempt before
 // changes an input of it, and that one alone is blamed.
 func TestInputChangedBeforeItsTurn(t *testing.T) {

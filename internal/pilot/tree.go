@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -26,8 +27,9 @@ const maxSweeps = 1000
 // they leave behind: a process whose parent ends becomes a child of the pilot,
 // wherever it has hidden itself, so no process of an attempt gets lost.
 type tree struct {
-	sched    *sched.Scheduler
-	children *os.File // lists the pilot's children
+	sched     *sched.Scheduler
+	children  *os.File // lists the pilot's children
+	restraint restraint
 
 	mu     sync.Mutex // guards what follows, and starting a process with noting it
 	leads  map[int]leader
@@ -49,7 +51,7 @@ func newTree(s *sched.Scheduler) (*tree, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("become the reaper of what jobs leave behind: %w", err)
 	}
-	t := &tree{sched: s, leads: map[int]leader{}, strays: map[int]*stray{}}
+	t := &tree{sched: s, restraint: newRestraint(), leads: map[int]leader{}, strays: map[int]*stray{}}
 	// Orphans are given to the first thread of the process. Without this file
 	// the whole of /proc is searched.
 	t.children, _ = os.Open(fmt.Sprintf("/proc/self/task/%d/children", os.Getpid()))
@@ -80,13 +82,19 @@ func (t *tree) start(attempt uint64, path string, argv []string, attr *syscall.P
 	attr.Sys.Setsid, attr.Sys.Pdeathsig, attr.Sys.PidFD = true, syscall.SIGKILL, &l.pidfd
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	pid, err := syscall.ForkExec(path, argv, attr)
-	if err != nil {
+	var err error
+	if l.pid, err = t.forkExec(path, argv, attr); err != nil {
 		return lead{}, err
 	}
-	l.pid = pid
-	t.leads[pid] = leader{attempt, attr.Dir}
+	t.leads[l.pid] = leader{attempt, attr.Dir}
 	return l, nil
+}
+
+func (t *tree) forkExec(path string, argv []string, attr *syscall.ProcAttr) (int, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	t.restraint.apply()
+	return syscall.ForkExec(path, argv, attr)
 }
 
 // reap waits for the end of the lead.

@@ -87,7 +87,7 @@ func (h *HTTP) Get(ctx context.Context, pfn, path string) (size int64, err error
 		return 0, err
 	}
 	defer body.Close()
-	err = create(path, false, func(out *os.File) error {
+	err = create(path, 0o444, false, func(out *os.File) error {
 		size, err = io.Copy(out, body)
 		return err
 	})

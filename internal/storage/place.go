@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -36,18 +37,26 @@ func place(ctx context.Context, source, target string, durable bool) error {
 		return err
 	}
 	defer in.Close()
-	return full(create(target, durable, func(out *os.File) error { return copyFile(ctx, out, in) }))
+	info, err := in.Stat()
+	if err != nil {
+		return err
+	}
+	return full(create(target, info.Mode(), durable, func(out *os.File) error { return copyFile(ctx, out, in) }))
 }
 
-// create makes a file at target whose contents write provides. Until they are
-// complete the file has no name, so nothing is left of it if the process ends.
-func create(target string, durable bool, write func(*os.File) error) error {
+// create makes a file at target whose contents write provides, and which may be
+// used as mode says but for writing. Until they are complete the file has no
+// name, so nothing is left of it if the process ends.
+func create(target string, mode fs.FileMode, durable bool, write func(*os.File) error) error {
 	out, err := openUnnamed(filepath.Dir(target))
 	if err != nil {
 		return err
 	}
 	defer out.Close()
 	if err := write(out.File); err != nil {
+		return err
+	}
+	if err := out.Chmod(mode.Perm()&^0o222 | 0o400); err != nil {
 		return err
 	}
 	if durable {

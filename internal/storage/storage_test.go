@@ -122,6 +122,27 @@ func TestPutGet(t *testing.T) {
 	}
 }
 
+// Copies are read-only, as what links share is, and programs stay programs.
+func TestModeOfCopies(t *testing.T) {
+	here, there := t.TempDir(), tmpfs(t, 1<<20)
+	for mode, want := range map[fs.FileMode]fs.FileMode{0o755: 0o555, 0o640: 0o440, 0o004: 0o404} {
+		source, target := write(t, there+"/source", "x"), here+"/target"
+		if err := os.Chmod(source, mode); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := New(nil).Get(context.Background(), source, target); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(target)
+		if err != nil || info.Mode() != want {
+			t.Errorf("%o became %v, %v", mode, info.Mode(), err)
+		}
+		if err := errors.Join(os.Remove(source), os.Remove(target)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestPutAgain(t *testing.T) {
 	ctx, here, e := context.Background(), t.TempDir(), File{}
 	pfn := here + "/se/x"
