@@ -27,7 +27,7 @@ func (b *builtin) files(s *Scheduler) (*Handle[FileQuery, FileState], error) {
 	b.fileOnce.Do(func() {
 		var n notifier
 		if n, b.fileErr = newNotifier(s.log); b.fileErr == nil {
-			set := newFileSet(n, s.config.FileInterval)
+			set := newFileSet(n, s.config.FileInterval, FileRecheck)
 			b.file = Register(s, set.kind())
 			s.onClose(n, n.close)
 		}

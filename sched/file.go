@@ -13,6 +13,10 @@ import (
 // tell of changes, unless Config says otherwise.
 const DefaultFileInterval = 250 * time.Millisecond
 
+// FileRecheck is how often every file that is waited for is looked at, also where
+// the system tells of changes: it doesn't tell of all.
+const FileRecheck = 30 * time.Second
+
 // FileClockStep is by how much the time of modification of a file may lag behind
 // the clock: file systems use one that moves on in steps. Two changes within a
 // step may leave the same time.
@@ -71,9 +75,12 @@ func StatFile(path string) (FileState, error) {
 // WaitFile waits until q.Until accepts the state of q.Path and returns that
 // state. The system's notices are used where it gives them (inotify); on file
 // systems that tell nothing of changes made elsewhere (NFS, Lustre and their
-// like), for links, and while the folder does not exist, the file is looked at
-// every Config.FileInterval. States that last shorter than it takes to look may
-// go unseen. An error other than the file's absence ends the wait.
+// like) or by the kernel (/proc, /sys), for links, and while the folder does not
+// exist, the file is looked at every Config.FileInterval. No notice tells that a
+// folder above the file's was replaced, or that the file was written through a
+// hard link in another folder or through a mapping: that is found after
+// [FileRecheck] at the latest. States that last shorter than it takes to look
+// may go unseen. An error other than the file's absence ends the wait.
 func (s *Scheduler) WaitFile(ctx context.Context, q FileQuery) (FileState, error) {
 	path, err := filepath.Abs(q.Path)
 	if err != nil {

@@ -71,6 +71,9 @@ func (n *inotify) watch(folder string) bool {
 	if first, ok := n.folders[int32(wd)]; ok && first != folder {
 		return false
 	}
+	if before, ok := n.descriptors[folder]; ok && before != int32(wd) {
+		n.unwatch(folder) // another folder stood there
+	}
 	n.folders[int32(wd)], n.descriptors[folder] = folder, int32(wd)
 	return !n.remote(folder)
 }
@@ -143,11 +146,13 @@ func (n *inotify) tell(ev *unix.InotifyEvent, name string, changed func(folder, 
 	}
 }
 
-// TellsOfChanges reports whether the system gives notice of every change in a
-// folder, so that [Scheduler.WaitFile] need not look by the clock.
+// TellsOfChanges reports whether the system gives notice of entries that come, go
+// or are written in a folder, so that [Scheduler.WaitFile] need not look by the
+// clock more often than every [FileRecheck].
 func TellsOfChanges(folder string) bool { return !linkedFolder(folder) && !remoteFileSystem(folder) }
 
-// remoteTypes are file systems on which others make changes unnoticed here.
+// remoteTypes are file systems on which other hosts, or the kernel itself, make
+// changes unnoticed here.
 var remoteTypes = map[int64]bool{
 	unix.NFS_SUPER_MAGIC: true, unix.SMB_SUPER_MAGIC: true, unix.CIFS_SUPER_MAGIC: true,
 	unix.SMB2_SUPER_MAGIC: true, unix.CEPH_SUPER_MAGIC: true, unix.AFS_SUPER_MAGIC: true,
@@ -157,6 +162,8 @@ var remoteTypes = map[int64]bool{
 	0x47504653:             true, // GPFS
 	0x19830326:             true, // BeeGFS
 	0x01161970:             true, // GFS2
+	unix.PROC_SUPER_MAGIC:  true, unix.SYSFS_MAGIC: true, unix.DEBUGFS_MAGIC: true, unix.TRACEFS_MAGIC: true,
+	unix.CGROUP_SUPER_MAGIC: true, unix.CGROUP2_SUPER_MAGIC: true,
 }
 
 func remoteFileSystem(folder string) bool {

@@ -1,7 +1,11 @@
 package sched
 
 import (
+	"errors"
+	"fmt"
 	"log/slog"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -16,7 +20,7 @@ func TestFilesOnRemoteFileSystemsArePolled(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.(*inotify).remote = func(string) bool { return true }
-	h := Register(s, newFileSet(silent{n}, time.Millisecond).kind())
+	h := Register(s, newFileSet(silent{n}, time.Millisecond, time.Hour).kind())
 	s.onClose(n, n.close)
 	path := filepath.Join(t.TempDir(), "f")
 	found := make(chan error)
@@ -33,4 +37,73 @@ type silent struct{ notifier }
 
 func (n silent) wait(limit time.Duration, _ func(folder, name string)) {
 	n.notifier.wait(limit, func(string, string) {})
+}
+
+// rechecking waits for q with all notices there are, and looks at everything
+// anew after a millisecond.
+func rechecking(t *testing.T, q FileQuery) (joined func(), found <-chan error) {
+	s := newTest(t, Config{})
+	n, err := newNotifier(slog.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := Register(s, newFileSet(n, time.Hour, time.Millisecond).kind())
+	s.onClose(n, n.close)
+	ended := make(chan error, 1)
+	go func() { _, err := h.Wait(patient(t), q); ended <- err }()
+	return func() { until(t, s, "joined", func() bool { return members(s, "file") == 1 }) }, ended
+}
+
+func TestWaitFileFindsAFolderThatWasReplacedFromAbove(t *testing.T) {
+	above := filepath.Join(t.TempDir(), "above")
+	path := filepath.Join(above, "folder", "f")
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	joined, found := rechecking(t, Appears(path))
+	joined()
+	if err := errors.Join(os.Rename(above, above+".old"), os.MkdirAll(filepath.Dir(path), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	write(t, path, "x")
+	if err := <-found; err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWaitFileFindsWhatAHardLinkElsewhereChanged(t *testing.T) {
+	path, link := filepath.Join(t.TempDir(), "f"), filepath.Join(t.TempDir(), "link")
+	write(t, path, "x")
+	if err := os.Link(path, link); err != nil {
+		t.Skip(err)
+	}
+	before, err := StatFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	joined, found := rechecking(t, Changes(path, before))
+	joined()
+	write(t, link, "longer")
+	if err := <-found; err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWaitFileSeesAProcessGo(t *testing.T) {
+	s := newTest(t, Config{FileInterval: time.Millisecond})
+	cmd := exec.Command("/bin/cat")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	gone := waitFile(t, s, Disappears(fmt.Sprintf("/proc/%d", cmd.Process.Pid)))
+	until(t, s, "joined", func() bool { return members(s, "file") == 1 })
+	in.Close()
+	if err := cmd.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	<-gone
 }

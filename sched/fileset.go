@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"sync"
@@ -10,8 +11,9 @@ import (
 // notifier tells of changes in folders. All but nudge is called by the one
 // goroutine that detects file events.
 type notifier interface {
-	// watch asks for notices about folder, and reports whether they will tell
-	// of every change.
+	// watch asks for notices about what stands at the path of folder now, and
+	// reports whether they will tell of what happens there. It may be called
+	// again.
 	watch(folder string) bool
 	unwatch(folder string)
 	// wait calls changed for each path of which there is a notice; an empty one
@@ -29,13 +31,14 @@ type fileRequest = Request[FileQuery, FileState]
 // waits for files only, and not even their cancellation.
 type fileSet struct {
 	notifier
-	interval time.Duration
+	interval, recheck time.Duration
 
 	mu      sync.Mutex
 	folders map[string]*folder
 	fresh   map[*fileRequest]bool // joined, not yet looked at
 	linked  map[*fileRequest]bool // for links, whose targets have no notices here
 	next    time.Time             // when to look at what is not watched
+	all     time.Time             // when to look at everything
 }
 
 // folder holds the requests for files in one folder, and those for the folder
@@ -50,9 +53,9 @@ type folder struct {
 
 func (f *folder) deserted() bool { return len(f.waiting) == 0 && len(f.itself) == 0 }
 
-func newFileSet(n notifier, interval time.Duration) *fileSet {
+func newFileSet(n notifier, interval, recheck time.Duration) *fileSet {
 	return &fileSet{
-		notifier: n, interval: interval,
+		notifier: n, interval: interval, recheck: recheck, all: time.Now().Add(recheck),
 		folders: make(map[string]*folder), fresh: make(map[*fileRequest]bool), linked: make(map[*fileRequest]bool),
 	}
 }
@@ -97,8 +100,9 @@ func (fs *fileSet) block(limit time.Duration) {
 	fs.tend()
 	var seen []*fileRequest
 	fs.wait(fs.patience(limit), func(folder, name string) { seen = append(seen, fs.concerned(folder, name)...) })
+	fs.renew()
 	fs.tend()
-	for _, r := range append(seen, fs.unwatched()...) {
+	for _, r := range seen {
 		fs.look(r)
 	}
 }
@@ -162,7 +166,8 @@ func (fs *fileSet) deserted() (paths []string) {
 }
 
 // patience is how long to wait for notices: not at all when there are new
-// requests, and until the next look when some files are not watched.
+// requests, until the next look when some files are not watched, and else until
+// everything is looked at.
 func (fs *fileSet) patience(limit time.Duration) time.Duration {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -172,11 +177,13 @@ func (fs *fileSet) patience(limit time.Duration) time.Duration {
 	if limit <= 0 {
 		limit = -1
 	}
-	clocked := len(fs.linked) > 0
+	due := fs.all
 	for _, f := range fs.folders {
-		clocked = clocked || !f.deserted() && !f.watched
+		if !f.deserted() && (!f.watched || len(fs.linked) > 0) && fs.next.Before(due) {
+			due = fs.next
+		}
 	}
-	if until := max(0, time.Until(fs.next)); clocked && (limit < 0 || until < limit) {
+	if until := max(0, time.Until(due)); len(fs.folders) > 0 && (limit < 0 || until < limit) {
 		return until
 	}
 	return limit
@@ -206,31 +213,30 @@ func (fs *fileSet) concerned(path, name string) (found []*fileRequest) {
 	return found
 }
 
-// unwatched returns the requests that have to be looked at by the clock, when it
-// is time for them. Their folders may have become watchable.
-func (fs *fileSet) unwatched() (found []*fileRequest) {
+// renew has folders watched and their files looked at again by the clock: those
+// that can't be watched, which may have become watchable, every interval, and
+// all others every recheck, since a folder above them may have been replaced.
+func (fs *fileSet) renew() {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	if time.Now().Before(fs.next) {
-		return nil
+	now := time.Now()
+	all := !now.Before(fs.all)
+	if !all && now.Before(fs.next) {
+		return
 	}
-	fs.next = time.Now().Add(fs.interval)
-	for r := range fs.linked {
-		found = append(found, r)
+	fs.next = now.Add(fs.interval)
+	if all {
+		fs.all = now.Add(fs.recheck)
 	}
+	maps.Copy(fs.fresh, fs.linked)
 	for _, f := range fs.folders {
-		if f.watched {
+		if f.watched && !all {
 			continue
 		}
 		f.tried = false
-		for r := range f.waiting {
-			found = append(found, r)
-		}
-		for r := range f.itself {
-			found = append(found, r)
-		}
+		maps.Copy(fs.fresh, f.waiting)
+		maps.Copy(fs.fresh, f.itself)
 	}
-	return found
 }
 
 // noteFolder has a folder that is waited for watched from inside too, and looked
