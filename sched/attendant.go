@@ -81,10 +81,13 @@ func (s *Scheduler) fit() {
 	s.wantProcessors(n + spare)
 }
 
-// limit is the number of processors that the process may use: what the Go
-// runtime chose at the start, or less if the cgroup's limit is lower now.
+// limit is the number of processors that the process may use now: what a person
+// chose or else the system gives, or less if the cgroup's limit is lower.
 func (s *Scheduler) limit() int {
-	n := s.procs
+	n := allowedProcessors()
+	if s.chosen > 0 {
+		n = min(n, s.chosen)
+	}
 	if l := cgroupLimit(); l > 0 {
 		n = min(n, l)
 	}

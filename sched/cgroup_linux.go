@@ -3,9 +3,22 @@ package sched
 import (
 	"os"
 	"path"
+	"runtime"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
+
+// allowedProcessors is the number of processors that the first thread of the
+// process may run on now.
+func allowedProcessors() int {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(os.Getpid(), &set); err != nil {
+		return runtime.NumCPU()
+	}
+	return set.Count()
+}
 
 const cgroupRoot = "/sys/fs/cgroup"
 

@@ -2,4 +2,8 @@
 
 package sched
 
+import "runtime"
+
 func cgroupLimit() int { return 0 }
+
+func allowedProcessors() int { return runtime.NumCPU() }

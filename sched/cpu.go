@@ -41,6 +41,30 @@ func (s *Scheduler) wantProcessors(n int) {
 	}
 }
 
+// chosenProcessors is the GOMAXPROCS that a person has set, by the environment or
+// in the program, or zero while it is the runtime's own.
+func chosenProcessors() int {
+	processors.Lock()
+	defer processors.Unlock()
+	now := runtime.GOMAXPROCS(0)
+	if len(processors.wanted) > 0 {
+		now = processors.before
+	}
+	if os.Getenv("GOMAXPROCS") == "" && now == defaultProcessors(runtime.NumCPU(), cgroupLimit()) {
+		return 0
+	}
+	return now
+}
+
+// defaultProcessors is what the runtime sets GOMAXPROCS to: no more than the
+// limit of the cgroup, but two where there are two.
+func defaultProcessors(processors, limit int) int {
+	if limit == 0 {
+		return processors
+	}
+	return min(processors, max(2, limit))
+}
+
 // restoreProcessors gives GOMAXPROCS back to the runtime's own updates, unless a
 // person has set it.
 func restoreProcessors() {

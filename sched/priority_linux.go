@@ -26,23 +26,23 @@ const (
 
 // priorities sets the scheduling attributes of the process's threads.
 type priorities struct {
-	mode Priorities
-	nice int32 // of the process
+	mode   Priorities
+	policy uint32 // of the process
+	nice   int32  // of the process
 
 	mu        sync.Mutex
 	computing map[int]bool // thread ids
 }
 
 func newPriorities(mode Priorities, log *slog.Logger) *priorities {
-	p := &priorities{mode: mode, computing: make(map[int]bool)}
-	policy := uint32(unix.SCHED_NORMAL)
+	p := &priorities{mode: mode, policy: unix.SCHED_NORMAL, computing: make(map[int]bool)}
 	if attr, err := unix.SchedGetAttr(0, 0); err == nil {
-		policy, p.nice = attr.Policy, attr.Nice
+		p.policy, p.nice = attr.Policy, attr.Nice
 	}
 	if mode != PrioritiesAuto && mode != Slices {
 		return p
 	}
-	if err := p.trySlices(policy); err != nil {
+	if err := p.trySlices(); err != nil {
 		saidNoSlices.Do(func() { log.Info("sched: no short time slices here; reactions may take longer", "error", err) })
 		p.mode = NoPriorities
 		return p
@@ -56,9 +56,9 @@ var saidNoSlices sync.Once
 // trySlices gives the calling thread a short slice and sees whether that has an
 // effect, which it hasn't before Linux 6.12. A policy that has no slices, such as
 // SCHED_IDLE, is a person's wish and left alone.
-func (p *priorities) trySlices(policy uint32) error {
-	if !sharing(policy) {
-		return fmt.Errorf("scheduling policy %d: %w", policy, ErrUnsupported)
+func (p *priorities) trySlices() error {
+	if !sharing(p.policy) {
+		return fmt.Errorf("scheduling policy %d: %w", p.policy, ErrUnsupported)
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -84,7 +84,7 @@ func sharing(policy uint32) bool {
 // process it starts, gets the kernel's default.
 func (p *priorities) slice(tid int, d time.Duration) error {
 	attr := unix.SchedAttr{
-		Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL, Nice: p.nice,
+		Size: unix.SizeofSchedAttr, Policy: p.policy, Nice: p.nice,
 		Flags: unix.SCHED_FLAG_RESET_ON_FORK, Runtime: uint64(d),
 	}
 	if err := unix.SchedSetAttr(tid, &attr, 0); err != nil {

@@ -88,3 +88,31 @@ func TestReactWithoutTasks(t *testing.T) {
 		t.Errorf("slice of %v", got)
 	}
 }
+
+// chrt -b is a person's wish too: only the slice is ours.
+func TestBatchPolicyIsKept(t *testing.T) {
+	s := newTest(t, Config{})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		runtime.LockOSThread() // and never unlocked, so that the thread ends with the goroutine
+		batch := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_BATCH}
+		if err := unix.SchedSetAttr(0, &batch, 0); err != nil {
+			t.Error(err)
+			return
+		}
+		p := newPriorities(PrioritiesAuto, s.log)
+		if p.mode != Slices {
+			return
+		}
+		for _, slice := range []time.Duration{computeSlice, reactSlice} {
+			if err := p.slice(0, slice); err != nil {
+				t.Error(err)
+			}
+			if attr, err := unix.SchedGetAttr(0, 0); err != nil || attr.Policy != unix.SCHED_BATCH || time.Duration(attr.Runtime) != slice {
+				t.Errorf("%+v, %v", attr, err)
+			}
+		}
+	}()
+	<-ended
+}

@@ -4,7 +4,6 @@ import (
 	"log/slog"
 	"maps"
 	"math"
-	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -44,7 +43,7 @@ type Scheduler struct {
 	config  Config
 	log     *slog.Logger
 	epoch   time.Time
-	procs   int // processors when the scheduler was made
+	chosen  int // processors that a person allows the process; 0: what the system does
 	pool    pool
 	server  server
 	slots   slots
@@ -69,7 +68,7 @@ func New(c Config) *Scheduler {
 	c.Threads = positive(c.Threads, DefaultThreads)
 	c.Tasks = positive(c.Tasks, DefaultTasks)
 	c.FileInterval = positive(c.FileInterval, DefaultFileInterval)
-	s := &Scheduler{config: c, log: c.Log, epoch: time.Now(), procs: min(runtime.GOMAXPROCS(0), runtime.NumCPU())}
+	s := &Scheduler{config: c, log: c.Log, epoch: time.Now(), chosen: chosenProcessors()}
 	s.closing, s.closers = make(chan struct{}), make(map[any]func())
 	if s.log == nil {
 		s.log = slog.Default()
