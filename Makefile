@@ -28,8 +28,11 @@ test: test-packages vet lint rules unit ## install what the tests need and run a
 test-packages:
 	scripts/install-packages.sh $(TEST_PACKAGES)
 
-vet:
+vet: # and that the libraries build on the other systems that docs/sched.md names
 	go vet ./...
+	GOOS=darwin go vet ./sched ./orwl
+	GOOS=freebsd go vet ./sched ./orwl
+	GOOS=windows go vet ./sched ./orwl
 
 lint: ## run the linters
 	scripts/install-go-tool.sh github.com/golangci/golangci-lint/v2/cmd/golangci-lint $(GOLANGCI_LINT_VERSION)

@@ -69,16 +69,30 @@ func (s *Scheduler) dismiss() {
 
 // fit makes slots for the processors that the process may use now.
 func (s *Scheduler) fit() {
-	n := s.config.Slots
-	if n <= 0 {
-		n = s.limit()
-	}
+	n := s.slotCount()
 	spare := s.config.Spare
 	if spare <= 0 {
 		spare = max(2, n/4)
 	}
 	s.slots.resize(n, spare-1)
 	s.wantProcessors(n + spare)
+}
+
+func (s *Scheduler) slotCount() int {
+	if s.config.Slots > 0 {
+		return s.config.Slots
+	}
+	return s.limit()
+}
+
+// slotSizes returns how many slots there are, or will be once there are tasks, and
+// the tasks that compute and that wait for one.
+func (s *Scheduler) slotSizes() (total, running, queued int) {
+	total, running, queued = s.slots.sizes()
+	if total == 0 {
+		total = s.slotCount()
+	}
+	return total, running, queued
 }
 
 // limit is the number of processors that the process may use now: what a person

@@ -24,6 +24,13 @@ func (h *histogram) observe(d time.Duration) {
 	h.sum.Add(int64(d))
 }
 
+func (h *histogram) add(o *histogram) {
+	for i := range h.counts {
+		h.counts[i].Add(o.counts[i].Load())
+	}
+	h.sum.Add(o.sum.Load())
+}
+
 func bound(i int) time.Duration { return time.Microsecond << i }
 
 func (h *histogram) total() (n uint64) {

@@ -2,6 +2,7 @@ package sched
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -33,52 +34,78 @@ func (s *Scheduler) Describe(ch chan<- *prometheus.Desc) {
 	prometheus.DescribeByCollect(s, ch)
 }
 
-// Collect makes a Scheduler a [prometheus.Collector]. For each kind it gives
+// Collect makes a Scheduler a [prometheus.Collector]. For each name of kinds it gives
 // polls, blocks, events and aborted waits, and the distributions of the times of
 // detection, of queueing and of running. The time of detection is an upper
 // bound: from the poll before, or from the request if that is later.
 func (s *Scheduler) Collect(ch chan<- prometheus.Metric) {
-	for _, src := range s.kinds() {
-		src.collect(ch)
+	for _, k := range s.kinds() {
+		k.collect(ch)
 	}
-	total, running, queued := s.slots.sizes()
+	total, running, queued := s.slotSizes()
 	for d, v := range map[*prometheus.Desc]int{descSlots: total, descRunners: running, descQueue: queued} {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(v))
 	}
 }
 
-// kinds returns the sources whose names may stand in metrics: of those with the
-// same name the first.
-func (s *Scheduler) kinds() (list []*source) {
+// kindTotal is what the sources of one name have counted together.
+type kindTotal struct {
+	name  string
+	tells bool // of its system calls
+	Counts
+	waiting                      int
+	detection, queueing, running histogram
+}
+
+// kinds returns the totals by name, in the order of registration.
+func (s *Scheduler) kinds() (list []*kindTotal) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	seen := make(map[string]bool)
-	for _, src := range s.sources {
-		if !seen[src.name] {
-			seen[src.name] = true
-			list = append(list, src)
+	sources := slices.Clone(s.sources)
+	s.mu.Unlock()
+	seen := make(map[string]*kindTotal)
+	for _, src := range sources {
+		k := seen[src.name]
+		if k == nil {
+			k = &kindTotal{name: src.name}
+			seen[src.name] = k
+			list = append(list, k)
 		}
+		k.add(src)
 	}
 	return list
 }
 
-func (src *source) collect(ch chan<- prometheus.Metric) {
-	st, c := src.stats, src.counts()
+func (k *kindTotal) add(src *source) {
+	c := src.counts()
+	k.tells = k.tells || src.syscalls != nil
+	k.Polls += c.Polls
+	k.Found += c.Found
+	k.Blocks += c.Blocks
+	k.Events += c.Events
+	k.Aborted += c.Aborted
+	k.Syscalls += c.Syscalls
+	k.waiting += int(src.members.Load())
+	k.detection.add(&src.stats.detection)
+	k.queueing.add(&src.stats.queueing)
+	k.running.add(&src.stats.running)
+}
+
+func (k *kindTotal) collect(ch chan<- prometheus.Metric) {
 	count := func(d *prometheus.Desc, n uint64, labels ...string) {
-		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), append([]string{src.name}, labels...)...)
+		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), append([]string{k.name}, labels...)...)
 	}
-	count(descPolls, c.Found, "true")
-	count(descPolls, c.Polls-c.Found, "false")
-	count(descBlocks, c.Blocks)
-	count(descEvents, c.Events)
-	count(descAborted, c.Aborted)
-	if src.syscalls != nil {
-		count(descSyscalls, c.Syscalls)
+	count(descPolls, k.Found, "true")
+	count(descPolls, k.Polls-k.Found, "false")
+	count(descBlocks, k.Blocks)
+	count(descEvents, k.Events)
+	count(descAborted, k.Aborted)
+	if k.tells {
+		count(descSyscalls, k.Syscalls)
 	}
-	ch <- prometheus.MustNewConstMetric(descWaiting, prometheus.GaugeValue, float64(src.members.Load()), src.name)
-	ch <- st.detection.metric(descDetection, src.name)
-	ch <- st.queueing.metric(descQueueing, src.name)
-	ch <- st.running.metric(descRunning, src.name)
+	ch <- prometheus.MustNewConstMetric(descWaiting, prometheus.GaugeValue, float64(k.waiting), k.name)
+	ch <- k.detection.metric(descDetection, k.name)
+	ch <- k.queueing.metric(descQueueing, k.name)
+	ch <- k.running.metric(descRunning, k.name)
 }
 
 func (h *histogram) metric(d *prometheus.Desc, kind string) prometheus.Metric {
@@ -96,13 +123,12 @@ func (h *histogram) metric(d *prometheus.Desc, kind string) prometheus.Metric {
 // String is a table of what Collect gives, for a person to read.
 func (s *Scheduler) String() string {
 	var b strings.Builder
-	total, running, queued := s.slots.sizes()
+	total, running, queued := s.slotSizes()
 	fmt.Fprintf(&b, "%d slots, %d tasks running, %d queued\n", total, running, queued)
-	for _, src := range s.kinds() {
-		st, c := src.stats, src.counts()
-		fmt.Fprintf(&b, "%s: %d waiting, %d events, %d aborted, %d polls (%d found), %d blocks, %d system calls\n", src.name,
-			src.members.Load(), c.Events, c.Aborted, c.Polls, c.Found, c.Blocks, c.Syscalls)
-		fmt.Fprintf(&b, "  detection %v; queueing %v; running %v\n", &st.detection, &st.queueing, &st.running)
+	for _, k := range s.kinds() {
+		fmt.Fprintf(&b, "%s: %d waiting, %d events, %d aborted, %d polls (%d found), %d blocks, %d system calls\n", k.name,
+			k.waiting, k.Events, k.Aborted, k.Polls, k.Found, k.Blocks, k.Syscalls)
+		fmt.Fprintf(&b, "  detection %v; queueing %v; running %v\n", &k.detection, &k.queueing, &k.running)
 	}
 	return b.String()
 }

@@ -49,3 +49,23 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("got %s", text)
 	}
 }
+
+func TestMetricsOfKindsWithTheSameNameAreSummed(t *testing.T) {
+	s := newTest(t, Config{Slots: 3})
+	for range 2 {
+		h := Register(s, Kind[int, int]{Name: "twice", Poll: func(waiting []*Request[int, int]) { waiting[0].Done(1, nil) }})
+		if _, err := h.Wait(patient(t), 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := s.String()
+	if !strings.Contains(text, "twice: 0 waiting, 2 events") || strings.Count(text, "twice") != 1 {
+		t.Errorf("got %s", text)
+	}
+	if !strings.HasPrefix(text, "3 slots, 0 tasks running") {
+		t.Errorf("before the first task: %s", text)
+	}
+	if err := prometheus.NewPedanticRegistry().Register(s); err != nil {
+		t.Error(err)
+	}
+}
