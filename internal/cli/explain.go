@@ -14,7 +14,8 @@ func (c *console) explainCommand() *cobra.Command {
 		Use:   "explain JOB",
 		Short: "Say why a job is not running",
 		Long: `Say why a job is not running: for which file its request waits, which job holds
-the place before it, which resource or tool no pilot has, which failure blocks it.`,
+the place before it, which resource, tool or time no pilot has left, which failure
+blocks it.`,
 		Example:           "  fairway explain merge/1",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: c.completeJobs,

@@ -30,6 +30,9 @@ type classKey struct {
 	avoid                   string        // not on this host while another can
 }
 
+// bound says that jobs of the class run only where their inputs are.
+func (k *classKey) bound() bool { return k.host != "" || k.pilot != "" }
+
 type countable struct {
 	name string
 	n    int64
@@ -116,34 +119,4 @@ func joinInts(ints []int) string {
 		b.WriteByte(' ')
 	}
 	return b.String()
-}
-
-// lacks says what a pilot with these resources and tools is missing for a
-// class, whatever else it runs.
-func lacks(cl *class, has Resources, tools map[string]bool) []string {
-	var list []string
-	p := pilot{info: PilotInfo{Has: has}}
-	if p.cpusOf(cl) > p.totalCPUs() {
-		list = append(list, "cpus")
-	}
-	if cl.key.memory > has.Memory {
-		list = append(list, "memory")
-	}
-	if cl.key.disk > has.Disk {
-		list = append(list, "disk")
-	}
-	if has.Time != 0 && cl.key.time > has.Time {
-		list = append(list, "time")
-	}
-	for _, n := range cl.countable {
-		if n.n > has.Countable[n.name] {
-			list = append(list, n.name)
-		}
-	}
-	for _, t := range cl.tools {
-		if !tools[t] {
-			list = append(list, t)
-		}
-	}
-	return list
 }

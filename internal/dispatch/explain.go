@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"fmt"
-	"strings"
 	"time"
 )
 
@@ -89,56 +88,6 @@ func (r *request) place() FileRef {
 		return r.write.ref()
 	}
 	return r.read.ref()
-}
-
-func (c *Core) explainReady(j *job, e *Explanation) {
-	if !c.grace.over {
-		e.say("ready; the pilots known before the restart have %v to report what they run", c.config.ReconnectGrace)
-		return
-	}
-	if k, is := c.kept.jobs[j.id]; is {
-		e.say("ready; kept for pilot %s, which holds more of its input, for up to %v", k.holder.id, c.until(k.until))
-		return
-	}
-	busy, fits := 0, false
-	var closest []string
-	for _, p := range c.pilotsInOrder() {
-		if c.fitsWhole(p, j.class) {
-			fits = true
-			if !p.room(j.class, 1) {
-				busy++
-			}
-			continue
-		}
-		if l := lacks(j.class, p.info.Has, p.shape.tools); closest == nil || len(l) < len(closest) {
-			closest = l
-		}
-	}
-	for _, s := range c.monitor.sites {
-		l := lacks(j.class, s.Pilot, s.tools)
-		if len(l) == 0 {
-			fits = true
-		} else if closest == nil || len(l) < len(closest) {
-			closest = l
-		}
-	}
-	switch {
-	case !fits && len(closest) > 0:
-		e.Missing = closest
-		e.say("no pilot, nor one that a site could start, has what it needs: %s", strings.Join(closest, ", "))
-	case !fits:
-		e.say("no pilot that it fits is registered, and no site is known that could start one")
-	case busy > 0:
-		e.say("ready; all pilots that it fits are busy: %d", busy)
-	default:
-		e.say("ready; waiting for a pilot to ask")
-	}
-	if k := &j.class.key; k.host != "" || k.pilot != "" {
-		e.say("must run where its inputs are, which are kept in caches only: %s%s", k.host, k.pilot)
-	}
-	if s := j.class.key.site; s != "" {
-		e.say("prefers site %s for another %v", s, c.until(j.readySince.after(j.class.key.wait)))
-	}
 }
 
 // until is the time from the last step to an instant, not below zero.

@@ -36,7 +36,7 @@ func (c *Core) fitsWhole(p *pilot, cl *class) bool {
 	switch {
 	case !p.shape.suits(cl):
 		return false
-	case (k.host != "" || k.pilot != "") && p.place() != place{k.host, k.pilot}:
+	case k.bound() && p.place() != place{k.host, k.pilot}:
 		return false
 	case k.avoid != "" && k.avoid == p.info.Host && c.elsewhere(cl, k.avoid):
 		return false

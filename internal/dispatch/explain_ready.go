@@ -1,0 +1,163 @@
+package dispatch
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// explainReady says why no pilot has a job that could run.
+func (c *Core) explainReady(j *job, e *Explanation) {
+	k, kept := c.kept.jobs[j.id]
+	switch {
+	case c.stop != running:
+		e.say("ready; the run is being ended, and nothing is started any more")
+	case !c.grace.over:
+		e.say("ready; the pilots known before the restart have %v to report what they run", c.config.ReconnectGrace)
+	case kept:
+		e.say("ready; kept for pilot %s, which holds more of its input, for up to %v", k.holder.id, c.until(k.until))
+	default:
+		c.survey(j).explain(c, e)
+		c.explainPreference(j, e)
+	}
+}
+
+func (c *Core) explainPreference(j *job, e *Explanation) {
+	k := &j.class.key
+	until := j.readySince.after(k.wait)
+	if k.site == "" || until <= c.now {
+		return
+	}
+	which := ""
+	if c.monitor.site(k.site) == nil {
+		which = " (which is not known)"
+	}
+	e.say("prefers site %s%s for another %v", k.site, which, c.until(until))
+}
+
+// survey is what the registered pilots, and those that sites could start, are
+// to a ready job.
+type survey struct {
+	class   *class
+	free    int      // pilots that could run it at once
+	busy    int      // that could when what they run has ended
+	kept    []*job   // for whom pilots that could run it are kept free
+	ending  int      // that take no more jobs
+	broken  []string // why others take none
+	avoided int      // on the host where it failed
+	short   shortage
+	sites   []*site // that could start a pilot for it
+}
+
+func (c *Core) survey(j *job) *survey {
+	s := &survey{class: j.class}
+	for _, p := range c.pilotsInOrder() {
+		s.count(c, p, j)
+	}
+	for _, at := range c.monitor.sites {
+		if l := lacks(j.class, at.Pilot, at.tools); len(l) > 0 {
+			s.short.add(l)
+		} else {
+			s.sites = append(s.sites, at)
+		}
+	}
+	return s
+}
+
+func (s *survey) count(c *Core, p *pilot, j *job) {
+	l := lacks(j.class, p.hasNow(c), p.shape.tools)
+	k := &j.class.key
+	switch {
+	case p.info.Error != "":
+		s.broken = append(s.broken, p.info.Error)
+	case !p.willing() || p.leaving(c):
+		s.ending++
+	case len(l) > 0:
+		s.short.add(l)
+	case k.bound() && p.place() != place{k.host, k.pilot}:
+	case !c.fitsWhole(p, j.class):
+		s.avoided++
+	case p.reserved != nil && p.reserved != j:
+		s.kept = append(s.kept, p.reserved)
+	case !p.room(j.class, 1):
+		s.busy++
+	default:
+		s.free++
+	}
+}
+
+// hasNow is what the pilot has, with the life that is left to it.
+func (p *pilot) hasNow(c *Core) Resources {
+	has := p.info.Has
+	if !p.info.Expires.IsZero() {
+		has.Time = max(1, time.Duration(toInstant(p.info.Expires)-c.now))
+	}
+	return has
+}
+
+func (s *survey) explain(c *Core, e *Explanation) {
+	fitting := s.busy + len(s.kept)
+	switch {
+	case s.free > 0:
+		e.say("ready; waiting for a pilot to ask")
+		return
+	case fitting > 0:
+		e.say("ready; all pilots that it fits are busy: %d", fitting)
+	case len(s.sites) > 0:
+		e.say("ready; no pilot that is there can run it%s", s.lacking())
+	case len(s.short) > 0:
+		e.Missing = s.short.names()
+		e.say("no pilot, nor one that a site could start, has what it needs: %v", s.short)
+	default:
+		e.say("no pilot that it fits is registered, and no site is known that could start one")
+	}
+	s.explainPilots(e)
+	for _, at := range s.sites {
+		at.explain(c, e)
+	}
+}
+
+// lacking says what no pilot has while a site could start one that has it.
+func (s *survey) lacking() string {
+	if len(s.short) == 0 {
+		return ""
+	}
+	return ", for want of " + s.short.String()
+}
+
+// explainPilots tells of the pilots that could run the job but for something
+// else.
+func (s *survey) explainPilots(e *Explanation) {
+	k := &s.class.key
+	for _, j := range s.kept[:min(len(s.kept), maxExplained)] {
+		e.say("a pilot is kept free for job %s, which has waited long and needs more", j.name)
+	}
+	if k.bound() {
+		e.say("must run where its inputs are, which are kept in caches only: %s%s", k.host, k.pilot)
+	}
+	if s.avoided > 0 {
+		e.say("not again on host %s, while another pilot could run it", k.avoid)
+	}
+	for _, why := range s.broken[:min(len(s.broken), maxExplained)] {
+		e.say("a pilot cannot work: %s", why)
+	}
+	if s.ending > 0 {
+		e.say("pilots that are about to end and take no more jobs: %d", s.ending)
+	}
+}
+
+// explain tells what becomes of pilots that the site could start.
+func (s *site) explain(c *Core, e *Explanation) {
+	var lines []string
+	if n := s.inactive(); n > 0 {
+		lines = append(lines, fmt.Sprintf("is starting pilots: %d", n))
+	} else if s.submitted() >= s.MaxPilots {
+		lines = append(lines, fmt.Sprintf("has as many pilots as it may have: %d", s.MaxPilots))
+	}
+	if s.notBefore > c.now {
+		lines = append(lines, fmt.Sprintf("starts none for another %v, since those before could not work: %d", c.until(s.notBefore), s.failures))
+	}
+	if len(lines) > 0 {
+		e.say("site %s %s", s.Name, strings.Join(lines, ", and "))
+	}
+}

@@ -1,0 +1,142 @@
+package dispatch
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// shortfall is something that a class needs and a pilot does not have.
+type shortfall struct {
+	name       string // of the resource or the program
+	unit       shortUnit
+	needs, has int64
+}
+
+type shortUnit uint8
+
+const (
+	ofNumber shortUnit = iota
+	ofCPUs             // in thousandths
+	ofBytes
+	ofTime
+	ofPrograms // it has it or not
+)
+
+// lacks says what a pilot with these resources and tools is missing for a
+// class, whatever else it runs.
+func lacks(cl *class, has Resources, tools map[string]bool) (list []shortfall) {
+	need := func(name string, unit shortUnit, needs, has int64) {
+		if needs > has {
+			list = append(list, shortfall{name, unit, needs, has})
+		}
+	}
+	p := pilot{info: PilotInfo{Has: has}}
+	need("cpus", ofCPUs, p.cpusOf(cl), p.totalCPUs())
+	need("memory", ofBytes, cl.key.memory, has.Memory)
+	need("disk", ofBytes, cl.key.disk, has.Disk)
+	if has.Time != 0 {
+		need("time", ofTime, int64(cl.key.time), int64(has.Time))
+	}
+	for _, n := range cl.countable {
+		need(n.name, ofNumber, n.n, has.Countable[n.name])
+	}
+	for _, t := range cl.tools {
+		if !tools[t] {
+			list = append(list, shortfall{name: t, unit: ofPrograms})
+		}
+	}
+	return list
+}
+
+// shortage is what the pilots that come closest to running a class lack, for
+// each way of coming close that of the closest one.
+type shortage [][]shortfall
+
+func (s *shortage) add(list []shortfall) {
+	if len(*s) > 0 && len(list) != len((*s)[0]) {
+		if len(list) < len((*s)[0]) {
+			*s = shortage{list}
+		}
+		return
+	}
+	for i, known := range *s {
+		if slices.Equal(namesOf(known), namesOf(list)) {
+			if list[0].has > known[0].has {
+				(*s)[i] = list
+			}
+			return
+		}
+	}
+	*s = append(*s, list)
+}
+
+// names gives all that is lacking, each once.
+func (s shortage) names() (names []string) {
+	for _, list := range s {
+		for _, name := range namesOf(list) {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+func (s shortage) String() string {
+	var ways []string
+	for _, list := range s {
+		ways = append(ways, joined(list))
+	}
+	return strings.Join(ways, "; or ")
+}
+
+func namesOf(list []shortfall) []string {
+	names := make([]string, len(list))
+	for i, s := range list {
+		names[i] = s.name
+	}
+	return names
+}
+
+func joined(list []shortfall) string {
+	texts := make([]string, len(list))
+	for i, s := range list {
+		texts[i] = s.String()
+	}
+	return strings.Join(texts, ", ")
+}
+
+func (s shortfall) String() string {
+	if s.unit == ofPrograms {
+		return "the program " + s.name
+	}
+	return fmt.Sprintf("%s (%s needed, %s there)", s.name, s.unit.text(s.needs), s.unit.text(s.has))
+}
+
+func (u shortUnit) text(n int64) string {
+	switch u {
+	case ofCPUs:
+		return fmt.Sprint(float64(n) / 1000)
+	case ofBytes:
+		return bytesText(n)
+	case ofTime:
+		return time.Duration(n).Round(time.Second).String()
+	default:
+		return fmt.Sprint(n)
+	}
+}
+
+// bytesText writes a size as workflow files do, in powers of 1000.
+func bytesText(n int64) string {
+	for _, u := range []struct {
+		name string
+		size int64
+	}{{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"KB", 1e3}} {
+		if n >= u.size {
+			return fmt.Sprintf("%.4g%s", float64(n)/float64(u.size), u.name)
+		}
+	}
+	return fmt.Sprintf("%dB", n)
+}
