@@ -35,18 +35,20 @@ func (s *Server) watch(ctx context.Context, in *flow.DeclaredInput) error {
 	last := time.Now()
 	for {
 		before, limit := s.watched(in)
+		ended := s.ended(in)
 		files, unsettled, err := s.complete(ctx, in)
 		if err != nil {
 			return err
 		}
-		fresh := s.feeds.unknown(in.Name, files)
-		closing := s.closes(in, last, len(fresh) > 0 || unsettled)
 		if ctx.Err() != nil {
 			return nil
 		}
-		if len(fresh) > 0 {
+		news := unsettled || len(s.feeds.unknown(in.Name, files)) > 0
+		if news {
 			last = time.Now()
 		}
+		idle := in.Close.Idle > 0 && time.Since(last) >= in.Close.Idle
+		closing := ended && !unsettled || idle && !news
 		if err := s.feed(ctx, in.Name, files, closing); err != nil || closing {
 			return ignoreEnd(ctx, err)
 		}
@@ -82,16 +84,14 @@ func (s *Server) complete(ctx context.Context, in *flow.DeclaredInput) (files []
 	return files, unsettled, nil
 }
 
-// closes says whether the rule of an input closes it now.
-func (s *Server) closes(in *flow.DeclaredInput, last time.Time, news bool) bool {
-	switch rule := in.Close; {
-	case rule.Idle > 0:
-		return !news && time.Since(last) >= rule.Idle
-	case rule.File != "":
-		_, err := os.Stat(s.find.absolute(rule.File))
-		return err == nil && !news
+// ended says whether the file is there that says that no more files will come.
+// It is looked for before the files, so that none is missed that came first.
+func (s *Server) ended(in *flow.DeclaredInput) bool {
+	if in.Close.File == "" {
+		return false
 	}
-	return false
+	_, err := os.Stat(s.find.absolute(in.Close.File))
+	return err == nil
 }
 
 // pause is how long to wait at most before looking again, whatever the system
