@@ -1,6 +1,6 @@
-// Package catalog translates between logical and physical file names by the
-// rules of a Trivial File Catalog (paper 3, section IV), as sites of CMS keep
-// them: storage.xml, and its successor storage.json.
+// Package catalog translates logical into physical file names by the rules of a
+// Trivial File Catalog (paper 3, section IV), as sites of CMS keep them:
+// storage.xml, and its successor storage.json.
 //
 // Rules of one protocol are tried in order, and the first that matches wins. A
 // rule's pattern must match the whole name; $1 to $9 in its result stand for
@@ -30,7 +30,7 @@ const (
 // ErrNoRule says that no rule of a protocol matches a name.
 var ErrNoRule = errors.New("no rule matches")
 
-// rule is one line of a catalog, in either direction.
+// rule is one line of a catalog.
 type rule struct {
 	match  *regexp.Regexp
 	prefix string // goes before the result as it is
@@ -40,50 +40,38 @@ type rule struct {
 
 // Catalog holds the rules of one site and volume.
 type Catalog struct {
-	toPFN, toLFN map[string][]rule // by protocol
-	protocols    []string
+	rules     map[string][]rule // by protocol
+	protocols []string
 }
 
-func newCatalog() *Catalog {
-	return &Catalog{toPFN: map[string][]rule{}, toLFN: map[string][]rule{}}
-}
+func newCatalog() *Catalog { return &Catalog{rules: map[string][]rule{}} }
 
-// Protocols returns the protocols that have rules for LFNs, in the order of
+// Protocols returns the protocols that have rules, in the order of
 // their first rules.
 func (c *Catalog) Protocols() []string { return c.protocols }
 
 // PFN translates a logical name for a protocol. The error wraps ErrNoRule if
 // there is no matching rule.
 func (c *Catalog) PFN(protocol, lfn string) (string, error) {
-	return translated(c.toPFN, protocol, lfn)
-}
-
-// LFN translates a physical name of a protocol back. The error wraps ErrNoRule
-// if there is no matching rule; storage.json has none in this direction.
-func (c *Catalog) LFN(protocol, pfn string) (string, error) {
-	return translated(c.toLFN, protocol, pfn)
-}
-
-func translated(rules map[string][]rule, protocol, name string) (string, error) {
-	result, ok := translate(rules, protocol, name, MaxChain)
+	pfn, ok := c.translate(protocol, lfn, MaxChain)
 	if !ok {
-		return "", fmt.Errorf("%s, protocol %s: %w", name, protocol, ErrNoRule)
+		return "", fmt.Errorf("%s, protocol %s: %w", lfn, protocol, ErrNoRule)
 	}
-	return result, nil
+	return pfn, nil
 }
 
-func translate(rules map[string][]rule, protocol, name string, depth int) (string, bool) {
+func (c *Catalog) translate(protocol, name string, depth int) (string, bool) {
 	if depth == 0 {
 		return "", false
 	}
-	for _, r := range rules[protocol] {
+	for _, r := range c.rules[protocol] {
 		if !r.match.MatchString(name) {
 			continue
 		}
 		if r.chain == "" {
 			return r.apply(name)
 		}
-		chained, ok := translate(rules, r.chain, name, depth-1)
+		chained, ok := c.translate(r.chain, name, depth-1)
 		if !ok {
 			return "", false
 		}
@@ -126,8 +114,8 @@ func newRule(pattern, result, chain string) (rule, error) {
 }
 
 func (c *Catalog) add(protocol string, r rule) {
-	if len(c.toPFN[protocol]) == 0 {
+	if len(c.rules[protocol]) == 0 {
 		c.protocols = append(c.protocols, protocol)
 	}
-	c.toPFN[protocol] = append(c.toPFN[protocol], r)
+	c.rules[protocol] = append(c.rules[protocol], r)
 }

@@ -46,9 +46,6 @@ func TestFNAL(t *testing.T) {
 	check(t, c, "direct", "/store/PhEDEx_LoadTest07/LoadTest07_FNAL_A_B_C", "/pnfs/fs/usr/cms/WAX/11/store/PhEDEx_LoadTest07/LoadTest07_Prod_FNAL/LoadTest07_FNAL_A")
 	check(t, c, "direct", "/elsewhere/x", "")
 	check(t, c, "gsiftp", "/store/x", "")
-	if lfn, err := c.LFN("srm", "srm://cmssrm.fnal.gov:8443/srm/managerv1?SFN=/11/store/preprod/x"); err != nil || lfn != "/store/preprod/x" {
-		t.Error(lfn, err)
-	}
 }
 
 func TestCERNBOX(t *testing.T) {
@@ -97,8 +94,8 @@ func TestChains(t *testing.T) {
 
 func TestErrorsSayWhere(t *testing.T) {
 	for text, want := range map[string]string{
-		"<storage-mapping>\n\n<lfn-to-pfn protocol=\"a\" path-match=\"(\" result=\"\"/></storage-mapping>": "storage.xml:3: pattern \"(\"",
-		"<storage-mapping>\n<lfn-to-pfn/></storage-mapping>":                                               "storage.xml:2: lfn-to-pfn needs",
+		"<storage-mapping>\n\n<lfn-to-pfn protocol=\"a\" path-match=\"(\" result=\"\"/></storage-mapping>": "line 3: pattern \"(\"",
+		"<storage-mapping>\n<lfn-to-pfn/></storage-mapping>":                                               "line 2: lfn-to-pfn needs",
 		"<storage-mapping>": "unexpected EOF",
 		"":                  "EOF",
 	} {
@@ -113,6 +110,22 @@ func TestErrorsSayWhere(t *testing.T) {
 		if _, err := ReadJSON(strings.NewReader(text), "", ""); err == nil {
 			t.Errorf("%s was accepted", text)
 		}
+	}
+}
+
+func TestReadFile(t *testing.T) {
+	xml, err := ReadFile(sample(t, "T2_CH_CERNBOX-storage.xml").Name(), "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, xml, "srmv2", "/store/user/adoe/f.root", "root://eosuser.cern.ch/eos/user/a/adoe/f.root")
+	json, err := ReadFile(sample(t, "T2_DE_DESY-storage.json").Name(), "T2_DE_DESY", "DESY_dCache")
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, json, "pnfs", "/store/temp/x", "/pnfs/desy.de/cms/tier2/temp/x")
+	if _, err := ReadFile(samples+"T2_DE_DESY-storage.json", "nowhere", ""); err == nil || !strings.HasPrefix(err.Error(), samples) {
+		t.Error(err)
 	}
 }
 

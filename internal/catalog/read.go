@@ -1,14 +1,40 @@
 package catalog
 
 import (
+	"bytes"
 	"encoding/json"
 	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"regexp"
 	"strings"
 )
+
+// ReadFile reads a catalogue, of either kind: what begins with "<" is a
+// storage.xml. site and volume are as for [ReadJSON]. Errors name the file.
+func ReadFile(path, site, volume string) (*Catalog, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := readAll(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	var c *Catalog
+	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("<")) {
+		c, err = ReadXML(bytes.NewReader(data))
+	} else {
+		c, err = ReadJSON(bytes.NewReader(data), site, volume)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return c, nil
+}
 
 // ErrTooLarge is wrapped when a catalog has more than MaxBytes.
 var ErrTooLarge = fmt.Errorf("the catalog is larger than %d bytes", MaxBytes)
@@ -29,8 +55,8 @@ type xmlRule struct {
 	Chain    string `xml:"chain,attr"`
 }
 
-// ReadXML reads a storage.xml: elements lfn-to-pfn and pfn-to-lfn in a
-// storage-mapping. Errors name the line.
+// ReadXML reads a storage.xml: the elements lfn-to-pfn in a storage-mapping.
+// Those for the other direction are passed over. Errors name the line.
 func ReadXML(r io.Reader) (*Catalog, error) {
 	data, err := readAll(r)
 	if err != nil {
@@ -44,7 +70,7 @@ func ReadXML(r io.Reader) (*Catalog, error) {
 			return c, nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("storage.xml: %w", err)
+			return nil, fmt.Errorf("this is no storage.xml: %w", err)
 		}
 		start, ok := token.(xml.StartElement)
 		if !ok {
@@ -54,14 +80,13 @@ func ReadXML(r io.Reader) (*Catalog, error) {
 			mappings++
 		} else if err := c.element(decoder, start); err != nil {
 			line, _ := decoder.InputPos()
-			return nil, fmt.Errorf("storage.xml:%d: %w", line, err)
+			return nil, fmt.Errorf("line %d: %w", line, err)
 		}
 	}
 }
 
 func (c *Catalog) element(decoder *xml.Decoder, start xml.StartElement) error {
-	name := start.Name.Local
-	if name != "lfn-to-pfn" && name != "pfn-to-lfn" {
+	if start.Name.Local != "lfn-to-pfn" {
 		return decoder.Skip()
 	}
 	var x xmlRule
@@ -69,17 +94,13 @@ func (c *Catalog) element(decoder *xml.Decoder, start xml.StartElement) error {
 		return err
 	}
 	if x.Protocol == "" || x.Match == "" {
-		return fmt.Errorf("%s needs the attributes protocol and path-match", name)
+		return errors.New("lfn-to-pfn needs the attributes protocol and path-match")
 	}
 	r, err := newRule(x.Match, x.Result, x.Chain)
 	if err != nil {
 		return err
 	}
-	if name == "lfn-to-pfn" {
-		c.add(x.Protocol, r)
-	} else {
-		c.toLFN[x.Protocol] = append(c.toLFN[x.Protocol], r)
-	}
+	c.add(x.Protocol, r)
 	return nil
 }
 
@@ -102,20 +123,20 @@ func ReadJSON(r io.Reader, site, volume string) (*Catalog, error) {
 	}
 	var volumes []jsonVolume
 	if err := json.Unmarshal(data, &volumes); err != nil {
-		return nil, fmt.Errorf("storage.json: %w", err)
+		return nil, fmt.Errorf("this is no storage.json: %w", err)
 	}
 	for _, v := range volumes {
 		if (site == "" || v.Site == site) && (volume == "" || v.Volume == volume) {
 			return v.catalog()
 		}
 	}
-	return nil, fmt.Errorf("storage.json: it has no site %q with volume %q", site, volume)
+	return nil, fmt.Errorf("it has no site %q with volume %q", site, volume)
 }
 
 func (v *jsonVolume) catalog() (*Catalog, error) {
 	c := newCatalog()
 	fail := func(protocol string, err error) error {
-		return fmt.Errorf("storage.json: site %s, volume %s, protocol %s: %w", v.Site, v.Volume, protocol, err)
+		return fmt.Errorf("site %s, volume %s, protocol %s: %w", v.Site, v.Volume, protocol, err)
 	}
 	for _, p := range v.Protocols {
 		if p.Prefix != nil {

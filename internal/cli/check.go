@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/internal/flow"
+	"fairway/internal/server"
 )
 
 type checkedObject struct {
@@ -118,6 +119,13 @@ func inspect(workflow *flow.Workflow, file, folder string) (checkedObject, error
 				File: file, Line: input.Line, Column: 1,
 				What:    fmt.Sprintf("input %q: no file matches %q", input.Name, input.Patterns),
 				Instead: "name files that are there, or watch the folder if they come later",
+			})
+		}
+		if _, err := server.ReadCatalog(folder, input.Catalog); err != nil {
+			missing = append(missing, flow.Problem{
+				File: file, Line: input.Line, Column: 1,
+				What:    fmt.Sprintf("input %q: %v", input.Name, err),
+				Instead: "name a storage.xml or storage.json, and one of its protocols",
 			})
 		}
 	}

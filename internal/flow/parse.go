@@ -16,7 +16,8 @@ import (
 // Schema lists the same.
 var (
 	workflowKeys = []string{"workflow", "about", "parameters", "inputs", "steps"}
-	inputKeys    = []string{"files", "watch", "url_list", "match", "as", "close"}
+	inputKeys    = []string{"files", "watch", "url_list", "catalog", "match", "as", "close"}
+	catalogKeys  = []string{"file", "protocol", "site", "volume"}
 	stepKeys     = []string{
 		"each", "split", "times", "merge", "files", "size", "max_latency", "by", "reads", "writes", "rewrites",
 		"needs", "tools", "retry", "priority", "site", "wait_for_data", "storage", "publish", "command",

@@ -40,6 +40,35 @@ func (p *parser) input(in *DeclaredInput, f field) {
 	}
 	p.inputPatterns(in, keys, what)
 	p.closeRule(in, keys["close"], what)
+	if n := keys["catalog"]; n != nil {
+		p.catalog(in, follow(n), what+": catalog")
+	}
+}
+
+// defaultProtocol is the one that catalogues use for files that a program opens
+// by their paths.
+const defaultProtocol = "direct"
+
+func (p *parser) catalog(in *DeclaredInput, n *yaml.Node, what string) {
+	if in.URLList == "" {
+		p.fail(n, "list the logical names in a file, and name that under url_list", "%s is for url_list only", what)
+		return
+	}
+	ref := &CatalogRef{Protocol: defaultProtocol}
+	in.Catalog = ref
+	if n.Kind == yaml.ScalarNode {
+		ref.File, _ = p.text(n, what)
+		return
+	}
+	keys := p.known(n, what, catalogKeys)
+	for key, field := range map[string]*string{"file": &ref.File, "protocol": &ref.Protocol, "site": &ref.Site, "volume": &ref.Volume} {
+		if keys[key] != nil {
+			*field, _ = p.text(keys[key], what+": "+key)
+		}
+	}
+	if keys["file"] == nil {
+		p.fail(n, "write `catalog: {file: storage.json, protocol: direct}`", "%s has no file", what)
+	}
 }
 
 func (p *parser) inputPatterns(in *DeclaredInput, keys map[string]*yaml.Node, what string) {

@@ -65,6 +65,10 @@ type DeclaredInput struct {
 	URLList string // a file with one URL a line, which may grow until the input is closed
 	Close   CloseRule
 
+	// Catalog, if it is not nil, says where the logical names in the URL list
+	// are: those lines that are no URLs.
+	Catalog *CatalogRef
+
 	// Sizes are the files of a trace: the caller makes each with the given
 	// size (the content is of no matter) and steps Arrived with all of them.
 	Sizes []SizedFile
@@ -73,6 +77,14 @@ type DeclaredInput struct {
 	names    []*pattern // of LFNs, one for each of patterns
 	makers   []*maker   // one for each of names
 	renamed  bool       // the names are not just base names
+}
+
+// CatalogRef names the rules of a site's file catalogue, a storage.xml or
+// storage.json.
+type CatalogRef struct {
+	File         string // relative to the folder of the workflow
+	Protocol     string
+	Site, Volume string // of a storage.json; empty: the first
 }
 
 // CloseRule says when a watched input gets no more files. At most one is set;

@@ -98,7 +98,7 @@ func (s *Server) feedLoop(ctx context.Context) {
 	s.feeds.recorded(s.opened.inputs)
 	for _, in := range s.feeds.inputs {
 		if err := s.feedFirst(ctx, in); err != nil {
-			s.feedFailed(ctx, in, err)
+			s.feedFailed(ctx, err)
 			return
 		}
 	}
@@ -106,7 +106,7 @@ func (s *Server) feedLoop(ctx context.Context) {
 		if isOpenInput(in) {
 			group.Go(func() {
 				if err := s.watch(s.feeds.watching(ctx, in.Name), in); err != nil {
-					s.feedFailed(ctx, in, err)
+					s.feedFailed(ctx, err)
 				}
 			})
 		}
@@ -114,9 +114,9 @@ func (s *Server) feedLoop(ctx context.Context) {
 }
 
 // feedFailed ends the run: it cannot be told what comes without its input.
-func (s *Server) feedFailed(ctx context.Context, in *flow.DeclaredInput, err error) {
+func (s *Server) feedFailed(ctx context.Context, err error) {
 	if ctx.Err() == nil && !errors.Is(err, errEnded) {
-		s.fail(ctx, fmt.Errorf("input %q: %w", in.Name, err))
+		s.fail(ctx, err)
 	}
 }
 

@@ -8,9 +8,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
+	"fairway/internal/catalog"
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/storage"
@@ -135,7 +137,7 @@ func fileIdentity(info fs.FileInfo) string {
 	return fmt.Sprintf("%d-%d-%d", info.Size(), info.ModTime().UnixNano(), inode)
 }
 
-// urls reads a list of URLs or paths, one a line. Empty lines and lines that
+// urls reads a list of URLs, paths, or logical names, one a line. Empty lines and lines that
 // begin with # are passed over, and so is a last line without its end: it is
 // still being written, unless the list is complete.
 func (f *finder) urls(ctx context.Context, in *flow.DeclaredInput) ([]dispatch.ExistingFile, error) {
@@ -144,6 +146,10 @@ func (f *finder) urls(ctx context.Context, in *flow.DeclaredInput) ([]dispatch.E
 		return nil, err
 	}
 	defer func() { _ = list.Close() }()
+	rules, err := ReadCatalog(f.folder, in.Catalog)
+	if err != nil {
+		return nil, err
+	}
 	var files []dispatch.ExistingFile
 	lines := bufio.NewReader(list)
 	for number := 1; ; number++ {
@@ -151,11 +157,11 @@ func (f *finder) urls(ctx context.Context, in *flow.DeclaredInput) ([]dispatch.E
 		if err != nil {
 			return files, nil
 		}
-		url := strings.TrimSpace(line)
-		if url == "" || strings.HasPrefix(url, "#") {
+		name := strings.TrimSpace(line)
+		if name == "" || strings.HasPrefix(name, "#") {
 			continue
 		}
-		file, err := f.url(ctx, in, url)
+		file, err := f.url(ctx, in, rules, name)
 		if err != nil {
 			return nil, fmt.Errorf("%s:%d: %w", in.URLList, number, err)
 		}
@@ -163,16 +169,17 @@ func (f *finder) urls(ctx context.Context, in *flow.DeclaredInput) ([]dispatch.E
 	}
 }
 
-func (f *finder) url(ctx context.Context, in *flow.DeclaredInput, url string) (dispatch.ExistingFile, error) {
-	lfn, fits, err := in.LFN(url)
+func (f *finder) url(ctx context.Context, in *flow.DeclaredInput, rules *catalog.Catalog, name string) (dispatch.ExistingFile, error) {
+	lfn, fits, err := in.LFN(name)
 	if err != nil {
 		return dispatch.ExistingFile{}, err
 	}
 	if !fits {
-		return dispatch.ExistingFile{}, fmt.Errorf("%s does not fit the pattern of the input", url)
+		return dispatch.ExistingFile{}, fmt.Errorf("%s does not fit the pattern of the input", name)
 	}
-	if storage.Scheme(url) == "file" && !strings.HasPrefix(url, "file:") {
-		url = f.absolute(url)
+	url, err := f.locate(in, rules, name)
+	if err != nil {
+		return dispatch.ExistingFile{}, err
 	}
 	info, err := f.element.Stat(ctx, url)
 	if err != nil {
@@ -180,6 +187,43 @@ func (f *finder) url(ctx context.Context, in *flow.DeclaredInput, url string) (d
 	}
 	identity := fmt.Sprintf("%s-%d-%d", url, info.Size, info.ModTime.UnixNano())
 	return dispatch.ExistingFile{LFN: lfn, PFN: url, Size: max(info.Size, 0), Identity: identity}, nil
+}
+
+// locate gives the PFN of what stands in a URL list: a URL, a path, or, where
+// there are rules, a logical name.
+func (f *finder) locate(in *flow.DeclaredInput, rules *catalog.Catalog, name string) (string, error) {
+	url := name
+	if rules != nil && !hasScheme(name) {
+		var err error
+		if url, err = rules.PFN(in.Catalog.Protocol, name); err != nil {
+			return "", fmt.Errorf("catalog %s: %w", in.Catalog.File, err)
+		}
+	}
+	if !hasScheme(url) {
+		url = f.absolute(url)
+	}
+	return url, nil
+}
+
+func hasScheme(url string) bool {
+	return storage.Scheme(url) != "file" || strings.HasPrefix(url, "file:")
+}
+
+// ReadCatalog reads the catalogue that an input of a workflow in folder names,
+// and makes sure that it has rules for the protocol. Without a name there is
+// none.
+func ReadCatalog(folder string, ref *flow.CatalogRef) (*catalog.Catalog, error) {
+	if ref == nil {
+		return nil, nil
+	}
+	rules, err := catalog.ReadFile((&finder{folder: folder}).absolute(ref.File), ref.Site, ref.Volume)
+	if err != nil {
+		return nil, fmt.Errorf("catalog: %w", err)
+	}
+	if known := rules.Protocols(); !slices.Contains(known, ref.Protocol) {
+		return nil, fmt.Errorf("catalog %s: it has no rules for the protocol %q, but for %s", ref.File, ref.Protocol, strings.Join(known, ", "))
+	}
+	return rules, nil
 }
 
 // makeSized makes the files of a trace: holes of the right size.

@@ -25,6 +25,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 )
@@ -82,7 +84,7 @@ func (s Schemes) of(pfn string) (Element, error) {
 	if e := s[Scheme(pfn)]; e != nil {
 		return e, nil
 	}
-	return nil, fmt.Errorf("%s: %w %q", pfn, ErrScheme, Scheme(pfn))
+	return nil, fmt.Errorf("%s: %w %q; known are %s", pfn, ErrScheme, Scheme(pfn), strings.Join(slices.Sorted(maps.Keys(s)), ", "))
 }
 
 // Open is part of Element.
