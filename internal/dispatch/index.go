@@ -233,15 +233,15 @@ func (h rankHeap) down(i int) {
 // keep drops the entries whose bit is not set.
 func (h *rankHeap) keep(live bitset) {
 	s := *h
-	n := 0
-	for _, id := range s {
+	n := slices.IndexFunc(s, func(id uint32) bool { return !live.has(JobID(id)) })
+	if n < 0 {
+		return
+	}
+	for _, id := range s[n:] {
 		if live.has(JobID(id)) {
 			s[n] = id
 			n++
 		}
-	}
-	if n == len(s) {
-		return
 	}
 	s = s[:n]
 	for i := n/2 - 1; i >= 0; i-- {

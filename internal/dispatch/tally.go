@@ -11,16 +11,33 @@ const (
 	maxWeighed = 256 // candidates whose share in the longer lists is looked up
 )
 
-// tally counts, for one pilot and one level, what it holds of the inputs of
-// each ready job.
+// tally finds, for one pilot and one level, the ready job that reads most of
+// what the pilot holds. A job that reads only one of the pilot's files comes
+// after those before it in the list of that file. So the candidates are the jobs that
+// stand in several lists, and the first of each list; the others only where
+// these do not decide.
 type tally struct {
 	level      *level
+	lists      []readerList
+	listed     int    // jobs in lists
+	touched    uint32 // see touch
+	seen       bitset // jobs met in lists; empty but while they are looked through
+	shared     []uint32
 	candidates []candidate
 	slots      [2 * maxTallied]uint32 // round<<16 | index+1 in candidates, by hash of the job
 	round      uint32
 	long       []*readyReader
-	weighed    []weighed
 	longWeight int64 // at most this much of a job's input is in the longer lists
+	all        bool  // all jobs of lists are candidates
+	weighed    []weighed
+}
+
+// readerList is the ready readers of one held file that are of one group, if
+// these are not too many.
+type readerList struct {
+	*readyReader
+	file   int32 // index among the hot files of the pilot
+	weight int64
 }
 
 // weighed is a candidate that was set aside with its weight.
@@ -36,8 +53,10 @@ type candidate struct {
 	group  *group
 }
 
-func (t *tally) begin(l *level) {
-	t.level, t.candidates, t.long, t.longWeight = l, t.candidates[:0], t.long[:0], 0
+func (t *tally) begin(l *level, jobs int) {
+	t.level, t.lists, t.listed, t.long, t.longWeight = l, t.lists[:0], 0, t.long[:0], 0
+	t.candidates, t.all = t.candidates[:0], false
+	t.seen.grow(jobs)
 	t.round++
 	if t.round == 1<<16 {
 		t.round = 1
@@ -45,20 +64,83 @@ func (t *tally) begin(l *level) {
 	}
 }
 
-func (t *tally) add(id uint32, file int32, weight int64, g *group) {
+// find returns the candidate of the job, or nil and where it is to be entered.
+func (t *tally) find(id uint32) (*candidate, uint32) {
 	for i := id * 2654435761 >> 19; ; i = (i + 1) % uint32(len(t.slots)) {
 		s := t.slots[i]
 		if s>>16 != t.round {
-			t.slots[i] = t.round<<16 | uint32(len(t.candidates)+1)
-			t.candidates = append(t.candidates, candidate{id, file, weight, g})
-			return
+			return nil, i
 		}
 		if x := &t.candidates[s&0xffff-1]; x.id == id {
-			if x.file != file {
-				x.file = file
-				x.weight += weight
+			return x, i
+		}
+	}
+}
+
+// enter makes a job of the list a candidate, if it is none.
+func (t *tally) enter(id uint32, l *readerList) {
+	if x, slot := t.find(id); x == nil {
+		t.slots[slot] = t.round<<16 | uint32(len(t.candidates)+1)
+		t.candidates = append(t.candidates, candidate{id, l.file, l.weight, l.group})
+	}
+}
+
+// count enters a job of the list, or adds to what it reads.
+func (t *tally) count(id uint32, l *readerList) {
+	x, _ := t.find(id)
+	if x == nil {
+		t.enter(id, l)
+	} else if x.file != l.file {
+		x.file = l.file
+		x.weight += l.weight
+	}
+}
+
+// countShared enters the jobs that stand in several lists.
+func (t *tally) countShared() {
+	t.shared = t.shared[:0]
+	for i := range t.lists {
+		for _, id := range t.lists[i].jobs {
+			if t.seen.has(JobID(id)) {
+				t.shared = append(t.shared, id)
 			}
-			return
+			t.seen.set(JobID(id))
+		}
+	}
+	t.forgetSeen()
+	if len(t.shared) == 0 {
+		return
+	}
+	for _, id := range t.shared {
+		t.seen.set(JobID(id))
+	}
+	for i := range t.lists {
+		for _, id := range t.lists[i].jobs {
+			if t.seen.has(JobID(id)) {
+				t.count(id, &t.lists[i])
+			}
+		}
+	}
+	t.forgetSeen()
+}
+
+func (t *tally) forgetSeen() {
+	for i := range t.lists {
+		for _, id := range t.lists[i].jobs {
+			t.seen.clear(JobID(id))
+		}
+	}
+}
+
+// enterAll makes all jobs of the lists candidates.
+func (t *tally) enterAll() {
+	if t.all {
+		return
+	}
+	t.all = true
+	for i := range t.lists {
+		for _, id := range t.lists[i].jobs {
+			t.enter(id, &t.lists[i])
 		}
 	}
 }
@@ -68,10 +150,12 @@ func (c *Core) weight(v *version) int64 { return c.rule.weight(v.size) }
 // tallyLevel goes through the pilot's hot versions and forgets those that no
 // ready job reads any more.
 func (c *Core) tallyLevel(p *pilot, l *level) {
-	c.tally.begin(l)
+	t := &c.tally
+	t.begin(l, len(c.jobs))
+	t.touched = touch(p.hot)
 	hot := p.hot[:0]
 	for i, v := range p.hot {
-		if c.tallyVersion(p, l, v, int32(i)) {
+		if c.tallyVersion(l, v, int32(i)) {
 			hot = append(hot, v)
 			continue
 		}
@@ -82,10 +166,26 @@ func (c *Core) tallyLevel(p *pilot, l *level) {
 	}
 	clear(p.hot[len(hot):])
 	p.hot = hot
+	t.countShared()
+	for i := range t.lists {
+		t.enter(t.lists[i].jobs[0], &t.lists[i])
+	}
 }
 
-func (c *Core) tallyVersion(p *pilot, l *level, v *version, file int32) bool {
-	t := &c.tally
+// touch reads the beginnings of all lists, without a use of it. So the
+// processor fetches them from memory together, instead of one after the other.
+func touch(hot []*version) (sum uint32) {
+	for _, v := range hot {
+		for i := range v.ready {
+			if jobs := v.ready[i].jobs; len(jobs) > 0 {
+				sum += jobs[0]
+			}
+		}
+	}
+	return sum
+}
+
+func (c *Core) tallyVersion(l *level, v *version, file int32) bool {
 	kept := v.ready[:0]
 	for _, r := range v.ready {
 		if len(r.jobs) <= maxReaders {
@@ -97,21 +197,24 @@ func (c *Core) tallyVersion(p *pilot, l *level, v *version, file int32) bool {
 			continue
 		}
 		kept = append(kept, r)
-		if r.group.priority != l.priority || r.group.open != always {
-			continue
-		}
-		if len(r.jobs) > maxReaders || len(t.candidates)+len(r.jobs) > maxTallied {
-			t.long = append(t.long, &kept[len(kept)-1])
-			t.longWeight += c.weight(v)
-			continue
-		}
-		for _, id := range r.jobs {
-			t.add(id, file, c.weight(v), r.group)
+		if r.group.priority == l.priority && r.group.open == always {
+			c.tally.list(&kept[len(kept)-1], file, c.weight(v))
 		}
 	}
 	clear(v.ready[len(kept):])
 	v.ready = kept
 	return len(kept) > 0
+}
+
+// list takes the readers of a file that the pilot holds.
+func (t *tally) list(r *readyReader, file int32, weight int64) {
+	if len(r.jobs) > maxReaders || t.listed+len(r.jobs) > maxTallied {
+		t.long = append(t.long, r)
+		t.longWeight += weight
+		return
+	}
+	t.listed += len(r.jobs)
+	t.lists = append(t.lists, readerList{r, file, weight})
 }
 
 func (c *Core) topOf(r *readyReader) (uint32, bool) { return c.top(&r.jobs, r.group) }
@@ -124,29 +227,37 @@ func (c *Core) bestCached(p *pilot) *job {
 	var best *job
 	var most int64
 	better := func(j *job, w int64) {
-		if (w > most || w == most && (best == nil || j.id < best.id)) && !c.keepBack(j, p) {
-			best, most = j, w
+		if w < most || w == most && best != nil && j.id >= best.id {
+			return
 		}
+		if c.keepBack(j, p) {
+			t.enterAll()
+			return
+		}
+		best, most = j, w
 	}
 	for _, r := range t.long {
 		if id, ok := c.topOf(r); ok && r.group.open == always {
 			better(c.jobs[id], c.weigh(p, c.jobs[id]))
 		}
 	}
+	if t.longWeight > 0 {
+		t.enterAll()
+	}
 	for range maxWeighed {
 		i := t.heaviest()
 		if i < 0 || t.candidates[i].weight+t.longWeight < most {
 			break
 		}
-		x := &t.candidates[i]
-		w := x.weight
-		x.weight = 0
-		if !c.isReady(x.id, x.group) {
+		x := t.candidates[i]
+		t.candidates[i].weight = 0
+		if !c.mayTake(&x) {
+			c.enterFirst()
 			continue
 		}
-		t.weighed = append(t.weighed, weighed{i, w})
+		t.weighed = append(t.weighed, weighed{i, x.weight})
 		better(c.jobs[x.id], c.weigh(p, c.jobs[x.id]))
-		if best != nil && w+t.longWeight == most && best.id == JobID(x.id) {
+		if best != nil && x.weight+t.longWeight == most && best.id == JobID(x.id) {
 			break
 		}
 	}
@@ -155,6 +266,26 @@ func (c *Core) bestCached(p *pilot) *job {
 	}
 	t.weighed = t.weighed[:0]
 	return best
+}
+
+// mayTake says whether the candidate is still one. A list may name it under a
+// group that it has left for another.
+func (c *Core) mayTake(x *candidate) bool {
+	if !c.readyBit.has(JobID(x.id)) {
+		return false
+	}
+	g := c.jobs[x.id].group
+	return g.priority == c.tally.level.priority && g.open == always
+}
+
+// enterFirst enters those that are first in their lists now.
+func (c *Core) enterFirst() {
+	for i := range c.tally.lists {
+		l := &c.tally.lists[i]
+		if id, ok := c.topOf(l.readyReader); ok {
+			c.tally.enter(id, l)
+		}
+	}
 }
 
 // heaviest returns the index of the candidate of most weight, of these the
