@@ -17,6 +17,7 @@ const (
 	heldFiles = 10
 	reads     = 3
 	batch     = 1_000
+	warmUp    = 10_000 // jobs, until pilots and memory are in their steady state
 )
 
 // load drives a Core at a constant length of its queue.
@@ -179,21 +180,48 @@ func heap() float64 {
 	return float64(m.HeapAlloc)
 }
 
-func measureRow(name string, queued, jobs, rounds int) (row, error) {
+// filled returns a load with so many jobs queued, in its steady state, and the
+// memory that each of these takes.
+func filled(name string, queued int) (*load, float64) {
 	l := newLoad(name)
 	before := heap()
 	for n := 0; n < queued; n += batch {
 		l.submit(min(batch, queued-n), name == "unfit")
 	}
-	r := row{Name: name, Queued: queued, BytesPerJob: (heap() - before) / float64(queued)}
+	bytes := (heap() - before) / float64(queued)
 	l.register()
-	l.run(jobs / 10) // until pilots and memory are in their steady state
-	var spent []float64
-	for range rounds {
-		l.spent = 0
-		l.run(jobs / rounds)
-		spent = append(spent, float64(l.spent.Nanoseconds())/1000/float64(jobs/rounds))
+	l.run(warmUp)
+	return l, bytes
+}
+
+// measureRows measures one row at several lengths of the queue. All are in
+// memory together and their rounds alternate, so that a time in which the
+// machine is slow counts in each.
+func measureRows(name string, queued []int, jobs, rounds int) ([]row, error) {
+	rows := make([]row, len(queued))
+	loads := make([]*load, len(queued))
+	for i, n := range queued {
+		rows[i] = row{Name: name, Queued: n}
+		loads[i], rows[i].BytesPerJob = filled(name, n)
 	}
-	r.Microsecs = measure.Median(spent)
-	return r, l.err
+	spent := make([][]float64, len(queued))
+	for range rounds {
+		for i, l := range loads {
+			spent[i] = append(spent[i], l.round(jobs))
+		}
+	}
+	for i, l := range loads {
+		rows[i].Microsecs = measure.Median(spent[i])
+		if l.err != nil {
+			return nil, fmt.Errorf("%s with %d jobs queued: %w", name, queued[i], l.err)
+		}
+	}
+	return rows, nil
+}
+
+// round takes n jobs through and returns the microseconds for each.
+func (l *load) round(n int) float64 {
+	l.spent = 0
+	l.run(n)
+	return float64(l.spent.Nanoseconds()) / 1000 / float64(n)
 }

@@ -6,6 +6,8 @@
 // The rows: spread is as said; in popular all jobs read one file that all
 // pilots hold; in unfit no queued job fits any pilot, and for each measured
 // job (which fits) a pilot has asked in vain before.
+//
+// The three lengths are in memory together and are measured in turns.
 package main
 
 import (
@@ -34,39 +36,54 @@ func main() {
 	asJSON := flag.Bool("json", false, "print one JSON object")
 	sizes := flag.String("queued", "1000,100000,1000000", "lengths of the queue")
 	names := flag.String("rows", "spread,popular,unfit", "rows to measure")
-	jobs := flag.Int("jobs", 100_000, "jobs measured in each row")
-	rounds := flag.Int("rounds", 3, "rounds, of which the median counts")
+	jobs := flag.Int("jobs", 5_000, "jobs in each round")
+	rounds := flag.Int("rounds", 31, "rounds of each row, of which the median counts")
 	profile := flag.String("cpuprofile", "", "write a CPU profile to this file")
 	flag.Parse()
+	lengths, err := parseLengths(*sizes)
+	if err != nil {
+		exit(2, fmt.Errorf("-queued: %w", err))
+	}
 	if *profile != "" {
-		f, err := os.Create(*profile)
-		if err == nil {
-			err = pprof.StartCPUProfile(f)
-		}
-		if err != nil {
-			fmt.Fprintln(os.Stderr, "dispatch: -cpuprofile:", err)
-			os.Exit(2)
+		if err := startProfile(*profile); err != nil {
+			exit(2, fmt.Errorf("-cpuprofile: %w", err))
 		}
 		defer pprof.StopCPUProfile()
 	}
 	var rows []row
 	for _, name := range strings.Split(*names, ",") {
-		for _, size := range strings.Split(*sizes, ",") {
-			n, err := strconv.Atoi(size)
-			if err != nil {
-				fmt.Fprintln(os.Stderr, "dispatch: -queued:", err)
-				os.Exit(2)
-			}
-			r, err := measureRow(name, n, *jobs, *rounds)
-			if err != nil {
-				fmt.Fprintln(os.Stderr, "dispatch:", err)
-				os.Exit(1)
-			}
-			rows = append(rows, r)
+		list, err := measureRows(name, lengths, *jobs, *rounds)
+		if err != nil {
+			exit(1, err)
 		}
+		rows = append(rows, list...)
 	}
 	if err := measure.Print(rows, *asJSON, line); err != nil {
-		fmt.Fprintln(os.Stderr, "dispatch:", err)
-		os.Exit(1)
+		exit(1, err)
 	}
+}
+
+func exit(code int, err error) {
+	fmt.Fprintln(os.Stderr, "dispatch:", err)
+	os.Exit(code)
+}
+
+func startProfile(path string) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return pprof.StartCPUProfile(f)
+}
+
+func parseLengths(list string) ([]int, error) {
+	var lengths []int
+	for _, size := range strings.Split(list, ",") {
+		n, err := strconv.Atoi(size)
+		if err != nil {
+			return nil, err
+		}
+		lengths = append(lengths, n)
+	}
+	return lengths, nil
 }
