@@ -107,10 +107,7 @@ func (c *Core) gather(j *job) bool {
 
 // unbind looks again at jobs that were to run at a place that is no more.
 func (c *Core) unbind(at place) {
-	for _, cl := range c.byIndex {
-		if cl.key.host != at.host || cl.key.pilot != at.pilot {
-			continue
-		}
+	for _, cl := range c.bound[at] {
 		for _, g := range cl.groups {
 			for j := c.first(g); j != nil; j = c.first(g) {
 				c.unready(j)

@@ -72,6 +72,9 @@ func (c *Core) intern(k classKey, counts map[string]int64) *class {
 	}
 	c.byIndex = append(c.byIndex, cl)
 	c.classes[k] = cl
+	if at := (place{k.host, k.pilot}); at != (place{}) {
+		c.bound[at] = append(c.bound[at], cl)
+	}
 	return cl
 }
 

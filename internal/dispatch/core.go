@@ -34,6 +34,7 @@ type Core struct {
 	results  map[identity]storedResult
 
 	classes  map[classKey]*class
+	bound    map[place][]*class // that are bound to a host or pilot
 	byIndex  []*class
 	policies map[policyKey]*policy
 	levels   []*level // by priority, highest first
@@ -46,8 +47,9 @@ type Core struct {
 	pilots   map[PilotID]*pilot
 	attempts map[AttemptID]*attempt
 	shapes   []*shape
+	shapeOf  map[classKey]*shape
 	hosts    map[string]*host
-	slots    int // of all pilots that take jobs
+	slots    int // of all registered pilots
 	spare    []*pilot
 	between  int // pilots that run nothing and are between two Syncs
 	kept     kept
@@ -80,6 +82,8 @@ type worklists struct {
 	unblock []*job    // a missing version that they read may come again
 	fresh   []*job    // became Ready
 	askers  []*pilot  // want jobs
+	asked   []*pilot  // were askers; kept for its memory
+	rivals  []*pilot  // of the parked pilots; kept for its memory
 	news    []*pilot  // are to be answered
 	wanted  []wanting // versions to be made again
 }
@@ -105,10 +109,12 @@ func newCore(config Config) *Core {
 		matched:  make(map[JobID][]*version),
 		results:  make(map[identity]storedResult),
 		classes:  make(map[classKey]*class),
+		bound:    make(map[place][]*class),
 		policies: make(map[policyKey]*policy),
 		pilots:   make(map[PilotID]*pilot),
 		attempts: make(map[AttemptID]*attempt),
 		hosts:    make(map[string]*host),
+		shapeOf:  make(map[classKey]*shape),
 		steps:    make(map[string]*StepTotals),
 		monitor:  newMonitor(),
 		removing: newRemovals(),

@@ -22,7 +22,7 @@ func (c *Core) describe(p *pilot, info PilotInfo) {
 		c.unplace(p)
 	}
 	p.info = info
-	p.shape = c.shapeOf(&p.info)
+	p.shape = c.shapeFor(&p.info)
 	h := c.hosts[info.Host]
 	if h == nil {
 		h = &host{name: info.Host}
@@ -35,9 +35,9 @@ func (c *Core) describe(p *pilot, info PilotInfo) {
 	}
 	p.shape.pilots++
 	p.shape.hosts[info.Host]++
+	c.slots += p.shape.slots()
 	p.asked = 0
 	c.peersChanged(p)
-	c.countSlots()
 }
 
 func (c *Core) unplace(p *pilot) {
@@ -50,6 +50,7 @@ func (c *Core) unplace(p *pilot) {
 		delete(c.hosts, h.name)
 	}
 	p.shape.pilots--
+	c.slots -= p.shape.slots()
 	if p.shape.hosts[h.name]--; p.shape.hosts[h.name] == 0 {
 		delete(p.shape.hosts, h.name)
 	}
@@ -68,16 +69,6 @@ func (c *Core) peersChanged(p *pilot) {
 	}
 }
 
-func (c *Core) countSlots() {
-	n := 0
-	for _, s := range c.shapes {
-		if s.pilots > 0 {
-			n += s.pilots * int(max(1, s.has.MilliCPUs/minSlot))
-		}
-	}
-	c.slots = n
-}
-
 // dropPilot forgets a pilot with its cache; what it ran is lost.
 func (c *Core) dropPilot(p *pilot, reason string) {
 	if p.left {
@@ -91,7 +82,6 @@ func (c *Core) dropPilot(p *pilot, reason string) {
 	}
 	c.unplace(p)
 	c.peersChanged(p)
-	c.countSlots()
 	c.updateSpare(p)
 	c.noLongerAwaited(p)
 	if p.reserved != nil {
@@ -182,8 +172,9 @@ func (c *Core) beginStop(drain bool) {
 type grace struct {
 	begun   bool
 	over    bool
-	awaited map[PilotID]string // their launches
-	wanted  []wanting          // versions to be made again after it
+	awaited map[PilotID]string   // their launches
+	byName  map[string][]PilotID // those of each launch, as launchName calls it
+	wanted  []wanting            // versions to be made again after it
 }
 
 // startGrace begins with the first step.
@@ -214,8 +205,8 @@ func (c *Core) endAwaitingLaunch(launch string) {
 	if c.grace.over {
 		return
 	}
-	for _, id := range sortedKeys(c.grace.awaited) {
-		if launchName(id, c.grace.awaited[id]) == launch {
+	for _, id := range c.grace.byName[launch] {
+		if _, still := c.grace.awaited[id]; still {
 			delete(c.grace.awaited, id)
 			c.forgetPilot(id)
 		}

@@ -303,9 +303,12 @@ func (l *loading) removals() error {
 }
 
 func (l *loading) pilots() error {
-	l.c.grace.awaited = make(map[PilotID]string)
+	g := &l.c.grace
+	g.awaited, g.byName = make(map[PilotID]string), make(map[string][]PilotID)
 	return each(l, TablePilot, func(b *pilotBody) int { return b.V }, func(id string, b *pilotBody) error {
-		l.c.grace.awaited[PilotID(id)] = b.Launch
+		name := launchName(PilotID(id), b.Launch)
+		g.awaited[PilotID(id)] = b.Launch
+		g.byName[name] = append(g.byName[name], PilotID(id)) // in the order of the IDs
 		l.c.monitor.recall(PilotID(id), b)
 		return nil
 	})

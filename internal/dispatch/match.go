@@ -206,7 +206,8 @@ func (c *Core) release(p *pilot) {
 
 // ask lists a pilot to be given jobs in this step.
 func (c *Core) ask(p *pilot) {
-	if !slices.Contains(c.work.askers, p) {
+	if !p.asks {
+		p.asks = true
 		c.work.askers = append(c.work.askers, p)
 	}
 }
@@ -222,9 +223,11 @@ func (c *Core) matchAll() {
 	for len(w.fresh) > 0 || len(w.askers) > 0 || c.kept.look {
 		if len(w.askers) > 0 {
 			c.placeFresh(w.askers)
-			askers := w.askers
-			w.askers = nil
-			for _, p := range askers {
+			w.askers, w.asked = w.asked[:0], w.askers
+			for _, p := range w.asked {
+				p.asks = false
+			}
+			for _, p := range w.asked {
 				c.pull(p)
 				c.updateSpare(p)
 				c.noLongerAwaited(p)
@@ -317,7 +320,7 @@ func (c *Core) siteWaitOver(g *group) {
 		if j == nil {
 			break
 		}
-		p := c.bestSpare(j, nil)
+		p := c.bestSpare(j, nil, true)
 		if p == nil {
 			c.offers++
 			break

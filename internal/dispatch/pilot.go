@@ -34,6 +34,7 @@ type pilot struct {
 	asked    uint64     // value of Core.offers when it last asked in vain, plus 1
 	spare    int        // index in Core.spare plus 1
 	between  bool       // counted in Core.between
+	asks     bool       // listed among those that want jobs in this step
 	awaited  int        // jobs that are kept for it
 	polls    bool       // its last Sync was not to be held
 	due      instant    // of its next Sync, while none is held
@@ -47,8 +48,9 @@ type pilot struct {
 
 // holding is a version in a pilot's cache.
 type holding struct {
-	at  int32 // index in the pilot's list
-	hot bool  // listed in hot
+	at     int32 // index in the pilot's list
+	holder int32 // index of the pilot among the version's holders
+	hot    int32 // index in hot plus 1; 0 if it is not listed there
 }
 
 type ending struct {
@@ -166,7 +168,7 @@ func (p *pilot) willing() bool { return p.synced && !p.drains && !p.left && p.in
 // takes says whether the pilot may be given jobs at all.
 func (c *Core) takes(p *pilot) bool { return p.willing() && c.stop == running && c.grace.over }
 
-func (c *Core) shapeOf(i *PilotInfo) *shape {
+func (c *Core) shapeFor(i *PilotInfo) *shape {
 	tools := slices.Clone(i.Tools)
 	slices.Sort(tools)
 	tools = slices.Compact(tools)
@@ -174,18 +176,21 @@ func (c *Core) shapeOf(i *PilotInfo) *shape {
 		milliCPUs: i.Has.MilliCPUs, memory: i.Has.Memory, disk: i.Has.Disk,
 		countable: joinCountable(i.Has.Countable), tools: strings.Join(tools, "\n"), site: i.Site,
 	}
-	for _, s := range c.shapes {
-		if s.key == k {
-			return s
-		}
+	if s := c.shapeOf[k]; s != nil {
+		return s
 	}
 	s := &shape{key: k, site: i.Site, has: i.Has, tools: make(map[string]bool), hosts: make(map[string]int)}
 	for _, t := range tools {
 		s.tools[t] = true
 	}
 	c.shapes = append(c.shapes, s)
+	c.shapeOf[k] = s
 	return s
 }
+
+// slots is how many jobs of one processor each a pilot of this shape runs at a
+// time.
+func (s *shape) slots() int { return int(max(1, s.has.MilliCPUs/minSlot)) }
 
 // suits reports whether a pilot of this shape could run the class if it ran
 // nothing else.
@@ -204,11 +209,35 @@ func (s *shape) suits(cl *class) bool {
 
 // heat lists a held version as one that has ready readers.
 func (p *pilot) heat(v *version) {
-	if h := p.cached[v]; !h.hot {
-		h.hot = true
-		p.cached[v] = h
+	if h := p.cached[v]; h.hot == 0 {
 		p.hot = append(p.hot, v)
+		h.hot = int32(len(p.hot))
+		p.cached[v] = h
 	}
+}
+
+// cool takes a held version off that list.
+func (p *pilot) cool(v *version) {
+	h := p.cached[v]
+	if h.hot == 0 {
+		return
+	}
+	if moved := removeAt(&p.hot, h.hot-1); moved != v {
+		m := p.cached[moved]
+		m.hot = h.hot
+		p.cached[moved] = m
+	}
+	h.hot = 0
+	p.cached[v] = h
+}
+
+// removeAt puts the last element in the place of another, and returns it.
+func removeAt[T any](list *[]T, i int32) T {
+	moved := pop(list)
+	if int(i) < len(*list) {
+		(*list)[i] = moved
+	}
+	return moved
 }
 
 // hold is for a version that came into a pilot's cache, with the size that is
@@ -218,7 +247,7 @@ func (c *Core) hold(p *pilot, v *version, size int64) {
 		return
 	}
 	p.advice.incoming += size
-	p.cached[v] = holding{at: int32(len(p.versions))}
+	p.cached[v] = holding{at: int32(len(p.versions)), holder: int32(len(v.holders))}
 	p.versions = append(p.versions, v)
 	v.holders = append(v.holders, p)
 	if v.announced {
@@ -231,25 +260,21 @@ func (c *Core) hold(p *pilot, v *version, size int64) {
 
 // drop is for a version that left a pilot's cache.
 func (c *Core) drop(p *pilot, v *version) {
-	h, ok := p.cached[v]
-	if !ok {
+	if _, ok := p.cached[v]; !ok {
 		return
 	}
+	p.cool(v)
+	h := p.cached[v]
 	delete(p.cached, v)
-	if h.hot {
-		p.hot = slices.DeleteFunc(p.hot, func(x *version) bool { return x == v })
-	}
-	last := len(p.versions) - 1
-	if int(h.at) != last {
-		moved := p.versions[last]
-		p.versions[h.at] = moved
+	if moved := removeAt(&p.versions, h.at); moved != v {
 		m := p.cached[moved]
 		m.at = h.at
 		p.cached[moved] = m
 	}
-	p.versions = p.versions[:last]
-	if i := slices.Index(v.holders, p); i >= 0 {
-		v.holders = slices.Delete(v.holders, i, i+1)
+	if moved := removeAt(&v.holders, h.holder); moved != p {
+		m := moved.cached[v]
+		m.holder = h.holder
+		moved.cached[v] = m
 	}
 	if v.state == present && !v.hasCopy() {
 		c.lostLastCopy(v)
@@ -260,5 +285,4 @@ func (c *Core) clearCache(p *pilot) {
 	for len(p.versions) > 0 {
 		c.drop(p, p.versions[len(p.versions)-1])
 	}
-	p.hot = p.hot[:0]
 }

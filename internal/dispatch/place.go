@@ -46,6 +46,7 @@ func (c *Core) placeFresh(askers []*pilot) {
 		}
 		return int(int64(a.id) - int64(b.id))
 	})
+	rivals := c.unparked(askers)
 	for _, j := range fresh {
 		if len(c.spare) == 0 {
 			return
@@ -53,20 +54,32 @@ func (c *Core) placeFresh(askers []*pilot) {
 		if j.state != Ready {
 			continue
 		}
-		if p := c.bestSpare(j, askers); p != nil {
+		if p := c.bestSpare(j, rivals, len(askers) == 0); p != nil {
 			c.assign(j, p)
 		}
 	}
 }
 
-// bestSpare returns the parked pilot that holds most of the job's input, and
-// more than each of the askers that could start it; nil if the job is kept for
-// another. An asker that could only queue it does not count: recall would take
-// it back for the parked pilot, for ever.
-func (c *Core) bestSpare(j *job, askers []*pilot) *pilot {
-	best, most := (*pilot)(nil), int64(-1)
+// unparked returns those of the askers that are not parked with room left.
+func (c *Core) unparked(askers []*pilot) []*pilot {
+	c.work.rivals = c.work.rivals[:0]
 	for _, p := range askers {
-		if !slices.Contains(c.spare, p) && c.takes(p) && c.admits(p, j.class, false) == always {
+		if p.spare == 0 {
+			c.work.rivals = append(c.work.rivals, p)
+		}
+	}
+	return c.work.rivals
+}
+
+// bestSpare returns the parked pilot that holds most of the job's input, and
+// more than each of the rivals that could start it; nil if the job is kept for
+// another. A rival that could only queue it does not count: recall would take
+// it back for the parked pilot, for ever. Where there are many parked pilots
+// all of them are looked at only if that is asked for, and none of the first fits.
+func (c *Core) bestSpare(j *job, rivals []*pilot, all bool) *pilot {
+	best, most := (*pilot)(nil), int64(-1)
+	for _, p := range rivals {
+		if c.takes(p) && c.admits(p, j.class, false) == always {
 			most = max(most, c.weigh(p, j))
 		}
 	}
@@ -89,7 +102,7 @@ func (c *Core) bestSpare(j *job, askers []*pilot) *pilot {
 				}
 			}
 		}
-		if best == nil && len(askers) == 0 {
+		if best == nil && all {
 			c.searchSpare(j, consider, &best)
 		}
 	}

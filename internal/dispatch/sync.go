@@ -150,7 +150,6 @@ func (c *Core) takeWhole(p *pilot, s *Sync) {
 	}
 	c.replaceCache(p, s)
 	p.advice.incoming = p.cacheLimit() // it follows no order any more
-	c.countSlots()
 	c.endAwaiting(p)
 }
 

@@ -153,19 +153,15 @@ func (c *Core) tallyLevel(p *pilot, l *level) {
 	t := &c.tally
 	t.begin(l, len(c.jobs))
 	t.touched = touch(p.hot)
-	hot := p.hot[:0]
-	for i, v := range p.hot {
+	for i := 0; i < len(p.hot); {
+		v := p.hot[i]
 		if c.tallyVersion(l, v, int32(i)) {
-			hot = append(hot, v)
+			i++
 			continue
 		}
-		h := p.cached[v]
-		h.hot = false
-		p.cached[v] = h
+		p.cool(v)
 		v.announced = false
 	}
-	clear(p.hot[len(hot):])
-	p.hot = hot
 	t.countShared()
 	for i := range t.lists {
 		t.enter(t.lists[i].jobs[0], &t.lists[i])

@@ -98,13 +98,13 @@ func (c *Core) verifyPilots() error {
 			return fmt.Errorf("pilot %s caches %d versions, lists %d", p.id, len(p.cached), len(p.versions))
 		}
 		for i, v := range p.versions {
-			if int(p.cached[v].at) != i || !slices.Contains(v.holders, p) {
+			if h := p.cached[v]; int(h.at) != i || v.holders[h.holder] != p {
 				return fmt.Errorf("pilot %s holds %s@%d, which is not listed", p.id, v.file.lfn, v.number)
 			}
-			if len(v.ready) > 0 && v.announced && !p.cached[v].hot {
+			if len(v.ready) > 0 && v.announced && p.cached[v].hot == 0 {
 				return fmt.Errorf("pilot %s does not know that %s@%d is read", p.id, v.file.lfn, v.number)
 			}
-			if p.cached[v].hot != slices.Contains(p.hot, v) {
+			if at := slices.Index(p.hot, v); int(p.cached[v].hot) != at+1 {
 				return fmt.Errorf("pilot %s: %s@%d is hot or not", p.id, v.file.lfn, v.number)
 			}
 		}

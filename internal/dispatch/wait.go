@@ -81,7 +81,7 @@ func (c *Core) placeKept() {
 	for _, id := range slices.Sorted(maps.Keys(c.kept.jobs)) {
 		j := c.jobs[id]
 		c.kept.some = false
-		if p := c.bestSpare(j, nil); p != nil {
+		if p := c.bestSpare(j, nil, true); p != nil {
 			c.assign(j, p)
 		} else if !c.kept.some {
 			c.unkeep(j)
