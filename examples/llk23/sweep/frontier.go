@@ -1,5 +1,7 @@
 package sweep
 
+import "fmt"
+
 // Direction is where a frontier goes. East, South and SouthEast are forward,
 // the others backward.
 type Direction int
@@ -19,21 +21,45 @@ func (d Direction) String() string {
 	return [...]string{"east", "south", "south-east", "west", "north", "north-west"}[d]
 }
 
-// step returns the way to the neighbour in rows and columns of blocks.
+// step returns the way to the neighbour in rows of blocks and columns of strips.
 func (d Direction) step() (rows, columns int) {
 	return [...]int{0, 1, 1, 0, -1, -1}[d], [...]int{1, 0, 1, -1, 0, -1}[d]
 }
 
-func (d Direction) forward() bool { return d <= SouthEast }
+// place is where a strip lies: its row of blocks and its column of strips.
+type place struct{ row, column int }
 
-// segments calls visit for the pieces of rows that block b exports in a
-// direction after a number of sweeps: the elements that b was the last to
+// from returns the place from which a frontier comes here in a direction.
+func (at place) from(d Direction) place {
+	rows, columns := d.step()
+	return place{at.row - rows, at.column - columns}
+}
+
+// to returns the place where a frontier goes in a direction.
+func (at place) to(d Direction) place {
+	rows, columns := d.step()
+	return place{at.row + rows, at.column + columns}
+}
+
+// frontier is what goes from a strip in a direction.
+type frontier struct {
+	source place
+	way    Direction
+}
+
+// String is also the name of its location, where it has one.
+func (f frontier) String() string {
+	return fmt.Sprintf("frontier %d,%d %v", f.source.row, f.source.column, f.way)
+}
+
+// segments calls visit for the pieces of rows that strip s exports in a
+// direction after a number of sweeps: the elements that s was the last to
 // update and the neighbour needs. Columns are [from, to).
-func (b *Block) segments(d Direction, sweeps int, visit func(row, from, to int)) {
-	i0, i1, j0, j1 := b.rows.start, b.rows.end, b.cols.start, b.cols.end
+func (s *strip) segments(d Direction, sweeps int, visit func(row, from, to int)) {
+	i0, i1, j0, j1 := s.rows.start, s.rows.end, s.cols.start, s.cols.end
 	switch d {
 	case East:
-		if !b.rows.first {
+		if !s.rows.first {
 			for x := sweeps; x >= 1; x-- {
 				visit(i0-x, j1-sweeps, j1-x)
 			}
@@ -44,7 +70,7 @@ func (b *Block) segments(d Direction, sweeps int, visit func(row, from, to int))
 	case South:
 		for x := sweeps; x >= 1; x-- {
 			from := j0
-			if !b.cols.first {
+			if !s.cols.first {
 				from = j0 - x + 1
 			}
 			visit(i1-x, from, j1)
@@ -55,7 +81,7 @@ func (b *Block) segments(d Direction, sweeps int, visit func(row, from, to int))
 		}
 	case West:
 		end := i1
-		if !b.rows.last {
+		if !s.rows.last {
 			end = i1 - sweeps + 1
 		}
 		for i := i0; i < end; i++ {
@@ -63,7 +89,7 @@ func (b *Block) segments(d Direction, sweeps int, visit func(row, from, to int))
 		}
 	case North:
 		end := j1
-		if !b.cols.last {
+		if !s.cols.last {
 			end = j1 - sweeps + 1
 		}
 		for i := i0 - sweeps + 1; i <= i0; i++ {
@@ -76,40 +102,44 @@ func (b *Block) segments(d Direction, sweeps int, visit func(row, from, to int))
 	}
 }
 
-// frontierSize returns the number of elements in a frontier.
-func (b *Block) frontierSize(d Direction) int {
+// stretch is elements that follow each other, in two memories.
+type stretch struct{ from, to, length int }
+
+// stretches returns where the frontier of s in a direction stands in the memory of
+// two holders: s itself, its neighbour there, or nil for memory that has the frontier
+// alone.
+func (s *strip) stretches(d Direction, sweeps int, from, to *strip) []stretch {
+	var all []stretch
 	size := 0
-	b.segments(d, b.cut.Sweeps, func(_, from, to int) { size += max(0, to-from) })
-	return size
-}
-
-// piece is elements of a block's memory that follow each other.
-type piece struct{ at, length int }
-
-// pieces returns where the frontier that block source exports in a direction stands in
-// the memory of b, which is source itself or its neighbour there.
-func (b *Block) pieces(source *Block, d Direction, sweeps int) []piece {
-	var all []piece
-	source.segments(d, sweeps, func(row, from, to int) {
-		if from < to {
-			all = append(all, piece{(row-b.top)*b.wide + from - b.left, to - from})
+	s.segments(d, sweeps, func(row, start, end int) {
+		if start >= end {
+			return
 		}
+		all = append(all, stretch{from.index(row, start, size), to.index(row, start, size), end - start})
+		size += end - start
 	})
 	return all
 }
 
-// pack copies a frontier out of a block's data.
-func pack(pieces []piece, data, frontier []float64) {
-	at := 0
-	for _, p := range pieces {
-		at += copy(frontier[at:], data[p.at:p.at+p.length])
+// index returns where an element of the matrix stands; without a strip, what else is
+// given.
+func (s *strip) index(row, column, otherwise int) int {
+	if s == nil {
+		return otherwise
 	}
+	return (row-s.top)*s.wide + column - s.left
 }
 
-// unpack copies a frontier into a block's data.
-func unpack(pieces []piece, data, frontier []float64) {
-	at := 0
-	for _, p := range pieces {
-		at += copy(data[p.at:p.at+p.length], frontier[at:])
+// frontierSize returns the number of elements in a frontier.
+func (s *strip) frontierSize(d Direction) int {
+	size := 0
+	s.segments(d, s.cut.Sweeps, func(_, start, end int) { size += max(0, end-start) })
+	return size
+}
+
+// carry copies a frontier from one memory to another.
+func carry(source, target []float64, all []stretch) {
+	for _, s := range all {
+		copy(target[s.to:s.to+s.length], source[s.from:])
 	}
 }

@@ -16,9 +16,10 @@ func update(n, w, e, s, c float64, k *Coefficients) float64 {
 // Field is a rectangle of a matrix in row order, with its coefficients. Rows
 // and columns count from the first element in memory.
 type Field struct {
-	Rows, Columns int
-	Data          []float64
-	Factors       []Coefficients
+	Columns int // from one row of Data to the next
+	Data    []float64
+	Stride  int // from one row of Factors to the next
+	Factors []Coefficients
 }
 
 // sweep updates rows [top, bottom) and columns [left, right) in place, in the
@@ -33,7 +34,7 @@ func (f *Field) sweep(top, bottom, left, right int) {
 
 func (f *Field) one(i, j int) {
 	at := i*f.Columns + j
-	f.Data[at] = update(f.Data[at-f.Columns], f.Data[at-1], f.Data[at+1], f.Data[at+f.Columns], f.Data[at], &f.Factors[at])
+	f.Data[at] = update(f.Data[at-f.Columns], f.Data[at-1], f.Data[at+1], f.Data[at+f.Columns], f.Data[at], &f.Factors[i*f.Stride+j])
 }
 
 // lanes is how many sweeps are under way at once. Along a row every element
@@ -105,11 +106,12 @@ func (f *flight) ragged(i, from, to int) {
 // steps does the same where all sweeps have something to do. The slices are
 // the bounds checks of the loop, which has none.
 func (f *flight) steps(i, from, to int) {
-	behind := (lanes - 1) * (f.Columns + 1)
-	at := i*f.Columns + from - behind // of the last sweep
-	data := f.Data[at-f.Columns : at+behind+f.Columns+to-from]
-	factors := f.Factors[at : at+behind+to-from]
-	eightLanes(unsafe.Pointer(&data[f.Columns]), unsafe.Pointer(&factors[0]), f.Columns, to-from)
+	const behind = lanes - 1 // rows and columns, of the last sweep
+	at := (i-behind)*f.Columns + from - behind
+	data := f.Data[at-f.Columns : at+behind*(f.Columns+1)+f.Columns+to-from]
+	at = (i-behind)*f.Stride + from - behind
+	factors := f.Factors[at : at+behind*(f.Stride+1)+to-from]
+	eightLanes(unsafe.Pointer(&data[f.Columns]), unsafe.Pointer(&factors[0]), f.Columns, f.Stride, to-from)
 }
 
 const (
@@ -128,8 +130,8 @@ func factor(p unsafe.Pointer, offset int) *Coefficients {
 // eightLanes starts with the last sweep at p. What a sweep needs in the south
 // is what the sweep before it computed a step ago, which is in a register; what it
 // needs in the north lies east of the sweep behind it.
-func eightLanes(p, f unsafe.Pointer, columns, steps int) {
-	d, e := (columns+1)*word, (columns+1)*factorSize
+func eightLanes(p, f unsafe.Pointer, columns, stride, steps int) {
+	d, e := (columns+1)*word, (stride+1)*factorSize
 	d2, d3, e2, e3 := 2*d, 3*d, 2*e, 3*e
 	q, g := unsafe.Add(p, 4*d), unsafe.Add(f, 4*e)
 	north, south := unsafe.Add(p, -columns*word), unsafe.Add(q, d3+columns*word)

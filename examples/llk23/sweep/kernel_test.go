@@ -7,11 +7,9 @@ import (
 )
 
 func newField(rows, columns int) *Field {
-	f := &Field{Rows: rows, Columns: columns, Data: make([]float64, rows*columns), Factors: make([]Coefficients, rows*columns)}
-	for i := range rows {
-		for j := range columns {
-			f.Data[i*columns+j], f.Factors[i*columns+j] = Initial(i, j)
-		}
+	f := &Field{Columns: columns, Data: make([]float64, rows*columns), Stride: columns, Factors: newFactors(0, rows, columns).values}
+	for k := range f.Data {
+		f.Data[k] = initialValue(k/columns, k%columns)
 	}
 	return f
 }

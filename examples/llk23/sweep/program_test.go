@@ -44,9 +44,11 @@ func TestSameBitsAsSequential(t *testing.T) {
 			want := Sequential(n, iterations)
 			for _, blocks := range [][2]int{{1, 1}, {1, 3}, {3, 1}, {2, 2}, {3, 3}} {
 				for _, sweeps := range []int{1, 2, 5, 8} {
-					c := NewCut(n, blocks[0], blocks[1], sweeps)
-					if got := run(t, c, iterations); !sameBits(got, want) {
-						t.Errorf("%+v, %d iterations: other bits than the sequential sweep", c, iterations)
+					for strips := 1; strips <= 3; strips++ {
+						c := newCut(n, blocks[0], blocks[1], strips, sweeps)
+						if got := run(t, c, iterations); !sameBits(got, want) {
+							t.Errorf("%+v, %d iterations: other bits than the sequential sweep", c, iterations)
+						}
 					}
 				}
 			}

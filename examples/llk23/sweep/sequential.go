@@ -12,11 +12,9 @@ func Sequential(n, iterations int) []float64 {
 
 // Matrix returns the initial n x n matrix with its coefficients.
 func Matrix(n int) *Field {
-	f := &Field{Rows: n, Columns: n, Data: make([]float64, n*n), Factors: make([]Coefficients, n*n)}
-	for i := range n {
-		for j := range n {
-			f.Data[i*n+j], f.Factors[i*n+j] = Initial(i, j)
-		}
+	f := &Field{Columns: n, Data: make([]float64, n*n), Stride: n, Factors: newFactors(0, n, n).values}
+	for k := range f.Data {
+		f.Data[k] = initialValue(k/n, k%n)
 	}
 	return f
 }
@@ -25,7 +23,7 @@ func Matrix(n int) *Field {
 func Boundary(n int, matrix []float64) {
 	for k := range n {
 		for _, at := range [][2]int{{0, k}, {n - 1, k}, {k, 0}, {k, n - 1}} {
-			matrix[at[0]*n+at[1]], _ = Initial(at[0], at[1])
+			matrix[at[0]*n+at[1]] = initialValue(at[0], at[1])
 		}
 	}
 }
@@ -34,12 +32,12 @@ func Boundary(n int, matrix []float64) {
 // locks and waiting are measured against.
 func Blocked(n, iterations, sweeps int) (matrix []float64, compute func()) {
 	c := NewCut(n, 1, 1, sweeps)
-	b := c.NewBlock(0, 0)
-	data := make([]float64, b.Size())
-	b.Fill(data)
+	s, f := c.strip(place{}), newFactors(0, n, n)
+	data := make([]float64, s.size())
+	s.fill(data)
 	return data, func() {
 		for done := 0; done < iterations; done += c.Sweeps {
-			b.compute(data, min(c.Sweeps, iterations-done))
+			s.compute(data, f, min(c.Sweeps, iterations-done))
 		}
 	}
 }
