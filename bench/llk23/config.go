@@ -31,8 +31,18 @@ const (
 func newConfig(n, cores, perCore, processes int, transport string) config {
 	c := config{N: n, Cores: cores, TasksPerCore: perCore, Processes: processes, Transport: transport}
 	c.Rows, c.Columns = blocks(max(cores*perCore, processes), processes)
-	c.Iterations = max(2*sweep.DefaultSweeps, 40_000_000/(n*n)/sweep.DefaultSweeps*sweep.DefaultSweeps)
+	c.Iterations = iterations(n, elements)
 	return c
+}
+
+// elements is how many updates a run does: enough for a tenth of a second and more, so
+// that the start and the end, when blocks wait for the first or for no others, count little.
+const elements = 80_000_000
+
+// iterations is the number of sweeps over an n x n matrix for a number of updates, in
+// full rounds of several sweeps at once, at least two.
+func iterations(n, updates int) int {
+	return max(2, updates/(n*n)/sweep.DefaultSweeps) * sweep.DefaultSweeps
 }
 
 // onOneCore is the same with the tasks of one core.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -62,6 +61,7 @@ func repeatPaper(folder string) error {
 
 // median runs a configuration and returns the medians of time and waiting.
 func median(c config) (answer, error) {
+	fmt.Fprintf(os.Stderr, "llk23: %d x %d blocks of %d², %d cores, %d processes\n", c.Rows, c.Columns, (c.N-2)/c.Rows, c.Cores, c.Processes)
 	defer confineThread(c.Cores)()
 	cmd, err := childCommand(c)
 	if err != nil {
@@ -86,8 +86,8 @@ func median(c config) (answer, error) {
 // squares is rows x rows blocks of a size.
 func squares(rows, size, cores, processes int, transport string) config {
 	n := rows*size + 2
-	iterations := min(20*sweep.DefaultSweeps, max(2*sweep.DefaultSweeps, 20_000_000/(n*n)/sweep.DefaultSweeps*sweep.DefaultSweeps))
-	return config{N: n, Cores: cores, Processes: processes, Transport: transport, Rows: rows, Columns: rows, Iterations: iterations}
+	most := 40 * sweep.DefaultSweeps
+	return config{N: n, Cores: cores, Processes: processes, Transport: transport, Rows: rows, Columns: rows, Iterations: min(most, iterations(n, elements))}
 }
 
 func blockSizes() (perElement, computing experiment, err error) {
@@ -165,7 +165,6 @@ func weakScaling() (experiment, error) {
 func (e experiment) plot(folder string) error {
 	p := plot.New()
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = e.title, e.x, e.y
-	p.Y.Min = 0
 	var lines []any
 	for _, s := range e.series {
 		lines = append(lines, s.name, s.points)
@@ -173,7 +172,8 @@ func (e experiment) plot(folder string) error {
 	if err := plotutil.AddLinePoints(p, lines...); err != nil {
 		return err
 	}
-	p.Y.Min = math.Min(0, p.Y.Min)
+	p.Y.Min, p.Y.Max = 0, 1.25*p.Y.Max // room for the legend, which is above the lines
+	p.Legend.Top = true
 	return p.Save(16*vg.Centimeter, 10*vg.Centimeter, filepath.Join(folder, e.file))
 }
 

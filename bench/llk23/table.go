@@ -41,7 +41,9 @@ func run(asJSON, quick bool, sizes ...int) error {
 	var rows []row
 	for _, n := range sizes {
 		t := table{folder: folder, configs: round(n), runs: make(map[config][]answer)}
-		for range rounds(n, quick) {
+		all := rounds(n, quick)
+		for k := range all {
+			fmt.Fprintf(os.Stderr, "llk23: %d², round %d of %d\n", n, k+1, all)
 			if err := t.round(); err != nil {
 				return err
 			}

@@ -5,9 +5,16 @@
 //
 // # Blocks
 //
-// Each block has memory of its own, the location of its main task, and for
-// each neighbour an export task that copies the frontier, an edge or a corner,
-// into a location of its own, which the neighbour's main task reads.
+// Each block has a main task, which computes it in strips, one after the other. Each
+// strip has memory of its own, a location. Frontier tasks carry its edges and
+// corners to its neighbours: one those that go forward, to the right and down, and one
+// those that go backward. They read the one strip and write the other. Between
+// processes a frontier has a location of its own, which the neighbour's process
+// reads.
+//
+// Where blocks are many, a block is one strip. Two blocks alone would take turns, since
+// each needs what the other has computed; with strips the second starts when the first has done
+// a part, and both go on all the time ([orwl.Order.Period] predicts it).
 //
 // # Several sweeps at once
 //
@@ -22,6 +29,5 @@
 // # Order
 //
 // The requests stand in each location's queue as the sequential program would
-// make them: block after block, in each block the main task and then the
-// export tasks.
+// make them: strip after strip, for each of them the main task and then its frontiers.
 package sweep

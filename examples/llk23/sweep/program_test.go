@@ -3,11 +3,15 @@ package sweep
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"math"
 	"net"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"fairway/orwl"
 )
@@ -43,16 +47,62 @@ func TestSameBitsAsSequential(t *testing.T) {
 		for _, iterations := range []int{1, 11} {
 			want := Sequential(n, iterations)
 			for _, blocks := range [][2]int{{1, 1}, {1, 3}, {3, 1}, {2, 2}, {3, 3}} {
-				for _, sweeps := range []int{1, 2, 5, 8} {
-					for strips := 1; strips <= 3; strips++ {
-						c := newCut(n, blocks[0], blocks[1], strips, sweeps)
-						if got := run(t, c, iterations); !sameBits(got, want) {
-							t.Errorf("%+v, %d iterations: other bits than the sequential sweep", c, iterations)
-						}
+				for k, sweeps := range []int{1, 2, 5, 8} {
+					c := newCut(n, blocks[0], blocks[1], 1+k%3, sweeps)
+					if got := run(t, c, iterations); !sameBits(got, want) {
+						t.Errorf("%+v, %d iterations: other bits than the sequential sweep", c, iterations)
 					}
 				}
 			}
 		}
+	}
+}
+
+// Two blocks take turns when they are exchanged as a whole; with strips both are
+// computed all the time.
+func TestStripsBreakTheCircleOfTwoBlocks(t *testing.T) {
+	const block = 12 * time.Millisecond
+	for strips, want := range map[int]time.Duration{1: 2 * block, 4: block} {
+		p := Program{Cut: newCut(90, 2, 1, strips, 4), Last: 2, Iterations: 8}
+		must(t, errors.Join(p.Build(), p.Insert(context.Background())))
+		if got, limit, err := p.order().Period(p.times(block)); err != nil || got != want {
+			t.Errorf("%d strips: a block's iteration takes %v and not %v: %v (%v)", strips, got, want, limit, err)
+		}
+		must(t, p.Run(context.Background()))
+	}
+}
+
+// order is that of the requests, and of the steps of each main task.
+func (p *Program) order() orwl.Order {
+	o := orwl.OrderOf(slices.Collect(maps.Values(p.data))...)
+	for _, at := range p.places() {
+		turns := fmt.Sprintf("main task %d,%d", at.row, at.column/p.Strips)
+		o[turns] = append(o[turns], orwl.Place{Task: mainName(at), Mode: orwl.Write})
+	}
+	return o
+}
+
+// times is how long each strip takes when a block takes a given time.
+func (p *Program) times(block time.Duration) map[string]time.Duration {
+	all := make(map[string]time.Duration)
+	for _, at := range p.places() {
+		all[mainName(at)] = block / time.Duration(p.Strips)
+	}
+	return all
+}
+
+// With the bounds of a block moving, all blocks have the same work.
+func TestBlocksHaveTheSameWork(t *testing.T) {
+	c := newCut(300, 2, 1, 1, 7)
+	var work [2]int
+	for row := range work {
+		for sweep := range c.Sweeps {
+			from, to := c.strip(place{row, 0}).rows.at(sweep)
+			work[row] += to - from
+		}
+	}
+	if work[0] != work[1] {
+		t.Errorf("rows to update in the upper and the lower block: %v", work)
 	}
 }
 

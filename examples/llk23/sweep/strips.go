@@ -55,9 +55,16 @@ type span struct {
 	first, last bool
 }
 
-// span returns the home of one of a number of parts.
+// span returns the home of one of a number of parts. With each sweep the bounds
+// between parts move by one, those at the ends do not; so that all have the same
+// work the bounds are in the middle of their way where parts of one size meet.
 func (c Cut) span(k, parts int) span {
-	at := func(k int) int { return 1 + k*(c.N-2)/parts }
+	at := func(k int) int {
+		if k == 0 || k == parts {
+			return 1 + k/parts*(c.N-2)
+		}
+		return 1 + k*(c.N-2)/parts + (c.Sweeps-1)/2
+	}
 	return span{start: at(k), end: at(k + 1), first: k == 0, last: k == parts-1}
 }
 

@@ -108,10 +108,12 @@ func (p *Program) mainTask(ctx context.Context, row, column int) (task, error) {
 	return t, nil
 }
 
+func mainName(at place) string { return fmt.Sprintf("main %d,%d", at.row, at.column) }
+
 // computation is a step of a main task.
 func (p *Program) computation(ctx context.Context, at place) (step, error) {
 	s, own := p.strip(at), new(orwl.Pair)
-	own.SetName(fmt.Sprintf("main %d,%d", at.row, at.column))
+	own.SetName(mainName(at))
 	err := orwl.Insert(ctx, own.Writing(p.data[at]).At(p.mainRank(at)))
 	return step{orwl.Pairs{own}, func(sweeps int) error {
 		data, err := orwl.WriteAs[float64](own)
