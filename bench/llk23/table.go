@@ -61,9 +61,9 @@ func rounds(n int, quick bool) int {
 	case quick:
 		return 3
 	case n > 300:
-		return 5
+		return 3
 	}
-	return 9
+	return 7
 }
 
 // table is the measurements of one size of matrix.
