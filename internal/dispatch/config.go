@@ -6,6 +6,8 @@ import "time"
 // default; the zero Config is ready to use.
 type Config struct {
 	Placement Placement
+	// Sites weighs where jobs run, of several sites: not at all.
+	Sites SiteWeights
 
 	// Attempts of a job that does not say how many: 3.
 	Attempts int

@@ -54,6 +54,7 @@ type Core struct {
 	between  int // pilots that run nothing and are between two Syncs
 	kept     kept
 	pace     pace
+	siting   siting
 	grace    grace
 	monitor  monitor
 	removing removals

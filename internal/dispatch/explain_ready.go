@@ -14,6 +14,8 @@ func (c *Core) explainReady(j *job, e *Explanation) {
 		e.say("ready; the run is being ended, and nothing is started any more")
 	case !c.grace.over:
 		e.say("ready; the pilots known before the restart have %v to report what they run", c.config.ReconnectGrace)
+	case kept && k.holder == nil:
+		e.say("ready; kept for site %s, where it is expected to do better, for up to %v", k.site.Name, c.until(k.until))
 	case kept:
 		e.say("ready; kept for pilot %s, which holds more of its input, for up to %v", k.holder.id, c.until(k.until))
 	default:

@@ -149,6 +149,11 @@ type Site struct {
 	MinIdlePilots int
 	Pilot         Resources // what one pilot of this site has
 	Tools         []string
+
+	// What Config.Sites weighs.
+	Storage   string        // how the PFNs begin that are in its own storage element; empty: none do
+	Price     float64       // of one processor for an hour, in any unit of money
+	QueueWait time.Duration // of a pilot in the batch system, until pilots have shown it
 }
 
 // PilotSubmitted says that the batch system accepted a pilot: inactive until

@@ -47,6 +47,9 @@ func (c *Core) planPilots() {
 	if c.ready > 0 {
 		m.lastRun = c.now // with nothing ready it costs nothing, and the first jobs need not wait
 	}
+	if c.choosesSites() {
+		c.allot()
+	}
 	for _, s := range m.sites {
 		c.startPilots(s)
 	}
@@ -99,16 +102,16 @@ func (c *Core) plan(s *site) int {
 }
 
 // pilotsNeeded returns, for each group of ready jobs that the site's pilots
-// could run, how many pilots would run all of it at once.
+// could run, how many pilots would run all of it at once. Where sites are
+// weighed it is what the plan of all sites allots to this one.
 func (c *Core) pilotsNeeded(s *site) []int {
+	if c.choosesSites() {
+		return []int{s.pilotsWanted()}
+	}
 	var needed []int
 	for _, l := range c.levels {
 		for _, g := range l.groups {
-			k := &g.class.key
-			if k.site != "" && k.site != s.Name && k.wait > 0 && c.monitor.site(k.site) != nil {
-				continue // its own site's
-			}
-			if len(lacks(g.class, s.Pilot, s.tools)) > 0 {
+			if !c.serves(s, g.class) {
 				continue
 			}
 			per := s.jobsPerPilot(g.class)

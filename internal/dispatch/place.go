@@ -1,6 +1,9 @@
 package dispatch
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // maxPlaces bounds the parked pilots that are compared for one job that
 // became ready: all of them where there are no more than that, else of each
@@ -77,21 +80,23 @@ func (c *Core) unparked(askers []*pilot) []*pilot {
 // it back for the parked pilot, for ever. Where there are many parked pilots
 // all of them are looked at only if that is asked for, and none of the first fits.
 func (c *Core) bestSpare(j *job, rivals []*pilot, all bool) *pilot {
-	best, most := (*pilot)(nil), int64(-1)
+	best, most := (*pilot)(nil), suitability{score: math.Inf(1)}
 	for _, p := range rivals {
 		if c.takes(p) && c.admits(p, j.class, false) == always {
-			most = max(most, c.weigh(p, j))
+			if s := c.suits(p, j); s.above(most) {
+				most = s
+			}
 		}
 	}
 	consider := func(p *pilot) {
 		if p.spare == 0 || !c.mayStart(p, j) {
 			return
 		}
-		if w := c.weigh(p, j); w > most || w == most && best != nil && p.spare < best.spare {
-			best, most = p, w
+		if s := c.suits(p, j); s.above(most) || s == most && best != nil && p.spare < best.spare {
+			best, most = p, s
 		}
 	}
-	for _, p := range c.spare[:min(len(c.spare), maxPlaces)] {
+	for _, p := range c.spare[:min(len(c.spare), c.places())] {
 		consider(p)
 	}
 	if len(c.spare) > maxPlaces {

@@ -86,6 +86,7 @@ func (c *Core) couldStartElsewhere(a *attempt) bool {
 			return false
 		}
 		holder, _ := c.worthWaitingFor(a.job, p)
-		return holder == nil
+		better, _ := c.betterSite(a.job, p)
+		return holder == nil && better == nil
 	})
 }

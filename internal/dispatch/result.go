@@ -38,6 +38,7 @@ func (c *Core) attemptEnded(by PilotID, p *pilot, j *job, r *Result, a *attempt)
 			c.attemptFailed(by, j, &failed, hostOf(p))
 			return
 		}
+		c.learnSite(p, j, &r.Usage)
 		c.pace.learn(j, &r.Usage)
 		c.unready(j)
 		c.unawait(j)

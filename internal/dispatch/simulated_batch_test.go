@@ -25,6 +25,19 @@ func (s *simulation) newSites() []Site {
 	return sites
 }
 
+// weighSites has the sites differ in what may be weighed. Files have few bytes,
+// so each counts much.
+func (s *simulation) weighSites() {
+	s.config.Sites = SiteWeights{
+		Data: float64(s.rng.IntN(2)) * 1e7, Queue: float64(s.rng.IntN(2)), Money: float64(s.rng.IntN(2)) * 3600,
+	}
+	for i := range s.sites {
+		site := &s.sites[i]
+		site.Price, site.QueueWait = s.rng.Float64(), s.ms(10_000)
+		site.Storage = []string{"", "data:"}[s.rng.IntN(2)]
+	}
+}
+
 var simSites = []string{"a", "b"}
 
 // submitPilots is what a batch system does: it confirms a pilot, loses it or

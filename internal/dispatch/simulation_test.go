@@ -152,6 +152,9 @@ func newSimulation(seed uint64) *simulation {
 		MaxPassOver: time.Duration(1+s.rng.IntN(100)) * time.Second, MaxRegenerations: 1000,
 	}
 	s.sites = s.newSites()
+	if s.rng.IntN(2) == 0 {
+		s.weighSites()
+	}
 	return s
 }
 

@@ -9,6 +9,7 @@ type site struct {
 	asked     []instant      // pilots that the batch system has not confirmed yet, oldest first
 	failures  int            // pilots in a row that could not work
 	notBefore instant
+	outlook   outlook
 }
 
 // launch is a submitted pilot.
@@ -18,6 +19,8 @@ type launch struct {
 	pilot    *pilot // nil while inactive
 	standing standing
 	recalled bool // registered before a restart
+
+	submitted instant // 0: unknown
 }
 
 // standing is what a submitted pilot counts as in the algorithm.
@@ -59,6 +62,9 @@ func (c *Core) setSite(s Site) error {
 	if s.Name == "" {
 		return refuse("dispatch: a site without a name")
 	}
+	if s.Price < 0 || s.QueueWait < 0 {
+		return refuse("dispatch: site %s: neither a price nor a wait can be negative", s.Name)
+	}
 	if s.MinPilots < 0 || s.MaxPilots < s.MinPilots || s.MinIdlePilots < 0 {
 		return refuse("dispatch: site %s: 0 <= min_pilots <= max_pilots and 0 <= min_idle_pilots must hold", s.Name)
 	}
@@ -87,7 +93,7 @@ func (c *Core) pilotSubmitted(in PilotSubmitted) error {
 		m.changed = true
 	}
 	if m.launches[in.Launch] == nil {
-		m.launched(in.Launch, in.Site)
+		m.launched(in.Launch, in.Site).submitted = c.now
 		c.persist(TableLaunch, in.Launch, launchBody{bodyVersion, in.Site})
 	}
 	return nil
@@ -121,6 +127,7 @@ func launchName(id PilotID, launch string) string {
 func (m *monitor) registered(c *Core, p *pilot) {
 	p.launch = m.launched(launchName(p.id, p.info.Launch), p.info.Site)
 	p.launch.pilot = p
+	p.launch.site.waited(c, p.launch)
 	m.count(p)
 	if s := m.site(p.info.Site); s != nil {
 		s.judge(c, p.info.Error == "")

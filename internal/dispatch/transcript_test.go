@@ -121,6 +121,12 @@ func (s *script) configure(d *datadriven.TestData) error {
 			s.config.MaxLosses, _ = strconv.Atoi(a.Vals[0])
 		case "max-regenerations":
 			s.config.MaxRegenerations, _ = strconv.Atoi(a.Vals[0])
+		case "data":
+			s.config.Sites.Data, _ = strconv.ParseFloat(a.Vals[0], 64)
+		case "queue":
+			s.config.Sites.Queue, _ = strconv.ParseFloat(a.Vals[0], 64)
+		case "money":
+			s.config.Sites.Money, _ = strconv.ParseFloat(a.Vals[0], 64)
 		default:
 			return fmt.Errorf("unknown setting %s", a.Key)
 		}
@@ -201,7 +207,7 @@ func lines(s string) []string {
 	return strings.Split(strings.TrimSpace(s), "\n")
 }
 
-// files: LFN SIZE [IDENTITY], one a line.
+// files: LFN SIZE [IDENTITY [PFN]], one a line.
 func (s *script) files(in []string) (Input, error) {
 	var a AddFiles
 	for _, line := range in {
@@ -212,6 +218,9 @@ func (s *script) files(in []string) (Input, error) {
 		}
 		if len(w) > 2 {
 			f.Identity = w[2]
+		}
+		if len(w) > 3 {
+			f.PFN = w[3]
 		}
 		a.Files = append(a.Files, f)
 	}
@@ -457,6 +466,12 @@ func (s *script) site(d *datadriven.TestData) Input {
 			site.Pilot.MilliCPUs = int64(n) * 1000
 		case "mem":
 			site.Pilot.Memory = int64(n)
+		case "storage":
+			site.Storage = a.Vals[0]
+		case "price":
+			site.Price = float64(n)
+		case "wait":
+			site.QueueWait, _ = time.ParseDuration(a.Vals[0])
 		}
 	}
 	return SetSite{site}

@@ -72,11 +72,20 @@ func (c *Core) verifyJobs() error {
 
 func (c *Core) verifyPilots() error {
 	attempts, recalls, between := 0, 0, 0
-	awaited := make(map[*pilot]int)
+	awaited, bySite := make(map[*pilot]int), make(map[*site]int)
 	for id, k := range c.kept.jobs {
-		awaited[k.holder]++
+		if k.holder != nil {
+			awaited[k.holder]++
+		} else {
+			bySite[k.site]++
+		}
 		if c.jobs[id].state != Ready {
-			return fmt.Errorf("job %s is %v and kept for pilot %s", c.jobs[id].name, c.jobs[id].state, k.holder.id)
+			return fmt.Errorf("job %s is %v and kept", c.jobs[id].name, c.jobs[id].state)
+		}
+	}
+	for _, s := range c.monitor.sites {
+		if s.outlook.awaited != bySite[s] {
+			return fmt.Errorf("%d jobs are kept for site %s, counted %d", s.outlook.awaited, s.Name, bySite[s])
 		}
 	}
 	for _, p := range c.pilotsInOrder() {

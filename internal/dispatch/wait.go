@@ -24,34 +24,42 @@ type kept struct {
 	armed instant
 }
 
-// keeping is for whom a job is kept, and until when.
+// keeping is for which pilot or which site a job is kept, and until when.
 type keeping struct {
-	holder *pilot
+	holder *pilot // nil: for the site
+	site   *site
 	until  instant
 }
 
 // keepBack reports whether the job, which the pilot could start, is rather kept for
 // another, and makes a note of it.
 func (c *Core) keepBack(j *job, p *pilot) bool {
-	if len(c.kept.jobs) >= maxKept && c.kept.jobs[j.id].holder == nil {
+	if len(c.kept.jobs) >= maxKept && c.kept.jobs[j.id].until == 0 {
 		return false
 	}
 	holder, patience := c.worthWaitingFor(j, p)
 	if holder == nil {
-		return false
+		return c.keepForSite(j, p)
 	}
 	c.unkeep(j)
-	k := keeping{holder, c.now.after(patience)}
-	c.kept.jobs[j.id] = k
 	holder.awaited++
+	c.noteKept(j, keeping{holder: holder, until: c.now.after(patience)})
+	return true
+}
+
+func (c *Core) noteKept(j *job, k keeping) {
+	c.kept.jobs[j.id] = k
 	c.kept.some = true
 	c.armKept(k.until)
-	return true
 }
 
 func (c *Core) unkeep(j *job) {
 	if k, is := c.kept.jobs[j.id]; is {
-		k.holder.awaited--
+		if k.holder != nil {
+			k.holder.awaited--
+		} else {
+			k.site.outlook.awaited--
+		}
 		delete(c.kept.jobs, j.id)
 	}
 }

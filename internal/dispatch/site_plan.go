@@ -1,0 +1,152 @@
+package dispatch
+
+import "time"
+
+// maxAllotted bounds the ready jobs that are looked at for one plan of all
+// sites. Where there are more, each stands for several.
+const maxAllotted = 1024
+
+// wholePilot is the unit in which the room of pilots is counted.
+const wholePilot = 1000
+
+// line is the room of a site, by when it is expected to be free.
+type line []stand
+
+// stand is room that becomes free at a time.
+type stand struct {
+	in     time.Duration // from now
+	room   int           // in thousandths of a pilot
+	used   int           // of the room that is free then
+	starts bool          // these pilots have not registered
+	wanted int           // of the room of pilots that have not registered
+}
+
+// next returns the room that is free first, or nil if the site has none.
+func (l line) next() *stand {
+	var first *stand
+	for i := range l {
+		if s := &l[i]; s.room > 0 && (first == nil || s.in < first.in) {
+			first = s
+		}
+	}
+	return first
+}
+
+// take gives room away for a time.
+func (s *stand) take(room int, run time.Duration) {
+	if s.starts {
+		s.wanted = min(s.wanted+room, s.room)
+	}
+	for s.used += room; s.used >= s.room; s.used -= s.room {
+		s.in += run
+	}
+}
+
+// allot shares the ready jobs out among the sites, each to the one that suits
+// it best as things would be then, and so finds how many pilots each should have
+// besides those that are registered.
+func (c *Core) allot() {
+	c.lineUp()
+	each := max(1, (c.ready+maxAllotted-1)/maxAllotted)
+	for _, l := range c.levels {
+		for _, g := range l.groups {
+			c.allotGroup(g, each)
+		}
+	}
+}
+
+func (c *Core) allotGroup(g *group, each int) {
+	var sites []*site
+	for _, s := range c.monitor.sites {
+		if c.serves(s, g.class) {
+			sites = append(sites, s)
+		}
+	}
+	n := 0
+	for _, id := range g.ranks {
+		if !c.isReady(id, g) {
+			continue
+		}
+		if n%each == 0 {
+			c.allotJobs(c.jobs[id], sites, each)
+		}
+		n++
+	}
+}
+
+// allotJobs gives the job, and those that it stands for, to the site with the
+// least score.
+func (c *Core) allotJobs(j *job, sites []*site, n int) {
+	var best *site
+	var least float64
+	for _, s := range sites {
+		free := s.outlook.line.next()
+		if free == nil {
+			continue
+		}
+		score := c.score(j, s, c.farBytes(j, s, nil), free.in)
+		if free.starts {
+			score += c.charge(j, s)
+		}
+		if best == nil || score < least {
+			best, least = s, score
+		}
+	}
+	if best != nil {
+		per := best.jobsPerPilot(j.class)
+		best.outlook.line.next().take((n*wholePilot+per-1)/per, c.runAt(j, best))
+	}
+}
+
+// lineUp lists the room of all sites: of idle pilots now, of busy ones when half
+// their run is over, of those that wait in the batch system when they come, and
+// of those that could be submitted.
+func (c *Core) lineUp() {
+	c.ages()
+	for _, s := range c.monitor.sites {
+		free := max(0, s.MaxPilots-s.submitted())
+		if c.now < s.notBefore {
+			free = 0
+		}
+		s.outlook.line = append(s.outlook.line[:0],
+			stand{room: s.pilots[idle] * wholePilot},
+			stand{room: s.pilots[busy] * wholePilot, in: c.usualRun() / 2},
+			stand{room: s.inactive() * wholePilot, in: s.stillWaits(), starts: true},
+			stand{room: free * wholePilot, in: s.queueWait(), starts: true},
+		)
+	}
+}
+
+// ages finds how long the pilots that have not registered have waited, in the
+// mean of each site.
+func (c *Core) ages() {
+	for _, s := range c.monitor.sites {
+		s.outlook.age = 0
+	}
+	for _, l := range c.monitor.launches {
+		if l.standing == inactive && l.submitted != 0 {
+			l.site.outlook.age += time.Duration(c.now - l.submitted)
+		}
+	}
+	for _, s := range c.monitor.sites {
+		s.outlook.age /= time.Duration(max(1, s.pilots[inactive]))
+	}
+}
+
+// usualRun is how long an attempt is expected to take of which nothing is known.
+func (c *Core) usualRun() time.Duration {
+	if c.siting.run.weight == 0 {
+		return assumedRun
+	}
+	return seconds(c.siting.run.mean())
+}
+
+// pilotsWanted is how many pilots the last plan wants at the site besides those
+// that are registered.
+func (s *site) pilotsWanted() int {
+	sum := 0
+	for _, x := range s.outlook.line {
+		sum += x.wanted
+	}
+	return (sum + wholePilot - 1) / wholePilot
+}
