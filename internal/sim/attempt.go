@@ -284,6 +284,7 @@ func (x *execution) fromStorage(i int, in input, then func()) {
 				then()
 				return
 			}
+			x.run.wide += part
 			x.transfer(&x.run.wan, part, then)
 		})
 	})

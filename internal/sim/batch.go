@@ -26,6 +26,9 @@ type batch struct {
 	answered map[string]time.Duration // when the submission of a pilot was
 	pending  int
 	count    int
+	occupied int           // slots
+	used     time.Duration // of slots, until since
+	since    time.Duration
 }
 
 // slot is room for one pilot, or one job submitted directly, on a node.
@@ -106,6 +109,7 @@ func (b *batch) fill() {
 		s := b.free[len(b.free)-1]
 		b.free = b.free[:len(b.free)-1]
 		s.launch = q.launch
+		b.charge(1)
 		q.start(s)
 	}
 }
@@ -115,9 +119,19 @@ func (b *batch) fill() {
 func (b *batch) ended(s *slot) {
 	launch := s.launch
 	s.launch = ""
+	b.charge(-1)
 	b.free = append(b.free, s)
 	b.site.run.noticeEnd(b.site, launch)
 	b.site.run.after(0, b.fill)
+}
+
+// charge counts the time of slots, of which so many more are occupied from now
+// on.
+func (b *batch) charge(more int) {
+	now := b.site.run.now
+	b.used += time.Duration(b.occupied) * (now - b.since)
+	b.occupied += more
+	b.since = now
 }
 
 // noticed is when the end of a launch is seen: when the batch system is asked

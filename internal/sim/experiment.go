@@ -43,19 +43,21 @@ const (
 
 // WorkflowSpec says where the jobs come from: Pattern, Trace or File.
 type WorkflowSpec struct {
-	Pattern   string  `yaml:"pattern"`    // W1, W2-shared, W2-pairs, W3, Tier0, layers
-	Trace     string  `yaml:"trace"`      // a WfFormat file, beside the experiment file
-	File      string  `yaml:"file"`       // a workflow file of Fairway, beside the experiment file
-	FileSize  Size    `yaml:"file_size"`  // of each file of a pattern; of inputs of a workflow file
-	Run       Gauss   `yaml:"run"`        // of each job of a pattern or workflow file, without access to storage
-	Accesses  int     `yaml:"accesses"`   // a job reads each input in so many accesses, spread over its run
-	Jobs      int     `yaml:"jobs"`       // of layers: in all
-	Layers    int     `yaml:"layers"`     // of layers: jobs of one layer read files of the one before
-	Fan       int     `yaml:"fan"`        // of layers: files that each job reads
-	Cached    Chance  `yaml:"cached"`     // of an output that is read to stay in caches only
-	Scale     float64 `yaml:"scale"`      // of a trace: factor of run times; 0 means 1
-	SizeScale float64 `yaml:"size_scale"` // of a trace: factor of file sizes; 0 means 1
-	States    float64 `yaml:"states"`     // jobs say that they need so many times their run time; 0: they say nothing
+	Pattern   string   `yaml:"pattern"`    // W1, W2-shared, W2-pairs, W3, Tier0, layers
+	Trace     string   `yaml:"trace"`      // a WfFormat file, beside the experiment file
+	File      string   `yaml:"file"`       // a workflow file of Fairway, beside the experiment file
+	FileSize  Size     `yaml:"file_size"`  // of each file of a pattern; of inputs of a workflow file
+	Run       Gauss    `yaml:"run"`        // of each job of a pattern or workflow file, without access to storage
+	Accesses  int      `yaml:"accesses"`   // a job reads each input in so many accesses, spread over its run
+	Jobs      int      `yaml:"jobs"`       // of layers: in all
+	Layers    int      `yaml:"layers"`     // of layers: jobs of one layer read files of the one before
+	Fan       int      `yaml:"fan"`        // of layers: files that each job reads
+	Raw       bool     `yaml:"raw"`        // of layers: each job of the first reads a file that exists before the run
+	Home      []string `yaml:"home"`       // storage elements that share what exists before the run, each an equal part of the files, in their order; default: the first
+	Cached    Chance   `yaml:"cached"`     // of an output that is read to stay in caches only
+	Scale     float64  `yaml:"scale"`      // of a trace: factor of run times; 0 means 1
+	SizeScale float64  `yaml:"size_scale"` // of a trace: factor of file sizes; 0 means 1
+	States    float64  `yaml:"states"`     // jobs say that they need so many times their run time; 0: they say nothing
 
 	Parameters map[string]string    `yaml:"parameters"` // of a workflow file
 	Inputs     map[string]InputSpec `yaml:"inputs"`     // of a workflow file: what there is of each, by name
@@ -76,6 +78,8 @@ type SiteSpec struct {
 	SaysLife bool          `yaml:"says_life"` // whether pilots tell the TaskQueue how long they live
 	Ask      time.Duration `yaml:"ask"`       // pilots ask this often; 0: they wait for the answer (long poll)
 	Speed    float64       `yaml:"speed"`     // of its nodes; 0 means 1
+	Price    float64       `yaml:"price"`     // of a slot for an hour, in any unit of money
+	Expects  time.Duration `yaml:"expects"`   // what the TaskQueue holds its queue to be until pilots have shown it
 	Batch    BatchSpec     `yaml:"batch"`
 }
 
@@ -140,6 +144,14 @@ type TaskQueueSpec struct {
 	PassOver         time.Duration `yaml:"max_pass_over"`     // 0: the product's default
 	Attempts         int           `yaml:"attempts"`          // of a job; 0: the product's default
 	Backoff          time.Duration `yaml:"backoff"`           // before a job is submitted again; 0: the product's default
+	Sites            WeightsSpec   `yaml:"sites"`             // zero: sites are not weighed
+}
+
+// WeightsSpec is dispatch.SiteWeights.
+type WeightsSpec struct {
+	Data  float64 `yaml:"data"`
+	Queue float64 `yaml:"queue"`
+	Money float64 `yaml:"money"`
 }
 
 // CreationSpec says when jobs reach the TaskQueue: all at the start (as soon
@@ -227,6 +239,9 @@ func (e *Experiment) check() error {
 	if err := e.checkInputs(); err != nil {
 		return err
 	}
+	if err := e.checkWeights(); err != nil {
+		return err
+	}
 	return e.Workflow.check()
 }
 
@@ -254,6 +269,18 @@ func (e *Experiment) checkPlaces() error {
 			return atPath("sites."+s.Name+".started", "site %s: %d pilots do not fit on %d nodes with %d slots", s.Name, s.Started, s.Nodes, s.Slots)
 		}
 		sites[s.Name] = true
+	}
+	return nil
+}
+
+func (e *Experiment) checkWeights() error {
+	if w := e.TaskQueue.Sites; w.Data < 0 || w.Queue < 0 || w.Money < 0 {
+		return atPath("taskqueue.sites", "a weight cannot be negative")
+	}
+	for _, s := range e.Sites {
+		if s.Price < 0 || s.Expects < 0 {
+			return atPath("sites."+s.Name, "site %s: neither its price nor the wait that is expected there can be negative", s.Name)
+		}
 	}
 	return nil
 }

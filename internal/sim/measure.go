@@ -26,6 +26,7 @@ type measured struct {
 	hitBytes, missBytes      int64
 	wasted                   time.Duration // of attempts that did not succeed
 	pilots                   int
+	wide                     int64 // bytes read over the network between sites
 	accesses                 []Access
 }
 
@@ -169,7 +170,7 @@ func (r *run) left() int { return len(r.work.jobs) - r.done }
 // Metrics are the names of what a run measures, with their units.
 var Metrics = []string{
 	"turnaround_s", "first_start_s", "gap_s", "stage_in_s", "job_time_s", "hit_ratio", "byte_hit_ratio",
-	"read_gb", "written_gb", "attempts", "failed_attempts", "lost_attempts", "wasted_s", "pilots", "jobs_done", "jobs_failed", "events",
+	"read_gb", "written_gb", "attempts", "failed_attempts", "lost_attempts", "wasted_s", "pilots", "jobs_done", "jobs_failed", "events", "wide_gb", "money",
 }
 
 // metrics returns the values in the order of Metrics. Stage-in and job time
@@ -188,7 +189,18 @@ func (r *run) metrics() []float64 {
 		ratio(float64(r.hits), float64(r.hits+r.misses)), ratio(float64(r.hitBytes), float64(r.hitBytes+r.missBytes)),
 		float64(read) / 1e9, float64(written) / 1e9, float64(r.attempts), float64(r.failures), float64(r.lost),
 		r.wasted.Seconds(), float64(r.pilots), float64(good), float64(len(r.ends) - good), float64(r.happened),
+		float64(r.wide) / 1e9, r.money(),
 	}
+}
+
+// money is the price of all slots for as long as something occupied them.
+func (r *run) money() float64 {
+	sum := 0.0
+	for _, s := range r.sites {
+		s.batch.charge(0)
+		sum += s.Price * s.batch.used.Hours()
+	}
+	return sum
 }
 
 func ratio(part, whole float64) float64 {

@@ -131,6 +131,11 @@ func (e *Experiment) checkInputs() error {
 	for _, s := range e.Storage {
 		names = append(names, s.Name)
 	}
+	for _, home := range e.Workflow.Home {
+		if err := oneOf("workflow.home", home, names...); err != nil {
+			return err
+		}
+	}
 	for name, in := range e.Workflow.Inputs {
 		if in.Storage != "" {
 			if err := oneOf("workflow.inputs."+name+".storage", in.Storage, names...); err != nil {

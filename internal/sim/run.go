@@ -69,7 +69,8 @@ func newRun(exp *Experiment, work *workflow, rep int) *run {
 // execute lets the run happen.
 func (r *run) execute() error {
 	for _, f := range r.work.files {
-		r.elements[r.exp.Storage[0].Name].put(r.pfnOf(f.lfn), f.size)
+		pfn := r.pfnOf(f.lfn)
+		r.elementOf(pfn).put(pfn, f.size)
 	}
 	if r.exp.Submission == Direct {
 		newDirect(r).begin()

@@ -66,6 +66,7 @@ func newServer(r *run) *server {
 		Ahead: q.Ahead, Hold: q.Hold, MaxPassOver: q.PassOver, MaxLosses: q.MaxLosses, MaxRegenerations: q.MaxRegenerations,
 	}
 	s.config.Placement = placements[q.Placement]
+	s.config.Sites = dispatch.SiteWeights(q.Sites)
 	r.hold = cmp.Or(q.Hold, 25*time.Second)
 	for _, site := range r.sites {
 		r.hold = max(r.hold, site.Ask)
@@ -119,7 +120,7 @@ func (s *server) makeSitesKnown() {
 	for _, site := range s.run.sites {
 		known := dispatch.Site{
 			Name: site.Name, MinPilots: site.Min, MaxPilots: site.Max, MinIdlePilots: site.MinIdle,
-			Pilot: dispatch.Resources{MilliCPUs: 1000},
+			Pilot: dispatch.Resources{MilliCPUs: 1000}, Price: site.Price, QueueWait: site.Expects, Storage: site.element.prefix(),
 		}
 		if s.run.exp.Submission == Running && site.Started > 0 {
 			known.MaxPilots = site.Started
@@ -144,6 +145,7 @@ func (s *site) occupy() {
 		at := b.free[len(b.free)-1]
 		b.free = b.free[:len(b.free)-1]
 		at.launch = s.launchName(b.count)
+		b.charge(1)
 		s.run.server.tell(dispatch.PilotSubmitted{Site: s.Name, Launch: at.launch})
 		s.startPilot(at)
 	}

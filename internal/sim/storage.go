@@ -151,6 +151,9 @@ func newElement(e *engine, s StorageSpec) *element {
 	}
 }
 
+// prefix is how the physical names of its files begin.
+func (s *element) prefix() string { return s.name + ":" }
+
 // delay draws what one access out of n costs besides the transfer. The mean
 // of all n together is the delay factor times the job's own run time.
 func (s *element) delay(r *rand.Rand, run time.Duration, n int) time.Duration {

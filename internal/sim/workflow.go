@@ -171,6 +171,10 @@ func layers(s WorkflowSpec, r *rand.Rand) *workflow {
 				reads = append(reads, name(layer-1, (i+k)%width))
 			}
 		}
+		if layer == 0 && s.Raw {
+			reads = []string{fmt.Sprintf("raw/%d", i)}
+			w.exists(reads[0], int64(s.FileSize))
+		}
 		w.add(fmt.Sprintf("layer%d", layer), name(layer, i), s.Run.draw(r), reads, extant{name(layer, i), int64(s.FileSize)})
 	}
 	return w
