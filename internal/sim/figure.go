@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"bytes"
 	"fmt"
 	"image/color"
 	"math"
@@ -14,7 +13,6 @@ import (
 	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgimg"
 )
 
 // Figure is a picture of results.
@@ -31,6 +29,8 @@ var pictured = []struct{ metric, label string }{
 	{"job_time_s", "time of a job, all attempts (s)"},
 	{"hit_ratio", "cache hit ratio"},
 	{"read_gb", "read from storage (GB)"},
+	{"wide_gb", "read from other sites (GB)"},
+	{"money", "price of the slots (units of money)"},
 }
 
 // Okabe and Ito's colours, which people see apart whatever their eyes.
@@ -95,7 +95,7 @@ type series struct {
 // range of numbers, if there is one, else the first.
 func (res *Results) along() int {
 	for a := range res.Plan.Axes {
-		if xs, isRange := numbers(res.levels(a)); isRange && len(xs) > 3 {
+		if xs, _, isRange := numbers(res.levels(a)); isRange && len(xs) > 3 {
 			return a
 		}
 	}
@@ -133,12 +133,15 @@ func (res *Results) series(along int) []series {
 func (res *Results) compare(metric, label string) (Figure, error) {
 	along := res.along()
 	groups, all := res.levels(along), res.series(along)
-	p := newPlot(res.title(), label)
-	p.X.Label.Text = res.Plan.Axes[along]
+	p := newChart(res.title(), label)
+	p.X.Label.Text = strings.ReplaceAll(res.Plan.Axes[along], "_", " ")
 	m := metricIndex(metric)
-	xs, isRange := numbers(groups)
+	xs, unit, isRange := numbers(groups)
 	var err error
 	if isRange && len(groups) > 3 {
+		if unit != "" {
+			p.X.Label.Text += " (" + unit + ")"
+		}
 		err = addLines(p, all, xs, m)
 	} else {
 		err = addBars(p, all, groups, m)
@@ -146,38 +149,33 @@ func (res *Results) compare(metric, label string) (Figure, error) {
 	if err != nil {
 		return Figure{}, fmt.Errorf("draw %s: %w", metric, err)
 	}
-	png, err := render(p)
+	png, err := p.render()
 	return Figure{Name: metric, Caption: res.Plan.Name + ": " + label, PNG: png}, err
 }
 
-func numbers(levels []string) ([]float64, bool) {
-	var xs []float64
+// numbers are the levels as numbers, in the unit of the last one, if all are.
+func numbers(levels []string) (xs []float64, common string, ok bool) {
+	_, common, _ = cutUnit(levels[len(levels)-1])
 	for _, l := range levels {
 		number, unit, hasUnit := cutUnit(l)
 		x, err := strconv.ParseFloat(number, 64)
 		if err != nil || !hasUnit {
-			return nil, false
+			return nil, "", false
 		}
-		xs = append(xs, x*sizeUnits[unit])
+		xs = append(xs, x*sizeUnits[unit]/sizeUnits[common])
 	}
-	return xs, true
+	return xs, common, true
 }
 
 // longestTitle is how many characters fit into a line over a figure.
 const longestTitle = 75
 
-// title is what the experiment is about, in lines that fit.
+// title is what the experiment is about, in lines that fit and are about as long
+// as each other.
 func (res *Results) title() string {
-	var lines []string
-	for _, word := range strings.Fields(res.Plan.About) {
-		last := len(lines) - 1
-		if last < 0 || len(lines[last])+1+len(word) > longestTitle {
-			lines = append(lines, word)
-			continue
-		}
-		lines[last] += " " + word
-	}
-	return strings.Join(lines, "\n")
+	about := strings.TrimSuffix(res.Plan.About, ".")
+	lines := len(about)/longestTitle + 1
+	return wrapped(about, min(longestTitle, len(about)/lines+10))
 }
 
 // cutUnit splits a level such as 0.5 or 10GB.
@@ -187,11 +185,11 @@ func cutUnit(level string) (number, unit string, ok bool) {
 	return level[:cut], level[cut:], ok
 }
 
-func newPlot(title, y string) *plot.Plot {
-	p := plot.New()
+func newChart(title, y string) *chart {
+	p := &chart{Plot: plot.New(), key: plot.NewLegend()}
 	for _, style := range []*text.Style{
 		&p.Title.TextStyle, &p.X.Label.TextStyle, &p.Y.Label.TextStyle,
-		&p.X.Tick.Label, &p.Y.Tick.Label, &p.Legend.TextStyle,
+		&p.X.Tick.Label, &p.Y.Tick.Label, &p.key.TextStyle,
 	} {
 		style.Font.Variant = "Sans"
 	}
@@ -201,9 +199,10 @@ func newPlot(title, y string) *plot.Plot {
 	p.Y.Label.Text = y
 	p.Y.Min = 0
 	p.Y.Tick.Marker, p.X.Tick.Marker = ticks{}, ticks{}
-	p.Legend.Top = true
-	p.Legend.Padding = vg.Millimeter
-	p.Legend.ThumbnailWidth = 5 * vg.Millimeter
+	p.key.TextStyle.Font.Size = 10
+	p.key.Top, p.key.Left = true, true
+	p.key.Padding = vg.Millimeter
+	p.key.ThumbnailWidth = 7 * vg.Millimeter
 	grid := plotter.NewGrid()
 	grid.Vertical.Width = 0
 	grid.Horizontal.Color = color.Gray{225}
@@ -211,8 +210,8 @@ func newPlot(title, y string) *plot.Plot {
 	return p
 }
 
-func addBars(p *plot.Plot, all []series, groups []string, m int) error {
-	width := min(11*vg.Centimeter/vg.Length(len(groups)*(len(all)+1)), 1.5*vg.Centimeter)
+func addBars(p *chart, all []series, groups []string, m int) error {
+	width := min(10*vg.Centimeter/vg.Length(len(groups)*(len(all)+1)), 1.5*vg.Centimeter)
 	top := 0.0
 	for i, s := range all {
 		offset := width * vg.Length(float64(i)-float64(len(all)-1)/2)
@@ -228,14 +227,17 @@ func addBars(p *plot.Plot, all []series, groups []string, m int) error {
 		bars.Color, bars.Offset, bars.LineStyle.Width = colours[i%len(colours)], offset, 0
 		p.Add(bars, &whiskers{s.rows, m, offset})
 		if s.name != "" {
-			p.Legend.Add(s.name, bars)
+			p.key.Add(wrapped(s.name, longestKey), bars)
 		}
 	}
-	p.NominalX(groups...)
+	p.NominalX(wrappedAll(groups, max(longestTitle/len(groups), 1))...)
 	p.X.Min, p.X.Max = -0.5, float64(len(groups))-0.5
-	p.Y.Max = top * (1.08 + 0.07*float64(len(all)))
+	p.Y.Max = top * headroom
 	return nil
 }
+
+// headroom is left over what is drawn, as a part of it.
+const headroom = 1.08
 
 // whiskers draws the standard deviation over bars, moved sideways as they are.
 type whiskers struct {
@@ -260,7 +262,7 @@ func (w *whiskers) Plot(c draw.Canvas, p *plot.Plot) {
 	}
 }
 
-func addLines(p *plot.Plot, all []series, xs []float64, m int) error {
+func addLines(p *chart, all []series, xs []float64, m int) error {
 	top := 0.0
 	for i, s := range all {
 		points := make(plotter.XYs, len(s.rows))
@@ -272,21 +274,20 @@ func addLines(p *plot.Plot, all []series, xs []float64, m int) error {
 		if err != nil {
 			return err
 		}
-		line.Color, dots.Color = colours[i%len(colours)], colours[i%len(colours)]
-		line.Width, dots.Shape = vg.Points(1.5), draw.CircleGlyph{}
+		distinguish(line, dots, i, len(all))
 		p.Add(line, dots)
 		if s.name != "" {
-			p.Legend.Add(s.name, line, dots)
+			p.key.Add(wrapped(s.name, longestKey), line, dots)
 		}
 	}
-	p.Y.Max = top * (1.08 + 0.07*float64(len(all)))
+	p.Y.Max = top * headroom
 	return nil
 }
 
 // timelines draws the number of running jobs over time, of the first
 // repetition at each point (paper 3, figure 7).
 func (res *Results) timelines() (Figure, error) {
-	p := newPlot(res.title(), "running jobs")
+	p := newChart(res.title(), "running jobs")
 	p.X.Label.Text = "time since the first job was submitted (s)"
 	most := 0
 	for i, r := range res.Rows {
@@ -296,13 +297,13 @@ func (res *Results) timelines() (Figure, error) {
 		}
 		line.Color, line.Width = colours[i%len(colours)], vg.Points(1.5)
 		p.Add(line)
-		p.Legend.Add(strings.Join(r.Levels, ", "), line)
+		p.key.Add(wrapped(strings.Join(r.Levels, ", "), longestKey), line)
 		for _, s := range r.Runs[0].Timeline {
 			most = max(most, s.Running)
 		}
 	}
-	p.Y.Max = float64(most) * (1.08 + 0.07*float64(len(res.Rows)))
-	png, err := render(p)
+	p.Y.Max = float64(most) * headroom
+	png, err := p.render()
 	return Figure{Name: "running_jobs", Caption: res.Plan.Name + ": running jobs over time, one run each", PNG: png}, err
 }
 
@@ -313,17 +314,6 @@ func stairs(r Run) (*plotter.Line, error) {
 		points = append(points, plotter.XY{X: x, Y: points[len(points)-1].Y}, plotter.XY{X: x, Y: float64(s.Running)})
 	}
 	return plotter.NewLine(points)
-}
-
-func render(p *plot.Plot) ([]byte, error) {
-	const margin = 3 * vg.Millimeter
-	canvas := vgimg.NewWith(vgimg.UseWH(figureWidth, figureHeight), vgimg.UseDPI(144))
-	p.Draw(draw.Crop(draw.New(canvas), margin, -2*margin, margin, -margin))
-	var b bytes.Buffer
-	if _, err := (vgimg.PngCanvas{Canvas: canvas}).WriteTo(&b); err != nil {
-		return nil, fmt.Errorf("draw a figure: %w", err)
-	}
-	return b.Bytes(), nil
 }
 
 // ticks marks about six round numbers.

@@ -17,8 +17,9 @@ import (
 var reportFiles embed.FS
 
 var reportTemplate = template.Must(template.New("report.html").Funcs(template.FuncMap{
-	"join":   strings.Join,
-	"number": func(v float64) string { return fmt.Sprintf("%.4g", v) },
+	"join":    strings.Join,
+	"heading": func(metric string) string { return strings.ReplaceAll(metric, "_", " ") },
+	"cell":    valueCell,
 	"picture": func(png []byte) template.URL {
 		return template.URL("data:image/png;base64," + base64.StdEncoding.EncodeToString(png))
 	},
@@ -41,8 +42,55 @@ func (c Chapter) Assumptions() [][2]string {
 	return list
 }
 
-// Shown are the metrics of the table in a report.
-func (c Chapter) Shown() []string { return Metrics }
+// Shown are the metrics of the table in a report: those that are not zero
+// everywhere.
+func (c Chapter) Shown() []string {
+	var shown []string
+	for i, m := range Metrics {
+		if !c.Results.everZero(i) {
+			shown = append(shown, m)
+		}
+	}
+	return shown
+}
+
+// Repeated says whether any point was run more than once.
+func (c Chapter) Repeated() bool {
+	return slices.ContainsFunc(c.Results.Rows, func(r Row) bool { return len(r.Runs) > 1 })
+}
+
+// Doubted says whether a claim did not hold.
+func (c Chapter) Doubted() bool {
+	return slices.ContainsFunc(c.Claims, func(c Claim) bool { return !c.Held })
+}
+
+// valueCell is the mean of a metric, with its standard deviation where there is
+// one.
+func valueCell(r Row, metric string) template.HTML {
+	mean, sd := r.Of(metric)
+	text := plainly(mean)
+	if len(r.Runs) > 1 {
+		text += `<span class="sd">± ` + deviation(sd) + `</span>`
+	}
+	return template.HTML(text)
+}
+
+// deviation writes a standard deviation with two digits.
+func deviation(v float64) string {
+	if v >= 100 && v < 1e9 {
+		return fmt.Sprintf("%.0f", v)
+	}
+	return fmt.Sprintf("%.2g", v)
+}
+
+// plainly writes a mean with four digits, and without an exponent as long as a
+// person would read it so.
+func plainly(v float64) string {
+	if v >= 1e4 && v < 1e9 {
+		return fmt.Sprintf("%.0f", v)
+	}
+	return fmt.Sprintf("%.4g", v)
+}
 
 // Write puts the results of an experiment into a folder, which it makes:
 // runs.csv, results.json, a PNG for each figure and report.html.
