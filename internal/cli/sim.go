@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -250,22 +249,4 @@ func cells(texts ...string) []cell {
 		row[i].text = text
 	}
 	return row
-}
-
-// counted returns a progress bar on a terminal, and nothing elsewhere.
-func (c *console) counted(what string) func(done, total int) {
-	width, _, terminal := terminalSize(c.err)
-	if !terminal || c.json {
-		return nil
-	}
-	const label = 24
-	return func(done, total int) {
-		bar := max(min(width-label-2, 60), 0)
-		filled := bar * done / max(total, 1)
-		end := ""
-		if done == total {
-			end = "\n"
-		}
-		fmt.Fprintf(c.err, "\r%s%s %d of %d %s%s%s", strings.Repeat("#", filled), strings.Repeat(".", bar-filled), done, total, what, clearToEdge, end)
-	}
 }
