@@ -96,7 +96,10 @@ func (c *console) simulateComparison(ctx context.Context, traces []string, o *si
 	}
 	table := [][]cell{cells("kind", "work", "cache", "policy", "hits", "byte hits", "read GB", "over bound", "turnaround s")}
 	for _, r := range rows {
-		cache, over := "", ""
+		cache, over, hits := "", "", fmt.Sprintf("%.3f", r.HitRatio)
+		if r.Policy == sim.Bound || r.Policy == sim.LongestChain {
+			hits = "" // a bound in bytes, or in time
+		}
 		if r.CachePercent > 0 {
 			cache = fmt.Sprintf("%d %%", r.CachePercent)
 		}
@@ -104,7 +107,7 @@ func (c *console) simulateComparison(ctx context.Context, traces []string, o *si
 			over = fmt.Sprintf("%.1f %%", 100*r.OverBound)
 		}
 		table = append(table, cells(
-			r.Kind, r.Work, cache, r.Policy, fmt.Sprintf("%.3f", r.HitRatio), fmt.Sprintf("%.3f", r.ByteHitRatio),
+			r.Kind, r.Work, cache, r.Policy, hits, fmt.Sprintf("%.3f", r.ByteHitRatio),
 			fmt.Sprintf("%.4g", r.ReadGB), over, fmt.Sprintf("%.0f", r.Turnaround),
 		))
 	}

@@ -30,7 +30,7 @@ type Compared struct {
 // What a Compared is about.
 const (
 	KindScheduled = "scheduled" // runs, in which the order of jobs depends on what is cached
-	KindSum       = "sum"       // of what scheduled runs read, over all sizes of the cache
+	KindSum       = "sum"       // of what scheduled runs read and took, and the mean of their hits, over all sizes of the cache
 	KindReplayed  = "replayed"  // one recorded sequence of accesses
 	KindPlacement = "placement" // rules for placing jobs on pilots
 	KindCritical  = "critical"  // a run with all the pilots it can use, against the longest chain of its jobs
@@ -256,6 +256,8 @@ func evictionRows(res *Results, work string) []Compared {
 		sum := &sums[i%len(sums)]
 		sum.Kind, sum.Work, sum.Policy = KindSum, work, c.Policy
 		sum.ReadGB += c.ReadGB
+		sum.HitRatio += c.HitRatio / float64(len(cachePercents))
+		sum.ByteHitRatio += c.ByteHitRatio / float64(len(cachePercents))
 		sum.Turnaround += c.Turnaround
 		if accesses := r.Runs[0].Accesses; len(accesses) > 0 {
 			replays = replayed(work, accesses)

@@ -77,7 +77,7 @@ func valueCell(r Row, metric string) template.HTML {
 
 // deviation writes a standard deviation with two digits.
 func deviation(v float64) string {
-	if v >= 100 && v < 1e9 {
+	if v >= 99.5 && v < 1e9 {
 		return fmt.Sprintf("%.0f", v)
 	}
 	return fmt.Sprintf("%.2g", v)
