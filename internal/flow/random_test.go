@@ -87,7 +87,7 @@ func (g *generator) step(i int) {
 	folder := fmt.Sprintf("s%d", i)
 	fmt.Fprintf(&g.text, "  %s:\n", folder)
 	var names []string
-	switch kind := g.r.IntN(10); {
+	switch kind := g.r.IntN(11); {
 	case kind < 4:
 		names = g.each(1)
 	case kind < 6:
@@ -96,6 +96,8 @@ func (g *generator) step(i int) {
 		names = g.merge()
 	case kind < 9:
 		names = g.split()
+	case kind < 10:
+		names = g.times()
 	}
 	if g.r.IntN(4) == 0 {
 		fmt.Fprintf(&g.text, "    reads: c%d\n", g.r.IntN(2))
@@ -169,6 +171,11 @@ func (g *generator) split() []string {
 	fmt.Fprintf(&g.text, "    each: \"%s\"\n    split: {records: %d, of: %s}\n", pattern, 1+g.r.IntN(4), unit)
 	g.known = false
 	return append(slices.Clone(names), "chunk")
+}
+
+func (g *generator) times() []string {
+	fmt.Fprintf(&g.text, "    times: %d\n", 1+g.r.IntN(4))
+	return []string{"number"}
 }
 
 func arrival(input, lfn string) Input {
@@ -246,7 +253,7 @@ func (x *world) order() string {
 // same jobs are submitted, and each file is used in the same order.
 func TestRandomWorkflowsDoNotDependOnTiming(t *testing.T) {
 	r := seeded(t)
-	tried, jobs, rewriting := 0, 0, 0
+	tried, jobs, rewriting, numbered := 0, 0, 0, 0
 	for range rounds() {
 		g := generate(r, false)
 		w, err := Parse("random.yaml", []byte(g.text.String()))
@@ -274,8 +281,11 @@ func TestRandomWorkflowsDoNotDependOnTiming(t *testing.T) {
 		if strings.Contains(g.text.String(), "rewrites") {
 			rewriting++
 		}
+		if strings.Contains(g.text.String(), "times:") {
+			numbered++
+		}
 	}
-	t.Logf("%d workflows, %d rewriting files, %d jobs", tried, rewriting, jobs)
+	t.Logf("%d workflows, %d rewriting files, %d with times, %d jobs", tried, rewriting, numbered, jobs)
 	if tried < rounds()/10 {
 		t.Errorf("only %d of %d random workflows were right", tried, rounds())
 	}
