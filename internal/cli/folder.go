@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 )
 
 const stateFolder = ".fairway"
@@ -73,7 +74,9 @@ func (c *console) fileAndFolder(arguments []string) (file, folder string, err er
 	if err := os.MkdirAll(folder, 0o777); err != nil {
 		return "", "", err
 	}
-	folder, err = filepath.Abs(folder)
+	if folder, err = filepath.Abs(folder); err == nil && !utf8.ValidString(folder) {
+		err = fail(exitUsage, "rename it, or choose a folder for the state with --dir", "the name of the folder %q is not UTF-8, so it cannot be recorded", folder)
+	}
 	return file, folder, err
 }
 

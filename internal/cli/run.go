@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -116,6 +117,9 @@ func parameters(settings []string) (map[string]string, error) {
 		name, value, ok := strings.Cut(setting, "=")
 		if !ok || name == "" {
 			return nil, fail(exitUsage, "write --set name=value", "--set %s names no value", setting)
+		}
+		if !utf8.ValidString(value) {
+			return nil, fail(exitUsage, "", "--set %s: the value %q is not UTF-8", name, value)
 		}
 		values[name] = value
 	}

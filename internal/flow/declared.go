@@ -27,7 +27,7 @@ func (in *DeclaredInput) LFN(file string) (lfn string, fits bool, err error) {
 			lfn, _ = in.names[i].expand(values)
 		}
 		if why := legalLFN(lfn); why != "" {
-			return "", false, fmt.Errorf("input %q: %s would be named %q, which %s", in.Name, file, lfn, why)
+			return "", false, fmt.Errorf("%q would be named %q, which %s", file, lfn, why)
 		}
 		return lfn, true, nil
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 )
 
 // A token of a pattern is literal text, a placeholder, or a wildcard.
@@ -261,6 +262,8 @@ func legalLFN(name string) string {
 		return "starts with '/'"
 	case strings.ContainsAny(name, "\x00\n"):
 		return "contains a line break or a zero byte"
+	case !utf8.ValidString(name):
+		return "is not UTF-8"
 	case len(name) > 1024:
 		return "is longer than 1024 bytes"
 	}

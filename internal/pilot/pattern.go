@@ -2,12 +2,14 @@ package pilot
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"fairway/internal/wire"
 )
@@ -57,6 +59,9 @@ func findMatches(a *attempt, o *wire.OutputFile, taken map[string]bool) (found [
 	err = a.slot.walk(root, strings.Count(pattern, "/"), func(path string, e fs.DirEntry) error {
 		if !e.Type().IsRegular() || taken[path] || !matches(pattern, path) {
 			return nil
+		}
+		if !utf8.ValidString(path) {
+			return fmt.Errorf("the name %q is not UTF-8, so it cannot be recorded", path)
 		}
 		info, err := e.Info()
 		if err != nil {

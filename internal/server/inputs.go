@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"unicode/utf8"
 
 	"fairway/internal/catalog"
 	"fairway/internal/dispatch"
@@ -40,10 +41,24 @@ func (f *finder) find(ctx context.Context, in *flow.DeclaredInput) ([]dispatch.E
 	default:
 		files, err = f.matching(in)
 	}
+	if err == nil {
+		err = recordable(files)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("input %q (line %d): %w", in.Name, in.Line, err)
 	}
 	return files, nil
+}
+
+// recordable refuses names of files that no record and no message to a pilot
+// can hold.
+func recordable(files []dispatch.ExistingFile) error {
+	for _, file := range files {
+		if !utf8.ValidString(file.PFN) {
+			return fmt.Errorf("the name %q is not UTF-8: give the file another name", file.PFN)
+		}
+	}
+	return nil
 }
 
 func (f *finder) absolute(path string) string {
