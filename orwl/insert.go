@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -267,6 +268,12 @@ func (l *Location) postponeLocked(h *Handle, m Mode, rank int) {
 	slices.SortStableFunc(a.postponed, func(p, q Posting) int { return cmp.Compare(p.Rank, q.Rank) })
 	go l.unlatchLocked().up() // not under the lock; it happens once in the life of a location
 }
+
+// untilGate is the number missing behind a latch that only a JointGate opens.
+const untilGate = math.MaxInt
+
+// counts reports whether the latch opens when a number of requests has come.
+func (a *latch) counts() bool { return a.missing > 0 && a.missing < untilGate }
 
 func (a *latch) forget(h *Handle) {
 	a.postponed = slices.DeleteFunc(a.postponed, func(p Posting) bool { return p.handle == h })

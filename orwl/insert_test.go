@@ -148,3 +148,27 @@ func TestStartWith(t *testing.T) {
 		must(t, h.Release())
 	}
 }
+
+// A process that is lost before the last request has come is missed, by those
+// that wait and by those that come later.
+func TestStartWithMissesTheDead(t *testing.T) {
+	l := newLocation(t, "l", 8, StartWith(3))
+	_, p := served(t, "tcp", l)
+	var lost, waits, late Handle
+	must(t, waits.WriteRequest(l))
+	must(t, lost.WriteRequest(mirror(t, p, "l")))
+	waitFor(t, func() bool { return postponed(l) == 2 })
+	must(t, p.Close())
+	if err := waits.Acquire(background); !errors.Is(err, ErrAbsentTask) {
+		t.Fatal(err)
+	}
+	if err := late.WriteRequest(l); !errors.Is(err, ErrAbsentTask) {
+		t.Fatal(err)
+	}
+}
+
+func postponed(l *Location) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.latch.postponed)
+}

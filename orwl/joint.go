@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"sync"
 )
@@ -19,7 +18,7 @@ import (
 func Gated() Option {
 	return func(l *Location) {
 		l.latch = newLatch()
-		l.latch.missing = math.MaxInt
+		l.latch.missing = untilGate
 	}
 }
 
@@ -29,7 +28,9 @@ func NewGateLocation(name string, tasks int) (*Location, error) {
 	return New(name, 0, StartWith(2*tasks))
 }
 
-// ErrAbsentTask says that a task of a JointGate was lost before the start.
+// ErrAbsentTask says that a task was lost before the start, by Wait of a JointGate,
+// or by any request on a location made with StartWith. What waits for such a
+// start ends with it, and so does what comes later: make another gate or location.
 var ErrAbsentTask = errors.New("a task was lost before the start")
 
 // JointGate does what Gate does for tasks in several processes: nothing is
@@ -79,7 +80,8 @@ func JoinGate(at Resource, tasks int) *JointGate {
 }
 
 // Insert inserts the requests of a task of this process. It waits until their owners
-// have them, but not for other tasks.
+// have them, but not for other tasks. When it fails, nothing is inserted; the task
+// may come again, unless all the others had come before: they then get ErrAbsentTask.
 func (g *JointGate) Insert(ctx context.Context, task string, postings ...Posting) error {
 	j := &joining{report: taskReport{Task: task}, postings: postings}
 	for _, p := range postings {
@@ -90,12 +92,14 @@ func (g *JointGate) Insert(ctx context.Context, task string, postings ...Posting
 			Location: p.resource.Name(), Owner: p.resource.owner().ownerID(), Name: p.handle.Name, Mode: p.mode, Rank: p.Rank,
 		})
 	}
-	if err := Insert(ctx, postings...); err != nil {
-		return err
-	}
+	// At the gate first, where the others wait: there they learn of it when this
+	// process is lost in between.
 	j.write.Name, j.read.Name = task, task
-	if err := errors.Join(Insert(ctx, j.write.Writing(g.at).At(0)), Insert(ctx, j.read.Reading(g.at).At(1))); err != nil {
-		return errors.Join(err, j.cancel())
+	if err := insertAll(ctx, []Posting{j.write.Writing(g.at).At(0), j.read.Reading(g.at).At(1)}); err != nil {
+		return fmt.Errorf("coming to the start of all tasks: %w", err)
+	}
+	if err := Insert(ctx, postings...); err != nil {
+		return errors.Join(err, j.write.Cancel(), j.read.Cancel())
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -236,7 +240,7 @@ func orderOf(requests []reportedRequest, tasks []string) Order {
 func (l *Location) start() {
 	l.mu.Lock()
 	var wake wakeList
-	if l.latch != nil && l.latch.missing == math.MaxInt {
+	if l.latch != nil && l.latch.missing == untilGate {
 		slices.SortStableFunc(l.latch.postponed, func(p, q Posting) int {
 			return cmp.Or(cmp.Compare(p.Rank, q.Rank), cmp.Compare(p.handle.Name, q.handle.Name))
 		})

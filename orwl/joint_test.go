@@ -131,8 +131,22 @@ func TestJointGateMissesTheDead(t *testing.T) {
 	}
 }
 
-func postponed(l *Location) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.latch.postponed)
+// So is one that dies before the last one has come, by one here and by one in
+// another process.
+func TestJointGateMissesTheEarlyDead(t *testing.T) {
+	s, gate, locs := gated(t, 3)
+	listener := listen(t, "tcp")
+	p, survivor := dialled(t, s, listener, new(Dialer)), dialled(t, s, listener, new(Dialer))
+	there := JoinGate(mirror(t, survivor, "gate"), 3)
+	var a, b, c Handle
+	must(t, JoinGate(mirror(t, p, "gate"), 3).Insert(background, "lost", b.Writing(mirror(t, p, "a"))))
+	must(t, there.Insert(background, "there", c.Writing(mirror(t, survivor, "a"))))
+	must(t, p.Close())
+	if err := there.Wait(background); !errors.Is(err, ErrAbsentTask) {
+		t.Fatal(err)
+	}
+	if err := gate.Insert(background, "here", a.Writing(locs[0])); !errors.Is(err, ErrAbsentTask) {
+		t.Fatal(err)
+	}
+	waitFor(t, func() bool { return postponed(locs[0]) == 0 })
 }

@@ -82,7 +82,8 @@ func MaxRequests(n int) Option { return func(l *Location) { l.limit = n } }
 // requests have been inserted, from wherever. They then stand in the order of
 // their ranks (see Posting), equal ranks in the order in which they came. So
 // tasks in several processes get an initial order without talking to each
-// other.
+// other. When a process is lost before the last request has come, all requests
+// fail with ErrAbsentTask.
 func StartWith(n int) Option {
 	return func(l *Location) {
 		if n > 0 {

@@ -60,17 +60,47 @@ func (l *Location) leaveMemory() error {
 
 // poison fails all that wait and all to come.
 func (l *Location) poison() {
+	l.mu.Lock()
+	wake := l.failLocked(ErrPoisoned)
+	l.mu.Unlock()
+	wake.up()
+}
+
+// failLocked fails the requests that wait, in the queue and behind a latch, and
+// all to come.
+func (l *Location) failLocked(err error) wakeList {
+	l.err = err
+	var all []*Handle
+	for r := l.queue.Head(); r != nil; r = r.Next() {
+		if r.Owner.state == waiting {
+			all = append(all, r.Owner)
+		}
+	}
+	if l.latch != nil {
+		for _, p := range l.latch.postponed {
+			all = append(all, p.handle)
+		}
+		l.latch.postponed = nil
+	}
+	var wake wakeList
+	for _, h := range all {
+		if h.req.Queued() {
+			l.queue.Cancel(&h.req)
+		}
+		h.state, h.err = failed, l.refuse(err)
+		wake.add(h)
+	}
+	return wake
+}
+
+// missAtStart fails a location whose start waits for a number of requests
+// (StartWith), when h, which is lost, is one of them: the number would never be
+// complete. It must come before h is withdrawn.
+func (l *Location) missAtStart(h *Handle) {
 	var wake wakeList
 	l.mu.Lock()
-	l.err = ErrPoisoned
-	for r := l.queue.Head(); r != nil; {
-		h := r.Owner
-		r = r.Next()
-		if h.state == waiting {
-			h.state, h.err = failed, l.refuse(ErrPoisoned)
-			l.queue.Cancel(&h.req)
-			wake.add(h)
-		}
+	if l.latch != nil && l.latch.counts() && h.state == waiting && !h.req.Queued() {
+		wake = l.failLocked(ErrAbsentTask)
 	}
 	l.mu.Unlock()
 	wake.up()

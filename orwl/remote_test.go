@@ -337,6 +337,39 @@ func TestFencing(t *testing.T) {
 	}
 }
 
+// A write-back is refused, too, by a request that still waits, and by a read.
+func TestFencingWithoutAWriteGrant(t *testing.T) {
+	l := newLocation(t, "l", 8)
+	_, p := served(t, "tcp", l)
+	m := mirror(t, p, "l")
+	forge := func(f frame) {
+		f.kind, f.size = frameRelease, 8
+		data := bytes.Repeat([]byte{7}, f.dataLength())
+		p.link.sendData(f, data, nil)
+		_, err := p.Mirror(background, "nothing") // what was sent before is done
+		if !errors.Is(err, ErrUnknown) {
+			t.Fatal(err)
+		}
+	}
+	whole := []extent{{0, 8}}
+	var reader, writer, waits Handle
+	must(t, reader.ReadRequest(m))
+	must(t, reader.Acquire(background))
+	forge(frame{id: reader.remoteID, generation: reader.generation, ok: true, extents: whole})
+	forge(frame{id: reader.remoteID, generation: reader.generation, extents: whole})
+	must(t, reader.Release())
+	must(t, writer.WriteRequest(l))
+	must(t, writer.Acquire(background))
+	must(t, waits.WriteRequest(m))
+	for generation := range writer.generation + 2 {
+		forge(frame{id: waits.remoteID, generation: generation, ok: true, extents: whole})
+	}
+	if b, err := writer.ReadMap(); err != nil || b[0] != 0 {
+		t.Fatalf("the holder sees %v (%v)", b, err)
+	}
+	must(t, writer.Release())
+}
+
 // A process that stops answering loses its lease, although its connection is up.
 func TestSilentHolderLosesLease(t *testing.T) {
 	l := newLocation(t, "l", 8)

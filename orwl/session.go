@@ -19,7 +19,7 @@ type session struct {
 	ended        bool
 	subscribed   map[uint64]*subscription
 	proxies      map[uint64]*proxy
-	reservations map[uint64]reservation
+	reservations map[uint64]*foreignReservation
 	taken        []byte // data on its way into a location
 }
 
@@ -48,7 +48,7 @@ func newSession(l *link, s *Server) *session {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &session{
 		link: l, server: s, ctx: ctx, cancel: cancel,
-		subscribed: make(map[uint64]*subscription), proxies: make(map[uint64]*proxy), reservations: make(map[uint64]reservation),
+		subscribed: make(map[uint64]*subscription), proxies: make(map[uint64]*proxy), reservations: make(map[uint64]*foreignReservation),
 	}
 }
 
@@ -65,7 +65,7 @@ func (s *session) handle(f *frame) error {
 	case frameRelease:
 		return s.release(f)
 	case frameReserve:
-		s.reserve(f)
+		return s.reserve(f)
 	case frameSettle:
 		s.settle(f)
 	case frameStart:
@@ -232,10 +232,11 @@ func (s *session) withdraw(p *proxy) {
 }
 
 // release takes what a writer changed, but only under the grant that it was
-// written under, and only when it has come completely.
+// written under and that the other process still has, and only when it has come
+// completely.
 func (s *session) release(f *frame) error {
 	p := s.find(f.id)
-	if p == nil || p.handle.generation != f.generation || len(f.extents) > 0 && p.handle.req.Mode() != Write {
+	if p == nil || !s.valid(p, f) {
 		s.refuse(f.id, ErrStale)
 		return s.link.drop(f)
 	}
@@ -261,6 +262,21 @@ func (s *session) release(f *frame) error {
 		s.refuse(f.next, err)
 	}
 	return nil
+}
+
+// valid reports whether a release is of the grant that p has now, and writes
+// only under a write lock.
+func (s *session) valid(p *proxy, f *frame) bool {
+	s.mu.Lock()
+	told := p.told
+	s.mu.Unlock()
+	if !told || !p.sub.location.holds(&p.handle) || p.handle.generation != f.generation {
+		return false
+	}
+	if p.handle.req.Mode() == Read {
+		return !f.ok && len(f.extents) == 0
+	}
+	return f.ok && !p.sub.mapped || len(f.extents) == 0
 }
 
 // write makes the new version from the data of a release.
@@ -297,56 +313,6 @@ func (s *session) write(p *proxy, f *frame) error {
 	return nil
 }
 
-// reserve inserts a part of an insertion that spans processes. It may have to
-// wait, so it does not happen on the goroutine that reads.
-func (s *session) reserve(f *frame) {
-	requests := f.requests
-	s.tasks.Go(func() {
-		r, err := s.reservation(requests)
-		if err != nil {
-			s.link.send(frame{kind: frameReserved, id: f.id, code: codeOf(err), text: err.Error()})
-			return
-		}
-		s.mu.Lock()
-		s.reservations[f.id] = r
-		s.mu.Unlock()
-		s.link.send(frame{kind: frameReserved, id: f.id, ok: true})
-	})
-}
-
-func (s *session) reservation(requests []wireRequest) (reservation, error) {
-	var postings []Posting
-	var proxies []*proxy
-	for _, q := range requests {
-		p, err := s.newProxy(q)
-		if err != nil {
-			for _, p := range proxies {
-				s.forget(p)
-			}
-			return nil, err
-		}
-		proxies = append(proxies, p)
-		postings = append(postings, Posting{handle: &p.handle, resource: p.sub.location, mode: q.mode, Rank: int(q.rank)})
-	}
-	r, err := localOwner{}.reserve(s.ctx, postings)
-	if err != nil {
-		for _, p := range proxies {
-			s.forget(p)
-		}
-	}
-	return r, err
-}
-
-func (s *session) settle(f *frame) {
-	s.mu.Lock()
-	r := s.reservations[f.id]
-	delete(s.reservations, f.id)
-	s.mu.Unlock()
-	if r != nil {
-		r.settle(f.ok)
-	}
-}
-
 // end gives up all that the other process had. Nothing is sent any more.
 func (s *session) end() {
 	s.mu.Lock()
@@ -354,16 +320,13 @@ func (s *session) end() {
 	s.mu.Unlock()
 	s.cancel()
 	s.tasks.Wait()
+	rest := s.rest()
+	for _, p := range rest {
+		p.sub.location.missAtStart(&p.handle)
+	}
 	for _, r := range s.reservations {
-		r.settle(false)
+		s.takeBack(r)
 	}
-	s.mu.Lock()
-	rest := make([]*proxy, 0, len(s.proxies))
-	for _, p := range s.proxies {
-		p.cancelled = true
-		rest = append(rest, p)
-	}
-	s.mu.Unlock()
 	for _, p := range rest {
 		l := p.sub.location
 		switch {
@@ -374,4 +337,16 @@ func (s *session) end() {
 			l.release(&p.handle)
 		}
 	}
+}
+
+// rest returns the requests that are left at the end.
+func (s *session) rest() []*proxy {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	rest := make([]*proxy, 0, len(s.proxies))
+	for _, p := range s.proxies {
+		p.cancelled = true
+		rest = append(rest, p)
+	}
+	return rest
 }
