@@ -34,7 +34,8 @@ const whenAsked = "it hangs on when pilots ask and when jobs are created, which 
 func whyBelow(hit func(w, cache string) float64, works ...string) string {
 	text := "C1 does not wait for data and C2 does, as section V says of W1, and waiting brings more here than sharing"
 	for _, w := range works {
-		text += fmt.Sprintf("; if C2 does not wait either it has %.2f on %s, where C1 has %.2f", hit(w, "C2 not waiting"), w, hit(w, "C1"))
+		text += fmt.Sprintf("; on %s C1 has %.2f, and C2 that does not wait either %.2f; C2 has %.2f, and the shared cache that waits (C3) %.2f",
+			w, hit(w, "C1"), hit(w, "C2 not waiting"), hit(w, "C2"), hit(w, "C3"))
 	}
 	return text
 }

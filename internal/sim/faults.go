@@ -39,6 +39,9 @@ func Faulty(seed uint64) Experiment {
 		})
 		e.Sites = append(e.Sites, faultySite(r, name))
 	}
+	if len(e.Sites) > 1 {
+		e.TaskQueue.Sites = WeightsSpec{Data: pick(r, 0, 1.0), Queue: pick(r, 0, 1.0), Money: pick(r, 0, 3600.0)}
+	}
 	e.defaults()
 	return e
 }
@@ -67,6 +70,7 @@ func faultyCache(r *rand.Rand) CacheSpec {
 
 func faultySite(r *rand.Rand, name string) SiteSpec {
 	s := SiteSpec{Name: name, Nodes: 1 + r.IntN(4), Slots: 1 + r.IntN(3), Storage: name, Ask: pick(r, 0, 0, 20*time.Second)}
+	s.Price, s.Expects = r.Float64(), pick(r, 0, 5*time.Minute)
 	s.Started = r.IntN(s.Nodes*s.Slots + 1)
 	s.MinIdle = r.IntN(2)
 	if r.IntN(4) == 0 {
