@@ -278,7 +278,11 @@ func (x *execution) fromStorage(i int, in input, then func()) {
 	n := x.run.exp.Workflow.Accesses
 	part := in.size / int64(n)
 	from.read += part
-	x.after(from.delay(x.rand, x.compute, n), func() {
+	accesses := n
+	if from.DelayOnce {
+		accesses *= len(x.reads)
+	}
+	x.after(from.delay(x.rand, x.compute, accesses), func() {
 		x.transfer(&from.line, part, func() {
 			if from == x.element {
 				then()

@@ -99,6 +99,7 @@ type StorageSpec struct {
 	Connection  Size    `yaml:"connection"`   // per second and connection; 0: unlimited
 	Latency     Gauss   `yaml:"latency"`      // of each access
 	DelayFactor float64 `yaml:"delay_factor"` // time lost for each file read or written, as a part of the job's run time
+	DelayOnce   bool    `yaml:"delay_once"`   // the delay is that of all files together that a job reads, not of each
 	DelaySpread float64 `yaml:"delay_spread"` // standard deviation of the delay, as a part of its mean
 	FailureRate Chance  `yaml:"failure_rate"` // that reading or writing a file fails, and the job with it
 	Capacity    Size    `yaml:"capacity"`     // 0: unlimited
