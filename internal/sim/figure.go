@@ -230,11 +230,14 @@ func addBars(p *chart, all []series, groups []string, m int) error {
 			p.key.Add(wrapped(s.name, longestKey), bars)
 		}
 	}
-	p.NominalX(wrappedAll(groups, max(longestTitle/len(groups), 1))...)
+	p.NominalX(wrappedAll(groups, max(acrossGroups/len(groups), 1))...)
 	p.X.Min, p.X.Max = -0.5, float64(len(groups))-0.5
 	p.Y.Max = top * headroom
 	return nil
 }
+
+// acrossGroups is how many characters fit below all bars together.
+const acrossGroups = 60
 
 // headroom is left over what is drawn, as a part of it.
 const headroom = 1.08
