@@ -135,6 +135,14 @@ func (h *Handle) Resize(size int) error {
 	return h.res.resize(h, size)
 }
 
+// mode says what the request is for, which a mirror knows and not the queue.
+func (h *Handle) mode() Mode {
+	if _, remote := h.res.(*Mirror); remote {
+		return h.remoteMode
+	}
+	return h.req.Mode()
+}
+
 func (h *Handle) holds() bool { return !h.pending && h.state == held }
 
 // awaits notes, under the location's lock, that a token will come.
