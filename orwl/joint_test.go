@@ -12,16 +12,28 @@ import (
 	"testing"
 )
 
-// gated returns a gate for a number of tasks and a server with it and two locations.
-func gated(t *testing.T, tasks int) (*Server, *JointGate, []*Location) {
+// gated serves a gate for a number of tasks and two locations at an address.
+func gated(t *testing.T, tasks int) (address string, gate *JointGate, locs []*Location) {
 	t.Helper()
 	at, err := NewGateLocation("gate", tasks)
 	must(t, err)
-	locs := []*Location{newLocation(t, "a", 8, Gated()), newLocation(t, "b", 8, Gated())}
+	locs = []*Location{newLocation(t, "a", 8, Gated()), newLocation(t, "b", 8, Gated())}
 	s := new(Server)
 	s.Add(at)
 	s.Add(locs...)
-	return s, JoinGate(at, tasks), locs
+	listener := listen(t, "tcp")
+	go s.Serve(listener)
+	t.Cleanup(s.Close)
+	return listener.Addr().String(), JoinGate(at, tasks), locs
+}
+
+// guest is this process as another one that comes to a gate.
+func guest(t *testing.T, address string) *Peer {
+	t.Helper()
+	p, err := Dial(background, "tcp", address)
+	must(t, err)
+	t.Cleanup(func() { p.Close() })
+	return p
 }
 
 // childJoins comes to a gate with one task when it is told to. It holds its
@@ -63,11 +75,8 @@ func childJoins(args []string) error {
 // A task of this process and one of another start together, in the order of their
 // ranks.
 func TestJointGateHoldsBack(t *testing.T) {
-	s, gate, locs := gated(t, 2)
-	listener := listen(t, "tcp")
-	go s.Serve(listener)
-	t.Cleanup(s.Close)
-	c := startChild(t, "join", listener.Addr().String(), "a", "b")
+	address, gate, locs := gated(t, 2)
+	c := startChild(t, "join", address, "a", "b")
 	var a, b Handle
 	must(t, gate.Insert(background, "parent", a.Writing(locs[0]).At(2), b.Reading(locs[1]).At(2)))
 	ctx, cancel := context.WithCancel(background)
@@ -94,11 +103,8 @@ func TestJointGateHoldsBack(t *testing.T) {
 }
 
 func TestJointGateRefusesDeadlock(t *testing.T) {
-	s, gate, locs := gated(t, 2)
-	listener := listen(t, "tcp")
-	go s.Serve(listener)
-	t.Cleanup(s.Close)
-	c := startChild(t, "join", listener.Addr().String(), "a", "b")
+	address, gate, locs := gated(t, 2)
+	c := startChild(t, "join", address, "a", "b")
 	var a, b Handle
 	must(t, gate.Insert(background, "parent", b.Writing(locs[1]).At(0), a.Reading(locs[0]).At(1)))
 	io.WriteString(c.in, "\n")
@@ -115,12 +121,8 @@ func TestJointGateRefusesDeadlock(t *testing.T) {
 
 // A process that dies between its insertion and the start is missed.
 func TestJointGateMissesTheDead(t *testing.T) {
-	s, gate, locs := gated(t, 2)
-	listener := listen(t, "tcp")
-	go s.Serve(listener)
-	t.Cleanup(s.Close)
-	p, err := Dial(background, "tcp", listener.Addr().String())
-	must(t, err)
+	address, gate, locs := gated(t, 2)
+	p := guest(t, address)
 	other := JoinGate(mirror(t, p, "gate"), 2)
 	var a, b Handle
 	must(t, other.Insert(background, "other", b.Writing(mirror(t, p, "a"))))
@@ -134,9 +136,8 @@ func TestJointGateMissesTheDead(t *testing.T) {
 // So is one that dies before the last one has come, by one here and by one in
 // another process.
 func TestJointGateMissesTheEarlyDead(t *testing.T) {
-	s, gate, locs := gated(t, 3)
-	listener := listen(t, "tcp")
-	p, survivor := dialled(t, s, listener, new(Dialer)), dialled(t, s, listener, new(Dialer))
+	address, gate, locs := gated(t, 3)
+	p, survivor := guest(t, address), guest(t, address)
 	there := JoinGate(mirror(t, survivor, "gate"), 3)
 	var a, b, c Handle
 	must(t, JoinGate(mirror(t, p, "gate"), 3).Insert(background, "lost", b.Writing(mirror(t, p, "a"))))

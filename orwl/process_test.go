@@ -39,6 +39,7 @@ var childRoles = map[string]func(args []string) error{
 	"join":     childJoins,
 	"insert":   childInserts,
 	"serve":    childServes,
+	"write":    childWrites,
 }
 
 type childProcess struct {

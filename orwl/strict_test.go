@@ -25,13 +25,40 @@ func faultOf(t *testing.T, f func()) (fault *Fault) {
 
 func TestStrict(t *testing.T) {
 	l := newLocation(t, "grid", 4096, Strict())
+	forbidsAccess(t, l)
+	var r Handle
+	for range MaxRetired + 10 {
+		must(t, r.ReadRequest(l))
+		_, err := r.ReadMap()
+		must(t, err)
+		must(t, r.Release())
+	}
+}
+
+// A mirror finds the same, whether its memory is a copy or the owner's, and its
+// owner need not be strict.
+func TestStrictMirror(t *testing.T) {
+	overEach(t, func(t *testing.T, network string, options []Option) {
+		s := new(Server)
+		s.Add(newLocation(t, "grid", 4096, options...))
+		p := dialled(t, s, listen(t, network), &Dialer{Strict: true})
+		forbidsAccess(t, mirror(t, p, "grid"))
+	})
+}
+
+// forbidsAccess uses a resource called grid in all ways that its locks do not
+// allow.
+func forbidsAccess(t *testing.T, grid Resource) {
+	t.Helper()
 	w, r := Handle{Name: "writer"}, Handle{Name: "reader"}
-	must(t, w.WriteRequest(l))
+	must(t, w.WriteRequest(grid))
+	must(t, w.Acquire(background))
 	data, err := WriteAs[uint64](&w)
 	must(t, err)
 	data[5] = 7
 	must(t, w.Release())
-	must(t, r.ReadRequest(l))
+	must(t, r.ReadRequest(grid))
+	must(t, r.Acquire(background))
 	read, err := ReadAs[uint64](&r)
 	must(t, err)
 	if read[5] != 7 {
@@ -46,10 +73,8 @@ func TestStrict(t *testing.T) {
 		t.Fatalf("touching after release: %v", f)
 	}
 	must(t, r.Release())
-	for range MaxRetired + 10 {
-		must(t, r.ReadRequest(l))
-		_, err := r.ReadMap()
-		must(t, err)
-		must(t, r.Release())
+	f = faultOf(t, func() { data[0] = read[5] })
+	if f.Handle != "reader" || f.Mode != Read || !strings.Contains(f.Released, "strict_test.go:") {
+		t.Fatalf("reading after release: %v", f)
 	}
 }

@@ -25,24 +25,40 @@ func TestTrace(t *testing.T) {
 		if got := trace.Times()["first"]; got.Holding != 3*time.Second || got.Waiting != 0 {
 			t.Fatalf("got %+v", got)
 		}
-		var out bytes.Buffer
-		_, err := trace.WriteTo(&out)
-		must(t, err)
-		var file struct {
-			TraceEvents []struct {
-				Name string
-				Dur  float64
-				Args map[string]string
-			}
+		if w := waitsIn(t, &trace, "second"); len(w) != 1 || w[0].Dur != 3e6 || w[0].Args["released by"] != "first" {
+			t.Fatalf("the spans of waiting are %+v", w)
 		}
-		must(t, json.Unmarshal(out.Bytes(), &file))
-		for _, e := range file.TraceEvents {
-			if e.Name == "waits for l" && e.Dur == 3e6 && e.Args["released by"] == "first" {
-				return
-			}
-		}
-		t.Fatalf("no span of waiting in %s", out.Bytes())
 	})
+}
+
+// writtenEvent is what a test reads of an event in a trace that was written.
+type writtenEvent struct {
+	Name string
+	Ph   string
+	TID  int
+	Dur  float64
+	Args map[string]string
+}
+
+// waitsIn writes the trace and returns the spans in which a task waited for
+// location l.
+func waitsIn(t *testing.T, trace *Trace, task string) (waits []writtenEvent) {
+	t.Helper()
+	var out bytes.Buffer
+	_, err := trace.WriteTo(&out)
+	must(t, err)
+	var file struct{ TraceEvents []writtenEvent }
+	must(t, json.Unmarshal(out.Bytes(), &file))
+	row := -1
+	for _, e := range file.TraceEvents {
+		switch {
+		case e.Ph == "M" && e.Args["name"] == task:
+			row = e.TID
+		case e.Name == "waits for l" && e.TID == row:
+			waits = append(waits, e)
+		}
+	}
+	return waits
 }
 
 func TestTraceIsBounded(t *testing.T) {
