@@ -10,9 +10,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// quickWriter returns a function that writes to the socket what it takes
-// without waiting.
-func quickWriter(conn net.Conn) func([]byte) (int, error) {
+// quickWriter writes to a socket what it takes without waiting. One goroutine
+// at a time may use it.
+type quickWriter struct {
+	raw syscall.RawConn
+	try func(fd uintptr) bool // writes from b, and counts in n
+	b   []byte
+	n   int
+}
+
+// newQuickWriter returns nil where conn is no socket of its own.
+func newQuickWriter(conn net.Conn) *quickWriter {
 	c, ok := conn.(syscall.Conn)
 	if !ok {
 		return nil
@@ -21,13 +29,21 @@ func quickWriter(conn net.Conn) func([]byte) (int, error) {
 	if err != nil {
 		return nil
 	}
-	return func(b []byte) (n int, err error) {
-		writeErr := raw.Write(func(fd uintptr) bool {
-			n, err = unix.Write(int(fd), b)
-			return true
-		})
-		return n, errors.Join(err, writeErr)
+	w := &quickWriter{raw: raw}
+	w.try = func(fd uintptr) bool {
+		w.n, _ = unix.Write(int(fd), w.b)
+		return true
 	}
+	return w
+}
+
+// write returns how much was written. Why it is less than all shows whoever
+// writes the rest.
+func (w *quickWriter) write(b []byte) int {
+	w.b, w.n = b, 0
+	w.raw.Write(w.try)
+	w.b = nil
+	return max(w.n, 0)
 }
 
 // sendDescriptor sends bytes of b, at least one, and a descriptor with them.

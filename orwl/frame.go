@@ -1,10 +1,12 @@
 package orwl
 
 import (
+	"bufio"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // Limits of the protocol. A frame beyond them ends the connection.
@@ -112,28 +114,54 @@ func bit(v bool) byte {
 	return 0
 }
 
-// readFrame reads one header into scratch, which it returns for the next call.
-func readFrame(r io.Reader, scratch []byte) (frame, []byte, error) {
-	if cap(scratch) < 4 {
-		scratch = make([]byte, 512)
+// frameReader reads frames. What it returns is valid until the next call.
+type frameReader struct {
+	in      *bufio.Reader
+	long    []byte // a header that the reader cannot hold
+	extents []extent
+}
+
+// next reads one header. The data of its extents comes next.
+func (r *frameReader) next(f *frame) error {
+	length, err := r.in.Peek(4)
+	if err != nil {
+		return err
 	}
-	scratch = scratch[:4]
-	if _, err := io.ReadFull(r, scratch); err != nil {
-		return frame{}, scratch, err
+	n := int(binary.LittleEndian.Uint32(length))
+	switch {
+	case n > MaxHeader:
+		return fmt.Errorf("%w: a header of %d bytes", errFrame, n)
+	case 4+n > r.in.Size():
+		return r.nextLong(f, n)
 	}
-	n := int(binary.LittleEndian.Uint32(scratch))
-	if n > MaxHeader {
-		return frame{}, scratch, fmt.Errorf("%w: a header of %d bytes", errFrame, n)
+	b, err := r.in.Peek(4 + n)
+	if err != nil {
+		return err
 	}
-	if cap(scratch) < n {
-		scratch = make([]byte, n)
+	if err := r.decode(f, b[4:]); err != nil {
+		return err
 	}
-	scratch = scratch[:n]
-	if _, err := io.ReadFull(r, scratch); err != nil {
-		return frame{}, scratch, err
+	_, err = r.in.Discard(4 + n)
+	return err
+}
+
+func (r *frameReader) nextLong(f *frame, n int) error {
+	r.in.Discard(4)
+	if cap(r.long) < n {
+		r.long = make([]byte, n)
 	}
-	f, err := decodeFrame(scratch)
-	return f, scratch, err
+	if _, err := io.ReadFull(r.in, r.long[:n]); err != nil {
+		return err
+	}
+	return r.decode(f, r.long[:n])
+}
+
+func (r *frameReader) decode(f *frame, b []byte) (err error) {
+	*f, err = decodeFrame(b, r.extents)
+	if f.extents != nil {
+		r.extents = f.extents
+	}
+	return err
 }
 
 // decoder takes a header apart. The first failure sticks.
@@ -195,14 +223,15 @@ func (d *decoder) mode() Mode {
 	return m
 }
 
-func decodeFrame(b []byte) (frame, error) {
+// decodeFrame may put the extents into what it is given for them.
+func decodeFrame(b []byte, extents []extent) (frame, error) {
 	d := decoder{b: b}
 	var f frame
 	f.kind, f.ok, f.mode, f.code = frameKind(d.byte()), d.byte() == 1, d.mode(), errorCode(d.byte())
 	f.id, f.next, f.mirror, f.generation, f.version = d.uvarint(), d.uvarint(), d.uvarint(), d.uvarint(), d.uvarint()
 	f.rank, f.size = d.varint(), d.varint()
 	f.text = d.text()
-	f.extents = d.extents(f.size)
+	f.extents = d.extents(f.size, extents)
 	for range d.count(5) {
 		f.requests = append(f.requests, wireRequest{id: d.uvarint(), mirror: d.uvarint(), mode: d.mode(), rank: d.varint(), task: d.text()})
 	}
@@ -213,20 +242,20 @@ func decodeFrame(b []byte) (frame, error) {
 }
 
 // extents reads pieces in ascending order that lie within size.
-func (d *decoder) extents(size int64) []extent {
+func (d *decoder) extents(size int64, extents []extent) []extent {
 	n := d.count(2)
 	if n == 0 {
 		return nil
 	}
-	extents := make([]extent, n)
+	extents = slices.Grow(extents[:0], n)
 	end := uint64(0)
-	for i := range extents {
+	for range n {
 		offset, length := d.uvarint(), d.uvarint()
 		if offset < end || length > uint64(size) || offset > uint64(size)-length {
 			d.bad = true
 			return nil
 		}
-		extents[i] = extent{int(offset), int(length)}
+		extents = append(extents, extent{int(offset), int(length)})
 		end = offset + length
 	}
 	return extents

@@ -1,6 +1,7 @@
 package orwl
 
 import (
+	"bufio"
 	"bytes"
 	"reflect"
 	"testing"
@@ -12,10 +13,13 @@ func TestFrameRoundTrip(t *testing.T) {
 		rank: -5, size: 9000, text: "a location", extents: []extent{{0, 10}, {4096, 4096}},
 		requests: []wireRequest{{1, 2, Write, -1, "a task"}, {3, 4, Read, 1 << 30, ""}},
 	}
-	got, _, err := readFrame(bytes.NewReader(appendFrame(nil, &want)), nil)
-	must(t, err)
-	if !reflect.DeepEqual(got, want) {
-		t.Fatalf("got %+v, want %+v", got, want)
+	for _, size := range []int{16, 4096} { // a header that fits, and one that does not
+		r := frameReader{in: bufio.NewReaderSize(bytes.NewReader(appendFrame(nil, &want)), size)}
+		var got frame
+		must(t, r.next(&got))
+		if !reflect.DeepEqual(got, want) {
+			t.Fatalf("got %+v, want %+v", got, want)
+		}
 	}
 }
 
@@ -23,7 +27,7 @@ func FuzzFrame(f *testing.F) {
 	f.Add(appendFrame(nil, &frame{kind: frameGranted, id: 3, size: 8, extents: []extent{{0, 8}}})[4:])
 	f.Add(appendFrame(nil, &frame{kind: frameReserve, requests: []wireRequest{{1, 2, Write, 3, "t"}}})[4:])
 	f.Fuzz(func(t *testing.T, b []byte) {
-		got, err := decodeFrame(b)
+		got, err := decodeFrame(b, nil)
 		if err != nil {
 			return
 		}
@@ -32,7 +36,7 @@ func FuzzFrame(f *testing.F) {
 				t.Fatalf("extent %+v beyond size %d", e, got.size)
 			}
 		}
-		again, err := decodeFrame(appendFrame(nil, &got)[4:])
+		again, err := decodeFrame(appendFrame(nil, &got)[4:], nil)
 		if err != nil || !reflect.DeepEqual(again, got) {
 			t.Fatalf("%+v became %+v, %v", got, again, err)
 		}

@@ -16,29 +16,37 @@ const DefaultLease = 10 * time.Second
 // ticksPerLease is how often within a lease each end says that it lives.
 const ticksPerLease = 4
 
+// localSendBuffer is the size in bytes of what the kernel keeps of data on its way
+// between processes of one machine. Without a bound it grows to several
+// megabytes, and the receiver finds its data in memory and not in the cache.
+const localSendBuffer = 512 << 10
+
 // link is one connection between two processes. Either end may ask the other
 // for locations.
 type link struct {
 	conn    net.Conn
 	out     *outbox
-	in      *bufio.Reader
+	in      frameReader
 	fds     *descriptorReader
 	lease   time.Duration
 	other   string // the process at the other end
 	heard   atomic.Uint64
 	peer    *Peer
-	session *session      // nil where nothing is served
-	ending  chan struct{} // closed when nothing is read any more
-	reading reading
-	scratch []byte // of who has the right to read
+	session *session // nil where nothing is served
+	tick    *alarm   // for pings; closed when nothing is read any more
+	reading *reading
+	frame   frame // the last one, of who has the right to read
 }
 
 // newLink exchanges hellos. The shorter lease of both ends counts.
 func newLink(conn net.Conn, server *Server, lease time.Duration) (*link, error) {
-	l := &link{conn: conn, out: newOutbox(conn), ending: make(chan struct{}), reading: newReading()}
+	l := &link{conn: conn, out: newOutbox(conn), reading: newReading()}
+	if tcp, ok := conn.(*net.TCPConn); ok && onThisMachine(tcp.RemoteAddr()) {
+		tcp.SetWriteBuffer(localSendBuffer)
+	}
 	reader, fds := newReader(conn)
 	l.fds = fds
-	l.in = bufio.NewReaderSize(countingReader{reader, &l.heard}, 32<<10)
+	l.in.in = bufio.NewReaderSize(countingReader{reader, &l.heard}, 32<<10)
 	l.peer = newPeer(l)
 	if server != nil {
 		l.session = newSession(l, server)
@@ -49,7 +57,8 @@ func newLink(conn net.Conn, server *Server, lease time.Duration) (*link, error) 
 	if _, err := conn.Write(appendFrame(nil, &hello)); err != nil {
 		return nil, fmt.Errorf("hello: %w", err)
 	}
-	f, _, err := readFrame(l.in, nil)
+	f := &l.frame
+	err := l.in.next(f)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("hello: %w", err)
@@ -58,7 +67,17 @@ func newLink(conn net.Conn, server *Server, lease time.Duration) (*link, error) 
 	}
 	l.other, l.peer.other = f.text, f.text
 	l.lease = min(lease, max(time.Duration(f.size), time.Millisecond))
-	return l, nil
+	return l, l.makeAlarms()
+}
+
+func (l *link) makeAlarms() (err error) {
+	if l.tick, err = newAlarm(); err != nil {
+		return err
+	}
+	if l.reading.back, err = newAlarm(); err != nil {
+		l.tick.close()
+	}
+	return err
 }
 
 // countingReader counts reads, so that somebody else sees whether data comes.
@@ -88,7 +107,8 @@ func (l *link) run() {
 		l.watch()
 	}()
 	err := l.attend()
-	close(l.ending)
+	l.tick.close()
+	l.reading.back.close()
 	l.conn.Close()
 	l.out.close()
 	<-written
@@ -102,15 +122,9 @@ func (l *link) run() {
 
 // watch pings, and closes the connection when nothing has come for a lease.
 func (l *link) watch() {
-	tick := time.NewTicker(l.lease / ticksPerLease)
-	defer tick.Stop()
+	period := l.lease / ticksPerLease
 	last, silent := uint64(0), 0
-	for {
-		select {
-		case <-l.ending:
-			return
-		case <-tick.C:
-		}
+	for l.tick.set(period); l.tick.wait(); l.tick.set(period) {
 		now := l.heard.Load()
 		if silent++; now != last {
 			last, silent = now, 0
@@ -126,18 +140,16 @@ func (l *link) watch() {
 // send sends a frame without data.
 func (l *link) send(f frame) { l.sendData(f, nil, nil) }
 
-// sendData sends a frame with the data of its extents. More than inlineLimit
-// must not change until sent is called.
+// sendData sends a frame with the data of its extents. Up to inlineLimit is
+// copied; more must not change until sent is called.
 func (l *link) sendData(f frame, data []byte, sent func()) {
-	parts := net.Buffers{appendFrame(make([]byte, 0, 64+len(f.text)+10*len(f.extents)), &f)}
-	if f.dataLength() <= inlineLimit { // a copy, so nobody has to wait for sent
-		for _, e := range f.extents {
-			parts[0] = append(parts[0], data[e.offset:e.offset+e.length]...)
-		}
-	} else {
-		for _, e := range f.extents {
-			parts = append(parts, data[e.offset:e.offset+e.length])
-		}
+	if f.dataLength() <= inlineLimit {
+		l.out.sendCopy(&f, data)
+		return
+	}
+	parts := net.Buffers{appendFrame(nil, &f)}
+	for _, e := range f.extents {
+		parts = append(parts, data[e.offset:e.offset+e.length])
 	}
 	l.out.send(message{parts: parts, fd: -1, sent: sent})
 }
@@ -169,7 +181,7 @@ func (l *link) handle(f *frame) error {
 // take reads the data of a frame into where its extents say.
 func (l *link) take(f *frame, data []byte) error {
 	for _, e := range f.extents {
-		if _, err := io.ReadFull(l.in, data[e.offset:e.offset+e.length]); err != nil {
+		if _, err := io.ReadFull(l.in.in, data[e.offset:e.offset+e.length]); err != nil {
 			return err
 		}
 	}
@@ -178,6 +190,6 @@ func (l *link) take(f *frame, data []byte) error {
 
 // drop reads the data of a frame that nobody wants.
 func (l *link) drop(f *frame) error {
-	_, err := io.CopyN(io.Discard, l.in, int64(f.dataLength()))
+	_, err := io.CopyN(io.Discard, l.in.in, int64(f.dataLength()))
 	return err
 }

@@ -1,12 +1,13 @@
 package orwl
 
 import (
+	"bytes"
 	"net"
 	"sync"
 )
 
 // inlineLimit is the size up to which data is copied into the message, which the
-// goroutine that sends it writes itself where the socket takes it at once.
+// goroutine that sends it writes itself as far as the socket takes it at once.
 const inlineLimit = 16 << 10
 
 // message is a frame on its way, with data that must not change until sent is
@@ -22,17 +23,18 @@ type message struct {
 // open and settle.
 type outbox struct {
 	conn  net.Conn
-	quick func([]byte) (int, error) // writes what fits at once; nil where that cannot be done
+	quick *quickWriter // nil where it cannot be had
 
 	mu     sync.Mutex
 	ready  sync.Cond
 	queue  []message
 	busy   bool // the writer is at work
 	closed bool
+	copied []byte // for sendCopy
 }
 
 func newOutbox(conn net.Conn) *outbox {
-	o := &outbox{conn: conn, quick: quickWriter(conn)}
+	o := &outbox{conn: conn, quick: newQuickWriter(conn)}
 	o.ready.L = &o.mu
 	return o
 }
@@ -40,15 +42,6 @@ func newOutbox(conn net.Conn) *outbox {
 // send hands over a message. After close its sent function is called at once.
 func (o *outbox) send(m message) {
 	o.mu.Lock()
-	if !o.closed && o.quick != nil && !o.busy && len(o.queue) == 0 && m.fd < 0 && len(m.parts) == 1 {
-		n, err := o.quick(m.parts[0])
-		if err == nil && n == len(m.parts[0]) {
-			o.mu.Unlock()
-			m.done()
-			return
-		}
-		m.parts[0] = m.parts[0][max(n, 0):]
-	}
 	if o.closed {
 		o.mu.Unlock()
 		m.done()
@@ -57,6 +50,29 @@ func (o *outbox) send(m message) {
 	o.queue = append(o.queue, m)
 	o.ready.Signal()
 	o.mu.Unlock()
+}
+
+// sendCopy sends a frame with a copy of the data of its extents.
+func (o *outbox) sendCopy(f *frame, data []byte) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		return
+	}
+	b := appendFrame(o.copied[:0], f)
+	for _, e := range f.extents {
+		b = append(b, data[e.offset:e.offset+e.length]...)
+	}
+	if cap(b) <= 2*inlineLimit {
+		o.copied = b
+	}
+	if o.quick != nil && !o.busy && len(o.queue) == 0 {
+		b = b[o.quick.write(b):]
+	}
+	if len(b) > 0 {
+		o.queue = append(o.queue, message{parts: net.Buffers{bytes.Clone(b)}, fd: -1})
+		o.ready.Signal()
+	}
 }
 
 func (m message) done() {

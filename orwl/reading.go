@@ -13,7 +13,7 @@ import (
 // resumeAfter is how long nobody may read a connection before its own
 // goroutine does so again. A task that waits without reading itself makes it
 // resume at once.
-const resumeAfter = time.Millisecond
+const resumeAfter = 5 * time.Millisecond
 
 // reading is the right to read a connection. Its own goroutine has it in
 // general. After it has delivered the only grant that anybody waited for, it
@@ -21,55 +21,66 @@ const resumeAfter = time.Millisecond
 // then reads the answer itself, which saves a change of goroutines and threads.
 type reading struct {
 	right  chan struct{} // has a token while nobody reads
-	kick   chan struct{} // asks the connection's goroutine to go on
-	turns  *atomic.Uint64
+	away   atomic.Bool   // the connection's goroutine leaves reading to tasks
+	back   *alarm        // wakes it to read again
+	turns  atomic.Uint64
 	failed chan error // what ended the connection while a task read it
 }
 
-func newReading() reading {
-	r := reading{right: make(chan struct{}, 1), kick: make(chan struct{}, 1), turns: new(atomic.Uint64), failed: make(chan error, 1)}
+func newReading() *reading {
+	r := &reading{right: make(chan struct{}, 1), failed: make(chan error, 1)}
 	r.right <- struct{}{}
 	return r
 }
 
 // resume has the connection's goroutine read.
 func (r *reading) resume() {
-	select {
-	case r.kick <- struct{}{}:
-	default:
+	if r.away.CompareAndSwap(true, false) {
+		r.back.set(time.Nanosecond)
 	}
 }
 
 // attend reads until the connection ends.
 func (l *link) attend() error {
-	r := &l.reading
-	pause := time.NewTimer(time.Hour)
-	defer pause.Stop()
+	r := l.reading
 	for {
 		select {
 		case err := <-r.failed:
 			return ended(err)
 		case <-r.right:
 		}
-		for served := false; !served; {
-			var err error
-			if served, err = l.next(); err != nil {
+		for leaves := false; !leaves; {
+			last, err := l.next()
+			if err != nil {
 				return ended(err)
 			}
+			leaves = last && l.leaves()
 		}
 		r.right <- struct{}{}
-		l.leaveToTasks(pause)
+		r.leaveToTasks()
 	}
 }
 
-// next handles one frame, for who has the right to read, and reports whether it was the grant that tasks
-// waited for, and nothing else is to be expected.
-func (l *link) next() (served bool, err error) {
-	var f frame
-	if f, l.scratch, err = readFrame(l.in, l.scratch); err == nil {
-		err = l.handle(&f)
+// leaves says that the connection's goroutine goes, unless a request waits. One
+// that comes later finds it away and can have it resume.
+func (l *link) leaves() bool {
+	l.reading.away.Store(true)
+	if l.peer.idle() {
+		return true
 	}
-	return f.kind == frameGranted && l.session == nil && l.in.Buffered() == 0 && l.peer.idle(), err
+	l.reading.away.Store(false)
+	return false
+}
+
+// next handles one frame, for who has the right to read, and reports whether it
+// may be the last for a while: a grant, on a connection where the other end asks
+// for nothing.
+func (l *link) next() (last bool, err error) {
+	f := &l.frame
+	if err = l.in.next(f); err == nil {
+		err = l.handle(f)
+	}
+	return f.kind == frameGranted && l.session == nil && l.in.in.Buffered() == 0, err
 }
 
 func ended(err error) error {
@@ -80,17 +91,16 @@ func ended(err error) error {
 }
 
 // leaveToTasks returns when somebody asks for it or tasks have stopped reading.
-func (l *link) leaveToTasks(pause *time.Timer) {
-	r := &l.reading
+func (r *reading) leaveToTasks() {
 	for last := r.turns.Load(); ; {
-		pause.Reset(resumeAfter)
-		select {
-		case <-r.kick:
+		r.back.set(resumeAfter)
+		if !r.away.Load() { // asked for before the alarm was set
 			return
-		case <-pause.C:
 		}
+		r.back.wait()
 		now := r.turns.Load()
-		if now == last {
+		if now == last || !r.away.Load() {
+			r.away.Store(false)
 			return
 		}
 		last = now
