@@ -24,9 +24,11 @@ type Row struct {
 }
 
 // Alternate runs candidate and yardstick in turns and returns the row of their
-// medians. Each does a round of work and returns nanoseconds per unit.
+// medians. The ratio is the median over the rounds of the ratio in each round, so
+// that a machine whose speed changes between rounds changes it little. Each does a
+// round of work and returns nanoseconds per unit.
 func Alternate(name string, rounds int, candidate, yardstick func() (float64, error)) (Row, error) {
-	var ours, theirs []float64
+	var ours, theirs, ratios []float64
 	for range rounds {
 		c, err := candidate()
 		if err != nil {
@@ -36,11 +38,9 @@ func Alternate(name string, rounds int, candidate, yardstick func() (float64, er
 		if err != nil {
 			return Row{}, fmt.Errorf("yardstick of %s: %w", name, err)
 		}
-		ours, theirs = append(ours, c), append(theirs, y)
+		ours, theirs, ratios = append(ours, c), append(theirs, y), append(ratios, c/y)
 	}
-	r := Row{Name: name, NS: Median(ours), Yardstick: Median(theirs)}
-	r.Ratio = r.NS / r.Yardstick
-	return r, nil
+	return Row{Name: name, NS: Median(ours), Yardstick: Median(theirs), Ratio: Median(ratios)}, nil
 }
 
 // Median returns the median of v, which it sorts.

@@ -16,7 +16,7 @@ func TestAlternate(t *testing.T) {
 		}
 	}
 	r, err := Alternate("row", 3, round("c", 9, 2, 3), round("y", 1, 2, 100))
-	if err != nil || order != "cycycy" || r.NS != 3 || r.Yardstick != 2 || r.Ratio != 1.5 {
+	if err != nil || order != "cycycy" || r.NS != 3 || r.Yardstick != 2 || r.Ratio != 1 {
 		t.Fatalf("got %+v, %v in the order %s", r, err, order)
 	}
 }
