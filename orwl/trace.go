@@ -31,6 +31,18 @@ type TaskTimes struct {
 	Requests int
 	// Waiting is the time in Acquire; Holding from grant to release.
 	Waiting, Holding time.Duration
+	// Total is the time from the first request to the last release.
+	Total time.Duration
+
+	first time.Time
+}
+
+// WaitingShare returns the part of Total in which the task waited, from 0 to 1.
+func (t TaskTimes) WaitingShare() float64 {
+	if t.Total == 0 {
+		return 0
+	}
+	return float64(t.Waiting) / float64(t.Total)
 }
 
 type traceSpan struct {
@@ -45,6 +57,7 @@ type traceSpan struct {
 // tracedRequest is what a trace knows of a request that is under way.
 type tracedRequest struct {
 	trace    *Trace
+	posted   time.Time
 	slept    time.Time // zero while Acquire did not have to wait
 	begin    time.Time // of the grant
 	by       string
@@ -68,7 +81,7 @@ func (l *Location) attach(t *Trace) {
 }
 
 func (t *Trace) requested(h *Handle, location string, m Mode) {
-	h.traced, h.detour = &tracedRequest{trace: t, location: location, mode: m}, true
+	h.traced, h.detour = &tracedRequest{trace: t, posted: time.Now(), location: location, mode: m}, true
 }
 
 // grant notes the time, and whose release led to the grant.
@@ -86,6 +99,10 @@ func (t *Trace) released(h *Handle) {
 	sum := t.times[h.Name]
 	sum.Requests++
 	sum.Holding += now.Sub(r.begin)
+	if sum.first.IsZero() || r.posted.Before(sum.first) {
+		sum.first = r.posted
+	}
+	sum.Total = now.Sub(sum.first)
 	span := traceSpan{task: h.Name, location: r.location, mode: r.mode, by: r.by}
 	if !r.slept.IsZero() && r.begin.After(r.slept) {
 		span.waits, span.start, span.length = true, r.slept, r.begin.Sub(r.slept)

@@ -18,8 +18,9 @@ func TestTrace(t *testing.T) {
 		must(t, second.WriteRequest(l))
 		time.AfterFunc(3*time.Second, func() { must(t, first.Release()) })
 		must(t, second.Acquire(background))
+		<-time.After(time.Second)
 		must(t, second.Release())
-		if got := trace.Times()["second"]; got.Waiting != 3*time.Second || got.Requests != 1 {
+		if got := trace.Times()["second"]; got.Waiting != 3*time.Second || got.Requests != 1 || got.WaitingShare() != 0.75 {
 			t.Fatalf("got %+v", got)
 		}
 		if got := trace.Times()["first"]; got.Holding != 3*time.Second || got.Waiting != 0 {
