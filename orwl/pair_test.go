@@ -15,63 +15,108 @@ import (
 // another's work half done.
 func TestEquity(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		locs := make([]*Location, rapid.IntRange(1, 4).Draw(t, "locations"))
-		for i := range locs {
-			locs[i], _ = New(fmt.Sprint("l", i), 8)
-		}
-		type task struct {
-			pairs Pairs
-			uses  map[int]Mode
-		}
-		tasks := make([]task, rapid.IntRange(1, 5).Draw(t, "tasks"))
-		for i := range tasks {
-			tasks[i].uses = rapid.MapOfN(rapid.IntRange(0, len(locs)-1),
-				rapid.SampledFrom([]Mode{Read, Write}), 1, len(locs)).Draw(t, "uses")
-			var postings []Posting
-			for l, m := range tasks[i].uses {
-				p := new(Pair)
-				tasks[i].pairs = append(tasks[i].pairs, p)
-				postings = append(postings, Posting{handle: p.now(), resource: locs[l], mode: m})
-			}
-			if err := Insert(background, postings...); err != nil {
-				t.Fatalf("insert: %v", err)
-			}
-		}
-		const iterations = 20
-		done := make([]atomic.Int32, len(tasks))
-		conflict := func(a, b task) bool {
-			for l, m := range a.uses {
-				if n, ok := b.uses[l]; ok && (m == Write || n == Write) {
-					return true
-				}
-			}
-			return false
-		}
-		var all sync.WaitGroup
-		for i, task := range tasks {
-			all.Go(func() {
-				for n := range int32(iterations) {
-					if err := task.pairs.Acquire(background); err != nil {
-						t.Errorf("acquire: %v", err)
-					}
-					for j := range tasks {
-						if d := done[j].Load() - n; j != i && conflict(task, tasks[j]) && (d < -1 || d > 1) {
-							t.Errorf("task %d in iteration %d, task %d in %d", i, n, j, n+d)
-						}
-					}
-					done[i].Store(n + 1)
-					if n == iterations-1 {
-						task.pairs.Finish()
-						return
-					}
-					if err := task.pairs.Release(); err != nil {
-						t.Errorf("release: %v", err)
-					}
-				}
-			})
-		}
-		all.Wait()
+		checkEquity(t, [][]Resource{resources(drawLocations(t))})
 	})
+}
+
+// The same holds when some of the tasks are in other processes.
+func TestRemoteEquity(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		locs := drawLocations(rt)
+		s := new(Server)
+		defer s.Close()
+		s.Add(locs...)
+		p := dialled(t, s, listen(t, "tcp"), new(Dialer))
+		defer p.Close()
+		mirrors := make([]*Mirror, len(locs))
+		for i, l := range locs {
+			mirrors[i] = mirror(t, p, l.Name())
+		}
+		checkEquity(rt, [][]Resource{resources(locs), resources(mirrors)})
+	})
+}
+
+func drawLocations(t *rapid.T) []*Location {
+	locs := make([]*Location, rapid.IntRange(1, 4).Draw(t, "locations"))
+	for i := range locs {
+		locs[i], _ = New(fmt.Sprint("l", i), 8)
+	}
+	return locs
+}
+
+func resources[R Resource](rs []R) []Resource {
+	all := make([]Resource, len(rs))
+	for i, r := range rs {
+		all[i] = r
+	}
+	return all
+}
+
+// equityTask is a task with a pair for each location that it uses.
+type equityTask struct {
+	pairs Pairs
+	uses  map[int]Mode
+	done  atomic.Int32 // iterations
+}
+
+func (a *equityTask) conflicts(b *equityTask) bool {
+	for l, m := range a.uses {
+		if n, ok := b.uses[l]; ok && (m == Write || n == Write) {
+			return true
+		}
+	}
+	return false
+}
+
+// checkEquity lets random tasks iterate. Each of the views has the same
+// locations, and each task uses one of them.
+func checkEquity(t *rapid.T, views [][]Resource) {
+	const iterations = 20
+	tasks := make([]*equityTask, rapid.IntRange(1, 5).Draw(t, "tasks"))
+	for i := range tasks {
+		view := views[rapid.IntRange(0, len(views)-1).Draw(t, "view")]
+		tasks[i] = insertEquityTask(t, view)
+	}
+	var all sync.WaitGroup
+	for i, task := range tasks {
+		all.Go(func() {
+			for n := range int32(iterations) {
+				if err := task.pairs.Acquire(background); err != nil {
+					t.Errorf("acquire: %v", err)
+				}
+				for j, other := range tasks {
+					if d := other.done.Load() - n; j != i && task.conflicts(other) && (d < -1 || d > 1) {
+						t.Errorf("task %d in iteration %d, task %d in %d", i, n, j, n+d)
+					}
+				}
+				task.done.Store(n + 1)
+				pass := task.pairs.Release
+				if n == iterations-1 {
+					pass = task.pairs.Finish
+				}
+				if err := pass(); err != nil {
+					t.Errorf("release: %v", err)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+func insertEquityTask(t *rapid.T, view []Resource) *equityTask {
+	task := new(equityTask)
+	task.uses = rapid.MapOfN(rapid.IntRange(0, len(view)-1),
+		rapid.SampledFrom([]Mode{Read, Write}), 1, len(view)).Draw(t, "uses")
+	var postings []Posting
+	for l, m := range task.uses {
+		p := new(Pair)
+		task.pairs = append(task.pairs, p)
+		postings = append(postings, Posting{handle: p.now(), resource: view[l], mode: m})
+	}
+	if err := Insert(background, postings...); err != nil {
+		t.Fatalf("insert: %v", err)
+	}
+	return task
 }
 
 // Listing 7 on a directed ring gives the same bits as running it one after the
