@@ -4,6 +4,7 @@ package orwl
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -36,6 +37,17 @@ func childWrites(args []string) error {
 	return nil
 }
 
+// whenWaiting calls a function when somebody begins to wait for it.
+type whenWaiting struct {
+	context.Context
+	then func()
+}
+
+func (c whenWaiting) Done() <-chan struct{} {
+	c.then()
+	return c.Context.Done()
+}
+
 // A trace names who waited for whom when the two are tasks of different
 // processes: attached to the location for all of them, attached to a mirror for
 // those of its process.
@@ -52,8 +64,7 @@ func TestTraceAcrossProcesses(t *testing.T) {
 		near := Handle{Name: "near"}
 		must(t, near.WriteRequest(m))
 		waitFor(t, func() bool { return l.Waiting() == 2 })
-		go io.WriteString(c.in, "\n")
-		must(t, near.Acquire(background))
+		must(t, near.Acquire(whenWaiting{background, func() { io.WriteString(c.in, "\n") }}))
 		must(t, near.Release())
 		waitFor(t, func() bool { return l.Waiting() == 0 })
 		if w := waitsIn(t, &atMirror, "near"); len(w) != 1 || w[0].Args["released by"] != "far" {
