@@ -22,7 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"fairway/bench/measure"
-	"fairway/internal/pilot"
+	"fairway/bench/measure/agent"
 )
 
 // slots is how many jobs run at a time, in all systems that are compared.
@@ -50,10 +50,7 @@ type report struct {
 }
 
 func main() {
-	if encoded, isPilot := os.LookupEnv(pilot.ConfigVariable); isPilot {
-		exitOn(runPilot(encoded))
-		return
-	}
+	agent.RunIfPilot()
 	asJSON := flag.Bool("json", false, "print one JSON object")
 	jobs := flag.Int("jobs", 5000, "jobs of each round")
 	rounds := flag.Int("rounds", 5, "rounds of which the median counts")
@@ -62,28 +59,13 @@ func main() {
 	flag.Parse()
 	if *profile != "" {
 		file, err := os.Create(*profile)
-		exitOn(err)
-		exitOn(pprof.StartCPUProfile(file))
+		measure.ExitOn(err)
+		measure.ExitOn(pprof.StartCPUProfile(file))
 		defer pprof.StopCPUProfile()
 	}
 	r, err := measureAll(context.Background(), *jobs, *rounds, *withPeers)
-	exitOn(err)
+	measure.ExitOn(err)
 	r.print(*asJSON)
-}
-
-func runPilot(encoded string) error {
-	config, err := pilot.DecodeConfig(encoded)
-	if err != nil {
-		return err
-	}
-	return pilot.Run(context.Background(), config)
-}
-
-func exitOn(err error) {
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "noop:", err)
-		os.Exit(1)
-	}
 }
 
 func measureAll(ctx context.Context, jobs, rounds int, withPeers bool) (*report, error) {
@@ -143,7 +125,7 @@ func cpuTime() time.Duration {
 
 func (r *report) print(asJSON bool) {
 	if asJSON {
-		exitOn(measure.PrintJSON(r))
+		measure.ExitOn(measure.PrintJSON(r))
 		return
 	}
 	for _, row := range r.Rows {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"os"
@@ -31,7 +32,7 @@ var peers = []peer{
 	{"xargs", []string{"xargs"}, 5000, prepareXargs},
 	{"gnu-parallel", []string{"parallel"}, 2000, prepareParallel},
 	{"makeflow", []string{"makeflow"}, 1000, prepareMakeflow},
-	{"work-queue", []string{"work_queue_worker", python}, 5000, prepareWorkQueue},
+	{"work-queue", []string{"work_queue_worker", "cc"}, 5000, prepareWorkQueue},
 	{"dask", []string{python}, 2000, prepareDask},
 }
 
@@ -116,28 +117,23 @@ func prepareMakeflow(folder, program string, jobs int) ([]string, error) {
 	return []string{"makeflow", "-T", "local", "-j", "2", "rules"}, write(folder, "rules", rules.String())
 }
 
-// workQueueManager keeps a window of 20 tasks: with all of them queued it is
-// ten times slower.
-const workQueueManager = `
-import subprocess, sys, work_queue as wq
-command, jobs = sys.argv[1], int(sys.argv[2])
-queue = wq.WorkQueue(port=0)
-worker = subprocess.Popen(["work_queue_worker", "--cores", "2", "localhost", str(queue.port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-submitted = done = 0
-while done < jobs:
-    while submitted < jobs and submitted - done < 20:
-        task = wq.Task(command)
-        task.specify_cores(1)
-        queue.submit(task)
-        submitted += 1
-    if queue.wait(1):
-        done += 1
-worker.terminate()
-worker.wait()
-`
+// workQueueManager is a program, since Debian has Work Queue's library for C and
+// none for Python.
+//
+//go:embed peers/work_queue.c
+var workQueueManager string
 
+// prepareWorkQueue compiles the manager before the time counts.
 func prepareWorkQueue(folder, program string, jobs int) ([]string, error) {
-	return []string{python, "manager.py", program, fmt.Sprint(jobs)}, write(folder, "manager.py", workQueueManager)
+	if err := write(folder, "manager.c", workQueueManager); err != nil {
+		return nil, err
+	}
+	cc := exec.Command("cc", "-O2", "-I/usr/include/cctools", "-o", "manager", "manager.c", "-lwork_queue", "-ldttools", "-lz", "-lm")
+	cc.Dir = folder
+	if out, err := cc.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("%w: compiling its manager needs coop-computing-tools-dev and zlib1g-dev: %w\n%s", errAbsent, err, out)
+	}
+	return []string{"./manager", program, fmt.Sprint(jobs)}, nil
 }
 
 const daskClient = `

@@ -17,11 +17,10 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"os"
 	"time"
 
 	"fairway/bench/measure"
-	"fairway/internal/pilot"
+	"fairway/bench/measure/agent"
 )
 
 // row is one line of the result.
@@ -42,37 +41,19 @@ type report struct {
 }
 
 func main() {
-	if encoded, isPilot := os.LookupEnv(pilot.ConfigVariable); isPilot {
-		exitOn(runPilot(encoded))
-		return
-	}
+	agent.RunIfPilot()
 	asJSON := flag.Bool("json", false, "print one JSON object")
 	rounds := flag.Int("rounds", 5, "rounds of each row")
 	each := flag.Duration("each", 12*time.Second, "time of one round")
 	flag.Parse()
 	r, err := measureAll(context.Background(), *rounds, *each)
-	exitOn(err)
+	measure.ExitOn(err)
 	r.print(*asJSON)
-}
-
-func runPilot(encoded string) error {
-	config, err := pilot.DecodeConfig(encoded)
-	if err != nil {
-		return err
-	}
-	return pilot.Run(context.Background(), config)
-}
-
-func exitOn(err error) {
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "pilot:", err)
-		os.Exit(1)
-	}
 }
 
 func (r *report) print(asJSON bool) {
 	if asJSON {
-		exitOn(measure.PrintJSON(r))
+		measure.ExitOn(measure.PrintJSON(r))
 		return
 	}
 	for _, w := range r.Rows {
