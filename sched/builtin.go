@@ -1,6 +1,9 @@
 package sched
 
-import "sync"
+import (
+	"sync"
+	"sync/atomic"
+)
 
 // builtin holds the kinds that come with a scheduler, made when first used.
 type builtin struct {
@@ -14,6 +17,7 @@ type builtin struct {
 
 	pidOnce sync.Once
 	pid     *Handle[int, struct{}]
+	blocked atomic.Int32 // threads that wait for the end of a process
 }
 
 func (b *builtin) descriptors(s *Scheduler) (*Handle[FD, Events], error) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"sync"
 	"syscall"
 	"time"
@@ -38,7 +39,10 @@ func (s *Scheduler) waitEnd(ctx context.Context, p *os.Process) error {
 
 // WaitPid waits until the child process pid, started without [os/exec], has
 // ended, and reaps it. pidfd is a descriptor for it, as [syscall.SysProcAttr]
-// gives one, or -1 to open one for the wait; the caller's own stays open.
+// gives one, or -1 to open one for the wait if it needs one; the caller's own
+// stays open. At most one goroutine may wait for a process. In a process
+// with one P up to sixteen waits of a scheduler block a thread each; where ctx
+// ends one, its thread stays until the process has ended.
 func (s *Scheduler) WaitPid(ctx context.Context, pid, pidfd int) (Exit, error) {
 	if err := s.waitPidEnd(ctx, pid, pidfd); err != nil {
 		return Exit{}, fmt.Errorf("wait for process %d: %w", pid, err)
@@ -56,6 +60,55 @@ func (s *Scheduler) WaitPid(ctx context.Context, pid, pidfd int) (Exit, error) {
 }
 
 func (s *Scheduler) waitPidEnd(ctx context.Context, pid, pidfd int) error {
+	if s.mayBlock() {
+		return s.blockForEnd(ctx, pid)
+	}
+	return s.waitPidfd(ctx, pid, pidfd)
+}
+
+// mayBlock counts one more thread that blocks for the end of a process, if there
+// may be one. With several Ps there may not: the runtime would leave the P of
+// such a thread with it for 10 ms, and see to no descriptor meanwhile.
+func (s *Scheduler) mayBlock() bool {
+	if runtime.GOMAXPROCS(0) > 1 {
+		return false
+	}
+	if s.builtin.blocked.Add(1) > maxBlockedWaits {
+		s.builtin.blocked.Add(-1)
+		return false
+	}
+	return true
+}
+
+// maxBlockedWaits bounds the threads that block for the ends of processes; the
+// ends of further ones are waited for by pidfd.
+const maxBlockedWaits = 16
+
+// blockForEnd has a thread block in wait(2). The kernel wakes such a thread on
+// the processor that the process just leaves; one that waits for a pidfd it may
+// wake on another, behind what computes there. If ctx ends first, the thread
+// blocks on until the process has ended or is reaped.
+func (s *Scheduler) blockForEnd(ctx context.Context, pid int) error {
+	ended := make(chan error, 1)
+	go func() {
+		defer s.builtin.blocked.Add(-1)
+		runtime.Gosched() // a call that blocks keeps its P for a while, so what is ready goes first
+		ended <- awaitEnd(pid)
+	}()
+	err, waitErr := Receive(ctx, s, ended)
+	return errors.Join(err, waitErr)
+}
+
+func awaitEnd(pid int) error {
+	for {
+		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if err != unix.EINTR {
+			return err
+		}
+	}
+}
+
+func (s *Scheduler) waitPidfd(ctx context.Context, pid, pidfd int) error {
 	if pidfd < 0 {
 		fd, err := unix.PidfdOpen(pid, 0)
 		if err == unix.ENOSYS {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"runtime"
 	"sync"
 	"syscall"
 	"testing"
@@ -88,6 +89,55 @@ func TestWaitPid(t *testing.T) {
 		if own {
 			syscall.Close(fd)
 		}
+	}
+}
+
+// onOneProcessor has the test run as a process does in which waits may block.
+func onOneProcessor(t *testing.T) {
+	before := runtime.GOMAXPROCS(1)
+	t.Cleanup(func() { runtime.GOMAXPROCS(before) })
+}
+
+func TestWaitPidOfMoreThanMayBlock(t *testing.T) {
+	onOneProcessor(t)
+	s := newTest(t, Config{})
+	var waits sync.WaitGroup
+	for i := range 2 * maxBlockedWaits {
+		pid, err := syscall.ForkExec("/bin/sh", []string{"sh", "-c", "exit 5"}, &syscall.ProcAttr{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		waits.Go(func() {
+			if e, err := s.WaitPid(patient(t), pid, -1); err != nil || e.Status.ExitStatus() != 5 {
+				t.Errorf("process %d: %+v, %v", i, e, err)
+			}
+		})
+	}
+	waits.Wait()
+}
+
+func TestWaitPidCancelledLeavesProcess(t *testing.T) {
+	onOneProcessor(t)
+	s := newTest(t, Config{})
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	pid, err := syscall.ForkExec("/bin/cat", []string{"cat"}, &syscall.ProcAttr{Files: []uintptr{r.Fd(), 1, 2}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 2 * maxBlockedWaits {
+		if _, err := s.WaitPid(ctx, pid, -1); !errors.Is(err, context.Canceled) {
+			t.Fatalf("got %v", err)
+		}
+	}
+	w.Close()
+	if e, err := s.WaitPid(patient(t), pid, -1); err != nil || e.Status.ExitStatus() != 0 {
+		t.Fatalf("%+v, %v", e, err)
 	}
 }
 

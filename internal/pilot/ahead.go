@@ -52,7 +52,7 @@ func (p *pilot) prepareAhead(a *attempt, s *slot) {
 	case recalled:
 		p.clear(a)
 	case !queued:
-		p.work(a)
+		p.workers.Go(func() { p.work(a) })
 	}
 }
 

@@ -52,6 +52,7 @@ func (p *pilot) command(a *attempt) {
 		a.fail(wire.Outcome_OUTCOME_EXITED, "start %s: %v", path, err)
 		return
 	}
+	p.settleBefore(a)
 	exit, err := p.attend(r)
 	_ = commandAfter.Hit()
 	p.noteUndeclared(r, r.opens.end())

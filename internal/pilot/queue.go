@@ -25,6 +25,7 @@ type attempt struct {
 	result *wire.Result
 	slot   *slot
 	in     *stageIn
+	before *attempt // whose place it took, until that one is settled
 
 	// The pilot's mutex guards what follows.
 	queued    bool // it waits in the queue
@@ -101,18 +102,35 @@ func (p *pilot) startFitting() {
 	}
 }
 
-// work executes an attempt, and then those that take its place.
+// work executes an attempt, and then those that take its place. What one has
+// left is settled when the command of the next one has started.
 func (p *pilot) work(a *attempt) {
 	for {
 		p.execute(a)
+		p.settleBefore(a) // unless it has come to a command
 		next := p.yield(a)
 		if next == nil {
 			p.settle(a)
 			return
 		}
-		ended := a
-		p.workers.Go(func() { p.settle(ended) })
+		next.before = a
 		a = next
+	}
+}
+
+// settleBefore settles the attempt whose place this one took. One that has
+// written something is settled by another goroutine: storing may take long, and
+// the end of this one's command is not to wait for it. For the others a
+// goroutine would cost more than it does.
+func (p *pilot) settleBefore(a *attempt) {
+	ended := a.before
+	a.before = nil
+	switch {
+	case ended == nil:
+	case ended.slot == nil || ended.slot.isEmpty():
+		p.settle(ended)
+	default:
+		p.workers.Go(func() { p.settle(ended) })
 	}
 }
 

@@ -71,6 +71,15 @@ func (p *pilot) pass(s *slot, next *attempt) *slot {
 	return nil
 }
 
+// isEmpty says that there is nothing in the sandbox.
+func (s *slot) isEmpty() bool {
+	if _, err := s.dir.Seek(0, io.SeekStart); err != nil {
+		return false
+	}
+	_, err := s.dir.Readdirnames(1)
+	return err == io.EOF
+}
+
 func (s *slot) close() {
 	s.out.close()
 	s.err.close()
