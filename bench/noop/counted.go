@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// countedSource is true with a counter. Without a C library it starts as fast
-// as a process can.
+// countedSource is true with a counter. Linked statically it starts sooner than
+// true itself.
 const countedSource = `
 #include <fcntl.h>
 #include <unistd.h>
