@@ -19,7 +19,7 @@ func (c *Core) withdraw(j *job) {
 	}
 	for _, v := range c.matched[j.id] {
 		if v.lose() {
-			c.work.block = append(c.work.block, v.waiters...)
+			c.work.block = append(c.work.block, c.waiters[v]...)
 		}
 	}
 	c.loseScattered(j)
@@ -34,7 +34,7 @@ func (c *Core) loseScattered(j *job) {
 		return
 	}
 	for _, v := range c.written(j) {
-		if v.state == present && len(v.waiters) > 0 {
+		if v.state == present && len(c.waiters[v]) > 0 {
 			c.cannotRegenerate(v)
 		}
 	}
@@ -72,7 +72,7 @@ func (c *Core) blockReaders(r *request) {
 	for n := r.firstReader(); n != nil && n.Owner.read == v; n = n.Next() {
 		c.work.block = append(c.work.block, n.Owner.job)
 	}
-	c.work.block = append(c.work.block, v.waiters...)
+	c.work.block = append(c.work.block, c.waiters[v]...)
 }
 
 // firstReader is the first request that reads what r writes: it stands right
@@ -149,12 +149,12 @@ func (c *Core) revive(j *job) {
 	c.unawait(j)
 	for i := range j.requests {
 		if v := j.requests[i].write; v != nil && v.regain() {
-			c.work.unblock = append(c.work.unblock, v.waiters...)
+			c.work.unblock = append(c.work.unblock, c.waiters[v]...)
 		}
 	}
 	for _, v := range c.matched[j.id] {
 		if v.regain() {
-			c.work.unblock = append(c.work.unblock, v.waiters...)
+			c.work.unblock = append(c.work.unblock, c.waiters[v]...)
 		}
 	}
 }

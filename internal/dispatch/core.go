@@ -31,6 +31,8 @@ type Core struct {
 	files    map[string]*file
 	patterns map[string]*file
 	matched  map[JobID][]*version // what jobs wrote through patterns
+	waiters  map[*version][]*job  // withdrawn from the FIFO, or granted before it came
+	raisedTo map[*file]raised
 	results  map[identity]storedResult
 
 	classes  map[classKey]*class
@@ -108,6 +110,8 @@ func newCore(config Config) *Core {
 		files:    make(map[string]*file),
 		patterns: make(map[string]*file),
 		matched:  make(map[JobID][]*version),
+		waiters:  make(map[*version][]*job),
+		raisedTo: make(map[*file]raised),
 		results:  make(map[identity]storedResult),
 		classes:  make(map[classKey]*class),
 		bound:    make(map[place][]*class),

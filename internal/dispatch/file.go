@@ -8,8 +8,9 @@ import (
 )
 
 // file is a location: a logical file, or a pattern as a location of its own.
-// What each job that reads it looks at stands together at the front: with a
-// million jobs in memory every line of the processor's cache counts.
+// What each job that reads it looks at stands together at the front, and all of
+// it in four lines of the processor's cache: with a million jobs in memory every
+// line counts. What few files have stands in maps of the Core.
 type file struct {
 	versions   []*version // ascending
 	first      [1]*version
@@ -20,8 +21,6 @@ type file struct {
 	own        version // most files have one version
 	lfn        string
 	publishing *version // given out, and not confirmed
-	raised     *request // up to it all that are queued have at least priority raisedTo
-	raisedTo   int32
 }
 
 // newVersion adds a version at the end.
@@ -113,7 +112,6 @@ type version struct {
 	identity   identity
 	writer     *job
 	holders    []*pilot
-	waiters    []*job // withdrawn from the FIFO, or granted before it came
 	records    int64
 }
 

@@ -25,12 +25,7 @@ func (c *Core) leave(j *job) {
 			continue
 		}
 		f := r.file()
-		if f.raised == r {
-			f.raised = nil
-			if p := r.Prev(); p != nil {
-				f.raised = p.Owner
-			}
-		}
+		c.lowerMark(f, r)
 		for n := f.queue.Cancel(&r.Request); n != nil; n = n.NextGranted() {
 			behind := n.Owner.job
 			behind.ungranted--
@@ -98,7 +93,7 @@ func (c *Core) examine(j *job) {
 func (c *Core) await(j *job, absent func(*version) bool) bool {
 	for i := range j.requests {
 		if v := j.requests[i].read; v != nil && absent(v) {
-			v.waiters = append(v.waiters, j)
+			c.waiters[v] = append(c.waiters[v], j)
 			j.absent++
 		}
 	}
@@ -112,21 +107,28 @@ func (c *Core) unawait(j *job) {
 	}
 	for i := range j.requests {
 		if v := j.requests[i].read; v != nil {
-			v.waiters = slices.DeleteFunc(v.waiters, func(w *job) bool { return w == j })
+			c.stopWaiting(v, j)
 		}
 	}
 	j.absent = 0
 }
 
+func (c *Core) stopWaiting(v *version, j *job) {
+	c.waiters[v] = slices.DeleteFunc(c.waiters[v], func(w *job) bool { return w == j })
+	if len(c.waiters[v]) == 0 {
+		delete(c.waiters, v)
+	}
+}
+
 // arrived tells those who wait for the version that it can be had.
 func (c *Core) arrived(v *version) {
-	for _, j := range v.waiters {
+	for _, j := range c.waiters[v] {
 		j.absent--
 		if j.absent == 0 {
 			c.work.examine = append(c.work.examine, j)
 		}
 	}
-	v.waiters = nil
+	delete(c.waiters, v)
 }
 
 func (c *Core) setState(j *job, s State) {

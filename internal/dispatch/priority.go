@@ -32,26 +32,46 @@ func (c *Core) raiseAhead(j *job) {
 }
 
 // maxUnraised is how many requests are walked over again before a lower
-// priority takes the place of a higher one in file.raised.
+// priority takes the place of a higher one in Core.raisedTo.
 const maxUnraised = 64
 
-// raiseBefore raises the jobs whose requests stand before r. Each file keeps
-// in mind up to where that was done, so that a long queue is not walked for
+// raised says of a file up to which request all that are queued have at least
+// a priority.
+type raised struct {
+	request  *request
+	priority int32
+}
+
+// raiseBefore raises the jobs whose requests stand before r. Up to where that
+// was done is kept in mind for each file, so that a long queue is not walked for
 // each job that joins it.
 func (c *Core) raiseBefore(r *request, priority int32, todo []*job) []*job {
 	f := r.file()
+	mark, marked := c.raisedTo[f]
 	walked := 0
 	for b := r.Prev(); b != nil; b = b.Prev() {
-		if b.Owner == f.raised && priority <= f.raisedTo {
+		if marked && b.Owner == mark.request && priority <= mark.priority {
 			break
 		}
 		todo = c.raise(b.Owner.job, priority, todo)
 		walked++
 	}
-	if prev := r.Prev(); walked > 0 && (f.raised == nil || priority >= f.raisedTo || walked > maxUnraised) {
-		f.raised, f.raisedTo = prev.Owner, priority
+	if prev := r.Prev(); walked > 0 && (!marked || priority >= mark.priority || walked > maxUnraised) {
+		c.raisedTo[f] = raised{prev.Owner, priority}
 	}
 	return todo
+}
+
+// lowerMark is for a request that leaves its FIFO.
+func (c *Core) lowerMark(f *file, r *request) {
+	mark, marked := c.raisedTo[f]
+	switch p := r.Prev(); {
+	case !marked || mark.request != r:
+	case p == nil:
+		delete(c.raisedTo, f)
+	default:
+		c.raisedTo[f] = raised{p.Owner, mark.priority}
+	}
 }
 
 func (c *Core) raise(j *job, priority int32, todo []*job) []*job {
@@ -77,7 +97,7 @@ func (c *Core) inheritFromReaders(j *job) {
 	}
 	highest := j.effective
 	for _, v := range c.written(j) {
-		for _, w := range v.waiters {
+		for _, w := range c.waiters[v] {
 			highest = max(highest, w.effective)
 		}
 	}

@@ -40,7 +40,7 @@ func (c *Core) regenerateAll() {
 	c.grace.wanted, c.work.wanted = nil, nil
 	for _, w := range list {
 		w.version.wanted = false
-		if len(w.version.waiters) > 0 {
+		if len(c.waiters[w.version]) > 0 {
 			c.regenerate(w.version, w.at)
 		}
 	}
@@ -75,7 +75,7 @@ func (c *Core) regenerate(v *version, at place) {
 // cannotRegenerate blocks those who wait for the version.
 func (c *Core) cannotRegenerate(v *version) {
 	v.state = missing
-	c.work.block = append(c.work.block, v.waiters...)
+	c.work.block = append(c.work.block, c.waiters[v]...)
 }
 
 // commitAgain takes the outputs of a job that ran again: those that are gone
@@ -129,7 +129,7 @@ func (c *Core) lostLastCopy(v *version) {
 // backAgain is for a committed version of which a copy turned up in a cache.
 func (c *Core) backAgain(v *version) {
 	if v.state == missing {
-		c.work.unblock = append(c.work.unblock, v.waiters...)
+		c.work.unblock = append(c.work.unblock, c.waiters[v]...)
 		v.state = present
 		return
 	}

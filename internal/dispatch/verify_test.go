@@ -41,7 +41,7 @@ func (c *Core) verifyJobs() error {
 				ungranted++
 			}
 			if v := r.read; v != nil {
-				for _, w := range v.waiters {
+				for _, w := range c.waiters[v] {
 					if w == j {
 						absent++
 					}
