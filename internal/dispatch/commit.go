@@ -54,12 +54,12 @@ func (j *job) outputIndex(o output) int {
 // commit makes the job Done with these outputs, which are in the order of
 // Writes. It is the only place where versions become visible.
 func (c *Core) commit(j *job, outputs []output, p *pilot) []CommittedFile {
-	versions := make([]*version, len(outputs))
+	versions := make([]*version, 0, 8) // on the stack for most jobs
 	files := make([]CommittedFile, len(outputs))
 	for i := range outputs {
 		o := &outputs[i]
 		v := c.outputVersion(j, o)
-		versions[i] = v
+		versions = append(versions, v)
 		files[i] = CommittedFile{File: v.ref(), Pattern: o.Pattern, PFN: o.PFN, Size: o.Size, Records: o.Records}
 		v.size, v.records, v.adler, v.pfn = o.Size, o.Records, o.Adler32, o.PFN
 		v.identity = j.identityOf(o.LFN)

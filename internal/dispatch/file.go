@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"crypto/sha256"
+	"encoding/hex"
 	"slices"
 
 	"fairway/internal/fifo"
@@ -141,6 +142,11 @@ func (c *Core) patternNamed(p string) *file {
 // identity stands for the content of a version. Of a committed output it is
 // derived from the job that made it, not from the bytes.
 type identity [16]byte
+
+func (id identity) hex() string {
+	var buffer [2 * len(id)]byte
+	return string(hex.AppendEncode(buffer[:0], id[:]))
+}
 
 func identityOf(parts ...string) identity {
 	var buffer [256]byte

@@ -1,7 +1,6 @@
 package dispatch
 
 import (
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -187,7 +186,7 @@ func (b *jobBody) job() Job {
 func (c *Core) persistCommit(j *job, outputs []output) {
 	b := commitBody{Attempt: j.committed, Reused: j.reused}
 	if j.key != (identity{}) {
-		b.Key = hex.EncodeToString(j.key[:])
+		b.Key = j.key.hex()
 	}
 	if !j.reused {
 		b.Whole, b.Inputs, b.Outputs = true, j.inputMarks(), outputs
@@ -217,7 +216,7 @@ func (c *Core) persistOutputs(j *job) {
 		}
 	}
 	if j.reused {
-		c.persistResult(j, hex.EncodeToString(j.key[:]), outputs)
+		c.persistResult(j, j.key.hex(), outputs)
 	} else {
 		c.persistCommit(j, outputs)
 	}

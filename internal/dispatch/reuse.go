@@ -15,11 +15,17 @@ type storedResult struct {
 // inputMarks are the identities of the job's inputs, cut to what tells a
 // person which of them changed.
 func (j *job) inputMarks() []string {
-	list := make([]string, 0, len(j.requests))
+	const shortened = 3 // bytes
+	var buffer [256]byte
+	marks := buffer[:0]
 	for i := range j.requests {
 		if v := j.requests[i].read; v != nil {
-			list = append(list, hex.EncodeToString(v.identity[:3]))
+			marks = hex.AppendEncode(marks, v.identity[:shortened])
 		}
+	}
+	list := make([]string, 0, len(j.requests))
+	for all := string(marks); all != ""; all = all[2*shortened:] {
+		list = append(list, all[:2*shortened])
 	}
 	return list
 }

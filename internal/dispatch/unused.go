@@ -3,7 +3,6 @@ package dispatch
 import (
 	"bytes"
 	"cmp"
-	"encoding/hex"
 	"maps"
 	"slices"
 )
@@ -24,7 +23,7 @@ func (c *Core) Unused() []UnusedResult {
 	})
 	list := make([]UnusedResult, len(keys))
 	for i, key := range keys {
-		list[i].Record = Record{Table: TableResult, Key: hex.EncodeToString(key[:])}
+		list[i].Record = Record{Table: TableResult, Key: key.hex()}
 		for _, o := range c.results[key].outputs {
 			if o.PFN != "" {
 				list[i].PFNs = append(list[i].PFNs, o.PFN)
