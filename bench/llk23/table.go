@@ -41,9 +41,7 @@ func run(asJSON, quick bool, sizes ...int) error {
 	var rows []row
 	for _, n := range sizes {
 		t := table{folder: folder, configs: round(n), runs: make(map[config][]answer)}
-		all := rounds(n, quick)
-		for k := range all {
-			fmt.Fprintf(os.Stderr, "llk23: %d², round %d of %d\n", n, k+1, all)
+		for range rounds(n, quick) {
 			if err := t.round(); err != nil {
 				return err
 			}
@@ -85,6 +83,7 @@ func (t *table) round() error {
 		if err != nil {
 			return fmt.Errorf("%v: %w", c, err)
 		}
+		fmt.Fprintf(os.Stderr, "llk23: round %d, %v: %.2f ns per element\n", len(t.runs[c])+1, c, a.ns)
 		t.runs[c] = append(t.runs[c], a)
 		present = append(present, c)
 	}
