@@ -29,6 +29,8 @@ type series struct {
 	points plotter.XYs
 }
 
+var coreNames = map[int]string{1: "1 core", 2: "2 cores"}
+
 // paperRounds is how often each configuration runs; the median counts.
 const paperRounds = 3
 
@@ -124,7 +126,7 @@ func overcommitting() (experiment, error) {
 		here:  "the same: two cores take half of the time, and 4 processes on one core a tenth more than one.",
 	}
 	for _, cores := range []int{1, 2} {
-		s := series{name: fmt.Sprintf("%d cores", cores)}
+		s := series{name: coreNames[cores]}
 		for _, processes := range []int{1, 2, 4} {
 			transport := "shared"
 			if processes == 1 {
@@ -149,7 +151,7 @@ func weakScaling() (experiment, error) {
 		here:  "the same; only 4 blocks on 2 cores are slower, since they wait for each other.",
 	}
 	for _, cores := range []int{1, 2} {
-		s := series{name: fmt.Sprintf("%d cores", cores)}
+		s := series{name: coreNames[cores]}
 		for _, rows := range []int{2, 4, 6, 8, 10} {
 			a, err := median(squares(rows, 200, cores, 1, "memory"))
 			if err != nil {
@@ -174,7 +176,17 @@ func (e experiment) plot(folder string) error {
 	}
 	p.Y.Min, p.Y.Max = 0, 1.25*p.Y.Max // room for the legend, which is above the lines
 	p.Legend.Top = true
+	p.X.Tick.Marker = e.ticks()
 	return p.Save(16*vg.Centimeter, 10*vg.Centimeter, filepath.Join(folder, e.file))
+}
+
+// ticks stand where something was measured.
+func (e experiment) ticks() plot.ConstantTicks {
+	var all plot.ConstantTicks
+	for _, p := range e.series[0].points {
+		all = append(all, plot.Tick{Value: p.X, Label: fmt.Sprint(p.X)})
+	}
+	return all
 }
 
 func (e experiment) write(b *strings.Builder) {

@@ -12,7 +12,7 @@
 // processes a frontier has a location of its own, which the neighbour's process
 // reads.
 //
-// Where blocks are many, a block is one strip. Two blocks alone would take turns, since
+// Four blocks and more have one strip each. Two blocks alone would take turns, since
 // each needs what the other has computed; with strips the second starts when the first has done
 // a part, and both go on all the time ([orwl.Order.Period] predicts it).
 //

@@ -14,13 +14,12 @@ type Cut struct {
 // enough.
 const DefaultSweeps = 24
 
-// Two blocks wait for each other in a circle, and so do the blocks around a
-// corner; strips let a block start when a part of its neighbour is done. With this
-// many strips in the matrix two cores always find some to do. More would only cost
-// frontiers.
+// Two blocks wait for each other in a circle; strips let the second start when a part
+// of the first is done, and three would leave no slack. They cost frontiers, so
+// more blocks have one strip each.
 const (
-	enoughStrips   = 16
-	maxBlockStrips = 4
+	fewBlocks   = 3
+	blockStrips = 4
 )
 
 // NewCut cuts an n x n matrix. The number of sweeps at once is at most sweeps,
@@ -30,8 +29,11 @@ func NewCut(n, rows, columns, sweeps int) Cut {
 	if rows*columns == 1 {
 		return newCut(n, 1, 1, 1, sweeps)
 	}
-	strips := min(maxBlockStrips, enoughStrips/(rows*columns), (n-2)/columns/(2*sweeps))
-	return newCut(n, rows, columns, max(1, strips), sweeps)
+	strips := 1
+	if rows*columns <= fewBlocks {
+		strips = max(1, min(blockStrips, (n-2)/columns/(2*sweeps)))
+	}
+	return newCut(n, rows, columns, strips, sweeps)
 }
 
 func newCut(n, rows, columns, strips, sweeps int) Cut {
