@@ -22,6 +22,9 @@ func (a *api) Explain(ctx context.Context, r *wire.ExplainRequest) (*wire.Explai
 			WaitsFor: each(e.WaitsFor, waitsForToWire),
 			Missing:  e.Missing,
 		}
+		if a.control == nil && e.State == dispatch.Ready {
+			response.Lines, response.Missing = []string{"ready; nothing runs in this folder: `fairway run` goes on"}, nil
+		}
 		return nil
 	})
 	return response, err
