@@ -93,7 +93,7 @@ func lockHolder(state string) int {
 
 // isRunning tells whether a server holds the lock.
 func isRunning(state string) (bool, error) {
-	file, err := os.OpenFile(filepath.Join(state, "lock"), os.O_RDWR, 0)
+	file, err := os.Open(filepath.Join(state, "lock"))
 	if errors.Is(err, os.ErrNotExist) {
 		return false, nil
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"golang.org/x/sys/unix"
 	"modernc.org/sqlite"
 	codes "modernc.org/sqlite/lib"
 
@@ -120,7 +121,17 @@ func (s *sqliteStore) dataSource() (string, error) {
 			"temp_store(memory)")
 	}
 	query := url.Values{"_pragma": pragmas, "_txlock": {"immediate"}}
+	if s.mode == ReadOnly && unchanging(path) {
+		query.Set("immutable", "1")
+	}
 	return (&url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}).String(), nil
+}
+
+// unchanging says that a store, closed in order, is on a file system that is
+// mounted read-only, where the files cannot be made by which processes agree.
+func unchanging(path string) bool {
+	_, err := os.Stat(path + "-wal")
+	return errors.Is(err, fs.ErrNotExist) && errors.Is(unix.Access(filepath.Dir(path), unix.W_OK), unix.EROFS)
 }
 
 // syncFolder makes the name of a new file durable.

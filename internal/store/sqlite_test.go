@@ -67,6 +67,31 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
+func TestReadOnlyFileSystem(t *testing.T) {
+	folder := t.TempDir()
+	if err := unix.Mount("fairway-test", folder, "tmpfs", 0, "size=4M"); err != nil {
+		t.Skip("no file system can be mounted here:", err)
+	}
+	defer func() {
+		if err := unix.Unmount(folder, 0); err != nil {
+			t.Error(err)
+		}
+	}()
+	s := must(open(folder))(t)
+	if err := s.Apply(context.Background(), []dispatch.Record{{Table: "job", Key: "1", Body: []byte("a")}}); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	if err := unix.Mount("", folder, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
+		t.Fatal(err)
+	}
+	s = must(store.OpenSQLite(filepath.Join(folder, "fairway.db"), store.ReadOnly))(t)
+	defer s.Close()
+	if records, err := s.Load(context.Background(), "job"); err != nil || len(records) != 1 {
+		t.Fatalf("got %v, %v", records, err)
+	}
+}
+
 // edit changes the file behind the store's back.
 func edit(t *testing.T, path, text string) {
 	t.Helper()
