@@ -32,11 +32,11 @@ const (
 
 // watch feeds an open input until its rule, a person or ctx closes it.
 func (s *Server) watch(ctx context.Context, in *flow.DeclaredInput) error {
-	last := time.Now()
+	last, alone := time.Now(), make(settling)
 	for {
 		before, limit := s.watched(in)
 		ended := s.ended(in)
-		files, unsettled, err := s.complete(ctx, in)
+		files, unsettled, err := s.complete(ctx, in, alone)
 		if err != nil {
 			return err
 		}
@@ -65,7 +65,7 @@ func ignoreEnd(ctx context.Context, err error) error {
 }
 
 // complete enumerates the files that are complete.
-func (s *Server) complete(ctx context.Context, in *flow.DeclaredInput) (files []dispatch.ExistingFile, unsettled bool, err error) {
+func (s *Server) complete(ctx context.Context, in *flow.DeclaredInput, alone settling) (files []dispatch.ExistingFile, unsettled bool, err error) {
 	all, err := s.find.find(ctx, in)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, false, nil // of a list that doesn't exist yet
@@ -75,7 +75,7 @@ func (s *Server) complete(ctx context.Context, in *flow.DeclaredInput) (files []
 	}
 	for _, file := range all {
 		info, err := os.Stat(file.PFN)
-		if err != nil || time.Since(info.ModTime()) < SettleTime || fileIdentity(info) != file.Identity {
+		if err != nil || !alone.settled(file.PFN, info, time.Now()) || fileIdentity(info) != file.Identity {
 			unsettled = true
 			continue
 		}

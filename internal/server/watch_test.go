@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -57,5 +58,41 @@ func TestFoldersWithoutNoticesAreLookedAt(t *testing.T) {
 		if _, limit := s.watched(in); limit != WatchInterval {
 			t.Errorf("%s: looked at every %v", glob, limit)
 		}
+	}
+}
+
+// A clock that is ahead, or a time kept by a copy, must not keep a file out.
+func TestFileOfTheFutureSettles(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "1.raw")
+	now := time.Now()
+	alone := make(settling)
+	look := func(after time.Duration) bool {
+		t.Helper()
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return alone.settled(path, info, now.Add(after))
+	}
+	write := func(text string, modified time.Time) {
+		t.Helper()
+		if err := errors.Join(os.WriteFile(path, []byte(text), 0o600), os.Chtimes(path, modified, modified)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("x", now.Add(time.Hour))
+	if look(0) || look(SettleTime-1) {
+		t.Error("settled at once")
+	}
+	write("longer", now.Add(time.Hour))
+	if look(SettleTime) {
+		t.Error("settled though it has just been written to")
+	}
+	if !look(2 * SettleTime) {
+		t.Error("never settled")
+	}
+	write("x", now)
+	if look(SettleTime-1) || !look(SettleTime) {
+		t.Error("not settled by its own time")
 	}
 }
