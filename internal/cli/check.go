@@ -40,7 +40,7 @@ func (c *console) checkCommand() *cobra.Command {
 		Short: "Check a workflow file",
 		Long: `Check a workflow file (default: workflow.yaml) without running anything: its
 grammar, its names, that the steps leave no order of two writers or of a reader
-and a writer open, and that its inputs are there. All problems are told at once.`,
+and a writer open; all problems of the file are told at once. Then that its inputs are there.`,
 		Example: "  fairway check workflow.yaml\n  fairway check workflow.yaml --set reads=/data --json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, arguments []string) error {
@@ -108,25 +108,17 @@ func inspect(workflow *flow.Workflow, file, folder string) (checkedObject, error
 	}
 	var missing flow.Problems
 	for _, input := range workflow.Inputs {
-		count, err := countFiles(input, folder)
+		found, err := matches(input, folder)
 		if err != nil {
 			return checked, err
 		}
-		watched := input.Watch || input.URLList != ""
-		checked.Inputs = append(checked.Inputs, checkedInput{Name: input.Name, Files: count, Watched: watched})
-		if count == 0 && !watched && !needed {
-			missing = append(missing, flow.Problem{
-				File: file, Line: input.Line, Column: 1,
-				What:    fmt.Sprintf("input %q: no file matches %q", input.Name, input.Patterns),
-				Instead: "name files that are there, or watch the folder if they come later",
-			})
-		}
-		if _, err := server.ReadCatalog(folder, input.Catalog); err != nil {
-			missing = append(missing, flow.Problem{
-				File: file, Line: input.Line, Column: 1,
-				What:    fmt.Sprintf("input %q: %v", input.Name, err),
-				Instead: "name a storage.xml or storage.json, and one of its protocols",
-			})
+		count := len(input.Sizes) + len(found)
+		checked.Inputs = append(checked.Inputs, checkedInput{Name: input.Name, Files: count, Watched: comesLater(input)})
+		for _, p := range inputProblems(input, folder, found) {
+			if !needed || count > 0 {
+				p.File, p.Line, p.Column = file, input.Line, 1
+				missing = append(missing, p)
+			}
 		}
 	}
 	if len(missing) > 0 {
@@ -135,19 +127,46 @@ func inspect(workflow *flow.Workflow, file, folder string) (checkedObject, error
 	return checked, nil
 }
 
-func countFiles(input *flow.DeclaredInput, folder string) (int, error) {
-	count := len(input.Sizes)
+func comesLater(input *flow.DeclaredInput) bool { return input.Watch || input.URLList != "" }
+
+// inputProblems says why an input whose patterns match what is found has no files.
+func inputProblems(input *flow.DeclaredInput, folder string, found []string) (problems []flow.Problem) {
+	path := server.OnlyFolders(found)
+	switch {
+	case comesLater(input) || len(input.Sizes) > 0:
+	case len(found) == 0:
+		problems = append(problems, flow.Problem{
+			What:    fmt.Sprintf("input %q: no file matches %q", input.Name, input.Patterns),
+			Instead: "name files that are there, or watch the folder if they come later",
+		})
+	case path != "":
+		problems = append(problems, flow.Problem{
+			What:    fmt.Sprintf("input %q: %s is a folder", input.Name, path),
+			Instead: fmt.Sprintf("name the files in it, as in %s", filepath.Join(input.Patterns[0], "{name}")),
+		})
+	}
+	if _, err := server.ReadCatalog(folder, input.Catalog); err != nil {
+		problems = append(problems, flow.Problem{
+			What:    fmt.Sprintf("input %q: %v", input.Name, err),
+			Instead: "name a storage.xml or storage.json, and one of its protocols",
+		})
+	}
+	return problems
+}
+
+// matches returns the paths that the patterns of an input match now.
+func matches(input *flow.DeclaredInput, folder string) (paths []string, err error) {
 	for _, glob := range input.Globs {
 		if !filepath.IsAbs(glob) {
 			glob = filepath.Join(folder, glob)
 		}
 		found, err := filepath.Glob(glob)
 		if err != nil {
-			return 0, fmt.Errorf("input %q: %w", input.Name, err)
+			return nil, fmt.Errorf("input %q: %w", input.Name, err)
 		}
-		count += len(found)
+		paths = append(paths, found...)
 	}
-	return count, nil
+	return paths, nil
 }
 
 func (c *console) printChecked(checked checkedObject) {

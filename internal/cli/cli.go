@@ -103,12 +103,15 @@ func exitCodesTopic() *cobra.Command {
 	}
 }
 
-// signalled calls each of its functions at the next SIGINT or SIGTERM, in
-// order, the last one from then on. The returned function ends that.
+// signalled calls each of its functions at the next signal that asks the program to
+// end, in order, the last one from then on. The returned function ends that.
 func signalled(actions ...func(os.Signal)) (stop func()) {
 	signals := make(chan os.Signal, len(actions))
 	done := make(chan struct{})
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // by nohup
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	go func() {
 		for i := 0; ; i++ {
 			select {

@@ -17,6 +17,7 @@ const (
 	exitRunning     = 4
 	exitNoState     = 5
 	exitNotFound    = 6
+	exitHungUp      = 129
 	exitInterrupted = 130
 	exitTerminated  = 143
 )
@@ -32,6 +33,7 @@ var exitCodes = []struct {
 	{exitRunning, "another process runs this workflow (attach to it with --follow)"},
 	{exitNoState, "this folder has no run, or the command needs one that is under way"},
 	{exitNotFound, "there is no such job, attempt or input"},
+	{exitHungUp, "its terminal went away (SIGHUP; nohup or tmux keep it running); the next run goes on from here"},
 	{exitInterrupted, "interrupted (Ctrl-C); the next run goes on from here"},
 	{exitTerminated, "ended by SIGTERM; the next run goes on from here"},
 }

@@ -101,8 +101,11 @@ func (c *console) stopOnSignal(s *server.Server) (first func() os.Signal) {
 }
 
 func signalCode(signal os.Signal) int {
-	if signal == syscall.SIGTERM {
+	switch signal {
+	case syscall.SIGTERM:
 		return exitTerminated
+	case syscall.SIGHUP:
+		return exitHungUp
 	}
 	return exitInterrupted
 }

@@ -84,6 +84,9 @@ func (f *finder) matching(in *flow.DeclaredInput) ([]dispatch.ExistingFile, erro
 		if len(paths) == before && !in.Watch {
 			return nil, fmt.Errorf("no file matches %s", f.absolute(in.Patterns[i]))
 		}
+		if folder := OnlyFolders(found); folder != "" && !in.Watch {
+			return nil, fmt.Errorf("%s is a folder; name the files in it, as in %s", folder, filepath.Join(in.Patterns[i], "{name}"))
+		}
 	}
 	var files []dispatch.ExistingFile
 	for _, path := range in.Order(paths) {
@@ -96,6 +99,19 @@ func (f *finder) matching(in *flow.DeclaredInput) ([]dispatch.ExistingFile, erro
 		}
 	}
 	return files, nil
+}
+
+// OnlyFolders returns one of the paths, which must exist, if all of them are
+// folders, and else nothing.
+func OnlyFolders(paths []string) string {
+	folder := ""
+	for _, path := range paths {
+		if info, err := os.Stat(path); err != nil || !info.IsDir() {
+			return ""
+		}
+		folder = path
+	}
+	return folder
 }
 
 // named describes the file at a path that one of the globs matches; nil if it
