@@ -23,7 +23,7 @@ func (c *Cache) Fetch(ctx context.Context, wanted Item, bring func(path string) 
 			return f, true, nil
 		}
 		if under == nil {
-			return nil, false, errReplaced
+			return nil, false, errOther
 		}
 		if mine {
 			defer c.end(wanted.Ref, under)
@@ -58,8 +58,7 @@ func (c *Cache) end(ref Ref, under *fetch) {
 }
 
 // Add puts a local file into the cache, by a link if that can be made; the file
-// must not be written to any more. It is left where it is. A file of another
-// attempt that is there gives way.
+// must not be written to any more. It is left where it is.
 func (c *Cache) Add(ctx context.Context, i Item, path string) error {
 	f, _, err := c.Fetch(ctx, i, func(target string) (int64, error) { return linkOrCopy(path, target) })
 	if err == nil {
@@ -100,7 +99,7 @@ func (c *Cache) settle(r *reservation, i Item) (*File, error) {
 		if e.is(i) {
 			return c.pin(e), nil
 		}
-		return nil, errReplaced
+		return nil, errOther
 	}
 	if err := c.name(r, fileName(i)); err != nil {
 		return nil, err
@@ -108,8 +107,8 @@ func (c *Cache) settle(r *reservation, i Item) (*File, error) {
 	return c.pin(c.insert(i)), nil
 }
 
-// errReplaced says that the file of another attempt stands in the place.
-var errReplaced = fmt.Errorf("%w: what another attempt wrote is in use", ErrFull)
+// errOther says that a file of another size stands in the place, and is in use.
+var errOther = fmt.Errorf("%w: a file of another size is in use under the same name", ErrFull)
 
 func (c *Cache) prepare(i Item) (*reservation, *File, error) {
 	c.mu.Lock()

@@ -1,9 +1,11 @@
 // Package cache keeps files on a node's disk for later jobs (paper 3, sections
 // IV-B to IV-D).
 //
-// A file is keyed by its LFN and version and never changes. It is a file in the
-// cache's folder, named by LFN, version and size, so that the index can be
-// built again from the names after a crash; it appears by a rename, complete.
+// A file is keyed by its LFN, its version and the tag that tells its contents
+// apart from others of that name, and never changes. It is a file in the cache's
+// folder, named by all that and its size, so that the index can be built again
+// from the names after a crash; it appears by a rename, complete. What stands in
+// the folder under a name of another form is removed: nobody knows what it is.
 //
 // Guarantees:
 //
@@ -25,7 +27,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"sync"
@@ -52,30 +53,24 @@ var (
 	dropAfter   = fault.New("cache.drop.after")
 )
 
-// Ref names a version of a logical file.
+// Ref names the contents of a version of a logical file.
 type Ref struct {
 	LFN     string
 	Version uint32
+	// Tag tells them apart from what others wrote, or what the file held at
+	// another time: two files with one Ref are alike.
+	Tag uint64
 }
 
 // Item is a file as it can be put into a cache or asked for.
 type Item struct {
 	Ref
-	Size int64 // bytes
-	// Attempt is the one whose output the file is; 0 if it is not known, or if
-	// no job wrote it. Of a version that several attempts wrote, only one is
-	// ever committed: what an other one wrote is never given for it.
-	Attempt uint64
+	Size int64 // bytes; asked for with 0 where it is not known
 }
-
-// AnyAttempt asks for a version whoever wrote it: for one that is in caches
-// only, so that nothing else tells its attempt.
-const AnyAttempt = math.MaxUint64
 
 // is says whether what is in the cache is what is asked for.
 func (i Item) is(wanted Item) bool {
-	return i.Ref == wanted.Ref && (i.Attempt == wanted.Attempt || i.Attempt == 0 || wanted.Attempt == 0 || wanted.Attempt == AnyAttempt) &&
-		(i.Size == wanted.Size || wanted.Size == 0)
+	return i.Ref == wanted.Ref && (i.Size == wanted.Size || wanted.Size == 0)
 }
 
 // Change is an addition to a cache or a removal.
@@ -183,8 +178,7 @@ func (c *Cache) Contents() []Change {
 	return all
 }
 
-// Get takes a file into use if it is there. What another attempt wrote under
-// the same name is dropped: it will never be committed.
+// Get takes a file into use if it is there. One of another size is dropped.
 func (c *Cache) Get(wanted Item) (*File, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -74,7 +74,7 @@ func open(t *testing.T, dir, name string, change ...func(*Config)) (*Cache, *log
 
 func shared(c *Config) { c.Shared = true }
 
-func item(lfn string, size int64) Item { return Item{Ref: Ref{lfn, 1}, Size: size} }
+func item(lfn string, size int64) Item { return Item{Ref: Ref{LFN: lfn, Version: 1}, Size: size} }
 
 // bytes writes a file of the given size.
 func bytes(size int64) func(string) (int64, error) {
@@ -136,7 +136,7 @@ func TestFollowsAdvice(t *testing.T) {
 	for _, lfn := range []string{"a", "b", "c"} {
 		put(t, c, lfn, 30).Release()
 	}
-	c.Advise([]Ref{{"c", 1}, {"unknown", 1}, {"c", 1}})
+	c.Advise([]Ref{{LFN: "c", Version: 1}, {LFN: "unknown", Version: 1}, {LFN: "c", Version: 1}})
 	put(t, c, "d", 60).Release()
 	if has(c, "c") || has(c, "a") || !has(c, "b") {
 		t.Fatal(c.Contents())
@@ -214,19 +214,17 @@ func TestFailedFetchLeavesNothing(t *testing.T) {
 	put(t, c, "b", 100).Release()
 }
 
-// What a lost attempt wrote is never given for what another one committed.
-func TestAttemptsAreToldApart(t *testing.T) {
+// What a lost attempt wrote, or an input held before, is never given for what
+// another attempt wrote, or it holds now; both may be there.
+func TestContentsAreToldApart(t *testing.T) {
 	c, _ := open(t, t.TempDir(), "p")
 	lost, committed := item("a", 10), item("a", 10)
-	lost.Attempt, committed.Attempt = 1, 2
+	lost.Tag, committed.Tag = 1, 1<<63|1
 	f, _, err := c.Fetch(t.Context(), lost, bytes(10))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := c.Fetch(t.Context(), committed, bytes(10)); !errors.Is(err, ErrFull) {
-		t.Fatal("while it is in use:", err)
-	}
-	f.Release()
+	defer f.Release()
 	if _, ok := c.Get(committed); ok {
 		t.Fatal("the lost one was given")
 	}
@@ -235,10 +233,40 @@ func TestAttemptsAreToldApart(t *testing.T) {
 		t.Fatal(hit, err)
 	}
 	f.Release()
-	if f, ok := c.Get(item("a", 0)); !ok {
-		t.Fatal("not found by one who does not know the attempt")
-	} else {
+	for _, i := range []Item{lost, committed} {
+		f, ok := c.Get(i)
+		if !ok {
+			t.Fatalf("%x is gone", i.Tag)
+		}
 		f.Release()
+	}
+	if _, ok := c.Get(item("a", 10)); ok {
+		t.Fatal("given to one who does not say which it wants")
+	}
+}
+
+// Files that earlier versions of Fairway have left under names of their own are
+// removed: what they hold is not known.
+func TestOldNamesAreRemoved(t *testing.T) {
+	dir := t.TempDir()
+	for _, folder := range []string{"p", "gone"} {
+		if err := os.MkdirAll(filepath.Join(dir, folder), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"data.txt@0@6@0", "data.txt@1@6@4294967297"} {
+			if err := os.WriteFile(filepath.Join(dir, folder, name), []byte("x = 1\n"), 0o444); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if lock, err := lockFolder(filepath.Join(dir, "gone"), true); err != nil {
+		t.Fatal(err)
+	} else {
+		lock.close()
+	}
+	c, _ := open(t, dir, "p")
+	if left, _ := filepath.Glob(filepath.Join(dir, "*", "data*")); len(left) > 0 || len(c.Contents()) > 0 {
+		t.Fatal(left, c.Contents())
 	}
 }
 
@@ -247,7 +275,7 @@ func TestIndexIsRebuilt(t *testing.T) {
 	c, _ := open(t, dir, "p")
 	put(t, c, "deep/a b%@", 10).Release()
 	put(t, c, ".hidden", 20).Release()
-	for name, size := range map[string]int{newPrefix + "1": 5, "half@1@7@0": 6, "not ours": 1} {
+	for name, size := range map[string]int{newPrefix + "1": 5, "half@1@0000000000000000@7": 6, "not ours": 1} {
 		if err := os.WriteFile(filepath.Join(c.folder, name), make([]byte, size), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -308,7 +336,7 @@ func TestAdd(t *testing.T) {
 	if _, err := os.Stat(path); err != nil || !has(c, "a") {
 		t.Fatal(err)
 	}
-	c.Drop(Ref{"a", 1})
+	c.Drop(Ref{LFN: "a", Version: 1})
 	if has(c, "a") {
 		t.Fatal("it was dropped")
 	}
@@ -353,8 +381,8 @@ func TestFaults(t *testing.T) {
 
 func FuzzNames(f *testing.F) {
 	f.Add("store/data/a b.root", uint32(1), int64(5), uint64(7))
-	f.Fuzz(func(t *testing.T, lfn string, version uint32, size int64, attempt uint64) {
-		i := Item{Ref{lfn, version}, max(0, size), attempt}
+	f.Fuzz(func(t *testing.T, lfn string, version uint32, size int64, tag uint64) {
+		i := Item{Ref{lfn, version, tag}, max(0, size)}
 		if got, ok := parseName(fileName(i)); !ok || got != i {
 			t.Fatalf("%+v became %+v", i, got)
 		}
@@ -371,7 +399,7 @@ func ExampleCache() {
 	c, _ := Open(Config{Dir: dir, Name: "pilot-1", MaxSpace: 1 << 20})
 	defer c.Close()
 	for range 2 {
-		f, hit, _ := c.Fetch(context.Background(), Item{Ref: Ref{"raw/a", 0}, Size: 5}, func(path string) (int64, error) {
+		f, hit, _ := c.Fetch(context.Background(), Item{Ref: Ref{LFN: "raw/a"}, Size: 5}, func(path string) (int64, error) {
 			return 5, os.WriteFile(path, []byte("hello"), 0o644)
 		})
 		fmt.Println(hit, f.Size())

@@ -20,10 +20,11 @@ const newPrefix = ".new-"
 const hexDigits = "0123456789ABCDEF"
 
 // fileName is the name of a file in a cache folder: the LFN with everything but
-// letters, digits and "-_+=,." as %XX, then version, size and attempt. A dot in
-// front is escaped too, so that names with one are free for other things.
+// letters, digits and "-_+=,." as %XX, then version, tag (16 hexadecimal digits)
+// and size. A dot in front is escaped too, so that names with one are free for
+// other things. Earlier versions of Fairway put the size where the tag is.
 func fileName(i Item) string {
-	b := make([]byte, 0, len(i.LFN)+24)
+	b := make([]byte, 0, len(i.LFN)+36)
 	for at := range len(i.LFN) {
 		if c := i.LFN[at]; plain(c) && (c != '.' || at > 0) {
 			b = append(b, c)
@@ -32,8 +33,11 @@ func fileName(i Item) string {
 		}
 	}
 	b = strconv.AppendUint(append(b, '@'), uint64(i.Version), 10)
-	b = strconv.AppendInt(append(b, '@'), i.Size, 10)
-	return string(strconv.AppendUint(append(b, '@'), i.Attempt, 10))
+	b = append(b, '@')
+	for shift := 60; shift >= 0; shift -= 4 {
+		b = append(b, hexDigits[i.Tag>>shift&15])
+	}
+	return string(strconv.AppendInt(append(b, '@'), i.Size, 10))
 }
 
 func plain(c byte) bool {
@@ -49,12 +53,12 @@ func parseName(name string) (i Item, ok bool) {
 	}
 	i.LFN, ok = unescape(fields[0])
 	version, errVersion := strconv.ParseUint(fields[1], 10, 32)
-	size, errSize := strconv.ParseInt(fields[2], 10, 64)
-	attempt, errAttempt := strconv.ParseUint(fields[3], 10, 64)
-	if !ok || errVersion != nil || errSize != nil || errAttempt != nil || size < 0 {
+	tag, errTag := strconv.ParseUint(fields[2], 16, 64)
+	size, errSize := strconv.ParseInt(fields[3], 10, 64)
+	if !ok || errVersion != nil || errTag != nil || errSize != nil || size < 0 {
 		return Item{}, false
 	}
-	i.Version, i.Size, i.Attempt = uint32(version), size, attempt
+	i.Version, i.Tag, i.Size = uint32(version), tag, size
 	return i, fileName(i) == name
 }
 

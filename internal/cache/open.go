@@ -118,7 +118,7 @@ func (c *Cache) rebuild() error {
 		}
 	}
 	slices.SortFunc(files, func(a, b aged) int {
-		return cmp.Or(a.time.Compare(b.time), strings.Compare(a.LFN, b.LFN), cmp.Compare(a.Version, b.Version))
+		return cmp.Or(a.time.Compare(b.time), strings.Compare(a.LFN, b.LFN), cmp.Compare(a.Version, b.Version), cmp.Compare(a.Tag, b.Tag))
 	})
 	for _, f := range files {
 		c.insert(f.Item)

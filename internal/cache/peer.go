@@ -185,26 +185,15 @@ func (c *Cache) linkFromPeer(name string) bool {
 	return false
 }
 
-// adopt takes a file that a peer has and this cache has not noticed yet. Only
-// for one of which the attempt is not known are folders listed. The caller
-// holds the mutex.
+// adopt takes a file that a peer has and this cache has not noticed yet. The
+// caller holds the mutex.
 func (c *Cache) adopt(wanted Item) (*File, bool) {
 	if len(c.peers) == 0 || c.entries[wanted.Ref] != nil {
 		return nil, false
 	}
 	defer c.host.lock()()
-	if wanted.Attempt != AnyAttempt {
-		if c.linkFromPeer(fileName(wanted)) {
-			return c.pin(c.insert(wanted)), true
-		}
+	if !c.linkFromPeer(fileName(wanted)) {
 		return nil, false
 	}
-	for _, p := range c.peers {
-		for _, name := range p.names() {
-			if i, ok := parseName(name); ok && i.is(wanted) && c.linkFromPeer(name) {
-				return c.pin(c.insert(i)), true
-			}
-		}
-	}
-	return nil, false
+	return c.pin(c.insert(wanted)), true
 }

@@ -40,28 +40,25 @@ func TestLinksFromPeers(t *testing.T) {
 	}
 }
 
-// A file that a peer has is taken from it at once, whatever was noticed: by its
-// name, or by what is known of it where that is not all.
+// A file that a peer has is taken from it at once, whatever was noticed, but not
+// one of another attempt.
 func TestTakesFromPeerWhatIsAsked(t *testing.T) {
-	unknown := Item{Ref: Ref{"y", 1}, Attempt: AnyAttempt}
-	for asked, there := range map[Item]Item{
-		item("x", 10): item("x", 10),
-		unknown:       {Ref: Ref{"y", 1}, Size: 10, Attempt: 7},
-	} {
-		dir := t.TempDir()
-		a, _ := open(t, dir, "a", shared)
-		b, _ := open(t, dir, "b", shared)
-		meet(a, b)
-		f, _, err := a.Fetch(t.Context(), there, bytes(10))
-		if err != nil {
-			t.Fatal(err)
-		}
-		f.Release()
-		f, hit, err := b.Fetch(t.Context(), asked, func(string) (int64, error) { return 0, errors.New("it is on the host") })
-		if err != nil || !hit {
-			t.Fatal(asked.LFN, hit, err)
-		}
-		f.Release()
+	dir := t.TempDir()
+	a, _ := open(t, dir, "a", shared)
+	b, _ := open(t, dir, "b", shared)
+	meet(a, b)
+	put(t, a, "x", 10).Release()
+	elsewhere := errors.New("it is on the host")
+	bring := func(string) (int64, error) { return 0, elsewhere }
+	f, hit, err := b.Fetch(t.Context(), item("x", 10), bring)
+	if err != nil || !hit {
+		t.Fatal(hit, err)
+	}
+	f.Release()
+	other := item("x", 10)
+	other.Tag = 7
+	if _, _, err := b.Fetch(t.Context(), other, bring); !errors.Is(err, elsewhere) {
+		t.Fatal(err)
 	}
 }
 

@@ -40,7 +40,7 @@ func (c *Core) advise(p *pilot, a *Answer) {
 		x.number = a.Number
 	}
 	a.Evict = x.order
-	a.Prefetch = p.prefetch()
+	a.Prefetch = c.prefetch(p)
 }
 
 // needsAdvice says whether the cache is full enough and has changed enough.
@@ -53,6 +53,9 @@ func (c *Core) needsAdvice(p *pilot) bool {
 	var used int64
 	for _, v := range p.versions {
 		used += v.size
+	}
+	for _, size := range p.other {
+		used += size
 	}
 	return used*adviseFrom >= limit
 }
@@ -73,12 +76,12 @@ func (p *pilot) cacheLimit() int64 {
 }
 
 // evictionOrder is the beginning of the order in which the pilot's files may
-// go.
+// go: first copies that nobody may read.
 func (c *Core) evictionOrder(p *pilot) []FileRef {
 	files := make([]CachedFile, len(p.versions))
 	byName := make(map[FileRef]*version, len(p.versions))
 	for i, v := range p.versions {
-		files[i] = CachedFile{File: v.ref(), Size: v.size}
+		files[i] = CachedFile{File: c.copyAt(p, v), Size: v.size}
 		byName[files[i].File] = v
 	}
 	queued, turns := p.queuedReads()
@@ -90,11 +93,11 @@ func (c *Core) evictionOrder(p *pilot) []FileRef {
 		id, read := c.nextReader(v)
 		return turns + uint64(id), read
 	})
-	order := make([]FileRef, min(len(files), maxEvict))
-	for i := range order {
-		order[i] = files[i].File
+	order := c.stale(p)
+	for _, f := range files {
+		order = append(order, f.File)
 	}
-	return order
+	return order[:min(len(order), maxEvict)]
 }
 
 // queuedReads are the versions that jobs will read which the pilot, or one that
@@ -148,7 +151,7 @@ func (c *Core) nextReader(v *version) (JobID, bool) {
 // prefetch are the inputs of jobs that are queued at the pilot beyond what is
 // free, as far as it would have to read them from storage and its own cache has
 // room for them beside those of the jobs before.
-func (p *pilot) prefetch() []InputFile {
+func (c *Core) prefetch(p *pilot) []InputFile {
 	var files []InputFile
 	room := p.info.CacheSize
 	for _, a := range p.attempts {
@@ -161,7 +164,7 @@ func (p *pilot) prefetch() []InputFile {
 				return files
 			}
 			if a.ahead && !a.started && !a.ended && v.pfn != "" && !p.reaches(v) {
-				files = append(files, InputFile{File: v.ref(), Size: v.size, PFN: v.pfn})
+				files = append(files, c.inputFor(p, v))
 			}
 		}
 	}

@@ -78,7 +78,7 @@ func (c *Core) assignment(x *attempt) Assignment {
 	for i := range j.requests {
 		r := &j.requests[i]
 		if v := r.read; v != nil {
-			a.Inputs = append(a.Inputs, InputFile{File: v.ref(), Size: v.size, PFN: v.pfn})
+			a.Inputs = append(a.Inputs, c.inputFor(x.pilot, v))
 		}
 		if v := r.write; v != nil {
 			a.Outputs[r.output] = OutputFile{Output: j.outputs[r.output], Version: v.number}

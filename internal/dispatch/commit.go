@@ -10,6 +10,15 @@ type output struct {
 	Size    int64  `json:"s,omitempty"`
 	Records int64  `json:"r,omitempty"`
 	Adler32 uint32 `json:"a,omitempty"`
+	Tag     Tag    `json:"t,omitempty"` // 0: the attempt that the commit names
+}
+
+// tag is that of the output of a job of which this attempt was committed.
+func (o *output) tag(committed AttemptID) Tag {
+	if o.Tag != 0 {
+		return o.Tag
+	}
+	return Tag(committed)
 }
 
 // commitResult makes the outputs of an attempt visible, all at once.
@@ -61,7 +70,7 @@ func (c *Core) commit(j *job, outputs []output, p *pilot) []CommittedFile {
 		v := c.outputVersion(j, o)
 		versions = append(versions, v)
 		files[i] = CommittedFile{File: v.ref(), Pattern: o.Pattern, PFN: o.PFN, Size: o.Size, Records: o.Records}
-		v.size, v.records, v.adler, v.pfn = o.Size, o.Records, o.Adler32, o.PFN
+		v.size, v.records, v.adler, v.pfn, v.tag = o.Size, o.Records, o.Adler32, o.PFN, o.tag(j.committed)
 		v.identity = j.identityOf(o.LFN)
 		c.makeVisible(j, v, p)
 	}
@@ -101,6 +110,7 @@ func (c *Core) outputVersion(j *job, o *output) *version {
 // made it.
 func (c *Core) makeVisible(j *job, v *version, p *pilot) {
 	v.state = present
+	c.claim(v, p)
 	if v.pfn == "" {
 		if p != nil && !p.left {
 			c.hold(p, v, v.size)

@@ -20,6 +20,7 @@ type Core struct {
 	rule        placement
 	now         instant
 	incarnation uint64
+	since       uint64 // the first incarnation of this submission, 0 if there was none before it
 	lastAttempt uint64 // lower half of the attempt given last
 	lastAnswer  uint64
 	ahead       []*attempt // assigned beyond what was free, and some that were
@@ -33,6 +34,7 @@ type Core struct {
 	matched  map[JobID][]*version // what jobs wrote through patterns
 	waiters  map[*version][]*job  // withdrawn from the FIFO, or granted before it came
 	raisedTo map[*file]raised
+	older    map[copyOf]Tag // of copies that were committed before the version was made again
 	results  map[identity]storedResult
 
 	classes  map[classKey]*class
@@ -112,6 +114,7 @@ func newCore(config Config) *Core {
 		matched:  make(map[JobID][]*version),
 		waiters:  make(map[*version][]*job),
 		raisedTo: make(map[*file]raised),
+		older:    make(map[copyOf]Tag),
 		results:  make(map[identity]storedResult),
 		classes:  make(map[classKey]*class),
 		bound:    make(map[place][]*class),

@@ -59,7 +59,8 @@ type Assignment struct {
 	Outputs []OutputFile
 }
 
-// InputFile is the version of an input that belongs to the job's place.
+// InputFile is the version of an input that belongs to the job's place, with
+// the tag of the copies that the job may read.
 type InputFile struct {
 	File FileRef
 	Size int64

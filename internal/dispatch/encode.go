@@ -102,6 +102,7 @@ func appendOutput(b []byte, o *output) []byte {
 	rest.int("s", o.Size)
 	rest.int("r", o.Records)
 	rest.int("a", int64(o.Adler32))
+	rest.int("t", int64(o.Tag))
 	return rest.end()
 }
 

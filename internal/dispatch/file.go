@@ -111,6 +111,7 @@ type version struct {
 	adler      uint32
 	pfn        string // empty: in caches only
 	identity   identity
+	tag        Tag // of its copies, but for those in Core.older
 	writer     *job
 	holders    []*pilot
 	records    int64
@@ -192,7 +193,7 @@ func (c *Core) addFile(e *ExistingFile) {
 		n = f.next()
 	}
 	v := f.newVersion(n)
-	v.existing, v.state, v.size, v.pfn = true, present, e.Size, e.PFN
+	v.existing, v.state, v.size, v.pfn, v.tag = true, present, e.Size, e.PFN, e.Tag
 	v.identity = identityOf("existing", e.LFN, e.Identity)
 	c.persistExisting(v, e.Identity)
 	c.superseded(v)

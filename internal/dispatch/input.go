@@ -16,6 +16,7 @@ type ExistingFile struct {
 	PFN      string
 	Size     int64
 	Identity string // changes when the content changes
+	Tag      Tag    // by which a pilot that reads the file finds out that it is this one; above all attempts
 }
 
 // Submit inserts jobs in order, all or none. Refused, with an error that
@@ -62,13 +63,13 @@ type PilotInfo struct {
 	Error     string // its environment check failed: it registers only to say so, and ends
 }
 
-// CachedFile is a version in a pilot's cache.
+// CachedFile is a copy in a pilot's cache.
 type CachedFile struct {
 	File FileRef
 	Size int64
 }
 
-// CacheGone says that a version left a pilot's cache.
+// CacheGone says that a copy left a pilot's cache.
 type CacheGone struct {
 	File     FileRef
 	LastLink bool // no other pilot of the host holds it (section IV-D)

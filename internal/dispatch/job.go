@@ -20,11 +20,20 @@ type PilotID string
 // so do later writes of such a file.
 type Version uint32
 
-// FileRef names one version of a logical file.
+// FileRef names one version of a logical file or, with a Tag, a copy of it.
 type FileRef struct {
 	LFN     string
 	Version Version
+	Tag     Tag // 0 where the version is meant, whatever its contents
 }
+
+// Tag tells what a copy of a version holds apart from what others of the same
+// name hold or held: an output bears its attempt, since several may write one
+// version and only one of them counts; a file that existed before bears what
+// its [ExistingFile] says, which changes whenever the file does. Pilots keep
+// copies under it and tell of them with it. A copy with another tag than that
+// of its version is never read.
+type Tag uint64
 
 // Resources is what a job needs or what a pilot has. The zero value of a need
 // means that any pilot will do.

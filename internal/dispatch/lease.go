@@ -7,7 +7,7 @@ import (
 
 // register makes a pilot known that sends its whole state.
 func (c *Core) register(s *Sync) *pilot {
-	p := &pilot{id: s.Pilot, cached: make(map[*version]holding)}
+	p := &pilot{id: s.Pilot, cached: make(map[*version]holding), other: make(map[FileRef]int64)}
 	c.pilots[p.id] = p
 	c.describe(p, *s.Hello)
 	c.persistPilot(p)

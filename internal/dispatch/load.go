@@ -96,7 +96,7 @@ func each[T any](l *loading, table string, version func(*T) int, take func(key s
 
 func (l *loading) meta() error {
 	err := each(l, TableMeta, func(b *metaBody) int { return b.V }, func(_ string, b *metaBody) error {
-		l.c.incarnation = b.Incarnation
+		l.c.incarnation, l.c.since = b.Incarnation, b.Since
 		return nil
 	})
 	l.c.incarnation++
@@ -124,7 +124,7 @@ func parseIdentity(s string) (identity, error) {
 func (l *loading) files() error {
 	return each(l, TableFile, func(b *fileBody) int { return b.V }, func(_ string, b *fileBody) error {
 		v := l.c.fileNamed(b.LFN).versionFor(b.Version)
-		v.existing, v.state, v.size, v.pfn = true, present, b.Size, b.PFN
+		v.existing, v.state, v.size, v.pfn, v.tag = true, present, b.Size, b.PFN, b.Tag
 		v.identity = identityOf("existing", b.LFN, b.Identity)
 		return nil
 	})
@@ -218,7 +218,7 @@ func (l *loading) committed(j *job) error {
 	}
 	for _, o := range stored {
 		v := c.outputVersion(j, &o)
-		v.size, v.records, v.adler, v.pfn = o.Size, o.Records, o.Adler32, o.PFN
+		v.size, v.records, v.adler, v.pfn, v.tag = o.Size, o.Records, o.Adler32, o.PFN, o.tag(j.committed)
 		v.identity = j.identityOf(o.LFN)
 		v.state = gone
 		if v.pfn != "" {

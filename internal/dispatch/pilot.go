@@ -29,15 +29,16 @@ type pilot struct {
 	reserved *job // nothing else is assigned until this fits
 
 	cached   map[*version]holding
-	versions []*version // those of cached, in an order of their own
-	hot      []*version // that have ready readers, and some that had
-	asked    uint64     // value of Core.offers when it last asked in vain, plus 1
-	spare    int        // index in Core.spare plus 1
-	between  bool       // counted in Core.between
-	asks     bool       // listed among those that want jobs in this step
-	awaited  int        // jobs that are kept for it
-	polls    bool       // its last Sync was not to be held
-	due      instant    // of its next Sync, while none is held
+	other    map[FileRef]int64 // sizes of copies that are, so far, none of a committed version
+	versions []*version        // those of cached, in an order of their own
+	hot      []*version        // that have ready readers, and some that had
+	asked    uint64            // value of Core.offers when it last asked in vain, plus 1
+	spare    int               // index in Core.spare plus 1
+	between  bool              // counted in Core.between
+	asks     bool              // listed among those that want jobs in this step
+	awaited  int               // jobs that are kept for it
+	polls    bool              // its last Sync was not to be held
+	due      instant           // of its next Sync, while none is held
 	advice   advice
 
 	silentAfter instant // from then on it counts as lost
@@ -266,6 +267,7 @@ func (c *Core) drop(p *pilot, v *version) {
 	p.cool(v)
 	h := p.cached[v]
 	delete(p.cached, v)
+	delete(c.older, copyOf{p, v})
 	if moved := removeAt(&p.versions, h.at); moved != v {
 		m := p.cached[moved]
 		m.at = h.at
@@ -285,4 +287,5 @@ func (c *Core) clearCache(p *pilot) {
 	for len(p.versions) > 0 {
 		c.drop(p, p.versions[len(p.versions)-1])
 	}
+	clear(p.other)
 }

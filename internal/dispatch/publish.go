@@ -42,7 +42,7 @@ func (c *Core) publishNext(f *file) {
 // was given out. A Load before that is confirmed knows it from this record.
 func (c *Core) overtaken(f *file) {
 	if later := f.publishing; later != nil {
-		c.persistPublished(FileRef{f.lfn, later.number - 1})
+		c.persistPublished(FileRef{LFN: f.lfn, Version: later.number - 1})
 	}
 }
 

@@ -37,6 +37,7 @@ const bodyVersion = 1
 type metaBody struct {
 	V           int    `json:"v"`
 	Incarnation uint64 `json:"n"`
+	Since       uint64 `json:"s,omitempty"` // first incarnation of the submission; 0: of the store
 }
 
 type fileBody struct {
@@ -46,6 +47,7 @@ type fileBody struct {
 	PFN      string  `json:"f"`
 	Size     int64   `json:"s,omitempty"`
 	Identity string  `json:"i,omitempty"`
+	Tag      Tag     `json:"t,omitempty"`
 }
 
 type jobBody struct {
@@ -156,11 +158,11 @@ func attemptKey(id AttemptID) string { return strconv.FormatUint(uint64(id), 10)
 func fileKey(r FileRef) string { return r.LFN + "#" + strconv.FormatUint(uint64(r.Version), 10) }
 
 func (c *Core) persistIncarnation() {
-	c.persist(TableMeta, "incarnation", metaBody{bodyVersion, c.incarnation})
+	c.persist(TableMeta, "incarnation", metaBody{bodyVersion, c.incarnation, c.since})
 }
 
 func (c *Core) persistExisting(v *version, identity string) {
-	c.persist(TableFile, fileKey(v.ref()), fileBody{bodyVersion, v.file.lfn, v.number, v.pfn, v.size, identity})
+	c.persist(TableFile, fileKey(v.ref()), fileBody{bodyVersion, v.file.lfn, v.number, v.pfn, v.size, identity, v.tag})
 }
 
 func (c *Core) persistJob(j *job, s *Job) {
@@ -211,6 +213,9 @@ func (c *Core) persistOutputs(j *job) {
 	outputs := make([]output, len(versions))
 	for i, v := range versions {
 		outputs[i] = output{LFN: v.file.lfn, PFN: v.pfn, Size: v.size, Records: v.records, Adler32: v.adler}
+		if j.reused || v.tag != Tag(j.committed) {
+			outputs[i].Tag = v.tag
+		}
 		if o := j.outputFor(v.file.lfn); o.Pattern {
 			outputs[i].Pattern = o.LFN
 		}

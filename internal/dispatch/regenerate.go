@@ -90,6 +90,7 @@ func (c *Core) commitAgain(p *pilot, j *job, r *Result) {
 			continue
 		}
 		v.pfn, v.size, v.records, v.adler = w.PFN, w.Size, w.Records, w.Adler32
+		c.retag(v, Tag(r.Attempt))
 		c.makeVisible(j, v, p)
 	}
 	for i := range r.Outputs {

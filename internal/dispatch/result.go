@@ -11,6 +11,8 @@ func (c *Core) resultArrived(by PilotID, p *pilot, r *Result) {
 	a := c.attempts[r.Attempt]
 	j := c.jobOf(r.Job)
 	switch {
+	case c.foreign(r.Attempt):
+		c.discardForeign(r)
 	case j == nil || a != nil && a.job != j:
 		c.discard(nil, r)
 	case a != nil:
@@ -81,6 +83,29 @@ func (c *Core) discard(j *job, r *Result) {
 			c.remove(w.PFN)
 		}
 	}
+}
+
+// discardForeign removes what an attempt of an earlier submission wrote, unless
+// that was committed there: then it may be a result that this one takes.
+func (c *Core) discardForeign(r *Result) {
+	kept := make(map[string]bool)
+	for _, stored := range c.results {
+		for i := range stored.outputs {
+			kept[stored.outputs[i].PFN] = true
+		}
+	}
+	for i := range r.Outputs {
+		w := &r.Outputs[i]
+		if w.PFN != "" && !kept[w.PFN] && !c.reads(w) {
+			c.remove(w.PFN)
+		}
+	}
+}
+
+// reads says whether a version of this submission is what was written there.
+func (c *Core) reads(w *WrittenFile) bool {
+	f := c.files[w.LFN]
+	return f != nil && slices.ContainsFunc(f.versions, func(v *version) bool { return v.pfn == w.PFN })
 }
 
 func (c *Core) inUse(j *job, pfn string) bool {

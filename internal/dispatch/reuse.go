@@ -30,6 +30,11 @@ func (j *job) inputMarks() []string {
 	return list
 }
 
+// resultForm is part of the key of each result. It changes when results that
+// were stored before must not be taken any more: those of form 1 may have been
+// made from other contents of an input than they say.
+const resultForm = "2"
+
 // keyOf is the hash of all that decides what the job writes: its name, its
 // digest, the identities of its inputs and the names of its outputs. It is
 // zero for a job without a digest.
@@ -38,7 +43,8 @@ func (j *job) keyOf() identity {
 		return identity{}
 	}
 	var buffer [1024]byte
-	b := appendPart(buffer[:0], j.name)
+	b := appendPart(buffer[:0], resultForm)
+	b = appendPart(b, j.name)
 	b = appendPart(b, j.digest)
 	for i := range j.requests {
 		if v := j.requests[i].read; v != nil {

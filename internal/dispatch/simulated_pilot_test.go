@@ -126,7 +126,7 @@ func (p *simPilot) given(x Assignment) error {
 	p.s.attempts[x.Attempt] = true
 	j := p.s.jobs[x.Name]
 	for i, f := range x.Inputs {
-		if f.File != j.reads[i] {
+		if asked := (FileRef{LFN: f.File.LFN, Version: f.File.Version}); asked != j.reads[i] {
 			return fmt.Errorf("job %s is given %s@%d instead of version %d", x.Name, f.File.LFN, f.File.Version, j.reads[i].Version)
 		}
 	}
@@ -243,7 +243,7 @@ func (p *simPilot) execute(a *simAttempt) []WrittenFile {
 		}
 		for _, lfn := range names {
 			w := WrittenFile{LFN: lfn, Version: o.Version, Size: int64(len(lfn))}
-			ref := FileRef{lfn, o.Version}
+			ref := FileRef{lfn, o.Version, Tag(a.a.Attempt)}
 			if o.Storage == StorageElement {
 				w.PFN = physical(lfn, o.Version, a.a.Attempt)
 				p.s.storage[w.PFN] = digestOf(base, lfn)

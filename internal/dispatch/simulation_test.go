@@ -556,14 +556,14 @@ func (s *simulation) addFiles() error {
 		}
 		s.born++
 		identity := fmt.Sprint(s.born)
-		in.Files = append(in.Files, ExistingFile{LFN: lfn, PFN: "data:" + lfn + "." + identity, Size: int64(1 + s.rng.IntN(100)), Identity: identity})
+		in.Files = append(in.Files, ExistingFile{LFN: lfn, PFN: "data:" + lfn + "." + identity, Size: int64(1 + s.rng.IntN(100)), Identity: identity, Tag: 1<<63 | Tag(s.born)})
 	}
 	before := s.core
 	if err := s.step(in); err != nil {
 		return err
 	}
 	for _, f := range in.Files {
-		if _, stepped := s.durable[TableFile+"\x00"+fileKey(FileRef{f.LFN, s.nextExisting(f.LFN)})]; !stepped {
+		if _, stepped := s.durable[TableFile+"\x00"+fileKey(FileRef{LFN: f.LFN, Version: s.nextExisting(f.LFN)})]; !stepped {
 			if before == s.core {
 				return fmt.Errorf("file %s was not added", f.LFN)
 			}
@@ -571,7 +571,7 @@ func (s *simulation) addFiles() error {
 		}
 		v := s.nextExisting(f.LFN)
 		s.last[f.LFN] = v
-		s.content[FileRef{f.LFN, v}] = f.Identity
+		s.content[FileRef{LFN: f.LFN, Version: v}] = f.Identity
 		s.storage[f.PFN] = f.Identity
 		s.lfns = append(s.lfns, f.LFN)
 	}
@@ -622,7 +622,7 @@ func (s *simulation) enter(j *simJob) {
 	j.base = digestOf(parts...)
 	for i, w := range j.Writes {
 		if !w.Pattern {
-			s.content[FileRef{w.LFN, j.writes[i]}] = s.contentOf(j, w.LFN)
+			s.content[FileRef{LFN: w.LFN, Version: j.writes[i]}] = s.contentOf(j, w.LFN)
 		}
 	}
 }
@@ -642,7 +642,7 @@ func (s *simulation) makeJob(n int, last map[string]Version, lfns *[]string) *si
 		lfn := (*lfns)[s.rng.IntN(len(*lfns))]
 		if !slices.Contains(j.Reads, lfn) {
 			j.Reads = append(j.Reads, lfn)
-			j.reads = append(j.reads, FileRef{lfn, last[lfn]})
+			j.reads = append(j.reads, FileRef{LFN: lfn, Version: last[lfn]})
 		}
 	}
 	for range 1 + s.rng.IntN(2) {

@@ -110,26 +110,6 @@ func (c *Core) takeChanges(p *pilot, s *Sync) {
 	c.cacheChanges(p, s)
 }
 
-func (c *Core) cacheChanges(p *pilot, s *Sync) {
-	for _, g := range s.CacheGone {
-		if v := c.versionOf(g.File); v != nil {
-			c.drop(p, v)
-		}
-	}
-	for _, a := range s.CacheAdded {
-		if v := c.versionOf(a.File); v != nil {
-			c.hold(p, v, a.Size)
-		}
-	}
-}
-
-func (c *Core) versionOf(r FileRef) *version {
-	if f := c.files[r.LFN]; f != nil {
-		return f.version(r.Version)
-	}
-	return nil
-}
-
 // takeWhole replaces all that is known of the pilot by what it says.
 func (c *Core) takeWhole(p *pilot, s *Sync) {
 	p.synced, p.needFull = true, false
@@ -153,31 +133,16 @@ func (c *Core) takeWhole(p *pilot, s *Sync) {
 	c.endAwaiting(p)
 }
 
-func (c *Core) replaceCache(p *pilot, s *Sync) {
-	said := make(map[*version]bool, len(s.CacheAdded))
-	for _, a := range s.CacheAdded {
-		if v := c.versionOf(a.File); v != nil {
-			said[v] = true
-		}
-	}
-	for _, v := range slices.Clone(p.versions) {
-		if !said[v] {
-			c.drop(p, v)
-		}
-	}
-	c.cacheChanges(p, s)
-}
-
 // adopt takes over an attempt that an earlier incarnation, or this one before
 // it thought the pilot lost, had assigned. One whose job has an end already
-// is ended.
+// is ended, and so is one of an earlier submission.
 func (c *Core) adopt(p *pilot, ref AttemptRef) {
 	if a := c.attempts[ref.Attempt]; a != nil && a.pilot == p {
 		a.adopted = true
 		return
 	}
 	j := c.jobOf(ref.Job)
-	if j == nil || !j.live() || c.attempts[ref.Attempt] != nil || j.counted(ref.Attempt) {
+	if j == nil || c.foreign(ref.Attempt) || !j.live() || c.attempts[ref.Attempt] != nil || j.counted(ref.Attempt) {
 		p.ending = append(p.ending, ending{attempt: ref.Attempt})
 		c.tell(p)
 		return
@@ -189,6 +154,10 @@ func (c *Core) adopt(p *pilot, ref AttemptRef) {
 	}
 	c.addAttempt(&attempt{id: ref.Attempt, job: j, pilot: p, needs: j.class, try: j.tries() + 1, adopted: true})
 }
+
+// foreign says that an attempt belongs to an earlier submission: to another
+// job that bore the same number, if any does.
+func (c *Core) foreign(id AttemptID) bool { return uint64(id>>32) < c.since }
 
 func (c *Core) jobOf(id JobID) *job {
 	if id == 0 || uint64(id) >= uint64(len(c.jobs)) {

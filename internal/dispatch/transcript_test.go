@@ -339,7 +339,7 @@ func (s *script) sync(d *datadriven.TestData) (Input, error) {
 			in.Queued = s.refs(a.Vals)
 		case "cached":
 			for _, f := range a.Vals {
-				c := CachedFile{File: parseRef(f)}
+				c := CachedFile{File: s.copyOf(f, d.Input)}
 				if v := s.core.versionOf(c.File); v != nil {
 					c.Size = v.size
 				}
@@ -349,7 +349,7 @@ func (s *script) sync(d *datadriven.TestData) (Input, error) {
 			info.CacheSize = n
 		case "uncached":
 			for _, f := range a.Vals {
-				in.CacheGone = append(in.CacheGone, CacheGone{File: parseRef(f)})
+				in.CacheGone = append(in.CacheGone, CacheGone{File: s.copyOf(f, "")})
 			}
 		case "draining":
 			in.Draining = true
@@ -480,7 +480,24 @@ func (s *script) site(d *datadriven.TestData) Input {
 func parseRef(s string) FileRef {
 	lfn, v, _ := strings.Cut(s, "@")
 	n, _ := strconv.ParseUint(v, 10, 32)
-	return FileRef{lfn, Version(n)}
+	return FileRef{LFN: lfn, Version: Version(n)}
+}
+
+// copyOf is a cached copy, written as lfn@version#attempt. Where no attempt is
+// named it is one that counts, or what an attempt wrote that ends meanwhile.
+func (s *script) copyOf(text, results string) FileRef {
+	name, attempt, named := strings.Cut(text, "#")
+	r := parseRef(name)
+	v := s.core.versionOf(r)
+	switch ended, _, ends := strings.Cut(results, " "); {
+	case named:
+		r.Tag = Tag(parseAttempt(attempt))
+	case v != nil && ends && v.state != present:
+		r.Tag = Tag(parseAttempt(ended))
+	case v != nil:
+		r.Tag = v.tag
+	}
+	return r
 }
 
 // attemptName shortens the two halves of an attempt to 1.7.

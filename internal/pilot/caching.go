@@ -18,7 +18,7 @@ type caching struct {
 	changes map[cache.Ref]*fileChange
 }
 
-// fileChange is the last thing that happened to a version in the cache.
+// fileChange is the last thing that happened to a file in the cache.
 type fileChange struct {
 	cache.Change
 	seq uint64 // of the Sync that carried it first, 0 if none did
@@ -113,10 +113,12 @@ func (c *caching) contents() (all []*wire.CachedFile) {
 }
 
 func refToWire(ref cache.Ref) *wire.FileRef {
-	return &wire.FileRef{Lfn: ref.LFN, Version: ref.Version}
+	return &wire.FileRef{Lfn: ref.LFN, Version: ref.Version, Tag: ref.Tag}
 }
 
-func refOf(f *wire.FileRef) cache.Ref { return cache.Ref{LFN: f.GetLfn(), Version: f.GetVersion()} }
+func refOf(f *wire.FileRef) cache.Ref {
+	return cache.Ref{LFN: f.GetLfn(), Version: f.GetVersion(), Tag: f.GetTag()}
+}
 
 // followAdvice does what an answer says of the cache. The caller does not hold
 // the pilot's mutex.

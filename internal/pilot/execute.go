@@ -88,7 +88,10 @@ func (p *pilot) deliver(a *attempt) {
 // where it came up what went wrong.
 func (a *attempt) failBy(outcome wire.Outcome, err error) {
 	var missing *missingOutput
+	var changed *changedError
 	switch {
+	case errors.As(err, &changed):
+		outcome = wire.Outcome_OUTCOME_INPUT_CHANGED
 	case outOfDisk(err):
 		outcome = wire.Outcome_OUTCOME_OUT_OF_DISK
 	case errors.As(err, &missing):

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"fairway/internal/storage"
 	"fairway/internal/wire"
 	"fairway/sched"
 )
@@ -384,6 +385,29 @@ func writes(lfns ...string) func(*wire.Assignment) {
 func reads(lfn string, version uint32, size int64, pfn string) func(*wire.Assignment) {
 	return func(a *wire.Assignment) {
 		a.Inputs = append(a.Inputs, &wire.InputFile{File: &wire.FileRef{Lfn: lfn, Version: version}, Size: size, Pfn: pfn})
+	}
+}
+
+// made reads the first output of an attempt.
+func made(r *wire.Result) func(*wire.Assignment) {
+	o := r.GetOutputs()[0]
+	return func(a *wire.Assignment) {
+		reads(o.GetLfn(), o.GetVersion(), o.GetSize(), o.GetPfn())(a)
+		a.Inputs[len(a.Inputs)-1].File.Tag = r.GetAttempt()
+	}
+}
+
+// tagged has an input be the file at a path as it is now.
+func tagged(t *testing.T, input func(*wire.Assignment), path string) func(*wire.Assignment) {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tag := storage.TagOf(path, storage.InfoOf(info))
+	return func(a *wire.Assignment) {
+		input(a)
+		a.Inputs[len(a.Inputs)-1].File.Tag = tag
 	}
 }
 

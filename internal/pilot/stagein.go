@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"fairway/internal/cache"
@@ -37,29 +36,12 @@ type input struct {
 }
 
 func newInput(f *wire.InputFile) *input {
-	item := cache.Item{Ref: refOf(f.GetFile()), Size: f.GetSize(), Attempt: attemptOf(f.GetPfn())}
-	return &input{Item: item, pfn: f.GetPfn()}
+	return &input{Item: cache.Item{Ref: refOf(f.GetFile()), Size: f.GetSize()}, pfn: f.GetPfn()}
 }
 
 // pfnOf is the PFN of an output: unique to version and attempt.
 func pfnOf(prefix, lfn string, version uint32, attempt uint64) string {
 	return fmt.Sprintf("%s/%s.v%d.a%d", strings.TrimSuffix(prefix, "/"), strings.TrimLeft(lfn, "/"), version, attempt)
-}
-
-// attemptOf returns the attempt that a PFN bears, 0 if it bears none.
-func attemptOf(pfn string) uint64 {
-	if pfn == "" {
-		return cache.AnyAttempt
-	}
-	at := strings.LastIndex(pfn, ".a")
-	if at < 0 {
-		return 0
-	}
-	attempt, err := strconv.ParseUint(pfn[at+2:], 10, 64)
-	if err != nil {
-		return 0
-	}
-	return attempt
 }
 
 func (in *stageIn) run() error {
@@ -101,8 +83,31 @@ func (in *stageIn) add(i *input) (err error) {
 	if err := in.place(i, target); err != nil {
 		return err
 	}
+	if i.before, err = os.Stat(target); err == nil && !i.intact() {
+		err = in.placeAnew(i, target)
+	}
 	in.count(i)
-	i.before, err = os.Stat(target)
+	return err
+}
+
+// placeAnew is for a file that was written to since it came into the cache, or
+// into the sandbox.
+func (in *stageIn) placeAnew(i *input, target string) (err error) {
+	in.log.Warn("a cached file was written to; reading it anew", "lfn", i.LFN)
+	if i.cached != nil {
+		in.caching.cache.Drop(i.Ref)
+		i.cached.Release()
+		i.cached, i.hit = nil, false
+	}
+	if err := os.Remove(target); err != nil {
+		return err
+	}
+	if err := in.past(i, target); err != nil {
+		return err
+	}
+	if i.before, err = os.Stat(target); err == nil && !i.intact() {
+		return &changedError{i.pfn}
+	}
 	return err
 }
 
@@ -154,7 +159,7 @@ func (p *pilot) bring(ctx context.Context, i *input) (err error) {
 		if i.pfn == "" {
 			return 0, errNowhere
 		}
-		return p.storage.Get(ctx, i.pfn, path)
+		return p.get(ctx, i, path)
 	})
 	if errors.Is(err, cache.ErrFull) || errors.Is(err, cache.ErrNoSpace) || outOfDisk(err) {
 		p.log.Info("read past the cache", "lfn", i.LFN, "reason", err)
@@ -165,12 +170,42 @@ func (p *pilot) bring(ctx context.Context, i *input) (err error) {
 
 var errNowhere = errors.New("it is on no storage element and in no cache of this host")
 
+// get reads a file from the storage element, and makes sure that it is the one
+// that the TaskQueue has chosen: one that existed before may change at any time.
+func (p *pilot) get(ctx context.Context, i *input, path string) (int64, error) {
+	size, err := p.storage.Get(ctx, i.pfn, path)
+	if err != nil || !storage.TellsState(i.Tag) {
+		return size, err
+	}
+	now, err := p.storage.Stat(ctx, i.pfn)
+	if err == nil && storage.TagOf(i.pfn, now) != i.Tag {
+		err = &changedError{i.pfn}
+	}
+	if err != nil {
+		_ = os.Remove(path)
+	}
+	return size, err
+}
+
+// intact says of a file in the sandbox whether it was written to since its job
+// was made.
+func (i *input) intact() bool {
+	return storage.Scheme(i.pfn) != "file" || storage.MayBe(i.Tag, i.before.Size(), i.before.ModTime())
+}
+
+// changedError says that an input is no longer what the job is to read.
+type changedError struct{ pfn string }
+
+func (e *changedError) Error() string {
+	return e.pfn + " has changed since this run took it up; start the run again to have it read as it is now"
+}
+
 // past stages the file in without the cache.
 func (in *stageIn) past(i *input, target string) error {
 	if i.pfn == "" {
 		return errNowhere
 	}
-	size, err := in.storage.Get(in.attempt.ctx, i.pfn, target)
+	size, err := in.get(in.attempt.ctx, i, target)
 	if err == nil && i.Size != 0 && size != i.Size {
 		err = fmt.Errorf("%s has %d bytes and should have %d", i.pfn, size, i.Size)
 	}

@@ -56,7 +56,7 @@ func (p *pilot) stageOut(a *attempt) error {
 	for _, w := range found {
 		out, err := p.store(a, w)
 		if err != nil {
-			p.forget(found)
+			p.forget(a, found)
 			return fmt.Errorf("output %s: %w", w.lfn, err)
 		}
 		out.Records = records[w.path]
@@ -74,7 +74,7 @@ func (p *pilot) store(a *attempt, w written) (*wire.WrittenFile, error) {
 		return nil, err
 	}
 	out := &wire.WrittenFile{Lfn: w.lfn, Version: w.promise.GetVersion(), Size: w.size, Adler32: sum}
-	item := cache.Item{Ref: cache.Ref{LFN: w.lfn, Version: out.Version}, Size: w.size, Attempt: a.GetAttempt()}
+	item := cache.Item{Ref: cache.Ref{LFN: w.lfn, Version: out.Version, Tag: a.GetAttempt()}, Size: w.size}
 	cached := p.keep(a, item, path)
 	if w.promise.GetCacheOnly() && cached {
 		return out, nil
@@ -96,12 +96,12 @@ func (p *pilot) keep(a *attempt, item cache.Item, path string) bool {
 }
 
 // forget takes outputs out of the cache that will not be committed.
-func (p *pilot) forget(outputs []written) {
+func (p *pilot) forget(a *attempt, outputs []written) {
 	if p.caching.cache == nil {
 		return
 	}
 	for _, w := range outputs {
-		p.caching.cache.Drop(cache.Ref{LFN: w.lfn, Version: w.promise.GetVersion()})
+		p.caching.cache.Drop(cache.Ref{LFN: w.lfn, Version: w.promise.GetVersion(), Tag: a.GetAttempt()})
 	}
 }
 

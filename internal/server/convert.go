@@ -65,7 +65,7 @@ func attemptFromWire(a *wire.AttemptRef) dispatch.AttemptRef {
 }
 
 func fileFromWire(f *wire.FileRef) dispatch.FileRef {
-	return dispatch.FileRef{LFN: f.GetLfn(), Version: dispatch.Version(f.GetVersion())}
+	return dispatch.FileRef{LFN: f.GetLfn(), Version: dispatch.Version(f.GetVersion()), Tag: dispatch.Tag(f.GetTag())}
 }
 
 func cachedFromWire(f *wire.CachedFile) dispatch.CachedFile {

@@ -52,7 +52,7 @@ func assignmentToWire(a *dispatch.Assignment) (*wire.Assignment, error) {
 }
 
 func fileToWire(f dispatch.FileRef) *wire.FileRef {
-	return &wire.FileRef{Lfn: f.LFN, Version: uint32(f.Version)}
+	return &wire.FileRef{Lfn: f.LFN, Version: uint32(f.Version), Tag: uint64(f.Tag)}
 }
 
 func inputToWire(f dispatch.InputFile) *wire.InputFile {

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"unicode/utf8"
 
 	"fairway/internal/catalog"
@@ -155,17 +154,17 @@ func existing(lfn, path string) (*dispatch.ExistingFile, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is not a regular file", path)
 	}
-	return &dispatch.ExistingFile{LFN: lfn, PFN: path, Size: info.Size(), Identity: fileIdentity(info)}, nil
+	return &dispatch.ExistingFile{LFN: lfn, PFN: path, Size: info.Size(), Identity: fileIdentity(info), Tag: tagOf(path, storage.InfoOf(info))}, nil
+}
+
+func tagOf(pfn string, now storage.Info) dispatch.Tag {
+	return dispatch.Tag(storage.TagOf(pfn, now))
 }
 
 // fileIdentity changes whenever a file is written to or replaced, as far as
 // that can be told without reading it.
 func fileIdentity(info fs.FileInfo) string {
-	var inode uint64
-	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		inode = st.Ino
-	}
-	return fmt.Sprintf("%d-%d-%d", info.Size(), info.ModTime().UnixNano(), inode)
+	return fmt.Sprintf("%d-%d-%d", info.Size(), info.ModTime().UnixNano(), storage.InfoOf(info).Inode)
 }
 
 // urls reads a list of URLs, paths, or logical names, one a line. Empty lines and lines that
@@ -217,7 +216,7 @@ func (f *finder) url(ctx context.Context, in *flow.DeclaredInput, rules *catalog
 		return dispatch.ExistingFile{}, err
 	}
 	identity := fmt.Sprintf("%s-%d-%d", url, info.Size, info.ModTime.UnixNano())
-	return dispatch.ExistingFile{LFN: lfn, PFN: url, Size: max(info.Size, 0), Identity: identity}, nil
+	return dispatch.ExistingFile{LFN: lfn, PFN: url, Size: max(info.Size, 0), Identity: identity, Tag: tagOf(url, info)}, nil
 }
 
 // locate gives the PFN of what stands in a URL list: a URL, a path, or, where
@@ -265,7 +264,8 @@ func (f *finder) makeSized(sizes []flow.SizedFile) ([]dispatch.ExistingFile, err
 		if err := f.provide(path, sized.Size); err != nil {
 			return nil, err
 		}
-		files[i] = dispatch.ExistingFile{LFN: sized.LFN, PFN: path, Size: sized.Size, Identity: fmt.Sprint(sized.Size)}
+		size := fmt.Sprint(sized.Size)
+		files[i] = dispatch.ExistingFile{LFN: sized.LFN, PFN: path, Size: sized.Size, Identity: size, Tag: dispatch.Tag(storage.FixedTag(size))}
 	}
 	return files, nil
 }

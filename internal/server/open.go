@@ -76,6 +76,8 @@ func (o *opened) decide() {
 	case o.run == nil:
 		o.decision = runNew
 		return
+	case o.run.Form != runForm:
+		o.reasons = append(o.reasons, "an earlier version of Fairway ran it, which could take a file for another one of the same name and size")
 	case o.run.Digest != workflow.Digest():
 		o.reasons = append(o.reasons, "the workflow or its parameters changed")
 	}
@@ -150,7 +152,7 @@ func (o *opened) begin(ctx context.Context, config *Config) error {
 		}
 	}
 	if o.decision == runNew || o.decision == runAgain {
-		o.run = &runRecord{Started: time.Now(), Parameters: config.Parameters}
+		o.run = &runRecord{Form: runForm, Started: time.Now(), Parameters: config.Parameters}
 		o.inputs = nil
 	}
 	o.run.Workflow, o.run.File, o.run.Digest = workflow.Name, workflow.File, workflow.Digest()

@@ -27,8 +27,13 @@ const (
 	runSucceeded runState = "succeeded"
 )
 
+// runForm is that of runs whose results are what they say. Those of form 0 may
+// have been made from other contents of an input.
+const runForm = 1
+
 // runRecord is what is durable of a run as a whole.
 type runRecord struct {
+	Form       int               `json:"form,omitempty"`
 	Workflow   string            `json:"workflow"` // its name
 	File       string            `json:"file"`
 	Digest     string            `json:"digest"` // of the workflow with its parameters

@@ -42,7 +42,7 @@ func (p *pilot) execute(as dispatch.Assignment) {
 	}
 	for _, out := range as.Outputs {
 		for _, f := range p.run.work.writes(t, out.Output) {
-			w := output{FileRef: dispatch.FileRef{LFN: f.lfn, Version: out.Version}, size: f.size}
+			w := output{FileRef: dispatch.FileRef{LFN: f.lfn, Version: out.Version, Tag: dispatch.Tag(as.Attempt)}, size: f.size}
 			w.pfn = fmt.Sprintf("%s:%s.v%d.a%d", p.site.element.name, f.lfn, out.Version, as.Attempt)
 			w.cached = out.Storage == dispatch.StorageCache
 			x.writes = append(x.writes, w)

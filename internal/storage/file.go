@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"fairway/internal/fault"
 )
@@ -68,7 +69,19 @@ func (File) Get(ctx context.Context, pfn, path string) (int64, error) {
 	if err := place(ctx, source, path, false); err != nil {
 		return 0, fmt.Errorf("get %s: %w", pfn, err)
 	}
+	if err := keepTime(info, path); err != nil {
+		return 0, fmt.Errorf("get %s: %w", pfn, err)
+	}
 	return info.Size(), nil
+}
+
+// keepTime gives a copy the time of modification of its original.
+func keepTime(original fs.FileInfo, path string) error {
+	there, err := os.Lstat(path)
+	if err != nil || os.SameFile(there, original) {
+		return err
+	}
+	return os.Chtimes(path, time.Time{}, original.ModTime())
 }
 
 // Put is part of Element. Folders of the PFN are made as needed.
@@ -117,7 +130,7 @@ func (File) Stat(_ context.Context, pfn string) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
-	return Info{Size: info.Size(), ModTime: info.ModTime()}, nil
+	return InfoOf(info), nil
 }
 
 // Remove is part of Element.

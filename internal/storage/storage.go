@@ -25,9 +25,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -44,6 +46,16 @@ var (
 type Info struct {
 	Size    int64     // bytes; -1 where the element does not tell
 	ModTime time.Time // zero where the element does not tell
+	Inode   uint64    // another one where the file was replaced; 0 where there are none
+}
+
+// InfoOf is what Stat tells of a local file.
+func InfoOf(file fs.FileInfo) Info {
+	i := Info{Size: file.Size(), ModTime: file.ModTime()}
+	if st, ok := file.Sys().(*syscall.Stat_t); ok {
+		i.Inode = st.Ino
+	}
+	return i
 }
 
 // Element is a storage element, or a decorator around one.
@@ -52,7 +64,8 @@ type Element interface {
 	Open(ctx context.Context, pfn string) (io.ReadCloser, error)
 	// Get makes the file available at the local path, which must not exist, and
 	// returns its size. The file at path may share its contents with the
-	// storage element, so it must not be written to.
+	// storage element, so it must not be written to. A copy of a local file has
+	// its time of modification.
 	Get(ctx context.Context, pfn, path string) (int64, error)
 	// Put stores the local file at path. It may share its contents with the
 	// storage element from then on, so it must not be written to any more.

@@ -19,6 +19,9 @@ var migrations = []string{
 	fmt.Sprintf(`PRAGMA application_id = %d`, applicationID),
 	// 3: nothing to change; earlier programs do not look for results in commits.
 	`SELECT 1`,
+	// 4: nothing to change; earlier programs do not know the tags of copies, nor
+	// with which incarnation a submission began.
+	`SELECT 1`,
 }
 
 // checkVersion tells the schema version of a file, and refuses files that are

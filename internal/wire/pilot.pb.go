@@ -106,6 +106,7 @@ type FileRef struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Lfn           string                 `protobuf:"bytes,1,opt,name=lfn,proto3" json:"lfn,omitempty"`
 	Version       uint32                 `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"`
+	Tag           uint64                 `protobuf:"fixed64,3,opt,name=tag,proto3" json:"tag,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -150,6 +151,13 @@ func (x *FileRef) GetLfn() string {
 func (x *FileRef) GetVersion() uint32 {
 	if x != nil {
 		return x.Version
+	}
+	return 0
+}
+
+func (x *FileRef) GetTag() uint64 {
+	if x != nil {
+		return x.Tag
 	}
 	return 0
 }
@@ -1602,10 +1610,11 @@ var File_pilot_proto protoreflect.FileDescriptor
 const file_pilot_proto_rawDesc = "" +
 	"\n" +
 	"\vpilot.proto\x12\n" +
-	"fairway.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"5\n" +
+	"fairway.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"G\n" +
 	"\aFileRef\x12\x10\n" +
 	"\x03lfn\x18\x01 \x01(\tR\x03lfn\x12\x18\n" +
-	"\aversion\x18\x02 \x01(\rR\aversion\"\x9d\x02\n" +
+	"\aversion\x18\x02 \x01(\rR\aversion\x12\x10\n" +
+	"\x03tag\x18\x03 \x01(\x06R\x03tag\"\x9d\x02\n" +
 	"\tResources\x12\x1d\n" +
 	"\n" +
 	"milli_cpus\x18\x01 \x01(\x03R\tmilliCpus\x12!\n" +
