@@ -19,18 +19,50 @@ type Place struct {
 // last.
 type Order map[string][]Place
 
+// locationKey tells locations apart that have the same name.
+type locationKey struct {
+	owner string // the process
+	id    uint64
+}
+
+// orderNames gives each location of an Order a name of its own: a number
+// follows where several have the same.
+type orderNames struct {
+	of    map[locationKey]string
+	taken map[string]bool
+}
+
+func newOrderNames() *orderNames {
+	return &orderNames{of: make(map[locationKey]string), taken: make(map[string]bool)}
+}
+
+func (n *orderNames) name(k locationKey, name string) string {
+	if own, ok := n.of[k]; ok {
+		return own
+	}
+	own := name
+	for i := 2; n.taken[own]; i++ {
+		own = fmt.Sprintf("%s (%d)", name, i)
+	}
+	n.of[k], n.taken[own] = own, true
+	return own
+}
+
 // OrderOf returns the present order of requests in the locations, under the
 // names of their handles; a handle without a name counts as a task of its own.
+// Of locations with the same name the second one is called "name (2)", and so on.
 func OrderOf(locations ...*Location) Order {
-	o := make(Order)
+	o, names := make(Order), newOrderNames()
 	for _, l := range locations {
+		at := names.name(l.key(), l.name)
+		o[at] = nil
 		l.mu.Lock()
 		for r := l.queue.Head(); r != nil; r = r.Next() {
 			name := r.Owner.Name
 			if name == "" {
 				name = fmt.Sprintf("handle %p", r.Owner)
 			}
-			o[l.name] = append(o[l.name], Place{Task: name, Mode: r.Mode()})
+			o[at] = append(o[at], Place{Task: name, Mode: r.Mode()})
 		}
 		l.mu.Unlock()
 	}

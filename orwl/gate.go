@@ -17,8 +17,9 @@ type Gate struct {
 	mu       sync.Mutex
 	missing  int
 	postings []gatePosting
-	err      error
-	open     chan struct{}
+
+	open chan struct{}
+	err  error // set before open is closed
 }
 
 type gatePosting struct {
@@ -35,13 +36,25 @@ func NewGate(tasks int) *Gate {
 	return g
 }
 
-// Insert says what a task will request, and does not wait. The last task opens
-// the gate. The handles must not be used until Wait returned.
+// Insert says what a task will request. The last task opens the gate: only it
+// waits, until the owners of the locations have all requests or its ctx ends, and
+// all tasks get its error. The handles must not be used until Wait returned.
 func (g *Gate) Insert(ctx context.Context, task string, postings ...Posting) error {
+	last, err := g.add(task, postings)
+	if !last {
+		return err
+	}
+	g.err = g.pass(ctx)
+	close(g.open)
+	return g.err
+}
+
+// add reports whether the task is the last one. After that nobody adds.
+func (g *Gate) add(task string, postings []Posting) (last bool, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.missing <= 0 {
-		return fmt.Errorf("task %s comes to a gate that is open", task)
+		return false, fmt.Errorf("task %s comes to a gate that is open", task)
 	}
 	for _, p := range postings {
 		if p.handle.Name == "" {
@@ -49,15 +62,17 @@ func (g *Gate) Insert(ctx context.Context, task string, postings ...Posting) err
 		}
 		g.postings = append(g.postings, gatePosting{p, task})
 	}
-	if g.missing--; g.missing > 0 {
-		return nil
-	}
+	g.missing--
+	return g.missing == 0, nil
+}
+
+// pass inserts the requests of all tasks.
+func (g *Gate) pass(ctx context.Context) error {
 	slices.SortStableFunc(g.postings, func(a, b gatePosting) int { return cmp.Compare(a.Rank, b.Rank) })
-	if g.err = g.order().Check(); g.err == nil {
-		g.err = insertAll(ctx, g.sorted())
+	if err := g.order().Check(); err != nil {
+		return err
 	}
-	close(g.open)
-	return g.err
+	return insertAll(ctx, g.sorted())
 }
 
 // Wait waits until the gate is open, and returns why the order was refused or
@@ -78,9 +93,9 @@ func (g *Gate) sorted() []Posting {
 }
 
 func (g *Gate) order() Order {
-	o := make(Order)
+	o, names := make(Order), newOrderNames()
 	for _, p := range g.postings {
-		name := p.resource.Name()
+		name := names.name(p.resource.key(), p.resource.Name())
 		o[name] = append(o[name], Place{Task: p.task, Mode: p.mode})
 	}
 	return o

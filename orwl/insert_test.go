@@ -107,6 +107,18 @@ func TestGateRefusesDeadlock(t *testing.T) {
 	}
 }
 
+// Locations are told apart also where they have the same name.
+func TestGateTellsNamesakesApart(t *testing.T) {
+	a, b := newLocation(t, "x", 8), newLocation(t, "x", 8)
+	gate := NewGate(2)
+	var first, second, third Handle
+	must(t, gate.Insert(background, "one", first.Writing(a).At(0), second.Writing(b).At(2)))
+	must(t, gate.Insert(background, "two", third.Writing(a).At(1)))
+	if o := OrderOf(a, b); len(o["x"]) != 2 || len(o["x (2)"]) != 1 {
+		t.Fatalf("the order is %v", o)
+	}
+}
+
 func TestGateHoldsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLocation(t, "l", 8)

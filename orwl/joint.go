@@ -67,6 +67,7 @@ type taskReport struct {
 
 type reportedRequest struct {
 	Location, Owner, Name string
+	ID                    uint64 // of the location
 	Mode                  Mode
 	Rank                  int
 }
@@ -88,8 +89,9 @@ func (g *JointGate) Insert(ctx context.Context, task string, postings ...Posting
 		if p.handle.Name == "" {
 			p.handle.Name = task
 		}
+		at := p.resource.key()
 		j.report.Requests = append(j.report.Requests, reportedRequest{
-			Location: p.resource.Name(), Owner: p.resource.owner().ownerID(), Name: p.handle.Name, Mode: p.mode, Rank: p.Rank,
+			Location: p.resource.Name(), Owner: at.owner, ID: at.id, Name: p.handle.Name, Mode: p.mode, Rank: p.Rank,
 		})
 	}
 	// At the gate first, where the others wait: there they learn of it when this
@@ -228,9 +230,10 @@ func orderOf(requests []reportedRequest, tasks []string) Order {
 	slices.SortStableFunc(places, func(a, b int) int {
 		return cmp.Or(cmp.Compare(requests[a].Rank, requests[b].Rank), cmp.Compare(requests[a].Name, requests[b].Name))
 	})
-	o := make(Order)
+	o, names := make(Order), newOrderNames()
 	for _, i := range places {
-		name := fmt.Sprintf("%s of process %s", requests[i].Location, requests[i].Owner)
+		r := requests[i]
+		name := names.name(locationKey{r.Owner, r.ID}, fmt.Sprintf("%s of process %s", r.Location, r.Owner))
 		o[name] = append(o[name], Place{Task: tasks[i], Mode: requests[i].Mode})
 	}
 	return o

@@ -42,6 +42,7 @@ type Resource interface {
 	view(h *Handle, m Mode) ([]byte, error)
 	resize(h *Handle, size int) error
 	owner() owner
+	key() locationKey
 }
 
 // Location is memory with a queue of requests. New makes one; all its methods
@@ -401,6 +402,8 @@ func (l *Location) view(h *Handle, m Mode) ([]byte, error) {
 }
 
 func (l *Location) owner() owner { return localOwner{} }
+
+func (l *Location) key() locationKey { return locationKey{processID, l.id} }
 
 func (l *Location) resize(h *Handle, size int) error {
 	if h.req.Mode() != Write {

@@ -15,14 +15,22 @@ type Mirror struct {
 	name string
 
 	// Under the lock of the peer.
-	trace   *Trace
-	replica *replica
+	trace    *Trace
+	replica  *replica
+	location uint64  // its number at the owner
+	twin     *Mirror // the mirror that was open before, in whose place nobody needs this one
 }
 
 // Name returns the name of the location.
 func (m *Mirror) Name() string { return m.name }
 
 func (m *Mirror) owner() owner { return m.peer }
+
+func (m *Mirror) key() locationKey {
+	m.peer.mu.Lock()
+	defer m.peer.mu.Unlock()
+	return locationKey{m.peer.other, m.location}
+}
 
 func (m *Mirror) refuse(err error) error { return fmt.Errorf("location %s: %w", m.name, err) }
 

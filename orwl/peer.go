@@ -66,7 +66,8 @@ func (p *Peer) Close() error {
 // Close, and when a lease has passed without one.
 func (p *Peer) Done() <-chan struct{} { return p.over }
 
-// Mirror opens a location of the other process.
+// Mirror opens a location of the other process. One that is open already has one
+// mirror, which is returned: its readers share what is sent.
 func (p *Peer) Mirror(ctx context.Context, name string) (*Mirror, error) {
 	m := &Mirror{peer: p, name: name}
 	err := p.ask(ctx, func(id uint64) frame {
@@ -76,6 +77,9 @@ func (p *Peer) Mirror(ctx context.Context, name string) (*Mirror, error) {
 	})
 	if err != nil {
 		return nil, fmt.Errorf("opening location %s: %w", name, err)
+	}
+	if m.twin != nil {
+		return m.twin, nil
 	}
 	return m, nil
 }
@@ -138,20 +142,24 @@ func (p *Peer) reply(id uint64, err error) {
 
 func (p *Peer) opened(f *frame) error {
 	p.mu.Lock()
-	m := p.mirrors[f.id]
-	p.mu.Unlock()
-	if m == nil {
-		return fmt.Errorf("%w: an answer for an unknown mirror", errFrame)
+	m, twin := p.mirrors[f.id], p.mirrors[f.next]
+	if m != nil {
+		m.location, m.twin = f.mirror, twin
 	}
-	if f.text != "" {
-		p.mu.Lock()
+	if f.text != "" || twin != nil {
 		delete(p.mirrors, f.id)
-		p.mu.Unlock()
+	}
+	p.mu.Unlock()
+	switch {
+	case m == nil || f.next != 0 && twin == nil:
+		return fmt.Errorf("%w: an answer for an unknown mirror", errFrame)
+	case f.text != "":
 		p.reply(f.id, f.error())
 		return nil
-	}
-	if err := m.replica.opens(f, m.name, p.strict); err != nil {
-		return err
+	case twin == nil:
+		if err := m.replica.opens(f, m.name, p.strict); err != nil {
+			return err
+		}
 	}
 	p.reply(f.id, nil)
 	return nil

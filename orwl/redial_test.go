@@ -133,8 +133,8 @@ func countThroughCuts(p *Peer, m *Mirror, n int) error {
 	return nil
 }
 
-func countOnce(h *Handle, m *Mirror) error {
-	if err := h.WriteRequest(m); err != nil {
+func countOnce(h *Handle, r Resource) error {
+	if err := h.WriteRequest(r); err != nil {
 		return err
 	}
 	if err := h.Acquire(background); err != nil {

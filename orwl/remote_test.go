@@ -118,6 +118,39 @@ func TestRemoteData(t *testing.T) {
 	})
 }
 
+// One location has one mirror in a process, and so one copy of its data.
+func TestMirrorIsOpenedOnce(t *testing.T) {
+	overEach(t, func(t *testing.T, network string, options []Option) {
+		s := new(Server)
+		s.Add(newLocation(t, "l", 8, options...))
+		p := dialled(t, s, listen(t, network), new(Dialer))
+		m := mirror(t, p, "l")
+		if mirror(t, p, "l") != m {
+			t.Fatal("it was opened twice")
+		}
+		s.Add(newLocation(t, "l", 8, options...))
+		other := mirror(t, p, "l")
+		if other == m {
+			t.Fatal("a location that was replaced is opened still")
+		}
+		write(t, other, func(b []byte) { b[0] = 1 })
+		before := p.present()
+		cut(p)
+		waitFor(t, func() bool { return p.present() != before })
+		for _, r := range []Resource{m, other} {
+			if read(t, r)[0] != 1 {
+				t.Fatal("a mirror is not open any more")
+			}
+		}
+	})
+}
+
+func (p *Peer) present() *link {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.link
+}
+
 func TestRemoteRefusals(t *testing.T) {
 	l := newLocation(t, "l", 8, MaxRequests(1))
 	_, p := served(t, "tcp", l)

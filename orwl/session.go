@@ -18,6 +18,7 @@ type session struct {
 	mu           sync.Mutex
 	ended        bool
 	subscribed   map[uint64]*subscription
+	mirrorOf     map[*Location]uint64 // among those subscribed
 	proxies      map[uint64]*proxy
 	reservations map[uint64]*foreignReservation
 	taken        []byte // data on its way into a location
@@ -48,7 +49,7 @@ func newSession(l *link, s *Server) *session {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &session{
 		link: l, server: s, ctx: ctx, cancel: cancel,
-		subscribed: make(map[uint64]*subscription), proxies: make(map[uint64]*proxy), reservations: make(map[uint64]*foreignReservation),
+		subscribed: make(map[uint64]*subscription), mirrorOf: make(map[*Location]uint64), proxies: make(map[uint64]*proxy), reservations: make(map[uint64]*foreignReservation),
 	}
 }
 
@@ -90,10 +91,17 @@ func (s *session) open(f *frame) {
 		return
 	}
 	sub := &subscription{id: f.id, location: l, mapped: l.shared && s.link.fds != nil}
-	opened := frame{kind: frameOpened, id: f.id, ok: sub.mapped, size: sizeLimit(s.server.MaxSize)}
+	opened := frame{kind: frameOpened, id: f.id, mirror: l.id, ok: sub.mapped, size: sizeLimit(s.server.MaxSize)}
 	s.mu.Lock()
-	s.subscribed[f.id] = sub
+	before := s.mirrorOf[l]
+	if before == 0 || f.ok {
+		s.subscribed[f.id], s.mirrorOf[l] = sub, f.id
+	}
 	s.mu.Unlock()
+	if before != 0 && !f.ok {
+		s.link.send(frame{kind: frameOpened, id: f.id, next: before})
+		return
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if sub.mapped {
