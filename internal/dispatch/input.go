@@ -91,7 +91,7 @@ const (
 	StageOutFailed         // an output could not be stored
 	Ended                  // because the TaskQueue said so
 	Lost                   // its pilot is gone
-	InputChanged           // it wrote to an input in place; other jobs read the same file
+	InputChanged           // it wrote to an input in place, which others read too, or an input is no longer the one that was added
 )
 
 // Result is the end of an attempt.
