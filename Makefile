@@ -10,7 +10,7 @@ TEST_PACKAGES    := gcc libc6-dev $(EXAMPLE_PACKAGES)
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := build
-.PHONY: help build run test lint vet rules unit soak bench tools generate clean
+.PHONY: help build run test lint vet rules unit fuzz soak bench tools generate clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,7 +44,17 @@ rules: ## check the rules of the repository
 unit: ## run all tests under the race detector
 	go test -race -timeout 14m ./...
 
-soak: test-packages ## run the long tests: hours of crashes, faults and random workflows
+FUZZ_TIME := 20s
+
+fuzz: ## run every fuzz target for a short time (FUZZ_TIME=20s)
+	@grep -rl --include=*_test.go '^func Fuzz' . | xargs -n1 dirname | sort -u | while read package; do \
+		for target in $$(sed -n 's/^func \(Fuzz[A-Za-z]*\)(.*/\1/p' $$package/*_test.go); do \
+			echo "$$package $$target"; \
+			go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZ_TIME) $$package || exit 1; \
+		done || exit 1; \
+	done
+
+soak: test-packages fuzz ## run the long tests: hours of crashes, faults and random workflows
 	FAIRWAY_SOAK=1 go test -race -timeout 4h -tags soak ./...
 
 bench: ## run the benchmarks whose figures stand in docs/benchmarks.md

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"fairway/internal/fifo"
 	"fairway/sched"
@@ -176,7 +175,7 @@ func (h *Handle) fate() error {
 // wait is the general part of Acquire.
 func (h *Handle) wait(ctx context.Context) error {
 	if h.traced != nil {
-		h.traced.slept = time.Now()
+		h.traced.sleeps()
 	}
 	var err error
 	if _, remote := h.res.(*Mirror); remote {

@@ -3,6 +3,7 @@ package orwl
 import (
 	"crypto/rand"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -60,12 +61,16 @@ type Location struct {
 
 	name   string
 	id     uint64
-	memory memory
+	memory *memory
 	strict bool
 	shared bool
 	loss   Loss
-	saved  []byte // the last released version, while another process may write
 	moves  uint64 // how often the memory was renewed, under mu
+
+	// A released version, for when another process that maps the memory is lost
+	// while it writes. It belongs to who has the write lock.
+	saved        []byte
+	savedVersion uint64
 }
 
 var locations atomic.Uint64
@@ -100,9 +105,10 @@ func StartWith(n int) Option {
 func Strict() Option { return func(l *Location) { l.strict = true } }
 
 // New makes a location of size bytes, all zero. The name is for people, and
-// for other processes when the location is served.
+// for other processes when the location is served. Its memory is given back when
+// nobody refers to it any more, neither a handle nor a server.
 func New(name string, size int, options ...Option) (*Location, error) {
-	l := &Location{name: name, id: locations.Add(1), limit: DefaultMaxRequests}
+	l := &Location{name: name, id: locations.Add(1), limit: DefaultMaxRequests, memory: new(memory)}
 	for _, o := range options {
 		o(l)
 	}
@@ -117,6 +123,7 @@ func (l *Location) makeMemory(size int) (err error) {
 		if l.memory.file, err = newMemoryFile(l.name); err != nil {
 			return err
 		}
+		runtime.AddCleanup(l, (*memory).close, l.memory)
 	}
 	return l.memory.resize(size)
 }
@@ -126,7 +133,10 @@ func (l *Location) Name() string { return l.name }
 
 // Initialize lets write set the data before the location is used: nobody may
 // have requested or served it yet.
-func (l *Location) Initialize(write func(data []byte)) { write(l.memory.bytes) }
+func (l *Location) Initialize(write func(data []byte)) {
+	write(l.memory.bytes)
+	runtime.KeepAlive(l)
+}
 
 // Version returns the number of writes that changed the data and were released.
 func (l *Location) Version() uint64 {
@@ -302,9 +312,7 @@ func (l *Location) releaseLocked(h *Handle) wakeList {
 	if h.mapped {
 		l.unmap(h)
 	}
-	if l.trace != nil {
-		l.trace.released(h)
-	}
+	h.traced.end()
 	h.state = idle
 	return l.grantLocked(l.queue.Release(&h.req), h)
 }
@@ -375,6 +383,7 @@ func (l *Location) holds(h *Handle) bool {
 // takeOutLocked removes the request of h from the queue or from those
 // postponed.
 func (l *Location) takeOutLocked(h *Handle) wakeList {
+	h.traced.end()
 	h.state = idle
 	if !h.req.Queued() {
 		l.latch.forget(h)

@@ -213,32 +213,3 @@ func TestCancelRacesWithGrant(t *testing.T) {
 		}
 	}
 }
-
-func FuzzCancelAgainstGrant(f *testing.F) {
-	f.Add([]byte{0x01, 0x12, 0x43, 0x81, 0x22})
-	f.Fuzz(func(t *testing.T, ops []byte) {
-		l := newLocation(t, "l", 8)
-		handles := make([]Handle, 6)
-		for _, op := range ops {
-			h := &handles[int(op>>4)%len(handles)]
-			switch {
-			case h.state == idle && !h.pending:
-				must(t, l.insert(h, Mode(op&1)))
-			case op&6 == 0:
-				must(t, h.Cancel())
-			case op&6 == 2:
-				ctx, cancel := context.WithCancel(background)
-				cancel()
-				h.Acquire(ctx)
-			case granted(t, h):
-				must(t, h.Release())
-			}
-		}
-		for i := range handles {
-			must(t, handles[i].Cancel())
-		}
-		if l.Waiting() != 0 || l.queue.Head() != nil {
-			t.Fatal("requests are left")
-		}
-	})
-}

@@ -27,12 +27,23 @@ func OnLoss(loss Loss) Option { return func(l *Location) { l.loss = loss } }
 // whatever the size. It needs Linux.
 func Shared() Option { return func(l *Location) { l.shared = true } }
 
-// lend prepares for a write by a process that maps the memory. The caller holds
-// the lock for it.
-func (l *Location) lend() {
-	if l.loss == RollBack {
-		l.saved = append(l.saved[:0], l.memory.bytes...)
+// save keeps the present version, before a process that maps the memory may write
+// to it. The caller holds the write lock for that process. What changed since the
+// last time is known only where the location has a journal.
+func (l *Location) save() {
+	l.mu.Lock()
+	version, j := l.version, l.journal
+	l.mu.Unlock()
+	data := l.memory.bytes
+	switch {
+	case len(l.saved) != len(data) || j == nil && l.savedVersion != version:
+		l.saved = append(l.saved[:0], data...)
+	case l.savedVersion != version:
+		for _, e := range j.since(len(data), l.savedVersion) {
+			copy(l.saved[e.offset:e.offset+e.length], data[e.offset:])
+		}
 	}
+	l.savedVersion = version
 }
 
 // lose ends a write that was lost. Memory that the lost process maps is left to
@@ -87,6 +98,7 @@ func (l *Location) failLocked(err error) wakeList {
 		if h.req.Queued() {
 			l.queue.Cancel(&h.req)
 		}
+		h.traced.end()
 		h.state, h.err = failed, l.refuse(err)
 		wake.add(h)
 	}

@@ -81,6 +81,7 @@ func (m *Mirror) withdraw(h *Handle) bool {
 		return false
 	}
 	delete(p.pending, h.remoteID)
+	h.traced.end()
 	h.state = idle
 	p.link.send(frame{kind: frameCancel, id: h.remoteID})
 	return true
@@ -105,9 +106,7 @@ func (m *Mirror) pass(cur, next *Handle) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	cur.state = idle
-	if cur.traced != nil {
-		cur.traced.trace.released(cur)
-	}
+	cur.traced.end()
 	if p.link != r.link || p.err != nil {
 		return m.refuse(p.lostLocked())
 	}

@@ -199,6 +199,7 @@ func (p *Peer) refused(f *frame) {
 	h := p.pending[f.id]
 	delete(p.pending, f.id)
 	if h != nil {
+		h.traced.end()
 		h.state, h.err = failed, f.error()
 	}
 	p.mu.Unlock()
@@ -213,6 +214,7 @@ func (p *Peer) fail(err error) {
 	p.err = err
 	var wake wakeList
 	for _, h := range p.pending {
+		h.traced.end()
 		h.state, h.err = failed, fmt.Errorf("location %s: %w", h.res.Name(), err)
 		wake.add(h)
 	}

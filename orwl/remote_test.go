@@ -14,14 +14,14 @@ import (
 )
 
 // served starts a server for the locations and returns a dialled peer.
-func served(t *testing.T, network string, locations ...*Location) (*Server, *Peer) {
+func served(t testing.TB, network string, locations ...*Location) (*Server, *Peer) {
 	t.Helper()
 	s := new(Server)
 	s.Add(locations...)
 	return s, dialled(t, s, listen(t, network), new(Dialer))
 }
 
-func listen(t *testing.T, network string) net.Listener {
+func listen(t testing.TB, network string) net.Listener {
 	t.Helper()
 	address := "127.0.0.1:0"
 	if network == "unix" {
@@ -32,7 +32,7 @@ func listen(t *testing.T, network string) net.Listener {
 	return l
 }
 
-func dialled(t *testing.T, s *Server, l net.Listener, d *Dialer) *Peer {
+func dialled(t testing.TB, s *Server, l net.Listener, d *Dialer) *Peer {
 	t.Helper()
 	go s.Serve(l)
 	t.Cleanup(s.Close)
@@ -42,7 +42,7 @@ func dialled(t *testing.T, s *Server, l net.Listener, d *Dialer) *Peer {
 	return p
 }
 
-func mirror(t *testing.T, p *Peer, name string) *Mirror {
+func mirror(t testing.TB, p *Peer, name string) *Mirror {
 	t.Helper()
 	m, err := p.Mirror(background, name)
 	must(t, err)
@@ -50,7 +50,7 @@ func mirror(t *testing.T, p *Peer, name string) *Mirror {
 }
 
 // write changes the data under a lock of its own.
-func write(t *testing.T, r Resource, change func(b []byte)) {
+func write(t testing.TB, r Resource, change func(b []byte)) {
 	t.Helper()
 	var h Handle
 	must(t, h.WriteRequest(r))
@@ -62,7 +62,7 @@ func write(t *testing.T, r Resource, change func(b []byte)) {
 }
 
 // read returns a copy of the data.
-func read(t *testing.T, r Resource) []byte {
+func read(t testing.TB, r Resource) []byte {
 	t.Helper()
 	var h Handle
 	must(t, h.ReadRequest(r))
@@ -291,7 +291,7 @@ func TestRemotePairsTakeTurns(t *testing.T) {
 }
 
 // waitFor polls for something that another goroutine is about to do.
-func waitFor(t *testing.T, f func() bool) {
+func waitFor(t testing.TB, f func() bool) {
 	t.Helper()
 	deadline := time.NewTimer(30 * time.Second)
 	defer deadline.Stop()

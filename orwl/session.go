@@ -41,7 +41,7 @@ type proxy struct {
 	id        uint64
 	sub       *subscription
 	told      bool // the grant was sent, so the other process may have written
-	sending   bool // the grant is on its way, with data of the location
+	sending   bool // the data of the location is being read, for the grant or to keep it
 	cancelled bool
 }
 
@@ -167,75 +167,6 @@ func (s *session) request(f *frame) {
 	}
 	if err != nil {
 		s.refuse(f.id, err)
-	}
-}
-
-// granted is called when the fate of a proxy is decided: it tells the other
-// process, and sends what it lacks of the data.
-func (s *session) granted(p *proxy) {
-	l := p.sub.location
-	l.mu.Lock()
-	failure, version, moves, j := p.handle.err, l.version, l.moves, l.journal
-	lost := p.handle.state == failed
-	l.mu.Unlock()
-	if lost {
-		s.forget(p)
-		s.refuse(p.id, failure)
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if p.cancelled || s.ended {
-		return
-	}
-	data := l.memory.bytes
-	f := frame{kind: frameGranted, id: p.id, mirror: p.sub.id, generation: p.handle.generation, version: version, size: int64(len(data)), text: p.handle.by}
-	switch sub := p.sub; {
-	case sub.mapped && p.handle.req.Mode() == Write:
-		l.lend()
-	case sub.mapped:
-	case !sub.has && len(data) > 0:
-		f.extents = []extent{{0, len(data)}}
-	case sub.version != version:
-		f.extents = j.since(len(data), sub.version)
-	}
-	p.sub.has, p.sub.version, p.told = true, version, true
-	if p.sub.mapped && p.sub.moves != moves {
-		p.sub.moves, f.ok = moves, true
-		s.link.sendMemory(f, l.memory.file)
-		return
-	}
-	if f.dataLength() <= inlineLimit {
-		s.link.sendData(f, data, nil)
-		return
-	}
-	p.sending = true
-	s.link.sendData(f, data, func() { s.tasks.Go(func() { s.sent(p) }) })
-}
-
-// sent ends the time in which a cancelled request must keep the data unchanged.
-func (s *session) sent(p *proxy) {
-	s.mu.Lock()
-	p.sending = false
-	cancelled := p.cancelled
-	s.mu.Unlock()
-	if cancelled {
-		p.sub.location.release(&p.handle)
-	}
-}
-
-// withdraw takes out a request, or releases it unless its data is being sent.
-func (s *session) withdraw(p *proxy) {
-	s.forget(p)
-	if p.sub.location.withdraw(&p.handle) {
-		return
-	}
-	s.mu.Lock()
-	p.cancelled = true
-	sending := p.sending
-	s.mu.Unlock()
-	if !sending {
-		p.sub.location.release(&p.handle)
 	}
 }
 

@@ -53,7 +53,7 @@ func strictMapping(file *memoryFile, size int, h *Handle, location string, m Mod
 		strictViews.all = make(map[*strictView]struct{})
 	}
 	strictViews.all[v] = struct{}{}
-	debug.SetPanicOnFault(true)
+	PanicOnFault()
 	return b, nil
 }
 
@@ -109,6 +109,11 @@ func (f *Fault) Error() string {
 	}
 	return fmt.Sprintf("location %s was touched through handle %s, which had mapped it to %v and released it at %s", f.Location, f.Handle, f.Mode, f.Released)
 }
+
+// PanicOnFault lets a forbidden access panic in the calling goroutine, where it would end
+// the process without saying why. A goroutine that maps data does so by itself; call
+// it, together with ExplainFault, at the top of one that gets mappings from others.
+func PanicOnFault() { debug.SetPanicOnFault(true) }
 
 // ExplainFault is for defer, at the top of a goroutine that uses locations in
 // strict mode: a panic by a forbidden access goes on as a *Fault, which says

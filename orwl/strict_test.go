@@ -35,6 +35,26 @@ func TestStrict(t *testing.T) {
 	}
 }
 
+// A mapping that was handed to another goroutine is watched there too.
+func TestStrictInAnotherGoroutine(t *testing.T) {
+	l := newLocation(t, "grid", 4096, Strict())
+	h := Handle{Name: "writer"}
+	must(t, h.WriteRequest(l))
+	data, err := h.WriteMap()
+	must(t, err)
+	must(t, h.Release())
+	found := make(chan any, 1)
+	go func() {
+		defer func() { found <- recover() }()
+		PanicOnFault()
+		defer ExplainFault()
+		data[0] = 1
+	}()
+	if f, ok := (<-found).(*Fault); !ok || f.Handle != "writer" || f.Released == "" {
+		t.Fatalf("found %v", f)
+	}
+}
+
 // A mirror finds the same, whether its memory is a copy or the owner's, and its
 // owner need not be strict.
 func TestStrictMirror(t *testing.T) {

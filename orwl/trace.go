@@ -24,14 +24,18 @@ type Trace struct {
 	spans   []traceSpan
 	dropped int
 	times   map[string]TaskTimes
+	places  map[string]TaskTimes        // by location
+	open    map[*tracedRequest]struct{} // under way
 }
 
 // TaskTimes sums up one task.
 type TaskTimes struct {
+	// Requests counts those that were granted.
 	Requests int
-	// Waiting is the time in Acquire; Holding from grant to release.
+	// Waiting is the time in Acquire, also of requests that were withdrawn or lost;
+	// Holding from grant to release.
 	Waiting, Holding time.Duration
-	// Total is the time from the first request to the last release.
+	// Total is the time from the first request to the end of the last one.
 	Total time.Duration
 
 	first time.Time
@@ -54,15 +58,16 @@ type traceSpan struct {
 	by             string // whose release ended the waiting
 }
 
-// tracedRequest is what a trace knows of a request that is under way.
+// tracedRequest is what a trace knows of a request. Times and by are under the lock
+// of the trace.
 type tracedRequest struct {
-	trace    *Trace
-	posted   time.Time
-	slept    time.Time // zero while Acquire did not have to wait
-	begin    time.Time // of the grant
-	by       string
-	location string
-	mode     Mode
+	trace          *Trace
+	task, location string
+	mode           Mode
+	posted         time.Time
+	slept          time.Time // zero while Acquire did not have to wait
+	begin          time.Time // of the grant; zero before
+	by             string
 }
 
 // Attach starts recording requests that are posted at the resources from now
@@ -81,40 +86,86 @@ func (l *Location) attach(t *Trace) {
 }
 
 func (t *Trace) requested(h *Handle, location string, m Mode) {
-	h.traced, h.detour = &tracedRequest{trace: t, posted: time.Now(), location: location, mode: m}, true
+	r := &tracedRequest{trace: t, task: h.Name, posted: time.Now(), location: location, mode: m}
+	h.traced, h.detour = r, true
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.open == nil {
+		t.open, t.times, t.places = make(map[*tracedRequest]struct{}), make(map[string]TaskTimes), make(map[string]TaskTimes)
+	}
+	t.open[r] = struct{}{}
+}
+
+// sleeps notes that Acquire has to wait.
+func (r *tracedRequest) sleeps() {
+	r.trace.mu.Lock()
+	defer r.trace.mu.Unlock()
+	r.slept = time.Now()
 }
 
 // grant notes the time, and whose release led to the grant.
-func (r *tracedRequest) grant(by string) { r.begin, r.by = time.Now(), by }
+func (r *tracedRequest) grant(by string) {
+	r.trace.mu.Lock()
+	defer r.trace.mu.Unlock()
+	r.begin, r.by = time.Now(), by
+}
 
-func (t *Trace) released(h *Handle) {
-	r := h.traced
+// end notes that the request is released, withdrawn or lost. Only the first call
+// counts, and none is needed for a request that nobody traces.
+func (r *tracedRequest) end() {
 	if r == nil {
 		return
 	}
-	h.traced = nil
-	now := time.Now()
+	t, now := r.trace, time.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	sum := t.times[h.Name]
-	sum.Requests++
-	sum.Holding += now.Sub(r.begin)
-	if sum.first.IsZero() || r.posted.Before(sum.first) {
-		sum.first = r.posted
+	if _, ok := t.open[r]; !ok {
+		return
 	}
-	sum.Total = now.Sub(sum.first)
-	span := traceSpan{task: h.Name, location: r.location, mode: r.mode, by: r.by}
-	if !r.slept.IsZero() && r.begin.After(r.slept) {
-		span.waits, span.start, span.length = true, r.slept, r.begin.Sub(r.slept)
-		sum.Waiting += span.length
-		t.keep(span)
+	delete(t.open, r)
+	for _, s := range r.spans(now) {
+		t.keep(s)
 	}
-	span.waits, span.start, span.length = false, r.begin, now.Sub(r.begin)
-	t.keep(span)
-	if t.times == nil {
-		t.times = make(map[string]TaskTimes)
+	t.times[r.task] = t.times[r.task].with(r, now)
+	t.places[r.location] = t.places[r.location].with(r, now)
+}
+
+// spans returns the time in which the request waited, and that in which it was held, as
+// far as they have come by now.
+func (r *tracedRequest) spans(now time.Time) (spans []traceSpan) {
+	granted := now
+	if !r.begin.IsZero() {
+		granted = r.begin
 	}
-	t.times[h.Name] = sum
+	span := traceSpan{task: r.task, location: r.location, mode: r.mode, by: r.by}
+	if !r.slept.IsZero() && granted.After(r.slept) {
+		span.waits, span.start, span.length = true, r.slept, granted.Sub(r.slept)
+		spans = append(spans, span)
+	}
+	if !r.begin.IsZero() {
+		span.waits, span.start, span.length = false, r.begin, now.Sub(r.begin)
+		spans = append(spans, span)
+	}
+	return spans
+}
+
+// with adds a request.
+func (t TaskTimes) with(r *tracedRequest, now time.Time) TaskTimes {
+	if !r.begin.IsZero() {
+		t.Requests++
+	}
+	for _, s := range r.spans(now) {
+		if s.waits {
+			t.Waiting += s.length
+		} else {
+			t.Holding += s.length
+		}
+	}
+	if t.first.IsZero() || r.posted.Before(t.first) {
+		t.first = r.posted
+	}
+	t.Total = max(t.Total, now.Sub(t.first))
+	return t
 }
 
 func (t *Trace) keep(s traceSpan) {
@@ -129,11 +180,27 @@ func (t *Trace) keep(s traceSpan) {
 	t.spans = append(t.spans, s)
 }
 
-// Times returns the sums of each task.
+// Times returns the sums of each task, with what is under way.
 func (t *Trace) Times() map[string]TaskTimes {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return maps.Clone(t.times)
+	sums, now := maps.Clone(t.times), time.Now()
+	for r := range t.open {
+		sums[r.task] = sums[r.task].with(r, now)
+	}
+	return sums
+}
+
+// LocationTimes returns the same sums for each location, by name, over all tasks.
+// Waits of several tasks add up, so their share can be above 1.
+func (t *Trace) LocationTimes() map[string]TaskTimes {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	sums, now := maps.Clone(t.places), time.Now()
+	for r := range t.open {
+		sums[r.location] = sums[r.location].with(r, now)
+	}
+	return sums
 }
 
 // WriteTo writes the trace in the Trace Event Format of Chrome, which Perfetto
@@ -141,7 +208,10 @@ func (t *Trace) Times() map[string]TaskTimes {
 // for each location, with spans of holding.
 func (t *Trace) WriteTo(w io.Writer) (int64, error) {
 	t.mu.Lock()
-	spans, dropped := slices.Clone(t.spans), t.dropped
+	spans, dropped, now := slices.Clone(t.spans), t.dropped, time.Now()
+	for r := range t.open {
+		spans = append(spans, r.spans(now)...)
+	}
 	t.mu.Unlock()
 	b, err := json.Marshal(chromeTrace(spans, dropped))
 	if err != nil {

@@ -2,6 +2,7 @@ package orwl
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"testing"
 	"testing/synctest"
@@ -62,6 +63,45 @@ func waitsIn(t *testing.T, trace *Trace, task string) (waits []writtenEvent) {
 	return waits
 }
 
+// A wait counts also when it is withdrawn, and while it lasts.
+func TestTraceOfWaitsWithoutGrant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLocation(t, "l", 8)
+		var trace Trace
+		trace.Attach(l)
+		holder, gone, waits := Handle{Name: "holder"}, Handle{Name: "gone"}, Handle{Name: "waits"}
+		must(t, holder.WriteRequest(l))
+		must(t, gone.WriteRequest(l))
+		must(t, waits.WriteRequest(l))
+		done := make(chan error, 1)
+		go func() { done <- waits.Acquire(background) }()
+		ctx, cancel := context.WithTimeout(background, 2*time.Second)
+		defer cancel()
+		if gone.Acquire(ctx) == nil {
+			t.Fatal("granted")
+		}
+		<-time.After(time.Second)
+		times, at := trace.Times(), trace.LocationTimes()["l"]
+		if got := times["gone"]; got.Waiting != 2*time.Second || got.Requests != 0 || got.WaitingShare() != 1 {
+			t.Errorf("the withdrawn request: %+v", got)
+		}
+		if got := times["waits"]; got.Waiting != 3*time.Second {
+			t.Errorf("the request that waits: %+v", got)
+		}
+		if at.Waiting != 5*time.Second || at.Holding != 3*time.Second {
+			t.Errorf("the location: %+v", at)
+		}
+		for _, task := range []string{"gone", "waits"} {
+			if len(waitsIn(t, &trace, task)) != 1 {
+				t.Errorf("no span of waiting for %s", task)
+			}
+		}
+		must(t, holder.Release())
+		must(t, <-done)
+		must(t, waits.Release())
+	})
+}
+
 func TestTraceIsBounded(t *testing.T) {
 	l := newLocation(t, "l", 8)
 	trace := Trace{MaxSpans: 3}
@@ -73,7 +113,7 @@ func TestTraceIsBounded(t *testing.T) {
 		must(t, p.Acquire(background))
 		must(t, p.Release())
 	}
-	if len(trace.spans) != 3 || trace.dropped != 7 || trace.Times()["p"].Requests != 10 {
+	if len(trace.spans) != 3 || trace.dropped != 7 || trace.Times()["p"].Requests != 11 { // with the one under way
 		t.Fatalf("%d spans, %d dropped, %+v", len(trace.spans), trace.dropped, trace.Times())
 	}
 }

@@ -1,0 +1,106 @@
+package orwl
+
+// granted is called when the fate of a proxy is decided: it tells the other
+// process, and sends what it lacks of the data.
+func (s *session) granted(p *proxy) {
+	l := p.sub.location
+	if err := l.failure(&p.handle); err != nil {
+		s.forget(p)
+		s.refuse(p.id, err)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case p.cancelled || s.ended:
+	case !p.sub.mapped || p.handle.req.Mode() == Read || l.loss != RollBack:
+		s.tellLocked(p)
+	case l.memory.size() <= inlineLimit:
+		l.save()
+		s.tellLocked(p)
+	default:
+		// It takes long, and others, here and at other locations, must not wait for it.
+		p.sending = true
+		s.tasks.Go(func() { s.saveAndTell(p) })
+	}
+}
+
+// failure says why h has lost its request, if it has.
+func (l *Location) failure(h *Handle) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if h.state == failed {
+		return h.err
+	}
+	return nil
+}
+
+// saveAndTell keeps the version that a writer may spoil, and then lets it write.
+func (s *session) saveAndTell(p *proxy) {
+	p.sub.location.save()
+	s.mu.Lock()
+	wanted := !p.cancelled && !s.ended
+	if wanted {
+		p.sending = false
+		s.tellLocked(p)
+	}
+	s.mu.Unlock()
+	if !wanted {
+		s.sent(p)
+	}
+}
+
+// tellLocked sends a grant, under the lock of the session.
+func (s *session) tellLocked(p *proxy) {
+	l, sub := p.sub.location, p.sub
+	l.mu.Lock()
+	version, moves, j := l.version, l.moves, l.journal
+	l.mu.Unlock()
+	data := l.memory.bytes
+	f := frame{kind: frameGranted, id: p.id, mirror: sub.id, generation: p.handle.generation, version: version, size: int64(len(data)), text: p.handle.by}
+	switch {
+	case sub.mapped:
+	case !sub.has && len(data) > 0:
+		f.extents = []extent{{0, len(data)}}
+	case sub.version != version:
+		f.extents = j.since(len(data), sub.version)
+	}
+	sub.has, sub.version, p.told = true, version, true
+	if p.sub.mapped && p.sub.moves != moves {
+		p.sub.moves, f.ok = moves, true
+		s.link.sendMemory(f, l.memory.file)
+		return
+	}
+	if f.dataLength() <= inlineLimit {
+		s.link.sendData(f, data, nil)
+		return
+	}
+	p.sending = true
+	s.link.sendData(f, data, func() { s.tasks.Go(func() { s.sent(p) }) })
+}
+
+// sent ends the time in which a cancelled request must keep the data unchanged.
+func (s *session) sent(p *proxy) {
+	s.mu.Lock()
+	p.sending = false
+	cancelled := p.cancelled
+	s.mu.Unlock()
+	if cancelled {
+		p.sub.location.release(&p.handle)
+	}
+}
+
+// withdraw takes out a request, or releases it unless its data is being sent.
+func (s *session) withdraw(p *proxy) {
+	s.forget(p)
+	if p.sub.location.withdraw(&p.handle) {
+		return
+	}
+	s.mu.Lock()
+	p.cancelled = true
+	sending := p.sending
+	s.mu.Unlock()
+	if !sending {
+		p.sub.location.release(&p.handle)
+	}
+}
