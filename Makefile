@@ -50,7 +50,7 @@ fuzz: ## run every fuzz target for a short time (FUZZ_TIME=20s)
 	@grep -rl --include=*_test.go '^func Fuzz' . | xargs -n1 dirname | sort -u | while read package; do \
 		for target in $$(sed -n 's/^func \(Fuzz[A-Za-z]*\)(.*/\1/p' $$package/*_test.go); do \
 			echo "$$package $$target"; \
-			go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZ_TIME) $$package || exit 1; \
+			go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZ_TIME) -fuzzminimizetime 1s $$package || exit 1; \
 		done || exit 1; \
 	done
 
