@@ -46,7 +46,10 @@ func run(o *part, p *sweep.Program) error {
 		return runPart(o, p)
 	}
 	ctx := context.Background()
-	if err := errors.Join(p.Build(), p.Insert(ctx)); err != nil {
+	if err := p.Build(); err != nil {
+		return err
+	}
+	if err := p.Insert(ctx); err != nil {
 		return err
 	}
 	start := time.Now()

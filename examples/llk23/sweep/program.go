@@ -55,6 +55,9 @@ func (p *Program) places() []place {
 // Build makes the locations with their initial values. Those of frontiers are to be
 // served to other processes; options are for them.
 func (p *Program) Build(options ...orwl.Option) error {
+	if err := p.check(); err != nil {
+		return err
+	}
 	p.factors = newFactors(p.strip(place{p.First, 0}).top, p.strip(place{p.Last - 1, 0}).rows.end, p.N)
 	p.data = make(map[place]*orwl.Location)
 	p.frontiers = make(map[frontier]*orwl.Location)

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"fairway/orwl"
 )
 
@@ -25,7 +27,7 @@ func sameBits(a, b []float64) bool {
 	return len(a) == len(b)
 }
 
-func run(t *testing.T, c Cut, iterations int) []float64 {
+func run(t rapid.TB, c Cut, iterations int) []float64 {
 	t.Helper()
 	p := Program{Cut: c, Last: c.Rows, Iterations: iterations}
 	if err := p.Build(); err != nil {
@@ -56,6 +58,26 @@ func TestSameBitsAsSequential(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestSameBitsForRandomCuts(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := newCut(rapid.IntRange(3, 42).Draw(t, "n"), rapid.IntRange(1, 6).Draw(t, "rows"), rapid.IntRange(1, 6).Draw(t, "columns"),
+			rapid.IntRange(1, 3).Draw(t, "strips"), rapid.IntRange(1, 26).Draw(t, "sweeps"))
+		if c.check() != nil {
+			if max(c.Rows, c.Columns*c.Strips) <= c.N-2 {
+				t.Fatalf("%+v is refused: %v", c, c.check())
+			}
+			if new(Program{Cut: c, Last: c.Rows, Iterations: 1}).Build() == nil {
+				t.Fatalf("%+v is built", c)
+			}
+			return
+		}
+		iterations := rapid.IntRange(1, 30).Draw(t, "iterations")
+		if !sameBits(run(t, c, iterations), Sequential(c.N, iterations)) {
+			t.Fatalf("%+v, %d iterations: other bits than the sequential sweep", c, iterations)
+		}
+	})
 }
 
 // Two blocks take turns when they are exchanged as a whole; with strips both are

@@ -1,5 +1,7 @@
 package sweep
 
+import "fmt"
+
 // Cut says how a matrix of N x N elements, of which the outermost are
 // constant, is cut into blocks, these into strips, and how many sweeps a strip
 // does at once.
@@ -31,13 +33,13 @@ func NewCut(n, rows, columns, sweeps int) Cut {
 	}
 	strips := 1
 	if rows*columns <= fewBlocks {
-		strips = max(1, min(blockStrips, (n-2)/columns/(2*sweeps)))
+		strips = max(1, min(blockStrips, (n-2)/max(1, columns)/(2*sweeps)))
 	}
 	return newCut(n, rows, columns, strips, sweeps)
 }
 
 func newCut(n, rows, columns, strips, sweeps int) Cut {
-	smallest := (n - 2) / max(rows, columns*strips)
+	smallest := (n - 2) / max(1, rows, columns*strips)
 	if rows*columns*strips == 1 {
 		smallest = sweeps + 1
 	}
@@ -46,6 +48,19 @@ func newCut(n, rows, columns, strips, sweeps int) Cut {
 		sweeps -= sweeps % lanes
 	}
 	return Cut{N: n, Rows: rows, Columns: columns, Strips: strips, Sweeps: sweeps}
+}
+
+// check says what is wrong with a cut that leaves a strip without elements.
+func (c Cut) check() error {
+	switch inside := c.N - 2; {
+	case c.N < 3:
+		return fmt.Errorf("a matrix of %d x %d has nothing to compute: the outermost elements are constant; take 3 x 3 or more", c.N, c.N)
+	case c.Rows < 1 || c.Columns < 1 || c.Strips < 1 || c.Sweeps < 1:
+		return fmt.Errorf("%d x %d blocks in %d strips, %d sweeps at once: give one of each at least", c.Rows, c.Columns, c.Strips, c.Sweeps)
+	case max(c.Rows, c.across()) > inside:
+		return fmt.Errorf("%d x %d blocks do not fit into %d x %d elements: %d rows and columns of blocks are the most", c.Rows, c.across(), inside, inside, inside)
+	}
+	return nil
 }
 
 // across is the number of strips side by side in the matrix.
