@@ -130,23 +130,32 @@ that repeats it.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			first := max(o.seed, 1)
-			if err := sim.UnderFaults(command.Context(), first, seeds, c.counted("seeds")); err != nil {
+			faced, err := sim.UnderFaults(command.Context(), first, seeds, c.counted("seeds"))
+			if err != nil {
 				return err
 			}
-			if c.json {
-				c.printJSON(struct {
-					First  uint64 `json:"first"`
-					Seeds  int    `json:"seeds"`
-					Failed int    `json:"failed"`
-				}{first, seeds, 0})
-				return nil
-			}
-			fmt.Fprintf(c.out, "%d seeds from %d on: all held\n", seeds, first)
+			c.printHeld(first, seeds, &faced)
 			return nil
 		},
 	}
 	command.Flags().IntVar(&seeds, "seeds", 100, "number of seeds")
 	return command
+}
+
+func (c *console) printHeld(first uint64, seeds int, faced *sim.Happened) {
+	if c.json {
+		c.printJSON(struct {
+			First  uint64         `json:"first"`
+			Seeds  int            `json:"seeds"`
+			Failed int            `json:"failed"`
+			Faults map[string]int `json:"faults"`
+		}{first, seeds, 0, faced.ByName()})
+		return
+	}
+	fmt.Fprintf(c.out, "%d seeds from %d on: all held\n", seeds, first)
+	for f, times := range faced {
+		fmt.Fprintf(c.out, "%9d  %s\n", times, sim.Fault(f))
+	}
 }
 
 func (c *console) simulate(ctx context.Context, file string, o *simOptions) error {

@@ -130,8 +130,9 @@ func (a *attempt) keepFiles() {
 
 func (a *attempt) keep(f dispatch.FileRef, size int64) {
 	p := a.pilot
-	p.space.keep(p, f, size, p.site.element.costOf(size))
-	p.run.checkLimit(p.space)
+	if p.space.keep(p, f, size, p.site.element.costOf(size)) {
+		p.run.checkLimit(p.space)
+	}
 }
 
 // keepOnly puts an output that is to stay in caches into one, and says whether
@@ -247,6 +248,7 @@ func (x *execution) access(i, f int, then func()) {
 	next := func() {
 		x.stageIn += x.run.now - began
 		if x.failAt[f] == i {
+			x.run.faced[ReadFailed]++
 			x.done(dispatch.StageInFailed, "reading failed")
 			return
 		}
@@ -310,8 +312,12 @@ func (x *execution) write(i int) {
 		x.transfer(&x.element.line, out.size, func() {
 			switch {
 			case x.rand.Float64() < float64(x.element.FailureRate):
+				x.run.faced[StoreFailed]++
 				x.done(dispatch.StageOutFailed, "writing failed")
+			case x.element.has(out.pfn):
+				x.run.fail("%s was stored twice", out.pfn)
 			case !x.element.put(out.pfn, out.size):
+				x.run.faced[StorageFull]++
 				x.done(dispatch.StageOutFailed, "the storage element is full")
 			default:
 				x.wrote = i + 1

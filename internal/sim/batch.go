@@ -69,6 +69,7 @@ func (b *batch) submit(start func(*slot), forgotten func(launch string)) (launch
 	wait := b.site.Batch.Delay.draw(b.rand)
 	if b.rand.Float64() < float64(b.site.Batch.Forget) {
 		b.site.run.after(wait, func() {
+			b.site.run.faced[PilotForgotten]++
 			b.drop(q)
 			b.site.run.at(b.noticed(q.launch), func() { forgotten(q.launch) })
 		})

@@ -103,6 +103,8 @@ type StorageSpec struct {
 	DelaySpread float64 `yaml:"delay_spread"` // standard deviation of the delay, as a part of its mean
 	FailureRate Chance  `yaml:"failure_rate"` // that reading or writing a file fails, and the job with it
 	Capacity    Size    `yaml:"capacity"`     // 0: unlimited
+	Fills       Gauss   `yaml:"fills"`        // how long until other users take all the room that is left, again and again; zero: never
+	FullFor     Gauss   `yaml:"full_for"`     // how long they keep it
 }
 
 // NetworkSpec models the way between pilots and TaskQueue, and between nodes.
@@ -141,7 +143,7 @@ type TaskQueueSpec struct {
 	Ahead            int           `yaml:"ahead"`             // jobs for a pilot beyond what is free, as a multiple; 0: the product's default; negative: none
 	Hold             time.Duration `yaml:"hold"`              // how long a pilot waits for news; 0: the product's default
 	MaxLosses        int           `yaml:"max_losses"`        // of pilots under a job; 0: the product's default
-	MaxRegenerations int           `yaml:"max_regenerations"` // of outputs that were in caches only; 0: the product\'s default
+	MaxRegenerations int           `yaml:"max_regenerations"` // of outputs that were in caches only; 0: the product's default
 	PassOver         time.Duration `yaml:"max_pass_over"`     // 0: the product's default
 	Attempts         int           `yaml:"attempts"`          // of a job; 0: the product's default
 	Backoff          time.Duration `yaml:"backoff"`           // before a job is submitted again; 0: the product's default
@@ -255,8 +257,15 @@ func (e *Experiment) checkPlaces() error {
 		if s.Name == "" || elements[s.Name] {
 			return atPath("storage", "storage element %q: every one needs a name of its own", s.Name)
 		}
+		if s.Capacity == 0 && !s.Fills.zero() {
+			return atPath("storage."+s.Name+".fills", "storage element %s never fills up: give it a capacity", s.Name)
+		}
 		elements[s.Name] = true
 	}
+	return e.checkSites(elements)
+}
+
+func (e *Experiment) checkSites(elements map[string]bool) error {
 	sites := map[string]bool{}
 	for _, s := range e.Sites {
 		switch {

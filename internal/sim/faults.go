@@ -1,10 +1,13 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"runtime"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -33,10 +36,7 @@ func Faulty(seed uint64) Experiment {
 	}
 	for i := range 1 + r.IntN(3) {
 		name := fmt.Sprintf("site%d", i)
-		e.Storage = append(e.Storage, StorageSpec{
-			Name: name, Bandwidth: 100e6, Latency: Gauss{Mean: time.Second}, DelayFactor: 0.1, DelaySpread: 0.5,
-			FailureRate: Chance(r.Float64() * 0.2), Capacity: pick(r, 0, 20*total),
-		})
+		e.Storage = append(e.Storage, faultyStorage(r, name, total))
 		e.Sites = append(e.Sites, faultySite(r, name))
 	}
 	if len(e.Sites) > 1 {
@@ -55,10 +55,13 @@ func upTo(r *rand.Rand, least, most time.Duration) Gauss {
 
 func faultyWorkflow(r *rand.Rand) WorkflowSpec {
 	return WorkflowSpec{
-		Pattern: "layers", Jobs: 5 + r.IntN(50), Layers: 1 + r.IntN(5), Fan: r.IntN(4), FileSize: 100e6,
+		Pattern: "layers", Jobs: 5 + r.IntN(50), Layers: 1 + r.IntN(5), Fan: r.IntN(4), FileSize: faultyFile,
 		Run: upTo(r, time.Second, 10*time.Minute), Accesses: 1 + r.IntN(4), Cached: Chance(pick(r, 0, 0, 0.3)),
 	}
 }
+
+// faultyFile is the size of every output.
+const faultyFile Size = 100e6
 
 func faultyCache(r *rand.Rand) CacheSpec {
 	return CacheSpec{
@@ -83,6 +86,20 @@ func faultySite(r *rand.Rand, name string) SiteSpec {
 	return s
 }
 
+// faultyStorage returns a storage element that has, if it has a limit, room for
+// all outputs and for those of a few attempts more: just enough for the
+// workflow to end when what failed attempts have stored is removed.
+func faultyStorage(r *rand.Rand, name string, outputs Size) StorageSpec {
+	s := StorageSpec{
+		Name: name, Bandwidth: 100e6, Latency: Gauss{Mean: time.Second}, DelayFactor: 0.1, DelaySpread: 0.5,
+		FailureRate: Chance(r.Float64() * 0.2), Capacity: pick(r, 0, outputs+faultyFile*Size(r.IntN(3))),
+	}
+	if s.Capacity > 0 {
+		s.Fills, s.FullFor = upTo(r, time.Minute, time.Hour), upTo(r, time.Second, 10*time.Minute)
+	}
+	return s
+}
+
 func faultyFaults(r *rand.Rand) FaultSpec {
 	return FaultSpec{
 		Lost: Chance(pick(r, 0, 0.02, 0.2)), Repeated: Chance(pick(r, 0, 0.02, 0.2)),
@@ -93,54 +110,69 @@ func faultyFaults(r *rand.Rand) FaultSpec {
 }
 
 // UnderFaults runs the experiments of count seeds from first on, on all
-// processors, and checks each: no job is lost or committed twice, what a job
-// is told to read is there, no cache grows beyond its limit, nothing gets
-// stuck. The error of the lowest seed that fails says how to repeat it.
-func UnderFaults(ctx context.Context, first uint64, count int, progress func(done, total int)) error {
+// processors, and checks each: no job is lost or committed twice, what is done
+// is stored, what a job is told to read is there, no cache grows beyond its
+// limit, nothing gets stuck. It returns what went wrong, counted; over 40 seeds
+// or more every kind of fault must have happened. The error of the lowest seed
+// that fails says how to repeat it. progress, which may be nil, is called by
+// one goroutine at a time.
+func UnderFaults(ctx context.Context, first uint64, count int, progress func(done, total int)) (Happened, error) {
+	var sum Happened
+	if err := checkSeeds(first, count); err != nil {
+		return sum, err
+	}
 	errs := make([]error, count)
+	var mutex sync.Mutex
+	done := 0
+	note := func(faced *Happened) {
+		mutex.Lock()
+		defer mutex.Unlock()
+		sum.add(faced)
+		if done++; progress != nil {
+			progress(done, count)
+		}
+	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(runtime.GOMAXPROCS(0))
-	done := make(chan struct{}, count)
-	counted := make(chan struct{})
-	go func() {
-		defer close(counted)
-		n := 0
-		for range done {
-			n++
-			if progress != nil {
-				progress(n, count)
-			}
-		}
-	}()
 	for i := range count {
 		g.Go(func() error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			errs[i] = underFaults(first + uint64(i))
-			done <- struct{}{}
+			var faced Happened
+			faced, errs[i] = underFaults(first + uint64(i))
+			note(&faced)
 			return nil
 		})
 	}
 	err := g.Wait()
-	close(done)
-	<-counted
 	for _, failed := range errs {
 		if failed != nil {
-			return failed
+			return sum, failed
 		}
 	}
-	return err
+	return sum, cmp.Or(err, sum.missing(count))
 }
 
-func underFaults(seed uint64) error {
+// checkSeeds refuses what names no seeds, or seeds that do not exist.
+func checkSeeds(first uint64, count int) error {
+	switch {
+	case count < 1:
+		return fmt.Errorf("%d seeds check nothing: give at least 1", count)
+	case first > math.MaxUint64-uint64(count)+1:
+		return fmt.Errorf("%d seeds from %d on go beyond the largest, %d: begin lower", count, first, uint64(math.MaxUint64))
+	}
+	return nil
+}
+
+func underFaults(seed uint64) (Happened, error) {
 	exp := Faulty(seed)
 	run, err := Once(exp, 0)
 	if err == nil && int(run.Of("jobs_done")) != exp.Workflow.Jobs {
 		err = fmt.Errorf("%g of %d jobs are done", run.Of("jobs_done"), exp.Workflow.Jobs)
 	}
 	if err != nil {
-		return fmt.Errorf("seed %d (repeat it with: fairway sim faults --seed %d --seeds 1): %w", seed, seed, err)
+		return Happened{}, fmt.Errorf("seed %d (repeat it with: fairway sim faults --seed %d --seeds 1): %w", seed, seed, err)
 	}
-	return nil
+	return run.Faced, nil
 }

@@ -102,20 +102,24 @@ func (r *run) event(e *dispatch.Event) {
 	switch e.Kind {
 	case dispatch.JobCommitted:
 		if e.Result != nil {
-			if before, twice := r.committed[e.Job]; twice && before != e.Result.Attempt {
-				r.fail("job %s was committed from attempts %d and %d", e.Name, before, e.Result.Attempt)
-			}
-			r.committed[e.Job] = e.Result.Attempt
+			r.checkCommit(e.Job, e.Name, e.Result.Attempt, false)
 		}
 		r.outputsOf(e)
 		r.endedFor(e.Name, e.Kind)
 	case dispatch.JobFailed, dispatch.JobBlocked, dispatch.JobCancelled:
 		r.endedFor(e.Name, e.Kind)
+	case dispatch.JobRegenerated:
+		r.checkCommit(e.Job, e.Name, e.Result.Attempt, true)
 	case dispatch.JobUnblocked, dispatch.JobReady:
-		if _, had := r.ends[e.Name]; had && r.ends[e.Name] != dispatch.JobCommitted {
-			delete(r.ends, e.Name)
-			r.done--
-		}
+		r.revived(e.Name)
+	}
+}
+
+// revived notes that a job that had failed may run after all.
+func (r *run) revived(name string) {
+	if how, had := r.ends[name]; had && how != dispatch.JobCommitted {
+		delete(r.ends, name)
+		r.done--
 	}
 }
 

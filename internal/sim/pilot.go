@@ -293,12 +293,14 @@ func (p *pilot) die() {
 		return
 	}
 	p.dead = true
+	p.leaveStrays()
 	for _, a := range p.running {
 		a.cut()
 	}
 	p.running, p.queue = nil, nil
 	if p.space != nil {
 		p.space.leave(p)
+		p.run.checkHeld(p.space)
 	}
 	p.site.batch.ended(p.slot)
 }

@@ -25,7 +25,7 @@ type run struct {
 	server   *server // nil for direct submission
 	creator  *creator
 	hold     time.Duration
-	deaths   int
+	faced    Happened
 
 	measured
 	finished bool
@@ -51,7 +51,9 @@ func newRun(exp *Experiment, work *workflow, rep int) *run {
 	r.lan = link{engine: &r.engine, each: float64(exp.Network.Bandwidth)}
 	r.wan = link{engine: &r.engine, each: float64(exp.Network.Remote)}
 	for _, s := range exp.Storage {
-		r.elements[s.Name] = newElement(&r.engine, s)
+		element := newElement(&r.engine, s)
+		element.mayFill(&r.engine, stream(r.seed, "fills", named(s.Name)))
+		r.elements[s.Name] = element
 	}
 	for _, spec := range exp.Sites {
 		s := &site{SiteSpec: spec, run: r, element: r.elements[spec.Storage], spaces: map[string]*space{}}
@@ -83,6 +85,7 @@ func (r *run) execute() error {
 			return &Stuck{r.now, r.left(), r.why()}
 		}
 	}
+	r.checkEnded()
 	return r.broken
 }
 
@@ -100,27 +103,6 @@ func (r *run) elementOf(pfn string) *element {
 	return r.elements[name]
 }
 
-// fail notes the first breach of a promise, which ends the run.
-func (r *run) fail(format string, args ...any) {
-	if r.broken == nil {
-		r.broken = fmt.Errorf("at %s: %s", r.now, fmt.Sprintf(format, args...))
-	}
-}
-
-// checkThere makes sure that what a job was told to read exists.
-func (r *run) checkThere(pfn string) {
-	if e := r.elementOf(pfn); e == nil || !e.has(pfn) {
-		r.fail("a job was told to read %s, which is not there", pfn)
-	}
-}
-
-func (r *run) checkLimit(s *space) {
-	if s.used > s.limit() && s.used > s.lastUsed {
-		r.fail("a cache grew to %d bytes, beyond its limit of %d", s.used, s.limit())
-	}
-	s.lastUsed = s.used
-}
-
 // toServer carries a message of a pilot, over a network that may lose or
 // repeat it.
 func (r *run) toServer(p *pilot, m dispatch.Sync) {
@@ -134,10 +116,12 @@ func (r *run) toPilot(p *pilot, seq uint64, a dispatch.Answer) {
 func (r *run) carry(deliver func()) {
 	f := &r.exp.Faults
 	if f.Lost > 0 && r.faults.Float64() < float64(f.Lost) {
+		r.faced[MessageLost]++
 		return
 	}
 	r.after(r.exp.Network.Latency.draw(r.network), deliver)
 	if f.Repeated > 0 && r.faults.Float64() < float64(f.Repeated) {
+		r.faced[MessageRepeated]++
 		r.after(2*r.exp.Network.Latency.draw(r.network)+r.exp.Network.Latency.draw(r.network), deliver)
 	}
 }
@@ -155,8 +139,8 @@ func (s *site) startPilot(at *slot) {
 	}
 	if f := r.exp.Faults; !f.PilotDies.zero() {
 		r.after(f.PilotDies.draw(own), func() {
-			if f.PilotDeaths == 0 || r.deaths < f.PilotDeaths {
-				r.deaths++
+			if !p.dead && (f.PilotDeaths == 0 || r.faced[PilotDied] < f.PilotDeaths) {
+				r.faced[PilotDied]++
 				p.die()
 			}
 		})

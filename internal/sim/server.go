@@ -20,7 +20,6 @@ type server struct {
 	wake   time.Time
 	alarm  uint64
 	missed []dispatch.Input // what happened while it was away, and is found afterwards
-	crash  int
 }
 
 // memory is a store that survives the crashes of a run. Where a run has none
@@ -177,11 +176,23 @@ func (s *server) step(in dispatch.Input) {
 		return
 	}
 	if len(effects.Persist) > 0 && s.run.faults.Float64() < float64(s.run.exp.Faults.WriteFails) {
-		s.missed = append(s.missed, retriable(in)...)
-		s.down(0)
+		s.failStep(in, effects.Persist)
 		return
 	}
 	s.letOut(effects)
+}
+
+// failStep ends the server at one of the two places at which a step is half
+// done: none of its records are durable, or all are and nobody has heard.
+func (s *server) failStep(in dispatch.Input, records []dispatch.Record) {
+	if s.run.faults.IntN(2) == 0 {
+		s.run.faced[WriteFailed]++
+		s.missed = append(s.missed, retriable(in)...)
+	} else {
+		s.run.faced[ServerDiedInStep]++
+		s.store.apply(records)
+	}
+	s.down(0)
 }
 
 // retriable returns what its sender will send again because it got no answer.
@@ -256,6 +267,9 @@ func (s *site) submitPilots(n int) {
 		late := s.Batch.Late.draw(s.batch.rand)
 		s.batch.answered[launch] = s.run.now + late
 		s.run.after(late, func() {
+			if s.batch.queue[launch] == nil {
+				s.run.faced[AnsweredLate]++
+			}
 			s.run.server.tell(dispatch.PilotSubmitted{Site: s.Name, Launch: launch})
 		})
 	}
@@ -286,11 +300,11 @@ func (r *run) notice(reason string) func(launch string) {
 // mayCrash plans the next crash.
 func (s *server) mayCrash() {
 	f := s.run.exp.Faults
-	if f.ServerDies.zero() || f.Crashes > 0 && s.crash >= f.Crashes {
+	if f.ServerDies.zero() || f.Crashes > 0 && s.run.faced[ServerDied] >= f.Crashes {
 		return
 	}
 	s.run.after(f.ServerDies.draw(s.run.faults), func() {
-		s.crash++
+		s.run.faced[ServerDied]++
 		s.down(f.ServerAway.draw(s.run.faults))
 		s.mayCrash()
 	})
@@ -328,11 +342,17 @@ func (s *server) load() {
 // does: events of what was durable when the server crashed were never heard.
 func (r *run) recount(core *dispatch.Core) {
 	for j := range core.Jobs(0) {
+		if j.Committed != 0 {
+			r.checkCommit(j.ID, j.Name, j.Committed, true)
+			r.checkOutputs(core, j.ID)
+		}
 		switch j.State {
 		case dispatch.Done:
 			r.committedUnheard(j.Name)
 		case dispatch.Failed, dispatch.Blocked, dispatch.Cancelled:
 			r.endedFor(j.Name, dispatch.JobFailed)
+		default:
+			r.revived(j.Name)
 		}
 	}
 }

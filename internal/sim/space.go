@@ -11,13 +11,11 @@ import (
 // once, whatever the number of pilots that link it, and leaves with its last
 // link.
 type space struct {
-	spec     CacheSpec
-	shelf    *dispatch.Shelf
-	files    map[dispatch.FileRef]*stored
-	members  []*pilot
-	used     int64
-	peak     int64
-	lastUsed int64
+	spec    CacheSpec
+	shelf   *dispatch.Shelf
+	files   map[dispatch.FileRef]*stored
+	members []*pilot
+	used    int64
 }
 
 // stored is a file in a space.
@@ -51,23 +49,23 @@ func (s *space) holds(f dispatch.FileRef) (*pilot, bool) {
 }
 
 // keep puts a file into the space for a pilot, if it fits after files that
-// may go have gone.
-func (s *space) keep(p *pilot, f dispatch.FileRef, size int64, cost float64) {
+// may go have gone. It says whether the space grew.
+func (s *space) keep(p *pilot, f dispatch.FileRef, size int64, cost float64) bool {
 	if e := s.files[f]; e != nil {
 		s.link(p, f, e)
-		return
+		return false
 	}
 	if size > s.limit() || !s.makeRoom(size) {
-		return
+		return false
 	}
 	s.files[f] = &stored{size: size, links: []*pilot{p}}
 	s.used += size
-	s.peak = max(s.peak, s.used)
 	s.shelf.Store(f, size, cost)
 	p.cacheAdded(f, size)
 	if len(s.members) > 1 {
 		p.run.after(s.spec.Look, func() { s.linkAll(f) })
 	}
+	return true
 }
 
 // link gives a pilot its own link to a file that another has.

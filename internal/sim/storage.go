@@ -140,6 +140,7 @@ type element struct {
 	line  link
 	files map[string]int64 // PFN to size; what really is there
 	used  int64
+	taken int64 // by other users
 	read  int64 // bytes that left it
 	wrote int64 // bytes that came in
 }
@@ -165,13 +166,28 @@ func (s *element) delay(r *rand.Rand, run time.Duration, n int) time.Duration {
 // put stores a file. It says false if there is no room, or if the name was
 // used before, which the fencing of attempts excludes.
 func (s *element) put(pfn string, size int64) bool {
-	if _, taken := s.files[pfn]; taken || s.Capacity > 0 && s.used+size > int64(s.Capacity) {
+	if s.has(pfn) || s.Capacity > 0 && s.used+s.taken+size > int64(s.Capacity) {
 		return false
 	}
 	s.files[pfn] = size
 	s.used += size
 	s.wrote += size
 	return true
+}
+
+// mayFill plans the next time when other users take all the room that is left.
+// What is removed meanwhile is free for those of the run.
+func (s *element) mayFill(e *engine, r *rand.Rand) {
+	if s.Fills.zero() {
+		return
+	}
+	e.after(s.Fills.draw(r), func() {
+		s.taken = int64(s.Capacity) - s.used
+		e.after(s.FullFor.draw(r), func() {
+			s.taken = 0
+			s.mayFill(e, r)
+		})
+	})
 }
 
 func (s *element) remove(pfn string) {

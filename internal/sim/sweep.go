@@ -32,6 +32,7 @@ type Run struct {
 	Timeline []Sample  // of the first repetition, where the experiment wants it
 	Accesses []Access  // of the first repetition, where the experiment wants it
 
+	Faced     Happened      // what went wrong
 	Submitted time.Duration // when, on the clock of the run, the first job was submitted
 }
 
@@ -95,7 +96,7 @@ func Once(exp Experiment, rep int) (*Run, error) {
 	if err := r.execute(); err != nil {
 		return nil, err
 	}
-	run := &Run{Seed: r.seed, Metrics: r.metrics(), Submitted: r.submitted}
+	run := &Run{Seed: r.seed, Metrics: r.metrics(), Submitted: r.submitted, Faced: r.faced}
 	if rep == 0 {
 		run.Timeline, run.Accesses = r.timeline, r.accesses
 	}

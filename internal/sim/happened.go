@@ -1,0 +1,63 @@
+package sim
+
+import "fmt"
+
+// Fault is a kind of thing that goes wrong in a run.
+type Fault int
+
+// What FaultSpec, BatchSpec and StorageSpec make go wrong.
+const (
+	MessageLost      Fault = iota // between a pilot and the server
+	MessageRepeated               // between a pilot and the server
+	PilotDied                     // without a farewell
+	ServerDied                    // between two steps
+	ServerDiedInStep              // when the records of a step were durable and nothing had been told
+	WriteFailed                   // of the records of a step, none of which is durable
+	PilotForgotten                // by its batch system, before it started
+	AnsweredLate                  // by the batch system, whose pilot had started or left before
+	ReadFailed                    // of an input
+	StoreFailed                   // of an output
+	StorageFull                   // for an output
+	faultKinds
+)
+
+var faultNames = [faultKinds]string{
+	"messages lost", "messages repeated", "pilots died", "server died", "server died within a step", "records not written",
+	"pilots forgotten by batch systems", "batch systems answered late", "reads failed", "writes failed", "storage was full",
+}
+
+// String is the name of the kind for a person.
+func (f Fault) String() string { return faultNames[f] }
+
+// Happened counts, by Fault, how often each kind happened.
+type Happened [faultKinds]int
+
+// ByName returns the counts by the names of the kinds.
+func (h *Happened) ByName() map[string]int {
+	named := make(map[string]int, len(h))
+	for f, times := range h {
+		named[Fault(f).String()] = times
+	}
+	return named
+}
+
+func (h *Happened) add(o *Happened) {
+	for f := range o {
+		h[f] += o[f]
+	}
+}
+
+// enoughSeeds is the number of seeds over which every kind of fault is sure to
+// happen; fewer repeat single runs.
+const enoughSeeds = 40
+
+// missing says which kind never happened over so many seeds, where each should
+// have: a check under faults that do not come checks nothing.
+func (h *Happened) missing(seeds int) error {
+	for f, times := range h {
+		if times == 0 && seeds >= enoughSeeds {
+			return fmt.Errorf("over %d seeds this fault never happened: %s", seeds, Fault(f))
+		}
+	}
+	return nil
+}

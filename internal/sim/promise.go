@@ -1,0 +1,94 @@
+package sim
+
+import (
+	"fmt"
+
+	"fairway/internal/dispatch"
+)
+
+// fail notes the first breach of a promise, which ends the run.
+func (r *run) fail(format string, args ...any) {
+	if r.broken == nil {
+		r.broken = fmt.Errorf("at %s: %s", r.now, fmt.Sprintf(format, args...))
+	}
+}
+
+// checkThere makes sure that what a job was told to read exists.
+func (r *run) checkThere(pfn string) {
+	if e := r.elementOf(pfn); e == nil || !e.has(pfn) {
+		r.fail("a job was told to read %s, which is not there", pfn)
+	}
+}
+
+// checkLimit makes sure that a cache that has just taken a file is within its
+// limit. One whose limit sinks may hold more for a while: what running jobs
+// read does not go.
+func (r *run) checkLimit(s *space) {
+	if s.used > s.limit() {
+		r.fail("a cache grew to %d bytes, beyond its limit of %d", s.used, s.limit())
+	}
+}
+
+// checkHeld makes sure that a cache holds what it counts.
+func (r *run) checkHeld(s *space) {
+	var held int64
+	for _, e := range s.files {
+		held += e.size
+	}
+	if held != s.used {
+		r.fail("a cache holds %d bytes and counts %d", held, s.used)
+	}
+}
+
+// checkEnded makes sure of what must hold when all jobs have ended.
+func (r *run) checkEnded() {
+	if r.server == nil || r.server.core == nil {
+		return
+	}
+	for j := range r.server.core.Jobs(0) {
+		r.checkOutputs(r.server.core, j.ID)
+	}
+	for _, p := range r.server.pilots {
+		if p.space != nil {
+			r.checkHeld(p.space)
+		}
+	}
+}
+
+// checkCommit makes sure that a job is committed from one attempt alone. Only
+// one that makes again what was lost with the caches has another; again says
+// that the TaskQueue told so, or may have told so unheard.
+func (r *run) checkCommit(job dispatch.JobID, name string, attempt dispatch.AttemptID, again bool) {
+	before, twice := r.committed[job]
+	if twice && before != attempt && !(again && r.keptInCaches(name)) {
+		r.fail("job %s was committed from attempts %d and %d", name, before, attempt)
+	}
+	r.committed[job] = attempt
+}
+
+// keptInCaches says whether an output of the job may be in caches only.
+func (r *run) keptInCaches(name string) bool {
+	i, known := r.creator.byName(name)
+	if !known {
+		return false
+	}
+	for _, o := range r.work.jobs[i].job.Writes {
+		if o.Storage == dispatch.StorageCache {
+			return true
+		}
+	}
+	return false
+}
+
+// checkOutputs makes sure that what the TaskQueue believes to be stored is.
+func (r *run) checkOutputs(core *dispatch.Core, job dispatch.JobID) {
+	detail, _ := core.Detail(job)
+	for _, w := range detail.Writes {
+		if !w.Available || w.PFN == "" {
+			continue
+		}
+		if size, there := r.elementOf(w.PFN).files[w.PFN]; !there || size != w.Size {
+			r.fail("job %s is done, but %s with %d bytes is not stored", detail.Name, w.PFN, w.Size)
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package sim
+
+import (
+	"context"
+	"math"
+	"strings"
+	"testing"
+
+	"fairway/internal/dispatch"
+)
+
+// promises is a run of one job, whose output may be in caches only if that is
+// said.
+func promises(t *testing.T, storage dispatch.Storage) *run {
+	t.Helper()
+	w := newWorkflow("w")
+	w.add("s", "j", 0, nil, extant{"out", 10})
+	w.jobs[0].job.Writes[0].Storage = storage
+	exp := &Experiment{Storage: []StorageSpec{{Name: "se"}}}
+	r := newRun(exp, w, 0)
+	r.creator = newCreator(r, nil, nil)
+	return r
+}
+
+func breach(t *testing.T, r *run, words string) {
+	t.Helper()
+	if r.broken == nil || !strings.Contains(r.broken.Error(), words) {
+		t.Errorf("not noticed: %s; got %v", words, r.broken)
+	}
+}
+
+// A commit that was heard of after a crash only counts as one that was told.
+func TestSecondCommitIsNoticed(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		r := promises(t, dispatch.StorageElement)
+		r.checkCommit(1, "j", 7, true)
+		r.checkCommit(1, "j", 7, again)
+		if r.broken != nil {
+			t.Errorf("a repetition: %v", r.broken)
+		}
+		r.checkCommit(1, "j", 8, again)
+		breach(t, r, "committed from attempts 7 and 8")
+	}
+}
+
+func TestOutputsInCachesAreMadeAgain(t *testing.T) {
+	r := promises(t, dispatch.StorageCache)
+	r.checkCommit(1, "j", 7, false)
+	r.checkCommit(1, "j", 8, true)
+	if r.broken != nil {
+		t.Error(r.broken)
+	}
+	r.checkCommit(1, "j", 9, false)
+	breach(t, r, "committed from attempts 8 and 9")
+}
+
+func TestCacheOverItsLimitIsNoticed(t *testing.T) {
+	r := promises(t, dispatch.StorageElement)
+	s := newSpace(CacheSpec{Size: 10, Policy: string(dispatch.LRU)})
+	s.members = []*pilot{{}}
+	s.files[dispatch.FileRef{LFN: "a"}] = &stored{size: 9}
+	s.used = 9
+	r.checkLimit(s)
+	r.checkHeld(s)
+	if r.broken != nil {
+		t.Error(r.broken)
+	}
+	s.used = 11
+	r.checkLimit(s)
+	breach(t, r, "beyond its limit of 10")
+	r.broken = nil
+	r.checkHeld(s)
+	breach(t, r, "holds 9 bytes and counts 11")
+}
+
+// What the TaskQueue calls stored has to be there when all has ended.
+func TestLostOutputIsNoticed(t *testing.T) {
+	p := mustParse(t, small)
+	exp := p.Points[0].Experiment
+	w, err := workOf(&exp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRun(&exp, w, 0)
+	if err := r.execute(); err != nil {
+		t.Fatal(err)
+	}
+	detail, _ := r.server.core.Detail(1)
+	r.elementOf(detail.Writes[0].PFN).remove(detail.Writes[0].PFN)
+	r.checkEnded()
+	breach(t, r, "is not stored")
+}
+
+func TestFaultsThatNeverHappenFail(t *testing.T) {
+	var h Happened
+	for f := range h {
+		h[f] = 1
+	}
+	if err := h.missing(enoughSeeds); err != nil {
+		t.Error(err)
+	}
+	h[StorageFull] = 0
+	if err := h.missing(enoughSeeds); err == nil || !strings.Contains(err.Error(), StorageFull.String()) {
+		t.Errorf("storage never full: %v", err)
+	}
+	if err := h.missing(1); err != nil {
+		t.Errorf("one seed cannot have all: %v", err)
+	}
+}
+
+func TestSeedsThatDoNotExistAreRefused(t *testing.T) {
+	for _, c := range []struct {
+		first uint64
+		count int
+	}{{1, 0}, {1, -5}, {math.MaxUint64, 3}} {
+		if _, err := UnderFaults(context.Background(), c.first, c.count, nil); err == nil {
+			t.Errorf("%d seeds from %d on are taken", c.count, c.first)
+		}
+	}
+}
