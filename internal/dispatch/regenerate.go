@@ -100,6 +100,7 @@ func (c *Core) commitAgain(p *pilot, j *job, r *Result) {
 	}
 	j.again = false
 	j.fate.place = place{}
+	j.fate.remember(j.committed) // what it stored may still be in use
 	j.committed = r.Attempt
 	c.setState(j, Done)
 	c.persistAgain(j)

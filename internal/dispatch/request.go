@@ -57,7 +57,7 @@ func (r *request) file() *file {
 type fate struct {
 	Tries     int         `json:"t,omitempty"` // failed attempts that count
 	Losses    int         `json:"l,omitempty"`
-	Attempts  []AttemptID `json:"a,omitempty"` // whose failure was counted, the last maxRemembered
+	Attempts  []AttemptID `json:"a,omitempty"` // whose results are not taken again, the last maxRemembered
 	Memory    int64       `json:"m,omitempty"` // grown
 	Avoid     string      `json:"h,omitempty"` // host where it failed for want of something
 	NotBefore instant     `json:"n,omitempty"`
@@ -70,8 +70,9 @@ type fate struct {
 	backingOff    bool
 }
 
-// maxRemembered bounds fate.Attempts. What is older can only come back from a
-// pilot that was silent through that many failures.
+// maxRemembered bounds fate.Attempts: those that failed, that were discarded, and
+// whose commit another one has replaced. What is older can only come back from a
+// pilot that was silent through that many.
 const maxRemembered = 32
 
 func (j *job) itsFate() *fate {

@@ -23,7 +23,7 @@ func (c *Core) resultArrived(by PilotID, p *pilot, r *Result) {
 	case j.live() && (r.Outcome == Succeeded || r.Outcome != Lost && r.Attempt>>32 < AttemptID(c.incarnation)):
 		c.attemptEnded(by, p, j, r, nil)
 	default:
-		c.discard(j, r)
+		c.reject(j, r)
 	}
 }
 
@@ -32,7 +32,7 @@ func (c *Core) resultArrived(by PilotID, p *pilot, r *Result) {
 func (c *Core) attemptEnded(by PilotID, p *pilot, j *job, r *Result, a *attempt) {
 	switch {
 	case !j.live():
-		c.discard(j, r)
+		c.reject(j, r)
 	case r.Outcome == Succeeded:
 		if problem := c.checkOutputs(j, r); problem != "" {
 			failed := *r
@@ -71,6 +71,16 @@ func (c *Core) endAttempts(j *job, but *attempt) {
 			c.endAttempt(a)
 		}
 		a = next
+	}
+}
+
+// reject discards what an attempt wrote, for good: its pilot may say the result
+// again when the job is live once more, and the files are gone then.
+func (c *Core) reject(j *job, r *Result) {
+	c.discard(j, r)
+	if r.Outcome == Succeeded {
+		j.itsFate().remember(r.Attempt)
+		c.persistFate(j)
 	}
 }
 

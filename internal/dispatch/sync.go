@@ -166,7 +166,8 @@ func (c *Core) jobOf(id JobID) *job {
 	return c.jobs[id]
 }
 
-// counted says whether the attempt's failure has been dealt with.
+// counted says whether the end of the attempt has been dealt with, other than by
+// the last commit.
 func (j *job) counted(id AttemptID) bool {
 	return j.fate != nil && slices.Contains(j.fate.Attempts, id)
 }
