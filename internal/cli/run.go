@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/pilot"
 	"fairway/internal/wire"
@@ -26,6 +27,7 @@ type runOptions struct {
 	has          []string
 	countable    map[string]int64
 	cache        string
+	placement    string
 	watchInputs  string
 	cacheSize    string
 	cacheSpace   int64 // bytes for each pilot
@@ -73,12 +75,14 @@ Ctrl-C once lets the running attempts end; twice ends them at once.`,
 	flags.IntVar(&o.pilots, "pilots", 0, "local pilots; 0: one for each processor, or fewer where a step needs more than one has")
 	flags.StringArrayVar(&o.has, "has", nil, "what this machine has besides, for needs: in the workflow: gpu=1 (may be repeated)")
 	flags.StringVar(&o.cache, "cache", "host", "who shares cached files: host (all pilots of the machine), pilot (each its own), none")
+	flags.StringVar(&o.placement, "placement", "by-gain", "which job a pilot gets first, of equal ones: that with the most bytes in its cache, kept for a pilot with more while that saves time (by-gain), or for idle ones (by-bytes); that with the most files (by-files)")
 	flags.StringVar(&o.watchInputs, "watch-inputs", string(pilot.WatchAuto), "notice files that jobs open without declaring them: auto (first attempt of each step, where the system permits it freely), all, none")
 	flags.StringVar(&o.cacheSize, "cache-space", "", "the most that a pilot's cache takes, as in 500MB (default 10GiB, and all of them half of the free disk)")
 	flags.Float64Var(&o.timeScale, "time-scale", 1, "of a trace: compute so many times as long")
 	flags.Float64Var(&o.sizeScale, "size-scale", 1, "of a trace: files so many times as large")
 	flags.StringVar(&o.record, "record", "", "append to this file all that the scheduler is told and decides, for sim replay")
 	_ = command.RegisterFlagCompletionFunc("watch-inputs", cobra.FixedCompletions([]string{"auto", "all", "none"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = command.RegisterFlagCompletionFunc("placement", cobra.FixedCompletions([]string{"by-gain", "by-bytes", "by-files"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = command.RegisterFlagCompletionFunc("cache", cobra.FixedCompletions([]string{"host", "pilot", "none"}, cobra.ShellCompDirectiveNoFileComp))
 	return command
 }
@@ -96,7 +100,10 @@ func (o *runOptions) check() error {
 			return fail(exitUsage, "write a size such as 500MB, or --cache none for no cache", "--cache-space %s is no size for a cache", o.cacheSize)
 		}
 	}
+	_, known := dispatch.Placements[o.placement]
 	switch {
+	case !known:
+		return fail(exitUsage, "", "--placement is by-gain, by-bytes or by-files, not %q", o.placement)
 	case o.cache != "host" && o.cache != "pilot" && o.cache != "none":
 		return fail(exitUsage, "", "--cache is host, pilot or none, not %q", o.cache)
 	case o.watchInputs != "auto" && o.watchInputs != "all" && o.watchInputs != "none":

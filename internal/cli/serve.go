@@ -8,6 +8,7 @@ import (
 	"os"
 	"syscall"
 
+	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/server"
 	"fairway/internal/wire"
@@ -127,6 +128,7 @@ func (c *console) serverConfig(o *runOptions) (server.Config, error) {
 		Site:       localSite(capacity),
 		System:     localPilots(o, capacity),
 		Recording:  o.record,
+		Dispatch:   dispatch.Config{Placement: dispatch.Placements[o.placement]},
 		Log:        slog.New(slog.NewTextHandler(c.err, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}, nil
 }

@@ -19,6 +19,9 @@ const (
 	ByFiles
 )
 
+// Placements are the rules by the names that people give them.
+var Placements = map[string]Placement{"by-gain": ByGain, "by-bytes": ByBytes, "by-files": ByFiles}
+
 // placement is a rule for matching. It reads nothing but its arguments.
 type placement interface {
 	// weight is what a version of so many bytes in a cache counts.

@@ -64,7 +64,7 @@ func newServer(r *run) *server {
 		Attempts: q.Attempts, Backoff: q.Backoff, MaxBackoff: q.Backoff, WaitForData: q.WaitForData,
 		Ahead: q.Ahead, Hold: q.Hold, MaxPassOver: q.PassOver, MaxLosses: q.MaxLosses, MaxRegenerations: q.MaxRegenerations,
 	}
-	s.config.Placement = placements[q.Placement]
+	s.config.Placement = dispatch.Placements[q.Placement]
 	s.config.Sites = dispatch.SiteWeights(q.Sites)
 	r.hold = cmp.Or(q.Hold, 25*time.Second)
 	for _, site := range r.sites {
@@ -74,11 +74,6 @@ func newServer(r *run) *server {
 	f := r.exp.Faults
 	s.store = &memory{keep: !f.ServerDies.zero() || f.WriteFails > 0, tables: map[[2]string][]byte{}}
 	return s
-}
-
-// placements are the rules of the product by the names that experiments use.
-var placements = map[string]dispatch.Placement{
-	"by-bytes": dispatch.ByBytes, "by-files": dispatch.ByFiles, "by-gain": dispatch.ByGain,
 }
 
 // begin starts the server, the pilots that run from the start, and then, when
