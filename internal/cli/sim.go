@@ -164,7 +164,9 @@ func (c *console) simulate(ctx context.Context, file string, o *simOptions) erro
 		return &failure{code: exitBadFile, err: err}
 	}
 	plan.Repeat(o.repetitions)
-	plan.Reseed(o.seed)
+	if err := plan.Reseed(o.seed); err != nil {
+		return &failure{code: exitBadFile, err: err}
+	}
 	results, err := sim.Sweep(ctx, plan, c.counted("runs"))
 	if err != nil {
 		return err

@@ -40,6 +40,7 @@ func PaperPlans() ([]*Plan, error) {
 		if err != nil {
 			return nil, err
 		}
+		p.Within = "paper"
 		plans = append(plans, p)
 	}
 	return plans, nil
@@ -54,7 +55,9 @@ func Paper(ctx context.Context, repetitions int, seed uint64, progress func(done
 	}
 	for _, p := range plans {
 		p.Repeat(repetitions)
-		p.Reseed(seed)
+		if err := p.Reseed(seed); err != nil {
+			return nil, err
+		}
 	}
 	chapters, err := sweepAll(ctx, plans, progress)
 	if err != nil {
@@ -75,13 +78,21 @@ func (p *Plan) Repeat(n int) {
 	}
 }
 
-// Reseed sets the seed of every point, unless it is 0.
-func (p *Plan) Reseed(seed uint64) {
+// Reseed sets the seed of every point, unless it is 0. It refuses a plan whose
+// points differ in their seeds: they would all become the same.
+func (p *Plan) Reseed(seed uint64) error {
+	if seed == 0 {
+		return nil
+	}
 	for i := range p.Points {
-		if seed > 0 {
-			p.Points[i].Experiment.Seed = seed
+		if p.Points[i].Experiment.Seed != p.Points[0].Experiment.Seed {
+			return fmt.Errorf("%s: its points differ in their seeds, which --seed would make the same: leave --seed out, or give the file one seed", p.File)
 		}
 	}
+	for i := range p.Points {
+		p.Points[i].Experiment.Seed = seed
+	}
+	return nil
 }
 
 func (p *Plan) runs() int {

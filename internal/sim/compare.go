@@ -20,7 +20,7 @@ type Compared struct {
 	Work         string  `json:"work"`
 	Policy       string  `json:"policy"`
 	CachePercent int     `json:"cache_percent"` // of the work's data; 0: does not matter here, or all sizes together
-	HitRatio     float64 `json:"hit_ratio"`
+	HitRatio     float64 `json:"hit_ratio"`     // of files; 0 beside Bound, which counts bytes, and LongestChain
 	ByteHitRatio float64 `json:"byte_hit_ratio"`
 	ReadGB       float64 `json:"read_gb"`      // from storage
 	OverBound    float64 `json:"over_bound"`   // part by which ReadGB is above the bound, of replayed sequences
@@ -72,7 +72,9 @@ func Compare(ctx context.Context, traces []string, seed uint64, progress func(do
 		plans = append(plans, each...)
 	}
 	for _, p := range plans {
-		p.Reseed(seed)
+		if err := p.Reseed(seed); err != nil {
+			return nil, nil, err
+		}
 	}
 	chapters, err := sweepAll(ctx, plans, progress)
 	if err != nil {
@@ -121,6 +123,7 @@ func comparisonPlans(work WorkflowSpec) ([]*Plan, error) {
 		}
 		p.About = work.name() + ": " + p.About
 		p.Name += "-" + work.name()
+		p.Within = strings.TrimSpace("compare " + work.Trace)
 		plans = append(plans, p)
 	}
 	return plans, nil

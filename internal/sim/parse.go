@@ -17,6 +17,7 @@ import (
 // levels of its axes.
 type Plan struct {
 	File   string
+	Within string // arguments of fairway sim that run the plan with others; empty: those of File alone
 	Name   string
 	About  string
 	Axes   []string

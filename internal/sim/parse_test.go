@@ -137,3 +137,13 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestSweptSeedsAreNotReplaced(t *testing.T) {
+	p := mustParse(t, small+"seed: {sweep: [1, 2]}\n")
+	if err := p.Reseed(0); err != nil {
+		t.Error(err)
+	}
+	if err := p.Reseed(5); err == nil || !strings.Contains(err.Error(), "test.yaml: its points differ") {
+		t.Errorf("replaced: %v", err)
+	}
+}

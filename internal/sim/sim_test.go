@@ -73,9 +73,33 @@ func TestSameSeedSameBytes(t *testing.T) {
 			}
 		}
 		other := plan()
-		other.Reseed(testSeed(t) | 2)
+		if err := other.Reseed(testSeed(t) | 2); err != nil {
+			t.Fatal(err)
+		}
 		if withoutSeeds(csvOf(t, other)) == withoutSeeds(alone) {
 			t.Errorf("%s: another seed gave the same run", name)
+		}
+	}
+}
+
+// All files of a folder are the same, too.
+func TestSameSeedSameFolder(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	text := small + "repetitions: 2\ntimeline: true\ncache: {size: 5MB, share: {sweep: [pilot, host]}}\n"
+	folders := []string{t.TempDir(), t.TempDir()}
+	for i, folder := range folders {
+		runtime.GOMAXPROCS(1 + 3*i)
+		writeResults(t, mustParse(t, text), folder)
+	}
+	names, err := filepath.Glob(filepath.Join(folders[0], "*"))
+	if err != nil || len(names) == 0 {
+		t.Fatal(names, err)
+	}
+	for _, name := range names {
+		one, err := os.ReadFile(name)
+		other, err2 := os.ReadFile(filepath.Join(folders[1], filepath.Base(name)))
+		if err != nil || err2 != nil || !bytes.Equal(one, other) {
+			t.Errorf("%s differs: %v, %v", filepath.Base(name), err, err2)
 		}
 	}
 }
@@ -102,8 +126,8 @@ func TestPaperChecksItsClaims(t *testing.T) {
 	}
 }
 
-func TestResultsAreWritten(t *testing.T) {
-	plan := mustParse(t, small+"timeline: true\naxes: {cache: {none: {cache.share: none}, own: {cache.size: 1GB}}}\n")
+func writeResults(t *testing.T, plan *Plan, folder string) {
+	t.Helper()
 	res, err := Sweep(context.Background(), plan, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -112,10 +136,31 @@ func TestResultsAreWritten(t *testing.T) {
 	if chapter.Figures, err = res.Figures(); err != nil {
 		t.Fatal(err)
 	}
-	folder := t.TempDir()
 	if err := Write(folder, []Chapter{chapter}); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// A run that goes wrong says what command repeats it; the plans of sim paper
+// are in no file of the user.
+func TestFailedRunOfThePaperCanBeRepeated(t *testing.T) {
+	plans, err := PaperPlans()
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := plans[0]
+	plan.Points = plan.Points[:1]
+	plan.Repeat(1)
+	plan.Points[0].Experiment.Limit = 1
+	plan.Points[0].Experiment.Seed = 4
+	if _, err = Sweep(context.Background(), plan, nil); err == nil || !strings.Contains(err.Error(), "(fairway sim --seed 4 paper)") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestResultsAreWritten(t *testing.T) {
+	folder := t.TempDir()
+	writeResults(t, mustParse(t, small+"timeline: true\naxes: {cache: {none: {cache.share: none}, own: {cache.size: 1GB}}}\n"), folder)
 	for _, name := range []string{"runs.csv", "results.json", "report.html", "turnaround_s.png", "running_jobs.png"} {
 		if info, err := os.Stat(filepath.Join(folder, name)); err != nil || info.Size() == 0 {
 			t.Errorf("%s: %v", name, err)

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,7 +63,7 @@ func Sweep(ctx context.Context, plan *Plan, progress func(done, total int)) (*Re
 			exp := plan.Points[at.point].Experiment
 			run, err := Once(exp, at.rep)
 			if err != nil {
-				return fmt.Errorf("%s, repetition %d (fairway sim --seed %d %s): %w", plan.label(at.point), at.rep+1, exp.Seed, plan.File, err)
+				return fmt.Errorf("%s, repetition %d (fairway sim --seed %d %s): %w", plan.label(at.point), at.rep+1, exp.Seed, cmp.Or(plan.Within, plan.File), err)
 			}
 			res.Rows[at.point].Runs[at.rep] = *run
 			mutex.Lock()
