@@ -7,12 +7,14 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+
+	"fairway/test/seed"
 )
 
 // Tasks that insert atomically, from as many goroutines, leave an order
 // without a cycle and all come to an end.
 func TestInsertIsAtomic(t *testing.T) {
-	rng := seeded(t)
+	rng := seed.Source(t)
 	for range 100 {
 		locs := []*Location{newLocation(t, "a", 8), newLocation(t, "b", 8), newLocation(t, "c", 8), newLocation(t, "d", 8)}
 		var inserted, ended sync.WaitGroup

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"fairway/test/seed"
+
 	"github.com/anishathalye/porcupine"
 )
 
@@ -96,7 +98,7 @@ func checkLinearizable(t *testing.T, history []porcupine.Operation) {
 }
 
 func TestLocalHistoryIsLinearizable(t *testing.T) {
-	rng := seeded(t)
+	rng := seed.Source(t)
 	for range 10 {
 		l := newLocation(t, "l", 8)
 		checkLinearizable(t, registerHistory(t, rng, []Resource{l, l, l, l}, 25))

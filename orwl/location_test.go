@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"fairway/test/seed"
 )
 
 func TestFirstInFirstOut(t *testing.T) {
@@ -182,7 +184,7 @@ func TestUncontendedDoesNotAllocate(t *testing.T) {
 // Cancelling races with granting: whoever comes second must cope, and no
 // request is lost.
 func TestCancelRacesWithGrant(t *testing.T) {
-	rng := seeded(t)
+	rng := seed.Source(t)
 	l := newLocation(t, "l", 8)
 	for range 300 {
 		var holder Handle

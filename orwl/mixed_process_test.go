@@ -2,13 +2,17 @@
 
 package orwl
 
-import "testing"
+import (
+	"testing"
+
+	"fairway/test/seed"
+)
 
 // Of processes that map the memory and processes that have copies some are killed in
 // the middle of their writing. The others, and a goroutine, go on, and no half of a
 // write is visible.
 func TestMixedProcessesKilledAtRandom(t *testing.T) {
-	rng := seeded(t)
+	rng := seed.Source(t)
 	l := newLocation(t, "l", 4*blockSize, Shared())
 	s := new(Server)
 	s.Add(l)

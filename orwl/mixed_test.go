@@ -4,12 +4,14 @@ import (
 	"net"
 	"sync/atomic"
 	"testing"
+
+	"fairway/test/seed"
 )
 
 // One location serves goroutines, processes that map its memory and other hosts
 // at once.
 func TestMixedHistoryIsLinearizable(t *testing.T) {
-	rng := seeded(t)
+	rng := seed.Source(t)
 	for range 5 {
 		l := newLocation(t, "l", 2*blockSize, Shared())
 		s, p := served(t, "unix", l)

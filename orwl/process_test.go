@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"fairway/test/seed"
 )
 
 // childVariable makes this test binary a process of a test: its role and its
@@ -114,7 +116,7 @@ func childCounts(args []string) error {
 // write is visible.
 func TestProcessesKilledAtRandom(t *testing.T) {
 	overEach(t, func(t *testing.T, network string, options []Option) {
-		rng := seeded(t)
+		rng := seed.Source(t)
 		l := newLocation(t, "l", 4*blockSize, options...)
 		s := new(Server)
 		s.Add(l)
@@ -277,7 +279,7 @@ func insertBoth(ctx context.Context, r []Resource) error {
 // Tasks of several processes insert in two locations with different owners.
 // There is no deadlock, and one that is killed while it inserts leaves nothing.
 func TestInsertAcrossProcesses(t *testing.T) {
-	rng := seeded(t)
+	rng := seed.Source(t)
 	x, y := startChild(t, "serve", "x"), startChild(t, "serve", "y")
 	addresses := []string{x.line(t), y.line(t)}
 	var mirrors []Resource

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"fairway/test/seed"
 )
 
 // simulate runs the tasks of an order with pairs in virtual time and returns
@@ -37,7 +39,7 @@ func simulate(o Order, times map[string]time.Duration, iterations int) time.Dura
 }
 
 func TestPeriodAgainstSimulation(t *testing.T) {
-	rng := seeded(t)
+	rng := seed.Source(t)
 	checked := 0
 	for range 400 {
 		o, times := Order{}, map[string]time.Duration{}

@@ -10,6 +10,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"fairway/test/seed"
 )
 
 // cut ends the present connection of a peer as the network does.
@@ -93,7 +95,7 @@ func TestAnotherProcessIsNoReplacement(t *testing.T) {
 // connection, and no half of a write is visible.
 func TestReconnectsAtRandom(t *testing.T) {
 	overEach(t, func(t *testing.T, network string, options []Option) {
-		rng := seeded(t)
+		rng := seed.Source(t)
 		l := newLocation(t, "l", 2*blockSize, options...)
 		_, p := served(t, network, l)
 		m := mirror(t, p, "l")

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"fairway/test/seed"
 )
 
 // relay stands between a dialler and a server. It passes on a number of bytes from
@@ -60,7 +62,7 @@ func copyUntil(to io.Writer, from io.Reader, done <-chan struct{}) {
 // A connection that falls silent at any byte, also in the middle of data, ends for
 // both sides by the lease: the task gets an error, and the others go on.
 func TestSilenceAtAnyByte(t *testing.T) {
-	rng := seeded(t)
+	rng := seed.Source(t)
 	for range 6 {
 		l := newLocation(t, "l", 64*blockSize)
 		s := &Server{Lease: 300 * time.Millisecond}

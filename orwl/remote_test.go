@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"fairway/test/seed"
 )
 
 // served starts a server for the locations and returns a dialled peer.
@@ -220,7 +222,7 @@ func TestRemoteCancel(t *testing.T) {
 		l := newLocation(t, "l", 1<<20, options...)
 		_, p := served(t, network, l)
 		m := mirror(t, p, "l")
-		rng := seeded(t)
+		rng := seed.Source(t)
 		var all sync.WaitGroup
 		for range 100 {
 			h, mode := new(Handle), Mode(rng.IntN(2))
@@ -251,7 +253,7 @@ func TestRemoteHistoryIsLinearizable(t *testing.T) {
 		s, p := served(t, network, l)
 		q := dialled(t, s, listen(t, network), new(Dialer))
 		m, n := mirror(t, p, "l"), mirror(t, q, "l")
-		checkLinearizable(t, registerHistory(t, seeded(t), []Resource{l, m, n, l, m, n}, 15))
+		checkLinearizable(t, registerHistory(t, seed.Source(t), []Resource{l, m, n, l, m, n}, 15))
 	})
 }
 
@@ -454,7 +456,7 @@ func TestBothWays(t *testing.T) {
 }
 
 func TestConnectionsCutAtRandom(t *testing.T) {
-	rng := seeded(t)
+	rng := seed.Source(t)
 	l := newLocation(t, "l", 4*blockSize)
 	s := new(Server)
 	s.Add(l)

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"fairway/test/seed"
 )
 
 // An insertion that its task gives up while it waits behind another one leaves
@@ -51,7 +53,7 @@ func reservations(s *Server) (n int) {
 // Insertions in several locations of another process, given up at random
 // moments: the locations are free in the end.
 func TestInsertGivenUpAtRandom(t *testing.T) {
-	rng := seeded(t)
+	rng := seed.Source(t)
 	a, b := newLocation(t, "a", 8), newLocation(t, "b", 8)
 	_, p := served(t, "tcp", a, b)
 	ma, mb := mirror(t, p, "a"), mirror(t, p, "b")

@@ -1,13 +1,12 @@
 package sched
 
 import (
-	"math/rand/v2"
-	"os"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"fairway/test/seed"
 )
 
 type (
@@ -143,20 +142,10 @@ func (d *device) kind(strategy Strategy, concurrent bool) deviceKind {
 	}
 }
 
-// seeded returns a random source that is safe for concurrent use. Its seed is
-// FAIRWAY_SEED, if set, and is printed when the test fails.
+// seeded returns a random source that is safe for concurrent use.
 func seeded(t *testing.T) func(n int) int {
-	seed, err := strconv.ParseUint(os.Getenv("FAIRWAY_SEED"), 10, 64)
-	if err != nil {
-		seed = rand.Uint64()
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("FAIRWAY_SEED=%d", seed)
-		}
-	})
+	r := seed.Source(t)
 	var mu sync.Mutex
-	r := rand.New(rand.NewPCG(seed, 0))
 	return func(n int) int {
 		mu.Lock()
 		defer mu.Unlock()

@@ -3,25 +3,11 @@ package dispatch
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"testing"
 	"time"
-)
 
-// seedOf prints the seed of a random test, or takes the one that is given.
-func seedOf(t *testing.T) uint64 {
-	t.Helper()
-	seed := uint64(time.Now().UnixNano())
-	if s := os.Getenv("FAIRWAY_SEED"); s != "" {
-		var err error
-		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
-			t.Fatalf("FAIRWAY_SEED: %v", err)
-		}
-	}
-	t.Logf("FAIRWAY_SEED=%d", seed)
-	return seed
-}
+	"fairway/test/seed"
+)
 
 // best looks at every ready job.
 func (c *Core) best(p *pilot) *job {
@@ -42,7 +28,7 @@ func (c *Core) best(p *pilot) *job {
 // A pilot gets the job that a look at all of them would find, as long as at
 // most one file has more readers than are looked through.
 func TestPilotGetsTheBestJob(t *testing.T) {
-	rng := rand.New(rand.NewPCG(seedOf(t), 0))
+	rng := rand.New(rand.NewPCG(seed.Of(t), 0))
 	for range 40 {
 		c, _ := New(Config{Ahead: -1, Placement: Placement(rng.IntN(3)), MaxPassOver: 1000 * time.Hour})
 		step := func(in Input) Effects {

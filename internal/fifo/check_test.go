@@ -3,6 +3,8 @@ package fifo
 import (
 	"testing"
 
+	"fairway/test/seed"
+
 	"pgregory.net/rapid"
 )
 
@@ -78,7 +80,7 @@ func checkAgainstRun(t interface{ Fatalf(string, ...any) }, locations [][]Entry[
 }
 
 func TestCheckAgainstBruteForce(t *testing.T) {
-	rng := seeded(t)
+	rng := seed.Source(t)
 	stuck := 0
 	const systems = 5000
 	for range systems {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"unsafe"
+
+	"fairway/test/seed"
 )
 
 // model is the queue said naively: a list, of which the first write or the
@@ -112,7 +114,7 @@ func (p *pairing) compare() error {
 }
 
 func TestQueueAgainstModel(t *testing.T) {
-	rng := seeded(t)
+	rng := seed.Source(t)
 	for range 300 {
 		p := newPairing(1 + rng.IntN(12))
 		for i := range 200 {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"fairway/test/seed"
 )
 
 // rounds is how many random workflows one test tries.
@@ -252,7 +254,7 @@ func (x *world) order() string {
 // Whatever the order of commits and wherever the run is loaded again, the
 // same jobs are submitted, and each file is used in the same order.
 func TestRandomWorkflowsDoNotDependOnTiming(t *testing.T) {
-	r := seeded(t)
+	r := seed.Source(t)
 	tried, jobs, rewriting, numbered := 0, 0, 0, 0
 	for range rounds() {
 		g := generate(r, false)
@@ -314,7 +316,7 @@ func stuck(x *world) bool { return len(x.notes) > 0 }
 // A Flow that is loaded again after each step does the same as one that is
 // not, age-limited merges included.
 func TestLoadedAgainItDoesTheSame(t *testing.T) {
-	r := seeded(t)
+	r := seed.Source(t)
 	aged := 0
 	for range rounds() / 4 {
 		g := generate(r, true)

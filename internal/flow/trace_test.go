@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"fairway/test/seed"
 )
 
 // realTraces are WfFormat files of real runs; they are not part of the
@@ -49,7 +51,7 @@ func runTrace(t *testing.T, w *Workflow) *world {
 		t.Errorf("submitted %d jobs before all outside files were there", len(x.submitted))
 	}
 	x.close(TraceInput)
-	x.commitAll(seeded(t).IntN)
+	x.commitAll(seed.Source(t).IntN)
 	if !x.finished {
 		t.Error("not finished")
 	}

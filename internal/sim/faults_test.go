@@ -4,6 +4,8 @@ import (
 	"context"
 	"os"
 	"testing"
+
+	"fairway/test/seed"
 )
 
 // What must hold under faults is checked over a few seeds here, always the
@@ -11,7 +13,7 @@ import (
 func TestUnderFaults(t *testing.T) {
 	first, seeds := uint64(1), enoughSeeds
 	if os.Getenv("FAIRWAY_SOAK") != "" {
-		first, seeds = testSeed(t)>>1|1, 10_000
+		first, seeds = seed.Of(t)>>1|1, 10_000
 	}
 	faced, err := UnderFaults(context.Background(), first, seeds, nil)
 	if err != nil {

@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"fairway/test/seed"
 )
 
 func mustParse(t testing.TB, text string) *Plan {
@@ -73,7 +75,7 @@ func TestSameSeedSameBytes(t *testing.T) {
 			}
 		}
 		other := plan()
-		if err := other.Reseed(testSeed(t) | 2); err != nil {
+		if err := other.Reseed(seed.Of(t) | 2); err != nil {
 			t.Fatal(err)
 		}
 		if withoutSeeds(csvOf(t, other)) == withoutSeeds(alone) {

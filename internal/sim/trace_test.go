@@ -4,6 +4,8 @@ import (
 	"math"
 	"path/filepath"
 	"testing"
+
+	"fairway/test/seed"
 )
 
 // traces are the recorded runs, or skips the test where they are not there.
@@ -31,7 +33,7 @@ func TestTracesReachTheirCriticalPath(t *testing.T) {
 				t.Fatal(err)
 			}
 			exp := p.Points[0].Experiment
-			exp.Seed = testSeed(t)
+			exp.Seed = seed.Of(t)
 			w, err := workOf(&exp)
 			if err != nil {
 				t.Fatal(err)
