@@ -300,7 +300,9 @@ func (res *Results) timelines() (Figure, error) {
 		}
 		line.Color, line.Width = colours[i%len(colours)], vg.Points(1.5)
 		p.Add(line)
-		p.key.Add(wrapped(strings.Join(r.Levels, ", "), longestKey), line)
+		if len(r.Levels) > 0 {
+			p.key.Add(wrapped(strings.Join(r.Levels, ", "), longestKey), line)
+		}
 		for _, s := range r.Runs[0].Timeline {
 			most = max(most, s.Running)
 		}

@@ -65,6 +65,9 @@ func Parse(file string, data []byte) (*Plan, error) {
 	if err != nil {
 		return nil, inFile(file, err)
 	}
+	if len(axes) == 0 {
+		plan.Points[0].Experiment.Timeline = true // there is nothing else to draw
+	}
 	plan.Name, plan.About = plan.Points[0].Experiment.Name, plan.Points[0].Experiment.About
 	return plan, nil
 }

@@ -169,3 +169,13 @@ func TestResultsAreWritten(t *testing.T) {
 		}
 	}
 }
+
+// An experiment that varies nothing still has something to look at.
+func TestExperimentWithoutAxesHasAFigure(t *testing.T) {
+	folder := t.TempDir()
+	writeResults(t, mustParse(t, small), folder)
+	found, err := filepath.Glob(filepath.Join(folder, "*.png"))
+	if err != nil || len(found) != 1 {
+		t.Errorf("figures %v, %v", found, err)
+	}
+}
