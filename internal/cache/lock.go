@@ -3,6 +3,7 @@ package cache
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -56,15 +57,37 @@ func (h *hostLock) lock() (unlock func()) {
 	return func() { _ = unix.Flock(fd, unix.LOCK_UN) }
 }
 
-// lockFolder takes the lock of a cache folder.
+// lockFolder takes the lock of a cache folder, and makes it if make is set.
 func lockFolder(folder string, make bool) (*fileLock, error) {
-	l, err := openLock(folder+"/"+lockName, make)
+	path := folder + "/" + lockName
+	l, err := openLock(path, false)
+	if make && errors.Is(err, fs.ErrNotExist) {
+		return newLock(path)
+	}
 	if err != nil {
 		return nil, err
 	}
 	if err := l.try(); err != nil {
 		l.close()
 		return nil, fmt.Errorf("cache folder %s: %w", folder, err)
+	}
+	return l, nil
+}
+
+// newLock makes a lock file that is held from when it has its name on: a folder
+// whose lock is not held is taken to be of a pilot that is gone.
+func newLock(path string) (*fileLock, error) {
+	l, err := openLock(path+".new", true)
+	if err != nil {
+		return nil, err
+	}
+	err = l.try()
+	if err == nil {
+		err = os.Rename(l.file.Name(), path)
+	}
+	if err != nil {
+		l.close()
+		return nil, err
 	}
 	return l, nil
 }

@@ -2,7 +2,9 @@ package cache
 
 import (
 	"errors"
+	"fmt"
 	"os"
+	"sync"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -86,6 +88,24 @@ func TestTheHostDropsAFileAsOne(t *testing.T) {
 		t.Error("the removal of the last link was told", last, "times")
 	}
 	put(t, a, "z", 90).Release()
+}
+
+// Caches that are opened at the same time do not take each other for what
+// pilots that are gone have left.
+func TestOpenedAtTheSameTime(t *testing.T) {
+	dir := t.TempDir()
+	var opening sync.WaitGroup
+	for i := range 40 {
+		opening.Go(func() {
+			c, err := Open(Config{Dir: dir, Name: fmt.Sprint(i), MaxSpace: 100, Shared: true})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			t.Cleanup(c.Close)
+		})
+	}
+	opening.Wait()
 }
 
 func TestPeerLeaves(t *testing.T) {

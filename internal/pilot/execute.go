@@ -113,16 +113,7 @@ func isMissing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 func (a *attempt) used(rusage *syscall.Rusage) {
 	cpu := time.Duration(rusage.Utime.Nano() + rusage.Stime.Nano())
 	a.result.Usage.Cpu = durationpb.New(cpu)
-	if rusage.Maxrss > ownPeak() {
+	if aboveOwn(rusage.Maxrss) {
 		a.result.Usage.MaxRssBytes = max(a.result.Usage.GetMaxRssBytes(), rusage.Maxrss<<10)
 	}
-}
-
-// ownPeak is the most memory that the pilot itself had, in KiB. The kernel
-// counts it for a process that the pilot starts as well, from before the
-// program took its place, so that of a command nothing below is known.
-func ownPeak() int64 {
-	var own syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &own)
-	return own.Maxrss
 }

@@ -36,11 +36,28 @@ func claimSandboxes(cfg *Config, t *tree, log *slog.Logger) (*remains, error) {
 	if err := os.Mkdir(r.folder, 0o755); err != nil {
 		return nil, fmt.Errorf("folder for sandboxes: %w", err)
 	}
-	r.lock, err = os.Create(filepath.Join(r.folder, lockName))
+	if r.lock, err = newLock(filepath.Join(r.folder, lockName)); err != nil {
+		return nil, fmt.Errorf("lock of the folder for sandboxes: %w", err)
+	}
+	return r, nil
+}
+
+// newLock makes a lock file that is held from when it has its name on: one that
+// is not held is taken to be of a pilot that is gone.
+func newLock(path string) (*os.File, error) {
+	f, err := os.Create(path + ".new")
 	if err != nil {
 		return nil, err
 	}
-	return r, unix.Flock(int(r.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
 }
 
 // cleanBehind ends the processes that a pilot has left that does not live any
