@@ -9,6 +9,12 @@ type Config struct {
 	// Sites weighs where jobs run, of several sites: not at all.
 	Sites SiteWeights
 
+	// FirstIncarnation is the incarnation with which a new store begins: 1. It is
+	// to be above those of a store that was in its place before and was lost, as
+	// pilots may live that worked for that one: their attempts then belong to an
+	// earlier submission. It is below 1<<30.
+	FirstIncarnation uint64
+
 	// Attempts of a job that does not say how many: 3.
 	Attempts int
 	// Backoff before the second attempt of a job that does not say: 1 s. It

@@ -93,12 +93,17 @@ type worklists struct {
 	wanted  []wanting // versions to be made again
 }
 
-// New returns an empty Core of incarnation 1, and the record of that.
+// New returns an empty Core of the first incarnation, and the record of that.
 func New(config Config) (*Core, Effects) {
 	c := newCore(config)
-	c.incarnation = 1
+	c.beginStore()
 	c.persistIncarnation()
 	return c, c.effects
+}
+
+func (c *Core) beginStore() {
+	c.since = c.config.FirstIncarnation
+	c.incarnation = max(1, c.since)
 }
 
 func newCore(config Config) *Core {

@@ -95,12 +95,14 @@ func each[T any](l *loading, table string, version func(*T) int, take func(key s
 }
 
 func (l *loading) meta() error {
-	err := each(l, TableMeta, func(b *metaBody) int { return b.V }, func(_ string, b *metaBody) error {
-		l.c.incarnation, l.c.since = b.Incarnation, b.Since
+	if len(l.tables[TableMeta]) == 0 {
+		l.c.beginStore()
+		return nil
+	}
+	return each(l, TableMeta, func(b *metaBody) int { return b.V }, func(_ string, b *metaBody) error {
+		l.c.incarnation, l.c.since = b.Incarnation+1, b.Since
 		return nil
 	})
-	l.c.incarnation++
-	return err
 }
 
 func (l *loading) results() error {

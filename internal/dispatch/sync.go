@@ -155,9 +155,12 @@ func (c *Core) adopt(p *pilot, ref AttemptRef) {
 	c.addAttempt(&attempt{id: ref.Attempt, job: j, pilot: p, needs: j.class, try: j.tries() + 1, adopted: true})
 }
 
-// foreign says that an attempt belongs to an earlier submission: to another
-// job that bore the same number, if any does.
-func (c *Core) foreign(id AttemptID) bool { return uint64(id>>32) < c.since }
+// foreign says that an attempt belongs to an earlier submission, or to a store
+// that is lost: to another job that bore the same number, if any does.
+func (c *Core) foreign(id AttemptID) bool {
+	incarnation := uint64(id >> 32)
+	return incarnation < c.since || incarnation > c.incarnation
+}
 
 func (c *Core) jobOf(id JobID) *job {
 	if id == 0 || uint64(id) >= uint64(len(c.jobs)) {

@@ -84,6 +84,9 @@ func (s *script) run(d *datadriven.TestData) (string, error) {
 		}
 		s.core = core
 		return s.render(e), nil
+	case "lose-store":
+		s.durable = make(map[string]Record)
+		return "", nil
 	case "jobs":
 		return s.jobs(), nil
 	case "pilots":
@@ -115,6 +118,8 @@ func (s *script) configure(d *datadriven.TestData) error {
 			s.config.Placement = ByFiles
 		case "by-bytes":
 			s.config.Placement = ByBytes
+		case "first-incarnation":
+			s.config.FirstIncarnation, _ = strconv.ParseUint(a.Vals[0], 10, 64)
 		case "ahead":
 			s.config.Ahead, _ = strconv.Atoi(a.Vals[0])
 		case "max-losses":

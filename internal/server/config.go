@@ -69,6 +69,9 @@ func (c Config) withDefaults() Config {
 	if c.Dispatch.Ahead == 0 {
 		c.Dispatch.Ahead = DefaultAhead
 	}
+	if c.Dispatch.FirstIncarnation == 0 {
+		c.Dispatch.FirstIncarnation = firstIncarnation(time.Now())
+	}
 	if c.CommitDelay == 0 {
 		c.CommitDelay = DefaultCommitDelay
 	}
@@ -96,6 +99,21 @@ const DefaultCommitDelay = 8 * time.Millisecond
 
 // DefaultLeaveTime is LeaveTime where it is not given.
 const DefaultLeaveTime = 15 * time.Second
+
+// incarnationEpoch and incarnationStep make the first incarnation of a store
+// from the clock. A step is shorter than what passes from the begin of a server
+// to its first assignment, so the incarnations of a store grow slower than the
+// clock, and those of the next one are above them.
+var incarnationEpoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+const incarnationStep = time.Second / 64
+
+// firstIncarnation is below 1<<30 and never 0. It begins anew each half year,
+// which no pilot outlives without a server.
+func firstIncarnation(now time.Time) uint64 {
+	steps := max(0, now.Sub(incarnationEpoch)/incarnationStep)
+	return 1 + uint64(steps)%(1<<30-1)
+}
 
 // LocalSite is the name of the site that is this machine.
 const LocalSite = "local"
