@@ -14,13 +14,6 @@ import (
 	"fairway/test/seed"
 )
 
-// cut ends the present connection of a peer as the network does.
-func cut(p *Peer) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.link.conn.Close()
-}
-
 // After a cut what was held is lost, and the mirror serves again with the data as
 // it is then.
 func TestReconnects(t *testing.T) {
@@ -133,23 +126,6 @@ func countThroughCuts(p *Peer, m *Mirror, n int) error {
 		}
 	}
 	return nil
-}
-
-func countOnce(h *Handle, r Resource) error {
-	if err := h.WriteRequest(r); err != nil {
-		return err
-	}
-	if err := h.Acquire(background); err != nil {
-		return err
-	}
-	counts, err := WriteAs[uint64](h)
-	if err != nil {
-		return err
-	}
-	for i := range counts {
-		counts[i]++
-	}
-	return h.Release()
 }
 
 // childTakesAddress serves at an address once it is told that it is free.

@@ -94,3 +94,20 @@ func TestSilenceAtAnyByte(t *testing.T) {
 		s.Close()
 	}
 }
+
+func countOnce(h *Handle, r Resource) error {
+	if err := h.WriteRequest(r); err != nil {
+		return err
+	}
+	if err := h.Acquire(background); err != nil {
+		return err
+	}
+	counts, err := WriteAs[uint64](h)
+	if err != nil {
+		return err
+	}
+	for i := range counts {
+		counts[i]++
+	}
+	return h.Release()
+}

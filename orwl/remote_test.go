@@ -567,3 +567,10 @@ func TestSizeThatComesIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// cut ends the present connection of a peer as the network does.
+func cut(p *Peer) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.link.conn.Close()
+}
