@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"fairway/test/seed"
-
 	"github.com/anishathalye/porcupine"
+
+	"fairway/test/seed"
 )
 
 // registerInput is an operation on a register kept in a location: a write of

@@ -3,9 +3,9 @@ package fifo
 import (
 	"testing"
 
-	"fairway/test/seed"
-
 	"pgregory.net/rapid"
+
+	"fairway/test/seed"
 )
 
 // deadlocks runs the system: a task ends when it is granted everything, and
