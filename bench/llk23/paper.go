@@ -101,7 +101,7 @@ func blockSizes() (perElement, computing experiment, err error) {
 	computing = experiment{
 		file: "llk23-computing.svg", title: "Share of computing", x: "elements per side of a block", y: "% of the time of all cores",
 		paper: "almost nothing for small blocks, about 55 % for large ones.",
-		here:  "about 70 % for small blocks and 90 % for large ones, as soon as there are more blocks than cores; with 4 blocks as in the paper.",
+		here:  "about 80 % for small blocks and 90 % for large ones, as soon as there are more blocks than cores; with 4 blocks as in the paper.",
 	}
 	for _, rows := range []int{2, 4, 6, 8, 10} {
 		name := fmt.Sprintf("%d blocks", rows*rows)
@@ -123,7 +123,7 @@ func overcommitting() (experiment, error) {
 	e := experiment{
 		file: "llk23-overcommitting.svg", title: "64 blocks of 200 x 200", x: "processes", y: "ms per iteration",
 		paper: "the time of an iteration grows only slightly beyond what fewer cores explain: 64 blocks on 64 down to 4 nodes.",
-		here:  "the same: two cores take half of the time, and 4 processes on one core a tenth more than one.",
+		here:  "the same: two cores take about two thirds of the time, and 4 processes on one core a seventh more than one.",
 	}
 	for _, cores := range []int{1, 2} {
 		s := series{name: coreNames[cores]}
