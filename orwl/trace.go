@@ -182,25 +182,25 @@ func (t *Trace) keep(s traceSpan) {
 
 // Times returns the sums of each task, with what is under way.
 func (t *Trace) Times() map[string]TaskTimes {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	sums, now := maps.Clone(t.times), time.Now()
-	for r := range t.open {
-		sums[r.task] = sums[r.task].with(r, now)
-	}
-	return sums
+	return t.withOpen(&t.times, func(r *tracedRequest) string { return r.task })
 }
 
 // LocationTimes returns the same sums for each location, by name, over all tasks.
 // Waits of several tasks add up, so their share can be above 1.
 func (t *Trace) LocationTimes() map[string]TaskTimes {
+	return t.withOpen(&t.places, func(r *tracedRequest) string { return r.location })
+}
+
+// withOpen returns sums, which are read with the mutex held, with the requests
+// that are under way.
+func (t *Trace) withOpen(sums *map[string]TaskTimes, key func(*tracedRequest) string) map[string]TaskTimes {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	sums, now := maps.Clone(t.places), time.Now()
+	all, now := maps.Clone(*sums), time.Now()
 	for r := range t.open {
-		sums[r.location] = sums[r.location].with(r, now)
+		all[key(r)] = all[key(r)].with(r, now)
 	}
-	return sums
+	return all
 }
 
 // WriteTo writes the trace in the Trace Event Format of Chrome, which Perfetto
