@@ -8,9 +8,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
+
+	"fairway/test/seed"
 )
 
 // fairway is the path of the binary under test.
@@ -31,17 +32,6 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// seed is printed, and may be given as FAIRWAY_SEED.
-func seed(t *testing.T) uint64 {
-	text := os.Getenv("FAIRWAY_SEED")
-	value, err := strconv.ParseUint(text, 10, 64)
-	if text == "" || err != nil {
-		value = rand.Uint64()
-	}
-	t.Logf("FAIRWAY_SEED=%d", value)
-	return value
-}
-
 // TestKills kills the server, pilots or both: at every fault point, and at
 // random moments until enough kills are done, each time starting the workflow
 // again. In the end every result must be, byte for byte, that of an undisturbed
@@ -51,7 +41,7 @@ func TestKills(t *testing.T) {
 	if os.Getenv("FAIRWAY_SOAK") != "" {
 		kills, each = 200, 5
 	}
-	random := rand.New(rand.NewPCG(seed(t), 0))
+	random := seed.Source(t)
 	want := undisturbed(t)
 	left := allVisits(t, random)
 	for done := 0; done < kills || len(left.left) > 0; {

@@ -3,11 +3,12 @@ package crash
 import (
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"fairway/test/seed"
 )
 
 // TestEdits kills the server and then edits a command or an input, each to the
@@ -19,7 +20,7 @@ func TestEdits(t *testing.T) {
 	if os.Getenv("FAIRWAY_SOAK") != "" {
 		folders, edits = 20, 8
 	}
-	random := rand.New(rand.NewPCG(seed(t), 0))
+	random := seed.Source(t)
 	for range folders {
 		c := newCampaign(t, layouts[random.IntN(len(layouts))])
 		c.random = random
