@@ -106,6 +106,7 @@ With ` + "`--json`" + ` a command prints exactly one object on standard output, 
 The keys of ` + "`jobs`, `show`, `explain`, `cancel`, `retry` and `run`" + ` are the field names of ` + "`internal/wire/api.proto`" + `
 (ListJobsResponse, JobDetail, ExplainResponse, ChangedJobs, ProgressReport). They stay as they are; new ones may be added. All of them are always
 there: an instant that is not known is null, an empty list is []. Instants are RFC 3339 in UTC, durations are seconds, sizes are bytes.
+Numbers of attempts need 64 bits; jq keeps them from 1.7 on.
 
 ` + "```" + `
 fairway jobs --json --state failed | jq -r '.jobs[].name'
