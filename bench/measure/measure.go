@@ -4,14 +4,11 @@
 package measure
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -57,31 +54,6 @@ func Loop(n int, f func(n int)) func() (float64, error) {
 		f(n)
 		return float64(time.Since(start)) / float64(n), nil
 	}
-}
-
-// Machine describes where the figures come from.
-type Machine struct {
-	CPU   string `json:"cpu"`
-	Cores int    `json:"cores"`
-	Go    string `json:"go"`
-	OS    string `json:"os"`
-}
-
-// ThisMachine describes this machine.
-func ThisMachine() Machine {
-	m := Machine{CPU: runtime.GOARCH, Cores: runtime.NumCPU(), Go: runtime.Version(), OS: runtime.GOOS}
-	f, err := os.Open("/proc/cpuinfo")
-	if err != nil {
-		return m
-	}
-	defer f.Close()
-	for s := bufio.NewScanner(f); s.Scan(); {
-		if k, v, ok := strings.Cut(s.Text(), ":"); ok && strings.TrimSpace(k) == "model name" {
-			m.CPU = strings.TrimSpace(v)
-			break
-		}
-	}
-	return m
 }
 
 // Print writes the rows as one JSON object, or as a table by way of line.

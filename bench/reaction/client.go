@@ -81,9 +81,9 @@ type conversation struct {
 	random *rand.Rand
 }
 
-// measure runs one server for the time of a conversation, which is silent if the
+// measureOne runs one server for the time of a conversation, which is silent if the
 // server is only to compute.
-func measure(c serverConfig, talk conversation, silent bool) (r run, err error) {
+func measureOne(c serverConfig, talk conversation, silent bool) (r run, err error) {
 	s, err := startServer(c)
 	if err != nil {
 		return r, err

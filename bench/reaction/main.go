@@ -16,11 +16,11 @@
 package main
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
-	"os"
 	"time"
+
+	"fairway/bench/measure"
 )
 
 func main() {
@@ -38,7 +38,8 @@ func main() {
 	flag.Parse()
 
 	if srv.mode != "" {
-		exit(serve(srv))
+		measure.ExitOn(serve(srv))
+		return
 	}
 	p := full
 	if *quick {
@@ -47,22 +48,12 @@ func main() {
 	if *rounds > 0 {
 		p.alone.rounds, p.beside.rounds = *rounds, *rounds
 	}
-	result, err := measureAll(p, pick, srv.priorities)
-	if err != nil {
-		exit(err)
+	rows, err := measureAll(p, pick, srv.priorities)
+	measure.ExitOn(err)
+	if !*asJSON {
+		fmt.Println(heading)
 	}
-	if *asJSON {
-		exit(json.NewEncoder(os.Stdout).Encode(result))
-	}
-	result.print(os.Stdout)
-}
-
-func exit(err error) {
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "reaction:", err)
-		os.Exit(1)
-	}
-	os.Exit(0)
+	measure.ExitOn(measure.Print(rows, *asJSON, row.String))
 }
 
 // plan says how long to measure.

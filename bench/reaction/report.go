@@ -2,13 +2,10 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"os"
 	"os/exec"
 	"runtime"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -25,28 +22,6 @@ type row struct {
 	Max         float64  `json:"max_us"`
 	Ratio       *float64 `json:"work_ratio"`
 	Samples     int      `json:"samples"`
-}
-
-type machine struct {
-	Processors int    `json:"processors"`
-	Kernel     string `json:"kernel"`
-	Go         string `json:"go"`
-	Load       string `json:"load_before"`
-}
-
-type result struct {
-	Machine machine `json:"machine"`
-	Rows    []row   `json:"rows"`
-}
-
-func thisMachine() machine {
-	var u unix.Utsname
-	_ = unix.Uname(&u)
-	load, _ := os.ReadFile("/proc/loadavg")
-	return machine{
-		Processors: runtime.NumCPU(), Kernel: unix.ByteSliceToString(u.Release[:]),
-		Go: runtime.Version(), Load: strings.TrimSpace(string(load)),
-	}
 }
 
 // series gathers the runs of one row.
@@ -82,7 +57,7 @@ func rowsFor(n int, foreign bool, priorities int) []*series {
 	return list
 }
 
-func measureAll(p plan, pick selection, priorities int) (*result, error) {
+func measureAll(p plan, pick selection, priorities int) ([]row, error) {
 	runtime.LockOSThread()
 	preferClient()
 	fd, err := keepStamping()
@@ -90,7 +65,7 @@ func measureAll(p plan, pick selection, priorities int) (*result, error) {
 		return nil, err
 	}
 	defer unix.Close(fd)
-	res := &result{Machine: thisMachine()}
+	var rows []row
 	seed := uint64(time.Now().UnixNano())
 	random := rand.New(rand.NewPCG(seed, 0))
 	for _, foreign := range []bool{false, true} {
@@ -104,11 +79,11 @@ func measureAll(p plan, pick selection, priorities int) (*result, error) {
 				return nil, err
 			}
 			for _, s := range list {
-				res.Rows = append(res.Rows, s.row())
+				rows = append(rows, s.row())
 			}
 		}
 	}
-	return res, nil
+	return rows, nil
 }
 
 // measureBeside runs the rows in alternation, with foreign processes if asked.
@@ -137,7 +112,7 @@ func round(list []*series, n int, talk conversation) error {
 		if n == 0 {
 			return run{}, nil
 		}
-		return measure(serverConfig{mode: "plain", computing: n}, talk, true)
+		return measureOne(serverConfig{mode: "plain", computing: n}, talk, true)
 	}
 	before, err := yardstick()
 	if err != nil {
@@ -145,7 +120,7 @@ func round(list []*series, n int, talk conversation) error {
 	}
 	rates := make([]float64, len(list))
 	for _, i := range talk.random.Perm(len(list)) {
-		r, err := measure(list[i].config, talk, false)
+		r, err := measureOne(list[i].config, talk, false)
 		if err != nil {
 			return fmt.Errorf("%s with %d tasks: %w", list[i].name(), n, err)
 		}
@@ -208,13 +183,14 @@ func (s *series) row() row {
 
 func us(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
-func (r *result) print(w io.Writer) {
-	fmt.Fprintf(w, "%-24s %-11s %9s %11s %11s %11s %11s %10s\n", "name", "checkpoints", "computing", "mean us", "p50 us", "p99 us", "max us", "work ratio")
-	for _, row := range r.Rows {
-		ratio := "-"
-		if row.Ratio != nil {
-			ratio = fmt.Sprintf("%.3f", *row.Ratio)
-		}
-		fmt.Fprintf(w, "%-24s %-11v %9d %11.1f %11.1f %11.1f %11.1f %10s\n", row.Name, row.Checkpoints, row.Computing, row.Mean, row.P50, row.P99, row.Max, ratio)
+var heading = fmt.Sprintf("%-24s %-11s %9s %11s %11s %11s %11s %10s",
+	"name", "checkpoints", "computing", "mean us", "p50 us", "p99 us", "max us", "work ratio")
+
+func (r row) String() string {
+	ratio := "-"
+	if r.Ratio != nil {
+		ratio = fmt.Sprintf("%.3f", *r.Ratio)
 	}
+	return fmt.Sprintf("%-24s %-11v %9d %11.1f %11.1f %11.1f %11.1f %10s",
+		r.Name, r.Checkpoints, r.Computing, r.Mean, r.P50, r.P99, r.Max, ratio)
 }

@@ -13,11 +13,11 @@
 package main
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
-	"os"
 	"time"
+
+	"fairway/bench/measure"
 )
 
 func main() {
@@ -30,28 +30,19 @@ func main() {
 	flag.Parse()
 
 	if c.name != "" {
-		exit(serve(c))
+		measure.ExitOn(serve(c))
+		return
 	}
 	p := full
 	if *quick {
 		p = short
 	}
-	result, err := measureAll(p)
-	if err != nil {
-		exit(err)
+	rows, err := measureAll(p)
+	measure.ExitOn(err)
+	if !*asJSON {
+		fmt.Println(heading)
 	}
-	if *asJSON {
-		exit(json.NewEncoder(os.Stdout).Encode(result))
-	}
-	result.print(os.Stdout)
-}
-
-func exit(err error) {
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "waiters:", err)
-		os.Exit(1)
-	}
-	os.Exit(0)
+	measure.ExitOn(measure.Print(rows, *asJSON, row.String))
 }
 
 // config is what one measured process does.

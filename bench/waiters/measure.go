@@ -24,34 +24,14 @@ type row struct {
 	Syscalls float64 `json:"syscalls_per_event"`
 }
 
-type machine struct {
-	Processors int    `json:"processors"`
-	Kernel     string `json:"kernel"`
-	Go         string `json:"go"`
-	Load       string `json:"load_before"`
-}
-
-type result struct {
-	Machine machine `json:"machine"`
-	Rows    []row   `json:"rows"`
-}
-
-func thisMachine() machine {
-	var u unix.Utsname
-	_ = unix.Uname(&u)
-	load, _ := os.ReadFile("/proc/loadavg")
-	return machine{runtime.NumCPU(), unix.ByteSliceToString(u.Release[:]), runtime.Version(), strings.TrimSpace(string(load))}
-}
-
 // run is what one process showed.
 type run struct {
 	ms               float64
 	events, syscalls float64
 }
 
-func measureAll(p plan) (*result, error) {
+func measureAll(p plan) ([]row, error) {
 	runtime.LockOSThread()
-	res := &result{Machine: thisMachine()}
 	var list []config
 	for _, n := range p.aggregated {
 		list = append(list, config{"aggregated", n, p.units})
@@ -63,17 +43,18 @@ func measureAll(p plan) (*result, error) {
 	runs := make([][]run, len(list))
 	for range p.rounds {
 		for _, i := range random.Perm(len(list)) {
-			r, err := measure(list[i], p, random)
+			r, err := measureOne(list[i], p, random)
 			if err != nil {
 				return nil, fmt.Errorf("%s with %d waiters: %w", list[i].name, list[i].waiters, err)
 			}
 			runs[i] = append(runs[i], r)
 		}
 	}
+	var rows []row
 	for i, c := range list {
-		res.Rows = append(res.Rows, summary(c, runs[i]))
+		rows = append(rows, summary(c, runs[i]))
 	}
-	return res, nil
+	return rows, nil
 }
 
 func summary(c config, runs []run) row {
@@ -86,8 +67,8 @@ func summary(c config, runs []run) row {
 	return row{c.name, c.waiters, runs[len(runs)/2].ms, syscalls / max(events, 1)}
 }
 
-// measure runs one process and sends messages until it is done.
-func measure(c config, p plan, random *rand.Rand) (r run, err error) {
+// measureOne runs one process and sends messages until it is done.
+func measureOne(c config, p plan, random *rand.Rand) (r run, err error) {
 	cmd := exec.Command("/proc/self/exe", "-serve", c.name, "-waiters", strconv.Itoa(c.waiters), "-units", strconv.Itoa(c.units))
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
@@ -160,9 +141,8 @@ func send(ports []int, mean time.Duration, random *rand.Rand, stop <-chan struct
 	}
 }
 
-func (r *result) print(w io.Writer) {
-	fmt.Fprintf(w, "%-12s %8s %10s %18s\n", "name", "waiters", "task ms", "syscalls per event")
-	for _, row := range r.Rows {
-		fmt.Fprintf(w, "%-12s %8d %10.1f %18.1f\n", row.Name, row.Waiters, row.TaskMS, row.Syscalls)
-	}
+var heading = fmt.Sprintf("%-12s %8s %10s %18s", "name", "waiters", "task ms", "syscalls per event")
+
+func (r row) String() string {
+	return fmt.Sprintf("%-12s %8d %10.1f %18.1f", r.Name, r.Waiters, r.TaskMS, r.Syscalls)
 }
