@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"testing"
 )
@@ -85,7 +84,7 @@ func TestJointGateHoldsBack(t *testing.T) {
 		t.Fatalf("granted before all have come: %v", err)
 	}
 	must(t, Insert(background, a.Writing(locs[0]).At(2)))
-	io.WriteString(c.in, "\n")
+	must(t, c.Tell(""))
 	must(t, gate.Wait(background))
 	if got := c.line(t); got != "inserted" {
 		t.Fatal(got)
@@ -97,7 +96,7 @@ func TestJointGateHoldsBack(t *testing.T) {
 	if granted(t, &a) {
 		t.Fatal("ranks do not make the order")
 	}
-	io.WriteString(c.in, "\n")
+	must(t, c.Tell(""))
 	must(t, Handles{&a, &b}.Acquire(background))
 	must(t, Handles{&a, &b}.Release())
 }
@@ -107,7 +106,7 @@ func TestJointGateRefusesDeadlock(t *testing.T) {
 	c := startChild(t, "join", address, "a", "b")
 	var a, b Handle
 	must(t, gate.Insert(background, "parent", b.Writing(locs[1]).At(0), a.Reading(locs[0]).At(1)))
-	io.WriteString(c.in, "\n")
+	must(t, c.Tell(""))
 	var deadlock *DeadlockError
 	if err := gate.Wait(background); !errors.As(err, &deadlock) || len(deadlock.Cycle) != 2 {
 		t.Fatalf("got %v", err)

@@ -34,10 +34,10 @@ func TestMixedProcessesKilledAtRandom(t *testing.T) {
 		if round%2 == 1 {
 			first, second = copies, maps
 		}
-		for _, c := range []*childProcess{first, second} {
+		for _, c := range []childProcess{first, second} {
 			until := l.Version() + uint64(rng.IntN(40))
 			waitFor(t, func() bool { return l.Version() > until })
-			c.kill()
+			c.Kill()
 		}
 		checkCounts(t, read(t, l))
 	}

@@ -7,15 +7,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
-	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"fairway/bench/measure"
 	"fairway/test/seed"
 )
 
@@ -44,47 +43,39 @@ var childRoles = map[string]func(args []string) error{
 	"write":    childWrites,
 }
 
-type childProcess struct {
-	cmd *exec.Cmd
-	in  io.WriteCloser
-	out *bufio.Reader
-}
+type childProcess struct{ *measure.Child }
 
-func startChild(t *testing.T, args ...string) *childProcess {
+func startChild(t *testing.T, args ...string) childProcess {
 	t.Helper()
-	cmd := exec.Command(os.Args[0])
+	cmd := measure.Self()
 	cmd.Env = append(os.Environ(), childVariable+"="+strings.Join(args, " "))
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
+	c, err := measure.Start(cmd)
 	must(t, err)
-	out, err := cmd.StdoutPipe()
-	must(t, err)
-	must(t, cmd.Start())
-	c := &childProcess{cmd, in, bufio.NewReader(out)}
-	t.Cleanup(c.kill)
-	return c
-}
-
-func (c *childProcess) kill() {
-	c.cmd.Process.Kill()
-	c.cmd.Wait()
+	t.Cleanup(c.Kill)
+	return childProcess{c}
 }
 
 // line waits for the next line that the child prints.
-func (c *childProcess) line(t *testing.T) string {
+func (c childProcess) line(t *testing.T) string {
 	t.Helper()
-	line, err := c.out.ReadString('\n')
+	line, err := c.Hear()
 	must(t, err)
-	return strings.TrimSpace(line)
+	return line
+}
+
+// childMirror opens the location "l" of the process at a network and address.
+func childMirror(d *Dialer, args []string) (*Peer, *Mirror, error) {
+	p, err := d.Dial(background, args[0], args[1])
+	if err != nil {
+		return nil, nil, err
+	}
+	m, err := p.Mirror(background, "l")
+	return p, m, err
 }
 
 // childCounts increments all counters of a location until it is killed.
 func childCounts(args []string) error {
-	p, err := Dial(background, args[0], args[1])
-	if err != nil {
-		return err
-	}
-	m, err := p.Mirror(background, "l")
+	_, m, err := childMirror(new(Dialer), args)
 	if err != nil {
 		return err
 	}
@@ -131,10 +122,10 @@ func TestProcessesKilledAtRandom(t *testing.T) {
 			before := l.Version()
 			until := before + uint64(rng.IntN(40))
 			waitFor(t, func() bool { return l.Version() >= until })
-			a.kill()
+			a.Kill()
 			after := l.Version()
 			waitFor(t, func() bool { return l.Version() > after+5 }) // b goes on
-			b.kill()
+			b.Kill()
 			checkCounts(t, read(t, l))
 		}
 		waitFor(t, func() bool { return l.Waiting() == 0 })
@@ -145,12 +136,7 @@ func TestProcessesKilledAtRandom(t *testing.T) {
 // a process does that was stopped in the middle of its writing, and gives the lock
 // back.
 func childHolds(args []string) error {
-	d := Dialer{Lease: time.Second, Once: true}
-	p, err := d.Dial(background, args[0], args[1])
-	if err != nil {
-		return err
-	}
-	m, err := p.Mirror(background, "l")
+	p, m, err := childMirror(&Dialer{Lease: time.Second, Once: true}, args)
 	if err != nil {
 		return err
 	}
@@ -197,10 +183,10 @@ func stopHolder(t *testing.T, network string, want byte, options []Option) {
 	read(t, m)
 	c := startChild(t, "hold", network, listenerOf(s).Addr().String())
 	c.line(t)
-	must(t, c.cmd.Process.Signal(syscall.SIGSTOP))
+	must(t, c.Process().Signal(syscall.SIGSTOP))
 	write(t, l, func(b []byte) { b[1] = 1 })
-	must(t, c.cmd.Process.Signal(syscall.SIGCONT))
-	io.WriteString(c.in, "\n")
+	must(t, c.Process().Signal(syscall.SIGCONT))
+	must(t, c.Tell(""))
 	if c.line(t) != "true" {
 		t.Fatal("the late release was accepted")
 	}
@@ -297,11 +283,11 @@ func TestInsertAcrossProcesses(t *testing.T) {
 		for range rng.IntN(50) {
 			must(t, insertBoth(background, mirrors))
 		}
-		a.kill()
+		a.Kill()
 		for range 20 {
 			must(t, insertBoth(background, mirrors))
 		}
-		b.kill()
+		b.Kill()
 		must(t, insertBoth(background, mirrors))
 	}
 }

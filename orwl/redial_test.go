@@ -75,8 +75,7 @@ func TestAnotherProcessIsNoReplacement(t *testing.T) {
 	p := dialled(t, s, listener, new(Dialer))
 	other := startChild(t, "impostor", address)
 	s.Close()
-	_, err := other.in.Write([]byte("go\n"))
-	must(t, err)
+	must(t, other.Tell("go"))
 	other.line(t)
 	<-p.Done()
 	if err := p.Connected(background); !errors.Is(err, ErrLeaseLost) {

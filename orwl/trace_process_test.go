@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"testing"
 )
@@ -15,11 +14,7 @@ import (
 // childWrites requests the lock under a name, and releases it when it has it and
 // is told to.
 func childWrites(args []string) error {
-	p, err := Dial(background, args[0], args[1])
-	if err != nil {
-		return err
-	}
-	m, err := p.Mirror(background, "l")
+	_, m, err := childMirror(new(Dialer), args)
 	if err != nil {
 		return err
 	}
@@ -64,7 +59,7 @@ func TestTraceAcrossProcesses(t *testing.T) {
 		near := Handle{Name: "near"}
 		must(t, near.WriteRequest(m))
 		waitFor(t, func() bool { return l.Waiting() == 2 })
-		must(t, near.Acquire(whenWaiting{background, func() { io.WriteString(c.in, "\n") }}))
+		must(t, near.Acquire(whenWaiting{background, func() { c.Tell("") }}))
 		must(t, near.Release())
 		waitFor(t, func() bool { return l.Waiting() == 0 })
 		if w := waitsIn(t, &atMirror, "near"); len(w) != 1 || w[0].Args["released by"] != "far" {

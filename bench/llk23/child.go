@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"fairway/bench/measure"
 	"fairway/examples/llk23/sweep"
 )
 
@@ -23,11 +24,7 @@ func childCommand(c config) (*exec.Cmd, error) {
 	if err != nil {
 		return nil, err
 	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	return exec.Command(self, childFlag, string(b)), nil
+	return measure.Self(childFlag, string(b)), nil
 }
 
 // confineThread keeps this thread, and so the processes that it starts, on the

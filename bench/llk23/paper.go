@@ -69,14 +69,14 @@ func median(c config) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	r, err := startRunner(cmd)
+	r, err := measure.Start(cmd)
 	if err != nil {
 		return answer{}, err
 	}
-	defer r.stop()
+	defer r.Stop()
 	var ns, waiting []float64
 	for range paperRounds {
-		a, err := r.run()
+		a, err := ask(r)
 		if err != nil {
 			return answer{}, fmt.Errorf("%v: %w", c, err)
 		}

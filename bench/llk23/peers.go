@@ -1,15 +1,15 @@
 package main
 
 import (
-	"bufio"
 	"embed"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+
+	"fairway/bench/measure"
 )
 
 //go:embed peers
@@ -25,47 +25,17 @@ type answer struct {
 	waitingShare float64 // negative where the program does not tell
 }
 
-// runner is a program that runs the kernel each time it is asked.
-type runner struct {
-	cmd *exec.Cmd
-	in  io.WriteCloser
-	out *bufio.Reader
-}
-
-func startRunner(cmd *exec.Cmd) (*runner, error) {
-	in, err := cmd.StdinPipe()
+// ask has a program run the kernel.
+func ask(program *measure.Child) (answer, error) {
+	line, err := program.Ask("run")
 	if err != nil {
-		return nil, err
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("starting %s: %w", cmd.Path, err)
-	}
-	return &runner{cmd, in, bufio.NewReader(out)}, nil
-}
-
-func (r *runner) run() (answer, error) {
-	if _, err := io.WriteString(r.in, "run\n"); err != nil {
 		return answer{}, err
-	}
-	line, err := r.out.ReadString('\n')
-	if err != nil {
-		return answer{}, fmt.Errorf("%s ended: %w", r.cmd.Path, err)
 	}
 	a := answer{waitingShare: -1}
 	if _, err := fmt.Sscan(line, &a.ns, &a.hash, &a.waitingShare); err != nil && a.hash == "" {
-		return answer{}, fmt.Errorf("%s said %q: %w", r.cmd.Path, line, err)
+		return answer{}, fmt.Errorf("a program said %q: %w", line, err)
 	}
 	return a, nil
-}
-
-func (r *runner) stop() {
-	r.in.Close()
-	r.cmd.Wait()
 }
 
 // buildPeers compiles the C programs into a folder; what cannot be compiled

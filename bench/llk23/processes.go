@@ -5,14 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"fairway/bench/measure"
 	"fairway/examples/llk23/sweep"
 	"fairway/orwl"
 )
@@ -152,14 +151,8 @@ func (m *member) close() {
 	}
 }
 
-// leader is process 0, with the pipes of the others.
-type leader struct{ followers []*follower }
-
-type follower struct {
-	cmd *exec.Cmd
-	in  io.WriteCloser
-	out *bufio.Reader
-}
+// leader is process 0, with the others.
+type leader struct{ followers []*measure.Child }
 
 func startFollowers(c config) (*leader, error) {
 	l := &leader{}
@@ -169,17 +162,8 @@ func startFollowers(c config) (*leader, error) {
 		if err != nil {
 			return nil, err
 		}
-		f := &follower{cmd: cmd}
-		cmd.Stderr = os.Stderr
-		if f.in, err = cmd.StdinPipe(); err != nil {
-			return nil, err
-		}
-		out, err := cmd.StdoutPipe()
+		f, err := measure.Start(cmd)
 		if err != nil {
-			return nil, err
-		}
-		f.out = bufio.NewReader(out)
-		if err := cmd.Start(); err != nil {
 			return nil, err
 		}
 		l.followers = append(l.followers, f)
@@ -189,23 +173,22 @@ func startFollowers(c config) (*leader, error) {
 
 func (l *leader) stop() {
 	for _, f := range l.followers {
-		f.in.Close()
-		f.cmd.Wait()
+		f.Stop()
 	}
 }
 
 // tell sends a line to all others.
 func (l *leader) tell(line string) {
 	for _, f := range l.followers {
-		fmt.Fprintln(f.in, line)
+		f.Tell(line)
 	}
 }
 
 // hear takes a word from each of the others.
 func (l *leader) hear(take func(process int, word string)) error {
 	for i, f := range l.followers {
-		var word string
-		if _, err := fmt.Fscan(f.out, &word); err != nil {
+		word, err := f.Hear()
+		if err != nil {
 			return fmt.Errorf("process %d: %w", i+1, err)
 		}
 		take(i+1, word)

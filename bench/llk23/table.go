@@ -99,12 +99,12 @@ func (t *table) once(c config) (answer, error) {
 		return answer{}, err
 	}
 	defer confineThread(c.Cores)()
-	r, err := startRunner(cmd)
+	r, err := measure.Start(cmd)
 	if err != nil {
 		return answer{}, err
 	}
-	defer r.stop()
-	return r.run()
+	defer r.Stop()
+	return ask(r)
 }
 
 func command(folder string, c config) (*exec.Cmd, error) {

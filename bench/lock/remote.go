@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -28,9 +27,7 @@ const (
 
 // owner is the other process: it owns locations, and answers on raw sockets.
 type owner struct {
-	cmd  *exec.Cmd
-	in   io.WriteCloser
-	out  *bufio.Reader
+	*measure.Child
 	tcp  string // where orwl listens
 	unix string
 	echo string // where raw TCP is echoed, in 8 bytes
@@ -38,40 +35,16 @@ type owner struct {
 }
 
 func startOwner() (*owner, error) {
-	self, err := os.Executable()
+	child, err := measure.Start(measure.Self(childFlag))
 	if err != nil {
 		return nil, err
 	}
-	o := &owner{cmd: exec.Command(self, childFlag)}
-	o.cmd.Stderr = os.Stderr
-	if o.in, err = o.cmd.StdinPipe(); err != nil {
-		return nil, err
+	o := &owner{Child: child}
+	addresses, err := o.Hear()
+	if err == nil {
+		_, err = fmt.Sscan(addresses, &o.tcp, &o.unix, &o.echo, &o.raw)
 	}
-	out, err := o.cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := o.cmd.Start(); err != nil {
-		return nil, err
-	}
-	o.out = bufio.NewReader(out)
-	_, err = fmt.Fscan(o.out, &o.tcp, &o.unix, &o.echo, &o.raw)
 	return o, err
-}
-
-// order has the owner do something and waits until it is done.
-func (o *owner) order(what string) error {
-	if _, err := fmt.Fprintln(o.in, what); err != nil {
-		return err
-	}
-	var done string
-	_, err := fmt.Fscan(o.out, &done)
-	return err
-}
-
-func (o *owner) stop() {
-	o.in.Close()
-	o.cmd.Wait()
 }
 
 // serveRows is the other process.
@@ -246,7 +219,7 @@ func remote(quick bool) (measure.Row, error) {
 	if err != nil {
 		return measure.Row{}, err
 	}
-	defer o.stop()
+	defer o.Stop()
 	m, err := opened("tcp", o.tcp, "word")
 	if err != nil {
 		return measure.Row{}, err
@@ -282,7 +255,7 @@ func remoteBulk(quick bool) (measure.Row, error) {
 	if err != nil {
 		return measure.Row{}, err
 	}
-	defer o.stop()
+	defer o.Stop()
 	m, err := opened("tcp", o.tcp, "bulk")
 	if err != nil {
 		return measure.Row{}, err
@@ -294,7 +267,8 @@ func remoteBulk(quick bool) (measure.Row, error) {
 	turn := 0
 	grant := grants(m, 1, func(int) error {
 		turn++
-		return o.order(strconv.Itoa(turn))
+		_, err := o.Ask(strconv.Itoa(turn))
+		return err
 	}, func(h *orwl.Handle) error {
 		words, err := orwl.ReadAs[uint64](h)
 		if err == nil && (words[0] != uint64(turn) || words[len(words)-1] != uint64(turn+len(words)-1)) {
@@ -312,7 +286,7 @@ func shared(quick bool) (measure.Row, error) {
 	if err != nil {
 		return measure.Row{}, err
 	}
-	defer o.stop()
+	defer o.Stop()
 	var rows [2]func() (float64, error)
 	for i, name := range []string{"giant", "small"} {
 		m, err := opened("unix", o.unix, name)

@@ -39,7 +39,7 @@ func threads(bool) (measure.Row, error) {
 	if err != nil {
 		return measure.Row{}, err
 	}
-	defer o.stop()
+	defer o.Stop()
 	ctx, cancel := context.WithCancel(context.Background())
 	p, err := orwl.Dial(ctx, "tcp", o.tcp)
 	if err != nil {

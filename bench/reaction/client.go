@@ -1,18 +1,16 @@
 package main
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"os"
-	"os/exec"
 	"strconv"
 	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"fairway/bench/measure"
 )
 
 // run is what one server process showed.
@@ -22,51 +20,17 @@ type run struct {
 }
 
 // server is a running server process.
-type server struct {
-	cmd *exec.Cmd
-	in  io.WriteCloser
-	out *bufio.Scanner
-}
+type server struct{ *measure.Child }
 
-func startServer(c serverConfig) (*server, error) {
-	cmd := exec.Command("/proc/self/exe", "-serve", c.mode, "-computing", strconv.Itoa(c.computing),
-		"-checkpoints="+strconv.FormatBool(c.checkpoints), "-priorities", strconv.Itoa(c.priorities))
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	return &server{cmd, in, bufio.NewScanner(out)}, nil
-}
-
-// stop ends the server and waits for it.
-func (s *server) stop() error {
-	s.in.Close()
-	kill := time.AfterFunc(10*time.Second, func() { _ = s.cmd.Process.Kill() })
-	defer kill.Stop()
-	return s.cmd.Wait()
-}
-
-func (s *server) line() (string, error) {
-	if !s.out.Scan() {
-		return "", errors.Join(io.ErrUnexpectedEOF, s.out.Err())
-	}
-	return s.out.Text(), nil
+func startServer(c serverConfig) (server, error) {
+	child, err := measure.Start(measure.Self("-serve", c.mode, "-computing", strconv.Itoa(c.computing),
+		"-checkpoints="+strconv.FormatBool(c.checkpoints), "-priorities", strconv.Itoa(c.priorities)))
+	return server{child}, err
 }
 
 // work returns the units done so far and the server's clock.
-func (s *server) work() (units, at float64, err error) {
-	if _, err := io.WriteString(s.in, "\n"); err != nil {
-		return 0, 0, err
-	}
-	text, err := s.line()
+func (s server) work() (units, at float64, err error) {
+	text, err := s.Ask("")
 	if err != nil {
 		return 0, 0, err
 	}
@@ -88,8 +52,8 @@ func measureOne(c serverConfig, talk conversation, silent bool) (r run, err erro
 	if err != nil {
 		return r, err
 	}
-	defer func() { err = errors.Join(err, s.stop()) }()
-	text, err := s.line()
+	defer func() { err = errors.Join(err, s.Stop()) }()
+	text, err := s.Hear()
 	if err != nil {
 		return r, err
 	}

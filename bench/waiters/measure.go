@@ -1,13 +1,9 @@
 package main
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"os"
-	"os/exec"
 	"runtime"
 	"slices"
 	"strconv"
@@ -15,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"fairway/bench/measure"
 )
 
 type row struct {
@@ -69,22 +67,12 @@ func summary(c config, runs []run) row {
 
 // measureOne runs one process and sends messages until it is done.
 func measureOne(c config, p plan, random *rand.Rand) (r run, err error) {
-	cmd := exec.Command("/proc/self/exe", "-serve", c.name, "-waiters", strconv.Itoa(c.waiters), "-units", strconv.Itoa(c.units))
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
+	server, err := measure.Start(measure.Self("-serve", c.name, "-waiters", strconv.Itoa(c.waiters), "-units", strconv.Itoa(c.units)))
 	if err != nil {
 		return r, err
 	}
-	pipe, err := cmd.StdoutPipe()
-	if err != nil {
-		return r, err
-	}
-	if err := cmd.Start(); err != nil {
-		return r, err
-	}
-	defer func() { err = errors.Join(err, in.Close(), cmd.Wait()) }()
-	out := bufio.NewReader(pipe)
-	line, err := out.ReadString('\n')
+	defer func() { err = errors.Join(err, server.Stop()) }()
+	line, err := server.Hear()
 	if err != nil {
 		return r, err
 	}
@@ -92,12 +80,12 @@ func measureOne(c config, p plan, random *rand.Rand) (r run, err error) {
 	if err != nil {
 		return r, err
 	}
-	if _, err := io.WriteString(in, "go\n"); err != nil {
+	if err := server.Tell("go"); err != nil {
 		return r, err
 	}
 	stop, stopped := make(chan struct{}), make(chan error, 1)
 	go func() { stopped <- send(ports, p.pause, random, stop) }()
-	line, err = out.ReadString('\n')
+	line, err = server.Hear()
 	close(stop)
 	if err := errors.Join(err, <-stopped); err != nil {
 		return r, err
