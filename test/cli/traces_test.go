@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"fairway/test/program"
 )
 
 // traces is where recorded runs of real workflows are. They are not part of the
@@ -47,34 +49,25 @@ func TestTraces(t *testing.T) {
 	if len(paths) == 0 {
 		t.Skipf("there are no traces in %s", traces)
 	}
-	program := build(t)
+	fairway, err := program.Build(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, path := range paths {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".json"), func(t *testing.T) {
 			folder := t.TempDir()
 			record := filepath.Join(folder, "record.json")
-			program.run(t, "run", path, "-C", folder, "--time-scale", "0", "--size-scale", "0.00001")
-			program.run(t, "-C", folder, "export", "-o", record)
+			must(t, fairway, "run", path, "-C", folder, "--time-scale", "0", "--size-scale", "0.00001")
+			must(t, fairway, "-C", folder, "export", "-o", record)
 			checkRecord(t, parentsIn(readRecord(t, path)), readRecord(t, record))
 		})
 	}
 }
 
-// program is the path of a fairway without race detector, with which thousands
-// of jobs would take minutes.
-type program string
-
-func build(t *testing.T) program {
+// must runs fairway, which has to succeed.
+func must(t *testing.T, fairway string, arguments ...string) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "fairway")
-	if out, err := exec.Command("go", "build", "-o", path, "fairway/cmd/fairway").CombinedOutput(); err != nil {
-		t.Fatalf("building fairway: %v\n%s", err, out)
-	}
-	return program(path)
-}
-
-func (p program) run(t *testing.T, arguments ...string) {
-	t.Helper()
-	if out, err := exec.Command(string(p), arguments...).CombinedOutput(); err != nil {
+	if out, err := exec.Command(fairway, arguments...).CombinedOutput(); err != nil {
 		t.Fatalf("fairway %s: %v\n%s", strings.Join(arguments, " "), err, out)
 	}
 }

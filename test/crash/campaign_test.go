@@ -182,9 +182,7 @@ func (a *attempt) at(moment time.Duration) bool {
 	return !errors.Is(err, sched.ErrChannelClosed)
 }
 
-func (a *attempt) killServer() bool {
-	return a.cmd.Process.Kill() == nil
-}
+func (a *attempt) killServer() { _ = a.cmd.Process.Kill() }
 
 // killPilots kills all pilots of the folder, or one of them.
 func (a *attempt) killPilots(random *rand.Rand, all bool) int {

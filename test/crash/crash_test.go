@@ -5,46 +5,33 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
+	"fairway/test/program"
 	"fairway/test/seed"
 )
 
 // fairway is the path of the binary under test.
 var fairway string
 
-func TestMain(m *testing.M) {
-	folder, err := os.MkdirTemp("", "crash")
-	if err != nil {
-		panic(err)
-	}
-	fairway = filepath.Join(folder, "fairway")
-	if out, err := exec.Command("go", "build", "-o", fairway, "fairway/cmd/fairway").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "building fairway: %v\n%s", err, out)
-		os.Exit(1)
-	}
-	code := m.Run()
-	_ = os.RemoveAll(folder)
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { program.Main(m, &fairway) }
 
 // TestKills kills the server, pilots or both: at every fault point, and at
-// random moments until enough kills are done, each time starting the workflow
-// again. In the end every result must be, byte for byte, that of an undisturbed
+// random moments until it has killed at as many moments as it wants, each time
+// starting the workflow again. In the end every result must be, byte for byte, that of an undisturbed
 // run, and each of its versions must have appeared once.
 func TestKills(t *testing.T) {
-	kills, each := 36, 4
+	moments, each := 36, 4
 	if os.Getenv("FAIRWAY_SOAK") != "" {
-		kills, each = 200, 5
+		moments, each = 200, 5
 	}
 	random := seed.Source(t)
 	want := undisturbed(t)
 	left := allVisits(t, random)
-	for done := 0; done < kills || len(left.left) > 0; {
+	for done := 0; done < moments || len(left.left) > 0; {
 		c := newCampaign(t, layoutFor(left, random))
 		c.random, c.visits = random, left
 		done += c.disturb(each)
@@ -120,13 +107,15 @@ func newCampaign(t *testing.T, on layout) *campaign {
 	return c
 }
 
-// disturb kills up to n times and returns how often it did. It may be fewer,
-// since the run may end before.
+// disturb kills at up to n moments and returns at how many it did. It may be
+// fewer, since the run may end before.
 func (c *campaign) disturb(n int) int {
 	done := 0
 	for done < n {
 		killed, over := c.disturbOnce(done == 0)
-		done += killed
+		if killed {
+			done++
+		}
 		if over {
 			break
 		}
@@ -134,7 +123,7 @@ func (c *campaign) disturb(n int) int {
 	return done
 }
 
-func (c *campaign) disturbOnce(first bool) (killed int, over bool) {
+func (c *campaign) disturbOnce(first bool) (killed, over bool) {
 	if first && c.visits.urgent() || c.random.IntN(2) == 0 {
 		if next, ok := c.visits.take(c.layout); ok {
 			return c.killAtPoint(next)
@@ -143,31 +132,37 @@ func (c *campaign) disturbOnce(first bool) (killed int, over bool) {
 	return c.killAtMoment()
 }
 
-func (c *campaign) killAtMoment() (killed int, over bool) {
+// killAtMoment kills whatever it is to kill in one moment, however many
+// processes that is.
+func (c *campaign) killAtMoment() (killed, over bool) {
 	a := c.start()
 	if !a.at(c.moment()) {
-		return 0, a.wait()
+		return false, a.wait()
 	}
+	pilots := 0
 	switch c.random.IntN(4) {
 	case 0:
 		c.say("kill the server")
-		killed = count(a.killServer())
+		a.killServer()
 	case 1:
 		c.say("kill all pilots, and then the server")
-		killed = a.killPilots(c.random, true) + count(a.killServer())
+		pilots = a.killPilots(c.random, true)
+		a.killServer()
 	case 2:
 		c.say("kill the server, and then all pilots")
-		killed = count(a.killServer()) + a.killPilots(c.random, true)
+		a.killServer()
+		pilots = a.killPilots(c.random, true)
 	default:
 		c.say("kill a pilot")
-		killed = a.killPilots(c.random, false)
+		pilots = a.killPilots(c.random, false)
 	}
-	return killed, a.wait()
+	over = a.wait()
+	return pilots > 0 || a.killed(), over
 }
 
 // killAtPoint lets the first process that reaches a fault point, for a random
 // time, be killed there. A point that is not reached stays to be tried.
-func (c *campaign) killAtPoint(next visit) (killed int, over bool) {
+func (c *campaign) killAtPoint(next visit) (killed, over bool) {
 	nth := 1
 	if next.misses == 0 {
 		nth += c.random.IntN(3)
@@ -178,12 +173,12 @@ func (c *campaign) killAtPoint(next visit) (killed int, over bool) {
 	over = a.wait()
 	if _, err := os.Stat(once); err != nil {
 		c.visits.missed(next)
-		return 0, over
+		return false, over
 	}
 	if in := plan[next.point].in; (in == theServer) != a.killed() {
 		c.t.Errorf("%s is a point of the %s, but after %q the server ended so: %v", next.point, in, c.story, a.cmd.ProcessState)
 	}
-	return 1, over
+	return true, over
 }
 
 func (c *campaign) start(environment ...string) *attempt {
@@ -237,11 +232,4 @@ func (c *campaign) moment() time.Duration { return time.Duration(c.random.Int64N
 func (c *campaign) say(what string) {
 	c.story = append(c.story, what)
 	c.t.Log(what)
-}
-
-func count(happened bool) int {
-	if happened {
-		return 1
-	}
-	return 0
 }

@@ -15,25 +15,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"fairway/sched"
+	"fairway/test/program"
 )
 
 // fairway is the path of the binary under test.
 var fairway string
 
-func TestMain(m *testing.M) {
-	folder, err := os.MkdirTemp("", "diskfull")
-	if err != nil {
-		panic(err)
-	}
-	fairway = filepath.Join(folder, "fairway")
-	if out, err := exec.Command("go", "build", "-o", fairway, "fairway/cmd/fairway").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "building fairway: %v\n%s", err, out)
-		os.Exit(1)
-	}
-	code := m.Run()
-	_ = os.RemoveAll(folder)
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { program.Main(m, &fairway) }
 
 // workflow writes parts of 100 kB, and joins them.
 const workflow = `
