@@ -31,7 +31,7 @@ func TestCrashAtEachFaultPoint(t *testing.T) {
 				t.Fatal("the point was not reached")
 			}
 			q.change(func() { delete(q.results, command.GetAttempt()) })
-			cfg.Pilot = "next"
+			cfg.Pilot = "next" + q.mark()
 			q.start(cfg)
 			again := shell("cat in > out", reads("in", 1, 5, input), writes("out"))
 			r := q.run("next", again)
@@ -42,7 +42,7 @@ func TestCrashAtEachFaultPoint(t *testing.T) {
 					t.Error(path, "is not complete")
 				}
 			}
-			cached, _ := filepath.Glob(q.folder + "/cache/next/[^.]*")
+			cached, _ := filepath.Glob(q.folder + "/cache/next" + q.mark() + "/[^.]*")
 			if len(cached) < 2 || len(cached) > 3 { // what each attempt wrote is one of its own
 				t.Error(cached)
 			}
@@ -51,7 +51,7 @@ func TestCrashAtEachFaultPoint(t *testing.T) {
 					t.Error(path, "is not complete")
 				}
 			}
-			if _, err := os.Stat(q.folder + "/cache/killed"); err == nil {
+			if _, err := os.Stat(q.folder + "/cache/killed" + q.mark()); err == nil {
 				t.Error("the cache of the killed pilot is not taken over")
 			}
 		})
@@ -95,7 +95,7 @@ func TestCachedInputs(t *testing.T) {
 
 	// A later pilot finds what an earlier one has left.
 	p.stop()
-	cfg.Pilot = "p2"
+	cfg.Pilot = "p2" + q.mark()
 	q.start(cfg)
 	expect(t, q.run("p2", shell("grep only kept", onlyCached)), wire.Outcome_OUTCOME_SUCCEEDED, "")
 }

@@ -174,7 +174,7 @@ func TestEnvironmentOfACommand(t *testing.T) {
 	a.Payload.Environment = map[string]string{"in": "deep/in", "REPLACED": "yes", "FAIRWAY_JOB": "forged"}
 	a.Payload.Stdin = []string{"deep/in"}
 	expect(t, q.run("p1", a), wire.Outcome_OUTCOME_SUCCEEDED, "")
-	want := fmt.Sprintf("deep/in\nout\n1\ndeep/in %d %d 1 step p1 yes yes\nin", a.GetJob(), a.GetAttempt())
+	want := fmt.Sprintf("deep/in\nout\n1\ndeep/in %d %d 1 step p1%s yes yes\nin", a.GetJob(), a.GetAttempt(), q.mark())
 	if got := contents(t, q.log(a, "out")); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -286,7 +286,7 @@ func TestKilledPilot(t *testing.T) {
 	q.start(q.config("p2"))
 	gone(t, left)
 	expect(t, q.run("p2", shell("true")), wire.Outcome_OUTCOME_SUCCEEDED, "")
-	if _, err := os.Stat(q.folder + "/sandbox/p1"); err == nil {
+	if _, err := os.Stat(q.folder + "/sandbox/p1" + q.mark()); err == nil {
 		t.Error("its sandboxes are there")
 	}
 }
@@ -456,14 +456,15 @@ func TestEnvironmentCheck(t *testing.T) {
 		"storage element":             func(c *Config) { c.Storage = "/dev/null/x" },
 	} {
 		count++
-		cfg := q.config("p" + strconv.Itoa(count))
+		id := "p" + strconv.Itoa(count)
+		cfg := q.config(id)
 		change(&cfg)
 		p := q.start(cfg)
 		if p.wait() == nil {
 			t.Error(name, "did not end the pilot with an error")
 		}
 		q.until("announcement", func() bool {
-			seen := q.pilots[cfg.Pilot]
+			seen := q.pilots[id]
 			return seen != nil && strings.Contains(seen.hello.GetError(), name) && seen.left
 		})
 	}

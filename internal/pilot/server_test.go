@@ -157,12 +157,13 @@ func (q *taskQueue) pilot(id string) *pilotSeen {
 
 // Sync is the wire service.
 func (q *taskQueue) Sync(ctx context.Context, m *wire.SyncRequest) (*wire.SyncAnswer, error) {
-	q.change(func() { q.report(m) })
+	id := strings.TrimSuffix(m.GetPilot(), q.mark())
+	q.change(func() { q.report(id, m) })
 	timeout := time.NewTimer(q.hold)
 	defer timeout.Stop()
 	for {
 		q.mu.Lock()
-		p, changed := q.pilot(m.GetPilot()), q.changed
+		p, changed := q.pilot(id), q.changed
 		if m.GetSeq() < p.newest {
 			q.mu.Unlock()
 			return &wire.SyncAnswer{Superseded: true}, nil
@@ -183,8 +184,8 @@ func (q *taskQueue) Sync(ctx context.Context, m *wire.SyncRequest) (*wire.SyncAn
 	}
 }
 
-func (q *taskQueue) report(m *wire.SyncRequest) {
-	p := q.pilot(m.GetPilot())
+func (q *taskQueue) report(id string, m *wire.SyncRequest) {
+	p := q.pilot(id)
 	p.syncs = append(p.syncs, proto.CloneOf(m))
 	p.newest = max(p.newest, m.GetSeq())
 	if m.GetHello() != nil {
@@ -262,10 +263,14 @@ func (q *taskQueue) started(pilot string, attempt uint64) {
 	q.until(fmt.Sprintf("start of attempt %d", attempt), func() bool { return q.pilot(pilot).started[attempt] })
 }
 
+// mark makes the names of this server's pilots unlike those of all others on the
+// machine: a pilot ends all processes that one of a name has left.
+func (q *taskQueue) mark() string { return "." + filepath.Base(q.folder) }
+
 // config is that of a pilot of this server.
 func (q *taskQueue) config(id string) Config {
 	return Config{
-		Server: q.address, Pilot: id, Launch: id, Site: "local", Host: "node",
+		Server: q.address, Pilot: id + q.mark(), Launch: id, Site: "local", Host: "node",
 		SandboxDir: q.folder + "/sandbox", LogDir: q.folder + "/logs", Storage: "file:" + q.folder + "/se",
 		MilliCPUs: 2000, Memory: 1 << 30, Grace: 5 * time.Second,
 	}
