@@ -6,15 +6,6 @@ import (
 	"time"
 )
 
-// site is a batch system with its worker nodes.
-type site struct {
-	SiteSpec
-	run     *run
-	element *element
-	batch   *batch
-	spaces  map[string]*space // by host, or one for the whole site
-}
-
 // batch models a batch system: what is submitted waits for a while, then for
 // a free slot, in the order in which the waits ended.
 type batch struct {
@@ -151,5 +142,3 @@ func (b *batch) nextPoll() time.Duration {
 	}
 	return every - b.site.run.now%every
 }
-
-func (s *site) launchName(n int) string { return fmt.Sprintf("%s.%d", s.Name, n) }

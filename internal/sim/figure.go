@@ -3,7 +3,6 @@ package sim
 import (
 	"fmt"
 	"image/color"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,7 +11,6 @@ import (
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
 )
 
 // Figure is a picture of results.
@@ -210,135 +208,5 @@ func newChart(title, y string) *chart {
 	return p
 }
 
-func addBars(p *chart, all []series, groups []string, m int) error {
-	width := min(10*vg.Centimeter/vg.Length(len(groups)*(len(all)+1)), 1.5*vg.Centimeter)
-	top := 0.0
-	for i, s := range all {
-		offset := width * vg.Length(float64(i)-float64(len(all)-1)/2)
-		values := make(plotter.Values, len(s.rows))
-		for k, r := range s.rows {
-			values[k] = r.Mean[m]
-			top = max(top, r.Mean[m]+r.SD[m])
-		}
-		bars, err := plotter.NewBarChart(values, width)
-		if err != nil {
-			return err
-		}
-		bars.Color, bars.Offset, bars.LineStyle.Width = colours[i%len(colours)], offset, 0
-		p.Add(bars, &whiskers{s.rows, m, offset})
-		if s.name != "" {
-			p.key.Add(wrapped(s.name, longestKey), bars)
-		}
-	}
-	p.NominalX(wrappedAll(groups, max(acrossGroups/len(groups), 1))...)
-	p.X.Min, p.X.Max = -0.5, float64(len(groups))-0.5
-	p.Y.Max = top * headroom
-	return nil
-}
-
-// acrossGroups is how many characters fit below all bars together.
-const acrossGroups = 60
-
 // headroom is left over what is drawn, as a part of it.
 const headroom = 1.08
-
-// whiskers draws the standard deviation over bars, moved sideways as they are.
-type whiskers struct {
-	rows   []*Row
-	metric int
-	offset vg.Length
-}
-
-func (w *whiskers) Plot(c draw.Canvas, p *plot.Plot) {
-	tx, ty := p.Transforms(&c)
-	line := draw.LineStyle{Color: color.Gray{60}, Width: vg.Points(0.8)}
-	for i, r := range w.rows {
-		if r.SD[w.metric] == 0 {
-			continue
-		}
-		x := tx(float64(i)) + w.offset
-		low, high := ty(max(r.Mean[w.metric]-r.SD[w.metric], 0)), ty(r.Mean[w.metric]+r.SD[w.metric])
-		cap := vg.Points(3)
-		c.StrokeLine2(line, x, low, x, high)
-		c.StrokeLine2(line, x-cap, low, x+cap, low)
-		c.StrokeLine2(line, x-cap, high, x+cap, high)
-	}
-}
-
-func addLines(p *chart, all []series, xs []float64, m int) error {
-	top := 0.0
-	for i, s := range all {
-		points := make(plotter.XYs, len(s.rows))
-		for k, r := range s.rows {
-			points[k] = plotter.XY{X: xs[k], Y: r.Mean[m]}
-			top = max(top, r.Mean[m]+r.SD[m])
-		}
-		line, dots, err := plotter.NewLinePoints(points)
-		if err != nil {
-			return err
-		}
-		distinguish(line, dots, i, len(all))
-		p.Add(line, dots)
-		if s.name != "" {
-			p.key.Add(wrapped(s.name, longestKey), line, dots)
-		}
-	}
-	p.Y.Max = top * headroom
-	return nil
-}
-
-// timelines draws the number of running jobs over time, of the first
-// repetition at each point (paper 3, figure 7).
-func (res *Results) timelines() (Figure, error) {
-	p := newChart(res.title(), "running jobs")
-	p.X.Label.Text = "time since the first job was submitted (s)"
-	most := 0
-	for i, r := range res.Rows {
-		line, err := stairs(r.Runs[0])
-		if err != nil {
-			return Figure{}, fmt.Errorf("draw the running jobs: %w", err)
-		}
-		line.Color, line.Width = colours[i%len(colours)], vg.Points(1.5)
-		p.Add(line)
-		if len(r.Levels) > 0 {
-			p.key.Add(wrapped(strings.Join(r.Levels, ", "), longestKey), line)
-		}
-		for _, s := range r.Runs[0].Timeline {
-			most = max(most, s.Running)
-		}
-	}
-	p.Y.Max = float64(most) * headroom
-	png, err := p.render()
-	return Figure{Name: "running_jobs", Caption: res.Plan.Name + ": running jobs over time, one run each", PNG: png}, err
-}
-
-func stairs(r Run) (*plotter.Line, error) {
-	points := plotter.XYs{{X: 0, Y: 0}}
-	for _, s := range r.Timeline {
-		x := (s.At - r.Submitted).Seconds()
-		points = append(points, plotter.XY{X: x, Y: points[len(points)-1].Y}, plotter.XY{X: x, Y: float64(s.Running)})
-	}
-	return plotter.NewLine(points)
-}
-
-// ticks marks about six round numbers.
-type ticks struct{}
-
-// Ticks returns the marks between two values.
-func (ticks) Ticks(low, high float64) []plot.Tick {
-	if !(high > low) {
-		return []plot.Tick{{Value: low, Label: strconv.FormatFloat(low, 'g', 4, 64)}}
-	}
-	step := math.Pow(10, math.Floor(math.Log10((high-low)/5)))
-	for _, factor := range []float64{1, 2, 2.5, 5, 10} {
-		if (high-low)/(step*factor) <= 7 {
-			step *= factor
-			break
-		}
-	}
-	var marks []plot.Tick
-	for i := math.Ceil(low / step); i*step <= high; i++ {
-		marks = append(marks, plot.Tick{Value: i * step, Label: strconv.FormatFloat(i*step, 'g', 6, 64)})
-	}
-	return marks
-}

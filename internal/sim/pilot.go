@@ -36,20 +36,6 @@ type pilot struct {
 	changes []cacheChange
 }
 
-// cacheChange is something that the TaskQueue has yet to learn.
-type cacheChange struct {
-	added *dispatch.CachedFile
-	gone  dispatch.CacheGone
-	sent  uint64 // the sync that told it first; 0: none yet
-}
-
-// unacknowledged is a result that is not durable yet, and the sync that told
-// it first.
-type unacknowledged struct {
-	dispatch.Result
-	sent uint64
-}
-
 // patience is how long a pilot waits for an answer beyond the time at which
 // the TaskQueue would give one without news.
 const patience = 30 * time.Second
@@ -84,79 +70,6 @@ func (p *pilot) begin() {
 	p.sync()
 }
 
-// sync sends what the TaskQueue does not know yet.
-func (p *pilot) sync() {
-	if p.dead {
-		return
-	}
-	p.telling = false
-	p.seq++
-	m := dispatch.Sync{Pilot: p.id, Seq: p.seq, LastAnswer: p.answered, Hold: p.site.Ask == 0}
-	m.Leaving = p.leaving && len(p.running)+len(p.queue) == 0
-	m.Draining = p.leaving
-	for _, r := range p.ended {
-		m.Ended = append(m.Ended, r.Result)
-	}
-	for _, a := range p.running {
-		m.Started = append(m.Started, a.ref())
-	}
-	if p.known {
-		m.CacheAdded, m.CacheGone = p.changed()
-	} else {
-		p.whole(&m)
-	}
-	p.run.toServer(p, m)
-	p.wake(p.run.hold+patience, p.again)
-}
-
-// changed lists the changes of the cache, and marks them as sent.
-func (p *pilot) changed() (added []dispatch.CachedFile, gone []dispatch.CacheGone) {
-	for i := range p.changes {
-		c := &p.changes[i]
-		if c.sent == 0 {
-			c.sent = p.seq
-		}
-		if c.added != nil {
-			added = append(added, *c.added)
-		} else {
-			gone = append(gone, c.gone)
-		}
-	}
-	return added, gone
-}
-
-// whole puts the pilot's whole state into a message.
-func (p *pilot) whole(m *dispatch.Sync) {
-	m.Full = true
-	m.Hello = p.hello()
-	for _, a := range p.queue {
-		m.Queued = append(m.Queued, dispatch.AttemptRef{Job: a.Job, Attempt: a.Attempt})
-	}
-	for i := range p.changes {
-		p.changes[i].sent = p.seq
-	}
-	for _, f := range p.linked {
-		m.CacheAdded = append(m.CacheAdded, dispatch.CachedFile{File: f, Size: p.space.files[f].size})
-	}
-}
-
-func (p *pilot) hello() *dispatch.PilotInfo {
-	h := &dispatch.PilotInfo{
-		Host: p.slot.host, Site: p.site.Name, Launch: p.slot.launch, SE: p.site.element.name,
-		Has: dispatch.Resources{MilliCPUs: 1000},
-	}
-	if p.space != nil {
-		h.CacheSize = max(int64(p.space.spec.Size-p.space.spec.Spare), 0)
-	}
-	if p.run.exp.Cache.Share == HostCache || p.run.exp.Cache.Share == GlobalCache {
-		h.CacheDir = "cache"
-	}
-	if p.expires > 0 && p.expiry {
-		h.Expires = epoch.Add(p.expires)
-	}
-	return h
-}
-
 // wake calls do in d, unless the pilot is woken for another reason before.
 func (p *pilot) wake(d time.Duration, do func()) {
 	p.timer++
@@ -166,16 +79,6 @@ func (p *pilot) wake(d time.Duration, do func()) {
 			do()
 		}
 	})
-}
-
-// again is what a pilot does that got no answer: it does not know what became
-// of its message, and so tells everything.
-func (p *pilot) again() {
-	p.known = false
-	if p.space != nil {
-		p.space.shelf.Follow(nil)
-	}
-	p.sync()
 }
 
 // carryOut brings the pilot to the state that an answer asks for.
@@ -219,12 +122,6 @@ func (p *pilot) next(news bool, heartbeat time.Duration) {
 	default:
 		p.wake(ask, p.sync)
 	}
-}
-
-// acknowledge forgets what the TaskQueue has made durable.
-func (p *pilot) acknowledge(seen uint64) {
-	p.ended = slices.DeleteFunc(p.ended, func(r unacknowledged) bool { return r.sent <= seen })
-	p.changes = slices.DeleteFunc(p.changes, func(c cacheChange) bool { return c.sent != 0 && c.sent <= seen })
 }
 
 // accept queues the attempts that are new, and starts what it can.

@@ -126,50 +126,6 @@ func (r *run) carry(deliver func()) {
 	}
 }
 
-// startPilot begins a pilot in a slot.
-func (s *site) startPilot(at *slot) {
-	r := s.run
-	id := dispatch.PilotID("p-" + at.launch)
-	p := &pilot{run: r, id: id, site: s, slot: at, seen: map[dispatch.AttemptID]bool{}, expiry: s.SaysLife}
-	p.space = s.spaceOf(at.host)
-	own := stream(r.seed, "pilot", named(string(id)))
-	if !s.Life.zero() {
-		p.expires = r.now + s.Life.draw(own)
-		r.at(p.expires, p.die)
-	}
-	if f := r.exp.Faults; !f.PilotDies.zero() {
-		r.after(f.PilotDies.draw(own), func() {
-			if !p.dead && (f.PilotDeaths == 0 || r.faced[PilotDied] < f.PilotDeaths) {
-				r.faced[PilotDied]++
-				p.die()
-			}
-		})
-	}
-	r.pilots++
-	if s.Ask > 0 && r.now == 0 {
-		r.after(time.Duration(own.Int64N(int64(s.Ask))), p.begin)
-		return
-	}
-	p.begin()
-}
-
-// spaceOf returns the cache that a pilot uses.
-func (s *site) spaceOf(host string) *space {
-	key := ""
-	switch s.run.exp.Cache.Share {
-	case NoCache:
-		return nil
-	case PilotCache:
-		return newSpace(s.run.exp.Cache)
-	case HostCache:
-		key = host
-	}
-	if s.spaces[key] == nil {
-		s.spaces[key] = newSpace(s.run.exp.Cache)
-	}
-	return s.spaces[key]
-}
-
 // why says what the first job that has not ended waits for.
 func (r *run) why() string {
 	if r.server == nil || r.server.core == nil {

@@ -1,0 +1,106 @@
+package sim
+
+import (
+	"time"
+
+	"fairway/internal/dispatch"
+)
+
+// failStep ends the server at one of the two places at which a step is half
+// done: none of its records are durable, or all are and nobody has heard.
+func (s *server) failStep(in dispatch.Input, records []dispatch.Record) {
+	if s.run.faults.IntN(2) == 0 {
+		s.run.faced[WriteFailed]++
+		s.missed = append(s.missed, retriable(in)...)
+	} else {
+		s.run.faced[ServerDiedInStep]++
+		s.store.apply(records)
+	}
+	s.down(0)
+}
+
+// retriable returns what its sender will send again because it got no answer.
+// A pilot sends its state again by itself.
+func retriable(in dispatch.Input) []dispatch.Input {
+	switch in.(type) {
+	case dispatch.Sync, dispatch.Tick:
+		return nil
+	}
+	return []dispatch.Input{in}
+}
+
+// mayCrash plans the next crash.
+func (s *server) mayCrash() {
+	f := s.run.exp.Faults
+	if f.ServerDies.zero() || f.Crashes > 0 && s.run.faced[ServerDied] >= f.Crashes {
+		return
+	}
+	s.run.after(f.ServerDies.draw(s.run.faults), func() {
+		s.run.faced[ServerDied]++
+		s.down(f.ServerAway.draw(s.run.faults))
+		s.mayCrash()
+	})
+}
+
+// down discards the core; what is durable remains.
+func (s *server) down(away time.Duration) {
+	s.core = nil
+	s.wake, s.alarm = time.Time{}, s.alarm+1
+	s.run.after(away, s.load)
+}
+
+// load brings the server back from what is durable.
+func (s *server) load() {
+	if s.core != nil {
+		return
+	}
+	core, effects, err := dispatch.Load(s.config, s.store.all())
+	if err != nil {
+		s.run.fail("loading what was durable: %v", err)
+		return
+	}
+	s.core = core
+	s.letOut(effects)
+	s.makeSitesKnown()
+	missed := s.missed
+	s.missed = nil
+	for _, in := range missed {
+		s.tell(in)
+	}
+	s.run.recount(core)
+}
+
+// recount compares what the run knows of its jobs with what the TaskQueue
+// does: events of what was durable when the server crashed were never heard.
+func (r *run) recount(core *dispatch.Core) {
+	for j := range core.Jobs(0) {
+		if j.Committed != 0 {
+			r.checkCommit(j.ID, j.Name, j.Committed, true)
+			r.checkOutputs(core, j.ID)
+		}
+		switch j.State {
+		case dispatch.Done:
+			r.committedUnheard(j.Name)
+		case dispatch.Failed, dispatch.Blocked, dispatch.Cancelled:
+			r.endedFor(j.Name, dispatch.JobFailed)
+		default:
+			r.revived(j.Name)
+		}
+	}
+}
+
+func (r *run) committedUnheard(name string) {
+	if r.ends[name] == dispatch.JobCommitted {
+		return
+	}
+	if i, known := r.creator.byName(name); known {
+		e := dispatch.Event{Name: name}
+		for _, o := range r.work.jobs[i].job.Writes {
+			for _, f := range r.work.writes(&r.work.jobs[i], o) {
+				e.Files = append(e.Files, dispatch.CommittedFile{File: dispatch.FileRef{LFN: f.lfn}})
+			}
+		}
+		r.outputsOf(&e)
+	}
+	r.endedFor(name, dispatch.JobCommitted)
+}

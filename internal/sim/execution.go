@@ -1,0 +1,169 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"fairway/internal/dispatch"
+)
+
+// execution is what running a job takes, whoever runs it: accesses to storage
+// spread over the run, then the outputs, one after the other.
+type execution struct {
+	run     *run
+	element *element
+	rand    *rand.Rand
+	compute time.Duration
+	reads   []input
+	writes  []output
+	done    func(dispatch.Outcome, string)
+	keep    func(output) bool // for what may stay in caches; nil: nothing may
+
+	stageIn   time.Duration // time spent reading so far
+	wrote     int           // outputs that are stored
+	cancelled bool
+	failAt    []int // by input: the access that fails, or -1
+}
+
+// input is a file to be read, and from where.
+type input struct {
+	pfn    string
+	size   int64
+	local  bool // on the node's own disk, which costs nothing here
+	remote bool // on another node of the site
+}
+
+type output struct {
+	dispatch.FileRef
+	pfn    string // empty: in caches only
+	size   int64
+	cached bool // it need not be stored, if the cache has room
+}
+
+func (x *execution) begin() {
+	n := x.run.exp.Workflow.Accesses
+	x.failAt = make([]int, len(x.reads))
+	for i, in := range x.reads {
+		x.failAt[i] = -1
+		if in.pfn != "" && x.rand.Float64() < float64(x.element.FailureRate) {
+			x.failAt[i] = x.rand.IntN(n)
+		}
+	}
+	x.slice(0)
+}
+
+// slice runs one n-th of the job: one access to every input, then the
+// computing that it feeds.
+func (x *execution) slice(i int) {
+	n := x.run.exp.Workflow.Accesses
+	if i == n || len(x.reads) == 0 {
+		x.after(x.compute/time.Duration(n)*time.Duration(n-i), func() { x.write(0) })
+		return
+	}
+	x.access(i, 0, func() { x.after(x.compute/time.Duration(n), func() { x.slice(i + 1) }) })
+}
+
+// access reads the i-th part of input f and of those behind it.
+func (x *execution) access(i, f int, then func()) {
+	if f == len(x.reads) {
+		then()
+		return
+	}
+	in, began := x.reads[f], x.run.now
+	next := func() {
+		x.stageIn += x.run.now - began
+		if x.failAt[f] == i {
+			x.run.faced[ReadFailed]++
+			x.done(dispatch.StageInFailed, "reading failed")
+			return
+		}
+		x.access(i, f+1, then)
+	}
+	n := x.run.exp.Workflow.Accesses
+	switch {
+	case in.local:
+		next()
+	case in.pfn == "" && !in.remote:
+		x.done(dispatch.StageInFailed, "in no cache that this pilot reaches, and not in storage")
+	case in.remote:
+		x.transfer(&x.run.lan, in.size/int64(n), next)
+	default:
+		x.fromStorage(i, in, next)
+	}
+}
+
+// fromStorage reads the i-th part of a file from the storage element that has
+// it; between sites it also has to come over the wide area network.
+func (x *execution) fromStorage(i int, in input, then func()) {
+	if i == 0 {
+		x.run.checkThere(in.pfn)
+	}
+	from := x.run.elementOf(in.pfn)
+	if x.run.broken != nil {
+		return
+	}
+	n := x.run.exp.Workflow.Accesses
+	part := in.size / int64(n)
+	from.read += part
+	accesses := n
+	if from.DelayOnce {
+		accesses *= len(x.reads)
+	}
+	x.after(from.delay(x.rand, x.compute, accesses), func() {
+		x.transfer(&from.line, part, func() {
+			if from == x.element {
+				then()
+				return
+			}
+			x.run.wide += part
+			x.transfer(&x.run.wan, part, then)
+		})
+	})
+}
+
+// write stores output i and those behind it.
+func (x *execution) write(i int) {
+	if i == len(x.writes) {
+		x.done(dispatch.Succeeded, "")
+		return
+	}
+	out := &x.writes[i]
+	if out.cached && x.keep != nil && x.keep(*out) {
+		out.pfn, x.wrote = "", i+1
+		x.write(i + 1)
+		return
+	}
+	x.after(x.element.delay(x.rand, x.compute, 1), func() {
+		x.transfer(&x.element.line, out.size, func() {
+			switch {
+			case x.rand.Float64() < float64(x.element.FailureRate):
+				x.run.faced[StoreFailed]++
+				x.done(dispatch.StageOutFailed, "writing failed")
+			case x.element.has(out.pfn):
+				x.run.fail("%s was stored twice", out.pfn)
+			case !x.element.put(out.pfn, out.size):
+				x.run.faced[StorageFull]++
+				x.done(dispatch.StageOutFailed, "the storage element is full")
+			default:
+				x.wrote = i + 1
+				x.write(i + 1)
+			}
+		})
+	})
+}
+
+func (x *execution) after(d time.Duration, do func()) {
+	x.run.after(d, func() {
+		if !x.cancelled {
+			do()
+		}
+	})
+}
+
+func (x *execution) transfer(l *link, size int64, do func()) {
+	l.send(size, func() {
+		if !x.cancelled {
+			do()
+		}
+	})
+}
