@@ -23,6 +23,7 @@ const maxPassed = 64
 type advice struct {
 	incoming int64     // bytes that came in since the last one, or will for its jobs
 	order    []FileRef // until the pilot has it
+	stale    int       // so many at the front of it nobody may read
 	number   uint64    // of the answer that carried order first, 0 if none did
 }
 
@@ -31,15 +32,16 @@ type advice struct {
 func (c *Core) advise(p *pilot, a *Answer) {
 	x := &p.advice
 	if x.number != 0 && p.acked >= x.number {
-		x.order, x.number = nil, 0
+		x.order, x.stale, x.number = nil, 0, 0
 	}
 	if c.needsAdvice(p) {
-		x.order, x.number = c.evictionOrder(p), 0
+		x.order, x.stale = c.evictionOrder(p)
+		x.number = 0
 	}
 	if x.order != nil && x.number == 0 {
 		x.number = a.Number
 	}
-	a.Evict = x.order
+	a.Evict, a.Stale = x.order, x.stale
 	a.Prefetch = c.prefetch(p)
 }
 
@@ -76,8 +78,8 @@ func (p *pilot) cacheLimit() int64 {
 }
 
 // evictionOrder is the beginning of the order in which the pilot's files may
-// go: first copies that nobody may read.
-func (c *Core) evictionOrder(p *pilot) []FileRef {
+// go: first copies that nobody may read, and how many those are.
+func (c *Core) evictionOrder(p *pilot) (order []FileRef, stale int) {
 	files := make([]CachedFile, len(p.versions))
 	byName := make(map[FileRef]*version, len(p.versions))
 	for i, v := range p.versions {
@@ -93,11 +95,12 @@ func (c *Core) evictionOrder(p *pilot) []FileRef {
 		id, read := c.nextReader(v)
 		return turns + uint64(id), read
 	})
-	order := c.stale(p)
+	order = c.stale(p)
+	stale = min(len(order), maxEvict)
 	for _, f := range files {
 		order = append(order, f.File)
 	}
-	return order[:min(len(order), maxEvict)]
+	return order[:min(len(order), maxEvict)], stale
 }
 
 // queuedReads are the versions that jobs will read which the pilot, or one that

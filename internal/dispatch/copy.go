@@ -28,7 +28,7 @@ func (c *Core) copyAt(p *pilot, v *version) FileRef {
 	r := v.ref()
 	r.Tag = v.tag
 	if older, ok := c.older[copyOf{p, v}]; ok {
-		r.Tag = older
+		r.Tag = older.tag
 	}
 	return r
 }
@@ -66,7 +66,6 @@ func (c *Core) announced(p *pilot, a *CachedFile) {
 	v := c.versionOf(a.File)
 	switch {
 	case v != nil && v.identity != (identity{}) && v.tag == a.File.Tag:
-		delete(c.older, copyOf{p, v})
 		c.hold(p, v, a.Size)
 	case v != nil && c.copyAt(p, v) == a.File:
 		// An older copy, and the pilot says so again.
@@ -97,17 +96,47 @@ func (c *Core) claim(v *version, by *pilot) {
 	}
 }
 
-// retag is for a version that was made again. Its older copies were committed
+// olderCopy is one that was committed before its version was made again.
+type olderCopy struct {
+	tag  Tag
+	size int64
+}
+
+// remade is for a version that was made again. Its older copies were committed
 // too: they stay readable where they are as long as there is no stored one.
-func (c *Core) retag(v *version, tag Tag) {
+func (c *Core) remade(v *version, w *WrittenFile, tag Tag) {
 	for _, p := range slices.Clone(v.holders) {
-		if v.pfn != "" {
+		at := copyOf{p, v}
+		if _, oldest := c.older[at]; !oldest {
+			c.older[at] = olderCopy{v.tag, v.size}
+		}
+		if w.PFN != "" {
+			c.setAside(at)
 			c.drop(p, v)
-		} else {
-			c.older[copyOf{p, v}] = c.copyAt(p, v).Tag
 		}
 	}
-	v.tag = tag
+	v.pfn, v.size, v.records, v.adler, v.tag = w.PFN, w.Size, w.Records, w.Adler32, tag
+}
+
+// outdate is for a pilot that has a copy with the version's tag: what it holds
+// besides nobody will read.
+func (c *Core) outdate(p *pilot, v *version, size int64) {
+	if at := (copyOf{p, v}); c.setAside(at) {
+		p.advice.incoming += size
+	}
+}
+
+// setAside moves an older copy to those that count no more, and reports whether
+// there is one.
+func (c *Core) setAside(at copyOf) bool {
+	older, ok := c.older[at]
+	if ok {
+		r := at.version.ref()
+		r.Tag = older.tag
+		at.pilot.other[r] = older.size
+		delete(c.older, at)
+	}
+	return ok
 }
 
 func (c *Core) replaceCache(p *pilot, s *Sync) {

@@ -34,7 +34,7 @@ type Core struct {
 	matched  map[JobID][]*version // what jobs wrote through patterns
 	waiters  map[*version][]*job  // withdrawn from the FIFO, or granted before it came
 	raisedTo map[*file]raised
-	older    map[copyOf]Tag // of copies that were committed before the version was made again
+	older    map[copyOf]olderCopy // those that are not of their version's tag
 	results  map[identity]storedResult
 
 	classes  map[classKey]*class
@@ -119,7 +119,7 @@ func newCore(config Config) *Core {
 		matched:  make(map[JobID][]*version),
 		waiters:  make(map[*version][]*job),
 		raisedTo: make(map[*file]raised),
-		older:    make(map[copyOf]Tag),
+		older:    make(map[copyOf]olderCopy),
 		results:  make(map[identity]storedResult),
 		classes:  make(map[classKey]*class),
 		bound:    make(map[place][]*class),

@@ -39,6 +39,7 @@ type Answer struct {
 	End        []AttemptID // running ones are ended, queued ones recalled
 	Prefetch   []InputFile // for jobs that are queued there, repeated until they are in the cache
 	Evict      []FileRef   // files in the order in which they may go, before all others; empty: as before
+	Stale      int         // so many at the front of Evict nobody may read: they go first whatever the policy
 	Peers      []Peer      // other pilots of the host
 	NextSync   time.Duration
 	Leave      bool // end when nothing runs any more

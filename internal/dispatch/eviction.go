@@ -86,6 +86,7 @@ type Shelf struct {
 	at     map[FileRef]int
 	files  []shelved
 	order  map[FileRef]int // of NextUse
+	stale  int             // what stands before this place in it goes first under every policy
 }
 
 type shelved struct {
@@ -161,9 +162,11 @@ func (s *Shelf) Drop(f FileRef) {
 	delete(s.at, f)
 }
 
-// Follow sets the order of NextUse, as [Answer.Evict] says it.
-func (s *Shelf) Follow(order []FileRef) {
-	s.order = make(map[FileRef]int, len(order))
+// Follow sets the order of NextUse, as [Answer.Evict] says it. Under every
+// policy so many files at its front go first as [Answer.Stale] says: however
+// often a copy was used that nobody may read any more, it is of no use.
+func (s *Shelf) Follow(order []FileRef, stale int) {
+	s.order, s.stale = make(map[FileRef]int, len(order)), stale
 	for i, f := range order {
 		s.order[f] = i
 	}
@@ -174,7 +177,7 @@ func (s *Shelf) Follow(order []FileRef) {
 func (s *Shelf) Victim(may func(FileRef) bool) (FileRef, bool) {
 	best := -1
 	for i := range s.files {
-		if s.policy == LFUStar && s.files[i].count > 1 || !may(s.files[i].file) {
+		if s.stays(&s.files[i]) || !may(s.files[i].file) {
 			continue
 		}
 		if best < 0 || s.before(&s.files[i], &s.files[best]) {
@@ -187,9 +190,20 @@ func (s *Shelf) Victim(may func(FileRef) bool) (FileRef, bool) {
 	return s.files[best].file, true
 }
 
+// stays says whether the policy gives up no file like this one.
+func (s *Shelf) stays(f *shelved) bool {
+	return s.policy == LFUStar && f.count > 1 && !s.unread(f)
+}
+
+// unread says whether nobody may read the file.
+func (s *Shelf) unread(f *shelved) bool { return s.stale > 0 && s.place(f) < s.stale }
+
 // before says whether a goes before b. Every policy falls back to LRU, whose
 // clock is never equal, so the order is total.
 func (s *Shelf) before(a, b *shelved) bool {
+	if x, y := s.unread(a), s.unread(b); x != y {
+		return x
+	}
 	switch s.policy {
 	case FIFO:
 		return a.stored < b.stored

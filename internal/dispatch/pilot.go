@@ -241,10 +241,11 @@ func removeAt[T any](list *[]T, i int32) T {
 	return moved
 }
 
-// hold is for a version that came into a pilot's cache, with the size that is
-// known of it.
+// hold is for a copy with the version's tag that came into a pilot's cache, with
+// the size that is known of it.
 func (c *Core) hold(p *pilot, v *version, size int64) {
 	if _, ok := p.cached[v]; ok {
+		c.outdate(p, v, size)
 		return
 	}
 	p.advice.incoming += size

@@ -89,8 +89,7 @@ func (c *Core) commitAgain(p *pilot, j *job, r *Result) {
 			c.arrived(v)
 			continue
 		}
-		v.pfn, v.size, v.records, v.adler = w.PFN, w.Size, w.Records, w.Adler32
-		c.retag(v, Tag(r.Attempt))
+		c.remade(v, w, Tag(r.Attempt))
 		c.makeVisible(j, v, p)
 	}
 	for i := range r.Outputs {

@@ -505,6 +505,14 @@ func (s *script) copyOf(text, results string) FileRef {
 	return r
 }
 
+// otherTag shows the attempt of a copy that does not count.
+func (s *script) otherTag(f FileRef) string {
+	if v := s.core.versionOf(f); v != nil && v.tag == f.Tag {
+		return ""
+	}
+	return "#" + attemptName(AttemptID(f.Tag))
+}
+
 // attemptName shortens the two halves of an attempt to 1.7.
 func attemptName(id AttemptID) string { return fmt.Sprintf("%d.%d", id>>32, id&0xffffffff) }
 
@@ -607,7 +615,7 @@ func (s *script) showReply(b *strings.Builder, r Reply) {
 		fmt.Fprintf(b, "  prefetch %s@%d\n", f.File.LFN, f.File.Version)
 	}
 	for i, f := range a.Evict {
-		fmt.Fprintf(b, "  evict %d: %s@%d\n", i+1, f.LFN, f.Version)
+		fmt.Fprintf(b, "  evict %d: %s@%d%s\n", i+1, f.LFN, f.Version, s.otherTag(f))
 	}
 }
 

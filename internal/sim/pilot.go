@@ -97,7 +97,7 @@ func (p *pilot) carryOut(seq uint64, a dispatch.Answer) {
 	news := p.end(a.End)
 	news = p.accept(a.Run) || news
 	if p.space != nil && len(a.Evict) > 0 {
-		p.space.shelf.Follow(a.Evict)
+		p.space.shelf.Follow(a.Evict, a.Stale)
 	}
 	p.leaving = p.leaving || a.Leave || a.LeaveNow
 	if a.LeaveNow {

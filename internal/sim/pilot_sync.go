@@ -98,7 +98,7 @@ func (p *pilot) hello() *dispatch.PilotInfo {
 func (p *pilot) again() {
 	p.known = false
 	if p.space != nil {
-		p.space.shelf.Follow(nil)
+		p.space.shelf.Follow(nil, 0)
 	}
 	p.sync()
 }

@@ -124,7 +124,7 @@ func (c *replayCache) plan() {
 	for i, f := range held {
 		order[i] = f.File
 	}
-	c.shelf.Follow(order)
+	c.shelf.Follow(order, 0)
 }
 
 // LowerBound returns a number of bytes that no cache of this size, knowing
