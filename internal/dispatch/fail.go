@@ -53,7 +53,8 @@ func (p *policy) attempts(c *Core) int {
 
 // retries says whether a failure of this kind may pass. Codes that the job
 // names restrict what the command itself causes; what the site causes is
-// always tried again. An input that was changed is no longer what it was.
+// always tried again. An input that was changed is no longer what it was, and a
+// command that says it succeeded would say so again.
 func (p *policy) retries(r *Result) bool {
 	codes := p.retry.ExitCodes
 	switch r.Outcome {
@@ -61,9 +62,9 @@ func (p *policy) retries(r *Result) bool {
 		return len(codes) == 0 || slices.Contains(codes, r.ExitCode)
 	case Signalled:
 		return len(codes) == 0 || slices.Contains(codes, 128+r.Signal)
-	case OutOfTime, MissingOutput:
+	case OutOfTime:
 		return len(codes) == 0
-	case InputChanged:
+	case InputChanged, MissingOutput:
 		return false
 	}
 	return true
