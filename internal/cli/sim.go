@@ -70,8 +70,9 @@ func (c *console) simCompareCommand(o *simOptions) *cobra.Command {
 ageing, LCB-K, next use) for caches of 5 to 100 % of the work's data: in
 scheduled runs, and on one recorded sequence of accesses with an offline bound
 below which no cache can get. Then compare the rules for placing jobs on pilots,
-and the turnaround that as many pilots as can be used reach with the longest
-chain of jobs. The work is that of WfFormat traces, or else the patterns of the paper.`,
+what is weighed in placing them over sites (data, queue, cost), and the turnaround
+that as many pilots as can be used reach with the longest chain of jobs. The work
+is that of WfFormat traces, or else the patterns of the paper.`,
 		Example: `  fairway sim compare
   fairway sim compare trace.json --out compared`,
 		RunE: func(command *cobra.Command, traces []string) error {
@@ -94,25 +95,33 @@ func (c *console) simulateComparison(ctx context.Context, traces []string, o *si
 		}{rows})
 		return nil
 	}
-	table := [][]cell{cells("kind", "work", "cache", "policy", "hits", "byte hits", "read GB", "over bound", "turnaround s")}
+	printCompared(c.out, rows)
+	return nil
+}
+
+// printCompared leaves empty what was not measured.
+func printCompared(out io.Writer, rows []sim.Compared) {
+	table := [][]cell{cells("kind", "work", "cache", "policy", "hits", "byte hits", "read GB", "over bound", "turnaround s", "from other sites GB", "money")}
 	for _, r := range rows {
-		cache, over, hits := "", "", fmt.Sprintf("%.3f", r.HitRatio)
-		if r.Policy == sim.Bound || r.Policy == sim.LongestChain {
-			hits = "" // a bound in bytes, or in time
-		}
+		cache := ""
 		if r.CachePercent > 0 {
 			cache = fmt.Sprintf("%d %%", r.CachePercent)
 		}
-		if r.Kind == sim.KindReplayed {
-			over = fmt.Sprintf("%.1f %%", 100*r.OverBound)
-		}
 		table = append(table, cells(
-			r.Kind, r.Work, cache, r.Policy, hits, fmt.Sprintf("%.3f", r.ByteHitRatio),
-			fmt.Sprintf("%.4g", r.ReadGB), over, fmt.Sprintf("%.0f", r.Turnaround),
+			r.Kind, r.Work, cache, r.Policy, measured("%.3f", r.HitRatio, 1), measured("%.3f", r.ByteHitRatio, 1),
+			measured("%.4g", r.ReadGB, 1), measured("%.1f %%", r.OverBound, 100), measured("%.0f", r.Turnaround, 1),
+			measured("%.4g", r.WideGB, 1), measured("%.3g", r.Money, 1),
 		))
 	}
-	printTable(c.out, table)
-	return nil
+	printTable(out, table)
+}
+
+// measured writes a number in a unit of which one is so many, or nothing.
+func measured(format string, value *float64, times float64) string {
+	if value == nil {
+		return ""
+	}
+	return fmt.Sprintf(format, times*(*value))
 }
 
 func (c *console) simFaultsCommand(o *simOptions) *cobra.Command {

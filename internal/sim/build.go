@@ -45,7 +45,7 @@ func rawWorkflow(s WorkflowSpec, r *rand.Rand) (*workflow, error) {
 func (t *task) prepare(exp *Experiment, r *rand.Rand) {
 	j, q := &t.job, &exp.TaskQueue
 	j.Needs.MilliCPUs = 1000
-	override(&j.Needs.Time, asked(time.Duration(float64(t.run)*exp.Workflow.States)))
+	override(&j.Needs.Time, roundedUp(time.Duration(float64(t.run)*exp.Workflow.States), exp.Workflow.RoundTo))
 	override(&j.Retry.Attempts, q.Attempts)
 	override(&j.Retry.Backoff, q.Backoff)
 	override(&j.WaitForData, q.WaitForData)
@@ -63,8 +63,5 @@ func override[T comparable](p *T, value T) {
 	}
 }
 
-// asked rounds a time up as people do who ask for it.
-func asked(d time.Duration) time.Duration {
-	const step = 10 * time.Minute
-	return (d + step - 1) / step * step
-}
+// roundedUp rounds a time up as people do who ask for it.
+func roundedUp(d, step time.Duration) time.Duration { return (d + step - 1) / step * step }

@@ -14,17 +14,19 @@ import (
 //go:embed compare/*.yaml
 var compareFiles embed.FS
 
-// Compared is one policy on one piece of work.
+// Compared is one policy on one piece of work. What was not measured is nil.
 type Compared struct {
-	Kind         string  `json:"kind"` // one of the Kind constants
-	Work         string  `json:"work"`
-	Policy       string  `json:"policy"`
-	CachePercent int     `json:"cache_percent"` // of the work's data; 0: does not matter here, or all sizes together
-	HitRatio     float64 `json:"hit_ratio"`     // of files; 0 beside Bound, which counts bytes, and LongestChain
-	ByteHitRatio float64 `json:"byte_hit_ratio"`
-	ReadGB       float64 `json:"read_gb"`      // from storage
-	OverBound    float64 `json:"over_bound"`   // part by which ReadGB is above the bound, of replayed sequences
-	Turnaround   float64 `json:"turnaround_s"` // 0: of replayed sequences
+	Kind         string   `json:"kind"` // one of the Kind constants
+	Work         string   `json:"work"`
+	Policy       string   `json:"policy"`
+	CachePercent int      `json:"cache_percent"` // of the work's data; 0: does not matter here, or all sizes together
+	HitRatio     *float64 `json:"hit_ratio"`     // of files; nil beside Bound, which counts bytes
+	ByteHitRatio *float64 `json:"byte_hit_ratio"`
+	ReadGB       *float64 `json:"read_gb"`      // from storage
+	OverBound    *float64 `json:"over_bound"`   // part by which ReadGB is above the bound; of replayed sequences, where the bound is not 0
+	Turnaround   *float64 `json:"turnaround_s"` // of runs
+	WideGB       *float64 `json:"wide_gb"`      // read from other sites; of KindSites
+	Money        *float64 `json:"money"`        // price of the slots; of KindSites
 }
 
 // What a Compared is about.
@@ -33,6 +35,7 @@ const (
 	KindSum       = "sum"       // of what scheduled runs read and took, and the mean of their hits, over all sizes of the cache
 	KindReplayed  = "replayed"  // one recorded sequence of accesses
 	KindPlacement = "placement" // rules for placing jobs on pilots
+	KindSites     = "sites"     // what is weighed in placing jobs over sites
 	KindCritical  = "critical"  // a run with all the pilots it can use, against the longest chain of its jobs
 )
 
@@ -50,7 +53,7 @@ var cachePercents = []int{5, 10, 20, 40, 70, 100}
 // comparedPatterns are the works without traces.
 var comparedPatterns = []string{"W1", "W2-shared", "W3", "Tier0", "layers"}
 
-// Compare runs the policies of eviction and placement on the same work: the
+// Compare runs the policies of eviction and placement, on pilots and over sites, on the same work: the
 // traces given, or the patterns of the paper if there is none. The chapters
 // hold the scheduled runs in full.
 func Compare(ctx context.Context, traces []string, seed uint64, progress func(done, total int)) ([]Compared, []Chapter, error) {
@@ -116,7 +119,7 @@ func sweepAll(ctx context.Context, plans []*Plan, progress func(done, total int)
 // comparisonPlans are the experiments on one piece of work.
 func comparisonPlans(work WorkflowSpec) ([]*Plan, error) {
 	var plans []*Plan
-	for _, prepare := range []func(WorkflowSpec) (*Plan, error){evictionPlan, placementPlan, criticalPlan} {
+	for _, prepare := range []func(WorkflowSpec) (*Plan, error){evictionPlan, placementPlan, sitesPlan, criticalPlan} {
 		p, err := prepare(work)
 		if err != nil {
 			return nil, err
@@ -154,7 +157,14 @@ func evictionPlan(work WorkflowSpec) (*Plan, error) {
 }
 
 func placementPlan(work WorkflowSpec) (*Plan, error) {
-	p, err := embedded("compare/placement.yaml")
+	return embeddedFor(work, "compare/placement.yaml")
+}
+
+func sitesPlan(work WorkflowSpec) (*Plan, error) { return embeddedFor(work, "compare/sites.yaml") }
+
+// embeddedFor reads an experiment whose points all do this work.
+func embeddedFor(work WorkflowSpec, file string) (*Plan, error) {
+	p, err := embedded(file)
 	if err != nil {
 		return nil, err
 	}
@@ -166,12 +176,11 @@ func placementPlan(work WorkflowSpec) (*Plan, error) {
 }
 
 func criticalPlan(work WorkflowSpec) (*Plan, error) {
-	p, err := embedded("compare/critical.yaml")
+	p, err := embeddedFor(work, "compare/critical.yaml")
 	if err != nil {
 		return nil, err
 	}
 	x := &p.Points[0].Experiment
-	x.Workflow = x.Workflow.as(work)
 	w, err := workOf(x)
 	if err != nil {
 		return nil, err
@@ -198,12 +207,9 @@ func (s WorkflowSpec) name() string {
 	return s.Pattern
 }
 
-// as is the workflow that work names, with the settings of s for a pattern.
+// as is the workflow that work names, with all other settings of s.
 func (s WorkflowSpec) as(work WorkflowSpec) WorkflowSpec {
-	if work.Trace != "" {
-		return work
-	}
-	s.Pattern = work.Pattern
+	s.Pattern, s.Trace = work.Pattern, work.Trace
 	return s
 }
 

@@ -21,56 +21,77 @@ func comparedRows(res *Results) ([]Compared, error) {
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, Compared{Kind: kind, Work: work, Policy: LongestChain, Turnaround: w.criticalPath().Seconds()})
+		rows = append(rows, Compared{Kind: kind, Work: work, Policy: LongestChain, Turnaround: new(w.criticalPath().Seconds())})
 	}
 	return rows, nil
 }
 
 func compared(r *Row, kind, work, policy string) Compared {
-	return Compared{
-		Kind: kind, Work: work, Policy: policy, HitRatio: r.value("hit_ratio"),
-		ByteHitRatio: r.value("byte_hit_ratio"), ReadGB: r.value("read_gb"), Turnaround: r.value("turnaround_s"),
+	c := Compared{
+		Kind: kind, Work: work, Policy: policy, HitRatio: new(r.value("hit_ratio")),
+		ByteHitRatio: new(r.value("byte_hit_ratio")), ReadGB: new(r.value("read_gb")), Turnaround: new(r.value("turnaround_s")),
 	}
+	if kind == KindSites {
+		c.WideGB, c.Money = new(r.value("wide_gb")), new(r.value("money"))
+	}
+	return c
 }
 
 // evictionRows are the scheduled runs, what they read together, and the
 // replays of the sequence that one of them recorded.
 func evictionRows(res *Results, work string) []Compared {
-	var rows, replays []Compared
-	sums := make([]Compared, len(dispatch.EvictionPolicies))
+	var rows, sums, replays []Compared
+	policies := len(dispatch.EvictionPolicies)
 	for i := range res.Rows {
 		r := &res.Rows[i]
 		c := compared(r, KindScheduled, work, r.Levels[1])
-		c.CachePercent = cachePercents[i/len(sums)]
+		c.CachePercent = cachePercents[i/policies]
 		rows = append(rows, c)
-		sum := &sums[i%len(sums)]
-		sum.Kind, sum.Work, sum.Policy = KindSum, work, c.Policy
-		sum.ReadGB += c.ReadGB
-		sum.HitRatio += c.HitRatio / float64(len(cachePercents))
-		sum.ByteHitRatio += c.ByteHitRatio / float64(len(cachePercents))
-		sum.Turnaround += c.Turnaround
 		if accesses := r.Runs[0].Accesses; len(accesses) > 0 {
 			replays = replayed(work, accesses)
 		}
 	}
+	for p := range policies {
+		sums = append(sums, summed(rows, p, policies))
+	}
 	return append(append(rows, sums...), replays...)
+}
+
+// summed is one policy over all sizes of the cache: every step-th row.
+func summed(rows []Compared, first, step int) Compared {
+	var hits, byteHits, read, turnaround float64
+	n := 0.0
+	for i := first; i < len(rows); i += step {
+		hits += *rows[i].HitRatio
+		byteHits += *rows[i].ByteHitRatio
+		read += *rows[i].ReadGB
+		turnaround += *rows[i].Turnaround
+		n++
+	}
+	return Compared{
+		Kind: KindSum, Work: rows[first].Work, Policy: rows[first].Policy, HitRatio: new(hits / n),
+		ByteHitRatio: new(byteHits / n), ReadGB: &read, Turnaround: &turnaround,
+	}
 }
 
 // replayed compares the policies on one sequence, where what is read does
 // not depend on what was evicted.
 func replayed(work string, accesses []Access) []Compared {
-	var data int64
-	sizes := map[dispatch.FileRef]int64{}
-	for _, a := range accesses {
-		if _, seen := sizes[a.File]; !seen {
-			sizes[a.File] = a.Size
-			data += a.Size
-		}
-	}
+	data := dataOf(accesses)
 	var rows []Compared
 	for _, percent := range cachePercents {
 		limit := data * int64(percent) / 100
 		bound := LowerBound(limit, accesses)
+		row := func(policy string, missed, read int64) Compared {
+			c := Compared{
+				Kind: KindReplayed, Work: work, Policy: policy, CachePercent: percent, ReadGB: new(float64(missed) / 1e9),
+				ByteHitRatio: new(1 - ratio(float64(missed), float64(read))),
+			}
+			if bound > 0 {
+				c.OverBound = new(float64(missed-bound) / float64(bound))
+			}
+			return c
+		}
 		var read int64
 		for _, policy := range dispatch.EvictionPolicies {
 			r, err := Replay(policy, limit, accesses)
@@ -78,17 +99,24 @@ func replayed(work string, accesses []Access) []Compared {
 				panic(err) // the policies are those that there are
 			}
 			read = r.ReadBytes
-			rows = append(rows, Compared{
-				Kind: KindReplayed, Work: work, Policy: string(policy), CachePercent: percent,
-				HitRatio: ratio(float64(r.Hits), float64(r.Reads)), ReadGB: float64(r.Missed) / 1e9,
-				ByteHitRatio: 1 - ratio(float64(r.Missed), float64(r.ReadBytes)),
-				OverBound:    ratio(float64(r.Missed-bound), float64(bound)),
-			})
+			c := row(string(policy), r.Missed, r.ReadBytes)
+			c.HitRatio = new(ratio(float64(r.Hits), float64(r.Reads)))
+			rows = append(rows, c)
 		}
-		rows = append(rows, Compared{
-			Kind: KindReplayed, Work: work, Policy: Bound, CachePercent: percent,
-			ByteHitRatio: 1 - ratio(float64(bound), float64(read)), ReadGB: float64(bound) / 1e9,
-		})
+		rows = append(rows, row(Bound, bound, read))
 	}
 	return rows
+}
+
+// dataOf is the size of all files of a sequence together.
+func dataOf(accesses []Access) int64 {
+	var data int64
+	seen := map[dispatch.FileRef]bool{}
+	for _, a := range accesses {
+		if !seen[a.File] {
+			seen[a.File] = true
+			data += a.Size
+		}
+	}
+	return data
 }

@@ -36,14 +36,7 @@ func TestNextUseOnRecordedSequences(t *testing.T) {
 	for _, trace := range traces(t) {
 		t.Run(filepath.Base(trace), func(t *testing.T) {
 			sequence := recorded(t, trace)
-			var data int64
-			seen := map[dispatch.FileRef]bool{}
-			for _, a := range sequence {
-				if !seen[a.File] {
-					seen[a.File] = true
-					data += a.Size
-				}
-			}
+			data := dataOf(sequence)
 			for _, percent := range []int64{5, 10, 20, 35, 50, 70, 85, 100} {
 				limit := data * percent / 100
 				lru, err := Replay(dispatch.LRU, limit, sequence)
@@ -152,11 +145,23 @@ func TestCompareShort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(chapters) != 3 {
-		t.Errorf("%d chapters, not one for eviction, for placement and for the critical path", len(chapters))
+	if len(chapters) != 4 {
+		t.Errorf("%d chapters, not one each for eviction, placement, sites and the critical path", len(chapters))
 	}
 	for _, r := range rows {
-		if r.ReadGB < 0 || r.ByteHitRatio < 0 || r.ByteHitRatio > 1 {
+		if r.Policy == LongestChain {
+			if r.ReadGB != nil || r.HitRatio != nil || r.Turnaround == nil {
+				t.Errorf("a chain of jobs reads: %+v", r)
+			}
+			continue
+		}
+		if (r.HitRatio == nil) != (r.Policy == Bound) {
+			t.Errorf("hits of files, which the bound does not count: %+v", r)
+		}
+		if r.OverBound != nil && (*r.OverBound < 0 || r.Kind != KindReplayed || *r.ReadGB == 0) {
+			t.Errorf("above a bound: %+v", r)
+		}
+		if *r.ReadGB < 0 || *r.ByteHitRatio < 0 || *r.ByteHitRatio > 1 {
 			t.Errorf("%+v", r)
 		}
 	}

@@ -54,6 +54,9 @@ type WorkflowSpec struct {
 	SizeScale float64  `yaml:"size_scale"` // of a trace: factor of file sizes; 0 means 1
 	States    float64  `yaml:"states"`     // jobs say that they need so many times their run time; 0: they say nothing
 
+	RoundTo time.Duration `yaml:"round_to"` // what jobs say that they need is rounded up to a multiple of it; 0 means 10 min
+	Tier0   Tier0Spec     `yaml:"tier0"`    // of the pattern Tier0: how its steps share jobs and bytes
+
 	Parameters map[string]string    `yaml:"parameters"` // of a workflow file
 	Inputs     map[string]InputSpec `yaml:"inputs"`     // of a workflow file: what there is of each, by name
 	Steps      map[string]StepSpec  `yaml:"steps"`      // of a workflow file: what stands for the commands, by step
@@ -107,6 +110,8 @@ type NetworkSpec struct {
 	Latency   Gauss `yaml:"latency"`   // of a message
 	Bandwidth Size  `yaml:"bandwidth"` // of a file from another node's cache, per second and transfer; 0: unlimited
 	Remote    Size  `yaml:"remote"`    // of a file from another site's storage, per second and transfer; 0: unlimited
+
+	Patience time.Duration `yaml:"patience"` // how long a pilot waits for an answer after the instant at which the TaskQueue gives one without news, before it tells everything again; 0 means 30 s
 }
 
 // CacheSpec says what pilots keep.
@@ -137,6 +142,7 @@ type TaskQueueSpec struct {
 	Placement        string        `yaml:"placement"`         // by-gain (the product's default), by-bytes or by-files (paper 3)
 	Ahead            int           `yaml:"ahead"`             // jobs for a pilot beyond what is free, as a multiple; 0: the product's default; negative: none
 	Hold             time.Duration `yaml:"hold"`              // how long a pilot waits for news; 0: the product's default
+	Lease            time.Duration `yaml:"lease"`             // of silence, after which a pilot counts as lost; 0 means twice Hold, or the longest SiteSpec.Ask, and NetworkSpec.Patience
 	MaxLosses        int           `yaml:"max_losses"`        // of pilots under a job; 0: the product's default
 	MaxRegenerations int           `yaml:"max_regenerations"` // of outputs that were in caches only; 0: the product's default
 	PassOver         time.Duration `yaml:"max_pass_over"`     // 0: the product's default
@@ -157,6 +163,7 @@ type WeightsSpec struct {
 type CreationSpec struct {
 	WhenData bool          `yaml:"when_data"`
 	Poll     time.Duration `yaml:"poll"`
+	Lead     time.Duration `yaml:"lead"` // from the start of the pilots that are there already to the first job; 0 means 1 s or twice the longest SiteSpec.Ask, so that they have registered
 }
 
 // DirectSpec models submission without TaskQueue.
@@ -186,8 +193,11 @@ func (e *Experiment) defaults() {
 	setDefault(&e.Workflow.Accesses, 1)
 	setDefault(&e.Workflow.Scale, 1)
 	setDefault(&e.Workflow.SizeScale, 1)
+	setDefault(&e.Workflow.RoundTo, 10*time.Minute)
+	e.Workflow.Tier0.defaults()
 	setDefault(&e.Cache.Share, PilotCache)
 	setDefault(&e.Cache.Policy, "next-use")
+	setDefault(&e.Network.Patience, 30*time.Second)
 	for i := range e.Sites {
 		s := &e.Sites[i]
 		setDefault(&s.Slots, 1)

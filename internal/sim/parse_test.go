@@ -41,19 +41,20 @@ axes:
 
 func TestErrorsNameFileAndLine(t *testing.T) {
 	for text, want := range map[string]string{
-		"experiment: x\nworkfow: {}\n":                                            `x.yaml:2: unknown key "workfow"`,
-		small + "cache: {size: 10 furlongs}\n":                                    `x.yaml:7: "10 furlongs" is not a size`,
-		small + "cache: {share: everyone}\n":                                      `x.yaml:7: cache.share: "everyone"`,
-		strings.Replace(small, "W1", "W9", 1):                                     `x.yaml:2: workflow.pattern: "W9" is unknown`,
-		strings.Replace(small, "started: 4", "started: 5", 1):                     `x.yaml:4: sites.here.started: site here: 5 pilots do not fit`,
-		small + "because: {cache.size: a reason}\n":                               `x.yaml:7: because: nothing is set at cache.size`,
-		small + "axes: {a: {b: {storage.xx.capacity: 1GB}}}\n":                    `x.yaml:7: nothing is named xx`,
-		small + "repetitions: many\n":                                             `x.yaml:7: `,
-		"- a\n":                                                                   `x.yaml:1: an experiment file is a mapping`,
-		small + "cache: {policy: magic}\n":                                        `x.yaml:7: cache.policy: "magic"`,
-		small + "storage:\n":                                                      `x.yaml:7: mapping key "storage" already defined`,
-		small + "cache: {size: {from: 1, to: 0, step: 1}}\n":                      `x.yaml:7: from 1 to 0`,
-		strings.Replace(small, "{name: se}", "{name: se, latency: {men: 1s}}", 1): `x.yaml:6: unknown key "men"`,
+		"experiment: x\nworkfow: {}\n":                                                   `x.yaml:2: unknown key "workfow"`,
+		small + "cache: {size: 10 furlongs}\n":                                           `x.yaml:7: "10 furlongs" is not a size`,
+		small + "cache: {share: everyone}\n":                                             `x.yaml:7: cache.share: "everyone"`,
+		strings.Replace(small, "W1", "W9", 1):                                            `x.yaml:2: workflow.pattern: "W9" is unknown`,
+		strings.Replace(small, "started: 4", "started: 5", 1):                            `x.yaml:4: sites.here.started: site here: 5 pilots do not fit`,
+		small + "because: {cache.size: a reason}\n":                                      `x.yaml:7: because: nothing is set at cache.size`,
+		small + "axes: {a: {b: {storage.xx.capacity: 1GB}}}\n":                           `x.yaml:7: nothing is named xx`,
+		small + "repetitions: many\n":                                                    `x.yaml:7: `,
+		"- a\n":                                                                          `x.yaml:1: an experiment file is a mapping`,
+		small + "cache: {policy: magic}\n":                                               `x.yaml:7: cache.policy: "magic"`,
+		small + "storage:\n":                                                             `x.yaml:7: mapping key "storage" already defined`,
+		small + "cache: {size: {from: 1, to: 0, step: 1}}\n":                             `x.yaml:7: from 1 to 0`,
+		strings.Replace(small, "{name: se}", "{name: se, latency: {men: 1s}}", 1):        `x.yaml:6: unknown key "men"`,
+		strings.Replace(small, "W1,", "Tier0, tier0: {steps: [{name: a, jobs: 3}]},", 1): `x.yaml:2: workflow.tier0.steps.a: step a: needs jobs`,
 	} {
 		_, err := Parse("x.yaml", []byte(text))
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
@@ -70,6 +71,7 @@ func TestPaperExperimentsGiveReasons(t *testing.T) {
 		"workflow.pattern", "workflow.file_size", // 700 MB
 		"sites.ciemat.name", "sites.ciemat.started", "sites.tier0.name", "sites.tier0.nodes", "sites.tier0.slots",
 		"storage.se.name", "storage.se.failure_rate", "cache.share", "cache.size", // 10 GB
+		"cache.policy", // LRU, section IV-B
 	}
 	for _, name := range paperExperiments {
 		data, err := paperFiles.ReadFile("paper/" + name + ".yaml")
@@ -84,6 +86,11 @@ func TestPaperExperimentsGiveReasons(t *testing.T) {
 		if _, err := takeAxes(root); err != nil {
 			t.Fatal(err)
 		}
+		for _, path := range statedIn(name) {
+			if find(root, path) == nil {
+				t.Errorf("%s.yaml does not set %s", name, path)
+			}
+		}
 		reasons := root.Content[keyIndex(root, "because")+1]
 		for _, path := range leaves(root, "") {
 			if !covered(path, given) && !covered(path, keysOf(reasons)) {
@@ -91,6 +98,16 @@ func TestPaperExperimentsGiveReasons(t *testing.T) {
 			}
 		}
 	}
+}
+
+// statedIn are the assumptions that an experiment of the paper states and does
+// not leave to the simulator's defaults.
+func statedIn(experiment string) []string {
+	stated := []string{"network.patience", "taskqueue.lease", "creation.lead", "cache.policy"}
+	if experiment == "tier0" {
+		stated = append(stated, "workflow.tier0.input", "workflow.tier0.merge_run", "workflow.tier0.steps")
+	}
+	return stated
 }
 
 func leaves(n *yaml.Node, path string) []string {

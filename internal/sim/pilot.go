@@ -36,10 +36,6 @@ type pilot struct {
 	changes []cacheChange
 }
 
-// patience is how long a pilot waits for an answer beyond the time at which
-// the TaskQueue would give one without news.
-const patience = 30 * time.Second
-
 func (p *pilot) cacheAdded(f dispatch.FileRef, size int64) {
 	p.linked = append(p.linked, f)
 	p.changes = append(p.changes, cacheChange{added: &dispatch.CachedFile{File: f, Size: size}})

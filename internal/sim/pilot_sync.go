@@ -42,7 +42,7 @@ func (p *pilot) sync() {
 		p.whole(&m)
 	}
 	p.run.toServer(p, m)
-	p.wake(p.run.hold+patience, p.again)
+	p.wake(p.run.hold+p.run.exp.Network.Patience, p.again)
 }
 
 // changed lists the changes of the cache, and marks them as sent.

@@ -34,7 +34,7 @@ func newServer(r *run) *server {
 	for _, site := range r.sites {
 		r.hold = max(r.hold, site.Ask)
 	}
-	s.config.Hold, s.config.PilotLease = r.hold, 2*r.hold+patience
+	s.config.Hold, s.config.PilotLease = r.hold, cmp.Or(q.Lease, 2*r.hold+r.exp.Network.Patience)
 	f := r.exp.Faults
 	s.store = &memory{keep: !f.ServerDies.zero() || f.WriteFails > 0, tables: map[[2]string][]byte{}}
 	return s
@@ -67,6 +67,9 @@ func (s *server) begin() {
 // lead is how long before the first job the pilots start that are there
 // already.
 func (r *run) lead() time.Duration {
+	if r.exp.Creation.Lead > 0 {
+		return r.exp.Creation.Lead
+	}
 	lead := time.Second
 	for _, s := range r.sites {
 		lead = max(lead, 2*s.Ask)

@@ -102,7 +102,7 @@ func (s *WorkflowSpec) check() error {
 	case s.File != "":
 		return s.checkFile()
 	}
-	return nil
+	return s.Tier0.check()
 }
 
 func count(conditions ...bool) int {

@@ -1,0 +1,44 @@
+package sim
+
+import (
+	"strings"
+	"testing"
+)
+
+// The division that experiments of the paper take has the sums that the paper
+// gives.
+func TestTier0HasTheSumsOfThePaper(t *testing.T) {
+	w := workIn(t, strings.Replace(small, "W1", "Tier0", 1))
+	var read, written int64
+	for _, f := range w.files {
+		read += f.size
+	}
+	for _, j := range w.jobs {
+		for _, o := range j.job.Writes {
+			written += w.sizes[o.LFN]
+		}
+	}
+	if len(w.jobs) != 172 || read/1e7 != 8340 && read/1e7 != 8341 || (written+5e8)/1e9 != 112 {
+		t.Errorf("%d jobs read %d bytes and write %d, not 172, 83.41 GB and 112 GB", len(w.jobs), read, written)
+	}
+}
+
+func TestTier0MergesWhatIsLeft(t *testing.T) {
+	w := workIn(t, strings.Replace(small, "W1,", "Tier0, tier0: {input: 7kB, steps: [{name: a, jobs: 7, writes: 70B, merge: 3}]},", 1))
+	if len(w.jobs) != 10 {
+		t.Fatalf("%d jobs, not 7 and 3 merges", len(w.jobs))
+	}
+	last := w.jobs[9].job
+	if len(last.Reads) != 1 || w.sizes[last.Writes[0].LFN] != 10 {
+		t.Errorf("the last merge reads %v and writes %d bytes", last.Reads, w.sizes[last.Writes[0].LFN])
+	}
+}
+
+func workIn(t *testing.T, experiment string) *workflow {
+	t.Helper()
+	w, err := workOf(&mustParse(t, experiment).Points[0].Experiment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
