@@ -157,10 +157,7 @@ func inputProblems(input *flow.DeclaredInput, folder string, found []string) (pr
 // matches returns the paths that the patterns of an input match now.
 func matches(input *flow.DeclaredInput, folder string) (paths []string, err error) {
 	for _, glob := range input.Globs {
-		if !filepath.IsAbs(glob) {
-			glob = filepath.Join(folder, glob)
-		}
-		found, err := filepath.Glob(glob)
+		found, err := server.Glob(folder, glob)
 		if err != nil {
 			return nil, fmt.Errorf("input %q: %w", input.Name, err)
 		}

@@ -118,8 +118,7 @@ func (p *parser) inputPattern(in *DeclaredInput, text string, n, as *yaml.Node, 
 	}
 	in.patterns, in.names = append(in.patterns, files), append(in.names, lfn)
 	if in.URLList == "" {
-		glob, _ := files.expand(nil)
-		in.Patterns, in.Globs = append(in.Patterns, text), append(in.Globs, glob)
+		in.Patterns, in.Globs = append(in.Patterns, text), append(in.Globs, files.glob())
 	}
 }
 

@@ -153,6 +153,24 @@ func (p *pattern) expand(b binding) (name string, open bool) {
 	return s.String(), open
 }
 
+var globEscapes = strings.NewReplacer(`[`, `\[`, `\`, `\\`)
+
+// glob is for filepath.Glob, which finds what p matches and perhaps more.
+func (p *pattern) glob() string {
+	var s strings.Builder
+	for _, t := range p.tokens {
+		switch {
+		case t.name == "":
+			s.WriteString(globEscapes.Replace(t.literal))
+		case t.name[0] == '?':
+			s.WriteByte('?')
+		default:
+			s.WriteByte('*')
+		}
+	}
+	return s.String()
+}
+
 // prefix is the literal text before the first placeholder, suffix that after
 // the last.
 func (p *pattern) prefix() string {

@@ -56,8 +56,8 @@ type DeclaredInput struct {
 
 	// Patterns are path patterns as written, relative to the folder of the
 	// workflow, in order; several only for files. Globs has the same with
-	// placeholders replaced by '*', for filepath.Glob. Both are empty for
-	// URLList and Sizes.
+	// placeholders replaced by '*', for filepath.Glob, which may find more than
+	// they match. Both are empty for URLList and Sizes.
 	Patterns []string
 	Globs    []string
 

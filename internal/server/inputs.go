@@ -41,7 +41,7 @@ func (f *finder) find(ctx context.Context, in *flow.DeclaredInput) ([]dispatch.E
 		files, err = f.matching(in)
 	}
 	if err == nil {
-		err = recordable(files)
+		err = errors.Join(recordable(files), distinct(files))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("input %q (line %d): %w", in.Name, in.Line, err)
@@ -60,6 +60,18 @@ func recordable(files []dispatch.ExistingFile) error {
 	return nil
 }
 
+// distinct refuses files of which one would take the place of another.
+func distinct(files []dispatch.ExistingFile) error {
+	paths := make(map[string]string, len(files))
+	for _, file := range files {
+		if other, taken := paths[file.LFN]; taken && other != file.PFN {
+			return fmt.Errorf("%s and %s would both be called %s: tell them apart by placeholders in `as`", other, file.PFN, file.LFN)
+		}
+		paths[file.LFN] = file.PFN
+	}
+	return nil
+}
+
 func (f *finder) absolute(path string) string {
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path)
@@ -70,14 +82,15 @@ func (f *finder) absolute(path string) string {
 func (f *finder) matching(in *flow.DeclaredInput) ([]dispatch.ExistingFile, error) {
 	var paths []string
 	for i, glob := range in.Globs {
-		found, err := filepath.Glob(f.absolute(glob))
+		found, err := Glob(f.folder, glob)
 		if err != nil {
 			return nil, fmt.Errorf("pattern %s: %w", in.Patterns[i], err)
 		}
 		before := len(paths)
 		for _, path := range found {
-			if !hiddenBy(glob, path) {
-				paths = append(paths, f.asWritten(glob, path))
+			written := f.asWritten(glob, path)
+			if _, fits, err := in.LFN(written); !hiddenBy(glob, path) && (fits || err != nil) {
+				paths = append(paths, written)
 			}
 		}
 		if len(paths) == before && !in.Watch {
@@ -121,10 +134,13 @@ func (f *finder) named(in *flow.DeclaredInput, path string) (*dispatch.ExistingF
 		return nil, err
 	}
 	file, err := existing(lfn, f.absolute(path))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil // it went away meanwhile
+	if !errors.Is(err, fs.ErrNotExist) {
+		return file, err
 	}
-	return file, err
+	if to, err := os.Readlink(f.absolute(path)); err == nil && !in.Watch {
+		return nil, fmt.Errorf("%s is a link to %s, which is not there", f.absolute(path), to)
+	}
+	return nil, nil // it went away meanwhile, or is still to come
 }
 
 // asWritten gives the path the form of the pattern, which may be relative.
