@@ -91,6 +91,7 @@ type worklists struct {
 	rivals  []*pilot  // of the parked pilots; kept for its memory
 	news    []*pilot  // are to be answered
 	wanted  []wanting // versions to be made again
+	relent  []*job    // may run again for nothing
 }
 
 // New returns an empty Core of the first incarnation, and the record of that.
@@ -215,6 +216,8 @@ func (c *Core) settleJobs() {
 			c.examineAll()
 		case len(w.wanted) > 0:
 			c.regenerateAll()
+		case len(w.relent) > 0:
+			c.relent(pop(&w.relent))
 		default:
 			return
 		}

@@ -115,7 +115,7 @@ const (
 	PilotRegistered
 	PilotGone
 	JobRegenerating // it is Done, but runs again because caches lost its outputs
-	JobRegenerated  // what it had written can be had again
+	JobRegenerated  // what it had written can be had again, or nobody needs it; then without a Result
 )
 
 // Event tells of a change. Result is set where an attempt ended; Files are

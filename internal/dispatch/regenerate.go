@@ -78,6 +78,31 @@ func (c *Core) cannotRegenerate(v *version) {
 	c.work.block = append(c.work.block, c.waiters[v]...)
 }
 
+// relent leaves a job that was to run again at its end, if nobody has begun that
+// and nobody waits for its outputs any more: copies of them have turned up. So
+// does, for the same reason, what it would have read.
+func (c *Core) relent(j *job) {
+	if !j.again || j.state != Waiting && j.state != Ready || j.attempt != nil || c.awaited(j) {
+		return
+	}
+	c.unready(j)
+	c.unawait(j)
+	j.again, j.fate.place, j.fate.backingOff = false, place{}, false
+	c.setState(j, Done)
+	c.jobEvent(JobRegenerated, j, "not needed any more, because copies have turned up")
+	for i := range j.requests {
+		if v := j.requests[i].read; v != nil && v.writer != nil {
+			c.work.relent = append(c.work.relent, v.writer)
+		}
+	}
+	c.unpinAll(j)
+}
+
+// awaited says whether some job waits for an output of this one.
+func (c *Core) awaited(j *job) bool {
+	return slices.ContainsFunc(c.written(j), func(v *version) bool { return len(c.waiters[v]) > 0 })
+}
+
 // commitAgain takes the outputs of a job that ran again: those that are gone
 // get their copies back, the other new copies are not needed.
 func (c *Core) commitAgain(p *pilot, j *job, r *Result) {
@@ -136,6 +161,9 @@ func (c *Core) backAgain(v *version) {
 	}
 	v.state = present
 	c.arrived(v)
+	if v.writer != nil {
+		c.work.relent = append(c.work.relent, v.writer)
+	}
 }
 
 func (c *Core) outputOf(j *job, lfn string) *version {

@@ -22,10 +22,11 @@ func TestUnderFaults(t *testing.T) {
 	t.Log(faced.ByName())
 }
 
-// Seed 3786 made two outputs again for ever, because each took the place of the
-// other in a cache full of older copies that had been used more often.
+// These seeds made outputs again for ever, each of which took the place of another
+// in a cache full of older copies that had been used more often. Those had come of
+// making again what a silent pilot still had.
 func TestSeedsThatFailed(t *testing.T) {
-	for _, seed := range []uint64{3786} {
+	for _, seed := range []uint64{3786, 8024, 16331} {
 		if _, err := underFaults(seed); err != nil {
 			t.Error(err)
 		}

@@ -109,7 +109,9 @@ func (r *run) event(e *dispatch.Event) {
 	case dispatch.JobFailed, dispatch.JobBlocked, dispatch.JobCancelled:
 		r.endedFor(e.Name, e.Kind)
 	case dispatch.JobRegenerated:
-		r.checkCommit(e.Job, e.Name, e.Result.Attempt, true)
+		if e.Result != nil {
+			r.checkCommit(e.Job, e.Name, e.Result.Attempt, true)
+		}
 	case dispatch.JobUnblocked, dispatch.JobReady:
 		r.revived(e.Name)
 	}
