@@ -24,7 +24,7 @@ const (
 	lines = 40 // of each
 	// patience is how long one start of the server may take before it counts as
 	// hung.
-	patience = 60 * time.Second
+	patience = 3 * time.Minute
 	// longest is the latest random moment for a kill, about as long as the
 	// workflow takes.
 	longest = 1200 * time.Millisecond

@@ -169,23 +169,28 @@ func (w *workspace) checkResults() {
 // checkComplete: whatever is stored, cached or published has its full size.
 func (w *workspace) checkComplete() {
 	w.Helper()
-	for _, root := range []string{"results", ".fairway/storage", ".fairway/cache"} {
-		err := filepath.WalkDir(w.path(root)+"/", func(path string, entry fs.DirEntry, err error) error {
-			if errors.Is(err, fs.ErrNotExist) {
-				return nil
-			}
-			if err != nil || entry.IsDir() {
-				return err
-			}
-			info, err := entry.Info()
-			if err == nil && !complete(entry.Name(), info.Size()) {
-				w.Errorf("%s is there with %d bytes", path, info.Size())
-			}
-			return err
-		})
-		if err != nil {
-			w.Error(err)
+	for _, name := range []string{"results", ".fairway/storage", ".fairway/cache"} {
+		w.checkFolder(name)
+	}
+}
+
+func (w *workspace) checkFolder(name string) {
+	w.Helper()
+	err := filepath.WalkDir(w.path(name)+"/", func(path string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
 		}
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		info, err := entry.Info()
+		if err == nil && !complete(entry.Name(), info.Size()) {
+			w.Errorf("%s is there with %d bytes", path, info.Size())
+		}
+		return err
+	})
+	if err != nil {
+		w.Error(err)
 	}
 }
 
