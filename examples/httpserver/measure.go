@@ -45,26 +45,37 @@ func (m measurement) String() string {
 		m.with, round(0.5), round(0.9), round(0.99), round(1), len(m.latencies), m.pictures)
 }
 
-// measure starts a server in a process of its own and puts the load on it.
+// measure puts the load on a server in a process of its own.
 func measure(with string, l load) (m measurement, err error) {
+	url, stop, err := start(with)
+	if err != nil {
+		return m, err
+	}
+	defer stop()
+	return ask(url, with, l)
+}
+
+// start starts a server, and returns its address and what ends it.
+func start(with string) (url string, stop func(), err error) {
 	cmd := exec.Command("/proc/self/exe", "-serve", with)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
-		return m, err
+		return "", nil, err
 	}
 	if err := cmd.Start(); err != nil {
-		return m, err
+		return "", nil, err
 	}
-	defer func() {
+	stop = func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
-	}()
+	}
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
-		return m, err
+		stop()
+		return "", nil, err
 	}
-	return ask("http://"+strings.TrimSpace(line), with, l)
+	return "http://" + strings.TrimSpace(line), stop, nil
 }
 
 func ask(url, with string, l load) (measurement, error) {
