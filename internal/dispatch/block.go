@@ -122,7 +122,7 @@ func (c *Core) blockedBy(j *job) string {
 
 // culprit follows blocked jobs to the one that failed or was cancelled.
 func (c *Core) culprit(j *job) *job {
-	for range c.jobs {
+	for range c.jobs.Len() {
 		v := c.missingInput(j)
 		if j.state != Blocked || v == nil || v.writer == nil {
 			return j
@@ -177,7 +177,7 @@ func (c *Core) unblockJob(j *job) {
 
 func (c *Core) known(ids []JobID) error {
 	for _, id := range ids {
-		if id == 0 || uint64(id) >= uint64(len(c.jobs)) {
+		if c.jobOf(id) == nil {
 			return refuse("dispatch: there is no job %d", id)
 		}
 	}
@@ -189,7 +189,7 @@ func (c *Core) cancel(ids []JobID) error {
 		return err
 	}
 	for _, id := range ids {
-		c.cancelJob(c.jobs[id])
+		c.cancelJob(c.job(id))
 	}
 	return nil
 }
@@ -224,12 +224,12 @@ func (c *Core) retryJobs(ids []JobID) error {
 		return err
 	}
 	for _, id := range ids {
-		if s := c.jobs[id].state; s != Failed && s != Cancelled {
-			return refuse("dispatch: job %s has neither failed nor been cancelled", c.jobs[id].name)
+		if s := c.job(id).state; s != Failed && s != Cancelled {
+			return refuse("dispatch: job %s has neither failed nor been cancelled", c.job(id).name)
 		}
 	}
 	for _, id := range ids {
-		c.retryJob(c.jobs[id])
+		c.retryJob(c.job(id))
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ type copyOf struct {
 }
 
 func (c *Core) versionOf(r FileRef) *version {
-	if f := c.files[r.LFN]; f != nil {
+	if f := c.fileCalled(r.LFN); f != nil {
 		return f.version(r.Version)
 	}
 	return nil

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"fairway/internal/dispatch/rows"
 )
 
 // ErrRefused is wrapped by every error of [Core.Step]: the input was refused
@@ -27,22 +29,24 @@ type Core struct {
 	recalls     int        // attempts being recalled
 	stop        stopping
 
-	jobs     []*job // by JobID; none has 0
-	names    map[string]JobID
-	files    map[string]*file
-	patterns map[string]*file
-	matched  map[JobID][]*version // what jobs wrote through patterns
-	waiters  map[*version][]*job  // withdrawn from the FIFO, or granted before it came
-	raisedTo map[*file]raised
-	older    map[copyOf]olderCopy // those that are not of their version's tag
-	results  map[identity]storedResult
+	jobs       rows.Table[job] // by JobID; none has 0
+	names      rows.Names      // of jobs
+	files      rows.Table[file]
+	lfns       rows.Names // of files
+	patterns   map[string]*file
+	matched    map[JobID][]*version // what jobs wrote through patterns
+	waiters    map[*version][]*job  // withdrawn from the FIFO, or granted before it came
+	publishing map[*file]*version   // given out, and not confirmed
+	raisedTo   map[*file]raised
+	older      map[copyOf]olderCopy // those that are not of their version's tag
+	results    map[identity]storedResult
 
 	classes  map[classKey]*class
 	bound    map[place][]*class // that are bound to a host or pilot
 	byIndex  []*class
 	policies map[policyKey]*policy
 	levels   []*level // by priority, highest first
-	readyBit bitset
+	readyBit rows.Set
 	ready    int    // jobs that are Ready
 	unequal  bool   // jobs differ in priority
 	offers   uint64 // counts jobs that became ready and were left to pilots that ask
@@ -66,9 +70,7 @@ type Core struct {
 	timers timers
 	work   worklists
 
-	jobSlab     slab[job]
-	requestSlab slab[request]
-	fileSlab    slab[file]
+	requestSlab rows.Slab[request]
 	bodies      bodies
 	scratch     []byte  // for making a body
 	looked      []*file // by checkJobs: the files that the jobs read
@@ -108,31 +110,33 @@ func (c *Core) beginStore() {
 }
 
 func newCore(config Config) *Core {
-	return &Core{
-		config:   config.withDefaults(),
-		rule:     ruleOf(config.Placement),
-		kept:     kept{jobs: make(map[JobID]keeping)},
-		pace:     pace{runs: make(map[*StepTotals]*average)},
-		jobs:     make([]*job, 1),
-		names:    make(map[string]JobID),
-		files:    make(map[string]*file),
-		patterns: make(map[string]*file),
-		matched:  make(map[JobID][]*version),
-		waiters:  make(map[*version][]*job),
-		raisedTo: make(map[*file]raised),
-		older:    make(map[copyOf]olderCopy),
-		results:  make(map[identity]storedResult),
-		classes:  make(map[classKey]*class),
-		bound:    make(map[place][]*class),
-		policies: make(map[policyKey]*policy),
-		pilots:   make(map[PilotID]*pilot),
-		attempts: make(map[AttemptID]*attempt),
-		hosts:    make(map[string]*host),
-		shapeOf:  make(map[classKey]*shape),
-		steps:    make(map[string]*StepTotals),
-		monitor:  newMonitor(),
-		removing: newRemovals(),
+	c := &Core{
+		config:     config.withDefaults(),
+		rule:       ruleOf(config.Placement),
+		kept:       kept{jobs: make(map[JobID]keeping)},
+		pace:       pace{runs: make(map[*StepTotals]*average)},
+		names:      rows.NewNames(),
+		lfns:       rows.NewNames(),
+		patterns:   make(map[string]*file),
+		matched:    make(map[JobID][]*version),
+		waiters:    make(map[*version][]*job),
+		raisedTo:   make(map[*file]raised),
+		publishing: make(map[*file]*version),
+		older:      make(map[copyOf]olderCopy),
+		results:    make(map[identity]storedResult),
+		classes:    make(map[classKey]*class),
+		bound:      make(map[place][]*class),
+		policies:   make(map[policyKey]*policy),
+		pilots:     make(map[PilotID]*pilot),
+		attempts:   make(map[AttemptID]*attempt),
+		hosts:      make(map[string]*host),
+		shapeOf:    make(map[classKey]*shape),
+		steps:      make(map[string]*StepTotals),
+		monitor:    newMonitor(),
+		removing:   newRemovals(),
 	}
+	c.jobs.Add() // that has no ID
+	return c
 }
 
 // Step takes one input at the time now, which must not go back. An error

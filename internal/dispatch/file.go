@@ -8,20 +8,20 @@ import (
 	"fairway/internal/fifo"
 )
 
-// file is a location: a logical file, or a pattern as a location of its own.
-// What each job that reads it looks at stands together at the front, and all of
-// it in four lines of the processor's cache: with a million jobs in memory every
-// line counts. What few files have stands in maps of the Core.
+// file is a location: a logical file, or a pattern as a location of its own. It
+// takes four lines of the processor's cache, and what is needed together stands
+// together: with a million jobs in memory every line counts. What few files have
+// stands in maps of the Core.
 type file struct {
-	versions   []*version // ascending
-	first      [1]*version
-	queue      fifo.Queue[*request]
-	published  Version // highest that was given out to be published, plus 1
-	pattern    bool
-	matched    bool    // has been written through a pattern
-	own        version // most files have one version
-	lfn        string
-	publishing *version // given out, and not confirmed
+	lfn      string
+	queue    fifo.Queue[*request]
+	versions []*version // ascending
+
+	first     [1]*version
+	published Version // highest that was given out to be published, plus 1
+	pattern   bool
+	matched   bool    // has been written through a pattern
+	own       version // most files have one version
 }
 
 // newVersion adds a version at the end.
@@ -97,10 +97,6 @@ const (
 // version is one state of a file. It never changes once committed, but its
 // copies may come and go.
 type version struct {
-	ready      []readyReader  // see index.go
-	mostly     [1]readyReader // what ready holds while they are of one group
-	size       int64
-	file       *file
 	number     Version
 	pins       int32 // jobs that may still read it
 	state      versionState
@@ -108,37 +104,24 @@ type version struct {
 	wanted     bool // a job needs it again although it is gone
 	announced  bool // all its holders have it among their hot versions
 	publishing bool // given out to be published, or waiting for that
-	adler      uint32
-	pfn        string // empty: in caches only
+	file       *file
+	size       int64
 	identity   identity
-	tag        Tag // of its copies, but for those in Core.older
-	writer     *job
-	holders    []*pilot
-	records    int64
+
+	ready  []readyReader  // see index.go
+	mostly [1]readyReader // what ready holds while they are of one group
+	tag    Tag            // of its copies, but for those in Core.older
+
+	pfn     string // empty: in caches only
+	writer  *job
+	holders []*pilot
+	records int64
+	adler   uint32
 }
 
 func (v *version) ref() FileRef    { return FileRef{LFN: v.file.lfn, Version: v.number} }
 func (v *version) committed() bool { return v.state == present || v.state == gone }
 func (v *version) hasCopy() bool   { return v.pfn != "" || len(v.holders) > 0 }
-
-func (c *Core) fileNamed(lfn string) *file {
-	f := c.files[lfn]
-	if f == nil {
-		f = c.fileSlab.one()
-		f.lfn = lfn
-		c.files[lfn] = f
-	}
-	return f
-}
-
-func (c *Core) patternNamed(p string) *file {
-	f := c.patterns[p]
-	if f == nil {
-		f = &file{lfn: p, pattern: true}
-		c.patterns[p] = f
-	}
-	return f
-}
 
 // identity stands for the content of a version. Of a committed output it is
 // derived from the job that made it, not from the bytes.

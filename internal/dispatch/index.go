@@ -1,6 +1,10 @@
 package dispatch
 
-import "slices"
+import (
+	"slices"
+
+	"fairway/internal/dispatch/rows"
+)
 
 // The ready jobs are indexed by group, that is requirement class and priority,
 // and within a group by rank, by age, and by each file that they read. Entries
@@ -14,8 +18,8 @@ type group struct {
 	priority int32
 	ready    int
 	slot     int // index in level.groups while ready > 0
-	ranks    rankHeap
-	ages     []aged // in the order in which they became ready
+	ranks    rows.Heap
+	ages     rows.Queue[aged] // in the order in which they became ready
 	armed    instant
 	open     admission // for the pilot that is asking
 }
@@ -34,7 +38,7 @@ type level struct {
 // readyReader is the ready readers of one version that are of one group.
 type readyReader struct {
 	group *group
-	jobs  rankHeap
+	jobs  rows.Heap
 }
 
 func (c *Core) makeReady(j *job) {
@@ -55,9 +59,9 @@ func (c *Core) index(j *job) {
 	g.ready++
 	c.ready++
 	c.monitor.changed = true
-	c.readyBit.set(j.id)
-	g.ranks.push(uint32(j.id))
-	g.ages = append(g.ages, aged{uint32(j.id), j.readySince})
+	c.readyBit.Add(uint32(j.id))
+	g.ranks.Push(uint32(j.id))
+	g.ages.Push(aged{uint32(j.id), j.readySince})
 	for i := range j.requests {
 		if v := j.requests[i].read; v != nil {
 			c.addReader(v, g, j.id)
@@ -78,7 +82,7 @@ func (c *Core) unready(j *job) {
 	}
 	j.group = nil
 	c.unkeep(j)
-	c.readyBit.clear(j.id)
+	c.readyBit.Remove(uint32(j.id))
 	c.ready--
 	g.ready--
 	c.monitor.changed = true
@@ -92,7 +96,7 @@ func (c *Core) unready(j *job) {
 
 // isReady tells live entries from those left behind.
 func (c *Core) isReady(id uint32, g *group) bool {
-	return c.readyBit.has(JobID(id)) && c.jobs[id].group == g
+	return c.readyBit.Has(id) && c.jobs.At(id).group == g
 }
 
 func (c *Core) groupOf(cl *class, priority int32) *group {
@@ -131,35 +135,36 @@ func (c *Core) deactivate(g *group) {
 	if last == 0 {
 		c.levels = slices.Delete(c.levels, i, i+1)
 	}
-	g.ranks, g.ages = g.ranks[:0], g.ages[:0]
+	g.ranks = g.ranks[:0]
+	g.ages.Clear()
 }
 
 // first returns the ready job of the group that has the lowest rank.
 func (c *Core) first(g *group) *job {
 	if id, ok := c.top(&g.ranks, g); ok {
-		return c.jobs[id]
+		return c.jobs.At(id)
 	}
 	return nil
 }
 
-func (c *Core) top(h *rankHeap, g *group) (uint32, bool) {
+func (c *Core) top(h *rows.Heap, g *group) (uint32, bool) {
 	for len(*h) > 0 {
 		if id := (*h)[0]; c.isReady(id, g) {
 			return id, true
 		}
-		h.pop()
+		h.Pop()
 	}
 	return 0, false
 }
 
 // oldest returns the job of the group that has been ready for longest.
 func (c *Core) oldest(g *group) *job {
-	for len(g.ages) > 0 {
-		a := g.ages[0]
-		if c.isReady(a.id, g) && c.jobs[a.id].readySince == a.since {
-			return c.jobs[a.id]
+	for g.ages.Len() > 0 {
+		a := g.ages.Front()
+		if c.isReady(a.id, g) && c.jobs.At(a.id).readySince == a.since {
+			return c.jobs.At(a.id)
 		}
-		g.ages = g.ages[1:]
+		g.ages.Pop()
 	}
 	return nil
 }
@@ -170,7 +175,7 @@ func (c *Core) addReader(v *version, g *group, id JobID) {
 	}
 	for i := range v.ready {
 		if v.ready[i].group == g {
-			v.ready[i].jobs.push(uint32(id))
+			v.ready[i].jobs.Push(uint32(id))
 			return
 		}
 	}
@@ -178,7 +183,7 @@ func (c *Core) addReader(v *version, g *group, id JobID) {
 		v.ready = v.mostly[:0]
 	}
 	v.ready = append(v.ready, readyReader{group: g})
-	v.ready[len(v.ready)-1].jobs.push(uint32(id))
+	v.ready[len(v.ready)-1].jobs.Push(uint32(id))
 }
 
 // announce tells the holders of a version that it has ready readers.
@@ -188,76 +193,3 @@ func (c *Core) announce(v *version) {
 		p.heat(v)
 	}
 }
-
-// rankHeap is a binary heap of JobIDs, the lowest first.
-type rankHeap []uint32
-
-func (h *rankHeap) push(id uint32) {
-	*h = append(*h, id)
-	s := *h
-	for i := len(s) - 1; i > 0; {
-		parent := (i - 1) / 2
-		if s[parent] <= s[i] {
-			return
-		}
-		s[parent], s[i] = s[i], s[parent]
-		i = parent
-	}
-}
-
-func (h *rankHeap) pop() {
-	s := *h
-	last := len(s) - 1
-	s[0] = s[last]
-	*h = s[:last]
-	(*h).down(0)
-}
-
-func (h rankHeap) down(i int) {
-	for {
-		child := 2*i + 1
-		if child >= len(h) {
-			return
-		}
-		if child+1 < len(h) && h[child+1] < h[child] {
-			child++
-		}
-		if h[i] <= h[child] {
-			return
-		}
-		h[i], h[child] = h[child], h[i]
-		i = child
-	}
-}
-
-// keep drops the entries whose bit is not set.
-func (h *rankHeap) keep(live bitset) {
-	s := *h
-	n := slices.IndexFunc(s, func(id uint32) bool { return !live.has(JobID(id)) })
-	if n < 0 {
-		return
-	}
-	for _, id := range s[n:] {
-		if live.has(JobID(id)) {
-			s[n] = id
-			n++
-		}
-	}
-	s = s[:n]
-	for i := n/2 - 1; i >= 0; i-- {
-		s.down(i)
-	}
-	*h = s
-}
-
-// bitset holds one bit for each job.
-type bitset []uint64
-
-func (b *bitset) grow(n int) {
-	for len(*b)*64 < n {
-		*b = append(*b, 0)
-	}
-}
-func (b bitset) set(id JobID)      { b[id/64] |= 1 << (id % 64) }
-func (b bitset) clear(id JobID)    { b[id/64] &^= 1 << (id % 64) }
-func (b bitset) has(id JobID) bool { return b[id/64]&(1<<(id%64)) != 0 }

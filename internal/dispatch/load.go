@@ -51,13 +51,13 @@ func (l *loading) all() error {
 	if err := c.checkWriters(); err != nil {
 		return err
 	}
-	for _, j := range c.jobs[1:] {
+	for j := range c.allJobs {
 		l.resume(j)
 	}
 	c.settleJobs()
 	c.effects.Events = nil
 	c.work.fresh = c.work.fresh[:0]
-	for _, j := range c.jobs[1:] {
+	for j := range c.allJobs {
 		j.freshly = false
 	}
 	c.publishPending()
@@ -67,7 +67,7 @@ func (l *loading) all() error {
 
 // checkWriters refuses versions that a job reads and that come from nowhere.
 func (c *Core) checkWriters() error {
-	for _, j := range c.jobs[1:] {
+	for j := range c.allJobs {
 		for i := range j.requests {
 			if v := j.requests[i].read; v != nil && !v.existing && (v.writer == nil || v.writer.id >= j.id) {
 				return fmt.Errorf("dispatch: job %s reads version %d of %s, which no job before it writes", j.name, v.number, v.file.lfn)
@@ -165,8 +165,8 @@ func (l *loading) jobs() error {
 	c := l.c
 	return each(l, TableJob, func(b *jobBody) int { return b.V }, func(key string, b *jobBody) error {
 		id, err := parseJobKey(key)
-		if err != nil || id != JobID(len(c.jobs)) {
-			return fmt.Errorf("expected job %d", len(c.jobs))
+		if err != nil || id != JobID(c.jobs.Len()) {
+			return fmt.Errorf("expected job %d", c.jobs.Len())
 		}
 		if len(b.Read) != len(b.Reads) {
 			return fmt.Errorf("job %s has %d inputs but %d versions of them", b.Name, len(b.Reads), len(b.Read))
@@ -175,11 +175,11 @@ func (l *loading) jobs() error {
 		if err := s.check(); err != nil {
 			return err
 		}
-		if _, taken := c.names[s.Name]; taken {
+		if _, taken := c.JobNamed(s.Name); taken {
 			return fmt.Errorf("job name %s is used twice", s.Name)
 		}
 		j := c.bareJob(&s)
-		c.names[j.name] = j.id
+		c.names.Add(c.names.Hash(j.name), uint32(j.id))
 		j.submitted = b.Submitted
 		c.requestFiles(j, c.filesNamed(s.Reads), recorded{b})
 		j.fate = l.fates[id]
@@ -284,7 +284,7 @@ func (l *loading) published() error {
 
 // publishPending asks again for what was committed and not yet published.
 func (c *Core) publishPending() {
-	for _, j := range c.jobs[1:] {
+	for j := range c.allJobs {
 		if j.state != Done {
 			continue
 		}

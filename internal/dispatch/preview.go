@@ -41,7 +41,7 @@ func (c *Core) previewJob(s *Job, known map[string]identity, earlier map[string]
 	for _, lfn := range s.Reads {
 		id, planned := known[lfn]
 		if !planned {
-			id = c.files[lfn].last().identity
+			id = c.fileCalled(lfn).last().identity
 		}
 		if id == (identity{}) {
 			p.Why = fmt.Sprintf("input %s is written anew", lfn)

@@ -4,7 +4,7 @@ package dispatch
 // priority. It costs nothing while all priorities are equal.
 func (c *Core) inheritPriority(j *job) {
 	if !c.unequal {
-		if len(c.jobs) > 2 && c.jobs[1].priority != j.priority {
+		if c.jobs.Len() > 2 && c.jobs.At(1).priority != j.priority {
 			c.unequal = true
 		}
 		if !c.unequal {

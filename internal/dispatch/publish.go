@@ -17,7 +17,7 @@ func (c *Core) publish(j *job, v *version) {
 		return
 	}
 	v.publishing = true
-	if v.file.publishing == nil {
+	if c.publishing[v.file] == nil {
 		c.publishNext(v.file)
 	}
 }
@@ -32,7 +32,7 @@ func (c *Core) publishNext(f *file) {
 			c.notPublishing(v)
 			continue
 		}
-		f.published, f.publishing = v.number+1, v
+		f.published, c.publishing[f] = v.number+1, v
 		c.effects.Publish = append(c.effects.Publish, Publish{File: v.ref(), PFN: v.pfn, Size: v.size})
 		return
 	}
@@ -41,7 +41,7 @@ func (c *Core) publishNext(f *file) {
 // overtaken is for a file of which a version was committed after a later one
 // was given out. A Load before that is confirmed knows it from this record.
 func (c *Core) overtaken(f *file) {
-	if later := f.publishing; later != nil {
+	if later := c.publishing[f]; later != nil {
 		c.persistPublished(FileRef{LFN: f.lfn, Version: later.number - 1})
 	}
 }
@@ -53,10 +53,10 @@ func (c *Core) notPublishing(v *version) {
 
 func (c *Core) published(ref FileRef) {
 	v := c.versionOf(ref)
-	if v == nil || v.file.publishing != v {
+	if v == nil || c.publishing[v.file] != v {
 		return
 	}
-	v.file.publishing = nil
+	delete(c.publishing, v.file)
 	c.persistPublished(ref)
 	c.notPublishing(v)
 	c.publishNext(v.file)

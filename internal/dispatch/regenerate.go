@@ -143,7 +143,7 @@ func (c *Core) lostLastCopy(v *version) {
 	v.state = gone
 	for _, r := range slices.Clone(v.ready) {
 		for _, id := range r.jobs {
-			if j := c.jobs[id]; j.state == Ready {
+			if j := c.jobs.At(id); j.state == Ready {
 				c.unready(j)
 				c.setState(j, Waiting)
 				c.work.examine = append(c.work.examine, j)

@@ -114,7 +114,7 @@ func (c *Core) discardForeign(r *Result) {
 
 // reads says whether a version of this submission is what was written there.
 func (c *Core) reads(w *WrittenFile) bool {
-	f := c.files[w.LFN]
+	f := c.fileCalled(w.LFN)
 	return f != nil && slices.ContainsFunc(f.versions, func(v *version) bool { return v.pfn == w.PFN })
 }
 
@@ -171,7 +171,7 @@ func (c *Core) checkOutput(j *job, w *WrittenFile) string {
 	case !o.Pattern:
 		return ""
 	}
-	f := c.files[w.LFN]
+	f := c.fileCalled(w.LFN)
 	if f == nil {
 		return ""
 	}

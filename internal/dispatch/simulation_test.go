@@ -255,7 +255,7 @@ func forGood(reason string) bool {
 // checkStorage looks for files that nobody removed, and for published files.
 func (s *simulation) checkStorage() error {
 	used := make(map[string]bool)
-	for _, f := range s.core.files {
+	for f := range s.core.files.All {
 		for _, v := range f.versions {
 			used[v.pfn] = true
 		}
@@ -268,7 +268,7 @@ func (s *simulation) checkStorage() error {
 		}
 	}
 	for lfn, v := range s.asked {
-		f := s.core.files[lfn]
+		f := s.core.fileCalled(lfn)
 		newest := f.newest()
 		if newest.number != v && newest.writer != nil && newest.writer.outputFor(lfn).Publish {
 			return fmt.Errorf("%s: version %d was published last, not %d", lfn, v, newest.number)
@@ -466,7 +466,7 @@ func (s *simulation) crash() error {
 
 // learn takes up commits whose events were lost in a crash.
 func (s *simulation) learn() {
-	for _, c := range s.core.jobs[1:] {
+	for c := range s.core.allJobs {
 		if c.state != Done || s.committed[c.name] != 0 {
 			continue
 		}
@@ -535,9 +535,9 @@ func (s *simulation) disturb() error {
 		if s.rng.IntN(2) == 0 {
 			return s.step(PilotEnded{Launch: p.info.Launch})
 		}
-	case n < 16 && len(s.core.jobs) > 1:
+	case n < 16 && s.core.jobs.Len() > 1:
 		return s.step(Cancel{[]JobID{s.anyJob()}})
-	case n < 18 && len(s.core.jobs) > 1:
+	case n < 18 && s.core.jobs.Len() > 1:
 		return s.step(RetryJobs{[]JobID{s.anyJob()}})
 	case n < 19:
 		return s.crash()
@@ -545,7 +545,7 @@ func (s *simulation) disturb() error {
 	return nil
 }
 
-func (s *simulation) anyJob() JobID { return JobID(1 + s.rng.IntN(len(s.core.jobs)-1)) }
+func (s *simulation) anyJob() JobID { return JobID(1 + s.rng.IntN(int(s.core.jobs.Len())-1)) }
 
 func (s *simulation) addFiles() error {
 	var in AddFiles

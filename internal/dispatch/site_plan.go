@@ -68,7 +68,7 @@ func (c *Core) allotGroup(g *group, each int) {
 			continue
 		}
 		if n%each == 0 {
-			c.allotJobs(c.jobs[id], sites, each)
+			c.allotJobs(c.jobs.At(id), sites, each)
 		}
 		n++
 	}

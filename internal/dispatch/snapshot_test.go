@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -10,7 +11,7 @@ import (
 // published and removed. Who runs or caches what is not durable.
 func (c *Core) snapshot() string {
 	var b strings.Builder
-	for _, j := range c.jobs[1:] {
+	for j := range c.allJobs {
 		state := j.state.String()
 		if j.live() {
 			state = "live"
@@ -30,8 +31,8 @@ func (c *Core) snapshot() string {
 		}
 		b.WriteByte('\n')
 	}
-	for _, lfn := range sortedKeys(c.files) {
-		c.files[lfn].snapshot(c, &b)
+	for _, f := range c.filesInOrder() {
+		f.snapshot(c, &b)
 	}
 	for _, p := range sortedKeys(c.patterns) {
 		c.patterns[p].snapshot(c, &b)
@@ -78,4 +79,9 @@ func (c *Core) lacksCopies(j *job) bool {
 		}
 	}
 	return true
+}
+
+// filesInOrder returns all files by name.
+func (c *Core) filesInOrder() []*file {
+	return slices.SortedFunc(c.files.All, func(a, b *file) int { return strings.Compare(a.lfn, b.lfn) })
 }

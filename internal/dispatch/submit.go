@@ -28,7 +28,7 @@ func (c *Core) submit(jobs []Job) error {
 // checkJobs refuses what cannot be inserted. It leaves the names of the jobs
 // in names, and the files that they read in looked.
 func (c *Core) checkJobs(jobs []Job) error {
-	if uint64(len(c.jobs)+len(jobs)) > maxJobs {
+	if uint64(c.jobs.Len())+uint64(len(jobs)) > maxJobs {
 		return refuse("dispatch: more than %d jobs", uint64(maxJobs))
 	}
 	c.looked = c.looked[:0]
@@ -39,27 +39,43 @@ func (c *Core) checkJobs(jobs []Job) error {
 		if err == nil {
 			written, err = c.checkReads(jobs, i, written)
 		}
-		if _, taken := c.names[j.Name]; taken && err == nil {
-			err = refuse("dispatch: job name %s is used twice", j.Name)
+		if err == nil {
+			err = c.takeName(jobs, i)
 		}
 		if err != nil {
 			c.forgetNames(jobs[:i])
 			return err
 		}
-		c.names[j.Name] = JobID(len(c.jobs) + i)
 	}
+	return nil
+}
+
+// takeName enters the name of a job that is to be inserted, unless another job
+// has it, also one before it in the list.
+func (c *Core) takeName(jobs []Job, i int) error {
+	name, hash, first := jobs[i].Name, c.names.Hash(jobs[i].Name), c.jobs.Len()
+	_, taken := c.names.Find(hash, func(id uint32) bool {
+		if id >= first {
+			return jobs[id-first].Name == name
+		}
+		return c.jobs.At(id).name == name
+	})
+	if taken {
+		return refuse("dispatch: job name %s is used twice", name)
+	}
+	c.names.Add(hash, first+uint32(i))
 	return nil
 }
 
 func (c *Core) forgetNames(jobs []Job) {
 	for i := range jobs {
-		delete(c.names, jobs[i].Name)
+		c.names.Remove(c.names.Hash(jobs[i].Name), c.jobs.Len()+uint32(i))
 	}
 }
 
 func (c *Core) checkReads(jobs []Job, i int, written map[string]bool) (map[string]bool, error) {
 	for _, lfn := range jobs[i].Reads {
-		f := c.files[lfn]
+		f := c.fileCalled(lfn)
 		if f == nil || len(f.versions) == 0 {
 			if written == nil {
 				written = make(map[string]bool)
@@ -157,14 +173,14 @@ func (c *Core) newJob(s *Job, reads []*file) *job {
 // bareJob makes the job without requests.
 func (c *Core) bareJob(s *Job) *job {
 	cl := c.classOf(s)
-	j := c.jobSlab.one()
+	id := c.jobs.Len()
+	j := c.jobs.Add()
 	*j = job{
-		id: JobID(len(c.jobs)), name: s.Name, step: c.stepNamed(s.Step), payload: s.Payload,
+		id: JobID(id), name: s.Name, step: c.stepNamed(s.Step), payload: s.Payload,
 		digest: s.Digest, policy: c.policyOf(s), asked: cl, class: cl, outputs: s.Writes,
 		priority: int32(s.Priority), effective: int32(s.Priority), state: Waiting,
 	}
-	c.jobs = append(c.jobs, j)
-	c.readyBit.grow(len(c.jobs))
+	c.readyBit.Grow(id + 1)
 	j.step.Jobs++
 	j.step.add(j.state, 1)
 	c.totals.Jobs++
@@ -209,7 +225,7 @@ func (c *Core) filesNamed(lfns []string) []*file {
 // requestFiles makes the requests of a job: first what it reads, in the order
 // of Reads, then what it only writes.
 func (c *Core) requestFiles(j *job, reads []*file, at places) {
-	j.requests = c.requestSlab.take(len(reads) + len(j.outputs))[:0]
+	j.requests = c.requestSlab.Take(len(reads) + len(j.outputs))[:0]
 	for i, f := range reads {
 		v := at.read(i, f)
 		v.pins++

@@ -162,13 +162,6 @@ func (c *Core) foreign(id AttemptID) bool {
 	return incarnation < c.since || incarnation > c.incarnation
 }
 
-func (c *Core) jobOf(id JobID) *job {
-	if id == 0 || uint64(id) >= uint64(len(c.jobs)) {
-		return nil
-	}
-	return c.jobs[id]
-}
-
 // counted says whether the end of the attempt has been dealt with, other than by
 // the last commit.
 func (j *job) counted(id AttemptID) bool {

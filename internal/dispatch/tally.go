@@ -1,5 +1,7 @@
 package dispatch
 
+import "fairway/internal/dispatch/rows"
+
 // Bounds of one look through the lists of ready readers of what a pilot
 // holds. The choice is exact when at most one of its files has more than
 // maxReaders ready readers of one group, and all others together have at most
@@ -19,9 +21,9 @@ const (
 type tally struct {
 	level      *level
 	lists      []readerList
-	listed     int    // jobs in lists
-	touched    uint32 // see touch
-	seen       bitset // jobs met in lists; empty but while they are looked through
+	listed     int      // jobs in lists
+	touched    uint32   // see touch
+	seen       rows.Set // jobs met in lists; empty but while they are looked through
 	shared     []uint32
 	candidates []candidate
 	slots      [2 * maxTallied]uint32 // round<<16 | index+1 in candidates, by hash of the job
@@ -53,10 +55,10 @@ type candidate struct {
 	group  *group
 }
 
-func (t *tally) begin(l *level, jobs int) {
+func (t *tally) begin(l *level, jobs uint32) {
 	t.level, t.lists, t.listed, t.long, t.longWeight = l, t.lists[:0], 0, t.long[:0], 0
 	t.candidates, t.all = t.candidates[:0], false
-	t.seen.grow(jobs)
+	t.seen.Grow(jobs)
 	t.round++
 	if t.round == 1<<16 {
 		t.round = 1
@@ -101,10 +103,10 @@ func (t *tally) countShared() {
 	t.shared = t.shared[:0]
 	for i := range t.lists {
 		for _, id := range t.lists[i].jobs {
-			if t.seen.has(JobID(id)) {
+			if t.seen.Has(id) {
 				t.shared = append(t.shared, id)
 			}
-			t.seen.set(JobID(id))
+			t.seen.Add(id)
 		}
 	}
 	t.forgetSeen()
@@ -112,11 +114,11 @@ func (t *tally) countShared() {
 		return
 	}
 	for _, id := range t.shared {
-		t.seen.set(JobID(id))
+		t.seen.Add(id)
 	}
 	for i := range t.lists {
 		for _, id := range t.lists[i].jobs {
-			if t.seen.has(JobID(id)) {
+			if t.seen.Has(id) {
 				t.count(id, &t.lists[i])
 			}
 		}
@@ -127,7 +129,7 @@ func (t *tally) countShared() {
 func (t *tally) forgetSeen() {
 	for i := range t.lists {
 		for _, id := range t.lists[i].jobs {
-			t.seen.clear(JobID(id))
+			t.seen.Remove(id)
 		}
 	}
 }
@@ -151,7 +153,7 @@ func (c *Core) weight(v *version) int64 { return c.rule.weight(v.size) }
 // ready job reads any more.
 func (c *Core) tallyLevel(p *pilot, l *level) {
 	t := &c.tally
-	t.begin(l, len(c.jobs))
+	t.begin(l, c.jobs.Len())
 	t.touched = touch(p.hot)
 	for i := 0; i < len(p.hot); {
 		v := p.hot[i]
@@ -185,7 +187,7 @@ func (c *Core) tallyVersion(l *level, v *version, file int32) bool {
 	kept := v.ready[:0]
 	for _, r := range v.ready {
 		if len(r.jobs) <= maxReaders {
-			r.jobs.keep(c.readyBit)
+			r.jobs.Keep(c.readyBit)
 		} else {
 			c.topOf(&r)
 		}
@@ -234,7 +236,7 @@ func (c *Core) bestCached(p *pilot) *job {
 	}
 	for _, r := range t.long {
 		if id, ok := c.topOf(r); ok && r.group.open == always {
-			better(c.jobs[id], c.weigh(p, c.jobs[id]))
+			better(c.jobs.At(id), c.weigh(p, c.jobs.At(id)))
 		}
 	}
 	if t.longWeight > 0 {
@@ -252,7 +254,7 @@ func (c *Core) bestCached(p *pilot) *job {
 			continue
 		}
 		t.weighed = append(t.weighed, weighed{i, x.weight})
-		better(c.jobs[x.id], c.weigh(p, c.jobs[x.id]))
+		better(c.jobs.At(x.id), c.weigh(p, c.jobs.At(x.id)))
 		if best != nil && x.weight+t.longWeight == most && best.id == JobID(x.id) {
 			break
 		}
@@ -267,10 +269,10 @@ func (c *Core) bestCached(p *pilot) *job {
 // mayTake says whether the candidate is still one. A list may name it under a
 // group that it has left for another.
 func (c *Core) mayTake(x *candidate) bool {
-	if !c.readyBit.has(JobID(x.id)) {
+	if !c.readyBit.Has(x.id) {
 		return false
 	}
-	g := c.jobs[x.id].group
+	g := c.jobs.At(x.id).group
 	return g.priority == c.tally.level.priority && g.open == always
 }
 

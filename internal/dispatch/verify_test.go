@@ -22,13 +22,13 @@ func (c *Core) verify() error {
 func (c *Core) verifyJobs() error {
 	var totals Totals
 	ready := 0
-	for _, j := range c.jobs[1:] {
+	for j := range c.allJobs {
 		totals.Jobs++
 		totals.ByState[j.state]++
 		if j.reused {
 			totals.Reused++
 		}
-		if (j.state == Ready) != (j.group != nil) || (j.state == Ready) != c.readyBit.has(j.id) {
+		if (j.state == Ready) != (j.group != nil) || (j.state == Ready) != c.readyBit.Has(uint32(j.id)) {
 			return fmt.Errorf("job %s is %v, but its index says otherwise", j.name, j.state)
 		}
 		if j.state == Ready {
@@ -79,8 +79,8 @@ func (c *Core) verifyPilots() error {
 		} else {
 			bySite[k.site]++
 		}
-		if c.jobs[id].state != Ready {
-			return fmt.Errorf("job %s is %v and kept", c.jobs[id].name, c.jobs[id].state)
+		if c.job(id).state != Ready {
+			return fmt.Errorf("job %s is %v and kept", c.job(id).name, c.job(id).state)
 		}
 	}
 	for _, s := range c.monitor.sites {
@@ -138,7 +138,7 @@ func (c *Core) verifyPilots() error {
 
 func (c *Core) verifyVersions() error {
 	pins := make(map[*version]int32)
-	for _, j := range c.jobs[1:] {
+	for j := range c.allJobs {
 		if j.state == Done || j.state == Cancelled {
 			continue
 		}
@@ -148,27 +148,26 @@ func (c *Core) verifyVersions() error {
 			}
 		}
 	}
-	for _, lfn := range sortedKeys(c.files) {
-		f := c.files[lfn]
+	for _, f := range c.filesInOrder() {
 		for r := f.queue.Head(); r != nil; r = r.Next() {
 			for b := r.Prev(); b != nil && !r.Granted(); b = b.Prev() {
 				if b.Owner.job.effective < r.Owner.job.effective {
-					return fmt.Errorf("job %s waits for %s in %s and has the higher priority", r.Owner.job.name, b.Owner.job.name, lfn)
+					return fmt.Errorf("job %s waits for %s in %s and has the higher priority", r.Owner.job.name, b.Owner.job.name, f.lfn)
 				}
 			}
 		}
 		for i, v := range f.versions {
 			if i > 0 && f.versions[i-1].number >= v.number {
-				return fmt.Errorf("%s: versions out of order", lfn)
+				return fmt.Errorf("%s: versions out of order", f.lfn)
 			}
 			if v.pins != pins[v] {
-				return fmt.Errorf("%s@%d has %d pins, counted %d", lfn, v.number, v.pins, pins[v])
+				return fmt.Errorf("%s@%d has %d pins, counted %d", f.lfn, v.number, v.pins, pins[v])
 			}
 			if v.state == present && !v.hasCopy() || v.state == gone && v.hasCopy() {
-				return fmt.Errorf("%s@%d is in state %d with PFN %q and %d holders", lfn, v.number, v.state, v.pfn, len(v.holders))
+				return fmt.Errorf("%s@%d is in state %d with PFN %q and %d holders", f.lfn, v.number, v.state, v.pfn, len(v.holders))
 			}
 			if v.state == pending && !v.writer.live() {
-				return fmt.Errorf("%s@%d is to come from job %s, which is %v", lfn, v.number, v.writer.name, v.writer.state)
+				return fmt.Errorf("%s@%d is to come from job %s, which is %v", f.lfn, v.number, v.writer.name, v.writer.state)
 			}
 		}
 	}
@@ -177,13 +176,13 @@ func (c *Core) verifyVersions() error {
 
 // verifyIndex looks for ready jobs that no index leads to.
 func (c *Core) verifyIndex() error {
-	for _, j := range c.jobs[1:] {
+	for j := range c.allJobs {
 		if j.state != Ready {
 			continue
 		}
 		g := j.group
 		id := uint32(j.id)
-		if !slices.Contains(g.ranks, id) || !slices.ContainsFunc(g.ages, func(a aged) bool { return a.id == id && a.since == j.readySince }) {
+		if !slices.Contains(g.ranks, id) || !slices.ContainsFunc(slices.Collect(g.ages.All), func(a aged) bool { return a.id == id && a.since == j.readySince }) {
 			return fmt.Errorf("job %s is not in its group", j.name)
 		}
 		for i := range j.requests {

@@ -73,8 +73,8 @@ type AttemptView struct {
 // The Core must not be stepped meanwhile.
 func (c *Core) Jobs(after JobID) iter.Seq[JobView] {
 	return func(yield func(JobView) bool) {
-		for id := after + 1; id < JobID(len(c.jobs)); id++ {
-			if !yield(c.view(c.jobs[id])) {
+		for id := after + 1; id < JobID(c.jobs.Len()); id++ {
+			if !yield(c.view(c.job(id))) {
 				return
 			}
 		}
@@ -88,12 +88,6 @@ func (c *Core) Job(id JobID) (JobView, bool) {
 		return JobView{}, false
 	}
 	return c.view(j), true
-}
-
-// JobNamed returns the job of that name.
-func (c *Core) JobNamed(name string) (JobID, bool) {
-	id, ok := c.names[name]
-	return id, ok
 }
 
 func (c *Core) view(j *job) JobView {

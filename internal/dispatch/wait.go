@@ -87,7 +87,7 @@ func (c *Core) placeKept() {
 	}
 	c.kept.look = false
 	for _, id := range slices.Sorted(maps.Keys(c.kept.jobs)) {
-		j := c.jobs[id]
+		j := c.job(id)
 		c.kept.some = false
 		if p := c.bestSpare(j, nil, true); p != nil {
 			c.assign(j, p)
@@ -104,10 +104,10 @@ func (c *Core) firstNotKept(g *group, p *pilot) *job {
 	j := c.first(g)
 	for ; j != nil && len(skipped) < maxSkipped && c.keepBack(j, p); j = c.first(g) {
 		skipped = append(skipped, uint32(j.id))
-		g.ranks.pop()
+		g.ranks.Pop()
 	}
 	for _, id := range skipped {
-		g.ranks.push(id)
+		g.ranks.Push(id)
 	}
 	return j
 }

@@ -1,0 +1,50 @@
+package rows
+
+// blockLen is a power of two, and so large that a block begins a page, and with
+// it a line of the processor's cache.
+const blockLen = 512
+
+// Table is a list of rows that never move. Its zero value is empty and ready.
+type Table[T any] struct {
+	blocks []*[blockLen]T
+	n      uint32
+}
+
+// Len returns the number of rows; they are numbered from 0.
+func (t *Table[T]) Len() uint32 { return t.n }
+
+// Add appends a zero row and returns it. Its number is what Len was before.
+func (t *Table[T]) Add() *T {
+	if t.n%blockLen == 0 {
+		t.blocks = append(t.blocks, new([blockLen]T))
+	}
+	t.n++
+	return t.At(t.n - 1)
+}
+
+// At returns a row. It panics, or returns one that is yet to be added, when
+// the number is not below Len.
+func (t *Table[T]) At(row uint32) *T { return &t.blocks[row/blockLen][row%blockLen] }
+
+// All yields the rows in their order. Rows must not be added meanwhile.
+func (t *Table[T]) All(yield func(*T) bool) {
+	for i := range t.n {
+		if !yield(t.At(i)) {
+			return
+		}
+	}
+}
+
+// Slab hands out short lists of values, many from one allocation, which lives
+// as long as one of them is in use. Its zero value is ready.
+type Slab[T any] struct{ free []T }
+
+// Take returns n zero values.
+func (s *Slab[T]) Take(n int) []T {
+	if n > len(s.free) {
+		s.free = make([]T, max(n, blockLen))
+	}
+	taken := s.free[:n:n]
+	s.free = s.free[n:]
+	return taken
+}
