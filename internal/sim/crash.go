@@ -45,7 +45,7 @@ func (s *server) mayCrash() {
 // down discards the core; what is durable remains.
 func (s *server) down(away time.Duration) {
 	s.core = nil
-	s.wake, s.alarm = time.Time{}, s.alarm+1
+	s.tick.stop()
 	s.run.after(away, s.load)
 }
 

@@ -86,7 +86,7 @@ func (x *execution) access(i, f int, then func()) {
 	case in.pfn == "" && !in.remote:
 		x.done(dispatch.StageInFailed, "in no cache that this pilot reaches, and not in storage")
 	case in.remote:
-		x.transfer(&x.run.lan, in.size/int64(n), next)
+		x.transfer(x.run.lan, in.size/int64(n), next)
 	default:
 		x.fromStorage(i, in, next)
 	}
@@ -110,13 +110,13 @@ func (x *execution) fromStorage(i int, in input, then func()) {
 		accesses *= len(x.reads)
 	}
 	x.after(from.delay(x.rand, x.compute, accesses), func() {
-		x.transfer(&from.line, part, func() {
+		x.transfer(from.line, part, func() {
 			if from == x.element {
 				then()
 				return
 			}
 			x.run.wide += part
-			x.transfer(&x.run.wan, part, then)
+			x.transfer(x.run.wan, part, then)
 		})
 	})
 }
@@ -134,7 +134,7 @@ func (x *execution) write(i int) {
 		return
 	}
 	x.after(x.element.delay(x.rand, x.compute, 1), func() {
-		x.transfer(&x.element.line, out.size, func() {
+		x.transfer(x.element.line, out.size, func() {
 			switch {
 			case x.rand.Float64() < float64(x.element.FailureRate):
 				x.run.faced[StoreFailed]++

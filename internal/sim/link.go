@@ -20,13 +20,19 @@ type link struct {
 	since     time.Duration
 	waiting   transferHeap
 	asked     uint64
-	round     uint64 // outdates the end that was asked for
+	end       alarm // of the transfer that is nearest to it
 }
 
 type transfer struct {
 	until float64
 	seq   uint64
 	done  func()
+}
+
+func newLink(e *engine, bandwidth, each Size) *link {
+	l := &link{engine: e, bandwidth: float64(bandwidth), each: float64(each)}
+	l.end = newAlarm(e, l.finish)
+	return l
 }
 
 func (l *link) rate() float64 {
@@ -68,17 +74,12 @@ func (l *link) catchUp() {
 
 // plan asks for the end of the transfer that is nearest to it.
 func (l *link) plan() {
-	l.round++
 	if len(l.waiting) == 0 {
+		l.end.stop()
 		return
 	}
-	round := l.round
 	left := max(l.waiting[0].until-l.served, 0)
-	l.engine.after(seconds(left/l.rate()), func() {
-		if round == l.round {
-			l.finish()
-		}
-	})
+	l.end.set(l.engine.now + seconds(left/l.rate()))
 }
 
 // finish ends the nearest transfer and whatever ends within a byte of it.

@@ -25,7 +25,8 @@ type pilot struct {
 	telling  bool   // a sync will be sent at this instant
 	known    bool   // the TaskQueue has seen the whole state
 	leaving  bool
-	timer    uint64 // outdates the wake-up that was asked for
+	waits    bool  // for the answer to its last sync
+	timer    alarm // until it speaks again without news
 
 	seen    map[dispatch.AttemptID]bool
 	queue   []dispatch.Assignment
@@ -66,15 +67,15 @@ func (p *pilot) begin() {
 	p.sync()
 }
 
-// wake calls do in d, unless the pilot is woken for another reason before.
-func (p *pilot) wake(d time.Duration, do func()) {
-	p.timer++
-	timer := p.timer
-	p.run.after(d, func() {
-		if timer == p.timer && !p.dead {
-			do()
-		}
-	})
+// wake has the pilot speak in d, unless it is woken for another reason before.
+func (p *pilot) wake(d time.Duration) { p.timer.set(p.run.now + d) }
+
+func (p *pilot) speak() {
+	if p.waits {
+		p.again()
+	} else {
+		p.sync()
+	}
 }
 
 // carryOut brings the pilot to the state that an answer asks for.
@@ -82,7 +83,7 @@ func (p *pilot) carryOut(seq uint64, a dispatch.Answer) {
 	if p.dead || a.Superseded || seq != p.seq || a.Number <= p.answered {
 		return
 	}
-	p.answered = a.Number
+	p.answered, p.waits = a.Number, false
 	if a.NeedFull {
 		p.known = false
 		p.sync()
@@ -114,9 +115,9 @@ func (p *pilot) next(news bool, heartbeat time.Duration) {
 	case ask == 0 || news:
 		p.sync()
 	case len(p.running) > 0:
-		p.wake(max(heartbeat, ask), p.sync)
+		p.wake(max(heartbeat, ask))
 	default:
-		p.wake(ask, p.sync)
+		p.wake(ask)
 	}
 }
 
@@ -186,6 +187,7 @@ func (p *pilot) die() {
 		return
 	}
 	p.dead = true
+	p.timer.stop()
 	p.leaveStrays()
 	for _, a := range p.running {
 		a.cut()

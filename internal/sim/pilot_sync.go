@@ -42,7 +42,8 @@ func (p *pilot) sync() {
 		p.whole(&m)
 	}
 	p.run.toServer(p, m)
-	p.wake(p.run.hold+p.run.exp.Network.Patience, p.again)
+	p.waits = true
+	p.wake(p.run.hold + p.run.exp.Network.Patience)
 }
 
 // changed lists the changes of the cache, and marks them as sent.

@@ -18,8 +18,8 @@ type run struct {
 	elements map[string]*element
 	sites    []*site
 	byName   map[string]*site
-	lan      link // between the nodes of a site
-	wan      link // between sites
+	lan      *link // between the nodes of a site
+	wan      *link // between sites
 	network  *rand.Rand
 	faults   *rand.Rand
 	server   *server // nil for direct submission
@@ -48,8 +48,8 @@ func (e *Stuck) Error() string {
 func newRun(exp *Experiment, work *workflow, rep int) *run {
 	r := &run{exp: exp, seed: mix(exp.Seed) + uint64(rep), work: work, elements: map[string]*element{}, byName: map[string]*site{}}
 	r.network, r.faults = stream(r.seed, "network"), stream(r.seed, "faults")
-	r.lan = link{engine: &r.engine, each: float64(exp.Network.Bandwidth)}
-	r.wan = link{engine: &r.engine, each: float64(exp.Network.Remote)}
+	r.lan = newLink(&r.engine, 0, exp.Network.Bandwidth)
+	r.wan = newLink(&r.engine, 0, exp.Network.Remote)
 	for _, s := range exp.Storage {
 		element := newElement(&r.engine, s)
 		element.mayFill(&r.engine, stream(r.seed, "fills", named(s.Name)))
@@ -62,7 +62,7 @@ func newRun(exp *Experiment, work *workflow, rep int) *run {
 		r.byName[s.Name] = s
 	}
 	if work.rules != nil {
-		work.rules.run = r
+		work.rules.attach(r)
 	}
 	r.measured.begin(len(work.jobs))
 	return r
@@ -105,7 +105,7 @@ func (r *run) elementOf(pfn string) *element {
 
 // toServer carries a message of a pilot, over a network that may lose or
 // repeat it.
-func (r *run) toServer(p *pilot, m dispatch.Sync) {
+func (r *run) toServer(p *pilot, m dispatch.Input) {
 	r.carry(func() { r.server.receive(p, m) })
 }
 

@@ -16,14 +16,14 @@ type server struct {
 	core   *dispatch.Core // nil: crashed
 	store  *memory
 	pilots map[dispatch.PilotID]*pilot
-	wake   time.Time
-	alarm  uint64
+	tick   alarm            // when the core asked for a Tick
 	missed []dispatch.Input // what happened while it was away, and is found afterwards
 }
 
 func newServer(r *run) *server {
 	q := r.exp.TaskQueue
 	s := &server{run: r, pilots: map[dispatch.PilotID]*pilot{}}
+	s.tick = newAlarm(&r.engine, func() { s.step(dispatch.Tick{}) })
 	s.config = dispatch.Config{
 		Attempts: q.Attempts, Backoff: q.Backoff, MaxBackoff: q.Backoff, WaitForData: q.WaitForData,
 		Ahead: q.Ahead, Hold: q.Hold, MaxPassOver: q.PassOver, MaxLosses: q.MaxLosses, MaxRegenerations: q.MaxRegenerations,
@@ -99,11 +99,11 @@ func (s *server) existing() []dispatch.ExistingFile {
 }
 
 // receive takes a message of a pilot, if the server is there.
-func (s *server) receive(p *pilot, m dispatch.Sync) {
+func (s *server) receive(p *pilot, m dispatch.Input) {
 	if s.core == nil {
 		return
 	}
-	s.pilots[m.Pilot] = p
+	s.pilots[p.id] = p
 	s.step(m)
 }
 
@@ -165,19 +165,9 @@ func (s *server) letOut(e dispatch.Effects) {
 
 // wakeAt asks for a Tick.
 func (s *server) wakeAt(t time.Time) {
-	if t.Equal(s.wake) {
-		return
-	}
-	s.wake = t
-	s.alarm++
 	if t.IsZero() {
+		s.tick.stop()
 		return
 	}
-	alarm := s.alarm
-	s.run.at(t.Sub(epoch), func() {
-		if alarm == s.alarm && s.core != nil {
-			s.wake = time.Time{}
-			s.step(dispatch.Tick{})
-		}
-	})
+	s.tick.set(t.Sub(epoch))
 }

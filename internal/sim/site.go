@@ -35,6 +35,7 @@ func (s *site) startPilot(at *slot) {
 	r := s.run
 	id := dispatch.PilotID("p-" + at.launch)
 	p := &pilot{run: r, id: id, site: s, slot: at, seen: map[dispatch.AttemptID]bool{}, expiry: s.SaysLife}
+	p.timer = newAlarm(&r.engine, p.speak)
 	p.space = s.spaceOf(at.host)
 	own := stream(r.seed, "pilot", named(string(id)))
 	if !s.Life.zero() {

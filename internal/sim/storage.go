@@ -9,7 +9,7 @@ import (
 type element struct {
 	StorageSpec
 	name  string
-	line  link
+	line  *link
 	files map[string]int64 // PFN to size; what really is there
 	used  int64
 	taken int64 // by other users
@@ -20,7 +20,7 @@ type element struct {
 func newElement(e *engine, s StorageSpec) *element {
 	return &element{
 		StorageSpec: s, name: s.Name, files: map[string]int64{},
-		line: link{engine: e, bandwidth: float64(s.Bandwidth), each: float64(s.Connection)},
+		line: newLink(e, s.Bandwidth, s.Connection),
 	}
 }
 

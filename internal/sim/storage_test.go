@@ -9,7 +9,7 @@ import (
 
 func TestLinkIsSharedFairly(t *testing.T) {
 	var e engine
-	l := link{engine: &e, bandwidth: 100}
+	l := newLink(&e, 100, 0)
 	var ends []time.Duration
 	note := func() { ends = append(ends, e.now) }
 	l.send(100, note)                                    // alone for 1 s would do
@@ -27,7 +27,7 @@ func TestLinkIsSharedFairly(t *testing.T) {
 
 func TestConnectionLimitsOneTransfer(t *testing.T) {
 	var e engine
-	l := link{engine: &e, bandwidth: 100, each: 10}
+	l := newLink(&e, 100, 10)
 	var end time.Duration
 	l.send(100, func() { end = e.now })
 	for e.step() {
@@ -42,7 +42,7 @@ func TestConnectionLimitsOneTransfer(t *testing.T) {
 func TestLinkConservesWork(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var e engine
-		l := link{engine: &e, bandwidth: 1000}
+		l := newLink(&e, 1000, 0)
 		sizes := rapid.SliceOfN(rapid.Int64Range(1, 100_000), 1, 30).Draw(t, "sizes")
 		var total int64
 		left := len(sizes)

@@ -16,8 +16,7 @@ type unfolding struct {
 	records  map[string]int64 // of files, as far as the experiment says
 	open     int              // inputs that get more files
 	finished bool             // no more jobs will be created
-	wake     time.Time        // what flow asked for last
-	alarm    uint64
+	tick     alarm            // when flow asked for a Tick
 }
 
 // fileWorkflow reads the workflow file of an experiment. It has no jobs yet.
@@ -33,6 +32,12 @@ func fileWorkflow(s WorkflowSpec) (*workflow, error) {
 	}
 	w.rules = &unfolding{flow: f, records: map[string]int64{}, open: len(parsed.Inputs)}
 	return w, nil
+}
+
+// attach says of which run the jobs are.
+func (u *unfolding) attach(r *run) {
+	u.run = r
+	u.tick = newAlarm(&r.engine, func() { u.step(flow.Tick{}) })
 }
 
 // begin lets the files of the declared inputs arrive, in their order.
@@ -117,25 +122,15 @@ func (u *unfolding) step(in flow.Input) {
 
 // wakeAt lets time pass for merges that do not wait for ever.
 func (u *unfolding) wakeAt(t time.Time) {
-	if t.Equal(u.wake) {
-		return
-	}
-	u.wake = t
-	u.alarm++
-	alarm := u.alarm
 	if t.IsZero() {
+		u.tick.stop()
 		return
 	}
-	u.run.at(t.Sub(epoch), func() {
-		if alarm == u.alarm {
-			u.wake = time.Time{}
-			u.step(flow.Tick{})
-		}
-	})
+	u.tick.set(t.Sub(epoch))
 }
 
 // rests says that no more jobs will come while nothing happens.
-func (u *unfolding) rests() bool { return u.finished || u.open == 0 && u.wake.IsZero() }
+func (u *unfolding) rests() bool { return u.finished || u.open == 0 && u.tick.due == never }
 
 // left says why jobs were never created.
 func (u *unfolding) left() error {

@@ -162,20 +162,25 @@ func layers(s WorkflowSpec, r *rand.Rand) *workflow {
 	w := newWorkflow("layers")
 	w.jobs = make([]task, 0, s.Jobs)
 	width := (s.Jobs + s.Layers - 1) / s.Layers
-	name := func(layer, i int) string { return fmt.Sprintf("l%d/%d", layer, i) }
+	var step string
+	var above, here []string // files of the layer before and of this one
 	for n := range s.Jobs {
 		layer, i := n/width, n%width
+		if i == 0 {
+			step = fmt.Sprintf("layer%d", layer)
+			above, here = here, make([]string, 0, width)
+		}
 		var reads []string
-		for k := range min(s.Fan, width) {
-			if layer > 0 {
-				reads = append(reads, name(layer-1, (i+k)%width))
-			}
+		for k := range min(s.Fan, len(above)) {
+			reads = append(reads, above[(i+k)%width])
 		}
 		if layer == 0 && s.Raw {
 			reads = []string{fmt.Sprintf("raw/%d", i)}
 			w.exists(reads[0], int64(s.FileSize))
 		}
-		w.add(fmt.Sprintf("layer%d", layer), name(layer, i), s.Run.draw(r), reads, extant{name(layer, i), int64(s.FileSize)})
+		lfn := fmt.Sprintf("l%d/%d", layer, i)
+		here = append(here, lfn)
+		w.add(step, lfn, s.Run.draw(r), reads, extant{lfn, int64(s.FileSize)})
 	}
 	return w
 }
