@@ -24,7 +24,7 @@ type frameKind uint8
 // other owns, and the other way round.
 const (
 	// From the end that asks.
-	frameOpen    frameKind = iota + 1 // id: the mirror; text: the location; ok: also where another mirror of it is open
+	frameOpen    frameKind = iota + 1 // id: the mirror; text: the location; ok: also where another mirror of it is open; mode: Write where drafts can be had
 	frameRequest                      // id; mirror, mode, rank; text: the task
 	frameCancel                       // id
 	frameRelease                      // id, generation; next: the request to post before; size, extents, data: what changed
@@ -32,7 +32,7 @@ const (
 	frameSettle                       // id; ok: keep
 	frameStart                        // mirror
 	// From the owner.
-	frameOpened   // id; text: refusal; next: the mirror that is open already; mirror: the number of the location; size: the limit; ok: a descriptor comes with it
+	frameOpened   // id; text: refusal; next: the mirror that is open already; mirror: the number of the location; size: the limit; ok: a descriptor comes with it; mode: Write where that memory is written in place
 	frameGranted  // id, mirror, generation, version, size, extents, data; ok: a descriptor of other memory comes with it; text: who released before
 	frameRefused  // id; code, text
 	frameReserved // id; code, text: refusal
@@ -43,7 +43,7 @@ const (
 	lastFrame = framePing
 )
 
-const protocolVersion = 3
+const protocolVersion = 4
 
 // frame is any message. Fields that its kind does not use are zero.
 type frame struct {

@@ -11,17 +11,8 @@ func (s *session) granted(p *proxy) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case p.cancelled || s.ended:
-	case !p.sub.mapped || p.handle.req.Mode() == Read || l.loss != RollBack:
+	if !p.cancelled && !s.ended {
 		s.tellLocked(p)
-	case l.memory.size() <= inlineLimit:
-		l.save()
-		s.tellLocked(p)
-	default:
-		// It takes long, and others, here and at other locations, must not wait for it.
-		p.sending = true
-		s.tasks.Go(func() { s.saveAndTell(p) })
 	}
 }
 
@@ -33,21 +24,6 @@ func (l *Location) failure(h *Handle) error {
 		return h.err
 	}
 	return nil
-}
-
-// saveAndTell keeps the version that a writer may spoil, and then lets it write.
-func (s *session) saveAndTell(p *proxy) {
-	p.sub.location.save()
-	s.mu.Lock()
-	wanted := !p.cancelled && !s.ended
-	if wanted {
-		p.sending = false
-		s.tellLocked(p)
-	}
-	s.mu.Unlock()
-	if !wanted {
-		s.sent(p)
-	}
 }
 
 // tellLocked sends a grant, under the lock of the session.

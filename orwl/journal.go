@@ -90,13 +90,18 @@ func (j *journal) since(size int, version uint64) []extent {
 			continue
 		}
 		start, end := i*blockSize, min((i+1)*blockSize, size)
-		if n := len(pieces); n > 0 && pieces[n-1].offset+pieces[n-1].length == start {
-			pieces[n-1].length = end - pieces[n-1].offset
-		} else {
-			pieces = append(pieces, extent{start, end - start})
-		}
+		pieces = appendPiece(pieces, start, end-start)
 	}
 	return bounded(pieces, size)
+}
+
+// appendPiece appends a piece that comes behind the others.
+func appendPiece(pieces []extent, offset, length int) []extent {
+	if n := len(pieces); n > 0 && pieces[n-1].offset+pieces[n-1].length == offset {
+		pieces[n-1].length += length
+		return pieces
+	}
+	return append(pieces, extent{offset, length})
 }
 
 // bounded makes one piece of too many.

@@ -66,11 +66,6 @@ type Location struct {
 	shared bool
 	loss   Loss
 	moves  uint64 // how often the memory was renewed, under mu
-
-	// A released version, for when another process that maps the memory is lost
-	// while it writes. It belongs to who has the write lock.
-	saved        []byte
-	savedVersion uint64
 }
 
 var locations atomic.Uint64

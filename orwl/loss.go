@@ -6,12 +6,13 @@ package orwl
 type Loss uint8
 
 const (
-	// RollBack goes on with the version that was released last.
+	// RollBack goes on with the version that was released last. A process that maps
+	// the memory writes to a draft of its own, and its release sends what it changed.
 	RollBack Loss = iota
 	// Skip goes on with the data as it is. It differs from RollBack only for
-	// memory that processes of one host share: it saves the copy that is made
-	// before each of their writes, and may show half of a lost one, as it was when
-	// the lease was lost.
+	// memory that processes of one host share: they write to it in place, which
+	// saves the copies of what they touch, and half of a lost write may be visible, as it was
+	// when the lease was lost.
 	Skip
 	// Poison fails all requests, those that wait and those to come, with
 	// ErrPoisoned.
@@ -24,34 +25,20 @@ func OnLoss(loss Loss) Option { return func(l *Location) { l.loss = loss } }
 
 // Shared puts the data of a location in memory that other processes of this
 // host map when they reach it by a Unix socket: a grant then copies nothing,
-// whatever the size. It needs Linux.
+// whatever the size. Under RollBack a write copies the pages that it touches. It
+// needs Linux.
 func Shared() Option { return func(l *Location) { l.shared = true } }
 
-// save keeps the present version, before a process that maps the memory may write
-// to it. The caller holds the write lock for that process. What changed since the
-// last time is known only where the location has a journal.
-func (l *Location) save() {
-	l.mu.Lock()
-	version, j := l.version, l.journal
-	l.mu.Unlock()
-	data := l.memory.bytes
-	switch {
-	case len(l.saved) != len(data) || j == nil && l.savedVersion != version:
-		l.saved = append(l.saved[:0], data...)
-	case l.savedVersion != version:
-		for _, e := range j.since(len(data), l.savedVersion) {
-			copy(l.saved[e.offset:e.offset+e.length], data[e.offset:])
-		}
-	}
-	l.savedVersion = version
-}
+// writesInPlace says that processes that map the memory write to it, and not to
+// drafts of their own.
+func (l *Location) writesInPlace() bool { return l.loss != RollBack }
 
-// lose ends a write that was lost. Memory that the lost process maps is left to
-// it: it may only be stopped, and write when it goes on.
-func (l *Location) lose(h *Handle, mapped bool) {
-	if l.loss == Poison || mapped && l.leaveMemory() != nil {
+// lose ends a write that was lost. Memory that the lost process has written in place is
+// left to it: it may only be stopped, and write when it goes on.
+func (l *Location) lose(h *Handle, inPlace bool) {
+	if l.loss == Poison || inPlace && l.leaveMemory() != nil {
 		l.poison()
-	} else if mapped && l.loss == Skip {
+	} else if inPlace {
 		// What was written stays, and is a new version.
 		h.mapped, h.wrote = true, true
 	}
@@ -63,10 +50,7 @@ func (l *Location) leaveMemory() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.moves++
-	if l.loss == RollBack {
-		return l.memory.renew(l.name, len(l.saved), l.saved)
-	}
-	return l.memory.renew(l.name, len(l.memory.bytes), nil)
+	return l.memory.renew(l.name)
 }
 
 // poison fails all that wait and all to come.

@@ -54,9 +54,9 @@ func TestRollBackAfterSeveralWriters(t *testing.T) {
 	}
 }
 
-// A write request that is withdrawn while the data is being copied is released.
-func TestCancelWhileTheDataIsKept(t *testing.T) {
-	l := newLocation(t, "l", 8<<20, Shared())
+// A write request that is withdrawn as it is granted is released.
+func TestCancelAsAWriterIsGranted(t *testing.T) {
+	l := newLocation(t, "l", 8, Shared())
 	_, p := served(t, "unix", l)
 	m := mirror(t, p, "l")
 	for range 20 {

@@ -28,21 +28,19 @@ func (m *memory) resize(size int) error {
 	return nil
 }
 
-// renew moves the data to another file: that of saved, or, where saved is nil, what the
-// old file has. Who still maps the old one writes where nobody looks any more.
-func (m *memory) renew(name string, size int, saved []byte) error {
+// renew moves the data to another file. Who still maps the old one writes where nobody looks
+// any more.
+func (m *memory) renew(name string) error {
 	file, err := newMemoryFile(name)
 	if err != nil {
 		return err
 	}
 	fresh := memory{file: file}
-	if err := fresh.resize(size); err != nil {
+	if err := fresh.resize(m.size()); err != nil {
 		file.close()
 		return err
 	}
-	if saved != nil {
-		copy(fresh.bytes, saved)
-	} else if err := m.file.read(fresh.bytes); err != nil {
+	if err := m.file.read(fresh.bytes); err != nil {
 		fresh.close()
 		return err
 	}
@@ -58,8 +56,8 @@ func (m *memory) close() {
 }
 
 // remap follows a change of size that another process made to the file.
-func (m *memory) remap(size int) error {
-	b, err := m.file.mmap(size, readWrite)
+func (m *memory) remap(size, protection int) error {
+	b, err := m.file.mmap(size, protection)
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const readWrite = unix.PROT_READ | unix.PROT_WRITE
+const (
+	readOnly  = unix.PROT_READ
+	readWrite = unix.PROT_READ | unix.PROT_WRITE
+)
 
 // memoryFile is memory with a descriptor (memfd), so that it can be mapped
 // several times and by several processes.
@@ -37,10 +40,14 @@ func (f *memoryFile) resize(b []byte, size int) ([]byte, error) {
 }
 
 func (f *memoryFile) mmap(size, protection int) ([]byte, error) {
+	return f.mapping(size, protection, unix.MAP_SHARED)
+}
+
+func (f *memoryFile) mapping(size, protection, flags int) ([]byte, error) {
 	if size == 0 {
 		return nil, nil
 	}
-	b, err := unix.Mmap(f.fd, 0, size, protection, unix.MAP_SHARED)
+	b, err := unix.Mmap(f.fd, 0, size, protection, flags)
 	if err != nil {
 		return nil, fmt.Errorf("mmap of %d bytes: %w", size, err)
 	}

@@ -4,7 +4,7 @@ package orwl
 
 import "errors"
 
-const readWrite = 0
+const readOnly, readWrite = 0, 0
 
 type memoryFile struct{}
 

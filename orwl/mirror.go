@@ -120,10 +120,13 @@ func (m *Mirror) pass(cur, next *Handle) error {
 
 func (m *Mirror) view(h *Handle, mode Mode) ([]byte, error) {
 	r := h.replica
+	if mode == Write && h.remoteMode != Write {
+		return nil, m.refuse(ErrReadOnly)
+	}
+	if r.draft != nil && h.remoteMode == Write {
+		return m.viewDraft(h, mode)
+	}
 	if mode == Write {
-		if h.remoteMode != Write {
-			return nil, m.refuse(ErrReadOnly)
-		}
 		r.beforeWrite(h)
 	}
 	h.mapped = true
@@ -133,6 +136,19 @@ func (m *Mirror) view(h *Handle, mode Mode) ([]byte, error) {
 	return r.memory.bytes, nil
 }
 
+// viewDraft is for a writer to memory that is shared.
+func (m *Mirror) viewDraft(h *Handle, mode Mode) ([]byte, error) {
+	r := h.replica
+	if !h.mapped {
+		if err := r.draft.begin(r.memory, r.version); err != nil {
+			return nil, m.refuse(err)
+		}
+		h.mapped = true
+	}
+	h.wrote = h.wrote || mode == Write
+	return r.draft.bytes, nil
+}
+
 func (m *Mirror) resize(h *Handle, size int) error {
 	r := h.replica
 	if h.remoteMode != Write {
@@ -140,6 +156,16 @@ func (m *Mirror) resize(h *Handle, size int) error {
 	}
 	if int64(size) > max(r.limit, int64(r.memory.size())) {
 		return m.refuse(fmt.Errorf("resizing to %d bytes, where at most %d are allowed: %w", size, r.limit, ErrTooLarge))
+	}
+	if size < 0 {
+		return m.refuse(fmt.Errorf("%d is no size", size))
+	}
+	if r.draft != nil {
+		if _, err := m.viewDraft(h, Write); err != nil {
+			return err
+		}
+		r.draft.resize(size)
+		return nil
 	}
 	h.wrote, h.mapped = true, true
 	r.journal = nil

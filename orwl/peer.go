@@ -73,7 +73,7 @@ func (p *Peer) Mirror(ctx context.Context, name string) (*Mirror, error) {
 	err := p.ask(ctx, func(id uint64) frame {
 		m.id, m.replica = id, newReplica(p.link)
 		p.mirrors[id] = m
-		return frame{kind: frameOpen, id: id, text: name}
+		return p.opening(id, name)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("opening location %s: %w", name, err)
@@ -82,6 +82,16 @@ func (p *Peer) Mirror(ctx context.Context, name string) (*Mirror, error) {
 		return m.twin, nil
 	}
 	return m, nil
+}
+
+// opening asks for a location. Strict mode maps for each handle by itself, where drafts
+// cannot be had.
+func (p *Peer) opening(id uint64, name string) frame {
+	f := frame{kind: frameOpen, id: id, text: name, mode: Write}
+	if p.strict {
+		f.mode = Read
+	}
+	return f
 }
 
 // ask sends a frame and waits for the reply to its id. The frame is composed

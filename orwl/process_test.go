@@ -4,7 +4,6 @@ package orwl
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -249,17 +248,6 @@ func childInserts(args []string) error {
 			fmt.Println("inserting")
 		}
 	}
-}
-
-func insertBoth(ctx context.Context, r []Resource) error {
-	hs := Handles{new(Handle), new(Handle)}
-	if err := Insert(ctx, hs[0].Writing(r[0]), hs[1].Writing(r[1])); err != nil {
-		return err
-	}
-	if err := hs.Acquire(ctx); err != nil {
-		return err
-	}
-	return hs.Release()
 }
 
 // Tasks of several processes insert in two locations with different owners.

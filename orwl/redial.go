@@ -69,7 +69,9 @@ func (p *Peer) adopt(l *link) {
 	l.peer, p.link, p.err = p, l, nil
 	for id, m := range p.mirrors {
 		m.replica = newReplica(l)
-		l.send(frame{kind: frameOpen, id: id, text: m.name, ok: true})
+		f := p.opening(id, m.name)
+		f.ok = true
+		l.send(f)
 	}
 	if p.ctx.Err() != nil {
 		l.conn.Close() // Close came between

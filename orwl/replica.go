@@ -13,8 +13,9 @@ import (
 // goroutine that reads the connection hands it over with a grant.
 type replica struct {
 	link    *link
-	limit   int64 // bytes that Resize may give it
-	shared  bool  // the memory is the owner's
+	limit   int64  // bytes that Resize may give it
+	shared  bool   // the memory is the owner's
+	draft   *draft // where it is so and is not written in place
 	memory  *memory
 	version uint64
 	journal *journal
@@ -29,6 +30,10 @@ func (r *replica) opens(f *frame, name string, strict bool) (err error) {
 	switch {
 	case f.ok:
 		r.memory.file, err = r.link.fds.take()
+		if f.mode == Read {
+			r.draft = new(draft)
+			runtime.AddCleanup(r, (*draft).close, r.draft)
+		}
 	case strict:
 		r.memory.file, err = newMemoryFile(name)
 	}
@@ -78,7 +83,10 @@ func (r *replica) follow(moved bool, size int) error {
 	if r.memory.size() == size {
 		return nil
 	}
-	return r.memory.remap(size)
+	if r.draft != nil {
+		return r.memory.remap(size, readOnly)
+	}
+	return r.memory.remap(size, readWrite)
 }
 
 // beforeWrite makes sums of the data as it is, to find later what changed.
@@ -103,7 +111,11 @@ func (r *replica) changes(f *frame) {
 	data := r.memory.bytes
 	f.ok, f.size = true, int64(len(data))
 	r.version++
-	if r.shared {
+	switch {
+	case r.draft != nil:
+		f.size, f.extents = int64(len(r.draft.bytes)), r.draft.changes(data, r.version)
+		return
+	case r.shared:
 		return
 	}
 	if r.journal == nil { // resized, or smaller than a block
@@ -117,8 +129,13 @@ func (r *replica) changes(f *frame) {
 }
 
 // send sends a release. The memory may be written again under the next grant,
-// which can come before a large frame has left, so that is copied.
+// which can come before a large frame has left, so that is copied. A draft is
+// written under the next write grant alone, which the owner gives when it has the frame.
 func (r *replica) send(f frame) {
+	if r.draft != nil {
+		r.link.sendData(f, r.draft.bytes, func() { runtime.KeepAlive(r) })
+		return
+	}
 	data := r.memory.bytes
 	if n := f.dataLength(); n > inlineLimit {
 		stable, at := make([]byte, len(data)), 0

@@ -1,6 +1,7 @@
 package orwl
 
 import (
+	"context"
 	"errors"
 	"testing"
 )
@@ -12,6 +13,17 @@ func routes(t *testing.T) [3][2]Resource {
 	s, p := served(t, "tcp", x, y)
 	q := dialled(t, s, listen(t, "tcp"), new(Dialer))
 	return [3][2]Resource{{x, y}, {mirror(t, p, "x"), mirror(t, p, "y")}, {mirror(t, q, "x"), mirror(t, q, "y")}}
+}
+
+func insertBoth(ctx context.Context, r []Resource) error {
+	hs := Handles{new(Handle), new(Handle)}
+	if err := Insert(ctx, hs[0].Writing(r[0]), hs[1].Writing(r[1])); err != nil {
+		return err
+	}
+	if err := hs.Acquire(ctx); err != nil {
+		return err
+	}
+	return hs.Release()
 }
 
 // Tasks that reach two locations of one owner each by another connection, crosswise,

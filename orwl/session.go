@@ -29,6 +29,7 @@ type subscription struct {
 	id       uint64
 	location *Location
 	mapped   bool // the other process maps the memory
+	inPlace  bool // and writes to it
 	has      bool // the other process has had a version
 	version  uint64
 	moves    uint64 // of the memory that the other process maps
@@ -41,7 +42,7 @@ type proxy struct {
 	id        uint64
 	sub       *subscription
 	told      bool // the grant was sent, so the other process may have written
-	sending   bool // the data of the location is being read, for the grant or to keep it
+	sending   bool // the data of the location is being read for the grant
 	cancelled bool
 }
 
@@ -90,8 +91,13 @@ func (s *session) open(f *frame) {
 		s.link.send(frame{kind: frameOpened, id: f.id, code: codeOf(err), text: err.Error()})
 		return
 	}
-	sub := &subscription{id: f.id, location: l, mapped: l.shared && s.link.fds != nil}
+	sub := &subscription{id: f.id, location: l}
+	sub.mapped = l.shared && s.link.fds != nil && (l.writesInPlace() || f.mode == Write)
+	sub.inPlace = sub.mapped && l.writesInPlace()
 	opened := frame{kind: frameOpened, id: f.id, mirror: l.id, ok: sub.mapped, size: sizeLimit(s.server.MaxSize)}
+	if sub.inPlace {
+		opened.mode = Write
+	}
 	s.mu.Lock()
 	before := s.mirrorOf[l]
 	if before == 0 || f.ok {
@@ -215,13 +221,13 @@ func (s *session) valid(p *proxy, f *frame) bool {
 	if p.handle.req.Mode() == Read {
 		return !f.ok && len(f.extents) == 0
 	}
-	return f.ok && !p.sub.mapped || len(f.extents) == 0
+	return f.ok && !p.sub.inPlace || len(f.extents) == 0
 }
 
 // write makes the new version from the data of a release.
 func (s *session) write(p *proxy, f *frame) error {
 	l, size := p.sub.location, int(f.size)
-	if !p.sub.mapped {
+	if !p.sub.inPlace {
 		if len(s.taken) < f.dataLength() {
 			s.taken = make([]byte, f.dataLength())
 		}
@@ -239,7 +245,7 @@ func (s *session) write(p *proxy, f *frame) error {
 		}
 	}
 	at := 0
-	if !p.sub.mapped {
+	if !p.sub.inPlace {
 		for _, e := range f.extents {
 			at += copy(l.memory.bytes[e.offset:e.offset+e.length], s.taken[at:])
 		}
@@ -271,7 +277,7 @@ func (s *session) end() {
 		switch {
 		case l.withdraw(&p.handle) || !l.holds(&p.handle):
 		case p.told && p.handle.req.Mode() == Write:
-			l.lose(&p.handle, p.sub.mapped)
+			l.lose(&p.handle, p.sub.inPlace)
 		default:
 			l.release(&p.handle)
 		}

@@ -17,6 +17,7 @@ var benchmarks = []benchmark{
 	{"remote", remote},
 	{"remote-bulk", remoteBulk},
 	{"shared", shared},
+	{"shared-write", sharedWrite},
 	{"threads", threads},
 }
 

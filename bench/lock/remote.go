@@ -64,11 +64,11 @@ func serveRows() error {
 	if err != nil {
 		return err
 	}
-	small, err := orwl.New("small", 8, orwl.Shared(), orwl.OnLoss(orwl.Skip))
+	small, err := orwl.New("small", 8, orwl.Shared())
 	if err != nil {
 		return err
 	}
-	huge, err := orwl.New("giant", giant, orwl.Shared(), orwl.OnLoss(orwl.Skip))
+	huge, err := orwl.New("giant", giant, orwl.Shared())
 	if err != nil {
 		return err
 	}
@@ -277,38 +277,4 @@ func remoteBulk(quick bool) (measure.Row, error) {
 		return err
 	})
 	return measure.Alternate("remote-bulk", rounds(quick)/4, grant, raw)
-}
-
-// shared touches one word of each of 100 pages spread over 1 GiB, and for the
-// yardstick one word 100 times.
-func shared(quick bool) (measure.Row, error) {
-	o, err := startOwner()
-	if err != nil {
-		return measure.Row{}, err
-	}
-	defer o.Stop()
-	var rows [2]func() (float64, error)
-	for i, name := range []string{"giant", "small"} {
-		m, err := opened("unix", o.unix, name)
-		if err != nil {
-			return measure.Row{}, err
-		}
-		rows[i] = grants(m, 100, nothing, touch)
-	}
-	return measure.Alternate("shared", rounds(quick), rows[0], rows[1])
-}
-
-func touch(h *orwl.Handle) error {
-	words, err := orwl.ReadAs[uint64](h)
-	if err != nil {
-		return err
-	}
-	step, sum := len(words)/100, uint64(0)
-	for i := range 100 {
-		sum += words[i*step]
-	}
-	if sum != 0 {
-		return errors.New("somebody wrote into the location")
-	}
-	return nil
 }
