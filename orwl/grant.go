@@ -33,7 +33,7 @@ func (s *session) tellLocked(p *proxy) {
 	version, moves, j := l.version, l.moves, l.journal
 	l.mu.Unlock()
 	data := l.memory.bytes
-	f := frame{kind: frameGranted, id: p.id, mirror: sub.id, generation: p.handle.generation, version: version, size: int64(len(data)), text: p.handle.by}
+	f := frame{kind: frameGranted, id: p.id, mirror: sub.id, generation: p.handle.generation, version: version, size: int64(len(data)), text: p.served.by}
 	switch {
 	case sub.mapped:
 	case !sub.has && len(data) > 0:

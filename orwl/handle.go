@@ -26,23 +26,34 @@ type Handle struct {
 
 	res        Resource
 	req        fifo.Request[*Handle]
+	mode       Mode // of the last request
 	state      uint8
-	pending    bool // a token comes or notify is called, once; until it is taken the task must not look at state
+	pending    bool // a token comes, once; until it is taken the task must not look at state
 	detour     bool // Acquire takes the general way: for traces and mirrors
 	mapped     bool
 	wrote      bool
 	generation uint64
 	token      chan struct{} // of capacity 1
 	nextWoken  *Handle
-	notify     func(*Handle) // called instead of sending the token
-	remoteID   uint64        // of the request at another process
-	remoteMode Mode
-	replica    *replica // where the resource is a mirror
-	by         string   // whose release led to the grant, for another process
-	pieces     []extent // what a remote writer changed
 	err        error
 	traced     *tracedRequest
 	views      []*strictView
+	remote     remoteRequest  // where the resource is a mirror
+	served     *servedRequest // where the task is in another process
+}
+
+// remoteRequest is what a request through a mirror has besides.
+type remoteRequest struct {
+	id      uint64 // by which the owner knows it
+	replica *replica
+}
+
+// servedRequest is what a request has that stands in the queue for a task of another
+// process.
+type servedRequest struct {
+	decided func()   // called instead of sending a token
+	by      string   // whose release led to the grant
+	pieces  []extent // what the writer changed
 }
 
 // ReadRequest asks for r for reading. It takes the place in the queue and
@@ -78,9 +89,7 @@ func (h *Handle) Test() (bool, error) {
 		case <-h.token:
 			h.pending = false
 		default:
-			if _, remote := h.res.(*Mirror); remote {
-				h.replica.link.reading.resume()
-			}
+			h.res.polled(h)
 			return false, nil
 		}
 	}
@@ -134,20 +143,12 @@ func (h *Handle) Resize(size int) error {
 	return h.res.resize(h, size)
 }
 
-// mode says what the request is for, which a mirror knows and not the queue.
-func (h *Handle) mode() Mode {
-	if _, remote := h.res.(*Mirror); remote {
-		return h.remoteMode
-	}
-	return h.req.Mode()
-}
-
 func (h *Handle) holds() bool { return !h.pending && h.state == held }
 
 // awaits notes, under the location's lock, that a token will come.
 func (h *Handle) awaits() {
 	h.state, h.pending = waiting, true
-	if h.token == nil && h.notify == nil {
+	if h.token == nil && h.served == nil {
 		h.token = make(chan struct{}, 1)
 	}
 }
@@ -155,7 +156,7 @@ func (h *Handle) awaits() {
 // unnoticed reports, under the location's lock and right after the insertion,
 // whether the request was granted by the insertion itself and its owner wants to
 // be told.
-func (h *Handle) unnoticed() bool { return h.notify != nil && h.state == held && !h.pending }
+func (h *Handle) unnoticed() bool { return h.served != nil && h.state == held && !h.pending }
 
 func (h *Handle) view(m Mode) ([]byte, error) {
 	if !h.holds() {
@@ -177,12 +178,7 @@ func (h *Handle) wait(ctx context.Context) error {
 	if h.traced != nil {
 		h.traced.sleeps()
 	}
-	var err error
-	if _, remote := h.res.(*Mirror); remote {
-		err = h.replica.link.park(ctx, h.token)
-	} else {
-		err = park(ctx, h.token)
-	}
+	err := h.res.park(ctx, h)
 	if err != nil && h.leave() {
 		return fmt.Errorf("waiting for %s: %w", h.res.Name(), err)
 	}
@@ -230,8 +226,8 @@ func (w wakeList) up() {
 	for h := w.first; h != nil; {
 		next := h.nextWoken
 		h.nextWoken = nil
-		if h.notify != nil {
-			h.notify(h)
+		if h.served != nil {
+			h.served.decided()
 		} else {
 			h.token <- struct{}{}
 		}

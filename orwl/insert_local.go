@@ -130,7 +130,7 @@ func (r *localReservation) settle(keep bool) {
 func (p Posting) takeBack() {
 	l := p.location()
 	switch {
-	case p.handle.notify == nil:
+	case p.handle.served == nil:
 		p.handle.Cancel()
 	case !l.withdraw(p.handle):
 		l.release(p.handle)

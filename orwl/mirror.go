@@ -1,6 +1,9 @@
 package orwl
 
-import "fmt"
+import (
+	"context"
+	"fmt"
+)
 
 // Mirror is a location of another process. Requests through it stand in the
 // owner's queue. The data comes with the grant: what has changed since the last
@@ -48,7 +51,7 @@ func (m *Mirror) insert(h *Handle, mode Mode) error {
 		return err
 	}
 	m.awaitLocked(h, mode)
-	p.link.send(frame{kind: frameRequest, id: h.remoteID, mirror: m.id, mode: mode, text: h.Name})
+	p.link.send(frame{kind: frameRequest, id: h.remote.id, mirror: m.id, mode: mode, text: h.Name})
 	return nil
 }
 
@@ -65,13 +68,21 @@ func (m *Mirror) admitLocked(h *Handle) error {
 // awaitLocked registers a request that is about to be sent.
 func (m *Mirror) awaitLocked(h *Handle, mode Mode) {
 	m.peer.next++
-	h.remoteID, h.res, h.remoteMode, h.replica, h.traced, h.detour = m.peer.next, m, mode, m.replica, nil, true
+	h.res, h.mode, h.traced, h.detour = m, mode, nil, true
+	h.remote = remoteRequest{id: m.peer.next, replica: m.replica}
 	if m.trace != nil {
 		m.trace.requested(h, m.name, mode)
 	}
 	h.awaits()
-	m.peer.pending[h.remoteID] = h
+	m.peer.pending[h.remote.id] = h
 }
+
+func (m *Mirror) park(ctx context.Context, h *Handle) error {
+	return h.remote.replica.link.park(ctx, h.token)
+}
+
+// polled has the connection read, which a task that tests does not do itself.
+func (m *Mirror) polled(h *Handle) { h.remote.replica.link.reading.resume() }
 
 func (m *Mirror) withdraw(h *Handle) bool {
 	p := m.peer
@@ -80,10 +91,10 @@ func (m *Mirror) withdraw(h *Handle) bool {
 	if h.state != waiting {
 		return false
 	}
-	delete(p.pending, h.remoteID)
+	delete(p.pending, h.remote.id)
 	h.traced.end()
 	h.state = idle
-	p.link.send(frame{kind: frameCancel, id: h.remoteID})
+	p.link.send(frame{kind: frameCancel, id: h.remote.id})
 	return true
 }
 
@@ -93,8 +104,8 @@ func (m *Mirror) cycle(cur, next *Handle) error { return m.pass(cur, next) }
 
 // pass releases cur and, in the same frame, posts next.
 func (m *Mirror) pass(cur, next *Handle) error {
-	f := frame{kind: frameRelease, id: cur.remoteID, generation: cur.generation}
-	r := cur.replica
+	f := frame{kind: frameRelease, id: cur.remote.id, generation: cur.generation}
+	r := cur.remote.replica
 	if cur.wrote {
 		r.changes(&f)
 	}
@@ -111,19 +122,19 @@ func (m *Mirror) pass(cur, next *Handle) error {
 		return m.refuse(p.lostLocked())
 	}
 	if next != nil {
-		m.awaitLocked(next, cur.remoteMode)
-		f.next = next.remoteID
+		m.awaitLocked(next, cur.mode)
+		f.next = next.remote.id
 	}
 	r.send(f)
 	return nil
 }
 
 func (m *Mirror) view(h *Handle, mode Mode) ([]byte, error) {
-	r := h.replica
-	if mode == Write && h.remoteMode != Write {
+	r := h.remote.replica
+	if mode == Write && h.mode != Write {
 		return nil, m.refuse(ErrReadOnly)
 	}
-	if r.draft != nil && h.remoteMode == Write {
+	if r.draft != nil && h.mode == Write {
 		return m.viewDraft(h, mode)
 	}
 	if mode == Write {
@@ -138,7 +149,7 @@ func (m *Mirror) view(h *Handle, mode Mode) ([]byte, error) {
 
 // viewDraft is for a writer to memory that is shared.
 func (m *Mirror) viewDraft(h *Handle, mode Mode) ([]byte, error) {
-	r := h.replica
+	r := h.remote.replica
 	if !h.mapped {
 		if err := r.draft.begin(r.memory, r.version); err != nil {
 			return nil, m.refuse(err)
@@ -150,8 +161,8 @@ func (m *Mirror) viewDraft(h *Handle, mode Mode) ([]byte, error) {
 }
 
 func (m *Mirror) resize(h *Handle, size int) error {
-	r := h.replica
-	if h.remoteMode != Write {
+	r := h.remote.replica
+	if h.mode != Write {
 		return m.refuse(ErrReadOnly)
 	}
 	if int64(size) > max(r.limit, int64(r.memory.size())) {

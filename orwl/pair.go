@@ -77,7 +77,7 @@ func (p *Pair) post() error {
 	if !cur.holds() {
 		return ErrNotHeld
 	}
-	return cur.res.insert(next, cur.mode())
+	return cur.res.insert(next, cur.mode)
 }
 
 // pass is the second half.

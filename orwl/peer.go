@@ -267,7 +267,7 @@ func (p *Peer) reserve(ctx context.Context, postings []Posting) (reservation, er
 		for _, q := range postings {
 			m := q.resource.(*Mirror)
 			m.awaitLocked(q.handle, q.mode)
-			f.requests = append(f.requests, wireRequest{id: q.handle.remoteID, mirror: m.id, mode: q.mode, rank: int64(q.Rank), task: q.handle.Name})
+			f.requests = append(f.requests, wireRequest{id: q.handle.remote.id, mirror: m.id, mode: q.mode, rank: int64(q.Rank), task: q.handle.Name})
 		}
 		return f
 	})

@@ -362,7 +362,7 @@ func TestFencing(t *testing.T) {
 	var h Handle
 	must(t, h.WriteRequest(m))
 	must(t, h.Acquire(background))
-	stale := frame{kind: frameRelease, ok: true, id: h.remoteID, generation: h.generation - 1, size: 8, extents: []extent{{0, 8}}}
+	stale := frame{kind: frameRelease, ok: true, id: h.remote.id, generation: h.generation - 1, size: 8, extents: []extent{{0, 8}}}
 	p.link.sendData(stale, bytes.Repeat([]byte{7}, 8), nil)
 	must(t, h.Release())
 	stale.generation = h.generation
@@ -390,14 +390,14 @@ func TestFencingWithoutAWriteGrant(t *testing.T) {
 	var reader, writer, waits Handle
 	must(t, reader.ReadRequest(m))
 	must(t, reader.Acquire(background))
-	forge(frame{id: reader.remoteID, generation: reader.generation, ok: true, extents: whole})
-	forge(frame{id: reader.remoteID, generation: reader.generation, extents: whole})
+	forge(frame{id: reader.remote.id, generation: reader.generation, ok: true, extents: whole})
+	forge(frame{id: reader.remote.id, generation: reader.generation, extents: whole})
 	must(t, reader.Release())
 	must(t, writer.WriteRequest(l))
 	must(t, writer.Acquire(background))
 	must(t, waits.WriteRequest(m))
 	for generation := range writer.generation + 2 {
-		forge(frame{id: waits.remoteID, generation: generation, ok: true, extents: whole})
+		forge(frame{id: waits.remote.id, generation: generation, ok: true, extents: whole})
 	}
 	if b, err := writer.ReadMap(); err != nil || b[0] != 0 {
 		t.Fatalf("the holder sees %v (%v)", b, err)

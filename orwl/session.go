@@ -39,6 +39,7 @@ type subscription struct {
 // on behalf of it as long as the link lasts.
 type proxy struct {
 	handle    Handle
+	served    servedRequest
 	id        uint64
 	sub       *subscription
 	told      bool // the grant was sent, so the other process may have written
@@ -143,7 +144,8 @@ func (s *session) newProxy(r wireRequest) (*proxy, error) {
 	if p.handle.Name = r.task; r.task == "" {
 		p.handle.Name = s.link.other
 	}
-	p.handle.notify = func(*Handle) { s.granted(p) }
+	p.served.decided = func() { s.granted(p) }
+	p.handle.served = &p.served
 	s.proxies[r.id] = p
 	return p, nil
 }
@@ -218,7 +220,7 @@ func (s *session) valid(p *proxy, f *frame) bool {
 	if !told || !p.sub.location.holds(&p.handle) || p.handle.generation != f.generation {
 		return false
 	}
-	if p.handle.req.Mode() == Read {
+	if p.handle.mode == Read {
 		return !f.ok && len(f.extents) == 0
 	}
 	return f.ok && !p.sub.inPlace || len(f.extents) == 0
@@ -249,7 +251,7 @@ func (s *session) write(p *proxy, f *frame) error {
 		for _, e := range f.extents {
 			at += copy(l.memory.bytes[e.offset:e.offset+e.length], s.taken[at:])
 		}
-		p.handle.pieces = append([]extent{}, f.extents...)
+		p.served.pieces = append([]extent{}, f.extents...)
 	}
 	p.handle.mapped, p.handle.wrote = true, true
 	l.mu.Lock()
@@ -276,7 +278,7 @@ func (s *session) end() {
 		l := p.sub.location
 		switch {
 		case l.withdraw(&p.handle) || !l.holds(&p.handle):
-		case p.told && p.handle.req.Mode() == Write:
+		case p.told && p.handle.mode == Write:
 			l.lose(&p.handle, p.sub.inPlace)
 		default:
 			l.release(&p.handle)
