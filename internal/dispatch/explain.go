@@ -2,7 +2,10 @@ package dispatch
 
 import (
 	"fmt"
+	"slices"
 	"time"
+
+	"fairway/internal/fifo"
 )
 
 // Explanation says why a job is not running.
@@ -11,6 +14,8 @@ type Explanation struct {
 	Lines    []string   // for a person, one reason a line
 	WaitsFor []WaitsFor // requests before it and versions that are not there
 	Missing  []string   // what no known pilot, nor one that a site could start, has
+
+	unnamed int // others that it waits for, beyond maxExplained
 }
 
 // WaitsFor is a job that another waits for, and the file that it is about.
@@ -39,8 +44,8 @@ func (c *Core) Explain(id JobID) (Explanation, bool) {
 	case Blocked:
 		e.say("%s", c.blockedBy(j))
 	case Assigned, Running:
-		for _, a := range e.Attempts {
-			e.say("%v as attempt %d on pilot %s (host %s)", j.state, a.Attempt, a.Pilot, a.Host)
+		for a := j.attempt; a != nil; a = a.next {
+			c.explainAttempt(a, &e)
 		}
 	default:
 		explainEnd(&e)
@@ -64,22 +69,70 @@ func (e *Explanation) say(format string, args ...any) {
 	e.Lines = append(e.Lines, fmt.Sprintf(format, args...))
 }
 
+func (e *Explanation) waitsFor(file FileRef, j *job, format string, args ...any) {
+	if len(e.WaitsFor) == maxExplained {
+		e.unnamed++
+		return
+	}
+	e.WaitsFor = append(e.WaitsFor, WaitsFor{file, j.id, j.name, j.state})
+	e.say("%s job %s, which is %v", fmt.Sprintf(format, args...), j.name, j.state)
+}
+
 func (c *Core) explainWaiting(j *job, e *Explanation) {
 	for i := range j.requests {
-		r := &j.requests[i]
-		for b := r.Prev(); b != nil && !r.Granted() && len(e.WaitsFor) < maxExplained; b = b.Prev() {
-			other := b.Owner.job
-			e.WaitsFor = append(e.WaitsFor, WaitsFor{b.Owner.place(), other.id, other.name, other.state})
-			e.say("its request to %s %s stands behind that of job %s, which is %v", r.Mode(), r.file().lfn, other.name, other.state)
-		}
-		if v := r.read; v != nil && (!r.Queued() || r.Granted()) && v.state != present && v.writer != nil {
-			e.WaitsFor = append(e.WaitsFor, WaitsFor{v.ref(), v.writer.id, v.writer.name, v.writer.state})
-			e.say("version %d of %s, which it reads, is to be made by job %s, which is %v", v.number, v.file.lfn, v.writer.name, v.writer.state)
-		}
+		j.requests[i].explain(e)
+	}
+	if e.unnamed > 0 {
+		e.say("and so on: %d more", e.unnamed)
 	}
 	if j.fate != nil && j.fate.backingOff {
 		e.say("tried again in %v, because the last attempt ended with: %s", c.until(j.fate.NotBefore), j.fate.Reason)
 	}
+}
+
+// explain names the jobs that stand before the request, but for those with
+// which it shares the file, and the writer of a version that is not there.
+func (r *request) explain(e *Explanation) {
+	conflicts := r.Mode() == fifo.Write
+	for b := r.Prev(); b != nil && !r.Granted(); b = b.Prev() {
+		if conflicts = conflicts || b.Mode() == fifo.Write; conflicts {
+			e.waitsFor(b.Owner.place(), b.Owner.job, "its request to %s %s stands behind that of", r.Mode(), r.file().lfn)
+		}
+	}
+	if v := r.read; v != nil && (!r.Queued() || r.Granted()) && v.state != present && v.writer != nil {
+		e.waitsFor(v.ref(), v.writer, "version %d of %s, which it reads, is to be made by", v.number, v.file.lfn)
+	}
+}
+
+// explainAttempt says where an attempt is, and why it has not started there.
+func (c *Core) explainAttempt(a *attempt, e *Explanation) {
+	where := fmt.Sprintf("pilot %s (host %s)", a.pilot.id, a.pilot.info.Host)
+	switch {
+	case a.ended:
+		e.say("attempt %d is being ended by %s", a.try, where)
+	case a.started:
+		e.say("attempt %d runs on %s", a.try, where)
+	case c.waitsItsTurn(a):
+		e.say("waits at %s for its turn, behind %s", where, a.before())
+	default:
+		e.say("was given to %s, which has not started it yet", where)
+	}
+}
+
+// before names the first job that the pilot was given before this one, and
+// counts the others.
+func (a *attempt) before() string {
+	before := slices.Clone(a.pilot.attempts[:slices.Index(a.pilot.attempts, a)])
+	before = slices.DeleteFunc(before, func(b *attempt) bool { return b.ended })
+	if len(before) == 0 {
+		return "what is being ended there"
+	}
+	first := before[0].job
+	text := fmt.Sprintf("job %s, which is %v", first.name, first.state)
+	if more := len(before) - 1; more > 0 {
+		text += fmt.Sprintf(", and %d more", more)
+	}
+	return text
 }
 
 // place is the version that a request is about.

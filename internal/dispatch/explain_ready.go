@@ -48,7 +48,8 @@ type survey struct {
 	broken  []string // why others take none
 	avoided int      // on the host where it failed
 	short   shortage
-	sites   []*site // that could start a pilot for it
+	taken   shortage // what is not free of those that are busy
+	sites   []*site  // that could start a pilot for it
 }
 
 func (c *Core) survey(j *job) *survey {
@@ -83,6 +84,7 @@ func (s *survey) count(c *Core, p *pilot, j *job) {
 		s.kept = append(s.kept, p.reserved)
 	case !p.room(j.class, 1):
 		s.busy++
+		s.taken.add(p.lacksNow(j.class))
 	default:
 		s.free++
 	}
@@ -104,9 +106,9 @@ func (s *survey) explain(c *Core, e *Explanation) {
 		e.say("ready; waiting for a pilot to ask")
 		return
 	case fitting > 0:
-		e.say("ready; all pilots that it fits are busy: %d", fitting)
+		e.say("ready; all pilots that it fits are busy: %d%s", fitting, forWantOf(s.taken))
 	case len(s.sites) > 0:
-		e.say("ready; no pilot that is there can run it%s", s.lacking())
+		e.say("ready; no pilot that is there can run it%s", forWantOf(s.short))
 	case len(s.short) > 0:
 		e.Missing = s.short.names()
 		e.say("no pilot, nor one that a site could start, has what it needs: %v", s.short)
@@ -119,12 +121,11 @@ func (s *survey) explain(c *Core, e *Explanation) {
 	}
 }
 
-// lacking says what no pilot has while a site could start one that has it.
-func (s *survey) lacking() string {
-	if len(s.short) == 0 {
+func forWantOf(s shortage) string {
+	if len(s) == 0 {
 		return ""
 	}
-	return ", for want of " + s.short.String()
+	return ", for want of " + s.String()
 }
 
 // explainPilots tells of the pilots that could run the job but for something

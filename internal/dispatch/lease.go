@@ -157,6 +157,7 @@ func (c *Core) beginStop(drain bool) {
 	}
 	for _, p := range c.pilotsInOrder() {
 		p.toldToLeave = false
+		c.takeBackQueued(p)
 		c.tell(p)
 		c.updateSpare(p)
 	}

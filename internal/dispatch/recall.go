@@ -35,6 +35,17 @@ func (c *Core) recall() bool {
 	return freed
 }
 
+// takeBackQueued takes back the attempts for which the pilot has no room yet:
+// at an orderly end they are not started any more.
+func (c *Core) takeBackQueued(p *pilot) {
+	for i := len(p.attempts) - 1; i >= 0; i-- {
+		a := p.attempts[i]
+		if !a.started && !a.ended && c.waitsItsTurn(a) && c.endAttempt(a) {
+			c.again(a.job)
+		}
+	}
+}
+
 // endAttempt has the pilot end an attempt. One that it has not heard of is
 // forgotten, which it reports.
 func (c *Core) endAttempt(a *attempt) bool {

@@ -26,26 +26,47 @@ const (
 
 // lacks says what a pilot with these resources and tools is missing for a
 // class, whatever else it runs.
-func lacks(cl *class, has Resources, tools map[string]bool) (list []shortfall) {
-	need := func(name string, unit shortUnit, needs, has int64) {
-		if needs > has {
-			list = append(list, shortfall{name, unit, needs, has})
-		}
-	}
+func lacks(cl *class, has Resources, tools map[string]bool) []shortfall {
 	p := pilot{info: PilotInfo{Has: has}}
-	need("cpus", ofCPUs, p.cpusOf(cl), p.totalCPUs())
-	need("memory", ofBytes, cl.key.memory, has.Memory)
-	need("disk", ofBytes, cl.key.disk, has.Disk)
-	if has.Time != 0 {
-		need("time", ofTime, int64(cl.key.time), int64(has.Time))
-	}
-	for _, n := range cl.countable {
-		need(n.name, ofNumber, n.n, has.Countable[n.name])
+	has.MilliCPUs = p.totalCPUs()
+	list := tooLittle(cl, p.cpusOf(cl), &has)
+	if has.Time != 0 && cl.key.time > has.Time {
+		list = append(list, shortfall{"time", ofTime, int64(cl.key.time), int64(has.Time)})
 	}
 	for _, t := range cl.tools {
 		if !tools[t] {
 			list = append(list, shortfall{name: t, unit: ofPrograms})
 		}
+	}
+	return list
+}
+
+// lacksNow says of what a pilot that the class fits has too little beside what
+// is assigned to it.
+func (p *pilot) lacksNow(cl *class) []shortfall {
+	left := Resources{
+		MilliCPUs: p.totalCPUs() - p.used.milliCPUs,
+		Memory:    p.info.Has.Memory - p.used.memory,
+		Disk:      p.info.Has.Disk - p.used.disk,
+		Countable: make(map[string]int64, len(p.info.Has.Countable)),
+	}
+	for name, n := range p.info.Has.Countable {
+		left.Countable[name] = n - p.used.count(name)
+	}
+	return tooLittle(cl, p.cpusOf(cl), &left)
+}
+
+func tooLittle(cl *class, milliCPUs int64, has *Resources) (list []shortfall) {
+	need := func(name string, unit shortUnit, needs, has int64) {
+		if needs > has {
+			list = append(list, shortfall{name, unit, needs, max(0, has)})
+		}
+	}
+	need("cpus", ofCPUs, milliCPUs, has.MilliCPUs)
+	need("memory", ofBytes, cl.key.memory, has.Memory)
+	need("disk", ofBytes, cl.key.disk, has.Disk)
+	for _, n := range cl.countable {
+		need(n.name, ofNumber, n.n, has.Countable[n.name])
 	}
 	return list
 }
