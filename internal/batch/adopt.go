@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,19 +21,9 @@ const LaunchVariable = "FAIRWAY_LAUNCH"
 // and that are still alive, out of the given launches, and returns theirs. They
 // are then like those that Submit started.
 func (l *Local) Adopt(launches []string) ([]string, error) {
-	if len(launches) == 0 {
-		return nil, nil
-	}
-	processes, err := filepath.Glob("/proc/[0-9]*")
-	if err != nil {
-		return nil, err
-	}
+	processes, err := processesOf(launches)
 	var adopted []string
-	for _, folder := range processes {
-		launch := launchOf(folder)
-		if !slices.Contains(launches, launch) || slices.Contains(adopted, launch) {
-			continue
-		}
+	for launch, folder := range processes {
 		taken, err := l.adopt(launch, folder)
 		if err != nil {
 			return adopted, fmt.Errorf("take over pilot %s: %w", launch, err)
@@ -41,7 +32,32 @@ func (l *Local) Adopt(launches []string) ([]string, error) {
 			adopted = append(adopted, launch)
 		}
 	}
-	return adopted, nil
+	return adopted, err
+}
+
+// Alive returns those of the launches whose pilots run on this machine, as far
+// as this user may see that.
+func Alive(launches []string) ([]string, error) {
+	processes, err := processesOf(launches)
+	return slices.Sorted(maps.Keys(processes)), err
+}
+
+// processesOf finds the folder in /proc of each launch that is alive.
+func processesOf(launches []string) (map[string]string, error) {
+	if len(launches) == 0 {
+		return nil, nil
+	}
+	folders, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		return nil, err
+	}
+	processes := map[string]string{}
+	for _, folder := range folders {
+		if launch := launchOf(folder); slices.Contains(launches, launch) {
+			processes[launch] = folder
+		}
+	}
+	return processes, nil
 }
 
 // launchOf reads the environment that a process was started with; empty where

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os/exec"
 	"runtime"
@@ -45,13 +46,15 @@ func capacityFor(workflow *flow.Workflow, o *runOptions) (*capacity, error) {
 		c.pilots = pilotsThatFit(workflow, whole)
 	}
 	c.each = shareOf(whole, c.pilots)
+	var problems flow.Problems
 	for _, demand := range workflow.Demands() {
 		if demand.Site != "" && demand.Site != server.LocalSite {
 			continue // it says itself why no pilot comes (explain)
 		}
-		if err := c.meets(workflow.File, demand); err != nil {
-			return nil, err
-		}
+		problems = append(problems, c.unmet(workflow.File, demand)...)
+	}
+	if len(problems) > 0 {
+		return nil, problems
 	}
 	slices.Sort(c.tools)
 	c.tools = slices.Compact(c.tools)
@@ -119,32 +122,37 @@ func shareOf(whole dispatch.Resources, pilots int) dispatch.Resources {
 	return share
 }
 
-// meets refuses a step whose jobs no pilot of this machine could ever run.
-func (c *capacity) meets(file string, demand flow.Demand) error {
-	refuse := func(hint, format string, values ...any) error {
-		return fail(exitBadFile, hint, "%s:%d: step %q %s", file, demand.Line, demand.Step, fmt.Sprintf(format, values...))
+// unmet is what a step needs and no pilot of this machine could ever have. Tools
+// that are there are noted.
+func (c *capacity) unmet(file string, demand flow.Demand) (problems flow.Problems) {
+	refuse := func(instead, format string, values ...any) {
+		what := fmt.Sprintf("step %q %s", demand.Step, fmt.Sprintf(format, values...))
+		problems = append(problems, flow.Problem{File: file, Line: demand.Line, Column: 1, What: what, Instead: instead})
 	}
 	for _, tool := range demand.Tools {
 		if _, err := exec.LookPath(tool); err != nil {
-			return refuse("install it, or put it into PATH", "needs the program %s, which is not there", tool)
+			refuse("install it, or put it into PATH", "needs the program %s, which is not there", tool)
+		} else {
+			c.tools = append(c.tools, tool)
 		}
-		c.tools = append(c.tools, tool)
 	}
 	const fewer = "ask for less, or use fewer --pilots"
-	switch needs := demand.Needs; {
-	case needs.MilliCPUs > c.each.MilliCPUs:
-		return refuse(fewer, "needs %g processors; a pilot has %g", float64(needs.MilliCPUs)/1000, float64(c.each.MilliCPUs)/1000)
-	case needs.Memory > c.each.Memory:
-		return refuse(fewer, "needs %s of memory; a pilot has %s", bytesText(needs.Memory), bytesText(c.each.Memory))
-	case needs.Disk > c.each.Disk:
-		return refuse(fewer, "needs %s of disk; a pilot has %s", bytesText(needs.Disk), bytesText(c.each.Disk))
+	needs := demand.Needs
+	if needs.MilliCPUs > c.each.MilliCPUs {
+		refuse(fewer, "needs %g processors; a pilot has %g", float64(needs.MilliCPUs)/1000, float64(c.each.MilliCPUs)/1000)
 	}
-	for name, n := range demand.Needs.Countable {
-		if n > c.each.Countable[name] {
-			return refuse("say what this machine has with --has "+name+"=N", "needs %d %s; a pilot has %d", n, name, c.each.Countable[name])
+	if needs.Memory > c.each.Memory {
+		refuse(fewer, "needs %s of memory; a pilot has %s", bytesText(needs.Memory), bytesText(c.each.Memory))
+	}
+	if needs.Disk > c.each.Disk {
+		refuse(fewer, "needs %s of disk; a pilot has %s", bytesText(needs.Disk), bytesText(c.each.Disk))
+	}
+	for _, name := range slices.Sorted(maps.Keys(needs.Countable)) {
+		if n := needs.Countable[name]; n > c.each.Countable[name] {
+			refuse("say what this machine has with --has "+name+"=N", "needs %d %s; a pilot has %d", n, name, c.each.Countable[name])
 		}
 	}
-	return nil
+	return problems
 }
 
 // counts reads NAME=N settings.

@@ -2,9 +2,11 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/proto"
 
 	"fairway/internal/wire"
 )
@@ -14,14 +16,20 @@ func (c *console) cancelCommand() *cobra.Command {
 		Use:   "cancel JOB...",
 		Short: "Cancel jobs",
 		Long: `Cancel jobs. A running attempt is ended with all its processes; jobs that wait
-for the outputs are blocked until the job is retried or they are cancelled too.`,
+for the outputs are blocked until the job is retried or they are cancelled too.
+Where nothing runs, the next run does it.`,
 		Example:           "  fairway cancel align/p3 17",
-		Args:              cobra.MinimumNArgs(1),
+		Args:              someJobs,
 		ValidArgsFunction: c.completeJobs,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			return c.ask(command.Context(), func(ctx context.Context, client wire.WorkflowClient) error {
 				changed, err := client.Cancel(ctx, &wire.CancelRequest{Jobs: arguments})
-				return c.printChanged(changed, err)
+				return c.printChanged(changed, err, func(job *wire.JobSummary) string {
+					if job.State == "done" {
+						return "done already, and not cancelled"
+					}
+					return job.State
+				})
 			})
 		},
 	}
@@ -32,22 +40,21 @@ func (c *console) retryCommand() *cobra.Command {
 		Use:   "retry [JOB...]",
 		Short: "Let failed or cancelled jobs run again",
 		Long: `Let failed or cancelled jobs run again, with fresh retries; without names, all
-that failed. It needs a run that is under way; a new run retries by itself what
-failed.`,
+that failed. Where nothing runs, the next run does it; what failed it tries again
+in any case.`,
 		Example:           "  fairway retry\n  fairway retry align/p3",
 		ValidArgsFunction: c.completeJobs,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			return c.ask(command.Context(), func(ctx context.Context, client wire.WorkflowClient) error {
 				changed, err := client.Retry(ctx, &wire.RetryRequest{Jobs: arguments})
-				return c.printChanged(changed, err)
+				return c.printChanged(changed, err, (*wire.JobSummary).GetState)
 			})
 		},
 	}
 }
 
-// printChanged tells how the jobs stand now; one that has ended before cannot
-// be cancelled.
-func (c *console) printChanged(changed *wire.ChangedJobs, err error) error {
+// printChanged tells how the jobs stand now.
+func (c *console) printChanged(changed *wire.ChangedJobs, err error, become func(*wire.JobSummary) string) error {
 	if err != nil {
 		return err
 	}
@@ -56,7 +63,7 @@ func (c *console) printChanged(changed *wire.ChangedJobs, err error) error {
 		return nil
 	}
 	for _, job := range changed.Jobs {
-		fmt.Fprintf(c.out, "%s: %s\n", job.Name, job.State)
+		fmt.Fprintf(c.out, "%s: %s\n", job.Name, become(job))
 	}
 	if len(changed.Jobs) == 0 {
 		fmt.Fprintln(c.out, "no job had to be changed")
@@ -71,8 +78,9 @@ func (c *console) closeCommand() *cobra.Command {
 		Long: `Say that a watched input (watch: or url_list: in the workflow file) gets no more
 files, so that merges at the end of the data can be made and the run can end.
 Without a name: all watched inputs. It needs a run that is under way.`,
-		Example: "  fairway close runs",
-		Args:    cobra.MaximumNArgs(1),
+		Example:           "  fairway close runs",
+		Args:              takes(0, 1, "INPUT"),
+		ValidArgsFunction: c.completeInputs,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			request := &wire.CloseInputRequest{}
 			if len(arguments) > 0 {
@@ -80,13 +88,7 @@ Without a name: all watched inputs. It needs a run that is under way.`,
 			}
 			return c.askRunning(command.Context(), func(ctx context.Context, client wire.WorkflowClient) error {
 				answer, err := client.CloseInput(ctx, request)
-				if err != nil {
-					return err
-				}
-				if c.json {
-					c.printJSON(answer)
-				}
-				return nil
+				return c.printDone(answer, err, closedText(request.Input))
 			})
 		},
 	}
@@ -98,22 +100,48 @@ func (c *console) stopCommand() *cobra.Command {
 		Use:   "stop",
 		Short: "End the run that is under way here",
 		Long: `End the run that is under way here, from another terminal: after the running
-attempts, or at once. The next run goes on from there.`,
+attempts, or at once. The next run goes on from there. With --now pilots are
+ended too that still compute for a run that was cut short.`,
 		Example: "  fairway stop\n  fairway stop --now",
-		Args:    cobra.NoArgs,
+		Args:    noArgument,
 		RunE: func(command *cobra.Command, _ []string) error {
-			return c.askRunning(command.Context(), func(ctx context.Context, client wire.WorkflowClient) error {
+			err := c.askRunning(command.Context(), func(ctx context.Context, client wire.WorkflowClient) error {
 				answer, err := client.Stop(ctx, &wire.StopRequest{Drain: !now})
-				if err != nil {
-					return err
-				}
-				if c.json {
-					c.printJSON(answer)
-				}
-				return nil
+				return c.printDone(answer, err, stoppedText(now))
 			})
+			if errors.Is(err, errNothingRuns) {
+				return c.stopSurvivors(command.Context(), now)
+			}
+			return err
 		},
 	}
 	command.Flags().BoolVar(&now, "now", false, "end the running attempts too; they run again next time")
 	return command
+}
+
+// printDone tells that something was done of which the answer says nothing.
+func (c *console) printDone(answer proto.Message, err error, text string) error {
+	if err != nil {
+		return err
+	}
+	if c.json {
+		c.printJSON(answer)
+	} else {
+		fmt.Fprintln(c.out, text)
+	}
+	return nil
+}
+
+func closedText(input string) string {
+	if input == "" {
+		return "all inputs are closed"
+	}
+	return fmt.Sprintf("the input %s is closed", input)
+}
+
+func stoppedText(now bool) string {
+	if now {
+		return "the run is being ended"
+	}
+	return "the run ends when the running attempts have; `fairway stop --now` ends them too"
 }

@@ -41,8 +41,9 @@ func (c *console) checkCommand() *cobra.Command {
 		Long: `Check a workflow file (default: workflow.yaml) without running anything: its
 grammar, its names, that the steps leave no order of two writers or of a reader
 and a writer open; all problems of the file are told at once. Then that its inputs are there.`,
-		Example: "  fairway check workflow.yaml\n  fairway check workflow.yaml --set reads=/data --json",
-		Args:    cobra.MaximumNArgs(1),
+		Example:           "  fairway check workflow.yaml\n  fairway check workflow.yaml --set reads=/data --json",
+		Args:              maybeFile,
+		ValidArgsFunction: workflowFiles,
 		RunE: func(_ *cobra.Command, arguments []string) error {
 			values, err := parameters(settings)
 			if err != nil {
@@ -65,6 +66,7 @@ and a writer open; all problems of the file are told at once. Then that its inpu
 		},
 	}
 	command.Flags().StringArrayVar(&settings, "set", nil, "give a parameter a value: name=value (may be repeated)")
+	_ = command.RegisterFlagCompletionFunc("set", c.completeParameters)
 	return command
 }
 
@@ -108,13 +110,12 @@ func inspect(workflow *flow.Workflow, file, folder string) (checkedObject, error
 	}
 	var missing flow.Problems
 	for _, input := range workflow.Inputs {
-		found, err := matches(input, folder)
-		if err != nil {
-			return checked, err
+		count := len(input.Sizes)
+		for _, glob := range input.Globs {
+			count += len(matches(folder, glob))
 		}
-		count := len(input.Sizes) + len(found)
 		checked.Inputs = append(checked.Inputs, checkedInput{Name: input.Name, Files: count, Watched: comesLater(input)})
-		for _, p := range inputProblems(input, folder, found) {
+		for _, p := range inputProblems(input, folder) {
 			if !needed || count > 0 {
 				p.File, p.Line, p.Column = file, input.Line, 1
 				missing = append(missing, p)
@@ -129,41 +130,38 @@ func inspect(workflow *flow.Workflow, file, folder string) (checkedObject, error
 
 func comesLater(input *flow.DeclaredInput) bool { return input.Watch || input.URLList != "" }
 
-// inputProblems says why an input whose patterns match what is found has no files.
-func inputProblems(input *flow.DeclaredInput, folder string, found []string) (problems []flow.Problem) {
-	path := server.OnlyFolders(found)
-	switch {
-	case comesLater(input) || len(input.Sizes) > 0:
-	case len(found) == 0:
-		problems = append(problems, flow.Problem{
-			What:    fmt.Sprintf("input %q: no file matches %q", input.Name, input.Patterns),
-			Instead: "name files that are there, or watch the folder if they come later",
-		})
-	case path != "":
-		problems = append(problems, flow.Problem{
-			What:    fmt.Sprintf("input %q: %s is a folder", input.Name, path),
-			Instead: fmt.Sprintf("name the files in it, as in %s", filepath.Join(input.Patterns[0], "{name}")),
-		})
+// inputProblems says which patterns of an input match no files.
+func inputProblems(input *flow.DeclaredInput, folder string) (problems []flow.Problem) {
+	add := func(instead, format string, values ...any) {
+		problems = append(problems, flow.Problem{What: fmt.Sprintf("input %q: ", input.Name) + fmt.Sprintf(format, values...), Instead: instead})
+	}
+	for i, glob := range input.Globs {
+		found := matches(folder, glob)
+		switch path := server.OnlyFolders(found); {
+		case comesLater(input) || len(input.Sizes) > 0:
+		case len(found) == 0:
+			add("name files that are there, or watch the folder if they come later", "no file matches %s", displayPath(inFolder(folder, input.Patterns[i])))
+		case path != "":
+			add(fmt.Sprintf("name the files in it, as in %s", filepath.Join(input.Patterns[i], "{name}")), "%s is a folder", displayPath(path))
+		}
 	}
 	if _, err := server.ReadCatalog(folder, input.Catalog); err != nil {
-		problems = append(problems, flow.Problem{
-			What:    fmt.Sprintf("input %q: %v", input.Name, err),
-			Instead: "name a storage.xml or storage.json, and one of its protocols",
-		})
+		add("name a storage.xml or storage.json, and one of its protocols", "%v", err)
 	}
 	return problems
 }
 
-// matches returns the paths that the patterns of an input match now.
-func matches(input *flow.DeclaredInput, folder string) (paths []string, err error) {
-	for _, glob := range input.Globs {
-		found, err := server.Glob(folder, glob)
-		if err != nil {
-			return nil, fmt.Errorf("input %q: %w", input.Name, err)
-		}
-		paths = append(paths, found...)
+func inFolder(folder, path string) string {
+	if filepath.IsAbs(path) {
+		return path
 	}
-	return paths, nil
+	return filepath.Join(folder, path)
+}
+
+// matches returns the paths that a pattern of an input matches now.
+func matches(folder, glob string) []string {
+	found, _ := server.Glob(folder, glob) // package flow makes good patterns only
+	return found
 }
 
 func (c *console) printChecked(checked checkedObject) {

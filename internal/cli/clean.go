@@ -24,7 +24,7 @@ func (c *console) cleanCommand() *cobra.Command {
 stored files. The published results stay, unless --results is given. The next
 run begins anew. It is refused while a run is under way.`,
 		Example: "  fairway clean\n  fairway -C examples/lambda clean --results",
-		Args:    cobra.NoArgs,
+		Args:    noArgument,
 		RunE: func(command *cobra.Command, _ []string) error {
 			folder, err := c.folderWithState()
 			if err != nil {
@@ -44,7 +44,10 @@ run begins anew. It is refused while a run is under way.`,
 func (c *console) clean(ctx context.Context, folder string, remove []string) error {
 	if connection := runningIn(ctx, folder); connection != nil {
 		connection.Close()
-		return fail(exitRunning, "end it with `fairway stop` first", "a run is under way in %s", displayPath(folder))
+		return fail(exitRunning, "end it with `fairway stop` first", "a run is under way in %s", folderText(folder))
+	}
+	if err := refuseSurvivors(ctx, folder); err != nil {
+		return err
 	}
 	cleaned := cleanedObject{Removed: []string{}}
 	for _, path := range remove {

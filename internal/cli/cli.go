@@ -11,9 +11,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version is set by the linker (see the Makefile).
-var version = "unknown"
-
 // Main runs the program with the arguments of the process and returns its
 // exit code.
 func Main() int {
@@ -27,6 +24,8 @@ func execute(ctx context.Context, arguments []string, in io.Reader, out, err io.
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(err)
+	root.SetHelpCommand(helpCommand(root))
+	shellsOnly(root)
 	failed := root.ExecuteContext(ctx)
 	if failed == nil {
 		return exitOK
@@ -92,6 +91,7 @@ repeats a result.`),
 	grouped("look", c.simCommand())
 	grouped("change", c.cancelCommand(), c.retryCommand(), c.closeCommand())
 	root.AddCommand(c.versionCommand(), c.pilotCommand(), exitCodesTopic())
+	root.SetFlagErrorFunc(flagError)
 	return root
 }
 

@@ -52,6 +52,7 @@ func (c *console) dryRun(ctx context.Context, o *runOptions) error {
 		return nil
 	}
 	c.printPlan(config.Workflow.Name, &p)
+	c.noteSurvivors(ctx, config.Folder)
 	return nil
 }
 

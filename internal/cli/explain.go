@@ -17,8 +17,8 @@ func (c *console) explainCommand() *cobra.Command {
 the place before it, which resource, tool or time no pilot has left, which failure
 blocks it.`,
 		Example:           "  fairway explain merge/1",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: c.completeJobs,
+		Args:              oneJob,
+		ValidArgsFunction: c.completeJob,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			return c.ask(command.Context(), func(ctx context.Context, client wire.WorkflowClient) error {
 				answer, err := client.Explain(ctx, &wire.ExplainRequest{Job: arguments[0]})

@@ -24,7 +24,7 @@ systems exchange recorded runs: its jobs, files, and times to the microsecond.
 Jobs that were not done are left out, and so are those whose results came from
 an earlier run, since nothing was executed.`,
 		Example: "  fairway export -o run.json\n  fairway -C examples/lambda export --format 1.6 | jq .workflow.execution.makespanInSeconds",
-		Args:    cobra.NoArgs,
+		Args:    noArgument,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return c.ask(command.Context(), func(ctx context.Context, client wire.WorkflowClient) error {
 				run, err := recorded(ctx, client)
@@ -63,7 +63,7 @@ func recorded(ctx context.Context, client wire.WorkflowClient) (flow.Run, error)
 	if err != nil {
 		return flow.Run{}, err
 	}
-	run := flow.Run{Created: time.Now(), Version: version}
+	run := flow.Run{Created: time.Now(), Version: programVersion()}
 	report, err := progressNow(ctx, client)
 	if err != nil {
 		return run, err

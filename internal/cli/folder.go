@@ -80,6 +80,14 @@ func (c *console) fileAndFolder(arguments []string) (file, folder string, err er
 	return file, folder, err
 }
 
+// folderText names a folder in a sentence.
+func folderText(folder string) string {
+	if name := displayPath(folder); name != "." {
+		return name
+	}
+	return "this folder"
+}
+
 // displayPath is the shorter of a path and the way to it from here.
 func displayPath(path string) string {
 	here, err := os.Getwd()

@@ -34,12 +34,15 @@ list says how many are in which state, and how to see the others.`,
 		Example: `  fairway jobs
   fairway jobs --state failed --state blocked
   fairway jobs --step align --limit 20 --json`,
-		Args: cobra.NoArgs,
+		Args: noArgument,
 		RunE: func(command *cobra.Command, _ []string) error {
 			for _, state := range request.States {
 				if !isState(state) {
 					return fail(exitUsage, "states are "+strings.Join(stateNames, ", "), "there is no state %q", state)
 				}
+			}
+			if limit <= 0 {
+				return fail(exitUsage, "", "--limit is a number above 0, not %d", limit)
 			}
 			request.Limit, request.After = limit, after
 			return c.listJobs(command.Context(), request)
@@ -65,7 +68,7 @@ func isState(name string) bool {
 }
 
 func (c *console) listJobs(ctx context.Context, request *wire.ListJobsRequest) error {
-	return c.ask(ctx, func(ctx context.Context, client wire.WorkflowClient) error {
+	return c.look(ctx, func(ctx context.Context, client wire.WorkflowClient) error {
 		answer, err := client.ListJobs(ctx, request)
 		if err != nil {
 			return err
@@ -162,52 +165,4 @@ func ranText(job *wire.JobSummary, now time.Time) string {
 
 func set(t *timestamppb.Timestamp) bool {
 	return t.IsValid() && !t.AsTime().IsZero() && t.AsTime().Unix() > 0
-}
-
-// completion bounds what the shell shows, and how long a person waits for it.
-const (
-	completionLimit = 500
-	completionTime  = 2 * time.Second
-)
-
-func (c *console) completeJobs(command *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-	return c.complete(command.Context(), func(job *wire.JobSummary) string {
-		if !strings.HasPrefix(job.Name, begun) {
-			return ""
-		}
-		return job.Name + "\t" + job.State
-	})
-}
-
-func (c *console) completeSteps(command *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-	seen := map[string]bool{}
-	return c.complete(command.Context(), func(job *wire.JobSummary) string {
-		if seen[job.Step] || !strings.HasPrefix(job.Step, begun) {
-			return ""
-		}
-		seen[job.Step] = true
-		return job.Step
-	})
-}
-
-func (c *console) complete(ctx context.Context, word func(*wire.JobSummary) string) ([]string, cobra.ShellCompDirective) {
-	ctx, cancel := context.WithTimeout(ctx, completionTime)
-	defer cancel()
-	var words []string
-	err := c.ask(ctx, func(ctx context.Context, client wire.WorkflowClient) error {
-		answer, err := client.ListJobs(ctx, &wire.ListJobsRequest{Limit: completionLimit})
-		if err != nil {
-			return err
-		}
-		for _, job := range answer.Jobs {
-			if w := word(job); w != "" {
-				words = append(words, w)
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	return words, cobra.ShellCompDirectiveNoFileComp
 }

@@ -19,11 +19,14 @@ func (c *console) logsCommand() *cobra.Command {
 its own stream; of the last attempt, or of the one named. With -f, go on until
 the attempt ends.`,
 		Example:           "  fairway logs align/p3\n  fairway logs -f align/p3\n  fairway logs merge/1 --tail 2000 --json",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: c.completeJobs,
+		Args:              oneJob,
+		ValidArgsFunction: c.completeJob,
 		RunE: func(command *cobra.Command, arguments []string) error {
+			if request.TailBytes < 0 {
+				return fail(exitUsage, "", "--tail is a number of bytes, not %d", request.TailBytes)
+			}
 			request.Job = arguments[0]
-			return c.ask(command.Context(), func(ctx context.Context, client wire.WorkflowClient) error {
+			return c.look(command.Context(), func(ctx context.Context, client wire.WorkflowClient) error {
 				return c.printLogs(ctx, client, request)
 			})
 		},

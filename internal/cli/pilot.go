@@ -16,7 +16,7 @@ func (c *console) pilotCommand() *cobra.Command {
 		Use:    "pilot",
 		Short:  "Run a pilot (started by the batch system, configured by " + pilot.ConfigVariable + ")",
 		Hidden: true,
-		Args:   cobra.NoArgs,
+		Args:   noArgument,
 		RunE: func(command *cobra.Command, _ []string) error {
 			encoded, given := os.LookupEnv(pilot.ConfigVariable)
 			if !given {

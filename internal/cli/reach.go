@@ -37,7 +37,7 @@ func (c *console) askRunning(ctx context.Context, do func(context.Context, wire.
 	}
 	connection := runningIn(ctx, folder)
 	if connection == nil {
-		return fail(exitNoState, "start it with `fairway run`", "nothing runs in %s", displayPath(folder))
+		return nothingRuns(folder)
 	}
 	defer connection.Close()
 	return explained(do(ctx, connection))
@@ -73,7 +73,13 @@ func (c *console) folderWithState() (string, error) {
 
 func noState(folder string) error {
 	return fail(exitNoState, "name the folder of the workflow with -C, or start one with `fairway run FILE`",
-		"no workflow was run in %s", displayPath(folder))
+		"no workflow was run in %s", folderText(folder))
+}
+
+var errNothingRuns = errors.New("nothing runs")
+
+func nothingRuns(folder string) error {
+	return fail(exitNoState, "start it with `fairway run`", "%w in %s", errNothingRuns, folderText(folder))
 }
 
 // explained turns an error of the API into one with an exit code.

@@ -52,10 +52,8 @@ Ctrl-C once lets the running attempts end; twice ends them at once.`,
   fairway run workflow.yaml --dry-run
   fairway run trace.json --time-scale 0.01 --size-scale 0
   fairway run workflow.yaml --follow      # watch a run that is under way`,
-		Args: cobra.MaximumNArgs(1),
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return []string{"yaml", "yml", "json"}, cobra.ShellCompDirectiveFilterFileExt
-		},
+		Args:              maybeFile,
+		ValidArgsFunction: workflowFiles,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			if err := o.check(); err != nil {
 				return err
@@ -81,6 +79,7 @@ Ctrl-C once lets the running attempts end; twice ends them at once.`,
 	flags.Float64Var(&o.timeScale, "time-scale", 1, "of a trace: compute so many times as long")
 	flags.Float64Var(&o.sizeScale, "size-scale", 1, "of a trace: files so many times as large")
 	flags.StringVar(&o.record, "record", "", "append to this file all that the scheduler is told and decides, for sim replay")
+	_ = command.RegisterFlagCompletionFunc("set", c.completeParameters)
 	_ = command.RegisterFlagCompletionFunc("watch-inputs", cobra.FixedCompletions([]string{"auto", "all", "none"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = command.RegisterFlagCompletionFunc("placement", cobra.FixedCompletions([]string{"by-gain", "by-bytes", "by-files"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = command.RegisterFlagCompletionFunc("cache", cobra.FixedCompletions([]string{"host", "pilot", "none"}, cobra.ShellCompDirectiveNoFileComp))
@@ -148,7 +147,7 @@ func (c *console) run(ctx context.Context, o *runOptions) error {
 }
 
 func alreadyRunning(folder string) error {
-	return fail(exitRunning, "watch it with --follow, or end it with `fairway stop`", "another process runs the workflow in %s", displayPath(folder))
+	return fail(exitRunning, "watch it with --follow, or end it with `fairway stop`", "another process runs the workflow in %s", folderText(folder))
 }
 
 // follow watches a run of another process; Ctrl-C ends the watching only.
@@ -187,7 +186,7 @@ func (c *console) printAdvice(report *wire.ProgressReport) {
 	case total.Failed > 0:
 		fmt.Fprintln(c.err, "  see `fairway jobs --state failed`, `fairway logs JOB`, `fairway explain JOB`; run it again to go on")
 	case total.Cancelled > 0:
-		fmt.Fprintln(c.err, "  see `fairway jobs --state cancelled`; `fairway retry JOB` while it runs lets one run after all")
+		fmt.Fprintln(c.err, "  see `fairway jobs --state cancelled`")
 	default:
 		fmt.Fprintln(c.err, "  run it again to go on")
 	}

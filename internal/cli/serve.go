@@ -116,6 +116,12 @@ func (c *console) serverConfig(o *runOptions) (server.Config, error) {
 	if err != nil {
 		return server.Config{}, err
 	}
+	if _, err := workflow.With(o.parameters); err != nil {
+		return server.Config{}, &failure{code: exitBadFile, err: err}
+	}
+	if _, err := inspect(workflow, o.file, o.folder); err != nil {
+		return server.Config{}, err
+	}
 	capacity, err := capacityFor(workflow, o)
 	if err != nil {
 		return server.Config{}, err

@@ -16,10 +16,10 @@ func (c *console) showCommand() *cobra.Command {
 		Use:               "show JOB",
 		Short:             "Show a job: its command, files and attempts",
 		Example:           "  fairway show align/p3\n  fairway show 17 --json",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: c.completeJobs,
+		Args:              oneJob,
+		ValidArgsFunction: c.completeJob,
 		RunE: func(command *cobra.Command, arguments []string) error {
-			return c.ask(command.Context(), func(ctx context.Context, client wire.WorkflowClient) error {
+			return c.look(command.Context(), func(ctx context.Context, client wire.WorkflowClient) error {
 				job, err := client.ShowJob(ctx, &wire.ShowJobRequest{Job: arguments[0]})
 				if err != nil {
 					return err

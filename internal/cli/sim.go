@@ -33,7 +33,7 @@ figures as PNG, and report.html that shows all of it.`,
   fairway sim examples/sim/cache-size.yaml --json
   fairway sim paper
   fairway sim compare`,
-		Args: cobra.ExactArgs(1),
+		Args: takes(1, 1, "FILE"),
 		RunE: func(command *cobra.Command, arguments []string) error {
 			return c.simulate(command.Context(), arguments[0], o)
 		},
@@ -55,7 +55,7 @@ statement of its text as held or not. What the paper does not give is assumed;
 the report (--out) lists every assumption with its reason.`,
 		Example: `  fairway sim paper --out paper
   fairway sim paper --repetitions 5 --json`,
-		Args: cobra.NoArgs,
+		Args: noArgument,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return c.simulatePaper(command.Context(), o)
 		},
@@ -136,7 +136,7 @@ its limit, nothing may get stuck. A seed that fails is printed with the command
 that repeats it.`,
 		Example: `  fairway sim faults --seeds 10000
   fairway sim faults --seed 17 --seeds 1`,
-		Args: cobra.NoArgs,
+		Args: noArgument,
 		RunE: func(command *cobra.Command, _ []string) error {
 			first := max(o.seed, 1)
 			faced, err := sim.UnderFaults(command.Context(), first, seeds, c.counted("seeds"))

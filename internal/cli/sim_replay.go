@@ -20,7 +20,7 @@ answers to pilots, jobs, publications) must be the same, byte for byte. The
 first difference is printed with the line of FILE, and the exit code is 1.`,
 		Example: `  fairway run workflow.yaml --record run.jsonl
   fairway sim replay run.jsonl`,
-		Args: cobra.ExactArgs(1),
+		Args: takes(1, 1, "FILE"),
 		RunE: func(_ *cobra.Command, arguments []string) error {
 			return c.replay(arguments[0])
 		},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -20,9 +21,9 @@ func (c *console) versionCommand() *cobra.Command {
 		Use:     "version",
 		Short:   "Print the version of this program",
 		Example: "  fairway version --json",
-		Args:    cobra.NoArgs,
+		Args:    noArgument,
 		Run: func(*cobra.Command, []string) {
-			v := versionObject{Version: version, Revision: revision(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+			v := versionObject{Version: programVersion(), Revision: revision(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 			if c.json {
 				c.printJSON(v)
 				return
@@ -30,6 +31,20 @@ func (c *console) versionCommand() *cobra.Command {
 			fmt.Fprintf(c.out, "fairway %s (%s, %s)\n", v.Version, v.Go, v.Platform)
 		},
 	}
+}
+
+// version is set by the linker (see the Makefile).
+var version string
+
+// programVersion is what the Makefile says, or else what the Go command noted.
+func programVersion() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return strings.Trim(info.Main.Version, "()") // of (devel)
+	}
+	return "unknown"
 }
 
 func revision() string {

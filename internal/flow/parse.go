@@ -46,16 +46,20 @@ func (w *Workflow) With(parameters map[string]string) (*Workflow, error) {
 		return w, nil
 	}
 	var names []string
+	var wrong error
 	for _, p := range w.Parameters {
 		names = append(names, p.Name)
 		if _, given := parameters[p.Name]; p.Required && !given {
-			return nil, fmt.Errorf("%s: the parameter %q has no default; give it with --set %s=VALUE", w.File, p.Name, p.Name)
+			wrong = errors.Join(wrong, fmt.Errorf("%s: the parameter %q has no default; give it with --set %s=VALUE", w.File, p.Name, p.Name))
 		}
 	}
 	for _, name := range sortedKeys(parameters) {
 		if !slices.Contains(names, name) {
-			return nil, fmt.Errorf("%s: there is no parameter %q; %s", w.File, name, didYouMean(name, names))
+			wrong = errors.Join(wrong, fmt.Errorf("%s: there is no parameter %q; %s", w.File, name, didYouMean(name, names)))
 		}
+	}
+	if wrong != nil {
+		return nil, wrong
 	}
 	return parse(w.File, w.data, parameters)
 }

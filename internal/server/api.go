@@ -27,14 +27,21 @@ type state interface {
 // nothing runs.
 type api struct {
 	state   state
+	changer changer
 	control control
 	logs    logFolder
 	sched   *sched.Scheduler
+
+	survivors func() int // of a run that was cut short; nil while one is under way
 }
 
-// control changes a run that is under way.
-type control interface {
+// changer carries out what is asked of a run, or has the next one do it.
+type changer interface {
 	change(ctx context.Context, r *request) error
+}
+
+// control is for a run that is under way.
+type control interface {
 	closeInput(ctx context.Context, name string) error
 	Stop(drain bool)
 }
@@ -71,14 +78,31 @@ func (a *api) lookAt(ctx context.Context, ask func(*cores) error) error {
 
 // Cancel ends jobs. Those that wait for their outputs become blocked.
 func (a *api) Cancel(ctx context.Context, r *wire.CancelRequest) (*wire.ChangedJobs, error) {
-	return a.changeJobs(ctx, r.GetJobs(), func(*cores) []dispatch.JobID { return nil },
-		func(jobs []dispatch.JobID) dispatch.Input { return dispatch.Cancel{Jobs: jobs} })
+	return a.changeJobs(ctx, func(c *cores) (dispatch.Input, []dispatch.JobID, error) {
+		jobs, err := jobsNamed(c, r.GetJobs())
+		return dispatch.Cancel{Jobs: jobs}, jobs, err
+	})
 }
 
 // Retry lets jobs run again that failed or were cancelled.
 func (a *api) Retry(ctx context.Context, r *wire.RetryRequest) (*wire.ChangedJobs, error) {
-	return a.changeJobs(ctx, r.GetJobs(), failedJobs,
-		func(jobs []dispatch.JobID) dispatch.Input { return dispatch.RetryJobs{Jobs: jobs} })
+	return a.changeJobs(ctx, func(c *cores) (dispatch.Input, []dispatch.JobID, error) {
+		jobs, err := jobsToRetry(c, r.GetJobs())
+		return dispatch.RetryJobs{Jobs: jobs}, jobs, err
+	})
+}
+
+func jobsToRetry(c *cores, names []string) ([]dispatch.JobID, error) {
+	if len(names) == 0 {
+		return failedJobs(c), nil
+	}
+	jobs, err := jobsNamed(c, names)
+	for _, id := range jobs {
+		if job, ok := c.dispatch.Job(id); ok && job.State != dispatch.Failed && job.State != dispatch.Cancelled {
+			return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("job %s is %v; what failed or was cancelled can be retried", job.Name, job.State))
+		}
+	}
+	return jobs, err
 }
 
 func failedJobs(c *cores) []dispatch.JobID {
@@ -94,23 +118,17 @@ func failedJobs(c *cores) []dispatch.JobID {
 	return failed
 }
 
-func (a *api) changeJobs(ctx context.Context, names []string, otherwise func(*cores) []dispatch.JobID, input func([]dispatch.JobID) dispatch.Input) (*wire.ChangedJobs, error) {
-	if a.control == nil {
-		return nil, errNotRunning
-	}
+// changeJobs carries out what choose makes of the jobs that there are, and tells
+// how those stand then that it names.
+func (a *api) changeJobs(ctx context.Context, choose func(*cores) (dispatch.Input, []dispatch.JobID, error)) (*wire.ChangedJobs, error) {
 	changed := new(wire.ChangedJobs)
 	var jobs []dispatch.JobID
-	err := a.control.change(ctx, &request{
-		prepare: func(c *cores, r *request) error {
-			var err error
-			if jobs, err = jobsNamed(c, names); err != nil {
-				return err
-			}
-			if len(names) == 0 {
-				jobs = otherwise(c)
-			}
-			r.dispatch = []dispatch.Input{input(jobs)}
-			return nil
+	err := a.changer.change(ctx, &request{
+		prepare: func(c *cores, r *request) (err error) {
+			var in dispatch.Input
+			in, jobs, err = choose(c)
+			r.dispatch = []dispatch.Input{in}
+			return err
 		},
 		ask: func(c *cores) {
 			for _, id := range jobs {

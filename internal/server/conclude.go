@@ -52,9 +52,9 @@ func (s *Server) unfinished(totals *dispatch.Totals) string {
 	count := func(state dispatch.State) int { return totals.ByState[state] }
 	switch {
 	case count(dispatch.Failed) > 0:
-		return fmt.Sprintf("%d jobs have failed; `fairway jobs --state failed` lists them", count(dispatch.Failed))
+		return fmt.Sprintf("jobs that failed: %d; `fairway jobs --state failed` lists them", count(dispatch.Failed))
 	case count(dispatch.Cancelled) > 0:
-		return fmt.Sprintf("%d jobs were cancelled; `fairway retry` lets them run again", count(dispatch.Cancelled))
+		return fmt.Sprintf("jobs that were cancelled: %d; `fairway retry JOB` and `fairway run` let one run after all", count(dispatch.Cancelled))
 	}
 	for _, held := range s.loop.flow.Held(1) {
 		return fmt.Sprintf("nothing can run any more, though not all jobs were made: %s: %s", held.Job, held.Reason)
@@ -150,6 +150,7 @@ func (s *Server) look(ctx context.Context, ask func(*cores)) error {
 
 func (s *Server) report(r *wire.ProgressReport) {
 	r.Summary.Results = s.results
+	r.Summary.WaitingSeconds += s.waited
 	r.Notes = slices.Clone(s.end.notes)
 	if end := s.concluded.Load(); end != nil {
 		r.Ended, r.Succeeded, r.Problems = true, end.Succeeded, end.Problems

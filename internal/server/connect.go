@@ -87,7 +87,13 @@ func connectLive(ctx context.Context, state string) (*Connection, error) {
 // connectView serves the view inside this process.
 func connectView(v *view, s *sched.Scheduler) *Connection {
 	mux := http.NewServeMux()
-	mux.Handle(wire.NewWorkflowHandler(&api{state: v, logs: logFolder(LogFolder(v.folder)), sched: s}, uncompressed))
+	mux.Handle(wire.NewWorkflowHandler(&api{
+		state: v, changer: resting{v.folder}, logs: logFolder(LogFolder(v.folder)), sched: s,
+		survivors: func() int {
+			alive, _ := Survivors(v.folder) // not to know is as if there were none
+			return len(alive)
+		},
+	}, uncompressed))
 	listener := newPipes()
 	serving := &http.Server{Handler: mux}
 	var group sync.WaitGroup

@@ -89,7 +89,11 @@ func (o *opened) rehearse(ctx context.Context, config *Config, find *finder) (*l
 		end: &ending{owed: newObligations()},
 	}
 	defer l.waker.stop()
-	l.take(&request{flow: []flow.Input{flow.Tick{}}})
+	begin := &request{flow: []flow.Input{flow.Tick{}}}
+	if o.decision == runOn {
+		begin.dispatch = o.run.wishes()
+	}
+	l.take(begin)
 	for _, in := range o.flow.Inputs() {
 		if err := o.rehearseInput(ctx, l, in, find); err != nil {
 			return nil, err

@@ -170,8 +170,12 @@ func TestConnectShowsAFinishedRun(t *testing.T) {
 	if err != nil || len(detail.GetReads()) != 3 || len(detail.GetAttempts()) != 1 || !detail.GetWrites()[0].GetPublished() {
 		t.Fatalf("got %v, %v", detail, err)
 	}
-	if _, err := c.Cancel(context.Background(), &wire.CancelRequest{Jobs: []string{"join"}}); err == nil || c.Live {
-		t.Fatalf("a finished run could be changed: %v", err)
+	if _, err := c.Stop(context.Background(), &wire.StopRequest{}); err == nil || c.Live {
+		t.Fatalf("a run that is over could be stopped: %v", err)
+	}
+	same, err := c.Cancel(context.Background(), &wire.CancelRequest{Jobs: []string{"join"}})
+	if err != nil || same.GetJobs()[0].GetState() != "done" {
+		t.Fatalf("a job that is done could be cancelled: %v, %v", same, err)
 	}
 	stream, err := c.Progress(context.Background(), &wire.ProgressRequest{Follow: true})
 	if err != nil || !stream.Receive() {

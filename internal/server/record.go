@@ -46,6 +46,7 @@ type runRecord struct {
 	Pilots     int64             `json:"pilots"`  // that registered
 	Problems   []string          `json:"problems,omitempty"`
 	Notes      []string          `json:"notes,omitempty"`
+	Wishes     []wish            `json:"wishes,omitempty"`
 }
 
 func (r *runRecord) record() (dispatch.Record, error) { return recordOf(runTable, runKey, r) }

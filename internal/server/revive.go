@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"slices"
 
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
@@ -63,8 +64,12 @@ func (s *Server) revival(c *cores) *request {
 	// Only now, so that no site is blamed for pilots that were killed with their
 	// server.
 	r.dispatch = append(r.dispatch, dispatch.SetSite{Site: site})
-	if failed := failedJobs(c); s.retries && len(failed) > 0 {
+	failed := slices.DeleteFunc(failedJobs(c), s.opened.run.wishedAgain)
+	if s.retries && len(failed) > 0 {
 		r.dispatch = append(r.dispatch, dispatch.RetryJobs{Jobs: failed})
+	}
+	if err := s.fulfil(r); err != nil {
+		s.end.broken(err)
 	}
 	return r
 }

@@ -46,6 +46,7 @@ type Server struct {
 
 	began     time.Time
 	earlier   float64 // seconds that earlier servers worked on this run
+	waited    float64 // seconds that jobs waited for pilots meanwhile, summed
 	retries   bool    // failed jobs are tried again when the cores are loaded first
 	concluded atomic.Pointer[Outcome]
 }
@@ -174,7 +175,7 @@ func (s *Server) Run(ctx context.Context) (Outcome, error) {
 	if err := s.opened.begin(ctx, &s.config); err != nil {
 		return Outcome{}, fmt.Errorf("beginning the run: %w", err)
 	}
-	s.earlier = s.opened.run.Seconds
+	s.earlier, s.waited = s.opened.run.Seconds, s.opened.run.Waiting
 	s.retries = s.opened.decision == runOn
 	if err := os.MkdirAll(s.storage, 0o755); err != nil {
 		return Outcome{}, err

@@ -27,7 +27,7 @@ type tally struct {
 	pilots   int64                        // that registered
 
 	published map[string]bool // LFNs
-	names     []string        // the first of them
+	names     []string        // the first of them by name
 }
 
 // sums are over all attempts that ended.
@@ -93,9 +93,9 @@ func (t *tally) publish(lfn string) {
 		return // a later version of it
 	}
 	t.published[lfn] = true
-	if len(t.names) < PublishedLimit {
-		t.names = append(t.names, lfn)
-	}
+	at, _ := slices.BinarySearch(t.names, lfn)
+	t.names = slices.Insert(t.names, at, lfn)
+	t.names = t.names[:min(len(t.names), PublishedLimit)]
 }
 
 func (s *sums) add(u *dispatch.Usage) {
@@ -173,7 +173,7 @@ func (t *tally) summary(core *dispatch.Core) *wire.Summary {
 		StagingSeconds:   s.staging.Seconds(),
 		ComputingSeconds: s.computing.Seconds(),
 		Pilots:           t.pilots,
-		Published:        t.names,
+		Published:        slices.Clone(t.names),
 		PublishedCount:   int64(len(t.published)),
 	}
 }

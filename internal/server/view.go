@@ -60,6 +60,9 @@ func loadView(ctx context.Context, records store.Store) (*view, error) {
 	if err != nil {
 		return nil, fmt.Errorf("loading the jobs: %w", err)
 	}
+	for _, in := range run.wishes() {
+		_, _ = core.Step(now(), in) // what is refused will be so by the next run, too
+	}
 	counts, err := loadTally(ctx, records, run.Workflow, run.Steps)
 	if err != nil {
 		return nil, err

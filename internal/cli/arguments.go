@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// takes is how many arguments a command takes, and what they are; no most
+// means any number.
+func takes(least, most int, what string) cobra.PositionalArgs {
+	return func(command *cobra.Command, arguments []string) error {
+		switch {
+		case len(arguments) < least:
+			return fmt.Errorf("%s needs a %s: %s", command.Name(), what, command.UseLine())
+		case most == 0 && len(arguments) > 0:
+			return fmt.Errorf("%s takes no argument, such as %q", command.Name(), arguments[0])
+		case most > 0 && len(arguments) > most:
+			return fmt.Errorf("%s takes one %s, and not %s too", command.Name(), what, strings.Join(arguments[most:], " "))
+		}
+		return nil
+	}
+}
+
+const anyNumber = -1
+
+var (
+	noArgument = takes(0, 0, "")
+	oneJob     = takes(1, 1, "JOB")
+	someJobs   = takes(1, anyNumber, "JOB")
+	maybeFile  = takes(0, 1, "FILE")
+)
+
+// flagError says what a flag takes, where its value was something else.
+func flagError(_ *cobra.Command, err error) error {
+	invalid, ok := errors.AsType[*pflag.InvalidValueError](err)
+	if !ok {
+		return err
+	}
+	flag := invalid.GetFlag()
+	kind := "a " + flag.Value.Type()
+	switch name := flag.Value.Type(); {
+	case strings.HasPrefix(name, "uint"):
+		kind = "a whole number that is not negative"
+	case strings.HasPrefix(name, "int"):
+		kind = "a whole number"
+	case strings.HasPrefix(name, "float"):
+		kind = "a number"
+	case name == "bool":
+		kind = "true or false"
+	}
+	return fmt.Errorf("--%s is %s, not %q", flag.Name, kind, invalid.GetValue())
+}
+
+// helpCommand replaces cobra's, which ends well where there is no such command.
+func helpCommand(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Help about any command",
+		ValidArgsFunction: func(*cobra.Command, []string, string) (names []string, _ cobra.ShellCompDirective) {
+			for _, command := range root.Commands() {
+				if !command.Hidden {
+					names = append(names, command.Name()+"\t"+command.Short)
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(_ *cobra.Command, arguments []string) error {
+			command, rest, err := root.Find(arguments)
+			if err != nil || len(rest) > 0 {
+				return fail(exitUsage, "see `fairway help`", "there is no command %q", strings.Join(arguments, " "))
+			}
+			command.InitDefaultHelpFlag()
+			return command.Help()
+		},
+	}
+}
+
+// shellsOnly has the completion command refuse what is no shell that it knows.
+func shellsOnly(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	for _, command := range root.Commands() {
+		if command.Name() != "completion" {
+			continue
+		}
+		command.Args = cobra.ArbitraryArgs
+		command.RunE = func(command *cobra.Command, arguments []string) error {
+			if len(arguments) > 0 {
+				return fail(exitUsage, "write bash, fish, powershell or zsh", "there is no completion for %q", arguments[0])
+			}
+			return command.Help()
+		}
+	}
+}
