@@ -33,6 +33,7 @@ func assemble(c config) (*member, error) {
 	m := &member{config: c, peers: make(map[int]*orwl.Peer)}
 	m.program = &sweep.Program{
 		Cut: sweep.NewCut(c.N, c.Rows, c.Columns, sweep.DefaultSweeps), Iterations: c.Iterations,
+		Bound: c.Processes == 1,
 		First: c.Process * c.Rows / c.Processes, Last: (c.Process + 1) * c.Rows / c.Processes,
 	}
 	var options []orwl.Option

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,12 +29,16 @@ type Program struct {
 	Others Resources
 	// Trace, where set, records all locations.
 	Trace *orwl.Trace
+	// Bound says that the process has its processors for itself: each thread that
+	// computes is then bound to one of its own while Run runs (on Linux).
+	Bound bool
 
 	tasks     []task
 	factors   *factors
 	data      map[place]*orwl.Location    // of the strips
 	frontiers map[frontier]*orwl.Location // to other processes
 	computing atomic.Int64
+	binding   *binding
 }
 
 func (p *Program) exists(at place) bool {
@@ -121,6 +126,10 @@ func (p *Program) Frontiers() []*orwl.Location {
 
 // Run runs the tasks to the end.
 func (p *Program) Run(ctx context.Context) error {
+	if p.Bound {
+		p.binding = newBinding(runtime.GOMAXPROCS(0))
+		defer p.binding.undo()
+	}
 	var running sync.WaitGroup
 	errs := make([]error, len(p.tasks))
 	for i, t := range p.tasks {

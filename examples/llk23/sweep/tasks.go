@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 
 	"fairway/orwl"
 )
@@ -118,10 +119,24 @@ func (p *Program) computation(ctx context.Context, at place) (step, error) {
 	return step{orwl.Pairs{own}, func(sweeps int) error {
 		data, err := orwl.WriteAs[float64](own)
 		if err == nil {
-			p.computing.Add(int64(processorTime(func() { s.compute(data, p.factors, sweeps) })))
+			p.letFrontiersGo()
+			p.computing.Add(int64(processorTime(func() {
+				p.binding.enter()
+				defer p.binding.leave()
+				s.compute(data, p.factors, sweeps)
+			})))
 		}
 		return err
 	}}, err
+}
+
+// letFrontiersGo is for a main task that goes from strip to strip without waiting:
+// the frontier tasks that it has just woken, for which others wait, would stand
+// behind it until it has computed the next.
+func (p *Program) letFrontiersGo() {
+	if p.Strips > 1 {
+		runtime.Gosched()
+	}
 }
 
 // frontierTask carries frontiers of a strip to its neighbours, or to where their
