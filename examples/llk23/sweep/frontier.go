@@ -2,28 +2,27 @@ package sweep
 
 import "fmt"
 
-// Direction is where a frontier goes. East, South and SouthEast are forward,
-// the others backward.
+// Direction is where a frontier goes. East and South are forward, the others
+// backward. Corners make the way in two steps: what a strip gets from the side it
+// passes on up or down.
 type Direction int
 
 // The directions of frontiers.
 const (
 	East Direction = iota
 	South
-	SouthEast
 	West
 	North
-	NorthWest
 	directions
 )
 
 func (d Direction) String() string {
-	return [...]string{"east", "south", "south-east", "west", "north", "north-west"}[d]
+	return [...]string{"east", "south", "west", "north"}[d]
 }
 
 // step returns the way to the neighbour in rows of blocks and columns of strips.
 func (d Direction) step() (rows, columns int) {
-	return [...]int{0, 1, 1, 0, -1, -1}[d], [...]int{1, 0, 1, -1, 0, -1}[d]
+	return [...]int{0, 1, 0, -1}[d], [...]int{1, 0, -1, 0}[d]
 }
 
 // place is where a strip lies: its row of blocks and its column of strips.
@@ -53,8 +52,9 @@ func (f frontier) String() string {
 }
 
 // segments calls visit for the pieces of rows that strip s exports in a
-// direction after a number of sweeps: the elements that s was the last to
-// update and the neighbour needs. Columns are [from, to).
+// direction after a number of sweeps: the elements that the neighbour needs and that
+// s was the last to update or, of a corner, has got from the side. Columns are
+// [from, to).
 func (s *strip) segments(d Direction, sweeps int, visit func(row, from, to int)) {
 	i0, i1, j0, j1 := s.rows.start, s.rows.end, s.cols.start, s.cols.end
 	switch d {
@@ -71,33 +71,28 @@ func (s *strip) segments(d Direction, sweeps int, visit func(row, from, to int))
 		for x := sweeps; x >= 1; x-- {
 			from := j0
 			if !s.cols.first {
-				from = j0 - x + 1
+				from = j0 - x
 			}
 			visit(i1-x, from, j1)
 		}
-	case SouthEast:
-		for x := sweeps; x >= 1; x-- {
-			visit(i1-x, j1-x, j1-x+1)
-		}
 	case West:
-		end := i1
+		start, end := i0, i1
+		if !s.rows.first {
+			start = i0 - sweeps + 1
+		}
 		if !s.rows.last {
 			end = i1 - sweeps + 1
 		}
-		for i := i0; i < end; i++ {
+		for i := start; i < end; i++ {
 			visit(i, j0-sweeps+1, j0+1)
 		}
 	case North:
 		end := j1
 		if !s.cols.last {
-			end = j1 - sweeps + 1
+			end = j1 + 1
 		}
 		for i := i0 - sweeps + 1; i <= i0; i++ {
 			visit(i, j0, end)
-		}
-	case NorthWest:
-		for i := i0 - sweeps + 1; i <= i0; i++ {
-			visit(i, j0-sweeps+1, j0+1)
 		}
 	}
 }

@@ -32,8 +32,8 @@ func (p *Program) Insert(ctx context.Context) error {
 	}
 	for _, at := range p.places() {
 		err := errors.Join(
-			p.add(p.frontierTask(ctx, at, East, South, SouthEast)),
-			p.add(p.frontierTask(ctx, at, West, North, NorthWest)),
+			p.add(p.frontierTask(ctx, at, East, South)),
+			p.add(p.frontierTask(ctx, at, West, North)),
 			p.addImports(ctx, at),
 		)
 		if err != nil {
@@ -86,13 +86,19 @@ func (t task) cancel() error {
 
 // Requests stand in each queue as the sequential program would make them: strip
 // after strip, for each of them the main task, and then each frontier on its way
-// out and into its neighbour. Each task does its steps in this order too, so the
+// out and into its neighbour; those to the north come a strip later. Each task does its steps in this order too, so the
 // lowest of all steps that are to be done is never kept waiting.
 const stepsOfStrip = 1 + 2*int(directions)
 
 func (p *Program) mainRank(at place) int { return (at.row*p.across() + at.column) * stepsOfStrip }
 
-func (p *Program) exportRank(f frontier) int { return p.mainRank(f.source) + 1 + 2*int(f.way) }
+func (p *Program) exportRank(f frontier) int {
+	after := f.source
+	if f.way == North {
+		after.column++ // which brings the corner
+	}
+	return p.mainRank(after) + 1 + 2*int(f.way)
+}
 
 func (p *Program) importRank(f frontier) int { return p.exportRank(f) + 1 }
 
