@@ -30,7 +30,7 @@ func TestDraftFindsWhatChanged(t *testing.T) {
 	for _, size := range []int{0, 1, 8, inlineLimit, 300*blockSize + 17} {
 		m, d := sharedMemory(t, size), new(draft)
 		version := uint64(0)
-		for range 200 {
+		for range rounds(200) {
 			if size > 0 && rng.IntN(3) == 0 {
 				m.bytes[rng.IntN(size)]++
 				version++

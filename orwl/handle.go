@@ -102,7 +102,7 @@ func (h *Handle) Test() (bool, error) {
 // lost before and that nothing written under it counts.
 func (h *Handle) Release() error {
 	if !h.holds() {
-		return ErrNotHeld
+		return h.refuse(ErrNotHeld)
 	}
 	return h.res.release(h)
 }
@@ -138,7 +138,7 @@ func (h *Handle) WriteMap() ([]byte, error) { return h.view(Write) }
 // before are invalid.
 func (h *Handle) Resize(size int) error {
 	if !h.holds() {
-		return ErrNotHeld
+		return h.refuse(ErrNotHeld)
 	}
 	return h.res.resize(h, size)
 }
@@ -160,7 +160,7 @@ func (h *Handle) unnoticed() bool { return h.served != nil && h.state == held &&
 
 func (h *Handle) view(m Mode) ([]byte, error) {
 	if !h.holds() {
-		return nil, ErrNotHeld
+		return nil, h.refuse(ErrNotHeld)
 	}
 	return h.res.view(h, m)
 }
@@ -203,10 +203,19 @@ func (h *Handle) gone() error {
 		h.state = idle
 		return h.err
 	}
-	if h.res == nil {
-		return ErrNotRequested
+	return h.refuse(ErrNotRequested)
+}
+
+// refuse says where a call is out of place: at which location, if it ever had one, and
+// through which handle, if that has a name.
+func (h *Handle) refuse(err error) error {
+	if h.Name != "" {
+		err = fmt.Errorf("handle %s: %w", h.Name, err)
 	}
-	return fmt.Errorf("location %s: %w", h.res.Name(), ErrNotRequested)
+	if h.res == nil {
+		return err
+	}
+	return fmt.Errorf("location %s: %w", h.res.Name(), err)
 }
 
 // wakeList collects under a location's lock the handles to wake after it.

@@ -15,7 +15,7 @@ import (
 // without a cycle and all come to an end.
 func TestInsertIsAtomic(t *testing.T) {
 	rng := seed.Source(t)
-	for range 100 {
+	for range rounds(100) {
 		locs := []*Location{newLocation(t, "a", 8), newLocation(t, "b", 8), newLocation(t, "c", 8), newLocation(t, "d", 8)}
 		var inserted, ended sync.WaitGroup
 		checked := make(chan struct{})

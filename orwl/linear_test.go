@@ -99,7 +99,7 @@ func checkLinearizable(t *testing.T, history []porcupine.Operation) {
 
 func TestLocalHistoryIsLinearizable(t *testing.T) {
 	rng := seed.Source(t)
-	for range 10 {
+	for range rounds(10) {
 		l := newLocation(t, "l", 8)
 		checkLinearizable(t, registerHistory(t, rng, []Resource{l, l, l, l}, 25))
 	}

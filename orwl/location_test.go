@@ -186,7 +186,7 @@ func TestUncontendedDoesNotAllocate(t *testing.T) {
 func TestCancelRacesWithGrant(t *testing.T) {
 	rng := seed.Source(t)
 	l := newLocation(t, "l", 8)
-	for range 300 {
+	for range rounds(300) {
 		var holder Handle
 		must(t, holder.WriteRequest(l))
 		var all sync.WaitGroup

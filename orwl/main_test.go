@@ -2,12 +2,35 @@ package orwl
 
 import (
 	"context"
+	"flag"
+	"os"
+	"strconv"
 	"testing"
 
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if soaks() {
+		if err := flag.Set("rapid.checks", strconv.Itoa(rounds(100))); err != nil {
+			panic(err)
+		}
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// soakFactor is how many times as long a random test runs in a soak.
+const soakFactor = 30
+
+func soaks() bool { return os.Getenv("FAIRWAY_SOAK") != "" }
+
+// rounds returns how often a random test does what it does n times usually.
+func rounds(n int) int {
+	if soaks() {
+		return soakFactor * n
+	}
+	return n
+}
 
 func newLocation(t testing.TB, name string, size int, options ...Option) *Location {
 	t.Helper()

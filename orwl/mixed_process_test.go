@@ -25,7 +25,7 @@ func TestMixedProcessesKilledAtRandom(t *testing.T) {
 	}
 	stop, stopped := make(chan struct{}), make(chan error, 1)
 	go func() { stopped <- countUntil(l, stop) }()
-	for round := range 4 {
+	for round := range rounds(4) {
 		maps := startChild(t, "count", "unix", addresses["unix"])
 		copies := startChild(t, "count", "tcp", addresses["tcp"])
 		maps.line(t)

@@ -12,7 +12,7 @@ import (
 // at once.
 func TestMixedHistoryIsLinearizable(t *testing.T) {
 	rng := seed.Source(t)
-	for range 5 {
+	for range rounds(5) {
 		l := newLocation(t, "l", 2*blockSize, Shared())
 		s, p := served(t, "unix", l)
 		q := dialled(t, s, listen(t, "tcp"), new(Dialer))

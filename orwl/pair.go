@@ -43,7 +43,7 @@ func (p *Pair) Test() (bool, error) { return p.now().Test() }
 func (p *Pair) Release() error {
 	cur := p.now()
 	if !cur.holds() {
-		return ErrNotHeld
+		return cur.refuse(ErrNotHeld)
 	}
 	p.current ^= 1
 	return cur.res.cycle(cur, p.now())
@@ -75,7 +75,7 @@ func (p *Pair) now() *Handle { return &p.handles[p.current] }
 func (p *Pair) post() error {
 	cur, next := p.now(), &p.handles[p.current^1]
 	if !cur.holds() {
-		return ErrNotHeld
+		return cur.refuse(ErrNotHeld)
 	}
 	return cur.res.insert(next, cur.mode)
 }

@@ -113,7 +113,7 @@ func TestProcessesKilledAtRandom(t *testing.T) {
 		listener := listen(t, network)
 		go s.Serve(listener)
 		t.Cleanup(s.Close)
-		for range 4 {
+		for range rounds(4) {
 			a := startChild(t, "count", network, listener.Addr().String())
 			b := startChild(t, "count", network, listener.Addr().String())
 			a.line(t)
@@ -263,7 +263,7 @@ func TestInsertAcrossProcesses(t *testing.T) {
 		t.Cleanup(func() { p.Close() })
 		mirrors = append(mirrors, mirror(t, p, name))
 	}
-	for range 5 {
+	for range rounds(5) {
 		a := startChild(t, "insert", addresses[0], addresses[1])
 		b := startChild(t, "insert", addresses[0], addresses[1])
 		a.line(t)

@@ -41,7 +41,7 @@ func simulate(o Order, times map[string]time.Duration, iterations int) time.Dura
 func TestPeriodAgainstSimulation(t *testing.T) {
 	rng := seed.Source(t)
 	checked := 0
-	for range 400 {
+	for range rounds(400) {
 		o, times := Order{}, map[string]time.Duration{}
 		tasks := 1 + rng.IntN(5)
 		for i := range tasks {

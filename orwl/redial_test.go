@@ -93,9 +93,9 @@ func TestReconnectsAtRandom(t *testing.T) {
 		m := mirror(t, p, "l")
 		done := make(chan error, 3)
 		for range cap(done) {
-			go func() { done <- countThroughCuts(p, m, 200) }()
+			go func() { done <- countThroughCuts(p, m, rounds(200)) }()
 		}
-		for range 10 {
+		for range rounds(10) {
 			until := l.Version() + uint64(rng.IntN(30))
 			waitFor(t, func() bool { return l.Version() >= until || len(done) > 0 })
 			cut(p)

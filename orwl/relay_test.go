@@ -63,7 +63,7 @@ func copyUntil(to io.Writer, from io.Reader, done <-chan struct{}) {
 // both sides by the lease: the task gets an error, and the others go on.
 func TestSilenceAtAnyByte(t *testing.T) {
 	rng := seed.Source(t)
-	for range 6 {
+	for range rounds(6) {
 		l := newLocation(t, "l", 64*blockSize)
 		s := &Server{Lease: 300 * time.Millisecond}
 		s.Add(l)

@@ -61,7 +61,7 @@ func TestInsertGivenUpAtRandom(t *testing.T) {
 	for range 4 {
 		own := rand.New(rand.NewPCG(rng.Uint64(), 0))
 		all.Go(func() {
-			for range 150 {
+			for range rounds(150) {
 				ctx, cancel := context.WithTimeout(background, time.Duration(own.IntN(300))*time.Microsecond)
 				err := insertBoth(ctx, []Resource{ma, mb})
 				cancel()

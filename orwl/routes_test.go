@@ -30,13 +30,12 @@ func insertBoth(ctx context.Context, r []Resource) error {
 // do not wait for each other's insertions for ever.
 func TestInsertByTwoConnections(t *testing.T) {
 	by := routes(t)
-	const turns = 100
 	var ends []chan error
 	for _, r := range [][]Resource{{by[1][0], by[2][1]}, {by[1][1], by[2][0]}, {by[0][1], by[1][0]}, {by[1][1], by[0][0]}, by[2][:]} {
 		end := make(chan error, 1)
 		ends = append(ends, end)
 		go func() {
-			for range turns {
+			for range rounds(100) {
 				if err := insertBoth(background, r); err != nil {
 					end <- err
 					return

@@ -1,0 +1,101 @@
+package orwl_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"fairway/orwl"
+)
+
+// A task takes its place in the queue, does something else, and waits for its turn when
+// it needs the data.
+func ExampleHandle() {
+	ctx := context.Background()
+	temperature, err := orwl.New("temperature", 8*3)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var writer, reader orwl.Handle
+	writer.WriteRequest(temperature)
+	reader.ReadRequest(temperature) // behind the writer, whenever that releases
+	var both sync.WaitGroup
+	both.Go(func() {
+		if reader.Acquire(ctx) == nil {
+			t, _ := orwl.ReadAs[float64](&reader)
+			fmt.Println(t)
+			reader.Release()
+		}
+	})
+	if writer.Acquire(ctx) == nil {
+		t, _ := orwl.WriteAs[float64](&writer)
+		t[1] = 20
+		writer.Release()
+	}
+	both.Wait()
+	// Output: [0 20 0]
+}
+
+// Two tasks take turns at a location. Release posts the request for the next turn.
+func ExamplePair() {
+	ctx := context.Background()
+	counter, err := orwl.New("counter", 8)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var tasks sync.WaitGroup
+	pairs := make([]orwl.Pair, 2)
+	for i := range pairs {
+		pairs[i].WriteRequest(counter)
+	}
+	for i := range pairs {
+		tasks.Go(func() {
+			for range 2 {
+				pairs[i].Acquire(ctx)
+				n, _ := orwl.WriteAs[int64](&pairs[i])
+				n[0]++
+				fmt.Println("task", i, "counts to", n[0])
+				pairs[i].Release()
+			}
+			pairs[i].Cancel()
+		})
+	}
+	tasks.Wait()
+	// Output:
+	// task 0 counts to 1
+	// task 1 counts to 2
+	// task 0 counts to 3
+	// task 1 counts to 4
+}
+
+// All tasks insert at a gate; none begins before the last has come, and an order that
+// can deadlock is refused.
+func ExampleGate() {
+	ctx := context.Background()
+	left, _ := orwl.New("left", 8)
+	right, _ := orwl.New("right", 8)
+	gate := orwl.NewGate(2)
+	var a, b, c, d orwl.Handle
+	gate.Insert(ctx, "one", a.Writing(left).At(0), b.Writing(right).At(1))
+	gate.Insert(ctx, "two", c.Writing(right).At(0), d.Writing(left).At(1))
+	err := gate.Wait(ctx)
+	fmt.Println(err)
+	var deadlock *orwl.DeadlockError
+	fmt.Println(errors.As(err, &deadlock))
+	// Output:
+	// the initial order can deadlock: one waits at right for two, two waits at left for one
+	// true
+}
+
+// An order that was made by hand is checked before anybody runs.
+func ExampleOrder_Check() {
+	o := orwl.Order{
+		"x": {{Task: "p", Mode: orwl.Write}, {Task: "q", Mode: orwl.Read}},
+		"y": {{Task: "q", Mode: orwl.Write}, {Task: "p", Mode: orwl.Write}},
+	}
+	fmt.Println(o.Check())
+	// Output: the initial order can deadlock: p waits at y for q, q waits at x for p
+}
