@@ -155,6 +155,9 @@ func (c *Core) nextReader(v *version) (JobID, bool) {
 // free, as far as it would have to read them from storage and its own cache has
 // room for them beside those of the jobs before.
 func (c *Core) prefetch(p *pilot) []InputFile {
+	if p.info.CacheSize == 0 {
+		return nil
+	}
 	var files []InputFile
 	room := p.info.CacheSize
 	for _, a := range p.attempts {

@@ -48,6 +48,9 @@ func (c *Core) answer(p *pilot) Answer {
 		if x.number == 0 {
 			x.number = n
 		}
+		if a.Run == nil {
+			a.Run = c.runSlab.Take(1)[:0]
+		}
 		a.Run = append(a.Run, c.assignment(x))
 	}
 	for i := range p.ending {
@@ -72,8 +75,8 @@ func (c *Core) assignment(x *attempt) Assignment {
 	j := x.job
 	a := Assignment{
 		Job: j.id, Attempt: x.id, Name: j.name, Step: j.step.Step, Try: x.try, Payload: j.payload,
-		Needs: x.needs.needs, Inputs: make([]InputFile, 0, len(j.requests)),
-		Outputs: make([]OutputFile, len(j.outputs)),
+		Needs: x.needs.needs, Inputs: c.inputSlab.Take(len(j.requests))[:0],
+		Outputs: c.outputSlab.Take(len(j.outputs)),
 	}
 	for i := range j.requests {
 		r := &j.requests[i]

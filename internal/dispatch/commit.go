@@ -27,7 +27,7 @@ func (c *Core) commitResult(by PilotID, p *pilot, j *job, r *Result) {
 		c.commitAgain(p, j, r)
 		return
 	}
-	outputs := make([]output, 0, len(r.Outputs))
+	outputs := c.outputs[:0]
 	for i := range r.Outputs {
 		w := &r.Outputs[i]
 		o := output{LFN: w.LFN, PFN: w.PFN, Size: w.Size, Records: w.Records, Adler32: w.Adler32}
@@ -36,6 +36,7 @@ func (c *Core) commitResult(by PilotID, p *pilot, j *job, r *Result) {
 		}
 		outputs = append(outputs, o)
 	}
+	c.outputs = outputs
 	slices.SortFunc(outputs, j.inOrderOfWrites)
 	j.committed = r.Attempt
 	files := c.commit(j, outputs, p)
@@ -64,7 +65,7 @@ func (j *job) outputIndex(o output) int {
 // Writes. It is the only place where versions become visible.
 func (c *Core) commit(j *job, outputs []output, p *pilot) []CommittedFile {
 	versions := make([]*version, 0, 8) // on the stack for most jobs
-	files := make([]CommittedFile, len(outputs))
+	files := c.fileSlab.Take(len(outputs))
 	for i := range outputs {
 		o := &outputs[i]
 		v := c.outputVersion(j, o)

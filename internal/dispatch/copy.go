@@ -37,7 +37,7 @@ func (c *Core) copyAt(p *pilot, v *version) FileRef {
 // caches only is read where the pilot can.
 func (c *Core) inputFor(p *pilot, v *version) InputFile {
 	in := InputFile{File: c.copyAt(p, v), Size: v.size, PFN: v.pfn}
-	if _, held := p.cached[v]; held || len(c.older) == 0 || v.pfn != "" {
+	if len(c.older) == 0 || p.holds(v) || v.pfn != "" {
 		return in
 	}
 	for _, o := range v.holders {

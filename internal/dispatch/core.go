@@ -72,8 +72,12 @@ type Core struct {
 
 	requestSlab rows.Slab[request]
 	bodies      bodies
-	scratch     []byte  // for making a body
-	looked      []*file // by checkJobs: the files that the jobs read
+	inputSlab   rows.Slab[InputFile]
+	outputSlab  rows.Slab[OutputFile]
+	runSlab     rows.Slab[Assignment]
+	fileSlab    rows.Slab[CommittedFile]
+	outputs     []output // of a commit; kept for its memory
+	looked      []*file  // by checkJobs: the files that the jobs read
 
 	steps     map[string]*StepTotals
 	stepOrder []*StepTotals

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"strconv"
 	"unicode/utf8"
@@ -43,6 +44,11 @@ func (o *object) bool(name string, is bool) {
 		o.field(name)
 		o.b = append(o.b, "true"...)
 	}
+}
+
+func (o *object) hex(name string, data []byte) {
+	o.field(name)
+	o.b = appendHex(o.b, data)
 }
 
 func (o *object) bytes(name string, data []byte) {
@@ -93,6 +99,12 @@ func appendString(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
+func appendHex(b, data []byte) []byte {
+	b = append(b, '"')
+	b = hex.AppendEncode(b, data)
+	return append(b, '"')
+}
+
 func appendOutput(b []byte, o *output) []byte {
 	b = append(b, `{"l":`...)
 	b = appendString(b, o.LFN)
@@ -139,15 +151,26 @@ func (o *object) readVersions(j *job) {
 	n := 0
 	for i := range j.requests {
 		if v := j.requests[i].read; v != nil {
-			if n++; n == 1 {
-				o.field("rv")
-				o.b = append(o.b, '[')
-			} else {
-				o.b = append(o.b, ',')
-			}
+			o.element("rv", n)
 			o.b = strconv.AppendUint(o.b, uint64(v.number), 10)
+			n++
 		}
 	}
+	o.endList(n)
+}
+
+// element begins element n of a list of which it is not known beforehand
+// whether it has any.
+func (o *object) element(name string, n int) {
+	if n > 0 {
+		o.b = append(o.b, ',')
+		return
+	}
+	o.field(name)
+	o.b = append(o.b, '[')
+}
+
+func (o *object) endList(n int) {
 	if n > 0 {
 		o.b = append(o.b, ']')
 	}
@@ -178,15 +201,35 @@ func (j *job) writeVersion(output int) Version {
 	return 0
 }
 
-func appendCommit(b []byte, c *commitBody) []byte {
+// appendCommit appends the body of a commit. What was reused stands in the
+// result that it was taken from.
+func appendCommit(b []byte, j *job, outputs []output) []byte {
 	o := newObject(b)
-	o.int("a", int64(c.Attempt))
-	o.string("k", c.Key)
-	o.bool("re", c.Reused)
-	o.bool("w", c.Whole)
-	o.strings("i", c.Inputs)
-	o.outputs("o", c.Outputs)
+	o.int("a", int64(j.committed))
+	if j.key != (identity{}) {
+		o.hex("k", j.key[:])
+	}
+	if j.reused {
+		o.bool("re", true)
+		return o.end()
+	}
+	o.bool("w", true)
+	o.marks(j)
+	o.outputs("o", outputs)
 	return o.end()
+}
+
+// marks appends what inputMarks returns.
+func (o *object) marks(j *job) {
+	n := 0
+	for i := range j.requests {
+		if v := j.requests[i].read; v != nil {
+			o.element("i", n)
+			o.b = appendHex(o.b, v.mark())
+			n++
+		}
+	}
+	o.endList(n)
 }
 
 func appendResult(b []byte, r *resultBody) []byte {

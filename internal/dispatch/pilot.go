@@ -208,6 +208,19 @@ func (s *shape) suits(cl *class) bool {
 	return s.fits[cl.index] > 0
 }
 
+// searched is up to how many versions a search through all of them is faster
+// than a look into the map.
+const searched = 16
+
+// holds says whether the version is in the pilot's cache.
+func (p *pilot) holds(v *version) bool {
+	if len(p.versions) <= searched {
+		return slices.Contains(p.versions, v)
+	}
+	_, held := p.cached[v]
+	return held
+}
+
 // heat lists a held version as one that has ready readers.
 func (p *pilot) heat(v *version) {
 	if h := p.cached[v]; h.hot == 0 {
@@ -244,7 +257,7 @@ func removeAt[T any](list *[]T, i int32) T {
 // hold is for a copy with the version's tag that came into a pilot's cache, with
 // the size that is known of it.
 func (c *Core) hold(p *pilot, v *version, size int64) {
-	if _, ok := p.cached[v]; ok {
+	if p.holds(v) {
 		c.outdate(p, v, size)
 		return
 	}
@@ -262,7 +275,7 @@ func (c *Core) hold(p *pilot, v *version, size int64) {
 
 // drop is for a version that left a pilot's cache.
 func (c *Core) drop(p *pilot, v *version) {
-	if _, ok := p.cached[v]; !ok {
+	if !p.holds(v) {
 		return
 	}
 	p.cool(v)

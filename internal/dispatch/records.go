@@ -130,10 +130,10 @@ func (c *Core) persist(table, key string, body any) {
 	if err != nil {
 		panic(fmt.Sprintf("dispatch: encoding a %s record: %v", table, err)) // plain data always encodes
 	}
-	c.keep(table, key, b)
+	c.effects.Persist = append(c.effects.Persist, Record{table, key, b})
 }
 
-// keep persists a body made in scratch.
+// keep persists a body that was made in c.bodies.next.
 func (c *Core) keep(table, key string, body []byte) {
 	c.effects.Persist = append(c.effects.Persist, Record{table, key, c.bodies.keep(body)})
 }
@@ -166,8 +166,7 @@ func (c *Core) persistExisting(v *version, identity string) {
 }
 
 func (c *Core) persistJob(j *job, s *Job) {
-	c.scratch = appendJob(c.scratch[:0], j, s)
-	c.keep(TableJob, jobKey(j.id), c.scratch)
+	c.keep(TableJob, jobKey(j.id), appendJob(c.bodies.next(), j, s))
 }
 
 func (b *jobBody) job() Job {
@@ -186,25 +185,12 @@ func (b *jobBody) job() Job {
 }
 
 func (c *Core) persistCommit(j *job, outputs []output) {
-	b := commitBody{Attempt: j.committed, Reused: j.reused}
-	if j.key != (identity{}) {
-		b.Key = j.key.hex()
-	}
-	if !j.reused {
-		b.Whole, b.Inputs, b.Outputs = true, j.inputMarks(), outputs
-	}
-	c.keepCommit(j, &b)
-}
-
-func (c *Core) keepCommit(j *job, b *commitBody) {
-	c.scratch = appendCommit(c.scratch[:0], b)
-	c.keep(TableCommit, jobKey(j.id), c.scratch)
+	c.keep(TableCommit, jobKey(j.id), appendCommit(c.bodies.next(), j, outputs))
 }
 
 func (c *Core) persistResult(j *job, key string, outputs []output) {
 	b := resultBody{Job: j.name, Digest: j.digest, Inputs: j.inputMarks(), Made: c.incarnation, Outputs: outputs}
-	c.scratch = appendResult(c.scratch[:0], &b)
-	c.keep(TableResult, key, c.scratch)
+	c.keep(TableResult, key, appendResult(c.bodies.next(), &b))
 }
 
 // persistOutputs is for a committed job of whose outputs a copy came or went.

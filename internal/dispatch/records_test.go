@@ -85,7 +85,7 @@ func TestLoadOfEarlierCommits(t *testing.T) {
 		if r.Table != TableCommit || json.Unmarshal(r.Body, &c) != nil || !c.Whole || c.Key == "" {
 			continue
 		}
-		records[i].Body = appendCommit(nil, &commitBody{Attempt: c.Attempt, Key: c.Key})
+		records[i].Body, _ = json.Marshal(commitBody{V: bodyVersion, Attempt: c.Attempt, Key: c.Key})
 	}
 	for _, r := range fresh {
 		if r.Table == TableResult {
@@ -149,8 +149,16 @@ func TestHandWrittenEncoding(t *testing.T) {
 		}
 		result := resultBody{V: 1, Job: text.Draw(t, "job"), Digest: text.Draw(t, "digest"), Outputs: outputs}
 		same(t, appendResult(nil, &result), result)
-		commit := commitBody{V: 1, Attempt: AttemptID(rapid.Int64Min(0).Draw(t, "attempt")), Key: text.Draw(t, "key"), Reused: rapid.Bool().Draw(t, "reused"), Whole: rapid.Bool().Draw(t, "whole"), Inputs: rapid.SliceOfN(text, 1, 3).Draw(t, "inputs"), Outputs: outputs}
-		same(t, appendCommit(nil, &commit), commit)
+		commit := commitBody{V: 1, Attempt: AttemptID(rapid.Int64Min(0).Draw(t, "attempt")), Reused: rapid.Bool().Draw(t, "reused")}
+		done := job{committed: commit.Attempt, reused: commit.Reused, key: identityOf(text.Draw(t, "key"))}
+		for range rapid.IntRange(1, 3).Draw(t, "inputs") {
+			done.requests = append(done.requests, request{read: &version{identity: identityOf(text.Draw(t, "input"))}})
+		}
+		commit.Key = done.key.hex()
+		if !done.reused {
+			commit.Whole, commit.Inputs, commit.Outputs = true, done.inputMarks(), outputs
+		}
+		same(t, appendCommit(nil, &done, outputs), commit)
 		job := Job{
 			Name: text.Draw(t, "name"), Step: text.Draw(t, "step"), Payload: []byte(text.Draw(t, "payload")), Digest: text.Draw(t, "digest"),
 			Tools: []string{text.Draw(t, "tool")}, Site: text.Draw(t, "site"), Priority: rapid.Int().Draw(t, "priority"),

@@ -12,20 +12,17 @@ type storedResult struct {
 	outputs []output
 }
 
-// inputMarks are the identities of the job's inputs, cut to what tells a
-// person which of them changed.
+// mark is the identity of a version, cut to what tells a person whether it
+// changed.
+func (v *version) mark() []byte { return v.identity[:3] }
+
+// inputMarks are the marks of the job's inputs, in hexadecimal.
 func (j *job) inputMarks() []string {
-	const shortened = 3 // bytes
-	var buffer [256]byte
-	marks := buffer[:0]
+	list := make([]string, 0, len(j.requests))
 	for i := range j.requests {
 		if v := j.requests[i].read; v != nil {
-			marks = hex.AppendEncode(marks, v.identity[:shortened])
+			list = append(list, hex.EncodeToString(v.mark()))
 		}
-	}
-	list := make([]string, 0, len(j.requests))
-	for all := string(marks); all != ""; all = all[2*shortened:] {
-		list = append(list, all[:2*shortened])
 	}
 	return list
 }

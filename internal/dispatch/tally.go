@@ -305,7 +305,7 @@ func (c *Core) weigh(p *pilot, j *job) int64 {
 	var sum int64
 	for i := range j.requests {
 		if v := j.requests[i].read; v != nil {
-			if _, ok := p.cached[v]; ok {
+			if p.holds(v) {
 				sum += c.weight(v)
 			}
 		}

@@ -188,8 +188,8 @@ func (c *Core) lacking(p *pilot, j *job) int64 {
 // from that of another on its host. Of many holders it looks at the first
 // maxPlaces.
 func (p *pilot) reaches(v *version) bool {
-	if _, ok := p.cached[v]; ok || p.info.CacheDir == "" {
-		return ok
+	if held := p.holds(v); held || p.info.CacheDir == "" {
+		return held
 	}
 	return slices.ContainsFunc(v.holders[:min(len(v.holders), maxPlaces)], func(q *pilot) bool {
 		return q.host == p.host && q.info.CacheDir != ""
