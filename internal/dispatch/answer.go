@@ -51,7 +51,8 @@ func (c *Core) answer(p *pilot) Answer {
 		if a.Run == nil {
 			a.Run = c.runSlab.Take(1)[:0]
 		}
-		a.Run = append(a.Run, c.assignment(x))
+		a.Run = append(a.Run, Assignment{})
+		c.describeTo(&a.Run[len(a.Run)-1], x)
 	}
 	for i := range p.ending {
 		e := &p.ending[i]
@@ -71,9 +72,10 @@ func (c *Core) answer(p *pilot) Answer {
 	return a
 }
 
-func (c *Core) assignment(x *attempt) Assignment {
+// describeTo says in an answer what the attempt is to run.
+func (c *Core) describeTo(a *Assignment, x *attempt) {
 	j := x.job
-	a := Assignment{
+	*a = Assignment{
 		Job: j.id, Attempt: x.id, Name: j.name, Step: j.step.Step, Try: x.try, Payload: j.payload,
 		Needs: x.needs.needs, Inputs: c.inputSlab.Take(len(j.requests))[:0],
 		Outputs: c.outputSlab.Take(len(j.outputs)),
@@ -87,7 +89,6 @@ func (c *Core) assignment(x *attempt) Assignment {
 			a.Outputs[r.output] = OutputFile{Output: j.outputs[r.output], Version: v.number}
 		}
 	}
-	return a
 }
 
 // peers are the other pilots of the host that share their caches (section

@@ -1,7 +1,5 @@
 package dispatch
 
-import "fairway/internal/dispatch/rows"
-
 // Bounds of one look through the lists of ready readers of what a pilot
 // holds. The choice is exact when at most one of its files has more than
 // maxReaders ready readers of one group, and all others together have at most
@@ -21,9 +19,9 @@ const (
 type tally struct {
 	level      *level
 	lists      []readerList
-	listed     int      // jobs in lists
-	touched    uint32   // see touch
-	seen       rows.Set // jobs met in lists; empty but while they are looked through
+	listed     int    // jobs in lists
+	touched    uint32 // see touch
+	met        filter
 	shared     []uint32
 	candidates []candidate
 	slots      [2 * maxTallied]uint32 // round<<16 | index+1 in candidates, by hash of the job
@@ -55,10 +53,9 @@ type candidate struct {
 	group  *group
 }
 
-func (t *tally) begin(l *level, jobs uint32) {
+func (t *tally) begin(l *level) {
 	t.level, t.lists, t.listed, t.long, t.longWeight = l, t.lists[:0], 0, t.long[:0], 0
 	t.candidates, t.all = t.candidates[:0], false
-	t.seen.Grow(jobs)
 	t.round++
 	if t.round == 1<<16 {
 		t.round = 1
@@ -98,40 +95,53 @@ func (t *tally) count(id uint32, l *readerList) {
 	}
 }
 
-// countShared enters the jobs that stand in several lists.
+// countShared enters the jobs that stand in several lists, and a few others.
 func (t *tally) countShared() {
 	t.shared = t.shared[:0]
+	t.met = filter{}
 	for i := range t.lists {
 		for _, id := range t.lists[i].jobs {
-			if t.seen.Has(id) {
+			if t.met.add(id) {
 				t.shared = append(t.shared, id)
 			}
-			t.seen.Add(id)
 		}
 	}
-	t.forgetSeen()
 	if len(t.shared) == 0 {
 		return
 	}
+	t.met = filter{}
 	for _, id := range t.shared {
-		t.seen.Add(id)
+		t.met.add(id)
 	}
 	for i := range t.lists {
 		for _, id := range t.lists[i].jobs {
-			if t.seen.Has(id) {
+			if t.met.has(id) {
 				t.count(id, &t.lists[i])
 			}
 		}
 	}
-	t.forgetSeen()
 }
 
-func (t *tally) forgetSeen() {
-	for i := range t.lists {
-		for _, id := range t.lists[i].jobs {
-			t.seen.Remove(id)
-		}
-	}
+// filter is a set of jobs that may hold some by mistake. It is so small that it
+// stays in the processor's nearest cache.
+type filter [512]uint64
+
+func (f *filter) bit(id uint32) (word *uint64, mask uint64) {
+	h := id * 2654435761 >> 17
+	return &f[h/64], 1 << (h % 64)
+}
+
+// add reports whether the job seemed to be there before.
+func (f *filter) add(id uint32) bool {
+	word, mask := f.bit(id)
+	before := *word
+	*word = before | mask
+	return before&mask != 0
+}
+
+func (f *filter) has(id uint32) bool {
+	word, mask := f.bit(id)
+	return *word&mask != 0
 }
 
 // enterAll makes all jobs of the lists candidates.
@@ -153,7 +163,7 @@ func (c *Core) weight(v *version) int64 { return c.rule.weight(v.size) }
 // ready job reads any more.
 func (c *Core) tallyLevel(p *pilot, l *level) {
 	t := &c.tally
-	t.begin(l, c.jobs.Len())
+	t.begin(l)
 	t.touched = touch(p.hot)
 	for i := 0; i < len(p.hot); {
 		v := p.hot[i]
