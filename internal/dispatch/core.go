@@ -54,6 +54,7 @@ type Core struct {
 
 	pilots   map[PilotID]*pilot
 	attempts map[AttemptID]*attempt
+	reserved map[*job]*pilot // that drain for a job
 	shapes   []*shape
 	shapeOf  map[classKey]*shape
 	hosts    map[string]*host
@@ -133,6 +134,7 @@ func newCore(config Config) *Core {
 		policies:   make(map[policyKey]*policy),
 		pilots:     make(map[PilotID]*pilot),
 		attempts:   make(map[AttemptID]*attempt),
+		reserved:   make(map[*job]*pilot),
 		hosts:      make(map[string]*host),
 		shapeOf:    make(map[classKey]*shape),
 		steps:      make(map[string]*StepTotals),

@@ -89,8 +89,8 @@ func (c *Core) unready(j *job) {
 	if g.ready == 0 {
 		c.deactivate(g)
 	}
-	if j.reserved != nil {
-		c.release(j.reserved)
+	if p := c.reserved[j]; p != nil {
+		c.release(p)
 	}
 }
 

@@ -85,7 +85,8 @@ func (c *Core) dropPilot(p *pilot, reason string) {
 	c.updateSpare(p)
 	c.noLongerAwaited(p)
 	if p.reserved != nil {
-		p.reserved.reserved, p.reserved = nil, nil
+		delete(c.reserved, p.reserved)
+		p.reserved = nil
 	}
 	c.clearCache(p)
 	if at := p.place(); !c.stands(at) {

@@ -166,7 +166,7 @@ func (c *Core) pullOverdue(p *pilot) {
 		if p.room(j.class, 1) {
 			c.assign(j, p)
 		} else {
-			p.reserved, j.reserved = j, p
+			p.reserved, c.reserved[j] = j, p
 		}
 	}
 }
@@ -179,7 +179,7 @@ func (c *Core) overdue(p *pilot) *job {
 	for _, l := range c.levels {
 		for _, g := range l.groups {
 			j := c.oldest(g)
-			if j == nil || j.readySince > limit || j.reserved != nil || best != nil && !j.readyBefore(best) {
+			if j == nil || j.readySince > limit || c.reserved[j] != nil || best != nil && !j.readyBefore(best) {
 				continue
 			}
 			if c.fitsWhole(p, g.class) {
@@ -196,7 +196,7 @@ func (j *job) readyBefore(o *job) bool {
 
 // release lets a pilot take other jobs again.
 func (c *Core) release(p *pilot) {
-	p.reserved.reserved = nil
+	delete(c.reserved, p.reserved)
 	p.reserved = nil
 	p.asked = 0
 	if c.takes(p) {

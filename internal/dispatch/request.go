@@ -7,8 +7,8 @@ import (
 )
 
 // job is a submitted Job, kept small: a million of them are queued at times. It
-// takes four lines of the processor's cache, and what a match looks at stands in the
-// first.
+// stands with its requests in one page of memory, and in eight lines of the
+// processor's cache; what a match looks at stands in the first.
 type job struct {
 	group     *group // where it stands among the ready, nil if it is not
 	class     *class // what it needs now
@@ -25,8 +25,7 @@ type job struct {
 	id         JobID
 	step       *StepTotals
 	readySince instant
-	fate       *fate  // what went wrong so far
-	reserved   *pilot // drains for it
+	fate       *fate // what went wrong so far
 	committed  AttemptID
 	asked      *class // what was submitted
 	priority   int32  // as submitted
@@ -39,7 +38,8 @@ type job struct {
 	payload   []byte
 	digest    string
 	submitted instant
-	_         [16]byte // so that each begins with a line
+	one       [1]Output  // what outputs holds if it is the only one
+	few       [4]request // and requests if there are no more, as mostly
 }
 
 // request is a job's place in the FIFO of one location. A job that reads and

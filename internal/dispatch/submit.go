@@ -175,10 +175,12 @@ func (c *Core) bareJob(s *Job) *job {
 	cl := c.classOf(s)
 	id := c.jobs.Len()
 	j := c.jobs.Add()
-	*j = job{
-		id: JobID(id), name: s.Name, step: c.stepNamed(s.Step), payload: s.Payload,
-		digest: s.Digest, policy: c.policyOf(s), asked: cl, class: cl, outputs: s.Writes,
-		priority: int32(s.Priority), effective: int32(s.Priority), state: Waiting,
+	j.id, j.name, j.step, j.payload, j.digest = JobID(id), s.Name, c.stepNamed(s.Step), s.Payload, s.Digest
+	j.policy, j.asked, j.class, j.outputs = c.policyOf(s), cl, cl, s.Writes
+	j.priority, j.effective, j.state = int32(s.Priority), int32(s.Priority), Waiting
+	if len(s.Writes) == 1 {
+		j.one[0] = s.Writes[0]
+		j.outputs = j.one[:]
 	}
 	c.readyBit.Grow(id + 1)
 	j.step.Jobs++
@@ -225,7 +227,11 @@ func (c *Core) filesNamed(lfns []string) []*file {
 // requestFiles makes the requests of a job: first what it reads, in the order
 // of Reads, then what it only writes.
 func (c *Core) requestFiles(j *job, reads []*file, at places) {
-	j.requests = c.requestSlab.Take(len(reads) + len(j.outputs))[:0]
+	if n := len(reads) + len(j.outputs); n <= len(j.few) {
+		j.requests = j.few[:0]
+	} else {
+		j.requests = c.requestSlab.Take(n)[:0]
+	}
 	for i, f := range reads {
 		v := at.read(i, f)
 		v.pins++

@@ -156,6 +156,8 @@ func (q *Queue[T]) Cancel(r *Request[T]) *Request[T] {
 
 func (q *Queue[T]) remove(r *Request[T]) *Request[T] {
 	prev, next := r.prev, r.next
+	// What stands behind need not be looked at then: it may be far away in memory.
+	grantsNone := r.mode == Read && r.state == granted && prev != nil
 	if prev == nil {
 		q.head = next
 	} else {
@@ -168,7 +170,7 @@ func (q *Queue[T]) remove(r *Request[T]) *Request[T] {
 	}
 	r.prev, r.next, r.state = nil, nil, idle
 	q.len--
-	if next == nil || next.state == granted || !next.joins(prev) {
+	if grantsNone || next == nil || next.state == granted || !next.joins(prev) {
 		return nil
 	}
 	next.grantRun()
