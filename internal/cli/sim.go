@@ -172,7 +172,9 @@ func (c *console) simulate(ctx context.Context, file string, o *simOptions) erro
 	if err != nil {
 		return &failure{code: exitBadFile, err: err}
 	}
-	plan.Repeat(o.repetitions)
+	if err := plan.Repeat(o.repetitions); err != nil {
+		return &failure{code: exitBadFile, err: err}
+	}
 	if err := plan.Reseed(o.seed); err != nil {
 		return &failure{code: exitBadFile, err: err}
 	}
@@ -252,8 +254,7 @@ func printRows(out io.Writer, results *sim.Results) {
 	for _, row := range results.Rows {
 		line := append([]string{}, row.Levels...)
 		for _, metric := range shownMetrics {
-			mean, sd := row.Of(metric)
-			line = append(line, fmt.Sprintf("%.4g ± %.2g", mean, sd))
+			line = append(line, row.Text(metric))
 		}
 		rows = append(rows, cells(line...))
 	}

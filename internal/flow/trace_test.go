@@ -11,18 +11,8 @@ import (
 	"time"
 
 	"fairway/test/seed"
+	"fairway/test/traces"
 )
-
-// realTraces are WfFormat files of real runs; they are not part of the
-// project.
-func realTraces(t testing.TB) []string {
-	t.Helper()
-	files, err := filepath.Glob("../../../shared/data/wfformat/*.json")
-	if err != nil || len(files) == 0 {
-		t.Skip("../shared/data/wfformat is not there: the real traces are not part of the project")
-	}
-	return files
-}
 
 func readTrace(t testing.TB, file string, o TraceOptions) *Workflow {
 	t.Helper()
@@ -59,7 +49,7 @@ func runTrace(t *testing.T, w *Workflow) *world {
 }
 
 func TestRealTraces(t *testing.T) {
-	for _, file := range realTraces(t) {
+	for _, file := range traces.Files(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			w := readTrace(t, file, TraceOptions{TimeScale: 0.001, SizeScale: 0.5})
 			x := runTrace(t, w)

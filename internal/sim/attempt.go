@@ -32,9 +32,9 @@ func (p *pilot) execute(as dispatch.Assignment) {
 	p.run.started()
 	x := &execution{
 		run: p.run, element: p.site.element, compute: time.Duration(float64(t.run) / p.site.Speed),
-		rand: stream(p.run.seed, "attempt", uint64(as.Job), uint64(as.Try)),
 		done: a.finish, keep: a.keepOnly,
 	}
+	x.draw(t.job.Name, as.Try)
 	for _, in := range as.Inputs {
 		p.run.used(in.File, in.Size, false)
 		x.reads = append(x.reads, a.locate(in))

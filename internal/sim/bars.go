@@ -14,9 +14,9 @@ func addBars(p *chart, all []series, groups []string, m int) error {
 	top := 0.0
 	for i, s := range all {
 		offset := width * vg.Length(float64(i)-float64(len(all)-1)/2)
-		values := make(plotter.Values, len(s.rows))
+		values, places := make(plotter.Values, len(s.rows)), make([]float64, len(s.rows))
 		for k, r := range s.rows {
-			values[k] = r.Mean[m]
+			values[k], places[k] = r.Mean[m], float64(k)
 			top = max(top, r.Mean[m]+r.SD[m])
 		}
 		bars, err := plotter.NewBarChart(values, width)
@@ -24,7 +24,7 @@ func addBars(p *chart, all []series, groups []string, m int) error {
 			return err
 		}
 		bars.Color, bars.Offset, bars.LineStyle.Width = colours[i%len(colours)], offset, 0
-		p.Add(bars, &whiskers{s.rows, m, offset})
+		p.Add(bars, &whiskers{rows: s.rows, metric: m, xs: places, offset: offset})
 		if s.name != "" {
 			p.key.Add(wrapped(s.name, longestKey), bars)
 		}
@@ -38,13 +38,16 @@ func addBars(p *chart, all []series, groups []string, m int) error {
 // acrossGroups is how many characters fit below all bars together.
 const acrossGroups = 60
 
-// whiskers draws the standard deviation over bars, moved sideways as they are.
+// whiskers draws the standard deviation over bars, moved sideways as they are,
+// or over the points of a line.
 type whiskers struct {
 	rows   []*Row
 	metric int
+	xs     []float64 // of the rows
 	offset vg.Length
 }
 
+// Plot draws them.
 func (w *whiskers) Plot(c draw.Canvas, p *plot.Plot) {
 	tx, ty := p.Transforms(&c)
 	line := draw.LineStyle{Color: color.Gray{60}, Width: vg.Points(0.8)}
@@ -52,7 +55,7 @@ func (w *whiskers) Plot(c draw.Canvas, p *plot.Plot) {
 		if r.SD[w.metric] == 0 {
 			continue
 		}
-		x := tx(float64(i)) + w.offset
+		x := tx(w.xs[i]) + w.offset
 		low, high := ty(max(r.Mean[w.metric]-r.SD[w.metric], 0)), ty(r.Mean[w.metric]+r.SD[w.metric])
 		cap := vg.Points(3)
 		c.StrokeLine2(line, x, low, x, high)

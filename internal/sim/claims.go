@@ -54,7 +54,9 @@ func Paper(ctx context.Context, repetitions int, seed uint64, progress func(done
 		return nil, err
 	}
 	for _, p := range plans {
-		p.Repeat(repetitions)
+		if err := p.Repeat(repetitions); err != nil {
+			return nil, err
+		}
 		if err := p.Reseed(seed); err != nil {
 			return nil, err
 		}
@@ -70,12 +72,16 @@ func Paper(ctx context.Context, repetitions int, seed uint64, progress func(done
 }
 
 // Repeat sets the repetitions of every point, unless n is 0.
-func (p *Plan) Repeat(n int) {
+func (p *Plan) Repeat(n int) error {
+	if n < 0 || n > MaxRepetitions {
+		return fmt.Errorf("%d repetitions: from 1 to %d are possible", n, MaxRepetitions)
+	}
 	for i := range p.Points {
 		if n > 0 {
 			p.Points[i].Experiment.Repetitions = n
 		}
 	}
+	return nil
 }
 
 // Reseed sets the seed of every point, unless it is 0. It refuses a plan whose
@@ -111,15 +117,21 @@ var claimsOf = map[string]func(*Results) []Claim{
 	"hits":       hitClaims,
 }
 
+// claim states one claim; why is the reason if it does not hold.
+func claim(id, figure, text string, held bool, value, expected, why string) Claim {
+	c := Claim{ID: id, Figure: figure, Claim: text, Held: held, Value: value, Expected: expected}
+	if !held {
+		c.Reason = why
+	}
+	return c
+}
+
 func tier0Claims(res *Results) []Claim {
 	without, with := res.find("prodagent").value("turnaround_s"), res.find("pilots").value("turnaround_s")
-	return []Claim{{
-		ID: "F6", Figure: "6", Claim: "pilots shorten Tier0's turnaround significantly",
-		Held:     with < 0.9*without,
-		Value:    fmt.Sprintf("%.0f s with pilots, %.0f s without", with, without),
-		Expected: "at least 10 % shorter",
-		Reason:   ifNot(with < 0.9*without, notGiven),
-	}}
+	return []Claim{claim(
+		"F6", "6", "pilots shorten Tier0's turnaround significantly", with < 0.9*without,
+		fmt.Sprintf("%.0f s with pilots, %.0f s without", with, without), "at least 10 % shorter", notGiven,
+	)}
 }
 
 func submissionClaims(res *Results) []Claim {
@@ -130,21 +142,17 @@ func submissionClaims(res *Results) []Claim {
 	ds, rs, ms := value("first_start_s")
 	poll := res.Plan.Points[0].Experiment.Creation.Poll.Seconds()
 	ask := res.Plan.Points[0].Experiment.Sites[0].Ask.Seconds()
-	noGap := rg <= poll && mg <= poll && dg > 2*poll && dg > 5*max(rg, mg)
-	atOnce := rs <= ask && ms > ask && ds > ask && ms > 2*rs && ds > 2*rs
-	return []Claim{{
-		ID: "F7a", Figure: "7", Claim: "no gap between the steps with pilots, a long one with direct submission",
-		Held:     noGap,
-		Reason:   ifNot(noGap, notGiven),
-		Value:    fmt.Sprintf("nothing runs between first start and last end for %.0f s with running pilots, %.0f s with PilotMonitor, %.0f s directly", rg, mg, dg),
-		Expected: fmt.Sprintf("pilots at most %.0f s (the JobCreator's period), direct more than twice that and five times the pilots'", poll),
-	}, {
-		ID: "F7b", Figure: "7", Claim: "running pilots start at once, PilotMonitor and direct submission late",
-		Held:     atOnce,
-		Reason:   ifNot(atOnce, notGiven),
-		Value:    fmt.Sprintf("first start after %.0f s with running pilots, %.0f s with PilotMonitor, %.0f s directly", rs, ms, ds),
-		Expected: fmt.Sprintf("running pilots within %.0f s (the period in which they ask), the others later and at least twice as late", ask),
-	}}
+	return []Claim{claim(
+		"F7a", "7", "no gap between the steps with pilots, a long one with direct submission",
+		rg <= poll && mg <= poll && dg > 2*poll && dg > 5*max(rg, mg),
+		fmt.Sprintf("nothing runs between first start and last end for %.0f s with running pilots, %.0f s with PilotMonitor, %.0f s directly", rg, mg, dg),
+		fmt.Sprintf("pilots at most %.0f s (the JobCreator's period), direct more than twice that and five times the pilots'", poll), notGiven,
+	), claim(
+		"F7b", "7", "running pilots start at once, PilotMonitor and direct submission late",
+		rs <= ask && ms > ask && ds > ask && ms > 2*rs && ds > 2*rs,
+		fmt.Sprintf("first start after %.0f s with running pilots, %.0f s with PilotMonitor, %.0f s directly", rs, ms, ds),
+		fmt.Sprintf("running pilots within %.0f s (the period in which they ask), the others later and at least twice as late", ask), notGiven,
+	)}
 }
 
 var conditions = []string{"d1f1", "d2f2", "d3f1", "d3f3"}
@@ -168,25 +176,26 @@ func storageClaims(res *Results) []Claim {
 		faster = append(faster, fmt.Sprintf("%s %.0f s with, %.0f s without", c, tc, tn))
 		held9a = held9a && tc < tn
 	}
-	return []Claim{{
-		ID: "F8a", Figure: "8", Claim: "stage-in with cache far below without at d3f3",
-		Held: with3 < 0.5*none3, Value: fmt.Sprintf("%.0f s with, %.0f s without", with3, none3), Expected: "less than half",
-		Reason: ifNot(with3 < 0.5*none3, fewHits(at("d3f3", "cache", "hit_ratio"))),
-	}, {
-		ID: "F8b", Figure: "8", Claim: "hardly any gain at d1f1",
-		Held:     none1-with1 < 0.1*(none3-with3),
-		Reason:   ifNot(none1-with1 < 0.1*(none3-with3), fewHits(at("d3f3", "cache", "hit_ratio"))),
-		Value:    fmt.Sprintf("%.1f s gained at d1f1, %.1f s at d3f3", none1-with1, none3-with3),
-		Expected: "less than a tenth of the gain at d3f3",
-	}, {
-		ID: "F8c", Figure: "8", Claim: "little effect of d2f2, d3f1, d3f3 with cache, a strong one without",
-		Held: held8c, Value: strings.Join(rises, "; ") + " (above d1f1)", Expected: "with cache less than a quarter of the rise without",
-		Reason: ifNot(held8c, fewHits(at("d3f3", "cache", "hit_ratio"))),
-	}, {
-		ID: "F9a", Figure: "9", Claim: "turnaround with cache below without",
-		Held: held9a, Value: strings.Join(faster, "; "), Expected: "below at every condition",
-		Reason: ifNot(held9a, notBelow(res)),
-	}, failuresClaim(res)}
+	why := fewHits(at("d3f3", "cache", "hit_ratio"))
+	return []Claim{
+		claim(
+			"F8a", "8", "stage-in with cache far below without at d3f3", with3 < 0.5*none3,
+			fmt.Sprintf("%.0f s with, %.0f s without", with3, none3), "less than half", why,
+		),
+		claim(
+			"F8b", "8", "hardly any gain at d1f1", none1-with1 < 0.1*(none3-with3),
+			fmt.Sprintf("%.1f s gained at d1f1, %.1f s at d3f3", none1-with1, none3-with3), "less than a tenth of the gain at d3f3", why,
+		),
+		claim(
+			"F8c", "8", "little effect of d2f2, d3f1, d3f3 with cache, a strong one without", held8c,
+			strings.Join(rises, "; ")+" (above d1f1)", "with cache less than a quarter of the rise without", why,
+		),
+		claim(
+			"F9a", "9", "turnaround with cache below without", held9a,
+			strings.Join(faster, "; "), "below at every condition", notBelow(res),
+		),
+		failuresClaim(res),
+	}
 }
 
 // fewHits is why a cache gains little.
@@ -196,10 +205,7 @@ func fewHits(ratio float64) string {
 
 // failuresClaim is F9b, for both approaches as the paper says.
 func failuresClaim(res *Results) Claim {
-	c := Claim{
-		ID: "F9b", Figure: "9", Claim: "failures weigh more than delays: W1 at d3f1 faster than at d2f2 and d3f3",
-		Held: true, Expected: "d3f1 below both, with and without cache",
-	}
+	held := true
 	var found, why []string
 	for _, cache := range []string{"cache", "none"} {
 		slow := res.find("d3f1", cache)
@@ -209,26 +215,20 @@ func failuresClaim(res *Results) Claim {
 			failing := res.find(condition, cache)
 			text += fmt.Sprintf(", %s %.0f s", condition, failing.value("turnaround_s"))
 			if d3f1 >= failing.value("turnaround_s") {
-				c.Held = false
+				held = false
 				why = append(why, fmt.Sprintf("%s, %s: %s", cache, condition, apart(slow, failing, "turnaround_s")))
 			}
 		}
 		found = append(found, text)
 	}
-	c.Value = strings.Join(found, "; ")
-	c.Reason = ifNot(c.Held, "it hangs on how long an access is delayed against how long a failed job takes to run again, and the paper gives neither; "+strings.Join(why, "; "))
-	return c
+	return claim(
+		"F9b", "9", "failures weigh more than delays: W1 at d3f1 faster than at d2f2 and d3f3", held, strings.Join(found, "; "), "d3f1 below both, with and without cache",
+		"it hangs on how long an access is delayed against how long a failed job takes to run again, and the paper gives neither; "+strings.Join(why, "; "),
+	)
 }
 
 // notGiven is what can be said where only assumptions are left to doubt.
 const notGiven = "it hangs on the latencies of submission, which the paper does not give"
-
-func ifNot(held bool, reason string) string {
-	if held {
-		return ""
-	}
-	return reason
-}
 
 func workflowClaims(res *Results) []Claim {
 	return []Claim{
@@ -238,7 +238,7 @@ func workflowClaims(res *Results) []Claim {
 }
 
 func mostForW1(res *Results, id, figure, what, metric string) Claim {
-	c := Claim{ID: id, Figure: figure, Claim: "W1 gains most: " + what, Held: true, Expected: "the part saved is greatest for W1"}
+	held := true
 	var found []string
 	var first float64
 	for _, w := range []string{"W1", "W2-shared", "W2-pairs", "W3"} {
@@ -247,11 +247,9 @@ func mostForW1(res *Results, id, figure, what, metric string) Claim {
 		if w == "W1" {
 			first = gain
 		}
-		c.Held = c.Held && gain <= first
+		held = held && gain <= first
 	}
-	c.Value = strings.Join(found, ", ") + " saved"
-	c.Reason = ifNot(c.Held, whyNotW1(res, metric))
-	return c
+	return claim(id, figure, "W1 gains most: "+what, held, strings.Join(found, ", ")+" saved", "the part saved is greatest for W1", whyNotW1(res, metric))
 }
 
 func abs(v float64) float64 { return max(v, -v) }

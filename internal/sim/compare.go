@@ -39,6 +39,10 @@ const (
 	KindCritical  = "critical"  // a run with all the pilots it can use, against the longest chain of its jobs
 )
 
+// WidePilots is the name under which a run with all the pilots it can use
+// stands.
+const WidePilots = "as many pilots as the work is wide"
+
 // LongestChain is the name under which the run time of the longest chain of
 // jobs stands beside that of a run with all the pilots it can use.
 const LongestChain = "longest chain of jobs"
@@ -143,6 +147,7 @@ func evictionPlan(work WorkflowSpec) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	base.Timeline = false // of 48 points
 	p.Axes, p.Points = []string{"cache_percent", "eviction"}, nil
 	for _, percent := range cachePercents {
 		for _, policy := range dispatch.EvictionPolicies {

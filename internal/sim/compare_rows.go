@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"strings"
 
 	"fairway/internal/dispatch"
@@ -14,7 +15,8 @@ func comparedRows(res *Results) ([]Compared, error) {
 	}
 	var rows []Compared
 	for i := range res.Rows {
-		rows = append(rows, compared(&res.Rows[i], kind, work, strings.Join(res.Rows[i].Levels, ", ")))
+		policy := cmp.Or(strings.Join(res.Rows[i].Levels, ", "), WidePilots)
+		rows = append(rows, compared(&res.Rows[i], kind, work, policy))
 	}
 	if kind == KindCritical {
 		w, err := workOf(&res.Plan.Points[0].Experiment)

@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairway/internal/dispatch"
+	"fairway/test/traces"
 )
 
 // recorded is the sequence in which a run of a trace uses its files.
@@ -33,7 +35,7 @@ record_accesses: true
 // On one recorded sequence next use reads hardly anywhere more than LRU, and
 // nothing reads less than the bound.
 func TestNextUseOnRecordedSequences(t *testing.T) {
-	for _, trace := range traces(t) {
+	for _, trace := range traces.Files(t) {
 		t.Run(filepath.Base(trace), func(t *testing.T) {
 			sequence := recorded(t, trace)
 			data := dataOf(sequence)
@@ -62,18 +64,20 @@ func TestNextUseOnRecordedSequences(t *testing.T) {
 }
 
 // In scheduled runs, where the order of jobs depends on what is cached, next
-// use reads less than LRU over all sizes of the cache together. Here some of
-// the sizes must do; fairway sim compare prints all.
+// use reads less than LRU over all sizes of the cache together. Real traces take
+// all sizes with FAIRWAY_SOAK=1, else every other one; the project's own always
+// takes all.
 func TestNextUseInScheduledRuns(t *testing.T) {
 	var lru, next float64
-	for _, trace := range traces(t) {
+	for i, trace := range traces.Files(t) {
 		p, err := evictionPlan(WorkflowSpec{Trace: trace, Scale: 1, SizeScale: 1, Accesses: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
+		all := i == 0 || os.Getenv("FAIRWAY_SOAK") != ""
 		p.Points = slices.DeleteFunc(p.Points, func(x Point) bool {
 			size, policy := x.Levels[0], dispatch.EvictionPolicy(x.Levels[1])
-			return size != "5" && size != "20" && size != "40" || policy != dispatch.LRU && policy != dispatch.NextUse
+			return !all && size != "5" && size != "20" && size != "70" || policy != dispatch.LRU && policy != dispatch.NextUse
 		})
 		res, err := Sweep(context.Background(), p, nil)
 		if err != nil {
@@ -141,7 +145,7 @@ func TestNextUseIsBestForEqualSizes(t *testing.T) {
 }
 
 func TestCompareShort(t *testing.T) {
-	rows, chapters, err := Compare(context.Background(), traces(t)[:1], 0, nil)
+	rows, chapters, err := Compare(context.Background(), traces.Files(t)[:1], 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

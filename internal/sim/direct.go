@@ -50,7 +50,7 @@ func (d *direct) start(s *site, at *slot, i int) {
 	d.tries[i]++
 	began := r.now
 	x := &execution{run: r, element: s.element, compute: time.Duration(float64(t.run) / s.Speed)}
-	x.rand = stream(r.seed, "attempt", named(t.job.Name), uint64(d.tries[i]))
+	x.draw(t.job.Name, d.tries[i])
 	for _, lfn := range t.job.Reads {
 		size := r.work.sizes[lfn]
 		x.reads = append(x.reads, input{pfn: d.written(lfn), size: size})

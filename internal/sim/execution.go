@@ -12,7 +12,8 @@ import (
 type execution struct {
 	run     *run
 	element *element
-	rand    *rand.Rand
+	reading *rand.Rand
+	writing *rand.Rand // of its own: it meets the same failures whatever was cached
 	compute time.Duration
 	reads   []input
 	writes  []output
@@ -40,13 +41,21 @@ type output struct {
 	cached bool // it need not be stored, if the cache has room
 }
 
+// draw gives an execution its random streams: those of one try of a job,
+// wherever it runs.
+func (x *execution) draw(job string, try int) {
+	x.reading = stream(x.run.seed, "reading", named(job), uint64(try))
+	x.writing = stream(x.run.seed, "writing", named(job), uint64(try))
+}
+
 func (x *execution) begin() {
 	n := x.run.exp.Workflow.Accesses
 	x.failAt = make([]int, len(x.reads))
 	for i, in := range x.reads {
+		fails, at := x.reading.Float64() < float64(x.element.FailureRate), x.reading.IntN(n)
 		x.failAt[i] = -1
-		if in.pfn != "" && x.rand.Float64() < float64(x.element.FailureRate) {
-			x.failAt[i] = x.rand.IntN(n)
+		if in.pfn != "" && fails {
+			x.failAt[i] = at
 		}
 	}
 	x.slice(0)
@@ -109,7 +118,7 @@ func (x *execution) fromStorage(i int, in input, then func()) {
 	if from.DelayOnce {
 		accesses *= len(x.reads)
 	}
-	x.after(from.delay(x.rand, x.compute, accesses), func() {
+	x.after(from.delay(x.reading, x.compute, accesses), func() {
 		x.transfer(from.line, part, func() {
 			if from == x.element {
 				then()
@@ -133,10 +142,10 @@ func (x *execution) write(i int) {
 		x.write(i + 1)
 		return
 	}
-	x.after(x.element.delay(x.rand, x.compute, 1), func() {
+	x.after(x.element.delay(x.writing, x.compute, 1), func() {
 		x.transfer(x.element.line, out.size, func() {
 			switch {
-			case x.rand.Float64() < float64(x.element.FailureRate):
+			case x.writing.Float64() < float64(x.element.FailureRate):
 				x.run.faced[StoreFailed]++
 				x.done(dispatch.StageOutFailed, "writing failed")
 			case x.element.has(out.pfn):

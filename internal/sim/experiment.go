@@ -138,17 +138,17 @@ const (
 
 // TaskQueueSpec sets what experiments vary of the TaskQueue.
 type TaskQueueSpec struct {
-	WaitForData      time.Duration `yaml:"wait_for_data"`     // 0: the product's default; negative: never
-	Placement        string        `yaml:"placement"`         // by-gain (the product's default), by-bytes or by-files (paper 3)
-	Ahead            int           `yaml:"ahead"`             // jobs for a pilot beyond what is free, as a multiple; 0: the product's default; negative: none
-	Hold             time.Duration `yaml:"hold"`              // how long a pilot waits for news; 0: the product's default
-	Lease            time.Duration `yaml:"lease"`             // of silence, after which a pilot counts as lost; 0 means twice Hold, or the longest SiteSpec.Ask, and NetworkSpec.Patience
-	MaxLosses        int           `yaml:"max_losses"`        // of pilots under a job; 0: the product's default
-	MaxRegenerations int           `yaml:"max_regenerations"` // of outputs that were in caches only; 0: the product's default
-	PassOver         time.Duration `yaml:"max_pass_over"`     // 0: the product's default
-	Attempts         int           `yaml:"attempts"`          // of a job; 0: the product's default
-	Backoff          time.Duration `yaml:"backoff"`           // before a job is submitted again; 0: the product's default
-	Sites            WeightsSpec   `yaml:"sites"`             // zero: sites are not weighed
+	WaitForData      time.Duration `yaml:"wait_for_data" negative:"never"` // 0: the product's default; negative: never
+	Placement        string        `yaml:"placement"`                      // by-gain (the product's default), by-bytes or by-files (paper 3)
+	Ahead            int           `yaml:"ahead" negative:"none"`          // jobs for a pilot beyond what is free, as a multiple; 0: the product's default; negative: none
+	Hold             time.Duration `yaml:"hold"`                           // how long a pilot waits for news; 0: the product's default
+	Lease            time.Duration `yaml:"lease"`                          // of silence, after which a pilot counts as lost; 0 means twice Hold, or the longest SiteSpec.Ask, and NetworkSpec.Patience
+	MaxLosses        int           `yaml:"max_losses"`                     // of pilots under a job; 0: the product's default
+	MaxRegenerations int           `yaml:"max_regenerations"`              // of outputs that were in caches only; 0: the product's default
+	PassOver         time.Duration `yaml:"max_pass_over"`                  // 0: the product's default
+	Attempts         int           `yaml:"attempts"`                       // of a job; 0: the product's default
+	Backoff          time.Duration `yaml:"backoff"`                        // before a job is submitted again; 0: the product's default
+	Sites            WeightsSpec   `yaml:"sites"`                          // zero: sites are not weighed
 }
 
 // WeightsSpec is dispatch.SiteWeights.

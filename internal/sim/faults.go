@@ -33,6 +33,7 @@ func Faulty(seed uint64) Experiment {
 	total := Size(e.Workflow.Jobs) * e.Workflow.FileSize
 	if e.Workflow.Cached > 0 { // what is nowhere else needs room, or it is made again for ever
 		e.Cache.Share, e.Cache.Size = pick(r, PilotCache, HostCache, GlobalCache), e.Cache.Spare+2*total
+		e.TaskQueue.Lease = patientLease
 	}
 	for i := range 1 + r.IntN(3) {
 		name := fmt.Sprintf("site%d", i)
@@ -45,6 +46,12 @@ func Faulty(seed uint64) Experiment {
 	e.defaults()
 	return e
 }
+
+// patientLease outlasts several lost messages in a row, each of which keeps a
+// pilot silent for the hold and its patience, 55 s. Where every fifth message is
+// lost, the simulator's default takes a pilot for dead, with the only copies of
+// outputs, every few minutes: sooner than jobs end that need several of them.
+const patientLease = 10 * time.Minute
 
 func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 

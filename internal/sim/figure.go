@@ -116,7 +116,7 @@ func (res *Results) series(along int) []series {
 	var all []series
 	for i := range res.Rows {
 		r := &res.Rows[i]
-		name := strings.Join(slices.Delete(slices.Clone(r.Levels), along, along+1), ", ")
+		name := res.seriesName(r, along)
 		k, known := at[name]
 		if !known {
 			k = len(all)
@@ -126,6 +126,22 @@ func (res *Results) series(along int) []series {
 		all[k].rows = append(all[k].rows, r)
 	}
 	return all
+}
+
+// seriesName names the levels of a row on all axes but one. A number alone
+// says little, so it gets its axis before it.
+func (res *Results) seriesName(r *Row, along int) string {
+	var names []string
+	for a, level := range r.Levels {
+		if a == along {
+			continue
+		}
+		if _, _, isNumber := numbers([]string{level}); isNumber {
+			level = strings.ReplaceAll(res.Plan.Axes[a], "_", " ") + " " + level
+		}
+		names = append(names, level)
+	}
+	return strings.Join(names, ", ")
 }
 
 func (res *Results) compare(metric, label string) (Figure, error) {

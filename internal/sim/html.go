@@ -18,7 +18,7 @@ var reportFiles embed.FS
 
 var reportTemplate = template.Must(template.New("report.html").Funcs(template.FuncMap{
 	"join":    strings.Join,
-	"heading": func(metric string) string { return strings.ReplaceAll(metric, "_", " ") },
+	"heading": heading,
 	"cell":    valueCell,
 	"picture": func(png []byte) template.URL {
 		return template.URL("data:image/png;base64," + base64.StdEncoding.EncodeToString(png))
@@ -62,6 +62,25 @@ func (c Chapter) Repeated() bool {
 // Doubted says whether a claim did not hold.
 func (c Chapter) Doubted() bool {
 	return slices.ContainsFunc(c.Claims, func(c Claim) bool { return !c.Held })
+}
+
+// heading is the name of a metric with its unit in brackets.
+func heading(metric string) string {
+	for suffix, unit := range map[string]string{"_s": " (s)", "_gb": " (GB)"} {
+		if name, has := strings.CutSuffix(metric, suffix); has {
+			return strings.ReplaceAll(name, "_", " ") + unit
+		}
+	}
+	return strings.ReplaceAll(metric, "_", " ")
+}
+
+// Text is the mean of a metric with its standard deviation, for a person.
+func (r *Row) Text(metric string) string {
+	mean, sd := r.Of(metric)
+	if len(r.Runs) < 2 {
+		return plainly(mean)
+	}
+	return plainly(mean) + " ± " + deviation(sd)
 }
 
 // valueCell is the mean of a metric, with its standard deviation where there is

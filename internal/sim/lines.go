@@ -21,7 +21,7 @@ func addLines(p *chart, all []series, xs []float64, m int) error {
 			return err
 		}
 		distinguish(line, dots, i, len(all))
-		p.Add(line, dots)
+		p.Add(line, dots, &whiskers{rows: s.rows, metric: m, xs: xs})
 		if s.name != "" {
 			p.key.Add(wrapped(s.name, longestKey), line, dots)
 		}
@@ -30,13 +30,19 @@ func addLines(p *chart, all []series, xs []float64, m int) error {
 	return nil
 }
 
+// mostTimelines is how many lines can be told from each other where they cross
+// again and again: one of each colour.
+var mostTimelines = len(colours)
+
 // timelines draws the number of running jobs over time, of the first
-// repetition at each point (paper 3, figure 7).
+// repetition at each point (paper 3, figure 7), or of the first points if there
+// are too many.
 func (res *Results) timelines() (Figure, error) {
 	p := newChart(res.title(), "running jobs")
 	p.X.Label.Text = "time since the first job was submitted (s)"
 	most := 0
-	for i, r := range res.Rows {
+	drawn := res.Rows[:min(len(res.Rows), mostTimelines)]
+	for i, r := range drawn {
 		line, err := stairs(r.Runs[0])
 		if err != nil {
 			return Figure{}, fmt.Errorf("draw the running jobs: %w", err)
@@ -51,8 +57,12 @@ func (res *Results) timelines() (Figure, error) {
 		}
 	}
 	p.Y.Max = float64(most) * headroom
+	caption := res.Plan.Name + ": running jobs over time, one run each"
+	if len(drawn) < len(res.Rows) {
+		caption += fmt.Sprintf(", of the first %d points of %d", len(drawn), len(res.Rows))
+	}
 	png, err := p.render()
-	return Figure{Name: "running_jobs", Caption: res.Plan.Name + ": running jobs over time, one run each", PNG: png}, err
+	return Figure{Name: "running_jobs", Caption: caption, PNG: png}, err
 }
 
 func stairs(r Run) (*plotter.Line, error) {

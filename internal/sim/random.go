@@ -1,8 +1,8 @@
 package sim
 
 import (
-	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -58,19 +58,19 @@ func (g Gauss) draw(r *rand.Rand) time.Duration {
 func (g *Gauss) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind == yaml.ScalarNode {
 		d, err := time.ParseDuration(n.Value)
+		if err != nil || d < 0 {
+			return notDuration(n)
+		}
 		*g = Gauss{Mean: d}
-		return lineError(n, err)
+		return nil
 	}
 	type plain Gauss
-	if err := knownKeys(n, "mean", "sd", "least"); err != nil {
+	if err := checkKeys(n, reflect.TypeFor[plain]()); err != nil {
 		return err
 	}
 	var p plain
 	if err := n.Decode(&p); err != nil {
 		return err
-	}
-	if p.Mean < 0 || p.SD < 0 || p.Least < 0 {
-		return fmt.Errorf("line %d: mean, sd and least may not be negative", n.Line)
 	}
 	*g = Gauss(p)
 	return nil

@@ -37,11 +37,13 @@ func notBelow(res *Results) string {
 
 // whyNotW1 is why another workflow gains more than W1.
 func whyNotW1(res *Results, metric string) string {
-	once := 1 - res.find(onceDelayed, "cache").value(metric)/res.find(onceDelayed, "none").value(metric)
+	saved := func(w string) float64 {
+		return 100 * (1 - res.find(w, "cache").value(metric)/res.find(w, "none").value(metric))
+	}
 	read := func(w, cache string) float64 { return res.find(w, cache).value("stage_in_s") }
-	return fmt.Sprintf("a second job of W3 reads two files and one of W1 reads one, so that W3 has more to lose to the SE: a job spends %.0f s there without a cache and %.0f s with it, of W1 %.0f s and %.0f s. W1 with and without a cache is %s, W3 %s. If the delay is that of all files together that a job reads, W3 saves %.1f %%",
+	return fmt.Sprintf("a second job of W3 reads two files and one of W1 reads one, so that W3 has more to lose to the SE: a job spends %.0f s there without a cache and %.0f s with it, of W1 %.0f s and %.0f s. W1 with and without a cache is %s, W3 %s. If the delay is that of all files together that a job reads, W3 saves %.1f %%, W1 %.1f %%",
 		read("W3", "none"), read("W3", "cache"), read("W1", "none"), read("W1", "cache"),
-		apart(res.find("W1", "cache"), res.find("W1", "none"), metric), apart(res.find("W3", "cache"), res.find("W3", "none"), metric), 100*once)
+		apart(res.find("W1", "cache"), res.find("W1", "none"), metric), apart(res.find("W3", "cache"), res.find("W3", "none"), metric), saved(onceDelayed), saved("W1"))
 }
 
 // onceDelayed is the other reading of what the delay factor is a delay of.

@@ -72,7 +72,7 @@ func newRun(exp *Experiment, work *workflow, rep int) *run {
 func (r *run) execute() error {
 	for _, f := range r.work.files {
 		pfn := r.pfnOf(f.lfn)
-		r.elementOf(pfn).put(pfn, f.size)
+		r.elementOf(pfn).hold(pfn, f.size)
 	}
 	if r.exp.Submission == Direct {
 		newDirect(r).begin()

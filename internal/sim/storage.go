@@ -14,7 +14,7 @@ type element struct {
 	used  int64
 	taken int64 // by other users
 	read  int64 // bytes that left it
-	wrote int64 // bytes that came in
+	wrote int64 // bytes that jobs stored
 }
 
 func newElement(e *engine, s StorageSpec) *element {
@@ -41,10 +41,15 @@ func (s *element) put(pfn string, size int64) bool {
 	if s.has(pfn) || s.Capacity > 0 && s.used+s.taken+size > int64(s.Capacity) {
 		return false
 	}
-	s.files[pfn] = size
-	s.used += size
+	s.hold(pfn, size)
 	s.wrote += size
 	return true
+}
+
+// hold has a file there that no job of the run stored.
+func (s *element) hold(pfn string, size int64) {
+	s.files[pfn] = size
+	s.used += size
 }
 
 // mayFill plans the next time when other users take all the room that is left.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -75,7 +76,7 @@ func Sweep(ctx context.Context, plan *Plan, progress func(done, total int)) (*Re
 			return nil
 		})
 	}
-	if err := errors.Join(g.Wait(), context.Cause(ctx)); err != nil && !errors.Is(err, context.Canceled) {
+	if err := g.Wait(); err != nil && !errors.Is(err, context.Canceled) {
 		return nil, err
 	}
 	if done < len(all) {
@@ -130,8 +131,8 @@ func meanAndSD(values []float64) (mean, sd float64) {
 		mean += v
 	}
 	mean /= float64(len(values))
-	if len(values) < 2 {
-		return mean, 0
+	if slices.Min(values) == slices.Max(values) {
+		return values[0], 0 // and not what rounding makes of it
 	}
 	for _, v := range values {
 		sd += (v - mean) * (v - mean)

@@ -6,27 +6,13 @@ import (
 	"testing"
 
 	"fairway/test/seed"
+	"fairway/test/traces"
 )
-
-// traces are the recorded runs, or skips the test where they are not there.
-func traces(t *testing.T) []string {
-	t.Helper()
-	files, err := filepath.Glob("../../../shared/data/wfformat/*.json")
-	if err != nil || len(files) == 0 {
-		t.Skip("no traces in ../shared/data/wfformat")
-	}
-	for i := range files {
-		if files[i], err = filepath.Abs(files[i]); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return files
-}
 
 // With as many pilots as a trace is wide, and storage that costs nothing, a
 // run takes as long as the longest chain of its jobs.
 func TestTracesReachTheirCriticalPath(t *testing.T) {
-	for _, file := range traces(t) {
+	for _, file := range traces.Files(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			p, err := criticalPlan(WorkflowSpec{Trace: file, Scale: 1, SizeScale: 1, Accesses: 1})
 			if err != nil {

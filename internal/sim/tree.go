@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -132,20 +133,50 @@ func checkKeys(n *yaml.Node, t reflect.Type) error {
 			}
 		}
 	case reflect.Struct:
-		fields := map[string]reflect.Type{}
+		fields := map[string]reflect.StructField{}
 		var names []string
 		for f := range t.Fields() {
-			fields[f.Tag.Get("yaml")] = f.Type
+			fields[f.Tag.Get("yaml")] = f
 			names = append(names, f.Tag.Get("yaml"))
 		}
 		if err := knownKeys(n, names...); err != nil {
 			return err
 		}
 		for i := 0; i < len(n.Content); i += 2 {
-			if err := checkKeys(n.Content[i+1], fields[n.Content[i].Value]); err != nil {
+			f := fields[n.Content[i].Value]
+			if err := checkNumber(n.Content[i+1], f); err != nil {
+				return err
+			}
+			if err := checkKeys(n.Content[i+1], f.Type); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// checkNumber refuses a duration without a unit, which would count as so many
+// nanoseconds, and what is below zero, unless the field has the tag negative,
+// which says what that means.
+func checkNumber(n *yaml.Node, f reflect.StructField) error {
+	below := false
+	switch {
+	case f.Type == reflect.TypeFor[time.Duration]():
+		d, err := time.ParseDuration(n.Value)
+		if err != nil {
+			return notDuration(n)
+		}
+		below = d < 0
+	case f.Type.Kind() == reflect.Int || f.Type.Kind() == reflect.Int64 || f.Type.Kind() == reflect.Float64:
+		v, err := strconv.ParseFloat(n.Value, 64)
+		below = err == nil && v < 0
+	}
+	if _, may := f.Tag.Lookup("negative"); below && !may {
+		return fmt.Errorf("line %d: %s: %s: it cannot be negative", n.Line, f.Tag.Get("yaml"), n.Value)
+	}
+	return nil
+}
+
+func notDuration(n *yaml.Node) error {
+	return fmt.Errorf("line %d: %q is not a duration such as 90s, 10m or 1h30m", n.Line, n.Value)
 }

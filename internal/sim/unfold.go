@@ -75,7 +75,7 @@ func (u *unfolding) place(in *flow.DeclaredInput, spec *InputSpec) []dispatch.Ex
 		u.run.work.sizes[lfn] = int64(size)
 		u.records[lfn] = spec.Records
 		pfn := u.run.pfnOf(lfn)
-		u.run.elementOf(pfn).put(pfn, int64(size))
+		u.run.elementOf(pfn).hold(pfn, int64(size))
 		files = append(files, dispatch.ExistingFile{LFN: lfn, PFN: pfn, Size: int64(size), Identity: lfn})
 	}
 	return files

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"time"
 
 	"fairway/internal/dispatch"
@@ -91,6 +92,8 @@ func (s *WorkflowSpec) check() error {
 	switch {
 	case count(s.Pattern != "", s.Trace != "", s.File != "") != 1:
 		return atPath("workflow", "needs one of pattern, trace and file")
+	case s.Trace != "" && !readable(s.Trace):
+		return atPath("workflow.trace", "%s cannot be read: give the path of a WfFormat file, as seen from this one", s.Trace)
 	case s.File == "" && (s.Parameters != nil || s.Inputs != nil || s.Steps != nil):
 		return atPath("workflow", "parameters, inputs and steps are for a workflow file: add file: PATH")
 	case s.Accesses < 1:
@@ -103,6 +106,14 @@ func (s *WorkflowSpec) check() error {
 		return s.checkFile()
 	}
 	return s.Tier0.check()
+}
+
+func readable(file string) bool {
+	f, err := os.Open(file)
+	if err != nil {
+		return false
+	}
+	return f.Close() == nil
 }
 
 func count(conditions ...bool) int {

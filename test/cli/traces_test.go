@@ -12,11 +12,8 @@ import (
 	"time"
 
 	"fairway/test/program"
+	"fairway/test/traces"
 )
-
-// traces is where recorded runs of real workflows are. They are not part of the
-// repository.
-const traces = "../../../shared/data/wfformat"
 
 // wfFormat is the part of a record that tells of order. It is read here, and not
 // by the code that wrote it.
@@ -42,18 +39,11 @@ type wfFormat struct {
 // looks in the record of that run whether every task was committed and none
 // began before all its parents had ended.
 func TestTraces(t *testing.T) {
-	paths, err := filepath.Glob(filepath.Join(traces, "*.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(paths) == 0 {
-		t.Skipf("there are no traces in %s", traces)
-	}
 	fairway, err := program.Build(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range paths {
+	for _, path := range traces.Files(t) {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".json"), func(t *testing.T) {
 			folder := t.TempDir()
 			record := filepath.Join(folder, "record.json")
