@@ -43,6 +43,7 @@ type ending struct {
 
 	leaveBy   time.Time // when pilots that have not left are withdrawn; zero: not yet decided
 	withdrawn bool      // they were
+	abandoned bool      // nor have they left then: closing the batch system ends what hears no signal
 
 	mu   sync.Mutex // guards wish
 	wish phase      // what a person asks for
@@ -157,9 +158,10 @@ func (e *ending) look(l *loop) {
 }
 
 // hurry withdraws pilots that should have left: they run nothing any more, or
-// were told to end it, and leaveTime has passed since.
+// were told to end it, and leaveTime has passed since. Results that are still
+// being published are waited for, however long that takes.
 func (e *ending) hurry(l *loop) {
-	if e.phase == draining && executing(l.dispatch) > 0 {
+	if e.abandoned || e.phase == draining && executing(l.dispatch) > 0 || l.pilots.none() {
 		return
 	}
 	now := time.Now()
@@ -171,7 +173,7 @@ func (e *ending) hurry(l *loop) {
 		return
 	}
 	if e.withdrawn {
-		e.phase = over // closing the batch system ends what hears no signal
+		e.abandoned = true
 		return
 	}
 	e.withdrawn = true
@@ -219,5 +221,5 @@ func executing(core *dispatch.Core) int {
 // allGone says that no pilot is left and everything is done that durable
 // records promise.
 func (e *ending) allGone(l *loop) bool {
-	return l.pilots.none() && e.owed.none() && l.flying == nil && l.gathering.empty()
+	return (e.abandoned || l.pilots.none()) && e.owed.none() && l.flying == nil && l.gathering.empty()
 }

@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -109,6 +111,36 @@ func TestStoppedPilotHoldsNothingUp(t *testing.T) {
 	r.config.Site.MaxPilots = 2
 	r.config.LeaveTime = 10 * time.Millisecond
 	r.config.Dispatch.Hold, r.config.Dispatch.PilotLease = 50*time.Millisecond, 50*time.Millisecond
+	r.mustSucceed()
+	if got := r.result("joined.txt"); got != "ONE TWO THREE " {
+		t.Fatalf("got %q", got)
+	}
+}
+
+// heard calls a function at each message of a log.
+type heard struct {
+	slog.Handler
+	call func(message string)
+}
+
+func (h heard) Handle(ctx context.Context, r slog.Record) error {
+	h.call(r.Message)
+	return h.Handler.Handle(ctx, r)
+}
+
+// TestEndWaitsForPublications: pilots have long left, and a result is still to be
+// published.
+func TestEndWaitsForPublications(t *testing.T) {
+	root := folder(t, threeTexts)
+	inTheWay := filepath.Join(root, ResultsFolder)
+	write(t, inTheWay, "")
+	r := newRun(t, root, twoSteps, twoStepsScript)
+	r.config.LeaveTime = time.Millisecond
+	r.config.Log = slog.New(heard{r.config.Log.Handler(), func(message string) {
+		if message == "a result could not be published" {
+			_ = os.Remove(inTheWay)
+		}
+	}})
 	r.mustSucceed()
 	if got := r.result("joined.txt"); got != "ONE TWO THREE " {
 		t.Fatalf("got %q", got)

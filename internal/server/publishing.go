@@ -9,7 +9,8 @@ import (
 
 const (
 	// PublishTries is how often a file is tried to be published before the run
-	// gives it up; the next run tries again.
+	// gives it up; the next run tries again. What comes right after such a file
+	// is tried once, or a full disk would hold the end up for each file.
 	PublishTries = 6
 	// PublishPause is the time after the first failure. It doubles with each
 	// further one.
@@ -40,7 +41,7 @@ func (s *Server) publishLoop(ctx context.Context) {
 			s.log.Warn("a result could not be published", "error", failure)
 			if tries++; tries == PublishTries {
 				s.giveUp(ctx, batch[0].File, failure)
-				batch, tries = batch[1:], 0
+				batch, tries = batch[1:], PublishTries-1
 			} else if s.sched.Sleep(ctx, PublishPause<<(tries-1)) != nil {
 				return
 			}
