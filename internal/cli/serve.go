@@ -38,7 +38,10 @@ func (c *console) serve(ctx context.Context, o *runOptions) error {
 	if err != nil {
 		return fmt.Errorf("the run ended because its state could not be kept (%w); run it again to go on", err)
 	}
-	err = c.conclude(ended(report, o, outcome))
+	told := told{len(report.GetProblems()), len(report.GetNotes())}
+	report = ended(report, o, outcome)
+	c.tellRest(&told, report)
+	err = c.conclude(report)
 	if first != nil && !outcome.Succeeded {
 		return quietly(signalCode(first))
 	}
@@ -72,6 +75,17 @@ func ended(report *wire.ProgressReport, o *runOptions, outcome server.Outcome) *
 	report.Ended, report.Succeeded = true, outcome.Succeeded
 	report.Problems, report.Notes = outcome.Problems, outcome.Notes
 	return report
+}
+
+// tellRest prints the problems and notes that the run ended with before they
+// could be shown as they came.
+func (c *console) tellRest(told *told, report *wire.ProgressReport) {
+	if c.json {
+		return // they are in the report
+	}
+	for _, news := range told.news(report) {
+		fmt.Fprintln(c.err, news.text)
+	}
 }
 
 // stopOnSignal lets the first signal end the run in order and the second at

@@ -7,6 +7,7 @@ type output struct {
 	LFN     string `json:"l"`
 	Pattern string `json:"p,omitempty"`
 	PFN     string `json:"f,omitempty"` // empty: in caches only, or removed
+	Cached  bool   `json:"c,omitempty"` // in caches only, as the job wanted
 	Size    int64  `json:"s,omitempty"`
 	Records int64  `json:"r,omitempty"`
 	Adler32 uint32 `json:"a,omitempty"`
@@ -21,6 +22,14 @@ func (o *output) tag(committed AttemptID) Tag {
 	return Tag(committed)
 }
 
+// asWanted notes what the job said of the output that it is.
+func (o *output) asWanted(x *Output) {
+	o.Cached = o.PFN == "" && x.Storage == StorageCache
+	if x.Pattern {
+		o.Pattern = x.LFN
+	}
+}
+
 // commitResult makes the outputs of an attempt visible, all at once.
 func (c *Core) commitResult(by PilotID, p *pilot, j *job, r *Result) {
 	if j.again {
@@ -31,9 +40,7 @@ func (c *Core) commitResult(by PilotID, p *pilot, j *job, r *Result) {
 	for i := range r.Outputs {
 		w := &r.Outputs[i]
 		o := output{LFN: w.LFN, PFN: w.PFN, Size: w.Size, Records: w.Records, Adler32: w.Adler32}
-		if named := j.outputFor(w.LFN); named.Pattern {
-			o.Pattern = named.LFN
-		}
+		o.asWanted(j.outputFor(w.LFN))
 		outputs = append(outputs, o)
 	}
 	c.outputs = outputs

@@ -119,6 +119,7 @@ func appendOutput(b []byte, o *output) []byte {
 	rest := object{b}
 	rest.string("p", o.Pattern)
 	rest.string("f", o.PFN)
+	rest.bool("c", o.Cached)
 	rest.int("s", o.Size)
 	rest.int("r", o.Records)
 	rest.int("a", int64(o.Adler32))

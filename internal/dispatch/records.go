@@ -202,9 +202,7 @@ func (c *Core) persistOutputs(j *job) {
 		if j.reused || v.tag != Tag(j.committed) {
 			outputs[i].Tag = v.tag
 		}
-		if o := j.outputFor(v.file.lfn); o.Pattern {
-			outputs[i].Pattern = o.LFN
-		}
+		outputs[i].asWanted(j.outputFor(v.file.lfn))
 	}
 	if j.reused {
 		c.persistResult(j, j.key.hex(), outputs)

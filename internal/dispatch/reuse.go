@@ -95,6 +95,9 @@ func (j *job) reusable(stored []output) []output {
 		if x == nil {
 			return nil
 		}
+		if o.Cached && x.Storage == StorageElement {
+			return nil // the job that stores it has still to be done
+		}
 		o.Pattern = ""
 		if x.Pattern {
 			o.Pattern = x.LFN

@@ -115,7 +115,8 @@ type FileView struct {
 	Size      int64
 	PFN       string
 	Available bool
-	Published bool
+	Publish   bool  // the job that writes it wants it to be published
+	Published bool  // it was, or a later version was
 	Holders   int   // pilots that have it in their caches
 	Writer    JobID // 0 if it existed before
 }
@@ -148,10 +149,13 @@ func (c *Core) Detail(id JobID) (JobDetail, bool) {
 		}
 		if r.write != nil {
 			d.Writes[r.output] = r.write.view()
+			d.Writes[r.output].Publish = j.outputs[r.output].Publish
 		}
 	}
 	for _, v := range c.matched[j.id] {
-		d.Writes = append(d.Writes, v.view())
+		f := v.view()
+		f.Publish = j.outputFor(v.file.lfn).Publish
+		d.Writes = append(d.Writes, f)
 	}
 	return d, true
 }

@@ -91,6 +91,12 @@ func (f *Flow) Workflow() *Workflow { return f.w }
 // in this order, so that the same files give the same run.
 func (f *Flow) Inputs() []*DeclaredInput { return f.w.Inputs }
 
+// Closed says whether an input was closed.
+func (f *Flow) Closed(input string) bool {
+	state := f.inputs[input]
+	return state != nil && state.closed
+}
+
 // Step takes one input. An error means that the input was refused and changed
 // nothing.
 func (f *Flow) Step(now time.Time, in Input) (Effects, error) {

@@ -89,17 +89,10 @@ func (s *Server) recordEnd(outcome *Outcome) error {
 const UnusedResultLimit = 100_000
 
 // tidy removes what pilots stored and could not report any more. After success
-// nothing is kept that this run doesn't use.
+// nothing is kept that this run doesn't use, neither stored nor among the
+// results.
 func (s *Server) tidy(succeeded bool) {
-	needed := map[string]bool{}
-	for job := range s.loop.dispatch.Jobs(0) {
-		detail, _ := s.loop.dispatch.Detail(job.ID)
-		for _, file := range detail.Writes {
-			if path, err := storage.Path(file.PFN); err == nil && file.PFN != "" {
-				needed[path] = true
-			}
-		}
-	}
+	needed := s.needed()
 	keep := UnusedResultLimit
 	if succeeded {
 		keep = 0
@@ -107,19 +100,51 @@ func (s *Server) tidy(succeeded bool) {
 	gone, kept := oldest(s.loop.dispatch.Unused(), keep)
 	for _, result := range kept {
 		for _, pfn := range result.PFNs {
-			if path, err := storage.Path(pfn); err == nil {
-				needed[path] = true
-			}
+			needed.add(pfn)
 		}
 	}
 	records := each(gone, func(r dispatch.UnusedResult) dispatch.Record { return r.Record })
 	err := s.opened.store.Apply(context.Background(), records)
 	if err == nil {
-		_, err = removeOrphans(s.storage, func(path string) bool { return needed[path] })
+		err = s.removeUnneeded(needed, succeeded)
 	}
 	if err != nil {
 		s.log.Warn("files that nobody needs could not be removed", "folder", s.storage, "error", err)
 	}
+}
+
+// paths is a set of local files.
+type paths map[string]bool
+
+func (p paths) add(pfn string) {
+	if path, err := storage.Path(pfn); err == nil && pfn != "" {
+		p[path] = true
+	}
+}
+
+// needed are the stored files of this run.
+func (s *Server) needed() paths {
+	needed := paths{}
+	for job := range s.loop.dispatch.Jobs(0) {
+		detail, _ := s.loop.dispatch.Detail(job.ID)
+		for _, file := range detail.Writes {
+			needed.add(file.PFN)
+		}
+	}
+	return needed
+}
+
+func (s *Server) removeUnneeded(needed paths, succeeded bool) error {
+	orphans, err := orphansIn(s.storage, needed)
+	if err != nil {
+		return err
+	}
+	if succeeded && !s.opened.run.InputsGone {
+		if err := s.unpublish(written(s.loop.dispatch), orphans); err != nil {
+			return err
+		}
+	}
+	return removeAll(orphans)
 }
 
 // oldest parts results, oldest first, into those that go and the last ones, of

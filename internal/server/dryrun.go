@@ -125,17 +125,29 @@ func (o *opened) rehearseInput(ctx context.Context, l *loop, in *flow.DeclaredIn
 
 func (o *opened) plan(l *loop) *Plan {
 	p := &Plan{Begins: beginnings[o.decision], Reasons: o.reasons, More: !l.tally.finished}
+	outlook := outlook{l.dispatch, l.dispatch.Foresee()}
 	for job := range l.dispatch.Jobs(0) {
 		detail, _ := l.dispatch.Detail(job.ID)
-		p.Jobs = append(p.Jobs, o.planned(l.dispatch, &detail))
+		p.Jobs = append(p.Jobs, o.planned(&outlook, &detail))
 	}
 	return p
 }
 
-func (o *opened) planned(core *dispatch.Core, job *dispatch.JobDetail) PlannedJob {
-	p := PlannedJob{Name: job.Name, Step: job.Step, Runs: job.State != dispatch.Done}
+// outlook is the TaskQueue after the rehearsal, with the jobs that will be reused
+// when their turn comes.
+type outlook struct {
+	core  *dispatch.Core
+	reuse map[dispatch.JobID]bool
+}
+
+func (o *outlook) runs(job dispatch.JobID, state dispatch.State) bool {
+	return state != dispatch.Done && !o.reuse[job]
+}
+
+func (o *opened) planned(outlook *outlook, job *dispatch.JobDetail) PlannedJob {
+	p := PlannedJob{Name: job.Name, Step: job.Step, Runs: outlook.runs(job.ID, job.State)}
 	switch {
-	case job.Reused:
+	case job.Reused, outlook.reuse[job.ID]:
 		p.Why = "its command and inputs are as in an earlier run"
 	case !p.Runs:
 		p.Why = "it is done"
@@ -146,15 +158,15 @@ func (o *opened) planned(core *dispatch.Core, job *dispatch.JobDetail) PlannedJo
 	case o.decision == runNew:
 		p.Why = "it was never run"
 	default:
-		p.Why = whyAnew(core, job)
+		p.Why = outlook.whyAnew(job)
 	}
 	return p
 }
 
 // whyAnew finds what a job waits for that is written anew.
-func whyAnew(core *dispatch.Core, job *dispatch.JobDetail) string {
+func (o *outlook) whyAnew(job *dispatch.JobDetail) string {
 	for _, file := range job.Reads {
-		if writer, ok := core.Job(file.Writer); ok && writer.State != dispatch.Done {
+		if writer, ok := o.core.Job(file.Writer); ok && o.runs(writer.ID, writer.State) {
 			return fmt.Sprintf("%s is written by %s, which runs", file.File.LFN, writer.Name)
 		}
 	}

@@ -70,6 +70,12 @@ func (f *feeds) fed(input string, files []dispatch.ExistingFile, closed bool) {
 	}
 }
 
+func (f *feeds) isClosed(input string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.closed[input]
+}
+
 // allClosed says that no more files will come.
 func (f *feeds) allClosed() bool {
 	f.mu.Lock()
@@ -96,6 +102,9 @@ func (s *Server) feedLoop(ctx context.Context) {
 	var group sync.WaitGroup
 	defer group.Wait()
 	s.feeds.recorded(s.opened.inputs)
+	if s.recallClosed(ctx) != nil {
+		return
+	}
 	for _, in := range s.feeds.inputs {
 		if err := s.feedFirst(ctx, in); err != nil {
 			s.feedFailed(ctx, err)
@@ -103,7 +112,7 @@ func (s *Server) feedLoop(ctx context.Context) {
 		}
 	}
 	for _, in := range s.feeds.inputs {
-		if isOpenInput(in) {
+		if isOpenInput(in) && !s.feeds.isClosed(in.Name) {
 			group.Go(func() {
 				if err := s.watch(s.feeds.watching(ctx, in.Name), in); err != nil {
 					s.feedFailed(ctx, err)
@@ -113,6 +122,18 @@ func (s *Server) feedLoop(ctx context.Context) {
 	}
 }
 
+// recallClosed takes note of the inputs that an earlier server closed: what came
+// to them since is for the next run.
+func (s *Server) recallClosed(ctx context.Context) error {
+	return s.inbox.look(ctx, func(c *cores) {
+		for _, in := range s.feeds.inputs {
+			if isOpenInput(in) && c.flow.Closed(in.Name) {
+				s.feeds.fed(in.Name, nil, true)
+			}
+		}
+	})
+}
+
 // feedFailed ends the run: it cannot be told what comes without its input.
 func (s *Server) feedFailed(ctx context.Context, err error) {
 	if ctx.Err() == nil && !errors.Is(err, errEnded) {
@@ -120,15 +141,24 @@ func (s *Server) feedFailed(ctx context.Context, err error) {
 	}
 }
 
-// feedFirst feeds what an input has when the run begins.
+// feedFirst feeds what an input has when the run begins. What is complete in an
+// open input then comes in its place too, not when its watching happens to begin.
 func (s *Server) feedFirst(ctx context.Context, in *flow.DeclaredInput) error {
 	if !isOpenInput(in) {
 		return s.feed(ctx, in.Name, s.opened.now[in.Name], true)
 	}
-	if in.Close.File == "" && in.Close.Idle == 0 && !in.Close.Manual {
+	switch {
+	case s.feeds.isClosed(in.Name):
+		return nil
+	case in.Close.File == "" && in.Close.Idle == 0 && !in.Close.Manual:
 		return s.feedAll(ctx, in)
 	}
-	return nil
+	ended := s.ended(in)
+	files, unsettled, err := s.complete(ctx, in, make(settling))
+	if err != nil {
+		return err
+	}
+	return s.feed(ctx, in.Name, files, ended && !unsettled)
 }
 
 // feedAll is for an open input without a rule: it is closed once its files

@@ -179,8 +179,15 @@ func tagOf(pfn string, now storage.Info) dispatch.Tag {
 
 // fileIdentity changes whenever a file is written to or replaced, as far as
 // that can be told without reading it.
-func fileIdentity(info fs.FileInfo) string {
-	return fmt.Sprintf("%d-%d-%d", info.Size(), info.ModTime().UnixNano(), storage.InfoOf(info).Inode)
+func fileIdentity(info fs.FileInfo) string { return identityOf("", storage.InfoOf(info)) }
+
+// identityOf is fileIdentity of any file. Where there are no inodes, the place
+// stands for them.
+func identityOf(url string, info storage.Info) string {
+	if info.Inode == 0 {
+		return fmt.Sprintf("%s-%d-%d", url, info.Size, info.ModTime.UnixNano())
+	}
+	return fmt.Sprintf("%d-%d-%d", info.Size, info.ModTime.UnixNano(), info.Inode)
 }
 
 // urls reads a list of URLs, paths, or logical names, one a line. Empty lines and lines that
@@ -231,8 +238,7 @@ func (f *finder) url(ctx context.Context, in *flow.DeclaredInput, rules *catalog
 	if err != nil {
 		return dispatch.ExistingFile{}, err
 	}
-	identity := fmt.Sprintf("%s-%d-%d", url, info.Size, info.ModTime.UnixNano())
-	return dispatch.ExistingFile{LFN: lfn, PFN: url, Size: max(info.Size, 0), Identity: identity, Tag: tagOf(url, info)}, nil
+	return dispatch.ExistingFile{LFN: lfn, PFN: url, Size: max(info.Size, 0), Identity: identityOf(url, info), Tag: tagOf(url, info)}, nil
 }
 
 // locate gives the PFN of what stands in a URL list: a URL, a path, or, where

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -34,7 +35,8 @@ type opened struct {
 	decision decision
 	reasons  []string // why it is runAgain, one line each
 	inputs   []inputRecord
-	now      map[string][]dispatch.ExistingFile // of inputs that aren't watched, by name
+	now      map[string][]dispatch.ExistingFile // of inputs, by name; of open ones if all were closed before
+	gone     bool                               // files of open inputs, so what was made from them cannot be made again
 }
 
 // openRecords looks at what was run before in a folder, and at the inputs as
@@ -64,8 +66,21 @@ func openRecords(ctx context.Context, config *Config, s store.Store, find *finde
 	if o.inputs, err = loadInputs(ctx, s); err != nil {
 		return nil, err
 	}
+	if o.run != nil && o.run.State == runSucceeded {
+		o.lookAgain(ctx, find)
+	}
 	o.decide()
 	return o, nil
+}
+
+// lookAgain finds what came to open inputs since they were closed. One that
+// cannot be looked at any more counts as unchanged.
+func (o *opened) lookAgain(ctx context.Context, find *finder) {
+	for _, in := range o.flow.Inputs() {
+		if isOpenInput(in) {
+			o.now[in.Name], _ = find.find(ctx, in)
+		}
+	}
 }
 
 func isOpenInput(in *flow.DeclaredInput) bool { return in.Watch || in.URLList != "" }
@@ -95,7 +110,8 @@ func (o *opened) decide() {
 }
 
 // changes compares the files of an input that were fed with those that are
-// there now. Of a watched input, files may have gone since.
+// there now. Of an open input, files may have gone since, and others only count
+// once it was closed.
 func (o *opened) changes(in *flow.DeclaredInput) []string {
 	before := map[string]string{}
 	for _, r := range o.inputs {
@@ -103,12 +119,11 @@ func (o *opened) changes(in *flow.DeclaredInput) []string {
 			before[r.LFN] = r.Identity
 		}
 	}
-	if len(before) == 0 || isOpenInput(in) {
-		return o.changesOfOpen(in)
-	}
+	fed := len(before) > 0 || isOpenInput(in)
 	var reasons []string
 	for _, file := range o.now[in.Name] {
 		switch identity, known := before[file.LFN]; {
+		case !fed: // its server was killed before
 		case !known:
 			reasons = append(reasons, fmt.Sprintf("the input %s has a new file %s", in.Name, file.LFN))
 		case identity != file.Identity:
@@ -116,24 +131,30 @@ func (o *opened) changes(in *flow.DeclaredInput) []string {
 		}
 		delete(before, file.LFN)
 	}
+	if isOpenInput(in) {
+		return append(reasons, o.changesOfOpen(in, before)...)
+	}
 	for _, lfn := range slices.Sorted(maps.Keys(before)) {
 		reasons = append(reasons, fmt.Sprintf("%s is gone", lfn))
 	}
 	return reasons
 }
 
-// changesOfOpen looks only at the files that were fed before.
-func (o *opened) changesOfOpen(in *flow.DeclaredInput) []string {
+// changesOfOpen looks at those files that were fed before and are left to be
+// compared.
+func (o *opened) changesOfOpen(in *flow.DeclaredInput, left map[string]string) []string {
 	var reasons []string
 	for _, r := range o.inputs {
-		if r.Input != in.Name || storage.Scheme(r.PFN) != "file" {
+		if _, still := left[r.LFN]; r.Input != in.Name || !still || storage.Scheme(r.PFN) != "file" {
 			continue
 		}
 		path, err := storage.Path(r.PFN)
 		if err != nil {
 			continue
 		}
-		if file, err := existing(r.LFN, path); err == nil && file != nil && file.Identity != r.Identity {
+		file, err := existing(r.LFN, path)
+		o.gone = o.gone || errors.Is(err, fs.ErrNotExist)
+		if err == nil && file != nil && file.Identity != r.Identity {
 			reasons = append(reasons, fmt.Sprintf("%s changed", r.LFN))
 		}
 	}
@@ -152,7 +173,8 @@ func (o *opened) begin(ctx context.Context, config *Config) error {
 		}
 	}
 	if o.decision == runNew || o.decision == runAgain {
-		o.run = &runRecord{Form: runForm, Started: time.Now(), Parameters: config.Parameters}
+		gone := o.gone || o.run != nil && o.run.State != runSucceeded && o.run.InputsGone
+		o.run = &runRecord{Form: runForm, Started: time.Now(), Parameters: config.Parameters, InputsGone: gone}
 		o.inputs = nil
 	}
 	o.run.Workflow, o.run.File, o.run.Digest = workflow.Name, workflow.File, workflow.Digest()

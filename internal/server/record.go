@@ -47,6 +47,7 @@ type runRecord struct {
 	Problems   []string          `json:"problems,omitempty"`
 	Notes      []string          `json:"notes,omitempty"`
 	Wishes     []wish            `json:"wishes,omitempty"`
+	InputsGone bool              `json:"inputs_gone,omitempty"` // files of open inputs, when it began
 }
 
 func (r *runRecord) record() (dispatch.Record, error) { return recordOf(runTable, runKey, r) }

@@ -54,24 +54,30 @@ func (s *Server) removeFile(ctx context.Context, pfn string) error {
 	return s.element.Remove(ctx, pfn)
 }
 
-// removeOrphans removes outputs of attempts that were never committed: what
-// pilots stored and could not report any more. It may run only when no pilot
-// is left. needed tells whether a path is a version that is visible.
-func removeOrphans(folder string, needed func(path string) bool) (int, error) {
-	removed := 0
+// orphansIn finds outputs of attempts that are no version that is visible: what
+// pilots stored and could not report any more, or what earlier runs committed.
+// It may be asked only when no pilot is left.
+func orphansIn(folder string, needed paths) ([]string, error) {
+	var orphans []string
 	root := folder + string(filepath.Separator) // also where the folder is a link to another disk
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
-		if err != nil || entry.IsDir() || needed(path) {
+		if err != nil || entry.IsDir() || needed[path] {
 			return err
 		}
+		orphans = append(orphans, path)
+		return nil
+	})
+	return orphans, err
+}
+
+func removeAll(files []string) error {
+	for _, path := range files {
 		if err := os.Remove(path); err != nil {
 			return err
 		}
-		removed++
-		return nil
-	})
-	return removed, err
+	}
+	return nil
 }

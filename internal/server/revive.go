@@ -48,6 +48,7 @@ func (s *Server) adoptLoop(ctx context.Context) {
 func (s *Server) revival(c *cores) *request {
 	site := s.config.Site
 	r := &request{flow: []flow.Input{flow.Tick{}}}
+	s.restore(c)
 	known := c.dispatch.Launches()
 	ends := s.adopt(launchNames(known))
 	alive := map[string]bool{}

@@ -37,11 +37,8 @@ func (s *Server) watch(ctx context.Context, in *flow.DeclaredInput) error {
 		before, limit := s.watched(in)
 		ended := s.ended(in)
 		files, unsettled, err := s.complete(ctx, in, alone)
-		if err != nil {
-			return err
-		}
-		if ctx.Err() != nil {
-			return nil
+		if err != nil || ctx.Err() != nil {
+			return ignoreEnd(ctx, err)
 		}
 		news := unsettled || len(s.feeds.unknown(in.Name, files)) > 0
 		if news {

@@ -1,0 +1,24 @@
+package dispatch
+
+// Foresee returns the jobs that are still to come to their turn and will then
+// take the result of an earlier run, if nobody adds any before them: what a job
+// writes is known by its key before it is written. The Core must not be stepped
+// any more.
+func (c *Core) Foresee() map[JobID]bool {
+	will := make(map[JobID]bool)
+	for _, j := range c.jobs[1:] {
+		if j.state == Done || j.digest == "" {
+			continue
+		}
+		j.key = j.keyOf()
+		if r, ok := c.results[j.key]; ok && j.reusable(r.outputs) != nil {
+			will[j.id] = true
+		}
+		for i := range j.requests {
+			if v := j.requests[i].write; v != nil {
+				v.identity = j.identityOf(v.file.lfn)
+			}
+		}
+	}
+	return will
+}
