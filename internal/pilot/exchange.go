@@ -130,6 +130,10 @@ func (p *pilot) look(talk context.Context, now time.Time) (done bool, err error)
 	if x.farewell {
 		return true, nil
 	}
+	if x.backoff > 0 && !p.remains.stand() {
+		p.leaveNow(ErrRemoved.Error())
+		return true, ErrRemoved
+	}
 	if end, err := p.giveUpAt(); !end.IsZero() {
 		if !now.Before(end) {
 			p.leaveNow(err.Error())

@@ -492,6 +492,24 @@ func TestLease(t *testing.T) {
 	gone(t, pid)
 }
 
+// The folder of the sandboxes goes while there is no server: a server that comes
+// later must not get this pilot, where each attempt would fail.
+func TestFolderRemoved(t *testing.T) {
+	q := newTaskQueue(t)
+	p := q.start(q.config("p1"))
+	file := filepath.Join(t.TempDir(), "pid")
+	q.assign("p1", shell("echo $$ > "+file+"; sleep 1000"))
+	pid := number(t, file)
+	q.http.Close()
+	if err := removeAll(q.folder + "/sandbox"); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.wait(); err == nil {
+		t.Error("the pilot ended as if all were well")
+	}
+	gone(t, pid)
+}
+
 func TestLifeEnds(t *testing.T) {
 	q := newTaskQueue(t)
 	cfg := q.config("p1")

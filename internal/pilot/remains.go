@@ -105,6 +105,13 @@ func leftBy(folder, pilot string) (found []int) {
 	return found
 }
 
+// stand says whether the folder is still there: somebody may have removed it
+// while no server ran, and then nothing can be run or kept any more.
+func (r *remains) stand() bool {
+	info, err := r.lock.Stat()
+	return err == nil && sameFile(filepath.Join(r.folder, lockName), info)
+}
+
 func (r *remains) close() {
 	_ = removeAll(r.folder)
 	_ = r.lock.Close()

@@ -19,6 +19,10 @@ import (
 // ErrLease says that the TaskQueue was away for longer than Config.Lease.
 var ErrLease = errors.New("the TaskQueue has not answered for longer than the lease")
 
+// ErrRemoved says that the pilot's folder was removed while the TaskQueue was
+// away, as by `fairway clean`: what ran there can neither go on nor be kept.
+var ErrRemoved = errors.New("the folder for sandboxes was removed while the TaskQueue did not answer")
+
 // ErrEnvironment says that the environment check failed.
 var ErrEnvironment = errors.New("environment check failed")
 
@@ -62,7 +66,8 @@ type pilot struct {
 
 // Run is the life of a pilot: it returns nil when the TaskQueue told it to
 // leave, or ctx ended or SIGTERM came and everything was ended in order. The
-// error wraps [ErrEnvironment] or [ErrLease] where one of them is the reason.
+// error wraps [ErrEnvironment], [ErrLease] or [ErrRemoved] where one of them is
+// the reason.
 func Run(ctx context.Context, cfg Config) error {
 	p, err := newPilot(cfg)
 	if err != nil {
