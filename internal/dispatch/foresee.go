@@ -6,7 +6,7 @@ package dispatch
 // any more.
 func (c *Core) Foresee() map[JobID]bool {
 	will := make(map[JobID]bool)
-	for _, j := range c.jobs[1:] {
+	for j := range c.allJobs {
 		if j.state == Done || j.digest == "" {
 			continue
 		}
