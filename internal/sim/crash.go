@@ -6,6 +6,15 @@ import (
 	"fairway/internal/dispatch"
 )
 
+// mayFail says whether this step is one of those that fail.
+func (s *server) mayFail() bool {
+	f := &s.run.exp.Faults
+	if f.WriteFailures > 0 && s.run.faced[WriteFailed]+s.run.faced[ServerDiedInStep] >= f.WriteFailures {
+		return false
+	}
+	return s.run.faults.Float64() < float64(f.WriteFails)
+}
+
 // failStep ends the server at one of the two places at which a step is half
 // done: none of its records are durable, or all are and nobody has heard.
 func (s *server) failStep(in dispatch.Input, records []dispatch.Record) {

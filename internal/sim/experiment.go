@@ -175,14 +175,15 @@ type DirectSpec struct {
 
 // FaultSpec is what goes wrong.
 type FaultSpec struct {
-	Lost        Chance `yaml:"lost"`         // a message does not arrive
-	Repeated    Chance `yaml:"repeated"`     // a message arrives twice
-	PilotDies   Gauss  `yaml:"pilot_dies"`   // after so long; zero: never
-	ServerDies  Gauss  `yaml:"server_dies"`  // so long after its start; zero: never
-	ServerAway  Gauss  `yaml:"server_away"`  // how long it stays away
-	WriteFails  Chance `yaml:"write_fails"`  // the records of a step cannot be made durable
-	Crashes     int    `yaml:"crashes"`      // of the server at most; 0: no limit
-	PilotDeaths int    `yaml:"pilot_deaths"` // at most; 0: no limit
+	Lost          Chance `yaml:"lost"`           // a message does not arrive
+	Repeated      Chance `yaml:"repeated"`       // a message arrives twice
+	PilotDies     Gauss  `yaml:"pilot_dies"`     // after so long; zero: never
+	ServerDies    Gauss  `yaml:"server_dies"`    // so long after its start; zero: never
+	ServerAway    Gauss  `yaml:"server_away"`    // how long it stays away
+	WriteFails    Chance `yaml:"write_fails"`    // the records of a step cannot be made durable
+	WriteFailures int    `yaml:"write_failures"` // at most; 0: no limit
+	Crashes       int    `yaml:"crashes"`        // of the server at most; 0: no limit
+	PilotDeaths   int    `yaml:"pilot_deaths"`   // at most; 0: no limit
 }
 
 // defaults fills in what a file may leave out.

@@ -40,6 +40,9 @@ func Faulty(seed uint64) Experiment {
 		e.Storage = append(e.Storage, faultyStorage(r, name, total))
 		e.Sites = append(e.Sites, faultySite(r, name))
 	}
+	if e.Workflow.Cached == 0 && e.Cache.Size > 0 { // a byte less than what whole files need, now and then
+		e.Cache.Size -= Size(seed % 2)
+	}
 	if len(e.Sites) > 1 {
 		e.TaskQueue.Sites = WeightsSpec{Data: pick(r, 0, 1.0), Queue: pick(r, 0, 1.0), Money: pick(r, 0, 3600.0)}
 	}
@@ -112,7 +115,7 @@ func faultyFaults(r *rand.Rand) FaultSpec {
 		Lost: Chance(pick(r, 0, 0.02, 0.2)), Repeated: Chance(pick(r, 0, 0.02, 0.2)),
 		PilotDies: pick(r, Gauss{}, upTo(r, time.Minute, time.Hour)), PilotDeaths: 50,
 		ServerDies: pick(r, Gauss{}, upTo(r, time.Minute, time.Hour)), ServerAway: upTo(r, time.Second, 10*time.Minute), Crashes: 20,
-		WriteFails: Chance(pick(r, 0, 0.05)),
+		WriteFails: Chance(pick(r, 0, 0.05)), WriteFailures: 200,
 	}
 }
 

@@ -196,6 +196,7 @@ func (p *pilot) die() {
 	if p.space != nil {
 		p.space.leave(p)
 		p.run.checkHeld(p.space)
+		p.run.checkShrunk(p.space)
 	}
 	p.site.batch.ended(p.slot)
 }

@@ -69,6 +69,14 @@ func TestCacheOverItsLimitIsNoticed(t *testing.T) {
 	r.checkLimit(s)
 	breach(t, r, "beyond its limit of 10")
 	r.broken = nil
+	r.checkShrunk(s)
+	if r.broken != nil {
+		t.Error(r.broken)
+	}
+	s.shelf.Store(dispatch.FileRef{LFN: "a"}, 9, 1)
+	r.checkShrunk(s)
+	breach(t, r, "keeps a, which nothing reads")
+	r.broken = nil
 	r.checkHeld(s)
 	breach(t, r, "holds 9 bytes and counts 11")
 }

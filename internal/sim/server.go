@@ -123,7 +123,7 @@ func (s *server) step(in dispatch.Input) {
 		s.run.fail("the TaskQueue refused %T: %v", in, err)
 		return
 	}
-	if len(effects.Persist) > 0 && s.run.faults.Float64() < float64(s.run.exp.Faults.WriteFails) {
+	if len(effects.Persist) > 0 && s.mayFail() {
 		s.failStep(in, effects.Persist)
 		return
 	}

@@ -109,7 +109,7 @@ func TestWorkflowFileUnfolds(t *testing.T) {
 	var first []string
 	for _, more := range []string{
 		"", "submission: monitor\n", "submission: direct\n", "creation: {when_data: true, poll: 10s}\n",
-		"faults: {lost: 0.05, repeated: 0.05, pilot_dies: {mean: 20m, sd: 5m}, pilot_deaths: 10, server_dies: {mean: 5m, sd: 1m}, server_away: 1m, crashes: 5, write_fails: 0.02}\nsubmission: monitor\n",
+		"faults: {lost: 0.05, repeated: 0.05, pilot_dies: {mean: 20m, sd: 5m}, pilot_deaths: 10, server_dies: {mean: 5m, sd: 1m}, server_away: 1m, crashes: 5, write_fails: 0.02, write_failures: 50}\nsubmission: monitor\n",
 	} {
 		text := everyRuleExperiment + more
 		if strings.HasPrefix(more, "creation") {
