@@ -6,6 +6,61 @@ import (
 	"time"
 )
 
+// simPilot behaves as a pilot does: what it sends is repeated until an answer
+// says that it was seen.
+type simPilot struct {
+	s       *simulation
+	info    PilotInfo
+	id      PilotID
+	dead    bool
+	polls   bool // asks now and then, and does not wait for the answer
+	seq     uint64
+	last    uint64
+	full    bool
+	queued  []*simAttempt
+	running []*simAttempt
+	ended   []simResult
+	cache   map[FileRef]string
+	cacheOf []FileRef
+	changes []simChange
+	used    int64
+}
+
+type simAttempt struct {
+	a       Assignment
+	dropped bool
+}
+
+type simResult struct {
+	r   Result
+	seq uint64 // of the first sync that carried it
+}
+
+type simChange struct {
+	file FileRef
+	seq  uint64
+}
+
+func (s *simulation) startAnyPilot() {
+	s.startPilot(simSites[s.rng.IntN(len(simSites))], fmt.Sprintf("launch%d", s.born+1))
+}
+
+func (s *simulation) startPilot(site, launch string) {
+	s.born++
+	p := &simPilot{s: s, id: PilotID(fmt.Sprintf("pilot%d", s.born)), full: true, cache: make(map[FileRef]string)}
+	p.info = PilotInfo{
+		Host: fmt.Sprintf("host%d", s.rng.IntN(2)), Site: site, Launch: launch,
+		Has: Resources{MilliCPUs: int64(2000 * (1 + s.rng.IntN(2))), Memory: 1000},
+	}
+	if s.rng.IntN(3) > 0 {
+		p.info.CacheDir = "/cache/" + string(p.id)
+	}
+	p.polls, p.info.CacheSize = s.rng.IntN(3) == 0, int64(s.rng.IntN(60))
+	s.pilots = append(s.pilots, p)
+	s.note("pilot %s starts on %s at %s", p.id, p.info.Host, p.info.Site)
+	p.call()
+}
+
 // call sends a Sync, and another one if no answer comes.
 func (p *simPilot) call() {
 	p.seq++
@@ -72,10 +127,11 @@ func (s *simulation) reply(r Reply) {
 	p := s.pilots[i]
 	a := r.Answer
 	a.Run, a.End = slices.Clone(a.Run), slices.Clone(a.End)
-	s.after(s.ms(100), func() error { return p.answered(r.Seq, a) })
+	m := s.model
+	s.after(s.ms(100), func() error { return p.answered(m, r.Seq, a) })
 }
 
-func (p *simPilot) answered(seq uint64, a Answer) error {
+func (p *simPilot) answered(m *submission, seq uint64, a Answer) error {
 	if p.dead || seq != p.seq || a.Superseded {
 		return nil
 	}
@@ -92,7 +148,7 @@ func (p *simPilot) answered(seq uint64, a Answer) error {
 	p.ended = slices.DeleteFunc(p.ended, func(r simResult) bool { return r.seq != 0 && r.seq <= a.Seen })
 	p.changes = slices.DeleteFunc(p.changes, func(c simChange) bool { return c.seq != 0 && c.seq <= a.Seen })
 	for _, x := range a.Run {
-		if err := p.given(x); err != nil {
+		if err := p.given(m, x); err != nil {
 			return err
 		}
 	}
@@ -114,7 +170,7 @@ func (p *simPilot) answered(seq uint64, a Answer) error {
 }
 
 // given checks that an assignment is what the model expects.
-func (p *simPilot) given(x Assignment) error {
+func (p *simPilot) given(m *submission, x Assignment) error {
 	same := func(a *simAttempt) bool { return a.a.Attempt == x.Attempt }
 	if slices.ContainsFunc(p.queued, same) || slices.ContainsFunc(p.running, same) ||
 		slices.ContainsFunc(p.ended, func(r simResult) bool { return r.r.Attempt == x.Attempt }) {
@@ -124,7 +180,7 @@ func (p *simPilot) given(x Assignment) error {
 		return fmt.Errorf("attempt %s was given twice", attemptName(x.Attempt))
 	}
 	p.s.attempts[x.Attempt] = true
-	j := p.s.jobs[x.Name]
+	j := m.jobs[x.Name]
 	for i, f := range x.Inputs {
 		if asked := (FileRef{LFN: f.File.LFN, Version: f.File.Version}); asked != j.reads[i] {
 			return fmt.Errorf("job %s is given %s@%d instead of version %d", x.Name, f.File.LFN, f.File.Version, j.reads[i].Version)
@@ -222,7 +278,7 @@ func (p *simPilot) report(a *simAttempt, r Result) {
 }
 
 func (p *simPilot) execute(a *simAttempt) []WrittenFile {
-	parts := []string{a.a.Name}
+	parts := []string{a.a.Name, string(a.a.Payload)}
 	for _, f := range a.a.Inputs {
 		c, ok := p.read(f)
 		if !ok {

@@ -1,0 +1,134 @@
+package dispatch
+
+import (
+	"encoding/hex"
+	"fmt"
+	"slices"
+)
+
+// submission is what must come of one submission of a workflow.
+type submission struct {
+	number    int
+	since     uint64             // the incarnation with which it began
+	last      map[string]Version // of each LFN
+	content   map[FileRef]string // what each version must be
+	files     map[string]ExistingFile
+	jobs      map[string]*simJob
+	inOrder   []*simJob
+	lfns      []string
+	committed map[string]AttemptID
+	asked     map[string]Version // published last
+	matched   map[string]bool
+}
+
+func newSubmission(number int, since uint64) *submission {
+	return &submission{
+		number: number, since: since, last: make(map[string]Version), content: make(map[FileRef]string),
+		files: make(map[string]ExistingFile), jobs: make(map[string]*simJob), committed: make(map[string]AttemptID),
+		asked: make(map[string]Version), matched: make(map[string]bool),
+	}
+}
+
+// simJob is a job with what it must read and write.
+type simJob struct {
+	Job
+	id     JobID
+	reads  []FileRef
+	writes []Version
+	base   string // content is derived from it
+}
+
+// commit notes that a job was committed from an attempt.
+func (m *submission) commit(name string, a AttemptID) error {
+	if first, again := m.committed[name]; again {
+		return fmt.Errorf("job %s was committed from %s and again", name, attemptName(first))
+	}
+	m.committed[name] = a
+	return m.own(name, a)
+}
+
+// own makes sure that an attempt that counts is none of an earlier submission.
+func (m *submission) own(name string, a AttemptID) error {
+	if a != reusedAttempt && uint64(a>>32) < m.since {
+		return fmt.Errorf("job %s was committed from attempt %s of an earlier submission", name, attemptName(a))
+	}
+	return nil
+}
+
+// exists notes a file from outside.
+func (m *submission) exists(f ExistingFile, v Version) {
+	m.last[f.LFN] = v
+	m.content[FileRef{LFN: f.LFN, Version: v}] = f.Identity
+	m.files[f.LFN] = f
+	m.lfns = append(m.lfns, f.LFN)
+}
+
+func (m *submission) nextExisting(lfn string) Version {
+	if v, known := m.last[lfn]; known {
+		return v + 1
+	}
+	return 0
+}
+
+// place is the version that an output of the n-th job gets.
+func (m *submission) place(o Output, n int, last map[string]Version, lfns *[]string) Version {
+	v := Version(n + 1)
+	if o.Pattern {
+		return v
+	}
+	if !m.matched[o.LFN] {
+		v = 1
+	}
+	if was, known := last[o.LFN]; known {
+		v = max(v, was+1)
+	}
+	last[o.LFN] = v
+	*lfns = append(*lfns, o.LFN)
+	return v
+}
+
+// enter notes a job that was submitted.
+func (m *submission) enter(j *simJob) {
+	m.jobs[j.Name] = j
+	m.inOrder = append(m.inOrder, j)
+	parts := []string{j.Name, string(j.Payload)}
+	for _, r := range j.reads {
+		parts = append(parts, m.content[r])
+	}
+	j.base = digestOf(parts...)
+	for i, w := range j.Writes {
+		if !w.Pattern {
+			m.content[FileRef{LFN: w.LFN, Version: j.writes[i]}] = j.contentOf(w.LFN)
+		}
+	}
+}
+
+// forget undoes enter, for the jobs that were entered last.
+func (m *submission) forget(jobs []*simJob) {
+	m.inOrder = m.inOrder[:len(m.inOrder)-len(jobs)]
+	for _, j := range jobs {
+		delete(m.jobs, j.Name)
+		for i, w := range j.Writes {
+			delete(m.content, FileRef{LFN: w.LFN, Version: j.writes[i]})
+		}
+	}
+}
+
+// matchedFile notes a file that was written through a pattern.
+func (m *submission) matchedFile(j *simJob, f FileRef) {
+	m.content[f] = j.contentOf(f.LFN)
+	m.matched[f.LFN] = true
+	if last, known := m.last[f.LFN]; !known || last < f.Version {
+		m.last[f.LFN] = f.Version
+	}
+	if !slices.Contains(m.lfns, f.LFN) {
+		m.lfns = append(m.lfns, f.LFN)
+	}
+}
+
+func (j *simJob) contentOf(lfn string) string { return digestOf(j.base, lfn) }
+
+func digestOf(parts ...string) string {
+	id := identityOf(parts...)
+	return hex.EncodeToString(id[:4])
+}

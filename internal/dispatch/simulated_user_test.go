@@ -1,0 +1,195 @@
+package dispatch
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// disturb is one thing that a person or the world does.
+func (s *simulation) disturb() error {
+	switch n := s.rng.IntN(20); {
+	case len(s.model.lfns) == 0 || n >= 8 && n < 10:
+		return s.addFiles()
+	case n < 8:
+		return s.submit()
+	case n < 13:
+		s.startAnyPilot()
+	case n < 14 && len(s.pilots) > 0:
+		p := s.pilots[s.rng.IntN(len(s.pilots))]
+		p.die("killed")
+		if s.rng.IntN(2) == 0 {
+			return s.step(PilotEnded{Launch: p.info.Launch})
+		}
+	case n < 16 && s.core.jobs.Len() > 1:
+		return s.step(Cancel{[]JobID{s.anyJob()}})
+	case n < 18 && s.core.jobs.Len() > 1:
+		return s.step(RetryJobs{[]JobID{s.anyJob()}})
+	case n < 19:
+		return s.crash()
+	case s.rng.IntN(2) == 0:
+		return s.resubmit()
+	}
+	return nil
+}
+
+func (s *simulation) anyJob() JobID { return JobID(1 + s.rng.IntN(int(s.core.jobs.Len())-1)) }
+
+// addFiles tells of a few files that are new or have changed.
+func (s *simulation) addFiles() error {
+	var in AddFiles
+	for range 1 + s.rng.IntN(3) {
+		lfn := fmt.Sprintf("raw%d", s.rng.IntN(6))
+		if slices.ContainsFunc(in.Files, func(f ExistingFile) bool { return f.LFN == lfn }) {
+			continue
+		}
+		in.Files = append(in.Files, s.newFile(lfn))
+	}
+	return s.tellFiles(in)
+}
+
+func (s *simulation) newFile(lfn string) ExistingFile {
+	s.born++
+	identity := fmt.Sprint(s.born)
+	return ExistingFile{LFN: lfn, PFN: "data:" + lfn + "." + identity, Size: int64(1 + s.rng.IntN(100)), Identity: identity, Tag: 1<<63 | Tag(s.born)}
+}
+
+func (s *simulation) tellFiles(in AddFiles) error {
+	before, m := s.core, s.model
+	if err := s.step(in); err != nil {
+		return err
+	}
+	for _, f := range in.Files {
+		v := m.nextExisting(f.LFN)
+		_, stepped := s.durable[TableFile+"\x00"+fileKey(FileRef{LFN: f.LFN, Version: v})]
+		switch {
+		case stepped:
+			m.exists(f, v)
+			s.storage[f.PFN] = f.Identity
+		case before == s.core:
+			return fmt.Errorf("file %s was not added", f.LFN)
+		} // else lost in a crash
+	}
+	return nil
+}
+
+// again tells a new submission of the files of the one before, some of which
+// have changed.
+func (s *simulation) filesAgain() error {
+	var in AddFiles
+	for _, lfn := range sortedKeys(s.earlier.files) {
+		f := s.earlier.files[lfn]
+		if s.rng.IntN(3) == 0 {
+			f = s.newFile(lfn)
+		}
+		in.Files = append(in.Files, f)
+	}
+	if len(in.Files) == 0 {
+		return nil
+	}
+	return s.tellFiles(in)
+}
+
+// submit makes a few jobs of all kinds.
+func (s *simulation) submit() error {
+	m := s.model
+	saved := len(m.jobs)
+	var sub Submit
+	last, lfns := maps.Clone(m.last), slices.Clone(m.lfns)
+	var made []*simJob
+	for i := range 1 + s.rng.IntN(6) {
+		j := s.jobAgain(saved+i, last, &lfns)
+		if j == nil {
+			j = s.makeJob(saved+i, last, &lfns)
+		}
+		made = append(made, j)
+		sub.Jobs = append(sub.Jobs, j.Job)
+	}
+	last, m.last = m.last, last
+	lfns, m.lfns = m.lfns, lfns
+	for _, j := range made { // now, because results of before may be taken at once
+		m.enter(j)
+	}
+	err := s.step(sub)
+	if _, durable := s.durable[TableJob+"\x00"+jobKey(made[0].id)]; !durable {
+		m.last, m.lfns = last, lfns
+		m.forget(made)
+	}
+	return err
+}
+
+// jobAgain makes a job of the submission before once more, now and then with
+// another command; nil if there is none that may be.
+func (s *simulation) jobAgain(n int, last map[string]Version, lfns *[]string) *simJob {
+	if s.earlier == nil || n >= len(s.earlier.inOrder) || s.rng.IntN(4) == 0 {
+		return nil
+	}
+	old := s.earlier.inOrder[n]
+	for _, lfn := range old.Reads {
+		if _, known := last[lfn]; !known {
+			return nil
+		}
+	}
+	j := &simJob{Job: old.Job, id: old.id}
+	if s.rng.IntN(3) == 0 {
+		j.Digest = ""
+	}
+	s.setCommand(j)
+	for _, lfn := range j.Reads {
+		j.reads = append(j.reads, FileRef{LFN: lfn, Version: last[lfn]})
+	}
+	for _, o := range j.Writes {
+		j.writes = append(j.writes, s.model.place(o, n, last, lfns))
+	}
+	return j
+}
+
+// setCommand gives a job what decides, with its inputs, what it writes. That of
+// a job with a digest is the same in each submission.
+func (s *simulation) setCommand(j *simJob) {
+	command := j.Digest
+	if command == "" {
+		command = fmt.Sprint("command ", s.model.number)
+	}
+	j.Payload = []byte(command)
+}
+
+func (s *simulation) makeJob(n int, last map[string]Version, lfns *[]string) *simJob {
+	j := &simJob{Job: Job{Name: fmt.Sprintf("job%d", n), Step: fmt.Sprintf("step%d", s.rng.IntN(3))}, id: JobID(n + 1)}
+	if s.rng.IntN(2) == 0 {
+		j.Digest = "d"
+	}
+	s.setCommand(j)
+	j.Priority = s.rng.IntN(3) * s.rng.IntN(2)
+	j.Needs = Resources{MilliCPUs: int64(500 * s.rng.IntN(4)), Memory: int64(100 * s.rng.IntN(5))}
+	j.Retry = Retry{Attempts: 1 + s.rng.IntN(4)}
+	if s.rng.IntN(4) == 0 {
+		j.Site, j.WaitForData = "b", time.Duration(s.rng.IntN(20)-1)*time.Second
+	}
+	for range s.rng.IntN(4) {
+		lfn := (*lfns)[s.rng.IntN(len(*lfns))]
+		if !slices.Contains(j.Reads, lfn) {
+			j.Reads = append(j.Reads, lfn)
+			j.reads = append(j.reads, FileRef{LFN: lfn, Version: last[lfn]})
+		}
+	}
+	for range 1 + s.rng.IntN(2) {
+		o := Output{LFN: fmt.Sprintf("out%d", s.rng.IntN(30)), Publish: s.rng.IntN(2) == 0}
+		switch s.rng.IntN(8) {
+		case 0:
+			o.LFN, o.Pattern = fmt.Sprintf("part%d.*", s.rng.IntN(3)), true
+		case 1, 2:
+			o.LFN, o.Storage, o.Publish = fmt.Sprintf("tmp%d", s.rng.IntN(30)), StorageCache, false
+		case 3:
+			if len(j.Reads) > 0 {
+				o.LFN = j.Reads[s.rng.IntN(len(j.Reads))] // rewritten
+			}
+		}
+		if slices.ContainsFunc(j.Writes, func(x Output) bool { return x.LFN == o.LFN }) {
+			continue
+		}
+		j.Writes, j.writes = append(j.Writes, o), append(j.writes, s.model.place(o, n, last, lfns))
+	}
+	return j
+}
