@@ -62,12 +62,15 @@ func (c config) ordered() bool {
 	return c.Transport == "memory" || c.Transport == "shared" || c.Transport == "tcp"
 }
 
-// blocks cuts into the squarest blocks with as many rows as processes: they have
-// the shortest frontiers.
+// widest is how many times as wide as high a block may be.
+const widest = 4
+
+// blocks cuts into blocks with as many rows as processes at least. The kernel is the
+// faster the longer its rows are; frontiers are shortest around squares.
 func blocks(count, processes int) (rows, columns int) {
 	rows, columns = count, 1
-	for c := 2; c*c <= count; c++ {
-		if count%c == 0 && count/c >= processes {
+	for c := 2; rows > widest*columns && count/c >= processes; c++ {
+		if count%c == 0 {
 			rows, columns = count/c, c
 		}
 	}

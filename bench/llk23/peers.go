@@ -23,6 +23,8 @@ type answer struct {
 	ns           float64 // per element and sweep
 	hash         string
 	waitingShare float64 // negative where the program does not tell
+	round        int     // from 0
+	others       float64 // share of the cores that other programs took
 }
 
 // ask has a program run the kernel.

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 
 	"fairway/bench/measure"
@@ -27,84 +25,10 @@ type row struct {
 	TaskRatio *float64 `json:"task_ratio,omitempty"`
 	// Speedup is against the same on one core.
 	Speedup *float64 `json:"speedup,omitempty"`
-}
-
-func run(asJSON, quick bool, sizes ...int) error {
-	folder, err := os.MkdirTemp("", "llk23")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(folder)
-	if err := buildPeers(folder); err != nil {
-		return err
-	}
-	var rows []row
-	for _, n := range sizes {
-		t := table{folder: folder, configs: round(n), runs: make(map[config][]answer)}
-		for range rounds(n, quick) {
-			if err := t.round(); err != nil {
-				return err
-			}
-		}
-		rows = append(rows, t.rows()...)
-	}
-	return measure.Print(rows, asJSON, row.String)
-}
-
-// rounds keeps all of it within a quarter of an hour.
-func rounds(n int, quick bool) int {
-	switch {
-	case n > 1000:
-		return 2
-	case quick:
-		return 3
-	case n > 300:
-		return 3
-	}
-	return 7
-}
-
-// table is the measurements of one size of matrix.
-type table struct {
-	folder  string
-	configs []config
-	runs    map[config][]answer // by rounds
-}
-
-// round runs each program once. What cannot run here is left out from then on.
-func (t *table) round() error {
-	present := t.configs[:0]
-	for _, c := range t.configs {
-		a, err := t.once(c)
-		if errors.Is(err, errAbsent) {
-			fmt.Fprintf(os.Stderr, "no row for %v: %v\n", c, err)
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("%v: %w", c, err)
-		}
-		fmt.Fprintf(os.Stderr, "llk23: round %d, %v: %.2f ns per element\n", len(t.runs[c])+1, c, a.ns)
-		t.runs[c] = append(t.runs[c], a)
-		present = append(present, c)
-	}
-	t.configs = present
-	return nil
-}
-
-// once runs a program on its cores: children inherit those that this thread is
-// confined to.
-func (t *table) once(c config) (answer, error) {
-	cmd, err := command(t.folder, c)
-	if err != nil {
-		return answer{}, err
-	}
-	defer confineThread(c.Cores)()
-	r, err := measure.Start(cmd)
-	if err != nil {
-		return answer{}, err
-	}
-	defer r.Stop()
-	return ask(r)
+	// Rounds is how many the medians are of.
+	Rounds int `json:"rounds"`
+	// OthersShare is the share of the cores that other programs took.
+	OthersShare float64 `json:"others_share"`
 }
 
 func command(folder string, c config) (*exec.Cmd, error) {
@@ -127,12 +51,12 @@ func (t *table) row(c config) row {
 		N: c.N, Cores: c.Cores, TasksPerCore: c.TasksPerCore, Processes: c.Processes, Transport: c.Transport,
 		SameBits: true, CRatio: t.ratio(c, sequential(c.N, listing8)),
 	}
-	var ns, waiting []float64
-	for i, a := range t.runs[c] {
-		ns, waiting = append(ns, a.ns), append(waiting, a.waitingShare)
-		r.SameBits = r.SameBits && a.hash == t.runs[sequential(c.N, listing8)][i].hash
+	var ns, waiting, others []float64
+	for _, a := range t.runs[c] {
+		ns, waiting, others = append(ns, a.ns), append(waiting, a.waitingShare), append(others, a.others)
+		r.SameBits = r.SameBits && a.hash == t.runs[sequential(c.N, listing8)][a.round].hash
 	}
-	r.NSPerElement = measure.Median(ns)
+	r.NSPerElement, r.OthersShare, r.Rounds = measure.Median(ns), measure.Median(others), len(ns)
 	if share := measure.Median(waiting); share >= 0 {
 		r.WaitingShare = &share
 	}
@@ -156,11 +80,12 @@ func (t *table) compare(r *row, c config) {
 	}
 }
 
-// ratio returns the median of a's times over b's in the same rounds.
+// ratio returns the median of a's times over b's in the same rounds. b runs in every
+// round.
 func (t *table) ratio(a, b config) float64 {
 	var ratios []float64
-	for i, run := range t.runs[a] {
-		ratios = append(ratios, run.ns/t.runs[b][i].ns)
+	for _, run := range t.runs[a] {
+		ratios = append(ratios, run.ns/t.runs[b][run.round].ns)
 	}
 	return measure.Median(ratios)
 }

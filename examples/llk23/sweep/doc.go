@@ -6,9 +6,9 @@
 // # Blocks
 //
 // Each block has a main task, which computes it in strips, one after the other. Each
-// strip has memory of its own, a location. Frontier tasks carry its edges and
-// corners to its neighbours: one those that go forward, to the right and down, and one
-// those that go backward. They read the one strip and write the other. Between
+// strip has memory of its own, a location. Frontier tasks carry its edges
+// to its neighbours: one those that go forward, to the right and down, and one
+// those that go backward. Corners go over the neighbour at the side. They read the one strip and write the other. Between
 // processes a frontier has a location of its own, which the neighbour's process
 // reads.
 //

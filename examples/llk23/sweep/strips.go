@@ -14,7 +14,7 @@ type Cut struct {
 
 // DefaultSweeps is how many sweeps a strip does at once, where it is large
 // enough.
-const DefaultSweeps = 24
+const DefaultSweeps = 32
 
 // Two blocks wait for each other in a circle; strips let the second start when a part
 // of the first is done, and three would leave no slack. They cost frontiers, so
