@@ -174,7 +174,7 @@ func (e experiment) plot(folder string) error {
 	if err := plotutil.AddLinePoints(p, lines...); err != nil {
 		return err
 	}
-	p.Y.Min, p.Y.Max = 0, 1.25*p.Y.Max // room for the legend, which is above the lines
+	p.Y.Min, p.Y.Max = 0, 1.5*p.Y.Max // room for the legend, which is above the lines
 	p.Legend.Top = true
 	p.X.Tick.Marker = e.ticks()
 	return p.Save(16*vg.Centimeter, 10*vg.Centimeter, filepath.Join(folder, e.file))
