@@ -11,8 +11,9 @@ func (c *Core) Foresee() map[JobID]bool {
 			continue
 		}
 		j.key = j.keyOf()
-		if r, ok := c.results[j.key]; ok && j.reusable(r.outputs) != nil {
-			will[j.id] = true
+		if r, ok := c.results[j.key]; ok {
+			outputs := j.reusable(r.outputs)
+			will[j.id] = outputs != nil && !j.cannotPublish(outputs)
 		}
 		for i := range j.requests {
 			if v := j.requests[i].write; v != nil {

@@ -65,7 +65,7 @@ func (c *Core) reuse(j *job) bool {
 	}
 	delete(c.results, j.key)
 	outputs := j.reusable(r.outputs)
-	if outputs == nil {
+	if outputs == nil || j.cannotPublish(outputs) {
 		return false
 	}
 	c.markReused(j)
@@ -73,6 +73,17 @@ func (c *Core) reuse(j *job) bool {
 	files := c.commit(j, outputs, nil)
 	c.event(Event{Kind: JobCommitted, Job: j.id, Name: j.name, Step: j.step.Step, Reused: true, Files: files})
 	return true
+}
+
+// cannotPublish says that an output is to be published which is stored no more,
+// since a later version had taken its place: this time it may be the last one.
+func (j *job) cannotPublish(outputs []output) bool {
+	for i := range outputs {
+		if x := j.outputFor(outputs[i].LFN); x.Publish && x.Storage == StorageElement && outputs[i].PFN == "" {
+			return true
+		}
+	}
+	return false
 }
 
 func (c *Core) markReused(j *job) {
