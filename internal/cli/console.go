@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 
 	"golang.org/x/term"
 )
@@ -19,6 +20,27 @@ type console struct {
 	dir  string
 
 	started bool // the arguments were right, and the command itself began
+
+	screen  sync.Mutex // guards display and what is shown by it
+	display progress   // nil while nothing is watched
+}
+
+// onScreen changes what is displayed.
+func (c *console) onScreen(change func()) {
+	c.screen.Lock()
+	defer c.screen.Unlock()
+	change()
+}
+
+// announce tells something while progress may be displayed.
+func (c *console) announce(text string) {
+	c.onScreen(func() {
+		if c.display != nil {
+			c.display.say(text)
+		} else {
+			fmt.Fprintln(c.err, text)
+		}
+	})
 }
 
 // printTrouble tells what went wrong, as text or as the one JSON object.

@@ -90,3 +90,22 @@ func drawReport(t *rapid.T) *wire.ProgressReport {
 	}
 	return report
 }
+
+// What is said while bars are drawn stands above them: below, the next frame
+// would cover it.
+func TestSayingBesideBars(t *testing.T) {
+	var out strings.Builder
+	b := &bars{out: &out, size: func() (int, int, bool) { return 80, 24, true }}
+	b.show(&wire.ProgressReport{Workflow: "flow", Summary: &wire.Summary{}})
+	out.Reset()
+	b.say("it ends")
+	text := out.String()
+	up, said, frame := strings.Index(text, "\x1b[2A"), strings.Index(text, "it ends"), strings.Index(text, "flow")
+	if up < 0 || said < up || frame < said {
+		t.Errorf("got %q", text)
+	}
+	b.show(b.last)
+	if strings.Count(out.String(), "it ends") != 1 {
+		t.Errorf("it is said twice: %q", out.String())
+	}
+}

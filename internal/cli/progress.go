@@ -14,32 +14,37 @@ import (
 // any may be left out.
 type progress interface {
 	show(report *wire.ProgressReport)
-	end() // what stands on the screen stays, and the cursor is behind it
+	say(text string) // a line that stays
+	end()            // what stands on the screen stays, and the cursor is behind it
 }
 
 // newProgress chooses bars for a terminal, lines for a log, nothing for JSON.
 func (c *console) newProgress() progress {
 	switch _, _, terminal := terminalSize(c.err); {
 	case c.json:
-		return silent{}
+		return silent{out: c.err}
 	case terminal:
-		return &bars{out: c.err, style: styleOf(c.err)}
+		return &bars{out: c.err, style: styleOf(c.err), size: func() (int, int, bool) { return terminalSize(c.err) }}
 	default:
 		return &lines{out: c.err, now: time.Now}
 	}
 }
 
-type silent struct{}
+type silent struct{ out io.Writer }
 
 func (silent) show(*wire.ProgressReport) {}
+func (s silent) say(text string)         { fmt.Fprintln(s.out, text) }
 func (silent) end()                      {}
 
 // bars redraws a block of lines in place.
 type bars struct {
 	out   io.Writer
 	style style
+	size  func() (width, height int, ok bool)
 	drawn int // lines on the screen that the next frame replaces
 	told  told
+	last  *wire.ProgressReport
+	said  []cell // to be printed above the next frame
 }
 
 const (
@@ -50,7 +55,8 @@ const (
 )
 
 func (b *bars) show(report *wire.ProgressReport) {
-	width, height, ok := terminalSize(b.out)
+	width, height, ok := b.size()
+	b.last = report
 	if !ok {
 		return
 	}
@@ -60,7 +66,7 @@ func (b *bars) show(report *wire.ProgressReport) {
 		fmt.Fprintf(&text, "\x1b[%dA", b.drawn)
 	}
 	text.WriteString("\r")
-	for _, r := range b.told.news(report) {
+	for _, r := range append(b.said, b.told.news(report)...) {
 		text.WriteString(b.style.paint(r.colour, fit(r.text, width, b.style)) + clearToEdge + "\n")
 	}
 	frame := frame(report, width, height, b.style)
@@ -68,9 +74,17 @@ func (b *bars) show(report *wire.ProgressReport) {
 		text.WriteString(line + clearToEdge + "\n")
 	}
 	text.WriteString(clearToEnd)
-	b.drawn = len(frame)
+	b.drawn, b.said = len(frame), nil
 	// One write, so that the terminal never shows half a frame.
 	_, _ = io.WriteString(b.out, text.String())
+}
+
+// say prints a line above the frame; below it, the next frame would cover it.
+func (b *bars) say(text string) {
+	b.said = append(b.said, cell{text, yellow})
+	if b.last != nil {
+		b.show(b.last)
+	}
 }
 
 func (b *bars) end() { _, _ = io.WriteString(b.out, showCursor) }
@@ -120,6 +134,8 @@ func (l *lines) show(report *wire.ProgressReport) {
 	l.text, l.last = text, l.now()
 	fmt.Fprintf(l.out, "%s  %s\n", clock(report.Summary.GetWallSeconds()), text)
 }
+
+func (l *lines) say(text string) { fmt.Fprintln(l.out, text) }
 
 func (l *lines) end() {}
 

@@ -96,10 +96,10 @@ func (c *console) stopOnSignal(s *server.Server) (first func() os.Signal) {
 		func(signal os.Signal) {
 			received <- signal
 			s.Stop(true)
-			fmt.Fprintln(c.err, "fairway: ending when the running attempts have; Ctrl-C again ends them now")
+			c.announce("fairway: ending when the running attempts have; Ctrl-C again ends them now")
 		},
 		func(os.Signal) {
-			fmt.Fprintln(c.err, "fairway: ending now")
+			c.announce("fairway: ending now")
 			s.Stop(false)
 		},
 		func(os.Signal) {},

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -50,7 +51,7 @@ func (c *console) printJob(job *wire.JobDetail) {
 	}
 	if needs := needsText(job.Needs); needs != "" {
 		heading("needs")
-		fmt.Fprintf(c.out, "  %s\n", needs)
+		fmt.Fprintf(c.out, "  %s%s\n", needs, grownText(job.Attempts))
 	}
 	c.printFiles(heading, "reads", job.Reads)
 	c.printFiles(heading, "writes", job.Writes)
@@ -78,6 +79,16 @@ func commandText(payload *wire.Payload) string {
 	default:
 		return strings.Join(payload.Argv, " ")
 	}
+}
+
+// grownText says why a job may need more than its step says.
+func grownText(attempts []*wire.AttemptDetail) string {
+	if slices.ContainsFunc(attempts, func(a *wire.AttemptDetail) bool {
+		return a.Result.GetOutcome() == wire.Outcome_OUTCOME_OUT_OF_MEMORY
+	}) {
+		return " (grown since an attempt ran out of it)"
+	}
+	return ""
 }
 
 func needsText(needs *wire.Resources) string {

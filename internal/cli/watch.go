@@ -20,7 +20,11 @@ func (c *console) watch(ctx context.Context, client wire.WorkflowClient) (*wire.
 	defer cancel()
 	reports, failed := streamProgress(ctx, client)
 	display := c.newProgress()
-	defer display.end()
+	c.onScreen(func() { c.display = display })
+	defer c.onScreen(func() {
+		display.end()
+		c.display = nil
+	})
 	tick := time.NewTicker(clockTick)
 	defer tick.Stop()
 	var last *wire.ProgressReport
@@ -32,13 +36,13 @@ func (c *console) watch(ctx context.Context, client wire.WorkflowClient) (*wire.
 				return last, <-failed
 			}
 			last, came = report, time.Now()
-			display.show(last)
+			c.onScreen(func() { display.show(last) })
 			if last.Ended {
 				return last, nil
 			}
 		case <-tick.C:
 			if last != nil {
-				display.show(later(last, time.Since(came)))
+				c.onScreen(func() { display.show(later(last, time.Since(came))) })
 			}
 		}
 	}

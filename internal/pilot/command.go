@@ -134,7 +134,7 @@ func (p *pilot) judge(r *running, exit sched.Exit, err error) {
 	case reason != nil:
 		a.fail(reason.outcome, "%s", reason.why)
 	case outOfMemory && !(status.Exited() && status.ExitStatus() == 0):
-		a.fail(wire.Outcome_OUTCOME_OUT_OF_MEMORY, "the job needed more than its %d bytes of memory", r.memory)
+		a.fail(wire.Outcome_OUTCOME_OUT_OF_MEMORY, "the job needed more than its %s of memory", megabytes(r.memory))
 	case status.Signaled():
 		a.result.Signal = int32(status.Signal())
 		a.fail(wire.Outcome_OUTCOME_SIGNALLED, "%s", unix.SignalName(status.Signal()))
@@ -148,7 +148,11 @@ func (p *pilot) judge(r *running, exit sched.Exit, err error) {
 func (p *pilot) explain(a *attempt, code int) {
 	said := a.slot.err.tail()
 	if strings.Contains(said, unix.ENOSPC.Error()) || strings.Contains(said, "No space left on device") || isFull(a.slot.folder) {
-		a.fail(wire.Outcome_OUTCOME_OUT_OF_DISK, "exit code %d, no space left in the sandbox: %s", code, lastLine(said))
+		message := fmt.Sprintf("exit code %d, no space left in the sandbox", code)
+		if last := lastLine(said); last != "" {
+			message += ": " + last
+		}
+		a.fail(wire.Outcome_OUTCOME_OUT_OF_DISK, "%s", message)
 		return
 	}
 	message := lastLine(said)

@@ -58,7 +58,7 @@ func (p *pilot) checkMemory() error {
 		return err
 	}
 	if p.cfg.Memory > total {
-		return fmt.Errorf("the node has %d bytes of memory, %d are asked for", total, p.cfg.Memory)
+		return fmt.Errorf("the node has %s of memory, %s are asked for", megabytes(total), megabytes(p.cfg.Memory))
 	}
 	setDefault(&p.cfg.Memory, total/10*9)
 	return nil

@@ -172,3 +172,6 @@ func removeBoxesOf(pilot string) {
 		removeGroups(filepath.Join(b.folder, "fairway-"+pilot))
 	}
 }
+
+// megabytes is a size as messages for people give it.
+func megabytes(bytes int64) string { return fmt.Sprintf("%.1f MB", float64(bytes)/1e6) }
