@@ -10,13 +10,18 @@ TEST_PACKAGES    := gcc libc6-dev $(EXAMPLE_PACKAGES)
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := build
-.PHONY: help build run test lint vet rules unit fuzz soak bench tools generate clean
+.PHONY: help build install run test lint vet rules unit fuzz soak bench tools generate clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build bin/fairway
 	go build -ldflags '-X fairway/internal/cli.version=$(VERSION)' -o bin/fairway ./cmd/fairway
+
+PREFIX := /usr/local
+
+install: ## install the program that `make` built into PREFIX/bin (/usr/local)
+	install -D -m 755 bin/fairway $(DESTDIR)$(PREFIX)/bin/fairway
 
 run: build ## install what the example needs and run examples/lambda
 	scripts/install-packages.sh $(EXAMPLE_PACKAGES)

@@ -117,9 +117,10 @@ fairway run workflow.yaml --json | jq '{succeeded, hits: .summary.cache_hits}'
 const completionChapter = `
 ## Shell completion
 
-Commands, flags, steps, and the names of jobs are completed:
+Commands, flags, steps, parameters, inputs, and the names of jobs are completed. In bash that needs Debian's package bash-completion, and a new shell.
 
 ` + "```" + `
+mkdir -p ~/.local/share/bash-completion/completions
 fairway completion bash > ~/.local/share/bash-completion/completions/fairway
 fairway completion zsh  > "${fpath[1]}/_fairway"
 fairway completion fish > ~/.config/fish/completions/fairway.fish

@@ -234,6 +234,24 @@ func (f *finder) url(ctx context.Context, in *flow.DeclaredInput, rules *catalog
 	if err != nil {
 		return dispatch.ExistingFile{}, err
 	}
+	return f.stated(ctx, lfn, url)
+}
+
+// again describes a file that was fed as it is now; nil where it is a folder.
+func (f *finder) again(ctx context.Context, in *flow.DeclaredInput, r inputRecord) (*dispatch.ExistingFile, error) {
+	if in.URLList != "" {
+		file, err := f.stated(ctx, r.LFN, r.PFN)
+		return &file, err
+	}
+	path, err := storage.Path(r.PFN)
+	if err != nil {
+		return nil, err
+	}
+	return existing(r.LFN, path)
+}
+
+// stated describes what a URL, or a path of a list of them, leads to.
+func (f *finder) stated(ctx context.Context, lfn, url string) (dispatch.ExistingFile, error) {
 	info, err := f.element.Stat(ctx, url)
 	if err != nil {
 		return dispatch.ExistingFile{}, err

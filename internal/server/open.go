@@ -13,7 +13,6 @@ import (
 
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
-	"fairway/internal/storage"
 	"fairway/internal/store"
 )
 
@@ -69,7 +68,7 @@ func openRecords(ctx context.Context, config *Config, s store.Store, find *finde
 	if o.run != nil && o.run.State == runSucceeded {
 		o.lookAgain(ctx, find)
 	}
-	o.decide()
+	o.decide(ctx, find)
 	return o, nil
 }
 
@@ -85,7 +84,7 @@ func (o *opened) lookAgain(ctx context.Context, find *finder) {
 
 func isOpenInput(in *flow.DeclaredInput) bool { return in.Watch || in.URLList != "" }
 
-func (o *opened) decide() {
+func (o *opened) decide(ctx context.Context, find *finder) {
 	workflow := o.flow.Workflow()
 	switch {
 	case o.run == nil:
@@ -97,7 +96,7 @@ func (o *opened) decide() {
 		o.reasons = append(o.reasons, "the workflow or its parameters changed")
 	}
 	for _, in := range o.flow.Inputs() {
-		o.reasons = append(o.reasons, o.changes(in)...)
+		o.reasons = append(o.reasons, o.changes(ctx, find, in)...)
 	}
 	switch {
 	case len(o.reasons) > 0:
@@ -112,7 +111,7 @@ func (o *opened) decide() {
 // changes compares the files of an input that were fed with those that are
 // there now. Of an open input, files may have gone since, and others only count
 // once it was closed.
-func (o *opened) changes(in *flow.DeclaredInput) []string {
+func (o *opened) changes(ctx context.Context, find *finder, in *flow.DeclaredInput) []string {
 	before := map[string]string{}
 	for _, r := range o.inputs {
 		if r.Input == in.Name {
@@ -132,7 +131,7 @@ func (o *opened) changes(in *flow.DeclaredInput) []string {
 		delete(before, file.LFN)
 	}
 	if isOpenInput(in) {
-		return append(reasons, o.changesOfOpen(in, before)...)
+		return append(reasons, o.changesOfOpen(ctx, find, in, before)...)
 	}
 	for _, lfn := range slices.Sorted(maps.Keys(before)) {
 		reasons = append(reasons, fmt.Sprintf("%s is gone", lfn))
@@ -141,18 +140,14 @@ func (o *opened) changes(in *flow.DeclaredInput) []string {
 }
 
 // changesOfOpen looks at those files that were fed before and are left to be
-// compared.
-func (o *opened) changesOfOpen(in *flow.DeclaredInput, left map[string]string) []string {
+// compared. What cannot be reached now counts as it was.
+func (o *opened) changesOfOpen(ctx context.Context, find *finder, in *flow.DeclaredInput, left map[string]string) []string {
 	var reasons []string
 	for _, r := range o.inputs {
-		if _, still := left[r.LFN]; r.Input != in.Name || !still || storage.Scheme(r.PFN) != "file" {
+		if _, still := left[r.LFN]; r.Input != in.Name || !still {
 			continue
 		}
-		path, err := storage.Path(r.PFN)
-		if err != nil {
-			continue
-		}
-		file, err := existing(r.LFN, path)
+		file, err := find.again(ctx, in, r)
 		o.gone = o.gone || errors.Is(err, fs.ErrNotExist)
 		if err == nil && file != nil && file.Identity != r.Identity {
 			reasons = append(reasons, fmt.Sprintf("%s changed", r.LFN))
