@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -79,7 +78,7 @@ func (c *console) listJobs(ctx context.Context, request *wire.ListJobsRequest) e
 		}
 		c.printJobs(answer)
 		if answer.More {
-			return c.printRest(ctx, client, request, answer)
+			c.printRest(request, answer)
 		}
 		return nil
 	})
@@ -98,21 +97,21 @@ func (c *console) printJobs(answer *wire.ListJobsResponse) {
 }
 
 // printRest tells what the list leaves out.
-func (c *console) printRest(ctx context.Context, client wire.WorkflowClient, request *wire.ListJobsRequest, answer *wire.ListJobsResponse) error {
+func (c *console) printRest(request *wire.ListJobsRequest, answer *wire.ListJobsResponse) {
 	states := ""
 	if len(request.States) == 0 {
-		report, err := progressNow(ctx, client)
-		if err != nil {
-			return err
-		}
-		steps := slices.DeleteFunc(report.GetSteps(), func(s *wire.StepProgress) bool {
-			return len(request.Steps) > 0 && !slices.Contains(request.Steps, s.Step)
-		})
-		states = " (" + statesText(totalOf(steps), true) + ")"
+		states = " (" + statesText(progressOf(answer.ByState), true) + ")"
 	}
 	last := answer.Jobs[len(answer.Jobs)-1].Id
 	fmt.Fprintf(c.err, "%d of %d jobs%s; the next: --after %d; fewer: --state, --step\n", len(answer.Jobs), answer.Total, states, last)
-	return nil
+}
+
+func progressOf(byState map[string]int64) *wire.StepProgress {
+	return &wire.StepProgress{
+		Waiting: byState["waiting"], Ready: byState["ready"],
+		Running: byState["assigned"] + byState["running"] + byState["committing"],
+		Done:    byState["done"], Failed: byState["failed"], Blocked: byState["blocked"], Cancelled: byState["cancelled"],
+	}
 }
 
 func jobRow(job *wire.JobSummary) []cell {

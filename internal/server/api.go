@@ -16,6 +16,8 @@ import (
 type state interface {
 	// look calls ask with the cores, which must not be kept or changed.
 	look(ctx context.Context, ask func(*cores)) error
+	// list answers ListJobs without the cores; nil if that takes them.
+	list(ctx context.Context, r *wire.ListJobsRequest) (*wire.ListJobsResponse, error)
 	// report fills in what the cores don't know.
 	report(*wire.ProgressReport)
 	// changes returns a channel that is closed at the next change, nil if there

@@ -15,33 +15,67 @@ const DefaultJobsListed = 1000
 
 // ListJobs lists jobs in the order of their submission.
 func (a *api) ListJobs(ctx context.Context, r *wire.ListJobsRequest) (*wire.ListJobsResponse, error) {
-	limit := int(r.GetLimit())
-	if limit <= 0 {
-		limit = DefaultJobsListed
+	response, err := a.state.list(ctx, r)
+	if response != nil || err != nil {
+		return response, rpcError(err)
 	}
-	response := new(wire.ListJobsResponse)
-	err := a.lookAt(ctx, func(c *cores) error {
-		for job := range c.dispatch.Jobs(0) {
-			if !listed(r, &job) {
-				continue
-			}
-			response.Total++
-			switch {
-			case uint64(job.ID) <= r.GetAfter():
-			case len(response.Jobs) < limit:
-				response.Jobs = append(response.Jobs, summaryOf(c, &job))
-			default:
-				response.More = true
-			}
-		}
+	err = a.lookAt(ctx, func(c *cores) error {
+		response = listOf(c, r)
 		return nil
 	})
 	return response, err
 }
 
-func listed(r *wire.ListJobsRequest, job *dispatch.JobView) bool {
-	return (len(r.GetStates()) == 0 || slices.Contains(r.GetStates(), job.State.String())) &&
-		(len(r.GetSteps()) == 0 || slices.Contains(r.GetSteps(), job.Step))
+func listOf(c *cores, r *wire.ListJobsRequest) *wire.ListJobsResponse {
+	response := listOfTotals(c.dispatch.Steps(), r)
+	limit := listLimit(r)
+	for job := range c.dispatch.Jobs(dispatch.JobID(r.GetAfter())) {
+		if !stateAsked(r, job.State.String()) || !stepAsked(r, job.Step) {
+			continue
+		}
+		if len(response.Jobs) == limit {
+			response.More = true
+			break
+		}
+		response.Jobs = append(response.Jobs, summaryOf(c, &job))
+	}
+	return response
+}
+
+// listOfTotals is a list without its jobs.
+func listOfTotals(steps []dispatch.StepTotals, r *wire.ListJobsRequest) *wire.ListJobsResponse {
+	response := &wire.ListJobsResponse{ByState: map[string]int64{}}
+	for _, step := range steps {
+		if !stepAsked(r, step.Step) {
+			continue
+		}
+		for state, n := range step.ByState {
+			if n > 0 {
+				response.ByState[dispatch.State(state).String()] += int64(n)
+			}
+		}
+	}
+	for state, n := range response.ByState {
+		if stateAsked(r, state) {
+			response.Total += n
+		}
+	}
+	return response
+}
+
+func listLimit(r *wire.ListJobsRequest) int {
+	if r.GetLimit() <= 0 {
+		return DefaultJobsListed
+	}
+	return int(r.GetLimit())
+}
+
+func stateAsked(r *wire.ListJobsRequest, state string) bool {
+	return len(r.GetStates()) == 0 || slices.Contains(r.GetStates(), state)
+}
+
+func stepAsked(r *wire.ListJobsRequest, step string) bool {
+	return len(r.GetSteps()) == 0 || slices.Contains(r.GetSteps(), step)
 }
 
 func summaryOf(c *cores, job *dispatch.JobView) *wire.JobSummary {

@@ -21,6 +21,11 @@ func attemptKey(job dispatch.JobID, attempt dispatch.AttemptID) string {
 	return fmt.Sprintf("%010d/%016x", uint64(job), uint64(attempt))
 }
 
+// keysOf are those of the attempts of a job: from one on and below another.
+func keysOf(job dispatch.JobID) (from, below string) {
+	return fmt.Sprintf("%010d/", uint64(job)), fmt.Sprintf("%010d0", uint64(job)) // 0 follows /
+}
+
 // record notes an attempt that ended, and returns what makes that durable.
 func (a attempts) record(e *dispatch.Event) (dispatch.Record, error) {
 	body, err := proto.Marshal(&wire.AttemptDetail{

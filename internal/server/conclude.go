@@ -76,11 +76,23 @@ func (s *Server) recordEnd(outcome *Outcome) error {
 	run.Seconds = s.earlier + outcome.seconds
 	run.Pilots += s.loop.tally.pilots
 	run.Waiting += s.loop.tally.sums.waiting.Seconds()
+	run.Totals = nil
+	if steps := s.loop.dispatch.Steps(); atRest(steps) {
+		run.Totals = steps
+	}
 	record, err := run.record()
 	if err != nil {
 		return err
 	}
 	return s.opened.store.Apply(context.Background(), []dispatch.Record{record})
+}
+
+// atRest says that no attempt is under way, so that the next one who loads the
+// jobs finds them in the same states.
+func atRest(steps []dispatch.StepTotals) bool {
+	return !slices.ContainsFunc(steps, func(s dispatch.StepTotals) bool {
+		return s.ByState[dispatch.Assigned]+s.ByState[dispatch.Running]+s.ByState[dispatch.Committing] > 0
+	})
 }
 
 // UnusedResultLimit bounds the results of earlier runs that a run has not used
@@ -162,7 +174,11 @@ func (s *Server) fail(ctx context.Context, err error) {
 	}
 }
 
-// look, report, changes, change are what the API sees of a run.
+// look, list, report, changes, change are what the API sees of a run.
+
+func (s *Server) list(context.Context, *wire.ListJobsRequest) (*wire.ListJobsResponse, error) {
+	return nil, nil // its cores are there
+}
 
 func (s *Server) look(ctx context.Context, ask func(*cores)) error {
 	err := s.inbox.look(ctx, ask)

@@ -174,7 +174,7 @@ func (o *opened) begin(ctx context.Context, config *Config) error {
 	}
 	o.run.Workflow, o.run.File, o.run.Digest = workflow.Name, workflow.File, workflow.Digest()
 	o.run.Steps = workflow.Steps()
-	o.run.State, o.run.Problems, o.run.Notes = runUnderway, nil, nil
+	o.run.State, o.run.Problems, o.run.Notes, o.run.Totals = runUnderway, nil, nil, nil
 	record, err := o.run.record()
 	if err != nil {
 		return err

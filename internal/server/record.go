@@ -48,6 +48,8 @@ type runRecord struct {
 	Notes      []string          `json:"notes,omitempty"`
 	Wishes     []wish            `json:"wishes,omitempty"`
 	InputsGone bool              `json:"inputs_gone,omitempty"` // files of open inputs, when it began
+	// Totals are those of the steps at the end; nil where that was not recorded.
+	Totals []dispatch.StepTotals `json:"totals,omitempty"`
 }
 
 func (r *runRecord) record() (dispatch.Record, error) { return recordOf(runTable, runKey, r) }

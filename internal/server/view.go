@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,45 +14,50 @@ import (
 )
 
 // view is the state that the API shows where no server runs: the records of
-// the last run, loaded once.
+// the last run. What a question needs of them is read when it comes, and all of
+// them once at the most.
 type view struct {
 	folder string
 	run    *runRecord
 
 	mu    sync.Mutex // guards cores
-	cores cores
+	cores *cores     // nil until a question needs them
 }
 
-// openView loads the records of a workflow folder without changing them. It
+// openView looks at the records of a workflow folder without changing them. It
 // fails with an error that wraps fs.ErrNotExist where nothing was run.
 func openView(ctx context.Context, folder string) (*view, error) {
-	path := filepath.Join(folder, StateFolder, StoreFile)
+	v := &view{folder: folder}
+	err := v.reading(func(records store.Store) (err error) {
+		v.run, err = loadEnded(ctx, records)
+		return err
+	})
+	return v, err
+}
+
+// reading opens the records for a moment: no server can begin meanwhile.
+func (v *view) reading(read func(store.Store) error) error {
+	path := filepath.Join(v.folder, StateFolder, StoreFile)
 	if _, err := os.Stat(path); err != nil {
-		return nil, fmt.Errorf("nothing was run in %s: %w", folder, err)
+		return fmt.Errorf("nothing was run in %s: %w", v.folder, err)
 	}
 	records, err := store.OpenSQLite(path, store.ReadOnly)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	v, err := loadView(ctx, records)
-	if closing := records.Close(); err == nil {
-		err = closing
-	}
-	if err != nil {
-		return nil, err
-	}
-	v.folder = folder
-	return v, nil
+	return errors.Join(read(records), records.Close())
 }
 
-func loadView(ctx context.Context, records store.Store) (*view, error) {
+// loadEnded loads the record of a run of which no server is there.
+func loadEnded(ctx context.Context, records store.Store) (*runRecord, error) {
 	run, err := loadRun(ctx, records)
-	if err != nil {
-		return nil, err
-	}
-	if run == nil {
+	if run == nil && err == nil {
 		run = &runRecord{State: runStopped}
 	}
+	return run, err
+}
+
+func loadCores(ctx context.Context, records store.Store, run *runRecord) (*cores, error) {
 	jobs, err := loadTables(ctx, records, dispatch.Tables())
 	if err != nil {
 		return nil, err
@@ -67,14 +73,37 @@ func loadView(ctx context.Context, records store.Store) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &view{run: run, cores: cores{dispatch: core, tally: counts}}, nil
+	return &cores{dispatch: core, tally: counts}, nil
 }
 
-func (v *view) look(_ context.Context, ask func(*cores)) error {
+func (v *view) look(ctx context.Context, ask func(*cores)) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	ask(&v.cores)
+	if v.cores == nil {
+		err := v.reading(func(records store.Store) (err error) {
+			v.cores, err = loadCores(ctx, records, v.run)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	ask(v.cores)
 	return nil
+}
+
+// list reads the records of the listed jobs alone, where those tell how the jobs
+// stand.
+func (v *view) list(ctx context.Context, r *wire.ListJobsRequest) (response *wire.ListJobsResponse, err error) {
+	if v.run.Totals == nil || len(v.run.Wishes) > 0 {
+		return nil, nil
+	}
+	err = v.reading(func(records store.Store) (err error) {
+		l := &listing{records: records, request: r, response: listOfTotals(v.run.Totals, r)}
+		response, err = l.all(ctx)
+		return err
+	})
+	return response, err
 }
 
 func (v *view) report(r *wire.ProgressReport) {

@@ -52,21 +52,25 @@ func (r resting) change(ctx context.Context, q *request) (err error) {
 		return err
 	}
 	defer func() { _ = records.Close() }()
-	v, err := loadView(ctx, records)
+	run, err := loadEnded(ctx, records)
 	if err != nil {
 		return err
 	}
-	if err := q.prepare(&v.cores, q); err != nil {
+	c, err := loadCores(ctx, records, run)
+	if err != nil {
+		return err
+	}
+	if err := q.prepare(c, q); err != nil {
 		return err
 	}
 	for _, in := range q.dispatch {
-		if _, err := v.cores.dispatch.Step(now(), in); err != nil {
+		if _, err := c.dispatch.Step(now(), in); err != nil {
 			return err
 		}
-		v.run.Wishes = append(v.run.Wishes, wishOf(in))
+		run.Wishes = append(run.Wishes, wishOf(in))
 	}
-	q.ask(&v.cores)
-	record, err := v.run.record()
+	q.ask(c)
+	record, err := run.record()
 	if err != nil {
 		return err
 	}

@@ -22,12 +22,15 @@ var rowCounts = [...]int{64, 8, 1}
 
 // statements are those of one connection, prepared once.
 type statements struct {
-	load, begin, commit, rollback, remove *sql.Stmt
-	upsert                                [len(rowCounts)]*sql.Stmt
+	load, part, begin, commit, rollback, remove *sql.Stmt
+	upsert                                      [len(rowCounts)]*sql.Stmt
 }
 
 func (st *statements) prepareLoad(ctx context.Context, conn *sql.Conn) (err error) {
 	st.load, err = conn.PrepareContext(ctx, `SELECT key, body FROM record WHERE tbl = ? ORDER BY key`)
+	if err == nil {
+		st.part, err = conn.PrepareContext(ctx, `SELECT key, body FROM record WHERE tbl = ? AND key >= ? AND key < ? ORDER BY key LIMIT ?`)
+	}
 	return err
 }
 
@@ -65,7 +68,7 @@ func upsertText(rows int) string {
 }
 
 func (st *statements) close() {
-	for _, s := range append([]*sql.Stmt{st.load, st.begin, st.commit, st.rollback, st.remove}, st.upsert[:]...) {
+	for _, s := range append([]*sql.Stmt{st.load, st.part, st.begin, st.commit, st.rollback, st.remove}, st.upsert[:]...) {
 		if s != nil {
 			_ = s.Close()
 		}

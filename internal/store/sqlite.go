@@ -161,20 +161,28 @@ func (s *sqliteStore) Close() error {
 }
 
 func (s *sqliteStore) Load(ctx context.Context, table string) ([]dispatch.Record, error) {
+	return s.load(table, func() (*sql.Rows, error) { return s.stmt.load.QueryContext(ctx, table) })
+}
+
+func (s *sqliteStore) LoadPart(ctx context.Context, table, from, below string, most int) ([]dispatch.Record, error) {
+	return s.load(table, func() (*sql.Rows, error) { return s.stmt.part.QueryContext(ctx, table, from, below, most) })
+}
+
+func (s *sqliteStore) load(table string, query func() (*sql.Rows, error)) ([]dispatch.Record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.conn == nil {
 		return nil, s.explain("read", sql.ErrConnDone)
 	}
-	records, err := s.load(ctx, table)
+	rows, err := query()
+	if err != nil {
+		return nil, s.explain("read", err)
+	}
+	records, err := recordsOf(table, rows)
 	return records, s.explain("read", err)
 }
 
-func (s *sqliteStore) load(ctx context.Context, table string) ([]dispatch.Record, error) {
-	rows, err := s.stmt.load.QueryContext(ctx, table)
-	if err != nil {
-		return nil, err
-	}
+func recordsOf(table string, rows *sql.Rows) ([]dispatch.Record, error) {
 	defer func() { _ = rows.Close() }()
 	var records []dispatch.Record
 	for rows.Next() {

@@ -31,6 +31,9 @@ type Store interface {
 	// Load returns the records of a table in the order of their keys, compared
 	// byte by byte.
 	Load(ctx context.Context, table string) ([]dispatch.Record, error)
+	// LoadPart is Load for the keys from one on and below another, and for the
+	// first of them up to a number.
+	LoadPart(ctx context.Context, table, from, below string, most int) ([]dispatch.Record, error)
 	// Close releases the store. What was applied is durable already.
 	Close() error
 }

@@ -677,7 +677,8 @@ type ListJobsResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Jobs          []*JobSummary          `protobuf:"bytes,1,rep,name=jobs,proto3" json:"jobs,omitempty"`
 	More          bool                   `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"`
-	Total         int64                  `protobuf:"varint,3,opt,name=total,proto3" json:"total,omitempty"` // that match, without limit
+	Total         int64                  `protobuf:"varint,3,opt,name=total,proto3" json:"total,omitempty"`                                                                                              // that match, without limit
+	ByState       map[string]int64       `protobuf:"bytes,4,rep,name=by_state,json=byState,proto3" json:"by_state,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"` // all jobs of the steps that were asked for
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -731,6 +732,13 @@ func (x *ListJobsResponse) GetTotal() int64 {
 		return x.Total
 	}
 	return 0
+}
+
+func (x *ListJobsResponse) GetByState() map[string]int64 {
+	if x != nil {
+		return x.ByState
+	}
+	return nil
 }
 
 // ShowJobRequest takes the number or the name of a job.
@@ -1752,11 +1760,15 @@ const file_api_proto_rawDesc = "" +
 	"\x06states\x18\x01 \x03(\tR\x06states\x12\x14\n" +
 	"\x05steps\x18\x02 \x03(\tR\x05steps\x12\x14\n" +
 	"\x05limit\x18\x03 \x01(\x05R\x05limit\x12\x14\n" +
-	"\x05after\x18\x04 \x01(\x04R\x05after\"h\n" +
+	"\x05after\x18\x04 \x01(\x04R\x05after\"\xea\x01\n" +
 	"\x10ListJobsResponse\x12*\n" +
 	"\x04jobs\x18\x01 \x03(\v2\x16.fairway.v1.JobSummaryR\x04jobs\x12\x12\n" +
 	"\x04more\x18\x02 \x01(\bR\x04more\x12\x14\n" +
-	"\x05total\x18\x03 \x01(\x03R\x05total\"\"\n" +
+	"\x05total\x18\x03 \x01(\x03R\x05total\x12D\n" +
+	"\bby_state\x18\x04 \x03(\v2).fairway.v1.ListJobsResponse.ByStateEntryR\abyState\x1a:\n" +
+	"\fByStateEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\"\n" +
 	"\x0eShowJobRequest\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\"\xab\x01\n" +
 	"\rAttemptDetail\x12\x18\n" +
@@ -1845,7 +1857,7 @@ func file_api_proto_rawDescGZIP() []byte {
 	return file_api_proto_rawDescData
 }
 
-var file_api_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
+var file_api_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_api_proto_goTypes = []any{
 	(*ProgressRequest)(nil),       // 0: fairway.v1.ProgressRequest
 	(*StepProgress)(nil),          // 1: fairway.v1.StepProgress
@@ -1870,51 +1882,53 @@ var file_api_proto_goTypes = []any{
 	(*CloseInputResponse)(nil),    // 20: fairway.v1.CloseInputResponse
 	(*StopRequest)(nil),           // 21: fairway.v1.StopRequest
 	(*StopResponse)(nil),          // 22: fairway.v1.StopResponse
-	(*timestamppb.Timestamp)(nil), // 23: google.protobuf.Timestamp
-	(*Result)(nil),                // 24: fairway.v1.Result
-	(*Payload)(nil),               // 25: fairway.v1.Payload
-	(*Resources)(nil),             // 26: fairway.v1.Resources
+	nil,                           // 23: fairway.v1.ListJobsResponse.ByStateEntry
+	(*timestamppb.Timestamp)(nil), // 24: google.protobuf.Timestamp
+	(*Result)(nil),                // 25: fairway.v1.Result
+	(*Payload)(nil),               // 26: fairway.v1.Payload
+	(*Resources)(nil),             // 27: fairway.v1.Resources
 }
 var file_api_proto_depIdxs = []int32{
 	1,  // 0: fairway.v1.ProgressReport.steps:type_name -> fairway.v1.StepProgress
 	2,  // 1: fairway.v1.ProgressReport.summary:type_name -> fairway.v1.Summary
-	23, // 2: fairway.v1.JobSummary.submitted:type_name -> google.protobuf.Timestamp
-	23, // 3: fairway.v1.JobSummary.started:type_name -> google.protobuf.Timestamp
-	23, // 4: fairway.v1.JobSummary.ended:type_name -> google.protobuf.Timestamp
+	24, // 2: fairway.v1.JobSummary.submitted:type_name -> google.protobuf.Timestamp
+	24, // 3: fairway.v1.JobSummary.started:type_name -> google.protobuf.Timestamp
+	24, // 4: fairway.v1.JobSummary.ended:type_name -> google.protobuf.Timestamp
 	4,  // 5: fairway.v1.ListJobsResponse.jobs:type_name -> fairway.v1.JobSummary
-	24, // 6: fairway.v1.AttemptDetail.result:type_name -> fairway.v1.Result
-	4,  // 7: fairway.v1.JobDetail.summary:type_name -> fairway.v1.JobSummary
-	25, // 8: fairway.v1.JobDetail.payload:type_name -> fairway.v1.Payload
-	26, // 9: fairway.v1.JobDetail.needs:type_name -> fairway.v1.Resources
-	9,  // 10: fairway.v1.JobDetail.reads:type_name -> fairway.v1.FileDetail
-	9,  // 11: fairway.v1.JobDetail.writes:type_name -> fairway.v1.FileDetail
-	8,  // 12: fairway.v1.JobDetail.attempts:type_name -> fairway.v1.AttemptDetail
-	4,  // 13: fairway.v1.ExplainResponse.summary:type_name -> fairway.v1.JobSummary
-	13, // 14: fairway.v1.ExplainResponse.waits_for:type_name -> fairway.v1.WaitsFor
-	4,  // 15: fairway.v1.ChangedJobs.jobs:type_name -> fairway.v1.JobSummary
-	0,  // 16: fairway.v1.Workflow.Progress:input_type -> fairway.v1.ProgressRequest
-	5,  // 17: fairway.v1.Workflow.ListJobs:input_type -> fairway.v1.ListJobsRequest
-	7,  // 18: fairway.v1.Workflow.ShowJob:input_type -> fairway.v1.ShowJobRequest
-	11, // 19: fairway.v1.Workflow.Explain:input_type -> fairway.v1.ExplainRequest
-	14, // 20: fairway.v1.Workflow.Logs:input_type -> fairway.v1.LogsRequest
-	16, // 21: fairway.v1.Workflow.Cancel:input_type -> fairway.v1.CancelRequest
-	17, // 22: fairway.v1.Workflow.Retry:input_type -> fairway.v1.RetryRequest
-	19, // 23: fairway.v1.Workflow.CloseInput:input_type -> fairway.v1.CloseInputRequest
-	21, // 24: fairway.v1.Workflow.Stop:input_type -> fairway.v1.StopRequest
-	3,  // 25: fairway.v1.Workflow.Progress:output_type -> fairway.v1.ProgressReport
-	6,  // 26: fairway.v1.Workflow.ListJobs:output_type -> fairway.v1.ListJobsResponse
-	10, // 27: fairway.v1.Workflow.ShowJob:output_type -> fairway.v1.JobDetail
-	12, // 28: fairway.v1.Workflow.Explain:output_type -> fairway.v1.ExplainResponse
-	15, // 29: fairway.v1.Workflow.Logs:output_type -> fairway.v1.LogChunk
-	18, // 30: fairway.v1.Workflow.Cancel:output_type -> fairway.v1.ChangedJobs
-	18, // 31: fairway.v1.Workflow.Retry:output_type -> fairway.v1.ChangedJobs
-	20, // 32: fairway.v1.Workflow.CloseInput:output_type -> fairway.v1.CloseInputResponse
-	22, // 33: fairway.v1.Workflow.Stop:output_type -> fairway.v1.StopResponse
-	25, // [25:34] is the sub-list for method output_type
-	16, // [16:25] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	23, // 6: fairway.v1.ListJobsResponse.by_state:type_name -> fairway.v1.ListJobsResponse.ByStateEntry
+	25, // 7: fairway.v1.AttemptDetail.result:type_name -> fairway.v1.Result
+	4,  // 8: fairway.v1.JobDetail.summary:type_name -> fairway.v1.JobSummary
+	26, // 9: fairway.v1.JobDetail.payload:type_name -> fairway.v1.Payload
+	27, // 10: fairway.v1.JobDetail.needs:type_name -> fairway.v1.Resources
+	9,  // 11: fairway.v1.JobDetail.reads:type_name -> fairway.v1.FileDetail
+	9,  // 12: fairway.v1.JobDetail.writes:type_name -> fairway.v1.FileDetail
+	8,  // 13: fairway.v1.JobDetail.attempts:type_name -> fairway.v1.AttemptDetail
+	4,  // 14: fairway.v1.ExplainResponse.summary:type_name -> fairway.v1.JobSummary
+	13, // 15: fairway.v1.ExplainResponse.waits_for:type_name -> fairway.v1.WaitsFor
+	4,  // 16: fairway.v1.ChangedJobs.jobs:type_name -> fairway.v1.JobSummary
+	0,  // 17: fairway.v1.Workflow.Progress:input_type -> fairway.v1.ProgressRequest
+	5,  // 18: fairway.v1.Workflow.ListJobs:input_type -> fairway.v1.ListJobsRequest
+	7,  // 19: fairway.v1.Workflow.ShowJob:input_type -> fairway.v1.ShowJobRequest
+	11, // 20: fairway.v1.Workflow.Explain:input_type -> fairway.v1.ExplainRequest
+	14, // 21: fairway.v1.Workflow.Logs:input_type -> fairway.v1.LogsRequest
+	16, // 22: fairway.v1.Workflow.Cancel:input_type -> fairway.v1.CancelRequest
+	17, // 23: fairway.v1.Workflow.Retry:input_type -> fairway.v1.RetryRequest
+	19, // 24: fairway.v1.Workflow.CloseInput:input_type -> fairway.v1.CloseInputRequest
+	21, // 25: fairway.v1.Workflow.Stop:input_type -> fairway.v1.StopRequest
+	3,  // 26: fairway.v1.Workflow.Progress:output_type -> fairway.v1.ProgressReport
+	6,  // 27: fairway.v1.Workflow.ListJobs:output_type -> fairway.v1.ListJobsResponse
+	10, // 28: fairway.v1.Workflow.ShowJob:output_type -> fairway.v1.JobDetail
+	12, // 29: fairway.v1.Workflow.Explain:output_type -> fairway.v1.ExplainResponse
+	15, // 30: fairway.v1.Workflow.Logs:output_type -> fairway.v1.LogChunk
+	18, // 31: fairway.v1.Workflow.Cancel:output_type -> fairway.v1.ChangedJobs
+	18, // 32: fairway.v1.Workflow.Retry:output_type -> fairway.v1.ChangedJobs
+	20, // 33: fairway.v1.Workflow.CloseInput:output_type -> fairway.v1.CloseInputResponse
+	22, // 34: fairway.v1.Workflow.Stop:output_type -> fairway.v1.StopResponse
+	26, // [26:35] is the sub-list for method output_type
+	17, // [17:26] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_api_proto_init() }
@@ -1929,7 +1943,7 @@ func file_api_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_api_proto_rawDesc), len(file_api_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   23,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -35,6 +35,7 @@ func Run(t *testing.T, open Maker) {
 		{"NilBodyDeletes", nilBodyDeletes},
 		{"EmptyBodyIsARecord", emptyBodyIsARecord},
 		{"LoadsInKeyOrder", loadsInKeyOrder},
+		{"LoadsParts", loadsParts},
 		{"TakesLargeTransactions", takesLargeTransactions},
 		{"TakesLargeBodies", takesLargeBodies},
 		{"RefusesEndedContext", refusesEndedContext},
@@ -146,6 +147,37 @@ func loadsInKeyOrder(t *testing.T, open Maker) {
 	slices.Sort(keys)
 	if !slices.Equal(got, keys) {
 		t.Fatalf("got %q, want %q", got, keys)
+	}
+}
+
+func loadsParts(t *testing.T, open Maker) {
+	s := mustOpen(t, open, t.TempDir())
+	for n := range 20 {
+		mustApply(t, s, record("job", fmt.Sprintf("%02d", n), "job"), record("file", fmt.Sprintf("%02d", n), "file"))
+	}
+	for _, c := range []struct {
+		from, below string
+		most        int
+		want        string
+	}{
+		{"", "99", 100, "00 01 02 03 04 05 06 07 08 09 10 11 12 13 14 15 16 17 18 19"},
+		{"05", "08", 100, "05 06 07"},
+		{"05", "08", 2, "05 06"},
+		{"055", "07", 9, "06"},
+		{"19", "19", 9, ""},
+		{"2", "3", 9, ""},
+		{"03", "09", 0, ""},
+	} {
+		records, err := s.LoadPart(context.Background(), "job", c.from, c.below, c.most)
+		var got []string
+		for _, r := range records {
+			if got = append(got, r.Key); string(r.Body) != "job" || r.Table != "job" {
+				t.Errorf("got %+v", r)
+			}
+		}
+		if err != nil || strings.Join(got, " ") != c.want {
+			t.Errorf("%+v: got %q, %v", c, got, err)
+		}
 	}
 }
 
