@@ -295,7 +295,7 @@ func TestOutOfMemory(t *testing.T) {
 	q := newTaskQueue(t)
 	q.start(q.config("p1"))
 	r := q.run("p1", shell("head -c 200000000 /dev/zero | tail", needs(&wire.Resources{MemoryBytes: 50 << 20})))
-	expect(t, r, wire.Outcome_OUTCOME_OUT_OF_MEMORY, "more than its 52428800")
+	expect(t, r, wire.Outcome_OUTCOME_OUT_OF_MEMORY, "more than its 52.4 MB")
 	r = q.run("p1", shell("head -c 150000000 /dev/zero | tail > file", needs(&wire.Resources{MemoryBytes: 400 << 20})))
 	expect(t, r, wire.Outcome_OUTCOME_SUCCEEDED, "")
 	if r.GetUsage().GetMaxRssBytes() < 100<<20 {
