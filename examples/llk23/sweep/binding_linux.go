@@ -13,6 +13,7 @@ import (
 // stands idle, and moves it only milliseconds later: after several blocks.
 type binding struct {
 	before unix.CPUSet
+	room   chan struct{} // as many places as processors
 
 	mu    sync.Mutex
 	taken map[int]bool // processors, by whether a thread computes there
@@ -22,7 +23,7 @@ type binding struct {
 // newBinding takes the first of the processors that the process may use. It
 // returns nil where there is nothing to choose.
 func newBinding(count int) *binding {
-	b := &binding{taken: make(map[int]bool), of: make(map[int]int)}
+	b := &binding{room: make(chan struct{}, count), taken: make(map[int]bool), of: make(map[int]int)}
 	if unix.SchedGetaffinity(0, &b.before) != nil || b.before.Count() < count || count < 2 {
 		return nil
 	}
@@ -34,8 +35,24 @@ func newBinding(count int) *binding {
 	return b
 }
 
-// enter binds the calling thread, to its processor of the last time if that is
-// free. It does nothing when all are taken.
+// claim waits until a processor is free for the calling task. The Go scheduler
+// interrupts a task that has computed for 10 ms; it has to go on before another
+// begins, which would need a third thread, beside one of the two on its processor.
+func (b *binding) claim() {
+	if b != nil {
+		b.room <- struct{}{}
+	}
+}
+
+// release gives the processor of a claim to another task.
+func (b *binding) release() {
+	if b != nil {
+		<-b.room
+	}
+}
+
+// enter binds the calling thread, which has a claim, to a processor: that of its
+// last time if it is free.
 func (b *binding) enter() {
 	if b == nil {
 		return

@@ -7,6 +7,8 @@ type binding struct{}
 
 func newBinding(int) *binding { return nil }
 
-func (*binding) enter() {}
-func (*binding) leave() {}
-func (*binding) undo()  {}
+func (*binding) claim()   {}
+func (*binding) release() {}
+func (*binding) enter()   {}
+func (*binding) leave()   {}
+func (*binding) undo()    {}

@@ -126,6 +126,8 @@ func (p *Program) computation(ctx context.Context, at place) (step, error) {
 		data, err := orwl.WriteAs[float64](own)
 		if err == nil {
 			p.letFrontiersGo()
+			p.binding.claim()
+			defer p.binding.release()
 			p.computing.Add(int64(processorTime(func() {
 				p.binding.enter()
 				defer p.binding.leave()
