@@ -1,0 +1,366 @@
+package dispatch
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+)
+
+func (s *script) input(d *datadriven.TestData) (Input, error) {
+	var words []string
+	for _, a := range d.CmdArgs {
+		words = append(words, a.Key)
+	}
+	switch d.Cmd {
+	case "files":
+		return s.files(lines(d.Input))
+	case "submit":
+		return s.submission(lines(d.Input))
+	case "sync":
+		return s.sync(d)
+	case "cancel", "retry":
+		var ids []JobID
+		for _, name := range words {
+			id, ok := s.core.JobNamed(name)
+			if !ok {
+				id = 999
+			}
+			ids = append(ids, id)
+		}
+		if d.Cmd == "cancel" {
+			return Cancel{ids}, nil
+		}
+		return RetryJobs{ids}, nil
+	case "site":
+		return s.site(d), nil
+	case "submitted":
+		return PilotSubmitted{Site: words[0], Launch: words[1]}, nil
+	case "ended":
+		return PilotEnded{Launch: words[0]}, nil
+	case "published":
+		return Published{parseRef(words[0])}, nil
+	case "removed":
+		return Removed{words[0]}, nil
+	case "stop":
+		return Stop{Drain: len(words) > 0}, nil
+	case "tick":
+		return Tick{}, nil
+	}
+	return nil, fmt.Errorf("unknown command %s", d.Cmd)
+}
+
+func lines(s string) []string {
+	return strings.Split(strings.TrimSpace(s), "\n")
+}
+
+// files: LFN SIZE [IDENTITY [PFN]], one a line.
+func (s *script) files(in []string) (Input, error) {
+	var a AddFiles
+	for _, line := range in {
+		w := strings.Fields(line)
+		f := ExistingFile{LFN: w[0], PFN: "/data/" + w[0], Identity: "1"}
+		if len(w) > 1 {
+			f.Size, _ = strconv.ParseInt(w[1], 10, 64)
+		}
+		if len(w) > 2 {
+			f.Identity = w[2]
+		}
+		if len(w) > 3 {
+			f.PFN = w[3]
+		}
+		a.Files = append(a.Files, f)
+	}
+	return a, nil
+}
+
+// submission: NAME [reads=a,b] [writes=c,d*,e!cache,f!publish] [key=value...], one a line.
+func (s *script) submission(in []string) (Input, error) {
+	var sub Submit
+	for _, line := range in {
+		w := strings.Fields(line)
+		j := Job{Name: w[0], Step: strings.TrimRight(w[0], "0123456789"), Digest: "d"}
+		for _, kv := range w[1:] {
+			k, v, _ := strings.Cut(kv, "=")
+			if err := setField(&j, k, v); err != nil {
+				return nil, err
+			}
+		}
+		sub.Jobs = append(sub.Jobs, j)
+	}
+	return sub, nil
+}
+
+func setField(j *Job, k, v string) error {
+	n, _ := strconv.Atoi(v)
+	d, _ := time.ParseDuration(v)
+	switch k {
+	case "reads":
+		j.Reads = strings.Split(v, ",")
+	case "writes":
+		for _, o := range strings.Split(v, ",") {
+			name, flags, _ := strings.Cut(o, "!")
+			w := Output{LFN: name, Pattern: strings.Contains(name, "*"), Publish: strings.Contains(flags, "publish")}
+			if strings.Contains(flags, "cache") {
+				w.Storage = StorageCache
+			}
+			j.Writes = append(j.Writes, w)
+		}
+	case "digest":
+		j.Digest = v
+	case "cpus":
+		j.Needs.MilliCPUs = int64(n) * 1000
+	case "mem":
+		j.Needs.Memory = int64(n)
+	case "disk":
+		j.Needs.Disk = int64(n)
+	case "time":
+		j.Needs.Time = d
+	case "gpu":
+		j.Needs.Countable = map[string]int64{"gpu": int64(n)}
+	case "tools":
+		j.Tools = strings.Split(v, ",")
+	case "site":
+		j.Site = v
+	case "priority":
+		j.Priority = n
+	case "attempts":
+		j.Retry.Attempts = n
+	case "codes":
+		for _, c := range strings.Split(v, ",") {
+			code, _ := strconv.Atoi(c)
+			j.Retry.ExitCodes = append(j.Retry.ExitCodes, code)
+		}
+	case "wait":
+		j.WaitForData = d
+	default:
+		return fmt.Errorf("unknown field %s", k)
+	}
+	return nil
+}
+
+// sync: PILOT SEQ [last=N] [full] [key=value...]; input lines are results:
+// ATTEMPT done | ATTEMPT exit=1 | ATTEMPT memory ..., with out=LFN:SIZE.
+func (s *script) sync(d *datadriven.TestData) (Input, error) {
+	seq, err := strconv.ParseUint(d.CmdArgs[1].Key, 10, 64)
+	if err != nil {
+		return nil, err
+	}
+	in := Sync{Pilot: PilotID(d.CmdArgs[0].Key), Seq: seq, Hold: true}
+	info := PilotInfo{Host: "h1", Site: "local", Has: Resources{MilliCPUs: 1000, Memory: 1000, Disk: 1000}, CacheDir: "/cache/" + d.CmdArgs[0].Key}
+	for _, a := range d.CmdArgs[2:] {
+		v := ""
+		if len(a.Vals) > 0 {
+			v = a.Vals[0]
+		}
+		n, _ := strconv.ParseInt(v, 10, 64)
+		switch a.Key {
+		case "full":
+			in.Full, in.Hello = true, &info
+		case "last":
+			in.LastAnswer = uint64(parseAttempt(v))
+		case "host":
+			info.Host = v
+		case "site":
+			info.Site = v
+		case "launch":
+			info.Launch = v
+		case "cpus":
+			info.Has.MilliCPUs = n * 1000
+		case "mem":
+			info.Has.Memory = n
+		case "gpu":
+			info.Has.Countable = map[string]int64{"gpu": n}
+		case "life":
+			life, _ := time.ParseDuration(v)
+			info.Expires = s.now.Add(life)
+		case "tools":
+			info.Tools = a.Vals
+		case "private":
+			info.CacheDir = ""
+		case "error":
+			info.Error = v
+		case "started":
+			in.Started = s.refs(a.Vals)
+		case "queued":
+			in.Queued = s.refs(a.Vals)
+		case "cached":
+			for _, f := range a.Vals {
+				c := CachedFile{File: s.copyOf(f, d.Input)}
+				if v := s.core.versionOf(c.File); v != nil {
+					c.Size = v.size
+				}
+				in.CacheAdded = append(in.CacheAdded, c)
+			}
+		case "space":
+			info.CacheSize = n
+		case "uncached":
+			for _, f := range a.Vals {
+				in.CacheGone = append(in.CacheGone, CacheGone{File: s.copyOf(f, "")})
+			}
+		case "draining":
+			in.Draining = true
+		case "leaving":
+			in.Leaving = true
+		case "nohold":
+			in.Hold = false
+		default:
+			return nil, fmt.Errorf("unknown argument %s", a.Key)
+		}
+	}
+	if d.Input != "" {
+		for _, line := range lines(d.Input) {
+			r, err := s.result(line)
+			if err != nil {
+				return nil, err
+			}
+			in.Ended = append(in.Ended, r)
+		}
+	}
+	return in, nil
+}
+
+func (s *script) refs(vals []string) []AttemptRef {
+	var list []AttemptRef
+	for _, v := range vals {
+		id := parseAttempt(v)
+		list = append(list, AttemptRef{s.given[id].Job, id})
+	}
+	return list
+}
+
+func (s *script) result(line string) (Result, error) {
+	w := strings.Fields(line)
+	id := parseAttempt(w[0])
+	a, ok := s.given[id]
+	if !ok {
+		return Result{}, fmt.Errorf("attempt %s was never given", w[0])
+	}
+	r := Result{Job: a.Job, Attempt: id}
+	for _, kv := range w[1:] {
+		k, v, _ := strings.Cut(kv, "=")
+		n, _ := strconv.Atoi(v)
+		switch k {
+		case "done":
+			r.Outputs = append(r.Outputs, s.outputs(a)...)
+		case "out":
+			r.Outputs = append(r.Outputs, s.written(a, v))
+		case "exit":
+			r.Outcome, r.ExitCode = Exited, n
+		case "staged": // BYTES/TIME/TIME: read from storage, in how long, and how long all took
+			r.Usage = usageOf(v)
+		case "signal":
+			r.Outcome, r.Signal = Signalled, n
+		default:
+			i := slices.IndexFunc(outcomeNames[:], func(name string) bool { return strings.ReplaceAll(name, " ", "-") == k })
+			if i < 0 {
+				return r, fmt.Errorf("unknown outcome %s", k)
+			}
+			r.Outcome = Outcome(i)
+		}
+	}
+	return r, nil
+}
+
+func usageOf(v string) Usage {
+	w := strings.Split(v, "/")
+	bytes, _ := strconv.ParseInt(w[0], 10, 64)
+	in, _ := time.ParseDuration(w[1])
+	all, _ := time.ParseDuration(w[2])
+	return Usage{StageInStart: epoch, Start: epoch.Add(in), End: epoch.Add(all), StageOutEnd: epoch.Add(all), BytesStaged: bytes}
+}
+
+func (s *script) outputs(a Assignment) []WrittenFile {
+	var list []WrittenFile
+	for _, o := range a.Outputs {
+		if !o.Pattern {
+			w := WrittenFile{LFN: o.LFN, Version: o.Version, Size: 10}
+			if o.Storage == StorageElement {
+				w.PFN = physical(o.LFN, o.Version, a.Attempt)
+			}
+			list = append(list, w)
+		}
+	}
+	return list
+}
+
+func (s *script) written(a Assignment, lfn string) WrittenFile {
+	var v Version
+	for _, o := range a.Outputs {
+		if o.LFN == lfn || o.Pattern {
+			v = o.Version
+		}
+	}
+	return WrittenFile{LFN: lfn, Version: v, Size: 10, PFN: physical(lfn, v, a.Attempt)}
+}
+
+func physical(lfn string, v Version, a AttemptID) string {
+	return fmt.Sprintf("se:%s.v%d.a%s", lfn, v, attemptName(a))
+}
+
+func (s *script) site(d *datadriven.TestData) Input {
+	site := Site{Name: d.CmdArgs[0].Key, Pilot: Resources{MilliCPUs: 1000, Memory: 1000, Disk: 1000}}
+	for _, a := range d.CmdArgs[1:] {
+		n, _ := strconv.Atoi(a.Vals[0])
+		switch a.Key {
+		case "min":
+			site.MinPilots = n
+		case "max":
+			site.MaxPilots = n
+		case "idle":
+			site.MinIdlePilots = n
+		case "cpus":
+			site.Pilot.MilliCPUs = int64(n) * 1000
+		case "mem":
+			site.Pilot.Memory = int64(n)
+		case "storage":
+			site.Storage = a.Vals[0]
+		case "price":
+			site.Price = float64(n)
+		case "wait":
+			site.QueueWait, _ = time.ParseDuration(a.Vals[0])
+		}
+	}
+	return SetSite{site}
+}
+
+func parseRef(s string) FileRef {
+	lfn, v, _ := strings.Cut(s, "@")
+	n, _ := strconv.ParseUint(v, 10, 32)
+	return FileRef{LFN: lfn, Version: Version(n)}
+}
+
+// copyOf is a cached copy, written as lfn@version#attempt. Where no attempt is
+// named it is one that counts, or what an attempt wrote that ends meanwhile.
+func (s *script) copyOf(text, results string) FileRef {
+	name, attempt, named := strings.Cut(text, "#")
+	r := parseRef(name)
+	v := s.core.versionOf(r)
+	switch ended, _, ends := strings.Cut(results, " "); {
+	case named:
+		r.Tag = Tag(parseAttempt(attempt))
+	case v != nil && ends && v.state != present:
+		r.Tag = Tag(parseAttempt(ended))
+	case v != nil:
+		r.Tag = v.tag
+	}
+	return r
+}
+
+// otherTag shows the attempt of a copy that does not count.
+func (s *script) otherTag(f FileRef) string {
+	if v := s.core.versionOf(f); v != nil && v.tag == f.Tag {
+		return ""
+	}
+	return "#" + attemptName(AttemptID(f.Tag))
+}
+
+func parseAttempt(s string) AttemptID {
+	hi, lo, _ := strings.Cut(s, ".")
+	h, _ := strconv.ParseUint(hi, 10, 32)
+	l, _ := strconv.ParseUint(lo, 10, 32)
+	return AttemptID(h<<32 | l)
+}

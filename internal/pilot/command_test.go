@@ -1,0 +1,232 @@
+package pilot
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"fairway/internal/wire"
+)
+
+func TestRunsCommands(t *testing.T) {
+	q := newTaskQueue(t)
+	p := q.start(q.config("p1"))
+	expect(t, q.run("p1", shell("", argv("true"))), wire.Outcome_OUTCOME_SUCCEEDED, "")
+	a := shell("echo hello; echo oops >&2")
+	expect(t, q.run("p1", a), wire.Outcome_OUTCOME_SUCCEEDED, "")
+	if got := contents(t, q.log(a, "out")); got != "hello\n" {
+		t.Error(got)
+	}
+	if got := contents(t, q.log(a, "err")); got != "oops\n" {
+		t.Error(got)
+	}
+	a = shell("tr a-z A-Z < raw/in > done/out", reads("raw/in", 0, 3, "file:"+writeFile(t, "abc")), writes("done/out"))
+	r := q.run("p1", a)
+	expect(t, r, wire.Outcome_OUTCOME_SUCCEEDED, "")
+	out := r.GetOutputs()[0]
+	if got := contents(t, out.GetPfn()); got != "ABC" || out.GetSize() != 3 || out.GetAdler32() != 0x018d00c7 {
+		t.Error(got, out)
+	}
+	if want := fmt.Sprintf("file:%s/se/done/out.v1.a%d", q.folder, a.GetAttempt()); out.GetPfn() != want {
+		t.Error(out.GetPfn(), want)
+	}
+	p.stop()
+	q.until("farewell", func() bool { return q.pilots["p1"].left })
+	if left, _ := os.ReadDir(q.folder + "/sandbox"); len(left) != 0 {
+		t.Error("left in the sandbox folder:", left)
+	}
+}
+
+// A pilot that has nothing printed keeps no files of it.
+func TestNothingPrintedNothingKept(t *testing.T) {
+	q := newTaskQueue(t)
+	q.start(q.config("p1"))
+	q.run("p1", shell("true"))
+	if left, _ := os.ReadDir(q.folder + "/logs"); len(left) != 0 {
+		t.Error(left)
+	}
+}
+
+func TestOutcomes(t *testing.T) {
+	q := newTaskQueue(t)
+	cfg := q.config("p1")
+	cfg.LogBytes = 1000
+	q.start(cfg)
+	short := needs(&wire.Resources{Time: durationpb.New(time.Millisecond)})
+	for name, c := range map[string]struct {
+		assignment *wire.Assignment
+		outcome    wire.Outcome
+		message    string
+	}{
+		"exit code":          {shell("echo that was it >&2; exit 3"), wire.Outcome_OUTCOME_EXITED, "that was it"},
+		"errexit":            {shell("false; true"), wire.Outcome_OUTCOME_EXITED, ""},
+		"signal":             {shell("kill -USR1 $$"), wire.Outcome_OUTCOME_SIGNALLED, "SIGUSR1"},
+		"no program":         {shell("", argv("no-such-program")), wire.Outcome_OUTCOME_EXITED, "no-such-program is not in PATH"},
+		"no command":         {shell(""), wire.Outcome_OUTCOME_EXITED, "no command"},
+		"time":               {shell("sleep 1000 & sleep 1000", short), wire.Outcome_OUTCOME_OUT_OF_TIME, "longer than its limit"},
+		"missing output":     {shell("true", writes("out")), wire.Outcome_OUTCOME_MISSING_OUTPUT, "output out is not there"},
+		"output is a link":   {shell("ln -s /etc/passwd out", writes("out")), wire.Outcome_OUTCOME_MISSING_OUTPUT, "not a regular file"},
+		"output outside":     {shell("true", writes("../out")), wire.Outcome_OUTCOME_STAGE_IN_FAILED, "not usable as a name"},
+		"no input":           {shell("true", reads("x", 1, 5, "/no/such/file")), wire.Outcome_OUTCOME_STAGE_IN_FAILED, "input x"},
+		"nowhere":            {shell("true", reads("x", 1, 5, "")), wire.Outcome_OUTCOME_STAGE_IN_FAILED, "in no cache"},
+		"wrong size":         {shell("true", reads("x", 1, 5, writeFile(t, "four"))), wire.Outcome_OUTCOME_STAGE_IN_FAILED, "4 bytes and should have 5"},
+		"changed input":      {shell("echo more >> x", reads("x", 1, 4, writeFile(t, "four"))), wire.Outcome_OUTCOME_INPUT_CHANGED, "wrote to its input x in place, and so changed /"},
+		"changed, same size": {shell("printf FOUR 1<>x", reads("x", 1, 4, writeFile(t, "four"))), wire.Outcome_OUTCOME_INPUT_CHANGED, "wrote to its input x"},
+		"changed and failed": {shell("echo more >> x; exit 3", reads("x", 1, 4, writeFile(t, "four"))), wire.Outcome_OUTCOME_INPUT_CHANGED, "wrote to its input x"},
+		"input replaced":     {shell("rm x; echo mine >x", reads("x", 1, 4, writeFile(t, "four"))), wire.Outcome_OUTCOME_SUCCEEDED, ""},
+		"undeclared":         {shell("cat raw/x.fq"), wire.Outcome_OUTCOME_EXITED, "found no file raw/x.fq"},
+		"bad report":         {shell("echo lines >$FAIRWAY_REPORT; : >out", writes("out")), wire.Outcome_OUTCOME_STAGE_OUT_FAILED, "line 1"},
+	} {
+		t.Run(name, func(t *testing.T) { expect(t, q.run("p1", c.assignment), c.outcome, c.message) })
+	}
+}
+
+// Who tells of a result puts the exit code or the signal before the message.
+func TestMessageDoesNotRepeatTheOutcome(t *testing.T) {
+	q := newTaskQueue(t)
+	q.start(q.config("p1"))
+	for command, want := range map[string]string{
+		"exit 3":                       "",
+		"echo that was it >&2; exit 3": "that was it",
+		"kill -USR1 $$":                "SIGUSR1",
+		"echo a.txt: No such file or directory >&2; exit 3": "it found no file a.txt: a job sees only the files that its step declares in reads; it said: a.txt: No such file or directory",
+	} {
+		if got := q.run("p1", shell(command)).GetMessage(); got != want {
+			t.Errorf("%s: message %q, want %q", command, got, want)
+		}
+	}
+}
+
+func TestHintAtUndeclaredFile(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.WriteFile(folder+"/calibration.txt", nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for said, want := range map[string]string{
+		"cat: calibration.txt: No such file or directory":                   "make it an input",
+		"sh: 1: cannot open calibration.txt: No such file":                  "make it an input",
+		"FileNotFoundError: [Errno 2] No such file or directory: 'x y.txt'": "no file x y.txt",
+		"segmentation fault": "",
+	} {
+		if got := undeclaredIn(said, folder); !strings.Contains(got, want) || (got == "") != (want == "") {
+			t.Errorf("%s: %q", said, got)
+		}
+	}
+}
+
+func TestOutputIsBounded(t *testing.T) {
+	q := newTaskQueue(t)
+	cfg := q.config("p1")
+	cfg.LogBytes = 1000
+	q.start(cfg)
+	a := shell("head -c 100000 /dev/zero | tr '\\0' x")
+	expect(t, q.run("p1", a), wire.Outcome_OUTCOME_SUCCEEDED, "")
+	if got := contents(t, q.log(a, "out")); got != strings.Repeat("x", 1000)+cutNotice {
+		t.Error(len(got))
+	}
+	a = shell("yes")
+	q.assign("p1", a)
+	text := appears(t, q.log(a, "out"))
+	if len(text) == 0 {
+		t.Error("it cannot be read while it runs")
+	}
+	q.end("p1", a.GetAttempt())
+	expect(t, q.result(a.GetAttempt()), wire.Outcome_OUTCOME_ENDED, "")
+	if got := contents(t, q.log(a, "out")); len(got) != 1000+len(cutNotice) {
+		t.Error(len(got))
+	}
+}
+
+func TestPatterns(t *testing.T) {
+	q := newTaskQueue(t)
+	q.start(q.config("p1"))
+	command := `mkdir -p parts/deep; cp in parts/c.fq; for x in b a; do echo $x > parts/$x.fq; done
+		ln -s /etc/passwd parts/d.fq; mkdir parts/e.fq; echo x > parts/deep/f.fq; echo y > parts/named.fq
+		printf 'records parts/a.fq 7\n' > $FAIRWAY_REPORT`
+	r := q.run("p1", shell(command, reads("in", 1, 2, writeFile(t, "in")), reads("parts/input.fq", 1, 2, writeFile(t, "in")), writes("parts/*.fq", "parts/named.fq", "none/*")))
+	expect(t, r, wire.Outcome_OUTCOME_SUCCEEDED, "")
+	var got []string
+	for _, o := range r.GetOutputs() {
+		got = append(got, fmt.Sprint(o.GetLfn(), " ", o.GetRecords()))
+	}
+	if want := "parts/named.fq 0 parts/a.fq 7 parts/b.fq 0 parts/c.fq 0"; strings.Join(got, " ") != want {
+		t.Error(got)
+	}
+}
+
+func TestEnvironmentOfACommand(t *testing.T) {
+	t.Setenv("INHERITED", "yes")
+	t.Setenv("REPLACED", "no")
+	q := newTaskQueue(t)
+	q.start(q.config("p1"))
+	a := shell(`cat "$FAIRWAY_INPUTS_FILE" "$FAIRWAY_OUTPUTS_FILE"; grep -c lfn-to-pfn "$FAIRWAY_CATALOG"
+		echo "$in $FAIRWAY_JOB $FAIRWAY_ATTEMPT $FAIRWAY_TRY $FAIRWAY_STEP $FAIRWAY_PILOT $INHERITED $REPLACED"
+		[ "$FAIRWAY_DEADLINE" -gt 0 ]; [ "$FAIRWAY_TIME_LEFT" = 100 ]; [ "$PWD" = "$FAIRWAY_SANDBOX" ]; cat; : > out`,
+		reads("deep/in", 1, 2, writeFile(t, "in")), writes("out"), needs(&wire.Resources{Time: durationpb.New(100 * time.Second)}))
+	a.Payload.Environment = map[string]string{"in": "deep/in", "REPLACED": "yes", "FAIRWAY_JOB": "forged"}
+	a.Payload.Stdin = []string{"deep/in"}
+	expect(t, q.run("p1", a), wire.Outcome_OUTCOME_SUCCEEDED, "")
+	want := fmt.Sprintf("deep/in\nout\n1\ndeep/in %d %d 1 step p1%s yes yes\nin", a.GetJob(), a.GetAttempt(), q.mark())
+	if got := contents(t, q.log(a, "out")); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// Nothing of one attempt is seen by the next, whatever it leaves.
+func TestSandboxIsEmptied(t *testing.T) {
+	q := newTaskQueue(t)
+	cfg := q.config("p1")
+	cfg.MilliCPUs = 1000
+	q.start(cfg)
+	for _, left := range []string{
+		": > file", "mkdir -p a/b; : > a/b/c; chmod 000 a/b a", "rmdir ../$(basename $PWD)", "chmod 500 .", "mkfifo pipe; ln -s / root", "mv ../$(basename $PWD) ../away; mkdir ../$(basename $OLDPWD) || true",
+	} {
+		q.run("p1", shell(left))
+		expect(t, q.run("p1", shell(`[ -z "$(ls -A)" ]; : > writable`)), wire.Outcome_OUTCOME_SUCCEEDED, "")
+	}
+}
+
+func TestDiskFull(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("mounting a tmpfs needs root")
+	}
+	small := t.TempDir()
+	if err := syscall.Mount("fairway-test", small, "tmpfs", 0, "size=1m"); err != nil {
+		t.Skip("no tmpfs here:", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(small, syscall.MNT_DETACH) })
+	q := newTaskQueue(t)
+	big := writeFile(t, strings.Repeat("x", 2<<20))
+
+	cfg := q.config("sandbox")
+	cfg.SandboxDir = small + "/sandbox"
+	p := q.start(cfg)
+	expect(t, q.run("sandbox", shell("head -c 2000000 /dev/zero > out", writes("out"))), wire.Outcome_OUTCOME_OUT_OF_DISK, "no space left")
+	expect(t, q.run("sandbox", shell("true", reads("x", 1, 2<<20, big))), wire.Outcome_OUTCOME_OUT_OF_DISK, "no space left")
+	expect(t, q.run("sandbox", shell("echo 1 > out", writes("out"))), wire.Outcome_OUTCOME_SUCCEEDED, "")
+	p.stop()
+
+	cfg = q.config("storage")
+	cfg.Storage = small + "/se"
+	q.start(cfg)
+	expect(t, q.run("storage", shell("head -c 2000000 /dev/zero > out", writes("out"))), wire.Outcome_OUTCOME_OUT_OF_DISK, "no space left")
+	if left, _ := os.ReadDir(small + "/se"); len(left) != 0 {
+		t.Error("left behind:", left)
+	}
+
+	cfg = q.config("cache")
+	cfg.Cache = CacheConfig{Mode: CachePilot, Dir: small + "/cache"}
+	q.start(cfg)
+	expect(t, q.run("cache", shell("wc -c x", reads("x", 1, 2<<20, big))), wire.Outcome_OUTCOME_SUCCEEDED, "")
+	q.until("nothing cached", func() bool { return len(q.pilot("cache").cached) == 0 })
+}
+
+func (q *taskQueue) log(a *wire.Assignment, stream string) string {
+	return filepath.Join(q.folder, "logs", logName(a.GetAttempt(), stream))
+}

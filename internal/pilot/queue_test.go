@@ -1,0 +1,118 @@
+package pilot
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"fairway/internal/wire"
+)
+
+func TestReplay(t *testing.T) {
+	q := newTaskQueue(t)
+	q.start(q.config("p1"))
+	a := shell("", writes("big", "empty"))
+	a.Payload.Replay = &wire.Replay{Compute: durationpb.New(time.Millisecond), WritesBytes: map[string]int64{"big": 1 << 20, "empty": 0}}
+	r := q.run("p1", a)
+	expect(t, r, wire.Outcome_OUTCOME_SUCCEEDED, "")
+	if r.GetOutputs()[0].GetSize() != 1<<20 || r.GetOutputs()[1].GetSize() != 0 {
+		t.Error(r.GetOutputs())
+	}
+	a = shell("")
+	a.Payload.Replay = &wire.Replay{Compute: durationpb.New(time.Hour)}
+	q.assign("p1", a)
+	q.started("p1", a.GetAttempt())
+	q.end("p1", a.GetAttempt())
+	expect(t, q.result(a.GetAttempt()), wire.Outcome_OUTCOME_ENDED, "")
+}
+
+// Attempts ahead wait for their resources, in order, and can be recalled.
+func TestQueue(t *testing.T) {
+	q := newTaskQueue(t)
+	cfg := q.config("p1")
+	cfg.MilliCPUs = 1000
+	q.start(cfg)
+	file := filepath.Join(t.TempDir(), "go")
+	first := shell("while ! [ -e " + file + " ]; do sleep 0.01; done")
+	second, third := shell("true"), shell("true")
+	q.assign("p1", first, second, third)
+	q.started("p1", first.GetAttempt())
+	q.end("p1", second.GetAttempt())
+	expect(t, q.result(second.GetAttempt()), wire.Outcome_OUTCOME_ENDED, "recalled")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, q.result(first.GetAttempt()), wire.Outcome_OUTCOME_SUCCEEDED, "")
+	expect(t, q.result(third.GetAttempt()), wire.Outcome_OUTCOME_SUCCEEDED, "")
+}
+
+// What Fairway has made is shared by links: no command writes to it in place,
+// not even one of root.
+func TestInputsAreReadOnly(t *testing.T) {
+	for _, mode := range []CacheMode{CacheNone, CachePilot} {
+		t.Run(string(mode), func(t *testing.T) {
+			q := newTaskQueue(t)
+			cfg := q.config("p1")
+			cfg.Cache = CacheConfig{Mode: mode, Dir: t.TempDir()}
+			q.start(cfg)
+			made := q.run("p1", shell("printf four > x", writes("x"))).GetOutputs()[0].GetPfn()
+			input := reads("x", 1, 4, made)
+			for _, command := range []string{"printf FOUR > x", "printf FOUR >> x", "truncate -s 0 x", "dd if=/dev/zero of=x conv=notrunc count=1"} {
+				expect(t, q.run("p1", shell(command, input)), wire.Outcome_OUTCOME_EXITED, "ermission denied")
+			}
+			expect(t, q.run("p1", shell("cp x y; printf more > z; mv -f z x", input)), wire.Outcome_OUTCOME_SUCCEEDED, "")
+			if got := contents(t, made); got != "four" {
+				t.Error(got)
+			}
+		})
+	}
+}
+
+// A sandbox that is prepared before its turn is made anew if the attempt before
+// changes an input of it, and that one alone is blamed.
+func TestInputChangedBeforeItsTurn(t *testing.T) {
+	q := newTaskQueue(t)
+	cfg := q.config("p1")
+	cfg.MilliCPUs = 1000
+	cfg.Cache = CacheConfig{Mode: CachePilot, Dir: t.TempDir()}
+	q.start(cfg)
+	input := reads("x", 1, 4, writeFile(t, "four"))
+	expect(t, q.run("p1", shell("cat x", input)), wire.Outcome_OUTCOME_SUCCEEDED, "")
+	file := filepath.Join(t.TempDir(), "go")
+	first := shell("while ! [ -e "+file+" ]; do sleep 0.01; done; printf FOUR 1<>x", input)
+	second := shell("cat x; : > x.copy", input)
+	q.assign("p1", first, second)
+	q.started("p1", first.GetAttempt())
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, q.result(first.GetAttempt()), wire.Outcome_OUTCOME_INPUT_CHANGED, "wrote to its input x")
+	expect(t, q.result(second.GetAttempt()), wire.Outcome_OUTCOME_SUCCEEDED, "")
+}
+
+// An attempt starts while those before it are stored, and each result names its
+// own outputs.
+func TestOutputsOfFollowingAttempts(t *testing.T) {
+	q := newTaskQueue(t)
+	cfg := q.config("p1")
+	cfg.MilliCPUs = 1000
+	q.start(cfg)
+	var all []*wire.Assignment
+	for i := range 50 {
+		all = append(all, shell(fmt.Sprintf("printf %d; [ -z \"$(ls)\" ]; printf %d > out%d", i, i, i), writes(fmt.Sprintf("out%d", i))))
+	}
+	q.assign("p1", all...)
+	for i, a := range all {
+		r := q.result(a.GetAttempt())
+		expect(t, r, wire.Outcome_OUTCOME_SUCCEEDED, "")
+		if path := r.GetOutputs()[0].GetPfn(); contents(t, strings.TrimPrefix(path, "file:")) != strconv.Itoa(i) || contents(t, q.log(a, "out")) != strconv.Itoa(i) {
+			t.Errorf("attempt %d stored %q and printed %q", i, contents(t, strings.TrimPrefix(path, "file:")), contents(t, q.log(a, "out")))
+		}
+	}
+}
