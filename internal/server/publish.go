@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"fairway/internal/disk"
 	"fairway/internal/dispatch"
 	"fairway/internal/fault"
 	"fairway/internal/storage"
@@ -53,7 +54,7 @@ func (p *publisher) publishAll(batch []dispatch.Publish) (int, error) {
 		done++
 	}
 	for folder := range folders {
-		if err := syncFolder(folder); err != nil {
+		if err := disk.Sync(folder); err != nil {
 			return 0, fmt.Errorf("publishing into %s: %w", folder, err)
 		}
 	}
@@ -181,14 +182,4 @@ func copyWithTime(source, target string) error {
 		return err
 	}
 	return os.Chtimes(target, info.ModTime(), info.ModTime())
-}
-
-// syncFolder makes the names in a folder durable.
-func syncFolder(path string) error {
-	folder, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = folder.Close() }()
-	return folder.Sync()
 }

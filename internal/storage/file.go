@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"fairway/internal/disk"
 	"fairway/internal/fault"
 )
 
@@ -117,7 +118,7 @@ func put(ctx context.Context, path, target string) error {
 	if err := putNamed.Hit(); err != nil {
 		return err
 	}
-	return syncPath(filepath.Dir(target))
+	return disk.Sync(filepath.Dir(target))
 }
 
 // Stat is part of Element.
@@ -169,7 +170,7 @@ func makeFolder(path string) error {
 	err := os.Mkdir(path, 0o777)
 	switch {
 	case err == nil:
-		return syncPath(filepath.Dir(path))
+		return disk.Sync(filepath.Dir(path))
 	case errors.Is(err, fs.ErrExist):
 		return nil
 	case !errors.Is(err, fs.ErrNotExist):
@@ -179,12 +180,4 @@ func makeFolder(path string) error {
 		return err
 	}
 	return makeFolder(path)
-}
-
-func syncPath(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }

@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"fairway/internal/disk"
 )
 
 // copyPiece is how much is copied before the context is looked at again.
@@ -21,7 +23,7 @@ const copyPiece = 16 << 20
 // and with durable contents if that is asked for.
 func place(ctx context.Context, source, target string, durable bool) error {
 	if durable {
-		if err := syncPath(source); err != nil {
+		if err := disk.Sync(source); err != nil {
 			return err
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"modernc.org/sqlite"
 	codes "modernc.org/sqlite/lib"
 
+	"fairway/internal/disk"
 	"fairway/internal/dispatch"
 )
 
@@ -93,7 +94,7 @@ func (s *sqliteStore) open(ctx context.Context) error {
 	if err := migrate(ctx, s.conn, version); err != nil {
 		return err
 	}
-	if err := syncFolder(filepath.Dir(s.path)); err != nil {
+	if err := disk.Sync(filepath.Dir(s.path)); err != nil {
 		return err
 	}
 	return s.stmt.prepareAll(ctx, s.conn)
@@ -132,16 +133,6 @@ func (s *sqliteStore) dataSource() (string, error) {
 func unchanging(path string) bool {
 	_, err := os.Stat(path + "-wal")
 	return errors.Is(err, fs.ErrNotExist) && errors.Is(unix.Access(filepath.Dir(path), unix.W_OK), unix.EROFS)
-}
-
-// syncFolder makes the name of a new file durable.
-func syncFolder(path string) error {
-	folder, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = folder.Close() }()
-	return folder.Sync()
 }
 
 func (s *sqliteStore) Close() error {

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"fairway/internal/batch"
 	"fairway/sched"
+	"fairway/test/program"
 )
 
 const (
@@ -155,7 +155,7 @@ func (a *attempt) wait() bool {
 		shown := a.ask("jobs") + a.ask("explain", "total")
 		_ = a.cmd.Process.Signal(syscall.SIGQUIT)
 		<-a.ended
-		a.t.Fatalf("the run hung; pilots %v\n%s\n%s", pilotsOf(a.folder), shown, a.output.String())
+		a.t.Fatalf("the run hung; pilots %v\n%s\n%s", program.Pilots(a.folder), shown, a.output.String())
 	}
 	return a.cmd.ProcessState.Success()
 }
@@ -186,7 +186,7 @@ func (a *attempt) killServer() { _ = a.cmd.Process.Kill() }
 
 // killPilots kills all pilots of the folder, or one of them.
 func (a *attempt) killPilots(random *rand.Rand, all bool) int {
-	pilots := pilotsOf(a.folder)
+	pilots := program.Pilots(a.folder)
 	if len(pilots) > 0 && !all {
 		chosen := random.IntN(len(pilots))
 		pilots = pilots[chosen : chosen+1]
@@ -198,24 +198,4 @@ func (a *attempt) killPilots(random *rand.Rand, all bool) int {
 		}
 	}
 	return killed
-}
-
-// pilotsOf finds the pilots that work for a folder, whoever started them.
-func pilotsOf(folder string) []int {
-	entries, err := filepath.Glob("/proc/[0-9]*/environ")
-	if err != nil {
-		return nil
-	}
-	var pids []int
-	for _, entry := range entries {
-		environment, err := os.ReadFile(entry)
-		if err != nil || !bytes.Contains(environment, []byte(batch.LaunchVariable+"=")) || !bytes.Contains(environment, []byte(folder+"/")) {
-			continue
-		}
-		var pid int
-		if _, err := fmt.Sscanf(entry, "/proc/%d/environ", &pid); err == nil {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
 }

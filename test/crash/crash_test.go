@@ -56,7 +56,7 @@ func TestStoppedPilot(t *testing.T) {
 	if !a.wait() {
 		t.Errorf("the run failed:\n%s", a.output.String())
 	}
-	if left := pilotsOf(c.folder); len(left) > 0 {
+	if left := program.Pilots(c.folder); len(left) > 0 {
 		t.Errorf("the run has left the pilots %v", left)
 	}
 	c.conclude(want)

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/test/program"
 	"fairway/test/seed"
 )
 
@@ -127,7 +128,7 @@ func (h *history) disturb() {
 }
 
 func (h *history) killPilots(all bool) {
-	pilots := pilotsOf(h.folder)
+	pilots := program.Pilots(h.folder)
 	if len(pilots) > 0 && !all {
 		pilots = []int{pick(h.random, pilots)}
 	}
@@ -147,7 +148,7 @@ func (h *history) cancelAndRetry(*call) {
 
 // damage removes what a person may remove.
 func (h *history) damage() {
-	if len(pilotsOf(h.folder)) > 0 {
+	if len(program.Pilots(h.folder)) > 0 {
 		return // not while anything runs
 	}
 	switch h.random.IntN(4) {
@@ -179,7 +180,7 @@ func (h *history) damage() {
 func (h *history) complete() {
 	h.t.Helper()
 	var predicted *plan
-	if len(pilotsOf(h.folder)) == 0 {
+	if len(program.Pilots(h.folder)) == 0 {
 		predicted = h.predict()
 	}
 	before := h.executed()
@@ -189,7 +190,7 @@ func (h *history) complete() {
 	}
 	h.say("complete a run")
 	h.compare()
-	if left := pilotsOf(h.folder); len(left) > 0 {
+	if left := program.Pilots(h.folder); len(left) > 0 {
 		h.fatalf("the run has left the pilots %v", left)
 	}
 	if predicted != nil {

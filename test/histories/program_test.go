@@ -4,15 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
 
-	"fairway/internal/batch"
 	"fairway/sched"
 	"fairway/test/program"
 )
@@ -81,24 +77,4 @@ func do(t *testing.T, folder string, arguments ...string) *call {
 	c := start(t, folder, arguments...)
 	c.wait()
 	return c
-}
-
-// pilotsOf finds the pilots that work for a folder, whoever started them.
-func pilotsOf(folder string) []int {
-	entries, err := filepath.Glob("/proc/[0-9]*/environ")
-	if err != nil {
-		return nil
-	}
-	var pids []int
-	for _, entry := range entries {
-		environment, err := os.ReadFile(entry)
-		if err != nil || !bytes.Contains(environment, []byte(batch.LaunchVariable+"=")) || !bytes.Contains(environment, []byte(folder+"/")) {
-			continue
-		}
-		var pid int
-		if _, err := fmt.Sscanf(entry, "/proc/%d/environ", &pid); err == nil {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
 }
