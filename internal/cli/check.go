@@ -112,7 +112,8 @@ func inspect(workflow *flow.Workflow, file, folder string) (checkedObject, error
 	for _, input := range workflow.Inputs {
 		count := len(input.Sizes)
 		for _, glob := range input.Globs {
-			count += len(matches(folder, glob))
+			found, _ := server.Glob(folder, glob) // inputProblems tells
+			count += len(found)
 		}
 		checked.Inputs = append(checked.Inputs, checkedInput{Name: input.Name, Files: count, Watched: comesLater(input)})
 		for _, p := range inputProblems(input, folder) {
@@ -136,8 +137,10 @@ func inputProblems(input *flow.DeclaredInput, folder string) (problems []flow.Pr
 		problems = append(problems, flow.Problem{What: fmt.Sprintf("input %q: ", input.Name) + fmt.Sprintf(format, values...), Instead: instead})
 	}
 	for i, glob := range input.Globs {
-		found := matches(folder, glob)
+		found, err := server.Glob(folder, glob)
 		switch path := server.OnlyFolders(found); {
+		case err != nil:
+			add("permit that, or write a pattern that leaves the folder out", "%v", err)
 		case comesLater(input) || len(input.Sizes) > 0:
 		case len(found) == 0:
 			add("name files that are there, or watch the folder if they come later", "no file matches %s", displayPath(inFolder(folder, input.Patterns[i])))
@@ -156,12 +159,6 @@ func inFolder(folder, path string) string {
 		return path
 	}
 	return filepath.Join(folder, path)
-}
-
-// matches returns the paths that a pattern of an input matches now.
-func matches(folder, glob string) []string {
-	found, _ := server.Glob(folder, glob) // package flow makes good patterns only
-	return found
 }
 
 func (c *console) printChecked(checked checkedObject) {

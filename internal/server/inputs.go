@@ -84,12 +84,12 @@ func (f *finder) matching(in *flow.DeclaredInput) ([]dispatch.ExistingFile, erro
 	for i, glob := range in.Globs {
 		found, err := Glob(f.folder, glob)
 		if err != nil {
-			return nil, fmt.Errorf("pattern %s: %w", in.Patterns[i], err)
+			return nil, fmt.Errorf("pattern %s: %w; permit that, or write a pattern that leaves the folder out", in.Patterns[i], err)
 		}
 		before := len(paths)
 		for _, path := range found {
 			written := f.asWritten(glob, path)
-			if _, fits, err := in.LFN(written); !hiddenBy(glob, path) && (fits || err != nil) {
+			if _, fits, err := in.LFN(written); fits || err != nil {
 				paths = append(paths, written)
 			}
 		}
@@ -152,10 +152,6 @@ func (f *finder) asWritten(pattern, path string) string {
 		return relative
 	}
 	return path
-}
-
-func hiddenBy(glob, path string) bool {
-	return strings.HasPrefix(filepath.Base(path), ".") && !strings.HasPrefix(filepath.Base(glob), ".")
 }
 
 // existing describes a file as it is now; nil for a folder.

@@ -33,11 +33,12 @@ const unpublishedName = ".fairway-publishing"
 // watcher sees each version appear once.
 type publisher struct {
 	results string
+	old     func(lfn string) bool       // what stands under a name is of an earlier run, and may go
 	latest  map[string]dispatch.Version // published by this process, by LFN
 }
 
-func newPublisher(results string) *publisher {
-	return &publisher{results: results, latest: map[string]dispatch.Version{}}
+func newPublisher(results string, old func(lfn string) bool) *publisher {
+	return &publisher{results: results, old: old, latest: map[string]dispatch.Version{}}
 }
 
 // publishAll publishes in order and makes the names durable. It returns how
@@ -76,7 +77,13 @@ func (p *publisher) publish(b dispatch.Publish, folders map[string]bool) error {
 	if same, err := sameFile(source, target); err != nil {
 		return err
 	} else if !same {
-		if err := p.place(source, target, folders); err != nil {
+		err := p.place(source, target, folders)
+		if blocked(err) {
+			if err = p.makeWay(b.File.LFN); err == nil {
+				err = p.place(source, target, folders)
+			}
+		}
+		if err != nil {
 			return err
 		}
 	}

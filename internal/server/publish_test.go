@@ -3,6 +3,7 @@ package server
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"fairway/internal/dispatch"
@@ -15,12 +16,44 @@ func publication(t *testing.T, folder, lfn string, version dispatch.Version, tex
 	return dispatch.Publish{File: dispatch.FileRef{LFN: lfn, Version: version}, PFN: pfn}
 }
 
+func noneIsOld(string) bool { return false }
+
+// Old results give way to a file in the place of their folder, and to a folder in
+// their place; what else stands there stays, and so does then all beside it.
+func TestOldResultsGiveWay(t *testing.T) {
+	root := t.TempDir()
+	results := filepath.Join(root, "results")
+	old := func(lfn string) bool { return read(t, filepath.Join(results, lfn)) == "old" }
+	write(t, filepath.Join(results, "a"), "old")
+	write(t, filepath.Join(results, "b/c/d"), "old")
+	write(t, filepath.Join(results, "b/e"), "old")
+	p := newPublisher(results, old)
+	batch := []dispatch.Publish{publication(t, root, "a/x/y", 1, "new"), publication(t, root, "b", 1, "new")}
+	if n, err := p.publishAll(batch); n != 2 || err != nil {
+		t.Fatalf("%d published, %v", n, err)
+	}
+	if read(t, filepath.Join(results, "a/x/y"))+read(t, filepath.Join(results, "b")) != "newnew" {
+		t.Error("other results stand there")
+	}
+	write(t, filepath.Join(results, "f/g"), "old")
+	write(t, filepath.Join(results, "f/h"), "mine")
+	for _, lfn := range []string{"f", "f/h/i"} {
+		n, err := p.publishAll([]dispatch.Publish{publication(t, root, lfn, 2, "new")})
+		if n != 0 || err == nil || !strings.Contains(err.Error(), "results/f/h stands in its place") {
+			t.Errorf("%s: %d published, %v", lfn, n, err)
+		}
+	}
+	if read(t, filepath.Join(results, "f/g"))+read(t, filepath.Join(results, "f/h")) != "oldmine" {
+		t.Error("what is no old result, or stands beside it, did not stay")
+	}
+}
+
 func TestPublishIsRepeatableAndFenced(t *testing.T) {
 	folder := t.TempDir()
 	results := filepath.Join(folder, "results")
 	first := publication(t, folder, "deep/er/a.txt", 1, "one")
 	second := publication(t, folder, "deep/er/a.txt", 2, "two")
-	p := newPublisher(results)
+	p := newPublisher(results, noneIsOld)
 	if n, err := p.publishAll([]dispatch.Publish{first, second}); n != 2 || err != nil {
 		t.Fatalf("%d published, %v", n, err)
 	}
@@ -33,7 +66,7 @@ func TestPublishIsRepeatableAndFenced(t *testing.T) {
 	if n, err := p.publishAll([]dispatch.Publish{first}); n != 1 || err != nil {
 		t.Fatalf("%d published, %v", n, err)
 	}
-	if n, err := newPublisher(results).publishAll([]dispatch.Publish{second}); n != 1 || err != nil {
+	if n, err := newPublisher(results, noneIsOld).publishAll([]dispatch.Publish{second}); n != 1 || err != nil {
 		t.Fatalf("%d published, %v", n, err)
 	}
 	after, err := os.Stat(target)
@@ -46,7 +79,7 @@ func TestPublishRefusesToLeaveItsFolder(t *testing.T) {
 	folder := t.TempDir()
 	out := publication(t, folder, "x", 1, "text")
 	out.File.LFN = "../outside"
-	if n, err := newPublisher(filepath.Join(folder, "results")).publishAll([]dispatch.Publish{out}); n != 0 || err == nil {
+	if n, err := newPublisher(filepath.Join(folder, "results"), noneIsOld).publishAll([]dispatch.Publish{out}); n != 0 || err == nil {
 		t.Fatalf("%d published, %v", n, err)
 	}
 }
@@ -130,7 +163,7 @@ func TestCopyIsPublishedOnceAfterACrash(t *testing.T) {
 	first := publication(t, root, "a.txt", 1, "one")
 	write(t, filepath.Join(results, unpublishedName), "on") // the copy was not complete
 	for range 2 {
-		if n, err := newPublisher(results).publishAll([]dispatch.Publish{first}); n != 1 || err != nil {
+		if n, err := newPublisher(results, noneIsOld).publishAll([]dispatch.Publish{first}); n != 1 || err != nil {
 			t.Fatalf("%d published, %v", n, err)
 		}
 	}

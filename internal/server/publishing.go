@@ -20,7 +20,7 @@ const (
 // publishLoop carries out publications until ctx ends. While one fails, those
 // behind it wait: publications are in order.
 func (s *Server) publishLoop(ctx context.Context) {
-	p := newPublisher(s.results)
+	p := newPublisher(s.results, func(lfn string) bool { return s.isOld(ctx, lfn) })
 	for {
 		batch, err := s.out.publish.take(ctx, s.sched)
 		if err != nil {
