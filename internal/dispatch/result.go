@@ -175,6 +175,9 @@ func (c *Core) checkOutput(j *job, w *WrittenFile) string {
 	if f == nil {
 		return ""
 	}
+	if other := f.chosenBefore(j); other != nil {
+		return TwoWriters(w.LFN, "job "+other.name, "job "+j.name)
+	}
 	for _, v := range f.versions {
 		if v.writer == j {
 			continue

@@ -65,7 +65,7 @@ func (c *Core) reuse(j *job) bool {
 	}
 	delete(c.results, j.key)
 	outputs := j.reusable(r.outputs)
-	if outputs == nil || j.cannotPublish(outputs) {
+	if outputs == nil || j.cannotPublish(outputs) || c.choseOthers(j, outputs) {
 		return false
 	}
 	c.markReused(j)

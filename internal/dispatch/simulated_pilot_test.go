@@ -294,7 +294,7 @@ func (p *simPilot) execute(a *simAttempt) []WrittenFile {
 		if o.Pattern {
 			names = nil
 			for k := range len(a.a.Name) % 3 {
-				names = append(names, fmt.Sprintf("%s%d", o.LFN[:len(o.LFN)-1], (int(a.a.Job)+k)%4))
+				names = append(names, fmt.Sprintf("%s%d", o.LFN[:len(o.LFN)-1], (3*int(a.a.Job)+k)%40)) // a few jobs choose alike
 			}
 		}
 		for _, lfn := range names {

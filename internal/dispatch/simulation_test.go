@@ -166,9 +166,10 @@ func (s *simulation) finish() error {
 }
 
 // forGood says whether a job would fail again for this reason: the pattern that
-// it writes to matches what another job, or it itself, writes by name.
+// it writes to matches what another job, or it itself, writes by name, or it
+// chose the name of an output of another job.
 func forGood(reason string) bool {
-	return strings.Contains(reason, "through the pattern") || strings.Contains(reason, "is reported twice")
+	return strings.Contains(reason, "through the pattern") || strings.Contains(reason, "is an output of both") || strings.Contains(reason, "is reported twice")
 }
 
 // checkStorage looks for files that nobody removed, and for published files.

@@ -106,14 +106,10 @@ func (f *Flow) closed(in Closed) (act func(), err error) {
 	}, nil
 }
 
-// know records a file whose name became known, and completes the drafts that
-// wait for it. It says whether the name is new.
-func (f *Flow) know(made *file, maker string) bool {
+// know records a file whose name became known, and which nobody else makes, and
+// completes the drafts that wait for it.
+func (f *Flow) know(made *file, maker string) {
 	n := f.name(made.lfn)
-	if n.file != nil {
-		f.note("%s would write %s, which %s makes; it is left out", maker, made.lfn, n.maker)
-		return false
-	}
 	n.file, n.maker = made, maker
 	drafts := n.drafts
 	n.drafts = nil
@@ -123,7 +119,6 @@ func (f *Flow) know(made *file, maker string) bool {
 			f.create(d)
 		}
 	}
-	return true
 }
 
 func (f *Flow) name(lfn string) *name {

@@ -81,12 +81,17 @@ func (f *Flow) create(d *draft) {
 // outputTaken says why the outputs of a job cannot be told from those of
 // another. Names that can be checked before are refused by Parse.
 func (f *Flow) outputTaken(j *job) string {
+	for _, o := range j.new.Job.Writes {
+		if other, taken := f.patterns[o.LFN]; taken && o.Pattern {
+			return dispatch.TwoWriters(o.LFN, other, "job "+j.name)
+		}
+	}
 	for _, made := range j.outputs {
 		if made == nil {
 			continue
 		}
 		if n := f.names[made.lfn]; n != nil && n.file != nil {
-			return fmt.Sprintf("job %s cannot be created: it would write %s, which %s makes", j.name, made.lfn, n.maker)
+			return dispatch.TwoWriters(made.lfn, n.maker, "job "+j.name)
 		}
 		if why := legalLFN(made.lfn); why != "" {
 			return fmt.Sprintf("job %s cannot be created: the name %q of its output %s", j.name, made.lfn, why)
@@ -99,6 +104,11 @@ func (f *Flow) outputTaken(j *job) string {
 func (f *Flow) enlist(j *job) {
 	if j.chosen {
 		j.state.open.add(j.wave)
+	}
+	for _, o := range j.new.Job.Writes {
+		if o.Pattern {
+			f.patterns[o.LFN] = "job " + j.name
+		}
 	}
 	if j.chosen || j.count {
 		f.followed[j.name] = j
@@ -235,13 +245,12 @@ func (f *Flow) chosenFile(j *job, m *maker, out dispatch.CommittedFile, e dispat
 	lfn := out.File.LFN
 	if values, fits := m.pattern.match(lfn); !fits || !agree(values, j.values) {
 		f.note("job %s wrote %s, which does not fit %s: no step takes it", j.name, lfn, m.pattern.text)
-		return
+		return // so that names that fit are of one job, since all that tells jobs apart stands in them
 	}
 	made := &file{lfn: lfn, wave: j.wave, there: true, size: out.Size, records: out.Records, since: e.At}
-	if f.know(made, "job "+j.name) {
-		f.makeAvailable(lfn)
-		f.deliver(m, made)
-	}
+	f.know(made, "job "+j.name)
+	f.makeAvailable(lfn)
+	f.deliver(m, made)
 }
 
 func agree(values, with binding) bool {

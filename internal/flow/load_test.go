@@ -153,3 +153,30 @@ steps:
 		t.Errorf("notes %q", x.notes)
 	}
 }
+
+// Two jobs whose values give one name, or one pattern, are told alike whichever
+// comes first, and the run does not finish.
+func TestTwoWritersOfOneNameAreRefused(t *testing.T) {
+	for writes, want := range map[string]string{
+		"out/{n}.{m}":     "out/1.2.3 is an output of both job a/1.2/3 and job a/1/2.3: let the names differ, as by a folder for each placeholder",
+		"out/{n}.{m}.{x}": "out/1.2.3.* is an output of both job a/1.2/3 and job a/1/2.3: ",
+	} {
+		for _, order := range [][]string{{"1", "1.2"}, {"1.2", "1"}} {
+			x := newWorld(t, `
+workflow: w
+inputs: {left: {files: "left/{n}", as: "left/{n}"}, right: {files: "right/{n}/{m}", as: "right/{n}/{m}"}}
+steps:
+  a: {each: ["left/{n}", "right/{n}/{m}"], writes: "`+writes+`", command: "true"}
+`, nil)
+			x.arrive("right", "right/1/2.3", "right/1.2/3")
+			x.close("right")
+			x.arrive("left", "left/"+order[0], "left/"+order[1])
+			x.close("left")
+			x.commitAll(first)
+			held := x.flow.Held(1)
+			if x.finished || len(held) != 1 || !strings.HasPrefix(held[0].Reason, want) {
+				t.Errorf("%s: finished %v, held %v", writes, x.finished, held)
+			}
+		}
+	}
+}
