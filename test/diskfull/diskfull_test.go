@@ -14,7 +14,7 @@ import (
 func TestSandbox(t *testing.T) {
 	w := newWorkspace(t)
 	w.disk(".fairway/sandbox", tooSmall/2)
-	w.mustFail("job part/0 failed: out of disk", "no space left in the sandbox")
+	w.mustFail("job part/", " failed: out of disk", "no space left in the sandbox")
 	w.makeRoom(".fairway/sandbox")
 	w.mustSucceed()
 }
