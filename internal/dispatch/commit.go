@@ -125,6 +125,7 @@ func (c *Core) makeVisible(j *job, v *version, p *pilot) {
 		}
 		if !v.hasCopy() {
 			v.state = gone
+			c.wantForWaiters(v)
 			return
 		}
 	}

@@ -86,7 +86,7 @@ func (c *Core) explainWaiting(j *job, e *Explanation) {
 		e.say("and so on: %d more", e.unnamed)
 	}
 	if j.fate != nil && j.fate.backingOff {
-		e.say("tried again in %v, because the last attempt ended with: %s", c.until(j.fate.NotBefore), j.fate.Reason)
+		e.say("tried again %s, because the last attempt ended with: %s", c.when(j.fate.NotBefore), j.fate.Reason)
 	}
 }
 
@@ -141,6 +141,15 @@ func (r *request) place() FileRef {
 		return r.write.ref()
 	}
 	return r.read.ref()
+}
+
+// when says for a person when an instant comes. A Core that was loaded to be
+// looked at, and never stepped, knows no time.
+func (c *Core) when(at instant) string {
+	if c.now == 0 {
+		return "when the run goes on"
+	}
+	return fmt.Sprintf("in %v", c.until(at))
 }
 
 // until is the time from the last step to an instant, not below zero.

@@ -28,6 +28,14 @@ func (c *Core) wantVersion(v *version, at place) {
 	}
 }
 
+// wantForWaiters is for a version that was made, and of which no copy can be had:
+// those who wait for it would wait for a job that is done.
+func (c *Core) wantForWaiters(v *version) {
+	if waiting := c.waiters[v]; len(waiting) > 0 {
+		c.wantVersion(v, c.itsPlace(waiting[0]))
+	}
+}
+
 // regenerateAll has the wanted versions made again, but not before the pilots
 // had time to say what they hold.
 func (c *Core) regenerateAll() {

@@ -48,6 +48,9 @@ func (s *simulation) step(in Input) error {
 
 // check looks at the whole state, now and then, because that takes long.
 func (s *simulation) check() error {
+	if err := s.core.Attended(); err != nil {
+		return err
+	}
 	if s.steps++; s.steps%7 == 0 {
 		if err := s.core.verify(); err != nil {
 			return err

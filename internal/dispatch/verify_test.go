@@ -7,7 +7,7 @@ import (
 
 // verify recomputes what the Core keeps in more than one form.
 func (c *Core) verify() error {
-	for _, check := range []func() error{c.verifyJobs, c.verifyPilots, c.verifyVersions, c.verifyIndex, c.verifyMonitor} {
+	for _, check := range []func() error{c.Attended, c.verifyJobs, c.verifyPilots, c.verifyVersions, c.verifyIndex, c.verifyMonitor} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -51,17 +51,8 @@ func (c *Core) verifyJobs() error {
 		if ungranted != j.ungranted || absent != j.absent {
 			return fmt.Errorf("job %s (%v): %d ungranted, counted %d; %d absent, counted %d", j.name, j.state, ungranted, j.ungranted, absent, j.absent)
 		}
-		if (j.state == Assigned || j.state == Running) && j.attempt == nil {
-			return fmt.Errorf("job %s is %v without an attempt", j.name, j.state)
-		}
-		if j.state == Waiting && j.ungranted == 0 && j.absent == 0 && (j.fate == nil || !j.fate.backingOff) {
-			return fmt.Errorf("job %s waits for nothing", j.name)
-		}
 		if v := c.missingInput(j); j.state == Waiting && v != nil && v.identity == (identity{}) {
 			return fmt.Errorf("job %s waits for %s@%d, which will not come", j.name, v.file.lfn, v.number)
-		}
-		if j.state == Blocked && c.missingInput(j) == nil {
-			return fmt.Errorf("job %s is blocked by nothing", j.name)
 		}
 	}
 	if totals != c.totals || ready != c.ready {

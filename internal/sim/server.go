@@ -18,6 +18,8 @@ type server struct {
 	pilots map[dispatch.PilotID]*pilot
 	tick   alarm            // when the core asked for a Tick
 	missed []dispatch.Input // what happened while it was away, and is found afterwards
+
+	checked bool // that no job waits for what will not come, after each step
 }
 
 func newServer(r *run) *server {
@@ -37,6 +39,7 @@ func newServer(r *run) *server {
 	s.config.Hold, s.config.PilotLease = r.hold, cmp.Or(q.Lease, 2*r.hold+r.exp.Network.Patience)
 	f := r.exp.Faults
 	s.store = &memory{keep: !f.ServerDies.zero() || f.WriteFails > 0, tables: map[[2]string][]byte{}}
+	s.checked = f != FaultSpec{}
 	return s
 }
 
@@ -122,6 +125,11 @@ func (s *server) step(in dispatch.Input) {
 	if err != nil {
 		s.run.fail("the TaskQueue refused %T: %v", in, err)
 		return
+	}
+	if s.checked {
+		if err := s.core.Attended(); err != nil {
+			s.run.fail("after %T: %v", in, err)
+		}
 	}
 	if len(effects.Persist) > 0 && s.mayFail() {
 		s.failStep(in, effects.Persist)

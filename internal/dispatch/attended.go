@@ -1,0 +1,63 @@
+package dispatch
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Attended returns an error that names a job whose wait nothing will end. There
+// is none, unless the Core has a fault; simulations ask after each step. It
+// looks at all jobs.
+//
+// What ends a wait: a request stands behind those of live jobs; a version is made,
+// or made again, by a live job, or that will be begun when the pilots of before a
+// restart had time to tell what they hold; a pause has a timer; what was given to a
+// pilot has an attempt.
+func (c *Core) Attended() error {
+	for j := range c.allJobs {
+		if err := c.attended(j); err != nil {
+			return fmt.Errorf("job %s is %v, and nothing will end that: %w", j.name, j.state, err)
+		}
+	}
+	return nil
+}
+
+func (c *Core) attended(j *job) error {
+	for i := range j.requests {
+		r := &j.requests[i]
+		if r.Queued() && !j.live() {
+			return fmt.Errorf("its request to %s %s keeps others waiting", r.Mode(), r.file().lfn)
+		}
+		if r.Queued() && !r.Granted() && r.Prev() == nil {
+			return fmt.Errorf("its request to %s %s is the first, and not granted", r.Mode(), r.file().lfn)
+		}
+	}
+	switch {
+	case j.state == Waiting:
+		return c.waitAttended(j)
+	case j.state == Ready && j.group == nil:
+		return errors.New("no pilot is offered it")
+	case (j.state == Assigned || j.state == Running) && j.attempt == nil:
+		return errors.New("it has no attempt")
+	case j.state == Blocked && !c.readsMissing(j):
+		return errors.New("nothing that it reads is missing")
+	}
+	return nil
+}
+
+func (c *Core) waitAttended(j *job) error {
+	if j.ungranted == 0 && j.absent == 0 && (j.fate == nil || !j.fate.backingOff) {
+		return errors.New("it waits for nothing")
+	}
+	if j.absent == 0 {
+		return nil
+	}
+	for i := range j.requests {
+		v := j.requests[i].read
+		if v != nil && slices.Contains(c.waiters[v], j) && !v.wanted && (v.writer == nil || !v.writer.live()) {
+			return fmt.Errorf("nobody makes version %d of %s", v.number, v.file.lfn)
+		}
+	}
+	return nil
+}
