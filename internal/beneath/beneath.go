@@ -1,0 +1,328 @@
+// Package beneath works on files in a folder by names that are relative to it,
+// such as "a/b". Guarantees:
+//
+//   - No name leads out of the folder: it has no "..", no symbolic link on the
+//     way to its last element is followed, and no mount is crossed. What is met
+//     there is an error that wraps [ErrOutside].
+//   - The last element of a name is never followed either.
+//   - The folder is the one that was opened, whatever its path leads to later.
+//
+// The path of the folder itself may lead through links and mounts. Methods may
+// be called from any goroutine until Close.
+package beneath
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrOutside says that a name leads through a link, into another mount or
+// upwards.
+var ErrOutside = errors.New("it leads out of the folder, through a link or into another mount")
+
+// Folder is an open folder.
+type Folder struct {
+	file *os.File
+	path string // for messages
+}
+
+// Open opens the folder at a path.
+func Open(name string) (*Folder, error) {
+	file, err := os.OpenFile(name, unix.O_DIRECTORY|unix.O_PATH, 0)
+	if err != nil {
+		return nil, err
+	}
+	return &Folder{file: file, path: name}, nil
+}
+
+// Close gives the descriptor back.
+func (f *Folder) Close() error { return f.file.Close() }
+
+// Path is what stands before an element, which has no slash, to reach that
+// element of this very folder as long as it is open.
+func (f *Folder) Path(element string) string {
+	return fmt.Sprintf("/proc/self/fd/%d/%s", f.file.Fd(), element)
+}
+
+// Name is the path that the folder was opened by, with a name beneath it. It is
+// for messages.
+func (f *Folder) Name(name string) string { return filepath.Join(f.path, name) }
+
+// Sub opens a folder beneath this one; "." stands for this one. The caller
+// closes it.
+func (f *Folder) Sub(name string) (*Folder, error) {
+	fd, err := f.open(name, unix.O_DIRECTORY|unix.O_PATH)
+	if err != nil {
+		return nil, err
+	}
+	return &Folder{file: os.NewFile(uintptr(fd), name), path: f.Name(name)}, nil
+}
+
+// Parent opens the folder that holds the last element of a name, and returns
+// that element too.
+func (f *Folder) Parent(name string) (folder *Folder, element string, err error) {
+	if !fs.ValidPath(name) || name == "." {
+		return nil, "", f.failed("open", name, ErrOutside)
+	}
+	folder, err = f.Sub(path.Dir(name))
+	return folder, path.Base(name), err
+}
+
+// Make is Parent, and makes folders that are missing. made is called for each
+// folder whose entries changed.
+func (f *Folder) Make(name string, made func(*Folder) error) (folder *Folder, element string, err error) {
+	folder, element, err = f.Parent(name)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return folder, element, err
+	}
+	above, last, err := f.Make(path.Dir(name), made)
+	if err != nil {
+		return nil, "", err
+	}
+	defer func() { _ = above.Close() }()
+	switch err := unix.Mkdirat(above.fd(), last, 0o777); {
+	case err == nil:
+		if err := made(above); err != nil {
+			return nil, "", err
+		}
+	case !errors.Is(err, unix.EEXIST):
+		return nil, "", f.failed("mkdir", path.Dir(name), err)
+	}
+	return f.Parent(name)
+}
+
+// Open opens a regular file for reading.
+func (f *Folder) Open(name string) (*os.File, error) {
+	if !fs.ValidPath(name) {
+		return nil, f.failed("open", name, ErrOutside)
+	}
+	fd, err := f.open(name, unix.O_RDONLY|unix.O_NONBLOCK)
+	if err != nil {
+		return nil, err
+	}
+	file := os.NewFile(uintptr(fd), f.Name(name))
+	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = f.failed("open", name, errors.New("it is not a regular file"))
+	}
+	if err != nil {
+		_ = file.Close()
+		return nil, err
+	}
+	return file, nil
+}
+
+// Lstat describes what has a name.
+func (f *Folder) Lstat(name string) (fs.FileInfo, error) {
+	folder, element, err := f.Parent(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = folder.Close() }()
+	info, err := os.Lstat(folder.Path(element))
+	return info, f.failed("stat", name, err)
+}
+
+// Remove removes a file or a link, which is not followed.
+func (f *Folder) Remove(name string) error { return f.unlink(name, 0) }
+
+// RemoveFolder removes an empty folder.
+func (f *Folder) RemoveFolder(name string) error { return f.unlink(name, unix.AT_REMOVEDIR) }
+
+func (f *Folder) unlink(name string, flags int) error {
+	folder, element, err := f.Parent(name)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = folder.Close() }()
+	return f.failed("remove", name, unix.Unlinkat(folder.fd(), element, flags))
+}
+
+// RemoveAll removes what has a name, with all beneath it. A mount is not
+// entered: it stays, and so do the folders above it, and the error names it. What is
+// not there is no error.
+func (f *Folder) RemoveAll(name string) error {
+	err := f.Remove(name)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if !errors.Is(err, unix.EISDIR) && !errors.Is(err, unix.EPERM) {
+		return err
+	}
+	elements, err := f.List(name)
+	if err != nil {
+		return err
+	}
+	var failures []error
+	for _, element := range elements {
+		failures = append(failures, f.RemoveAll(path.Join(name, element)))
+	}
+	if err := errors.Join(failures...); err != nil {
+		return err
+	}
+	if err := f.RemoveFolder(name); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// List gives the elements of a folder beneath this one, in no order.
+func (f *Folder) List(name string) ([]string, error) {
+	fd, err := f.open(name, unix.O_DIRECTORY|unix.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	folder := os.NewFile(uintptr(fd), f.Name(name))
+	defer func() { _ = folder.Close() }()
+	return folder.Readdirnames(-1)
+}
+
+// Walk calls visit for everything beneath the folder but folders, in no order. Other mounts and links to
+// folders are not entered, and are visited as what they are.
+func (f *Folder) Walk(visit func(name string, info fs.FileInfo) error) error {
+	return f.walk(".", visit)
+}
+
+func (f *Folder) walk(name string, visit func(string, fs.FileInfo) error) error {
+	elements, err := f.List(name)
+	if err != nil {
+		return err
+	}
+	for _, element := range elements {
+		below := path.Join(name, element)
+		info, err := f.Lstat(below)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // it went meanwhile
+		}
+		if err == nil && info.IsDir() {
+			err = f.walk(below, visit)
+			if errors.Is(err, ErrOutside) {
+				err = visit(below, info)
+			}
+		} else if err == nil {
+			err = visit(below, info)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Sync brings the names in the folder to disk.
+func (f *Folder) Sync() error {
+	fd, err := f.open(".", unix.O_DIRECTORY|unix.O_RDONLY)
+	if err != nil {
+		return err
+	}
+	return f.failed("sync", "", errors.Join(unix.Fsync(fd), unix.Close(fd)))
+}
+
+func (f *Folder) fd() int { return int(f.file.Fd()) }
+
+// noOpenat2 is set where the kernel or a filter of system calls does not know
+// openat2, and in tests.
+var noOpenat2 = false
+
+func (f *Folder) open(name string, flags int) (int, error) {
+	if !fs.ValidPath(name) {
+		return -1, f.failed("open", name, ErrOutside)
+	}
+	flags |= unix.O_CLOEXEC
+	fd, err := -1, error(unix.ENOSYS)
+	if !noOpenat2 {
+		how := unix.OpenHow{Flags: uint64(flags), Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_XDEV}
+		fd, err = retried(func() (int, error) { return unix.Openat2(f.fd(), name, &how) })
+	}
+	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) {
+		fd, err = f.step(name, flags|unix.O_NOFOLLOW)
+	}
+	return fd, f.failed("open", name, err)
+}
+
+// step is open in single steps, each of which is looked at.
+func (f *Folder) step(name string, flags int) (int, error) {
+	home, err := mountOf(f.fd())
+	if err != nil {
+		return -1, err
+	}
+	at, err := unix.Openat(f.fd(), ".", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	elements := strings.Split(name, "/")
+	for i, element := range elements {
+		next := unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC | unix.O_NOFOLLOW
+		if i == len(elements)-1 {
+			next = flags
+		}
+		fd, err := retried(func() (int, error) { return unix.Openat(at, element, next, 0) })
+		if errors.Is(err, unix.ENOTDIR) && isLink(at, element) {
+			err = unix.ELOOP
+		}
+		_ = unix.Close(at)
+		if err != nil {
+			return -1, err
+		}
+		if mount, err := mountOf(fd); err != nil || mount != home {
+			_ = unix.Close(fd)
+			return -1, errors.Join(err, unix.EXDEV)
+		}
+		at = fd
+	}
+	return at, nil
+}
+
+func isLink(at int, element string) bool {
+	var st unix.Stat_t
+	return unix.Fstatat(at, element, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK
+}
+
+// mount tells one mount from another; where the kernel does not number them,
+// one file system from another.
+type mount struct {
+	major, minor uint32
+	id           uint64
+}
+
+func mountOf(fd int) (mount, error) {
+	var st unix.Statx_t
+	if err := unix.Statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_SYMLINK_NOFOLLOW, unix.STATX_MNT_ID, &st); err != nil {
+		return mount{}, err
+	}
+	m := mount{major: st.Dev_major, minor: st.Dev_minor}
+	if st.Mask&unix.STATX_MNT_ID != 0 {
+		m.id = st.Mnt_id
+	}
+	return m, nil
+}
+
+func retried(open func() (int, error)) (int, error) {
+	for {
+		fd, err := open()
+		if !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.EAGAIN) {
+			return fd, err
+		}
+	}
+}
+
+func (f *Folder) failed(doing, name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		err = at.Err
+	}
+	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.EXDEV) {
+		err = fmt.Errorf("%w (%w)", ErrOutside, err)
+	}
+	return &fs.PathError{Op: doing, Path: f.Name(name), Err: err}
+}
