@@ -68,7 +68,7 @@ bench: ## run the benchmarks whose figures stand in docs/benchmarks.md
 	done
 
 tools: ## install what `make generate` needs
-	scripts/install-packages.sh protobuf-compiler
+	scripts/install-packages.sh protobuf-compiler libprotobuf-dev
 	scripts/install-go-tool.sh google.golang.org/protobuf/cmd/protoc-gen-go $(PROTOC_GEN_GO_VERSION)
 	scripts/install-go-tool.sh connectrpc.com/connect/cmd/protoc-gen-connect-go $(PROTOC_GEN_CONNECT_VERSION)
 

@@ -18,12 +18,12 @@ func Main() int {
 }
 
 func execute(ctx context.Context, arguments []string, in io.Reader, out, err io.Writer) int {
-	c := &console{in: in, out: out, err: err}
+	c := &console{in: in, out: newScreen(out), err: newScreen(err)}
 	root := c.root()
 	root.SetArgs(arguments)
 	root.SetIn(in)
-	root.SetOut(out)
-	root.SetErr(err)
+	root.SetOut(c.out)
+	root.SetErr(c.err)
 	root.SetHelpCommand(helpCommand(root))
 	shellsOnly(root)
 	failed := root.ExecuteContext(ctx)

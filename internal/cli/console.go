@@ -6,8 +6,6 @@ import (
 	"os"
 	"strings"
 	"sync"
-
-	"golang.org/x/term"
 )
 
 // console is what a command reads from and prints to, and the flags that all
@@ -60,20 +58,6 @@ func (c *console) printTrouble(t trouble) {
 	if t.Hint != "" {
 		fmt.Fprintf(c.err, "  %s\n", t.Hint)
 	}
-}
-
-// terminalSize returns the size of the terminal behind w; ok is false where w
-// is none.
-func terminalSize(w io.Writer) (width, height int, ok bool) {
-	file, isFile := w.(*os.File)
-	if !isFile || !term.IsTerminal(int(file.Fd())) || os.Getenv("TERM") == "dumb" {
-		return 0, 0, false
-	}
-	width, height, err := term.GetSize(int(file.Fd()))
-	if err != nil || width <= 0 || height <= 0 {
-		return 80, 24, true
-	}
-	return width, height, true
 }
 
 // style says what a terminal can show.

@@ -53,6 +53,23 @@ func clock(seconds float64) string {
 	return fmt.Sprintf("%d:%02d", s/60, s%60)
 }
 
+// leftText tells of the time that is left, in no more digits than an estimate
+// deserves; nothing where it is not known.
+func leftText(seconds float64) string {
+	switch {
+	case seconds < 1:
+		return ""
+	case seconds < 60:
+		return fmt.Sprintf(", about %d s left", max(5, int(seconds/5)*5))
+	case seconds < 10*60:
+		return fmt.Sprintf(", about %d min left", int(math.Round(seconds/60)))
+	case seconds < 100*60:
+		return fmt.Sprintf(", about %d min left", int(math.Round(seconds/300))*5)
+	default:
+		return fmt.Sprintf(", about %d h left", int(math.Round(seconds/3600)))
+	}
+}
+
 // countText gives "1 job", "2 jobs".
 func countText(n int64, what string) string {
 	if n == 1 {
@@ -61,8 +78,10 @@ func countText(n int64, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// fit cuts text to a number of columns, with an ellipsis in the last.
+// fit makes one line of text and cuts it to a number of columns, with an
+// ellipsis in the last.
 func fit(text string, columns int, s style) string {
+	text = oneLine(text)
 	if utf8.RuneCountInString(text) <= columns {
 		return text
 	}
@@ -96,11 +115,14 @@ func printTable(w io.Writer, rows [][]cell) {
 	}
 	var columns []int
 	for _, row := range rows {
-		for i, c := range row {
+		for i := range row {
 			if i == len(columns) {
 				columns = append(columns, 0)
 			}
-			columns[i] = max(columns[i], utf8.RuneCountInString(c.text))
+			if terminal {
+				row[i].text = oneLine(row[i].text)
+			}
+			columns[i] = max(columns[i], utf8.RuneCountInString(row[i].text))
 		}
 	}
 	for _, row := range rows {

@@ -37,7 +37,7 @@ func titleLine(title string, report *wire.ProgressReport, width int, s style) st
 	if report.PilotsInactive > 0 {
 		pilots += fmt.Sprintf(", %d starting", report.PilotsInactive)
 	}
-	right := clock(report.Summary.GetWallSeconds()) + "  " + pilots
+	right := clock(report.Summary.GetWallSeconds()) + leftText(report.SecondsLeft) + "  " + pilots
 	gap := width - utf8.RuneCountInString(title) - utf8.RuneCountInString(right)
 	if gap < 2 {
 		return s.paint(bold, fit(title+"  "+right, width, s))
@@ -73,7 +73,7 @@ func choose(steps []*wire.StepProgress, room int) (shown []*wire.StepProgress, o
 // interest ranks steps by how much a person wants to see them, least first.
 func interest(step *wire.StepProgress) int {
 	switch {
-	case step.Running > 0:
+	case step.Running+step.Queued > 0:
 		return 0
 	case step.Failed > 0:
 		return 1
@@ -96,6 +96,7 @@ func totalOf(steps []*wire.StepProgress) *wire.StepProgress {
 		total.Waiting += step.Waiting
 		total.Ready += step.Ready
 		total.Running += step.Running
+		total.Queued += step.Queued
 		total.Done += step.Done
 		total.Reused += step.Reused
 		total.Failed += step.Failed
@@ -112,7 +113,7 @@ const (
 	widestName  = 24
 	widestBar   = 40
 	narrowest   = 8  // a shorter bar shows nothing
-	statesWidth = 34 // "1 failed, 12 active, 120 waiting"
+	statesWidth = 34 // "1 failed, 12 running, 120 waiting"
 )
 
 func layoutFor(steps []*wire.StepProgress, width int) layout {
@@ -160,8 +161,8 @@ func statesText(step *wire.StepProgress, withDone bool) string {
 		add(step.Done, "done")
 	}
 	add(step.Failed, "failed")
-	add(step.Running, "active") // with those that wait at a pilot
-	add(step.Ready, "ready")
+	add(step.Running, "running")
+	add(step.Queued+step.Ready, "queued") // could run, and wait for their turn
 	add(step.Blocked, "blocked")
 	add(step.Cancelled, "cancelled")
 	add(step.Waiting, "waiting")
@@ -177,7 +178,7 @@ func colourOf(step *wire.StepProgress) string {
 		return red
 	case step.Blocked+step.Cancelled > 0:
 		return yellow
-	case step.Running > 0:
+	case step.Running+step.Queued > 0:
 		return ""
 	default:
 		return dim

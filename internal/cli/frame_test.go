@@ -17,7 +17,7 @@ func sampleReport() *wire.ProgressReport {
 		Steps: []*wire.StepProgress{
 			{Step: "index", Total: 1, TotalFinal: true, Done: 1},
 			{Step: "split", Total: 2, TotalFinal: true, Done: 1, Running: 1},
-			{Step: "align", Total: 5, Done: 2, Running: 1, Ready: 1, Failed: 1},
+			{Step: "align", Total: 8, Done: 2, Running: 1, Queued: 3, Ready: 1, Failed: 1},
 			{Step: "merge", Total: 1, TotalFinal: true, Waiting: 1},
 		},
 		Summary:    &wire.Summary{WallSeconds: 83},
@@ -33,24 +33,24 @@ func TestFrame(t *testing.T) {
 	}{
 		{90, 24, style{unicode: true}, `
 lambda                                                                      1:23  2 pilots
-index  ████████████████████████████████████████   1/1
-split  ████████████████████░░░░░░░░░░░░░░░░░░░░   1/2  1 active
-align  ████████████████▒▒▒▒▒▒▒▒░░░░░░░░░░░░░░░░  2/5+  1 failed, 1 active, 1 ready
-merge  ░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░   0/1  1 waiting
-total  █████████████████▊▒▒▒▒░░░░░░░░░░░░░░░░░░  4/9+  1 failed, 2 active, 1 ready, 1 wai…`},
+index  ████████████████████████████████████████    1/1
+split  ████████████████████░░░░░░░░░░░░░░░░░░░░    1/2  1 running
+align  ██████████▒▒▒▒▒░░░░░░░░░░░░░░░░░░░░░░░░░   2/8+  1 failed, 1 running, 4 queued
+merge  ░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░    0/1  1 waiting
+total  █████████████▎▒▒▒░░░░░░░░░░░░░░░░░░░░░░░  4/12+  1 failed, 2 running, 4 queued, 1 …`},
 		{30, 24, style{}, `
 lambda          1:23  2 pilots
-index   1/1
-split   1/2  1 active
-align  2/5+  1 failed, 1 acti~
-merge   0/1  1 waiting
-total  4/9+  1 failed, 2 acti~`},
+index    1/1
+split    1/2  1 running
+align   2/8+  1 failed, 1 run~
+merge    0/1  1 waiting
+total  4/12+  1 failed, 2 run~`},
 		{60, 6, style{}, `
 lambda                                        1:23  2 pilots
-split  #####......   1/2  1 active
-align  ####xx.....  2/5+  1 failed, 1 active, 1 ready
+split  #####.....    1/2  1 running
+align  ##x.......   2/8+  1 failed, 1 running, 4 queued
 2 more steps: 1 done, 1 waiting
-total  ####x......  4/9+  1 failed, 2 active, 1 ready, 1 wa~`},
+total  ###x......  4/12+  1 failed, 2 running, 4 queued, 1 ~`},
 	} {
 		got := "\n" + strings.Join(frame(sampleReport(), c.width, c.height, c.style), "\n")
 		if got != c.want {
@@ -82,10 +82,10 @@ func drawReport(t *rapid.T) *wire.ProgressReport {
 	for i := range rapid.IntRange(0, 100).Draw(t, "steps") {
 		step := &wire.StepProgress{
 			Step: fmt.Sprintf("%s%d", rapid.StringMatching(`[a-zé]{1,40}`).Draw(t, "step"), i), TotalFinal: rapid.Bool().Draw(t, "final"),
-			Waiting: count.Draw(t, "waiting"), Ready: count.Draw(t, "ready"), Running: count.Draw(t, "running"), Done: count.Draw(t, "done"),
+			Waiting: count.Draw(t, "waiting"), Ready: count.Draw(t, "ready"), Running: count.Draw(t, "running"), Queued: count.Draw(t, "queued"), Done: count.Draw(t, "done"),
 			Failed: count.Draw(t, "failed"), Blocked: count.Draw(t, "blocked"), Cancelled: count.Draw(t, "cancelled"),
 		}
-		step.Total = step.Waiting + step.Ready + step.Running + step.Done + step.Failed + step.Blocked + step.Cancelled
+		step.Total = step.Waiting + step.Ready + step.Running + step.Queued + step.Done + step.Failed + step.Blocked + step.Cancelled
 		report.Steps = append(report.Steps, step)
 	}
 	return report
@@ -107,5 +107,32 @@ func TestSayingBesideBars(t *testing.T) {
 	b.show(b.last)
 	if strings.Count(out.String(), "it ends") != 1 {
 		t.Errorf("it is said twice: %q", out.String())
+	}
+}
+
+// A terminal breaks the lines of the last frame when it becomes narrower; a part
+// of that frame would stay above the next.
+func TestNarrowerTerminalLeavesNoStaleLines(t *testing.T) {
+	var out strings.Builder
+	width := 80
+	b := &bars{out: &out, size: func() (int, int, bool) { return width, 24, true }}
+	report := &wire.ProgressReport{Workflow: strings.Repeat("w", 44), Summary: &wire.Summary{WallSeconds: 1}}
+	b.show(report) // two lines, the title as wide as the terminal
+	width = 30
+	out.Reset()
+	b.show(report)
+	if !strings.Contains(out.String(), "\x1b[5A") {
+		t.Errorf("the title of 80 columns takes up 3 rows of 30, the total with its bar 2: %q", out.String())
+	}
+}
+
+// What went wrong is told whole, also where that takes more than one row.
+func TestProblemsAreNotCutAtTheEdge(t *testing.T) {
+	var out strings.Builder
+	b := &bars{out: &out, size: func() (int, int, bool) { return 40, 24, true }}
+	problem := "job align/p3 failed: exit code 1: " + strings.Repeat("long ", 30) + "end"
+	b.show(&wire.ProgressReport{Workflow: "flow", Summary: &wire.Summary{}, Problems: []string{problem}})
+	if !strings.Contains(out.String(), problem) {
+		t.Errorf("got %q", out.String())
 	}
 }

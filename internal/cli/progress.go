@@ -3,9 +3,11 @@ package cli
 import (
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"fairway/internal/wire"
 )
@@ -24,7 +26,7 @@ func (c *console) newProgress() progress {
 	case c.json:
 		return silent{out: c.err}
 	case terminal:
-		return &bars{out: c.err, style: styleOf(c.err), size: func() (int, int, bool) { return terminalSize(c.err) }}
+		return &bars{out: raw(c.err), style: styleOf(c.err), size: func() (int, int, bool) { return terminalSize(c.err) }}
 	default:
 		return &lines{out: c.err, now: time.Now}
 	}
@@ -41,7 +43,7 @@ type bars struct {
 	out   io.Writer
 	style style
 	size  func() (width, height int, ok bool)
-	drawn int // lines on the screen that the next frame replaces
+	drawn []int // columns of the lines on the screen that the next frame replaces
 	told  told
 	last  *wire.ProgressReport
 	said  []cell // to be printed above the next frame
@@ -62,21 +64,40 @@ func (b *bars) show(report *wire.ProgressReport) {
 	}
 	var text strings.Builder
 	text.WriteString(hideCursor)
-	if b.drawn > 0 {
-		fmt.Fprintf(&text, "\x1b[%dA", b.drawn)
+	if up := b.rows(width); up > 0 {
+		fmt.Fprintf(&text, "\x1b[%dA", up)
 	}
 	text.WriteString("\r")
 	for _, r := range append(b.said, b.told.news(report)...) {
-		text.WriteString(b.style.paint(r.colour, fit(r.text, width, b.style)) + clearToEdge + "\n")
+		text.WriteString(b.style.paint(r.colour, oneLine(r.text)) + clearToEdge + "\n") // whole, on as many rows as it takes
 	}
 	frame := frame(report, width, height, b.style)
 	for _, line := range frame {
 		text.WriteString(line + clearToEdge + "\n")
 	}
 	text.WriteString(clearToEnd)
-	b.drawn, b.said = len(frame), nil
+	b.drawn, b.said = columnsOf(frame), nil
 	// One write, so that the terminal never shows half a frame.
 	_, _ = io.WriteString(b.out, text.String())
+}
+
+// rows is how many rows the last frame takes up on a terminal that may have
+// become narrower since, and has broken the lines that no longer fit.
+func (b *bars) rows(width int) (rows int) {
+	for _, columns := range b.drawn {
+		rows += 1 + max(0, columns-1)/max(1, width)
+	}
+	return rows
+}
+
+var painting = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
+func columnsOf(lines []string) []int {
+	columns := make([]int, len(lines))
+	for i, line := range lines {
+		columns[i] = utf8.RuneCountInString(painting.ReplaceAllString(line, ""))
+	}
+	return columns
 }
 
 // say prints a line above the frame; below it, the next frame would cover it.
@@ -132,7 +153,7 @@ func (l *lines) show(report *wire.ProgressReport) {
 		return
 	}
 	l.text, l.last = text, l.now()
-	fmt.Fprintf(l.out, "%s  %s\n", clock(report.Summary.GetWallSeconds()), text)
+	fmt.Fprintf(l.out, "%s%s  %s\n", clock(report.Summary.GetWallSeconds()), leftText(report.SecondsLeft), text)
 }
 
 func (l *lines) say(text string) { fmt.Fprintln(l.out, text) }
@@ -148,7 +169,7 @@ func plainText(report *wire.ProgressReport) string {
 	if states := statesText(total, false); states != "" {
 		text += ", " + states
 	}
-	busy := slices.DeleteFunc(slices.Clone(report.Steps), func(s *wire.StepProgress) bool { return s.Running == 0 })
+	busy := slices.DeleteFunc(slices.Clone(report.Steps), func(s *wire.StepProgress) bool { return s.Running+s.Queued == 0 })
 	if len(busy) == 0 || len(report.Steps) == 1 {
 		return text
 	}

@@ -18,6 +18,10 @@ func (c *console) ask(ctx context.Context, do func(context.Context, wire.Workflo
 	if err != nil {
 		return err
 	}
+	return askIn(ctx, folder, do)
+}
+
+func askIn(ctx context.Context, folder string, do func(context.Context, wire.WorkflowClient) error) error {
 	connection, err := server.Connect(ctx, folder)
 	if errors.Is(err, fs.ErrNotExist) {
 		return noState(folder)

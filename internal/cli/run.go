@@ -141,7 +141,7 @@ func (c *console) run(ctx context.Context, o *runOptions) error {
 		if !o.follow {
 			return alreadyRunning(o.folder)
 		}
-		return c.follow(ctx, connection)
+		return c.follow(ctx, o.folder, connection)
 	}
 	return c.serve(ctx, o)
 }
@@ -151,7 +151,7 @@ func alreadyRunning(folder string) error {
 }
 
 // follow watches a run of another process; Ctrl-C ends the watching only.
-func (c *console) follow(ctx context.Context, client wire.WorkflowClient) error {
+func (c *console) follow(ctx context.Context, folder string, client wire.WorkflowClient) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer signalled(func(os.Signal) { cancel() })()
@@ -162,16 +162,16 @@ func (c *console) follow(ctx context.Context, client wire.WorkflowClient) error 
 	if err != nil {
 		return fmt.Errorf("watching the run: %w", explained(err))
 	}
-	return c.conclude(report)
+	return c.conclude(ctx, folder, report)
 }
 
 // conclude prints the end of a run and turns it into an exit code.
-func (c *console) conclude(report *wire.ProgressReport) error {
+func (c *console) conclude(ctx context.Context, folder string, report *wire.ProgressReport) error {
 	if c.json {
 		c.printJSON(report)
 	} else {
 		printSummary(c.out, report)
-		c.printAdvice(report)
+		c.printAdvice(ctx, folder, report)
 	}
 	if !report.Succeeded {
 		return quietly(exitFailed)
@@ -180,10 +180,11 @@ func (c *console) conclude(report *wire.ProgressReport) error {
 }
 
 // printAdvice tells after a run that did not succeed where to look.
-func (c *console) printAdvice(report *wire.ProgressReport) {
+func (c *console) printAdvice(ctx context.Context, folder string, report *wire.ProgressReport) {
 	switch total := totalOf(report.Steps); {
 	case report.Succeeded:
 	case total.Failed > 0:
+		_ = c.printFailures(ctx, folder) // the way to the logs is told in any case
 		fmt.Fprintln(c.err, "  see `fairway jobs --state failed`, `fairway logs JOB`, `fairway explain JOB`; run it again to go on")
 	case total.Cancelled > 0:
 		fmt.Fprintln(c.err, "  see `fairway jobs --state cancelled`")

@@ -41,7 +41,7 @@ func (c *console) serve(ctx context.Context, o *runOptions) error {
 	told := told{len(report.GetProblems()), len(report.GetNotes())}
 	report = ended(report, o, outcome)
 	c.tellRest(&told, report)
-	err = c.conclude(report)
+	err = c.conclude(ctx, o.folder, report)
 	if first != nil && !outcome.Succeeded {
 		return quietly(signalCode(first))
 	}

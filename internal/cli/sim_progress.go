@@ -14,7 +14,7 @@ func (c *console) counted(what string) func(done, total int) {
 	case c.json:
 		return nil
 	case terminal:
-		return (&countBar{out: c.err, what: what, width: func() int {
+		return (&countBar{out: raw(c.err), what: what, width: func() int {
 			width, _, _ := terminalSize(c.err)
 			return width
 		}}).show

@@ -24,8 +24,7 @@ func printSummary(w io.Writer, report *wire.ProgressReport) {
 	row("cache", "%s", cacheText(summary))
 	row("moved", "%s from storage, %s from caches, %s written",
 		bytesText(summary.GetBytesStaged()), bytesText(summary.GetBytesCached()), bytesText(summary.GetBytesWritten()))
-	row("time", "%s, %s staging, %s computing, summed over the jobs",
-		waitingText(summary), secondsText(summary.GetStagingSeconds()), secondsText(summary.GetComputingSeconds()))
+	row("time", "%s", timeText(summary))
 	printResults(w, summary, s)
 }
 
@@ -61,12 +60,15 @@ func doneText(total *wire.StepProgress) string {
 	return text
 }
 
-// waitingText tells of the time from when jobs could run until they did. The sum
-// says little to a person, since jobs wait side by side, so the mean is added.
-func waitingText(summary *wire.Summary) string {
-	text := secondsText(summary.GetWaitingSeconds()) + " waiting for a pilot"
+// timeText tells where the time of the attempts went. They wait and run side by
+// side, so a sum over them would be more than the run took; the mean says what a
+// job met with.
+func timeText(summary *wire.Summary) string {
+	count := float64(max(1, summary.GetAttempts()))
+	text := fmt.Sprintf("%s waiting for a pilot, %s staging, %s computing",
+		secondsText(summary.GetWaitingSeconds()/count), secondsText(summary.GetStagingSeconds()/count), secondsText(summary.GetComputingSeconds()/count))
 	if summary.GetAttempts() > 1 {
-		text += fmt.Sprintf(" (%s each)", secondsText(summary.GetWaitingSeconds()/float64(summary.GetAttempts())))
+		text += fmt.Sprintf(", for each attempt on average; %s of computing in all", secondsText(summary.GetComputingSeconds()))
 	}
 	return text
 }

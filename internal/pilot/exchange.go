@@ -297,7 +297,7 @@ func (p *pilot) carryOut(a *wire.SyncAnswer) {
 		p.assign(w)
 	}
 	if a.GetLeaveNow() {
-		p.leaveNow("the TaskQueue said so")
+		p.leaveNow("it was ended with the run")
 	}
 	p.draining = p.draining || a.GetLeave()
 }

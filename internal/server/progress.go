@@ -53,6 +53,7 @@ func (a *api) progress(ctx context.Context) (*wire.ProgressReport, error) {
 		report.Workflow = c.tally.workflow
 		report.Steps = c.tally.steps(c.dispatch)
 		report.Summary = c.tally.summary(c.dispatch)
+		report.SecondsLeft = c.tally.left(c.dispatch).Seconds()
 		registered := 0
 		for _, p := range c.dispatch.Pilots() {
 			registered++

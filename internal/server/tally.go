@@ -20,6 +20,7 @@ type tally struct {
 	final    map[string]bool
 	finished bool
 	sums     sums
+	pace     pace
 	attempts attempts
 	hosts    hosts
 	ready    map[dispatch.JobID]time.Time // since when jobs wait for a pilot
@@ -40,7 +41,7 @@ type sums struct {
 func newTally(workflow string, steps []string) *tally {
 	return &tally{
 		workflow: workflow, order: steps, final: map[string]bool{}, attempts: attempts{}, hosts: hosts{},
-		ready: map[dispatch.JobID]time.Time{}, started: map[dispatch.JobID]time.Time{}, published: map[string]bool{},
+		pace: newPace(), ready: map[dispatch.JobID]time.Time{}, started: map[dispatch.JobID]time.Time{}, published: map[string]bool{},
 	}
 }
 
@@ -84,6 +85,7 @@ func (t *tally) observe(e *dispatch.Event) {
 	if e.Result != nil {
 		delete(t.started, e.Job)
 		t.sums.add(&e.Result.Usage)
+		t.pace.add(e)
 	}
 }
 
@@ -149,7 +151,8 @@ func stepProgress(name string, totals dispatch.Totals, final bool) *wire.StepPro
 		TotalFinal: final,
 		Waiting:    count(dispatch.Waiting),
 		Ready:      count(dispatch.Ready),
-		Running:    count(dispatch.Assigned) + count(dispatch.Running) + count(dispatch.Committing),
+		Queued:     count(dispatch.Assigned),
+		Running:    count(dispatch.Running) + count(dispatch.Committing),
 		Done:       count(dispatch.Done),
 		Reused:     int64(totals.Reused),
 		Failed:     count(dispatch.Failed),

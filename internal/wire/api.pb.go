@@ -76,12 +76,13 @@ type StepProgress struct {
 	TotalFinal    bool                   `protobuf:"varint,3,opt,name=total_final,json=totalFinal,proto3" json:"total_final,omitempty"` // no more will be created
 	Waiting       int64                  `protobuf:"varint,4,opt,name=waiting,proto3" json:"waiting,omitempty"`
 	Ready         int64                  `protobuf:"varint,5,opt,name=ready,proto3" json:"ready,omitempty"`
-	Running       int64                  `protobuf:"varint,6,opt,name=running,proto3" json:"running,omitempty"` // assigned, running or committing
+	Running       int64                  `protobuf:"varint,6,opt,name=running,proto3" json:"running,omitempty"` // running or committing
 	Done          int64                  `protobuf:"varint,7,opt,name=done,proto3" json:"done,omitempty"`
 	Reused        int64                  `protobuf:"varint,8,opt,name=reused,proto3" json:"reused,omitempty"` // of done: committed from an earlier run
 	Failed        int64                  `protobuf:"varint,9,opt,name=failed,proto3" json:"failed,omitempty"`
 	Blocked       int64                  `protobuf:"varint,10,opt,name=blocked,proto3" json:"blocked,omitempty"`
 	Cancelled     int64                  `protobuf:"varint,11,opt,name=cancelled,proto3" json:"cancelled,omitempty"`
+	Queued        int64                  `protobuf:"varint,12,opt,name=queued,proto3" json:"queued,omitempty"` // given to a pilot, where they wait for their turn
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -189,6 +190,13 @@ func (x *StepProgress) GetBlocked() int64 {
 func (x *StepProgress) GetCancelled() int64 {
 	if x != nil {
 		return x.Cancelled
+	}
+	return 0
+}
+
+func (x *StepProgress) GetQueued() int64 {
+	if x != nil {
+		return x.Queued
 	}
 	return 0
 }
@@ -360,9 +368,12 @@ type ProgressReport struct {
 	Ended          bool                   `protobuf:"varint,7,opt,name=ended,proto3" json:"ended,omitempty"`
 	Succeeded      bool                   `protobuf:"varint,8,opt,name=succeeded,proto3" json:"succeeded,omitempty"`
 	Problems       []string               `protobuf:"bytes,9,rep,name=problems,proto3" json:"problems,omitempty"` // first failures, each one line
-	Notes          []string               `protobuf:"bytes,10,rep,name=notes,proto3" json:"notes,omitempty"`      // what went another way than the workflow says, each one line; the first ones
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// seconds_left is an estimate of the time to the end, from how long the jobs
+	// of each step took so far. 0: nothing can be said yet.
+	SecondsLeft   float64  `protobuf:"fixed64,11,opt,name=seconds_left,json=secondsLeft,proto3" json:"seconds_left,omitempty"`
+	Notes         []string `protobuf:"bytes,10,rep,name=notes,proto3" json:"notes,omitempty"` // what went another way than the workflow says, each one line; the first ones
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ProgressReport) Reset() {
@@ -456,6 +467,13 @@ func (x *ProgressReport) GetProblems() []string {
 		return x.Problems
 	}
 	return nil
+}
+
+func (x *ProgressReport) GetSecondsLeft() float64 {
+	if x != nil {
+		return x.SecondsLeft
+	}
+	return 0
 }
 
 func (x *ProgressReport) GetNotes() []string {
@@ -1693,7 +1711,7 @@ const file_api_proto_rawDesc = "" +
 	"\tapi.proto\x12\n" +
 	"fairway.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\vpilot.proto\")\n" +
 	"\x0fProgressRequest\x12\x16\n" +
-	"\x06follow\x18\x01 \x01(\bR\x06follow\"\x9f\x02\n" +
+	"\x06follow\x18\x01 \x01(\bR\x06follow\"\xb7\x02\n" +
 	"\fStepProgress\x12\x12\n" +
 	"\x04step\x18\x01 \x01(\tR\x04step\x12\x14\n" +
 	"\x05total\x18\x02 \x01(\x03R\x05total\x12\x1f\n" +
@@ -1707,7 +1725,8 @@ const file_api_proto_rawDesc = "" +
 	"\x06failed\x18\t \x01(\x03R\x06failed\x12\x18\n" +
 	"\ablocked\x18\n" +
 	" \x01(\x03R\ablocked\x12\x1c\n" +
-	"\tcancelled\x18\v \x01(\x03R\tcancelled\"\x81\x04\n" +
+	"\tcancelled\x18\v \x01(\x03R\tcancelled\x12\x16\n" +
+	"\x06queued\x18\f \x01(\x03R\x06queued\"\x81\x04\n" +
 	"\aSummary\x12\x12\n" +
 	"\x04jobs\x18\x01 \x01(\x03R\x04jobs\x12\x1a\n" +
 	"\battempts\x18\x02 \x01(\x03R\battempts\x12\x1d\n" +
@@ -1725,7 +1744,7 @@ const file_api_proto_rawDesc = "" +
 	"\x06pilots\x18\f \x01(\x03R\x06pilots\x12\x18\n" +
 	"\aresults\x18\r \x01(\tR\aresults\x12\x1c\n" +
 	"\tpublished\x18\x0e \x03(\tR\tpublished\x12'\n" +
-	"\x0fpublished_count\x18\x0f \x01(\x03R\x0epublishedCount\"\xdc\x02\n" +
+	"\x0fpublished_count\x18\x0f \x01(\x03R\x0epublishedCount\"\xff\x02\n" +
 	"\x0eProgressReport\x12\x1a\n" +
 	"\bworkflow\x18\x01 \x01(\tR\bworkflow\x12.\n" +
 	"\x05steps\x18\x02 \x03(\v2\x18.fairway.v1.StepProgressR\x05steps\x12-\n" +
@@ -1737,7 +1756,8 @@ const file_api_proto_rawDesc = "" +
 	"\x0fpilots_inactive\x18\x06 \x01(\x03R\x0epilotsInactive\x12\x14\n" +
 	"\x05ended\x18\a \x01(\bR\x05ended\x12\x1c\n" +
 	"\tsucceeded\x18\b \x01(\bR\tsucceeded\x12\x1a\n" +
-	"\bproblems\x18\t \x03(\tR\bproblems\x12\x14\n" +
+	"\bproblems\x18\t \x03(\tR\bproblems\x12!\n" +
+	"\fseconds_left\x18\v \x01(\x01R\vsecondsLeft\x12\x14\n" +
 	"\x05notes\x18\n" +
 	" \x03(\tR\x05notes\"\x88\x03\n" +
 	"\n" +

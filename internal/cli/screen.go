@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"io"
+	"os"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+)
+
+// screen is a terminal to which text of others may be printed: names of files,
+// what jobs print, messages of pilots. Control characters in it appear as text
+// ("\x1b"), so nothing that a file is called or a job prints can move the
+// cursor, clear the screen, retitle the window or answer for the person. Line
+// breaks, tabs and colours pass.
+//
+// All that commands print goes through one, where it goes to a terminal. Files
+// and pipes get what was printed byte by byte.
+type screen struct{ file *os.File }
+
+// newScreen returns w, or a screen for it if w is a terminal.
+func newScreen(w io.Writer) io.Writer {
+	if file, ok := w.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+		return screen{file}
+	}
+	return w
+}
+
+// Write prints text, made legible.
+func (s screen) Write(text []byte) (int, error) {
+	if _, err := io.WriteString(s.file, legible(string(text))); err != nil {
+		return 0, err
+	}
+	return len(text), nil
+}
+
+// raw is the terminal behind w for what is drawn rather than printed, or w
+// itself.
+func raw(w io.Writer) io.Writer {
+	if s, ok := w.(screen); ok {
+		return s.file
+	}
+	return w
+}
+
+// colours are the escape sequences that pass: those that change only how text
+// looks, but for the one that hides it (8).
+var colours = regexp.MustCompile(`^\x1b\[(?:[0-79]|[1-9][0-9]{1,2})?(?:;(?:[0-79]|[1-9][0-9]{1,2}))*m`)
+
+// legible replaces what a terminal would obey by text that tells what it is.
+func legible(text string) string {
+	at := strings.IndexFunc(text, suspicious)
+	if at < 0 {
+		return text
+	}
+	var out strings.Builder
+	for rest := text; rest != ""; {
+		if colour := colours.FindString(rest); colour != "" {
+			out.WriteString(colour)
+			rest = rest[len(colour):]
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(rest)
+		switch {
+		case strings.HasPrefix(rest, "\r\n"):
+			// A line break of another system.
+		case r == '\r': // what it would write over stays
+			out.WriteByte('\n')
+		case r == utf8.RuneError && size > 1: // the character itself
+			out.WriteString(rest[:size])
+		case suspicious(r):
+			for _, b := range []byte(rest[:size]) {
+				out.WriteString(escaped(b))
+			}
+		default:
+			out.WriteString(rest[:size])
+		}
+		rest = rest[size:]
+	}
+	return out.String()
+}
+
+// suspicious reports whether a terminal may obey a character, or show text in
+// another order because of it. Bytes that are no UTF-8 are: some terminals take
+// 0x9b for the start of a sequence.
+func suspicious(r rune) bool {
+	switch {
+	case r == '\n', r == '\t':
+		return false
+	case r == utf8.RuneError, unicode.IsControl(r):
+		return true
+	case r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069: // overrides of the direction
+		return true
+	}
+	return false
+}
+
+func escaped(b byte) string {
+	const digits = "0123456789abcdef"
+	return `\x` + string([]byte{digits[b>>4], digits[b&15]})
+}
+
+// oneLine is text of others for the cell of a table or a line that is drawn: it
+// stays one line, without colours of its own.
+func oneLine(text string) string {
+	if strings.IndexFunc(text, func(r rune) bool { return r == '\n' || r == '\t' || suspicious(r) }) < 0 {
+		return text
+	}
+	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' || r == '\t' }), " ")
+	return legible(strings.ReplaceAll(text, "\x1b[", `\x1b[`))
+}
+
+// terminalSize returns the size of the terminal behind w; ok is false where w
+// is none.
+func terminalSize(w io.Writer) (width, height int, ok bool) {
+	file, isFile := raw(w).(*os.File)
+	if !isFile || !term.IsTerminal(int(file.Fd())) || os.Getenv("TERM") == "dumb" {
+		return 0, 0, false
+	}
+	width, height, err := term.GetSize(int(file.Fd()))
+	if err != nil || width <= 0 || height <= 0 {
+		return 80, 24, true
+	}
+	return width, height, true
+}
