@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"fairway/internal/disk"
 )
 
 // tailBytes is how much of the end of standard error is looked at for the
@@ -21,7 +23,7 @@ const tailBytes = 4096
 // was: a file of its own for each attempt would cost more than a short job.
 type logFile struct {
 	folder string
-	file   *os.File
+	file   *disk.Unnamed
 	name   string // empty while it has none
 }
 
@@ -30,7 +32,7 @@ func (l *logFile) open() error {
 	if l.file != nil {
 		return nil
 	}
-	f, err := os.OpenFile(l.folder, unix.O_TMPFILE|os.O_RDWR|os.O_APPEND, 0o644)
+	f, err := disk.CreateUnnamed(l.folder, os.O_APPEND, 0o644)
 	if err != nil {
 		return fmt.Errorf("file for the output of a job: %w", err)
 	}
@@ -52,9 +54,7 @@ func (l *logFile) show(name string) error {
 		return nil
 	}
 	path := filepath.Join(l.folder, name)
-	self := fmt.Sprintf("/proc/self/fd/%d", l.file.Fd())
-	err := unix.Linkat(unix.AT_FDCWD, self, unix.AT_FDCWD, path, unix.AT_SYMLINK_FOLLOW)
-	if err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := l.file.Link(path); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("keep the output of the job as %s: %w", path, err)
 	}
 	l.name = name

@@ -50,7 +50,7 @@ func place(ctx context.Context, source, target string, durable bool) error {
 // used as mode says but for writing. Until they are complete the file has no
 // name, so nothing is left of it if the process ends.
 func create(target string, mode fs.FileMode, durable bool, write func(*os.File) error) error {
-	out, err := openUnnamed(filepath.Dir(target))
+	out, err := disk.CreateUnnamed(filepath.Dir(target), 0, 0o666)
 	if err != nil {
 		return err
 	}
@@ -73,48 +73,7 @@ func create(target string, mode fs.FileMode, durable bool, write func(*os.File) 
 	if err := point.Hit(); err != nil {
 		return err
 	}
-	return out.link(target)
-}
-
-// unnamed is a file without a name, or with a name that is removed by Close
-// where the file system knows no files without.
-type unnamed struct {
-	*os.File
-	temporary string
-}
-
-func openUnnamed(folder string) (*unnamed, error) {
-	f, err := os.OpenFile(folder, unix.O_TMPFILE|os.O_RDWR, 0o666)
-	if err == nil {
-		return &unnamed{File: f}, nil
-	}
-	if !errors.Is(err, syscall.EOPNOTSUPP) && !errors.Is(err, syscall.EISDIR) && !errors.Is(err, syscall.EINVAL) {
-		return nil, err
-	}
-	f, err = os.CreateTemp(folder, ".part-*")
-	if err != nil {
-		return nil, err
-	}
-	return &unnamed{File: f, temporary: f.Name()}, nil
-}
-
-func (u *unnamed) link(target string) error {
-	if u.temporary != "" {
-		return os.Link(u.temporary, target)
-	}
-	self := fmt.Sprintf("/proc/self/fd/%d", u.Fd())
-	err := unix.Linkat(unix.AT_FDCWD, self, unix.AT_FDCWD, target, unix.AT_SYMLINK_FOLLOW)
-	if err != nil {
-		return &os.LinkError{Op: "link", Old: self, New: target, Err: err}
-	}
-	return nil
-}
-
-func (u *unnamed) Close() error {
-	if u.temporary != "" {
-		_ = os.Remove(u.temporary)
-	}
-	return u.File.Close()
+	return out.Link(target)
 }
 
 // copyFile shares blocks where the file system can.

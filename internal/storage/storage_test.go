@@ -268,22 +268,6 @@ func TestFailedPutLeavesNothing(t *testing.T) {
 	}
 }
 
-// Where the file system knows no files without a name.
-func TestTemporaryName(t *testing.T) {
-	here := t.TempDir()
-	f, err := os.CreateTemp(here, ".part-*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	u := &unnamed{File: f, temporary: f.Name()}
-	if err := errors.Join(u.link(here+"/x"), u.Close()); err != nil {
-		t.Fatal(err)
-	}
-	if left := entries(t, here); len(left) != 1 || left[0] != "x" {
-		t.Fatal(left)
-	}
-}
-
 func TestUnknownScheme(t *testing.T) {
 	e, ctx := New(nil), context.Background()
 	_, errOpen := e.Open(ctx, "srm://a/b")
