@@ -10,11 +10,15 @@ import "bytes"
 //
 // The copied pages stay for the next grant as long as nobody else has written in
 // between: a task that writes to the same places again then makes no page fault.
+//
+// Where a location is written in place the draft is the memory itself.
 type draft struct {
+	inPlace bool
 	bytes   []byte
-	own     bool   // bytes is memory of the process alone, after Resize
-	version uint64 // that the pages agree with
-	worn    bool   // few of the pages that are copied were changed
+	file    *memoryFile // that bytes maps privately, or nil
+	own     bool        // bytes is memory of the process alone, after Resize
+	version uint64      // that the pages agree with
+	worn    bool        // few of the pages that are copied were changed
 	scanner pageScanner
 }
 
@@ -28,10 +32,14 @@ const (
 // begin makes the draft that of a version of the memory.
 func (d *draft) begin(m *memory, version uint64) (err error) {
 	switch {
-	case d.own || len(d.bytes) != m.size():
+	case d.inPlace:
+		d.bytes, d.own = m.bytes, false
+	case d.file != m.file:
 		d.close()
 		d.own = false
-		d.bytes, err = m.file.mmapPrivate(m.size())
+		if d.bytes, err = m.file.mmapPrivate(m.size()); err == nil {
+			d.file = m.file
+		}
 	case d.version != version || d.worn:
 		err = dropPrivate(d.bytes)
 	}
@@ -54,7 +62,7 @@ func (d *draft) changes(memory []byte, version uint64) []extent {
 	switch {
 	case d.own && len(d.bytes) > 0:
 		return []extent{{0, len(d.bytes)}}
-	case d.own:
+	case d.own || d.inPlace:
 		return nil
 	}
 	places := []extent{{0, len(d.bytes)}}
@@ -92,8 +100,8 @@ func appendDiffering(pieces []extent, a, b []byte, start, end int) []extent {
 
 // close gives up the mapping.
 func (d *draft) close() {
-	if !d.own {
+	if d.file != nil {
 		unmapMemory(d.bytes)
 	}
-	d.bytes = nil
+	d.bytes, d.file = nil, nil
 }

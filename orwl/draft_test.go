@@ -15,12 +15,10 @@ import (
 
 // sharedMemory is memory in a file, without an owner.
 func sharedMemory(t *testing.T, size int) *memory {
-	file, err := newMemoryFile("test")
+	m, err := newMemory("test", size)
 	must(t, err)
-	m := &memory{file: file}
-	must(t, m.resize(size))
 	t.Cleanup(m.close)
-	return m
+	return &m
 }
 
 // What a draft says to have changed is what a writer changed, whoever wrote the

@@ -24,7 +24,7 @@ type frameKind uint8
 // other owns, and the other way round.
 const (
 	// From the end that asks.
-	frameOpen    frameKind = iota + 1 // id: the mirror; text: the location; ok: also where another mirror of it is open; mode: Write where drafts can be had
+	frameOpen    frameKind = iota + 1 // id: the mirror; text: the location; ok: also where another mirror of it is open; mode: Write where the memory can be mapped
 	frameRequest                      // id; mirror, mode, rank; text: the task
 	frameCancel                       // id
 	frameRelease                      // id, generation; next: the request to post before; size, extents, data: what changed
@@ -32,8 +32,8 @@ const (
 	frameSettle                       // id; ok: keep
 	frameStart                        // mirror
 	// From the owner.
-	frameOpened   // id; text: refusal; next: the mirror that is open already; mirror: the number of the location; size: the limit; ok: a descriptor comes with it; mode: Write where that memory is written in place
-	frameGranted  // id, mirror, generation, version, size, extents, data; ok: a descriptor of other memory comes with it; text: who released before
+	frameOpened   // id; text: refusal; next: the mirror that is open already; mirror: the number of the location; size: the limit; ok: the memory is shared, and a descriptor of it comes with a grant; mode: Write where it is written in place
+	frameGranted  // id, mirror, generation, version, size, extents, data; ok: a descriptor comes with it, of the memory from now on; text: who released before
 	frameRefused  // id; code, text
 	frameReserved // id; code, text: refusal
 	// From both.
@@ -43,7 +43,7 @@ const (
 	lastFrame = framePing
 )
 
-const protocolVersion = 4
+const protocolVersion = 5
 
 // frame is any message. Fields that its kind does not use are zero.
 type frame struct {

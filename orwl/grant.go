@@ -29,10 +29,13 @@ func (l *Location) failure(h *Handle) error {
 // tellLocked sends a grant, under the lock of the session.
 func (s *session) tellLocked(p *proxy) {
 	l, sub := p.sub.location, p.sub
-	l.mu.Lock()
-	version, moves, j := l.version, l.moves, l.journal
-	l.mu.Unlock()
 	data := l.memory.bytes
+	l.mu.Lock()
+	if l.journal == nil && !sub.mapped {
+		l.journal = newJournal(data, l.version)
+	}
+	version, j := l.version, l.journal
+	l.mu.Unlock()
 	f := frame{kind: frameGranted, id: p.id, mirror: sub.id, generation: p.handle.generation, version: version, size: int64(len(data)), text: p.served.by}
 	switch {
 	case sub.mapped:
@@ -42,9 +45,9 @@ func (s *session) tellLocked(p *proxy) {
 		f.extents = j.since(len(data), sub.version)
 	}
 	sub.has, sub.version, p.told = true, version, true
-	if p.sub.mapped && p.sub.moves != moves {
-		p.sub.moves, f.ok = moves, true
-		s.link.sendMemory(f, l.memory.file)
+	if sub.mapped && sub.file != l.memory.file {
+		sub.file, f.ok = l.memory.file, true
+		s.link.sendMemory(f, l.memory.file, sub.inPlace)
 		return
 	}
 	if f.dataLength() <= inlineLimit {

@@ -156,8 +156,8 @@ func (l *link) sendData(f frame, data []byte, sent func()) {
 
 // sendMemory sends a frame without data, and what the other process needs to map
 // the memory. Where that cannot be had the connection ends.
-func (l *link) sendMemory(f frame, file *memoryFile) {
-	fd, err := file.duplicate()
+func (l *link) sendMemory(f frame, file *memoryFile, writable bool) {
+	fd, err := file.export(writable)
 	if err != nil {
 		l.conn.Close()
 		return

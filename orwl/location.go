@@ -62,7 +62,7 @@ type Location struct {
 	err        error  // poisoned
 	latch      *latch
 	trace      *Trace
-	journal    *journal // not nil once the data goes to other hosts
+	journal    *journal // not nil once the data has gone to another host
 
 	name   string
 	id     uint64
@@ -70,7 +70,6 @@ type Location struct {
 	strict bool
 	shared bool
 	loss   Loss
-	moves  uint64 // how often the memory was renewed, under mu
 }
 
 var locations atomic.Uint64
@@ -119,13 +118,14 @@ func New(name string, size int, options ...Option) (*Location, error) {
 }
 
 func (l *Location) makeMemory(size int) (err error) {
-	if l.strict || l.shared {
-		if l.memory.file, err = newMemoryFile(l.name); err != nil {
-			return err
-		}
-		runtime.AddCleanup(l, (*memory).close, l.memory)
+	if size < 0 || !l.strict && !l.shared {
+		return l.memory.resize(size)
 	}
-	return l.memory.resize(size)
+	if *l.memory, err = newMemory(l.name, size); err != nil {
+		return err
+	}
+	runtime.AddCleanup(l, (*memory).close, l.memory)
+	return nil
 }
 
 // Name returns the name under which the location was made.
@@ -168,6 +168,9 @@ func (l *Location) view(h *Handle, m Mode) ([]byte, error) {
 			return nil, l.refuse(err)
 		}
 		return b, nil
+	}
+	if l.memory.file != nil {
+		pin(h)
 	}
 	return l.memory.bytes, nil
 }

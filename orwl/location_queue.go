@@ -97,6 +97,9 @@ func (l *Location) releaseLocked(h *Handle) wakeList {
 // the new version.
 func (l *Location) unmap(h *Handle) {
 	h.mapped = false
+	if l.memory.file != nil {
+		unpin(h)
+	}
 	if h.wrote {
 		h.wrote = false
 		l.version++

@@ -36,21 +36,13 @@ func (l *Location) writesInPlace() bool { return l.loss != RollBack }
 // lose ends a write that was lost. Memory that the lost process has written in place is
 // left to it: it may only be stopped, and write when it goes on.
 func (l *Location) lose(h *Handle, inPlace bool) {
-	if l.loss == Poison || inPlace && l.leaveMemory() != nil {
+	if l.loss == Poison || inPlace && l.memory.move(l.memory.size()) != nil {
 		l.poison()
 	} else if inPlace {
 		// What was written stays, and is a new version.
 		h.mapped, h.wrote = true, true
 	}
 	l.release(h)
-}
-
-// leaveMemory goes on with other memory.
-func (l *Location) leaveMemory() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.moves++
-	return l.memory.renew(l.name)
 }
 
 // poison fails all that wait and all to come.

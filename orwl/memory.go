@@ -2,6 +2,7 @@ package orwl
 
 import (
 	"fmt"
+	"sync"
 	"unsafe"
 )
 
@@ -17,10 +18,10 @@ func (m *memory) resize(size int) error {
 	switch {
 	case size < 0:
 		return fmt.Errorf("%d is no size", size)
+	case size == len(m.bytes):
+		return nil
 	case m.file != nil:
-		b, err := m.file.resize(m.bytes, size)
-		m.bytes = b
-		return err
+		return m.move(size)
 	}
 	b := aligned(size)
 	copy(b, m.bytes)
@@ -28,22 +29,14 @@ func (m *memory) resize(size int) error {
 	return nil
 }
 
-// renew moves the data to another file. Who still maps the old one writes where nobody looks
-// any more.
-func (m *memory) renew(name string) error {
-	file, err := newMemoryFile(name)
+// move goes on in another file, since one keeps its size for life. Who still maps the old
+// one may look at it, and writes where nobody looks any more.
+func (m *memory) move(size int) error {
+	fresh, err := newMemory(m.file.name, size)
 	if err != nil {
 		return err
 	}
-	fresh := memory{file: file}
-	if err := fresh.resize(m.size()); err != nil {
-		file.close()
-		return err
-	}
-	if err := m.file.read(fresh.bytes); err != nil {
-		fresh.close()
-		return err
-	}
+	copy(fresh.bytes, m.bytes)
 	m.close()
 	*m = fresh
 	return nil
@@ -55,17 +48,6 @@ func (m *memory) close() {
 	m.file.close()
 }
 
-// remap follows a change of size that another process made to the file.
-func (m *memory) remap(size, protection int) error {
-	b, err := m.file.mmap(size, protection)
-	if err != nil {
-		return err
-	}
-	unmapMemory(m.bytes)
-	m.bytes = b
-	return nil
-}
-
 func aligned(size int) []byte {
 	if size == 0 {
 		return nil
@@ -75,3 +57,26 @@ func aligned(size int) []byte {
 }
 
 func (m *memory) size() int { return len(m.bytes) }
+
+// pinned are the handles that have memory of a file mapped. The collector does not know
+// of such memory: without this it could go while a task uses it, when the task does not
+// need its handle any more.
+var pinned struct {
+	sync.Mutex
+	handles map[*Handle]struct{}
+}
+
+func pin(h *Handle) {
+	pinned.Lock()
+	defer pinned.Unlock()
+	if pinned.handles == nil {
+		pinned.handles = make(map[*Handle]struct{})
+	}
+	pinned.handles[h] = struct{}{}
+}
+
+func unpin(h *Handle) {
+	pinned.Lock()
+	defer pinned.Unlock()
+	delete(pinned.handles, h)
+}

@@ -11,32 +11,62 @@ const (
 	readWrite = unix.PROT_READ | unix.PROT_WRITE
 )
 
-// memoryFile is memory with a descriptor (memfd), so that it can be mapped
-// several times and by several processes.
-type memoryFile struct{ fd int }
+// fixedSize are the seals of a memory file: nobody who has it, in whatever process, can
+// make it shorter, so touching a mapping never faults; or longer, so what a peer may
+// occupy is what the owner gave.
+const fixedSize = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
 
-func newMemoryFile(name string) (*memoryFile, error) {
-	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC)
-	if err != nil {
-		return nil, fmt.Errorf("memfd_create: %w", err)
-	}
-	return &memoryFile{fd: fd}, nil
+// memoryFile is memory with a descriptor (memfd) and a size for life, so that it can be
+// mapped several times and by several processes.
+type memoryFile struct {
+	fd   int
+	name string
 }
 
-// resize replaces the mapping b by one of the new size.
-func (f *memoryFile) resize(b []byte, size int) ([]byte, error) {
-	if err := unix.Ftruncate(f.fd, int64(size)); err != nil {
-		return b, fmt.Errorf("ftruncate: %w", err)
-	}
-	if size == len(b) {
-		return b, nil
-	}
-	n, err := f.mmap(size, readWrite)
+// newMemory makes memory in a file, all zero.
+func newMemory(name string, size int) (memory, error) {
+	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
-		return b, err
+		return memory{}, fmt.Errorf("memfd_create: %w", err)
 	}
-	unmapMemory(b)
-	return n, nil
+	f := &memoryFile{fd, name}
+	if err := f.settle(size); err != nil {
+		f.close()
+		return memory{}, err
+	}
+	b, err := f.mmap(size, readWrite)
+	if err != nil {
+		f.close()
+		return memory{}, err
+	}
+	return memory{b, f}, nil
+}
+
+// settle gives the file its size, and leaves it to its user.
+func (f *memoryFile) settle(size int) error {
+	if err := unix.Ftruncate(f.fd, int64(size)); err != nil {
+		return fmt.Errorf("ftruncate: %w", err)
+	}
+	if err := unix.Fchmod(f.fd, 0o600); err != nil {
+		return fmt.Errorf("fchmod: %w", err)
+	}
+	if _, err := unix.FcntlInt(uintptr(f.fd), unix.F_ADD_SEALS, fixedSize); err != nil {
+		return fmt.Errorf("sealing the size of memory: %w", err)
+	}
+	return nil
+}
+
+// holds checks a file of another process: that it has size bytes for good.
+func (f *memoryFile) holds(size int) error {
+	var s unix.Stat_t
+	seals, err := unix.FcntlInt(uintptr(f.fd), unix.F_GET_SEALS, 0)
+	if err == nil {
+		err = unix.Fstat(f.fd, &s)
+	}
+	if err != nil || seals&unix.F_SEAL_SHRINK == 0 || s.Size < int64(size) {
+		return fmt.Errorf("%w: a descriptor that is not memory of %d bytes for good", errFrame, size)
+	}
+	return nil
 }
 
 func (f *memoryFile) mmap(size, protection int) ([]byte, error) {
@@ -54,33 +84,25 @@ func (f *memoryFile) mapping(size, protection, flags int) ([]byte, error) {
 	return b, nil
 }
 
-// duplicate returns a descriptor of its own of what another process needs to map the
-// memory.
-func (f *memoryFile) duplicate() (int, error) {
-	fd, err := unix.FcntlInt(uintptr(f.fd), unix.F_DUPFD_CLOEXEC, 0)
+// export returns a descriptor of its own for another process, which can write to the
+// memory by it only where that is said.
+func (f *memoryFile) export(writable bool) (fd int, err error) {
+	if writable {
+		fd, err = unix.FcntlInt(uintptr(f.fd), unix.F_DUPFD_CLOEXEC, 0)
+	} else {
+		fd, err = unix.Open(fmt.Sprint("/proc/self/fd/", f.fd), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	}
 	if err != nil {
-		return -1, fmt.Errorf("duplicating a descriptor: %w", err)
+		return -1, fmt.Errorf("a descriptor of shared memory: %w", err)
 	}
 	return fd, nil
 }
 
-// read fills b from the start of the file. What the file lacks, because
-// another process made it shorter, stays zero.
-func (f *memoryFile) read(b []byte) error {
-	for at := 0; at < len(b); {
-		n, err := unix.Pread(f.fd, b[at:], int64(at))
-		if err != nil {
-			return fmt.Errorf("reading shared memory: %w", err)
-		}
-		if n == 0 {
-			return nil
-		}
-		at += n
+func (f *memoryFile) close() {
+	if f != nil {
+		unix.Close(f.fd)
 	}
-	return nil
 }
-
-func (f *memoryFile) close() { unix.Close(f.fd) }
 
 func closeDescriptor(fd int) { unix.Close(fd) }
 

@@ -109,6 +109,9 @@ func (m *Mirror) pass(cur, next *Handle) error {
 	if cur.wrote {
 		r.changes(&f)
 	}
+	if cur.mapped && r.draft != nil {
+		unpin(cur)
+	}
 	cur.mapped, cur.wrote = false, false
 	if len(cur.views) > 0 {
 		retireViews(cur)
@@ -141,6 +144,9 @@ func (m *Mirror) view(h *Handle, mode Mode) ([]byte, error) {
 		r.beforeWrite(h)
 	}
 	h.mapped = true
+	if r.draft != nil {
+		pin(h)
+	}
 	if m.peer.strict {
 		return strictMapping(r.memory.file, r.memory.size(), h, m.name, mode)
 	}
@@ -155,6 +161,7 @@ func (m *Mirror) viewDraft(h *Handle, mode Mode) ([]byte, error) {
 			return nil, m.refuse(err)
 		}
 		h.mapped = true
+		pin(h)
 	}
 	h.wrote = h.wrote || mode == Write
 	return r.draft.bytes, nil

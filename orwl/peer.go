@@ -84,8 +84,8 @@ func (p *Peer) Mirror(ctx context.Context, name string) (*Mirror, error) {
 	return m, nil
 }
 
-// opening asks for a location. Strict mode maps for each handle by itself, where drafts
-// cannot be had.
+// opening asks for a location. Strict mode maps for each handle by itself, and so takes a
+// copy of memory that is shared.
 func (p *Peer) opening(id uint64, name string) frame {
 	f := frame{kind: frameOpen, id: id, text: name, mode: Write}
 	if p.strict {

@@ -14,8 +14,7 @@ import (
 type replica struct {
 	link    *link
 	limit   int64  // bytes that Resize may give it
-	shared  bool   // the memory is the owner's
-	draft   *draft // where it is so and is not written in place
+	draft   *draft // where the memory is the owner's
 	memory  *memory
 	version uint64
 	journal *journal
@@ -26,20 +25,17 @@ func newReplica(l *link) *replica { return &replica{link: l, memory: new(memory)
 // opens takes what the owner says of the location. The memory of a file is given
 // back when nobody refers to the replica any more.
 func (r *replica) opens(f *frame, name string, strict bool) (err error) {
-	r.limit, r.shared = f.size, f.ok
+	r.limit = f.size
 	switch {
 	case f.ok:
-		r.memory.file, err = r.link.fds.take()
-		if f.mode == Read {
-			r.draft = new(draft)
-			runtime.AddCleanup(r, (*draft).close, r.draft)
-		}
+		r.draft = &draft{inPlace: f.mode == Write}
+		runtime.AddCleanup(r, (*draft).close, r.draft)
 	case strict:
-		r.memory.file, err = newMemoryFile(name)
+		*r.memory, err = newMemory(name, 0)
+	default:
+		return nil
 	}
-	if r.memory.file != nil {
-		runtime.AddCleanup(r, (*memory).close, r.memory)
-	}
+	runtime.AddCleanup(r, (*memory).close, r.memory)
 	return err
 }
 
@@ -49,7 +45,7 @@ func (r *replica) update(f *frame, limit int64) error {
 		return fmt.Errorf("%d bytes are sent, where at most %d are allowed: %w", f.size, limit, ErrTooLarge)
 	}
 	size := int(f.size)
-	if r.shared {
+	if r.draft != nil {
 		r.version = f.version
 		return r.follow(f.ok, size)
 	}
@@ -69,24 +65,29 @@ func (r *replica) update(f *frame, limit int64) error {
 	return nil
 }
 
-// follow maps the memory as the owner has it: moved to another file after a
-// loss, or with another size.
+// follow maps the memory as the owner has it, when that has moved.
 func (r *replica) follow(moved bool, size int) error {
-	if moved {
-		file, err := r.link.fds.take()
-		if err != nil {
-			return err
-		}
-		r.memory.close()
-		*r.memory = memory{file: file}
+	if !moved && r.memory.size() != size {
+		return fmt.Errorf("%w: memory of %d bytes has %d in its place", errFrame, r.memory.size(), size)
 	}
-	if r.memory.size() == size {
+	if !moved {
 		return nil
 	}
-	if r.draft != nil {
-		return r.memory.remap(size, readOnly)
+	file, err := r.link.fds.take()
+	if err != nil {
+		return err
 	}
-	return r.memory.remap(size, readWrite)
+	r.memory.close()
+	*r.memory = memory{file: file}
+	if err := file.holds(size); err != nil {
+		return err
+	}
+	protection := readOnly
+	if r.draft.inPlace {
+		protection = readWrite
+	}
+	r.memory.bytes, err = file.mmap(size, protection)
+	return err
 }
 
 // beforeWrite makes sums of the data as it is, to find later what changed.
@@ -95,7 +96,7 @@ func (r *replica) beforeWrite(h *Handle) {
 		return
 	}
 	h.wrote = true
-	if r.shared || r.memory.size() <= blockSize {
+	if r.memory.size() <= blockSize {
 		return
 	}
 	if r.journal == nil {
@@ -111,11 +112,8 @@ func (r *replica) changes(f *frame) {
 	data := r.memory.bytes
 	f.ok, f.size = true, int64(len(data))
 	r.version++
-	switch {
-	case r.draft != nil:
+	if r.draft != nil {
 		f.size, f.extents = int64(len(r.draft.bytes)), r.draft.changes(data, r.version)
-		return
-	case r.shared:
 		return
 	}
 	if r.journal == nil { // resized, or smaller than a block

@@ -32,7 +32,7 @@ type subscription struct {
 	inPlace  bool // and writes to it
 	has      bool // the other process has had a version
 	version  uint64
-	moves    uint64 // of the memory that the other process maps
+	file     *memoryFile // the memory that the other process maps; nil before its first grant
 }
 
 // proxy stands in the queue for a request of the other process. It is granted
@@ -86,6 +86,8 @@ func (s *session) start(f *frame) {
 	}
 }
 
+// open answers without a look at the memory, which a task may be writing: that goes, or a
+// descriptor of it, with the first grant.
 func (s *session) open(f *frame) {
 	l, err := s.server.location(f.text)
 	if err != nil {
@@ -93,7 +95,7 @@ func (s *session) open(f *frame) {
 		return
 	}
 	sub := &subscription{id: f.id, location: l}
-	sub.mapped = l.shared && s.link.fds != nil && (l.writesInPlace() || f.mode == Write)
+	sub.mapped = l.shared && s.link.fds != nil && f.mode == Write
 	sub.inPlace = sub.mapped && l.writesInPlace()
 	opened := frame{kind: frameOpened, id: f.id, mirror: l.id, ok: sub.mapped, size: sizeLimit(s.server.MaxSize)}
 	if sub.inPlace {
@@ -108,16 +110,6 @@ func (s *session) open(f *frame) {
 	if before != 0 && !f.ok {
 		s.link.send(frame{kind: frameOpened, id: f.id, next: before})
 		return
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if sub.mapped {
-		sub.moves = l.moves
-		s.link.sendMemory(opened, l.memory.file)
-		return
-	}
-	if l.journal == nil {
-		l.journal = newJournal(l.memory.bytes, l.version)
 	}
 	s.link.send(opened)
 }
@@ -223,34 +215,32 @@ func (s *session) valid(p *proxy, f *frame) bool {
 	if p.handle.mode == Read {
 		return !f.ok && len(f.extents) == 0
 	}
-	return f.ok && !p.sub.inPlace || len(f.extents) == 0
+	return f.ok || len(f.extents) == 0
 }
 
 // write makes the new version from the data of a release.
 func (s *session) write(p *proxy, f *frame) error {
 	l, size := p.sub.location, int(f.size)
-	if !p.sub.inPlace {
-		if len(s.taken) < f.dataLength() {
-			s.taken = make([]byte, f.dataLength())
+	if len(s.taken) < f.dataLength() {
+		s.taken = make([]byte, f.dataLength())
+	}
+	at := 0
+	for _, e := range f.extents {
+		if err := s.link.take(&frame{extents: []extent{{at, e.length}}}, s.taken); err != nil {
+			return err
 		}
-		at := 0
-		for _, e := range f.extents {
-			if err := s.link.take(&frame{extents: []extent{{at, e.length}}}, s.taken); err != nil {
-				return err
-			}
-			at += e.length
-		}
+		at += e.length
 	}
 	if size != len(l.memory.bytes) {
 		if err := l.memory.resize(size); err != nil {
 			return fmt.Errorf("resizing location %s: %w", l.name, err)
 		}
 	}
-	at := 0
+	at = 0
+	for _, e := range f.extents {
+		at += copy(l.memory.bytes[e.offset:e.offset+e.length], s.taken[at:])
+	}
 	if !p.sub.inPlace {
-		for _, e := range f.extents {
-			at += copy(l.memory.bytes[e.offset:e.offset+e.length], s.taken[at:])
-		}
 		p.served.pieces = append([]extent{}, f.extents...)
 	}
 	p.handle.mapped, p.handle.wrote = true, true
