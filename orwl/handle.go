@@ -30,6 +30,7 @@ type Handle struct {
 	state      uint8
 	pending    bool // a token comes, once; until it is taken the task must not look at state
 	detour     bool // Acquire takes the general way: for traces and mirrors
+	posted     bool // among the postings that are looked through
 	mapped     bool
 	wrote      bool
 	generation uint64
@@ -153,10 +154,9 @@ func (h *Handle) awaits() {
 	}
 }
 
-// unnoticed reports, under the location's lock and right after the insertion,
-// whether the request was granted by the insertion itself and its owner wants to
-// be told.
-func (h *Handle) unnoticed() bool { return h.served != nil && h.state == held && !h.pending }
+// busy reports whether the handle has a request already. Its task asks; others may change
+// the state of a request that is pending.
+func (h *Handle) busy() bool { return h.pending || h.state != idle }
 
 func (h *Handle) view(m Mode) ([]byte, error) {
 	if !h.holds() {
@@ -209,13 +209,17 @@ func (h *Handle) gone() error {
 // refuse says where a call is out of place: at which location, if it ever had one, and
 // through which handle, if that has a name.
 func (h *Handle) refuse(err error) error {
+	return h.refuseAt(h.res, err)
+}
+
+func (h *Handle) refuseAt(r Resource, err error) error {
 	if h.Name != "" {
 		err = fmt.Errorf("handle %s: %w", h.Name, err)
 	}
-	if h.res == nil {
+	if r == nil {
 		return err
 	}
-	return fmt.Errorf("location %s: %w", h.res.Name(), err)
+	return fmt.Errorf("location %s: %w", r.Name(), err)
 }
 
 // wakeList collects under a location's lock the handles to wake after it.

@@ -35,6 +35,8 @@ func (p Posting) At(rank int) Posting {
 	return p
 }
 
+func (p Posting) refuse(err error) error { return p.handle.refuseAt(p.resource, err) }
+
 // ErrSelfConflict refuses requests of one task that would wait for each other.
 var ErrSelfConflict = errors.New("two requests of one task conflict")
 

@@ -12,67 +12,67 @@ type localOwner struct{}
 func (localOwner) ownerID() string { return processID }
 
 func (localOwner) reserve(ctx context.Context, postings []Posting) (reservation, error) {
-	locked, err := lockUnlatched(ctx, postings)
+	locs, err := lockUnlatched(ctx, postings)
 	if err != nil {
 		return nil, err
 	}
-	defer unlockAll(locked)
-	if err := insertLocked(postings); err != nil {
+	defer unlockAll(locs)
+	if err := admitAllLocked(locs, postings); err != nil {
 		return nil, err
 	}
-	latched := slices.DeleteFunc(slices.Clone(locked), func(l *Location) bool { return l.latch != nil })
-	for _, l := range latched {
-		l.latch = newLatch()
+	r := &localReservation{postings: postings}
+	for _, p := range postings {
+		p.location().placeLocked(p.handle, p.mode, p.Rank, &r.immediate)
 	}
-	return &localReservation{latched: latched, postings: postings, immediate: heldLocked(postings)}, nil
+	for _, l := range locs {
+		r.held = append(r.held, heldLocation{l, l.holdLocked()})
+	}
+	return r, nil
 }
 
-// insertLocal is the insertion that only concerns this process: no latch.
+// insertLocal is the insertion that only concerns this process. Nobody can refuse it
+// afterwards, so it needs no latch.
 func insertLocal(ctx context.Context, postings []Posting) error {
 	locs, err := lockUnlatched(ctx, postings)
 	if err != nil {
 		return err
 	}
-	err = insertLocked(postings)
-	var immediate wakeList
-	if err == nil {
-		immediate = heldLocked(postings)
+	var wake wakeList
+	if err = admitAllLocked(locs, postings); err == nil {
+		for _, p := range postings {
+			p.location().placeLocked(p.handle, p.mode, p.Rank, &wake)
+		}
+		for _, l := range locs {
+			l.unlatchCompleteLocked(&wake)
+		}
 	}
 	unlockAll(locs)
-	immediate.up()
+	wake.up()
 	return err
 }
 
-// insertLocked inserts all or none.
-func insertLocked(postings []Posting) error {
-	for i, p := range postings {
-		if err := p.location().insertLocked(p.handle, p.mode, p.Rank); err != nil {
-			for _, q := range postings[:i] {
-				q.location().takeOutLocked(q.handle).up()
-				q.handle.pending = false
-			}
-			return err
-		}
-	}
-	return nil
-}
-
-// heldLocked returns those of the postings that are granted already and whose
-// owners want to be told.
-func heldLocked(postings []Posting) wakeList {
-	var wake wakeList
+// admitAllLocked says whether the locations, which are those of the postings, take all of
+// them. It changes nothing, so that a refusal leaves nothing to undo: taking out a
+// request that was inserted may grant another one, and a grant cannot be taken back.
+func admitAllLocked(locs []*Location, postings []Posting) (err error) {
 	for _, p := range postings {
-		if p.handle.unnoticed() {
-			wake.add(p.handle)
+		l := p.location()
+		if err = l.admit(l.arriving); err != nil {
+			err = p.refuse(err)
+			break
 		}
+		l.arriving++
 	}
-	return wake
+	for _, l := range locs {
+		l.arriving = 0
+	}
+	return err
 }
 
 func (p Posting) location() *Location { return p.resource.(*Location) }
 
 // lockUnlatched locks the locations of the postings, each once and in the
-// order of their numbers, when none of them is latched.
+// order of their numbers, when no insertion is under way in any of them.
 func lockUnlatched(ctx context.Context, postings []Posting) ([]*Location, error) {
 	locs := make([]*Location, len(postings))
 	for i, p := range postings {
@@ -105,9 +105,14 @@ func unlockAll(locs []*Location) {
 }
 
 type localReservation struct {
-	latched   []*Location // without those that wait for their start
+	held      []heldLocation
 	postings  []Posting
-	immediate wakeList
+	immediate wakeList // of other processes' requests, granted by their insertion
+}
+
+type heldLocation struct {
+	location *Location
+	latch    *latch
 }
 
 func (r *localReservation) settle(keep bool) {
@@ -118,11 +123,8 @@ func (r *localReservation) settle(keep bool) {
 			p.takeBack()
 		}
 	}
-	for _, l := range r.latched {
-		l.mu.Lock()
-		wake := l.unlatchLocked()
-		l.mu.Unlock()
-		wake.up()
+	for _, h := range r.held {
+		h.location.letGo(h.latch)
 	}
 }
 

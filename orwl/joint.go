@@ -247,7 +247,7 @@ func (l *Location) start() {
 		slices.SortStableFunc(l.latch.postponed, func(p, q Posting) int {
 			return cmp.Or(cmp.Compare(p.Rank, q.Rank), cmp.Compare(p.handle.Name, q.handle.Name))
 		})
-		wake = l.unlatchLocked()
+		l.unlatchLocked(&wake)
 	}
 	l.mu.Unlock()
 	wake.up()

@@ -56,6 +56,7 @@ type Resource interface {
 type Location struct {
 	mu         sync.Mutex
 	queue      fifo.Queue[*Handle]
+	arriving   int // requests of an insertion that is about to be admitted
 	limit      int
 	generation uint64 // of the last grant
 	version    uint64 // of the data: counts the writes that were released
@@ -110,6 +111,9 @@ func New(name string, size int, options ...Option) (*Location, error) {
 	l := &Location{name: name, id: locations.Add(1), limit: DefaultMaxRequests, memory: new(memory)}
 	for _, o := range options {
 		o(l)
+	}
+	if l.latch != nil && l.latch.counts() && l.latch.missing > l.limit {
+		return nil, fmt.Errorf("making location %s: it would never start: StartWith waits for %d requests, MaxRequests allows %d", name, l.latch.missing, l.limit)
 	}
 	if err := l.makeMemory(size); err != nil {
 		return nil, fmt.Errorf("making location %s: %w", name, err)

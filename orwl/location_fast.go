@@ -11,7 +11,7 @@ import "fairway/internal/fifo"
 
 // plain reports, under the lock, whether h can be inserted in the short way.
 func (l *Location) plain(h *Handle) bool {
-	return l.latch == nil && l.trace == nil && l.err == nil && h.state == idle && h.served == nil && l.queue.Len() < l.limit
+	return l.latch == nil && l.trace == nil && l.err == nil && !h.busy() && h.served == nil && l.queue.Len() < l.limit
 }
 
 func (l *Location) insert(h *Handle, m Mode) error {
@@ -56,7 +56,8 @@ func (l *Location) cycle(cur, next *Handle) error {
 		h.token <- struct{}{}
 		return nil
 	}
-	wake := l.grantLocked(first, cur)
+	var wake wakeList
+	l.grantLocked(first, cur, &wake)
 	if next.state != held {
 		next.awaits()
 	}
@@ -79,7 +80,8 @@ func (l *Location) release(h *Handle) error {
 		return l.refuse(ErrNotHeld)
 	}
 	if h.mapped || l.trace != nil || l.queue.Len() > 1 {
-		wake := l.releaseLocked(h)
+		var wake wakeList
+		l.releaseLocked(h, &wake)
 		l.mu.Unlock()
 		wake.up()
 		return nil

@@ -9,49 +9,66 @@ import (
 // insertRanked is the general way: for traces, latches, other processes and
 // refusals.
 func (l *Location) insertRanked(h *Handle, m Mode, rank int) error {
+	var wake wakeList
 	l.mu.Lock()
-	err := l.insertLocked(h, m, rank)
-	immediate := err == nil && h.unnoticed()
-	l.mu.Unlock()
-	if immediate {
-		h.served.decided()
+	err := l.insertLocked(h, m, rank, &wake)
+	if err == nil {
+		l.unlatchCompleteLocked(&wake)
 	}
+	l.mu.Unlock()
+	wake.up()
 	return err
 }
 
-// insertLocked puts h at the end of the queue, or behind the latch. The rank
-// counts only before the start.
-func (l *Location) insertLocked(h *Handle, m Mode, rank int) error {
-	if err := l.admit(h); err != nil {
+func (l *Location) insertLocked(h *Handle, m Mode, rank int, wake *wakeList) error {
+	err := l.admit(0)
+	if h.busy() {
+		err = ErrBusy
+	}
+	if err != nil {
 		return l.refuse(err)
 	}
+	l.placeLocked(h, m, rank, wake)
+	return nil
+}
+
+// admit says whether the location takes one more request beyond those that stand
+// there and the number that is about to come.
+func (l *Location) admit(arriving int) error {
+	standing := l.queue.Len() + arriving
+	if l.latch != nil {
+		standing += len(l.latch.postponed)
+	}
+	switch {
+	case l.err != nil:
+		return l.err
+	case standing >= l.limit:
+		return ErrFull
+	}
+	return nil
+}
+
+// placeLocked puts h, which was admitted, at the end of the queue or behind the latch. The
+// rank counts only before the start. Where the task is in another process and the
+// request is granted at once, that is told by wake.
+func (l *Location) placeLocked(h *Handle, m Mode, rank int, wake *wakeList) {
 	h.res, h.req.Owner, h.mode = l, h, m
 	if l.trace != nil {
 		l.trace.requested(h, l.name, m)
 	}
-	if l.latch != nil {
-		l.postponeLocked(h, m, rank)
-		return nil
-	}
-	if l.queue.Insert(&h.req, m) {
+	switch {
+	case l.latch != nil:
+		h.awaits()
+		l.latch.postponed = append(l.latch.postponed, Posting{handle: h, mode: m, Rank: rank})
+	case l.queue.Insert(&h.req, m):
 		h.state = held
 		l.granted(h, nil)
-	} else {
+		if h.served != nil {
+			wake.add(h)
+		}
+	default:
 		h.awaits()
 	}
-	return nil
-}
-
-func (l *Location) admit(h *Handle) error {
-	switch {
-	case h.state != idle:
-		return ErrBusy
-	case l.err != nil:
-		return l.err
-	case l.queue.Len() >= l.limit || l.latch != nil && len(l.latch.postponed) >= l.limit:
-		return ErrFull
-	}
-	return nil
 }
 
 var nobody Handle
@@ -73,24 +90,21 @@ func (l *Location) granted(h, by *Handle) {
 
 // cycleWatched is the general way of cycle. It unlocks the location.
 func (l *Location) cycleWatched(cur, next *Handle) error {
-	err := l.insertLocked(next, cur.mode, 0)
-	wake := l.releaseLocked(cur)
-	immediate := err == nil && next.unnoticed()
+	var wake wakeList
+	err := l.insertLocked(next, cur.mode, 0, &wake)
+	l.releaseLocked(cur, &wake)
 	l.mu.Unlock()
 	wake.up()
-	if immediate {
-		next.served.decided()
-	}
 	return err
 }
 
-func (l *Location) releaseLocked(h *Handle) wakeList {
+func (l *Location) releaseLocked(h *Handle, wake *wakeList) {
 	if h.mapped {
 		l.unmap(h)
 	}
 	h.traced.end()
 	h.state = idle
-	return l.grantLocked(l.queue.Release(&h.req), h)
+	l.grantLocked(l.queue.Release(&h.req), h, wake)
 }
 
 // unmap ends the mappings of h and, where they could change the data, makes
@@ -121,14 +135,12 @@ func (l *Location) note(h *Handle) {
 	}
 }
 
-// grantLocked marks the requests from first on as granted and returns those
-// whose tasks sleep.
-func (l *Location) grantLocked(first *fifo.Request[*Handle], by *Handle) wakeList {
-	var wake wakeList
+// grantLocked marks the requests from first on as granted and adds those whose tasks
+// are to be told.
+func (l *Location) grantLocked(first *fifo.Request[*Handle], by *Handle, wake *wakeList) {
 	for r := first; r != nil; r = r.NextGranted() {
-		l.grantOne(r.Owner, by, &wake)
+		l.grantOne(r.Owner, by, wake)
 	}
-	return wake
 }
 
 func (l *Location) grantOne(h, by *Handle, wake *wakeList) {
@@ -145,7 +157,8 @@ func (l *Location) withdraw(h *Handle) bool {
 		l.mu.Unlock()
 		return false
 	}
-	wake := l.takeOutLocked(h)
+	var wake wakeList
+	l.takeOutLocked(h, &wake)
 	l.mu.Unlock()
 	wake.up()
 	return true
@@ -160,14 +173,14 @@ func (l *Location) holds(h *Handle) bool {
 
 // takeOutLocked removes the request of h from the queue or from those
 // postponed.
-func (l *Location) takeOutLocked(h *Handle) wakeList {
+func (l *Location) takeOutLocked(h *Handle, wake *wakeList) {
 	h.traced.end()
 	h.state = idle
 	if !h.req.Queued() {
 		l.latch.forget(h)
-		return wakeList{}
+		return
 	}
-	return l.grantLocked(l.queue.Cancel(&h.req), h)
+	l.grantLocked(l.queue.Cancel(&h.req), h, wake)
 }
 
 func (l *Location) park(ctx context.Context, h *Handle) error { return park(ctx, h.token) }

@@ -25,6 +25,9 @@ type reservation interface {
 // insertAll reserves with one owner after the other (two-phase locking of insertion;
 // their order excludes deadlock), and then opens all latches.
 func insertAll(ctx context.Context, postings []Posting) error {
+	if err := distinct(postings); err != nil {
+		return err
+	}
 	if allLocal(postings) {
 		return insertLocal(ctx, postings)
 	}
@@ -44,6 +47,25 @@ func insertAll(ctx context.Context, postings []Posting) error {
 		r.settle(err == nil)
 	}
 	return err
+}
+
+// distinct refuses handles that have a request already or are posted twice.
+func distinct(postings []Posting) error {
+	for i, p := range postings {
+		if p.handle.busy() || p.handle.posted {
+			unmark(postings[:i])
+			return p.refuse(ErrBusy)
+		}
+		p.handle.posted = true
+	}
+	unmark(postings)
+	return nil
+}
+
+func unmark(postings []Posting) {
+	for _, p := range postings {
+		p.handle.posted = false
+	}
 }
 
 // part is what an insertion reserves at once.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"sync"
 )
 
@@ -256,11 +255,6 @@ type peerReservation struct {
 // reserve asks the owner to insert the requests behind a latch.
 func (p *Peer) reserve(ctx context.Context, postings []Posting) (reservation, error) {
 	r := &peerReservation{postings: postings}
-	for i, q := range postings {
-		if q.handle.state != idle || slices.ContainsFunc(postings[:i], func(o Posting) bool { return o.handle == q.handle }) {
-			return nil, ErrBusy
-		}
-	}
 	err := p.ask(ctx, func(id uint64) frame {
 		r.id, r.link = id, p.link
 		f := frame{kind: frameReserve, id: id}
