@@ -75,7 +75,13 @@ func (c *console) printPlan(workflow string, p *planObject) {
 		if !job.Runs {
 			what = cell{"keep", dim}
 		}
-		rows = append(rows, []cell{what, {job.Name, ""}, {job.Why, dim}})
+		first, more, _ := strings.Cut(job.Why, "\n")
+		rows = append(rows, []cell{what, {job.Name, ""}, {first, dim}})
+		for line := range strings.SplitSeq(more, "\n") {
+			if more != "" {
+				rows = append(rows, []cell{{"", ""}, {"", ""}, {line, dim}})
+			}
+		}
 	}
 	printTable(c.out, rows)
 	fmt.Fprintf(c.out, "%s would run, %d would not", countText(int64(p.Run), "job"), p.Reuse)

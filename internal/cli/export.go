@@ -77,9 +77,6 @@ func recorded(ctx context.Context, client wire.WorkflowClient) (flow.Run, error)
 		}
 		for _, summary := range page.Jobs {
 			request.After = summary.Id
-			if summary.Reused {
-				continue
-			}
 			job, err := client.ShowJob(ctx, &wire.ShowJobRequest{Job: summary.Name})
 			if err != nil {
 				return run, err

@@ -56,7 +56,8 @@ func TestJSONOfMessages(t *testing.T) {
     },
     "notes": []
   },
-  "host": ""
+  "host": "",
+  "earlier": false
 }
 `
 	if got := out.String(); got != want {

@@ -146,13 +146,21 @@ func (c *console) printAttempts(attempts []*wire.AttemptDetail) {
 	for _, a := range attempts {
 		rows = append(rows, []cell{
 			{fmt.Sprintf("  %d", a.Try), ""},
-			{outcomeText(a), outcomeColour(a.Outcome)},
+			{outcomeText(a) + whenText(a), outcomeColour(a.Outcome)},
 			{usageText(a.Result.GetUsage()), ""},
 			{placeText(a), dim},
 			{a.Result.GetMessage(), ""},
 		})
 	}
 	printTable(c.out, rows)
+}
+
+// whenText tells of an attempt that was not made for this run.
+func whenText(a *wire.AttemptDetail) string {
+	if start := a.Result.GetUsage().GetStart(); a.Earlier && set(start) {
+		return " in an earlier run, " + start.AsTime().Local().Format("2006-01-02 15:04")
+	}
+	return ""
 }
 
 // placeText is where an attempt ran.

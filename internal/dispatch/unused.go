@@ -9,7 +9,8 @@ import (
 
 // UnusedResult is a result of an earlier run that no job of this one has taken.
 type UnusedResult struct {
-	Record Record   // deletes it
+	Record Record   // deletes it; its key is that of the result
+	Job    string   // that it was made by
 	PFNs   []string // of its outputs
 }
 
@@ -24,6 +25,7 @@ func (c *Core) Unused() []UnusedResult {
 	list := make([]UnusedResult, len(keys))
 	for i, key := range keys {
 		list[i].Record = Record{Table: TableResult, Key: key.hex()}
+		list[i].Job = c.results[key].job
 		for _, o := range c.results[key].outputs {
 			if o.PFN != "" {
 				list[i].PFNs = append(list[i].PFNs, o.PFN)

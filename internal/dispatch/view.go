@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"encoding/hex"
 	"iter"
 	"time"
 )
@@ -119,6 +120,8 @@ type FileView struct {
 	Published bool  // it was, or a later version was
 	Holders   int   // pilots that have it in their caches
 	Writer    JobID // 0 if it existed before
+	// Mark tells contents apart, for a person; empty while they are not known.
+	Mark string
 }
 
 // JobDetail is all that is known of a job.
@@ -130,6 +133,8 @@ type JobDetail struct {
 	Site    string
 	Reads   []FileView
 	Writes  []FileView // what patterns have matched follows the patterns
+	// Key is that of the job's result; empty before the job has come to its turn.
+	Key string
 }
 
 // Detail returns all that is known of a job.
@@ -141,6 +146,9 @@ func (c *Core) Detail(id JobID) (JobDetail, bool) {
 	d := JobDetail{
 		JobView: c.view(j), Payload: j.payload, Needs: j.class.needs, Tools: j.class.tools, Site: j.class.key.site,
 		Writes: make([]FileView, len(j.outputs)),
+	}
+	if j.key != (identity{}) {
+		d.Key = j.key.hex()
 	}
 	for i := range j.requests {
 		r := &j.requests[i]
@@ -167,6 +175,9 @@ func (v *version) view() FileView {
 	}
 	if v.writer != nil {
 		f.Writer = v.writer.id
+	}
+	if v.identity != (identity{}) {
+		f.Mark = hex.EncodeToString(v.mark())
 	}
 	return f
 }

@@ -18,6 +18,9 @@ type state interface {
 	look(ctx context.Context, ask func(*cores)) error
 	// list answers ListJobs without the cores; nil if that takes them.
 	list(ctx context.Context, r *wire.ListJobsRequest) (*wire.ListJobsResponse, error)
+	// provenance tells how a result of a job was made that an earlier run left:
+	// that with a key, or the last one if none is given; nil if there is none.
+	provenance(ctx context.Context, job, key string) (*wire.Provenance, error)
 	// report fills in what the cores don't know.
 	report(*wire.ProgressReport)
 	// changes returns a channel that is closed at the next change, nil if there

@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 
+	"google.golang.org/protobuf/proto"
+
 	"fairway/internal/dispatch"
 	"fairway/internal/wire"
 )
@@ -10,12 +12,14 @@ import (
 // Explain says why a job is not running.
 func (a *api) Explain(ctx context.Context, r *wire.ExplainRequest) (*wire.ExplainResponse, error) {
 	var response *wire.ExplainResponse
+	var job dispatch.JobDetail
 	err := a.lookAt(ctx, func(c *cores) error {
 		id, err := findJob(c.dispatch, r.GetJob())
 		if err != nil {
 			return err
 		}
 		e, _ := c.dispatch.Explain(id)
+		job, _ = c.dispatch.Detail(id)
 		response = &wire.ExplainResponse{
 			Summary:  summaryOf(c, &e.JobView),
 			Lines:    e.Lines,
@@ -27,7 +31,33 @@ func (a *api) Explain(ctx context.Context, r *wire.ExplainRequest) (*wire.Explai
 		}
 		return nil
 	})
-	return response, err
+	if err != nil {
+		return nil, err
+	}
+	why, err := a.whyNotReused(ctx, &job)
+	response.Lines = append(response.Lines, why...)
+	return response, rpcError(err)
+}
+
+// whyNotReused tells why a job runs, or has run, although there was an earlier
+// result of it.
+func (a *api) whyNotReused(ctx context.Context, job *dispatch.JobDetail) ([]string, error) {
+	if job.Reused {
+		return nil, nil
+	}
+	earlier, err := a.state.provenance(ctx, job.Name, "")
+	if err != nil || earlier == nil {
+		return nil, err
+	}
+	payload := new(wire.Payload)
+	if err := proto.Unmarshal(job.Payload, payload); err != nil {
+		return nil, err
+	}
+	changes := changesSince(earlier, job, payload)
+	if len(changes) == 0 {
+		return nil, nil
+	}
+	return append([]string{"the result of an earlier run was not taken:"}, each(changes, func(line string) string { return "  " + line })...), nil
 }
 
 // explainRest is for jobs that wait for a run above all.

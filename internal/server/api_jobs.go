@@ -107,16 +107,25 @@ func summaryOf(c *cores, job *dispatch.JobView) *wire.JobSummary {
 // ShowJob tells all that is known of one job.
 func (a *api) ShowJob(ctx context.Context, r *wire.ShowJobRequest) (*wire.JobDetail, error) {
 	var detail *wire.JobDetail
+	var key string
 	err := a.lookAt(ctx, func(c *cores) error {
 		id, err := findJob(c.dispatch, r.GetJob())
 		if err != nil {
 			return err
 		}
 		job, _ := c.dispatch.Detail(id)
+		key = job.Key
 		detail, err = detailOf(c, &job)
 		return err
 	})
-	return detail, err
+	if err != nil || !detail.Summary.Reused {
+		return detail, err
+	}
+	made, err := a.state.provenance(ctx, detail.Summary.Name, key)
+	if err == nil && made.GetAttempt() != nil {
+		detail.Attempts = append([]*wire.AttemptDetail{made.Attempt}, detail.Attempts...)
+	}
+	return detail, rpcError(err)
 }
 
 func detailOf(c *cores, job *dispatch.JobDetail) (*wire.JobDetail, error) {

@@ -31,6 +31,27 @@ func (f logFolder) path(attempt dispatch.AttemptID, standardError bool) string {
 	return filepath.Join(string(f), name)
 }
 
+// remove deletes what attempts printed. Nothing but these files is touched, and
+// only in the folder itself, wherever that is.
+func (f logFolder) remove(attempts []dispatch.AttemptID) error {
+	if len(attempts) == 0 {
+		return nil
+	}
+	root, err := os.OpenRoot(string(f))
+	if err != nil {
+		return ignoreMissing(err)
+	}
+	defer func() { _ = root.Close() }()
+	for _, attempt := range attempts {
+		for _, standardError := range []bool{false, true} {
+			if err := ignoreMissing(root.Remove(filepath.Base(f.path(attempt, standardError)))); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // Logs streams what an attempt printed: standard output first, or as it comes
 // if it is followed.
 func (a *api) Logs(ctx context.Context, r *wire.LogsRequest, stream *connect.ServerStream[wire.LogChunk]) error {
@@ -64,14 +85,43 @@ func (a *api) Logs(ctx context.Context, r *wire.LogsRequest, stream *connect.Ser
 
 // attemptFor finds the attempt that is meant.
 func (a *api) attemptFor(ctx context.Context, r *wire.LogsRequest) (job dispatch.JobID, attempt dispatch.AttemptID, err error) {
+	var made dispatch.JobDetail // by an earlier run
 	err = a.lookAt(ctx, func(c *cores) error {
 		if job, err = findJob(c.dispatch, r.GetJob()); err != nil {
 			return err
 		}
+		detail, _ := c.dispatch.Detail(job)
+		if detail.Reused && len(c.tally.attempts[job])+len(detail.Attempts) == 0 {
+			made = detail
+			return nil
+		}
 		attempt, err = chooseAttempt(c, job, dispatch.AttemptID(r.GetAttempt()))
 		return err
 	})
+	if err == nil && made.Reused {
+		attempt, err = a.attemptBefore(ctx, &made, dispatch.AttemptID(r.GetAttempt()))
+	}
 	return job, attempt, err
+}
+
+// attemptBefore is the attempt of an earlier run that made the result of a job.
+func (a *api) attemptBefore(ctx context.Context, job *dispatch.JobDetail, wanted dispatch.AttemptID) (dispatch.AttemptID, error) {
+	p, err := a.state.provenance(ctx, job.Name, job.Key)
+	if err != nil {
+		return 0, rpcError(err)
+	}
+	attempt := dispatch.AttemptID(p.GetAttempt().GetAttempt())
+	switch {
+	case attempt == 0:
+		return 0, connect.NewError(connect.CodeNotFound, fmt.Errorf("job %s was not run: its outputs are those of an earlier run, of which nothing else is recorded", job.Name))
+	case wanted != 0 && wanted != attempt:
+		return 0, noAttempt(&job.JobView, wanted)
+	}
+	return attempt, nil
+}
+
+func noAttempt(job *dispatch.JobView, wanted dispatch.AttemptID) error {
+	return connect.NewError(connect.CodeNotFound, fmt.Errorf("job %s has no attempt %d; `fairway show %d` lists them", job.Name, wanted, job.ID))
 }
 
 func chooseAttempt(c *cores, id dispatch.JobID, wanted dispatch.AttemptID) (dispatch.AttemptID, error) {
@@ -95,9 +145,7 @@ func chooseAttempt(c *cores, id dispatch.JobID, wanted dispatch.AttemptID) (disp
 	}
 	switch {
 	case wanted != 0:
-		return 0, connect.NewError(connect.CodeNotFound, fmt.Errorf("job %s has no attempt %d; `fairway show %d` lists them", job.Name, wanted, id))
-	case last == 0 && job.Reused:
-		return 0, connect.NewError(connect.CodeNotFound, fmt.Errorf("job %s was not run: its outputs are those of an earlier run", job.Name))
+		return 0, noAttempt(&job, wanted)
 	case last == 0:
 		return 0, connect.NewError(connect.CodeNotFound, fmt.Errorf("job %s has not started", job.Name))
 	}

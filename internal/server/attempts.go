@@ -1,7 +1,10 @@
 package server
 
 import (
+	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 
@@ -42,16 +45,25 @@ func (a attempts) record(e *dispatch.Event) (dispatch.Record, error) {
 	return dispatch.Record{Table: attemptTable, Key: attemptKey(e.Job, e.Result.Attempt), Body: body}, nil
 }
 
+func parseAttemptKey(key string) (dispatch.JobID, dispatch.AttemptID, error) {
+	job, attempt, _ := strings.Cut(key, "/")
+	n, err := strconv.ParseUint(job, 10, 64)
+	m, err2 := strconv.ParseUint(attempt, 16, 64)
+	if err := errors.Join(err, err2); err != nil {
+		return 0, 0, fmt.Errorf("record %s %s: %w", attemptTable, key, err)
+	}
+	return dispatch.JobID(n), dispatch.AttemptID(m), nil
+}
+
 // loadAttempts is given the records in the order of their keys.
 func loadAttempts(records []dispatch.Record) (attempts, error) {
 	a := attempts{}
 	for _, r := range records {
-		var job uint64
-		var attempt uint64
-		if _, err := fmt.Sscanf(r.Key, "%d/%x", &job, &attempt); err != nil {
-			return nil, fmt.Errorf("record %s %s: %w", attemptTable, r.Key, err)
+		job, _, err := parseAttemptKey(r.Key)
+		if err != nil {
+			return nil, err
 		}
-		a[dispatch.JobID(job)] = append(a[dispatch.JobID(job)], r.Body)
+		a[job] = append(a[job], r.Body)
 	}
 	return a, nil
 }

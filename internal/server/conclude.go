@@ -118,6 +118,9 @@ func (s *Server) tidy(succeeded bool) {
 	records := each(gone, func(r dispatch.UnusedResult) dispatch.Record { return r.Record })
 	err := s.opened.store.Apply(context.Background(), records)
 	if err == nil {
+		err = s.removeLogs(context.Background(), gone)
+	}
+	if err == nil {
 		err = s.removeUnneeded(needed, succeeded)
 	}
 	if err != nil {
@@ -174,7 +177,7 @@ func (s *Server) fail(ctx context.Context, err error) {
 	}
 }
 
-// look, list, report, changes, change are what the API sees of a run.
+// look, list, provenance, report, changes, change are what the API sees of a run.
 
 func (s *Server) list(context.Context, *wire.ListJobsRequest) (*wire.ListJobsResponse, error) {
 	return nil, nil // its cores are there
@@ -187,6 +190,10 @@ func (s *Server) look(ctx context.Context, ask func(*cores)) error {
 		return nil
 	}
 	return err
+}
+
+func (s *Server) provenance(ctx context.Context, job, key string) (*wire.Provenance, error) {
+	return loadProvenance(ctx, s.opened.store, job, key)
 }
 
 func (s *Server) report(r *wire.ProgressReport) {

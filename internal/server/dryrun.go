@@ -6,11 +6,15 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
 
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/storage"
 	"fairway/internal/store"
+	"fairway/internal/wire"
 )
 
 // Plan says what Run would do.
@@ -30,7 +34,7 @@ type PlannedJob struct {
 	Name string
 	Step string
 	Runs bool   // it would be executed
-	Why  string // or why not, for a person
+	Why  string // or why not, for a person; one reason a line
 }
 
 var beginnings = [...]string{runNew: "new", runOn: "on", runAgain: "again", runDone: "done"}
@@ -74,7 +78,7 @@ func DryRun(ctx context.Context, config Config) (*Plan, error) {
 func (o *opened) rehearse(ctx context.Context, config *Config, find *finder) (*loop, error) {
 	memory := &rehearsal{store: o.store}
 	if o.decision == runAgain {
-		fresh, err := forget(ctx, o.store)
+		fresh, _, err := forget(ctx, o.store)
 		if err != nil {
 			return nil, err
 		}
@@ -82,6 +86,9 @@ func (o *opened) rehearse(ctx context.Context, config *Config, find *finder) (*l
 	}
 	state, err := load(ctx, memory, config)
 	if err != nil {
+		return nil, err
+	}
+	if o.earlier, err = loadEarlierResults(ctx, memory); err != nil {
 		return nil, err
 	}
 	l := &loop{
@@ -158,19 +165,45 @@ func (o *opened) planned(outlook *outlook, job *dispatch.JobDetail) PlannedJob {
 	case o.decision == runNew:
 		p.Why = "it was never run"
 	default:
-		p.Why = outlook.whyAnew(job)
+		p.Why = outlook.why(job, o.earlier[job.Name])
 	}
 	return p
 }
 
-// whyAnew finds what a job waits for that is written anew.
-func (o *outlook) whyAnew(job *dispatch.JobDetail) string {
-	for _, file := range job.Reads {
+// why tells what has a job run: what differs from its earlier result, or that
+// something it reads is written by a job that runs.
+func (o *outlook) why(job *dispatch.JobDetail, earlier *wire.Provenance) string {
+	var written []string // by jobs that run
+	for i := range job.Reads {
+		file := &job.Reads[i]
 		if writer, ok := o.core.Job(file.Writer); ok && o.runs(writer.ID, writer.State) {
-			return fmt.Sprintf("%s is written by %s, which runs", file.File.LFN, writer.Name)
+			written = append(written, fmt.Sprintf("%s is written by %s, which runs", file.File.LFN, writer.Name))
+			file.Mark = "" // told already
 		}
 	}
-	return "it is not done yet, or its command or inputs changed"
+	var reasons []string
+	if payload := new(wire.Payload); earlier != nil && proto.Unmarshal(job.Payload, payload) == nil {
+		reasons = changesSince(earlier, job, payload)
+	}
+	if len(written) > 1 {
+		written = []string{fmt.Sprintf("%s; and %s written by jobs that run", written[0], moreInputs(len(written)-1))}
+	}
+	reasons = append(reasons, written...)
+	switch {
+	case len(reasons) > 0:
+		return strings.Join(reasons, "\n")
+	case earlier == nil:
+		return "new"
+	default:
+		return "its earlier result is kept no more"
+	}
+}
+
+func moreInputs(n int) string {
+	if n == 1 {
+		return "another input"
+	}
+	return fmt.Sprintf("%d more inputs", n)
 }
 
 // rehearsal is a store with changes that are never written to it.

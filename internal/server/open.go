@@ -35,6 +35,7 @@ type opened struct {
 	reasons  []string // why it is runAgain, one line each
 	inputs   []inputRecord
 	now      map[string][]dispatch.ExistingFile // of inputs, by name; of open ones if all were closed before
+	earlier  earlierResults                     // of a rehearsal
 	gone     bool                               // files of open inputs, so what was made from them cannot be made again
 }
 
@@ -161,9 +162,10 @@ func (o *opened) changesOfOpen(ctx context.Context, find *finder, in *flow.Decla
 func (o *opened) begin(ctx context.Context, config *Config) error {
 	workflow := o.flow.Workflow()
 	var records []dispatch.Record
+	var unwanted []dispatch.AttemptID
 	if o.decision == runAgain {
 		var err error
-		if records, err = forget(ctx, o.store); err != nil {
+		if records, unwanted, err = forget(ctx, o.store); err != nil {
 			return err
 		}
 	}
@@ -179,25 +181,40 @@ func (o *opened) begin(ctx context.Context, config *Config) error {
 	if err != nil {
 		return err
 	}
-	return o.store.Apply(ctx, append(records, record))
+	if err := o.store.Apply(ctx, append(records, record)); err != nil {
+		return err
+	}
+	if err := logFolder(LogFolder(config.Folder)).remove(unwanted); err != nil {
+		config.Log.Warn("logs that nobody needs could not be removed", "error", err)
+	}
+	return nil
 }
 
 // forget returns the records that remove a run, and keep what a later one may
-// use.
-func forget(ctx context.Context, s recordSource) ([]dispatch.Record, error) {
+// use: its results, with what is to be known of how they were made. The logs of
+// all other attempts are unwanted then.
+func forget(ctx context.Context, s recordSource) (records []dispatch.Record, unwanted []dispatch.AttemptID, err error) {
 	jobs, err := loadTables(ctx, s, dispatch.Tables())
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	provenance, unwanted, err := provenanceOf(ctx, s, jobs)
+	if err != nil {
+		return nil, nil, err
+	}
+	gone, err := outlived(ctx, s, jobs)
+	if err != nil {
+		return nil, nil, err
 	}
 	rest, err := loadTables(ctx, s, []string{flow.TableRun, flow.TableLog, runTable, inputTable, attemptTable, hostTable})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for i := range rest {
 		rest[i].Body = nil
 	}
 	fresh, err := dispatch.Fresh(jobs)
-	return append(fresh, rest...), err
+	return slices.Concat(fresh, rest, gone, provenance), unwanted, err
 }
 
 // openStore opens the store of a state folder for writing.

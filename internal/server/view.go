@@ -106,6 +106,14 @@ func (v *view) list(ctx context.Context, r *wire.ListJobsRequest) (response *wir
 	return response, err
 }
 
+func (v *view) provenance(ctx context.Context, job, key string) (p *wire.Provenance, err error) {
+	err = v.reading(func(records store.Store) (err error) {
+		p, err = loadProvenance(ctx, records, job, key)
+		return err
+	})
+	return p, err
+}
+
 func (v *view) report(r *wire.ProgressReport) {
 	r.Ended = true
 	r.Succeeded = v.run.State == runSucceeded

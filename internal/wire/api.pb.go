@@ -811,7 +811,8 @@ type AttemptDetail struct {
 	Pilot         string                 `protobuf:"bytes,3,opt,name=pilot,proto3" json:"pilot,omitempty"`
 	Outcome       string                 `protobuf:"bytes,4,opt,name=outcome,proto3" json:"outcome,omitempty"` // running while it has not ended
 	Result        *Result                `protobuf:"bytes,5,opt,name=result,proto3" json:"result,omitempty"`
-	Host          string                 `protobuf:"bytes,6,opt,name=host,proto3" json:"host,omitempty"` // empty where it is not known
+	Host          string                 `protobuf:"bytes,6,opt,name=host,proto3" json:"host,omitempty"`        // empty where it is not known
+	Earlier       bool                   `protobuf:"varint,7,opt,name=earlier,proto3" json:"earlier,omitempty"` // of an earlier run, whose result the job has
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -888,6 +889,90 @@ func (x *AttemptDetail) GetHost() string {
 	return ""
 }
 
+func (x *AttemptDetail) GetEarlier() bool {
+	if x != nil {
+		return x.Earlier
+	}
+	return false
+}
+
+// Provenance tells how a result was made that is kept for later runs.
+type Provenance struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	Payload       *Payload               `protobuf:"bytes,2,opt,name=payload,proto3" json:"payload,omitempty"`
+	Reads         []string               `protobuf:"bytes,3,rep,name=reads,proto3" json:"reads,omitempty"`     // LFNs
+	Marks         []string               `protobuf:"bytes,4,rep,name=marks,proto3" json:"marks,omitempty"`     // of their contents, in the same order
+	Attempt       *AttemptDetail         `protobuf:"bytes,5,opt,name=attempt,proto3" json:"attempt,omitempty"` // with its host
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Provenance) Reset() {
+	*x = Provenance{}
+	mi := &file_api_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Provenance) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Provenance) ProtoMessage() {}
+
+func (x *Provenance) ProtoReflect() protoreflect.Message {
+	mi := &file_api_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Provenance.ProtoReflect.Descriptor instead.
+func (*Provenance) Descriptor() ([]byte, []int) {
+	return file_api_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *Provenance) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *Provenance) GetPayload() *Payload {
+	if x != nil {
+		return x.Payload
+	}
+	return nil
+}
+
+func (x *Provenance) GetReads() []string {
+	if x != nil {
+		return x.Reads
+	}
+	return nil
+}
+
+func (x *Provenance) GetMarks() []string {
+	if x != nil {
+		return x.Marks
+	}
+	return nil
+}
+
+func (x *Provenance) GetAttempt() *AttemptDetail {
+	if x != nil {
+		return x.Attempt
+	}
+	return nil
+}
+
 type FileDetail struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Lfn           string                 `protobuf:"bytes,1,opt,name=lfn,proto3" json:"lfn,omitempty"`
@@ -904,7 +989,7 @@ type FileDetail struct {
 
 func (x *FileDetail) Reset() {
 	*x = FileDetail{}
-	mi := &file_api_proto_msgTypes[9]
+	mi := &file_api_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -916,7 +1001,7 @@ func (x *FileDetail) String() string {
 func (*FileDetail) ProtoMessage() {}
 
 func (x *FileDetail) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[9]
+	mi := &file_api_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -929,7 +1014,7 @@ func (x *FileDetail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileDetail.ProtoReflect.Descriptor instead.
 func (*FileDetail) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{9}
+	return file_api_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *FileDetail) GetLfn() string {
@@ -1005,7 +1090,7 @@ type JobDetail struct {
 
 func (x *JobDetail) Reset() {
 	*x = JobDetail{}
-	mi := &file_api_proto_msgTypes[10]
+	mi := &file_api_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1017,7 +1102,7 @@ func (x *JobDetail) String() string {
 func (*JobDetail) ProtoMessage() {}
 
 func (x *JobDetail) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[10]
+	mi := &file_api_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1030,7 +1115,7 @@ func (x *JobDetail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDetail.ProtoReflect.Descriptor instead.
 func (*JobDetail) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{10}
+	return file_api_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *JobDetail) GetSummary() *JobSummary {
@@ -1105,7 +1190,7 @@ type ExplainRequest struct {
 
 func (x *ExplainRequest) Reset() {
 	*x = ExplainRequest{}
-	mi := &file_api_proto_msgTypes[11]
+	mi := &file_api_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1117,7 +1202,7 @@ func (x *ExplainRequest) String() string {
 func (*ExplainRequest) ProtoMessage() {}
 
 func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[11]
+	mi := &file_api_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1130,7 +1215,7 @@ func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainRequest.ProtoReflect.Descriptor instead.
 func (*ExplainRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{11}
+	return file_api_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ExplainRequest) GetJob() string {
@@ -1152,7 +1237,7 @@ type ExplainResponse struct {
 
 func (x *ExplainResponse) Reset() {
 	*x = ExplainResponse{}
-	mi := &file_api_proto_msgTypes[12]
+	mi := &file_api_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1164,7 +1249,7 @@ func (x *ExplainResponse) String() string {
 func (*ExplainResponse) ProtoMessage() {}
 
 func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[12]
+	mi := &file_api_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1177,7 +1262,7 @@ func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainResponse.ProtoReflect.Descriptor instead.
 func (*ExplainResponse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{12}
+	return file_api_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ExplainResponse) GetSummary() *JobSummary {
@@ -1221,7 +1306,7 @@ type WaitsFor struct {
 
 func (x *WaitsFor) Reset() {
 	*x = WaitsFor{}
-	mi := &file_api_proto_msgTypes[13]
+	mi := &file_api_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1233,7 +1318,7 @@ func (x *WaitsFor) String() string {
 func (*WaitsFor) ProtoMessage() {}
 
 func (x *WaitsFor) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[13]
+	mi := &file_api_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1246,7 +1331,7 @@ func (x *WaitsFor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitsFor.ProtoReflect.Descriptor instead.
 func (*WaitsFor) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{13}
+	return file_api_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *WaitsFor) GetLfn() string {
@@ -1296,7 +1381,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_api_proto_msgTypes[14]
+	mi := &file_api_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1308,7 +1393,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[14]
+	mi := &file_api_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1321,7 +1406,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{14}
+	return file_api_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *LogsRequest) GetJob() string {
@@ -1363,7 +1448,7 @@ type LogChunk struct {
 
 func (x *LogChunk) Reset() {
 	*x = LogChunk{}
-	mi := &file_api_proto_msgTypes[15]
+	mi := &file_api_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1375,7 +1460,7 @@ func (x *LogChunk) String() string {
 func (*LogChunk) ProtoMessage() {}
 
 func (x *LogChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[15]
+	mi := &file_api_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1388,7 +1473,7 @@ func (x *LogChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogChunk.ProtoReflect.Descriptor instead.
 func (*LogChunk) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{15}
+	return file_api_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *LogChunk) GetStandardError() bool {
@@ -1421,7 +1506,7 @@ type CancelRequest struct {
 
 func (x *CancelRequest) Reset() {
 	*x = CancelRequest{}
-	mi := &file_api_proto_msgTypes[16]
+	mi := &file_api_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1433,7 +1518,7 @@ func (x *CancelRequest) String() string {
 func (*CancelRequest) ProtoMessage() {}
 
 func (x *CancelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[16]
+	mi := &file_api_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1446,7 +1531,7 @@ func (x *CancelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRequest.ProtoReflect.Descriptor instead.
 func (*CancelRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{16}
+	return file_api_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *CancelRequest) GetJobs() []string {
@@ -1465,7 +1550,7 @@ type RetryRequest struct {
 
 func (x *RetryRequest) Reset() {
 	*x = RetryRequest{}
-	mi := &file_api_proto_msgTypes[17]
+	mi := &file_api_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1477,7 +1562,7 @@ func (x *RetryRequest) String() string {
 func (*RetryRequest) ProtoMessage() {}
 
 func (x *RetryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[17]
+	mi := &file_api_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1490,7 +1575,7 @@ func (x *RetryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryRequest.ProtoReflect.Descriptor instead.
 func (*RetryRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{17}
+	return file_api_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *RetryRequest) GetJobs() []string {
@@ -1509,7 +1594,7 @@ type ChangedJobs struct {
 
 func (x *ChangedJobs) Reset() {
 	*x = ChangedJobs{}
-	mi := &file_api_proto_msgTypes[18]
+	mi := &file_api_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1521,7 +1606,7 @@ func (x *ChangedJobs) String() string {
 func (*ChangedJobs) ProtoMessage() {}
 
 func (x *ChangedJobs) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[18]
+	mi := &file_api_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1534,7 +1619,7 @@ func (x *ChangedJobs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangedJobs.ProtoReflect.Descriptor instead.
 func (*ChangedJobs) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{18}
+	return file_api_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ChangedJobs) GetJobs() []*JobSummary {
@@ -1553,7 +1638,7 @@ type CloseInputRequest struct {
 
 func (x *CloseInputRequest) Reset() {
 	*x = CloseInputRequest{}
-	mi := &file_api_proto_msgTypes[19]
+	mi := &file_api_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1565,7 +1650,7 @@ func (x *CloseInputRequest) String() string {
 func (*CloseInputRequest) ProtoMessage() {}
 
 func (x *CloseInputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[19]
+	mi := &file_api_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1578,7 +1663,7 @@ func (x *CloseInputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseInputRequest.ProtoReflect.Descriptor instead.
 func (*CloseInputRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{19}
+	return file_api_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *CloseInputRequest) GetInput() string {
@@ -1596,7 +1681,7 @@ type CloseInputResponse struct {
 
 func (x *CloseInputResponse) Reset() {
 	*x = CloseInputResponse{}
-	mi := &file_api_proto_msgTypes[20]
+	mi := &file_api_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1608,7 +1693,7 @@ func (x *CloseInputResponse) String() string {
 func (*CloseInputResponse) ProtoMessage() {}
 
 func (x *CloseInputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[20]
+	mi := &file_api_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1621,7 +1706,7 @@ func (x *CloseInputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseInputResponse.ProtoReflect.Descriptor instead.
 func (*CloseInputResponse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{20}
+	return file_api_proto_rawDescGZIP(), []int{21}
 }
 
 type StopRequest struct {
@@ -1633,7 +1718,7 @@ type StopRequest struct {
 
 func (x *StopRequest) Reset() {
 	*x = StopRequest{}
-	mi := &file_api_proto_msgTypes[21]
+	mi := &file_api_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1645,7 +1730,7 @@ func (x *StopRequest) String() string {
 func (*StopRequest) ProtoMessage() {}
 
 func (x *StopRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[21]
+	mi := &file_api_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1658,7 +1743,7 @@ func (x *StopRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopRequest.ProtoReflect.Descriptor instead.
 func (*StopRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{21}
+	return file_api_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *StopRequest) GetDrain() bool {
@@ -1676,7 +1761,7 @@ type StopResponse struct {
 
 func (x *StopResponse) Reset() {
 	*x = StopResponse{}
-	mi := &file_api_proto_msgTypes[22]
+	mi := &file_api_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1688,7 +1773,7 @@ func (x *StopResponse) String() string {
 func (*StopResponse) ProtoMessage() {}
 
 func (x *StopResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[22]
+	mi := &file_api_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1701,7 +1786,7 @@ func (x *StopResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopResponse.ProtoReflect.Descriptor instead.
 func (*StopResponse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{22}
+	return file_api_proto_rawDescGZIP(), []int{23}
 }
 
 var File_api_proto protoreflect.FileDescriptor
@@ -1790,14 +1875,22 @@ const file_api_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\"\n" +
 	"\x0eShowJobRequest\x12\x10\n" +
-	"\x03job\x18\x01 \x01(\tR\x03job\"\xab\x01\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\"\xc5\x01\n" +
 	"\rAttemptDetail\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\x04R\aattempt\x12\x10\n" +
 	"\x03try\x18\x02 \x01(\x05R\x03try\x12\x14\n" +
 	"\x05pilot\x18\x03 \x01(\tR\x05pilot\x12\x18\n" +
 	"\aoutcome\x18\x04 \x01(\tR\aoutcome\x12*\n" +
 	"\x06result\x18\x05 \x01(\v2\x12.fairway.v1.ResultR\x06result\x12\x12\n" +
-	"\x04host\x18\x06 \x01(\tR\x04host\"\xcc\x01\n" +
+	"\x04host\x18\x06 \x01(\tR\x04host\x12\x18\n" +
+	"\aearlier\x18\a \x01(\bR\aearlier\"\xae\x01\n" +
+	"\n" +
+	"Provenance\x12\x10\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\x12-\n" +
+	"\apayload\x18\x02 \x01(\v2\x13.fairway.v1.PayloadR\apayload\x12\x14\n" +
+	"\x05reads\x18\x03 \x03(\tR\x05reads\x12\x14\n" +
+	"\x05marks\x18\x04 \x03(\tR\x05marks\x123\n" +
+	"\aattempt\x18\x05 \x01(\v2\x19.fairway.v1.AttemptDetailR\aattempt\"\xcc\x01\n" +
 	"\n" +
 	"FileDetail\x12\x10\n" +
 	"\x03lfn\x18\x01 \x01(\tR\x03lfn\x12\x18\n" +
@@ -1877,7 +1970,7 @@ func file_api_proto_rawDescGZIP() []byte {
 	return file_api_proto_rawDescData
 }
 
-var file_api_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_api_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_api_proto_goTypes = []any{
 	(*ProgressRequest)(nil),       // 0: fairway.v1.ProgressRequest
 	(*StepProgress)(nil),          // 1: fairway.v1.StepProgress
@@ -1888,67 +1981,70 @@ var file_api_proto_goTypes = []any{
 	(*ListJobsResponse)(nil),      // 6: fairway.v1.ListJobsResponse
 	(*ShowJobRequest)(nil),        // 7: fairway.v1.ShowJobRequest
 	(*AttemptDetail)(nil),         // 8: fairway.v1.AttemptDetail
-	(*FileDetail)(nil),            // 9: fairway.v1.FileDetail
-	(*JobDetail)(nil),             // 10: fairway.v1.JobDetail
-	(*ExplainRequest)(nil),        // 11: fairway.v1.ExplainRequest
-	(*ExplainResponse)(nil),       // 12: fairway.v1.ExplainResponse
-	(*WaitsFor)(nil),              // 13: fairway.v1.WaitsFor
-	(*LogsRequest)(nil),           // 14: fairway.v1.LogsRequest
-	(*LogChunk)(nil),              // 15: fairway.v1.LogChunk
-	(*CancelRequest)(nil),         // 16: fairway.v1.CancelRequest
-	(*RetryRequest)(nil),          // 17: fairway.v1.RetryRequest
-	(*ChangedJobs)(nil),           // 18: fairway.v1.ChangedJobs
-	(*CloseInputRequest)(nil),     // 19: fairway.v1.CloseInputRequest
-	(*CloseInputResponse)(nil),    // 20: fairway.v1.CloseInputResponse
-	(*StopRequest)(nil),           // 21: fairway.v1.StopRequest
-	(*StopResponse)(nil),          // 22: fairway.v1.StopResponse
-	nil,                           // 23: fairway.v1.ListJobsResponse.ByStateEntry
-	(*timestamppb.Timestamp)(nil), // 24: google.protobuf.Timestamp
-	(*Result)(nil),                // 25: fairway.v1.Result
-	(*Payload)(nil),               // 26: fairway.v1.Payload
-	(*Resources)(nil),             // 27: fairway.v1.Resources
+	(*Provenance)(nil),            // 9: fairway.v1.Provenance
+	(*FileDetail)(nil),            // 10: fairway.v1.FileDetail
+	(*JobDetail)(nil),             // 11: fairway.v1.JobDetail
+	(*ExplainRequest)(nil),        // 12: fairway.v1.ExplainRequest
+	(*ExplainResponse)(nil),       // 13: fairway.v1.ExplainResponse
+	(*WaitsFor)(nil),              // 14: fairway.v1.WaitsFor
+	(*LogsRequest)(nil),           // 15: fairway.v1.LogsRequest
+	(*LogChunk)(nil),              // 16: fairway.v1.LogChunk
+	(*CancelRequest)(nil),         // 17: fairway.v1.CancelRequest
+	(*RetryRequest)(nil),          // 18: fairway.v1.RetryRequest
+	(*ChangedJobs)(nil),           // 19: fairway.v1.ChangedJobs
+	(*CloseInputRequest)(nil),     // 20: fairway.v1.CloseInputRequest
+	(*CloseInputResponse)(nil),    // 21: fairway.v1.CloseInputResponse
+	(*StopRequest)(nil),           // 22: fairway.v1.StopRequest
+	(*StopResponse)(nil),          // 23: fairway.v1.StopResponse
+	nil,                           // 24: fairway.v1.ListJobsResponse.ByStateEntry
+	(*timestamppb.Timestamp)(nil), // 25: google.protobuf.Timestamp
+	(*Result)(nil),                // 26: fairway.v1.Result
+	(*Payload)(nil),               // 27: fairway.v1.Payload
+	(*Resources)(nil),             // 28: fairway.v1.Resources
 }
 var file_api_proto_depIdxs = []int32{
 	1,  // 0: fairway.v1.ProgressReport.steps:type_name -> fairway.v1.StepProgress
 	2,  // 1: fairway.v1.ProgressReport.summary:type_name -> fairway.v1.Summary
-	24, // 2: fairway.v1.JobSummary.submitted:type_name -> google.protobuf.Timestamp
-	24, // 3: fairway.v1.JobSummary.started:type_name -> google.protobuf.Timestamp
-	24, // 4: fairway.v1.JobSummary.ended:type_name -> google.protobuf.Timestamp
+	25, // 2: fairway.v1.JobSummary.submitted:type_name -> google.protobuf.Timestamp
+	25, // 3: fairway.v1.JobSummary.started:type_name -> google.protobuf.Timestamp
+	25, // 4: fairway.v1.JobSummary.ended:type_name -> google.protobuf.Timestamp
 	4,  // 5: fairway.v1.ListJobsResponse.jobs:type_name -> fairway.v1.JobSummary
-	23, // 6: fairway.v1.ListJobsResponse.by_state:type_name -> fairway.v1.ListJobsResponse.ByStateEntry
-	25, // 7: fairway.v1.AttemptDetail.result:type_name -> fairway.v1.Result
-	4,  // 8: fairway.v1.JobDetail.summary:type_name -> fairway.v1.JobSummary
-	26, // 9: fairway.v1.JobDetail.payload:type_name -> fairway.v1.Payload
-	27, // 10: fairway.v1.JobDetail.needs:type_name -> fairway.v1.Resources
-	9,  // 11: fairway.v1.JobDetail.reads:type_name -> fairway.v1.FileDetail
-	9,  // 12: fairway.v1.JobDetail.writes:type_name -> fairway.v1.FileDetail
-	8,  // 13: fairway.v1.JobDetail.attempts:type_name -> fairway.v1.AttemptDetail
-	4,  // 14: fairway.v1.ExplainResponse.summary:type_name -> fairway.v1.JobSummary
-	13, // 15: fairway.v1.ExplainResponse.waits_for:type_name -> fairway.v1.WaitsFor
-	4,  // 16: fairway.v1.ChangedJobs.jobs:type_name -> fairway.v1.JobSummary
-	0,  // 17: fairway.v1.Workflow.Progress:input_type -> fairway.v1.ProgressRequest
-	5,  // 18: fairway.v1.Workflow.ListJobs:input_type -> fairway.v1.ListJobsRequest
-	7,  // 19: fairway.v1.Workflow.ShowJob:input_type -> fairway.v1.ShowJobRequest
-	11, // 20: fairway.v1.Workflow.Explain:input_type -> fairway.v1.ExplainRequest
-	14, // 21: fairway.v1.Workflow.Logs:input_type -> fairway.v1.LogsRequest
-	16, // 22: fairway.v1.Workflow.Cancel:input_type -> fairway.v1.CancelRequest
-	17, // 23: fairway.v1.Workflow.Retry:input_type -> fairway.v1.RetryRequest
-	19, // 24: fairway.v1.Workflow.CloseInput:input_type -> fairway.v1.CloseInputRequest
-	21, // 25: fairway.v1.Workflow.Stop:input_type -> fairway.v1.StopRequest
-	3,  // 26: fairway.v1.Workflow.Progress:output_type -> fairway.v1.ProgressReport
-	6,  // 27: fairway.v1.Workflow.ListJobs:output_type -> fairway.v1.ListJobsResponse
-	10, // 28: fairway.v1.Workflow.ShowJob:output_type -> fairway.v1.JobDetail
-	12, // 29: fairway.v1.Workflow.Explain:output_type -> fairway.v1.ExplainResponse
-	15, // 30: fairway.v1.Workflow.Logs:output_type -> fairway.v1.LogChunk
-	18, // 31: fairway.v1.Workflow.Cancel:output_type -> fairway.v1.ChangedJobs
-	18, // 32: fairway.v1.Workflow.Retry:output_type -> fairway.v1.ChangedJobs
-	20, // 33: fairway.v1.Workflow.CloseInput:output_type -> fairway.v1.CloseInputResponse
-	22, // 34: fairway.v1.Workflow.Stop:output_type -> fairway.v1.StopResponse
-	26, // [26:35] is the sub-list for method output_type
-	17, // [17:26] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	24, // 6: fairway.v1.ListJobsResponse.by_state:type_name -> fairway.v1.ListJobsResponse.ByStateEntry
+	26, // 7: fairway.v1.AttemptDetail.result:type_name -> fairway.v1.Result
+	27, // 8: fairway.v1.Provenance.payload:type_name -> fairway.v1.Payload
+	8,  // 9: fairway.v1.Provenance.attempt:type_name -> fairway.v1.AttemptDetail
+	4,  // 10: fairway.v1.JobDetail.summary:type_name -> fairway.v1.JobSummary
+	27, // 11: fairway.v1.JobDetail.payload:type_name -> fairway.v1.Payload
+	28, // 12: fairway.v1.JobDetail.needs:type_name -> fairway.v1.Resources
+	10, // 13: fairway.v1.JobDetail.reads:type_name -> fairway.v1.FileDetail
+	10, // 14: fairway.v1.JobDetail.writes:type_name -> fairway.v1.FileDetail
+	8,  // 15: fairway.v1.JobDetail.attempts:type_name -> fairway.v1.AttemptDetail
+	4,  // 16: fairway.v1.ExplainResponse.summary:type_name -> fairway.v1.JobSummary
+	14, // 17: fairway.v1.ExplainResponse.waits_for:type_name -> fairway.v1.WaitsFor
+	4,  // 18: fairway.v1.ChangedJobs.jobs:type_name -> fairway.v1.JobSummary
+	0,  // 19: fairway.v1.Workflow.Progress:input_type -> fairway.v1.ProgressRequest
+	5,  // 20: fairway.v1.Workflow.ListJobs:input_type -> fairway.v1.ListJobsRequest
+	7,  // 21: fairway.v1.Workflow.ShowJob:input_type -> fairway.v1.ShowJobRequest
+	12, // 22: fairway.v1.Workflow.Explain:input_type -> fairway.v1.ExplainRequest
+	15, // 23: fairway.v1.Workflow.Logs:input_type -> fairway.v1.LogsRequest
+	17, // 24: fairway.v1.Workflow.Cancel:input_type -> fairway.v1.CancelRequest
+	18, // 25: fairway.v1.Workflow.Retry:input_type -> fairway.v1.RetryRequest
+	20, // 26: fairway.v1.Workflow.CloseInput:input_type -> fairway.v1.CloseInputRequest
+	22, // 27: fairway.v1.Workflow.Stop:input_type -> fairway.v1.StopRequest
+	3,  // 28: fairway.v1.Workflow.Progress:output_type -> fairway.v1.ProgressReport
+	6,  // 29: fairway.v1.Workflow.ListJobs:output_type -> fairway.v1.ListJobsResponse
+	11, // 30: fairway.v1.Workflow.ShowJob:output_type -> fairway.v1.JobDetail
+	13, // 31: fairway.v1.Workflow.Explain:output_type -> fairway.v1.ExplainResponse
+	16, // 32: fairway.v1.Workflow.Logs:output_type -> fairway.v1.LogChunk
+	19, // 33: fairway.v1.Workflow.Cancel:output_type -> fairway.v1.ChangedJobs
+	19, // 34: fairway.v1.Workflow.Retry:output_type -> fairway.v1.ChangedJobs
+	21, // 35: fairway.v1.Workflow.CloseInput:output_type -> fairway.v1.CloseInputResponse
+	23, // 36: fairway.v1.Workflow.Stop:output_type -> fairway.v1.StopResponse
+	28, // [28:37] is the sub-list for method output_type
+	19, // [19:28] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_api_proto_init() }
@@ -1963,7 +2059,7 @@ func file_api_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_api_proto_rawDesc), len(file_api_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   24,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
