@@ -48,11 +48,15 @@ func (d *draft) begin(m *memory, version uint64) (err error) {
 }
 
 // resize goes on in memory of its own, which is sent as a whole.
-func (d *draft) resize(size int) {
-	b := aligned(size)
+func (d *draft) resize(size int) error {
+	b, err := aligned(size)
+	if err != nil {
+		return err
+	}
 	copy(b, d.bytes)
 	d.close()
 	d.bytes, d.own = b, true
+	return nil
 }
 
 // changes returns what differs from the memory, as the owner still has it, and makes it

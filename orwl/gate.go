@@ -57,9 +57,7 @@ func (g *Gate) add(task string, postings []Posting) (last bool, err error) {
 		return false, fmt.Errorf("task %s comes to a gate that is open", task)
 	}
 	for _, p := range postings {
-		if p.handle.Name == "" {
-			p.handle.Name = task
-		}
+		p.nameAfter(task)
 		g.postings = append(g.postings, gatePosting{p, task})
 	}
 	g.missing--

@@ -21,6 +21,8 @@ const (
 // use, and it can be used again after Release. It must not be copied, and
 // belongs to one task at a time.
 type Handle struct {
+	_ noCopy
+
 	// Name says in traces, faults and cycles whose handle it is.
 	Name string
 
@@ -42,6 +44,12 @@ type Handle struct {
 	remote     remoteRequest  // where the resource is a mirror
 	served     *servedRequest // where the task is in another process
 }
+
+// noCopy lets go vet tell copies of what contains it.
+type noCopy struct{}
+
+func (*noCopy) Lock()   {}
+func (*noCopy) Unlock() {}
 
 // remoteRequest is what a request through a mirror has besides.
 type remoteRequest struct {
@@ -115,7 +123,7 @@ func (h *Handle) Cancel() error {
 	if h.pending {
 		h.leave()
 	}
-	if h.state == held {
+	if h.holds() {
 		return h.res.release(h)
 	}
 	h.state = idle
@@ -144,7 +152,9 @@ func (h *Handle) Resize(size int) error {
 	return h.res.resize(h, size)
 }
 
-func (h *Handle) holds() bool { return !h.pending && h.state == held }
+// holds reports whether the handle has the lock. A copy of it has not: the request
+// belongs to the handle that made it.
+func (h *Handle) holds() bool { return !h.pending && h.state == held && h.req.Owner == h }
 
 // awaits notes, under the location's lock, that a token will come.
 func (h *Handle) awaits() {

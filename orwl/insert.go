@@ -13,6 +13,7 @@ type Posting struct {
 	Rank int
 
 	handle   *Handle
+	other    *Handle // of a pair
 	resource Resource
 	mode     Mode
 }
@@ -24,10 +25,24 @@ func (h *Handle) Reading(r Resource) Posting { return Posting{handle: h, resourc
 func (h *Handle) Writing(r Resource) Posting { return Posting{handle: h, resource: r, mode: Write} }
 
 // Reading binds the pair to r for reading and prepares the first request.
-func (p *Pair) Reading(r Resource) Posting { return p.now().Reading(r) }
+func (p *Pair) Reading(r Resource) Posting { return p.now().Reading(r).paired(p) }
 
 // Writing binds the pair to r for writing and prepares the first request.
-func (p *Pair) Writing(r Resource) Posting { return p.now().Writing(r) }
+func (p *Pair) Writing(r Resource) Posting { return p.now().Writing(r).paired(p) }
+
+func (p Posting) paired(with *Pair) Posting {
+	p.other = &with.handles[with.current^1]
+	return p
+}
+
+// nameAfter names the handles by their task, where they have no name.
+func (p Posting) nameAfter(task string) {
+	for _, h := range []*Handle{p.handle, p.other} {
+		if h != nil && h.Name == "" {
+			h.Name = task
+		}
+	}
+}
 
 // At returns the posting with a rank.
 func (p Posting) At(rank int) Posting {

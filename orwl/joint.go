@@ -86,9 +86,7 @@ func JoinGate(at Resource, tasks int) *JointGate {
 func (g *JointGate) Insert(ctx context.Context, task string, postings ...Posting) error {
 	j := &joining{report: taskReport{Task: task}, postings: postings}
 	for _, p := range postings {
-		if p.handle.Name == "" {
-			p.handle.Name = task
-		}
+		p.nameAfter(task)
 		at := p.resource.key()
 		j.report.Requests = append(j.report.Requests, reportedRequest{
 			Location: p.resource.Name(), Owner: at.owner, ID: at.id, Name: p.handle.Name, Mode: p.mode, Rank: p.Rank,

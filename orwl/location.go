@@ -104,8 +104,12 @@ func StartWith(n int) Option {
 // it was. It needs Linux, and costs two system calls for each mapping.
 func Strict() Option { return func(l *Location) { l.strict = true } }
 
+// MaxName limits the name of a location, in bytes.
+const MaxName = 255
+
 // New makes a location of size bytes, all zero. The name is for people, and
-// for other processes when the location is served. Its memory is given back when
+// for other processes when the location is served; a longer one than MaxName is
+// refused, and so is a size that the machine does not give. Its memory is given back when
 // nobody refers to it any more, neither a handle nor a server.
 func New(name string, size int, options ...Option) (*Location, error) {
 	l := &Location{name: name, id: locations.Add(1), limit: DefaultMaxRequests, memory: new(memory)}
@@ -115,6 +119,9 @@ func New(name string, size int, options ...Option) (*Location, error) {
 	if l.latch != nil && l.latch.counts() && l.latch.missing > l.limit {
 		return nil, fmt.Errorf("making location %s: it would never start: StartWith waits for %d requests, MaxRequests allows %d", name, l.latch.missing, l.limit)
 	}
+	if len(name) > MaxName {
+		return nil, fmt.Errorf("making location %.32q…: the name has %d bytes, and at most %d are allowed: give a shorter one", name, len(name), MaxName)
+	}
 	if err := l.makeMemory(size); err != nil {
 		return nil, fmt.Errorf("making location %s: %w", name, err)
 	}
@@ -122,7 +129,7 @@ func New(name string, size int, options ...Option) (*Location, error) {
 }
 
 func (l *Location) makeMemory(size int) (err error) {
-	if size < 0 || !l.strict && !l.shared {
+	if !l.strict && !l.shared {
 		return l.memory.resize(size)
 	}
 	if *l.memory, err = newMemory(l.name, size); err != nil {
@@ -189,7 +196,7 @@ func (l *Location) resize(h *Handle, size int) error {
 	}
 	h.mapped, h.wrote = true, true
 	if err := l.memory.resize(size); err != nil {
-		return fmt.Errorf("resizing location %s to %d bytes: %w", l.name, size, err)
+		return l.refuse(fmt.Errorf("resizing: %w", err))
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package orwl
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"unsafe"
@@ -16,14 +17,15 @@ type memory struct {
 
 func (m *memory) resize(size int) error {
 	switch {
-	case size < 0:
-		return fmt.Errorf("%d is no size", size)
 	case size == len(m.bytes):
 		return nil
 	case m.file != nil:
 		return m.move(size)
 	}
-	b := aligned(size)
+	b, err := aligned(size)
+	if err != nil {
+		return err
+	}
 	copy(b, m.bytes)
 	m.bytes = b
 	return nil
@@ -48,13 +50,37 @@ func (m *memory) close() {
 	m.file.close()
 }
 
-func aligned(size int) []byte {
-	if size == 0 {
-		return nil
+// aligned returns memory of the heap.
+func aligned(size int) ([]byte, error) {
+	if err := checkSize(size); err != nil || size == 0 {
+		return nil, err
 	}
 	words := make([]uint64, (size+7)/8)
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), size)
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), size), nil
 }
+
+// largeSize is the size in bytes from which checkSize asks the system. Below it the
+// asking would cost more than it can save.
+const largeSize = 256 << 20
+
+// maxMemory bounds the size in bytes where the system cannot be asked.
+const maxMemory = 1 << 40
+
+// checkSize says whether memory of this size can be had: the runtime of Go panics or
+// ends the process where it cannot.
+func checkSize(size int) error {
+	switch {
+	case size < 0:
+		return fmt.Errorf("%d bytes are no size", size)
+	case size < largeSize:
+		return nil
+	case size > maxMemory:
+		return fmt.Errorf("%d bytes: %w", size, errMemory)
+	}
+	return askForMemory(size)
+}
+
+var errMemory = errors.New("the machine does not give so much memory")
 
 func (m *memory) size() int { return len(m.bytes) }
 

@@ -2,6 +2,7 @@ package orwl
 
 import (
 	"fmt"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -25,7 +26,10 @@ type memoryFile struct {
 
 // newMemory makes memory in a file, all zero.
 func newMemory(name string, size int) (memory, error) {
-	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err := checkSize(size); err != nil {
+		return memory{}, err
+	}
+	fd, err := unix.MemfdCreate(kernelName(name), unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
 		return memory{}, fmt.Errorf("memfd_create: %w", err)
 	}
@@ -40,6 +44,24 @@ func newMemory(name string, size int) (memory, error) {
 		return memory{}, err
 	}
 	return memory{b, f}, nil
+}
+
+// maxKernelName is how many bytes of the name of memory the kernel takes.
+const maxKernelName = 249
+
+// kernelName returns what the kernel takes of a name. It only shows it, in /proc.
+func kernelName(name string) string {
+	name, _, _ = strings.Cut(name, "\x00")
+	return name[:min(len(name), maxKernelName)]
+}
+
+// askForMemory asks the kernel for memory of this size, and gives it back at once.
+func askForMemory(size int) error {
+	b, err := unix.Mmap(-1, 0, size, readWrite, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		return fmt.Errorf("%d bytes: %w: %w", size, errMemory, err)
+	}
+	return unix.Munmap(b)
 }
 
 // settle gives the file its size, and leaves it to its user.

@@ -12,6 +12,8 @@ func newMemory(string, int) (memory, error) {
 	return memory{}, errors.New("memory that can be shared and strict mode need Linux (memfd)")
 }
 
+func askForMemory(int) error { return nil }
+
 func (f *memoryFile) holds(int) error               { return errors.ErrUnsupported }
 func (f *memoryFile) mmap(int, int) ([]byte, error) { return nil, errors.ErrUnsupported }
 func (f *memoryFile) export(bool) (int, error)      { return -1, errors.ErrUnsupported }

@@ -68,7 +68,7 @@ func (m *Mirror) admitLocked(h *Handle) error {
 // awaitLocked registers a request that is about to be sent.
 func (m *Mirror) awaitLocked(h *Handle, mode Mode) {
 	m.peer.next++
-	h.res, h.mode, h.traced, h.detour = m, mode, nil, true
+	h.res, h.req.Owner, h.mode, h.traced, h.detour = m, h, mode, nil, true
 	h.remote = remoteRequest{id: m.peer.next, replica: m.replica}
 	if m.trace != nil {
 		m.trace.requested(h, m.name, mode)
@@ -175,20 +175,19 @@ func (m *Mirror) resize(h *Handle, size int) error {
 	if int64(size) > max(r.limit, int64(r.memory.size())) {
 		return m.refuse(fmt.Errorf("resizing to %d bytes, where at most %d are allowed: %w", size, r.limit, ErrTooLarge))
 	}
-	if size < 0 {
-		return m.refuse(fmt.Errorf("%d is no size", size))
-	}
 	if r.draft != nil {
 		if _, err := m.viewDraft(h, Write); err != nil {
 			return err
 		}
-		r.draft.resize(size)
+		if err := r.draft.resize(size); err != nil {
+			return m.refuse(fmt.Errorf("resizing: %w", err))
+		}
 		return nil
 	}
 	h.wrote, h.mapped = true, true
 	r.journal = nil
 	if err := r.memory.resize(size); err != nil {
-		return fmt.Errorf("resizing location %s to %d bytes: %w", m.name, size, err)
+		return m.refuse(fmt.Errorf("resizing: %w", err))
 	}
 	return nil
 }
