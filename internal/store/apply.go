@@ -23,19 +23,24 @@ var rowCounts = [...]int{64, 8, 1}
 // statements are those of one connection, prepared once.
 type statements struct {
 	load, part, begin, commit, rollback, remove *sql.Stmt
+	addLarge, removeLarge                       *sql.Stmt
 	upsert                                      [len(rowCounts)]*sql.Stmt
 }
 
-func (st *statements) prepareLoad(ctx context.Context, conn *sql.Conn) (err error) {
-	st.load, err = conn.PrepareContext(ctx, `SELECT key, body FROM record WHERE tbl = ? ORDER BY key`)
+func (st *statements) prepareLoad(ctx context.Context, conn *sql.Conn, version int) (err error) {
+	body := `CASE typeof(body) WHEN 'integer' THEN (SELECT l.body FROM large l WHERE l.id = record.body) ELSE body END`
+	if version < largeApart { // opened for reading only
+		body = `body`
+	}
+	st.load, err = conn.PrepareContext(ctx, `SELECT key, `+body+` FROM record WHERE tbl = ? ORDER BY key`)
 	if err == nil {
-		st.part, err = conn.PrepareContext(ctx, `SELECT key, body FROM record WHERE tbl = ? AND key >= ? AND key < ? ORDER BY key LIMIT ?`)
+		st.part, err = conn.PrepareContext(ctx, `SELECT key, `+body+` FROM record WHERE tbl = ? AND key >= ? AND key < ? ORDER BY key LIMIT ?`)
 	}
 	return err
 }
 
 func (st *statements) prepareAll(ctx context.Context, conn *sql.Conn) error {
-	if err := st.prepareLoad(ctx, conn); err != nil {
+	if err := st.prepareLoad(ctx, conn, len(migrations)); err != nil {
 		return err
 	}
 	texts := []struct {
@@ -46,6 +51,8 @@ func (st *statements) prepareAll(ctx context.Context, conn *sql.Conn) error {
 		{`COMMIT`, &st.commit},
 		{`ROLLBACK`, &st.rollback},
 		{`DELETE FROM record WHERE tbl = ? AND key = ?`, &st.remove},
+		{`INSERT INTO large VALUES (?,?,?,?)`, &st.addLarge},
+		{`DELETE FROM large WHERE id = ?`, &st.removeLarge},
 	}
 	for i, rows := range rowCounts {
 		texts = append(texts, struct {
@@ -68,7 +75,7 @@ func upsertText(rows int) string {
 }
 
 func (st *statements) close() {
-	for _, s := range append([]*sql.Stmt{st.load, st.part, st.begin, st.commit, st.rollback, st.remove}, st.upsert[:]...) {
+	for _, s := range append([]*sql.Stmt{st.load, st.part, st.begin, st.commit, st.rollback, st.remove, st.addLarge, st.removeLarge}, st.upsert[:]...) {
 		if s != nil {
 			_ = s.Close()
 		}
@@ -112,13 +119,13 @@ func (s *sqliteStore) transact(ctx context.Context, records []dispatch.Record) e
 		_, _ = s.stmt.rollback.ExecContext(ctx)
 		return err
 	}
+	s.large.committed()
 	return afterCommit.Hit()
 }
 
 // latest keeps the last record of each table and key. What is left touches
 // each row once, so its order no longer matters.
 func latest(records []dispatch.Record) []dispatch.Record {
-	type name struct{ table, key string }
 	last := make(map[name]int, len(records))
 	for i, r := range records {
 		last[name{r.Table, r.Key}] = i
@@ -137,9 +144,14 @@ func latest(records []dispatch.Record) []dispatch.Record {
 
 func (s *sqliteStore) write(ctx context.Context, records []dispatch.Record) error {
 	defer func() { clear(s.rows); s.rows = s.rows[:0] }()
+	s.large.begin()
 	for _, r := range records {
+		body, err := s.setApart(ctx, r)
+		if err != nil {
+			return fmt.Errorf("writing %s %s: %w", r.Table, r.Key, err)
+		}
 		if r.Body != nil {
-			s.rows = append(s.rows, r.Table, r.Key, r.Body)
+			s.rows = append(s.rows, r.Table, r.Key, body)
 			continue
 		}
 		if _, err := s.stmt.remove.ExecContext(ctx, r.Table, r.Key); err != nil {

@@ -22,7 +22,14 @@ var migrations = []string{
 	// 4: nothing to change; earlier programs do not know the tags of copies, nor
 	// with which incarnation a submission began.
 	`SELECT 1`,
+	// 5: large bodies apart (large.go).
+	`CREATE TABLE large (id INTEGER PRIMARY KEY, tbl TEXT NOT NULL, key TEXT NOT NULL, body BLOB NOT NULL);` +
+		fmt.Sprintf(`INSERT INTO large (tbl, key, body) SELECT tbl, key, body FROM record WHERE length(body) > %d;`, largeBody) +
+		`UPDATE record SET body = large.id FROM large WHERE large.tbl = record.tbl AND large.key = record.key`,
 }
+
+// largeApart is the first schema version that has the table of large bodies.
+const largeApart = 5
 
 // checkVersion tells the schema version of a file, and refuses files that are
 // not ours or from the future. An empty file has version 0.

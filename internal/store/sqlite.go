@@ -54,6 +54,8 @@ type sqliteStore struct {
 	conn *sql.Conn
 	stmt statements
 	rows []any // scratch space for the arguments of one statement
+
+	large largeBodies
 }
 
 // OpenSQLite opens the store in the file path. With ReadOnly a file that does
@@ -89,12 +91,15 @@ func (s *sqliteStore) open(ctx context.Context) error {
 		return err
 	}
 	if s.mode == ReadOnly {
-		return s.stmt.prepareLoad(ctx, s.conn)
+		return s.stmt.prepareLoad(ctx, s.conn, version)
 	}
 	if err := migrate(ctx, s.conn, version); err != nil {
 		return err
 	}
 	if err := disk.Sync(filepath.Dir(s.path)); err != nil {
+		return err
+	}
+	if err := s.large.load(ctx, s.conn); err != nil {
 		return err
 	}
 	return s.stmt.prepareAll(ctx, s.conn)

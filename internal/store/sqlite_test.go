@@ -109,16 +109,61 @@ func TestOlderSchemaMigrates(t *testing.T) {
 	folder := t.TempDir()
 	edit(t, filepath.Join(folder, "fairway.db"), `
 		CREATE TABLE record (tbl TEXT NOT NULL, key TEXT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (tbl, key)) WITHOUT ROWID;
-		INSERT INTO record VALUES ('job', '1', 'a');
+		INSERT INTO record VALUES ('job', '1', 'a'), ('job', '2', CAST(printf('%.100000c', 'b') AS BLOB));
 		PRAGMA user_version = 1`)
+	read := must(store.OpenSQLite(filepath.Join(folder, "fairway.db"), store.ReadOnly))(t)
+	if records, err := read.Load(context.Background(), "job"); err != nil || len(records) != 2 {
+		t.Fatalf("before it is brought up to date: %d records, %v", len(records), err)
+	}
+	read.Close()
 	for range 2 {
 		s := must(open(folder))(t)
 		records, err := s.Load(context.Background(), "job")
-		if err != nil || len(records) != 1 || string(records[0].Body) != "a" {
+		if err != nil || len(records) != 2 || string(records[0].Body) != "a" || string(records[1].Body) != strings.Repeat("b", 100_000) {
 			t.Fatalf("got %v, %v", records, err)
 		}
 		s.Close()
 	}
+}
+
+// TestLargeBodyIsNotReadForOtherRecords counts the bytes that writing small
+// records reads, beside a record whose body is larger than what SQLite keeps in
+// memory.
+func TestLargeBodyIsNotReadForOtherRecords(t *testing.T) {
+	const large, small = 32 << 20, 500
+	s := must(open(t.TempDir()))(t)
+	defer s.Close()
+	apply := func(table, key string, body []byte) {
+		t.Helper()
+		if err := s.Apply(context.Background(), []dispatch.Record{{Table: table, Key: key, Body: body}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range small { // so that the tree has more than one page
+		apply("before", strconv.Itoa(i), make([]byte, 500))
+	}
+	apply("commit", "1", make([]byte, large))
+	before := bytesRead(t)
+	for i := range small {
+		apply("published", strconv.Itoa(i), make([]byte, 500))
+	}
+	if read := bytesRead(t) - before; read > large {
+		t.Fatalf("writing %d small records read %d bytes", small, read)
+	}
+}
+
+// bytesRead is what this process has read so far, from wherever.
+func bytesRead(t *testing.T) int64 {
+	t.Helper()
+	text, err := os.ReadFile("/proc/self/io")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var n int64
+	if _, err := fmt.Sscanf(string(text), "rchar: %d", &n); err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 func TestNewerSchemaIsRefused(t *testing.T) {

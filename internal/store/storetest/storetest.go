@@ -289,6 +289,9 @@ func drawRecords(t *rapid.T) []dispatch.Record {
 			if r.Body == nil {
 				r.Body = []byte{}
 			}
+			if rapid.IntRange(0, 4).Draw(t, "large") == 0 { // as stores may keep apart
+				r.Body = bytes.Repeat(append(r.Body, 'x'), 5000)
+			}
 		}
 		return r
 	}), 0, 100).Draw(t, "records")
