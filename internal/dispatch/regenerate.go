@@ -115,8 +115,10 @@ func (c *Core) awaited(j *job) bool {
 // get their copies back, the other new copies are not needed.
 func (c *Core) commitAgain(p *pilot, j *job, r *Result) {
 	var spare []string
+	find, taken := r.byLFN(), make(map[string]bool, len(r.Outputs))
 	for _, v := range c.written(j) {
-		w := findOutput(r, v.file.lfn)
+		w := find(v.file.lfn)
+		taken[w.LFN] = true
 		if v.state == present && v.pfn != "" {
 			spare = append(spare, w.PFN)
 			c.arrived(v)
@@ -126,7 +128,7 @@ func (c *Core) commitAgain(p *pilot, j *job, r *Result) {
 		c.makeVisible(j, v, p)
 	}
 	for i := range r.Outputs {
-		if w := &r.Outputs[i]; c.outputOf(j, w.LFN) == nil {
+		if w := &r.Outputs[i]; !taken[w.LFN] {
 			spare = append(spare, w.PFN)
 		}
 	}
@@ -172,13 +174,4 @@ func (c *Core) backAgain(v *version) {
 	if v.writer != nil {
 		c.work.relent = append(c.work.relent, v.writer)
 	}
-}
-
-func (c *Core) outputOf(j *job, lfn string) *version {
-	for _, v := range c.written(j) {
-		if v.file.lfn == lfn {
-			return v
-		}
-	}
-	return nil
 }

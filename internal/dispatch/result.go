@@ -88,8 +88,12 @@ func (c *Core) reject(j *job, r *Result) {
 // are unique to the attempt, so nothing else is hit; what a version in use
 // names is kept all the same.
 func (c *Core) discard(j *job, r *Result) {
+	if len(r.Outputs) == 0 {
+		return
+	}
+	used := c.inUse(j)
 	for _, w := range r.Outputs {
-		if w.PFN != "" && !c.inUse(j, w.PFN) {
+		if w.PFN != "" && !used[w.PFN] {
 			c.remove(w.PFN)
 		}
 	}
@@ -118,11 +122,16 @@ func (c *Core) reads(w *WrittenFile) bool {
 	return f != nil && slices.ContainsFunc(f.versions, func(v *version) bool { return v.pfn == w.PFN })
 }
 
-func (c *Core) inUse(j *job, pfn string) bool {
+// inUse are the physical names of what the job was committed with.
+func (c *Core) inUse(j *job) map[string]bool {
 	if j == nil || j.committed == 0 {
-		return false
+		return nil
 	}
-	return slices.ContainsFunc(c.written(j), func(v *version) bool { return v.pfn == pfn })
+	used := make(map[string]bool)
+	for _, v := range c.written(j) {
+		used[v.pfn] = true
+	}
+	return used
 }
 
 // written returns the versions of files that the job has made or is to make.
@@ -138,8 +147,9 @@ func (c *Core) written(j *job) []*version {
 
 // checkOutputs says what is wrong with the outputs of a successful attempt.
 func (c *Core) checkOutputs(j *job, r *Result) string {
+	find := r.byLFN()
 	for i := range j.requests {
-		if v := j.requests[i].write; v != nil && !v.file.pattern && findOutput(r, v.file.lfn) == nil {
+		if v := j.requests[i].write; v != nil && !v.file.pattern && find(v.file.lfn) == nil {
 			return fmt.Sprintf("output %s was not written", v.file.lfn)
 		}
 	}
@@ -153,7 +163,7 @@ func (c *Core) checkOutputs(j *job, r *Result) string {
 	}
 	if j.again {
 		for _, v := range c.matched[j.id] {
-			if findOutput(r, v.file.lfn) == nil {
+			if find(v.file.lfn) == nil {
 				return fmt.Sprintf("%s was written by the attempt before, but not by this one", v.file.lfn)
 			}
 		}
@@ -199,13 +209,27 @@ func (v *version) throughPattern() bool { return v.writer != nil && v.number == 
 // before says whether the version has its place before the outputs of the job.
 func (v *version) before(j *job) bool { return v.writer == nil || v.writer.id < j.id }
 
-func findOutput(r *Result, lfn string) *WrittenFile {
-	for i := range r.Outputs {
-		if r.Outputs[i].LFN == lfn {
-			return &r.Outputs[i]
+// few is up to how many elements a search through all of them is faster than a
+// map.
+const few = 16
+
+// byLFN returns what finds the outputs of a result by their names.
+func (r *Result) byLFN() func(lfn string) *WrittenFile {
+	if len(r.Outputs) <= few {
+		return func(lfn string) *WrittenFile {
+			for i := range r.Outputs {
+				if r.Outputs[i].LFN == lfn {
+					return &r.Outputs[i]
+				}
+			}
+			return nil
 		}
 	}
-	return nil
+	named := make(map[string]*WrittenFile, len(r.Outputs))
+	for i := range r.Outputs {
+		named[r.Outputs[i].LFN] = &r.Outputs[i]
+	}
+	return func(lfn string) *WrittenFile { return named[lfn] }
 }
 
 // outputFor returns the output that the file belongs to: that of its name, or

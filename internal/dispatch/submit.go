@@ -139,7 +139,7 @@ func (j *Job) check() error {
 
 // repeated returns a name that occurs twice, or "". Most lists are short.
 func repeated[T any](list []T, name func(T) string) string {
-	if len(list) > 16 {
+	if len(list) > few {
 		seen := make(map[string]bool, len(list))
 		for _, x := range list {
 			if seen[name(x)] {

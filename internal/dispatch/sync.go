@@ -55,7 +55,8 @@ func (c *Core) takeSync(p *pilot, s *Sync) {
 	for i := range s.Ended {
 		c.resultArrived(p.id, p, &s.Ended[i])
 	}
-	if len(s.Ended) > 0 || !s.Hold || p.news || c.mustLeave(p) && !p.toldToLeave {
+	changes := len(s.CacheAdded) + len(s.CacheGone)
+	if len(s.Ended) > 0 || !s.Hold || p.news || c.mustLeave(p) && !p.toldToLeave || changes >= maxUnconfirmed {
 		c.tell(p)
 	}
 	switch {
@@ -84,6 +85,12 @@ func (c *Core) takeSync(p *pilot, s *Sync) {
 	c.updateSpare(p)
 	c.ask(p)
 }
+
+// maxUnconfirmed is how many changes of its cache a pilot sends until it is
+// answered, so that it need not send them again. A Sync repeats all that no answer
+// has confirmed: while an attempt stores thousands of files, each of its Syncs would
+// carry all those before.
+const maxUnconfirmed = 64
 
 func (c *Core) mustLeave(p *pilot) bool { return c.stop != running || p.info.Error != "" }
 

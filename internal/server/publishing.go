@@ -15,6 +15,9 @@ const (
 	// PublishPause is the time after the first failure. It doubles with each
 	// further one.
 	PublishPause = 200 * time.Millisecond
+	// publishRound bounds the files that are published before the loop is told: one
+	// of its transactions takes in so many, and a job may have many thousands.
+	publishRound = 512
 )
 
 // publishLoop carries out publications until ctx ends. While one fails, those
@@ -27,7 +30,7 @@ func (s *Server) publishLoop(ctx context.Context) {
 			return
 		}
 		for tries := 0; len(batch) > 0; {
-			done, failure := p.publishAll(batch)
+			done, failure := p.publishAll(batch[:min(len(batch), publishRound)])
 			if s.tellPublished(ctx, batch[:done]) != nil {
 				return
 			}

@@ -1,0 +1,95 @@
+package dispatch
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+)
+
+// TestPilotThatStoresManyFilesIsAnswered counts how often a pilot tells of the files
+// that one attempt stores: it repeats what no answer has confirmed.
+func TestPilotThatStoresManyFilesIsAnswered(t *testing.T) {
+	const files = 5000
+	s := newScript()
+	s.core, _ = New(Config{})
+	seq, last, sent := uint64(0), uint64(0), 0
+	var unconfirmed []CachedFile
+	sync := func(full bool) {
+		t.Helper()
+		seq++
+		in := Sync{Pilot: "p", Seq: seq, LastAnswer: last, Full: full, Hold: true, CacheAdded: unconfirmed}
+		if full {
+			in.Hello = &PilotInfo{Host: "h", CacheDir: "/cache", CacheSize: 1 << 40}
+		}
+		e, err := s.core.Step(epoch, in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sent += len(unconfirmed)
+		for _, r := range e.Replies {
+			if r.Seq == seq {
+				last, unconfirmed = r.Answer.Number, nil
+			}
+		}
+	}
+	sync(true)
+	for i := range files {
+		unconfirmed = append(unconfirmed, CachedFile{File: FileRef{LFN: fmt.Sprint(i), Version: 1, Tag: 1}, Size: 1})
+		sync(false)
+	}
+	if most := maxUnconfirmed * files; sent > most {
+		t.Fatalf("of %d files it told %d times, more than %d", files, sent, most)
+	}
+}
+
+// TestWorkForOutputsChosenByContentIsLinear counts the bytes of memory and of records
+// that one job with many outputs costs, from its commit over their publication to the
+// end of a second attempt of it: for four times the outputs about four times as much.
+func TestWorkForOutputsChosenByContentIsLinear(t *testing.T) {
+	few, fewBytes := workFor(t, 2000)
+	many, manyBytes := workFor(t, 8000)
+	if many > 6*few || manyBytes > 6*fewBytes {
+		t.Fatalf("2000 outputs took %d bytes of memory and %d of records, 8000 took %d and %d", few, fewBytes, many, manyBytes)
+	}
+}
+
+func workFor(t *testing.T, outputs int) (memory uint64, records int) {
+	t.Helper()
+	c, _ := New(Config{})
+	step := func(in Input) Effects {
+		t.Helper()
+		e, err := c.Step(epoch, in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range e.Persist {
+			records += len(r.Body)
+		}
+		return e
+	}
+	result := func(id AttemptID) Result {
+		r := Result{Job: 1, Attempt: id}
+		for i := range outputs {
+			lfn := fmt.Sprintf("part%d", i)
+			r.Outputs = append(r.Outputs, WrittenFile{LFN: lfn, Version: 1, PFN: physical(lfn, 1, id), Size: 1})
+		}
+		return r
+	}
+	first, second := result(1<<32|1), result(1<<32|2)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	step(Submit{[]Job{{Name: "split", Step: "split", Digest: "d", Writes: []Output{{LFN: "part*", Pattern: true, Publish: true}}}}})
+	e := step(Sync{Pilot: "p", Seq: 1, Full: true, Hello: &PilotInfo{Host: "h"}, Ended: []Result{first}, Hold: true})
+	publish := append([]Publish(nil), e.Publish...)
+	if len(publish) != outputs {
+		t.Fatalf("%d of %d outputs are to be published", len(publish), outputs)
+	}
+	for _, p := range publish {
+		step(Published{p.File})
+	}
+	if e := step(Sync{Pilot: "p", Seq: 2, LastAnswer: c.answerNumber(), Ended: []Result{second}, Hold: true}); len(e.Remove) != outputs {
+		t.Fatalf("%d of %d files of an attempt that came too late are to be removed", len(e.Remove), outputs)
+	}
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc, records
+}
