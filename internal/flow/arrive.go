@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"time"
-
-	"fairway/internal/dispatch"
 )
 
 // Reasons why an input of Step is refused.
@@ -44,7 +42,9 @@ func (f *Flow) arrived(now time.Time, in Arrived) (act func(), err error) {
 		for _, file := range fresh {
 			f.arrive(now, state, file)
 		}
-		f.effects.AddFiles = append(f.effects.AddFiles, fresh...)
+		for _, file := range fresh {
+			f.effects.AddFiles = append(f.effects.AddFiles, file.ExistingFile)
+		}
 		if len(fresh) > 0 {
 			f.touchAll()
 		}
@@ -52,8 +52,8 @@ func (f *Flow) arrived(now time.Time, in Arrived) (act func(), err error) {
 }
 
 // newArrivals leaves out what arrived before, and changes nothing.
-func (f *Flow) newArrivals(state *inputState, files []dispatch.ExistingFile) ([]dispatch.ExistingFile, error) {
-	var fresh []dispatch.ExistingFile
+func (f *Flow) newArrivals(state *inputState, files []InputFile) ([]InputFile, error) {
+	var fresh []InputFile
 	seen := map[string]bool{}
 	for _, file := range files {
 		before, again := state.arrived[file.LFN]
@@ -69,6 +69,9 @@ func (f *Flow) newArrivals(state *inputState, files []dispatch.ExistingFile) ([]
 		case legalLFN(file.LFN) != "":
 			return nil, fmt.Errorf("input %q: %q is no name of a file, it %s", state.in.Name, file.LFN, legalLFN(file.LFN))
 		}
+		if _, _, err := state.in.values(file); err != nil {
+			return nil, fmt.Errorf("input %q: %w", state.in.Name, err)
+		}
 		seen[file.LFN] = true
 		fresh = append(fresh, file)
 	}
@@ -76,16 +79,15 @@ func (f *Flow) newArrivals(state *inputState, files []dispatch.ExistingFile) ([]
 }
 
 // arrive lets one file begin a wave.
-func (f *Flow) arrive(now time.Time, state *inputState, existing dispatch.ExistingFile) {
+func (f *Flow) arrive(now time.Time, state *inputState, existing InputFile) {
 	f.wave++
 	state.arrived[existing.LFN] = existing.Identity
 	made := &file{lfn: existing.LFN, wave: f.wave, there: true, size: existing.Size, since: now}
 	f.know(made, "the input "+state.in.Name)
 	f.makeAvailable(existing.LFN)
-	for i, name := range state.in.names {
-		if _, fits := name.match(existing.LFN); fits {
-			f.deliver(state.in.makers[i], made)
-		}
+	if m, values, _ := state.in.values(existing); m != nil {
+		made.values = values
+		f.deliver(m, made)
 	}
 }
 
@@ -133,11 +135,15 @@ func (f *Flow) name(lfn string) *name {
 // deliver gives a known file to the steps that make jobs from it.
 func (f *Flow) deliver(m *maker, made *file) {
 	for _, c := range m.consumers {
-		values, fits := c.step.sources()[c.source].match(made.lfn)
-		if !fits {
+		values, second := c.taking.read(made.lfn, made.values)
+		if values == nil {
 			continue
 		}
 		st := f.steps[c.step.order-1]
+		if second != nil {
+			f.refuse(st, "step %s cannot take %s", c.step.name, twoReadings(made.lfn, c.taking.taker, values, second))
+			continue
+		}
 		if st.merging != nil {
 			f.gather(st, made, values)
 			continue

@@ -114,6 +114,9 @@ func (p *parser) checkOutput(s *step, e *entry) {
 			p.placeholders(e.pattern.line, e.pattern.column, []string{name})
 		}
 	}
+	if e.fresh {
+		p.checkTouching(s, e.pattern)
+	}
 	missing := s.missing(e.pattern)
 	if wild := slices.IndexFunc(missing, func(name string) bool { return !placeholderName.MatchString(name) }); wild >= 0 {
 		p.failAt(e.pattern.line, e.pattern.column, "write a {placeholder} under each in place of the wildcard, and put it into the name",
@@ -128,13 +131,22 @@ func (p *parser) checkOutput(s *step, e *entry) {
 	}
 }
 
+// checkTouching finds values that could not be told apart in a name that a job
+// chooses.
+func (p *parser) checkTouching(s *step, chosen *pattern) {
+	if a, b := chosen.touching(s.bound); a != "" {
+		p.failAt(chosen.line, chosen.column, "put text between them, or take one placeholder for both",
+			"step %q: nothing in %q tells where %s ends and %s begins", s.name, chosen.text, a, b)
+	}
+}
+
 // missing are the placeholders that an output lacks to differ between any two
 // jobs of s.
 func (s *step) missing(output *pattern) []string {
 	var lacks []string
 	need := func(names ...string) {
 		for _, name := range names {
-			if !output.has(name) && !slices.Contains(lacks, name) {
+			if (!placeholderName.MatchString(name) || !output.has(name)) && !slices.Contains(lacks, name) {
 				lacks = append(lacks, name)
 			}
 		}

@@ -31,7 +31,7 @@ func (f *Flow) fill(j *job, d *draft) {
 			j.outputs = append(j.outputs, nil)
 			continue
 		}
-		j.outputs = append(j.outputs, &file{lfn: lfn, wave: j.wave})
+		j.outputs = append(j.outputs, &file{lfn: lfn, values: d.values.of(e.pattern.names), wave: j.wave})
 	}
 	for _, e := range s.rewrites {
 		lfn, _ := e.pattern.expand(d.values)

@@ -14,7 +14,17 @@ type Input interface{ isInput() }
 // after a restart.
 type Arrived struct {
 	Input string
-	Files []dispatch.ExistingFile
+	Files []InputFile
+}
+
+// InputFile is a file of a declared input.
+type InputFile struct {
+	dispatch.ExistingFile
+
+	// Path is what [DeclaredInput.Name] was asked for: it tells the values of
+	// placeholders, also of those that the logical name leaves out. Where it is
+	// empty they are read from the logical name.
+	Path string `json:",omitempty"`
 }
 
 // Closed says that a declared input gets no more files. An input that is not

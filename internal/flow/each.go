@@ -143,7 +143,7 @@ func (f *Flow) joined(st *stepState, in []*file, values binding) {
 		f.splitFile(st, in[0], values)
 		return
 	}
-	f.draft(&draft{state: st, values: values, label: st.label(values), in: in, wave: latest(in)})
+	f.draft(&draft{state: st, values: values, label: st.label(values, in...), in: in, wave: latest(in)})
 }
 
 func latest(in []*file) int {
@@ -154,12 +154,18 @@ func latest(in []*file) int {
 	return wave
 }
 
-// label names a job by its step and the values that tell it apart.
-func (st *stepState) label(values binding) string {
+// label names a job by its step and the values that tell it apart. Where
+// wildcards do, it has the name of the file.
+func (st *stepState) label(values binding, in ...*file) string {
 	var b strings.Builder
 	b.WriteString(st.step.name)
 	seen := map[string]bool{}
-	for _, source := range st.step.each {
+	for i, source := range st.step.each {
+		if source.anyWildcard() {
+			b.WriteByte('/')
+			b.WriteString(in[i].lfn)
+			continue
+		}
 		for _, name := range source.names {
 			if !seen[name] {
 				seen[name] = true

@@ -30,6 +30,7 @@ type Flow struct {
 	candidates []*stepState // that may have become final
 	final      int          // steps
 	stuck      bool         // was told
+	refused    []Held
 	aging      agingHeap
 }
 
@@ -174,10 +175,11 @@ func (f *Flow) finish() {
 		}
 	}
 	f.candidates = f.candidates[:0]
-	f.effects.Finished = f.final == len(f.steps)
+	f.effects.Finished = f.final == len(f.steps) && len(f.refused) == 0
 	if !f.stuck && !f.effects.Finished && f.allSettled() {
 		f.stuck = true
-		for _, held := range f.Held(maxStuckNotes) {
+		told := len(f.refused)
+		for _, held := range f.Held(told + maxStuckNotes)[told:] {
 			f.note("job %s will never run: %s", held.Job, held.Reason)
 		}
 	}

@@ -5,20 +5,44 @@ import "fmt"
 // maxStuckNotes bounds how many jobs that never run are named.
 const maxStuckNotes = 10
 
-// Held is a job that is known and not submitted.
+// Held is a job that is known and not submitted, or a step of which something
+// was refused.
 type Held struct {
 	Job, Step string
 	Reason    string
+}
+
+// refuse keeps a run from being finished, for a reason that people are told at
+// once and again at its end. The step, which may be nil, gets no more final
+// than it is.
+func (f *Flow) refuse(st *stepState, format string, args ...any) {
+	refused := Held{Reason: fmt.Sprintf(format, args...)}
+	if st != nil {
+		st.held++
+		refused.Job, refused.Step = st.step.name, st.step.name
+	}
+	f.refused = append(f.refused, refused)
+	f.note("%s", refused.Reason)
+}
+
+// Refused says what the workflow asks for and cannot have, oldest first: jobs
+// that cannot be created, data of which nothing is made. A run that was refused
+// something is never finished.
+func (f *Flow) Refused() []string {
+	reasons := make([]string, len(f.refused))
+	for i, refused := range f.refused {
+		reasons[i] = refused.Reason
+	}
+	return reasons
 }
 
 // Held says for up to limit jobs why they are not submitted yet, for people:
 // first those that others wait for.
 func (f *Flow) Held(limit int) []Held {
 	l := &heldList{limit: limit, named: map[string]bool{}}
-	for _, st := range f.steps {
-		for _, why := range st.refused {
-			l.add(st.step.name, st, why)
-		}
+	for _, refused := range f.refused[:min(limit, len(f.refused))] {
+		l.held = append(l.held, refused)
+		l.named[refused.Job] = true
 	}
 	names, queues := sortedKeys(f.names), sortedKeys(f.queues)
 	for _, lfn := range names {

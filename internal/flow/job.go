@@ -70,12 +70,28 @@ func (f *Flow) create(d *draft) {
 	} else {
 		f.fill(j, d)
 	}
+	if why := f.otherInput(d); why != "" {
+		f.refuse(st, "%s", why)
+		return
+	}
 	if why := f.outputTaken(j); why != "" {
-		st.refused = append(st.refused, why)
-		f.note("%s", why)
+		f.refuse(st, "%s", why)
 		return
 	}
 	f.enlist(j)
+}
+
+// otherInput says why a file that a job would read by its name is not meant,
+// or "": it was made with other values.
+func (f *Flow) otherInput(d *draft) string {
+	for i, e := range d.readEntries() {
+		if n := f.names[d.reads[i]]; n != nil && n.file != nil {
+			if why := e.pattern.disagree(d.values, n.file.values); why != "" {
+				return fmt.Sprintf("job %s cannot read %s: %s; put text between the placeholders that no value contains, or a '/'", d.label, d.reads[i], why)
+			}
+		}
+	}
+	return ""
 }
 
 // outputTaken says why the outputs of a job cannot be told from those of
@@ -243,21 +259,19 @@ func (f *Flow) chosen(j *job, e dispatch.Event) {
 
 func (f *Flow) chosenFile(j *job, m *maker, out dispatch.CommittedFile, e dispatch.Event) {
 	lfn := out.File.LFN
-	if values, fits := m.pattern.match(lfn); !fits || !agree(values, j.values) {
+	values, second := m.pattern.read(lfn, j.values.of(m.pattern.names), nil)
+	switch {
+	case values == nil:
 		f.note("job %s wrote %s, which does not fit %s: no step takes it", j.name, lfn, m.pattern.text)
 		return // so that names that fit are of one job, since all that tells jobs apart stands in them
+	case second != nil && len(m.consumers) > 0:
+		f.refuse(j.state, "job %s wrote a file whose values are not certain: %s; put text between the placeholders that no value contains, or a '/'",
+			j.name, twoReadings(lfn, m.pattern, values, second))
 	}
-	made := &file{lfn: lfn, wave: j.wave, there: true, size: out.Size, records: out.Records, since: e.At}
+	made := &file{lfn: lfn, values: values, wave: j.wave, there: true, size: out.Size, records: out.Records, since: e.At}
 	f.know(made, "job "+j.name)
 	f.makeAvailable(lfn)
-	f.deliver(m, made)
-}
-
-func agree(values, with binding) bool {
-	for name, value := range with {
-		if v, bound := values[name]; bound && v != value {
-			return false
-		}
+	if second == nil {
+		f.deliver(m, made)
 	}
-	return true
 }

@@ -100,6 +100,15 @@ var parameterUse = regexp.MustCompile(`\$\{([^}]*)\}`)
 
 // text gives the scalar n with parameters put in.
 func (p *parser) text(n *yaml.Node, what string) (string, bool) {
+	return p.textWith(n, what, func(value string) string { return value })
+}
+
+// patternText is text for newPattern: what parameters give stands for itself.
+func (p *parser) patternText(n *yaml.Node, what string) (string, bool) {
+	return p.textWith(n, what, hideLiteral.Replace)
+}
+
+func (p *parser) textWith(n *yaml.Node, what string, shown func(value string) string) (string, bool) {
 	n = follow(n)
 	if n.Kind != yaml.ScalarNode || n.Tag == "!!null" {
 		p.fail(n, "write a text", "%s must be a text, not %s", what, kindName(n))
@@ -113,7 +122,7 @@ func (p *parser) text(n *yaml.Node, what string) (string, bool) {
 			p.fail(n, p.parameterAdvice(name), "%s uses the parameter %q, which does not exist", what, name)
 			ok = false
 		}
-		return value
+		return shown(value)
 	})
 	return s, ok
 }
@@ -129,6 +138,14 @@ func (p *parser) parameterAdvice(name string) string {
 // texts gives a scalar as a list of one, or a list of scalars with their
 // nodes.
 func (p *parser) texts(n *yaml.Node, what string) ([]string, []*yaml.Node) {
+	return p.textsWith(n, what, p.text)
+}
+
+func (p *parser) patternTexts(n *yaml.Node, what string) ([]string, []*yaml.Node) {
+	return p.textsWith(n, what, p.patternText)
+}
+
+func (p *parser) textsWith(n *yaml.Node, what string, text func(*yaml.Node, string) (string, bool)) ([]string, []*yaml.Node) {
 	n = follow(n)
 	items := []*yaml.Node{n}
 	if n.Kind == yaml.SequenceNode {
@@ -140,7 +157,7 @@ func (p *parser) texts(n *yaml.Node, what string) ([]string, []*yaml.Node) {
 	var texts []string
 	var nodes []*yaml.Node
 	for _, item := range items {
-		if s, ok := p.text(item, what); ok {
+		if s, ok := text(item, what); ok {
 			texts, nodes = append(texts, s), append(nodes, follow(item))
 		}
 	}
@@ -181,8 +198,8 @@ func (p *parser) pattern(n *yaml.Node, text, what string) *pattern {
 		p.fail(n, "write a name such as parts/{part}.txt", "%s: %v", what, err)
 		return nil
 	}
-	if why := legalLFN(text); why != "" {
-		p.fail(n, "write a relative name such as parts/{part}.txt", "%s: %q is no name of a file, it %s", what, text, why)
+	if why := legalLFN(made.text); why != "" {
+		p.fail(n, "write a relative name such as parts/{part}.txt", "%s: %q is no name of a file, it %s", what, made.text, why)
 		return nil
 	}
 	made.line, made.column = n.Line, n.Column
@@ -191,7 +208,7 @@ func (p *parser) pattern(n *yaml.Node, text, what string) *pattern {
 
 func (p *parser) patterns(n *yaml.Node, what string) []*pattern {
 	var all []*pattern
-	texts, nodes := p.texts(n, what)
+	texts, nodes := p.patternTexts(n, what)
 	for i, text := range texts {
 		if made := p.pattern(nodes[i], text, what); made != nil {
 			all = append(all, made)

@@ -54,7 +54,7 @@ func (f *Flow) queue(lfn string) *queue {
 	if q == nil {
 		q = &queue{lfn: lfn}
 		for _, u := range f.shared {
-			if _, fits := u.entry.pattern.match(lfn); fits {
+			if u.entry.pattern.fits(lfn) {
 				q.uses = append(q.uses, u)
 			}
 		}

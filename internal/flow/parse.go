@@ -96,8 +96,8 @@ func (p *parser) root(data []byte) *yaml.Node {
 		p.failAt(1, 1, "generate data as files, not as text of the workflow", "the file has %d bytes, the limit is %d", len(data), maxFileSize)
 		return nil
 	}
-	if hasHidden(data) {
-		p.failAt(1, 1, "remove them", "the file has characters of the private use area (U+E000, U+E001)")
+	if hasHidden(string(data)) {
+		p.failAt(1, 1, "remove them", "the file has characters of the private use area (U+E000 to U+E005)")
 		return nil
 	}
 	var document yaml.Node
@@ -163,6 +163,9 @@ func (p *parser) parameters(w *Workflow, n *yaml.Node, set map[string]string) {
 		}
 		if given, ok := set[name]; ok {
 			parameter.Value, parameter.Required = given, false
+		}
+		if hasHidden(parameter.Value) {
+			p.fail(value, "remove them", "the parameter %q has characters of the private use area (U+E000 to U+E005)", name)
 		}
 		p.values[name] = parameter.Value
 		w.Parameters = append(w.Parameters, parameter)

@@ -84,7 +84,7 @@ func (p *parser) inputPatterns(in *DeclaredInput, keys map[string]*yaml.Node, wh
 	}
 	texts, nodes := []string{"*"}, []*yaml.Node{keys["url_list"]}
 	if source != nil {
-		texts, nodes = p.texts(source, what)
+		texts, nodes = p.patternTexts(source, what)
 	}
 	for i, text := range texts {
 		p.inputPattern(in, text, nodes[i], keys["as"], what)
@@ -101,10 +101,13 @@ func (p *parser) inputPattern(in *DeclaredInput, text string, n, as *yaml.Node, 
 		return
 	}
 	p.placeholders(n.Line, n.Column, files.names)
+	if a, b := files.touching(nil); a != "" {
+		p.fail(n, "put text between them, or take one placeholder for both", "%s: nothing in %q tells where %s ends and %s begins", what, files.text, a, b)
+	}
 	lfnText, lfnNode := path.Base(text), n
 	if as != nil {
 		var ok bool
-		if lfnText, ok = p.text(as, what+": as"); !ok {
+		if lfnText, ok = p.patternText(as, what+": as"); !ok {
 			return
 		}
 		lfnNode, in.renamed = follow(as), true
@@ -118,7 +121,7 @@ func (p *parser) inputPattern(in *DeclaredInput, text string, n, as *yaml.Node, 
 	}
 	in.patterns, in.names = append(in.patterns, files), append(in.names, lfn)
 	if in.URLList == "" {
-		in.Patterns, in.Globs = append(in.Patterns, text), append(in.Globs, files.glob())
+		in.Patterns, in.Globs = append(in.Patterns, files.text), append(in.Globs, files.glob())
 	}
 }
 
@@ -148,11 +151,12 @@ func (p *parser) closeRule(in *DeclaredInput, n *yaml.Node, what string) {
 
 func parseCloseRule(text string) (CloseRule, error) {
 	words := strings.Fields(text)
+	if file, ok := strings.CutPrefix(text, "file "); ok && len(words) > 1 {
+		return CloseRule{File: strings.TrimSpace(file)}, nil
+	}
 	switch {
 	case len(words) == 1 && words[0] == "manual":
 		return CloseRule{Manual: true}, nil
-	case len(words) == 2 && words[0] == "file":
-		return CloseRule{File: words[1]}, nil
 	case len(words) == 3 && words[0] == "after" && words[2] == "idle":
 		idle, err := parseDuration(words[1])
 		return CloseRule{Idle: max(idle, time.Millisecond)}, err

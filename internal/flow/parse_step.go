@@ -143,7 +143,7 @@ func (p *parser) entries(n *yaml.Node, what string) []entry {
 	if n = follow(n); n.Kind == yaml.MappingNode {
 		for _, f := range p.mapping(n, what) {
 			p.variable(f.key.Line, f.key.Column, f.key.Value, "name")
-			text, ok := p.text(f.value, what)
+			text, ok := p.patternText(f.value, what)
 			if !ok {
 				continue
 			}

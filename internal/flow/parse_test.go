@@ -39,13 +39,13 @@ func TestDurations(t *testing.T) {
 
 func TestCloseRules(t *testing.T) {
 	for text, want := range map[string]CloseRule{
-		"manual": {Manual: true}, "after 30s idle": {Idle: 30 * time.Second}, "file done.txt": {File: "done.txt"},
+		"manual": {Manual: true}, "after 30s idle": {Idle: 30 * time.Second}, "file done.txt": {File: "done.txt"}, "file all  done": {File: "all  done"},
 	} {
 		if got, err := parseCloseRule(text); err != nil || got != want {
 			t.Errorf("%q: got %+v %v", text, got, err)
 		}
 	}
-	for _, text := range []string{"", "never", "after", "after x idle", "file", "file a b"} {
+	for _, text := range []string{"", "never", "after", "after x idle", "file", "file "} {
 		if got, err := parseCloseRule(text); err == nil {
 			t.Errorf("%q passed as %+v", text, got)
 		}

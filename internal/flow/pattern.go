@@ -3,6 +3,7 @@ package flow
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -13,33 +14,42 @@ type token struct {
 	name    string // of a placeholder; wildcards are named "*1", "*2", ... and "?1", ...
 }
 
+func (t token) isPlaceholder() bool { return t.name != "" && !t.isWildcard() }
+
+// String gives the token as it was written.
+func (t token) String() string {
+	switch {
+	case t.isPlaceholder():
+		return "{" + t.name + "}"
+	case t.isWildcard():
+		return t.name[:1]
+	}
+	return t.literal
+}
+
+func (t token) isWildcard() bool { return t.name != "" && (t.name[0] == '*' || t.name[0] == '?') }
+
 // pattern is a name with placeholders. A placeholder stands for one or more
-// characters but '/', as few as make the whole match; '*' for any number of
-// them and '?' for one.
+// characters but '/'; '*' for any number of them and '?' for one.
 type pattern struct {
 	text   string
 	tokens []token
 	line   int
 	column int
-	names  []string // placeholders in the order of their first appearance
-	regexp *regexp.Regexp
-	groups []string // name of each group of regexp
+	names  []string // placeholders and wildcards in the order of their first appearance
 }
 
 var placeholderName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// newPattern compiles text.
+// newPattern reads a pattern. In text, characters that [literal] hides are
+// themselves and nothing else.
 func newPattern(text string) (*pattern, error) {
-	p := &pattern{text: text}
-	if err := p.tokenize(); err != nil {
-		return nil, err
-	}
-	p.compile()
-	return p, nil
+	p := &pattern{text: showLiteral.Replace(text)}
+	return p, p.tokenize(text)
 }
 
-func (p *pattern) tokenize() error {
-	rest, wildcards := p.text, 0
+func (p *pattern) tokenize(rest string) error {
+	wildcards := 0
 	for rest != "" {
 		at := strings.IndexAny(rest, "{}*?")
 		if at < 0 {
@@ -69,7 +79,7 @@ func (p *pattern) tokenize() error {
 
 func (p *pattern) literal(s string) {
 	if s != "" {
-		p.tokens = append(p.tokens, token{literal: s})
+		p.tokens = append(p.tokens, token{literal: showLiteral.Replace(s)})
 	}
 }
 
@@ -80,58 +90,36 @@ func (p *pattern) placeholder(name string) {
 	}
 }
 
-func (p *pattern) compile() {
-	var b strings.Builder
-	b.WriteString(`^`)
-	for _, t := range p.tokens {
-		switch {
-		case t.name == "":
-			b.WriteString(regexp.QuoteMeta(t.literal))
-			continue
-		case t.name[0] == '*':
-			b.WriteString(`([^/]*?)`)
-		case t.name[0] == '?':
-			b.WriteString(`([^/])`)
-		default:
-			b.WriteString(`([^/]+?)`)
-		}
-		p.groups = append(p.groups, t.name)
-	}
-	b.WriteString(`$`)
-	p.regexp = regexp.MustCompile(b.String())
-}
+func (p *pattern) has(name string) bool { return slices.Contains(p.names, name) }
 
-func (p *pattern) has(name string) bool {
-	for _, n := range p.names {
-		if n == name {
-			return true
-		}
-	}
-	return false
-}
-
-// binding gives placeholders their values.
+// binding gives placeholders their values. One that a file or job has is never
+// changed.
 type binding map[string]string
 
-// match binds the placeholders so that p expands to name, or says that no
-// values do.
-func (p *pattern) match(name string) (binding, bool) {
-	if len(p.groups) == 0 {
-		return binding{}, name == p.text
-	}
-	found := p.regexp.FindStringSubmatch(name)
-	if found == nil {
-		return nil, false
-	}
-	b := make(binding, len(p.groups))
-	for i, group := range p.groups {
-		value := found[i+1]
-		if before, bound := b[group]; bound && before != value {
-			return nil, false
+// of are the values of some placeholders.
+func (b binding) of(names []string) binding {
+	some := make(binding, len(names))
+	for _, name := range names {
+		if value, bound := b[name]; bound {
+			some[name] = value
 		}
-		b[group] = value
 	}
-	return b, true
+	if len(some) == len(b) {
+		return b // millions of files share it with their job
+	}
+	return some
+}
+
+// String lists the values for a person, by name.
+func (b binding) String() string {
+	var s strings.Builder
+	for i, name := range sortedKeys(b) {
+		if i > 0 {
+			s.WriteString(", ")
+		}
+		fmt.Fprintf(&s, "%s=%s", name, b[name])
+	}
+	return s.String()
 }
 
 // expand puts values in place of placeholders; what b does not bind becomes
@@ -143,7 +131,7 @@ func (p *pattern) expand(b binding) (name string, open bool) {
 		switch {
 		case t.name == "":
 			s.WriteString(t.literal)
-		case bound:
+		case bound && t.isPlaceholder():
 			s.WriteString(value)
 		default:
 			s.WriteByte('*')
@@ -153,7 +141,7 @@ func (p *pattern) expand(b binding) (name string, open bool) {
 	return s.String(), open
 }
 
-var globEscapes = strings.NewReplacer(`[`, `\[`, `\`, `\\`)
+var globEscapes = strings.NewReplacer(`[`, `\[`, `\`, `\\`, `*`, `\*`, `?`, `\?`)
 
 // glob is for filepath.Glob, which finds what p matches and perhaps more.
 func (p *pattern) glob() string {
@@ -225,20 +213,25 @@ const (
 func (p *pattern) symbols() []int {
 	var s []int
 	for _, t := range p.tokens {
-		switch {
-		case t.name == "":
-			for i := range len(t.literal) {
-				s = append(s, int(t.literal[i]))
-			}
-		case t.name[0] == '*':
-			s = append(s, anyMany)
-		case t.name[0] == '?':
-			s = append(s, anyOne)
-		default:
-			s = append(s, anyOne, anyMany)
-		}
+		s = append(s, t.symbols()...)
 	}
 	return s
+}
+
+func (t token) symbols() []int {
+	switch {
+	case t.name == "":
+		s := make([]int, len(t.literal))
+		for i := range len(t.literal) {
+			s[i] = int(t.literal[i])
+		}
+		return s
+	case t.name[0] == '*':
+		return []int{anyMany}
+	case t.name[0] == '?':
+		return []int{anyOne}
+	}
+	return []int{anyOne, anyMany}
 }
 
 // meet says whether two wildcard expressions share a word. reach[j] holds

@@ -1,7 +1,6 @@
 package flow
 
 import (
-	"bytes"
 	"regexp"
 	"strings"
 
@@ -27,9 +26,17 @@ func hidePlaceholders(data []byte) []byte {
 	return bareWord.ReplaceAll(data, []byte(hiddenOpen+"${1}"+hiddenClose))
 }
 
-func hasHidden(data []byte) bool {
-	return bytes.Contains(data, []byte(hiddenOpen)) || bytes.Contains(data, []byte(hiddenClose))
-}
+// The values of parameters stand in patterns for themselves: what would be
+// special there is hidden too, until the pattern is read.
+var (
+	hideLiteral = strings.NewReplacer("{", "\ue002", "}", "\ue003", "*", "\ue004", "?", "\ue005")
+	showLiteral = strings.NewReplacer("\ue002", "{", "\ue003", "}", "\ue004", "*", "\ue005", "?")
+)
+
+// hidingCharacters are those that texts from outside must not have.
+const hidingCharacters = hiddenOpen + hiddenClose + "\ue002\ue003\ue004\ue005"
+
+func hasHidden(text string) bool { return strings.ContainsAny(text, hidingCharacters) }
 
 var showPlaceholders = strings.NewReplacer(hiddenOpen, "{", hiddenClose, "}")
 

@@ -17,7 +17,7 @@ const (
 )
 
 // logFormat changes when an older log would lead to other jobs.
-const logFormat = 1
+const logFormat = 2
 
 // maxFilesPerRecord bounds one record of arrivals.
 const maxFilesPerRecord = 256
@@ -39,13 +39,13 @@ const (
 
 // logEntry is one thing that happened. Name is the input, job or step.
 type logEntry struct {
-	Kind      logKind                 `json:"kind"`
-	Name      string                  `json:"name"`
-	At        time.Time               `json:"at,omitzero"`
-	Files     []dispatch.ExistingFile `json:"files,omitempty"`
-	Committed []committedFile         `json:"committed,omitempty"`
-	Group     string                  `json:"group,omitempty"`
-	LFNs      []string                `json:"lfns,omitempty"`
+	Kind      logKind         `json:"kind"`
+	Name      string          `json:"name"`
+	At        time.Time       `json:"at,omitzero"`
+	Files     []InputFile     `json:"files,omitempty"`
+	Committed []committedFile `json:"committed,omitempty"`
+	Group     string          `json:"group,omitempty"`
+	LFNs      []string        `json:"lfns,omitempty"`
 }
 
 // committedFile is what matters of a dispatch.CommittedFile.

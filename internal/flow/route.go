@@ -22,6 +22,7 @@ type maker struct {
 type consumer struct {
 	step   *step
 	source int
+	taking taking
 }
 
 func (m *maker) owner() string {
@@ -100,6 +101,7 @@ func (p *parser) checkSources(w *Workflow, r *routes) {
 			}
 			for _, m := range found {
 				m.read = true
+				p.checkTaking(s, m, source)
 			}
 			s.feeds = append(s.feeds, found)
 		}
@@ -112,6 +114,14 @@ func (p *parser) checkSources(w *Workflow, r *routes) {
 	}
 }
 
+// checkTaking finds files whose values a step cannot know.
+func (p *parser) checkTaking(s *step, m *maker, source *pattern) {
+	t := newTaking(m.pattern, source)
+	if what, instead := t.problem(); what != "" {
+		p.failAt(source.line, source.column, instead, "step %q takes files of %s: %s", s.name, m.owner(), what)
+	}
+}
+
 func (p *parser) checkRead(w *Workflow, s *step, e *entry, r *routes) {
 	found := r.of(e.pattern)
 	e.made = found
@@ -120,6 +130,9 @@ func (p *parser) checkRead(w *Workflow, s *step, e *entry, r *routes) {
 		m.read = true
 		if !m.fresh {
 			known++
+		}
+		if t := newTaking(m.pattern, e.pattern); !t.whole && !t.canMeet(false) {
+			p.checkTaking(s, m, e.pattern)
 		}
 	}
 	switch {
@@ -210,7 +223,7 @@ func (r *routes) connect(w *Workflow) {
 	for _, s := range w.steps {
 		for i, makers := range s.feeds {
 			for _, m := range makers {
-				m.consumers = append(m.consumers, consumer{s, i})
+				m.consumers = append(m.consumers, consumer{s, i, newTaking(m.pattern, s.sources()[i])})
 			}
 		}
 	}

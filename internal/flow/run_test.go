@@ -112,10 +112,10 @@ func (x *world) arrive(input string, lfns ...string) {
 	x.step(Arrived{Input: input, Files: files})
 }
 
-func filesOf(lfns ...string) []dispatch.ExistingFile {
-	var files []dispatch.ExistingFile
+func filesOf(lfns ...string) []InputFile {
+	var files []InputFile
 	for _, lfn := range lfns {
-		files = append(files, dispatch.ExistingFile{LFN: lfn, PFN: "/data/" + lfn, Size: int64(len(lfn)), Identity: "1"})
+		files = append(files, InputFile{ExistingFile: dispatch.ExistingFile{LFN: lfn, PFN: "/data/" + lfn, Size: int64(len(lfn)), Identity: "1"}})
 	}
 	return files
 }

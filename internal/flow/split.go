@@ -1,7 +1,6 @@
 package flow
 
 import (
-	"fmt"
 	"strconv"
 
 	"fairway/internal/dispatch"
@@ -42,7 +41,7 @@ func (t splitTaker) exists(f *Flow, in *file) {
 	case in.records > 0:
 		f.chunks(t.st, in, t.values, in.records)
 	default:
-		f.draft(&draft{state: t.st, values: t.values, label: t.st.label(t.values) + "/records", in: []*file{in}, wave: in.wave, count: true})
+		f.draft(&draft{state: t.st, values: t.values, label: t.st.label(t.values, in) + "/records", in: []*file{in}, wave: in.wave, count: true})
 	}
 }
 
@@ -57,7 +56,7 @@ func (f *Flow) counted(j *job, files []dispatch.CommittedFile) {
 			}
 		}
 	}
-	f.refuse(j.state, fmt.Sprintf("job %s ended without a number of records", j.name))
+	f.refuse(j.state, "job %s ended without a number of records", j.name)
 }
 
 func (j *job) countPrefix() string { return countFolder + j.name + "/" }
@@ -67,12 +66,12 @@ func (f *Flow) chunks(st *stepState, in *file, values binding, records int64) {
 	per := st.step.split.records
 	count := (records + per - 1) / per
 	if count > maxChunks {
-		f.refuse(st, fmt.Sprintf("step %s would split %s into %d jobs, the limit is %d: give each job more records", st.step.name, in.lfn, count, maxChunks))
+		f.refuse(st, "step %s would split %s into %d jobs, the limit is %d: give each job more records", st.step.name, in.lfn, count, maxChunks)
 		return
 	}
 	st.counting.remove(in.wave)
 	f.touch(st)
-	label := st.label(values)
+	label := st.label(values, in)
 	for k := range count {
 		chunk := strconv.FormatInt(k+1, 10)
 		f.draft(&draft{
@@ -84,11 +83,4 @@ func (f *Flow) chunks(st *stepState, in *file, values binding, records int64) {
 			}),
 		})
 	}
-}
-
-// refuse keeps a step from becoming final: jobs of it cannot be created.
-func (f *Flow) refuse(st *stepState, why string) {
-	st.refused = append(st.refused, why)
-	st.held++
-	f.note("%s", why)
 }

@@ -11,6 +11,7 @@ const forever = math.MaxInt
 // file is a file whose name is known.
 type file struct {
 	lfn     string
+	values  binding // of the placeholders in the pattern of its maker
 	wave    int
 	there   bool // it exists: it arrived or was committed
 	size    int64
@@ -96,7 +97,6 @@ type stepState struct {
 	counting openWaves // of files that wait to be split
 	made     int64     // jobs of a plain step
 	drafted  bool      // of plain steps
-	refused  []string  // why jobs could not be created
 	held     int       // drafts and jobs not yet submitted
 	final    bool
 	dirty    bool

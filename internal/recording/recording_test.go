@@ -61,7 +61,7 @@ func perform(t *testing.T, path string, limit int64) *Writer {
 		writer.Flow(at, in, &effects, err)
 		return effects
 	}
-	arrived := flowed(flow.Arrived{Input: "texts", Files: []dispatch.ExistingFile{{LFN: "in/a.txt", PFN: "/ä", Size: 3, Identity: "1"}}})
+	arrived := flowed(flow.Arrived{Input: "texts", Files: []flow.InputFile{{ExistingFile: dispatch.ExistingFile{LFN: "in/a.txt", PFN: "/ä", Size: 3, Identity: "1"}}}})
 	dispatched(dispatch.AddFiles{Files: arrived.AddFiles})
 	dispatched(dispatch.Submit{Jobs: []dispatch.Job{arrived.Submit[0].Job}})
 	dispatched(dispatch.Submit{Jobs: []dispatch.Job{arrived.Submit[0].Job}}) // refused

@@ -36,6 +36,9 @@ func (s *Server) outcome(failure error) Outcome {
 	}
 	totals := s.loop.dispatch.Totals()
 	done := totals.ByState[dispatch.Done] == totals.Jobs && s.loop.tally.finished
+	for _, refused := range s.loop.flow.Refused() {
+		e.problem(refused)
+	}
 	if !done && !e.asked && len(e.problems) == 0 {
 		e.problem(s.unfinished(&totals))
 	}

@@ -44,10 +44,10 @@ func (f *feeds) recorded(records []inputRecord) {
 }
 
 // unknown leaves out files that were fed before.
-func (f *feeds) unknown(input string, files []dispatch.ExistingFile) []dispatch.ExistingFile {
+func (f *feeds) unknown(input string, files []flow.InputFile) []flow.InputFile {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var fresh []dispatch.ExistingFile
+	var fresh []flow.InputFile
 	for _, file := range files {
 		if !f.known[input][file.LFN] {
 			fresh = append(fresh, file)
@@ -56,7 +56,7 @@ func (f *feeds) unknown(input string, files []dispatch.ExistingFile) []dispatch.
 	return fresh
 }
 
-func (f *feeds) fed(input string, files []dispatch.ExistingFile, closed bool) {
+func (f *feeds) fed(input string, files []flow.InputFile, closed bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, file := range files {
@@ -173,7 +173,7 @@ func (s *Server) feedAll(ctx context.Context, in *flow.DeclaredInput) error {
 
 // feed hands files to flow, together with the record of them, and perhaps
 // closes the input.
-func (s *Server) feed(ctx context.Context, input string, files []dispatch.ExistingFile, last bool) error {
+func (s *Server) feed(ctx context.Context, input string, files []flow.InputFile, last bool) error {
 	files = s.feeds.unknown(input, files)
 	if len(files) == 0 && !last {
 		return nil
@@ -194,7 +194,7 @@ func (s *Server) feed(ctx context.Context, input string, files []dispatch.Existi
 	return s.inbox.send(ctx, &request{}) // the loop may have waited for the end of the inputs only
 }
 
-func inputRecords(input string, files []dispatch.ExistingFile) ([]dispatch.Record, error) {
+func inputRecords(input string, files []flow.InputFile) ([]dispatch.Record, error) {
 	records := make([]dispatch.Record, len(files))
 	for i, file := range files {
 		var err error

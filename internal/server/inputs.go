@@ -29,8 +29,8 @@ type finder struct {
 }
 
 // find returns the files that an input has now.
-func (f *finder) find(ctx context.Context, in *flow.DeclaredInput) ([]dispatch.ExistingFile, error) {
-	var files []dispatch.ExistingFile
+func (f *finder) find(ctx context.Context, in *flow.DeclaredInput) ([]flow.InputFile, error) {
+	var files []flow.InputFile
 	var err error
 	switch {
 	case len(in.Sizes) > 0:
@@ -51,7 +51,7 @@ func (f *finder) find(ctx context.Context, in *flow.DeclaredInput) ([]dispatch.E
 
 // recordable refuses names of files that no record and no message to a pilot
 // can hold.
-func recordable(files []dispatch.ExistingFile) error {
+func recordable(files []flow.InputFile) error {
 	for _, file := range files {
 		if !utf8.ValidString(file.PFN) {
 			return fmt.Errorf("the name %q is not UTF-8: give the file another name", file.PFN)
@@ -61,7 +61,7 @@ func recordable(files []dispatch.ExistingFile) error {
 }
 
 // distinct refuses files of which one would take the place of another.
-func distinct(files []dispatch.ExistingFile) error {
+func distinct(files []flow.InputFile) error {
 	paths := make(map[string]string, len(files))
 	for _, file := range files {
 		if other, taken := paths[file.LFN]; taken && other != file.PFN {
@@ -79,7 +79,7 @@ func (f *finder) absolute(path string) string {
 	return filepath.Join(f.folder, path)
 }
 
-func (f *finder) matching(in *flow.DeclaredInput) ([]dispatch.ExistingFile, error) {
+func (f *finder) matching(in *flow.DeclaredInput) ([]flow.InputFile, error) {
 	var paths []string
 	for i, glob := range in.Globs {
 		found, err := Glob(f.folder, glob)
@@ -100,7 +100,7 @@ func (f *finder) matching(in *flow.DeclaredInput) ([]dispatch.ExistingFile, erro
 			return nil, fmt.Errorf("%s is a folder; name the files in it, as in %s", folder, filepath.Join(in.Patterns[i], "{name}"))
 		}
 	}
-	var files []dispatch.ExistingFile
+	var files []flow.InputFile
 	for _, path := range in.Order(paths) {
 		file, err := f.named(in, path)
 		if err != nil {
@@ -128,12 +128,15 @@ func OnlyFolders(paths []string) string {
 
 // named describes the file at a path that one of the globs matches; nil if it
 // is none of the input's.
-func (f *finder) named(in *flow.DeclaredInput, path string) (*dispatch.ExistingFile, error) {
+func (f *finder) named(in *flow.DeclaredInput, path string) (*flow.InputFile, error) {
 	lfn, fits, err := in.LFN(path)
 	if err != nil || !fits {
 		return nil, err
 	}
 	file, err := existing(lfn, f.absolute(path))
+	if file != nil {
+		file.Path = path
+	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return file, err
 	}
@@ -155,7 +158,7 @@ func (f *finder) asWritten(pattern, path string) string {
 }
 
 // existing describes a file as it is now; nil for a folder.
-func existing(lfn, path string) (*dispatch.ExistingFile, error) {
+func existing(lfn, path string) (*flow.InputFile, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
@@ -166,7 +169,9 @@ func existing(lfn, path string) (*dispatch.ExistingFile, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is not a regular file", path)
 	}
-	return &dispatch.ExistingFile{LFN: lfn, PFN: path, Size: info.Size(), Identity: fileIdentity(info), Tag: tagOf(path, storage.InfoOf(info))}, nil
+	return &flow.InputFile{ExistingFile: dispatch.ExistingFile{
+		LFN: lfn, PFN: path, Size: info.Size(), Identity: fileIdentity(info), Tag: tagOf(path, storage.InfoOf(info)),
+	}}, nil
 }
 
 func tagOf(pfn string, now storage.Info) dispatch.Tag {
@@ -189,7 +194,7 @@ func identityOf(url string, info storage.Info) string {
 // urls reads a list of URLs, paths, or logical names, one a line. Empty lines and lines that
 // begin with # are passed over, and so is a last line without its end: it is
 // still being written, unless the list is complete.
-func (f *finder) urls(ctx context.Context, in *flow.DeclaredInput) ([]dispatch.ExistingFile, error) {
+func (f *finder) urls(ctx context.Context, in *flow.DeclaredInput) ([]flow.InputFile, error) {
 	list, err := os.Open(f.absolute(in.URLList))
 	if err != nil {
 		return nil, err
@@ -199,7 +204,7 @@ func (f *finder) urls(ctx context.Context, in *flow.DeclaredInput) ([]dispatch.E
 	if err != nil {
 		return nil, err
 	}
-	var files []dispatch.ExistingFile
+	var files []flow.InputFile
 	lines := bufio.NewReader(list)
 	for number := 1; ; number++ {
 		line, err := lines.ReadString('\n')
@@ -218,23 +223,25 @@ func (f *finder) urls(ctx context.Context, in *flow.DeclaredInput) ([]dispatch.E
 	}
 }
 
-func (f *finder) url(ctx context.Context, in *flow.DeclaredInput, rules *catalog.Catalog, name string) (dispatch.ExistingFile, error) {
+func (f *finder) url(ctx context.Context, in *flow.DeclaredInput, rules *catalog.Catalog, name string) (flow.InputFile, error) {
 	lfn, fits, err := in.LFN(name)
 	if err != nil {
-		return dispatch.ExistingFile{}, err
+		return flow.InputFile{}, err
 	}
 	if !fits {
-		return dispatch.ExistingFile{}, fmt.Errorf("%s does not fit the pattern of the input", name)
+		return flow.InputFile{}, fmt.Errorf("%s does not fit the pattern of the input", name)
 	}
 	url, err := f.locate(in, rules, name)
 	if err != nil {
-		return dispatch.ExistingFile{}, err
+		return flow.InputFile{}, err
 	}
-	return f.stated(ctx, lfn, url)
+	file, err := f.stated(ctx, lfn, url)
+	file.Path = name
+	return file, err
 }
 
 // again describes a file that was fed as it is now; nil where it is a folder.
-func (f *finder) again(ctx context.Context, in *flow.DeclaredInput, r inputRecord) (*dispatch.ExistingFile, error) {
+func (f *finder) again(ctx context.Context, in *flow.DeclaredInput, r inputRecord) (*flow.InputFile, error) {
 	if in.URLList != "" {
 		file, err := f.stated(ctx, r.LFN, r.PFN)
 		return &file, err
@@ -247,12 +254,14 @@ func (f *finder) again(ctx context.Context, in *flow.DeclaredInput, r inputRecor
 }
 
 // stated describes what a URL, or a path of a list of them, leads to.
-func (f *finder) stated(ctx context.Context, lfn, url string) (dispatch.ExistingFile, error) {
+func (f *finder) stated(ctx context.Context, lfn, url string) (flow.InputFile, error) {
 	info, err := f.element.Stat(ctx, url)
 	if err != nil {
-		return dispatch.ExistingFile{}, err
+		return flow.InputFile{}, err
 	}
-	return dispatch.ExistingFile{LFN: lfn, PFN: url, Size: max(info.Size, 0), Identity: identityOf(url, info), Tag: tagOf(url, info)}, nil
+	return flow.InputFile{ExistingFile: dispatch.ExistingFile{
+		LFN: lfn, PFN: url, Size: max(info.Size, 0), Identity: identityOf(url, info), Tag: tagOf(url, info),
+	}}, nil
 }
 
 // locate gives the PFN of what stands in a URL list: a URL, a path, or, where
@@ -272,7 +281,7 @@ func (f *finder) locate(in *flow.DeclaredInput, rules *catalog.Catalog, name str
 }
 
 func hasScheme(url string) bool {
-	return storage.Scheme(url) != "file" || strings.HasPrefix(url, "file:")
+	return flow.IsURL(url) || strings.HasPrefix(strings.ToLower(url), "file:")
 }
 
 // ReadCatalog reads the catalogue that an input of a workflow in folder names,
@@ -293,15 +302,17 @@ func ReadCatalog(folder string, ref *flow.CatalogRef) (*catalog.Catalog, error) 
 }
 
 // makeSized makes the files of a trace: holes of the right size.
-func (f *finder) makeSized(sizes []flow.SizedFile) ([]dispatch.ExistingFile, error) {
-	files := make([]dispatch.ExistingFile, len(sizes))
+func (f *finder) makeSized(sizes []flow.SizedFile) ([]flow.InputFile, error) {
+	files := make([]flow.InputFile, len(sizes))
 	for i, sized := range sizes {
 		path := filepath.Join(f.traces, sized.LFN)
 		if err := f.provide(path, sized.Size); err != nil {
 			return nil, err
 		}
 		size := fmt.Sprint(sized.Size)
-		files[i] = dispatch.ExistingFile{LFN: sized.LFN, PFN: path, Size: sized.Size, Identity: size, Tag: dispatch.Tag(storage.FixedTag(size))}
+		files[i] = flow.InputFile{ExistingFile: dispatch.ExistingFile{
+			LFN: sized.LFN, PFN: path, Size: sized.Size, Identity: size, Tag: dispatch.Tag(storage.FixedTag(size)),
+		}}
 	}
 	return files, nil
 }

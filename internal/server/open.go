@@ -34,15 +34,15 @@ type opened struct {
 	decision decision
 	reasons  []string // why it is runAgain, one line each
 	inputs   []inputRecord
-	now      map[string][]dispatch.ExistingFile // of inputs, by name; of open ones if all were closed before
-	earlier  earlierResults                     // of a rehearsal
-	gone     bool                               // files of open inputs, so what was made from them cannot be made again
+	now      map[string][]flow.InputFile // of inputs, by name; of open ones if all were closed before
+	earlier  earlierResults              // of a rehearsal
+	gone     bool                        // files of open inputs, so what was made from them cannot be made again
 }
 
 // openRecords looks at what was run before in a folder, and at the inputs as
 // they are now.
 func openRecords(ctx context.Context, config *Config, s store.Store, find *finder) (*opened, error) {
-	o := &opened{now: map[string][]dispatch.ExistingFile{}}
+	o := &opened{now: map[string][]flow.InputFile{}}
 	fresh, err := flow.New(config.Workflow, config.Parameters)
 	if err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func (o *opened) decide(ctx context.Context, find *finder) {
 		o.decision = runNew
 		return
 	case o.run.Form != runForm:
-		o.reasons = append(o.reasons, "an earlier version of Fairway ran it, which could take a file for another one of the same name and size")
+		o.reasons = append(o.reasons, "an earlier version of Fairway ran it, which could take a file for another one")
 	case o.run.Digest != workflow.Digest():
 		o.reasons = append(o.reasons, "the workflow or its parameters changed")
 	}

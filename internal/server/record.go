@@ -28,8 +28,9 @@ const (
 )
 
 // runForm is that of runs whose results are what they say. Those of form 0 may
-// have been made from other contents of an input.
-const runForm = 1
+// have been made from other contents of an input, and those of form 1 with
+// other values of placeholders.
+const runForm = 2
 
 // runRecord is what is durable of a run as a whole.
 type runRecord struct {

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/storage"
 	"fairway/sched"
@@ -62,7 +61,7 @@ func ignoreEnd(ctx context.Context, err error) error {
 }
 
 // complete enumerates the files that are complete.
-func (s *Server) complete(ctx context.Context, in *flow.DeclaredInput, alone settling) (files []dispatch.ExistingFile, unsettled bool, err error) {
+func (s *Server) complete(ctx context.Context, in *flow.DeclaredInput, alone settling) (files []flow.InputFile, unsettled bool, err error) {
 	all, err := s.find.find(ctx, in)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, false, nil // of a list that doesn't exist yet

@@ -26,10 +26,10 @@ func traceWorkflow(s WorkflowSpec) (*workflow, error) {
 		return nil, fmt.Errorf("read the trace: %w", err)
 	}
 	w := newWorkflow(parsed.Name)
-	var files []dispatch.ExistingFile
+	var files []flow.InputFile
 	for _, file := range f.Inputs()[0].Sizes {
 		w.exists(file.LFN, file.Size)
-		files = append(files, dispatch.ExistingFile{LFN: file.LFN, PFN: file.LFN, Size: file.Size, Identity: file.LFN})
+		files = append(files, flow.InputFile{ExistingFile: dispatch.ExistingFile{LFN: file.LFN, PFN: file.LFN, Size: file.Size, Identity: file.LFN}})
 	}
 	effects, err := f.Step(epoch, flow.Arrived{Input: flow.TraceInput, Files: files})
 	if err != nil {

@@ -82,7 +82,11 @@ func (u *unfolding) place(in *flow.DeclaredInput, spec *InputSpec) []dispatch.Ex
 }
 
 func (u *unfolding) arrive(input string, files []dispatch.ExistingFile) {
-	u.step(flow.Arrived{Input: input, Files: files})
+	arrived := make([]flow.InputFile, len(files))
+	for i, file := range files {
+		arrived[i].ExistingFile = file
+	}
+	u.step(flow.Arrived{Input: input, Files: arrived})
 }
 
 func (u *unfolding) close(input string) {

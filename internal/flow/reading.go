@@ -1,0 +1,246 @@
+package flow
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"unicode/utf8"
+)
+
+// reading finds out what the placeholders of a pattern stand for in a name.
+// A name may be read in several ways; those that differ in what wildcards
+// stand for only are one.
+type reading struct {
+	pattern *pattern
+	known   binding // values that are put in before the name is looked at
+	name    string
+	whole   []bool // by position: within a value that is not to be cut; nil: none
+
+	values binding
+	ends   []int   // of the tokens in name
+	other  binding // a reading is to differ from it
+	tried  map[place]bool
+	again  []bool // by token: its placeholder stands before too
+	later  [][]string
+}
+
+// place is a token and where it would begin. What follows depends on nothing
+// else but the values of placeholders that come again.
+type place struct {
+	token, at int
+	differs   bool
+	again     string
+}
+
+// maxPlaces bounds the work of one reading. Only a name of hundreds of
+// characters and a pattern with several placeholders that stand twice need
+// more; they count as ambiguous.
+const maxPlaces = 1 << 18
+
+// read gives the values of the placeholders for which p is the name, as few
+// characters for the first as possible, and a second reading if there is one.
+// Without any, first is nil. known values are put in literally; whole says
+// between which positions of the name nothing may end or begin.
+func (p *pattern) read(name string, known binding, whole []bool) (first, second binding) {
+	if !p.mayFit(name) {
+		return nil, nil
+	}
+	if free, before, after := p.only(known); free != nil && whole == nil {
+		return readOnly(name, free, before, after, known), nil
+	}
+	r := p.reading(name, known, whole)
+	if !r.from(0, 0, true) {
+		return nil, nil
+	}
+	first = r.bound()
+	if len(p.names) < 2 {
+		return first, nil // the length of the name decides
+	}
+	r.other, r.tried = first, nil
+	r.values = binding{}
+	if r.from(0, 0, false) || len(r.tried) >= maxPlaces {
+		return first, r.bound()
+	}
+	return first, nil
+}
+
+// only gives the one placeholder that stands once and is not known, if all else
+// is text, with what stands before it and after it.
+func (p *pattern) only(known binding) (free *token, before, after string) {
+	for i, t := range p.tokens {
+		text, bound := known[t.name]
+		switch {
+		case t.name == "":
+			text = t.literal
+		case bound:
+		case free != nil || t.isWildcard():
+			return nil, "", ""
+		default:
+			free = &p.tokens[i]
+			continue
+		}
+		if free == nil {
+			before += text
+		} else {
+			after += text
+		}
+	}
+	return free, before, after
+}
+
+func readOnly(name string, free *token, before, after string, known binding) binding {
+	rest, begins := strings.CutPrefix(name, before)
+	value, ends := strings.CutSuffix(rest, after)
+	if !begins || !ends || value == "" || strings.Contains(value, "/") {
+		return nil
+	}
+	b := make(binding, len(known)+1)
+	maps.Copy(b, known)
+	b[free.name] = value
+	return b
+}
+
+// fits says whether p can be the name.
+func (p *pattern) fits(name string) bool {
+	return p.mayFit(name) && p.reading(name, nil, nil).from(0, 0, true)
+}
+
+func (p *pattern) mayFit(name string) bool {
+	return strings.HasPrefix(name, p.prefix()) && strings.HasSuffix(name, p.suffix())
+}
+
+func (p *pattern) anyWildcard() bool {
+	for _, t := range p.tokens {
+		if t.isWildcard() {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *pattern) reading(name string, known binding, whole []bool) *reading {
+	r := &reading{pattern: p, known: known, name: name, whole: whole, values: binding{}, ends: make([]int, len(p.tokens))}
+	r.again = make([]bool, len(p.tokens))
+	r.later = make([][]string, len(p.tokens))
+	for i, t := range p.tokens {
+		for k := range i {
+			if t.name == "" || p.tokens[k].name != t.name {
+				continue
+			}
+			r.again[i] = true
+			for between := k + 1; between <= i; between++ {
+				r.later[between] = append(r.later[between], t.name)
+			}
+			break
+		}
+	}
+	return r
+}
+
+// bound are the values of placeholders, without those of wildcards.
+func (r *reading) bound() binding {
+	b := make(binding, len(r.pattern.names))
+	for _, name := range r.pattern.names {
+		if value, ok := r.known[name]; ok {
+			b[name] = value
+		} else if placeholderName.MatchString(name) {
+			b[name] = r.values[name]
+		}
+	}
+	return b
+}
+
+// from says whether the tokens from i on can be the name from at on.
+func (r *reading) from(i, at int, differs bool) bool {
+	if i == len(r.pattern.tokens) {
+		return at == len(r.name) && differs
+	}
+	t := r.pattern.tokens[i]
+	value, known := r.known[t.name]
+	switch {
+	case t.name == "":
+		return r.text(i, at, t.literal, differs)
+	case known:
+		return r.text(i, at, value, differs)
+	case r.again[i]:
+		return r.text(i, at, r.values[t.name], differs)
+	}
+	here := r.place(i, at, differs)
+	if r.tried[here] || len(r.tried) >= maxPlaces {
+		return false
+	}
+	if r.tried == nil {
+		r.tried = map[place]bool{}
+	}
+	r.tried[here] = true
+	return r.free(i, at, t, differs)
+}
+
+func (r *reading) place(i, at int, differs bool) place {
+	here := place{token: i, at: at, differs: differs}
+	for _, name := range r.later[i] {
+		here.again += r.values[name] + "/"
+	}
+	return here
+}
+
+func (r *reading) text(i, at int, text string, differs bool) bool {
+	end := at + len(text)
+	if !strings.HasPrefix(r.name[at:], text) || r.cuts(end) {
+		return false
+	}
+	r.ends[i] = end
+	return r.from(i+1, end, differs)
+}
+
+// free tries what a placeholder or wildcard could stand for, shortest first.
+func (r *reading) free(i, at int, t token, differs bool) bool {
+	try := func(end int) bool {
+		if r.cuts(end) {
+			return false
+		}
+		r.values[t.name], r.ends[i] = r.name[at:end], end
+		differs := differs || r.other != nil && t.isPlaceholder() && r.other[t.name] != r.name[at:end]
+		return r.from(i+1, end, differs)
+	}
+	if t.name[0] == '*' && try(at) {
+		return true
+	}
+	for end := at; end < len(r.name) && r.name[end] != '/'; {
+		_, width := utf8.DecodeRuneInString(r.name[end:])
+		end += width
+		if try(end) {
+			return true
+		}
+		if t.name[0] == '?' {
+			return false
+		}
+	}
+	return false
+}
+
+func (r *reading) cuts(at int) bool { return r.whole != nil && at < len(r.whole) && r.whole[at] }
+
+// wholes marks the positions within the values that a name was made with.
+func (p *pattern) wholes(name string, values binding) []bool {
+	r := p.reading(name, values, nil)
+	whole := make([]bool, len(name)+1)
+	if !r.from(0, 0, true) {
+		return whole
+	}
+	start := 0
+	for i, t := range p.tokens {
+		if t.isPlaceholder() {
+			for at := start + 1; at < r.ends[i]; at++ {
+				whole[at] = true
+			}
+		}
+		start = r.ends[i]
+	}
+	return whole
+}
+
+// twoReadings says that a name does not tell its values.
+func twoReadings(name string, p *pattern, first, second binding) string {
+	return fmt.Sprintf("%s fits %q in two ways, as %v and as %v", name, p.text, first, second)
+}
