@@ -83,7 +83,12 @@ func (f *Flow) arrive(now time.Time, state *inputState, existing InputFile) {
 	f.wave++
 	state.arrived[existing.LFN] = existing.Identity
 	made := &file{lfn: existing.LFN, wave: f.wave, there: true, size: existing.Size, since: now}
+	if why := f.inTheWay(existing.LFN); why != "" {
+		f.refuse(nil, "input %s: %s", state.in.Name, why)
+		return
+	}
 	f.know(made, "the input "+state.in.Name)
+	f.place(existing.LFN)
 	f.makeAvailable(existing.LFN)
 	if m, values, _ := state.in.values(existing); m != nil {
 		made.values = values

@@ -17,6 +17,7 @@ func (p *parser) check(w *Workflow) {
 	p.checkSources(w, r)
 	p.checkWriters(r)
 	p.checkRewrites(w, r)
+	p.checkNesting(w, r)
 	if len(p.problems) > 0 || !p.sortSteps(w) {
 		return
 	}

@@ -16,6 +16,7 @@ type Flow struct {
 	wave   int // of the last file that arrived, or input that closed
 
 	names    map[string]*name
+	folders  map[string]string // with a file in each
 	patterns map[string]string // makers, by the names with '*' that jobs choose under
 	followed map[string]*job   // by name: submitted or held, its commit matters
 	queues   map[string]*queue
@@ -42,7 +43,7 @@ func New(w *Workflow, parameters map[string]string) (*Flow, error) {
 	}
 	f := &Flow{
 		w: w, inputs: map[string]*inputState{},
-		names: map[string]*name{}, patterns: map[string]string{}, followed: map[string]*job{}, queues: map[string]*queue{},
+		names: map[string]*name{}, folders: map[string]string{}, patterns: map[string]string{}, followed: map[string]*job{}, queues: map[string]*queue{},
 	}
 	for _, in := range w.Inputs {
 		f.inputs[in.Name] = &inputState{in: in, arrived: map[string]string{}}

@@ -102,6 +102,11 @@ func (f *Flow) outputTaken(j *job) string {
 			return dispatch.TwoWriters(o.LFN, other, "job "+j.name)
 		}
 	}
+	for _, o := range j.new.Job.Writes {
+		if why := f.inTheWay(o.LFN); why != "" && !o.Pattern {
+			return fmt.Sprintf("job %s cannot be created: %s", j.name, why)
+		}
+	}
 	for _, made := range j.outputs {
 		if made == nil {
 			continue
@@ -124,6 +129,9 @@ func (f *Flow) enlist(j *job) {
 	for _, o := range j.new.Job.Writes {
 		if o.Pattern {
 			f.patterns[o.LFN] = "job " + j.name
+		} else if n := f.name(o.LFN); !n.written {
+			n.written = true
+			f.place(o.LFN)
 		}
 	}
 	if j.chosen || j.count {
@@ -261,6 +269,9 @@ func (f *Flow) chosenFile(j *job, m *maker, out dispatch.CommittedFile, e dispat
 	lfn := out.File.LFN
 	values, second := m.pattern.read(lfn, j.values.of(m.pattern.names), nil)
 	switch {
+	case f.inTheWay(lfn) != "":
+		f.refuse(j.state, "job %s wrote %s: %s", j.name, lfn, f.inTheWay(lfn))
+		return
 	case values == nil:
 		f.note("job %s wrote %s, which does not fit %s: no step takes it", j.name, lfn, m.pattern.text)
 		return // so that names that fit are of one job, since all that tells jobs apart stands in them
@@ -270,6 +281,7 @@ func (f *Flow) chosenFile(j *job, m *maker, out dispatch.CommittedFile, e dispat
 	}
 	made := &file{lfn: lfn, values: values, wave: j.wave, there: true, size: out.Size, records: out.Records, since: e.At}
 	f.know(made, "job "+j.name)
+	f.place(lfn)
 	f.makeAvailable(lfn)
 	if second == nil {
 		f.deliver(m, made)

@@ -88,6 +88,30 @@ var problemCases = []problemCase{
 	{"circle", frame("  a: {each: 'x/{n}', writes: 'y/{n}', command: 'true'}\n  b: {each: 'y/{n}', writes: 'x/{n}', command: 'true'}\n"), []string{
 		`6:1: steps feed each other in a circle: a → b → a`,
 	}},
+	{"a folder of an output", frame("  a: {each: 'raw/{n}', writes: ['a/{n}', 'a/{n}/b.txt'], command: 'true'}\n"), []string{
+		`step "a" makes a file "a/{n}", and step "a" one in a folder of that name, "a/{n}/b.txt"`,
+	}},
+	{"a folder of another step's output", frame("  a: {writes: a, command: 'true'}\n  b: {each: 'raw/{n}', writes: 'a/{n}/x', command: 'true'}\n"), []string{
+		`7:32: step "a" makes a file "a", and step "b" one in a folder of that name, "a/{n}/x"`,
+	}},
+	{"a folder of an input", frame("  a: {each: 'raw/{n}', writes: 'raw/{n}/it', command: 'true'}\n"), []string{
+		`the input "raw" makes a file "raw/{n}", and step "a" one in a folder of that name, "raw/{n}/it"`,
+	}},
+	{"a folder of a rewritten file", frame("  a: {each: 'raw/{n}', rewrites: c, writes: 'c/{n}', command: 'true'}\n"), []string{
+		`makes a file "c", and step "a" one in a folder of that name, "c/{n}"`,
+	}},
+	{"a placeholder that means something else", frame("  a: {each: 'raw/{n}', writes: 'a/{n}_{m}', command: 'true'}\n  b: {each: 'a/{m}_{n}', writes: 'b/{n}/{m}', command: 'true'}\n"), []string{
+		`step "b" takes files of step "a": "a/{m}_{n}" fits "a/{n}_{m}" as text, but only where {m}, {n} is not what it is there; take "a/{n}_{m}"`,
+	}},
+	{"two readings of every name", frame("  a: {each: 'raw/{n}', writes: 'a/{n}_{m}_{k}', command: 'true'}\n  b: {each: 'a/{x}_{y}', writes: 'b/{x}/{y}', command: 'true'}\n"), []string{
+		`"a/{x}_{y}" fits "a/{n}_{m}_{k}" in two ways, as x={n}, y={m}_{k} and as x={n}_{m}, y={k}; take "a/{n}_{m}_{k}"`,
+	}},
+	{"placeholders that touch", "workflow: w\ninputs:\n  a: {files: 'x/{n}{m}'}\nsteps:\n  s: {each: '{n}{m}', writes: 's/{n}/{m}', command: 'true'}\n", []string{
+		`nothing in "x/{n}{m}" tells where {n} ends and {m} begins`,
+	}},
+	{"chosen placeholders that touch", frame("  s: {each: 'raw/{n}', writes: 's/{n}{k}*', command: 'true'}\n"), []string{
+		`nothing in "s/{n}{k}*" tells where {k} ends and * begins`,
+	}},
 	{"merged away", frame("  a: {merge: 'raw/{n}', writes: 'a/{n}', command: 'true'}\n"), []string{
 		`{n} in "a/{n}" differs between the files of one merge`,
 	}},

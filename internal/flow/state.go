@@ -36,6 +36,7 @@ type name struct {
 	file      *file
 	maker     string // job or input, for messages
 	available bool   // it arrived, or its writer was submitted
+	written   bool   // by some job that is known
 	drafts    []*draft
 	readers   []*job // known, not submitted, because it is not available
 }

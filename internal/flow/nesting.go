@@ -1,0 +1,95 @@
+package flow
+
+import (
+	"fmt"
+	"strings"
+)
+
+// checkNesting finds names of which one is a folder of the other: no reader
+// could have both files. Where only values decide, [Flow.inTheWay] does.
+func (p *parser) checkNesting(w *Workflow, r *routes) {
+	named := map[string]*pattern{}
+	owner := map[*pattern]string{}
+	for _, m := range r.makers {
+		named[m.pattern.shape()], owner[m.pattern] = m.pattern, m.owner()
+	}
+	for _, s := range w.steps {
+		for _, e := range s.rewrites {
+			named[e.pattern.shape()], owner[e.pattern] = e.pattern, fmt.Sprintf("step %q", s.name)
+		}
+	}
+	for inner, of := range owner {
+		shape := inner.shape()
+		for at := strings.IndexByte(shape, '/'); at >= 0; {
+			if outer := named[shape[:at]]; outer != nil {
+				later := outer
+				if inner.line > outer.line {
+					later = inner
+				}
+				p.failAt(later.line, later.column, "give one of them another name",
+					"%s makes a file %q, and %s one in a folder of that name, %q", owner[outer], outer.text, of, inner.text)
+			}
+			next := strings.IndexByte(shape[at+1:], '/')
+			if next < 0 {
+				break
+			}
+			at += 1 + next
+		}
+	}
+}
+
+// shape is the text of p without the names of placeholders.
+func (p *pattern) shape() string {
+	var s strings.Builder
+	for _, t := range p.tokens {
+		switch {
+		case t.isPlaceholder():
+			s.WriteByte(0)
+		default:
+			s.WriteString(t.String())
+		}
+	}
+	return s.String()
+}
+
+// inTheWay says why a file cannot be beside those that are known, or "": it is
+// a folder of one of them, or one of them is a folder of it.
+func (f *Flow) inTheWay(lfn string) string {
+	if inside, is := f.folders[lfn]; is {
+		return nested(lfn, inside)
+	}
+	for folder := range foldersOf(lfn) {
+		if _, known := f.folders[folder]; known {
+			break // and so is what it is in
+		}
+		if n := f.names[folder]; n != nil && (n.file != nil || n.written) {
+			return nested(folder, lfn)
+		}
+	}
+	return ""
+}
+
+func nested(outer, inner string) string {
+	return fmt.Sprintf("%s is a file, and %s one in a folder of that name: give one of them another name", outer, inner)
+}
+
+// place remembers the folders of a file.
+func (f *Flow) place(lfn string) {
+	for folder := range foldersOf(lfn) {
+		if _, known := f.folders[folder]; known {
+			break
+		}
+		f.folders[folder] = lfn
+	}
+}
+
+// foldersOf gives the folders that a file is in, innermost first.
+func foldersOf(lfn string) func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		for at := strings.LastIndexByte(lfn, '/'); at >= 0; at = strings.LastIndexByte(lfn[:at], '/') {
+			if !yield(lfn[:at]) {
+				return
+			}
+		}
+	}
+}
