@@ -14,6 +14,7 @@ package beneath
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -26,6 +27,47 @@ import (
 // ErrOutside says that a name leads through a link, into another mount or
 // upwards.
 var ErrOutside = errors.New("it leads out of the folder, through a link or into another mount")
+
+// KindError says that a name stands for something else than what was to be
+// opened. It wraps [ErrOutside] where that is a link or a mount.
+type KindError struct {
+	Name string
+	Kind string // for a person: "a named pipe"
+	err  error
+}
+
+func (e *KindError) Error() string { return e.Name + " is " + e.Kind }
+
+func (e *KindError) Unwrap() error { return e.err }
+
+// Kinds of what a name may stand for.
+const (
+	KindLink    = "a symbolic link"
+	KindBehind  = "behind a symbolic link"
+	KindMounted = "on a file system that was mounted there"
+	KindFolder  = "a folder"
+	KindPipe    = "a named pipe"
+	KindSocket  = "a socket"
+	KindDevice  = "a device"
+	KindFile    = "a regular file"
+)
+
+func kindOf(mode fs.FileMode) string {
+	switch mode.Type() {
+	case fs.ModeSymlink:
+		return KindLink
+	case fs.ModeDir:
+		return KindFolder
+	case fs.ModeNamedPipe:
+		return KindPipe
+	case fs.ModeSocket:
+		return KindSocket
+	case 0:
+		return KindFile
+	default:
+		return KindDevice
+	}
+}
 
 // Folder is an open folder.
 type Folder struct {
@@ -59,6 +101,11 @@ func (f *Folder) Name(name string) string { return filepath.Join(f.path, name) }
 // closes it.
 func (f *Folder) Sub(name string) (*Folder, error) {
 	fd, err := f.open(name, unix.O_DIRECTORY|unix.O_PATH)
+	if errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
+		if info, otherwise := f.Lstat(name); otherwise == nil && !info.IsDir() {
+			err = f.failed("open", name, otherKind(name, info.Mode()))
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +115,7 @@ func (f *Folder) Sub(name string) (*Folder, error) {
 // Parent opens the folder that holds the last element of a name, and returns
 // that element too.
 func (f *Folder) Parent(name string) (folder *Folder, element string, err error) {
-	if !fs.ValidPath(name) || name == "." {
+	if !validPath(name) || name == "." {
 		return nil, "", f.failed("open", name, ErrOutside)
 	}
 	folder, err = f.Sub(path.Dir(name))
@@ -98,25 +145,49 @@ func (f *Folder) Make(name string, made func(*Folder) error) (folder *Folder, el
 	return f.Parent(name)
 }
 
-// Open opens a regular file for reading.
+// Open opens a regular file for reading. Of anything else, which is not opened,
+// the error wraps a [KindError].
 func (f *Folder) Open(name string) (*os.File, error) {
-	if !fs.ValidPath(name) {
+	found, err := f.find(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = found.Close() }()
+	info, err := found.Stat()
+	if err != nil {
+		return nil, f.failed("open", name, err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, f.failed("open", name, otherKind(name, info.Mode()))
+	}
+	// It is the same file whatever has become of its name. O_NONBLOCK matters where
+	// somebody holds a lease on it.
+	self := fmt.Sprintf("/proc/self/fd/%d", found.Fd())
+	fd, err := retried(func() (int, error) { return unix.Open(self, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0) })
+	if err != nil {
+		return nil, f.failed("open", name, err)
+	}
+	return os.NewFile(uintptr(fd), f.Name(name)), nil
+}
+
+// find refers to what has a name without opening it.
+func (f *Folder) find(name string) (*os.File, error) {
+	if !validPath(name) {
 		return nil, f.failed("open", name, ErrOutside)
 	}
-	fd, err := f.open(name, unix.O_RDONLY|unix.O_NONBLOCK)
+	fd, err := f.open(name, unix.O_PATH|unix.O_NOFOLLOW)
 	if err != nil {
 		return nil, err
 	}
-	file := os.NewFile(uintptr(fd), f.Name(name))
-	info, err := file.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = f.failed("open", name, errors.New("it is not a regular file"))
+	return os.NewFile(uintptr(fd), f.Name(name)), nil
+}
+
+func otherKind(name string, mode fs.FileMode) error {
+	e := &KindError{Name: name, Kind: kindOf(mode)}
+	if mode.Type() == fs.ModeSymlink {
+		e.err = ErrOutside
 	}
-	if err != nil {
-		_ = file.Close()
-		return nil, err
-	}
-	return file, nil
+	return e
 }
 
 // Lstat describes what has a name.
@@ -128,6 +199,73 @@ func (f *Folder) Lstat(name string) (fs.FileInfo, error) {
 	defer func() { _ = folder.Close() }()
 	info, err := os.Lstat(folder.Path(element))
 	return info, f.failed("stat", name, err)
+}
+
+// Stat describes the folder itself.
+func (f *Folder) Stat() (fs.FileInfo, error) { return f.file.Stat() }
+
+// Chmod changes the permissions of the folder itself.
+func (f *Folder) Chmod(mode fs.FileMode) error {
+	// fchmod(2) refuses a descriptor that was opened as a path only.
+	return f.failed("chmod", ".", unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", f.fd()), uint32(mode.Perm())))
+}
+
+// Is says whether a path leads to this very folder, and that by no link in its
+// last component.
+func (f *Folder) Is(name string) bool {
+	own, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	there, err := os.Lstat(name)
+	return err == nil && os.SameFile(own, there)
+}
+
+// Mkdir makes a folder.
+func (f *Folder) Mkdir(name string, mode fs.FileMode) error {
+	folder, element, err := f.Parent(name)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = folder.Close() }()
+	return f.failed("mkdir", name, unix.Mkdirat(folder.fd(), element, uint32(mode.Perm())))
+}
+
+// Create makes a file that was not there and opens it for reading and writing.
+func (f *Folder) Create(name string, mode fs.FileMode) (*os.File, error) {
+	folder, element, err := f.Parent(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = folder.Close() }()
+	const how = unix.O_RDWR | unix.O_CREAT | unix.O_EXCL | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	fd, err := retried(func() (int, error) { return unix.Openat(folder.fd(), element, how, uint32(mode.Perm())) })
+	if err != nil {
+		return nil, f.failed("create", name, err)
+	}
+	return os.NewFile(uintptr(fd), f.Name(name)), nil
+}
+
+// Move gives an element of this folder another name in a folder of the same file
+// system, unless something has that name.
+func (f *Folder) Move(element string, to *Folder, name string) error {
+	for _, n := range []string{element, name} {
+		if !validPath(n) || n == "." || strings.Contains(n, "/") {
+			return f.failed("rename", n, ErrOutside)
+		}
+	}
+	err := unix.Renameat2(f.fd(), element, to.fd(), name, unix.RENAME_NOREPLACE)
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) { // the file system cannot refuse
+		if err = unix.EEXIST; !exists(to.fd(), name) {
+			err = unix.Renameat(f.fd(), element, to.fd(), name)
+		}
+	}
+	return f.failed("rename", element, err)
+}
+
+func exists(at int, element string) bool {
+	var st unix.Stat_t
+	return !errors.Is(unix.Fstatat(at, element, &st, unix.AT_SYMLINK_NOFOLLOW), unix.ENOENT)
 }
 
 // Remove removes a file or a link, which is not followed.
@@ -175,13 +313,31 @@ func (f *Folder) RemoveAll(name string) error {
 
 // List gives the elements of a folder beneath this one, in no order.
 func (f *Folder) List(name string) ([]string, error) {
-	fd, err := f.open(name, unix.O_DIRECTORY|unix.O_RDONLY)
+	if name == "." {
+		return f.list(-1)
+	}
+	folder, err := f.Sub(name)
 	if err != nil {
 		return nil, err
 	}
-	folder := os.NewFile(uintptr(fd), f.Name(name))
 	defer func() { _ = folder.Close() }()
-	return folder.Readdirnames(-1)
+	return folder.list(-1)
+}
+
+// IsEmpty says that nothing is in the folder.
+func (f *Folder) IsEmpty() bool {
+	_, err := f.list(1)
+	return errors.Is(err, io.EOF)
+}
+
+func (f *Folder) list(most int) ([]string, error) {
+	fd, err := f.open(".", unix.O_DIRECTORY|unix.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	folder := os.NewFile(uintptr(fd), f.path)
+	defer func() { _ = folder.Close() }()
+	return folder.Readdirnames(most)
 }
 
 // Walk calls visit for everything beneath the folder but folders, in no order. Other mounts and links to
@@ -225,6 +381,11 @@ func (f *Folder) Sync() error {
 	return f.failed("sync", "", errors.Join(unix.Fsync(fd), unix.Close(fd)))
 }
 
+// validPath is fs.ValidPath, but for names in any encoding.
+func validPath(name string) bool {
+	return fs.ValidPath(strings.ToValidUTF8(name, "?")) && !strings.Contains(name, "\x00")
+}
+
 func (f *Folder) fd() int { return int(f.file.Fd()) }
 
 // noOpenat2 is set where the kernel or a filter of system calls does not know
@@ -232,7 +393,7 @@ func (f *Folder) fd() int { return int(f.file.Fd()) }
 var noOpenat2 = false
 
 func (f *Folder) open(name string, flags int) (int, error) {
-	if !fs.ValidPath(name) {
+	if !validPath(name) {
 		return -1, f.failed("open", name, ErrOutside)
 	}
 	flags |= unix.O_CLOEXEC
@@ -321,8 +482,13 @@ func (f *Folder) failed(doing, name string, err error) error {
 	if errors.As(err, &at) {
 		err = at.Err
 	}
-	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.EXDEV) {
-		err = fmt.Errorf("%w (%w)", ErrOutside, err)
+	var kind *KindError
+	switch {
+	case errors.As(err, &kind):
+	case errors.Is(err, unix.ELOOP):
+		err = &KindError{name, KindBehind, fmt.Errorf("%w (%w)", ErrOutside, err)}
+	case errors.Is(err, unix.EXDEV):
+		err = &KindError{name, KindMounted, fmt.Errorf("%w (%w)", ErrOutside, err)}
 	}
 	return &fs.PathError{Op: doing, Path: f.Name(name), Err: err}
 }

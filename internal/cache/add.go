@@ -58,9 +58,10 @@ func (c *Cache) end(ref Ref, under *fetch) {
 }
 
 // Add puts a local file into the cache, by a link if that can be made; the file
-// must not be written to any more. It is left where it is.
+// must not be written to any more. It is left where it is. The path may be that of
+// an open file (disk.Descriptor).
 func (c *Cache) Add(ctx context.Context, i Item, path string) error {
-	f, _, err := c.Fetch(ctx, i, func(target string) (int64, error) { return linkOrCopy(path, target) })
+	f, _, err := c.Fetch(ctx, i, func(target string) (int64, error) { return linkOrCopy(ctx, path, target) })
 	if err == nil {
 		f.Release()
 	}

@@ -1,15 +1,20 @@
 package cache
 
 import (
+	"context"
 	"errors"
-	"io"
+	"fmt"
 	"os"
+
+	"golang.org/x/sys/unix"
+
+	"fairway/internal/disk"
 )
 
-// linkOrCopy makes the contents of a local file appear at target, where a copy
-// is read-only.
-func linkOrCopy(path, target string) (int64, error) {
-	in, err := os.Open(path)
+// linkOrCopy makes the contents of a local regular file appear at target, where a
+// copy is read-only.
+func linkOrCopy(ctx context.Context, path, target string) (int64, error) {
+	in, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return 0, err
 	}
@@ -18,13 +23,15 @@ func linkOrCopy(path, target string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if os.Link(path, target) == nil {
+	if !info.Mode().IsRegular() {
+		return 0, fmt.Errorf("%s is not a regular file", path)
+	}
+	if disk.Link(in, target) == nil {
 		return info.Size(), nil
 	}
-	out, err := os.OpenFile(target, os.O_CREATE|os.O_EXCL|os.O_WRONLY, info.Mode().Perm()&^0o222|0o400)
+	out, err := os.OpenFile(target, os.O_CREATE|os.O_EXCL|os.O_RDWR, info.Mode().Perm()&^0o222|0o400)
 	if err != nil {
 		return 0, err
 	}
-	size, err := io.Copy(out, in)
-	return size, errors.Join(err, out.Close())
+	return info.Size(), errors.Join(disk.Copy(ctx, out, in), out.Close())
 }

@@ -3,6 +3,7 @@ package cache
 import (
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // maxName is what file systems allow.
@@ -79,5 +80,5 @@ func unescape(s string) (string, bool) {
 		b = append(b, byte(c))
 		i += 2
 	}
-	return string(b), true
+	return string(b), utf8.Valid(b) // what else stands there the TaskQueue could not be told
 }

@@ -3,7 +3,6 @@ package disk
 import (
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -51,12 +50,7 @@ func CreateUnnamed(folder string, flags int, mode fs.FileMode) (*Unnamed, error)
 // nothing: an error that wraps fs.ErrExist says that the name is taken.
 func (u *Unnamed) Link(target string) error {
 	if u.temporary == "" {
-		self := fmt.Sprintf("/proc/self/fd/%d", u.Fd())
-		err := unix.Linkat(unix.AT_FDCWD, self, unix.AT_FDCWD, target, unix.AT_SYMLINK_FOLLOW)
-		if err != nil {
-			return &os.LinkError{Op: "link", Old: self, New: target, Err: err}
-		}
-		return nil
+		return Link(u.File, target)
 	}
 	err := unix.Renameat2(unix.AT_FDCWD, u.temporary, unix.AT_FDCWD, target, unix.RENAME_NOREPLACE)
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) {

@@ -64,9 +64,6 @@ func (File) Get(ctx context.Context, pfn, path string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if source, err = filepath.EvalSymlinks(source); err != nil {
-		return 0, err
-	}
 	if err := place(ctx, source, path, false); err != nil {
 		return 0, fmt.Errorf("get %s: %w", pfn, err)
 	}
@@ -98,17 +95,10 @@ func (File) Put(ctx context.Context, path, pfn string) error {
 }
 
 func put(ctx context.Context, path, target string) error {
-	path, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return err
-	}
-	if _, err := regular(path); err != nil {
-		return err
-	}
 	if err := makeFolder(filepath.Dir(target)); err != nil {
 		return err
 	}
-	err = place(ctx, path, target, true)
+	err := place(ctx, path, target, true)
 	if errors.Is(err, fs.ErrExist) {
 		err = sameContents(path, target)
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -16,34 +15,40 @@ import (
 	"fairway/internal/disk"
 )
 
-// copyPiece is how much is copied before the context is looked at again.
-const copyPiece = 16 << 20
-
 // place makes the contents of source appear at target, complete or not at all,
 // and with durable contents if that is asked for.
 func place(ctx context.Context, source, target string, durable bool) error {
+	in, err := openRegular(source)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
 	if durable {
-		if err := disk.Sync(source); err != nil {
+		if err := in.Sync(); err != nil {
 			return err
 		}
 	}
-	err := os.Link(source, target)
+	err = disk.Link(in, target)
 	if err == nil || errors.Is(err, os.ErrExist) {
 		return err
 	}
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return full(err)
 	}
-	in, err := os.Open(source)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
 	info, err := in.Stat()
 	if err != nil {
 		return err
 	}
-	return full(create(target, info.Mode(), durable, func(out *os.File) error { return copyFile(ctx, out, in) }))
+	return full(create(target, info.Mode(), durable, func(out *os.File) error { return disk.Copy(ctx, out, in) }))
+}
+
+// openRegular opens a file for reading; what could block, or do something when it
+// is opened, is not opened.
+func openRegular(path string) (*os.File, error) {
+	if _, err := regular(path); err != nil {
+		return nil, err
+	}
+	return os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 }
 
 // create makes a file at target whose contents write provides, and which may be
@@ -74,25 +79,6 @@ func create(target string, mode fs.FileMode, durable bool, write func(*os.File) 
 		return err
 	}
 	return out.Link(target)
-}
-
-// copyFile shares blocks where the file system can.
-func copyFile(ctx context.Context, out, in *os.File) error {
-	if unix.IoctlFileClone(int(out.Fd()), int(in.Fd())) == nil {
-		return nil
-	}
-	for {
-		n, err := io.CopyN(out, in, copyPiece)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("copy %s after %d bytes: %w", in.Name(), n, err)
-		}
-	}
 }
 
 // sameContents returns an error that wraps fs.ErrExist unless both files hold

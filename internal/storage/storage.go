@@ -17,7 +17,7 @@
 //     nothing half-written is left.
 //
 // Methods may be called from any goroutine, and block until they are done or
-// ctx ends; local copies notice ctx between pieces of [copyPiece] bytes.
+// ctx ends; local copies notice ctx between pieces of [disk.CopyPiece] bytes.
 package storage
 
 import (
@@ -67,8 +67,9 @@ type Element interface {
 	// storage element, so it must not be written to. A copy of a local file has
 	// its time of modification.
 	Get(ctx context.Context, pfn, path string) (int64, error)
-	// Put stores the local file at path. It may share its contents with the
-	// storage element from then on, so it must not be written to any more.
+	// Put stores the local file at path, which may be that of an open file
+	// (disk.Descriptor). It may share its contents with the storage element from
+	// then on, so it must not be written to any more.
 	Put(ctx context.Context, path, pfn string) error
 	Stat(ctx context.Context, pfn string) (Info, error)
 	Remove(ctx context.Context, pfn string) error

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/internal/disk"
 	"fairway/internal/fault"
 )
 
@@ -210,7 +211,7 @@ func TestCancelledCopy(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer source.Close()
-	if err := source.Truncate(copyPiece + 1); err != nil {
+	if err := source.Truncate(disk.CopyPiece + 1); err != nil {
 		t.Fatal(err)
 	}
 	if err := (File{}).Put(ctx, source.Name(), there+"/x"); err == nil {

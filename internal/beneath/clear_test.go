@@ -1,0 +1,239 @@
+package beneath
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// inFolder runs a test on an empty folder, with openat2 and in single steps.
+func inFolder(t *testing.T, test func(t *testing.T, folder string, f *Folder)) {
+	bothWays(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "folder")
+		must(t, os.Mkdir(path, 0o755))
+		f, err := Open(path)
+		must(t, err)
+		t.Cleanup(func() { f.Close() })
+		test(t, path, f)
+	})
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// mountOn mounts one folder on another until the test ends.
+func mountOn(t *testing.T, source, target string) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("mounting needs root")
+	}
+	if err := unix.Mount(source, target, "", unix.MS_BIND, ""); err != nil {
+		t.Skip("mounting is not permitted here:", err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(target, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW) })
+}
+
+func TestOnlyRegularFilesBeneathAreOpened(t *testing.T) {
+	inFolder(t, func(t *testing.T, folder string, f *Folder) {
+		outside := t.TempDir()
+		write(t, outside+"/secret", "secret")
+		must(t, os.Mkdir(folder+"/sub", 0o755))
+		write(t, folder+"/sub/file", "text")
+		must(t, unix.Mkfifo(folder+"/pipe", 0o644))
+		socket, err := net.Listen("unix", folder+"/socket")
+		must(t, err)
+		defer socket.Close()
+		for name, target := range map[string]string{"inside": "sub/file", "outside": outside + "/secret", "dangling": "nothing", "folder": "sub", "away": outside, "loop": "loop"} {
+			must(t, os.Symlink(target, folder+"/"+name))
+		}
+		for name, want := range map[string]string{
+			"sub/file":    "",
+			"sub":         KindFolder,
+			"pipe":        KindPipe,
+			"socket":      KindSocket,
+			"inside":      KindLink,
+			"outside":     KindLink,
+			"dangling":    KindLink,
+			"loop":        KindLink,
+			"folder/file": KindBehind,
+			"away/secret": KindBehind,
+			"loop/x":      KindBehind,
+			"nothing":     "no such file",
+			"sub/file/x":  "not a directory",
+			"../x":        "leads out of the folder",
+			"/etc/passwd": "leads out of the folder",
+		} {
+			file, err := f.Open(name)
+			switch {
+			case want == "" && err == nil:
+				text, err := io.ReadAll(file)
+				if string(text) != "text" || err != nil {
+					t.Errorf("%s: %q, %v", name, text, err)
+				}
+			case want == "" || err == nil || !strings.Contains(err.Error(), want):
+				t.Errorf("%s: %v, want %q", name, err, want)
+			}
+			if file != nil {
+				file.Close()
+			}
+		}
+		if _, err := f.Sub("folder"); err == nil {
+			t.Error("a link to a folder was opened as one")
+		}
+	})
+}
+
+func TestDeviceIsNotOpened(t *testing.T) {
+	inFolder(t, func(t *testing.T, folder string, f *Folder) {
+		if err := unix.Mknod(folder+"/null", unix.S_IFCHR|0o666, int(unix.Mkdev(1, 3))); err != nil {
+			t.Skip("a device cannot be made here:", err)
+		}
+		var kind *KindError
+		if _, err := f.Open("null"); !errors.As(err, &kind) || kind.Kind != KindDevice {
+			t.Error(err)
+		}
+	})
+}
+
+func TestMountsAreNotCrossed(t *testing.T) {
+	inFolder(t, func(t *testing.T, folder string, f *Folder) {
+		outside := t.TempDir()
+		write(t, outside+"/file", "other")
+		must(t, os.MkdirAll(folder+"/sub/mounted", 0o755))
+		write(t, folder+"/sub/plain", "")
+		mountOn(t, outside, folder+"/sub/mounted")
+		mountOn(t, outside+"/file", folder+"/sub/plain")
+		var kind *KindError
+		for _, name := range []string{"sub/mounted/file", "sub/mounted", "sub/plain"} {
+			if _, err := f.Open(name); !errors.As(err, &kind) || kind.Kind != KindMounted {
+				t.Error(name, err)
+			}
+		}
+	})
+}
+
+func TestClearLeavesWhatIsMountedOrLinked(t *testing.T) {
+	inFolder(t, func(t *testing.T, folder string, f *Folder) {
+		outside := t.TempDir()
+		must(t, os.Mkdir(outside+"/deep", 0o755))
+		write(t, outside+"/deep/file", "other")
+		must(t, os.MkdirAll(folder+"/sub/mounted", 0o755))
+		must(t, os.Symlink(outside, folder+"/sub/link"))
+		write(t, folder+"/sub/plain", "")
+		mountOn(t, outside, folder+"/sub/mounted")
+		mountOn(t, outside+"/deep", folder+"/sub/mounted") // two, one on the other
+		mountOn(t, outside+"/deep/file", folder+"/sub/plain")
+		must(t, f.Clear("sub"))
+		if text, err := os.ReadFile(outside + "/deep/file"); string(text) != "other" {
+			t.Error(text, err)
+		}
+		if !f.IsEmpty() {
+			t.Error("something is left")
+		}
+	})
+}
+
+func TestClearRemovesWhatIsDeepOrForbidden(t *testing.T) {
+	inFolder(t, func(t *testing.T, folder string, f *Folder) {
+		asNobody(t, folder, func() {
+			must(t, os.MkdirAll(folder+"/top/a/b", 0o755))
+			write(t, folder+"/top/a/b/file", "")
+			must(t, unix.Mkfifo(folder+"/top/pipe", 0))
+			makeDeep(t, f, "top", 5*maxDepth)
+			for _, path := range []string{"/top/a/b", "/top/a", "/top"} {
+				must(t, os.Chmod(folder+path, 0))
+			}
+			must(t, os.Chmod(folder, 0o500))
+			must(t, f.Clear("top"))
+			if !f.IsEmpty() {
+				t.Error("something is left")
+			}
+			if err := f.Clear("top"); err != nil {
+				t.Error("what is not there:", err)
+			}
+		})
+	})
+}
+
+// makeDeep makes folders in folders, with paths that are longer than the kernel
+// takes.
+func makeDeep(t *testing.T, in *Folder, name string, depth int) {
+	at, err := in.Sub(name)
+	must(t, err)
+	for range depth {
+		name := strings.Repeat("x", 200)
+		must(t, at.Mkdir(name, 0o755))
+		below, err := at.Sub(name)
+		must(t, err)
+		at.Close()
+		at = below
+	}
+	at.Close()
+}
+
+// asNobody runs f on a thread for which permissions count, as the owner of the
+// folder.
+func asNobody(t *testing.T, folder string, f func()) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		f()
+		return
+	}
+	const nobody = 65534
+	must(t, os.Chown(folder, nobody, nobody))
+	must(t, os.Chmod(filepath.Dir(filepath.Dir(folder)), 0o755))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // the thread ends with the goroutine
+		_, _, _ = unix.RawSyscall(unix.SYS_SETFSUID, nobody, 0, 0)
+		f()
+	}()
+	<-done
+}
+
+func TestNamesInAnyEncoding(t *testing.T) {
+	inFolder(t, func(t *testing.T, folder string, f *Folder) {
+		must(t, os.Mkdir(folder+"/d\xe9", 0o755))
+		write(t, folder+"/d\xe9/caf\xe9\n", "text")
+		file, err := f.Open("d\xe9/caf\xe9\n")
+		must(t, err)
+		must(t, file.Close())
+		must(t, f.Clear("d\xe9"))
+		if !f.IsEmpty() {
+			t.Error("something is left")
+		}
+	})
+}
+
+func TestMoveAndCreateNeverReplace(t *testing.T) {
+	inFolder(t, func(t *testing.T, folder string, f *Folder) {
+		write(t, folder+"/a", "a")
+		write(t, folder+"/b", "b")
+		must(t, os.Symlink("/etc/passwd", folder+"/link"))
+		if err := f.Move("a", f, "b"); !errors.Is(err, fs.ErrExist) {
+			t.Error(err)
+		}
+		for _, name := range []string{"a", "link"} {
+			if _, err := f.Create(name, 0o644); !errors.Is(err, fs.ErrExist) {
+				t.Error(name, err)
+			}
+		}
+		must(t, f.Move("a", f, "c"))
+		if names, err := f.List("."); len(names) != 3 || err != nil {
+			t.Error(names, err)
+		}
+	})
+}
