@@ -13,10 +13,6 @@ import (
 // The pauses are random, so that those who lost the same owner don't come together.
 const firstPause = 20 * time.Millisecond
 
-// longestPause bounds the pauses of those who wait for something to begin: Dial with
-// patience, and a server that has no descriptors.
-const longestPause = time.Second
-
 // keep serves the connection and those that follow it.
 func (p *Peer) keep(l *link) {
 	defer close(p.over)
@@ -49,7 +45,7 @@ func (p *Peer) again(lost *link) (*link, error) {
 		if l.other == p.other {
 			return l, nil
 		}
-		l.cut()
+		l.conn.Close()
 		return nil, fmt.Errorf("another process answers, so what this one had is gone: %w", ErrLeaseLost)
 	}
 }
@@ -78,7 +74,7 @@ func (p *Peer) adopt(l *link) {
 		l.send(f)
 	}
 	if p.ctx.Err() != nil {
-		l.cut() // Close came between
+		l.conn.Close() // Close came between
 	}
 	close(p.restore)
 	p.restore = make(chan struct{})

@@ -133,7 +133,7 @@ func (p *pilot) judge(r *running, exit sched.Exit, err error) {
 		a.fail(wire.Outcome_OUTCOME_SIGNALLED, "%v", err)
 	case reason != nil:
 		a.fail(reason.outcome, "%s", reason.why)
-	case outOfMemory && !(status.Exited() && status.ExitStatus() == 0):
+	case outOfMemory: // also if it ended well: a part of it is missing
 		a.fail(wire.Outcome_OUTCOME_OUT_OF_MEMORY, "the job needed more than its %s of memory", megabytes(r.memory))
 	case status.Signaled():
 		a.result.Signal = int32(status.Signal())

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // ConfigVariable is the environment variable in which a pilot that is started
@@ -121,8 +122,14 @@ type CacheConfig struct {
 // DefaultCacheSpace is MaxSpace where it is not given, as in the paper.
 const DefaultCacheSpace = 10 << 30
 
-// Encode returns the Config as the value of ConfigVariable.
+// Encode returns the Config as the value of ConfigVariable. It fails if a path in
+// it is not UTF-8: JSON would name another one.
 func (c *Config) Encode() (string, error) {
+	for _, path := range []string{c.Server, c.SandboxDir, c.LogDir, c.Storage, c.Cache.Dir, c.Workflow} {
+		if !utf8.ValidString(path) {
+			return "", fmt.Errorf("the path %q is not UTF-8, so that pilots cannot be told of it; rename the folder", path)
+		}
+	}
 	data, err := json.Marshal(c)
 	return string(data), err
 }

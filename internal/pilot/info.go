@@ -3,12 +3,13 @@ package pilot
 import (
 	"bytes"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
-	"golang.org/x/sys/unix"
-
+	"fairway/internal/beneath"
 	"fairway/internal/catalog"
 )
 
@@ -17,12 +18,16 @@ import (
 // slot and are written again only when there is something else to say, since
 // making a file costs more than a short job.
 type info struct {
+	above                            *beneath.Folder // the pilot's folder
 	folder                           string
+	dir                              *beneath.Folder // the same, nil before there is one
 	inputs, outputs, catalog, report infoFile
 }
 
 // infoFile is one of these files. It stays open.
 type infoFile struct {
+	dir   *beneath.Folder // of all of them
+	name  string
 	path  string
 	file  *os.File // nil before there is one
 	text  string
@@ -33,22 +38,30 @@ type infoFile struct {
 type fileState struct {
 	device, inode uint64
 	size          int64
-	modified      unix.Timespec
+	modified      syscall.Timespec
 }
 
-func stateOf(st *unix.Stat_t) fileState { return fileState{st.Dev, st.Ino, st.Size, st.Mtim} }
+func stateOf(info fs.FileInfo) fileState {
+	st := info.Sys().(*syscall.Stat_t)
+	return fileState{st.Dev, st.Ino, st.Size, st.Mtim}
+}
 
-func (i *info) open() error {
-	if i.inputs.path != "" {
+// open makes the folder, again if a command has replaced it.
+func (i *info) open() (err error) {
+	if i.dir != nil && i.dir.Is(i.folder) {
 		return nil
 	}
-	if err := os.Mkdir(i.folder, 0o755); err != nil {
+	i.close()
+	name := filepath.Base(i.folder)
+	if err := i.above.Mkdir(name, 0o755); err != nil {
 		return err
 	}
-	i.inputs.path = filepath.Join(i.folder, "inputs")
-	i.outputs.path = filepath.Join(i.folder, "outputs")
-	i.catalog.path = filepath.Join(i.folder, "storage.xml")
-	i.report.path = filepath.Join(i.folder, "report")
+	if i.dir, err = i.above.Sub(name); err != nil {
+		return err
+	}
+	for name, f := range map[string]*infoFile{"inputs": &i.inputs, "outputs": &i.outputs, "storage.xml": &i.catalog, "report": &i.report} {
+		*f = infoFile{dir: i.dir, name: name, path: filepath.Join(i.folder, name)}
+	}
 	return nil
 }
 
@@ -56,7 +69,11 @@ func (i *info) close() {
 	for _, f := range []*infoFile{&i.inputs, &i.outputs, &i.catalog, &i.report} {
 		f.close()
 	}
-	_ = removeAll(i.folder)
+	if i.dir != nil {
+		_ = i.dir.Close()
+		i.dir = nil
+	}
+	_ = i.above.Clear(filepath.Base(i.folder))
 }
 
 func (f *infoFile) close() {
@@ -68,8 +85,11 @@ func (f *infoFile) close() {
 
 // untouched says whether the file is as say has left it.
 func (f *infoFile) untouched() bool {
-	var st unix.Stat_t
-	return f.file != nil && unix.Lstat(f.path, &st) == nil && stateOf(&st) == f.state
+	if f.file == nil {
+		return false
+	}
+	info, err := f.dir.Lstat(f.name)
+	return err == nil && stateOf(info) == f.state
 }
 
 // say makes the file hold a text, whatever a command did to it.
@@ -91,21 +111,23 @@ func (f *infoFile) say(text string) error {
 			return err
 		}
 	}
-	var st unix.Stat_t
-	err := unix.Fstat(int(f.file.Fd()), &st)
-	f.text, f.state = text, stateOf(&st)
-	return err
+	info, err := f.file.Stat()
+	if err != nil {
+		return err
+	}
+	f.text, f.state = text, stateOf(info)
+	return nil
 }
 
 // replace makes the file anew.
 func (f *infoFile) replace() error {
 	f.close()
 	f.text = ""
-	if err := os.RemoveAll(f.path); err != nil {
+	if err := f.dir.Clear(f.name); err != nil {
 		return err
 	}
 	var err error
-	f.file, err = os.OpenFile(f.path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
+	f.file, err = f.dir.Create(f.name, 0o644)
 	return err
 }
 

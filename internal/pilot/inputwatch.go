@@ -101,10 +101,10 @@ func (p *pilot) noteUndeclared(r *running, opened []string) {
 		}
 	}
 	for _, path := range found[:min(len(found), maxOpenNotes)] {
-		r.result.Notes = append(r.result.Notes, "it opened "+path+", which the step does not declare: "+p.advice(path))
+		r.note("it opened " + path + ", which the step does not declare: " + p.advice(path))
 	}
 	if more := len(found) - maxOpenNotes; more > 0 {
-		r.result.Notes = append(r.result.Notes, fmt.Sprintf("it opened %d more files that the step does not declare", more))
+		r.note(fmt.Sprintf("it opened %d more files that the step does not declare", more))
 	}
 }
 

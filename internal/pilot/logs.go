@@ -114,24 +114,3 @@ func (l *logFile) tail() string {
 	n, _ := l.file.ReadAt(buffer, at)
 	return strings.ToValidUTF8(string(buffer[:n]), "?")
 }
-
-// lastLine is what a person is told of a longer text.
-func lastLine(text string) string {
-	text = strings.TrimRight(text, " \n\r\t")
-	return clip(text[strings.LastIndexByte(text, '\n')+1:])
-}
-
-func firstLine(text string) string {
-	line, _, _ := strings.Cut(strings.TrimLeft(text, " \n\r\t"), "\n")
-	return clip(line)
-}
-
-// maxMessage bounds one line for a person, in bytes.
-const maxMessage = 500
-
-func clip(line string) string {
-	if len(line) > maxMessage {
-		return strings.ToValidUTF8(line[:maxMessage], "") + "..."
-	}
-	return line
-}

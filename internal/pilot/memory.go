@@ -130,14 +130,18 @@ func (b *memoryBox) exceeded() bool {
 	if b.v2 {
 		name = "memory.events"
 	}
-	data, _ := os.ReadFile(filepath.Join(b.folder, name))
+	return oomKills(filepath.Join(b.folder, name)) > 0
+}
+
+// oomKills is how many processes the kernel says to have ended for memory.
+func oomKills(file string) (count int) {
+	data, _ := os.ReadFile(file)
 	for line := range strings.Lines(string(data)) {
-		var count int
-		if n, _ := fmt.Sscanf(line, "oom_kill %d", &count); n == 1 && count > 0 {
-			return true
+		if n, _ := fmt.Sscanf(line, "oom_kill %d", &count); n == 1 {
+			return count
 		}
 	}
-	return false
+	return 0
 }
 
 func (b *memoryBox) close() {
@@ -165,11 +169,35 @@ func removeGroups(folder string) {
 	_ = os.Remove(folder)
 }
 
-// removeBoxesOf removes the groups of a pilot that is gone.
-func removeBoxesOf(pilot string) {
+// groupsOf are the groups in which a pilot may have put its attempts.
+func groupsOf(pilot string) (folders []string) {
 	data, _ := os.ReadFile("/proc/self/cgroup")
 	for _, b := range candidateBoxes(string(data)) {
-		removeGroups(filepath.Join(b.folder, "fairway-"+pilot))
+		folders = append(folders, filepath.Join(b.folder, "fairway-"+pilot))
+	}
+	return folders
+}
+
+// killGroupsOf kills what is left in the groups of a pilot that is gone, and says
+// how many processes that were. No process leaves a group by itself but as root.
+func killGroupsOf(pilot string) (count int) {
+	for _, folder := range groupsOf(pilot) {
+		lists, _ := filepath.Glob(filepath.Join(folder, "*", "cgroup.procs"))
+		for _, list := range lists {
+			data, _ := os.ReadFile(list)
+			for field := range strings.FieldsSeq(string(data)) {
+				if pid, err := strconv.Atoi(field); err == nil && pid > 0 && syscall.Kill(pid, syscall.SIGKILL) == nil {
+					count++
+				}
+			}
+		}
+	}
+	return count
+}
+
+func removeGroupsOf(pilot string) {
+	for _, folder := range groupsOf(pilot) {
+		removeGroups(folder)
 	}
 }
 

@@ -3,14 +3,13 @@ package pilot
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"fairway/internal/beneath"
 	"fairway/internal/wire"
 )
 
@@ -56,52 +55,87 @@ func findMatches(a *attempt, o *wire.OutputFile, taken map[string]bool) (found [
 		return nil, err
 	}
 	root := filepath.Dir(literalFolder(pattern))
-	err = a.slot.walk(root, strings.Count(pattern, "/"), func(path string, e fs.DirEntry) error {
-		if !e.Type().IsRegular() || taken[path] || !matches(pattern, path) {
+	left := &leftOut{attempt: a, pattern: o.GetLfn()}
+	err = walk(a.slot.dir, root, strings.Count(pattern, "/"), func(path string, info fs.FileInfo) error {
+		if info.IsDir() || taken[path] || !matches(pattern, path) {
+			return nil
+		}
+		if !info.Mode().IsRegular() {
+			left.add(path)
 			return nil
 		}
 		if !utf8.ValidString(path) {
 			return fmt.Errorf("the name %q is not UTF-8, so it cannot be recorded", path)
 		}
-		info, err := e.Info()
-		if err != nil {
-			return err
-		}
 		taken[path] = true
-		found = append(found, written{o, lfnOf(o.GetLfn(), path), path, info.Size()})
+		found = append(found, written{o, lfnOf(o.GetLfn(), path), path})
 		return nil
 	})
 	slices.SortFunc(found, func(a, b written) int { return strings.Compare(a.lfn, b.lfn) })
+	left.note()
+	var kind *beneath.KindError
+	if errors.As(err, &kind) {
+		err = &missingOutput{o.GetLfn(), fmt.Sprintf("is to be in %s, which is %s", kind.Name, kind.Kind)}
+	}
 	return found, err
 }
 
-// walk visits what is in a folder of the sandbox and, down to paths with so
-// many slashes, in the folders below it.
-func (s *slot) walk(folder string, slashes int, visit func(path string, e fs.DirEntry) error) error {
-	entries, err := s.list(folder)
+// leftOut is what matches a pattern and is no regular file. A person is told of
+// it, who may have taken a link for a file.
+type leftOut struct {
+	attempt *attempt
+	pattern string
+	count   int
+	first   string
+}
+
+func (l *leftOut) add(path string) {
+	if l.count++; l.count == 1 {
+		l.first = path
+	}
+}
+
+func (l *leftOut) note() {
+	if l.count == 0 {
+		return
+	}
+	note := fmt.Sprintf("%s matches the output %s and is left out, since it is no regular file", l.first, l.pattern)
+	if l.count > 1 {
+		note += fmt.Sprintf("; so are %d more", l.count-1)
+	}
+	l.attempt.note(note)
+}
+
+// walk visits what is in a folder beneath another one and, down to paths with so
+// many slashes, in the folders below it. A folder that is not there has nothing
+// in it.
+func walk(top *beneath.Folder, name string, slashes int, visit func(path string, info fs.FileInfo) error) error {
+	folder, err := top.Sub(name)
 	if isMissing(err) {
 		return nil
 	}
-	for _, e := range entries {
-		path := filepath.Join(folder, e.Name())
-		if e.IsDir() && strings.Count(path, "/") < slashes {
-			err = errors.Join(err, s.walk(path, slashes, visit))
-		} else {
-			err = errors.Join(err, visit(path, e))
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	elements, err := folder.List(".")
+	if err != nil {
+		return err
+	}
+	for _, element := range elements {
+		path := filepath.Join(name, element)
+		info, err := folder.Lstat(element)
+		switch {
+		case err == nil && info.IsDir() && strings.Count(path, "/") < slashes:
+			err = walk(top, path, slashes, visit)
+		case err == nil:
+			err = visit(path, info)
+		}
+		if err != nil {
+			return err
 		}
 	}
-	return err
-}
-
-// list reads a folder; that of the sandbox is open anyway.
-func (s *slot) list(folder string) ([]fs.DirEntry, error) {
-	if folder != "." {
-		return os.ReadDir(filepath.Join(s.folder, folder))
-	}
-	if _, err := s.dir.Seek(0, io.SeekStart); err != nil {
-		return nil, err
-	}
-	return s.dir.ReadDir(-1)
+	return nil
 }
 
 // lfnOf gives a match the slashes that the pattern began with.

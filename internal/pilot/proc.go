@@ -35,6 +35,18 @@ func statOf(pid int) []string {
 	return strings.Fields(string(data[end+1:]))
 }
 
+// startOf is when a process started, in clock ticks since the machine did; 0 if it
+// is gone.
+func startOf(pid int) uint64 {
+	const at = 19 // of starttime among those that follow the name
+	fields := statOf(pid)
+	if len(fields) <= at {
+		return 0
+	}
+	start, _ := strconv.ParseUint(fields[at], 10, 64)
+	return start
+}
+
 // parents returns the parent of each process.
 func parents() map[int]int {
 	found := map[int]int{}

@@ -9,31 +9,41 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"fairway/internal/beneath"
 )
 
 // remains is the pilot's folder in SandboxDir, with a lock that shows that the
 // pilot lives. A pilot that starts removes what others have left that do not.
 type remains struct {
 	folder string
+	all    *beneath.Folder // SandboxDir
+	dir    *beneath.Folder // folder, taken before any attempt ran
 	lock   *os.File
 }
 
 const lockName = "lock"
 
 // claimSandboxes makes the pilot's folder and cleans up behind others.
-func claimSandboxes(cfg *Config, t *tree, log *slog.Logger) (*remains, error) {
+func claimSandboxes(cfg *Config, log *slog.Logger) (_ *remains, err error) {
 	if err := errors.Join(os.MkdirAll(cfg.SandboxDir, 0o755), os.MkdirAll(cfg.LogDir, 0o755)); err != nil {
 		return nil, err
 	}
-	others, err := os.ReadDir(cfg.SandboxDir)
+	r := &remains{folder: filepath.Join(cfg.SandboxDir, cfg.Pilot)}
+	if r.all, err = beneath.Open(cfg.SandboxDir); err != nil {
+		return nil, err
+	}
+	others, err := r.all.List(".")
 	if err != nil {
 		return nil, err
 	}
-	for _, o := range others {
-		cleanBehind(filepath.Join(cfg.SandboxDir, o.Name()), o.Name(), log)
+	for _, pilot := range others {
+		cleanBehind(r.all, pilot, log)
 	}
-	r := &remains{folder: filepath.Join(cfg.SandboxDir, cfg.Pilot)}
-	if err := os.Mkdir(r.folder, 0o755); err != nil {
+	if err := r.all.Mkdir(cfg.Pilot, 0o755); err != nil {
+		return nil, fmt.Errorf("folder for sandboxes: %w", err)
+	}
+	if r.dir, err = r.all.Sub(cfg.Pilot); err != nil {
 		return nil, fmt.Errorf("folder for sandboxes: %w", err)
 	}
 	if r.lock, err = newLock(filepath.Join(r.folder, lockName)); err != nil {
@@ -43,13 +53,16 @@ func claimSandboxes(cfg *Config, t *tree, log *slog.Logger) (*remains, error) {
 }
 
 // newLock makes a lock file that is held from when it has its name on: one that
-// is not held is taken to be of a pilot that is gone.
+// is not held is taken to be of a pilot that is gone. It says whose it is.
 func newLock(path string) (*os.File, error) {
 	f, err := os.Create(path + ".new")
 	if err != nil {
 		return nil, err
 	}
 	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if err == nil {
+		err = writeOrigin(f)
+	}
 	if err == nil {
 		err = os.Rename(f.Name(), path)
 	}
@@ -60,11 +73,56 @@ func newLock(path string) (*os.File, error) {
 	return f, nil
 }
 
+// origin tells what a pilot has left from what only looks so, such as a copy of
+// its folder while it lives, or processes that got its number after a restart of
+// the machine.
+type origin struct {
+	boot    string // of the machine
+	started uint64 // start of the pilot, in clock ticks since then
+	inode   uint64 // of the lock file itself
+}
+
+func writeOrigin(lock *os.File) error {
+	info, err := lock.Stat()
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(lock, "%s %d %d\n", bootOfMachine(), startOf(os.Getpid()), stateOf(info).inode)
+	return err
+}
+
+// readOrigin returns an error if the lock file was not made here and since the
+// machine started: then no process is of the pilot that it names.
+func readOrigin(lock *os.File) (o origin, err error) {
+	if _, err := fmt.Fscanf(lock, "%s %d %d\n", &o.boot, &o.started, &o.inode); err != nil {
+		return o, err
+	}
+	info, err := lock.Stat()
+	if err == nil && (o.boot != bootOfMachine() || o.started == 0 || o.inode != stateOf(info).inode) {
+		err = errors.New("it is a copy, or from before the machine started")
+	}
+	return o, err
+}
+
+// bootOfMachine is another text after each start of the machine.
+func bootOfMachine() string {
+	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return "unknown"
+	}
+	return strings.TrimSpace(string(id))
+}
+
 // cleanBehind ends the processes that a pilot has left that does not live any
 // more, and removes its sandboxes. A folder without a lock is one that a pilot
-// is just making; it is left alone.
-func cleanBehind(folder, pilot string, log *slog.Logger) {
-	lock, err := os.OpenFile(filepath.Join(folder, lockName), os.O_RDWR, 0)
+// is just making; it is left alone, and so is everything that is no folder.
+func cleanBehind(all *beneath.Folder, pilot string, log *slog.Logger) {
+	folder, err := all.Sub(pilot)
+	if err != nil {
+		return
+	}
+	defer folder.Close()
+	lock, err := os.OpenFile(folder.Path(lockName), os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return
 	}
@@ -72,37 +130,52 @@ func cleanBehind(folder, pilot string, log *slog.Logger) {
 	if unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
 		return
 	}
-	for range maxSweeps {
-		left := leftBy(folder, pilot)
-		if len(left) == 0 {
-			break
-		}
-		log.Info("ending processes that a pilot has left", "of", pilot, "count", len(left))
-		for _, pid := range left {
-			_ = unix.Kill(pid, unix.SIGKILL)
-		}
+	if of, err := readOrigin(lock); err == nil {
+		endLeft(pilot, of.started, log)
 	}
-	removeBoxesOf(pilot)
-	_ = removeAll(folder)
+	if err := all.Clear(pilot); err != nil {
+		log.Warn("what a pilot has left could not be removed", "of", pilot, "error", err)
+	}
 }
 
-// leftBy finds the processes that are marked by a pilot, or work in a folder
-// of it.
-func leftBy(folder, pilot string) (found []int) {
-	for _, pid := range pids() {
-		if pid == os.Getpid() {
-			continue
+// endLeft kills the processes of a pilot that does not live any more.
+func endLeft(pilot string, since uint64, log *slog.Logger) {
+	for range maxSweeps {
+		ended := killGroupsOf(pilot)
+		for _, pid := range pids() {
+			if endIfLeft(pid, pilot, since) {
+				ended++
+			}
 		}
-		mark, _ := markOf(pid, PilotVariable)
-		works, _ := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid))
-		if fields := statOf(pid); len(fields) == 0 || fields[0] == "Z" || fields[0] == "X" {
-			continue
+		if ended == 0 {
+			break
 		}
-		if mark == pilot || strings.HasPrefix(works, folder+"/") {
-			found = append(found, pid)
-		}
+		log.Info("ended processes that a pilot has left", "of", pilot, "count", ended)
 	}
-	return found
+	removeGroupsOf(pilot)
+}
+
+// endIfLeft kills a process that is proven to come from an attempt of the pilot:
+// by the mark in the environment that it was started with, and by having started
+// after the pilot. Where it works proves nothing: that may be a person's shell.
+func endIfLeft(pid int, pilot string, since uint64) bool {
+	if pid == os.Getpid() {
+		return false
+	}
+	// Through the descriptor no other process is meant that gets the number.
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	mark, _ := markOf(pid, PilotVariable)
+	if mark != pilot || startOf(pid) < since {
+		return false
+	}
+	if fields := statOf(pid); len(fields) == 0 || fields[0] == "Z" || fields[0] == "X" {
+		return false
+	}
+	return unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) == nil
 }
 
 // stand says whether the folder is still there: somebody may have removed it
@@ -113,6 +186,8 @@ func (r *remains) stand() bool {
 }
 
 func (r *remains) close() {
-	_ = removeAll(r.folder)
+	_ = r.all.Clear(filepath.Base(r.folder))
 	_ = r.lock.Close()
+	_ = r.dir.Close()
+	_ = r.all.Close()
 }

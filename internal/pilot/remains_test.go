@@ -15,7 +15,7 @@ func TestClaimsAtTheSameTime(t *testing.T) {
 	for i := range 40 {
 		claiming.Go(func() {
 			cfg := &Config{Pilot: fmt.Sprint(i), SandboxDir: folder + "/sandbox", LogDir: folder + "/logs"}
-			r, err := claimSandboxes(cfg, nil, slog.Default())
+			r, err := claimSandboxes(cfg, slog.Default())
 			if err != nil {
 				t.Error(err)
 				return

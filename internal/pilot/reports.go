@@ -31,6 +31,7 @@ func (r *reports) start(attempt *wire.AttemptRef) {
 
 // end replaces the report that the attempt started.
 func (r *reports) end(result *wire.Result) {
+	makeSendable(result)
 	r.started = slices.DeleteFunc(r.started, func(t told[*wire.AttemptRef]) bool { return t.value.GetAttempt() == result.GetAttempt() })
 	r.ended = append(r.ended, told[*wire.Result]{value: result})
 	r.news = true

@@ -122,7 +122,7 @@ func (p *pilot) prepare() (err error) {
 	if p.tree, err = newTree(p.sched); err != nil {
 		return err
 	}
-	if p.remains, err = claimSandboxes(&p.cfg, p.tree, p.log); err != nil {
+	if p.remains, err = claimSandboxes(&p.cfg, p.log); err != nil {
 		return err
 	}
 	if err := p.openCache(); err != nil {

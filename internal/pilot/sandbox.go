@@ -3,20 +3,27 @@ package pilot
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"fairway/internal/beneath"
 )
 
 // slot is what one attempt at a time uses: a sandbox, and files for what it
 // prints. Slots are used again, since making and removing folders costs more
 // than a short job.
+//
+// An attempt may do with its sandbox what it likes: move it away, put a link in
+// its place or in that of a folder in it, mount something there. So all that is
+// looked for and removed after an attempt is found beneath dir.
 type slot struct {
-	folder   string
-	dir      *os.File // the folder
+	above    *beneath.Folder // the pilot's folder, where the slot's are
+	name     string
+	folder   string          // the sandbox
+	dir      *beneath.Folder // the same, opened before the attempt began
 	out, err logFile
 	info     info
 	staged   []*input          // inputs of the last attempt
@@ -33,21 +40,21 @@ func (p *pilot) takeSlot() (*slot, error) {
 		return s, nil
 	}
 	p.made++
-	folder := filepath.Join(p.remains.folder, strconv.Itoa(p.made))
+	name := strconv.Itoa(p.made)
 	p.mu.Unlock()
-	s := &slot{folder: folder, out: logFile{folder: p.cfg.LogDir}, err: logFile{folder: p.cfg.LogDir}, info: info{folder: folder + ".info"}}
+	folder := filepath.Join(p.remains.folder, name)
+	s := &slot{above: p.remains.dir, name: name, folder: folder, out: logFile{folder: p.cfg.LogDir}, err: logFile{folder: p.cfg.LogDir}}
+	s.info = info{above: p.remains.dir, folder: folder + ".info"}
 	return s, s.makeFolder()
 }
 
-func (s *slot) makeFolder() error {
-	if err := os.Mkdir(s.folder, 0o755); err != nil {
+func (s *slot) makeFolder() (err error) {
+	if err := s.above.Mkdir(s.name, 0o755); err != nil {
 		return fmt.Errorf("sandbox: %w", err)
 	}
-	dir, err := os.Open(s.folder)
-	if err != nil {
+	if s.dir, err = s.above.Sub(s.name); err != nil {
 		return fmt.Errorf("sandbox: %w", err)
 	}
-	s.dir = dir
 	return nil
 }
 
@@ -72,13 +79,7 @@ func (p *pilot) pass(s *slot, next *attempt) *slot {
 }
 
 // isEmpty says that there is nothing in the sandbox.
-func (s *slot) isEmpty() bool {
-	if _, err := s.dir.Seek(0, io.SeekStart); err != nil {
-		return false
-	}
-	_, err := s.dir.Readdirnames(1)
-	return err == io.EOF
-}
+func (s *slot) isEmpty() bool { return s.dir.IsEmpty() }
 
 func (s *slot) close() {
 	s.out.close()
@@ -87,7 +88,7 @@ func (s *slot) close() {
 	if s.dir != nil {
 		_ = s.dir.Close()
 	}
-	_ = removeAll(s.folder)
+	_ = s.above.Clear(s.name)
 }
 
 // empty removes what the attempt has left, but for inputs that the next one
@@ -99,13 +100,19 @@ func (s *slot) empty(next *attempt) error {
 	if next != nil {
 		folders = foldersFor(next)
 	}
-	info, err := s.dir.Stat()
-	if err == nil && info.Mode().Perm() == 0o755 && sameFolder(info, s.folder) && s.removeEntries(folders) == nil {
+	if likeNew(s.dir) && s.dir.Is(s.folder) && s.removeElements(folders) == nil {
 		return nil
 	}
+	return s.renew()
+}
+
+// renew puts a new folder in the place of the sandbox, whatever stands there. One
+// that the command has moved away within the pilot's folder goes with that.
+func (s *slot) renew() error {
 	s.kept = nil
 	_ = s.dir.Close()
-	if err := removeAll(s.folder); err != nil {
+	s.dir = nil
+	if err := s.above.Clear(s.name); err != nil {
 		return err
 	}
 	return s.makeFolder()
@@ -138,25 +145,21 @@ func (s *slot) untouched(i *input) bool {
 	if i.before == nil {
 		return false
 	}
-	now, err := os.Lstat(filepath.Join(s.folder, i.path))
+	now, err := s.dir.Lstat(i.path)
 	return err == nil && os.SameFile(now, i.before) && sameState(now, i.before)
 }
 
 // sameState says whether a file was not written to between two looks.
 func sameState(a, b fs.FileInfo) bool { return a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) }
 
-func (s *slot) removeEntries(folders map[string][]string) error {
-	if _, err := s.dir.Seek(0, io.SeekStart); err != nil {
-		return err
-	}
-	names, err := s.dir.Readdirnames(-1)
+func (s *slot) removeElements(folders map[string][]string) error {
+	names, err := s.dir.List(".")
 	for _, name := range names {
-		path := filepath.Join(s.folder, name)
 		switch {
 		case s.kept[name] != nil:
-		case folders[name] != nil && emptyFolder(path, folders[name]):
+		case folders[name] != nil && emptyFolder(s.dir, name, folders[name]):
 		default:
-			err = errors.Join(err, removeAll(path))
+			err = errors.Join(err, s.dir.Clear(name))
 		}
 	}
 	return err
@@ -185,49 +188,39 @@ func foldersFor(next *attempt) map[string][]string {
 // emptyFolder removes what is in a folder and reports whether it is as if it
 // were new. Empty folders in it become those that are wanted, since making
 // one where another was just removed is dear on some file systems.
-func emptyFolder(path string, wanted []string) bool {
-	if !likeNew(path) {
+func emptyFolder(in *beneath.Folder, name string, wanted []string) bool {
+	folder, err := in.Sub(name)
+	if err != nil {
 		return false
 	}
-	entries, err := os.ReadDir(path)
-	for _, e := range entries {
-		name := filepath.Join(path, e.Name())
-		if len(wanted) > 0 && wanted[0] != "" && likeNew(name) && isEmpty(name) && os.Rename(name, filepath.Join(path, wanted[0])) == nil {
+	defer folder.Close()
+	if !likeNew(folder) {
+		return false
+	}
+	names, err := folder.List(".")
+	for _, name := range names {
+		if len(wanted) > 0 && wanted[0] != "" && becomes(folder, name, wanted[0]) {
 			wanted = wanted[1:]
 			continue
 		}
-		err = errors.Join(err, removeAll(name))
+		err = errors.Join(err, folder.Clear(name))
 	}
 	return err == nil
 }
 
-func likeNew(folder string) bool {
-	info, err := os.Lstat(folder)
-	return err == nil && info.IsDir() && info.Mode().Perm() == 0o755
-}
-
-func isEmpty(folder string) bool {
-	entries, err := os.ReadDir(folder)
-	return err == nil && len(entries) == 0
-}
-
-func sameFolder(info fs.FileInfo, path string) bool {
-	there, err := os.Lstat(path)
-	return err == nil && os.SameFile(info, there)
-}
-
-// removeAll also removes folders that a command has made unreadable.
-func removeAll(folder string) error {
-	if os.RemoveAll(folder) == nil {
-		return nil
+// becomes gives an empty folder another name.
+func becomes(in *beneath.Folder, name, wanted string) bool {
+	folder, err := in.Sub(name)
+	if err != nil {
+		return false
 	}
-	_ = filepath.WalkDir(folder, func(path string, e fs.DirEntry, _ error) error {
-		if e != nil && e.IsDir() {
-			_ = os.Chmod(path, 0o700)
-		}
-		return nil
-	})
-	return os.RemoveAll(folder)
+	defer folder.Close()
+	return likeNew(folder) && folder.IsEmpty() && (name == wanted || in.Move(name, in, wanted) == nil)
+}
+
+func likeNew(folder *beneath.Folder) bool {
+	info, err := folder.Stat()
+	return err == nil && info.Mode().Perm() == 0o755
 }
 
 // pathOf returns where in the sandbox a job sees a file, relative to it.

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"fairway/internal/beneath"
 	"fairway/internal/storage"
 	"fairway/internal/wire"
 	"fairway/sched"
@@ -328,6 +329,16 @@ func (p *pilotProcess) stop() {
 	if err := p.wait(); err != nil {
 		p.t.Error("the pilot ended with", err)
 	}
+}
+
+// removeAll removes a folder, whatever jobs have left in it.
+func removeAll(path string) error {
+	above, err := beneath.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer above.Close()
+	return above.Clear(filepath.Base(path))
 }
 
 // gone waits until a process has ended, whose parent somebody else is.

@@ -254,14 +254,29 @@ func (in *stageIn) checkUnchanged() {
 // spoilt says whether any input was written to since it was staged in.
 func (in *stageIn) spoilt() bool { return slices.ContainsFunc(in.files, in.changed) }
 
-// changed says whether an input was written to. Another file that the command
-// put in its place does no harm.
+// changed says whether an input was written to, wherever the command has moved it:
+// the cache, the storage element or the person whose file it is have links to it.
+// Another file that the command put in its place does no harm.
 func (in *stageIn) changed(i *input) bool {
 	if i.before == nil {
 		return false
 	}
-	now, err := os.Stat(filepath.Join(in.attempt.slot.folder, i.path))
-	return err == nil && os.SameFile(now, i.before) && !sameState(now, i.before)
+	if now, err := in.attempt.slot.dir.Lstat(i.path); err == nil && os.SameFile(now, i.before) {
+		return !sameState(now, i.before)
+	}
+	var others []string
+	if i.cached != nil {
+		others = append(others, i.cached.Path())
+	}
+	if path, err := storage.Path(i.pfn); err == nil {
+		others = append(others, path)
+	}
+	for _, path := range others {
+		if now, err := os.Stat(path); err == nil && os.SameFile(now, i.before) {
+			return !sameState(now, i.before)
+		}
+	}
+	return false
 }
 
 // spoiled names the stored file if that is the same one.

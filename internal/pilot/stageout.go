@@ -5,14 +5,16 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"hash/adler32"
 	"io"
-	"os"
+	"io/fs"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 
+	"fairway/internal/beneath"
 	"fairway/internal/cache"
+	"fairway/internal/disk"
 	"fairway/internal/fault"
 	"fairway/internal/wire"
 )
@@ -34,7 +36,6 @@ type written struct {
 	promise *wire.OutputFile
 	lfn     string
 	path    string // relative to the sandbox
-	size    int64
 }
 
 // stageOut stores the outputs of an attempt and puts them into the cache.
@@ -61,20 +62,25 @@ func (p *pilot) stageOut(a *attempt) error {
 		}
 		out.Records = records[w.path]
 		a.result.Outputs = append(a.result.Outputs, out)
-		a.result.Usage.BytesWritten += w.size
+		a.result.Usage.BytesWritten += out.GetSize()
 	}
 	return stageOutAfter.Hit()
 }
 
 // store puts one output where it belongs.
 func (p *pilot) store(a *attempt, w written) (*wire.WrittenFile, error) {
-	path := filepath.Join(a.slot.folder, w.path)
-	sum, err := seal(path)
+	f, err := a.sealed(w)
 	if err != nil {
 		return nil, err
 	}
-	out := &wire.WrittenFile{Lfn: w.lfn, Version: w.promise.GetVersion(), Size: w.size, Adler32: sum}
-	item := cache.Item{Ref: cache.Ref{LFN: w.lfn, Version: out.Version, Tag: a.GetAttempt()}, Size: w.size}
+	defer f.Close()
+	sum, size, err := checksum(a.ctx, f.File)
+	if err != nil {
+		return nil, err
+	}
+	out := &wire.WrittenFile{Lfn: w.lfn, Version: w.promise.GetVersion(), Size: size, Adler32: sum}
+	item := cache.Item{Ref: cache.Ref{LFN: w.lfn, Version: out.Version, Tag: a.GetAttempt()}, Size: size}
+	path := disk.Descriptor(f.File)
 	cached := p.keep(a, item, path)
 	if w.promise.GetCacheOnly() && cached {
 		return out, nil
@@ -103,25 +109,6 @@ func (p *pilot) forget(a *attempt, outputs []written) {
 	for _, w := range outputs {
 		p.caching.cache.Drop(cache.Ref{LFN: w.lfn, Version: w.promise.GetVersion(), Tag: a.GetAttempt()})
 	}
-}
-
-// seal takes the right to write off a file, since links to it are made, and
-// returns its checksum.
-func seal(path string) (uint32, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return 0, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return 0, err
-	}
-	sum := adler32.New()
-	if _, err := io.Copy(sum, f); err != nil {
-		return 0, err
-	}
-	return sum.Sum32(), f.Chmod(info.Mode().Perm() &^ 0o222)
 }
 
 // findOutputs finds what was promised, and the files of patterns in the order
@@ -159,27 +146,42 @@ func findOutput(a *attempt, o *wire.OutputFile) (written, error) {
 	if err != nil {
 		return written{}, err
 	}
-	info, err := os.Lstat(filepath.Join(a.slot.folder, path))
+	info, err := a.slot.dir.Lstat(path)
 	switch {
-	case isMissing(err):
+	case isMissing(err), errors.Is(err, syscall.ENOTDIR):
 		return written{}, &missingOutput{o.GetLfn(), "is not there"}
 	case err != nil:
-		return written{}, err
+		return written{}, unusable(o.GetLfn(), err)
 	case !info.Mode().IsRegular():
-		return written{}, &missingOutput{o.GetLfn(), "is not a regular file"}
+		// What it is instead, the attempt to open it says.
+		_, err := a.slot.dir.Open(path)
+		return written{}, unusable(o.GetLfn(), err)
 	}
-	return written{o, o.GetLfn(), path, info.Size()}, nil
+	return written{o, o.GetLfn(), path}, nil
+}
+
+// unusable turns the error of opening an output into one that says what the
+// command has left in its place.
+func unusable(lfn string, err error) error {
+	var kind *beneath.KindError
+	if errors.As(err, &kind) {
+		return &missingOutput{lfn, fmt.Sprintf("is not a regular file in the sandbox: %v", kind)}
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return &missingOutput{lfn, "cannot be read: " + err.Error()}
+	}
+	return err
 }
 
 // maxReport bounds the file of ReportVariable, in bytes.
-const maxReport = 1 << 20
+const maxReport = 16 << 20
 
 // readReport reads lines "records PATH N".
 func (i *info) readReport() (map[string]int64, error) {
-	if i.report.untouched() {
+	if i.dir == nil || i.report.untouched() {
 		return nil, nil
 	}
-	f, err := os.Open(i.report.path)
+	f, err := i.dir.Open(i.report.name)
 	if isMissing(err) {
 		return nil, nil
 	}
@@ -187,9 +189,12 @@ func (i *info) readReport() (map[string]int64, error) {
 		return nil, err
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxReport))
+	data, err := io.ReadAll(io.LimitReader(f, maxReport+1))
 	if err != nil {
 		return nil, err
+	}
+	if len(data) > maxReport { // a part of a number would be another one
+		return nil, fmt.Errorf("it is longer than %d bytes", maxReport)
 	}
 	return parseReport(data)
 }

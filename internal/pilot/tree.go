@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -58,7 +59,21 @@ func newTree(s *sched.Scheduler) (*tree, error) {
 	return t, nil
 }
 
+// close ends what attempts have left, also where it was not known to which of them
+// it belongs.
 func (t *tree) close() {
+	for range maxSweeps {
+		t.mu.Lock()
+		t.notice()
+		left := slices.Collect(maps.Keys(t.strays))
+		t.mu.Unlock()
+		if len(left) == 0 {
+			break
+		}
+		for _, pid := range left {
+			t.finish(pid, endedContext)
+		}
+	}
 	if t.children != nil {
 		_ = t.children.Close()
 	}
@@ -171,26 +186,33 @@ func (t *tree) notice() {
 	}
 }
 
-// suspect finds out to which attempts a process may belong: the one that its
-// environment, its process group or its working folder names, or else any that
-// runs.
+// suspect finds out to which attempts a process may belong. Its session proves
+// that, as long as it has not made one of its own. Its process group, the mark in
+// its environment and its working folder say so; a process may have set the latter
+// two itself, so what they say counts if it can be true. Else any attempt that runs
+// may have started it.
 func (t *tree) suspect(pid int) *stray {
-	if mark, ok := markOf(pid, AttemptVariable); ok {
-		if id, err := strconv.ParseUint(mark, 10, 64); err == nil {
-			return suspected(id)
-		}
-	}
+	session, _ := unix.Getsid(pid)
 	group, _ := unix.Getpgid(pid)
-	if l, ok := t.leads[group]; ok {
-		return suspected(l.attempt)
-	}
-	works, _ := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid))
-	var all []uint64
-	for _, l := range t.leads {
-		if works == l.folder || strings.HasPrefix(works, l.folder+"/") {
+	for _, lead := range []int{session, group} {
+		if l, ok := t.leads[lead]; ok {
 			return suspected(l.attempt)
 		}
+	}
+	mark, _ := markOf(pid, AttemptVariable)
+	works, _ := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid))
+	var all, there []uint64
+	for _, l := range t.leads {
+		if mark == strconv.FormatUint(l.attempt, 10) {
+			return suspected(l.attempt)
+		}
+		if works == l.folder || strings.HasPrefix(works, l.folder+"/") {
+			there = append(there, l.attempt)
+		}
 		all = append(all, l.attempt)
+	}
+	if len(there) > 0 {
+		return suspected(there...)
 	}
 	return suspected(all...)
 }

@@ -1,0 +1,409 @@
+package pilot
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"fairway/internal/wire"
+)
+
+// possession is a folder of a person, which no job is to change through a
+// sandbox.
+type possession struct {
+	path   string
+	before string
+}
+
+func newPossession(t *testing.T) *possession {
+	t.Helper()
+	m := &possession{path: t.TempDir()}
+	if err := os.Mkdir(m.path+"/deep", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"file", "out", "report", "inputs", "deep/file"} {
+		if err := os.WriteFile(filepath.Join(m.path, name), []byte("mine"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.before = m.state(t)
+	t.Cleanup(func() {
+		if now := m.state(t); now != m.before {
+			t.Errorf("a person's folder was\n%s\nand is\n%s", m.before, now)
+		}
+	})
+	return m
+}
+
+// state is all that a person may notice of the folder.
+func (m *possession) state(t *testing.T) string {
+	t.Helper()
+	var b strings.Builder
+	err := filepath.WalkDir(m.path, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := os.Lstat(path)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&b, "%s %s %d %s", path, info.Mode(), info.Sys().(*syscall.Stat_t).Ino, info.ModTime())
+		if info.Mode().IsRegular() {
+			text, err := os.ReadFile(path)
+			fmt.Fprintf(&b, " %q %v", text, err)
+		}
+		b.WriteByte('\n')
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func needsRoot(t *testing.T) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("needs root")
+	}
+}
+
+// Whatever kind of file stands where an output is promised, it is taken, copied or
+// refused, and nothing outside of the sandbox is touched.
+func TestOutputsOfEveryKindOfFile(t *testing.T) {
+	q := newTaskQueue(t)
+	cfg := q.config("p1")
+	cfg.Cache = CacheConfig{Mode: CachePilot, Dir: q.folder + "/cache"}
+	q.start(cfg)
+	const succeeded, missing = wire.Outcome_OUTCOME_SUCCEEDED, wire.Outcome_OUTCOME_MISSING_OUTPUT
+	for name, c := range map[string]struct {
+		command string
+		root    bool
+		output  string // default: out
+		outcome wire.Outcome
+		want    string // in the message, or the contents
+	}{
+		"regular":           {command: "printf x > out", want: "x"},
+		"no bytes":          {command: ": > out"},
+		"sparse":            {command: "truncate -s 100M out", want: strings.Repeat("\x00", 100<<20)},
+		"hard link inside":  {command: "printf x > a; ln a out", want: "x"},
+		"hard link outside": {command: "ln $mine/file out", want: "mine"},
+		"moved input":       {command: "mv in out", want: "mine"},
+		"linked input":      {command: "ln in out", want: "mine"},
+		"of another owner":  {command: "printf x > out; chown 65534 out", root: true, want: "x"},
+		"folder":            {command: "mkdir out", outcome: missing, want: "a folder"},
+		"named pipe":        {command: "mkfifo out", outcome: missing, want: "a named pipe"},
+		"socket":            {command: `perl -MIO::Socket::UNIX -e 'IO::Socket::UNIX->new(Local => "out", Listen => 1) or die'`, outcome: missing, want: "a socket"},
+		"device":            {command: "mknod out c 1 3", root: true, outcome: missing, want: "a device"},
+		"link inside":       {command: "printf x > a; ln -s a out", outcome: missing, want: "a symbolic link"},
+		"link outside":      {command: "ln -s $mine/file out", outcome: missing, want: "a symbolic link"},
+		"dangling link":     {command: "ln -s nothing out", outcome: missing, want: "a symbolic link"},
+		"link to itself":    {command: "ln -s out out", outcome: missing, want: "a symbolic link"},
+		"folder is a link":  {command: "rmdir d; ln -s $mine d", output: "d/file", outcome: missing, want: "d is a symbolic link"},
+		"folder is a file":  {command: "rmdir d; : > d", output: "d/file", outcome: missing, want: "d is a regular file"},
+		"folder of pattern": {command: "rmdir d; ln -s $mine d", output: "d/*", outcome: missing, want: "is to be in d, which is a symbolic link"},
+		"mounted folder":    {command: "mount --bind $mine d", root: true, output: "d/file", outcome: missing, want: "mounted"},
+		"mounted pattern":   {command: "mount --bind $mine d", root: true, output: "d/*", outcome: missing, want: "mounted"},
+		"mounted file":      {command: ": > out; mount --bind $mine/file out", root: true, outcome: missing, want: "mounted"},
+		"sandbox is a link": {command: "d=$PWD; cd /; mv $d $d.away; ln -s $mine $d", outcome: missing, want: "is not there"},
+		"sandbox is gone":   {command: "rm -r $PWD", outcome: missing, want: "is not there"},
+		"mounted sandbox":   {command: "mount --bind $mine $PWD", root: true, outcome: missing, want: "is not there"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.root {
+				needsRoot(t)
+			}
+			if c.output == "" {
+				c.output = "out"
+			}
+			mine := newPossession(t)
+			r := q.run("p1", shell("mine="+mine.path+"; "+c.command, writes(c.output), tagged(t, reads("in", 0, 4, mine.path+"/deep/file"), mine.path+"/deep/file")))
+			if c.outcome != succeeded {
+				expect(t, r, c.outcome, c.want)
+				return
+			}
+			expect(t, r, succeeded, "")
+			o := r.GetOutputs()[0]
+			if got := contents(t, o.GetPfn()); got != c.want || o.GetSize() != int64(len(c.want)) {
+				t.Errorf("stored %d bytes, want %d", len(got), len(c.want))
+			}
+			info, err := os.Stat(strings.TrimPrefix(o.GetPfn(), "file:"))
+			if err != nil || info.Mode().Perm()&0o222 != 0 || info.Sys().(*syscall.Stat_t).Blocks > 1<<10 {
+				t.Error(info.Mode(), err)
+			}
+		})
+	}
+	for _, left := range mounts(t) {
+		if strings.HasPrefix(left, q.folder) {
+			t.Error("still mounted:", left)
+		}
+	}
+	expect(t, q.run("p1", shell("printf x > out", writes("out"))), succeeded, "")
+}
+
+// mounts are the paths on which something is mounted.
+func mounts(t *testing.T) (paths []string) {
+	t.Helper()
+	for line := range strings.Lines(contents(t, "/proc/self/mounts")) {
+		paths = append(paths, strings.Fields(line)[1])
+	}
+	return paths
+}
+
+// What somebody still has open for writing is not what is stored.
+func TestOutputThatIsOpenForWritingIsCopied(t *testing.T) {
+	q := newTaskQueue(t)
+	q.start(q.config("p1"))
+	folder := t.TempDir()
+	if err := unix.Mkfifo(folder+"/go", 0o644); err != nil {
+		t.Fatal(err)
+	}
+	a := shell("printf before > out; echo $PWD/out > "+folder+"/path; read line < "+folder+"/go", writes("out"))
+	q.assign("p1", a)
+	path := strings.TrimSpace(appears(t, folder+"/path"))
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := os.WriteFile(folder+"/go", []byte("go\n"), 0); err != nil {
+		t.Fatal(err)
+	}
+	r := q.result(a.GetAttempt())
+	expect(t, r, wire.Outcome_OUTCOME_SUCCEEDED, "")
+	if _, err := f.WriteString("after!"); err != nil {
+		t.Fatal(err)
+	}
+	if got := contents(t, r.GetOutputs()[0].GetPfn()); got != "before" {
+		t.Errorf("what is stored became %q", got)
+	}
+}
+
+// A link that matches a pattern is no output, and a person is told.
+func TestWhatMatchesAPatternAndIsNoFileIsTold(t *testing.T) {
+	q := newTaskQueue(t)
+	q.start(q.config("p1"))
+	r := q.run("p1", shell("mkdir -p p/d; echo x > p/a; ln -s a p/b; mkfifo p/c", writes("p/*")))
+	expect(t, r, wire.Outcome_OUTCOME_SUCCEEDED, "")
+	notes := strings.Join(r.GetNotes(), "\n")
+	if len(r.GetOutputs()) != 1 || !strings.Contains(notes, "matches the output p/* and is left out, since it is no regular file; so are 1 more") {
+		t.Error(r.GetOutputs(), notes)
+	}
+}
+
+// The report is a file of the pilot's, whatever the command has made of its name.
+func TestReportThatIsNoFile(t *testing.T) {
+	q := newTaskQueue(t)
+	cfg := q.config("p1")
+	cfg.MilliCPUs = 1000
+	p := q.start(cfg)
+	mine := newPossession(t)
+	const failed = wire.Outcome_OUTCOME_STAGE_OUT_FAILED
+	for name, c := range map[string]struct {
+		command string
+		outcome wire.Outcome
+		want    string
+	}{
+		"pipe":             {`rm $r; mkfifo $r`, failed, "a named pipe"},
+		"pipe with writer": {`rm $r; mkfifo $r; setsid sh -c "echo x > $r" & `, failed, "a named pipe"},
+		"link":             {`ln -sf $mine/report $r`, failed, "a symbolic link"},
+		"folder":           {`rm $r; mkdir $r`, failed, "a folder"},
+		"gone":             {`rm $r`, wire.Outcome_OUTCOME_SUCCEEDED, ""},
+		"too long":         {`head -c 20000000 /dev/zero | tr '\0' 1 > $r`, failed, "longer than"},
+		"folder replaced":  {`mv ${r%/*} ${r%/*}.away; ln -s $mine ${r%/*}`, wire.Outcome_OUTCOME_SUCCEEDED, ""},
+		"folder mounted":   {`mount --bind $mine ${r%/*} || true`, wire.Outcome_OUTCOME_SUCCEEDED, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := q.run("p1", shell("r=$FAIRWAY_REPORT; mine="+mine.path+"; : > out; "+c.command, writes("out")))
+			expect(t, r, c.outcome, c.want)
+			r = q.run("p1", shell("printf 'records out 3' > $FAIRWAY_REPORT; : > out", writes("out")))
+			expect(t, r, wire.Outcome_OUTCOME_SUCCEEDED, "")
+			if got := r.GetOutputs()[0].GetRecords(); got != 3 {
+				t.Error("records of the next attempt:", got)
+			}
+		})
+	}
+	p.stop()
+	if left, _ := os.ReadDir(q.folder + "/sandbox"); len(left) != 0 {
+		t.Error("left in the sandbox folder:", left)
+	}
+}
+
+// What a job has mounted, or linked, is not emptied when its sandbox is: by its
+// own pilot, and by the one that comes after a pilot that was killed.
+func TestRemovalCrossesNoMountAndNoLink(t *testing.T) {
+	needsRoot(t)
+	for _, killed := range []bool{false, true} {
+		t.Run(fmt.Sprintf("killed %v", killed), func(t *testing.T) {
+			q := newTaskQueue(t)
+			p := q.start(q.config("p1"))
+			mine := newPossession(t)
+			ready := t.TempDir() + "/ready"
+			command := "mkdir -p a/b; mount --bind " + mine.path + " a/b; mount --bind " + mine.path + " a/b/deep; ln -s " + mine.path + " link; cat /proc/self/mounts > " + ready
+			if killed {
+				q.assign("p1", shell(command+"; sleep 1000"))
+				appears(t, ready)
+				if err := p.Process.Kill(); err != nil {
+					t.Fatal(err)
+				}
+				_ = p.wait()
+				q.start(q.config("p2"))
+				expect(t, q.run("p2", shell("true")), wire.Outcome_OUTCOME_SUCCEEDED, "")
+			} else {
+				if r := q.run("p1", shell(command)); r.GetOutcome() != wire.Outcome_OUTCOME_SUCCEEDED {
+					t.Skip("nothing can be mounted here:", r.GetMessage())
+				}
+				expect(t, q.run("p1", shell(`[ -z "$(ls -A)" ]`)), wire.Outcome_OUTCOME_SUCCEEDED, "")
+				p.stop()
+			}
+			if _, err := os.Stat(q.folder + "/sandbox/p1" + q.mark()); err == nil {
+				t.Error("the sandbox is still there")
+			}
+		})
+	}
+}
+
+// A mark that no attempt has does not hide a process from its attempt's end.
+func TestForgedMarkHidesNoProcess(t *testing.T) {
+	q := newTaskQueue(t)
+	q.start(q.config("p1"))
+	bystander := shell("sleep 1000 & wait")
+	q.assign("p1", bystander)
+	q.started("p1", bystander.GetAttempt())
+	for _, mark := range []string{"7", fmt.Sprint(bystander.GetAttempt()), "x", "18446744073709551616"} {
+		for _, away := range []string{"", "cd /; "} {
+			file := filepath.Join(t.TempDir(), "pid")
+			command := "FAIRWAY_ATTEMPT=" + mark + " %s sh -c '" + away + "echo $$ > " + file + "; exec sleep 7777' & while ! [ -s " + file + " ]; do sleep 0.01; done"
+			how := "setsid"
+			if mark == fmt.Sprint(bystander.GetAttempt()) {
+				how = "" // in its session it is known whatever it says
+			} else if away != "" {
+				continue // it may be of any attempt then
+			}
+			expect(t, q.run("p1", shell(fmt.Sprintf(command, how))), wire.Outcome_OUTCOME_SUCCEEDED, "")
+			gone(t, number(t, file))
+		}
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if r := q.results[bystander.GetAttempt()]; r != nil {
+		t.Error("the bystander ended:", r)
+	}
+}
+
+// Nothing that a job has started outlives its pilot, also if it is not known
+// which job that was.
+func TestProcessOfUnknownJobEndsWithThePilot(t *testing.T) {
+	q := newTaskQueue(t)
+	p := q.start(q.config("p1"))
+	bystander := shell("sleep 1000 & wait")
+	q.assign("p1", bystander)
+	q.started("p1", bystander.GetAttempt())
+	file := filepath.Join(t.TempDir(), "pid")
+	expect(t, q.run("p1", shell("cd /; FAIRWAY_ATTEMPT=7 setsid sh -c 'echo $$ > "+file+"; exec sleep 7777' & while ! [ -s "+file+" ]; do sleep 0.01; done")), wire.Outcome_OUTCOME_SUCCEEDED, "")
+	pid := number(t, file)
+	p.stop()
+	gone(t, pid)
+}
+
+// person starts a process of somebody who is no job.
+func person(t *testing.T, folder string, environment ...string) *exec.Cmd {
+	t.Helper()
+	c := exec.Command("sleep", "1000")
+	c.Dir, c.Env = folder, append(os.Environ(), environment...)
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Process.Signal(syscall.Signal(0)); err != nil || statOf(c.Process.Pid)[0] == "Z" {
+			t.Error("the process of a person was ended:", c.Dir, environment)
+		}
+		_ = c.Process.Kill()
+		_ = c.Wait()
+	})
+	return c
+}
+
+// A pilot that cleans up behind another one ends only what comes from it.
+func TestProcessInADeadPilotsSandboxLives(t *testing.T) {
+	q := newTaskQueue(t)
+	mark := PilotVariable + "=p1" + q.mark()
+	person(t, "/", mark) // from before the pilot
+	waitForClockTick(t)
+	p := q.start(q.config("p1"))
+	file, left := filepath.Join(t.TempDir(), "pwd"), filepath.Join(t.TempDir(), "pid")
+	q.assign("p1", shell("setsid sh -c 'echo $$ > "+left+"; exec sleep 1000' & pwd > "+file+"; sleep 1000"))
+	sandbox := strings.TrimSpace(appears(t, file))
+	pid := number(t, left)
+	person(t, sandbox)
+
+	// A copy of the folder while the pilot lives is no folder of a dead pilot.
+	other := newTaskQueue(t)
+	if out, err := exec.Command("cp", "-a", q.folder+"/sandbox", other.folder+"/sandbox").CombinedOutput(); err != nil {
+		t.Fatal(string(out))
+	}
+	other.start(other.config("p2"))
+	expect(t, other.run("p2", shell("true")), wire.Outcome_OUTCOME_SUCCEEDED, "")
+	if err := syscall.Kill(pid, 0); err != nil {
+		t.Error("a pilot beside a copy ended the process of a live job")
+	}
+	if _, err := os.Stat(other.folder + "/sandbox/p1" + q.mark()); err == nil {
+		t.Error("the copy is still there")
+	}
+
+	if err := p.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = p.wait()
+	q.start(q.config("p3"))
+	expect(t, q.run("p3", shell("true")), wire.Outcome_OUTCOME_SUCCEEDED, "")
+	gone(t, pid)
+}
+
+// waitForClockTick returns when a process that starts now starts later than all
+// that run, as the kernel counts.
+func waitForClockTick(t *testing.T) {
+	t.Helper()
+	began := startOf(person(t, "/").Process.Pid)
+	for range 1000 {
+		c := exec.Command("true")
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		later := startOf(c.Process.Pid) > began
+		_ = c.Wait()
+		if later {
+			return
+		}
+	}
+	t.Fatal("the clock stands still")
+}
+
+// An attempt of which the kernel ended a part for memory has failed, whatever
+// the rest of it says.
+func TestOutOfMemoryInAPartFailsTheWhole(t *testing.T) {
+	if newMemoryBoxes("fairway-test-"+fmt.Sprint(time.Now().UnixNano())).folder == "" {
+		t.Skip("no cgroup for memory can be made here")
+	}
+	q := newTaskQueue(t)
+	q.start(q.config("p1"))
+	for _, command := range []string{
+		"head -c 200000000 /dev/zero | tail -c 150000000 | wc -c > out",
+		"( head -c 200000000 /dev/zero | tail > out ) & wait; : > out",
+		"head -c 200000000 /dev/zero | tail > /dev/null || true; echo > out",
+	} {
+		r := q.run("p1", shell(command, needs(&wire.Resources{MemoryBytes: 50 << 20}), writes("out")))
+		expect(t, r, wire.Outcome_OUTCOME_OUT_OF_MEMORY, "more than its 52.4 MB")
+		if len(r.GetOutputs()) != 0 {
+			t.Error(r.GetOutputs())
+		}
+	}
+}

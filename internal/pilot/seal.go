@@ -1,0 +1,150 @@
+package pilot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/adler32"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"fairway/internal/beneath"
+	"fairway/internal/disk"
+)
+
+// sealedFile is an output that nobody can write to any more but who has the right
+// to override permissions: what the command has left, or a copy of it.
+type sealedFile struct {
+	*os.File
+	in   *beneath.Folder
+	copy string // name of the copy, empty if it is none
+}
+
+// Close ends the use of the file. A copy has got its names elsewhere by then.
+func (f *sealedFile) Close() {
+	_ = f.File.Close()
+	if f.copy != "" {
+		_ = f.in.Clear(f.copy)
+	}
+}
+
+// sealed opens an output that can be shared with caches and the storage element.
+// What nobody else has is made read-only and taken as it is. A file with other
+// names, such as an input that was moved or a link to somebody's file, one of
+// another owner and one that somebody still has open for writing are not touched,
+// but copied.
+func (a *attempt) sealed(w written) (*sealedFile, error) {
+	dir := a.slot.dir
+	f, err := dir.Open(w.path)
+	if err != nil {
+		return nil, unusable(w.lfn, err)
+	}
+	info, err := f.Stat()
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	if a.owns(info) && f.Chmod(info.Mode().Perm()&^0o222) == nil && !openForWriting(f) {
+		return &sealedFile{File: f}, nil
+	}
+	defer f.Close()
+	return a.copyOf(f, info)
+}
+
+// owns says whether a file is only in the sandbox.
+func (a *attempt) owns(info fs.FileInfo) bool {
+	st := info.Sys().(*syscall.Stat_t)
+	if st.Nlink != 1 || int(st.Uid) != os.Geteuid() {
+		return false
+	}
+	for _, i := range a.in.files {
+		if i.before != nil && os.SameFile(i.before, info) {
+			return false
+		}
+	}
+	return true
+}
+
+// openForWriting says whether any process has the file open for writing, as far as
+// the file system can tell: it grants no lease for reading then (fcntl(2)).
+func openForWriting(f *os.File) bool {
+	if !leaseRefused(f) {
+		return false
+	}
+	// A child of this process between fork and exec may have a descriptor that it
+	// gives up in a moment. While this is held there is none.
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	return leaseRefused(f)
+}
+
+func leaseRefused(f *os.File) bool {
+	_, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_RDLCK)
+	if err == nil {
+		_, _ = unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_UNLCK)
+	}
+	return errors.Is(err, unix.EAGAIN)
+}
+
+// copyName begins the names of copies in a sandbox; a number follows.
+const copyName = ".fairway-copy-"
+
+func (a *attempt) copyOf(f *os.File, info fs.FileInfo) (*sealedFile, error) {
+	dir := a.slot.dir
+	var out *os.File
+	var name string
+	for number := 1; out == nil; number++ {
+		var err error
+		name = fmt.Sprint(copyName, number)
+		if out, err = dir.Create(name, 0o600); err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, err
+		}
+	}
+	err := errors.Join(disk.Copy(a.ctx, out, f), out.Chmod(info.Mode().Perm()&0o555|0o400), out.Close())
+	if err == nil {
+		err = unchanged(f, info)
+	}
+	if err == nil {
+		if f, err = dir.Open(name); err == nil {
+			return &sealedFile{File: f, in: dir, copy: name}, nil
+		}
+	}
+	_ = dir.Clear(name)
+	return nil, err
+}
+
+// unchanged returns an error if a file was written to since info was true.
+func unchanged(f *os.File, info fs.FileInfo) error {
+	now, err := f.Stat()
+	if err == nil && !sameState(now, info) {
+		err = errors.New("somebody wrote to it while it was stored")
+	}
+	return err
+}
+
+// sumPiece is how much is read for a checksum before the context is looked at.
+const sumPiece = 16 << 20
+
+// checksum returns the checksum and the size of a file that nobody writes to.
+func checksum(ctx context.Context, f *os.File) (sum uint32, size int64, err error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, 0, err
+	}
+	digest := adler32.New()
+	for err == nil {
+		if err = ctx.Err(); err == nil {
+			var n int64
+			n, err = io.CopyN(digest, f, sumPiece)
+			size += n
+		}
+	}
+	if !errors.Is(err, io.EOF) {
+		return 0, 0, fmt.Errorf("checksum after %d bytes: %w", size, err)
+	}
+	return digest.Sum32(), size, unchanged(f, info)
+}

@@ -1,0 +1,82 @@
+package pilot
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"fairway/internal/wire"
+)
+
+// What a person is told of an attempt is bounded: maxMessage for one line, in
+// bytes, and maxNotes lines.
+const (
+	maxMessage = 500
+	maxNotes   = 20
+)
+
+// lastLine is what a person is told of a longer text.
+func lastLine(text string) string {
+	text = strings.TrimRight(text, " \n\r\t")
+	return clip(text[strings.LastIndexByte(text, '\n')+1:])
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimLeft(text, " \n\r\t"), "\n")
+	return clip(line)
+}
+
+// clip makes a line one that can be sent: valid UTF-8, and not too long.
+func clip(line string) string {
+	line = legible(line)
+	if len(line) <= maxMessage {
+		return line
+	}
+	end := maxMessage
+	for !utf8.RuneStart(line[end]) {
+		end--
+	}
+	return line[:end] + "..."
+}
+
+// legible shows the bytes that are not UTF-8, such as those of a name in another
+// encoding, by their numbers.
+func legible(text string) string {
+	if utf8.ValidString(text) {
+		return text
+	}
+	var b strings.Builder
+	for len(text) > 0 {
+		r, size := utf8.DecodeRuneInString(text)
+		if r == utf8.RuneError && size == 1 {
+			fmt.Fprintf(&b, `\x%02x`, text[0])
+		} else {
+			b.WriteString(text[:size])
+		}
+		text = text[size:]
+	}
+	return b.String()
+}
+
+// note adds a line for a person to the result.
+func (a *attempt) note(line string) { a.result.Notes = append(a.result.Notes, line) }
+
+// makeSendable sees to it that the TaskQueue can read a result, whatever texts of
+// programs and files have got into it: a message with one text that is not UTF-8
+// is refused as a whole, and so would every later one be that carries it.
+func makeSendable(r *wire.Result) {
+	r.Message = clip(r.GetMessage())
+	if more := len(r.GetNotes()) - maxNotes; more > 0 {
+		r.Notes = append(r.Notes[:maxNotes-1], fmt.Sprintf("%d more notes are left out", more+1))
+	}
+	for i, note := range r.GetNotes() {
+		r.Notes[i] = clip(note)
+	}
+	for _, o := range r.GetOutputs() {
+		if !utf8.ValidString(o.GetLfn()) || !utf8.ValidString(o.GetPfn()) {
+			r.Outcome, r.Outputs = wire.Outcome_OUTCOME_STAGE_OUT_FAILED, nil
+			r.Message = clip(fmt.Sprintf("the name %q is not UTF-8, so it cannot be recorded", o.GetPfn()))
+			return
+		}
+	}
+}
