@@ -28,6 +28,7 @@ type device struct {
 
 	mu    sync.Mutex
 	ready map[int]bool
+	over  map[int]bool // nobody will wait for it any more
 	group map[*deviceRequest]bool
 	armed bool
 	wake  chan struct{} // cap 1
@@ -36,7 +37,7 @@ type device struct {
 
 func newDevice(t *testing.T, random func(int) int) *device {
 	return &device{
-		t: t, rand: random, ready: make(map[int]bool), group: make(map[*deviceRequest]bool),
+		t: t, rand: random, ready: make(map[int]bool), over: make(map[int]bool), group: make(map[*deviceRequest]bool),
 		wake: make(chan struct{}, 1), stop: make(chan struct{}, 1),
 	}
 }
@@ -53,11 +54,22 @@ func (d *device) enter() func() {
 func (d *device) happen(n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.over[n] {
+		return
+	}
 	d.ready[n] = true
 	if d.armed {
 		d.armed = false
 		signalOnce(d.wake)
 	}
+}
+
+// forget drops the event n, which has been seen or will not be.
+func (d *device) forget(n int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.over[n] = true
+	delete(d.ready, n)
 }
 
 func signalOnce(ch chan struct{}) {

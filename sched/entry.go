@@ -19,7 +19,8 @@ type entry struct {
 	index   int  // in the handle's waiting; guarded by source.calls
 	grouped bool // Group was told that it joined; guarded by source.calls
 	left    bool // taken out of the group; guarded by source.calls
-	leads   bool // the waiter itself blocks for the group
+	leads   bool // the waiter itself blocks for the group; changed under source.calls
+	byBlock bool // ended by Block itself
 	ready   chan struct{}
 	release context.CancelFunc // ends the BlockEach of this request, if any
 	err     error              // what Done was called with

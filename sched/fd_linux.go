@@ -177,7 +177,7 @@ func (p *pollSet) refuse(fd int32, f *pollFile, err error) {
 
 func (p *pollSet) poll([]*Request[FD, Events]) {
 	var events [epollBatch]unix.EpollEvent
-	p.handle(p.ready(&events))
+	p.handle(p.ready(&events), false)
 }
 
 // ready takes events that are there.
@@ -209,7 +209,7 @@ func (p *pollSet) block(limit time.Duration) {
 			_, _ = unix.Read(p.wakefd, b[:])
 		}
 	}
-	p.handle(events)
+	p.handle(events, true)
 }
 
 // setDeadline lets the next block last for about limit. One that is set stays,
@@ -227,12 +227,12 @@ func (p *pollSet) unblock() {
 
 // handle ends the requests that events answer. Done is called without the lock,
 // since it may come back to group.
-func (p *pollSet) handle(events []unix.EpollEvent) {
+func (p *pollSet) handle(events []unix.EpollEvent, byBlock bool) {
 	var store [epollBatch]*Request[FD, Events]
 	for i := range events {
 		got := fromEpoll(events[i].Events)
 		for _, r := range p.answered(&events[i], got, store[:0]) {
-			r.Done(got&(r.Value.Want|Hangup), nil)
+			r.done(got&(r.Value.Want|Hangup), nil, byBlock)
 		}
 	}
 }

@@ -86,12 +86,18 @@ type Request[Req, Res any] struct {
 }
 
 // Done ends the wait with a result. The first call counts, later ones do
-// nothing and report false. Any goroutine may call it, callbacks included.
-func (r *Request[Req, Res]) Done(res Res, err error) bool {
+// nothing and report false. Any goroutine may call it, callbacks included. It may
+// call Group before it returns, so the caller must not hold a lock that Group
+// takes, unless the caller is Poll, Arm or Group itself.
+func (r *Request[Req, Res]) Done(res Res, err error) bool { return r.done(res, err, false) }
+
+// done is Done. byBlock says that the caller is the kind's Block, and about to
+// return: it need not be unblocked if its own goroutine waits for this request.
+func (r *Request[Req, Res]) done(res Res, err error, byBlock bool) bool {
 	if !r.state.CompareAndSwap(entryWaiting, entryEnding) {
 		return false
 	}
-	r.res, r.err = res, err
+	r.res, r.err, r.byBlock = res, err, byBlock
 	r.src.end(&r.entry)
 	return true
 }

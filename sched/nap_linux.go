@@ -32,20 +32,19 @@ func newNapper() (*napper, error) {
 	return n, nil
 }
 
-// nap sleeps for d, which is positive, and reports whether it did.
-func (n *napper) nap(d time.Duration) bool {
-	if n == nil {
-		return false
-	}
+// set has the next wait end after d, which is positive, or the one that is going
+// on if there is one. It reports whether that will be so.
+func (n *napper) set(d time.Duration) bool {
 	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(d))}
-	set := false
+	var err error
+	controlErr := n.raw.Control(func(fd uintptr) { err = unix.TimerfdSettime(int(fd), 0, &spec, nil) })
+	return controlErr == nil && err == nil
+}
+
+// wait sleeps until the time that was set, and reports whether it did.
+func (n *napper) wait() bool {
 	var err error
 	waitErr := n.raw.Read(func(fd uintptr) bool {
-		if !set {
-			set = true
-			err = unix.TimerfdSettime(int(fd), 0, &spec, nil)
-			return err != nil
-		}
 		var b [8]byte
 		_, err = unix.Read(int(fd), b[:])
 		return err != unix.EAGAIN
@@ -53,8 +52,4 @@ func (n *napper) nap(d time.Duration) bool {
 	return waitErr == nil && err == nil
 }
 
-func (n *napper) close() {
-	if n != nil {
-		n.file.Close()
-	}
-}
+func (n *napper) close() { n.file.Close() }

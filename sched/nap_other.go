@@ -9,6 +9,8 @@ type napper struct{}
 
 func newNapper() (*napper, error) { return nil, ErrUnsupported }
 
-func (*napper) nap(time.Duration) bool { return false }
+func (*napper) set(time.Duration) bool { return false }
+
+func (*napper) wait() bool { return false }
 
 func (*napper) close() {}

@@ -74,7 +74,7 @@ func New(c Config) *Scheduler {
 		s.log = slog.Default()
 	}
 	s.pool.free = c.Threads
-	s.server.s = s
+	s.server.s, s.server.newNapper = s, newNapper
 	s.server.poke = make(chan struct{}, 1)
 	s.server.next.Store(math.MaxInt64)
 	return s

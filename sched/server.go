@@ -18,8 +18,12 @@ type server struct {
 	running bool
 	poke    chan struct{} // cap 1; look again
 	deep    atomic.Bool   // asleep for long
+	napping atomic.Bool
 
-	next atomic.Int64 // earliest due of the watched sources
+	next atomic.Int64 // earliest due of the watched sources; changed under mu
+
+	newNapper func() (*napper, error)
+	short     atomic.Pointer[napper] // nil: all sleeps are the timer's
 }
 
 // watch has src polled until it has no members.
@@ -45,14 +49,17 @@ func (v *server) watch(src *source) {
 func (v *server) serve() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	short, _ := newNapper() // without one all sleeps are the timer's
-	defer short.close()
+	if short, err := v.newNapper(); err == nil {
+		v.short.Store(short)
+		defer short.close()
+		defer v.short.CompareAndSwap(short, nil) // there may be another server by then
+	}
 	for {
 		sources := v.current()
 		if len(sources) == 0 && v.retire() {
 			return
 		}
-		v.sleep(timer, short, v.patience(sources))
+		v.sleep(timer, v.patience(sources))
 		v.poll(sources, v.overdue, v.s.slots.idle())
 	}
 }
@@ -80,12 +87,11 @@ func (v *server) overdue(src *source) int64 {
 	return due + int64(src.interval/8)
 }
 
-// napLimit is below which a sleep is a nap: one that is exact, but goes on when
-// the server is poked.
+// napLimit is below which a sleep is a nap, which is more exact.
 const napLimit = 2 * time.Millisecond
 
-func (v *server) sleep(timer *time.Timer, short *napper, d time.Duration) {
-	if d <= 0 || d < napLimit && short.nap(d) {
+func (v *server) sleep(timer *time.Timer, d time.Duration) {
+	if d <= 0 || d < napLimit && v.nap(d) {
 		return
 	}
 	v.deep.Store(d > linger)
@@ -95,6 +101,27 @@ func (v *server) sleep(timer *time.Timer, short *napper, d time.Duration) {
 	case <-timer.C:
 	case <-v.poke:
 	case <-v.s.closing:
+	}
+}
+
+// nap sleeps for d unless it is woken, and reports whether it could. Whoever wakes
+// it leaves a poke first and then cuts the nap short if there is one; so either
+// the poke is seen here, or the timer that is cut short is the one set here.
+func (v *server) nap(d time.Duration) bool {
+	short := v.short.Load()
+	if short == nil {
+		return false
+	}
+	v.napping.Store(true)
+	defer v.napping.Store(false)
+	if !short.set(d) {
+		return false
+	}
+	select {
+	case <-v.poke:
+		return true
+	default:
+		return short.wait()
 	}
 }
 
@@ -111,6 +138,9 @@ func (v *server) wake() {
 	case v.poke <- struct{}{}:
 	default:
 	}
+	if short := v.short.Load(); short != nil && v.napping.Load() {
+		short.set(1)
+	}
 }
 
 // pollDue polls what is due at now; whoever has processor time to spare calls it.
@@ -124,11 +154,15 @@ func (v *server) pollDue(now int64) {
 // poll polls the sources whose time, by the given measure, has come.
 func (v *server) poll(sources []*source, when func(*source) int64, free bool) {
 	now := v.s.since(time.Now())
-	next := int64(math.MaxInt64)
 	for _, src := range sources {
 		if when(src) <= now {
 			src.tryPoll(free)
 		}
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	next := int64(math.MaxInt64)
+	for _, src := range v.watched {
 		next = min(next, src.due.Load())
 	}
 	v.next.Store(next)
@@ -138,7 +172,7 @@ func (v *server) poll(sources []*source, when func(*source) int64, free bool) {
 func (v *server) current() []*source {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.watched = slices.DeleteFunc(v.watched, func(src *source) bool { return src.members.Load() == 0 || src.driving.Load() })
+	v.watched = slices.DeleteFunc(v.watched, func(src *source) bool { return src.members.Load() == 0 || src.led.Load() })
 	return slices.Clone(v.watched)
 }
 

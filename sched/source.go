@@ -27,7 +27,7 @@ type hooks struct {
 	everybody  func(yield func(*entry) bool)
 }
 
-// source detects the events of one kind.
+// source detects the events of one kind. How it loses none stands in leader.go.
 //
 // Lock order: source.calls, then server.mu or pool.mu; source.endMu last.
 // Requests end in two steps, so that Done may be called from anywhere, callbacks
@@ -42,7 +42,7 @@ type source struct {
 	calls   sync.Mutex   // serializes callbacks, guards what follows
 	members atomic.Int32 // entries that are grouped; changed under calls
 	joining []*entry     // not yet grouped, since Block is running
-	driving atomic.Bool  // a pool thread polls and blocks; changed under calls
+	led     atomic.Bool  // a goroutine polls and blocks for all; changed under calls
 	fresh   bool         // a request has come since the last spin
 	blocked bool         // inside Block
 	broken  error        // set by Close or a panic in a callback
@@ -51,7 +51,7 @@ type source struct {
 
 	endMu sync.Mutex
 	ended []*entry
-	some  atomic.Bool   // ended is not empty
+	some  atomic.Int32  // length of ended
 	total atomic.Uint64 // entries that ever ended
 	dead  atomic.Bool   // a callback panicked
 
@@ -109,7 +109,7 @@ func (src *source) detect(e *entry) {
 	case src.each: // by the waiter
 	case src.block != nil && src.wantsBlock():
 		if !src.elect(e) {
-			src.startDriver()
+			src.startFollower()
 		}
 	case src.poll != nil:
 		src.startPolling()
@@ -139,26 +139,26 @@ func (src *source) pollInstead(must bool) bool {
 	return true
 }
 
-func (src *source) startDriver() {
-	if src.driving.Load() {
+func (src *source) startFollower() {
+	if src.led.Load() {
 		return
 	}
-	started := src.s.pool.run(context.Background(), src.poll == nil, src.drive)
-	src.driving.Store(started)
+	started := src.s.pool.run(context.Background(), src.poll == nil, src.follow)
+	src.led.Store(started)
 	if !started {
 		src.startPolling()
 	}
 }
 
-// end notes that e has ended and takes it out as soon as nobody else is at work
-// on the source.
+// end notes that e has ended and takes it out, unless somebody else is at work
+// on the source, who will.
 func (src *source) end(e *entry) {
 	e.ended = time.Now()
 	src.endMu.Lock()
 	src.ended = append(src.ended, e)
-	src.some.Store(true)
 	src.total.Add(1)
 	src.endMu.Unlock()
+	src.some.Add(1)
 	if src.calls.TryLock() {
 		src.unlock()
 	}
@@ -168,32 +168,33 @@ func (src *source) end(e *entry) {
 // that ended between the last look and the release.
 func (src *source) unlock() {
 	for {
-		src.takeOut()
-		stuck := src.blocked && !src.concurrent
+		done := src.takeOut()
 		src.calls.Unlock()
-		if stuck || !src.some.Load() || !src.calls.TryLock() {
+		if !done || src.some.Add(0) == 0 || !src.calls.TryLock() {
 			return
 		}
 	}
 }
 
 // takeOut removes ended entries from the group and wakes their waiters. While an
-// exclusive Block runs it is asked to return, and its driver does the rest.
-func (src *source) takeOut() {
-	for src.some.Load() {
+// exclusive Block runs it is asked to return, its leader does the rest, and
+// takeOut reports false.
+func (src *source) takeOut() bool {
+	for src.some.Load() > 0 {
 		if src.blocked && !src.concurrent {
 			src.guard("Unblock", src.unblock)
-			return
+			return false
 		}
 		src.endMu.Lock()
 		ended := src.ended
 		src.ended = nil
-		src.some.Store(false)
 		src.endMu.Unlock()
+		src.some.Add(-int32(len(ended)))
 		for _, e := range ended {
 			src.leave(e)
 		}
 	}
+	return true
 }
 
 func (src *source) leave(e *entry) {
@@ -216,6 +217,9 @@ func (src *source) leave(e *entry) {
 	src.stats.detected(e, earliest)
 	e.left = true
 	e.ready <- struct{}{}
+	if e.leads && src.blocked && !e.byBlock {
+		src.guard("Unblock", src.unblock)
+	}
 }
 
 // forget takes an entry that ended before it was grouped off the joining ones.
@@ -241,7 +245,7 @@ func (src *source) pollOnce(free bool) bool {
 	src.due.Store(src.s.since(src.polled.Add(src.interval)))
 	src.adapt.polledFor(src.polled.Sub(start), free)
 	src.stats.polls.Add(1)
-	hit := src.some.Load()
+	hit := src.some.Load() > 0
 	if hit {
 		src.stats.hits.Add(1)
 	}
@@ -259,7 +263,7 @@ func (src *source) tryPoll(free bool) {
 		src.pollOnce(free)
 	}
 	if src.block != nil && src.members.Load() > 0 && src.strategy == Adaptive && src.wantsBlock() {
-		src.startDriver()
+		src.startFollower()
 	}
 	src.unlock()
 }

@@ -24,6 +24,8 @@ const (
 	blockCost = 10 * time.Microsecond
 	// maxSpin bounds the polling before a block.
 	maxSpin = 64 * time.Microsecond
+	// spinPolls bounds it where time stands still, as in a synctest bubble.
+	spinPolls = 4096
 	// learned is the number of events before which history is not trusted.
 	learned = 16
 	// memory is the number of events after which history counts half.
@@ -147,11 +149,13 @@ func (src *source) spin() bool {
 	if limit == 0 || !src.s.slots.idle() {
 		return false
 	}
-	for start := time.Now(); time.Since(start) < limit; {
+	before := src.total.Load()
+	start := time.Now()
+	for n := 0; n < spinPolls && time.Since(start) < limit && src.total.Load() == before; n++ {
 		if src.pollOnce(true) {
 			return true
 		}
 		src.pass()
 	}
-	return false
+	return src.total.Load() != before
 }
