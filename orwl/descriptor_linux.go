@@ -63,8 +63,9 @@ type descriptorReader struct {
 	fds  []int
 }
 
-// MaxDescriptors bounds the descriptors that came and were not asked for.
-const MaxDescriptors = 1024
+// MaxDescriptors bounds the descriptors that came and were not taken yet. An end that keeps
+// to the protocol has at most two on their way. More end the connection.
+const MaxDescriptors = 16
 
 func newReader(conn net.Conn) (io.Reader, *descriptorReader) {
 	c, ok := conn.(*net.UnixConn)
@@ -76,8 +77,8 @@ func newReader(conn net.Conn) (io.Reader, *descriptorReader) {
 }
 
 func (r *descriptorReader) Read(b []byte) (int, error) {
-	oob := make([]byte, unix.CmsgSpace(4*16))
-	n, oobn, _, _, err := r.conn.ReadMsgUnix(b, oob)
+	oob := make([]byte, unix.CmsgSpace(4*MaxDescriptors))
+	n, oobn, flags, _, err := r.conn.ReadMsgUnix(b, oob)
 	if err != nil {
 		return 0, err
 	}
@@ -85,6 +86,9 @@ func (r *descriptorReader) Read(b []byte) (int, error) {
 		if err := r.keep(oob[:oobn]); err != nil {
 			return n, err
 		}
+	}
+	if flags&unix.MSG_CTRUNC != 0 {
+		return n, fmt.Errorf("%w: too many descriptors at once", errFrame)
 	}
 	if n == 0 {
 		return 0, io.EOF

@@ -71,7 +71,7 @@ func TestSilentHolderLosesLease(t *testing.T) {
 	conn, err := net.Dial("tcp", listener.Addr().String())
 	must(t, err)
 	defer conn.Close()
-	silent, err := newLink(conn, nil, time.Hour)
+	silent, err := newLink(background, conn, nil, time.Hour)
 	must(t, err)
 	for _, f := range []frame{{kind: frameOpen, id: 1, text: "l"}, {kind: frameRequest, id: 2, mirror: 1, mode: Write}} {
 		_, err := conn.Write(appendFrame(nil, &f))

@@ -16,7 +16,13 @@ const (
 	// MaxExtents bounds the pieces of data in a frame; data in more pieces is
 	// sent whole.
 	MaxExtents = 1 << 16
+	// MaxText bounds a name or a message in a frame, in bytes. Names are bounded by MaxName
+	// before they are sent, and longer messages are cut.
+	MaxText = 1 << 10
 )
+
+// maxHello bounds the first frame, before anything is known of the other end.
+const maxHello = 4 << 10
 
 type frameKind uint8
 
@@ -28,7 +34,7 @@ const (
 	frameRequest                      // id; mirror, mode, rank; text: the task
 	frameCancel                       // id
 	frameRelease                      // id, generation; next: the request to post before; size, extents, data: what changed
-	frameReserve                      // id: the reservation; requests
+	frameReserve                      // id: the reservation; requests; ok: the last frame of those, which come one after the other
 	frameSettle                       // id; ok: keep
 	frameStart                        // mirror
 	// From the owner.
@@ -72,6 +78,17 @@ type wireRequest struct {
 	rank       int64
 	task       string
 }
+
+// checkName refuses a name that no peer takes.
+func checkName(what, name string) error {
+	if len(name) > MaxName {
+		return fmt.Errorf("%s has %d bytes, and another process takes at most %d: %w", what, len(name), MaxName, ErrTooLarge)
+	}
+	return nil
+}
+
+// cutText makes a text fit.
+func cutText(text string) string { return text[:min(len(text), MaxText)] }
 
 // errFrame says that the other end does not keep to the protocol.
 var errFrame = errors.New("malformed frame")
@@ -117,6 +134,7 @@ func bit(v bool) byte {
 // frameReader reads frames. What it returns is valid until the next call.
 type frameReader struct {
 	in      *bufio.Reader
+	limit   int    // of a header
 	long    []byte // a header that the reader cannot hold
 	extents []extent
 }
@@ -129,7 +147,7 @@ func (r *frameReader) next(f *frame) error {
 	}
 	n := int(binary.LittleEndian.Uint32(length))
 	switch {
-	case n > MaxHeader:
+	case n > r.limit:
 		return fmt.Errorf("%w: a header of %d bytes", errFrame, n)
 	case 4+n > r.in.Size():
 		return r.nextLong(f, n)
@@ -212,6 +230,10 @@ func (d *decoder) count(size int) int {
 
 func (d *decoder) text() string {
 	n := d.count(1)
+	d.bad = d.bad || n > MaxText
+	if d.bad {
+		return ""
+	}
 	text := string(d.b[:n])
 	d.b = d.b[n:]
 	return text

@@ -14,7 +14,7 @@ func TestFrameRoundTrip(t *testing.T) {
 		requests: []wireRequest{{1, 2, Write, -1, "a task"}, {3, 4, Read, 1 << 30, ""}},
 	}
 	for _, size := range []int{16, 4096} { // a header that fits, and one that does not
-		r := frameReader{in: bufio.NewReaderSize(bytes.NewReader(appendFrame(nil, &want)), size)}
+		r := frameReader{limit: MaxHeader, in: bufio.NewReaderSize(bytes.NewReader(appendFrame(nil, &want)), size)}
 		var got frame
 		must(t, r.next(&got))
 		if !reflect.DeepEqual(got, want) {

@@ -36,7 +36,7 @@ func (s *session) tellLocked(p *proxy) {
 	}
 	version, j := l.version, l.journal
 	l.mu.Unlock()
-	f := frame{kind: frameGranted, id: p.id, mirror: sub.id, generation: p.handle.generation, version: version, size: int64(len(data)), text: p.served.by}
+	f := frame{kind: frameGranted, id: p.id, mirror: sub.id, generation: p.handle.generation, version: version, size: int64(len(data)), text: cutText(p.served.by)}
 	switch {
 	case sub.mapped:
 	case !sub.has && len(data) > 0:

@@ -1,8 +1,10 @@
 package orwl
 
 import (
+	"errors"
 	"io"
 	"net"
+	"os"
 	"testing"
 	"time"
 )
@@ -25,7 +27,7 @@ func hostileDial(t testing.TB, address net.Addr) hostile {
 	conn, err := net.Dial(address.Network(), address.String())
 	must(t, err)
 	t.Cleanup(func() { conn.Close() })
-	l, err := newLink(conn, nil, time.Minute)
+	l, err := newLink(background, conn, nil, time.Minute)
 	must(t, err)
 	t.Cleanup(func() {
 		l.tick.close()
@@ -66,8 +68,9 @@ func (h hostile) next(t testing.TB) (f frame) {
 // ends waits until the other end has closed the connection.
 func (h hostile) ends(t testing.TB) {
 	t.Helper()
+	must(t, h.conn.SetReadDeadline(time.Now().Add(time.Minute)))
 	_, err := io.Copy(io.Discard, h.in.in)
-	if e, ok := err.(net.Error); ok && e.Timeout() {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Fatal(err)
 	}
 }

@@ -77,12 +77,13 @@ func Insert(ctx context.Context, postings ...Posting) error {
 }
 
 func selfConflict(postings []Posting) error {
-	for i, p := range postings {
-		for _, q := range postings[:i] {
-			if p.resource == q.resource && (p.mode == Write || q.mode == Write) {
-				return fmt.Errorf("location %s: %w", p.resource.Name(), ErrSelfConflict)
-			}
+	before := make(map[Resource]Mode, len(postings))
+	for _, p := range postings {
+		m, again := before[p.resource]
+		if again && (p.mode == Write || m == Write) {
+			return fmt.Errorf("location %s: %w", p.resource.Name(), ErrSelfConflict)
 		}
+		before[p.resource] = p.mode
 	}
 	return nil
 }

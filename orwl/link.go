@@ -2,6 +2,7 @@ package orwl
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -12,6 +13,10 @@ import (
 // DefaultLease is how long the other end of a connection may be silent before
 // it counts as lost.
 const DefaultLease = 10 * time.Second
+
+// MinLease is the shortest lease, so that no peer can have this process send pings all the
+// time. A shorter one counts as this.
+const MinLease = 10 * time.Millisecond
 
 // ticksPerLease is how often within a lease each end says that it lives.
 const ticksPerLease = 4
@@ -39,7 +44,7 @@ type link struct {
 }
 
 // newLink exchanges hellos. The shorter lease of both ends counts.
-func newLink(conn net.Conn, server *Server, lease time.Duration) (*link, error) {
+func newLink(ctx context.Context, conn net.Conn, server *Server, lease time.Duration) (*link, error) {
 	l := &link{conn: conn, out: newOutbox(conn), reading: newReading()}
 	if tcp, ok := conn.(*net.TCPConn); ok && onThisMachine(tcp.RemoteAddr()) {
 		tcp.SetWriteBuffer(localSendBuffer)
@@ -51,24 +56,55 @@ func newLink(conn net.Conn, server *Server, lease time.Duration) (*link, error) 
 	if server != nil {
 		l.session = newSession(l, server)
 	}
-	conn.SetDeadline(time.Now().Add(lease))
-	defer conn.SetDeadline(time.Time{})
+	err := l.greet(ctx, lease)
+	if err == nil {
+		err = l.makeAlarms()
+	}
+	if err != nil {
+		l.fds.close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// greet exchanges hellos, within a lease and before ctx ends.
+func (l *link) greet(ctx context.Context, lease time.Duration) error {
+	l.conn.SetDeadline(time.Now().Add(lease))
+	stop := context.AfterFunc(ctx, func() { l.conn.SetDeadline(time.Unix(1, 0)) })
+	err := l.exchangeHellos(lease)
+	switch {
+	case !stop():
+		return fmt.Errorf("hello: %w", ctx.Err())
+	case err != nil:
+		return fmt.Errorf("hello: %w", err)
+	}
+	return l.conn.SetDeadline(time.Time{})
+}
+
+func (l *link) exchangeHellos(lease time.Duration) error {
 	hello := frame{kind: frameHello, version: protocolVersion, text: processID, size: int64(lease)}
-	if _, err := conn.Write(appendFrame(nil, &hello)); err != nil {
-		return nil, fmt.Errorf("hello: %w", err)
+	if _, err := l.conn.Write(appendFrame(nil, &hello)); err != nil {
+		return err
 	}
 	f := &l.frame
-	err := l.in.next(f)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("hello: %w", err)
-	case f.kind != frameHello || f.version != protocolVersion || f.text == "":
-		return nil, fmt.Errorf("hello: %w", errFrame)
+	l.in.limit = maxHello
+	if err := l.in.next(f); err != nil {
+		return err
 	}
+	if f.kind != frameHello || f.text == "" || len(f.extents) > 0 {
+		return errFrame
+	}
+	if f.version != protocolVersion {
+		return fmt.Errorf("%w: the other end speaks version %d, this one %d", errFrame, f.version, protocolVersion)
+	}
+	l.in.limit = MaxHeader
 	l.other, l.peer.other = f.text, f.text
-	l.lease = min(lease, max(time.Duration(f.size), time.Millisecond))
-	return l, l.makeAlarms()
+	l.lease = min(lease, max(time.Duration(f.size), MinLease))
+	return nil
 }
+
+// cut ends the connection, without waiting.
+func (l *link) cut() error { return socketOf(l.conn).Close() }
 
 func (l *link) makeAlarms() (err error) {
 	if l.tick, err = newAlarm(); err != nil {
@@ -98,7 +134,7 @@ func (l *link) run() {
 	go func() {
 		defer close(written)
 		if l.out.write() != nil {
-			l.conn.Close()
+			l.cut()
 		}
 	}()
 	watched := make(chan struct{})
@@ -109,7 +145,7 @@ func (l *link) run() {
 	err := l.attend()
 	l.tick.close()
 	l.reading.back.close()
-	l.conn.Close()
+	l.cut()
 	l.out.close()
 	<-written
 	<-watched
@@ -130,7 +166,7 @@ func (l *link) watch() {
 			last, silent = now, 0
 		}
 		if silent >= ticksPerLease {
-			l.conn.Close()
+			l.cut()
 			return
 		}
 		l.send(frame{kind: framePing})
@@ -159,7 +195,7 @@ func (l *link) sendData(f frame, data []byte, sent func()) {
 func (l *link) sendMemory(f frame, file *memoryFile, writable bool) {
 	fd, err := file.export(writable)
 	if err != nil {
-		l.conn.Close()
+		l.cut()
 		return
 	}
 	l.out.send(message{parts: net.Buffers{appendFrame(nil, &f)}, fd: fd, sent: func() { closeDescriptor(fd) }})

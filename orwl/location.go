@@ -104,7 +104,8 @@ func StartWith(n int) Option {
 // it was. It needs Linux, and costs two system calls for each mapping.
 func Strict() Option { return func(l *Location) { l.strict = true } }
 
-// MaxName limits the name of a location, in bytes.
+// MaxName limits the name of a location, and that of a handle whose request goes to another
+// process, in bytes.
 const MaxName = 255
 
 // New makes a location of size bytes, all zero. The name is for people, and

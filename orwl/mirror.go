@@ -62,6 +62,9 @@ func (m *Mirror) admitLocked(h *Handle) error {
 	case h.state != idle:
 		return m.refuse(ErrBusy)
 	}
+	if err := checkName("the name of a handle", h.Name); err != nil {
+		return m.refuse(err)
+	}
 	return nil
 }
 

@@ -52,7 +52,7 @@ func (p *Peer) Name() string { return p.other }
 func (p *Peer) Close() error {
 	p.close()
 	p.mu.Lock()
-	err := p.link.conn.Close()
+	err := p.link.cut()
 	p.mu.Unlock()
 	<-p.over
 	if errors.Is(err, net.ErrClosed) {
@@ -68,6 +68,9 @@ func (p *Peer) Done() <-chan struct{} { return p.over }
 // Mirror opens a location of the other process. One that is open already has one
 // mirror, which is returned: its readers share what is sent.
 func (p *Peer) Mirror(ctx context.Context, name string) (*Mirror, error) {
+	if err := checkName("the name of a location", name); err != nil {
+		return nil, err
+	}
 	m := &Mirror{peer: p, name: name}
 	err := p.ask(ctx, func(id uint64) frame {
 		m.id, m.replica = id, newReplica(p.link)
@@ -252,13 +255,25 @@ type peerReservation struct {
 	postings []Posting
 }
 
+// requestsPerFrame is so that the longest names fit into a frame.
+const requestsPerFrame = 512
+
 // reserve asks the owner to insert the requests behind a latch.
 func (p *Peer) reserve(ctx context.Context, postings []Posting) (reservation, error) {
+	for _, q := range postings {
+		if err := checkName("the name of a handle", q.handle.Name); err != nil {
+			return nil, q.refuse(err)
+		}
+	}
 	r := &peerReservation{postings: postings}
 	err := p.ask(ctx, func(id uint64) frame {
 		r.id, r.link = id, p.link
-		f := frame{kind: frameReserve, id: id}
-		for _, q := range postings {
+		f := frame{kind: frameReserve, id: id, ok: true}
+		for i, q := range postings {
+			if i > 0 && i%requestsPerFrame == 0 {
+				p.link.send(frame{kind: frameReserve, id: id, requests: f.requests})
+				f.requests = f.requests[:0]
+			}
 			m := q.resource.(*Mirror)
 			m.awaitLocked(q.handle, q.mode)
 			f.requests = append(f.requests, wireRequest{id: q.handle.remote.id, mirror: m.id, mode: q.mode, rank: int64(q.Rank), task: q.handle.Name})
@@ -274,13 +289,33 @@ func (p *Peer) reserve(ctx context.Context, postings []Posting) (reservation, er
 	return r, nil
 }
 
+// settle ends a reservation. One that is not kept takes all its requests along, at the
+// owner and here.
 func (r *peerReservation) settle(keep bool) {
-	if !keep {
-		for _, q := range r.postings {
-			if q.handle.res != nil {
-				q.handle.Cancel()
-			}
-		}
-	}
 	r.link.send(frame{kind: frameSettle, id: r.id, ok: keep})
+	if !keep {
+		r.link.peer.dismiss(r.postings)
+	}
+}
+
+// dismiss forgets requests that their owner takes back.
+func (p *Peer) dismiss(postings []Posting) {
+	var decided []*Handle
+	p.mu.Lock()
+	for _, q := range postings {
+		h := q.handle
+		if h.state != waiting {
+			decided = append(decided, h)
+			continue
+		}
+		delete(p.pending, h.remote.id)
+		h.traced.end()
+		h.state, h.pending = idle, false
+	}
+	p.mu.Unlock()
+	for _, h := range decided { // it was granted or failed meanwhile
+		<-h.token
+		h.traced.end()
+		h.state, h.pending = idle, false
+	}
 }

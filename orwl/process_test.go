@@ -34,6 +34,7 @@ func init() {
 
 var childRoles = map[string]func(args []string) error{
 	"count":    childCounts,
+	"few":      childServesFew,
 	"hold":     childHolds,
 	"impostor": childTakesAddress,
 	"join":     childJoins,

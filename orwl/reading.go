@@ -48,6 +48,12 @@ func (l *link) attend() error {
 		case err := <-r.failed:
 			return ended(err)
 		case <-r.right:
+			// A task that failed has said so before it gave the right back.
+			select {
+			case err := <-r.failed:
+				return ended(err)
+			default:
+			}
 		}
 		for leaves := false; !leaves; {
 			last, err := l.next()

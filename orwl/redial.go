@@ -13,6 +13,10 @@ import (
 // The pauses are random, so that those who lost the same owner don't come together.
 const firstPause = 20 * time.Millisecond
 
+// longestPause bounds the pauses of those who wait for something to begin: Dial with
+// patience, and a server that has no descriptors.
+const longestPause = time.Second
+
 // keep serves the connection and those that follow it.
 func (p *Peer) keep(l *link) {
 	defer close(p.over)
@@ -45,7 +49,7 @@ func (p *Peer) again(lost *link) (*link, error) {
 		if l.other == p.other {
 			return l, nil
 		}
-		l.conn.Close()
+		l.cut()
 		return nil, fmt.Errorf("another process answers, so what this one had is gone: %w", ErrLeaseLost)
 	}
 }
@@ -74,7 +78,7 @@ func (p *Peer) adopt(l *link) {
 		l.send(f)
 	}
 	if p.ctx.Err() != nil {
-		l.conn.Close() // Close came between
+		l.cut() // Close came between
 	}
 	close(p.restore)
 	p.restore = make(chan struct{})

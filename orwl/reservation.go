@@ -20,46 +20,70 @@ type foreignReservation struct {
 	abandoned bool        // given up before that
 }
 
-// reserve begins to insert a part of an insertion that spans processes. It may
-// have to wait, so it does not end on the goroutine that reads.
+// gathered is a reservation of which only some frames have come.
+type gathered struct {
+	id  uint64
+	r   *foreignReservation
+	err error // why it is refused when the last frame has come
+}
+
+// reserve takes a part of a reservation, and begins to insert it when that is the last one.
+// That may have to wait, so it does not end on the goroutine that reads.
 func (s *session) reserve(f *frame) error {
-	id := f.id
-	r, err := s.newReservation(id, f.requests)
-	if err != nil {
-		s.refuseReservation(id, err)
+	g := s.gathering
+	if g == nil {
+		g = &gathered{id: f.id, r: new(foreignReservation)}
+	}
+	if g.id != f.id || len(f.requests) == 0 {
+		return fmt.Errorf("%w: reservation %d in the middle of %d", errFrame, f.id, g.id)
+	}
+	if g.err == nil {
+		g.err = s.gather(g.r, f.requests)
+	}
+	s.gathering = g
+	if !f.ok {
 		return nil
 	}
-	s.tasks.Go(func() { s.insert(id, r) })
+	s.gathering = nil
+	if g.err == nil {
+		g.err = s.register(g.id, g.r)
+	}
+	if g.err != nil {
+		s.forgetAll(g.r)
+		s.refuseReservation(g.id, g.err)
+		return nil
+	}
+	s.tasks.Go(func() { s.insert(g.id, g.r) })
 	return nil
 }
 
 func (s *session) refuseReservation(id uint64, err error) {
-	s.link.send(frame{kind: frameReserved, id: id, code: codeOf(err), text: err.Error()})
+	s.link.send(frame{kind: frameReserved, id: id, code: codeOf(err), text: cutText(err.Error())})
 }
 
-// newReservation registers the reservation and its requests.
-func (s *session) newReservation(id uint64, requests []wireRequest) (*foreignReservation, error) {
-	s.mu.Lock()
-	known := s.reservations[id] != nil
-	s.mu.Unlock()
-	if known || len(requests) == 0 {
-		return nil, fmt.Errorf("reservation %d of %d requests: %w", id, len(requests), ErrBusy)
-	}
-	r := new(foreignReservation)
+// gather registers requests of a reservation.
+func (s *session) gather(r *foreignReservation, requests []wireRequest) error {
 	for _, q := range requests {
 		p, err := s.newProxy(q)
 		if err != nil {
-			s.forgetAll(r)
-			return nil, err
+			return err
 		}
+		p.unsettled = true
 		r.proxies = append(r.proxies, p)
 		r.postings = append(r.postings, Posting{handle: &p.handle, resource: p.sub.location, mode: q.mode, Rank: int(q.rank)})
 	}
-	r.ctx, r.cancel = context.WithCancel(s.ctx)
+	return nil
+}
+
+func (s *session) register(id uint64, r *foreignReservation) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.reservations[id] != nil {
+		return fmt.Errorf("reservation %d: %w", id, ErrBusy)
+	}
+	r.ctx, r.cancel = context.WithCancel(s.ctx)
 	s.reservations[id] = r
-	return r, nil
+	return nil
 }
 
 func (s *session) forgetAll(r *foreignReservation) {
@@ -99,6 +123,11 @@ func (s *session) settle(f *frame) {
 	early := r != nil && r.made == nil
 	if early {
 		r.abandoned = true
+	}
+	if r != nil {
+		for _, p := range r.proxies {
+			p.unsettled = false
+		}
 	}
 	s.mu.Unlock()
 	switch {

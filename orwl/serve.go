@@ -5,14 +5,22 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
 	"net"
+	"os"
 	"sync"
+	"syscall"
 	"time"
 )
 
 // DefaultMaxRemote is the limit of the requests that one connection may have
 // queued in all locations of a Server.
 const DefaultMaxRemote = 1 << 20
+
+// DefaultMaxConnections is the limit of the connections that a Server has at the same time.
+const DefaultMaxConnections = 1024
 
 // DefaultMaxSize is the limit of the size in bytes of what comes from another
 // process.
@@ -37,13 +45,20 @@ type Server struct {
 	// location; 0 means DefaultMaxSize. A location that is larger keeps its size.
 	// Beyond it Handle.Resize in that process fails with ErrTooLarge.
 	MaxSize int64
+	// MaxConnections limits the connections at the same time, with those that have not
+	// said who they are, which they must do within a lease; 0 means
+	// DefaultMaxConnections. Those beyond are closed at once.
+	MaxConnections int
 
-	mu        sync.Mutex
-	locations map[string]*Location
-	links     map[*link]struct{}
-	listeners map[net.Listener]struct{}
-	closed    bool
-	running   sync.WaitGroup
+	mu          sync.Mutex
+	locations   map[string]*Location
+	links       map[*link]struct{}
+	listeners   map[net.Listener]struct{}
+	connections int
+	ctx         context.Context // ends with Close; nil before Serve
+	cancel      context.CancelFunc
+	closed      bool
+	running     sync.WaitGroup
 }
 
 // Add serves locations under their names. A later one replaces an earlier one
@@ -98,16 +113,55 @@ func (s *Server) serve(listener net.Listener) error {
 		return net.ErrClosed
 	}
 	defer s.leave(listener)
-	for {
+	for pause := firstPause; ; {
 		conn, err := listener.Accept()
-		if errors.Is(err, net.ErrClosed) {
+		switch {
+		case err == nil:
+			pause = firstPause
+			s.admit(conn)
+		case errors.Is(err, net.ErrClosed):
 			return nil
-		}
-		if err != nil {
+		case !passes(err) || nap(s.ctx, pause) != nil:
 			return fmt.Errorf("accepting connections: %w", err)
+		default:
+			pause = min(2*pause, longestPause)
 		}
-		s.running.Go(func() { s.attend(conn) })
 	}
+}
+
+// passes reports whether accepting may succeed later: the process or the system has no
+// descriptors or memory left now.
+func passes(err error) bool {
+	for _, e := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// admit serves a connection, unless there are too many.
+func (s *Server) admit(conn net.Conn) {
+	limit := s.MaxConnections
+	if limit == 0 {
+		limit = DefaultMaxConnections
+	}
+	s.mu.Lock()
+	full := s.connections >= limit
+	if !full {
+		s.connections++
+	}
+	s.mu.Unlock()
+	if full {
+		socketOf(conn).Close()
+		return
+	}
+	s.running.Go(func() {
+		s.attend(conn)
+		s.mu.Lock()
+		s.connections--
+		s.mu.Unlock()
+	})
 }
 
 func (s *Server) enter(listener net.Listener) bool {
@@ -118,6 +172,7 @@ func (s *Server) enter(listener net.Listener) bool {
 	}
 	if s.listeners == nil {
 		s.listeners, s.links = make(map[net.Listener]struct{}), make(map[*link]struct{})
+		s.ctx, s.cancel = context.WithCancel(context.Background())
 	}
 	s.listeners[listener] = struct{}{}
 	s.running.Add(1)
@@ -134,8 +189,8 @@ func (s *Server) leave(listener net.Listener) {
 
 // attend serves one connection to its end.
 func (s *Server) attend(conn net.Conn) {
-	defer conn.Close()
-	l, err := newLink(conn, s, s.lease())
+	defer socketOf(conn).Close()
+	l, err := newLink(s.ctx, conn, s, leaseOf(s.Lease))
 	if err != nil {
 		return
 	}
@@ -144,7 +199,7 @@ func (s *Server) attend(conn net.Conn) {
 	s.links[l] = struct{}{}
 	s.mu.Unlock()
 	if closed {
-		conn.Close()
+		l.cut()
 	}
 	l.peer.maxSize = sizeLimit(s.MaxSize)
 	l.peer.keep(l)
@@ -153,9 +208,9 @@ func (s *Server) attend(conn net.Conn) {
 	s.mu.Unlock()
 }
 
-func (s *Server) lease() time.Duration {
-	if s.Lease > 0 {
-		return s.Lease
+func leaseOf(lease time.Duration) time.Duration {
+	if lease > 0 {
+		return max(lease, MinLease)
 	}
 	return DefaultLease
 }
@@ -178,11 +233,14 @@ func (s *Server) Peer(name string) (*Peer, bool) {
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
+	if s.cancel != nil {
+		s.cancel()
+	}
 	for listener := range s.listeners {
 		listener.Close()
 	}
 	for l := range s.links {
-		l.conn.Close()
+		l.cut()
 	}
 	s.mu.Unlock()
 	s.running.Wait()
@@ -202,11 +260,18 @@ type Dialer struct {
 	Strict bool
 	// Once ends the peer with its first connection instead of dialling again.
 	Once bool
-	// TLS is needed for connections that leave this machine.
+	// Patience is how long Dial goes on when nobody answers, because the server has yet
+	// to start, with growing random pauses; 0 tries once. What trying again cannot mend
+	// ends Dial at once: a certificate that is refused, a server of another kind.
+	Patience time.Duration
+	// TLS is needed for connections that leave this machine. Where it has no ServerName,
+	// the certificate must be that of the host in the address.
 	TLS *tls.Config
 	// Serve, where set, lets the other process request locations of this
 	// server over the same connection.
 	Serve *Server
+
+	failed func(error) // hears of each attempt that failed
 }
 
 // Dial connects to a server with the default Dialer.
@@ -219,7 +284,7 @@ func Dial(ctx context.Context, network, address string) (*Peer, error) {
 // instead of copied. See Peer for what happens when it is lost.
 func (d *Dialer) Dial(ctx context.Context, network, address string) (*Peer, error) {
 	own := *d
-	l, err := own.connect(ctx, network, address)
+	l, err := own.connectPatiently(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
@@ -232,26 +297,70 @@ func (d *Dialer) Dial(ctx context.Context, network, address string) (*Peer, erro
 	return p, nil
 }
 
-func (d *Dialer) connect(ctx context.Context, network, address string) (*link, error) {
-	lease := d.Lease
-	if lease == 0 {
-		lease = DefaultLease
+// connectPatiently connects until somebody answers or the patience is at its end.
+func (d *Dialer) connectPatiently(ctx context.Context, network, address string) (*link, error) {
+	if d.Patience > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, d.Patience)
+		defer cancel()
 	}
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		l, err := d.connect(ctx, network, address)
+		if err == nil || d.Patience <= 0 || !absent(err) {
+			return l, err
+		}
+		if d.failed != nil {
+			d.failed(err)
+		}
+		if nap(ctx, rand.N(pause)) != nil {
+			return nil, fmt.Errorf("nobody answered in time: %w", err)
+		}
+	}
+}
+
+// absent reports whether an error says that nobody answers, and not who answers.
+func absent(err error) bool {
+	var system *os.SyscallError
+	return errors.As(err, &system) && !errors.Is(err, fs.ErrPermission) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+func (d *Dialer) connect(ctx context.Context, network, address string) (*link, error) {
+	lease := leaseOf(d.Lease)
 	dialer := net.Dialer{Timeout: lease}
 	conn, err := dialer.DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
 	if d.TLS != nil {
-		conn = tls.Client(conn, d.TLS)
+		conn = tls.Client(conn, d.configFor(address))
 	} else if !onThisMachine(conn.RemoteAddr()) {
 		conn.Close()
 		return nil, fmt.Errorf("dialling %s: %w", address, ErrInsecure)
 	}
-	l, err := newLink(conn, d.Serve, lease)
+	l, err := newLink(ctx, conn, d.Serve, lease)
 	if err != nil {
-		conn.Close()
+		socketOf(conn).Close()
 		return nil, fmt.Errorf("dialling %s: %w", address, err)
 	}
 	return l, nil
+}
+
+// configFor says whose certificate is expected at an address.
+func (d *Dialer) configFor(address string) *tls.Config {
+	if d.TLS.ServerName != "" || d.TLS.InsecureSkipVerify {
+		return d.TLS
+	}
+	c := d.TLS.Clone()
+	if host, _, err := net.SplitHostPort(address); err == nil {
+		c.ServerName = host
+	}
+	return c
+}
+
+// socketOf returns the connection below TLS. Closing that never waits for the other end.
+func socketOf(conn net.Conn) net.Conn {
+	if c, ok := conn.(*tls.Conn); ok {
+		return c.NetConn()
+	}
+	return conn
 }

@@ -2,6 +2,7 @@ package orwl
 
 import (
 	"bytes"
+	"errors"
 	"net"
 	"path/filepath"
 	"testing"
@@ -93,4 +94,10 @@ func waitFor(t testing.TB, f func() bool) {
 			t.Fatal("it does not happen")
 		}
 	}
+}
+
+func resize(t testing.TB, r Resource, size int) {
+	t.Helper()
+	var h Handle
+	must(t, errors.Join(h.WriteRequest(r), h.Acquire(background), h.Resize(size), h.Release()))
 }

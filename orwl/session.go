@@ -21,7 +21,8 @@ type session struct {
 	mirrorOf     map[*Location]uint64 // among those subscribed
 	proxies      map[uint64]*proxy
 	reservations map[uint64]*foreignReservation
-	taken        []byte // data on its way into a location
+	gathering    *gathered // of the goroutine that reads
+	taken        []byte    // data on its way into a location
 }
 
 // subscription is a location that the other process has opened.
@@ -45,6 +46,7 @@ type proxy struct {
 	told      bool // the grant was sent, so the other process may have written
 	sending   bool // the data of the location is being read for the grant
 	cancelled bool
+	unsettled bool // part of a reservation that is not settled: that decides about it
 }
 
 func newSession(l *link, s *Server) *session {
@@ -62,7 +64,7 @@ func (s *session) handle(f *frame) error {
 	case frameRequest:
 		s.request(f)
 	case frameCancel:
-		if p := s.find(f.id); p != nil {
+		if p := s.find(f.id); p != nil && !s.isUnsettled(p) {
 			s.withdraw(p)
 		}
 	case frameRelease:
@@ -91,7 +93,7 @@ func (s *session) start(f *frame) {
 func (s *session) open(f *frame) {
 	l, err := s.server.location(f.text)
 	if err != nil {
-		s.link.send(frame{kind: frameOpened, id: f.id, code: codeOf(err), text: err.Error()})
+		s.link.send(frame{kind: frameOpened, id: f.id, code: codeOf(err), text: cutText(err.Error())})
 		return
 	}
 	sub := &subscription{id: f.id, location: l}
@@ -148,6 +150,12 @@ func (s *session) find(id uint64) *proxy {
 	return s.proxies[id]
 }
 
+func (s *session) isUnsettled(p *proxy) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return p.unsettled
+}
+
 func (s *session) forget(p *proxy) {
 	s.mu.Lock()
 	delete(s.proxies, p.id)
@@ -155,7 +163,7 @@ func (s *session) forget(p *proxy) {
 }
 
 func (s *session) refuse(id uint64, err error) {
-	s.link.send(frame{kind: frameRefused, id: id, code: codeOf(err), text: err.Error()})
+	s.link.send(frame{kind: frameRefused, id: id, code: codeOf(err), text: cutText(err.Error())})
 }
 
 func (s *session) request(f *frame) {

@@ -51,12 +51,6 @@ func TestShrinkingSparesWhoLostTheLease(t *testing.T) {
 	}
 }
 
-func resize(t testing.TB, r Resource, size int) {
-	t.Helper()
-	var h Handle
-	must(t, errors.Join(h.WriteRequest(r), h.Acquire(background), h.Resize(size), h.Release()))
-}
-
 // A process that maps the memory can neither shorten nor lengthen it, and can write to it
 // only where writers write in place.
 func TestMappedMemoryIsSealed(t *testing.T) {

@@ -2,6 +2,7 @@ package orwl
 
 import (
 	"errors"
+	"strings"
 	"testing"
 )
 
@@ -37,13 +38,50 @@ func TestSizeFromElsewhereIsBounded(t *testing.T) {
 }
 
 func TestSizeThatComesIsBounded(t *testing.T) {
-	l := newLocation(t, "l", 101)
+	l := newLocation(t, "l", 8)
 	s := new(Server)
 	s.Add(l)
-	p := dialled(t, s, listen(t, "tcp"), &Dialer{MaxSize: 100, Once: true})
-	var h Handle
-	must(t, h.ReadRequest(mirror(t, p, "l")))
-	if err := h.Acquire(background); !errors.Is(err, ErrTooLarge) {
+	listener := listen(t, "tcp")
+	go s.Serve(listener)
+	t.Cleanup(s.Close)
+	for range 100 { // whoever reads the connection, the task or not, must tell
+		p, err := (&Dialer{MaxSize: 100, Once: true}).Dial(background, "tcp", listener.Addr().String())
+		must(t, err)
+		resize(t, l, 8)
+		m := mirror(t, p, "l")
+		for range 3 {
+			read(t, m)
+		}
+		resize(t, l, 101)
+		var h Handle
+		must(t, h.ReadRequest(m))
+		if err := h.Acquire(background); !errors.Is(err, ErrTooLarge) {
+			t.Fatal(err)
+		}
+		must(t, p.Close())
+	}
+}
+
+// A name that no peer takes is refused where it is given, and the connection goes on.
+func TestLongNamesAreRefused(t *testing.T) {
+	long := strings.Repeat("n", MaxName+1)
+	local := newLocation(t, long[:MaxName], 8)
+	_, p := served(t, "tcp", local)
+	if _, err := p.Mirror(background, long); !errors.Is(err, ErrTooLarge) {
 		t.Fatal(err)
 	}
+	m := mirror(t, p, long[:MaxName])
+	h := Handle{Name: long}
+	if err := h.ReadRequest(m); !errors.Is(err, ErrTooLarge) {
+		t.Fatal(err)
+	}
+	if err := Insert(background, h.Reading(m)); !errors.Is(err, ErrTooLarge) {
+		t.Fatal(err)
+	}
+	before := Handle{Name: strings.Repeat("n", 2*MaxText)} // that of the task before goes along with a grant
+	must(t, errors.Join(before.WriteRequest(local), before.Acquire(background)))
+	h.Name = long[:MaxName]
+	must(t, h.ReadRequest(m))
+	must(t, before.Release())
+	must(t, errors.Join(h.Acquire(background), h.Release()))
 }

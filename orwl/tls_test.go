@@ -39,7 +39,7 @@ func TestTLS(t *testing.T) {
 	go s.ServeTLS(listener, &tls.Config{Certificates: []tls.Certificate{cert}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert})
 	t.Cleanup(s.Close)
 	address := listener.Addr().String()
-	d := Dialer{TLS: &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{cert}, ServerName: "127.0.0.1"}}
+	d := Dialer{TLS: &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{cert}}}
 	p, err := d.Dial(background, "tcp", address)
 	must(t, err)
 	t.Cleanup(func() { p.Close() })
@@ -57,7 +57,7 @@ func TestTLS(t *testing.T) {
 		}
 	}
 	// Without a certificate nobody gets in.
-	d.TLS = &tls.Config{RootCAs: pool, ServerName: "127.0.0.1"}
+	d.TLS = &tls.Config{RootCAs: pool}
 	if p, err := d.Dial(background, "tcp", address); err == nil {
 		_, err = p.Mirror(background, "l")
 		if err == nil {
