@@ -27,6 +27,9 @@ var (
 	ErrLeaseLost = errors.New("the lease is lost")
 	// ErrStale refuses what was written under a grant that is over.
 	ErrStale = errors.New("the grant is over")
+	// ErrTooManyMirrors refuses to open one more location by a connection
+	// (Server.MaxMirrors).
+	ErrTooManyMirrors = errors.New("the connection has too many locations open")
 	// ErrUnknown says that the other process does not serve a location.
 	ErrUnknown = errors.New("the location is not served")
 	// ErrInsecure refuses connections without TLS that leave this machine.

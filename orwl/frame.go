@@ -294,7 +294,7 @@ func (f *frame) dataLength() int {
 // errorCode carries the errors that a caller decides on to other processes.
 type errorCode uint8
 
-var wireErrors = []error{nil, ErrFull, ErrPoisoned, ErrStale, ErrUnknown, ErrTooLarge, ErrAbsentTask}
+var wireErrors = []error{nil, ErrFull, ErrPoisoned, ErrStale, ErrUnknown, ErrTooLarge, ErrAbsentTask, ErrTooManyMirrors, ErrBusy}
 
 func codeOf(err error) errorCode {
 	for i, e := range wireErrors[1:] {

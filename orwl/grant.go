@@ -50,22 +50,34 @@ func (s *session) tellLocked(p *proxy) {
 		s.link.sendMemory(f, l.memory.file, sub.inPlace)
 		return
 	}
-	if f.dataLength() <= inlineLimit {
+	if s.link.out.copies(f.dataLength()) {
 		s.link.sendData(f, data, nil)
 		return
 	}
 	p.sending = true
-	s.link.sendData(f, data, func() { s.tasks.Go(func() { s.sent(p) }) })
+	s.link.sendInPlace(f, data, func() { s.tasks.Go(func() { s.sent(p) }) })
 }
 
-// sent ends the time in which a cancelled request must keep the data unchanged.
+// sent ends the time in which the data must stay unchanged.
 func (s *session) sent(p *proxy) {
 	s.mu.Lock()
 	p.sending = false
+	s.left.Broadcast()
 	cancelled := p.cancelled
 	s.mu.Unlock()
 	if cancelled {
 		p.sub.location.release(&p.handle)
+	}
+}
+
+// awaitSent waits until the data of a grant has left. The other process has all of it when
+// it releases; one that releases earlier must not have the memory go while it is sent, and
+// loses its connection with the lease if it does not read on.
+func (s *session) awaitSent(p *proxy) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for p.sending {
+		s.left.Wait()
 	}
 }
 

@@ -26,6 +26,11 @@ func hostileDial(t testing.TB, address net.Addr) hostile {
 	t.Helper()
 	conn, err := net.Dial(address.Network(), address.String())
 	must(t, err)
+	return hostileOver(t, conn)
+}
+
+func hostileOver(t testing.TB, conn net.Conn) hostile {
+	t.Helper()
 	t.Cleanup(func() { conn.Close() })
 	l, err := newLink(background, conn, nil, time.Minute)
 	must(t, err)

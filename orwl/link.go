@@ -135,6 +135,7 @@ func (l *link) run() {
 		defer close(written)
 		if l.out.write() != nil {
 			l.cut()
+			l.out.close() // who reads may wait for what is queued to leave
 		}
 	}()
 	watched := make(chan struct{})
@@ -183,11 +184,17 @@ func (l *link) sendData(f frame, data []byte, sent func()) {
 		l.out.sendCopy(&f, data)
 		return
 	}
-	parts := net.Buffers{appendFrame(nil, &f)}
+	l.sendInPlace(f, data, sent)
+}
+
+// sendInPlace sends a frame with data that must not change until sent is called.
+func (l *link) sendInPlace(f frame, data []byte, sent func()) {
+	header := appendFrame(nil, &f)
+	parts := net.Buffers{header}
 	for _, e := range f.extents {
 		parts = append(parts, data[e.offset:e.offset+e.length])
 	}
-	l.out.send(message{parts: parts, fd: -1, sent: sent})
+	l.out.send(message{parts: parts, fd: -1, weight: weigh(&f, len(header)), sent: sent})
 }
 
 // sendMemory sends a frame without data, and what the other process needs to map
@@ -198,7 +205,7 @@ func (l *link) sendMemory(f frame, file *memoryFile, writable bool) {
 		l.cut()
 		return
 	}
-	l.out.send(message{parts: net.Buffers{appendFrame(nil, &f)}, fd: fd, sent: func() { closeDescriptor(fd) }})
+	l.out.send(message{parts: net.Buffers{appendFrame(nil, &f)}, fd: fd, weight: descriptorWeight, sent: func() { closeDescriptor(fd) }})
 }
 
 func (l *link) handle(f *frame) error {
@@ -209,6 +216,7 @@ func (l *link) handle(f *frame) error {
 	case f.kind >= frameOpened && f.kind <= frameReserved:
 		return l.peer.handle(f)
 	case f.kind <= frameStart && l.session != nil:
+		l.out.awaitRoom()
 		return l.session.handle(f)
 	}
 	return fmt.Errorf("%w: kind %d is not expected", errFrame, f.kind)

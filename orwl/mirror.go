@@ -123,6 +123,7 @@ func (m *Mirror) pass(cur, next *Handle) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	cur.state = idle
+	r.held--
 	cur.traced.end()
 	if p.link != r.link || p.err != nil {
 		return m.refuse(p.lostLocked())

@@ -13,9 +13,30 @@ const inlineLimit = 16 << 10
 // message is a frame on its way, with data that must not change until sent is
 // called.
 type message struct {
-	parts net.Buffers
-	fd    int // a descriptor that goes with it, or -1
-	sent  func()
+	parts  net.Buffers
+	fd     int // a descriptor that goes with it, or -1
+	weight int // bytes that count as unread until they are sent
+	sent   func()
+}
+
+// MaxUnread bounds what the other end has asked for and does not read, in bytes. Beyond it
+// nothing more that it asks is looked at, so that its connection ends with the lease.
+const MaxUnread = 16 << 20
+
+// maxCopied bounds the data of grants that is copied into messages which wait. Beyond it
+// the location keeps its data unchanged until the message has left.
+const maxCopied = 1 << 20
+
+// descriptorWeight is so that few descriptors wait to be sent.
+const descriptorWeight = MaxUnread / 16
+
+// weigh counts answers. What this process asks or releases is its own affair: if it counted,
+// two processes that send each other much would wait for each other.
+func weigh(f *frame, bytes int) int {
+	if f.kind >= frameOpened && f.kind <= frameReserved {
+		return bytes
+	}
+	return 0
 }
 
 // outbox sends messages in their order without making the sender wait. It
@@ -27,7 +48,9 @@ type outbox struct {
 
 	mu     sync.Mutex
 	ready  sync.Cond
+	room   sync.Cond // unread has become less, or closed
 	queue  []message
+	unread int  // weight of all messages that have not left
 	busy   bool // the writer is at work
 	closed bool
 	copied []byte // for sendCopy
@@ -35,7 +58,7 @@ type outbox struct {
 
 func newOutbox(conn net.Conn) *outbox {
 	o := &outbox{conn: conn, quick: newQuickWriter(conn)}
-	o.ready.L = &o.mu
+	o.ready.L, o.room.L = &o.mu, &o.mu
 	return o
 }
 
@@ -47,9 +70,31 @@ func (o *outbox) send(m message) {
 		m.done()
 		return
 	}
-	o.queue = append(o.queue, m)
-	o.ready.Signal()
+	o.queueLocked(m)
 	o.mu.Unlock()
+}
+
+func (o *outbox) queueLocked(m message) {
+	o.queue = append(o.queue, m)
+	o.unread += m.weight
+	o.ready.Signal()
+}
+
+// copies reports whether data of a size is to be copied into its message.
+func (o *outbox) copies(size int) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return size == 0 || size <= inlineLimit && o.unread < maxCopied
+}
+
+// awaitRoom waits until the other end has read enough of what it asked for, or will not any
+// more.
+func (o *outbox) awaitRoom() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for o.unread > MaxUnread && !o.closed {
+		o.room.Wait()
+	}
 }
 
 // sendCopy sends a frame with a copy of the data of its extents.
@@ -70,8 +115,7 @@ func (o *outbox) sendCopy(f *frame, data []byte) {
 		b = b[o.quick.write(b):]
 	}
 	if len(b) > 0 {
-		o.queue = append(o.queue, message{parts: net.Buffers{bytes.Clone(b)}, fd: -1})
-		o.ready.Signal()
+		o.queueLocked(message{parts: net.Buffers{bytes.Clone(b)}, fd: -1, weight: weigh(f, len(b))})
 	}
 }
 
@@ -98,6 +142,10 @@ func (o *outbox) write() error {
 		o.mu.Unlock()
 		for i, m := range batch {
 			err := o.writeOne(m)
+			o.mu.Lock()
+			o.unread -= m.weight
+			o.room.Signal()
+			o.mu.Unlock()
 			m.done()
 			if err != nil {
 				for _, rest := range batch[i+1:] {
@@ -128,6 +176,7 @@ func (o *outbox) close() {
 	rest := o.queue
 	o.queue = nil
 	o.ready.Broadcast()
+	o.room.Broadcast()
 	o.mu.Unlock()
 	for _, m := range rest {
 		m.done()

@@ -182,19 +182,27 @@ func (p *Peer) opened(f *frame) error {
 // owner goes by what it has sent.
 func (p *Peer) granted(f *frame) error {
 	p.mu.Lock()
-	m := p.mirrors[f.mirror]
+	m, holding := p.mirrors[f.mirror], 0
+	if m != nil {
+		holding = m.replica.held
+	}
 	p.mu.Unlock()
 	if m == nil {
 		return fmt.Errorf("%w: a grant for an unknown mirror", errFrame)
 	}
-	if err := m.replica.update(f, p.maxSize); err != nil {
+	if err := m.replica.update(f, p.maxSize, holding); err != nil {
 		return m.refuse(err)
 	}
 	p.mu.Lock()
 	h := p.pending[f.id]
 	delete(p.pending, f.id)
+	if h != nil && h.remote.replica != m.replica {
+		p.mu.Unlock()
+		return fmt.Errorf("%w: a grant of another location", errFrame)
+	}
 	if h != nil {
 		h.generation, h.state = f.generation, held
+		m.replica.held++
 		if h.traced != nil {
 			h.traced.grant(f.text)
 		}
@@ -306,6 +314,9 @@ func (p *Peer) dismiss(postings []Posting) {
 		h := q.handle
 		if h.state != waiting {
 			decided = append(decided, h)
+			if h.state == held {
+				h.remote.replica.held--
+			}
 			continue
 		}
 		delete(p.pending, h.remote.id)

@@ -13,6 +13,8 @@ import (
 // goroutine that reads the connection hands it over with a grant.
 type replica struct {
 	link    *link
+	opened  bool   // for who has the right to read
+	held    int    // requests that are granted, under the lock of the peer
 	limit   int64  // bytes that Resize may give it
 	draft   *draft // where the memory is the owner's
 	memory  *memory
@@ -25,7 +27,10 @@ func newReplica(l *link) *replica { return &replica{link: l, memory: new(memory)
 // opens takes what the owner says of the location. The memory of a file is given
 // back when nobody refers to the replica any more.
 func (r *replica) opens(f *frame, name string, strict bool) (err error) {
-	r.limit = f.size
+	if r.opened {
+		return fmt.Errorf("%w: location %s is opened twice", errFrame, name)
+	}
+	r.opened, r.limit = true, f.size
 	switch {
 	case f.ok:
 		r.draft = &draft{inPlace: f.mode == Write}
@@ -39,8 +44,12 @@ func (r *replica) opens(f *frame, name string, strict bool) (err error) {
 	return err
 }
 
-// update takes what comes with a grant.
-func (r *replica) update(f *frame, limit int64) error {
+// update takes what comes with a grant. While tasks here hold the lock, which they do then
+// for reading, nothing may come that changes what they see.
+func (r *replica) update(f *frame, limit int64, held int) error {
+	if !r.opened || held > 0 && (f.version != r.version || f.ok || len(f.extents) > 0 || f.size != int64(r.memory.size())) {
+		return fmt.Errorf("%w: a grant where there can be none", errFrame)
+	}
 	if f.size > limit {
 		return fmt.Errorf("%d bytes are sent, where at most %d are allowed: %w", f.size, limit, ErrTooLarge)
 	}

@@ -19,6 +19,9 @@ import (
 // queued in all locations of a Server.
 const DefaultMaxRemote = 1 << 20
 
+// DefaultMaxMirrors is the limit of the mirrors that one connection may have open.
+const DefaultMaxMirrors = 1 << 16
+
 // DefaultMaxConnections is the limit of the connections that a Server has at the same time.
 const DefaultMaxConnections = 1024
 
@@ -41,6 +44,9 @@ type Server struct {
 	// MaxRequests limits the requests of each connection; 0 means
 	// DefaultMaxRemote. Those beyond are refused with ErrFull.
 	MaxRequests int
+	// MaxMirrors limits the mirrors that each connection may have open; 0 means
+	// DefaultMaxMirrors. Those beyond are refused with ErrTooManyMirrors.
+	MaxMirrors int
 	// MaxSize limits the size in bytes that another process may give a
 	// location; 0 means DefaultMaxSize. A location that is larger keeps its size.
 	// Beyond it Handle.Resize in that process fails with ErrTooLarge.

@@ -3,6 +3,8 @@ package orwl
 import (
 	"context"
 	"fmt"
+	"io"
+	"slices"
 	"sync"
 )
 
@@ -16,6 +18,7 @@ type session struct {
 	tasks  sync.WaitGroup
 
 	mu           sync.Mutex
+	left         sync.Cond // the data of a grant has left
 	ended        bool
 	subscribed   map[uint64]*subscription
 	mirrorOf     map[*Location]uint64 // among those subscribed
@@ -51,10 +54,12 @@ type proxy struct {
 
 func newSession(l *link, s *Server) *session {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &session{
+	n := &session{
 		link: l, server: s, ctx: ctx, cancel: cancel,
 		subscribed: make(map[uint64]*subscription), mirrorOf: make(map[*Location]uint64), proxies: make(map[uint64]*proxy), reservations: make(map[uint64]*foreignReservation),
 	}
+	n.left.L = &n.mu
+	return n
 }
 
 func (s *session) handle(f *frame) error {
@@ -99,6 +104,10 @@ func (s *session) open(f *frame) {
 	sub := &subscription{id: f.id, location: l}
 	sub.mapped = l.shared && s.link.fds != nil && f.mode == Write
 	sub.inPlace = sub.mapped && l.writesInPlace()
+	if err := s.admitMirror(f.id, l, f.ok); err != nil {
+		s.link.send(frame{kind: frameOpened, id: f.id, code: codeOf(err), text: cutText(l.refuse(err).Error())})
+		return
+	}
 	opened := frame{kind: frameOpened, id: f.id, mirror: l.id, ok: sub.mapped, size: sizeLimit(s.server.MaxSize)}
 	if sub.inPlace {
 		opened.mode = Write
@@ -114,6 +123,23 @@ func (s *session) open(f *frame) {
 		return
 	}
 	s.link.send(opened)
+}
+
+// admitMirror refuses a mirror, unless it need not be opened because there is one.
+func (s *session) admitMirror(id uint64, l *Location, again bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	limit := s.server.MaxMirrors
+	if limit == 0 {
+		limit = DefaultMaxMirrors
+	}
+	switch {
+	case s.subscribed[id] != nil:
+		return ErrBusy
+	case len(s.subscribed) >= limit && (again || s.mirrorOf[l] == 0):
+		return fmt.Errorf("%d are open: %w", limit, ErrTooManyMirrors)
+	}
+	return nil
 }
 
 // newProxy registers a request, unless its mirror is unknown or there are too
@@ -183,6 +209,9 @@ func (s *session) request(f *frame) {
 // completely.
 func (s *session) release(f *frame) error {
 	p := s.find(f.id)
+	if p != nil {
+		s.awaitSent(p)
+	}
 	if p == nil || !s.valid(p, f) {
 		s.refuse(f.id, ErrStale)
 		return s.link.drop(f)
@@ -229,22 +258,15 @@ func (s *session) valid(p *proxy, f *frame) bool {
 // write makes the new version from the data of a release.
 func (s *session) write(p *proxy, f *frame) error {
 	l, size := p.sub.location, int(f.size)
-	if len(s.taken) < f.dataLength() {
-		s.taken = make([]byte, f.dataLength())
-	}
-	at := 0
-	for _, e := range f.extents {
-		if err := s.link.take(&frame{extents: []extent{{at, e.length}}}, s.taken); err != nil {
-			return err
-		}
-		at += e.length
+	if err := s.take(f.dataLength()); err != nil {
+		return err
 	}
 	if size != len(l.memory.bytes) {
 		if err := l.memory.resize(size); err != nil {
 			return fmt.Errorf("resizing location %s: %w", l.name, err)
 		}
 	}
-	at = 0
+	at := 0
 	for _, e := range f.extents {
 		at += copy(l.memory.bytes[e.offset:e.offset+e.length], s.taken[at:])
 	}
@@ -255,6 +277,23 @@ func (s *session) write(p *proxy, f *frame) error {
 	l.mu.Lock()
 	p.sub.version = l.version + 1 // the other process made it
 	l.mu.Unlock()
+	return nil
+}
+
+// takeStep is how much memory a peer gets for data that it has announced and not yet sent.
+const takeStep = 1 << 20
+
+// take reads n bytes of data.
+func (s *session) take(n int) error {
+	s.taken = s.taken[:0]
+	for len(s.taken) < n {
+		at := len(s.taken)
+		step := min(n-at, max(takeStep, cap(s.taken)-at))
+		s.taken = slices.Grow(s.taken, step)[:at+step]
+		if _, err := io.ReadFull(s.link.in.in, s.taken[at:]); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

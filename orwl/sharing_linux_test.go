@@ -1,0 +1,3 @@
+package orwl
+
+func sharedWhereThereIs() []Option { return []Option{Shared()} }

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package orwl
+
+func sharedWhereThereIs() []Option { return nil }
