@@ -36,7 +36,7 @@ func (c *console) dryRun(ctx context.Context, o *runOptions) error {
 		return alreadyRunning(running.Folder)
 	}
 	if err != nil {
-		return err
+		return opened(err)
 	}
 	p := planObject{Begins: plan.Begins, Reasons: append([]string{}, plan.Reasons...), Jobs: []plannedJob{}, More: plan.More}
 	for _, job := range plan.Jobs {

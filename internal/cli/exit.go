@@ -32,7 +32,7 @@ var exitCodes = []struct {
 	{exitBadFile, "the workflow file has an error, or a parameter or input that it needs is missing"},
 	{exitRunning, "another process runs this workflow (attach to it with --follow)"},
 	{exitNoState, "this folder has no run, or the command needs one that is under way"},
-	{exitNotFound, "there is no such job, attempt or input"},
+	{exitNotFound, "there is no such job, step, file, attempt or input"},
 	{exitHungUp, "its terminal went away (SIGHUP; nohup or tmux keep it running); the next run goes on from here"},
 	{exitInterrupted, "interrupted (Ctrl-C); the next run goes on from here"},
 	{exitTerminated, "ended by SIGTERM; the next run goes on from here"},

@@ -22,6 +22,8 @@ type runOptions struct {
 	parameters   map[string]string
 	dryRun       bool
 	keepGoing    bool
+	force        []string
+	until        string
 	follow       bool
 	pilots       int
 	has          []string
@@ -50,6 +52,8 @@ Ctrl-C once lets the running attempts end; twice ends them at once.`,
 		Example: `  fairway run workflow.yaml
   fairway run workflow.yaml --set reads=/data/reads --set pairs=500
   fairway run workflow.yaml --dry-run
+  fairway run workflow.yaml --force align/p3   # once more, though it is done
+  fairway run workflow.yaml --until merge
   fairway run trace.json --time-scale 0.01 --size-scale 0
   fairway run workflow.yaml --follow      # watch a run that is under way`,
 		Args:              maybeFile,
@@ -69,6 +73,8 @@ Ctrl-C once lets the running attempts end; twice ends them at once.`,
 	flags.StringArrayVar(&o.set, "set", nil, "give a parameter a value: name=value (may be repeated)")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "print what would run, and why, and run nothing")
 	flags.BoolVar(&o.keepGoing, "keep-going", false, "after a failure go on with what does not depend on it")
+	flags.StringArrayVar(&o.force, "force", nil, "run a step or a job once more, with all that depends on it (may be repeated)")
+	flags.StringVar(&o.until, "until", "", "run only up to a step, or up to the step that writes a file")
 	flags.BoolVar(&o.follow, "follow", false, "when another process runs it already, watch that")
 	flags.IntVar(&o.pilots, "pilots", 0, "local pilots; 0: one for each processor, or fewer where a step needs more than one has")
 	flags.StringArrayVar(&o.has, "has", nil, "what this machine has besides, for needs: in the workflow: gpu=1 (may be repeated)")

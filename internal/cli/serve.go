@@ -27,7 +27,7 @@ func (c *console) serve(ctx context.Context, o *runOptions) error {
 		return alreadyRunning(running.Folder)
 	}
 	if err != nil {
-		return err
+		return opened(err)
 	}
 	sched.Default().React() // beside jobs that compute
 	watched := c.watchInBackground(ctx, o.folder)
@@ -44,6 +44,14 @@ func (c *console) serve(ctx context.Context, o *runOptions) error {
 	err = c.conclude(ctx, o.folder, report)
 	if first != nil && !outcome.Succeeded {
 		return quietly(signalCode(first))
+	}
+	return err
+}
+
+// opened gives an error of opening a run its exit code.
+func opened(err error) error {
+	if _, ok := errors.AsType[*server.TargetError](err); ok {
+		return &failure{code: exitNotFound, err: err}
 	}
 	return err
 }
@@ -133,6 +141,11 @@ func (c *console) serverConfig(o *runOptions) (server.Config, error) {
 	if _, err := workflow.With(o.parameters); err != nil {
 		return server.Config{}, &failure{code: exitBadFile, err: err}
 	}
+	if o.until != "" {
+		if workflow, err = workflow.Until(o.until); err != nil {
+			return server.Config{}, &failure{code: exitNotFound, err: err}
+		}
+	}
 	if _, err := inspect(workflow, o.file, o.folder); err != nil {
 		return server.Config{}, err
 	}
@@ -145,6 +158,7 @@ func (c *console) serverConfig(o *runOptions) (server.Config, error) {
 		Parameters: o.parameters,
 		Folder:     o.folder,
 		KeepGoing:  o.keepGoing,
+		Rerun:      o.force,
 		Site:       localSite(capacity),
 		System:     localPilots(o, capacity),
 		Recording:  o.record,

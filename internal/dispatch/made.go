@@ -3,6 +3,7 @@ package dispatch
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 )
 
 // Made tells what a result was made from, and by which attempt: what a person
@@ -51,4 +52,64 @@ func Provenance(records []Record) ([]Made, error) {
 		})
 	}
 	return list, nil
+}
+
+// Rerun names the results that may not be taken again if some jobs are to run
+// once more: those of these jobs and of all that depend on them, by their keys.
+// Of results that were left by earlier submissions it is not known what depends
+// on what, so all of jobs that are not recorded any more are among them. jobs
+// counts those of the last submission that were chosen. The records of a table
+// come in the order of their keys. An error means that one cannot be read.
+func Rerun(records []Record, chosen func(step, job string) bool) (keys map[string]bool, jobs int, err error) {
+	commits, results := make(map[string]commitBody), make(map[string]resultBody)
+	var submitted []jobBody
+	var numbers []string
+	for _, r := range records {
+		var err error
+		switch r.Table {
+		case TableCommit:
+			var c commitBody
+			err = json.Unmarshal(r.Body, &c)
+			commits[r.Key] = c
+		case TableResult:
+			var b resultBody
+			err = json.Unmarshal(r.Body, &b)
+			results[r.Key] = b
+		case TableJob:
+			var j jobBody
+			err = json.Unmarshal(r.Body, &j)
+			submitted, numbers = append(submitted, j), append(numbers, r.Key)
+		}
+		if err != nil {
+			return nil, 0, fmt.Errorf("dispatch: reading record %s of table %s: %w", r.Key, r.Table, err)
+		}
+	}
+	keys = make(map[string]bool)
+	stay, written := make(map[string]bool), make(map[string]bool) // jobs that do not run; files of those that do
+	for i := range submitted {                                    // writers before readers
+		j, c := &submitted[i], commits[numbers[i]]
+		runs := slices.ContainsFunc(j.Reads, func(lfn string) bool { return written[lfn] })
+		if chosen(j.Step, j.Name) {
+			runs = true
+			jobs++
+		}
+		if !runs {
+			stay[j.Name] = true
+			continue
+		}
+		keys[c.Key] = true
+		for _, w := range j.Writes {
+			written[w.LFN] = true
+		}
+		for _, o := range slices.Concat(c.Outputs, results[c.Key].Outputs) { // also names chosen by content
+			written[o.LFN] = true
+		}
+	}
+	for key, b := range results {
+		if !stay[b.Job] {
+			keys[key] = true
+		}
+	}
+	delete(keys, "")
+	return keys, jobs, nil
 }

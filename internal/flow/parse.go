@@ -33,7 +33,7 @@ const maxFileSize = 16 << 20
 // Parse reads a workflow file with the defaults of its parameters. file is
 // its name for messages. The error is [Problems].
 func Parse(file string, data []byte) (*Workflow, error) {
-	return parse(file, data, nil)
+	return parse(file, data, nil, nil)
 }
 
 // With gives the workflow with other values for some parameters. All that
@@ -61,14 +61,17 @@ func (w *Workflow) With(parameters map[string]string) (*Workflow, error) {
 	if wrong != nil {
 		return nil, wrong
 	}
-	return parse(w.File, w.data, parameters)
+	return parse(w.File, w.data, parameters, w.part)
 }
 
-func parse(file string, data []byte, set map[string]string) (*Workflow, error) {
+func parse(file string, data []byte, set map[string]string, only *part) (*Workflow, error) {
 	p := &parser{file: file, values: map[string]string{}}
-	w := &Workflow{File: file, data: data, values: p.values}
+	w := &Workflow{File: file, data: data, values: p.values, set: set, part: only}
 	if root := p.root(data); root != nil {
 		p.workflow(w, root, set)
+	}
+	if only != nil {
+		only.keep(w)
 	}
 	if len(p.problems) == 0 {
 		p.check(w)
@@ -76,15 +79,18 @@ func parse(file string, data []byte, set map[string]string) (*Workflow, error) {
 	if len(p.problems) > 0 {
 		return nil, p.problems.sorted()
 	}
-	w.digest = workflowDigest(data, p.values)
+	w.digest = workflowDigest(data, p.values, only)
 	return w, nil
 }
 
-func workflowDigest(data []byte, values map[string]string) string {
+func workflowDigest(data []byte, values map[string]string, only *part) string {
 	h := blake3.New()
 	_, _ = h.Write(data)
 	for _, name := range sortedKeys(values) {
 		_, _ = fmt.Fprintf(h, "\x00%s\x00%s", name, values[name])
+	}
+	if only != nil {
+		_, _ = fmt.Fprintf(h, "\x00until\x00%s", only.target)
 	}
 	return fmt.Sprintf("%x", h.Sum(nil)[:16])
 }

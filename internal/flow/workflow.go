@@ -18,6 +18,8 @@ type Workflow struct {
 	data   []byte        // of the file
 	scales *TraceOptions // of a trace
 	values map[string]string
+	set    map[string]string // those that were given
+	part   *part             // nil: the whole file
 	steps  []*step
 	fixed  []NewJob // of a trace
 	digest string

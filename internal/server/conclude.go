@@ -109,6 +109,7 @@ const UnusedResultLimit = 100_000
 func (s *Server) tidy(succeeded bool) {
 	needed := s.needed()
 	keep := UnusedResultLimit
+	succeeded = succeeded && s.config.Workflow.Target() == "" // the rest is needed later
 	if succeeded {
 		keep = 0
 	}

@@ -23,6 +23,10 @@ type Config struct {
 	// Otherwise no further attempts are started then.
 	KeepGoing bool
 
+	// Rerun names steps and jobs that are to run once more, with all that depends on
+	// them, although there are results of them.
+	Rerun []string
+
 	// Site is the name and the limits of the pilots that System starts; a zero
 	// MaxPilots means one.
 	Site dispatch.Site

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
@@ -78,7 +79,7 @@ func DryRun(ctx context.Context, config Config) (*Plan, error) {
 func (o *opened) rehearse(ctx context.Context, config *Config, find *finder) (*loop, error) {
 	memory := &rehearsal{store: o.store}
 	if o.decision == runAgain {
-		fresh, _, err := forget(ctx, o.store)
+		fresh, _, err := forget(ctx, o.store, o.rerun)
 		if err != nil {
 			return nil, err
 		}
@@ -164,6 +165,8 @@ func (o *opened) planned(outlook *outlook, job *dispatch.JobDetail) PlannedJob {
 		p.Runs, p.Why = false, "it was cancelled"
 	case o.decision == runNew:
 		p.Why = "it was never run"
+	case o.rerun.chosen(job.Step, job.Name):
+		p.Why = "it is to run once more"
 	default:
 		p.Why = outlook.why(job, o.earlier[job.Name])
 	}
@@ -208,18 +211,14 @@ func moreInputs(n int) string {
 
 // rehearsal is a store with changes that are never written to it.
 type rehearsal struct {
-	store   store.Store        // nil: empty
-	changed map[[2]string]bool // by table and key
-	written []dispatch.Record  // what they are now, where they were not deleted
+	store   store.Store                   // nil: empty
+	changed map[[2]string]dispatch.Record // by table and key
 }
 
 func (r *rehearsal) apply(records []dispatch.Record) {
-	r.changed = make(map[[2]string]bool, len(records))
+	r.changed = make(map[[2]string]dispatch.Record, len(records))
 	for _, record := range records {
-		r.changed[[2]string{record.Table, record.Key}] = true
-		if record.Body != nil {
-			r.written = append(r.written, record)
-		}
+		r.changed[[2]string{record.Table, record.Key}] = record
 	}
 }
 
@@ -231,14 +230,15 @@ func (r *rehearsal) Load(ctx context.Context, table string) ([]dispatch.Record, 
 	all, err := r.store.Load(ctx, table)
 	kept := all[:0]
 	for _, record := range all {
-		if !r.changed[[2]string{table, record.Key}] {
+		if _, changed := r.changed[[2]string{table, record.Key}]; !changed {
 			kept = append(kept, record)
 		}
 	}
-	for _, record := range r.written {
-		if record.Table == table {
+	for _, record := range r.changed {
+		if record.Table == table && record.Body != nil {
 			kept = append(kept, record)
 		}
 	}
+	slices.SortFunc(kept, func(a, b dispatch.Record) int { return strings.Compare(a.Key, b.Key) })
 	return kept, err
 }

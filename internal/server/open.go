@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"fairway/internal/dispatch"
@@ -32,6 +33,7 @@ type opened struct {
 	flow     *flow.Flow // as it was made or loaded, without files
 	run      *runRecord
 	decision decision
+	rerun    rerun
 	reasons  []string // why it is runAgain, one line each
 	inputs   []inputRecord
 	now      map[string][]flow.InputFile // of inputs, by name; of open ones if all were closed before
@@ -55,6 +57,9 @@ func openRecords(ctx context.Context, config *Config, s store.Store, find *finde
 		if o.now[in.Name], err = find.find(ctx, in); err != nil {
 			return nil, err
 		}
+	}
+	if o.rerun, err = openRerun(ctx, config.Rerun, fresh.Workflow(), s); err != nil {
+		return nil, err
 	}
 	if s == nil {
 		return o, nil
@@ -93,8 +98,13 @@ func (o *opened) decide(ctx context.Context, find *finder) {
 		return
 	case o.run.Form != runForm:
 		o.reasons = append(o.reasons, "an earlier version of Fairway ran it, which could take a file for another one")
+	case o.run.Target != workflow.Target():
+		o.reasons = append(o.reasons, fmt.Sprintf("it is run %s, and was run %s before", upTo(workflow.Target()), upTo(o.run.Target)))
 	case o.run.Digest != workflow.Digest():
 		o.reasons = append(o.reasons, "the workflow or its parameters changed")
+	}
+	if len(o.rerun) > 0 {
+		o.reasons = append(o.reasons, fmt.Sprintf("%s is to run once more", strings.Join(o.rerun, ", ")))
 	}
 	for _, in := range o.flow.Inputs() {
 		o.reasons = append(o.reasons, o.changes(ctx, find, in)...)
@@ -165,7 +175,7 @@ func (o *opened) begin(ctx context.Context, config *Config) error {
 	var unwanted []dispatch.AttemptID
 	if o.decision == runAgain {
 		var err error
-		if records, unwanted, err = forget(ctx, o.store); err != nil {
+		if records, unwanted, err = forget(ctx, o.store, o.rerun); err != nil {
 			return err
 		}
 	}
@@ -175,7 +185,7 @@ func (o *opened) begin(ctx context.Context, config *Config) error {
 		o.inputs = nil
 	}
 	o.run.Workflow, o.run.File, o.run.Digest = workflow.Name, workflow.File, workflow.Digest()
-	o.run.Steps = workflow.Steps()
+	o.run.Steps, o.run.Target = workflow.Steps(), workflow.Target()
 	o.run.State, o.run.Problems, o.run.Notes, o.run.Totals = runUnderway, nil, nil, nil
 	record, err := o.run.record()
 	if err != nil {
@@ -192,8 +202,9 @@ func (o *opened) begin(ctx context.Context, config *Config) error {
 
 // forget returns the records that remove a run, and keep what a later one may
 // use: its results, with what is to be known of how they were made. The logs of
-// all other attempts are unwanted then.
-func forget(ctx context.Context, s recordSource) (records []dispatch.Record, unwanted []dispatch.AttemptID, err error) {
+// all other attempts are unwanted then. Results of what is to run once more are not
+// kept.
+func forget(ctx context.Context, s recordSource, again rerun) (records []dispatch.Record, unwanted []dispatch.AttemptID, err error) {
 	jobs, err := loadTables(ctx, s, dispatch.Tables())
 	if err != nil {
 		return nil, nil, err
@@ -214,7 +225,11 @@ func forget(ctx context.Context, s recordSource) (records []dispatch.Record, unw
 		rest[i].Body = nil
 	}
 	fresh, err := dispatch.Fresh(jobs)
-	return slices.Concat(fresh, rest, gone, provenance), unwanted, err
+	if err != nil {
+		return nil, nil, err
+	}
+	dropped, err := again.drop(jobs)
+	return slices.Concat(fresh, rest, gone, provenance, dropped), unwanted, err
 }
 
 // openStore opens the store of a state folder for writing.

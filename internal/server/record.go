@@ -39,6 +39,7 @@ type runRecord struct {
 	File       string            `json:"file"`
 	Digest     string            `json:"digest"` // of the workflow with its parameters
 	Steps      []string          `json:"steps"`
+	Target     string            `json:"target,omitempty"` // that it was run up to; empty: to its end
 	Parameters map[string]string `json:"parameters,omitempty"`
 	State      runState          `json:"state"`
 	Started    time.Time         `json:"started"`
