@@ -179,10 +179,28 @@ func plainWords(text string) []string {
 	return words
 }
 
+// Commands that count get the file as their input, since awk takes a name with
+// '=' for an assignment, and some print large numbers with an exponent.
 var countCommands = map[recordUnit]string{
-	recordLines: `awk 'END { print NR }' "$in"`,
-	recordFastq: `awk 'END { if (NR % 4) exit 1; print NR / 4 }' "$in"`,
+	recordLines: `awk 'END { printf "%.0f\n", NR }' < "$in"`,
+	recordFastq: `awk 'END { if (NR % 4) exit 1; printf "%.0f\n", NR / 4 }' < "$in" || { echo "$in has a number of lines that is no multiple of four: that is no whole FASTQ file" >&2; exit 1; }`,
+	recordBytes: `wc -c < "$in"`,
 }
+
+// countScript takes the one word that a command prints as the name of an empty
+// file. Shells read 0020 as another number, and awk 2^63 as a third one: it
+// stays text until [numeral.Whole] reads it.
+const countScript = `n=$(%s
+)
+set -f -- $n
+case $#/${1-} in
+1/*[!0-9]* | 1/ | [!1]/* | ??*/*)
+	printf 'the number of records must be one whole number, not "%%s"\n' "$n" >&2
+	exit 1 ;;
+esac
+mkdir -p "$out"
+: > "$out/$1"
+`
 
 // fillCount describes the job that counts the records of a file.
 func (f *Flow) fillCount(j *job, d *draft) {
@@ -195,8 +213,7 @@ func (f *Flow) fillCount(j *job, d *draft) {
 	j.new.Job, j.new.From, j.new.Counts = f.describe(j), 1, true
 	j.new.Job.Reads = unique(append(slices.Clone(c.in), d.reads...))
 	j.new.Job.Writes = []dispatch.Output{{LFN: j.countPrefix() + "*", Pattern: true}}
-	j.new.Command = Command{Environment: c.environment(text), Shell: fmt.Sprintf(
-		"n=$(%s\n)\nn=$((n))\n[ \"$n\" -ge 0 ]\nmkdir -p \"$out\"\n: > \"$out/$n\"\n", text)}
+	j.new.Command = Command{Environment: c.environment(text), Shell: fmt.Sprintf(countScript, text)}
 	j.new.Command.Environment["out"] = strings.TrimSuffix(j.countPrefix(), "/")
 	j.new.Job.Digest = digest(j.new)
 }

@@ -25,6 +25,10 @@ type InputFile struct {
 	// placeholders, also of those that the logical name leaves out. Where it is
 	// empty they are read from the logical name.
 	Path string `json:",omitempty"`
+
+	// Unsized says that nobody tells the size: a split by bytes has a job find
+	// out, a merge by size refuses the file.
+	Unsized bool `json:",omitempty"`
 }
 
 // Closed says that a declared input gets no more files. An input that is not

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"fairway/internal/numeral"
 )
 
 // parser collects the problems of one file while it is read.
@@ -169,7 +171,11 @@ func (p *parser) integer(n *yaml.Node, what string, least int64) int64 {
 	if !ok {
 		return 0
 	}
-	value, err := strconv.ParseInt(strings.TrimSpace(s), 10, 64)
+	digits, negative := strings.CutPrefix(strings.TrimSpace(s), "-")
+	value, err := numeral.Whole(digits)
+	if negative {
+		value = -value
+	}
 	if err != nil || value < least {
 		p.fail(follow(n), fmt.Sprintf("write a whole number from %d", least), "%s: %q is no such number", what, s)
 		return 0

@@ -1,8 +1,10 @@
 package flow
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"slices"
 	"strconv"
@@ -119,12 +121,30 @@ func (p *parser) root(data []byte) *yaml.Node {
 		p.failAt(line, 1, "indent with spaces, and quote texts that start with a special character", "this is no YAML: %s", what)
 		return nil
 	}
+	if line, more := secondDocument(hidePlaceholders(data)); more {
+		p.failAt(line, 1, "put each workflow into a file of its own, or remove the line ---", "a second YAML document begins here, and a workflow is one")
+		return nil
+	}
 	if len(document.Content) == 0 {
 		p.failAt(1, 1, "start with `workflow: NAME` and `steps:`", "the file is empty")
 		return nil
 	}
 	unhide(&document)
 	return document.Content[0]
+}
+
+// secondDocument finds what follows a line of --- that ends the first document.
+func secondDocument(data []byte) (line int, found bool) {
+	documents := yaml.NewDecoder(bytes.NewReader(data))
+	var first, second yaml.Node
+	if documents.Decode(&first) != nil {
+		return 0, false
+	}
+	err := documents.Decode(&second)
+	if errors.Is(err, io.EOF) {
+		return 0, false
+	}
+	return max(second.Line, 1), true
 }
 
 var wordName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)

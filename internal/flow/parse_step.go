@@ -2,12 +2,12 @@ package flow
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/numeral"
 )
 
 func (p *parser) steps(w *Workflow, n *yaml.Node) {
@@ -237,18 +237,18 @@ func (p *parser) retry(s *step, n *yaml.Node, what string) {
 	if n := keys["exit_codes"]; n != nil {
 		texts, nodes := p.texts(n, what+": exit_codes")
 		for i, text := range texts {
-			code, err := strconv.Atoi(text)
+			code, err := numeral.Whole(text)
 			if err != nil || code < 1 || code > 255 {
 				p.fail(nodes[i], "write numbers from 1 to 255", "%s: exit_codes: %q is no exit code of a failure", what, text)
 			}
-			s.retry.ExitCodes = append(s.retry.ExitCodes, code)
+			s.retry.ExitCodes = append(s.retry.ExitCodes, int(code))
 		}
 	}
 }
 
 func parseFactor(text string) (float64, error) {
-	factor, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(factor >= 1 && factor <= 64) {
+	factor, err := numeral.Decimal(text)
+	if err != nil || factor < 1 || factor > 64 {
 		return 0, fmt.Errorf("%q is no factor; write a number from 1 to 64", text)
 	}
 	return factor, nil

@@ -112,6 +112,9 @@ var problemCases = []problemCase{
 	{"chosen placeholders that touch", frame("  s: {each: 'raw/{n}', writes: 's/{n}{k}*', command: 'true'}\n"), []string{
 		`nothing in "s/{n}{k}*" tells where {k} ends and * begins`,
 	}},
+	{"a second document", frame("  a: {each: 'raw/{n}', writes: 'a/{n}', command: x}\n") + "---\nworkflow: v\n", []string{
+		`7:1: a second YAML document begins here`,
+	}},
 	{"merged away", frame("  a: {merge: 'raw/{n}', writes: 'a/{n}', command: 'true'}\n"), []string{
 		`{n} in "a/{n}" differs between the files of one merge`,
 	}},

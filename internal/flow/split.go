@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/numeral"
 )
 
 // maxChunks bounds the jobs that one file is split into. A file that would
@@ -36,8 +37,8 @@ type splitTaker struct {
 func (t splitTaker) exists(f *Flow, in *file) {
 	split := t.st.step.split
 	switch {
-	case split.unit == recordBytes:
-		f.chunks(t.st, in, t.values, (in.size+split.bytes-1)/split.bytes)
+	case split.unit == recordBytes && !in.unsized:
+		f.chunks(t.st, in, t.values, parts(in.size, split.bytes))
 	case in.records > 0:
 		f.chunks(t.st, in, t.values, in.records)
 	default:
@@ -50,13 +51,31 @@ func (f *Flow) counted(j *job, files []dispatch.CommittedFile) {
 	pattern := j.countPrefix()
 	for _, out := range files {
 		if name := out.File.LFN; len(name) > len(pattern) && name[:len(pattern)] == pattern {
-			if n, err := strconv.ParseInt(name[len(pattern):], 10, 64); err == nil && n >= 0 {
-				f.chunks(j.state, j.in, j.values, n)
-				return
-			}
+			f.countedAs(j, name[len(pattern):])
+			return
 		}
 	}
 	f.refuse(j.state, "job %s ended without a number of records", j.name)
+}
+
+func (f *Flow) countedAs(j *job, text string) {
+	n, err := numeral.Whole(text)
+	if err != nil {
+		f.refuse(j.state, "job %s counted the records of %s: %v", j.name, j.in.lfn, err)
+		return
+	}
+	if split := j.state.step.split; split.unit == recordBytes {
+		n = parts(n, split.bytes)
+	}
+	f.chunks(j.state, j.in, j.values, n)
+}
+
+// parts is how many parts of a size there are, the rest counted.
+func parts(n, size int64) int64 {
+	if n%size > 0 {
+		return n/size + 1
+	}
+	return n / size
 }
 
 func (j *job) countPrefix() string { return countFolder + j.name + "/" }
@@ -64,7 +83,7 @@ func (j *job) countPrefix() string { return countFolder + j.name + "/" }
 // chunks makes the jobs of a file with so many records.
 func (f *Flow) chunks(st *stepState, in *file, values binding, records int64) {
 	per := st.step.split.records
-	count := (records + per - 1) / per
+	count := parts(records, per)
 	if count > maxChunks {
 		f.refuse(st, "step %s would split %s into %d jobs, the limit is %d: give each job more records", st.step.name, in.lfn, count, maxChunks)
 		return
@@ -79,7 +98,7 @@ func (f *Flow) chunks(st *stepState, in *file, values binding, records int64) {
 			values: union(values, binding{
 				"chunk": chunk,
 				"first": strconv.FormatInt(k*per+1, 10),
-				"last":  strconv.FormatInt(min((k+1)*per, records), 10),
+				"last":  strconv.FormatInt(k*per+min(per, records-k*per), 10),
 			}),
 		})
 	}

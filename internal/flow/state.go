@@ -15,6 +15,7 @@ type file struct {
 	wave    int
 	there   bool // it exists: it arrived or was committed
 	size    int64
+	unsized bool // nobody knows the size before it is read
 	records int64
 	since   time.Time // when it came to exist
 	takers  []taker   // who waits for it to exist

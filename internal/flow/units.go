@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"fairway/internal/numeral"
 )
 
 var sizeUnits = map[string]float64{
@@ -20,23 +22,30 @@ func ParseSize(text string) (int64, error) {
 	digits := strings.TrimRight(text, "BKMGTPki")
 	unit := strings.Replace(text[len(digits):], "k", "K", 1)
 	factor, known := sizeUnits[unit]
-	value, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
-	if err != nil || !known || value < 0 || value*factor >= math.MaxInt64 || strings.ContainsAny(digits, "eExXpPnN_") {
+	digits = strings.TrimSpace(digits)
+	if whole, err := numeral.Whole(digits); err == nil && known && whole <= math.MaxInt64/int64(factor) {
+		return whole * int64(factor), nil
+	}
+	value, err := numeral.Decimal(digits)
+	if err != nil || !known || value*factor >= math.MaxInt64 {
 		return 0, fmt.Errorf("%q is no size; write a number with B, KB, MB, GB, TB, KiB, MiB, GiB or TiB, as in 500MB or 1GiB", text)
 	}
 	return int64(math.Round(value * factor)), nil
 }
 
+// maxDays is what a duration can hold.
+const maxDays = 1 << 16
+
 // parseDuration reads a duration as Go writes it, and days: 10m, 1h30m, 2d.
 func parseDuration(text string) (time.Duration, error) {
 	whole := text
 	if days, ok := strings.CutSuffix(text, "d"); ok {
-		if n, err := strconv.ParseUint(days, 10, 16); err == nil {
-			whole = strconv.FormatUint(24*n, 10) + "h"
+		if n, err := numeral.Whole(days); err == nil && n <= maxDays {
+			whole = strconv.FormatInt(24*n, 10) + "h"
 		}
 	}
 	d, err := time.ParseDuration(whole)
-	if err != nil || d < 0 {
+	if err != nil || d < 0 || strings.HasPrefix(text, "+") {
 		return 0, fmt.Errorf("%q is no duration; write a number with ms, s, m, h or d, as in 90s or 1h30m", text)
 	}
 	return d, nil
@@ -44,8 +53,8 @@ func parseDuration(text string) (time.Duration, error) {
 
 // parseMilliCPUs reads a number of processors, such as 2 or 0.5.
 func parseMilliCPUs(text string) (int64, error) {
-	value, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(value >= 0 && value < 1e9) {
+	value, err := numeral.Decimal(text)
+	if err != nil || value >= 1e9 {
 		return 0, fmt.Errorf("%q is no number of processors; write a number such as 1 or 0.5", text)
 	}
 	return int64(math.Ceil(value * 1000)), nil

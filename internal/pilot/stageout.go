@@ -1,15 +1,10 @@
 package pilot
 
 import (
-	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"syscall"
 
 	"fairway/internal/beneath"
@@ -52,6 +47,9 @@ func (p *pilot) stageOut(a *attempt) error {
 	}
 	records, err := a.slot.info.readReport()
 	if err != nil {
+		return fmt.Errorf("$%s: %w", ReportVariable, err)
+	}
+	if err := reportsOutputs(records, found); err != nil {
 		return fmt.Errorf("$%s: %w", ReportVariable, err)
 	}
 	for _, w := range found {
@@ -197,26 +195,4 @@ func (i *info) readReport() (map[string]int64, error) {
 		return nil, fmt.Errorf("it is longer than %d bytes", maxReport)
 	}
 	return parseReport(data)
-}
-
-func parseReport(data []byte) (map[string]int64, error) {
-	records := map[string]int64{}
-	lines := bufio.NewScanner(bytes.NewReader(data))
-	for number := 1; lines.Scan(); number++ {
-		line := strings.TrimSpace(lines.Text())
-		if line == "" {
-			continue
-		}
-		rest, ok := strings.CutPrefix(line, "records ")
-		at := strings.LastIndexByte(rest, ' ')
-		if !ok || at < 0 {
-			return nil, fmt.Errorf("line %d: %q is not of the form records PATH N", number, line)
-		}
-		n, err := strconv.ParseInt(rest[at+1:], 10, 64)
-		if err != nil || n < 0 {
-			return nil, fmt.Errorf("line %d: %q is not a number of records", number, rest[at+1:])
-		}
-		records[filepath.Clean(strings.TrimSpace(rest[:at]))] = n
-	}
-	return records, errors.Join(lines.Err())
 }
