@@ -299,5 +299,8 @@ func (p *pilot) carryOut(a *wire.SyncAnswer) {
 	if a.GetLeaveNow() {
 		p.leaveNow("it was ended with the run")
 	}
-	p.draining = p.draining || a.GetLeave()
+	if a.GetLeave() && !p.draining {
+		p.draining = true
+		p.endUnbegun()
+	}
 }

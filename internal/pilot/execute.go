@@ -26,6 +26,11 @@ func (p *pilot) execute(a *attempt) {
 	if a.failed() {
 		return
 	}
+	if !p.begin(a) {
+		reason := a.stopReason()
+		a.fail(reason.outcome, "%s", reason.why)
+		return
+	}
 	a.result.Usage.Start = timestamppb.Now()
 	if a.GetPayload().GetReplay() != nil {
 		p.settleBefore(a)

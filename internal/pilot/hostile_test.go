@@ -3,6 +3,8 @@ package pilot
 import (
 	"fmt"
 	"io/fs"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -406,4 +408,59 @@ func TestOutOfMemoryInAPartFailsTheWhole(t *testing.T) {
 			t.Error(r.GetOutputs())
 		}
 	}
+}
+
+// stalling is a server that never comes to the end of a file. Its channel is closed
+// when somebody reads.
+func stalling(t *testing.T) (url string, asked <-chan struct{}) {
+	t.Helper()
+	reading := make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Length", "1000000")
+		if r.Method == http.MethodHead {
+			return
+		}
+		_, _ = w.Write([]byte("x"))
+		w.(http.Flusher).Flush()
+		close(reading)
+		<-r.Context().Done()
+	}))
+	t.Cleanup(s.Close)
+	return s.URL + "/file", reading
+}
+
+// A server that stalls holds up neither the end of an attempt nor that of a pilot
+// which is to leave when what runs has ended.
+func TestStalledStageInCanBeEnded(t *testing.T) {
+	for _, leave := range []bool{false, true} {
+		t.Run(fmt.Sprintf("leave %v", leave), func(t *testing.T) {
+			q := newTaskQueue(t)
+			p := q.start(q.config("p1"))
+			url, asked := stalling(t)
+			a := shell("true", reads("x", 1, 1000000, url))
+			q.assign("p1", a)
+			<-asked
+			if !leave {
+				q.end("p1", a.GetAttempt())
+				expect(t, q.result(a.GetAttempt()), wire.Outcome_OUTCOME_ENDED, "ended by the TaskQueue")
+				return
+			}
+			q.change(func() { q.pilot("p1").leave, q.pilot("p1").news = true, true })
+			expect(t, q.result(a.GetAttempt()), wire.Outcome_OUTCOME_ENDED, "before its command started")
+			if err := p.wait(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// The checksum of an output may take long, too.
+func TestChecksumOfALargeOutputCanBeEnded(t *testing.T) {
+	q := newTaskQueue(t)
+	q.start(q.config("p1"))
+	a := shell("truncate -s 8T out", writes("out"))
+	q.assign("p1", a)
+	q.started("p1", a.GetAttempt())
+	q.end("p1", a.GetAttempt())
+	expect(t, q.result(a.GetAttempt()), wire.Outcome_OUTCOME_ENDED, "")
 }

@@ -35,6 +35,7 @@ type attempt struct {
 	cold      bool // that cannot be done
 	hasDisk   bool // it was given the disk that it needs
 	yielded   bool // it has given back what its command needed
+	begun     bool // its command has been let start
 }
 
 // assign takes an attempt into the local queue unless it is known.
@@ -207,6 +208,25 @@ func (p *pilot) recall(a *attempt, outcome wire.Outcome, why string) {
 	a.end(nil)
 	p.giveUp(a)
 	p.reports.end(&wire.Result{Job: a.GetJob(), Attempt: a.GetAttempt(), Outcome: outcome, Message: why})
+}
+
+// begin lets the command of an attempt start, unless it is to end.
+func (p *pilot) begin(a *attempt) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	a.begun = a.stopReason() == nil
+	return a.begun
+}
+
+// endUnbegun ends attempts whose commands have not started: staging in may take
+// long, and what comes after it is not to be done any more. The caller holds the
+// mutex.
+func (p *pilot) endUnbegun() {
+	for _, a := range p.known {
+		if !a.queued && !a.begun {
+			a.stop(wire.Outcome_OUTCOME_ENDED, "recalled before its command started")
+		}
+	}
 }
 
 // loseAll ends everything that runs and gives back what does not, because the

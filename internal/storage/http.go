@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Time limits of one request over HTTP. The transfer itself has none but that
-// of its context.
+// Time limits of one request over HTTP. The transfer itself ends when it stalls
+// (StallTime), or with its context.
 const (
 	DialTimeout   = 10 * time.Second
 	HeaderTimeout = 30 * time.Second
@@ -71,13 +71,16 @@ func (h *HTTP) ask(ctx context.Context, method, pfn string) (*http.Response, err
 }
 
 // Open is part of Element. Reading ends with io.ErrUnexpectedEOF when the
-// connection breaks before the announced length.
+// connection breaks before the announced length, and with a StallError when
+// nothing comes.
 func (h *HTTP) Open(ctx context.Context, pfn string) (io.ReadCloser, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
 	response, err := h.ask(ctx, http.MethodGet, pfn)
 	if err != nil {
+		cancel(err)
 		return nil, err
 	}
-	return response.Body, nil
+	return &steady{ReadCloser: response.Body, ctx: ctx, cancel: cancel, pfn: pfn}, nil
 }
 
 // Get is part of Element.
