@@ -80,7 +80,12 @@ func (in *stageIn) add(i *input) (err error) {
 	if err := in.bring(in.attempt.ctx, i); err != nil {
 		return err
 	}
-	if err := in.place(i, target); err != nil {
+	err = in.place(i, target)
+	if isMissing(err) && i.cached != nil { // another attempt has spoilt it, and it was dropped
+		in.giveUpCached(i)
+		err = in.past(i, target)
+	}
+	if err != nil {
 		return err
 	}
 	if i.before, err = os.Stat(target); err == nil && !i.intact() {
@@ -96,8 +101,7 @@ func (in *stageIn) placeAnew(i *input, target string) (err error) {
 	in.log.Warn("a cached file was written to; reading it anew", "lfn", i.LFN)
 	if i.cached != nil {
 		in.caching.cache.Drop(i.Ref)
-		i.cached.Release()
-		i.cached, i.hit = nil, false
+		in.giveUpCached(i)
 	}
 	if err := os.Remove(target); err != nil {
 		return err
@@ -109,6 +113,12 @@ func (in *stageIn) placeAnew(i *input, target string) (err error) {
 		return &changedError{i.pfn}
 	}
 	return err
+}
+
+// giveUpCached has the input read past the cache.
+func (in *stageIn) giveUpCached(i *input) {
+	i.cached.Release()
+	i.cached, i.hit = nil, false
 }
 
 // place makes the file appear in the sandbox, unless the attempt before has
@@ -229,7 +239,7 @@ func (in *stageIn) count(i *input) {
 // system; the file is in use as long as the attempt runs.
 func linkInto(path, target string) error {
 	err := os.Link(path, target)
-	if err != nil && !errors.Is(err, fs.ErrExist) {
+	if err != nil && !errors.Is(err, fs.ErrExist) && !isMissing(err) {
 		err = os.Symlink(path, target)
 	}
 	return err
