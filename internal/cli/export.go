@@ -142,9 +142,15 @@ func programOf(payload *wire.Payload) (program string, arguments []string) {
 		return payload.Replay.Program, nil
 	case len(payload.GetArgv()) > 0:
 		return payload.Argv[0], payload.Argv[1:]
-	default:
-		return "sh", []string{"-ec", strings.TrimSpace(payload.GetShell())}
 	}
+	words := strings.Fields(payload.GetInterpreter())
+	if len(words) == 0 {
+		words = []string{"bash"}
+	}
+	if payload.GetScript() != "" {
+		return words[0], append(words[1:], payload.Script)
+	}
+	return words[0], append(words[1:], "-c", strings.TrimSpace(payload.GetShell()))
 }
 
 func runFiles(files []*wire.FileDetail) []flow.RunFile {

@@ -74,6 +74,8 @@ func commandText(payload *wire.Payload) string {
 		return ""
 	case payload.Replay != nil:
 		return fmt.Sprintf("replay of %s: %s of computing", payload.Replay.Program, payload.Replay.Compute.AsDuration())
+	case payload.Script != "":
+		return strings.TrimSpace(payload.Interpreter + " " + payload.Script)
 	case payload.Shell != "":
 		return payload.Shell
 	default:

@@ -13,6 +13,7 @@ func (p *parser) check(w *Workflow) {
 		p.checkPlaceholders(s)
 		p.checkVariables(s)
 	}
+	p.checkCommands(w)
 	r := newRoutes(w)
 	p.checkSources(w, r)
 	p.checkWriters(r)

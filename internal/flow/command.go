@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/shelltext"
 )
 
 // fill writes down what dispatch and the pilot need to know of a job.
@@ -17,7 +18,7 @@ func (f *Flow) fill(j *job, d *draft) {
 	}
 	c.reads = d.reads
 	if s.plain() {
-		c.in = d.reads
+		c.in = s.named(d.reads)
 	}
 	j.new.Job = f.describe(j)
 	for i, e := range s.writes {
@@ -42,6 +43,14 @@ func (f *Flow) fill(j *job, d *draft) {
 	j.new.From = len(unique(slices.Clone(c.in)))
 	j.new.Command = c.command(s.command)
 	j.new.Job.Digest = digest(j.new)
+}
+
+// named leaves the script out of what a job of the step reads.
+func (s *step) named(reads []string) []string {
+	if s.script == "" {
+		return reads
+	}
+	return reads[:len(reads)-1] // it comes last
 }
 
 // describe gives what all jobs of the step have alike.
@@ -93,22 +102,23 @@ type commandSource struct {
 const maxListBytes = 100_000
 
 func (c *commandSource) command(text string) Command {
+	interpreter := c.step.interpreter
 	made := Command{Environment: c.environment(text)}
-	if argv := plainWords(text); argv != nil {
+	if argv := plainWords(text); argv != nil && isShell(interpreter) {
 		made.Argv = argv
 		return made
 	}
-	if _, fits := made.Environment["in"]; !fits {
-		text = fmt.Sprintf("in=$(head -n %d \"$FAIRWAY_INPUTS_FILE\")\n%s", len(c.in), text)
+	made.Shell, made.Script, made.Interpreter = text, c.step.script, interpreter
+	if _, fits := made.Environment["in"]; !fits && isShell(interpreter) && shelltext.Interpreter(text) == nil {
+		made.Shell = fmt.Sprintf("in=$(head -n %d \"$FAIRWAY_INPUTS_FILE\");%s", len(c.in), text)
 	}
-	made.Shell = text
 	return made
 }
 
 func (c *commandSource) environment(text string) map[string]string {
 	env := map[string]string{}
 	for _, p := range c.w.Parameters {
-		if mentions(text, p.Name) {
+		if c.step.script != "" || mentions(text, p.Name) {
 			env[p.Name] = p.Value
 		}
 	}
@@ -119,6 +129,11 @@ func (c *commandSource) environment(text string) map[string]string {
 	}
 	c.list(env, "in", c.in)
 	c.list(env, "out", c.writes)
+	for i, name := range c.step.eachNames {
+		if name != "" {
+			env[name] = c.in[i]
+		}
+	}
 	for i, e := range c.step.reads {
 		if e.name != "" {
 			env[e.name] = c.reads[i]
@@ -209,7 +224,7 @@ func (f *Flow) fillCount(j *job, d *draft) {
 	if s.split.unit != recordCounted {
 		text = countCommands[s.split.unit]
 	}
-	c := &commandSource{w: f.w, step: &step{reads: d.readEntries()}, values: d.values, in: []string{d.in[0].lfn}, reads: d.reads}
+	c := &commandSource{w: f.w, step: &step{reads: d.readEntries(), eachNames: s.eachNames}, values: d.values, in: []string{d.in[0].lfn}, reads: d.reads}
 	j.new.Job, j.new.From, j.new.Counts = f.describe(j), 1, true
 	j.new.Job.Reads = unique(append(slices.Clone(c.in), d.reads...))
 	j.new.Job.Writes = []dispatch.Output{{LFN: j.countPrefix() + "*", Pattern: true}}

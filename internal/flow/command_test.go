@@ -56,7 +56,7 @@ steps:
     priority: 5
     site: here
     wait_for_data: 0s
-    command: run $used > $result
+    command: run $used > $out
 `
 
 func TestJobHasWhatTheStepSays(t *testing.T) {
@@ -110,7 +110,7 @@ steps:
 	x.arrive("raw", names...)
 	x.close("raw")
 	c := x.jobs["m"].Command
-	if _, has := c.Environment["in"]; has || !strings.HasPrefix(c.Shell, `in=$(head -n 20000 "$FAIRWAY_INPUTS_FILE")`+"\n") {
+	if _, has := c.Environment["in"]; has || !strings.HasPrefix(c.Shell, `in=$(head -n 20000 "$FAIRWAY_INPUTS_FILE");`) {
 		t.Errorf("command %.100s", c.Shell)
 	}
 	if !slices.Equal(x.jobs["m"].Job.Reads, names) {

@@ -70,7 +70,9 @@ type NewJob struct {
 
 // Command is what an attempt of a job executes.
 type Command struct {
-	Shell       string   // for /bin/sh, or
+	Shell       string   // text for Interpreter; before Script, to set a variable of a shell
+	Script      string   // LFN of a file with such a text, or
+	Interpreter string   // words of a program, see docs/workflows.md; empty: bash, or sh where there is none
 	Argv        []string // executed without a shell, or
 	Replay      *Replay  // done as a trace says
 	Environment map[string]string

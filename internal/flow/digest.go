@@ -10,14 +10,14 @@ import (
 )
 
 // digestFormat changes whenever the same command would mean something else.
-const digestFormat = "fairway job 1"
+const digestFormat = "fairway job 2"
 
 // digest identifies all that decides the outputs of a job besides the
 // contents of what it reads: the command, its variables and the names of its
 // files. What it needs, where it runs and how often it is retried are left
 // out.
 func digest(j NewJob) string {
-	d := digested{}.text(digestFormat).text(j.Command.Shell).list(j.Command.Argv)
+	d := digested{}.text(digestFormat).text(j.Command.Shell).text(j.Command.Script).text(j.Command.Interpreter).list(j.Command.Argv)
 	for _, name := range sortedKeys(j.Command.Environment) {
 		d = d.text(name).text(j.Command.Environment[name])
 	}

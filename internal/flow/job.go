@@ -32,7 +32,7 @@ func (d *draft) readEntries() []entry {
 	if !d.count {
 		return d.state.step.reads
 	}
-	return slices.DeleteFunc(slices.Clone(d.state.step.reads), func(e entry) bool { return e.shared })
+	return slices.DeleteFunc(slices.Clone(d.state.step.reads), func(e entry) bool { return e.shared || e.script })
 }
 
 // need lets d wait until somebody makes lfn known. A rewritten file that only

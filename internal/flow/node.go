@@ -16,7 +16,11 @@ import (
 // parser collects the problems of one file while it is read.
 type parser struct {
 	file     string
+	data     []byte
 	values   map[string]string // of parameters
+	shell    string            // of the workflow
+	commands []commandPlace
+	scripts  []scriptPlace
 	problems Problems
 }
 

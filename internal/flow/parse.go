@@ -17,12 +17,12 @@ import (
 // The keys of a workflow file, by the place where they may stand. The JSON
 // Schema lists the same.
 var (
-	workflowKeys = []string{"workflow", "about", "parameters", "inputs", "steps"}
+	workflowKeys = []string{"workflow", "about", "parameters", "shell", "inputs", "steps"}
 	inputKeys    = []string{"files", "watch", "url_list", "catalog", "match", "as", "close"}
 	catalogKeys  = []string{"file", "protocol", "site", "volume"}
 	stepKeys     = []string{
 		"each", "split", "times", "merge", "files", "size", "max_latency", "by", "reads", "writes", "rewrites",
-		"needs", "tools", "retry", "priority", "site", "wait_for_data", "storage", "publish", "command",
+		"needs", "tools", "retry", "priority", "site", "wait_for_data", "storage", "publish", "shell", "command", "script",
 	}
 	splitKeys = []string{"records", "of", "count"}
 	needsKeys = []string{"cpus", "memory", "disk", "time"} // and whatever a site names
@@ -67,7 +67,7 @@ func (w *Workflow) With(parameters map[string]string) (*Workflow, error) {
 }
 
 func parse(file string, data []byte, set map[string]string, only *part) (*Workflow, error) {
-	p := &parser{file: file, values: map[string]string{}}
+	p := &parser{file: file, data: data, values: map[string]string{}}
 	w := &Workflow{File: file, data: data, values: p.values, set: set, part: only}
 	if root := p.root(data); root != nil {
 		p.workflow(w, root, set)
@@ -165,11 +165,15 @@ func (p *parser) workflow(w *Workflow, root *yaml.Node, set map[string]string) {
 	if n := top["about"]; n != nil {
 		w.About, _ = p.text(n, "about")
 	}
+	if n := top["shell"]; n != nil {
+		p.shell = p.interpreter(n, "shell")
+	}
 	if n := top["inputs"]; n != nil {
 		p.inputs(w, n)
 	}
 	if n := top["steps"]; n != nil {
 		p.steps(w, n)
+		p.scriptInputs(w)
 	} else {
 		p.fail(root, "add `steps:` with at least one step", "the workflow has no steps")
 	}
@@ -198,8 +202,19 @@ func (p *parser) parameters(w *Workflow, n *yaml.Node, set map[string]string) {
 	}
 }
 
-// Variables that a command has anyhow, or that would break its shell.
-var reservedVariables = []string{"in", "out", "PATH", "HOME", "TMPDIR", "IFS", "SHELL", "PWD", "ENV", "LD_PRELOAD", "LD_LIBRARY_PATH"}
+// Variables that a command has anyhow, that its shell sets or takes orders
+// from, and those by which the loader of programs does.
+var (
+	reservedVariables = strings.Fields(`in out _ PATH HOME TMPDIR IFS SHELL PWD OLDPWD ENV PS4 CDPATH GLOBIGNORE GLIBC_TUNABLES
+		SHELLOPTS POSIXLY_CORRECT UID EUID PPID GROUPS DIRSTACK FUNCNAME RANDOM SRANDOM SECONDS EPOCHSECONDS EPOCHREALTIME LINENO
+		PIPESTATUS REPLY OPTIND OPTARG OPTERR SHLVL TIMEFORMAT`)
+	reservedPrefixes = []string{"FAIRWAY_", "LD_", "BASH", "COMP_"}
+)
+
+func isReserved(name string) bool {
+	return slices.Contains(reservedVariables, name) || slices.Contains(boundPlaceholders, name) ||
+		slices.ContainsFunc(reservedPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+}
 
 // The placeholders that splitting, repeating and merging bind.
 var boundPlaceholders = []string{"first", "last", "chunk", "number", "merge"}
@@ -210,7 +225,7 @@ func (p *parser) variable(line, column int, name, kind string) {
 	switch {
 	case !placeholderName.MatchString(name):
 		p.failAt(line, column, "use letters, digits and '_', and no digit first", "%q is no name for a %s: it becomes a variable of the command", name, kind)
-	case slices.Contains(reservedVariables, name), slices.Contains(boundPlaceholders, name), strings.HasPrefix(name, "FAIRWAY_"):
+	case isReserved(name):
 		p.failAt(line, column, "choose another name", "the %s %q would hide a variable that commands have anyhow", kind, name)
 	case taken && kind != "parameter":
 		p.failAt(line, column, "choose another name", "the %s %q has the name of a parameter", kind, name)

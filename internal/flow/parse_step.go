@@ -2,6 +2,7 @@ package flow
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -29,10 +30,16 @@ func (p *parser) step(s *step, f field) {
 	what := fmt.Sprintf("step %q", s.name)
 	keys := p.known(f.value, what, stepKeys)
 	if n := keys["each"]; n != nil {
-		s.each = p.patterns(n, what+": each")
+		for _, e := range p.entries(n, what+": each") {
+			s.each, s.eachNames = append(s.each, e.pattern), append(s.eachNames, e.name)
+		}
 	}
 	if n := keys["merge"]; n != nil {
-		s.merge = p.patterns(n, what+": merge")
+		if n = follow(n); n.Kind == yaml.MappingNode {
+			p.fail(n, "write one pattern or a list; $in has all files", "%s: merge takes patterns without names", what)
+		} else {
+			s.merge = p.patterns(n, what+": merge")
+		}
 		if keys["each"] != nil {
 			p.fail(n, "use two steps, one after the other", "%s has each and merge", what)
 		}
@@ -49,7 +56,7 @@ func (p *parser) step(s *step, f field) {
 	s.rewrites = p.entries(keys["rewrites"], what+": rewrites")
 	p.placement(s, keys, what)
 	p.outputRules(s, keys, what)
-	p.command(s, f, keys["command"], what)
+	p.command(s, f, keys, what)
 	p.entryNames(s)
 	if keys["writes"] == nil && keys["rewrites"] == nil {
 		p.fail(f.key, "add writes: NAME; a job is known by its outputs", "%s writes nothing", what)
@@ -111,7 +118,7 @@ func (p *parser) split(s *step, n *yaml.Node, what string) {
 		p.fail(count, "keep one of the two", "%s: split has of and count", what)
 	case count != nil:
 		s.split.unit = recordCounted
-		s.split.count, _ = p.text(count, what+": count")
+		s.split.count = p.commandText(s, count, what, "count")
 	case of != nil:
 		unit := scalar(p, of, what+": of", parseRecordUnit)
 		s.split.unit, s.split.bytes = unit.unit, unit.bytes
@@ -162,6 +169,12 @@ func (p *parser) entries(n *yaml.Node, what string) []entry {
 // entryNames reports a variable or a file that a step names twice.
 func (p *parser) entryNames(s *step) {
 	names, files := map[string]bool{}, map[string]bool{}
+	for i, name := range s.eachNames {
+		names[name] = true
+		if slices.Contains(s.each[i].names, name) {
+			p.failAt(s.each[i].line, s.each[i].column, "choose another name", "step %q: the file %q has the name of a placeholder", s.name, name)
+		}
+	}
 	for _, e := range append(s.reads[:len(s.reads):len(s.reads)], s.outputs()...) {
 		if e.name != "" && names[e.name] {
 			p.failAt(e.pattern.line, e.pattern.column, "choose another name for one of them", "step %q: two files have the name %q", s.name, e.name)
@@ -278,17 +291,4 @@ func (p *parser) outputRules(s *step, keys map[string]*yaml.Node, what string) {
 			p.fail(n, "remove storage: cache, or do not publish", "%s: what stays in caches cannot be published", what)
 		}
 	}
-}
-
-func (p *parser) command(s *step, f field, n *yaml.Node, what string) {
-	if n == nil {
-		p.fail(f.key, "add command: COMMAND", "%s has no command", what)
-		return
-	}
-	n = follow(n)
-	if n.Kind != yaml.ScalarNode || strings.TrimSpace(n.Value) == "" {
-		p.fail(n, "write it in one line, or after `command: |`", "%s: the command must be a text, not %s", what, kindName(n))
-		return
-	}
-	s.command = n.Value
 }

@@ -107,6 +107,7 @@ type SizedFile struct {
 type entry struct {
 	name    string // for the command; may be empty
 	pattern *pattern
+	script  bool     // it is what the jobs of the step execute
 	fresh   bool     // has placeholders that are known only when the job has ended
 	shared  bool     // some step rewrites it
 	made    []*maker // who makes files that fit, rewriters left out
@@ -119,25 +120,28 @@ type step struct {
 	listed int // its place in the file
 	order  int // its place in the canonical order, from 1
 
-	each     []*pattern
-	merge    []*pattern
-	limits   mergeLimits
-	by       []string
-	split    *splitRule
-	times    int64 // jobs of a step without data; 0: one
-	reads    []entry
-	writes   []entry
-	rewrites []entry
+	each      []*pattern
+	eachNames []string // variables for the files of each, empty where there are no names
+	merge     []*pattern
+	limits    mergeLimits
+	by        []string
+	split     *splitRule
+	times     int64 // jobs of a step without data; 0: one
+	reads     []entry
+	writes    []entry
+	rewrites  []entry
 
-	needs    dispatch.Resources
-	tools    []string
-	retry    dispatch.Retry
-	priority int
-	site     string
-	wait     time.Duration
-	storage  dispatch.Storage
-	publish  *bool
-	command  string
+	needs       dispatch.Resources
+	tools       []string
+	retry       dispatch.Retry
+	priority    int
+	site        string
+	wait        time.Duration
+	storage     dispatch.Storage
+	publish     *bool
+	interpreter string
+	command     string
+	script      string // LFN of the file that is the command
 
 	replayed bool // a kind of task of a trace: its jobs are fixed
 

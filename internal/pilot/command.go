@@ -62,19 +62,6 @@ func (p *pilot) command(a *attempt) {
 // exitNotFound is what a shell returns for a program that it cannot find.
 const exitNotFound = 127
 
-// program returns what is executed: the path and its arguments.
-func (p *pilot) program(a *attempt) (string, []string, error) {
-	if shell := a.GetPayload().GetShell(); shell != "" {
-		return "/bin/sh", []string{"sh", "-ec", shell}, nil
-	}
-	argv := a.GetPayload().GetArgv()
-	if len(argv) == 0 {
-		return "", nil, errors.New("the job has no command")
-	}
-	path, err := p.base.find(argv[0], a.GetPayload().GetEnvironment()["PATH"])
-	return path, argv, err
-}
-
 func (p *pilot) start(a *attempt, path string, argv []string) (*running, error) {
 	_ = commandBefore.Hit()
 	r := &running{attempt: a, since: time.Now(), limit: a.GetNeeds().GetTime().AsDuration(), memory: a.GetNeeds().GetMemoryBytes()}
@@ -156,11 +143,17 @@ func (p *pilot) explain(a *attempt, code int) {
 		return
 	}
 	message := lastLine(said)
+	if code == brokenPipe && message == "" {
+		message = "a program of a pipe was ended, since the next one had stopped reading"
+	}
 	if hint := undeclaredIn(said, p.cfg.Workflow); hint != "" {
 		message = hint + "; it said: " + message
 	}
 	a.fail(wire.Outcome_OUTCOME_EXITED, "%s", message)
 }
+
+// brokenPipe is what a shell returns for a program that SIGPIPE ended.
+const brokenPipe = 128 + int(unix.SIGPIPE)
 
 // nearlyFull, in bytes, is how little is left on a file system that a failed
 // command is held to have filled.

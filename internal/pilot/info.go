@@ -13,15 +13,15 @@ import (
 	"fairway/internal/catalog"
 )
 
-// info is what the pilot tells a command besides its environment, and what the
-// command tells of its outputs: files beside the sandbox. They stay with the
+// info is what the pilot tells a command besides its environment, the text of
+// some commands, and what the command tells of its outputs: files beside the sandbox. They stay with the
 // slot and are written again only when there is something else to say, since
 // making a file costs more than a short job.
 type info struct {
-	above                            *beneath.Folder // the pilot's folder
-	folder                           string
-	dir                              *beneath.Folder // the same, nil before there is one
-	inputs, outputs, catalog, report infoFile
+	above                                    *beneath.Folder // the pilot's folder
+	folder                                   string
+	dir                                      *beneath.Folder // the same, nil before there is one
+	inputs, outputs, catalog, report, script infoFile
 }
 
 // infoFile is one of these files. It stays open.
@@ -59,14 +59,14 @@ func (i *info) open() (err error) {
 	if i.dir, err = i.above.Sub(name); err != nil {
 		return err
 	}
-	for name, f := range map[string]*infoFile{"inputs": &i.inputs, "outputs": &i.outputs, "storage.xml": &i.catalog, "report": &i.report} {
+	for name, f := range map[string]*infoFile{"inputs": &i.inputs, "outputs": &i.outputs, "storage.xml": &i.catalog, "report": &i.report, "script": &i.script} {
 		*f = infoFile{dir: i.dir, name: name, path: filepath.Join(i.folder, name)}
 	}
 	return nil
 }
 
 func (i *info) close() {
-	for _, f := range []*infoFile{&i.inputs, &i.outputs, &i.catalog, &i.report} {
+	for _, f := range []*infoFile{&i.inputs, &i.outputs, &i.catalog, &i.report, &i.script} {
 		f.close()
 	}
 	if i.dir != nil {

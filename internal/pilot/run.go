@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"fairway/internal/storage"
@@ -42,6 +43,8 @@ type pilot struct {
 	minder  *minder
 	boxes   *memoryBoxes
 	watch   *inputWatch
+
+	toldNoBash atomic.Bool
 
 	prefetching chan struct{} // holds one for each file that is fetched ahead
 

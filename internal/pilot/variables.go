@@ -18,13 +18,16 @@ const (
 	TryVariable      = "FAIRWAY_TRY"       // 1 for the first attempt of the job
 	PilotVariable    = "FAIRWAY_PILOT"     // ID of the pilot
 	SandboxVariable  = "FAIRWAY_SANDBOX"   // the working folder, absolute
-	DeadlineVariable = "FAIRWAY_DEADLINE"  // Unix time in seconds at which the attempt is ended; unset without a limit
-	TimeVariable     = "FAIRWAY_TIME_LEFT" // seconds from the start of the command until then
+	CPUsVariable     = "FAIRWAY_CPUS"      // processors that the command may use, a whole number from 1
+	MemoryVariable   = "FAIRWAY_MEMORY"    // bytes of memory that it may use
+	DeadlineVariable = "FAIRWAY_DEADLINE"  // Unix time in seconds at which the attempt is ended; empty without a limit
+	TimeVariable     = "FAIRWAY_TIME_LEFT" // seconds from the start of the command until then; empty without a limit
 
 	// Files that list paths relative to the sandbox, one a line.
 	InputsVariable  = "FAIRWAY_INPUTS_FILE"
 	OutputsVariable = "FAIRWAY_OUTPUTS_FILE"
-	// CatalogVariable is a Trivial File Catalog of the inputs, cached ones first.
+	// CatalogVariable is a Trivial File Catalog of the inputs, cached ones first;
+	// empty for a command without inputs and outputs.
 	CatalogVariable = "FAIRWAY_CATALOG"
 	// ReportVariable is a file to which the command may write lines
 	// "records PATH N": the number of records in an output.
@@ -37,7 +40,7 @@ type programs = sync.Map
 // variables returns the environment of an attempt's command.
 func (p *pilot) variables(a *attempt, r *running) []string {
 	own := a.GetPayload().GetEnvironment()
-	env := make([]string, len(p.base.environment), len(p.base.environment)+len(own)+13)
+	env := make([]string, len(p.base.environment), len(p.base.environment)+len(own)+15)
 	copy(env, p.base.environment)
 	env = append(env,
 		JobVariable+"="+strconv.FormatUint(a.GetJob(), 10),
@@ -48,12 +51,13 @@ func (p *pilot) variables(a *attempt, r *running) []string {
 		PilotVariable+"="+p.cfg.Pilot,
 		SandboxVariable+"="+a.slot.folder,
 	)
+	env = p.share(env, a)
 	env = p.deadline(env, r)
 	if len(a.in.files) > 0 || len(a.GetOutputs()) > 0 {
 		i := &a.slot.info
 		env = append(env, InputsVariable+"="+i.inputs.path, OutputsVariable+"="+i.outputs.path, CatalogVariable+"="+i.catalog.path, ReportVariable+"="+i.report.path)
 	} else {
-		env = append(env, InputsVariable+"="+os.DevNull, OutputsVariable+"="+os.DevNull, ReportVariable+"="+os.DevNull)
+		env = append(env, InputsVariable+"="+os.DevNull, OutputsVariable+"="+os.DevNull, CatalogVariable+"=", ReportVariable+"="+os.DevNull)
 	}
 	for name, value := range own {
 		if at, inherited := p.base.index[name]; inherited {
@@ -63,6 +67,19 @@ func (p *pilot) variables(a *attempt, r *running) []string {
 		}
 	}
 	return env
+}
+
+// share is what the step asks for, or else all that the pilot has. A part of a
+// processor counts as one.
+func (p *pilot) share(env []string, a *attempt) []string {
+	cpus, memory := p.cfg.MilliCPUs, p.cfg.Memory
+	if asked := a.GetNeeds().GetMilliCpus(); asked > 0 {
+		cpus = asked
+	}
+	if asked := a.GetNeeds().GetMemoryBytes(); asked > 0 {
+		memory = asked
+	}
+	return append(env, CPUsVariable+"="+strconv.FormatInt(max(1, cpus/1000), 10), MemoryVariable+"="+strconv.FormatInt(memory, 10))
 }
 
 // deadline is the earlier one of the attempt's and the pilot's.
@@ -77,7 +94,7 @@ func (p *pilot) deadline(env []string, r *running) []string {
 		}
 	}
 	if end.IsZero() {
-		return env
+		return append(env, DeadlineVariable+"=", TimeVariable+"=")
 	}
 	left := max(0, int64(end.Sub(r.since)/time.Second))
 	return append(env, DeadlineVariable+"="+strconv.FormatInt(end.Unix(), 10), TimeVariable+"="+strconv.FormatInt(left, 10))

@@ -28,6 +28,8 @@ func jobsWithPayload(jobs []flow.NewJob) ([]dispatch.Job, error) {
 func payloadOf(c *flow.Command) *wire.Payload {
 	return &wire.Payload{
 		Shell:       c.Shell,
+		Script:      c.Script,
+		Interpreter: c.Interpreter,
 		Argv:        c.Argv,
 		Environment: c.Environment,
 		Replay:      replayOf(c.Replay),

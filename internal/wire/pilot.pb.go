@@ -1216,12 +1216,14 @@ func (x *Assignment) GetOutputs() []*OutputFile {
 // bytes, the protobuf encoding of this message.
 type Payload struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Shell         string                 `protobuf:"bytes,1,opt,name=shell,proto3" json:"shell,omitempty"` // run by /bin/sh -c, with errexit
+	Shell         string                 `protobuf:"bytes,1,opt,name=shell,proto3" json:"shell,omitempty"` // text for the interpreter
 	Argv          []string               `protobuf:"bytes,2,rep,name=argv,proto3" json:"argv,omitempty"`   // or executed directly, without a shell
 	Environment   map[string]string      `protobuf:"bytes,3,rep,name=environment,proto3" json:"environment,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	Replay        *Replay                `protobuf:"bytes,4,opt,name=replay,proto3" json:"replay,omitempty"` // or computed as a recorded trace says
-	Stdin         []string               `protobuf:"bytes,5,rep,name=stdin,proto3" json:"stdin,omitempty"`   // at most one: the LFN of an input that becomes standard input
-	Names         []*FileName            `protobuf:"bytes,6,rep,name=names,proto3" json:"names,omitempty"`   // names in the sandbox that differ from the LFN
+	Replay        *Replay                `protobuf:"bytes,4,opt,name=replay,proto3" json:"replay,omitempty"`           // or computed as a recorded trace says
+	Stdin         []string               `protobuf:"bytes,5,rep,name=stdin,proto3" json:"stdin,omitempty"`             // at most one: the LFN of an input that becomes standard input
+	Names         []*FileName            `protobuf:"bytes,6,rep,name=names,proto3" json:"names,omitempty"`             // names in the sandbox that differ from the LFN
+	Interpreter   string                 `protobuf:"bytes,7,opt,name=interpreter,proto3" json:"interpreter,omitempty"` // words of a program; bash and sh run strictly; empty: bash, or sh where there is none
+	Script        string                 `protobuf:"bytes,8,opt,name=script,proto3" json:"script,omitempty"`           // the LFN of an input with the text; shell then stands before it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1296,6 +1298,20 @@ func (x *Payload) GetNames() []*FileName {
 		return x.Names
 	}
 	return nil
+}
+
+func (x *Payload) GetInterpreter() string {
+	if x != nil {
+		return x.Interpreter
+	}
+	return ""
+}
+
+func (x *Payload) GetScript() string {
+	if x != nil {
+		return x.Script
+	}
+	return ""
 }
 
 // FileName gives the path in the sandbox under which a job sees a file.
@@ -1721,14 +1737,16 @@ const file_pilot_proto_rawDesc = "" +
 	"\apayload\x18\x06 \x01(\v2\x13.fairway.v1.PayloadR\apayload\x12+\n" +
 	"\x05needs\x18\a \x01(\v2\x15.fairway.v1.ResourcesR\x05needs\x12-\n" +
 	"\x06inputs\x18\b \x03(\v2\x15.fairway.v1.InputFileR\x06inputs\x120\n" +
-	"\aoutputs\x18\t \x03(\v2\x16.fairway.v1.OutputFileR\aoutputs\"\xa9\x02\n" +
+	"\aoutputs\x18\t \x03(\v2\x16.fairway.v1.OutputFileR\aoutputs\"\xe3\x02\n" +
 	"\aPayload\x12\x14\n" +
 	"\x05shell\x18\x01 \x01(\tR\x05shell\x12\x12\n" +
 	"\x04argv\x18\x02 \x03(\tR\x04argv\x12F\n" +
 	"\venvironment\x18\x03 \x03(\v2$.fairway.v1.Payload.EnvironmentEntryR\venvironment\x12*\n" +
 	"\x06replay\x18\x04 \x01(\v2\x12.fairway.v1.ReplayR\x06replay\x12\x14\n" +
 	"\x05stdin\x18\x05 \x03(\tR\x05stdin\x12*\n" +
-	"\x05names\x18\x06 \x03(\v2\x14.fairway.v1.FileNameR\x05names\x1a>\n" +
+	"\x05names\x18\x06 \x03(\v2\x14.fairway.v1.FileNameR\x05names\x12 \n" +
+	"\vinterpreter\x18\a \x01(\tR\vinterpreter\x12\x16\n" +
+	"\x06script\x18\b \x01(\tR\x06script\x1a>\n" +
 	"\x10EnvironmentEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"0\n" +

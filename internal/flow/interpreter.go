@@ -1,0 +1,128 @@
+package flow
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// interpreters whose commands are text for a shell, which is run strictly.
+const (
+	anyShell = ""
+	bash     = "bash"
+	posix    = "sh"
+)
+
+func isShell(interpreter string) bool {
+	return interpreter == anyShell || interpreter == bash || interpreter == posix
+}
+
+// interpreter reads `shell`, the words of a program.
+func (p *parser) interpreter(n *yaml.Node, what string) string {
+	text, ok := p.text(n, what)
+	if ok && (plainWords(text) == nil || len(text) > maxListBytes) {
+		p.fail(follow(n), "write bash, sh, or a program such as python3; what is to be run stands under command", "%s: %q is no interpreter", what, text)
+	}
+	return strings.Join(strings.Fields(text), " ")
+}
+
+// command reads what the jobs of s execute.
+func (p *parser) command(s *step, f field, keys map[string]*yaml.Node, what string) {
+	s.interpreter = p.shell
+	if n := keys["shell"]; n != nil {
+		if keys["command"] == nil && keys["script"] == nil {
+			p.fail(n, "write the command under command; shell names its interpreter, as in `shell: python3`", "%s has a shell and no command", what)
+			return
+		}
+		s.interpreter = p.interpreter(n, what+": shell")
+	}
+	n, script := keys["command"], keys["script"]
+	switch {
+	case n != nil && script != nil:
+		p.fail(script, "keep one of the two; a command can run the file itself, if it stands under reads", "%s has a command and a script", what)
+	case script != nil:
+		p.script(s, script, what+": script")
+	case n == nil:
+		p.fail(f.key, "add command: COMMAND, or script: FILE", "%s has no command", what)
+	default:
+		s.command = p.commandText(s, n, what, "command")
+	}
+}
+
+// commandText takes the text of a command as it is.
+func (p *parser) commandText(s *step, n *yaml.Node, what, key string) string {
+	n = follow(n)
+	if n.Kind != yaml.ScalarNode || strings.TrimSpace(n.Value) == "" {
+		p.fail(n, fmt.Sprintf("write it in one line, or after `%s: |`", key), "%s: the %s must be a text, not %s", what, key, kindName(n))
+		return ""
+	}
+	if strings.ContainsRune(n.Value, 0) {
+		p.fail(n, "remove it", "%s: the %s has a zero byte", what, key)
+	}
+	p.commands = append(p.commands, commandPlace{s, n, key})
+	return n.Value
+}
+
+// script reads the name of a file that is the command. If no input and no step
+// makes it, it is a file beside the workflow, and an input of its own.
+func (p *parser) script(s *step, n *yaml.Node, what string) {
+	text, ok := p.patternText(n, what)
+	if !ok {
+		return
+	}
+	text = path.Clean(text)
+	lfn := text
+	if path.IsAbs(text) || strings.HasPrefix(text, "../") {
+		lfn = path.Base(text)
+	}
+	name := p.pattern(follow(n), lfn, what)
+	if name == nil {
+		return
+	}
+	if len(name.names) > 0 {
+		p.fail(follow(n), "name one file", "%s: %q has a placeholder or a wildcard", what, name.text)
+		return
+	}
+	file, _ := newPattern(text) // its name is right, so it is too
+	s.script = name.text
+	s.reads = append(s.reads, entry{pattern: name, script: true})
+	p.scripts = append(p.scripts, scriptPlace{follow(n).Line, file, name})
+}
+
+// scriptPlace is a place where a step names its script.
+type scriptPlace struct {
+	line      int
+	file, lfn *pattern
+}
+
+// scriptInputs declares the files under script that nothing else provides.
+func (p *parser) scriptInputs(w *Workflow) {
+	for _, s := range p.scripts {
+		if w.provides(s.lfn) {
+			continue
+		}
+		w.Inputs = append(w.Inputs, &DeclaredInput{
+			Name: "script " + s.file.text, Line: s.line, renamed: true,
+			Patterns: []string{s.file.text}, Globs: []string{s.file.glob()},
+			patterns: []*pattern{s.file}, names: []*pattern{s.lfn},
+		})
+	}
+}
+
+// provides says whether some input or step may make a file of this name.
+func (w *Workflow) provides(name *pattern) bool {
+	for _, in := range w.Inputs {
+		if slices.ContainsFunc(in.names, name.overlaps) {
+			return true
+		}
+	}
+	for _, s := range w.steps {
+		if slices.ContainsFunc(s.outputs(), func(e entry) bool { return e.pattern.overlaps(name) }) {
+			return true
+		}
+	}
+	return false
+}

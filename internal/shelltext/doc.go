@@ -1,0 +1,7 @@
+// Package shelltext tells what a shell command does from its text alone: which
+// variables it expects, which programs of a pipe may stop early, and which
+// interpreter its first line names.
+//
+// It reads the grammar of bash. What it cannot read it says nothing about: a
+// text that is no bash has no variables and no pipes. It is passive.
+package shelltext
