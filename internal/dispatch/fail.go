@@ -53,13 +53,14 @@ func (p *policy) attempts(c *Core) int {
 
 // retries says whether a failure of this kind may pass. Codes that the job
 // names restrict what the command itself causes; what the site causes is
-// always tried again. An input that was changed is no longer what it was, and a
+// always tried again. A program that is not there, or cannot be run, will not
+// be there the next time. An input that was changed is no longer what it was, and a
 // command that says it succeeded would say so again.
 func (p *policy) retries(r *Result) bool {
 	codes := p.retry.ExitCodes
 	switch r.Outcome {
 	case Exited:
-		return len(codes) == 0 || slices.Contains(codes, r.ExitCode)
+		return len(codes) == 0 && r.ExitCode != cannotRun && r.ExitCode != notFound || slices.Contains(codes, r.ExitCode)
 	case Signalled:
 		return len(codes) == 0 || slices.Contains(codes, 128+r.Signal)
 	case OutOfTime:
@@ -69,6 +70,12 @@ func (p *policy) retries(r *Result) bool {
 	}
 	return true
 }
+
+// What a shell returns for a program that it cannot run, or cannot find.
+const (
+	cannotRun = 126
+	notFound  = 127
+)
 
 // adapt changes what the next attempt needs.
 func (c *Core) adapt(j *job, r *Result, host string) {
