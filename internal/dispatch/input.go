@@ -24,7 +24,7 @@ type ExistingFile struct {
 // before it, a name used twice.
 type Submit struct{ Jobs []Job }
 
-// Sync is one call of a pilot (DESIGN: the pilot protocol). Changes are since
+// Sync is one call of a pilot (docs/dispatch.md). Changes are since
 // the last sync that an Answer acknowledged; they are idempotent.
 type Sync struct {
 	Pilot      PilotID
