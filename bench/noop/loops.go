@@ -68,7 +68,7 @@ func (r *report) runFairway(ctx context.Context, scratch string, program counted
 	}
 	began := time.Now()
 	s, err := server.Open(ctx, server.Config{
-		Workflow: parsed, Folder: folder, System: pilots(folder), Log: slog.New(slog.DiscardHandler),
+		Workflow: parsed, Folder: folder, System: pilots, Log: slog.New(slog.DiscardHandler),
 		Site: dispatch.Site{MaxPilots: 1, Pilot: dispatch.Resources{MilliCPUs: slots * 1000, Memory: 1 << 30, Disk: 1 << 30}},
 	})
 	if err != nil {
@@ -86,27 +86,25 @@ func (r *report) runFairway(ctx context.Context, scratch string, program counted
 }
 
 // pilots starts this program again as the pilot.
-func pilots(folder string) func(string) (batch.System, error) {
-	return func(address string) (batch.System, error) {
-		self, err := os.Executable()
-		if err != nil {
-			return nil, err
-		}
-		config := pilot.Config{
-			Server: address, Site: server.LocalSite, SandboxDir: server.SandboxFolder(folder), LogDir: server.LogFolder(folder),
-			Storage: server.StorageFolder(folder), MilliCPUs: slots * 1000, Memory: 1 << 30, Disk: 1 << 30,
-			Cache: pilot.CacheConfig{Mode: pilot.CacheHost, Dir: server.CacheFolder(folder), MaxSpace: 1 << 30},
-		}
-		return batch.NewLocal(batch.LocalConfig{
-			Prefix: server.LocalSite, Command: []string{self}, LogDir: server.PilotFolder(folder),
-			Environment: func(launch string) ([]string, error) {
-				config := config
-				config.Launch = launch
-				encoded, err := config.Encode()
-				return []string{pilot.ConfigVariable + "=" + encoded}, err
-			},
-		})
+func pilots(address string, folders server.Folders) (batch.System, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
 	}
+	config := pilot.Config{
+		Server: address, Site: server.LocalSite, SandboxDir: folders.Sandbox, LogDir: folders.Logs,
+		Storage: server.StoragePrefix, Element: folders.Storage, MilliCPUs: slots * 1000, Memory: 1 << 30, Disk: 1 << 30,
+		Cache: pilot.CacheConfig{Mode: pilot.CacheHost, Dir: folders.Cache, MaxSpace: 1 << 30},
+	}
+	return batch.NewLocal(batch.LocalConfig{
+		Prefix: server.LocalSite, Command: []string{self}, LogDir: folders.Pilots, State: folders.ID,
+		Environment: func(launch string) ([]string, error) {
+			config := config
+			config.Launch = launch
+			encoded, err := config.Encode()
+			return []string{pilot.ConfigVariable + "=" + encoded}, err
+		},
+	})
 }
 
 // check opens the store again, and compares its commits and the executions that

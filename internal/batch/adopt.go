@@ -13,17 +13,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// LaunchVariable is set in the environment of each local pilot to its launch,
-// by which a later Local knows it again.
-const LaunchVariable = "FAIRWAY_LAUNCH"
+// Set in the environment of each local pilot: its launch, and the identity of the state that
+// it works for. By both a later Local knows it again.
+const (
+	LaunchVariable = "FAIRWAY_LAUNCH"
+	StateVariable  = "FAIRWAY_STATE"
+)
 
 // Adopt takes over pilots that an earlier process on this machine has started
-// and that are still alive, out of the given launches, and returns theirs. They
-// are then like those that Submit started.
+// for the same state and that are still alive, out of the given launches, and
+// returns theirs. They are then like those that Submit started.
 func (l *Local) Adopt(launches []string) ([]string, error) {
-	processes, err := processesOf(launches)
+	processes, err := processesOf(l.cfg.State)
 	var adopted []string
 	for launch, folder := range processes {
+		if !slices.Contains(launches, launch) {
+			continue
+		}
 		taken, err := l.adopt(launch, folder)
 		if err != nil {
 			return adopted, fmt.Errorf("take over pilot %s: %w", launch, err)
@@ -35,16 +41,16 @@ func (l *Local) Adopt(launches []string) ([]string, error) {
 	return adopted, err
 }
 
-// Alive returns those of the launches whose pilots run on this machine, as far
-// as this user may see that.
-func Alive(launches []string) ([]string, error) {
-	processes, err := processesOf(launches)
+// Alive returns the launches of a state whose pilots run on this machine, as far
+// as this user may see that. A state without an identity has none.
+func Alive(state string) ([]string, error) {
+	processes, err := processesOf(state)
 	return slices.Sorted(maps.Keys(processes)), err
 }
 
-// processesOf finds the folder in /proc of each launch that is alive.
-func processesOf(launches []string) (map[string]string, error) {
-	if len(launches) == 0 {
+// processesOf finds the folder in /proc of each launch of a state that is alive.
+func processesOf(state string) (map[string]string, error) {
+	if state == "" {
 		return nil, nil
 	}
 	folders, err := filepath.Glob("/proc/[0-9]*")
@@ -53,7 +59,7 @@ func processesOf(launches []string) (map[string]string, error) {
 	}
 	processes := map[string]string{}
 	for _, folder := range folders {
-		if launch := launchOf(folder); slices.Contains(launches, launch) {
+		if launch := launchOf(folder, state); launch != "" {
 			processes[launch] = folder
 		}
 	}
@@ -61,19 +67,26 @@ func processesOf(launches []string) (map[string]string, error) {
 }
 
 // launchOf reads the environment that a process was started with; empty where
-// it is none of ours or is gone. The commands that a pilot runs don't inherit
-// the variable.
-func launchOf(folder string) string {
+// it is no pilot of the state or is gone. The commands that a pilot runs don't
+// inherit the variables.
+func launchOf(folder, state string) (launch string) {
 	environment, err := os.ReadFile(filepath.Join(folder, "environ"))
 	if err != nil {
 		return ""
 	}
+	ours := false
 	for entry := range bytes.SplitSeq(environment, []byte{0}) {
-		if launch, found := bytes.CutPrefix(entry, []byte(LaunchVariable+"=")); found {
-			return string(launch)
+		switch name, value, _ := bytes.Cut(entry, []byte{'='}); string(name) {
+		case LaunchVariable:
+			launch = string(value)
+		case StateVariable:
+			ours = string(value) == state
 		}
 	}
-	return ""
+	if !ours {
+		return ""
+	}
+	return launch
 }
 
 // adopt reports false if the process is gone or is another one by now: the
@@ -88,7 +101,7 @@ func (l *Local) adopt(launch, folder string) (bool, error) {
 		return false, nil
 	}
 	process, err := os.FindProcess(pid)
-	if err != nil || launchOf(folder) != launch {
+	if err != nil || launchOf(folder, l.cfg.State) != launch {
 		return false, unix.Close(fd)
 	}
 	l.mu.Lock()

@@ -26,6 +26,9 @@ const CloseGrace = 15 * time.Second
 
 // LocalConfig describes pilots on this machine.
 type LocalConfig struct {
+	// State is the identity of the state that the pilots work for. Without one
+	// none is found again.
+	State string
 	// Prefix begins the names of launches. They are unique for ever.
 	Prefix string
 	// Command is the program and its arguments. Default: this program, with the
@@ -66,7 +69,7 @@ func NewLocal(cfg LocalConfig) (*Local, error) {
 		}
 		cfg.Command = []string{self, "pilot"}
 	}
-	if err := os.MkdirAll(cfg.LogDir, 0o755); err != nil {
+	if err := os.MkdirAll(cfg.LogDir, 0o700); err != nil {
 		return nil, err
 	}
 	return &Local{cfg: cfg, ended: make(chan Ending), running: map[string]*os.Process{}}, nil
@@ -117,14 +120,14 @@ var (
 )
 
 func (l *Local) command(launch string) (*exec.Cmd, error) {
-	log, err := os.OpenFile(filepath.Join(l.cfg.LogDir, launch+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	log, err := os.OpenFile(filepath.Join(l.cfg.LogDir, launch+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	cmd := exec.Command(l.cfg.Command[0], l.cfg.Command[1:]...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	cmd.Env = append(os.Environ(), LaunchVariable+"="+launch)
+	cmd.Env = append(os.Environ(), LaunchVariable+"="+launch, StateVariable+"="+l.cfg.State)
 	if l.cfg.Environment != nil {
 		more, err := l.cfg.Environment(launch)
 		if err != nil {

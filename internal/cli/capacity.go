@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -82,7 +83,7 @@ func wholeMachine(o *runOptions) (dispatch.Resources, error) {
 // folder may be on a disk of its own.
 func diskOfSandboxes(folder string) (int64, error) {
 	var disk unix.Statfs_t
-	err := unix.Statfs(server.SandboxFolder(folder), &disk)
+	err := unix.Statfs(filepath.Join(folder, stateFolder, "sandbox"), &disk)
 	if errors.Is(err, unix.ENOENT) {
 		err = unix.Statfs(folder, &disk)
 	}

@@ -15,17 +15,18 @@ func localSite(c *capacity) dispatch.Site {
 }
 
 // localPilots starts pilots as processes of this machine.
-func localPilots(o *runOptions, c *capacity) func(address string) (batch.System, error) {
-	return func(address string) (batch.System, error) {
+func localPilots(o *runOptions, c *capacity) func(string, server.Folders) (batch.System, error) {
+	return func(address string, folders server.Folders) (batch.System, error) {
 		config := pilot.Config{
 			Server:      address,
 			Site:        server.LocalSite,
-			SandboxDir:  server.SandboxFolder(o.folder),
-			LogDir:      server.LogFolder(o.folder),
-			Storage:     server.StorageFolder(o.folder),
-			Workflow:    o.folder,
+			SandboxDir:  folders.Sandbox,
+			LogDir:      folders.Logs,
+			Storage:     server.StoragePrefix,
+			Element:     folders.Storage,
+			Workflow:    folders.Workflow,
 			WatchInputs: pilot.WatchMode(o.watchInputs),
-			Cache:       cacheOf(o, c),
+			Cache:       cacheOf(o, c, folders.Cache),
 			MilliCPUs:   c.each.MilliCPUs,
 			Memory:      c.each.Memory,
 			Disk:        c.each.Disk,
@@ -34,7 +35,8 @@ func localPilots(o *runOptions, c *capacity) func(address string) (batch.System,
 		}
 		return batch.NewLocal(batch.LocalConfig{
 			Prefix: server.LocalSite,
-			LogDir: server.PilotFolder(o.folder),
+			LogDir: folders.Pilots,
+			State:  folders.ID,
 			Environment: func(launch string) ([]string, error) {
 				config := config
 				config.Launch = launch
@@ -52,7 +54,7 @@ func localPilots(o *runOptions, c *capacity) func(address string) (batch.System,
 // unless a person says how much; the rest is for sandboxes and results.
 const cacheShare = 0.5
 
-func cacheOf(o *runOptions, c *capacity) pilot.CacheConfig {
+func cacheOf(o *runOptions, c *capacity, folder string) pilot.CacheConfig {
 	if o.cache == string(pilot.CacheNone) {
 		return pilot.CacheConfig{Mode: pilot.CacheNone}
 	}
@@ -60,5 +62,5 @@ func cacheOf(o *runOptions, c *capacity) pilot.CacheConfig {
 	if space == 0 {
 		space = min(pilot.DefaultCacheSpace, int64(cacheShare*float64(c.each.Disk)))
 	}
-	return pilot.CacheConfig{Mode: pilot.CacheMode(o.cache), Dir: server.CacheFolder(o.folder), MaxSpace: space}
+	return pilot.CacheConfig{Mode: pilot.CacheMode(o.cache), Dir: folder, MaxSpace: space}
 }

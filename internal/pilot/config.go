@@ -67,12 +67,17 @@ type Config struct {
 	// made as needed. The pilots of a host share them.
 	SandboxDir string `json:"sandbox_dir"`
 	LogDir     string `json:"log_dir"`
-	// Storage is the prefix of the PFNs of outputs, "file:/..." or a path.
+	// Storage is the prefix of the PFNs of outputs: "state:", "file:/..." or a
+	// path.
 	Storage string `json:"storage"`
+	// Element is the folder of the state's own storage element, to which PFNs
+	// that begin with "state:" are relative. Empty: the node does not reach it.
+	Element string `json:"element,omitempty"`
 	// Cache is where files are kept for later jobs.
 	Cache CacheConfig `json:"cache"`
-	// Workflow is the folder of the workflow: of a file there that a command
-	// misses in its sandbox the result says how it is declared. Empty: none.
+	// Workflow is the folder of the workflow, to which PFNs that begin with
+	// "folder:" are relative. Of a file there that a command misses in its
+	// sandbox the result says how it is declared. Empty: none.
 	Workflow string `json:"workflow,omitempty"`
 
 	// WatchInputs says of which attempts the pilot watches what they open.

@@ -39,7 +39,7 @@ func (p *pilot) checkEnvironment() error {
 			p.hello.Tools = append(p.hello.Tools, tool)
 		}
 	}
-	err := errors.Join(append(missing, p.checkProcessors(), p.checkMemory(), p.checkDisk(), checkStorage(c.Storage))...)
+	err := errors.Join(append(missing, p.checkProcessors(), p.checkMemory(), p.checkDisk(), checkStorage(p.places, c.Storage))...)
 	p.hello.Has = c.resourcesToWire()
 	return err
 }
@@ -106,11 +106,11 @@ func (p *pilot) checkDisk() error {
 }
 
 // checkStorage makes sure that outputs can be stored.
-func checkStorage(prefix string) error {
-	if prefix == "" || storage.Scheme(prefix) != "file" {
+func checkStorage(places storage.Places, prefix string) error {
+	if prefix == "" || !storage.IsLocal(prefix) {
 		return nil
 	}
-	path, err := storage.Path(prefix)
+	path, err := places.Path(storage.Join(prefix, "."))
 	if err != nil {
 		return err
 	}

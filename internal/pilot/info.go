@@ -158,7 +158,7 @@ func (in *stageIn) catalog() (string, error) {
 			cached = append(cached, catalog.Entry{LFN: f.LFN, PFN: "file:" + f.cached.Path()})
 		}
 		if f.pfn != "" {
-			stored = append(stored, catalog.Entry{LFN: f.LFN, PFN: f.pfn})
+			stored = append(stored, catalog.Entry{LFN: f.LFN, PFN: in.places.Shown(f.pfn)})
 		}
 	}
 	var b bytes.Buffer

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 
-	"fairway/internal/storage"
 	"fairway/internal/wire"
 	"fairway/sched"
 )
@@ -141,7 +140,7 @@ func (p *pilot) given(r *running, path string) bool {
 		}
 	}
 	return slices.ContainsFunc(r.GetInputs(), func(f *wire.InputFile) bool {
-		stored, err := storage.Path(f.GetPfn())
+		stored, err := p.places.Path(f.GetPfn())
 		return err == nil && stored == path
 	})
 }

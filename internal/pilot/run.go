@@ -33,6 +33,7 @@ type pilot struct {
 	log     *slog.Logger
 	sched   *sched.Scheduler
 	client  wire.TaskQueueClient
+	places  storage.Places
 	storage storage.Element
 	hello   *wire.PilotInfo
 	has     resources
@@ -107,7 +108,8 @@ func newPilot(cfg Config) (*pilot, error) {
 	p.sched.React()
 	p.prefetching = make(chan struct{}, maxPrefetch)
 	p.hello = p.describe()
-	p.storage = storage.New(p.sched.Sleep)
+	p.places = storage.Places{State: p.cfg.Element, Folder: cfg.Workflow}
+	p.storage = storage.New(p.places, p.sched.Sleep)
 	p.jobs, p.endJobs = context.WithCancel(context.Background())
 	return p, nil
 }

@@ -41,7 +41,7 @@ func newInput(f *wire.InputFile) *input {
 
 // pfnOf is the PFN of an output: unique to version and attempt.
 func pfnOf(prefix, lfn string, version uint32, attempt uint64) string {
-	return fmt.Sprintf("%s/%s.v%d.a%d", strings.TrimSuffix(prefix, "/"), strings.TrimLeft(lfn, "/"), version, attempt)
+	return storage.Join(prefix, fmt.Sprintf("%s.v%d.a%d", strings.TrimLeft(lfn, "/"), version, attempt))
 }
 
 func (in *stageIn) run() error {
@@ -110,7 +110,7 @@ func (in *stageIn) placeAnew(i *input, target string) (err error) {
 		return err
 	}
 	if i.before, err = os.Stat(target); err == nil && !i.intact() {
-		return &changedError{i.pfn}
+		return &changedError{in.places.Shown(i.pfn)}
 	}
 	return err
 }
@@ -189,7 +189,7 @@ func (p *pilot) get(ctx context.Context, i *input, path string) (int64, error) {
 	}
 	now, err := p.storage.Stat(ctx, i.pfn)
 	if err == nil && storage.TagOf(i.pfn, now) != i.Tag {
-		err = &changedError{i.pfn}
+		err = &changedError{p.places.Shown(i.pfn)}
 	}
 	if err != nil {
 		_ = os.Remove(path)
@@ -200,7 +200,7 @@ func (p *pilot) get(ctx context.Context, i *input, path string) (int64, error) {
 // intact says of a file in the sandbox whether it was written to since its job
 // was made.
 func (i *input) intact() bool {
-	return storage.Scheme(i.pfn) != "file" || storage.MayBe(i.Tag, i.before.Size(), i.before.ModTime())
+	return !storage.IsLocal(i.pfn) || storage.MayBe(i.Tag, i.before.Size(), i.before.ModTime())
 }
 
 // changedError says that an input is no longer what the job is to read.
@@ -217,7 +217,7 @@ func (in *stageIn) past(i *input, target string) error {
 	}
 	size, err := in.get(in.attempt.ctx, i, target)
 	if err == nil && i.Size != 0 && size != i.Size {
-		err = fmt.Errorf("%s has %d bytes and should have %d", i.pfn, size, i.Size)
+		err = fmt.Errorf("%s has %d bytes and should have %d", in.places.Shown(i.pfn), size, i.Size)
 	}
 	i.Size = size
 	return err
@@ -278,7 +278,7 @@ func (in *stageIn) changed(i *input) bool {
 	if i.cached != nil {
 		others = append(others, i.cached.Path())
 	}
-	if path, err := storage.Path(i.pfn); err == nil {
+	if path, err := in.places.Path(i.pfn); err == nil {
 		others = append(others, path)
 	}
 	for _, path := range others {
@@ -291,7 +291,7 @@ func (in *stageIn) changed(i *input) bool {
 
 // spoiled names the stored file if that is the same one.
 func (in *stageIn) spoiled(i *input) string {
-	path, err := storage.Path(i.pfn)
+	path, err := in.places.Path(i.pfn)
 	if err != nil || i.pfn == "" || !sameFile(path, i.before) {
 		return ""
 	}

@@ -28,15 +28,15 @@ func beAPilot(encoded string) {
 }
 
 // realPilots are pilots with a cache of so many bytes, as processes.
-func realPilots(t *testing.T, folder string, space int64) func(address string) (batch.System, error) {
-	return func(address string) (batch.System, error) {
+func realPilots(t *testing.T, space int64) func(string, Folders) (batch.System, error) {
+	return func(address string, folders Folders) (batch.System, error) {
 		return batch.NewLocal(batch.LocalConfig{
-			Prefix: LocalSite, LogDir: PilotFolder(folder), Command: []string{os.Args[0]},
+			Prefix: LocalSite, LogDir: folders.Pilots, Command: []string{os.Args[0]},
 			Environment: func(launch string) ([]string, error) {
 				cfg := pilot.Config{
 					Server: address, Launch: launch, Site: LocalSite, MilliCPUs: 1000,
-					SandboxDir: SandboxFolder(folder), LogDir: LogFolder(folder), Storage: StorageFolder(folder),
-					Cache: pilot.CacheConfig{Mode: pilot.CachePilot, Dir: CacheFolder(folder), MaxSpace: space},
+					SandboxDir: folders.Sandbox, LogDir: folders.Logs, Storage: StoragePrefix, Element: folders.Storage,
+					Cache: pilot.CacheConfig{Mode: pilot.CachePilot, Dir: folders.Cache, MaxSpace: space},
 				}
 				encoded, err := cfg.Encode()
 				return []string{pilot.ConfigVariable + "=" + encoded}, err
@@ -62,7 +62,7 @@ steps:
   third: {reads: [raw/c, two], writes: three, command: rm %s && wc -c raw/c > three}
   fourth: {reads: [raw/a, three], writes: four, command: wc -c raw/a > four, retry: {attempts: 1}}
 `, filepath.Join(root, "in/a")), nil)
-	r.config.System = realPilots(t, root, 5*size/2)
+	r.config.System = realPilots(t, 5*size/2)
 	r.config.Site = dispatch.Site{MaxPilots: 1, Pilot: dispatch.Resources{MilliCPUs: 1000}}
 	r.mustSucceed()
 	if got := r.result("four"); !strings.HasPrefix(got, fmt.Sprint(size)) {

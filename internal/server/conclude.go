@@ -16,10 +16,13 @@ import (
 // loop has ended, so the cores are at rest; failure is why, if not in order.
 func (s *Server) conclude(failure error) Outcome {
 	outcome := s.outcome(failure)
+	if failure == nil {
+		s.tidy(outcome.Succeeded)
+		outcome.Notes = s.end.notes
+	}
 	outcome.seconds = time.Since(s.began).Seconds()
 	s.concluded.Store(&outcome)
 	if failure == nil {
-		s.tidy(outcome.Succeeded)
 		if err := s.recordEnd(&outcome); err != nil {
 			s.log.Error("the end of the run could not be recorded; it can be gone on with", "error", err)
 		}
@@ -115,35 +118,38 @@ func (s *Server) tidy(succeeded bool) {
 	}
 	gone, kept := oldest(s.loop.dispatch.Unused(), keep)
 	for _, result := range kept {
-		for _, pfn := range result.PFNs {
-			needed.add(pfn)
-		}
+		needed.add(result.PFNs...)
 	}
 	records := each(gone, func(r dispatch.UnusedResult) dispatch.Record { return r.Record })
 	err := s.opened.store.Apply(context.Background(), records)
+	if err == nil && succeeded {
+		err = s.tidyResults()
+	}
 	if err == nil {
 		err = s.removeLogs(context.Background(), gone)
 	}
 	if err == nil {
-		err = s.removeUnneeded(needed, succeeded)
+		err = s.sweep(needed)
 	}
 	if err != nil {
-		s.log.Warn("files that nobody needs could not be removed", "folder", s.storage, "error", err)
+		s.log.Warn("files that nobody needs could not be removed", "folder", s.folders.Storage, "error", err)
 	}
 }
 
-// paths is a set of local files.
-type paths map[string]bool
+// names are those of files in the storage element.
+type names map[string]bool
 
-func (p paths) add(pfn string) {
-	if path, err := storage.Path(pfn); err == nil && pfn != "" {
-		p[path] = true
+func (n names) add(pfns ...string) {
+	for _, pfn := range pfns {
+		if name, ok := storage.StateName(pfn); ok {
+			n[name] = true
+		}
 	}
 }
 
 // needed are the stored files of this run.
-func (s *Server) needed() paths {
-	needed := paths{}
+func (s *Server) needed() names {
+	needed := names{}
 	for job := range s.loop.dispatch.Jobs(0) {
 		detail, _ := s.loop.dispatch.Detail(job.ID)
 		for _, file := range detail.Writes {
@@ -153,17 +159,16 @@ func (s *Server) needed() paths {
 	return needed
 }
 
-func (s *Server) removeUnneeded(needed paths, succeeded bool) error {
-	orphans, err := orphansIn(s.storage, needed)
-	if err != nil {
-		return err
+// tidyResults removes results that this run does not make, or has them kept.
+func (s *Server) tidyResults() error {
+	if s.opened.run.InputsGone {
+		return nil
 	}
-	if succeeded && !s.opened.run.InputsGone {
-		if err := s.unpublish(written(s.loop.dispatch), orphans); err != nil {
-			return err
-		}
+	obsolete := s.standing.obsolete(written(s.loop.dispatch))
+	if s.config.KeepResults {
+		return s.keepResults(obsolete)
 	}
-	return removeAll(orphans)
+	return s.unpublish(obsolete)
 }
 
 // oldest parts results, oldest first, into those that go and the last ones, of
@@ -201,7 +206,7 @@ func (s *Server) provenance(ctx context.Context, job, key string) (*wire.Provena
 }
 
 func (s *Server) report(r *wire.ProgressReport) {
-	r.Summary.Results = s.results
+	r.Summary.Results = s.folders.Results
 	r.Summary.WaitingSeconds += s.waited
 	r.Notes = slices.Clone(s.end.notes)
 	if end := s.concluded.Load(); end != nil {

@@ -27,12 +27,16 @@ type Config struct {
 	// them, although there are results of them.
 	Rerun []string
 
+	// KeepResults has published files stay that earlier runs made and this one
+	// does not. Otherwise they are removed when the run has succeeded.
+	KeepResults bool
+
 	// Site is the name and the limits of the pilots that System starts; a zero
 	// MaxPilots means one.
 	Site dispatch.Site
 	// System makes the batch system that starts pilots for the server at an
-	// address (unix:PATH).
-	System func(address string) (batch.System, error)
+	// address (unix:PATH), with the folders of the workflow.
+	System func(address string, folders Folders) (batch.System, error)
 
 	// Dispatch holds limits and policies of the TaskQueue.
 	Dispatch dispatch.Config

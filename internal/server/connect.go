@@ -88,9 +88,9 @@ func connectLive(ctx context.Context, state string) (*Connection, error) {
 func connectView(v *view, s *sched.Scheduler) *Connection {
 	mux := http.NewServeMux()
 	mux.Handle(wire.NewWorkflowHandler(&api{
-		state: v, changer: resting{v.folder}, logs: logFolder(LogFolder(v.folder)), sched: s,
+		state: v, changer: resting{v.folders.Workflow}, logs: logFolder(v.folders.Logs), sched: s,
 		survivors: func() int {
-			alive, _ := Survivors(v.folder) // not to know is as if there were none
+			alive, _ := Survivors(v.folders.Workflow) // not to know is as if there were none
 			return len(alive)
 		},
 	}, uncompressed))

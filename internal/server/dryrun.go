@@ -52,6 +52,10 @@ func DryRun(ctx context.Context, config Config) (*Plan, error) {
 	if running, err := isRunning(filepath.Join(folder, StateFolder)); err != nil || running {
 		return nil, errors.Join(err, &RunningError{Folder: folder, PID: lockHolder(filepath.Join(folder, StateFolder))})
 	}
+	folders, err := FoldersOf(folder)
+	if err != nil {
+		return nil, err
+	}
 	records, err := store.OpenSQLite(filepath.Join(folder, StateFolder, StoreFile), store.ReadOnly)
 	if errors.Is(err, fs.ErrNotExist) {
 		records, err = nil, nil
@@ -62,7 +66,7 @@ func DryRun(ctx context.Context, config Config) (*Plan, error) {
 	if records != nil {
 		defer func() { _ = records.Close() }()
 	}
-	find := newFinder(folder, storage.New(config.Sched.Sleep))
+	find := newFinder(folder, storage.New(folders.Places(), config.Sched.Sleep))
 	find.look = true
 	o, err := openRecords(ctx, &config, records, find)
 	if err != nil {

@@ -33,12 +33,13 @@ func (e *RunningError) Error() string {
 // process ends, however it ends.
 type folderLock struct{ file *os.File }
 
-// lockFolder takes the lock of a state folder, making the folder if need be.
+// lockFolder takes the lock of a state folder, making the folder if need be. A
+// folder that is not ours is refused.
 func lockFolder(state string) (*folderLock, error) {
-	if err := os.MkdirAll(state, 0o755); err != nil {
+	if err := claimFolder(state); err != nil {
 		return nil, err
 	}
-	file, err := os.OpenFile(filepath.Join(state, "lock"), os.O_RDWR|os.O_CREATE, 0o644)
+	file, err := os.OpenFile(filepath.Join(state, lockName), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +81,7 @@ func writePID(file *os.File) error {
 }
 
 func lockHolder(state string) int {
-	text, err := os.ReadFile(filepath.Join(state, "lock"))
+	text, err := os.ReadFile(filepath.Join(state, lockName))
 	if err != nil {
 		return 0
 	}
@@ -93,7 +94,7 @@ func lockHolder(state string) int {
 
 // isRunning tells whether a server holds the lock.
 func isRunning(state string) (bool, error) {
-	file, err := os.Open(filepath.Join(state, "lock"))
+	file, err := os.Open(filepath.Join(state, lockName))
 	if errors.Is(err, os.ErrNotExist) {
 		return false, nil
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -169,7 +168,7 @@ func (o *opened) changesOfOpen(ctx context.Context, find *finder, in *flow.Decla
 
 // begin makes the decision durable: a new or changed run starts with the run
 // record and the results of the earlier one, and nothing else.
-func (o *opened) begin(ctx context.Context, config *Config) error {
+func (o *opened) begin(ctx context.Context, config *Config, logs logFolder) error {
 	workflow := o.flow.Workflow()
 	var records []dispatch.Record
 	var unwanted []dispatch.AttemptID
@@ -194,7 +193,7 @@ func (o *opened) begin(ctx context.Context, config *Config) error {
 	if err := o.store.Apply(ctx, append(records, record)); err != nil {
 		return err
 	}
-	if err := logFolder(LogFolder(config.Folder)).remove(unwanted); err != nil {
+	if err := logs.remove(unwanted); err != nil {
 		config.Log.Warn("logs that nobody needs could not be removed", "error", err)
 	}
 	return nil
@@ -232,11 +231,8 @@ func forget(ctx context.Context, s recordSource, again rerun) (records []dispatc
 	return slices.Concat(fresh, rest, gone, provenance, dropped), unwanted, err
 }
 
-// openStore opens the store of a state folder for writing.
+// openStore opens the store of a state folder, which is there, for writing.
 func openStore(state string) (store.Store, error) {
-	if err := os.MkdirAll(state, 0o755); err != nil {
-		return nil, err
-	}
 	s, err := store.OpenSQLite(filepath.Join(state, StoreFile), store.ReadWrite)
 	if errors.Is(err, store.ErrLocked) {
 		return nil, fmt.Errorf("%w (somebody looks at it; try again)", err)

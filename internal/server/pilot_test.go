@@ -2,7 +2,9 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -16,6 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"fairway/internal/batch"
+	"fairway/internal/storage"
 	"fairway/internal/wire"
 )
 
@@ -28,7 +31,8 @@ type script func(a *wire.Assignment, read func(lfn string) string) (outputs map[
 type scripted struct {
 	t       testing.TB
 	address string
-	storage string
+	element storage.Element
+	scratch string // where outputs are written before they are stored
 	run     script
 	stopped map[string]bool // launches that stop (SIGSTOP) with the first attempt that they get
 	onStop  func()          // called then; may be nil
@@ -42,14 +46,15 @@ type scripted struct {
 	group    sync.WaitGroup
 }
 
-func newScripted(t testing.TB, folder string, run script) *scripted {
+func newScripted(t testing.TB, run script) *scripted {
 	return &scripted{
-		t: t, storage: StorageFolder(folder), run: run,
+		t: t, scratch: t.TempDir(), run: run,
 		executed: map[string]int{}, cancel: map[string]context.CancelFunc{}, ended: make(chan batch.Ending, 100),
 	}
 }
 
-func (s *scripted) at(address string) (batch.System, error) {
+func (s *scripted) at(address string, folders Folders) (batch.System, error) {
+	s.element = storage.New(folders.Places(), nil)
 	s.address = strings.TrimPrefix(address, "unix:")
 	return s, nil
 }
@@ -157,7 +162,13 @@ func (s *scripted) execute(a *wire.Assignment) *wire.Result {
 	read := func(lfn string) string {
 		for _, in := range a.GetInputs() {
 			if in.GetFile().GetLfn() == lfn {
-				text, err := os.ReadFile(in.GetPfn())
+				file, err := s.element.Open(context.Background(), in.GetPfn())
+				if err != nil {
+					s.t.Errorf("job %s reads %s: %v", a.GetName(), lfn, err)
+					return ""
+				}
+				defer func() { _ = file.Close() }()
+				text, err := io.ReadAll(file)
 				if err != nil {
 					s.t.Errorf("job %s reads %s: %v", a.GetName(), lfn, err)
 				}
@@ -177,11 +188,9 @@ func (s *scripted) execute(a *wire.Assignment) *wire.Result {
 			if fits, _ := path.Match(out.GetLfn(), lfn); !fits {
 				continue
 			}
-			pfn := filepath.Join(s.storage, fmt.Sprintf("%s.v%d.a%d", lfn, out.GetVersion(), a.GetAttempt()))
-			if err := os.MkdirAll(filepath.Dir(pfn), 0o755); err != nil {
-				s.t.Error(err)
-			}
-			if err := os.WriteFile(pfn, []byte(text), 0o644); err != nil {
+			pfn := fmt.Sprintf("%s%s.v%d.a%d", StoragePrefix, lfn, out.GetVersion(), a.GetAttempt())
+			made := filepath.Join(s.scratch, fmt.Sprint(a.GetAttempt(), len(result.GetOutputs())))
+			if err := errors.Join(os.WriteFile(made, []byte(text), 0o644), s.element.Put(context.Background(), made, pfn)); err != nil {
 				s.t.Error(err)
 			}
 			result.Outputs = append(result.Outputs, &wire.WrittenFile{Lfn: lfn, Version: out.GetVersion(), Pfn: pfn, Size: int64(len(text))})

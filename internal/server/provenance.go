@@ -179,7 +179,7 @@ func (s *Server) removeLogs(ctx context.Context, gone []dispatch.UnusedResult) e
 		}
 		unwanted = append(unwanted, dispatch.AttemptID(p.GetAttempt().GetAttempt()))
 	}
-	return logFolder(LogFolder(s.config.Folder)).remove(unwanted)
+	return logFolder(s.folders.Logs).remove(unwanted)
 }
 
 // outlived are the records that delete what is known of results that were

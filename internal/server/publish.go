@@ -6,14 +6,14 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
-	"fairway/internal/disk"
+	"fairway/internal/beneath"
 	"fairway/internal/dispatch"
 	"fairway/internal/fault"
-	"fairway/internal/storage"
 )
 
 var (
@@ -22,156 +22,193 @@ var (
 	renamedPublish = fault.New("publish.renamed")
 )
 
-// unpublishedName is what a file is called in the results folder for the moment
-// between its link and its rename. One is enough: files are published one by
-// one, by the process that holds the folder's lock.
-const unpublishedName = ".fairway-publishing"
-
 // publisher makes committed versions appear under their plain names in the
 // results folder. A name changes from one version to the next in one rename;
 // repeating a publication, after a crash for instance, changes nothing, so a
-// watcher sees each version appear once.
+// watcher sees each version appear once. What stands under a name and is not this
+// state's is set aside under another one.
 type publisher struct {
-	results string
-	old     func(lfn string) bool       // what stands under a name is of an earlier run, and may go
-	latest  map[string]dispatch.Version // published by this process, by LFN
+	standing *standing
+	old      func(lfn string) bool       // what stands under a name is of an earlier run, and may go
+	aside    func(lfn, name string)      // is told what was set aside, and as what
+	latest   map[string]dispatch.Version // published by this process, by LFN
 }
 
-func newPublisher(results string, old func(lfn string) bool) *publisher {
-	return &publisher{results: results, old: old, latest: map[string]dispatch.Version{}}
+func newPublisher(s *standing, old func(lfn string) bool, aside func(lfn, name string)) *publisher {
+	return &publisher{standing: s, old: old, aside: aside, latest: map[string]dispatch.Version{}}
+}
+
+// unpublishedName is what a file is called in the results folder for the moment
+// between its link and its rename. One is enough: files are published one by
+// one, by the process that holds the state's lock.
+func (p *publisher) unpublishedName() string {
+	return ".fairway-publishing-" + p.standing.folders.ID
 }
 
 // publishAll publishes in order and makes the names durable. It returns how
 // many of the first ones are published, and why the next is not.
 func (p *publisher) publishAll(batch []dispatch.Publish) (int, error) {
-	folders := map[string]bool{}
+	if err := os.MkdirAll(p.standing.folders.Results, 0o777); err != nil {
+		return 0, fmt.Errorf("publishing: %w", err)
+	}
+	results, err := beneath.Open(p.standing.folders.Results)
+	if err != nil {
+		return 0, fmt.Errorf("publishing: %w", err)
+	}
+	defer func() { _ = results.Close() }()
+	changed := map[string]bool{}
 	done := 0
 	var failure error
 	for _, b := range batch {
-		if failure = p.publish(b, folders); failure != nil {
+		if failure = p.publish(results, b, changed); failure != nil {
 			failure = fmt.Errorf("publishing %s: %w", b.File.LFN, failure)
 			break
 		}
 		done++
 	}
-	for folder := range folders {
-		if err := disk.Sync(folder); err != nil {
-			return 0, fmt.Errorf("publishing into %s: %w", folder, err)
+	for name := range changed {
+		if err := syncFolder(results, name); err != nil {
+			return 0, fmt.Errorf("publishing into %s: %w", results.Name(name), err)
 		}
 	}
 	return done, failure
 }
 
-func (p *publisher) publish(b dispatch.Publish, folders map[string]bool) error {
-	if newest, ok := p.latest[b.File.LFN]; ok && newest > b.File.Version {
-		return nil // fenced: a later version stands there
-	}
-	if !filepath.IsLocal(b.File.LFN) {
-		return errors.New("its name leads out of the results folder")
-	}
-	source, err := storage.Path(b.PFN)
+func syncFolder(results *beneath.Folder, name string) error {
+	folder, err := results.Sub(name)
 	if err != nil {
 		return err
 	}
-	target := filepath.Join(p.results, b.File.LFN)
-	if same, err := sameFile(source, target); err != nil {
+	return errors.Join(folder.Sync(), folder.Close())
+}
+
+func (p *publisher) publish(results *beneath.Folder, b dispatch.Publish, changed map[string]bool) error {
+	lfn := b.File.LFN
+	if newest, ok := p.latest[lfn]; ok && newest > b.File.Version {
+		return nil // fenced: a later version stands there
+	}
+	if !filepath.IsLocal(lfn) {
+		return errors.New("its name leads out of the results folder")
+	}
+	if same, err := p.standing.holds(lfn, b.PFN); err != nil {
 		return err
 	} else if !same {
-		err := p.place(source, target, folders)
+		err := p.place(results, b, changed)
 		if blocked(err) {
-			if err = p.makeWay(b.File.LFN); err == nil {
-				err = p.place(source, target, folders)
+			if err = p.makeWay(results, lfn); err == nil {
+				err = p.place(results, b, changed)
 			}
 		}
 		if err != nil {
 			return err
 		}
 	}
-	p.latest[b.File.LFN] = b.File.Version
+	info, err := results.Lstat(lfn)
+	if err != nil {
+		return err
+	}
+	p.standing.put(publishedRecord{LFN: lfn, PFN: b.PFN, stamp: stampOf(info)})
+	p.latest[lfn] = b.File.Version
 	return nil
 }
 
-func (p *publisher) place(source, target string, folders map[string]bool) error {
-	if err := makeFolders(filepath.Dir(target), folders); err != nil {
+func (p *publisher) place(results *beneath.Folder, b dispatch.Publish, changed map[string]bool) error {
+	lfn := path.Clean(b.File.LFN)
+	above := path.Dir(lfn)
+	folder, element, err := results.Make(lfn, func(f *beneath.Folder) error {
+		name, err := filepath.Rel(results.Name("."), f.Name("."))
+		changed[name] = true
+		return err
+	})
+	if err != nil {
 		return err
 	}
+	defer func() { _ = folder.Close() }()
 	if err := beforePublish.Hit(); err != nil {
 		return err
 	}
-	temporary := filepath.Join(p.results, unpublishedName)
-	if err := linkOrCopy(source, temporary); err != nil {
+	temporary := p.unpublishedName()
+	if err := p.provide(b.PFN, results.Path(temporary)); err != nil {
 		return err
 	}
 	if err := linkedPublish.Hit(); err != nil {
 		return err
 	}
-	if err := os.Rename(temporary, target); err != nil {
-		_ = os.Remove(temporary)
+	if err = p.setAside(results, lfn); err == nil {
+		err = os.Rename(results.Path(temporary), folder.Path(element))
+	}
+	if err != nil {
+		_ = results.Remove(temporary)
 		return err
 	}
-	folders[filepath.Dir(target)] = true
+	changed[above] = true
 	return renamedPublish.Hit()
 }
 
-// makeFolders makes a folder and those above it, and notes those whose entries
-// changed.
-func makeFolders(folder string, changed map[string]bool) error {
-	err := os.Mkdir(folder, 0o777)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err := makeFolders(filepath.Dir(folder), changed); err != nil {
-			return err
+// provide makes another name of a stored file, or a copy of it where the results
+// are on another file system.
+func (p *publisher) provide(pfn, temporary string) error {
+	stored, element, err := p.standing.stored(pfn)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = stored.Close() }()
+	return linkOrCopy(stored.Path(element), temporary)
+}
+
+// setAside keeps what a person has put under the name of a result.
+func (p *publisher) setAside(results *beneath.Folder, lfn string) error {
+	there, err := results.Lstat(lfn)
+	if err != nil || there.IsDir() {
+		return ignoreMissing(err) // a folder is in the way of the rename
+	}
+	if ours, err := p.standing.isOurs(results, lfn); ours || err != nil {
+		return err
+	}
+	folder, element, err := results.Parent(lfn)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = folder.Close() }()
+	for number := 1; ; number++ {
+		free := fmt.Sprintf("%s.~%d~", element, number)
+		err := unix.Renameat2(unix.AT_FDCWD, folder.Path(element), unix.AT_FDCWD, folder.Path(free), unix.RENAME_NOREPLACE)
+		if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) { // the file system does not know that
+			if _, err = os.Lstat(folder.Path(free)); errors.Is(err, fs.ErrNotExist) {
+				err = os.Rename(folder.Path(element), folder.Path(free))
+			} else if err == nil {
+				err = fs.ErrExist
+			}
 		}
-		err = os.Mkdir(folder, 0o777)
-	}
-	switch {
-	case errors.Is(err, fs.ErrExist):
-		return nil
-	case err != nil:
+		switch {
+		case errors.Is(err, fs.ErrExist):
+			continue
+		case err == nil:
+			p.aside(lfn, path.Join(path.Dir(lfn), free))
+		}
 		return err
 	}
-	changed[filepath.Dir(folder)] = true
-	return nil
 }
 
-// sameFile tells whether target is the source already: another link to it or,
-// on another file system, a copy, which bears the source's time.
-func sameFile(source, target string) (bool, error) {
-	from, err := os.Stat(source)
-	if err != nil {
-		return false, err
-	}
-	to, err := os.Lstat(target)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	if os.SameFile(from, to) {
-		return true, nil
-	}
-	return to.Mode().IsRegular() && from.Size() == to.Size() && from.ModTime().Equal(to.ModTime()), nil
-}
-
-// linkOrCopy makes temporary another name of source, or a copy of it where the
-// results are on another file system.
-func linkOrCopy(source, temporary string) error {
-	if err := os.Remove(temporary); err != nil && !errors.Is(err, fs.ErrNotExist) {
+// linkOrCopy makes target another name of source, or a copy of it where they are
+// on different file systems. What had the name is replaced.
+func linkOrCopy(source, target string) error {
+	if err := os.Remove(target); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	err := os.Link(source, temporary)
+	err := os.Link(source, target)
 	if err == nil || errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
 		return err
 	}
-	if err := copyWithTime(source, temporary); err != nil {
-		_ = os.Remove(temporary)
+	if err := copyWithTime(source, target); err != nil {
+		_ = os.Remove(target)
 		return err
 	}
 	return nil
 }
 
 func copyWithTime(source, target string) error {
-	in, err := os.Open(source)
+	in, err := os.OpenFile(source, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"fairway/internal/dispatch"
@@ -23,7 +24,10 @@ const (
 // publishLoop carries out publications until ctx ends. While one fails, those
 // behind it wait: publications are in order.
 func (s *Server) publishLoop(ctx context.Context) {
-	p := newPublisher(s.results, func(lfn string) bool { return s.isOld(ctx, lfn) })
+	p := newPublisher(s.standing, func(lfn string) bool { return s.isOld(ctx, lfn) }, func(lfn, name string) {
+		note := fmt.Sprintf("%s/%s was not published by this state, or was changed since: it is now %s/%s", ResultsFolder, lfn, ResultsFolder, name)
+		_ = s.inbox.send(ctx, &request{ask: func(*cores) { s.end.note(note) }})
+	})
 	for {
 		batch, err := s.out.publish.take(ctx, s.sched)
 		if err != nil {
@@ -56,8 +60,17 @@ func (s *Server) tellPublished(ctx context.Context, batch []dispatch.Publish) er
 	if len(batch) == 0 {
 		return nil
 	}
+	records := make([]dispatch.Record, 0, len(batch))
+	for _, b := range batch {
+		r, _ := s.standing.get(b.File.LFN)
+		record, err := r.record()
+		if err != nil {
+			return err
+		}
+		records = append(records, record)
+	}
 	return s.inbox.deliver(ctx, func() *request {
-		return &request{dispatch: each(batch, func(b dispatch.Publish) dispatch.Input {
+		return &request{records: records, dispatch: each(batch, func(b dispatch.Publish) dispatch.Input {
 			return dispatch.Published{File: b.File}
 		})}
 	})

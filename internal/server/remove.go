@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"os"
-	"path/filepath"
+	"path"
 	"strings"
 
+	"fairway/internal/beneath"
+	"fairway/internal/disk"
 	"fairway/internal/dispatch"
 	"fairway/internal/fault"
 	"fairway/internal/storage"
@@ -41,43 +42,33 @@ func (s *Server) removeLoop(ctx context.Context) {
 	}
 }
 
-// removeFile removes a file of this workflow's own storage element. What stands
-// elsewhere was not written by Fairway.
+// removeFile removes a file of this state's own storage element. What stands
+// elsewhere was not written by it.
 func (s *Server) removeFile(ctx context.Context, pfn string) error {
-	path, err := storage.Path(pfn)
-	if err != nil {
-		return err
-	}
-	if !strings.HasPrefix(path, s.storage+string(filepath.Separator)) {
+	if _, ours := storage.StateName(pfn); !ours {
 		return errors.New("it is not in the storage of this workflow")
 	}
 	return s.element.Remove(ctx, pfn)
 }
 
-// orphansIn finds outputs of attempts that are no version that is visible: what
-// pilots stored and could not report any more, or what earlier runs committed.
-// It may be asked only when no pilot is left.
-func orphansIn(folder string, needed paths) ([]string, error) {
-	var orphans []string
-	root := folder + string(filepath.Separator) // also where the folder is a link to another disk
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
+// sweep removes stored files of this state that are not needed: what pilots
+// stored and could not report any more, or what earlier runs committed. Nothing
+// else in the storage element is touched. It may be done only when no pilot is
+// left.
+func (s *Server) sweep(needed names) error {
+	stored, err := beneath.Open(s.folders.Storage)
+	if err != nil {
+		return ignoreMissing(err)
+	}
+	defer func() { _ = stored.Close() }()
+	var failures []error
+	err = stored.Walk(func(name string, info fs.FileInfo) error {
+		_, ours := storedAs(name)
+		ours = ours || strings.HasPrefix(path.Base(name), disk.PartPrefix)
+		if ours && !needed[name] && info.Mode().IsRegular() {
+			failures = append(failures, stored.Remove(name))
 		}
-		if err != nil || entry.IsDir() || needed[path] {
-			return err
-		}
-		orphans = append(orphans, path)
 		return nil
 	})
-	return orphans, err
-}
-
-func removeAll(files []string) error {
-	for _, path := range files {
-		if err := os.Remove(path); err != nil {
-			return err
-		}
-	}
-	return nil
+	return errors.Join(append(failures, err)...)
 }

@@ -1,14 +1,17 @@
 package server
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
+	"maps"
 	"regexp"
+	"slices"
+	"strings"
 
+	"fairway/internal/beneath"
 	"fairway/internal/dispatch"
-	"fairway/internal/storage"
 )
 
 // written is what the jobs of a run wrote, by LFN: the last version of each file.
@@ -41,48 +44,82 @@ func (s *Server) restore(c *cores) {
 // stands says whether a file is in the results folder as it was published. One
 // that cannot be looked at is tried to be published, which tells why.
 func (s *Server) stands(file dispatch.FileView) bool {
-	path, err := storage.Path(file.PFN)
-	if err != nil {
-		return true // nothing that this server published
-	}
-	same, err := sameFile(path, filepath.Join(s.results, file.File.LFN))
+	same, err := s.standing.holds(file.File.LFN, file.PFN)
 	return err == nil && same
 }
 
-// unpublish removes the plain names of stored files that are no results of this
-// run: those of earlier runs, by their paths in the storage element, and those
-// that are not to be published any more. What a person has put in the place of
-// one stays. It comes before the stored files are removed.
-func (s *Server) unpublish(files map[string]dispatch.FileView, orphans []string) error {
-	var failures []error
-	for _, path := range orphans {
-		if lfn, ok := s.storedAs(path); ok && !files[lfn].Publish {
-			failures = append(failures, s.unpublishFile(lfn, path))
+// obsolete are the names of what this state has published and these files, the
+// last versions of a run, are not: in the order of the names.
+func (s *standing) obsolete(files map[string]dispatch.FileView) (names []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, lfn := range slices.Sorted(maps.Keys(s.records)) {
+		if !s.records[lfn].Kept && !files[lfn].Publish {
+			names = append(names, lfn)
 		}
 	}
-	for lfn, file := range files {
-		if path, err := storage.Path(file.PFN); err == nil && !file.Publish {
-			failures = append(failures, s.unpublishFile(lfn, path))
-		}
-	}
-	return errors.Join(failures...)
+	return names
 }
 
-// unpublishFile removes a name, and the folders that are empty without it.
-func (s *Server) unpublishFile(lfn, path string) error {
-	target := filepath.Join(s.results, lfn)
-	if same, err := sameFile(path, target); err != nil || !same {
-		return ignoreMissing(err)
+// unpublish removes what earlier runs published and this one does not. What a
+// person has put in the place of one stays. It comes before the stored files are
+// removed.
+func (s *Server) unpublish(names []string) error {
+	results, err := beneath.Open(s.folders.Results)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
-	if err := os.Remove(target); err != nil {
-		return ignoreMissing(err)
+	if err != nil {
+		return err
 	}
-	for folder := filepath.Dir(target); folder != s.results; folder = filepath.Dir(folder) {
-		if os.Remove(folder) != nil {
-			break // it holds something else
+	defer func() { _ = results.Close() }()
+	var removed []string
+	var records []dispatch.Record
+	var failures []error
+	for _, lfn := range names {
+		gone, err := s.standing.remove(results, lfn)
+		if err != nil {
+			failures = append(failures, err)
+			continue
 		}
+		if gone {
+			removed = append(removed, lfn)
+		}
+		records = append(records, s.standing.forget(lfn))
 	}
-	return nil
+	if len(removed) > 0 {
+		s.end.note(fmt.Sprintf("removed from %s/, since this run does not make them: %s; with --keep-results they stay", ResultsFolder, shortList(removed)))
+	}
+	return errors.Join(append(failures, s.opened.store.Apply(context.Background(), records))...)
+}
+
+// keepResults has what earlier runs published stay, whatever later runs make.
+func (s *Server) keepResults(names []string) error {
+	var records []dispatch.Record
+	for _, lfn := range names {
+		r, _ := s.standing.get(lfn)
+		r.Kept = true
+		record, err := r.record()
+		if err != nil {
+			return err
+		}
+		s.standing.put(r)
+		records = append(records, record)
+	}
+	if len(names) > 0 {
+		s.end.note(fmt.Sprintf("kept in %s/, though this run does not make them: %s", ResultsFolder, shortList(names)))
+	}
+	return s.opened.store.Apply(context.Background(), records)
+}
+
+// namesListed bounds the names in one sentence.
+const namesListed = 4
+
+func shortList(names []string) string {
+	if more := len(names) - namesListed; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:namesListed], ", "), more)
+	}
+	return strings.Join(names, ", ")
 }
 
 func ignoreMissing(err error) error {
@@ -95,12 +132,8 @@ func ignoreMissing(err error) error {
 // attemptSuffix is what pilots append to an LFN for the name of a stored file.
 var attemptSuffix = regexp.MustCompile(`\.v[0-9]+\.a[0-9]+$`)
 
-// storedAs is the LFN of a stored file.
-func (s *Server) storedAs(path string) (lfn string, ok bool) {
-	name, err := filepath.Rel(s.storage, path)
-	if err != nil {
-		return "", false
-	}
+// storedAs is the LFN of the file of a name in the storage element.
+func storedAs(name string) (lfn string, ok bool) {
 	at := attemptSuffix.FindStringIndex(name)
 	if at == nil {
 		return "", false

@@ -95,7 +95,7 @@ func newRun(t testing.TB, root, workflow string, run script) *testRun {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pilots := newScripted(t, root, run)
+	pilots := newScripted(t, run)
 	s := sched.New(sched.Config{})
 	t.Cleanup(s.Close)
 	return &testRun{t: t, folder: root, pilots: pilots, config: Config{

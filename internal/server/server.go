@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"runtime"
 	"sync"
@@ -22,17 +21,16 @@ import (
 
 // Server runs one workflow in one folder, once.
 type Server struct {
-	config  Config
-	state   string // the folder .fairway
-	results string
-	storage string
-	lock    *folderLock
-	opened  *opened
-	tape    *recording.Writer // nil: none
-	find    *finder
-	element storage.Element
-	sched   *sched.Scheduler
-	log     *slog.Logger
+	config   Config
+	folders  Folders
+	lock     *folderLock
+	opened   *opened
+	tape     *recording.Writer // nil: none
+	find     *finder
+	element  storage.Element
+	standing *standing
+	sched    *sched.Scheduler
+	log      *slog.Logger
 
 	listener net.Listener
 	http     *http.Server
@@ -70,29 +68,33 @@ func (s *Server) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.state = filepath.Join(folder, StateFolder)
-	s.results = filepath.Join(folder, ResultsFolder)
-	s.storage = StorageFolder(folder)
-	s.element = storage.New(s.sched.Sleep)
-	s.find = newFinder(folder, s.element)
-	if s.lock, err = lockFolder(s.state); err != nil {
+	s.folders = foldersOf(folder, "")
+	if s.lock, err = lockFolder(s.folders.State); err != nil {
 		return err
 	}
-	records, err := openStore(s.state)
+	if s.folders, err = claimState(folder); err != nil {
+		return err
+	}
+	s.element = storage.New(s.folders.Places(), s.sched.Sleep)
+	s.find = newFinder(folder, s.element)
+	records, err := openStore(s.folders.State)
 	if err != nil {
 		return err
 	}
 	if s.opened, err = openRecords(ctx, &s.config, records, s.find); err != nil {
 		return errors.Join(err, records.Close())
 	}
+	if s.standing, err = loadStanding(ctx, records, s.folders); err != nil {
+		return err
+	}
 	if err := s.record(); err != nil {
 		return err
 	}
 	var address string
-	if s.listener, address, err = listenSocket(s.state); err != nil {
+	if s.listener, address, err = listenSocket(s.folders.State); err != nil {
 		return err
 	}
-	system, err := s.config.System("unix:" + address)
+	system, err := s.config.System("unix:"+address, s.folders)
 	if err != nil {
 		return err
 	}
@@ -153,7 +155,7 @@ func (s *Server) release() {
 		_ = s.opened.store.Close()
 	}
 	if s.lock != nil {
-		_ = removeSocket(s.state)
+		_ = removeSocket(s.folders.State)
 		_ = s.lock.release()
 	}
 }
@@ -172,14 +174,11 @@ func (s *Server) Run(ctx context.Context) (Outcome, error) {
 	defer s.release()
 	spare := make([]byte, heapSpare)
 	defer runtime.KeepAlive(spare)
-	if err := s.opened.begin(ctx, &s.config); err != nil {
+	if err := s.opened.begin(ctx, &s.config, logFolder(s.folders.Logs)); err != nil {
 		return Outcome{}, fmt.Errorf("beginning the run: %w", err)
 	}
 	s.earlier, s.waited = s.opened.run.Seconds, s.opened.run.Waiting
 	s.retries = s.opened.decision == runOn
-	if err := os.MkdirAll(s.storage, 0o755); err != nil {
-		return Outcome{}, err
-	}
 	defer context.AfterFunc(ctx, func() { s.Stop(false) })()
 	working, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -203,26 +202,6 @@ func (s *Server) Run(ctx context.Context) (Outcome, error) {
 // collector counts it as in use, and so a small heap may grow by as much again
 // before it is collected.
 const heapSpare = 16 << 20
-
-// ResultsFolder is where published files appear, beside the workflow.
-const ResultsFolder = "results"
-
-// StorageFolder is the local storage element of a workflow folder, SandboxFolder
-// is where attempts run, LogFolder is where their output is kept, CacheFolder
-// holds the caches of local pilots, PilotFolder what pilots say themselves.
-func StorageFolder(folder string) string { return filepath.Join(folder, StateFolder, "storage") }
-
-// SandboxFolder: see StorageFolder.
-func SandboxFolder(folder string) string { return filepath.Join(folder, StateFolder, "sandbox") }
-
-// LogFolder: see StorageFolder.
-func LogFolder(folder string) string { return filepath.Join(folder, StateFolder, "logs") }
-
-// CacheFolder: see StorageFolder.
-func CacheFolder(folder string) string { return filepath.Join(folder, StateFolder, "cache") }
-
-// PilotFolder: see StorageFolder.
-func PilotFolder(folder string) string { return filepath.Join(folder, StateFolder, "pilots") }
 
 func (s *Server) load(ctx context.Context) (*loaded, error) {
 	return load(ctx, s.opened.store, &s.config)

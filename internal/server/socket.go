@@ -21,7 +21,7 @@ const maxSocketPath = 107
 // listenSocket opens the server's socket in a state folder whose lock is held.
 // Only the user may connect. address is what a pilot is to dial.
 func listenSocket(state string) (listener net.Listener, address string, err error) {
-	name := filepath.Join(state, "socket")
+	name := filepath.Join(state, socketName)
 	if err := removeSocket(state); err != nil {
 		return nil, "", err
 	}
@@ -86,7 +86,7 @@ func shortAddress(state string) (string, error) {
 
 // removeSocket removes what an earlier server left. The lock must be held.
 func removeSocket(state string) error {
-	err := os.Remove(filepath.Join(state, "socket"))
+	err := os.Remove(filepath.Join(state, socketName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -95,7 +95,7 @@ func removeSocket(state string) error {
 
 // dialSocket connects to the server of a state folder.
 func dialSocket(ctx context.Context, state string) (net.Conn, error) {
-	address := filepath.Join(state, "socket")
+	address := filepath.Join(state, socketName)
 	if info, err := os.Lstat(address); err == nil && info.Mode().IsRegular() {
 		text, err := os.ReadFile(address)
 		if err != nil {

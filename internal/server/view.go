@@ -17,8 +17,8 @@ import (
 // the last run. What a question needs of them is read when it comes, and all of
 // them once at the most.
 type view struct {
-	folder string
-	run    *runRecord
+	folders Folders
+	run     *runRecord
 
 	mu    sync.Mutex // guards cores
 	cores *cores     // nil until a question needs them
@@ -27,8 +27,12 @@ type view struct {
 // openView looks at the records of a workflow folder without changing them. It
 // fails with an error that wraps fs.ErrNotExist where nothing was run.
 func openView(ctx context.Context, folder string) (*view, error) {
-	v := &view{folder: folder}
-	err := v.reading(func(records store.Store) (err error) {
+	folders, err := FoldersOf(folder)
+	if err != nil {
+		return nil, err
+	}
+	v := &view{folders: folders}
+	err = v.reading(func(records store.Store) (err error) {
 		v.run, err = loadEnded(ctx, records)
 		return err
 	})
@@ -37,9 +41,9 @@ func openView(ctx context.Context, folder string) (*view, error) {
 
 // reading opens the records for a moment: no server can begin meanwhile.
 func (v *view) reading(read func(store.Store) error) error {
-	path := filepath.Join(v.folder, StateFolder, StoreFile)
+	path := filepath.Join(v.folders.State, StoreFile)
 	if _, err := os.Stat(path); err != nil {
-		return fmt.Errorf("nothing was run in %s: %w", v.folder, err)
+		return fmt.Errorf("nothing was run in %s: %w", v.folders.Workflow, err)
 	}
 	records, err := store.OpenSQLite(path, store.ReadOnly)
 	if err != nil {
@@ -125,7 +129,7 @@ func (v *view) report(r *wire.ProgressReport) {
 	r.Summary.WallSeconds = v.run.Seconds
 	r.Summary.WaitingSeconds = v.run.Waiting
 	r.Summary.Pilots = v.run.Pilots
-	r.Summary.Results = filepath.Join(v.folder, ResultsFolder)
+	r.Summary.Results = v.folders.Results
 }
 
 func (v *view) changes() <-chan struct{} { return nil }

@@ -175,5 +175,5 @@ func (s *Server) await(ctx context.Context, in *flow.DeclaredInput, before watch
 
 // newFinder makes the finder of a workflow folder.
 func newFinder(folder string, element storage.Element) *finder {
-	return &finder{folder: folder, traces: filepath.Join(folder, StateFolder, "inputs"), element: element}
+	return &finder{folder: folder, traces: filepath.Join(folder, StateFolder, inputsName), element: element}
 }

@@ -15,7 +15,7 @@ import (
 
 func watchedFolder(t *testing.T) (*Server, string) {
 	folder := t.TempDir()
-	s := &Server{sched: sched.Default(), log: slog.Default(), find: newFinder(folder, storage.New(sched.Default().Sleep))}
+	s := &Server{sched: sched.Default(), log: slog.Default(), find: newFinder(folder, storage.New(storage.Places{}, sched.Default().Sleep))}
 	incoming := filepath.Join(folder, "incoming")
 	if err := os.Mkdir(incoming, 0o755); err != nil {
 		t.Fatal(err)

@@ -5,43 +5,61 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
+	"path"
 	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"fairway/internal/beneath"
 )
 
-// blocked says that a name could not be given because a file stands in the place
-// of a folder, or a folder in that of a file.
+// blocked says that a name could not be given because something else stands in
+// the place of a folder, or a folder in that of a file.
 func blocked(err error) bool {
-	return errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.EISDIR) || errors.Is(err, fs.ErrExist)
+	return errors.Is(err, unix.EISDIR) || errors.Is(err, fs.ErrExist) || behindAnother(err)
+}
+
+// behindAnother says that what should be a folder is something else.
+func behindAnother(err error) bool {
+	var kind *beneath.KindError
+	return errors.As(err, &kind) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, beneath.ErrOutside)
 }
 
 // makeWay removes old results that stand in the way of a file: one in the place
 // of a folder above it, or all that are in a folder in its own place. If anything
 // else is there, nothing is removed, and the error names it.
-func (p *publisher) makeWay(lfn string) error {
+func (p *publisher) makeWay(results *beneath.Folder, lfn string) error {
 	var files, folders []string
-	err := filepath.WalkDir(p.obstacle(lfn), func(path string, entry fs.DirEntry, err error) error {
-		switch name, _ := filepath.Rel(p.results, path); {
+	var look func(name string) error
+	look = func(name string) error {
+		info, err := results.Lstat(name)
+		switch {
 		case err != nil:
 			return ignoreMissing(err)
-		case entry.IsDir():
-			folders = append(folders, path)
-		case !p.old(name):
-			return fmt.Errorf("%s stands in its place and is not a result of an earlier run that may go: move it away", path)
-		default:
-			files = append(files, path)
+		case !info.IsDir() && !p.old(name):
+			return fmt.Errorf("%s stands in its place and is not a result of an earlier run that may go: move it away", results.Name(name))
+		case !info.IsDir():
+			files = append(files, name)
+			return nil
 		}
-		return nil
-	})
-	if err != nil {
+		folders = append(folders, name)
+		elements, err := results.List(name)
+		for _, element := range elements {
+			err = errors.Join(err, look(path.Join(name, element)))
+		}
 		return err
 	}
+	if err := look(obstacle(results, lfn)); err != nil {
+		return err
+	}
+	for _, name := range files {
+		if err := results.Remove(name); err != nil {
+			return err
+		}
+	}
 	slices.Reverse(folders)
-	for _, path := range slices.Concat(files, folders) {
-		if err := os.Remove(path); err != nil {
+	for _, name := range folders {
+		if err := results.RemoveFolder(name); err != nil {
 			return err
 		}
 	}
@@ -50,13 +68,11 @@ func (p *publisher) makeWay(lfn string) error {
 
 // obstacle is what keeps a result from standing under its name, or where that is
 // to be.
-func (p *publisher) obstacle(lfn string) string {
-	obstacle := filepath.Join(p.results, lfn)
-	for at := filepath.Dir(lfn); at != "."; at = filepath.Dir(at) {
-		folder := filepath.Join(p.results, at)
-		info, err := os.Stat(folder) // a link to a folder will do
-		if _, there := os.Lstat(folder); there == nil && (err != nil || !info.IsDir()) {
-			obstacle = folder
+func obstacle(results *beneath.Folder, lfn string) string {
+	obstacle := path.Clean(lfn)
+	for at := path.Dir(obstacle); at != "."; at = path.Dir(at) {
+		if info, err := results.Lstat(at); err == nil && !info.IsDir() {
+			obstacle = at
 		}
 	}
 	return obstacle
@@ -69,25 +85,19 @@ func (s *Server) isOld(ctx context.Context, lfn string) bool {
 	if s.opened.run.InputsGone {
 		return false
 	}
+	if r, known := s.standing.get(lfn); known && r.Kept {
+		return false
+	}
 	current := true
 	err := s.look(ctx, func(c *cores) { current = written(c.dispatch)[lfn].Publish })
-	return err == nil && !current && s.isStored(lfn)
-}
-
-// isStored says whether the result under a name is a file of the storage
-// element, whichever run has put it there.
-func (s *Server) isStored(lfn string) bool {
-	folder := filepath.Join(s.storage, filepath.Dir(lfn))
-	entries, err := os.ReadDir(folder)
+	if err != nil || current {
+		return false
+	}
+	results, err := beneath.Open(s.folders.Results)
 	if err != nil {
 		return false
 	}
-	return slices.ContainsFunc(entries, func(entry fs.DirEntry) bool {
-		path := filepath.Join(folder, entry.Name())
-		if name, ok := s.storedAs(path); !ok || name != lfn {
-			return false
-		}
-		same, err := sameFile(path, filepath.Join(s.results, lfn))
-		return err == nil && same
-	})
+	defer func() { _ = results.Close() }()
+	ours, err := s.standing.isOurs(results, lfn)
+	return err == nil && ours
 }

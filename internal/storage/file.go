@@ -64,13 +64,19 @@ func (File) Get(ctx context.Context, pfn, path string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
+	size, err := get(ctx, source, path, info)
+	if err != nil {
+		return 0, fmt.Errorf("get %s: %w", pfn, err)
+	}
+	return size, nil
+}
+
+// get makes a file appear at path.
+func get(ctx context.Context, source, path string, info fs.FileInfo) (int64, error) {
 	if err := place(ctx, source, path, false); err != nil {
-		return 0, fmt.Errorf("get %s: %w", pfn, err)
+		return 0, err
 	}
-	if err := keepTime(info, path); err != nil {
-		return 0, fmt.Errorf("get %s: %w", pfn, err)
-	}
-	return info.Size(), nil
+	return info.Size(), keepTime(info, path)
 }
 
 // keepTime gives a copy the time of modification of its original.
@@ -88,16 +94,17 @@ func (File) Put(ctx context.Context, path, pfn string) error {
 	if err != nil {
 		return err
 	}
-	if err := put(ctx, path, target); err != nil {
+	if err = makeFolder(filepath.Dir(target)); err == nil {
+		err = put(ctx, path, target, func() error { return disk.Sync(filepath.Dir(target)) })
+	}
+	if err != nil {
 		return fmt.Errorf("put %s: %w", pfn, full(err))
 	}
 	return nil
 }
 
-func put(ctx context.Context, path, target string) error {
-	if err := makeFolder(filepath.Dir(target)); err != nil {
-		return err
-	}
+// put stores a file at target. named brings the name to disk.
+func put(ctx context.Context, path, target string, named func() error) error {
 	err := place(ctx, path, target, true)
 	if errors.Is(err, fs.ErrExist) {
 		err = sameContents(path, target)
@@ -108,7 +115,7 @@ func put(ctx context.Context, path, target string) error {
 	if err := putNamed.Hit(); err != nil {
 		return err
 	}
-	return disk.Sync(filepath.Dir(target))
+	return named()
 }
 
 // Stat is part of Element.

@@ -89,19 +89,21 @@ func sameContents(path, target string) error {
 		return err
 	}
 	defer a.Close()
-	b, err := os.Open(target)
+	b, err := os.OpenFile(target, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return err
 	}
 	defer b.Close()
-	same, err := equal(a, b)
+	same, err := Equal(a, b)
 	if err == nil && !same {
 		err = &os.PathError{Op: "create", Path: target, Err: os.ErrExist}
 	}
 	return err
 }
 
-func equal(a, b *os.File) (bool, error) {
+// Equal says whether two open files hold the same bytes from where they stand,
+// which is their beginning.
+func Equal(a, b *os.File) (bool, error) {
 	infoA, errA := a.Stat()
 	infoB, errB := b.Stat()
 	if err := errors.Join(errA, errB); err != nil || os.SameFile(infoA, infoB) {

@@ -3,7 +3,8 @@
 //
 // A file is named by its PFN (physical file name): a URL whose scheme says how
 // it is reached. A PFN without a scheme is an absolute path, and the same as
-// "file:" before that path; no character in such a path is escaped.
+// "file:" before that path; no character in such a path is escaped. PFNs of
+// [StateScheme] and [FolderScheme] are relative to [Places].
 //
 // Guarantees of every [Element]:
 //
@@ -78,11 +79,12 @@ type Element interface {
 // Schemes is the Element that hands each PFN to the element of its scheme.
 type Schemes map[string]Element
 
-// New returns an element for all schemes that Fairway knows: file, and http
-// and https for reading, with retries that wait through sleep.
-func New(sleep Sleep) Element {
+// New returns an element for all schemes that Fairway knows: file, those that
+// are relative to places, and http and https for reading, with retries that wait
+// through sleep.
+func New(places Places, sleep Sleep) Element {
 	web := Retry(NewHTTP(), DefaultTries, DefaultBackoff, sleep)
-	return Schemes{"file": File{}, "http": web, "https": web}
+	return Schemes{"file": File{}, StateScheme: own{places}, FolderScheme: inFolder{places}, "http": web, "https": web}
 }
 
 // Scheme returns the scheme of a PFN in lower case, "file" where it has none.
@@ -98,7 +100,8 @@ func (s Schemes) of(pfn string) (Element, error) {
 	if e := s[Scheme(pfn)]; e != nil {
 		return e, nil
 	}
-	return nil, fmt.Errorf("%s: %w %q; known are %s", pfn, ErrScheme, Scheme(pfn), strings.Join(slices.Sorted(maps.Keys(s)), ", "))
+	known := slices.DeleteFunc(slices.Sorted(maps.Keys(s)), func(scheme string) bool { return scheme == StateScheme || scheme == FolderScheme })
+	return nil, fmt.Errorf("%s: %w %q; known are %s", pfn, ErrScheme, Scheme(pfn), strings.Join(known, ", "))
 }
 
 // Open is part of Element.

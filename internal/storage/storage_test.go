@@ -92,7 +92,7 @@ func TestPutGet(t *testing.T) {
 			} else {
 				there = t.TempDir()
 			}
-			ctx, e := context.Background(), New(nil)
+			ctx, e := context.Background(), New(Places{}, nil)
 			pfn := "file:" + there + "/deep/er/out.v1.a7"
 			if err := e.Put(ctx, write(t, here+"/out", "contents"), pfn); err != nil {
 				t.Fatal(err)
@@ -131,7 +131,7 @@ func TestModeOfCopies(t *testing.T) {
 		if err := os.Chmod(source, mode); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := New(nil).Get(context.Background(), source, target); err != nil {
+		if _, err := New(Places{}, nil).Get(context.Background(), source, target); err != nil {
 			t.Fatal(err)
 		}
 		info, err := os.Stat(target)
@@ -186,7 +186,7 @@ func TestOnlyRegularFiles(t *testing.T) {
 }
 
 func TestDiskFull(t *testing.T) {
-	ctx, here, full, e := context.Background(), t.TempDir(), tmpfs(t, 64<<10), New(nil)
+	ctx, here, full, e := context.Background(), t.TempDir(), tmpfs(t, 64<<10), New(Places{}, nil)
 	big := write(t, here+"/big", strings.Repeat("x", 1<<20))
 	if err := e.Put(ctx, big, full+"/se/big"); !errors.Is(err, ErrNoSpace) {
 		t.Fatal(err)
@@ -270,7 +270,7 @@ func TestFailedPutLeavesNothing(t *testing.T) {
 }
 
 func TestUnknownScheme(t *testing.T) {
-	e, ctx := New(nil), context.Background()
+	e, ctx := New(Places{}, nil), context.Background()
 	_, errOpen := e.Open(ctx, "srm://a/b")
 	_, errGet := e.Get(ctx, "srm://a/b", "/x")
 	_, errStat := e.Stat(ctx, "srm://a/b")
@@ -296,7 +296,7 @@ func TestHTTP(t *testing.T) {
 	}))
 	defer server.Close()
 	var pauses []time.Duration
-	e := New(func(_ context.Context, d time.Duration) error { pauses = append(pauses, d); return nil })
+	e := New(Places{}, func(_ context.Context, d time.Duration) error { pauses = append(pauses, d); return nil })
 	ctx, here := context.Background(), t.TempDir()
 
 	failures.Store(2)
@@ -345,4 +345,73 @@ func FuzzPath(f *testing.F) {
 			t.Fatal(path)
 		}
 	})
+}
+
+func ownElement(t *testing.T) (e Element, root string) {
+	t.Helper()
+	root = t.TempDir()
+	return New(Places{State: root, Folder: filepath.Dir(root)}, nil), root
+}
+
+// What a job has left in its state's storage is not followed out of it.
+func TestOwnElementFollowsNoLinks(t *testing.T) {
+	ctx, outside := context.Background(), t.TempDir()
+	e, root := ownElement(t)
+	foreign := write(t, outside+"/foreign", "foreign")
+	if err := errors.Join(os.Symlink(outside, root+"/m"), os.Symlink(foreign, root+"/x.v1.a1"), os.Symlink(outside+"/new", root+"/y.v1.a1")); err != nil {
+		t.Fatal(err)
+	}
+	mine := write(t, t.TempDir()+"/out", "mine")
+	for _, name := range []string{"m/foreign", "m/new", "m/deep/er", "x.v1.a1", "y.v1.a1", "../foreign"} {
+		pfn := StateScheme + ":" + name
+		_, open := e.Open(ctx, pfn)
+		_, get := e.Get(ctx, pfn, t.TempDir()+"/got")
+		_, stat := e.Stat(ctx, pfn)
+		if put := e.Put(ctx, mine, pfn); put == nil || open == nil || get == nil || stat == nil {
+			t.Errorf("%s: put %v, open %v, get %v, stat %v", name, put, open, get, stat)
+		}
+		if strings.HasPrefix(name, "m/") {
+			if err := e.Remove(ctx, pfn); err == nil {
+				t.Errorf("%s: removed", name)
+			}
+		}
+	}
+	if left := entries(t, outside); len(left) != 1 || read(t, foreign) != "foreign" {
+		t.Errorf("outside there are %v", left)
+	}
+}
+
+// Relative PFNs lead to the files wherever their folder is by now.
+func TestRelativePFNsMoveWithTheirFolder(t *testing.T) {
+	ctx, folder := context.Background(), t.TempDir()
+	before, after := folder+"/before", folder+"/after"
+	places := func(in string) Element { return New(Places{State: in + "/state", Folder: in}, nil) }
+	if err := os.MkdirAll(before+"/state", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write(t, before+"/input", "input")
+	pfn := Join(StateScheme+":", "deep/er/out.v1.a7")
+	for range 2 {
+		if err := places(before).Put(ctx, write(t, t.TempDir()+"/out", "contents"), pfn); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Rename(before, after); err != nil {
+		t.Fatal(err)
+	}
+	for pfn, want := range map[string]string{pfn: "contents", "folder:input": "input"} {
+		size, err := places(after).Get(ctx, pfn, folder+"/"+want)
+		if err != nil || size != int64(len(want)) || read(t, folder+"/"+want) != want {
+			t.Errorf("%s: %d bytes, %v", pfn, size, err)
+		}
+		if _, err := places(before).Stat(ctx, pfn); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: where it was before: %v", pfn, err)
+		}
+	}
+	if err := places(after).Put(ctx, folder+"/input", "folder:new"); !errors.Is(err, ErrReadOnly) {
+		t.Errorf("an input was written: %v", err)
+	}
+	if _, err := New(Places{}, nil).Stat(ctx, pfn); err == nil {
+		t.Error("found without knowing where")
+	}
 }

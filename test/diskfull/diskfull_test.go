@@ -57,13 +57,16 @@ func storeOnItsOwn(t *testing.T) *workspace {
 			t.Fatal(err)
 		}
 	}
+	if err := os.Mkdir(w.path(".fairway/inputs"), 0o700); err != nil { // for what fills the disk
+		t.Fatal(err)
+	}
 	return w
 }
 
 // fill leaves no room on the disk of the store.
 func (w *workspace) fill() {
 	w.Helper()
-	file, err := os.Create(w.path(".fairway/filler"))
+	file, err := os.Create(w.path(".fairway/inputs/filler"))
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -79,7 +82,7 @@ func (w *workspace) fill() {
 
 func (w *workspace) unfill() {
 	w.Helper()
-	if err := os.Remove(w.path(".fairway/filler")); err != nil {
+	if err := os.Remove(w.path(".fairway/inputs/filler")); err != nil {
 		w.Fatal(err)
 	}
 }
@@ -89,7 +92,7 @@ func storeThatFills(t *testing.T) *workspace {
 	t.Helper()
 	w := storeOnItsOwn(t)
 	w.write("workflow.yaml", strings.Replace(workflow, "head -c", w.path("fill")+"; head -c", 1))
-	w.write("fill", "#!/bin/sh\nhead -c 1000000000 /dev/zero >"+w.path(".fairway/filler")+"\n:\n")
+	w.write("fill", "#!/bin/sh\nhead -c 1000000000 /dev/zero >"+w.path(".fairway/inputs/filler")+"\n:\n")
 	if err := os.Chmod(w.path("fill"), 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -59,7 +59,9 @@ func (w *workspace) runOn(fullHost func(*pilot.Config)) {
 	}
 	s, err := server.Open(context.Background(), server.Config{
 		Workflow: parsed, Folder: w.folder, Site: dispatch.Site{MaxPilots: 2}, Log: slog.New(slog.NewTextHandler(w.Output(), nil)),
-		System: func(address string) (batch.System, error) { return w.twoHosts(address, fullHost) },
+		System: func(address string, folders server.Folders) (batch.System, error) {
+			return twoHosts(address, &folders, fullHost)
+		},
 	})
 	if err != nil {
 		w.Fatal(err)
@@ -71,14 +73,14 @@ func (w *workspace) runOn(fullHost func(*pilot.Config)) {
 }
 
 // twoHosts starts pilots in turn on the one and the other.
-func (w *workspace) twoHosts(address string, fullHost func(*pilot.Config)) (batch.System, error) {
+func twoHosts(address string, folders *server.Folders, fullHost func(*pilot.Config)) (batch.System, error) {
 	var launches atomic.Int64
 	return batch.NewLocal(batch.LocalConfig{
-		Prefix: server.LocalSite, LogDir: server.PilotFolder(w.folder), Command: []string{fairway, "pilot"},
+		Prefix: server.LocalSite, LogDir: folders.Pilots, Command: []string{fairway, "pilot"},
 		Environment: func(launch string) ([]string, error) {
 			config := pilot.Config{
 				Server: address, Launch: launch, Site: server.LocalSite, Host: "roomy", MilliCPUs: 1000,
-				SandboxDir: server.SandboxFolder(w.folder), LogDir: server.LogFolder(w.folder), Storage: server.StorageFolder(w.folder),
+				SandboxDir: folders.Sandbox, LogDir: folders.Logs, Storage: server.StoragePrefix, Element: folders.Storage,
 			}
 			if launches.Add(1)%2 == 1 {
 				config.Host = "full"

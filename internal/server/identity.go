@@ -1,0 +1,283 @@
+package server
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"fairway/internal/beneath"
+	"fairway/internal/disk"
+)
+
+// identityName is the file that tells a state from every other one. It marks the
+// folder as ours.
+const identityName = "identity"
+
+// identity is what stands in it. A copy of the folder bears the identity of the
+// original, but is not the same folder: it gets one of its own.
+type identity struct {
+	ID     string `json:"id"`
+	Former string `json:"former,omitempty"` // while a copy is being made one of its own
+	place
+}
+
+// place tells a folder from all others, wherever it is moved on its file system.
+type place struct {
+	Device uint64 `json:"device"`
+	Inode  uint64 `json:"inode"`
+}
+
+func identify(folder string) (place, error) {
+	var st unix.Stat_t
+	if err := unix.Stat(folder, &st); err != nil {
+		return place{}, &fs.PathError{Op: "stat", Path: folder, Err: err}
+	}
+	return place{Device: st.Dev, Inode: st.Ino}, nil
+}
+
+func (i *identity) isOf(folder place) bool { return i.place == folder && i.Former == "" }
+
+// readIdentity returns nil where there is none.
+func readIdentity(state string) (*identity, error) {
+	text, err := os.ReadFile(filepath.Join(state, identityName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	i := new(identity)
+	if err := json.Unmarshal(text, i); err != nil || !filepath.IsLocal(i.ID) || strings.Contains(i.ID, "/") {
+		return nil, fmt.Errorf("%s is damaged: `fairway clean` removes the state, and leaves results/", filepath.Join(state, identityName))
+	}
+	return i, nil
+}
+
+func (i *identity) write(state string) error {
+	text, err := json.Marshal(i)
+	if err != nil {
+		return err
+	}
+	file, err := disk.CreateUnnamed(state, 0, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }()
+	if _, err := file.Write(append(text, '\n')); err != nil {
+		return err
+	}
+	if err := file.Sync(); err != nil {
+		return err
+	}
+	fresh := filepath.Join(state, identityName+".new")
+	if err := ignoreMissing(os.Remove(fresh)); err != nil {
+		return err
+	}
+	if err := file.Link(fresh); err != nil {
+		return err
+	}
+	if err := os.Rename(fresh, filepath.Join(state, identityName)); err != nil {
+		return err
+	}
+	return disk.Sync(state)
+}
+
+// claimFolder makes sure that the folder of a state is ours and for nobody else
+// to look into, and makes it if need be.
+func claimFolder(state string) error {
+	if err := os.MkdirAll(filepath.Dir(state), 0o777); err != nil {
+		return err
+	}
+	if err := os.Mkdir(state, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	var st unix.Stat_t
+	if err := unix.Stat(state, &st); err != nil {
+		return &fs.PathError{Op: "stat", Path: state, Err: err}
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		return fmt.Errorf("%s is not a folder: move it away, or choose another folder for the state with --dir", state)
+	}
+	if user := os.Geteuid(); user != 0 && int(st.Uid) != user {
+		return fmt.Errorf("%s belongs to another user: choose a folder of your own for the state with --dir", state)
+	}
+	if err := refuseForeign(state); err != nil {
+		return err
+	}
+	if st.Mode&0o077 != 0 {
+		return os.Chmod(state, 0o700)
+	}
+	return nil
+}
+
+// ownNames are what a state folder may hold before it has an identity: links
+// that people have made, and what a server that was killed at once has left.
+var ownNames = append([]string{lockName, socketName, inputsName, pilotsName, identityName + ".new"}, sharedNames...)
+
+// refuseForeign refuses a folder that holds other things than a state.
+func refuseForeign(state string) error {
+	if _, err := os.Lstat(filepath.Join(state, identityName)); err == nil {
+		return nil
+	}
+	if _, err := os.Lstat(filepath.Join(state, StoreFile)); err == nil {
+		return fmt.Errorf("%s was written by an earlier version of Fairway, which this one does not read: "+
+			"end the run with that version, or remove the state with `fairway clean`, which leaves results/", state)
+	}
+	names, err := namesIn(state)
+	if err != nil {
+		return err
+	}
+	foreign := slices.DeleteFunc(names, func(name string) bool {
+		return slices.Contains(ownNames, name) || strings.HasPrefix(name, disk.PartPrefix)
+	})
+	if len(foreign) == 0 {
+		return nil
+	}
+	slices.Sort(foreign)
+	return fmt.Errorf("%s holds what Fairway has not put there (%s): move that away, or choose another folder for the state with --dir",
+		state, strings.Join(foreign[:min(len(foreign), 3)], ", "))
+}
+
+// claimState finds the identity of a state whose lock is held, or gives it one.
+// A copy of another folder gets its own, and keeps its files.
+func claimState(workflow string) (Folders, error) {
+	state := filepath.Join(workflow, StateFolder)
+	there, err := identify(state)
+	if err != nil {
+		return Folders{}, err
+	}
+	i, err := readIdentity(state)
+	if err != nil {
+		return Folders{}, err
+	}
+	switch {
+	case i == nil:
+		i = &identity{ID: newIdentity(), place: there}
+		err = i.write(state)
+	case i.Former == "" && i.place != there:
+		i = &identity{ID: newIdentity(), Former: i.ID, place: there}
+		err = i.write(state)
+	}
+	if err == nil && i.Former != "" {
+		err = i.takeOver(state)
+	}
+	if err != nil {
+		return Folders{}, fmt.Errorf("identity of %s: %w", state, err)
+	}
+	f := foldersOf(workflow, i.ID)
+	if err := f.make(); err != nil {
+		return Folders{}, err
+	}
+	return f, f.resolve()
+}
+
+// resolve names folders by the paths that the processes of jobs see, also where
+// they are behind links.
+func (f *Folders) resolve() (err error) {
+	for _, path := range []*string{&f.Cache, &f.Sandbox, &f.Logs} {
+		if *path, err = filepath.EvalSymlinks(*path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// newIdentity is unique for ever, and part of a file name.
+func newIdentity() string { return strings.ToLower(rand.Text()[:16]) }
+
+// takeOver gives a copy the files that are named by the identity of its original.
+// What is in the folder itself is renamed. Behind a link to another disk are the files of the
+// original: the copy gets links to the stored ones and to logs. Sandboxes, which
+// name pilots of the original, go. It may be cut short and repeated.
+func (i *identity) takeOver(state string) error {
+	folder, err := beneath.Open(state)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = folder.Close() }()
+	if err := folder.RemoveAll(filepath.Join(sandboxName, i.Former)); err != nil && !errors.Is(err, beneath.ErrOutside) {
+		return err
+	}
+	for _, name := range []string{storageName, logsName, cacheName} {
+		former := filepath.Join(name, i.Former)
+		_, err := folder.Lstat(former)
+		switch {
+		case err == nil:
+			err = os.Rename(filepath.Join(state, former), filepath.Join(state, name, i.ID))
+		case errors.Is(err, beneath.ErrOutside) && name != cacheName:
+			err = linkAll(filepath.Join(state, former), filepath.Join(state, name, i.ID))
+		case errors.Is(err, beneath.ErrOutside):
+			err = nil
+		}
+		if ignoreMissing(err) != nil {
+			return err
+		}
+	}
+	i.Former = ""
+	return i.write(state)
+}
+
+// linkAll gives the files of a folder names in another one, too, or copies them
+// where that cannot be.
+func linkAll(from, to string) error {
+	source, err := beneath.Open(from)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = source.Close() }()
+	if err := os.MkdirAll(to, 0o700); err != nil {
+		return err
+	}
+	target, err := beneath.Open(to)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = target.Close() }()
+	return source.Walk(func(name string, info fs.FileInfo) error {
+		if !info.Mode().IsRegular() {
+			return nil
+		}
+		above, element, err := source.Parent(name)
+		if err != nil {
+			return ignoreMissing(err)
+		}
+		defer func() { _ = above.Close() }()
+		below, _, err := target.Make(name, (*beneath.Folder).Sync)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = below.Close() }()
+		if _, err := target.Lstat(name); err == nil {
+			return nil // from when this was cut short
+		}
+		return linkOrCopy(above.Path(element), below.Path(element))
+	})
+}
+
+// make makes the folders that are named by the identity, for nobody else.
+func (f *Folders) make() error {
+	for _, path := range []string{f.Storage, f.Cache, f.Sandbox, f.Logs} {
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return err
+		}
+		if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		info, err := os.Lstat(path)
+		if err != nil {
+			return err
+		}
+		if !info.IsDir() {
+			return fmt.Errorf("%s is not a folder, though its name is that of one of this state: move it away", path)
+		}
+	}
+	return nil
+}

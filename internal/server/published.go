@@ -1,0 +1,262 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"sync"
+	"syscall"
+
+	"fairway/internal/beneath"
+	"fairway/internal/dispatch"
+	"fairway/internal/storage"
+)
+
+// publishedTable has what this state put into the results folder: by LFN,
+// publishedRecord. Nothing else there is ever removed or replaced.
+const publishedTable = "server_published"
+
+// publishedRecord says which version stands under a name, by its PFN, and what
+// the file was right after publication.
+type publishedRecord struct {
+	LFN  string `json:"lfn"`
+	PFN  string `json:"pfn"`
+	Kept bool   `json:"kept,omitempty"` // a person wants it to stay, though no run makes it any more
+	stamp
+}
+
+// stamp tells a file from what somebody has put in its place or written into it.
+type stamp struct {
+	Size     int64  `json:"size"`
+	Modified int64  `json:"modified"` // nanoseconds
+	Changed  int64  `json:"changed"`  // of the inode, nanoseconds
+	Inode    uint64 `json:"inode"`
+}
+
+func stampOf(info fs.FileInfo) stamp {
+	s := stamp{Size: info.Size(), Modified: info.ModTime().UnixNano()}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		s.Inode, s.Changed = st.Ino, st.Ctim.Nano()
+	}
+	return s
+}
+
+// like says whether it may be the same contents: that the inode changed may come
+// from another link to it.
+func (s stamp) like(other stamp) bool {
+	s.Changed, other.Changed = 0, 0
+	return s == other
+}
+
+// standing is what this state has published, by LFN.
+type standing struct {
+	folders Folders
+
+	mu      sync.Mutex // guards records
+	records map[string]publishedRecord
+}
+
+func loadStanding(ctx context.Context, source recordSource, folders Folders) (*standing, error) {
+	s := &standing{folders: folders, records: map[string]publishedRecord{}}
+	records, err := source.Load(ctx, publishedTable)
+	for _, record := range records {
+		var r publishedRecord
+		if err := json.Unmarshal(record.Body, &r); err != nil {
+			return nil, fmt.Errorf("record %s %s: %w", publishedTable, record.Key, err)
+		}
+		s.records[r.LFN] = r
+	}
+	return s, err
+}
+
+func (s *standing) get(lfn string) (r publishedRecord, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, known = s.records[lfn]
+	return r, known
+}
+
+func (s *standing) put(r publishedRecord) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.records[r.LFN] = r
+}
+
+func (s *standing) forget(lfn string) dispatch.Record {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.records, lfn)
+	return dispatch.Record{Table: publishedTable, Key: lfn}
+}
+
+func (r *publishedRecord) record() (dispatch.Record, error) {
+	return recordOf(publishedTable, r.LFN, r)
+}
+
+// holds says whether the stored file of a PFN stands under a name: another link
+// to it or, on another file system, a copy. Where the record leaves that in
+// doubt, the contents tell.
+func (s *standing) holds(lfn, pfn string) (bool, error) {
+	results, err := beneath.Open(s.folders.Results)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = results.Close() }()
+	there, err := results.Lstat(lfn)
+	if absent(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return s.same(results, lfn, there, pfn)
+}
+
+// stored opens the folder that holds the file of a PFN. Those that are not in the
+// state's own element are in one of another host that this one reaches too.
+func (s *standing) stored(pfn string) (folder *beneath.Folder, element string, err error) {
+	name, own := storage.StateName(pfn)
+	if !own {
+		file, err := storage.Path(pfn)
+		if err != nil {
+			return nil, "", err
+		}
+		folder, err = beneath.Open(filepath.Dir(file))
+		return folder, filepath.Base(file), err
+	}
+	root, err := beneath.Open(s.folders.Storage)
+	if err != nil {
+		return nil, "", err
+	}
+	defer func() { _ = root.Close() }()
+	return root.Parent(name)
+}
+
+// absent says that nothing has a name, not even where something else, such as a
+// link, has that of a folder above it.
+func absent(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || behindAnother(err)
+}
+
+func (s *standing) same(results *beneath.Folder, lfn string, there fs.FileInfo, pfn string) (bool, error) {
+	stored, element, err := s.stored(pfn)
+	if err != nil {
+		return false, ignoreMissing(err)
+	}
+	defer func() { _ = stored.Close() }()
+	original, err := stored.Lstat(element)
+	if err != nil {
+		return false, ignoreMissing(err)
+	}
+	switch r, known := s.get(lfn); {
+	case os.SameFile(there, original):
+		return true, nil
+	case !there.Mode().IsRegular() || !original.Mode().IsRegular() || there.Size() != original.Size():
+		return false, nil
+	case known && r.PFN == pfn && r.stamp == stampOf(there):
+		return true, nil
+	}
+	return sameContents(results, lfn, stored, element)
+}
+
+func sameContents(results *beneath.Folder, lfn string, stored *beneath.Folder, element string) (bool, error) {
+	a, err := results.Open(lfn)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = a.Close() }()
+	b, err := stored.Open(element)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = b.Close() }()
+	return storage.Equal(a, b)
+}
+
+// isOurs says whether what stands under a name was put there by this state and
+// is as it was, so that it may be replaced or removed.
+func (s *standing) isOurs(results *beneath.Folder, lfn string) (bool, error) {
+	there, err := results.Lstat(lfn)
+	if err != nil || !there.Mode().IsRegular() {
+		return false, ignoreMissing(err)
+	}
+	if r, known := s.get(lfn); known {
+		switch now := stampOf(there); {
+		case r.stamp == now:
+			return true, nil
+		case r.Inode == now.Inode && !r.like(now):
+			return false, nil // it was written into
+		case r.like(now) && !s.isThere(r.PFN):
+			return true, nil // the other link was removed, which changed the inode
+		}
+		if same, err := s.same(results, lfn, there, r.PFN); same || err != nil {
+			return same, err
+		}
+	}
+	return s.isStored(results, lfn, there)
+}
+
+func (s *standing) isThere(pfn string) bool {
+	stored, element, err := s.stored(pfn)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = stored.Close() }()
+	_, err = stored.Lstat(element)
+	return err == nil
+}
+
+// isStored finds out whether some version stands under a name. It is asked where
+// a server was killed before it could record what it had published.
+func (s *standing) isStored(results *beneath.Folder, lfn string, there fs.FileInfo) (bool, error) {
+	stored, err := beneath.Open(s.folders.Storage)
+	if err != nil {
+		return false, ignoreMissing(err)
+	}
+	elements, err := stored.List(path.Dir(lfn))
+	if err := stored.Close(); err != nil {
+		return false, err
+	}
+	if absent(err) {
+		return false, nil
+	}
+	for _, element := range elements {
+		name := path.Join(path.Dir(lfn), element)
+		if of, ok := storedAs(name); !ok || of != lfn {
+			continue
+		}
+		if same, err := s.same(results, lfn, there, storage.Join(StoragePrefix, name)); same || err != nil {
+			return same, err
+		}
+	}
+	return false, err
+}
+
+// remove takes a name away if what stands there is ours, and the folders that
+// are empty without it.
+func (s *standing) remove(results *beneath.Folder, lfn string) (removed bool, err error) {
+	ours, err := s.isOurs(results, lfn)
+	if absent(err) || err == nil && !ours {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if err := results.Remove(lfn); err != nil {
+		return false, ignoreMissing(err)
+	}
+	for folder := path.Dir(lfn); folder != "."; folder = path.Dir(folder) {
+		if results.RemoveFolder(folder) != nil {
+			break // it holds something else
+		}
+	}
+	return true, nil
+}

@@ -1,0 +1,123 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+)
+
+// The schemes of PFNs that are relative, so that they hold wherever the folder
+// of a workflow is moved or copied.
+const (
+	// StateScheme is that of files in a state's own storage element, as in
+	// "state:a/b.v1.a7".
+	StateScheme = "state"
+	// FolderScheme is that of files in the folder of the workflow, as in
+	// "folder:reads/a.fq".
+	FolderScheme = "folder"
+)
+
+// Places are the folders that relative PFNs are relative to. An empty one has
+// no files.
+type Places struct {
+	State  string // of StateScheme; nothing leads out of it, nor through links in it
+	Folder string // of FolderScheme; what is in it may be links
+}
+
+// Path returns the path of a file that this machine reaches by one.
+func (p Places) Path(pfn string) (string, error) {
+	base := ""
+	switch Scheme(pfn) {
+	case StateScheme:
+		base = p.State
+	case FolderScheme:
+		base = p.Folder
+	default:
+		return Path(pfn)
+	}
+	name := afterScheme(pfn)
+	if base == "" || !filepath.IsLocal(name) {
+		return "", fmt.Errorf("%s: this machine does not know where that is", pfn)
+	}
+	return filepath.Join(base, name), nil
+}
+
+// Shown is a PFN as people and programs know it: the path where there is one.
+func (p Places) Shown(pfn string) string {
+	if path, err := p.Path(pfn); err == nil {
+		return path
+	}
+	return pfn
+}
+
+// IsLocal says whether a PFN is that of a file that a machine reaches by its
+// path.
+func IsLocal(pfn string) bool {
+	switch Scheme(pfn) {
+	case "file", StateScheme, FolderScheme:
+		return true
+	}
+	return false
+}
+
+// StateName is the name of a file in the state's own storage element; ok is
+// false for a PFN of another scheme.
+func StateName(pfn string) (name string, ok bool) {
+	if Scheme(pfn) != StateScheme {
+		return "", false
+	}
+	return filepath.Clean(afterScheme(pfn)), true
+}
+
+func afterScheme(pfn string) string {
+	_, name, _ := strings.Cut(pfn, ":")
+	return name
+}
+
+// Join is the PFN of a name in an element, given how the PFNs of that element
+// begin.
+func Join(prefix, name string) string {
+	if strings.HasSuffix(prefix, ":") || strings.HasSuffix(prefix, "/") {
+		return prefix + name
+	}
+	return prefix + "/" + name
+}
+
+// inFolder is the element of FolderScheme.
+type inFolder struct{ places Places }
+
+// absolute is the PFN for File. Where there is none, the error of File names the PFN.
+func (e inFolder) absolute(pfn string) string {
+	path, err := e.places.Path(pfn)
+	if err != nil {
+		return pfn
+	}
+	return path
+}
+
+// Open is part of Element.
+func (e inFolder) Open(ctx context.Context, pfn string) (io.ReadCloser, error) {
+	return File{}.Open(ctx, e.absolute(pfn))
+}
+
+// Get is part of Element.
+func (e inFolder) Get(ctx context.Context, pfn, path string) (int64, error) {
+	return File{}.Get(ctx, e.absolute(pfn), path)
+}
+
+// Stat is part of Element.
+func (e inFolder) Stat(ctx context.Context, pfn string) (Info, error) {
+	return File{}.Stat(ctx, e.absolute(pfn))
+}
+
+// Put is part of Element.
+func (e inFolder) Put(_ context.Context, _, pfn string) error {
+	return fmt.Errorf("put %s: %w", pfn, ErrReadOnly)
+}
+
+// Remove is part of Element.
+func (e inFolder) Remove(_ context.Context, pfn string) error {
+	return fmt.Errorf("remove %s: %w", pfn, ErrReadOnly)
+}
