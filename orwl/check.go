@@ -56,7 +56,7 @@ func OrderOf(locations ...*Location) Order {
 	for _, l := range locations {
 		at := names.name(l.key(), l.name)
 		o[at] = nil
-		l.mu.Lock()
+		l.lock()
 		for r := l.queue.Head(); r != nil; r = r.Next() {
 			name := r.Owner.Name
 			if name == "" {

@@ -51,7 +51,7 @@ func TestFencingWithoutAWriteGrant(t *testing.T) {
 	must(t, writer.WriteRequest(l))
 	must(t, writer.Acquire(background))
 	must(t, waits.WriteRequest(m))
-	for generation := range writer.generation + 2 {
+	for generation := range writer.Generation() + 2 {
 		forge(frame{id: waits.remote.id, generation: generation, ok: true, extents: whole})
 	}
 	if b, err := writer.ReadMap(); err != nil || b[0] != 0 {

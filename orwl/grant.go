@@ -30,11 +30,11 @@ func (l *Location) failure(h *Handle) error {
 func (s *session) tellLocked(p *proxy) {
 	l, sub := p.sub.location, p.sub
 	data := l.memory.bytes
-	l.mu.Lock()
+	l.lock()
 	if l.journal == nil && !sub.mapped {
-		l.journal = newJournal(data, l.version)
+		l.journal = newJournal(data, l.version.Load())
 	}
-	version, j := l.version, l.journal
+	version, j := l.version.Load(), l.journal
 	l.mu.Unlock()
 	f := frame{kind: frameGranted, id: p.id, mirror: sub.id, generation: p.handle.generation, version: version, size: int64(len(data)), text: cutText(p.served.by)}
 	switch {

@@ -78,7 +78,10 @@ func (h *Handle) WriteRequest(r Resource) error { return r.insert(h, Write) }
 // granted at that moment counts as granted.
 func (h *Handle) Acquire(ctx context.Context) error {
 	if !h.pending {
-		return h.fate()
+		if h.state == held {
+			return nil
+		}
+		return h.gone()
 	}
 	if ctx != context.Background() || h.detour {
 		return h.wait(ctx)
@@ -130,9 +133,15 @@ func (h *Handle) Cancel() error {
 	return nil
 }
 
-// Generation returns the number of the grant. Each grant of a location has a
-// higher one than those before, so it can fence what the task does elsewhere.
-func (h *Handle) Generation() uint64 { return h.generation }
+// Generation returns the number of the grant, and 0 while the handle does not hold the
+// lock. Each grant of a location has a higher one than those before, so it can fence
+// what the task does elsewhere.
+func (h *Handle) Generation() uint64 {
+	if !h.holds() {
+		return 0
+	}
+	return h.res.generationOf(h)
+}
 
 // ReadMap returns the data for reading, valid until Release. Writing to it
 // is an error that only strict mode detects.

@@ -82,7 +82,7 @@ func lockUnlatched(ctx context.Context, postings []Posting) ([]*Location, error)
 	locs = slices.Compact(locs)
 	for {
 		for _, l := range locs {
-			l.mu.Lock()
+			l.lock()
 		}
 		latched := slices.IndexFunc(locs, func(l *Location) bool { return l.latch != nil && l.latch.missing == 0 })
 		if latched < 0 {

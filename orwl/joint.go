@@ -239,7 +239,7 @@ func orderOf(requests []reportedRequest, tasks []string) Order {
 
 // start opens the latch of a location that is Gated, once.
 func (l *Location) start() {
-	l.mu.Lock()
+	l.lock()
 	var wake wakeList
 	if l.latch != nil && l.latch.missing == untilGate {
 		slices.SortStableFunc(l.latch.postponed, func(p, q Posting) int {

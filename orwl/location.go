@@ -45,6 +45,8 @@ type Resource interface {
 	attach(t *Trace)
 	// start opens a location that is Gated.
 	start()
+	// generationOf returns the number of the grant that h has.
+	generationOf(h *Handle) uint64
 	view(h *Handle, m Mode) ([]byte, error)
 	resize(h *Handle, size int) error
 	owner() owner
@@ -54,12 +56,15 @@ type Resource interface {
 // Location is memory with a queue of requests. New makes one; all its methods
 // may be called by any goroutine.
 type Location struct {
+	word    atomic.Pointer[Handle] // see location_word.go
+	version atomic.Uint64          // of the data: counts the writes that were released
+
 	mu         sync.Mutex
 	queue      fifo.Queue[*Handle]
 	arriving   int // requests of an insertion that is about to be admitted
 	limit      int
+	calm       int    // how often in a row a request was released that nobody had met
 	generation uint64 // of the last grant
-	version    uint64 // of the data: counts the writes that were released
 	err        error  // poisoned
 	latch      *latch
 	trace      *Trace
@@ -126,6 +131,9 @@ func New(name string, size int, options ...Option) (*Location, error) {
 	if err := l.makeMemory(size); err != nil {
 		return nil, fmt.Errorf("making location %s: %w", name, err)
 	}
+	if !l.simple() {
+		l.word.Store(queueing)
+	}
 	return l, nil
 }
 
@@ -151,17 +159,26 @@ func (l *Location) Initialize(write func(data []byte)) {
 }
 
 // Version returns the number of writes that changed the data and were released.
-func (l *Location) Version() uint64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.version
-}
+func (l *Location) Version() uint64 { return l.version.Load() }
 
-// Waiting returns the number of requests in the queue, granted ones included.
+// Waiting returns the number of requests that stand at the location, granted ones
+// included.
 func (l *Location) Waiting() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.queue.Len()
+	switch l.word.Load() {
+	case nil:
+		return 0
+	case queueing:
+		return l.queue.Len()
+	}
+	return 1
+}
+
+func (l *Location) generationOf(h *Handle) uint64 {
+	l.lock()
+	defer l.mu.Unlock()
+	return h.generation
 }
 
 func (l *Location) refuse(err error) error { return fmt.Errorf("location %s: %w", l.name, err) }

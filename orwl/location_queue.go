@@ -10,7 +10,7 @@ import (
 // refusals.
 func (l *Location) insertRanked(h *Handle, m Mode, rank int) error {
 	var wake wakeList
-	l.mu.Lock()
+	l.lock()
 	err := l.insertLocked(h, m, rank, &wake)
 	if err == nil {
 		l.unlatchCompleteLocked(&wake)
@@ -52,7 +52,8 @@ func (l *Location) admit(arriving int) error {
 // rank counts only before the start. Where the task is in another process and the
 // request is granted at once, that is told by wake.
 func (l *Location) placeLocked(h *Handle, m Mode, rank int, wake *wakeList) {
-	h.res, h.req.Owner, h.mode = l, h, m
+	h.res, h.req.Owner, h.mode, h.traced = l, h, m, nil
+	l.calm = 0
 	if l.trace != nil {
 		l.trace.requested(h, l.name, m)
 	}
@@ -99,39 +100,37 @@ func (l *Location) cycleWatched(cur, next *Handle) error {
 }
 
 func (l *Location) releaseLocked(h *Handle, wake *wakeList) {
-	if h.mapped {
-		l.unmap(h)
-	}
 	h.traced.end()
 	h.state = idle
 	l.grantLocked(l.queue.Release(&h.req), h, wake)
 }
 
-// unmap ends the mappings of h and, where they could change the data, makes
-// the new version.
-func (l *Location) unmap(h *Handle) {
-	h.mapped = false
+// endMappings ends the mappings of h and, where they could change the data, counts the
+// new version. Its task calls it while it has the lock still.
+func (l *Location) endMappings(h *Handle) (wrote bool) {
+	wrote = h.wrote
+	h.mapped, h.wrote = false, false
 	if l.memory.file != nil {
 		unpin(h)
-	}
-	if h.wrote {
-		h.wrote = false
-		l.version++
-		l.note(h)
 	}
 	if len(h.views) > 0 {
 		retireViews(h)
 	}
+	if wrote {
+		l.version.Add(1)
+	}
+	return wrote
 }
 
-// note keeps what changed in the version that h made.
+// note keeps what changed in the version that h made. Where a handle releases by the
+// word there is no journal.
 func (l *Location) note(h *Handle) {
 	switch {
 	case l.journal == nil:
 	case h.served != nil && h.served.pieces != nil:
-		l.journal.wrote(l.memory.bytes, h.served.pieces, l.version)
+		l.journal.wrote(l.memory.bytes, h.served.pieces, l.version.Load())
 	default:
-		l.journal.commit(l.memory.bytes, l.version)
+		l.journal.commit(l.memory.bytes, l.version.Load())
 	}
 }
 

@@ -47,7 +47,7 @@ func (l *Location) lose(h *Handle, inPlace bool) {
 
 // poison fails all that wait and all to come.
 func (l *Location) poison() {
-	l.mu.Lock()
+	l.lock()
 	wake := l.failLocked(ErrPoisoned)
 	l.mu.Unlock()
 	wake.up()
@@ -86,7 +86,7 @@ func (l *Location) failLocked(err error) wakeList {
 // complete. It must come before h is withdrawn.
 func (l *Location) missAtStart(h *Handle) {
 	var wake wakeList
-	l.mu.Lock()
+	l.lock()
 	if l.latch != nil && l.latch.counts() && h.state == waiting && !h.req.Queued() {
 		wake = l.failLocked(ErrAbsentTask)
 	}

@@ -136,6 +136,8 @@ func (m *Mirror) pass(cur, next *Handle) error {
 	return nil
 }
 
+func (m *Mirror) generationOf(h *Handle) uint64 { return h.generation }
+
 func (m *Mirror) view(h *Handle, mode Mode) ([]byte, error) {
 	r := h.remote.replica
 	if mode == Write && h.mode != Write {

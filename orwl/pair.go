@@ -25,7 +25,10 @@ func (p *Pair) SetName(name string) { p.handles[0].Name, p.handles[1].Name = nam
 func (p *Pair) Acquire(ctx context.Context) error {
 	h := p.now()
 	if !h.pending {
-		return h.fate()
+		if h.state == held {
+			return nil
+		}
+		return h.gone()
 	}
 	if ctx != context.Background() || h.detour {
 		return h.wait(ctx)

@@ -214,7 +214,7 @@ func (p *insertions) compare() {
 
 // standing counts the requests in the queue of l and behind its latch.
 func standing(l *Location) int {
-	l.mu.Lock()
+	l.lock()
 	defer l.mu.Unlock()
 	n := l.queue.Len()
 	if l.latch != nil {

@@ -274,9 +274,7 @@ func (s *session) write(p *proxy, f *frame) error {
 		p.served.pieces = append([]extent{}, f.extents...)
 	}
 	p.handle.mapped, p.handle.wrote = true, true
-	l.mu.Lock()
-	p.sub.version = l.version + 1 // the other process made it
-	l.mu.Unlock()
+	p.sub.version = l.version.Load() + 1 // the other process made it
 	return nil
 }
 

@@ -80,7 +80,7 @@ func (t *Trace) Attach(resources ...Resource) {
 }
 
 func (l *Location) attach(t *Trace) {
-	l.mu.Lock()
+	l.lock()
 	defer l.mu.Unlock()
 	l.trace = t
 }

@@ -1,0 +1,219 @@
+package orwl
+
+import "fairway/internal/fifo"
+
+// Most requests meet a location that nobody else uses, and are released before anybody
+// else comes. For them the location has one word, which a task takes with its request and
+// gives back with its release; the queue and its mutex are for the others.
+//
+//	nil       nobody has a request, and the queue is empty
+//	a handle  its request is granted, nobody else has one, and the queue is empty
+//	queueing  whatever there is stands in the queue
+//
+// Who changes it:
+//
+//  1. a task, by one compare and swap without the mutex: from nil to its handle (take),
+//     from its handle to nil (release), and from one handle of its pair to the other
+//     (cycle);
+//  2. whoever holds the mutex: by compare and swap to queueing (engage), whatever was there,
+//     and from queueing to anything else (rest), when the queue is empty or has the
+//     releasing task alone, and has been so for a while.
+//
+// So under the mutex queueing stays, and as long as it is there nobody does 1: the
+// queue decides alone, as if there were no word. engage comes before every look at the queue. It puts
+// the handle that it finds at the head of the empty queue as granted, which is the place that
+// handle would have had; its task notices when its own compare and swap fails, and goes
+// by the queue. A task succeeds with 1 only where nobody stands in the queue, so it
+// overtakes nobody, and nobody is left to be woken: who wants to wait has engaged the queue
+// first, and then the release comes by the queue.
+//
+// What one task wrote under the lock the next one sees: each compare and swap, and each
+// store by rest, is ordered after the one that it follows, and reads share the lock only in
+// the queue, under the mutex.
+//
+// A task that takes the word fills in its handle before, since from then on another one may
+// put the handle into the queue and look at its mode, name and state. Later the task writes to
+// its handle again when it has given back the word, or under the mutex.
+
+// queueing is what the word says while the queue decides.
+var queueing = new(Handle)
+
+// simple reports, under the mutex, whether requests may go by the word: where nobody
+// traces them, nothing is latched or poisoned, versions need no journal, and a pair's
+// two requests are below the limit.
+func (l *Location) simple() bool {
+	return l.latch == nil && l.trace == nil && l.err == nil && l.journal == nil && l.limit >= 2
+}
+
+// engageLocked has the queue decide, until restLocked, where it does not yet.
+func (l *Location) engageLocked() {
+	h := l.word.Load()
+	for !l.word.CompareAndSwap(h, queueing) {
+		h = l.word.Load()
+	}
+	if h != nil {
+		l.queue.Insert(&h.req, h.mode)
+		l.generation++
+		h.generation = l.generation
+	}
+}
+
+// lock locks the location for those who look at the queue.
+func (l *Location) lock() {
+	l.mu.Lock()
+	if l.word.Load() != queueing {
+		l.engageLocked()
+	}
+}
+
+// calmAfter is how many requests in a row must have met nobody until the word is used
+// again. Where tasks meet all the time the queue is cheaper than to engage it each time.
+const calmAfter = 8
+
+// calmsLocked counts a request that leaves the queue empty, and reports whether the word may
+// be used again.
+func (l *Location) calmsLocked() bool {
+	l.calm++
+	return l.calm >= calmAfter && l.simple()
+}
+
+// restLocked lets requests go by the word again. The queue is empty, and the word is for h, or
+// for nobody.
+func (l *Location) restLocked(h *Handle) {
+	l.calm = 0
+	l.word.Store(h)
+}
+
+// take makes h, which is idle, the handle that has the lock alone.
+func (l *Location) take(h *Handle, m Mode) {
+	h.res, h.req.Owner, h.mode, h.state = l, h, m, held
+}
+
+func (l *Location) insert(h *Handle, m Mode) error {
+	if l.word.Load() == nil && !h.busy() {
+		l.take(h, m)
+		if l.word.CompareAndSwap(nil, h) {
+			return nil
+		}
+		h.state = idle
+	}
+	l.mu.Lock()
+	if l.word.Load() != queueing {
+		l.engageLocked()
+	}
+	if !l.simple() || h.busy() || l.queue.Len() >= l.limit {
+		l.mu.Unlock()
+		return l.insertRanked(h, m, 0)
+	}
+	h.res, h.req.Owner, h.mode = l, h, m
+	if l.queue.Len() > 0 {
+		l.calm = 0
+	}
+	if l.queue.Insert(&h.req, m) {
+		h.state = held
+		l.generation++
+		h.generation = l.generation
+	} else {
+		h.awaits()
+	}
+	l.mu.Unlock()
+	return nil
+}
+
+func (l *Location) release(h *Handle) error {
+	wrote := h.mapped && l.endMappings(h)
+	if l.word.Load() == h && l.word.CompareAndSwap(h, nil) {
+		h.state = idle
+		return nil
+	}
+	l.mu.Lock()
+	if l.word.Load() != queueing { // here, and not by lock, which is not inlined
+		l.engageLocked()
+	}
+	if h.state != held {
+		l.mu.Unlock()
+		return l.refuse(ErrNotHeld)
+	}
+	if wrote {
+		l.note(h)
+	}
+	if l.queue.Len() == 1 && l.trace == nil {
+		h.state = idle
+		l.queue.Release(&h.req)
+		if l.calmsLocked() {
+			l.restLocked(nil)
+		}
+		l.mu.Unlock()
+		return nil
+	}
+	var wake wakeList
+	l.releaseLocked(h, &wake)
+	l.mu.Unlock()
+	wake.up()
+	return nil
+}
+
+func (l *Location) cycle(cur, next *Handle) error {
+	wrote := cur.mapped && l.endMappings(cur)
+	if l.word.Load() == cur && !next.busy() {
+		l.take(next, cur.mode)
+		if l.word.CompareAndSwap(cur, next) {
+			cur.state = idle
+			return nil
+		}
+		next.state = idle
+	}
+	l.mu.Lock()
+	if l.word.Load() != queueing {
+		l.engageLocked()
+	}
+	if cur.state != held {
+		l.mu.Unlock()
+		return l.refuse(ErrNotHeld)
+	}
+	if wrote {
+		l.note(cur)
+	}
+	if !l.simple() || next.served != nil || next.busy() || l.queue.Len() >= l.limit {
+		return l.cycleWatched(cur, next)
+	}
+	cur.state = idle
+	l.take(next, cur.mode)
+	if l.queue.Len() == 1 {
+		l.queue.Release(&cur.req)
+		if l.calmsLocked() {
+			l.restLocked(next)
+		} else {
+			l.queue.Insert(&next.req, next.mode)
+			l.generation++
+			next.generation = l.generation
+		}
+		l.mu.Unlock()
+		return nil
+	}
+	first := l.queue.Cycle(&cur.req, &next.req)
+	if h := ownerOf(first); h != next && h != nil && first.NextGranted() == nil && h.served == nil {
+		// The usual case: the turn passes to one other task.
+		l.generation++
+		h.generation, h.state = l.generation, held
+		next.awaits()
+		l.mu.Unlock()
+		h.token <- struct{}{}
+		return nil
+	}
+	var wake wakeList
+	l.grantLocked(first, cur, &wake)
+	if !next.req.Granted() {
+		next.awaits()
+	}
+	l.mu.Unlock()
+	wake.up()
+	return nil
+}
+
+func ownerOf(r *fifo.Request[*Handle]) *Handle {
+	if r == nil {
+		return nil
+	}
+	return r.Owner
+}
