@@ -42,7 +42,7 @@ func (p *pilot) command(a *attempt) {
 		a.fail(wire.Outcome_OUTCOME_EXITED, "%v", err)
 		return
 	}
-	if err := errors.Join(a.slot.out.open(), a.slot.err.open()); err != nil {
+	if err := errors.Join(a.slot.out.begin(logName(a.GetAttempt(), "out")), a.slot.err.begin(logName(a.GetAttempt(), "err"))); err != nil {
 		a.failBy(wire.Outcome_OUTCOME_STAGE_IN_FAILED, err)
 		return
 	}
@@ -75,7 +75,7 @@ func (p *pilot) start(a *attempt, path string, argv []string) (*running, error) 
 	attr := &syscall.ProcAttr{
 		Dir:   a.slot.folder,
 		Env:   p.variables(a, r),
-		Files: []uintptr{stdin.Fd(), a.slot.out.file.Fd(), a.slot.err.file.Fd()},
+		Files: []uintptr{stdin.Fd(), a.slot.out.write.Fd(), a.slot.err.write.Fd()},
 	}
 	if r.memory > 0 {
 		r.box = p.boxes.open(a.GetAttempt(), r.memory)
@@ -101,7 +101,7 @@ func (p *pilot) attend(r *running) (sched.Exit, error) {
 	} else if r.ctx.Err() != nil {
 		exit, err = p.tree.end(r.GetAttempt(), r.lead, p.cfg.Grace)
 	}
-	p.tree.settled(r.GetAttempt())
+	r.shared = !p.tree.settled(r.GetAttempt()) || err != nil
 	return exit, err
 }
 
@@ -164,12 +164,15 @@ func isFull(folder string) bool {
 	return unix.Statfs(folder, &s) == nil && s.Blocks > 0 && int64(s.Bavail)*s.Bsize < nearlyFull
 }
 
-// keepLogs leaves what the command printed under the names of the attempt.
+// keepLogs ends the attempt's use of the files that keep what it has printed.
 func (p *pilot) keepLogs(a *attempt) {
-	outErr := a.slot.out.keep(logName(a.GetAttempt(), "out"), p.cfg.LogBytes)
-	errErr := a.slot.err.keep(logName(a.GetAttempt(), "err"), p.cfg.LogBytes)
-	if err := errors.Join(outErr, errErr); err != nil {
+	if err := errors.Join(a.slot.out.end(), a.slot.err.end()); err != nil {
 		p.log.Warn("what the job printed is lost", "attempt", a.GetAttempt(), "error", err)
+		a.note(fmt.Sprintf("what it printed is lost: %v", err))
+	}
+	if a.shared { // what is printed later is not of the next attempt
+		a.slot.out.close()
+		a.slot.err.close()
 	}
 }
 

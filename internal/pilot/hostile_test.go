@@ -464,3 +464,31 @@ func TestChecksumOfALargeOutputCanBeEnded(t *testing.T) {
 	q.end("p1", a.GetAttempt())
 	expect(t, q.result(a.GetAttempt()), wire.Outcome_OUTCOME_ENDED, "")
 }
+
+// What a command has printed stays, whatever it does with the name of its stream.
+func TestTruncatedStreamKeepsTheLog(t *testing.T) {
+	q := newTaskQueue(t)
+	q.start(q.config("p1"))
+	a := shell("echo one >&2; echo two > /dev/stderr; echo three >&2; echo four | tee /dev/stderr > /dev/null; echo out; echo more > /dev/stdout; sh -c 'truncate -s 0 /dev/stdout || true' 2> /dev/null")
+	expect(t, q.run("p1", a), wire.Outcome_OUTCOME_SUCCEEDED, "")
+	if got := contents(t, q.log(a, "err")); got != "one\ntwo\nthree\nfour\n" {
+		t.Errorf("%q", got)
+	}
+	if got := contents(t, q.log(a, "out")); got != "out\nmore\n" {
+		t.Errorf("%q", got)
+	}
+}
+
+// What one attempt does to its streams does not reach the next one.
+func TestStreamsAreAsNewForEachAttempt(t *testing.T) {
+	q := newTaskQueue(t)
+	cfg := q.config("p1")
+	cfg.MilliCPUs = 1000
+	q.start(cfg)
+	expect(t, q.run("p1", shell("echo one; perl -e 'use Fcntl; fcntl(STDOUT, F_SETFL, O_NONBLOCK)'")), wire.Outcome_OUTCOME_SUCCEEDED, "")
+	a := shell("head -c 3000000 /dev/zero")
+	expect(t, q.run("p1", a), wire.Outcome_OUTCOME_SUCCEEDED, "")
+	if got := contents(t, q.log(a, "out")); len(got) != 3000000 {
+		t.Error(len(got), "bytes are kept")
+	}
+}

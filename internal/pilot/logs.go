@@ -1,116 +1,180 @@
 package pilot
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
-	"fairway/internal/disk"
+	"fairway/sched"
 )
 
 // tailBytes is how much of the end of standard error is looked at for the
 // reason of a failure.
 const tailBytes = 4096
 
-// logFile takes what one stream of an attempt prints. The command writes into
-// it directly. It has no name until something is printed by an attempt that
-// ended or runs for a while, and is used again by the next attempt if nothing
-// was: a file of its own for each attempt would cost more than a short job.
-type logFile struct {
-	folder string
-	file   *disk.Unnamed
-	name   string // empty while it has none
+// stream takes what one stream of an attempt prints, and keeps it in a file that
+// has its name from the first byte on. The command has a pipe, and not the file:
+// with that in its hands, `> /dev/stderr` would empty it. The pipe is used again
+// by the next attempt, so one that prints nothing costs nothing.
+type stream struct {
+	sched  *sched.Scheduler
+	folder string // of the files
+	limit  int64  // of a file, in bytes
+
+	write   *os.File // the command's end of the pipe, nil before there is one
+	read    int      // the other end
+	stop    context.CancelFunc
+	reading sync.WaitGroup
+
+	mu     sync.Mutex // guards what follows, and reading
+	buffer []byte
+	name   string   // of the file of the attempt, empty between attempts
+	file   *os.File // nil until something was printed
+	kept   int64    // bytes in the file
+	last   []byte   // the end of what was printed, up to twice tailBytes
+	err    error    // why what was printed is lost
 }
 
-// open makes sure that there is a file.
-func (l *logFile) open() error {
-	if l.file != nil {
-		return nil
+// begin readies the stream for an attempt.
+func (s *stream) begin(name string) error {
+	if s.write == nil {
+		if err := s.open(); err != nil {
+			return fmt.Errorf("pipe for the output of a job: %w", err)
+		}
 	}
-	f, err := disk.CreateUnnamed(l.folder, os.O_APPEND, 0o644)
-	if err != nil {
-		return fmt.Errorf("file for the output of a job: %w", err)
-	}
-	l.file, l.name = f, ""
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.name, s.kept, s.last, s.err = name, 0, s.last[:0], nil
 	return nil
 }
 
-func (l *logFile) size() int64 {
-	info, err := l.file.Stat()
-	if err != nil {
-		return 0
+func (s *stream) open() error {
+	var ends [2]int
+	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
+		return err
 	}
-	return info.Size()
-}
-
-// show gives the file its name, so that it can be read while the attempt runs.
-func (l *logFile) show(name string) error {
-	if l.name != "" {
-		return nil
+	if err := unix.SetNonblock(ends[0], true); err != nil {
+		_ = unix.Close(ends[0])
+		_ = unix.Close(ends[1])
+		return err
 	}
-	path := filepath.Join(l.folder, name)
-	if err := l.file.Link(path); err != nil && !errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("keep the output of the job as %s: %w", path, err)
-	}
-	l.name = name
+	s.buffer = make([]byte, pipeRead)
+	s.read, s.write = ends[0], os.NewFile(uintptr(ends[1]), "pipe")
+	var ctx context.Context
+	ctx, s.stop = context.WithCancel(context.Background())
+	s.reading.Go(func() {
+		for s.sched.WaitReadable(ctx, s.read) == nil {
+			s.take()
+		}
+	})
 	return nil
 }
 
-// cut keeps the first limit bytes and puts a notice after them. What a running
-// command prints later is cut again.
-func (l *logFile) cut(limit int64) {
-	if l.size() <= limit+int64(len(cutNotice)) {
+// take keeps what is in the pipe now.
+func (s *stream) take() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for range pipeReads {
+		n, err := unix.Read(s.read, s.buffer)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if n <= 0 {
+			return
+		}
+		s.keep(s.buffer[:n])
+	}
+}
+
+// pipeReads bounds what is read from a pipe at a time: more than it may hold, which
+// is 64 KiB, unless a command makes it 1 MiB.
+const (
+	pipeRead  = 64 << 10
+	pipeReads = 32
+)
+
+// keep adds to the file as far as the limit, and puts a notice after that.
+func (s *stream) keep(printed []byte) {
+	s.last = append(s.last, printed[max(0, len(printed)-tailBytes):]...)
+	if beyond := len(s.last) - 2*tailBytes; beyond > 0 {
+		s.last = append(s.last[:0], s.last[len(s.last)-tailBytes:]...)
+	}
+	if s.name == "" || s.kept > s.limit || s.err != nil {
 		return
 	}
-	if unix.Ftruncate(int(l.file.Fd()), limit) == nil {
-		_, _ = l.file.WriteString(cutNotice)
+	if s.file == nil {
+		if s.file, s.err = createLog(filepath.Join(s.folder, s.name)); s.err != nil {
+			return
+		}
 	}
+	room := s.limit - s.kept
+	s.kept += int64(len(printed))
+	if int64(len(printed)) > room {
+		printed = append(printed[:room:room], cutNotice...)
+	}
+	_, s.err = s.file.Write(printed)
+}
+
+// createLog makes a file; what a job has put there before goes.
+func createLog(path string) (*os.File, error) {
+	const how = os.O_WRONLY | os.O_CREATE | os.O_EXCL
+	f, err := os.OpenFile(path, how, 0o644)
+	if errors.Is(err, fs.ErrExist) && os.Remove(path) == nil {
+		f, err = os.OpenFile(path, how, 0o644)
+	}
+	return f, err
 }
 
 // cutNotice stands where output was cut off.
 const cutNotice = "\n[fairway: the output was cut off here, at the limit of what is kept]\n"
 
-// keep ends an attempt's use of the file: one with contents gets its name and
-// is closed, an empty one is used again.
-func (l *logFile) keep(name string, limit int64) error {
-	if l.file == nil {
+// end ends an attempt's use of the stream, when its processes have ended. An error
+// says that what it printed is not, or not all, in the file.
+func (s *stream) end() error {
+	if s.write == nil {
 		return nil
 	}
-	size := l.size()
-	if size == 0 && l.name == "" {
-		return nil
+	s.take()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	// The description is shared with the commands, which may have changed it.
+	_ = unix.SetNonblock(int(s.write.Fd()), false)
+	s.name = ""
+	err := s.err
+	if s.file != nil {
+		err = errors.Join(err, s.file.Close())
+		s.file = nil
 	}
-	var err error
-	switch {
-	case size == 0:
-		err = os.Remove(filepath.Join(l.folder, l.name))
-	default:
-		l.cut(limit)
-		err = l.show(name)
-	}
-	l.close()
 	return err
 }
 
-func (l *logFile) close() {
-	if l.file != nil {
-		_ = l.file.Close()
-		l.file, l.name = nil, ""
+// close ends the stream; a process that still has its pipe cannot write to it any
+// more.
+func (s *stream) close() {
+	if s.write == nil {
+		return
 	}
+	s.stop()
+	s.reading.Wait()
+	_ = s.end()
+	_ = s.write.Close()
+	_ = unix.Close(s.read)
+	s.write = nil
 }
 
-// tail returns the end of what was printed.
-func (l *logFile) tail() string {
-	if l.file == nil {
+// tail returns the end of what was printed so far.
+func (s *stream) tail() string {
+	if s.write == nil {
 		return ""
 	}
-	at := max(0, l.size()-tailBytes)
-	buffer := make([]byte, tailBytes)
-	n, _ := l.file.ReadAt(buffer, at)
-	return strings.ToValidUTF8(string(buffer[:n]), "?")
+	s.take()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return legible(string(s.last[max(0, len(s.last)-tailBytes):]))
 }

@@ -10,9 +10,8 @@ import (
 	"fairway/sched"
 )
 
-// MindInterval is how often running attempts are looked at: their time, their
-// memory where no cgroup limits it, and the size of what they print. Limits may
-// be passed for that long.
+// MindInterval is how often running attempts are looked at: their time, and their
+// memory where no cgroup limits it. Limits may be passed for that long.
 const MindInterval = 100 * time.Millisecond
 
 // endedContext has ended: it allows no grace.
@@ -102,15 +101,6 @@ func (m *minder) mindOne(r *running, now time.Time) {
 	}
 	if r.memory > 0 && r.box == nil {
 		m.mindMemory(r)
-	}
-	if spent < MindInterval {
-		return
-	}
-	for stream, log := range map[string]*logFile{"out": &r.slot.out, "err": &r.slot.err} {
-		if log.size() > 0 {
-			_ = log.show(logName(r.GetAttempt(), stream))
-			log.cut(m.cfg.LogBytes)
-		}
 	}
 }
 

@@ -26,6 +26,7 @@ type attempt struct {
 	slot   *slot
 	in     *stageIn
 	before *attempt // whose place it took, until that one is settled
+	shared bool     // processes may be left that have what it had open
 
 	// The pilot's mutex guards what follows.
 	queued    bool // it waits in the queue

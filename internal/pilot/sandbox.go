@@ -24,7 +24,7 @@ type slot struct {
 	name     string
 	folder   string          // the sandbox
 	dir      *beneath.Folder // the same, opened before the attempt began
-	out, err logFile
+	out, err stream
 	info     info
 	staged   []*input          // inputs of the last attempt
 	kept     map[string]*input // those of them that stay for the next one, by path
@@ -43,7 +43,10 @@ func (p *pilot) takeSlot() (*slot, error) {
 	name := strconv.Itoa(p.made)
 	p.mu.Unlock()
 	folder := filepath.Join(p.remains.folder, name)
-	s := &slot{above: p.remains.dir, name: name, folder: folder, out: logFile{folder: p.cfg.LogDir}, err: logFile{folder: p.cfg.LogDir}}
+	s := &slot{above: p.remains.dir, name: name, folder: folder}
+	for _, printed := range []*stream{&s.out, &s.err} {
+		printed.sched, printed.folder, printed.limit = p.sched, p.cfg.LogDir, p.cfg.LogBytes
+	}
 	s.info = info{above: p.remains.dir, folder: folder + ".info"}
 	return s, s.makeFolder()
 }

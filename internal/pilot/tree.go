@@ -148,14 +148,16 @@ func (t *tree) finish(pid int, grace context.Context) {
 }
 
 // settled says that an attempt has no processes any more: a stray that may
-// have been of this or of another one is not of this one.
-func (t *tree) settled(attempt uint64) {
+// have been of this or of another one is not of this one. It returns false if there
+// is one.
+func (t *tree) settled(attempt uint64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	maps.DeleteFunc(t.leads, func(_ int, l leader) bool { return l.attempt == attempt })
 	for _, s := range t.strays {
 		delete(s.suspects, attempt)
 	}
+	return len(t.strays) == 0
 }
 
 // straysOf returns the children that can belong to no other running attempt
