@@ -65,6 +65,7 @@ repeats a result.`),
   fairway run workflow.yaml --set pairs=500 --pilots 4
   fairway explain align/p3
   fairway -C examples/lambda jobs --state failed`,
+		Version:       versionText(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRun: func(*cobra.Command, []string) {
@@ -92,6 +93,7 @@ repeats a result.`),
 	grouped("change", c.cancelCommand(), c.retryCommand(), c.closeCommand())
 	root.AddCommand(c.versionCommand(), c.pilotCommand(), exitCodesTopic())
 	root.SetFlagErrorFunc(flagError)
+	root.SetVersionTemplate("fairway {{.Version}}\n")
 	return root
 }
 

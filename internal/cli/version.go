@@ -28,9 +28,13 @@ func (c *console) versionCommand() *cobra.Command {
 				c.printJSON(v)
 				return
 			}
-			fmt.Fprintf(c.out, "fairway %s (%s, %s)\n", v.Version, v.Go, v.Platform)
+			fmt.Fprintln(c.out, "fairway", versionText())
 		},
 	}
+}
+
+func versionText() string {
+	return fmt.Sprintf("%s (%s, %s/%s)", programVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 // version is set by the linker (see the Makefile).

@@ -119,6 +119,9 @@ func (p *parser) checkOutput(s *step, e *entry) {
 	if e.fresh {
 		p.checkTouching(s, e.pattern)
 	}
+	if part := e.pattern.longPart(); part != "" {
+		p.failAt(e.pattern.line, e.pattern.column, "choose a shorter name", "step %q: a part of the name %q has %d bytes, the limit for outputs is %d", s.name, e.pattern.text, len(part), maxPart)
+	}
 	missing := s.missing(e.pattern)
 	if wild := slices.IndexFunc(missing, func(name string) bool { return !placeholderName.MatchString(name) }); wild >= 0 {
 		p.failAt(e.pattern.line, e.pattern.column, "write a {placeholder} under each in place of the wildcard, and put it into the name",

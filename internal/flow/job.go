@@ -117,6 +117,9 @@ func (f *Flow) outputTaken(j *job) string {
 		if why := legalLFN(made.lfn); why != "" {
 			return fmt.Sprintf("job %s cannot be created: the name %q of its output %s", j.name, made.lfn, why)
 		}
+		if part := longPart(made.lfn); part != "" {
+			return fmt.Sprintf("job %s cannot be created: a part of the name %q of its output has %d bytes, the limit is %d", j.name, made.lfn, len(part), maxPart)
+		}
 	}
 	return ""
 }

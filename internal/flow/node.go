@@ -77,12 +77,16 @@ func (p *parser) mapping(n *yaml.Node, what string) []field {
 }
 
 // known gives the fields of n by key and reports the keys that are not in
-// keys.
-func (p *parser) known(n *yaml.Node, what string, keys []string) map[string]*yaml.Node {
+// keys. habits advise those who come from other workflow systems.
+func (p *parser) known(n *yaml.Node, what string, keys []string, habits map[string]string) map[string]*yaml.Node {
 	found := map[string]*yaml.Node{}
 	for _, f := range p.mapping(n, what) {
 		if !slices.Contains(keys, f.key.Value) {
-			p.fail(f.key, didYouMean(f.key.Value, keys), "unknown key %q in %s", f.key.Value, what)
+			instead := habits[f.key.Value]
+			if instead == "" {
+				instead = didYouMean(f.key.Value, keys)
+			}
+			p.fail(f.key, instead, "unknown key %q in %s", f.key.Value, what)
 			continue
 		}
 		found[f.key.Value] = f.value

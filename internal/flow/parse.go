@@ -150,7 +150,7 @@ func secondDocument(data []byte) (line int, found bool) {
 var wordName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
 
 func (p *parser) workflow(w *Workflow, root *yaml.Node, set map[string]string) {
-	top := p.known(root, "the workflow", workflowKeys)
+	top := p.known(root, "the workflow", workflowKeys, workflowHabits)
 	if n := top["parameters"]; n != nil {
 		p.parameters(w, n, set)
 	}
@@ -196,6 +196,9 @@ func (p *parser) parameters(w *Workflow, n *yaml.Node, set map[string]string) {
 		}
 		if hasHidden(parameter.Value) {
 			p.fail(value, "remove them", "the parameter %q has characters of the private use area (U+E000 to U+E005)", name)
+		}
+		if size := len(parameter.Value); size > maxListBytes {
+			p.fail(value, "put it into a file, and name that under reads", "the parameter %q has %d bytes, the limit is %d", name, size, maxListBytes)
 		}
 		p.values[name] = parameter.Value
 		w.Parameters = append(w.Parameters, parameter)

@@ -23,7 +23,7 @@ func (p *parser) inputs(w *Workflow, n *yaml.Node) {
 
 func (p *parser) input(in *DeclaredInput, f field) {
 	what := fmt.Sprintf("the input %q", in.Name)
-	keys := p.known(f.value, what, inputKeys)
+	keys := p.known(f.value, what, inputKeys, inputHabits)
 	given := 0
 	for _, key := range []string{"files", "watch", "url_list"} {
 		if keys[key] != nil {
@@ -60,7 +60,7 @@ func (p *parser) catalog(in *DeclaredInput, n *yaml.Node, what string) {
 		ref.File, _ = p.text(n, what)
 		return
 	}
-	keys := p.known(n, what, catalogKeys)
+	keys := p.known(n, what, catalogKeys, nil)
 	for key, field := range map[string]*string{"file": &ref.File, "protocol": &ref.Protocol, "site": &ref.Site, "volume": &ref.Volume} {
 		if keys[key] != nil {
 			*field, _ = p.text(keys[key], what+": "+key)

@@ -28,7 +28,7 @@ func (p *parser) steps(w *Workflow, n *yaml.Node) {
 
 func (p *parser) step(s *step, f field) {
 	what := fmt.Sprintf("step %q", s.name)
-	keys := p.known(f.value, what, stepKeys)
+	keys := p.known(f.value, what, stepKeys, stepHabits)
 	if n := keys["each"]; n != nil {
 		for _, e := range p.entries(n, what+": each") {
 			s.each, s.eachNames = append(s.each, e.pattern), append(s.eachNames, e.name)
@@ -106,7 +106,7 @@ func (p *parser) split(s *step, n *yaml.Node, what string) {
 	if len(s.each) != 1 {
 		p.fail(n, "name one pattern under each", "%s: split needs the one file that each gives", what)
 	}
-	keys := p.known(n, what+": split", splitKeys)
+	keys := p.known(n, what+": split", splitKeys, nil)
 	s.split = &splitRule{}
 	if keys["records"] == nil {
 		p.fail(n, "add records: NUMBER, the records of one job", "%s: split does not say how many records a job gets", what)
@@ -224,7 +224,11 @@ func (p *parser) needs(s *step, n *yaml.Node, what string) {
 		case "time":
 			s.needs.Time = scalar(p, f.value, what+": time", parseDuration)
 		default:
-			if meant := closest(key, needsKeys); meant != "" {
+			meant := closest(key, needsKeys)
+			if habit := needsHabits[key]; habit != "" {
+				meant = habit
+			}
+			if meant != "" {
 				p.fail(f.key, fmt.Sprintf("did you mean %q?", meant), "unknown key %q in %s", key, what)
 				continue
 			}
@@ -237,7 +241,7 @@ func (p *parser) needs(s *step, n *yaml.Node, what string) {
 }
 
 func (p *parser) retry(s *step, n *yaml.Node, what string) {
-	keys := p.known(n, what, retryKeys)
+	keys := p.known(n, what, retryKeys, retryHabits)
 	if n := keys["attempts"]; n != nil {
 		s.retry.Attempts = int(p.integer(n, what+": attempts", 1))
 	}

@@ -264,6 +264,29 @@ func meetAt(a, b []int, i, j int, row, next []bool) bool {
 	return false
 }
 
+// maxPart bounds, in bytes, a part of the name of an output: file systems allow
+// 255, and where it is stored its version and attempt stand behind it.
+const maxPart = 200
+
+// longPart gives the first part of an output's name that is too long, or "".
+// Placeholders count as nothing.
+func (p *pattern) longPart() string {
+	var literal strings.Builder
+	for _, t := range p.tokens {
+		literal.WriteString(t.literal)
+	}
+	return longPart(literal.String())
+}
+
+func longPart(name string) string {
+	for part := range strings.SplitSeq(name, "/") {
+		if len(part) > maxPart {
+			return part
+		}
+	}
+	return ""
+}
+
 // legalLFN says why name cannot be a logical file name, or "".
 func legalLFN(name string) string {
 	switch {

@@ -60,6 +60,9 @@ func findMatches(a *attempt, o *wire.OutputFile, taken map[string]bool) (found [
 		if info.IsDir() || taken[path] || !matches(pattern, path) {
 			return nil
 		}
+		if part := longPart(path); part != "" {
+			return &missingOutput{path, fmt.Sprintf("has a name with a part of %d bytes, the limit is %d", len(part), maxPart)}
+		}
 		if !info.Mode().IsRegular() {
 			left.add(path)
 			return nil
@@ -141,4 +144,17 @@ func walk(top *beneath.Folder, name string, slashes int, visit func(path string,
 // lfnOf gives a match the slashes that the pattern began with.
 func lfnOf(pattern, path string) string {
 	return pattern[:len(pattern)-len(strings.TrimLeft(pattern, "/"))] + path
+}
+
+// maxPart bounds, in bytes, a part of the name of an output, as in flow: what
+// names its version and attempt in storage stands behind it.
+const maxPart = 200
+
+func longPart(path string) string {
+	for part := range strings.SplitSeq(path, "/") {
+		if len(part) > maxPart {
+			return part
+		}
+	}
+	return ""
 }

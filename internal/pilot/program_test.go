@@ -182,3 +182,31 @@ func TestVariablesOfFairwayAreSetAndDocumented(t *testing.T) {
 		}
 	}
 }
+
+// A command that wrote nothing and said something may have failed without
+// knowing.
+func TestNoteOfEmptyOutputs(t *testing.T) {
+	q := newTaskQueue(t)
+	q.start(q.config("p1"))
+	for command, want := range map[string]string{
+		`echo "no reads found" >&2; : > out; : > more`:      "it wrote nothing into out and said: no reads found",
+		`echo "no reads found" >&2; : > out; echo x > more`: "",
+		`: > out; : > more`: "",
+		`echo "all is well" >&2; echo x > out; echo x > more`: "",
+	} {
+		r := q.run("p1", shell(command, writes("out", "more")))
+		expect(t, r, wire.Outcome_OUTCOME_SUCCEEDED, "")
+		if got := strings.Join(r.GetNotes(), "\n"); got != want {
+			t.Errorf("%s: notes %q, want %q", command, got, want)
+		}
+	}
+}
+
+// A name that storage could not hold fails once, with the reason.
+func TestTooLongNamesChosenByContent(t *testing.T) {
+	q := newTaskQueue(t)
+	q.start(q.config("p1"))
+	long := strings.Repeat("x", 201)
+	expect(t, q.run("p1", shell(": > out/"+long, writes("out/*"))), wire.Outcome_OUTCOME_MISSING_OUTPUT, "part of 201 bytes, the limit is 200")
+	expect(t, q.run("p1", shell(": > out/"+long[1:], writes("out/*"))), wire.Outcome_OUTCOME_SUCCEEDED, "")
+}

@@ -62,7 +62,19 @@ func (p *pilot) stageOut(a *attempt) error {
 		a.result.Outputs = append(a.result.Outputs, out)
 		a.result.Usage.BytesWritten += out.GetSize()
 	}
+	a.noteNothing()
 	return stageOutAfter.Hit()
+}
+
+// noteNothing tells of a command that ended well, has written nothing and
+// complained: it may not know that it failed.
+func (a *attempt) noteNothing() {
+	if a.result.GetUsage().GetBytesWritten() > 0 || len(a.result.GetOutputs()) == 0 {
+		return
+	}
+	if said := lastLine(a.slot.err.tail()); said != "" {
+		a.note("it wrote nothing into " + a.result.Outputs[0].GetLfn() + " and said: " + said)
+	}
 }
 
 // store puts one output where it belongs.
