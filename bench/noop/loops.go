@@ -93,7 +93,7 @@ func pilots(address string, folders server.Folders) (batch.System, error) {
 	}
 	config := pilot.Config{
 		Server: address, Site: server.LocalSite, SandboxDir: folders.Sandbox, LogDir: folders.Logs,
-		Storage: server.StoragePrefix, Element: folders.Storage, MilliCPUs: slots * 1000, Memory: 1 << 30, Disk: 1 << 30,
+		Storage: server.StoragePrefix, Element: folders.Storage, Workflow: folders.Workflow, MilliCPUs: slots * 1000, Memory: 1 << 30, Disk: 1 << 30,
 		Cache: pilot.CacheConfig{Mode: pilot.CacheHost, Dir: folders.Cache, MaxSpace: 1 << 30},
 	}
 	return batch.NewLocal(batch.LocalConfig{

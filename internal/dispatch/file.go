@@ -153,6 +153,18 @@ func hashed(b []byte) identity {
 	return identity(sum[:16])
 }
 
+// existingAs is the version that existed before and has the same contents; nil
+// where there is none, or where that is not known.
+func (f *file) existingAs(e *ExistingFile) *version {
+	id := identityOf("existing", e.LFN, e.Identity)
+	for _, v := range f.versions {
+		if e.Identity != "" && v.existing && v.identity == id && v.size == e.Size {
+			return v
+		}
+	}
+	return nil
+}
+
 func (c *Core) addFiles(files []ExistingFile) error {
 	for i := range files {
 		if files[i].LFN == "" {
@@ -168,9 +180,15 @@ func (c *Core) addFiles(files []ExistingFile) error {
 	return nil
 }
 
-// addFile makes a version of its own; the readers inserted from now on get it.
+// addFile makes a version of its own; the readers inserted from now on get it. A
+// version that the file has already may be found elsewhere from now on.
 func (c *Core) addFile(e *ExistingFile) {
 	f := c.fileNamed(e.LFN)
+	if v := f.existingAs(e); v != nil {
+		v.pfn, v.tag = e.PFN, e.Tag
+		c.persistExisting(v, e.Identity)
+		return
+	}
 	n := Version(0)
 	if len(f.versions) > 0 {
 		n = f.next()

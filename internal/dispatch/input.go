@@ -7,7 +7,9 @@ import "time"
 type Input interface{ isInput() }
 
 // AddFiles makes files known that exist already, as version 0 or, for a file
-// known before, as a new version at the tail of its FIFO.
+// known before, as a new version at the tail of its FIFO. One that is known with
+// the same identity is that version, under the PFN and with the tag that it has
+// now.
 type AddFiles struct{ Files []ExistingFile }
 
 // ExistingFile is a file that no job of this Core wrote.

@@ -178,7 +178,7 @@ func (s *Server) feed(ctx context.Context, input string, files []flow.InputFile,
 	if len(files) == 0 && !last {
 		return nil
 	}
-	records, err := inputRecords(input, files)
+	records, err := s.find.records(input, files)
 	if err != nil {
 		return err
 	}
@@ -194,12 +194,12 @@ func (s *Server) feed(ctx context.Context, input string, files []flow.InputFile,
 	return s.inbox.send(ctx, &request{}) // the loop may have waited for the end of the inputs only
 }
 
-func inputRecords(input string, files []flow.InputFile) ([]dispatch.Record, error) {
+func (f *finder) records(input string, files []flow.InputFile) ([]dispatch.Record, error) {
 	records := make([]dispatch.Record, len(files))
 	for i, file := range files {
 		var err error
 		records[i], err = recordOf(inputTable, input+"/"+file.LFN, inputRecord{
-			Input: input, LFN: file.LFN, PFN: file.PFN, Identity: file.Identity,
+			Input: input, LFN: file.LFN, PFN: file.PFN, Identity: file.Identity, Stamp: f.contents.stampOf(file.PFN),
 		})
 		if err != nil {
 			return nil, err

@@ -22,10 +22,11 @@ import (
 // [flow.DeclaredInput.Order]; lines of a URL list in their own. Names that begin with a dot are matched only by a
 // pattern that has the dot.
 type finder struct {
-	folder  string // of the workflow; patterns are relative to it
-	traces  string // where the files of traces are made
-	element storage.Element
-	look    bool // only: files of traces are not made
+	folder   string // of the workflow; patterns are relative to it
+	places   storage.Places
+	element  storage.Element
+	contents *contents
+	look     bool // only: files of traces are not made
 }
 
 // find returns the files that an input has now.
@@ -41,7 +42,7 @@ func (f *finder) find(ctx context.Context, in *flow.DeclaredInput) ([]flow.Input
 		files, err = f.matching(in)
 	}
 	if err == nil {
-		err = errors.Join(recordable(files), distinct(files))
+		err = errors.Join(f.recordable(files), f.distinct(files))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("input %q (line %d): %w", in.Name, in.Line, err)
@@ -51,21 +52,21 @@ func (f *finder) find(ctx context.Context, in *flow.DeclaredInput) ([]flow.Input
 
 // recordable refuses names of files that no record and no message to a pilot
 // can hold.
-func recordable(files []flow.InputFile) error {
+func (f *finder) recordable(files []flow.InputFile) error {
 	for _, file := range files {
 		if !utf8.ValidString(file.PFN) {
-			return fmt.Errorf("the name %q is not UTF-8: give the file another name", file.PFN)
+			return fmt.Errorf("the name %q is not UTF-8: give the file another name", f.places.Shown(file.PFN))
 		}
 	}
 	return nil
 }
 
 // distinct refuses files of which one would take the place of another.
-func distinct(files []flow.InputFile) error {
+func (f *finder) distinct(files []flow.InputFile) error {
 	paths := make(map[string]string, len(files))
 	for _, file := range files {
 		if other, taken := paths[file.LFN]; taken && other != file.PFN {
-			return fmt.Errorf("%s and %s would both be called %s: tell them apart by placeholders in `as`", other, file.PFN, file.LFN)
+			return fmt.Errorf("%s and %s would both be called %s: tell them apart by placeholders in `as`", f.places.Shown(other), f.places.Shown(file.PFN), file.LFN)
 		}
 		paths[file.LFN] = file.PFN
 	}
@@ -77,6 +78,15 @@ func (f *finder) absolute(path string) string {
 		return filepath.Clean(path)
 	}
 	return filepath.Join(f.folder, path)
+}
+
+// pfn is that of a path as it is written in a workflow or a list. What is in the
+// folder of the workflow is found there wherever the folder is moved.
+func (f *finder) pfn(path string) string {
+	if filepath.IsLocal(path) {
+		return storage.Join(storage.FolderScheme+":", filepath.Clean(path))
+	}
+	return f.absolute(path)
 }
 
 func (f *finder) matching(in *flow.DeclaredInput) ([]flow.InputFile, error) {
@@ -133,7 +143,7 @@ func (f *finder) named(in *flow.DeclaredInput, path string) (*flow.InputFile, er
 	if err != nil || !fits {
 		return nil, err
 	}
-	file, err := existing(lfn, f.absolute(path))
+	file, err := f.existing(lfn, f.pfn(path))
 	if file != nil {
 		file.Path = path
 	}
@@ -155,23 +165,6 @@ func (f *finder) asWritten(pattern, path string) string {
 		return relative
 	}
 	return path
-}
-
-// existing describes a file as it is now; nil for a folder.
-func existing(lfn, path string) (*flow.InputFile, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if info.IsDir() {
-		return nil, nil
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file", path)
-	}
-	return &flow.InputFile{ExistingFile: dispatch.ExistingFile{
-		LFN: lfn, PFN: path, Size: info.Size(), Identity: fileIdentity(info), Tag: tagOf(path, storage.InfoOf(info)),
-	}}, nil
 }
 
 func tagOf(pfn string, now storage.Info) dispatch.Tag {
@@ -246,15 +239,21 @@ func (f *finder) again(ctx context.Context, in *flow.DeclaredInput, r inputRecor
 		file, err := f.stated(ctx, r.LFN, r.PFN)
 		return &file, err
 	}
-	path, err := storage.Path(r.PFN)
-	if err != nil {
-		return nil, err
-	}
-	return existing(r.LFN, path)
+	return f.existing(r.LFN, r.PFN)
 }
 
 // stated describes what a URL, or a path of a list of them, leads to.
 func (f *finder) stated(ctx context.Context, lfn, url string) (flow.InputFile, error) {
+	if storage.IsLocal(url) {
+		file, err := f.existing(lfn, url)
+		if err == nil && file == nil {
+			err = fmt.Errorf("%s is a folder", f.places.Shown(url))
+		}
+		if err != nil {
+			return flow.InputFile{}, err
+		}
+		return *file, nil
+	}
 	info, err := f.element.Stat(ctx, url)
 	if err != nil {
 		return flow.InputFile{}, err
@@ -275,7 +274,7 @@ func (f *finder) locate(in *flow.DeclaredInput, rules *catalog.Catalog, name str
 		}
 	}
 	if !hasScheme(url) {
-		url = f.absolute(url)
+		url = f.pfn(url)
 	}
 	return url, nil
 }
@@ -305,13 +304,13 @@ func ReadCatalog(folder string, ref *flow.CatalogRef) (*catalog.Catalog, error) 
 func (f *finder) makeSized(sizes []flow.SizedFile) ([]flow.InputFile, error) {
 	files := make([]flow.InputFile, len(sizes))
 	for i, sized := range sizes {
-		path := filepath.Join(f.traces, sized.LFN)
-		if err := f.provide(path, sized.Size); err != nil {
+		pfn := f.pfn(filepath.Join(StateFolder, inputsName, sized.LFN))
+		if err := f.provide(f.places.Shown(pfn), sized.Size); err != nil {
 			return nil, err
 		}
 		size := fmt.Sprint(sized.Size)
 		files[i] = flow.InputFile{ExistingFile: dispatch.ExistingFile{
-			LFN: sized.LFN, PFN: path, Size: sized.Size, Identity: size, Tag: dispatch.Tag(storage.FixedTag(size)),
+			LFN: sized.LFN, PFN: pfn, Size: sized.Size, Identity: size, Tag: dispatch.Tag(storage.FixedTag(size)),
 		}}
 	}
 	return files, nil

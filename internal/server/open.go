@@ -37,18 +37,27 @@ type opened struct {
 	inputs   []inputRecord
 	now      map[string][]flow.InputFile // of inputs, by name; of open ones if all were closed before
 	earlier  earlierResults              // of a rehearsal
-	gone     bool                        // files of open inputs, so what was made from them cannot be made again
+	// elsewhere are inputs, by name, that hold what they held in the last run, but
+	// in another file: copied, or touched.
+	elsewhere map[string][]flow.InputFile
+	gone      bool // files of open inputs, so what was made from them cannot be made again
 }
 
 // openRecords looks at what was run before in a folder, and at the inputs as
 // they are now.
 func openRecords(ctx context.Context, config *Config, s store.Store, find *finder) (*opened, error) {
-	o := &opened{now: map[string][]flow.InputFile{}}
+	o := &opened{now: map[string][]flow.InputFile{}, elsewhere: map[string][]flow.InputFile{}}
 	fresh, err := flow.New(config.Workflow, config.Parameters)
 	if err != nil {
 		return nil, err
 	}
 	o.flow = fresh
+	if s != nil {
+		if o.inputs, err = loadInputs(ctx, s); err != nil {
+			return nil, err
+		}
+		find.contents.remember(o.inputs)
+	}
 	for _, in := range fresh.Inputs() {
 		if isOpenInput(in) {
 			continue
@@ -65,9 +74,6 @@ func openRecords(ctx context.Context, config *Config, s store.Store, find *finde
 	}
 	o.store = s
 	if o.run, err = loadRun(ctx, s); err != nil {
-		return nil, err
-	}
-	if o.inputs, err = loadInputs(ctx, s); err != nil {
 		return nil, err
 	}
 	if o.run != nil && o.run.State == runSucceeded {
@@ -122,21 +128,23 @@ func (o *opened) decide(ctx context.Context, find *finder) {
 // there now. Of an open input, files may have gone since, and others only count
 // once it was closed.
 func (o *opened) changes(ctx context.Context, find *finder, in *flow.DeclaredInput) []string {
-	before := map[string]string{}
+	before := map[string]inputRecord{}
 	for _, r := range o.inputs {
 		if r.Input == in.Name {
-			before[r.LFN] = r.Identity
+			before[r.LFN] = r
 		}
 	}
 	fed := len(before) > 0 || isOpenInput(in)
 	var reasons []string
 	for _, file := range o.now[in.Name] {
-		switch identity, known := before[file.LFN]; {
+		switch r, known := before[file.LFN]; {
 		case !fed: // its server was killed before
 		case !known:
 			reasons = append(reasons, fmt.Sprintf("the input %s has a new file %s", in.Name, file.LFN))
-		case identity != file.Identity:
+		case r.Identity != file.Identity:
 			reasons = append(reasons, fmt.Sprintf("%s changed", file.LFN))
+		default:
+			o.found(find, in, &r, file)
 		}
 		delete(before, file.LFN)
 	}
@@ -149,9 +157,17 @@ func (o *opened) changes(ctx context.Context, find *finder, in *flow.DeclaredInp
 	return reasons
 }
 
+// found takes note of a file that holds what it held, but is another one or was
+// touched: those who read it are to know it again.
+func (o *opened) found(find *finder, in *flow.DeclaredInput, r *inputRecord, file flow.InputFile) {
+	if now := find.contents.stampOf(file.PFN); r.Stamp != nil && now != nil && (r.PFN != file.PFN || *r.Stamp != *now) {
+		o.elsewhere[in.Name] = append(o.elsewhere[in.Name], file)
+	}
+}
+
 // changesOfOpen looks at those files that were fed before and are left to be
 // compared. What cannot be reached now counts as it was.
-func (o *opened) changesOfOpen(ctx context.Context, find *finder, in *flow.DeclaredInput, left map[string]string) []string {
+func (o *opened) changesOfOpen(ctx context.Context, find *finder, in *flow.DeclaredInput, left map[string]inputRecord) []string {
 	var reasons []string
 	for _, r := range o.inputs {
 		if _, still := left[r.LFN]; r.Input != in.Name || !still {
@@ -159,8 +175,12 @@ func (o *opened) changesOfOpen(ctx context.Context, find *finder, in *flow.Decla
 		}
 		file, err := find.again(ctx, in, r)
 		o.gone = o.gone || errors.Is(err, fs.ErrNotExist)
-		if err == nil && file != nil && file.Identity != r.Identity {
+		switch {
+		case err != nil || file == nil:
+		case file.Identity != r.Identity:
 			reasons = append(reasons, fmt.Sprintf("%s changed", r.LFN))
+		default:
+			o.found(find, in, &r, *file)
 		}
 	}
 	return reasons

@@ -51,7 +51,7 @@ func TestURLsThatChanged(t *testing.T) {
 			t.Errorf("%s: executed %d times, and again %d times though it is the same", url, first, same)
 		}
 		served.Add(1)
-		write(t, filepath.Join(root, "local/page"), "changed there")
+		write(t, filepath.Join(root, "local/page"), fmt.Sprint("changed there ", served.Load()))
 		if run() != 1 {
 			t.Errorf("%s: not run again though it changed", url)
 		}

@@ -62,6 +62,8 @@ type inputRecord struct {
 	LFN      string `json:"lfn"`
 	PFN      string `json:"pfn"`
 	Identity string `json:"identity"`
+	// What a local file was when it was taken; nil for others.
+	Stamp *stamp `json:"stamp,omitempty"`
 }
 
 func recordOf(table, key string, body any) (dispatch.Record, error) {

@@ -48,6 +48,9 @@ func (s *Server) adoptLoop(ctx context.Context) {
 func (s *Server) revival(c *cores) *request {
 	site := s.config.Site
 	r := &request{flow: []flow.Input{flow.Tick{}}}
+	if err := s.meetAgain(r); err != nil {
+		s.end.broken(err)
+	}
 	s.restore(c)
 	known := c.dispatch.Launches()
 	ends := s.adopt(launchNames(known))
@@ -77,4 +80,22 @@ func (s *Server) revival(c *cores) *request {
 
 func launchNames(launches []dispatch.LaunchView) []string {
 	return each(launches, func(l dispatch.LaunchView) string { return l.Launch })
+}
+
+// meetAgain has pilots know inputs again that are other files with the contents
+// of before.
+func (s *Server) meetAgain(r *request) error {
+	if s.opened.decision == runAgain {
+		return nil // they are all fed anew
+	}
+	for name, files := range s.opened.elsewhere {
+		records, err := s.find.records(name, files)
+		if err != nil {
+			return err
+		}
+		r.records = append(r.records, records...)
+		existing := each(files, func(f flow.InputFile) dispatch.ExistingFile { return f.ExistingFile })
+		r.dispatch = append(r.dispatch, dispatch.AddFiles{Files: existing})
+	}
+	return nil
 }

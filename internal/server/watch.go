@@ -70,8 +70,9 @@ func (s *Server) complete(ctx context.Context, in *flow.DeclaredInput, alone set
 		return all, false, err
 	}
 	for _, file := range all {
-		info, err := os.Stat(file.PFN)
-		if err != nil || !alone.settled(file.PFN, info, time.Now()) || fileIdentity(info) != file.Identity {
+		path := s.find.places.Shown(file.PFN)
+		info, err := os.Stat(path)
+		if err != nil || !alone.settled(path, info, time.Now()) || tagOf(file.PFN, storage.InfoOf(info)) != file.Tag {
 			unsettled = true
 			continue
 		}
@@ -175,5 +176,8 @@ func (s *Server) await(ctx context.Context, in *flow.DeclaredInput, before watch
 
 // newFinder makes the finder of a workflow folder.
 func newFinder(folder string, element storage.Element) *finder {
-	return &finder{folder: folder, traces: filepath.Join(folder, StateFolder, inputsName), element: element}
+	return &finder{
+		folder: folder, element: element,
+		places: storage.Places{Folder: folder}, contents: &contents{seen: map[string]looked{}},
+	}
 }

@@ -80,7 +80,7 @@ func twoHosts(address string, folders *server.Folders, fullHost func(*pilot.Conf
 		Environment: func(launch string) ([]string, error) {
 			config := pilot.Config{
 				Server: address, Launch: launch, Site: server.LocalSite, Host: "roomy", MilliCPUs: 1000,
-				SandboxDir: folders.Sandbox, LogDir: folders.Logs, Storage: server.StoragePrefix, Element: folders.Storage,
+				SandboxDir: folders.Sandbox, LogDir: folders.Logs, Storage: server.StoragePrefix, Element: folders.Storage, Workflow: folders.Workflow,
 			}
 			if launches.Add(1)%2 == 1 {
 				config.Host = "full"

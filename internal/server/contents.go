@@ -1,0 +1,122 @@
+package server
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"fairway/internal/dispatch"
+	"fairway/internal/flow"
+	"fairway/internal/storage"
+)
+
+// ComparedSize is the largest input, in bytes, that is known by its contents.
+// Larger ones are known by size, time of modification and inode: they are not
+// read by the server.
+const ComparedSize = 4 << 20
+
+// contents knows what the small inputs hold, by PFN. A file whose stamp is that of
+// the last look is not read again. Goroutines may share it.
+type contents struct {
+	mu   sync.Mutex
+	seen map[string]looked
+}
+
+type looked struct {
+	stamp    stamp
+	identity string
+}
+
+// remember takes over what is recorded of the inputs of the last run.
+func (c *contents) remember(inputs []inputRecord) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, r := range inputs {
+		if r.Stamp != nil {
+			c.seen[r.PFN] = looked{*r.Stamp, r.Identity}
+		}
+	}
+}
+
+// stampOf is that of the last look at a file, for its record.
+func (c *contents) stampOf(pfn string) *stamp {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if known, ok := c.seen[pfn]; ok {
+		return &known.stamp
+	}
+	return nil
+}
+
+// identify gives the identity of a file: another one when its contents changed
+// and, where it is large, when it was replaced or only touched. A file that is
+// written to just now has one that its readers will find to be over.
+func (c *contents) identify(pfn, path string, info fs.FileInfo) (string, error) {
+	now := stampOf(info)
+	c.mu.Lock()
+	known, ok := c.seen[pfn]
+	c.mu.Unlock()
+	if ok && known.stamp == now {
+		return known.identity, nil
+	}
+	identity := fileIdentity(info)
+	if info.Size() <= ComparedSize {
+		sum, err := sumOf(path)
+		if err != nil {
+			return "", err
+		}
+		identity = sum
+	}
+	c.mu.Lock()
+	c.seen[pfn] = looked{now, identity}
+	c.mu.Unlock()
+	return identity, nil
+}
+
+func sumOf(path string) (string, error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = file.Close() }()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, io.LimitReader(file, ComparedSize+1)); err != nil {
+		return "", err
+	}
+	return "sha256-" + hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// existing describes a file as it is now; nil for a folder.
+func (f *finder) existing(lfn, pfn string) (*flow.InputFile, error) {
+	path, err := f.places.Path(pfn)
+	if err != nil {
+		return nil, err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.IsDir() {
+		return nil, nil
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	}
+	identity, err := f.contents.identify(pfn, path, info)
+	if errors.Is(err, fs.ErrPermission) {
+		identity, err = fileIdentity(info), nil // whoever reads it will say so
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &flow.InputFile{ExistingFile: dispatch.ExistingFile{
+		LFN: lfn, PFN: pfn, Size: info.Size(), Identity: identity, Tag: tagOf(pfn, storage.InfoOf(info)),
+	}}, nil
+}
