@@ -16,6 +16,8 @@
 //   - A file that is in use (a [File] that was not released) is never dropped.
 //   - When there is no room, [ErrFull] is returned and nothing has changed but
 //     that files may have been dropped; the caller reads past the cache.
+//   - After a start of the machine only files are taken over that were brought to
+//     disk before, when their pilot left: others may hold anything.
 //   - Changed is told each addition and each removal, in their order.
 //
 // Methods may be called from any goroutine. They block for the disk, and in a

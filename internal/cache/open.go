@@ -16,8 +16,8 @@ import (
 )
 
 // Open makes a cache whose folder is Dir/Name. What stands in the folder is
-// taken over, and so is what pilots that are gone have left in Dir; what does
-// not fit is dropped, the oldest first.
+// taken over, and so is what pilots that are gone have left in Dir, unless the
+// machine may have lost power since; what does not fit is dropped, the oldest first.
 func Open(cfg Config) (*Cache, error) {
 	if cfg.Policy == nil {
 		cfg.Policy = NewLRU()
@@ -54,6 +54,9 @@ func (c *Cache) open() (err error) {
 			return err
 		}
 	}
+	if err := c.emptyUnlessTrusted(); err != nil {
+		return err
+	}
 	c.inherit()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,6 +65,23 @@ func (c *Cache) open() (err error) {
 	}
 	c.shrink()
 	return nil
+}
+
+// emptyUnlessTrusted begins anew in a folder whose files may not hold what they
+// should.
+func (c *Cache) emptyUnlessTrusted() error {
+	if !trusted(c.folder) {
+		names, err := os.ReadDir(c.folder)
+		if err != nil {
+			return err
+		}
+		for _, n := range names {
+			if n.Name() != lockName && n.Name() != changesName {
+				_ = os.RemoveAll(filepath.Join(c.folder, n.Name()))
+			}
+		}
+	}
+	return distrust(c.folder)
 }
 
 // inherit moves the files of pilots that are gone into this folder.
@@ -85,9 +105,10 @@ func (c *Cache) inheritFrom(folder string) {
 		return
 	}
 	defer lock.close()
+	trust := trusted(folder)
 	names, _ := os.ReadDir(folder)
 	for _, n := range names {
-		if _, ok := parseName(n.Name()); ok {
+		if _, ok := parseName(n.Name()); ok && trust {
 			_ = os.Rename(filepath.Join(folder, n.Name()), filepath.Join(c.folder, n.Name()))
 		}
 	}
@@ -110,7 +131,7 @@ func (c *Cache) rebuild() error {
 		info, err := f.Info()
 		i, ok := parseName(f.Name())
 		switch {
-		case err != nil || f.Name() == lockName || f.Name() == changesName:
+		case err != nil || f.Name() == lockName || f.Name() == changesName || f.Name() == trustName:
 		case ok && info.Mode().IsRegular() && info.Size() == i.Size && !slices.ContainsFunc(files, func(a aged) bool { return a.Ref == i.Ref }):
 			files = append(files, aged{i, info.ModTime()})
 		default:
@@ -160,6 +181,8 @@ func (c *Cache) Close() {
 		if os.Rename(c.folder, gone) == nil {
 			_ = os.RemoveAll(gone)
 		}
+	} else if len(c.entries) > 0 {
+		c.bringToDisk()
 	}
 	c.own.close()
 	if c.host != nil {

@@ -198,7 +198,7 @@ next:
 			t.Fatal(err)
 		}
 		for _, e := range entries {
-			if e.Name() == changesName {
+			if e.Name() == changesName || e.Name() == trustName {
 				continue // bookkeeping
 			}
 			info, err := e.Info()

@@ -6,11 +6,11 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"fairway/internal/beneath"
+	"fairway/internal/disk"
 )
 
 // remains is the pilot's folder in SandboxDir, with a lock that shows that the
@@ -87,7 +87,7 @@ func writeOrigin(lock *os.File) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(lock, "%s %d %d\n", bootOfMachine(), startOf(os.Getpid()), stateOf(info).inode)
+	_, err = fmt.Fprintf(lock, "%s %d %d\n", disk.Boot(), startOf(os.Getpid()), stateOf(info).inode)
 	return err
 }
 
@@ -98,19 +98,10 @@ func readOrigin(lock *os.File) (o origin, err error) {
 		return o, err
 	}
 	info, err := lock.Stat()
-	if err == nil && (o.boot != bootOfMachine() || o.started == 0 || o.inode != stateOf(info).inode) {
+	if err == nil && (o.boot != disk.Boot() || o.started == 0 || o.inode != stateOf(info).inode) {
 		err = errors.New("it is a copy, or from before the machine started")
 	}
 	return o, err
-}
-
-// bootOfMachine is another text after each start of the machine.
-func bootOfMachine() string {
-	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return "unknown"
-	}
-	return strings.TrimSpace(string(id))
 }
 
 // cleanBehind ends the processes that a pilot has left that does not live any

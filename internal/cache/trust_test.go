@@ -1,0 +1,75 @@
+package cache
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// restartMachine has the caches that are opened from now on take the machine for
+// one that was started again.
+func restartMachine(t *testing.T) {
+	t.Helper()
+	before := boot
+	boot = func() string { return before() + " again" }
+	t.Cleanup(func() { boot = before })
+}
+
+// kill ends a cache as the end of its process does.
+func kill(c *Cache) {
+	c.stop()
+	c.group.Wait()
+	c.own.close()
+}
+
+// What was in memory only when the machine lost power is not taken for a file that
+// has the right size.
+func TestFilesFromBeforePowerLossAreNotTrusted(t *testing.T) {
+	for name, next := range map[string]string{"own folder": "dead", "that of another pilot": "heir"} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			dead, _ := open(t, dir, "dead")
+			put(t, dead, "a", 60).Release()
+			kill(dead)
+			restartMachine(t)
+			c, _ := open(t, dir, next)
+			if len(c.Contents()) != 0 {
+				t.Error("taken over:", c.Contents())
+			}
+			files, _ := filepath.Glob(dir + "/*/a@*")
+			if len(files) != 0 {
+				t.Error("left on disk:", files)
+			}
+			put(t, c, "a", 50).Release()
+			kill(c)
+			again, _ := open(t, dir, next)
+			if !has(again, "a") {
+				t.Error("what was added since the start is gone")
+			}
+		})
+	}
+}
+
+func TestFilesThatWereBroughtToDiskAreTrusted(t *testing.T) {
+	for name, next := range map[string]string{"own folder": "gone", "that of another pilot": "heir"} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			gone, _ := open(t, dir, "gone")
+			put(t, gone, "a", 60).Release()
+			gone.Close()
+			if mark, _ := os.ReadFile(filepath.Join(gone.folder, trustName)); string(mark) != durableMark {
+				t.Skip("bringing it to disk took too long here")
+			}
+			restartMachine(t)
+			c, _ := open(t, dir, next)
+			if !has(c, "a") {
+				t.Fatal("it was not taken over")
+			}
+			kill(c) // from now on the folder is written to again
+			restartMachine(t)
+			if again, _ := open(t, dir, next); has(again, "a") {
+				t.Error("trusted although its pilot was killed")
+			}
+		})
+	}
+}
