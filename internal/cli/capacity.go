@@ -16,6 +16,7 @@ import (
 
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
+	"fairway/internal/quantity"
 	"fairway/internal/server"
 )
 
@@ -143,10 +144,10 @@ func (c *capacity) unmet(file string, demand flow.Demand) (problems flow.Problem
 		refuse(fewer, "needs %g processors; a pilot has %g", float64(needs.MilliCPUs)/1000, float64(c.each.MilliCPUs)/1000)
 	}
 	if needs.Memory > c.each.Memory {
-		refuse(fewer, "needs %s of memory; a pilot has %s", bytesText(needs.Memory), bytesText(c.each.Memory))
+		refuse(fewer, "needs %s of memory; a pilot has %s", quantity.Bytes(needs.Memory), quantity.Bytes(c.each.Memory))
 	}
 	if needs.Disk > c.each.Disk {
-		refuse(fewer, "needs %s of disk; a pilot has %s", bytesText(needs.Disk), bytesText(c.each.Disk))
+		refuse(fewer, "needs %s of disk; a pilot has %s", quantity.Bytes(needs.Disk), quantity.Bytes(c.each.Disk))
 	}
 	for _, name := range slices.Sorted(maps.Keys(needs.Countable)) {
 		if n := needs.Countable[name]; n > c.each.Countable[name] {

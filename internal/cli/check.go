@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/internal/flow"
+	"fairway/internal/quantity"
 	"fairway/internal/server"
 )
 
@@ -171,7 +172,7 @@ func (c *console) printChecked(checked checkedObject) {
 		files += input.Files
 	}
 	fmt.Fprintf(c.out, "%s: workflow %s is in order: %s, %s, %s now\n", checked.File, checked.Workflow,
-		countText(int64(len(checked.Steps)), "step"), countText(int64(len(checked.Inputs)), "input"), countText(int64(files), "file"))
+		quantity.Count(int64(len(checked.Steps)), "step"), quantity.Count(int64(len(checked.Inputs)), "input"), quantity.Count(int64(files), "file"))
 	for _, p := range checked.Parameters {
 		if p.Required {
 			fmt.Fprintf(c.out, "  needs --set %s=VALUE\n", p.Name)

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+
+	"fairway/internal/quantity"
 )
 
 type cleanedObject struct {
@@ -68,7 +70,7 @@ func (c *console) clean(ctx context.Context, folder string, remove []string) err
 	for _, path := range cleaned.Removed {
 		fmt.Fprintf(c.out, "removed %s\n", displayPath(path))
 	}
-	fmt.Fprintf(c.out, "%s freed\n", bytesText(cleaned.Bytes))
+	fmt.Fprintf(c.out, "%s freed\n", quantity.Bytes(cleaned.Bytes))
 	return nil
 }
 

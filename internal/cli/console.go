@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"sync"
+
+	"fairway/internal/quantity"
 )
 
 // console is what a command reads from and prints to, and the flags that all
@@ -51,7 +53,7 @@ func (c *console) printTrouble(t trouble) {
 		c.printJSON(t)
 		return
 	case len(t.Problems) > 0:
-		fmt.Fprintf(c.err, "%v\nfairway: %s in the workflow file\n", t.Problems, countText(int64(len(t.Problems)), "problem"))
+		fmt.Fprintf(c.err, "%v\nfairway: %s in the workflow file\n", t.Problems, quantity.Count(int64(len(t.Problems)), "problem"))
 	default:
 		fmt.Fprintf(c.err, "fairway: %s\n", strings.TrimSpace(t.Error))
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"fairway/internal/quantity"
 	"fairway/internal/server"
 )
 
@@ -84,7 +85,7 @@ func (c *console) printPlan(workflow string, p *planObject) {
 		}
 	}
 	printTable(c.out, rows)
-	fmt.Fprintf(c.out, "%s would run, %d would not", countText(int64(p.Run), "job"), p.Reuse)
+	fmt.Fprintf(c.out, "%s would run, %d would not", quantity.Count(int64(p.Run), "job"), p.Reuse)
 	if p.More {
 		fmt.Fprint(c.out, "; more will follow when it is known what these write")
 	}

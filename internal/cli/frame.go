@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"fairway/internal/quantity"
 	"fairway/internal/wire"
 )
 
@@ -33,11 +34,11 @@ func frame(report *wire.ProgressReport, width, height int, s style) []string {
 }
 
 func titleLine(title string, report *wire.ProgressReport, width int, s style) string {
-	pilots := countText(report.PilotsBusy+report.PilotsIdle, "pilot")
+	pilots := quantity.Count(report.PilotsBusy+report.PilotsIdle, "pilot")
 	if report.PilotsInactive > 0 {
 		pilots += fmt.Sprintf(", %d starting", report.PilotsInactive)
 	}
-	right := clock(report.Summary.GetWallSeconds()) + leftText(report.SecondsLeft) + "  " + pilots
+	right := quantity.Clock(report.Summary.GetWallSeconds()) + leftText(report.SecondsLeft) + "  " + pilots
 	gap := width - utf8.RuneCountInString(title) - utf8.RuneCountInString(right)
 	if gap < 2 {
 		return s.paint(bold, fit(title+"  "+right, width, s))

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"fairway/internal/quantity"
 	"fairway/internal/wire"
 )
 
@@ -159,7 +160,7 @@ func ranText(job *wire.JobSummary, now time.Time) string {
 	} else if job.State != "running" && job.State != "committing" {
 		return ""
 	}
-	return secondsText(end.Sub(job.Started.AsTime()).Seconds())
+	return quantity.Seconds(end.Sub(job.Started.AsTime()).Seconds())
 }
 
 func set(t *timestamppb.Timestamp) bool {

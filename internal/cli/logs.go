@@ -8,6 +8,7 @@ import (
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
+	"fairway/internal/quantity"
 	"fairway/internal/wire"
 )
 
@@ -55,7 +56,7 @@ func (c *console) printLogsOfStep(ctx context.Context, client wire.WorkflowClien
 		return unknown
 	case len(jobs) > 1 && (request.Follow || request.Attempt != 0 || c.json):
 		return fail(exitUsage, fmt.Sprintf("name one of them, such as %s", jobs[0].Name),
-			"%s is a step with %s; -f, --attempt and --json are for one job", step, countText(int64(len(jobs)), "job"))
+			"%s is a step with %s; -f, --attempt and --json are for one job", step, quantity.Count(int64(len(jobs)), "job"))
 	}
 	for i, job := range jobs {
 		if job.Attempts == 0 && !job.Reused {

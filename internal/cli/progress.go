@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"fairway/internal/quantity"
 	"fairway/internal/wire"
 )
 
@@ -153,7 +154,7 @@ func (l *lines) show(report *wire.ProgressReport) {
 		return
 	}
 	l.text, l.last = text, l.now()
-	fmt.Fprintf(l.out, "%s%s  %s\n", clock(report.Summary.GetWallSeconds()), leftText(report.SecondsLeft), text)
+	fmt.Fprintf(l.out, "%s%s  %s\n", quantity.Clock(report.Summary.GetWallSeconds()), leftText(report.SecondsLeft), text)
 }
 
 func (l *lines) say(text string) { fmt.Fprintln(l.out, text) }

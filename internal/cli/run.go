@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/internal/dispatch"
-	"fairway/internal/flow"
 	"fairway/internal/pilot"
+	"fairway/internal/quantity"
 	"fairway/internal/wire"
 )
 
@@ -101,7 +101,7 @@ func (o *runOptions) check() error {
 		return err
 	}
 	if o.cacheSize != "" {
-		if o.cacheSpace, err = flow.ParseSize(o.cacheSize); err != nil || o.cacheSpace == 0 {
+		if o.cacheSpace, err = quantity.Size(o.cacheSize); err != nil || o.cacheSpace == 0 {
 			return fail(exitUsage, "write a size such as 500MB, or --cache none for no cache", "--cache-space %s is no size for a cache", o.cacheSize)
 		}
 	}

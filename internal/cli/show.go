@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"fairway/internal/quantity"
 	"fairway/internal/wire"
 )
 
@@ -102,13 +103,13 @@ func needsText(needs *wire.Resources) string {
 		parts = append(parts, fmt.Sprintf("%g cpus", float64(needs.MilliCpus)/1000))
 	}
 	if needs.MemoryBytes > 0 {
-		parts = append(parts, bytesText(needs.MemoryBytes)+" memory")
+		parts = append(parts, quantity.Bytes(needs.MemoryBytes)+" memory")
 	}
 	if needs.DiskBytes > 0 {
-		parts = append(parts, bytesText(needs.DiskBytes)+" disk")
+		parts = append(parts, quantity.Bytes(needs.DiskBytes)+" disk")
 	}
 	if span := needs.Time.AsDuration(); span > 0 {
-		parts = append(parts, secondsText(span.Seconds()))
+		parts = append(parts, quantity.Seconds(span.Seconds()))
 	}
 	for name, count := range needs.Countable {
 		parts = append(parts, fmt.Sprintf("%d %s", count, name))
@@ -137,9 +138,9 @@ func fileText(file *wire.FileDetail) string {
 	case !file.Available:
 		return fmt.Sprintf("version %d, not there", file.Version)
 	case file.Published:
-		return bytesText(file.Size) + ", published"
+		return quantity.Bytes(file.Size) + ", published"
 	default:
-		return bytesText(file.Size)
+		return quantity.Bytes(file.Size)
 	}
 }
 
@@ -200,9 +201,9 @@ func usageText(usage *wire.Usage) string {
 	if !set(usage.GetStart()) || !set(usage.GetEnd()) {
 		return ""
 	}
-	text := fmt.Sprintf("%s, cpu %s", secondsText(between(usage.Start, usage.End)), secondsText(usage.Cpu.AsDuration().Seconds()))
+	text := fmt.Sprintf("%s, cpu %s", quantity.Seconds(between(usage.Start, usage.End)), quantity.Seconds(usage.Cpu.AsDuration().Seconds()))
 	if usage.MaxRssBytes > 0 {
-		text += ", " + bytesText(usage.MaxRssBytes) + " memory"
+		text += ", " + quantity.Bytes(usage.MaxRssBytes) + " memory"
 	}
 	return text
 }

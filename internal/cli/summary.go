@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"fairway/internal/quantity"
 	"fairway/internal/wire"
 )
 
@@ -12,18 +13,18 @@ import (
 func printSummary(w io.Writer, report *wire.ProgressReport) {
 	summary, total, s := report.Summary, totalOf(report.Steps), styleOf(w)
 	if report.Succeeded && summary.GetPilots() == 0 {
-		fmt.Fprintf(w, "%s: nothing to do, %s done before\n", s.paint(bold, report.Workflow), countText(total.Done, "job"))
+		fmt.Fprintf(w, "%s: nothing to do, %s done before\n", s.paint(bold, report.Workflow), quantity.Count(total.Done, "job"))
 		printResults(w, summary, s)
 		return
 	}
-	fmt.Fprintf(w, "%s %s after %s: %s\n", s.paint(bold, report.Workflow), endOf(report, s), secondsText(summary.GetWallSeconds()), doneText(total))
+	fmt.Fprintf(w, "%s %s after %s: %s\n", s.paint(bold, report.Workflow), endOf(report, s), quantity.Seconds(summary.GetWallSeconds()), doneText(total))
 	row := func(name, format string, values ...any) {
 		printSummaryRow(w, s, name, fmt.Sprintf(format, values...))
 	}
-	row("attempts", "%d on %s", summary.GetAttempts(), countText(summary.GetPilots(), "pilot"))
+	row("attempts", "%d on %s", summary.GetAttempts(), quantity.Count(summary.GetPilots(), "pilot"))
 	row("cache", "%s", cacheText(summary))
 	row("moved", "%s from storage, %s from caches, %s written",
-		bytesText(summary.GetBytesStaged()), bytesText(summary.GetBytesCached()), bytesText(summary.GetBytesWritten()))
+		quantity.Bytes(summary.GetBytesStaged()), quantity.Bytes(summary.GetBytesCached()), quantity.Bytes(summary.GetBytesWritten()))
 	row("time", "%s", timeText(summary))
 	printResults(w, summary, s)
 }
@@ -50,7 +51,7 @@ func endOf(report *wire.ProgressReport, s style) string {
 }
 
 func doneText(total *wire.StepProgress) string {
-	text := countText(total.Done, "job") + " done"
+	text := quantity.Count(total.Done, "job") + " done"
 	if total.Reused > 0 {
 		text += fmt.Sprintf(" (%d of them before)", total.Reused)
 	}
@@ -66,9 +67,9 @@ func doneText(total *wire.StepProgress) string {
 func timeText(summary *wire.Summary) string {
 	count := float64(max(1, summary.GetAttempts()))
 	text := fmt.Sprintf("%s waiting for a pilot, %s staging, %s computing",
-		secondsText(summary.GetWaitingSeconds()/count), secondsText(summary.GetStagingSeconds()/count), secondsText(summary.GetComputingSeconds()/count))
+		quantity.Seconds(summary.GetWaitingSeconds()/count), quantity.Seconds(summary.GetStagingSeconds()/count), quantity.Seconds(summary.GetComputingSeconds()/count))
 	if summary.GetAttempts() > 1 {
-		text += fmt.Sprintf(", for each attempt on average; %s of computing in all", secondsText(summary.GetComputingSeconds()))
+		text += fmt.Sprintf(", for each attempt on average; %s of computing in all", quantity.Seconds(summary.GetComputingSeconds()))
 	}
 	return text
 }
@@ -78,7 +79,7 @@ func cacheText(summary *wire.Summary) string {
 	if inputs == 0 {
 		return "no inputs"
 	}
-	return fmt.Sprintf("%s of %s (%.0f %%)", countText(summary.GetCacheHits(), "hit"), countText(inputs, "input"), 100*float64(summary.GetCacheHits())/float64(inputs))
+	return fmt.Sprintf("%s of %s (%.0f %%)", quantity.Count(summary.GetCacheHits(), "hit"), quantity.Count(inputs, "input"), 100*float64(summary.GetCacheHits())/float64(inputs))
 }
 
 // namesInSummary is how many published files the summary names.

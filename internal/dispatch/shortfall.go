@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"fairway/internal/quantity"
 )
 
 // shortfall is something that a class needs and a pilot does not have.
@@ -141,23 +143,10 @@ func (u shortUnit) text(n int64) string {
 	case ofCPUs:
 		return fmt.Sprint(float64(n) / 1000)
 	case ofBytes:
-		return bytesText(n)
+		return quantity.Bytes(n)
 	case ofTime:
 		return time.Duration(n).Round(time.Second).String()
 	default:
 		return fmt.Sprint(n)
 	}
-}
-
-// bytesText writes a size as workflow files do, in powers of 1000.
-func bytesText(n int64) string {
-	for _, u := range []struct {
-		name string
-		size int64
-	}{{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"KB", 1e3}} {
-		if n >= u.size {
-			return fmt.Sprintf("%.4g%s", float64(n)/float64(u.size), u.name)
-		}
-	}
-	return fmt.Sprintf("%dB", n)
 }

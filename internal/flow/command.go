@@ -204,7 +204,7 @@ var countCommands = map[recordUnit]string{
 
 // countScript takes the one word that a command prints as the name of an empty
 // file. Shells read 0020 as another number, and awk 2^63 as a third one: it
-// stays text until [numeral.Whole] reads it.
+// stays text until [quantity.Whole] reads it.
 const countScript = `n=$(%s
 )
 set -f -- $n

@@ -10,7 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"fairway/internal/numeral"
+	"fairway/internal/quantity"
 )
 
 // parser collects the problems of one file while it is read.
@@ -180,7 +180,7 @@ func (p *parser) integer(n *yaml.Node, what string, least int64) int64 {
 		return 0
 	}
 	digits, negative := strings.CutPrefix(strings.TrimSpace(s), "-")
-	value, err := numeral.Whole(digits)
+	value, err := quantity.Whole(digits)
 	if negative {
 		value = -value
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"fairway/internal/quantity"
 )
 
 func (p *parser) inputs(w *Workflow, n *yaml.Node) {
@@ -158,7 +160,7 @@ func parseCloseRule(text string) (CloseRule, error) {
 	case len(words) == 1 && words[0] == "manual":
 		return CloseRule{Manual: true}, nil
 	case len(words) == 3 && words[0] == "after" && words[2] == "idle":
-		idle, err := parseDuration(words[1])
+		idle, err := quantity.Duration(words[1])
 		return CloseRule{Idle: max(idle, time.Millisecond)}, err
 	}
 	return CloseRule{}, fmt.Errorf("%q is no rule; write `after 30s idle`, `manual` or `file NAME`", text)

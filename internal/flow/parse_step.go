@@ -8,7 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"fairway/internal/dispatch"
-	"fairway/internal/numeral"
+	"fairway/internal/quantity"
 )
 
 func (p *parser) steps(w *Workflow, n *yaml.Node) {
@@ -85,10 +85,10 @@ func (p *parser) mergeLimits(s *step, keys map[string]*yaml.Node, what string) {
 		s.limits.files = int(p.integer(n, what+": files", 1))
 	}
 	if n := keys["size"]; n != nil {
-		s.limits.size = max(1, scalar(p, n, what+": size", ParseSize))
+		s.limits.size = max(1, scalar(p, n, what+": size", quantity.Size))
 	}
 	if n := keys["max_latency"]; n != nil {
-		s.limits.latency = max(1, scalar(p, n, what+": max_latency", parseDuration))
+		s.limits.latency = max(1, scalar(p, n, what+": max_latency", quantity.Duration))
 	}
 	if n := keys["by"]; n != nil {
 		s.by, _ = p.texts(n, what+": by")
@@ -134,7 +134,7 @@ func parseRecordUnit(text string) (splitRule, error) {
 	case text == "fastq":
 		return splitRule{unit: recordFastq}, nil
 	case isBytes:
-		if n, err := ParseSize(bytes); err == nil && n > 0 {
+		if n, err := quantity.Size(bytes); err == nil && n > 0 {
 			return splitRule{unit: recordBytes, bytes: n}, nil
 		}
 	}
@@ -206,7 +206,7 @@ func (p *parser) placement(s *step, keys map[string]*yaml.Node, what string) {
 		s.site, _ = p.text(n, what+": site")
 	}
 	if n := keys["wait_for_data"]; n != nil {
-		if s.wait = scalar(p, n, what+": wait_for_data", parseDuration); s.wait == 0 {
+		if s.wait = scalar(p, n, what+": wait_for_data", quantity.Duration); s.wait == 0 {
 			s.wait = -1
 		}
 	}
@@ -216,13 +216,13 @@ func (p *parser) needs(s *step, n *yaml.Node, what string) {
 	for _, f := range p.mapping(n, what) {
 		switch key := f.key.Value; key {
 		case "cpus":
-			s.needs.MilliCPUs = scalar(p, f.value, what+": cpus", parseMilliCPUs)
+			s.needs.MilliCPUs = scalar(p, f.value, what+": cpus", quantity.MilliCPUs)
 		case "memory":
-			s.needs.Memory = scalar(p, f.value, what+": memory", ParseSize)
+			s.needs.Memory = scalar(p, f.value, what+": memory", quantity.Size)
 		case "disk":
-			s.needs.Disk = scalar(p, f.value, what+": disk", ParseSize)
+			s.needs.Disk = scalar(p, f.value, what+": disk", quantity.Size)
 		case "time":
-			s.needs.Time = scalar(p, f.value, what+": time", parseDuration)
+			s.needs.Time = scalar(p, f.value, what+": time", quantity.Duration)
 		default:
 			meant := closest(key, needsKeys)
 			if habit := needsHabits[key]; habit != "" {
@@ -246,7 +246,7 @@ func (p *parser) retry(s *step, n *yaml.Node, what string) {
 		s.retry.Attempts = int(p.integer(n, what+": attempts", 1))
 	}
 	if n := keys["backoff"]; n != nil {
-		s.retry.Backoff = scalar(p, n, what+": backoff", parseDuration)
+		s.retry.Backoff = scalar(p, n, what+": backoff", quantity.Duration)
 	}
 	if n := keys["memory_factor"]; n != nil {
 		s.retry.MemoryFactor = scalar(p, n, what+": memory_factor", parseFactor)
@@ -254,7 +254,7 @@ func (p *parser) retry(s *step, n *yaml.Node, what string) {
 	if n := keys["exit_codes"]; n != nil {
 		texts, nodes := p.texts(n, what+": exit_codes")
 		for i, text := range texts {
-			code, err := numeral.Whole(text)
+			code, err := quantity.Whole(text)
 			if err != nil || code < 1 || code > 255 {
 				p.fail(nodes[i], "write numbers from 1 to 255", "%s: exit_codes: %q is no exit code of a failure", what, text)
 			}
@@ -264,7 +264,7 @@ func (p *parser) retry(s *step, n *yaml.Node, what string) {
 }
 
 func parseFactor(text string) (float64, error) {
-	factor, err := numeral.Decimal(text)
+	factor, err := quantity.Decimal(text)
 	if err != nil || factor < 1 || factor > 64 {
 		return 0, fmt.Errorf("%q is no factor; write a number from 1 to 64", text)
 	}

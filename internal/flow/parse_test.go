@@ -7,36 +7,6 @@ import (
 	"time"
 )
 
-func TestSizes(t *testing.T) {
-	for text, want := range map[string]int64{
-		"0": 0, "4096": 4096, "5B": 5, "500MB": 500e6, "2GB": 2e9, "1GiB": 1 << 30, "2.5KiB": 2560, "1k": 1000, "1 TB": 1e12, "3kB": 3000,
-	} {
-		if got, err := ParseSize(text); err != nil || got != want {
-			t.Errorf("%q: got %d %v, want %d", text, got, err, want)
-		}
-	}
-	for _, text := range []string{"", "MB", "-1", "1XB", "1e3", "1GBi", "nan", "inf", "99999999PB", "1 2"} {
-		if got, err := ParseSize(text); err == nil {
-			t.Errorf("%q passed as %d", text, got)
-		}
-	}
-}
-
-func TestDurations(t *testing.T) {
-	for text, want := range map[string]time.Duration{
-		"0s": 0, "10m": 10 * time.Minute, "1h30m": 90 * time.Minute, "2d": 48 * time.Hour, "250ms": 250 * time.Millisecond,
-	} {
-		if got, err := parseDuration(text); err != nil || got != want {
-			t.Errorf("%q: got %v %v, want %v", text, got, err, want)
-		}
-	}
-	for _, text := range []string{"", "10", "-1s", "1 m", "d", "1.5d", "soon"} {
-		if got, err := parseDuration(text); err == nil {
-			t.Errorf("%q passed as %v", text, got)
-		}
-	}
-}
-
 func TestCloseRules(t *testing.T) {
 	for text, want := range map[string]CloseRule{
 		"manual": {Manual: true}, "after 30s idle": {Idle: 30 * time.Second}, "file done.txt": {File: "done.txt"}, "file all  done": {File: "all  done"},

@@ -4,7 +4,7 @@ import (
 	"strconv"
 
 	"fairway/internal/dispatch"
-	"fairway/internal/numeral"
+	"fairway/internal/quantity"
 )
 
 // maxChunks bounds the jobs that one file is split into. A file that would
@@ -59,7 +59,7 @@ func (f *Flow) counted(j *job, files []dispatch.CommittedFile) {
 }
 
 func (f *Flow) countedAs(j *job, text string) {
-	n, err := numeral.Whole(text)
+	n, err := quantity.Whole(text)
 	if err != nil {
 		f.refuse(j.state, "job %s counted the records of %s: %v", j.name, j.in.lfn, err)
 		return

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"fairway/internal/fault"
+	"fairway/internal/quantity"
 	"fairway/internal/wire"
 	"fairway/sched"
 )
@@ -121,7 +122,7 @@ func (p *pilot) judge(r *running, exit sched.Exit, err error) {
 	case reason != nil:
 		a.fail(reason.outcome, "%s", reason.why)
 	case outOfMemory: // also if it ended well: a part of it is missing
-		a.fail(wire.Outcome_OUTCOME_OUT_OF_MEMORY, "the job needed more than its %s of memory", megabytes(r.memory))
+		a.fail(wire.Outcome_OUTCOME_OUT_OF_MEMORY, "the job needed more than its %s of memory", quantity.Bytes(r.memory))
 	case status.Signaled():
 		a.result.Signal = int32(status.Signal())
 		a.fail(wire.Outcome_OUTCOME_SIGNALLED, "%s", unix.SignalName(status.Signal()))

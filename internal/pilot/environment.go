@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"fairway/internal/quantity"
 	"fairway/internal/storage"
 	"fairway/internal/wire"
 )
@@ -58,7 +59,7 @@ func (p *pilot) checkMemory() error {
 		return err
 	}
 	if p.cfg.Memory > total {
-		return fmt.Errorf("the node has %s of memory, %s are asked for", megabytes(total), megabytes(p.cfg.Memory))
+		return fmt.Errorf("the node has %s of memory, %s are asked for", quantity.Bytes(total), quantity.Bytes(p.cfg.Memory))
 	}
 	setDefault(&p.cfg.Memory, total/10*9)
 	return nil

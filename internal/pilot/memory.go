@@ -200,6 +200,3 @@ func removeGroupsOf(pilot string) {
 		removeGroups(folder)
 	}
 }
-
-// megabytes is a size as messages for people give it.
-func megabytes(bytes int64) string { return fmt.Sprintf("%.1f MB", float64(bytes)/1e6) }

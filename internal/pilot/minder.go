@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"fairway/internal/quantity"
 	"fairway/internal/wire"
 	"fairway/sched"
 )
@@ -110,6 +111,6 @@ func (m *minder) mindMemory(r *running) {
 	resident := residentBytes(descendants([]int{r.lead.pid}))
 	r.peak.Store(max(r.peak.Load(), resident))
 	if resident > r.memory {
-		r.stop(wire.Outcome_OUTCOME_OUT_OF_MEMORY, fmt.Sprintf("the job needed %s of memory, more than its %s", megabytes(resident), megabytes(r.memory)))
+		r.stop(wire.Outcome_OUTCOME_OUT_OF_MEMORY, fmt.Sprintf("the job needed %s of memory, more than its %s", quantity.Bytes(resident), quantity.Bytes(r.memory)))
 	}
 }

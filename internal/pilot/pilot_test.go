@@ -33,7 +33,7 @@ func TestEnvironmentCheck(t *testing.T) {
 	count := 0
 	for name, change := range map[string]func(*Config){
 		"no-such-tool is not in PATH": func(c *Config) { c.Tools = []string{"sh", "no-such-tool"} },
-		"MB of memory":                func(c *Config) { c.Memory = 1 << 60 },
+		"of memory, 1.2 EB are asked": func(c *Config) { c.Memory = 1 << 60 },
 		"bytes free":                  func(c *Config) { c.Disk = 1 << 60 },
 		"storage element":             func(c *Config) { c.Storage = "/dev/null/x" },
 	} {

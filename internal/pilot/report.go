@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"fairway/internal/numeral"
+	"fairway/internal/quantity"
 )
 
 // parseReport reads lines "records PATH N". A last line without its end counts.
@@ -36,7 +36,7 @@ func parseReported(line string) (path string, n int64, err error) {
 	if !ok || space < 0 {
 		return "", 0, fmt.Errorf("%q is not of the form records PATH N", line)
 	}
-	n, err = numeral.Whole(rest[space+1:])
+	n, err = quantity.Whole(rest[space+1:])
 	return filepath.Clean(strings.TrimSpace(rest[:space])), n, err
 }
 

@@ -11,6 +11,8 @@ import (
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
+
+	"fairway/internal/quantity"
 )
 
 // Figure is a picture of results.
@@ -176,7 +178,9 @@ func numbers(levels []string) (xs []float64, common string, ok bool) {
 		if err != nil || !hasUnit {
 			return nil, "", false
 		}
-		xs = append(xs, x*sizeUnits[unit]/sizeUnits[common])
+		mine, _ := quantity.Unit(unit)
+		shared, _ := quantity.Unit(common)
+		xs = append(xs, x*mine/shared)
 	}
 	return xs, common, true
 }
@@ -195,7 +199,7 @@ func (res *Results) title() string {
 // cutUnit splits a level such as 0.5 or 10GB.
 func cutUnit(level string) (number, unit string, ok bool) {
 	cut := strings.LastIndexAny(level, "0123456789.") + 1
-	_, ok = sizeUnits[level[cut:]]
+	_, ok = quantity.Unit(level[cut:])
 	return level[:cut], level[cut:], ok
 }
 

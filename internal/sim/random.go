@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"fairway/internal/quantity"
 )
 
 // stream returns the random stream of one entity of a run: the same seed and
@@ -57,9 +59,9 @@ func (g Gauss) draw(r *rand.Rand) time.Duration {
 // UnmarshalYAML reads either form.
 func (g *Gauss) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind == yaml.ScalarNode {
-		d, err := time.ParseDuration(n.Value)
-		if err != nil || d < 0 {
-			return notDuration(n)
+		d, err := quantity.Duration(n.Value)
+		if err != nil {
+			return lineError(n, err)
 		}
 		*g = Gauss{Mean: d}
 		return nil

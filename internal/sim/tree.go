@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"fairway/internal/quantity"
 )
 
 // Paths into an experiment file join the keys with dots; an item of a list is
@@ -162,11 +164,13 @@ func checkNumber(n *yaml.Node, f reflect.StructField) error {
 	below := false
 	switch {
 	case f.Type == reflect.TypeFor[time.Duration]():
-		d, err := time.ParseDuration(n.Value)
+		d, err := readDuration(n)
 		if err != nil {
-			return notDuration(n)
+			return err
 		}
-		below = d < 0
+		if below = d < 0; !below {
+			n.Value = d.String() // days are not known to the reader of YAML
+		}
 	case f.Type.Kind() == reflect.Int || f.Type.Kind() == reflect.Int64 || f.Type.Kind() == reflect.Float64:
 		v, err := strconv.ParseFloat(n.Value, 64)
 		below = err == nil && v < 0
@@ -177,6 +181,12 @@ func checkNumber(n *yaml.Node, f reflect.StructField) error {
 	return nil
 }
 
-func notDuration(n *yaml.Node) error {
-	return fmt.Errorf("line %d: %q is not a duration such as 90s, 10m or 1h30m", n.Line, n.Value)
+// readDuration reads a duration with an optional sign.
+func readDuration(n *yaml.Node) (time.Duration, error) {
+	text, below := strings.CutPrefix(n.Value, "-")
+	d, err := quantity.Duration(text)
+	if below {
+		d = -d
+	}
+	return d, lineError(n, err)
 }

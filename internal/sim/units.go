@@ -2,34 +2,22 @@ package sim
 
 import (
 	"fmt"
-	"math"
 	"regexp"
 	"strconv"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"fairway/internal/quantity"
 )
 
-// Size is a number of bytes, or of bytes per second. A file writes it with a
-// decimal (kB, MB, GB, TB) or binary (KiB, MiB, GiB, TiB) unit.
+// Size is a number of bytes, or of bytes per second.
 type Size int64
-
-var sizeUnits = map[string]float64{
-	"": 1, "B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "PB": 1e15,
-	"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40,
-}
 
 // UnmarshalYAML reads a size such as 700MB.
 func (s *Size) UnmarshalYAML(n *yaml.Node) error {
-	text := strings.TrimSpace(n.Value)
-	cut := strings.LastIndexAny(text, "0123456789.") + 1
-	unit, known := sizeUnits[strings.TrimSpace(text[cut:])]
-	value, err := strconv.ParseFloat(text[:cut], 64)
-	if err != nil || !known || value < 0 || value*unit > math.MaxInt64 {
-		return fmt.Errorf("line %d: %q is not a size such as 700MB or 10GiB", n.Line, n.Value)
-	}
-	*s = Size(math.Round(value * unit))
-	return nil
+	size, err := quantity.Size(n.Value)
+	*s = Size(size)
+	return lineError(n, err)
 }
 
 // Chance is a probability.

@@ -1,4 +1,4 @@
-package flow
+package quantity
 
 import (
 	"fmt"
@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"fairway/internal/numeral"
 )
 
 var sizeUnits = map[string]float64{
@@ -16,17 +14,22 @@ var sizeUnits = map[string]float64{
 	"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40, "PiB": 1 << 50,
 }
 
-// ParseSize reads a number of bytes: 500MB, 2.5GB, 1GiB, 4096. Units of
+// Unit tells how many bytes a unit of sizes has; no unit at all is one byte.
+func Unit(name string) (bytes float64, ok bool) {
+	bytes, ok = sizeUnits[strings.Replace(name, "k", "K", 1)]
+	return bytes, ok
+}
+
+// Size reads a number of bytes: 500MB, 2.5GB, 1GiB, 4096. Units of
 // thousands (KB) and of 1024 (KiB) are told apart.
-func ParseSize(text string) (int64, error) {
+func Size(text string) (int64, error) {
 	digits := strings.TrimRight(text, "BKMGTPki")
-	unit := strings.Replace(text[len(digits):], "k", "K", 1)
-	factor, known := sizeUnits[unit]
+	factor, known := Unit(text[len(digits):])
 	digits = strings.TrimSpace(digits)
-	if whole, err := numeral.Whole(digits); err == nil && known && whole <= math.MaxInt64/int64(factor) {
+	if whole, err := Whole(digits); err == nil && known && whole <= math.MaxInt64/int64(factor) {
 		return whole * int64(factor), nil
 	}
-	value, err := numeral.Decimal(digits)
+	value, err := Decimal(digits)
 	if err != nil || !known || value*factor >= math.MaxInt64 {
 		return 0, fmt.Errorf("%q is no size; write a number with B, KB, MB, GB, TB, KiB, MiB, GiB or TiB, as in 500MB or 1GiB", text)
 	}
@@ -36,11 +39,11 @@ func ParseSize(text string) (int64, error) {
 // maxDays is what a duration can hold.
 const maxDays = 1 << 16
 
-// parseDuration reads a duration as Go writes it, and days: 10m, 1h30m, 2d.
-func parseDuration(text string) (time.Duration, error) {
+// Duration reads a duration as Go writes it, and days: 10m, 1h30m, 2d.
+func Duration(text string) (time.Duration, error) {
 	whole := text
 	if days, ok := strings.CutSuffix(text, "d"); ok {
-		if n, err := numeral.Whole(days); err == nil && n <= maxDays {
+		if n, err := Whole(days); err == nil && n <= maxDays {
 			whole = strconv.FormatInt(24*n, 10) + "h"
 		}
 	}
@@ -51,9 +54,9 @@ func parseDuration(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// parseMilliCPUs reads a number of processors, such as 2 or 0.5.
-func parseMilliCPUs(text string) (int64, error) {
-	value, err := numeral.Decimal(text)
+// MilliCPUs reads a number of processors, such as 2 or 0.5.
+func MilliCPUs(text string) (int64, error) {
+	value, err := Decimal(text)
 	if err != nil || value >= 1e9 {
 		return 0, fmt.Errorf("%q is no number of processors; write a number such as 1 or 0.5", text)
 	}

@@ -1,8 +1,10 @@
-// Package numeral reads the numbers that people and programs write, so that
-// each text has one meaning or none: decimal digits, and a point in fractions.
-// There are no signs, exponents, other bases, separators, infinities, and no
-// number that a variable cannot hold.
-package numeral
+// Package quantity reads and writes numbers, sizes, times and counts, for all
+// files that people write and all that they read.
+//
+// Each text has one meaning or none. A number is decimal digits, with a point in
+// fractions; there are no signs, exponents, other bases, separators, infinities,
+// and no number that a variable cannot hold.
+package quantity
 
 import (
 	"errors"
