@@ -9,8 +9,10 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
@@ -31,6 +33,9 @@ func TestMain(m *testing.M) {
 const patience = 5 * time.Minute
 
 func TestScripts(t *testing.T) {
+	// Under nohup SIGHUP is ignored, and programs that are started would inherit
+	// that. What is caught here has its default there.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	examples, err := filepath.Abs("../../examples")
 	if err != nil {
 		t.Fatal(err)
