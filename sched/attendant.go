@@ -74,7 +74,7 @@ func (s *Scheduler) fit() {
 	if spare <= 0 {
 		spare = max(2, n/4)
 	}
-	s.slots.resize(n, spare-1)
+	s.slots.resize(n, spare-1, s.now())
 	s.wantProcessors(n + spare)
 }
 

@@ -10,7 +10,7 @@ const maxStride = 1 << 16
 
 // Checkpoint is where a task lets others go first: it pays for those that events
 // have woken, gives way to tasks of higher priority, takes turns with equal
-// ones, and polls what is due to be polled. It costs a few nanoseconds when
+// ones that have used no more than it, and polls what is due to be polled. It costs a few nanoseconds when
 // there is nothing to do. Only the task's own goroutine may call it.
 func (t *Task) Checkpoint() {
 	if t.marks.Load() != 0 {
@@ -26,12 +26,12 @@ func (t *Task) attend() {
 	}
 	now := time.Now()
 	t.pace(now)
-	t.s.server.pollDue(t.s.since(now))
-	ran := now.Sub(t.started)
-	if !wanted && ran < Quantum && (!t.woken || ran < Grace) {
+	at := t.s.since(now)
+	t.s.server.pollDue(at)
+	if !wanted && at < t.turnAt.Load() {
 		return
 	}
-	yields, next := t.s.slots.turn(t, ran)
+	yields, next := t.s.slots.turn(t, at)
 	if !yields {
 		return
 	}
@@ -40,7 +40,6 @@ func (t *Task) attend() {
 		next.granted <- struct{}{}
 	}
 	<-t.granted
-	t.woken = false
 	t.resume()
 }
 

@@ -55,13 +55,17 @@
 // many as the process may use processors, and the Go runtime gets spare
 // processors (Ps) besides, so whatever is woken by an event finds one free.
 //
-//   - A waiting task has given its slot back. When its event comes it runs at
-//     once, over the number of slots if need be (up to the spare processors less
-//     one); a checkpoint of another task, or its own, pays the debt.
+//   - A waiting task has given its slot back. When its event comes, a task that
+//     has used less than others runs at once, over the number of slots if need be
+//     (up to the spare processors less one); a checkpoint of another task, or its
+//     own, pays the debt. A task that has used more waits for its turn.
 //   - Tasks of higher priority get slots first and take them at checkpoints of
-//     lower ones. Equals take turns at checkpoints, first come first served,
-//     after a quantum. A task that never passes a checkpoint keeps its slot
-//     until it waits or ends.
+//     lower ones. Among equals the one goes first that has used slots for the
+//     least time; a task that runs lets it go after a quantum. So equals get equal
+//     shares, whether they wait or compute all the time, and the time that one
+//     has to wait for a slot is bounded by what the others compute between two
+//     checkpoints (see docs/sched.md). A task that never passes a checkpoint keeps
+//     its slot until it waits or ends.
 //   - The reaction to an event does not depend on checkpoints: threads that
 //     compute are told from those that react by scheduling attributes that need
 //     no privilege (see [Priorities]).

@@ -158,3 +158,6 @@ func (s *Scheduler) freed(owner any) {
 
 // since converts to nanoseconds since the epoch, which fit into an atomic.
 func (s *Scheduler) since(t time.Time) int64 { return int64(t.Sub(s.epoch)) }
+
+// now is the time since the epoch.
+func (s *Scheduler) now() int64 { return s.since(time.Now()) }

@@ -38,7 +38,7 @@ func (v *server) watch(src *source) {
 	v.next.Store(min(v.next.Load(), src.due.Load()))
 	if !v.running {
 		v.running = true
-		v.s.slots.watchClock(true)
+		v.s.slots.watchClock(true, v.s.now())
 		v.s.pool.group.Go(v.serve)
 		return
 	}
@@ -185,6 +185,6 @@ func (v *server) retire() bool {
 	}
 	v.running = false
 	v.next.Store(math.MaxInt64)
-	v.s.slots.watchClock(false)
+	v.s.slots.watchClock(false, v.s.now())
 	return true
 }

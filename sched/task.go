@@ -18,15 +18,15 @@ type Task struct {
 	done     chan struct{}
 	err      error
 
-	marks atomic.Uint32
-	fresh bool // woken by an event and not yet in debt; guarded by slots.mu
+	marks  atomic.Uint32
+	turnAt atomic.Int64 // when a checkpoint asks slots whether to go on
+	share  share        // guarded by slots.mu
 
 	thread  thread
 	started time.Time // of the present turn on a slot
 	credit  int       // checkpoints until the next look at the clock
 	stride  int       // what credit is set to
 	looked  time.Time // last look at the clock
-	woken   bool      // the present turn began with an event
 	cause   *stats    // kind whose event began the present turn
 }
 
@@ -101,7 +101,7 @@ func (t *Task) begin() error {
 	if err := t.ctx.Err(); err != nil {
 		return err
 	}
-	if t.s.slots.take(t, false) {
+	if t.s.slots.start(t, t.s.now()) {
 		t.resume()
 		return nil
 	}
@@ -113,7 +113,7 @@ func (t *Task) begin() error {
 	case <-t.s.closing:
 		err = ErrClosed
 	}
-	if err != nil && t.s.slots.abandon(t) {
+	if err != nil && t.s.slots.abandon(t, t.s.now()) {
 		return err
 	}
 	if err != nil {
@@ -126,7 +126,7 @@ func (t *Task) begin() error {
 func (t *Task) end() {
 	t.cause.ran(time.Since(t.started))
 	t.thread.react()
-	t.s.slots.leave(t)
+	t.s.slots.end(t, t.s.now())
 }
 
 // Context returns the context of the task, to be passed to waits so that they
@@ -166,15 +166,16 @@ func pauseTask(ctx context.Context) *Task {
 // pause ends a turn: the slot goes to somebody else while the task waits.
 func (t *Task) pause() {
 	t.cause.ran(time.Since(t.started))
-	t.cause, t.woken = nil, false
+	t.cause = nil
 	t.thread.react()
-	t.s.slots.leave(t)
+	t.s.slots.pause(t, t.s.now())
 }
 
-// wake begins a turn because of an event, over the number of slots if need be.
+// wake begins a turn because of an event, over the number of slots if need be and
+// due.
 func (t *Task) wake(cause *stats) {
-	t.cause, t.woken = cause, true
-	if !t.s.slots.take(t, true) {
+	t.cause = cause
+	if !t.s.slots.wake(t, t.s.now()) {
 		<-t.granted
 	}
 	t.resume()

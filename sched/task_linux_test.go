@@ -119,43 +119,6 @@ func TestWokenTaskRunsOverTheSlots(t *testing.T) {
 	}
 }
 
-func TestDebtIsPaidAtACheckpoint(t *testing.T) {
-	sl := &slots{}
-	sl.resize(1, 1)
-	a := &Task{granted: make(chan struct{}, 1)}
-	b := &Task{granted: make(chan struct{}, 1)}
-	if !sl.take(a, false) || !sl.take(b, true) {
-		t.Fatal("no slot")
-	}
-	if a.marks.Load()&markYield == 0 || b.marks.Load()&markYield != 0 {
-		t.Fatalf("marks %b, %b", a.marks.Load(), b.marks.Load())
-	}
-	if yields, _ := sl.turn(b, 0); yields {
-		t.Fatal("the woken task pays at once")
-	}
-	if yields, next := sl.turn(a, 0); !yields || next != nil {
-		t.Fatal("the other task does not pay")
-	}
-	sl.leave(b)
-	select {
-	case <-a.granted:
-	default:
-		t.Fatal("the slot did not come back")
-	}
-}
-
-func TestOwnCheckpointPaysAfterGrace(t *testing.T) {
-	sl := &slots{}
-	sl.resize(1, 1)
-	a := &Task{granted: make(chan struct{}, 1)}
-	b := &Task{granted: make(chan struct{}, 1)}
-	sl.take(a, false)
-	sl.take(b, true)
-	if yields, _ := sl.turn(b, Grace); !yields {
-		t.Fatal("does not pay")
-	}
-}
-
 func TestTaskIsNotRunWhenItsContextEndsFirst(t *testing.T) {
 	s := newTest(t, Config{Slots: 1})
 	stop := make(chan struct{})
