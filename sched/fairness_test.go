@@ -28,7 +28,7 @@ const mostApart = 4
 func TestTasksThatComputeAndWaitShareFairly(t *testing.T) {
 	for _, n := range []int{12, 40} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			rounds, newcomer := share(t, n, 100)
+			rounds, newcomer := roundsOfEquals(t, n, 100)
 			if least, most := slices.Min(rounds), slices.Max(rounds); most > mostApart*least {
 				t.Errorf("from %d to %d rounds", least, most)
 			}
@@ -43,17 +43,17 @@ func TestTasksThatComputeAndWaitShareFairly(t *testing.T) {
 func BenchmarkEqualTasks(b *testing.B) {
 	for _, n := range []int{12, 40} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			rounds, newcomer := share(b, n, b.N)
+			rounds, newcomer := roundsOfEquals(b, n, b.N)
 			b.ReportMetric(float64(slices.Max(rounds))/float64(slices.Min(rounds)), "most/least")
 			b.ReportMetric(float64(newcomer)/5, "newcomer-ms")
 		})
 	}
 }
 
-// share runs n equal tasks that compute and wait in turn, until they have done some
+// roundsOfEquals runs n equal tasks that compute and wait in turn, until they have done some
 // rounds each on average, and starts another one in the midst of it. It returns the rounds
 // of each, and of all together while the new one waited for its first slot.
-func share(t testing.TB, n, each int) (rounds []int, newcomer int64) {
+func roundsOfEquals(t testing.TB, n, each int) (rounds []int, newcomer int64) {
 	s := New(Config{Slots: 2})
 	defer s.Close()
 	rounds = make([]int, n)
