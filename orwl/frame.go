@@ -37,13 +37,14 @@ const (
 	frameReserve                      // id: the reservation; requests; ok: the last frame of those, which come one after the other
 	frameSettle                       // id; ok: keep
 	frameStart                        // mirror
+	frameSync                         // id
 	// From the owner.
 	frameOpened   // id; text: refusal; next: the mirror that is open already; mirror: the number of the location; size: the limit; ok: the memory is shared, and a descriptor of it comes with a grant; mode: Write where it is written in place
 	frameGranted  // id, mirror, generation, version, size, extents, data; ok: a descriptor comes with it, of the memory from now on; text: who released before
 	frameRefused  // id; code, text
-	frameReserved // id; code, text: refusal
+	frameAnswered // of a reservation or a sync. id; ok, or code, text: refusal
 	// From both.
-	frameHello // version: of the protocol; text: who; size: lease in ns
+	frameHello // version: of the protocol; text: who; size: lease in ns; ok: serves locations
 	framePing
 
 	lastFrame = framePing

@@ -35,6 +35,7 @@ type link struct {
 	fds     *descriptorReader
 	lease   time.Duration
 	other   string // the process at the other end
+	serves  bool   // it serves locations
 	heard   atomic.Uint64
 	peer    *Peer
 	session *session // nil where nothing is served
@@ -82,7 +83,7 @@ func (l *link) greet(ctx context.Context, lease time.Duration) error {
 }
 
 func (l *link) exchangeHellos(lease time.Duration) error {
-	hello := frame{kind: frameHello, version: protocolVersion, text: processID, size: int64(lease)}
+	hello := frame{kind: frameHello, version: protocolVersion, text: processID, size: int64(lease), ok: l.session != nil}
 	if _, err := l.conn.Write(appendFrame(nil, &hello)); err != nil {
 		return err
 	}
@@ -98,7 +99,7 @@ func (l *link) exchangeHellos(lease time.Duration) error {
 		return fmt.Errorf("%w: the other end speaks version %d, this one %d", errFrame, f.version, protocolVersion)
 	}
 	l.in.limit = MaxHeader
-	l.other, l.peer.other = f.text, f.text
+	l.other, l.peer.other, l.serves = f.text, f.text, f.ok
 	l.lease = min(lease, max(time.Duration(f.size), MinLease))
 	return nil
 }
@@ -213,9 +214,9 @@ func (l *link) handle(f *frame) error {
 	case f.kind == framePing:
 		// Hearing it is what counts.
 		return nil
-	case f.kind >= frameOpened && f.kind <= frameReserved:
+	case f.kind >= frameOpened && f.kind <= frameAnswered:
 		return l.peer.handle(f)
-	case f.kind <= frameStart && l.session != nil:
+	case f.kind <= frameSync && l.session != nil:
 		l.out.awaitRoom()
 		return l.session.handle(f)
 	}

@@ -83,6 +83,11 @@ var locations atomic.Uint64
 // processID names this process among the owners of locations.
 var processID = rand.Text()
 
+// ProcessName returns the name under which other processes know this one: that of
+// Peer.Name at the other end of its connections, for Server.Peer there. It is random, and
+// different in each process.
+func ProcessName() string { return processID }
+
 // An Option changes how New makes a Location.
 type Option func(*Location)
 

@@ -124,6 +124,7 @@ func (m *Mirror) pass(cur, next *Handle) error {
 	defer p.mu.Unlock()
 	cur.state = idle
 	r.held--
+	p.unsaid = p.unsaid || f.ok
 	cur.traced.end()
 	if p.link != r.link || p.err != nil {
 		return m.refuse(p.lostLocked())

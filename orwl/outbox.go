@@ -33,7 +33,7 @@ const descriptorWeight = MaxUnread / 16
 // weigh counts answers. What this process asks or releases is its own affair: if it counted,
 // two processes that send each other much would wait for each other.
 func weigh(f *frame, bytes int) int {
-	if f.kind >= frameOpened && f.kind <= frameReserved {
+	if f.kind >= frameOpened && f.kind <= frameAnswered {
 		return bytes
 	}
 	return 0

@@ -32,6 +32,8 @@ type Peer struct {
 	mirrors map[uint64]*Mirror
 	replies map[uint64]chan error // to open and to reserve
 	err     error                 // why there is no connection
+	unsaid  bool                  // a write was released, and nobody has said that it arrived
+	doubt   bool                  // the connection was lost then
 	restore chan struct{}         // closed when there is one again
 }
 
@@ -45,11 +47,55 @@ func newPeer(l *link) *Peer {
 }
 
 // Name returns the name of the process at the other end, which is different for
-// each process.
+// each process: what ProcessName returns there. It is what that process says.
 func (p *Peer) Name() string { return p.other }
 
-// Close ends the connection and everything held or requested through it.
+// Sync returns nil when everything that was released by this peer since the last Sync has
+// arrived at the owner and counts. That Release returns nil does not say so: it only hands
+// over. An error says that what was released meanwhile may be lost.
+func (p *Peer) Sync(ctx context.Context) error {
+	p.mu.Lock()
+	doubt := p.doubt
+	p.doubt = false
+	p.mu.Unlock()
+	if doubt {
+		return fmt.Errorf("a write was released before the connection was lost, and may not have arrived: %w", ErrLeaseLost)
+	}
+	err := p.ask(ctx, func(id uint64) frame {
+		p.unsaid = false
+		return frame{kind: frameSync, id: id}
+	})
+	if err != nil {
+		p.mu.Lock()
+		p.unsaid = p.unsaid || ctx.Err() != nil // it may be asked again
+		p.mu.Unlock()
+		return fmt.Errorf("what was released may not have arrived: %w", err)
+	}
+	return nil
+}
+
+// Close ends the connection and everything held or requested through it. Before, it waits
+// until what was released has arrived, as Sync does, for a lease at most; the error says
+// that it may not have.
 func (p *Peer) Close() error {
+	err := p.syncLast()
+	return errors.Join(err, p.end())
+}
+
+// syncLast is the Sync of Close: only where there is a connection and something to ask.
+func (p *Peer) syncLast() error {
+	p.mu.Lock()
+	lease, ask := p.link.lease, p.unsaid && p.err == nil || p.doubt
+	p.mu.Unlock()
+	if !ask {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(p.ctx, lease)
+	defer cancel()
+	return p.Sync(ctx)
+}
+
+func (p *Peer) end() error {
 	p.close()
 	p.mu.Lock()
 	err := p.link.cut()
@@ -71,6 +117,9 @@ func (p *Peer) Mirror(ctx context.Context, name string) (*Mirror, error) {
 	if err := checkName("the name of a location", name); err != nil {
 		return nil, err
 	}
+	if !p.serves() {
+		return nil, fmt.Errorf("opening location %s: process %s serves none by this connection (Dialer.Serve): %w", name, p.other, ErrUnknown)
+	}
 	m := &Mirror{peer: p, name: name}
 	err := p.ask(ctx, func(id uint64) frame {
 		m.id, m.replica = id, newReplica(p.link)
@@ -84,6 +133,12 @@ func (p *Peer) Mirror(ctx context.Context, name string) (*Mirror, error) {
 		return m.twin, nil
 	}
 	return m, nil
+}
+
+func (p *Peer) serves() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.link.serves
 }
 
 // opening asks for a location. Strict mode maps for each handle by itself, and so takes a
@@ -132,7 +187,7 @@ func (p *Peer) handle(f *frame) error {
 		return p.granted(f)
 	case frameRefused:
 		p.refused(f)
-	case frameReserved:
+	case frameAnswered:
 		if f.ok {
 			p.reply(f.id, nil)
 		} else {
@@ -232,6 +287,7 @@ func (p *Peer) refused(f *frame) {
 func (p *Peer) fail(err error) {
 	p.mu.Lock()
 	p.err = err
+	p.doubt, p.unsaid = p.doubt || p.unsaid, false
 	var wake wakeList
 	for _, h := range p.pending {
 		h.traced.end()

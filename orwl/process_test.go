@@ -40,6 +40,7 @@ var childRoles = map[string]func(args []string) error{
 	"join":     childJoins,
 	"insert":   childInserts,
 	"serve":    childServes,
+	"work":     childWorks,
 	"write":    childWrites,
 }
 

@@ -235,12 +235,8 @@ func TestBothWays(t *testing.T) {
 	other.Add(there)
 	p := dialled(t, s, listen(t, "tcp"), &Dialer{Serve: other})
 	write(t, mirror(t, p, "here"), func(b []byte) { b[0] = 1 })
-	var back *Peer
-	waitFor(t, func() bool {
-		var ok bool
-		back, ok = s.Peer(processID)
-		return ok
-	})
+	back, err := s.Peer(background, ProcessName())
+	must(t, err)
 	write(t, mirror(t, back, "there"), func(b []byte) { b[0] = 2 })
 	if read(t, here)[0] != 1 || read(t, there)[0] != 2 {
 		t.Fatal("the writes are not there")

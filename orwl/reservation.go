@@ -58,7 +58,7 @@ func (s *session) reserve(f *frame) error {
 }
 
 func (s *session) refuseReservation(id uint64, err error) {
-	s.link.send(frame{kind: frameReserved, id: id, code: codeOf(err), text: cutText(err.Error())})
+	s.link.send(frame{kind: frameAnswered, id: id, code: codeOf(err), text: cutText(err.Error())})
 }
 
 // gather registers requests of a reservation.
@@ -111,7 +111,7 @@ func (s *session) insert(id uint64, r *foreignReservation) {
 	case abandoned:
 		s.takeBack(r)
 	default:
-		s.link.send(frame{kind: frameReserved, id: id, ok: true})
+		s.link.send(frame{kind: frameAnswered, id: id, ok: true})
 	}
 }
 

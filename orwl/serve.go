@@ -61,8 +61,10 @@ type Server struct {
 	links       map[*link]struct{}
 	listeners   map[net.Listener]struct{}
 	connections int
+	arrived     chan struct{}   // closed when one more process is connected
 	ctx         context.Context // ends with Close; nil before Serve
 	cancel      context.CancelFunc
+	finishing   bool // no new connections
 	closed      bool
 	running     sync.WaitGroup
 }
@@ -173,7 +175,7 @@ func (s *Server) admit(conn net.Conn) {
 func (s *Server) enter(listener net.Listener) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
+	if s.closed || s.finishing {
 		return false
 	}
 	if s.listeners == nil {
@@ -203,6 +205,7 @@ func (s *Server) attend(conn net.Conn) {
 	s.mu.Lock()
 	closed := s.closed
 	s.links[l] = struct{}{}
+	s.announceLocked()
 	s.mu.Unlock()
 	if closed {
 		l.cut()
@@ -221,17 +224,74 @@ func leaseOf(lease time.Duration) time.Duration {
 	return DefaultLease
 }
 
-// Peer returns the process that has dialled this server under a name (see
-// Peer.Name), so that its locations can be requested over the same connection.
-func (s *Server) Peer(name string) (*Peer, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for l := range s.links {
-		if l.other == name {
-			return l.peer, true
+// Peer waits until a process has dialled this server that serves locations by its own side
+// of the connection (Dialer.Serve), and returns it, so that they can be requested without a
+// second connection. The name is that of ProcessName there, which that process tells by a
+// location, say. When its connection is lost, ask for it again.
+func (s *Server) Peer(ctx context.Context, name string) (*Peer, error) {
+	for {
+		s.mu.Lock()
+		if s.arrived == nil {
+			s.arrived = make(chan struct{})
+		}
+		p, arrived, closed := s.peerLocked(name), s.arrived, s.closed
+		s.mu.Unlock()
+		switch {
+		case p != nil:
+			return p, nil
+		case closed:
+			return nil, fmt.Errorf("process %s: the server is closed: %w", name, net.ErrClosed)
+		}
+		select {
+		case <-arrived:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("waiting for process %s to dial: %w", name, ctx.Err())
 		}
 	}
-	return nil, false
+}
+
+func (s *Server) peerLocked(name string) *Peer {
+	for l := range s.links {
+		if l.other == name && l.serves {
+			return l.peer
+		}
+	}
+	return nil
+}
+
+// announceLocked has those look again who wait for a process.
+func (s *Server) announceLocked() {
+	if s.arrived != nil {
+		close(s.arrived)
+		s.arrived = nil
+	}
+}
+
+// Shutdown waits until all have finished: it accepts no more connections, waits until the
+// other processes have closed theirs (or are lost), and closes the server. When ctx ends
+// first, it closes at once and returns the error of ctx. Processes that serve each other
+// close their own peers first, and then shut down.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.mu.Lock()
+	s.finishing = true
+	for listener := range s.listeners {
+		listener.Close()
+	}
+	s.mu.Unlock()
+	finished := make(chan struct{})
+	go func() {
+		defer close(finished)
+		s.running.Wait()
+	}()
+	select {
+	case <-finished:
+		s.Close()
+		return nil
+	case <-ctx.Done():
+		s.Close()
+		<-finished
+		return fmt.Errorf("waiting for other processes to finish: %w", ctx.Err())
+	}
 }
 
 // Close ends all connections, and with them the requests of other processes,
@@ -239,6 +299,7 @@ func (s *Server) Peer(name string) (*Peer, bool) {
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
+	s.announceLocked()
 	if s.cancel != nil {
 		s.cancel()
 	}

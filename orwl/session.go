@@ -80,6 +80,8 @@ func (s *session) handle(f *frame) error {
 		s.settle(f)
 	case frameStart:
 		s.start(f)
+	case frameSync:
+		s.link.send(frame{kind: frameAnswered, id: f.id, ok: true})
 	}
 	return nil
 }

@@ -82,44 +82,21 @@ func (o *part) serve(s *orwl.Server, c *tls.Config) error {
 	return nil
 }
 
-// neighbours dials the processes with the rows above and below.
+// neighbours dials the processes with the rows above and below, which may have yet to start.
 func (o *part) neighbours(ctx context.Context, c *tls.Config) (sweep.Peers, error) {
-	ctx, cancel := context.WithTimeout(ctx, o.patience)
-	defer cancel()
+	d := orwl.Dialer{TLS: c, Patience: o.patience}
 	var peers sweep.Peers
 	for k, address := range o.list() {
 		if k != o.process-1 && k != o.process+1 {
 			continue
 		}
-		d := orwl.Dialer{}
-		if c != nil {
-			d.TLS = c.Clone()
-			d.TLS.ServerName, _, _ = net.SplitHostPort(address)
-		}
-		p, err := patiently(ctx, d, address)
+		p, err := d.Dial(ctx, network(address), address)
 		if err != nil {
 			return peers, fmt.Errorf("process %d: %w", k, err)
 		}
 		peers = append(peers, p)
 	}
 	return peers, nil
-}
-
-// patiently dials until the other process is there.
-func patiently(ctx context.Context, d orwl.Dialer, address string) (*orwl.Peer, error) {
-	retry := time.NewTicker(50 * time.Millisecond)
-	defer retry.Stop()
-	for {
-		p, err := d.Dial(ctx, network(address), address)
-		if err == nil || errors.Is(err, orwl.ErrInsecure) {
-			return p, err
-		}
-		select {
-		case <-retry.C:
-		case <-ctx.Done():
-			return nil, err
-		}
-	}
 }
 
 // runPart computes the rows of blocks of one process.
@@ -148,11 +125,7 @@ func runPart(o *part, p *sweep.Program) error {
 		return err
 	}
 	peers, err := o.neighbours(ctx, c)
-	defer func() {
-		for _, p := range peers {
-			p.Close()
-		}
-	}()
+	defer func() { peers.Close() }()
 	if err != nil {
 		return err
 	}
@@ -162,7 +135,8 @@ func runPart(o *part, p *sweep.Program) error {
 		return err
 	}
 	took := time.Since(start)
-	if err := p.Drain(ctx); err != nil {
+	// The others have read what they need when they have closed their connections too.
+	if err := errors.Join(peers.Close(), s.Shutdown(ctx)); err != nil {
 		return err
 	}
 	return report(ctx, p, took)

@@ -22,3 +22,12 @@ func (ps Peers) Resource(name string) (orwl.Resource, error) {
 	}
 	return nil, fmt.Errorf("%s: no process serves it", name)
 }
+
+// Close ends the connections, after all that was released by them has arrived.
+func (ps Peers) Close() error {
+	var errs []error
+	for _, p := range ps {
+		errs = append(errs, p.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -139,18 +139,6 @@ func (p *Program) Run(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Drain waits until the other processes have read what they need from this
-// one: a write request stands behind all their reads.
-func (p *Program) Drain(ctx context.Context) error {
-	for _, l := range p.frontiers {
-		var h orwl.Handle
-		if err := errors.Join(h.WriteRequest(l), h.Acquire(ctx), h.Release()); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // Computing returns the processor time that main tasks have spent in the kernel.
 func (p *Program) Computing() time.Duration { return time.Duration(p.computing.Load()) }
 
