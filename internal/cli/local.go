@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"log/slog"
 
 	"fairway/internal/batch"
 	"fairway/internal/dispatch"
@@ -32,8 +34,9 @@ func localPilots(o *runOptions, c *capacity) func(string, server.Folders) (batch
 			Disk:        c.each.Disk,
 			Countable:   c.each.Countable,
 			Probe:       c.tools,
+			KeepSandbox: o.keepSandbox,
 		}
-		return batch.NewLocal(batch.LocalConfig{
+		local, err := batch.NewLocal(batch.LocalConfig{
 			Prefix: server.LocalSite,
 			LogDir: folders.Pilots,
 			State:  folders.ID,
@@ -47,7 +50,22 @@ func localPilots(o *runOptions, c *capacity) func(string, server.Folders) (batch
 				return []string{pilot.ConfigVariable + "=" + encoded}, nil
 			},
 		})
+		if err != nil {
+			return nil, err
+		}
+		return tidySystem{local, folders.Sandbox}, nil
 	}
+}
+
+// tidySystem removes what pilots that had to be killed have left, once all have
+// ended: no other pilot may come here for long.
+type tidySystem struct {
+	batch.System
+	sandboxes string
+}
+
+func (s tidySystem) Close() error {
+	return errors.Join(s.System.Close(), pilot.CleanUp(s.sandboxes, slog.New(slog.DiscardHandler)))
 }
 
 // cacheShare of the free disk is the most that the caches of all pilots take

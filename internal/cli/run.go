@@ -31,6 +31,7 @@ type runOptions struct {
 	cache        string
 	placement    string
 	watchInputs  string
+	keepSandbox  bool
 	cacheSize    string
 	cacheSpace   int64 // bytes for each pilot
 	timeScale    float64
@@ -75,6 +76,7 @@ Ctrl-C once lets the running attempts end; twice ends them at once.`,
 	flags.BoolVar(&o.keepGoing, "keep-going", false, "after a failure go on with what does not depend on it")
 	flags.StringArrayVar(&o.force, "force", nil, "run a step or a job once more, with all that depends on it (may be repeated)")
 	flags.StringVar(&o.until, "until", "", "run only up to a step, or up to the step that writes a file")
+	flags.BoolVar(&o.keepSandbox, "keep-sandbox", false, "keep the folders in which attempts ran that fail; their notes say where")
 	flags.BoolVar(&o.follow, "follow", false, "when another process runs it already, watch that")
 	flags.IntVar(&o.pilots, "pilots", 0, "local pilots; 0: one for each processor, or fewer where a step needs more than one has")
 	flags.StringArrayVar(&o.has, "has", nil, "what this machine has besides, for needs: in the workflow: gpu=1 (may be repeated)")

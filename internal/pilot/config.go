@@ -106,6 +106,10 @@ type Config struct {
 	Lease time.Duration `json:"lease,omitempty"`
 	// Grace is the time between SIGTERM and SIGKILL when a job is ended.
 	Grace time.Duration `json:"grace,omitempty"`
+	// KeepSandbox has the sandboxes of attempts that fail stay, up to
+	// MaxKeptSandboxes of them, in KeptFolder of SandboxDir under the number of the
+	// attempt.
+	KeepSandbox bool `json:"keep_sandbox,omitempty"`
 	// LogBytes is how much of standard output and of standard error each is
 	// kept; what goes beyond is cut off, with a notice.
 	LogBytes int64 `json:"log_bytes,omitempty"`
@@ -130,7 +134,7 @@ const DefaultCacheSpace = 10 << 30
 // Encode returns the Config as the value of ConfigVariable. It fails if a path in
 // it is not UTF-8: JSON would name another one.
 func (c *Config) Encode() (string, error) {
-	for _, path := range []string{c.Server, c.SandboxDir, c.LogDir, c.Storage, c.Cache.Dir, c.Workflow} {
+	for _, path := range []string{c.Server, c.SandboxDir, c.LogDir, c.Storage, c.Element, c.Cache.Dir, c.Workflow} {
 		if !utf8.ValidString(path) {
 			return "", fmt.Errorf("the path %q is not UTF-8, so that pilots cannot be told of it; rename the folder", path)
 		}

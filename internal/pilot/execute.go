@@ -87,6 +87,7 @@ func (p *pilot) deliver(a *attempt) {
 	if reason := a.stopReason(); reason != nil && a.failed() {
 		a.result.Outcome, a.result.Message = reason.outcome, reason.why
 	}
+	p.keepSandbox(a)
 }
 
 // failBy sets the outcome by an error, which may say better than the place

@@ -3,11 +3,13 @@ package pilot
 import (
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -490,5 +492,65 @@ func TestStreamsAreAsNewForEachAttempt(t *testing.T) {
 	expect(t, q.run("p1", a), wire.Outcome_OUTCOME_SUCCEEDED, "")
 	if got := contents(t, q.log(a, "out")); len(got) != 3000000 {
 		t.Error(len(got), "bytes are kept")
+	}
+}
+
+func TestSandboxOfAFailedAttemptIsKept(t *testing.T) {
+	q := newTaskQueue(t)
+	cfg := q.config("p1")
+	cfg.MilliCPUs, cfg.KeepSandbox = 1000, true
+	p := q.start(cfg)
+	kept := q.folder + "/sandbox/" + KeptFolder
+	for count, command := range []string{"echo half > out; exit 3", "mkdir deep; echo half > deep/out", "echo half > out; kill $$"} {
+		a := shell(command, writes("out2"))
+		r := q.run("p1", a)
+		path := fmt.Sprintf("%s/%d", kept, a.GetAttempt())
+		if r.GetOutcome() == wire.Outcome_OUTCOME_SUCCEEDED || !slices.Contains(r.GetNotes(), "its sandbox is kept: "+path) {
+			t.Error(r.GetOutcome(), r.GetNotes())
+		}
+		found, _ := filepath.Glob(path + "/*")
+		if all, _ := os.ReadDir(kept); len(found) != 1 || len(all) != count+1 {
+			t.Error(found, all)
+		}
+		expect(t, q.run("p1", shell(`[ -z "$(ls -A)" ]`)), wire.Outcome_OUTCOME_SUCCEEDED, "")
+	}
+	for range MaxKeptSandboxes {
+		q.run("p1", shell("false"))
+	}
+	r := q.run("p1", shell("false"))
+	if notes := strings.Join(r.GetNotes(), "; "); !strings.Contains(notes, "its sandbox is not kept: 20 others are in "+kept) {
+		t.Error(notes)
+	}
+	p.stop()
+	q.start(q.config("p2"))
+	expect(t, q.run("p2", shell("false")), wire.Outcome_OUTCOME_EXITED, "")
+	if all, _ := os.ReadDir(kept); len(all) != MaxKeptSandboxes {
+		t.Error(len(all), "are kept")
+	}
+}
+
+// A pilot that was killed leaves nothing behind once somebody has cleaned up.
+func TestCleanUpAfterAKilledPilot(t *testing.T) {
+	q := newTaskQueue(t)
+	alive, killed := q.start(q.config("alive")), q.start(q.config("killed"))
+	defer alive.stop()
+	file := filepath.Join(t.TempDir(), "pid")
+	q.assign("killed", shell("setsid sh -c 'echo $$ > "+file+"; exec sleep 1000' & sleep 1000"))
+	pid := number(t, file)
+	q.until("both", func() bool { return q.pilots["alive"] != nil })
+	if err := killed.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = killed.wait()
+	if err := CleanUp(q.folder+"/sandbox", slog.Default()); err != nil {
+		t.Error(err)
+	}
+	gone(t, pid)
+	left, _ := os.ReadDir(q.folder + "/sandbox")
+	if len(left) != 1 || left[0].Name() != "alive"+q.mark() {
+		t.Error(left)
+	}
+	if err := CleanUp(q.folder+"/nothing", slog.Default()); err != nil {
+		t.Error(err)
 	}
 }

@@ -3,6 +3,7 @@ package pilot
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -33,12 +34,8 @@ func claimSandboxes(cfg *Config, log *slog.Logger) (_ *remains, err error) {
 	if r.all, err = beneath.Open(cfg.SandboxDir); err != nil {
 		return nil, err
 	}
-	others, err := r.all.List(".")
-	if err != nil {
+	if err := cleanBehindAll(r.all, log); err != nil {
 		return nil, err
-	}
-	for _, pilot := range others {
-		cleanBehind(r.all, pilot, log)
 	}
 	if err := r.all.Mkdir(cfg.Pilot, 0o755); err != nil {
 		return nil, fmt.Errorf("folder for sandboxes: %w", err)
@@ -50,6 +47,28 @@ func claimSandboxes(cfg *Config, log *slog.Logger) (_ *remains, err error) {
 		return nil, fmt.Errorf("lock of the folder for sandboxes: %w", err)
 	}
 	return r, nil
+}
+
+// CleanUp removes what pilots that do not live any more have left in a folder for
+// sandboxes, and ends what is left of their attempts. Those that live keep theirs.
+func CleanUp(sandboxDir string, log *slog.Logger) error {
+	all, err := beneath.Open(sandboxDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer all.Close()
+	return cleanBehindAll(all, log)
+}
+
+func cleanBehindAll(all *beneath.Folder, log *slog.Logger) error {
+	pilots, err := all.List(".")
+	for _, pilot := range pilots {
+		cleanBehind(all, pilot, log)
+	}
+	return err
 }
 
 // newLock makes a lock file that is held from when it has its name on: one that
