@@ -2,9 +2,11 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -149,10 +151,40 @@ func inputProblems(input *flow.DeclaredInput, folder string) (problems []flow.Pr
 			add(fmt.Sprintf("name the files in it, as in %s", filepath.Join(input.Patterns[i], "{name}")), "%s is a folder", displayPath(path))
 		}
 	}
+	for _, err := range misnamed(input, folder) {
+		says, instead, _ := strings.Cut(err.Error(), "; ")
+		add(cmp.Or(instead, "give the file another name, or the input another `as`"), "%s", says)
+	}
+	if input.URLList != "" {
+		if path := inFolder(folder, input.URLList); isFolder(path) {
+			add("name a file with a URL or path a line", "%s is a folder", displayPath(path))
+		}
+	}
 	if _, err := server.ReadCatalog(folder, input.Catalog); err != nil {
 		add("name a storage.xml or storage.json, and one of its protocols", "%v", err)
 	}
 	return problems
+}
+
+// misnamed finds files of which no logical name can be told.
+func misnamed(input *flow.DeclaredInput, folder string) (problems []error) {
+	for _, glob := range input.Globs {
+		found, _ := server.Glob(folder, glob) // the caller tells why not
+		for _, path := range found {
+			if _, _, err := input.LFN(server.AsWritten(folder, glob, path)); err != nil && len(problems) < maxMisnamed {
+				problems = append(problems, err)
+			}
+		}
+	}
+	return problems
+}
+
+// maxMisnamed bounds the files of an input that check names.
+const maxMisnamed = 5
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 func inFolder(folder, path string) string {

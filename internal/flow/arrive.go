@@ -108,6 +108,7 @@ func (f *Flow) closed(in Closed) (act func(), err error) {
 		f.persist(logEntry{Kind: logClosed, Name: in.Input})
 		f.wave++
 		state.closed, state.ended = true, f.wave
+		f.emptyInput(state)
 		f.startTrace()
 		f.touchAll()
 	}, nil
@@ -139,12 +140,14 @@ func (f *Flow) name(lfn string) *name {
 
 // deliver gives a known file to the steps that make jobs from it.
 func (f *Flow) deliver(m *maker, made *file) {
+	f.made[m]++
 	for _, c := range m.consumers {
 		values, second := c.taking.read(made.lfn, made.values)
 		if values == nil {
 			continue
 		}
 		st := f.steps[c.step.order-1]
+		st.took[c.source]++
 		if second != nil {
 			f.refuse(st, "step %s cannot take %s", c.step.name, twoReadings(made.lfn, c.taking.taker, values, second))
 			continue

@@ -17,6 +17,7 @@ type join struct {
 type joinSource struct {
 	pattern *pattern
 	indexes []*joinIndex
+	single  map[*file]struct{} // files that are in no combination yet
 }
 
 // joinIndex has the files of one source by the values of some placeholders.
@@ -39,7 +40,7 @@ type probe struct {
 func newJoin(patterns []*pattern) *join {
 	j := &join{}
 	for _, p := range patterns {
-		j.sources = append(j.sources, &joinSource{pattern: p})
+		j.sources = append(j.sources, &joinSource{pattern: p, single: map[*file]struct{}{}})
 	}
 	for first := range patterns {
 		j.plans = append(j.plans, j.plan(first))
@@ -111,11 +112,15 @@ func (j *join) add(source int, f *file, values binding, found func([]*file, bind
 	}
 	in := make([]*file, len(j.sources))
 	in[source] = f
+	j.sources[source].single[f] = struct{}{}
 	j.extend(j.plans[source], in, values, found)
 }
 
 func (j *join) extend(plan []probe, in []*file, values binding, found func([]*file, binding)) {
 	if len(plan) == 0 {
+		for i, f := range in {
+			delete(j.sources[i].single, f)
+		}
 		found(slices.Clone(in), values)
 		return
 	}

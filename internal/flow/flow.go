@@ -16,6 +16,7 @@ type Flow struct {
 	wave   int // of the last file that arrived, or input that closed
 
 	names    map[string]*name
+	made     map[*maker]int    // files that are known
 	folders  map[string]string // with a file in each
 	patterns map[string]string // makers, by the names with '*' that jobs choose under
 	followed map[string]*job   // by name: submitted or held, its commit matters
@@ -43,7 +44,7 @@ func New(w *Workflow, parameters map[string]string) (*Flow, error) {
 	}
 	f := &Flow{
 		w: w, inputs: map[string]*inputState{},
-		names: map[string]*name{}, folders: map[string]string{}, patterns: map[string]string{}, followed: map[string]*job{}, queues: map[string]*queue{},
+		names: map[string]*name{}, made: map[*maker]int{}, folders: map[string]string{}, patterns: map[string]string{}, followed: map[string]*job{}, queues: map[string]*queue{},
 	}
 	for _, in := range w.Inputs {
 		f.inputs[in.Name] = &inputState{in: in, arrived: map[string]string{}}
@@ -56,7 +57,7 @@ func New(w *Workflow, parameters map[string]string) (*Flow, error) {
 }
 
 func newStepState(s *step) *stepState {
-	st := &stepState{step: s, settled: -1, needed: s.needed(), drafted: s.replayed}
+	st := &stepState{step: s, settled: -1, needed: s.needed(), drafted: s.replayed, took: make([]int, len(s.sources()))}
 	if len(s.merge) > 0 {
 		st.merging = newMerging()
 	} else if len(s.each) > 0 {

@@ -126,6 +126,9 @@ func (f *Flow) outputTaken(j *job) string {
 
 // enlist lets a job wait for its turn and makes its outputs known.
 func (f *Flow) enlist(j *job) {
+	if !j.count {
+		j.state.ran++
+	}
 	if j.chosen {
 		j.state.open.add(j.wave)
 	}

@@ -284,15 +284,20 @@ func (p *parser) outputRules(s *step, keys map[string]*yaml.Node, what string) {
 		})
 	}
 	if n := keys["publish"]; n != nil {
-		publish := scalar(p, n, what+": publish", func(text string) (bool, error) {
-			if text != "true" && text != "false" {
-				return false, fmt.Errorf("%q is neither; write true or false", text)
-			}
-			return text == "true", nil
-		})
+		publish := scalar(p, n, what+": publish", parseFlag)
 		s.publish = &publish
 		if publish && s.storage == dispatch.StorageCache {
 			p.fail(n, "remove storage: cache, or do not publish", "%s: what stays in caches cannot be published", what)
 		}
 	}
+	if n := keys["may_be_empty"]; n != nil {
+		s.mayBeEmpty = scalar(p, n, what+": may_be_empty", parseFlag)
+	}
+}
+
+func parseFlag(text string) (bool, error) {
+	if text != "true" && text != "false" {
+		return false, fmt.Errorf("%q is neither; write true or false", text)
+	}
+	return text == "true", nil
 }

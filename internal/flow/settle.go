@@ -44,9 +44,11 @@ func (f *Flow) settleStep(st *stepState) {
 		settled = f.settlePlain(st, settled)
 	}
 	if settled <= st.settled {
+		f.lookForNothing(st) // its jobs may have chosen names since
 		return
 	}
 	st.settled = settled
+	f.lookForNothing(st)
 	if settled == forever {
 		st.ended = max(st.ended, f.sourcesEnded(st))
 		f.candidates = append(f.candidates, st)

@@ -90,6 +90,7 @@ func (f *Flow) chunks(st *stepState, in *file, values binding, records int64) {
 	}
 	st.counting.remove(in.wave)
 	f.touch(st)
+	f.noRecords(st, in, records)
 	label := st.label(values, in)
 	for k := range count {
 		chunk := strconv.FormatInt(k+1, 10)

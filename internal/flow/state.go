@@ -98,6 +98,9 @@ type stepState struct {
 	merging  *merging
 	counting openWaves // of files that wait to be split
 	made     int64     // jobs of a plain step
+	ran      int       // jobs that were created
+	took     []int     // files by source
+	looked   bool      // for what it makes nothing of
 	drafted  bool      // of plain steps
 	held     int       // drafts and jobs not yet submitted
 	final    bool

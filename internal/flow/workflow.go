@@ -67,6 +67,10 @@ type DeclaredInput struct {
 	URLList string // a file with one URL a line, which may grow until the input is closed
 	Close   CloseRule
 
+	// MayBeEmpty permits that it is closed without any file. Else a Flow is then
+	// never finished.
+	MayBeEmpty bool
+
 	// Catalog, if it is not nil, says where the logical names in the URL list
 	// are: those lines that are no URLs.
 	Catalog *CatalogRef
@@ -142,6 +146,7 @@ type step struct {
 	interpreter string
 	command     string
 	script      string // LFN of the file that is the command
+	mayBeEmpty  bool   // it may make nothing of what it takes
 
 	replayed bool // a kind of task of a trace: its jobs are fixed
 

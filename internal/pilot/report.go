@@ -3,7 +3,6 @@ package pilot
 import (
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"fairway/internal/quantity"
@@ -43,8 +42,15 @@ func parseReported(line string) (path string, n int64, err error) {
 // reportsOutputs refuses a report on a file that is no output: it was meant for
 // another.
 func reportsOutputs(records map[string]int64, found []written) error {
+	if len(records) == 0 {
+		return nil
+	}
+	outputs := make(map[string]bool, len(found))
+	for _, w := range found {
+		outputs[w.path] = true
+	}
 	for path := range records {
-		if !slices.ContainsFunc(found, func(w written) bool { return w.path == path }) {
+		if !outputs[path] {
 			return fmt.Errorf("%s is none of the outputs", path)
 		}
 	}

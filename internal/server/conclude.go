@@ -79,6 +79,7 @@ func (s *Server) recordEnd(outcome *Outcome) error {
 		run.State = runStopped
 	}
 	run.Problems, run.Notes = outcome.Problems, outcome.Notes
+	run.Refused = len(s.loop.flow.Refused()) > 0
 	run.Seconds = s.earlier + outcome.seconds
 	run.Pilots += s.loop.tally.pilots
 	run.Waiting += s.loop.tally.sums.waiting.Seconds()

@@ -114,6 +114,9 @@ func (o *opened) rehearse(ctx context.Context, config *Config, find *finder) (*l
 	if l.end.fatal {
 		return nil, errors.New(l.end.problems[0])
 	}
+	if refused := l.flow.Refused(); len(refused) > 0 {
+		return nil, fmt.Errorf("the run could not be finished: %s", strings.Join(refused, "; "))
+	}
 	return l, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"sync"
 
 	"connectrpc.com/connect"
@@ -40,6 +41,15 @@ func (f *feeds) recorded(records []inputRecord) {
 		if f.known[r.Input] != nil {
 			f.known[r.Input][r.LFN] = true
 		}
+	}
+}
+
+// isKnown says which LFNs of an input were fed before.
+func (f *feeds) isKnown(input string) func(lfn string) bool {
+	return func(lfn string) bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return f.known[input][lfn]
 	}
 }
 
@@ -214,7 +224,7 @@ func (s *Server) closeInput(ctx context.Context, name string) error {
 	for _, in := range s.feeds.inputs {
 		if isOpenInput(in) && (name == "" || in.Name == name) {
 			found = true
-			if err := s.feed(ctx, in.Name, nil, true); err != nil {
+			if err := s.closeOne(ctx, in); err != nil {
 				return err
 			}
 		}
@@ -223,4 +233,23 @@ func (s *Server) closeInput(ctx context.Context, name string) error {
 		return connect.NewError(connect.CodeNotFound, fmt.Errorf("the workflow has no input %q that is open", name))
 	}
 	return nil
+}
+
+// closeOne takes what a URL list has when it is closed, its last line without
+// an end too.
+func (s *Server) closeOne(ctx context.Context, in *flow.DeclaredInput) error {
+	if in.URLList == "" || s.feeds.isClosed(in.Name) {
+		return s.feed(ctx, in.Name, nil, true)
+	}
+	found, err := s.find.list(ctx, in, true, s.feeds.isKnown(in.Name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return s.feed(ctx, in.Name, nil, true) // flow says that there was none
+	}
+	if err == nil {
+		err = errors.Join(found.err(), s.find.recordable(found.files))
+	}
+	if err != nil {
+		return connect.NewError(connect.CodeFailedPrecondition, inInput(in, err))
+	}
+	return s.feed(ctx, in.Name, found.files, true)
 }

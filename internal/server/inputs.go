@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -38,6 +37,9 @@ func (f *finder) find(ctx context.Context, in *flow.DeclaredInput) ([]flow.Input
 		files, err = f.makeSized(in.Sizes)
 	case in.URLList != "":
 		files, err = f.urls(ctx, in)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, err // the list is still to come
+		}
 	default:
 		files, err = f.matching(in)
 	}
@@ -45,9 +47,13 @@ func (f *finder) find(ctx context.Context, in *flow.DeclaredInput) ([]flow.Input
 		err = errors.Join(f.recordable(files), f.distinct(files))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("input %q (line %d): %w", in.Name, in.Line, err)
+		return nil, inInput(in, err)
 	}
 	return files, nil
+}
+
+func inInput(in *flow.DeclaredInput, err error) error {
+	return fmt.Errorf("input %q (line %d): %w", in.Name, in.Line, err)
 }
 
 // recordable refuses names of files that no record and no message to a pilot
@@ -98,7 +104,7 @@ func (f *finder) matching(in *flow.DeclaredInput) ([]flow.InputFile, error) {
 		}
 		before := len(paths)
 		for _, path := range found {
-			written := f.asWritten(glob, path)
+			written := AsWritten(f.folder, glob, path)
 			if _, fits, err := in.LFN(written); fits || err != nil {
 				paths = append(paths, written)
 			}
@@ -156,12 +162,13 @@ func (f *finder) named(in *flow.DeclaredInput, path string) (*flow.InputFile, er
 	return nil, nil // it went away meanwhile, or is still to come
 }
 
-// asWritten gives the path the form of the pattern, which may be relative.
-func (f *finder) asWritten(pattern, path string) string {
-	if filepath.IsAbs(pattern) {
+// AsWritten gives a path that a glob matched in a folder the form of the glob,
+// which may be relative to the folder.
+func AsWritten(folder, glob, path string) string {
+	if filepath.IsAbs(glob) {
 		return path
 	}
-	if relative, err := filepath.Rel(f.folder, path); err == nil {
+	if relative, err := filepath.Rel(folder, path); err == nil {
 		return relative
 	}
 	return path
@@ -184,53 +191,13 @@ func identityOf(url string, info storage.Info) string {
 	return fmt.Sprintf("%d-%d-%d", info.Size, info.ModTime.UnixNano(), info.Inode)
 }
 
-// urls reads a list of URLs, paths, or logical names, one a line. Empty lines and lines that
-// begin with # are passed over, and so is a last line without its end: it is
-// still being written, unless the list is complete.
+// urls gives the files of a complete URL list.
 func (f *finder) urls(ctx context.Context, in *flow.DeclaredInput) ([]flow.InputFile, error) {
-	list, err := os.Open(f.absolute(in.URLList))
+	found, err := f.list(ctx, in, true, nil)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = list.Close() }()
-	rules, err := ReadCatalog(f.folder, in.Catalog)
-	if err != nil {
-		return nil, err
-	}
-	var files []flow.InputFile
-	lines := bufio.NewReader(list)
-	for number := 1; ; number++ {
-		line, err := lines.ReadString('\n')
-		if err != nil {
-			return files, nil
-		}
-		name := strings.TrimSpace(line)
-		if name == "" || strings.HasPrefix(name, "#") {
-			continue
-		}
-		file, err := f.url(ctx, in, rules, name)
-		if err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", in.URLList, number, err)
-		}
-		files = append(files, file)
-	}
-}
-
-func (f *finder) url(ctx context.Context, in *flow.DeclaredInput, rules *catalog.Catalog, name string) (flow.InputFile, error) {
-	lfn, fits, err := in.LFN(name)
-	if err != nil {
-		return flow.InputFile{}, err
-	}
-	if !fits {
-		return flow.InputFile{}, fmt.Errorf("%s does not fit the pattern of the input", name)
-	}
-	url, err := f.locate(in, rules, name)
-	if err != nil {
-		return flow.InputFile{}, err
-	}
-	file, err := f.stated(ctx, lfn, url)
-	file.Path = name
-	return file, err
+	return found.files, found.err()
 }
 
 // again describes a file that was fed as it is now; nil where it is a folder.
@@ -260,7 +227,7 @@ func (f *finder) stated(ctx context.Context, lfn, url string) (flow.InputFile, e
 	}
 	return flow.InputFile{ExistingFile: dispatch.ExistingFile{
 		LFN: lfn, PFN: url, Size: max(info.Size, 0), Identity: identityOf(url, info), Tag: tagOf(url, info),
-	}}, nil
+	}, Unsized: info.Size < 0}, nil
 }
 
 // locate gives the PFN of what stands in a URL list: a URL, a path, or, where
@@ -271,6 +238,9 @@ func (f *finder) locate(in *flow.DeclaredInput, rules *catalog.Catalog, name str
 		var err error
 		if url, err = rules.PFN(in.Catalog.Protocol, name); err != nil {
 			return "", fmt.Errorf("catalog %s: %w", in.Catalog.File, err)
+		}
+		if storage.Scheme(url) != "file" {
+			return url, nil
 		}
 	}
 	if !hasScheme(url) {

@@ -87,8 +87,27 @@ func openRecords(ctx context.Context, config *Config, s store.Store, find *finde
 // cannot be looked at any more counts as unchanged.
 func (o *opened) lookAgain(ctx context.Context, find *finder) {
 	for _, in := range o.flow.Inputs() {
-		if isOpenInput(in) {
+		switch {
+		case in.URLList != "":
+			o.readAgain(ctx, find, in)
+		case in.Watch:
 			o.now[in.Name], _ = find.find(ctx, in)
+		}
+	}
+}
+
+// readAgain reads a URL list that was closed. A new line that is wrong is a
+// reason to run, so that it is told.
+func (o *opened) readAgain(ctx context.Context, find *finder, in *flow.DeclaredInput) {
+	found, err := find.list(ctx, in, true, nil)
+	if err != nil {
+		return
+	}
+	o.now[in.Name] = found.files
+	for _, line := range found.wrong {
+		fed := func(r inputRecord) bool { return r.Input == in.Name && r.LFN == line.lfn }
+		if !slices.ContainsFunc(o.inputs, fed) {
+			o.reasons = append(o.reasons, fmt.Sprintf("the input %s has a new line, %v", in.Name, line.err))
 		}
 	}
 }
@@ -105,6 +124,8 @@ func (o *opened) decide(ctx context.Context, find *finder) {
 		o.reasons = append(o.reasons, "an earlier version of Fairway ran it, which could take a file for another one")
 	case o.run.Target != workflow.Target():
 		o.reasons = append(o.reasons, fmt.Sprintf("it is run %s, and was run %s before", upTo(workflow.Target()), upTo(o.run.Target)))
+	case o.run.Refused:
+		o.reasons = append(o.reasons, "the last run was refused something that it needed")
 	case o.run.Digest != workflow.Digest():
 		o.reasons = append(o.reasons, "the workflow or its parameters changed")
 	}

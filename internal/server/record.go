@@ -48,6 +48,7 @@ type runRecord struct {
 	Pilots     int64             `json:"pilots"`  // that registered
 	Problems   []string          `json:"problems,omitempty"`
 	Notes      []string          `json:"notes,omitempty"`
+	Refused    bool              `json:"refused,omitempty"` // it could not have made all jobs, however long it went on
 	Wishes     []wish            `json:"wishes,omitempty"`
 	InputsGone bool              `json:"inputs_gone,omitempty"` // files of open inputs, when it began
 	// Totals are those of the steps at the end; nil where that was not recorded.

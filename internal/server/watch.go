@@ -62,12 +62,12 @@ func ignoreEnd(ctx context.Context, err error) error {
 
 // complete enumerates the files that are complete.
 func (s *Server) complete(ctx context.Context, in *flow.DeclaredInput, alone settling) (files []flow.InputFile, unsettled bool, err error) {
-	all, err := s.find.find(ctx, in)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, false, nil // of a list that doesn't exist yet
+	if in.URLList != "" {
+		return s.completeLines(ctx, in, alone)
 	}
-	if err != nil || in.URLList != "" {
-		return all, false, err
+	all, err := s.find.find(ctx, in)
+	if err != nil {
+		return nil, false, err
 	}
 	for _, file := range all {
 		path := s.find.places.Shown(file.PFN)
@@ -79,6 +79,31 @@ func (s *Server) complete(ctx context.Context, in *flow.DeclaredInput, alone set
 		files = append(files, file)
 	}
 	return files, unsettled, nil
+}
+
+// completeLines gives the files of a URL list that were not fed before. A last
+// line without an end counts when the list was left alone, as a file does. A
+// list that is not there yet has none.
+func (s *Server) completeLines(ctx context.Context, in *flow.DeclaredInput, alone settling) (files []flow.InputFile, unsettled bool, err error) {
+	path := s.find.absolute(in.URLList)
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, inInput(in, err)
+	}
+	found, err := s.find.list(ctx, in, alone.settled(path, info, time.Now()), s.feeds.isKnown(in.Name))
+	if err == nil {
+		err = found.err()
+	}
+	if err == nil {
+		err = s.find.recordable(found.files)
+	}
+	if err != nil {
+		return nil, false, inInput(in, err)
+	}
+	return found.files, found.begun, nil
 }
 
 // ended says whether the file is there that says that no more files will come.
