@@ -55,6 +55,37 @@ func TestCutConnection(t *testing.T) {
 	}
 }
 
+// A release at a mirror that returns nil may be lost on its way. The next Acquire of a pair says
+// whether it has arrived.
+func TestReleaseMayNotArrive(t *testing.T) {
+	l := newLocation(t, "l", 8)
+	s := new(Server)
+	s.Add(l)
+	p := dialled(t, s, listen(t, "tcp"), &Dialer{Once: true})
+	var pair Pair
+	must(t, pair.WriteRequest(mirror(t, p, "l")))
+	for i := range 2 {
+		must(t, pair.Acquire(background))
+		if l.Version() != uint64(i) {
+			t.Fatalf("the next request is granted before release %d has arrived", i)
+		}
+		b, err := pair.WriteMap()
+		must(t, err)
+		b[0] = byte(i + 1)
+		if i == 1 {
+			p.link.out.close() // from here on the network loses everything
+		}
+		must(t, pair.Release())
+	}
+	cut(p)
+	if err := pair.Acquire(background); !errors.Is(err, ErrLeaseLost) {
+		t.Fatal(err)
+	}
+	if b := read(t, l); b[0] != 1 {
+		t.Fatalf("the location has %d", b[0])
+	}
+}
+
 func TestConnectionsCutAtRandom(t *testing.T) {
 	rng := seed.Source(t)
 	l := newLocation(t, "l", 4*blockSize)

@@ -12,8 +12,6 @@ var (
 	ErrNotHeld = errors.New("the handle does not hold the lock")
 	// ErrReadOnly refuses writing or resizing with a read lock.
 	ErrReadOnly = errors.New("the lock is held for reading")
-	// ErrCancelled ends an Acquire whose request was cancelled meanwhile.
-	ErrCancelled = errors.New("the request was cancelled")
 	// ErrFull refuses a request where the queue is at its limit (MaxRequests).
 	ErrFull = errors.New("the queue of requests is full")
 	// ErrPoisoned fails all requests on a location whose writer was lost and

@@ -99,3 +99,50 @@ func ExampleOrder_Check() {
 	fmt.Println(o.Check())
 	// Output: the initial order can deadlock: p waits at y for q, q waits at x for p
 }
+
+// Tasks on a ring read the edges of their neighbours, release them, and then write their
+// own. Since no task holds both at once, they cannot wait for each other; the gate must be told
+// the phases, or it refuses this order.
+func ExamplePosting_In() {
+	ctx := context.Background()
+	const tasks = 3
+	edges := make([]*orwl.Location, tasks)
+	for i := range edges {
+		edges[i], _ = orwl.New(fmt.Sprint("edge ", i), 8)
+		edges[i].Initialize(func(b []byte) { orwl.BytesAs[int64](b)[0] = int64(i) })
+	}
+	gate := orwl.NewGate(tasks)
+	var all sync.WaitGroup
+	for i := range tasks {
+		all.Go(func() {
+			var left, right, own orwl.Pair
+			neighbours := orwl.Pairs{&left, &right}
+			err := gate.Insert(ctx, fmt.Sprint("task ", i),
+				left.Reading(edges[(i+tasks-1)%tasks]).In(0).At(0),
+				right.Reading(edges[(i+1)%tasks]).In(0).At(0),
+				own.Writing(edges[i]).In(1).At(1))
+			if errors.Join(err, gate.Wait(ctx), neighbours.Acquire(ctx)) != nil {
+				return
+			}
+			l, _ := orwl.ReadAs[int64](&left)
+			r, _ := orwl.ReadAs[int64](&right)
+			sum := l[0] + r[0]
+			neighbours.Finish() // Release, in all iterations but the last
+			if own.Acquire(ctx) == nil {
+				v, _ := orwl.WriteAs[int64](&own)
+				v[0] = sum
+				own.Finish()
+			}
+		})
+	}
+	all.Wait()
+	for _, e := range edges {
+		var h orwl.Handle
+		h.ReadRequest(e)
+		h.Acquire(ctx)
+		v, _ := orwl.ReadAs[int64](&h)
+		fmt.Print(v[0], " ")
+		h.Release()
+	}
+	// Output: 3 2 1
+}

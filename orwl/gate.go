@@ -11,7 +11,8 @@ import (
 // Gate holds back all requests of a number of tasks until each of them has
 // inserted its own. Then it sorts the requests of each resource by their rank,
 // refuses an order that can deadlock (section 2.0.1: liveness depends on the
-// initial order), and inserts them all at once. So the initial order does not
+// initial order) when the tasks hold their requests in the phases that the postings
+// say, and inserts them all at once. So the initial order does not
 // depend on which task came first.
 type Gate struct {
 	mu       sync.Mutex
@@ -94,7 +95,7 @@ func (g *Gate) order() Order {
 	o, names := make(Order), newOrderNames()
 	for _, p := range g.postings {
 		name := names.name(p.resource.key(), p.resource.Name())
-		o[name] = append(o[name], Place{Task: p.task, Mode: p.mode})
+		o[name] = append(o[name], p.place(p.task))
 	}
 	return o
 }

@@ -26,23 +26,24 @@ type Handle struct {
 	// Name says in traces, faults and cycles whose handle it is.
 	Name string
 
-	res        Resource
-	req        fifo.Request[*Handle]
-	mode       Mode // of the last request
-	state      uint8
-	pending    bool // a token comes, once; until it is taken the task must not look at state
-	detour     bool // Acquire takes the general way: for traces and mirrors
-	posted     bool // among the postings that are looked through
-	mapped     bool
-	wrote      bool
-	generation uint64
-	token      chan struct{} // of capacity 1
-	nextWoken  *Handle
-	err        error
-	traced     *tracedRequest
-	views      []*strictView
-	remote     remoteRequest  // where the resource is a mirror
-	served     *servedRequest // where the task is in another process
+	res         Resource
+	req         fifo.Request[*Handle]
+	mode        Mode // of the last request
+	state       uint8
+	pending     bool // a token comes, once; until it is taken the task must not look at state
+	detour      bool // Acquire takes the general way: for traces and mirrors
+	posted      bool // among the postings that are looked through
+	mapped      bool
+	wrote       bool
+	first, last int // phases of the last posting
+	generation  uint64
+	token       chan struct{} // of capacity 1
+	nextWoken   *Handle
+	err         error
+	traced      *tracedRequest
+	views       []*strictView
+	remote      remoteRequest  // where the resource is a mirror
+	served      *servedRequest // where the task is in another process
 }
 
 // noCopy lets go vet tell copies of what contains it.
@@ -112,6 +113,12 @@ func (h *Handle) Test() (bool, error) {
 // Release gives back the lock and grants the requests that come next. What
 // was mapped must not be touched any more. An error means that the lock was
 // lost before and that nothing written under it counts.
+//
+// At a Location nil means that the release is done. At a Mirror it means that the release is on
+// its way, with what was written: when the connection is lost before it arrives, the owner
+// goes on as its OnLoss says, and this task is not told. It has arrived when a request
+// that was made before it through the same mirror is granted after it. So the next Acquire of a Pair
+// says what became of its last Release: ErrLeaseLost means that it may not have arrived.
 func (h *Handle) Release() error {
 	if !h.holds() {
 		return h.refuse(ErrNotHeld)

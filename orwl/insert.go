@@ -1,9 +1,13 @@
 package orwl
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+
+	"fairway/internal/fifo"
 )
 
 // Posting is a request that is yet to be inserted, together with others.
@@ -11,6 +15,8 @@ type Posting struct {
 	// Rank is the place among the requests on one resource in a Gate: lower
 	// ones stand first, equal ones in the order in which they came.
 	Rank int
+
+	first, last int // phases
 
 	handle   *Handle
 	other    *Handle // of a pair
@@ -50,9 +56,30 @@ func (p Posting) At(rank int) Posting {
 	return p
 }
 
+// In returns the posting of a request that its task holds in one phase only. A task
+// that does not hold all its requests at once goes through phases: it begins each by
+// acquiring the requests of that phase, and ends it by releasing them, with pairs by posting
+// the next ones. Phases have numbers, from 0, which is that of a posting of which nothing is
+// said. What deadlocks are depends on them.
+func (p Posting) In(phase int) Posting { return p.During(phase, phase) }
+
+// During returns the posting of a request that its task acquires at the beginning of the
+// phase first, and releases at the end of the phase last. A last before first means first.
+func (p Posting) During(first, last int) Posting {
+	p.first, p.last = first, max(first, last)
+	return p
+}
+
+// place is what the posting is in an Order.
+func (p Posting) place(task string) Place {
+	return Place{Task: task, Mode: p.mode, First: p.first, Last: p.last}
+}
+
 func (p Posting) refuse(err error) error { return p.handle.refuseAt(p.resource, err) }
 
-// ErrSelfConflict refuses requests of one task that would wait for each other.
+// ErrSelfConflict refuses requests of one task that would wait for each other: they
+// conflict, and the one that stands first is not released in an earlier phase than the
+// other is acquired.
 var ErrSelfConflict = errors.New("two requests of one task conflict")
 
 // ErrTwoWays refuses an insertion that reaches one location in two ways: as a
@@ -61,9 +88,9 @@ var ErrSelfConflict = errors.New("two requests of one task conflict")
 var ErrTwoWays = errors.New("one insertion reaches the location in two ways")
 
 // Insert inserts all requests of a task as one: of two tasks that insert so,
-// one stands before the other wherever they meet. Hence tasks that insert so,
-// acquire all and then release cannot deadlock. Either all requests are
-// inserted or none.
+// one stands before the other wherever they meet. Hence tasks that insert so, and
+// acquire all before they release any or go through their phases (Posting.In), cannot
+// deadlock. Either all requests are inserted or none.
 //
 // Insert waits only while another insertion that spans several processes is
 // under way in one of the resources, or where this one spans several itself.
@@ -76,14 +103,39 @@ func Insert(ctx context.Context, postings ...Posting) error {
 	return insertAll(ctx, postings)
 }
 
+// selfConflict refuses the requests of a task that can wait for each other, in the order of
+// the postings or, before the start of a location, in that of their ranks.
 func selfConflict(postings []Posting) error {
-	before := make(map[Resource]Mode, len(postings))
+	seen := make(map[Resource]bool, len(postings))
 	for _, p := range postings {
-		m, again := before[p.resource]
-		if again && (p.mode == Write || m == Write) {
-			return fmt.Errorf("location %s: %w", p.resource.Name(), ErrSelfConflict)
+		if seen[p.resource] {
+			byRank := slices.Clone(postings)
+			slices.SortStableFunc(byRank, func(p, q Posting) int { return cmp.Compare(p.Rank, q.Rank) })
+			return cmp.Or(conflictIn(postings), conflictIn(byRank))
 		}
-		before[p.resource] = p.mode
+		seen[p.resource] = true
+	}
+	return nil
+}
+
+// conflictIn refuses an order of one task's requests.
+func conflictIn(postings []Posting) error {
+	var resources []Resource
+	var orders [][]fifo.Entry[struct{}]
+	at := make(map[Resource]int)
+	for _, p := range postings {
+		i, ok := at[p.resource]
+		if !ok {
+			i = len(orders)
+			at[p.resource] = i
+			resources, orders = append(resources, p.resource), append(orders, nil)
+		}
+		orders[i] = append(orders[i], fifo.Entry[struct{}]{Mode: p.mode, First: p.first, Last: p.last})
+	}
+	for _, w := range fifo.Check(orders) {
+		if w.Location != fifo.Own {
+			return fmt.Errorf("location %s: %w", resources[w.Location].Name(), ErrSelfConflict)
+		}
 	}
 	return nil
 }

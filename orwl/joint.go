@@ -70,6 +70,7 @@ type reportedRequest struct {
 	ID                    uint64 // of the location
 	Mode                  Mode
 	Rank                  int
+	First, Last           int // phases
 }
 
 // JoinGate returns the gate for a number of tasks in all processes together. The
@@ -90,6 +91,7 @@ func (g *JointGate) Insert(ctx context.Context, task string, postings ...Posting
 		at := p.resource.key()
 		j.report.Requests = append(j.report.Requests, reportedRequest{
 			Location: p.resource.Name(), Owner: at.owner, ID: at.id, Name: p.handle.Name, Mode: p.mode, Rank: p.Rank,
+			First: p.first, Last: p.last,
 		})
 	}
 	// At the gate first, where the others wait: there they learn of it when this
@@ -232,7 +234,7 @@ func orderOf(requests []reportedRequest, tasks []string) Order {
 	for _, i := range places {
 		r := requests[i]
 		name := names.name(locationKey{r.Owner, r.ID}, fmt.Sprintf("%s of process %s", r.Location, r.Owner))
-		o[name] = append(o[name], Place{Task: tasks[i], Mode: requests[i].Mode})
+		o[name] = append(o[name], Place{Task: tasks[i], Mode: r.Mode, First: r.First, Last: r.Last})
 	}
 	return o
 }

@@ -59,6 +59,13 @@ func distinct(postings []Posting) error {
 		p.handle.posted = true
 	}
 	unmark(postings)
+	for _, p := range postings {
+		for _, h := range []*Handle{p.handle, p.other} {
+			if h != nil {
+				h.first, h.last = p.first, p.last
+			}
+		}
+	}
 	return nil
 }
 

@@ -42,7 +42,8 @@ func (p *Pair) Acquire(ctx context.Context) error {
 func (p *Pair) Test() (bool, error) { return p.now().Test() }
 
 // Release posts the next request and releases the current one. When the next
-// is refused the current one is released all the same.
+// is refused the current one is released all the same. At a Mirror the next Acquire says
+// whether the release has arrived, as with Handle.Release.
 func (p *Pair) Release() error {
 	cur := p.now()
 	if !cur.holds() {

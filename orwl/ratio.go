@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"fairway/internal/fifo"
 )
 
 // Limit is the cycle of waits that limits the steady rate.
@@ -21,8 +23,9 @@ func (l Limit) String() string { return describe(l.Cycle) }
 // the tasks use pairs, start in this order, and compute for the given times,
 // each on a processor of its own. It is the maximum cycle ratio of the waits:
 // computing time over iterations spanned. Limit names a cycle that has it. A
-// task that is missing in times takes none. An order that can deadlock
-// returns a *DeadlockError.
+// task that is missing in times takes none. Of a task with phases each one that
+// acquires or releases a request has a time of its own, under its StepName. An order
+// that can deadlock returns a *DeadlockError.
 func (o Order) Period(times map[string]time.Duration) (time.Duration, Limit, error) {
 	if err := o.Check(); err != nil {
 		return 0, Limit{}, err
@@ -40,9 +43,9 @@ func (o Order) Period(times map[string]time.Duration) (time.Duration, Limit, err
 }
 
 // eventGraph has an edge from u to v when iteration n of v waits for
-// iteration n - tokens of u.
+// iteration n - tokens of u. Its nodes are steps: phases of tasks.
 type eventGraph struct {
-	tasks []string
+	tasks []string // StepNames
 	times []time.Duration
 	edges []eventEdge
 }
@@ -55,27 +58,37 @@ type eventEdge struct {
 
 func newEventGraph(o Order, times map[string]time.Duration) *eventGraph {
 	g := &eventGraph{}
-	index := make(map[string]int)
-	node := func(task string) int {
-		i, ok := index[task]
+	index := make(map[fifo.Step[string]]int)
+	phases := make(map[string][]int) // by task
+	node := func(task string, phase int) int {
+		step := fifo.Step[string]{Task: task, Phase: phase}
+		i, ok := index[step]
 		if !ok {
 			i = len(g.tasks)
-			index[task] = i
-			g.tasks = append(g.tasks, task)
-			g.times = append(g.times, times[task])
+			index[step] = i
+			phases[task] = append(phases[task], phase)
+			g.tasks = append(g.tasks, StepName(task, phase))
+			g.times = append(g.times, times[StepName(task, phase)])
 		}
 		return i
 	}
 	for _, name := range slices.Sorted(maps.Keys(o)) {
 		places := o[name]
-		nodes := make([]int, len(places))
+		acquire, release := make([]int, len(places)), make([]int, len(places))
 		for i, p := range places {
-			nodes[i] = node(p.Task)
+			acquire[i], release[i] = node(p.Task, p.First), node(p.Task, max(p.First, p.Last))
 		}
-		g.waits(name, places, nodes)
+		g.waits(name, places, acquire, release)
 	}
-	for i := range g.tasks {
-		g.edges = append(g.edges, eventEdge{from: i, to: i, tokens: 1})
+	for _, task := range slices.Sorted(maps.Keys(phases)) {
+		own := slices.Sorted(slices.Values(phases[task]))
+		for i, phase := range own {
+			next, tokens := own[0], 1
+			if i+1 < len(own) {
+				next, tokens = own[i+1], 0
+			}
+			g.edges = append(g.edges, eventEdge{from: node(task, phase), to: node(task, next), tokens: tokens})
+		}
 	}
 	return g
 }
@@ -84,7 +97,7 @@ func newEventGraph(o Order, times map[string]time.Duration) *eventGraph {
 // place stands the first of the next iteration. Each place waits for the
 // nearest places before it up to and including the nearest write; others
 // follow from these.
-func (g *eventGraph) waits(name string, places []Place, nodes []int) {
+func (g *eventGraph) waits(name string, places []Place, acquire, release []int) {
 	n := len(places)
 	if !slices.ContainsFunc(places, func(p Place) bool { return p.Mode == Write }) {
 		return
@@ -96,7 +109,7 @@ func (g *eventGraph) waits(name string, places []Place, nodes []int) {
 				j, tokens = j+n, 1
 			}
 			if p.Mode == Write || places[j].Mode == Write {
-				g.edges = append(g.edges, eventEdge{from: nodes[j], to: nodes[i], tokens: tokens, location: name})
+				g.edges = append(g.edges, eventEdge{from: release[j], to: acquire[i], tokens: tokens, location: name})
 			}
 			if places[j].Mode == Write {
 				break
@@ -149,7 +162,7 @@ func (g *eventGraph) limit(cycle []eventEdge) Limit {
 		l.Iterations += e.tokens
 		l.Time += g.times[e.from]
 		at := e.location
-		if at == "" {
+		if at == "" && e.tokens > 0 {
 			at = "its own last iteration"
 		}
 		l.Cycle = append(l.Cycle, Wait{Task: g.tasks[e.to], Location: at, For: g.tasks[e.from]})
