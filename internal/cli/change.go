@@ -40,7 +40,8 @@ func (c *console) retryCommand() *cobra.Command {
 		Use:   "retry [JOB...]",
 		Short: "Let failed or cancelled jobs run again",
 		Long: `Let failed or cancelled jobs run again, with fresh retries; without names, all
-that failed. Where nothing runs, the next run does it; what failed it tries again
+that failed. A job that is done is made to run again where a stored file that it
+had written is lost. Where nothing runs, the next run does it; what failed it tries again
 in any case.`,
 		Example:           "  fairway retry\n  fairway retry align/p3",
 		ValidArgsFunction: c.completeJobs,

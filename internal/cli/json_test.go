@@ -54,7 +54,8 @@ func TestJSONOfMessages(t *testing.T) {
       "cache_hits": 0,
       "cache_misses": 0
     },
-    "notes": []
+    "notes": [],
+    "lost": []
   },
   "host": "",
   "earlier": false

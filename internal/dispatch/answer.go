@@ -78,7 +78,7 @@ func (c *Core) describeTo(a *Assignment, x *attempt) {
 	*a = Assignment{
 		Job: j.id, Attempt: x.id, Name: j.name, Step: j.step.Step, Try: x.try, Payload: j.payload,
 		Needs: x.needs.needs, Inputs: c.inputSlab.Take(len(j.requests))[:0],
-		Outputs: c.outputSlab.Take(len(j.outputs)),
+		Outputs: c.outputSlab.Take(len(j.outputs)), Private: j.fate != nil && j.fate.Private,
 	}
 	for i := range j.requests {
 		r := &j.requests[i]

@@ -42,6 +42,21 @@ func (c *Core) attended(j *job) error {
 		return errors.New("it has no attempt")
 	case j.state == Blocked && !c.readsMissing(j):
 		return errors.New("nothing that it reads is missing")
+	case j.state == Done:
+		return c.debtAttended(j)
+	}
+	return nil
+}
+
+// debtAttended looks for results that were lost and that nobody makes again.
+func (c *Core) debtAttended(j *job) error {
+	if !j.publishes() {
+		return nil
+	}
+	for _, v := range c.written(j) {
+		if c.owed(v) && !v.wanted {
+			return fmt.Errorf("nobody makes its result %s again", v.file.lfn)
+		}
 	}
 	return nil
 }

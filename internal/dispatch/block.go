@@ -224,8 +224,9 @@ func (c *Core) retryJobs(ids []JobID) error {
 		return err
 	}
 	for _, id := range ids {
-		if s := c.job(id).state; s != Failed && s != Cancelled {
-			return refuse("dispatch: job %s has neither failed nor been cancelled", c.job(id).name)
+		j := c.job(id)
+		if j.state != Failed && j.state != Cancelled && len(c.lostOutputs(j)) == 0 {
+			return refuse("dispatch: job %s has neither failed nor been cancelled, and its outputs are there", j.name)
 		}
 	}
 	for _, id := range ids {
@@ -235,6 +236,11 @@ func (c *Core) retryJobs(ids []JobID) error {
 }
 
 func (c *Core) retryJob(j *job) {
+	for _, v := range c.lostOutputs(j) {
+		j.itsFate().regenerations = 0
+		v.wanted = true
+		c.work.wanted = append(c.work.wanted, wanting{version: v, asked: true})
+	}
 	if j.state != Failed && j.state != Cancelled {
 		return // named twice
 	}

@@ -36,7 +36,7 @@ func (c *Core) copyAt(p *pilot, v *version) FileRef {
 // inputFor is the version as a job of the pilot is to read it. One that is in
 // caches only is read where the pilot can.
 func (c *Core) inputFor(p *pilot, v *version) InputFile {
-	in := InputFile{File: c.copyAt(p, v), Size: v.size, PFN: v.pfn}
+	in := InputFile{File: c.copyAt(p, v), Size: v.size, PFN: v.pfn, Adler32: v.adler}
 	if len(c.older) == 0 || p.holds(v) || v.pfn != "" {
 		return in
 	}

@@ -99,6 +99,7 @@ type worklists struct {
 	news    []*pilot  // are to be answered
 	wanted  []wanting // versions to be made again
 	relent  []*job    // may run again for nothing
+	changed []*job    // committed, and a copy of their outputs came or went
 }
 
 // New returns an empty Core of the first incarnation, and the record of that.
@@ -184,6 +185,8 @@ func (c *Core) apply(in Input) error {
 		return c.pilotSubmitted(in)
 	case PilotEnded:
 		c.pilotEnded(in)
+	case LoseFiles:
+		c.loseFiles(in.Files)
 	case Published:
 		c.published(in.File)
 	case Removed:
@@ -228,6 +231,8 @@ func (c *Core) settleJobs() {
 			c.regenerateAll()
 		case len(w.relent) > 0:
 			c.relent(pop(&w.relent))
+		case len(w.changed) > 0:
+			c.persistOutputs(pop(&w.changed))
 		default:
 			return
 		}

@@ -58,6 +58,7 @@ type Assignment struct {
 	Needs   Resources // memory grown by retries
 	Inputs  []InputFile
 	Outputs []OutputFile
+	Private bool // it is to read copies of its own: somebody wrote to what it shared
 }
 
 // InputFile is the version of an input that belongs to the job's place, with
@@ -66,6 +67,8 @@ type InputFile struct {
 	File FileRef
 	Size int64
 	PFN  string // empty: in caches only
+
+	Adler32 uint32 // of an output of a job, whose Size is known too; 0: unknown
 }
 
 // OutputFile is an output with the version that its place gives it.
@@ -116,6 +119,7 @@ const (
 	PilotGone
 	JobRegenerating // it is Done, but runs again because caches lost its outputs
 	JobRegenerated  // what it had written can be had again, or nobody needs it; then without a Result
+	FileLost        // the stored file of an output of the job is not there, or was changed; Reason says which and why
 )
 
 // Event tells of a change. Result is set where an attempt ended; Files are

@@ -73,6 +73,16 @@ func (f *file) newest() *version {
 	return nil
 }
 
+// made is the highest version that ever was committed, also if it cannot be made again.
+func (f *file) made() *version {
+	for i := len(f.versions) - 1; i >= 0; i-- {
+		if f.versions[i].identity != (identity{}) {
+			return f.versions[i]
+		}
+	}
+	return nil
+}
+
 // versionFor returns the version of this number, made if need be.
 func (f *file) versionFor(n Version) *version {
 	if v := f.version(n); v != nil {

@@ -93,7 +93,8 @@ const (
 	StageOutFailed         // an output could not be stored
 	Ended                  // because the TaskQueue said so
 	Lost                   // its pilot is gone
-	InputChanged           // it wrote to an input in place, which others read too, or an input is no longer the one that was added
+	InputChanged           // it wrote to an input in place, or an input is no longer the one that was added
+	InputLost              // the copy of an input that a job made was lost, or somebody wrote to it; it is not known to be this one
 )
 
 // Result is the end of an attempt.
@@ -107,6 +108,7 @@ type Result struct {
 	Notes    []string // one line each for a person; they decide nothing
 	Outputs  []WrittenFile
 	Usage    Usage
+	Lost     []LostFile // stored files that the attempt was to read and found lost, or others damaged meanwhile
 }
 
 // WrittenFile is an output of an attempt, stored but not yet visible.
@@ -138,7 +140,8 @@ type Usage struct {
 // becomes Blocked.
 type Cancel struct{ Jobs []JobID }
 
-// RetryJobs lets Failed and Cancelled jobs run again, with fresh retries.
+// RetryJobs lets Failed and Cancelled jobs run again, with fresh retries, and Done ones
+// of whose stored outputs some were lost.
 type RetryJobs struct{ Jobs []JobID }
 
 // SetSite makes a site known or changes its limits.
@@ -166,6 +169,18 @@ type PilotSubmitted struct{ Site, Launch string }
 // PilotEnded says that the batch system no longer has the pilot.
 type PilotEnded struct{ Launch, Reason string }
 
+// LoseFiles says of stored files that they are not there, or hold other bytes than were
+// stored. What a Result tells so need not be said again.
+type LoseFiles struct{ Files []LostFile }
+
+// LostFile is a stored file that is lost. Of a result of an earlier run the PFN says it
+// all.
+type LostFile struct {
+	File FileRef
+	PFN  string
+	Why  string // for a person: is not there, has 3 bytes and should have 7
+}
+
 // Published says that a version stands under its plain name.
 type Published struct{ File FileRef }
 
@@ -188,6 +203,7 @@ func (SetSite) isInput()        {}
 func (PilotSubmitted) isInput() {}
 func (PilotEnded) isInput()     {}
 func (Published) isInput()      {}
+func (LoseFiles) isInput()      {}
 func (Removed) isInput()        {}
 func (Stop) isInput()           {}
 func (Tick) isInput()           {}

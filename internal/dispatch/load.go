@@ -54,6 +54,9 @@ func (l *loading) all() error {
 	for j := range c.allJobs {
 		l.resume(j)
 	}
+	for j := range c.allJobs {
+		c.wantOwed(j)
+	}
 	c.settleJobs()
 	c.effects.Events = nil
 	c.work.fresh = c.work.fresh[:0]

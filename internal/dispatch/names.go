@@ -4,7 +4,7 @@ var outcomeNames = [...]string{
 	Succeeded: "succeeded", Exited: "exited", Signalled: "signalled", OutOfMemory: "out of memory",
 	OutOfTime: "out of time", OutOfDisk: "out of disk", MissingOutput: "missing output",
 	StageInFailed: "stage-in failed", StageOutFailed: "stage-out failed", Ended: "ended", Lost: "lost",
-	InputChanged: "input changed",
+	InputChanged: "input changed", InputLost: "input lost",
 }
 
 // String returns the outcome in words.
@@ -22,7 +22,7 @@ var eventNames = [...]string{
 	JobSubmitted: "submitted", JobReady: "ready", JobStarted: "started", JobCommitted: "committed",
 	JobRetried: "retried", JobFailed: "failed", JobBlocked: "blocked", JobUnblocked: "unblocked",
 	JobCancelled: "cancelled", PilotRegistered: "pilot registered", PilotGone: "pilot gone",
-	JobRegenerating: "regenerating", JobRegenerated: "regenerated",
+	JobRegenerating: "regenerating", JobRegenerated: "regenerated", FileLost: "file lost",
 }
 
 // String returns the kind in words.

@@ -193,6 +193,19 @@ func (c *Core) persistResult(j *job, key string, outputs []output) {
 	c.keep(TableResult, key, appendResult(c.bodies.next(), &b))
 }
 
+// persistStored is for a result of an earlier run that has changed.
+func (c *Core) persistStored(key identity, r *storedResult) {
+	b := resultBody{Job: r.job, Digest: r.digest, Inputs: r.inputs, Made: r.made, Outputs: r.outputs}
+	c.keep(TableResult, key.hex(), appendResult(c.bodies.next(), &b))
+}
+
+// changeOutputs has the outputs of a job recorded anew, once in a step.
+func (c *Core) changeOutputs(j *job) {
+	if n := len(c.work.changed); n == 0 || c.work.changed[n-1] != j {
+		c.work.changed = append(c.work.changed, j)
+	}
+}
+
 // persistOutputs is for a committed job of whose outputs a copy came or went.
 func (c *Core) persistOutputs(j *job) {
 	versions := c.written(j)

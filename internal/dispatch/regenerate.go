@@ -1,6 +1,9 @@
 package dispatch
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // A version whose every copy is gone stays known. When a job needs it that
 // cannot be reused, the job that made it runs again, and before it, if need
@@ -10,6 +13,7 @@ import "slices"
 type wanting struct {
 	version *version
 	at      place
+	asked   bool // by a person
 }
 
 // want lists the versions that a job lacks, so that they are made again.
@@ -24,7 +28,7 @@ func (c *Core) want(j *job) {
 func (c *Core) wantVersion(v *version, at place) {
 	if !v.wanted {
 		v.wanted = true
-		c.work.wanted = append(c.work.wanted, wanting{v, at})
+		c.work.wanted = append(c.work.wanted, wanting{version: v, at: at})
 	}
 }
 
@@ -48,7 +52,7 @@ func (c *Core) regenerateAll() {
 	c.grace.wanted, c.work.wanted = nil, nil
 	for _, w := range list {
 		w.version.wanted = false
-		if len(c.waiters[w.version]) > 0 {
+		if w.asked || len(c.waiters[w.version]) > 0 || c.owed(w.version) {
 			c.regenerate(w.version, w.at)
 		}
 	}
@@ -56,7 +60,7 @@ func (c *Core) regenerateAll() {
 
 func (c *Core) regenerate(v *version, at place) {
 	j := v.writer
-	if j == nil || j.state == Failed || j.state == Cancelled {
+	if j == nil || j.state == Failed || j.state == Cancelled || j.state == Blocked {
 		c.cannotRegenerate(v)
 		return
 	}
@@ -65,7 +69,10 @@ func (c *Core) regenerate(v *version, at place) {
 	}
 	f := j.itsFate()
 	if f.regenerations >= c.config.MaxRegenerations {
-		f.Reason = "its outputs were lost from the caches too often"
+		f.Reason = fmt.Sprintf("its outputs were lost more than %d times", c.config.MaxRegenerations)
+		if c.owed(v) {
+			c.failAgain(j)
+		}
 		c.cannotRegenerate(v)
 		return
 	}
@@ -75,9 +82,21 @@ func (c *Core) regenerate(v *version, at place) {
 	j.again = true
 	c.setState(j, Waiting)
 	c.pinAll(j)
-	c.event(Event{Kind: JobRegenerating, Job: j.id, Name: j.name, Step: j.step.Step, Reason: v.file.lfn + " is in no cache where it is needed"})
+	why := " is in no cache where it is needed"
+	if v.tag == lostTag {
+		why = " was lost from where it was stored"
+	}
+	c.event(Event{Kind: JobRegenerating, Job: j.id, Name: j.name, Step: j.step.Step, Reason: v.file.lfn + why})
 	c.inheritFromReaders(j)
 	c.startOut(j)
+}
+
+// failAgain is for a job that owes a result and may not run again for it.
+func (c *Core) failAgain(j *job) {
+	j.again = true
+	c.setState(j, Waiting)
+	c.pinAll(j)
+	c.finish(j, Failed, j.fate.Reason)
 }
 
 // cannotRegenerate blocks those who wait for the version.
@@ -106,9 +125,9 @@ func (c *Core) relent(j *job) {
 	c.unpinAll(j)
 }
 
-// awaited says whether some job waits for an output of this one.
+// awaited says whether some job waits for an output of this one, or it owes a result.
 func (c *Core) awaited(j *job) bool {
-	return slices.ContainsFunc(c.written(j), func(v *version) bool { return len(c.waiters[v]) > 0 })
+	return slices.ContainsFunc(c.written(j), func(v *version) bool { return len(c.waiters[v]) > 0 || c.owed(v) })
 }
 
 // commitAgain takes the outputs of a job that ran again: those that are gone
@@ -138,6 +157,11 @@ func (c *Core) commitAgain(p *pilot, j *job, r *Result) {
 	j.committed = r.Attempt
 	c.setState(j, Done)
 	c.persistAgain(j)
+	for _, v := range c.written(j) {
+		if v.state == present {
+			c.publish(j, v)
+		}
+	}
 	for _, pfn := range spare {
 		if pfn != "" {
 			c.remove(pfn)

@@ -51,5 +51,5 @@ func (c *Core) tryRemove(v *version) {
 	if !v.hasCopy() {
 		v.state = gone
 	}
-	c.persistOutputs(v.writer)
+	c.changeOutputs(v.writer)
 }

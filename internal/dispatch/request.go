@@ -70,6 +70,7 @@ type fate struct {
 	Withdrawn bool        `json:"w,omitempty"` // its requests have left the FIFOs
 	End       State       `json:"s,omitempty"` // Failed or Cancelled
 	Reason    string      `json:"r,omitempty"`
+	Private   bool        `json:"p,omitempty"` // somebody wrote to what it read; it gets copies of its own
 
 	place         place // where its outputs are needed
 	regenerations int

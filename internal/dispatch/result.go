@@ -10,6 +10,11 @@ import (
 func (c *Core) resultArrived(by PilotID, p *pilot, r *Result) {
 	a := c.attempts[r.Attempt]
 	j := c.jobOf(r.Job)
+	if !c.foreign(r.Attempt) {
+		for i := range r.Lost {
+			c.loseFile(&r.Lost[i])
+		}
+	}
 	switch {
 	case c.foreign(r.Attempt):
 		c.discardForeign(r)
@@ -49,6 +54,9 @@ func (c *Core) attemptEnded(by PilotID, p *pilot, j *job, r *Result, a *attempt)
 	case r.Outcome == Ended:
 		c.discard(j, r)
 		c.again(j)
+	case r.Outcome == InputLost:
+		j.itsFate().Private = true
+		c.lossCounted(by, j, r, "")
 	case r.Outcome == Lost:
 		c.lossCounted(by, j, r, hostOf(p))
 	default:

@@ -241,7 +241,9 @@ func (p *simPilot) ends(a *simAttempt) error {
 	switch n := s.rng.IntN(100); {
 	case s.calm || n < 75:
 		r.Outputs = p.execute(a)
-		if r.Outputs == nil {
+		if r.Lost = p.lost(a); len(r.Lost) > 0 {
+			r.Outcome = InputLost
+		} else if r.Outputs == nil {
 			r.Outcome = StageInFailed
 		}
 	case n < 85:
@@ -281,7 +283,7 @@ func (p *simPilot) execute(a *simAttempt) []WrittenFile {
 	parts := []string{a.a.Name, string(a.a.Payload)}
 	for _, f := range a.a.Inputs {
 		c, ok := p.read(f)
-		if !ok {
+		if !ok || p.s.damaged[f.PFN] != "" {
 			p.s.note("%s: %s cannot read %s@%d", p.id, a.a.Name, f.File.LFN, f.File.Version)
 			return nil
 		}
@@ -323,7 +325,7 @@ func (p *simPilot) read(f InputFile) (string, bool) {
 		}
 	}
 	c, ok := p.s.storage[f.PFN]
-	if ok && p.s.rng.IntN(2) == 0 {
+	if ok && p.s.damaged[f.PFN] == "" && p.s.rng.IntN(2) == 0 {
 		p.toCache(f.File, c)
 	}
 	return c, ok

@@ -117,6 +117,10 @@ func (s *simulation) letOut(in Input, e Effects) error {
 
 func (s *simulation) publish(p Publish) error {
 	s.note("  publish %s@%d", p.File.LFN, p.File.Version)
+	if why := s.damaged[p.PFN]; why != "" {
+		s.after(s.ms(2000), func() error { return s.step(LoseFiles{[]LostFile{{p.File, p.PFN, why}}}) })
+		return nil
+	}
 	got, there := s.storage[p.PFN]
 	if !there || got != s.model.content[p.File] {
 		return fmt.Errorf("%s@%d is published from %s, which holds %q instead of %q", p.File.LFN, p.File.Version, p.PFN, got, s.model.content[p.File])
@@ -220,6 +224,9 @@ func (s *simulation) begun(e Effects) error {
 	if err := s.letOut(nil, e); err != nil {
 		return err
 	}
+	if err := s.looked(); err != nil {
+		return err
+	}
 	return s.describeSites()
 }
 
@@ -247,7 +254,7 @@ func (s *simulation) checkOutputs(j *simJob, files []CommittedFile) error {
 		if f.Pattern != "" {
 			s.model.matchedFile(j, f.File)
 		}
-		if f.PFN != "" && s.storage[f.PFN] != want {
+		if f.PFN != "" && s.storage[f.PFN] != want && s.damaged[f.PFN] == "" {
 			return fmt.Errorf("%s@%d from %s holds %q instead of %q", f.File.LFN, f.File.Version, f.PFN, s.storage[f.PFN], want)
 		}
 		if s.model.content[f.File] != want {

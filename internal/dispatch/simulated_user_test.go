@@ -30,6 +30,8 @@ func (s *simulation) disturb() error {
 		return s.crash()
 	case s.rng.IntN(2) == 0:
 		return s.resubmit()
+	default:
+		s.damage()
 	}
 	return nil
 }

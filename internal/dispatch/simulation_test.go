@@ -49,6 +49,7 @@ type simulation struct {
 	seq     int
 	durable map[string]Record
 	storage map[string]string // PFN to content
+	damaged map[string]string // of it: what is wrong, as whoever reads it finds out
 	pilots  []*simPilot
 	born    int
 	calm    bool // no more faults
@@ -69,7 +70,7 @@ type simulation struct {
 func newSimulation(seed uint64) *simulation {
 	s := &simulation{
 		rng: rand.New(rand.NewPCG(seed, 1)), now: epoch, durable: make(map[string]Record),
-		storage: make(map[string]string), stored: make(map[string]bool), attempts: make(map[AttemptID]bool),
+		storage: make(map[string]string), damaged: make(map[string]string), stored: make(map[string]bool), attempts: make(map[AttemptID]bool),
 		acked: make(map[AttemptID][]string), model: newSubmission(0, 0),
 	}
 	s.config = Config{
@@ -123,6 +124,9 @@ func (s *simulation) run() error {
 	}
 	for range 20 + s.rng.IntN(40) {
 		s.after(s.ms(60_000), s.disturb)
+	}
+	for range s.rng.IntN(20) {
+		s.after(s.ms(60_000), func() error { s.damage(); return nil })
 	}
 	if err := s.addFiles(); err != nil {
 		return err

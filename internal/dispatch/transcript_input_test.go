@@ -43,6 +43,8 @@ func (s *script) input(d *datadriven.TestData) (Input, error) {
 		return PilotEnded{Launch: words[0]}, nil
 	case "published":
 		return Published{parseRef(words[0])}, nil
+	case "lose":
+		return LoseFiles{[]LostFile{lostFile(words[0])}}, nil
 	case "removed":
 		return Removed{words[0]}, nil
 	case "stop":
@@ -248,6 +250,8 @@ func (s *script) result(line string) (Result, error) {
 			r.Outputs = append(r.Outputs, s.outputs(a)...)
 		case "out":
 			r.Outputs = append(r.Outputs, s.written(a, v))
+		case "lost":
+			r.Lost = append(r.Lost, lostFile(v))
 		case "exit":
 			r.Outcome, r.ExitCode = Exited, n
 		case "staged": // BYTES/TIME/TIME: read from storage, in how long, and how long all took
@@ -263,6 +267,12 @@ func (s *script) result(line string) (Result, error) {
 		}
 	}
 	return r, nil
+}
+
+// lostFile: LFN@VERSION:PFN.
+func lostFile(text string) LostFile {
+	name, pfn, _ := strings.Cut(text, ":")
+	return LostFile{File: parseRef(name), PFN: pfn, Why: "is not there"}
 }
 
 func usageOf(v string) Usage {

@@ -89,6 +89,9 @@ func (s *script) showReply(b *strings.Builder, r Reply) {
 				b.WriteString("(cache)")
 			}
 		}
+		if x.Private {
+			b.WriteString(" (copies of its own)")
+		}
 		b.WriteString(" ->")
 		for _, f := range x.Outputs {
 			fmt.Fprintf(b, " %s@%d", f.LFN, f.Version)

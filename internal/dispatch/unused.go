@@ -19,9 +19,7 @@ type UnusedResult struct {
 // will come any more that could; a Core that is loaded afterwards no longer
 // knows them.
 func (c *Core) Unused() []UnusedResult {
-	keys := slices.SortedFunc(maps.Keys(c.results), func(a, b identity) int {
-		return cmp.Or(cmp.Compare(c.results[a].made, c.results[b].made), bytes.Compare(a[:], b[:]))
-	})
+	keys := c.resultKeys()
 	list := make([]UnusedResult, len(keys))
 	for i, key := range keys {
 		list[i].Record = Record{Table: TableResult, Key: key.hex()}
@@ -33,4 +31,11 @@ func (c *Core) Unused() []UnusedResult {
 		}
 	}
 	return list
+}
+
+// resultKeys are the keys of the results that no job has taken, oldest first.
+func (c *Core) resultKeys() []identity {
+	return slices.SortedFunc(maps.Keys(c.results), func(a, b identity) int {
+		return cmp.Or(cmp.Compare(c.results[a].made, c.results[b].made), bytes.Compare(a[:], b[:]))
+	})
 }

@@ -74,7 +74,7 @@ func TestOutcomes(t *testing.T) {
 		"output is a link":   {shell("ln -s /etc/passwd out", writes("out")), wire.Outcome_OUTCOME_MISSING_OUTPUT, "not a regular file"},
 		"output outside":     {shell("true", writes("../out")), wire.Outcome_OUTCOME_STAGE_IN_FAILED, "not usable as a name"},
 		"no input":           {shell("true", reads("x", 1, 5, "/no/such/file")), wire.Outcome_OUTCOME_STAGE_IN_FAILED, "input x"},
-		"nowhere":            {shell("true", reads("x", 1, 5, "")), wire.Outcome_OUTCOME_STAGE_IN_FAILED, "in no cache"},
+		"nowhere":            {shell("true", reads("x", 1, 5, "")), wire.Outcome_OUTCOME_INPUT_LOST, "in no cache"},
 		"wrong size":         {shell("true", reads("x", 1, 5, writeFile(t, "four"))), wire.Outcome_OUTCOME_STAGE_IN_FAILED, "4 bytes and should have 5"},
 		"changed input":      {shell("echo more >> x", reads("x", 1, 4, writeFile(t, "four"))), wire.Outcome_OUTCOME_INPUT_CHANGED, "wrote to its input x in place, and so changed /"},
 		"changed, same size": {shell("printf FOUR 1<>x", reads("x", 1, 4, writeFile(t, "four"))), wire.Outcome_OUTCOME_INPUT_CHANGED, "wrote to its input x"},

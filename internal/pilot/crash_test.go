@@ -111,7 +111,7 @@ func TestUncommittedCopyIsNotRead(t *testing.T) {
 	r := q.run("p1", only)
 	expect(t, r, wire.Outcome_OUTCOME_SUCCEEDED, "")
 	r.Attempt++
-	expect(t, q.run("p1", shell("cat kept", made(r))), wire.Outcome_OUTCOME_STAGE_IN_FAILED, "in no cache of this host")
+	expect(t, q.run("p1", shell("cat kept", made(r))), wire.Outcome_OUTCOME_INPUT_LOST, "in no cache of this host")
 }
 
 // A file from outside is read only while it is what the run took up: in the

@@ -95,7 +95,10 @@ func (p *pilot) deliver(a *attempt) {
 func (a *attempt) failBy(outcome wire.Outcome, err error) {
 	var missing *missingOutput
 	var changed *changedError
+	var lost *lostError
 	switch {
+	case errors.As(err, &lost):
+		outcome = wire.Outcome_OUTCOME_INPUT_LOST
 	case errors.As(err, &changed):
 		outcome = wire.Outcome_OUTCOME_INPUT_CHANGED
 	case outOfDisk(err):
@@ -104,6 +107,9 @@ func (a *attempt) failBy(outcome wire.Outcome, err error) {
 		outcome = wire.Outcome_OUTCOME_MISSING_OUTPUT
 	}
 	a.fail(outcome, "%v", err)
+	if lost != nil && lost.file.GetPfn() != "" && a.result.GetOutcome() == wire.Outcome_OUTCOME_INPUT_LOST {
+		a.result.Lost = append(a.result.Lost, lost.file)
+	}
 	if a.failed() {
 		a.result.Outputs = nil
 	}

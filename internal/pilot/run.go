@@ -38,6 +38,7 @@ type pilot struct {
 	hello   *wire.PilotInfo
 	has     resources
 	caching caching
+	proven  *proven
 	remains *remains
 	tree    *tree
 	base    *base
@@ -101,9 +102,10 @@ func newPilot(cfg Config) (*pilot, error) {
 	}
 	p := &pilot{
 		cfg: cfg, client: client, sched: sched.Default(),
-		log:   slog.Default().With("pilot", cfg.Pilot),
-		wake:  make(chan struct{}, 1),
-		known: map[uint64]*attempt{},
+		log:    slog.Default().With("pilot", cfg.Pilot),
+		wake:   make(chan struct{}, 1),
+		known:  map[uint64]*attempt{},
+		proven: newProven(),
 	}
 	p.sched.React()
 	p.prefetching = make(chan struct{}, maxPrefetch)

@@ -409,7 +409,8 @@ func made(r *wire.Result) func(*wire.Assignment) {
 	o := r.GetOutputs()[0]
 	return func(a *wire.Assignment) {
 		reads(o.GetLfn(), o.GetVersion(), o.GetSize(), o.GetPfn())(a)
-		a.Inputs[len(a.Inputs)-1].File.Tag = r.GetAttempt()
+		in := a.Inputs[len(a.Inputs)-1]
+		in.File.Tag, in.Adler32 = r.GetAttempt(), o.GetAdler32()
 	}
 }
 

@@ -29,6 +29,7 @@ type stageIn struct {
 type input struct {
 	cache.Item // its size is 0 if it is not known
 	pfn        string
+	sum        uint32      // of what a job made; 0 if it is not known
 	path       string      // in the sandbox, relative
 	cached     *cache.File // nil if it is read past the cache
 	hit        bool        // it was in a cache of this host
@@ -36,7 +37,7 @@ type input struct {
 }
 
 func newInput(f *wire.InputFile) *input {
-	return &input{Item: cache.Item{Ref: refOf(f.GetFile()), Size: f.GetSize()}, pfn: f.GetPfn()}
+	return &input{Item: cache.Item{Ref: refOf(f.GetFile()), Size: f.GetSize()}, pfn: f.GetPfn(), sum: f.GetAdler32()}
 }
 
 // pfnOf is the PFN of an output: unique to version and attempt.
@@ -88,17 +89,37 @@ func (in *stageIn) add(i *input) (err error) {
 	if err != nil {
 		return err
 	}
-	if i.before, err = os.Stat(target); err == nil && !i.intact() {
-		err = in.placeAnew(i, target)
+	if err = in.check(i, target); isSpoilt(err) {
+		err = in.placeAnew(i, target, err)
+	}
+	if err == nil && in.attempt.GetPrivate() {
+		err = in.own(i, target)
 	}
 	in.count(i)
 	return err
 }
 
+// check looks whether a file in the sandbox is what the job is to read.
+func (in *stageIn) check(i *input, target string) (err error) {
+	if i.before, err = os.Stat(target); err != nil {
+		return err
+	}
+	if !i.intact() {
+		return &changedError{i.pfn}
+	}
+	return in.verify(i, target)
+}
+
+func isSpoilt(err error) bool {
+	var changed *changedError
+	var damaged *damagedError
+	return errors.As(err, &changed) || errors.As(err, &damaged)
+}
+
 // placeAnew is for a file that was written to since it came into the cache, or
 // into the sandbox.
-func (in *stageIn) placeAnew(i *input, target string) (err error) {
-	in.log.Warn("a cached file was written to; reading it anew", "lfn", i.LFN)
+func (in *stageIn) placeAnew(i *input, target string, why error) (err error) {
+	in.log.Warn("a cached file was written to; reading it again", "lfn", i.LFN, "reason", why)
 	if i.cached != nil {
 		in.caching.cache.Drop(i.Ref)
 		in.giveUpCached(i)
@@ -109,8 +130,9 @@ func (in *stageIn) placeAnew(i *input, target string) (err error) {
 	if err := in.past(i, target); err != nil {
 		return err
 	}
-	if i.before, err = os.Stat(target); err == nil && !i.intact() {
-		return &changedError{in.places.Shown(i.pfn)}
+	err = in.check(i, target)
+	if damaged := (*damagedError)(nil); errors.As(err, &damaged) {
+		err = &lostError{in.lost(i, damaged.why)}
 	}
 	return err
 }
@@ -158,19 +180,14 @@ func (p *pilot) bring(ctx context.Context, i *input) (err error) {
 		i.hit = true
 		return nil
 	}
-	if i.Size == 0 && i.pfn != "" {
+	if i.Size == 0 && i.pfn != "" && !i.madeByJob() {
 		info, err := p.storage.Stat(ctx, i.pfn)
 		if err != nil || info.Size < 0 {
 			return err
 		}
 		i.Size = info.Size
 	}
-	i.cached, i.hit, err = c.Fetch(ctx, i.Item, func(path string) (int64, error) {
-		if i.pfn == "" {
-			return 0, errNowhere
-		}
-		return p.get(ctx, i, path)
-	})
+	i.cached, i.hit, err = c.Fetch(ctx, i.Item, func(path string) (int64, error) { return p.get(ctx, i, path) })
 	if errors.Is(err, cache.ErrFull) || errors.Is(err, cache.ErrNoSpace) || outOfDisk(err) {
 		p.log.Info("read past the cache", "lfn", i.LFN, "reason", err)
 		return nil
@@ -178,12 +195,16 @@ func (p *pilot) bring(ctx context.Context, i *input) (err error) {
 	return err
 }
 
-var errNowhere = errors.New("it is on no storage element and in no cache of this host")
-
 // get reads a file from the storage element, and makes sure that it is the one
 // that the TaskQueue has chosen: one that existed before may change at any time.
 func (p *pilot) get(ctx context.Context, i *input, path string) (int64, error) {
+	if i.pfn == "" {
+		return 0, &lostError{p.lost(i, "is in no cache of this host, nor on a storage element")}
+	}
 	size, err := p.storage.Get(ctx, i.pfn, path)
+	if i.madeByJob() {
+		return size, p.lostIf(i, size, err, path)
+	}
 	if err != nil || !storage.TellsState(i.Tag) {
 		return size, err
 	}
@@ -195,6 +216,21 @@ func (p *pilot) get(ctx context.Context, i *input, path string) (int64, error) {
 		_ = os.Remove(path)
 	}
 	return size, err
+}
+
+// lostIf says what is wrong with the stored file of an input that a job made, as far as
+// that can be told without reading it. A file at path goes then.
+func (p *pilot) lostIf(i *input, size int64, err error, path string) error {
+	switch {
+	case isMissing(err):
+		return &lostError{p.lost(i, "is not there")}
+	case err != nil:
+		return err
+	case size != i.Size:
+		_ = os.Remove(path)
+		return &lostError{p.lost(i, i.wrongSize(size).Error())}
+	}
+	return nil
 }
 
 // intact says of a file in the sandbox whether it was written to since its job
@@ -212,9 +248,6 @@ func (e *changedError) Error() string {
 
 // past stages the file in without the cache.
 func (in *stageIn) past(i *input, target string) error {
-	if i.pfn == "" {
-		return errNowhere
-	}
 	size, err := in.get(in.attempt.ctx, i, target)
 	if err == nil && i.Size != 0 && size != i.Size {
 		err = fmt.Errorf("%s has %d bytes and should have %d", in.places.Shown(i.pfn), size, i.Size)
@@ -255,6 +288,13 @@ func (in *stageIn) checkUnchanged() {
 		r := in.attempt.result
 		r.Outcome, r.Outputs = wire.Outcome_OUTCOME_INPUT_CHANGED, nil
 		r.Message = clip("the command wrote to its input " + i.LFN + " in place" + in.spoiled(i) + "; have it write to a copy")
+		if i.madeByJob() && !in.attempt.GetPrivate() {
+			r.Outcome = wire.Outcome_OUTCOME_INPUT_LOST
+			r.Message = clip("this command, or another one that reads it, wrote to its input " + i.LFN + " in place" + in.spoiled(i))
+			if in.spoiled(i) != "" {
+				r.Lost = append(r.Lost, in.lost(i, "was written to by a job that reads it"))
+			}
+		}
 		if in.caching.cache != nil {
 			in.caching.cache.Drop(i.Ref)
 		}

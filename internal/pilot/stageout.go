@@ -88,6 +88,9 @@ func (p *pilot) store(a *attempt, w written) (*wire.WrittenFile, error) {
 	if err != nil {
 		return nil, err
 	}
+	if info, err := f.Stat(); err == nil {
+		p.proven.add(info, sum)
+	}
 	out := &wire.WrittenFile{Lfn: w.lfn, Version: w.promise.GetVersion(), Size: size, Adler32: sum}
 	item := cache.Item{Ref: cache.Ref{LFN: w.lfn, Version: out.Version, Tag: a.GetAttempt()}, Size: size}
 	path := disk.Descriptor(f.File)

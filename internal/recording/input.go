@@ -20,6 +20,7 @@ var (
 		dispatch.SetSite{},
 		dispatch.PilotSubmitted{},
 		dispatch.PilotEnded{},
+		dispatch.LoseFiles{},
 		dispatch.Published{},
 		dispatch.Removed{},
 		dispatch.Stop{},

@@ -8,6 +8,7 @@ import (
 	"connectrpc.com/connect"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/storage"
 	"fairway/internal/wire"
 	"fairway/sched"
 )
@@ -35,6 +36,7 @@ type api struct {
 	changer changer
 	control control
 	logs    logFolder
+	places  storage.Places
 	sched   *sched.Scheduler
 
 	survivors func() int // of a run that was cut short; nil while one is under way
@@ -83,31 +85,42 @@ func (a *api) lookAt(ctx context.Context, ask func(*cores) error) error {
 
 // Cancel ends jobs. Those that wait for their outputs become blocked.
 func (a *api) Cancel(ctx context.Context, r *wire.CancelRequest) (*wire.ChangedJobs, error) {
-	return a.changeJobs(ctx, func(c *cores) (dispatch.Input, []dispatch.JobID, error) {
+	return a.changeJobs(ctx, func(c *cores) ([]dispatch.Input, []dispatch.JobID, error) {
 		jobs, err := jobsNamed(c, r.GetJobs())
-		return dispatch.Cancel{Jobs: jobs}, jobs, err
+		return []dispatch.Input{dispatch.Cancel{Jobs: jobs}}, jobs, err
 	})
 }
 
-// Retry lets jobs run again that failed or were cancelled.
+// Retry lets jobs run again that failed or were cancelled, or are done and whose stored
+// outputs are lost.
 func (a *api) Retry(ctx context.Context, r *wire.RetryRequest) (*wire.ChangedJobs, error) {
-	return a.changeJobs(ctx, func(c *cores) (dispatch.Input, []dispatch.JobID, error) {
-		jobs, err := jobsToRetry(c, r.GetJobs())
-		return dispatch.RetryJobs{Jobs: jobs}, jobs, err
+	return a.changeJobs(ctx, func(c *cores) ([]dispatch.Input, []dispatch.JobID, error) {
+		if len(r.GetJobs()) == 0 {
+			jobs := failedJobs(c)
+			return []dispatch.Input{dispatch.RetryJobs{Jobs: jobs}}, jobs, nil
+		}
+		jobs, err := jobsNamed(c, r.GetJobs())
+		if err != nil {
+			return nil, nil, err
+		}
+		inputs, err := a.retryInputs(c, jobs)
+		return inputs, jobs, err
 	})
 }
 
-func jobsToRetry(c *cores, names []string) ([]dispatch.JobID, error) {
-	if len(names) == 0 {
-		return failedJobs(c), nil
-	}
-	jobs, err := jobsNamed(c, names)
+func (a *api) retryInputs(c *cores, jobs []dispatch.JobID) (inputs []dispatch.Input, err error) {
 	for _, id := range jobs {
-		if job, ok := c.dispatch.Job(id); ok && job.State != dispatch.Failed && job.State != dispatch.Cancelled {
-			return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("job %s is %v; what failed or was cancelled can be retried", job.Name, job.State))
+		job, _ := c.dispatch.Job(id)
+		lost := lostOutputsOf(a.places, c, &job)
+		if len(lost) > 0 {
+			inputs = append(inputs, dispatch.LoseFiles{Files: lost})
+		}
+		if job.State != dispatch.Failed && job.State != dispatch.Cancelled && len(lost) == 0 && !c.dispatch.HasLost(id) {
+			return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf(
+				"job %s is %v; what failed or was cancelled can be retried, and what is done and has lost stored files", job.Name, job.State))
 		}
 	}
-	return jobs, err
+	return append(inputs, dispatch.RetryJobs{Jobs: jobs}), nil
 }
 
 func failedJobs(c *cores) []dispatch.JobID {
@@ -125,14 +138,12 @@ func failedJobs(c *cores) []dispatch.JobID {
 
 // changeJobs carries out what choose makes of the jobs that there are, and tells
 // how those stand then that it names.
-func (a *api) changeJobs(ctx context.Context, choose func(*cores) (dispatch.Input, []dispatch.JobID, error)) (*wire.ChangedJobs, error) {
+func (a *api) changeJobs(ctx context.Context, choose func(*cores) ([]dispatch.Input, []dispatch.JobID, error)) (*wire.ChangedJobs, error) {
 	changed := new(wire.ChangedJobs)
 	var jobs []dispatch.JobID
 	err := a.changer.change(ctx, &request{
 		prepare: func(c *cores, r *request) (err error) {
-			var in dispatch.Input
-			in, jobs, err = choose(c)
-			r.dispatch = []dispatch.Input{in}
+			r.dispatch, jobs, err = choose(c)
 			return err
 		},
 		ask: func(c *cores) {

@@ -88,7 +88,7 @@ func connectLive(ctx context.Context, state string) (*Connection, error) {
 func connectView(v *view, s *sched.Scheduler) *Connection {
 	mux := http.NewServeMux()
 	mux.Handle(wire.NewWorkflowHandler(&api{
-		state: v, changer: resting{v.folders.Workflow}, logs: logFolder(v.folders.Logs), sched: s,
+		state: v, changer: resting{v.folders.Workflow}, logs: logFolder(v.folders.Logs), places: v.folders.Places(), sched: s,
 		survivors: func() int {
 			alive, _ := Survivors(v.folders.Workflow) // not to know is as if there were none
 			return len(alive)

@@ -97,7 +97,12 @@ func resultFromWire(r *wire.Result) dispatch.Result {
 		Notes:    r.GetNotes(),
 		Outputs:  each(r.GetOutputs(), writtenFromWire),
 		Usage:    usageFromWire(r.GetUsage()),
+		Lost:     each(r.GetLost(), lostFromWire),
 	}
+}
+
+func lostFromWire(l *wire.LostFile) dispatch.LostFile {
+	return dispatch.LostFile{File: fileFromWire(l.GetFile()), PFN: l.GetPfn(), Why: l.GetWhy()}
 }
 
 func writtenFromWire(w *wire.WrittenFile) dispatch.WrittenFile {

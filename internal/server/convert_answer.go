@@ -48,6 +48,7 @@ func assignmentToWire(a *dispatch.Assignment) (*wire.Assignment, error) {
 		Needs:   resourcesToWire(a.Needs),
 		Inputs:  each(a.Inputs, inputToWire),
 		Outputs: each(a.Outputs, outputToWire),
+		Private: a.Private,
 	}, nil
 }
 
@@ -56,7 +57,7 @@ func fileToWire(f dispatch.FileRef) *wire.FileRef {
 }
 
 func inputToWire(f dispatch.InputFile) *wire.InputFile {
-	return &wire.InputFile{File: fileToWire(f.File), Size: f.Size, Pfn: f.PFN}
+	return &wire.InputFile{File: fileToWire(f.File), Size: f.Size, Pfn: f.PFN, Adler32: f.Adler32}
 }
 
 func outputToWire(f dispatch.OutputFile) *wire.OutputFile {
@@ -94,7 +95,12 @@ func resultToWire(r *dispatch.Result) *wire.Result {
 		Notes:    r.Notes,
 		Outputs:  each(r.Outputs, writtenToWire),
 		Usage:    usageToWire(&r.Usage),
+		Lost:     each(r.Lost, lostToWire),
 	}
+}
+
+func lostToWire(l dispatch.LostFile) *wire.LostFile {
+	return &wire.LostFile{File: fileToWire(l.File), Pfn: l.PFN, Why: l.Why}
 }
 
 func writtenToWire(w dispatch.WrittenFile) *wire.WrittenFile {

@@ -72,7 +72,7 @@ func DryRun(ctx context.Context, config Config) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := o.rehearse(ctx, &config, find)
+	l, err := o.rehearse(ctx, &config, find, folders.Places())
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func DryRun(ctx context.Context, config Config) (*Plan, error) {
 }
 
 // rehearse steps the cores as far as they go without a pilot.
-func (o *opened) rehearse(ctx context.Context, config *Config, find *finder) (*loop, error) {
+func (o *opened) rehearse(ctx context.Context, config *Config, find *finder, at storage.Places) (*loop, error) {
 	memory := &rehearsal{store: o.store}
 	if o.decision == runAgain {
 		fresh, _, err := forget(ctx, o.store, o.rerun)
@@ -102,8 +102,11 @@ func (o *opened) rehearse(ctx context.Context, config *Config, find *finder) (*l
 	}
 	defer l.waker.stop()
 	begin := &request{flow: []flow.Input{flow.Tick{}}}
+	if lost := lostFiles(at, l.dispatch.Stored); len(lost) > 0 {
+		begin.dispatch = append(begin.dispatch, dispatch.LoseFiles{Files: lost})
+	}
 	if o.decision == runOn {
-		begin.dispatch = o.run.wishes()
+		begin.dispatch = append(begin.dispatch, o.run.wishes()...)
 	}
 	l.take(begin)
 	for _, in := range o.flow.Inputs() {
@@ -143,7 +146,11 @@ func (o *opened) plan(l *loop) *Plan {
 	outlook := outlook{l.dispatch, l.dispatch.Foresee()}
 	for job := range l.dispatch.Jobs(0) {
 		detail, _ := l.dispatch.Detail(job.ID)
-		p.Jobs = append(p.Jobs, o.planned(&outlook, &detail))
+		planned := o.planned(&outlook, &detail)
+		if planned.Runs && o.decision == runDone {
+			p.Begins = beginnings[runOn] // what it had made is lost
+		}
+		p.Jobs = append(p.Jobs, planned)
 	}
 	return p
 }
@@ -166,6 +173,8 @@ func (o *opened) planned(outlook *outlook, job *dispatch.JobDetail) PlannedJob {
 		p.Why = "its command and inputs are as in an earlier run"
 	case !p.Runs:
 		p.Why = "it is done"
+	case job.Committed != 0 && job.State != dispatch.Failed && job.State != dispatch.Cancelled:
+		p.Why = "a stored file that it had written is lost"
 	case job.State == dispatch.Failed:
 		p.Why = "it failed: " + job.Reason
 	case job.State == dispatch.Cancelled:

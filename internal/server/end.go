@@ -104,6 +104,9 @@ func (e *ending) observe(event *dispatch.Event) {
 			e.note(fmt.Sprintf("job %s: %s", event.Name, text))
 		}
 	}
+	if event.Kind == dispatch.FileLost {
+		e.note(fmt.Sprintf("a stored file is lost, and made again by job %s when it is needed: %s", event.Name, event.Reason))
+	}
 	if event.Kind == dispatch.JobFailed {
 		e.failed++
 		e.problem(fmt.Sprintf("job %s failed: %s", event.Name, event.Reason))

@@ -27,7 +27,7 @@ func (s *Server) newHTTP() *http.Server {
 	mux := http.NewServeMux()
 	mux.Handle(wire.NewTaskQueueHandler(&taskQueue{inbox: s.inbox, waiters: s.out.waiters}, uncompressed))
 	mux.Handle(wire.NewWorkflowHandler(&api{
-		state: s, changer: s, control: s, logs: logFolder(s.folders.Logs), sched: s.sched,
+		state: s, changer: s, control: s, logs: logFolder(s.folders.Logs), places: s.folders.Places(), sched: s.sched,
 	}, uncompressed))
 	return &http.Server{Handler: mux, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)}
 }

@@ -51,7 +51,11 @@ func (s *Server) revival(c *cores) *request {
 	if err := s.meetAgain(r); err != nil {
 		s.end.broken(err)
 	}
-	s.restore(c)
+	lost := lostFiles(s.folders.Places(), c.dispatch.Stored)
+	if len(lost) > 0 {
+		r.dispatch = append(r.dispatch, dispatch.LoseFiles{Files: lost})
+	}
+	s.restore(c, lost)
 	known := c.dispatch.Launches()
 	ends := s.adopt(launchNames(known))
 	alive := map[string]bool{}

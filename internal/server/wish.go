@@ -14,6 +14,8 @@ import (
 type wish struct {
 	Retry  []dispatch.JobID `json:"retry,omitempty"`
 	Cancel []dispatch.JobID `json:"cancel,omitempty"`
+
+	Lost []dispatch.LostFile `json:"lost,omitempty"` // noticed with a retry, which it comes before
 }
 
 func wishOf(in dispatch.Input) wish {
@@ -22,13 +24,18 @@ func wishOf(in dispatch.Input) wish {
 		return wish{Retry: in.Jobs}
 	case dispatch.Cancel:
 		return wish{Cancel: in.Jobs}
+	case dispatch.LoseFiles:
+		return wish{Lost: in.Files}
 	}
 	return wish{}
 }
 
 func (w wish) input() dispatch.Input {
-	if w.Cancel != nil {
+	switch {
+	case w.Cancel != nil:
 		return dispatch.Cancel{Jobs: w.Cancel}
+	case w.Lost != nil:
+		return dispatch.LoseFiles{Files: w.Lost}
 	}
 	return dispatch.RetryJobs{Jobs: w.Retry}
 }

@@ -41,6 +41,7 @@ const (
 	Outcome_OUTCOME_ENDED            Outcome = 9
 	Outcome_OUTCOME_LOST             Outcome = 10
 	Outcome_OUTCOME_INPUT_CHANGED    Outcome = 11
+	Outcome_OUTCOME_INPUT_LOST       Outcome = 12
 )
 
 // Enum value maps for Outcome.
@@ -58,6 +59,7 @@ var (
 		9:  "OUTCOME_ENDED",
 		10: "OUTCOME_LOST",
 		11: "OUTCOME_INPUT_CHANGED",
+		12: "OUTCOME_INPUT_LOST",
 	}
 	Outcome_value = map[string]int32{
 		"OUTCOME_SUCCEEDED":        0,
@@ -72,6 +74,7 @@ var (
 		"OUTCOME_ENDED":            9,
 		"OUTCOME_LOST":             10,
 		"OUTCOME_INPUT_CHANGED":    11,
+		"OUTCOME_INPUT_LOST":       12,
 	}
 )
 
@@ -677,6 +680,7 @@ type Result struct {
 	Outputs       []*WrittenFile         `protobuf:"bytes,7,rep,name=outputs,proto3" json:"outputs,omitempty"`
 	Usage         *Usage                 `protobuf:"bytes,8,opt,name=usage,proto3" json:"usage,omitempty"`
 	Notes         []string               `protobuf:"bytes,9,rep,name=notes,proto3" json:"notes,omitempty"` // for a person, one line each: what the step should declare
+	Lost          []*LostFile            `protobuf:"bytes,10,rep,name=lost,proto3" json:"lost,omitempty"`  // stored inputs that are not there, or hold other bytes than were stored
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -774,6 +778,73 @@ func (x *Result) GetNotes() []string {
 	return nil
 }
 
+func (x *Result) GetLost() []*LostFile {
+	if x != nil {
+		return x.Lost
+	}
+	return nil
+}
+
+type LostFile struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	File          *FileRef               `protobuf:"bytes,1,opt,name=file,proto3" json:"file,omitempty"`
+	Pfn           string                 `protobuf:"bytes,2,opt,name=pfn,proto3" json:"pfn,omitempty"`
+	Why           string                 `protobuf:"bytes,3,opt,name=why,proto3" json:"why,omitempty"` // for a person
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LostFile) Reset() {
+	*x = LostFile{}
+	mi := &file_pilot_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LostFile) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LostFile) ProtoMessage() {}
+
+func (x *LostFile) ProtoReflect() protoreflect.Message {
+	mi := &file_pilot_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LostFile.ProtoReflect.Descriptor instead.
+func (*LostFile) Descriptor() ([]byte, []int) {
+	return file_pilot_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *LostFile) GetFile() *FileRef {
+	if x != nil {
+		return x.File
+	}
+	return nil
+}
+
+func (x *LostFile) GetPfn() string {
+	if x != nil {
+		return x.Pfn
+	}
+	return ""
+}
+
+func (x *LostFile) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
 // AttemptRef names an attempt together with its job: after a restart the
 // server knows an attempt only from the pilots.
 type AttemptRef struct {
@@ -786,7 +857,7 @@ type AttemptRef struct {
 
 func (x *AttemptRef) Reset() {
 	*x = AttemptRef{}
-	mi := &file_pilot_proto_msgTypes[8]
+	mi := &file_pilot_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -798,7 +869,7 @@ func (x *AttemptRef) String() string {
 func (*AttemptRef) ProtoMessage() {}
 
 func (x *AttemptRef) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[8]
+	mi := &file_pilot_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -811,7 +882,7 @@ func (x *AttemptRef) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttemptRef.ProtoReflect.Descriptor instead.
 func (*AttemptRef) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{8}
+	return file_pilot_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *AttemptRef) GetJob() uint64 {
@@ -849,7 +920,7 @@ type SyncRequest struct {
 
 func (x *SyncRequest) Reset() {
 	*x = SyncRequest{}
-	mi := &file_pilot_proto_msgTypes[9]
+	mi := &file_pilot_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -861,7 +932,7 @@ func (x *SyncRequest) String() string {
 func (*SyncRequest) ProtoMessage() {}
 
 func (x *SyncRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[9]
+	mi := &file_pilot_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -874,7 +945,7 @@ func (x *SyncRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncRequest.ProtoReflect.Descriptor instead.
 func (*SyncRequest) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{9}
+	return file_pilot_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *SyncRequest) GetPilot() string {
@@ -973,13 +1044,14 @@ type InputFile struct {
 	File          *FileRef               `protobuf:"bytes,1,opt,name=file,proto3" json:"file,omitempty"`
 	Size          int64                  `protobuf:"varint,2,opt,name=size,proto3" json:"size,omitempty"`
 	Pfn           string                 `protobuf:"bytes,3,opt,name=pfn,proto3" json:"pfn,omitempty"`
+	Adler32       uint32                 `protobuf:"varint,4,opt,name=adler32,proto3" json:"adler32,omitempty"` // of an output of a job, whose size is known too; 0: unknown
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *InputFile) Reset() {
 	*x = InputFile{}
-	mi := &file_pilot_proto_msgTypes[10]
+	mi := &file_pilot_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -991,7 +1063,7 @@ func (x *InputFile) String() string {
 func (*InputFile) ProtoMessage() {}
 
 func (x *InputFile) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[10]
+	mi := &file_pilot_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1004,7 +1076,7 @@ func (x *InputFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputFile.ProtoReflect.Descriptor instead.
 func (*InputFile) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{10}
+	return file_pilot_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *InputFile) GetFile() *FileRef {
@@ -1028,6 +1100,13 @@ func (x *InputFile) GetPfn() string {
 	return ""
 }
 
+func (x *InputFile) GetAdler32() uint32 {
+	if x != nil {
+		return x.Adler32
+	}
+	return 0
+}
+
 type OutputFile struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Lfn           string                 `protobuf:"bytes,1,opt,name=lfn,proto3" json:"lfn,omitempty"`
@@ -1041,7 +1120,7 @@ type OutputFile struct {
 
 func (x *OutputFile) Reset() {
 	*x = OutputFile{}
-	mi := &file_pilot_proto_msgTypes[11]
+	mi := &file_pilot_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1053,7 +1132,7 @@ func (x *OutputFile) String() string {
 func (*OutputFile) ProtoMessage() {}
 
 func (x *OutputFile) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[11]
+	mi := &file_pilot_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1066,7 +1145,7 @@ func (x *OutputFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputFile.ProtoReflect.Descriptor instead.
 func (*OutputFile) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{11}
+	return file_pilot_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *OutputFile) GetLfn() string {
@@ -1115,13 +1194,14 @@ type Assignment struct {
 	Needs         *Resources             `protobuf:"bytes,7,opt,name=needs,proto3" json:"needs,omitempty"`
 	Inputs        []*InputFile           `protobuf:"bytes,8,rep,name=inputs,proto3" json:"inputs,omitempty"`
 	Outputs       []*OutputFile          `protobuf:"bytes,9,rep,name=outputs,proto3" json:"outputs,omitempty"`
+	Private       bool                   `protobuf:"varint,10,opt,name=private,proto3" json:"private,omitempty"` // it reads copies of its own: somebody wrote to what it shared
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Assignment) Reset() {
 	*x = Assignment{}
-	mi := &file_pilot_proto_msgTypes[12]
+	mi := &file_pilot_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1133,7 +1213,7 @@ func (x *Assignment) String() string {
 func (*Assignment) ProtoMessage() {}
 
 func (x *Assignment) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[12]
+	mi := &file_pilot_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1146,7 +1226,7 @@ func (x *Assignment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Assignment.ProtoReflect.Descriptor instead.
 func (*Assignment) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{12}
+	return file_pilot_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Assignment) GetJob() uint64 {
@@ -1212,6 +1292,13 @@ func (x *Assignment) GetOutputs() []*OutputFile {
 	return nil
 }
 
+func (x *Assignment) GetPrivate() bool {
+	if x != nil {
+		return x.Private
+	}
+	return false
+}
+
 // Payload is what a job's attempt executes; dispatch carries it as opaque
 // bytes, the protobuf encoding of this message.
 type Payload struct {
@@ -1230,7 +1317,7 @@ type Payload struct {
 
 func (x *Payload) Reset() {
 	*x = Payload{}
-	mi := &file_pilot_proto_msgTypes[13]
+	mi := &file_pilot_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1242,7 +1329,7 @@ func (x *Payload) String() string {
 func (*Payload) ProtoMessage() {}
 
 func (x *Payload) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[13]
+	mi := &file_pilot_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1255,7 +1342,7 @@ func (x *Payload) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Payload.ProtoReflect.Descriptor instead.
 func (*Payload) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{13}
+	return file_pilot_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Payload) GetShell() string {
@@ -1325,7 +1412,7 @@ type FileName struct {
 
 func (x *FileName) Reset() {
 	*x = FileName{}
-	mi := &file_pilot_proto_msgTypes[14]
+	mi := &file_pilot_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1337,7 +1424,7 @@ func (x *FileName) String() string {
 func (*FileName) ProtoMessage() {}
 
 func (x *FileName) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[14]
+	mi := &file_pilot_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1350,7 +1437,7 @@ func (x *FileName) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileName.ProtoReflect.Descriptor instead.
 func (*FileName) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{14}
+	return file_pilot_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *FileName) GetLfn() string {
@@ -1380,7 +1467,7 @@ type Replay struct {
 
 func (x *Replay) Reset() {
 	*x = Replay{}
-	mi := &file_pilot_proto_msgTypes[15]
+	mi := &file_pilot_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1392,7 +1479,7 @@ func (x *Replay) String() string {
 func (*Replay) ProtoMessage() {}
 
 func (x *Replay) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[15]
+	mi := &file_pilot_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1405,7 +1492,7 @@ func (x *Replay) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Replay.ProtoReflect.Descriptor instead.
 func (*Replay) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{15}
+	return file_pilot_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Replay) GetCompute() *durationpb.Duration {
@@ -1440,7 +1527,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_pilot_proto_msgTypes[16]
+	mi := &file_pilot_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1452,7 +1539,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[16]
+	mi := &file_pilot_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1465,7 +1552,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{16}
+	return file_pilot_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Peer) GetPilot() string {
@@ -1509,7 +1596,7 @@ type SyncAnswer struct {
 
 func (x *SyncAnswer) Reset() {
 	*x = SyncAnswer{}
-	mi := &file_pilot_proto_msgTypes[17]
+	mi := &file_pilot_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1521,7 +1608,7 @@ func (x *SyncAnswer) String() string {
 func (*SyncAnswer) ProtoMessage() {}
 
 func (x *SyncAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[17]
+	mi := &file_pilot_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1534,7 +1621,7 @@ func (x *SyncAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncAnswer.ProtoReflect.Descriptor instead.
 func (*SyncAnswer) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{17}
+	return file_pilot_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *SyncAnswer) GetNumber() uint64 {
@@ -1682,7 +1769,7 @@ const file_pilot_proto_rawDesc = "" +
 	"\n" +
 	"cache_hits\x18\n" +
 	" \x01(\x05R\tcacheHits\x12!\n" +
-	"\fcache_misses\x18\v \x01(\x05R\vcacheMisses\"\xa4\x02\n" +
+	"\fcache_misses\x18\v \x01(\x05R\vcacheMisses\"\xce\x02\n" +
 	"\x06Result\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\x04R\x03job\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\x04R\aattempt\x12-\n" +
@@ -1692,7 +1779,13 @@ const file_pilot_proto_rawDesc = "" +
 	"\amessage\x18\x06 \x01(\tR\amessage\x121\n" +
 	"\aoutputs\x18\a \x03(\v2\x17.fairway.v1.WrittenFileR\aoutputs\x12'\n" +
 	"\x05usage\x18\b \x01(\v2\x11.fairway.v1.UsageR\x05usage\x12\x14\n" +
-	"\x05notes\x18\t \x03(\tR\x05notes\"8\n" +
+	"\x05notes\x18\t \x03(\tR\x05notes\x12(\n" +
+	"\x04lost\x18\n" +
+	" \x03(\v2\x14.fairway.v1.LostFileR\x04lost\"W\n" +
+	"\bLostFile\x12'\n" +
+	"\x04file\x18\x01 \x01(\v2\x13.fairway.v1.FileRefR\x04file\x12\x10\n" +
+	"\x03pfn\x18\x02 \x01(\tR\x03pfn\x12\x10\n" +
+	"\x03why\x18\x03 \x01(\tR\x03why\"8\n" +
 	"\n" +
 	"AttemptRef\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\x04R\x03job\x12\x18\n" +
@@ -1714,11 +1807,12 @@ const file_pilot_proto_rawDesc = "" +
 	" \x03(\v2\x15.fairway.v1.CacheGoneR\tcacheGone\x12\x1a\n" +
 	"\bdraining\x18\v \x01(\bR\bdraining\x12\x18\n" +
 	"\aleaving\x18\f \x01(\bR\aleaving\x12\x12\n" +
-	"\x04hold\x18\r \x01(\bR\x04hold\"Z\n" +
+	"\x04hold\x18\r \x01(\bR\x04hold\"t\n" +
 	"\tInputFile\x12'\n" +
 	"\x04file\x18\x01 \x01(\v2\x13.fairway.v1.FileRefR\x04file\x12\x12\n" +
 	"\x04size\x18\x02 \x01(\x03R\x04size\x12\x10\n" +
-	"\x03pfn\x18\x03 \x01(\tR\x03pfn\"\x8b\x01\n" +
+	"\x03pfn\x18\x03 \x01(\tR\x03pfn\x12\x18\n" +
+	"\aadler32\x18\x04 \x01(\rR\aadler32\"\x8b\x01\n" +
 	"\n" +
 	"OutputFile\x12\x10\n" +
 	"\x03lfn\x18\x01 \x01(\tR\x03lfn\x12\x18\n" +
@@ -1726,7 +1820,7 @@ const file_pilot_proto_rawDesc = "" +
 	"\n" +
 	"cache_only\x18\x03 \x01(\bR\tcacheOnly\x12\x18\n" +
 	"\apublish\x18\x04 \x01(\bR\apublish\x12\x18\n" +
-	"\aversion\x18\x05 \x01(\rR\aversion\"\xaf\x02\n" +
+	"\aversion\x18\x05 \x01(\rR\aversion\"\xc9\x02\n" +
 	"\n" +
 	"Assignment\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\x04R\x03job\x12\x18\n" +
@@ -1737,7 +1831,9 @@ const file_pilot_proto_rawDesc = "" +
 	"\apayload\x18\x06 \x01(\v2\x13.fairway.v1.PayloadR\apayload\x12+\n" +
 	"\x05needs\x18\a \x01(\v2\x15.fairway.v1.ResourcesR\x05needs\x12-\n" +
 	"\x06inputs\x18\b \x03(\v2\x15.fairway.v1.InputFileR\x06inputs\x120\n" +
-	"\aoutputs\x18\t \x03(\v2\x16.fairway.v1.OutputFileR\aoutputs\"\xe3\x02\n" +
+	"\aoutputs\x18\t \x03(\v2\x16.fairway.v1.OutputFileR\aoutputs\x12\x18\n" +
+	"\aprivate\x18\n" +
+	" \x01(\bR\aprivate\"\xe3\x02\n" +
 	"\aPayload\x12\x14\n" +
 	"\x05shell\x18\x01 \x01(\tR\x05shell\x12\x12\n" +
 	"\x04argv\x18\x02 \x03(\tR\x04argv\x12F\n" +
@@ -1781,7 +1877,7 @@ const file_pilot_proto_rawDesc = "" +
 	"\tleave_now\x18\v \x01(\bR\bleaveNow\x12\x1e\n" +
 	"\n" +
 	"superseded\x18\f \x01(\bR\n" +
-	"superseded*\xaf\x02\n" +
+	"superseded*\xc7\x02\n" +
 	"\aOutcome\x12\x15\n" +
 	"\x11OUTCOME_SUCCEEDED\x10\x00\x12\x12\n" +
 	"\x0eOUTCOME_EXITED\x10\x01\x12\x15\n" +
@@ -1795,7 +1891,8 @@ const file_pilot_proto_rawDesc = "" +
 	"\rOUTCOME_ENDED\x10\t\x12\x10\n" +
 	"\fOUTCOME_LOST\x10\n" +
 	"\x12\x19\n" +
-	"\x15OUTCOME_INPUT_CHANGED\x10\v2D\n" +
+	"\x15OUTCOME_INPUT_CHANGED\x10\v\x12\x16\n" +
+	"\x12OUTCOME_INPUT_LOST\x10\f2D\n" +
 	"\tTaskQueue\x127\n" +
 	"\x04Sync\x12\x17.fairway.v1.SyncRequest\x1a\x16.fairway.v1.SyncAnswerB\x17Z\x15fairway/internal/wireb\x06proto3"
 
@@ -1812,7 +1909,7 @@ func file_pilot_proto_rawDescGZIP() []byte {
 }
 
 var file_pilot_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_pilot_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_pilot_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_pilot_proto_goTypes = []any{
 	(Outcome)(0),                  // 0: fairway.v1.Outcome
 	(*FileRef)(nil),               // 1: fairway.v1.FileRef
@@ -1823,65 +1920,68 @@ var file_pilot_proto_goTypes = []any{
 	(*WrittenFile)(nil),           // 6: fairway.v1.WrittenFile
 	(*Usage)(nil),                 // 7: fairway.v1.Usage
 	(*Result)(nil),                // 8: fairway.v1.Result
-	(*AttemptRef)(nil),            // 9: fairway.v1.AttemptRef
-	(*SyncRequest)(nil),           // 10: fairway.v1.SyncRequest
-	(*InputFile)(nil),             // 11: fairway.v1.InputFile
-	(*OutputFile)(nil),            // 12: fairway.v1.OutputFile
-	(*Assignment)(nil),            // 13: fairway.v1.Assignment
-	(*Payload)(nil),               // 14: fairway.v1.Payload
-	(*FileName)(nil),              // 15: fairway.v1.FileName
-	(*Replay)(nil),                // 16: fairway.v1.Replay
-	(*Peer)(nil),                  // 17: fairway.v1.Peer
-	(*SyncAnswer)(nil),            // 18: fairway.v1.SyncAnswer
-	nil,                           // 19: fairway.v1.Resources.CountableEntry
-	nil,                           // 20: fairway.v1.Payload.EnvironmentEntry
-	nil,                           // 21: fairway.v1.Replay.WritesBytesEntry
-	(*durationpb.Duration)(nil),   // 22: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 23: google.protobuf.Timestamp
+	(*LostFile)(nil),              // 9: fairway.v1.LostFile
+	(*AttemptRef)(nil),            // 10: fairway.v1.AttemptRef
+	(*SyncRequest)(nil),           // 11: fairway.v1.SyncRequest
+	(*InputFile)(nil),             // 12: fairway.v1.InputFile
+	(*OutputFile)(nil),            // 13: fairway.v1.OutputFile
+	(*Assignment)(nil),            // 14: fairway.v1.Assignment
+	(*Payload)(nil),               // 15: fairway.v1.Payload
+	(*FileName)(nil),              // 16: fairway.v1.FileName
+	(*Replay)(nil),                // 17: fairway.v1.Replay
+	(*Peer)(nil),                  // 18: fairway.v1.Peer
+	(*SyncAnswer)(nil),            // 19: fairway.v1.SyncAnswer
+	nil,                           // 20: fairway.v1.Resources.CountableEntry
+	nil,                           // 21: fairway.v1.Payload.EnvironmentEntry
+	nil,                           // 22: fairway.v1.Replay.WritesBytesEntry
+	(*durationpb.Duration)(nil),   // 23: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 24: google.protobuf.Timestamp
 }
 var file_pilot_proto_depIdxs = []int32{
-	22, // 0: fairway.v1.Resources.time:type_name -> google.protobuf.Duration
-	19, // 1: fairway.v1.Resources.countable:type_name -> fairway.v1.Resources.CountableEntry
+	23, // 0: fairway.v1.Resources.time:type_name -> google.protobuf.Duration
+	20, // 1: fairway.v1.Resources.countable:type_name -> fairway.v1.Resources.CountableEntry
 	2,  // 2: fairway.v1.PilotInfo.has:type_name -> fairway.v1.Resources
-	23, // 3: fairway.v1.PilotInfo.expires:type_name -> google.protobuf.Timestamp
+	24, // 3: fairway.v1.PilotInfo.expires:type_name -> google.protobuf.Timestamp
 	1,  // 4: fairway.v1.CachedFile.file:type_name -> fairway.v1.FileRef
 	1,  // 5: fairway.v1.CacheGone.file:type_name -> fairway.v1.FileRef
-	23, // 6: fairway.v1.Usage.stage_in_start:type_name -> google.protobuf.Timestamp
-	23, // 7: fairway.v1.Usage.start:type_name -> google.protobuf.Timestamp
-	23, // 8: fairway.v1.Usage.end:type_name -> google.protobuf.Timestamp
-	23, // 9: fairway.v1.Usage.stage_out_end:type_name -> google.protobuf.Timestamp
-	22, // 10: fairway.v1.Usage.cpu:type_name -> google.protobuf.Duration
+	24, // 6: fairway.v1.Usage.stage_in_start:type_name -> google.protobuf.Timestamp
+	24, // 7: fairway.v1.Usage.start:type_name -> google.protobuf.Timestamp
+	24, // 8: fairway.v1.Usage.end:type_name -> google.protobuf.Timestamp
+	24, // 9: fairway.v1.Usage.stage_out_end:type_name -> google.protobuf.Timestamp
+	23, // 10: fairway.v1.Usage.cpu:type_name -> google.protobuf.Duration
 	0,  // 11: fairway.v1.Result.outcome:type_name -> fairway.v1.Outcome
 	6,  // 12: fairway.v1.Result.outputs:type_name -> fairway.v1.WrittenFile
 	7,  // 13: fairway.v1.Result.usage:type_name -> fairway.v1.Usage
-	3,  // 14: fairway.v1.SyncRequest.hello:type_name -> fairway.v1.PilotInfo
-	9,  // 15: fairway.v1.SyncRequest.queued:type_name -> fairway.v1.AttemptRef
-	9,  // 16: fairway.v1.SyncRequest.started:type_name -> fairway.v1.AttemptRef
-	8,  // 17: fairway.v1.SyncRequest.ended:type_name -> fairway.v1.Result
-	4,  // 18: fairway.v1.SyncRequest.cache_added:type_name -> fairway.v1.CachedFile
-	5,  // 19: fairway.v1.SyncRequest.cache_gone:type_name -> fairway.v1.CacheGone
-	1,  // 20: fairway.v1.InputFile.file:type_name -> fairway.v1.FileRef
-	14, // 21: fairway.v1.Assignment.payload:type_name -> fairway.v1.Payload
-	2,  // 22: fairway.v1.Assignment.needs:type_name -> fairway.v1.Resources
-	11, // 23: fairway.v1.Assignment.inputs:type_name -> fairway.v1.InputFile
-	12, // 24: fairway.v1.Assignment.outputs:type_name -> fairway.v1.OutputFile
-	20, // 25: fairway.v1.Payload.environment:type_name -> fairway.v1.Payload.EnvironmentEntry
-	16, // 26: fairway.v1.Payload.replay:type_name -> fairway.v1.Replay
-	15, // 27: fairway.v1.Payload.names:type_name -> fairway.v1.FileName
-	22, // 28: fairway.v1.Replay.compute:type_name -> google.protobuf.Duration
-	21, // 29: fairway.v1.Replay.writes_bytes:type_name -> fairway.v1.Replay.WritesBytesEntry
-	13, // 30: fairway.v1.SyncAnswer.run:type_name -> fairway.v1.Assignment
-	11, // 31: fairway.v1.SyncAnswer.prefetch:type_name -> fairway.v1.InputFile
-	1,  // 32: fairway.v1.SyncAnswer.evict:type_name -> fairway.v1.FileRef
-	17, // 33: fairway.v1.SyncAnswer.peers:type_name -> fairway.v1.Peer
-	22, // 34: fairway.v1.SyncAnswer.next_sync:type_name -> google.protobuf.Duration
-	10, // 35: fairway.v1.TaskQueue.Sync:input_type -> fairway.v1.SyncRequest
-	18, // 36: fairway.v1.TaskQueue.Sync:output_type -> fairway.v1.SyncAnswer
-	36, // [36:37] is the sub-list for method output_type
-	35, // [35:36] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	9,  // 14: fairway.v1.Result.lost:type_name -> fairway.v1.LostFile
+	1,  // 15: fairway.v1.LostFile.file:type_name -> fairway.v1.FileRef
+	3,  // 16: fairway.v1.SyncRequest.hello:type_name -> fairway.v1.PilotInfo
+	10, // 17: fairway.v1.SyncRequest.queued:type_name -> fairway.v1.AttemptRef
+	10, // 18: fairway.v1.SyncRequest.started:type_name -> fairway.v1.AttemptRef
+	8,  // 19: fairway.v1.SyncRequest.ended:type_name -> fairway.v1.Result
+	4,  // 20: fairway.v1.SyncRequest.cache_added:type_name -> fairway.v1.CachedFile
+	5,  // 21: fairway.v1.SyncRequest.cache_gone:type_name -> fairway.v1.CacheGone
+	1,  // 22: fairway.v1.InputFile.file:type_name -> fairway.v1.FileRef
+	15, // 23: fairway.v1.Assignment.payload:type_name -> fairway.v1.Payload
+	2,  // 24: fairway.v1.Assignment.needs:type_name -> fairway.v1.Resources
+	12, // 25: fairway.v1.Assignment.inputs:type_name -> fairway.v1.InputFile
+	13, // 26: fairway.v1.Assignment.outputs:type_name -> fairway.v1.OutputFile
+	21, // 27: fairway.v1.Payload.environment:type_name -> fairway.v1.Payload.EnvironmentEntry
+	17, // 28: fairway.v1.Payload.replay:type_name -> fairway.v1.Replay
+	16, // 29: fairway.v1.Payload.names:type_name -> fairway.v1.FileName
+	23, // 30: fairway.v1.Replay.compute:type_name -> google.protobuf.Duration
+	22, // 31: fairway.v1.Replay.writes_bytes:type_name -> fairway.v1.Replay.WritesBytesEntry
+	14, // 32: fairway.v1.SyncAnswer.run:type_name -> fairway.v1.Assignment
+	12, // 33: fairway.v1.SyncAnswer.prefetch:type_name -> fairway.v1.InputFile
+	1,  // 34: fairway.v1.SyncAnswer.evict:type_name -> fairway.v1.FileRef
+	18, // 35: fairway.v1.SyncAnswer.peers:type_name -> fairway.v1.Peer
+	23, // 36: fairway.v1.SyncAnswer.next_sync:type_name -> google.protobuf.Duration
+	11, // 37: fairway.v1.TaskQueue.Sync:input_type -> fairway.v1.SyncRequest
+	19, // 38: fairway.v1.TaskQueue.Sync:output_type -> fairway.v1.SyncAnswer
+	38, // [38:39] is the sub-list for method output_type
+	37, // [37:38] is the sub-list for method input_type
+	37, // [37:37] is the sub-list for extension type_name
+	37, // [37:37] is the sub-list for extension extendee
+	0,  // [0:37] is the sub-list for field type_name
 }
 
 func init() { file_pilot_proto_init() }
@@ -1895,7 +1995,7 @@ func file_pilot_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_pilot_proto_rawDesc), len(file_pilot_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   21,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1,0 +1,146 @@
+package pilot
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"fairway/internal/disk"
+	"fairway/internal/wire"
+)
+
+// What a job reads of another job's outputs is what was stored, or the attempt does not
+// begin: its size and checksum are those that were recorded. A file is read for that
+// once by each pilot, and again when its size or time of modification has changed.
+
+// proven knows files of which this pilot has found the checksum right, or has stored
+// them itself.
+type proven struct {
+	mu    sync.Mutex // guards files
+	files map[inode]provenState
+}
+
+type inode struct{ device, number uint64 }
+
+type provenState struct {
+	size     int64
+	modified time.Time
+	sum      uint32
+}
+
+// maxProven bounds the files that a pilot knows; beyond it all are read once more.
+const maxProven = 1 << 16
+
+func newProven() *proven { return &proven{files: map[inode]provenState{}} }
+
+func inodeOf(info fs.FileInfo) (inode, bool) {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return inode{}, false
+	}
+	return inode{uint64(st.Dev), st.Ino}, true
+}
+
+func (p *proven) add(info fs.FileInfo, sum uint32) {
+	at, ok := inodeOf(info)
+	if !ok {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.files) == maxProven {
+		clear(p.files)
+	}
+	p.files[at] = provenState{info.Size(), info.ModTime(), sum}
+}
+
+func (p *proven) holds(info fs.FileInfo, sum uint32) bool {
+	at, ok := inodeOf(info)
+	if !ok {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.files[at] == provenState{info.Size(), info.ModTime(), sum}
+}
+
+// damagedError says that a file is not what was stored.
+type damagedError struct{ why string }
+
+func (e *damagedError) Error() string { return e.why }
+
+// lostError says that the stored file of an input is lost.
+type lostError struct{ file *wire.LostFile }
+
+func (e *lostError) Error() string { return e.file.GetWhy() }
+
+// lost names the stored file of an input, and says what is the matter with it.
+func (p *pilot) lost(i *input, why string) *wire.LostFile {
+	name := "it"
+	if i.pfn != "" {
+		name = p.places.Shown(i.pfn)
+	}
+	return &wire.LostFile{File: refToWire(i.Ref), Pfn: i.pfn, Why: clip(name + " " + why)}
+}
+
+// madeByJob says that the input is an output of a job, whose size and checksum are
+// known.
+func (i *input) madeByJob() bool { return i.sum != 0 }
+
+func (i *input) wrongSize(size int64) error {
+	return &damagedError{fmt.Sprintf("has %d bytes and should have %d", size, i.Size)}
+}
+
+// verify makes sure that what stands at a path, of which before tells, is what was
+// stored.
+func (in *stageIn) verify(i *input, path string) error {
+	switch {
+	case !i.madeByJob() || in.proven.holds(i.before, i.sum) && i.before.Size() == i.Size:
+		return nil
+	case i.before.Size() != i.Size:
+		return i.wrongSize(i.before.Size())
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	sum, _, err := checksum(in.attempt.ctx, f)
+	if err != nil {
+		return err
+	}
+	if sum != i.sum {
+		return &damagedError{fmt.Sprintf("holds other bytes than were stored (checksum %08x instead of %08x)", sum, i.sum)}
+	}
+	in.proven.add(i.before, sum)
+	return nil
+}
+
+// own puts a copy of its own in the place of an input that is shared.
+func (in *stageIn) own(i *input, target string) error {
+	from, err := os.Open(target)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	copied := filepath.Join(in.attempt.slot.folder, copyName+"input")
+	to, err := os.OpenFile(copied, os.O_WRONLY|os.O_CREATE|os.O_EXCL, i.before.Mode().Perm()|0o400)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(disk.Copy(in.attempt.ctx, to, from), to.Close())
+	if err == nil {
+		err = os.Rename(copied, target)
+	}
+	if err != nil {
+		_ = os.Remove(copied)
+		return err
+	}
+	i.before, err = os.Stat(target)
+	return err
+}
