@@ -117,10 +117,16 @@ func TestServesAfterDescriptorsRanOut(t *testing.T) {
 	for _, conn := range all {
 		conn.Close()
 	}
-	p, err := Dial(background, "tcp", address)
-	must(t, err)
-	defer p.Close()
-	write(t, mirror(t, p, "l"), func(b []byte) { b[0] = 1 })
+	waitFor(t, func() bool {
+		p, err := (&Dialer{Patience: time.Hour}).Dial(background, "tcp", address)
+		must(t, err)
+		defer p.Close()
+		m, err := p.Mirror(background, "l") // it may lack descriptors yet for what comes after the hello
+		if err == nil {
+			write(t, m, func(b []byte) { b[0] = 1 })
+		}
+		return err == nil
+	})
 }
 
 // Connections beyond the limit are refused, and those before are served.

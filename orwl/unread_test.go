@@ -143,3 +143,26 @@ func TestReleaseBeforeTheDataWasRead(t *testing.T) {
 		})
 	}
 }
+
+// A peer that takes back one request of a reservation before it has settled it leaves
+// nothing behind when it goes.
+func TestCancelBeforeTheReservationIsSettled(t *testing.T) {
+	l := newLocation(t, "l", 8)
+	s := new(Server)
+	s.Add(l)
+	h := hostilePeer(t, s, "tcp")
+	var spanning Handle
+	latched, err := localOwner{}.reserve(background, []Posting{spanning.Writing(l)})
+	must(t, err)
+	h.send(t, &frame{kind: frameOpen, id: 1, text: "l"},
+		&frame{kind: frameReserve, id: 2, ok: true, requests: []wireRequest{{id: 3, mirror: 1, mode: Write}}},
+		&frame{kind: frameCancel, id: 3}, &frame{kind: frameSync, id: 4})
+	h.expect(t, 4, frameAnswered)
+	latched.settle(true)
+	must(t, errors.Join(spanning.Acquire(background), spanning.Release()))
+	h.expect(t, 2, frameAnswered)
+	h.send(t, &frame{kind: frameSettle, id: 2, ok: true}, &frame{kind: frameSync, id: 5})
+	h.expect(t, 5, frameAnswered)
+	h.conn.Close()
+	write(t, l, func([]byte) {})
+}

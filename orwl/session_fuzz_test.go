@@ -1,0 +1,205 @@
+package orwl
+
+import (
+	"net"
+	"sync"
+	"testing"
+	"time"
+)
+
+// script turns bytes into frames whose numbers are small, so that they meet each other.
+type script []byte
+
+func (s *script) next() byte {
+	if len(*s) == 0 {
+		return 0
+	}
+	b := (*s)[0]
+	*s = (*s)[1:]
+	return b
+}
+
+// frame makes one that an end may send after its hello, with the numbers that a session
+// looks at. A generation is what the frame before told for the request, or one that is wrong.
+func (s *script) frame(kinds byte, first frameKind, names []string, generations map[uint64]uint64) *frame {
+	kind := first + frameKind(s.next()%kinds)
+	bits, ids, size := s.next(), s.next(), s.next()
+	f := &frame{
+		kind: kind, ok: bits&1 != 0, mode: Mode(bits >> 1 & 1), id: uint64(ids & 7), mirror: uint64(ids >> 3 & 7),
+		next: uint64(bits >> 2 & 7), size: int64(size) * 64, rank: int64(int8(size)),
+	}
+	f.generation = generations[f.id]
+	switch {
+	case kind == frameOpen:
+		f.text = names[int(size)%len(names)]
+	case kind == frameReserve:
+		for n := uint64(0); n < uint64(bits>>5); n++ {
+			f.requests = append(f.requests, wireRequest{id: f.id + n, mirror: f.mirror, mode: f.mode, rank: f.rank})
+		}
+	case bits>>5 == 7:
+		f.generation++
+	}
+	if bits&0x10 != 0 && f.size > 0 {
+		f.extents = []extent{{int(f.size) / 2, int(f.size) / 2}}
+	}
+	return f
+}
+
+// FuzzSession has a peer send any frames in any order. Whatever it does, the server stays
+// alive, and when the peer goes nothing of it is left.
+func FuzzSession(f *testing.F) {
+	const open, request, cancel, release, reserve, settle, start, sync = 0, 1, 2, 3, 4, 5, 6, 7
+	f.Add([]byte{open, 0, 1, 0, request, 2, 0x0a, 0, sync, 0, 0, 0, release, 1, 2, 3, sync, 0, 0, 0})
+	f.Add([]byte{open, 2, 1, 2, reserve, 0x23, 0x0a, 0, sync, 0, 0, 0, cancel, 0, 2, 0, settle, 1, 2, 0, sync, 0, 0, 0})
+	f.Add([]byte{open, 2, 1, 1, reserve, 0x22, 0x0a, 0, reserve, 0x23, 0x0a, 0, settle, 0, 2, 0, start, 0, 0x08, 0})
+	f.Add([]byte{open, 3, 1, 3, open, 3, 2, 3, request, 2, 0x0b, 0, sync, 0, 0, 0, release, 0x11, 3, 9, sync, 0, 0, 0})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s := new(Server)
+		defer s.Close()
+		locations := []*Location{newLocation(t, "a", 8), newLocation(t, "b", 3*blockSize), newLocation(t, "gated", 8, Gated()), newLocation(t, "shared", blockSize, sharedWhereThereIs()...)}
+		s.Add(locations...)
+		h := hostilePeer(t, s, "unix")
+		h.plays(script(b), locations)
+		h.conn.Close()
+		locations[2].start()
+		for _, l := range locations {
+			write(t, l, func(b []byte) { clear(b) })
+		}
+		waitFor(t, func() bool { return len(sessionsOf(s)) == 0 })
+		for _, l := range locations {
+			if n := l.Waiting(); n != 0 {
+				t.Fatalf("%d requests are left at %s", n, l.name)
+			}
+		}
+	})
+}
+
+// plays sends what a script says until the other end has enough of it.
+func (h hostile) plays(s script, locations []*Location) {
+	names := []string{"nothing"}
+	for _, l := range locations {
+		names = append(names, l.name)
+	}
+	generations := make(map[uint64]uint64)
+	for len(s) > 0 {
+		f := s.frame(byte(frameSync), frameOpen, names[1:], generations)
+		if _, err := h.conn.Write(append(appendFrame(nil, f), make([]byte, f.dataLength())...)); err != nil {
+			return
+		}
+		for f.kind == frameSync {
+			var got frame
+			if h.in.next(&got) != nil || h.drop(&got) != nil {
+				return
+			}
+			if got.kind == frameGranted {
+				generations[got.id] = got.generation
+			}
+			if got.kind == frameAnswered && got.id == f.id {
+				break
+			}
+		}
+	}
+}
+
+// FuzzPeer has an owner answer with any frames in any order. Whatever it does, the process
+// that dialled it stays alive, and all that waits there ends.
+func FuzzPeer(f *testing.F) {
+	const opened, granted, refused, answered = 0, 1, 2, 3
+	f.Add([]byte{opened, 0, 1, 1, granted, 0, 0x0a, 1, granted, 0, 0x0b, 2, refused, 0, 3, 0})
+	f.Add([]byte{opened, 1, 1, 1, granted, 1, 0x0a, 1, opened, 0, 1, 1, answered, 1, 2, 0})
+	f.Add([]byte{opened, 0, 1, 1, granted, 0x10, 0x0a, 9, granted, 0x10, 0x0b, 5, granted, 0, 0x0c, 0})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		listener := listen(t, "unix")
+		defer listener.Close()
+		owner := make(chan hostile, 1)
+		go func() {
+			conn, err := listener.Accept()
+			if err == nil {
+				owner <- hostileServing(t, conn)
+			}
+		}()
+		p, err := (&Dialer{Once: true, MaxSize: 1 << 20}).Dial(background, "unix", listener.Addr().String())
+		must(t, err)
+		var tasks sync.WaitGroup
+		tasks.Go(func() { useAnyhow(p) })
+		h := <-owner
+		for s := script(b); len(s) > 0; {
+			f := s.frame(4, frameOpened, nil, nil)
+			if _, err := h.conn.Write(append(appendFrame(nil, f), make([]byte, f.dataLength())...)); err != nil {
+				break
+			}
+		}
+		h.conn.Close()
+		tasks.Wait()
+		p.Close()
+	})
+}
+
+// hostileServing is the end of a connection that says it serves.
+func hostileServing(t testing.TB, conn net.Conn) hostile {
+	l, err := newLink(background, conn, new(Server), time.Minute)
+	if err != nil {
+		t.Error(err)
+	}
+	t.Cleanup(func() {
+		conn.Close()
+		l.tick.close()
+		l.reading.back.close()
+		l.fds.close()
+	})
+	return hostile{l}
+}
+
+// useAnyhow requests and touches a location until the connection ends.
+func useAnyhow(p *Peer) {
+	m, err := p.Mirror(background, "l")
+	if err != nil {
+		return
+	}
+	for i := 0; ; i++ {
+		var h, g Handle
+		first, second := h.insertAt(m, Mode(i&1)), g.insertAt(m, Read)
+		if first == nil && h.Acquire(background) == nil {
+			if b, err := h.view(h.mode); err == nil && len(b) > 0 {
+				if h.mode == Write {
+					b[len(b)-1]++
+				}
+				_ = string(b)
+			}
+			h.Release()
+		}
+		if second == nil && g.Acquire(background) == nil {
+			g.Release()
+		}
+		if first != nil || second != nil {
+			return
+		}
+	}
+}
+
+func (h *Handle) insertAt(r Resource, m Mode) error { return r.insert(h, m) }
+
+// FuzzHello has somebody connect and send any bytes. The server goes on, and keeps no
+// connection of it.
+func FuzzHello(f *testing.F) {
+	hello := appendFrame(nil, &frame{kind: frameHello, version: protocolVersion, text: "somebody", size: 1})
+	f.Add(hello)
+	f.Add(append(hello, appendFrame(nil, &frame{kind: frameOpen, id: 1, text: "l"})...))
+	f.Add(hello[:9])
+	l := newLocation(f, "l", 8)
+	s, p := served(f, "unix", l)
+	m := mirror(f, p, "l")
+	address := p.link.conn.RemoteAddr().String()
+	f.Fuzz(func(t *testing.T, b []byte) {
+		conn, err := net.Dial("unix", address)
+		must(t, err)
+		conn.Write(b)
+		must(t, conn.Close())
+		waitFor(t, func() bool {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.connections == 1
+		})
+		write(t, m, func(b []byte) { b[0]++ })
+	})
+}
