@@ -10,8 +10,9 @@ const maxStride = 1 << 16
 
 // Checkpoint is where a task lets others go first: it pays for those that events
 // have woken, gives way to tasks of higher priority, takes turns with equal
-// ones that have used no more than it, and polls what is due to be polled. It costs a few nanoseconds when
-// there is nothing to do. Only the task's own goroutine may call it.
+// ones that have used no more than it, and polls what is due to be polled. It
+// costs a few nanoseconds when there is nothing to do. Only the task's own
+// goroutine may call it, and it must hold no lock that other tasks want.
 func (t *Task) Checkpoint() {
 	if t.marks.Load() != 0 {
 		t.attend()

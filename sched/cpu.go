@@ -11,7 +11,9 @@ import (
 var processors struct {
 	sync.Mutex
 	wanted map[*Scheduler]int
-	before int // what GOMAXPROCS was before the first
+	before int  // what GOMAXPROCS was before the first
+	own    bool // before was the runtime's own choice, which it keeps up to date
+	set    int  // what it was set to
 }
 
 // wantProcessors sets what s wants; zero withdraws its wish. Setting GOMAXPROCS
@@ -19,16 +21,16 @@ var processors struct {
 func (s *Scheduler) wantProcessors(n int) {
 	processors.Lock()
 	defer processors.Unlock()
-	if len(processors.wanted) == 0 {
+	if n > 0 && len(processors.wanted) == 0 {
 		processors.wanted = make(map[*Scheduler]int)
 		processors.before = runtime.GOMAXPROCS(0)
+		processors.own = runtimesOwn(processors.before)
 	}
 	if n > 0 {
 		processors.wanted[s] = n
-	} else {
-		delete(processors.wanted, s)
-	}
-	if len(processors.wanted) == 0 {
+	} else if processors.wanted[s] == 0 {
+		return
+	} else if delete(processors.wanted, s); len(processors.wanted) == 0 {
 		restoreProcessors()
 		return
 	}
@@ -39,6 +41,7 @@ func (s *Scheduler) wantProcessors(n int) {
 	if runtime.GOMAXPROCS(0) != most {
 		runtime.GOMAXPROCS(most)
 	}
+	processors.set = most
 }
 
 // chosenProcessors is the GOMAXPROCS that a person has set, by the environment or
@@ -47,13 +50,19 @@ func chosenProcessors() int {
 	processors.Lock()
 	defer processors.Unlock()
 	now := runtime.GOMAXPROCS(0)
+	own := runtimesOwn(now)
 	if len(processors.wanted) > 0 {
-		now = processors.before
+		now, own = processors.before, processors.own
 	}
-	if os.Getenv("GOMAXPROCS") == "" && now == defaultProcessors(runtime.NumCPU(), cgroupLimit()) {
+	if own {
 		return 0
 	}
 	return now
+}
+
+// runtimesOwn reports whether the runtime, and no person, has set GOMAXPROCS to n.
+func runtimesOwn(n int) bool {
+	return os.Getenv("GOMAXPROCS") == "" && n == defaultProcessors(runtime.NumCPU(), cgroupLimit())
 }
 
 // defaultProcessors is what the runtime sets GOMAXPROCS to: no more than the
@@ -65,12 +74,14 @@ func defaultProcessors(processors, limit int) int {
 	return min(processors, max(2, limit))
 }
 
-// restoreProcessors gives GOMAXPROCS back to the runtime's own updates, unless a
-// person has set it.
+// restoreProcessors sets GOMAXPROCS to what it was, unless somebody has changed it
+// since, and gives it back to the runtime's own updates if they had set it.
 func restoreProcessors() {
-	if os.Getenv("GOMAXPROCS") != "" {
+	switch {
+	case runtime.GOMAXPROCS(0) != processors.set:
+	case processors.own:
+		runtime.SetDefaultGOMAXPROCS()
+	default:
 		runtime.GOMAXPROCS(processors.before)
-		return
 	}
-	runtime.SetDefaultGOMAXPROCS()
 }

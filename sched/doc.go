@@ -69,11 +69,15 @@
 //   - The reaction to an event does not depend on checkpoints: threads that
 //     compute are told from those that react by scheduling attributes that need
 //     no privilege (see [Priorities]).
+//   - A task must not hold a lock across a checkpoint or a wait, since those who
+//     get its slot may want that lock. Where tasks have threads of their own, a
+//     task that blocks with a slot while others wait for one lends it to them
+//     after 0.1 to 0.2 s, and the log says so once; so they don't wait for ever.
 //   - Computing that is not done in tasks is outside all this: goroutines that
 //     keep every P busy delay reactions as they do in any Go program.
 //
 // A task waits as itself by passing [Task.Context] (or a context made from it)
-// to the wait. That context belongs to the task's own goroutine.
+// to the wait. Other goroutines that wait with that context leave the slot alone.
 //
 // # Systems
 //

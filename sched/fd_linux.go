@@ -30,14 +30,17 @@ type pollSet struct {
 	deadline     time.Time // of reads from file; for block only
 	calls        atomic.Uint64
 
-	mu    sync.Mutex
-	files map[int32]*pollFile
+	mu          sync.Mutex
+	files       map[int32]*pollFile
+	generations int32 // of armings so far
 }
 
 // pollFile is what is known of one descriptor number. An event bears the
 // generation of the arming it comes from; those of earlier armings, or of an
-// earlier file with the same number, are stale and dropped. That loses nothing,
-// since arming again reports a state that still holds.
+// earlier file with the same number, are stale and dropped. (A registration of a
+// file that was closed lasts as long as a duplicate of its descriptor, and can't be
+// removed any more.) That loses nothing, since arming again reports a state that
+// still holds.
 type pollFile struct {
 	generation int32
 	known      bool // the kernel may have a registration
@@ -94,8 +97,8 @@ func (p *pollSet) kind() Kind[FD, Events] {
 }
 
 func (p *pollSet) group(r *Request[FD, Events], joined bool) {
+	var refused refusal
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	fd := int32(r.Value.Num)
 	f := p.files[fd]
 	if joined {
@@ -104,10 +107,12 @@ func (p *pollSet) group(r *Request[FD, Events], joined bool) {
 			p.files[fd] = f
 		}
 		f.waiting = append(f.waiting, r)
-		p.arm(fd, f)
-		return
+		refused = p.arm(fd, f)
+	} else {
+		p.leave(fd, f, r)
 	}
-	p.leave(fd, f, r)
+	p.mu.Unlock()
+	refused.end()
 }
 
 // leave forgets r. When nobody is left who waits for the descriptor, a
@@ -132,16 +137,21 @@ func (p *pollSet) drop(fd int32) {
 	delete(p.files, fd)
 }
 
-// arm registers what all waiters of a descriptor want together.
-func (p *pollSet) arm(fd int32, f *pollFile) {
-	f.generation++
+// arm registers what all waiters of a descriptor want together. If epoll does not
+// take the descriptor, the caller is to end their waits, without the lock.
+func (p *pollSet) arm(fd int32, f *pollFile) refusal {
+	p.generations++
+	f.generation = p.generations
 	ev := unix.EpollEvent{Events: unix.EPOLLONESHOT, Fd: fd, Pad: f.generation}
 	for _, r := range f.waiting {
 		ev.Events |= toEpoll(r.Value.Want)
 	}
-	if err := p.register(f, &ev); err != nil {
-		p.refuse(fd, f, err)
+	err := p.register(f, &ev)
+	if err == nil {
+		return refusal{}
 	}
+	delete(p.files, fd)
+	return refusal{f.waiting, err}
 }
 
 // register tells the kernel, which knows better than pollFile whether the number
@@ -162,16 +172,20 @@ func (p *pollSet) register(f *pollFile, ev *unix.EpollEvent) error {
 	return nil
 }
 
-// refuse ends the waits for a descriptor that epoll does not take. Files that
-// are always ready are among them.
-func (p *pollSet) refuse(fd int32, f *pollFile, err error) {
-	delete(p.files, fd)
+// refusal is the requests for a descriptor that epoll does not take.
+type refusal struct {
+	waiting []*Request[FD, Events]
+	err     error
+}
+
+// end ends the requests. Files that are always ready are among those refused.
+func (f refusal) end() {
 	for _, r := range f.waiting {
-		if errors.Is(err, unix.EPERM) {
+		if errors.Is(f.err, unix.EPERM) {
 			r.Done(r.Value.Want, nil)
 			continue
 		}
-		r.Done(0, fmt.Errorf("wait for descriptor %d: %w", fd, err))
+		r.Done(0, fmt.Errorf("wait for descriptor %d: %w", r.Value.Num, f.err))
 	}
 }
 
@@ -231,20 +245,22 @@ func (p *pollSet) handle(events []unix.EpollEvent, byBlock bool) {
 	var store [epollBatch]*Request[FD, Events]
 	for i := range events {
 		got := fromEpoll(events[i].Events)
-		for _, r := range p.answered(&events[i], got, store[:0]) {
+		answered, refused := p.answered(&events[i], got, store[:0])
+		for _, r := range answered {
 			r.done(got&(r.Value.Want|Hangup), nil, byBlock)
 		}
+		refused.end()
 	}
 }
 
 // answered takes the requests that got satisfies off their file, and arms the
 // file again for the others.
-func (p *pollSet) answered(ev *unix.EpollEvent, got Events, to []*Request[FD, Events]) []*Request[FD, Events] {
+func (p *pollSet) answered(ev *unix.EpollEvent, got Events, to []*Request[FD, Events]) (answered []*Request[FD, Events], refused refusal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	f := p.files[ev.Fd]
 	if f == nil || f.generation != ev.Pad {
-		return to
+		return to, refusal{}
 	}
 	rest := f.waiting[:0]
 	once := false
@@ -260,11 +276,11 @@ func (p *pollSet) answered(ev *unix.EpollEvent, got Events, to []*Request[FD, Ev
 	f.waiting = rest
 	switch {
 	case len(rest) > 0:
-		p.arm(ev.Fd, f)
+		refused = p.arm(ev.Fd, f)
 	case once:
 		delete(p.files, ev.Fd)
 	}
-	return to
+	return to, refused
 }
 
 func toEpoll(e Events) uint32 {

@@ -107,3 +107,87 @@ func TestWaitForClosedDescriptorFails(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 }
+
+// A descriptor must stay open while it is waited for. If it does not, and a duplicate
+// keeps its file, only those who wait for it are told.
+func TestDescriptorClosedBesideADuplicateHangsNobodyElse(t *testing.T) {
+	s := newTest(t, Config{})
+	p, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(p[1])
+	duplicate, err := unix.Dup(p[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(duplicate)
+	for fill := make([]byte, 1<<16); ; { // so that nothing can be written
+		if _, err := unix.Write(p[0], fill); err != nil {
+			break
+		}
+	}
+	read, written := make(chan error, 1), make(chan error, 1)
+	go func() { read <- s.WaitReadable(patient(t), p[0]) }()
+	go func() { written <- s.WaitWritable(patient(t), p[0]) }()
+	until(t, s, "both wait", func() bool { return members(s, "fd") == 2 })
+	unix.Close(p[0])
+	if _, err := unix.Write(p[1], []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-read; err != nil {
+		t.Errorf("the reader: %v", err)
+	}
+	if err := <-written; !errors.Is(err, unix.EBADF) {
+		t.Errorf("the writer: %v", err)
+	}
+	r, w := pipe(t)
+	_, _ = unix.Write(w, []byte("x"))
+	if err := s.WaitReadable(patient(t), r); err != nil {
+		t.Errorf("another descriptor: %v", err)
+	}
+}
+
+// The registration of a closed file lives on with a duplicate of its descriptor. What it
+// tells is not to be taken for news of the next file with that number.
+func TestEventOfAClosedFileIsNotTakenForTheNextWithItsNumber(t *testing.T) {
+	s := newTest(t, Config{})
+	r, w := pipe(t)
+	var old [2]int
+	if err := unix.Pipe2(old[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(old[1])
+	duplicate, err := unix.Dup(old[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(duplicate)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.WaitReadable(ctx, old[0]) }()
+	until(t, s, "waiting", func() bool { return members(s, "fd") == 1 })
+	if err := unix.Dup3(r, old[0], unix.O_CLOEXEC); err != nil { // closes the old file
+		t.Fatal(err)
+	}
+	defer unix.Close(old[0])
+	cancel()
+	<-ended
+	go func() { ended <- s.WaitReadable(patient(t), old[0]) }()
+	until(t, s, "waiting for the next", func() bool { return members(s, "fd") == 1 })
+	_, _ = unix.Write(old[1], []byte("x"))
+	other, feed := pipe(t)
+	_, _ = unix.Write(feed, []byte("x"))
+	if err := s.WaitReadable(patient(t), other); err != nil { // comes after the stale event
+		t.Fatal(err)
+	}
+	select {
+	case err := <-ended:
+		t.Errorf("told to be readable, %v", err)
+	default:
+	}
+	_, _ = unix.Write(w, []byte("x"))
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}

@@ -72,6 +72,15 @@ func StatFile(path string) (FileState, error) {
 	return FileState{info}, err
 }
 
+// look finds out whether the present state of the file is the one waited for.
+func (q FileQuery) look() (st FileState, accepted bool, err error) {
+	if st, err = StatFile(q.Path); err != nil {
+		return st, false, err
+	}
+	err = try("file", "Until", func() { accepted = q.Until(st) })
+	return st, accepted, err
+}
+
 // WaitFile waits until q.Until accepts the state of q.Path and returns that
 // state. The system's notices are used where it gives them (inotify); on file
 // systems that tell nothing of changes made elsewhere (NFS, Lustre and their
@@ -87,7 +96,7 @@ func (s *Scheduler) WaitFile(ctx context.Context, q FileQuery) (FileState, error
 		return FileState{}, err
 	}
 	q.Path = path
-	if st, err := StatFile(path); err != nil || q.Until(st) {
+	if st, accepted, err := q.look(); err != nil || accepted {
 		return st, err
 	}
 	h, err := s.builtin.files(s)

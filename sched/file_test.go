@@ -174,3 +174,12 @@ func TestPanicInAConditionEndsItsWaitOnly(t *testing.T) {
 	write(t, path, "x")
 	<-found
 }
+
+func TestPanicAtTheFirstLookEndsItsWaitOnly(t *testing.T) {
+	s := newTest(t, Config{})
+	var p *PanicError
+	_, err := s.WaitFile(patient(t), FileQuery{Path: t.TempDir(), Until: func(FileState) bool { panic("boom") }})
+	if !errors.As(err, &p) || p.Callback != "Until" {
+		t.Errorf("got %v", err)
+	}
+}

@@ -255,11 +255,7 @@ func (fs *fileSet) noteFolder(r *fileRequest) {
 
 func (fs *fileSet) look(r *fileRequest) {
 	fs.noteLink(r)
-	st, err := StatFile(r.Value.Path)
-	accepted := false
-	if err == nil {
-		err = try("file", "Until", func() { accepted = r.Value.Until(st) })
-	}
+	st, accepted, err := r.Value.look()
 	if err != nil || accepted {
 		r.Done(st, err)
 	} else if st.Info != nil && st.Info.IsDir() {

@@ -7,7 +7,9 @@ import (
 	"runtime"
 	"runtime/metrics"
 	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -29,13 +31,17 @@ type priorities struct {
 	mode   Priorities
 	policy uint32 // of the process
 	nice   int32  // of the process
-
-	mu        sync.Mutex
-	computing map[int]bool // thread ids
 }
 
+// process is what the schedulers of the process want of its threads together.
+var process = struct {
+	sync.Mutex
+	reacting  map[*priorities]bool
+	computing map[int]bool // thread ids
+}{reacting: make(map[*priorities]bool), computing: make(map[int]bool)}
+
 func newPriorities(mode Priorities, log *slog.Logger) *priorities {
-	p := &priorities{mode: mode, policy: unix.SCHED_NORMAL, computing: make(map[int]bool)}
+	p := &priorities{mode: mode, policy: unix.SCHED_NORMAL}
 	if attr, err := unix.SchedGetAttr(0, 0); err == nil {
 		p.policy, p.nice = attr.Policy, attr.Nice
 	}
@@ -80,12 +86,19 @@ func sharing(policy uint32) bool {
 	return policy == unix.SCHED_NORMAL || policy == unix.SCHED_BATCH
 }
 
-// slice sets the time slice of a thread. What the thread forks, and so every
+// slice sets the time slice of a thread, 0 for the kernel's default. What the thread forks, and so every
 // process it starts, gets the kernel's default.
 func (p *priorities) slice(tid int, d time.Duration) error {
 	attr := unix.SchedAttr{
 		Size: unix.SizeofSchedAttr, Policy: p.policy, Nice: p.nice,
 		Flags: unix.SCHED_FLAG_RESET_ON_FORK, Runtime: uint64(d),
+	}
+	if d == 0 { // without privilege the flag can't be taken back
+		plain := attr
+		plain.Flags = 0
+		if unix.SchedSetAttr(tid, &plain, 0) == nil {
+			return nil
+		}
 	}
 	if err := unix.SchedSetAttr(tid, &attr, 0); err != nil {
 		return fmt.Errorf("sched_setattr: %w", err)
@@ -99,46 +112,78 @@ func (p *priorities) react() {
 	if p.mode != Slices {
 		return
 	}
-	entries, err := os.ReadDir("/proc/self/task")
-	if err != nil {
-		return
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, e := range entries {
-		tid, err := strconv.Atoi(e.Name())
-		if err != nil || p.computing[tid] {
-			continue
-		}
-		if attr, err := unix.SchedGetAttr(tid, 0); err == nil && sharing(attr.Policy) && time.Duration(attr.Runtime) != reactSlice {
+	process.Lock()
+	defer process.Unlock()
+	process.reacting[p] = true
+	for tid, attr := range ownThreads() {
+		if !process.computing[tid] && time.Duration(attr.Runtime) != reactSlice {
 			_ = p.slice(tid, reactSlice)
 		}
 	}
 }
 
+// rest ends react: if nobody else in the process wants short slices, threads have
+// the kernel's own again.
+func (p *priorities) rest() {
+	if p == nil || p.mode != Slices {
+		return
+	}
+	process.Lock()
+	defer process.Unlock()
+	if delete(process.reacting, p); len(process.reacting) > 0 {
+		return
+	}
+	for tid, attr := range ownThreads() {
+		if d := time.Duration(attr.Runtime); d == reactSlice || d == computeSlice {
+			_ = p.slice(tid, 0)
+		}
+	}
+}
+
+// ownThreads yields the threads of the process that share processors by slices.
+func ownThreads() map[int]*unix.SchedAttr {
+	threads := make(map[int]*unix.SchedAttr)
+	entries, _ := os.ReadDir("/proc/self/task") // without /proc there are none to tend
+	for _, e := range entries {
+		tid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		if attr, err := unix.SchedGetAttr(tid, 0); err == nil && sharing(attr.Policy) {
+			threads[tid] = attr
+		}
+	}
+	return threads
+}
+
+// threads reports whether each task computes on a thread of its own.
+func (p *priorities) threads() bool { return p.mode != NoPriorities }
+
 // thread is the operating system's thread that a task computes on.
 type thread struct {
 	p    *priorities
-	tid  int
-	kept bool // until the task ends, since its priority cannot be raised again
+	tid  atomic.Int32 // 0 while there is none
+	kept bool         // until the task ends, since its priority cannot be raised again
 }
 
 // compute binds the goroutine to its thread and marks that as computing.
 func (th *thread) compute(p *priorities) {
-	if th.kept || p.mode == NoPriorities {
+	if th.kept || !p.threads() {
 		return
 	}
 	runtime.LockOSThread()
-	th.p, th.tid = p, unix.Gettid()
+	tid := unix.Gettid()
+	th.p = p
+	th.tid.Store(int32(tid))
 	if p.mode == Nice {
-		_ = unix.Setpriority(unix.PRIO_PROCESS, th.tid, 19)
+		_ = unix.Setpriority(unix.PRIO_PROCESS, tid, 19)
 		th.kept = true
 		return
 	}
-	p.mu.Lock()
-	p.computing[th.tid] = true
-	p.mu.Unlock()
-	_ = p.slice(th.tid, computeSlice)
+	process.Lock()
+	process.computing[tid] = true
+	process.Unlock()
+	_ = p.slice(tid, computeSlice)
 }
 
 // react makes the thread one that reacts again and lets the goroutine go.
@@ -146,17 +191,38 @@ func (th *thread) react() {
 	if th.p == nil || th.kept {
 		return
 	}
-	th.p.mu.Lock()
-	delete(th.p.computing, th.tid)
-	th.p.mu.Unlock()
-	_ = th.p.slice(th.tid, reactSlice)
-	th.p, th.tid = nil, 0
+	tid := int(th.tid.Swap(0))
+	process.Lock()
+	delete(process.computing, tid)
+	process.Unlock()
+	_ = th.p.slice(tid, reactSlice)
+	th.p = nil
 	runtime.UnlockOSThread()
 }
 
+// leave says that the task has ended.
+func (th *thread) leave() { th.tid.Store(0) }
+
 // mine reports whether the caller runs on the thread of the task, and so is the
-// task. Where tasks have no thread of their own it has to be taken on trust.
-func (th *thread) mine() bool { return th.p == nil || th.tid == unix.Gettid() }
+// task, which has a slot.
+func (th *thread) mine() bool { return int(th.tid.Load()) == unix.Gettid() }
+
+// asleep reports whether the thread waits in the kernel for something other than a
+// processor, and the processor time it has had.
+func (th *thread) asleep() (cpu time.Duration, asleep bool) {
+	tid := th.tid.Load()
+	if tid == 0 {
+		return 0, false
+	}
+	var ts unix.Timespec
+	clock := int(^tid<<3 | 6) // of one thread (4), what the scheduler counts (2)
+	if err := unix.ClockGettime(int32(clock), &ts); err != nil {
+		return 0, false
+	}
+	stat, _ := os.ReadFile("/proc/self/task/" + strconv.Itoa(int(tid)) + "/stat")
+	_, after, _ := strings.Cut(string(stat), ") ")
+	return time.Duration(ts.Nano()), strings.HasPrefix(after, "S") || strings.HasPrefix(after, "D")
+}
 
 // threadCount is the number of threads that the runtime has.
 func threadCount() int {

@@ -4,19 +4,25 @@ package sched
 
 import (
 	"log/slog"
+	"time"
 )
 
 type priorities struct{}
 
 func newPriorities(mode Priorities, log *slog.Logger) *priorities { return &priorities{} }
 
-func (*priorities) react() {}
+func (*priorities) react()        {}
+func (*priorities) rest()         {}
+func (*priorities) threads() bool { return false }
 
 // thread stands for the thread of a task; its priority cannot be set here.
 type thread struct{}
 
 func (*thread) compute(*priorities) {}
 func (*thread) react()              {}
-func (*thread) mine() bool          { return true }
+func (*thread) leave()              {}
+func (*thread) mine() bool          { return false }
+
+func (*thread) asleep() (time.Duration, bool) { return 0, false }
 
 func threadCount() int { return 0 }

@@ -51,15 +51,16 @@ type Scheduler struct {
 	closing chan struct{}
 	builtin builtin
 
-	mu         sync.Mutex
-	sources    []*source
-	closers    map[any]func() // by what they close
-	closed     bool
-	active     int  // tasks
-	prepared   bool // for tasks
-	tended     bool
-	reacting   bool
-	priorities *priorities // nil before the first task or React
+	mu          sync.Mutex
+	sources     []*source
+	closers     map[any]func() // by what they close
+	closed      bool
+	active      int  // tasks
+	prepared    bool // for tasks
+	tended      bool
+	reacting    bool
+	saidStalled sync.Once
+	priorities  *priorities // nil before the first task or React
 }
 
 // New makes a scheduler. It starts no goroutine before something is waited for
@@ -95,7 +96,9 @@ var standard = sync.OnceValue(func() *Scheduler { return New(Config{}) })
 
 // Close ends all waits with [ErrClosed], refuses further ones, waits until the
 // tasks that run have ended and the callbacks have come to an end, and frees
-// what kinds hold. Closing again does nothing.
+// what kinds hold. The process has the Ps and the time slices again that it had
+// before. No task may call it, as it would wait for itself. Closing again does
+// nothing.
 func (s *Scheduler) Close() {
 	s.mu.Lock()
 	if s.closed {
@@ -115,6 +118,9 @@ func (s *Scheduler) Close() {
 		c()
 	}
 	s.wantProcessors(0)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.priorities.rest()
 }
 
 // removeSource forgets a kind that has been closed.

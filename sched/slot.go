@@ -426,6 +426,16 @@ func (sl *slots) resize(total, spare int, now int64) {
 	sl.mark(now)
 }
 
+// holders returns the tasks that have a slot, if others wait for one.
+func (sl *slots) holders() []*Task {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	if sl.head() == nil {
+		return nil
+	}
+	return slices.Clone(sl.running)
+}
+
 func (sl *slots) sizes() (total, running, queued int) {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync/atomic"
 	"time"
 )
@@ -22,7 +23,9 @@ type Task struct {
 	turnAt atomic.Int64 // when a checkpoint asks slots whether to go on
 	share  share        // guarded by slots.mu
 
-	thread  thread
+	thread    thread
+	goroutine atomic.Uint64 // of the task, where tasks have no threads of their own; 0 after it
+
 	started time.Time // of the present turn on a slot
 	credit  int       // checkpoints until the next look at the clock
 	stride  int       // what credit is set to
@@ -54,18 +57,18 @@ func (s *Scheduler) Go(ctx context.Context, f func(*Task) error, options ...Task
 		close(t.done)
 		return t
 	}
-	s.tasks.Go(func() {
+	go func() {
 		defer s.dismiss()
 		defer close(t.done)
 		t.err = t.run(f)
-	})
+	}()
 	return t
 }
 
 // Run runs f as a task on the calling goroutine and returns its error. Called
 // with the context of a task it runs f as a part of that task.
 func (s *Scheduler) Run(ctx context.Context, f func(*Task) error, options ...TaskOption) error {
-	if t := taskOf(ctx); t != nil && t.s == s && t.thread.mine() {
+	if t := taskOf(ctx); t != nil && t.s == s && t.mine() {
 		return f(t)
 	}
 	if s.config.Priorities == Nice {
@@ -93,6 +96,9 @@ func (t *Task) run(f func(*Task) error) error {
 		return fmt.Errorf("wait for a slot: %w", err)
 	}
 	defer t.end()
+	if !t.s.priorities.threads() {
+		t.goroutine.Store(goroutineID())
+	}
 	return f(t)
 }
 
@@ -126,12 +132,36 @@ func (t *Task) begin() error {
 func (t *Task) end() {
 	t.cause.ran(time.Since(t.started))
 	t.thread.react()
+	t.thread.leave()
+	t.goroutine.Store(0)
 	t.s.slots.end(t, t.s.now())
 }
 
+// mine reports whether the caller is the task, and not another goroutine that uses
+// its context, also after its end.
+func (t *Task) mine() bool {
+	if t.s.priorities.threads() {
+		return t.thread.mine()
+	}
+	return t.goroutine.Load() == goroutineID()
+}
+
+// goroutineID is the number of the calling goroutine, which the runtime tells nobody
+// but in stack traces. It takes a microsecond or two.
+func goroutineID() (id uint64) {
+	var b [64]byte
+	for _, c := range b[len("goroutine "):runtime.Stack(b[:], false)] {
+		if c < '0' || c > '9' {
+			break
+		}
+		id = 10*id + uint64(c-'0')
+	}
+	return id
+}
+
 // Context returns the context of the task, to be passed to waits so that they
-// give its slot back. It is for the task's own goroutine; others that the task
-// starts should get the context that was passed to Go.
+// give its slot back. They do so on the task's own goroutine and until it has
+// ended; the waits of other goroutines with this context leave the slot alone.
 func (t *Task) Context() context.Context { return t.ctx }
 
 // Done is closed when the task has ended.
@@ -156,7 +186,7 @@ func (t *Task) resume() {
 // nil if the calling goroutine is no task.
 func pauseTask(ctx context.Context) *Task {
 	t := taskOf(ctx)
-	if t == nil || !t.thread.mine() {
+	if t == nil || !t.mine() {
 		return nil
 	}
 	t.pause()

@@ -3,10 +3,12 @@ package sched
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -161,24 +163,137 @@ func TestRunInsideATaskIsPartOfIt(t *testing.T) {
 	}
 }
 
+// The context of a task is often handed on. Waits of other goroutines with it leave the
+// slot alone, while the task computes, while it waits, and after its end.
 func TestTaskContextInAnotherGoroutineKeepsTheSlot(t *testing.T) {
+	for _, p := range []Priorities{PrioritiesAuto, Nice, NoPriorities} {
+		s := newTest(t, Config{Slots: 1, Priorities: p})
+		var ctx context.Context
+		slept := make(chan error)
+		sleep := func() { slept <- s.Sleep(ctx, time.Microsecond) }
+		err := s.Run(patient(t), func(task *Task) error {
+			ctx = task.Context()
+			go sleep()
+			if err := <-slept; err != nil {
+				return err
+			}
+			if _, running, _ := s.slots.sizes(); running != 1 {
+				t.Errorf("priorities %d: %d tasks running", p, running)
+			}
+			go sleep()
+			if _, err := Receive(ctx, s, slept); err != nil {
+				return err
+			}
+			return s.Sleep(ctx, time.Microsecond)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Sleep(ctx, time.Microsecond); err != nil {
+			t.Fatal(err)
+		}
+		go sleep()
+		<-slept
+		if _, running, queued := s.slots.sizes(); running != 0 || queued != 0 {
+			t.Errorf("priorities %d: %d tasks running, %d queued after the end", p, running, queued)
+		}
+	}
+}
+
+// A task that is sent off its slot at a checkpoint while it holds a lock waits for a slot,
+// and those with slots may wait for the lock.
+func TestLockHeldAcrossACheckpointDoesNotStopAllTasks(t *testing.T) {
 	s := newTest(t, Config{Slots: 1})
-	err := s.Run(patient(t), func(task *Task) error {
-		if s.priorities.mode != Slices {
-			t.Skip("tasks have no threads of their own here")
-		}
-		errs := make(chan error)
-		go func() { errs <- s.Sleep(task.Context(), time.Microsecond) }()
-		if err := <-errs; err != nil {
-			return err
-		}
-		if _, running, _ := s.slots.sizes(); running != 1 {
-			t.Errorf("%d tasks running", running)
+	var mu sync.Mutex
+	locked := make(chan struct{})
+	var wanted atomic.Bool
+	holder := s.Go(patient(t), func(t *Task) error {
+		mu.Lock()
+		defer mu.Unlock()
+		close(locked)
+		for !wanted.Load() {
+			t.Checkpoint()
 		}
 		return nil
 	})
-	if err != nil {
+	<-locked
+	err := s.Run(patient(t), func(*Task) error {
+		if s.priorities.mode == NoPriorities {
+			return nil // nobody can tell there
+		}
+		wanted.Store(true)
+		mu.Lock()
+		defer mu.Unlock()
+		return nil
+	})
+	wanted.Store(true)
+	if err := errors.Join(err, holder.Wait(patient(t))); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestCloseWaitsForTasksThatRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Config{Slots: 1})
+		stop, closed := make(chan struct{}), make(chan struct{})
+		go func() { _ = s.Run(context.Background(), func(*Task) error { <-stop; return nil }) }()
+		synctest.Wait()
+		go func() { s.Close(); close(closed) }()
+		synctest.Wait()
+		select {
+		case <-closed:
+			t.Error("closed before the task has ended")
+		default:
+		}
+		close(stop)
+		<-closed
+	})
+}
+
+// What a process had before its tasks it has after them, whoever set it.
+func TestProcessHasItsProcessorsBackAfterClose(t *testing.T) {
+	original := runtime.GOMAXPROCS(0)
+	t.Cleanup(runtime.SetDefaultGOMAXPROCS)
+	for _, before := range []int{1, original, original + 3} {
+		runtime.GOMAXPROCS(before)
+		s, other := New(Config{Slots: 3}), New(Config{Slots: 2})
+		for _, s := range []*Scheduler{s, other} {
+			if err := s.Run(patient(t), func(*Task) error { return nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := runtime.GOMAXPROCS(0); got != 5 {
+			t.Errorf("%d Ps for 3 slots", got)
+		}
+		s.Close()
+		other.Close()
+		if got := runtime.GOMAXPROCS(0); got != before {
+			t.Errorf("%d Ps, %d before", got, before)
+		}
+	}
+}
+
+// A program that computes in tasks now and then has neither spare Ps nor short slices in
+// between.
+func TestSparePsAndShortSlicesGoSomeTimeAfterTheLastTask(t *testing.T) {
+	s := newTest(t, Config{Slots: 3})
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	before, own := runtime.GOMAXPROCS(0), sliceOf(t, 0)
+	for range 2 {
+		if err := s.Run(patient(t), func(*Task) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if s.priorities.mode == Slices && sliceOf(t, 0) != reactSlice {
+			t.Error("no short slice beside tasks")
+		}
+		until(t, s, "rest", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return !s.tended })
+		if got := runtime.GOMAXPROCS(0); got != before {
+			t.Errorf("%d Ps, %d before", got, before)
+		}
+		if got := sliceOf(t, 0); got != own {
+			t.Errorf("a slice of %v, %v before", got, own)
+		}
 	}
 }
 

@@ -22,6 +22,7 @@ func (s *Scheduler) admit() error {
 		return ErrTooMany
 	}
 	s.active++
+	s.tasks.Add(1)
 	if !s.prepared {
 		s.prepared = true
 		s.choosePriorities()
@@ -65,6 +66,7 @@ func (s *Scheduler) dismiss() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.active--
+	s.tasks.Done()
 }
 
 // fit makes slots for the processors that the process may use now.
@@ -112,19 +114,20 @@ func (s *Scheduler) limit() int {
 func (s *Scheduler) tend() {
 	ticker := time.NewTicker(tendEvery)
 	defer ticker.Stop()
-	threads := 0
+	threads, stalls := 0, make(stalls)
 	for tick, quiet := 1, 0; ; tick++ {
 		select {
 		case <-s.closing:
 			return
 		case <-ticker.C:
 		}
-		if quiet++; s.busy() || s.isReacting() {
+		if quiet++; s.busy() {
 			quiet = 0
 		}
-		if quiet > tendLinger && s.untend() {
+		if quiet >= tendLinger && s.untend() {
 			return
 		}
+		s.lendStalled(stalls)
 		if n := threadCount(); n != threads || tick%limitEvery == 0 {
 			threads = n
 			s.priorities.react()
@@ -141,17 +144,21 @@ func (s *Scheduler) busy() bool {
 	return s.active > 0
 }
 
-func (s *Scheduler) isReacting() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.reacting
-}
-
-// untend ends the tending unless a task has come.
+// untend gives back what the process has for tasks unless one has come, and ends
+// the tending unless React is on.
 func (s *Scheduler) untend() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tended = s.active > 0 || s.reacting
-	s.prepared = s.tended
+	if s.active > 0 {
+		return false
+	}
+	if s.prepared {
+		s.prepared = false
+		s.wantProcessors(0)
+	}
+	s.tended = s.reacting
+	if !s.tended {
+		s.priorities.rest()
+	}
 	return !s.tended
 }
