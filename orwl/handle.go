@@ -116,9 +116,9 @@ func (h *Handle) Test() (bool, error) {
 //
 // At a Location nil means that the release is done. At a Mirror it means that the release is on
 // its way, with what was written: when the connection is lost before it arrives, the owner
-// goes on as its OnLoss says, and this task is not told. It has arrived when a request
-// that was made before it through the same mirror is granted after it. So the next Acquire of a Pair
-// says what became of its last Release: ErrLeaseLost means that it may not have arrived.
+// goes on as its OnLoss says. It has arrived when Peer.Sync returns nil, or when a request that was
+// made before it through the same mirror is granted after it: so the next Acquire of a Pair
+// says what became of its last Release. ErrLeaseLost means that it may not have arrived.
 func (h *Handle) Release() error {
 	if !h.holds() {
 		return h.refuse(ErrNotHeld)

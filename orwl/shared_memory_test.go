@@ -156,6 +156,8 @@ func TestOpeningTakesNoDescriptors(t *testing.T) {
 	s := new(Server)
 	s.Add(newLocation(t, "l", blockSize, Shared()))
 	h := hostilePeer(t, s, "unix")
+	h.send(t, &frame{kind: frameOpen, id: 999, text: "l", mode: Write, ok: true})
+	h.expect(t, 999, frameOpened) // what the owner needs for the connection, it has
 	before := descriptors(t)
 	for id := range uint64(1000) {
 		h.send(t, &frame{kind: frameOpen, id: 1000 + id, text: "l", mode: Write, ok: true})
