@@ -2,18 +2,18 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"fairway/internal/quantity"
+	"fairway/internal/server"
 )
 
 type cleanedObject struct {
 	Removed []string `json:"removed"`
+	Left    []string `json:"left"` // what Fairway has not put there
 	Bytes   int64    `json:"bytes"`
 }
 
@@ -22,69 +22,70 @@ func (c *console) cleanCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "clean",
 		Short: "Remove the state of a finished run",
-		Long: `Remove the state of the run of this folder: records, caches, sandboxes, logs and
-stored files. The published results stay, unless --results is given. The next
-run begins anew. It is refused while a run is under way.`,
+		Long: `Remove the state of the run of this folder, or of the one that -C names:
+records, caches, sandboxes, logs and stored files. The published results stay,
+unless --results is given. What Fairway has not put there stays in any case. The
+next run begins anew. It is refused while a run is under way.`,
 		Example: "  fairway clean\n  fairway -C examples/lambda clean --results",
 		Args:    noArgument,
 		RunE: func(command *cobra.Command, _ []string) error {
-			folder, err := c.folderWithState()
+			folder, err := c.folderItself()
 			if err != nil {
 				return err
 			}
-			remove := []string{filepath.Join(folder, stateFolder)}
-			if results {
-				remove = append(remove, filepath.Join(folder, "results"))
-			}
-			return c.clean(command.Context(), folder, remove)
+			return c.clean(command.Context(), folder, results)
 		},
 	}
 	command.Flags().BoolVar(&results, "results", false, "remove the published results too")
 	return command
 }
 
-func (c *console) clean(ctx context.Context, folder string, remove []string) error {
+// folderItself is the folder whose state is to be removed: never one above it.
+func (c *console) folderItself() (string, error) {
+	folder := c.dir
+	if folder == "" {
+		folder = "."
+	}
+	folder, err := givenFolder(folder)
+	if err != nil || hasState(folder) {
+		return folder, err
+	}
+	if above, err := c.workflowFolder(); err == nil && hasState(above) {
+		return "", fail(exitNoState, fmt.Sprintf("if you mean that one: fairway -C %s clean", displayPath(above)),
+			"no workflow was run in %s, but in %s above it", folderText(folder), displayPath(above))
+	}
+	return "", noState(folder)
+}
+
+func (c *console) clean(ctx context.Context, folder string, results bool) error {
 	if connection := runningIn(ctx, folder); connection != nil {
 		connection.Close()
-		return fail(exitRunning, "end it with `fairway stop` first", "a run is under way in %s", folderText(folder))
+		return stillRunning(folder)
 	}
 	if err := refuseSurvivors(ctx, folder); err != nil {
 		return err
 	}
-	cleaned := cleanedObject{Removed: []string{}}
-	for _, path := range remove {
-		size, err := sizeOf(path)
-		if err != nil {
-			continue // it is not there
-		}
-		if err := os.RemoveAll(path); err != nil {
-			return fmt.Errorf("cleaning: %w", err)
-		}
-		cleaned.Bytes += size
-		cleaned.Removed = append(cleaned.Removed, path)
+	cleaned, err := server.Clean(ctx, folder, results)
+	if _, running := errors.AsType[*server.RunningError](err); running {
+		return stillRunning(folder)
+	}
+	if err != nil {
+		return fmt.Errorf("cleaning: %w", err)
 	}
 	if c.json {
-		c.printJSON(cleaned)
+		c.printJSON(cleanedObject{append([]string{}, cleaned.Removed...), append([]string{}, cleaned.Left...), cleaned.Bytes})
 		return nil
 	}
 	for _, path := range cleaned.Removed {
 		fmt.Fprintf(c.out, "removed %s\n", displayPath(path))
 	}
+	for _, what := range cleaned.Left {
+		fmt.Fprintf(c.out, "left %s\n", displayPath(what))
+	}
 	fmt.Fprintf(c.out, "%s freed\n", quantity.Bytes(cleaned.Bytes))
 	return nil
 }
 
-// sizeOf adds up the files below path, linked ones as often as they are linked.
-func sizeOf(path string) (int64, error) {
-	var size int64
-	err := filepath.WalkDir(path, func(_ string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if info, err := entry.Info(); err == nil && info.Mode().IsRegular() {
-			size += info.Size()
-		}
-		return nil
-	})
-	return size, err
+func stillRunning(folder string) error {
+	return fail(exitRunning, "end it with `fairway stop` first", "a run is under way in %s", folderText(folder))
 }

@@ -14,8 +14,9 @@ type planObject struct {
 	Begins  string       `json:"begins"`
 	Reasons []string     `json:"reasons"`
 	Jobs    []plannedJob `json:"jobs"`
-	Run     int          `json:"run"`   // jobs that would be executed
-	Reuse   int          `json:"reuse"` // jobs that would not
+	Run     int          `json:"run"`     // jobs that would be executed
+	Reuse   int          `json:"reuse"`   // jobs that would not
+	Removes []string     `json:"removes"` // results of earlier runs, after success
 	More    bool         `json:"more"`
 }
 
@@ -39,7 +40,7 @@ func (c *console) dryRun(ctx context.Context, o *runOptions) error {
 	if err != nil {
 		return opened(err)
 	}
-	p := planObject{Begins: plan.Begins, Reasons: append([]string{}, plan.Reasons...), Jobs: []plannedJob{}, More: plan.More}
+	p := planObject{Begins: plan.Begins, Reasons: append([]string{}, plan.Reasons...), Jobs: []plannedJob{}, Removes: append([]string{}, plan.Removes...), More: plan.More}
 	for _, job := range plan.Jobs {
 		p.Jobs = append(p.Jobs, plannedJob(job))
 		if job.Runs {
@@ -90,4 +91,10 @@ func (c *console) printPlan(workflow string, p *planObject) {
 		fmt.Fprint(c.out, "; more will follow when it is known what these write")
 	}
 	fmt.Fprintln(c.out)
+	if len(p.Removes) > 0 {
+		fmt.Fprintf(c.out, "results that this run does not make, and would remove when it has succeeded: %d; with --keep-results they stay\n", len(p.Removes))
+		for _, lfn := range p.Removes {
+			fmt.Fprintf(c.out, "  results/%s\n", lfn)
+		}
+	}
 }

@@ -22,6 +22,7 @@ type runOptions struct {
 	parameters   map[string]string
 	dryRun       bool
 	keepGoing    bool
+	keepResults  bool
 	force        []string
 	until        string
 	follow       bool
@@ -76,6 +77,7 @@ Ctrl-C once lets the running attempts end; twice ends them at once.`,
 	flags.BoolVar(&o.keepGoing, "keep-going", false, "after a failure go on with what does not depend on it")
 	flags.StringArrayVar(&o.force, "force", nil, "run a step or a job once more, with all that depends on it (may be repeated)")
 	flags.StringVar(&o.until, "until", "", "run only up to a step, or up to the step that writes a file")
+	flags.BoolVar(&o.keepResults, "keep-results", false, "leave results of earlier runs that this one does not make")
 	flags.BoolVar(&o.keepSandbox, "keep-sandbox", false, "keep the folders in which attempts ran that fail; their notes say where")
 	flags.BoolVar(&o.follow, "follow", false, "when another process runs it already, watch that")
 	flags.IntVar(&o.pilots, "pilots", 0, "local pilots; 0: one for each processor, or fewer where a step needs more than one has")

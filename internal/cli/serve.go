@@ -11,6 +11,7 @@ import (
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/server"
+	"fairway/internal/store"
 	"fairway/internal/wire"
 	"fairway/sched"
 )
@@ -36,7 +37,7 @@ func (c *console) serve(ctx context.Context, o *runOptions) error {
 	first := interrupted()
 	report := <-watched
 	if err != nil {
-		return fmt.Errorf("the run ended because its state could not be kept (%w); run it again to go on", err)
+		return stateLost(err)
 	}
 	told := told{len(report.GetProblems()), len(report.GetNotes())}
 	report = ended(report, o, outcome)
@@ -48,10 +49,21 @@ func (c *console) serve(ctx context.Context, o *runOptions) error {
 	return err
 }
 
+// stateLost tells what can be done when the state could not be kept.
+func stateLost(err error) error {
+	if errors.Is(err, store.ErrCorrupt) { // which says itself what to do
+		return fmt.Errorf("the run ended because its state could not be kept: %w", err)
+	}
+	return fmt.Errorf("the run ended because its state could not be kept (%w); run it again to go on", err)
+}
+
 // opened gives an error of opening a run its exit code.
 func opened(err error) error {
 	if _, ok := errors.AsType[*server.TargetError](err); ok {
 		return &failure{code: exitNotFound, err: err}
+	}
+	if _, ok := errors.AsType[*server.OtherWorkflowError](err); ok {
+		return fail(exitUsage, "give this one a folder of its own with --dir, or remove that one with `fairway clean`", "%w", err)
 	}
 	return err
 }
@@ -154,15 +166,16 @@ func (c *console) serverConfig(o *runOptions) (server.Config, error) {
 		return server.Config{}, err
 	}
 	return server.Config{
-		Workflow:   workflow,
-		Parameters: o.parameters,
-		Folder:     o.folder,
-		KeepGoing:  o.keepGoing,
-		Rerun:      o.force,
-		Site:       localSite(capacity),
-		System:     localPilots(o, capacity),
-		Recording:  o.record,
-		Dispatch:   dispatch.Config{Placement: dispatch.Placements[o.placement]},
-		Log:        slog.New(slog.NewTextHandler(c.err, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Workflow:    workflow,
+		Parameters:  o.parameters,
+		Folder:      o.folder,
+		KeepGoing:   o.keepGoing,
+		KeepResults: o.keepResults,
+		Rerun:       o.force,
+		Site:        localSite(capacity),
+		System:      localPilots(o, capacity),
+		Recording:   o.record,
+		Dispatch:    dispatch.Config{Placement: dispatch.Placements[o.placement]},
+		Log:         slog.New(slog.NewTextHandler(c.err, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}, nil
 }

@@ -165,7 +165,7 @@ func (s *Server) tidyResults() error {
 	if s.opened.run.InputsGone {
 		return nil
 	}
-	obsolete := s.standing.obsolete(written(s.loop.dispatch))
+	obsolete := s.standing.obsolete(written(s.loop.dispatch), false)
 	if s.config.KeepResults {
 		return s.keepResults(obsolete)
 	}

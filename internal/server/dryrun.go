@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"fairway/internal/beneath"
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/storage"
@@ -25,6 +26,9 @@ type Plan struct {
 	Begins  string
 	Reasons []string // of "again", one line each
 	Jobs    []PlannedJob
+	// Removes are the results of earlier runs that would be removed when the run
+	// has succeeded, unless a job that is still to be made makes them.
+	Removes []string
 	// More says that further jobs will be made when it is known what the planned
 	// ones write, or when further files come.
 	More bool
@@ -67,7 +71,7 @@ func DryRun(ctx context.Context, config Config) (*Plan, error) {
 		defer func() { _ = records.Close() }()
 	}
 	find := newFinder(folder, storage.New(folders.Places(), config.Sched.Sleep))
-	find.look = true
+	find.look, find.state = true, folders.ID
 	o, err := openRecords(ctx, &config, records, find)
 	if err != nil {
 		return nil, err
@@ -76,7 +80,11 @@ func DryRun(ctx context.Context, config Config) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return o.plan(l), nil
+	p := o.plan(l)
+	if records != nil && !config.KeepResults && config.Workflow.Target() == "" && !o.willKeep() {
+		p.Removes, err = removals(ctx, records, folders, l.dispatch)
+	}
+	return p, err
 }
 
 // rehearse steps the cores as far as they go without a pilot.
@@ -139,6 +147,30 @@ func (o *opened) rehearseInput(ctx context.Context, l *loop, in *flow.DeclaredIn
 	var failure error
 	l.take(&request{flow: steps, done: func(err error) { failure = err }})
 	return failure
+}
+
+// willKeep says that nothing is removed, since inputs have gone.
+func (o *opened) willKeep() bool {
+	return o.gone || o.run != nil && o.run.InputsGone && (o.decision == runOn || o.decision == runDone || o.run.State != runSucceeded)
+}
+
+// removals are the names of results that would go.
+func removals(ctx context.Context, records store.Store, folders Folders, core *dispatch.Core) (names []string, err error) {
+	s, err := loadStanding(ctx, records, folders)
+	if err != nil {
+		return nil, err
+	}
+	results, err := beneath.Open(folders.Results)
+	if err != nil {
+		return nil, ignoreMissing(err)
+	}
+	defer func() { _ = results.Close() }()
+	for _, lfn := range s.obsolete(written(core), false) {
+		if ours, err := s.isOurs(results, lfn); err == nil && ours {
+			names = append(names, lfn)
+		}
+	}
+	return names, nil
 }
 
 func (o *opened) plan(l *loop) *Plan {

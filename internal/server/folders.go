@@ -17,16 +17,16 @@ const (
 	cacheName   = "cache"
 	sandboxName = "sandbox"
 	logsName    = "logs"
+	inputsName  = "inputs"
+	pilotsName  = "pilots"
 )
 
-var sharedNames = []string{storageName, cacheName, sandboxName, logsName}
+var sharedNames = []string{storageName, cacheName, sandboxName, logsName, inputsName, pilotsName}
 
 // Other names in the folder of a state.
 const (
 	lockName   = "lock"
 	socketName = "socket"
-	inputsName = "inputs"
-	pilotsName = "pilots"
 )
 
 // Folders are where a workflow folder keeps what. Those of a folder without a
@@ -47,16 +47,18 @@ type Folders struct {
 
 func foldersOf(workflow, id string) Folders {
 	state := filepath.Join(workflow, StateFolder)
-	f := Folders{
-		Workflow: workflow, State: state, Results: filepath.Join(workflow, ResultsFolder), ID: id,
-		Inputs: filepath.Join(state, inputsName), Pilots: filepath.Join(state, pilotsName),
-	}
+	f := Folders{Workflow: workflow, State: state, Results: filepath.Join(workflow, ResultsFolder), ID: id}
 	if id != "" {
-		for name, path := range map[string]*string{storageName: &f.Storage, cacheName: &f.Cache, sandboxName: &f.Sandbox, logsName: &f.Logs} {
-			*path = filepath.Join(state, name, id)
+		for i, path := range f.own() {
+			*path = filepath.Join(state, sharedNames[i], id)
 		}
 	}
 	return f
+}
+
+// own are those that are named by the identity, in the order of sharedNames.
+func (f *Folders) own() []*string {
+	return []*string{&f.Storage, &f.Cache, &f.Sandbox, &f.Logs, &f.Inputs, &f.Pilots}
 }
 
 // FoldersOf finds the folders of a workflow folder. They have no ID where

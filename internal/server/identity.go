@@ -120,7 +120,7 @@ func claimFolder(state string) error {
 
 // ownNames are what a state folder may hold before it has an identity: links
 // that people have made, and what a server that was killed at once has left.
-var ownNames = append([]string{lockName, socketName, inputsName, pilotsName, identityName + ".new"}, sharedNames...)
+var ownNames = append([]string{lockName, socketName, identityName + ".new"}, sharedNames...)
 
 // refuseForeign refuses a folder that holds other things than a state.
 func refuseForeign(state string) error {
@@ -206,7 +206,7 @@ func (i *identity) takeOver(state string) error {
 	if err := folder.RemoveAll(filepath.Join(sandboxName, i.Former)); err != nil && !errors.Is(err, beneath.ErrOutside) {
 		return err
 	}
-	for _, name := range []string{storageName, logsName, cacheName} {
+	for _, name := range []string{storageName, logsName, inputsName, pilotsName, cacheName} {
 		former := filepath.Join(name, i.Former)
 		_, err := folder.Lstat(former)
 		switch {
@@ -264,7 +264,8 @@ func linkAll(from, to string) error {
 
 // make makes the folders that are named by the identity, for nobody else.
 func (f *Folders) make() error {
-	for _, path := range []string{f.Storage, f.Cache, f.Sandbox, f.Logs} {
+	for _, own := range f.own() {
+		path := *own
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			return err
 		}

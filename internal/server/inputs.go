@@ -23,6 +23,7 @@ import (
 type finder struct {
 	folder   string // of the workflow; patterns are relative to it
 	places   storage.Places
+	state    string // its identity; empty: none yet
 	element  storage.Element
 	contents *contents
 	look     bool // only: files of traces are not made
@@ -274,7 +275,7 @@ func ReadCatalog(folder string, ref *flow.CatalogRef) (*catalog.Catalog, error) 
 func (f *finder) makeSized(sizes []flow.SizedFile) ([]flow.InputFile, error) {
 	files := make([]flow.InputFile, len(sizes))
 	for i, sized := range sizes {
-		pfn := f.pfn(filepath.Join(StateFolder, inputsName, sized.LFN))
+		pfn := f.pfn(filepath.Join(StateFolder, inputsName, f.state, sized.LFN))
 		if err := f.provide(f.places.Shown(pfn), sized.Size); err != nil {
 			return nil, err
 		}

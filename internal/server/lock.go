@@ -39,6 +39,11 @@ func lockFolder(state string) (*folderLock, error) {
 	if err := claimFolder(state); err != nil {
 		return nil, err
 	}
+	return openLock(state)
+}
+
+// openLock takes the lock of a state folder that is there, whatever is in it.
+func openLock(state string) (*folderLock, error) {
 	file, err := os.OpenFile(filepath.Join(state, lockName), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, err

@@ -53,6 +53,12 @@ func openRecords(ctx context.Context, config *Config, s store.Store, find *finde
 	}
 	o.flow = fresh
 	if s != nil {
+		if o.run, err = loadRun(ctx, s); err != nil {
+			return nil, err
+		}
+		if err := o.refuseOther(config); err != nil {
+			return nil, err
+		}
 		if o.inputs, err = loadInputs(ctx, s); err != nil {
 			return nil, err
 		}
@@ -73,9 +79,6 @@ func openRecords(ctx context.Context, config *Config, s store.Store, find *finde
 		return o, nil
 	}
 	o.store = s
-	if o.run, err = loadRun(ctx, s); err != nil {
-		return nil, err
-	}
 	if o.run != nil && o.run.State == runSucceeded {
 		o.lookAgain(ctx, find)
 	}
@@ -224,7 +227,7 @@ func (o *opened) begin(ctx context.Context, config *Config, logs logFolder) erro
 		o.run = &runRecord{Form: runForm, Started: time.Now(), Parameters: config.Parameters, InputsGone: gone}
 		o.inputs = nil
 	}
-	o.run.Workflow, o.run.File, o.run.Digest = workflow.Name, workflow.File, workflow.Digest()
+	o.run.Workflow, o.run.File, o.run.Source, o.run.Digest = workflow.Name, workflow.File, sourceOf(config), workflow.Digest()
 	o.run.Steps, o.run.Target = workflow.Steps(), workflow.Target()
 	o.run.State, o.run.Problems, o.run.Notes, o.run.Totals = runUnderway, nil, nil, nil
 	record, err := o.run.record()

@@ -37,7 +37,8 @@ type runRecord struct {
 	Form       int               `json:"form,omitempty"`
 	Workflow   string            `json:"workflow"` // its name
 	File       string            `json:"file"`
-	Digest     string            `json:"digest"` // of the workflow with its parameters
+	Source     string            `json:"source,omitempty"` // the file, from the folder of the state
+	Digest     string            `json:"digest"`           // of the workflow with its parameters
 	Steps      []string          `json:"steps"`
 	Target     string            `json:"target,omitempty"` // that it was run up to; empty: to its end
 	Parameters map[string]string `json:"parameters,omitempty"`

@@ -53,12 +53,13 @@ func (s *Server) stands(file dispatch.FileView) bool {
 }
 
 // obsolete are the names of what this state has published and these files, the
-// last versions of a run, are not: in the order of the names.
-func (s *standing) obsolete(files map[string]dispatch.FileView) (names []string) {
+// last versions of a run, are not: in the order of the names. What a person wants
+// to stay is among them if all is said.
+func (s *standing) obsolete(files map[string]dispatch.FileView, all bool) (names []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, lfn := range slices.Sorted(maps.Keys(s.records)) {
-		if !s.records[lfn].Kept && !files[lfn].Publish {
+		if (all || !s.records[lfn].Kept) && !files[lfn].Publish {
 			names = append(names, lfn)
 		}
 	}

@@ -77,6 +77,7 @@ func (s *Server) open(ctx context.Context) error {
 	}
 	s.element = storage.New(s.folders.Places(), s.sched.Sleep)
 	s.find = newFinder(folder, s.element)
+	s.find.state = s.folders.ID
 	records, err := openStore(s.folders.State)
 	if err != nil {
 		return err

@@ -47,7 +47,7 @@ var (
 	// ErrForeign: the file is a database, but not one of Fairway's.
 	ErrForeign = errors.New("the file is not a store of Fairway")
 	// ErrCorrupt: the file is damaged.
-	ErrCorrupt = errors.New("the store is damaged")
+	ErrCorrupt = errors.New("the store is damaged; `fairway clean` removes the state and leaves results/")
 	// ErrFull: no room on the disk. The transaction may be tried again when there
 	// is room.
 	ErrFull = errors.New("no room left on the disk of the store")
