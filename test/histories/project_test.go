@@ -31,8 +31,8 @@ const (
 const inputs = `inputs:
   in: {files: "in/{n}.txt", as: "raw/{n}.txt"}
   table: {files: table.txt}
-  listed: {url_list: list.txt, catalog: storage.xml, match: "{n}.txt", as: "listed/{n}.txt", close: file closed}
-  watched: {watch: "drop/{n}.txt", as: "watched/{n}.txt", close: file closed}
+  listed: {url_list: list.txt, catalog: storage.xml, match: "{n}.txt", as: "listed/{n}.txt", close: file closed, may_be_empty: true}
+  watched: {watch: "drop/{n}.txt", as: "watched/{n}.txt", close: file closed, may_be_empty: true}
 `
 
 const catalogue = `<storage-mapping><lfn-to-pfn protocol="direct" path-match="/+store/(.*)" result="pool/$1"/></storage-mapping>

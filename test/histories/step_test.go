@@ -142,6 +142,7 @@ func (s *step) text(p *project, log string) string {
 	line := func(format string, a ...any) { fmt.Fprintf(&b, "    "+format+"\n", a...) }
 	fmt.Fprintf(&b, "  %s:\n", s.name)
 	s.rule(line)
+	line("may_be_empty: true") // edits leave files without lines, and lists without files
 	if s.flaky {
 		line("retry: {attempts: 6, backoff: 1ms, exit_codes: [75]}")
 	}
