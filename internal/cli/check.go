@@ -145,6 +145,7 @@ func inputProblems(input *flow.DeclaredInput, folder string) (problems []flow.Pr
 		case err != nil:
 			add("permit that, or write a pattern that leaves the folder out", "%v", err)
 		case comesLater(input) || len(input.Sizes) > 0:
+		case len(found) == 0 && input.MayBeEmpty:
 		case len(found) == 0:
 			add("name files that are there, or watch the folder if they come later", "no file matches %s", displayPath(inFolder(folder, input.Patterns[i])))
 		case path != "":

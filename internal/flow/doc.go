@@ -41,6 +41,15 @@
 // its oldest file is old enough; what it took is recorded, since nothing else
 // determines it.
 //
+// # Values
+//
+// A file carries the values of the placeholders that it was made with, by an
+// input's path or by a job, and a step that takes it gets these: nothing is
+// read back from a name whose values are known. What has two readings with
+// different values is refused, and so is data of which nothing is made, unless
+// the workflow says may_be_empty. A Flow that refused something is never
+// finished.
+//
 // # What is durable
 //
 // Records hold what happened as far as jobs depend on it: arrivals, closings,

@@ -285,6 +285,9 @@ func (f *Flow) chosenFile(j *job, m *maker, out dispatch.CommittedFile, e dispat
 		f.refuse(j.state, "job %s wrote a file whose values are not certain: %s; put text between the placeholders that no value contains, or a '/'",
 			j.name, twoReadings(lfn, m.pattern, values, second))
 	}
+	if second != nil {
+		values = j.values.of(m.pattern.names)
+	}
 	made := &file{lfn: lfn, values: values, wave: j.wave, there: true, size: out.Size, records: out.Records, since: e.At}
 	f.know(made, "job "+j.name)
 	f.place(lfn)

@@ -14,6 +14,7 @@ func TestNothingIsMadeInSilence(t *testing.T) {
 		want                string
 	}{
 		{"an input", "i: {watch: 'i/{n}', as: 'i/{n}', EMPTY}", "s: {each: 'i/{n}', writes: 's/{n}', command: x}", nil, "the input i ended without a file (i/{n})"},
+		{"files", "i: {files: 'i/{n}', as: 'i/{n}', EMPTY}", "s: {each: 'i/{n}', writes: 's/{n}', command: x}", nil, "the input i ended without a file (i/{n})"},
 		{"a list", "i: {url_list: all.txt, as: 'i/{n}', match: '{n}', EMPTY}", "s: {merge: 'i/{n}', writes: s, command: x}", nil, "the input i ended without a file (all.txt)"},
 		{"records", "i: {files: 'i/{n}', as: 'i/{n}'}", "s: {each: 'i/{n}', split: {records: 1, count: x}, writes: 's/{n}/{chunk}', command: x, EMPTY}", map[string][]string{"i": {"i/a", "i/b"}}, "step s makes no job of i/a, which has no records"},
 		{"bytes", "i: {files: 'i/{n}', as: 'i/{n}'}", "s: {each: 'i/{n}', split: {records: 1, of: bytes=1}, writes: 's/{n}/{chunk}', command: x, EMPTY}", map[string][]string{"i": {"i/none"}}, "step s makes no job of i/none"},

@@ -44,9 +44,6 @@ func (p *parser) input(in *DeclaredInput, f field) {
 	p.closeRule(in, keys["close"], what)
 	if n := keys["may_be_empty"]; n != nil {
 		in.MayBeEmpty = scalar(p, n, what+": may_be_empty", parseFlag)
-		if in.URLList == "" && !in.Watch {
-			p.fail(n, "remove it, or use watch instead of files", "%s: may_be_empty is for inputs that stay open: files name what is there", what)
-		}
 	}
 	if n := keys["catalog"]; n != nil {
 		p.catalog(in, follow(n), what+": catalog")

@@ -67,8 +67,8 @@ type DeclaredInput struct {
 	URLList string // a file with one URL a line, which may grow until the input is closed
 	Close   CloseRule
 
-	// MayBeEmpty permits that it is closed without any file. Else a Flow is then
-	// never finished.
+	// MayBeEmpty permits patterns that match nothing, and that it is closed
+	// without any file. Else a Flow is then never finished.
 	MayBeEmpty bool
 
 	// Catalog, if it is not nil, says where the logical names in the URL list

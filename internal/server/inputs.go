@@ -110,7 +110,7 @@ func (f *finder) matching(in *flow.DeclaredInput) ([]flow.InputFile, error) {
 				paths = append(paths, written)
 			}
 		}
-		if len(paths) == before && !in.Watch {
+		if len(paths) == before && !in.Watch && !in.MayBeEmpty {
 			return nil, fmt.Errorf("no file matches %s", f.absolute(in.Patterns[i]))
 		}
 		if folder := OnlyFolders(found); folder != "" && !in.Watch {
