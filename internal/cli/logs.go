@@ -19,8 +19,9 @@ func (c *console) logsCommand() *cobra.Command {
 		Short: "Print what a job printed",
 		Long: `Print the standard output and the standard error of an attempt of a job, each on
 its own stream; of the last attempt, or of the one named. With -f, go on until
-the attempt ends. Of a step, print those of all its jobs that have started, each
-below a line with its name.`,
+the attempt ends. Of an attempt that failed, the file that its step names under
+log follows on standard error. Of a step, print those of all its jobs that have
+started, each below a line with its name.`,
 		Example:           "  fairway logs align/p3\n  fairway logs -f align/p3\n  fairway logs align --tail 500\n  fairway logs merge/1 --tail 2000 --json",
 		Args:              oneJob,
 		ValidArgsFunction: c.completeJob,

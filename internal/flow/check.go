@@ -40,6 +40,9 @@ func (p *parser) checkPlaceholders(s *step) {
 		p.undefined(s, e.pattern, "the name of a rewritten file must be known before the job runs")
 	}
 	for i := range s.writes {
+		if e := &s.writes[i]; e.log {
+			p.undefined(s, e.pattern, "the name of a log must be known before the job runs")
+		}
 		p.checkOutput(s, &s.writes[i])
 	}
 }

@@ -218,3 +218,28 @@ func TestReservedVariables(t *testing.T) {
 		}
 	}
 }
+
+// The file under log is an output that is not in $out.
+func TestLogIsAnOutput(t *testing.T) {
+	const frame = "workflow: w\ninputs: {raw: {files: 'raw/{n}', as: 'raw/{n}'}}\nsteps:\n  s: {each: 'raw/{n}', writes: 's/{n}', log: %s, command: 'run $in > $out 2> \"$log\"'}\n"
+	x := newWorld(t, fmt.Sprintf(frame, "logs/{n}.txt"), nil)
+	x.arrive("raw", "raw/1")
+	j := x.jobs["s/1"]
+	if got := fmt.Sprint(j.Job.Writes, j.Command.Log, j.Command.Environment); got != "[{s/1 false 0 true} {logs/1.txt false 0 true}]logs/1.txtmap[in:raw/1 log:logs/1.txt n:1 out:s/1]" {
+		t.Error(got)
+	}
+	for log, want := range map[string]string{
+		"logs/all.txt":  `two of its jobs would write "logs/all.txt"`,
+		"'logs/{m}{n}'": `{m} in "logs/{m}{n}" has no value`,
+		"'logs/{n}.*'":  "has a wildcard",
+		"'s/{n}'":       "stands twice among what it writes",
+		"[a, b]":        "must be a text, not a list",
+	} {
+		if _, err := Parse("t.yaml", []byte(fmt.Sprintf(frame, log))); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s\ngot  %v\nwant %s", log, err, want)
+		}
+	}
+	if _, err := Parse("t.yaml", []byte("parameters: {log: 1}\n"+fmt.Sprintf(frame, "'logs/{n}'"))); err == nil || !strings.Contains(err.Error(), "has the name of a parameter") {
+		t.Error(err)
+	}
+}

@@ -24,6 +24,9 @@ func (f *Flow) fill(j *job, d *draft) {
 	for i, e := range s.writes {
 		lfn, open := e.pattern.expand(d.values)
 		c.writes = append(c.writes, lfn)
+		if e.log {
+			c.log = lfn
+		}
 		j.new.Job.Writes = append(j.new.Job.Writes, dispatch.Output{
 			LFN: lfn, Pattern: open, Storage: s.storage, Publish: s.publishes(s.makers[i].read || e.shared && f.readsShared(s, e)),
 		})
@@ -93,6 +96,7 @@ type commandSource struct {
 	in     []string
 	reads  []string // in the order of the step
 	writes []string // writes, then rewrites
+	log    string   // one of writes, or empty
 }
 
 // maxListBytes bounds the variables `in` and `out`, since the kernel refuses
@@ -103,7 +107,7 @@ const maxListBytes = 100_000
 
 func (c *commandSource) command(text string) Command {
 	interpreter := c.step.interpreter
-	made := Command{Environment: c.environment(text)}
+	made := Command{Environment: c.environment(text), Log: c.log}
 	if argv := plainWords(text); argv != nil && isShell(interpreter) {
 		made.Argv = argv
 		return made
@@ -128,7 +132,7 @@ func (c *commandSource) environment(text string) map[string]string {
 		}
 	}
 	c.list(env, "in", c.in)
-	c.list(env, "out", c.writes)
+	c.list(env, "out", slices.DeleteFunc(slices.Clone(c.writes), func(lfn string) bool { return c.log != "" && lfn == c.log }))
 	for i, name := range c.step.eachNames {
 		if name != "" {
 			env[name] = c.in[i]

@@ -75,6 +75,7 @@ type Command struct {
 	Interpreter string   // words of a program, see docs/workflows.md; empty: bash, or sh where there is none
 	Argv        []string // executed without a shell, or
 	Replay      *Replay  // done as a trace says
+	Log         string   // LFN of the output that is kept when the job fails; may be empty
 	Environment map[string]string
 	Names       []SandboxName
 }

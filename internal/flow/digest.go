@@ -17,7 +17,7 @@ const digestFormat = "fairway job 2"
 // files. What it needs, where it runs and how often it is retried are left
 // out.
 func digest(j NewJob) string {
-	d := digested{}.text(digestFormat).text(j.Command.Shell).text(j.Command.Script).text(j.Command.Interpreter).list(j.Command.Argv)
+	d := digested{}.text(digestFormat).text(j.Command.Shell).text(j.Command.Script).text(j.Command.Interpreter).text(j.Command.Log).list(j.Command.Argv)
 	for _, name := range sortedKeys(j.Command.Environment) {
 		d = d.text(name).text(j.Command.Environment[name])
 	}

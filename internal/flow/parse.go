@@ -22,7 +22,7 @@ var (
 	catalogKeys  = []string{"file", "protocol", "site", "volume"}
 	stepKeys     = []string{
 		"each", "split", "times", "merge", "files", "size", "max_latency", "by", "reads", "writes", "rewrites",
-		"needs", "tools", "retry", "priority", "site", "wait_for_data", "storage", "publish", "may_be_empty", "shell", "command", "script",
+		"needs", "tools", "retry", "priority", "site", "wait_for_data", "log", "storage", "publish", "may_be_empty", "shell", "command", "script",
 	}
 	splitKeys = []string{"records", "of", "count"}
 	needsKeys = []string{"cpus", "memory", "disk", "time"} // and whatever a site names

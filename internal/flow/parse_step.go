@@ -53,6 +53,9 @@ func (p *parser) step(s *step, f field) {
 	}
 	s.reads = p.entries(keys["reads"], what+": reads")
 	s.writes = p.entries(keys["writes"], what+": writes")
+	if n := keys["log"]; n != nil {
+		p.log(s, n, what+": log")
+	}
 	s.rewrites = p.entries(keys["rewrites"], what+": rewrites")
 	p.placement(s, keys, what)
 	p.outputRules(s, keys, what)
@@ -62,6 +65,22 @@ func (p *parser) step(s *step, f field) {
 		p.fail(f.key, "add writes: NAME; a job is known by its outputs", "%s writes nothing", what)
 	}
 }
+
+// log adds the name of a file that each job makes, and that is kept when the job
+// fails. It comes last under writes.
+func (p *parser) log(s *step, n *yaml.Node, what string) {
+	text, ok := p.patternText(n, what)
+	if !ok {
+		return
+	}
+	p.variable(follow(n).Line, follow(n).Column, logVariable, "variable of the log")
+	if made := p.pattern(follow(n), text, what); made != nil {
+		s.writes = append(s.writes, entry{name: logVariable, pattern: made, log: true})
+	}
+}
+
+// logVariable is what a command calls the file under log.
+const logVariable = "log"
 
 // maxTimes bounds the jobs of one step with times.
 const maxTimes = 1_000_000

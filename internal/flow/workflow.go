@@ -111,6 +111,7 @@ type SizedFile struct {
 type entry struct {
 	name    string // for the command; may be empty
 	pattern *pattern
+	log     bool     // it is kept when the job fails
 	script  bool     // it is what the jobs of the step execute
 	fresh   bool     // has placeholders that are known only when the job has ended
 	shared  bool     // some step rewrites it

@@ -135,6 +135,9 @@ func (p *pilot) judge(r *running, exit sched.Exit, err error) {
 // stands in the result beside the message, so the message does not repeat it.
 func (p *pilot) explain(a *attempt, code int) {
 	said := a.slot.err.tail()
+	if strings.TrimSpace(said) == "" {
+		said = a.logTail()
+	}
 	if strings.Contains(said, unix.ENOSPC.Error()) || strings.Contains(said, "No space left on device") || isFull(a.slot.folder) {
 		message := fmt.Sprintf("exit code %d, no space left in the sandbox", code)
 		if last := lastLine(said); last != "" {

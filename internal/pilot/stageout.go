@@ -160,6 +160,9 @@ func findOutput(a *attempt, o *wire.OutputFile) (written, error) {
 		return written{}, err
 	}
 	info, err := a.slot.dir.Lstat(path)
+	if isMissing(err) && o.GetLfn() == a.GetPayload().GetLog() && a.makeLog(path) == nil {
+		return written{o, o.GetLfn(), path}, nil
+	}
 	switch {
 	case isMissing(err), errors.Is(err, syscall.ENOTDIR):
 		return written{}, &missingOutput{o.GetLfn(), "is not there"}

@@ -20,16 +20,16 @@ import (
 // logPiece is the most that one message of a log stream carries.
 const logPiece = 64 << 10
 
-// logFolder is where pilots keep what attempts print: NUMBER.out, NUMBER.err.
+// logFolder is where pilots keep what attempts print: NUMBER.out, NUMBER.err, NUMBER.log.
 type logFolder string
 
-func (f logFolder) path(attempt dispatch.AttemptID, standardError bool) string {
-	name := fmt.Sprintf("%d.out", uint64(attempt))
-	if standardError {
-		name = fmt.Sprintf("%d.err", uint64(attempt))
-	}
-	return filepath.Join(string(f), name)
+func (f logFolder) path(attempt dispatch.AttemptID, kind string) string {
+	return filepath.Join(string(f), fmt.Sprintf("%d.%s", uint64(attempt), kind))
 }
+
+// Kinds of files: standard output, standard error, and, of an attempt that
+// failed, what it wrote into the file that its step names under log.
+var logKinds = []string{"out", "err", "log"}
 
 // remove deletes what attempts printed. Nothing but these files is touched, and
 // only in the folder itself, wherever that is.
@@ -43,8 +43,8 @@ func (f logFolder) remove(attempts []dispatch.AttemptID) error {
 	}
 	defer func() { _ = root.Close() }()
 	for _, attempt := range attempts {
-		for _, standardError := range []bool{false, true} {
-			if err := ignoreMissing(root.Remove(filepath.Base(f.path(attempt, standardError)))); err != nil {
+		for _, kind := range logKinds {
+			if err := ignoreMissing(root.Remove(filepath.Base(f.path(attempt, kind)))); err != nil {
 				return err
 			}
 		}
@@ -53,21 +53,20 @@ func (f logFolder) remove(attempts []dispatch.AttemptID) error {
 }
 
 // Logs streams what an attempt printed: standard output first, or as it comes
-// if it is followed.
+// if it is followed. Of one that failed its log comes last, as standard error.
 func (a *api) Logs(ctx context.Context, r *wire.LogsRequest, stream *connect.ServerStream[wire.LogChunk]) error {
 	job, attempt, err := a.attemptFor(ctx, r)
 	if err != nil {
 		return err
 	}
-	tails := [2]*tail{
-		{path: a.logs.path(attempt, false)},
-		{path: a.logs.path(attempt, true), standardError: true},
-	}
-	for _, t := range tails {
+	var tails []*tail
+	for _, kind := range logKinds {
+		t := &tail{path: a.logs.path(attempt, kind), standardError: kind != "out"}
 		t.skipTo(r.GetTailBytes())
+		tails = append(tails, t)
 	}
 	for {
-		before := [2]sched.FileState{statQuietly(tails[0].path), statQuietly(tails[1].path)}
+		before := each(tails, func(t *tail) sched.FileState { return statQuietly(t.path) })
 		running := r.GetFollow() && a.runs(ctx, job, attempt)
 		for _, t := range tails {
 			if err := t.send(stream); err != nil {
@@ -163,7 +162,7 @@ func (a *api) runs(ctx context.Context, job dispatch.JobID, attempt dispatch.Att
 }
 
 // awaitLog waits until one of the files or the state of the run has changed.
-func (a *api) awaitLog(ctx context.Context, tails [2]*tail, before [2]sched.FileState) error {
+func (a *api) awaitLog(ctx context.Context, tails []*tail, before []sched.FileState) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	changed := make(chan error, len(tails))

@@ -30,6 +30,7 @@ func payloadOf(c *flow.Command) *wire.Payload {
 		Shell:       c.Shell,
 		Script:      c.Script,
 		Interpreter: c.Interpreter,
+		Log:         c.Log,
 		Argv:        c.Argv,
 		Environment: c.Environment,
 		Replay:      replayOf(c.Replay),

@@ -1310,6 +1310,7 @@ type Payload struct {
 	Stdin         []string               `protobuf:"bytes,5,rep,name=stdin,proto3" json:"stdin,omitempty"`             // at most one: the LFN of an input that becomes standard input
 	Names         []*FileName            `protobuf:"bytes,6,rep,name=names,proto3" json:"names,omitempty"`             // names in the sandbox that differ from the LFN
 	Interpreter   string                 `protobuf:"bytes,7,opt,name=interpreter,proto3" json:"interpreter,omitempty"` // words of a program; bash and sh run strictly; empty: bash, or sh where there is none
+	Log           string                 `protobuf:"bytes,9,opt,name=log,proto3" json:"log,omitempty"`                 // the LFN of an output that is kept when the attempt fails
 	Script        string                 `protobuf:"bytes,8,opt,name=script,proto3" json:"script,omitempty"`           // the LFN of an input with the text; shell then stands before it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1390,6 +1391,13 @@ func (x *Payload) GetNames() []*FileName {
 func (x *Payload) GetInterpreter() string {
 	if x != nil {
 		return x.Interpreter
+	}
+	return ""
+}
+
+func (x *Payload) GetLog() string {
+	if x != nil {
+		return x.Log
 	}
 	return ""
 }
@@ -1833,7 +1841,7 @@ const file_pilot_proto_rawDesc = "" +
 	"\x06inputs\x18\b \x03(\v2\x15.fairway.v1.InputFileR\x06inputs\x120\n" +
 	"\aoutputs\x18\t \x03(\v2\x16.fairway.v1.OutputFileR\aoutputs\x12\x18\n" +
 	"\aprivate\x18\n" +
-	" \x01(\bR\aprivate\"\xe3\x02\n" +
+	" \x01(\bR\aprivate\"\xf5\x02\n" +
 	"\aPayload\x12\x14\n" +
 	"\x05shell\x18\x01 \x01(\tR\x05shell\x12\x12\n" +
 	"\x04argv\x18\x02 \x03(\tR\x04argv\x12F\n" +
@@ -1841,7 +1849,8 @@ const file_pilot_proto_rawDesc = "" +
 	"\x06replay\x18\x04 \x01(\v2\x12.fairway.v1.ReplayR\x06replay\x12\x14\n" +
 	"\x05stdin\x18\x05 \x03(\tR\x05stdin\x12*\n" +
 	"\x05names\x18\x06 \x03(\v2\x14.fairway.v1.FileNameR\x05names\x12 \n" +
-	"\vinterpreter\x18\a \x01(\tR\vinterpreter\x12\x16\n" +
+	"\vinterpreter\x18\a \x01(\tR\vinterpreter\x12\x10\n" +
+	"\x03log\x18\t \x01(\tR\x03log\x12\x16\n" +
 	"\x06script\x18\b \x01(\tR\x06script\x1a>\n" +
 	"\x10EnvironmentEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
