@@ -32,6 +32,7 @@ type running struct {
 	memory int64         // limit in bytes, 0 for none
 	box    *memoryBox    // the cgroup that keeps the limit, nil if there is none
 	peak   atomic.Int64  // of memory, as far as it was seen
+	kills  int           // processes that the kernel had ended for memory when it began
 	opens  *openWatch    // that sees which files it opens, nil if none does
 }
 
@@ -95,7 +96,7 @@ func (p *pilot) start(a *attempt, path string, argv []string) (*running, error) 
 // attend waits until the command and all that it started have ended.
 func (p *pilot) attend(r *running) (sched.Exit, error) {
 	p.minder.add(r)
-	defer p.minder.remove(r)
+	defer func() { p.noteKills(r, p.minder.remove(r)) }()
 	exit, err := p.tree.reap(r.ctx, r.lead)
 	if err == nil {
 		err = p.tree.clear(r.GetAttempt(), endedContext)
@@ -104,6 +105,19 @@ func (p *pilot) attend(r *running) (sched.Exit, error) {
 	}
 	r.shared = !p.tree.settled(r.GetAttempt()) || err != nil
 	return exit, err
+}
+
+// noteKills says what is known of processes that the kernel ended for memory where
+// an attempt has no group of its own in which they would count.
+func (p *pilot) noteKills(r *running, kills int) {
+	if r.box != nil || kills <= 0 {
+		return
+	}
+	advice := "give the step `needs: {memory: ...}` to have that seen"
+	if p.boxes.folder == "" {
+		advice = "it cannot be seen here, since the pilot may not make cgroups"
+	}
+	r.note(fmt.Sprintf("meanwhile the kernel ended processes for lack of memory (%d); whether they were of this job is not known: %s", kills, advice))
 }
 
 // judge turns the end of the command into an outcome.

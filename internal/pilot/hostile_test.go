@@ -554,3 +554,38 @@ func TestCleanUpAfterAKilledPilot(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Where an attempt has no cgroup, what is known of a process that was ended for
+// memory is told.
+func TestOutOfMemoryWithoutACgroupIsNoted(t *testing.T) {
+	boxes := newMemoryBoxes("fairway-test-" + fmt.Sprint(time.Now().UnixNano()))
+	if boxes.folder == "" || killsFile() != "/proc/vmstat" {
+		t.Skip("no process can be ended for memory here in a way that counts")
+	}
+	t.Cleanup(boxes.close)
+	q := newTaskQueue(t)
+	q.start(q.config("p1"))
+	folder := t.TempDir()
+	if err := unix.Mkfifo(folder+"/go", 0o644); err != nil {
+		t.Fatal(err)
+	}
+	a := shell("sleep 0.2; echo x > " + folder + "/ready; read line < " + folder + "/go")
+	q.assign("p1", a)
+	appears(t, folder+"/ready")
+	box := boxes.open(1, 20<<20)
+	path, argv := box.command("/bin/sh", []string{"sh", "-c", "head -c 100000000 /dev/zero | tail > /dev/null"})
+	c := &exec.Cmd{Path: path, Args: argv}
+	_ = c.Run()
+	if !box.exceeded() {
+		t.Fatal("nothing was ended for memory")
+	}
+	box.close()
+	if err := os.WriteFile(folder+"/go", []byte("go\n"), 0); err != nil {
+		t.Fatal(err)
+	}
+	r := q.result(a.GetAttempt())
+	expect(t, r, wire.Outcome_OUTCOME_SUCCEEDED, "")
+	if notes := strings.Join(r.GetNotes(), "; "); !strings.Contains(notes, "the kernel ended processes for lack of memory") {
+		t.Error(notes)
+	}
+}

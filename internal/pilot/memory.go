@@ -144,6 +144,29 @@ func oomKills(file string) (count int) {
 	return 0
 }
 
+// killsFile is where the kernel counts the processes that it ended for memory, for
+// attempts without a group of their own: those of the group of version 2 in which
+// the pilot is, or else all of the machine.
+func killsFile() string {
+	data, _ := os.ReadFile("/proc/self/cgroup")
+	for line := range strings.Lines(string(data)) {
+		if group, found := strings.CutPrefix(strings.TrimSpace(line), "0::/"); found && group != "" {
+			if path := filepath.Join(cgroupRoot, group, "memory.events"); readable(path) {
+				return path
+			}
+		}
+	}
+	return "/proc/vmstat"
+}
+
+func readable(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	return f.Close() == nil
+}
+
 func (b *memoryBox) close() {
 	if b == nil {
 		return

@@ -31,12 +31,16 @@ type minder struct {
 	group sync.WaitGroup
 	some  chan struct{} // there is an attempt again
 
-	mu      sync.Mutex // guards running
+	killsFile string
+
+	mu      sync.Mutex // guards what follows
 	running map[*running]bool
+	kills   int       // for memory, as last counted
+	counted time.Time // when that was
 }
 
 func newMinder(cfg *Config, s *sched.Scheduler) *minder {
-	m := &minder{cfg: cfg, sched: s, some: make(chan struct{}, 1), running: map[*running]bool{}}
+	m := &minder{cfg: cfg, sched: s, some: make(chan struct{}, 1), killsFile: killsFile(), running: map[*running]bool{}}
 	ctx, stop := context.WithCancel(context.Background())
 	m.stop = stop
 	m.group.Go(func() { m.loop(ctx) })
@@ -52,6 +56,10 @@ func (m *minder) add(r *running) {
 	m.mu.Lock()
 	first := len(m.running) == 0
 	m.running[r] = true
+	if r.since.Sub(m.counted) >= MindInterval {
+		m.count(r.since)
+	}
+	r.kills = m.kills
 	m.mu.Unlock()
 	if first {
 		select {
@@ -61,11 +69,19 @@ func (m *minder) add(r *running) {
 	}
 }
 
-func (m *minder) remove(r *running) {
+// remove returns how many processes the kernel has ended for memory since add, as
+// far as it is counted: not for short attempts, which could hardly fill a memory.
+func (m *minder) remove(r *running) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.running, r)
+	if now := time.Now(); r.box == nil && now.Sub(r.since) >= MindInterval {
+		m.count(now)
+	}
+	return m.kills - r.kills
 }
+
+func (m *minder) count(now time.Time) { m.kills, m.counted = oomKills(m.killsFile), now }
 
 func (m *minder) loop(ctx context.Context) {
 	for {
@@ -86,6 +102,9 @@ func (m *minder) loop(ctx context.Context) {
 func (m *minder) mind(now time.Time) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if len(m.running) > 0 {
+		m.count(now)
+	}
 	computing := false
 	for r := range m.running {
 		m.mindOne(r, now)

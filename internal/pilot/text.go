@@ -72,6 +72,9 @@ func makeSendable(r *wire.Result) {
 	for i, note := range r.GetNotes() {
 		r.Notes[i] = clip(note)
 	}
+	for _, l := range r.GetLost() {
+		l.Why = clip(l.GetWhy())
+	}
 	for _, o := range r.GetOutputs() {
 		if !utf8.ValidString(o.GetLfn()) || !utf8.ValidString(o.GetPfn()) {
 			r.Outcome, r.Outputs = wire.Outcome_OUTCOME_STAGE_OUT_FAILED, nil

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -56,7 +57,7 @@ func helloFromWire(h *wire.PilotInfo) *dispatch.PilotInfo {
 		Expires:   instantFromWire(h.GetExpires()),
 		CacheDir:  h.GetCacheDir(),
 		CacheSize: h.GetCacheSize(),
-		Error:     h.GetError(),
+		Error:     bounded(h.GetError()),
 	}
 }
 
@@ -93,8 +94,8 @@ func resultFromWire(r *wire.Result) dispatch.Result {
 		Outcome:  dispatch.Outcome(r.GetOutcome()),
 		ExitCode: int(r.GetExitCode()),
 		Signal:   int(r.GetSignal()),
-		Message:  r.GetMessage(),
-		Notes:    r.GetNotes(),
+		Message:  bounded(r.GetMessage()),
+		Notes:    each(r.GetNotes()[:min(len(r.GetNotes()), MaxNotes)], bounded),
 		Outputs:  each(r.GetOutputs(), writtenFromWire),
 		Usage:    usageFromWire(r.GetUsage()),
 		Lost:     each(r.GetLost(), lostFromWire),
@@ -102,7 +103,22 @@ func resultFromWire(r *wire.Result) dispatch.Result {
 }
 
 func lostFromWire(l *wire.LostFile) dispatch.LostFile {
-	return dispatch.LostFile{File: fileFromWire(l.GetFile()), PFN: l.GetPfn(), Why: l.GetWhy()}
+	return dispatch.LostFile{File: fileFromWire(l.GetFile()), PFN: l.GetPfn(), Why: bounded(l.GetWhy())}
+}
+
+// MaxText and MaxNotes bound what a pilot may tell for people of one attempt: bytes
+// of a text, and lines. It is kept as long as the result. Pilots keep to less; what
+// is not UTF-8 the decoder refuses.
+const (
+	MaxText  = 4096
+	MaxNotes = 100
+)
+
+func bounded(text string) string {
+	if len(text) <= MaxText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:MaxText], "") + "..."
 }
 
 func writtenFromWire(w *wire.WrittenFile) dispatch.WrittenFile {
