@@ -61,6 +61,10 @@ func (a *attempt) locate(in dispatch.InputFile) input {
 		return input{pfn: in.PFN, size: in.Size}
 	}
 	holder, there := p.space.holds(in.File)
+	if there && p.space.files[in.File].changed && p.space.idle(in.File) {
+		p.space.evict(in.File)
+		there = false
+	}
 	if !there {
 		a.usage.CacheMisses++
 		a.usage.BytesStaged += in.Size
@@ -90,6 +94,9 @@ func (a *attempt) finish(o dispatch.Outcome, message string) {
 	r.Usage.End = p.run.instant()
 	r.Usage.StageOutEnd = p.run.instant()
 	r.Outputs = a.written()
+	if o == dispatch.InputLost {
+		r.Lost = a.lost()
+	}
 	if o == dispatch.Succeeded {
 		a.keepFiles()
 	} else {

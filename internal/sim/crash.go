@@ -70,6 +70,7 @@ func (s *server) load() {
 	}
 	s.core = core
 	s.letOut(effects)
+	s.look()
 	s.makeSitesKnown()
 	missed := s.missed
 	s.missed = nil

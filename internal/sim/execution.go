@@ -105,6 +105,10 @@ func (x *execution) access(i, f int, then func()) {
 // it; between sites it also has to come over the wide area network.
 func (x *execution) fromStorage(i int, in input, then func()) {
 	if i == 0 {
+		if why := x.run.damaged.stored[in.pfn]; why != "" {
+			x.done(dispatch.InputLost, in.pfn+" "+why)
+			return
+		}
 		x.run.checkThere(in.pfn)
 	}
 	from := x.run.elementOf(in.pfn)

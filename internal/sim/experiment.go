@@ -184,6 +184,8 @@ type FaultSpec struct {
 	WriteFailures int    `yaml:"write_failures"` // at most; 0: no limit
 	Crashes       int    `yaml:"crashes"`        // of the server at most; 0: no limit
 	PilotDeaths   int    `yaml:"pilot_deaths"`   // at most; 0: no limit
+	Damage        Gauss  `yaml:"damage"`         // so long until a stored file is lost, cut or changed, or a cached one changed; zero: never
+	Damages       int    `yaml:"damages"`        // at most; 0: no limit
 }
 
 // defaults fills in what a file may leave out.

@@ -46,6 +46,9 @@ func Faulty(seed uint64) Experiment {
 	if len(e.Sites) > 1 {
 		e.TaskQueue.Sites = WeightsSpec{Data: pick(r, 0, 1.0), Queue: pick(r, 0, 1.0), Money: pick(r, 0, 3600.0)}
 	}
+	if d := stream(seed, "damage"); d.IntN(2) == 0 {
+		e.Faults.Damage, e.Faults.Damages = upTo(d, time.Minute, time.Hour), 50
+	}
 	e.defaults()
 	return e
 }

@@ -18,12 +18,17 @@ const (
 	ReadFailed                    // of an input
 	StoreFailed                   // of an output
 	StorageFull                   // for an output
+	StoredLost                    // an output that was stored is not there any more
+	StoredCut                     // it is shorter
+	StoredChanged                 // it holds other bytes
+	CachedChanged                 // a cached file does
 	faultKinds
 )
 
 var faultNames = [faultKinds]string{
 	"messages lost", "messages repeated", "pilots died", "server died", "server died within a step", "records not written",
 	"pilots forgotten by batch systems", "batch systems answered late", "reads failed", "writes failed", "storage was full",
+	"stored files lost", "stored files cut", "stored files changed", "cached files changed",
 }
 
 // String is the name of the kind for a person.

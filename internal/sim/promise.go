@@ -74,14 +74,14 @@ func (r *run) checkCommit(job dispatch.JobID, name string, attempt dispatch.Atte
 	r.committed[job] = attempt
 }
 
-// keptInCaches says whether an output of the job may be in caches only.
+// keptInCaches says whether an output of the job may be in caches only, or was damaged.
 func (r *run) keptInCaches(name string) bool {
 	i, known := r.creator.byName(name)
 	if !known {
 		return false
 	}
 	for _, o := range r.work.jobs[i].job.Writes {
-		if o.Storage == dispatch.StorageCache {
+		if o.Storage == dispatch.StorageCache || r.damaged.files[o.LFN] {
 			return true
 		}
 	}
@@ -92,7 +92,7 @@ func (r *run) keptInCaches(name string) bool {
 func (r *run) checkOutputs(core *dispatch.Core, job dispatch.JobID) {
 	detail, _ := core.Detail(job)
 	for _, w := range detail.Writes {
-		if !w.Available || w.PFN == "" {
+		if !w.Available || w.PFN == "" || r.damaged.stored[w.PFN] != "" {
 			continue
 		}
 		if size, there := r.elementOf(w.PFN).files[w.PFN]; !there || size != w.Size {

@@ -22,6 +22,8 @@ type run struct {
 	wan      *link // between sites
 	network  *rand.Rand
 	faults   *rand.Rand
+	harm     *rand.Rand // of damage
+	damaged  damaged
 	server   *server // nil for direct submission
 	creator  *creator
 	hold     time.Duration
@@ -48,6 +50,7 @@ func (e *Stuck) Error() string {
 func newRun(exp *Experiment, work *workflow, rep int) *run {
 	r := &run{exp: exp, seed: mix(exp.Seed) + uint64(rep), work: work, elements: map[string]*element{}, byName: map[string]*site{}}
 	r.network, r.faults = stream(r.seed, "network"), stream(r.seed, "faults")
+	r.harm, r.damaged = stream(r.seed, "harm"), damaged{map[string]string{}, map[string]bool{}}
 	r.lan = newLink(&r.engine, 0, exp.Network.Bandwidth)
 	r.wan = newLink(&r.engine, 0, exp.Network.Remote)
 	for _, s := range exp.Storage {

@@ -57,6 +57,7 @@ func (s *server) begin() {
 		}
 	}
 	s.mayCrash()
+	s.run.mayDamage()
 	s.run.after(s.run.lead(), func() {
 		s.run.submitted = s.run.now
 		s.run.creator = newCreator(s.run,

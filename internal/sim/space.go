@@ -23,6 +23,8 @@ type stored struct {
 	size  int64
 	links []*pilot // in the order in which they came
 	inUse int      // attempts that read it
+
+	changed bool // it is not what was put there
 }
 
 func newSpace(spec CacheSpec) *space {
