@@ -20,10 +20,10 @@ import "fairway/internal/fifo"
 //     releasing task alone, and has been so for a while.
 //
 // So under the mutex queueing stays, and as long as it is there nobody does 1: the
-// queue decides alone, as if there were no word. engage comes before every look at the queue. It puts
-// the handle that it finds at the head of the empty queue as granted, which is the place that
-// handle would have had; its task notices when its own compare and swap fails, and goes
-// by the queue. A task succeeds with 1 only where nobody stands in the queue, so it
+// queue decides alone, as if there were no word. engage comes before every look at the
+// queue. It puts the handle that it finds at the head of the empty queue as granted, which
+// is the place that handle would have had; its task notices when its own compare and swap
+// fails, and goes by the queue. A task succeeds with 1 only where nobody stands in the queue, so it
 // overtakes nobody, and nobody is left to be woken: who wants to wait has engaged the queue
 // first, and then the release comes by the queue.
 //
@@ -45,7 +45,8 @@ func (l *Location) simple() bool {
 	return l.latch == nil && l.trace == nil && l.err == nil && l.journal == nil && l.limit >= 2
 }
 
-// engageLocked has the queue decide, until restLocked, where it does not yet.
+// engageLocked has the queue decide, until restLocked. The caller has seen that it does not
+// yet.
 func (l *Location) engageLocked() {
 	h := l.word.Load()
 	for !l.word.CompareAndSwap(h, queueing) {
