@@ -32,7 +32,7 @@ func (t *Task) attend() {
 	if !wanted && at < t.turnAt.Load() {
 		return
 	}
-	yields, next := t.s.slots.turn(t, at)
+	yields, next := t.s.slots.turn(t, at, t.thread.spent())
 	if !yields {
 		return
 	}

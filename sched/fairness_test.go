@@ -20,15 +20,14 @@ func spin() uint64 {
 	return x
 }
 
-// mostApart is how far the rounds of equal tasks may be apart where other programs and
-// the timers of a busy machine keep some of them from computing by chance. With nothing
-// else on the machine it is below 1.3: see BenchmarkEqualTasks.
-const mostApart = 4
+// mostApart is how far the rounds of equal tasks may be apart where a busy machine
+// fires their timers late. Elsewhere it is below 1.3: see BenchmarkEqualTasks.
+const mostApart = 2
 
 func TestTasksThatComputeAndWaitShareFairly(t *testing.T) {
 	for _, n := range []int{12, 40} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			rounds, newcomer := roundsOfEquals(t, n, 100)
+			rounds, newcomer := roundsOfEquals(t, n, 200)
 			if least, most := slices.Min(rounds), slices.Max(rounds); most > mostApart*least {
 				t.Errorf("from %d to %d rounds", least, most)
 			}

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -164,11 +165,17 @@ type thread struct {
 	p    *priorities
 	tid  atomic.Int32 // 0 while there is none
 	kept bool         // until the task ends, since its priority cannot be raised again
+
+	cpu time.Duration // what the thread had had when the turn began
 }
 
 // compute binds the goroutine to its thread and marks that as computing.
 func (th *thread) compute(p *priorities) {
-	if th.kept || !p.threads() {
+	if !p.threads() {
+		return
+	}
+	defer func() { th.cpu = processorTime() }()
+	if th.kept {
 		return
 	}
 	runtime.LockOSThread()
@@ -198,6 +205,24 @@ func (th *thread) react() {
 	_ = th.p.slice(tid, reactSlice)
 	th.p = nil
 	runtime.UnlockOSThread()
+}
+
+// spent is what the turn counts for: its processor time, and up to Grace of the
+// rest. What the thread waited for a processor that other programs had is not the
+// task's fault, though the kernel does not tell it apart from what the task blocked
+// for: the Go runtime parks a thread that it preempts, also one that had to wait.
+func (th *thread) spent() time.Duration {
+	if th.p == nil {
+		return allOfIt
+	}
+	return processorTime() - th.cpu + Grace
+}
+
+// processorTime is what the calling thread has had of processors.
+func processorTime() time.Duration {
+	var ts unix.Timespec
+	_, _, _ = unix.RawSyscall(unix.SYS_CLOCK_GETTIME, unix.CLOCK_THREAD_CPUTIME_ID, uintptr(unsafe.Pointer(&ts)), 0)
+	return time.Duration(ts.Nano())
 }
 
 // leave says that the task has ended.

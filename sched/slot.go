@@ -25,8 +25,13 @@ const maxDebt = 10 * Quantum
 // never is later than all times.
 const never = math.MaxInt64
 
+// allOfIt is what a turn has spent if no less is known.
+const allOfIt = time.Hour
+
 // slots hands out the right to compute. It has no clock: now is the time in
-// nanoseconds since the scheduler's epoch, and does not go back.
+// nanoseconds since the scheduler's epoch, and does not go back; spent is what
+// a turn that ends has used of its time, of which the system may have given some
+// to other programs.
 //
 // # Who goes first
 //
@@ -60,7 +65,7 @@ const never = math.MaxInt64
 //
 //	M/S * (4 Quantum + 2 L) + L
 //
-// where M counts new tasks too. They don't go before T for ever: as those that can
+// of the time that the system gives to the process, where M counts new tasks too. They don't go before T for ever: as those that can
 // run go on, the floor rises, and new ones begin above it. Mostly nobody is as far
 // from the floor as that, and T waits for a turn of each of the others.
 type slots struct {
@@ -190,19 +195,19 @@ func (sl *slots) take(t *Task, limit int, now int64) bool {
 }
 
 // pause takes t's slot away and gives it to the one with the best right.
-func (sl *slots) pause(t *Task, now int64) {
+func (sl *slots) pause(t *Task, now int64, spent time.Duration) {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
-	sl.drop(t, now)
+	sl.drop(t, now, spent)
 	sl.grant(now)
 	sl.mark(now)
 }
 
 // end is pause for good.
-func (sl *slots) end(t *Task, now int64) {
+func (sl *slots) end(t *Task, now int64, spent time.Duration) {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
-	sl.drop(t, now)
+	sl.drop(t, now, spent)
 	sl.forget(t)
 	sl.grant(now)
 	sl.mark(now)
@@ -228,7 +233,7 @@ func (sl *slots) abandon(t *Task, now int64) bool {
 // first has the slot when turn returns, but is for the caller to wake: just before
 // it parks, so that the next task starts on the thread that becomes free and no
 // other thread is woken for it.
-func (sl *slots) turn(t *Task, now int64) (yields bool, next *Task) {
+func (sl *slots) turn(t *Task, now int64, spent time.Duration) (yields bool, next *Task) {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
 	defer sl.mark(now)
@@ -237,7 +242,7 @@ func (sl *slots) turn(t *Task, now int64) (yields bool, next *Task) {
 		return false, nil
 	}
 	over := sl.computing() > sl.total
-	sl.drop(t, now)
+	sl.drop(t, now, spent)
 	t.share.used = min(t.share.used, t.share.level.floor+maxDebt)
 	t.share.fresh = false
 	sl.entered++
@@ -306,10 +311,10 @@ func (sl *slots) run(t *Task, now int64) {
 }
 
 // drop takes t's slot away.
-func (sl *slots) drop(t *Task, now int64) {
+func (sl *slots) drop(t *Task, now int64, spent time.Duration) {
 	sl.recover(t, now)
 	sl.raise(t.share.level, now)
-	t.share.used = t.usedAt(now)
+	t.share.used = min(t.usedAt(now), t.share.used+spent)
 	t.share.index = outside
 	at := slices.Index(sl.running, t)
 	sl.running[at] = sl.running[len(sl.running)-1]

@@ -33,20 +33,20 @@ func TestDebtIsPaidAtACheckpoint(t *testing.T) {
 	sl.resize(1, 1, 0)
 	a, b := bareTask(0), bareTask(0)
 	sl.start(b, 0)
-	sl.pause(b, 0)
+	sl.pause(b, 0, allOfIt)
 	if !sl.start(a, 0) || !sl.wake(b, ms) {
 		t.Fatal("no slot")
 	}
 	if a.marks.Load()&markYield == 0 || b.marks.Load()&markYield != 0 {
 		t.Fatalf("marks %b, %b", a.marks.Load(), b.marks.Load())
 	}
-	if yields, _ := sl.turn(b, ms+us); yields {
+	if yields, _ := sl.turn(b, ms+us, allOfIt); yields {
 		t.Fatal("the woken task pays at once")
 	}
-	if yields, next := sl.turn(a, ms+us); !yields || next != nil {
+	if yields, next := sl.turn(a, ms+us, allOfIt); !yields || next != nil {
 		t.Fatal("the other task does not pay")
 	}
-	sl.end(b, 2*ms)
+	sl.end(b, 2*ms, allOfIt)
 	if !a.wasGranted() {
 		t.Fatal("the slot did not come back")
 	}
@@ -57,10 +57,10 @@ func TestOwnCheckpointPaysAfterGrace(t *testing.T) {
 	sl.resize(1, 1, 0)
 	a, b := bareTask(0), bareTask(0)
 	sl.start(b, 0)
-	sl.pause(b, 0)
+	sl.pause(b, 0, allOfIt)
 	sl.start(a, 0)
 	sl.wake(b, ms)
-	if yields, _ := sl.turn(b, ms+int64(Grace)); !yields {
+	if yields, _ := sl.turn(b, ms+int64(Grace), allOfIt); !yields {
 		t.Fatal("does not pay")
 	}
 }
@@ -73,7 +73,7 @@ func TestWakingUpIsNoWayToTheHeadOfTheQueue(t *testing.T) {
 	greedy, modest, other := bareTask(0), bareTask(0), bareTask(0)
 	sl.start(greedy, 0)
 	sl.start(modest, 0)
-	sl.pause(greedy, 5*ms)
+	sl.pause(greedy, 5*ms, allOfIt)
 	if !modest.wasGranted() {
 		t.Fatal("modest does not run")
 	}
@@ -81,7 +81,7 @@ func TestWakingUpIsNoWayToTheHeadOfTheQueue(t *testing.T) {
 	if sl.wake(greedy, 5*ms+100*us) {
 		t.Error("runs over the slots")
 	}
-	sl.pause(modest, 6*ms)
+	sl.pause(modest, 6*ms, allOfIt)
 	if !other.wasGranted() {
 		t.Error("the newcomer does not go first")
 	}
@@ -93,14 +93,14 @@ func TestLevelsGoWithTheirLastTask(t *testing.T) {
 	for p := range 100 {
 		task := bareTask(p)
 		sl.start(task, int64(p))
-		sl.pause(task, int64(p))
+		sl.pause(task, int64(p), allOfIt)
 		sl.wake(task, int64(p))
 		queued := bareTask(-p)
 		sl.start(queued, int64(p))
 		if !sl.abandon(queued, int64(p)) {
 			t.Fatal("not queued")
 		}
-		sl.end(task, int64(p))
+		sl.end(task, int64(p), allOfIt)
 	}
 	if len(sl.levels) != 0 {
 		t.Errorf("%d levels", len(sl.levels))
@@ -117,18 +117,18 @@ func TestStalledTaskLendsItsSlot(t *testing.T) {
 	if !b.wasGranted() {
 		t.Fatal("not lent")
 	}
-	if yields, _ := sl.turn(a, 2*ms); yields {
+	if yields, _ := sl.turn(a, 2*ms, allOfIt); yields {
 		t.Error("the one that has used less yields")
 	}
-	if yields, _ := sl.turn(b, 2*ms); !yields {
+	if yields, _ := sl.turn(b, 2*ms, allOfIt); !yields {
 		t.Error("the debt is not paid")
 	}
 	sl.stall(a, 3*ms)
 	if !b.wasGranted() {
 		t.Fatal("not lent again")
 	}
-	sl.end(a, 4*ms)
-	sl.end(b, 4*ms)
+	sl.end(a, 4*ms, allOfIt)
+	sl.end(b, 4*ms, allOfIt)
 	if sl.stalled != 0 || len(sl.running) != 0 || len(sl.levels) != 0 {
 		t.Errorf("left over: %+v", sl)
 	}
@@ -156,7 +156,7 @@ func TestQueueingManyTasksIsNotQuadratic(t *testing.T) {
 		}
 		for range n / 2 {
 			next := sl.head()
-			sl.end(running, int64(n))
+			sl.end(running, int64(n), allOfIt)
 			running = next
 		}
 		return time.Since(begin)
@@ -281,7 +281,7 @@ func (m *machine) checkpoint(mo *model) {
 	mo.computed += mo.slice
 	if mo.left -= mo.slice; mo.left <= 0 {
 		m.finish(mo)
-	} else if yields, next := m.sl.turn(mo.Task, m.now); yields {
+	} else if yields, next := m.sl.turn(mo.Task, m.now, allOfIt); yields {
 		m.ask(mo, false)
 		if next != nil {
 			next.granted <- struct{}{}
@@ -296,10 +296,10 @@ func (m *machine) checkpoint(mo *model) {
 func (m *machine) finish(mo *model) {
 	mo.rounds++
 	if mo.pause == nil {
-		m.sl.end(mo.Task, m.now)
+		m.sl.end(mo.Task, m.now, allOfIt)
 		return
 	}
-	m.sl.pause(mo.Task, m.now)
+	m.sl.pause(mo.Task, m.now, allOfIt)
 	m.at(mo.pause(), func() {
 		mo.left = mo.burst()
 		m.ask(mo, m.sl.wake(mo.Task, m.now))

@@ -131,10 +131,11 @@ func (t *Task) begin() error {
 
 func (t *Task) end() {
 	t.cause.ran(time.Since(t.started))
+	spent := t.thread.spent()
 	t.thread.react()
 	t.thread.leave()
 	t.goroutine.Store(0)
-	t.s.slots.end(t, t.s.now())
+	t.s.slots.end(t, t.s.now(), spent)
 }
 
 // mine reports whether the caller is the task, and not another goroutine that uses
@@ -197,8 +198,9 @@ func pauseTask(ctx context.Context) *Task {
 func (t *Task) pause() {
 	t.cause.ran(time.Since(t.started))
 	t.cause = nil
+	spent := t.thread.spent()
 	t.thread.react()
-	t.s.slots.pause(t, t.s.now())
+	t.s.slots.pause(t, t.s.now(), spent)
 }
 
 // wake begins a turn because of an event, over the number of slots if need be and
