@@ -16,38 +16,18 @@ func (s *session) granted(p *proxy) {
 	}
 }
 
-// failure says why h has lost its request, if it has.
-func (l *Location) failure(h *Handle) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if h.state == failed {
-		return h.err
-	}
-	return nil
-}
-
 // tellLocked sends a grant, under the lock of the session.
 func (s *session) tellLocked(p *proxy) {
-	l, sub := p.sub.location, p.sub
-	data := l.memory.bytes
-	l.lock()
-	if l.journal == nil && !sub.mapped {
-		l.journal = newJournal(data, l.version.Load())
-	}
-	version, j := l.version.Load(), l.journal
-	l.mu.Unlock()
-	f := frame{kind: frameGranted, id: p.id, mirror: sub.id, generation: p.handle.generation, version: version, size: int64(len(data)), text: cutText(p.served.by)}
-	switch {
-	case sub.mapped:
-	case !sub.has && len(data) > 0:
-		f.extents = []extent{{0, len(data)}}
-	case sub.version != version:
-		f.extents = j.since(len(data), sub.version)
+	sub := p.sub
+	data, version, file, lacks := sub.location.lackedBy(sub)
+	f := frame{
+		kind: frameGranted, id: p.id, mirror: sub.id, generation: p.handle.generation, version: version,
+		size: int64(len(data)), extents: lacks, text: cutText(p.served.by),
 	}
 	sub.has, sub.version, p.told = true, version, true
-	if sub.mapped && sub.file != l.memory.file {
-		sub.file, f.ok = l.memory.file, true
-		s.link.sendMemory(f, l.memory.file, sub.inPlace)
+	if sub.mapped && sub.file != file {
+		sub.file, f.ok = file, true
+		s.link.sendMemory(f, file, sub.inPlace)
 		return
 	}
 	if s.link.out.copies(f.dataLength()) {

@@ -58,14 +58,6 @@ type remoteRequest struct {
 	replica *replica
 }
 
-// servedRequest is what a request has that stands in the queue for a task of another
-// process.
-type servedRequest struct {
-	decided func()   // called instead of sending a token
-	by      string   // whose release led to the grant
-	pieces  []extent // what the writer changed
-}
-
 // ReadRequest asks for r for reading. It takes the place in the queue and
 // does not wait.
 func (h *Handle) ReadRequest(r Resource) error { return r.insert(h, Read) }

@@ -258,26 +258,11 @@ func (s *session) valid(p *proxy, f *frame) bool {
 }
 
 // write makes the new version from the data of a release.
-func (s *session) write(p *proxy, f *frame) error {
-	l, size := p.sub.location, int(f.size)
-	if err := s.take(f.dataLength()); err != nil {
-		return err
+func (s *session) write(p *proxy, f *frame) (err error) {
+	if err = s.take(f.dataLength()); err == nil {
+		p.sub.version, err = p.sub.location.overwrite(&p.handle, int(f.size), f.extents, s.taken, p.sub.inPlace)
 	}
-	if size != len(l.memory.bytes) {
-		if err := l.memory.resize(size); err != nil {
-			return fmt.Errorf("resizing location %s: %w", l.name, err)
-		}
-	}
-	at := 0
-	for _, e := range f.extents {
-		at += copy(l.memory.bytes[e.offset:e.offset+e.length], s.taken[at:])
-	}
-	if !p.sub.inPlace {
-		p.served.pieces = append([]extent{}, f.extents...)
-	}
-	p.handle.mapped, p.handle.wrote = true, true
-	p.sub.version = l.version.Load() + 1 // the other process made it
-	return nil
+	return err
 }
 
 // takeStep is how much memory a peer gets for data that it has announced and not yet sent.
