@@ -35,7 +35,7 @@ started, each below a line with its name.`,
 				if connect.CodeOf(err) == connect.CodeNotFound {
 					return c.printLogsOfStep(ctx, client, request, err)
 				}
-				return err
+				return explained(err) // not asked again: part of the logs was printed
 			})
 		},
 	}

@@ -29,8 +29,23 @@ func askIn(ctx context.Context, folder string, do func(context.Context, wire.Wor
 	if err != nil {
 		return err
 	}
-	defer connection.Close()
-	return explained(do(ctx, connection))
+	err = do(ctx, connection)
+	connection.Close()
+	if connection.Live && ctx.Err() == nil && serverGone(err) {
+		// The server ended meanwhile; its records know what it knew.
+		if connection, err = server.Connect(ctx, folder); err != nil {
+			return err
+		}
+		err = do(ctx, connection)
+		connection.Close()
+	}
+	return explained(err)
+}
+
+// serverGone says of an error that the server ended while it was asked.
+func serverGone(err error) bool {
+	code := connect.CodeOf(err)
+	return err != nil && (code == connect.CodeCanceled || code == connect.CodeUnavailable)
 }
 
 // askRunning talks to the server that runs the workflow of this folder.

@@ -16,6 +16,10 @@ import (
 // loop has ended, so the cores are at rest; failure is why, if not in order.
 func (s *Server) conclude(failure error) Outcome {
 	outcome := s.outcome(failure)
+	if s.end.abandoned {
+		// Pilots that hear nothing could store files after they were swept.
+		s.pilots.close()
+	}
 	if failure == nil {
 		s.tidy(outcome.Succeeded)
 		outcome.Notes = s.end.notes

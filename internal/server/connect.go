@@ -55,7 +55,7 @@ func Connect(ctx context.Context, folder string) (*Connection, error) {
 // passing says that an error comes from a server that is starting or ending.
 func passing(err error) bool {
 	var network *net.OpError
-	return errors.As(err, &network) || errors.Is(err, store.ErrLocked)
+	return errors.As(err, &network) || errors.Is(err, store.ErrLocked) || errors.Is(err, store.ErrUnready)
 }
 
 func connectOnce(ctx context.Context, folder string, s *sched.Scheduler) (*Connection, error) {

@@ -25,6 +25,8 @@ type pilots struct {
 	site   string
 	system batch.System
 
+	closing sync.Once
+
 	mu       sync.Mutex      // guards what follows
 	starting int             // asked for, not yet submitted
 	live     map[string]bool // launches that the batch system has, and dispatch knows
@@ -35,6 +37,11 @@ type pilots struct {
 
 func newPilots(site string, system batch.System) *pilots {
 	return &pilots{site: site, system: system, live: map[string]bool{}, early: map[string]string{}}
+}
+
+// close ends the batch system, with all pilots that are left, once.
+func (p *pilots) close() {
+	p.closing.Do(func() { _ = p.system.Close() })
 }
 
 // none says that no pilot is there and none will come.

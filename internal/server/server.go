@@ -144,7 +144,7 @@ func (s *Server) assemble() {
 // release gives back what Open took, as far as it came.
 func (s *Server) release() {
 	if s.pilots != nil {
-		s.pilots.system.Close()
+		s.pilots.close()
 	}
 	if err := s.tape.Close(); err != nil {
 		s.log.Warn("not all was recorded", "error", err)

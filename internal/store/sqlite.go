@@ -43,6 +43,10 @@ const (
 	checkpointSize = 1000  // pages of the write-ahead log, then they go to the main file
 )
 
+// longPath, in bytes, is where a path becomes a likely reason for SQLite not to
+// open a file. What it can open depends on the links in it, too.
+const longPath = 480
+
 // sqliteStore is a Store in one SQLite file with a write-ahead log. One
 // connection does everything, so statements are prepared once.
 type sqliteStore struct {
@@ -89,6 +93,9 @@ func (s *sqliteStore) open(ctx context.Context) error {
 	version, err := checkVersion(ctx, s.conn)
 	if err != nil {
 		return err
+	}
+	if s.mode == ReadOnly && version == 0 {
+		return ErrUnready
 	}
 	if s.mode == ReadOnly {
 		return s.stmt.prepareLoad(ctx, s.conn, version)
@@ -201,7 +208,11 @@ func (s *sqliteStore) explain(doing string, err error) error {
 	}
 	var failure *sqlite.Error
 	if errors.As(err, &failure) {
-		if kind := errorKind(failure); kind != nil {
+		kind := errorKind(failure)
+		if failure.Code()&0xff == codes.SQLITE_CANTOPEN && len(s.path) >= longPath {
+			kind = fmt.Errorf("%w (it has %d bytes)", ErrPath, len(s.path))
+		}
+		if kind != nil {
 			return fmt.Errorf("%s %s: %w (%w)", doing, s.path, kind, err)
 		}
 	}

@@ -336,3 +336,33 @@ func BenchmarkApply(b *testing.B) {
 		})
 	}
 }
+
+// Who looks while a store is being made is told so, and may look again.
+func TestEmptyStoreIsNotReady(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "fairway.db")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.OpenSQLite(path, store.ReadOnly); !errors.Is(err, store.ErrUnready) || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestPathsThatAreTooLongAreTold(t *testing.T) {
+	folder := t.TempDir()
+	for len(folder) < 3800 {
+		folder = filepath.Join(folder, strings.Repeat("long", 25))
+	}
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s, err := open(folder)
+	if err == nil {
+		err = s.Close()
+	} else if errors.Is(err, store.ErrPath) && strings.Contains(err.Error(), "--dir") {
+		err = nil
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}

@@ -17,6 +17,8 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 
 	"fairway/internal/dispatch"
 )
@@ -48,6 +50,11 @@ var (
 	ErrForeign = errors.New("the file is not a store of Fairway")
 	// ErrCorrupt: the file is damaged.
 	ErrCorrupt = errors.New("the store is damaged; `fairway clean` removes the state and leaves results/")
+	// ErrUnready: nothing is in the store yet. It is just being made, or whoever
+	// began to make it was killed. It wraps fs.ErrNotExist.
+	ErrUnready = fmt.Errorf("the store is still empty: %w", fs.ErrNotExist)
+	// ErrPath: SQLite cannot open files of such a path.
+	ErrPath = errors.New("the path is too long for a store: choose a folder with a shorter one, for the state alone with --dir")
 	// ErrFull: no room on the disk. The transaction may be tried again when there
 	// is room.
 	ErrFull = errors.New("no room left on the disk of the store")
