@@ -394,7 +394,9 @@ func waitForClockTick(t *testing.T) {
 // An attempt of which the kernel ended a part for memory has failed, whatever
 // the rest of it says.
 func TestOutOfMemoryInAPartFailsTheWhole(t *testing.T) {
-	if newMemoryBoxes("fairway-test-"+fmt.Sprint(time.Now().UnixNano())).folder == "" {
+	boxes := newMemoryBoxes("fairway-test-" + fmt.Sprint(time.Now().UnixNano()))
+	t.Cleanup(boxes.close)
+	if boxes.folder == "" {
 		t.Skip("no cgroup for memory can be made here")
 	}
 	q := newTaskQueue(t)
