@@ -10,7 +10,7 @@ TEST_PACKAGES    := gcc libc6-dev $(EXAMPLE_PACKAGES)
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := build
-.PHONY: help build install run test lint vet rules unit fuzz soak bench tools generate clean
+.PHONY: help build install run test lint vet rules unit fuzz soak bench picture tools generate clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -66,6 +66,14 @@ bench: ## run the benchmarks whose figures stand in docs/benchmarks.md
 	@for program in bench/*/main.go; do \
 		echo "$$(dirname $$program)" >&2; go run ./$$(dirname $$program) -json || exit 1; \
 	done
+
+picture: build ## draw docs/run.svg, the picture of the README, from a run of examples/lambda
+	scripts/install-packages.sh $(EXAMPLE_PACKAGES)
+	rm -rf bin/run && mkdir -p bin/run/examples/lambda
+	cp examples/lambda/workflow.yaml bin/run/examples/lambda/
+	PATH="$(CURDIR)/bin:$$PATH" go run ./scripts/picture -C bin/run -o docs/run.svg \
+		fairway run examples/lambda/workflow.yaml
+	rm -rf bin/run
 
 tools: ## install what `make generate` needs
 	scripts/install-packages.sh protobuf-compiler libprotobuf-dev

@@ -66,10 +66,10 @@ func doneText(total *wire.StepProgress) string {
 // job met with.
 func timeText(summary *wire.Summary) string {
 	count := float64(max(1, summary.GetAttempts()))
-	text := fmt.Sprintf("%s waiting for a pilot, %s staging, %s computing",
+	text := fmt.Sprintf("%s queued, %s staging, %s computing",
 		quantity.Seconds(summary.GetWaitingSeconds()/count), quantity.Seconds(summary.GetStagingSeconds()/count), quantity.Seconds(summary.GetComputingSeconds()/count))
 	if summary.GetAttempts() > 1 {
-		text += fmt.Sprintf(", for each attempt on average; %s of computing in all", quantity.Seconds(summary.GetComputingSeconds()))
+		text += fmt.Sprintf(" per attempt; %s of computing in all", quantity.Seconds(summary.GetComputingSeconds()))
 	}
 	return text
 }
