@@ -262,3 +262,31 @@ func TestCopyIsPublishedOnceAfterACrash(t *testing.T) {
 		t.Fatalf("in the results there are %v, %v", entries, err)
 	}
 }
+
+// A stored file that nobody needs goes at any moment, so also while the next version
+// takes the place of its other name: that is a result nevertheless, and nobody's own file.
+func TestResultsAreKnownWhileTheirStoredFilesAreRemoved(t *testing.T) {
+	for _, where := range []string{"same file system", "another"} {
+		s := resultsOf(t, t.TempDir())
+		if where == "another" {
+			elsewhere(t, s.folders.Results)
+		}
+		p := newPublisher(s, noneIsOld, nothingAside(t))
+		for version := dispatch.Version(1); version < 500 && !t.Failed(); version += 2 {
+			first := publication(t, s, "a", version, "first")
+			second := publication(t, s, "a", version+1, "second")
+			mustPublish(t, p, first)
+			// a change of the inode, as caches make them, leaves the record in doubt
+			if err := os.Chmod(filepath.Join(s.folders.Results, "a"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			name, _ := storage.StateName(first.PFN)
+			removed := make(chan error)
+			go func() { removed <- os.Remove(filepath.Join(s.folders.Storage, name)) }()
+			mustPublish(t, p, second)
+			if err := <-removed; err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}

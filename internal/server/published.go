@@ -117,7 +117,8 @@ func (s *standing) holds(lfn, pfn string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return s.same(results, lfn, there, pfn)
+	same, err := s.same(results, lfn, there, pfn)
+	return same, ignoreMissing(err)
 }
 
 // stored opens the folder that holds the file of a PFN. Those that are not in the
@@ -146,15 +147,18 @@ func absent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || behindAnother(err)
 }
 
+// same says whether the stored file of a PFN stands under a name. The error is
+// [fs.ErrNotExist] where there is no such stored file: the loop that removes those
+// that nobody needs may take it away at any moment, also during this call.
 func (s *standing) same(results *beneath.Folder, lfn string, there fs.FileInfo, pfn string) (bool, error) {
 	stored, element, err := s.stored(pfn)
 	if err != nil {
-		return false, ignoreMissing(err)
+		return false, err
 	}
 	defer func() { _ = stored.Close() }()
 	original, err := stored.Lstat(element)
 	if err != nil {
-		return false, ignoreMissing(err)
+		return false, err
 	}
 	switch r, known := s.get(lfn); {
 	case os.SameFile(there, original):
@@ -194,24 +198,16 @@ func (s *standing) isOurs(results *beneath.Folder, lfn string) (bool, error) {
 			return true, nil
 		case r.Inode == now.Inode && !r.like(now):
 			return false, nil // it was written into
-		case r.like(now) && !s.isThere(r.PFN):
-			return true, nil // the other link was removed, which changed the inode
 		}
-		if same, err := s.same(results, lfn, there, r.PFN); same || err != nil {
+		same, err := s.same(results, lfn, there, r.PFN)
+		if errors.Is(err, fs.ErrNotExist) { // the other link was removed, which changed the inode
+			same, err = r.like(stampOf(there)), nil
+		}
+		if same || err != nil {
 			return same, err
 		}
 	}
 	return s.isStored(results, lfn, there)
-}
-
-func (s *standing) isThere(pfn string) bool {
-	stored, element, err := s.stored(pfn)
-	if err != nil {
-		return false
-	}
-	defer func() { _ = stored.Close() }()
-	_, err = stored.Lstat(element)
-	return err == nil
 }
 
 // isStored finds out whether some version stands under a name. It is asked where
@@ -233,7 +229,8 @@ func (s *standing) isStored(results *beneath.Folder, lfn string, there fs.FileIn
 		if of, ok := storedAs(name); !ok || of != lfn {
 			continue
 		}
-		if same, err := s.same(results, lfn, there, storage.Join(StoragePrefix, name)); same || err != nil {
+		same, err := s.same(results, lfn, there, storage.Join(StoragePrefix, name))
+		if err = ignoreMissing(err); same || err != nil {
 			return same, err
 		}
 	}
