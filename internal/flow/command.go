@@ -201,10 +201,19 @@ func plainWords(text string) []string {
 // Commands that count get the file as their input, since awk takes a name with
 // '=' for an assignment, and some print large numbers with an exponent.
 var countCommands = map[recordUnit]string{
-	recordLines: `awk 'END { printf "%.0f\n", NR }' < "$in"`,
-	recordFastq: `awk 'END { if (NR % 4) exit 1; printf "%.0f\n", NR / 4 }' < "$in" || { echo "$in has a number of lines that is no multiple of four: that is no whole FASTQ file" >&2; exit 1; }`,
+	recordLines: uncompressed + `awk 'END { printf "%.0f\n", NR }' < "$in"`,
+	recordFastq: uncompressed + `awk 'END { if (NR % 4) exit 1; printf "%.0f\n", NR / 4 }' < "$in" || { echo "$in has a number of lines that is no multiple of four: that is no whole FASTQ file" >&2; exit 1; }`,
 	recordBytes: `wc -c < "$in"`,
 }
+
+// uncompressed fails for files of gzip, bzip2, xz and zstd, known by their first
+// bytes. Their line breaks are there by chance, and would be counted.
+const uncompressed = `case $(od -An -tx1 -N6 < "$in") in
+(' 1f 8b'* | ' 42 5a 68 3'?' 31 41' | ' fd 37 7a 58 5a 00' | ' 28 b5 2f fd'*)
+	echo "$in is compressed, and its lines cannot be counted: split what a step before decompresses, or give count: COMMAND" >&2
+	exit 1 ;;
+esac
+`
 
 // countScript takes the one word that a command prints as the name of an empty
 // file. Shells read 0020 as another number, and awk 2^63 as a third one: it

@@ -67,6 +67,27 @@ func TestRecordsAreCounted(t *testing.T) {
 	}
 }
 
+// A compressed file has line breaks by chance: three of them here, and none.
+func TestCompressedRecordsAreNotCounted(t *testing.T) {
+	for name, content := range map[string]string{
+		"a.gz": "\x1f\x8b\x08\x00\n\n\n\n", "b.bz2": "BZh91AY&SY\n\n\n\n", "c.xz": "\xfd7zXZ\x00\n\n\n\n", "d.zst": "\x28\xb5\x2f\xfd\n\n\n\n",
+	} {
+		for _, of := range []string{"lines", "fastq"} {
+			if got, err := count(t, "{records: 1, of: "+of+"}", name, content); err == nil || !strings.Contains(got, name+" is compressed") {
+				t.Errorf("%s of %s: %s, %v; want that it is compressed", of, name, got, err)
+			}
+		}
+		if got, err := count(t, "{records: 1, of: bytes=4}", name, content); err != nil || got != fmt.Sprint(len(content)) {
+			t.Errorf("bytes of %s: %s, %v", name, got, err)
+		}
+	}
+	for _, text := range []string{"BZh5", "BZh is no archive\n", " (7zXZ", "\x1f"} {
+		if got, err := count(t, "{records: 1, of: lines}", "text", text); err != nil || got != "1" {
+			t.Errorf("%q: %s, %v", text, got, err)
+		}
+	}
+}
+
 // What a counting job found is read as a decimal number, once, and no size or
 // number of records is too large to be told.
 func TestRecordsAreNumbers(t *testing.T) {
