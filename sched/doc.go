@@ -68,7 +68,8 @@
 //     its slot until it waits or ends.
 //   - The reaction to an event does not depend on checkpoints: threads that
 //     compute are told from those that react by scheduling attributes that need
-//     no privilege (see [Priorities]).
+//     no privilege (see [Priorities]), and a woken task does not wait behind others
+//     for slots that their holders have had for 20 ms and more.
 //   - A task must not hold a lock across a checkpoint or a wait, since those who
 //     get its slot may want that lock. Where tasks have threads of their own, a
 //     task that blocks with a slot while others wait for one lends it to them

@@ -49,6 +49,11 @@ const allOfIt = time.Hour
 // it for a Quantum beside equals that were there before; one that has just come
 // and has used less takes over as soon as the running one has used as much.
 //
+// Where all slots are held for 2 Quanta, by tasks that hardly pass checkpoints, those
+// that wait can't have one anyway. Then a woken task need not wait behind them: it
+// runs over the number of slots if it has used less than one that runs. So reactions
+// don't depend on checkpoints.
+//
 // # How long a task waits
 //
 // Let T wait for one of S slots beside equal tasks, let L be the longest time that
@@ -61,9 +66,13 @@ const allOfIt = time.Hour
 // until it has used as much as T, which is at most 3 Quanta + L, and then for a
 // Quantum and until its next checkpoint, since it might have been granted its slot
 // just before. After that it goes after T, also when it wakes up, since what it has
-// used is not forgotten. All S slots are taken all the while. So T waits at most
+// used is not forgotten. It goes before T only where all slots are held, and if it has
+// used less than one of the holders, R. R is at most 2 L above T: it has passed its last
+// checkpoint because it was not above T yet, or, if L is more than a Quantum, in its
+// first Quantum. So that adds 2 L. All S slots are taken all the while. So T waits at
+// most
 //
-//	M/S * (4 Quantum + 2 L) + L
+//	M/S * (4 Quantum + 4 L) + L
 //
 // of the time that the system gives to the process, where M counts new tasks too. They don't go before T for ever: as those that can
 // run go on, the floor rises, and new ones begin above it. Mostly nobody is as far
@@ -74,6 +83,7 @@ type slots struct {
 	spare   int      // tasks allowed over total, for those that events have woken
 	running []*Task  // with a slot, including those over total
 	stalled int      // of running: tasks that don't compute, and so don't count
+	waking  int      // tasks in queues that an event has woken
 	levels  []*level // by falling priority
 	entered uint64   // tasks that ever came to a queue
 	clocked bool     // checkpoints must look at the clock, since sources are polled
@@ -94,6 +104,7 @@ type share struct {
 	since   int64         // up to when used counts, while it runs
 	began   int64         // beginning of the turn
 	fresh   bool          // has come to the queue from outside, not from a slot
+	woken   bool          // is in the queue since an event, and may run over the slots
 	stalled bool          // has a slot and does not compute
 	entry   uint64        // order of arrival
 	index   int           // in the queue, or one of the following
@@ -174,11 +185,45 @@ func (sl *slots) wake(t *Task, now int64) bool {
 	sl.raise(l, now)
 	t.share.used = min(max(t.share.used, l.floor-Quantum), l.floor+maxDebt)
 	limit := sl.total
-	if head := sl.head(); (head == nil || t.before(head, now)) &&
-		slices.ContainsFunc(sl.running, func(r *Task) bool { return t.before(r, now) }) {
+	if sl.urgent(t, now) {
 		limit += sl.spare
 	}
-	return sl.take(t, limit, now)
+	if sl.take(t, limit, now) {
+		return true
+	}
+	t.share.woken = true
+	sl.waking++
+	return false
+}
+
+// urgent reports whether t, which an event has woken, may run over the number of
+// slots: if it has used less than one that runs, and goes before those that wait or
+// these can't have a slot anyway.
+func (sl *slots) urgent(t *Task, now int64) bool {
+	head := sl.head()
+	return (head == nil || head == t || t.before(head, now) || sl.held(now)) &&
+		slices.ContainsFunc(sl.running, func(r *Task) bool { return t.before(r, now) })
+}
+
+// held reports whether all slots are held by tasks that have had them for so long that
+// they hardly pass checkpoints.
+func (sl *slots) held(now int64) bool {
+	holders := 0
+	for _, r := range sl.running {
+		if !r.share.stalled && now-r.share.began >= int64(2*Quantum) {
+			holders++
+		}
+	}
+	return holders >= sl.total
+}
+
+// rouse has woken tasks run over the number of slots that were not urgent when they
+// woke up, as slots were not held for long then.
+func (sl *slots) rouse(now int64) {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	sl.grant(now)
+	sl.mark(now)
 }
 
 func (sl *slots) take(t *Task, limit int, now int64) bool {
@@ -221,8 +266,7 @@ func (sl *slots) abandon(t *Task, now int64) bool {
 	if t.share.index < 0 {
 		return false
 	}
-	heap.Remove(&t.share.level.queue, t.share.index)
-	t.share.index = outside
+	sl.unqueue(t)
 	sl.forget(t)
 	sl.mark(now)
 	return true
@@ -322,10 +366,52 @@ func (sl *slots) drop(t *Task, now int64, spent time.Duration) {
 	sl.running = sl.running[:len(sl.running)-1]
 }
 
-// grant gives free slots to those with the best right.
+// grant gives free slots to those with the best right, and then has urgent tasks run
+// over the number of slots.
 func (sl *slots) grant(now int64) {
 	for sl.computing() < sl.total && sl.head() != nil {
 		sl.pop(now).granted <- struct{}{}
+	}
+	for sl.computing() < sl.total+sl.spare {
+		t := sl.firstWoken(now)
+		if t == nil || !sl.urgent(t, now) {
+			return
+		}
+		sl.unqueue(t)
+		sl.run(t, now)
+		t.granted <- struct{}{}
+	}
+}
+
+// firstWoken is the task with the best right of those in queues that an event has
+// woken, or nil. If it is not the head, it is looked for only where it might be urgent.
+func (sl *slots) firstWoken(now int64) (first *Task) {
+	if sl.waking == 0 {
+		return nil
+	}
+	if head := sl.head(); head.share.woken {
+		return head
+	}
+	if !sl.held(now) {
+		return nil
+	}
+	for _, l := range sl.levels {
+		for _, t := range l.queue {
+			if t.share.woken && (first == nil || t.before(first, now)) {
+				first = t
+			}
+		}
+	}
+	return first
+}
+
+// unqueue takes t off its queue.
+func (sl *slots) unqueue(t *Task) {
+	heap.Remove(&t.share.level.queue, t.share.index)
+	t.share.index = outside
+	if t.share.woken {
+		t.share.woken = false
+		sl.waking--
 	}
 }
 
@@ -342,7 +428,7 @@ func (sl *slots) head() *Task {
 // pop gives the head of the queue a slot.
 func (sl *slots) pop(now int64) *Task {
 	t := sl.head()
-	heap.Pop(&t.share.level.queue)
+	sl.unqueue(t)
 	sl.run(t, now)
 	return t
 }

@@ -222,7 +222,17 @@ func (a *agenda) Pop() any {
 func newMachine(t testing.TB, random *rand.Rand, total, spare int) *machine {
 	m := &machine{t: t, sl: &slots{}, random: random}
 	m.sl.resize(total, spare, 0)
+	m.tend()
 	return m
+}
+
+// tend does what the scheduler does now and then.
+func (m *machine) tend() {
+	m.at(tendEvery, func() {
+		m.sl.rouse(m.now)
+		m.resumeGranted()
+		m.tend()
+	})
 }
 
 func (m *machine) at(d time.Duration, do func()) {
@@ -271,7 +281,7 @@ func (m *machine) waited(mo *model) {
 	waited := time.Duration(m.now - mo.asked)
 	mo.asked = m.now
 	mo.longest = max(mo.longest, waited)
-	bound := time.Duration(len(mo.before))*(4*Quantum+2*m.stretch)/time.Duration(m.sl.total) + m.stretch
+	bound := time.Duration(len(mo.before))*(4*Quantum+4*m.stretch)/time.Duration(m.sl.total) + m.stretch
 	if waited > bound {
 		m.t.Errorf("a task waited %v, bound %v beside %d tasks on %d slots", waited, bound, len(mo.before), m.sl.total)
 	}
@@ -411,6 +421,36 @@ func TestTaskThatUsesLittleGoesAtOnce(t *testing.T) {
 		m.run(5 * time.Second)
 		if echo.longest > 0 {
 			t.Errorf("beside %d tasks it waits up to %v", n, echo.longest)
+		}
+	}
+}
+
+// TestReactionDoesNotDependOnCheckpoints has tasks that are woken beside more tasks than
+// slots which pass none, and which nobody else can have a slot from.
+func TestReactionDoesNotDependOnCheckpoints(t *testing.T) {
+	for _, n := range []int{2, 10, 40} {
+		for _, waking := range []int{1, 3} {
+			m := newMachine(t, seed.Source(t), 2, 1)
+			var woken []*model
+			for range waking {
+				woken = append(woken, m.add(0, &model{burst: m.about(20 * time.Microsecond), pause: m.about(5 * time.Millisecond), gap: always(time.Hour)}))
+			}
+			for range n {
+				m.add(time.Millisecond, &model{burst: always(time.Hour), gap: always(time.Hour)})
+			}
+			m.run(200 * time.Millisecond)
+			for _, mo := range woken {
+				if mo.longest > 2*tendEvery {
+					t.Errorf("beside %d tasks that have just begun, one of %d woken ones waited for %v", n, waking, mo.longest)
+				}
+				mo.longest, mo.rounds = 0, 0
+			}
+			m.run(5 * time.Second)
+			for _, mo := range woken {
+				if mo.longest > time.Duration(waking-1)*40*time.Microsecond || mo.rounds < 500 {
+					t.Errorf("beside %d tasks, one of %d woken ones waited up to %v and did %d rounds", n, waking, mo.longest, mo.rounds)
+				}
+			}
 		}
 	}
 }

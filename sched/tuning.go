@@ -128,6 +128,7 @@ func (s *Scheduler) tend() {
 			return
 		}
 		s.lendStalled(stalls)
+		s.slots.rouse(s.now())
 		if n := threadCount(); n != threads || tick%limitEvery == 0 {
 			threads = n
 			s.priorities.react()
