@@ -48,6 +48,7 @@ steps:
   noop:
     times: %d
     writes: "out-{number}.{found}"
+    may_be_empty: true
     command: %s %s
 `
 
