@@ -20,6 +20,7 @@ import (
 
 	"fairway/bench/measure"
 	"fairway/internal/sim"
+	"fairway/internal/sim/experiment"
 )
 
 // row is what one size took.
@@ -108,7 +109,7 @@ func apart(jobs int) (row, error) {
 }
 
 func simulate(jobs int) (row, error) {
-	plan, err := sim.Parse("bench.yaml", []byte(experiment(jobs)))
+	plan, err := experiment.Parse("bench.yaml", []byte(layers(jobs)))
 	if err != nil {
 		return row{}, err
 	}
@@ -133,9 +134,9 @@ func simulate(jobs int) (row, error) {
 	}, nil
 }
 
-// experiment describes layers of jobs, each of which reads two files of the
+// layers describes layers of jobs, each of which reads two files of the
 // layer before, on sites whose nodes have eight slots.
-func experiment(jobs int) string {
+func layers(jobs int) string {
 	perSite := max(jobs/jobsPerPilot/sites, 1)
 	nodes := (perSite + 7) / 8
 	text := fmt.Sprintf(`

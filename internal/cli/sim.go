@@ -8,6 +8,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/internal/sim"
+	"fairway/internal/sim/compare"
+	"fairway/internal/sim/experiment"
+	"fairway/internal/sim/faults"
+	"fairway/internal/sim/paper"
+	"fairway/internal/sim/report"
 )
 
 // simOptions are the flags of sim and of the commands below it.
@@ -82,16 +87,20 @@ is that of WfFormat traces, or else the patterns of the paper.`,
 }
 
 func (c *console) simulateComparison(ctx context.Context, traces []string, o *simOptions) error {
-	rows, chapters, err := sim.Compare(ctx, traces, o.seed, c.counted("runs"))
+	rows, results, err := compare.Policies(ctx, traces, o.seed, c.counted("runs"))
 	if err != nil {
 		return err
+	}
+	chapters := make([]report.Chapter, len(results))
+	for i, res := range results {
+		chapters[i].Results = res
 	}
 	if err := c.writeChapters(o.out, chapters); err != nil {
 		return err
 	}
 	if c.json {
 		c.printJSON(struct {
-			Rows []sim.Compared `json:"rows"`
+			Rows []compare.Row `json:"rows"`
 		}{rows})
 		return nil
 	}
@@ -100,7 +109,7 @@ func (c *console) simulateComparison(ctx context.Context, traces []string, o *si
 }
 
 // printCompared leaves empty what was not measured.
-func printCompared(out io.Writer, rows []sim.Compared) {
+func printCompared(out io.Writer, rows []compare.Row) {
 	table := [][]cell{cells("kind", "work", "cache", "policy", "hits", "byte hits", "read GB", "over bound", "turnaround s", "from other sites GB", "money")}
 	for _, r := range rows {
 		cache := ""
@@ -139,7 +148,7 @@ that repeats it.`,
 		Args: noArgument,
 		RunE: func(command *cobra.Command, _ []string) error {
 			first := max(o.seed, 1)
-			faced, err := sim.UnderFaults(command.Context(), first, seeds, c.counted("seeds"))
+			faced, err := faults.Check(command.Context(), first, seeds, c.counted("seeds"))
 			if err != nil {
 				return err
 			}
@@ -168,7 +177,7 @@ func (c *console) printHeld(first uint64, seeds int, faced *sim.Happened) {
 }
 
 func (c *console) simulate(ctx context.Context, file string, o *simOptions) error {
-	plan, err := sim.ParseFile(file)
+	plan, err := experiment.ParseFile(file)
 	if err != nil {
 		return &failure{code: exitBadFile, err: err}
 	}
@@ -182,11 +191,11 @@ func (c *console) simulate(ctx context.Context, file string, o *simOptions) erro
 	if err != nil {
 		return err
 	}
-	if err := c.writeChapters(o.out, []sim.Chapter{{Results: results}}); err != nil {
+	if err := c.writeChapters(o.out, []report.Chapter{{Results: results}}); err != nil {
 		return err
 	}
 	if c.json {
-		c.printJSON(results.JSON())
+		c.printJSON(report.JSON(results))
 		return nil
 	}
 	printRows(c.out, results)
@@ -194,20 +203,20 @@ func (c *console) simulate(ctx context.Context, file string, o *simOptions) erro
 }
 
 func (c *console) simulatePaper(ctx context.Context, o *simOptions) error {
-	chapters, err := sim.Paper(ctx, o.repetitions, o.seed, c.counted("runs"))
+	chapters, err := paper.Run(ctx, o.repetitions, o.seed, c.counted("runs"))
 	if err != nil {
 		return err
 	}
 	if err := c.writeChapters(o.out, chapters); err != nil {
 		return err
 	}
-	claims := []sim.Claim{}
+	claims := []report.Claim{}
 	for _, chapter := range chapters {
 		claims = append(claims, chapter.Claims...)
 	}
 	if c.json {
 		c.printJSON(struct {
-			Rows []sim.Claim `json:"rows"`
+			Rows []report.Claim `json:"rows"`
 		}{claims})
 		return nil
 	}
@@ -217,7 +226,7 @@ func (c *console) simulatePaper(ctx context.Context, o *simOptions) error {
 	return nil
 }
 
-func printClaim(out io.Writer, claim sim.Claim) {
+func printClaim(out io.Writer, claim report.Claim) {
 	held := "held    "
 	if !claim.Held {
 		held = "NOT HELD"
@@ -232,17 +241,17 @@ func printClaim(out io.Writer, claim sim.Claim) {
 }
 
 // writeChapters draws and writes, where a folder is given.
-func (c *console) writeChapters(folder string, chapters []sim.Chapter) error {
+func (c *console) writeChapters(folder string, chapters []report.Chapter) error {
 	if folder == "" {
 		return nil
 	}
 	for i := range chapters {
 		var err error
-		if chapters[i].Figures, err = chapters[i].Results.Figures(); err != nil {
+		if chapters[i].Figures, err = report.Figures(chapters[i].Results); err != nil {
 			return err
 		}
 	}
-	return sim.Write(folder, chapters)
+	return report.Write(folder, chapters)
 }
 
 // shownMetrics are the columns that a person sees first; the rest is in the
@@ -254,7 +263,7 @@ func printRows(out io.Writer, results *sim.Results) {
 	for _, row := range results.Rows {
 		line := append([]string{}, row.Levels...)
 		for _, metric := range shownMetrics {
-			line = append(line, row.Text(metric))
+			line = append(line, report.Text(&row, metric))
 		}
 		rows = append(rows, cells(line...))
 	}

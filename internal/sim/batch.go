@@ -36,7 +36,7 @@ type queued struct {
 }
 
 func newBatch(s *site) *batch {
-	b := &batch{site: s, rand: stream(s.run.seed, "batch", named(s.Name)), queue: map[string]*queued{}, answered: map[string]time.Duration{}}
+	b := &batch{site: s, rand: Stream(s.run.seed, "batch", named(s.Name)), queue: map[string]*queued{}, answered: map[string]time.Duration{}}
 	for n := range s.Nodes {
 		for range s.Slots {
 			b.free = append(b.free, &slot{host: fmt.Sprintf("%s-%04d", s.Name, n)})
@@ -57,7 +57,7 @@ func (b *batch) submit(start func(*slot), forgotten func(launch string)) (launch
 	q := &queued{launch: b.site.launchName(b.count), start: start}
 	b.pending++
 	b.queue[q.launch] = q
-	wait := b.site.Batch.Delay.draw(b.rand)
+	wait := b.site.Batch.Delay.Draw(b.rand)
 	if b.rand.Float64() < float64(b.site.Batch.Forget) {
 		b.site.run.after(wait, func() {
 			b.site.run.faced[PilotForgotten]++

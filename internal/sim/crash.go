@@ -41,12 +41,12 @@ func retriable(in dispatch.Input) []dispatch.Input {
 // mayCrash plans the next crash.
 func (s *server) mayCrash() {
 	f := s.run.exp.Faults
-	if f.ServerDies.zero() || f.Crashes > 0 && s.run.faced[ServerDied] >= f.Crashes {
+	if f.ServerDies.IsZero() || f.Crashes > 0 && s.run.faced[ServerDied] >= f.Crashes {
 		return
 	}
-	s.run.after(f.ServerDies.draw(s.run.faults), func() {
+	s.run.after(f.ServerDies.Draw(s.run.faults), func() {
 		s.run.faced[ServerDied]++
-		s.down(f.ServerAway.draw(s.run.faults))
+		s.down(f.ServerAway.Draw(s.run.faults))
 		s.mayCrash()
 	})
 }

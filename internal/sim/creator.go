@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/sim/experiment"
 )
 
 // creator hands jobs to the TaskQueue, or to the batch system: as soon as they
@@ -27,7 +28,7 @@ const submitBatch = 10_000
 
 func newCreator(r *run, submit func([]dispatch.Job), exist func([]dispatch.ExistingFile)) *creator {
 	c := &creator{run: r, submit: submit, exist: exist}
-	if r.exp.Creation.WhenData || r.exp.Submission == Direct {
+	if r.exp.Creation.WhenData || r.exp.Submission == experiment.Direct {
 		c.there, c.missing, c.readers = map[string]bool{}, map[int]int{}, map[string][]int{}
 		for _, f := range r.work.files {
 			c.there[f.lfn] = true

@@ -20,10 +20,10 @@ type damaged struct {
 // one changed.
 func (r *run) mayDamage() {
 	f := r.exp.Faults
-	if f.Damage.zero() || f.Damages > 0 && r.damages() >= f.Damages {
+	if f.Damage.IsZero() || f.Damages > 0 && r.damages() >= f.Damages {
 		return
 	}
-	r.after(f.Damage.draw(r.harm), func() {
+	r.after(f.Damage.Draw(r.harm), func() {
 		r.damage()
 		r.mayDamage()
 	})

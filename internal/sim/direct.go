@@ -20,7 +20,7 @@ type direct struct {
 }
 
 func newDirect(r *run) *direct {
-	return &direct{run: r, tries: map[int]int{}, rand: stream(r.seed, "broker"), places: map[string]string{}}
+	return &direct{run: r, tries: map[int]int{}, rand: Stream(r.seed, "broker"), places: map[string]string{}}
 }
 
 func (d *direct) begin() {
@@ -36,7 +36,7 @@ func (d *direct) begin() {
 func (d *direct) submit(i int) {
 	s := d.run.sites[d.next%len(d.run.sites)]
 	d.next++
-	d.run.after(d.run.exp.Direct.Broker.draw(d.rand), func() {
+	d.run.after(d.run.exp.Direct.Broker.Draw(d.rand), func() {
 		_, ok := s.batch.submit(func(at *slot) { d.start(s, at, i) }, func(string) { d.submit(i) })
 		if !ok {
 			d.run.after(max(s.Batch.Poll, time.Second), func() { d.submit(i) })
@@ -66,7 +66,7 @@ func (d *direct) start(s *site, at *slot, i int) {
 	x.done = func(o dispatch.Outcome, _ string) {
 		r.stopped(x, began, o)
 		s.batch.ended(at)
-		r.after(r.exp.Direct.Notice.draw(d.rand), func() { d.noticed(i, x, o) })
+		r.after(r.exp.Direct.Notice.Draw(d.rand), func() { d.noticed(i, x, o) })
 	}
 	r.started()
 	x.begin()

@@ -13,7 +13,12 @@
 //   - A run uses one goroutine. [Sweep] runs many side by side; its results
 //     come in the order of the experiment, whatever the number of processors.
 //   - Nothing reads a real clock or sleeps.
+//   - A run ends with an error at the first breach of what must hold, whatever
+//     goes wrong in it: no job is lost or committed twice, what is done is
+//     stored, what a job is told to read is there, no cache grows beyond its
+//     limit (promise.go).
 //
-// What an experiment assumes stands in its file, each assumption with its
-// reason; [Parse] refuses a reason for something that is not there.
+// This is the model alone. Package experiment below it says what to run; above
+// it, compare, faults and paper run what they are named after, and report writes
+// the results.
 package sim

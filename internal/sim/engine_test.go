@@ -37,14 +37,14 @@ func TestEventsHappenInOrder(t *testing.T) {
 }
 
 func TestStreamsAreTheirOwn(t *testing.T) {
-	a, again, b := stream(1, "pilot", 7), stream(1, "pilot", 7), stream(1, "pilot", 8)
+	a, again, b := Stream(1, "pilot", 7), Stream(1, "pilot", 7), Stream(1, "pilot", 8)
 	if x, y := a.Uint64(), again.Uint64(); x != y {
 		t.Errorf("the same stream gave %d and %d", x, y)
 	}
 	if x, y := a.Uint64(), b.Uint64(); x == y {
 		t.Error("two streams gave the same number")
 	}
-	if stream(1, "pilot", 7).Uint64() == stream(2, "pilot", 7).Uint64() {
+	if Stream(1, "pilot", 7).Uint64() == Stream(2, "pilot", 7).Uint64() {
 		t.Error("two seeds gave the same number")
 	}
 }

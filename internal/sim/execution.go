@@ -44,8 +44,8 @@ type output struct {
 // draw gives an execution its random streams: those of one try of a job,
 // wherever it runs.
 func (x *execution) draw(job string, try int) {
-	x.reading = stream(x.run.seed, "reading", named(job), uint64(try))
-	x.writing = stream(x.run.seed, "writing", named(job), uint64(try))
+	x.reading = Stream(x.run.seed, "reading", named(job), uint64(try))
+	x.writing = Stream(x.run.seed, "writing", named(job), uint64(try))
 }
 
 func (x *execution) begin() {

@@ -1,7 +1,5 @@
 package sim
 
-import "fmt"
-
 // Fault is a kind of thing that goes wrong in a run.
 type Fault int
 
@@ -44,25 +42,4 @@ func (h *Happened) ByName() map[string]int {
 		named[Fault(f).String()] = times
 	}
 	return named
-}
-
-func (h *Happened) add(o *Happened) {
-	for f := range o {
-		h[f] += o[f]
-	}
-}
-
-// enoughSeeds is the number of seeds over which every kind of fault is sure to
-// happen; fewer repeat single runs.
-const enoughSeeds = 40
-
-// missing says which kind never happened over so many seeds, where each should
-// have: a check under faults that do not come checks nothing.
-func (h *Happened) missing(seeds int) error {
-	for f, times := range h {
-		if times == 0 && seeds >= enoughSeeds {
-			return fmt.Errorf("over %d seeds this fault never happened: %s", seeds, Fault(f))
-		}
-	}
-	return nil
 }

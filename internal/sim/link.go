@@ -3,6 +3,8 @@ package sim
 import (
 	"math"
 	"time"
+
+	"fairway/internal/sim/experiment"
 )
 
 // link is a line whose bandwidth all transfers under way share equally, each
@@ -29,7 +31,7 @@ type transfer struct {
 	done  func()
 }
 
-func newLink(e *engine, bandwidth, each Size) *link {
+func newLink(e *engine, bandwidth, each experiment.Size) *link {
 	l := &link{engine: e, bandwidth: float64(bandwidth), each: float64(each)}
 	l.end = newAlarm(e, l.finish)
 	return l

@@ -215,3 +215,11 @@ func ratio(part, whole float64) float64 {
 	}
 	return part / whole
 }
+
+// Access is one use of a file in a recorded sequence: a job read it, or has
+// written it.
+type Access struct {
+	File  dispatch.FileRef
+	Size  int64
+	Write bool
+}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/sim/experiment"
 )
 
 // cacheChange is something that the TaskQueue has yet to learn.
@@ -85,7 +86,7 @@ func (p *pilot) hello() *dispatch.PilotInfo {
 	if p.space != nil {
 		h.CacheSize = max(int64(p.space.spec.Size-p.space.spec.Spare), 0)
 	}
-	if p.run.exp.Cache.Share == HostCache || p.run.exp.Cache.Share == GlobalCache {
+	if p.run.exp.Cache.Share == experiment.HostCache || p.run.exp.Cache.Share == experiment.GlobalCache {
 		h.CacheDir = "cache"
 	}
 	if p.expires > 0 && p.expiry {

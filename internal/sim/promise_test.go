@@ -1,12 +1,11 @@
 package sim
 
 import (
-	"context"
-	"math"
 	"strings"
 	"testing"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/sim/experiment"
 )
 
 // promises is a run of one job, whose output may be in caches only if that is
@@ -16,7 +15,7 @@ func promises(t *testing.T, storage dispatch.Storage) *run {
 	w := newWorkflow("w")
 	w.add("s", "j", 0, nil, extant{"out", 10})
 	w.jobs[0].job.Writes[0].Storage = storage
-	exp := &Experiment{Storage: []StorageSpec{{Name: "se"}}}
+	exp := &experiment.Experiment{Storage: []experiment.StorageSpec{{Name: "se"}}}
 	r := newRun(exp, w, 0)
 	r.creator = newCreator(r, nil, nil)
 	return r
@@ -56,7 +55,7 @@ func TestOutputsInCachesAreMadeAgain(t *testing.T) {
 
 func TestCacheOverItsLimitIsNoticed(t *testing.T) {
 	r := promises(t, dispatch.StorageElement)
-	s := newSpace(CacheSpec{Size: 10, Policy: string(dispatch.LRU)})
+	s := newSpace(experiment.CacheSpec{Size: 10, Policy: string(dispatch.LRU)})
 	s.members = []*pilot{{}}
 	s.files[dispatch.FileRef{LFN: "a"}] = &stored{size: 9}
 	s.used = 9
@@ -97,32 +96,4 @@ func TestLostOutputIsNoticed(t *testing.T) {
 	r.elementOf(detail.Writes[0].PFN).remove(detail.Writes[0].PFN)
 	r.checkEnded()
 	breach(t, r, "is not stored")
-}
-
-func TestFaultsThatNeverHappenFail(t *testing.T) {
-	var h Happened
-	for f := range h {
-		h[f] = 1
-	}
-	if err := h.missing(enoughSeeds); err != nil {
-		t.Error(err)
-	}
-	h[StorageFull] = 0
-	if err := h.missing(enoughSeeds); err == nil || !strings.Contains(err.Error(), StorageFull.String()) {
-		t.Errorf("storage never full: %v", err)
-	}
-	if err := h.missing(1); err != nil {
-		t.Errorf("one seed cannot have all: %v", err)
-	}
-}
-
-func TestSeedsThatDoNotExistAreRefused(t *testing.T) {
-	for _, c := range []struct {
-		first uint64
-		count int
-	}{{1, 0}, {1, -5}, {math.MaxUint64, 3}} {
-		if _, err := UnderFaults(context.Background(), c.first, c.count, nil); err == nil {
-			t.Errorf("%d seeds from %d on are taken", c.count, c.first)
-		}
-	}
 }

@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/sim/experiment"
 )
 
 // run is one simulated execution of a workflow.
 type run struct {
 	engine
-	exp      *Experiment
+	exp      *experiment.Experiment
 	seed     uint64
 	work     *workflow
 	elements map[string]*element
@@ -47,15 +48,15 @@ func (e *Stuck) Error() string {
 }
 
 // newRun prepares repetition rep of an experiment.
-func newRun(exp *Experiment, work *workflow, rep int) *run {
+func newRun(exp *experiment.Experiment, work *workflow, rep int) *run {
 	r := &run{exp: exp, seed: mix(exp.Seed) + uint64(rep), work: work, elements: map[string]*element{}, byName: map[string]*site{}}
-	r.network, r.faults = stream(r.seed, "network"), stream(r.seed, "faults")
-	r.harm, r.damaged = stream(r.seed, "harm"), damaged{map[string]string{}, map[string]bool{}}
+	r.network, r.faults = Stream(r.seed, "network"), Stream(r.seed, "faults")
+	r.harm, r.damaged = Stream(r.seed, "harm"), damaged{map[string]string{}, map[string]bool{}}
 	r.lan = newLink(&r.engine, 0, exp.Network.Bandwidth)
 	r.wan = newLink(&r.engine, 0, exp.Network.Remote)
 	for _, s := range exp.Storage {
 		element := newElement(&r.engine, s)
-		element.mayFill(&r.engine, stream(r.seed, "fills", named(s.Name)))
+		element.mayFill(&r.engine, Stream(r.seed, "fills", named(s.Name)))
 		r.elements[s.Name] = element
 	}
 	for _, spec := range exp.Sites {
@@ -77,7 +78,7 @@ func (r *run) execute() error {
 		pfn := r.pfnOf(f.lfn)
 		r.elementOf(pfn).hold(pfn, f.size)
 	}
-	if r.exp.Submission == Direct {
+	if r.exp.Submission == experiment.Direct {
 		newDirect(r).begin()
 	} else {
 		r.server = newServer(r)
@@ -122,10 +123,10 @@ func (r *run) carry(deliver func()) {
 		r.faced[MessageLost]++
 		return
 	}
-	r.after(r.exp.Network.Latency.draw(r.network), deliver)
+	r.after(r.exp.Network.Latency.Draw(r.network), deliver)
 	if f.Repeated > 0 && r.faults.Float64() < float64(f.Repeated) {
 		r.faced[MessageRepeated]++
-		r.after(2*r.exp.Network.Latency.draw(r.network)+r.exp.Network.Latency.draw(r.network), deliver)
+		r.after(2*r.exp.Network.Latency.Draw(r.network)+r.exp.Network.Latency.Draw(r.network), deliver)
 	}
 }
 

@@ -2,9 +2,11 @@ package sim
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/sim/experiment"
 )
 
 // server plays the part of the Fairway server around the core: it steps
@@ -38,8 +40,8 @@ func newServer(r *run) *server {
 	}
 	s.config.Hold, s.config.PilotLease = r.hold, cmp.Or(q.Lease, 2*r.hold+r.exp.Network.Patience)
 	f := r.exp.Faults
-	s.store = &memory{keep: !f.ServerDies.zero() || f.WriteFails > 0, tables: map[[2]string][]byte{}}
-	s.checked = f != FaultSpec{}
+	s.store = &memory{keep: !f.ServerDies.IsZero() || f.WriteFails > 0, tables: map[[2]string][]byte{}}
+	s.checked = f != experiment.FaultSpec{}
 	return s
 }
 
@@ -52,7 +54,7 @@ func (s *server) begin() {
 	s.makeSitesKnown()
 	s.tell(dispatch.AddFiles{Files: s.existing()})
 	for _, site := range s.run.sites {
-		if s.run.exp.Submission == Running {
+		if s.run.exp.Submission == experiment.Running {
 			site.occupy()
 		}
 	}
@@ -87,7 +89,7 @@ func (s *server) makeSitesKnown() {
 			Name: site.Name, MinPilots: site.Min, MaxPilots: site.Max, MinIdlePilots: site.MinIdle,
 			Pilot: dispatch.Resources{MilliCPUs: 1000}, Price: site.Price, QueueWait: site.Expects, Storage: site.element.prefix(),
 		}
-		if s.run.exp.Submission == Running && site.Started > 0 {
+		if s.run.exp.Submission == experiment.Running && site.Started > 0 {
 			known.MaxPilots = site.Started
 		}
 		s.tell(dispatch.SetSite{Site: known})
@@ -179,4 +181,39 @@ func (s *server) wakeAt(t time.Time) {
 		return
 	}
 	s.tick.set(t.Sub(epoch))
+}
+
+// memory is a store that survives the crashes of a run. Where a run has none
+// it only counts.
+type memory struct {
+	keep    bool
+	tables  map[[2]string][]byte
+	records int
+	bytes   int64
+}
+
+func (m *memory) apply(records []dispatch.Record) {
+	m.records += len(records)
+	for _, r := range records {
+		m.bytes += int64(len(r.Body))
+		switch key := [2]string{r.Table, r.Key}; {
+		case !m.keep:
+		case r.Body == nil:
+			delete(m.tables, key)
+		default:
+			m.tables[key] = slices.Clone(r.Body)
+		}
+	}
+}
+
+// all returns what is durable, in the order of tables and keys.
+func (m *memory) all() []dispatch.Record {
+	records := make([]dispatch.Record, 0, len(m.tables))
+	for key, body := range m.tables {
+		records = append(records, dispatch.Record{Table: key[0], Key: key[1], Body: slices.Clone(body)})
+	}
+	slices.SortFunc(records, func(a, b dispatch.Record) int {
+		return cmp.Or(cmp.Compare(a.Table, b.Table), cmp.Compare(a.Key, b.Key))
+	})
+	return records
 }

@@ -5,11 +5,12 @@ import (
 	"time"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/sim/experiment"
 )
 
 // site is a batch system with its worker nodes.
 type site struct {
-	SiteSpec
+	experiment.SiteSpec
 	run     *run
 	element *element
 	batch   *batch
@@ -37,13 +38,13 @@ func (s *site) startPilot(at *slot) {
 	p := &pilot{run: r, id: id, site: s, slot: at, seen: map[dispatch.AttemptID]bool{}, expiry: s.SaysLife}
 	p.timer = newAlarm(&r.engine, p.speak)
 	p.space = s.spaceOf(at.host)
-	own := stream(r.seed, "pilot", named(string(id)))
-	if !s.Life.zero() {
-		p.expires = r.now + s.Life.draw(own)
+	own := Stream(r.seed, "pilot", named(string(id)))
+	if !s.Life.IsZero() {
+		p.expires = r.now + s.Life.Draw(own)
 		r.at(p.expires, p.die)
 	}
-	if f := r.exp.Faults; !f.PilotDies.zero() {
-		r.after(f.PilotDies.draw(own), func() {
+	if f := r.exp.Faults; !f.PilotDies.IsZero() {
+		r.after(f.PilotDies.Draw(own), func() {
 			if !p.dead && (f.PilotDeaths == 0 || r.faced[PilotDied] < f.PilotDeaths) {
 				r.faced[PilotDied]++
 				p.die()
@@ -62,11 +63,11 @@ func (s *site) startPilot(at *slot) {
 func (s *site) spaceOf(host string) *space {
 	key := ""
 	switch s.run.exp.Cache.Share {
-	case NoCache:
+	case experiment.NoCache:
 		return nil
-	case PilotCache:
+	case experiment.PilotCache:
 		return newSpace(s.run.exp.Cache)
-	case HostCache:
+	case experiment.HostCache:
 		key = host
 	}
 	if s.spaces[key] == nil {
@@ -84,7 +85,7 @@ func (s *site) submitPilots(n int) {
 		if !ok {
 			return
 		}
-		late := s.Batch.Late.draw(s.batch.rand)
+		late := s.Batch.Late.Draw(s.batch.rand)
 		s.batch.answered[launch] = s.run.now + late
 		s.run.after(late, func() {
 			if s.batch.queue[launch] == nil {

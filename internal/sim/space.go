@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/sim/experiment"
 )
 
 // space is the disk that a group of pilots use as one cache: those of one
@@ -11,7 +12,7 @@ import (
 // once, whatever the number of pilots that link it, and leaves with its last
 // link.
 type space struct {
-	spec    CacheSpec
+	spec    experiment.CacheSpec
 	shelf   *dispatch.Shelf
 	files   map[dispatch.FileRef]*stored
 	members []*pilot
@@ -27,7 +28,7 @@ type stored struct {
 	changed bool // it is not what was put there
 }
 
-func newSpace(spec CacheSpec) *space {
+func newSpace(spec experiment.CacheSpec) *space {
 	shelf, err := dispatch.NewShelf(dispatch.EvictionPolicy(spec.Policy))
 	if err != nil {
 		panic(err) // Experiment.check knows the policies

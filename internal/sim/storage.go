@@ -3,11 +3,13 @@ package sim
 import (
 	"math/rand/v2"
 	"time"
+
+	"fairway/internal/sim/experiment"
 )
 
 // element is a storage element: where files live for good.
 type element struct {
-	StorageSpec
+	experiment.StorageSpec
 	name  string
 	line  *link
 	files map[string]int64 // PFN to size; what really is there
@@ -17,7 +19,7 @@ type element struct {
 	wrote int64 // bytes that jobs stored
 }
 
-func newElement(e *engine, s StorageSpec) *element {
+func newElement(e *engine, s experiment.StorageSpec) *element {
 	return &element{
 		StorageSpec: s, name: s.Name, files: map[string]int64{},
 		line: newLink(e, s.Bandwidth, s.Connection),
@@ -32,7 +34,7 @@ func (s *element) prefix() string { return s.name + ":" }
 func (s *element) delay(r *rand.Rand, run time.Duration, n int) time.Duration {
 	mean := float64(run) * s.DelayFactor / float64(n)
 	d := mean + r.NormFloat64()*mean*s.DelaySpread
-	return s.Latency.draw(r) + time.Duration(max(d, 0))
+	return s.Latency.Draw(r) + time.Duration(max(d, 0))
 }
 
 // put stores a file. It says false if there is no room, or if the name was
@@ -55,12 +57,12 @@ func (s *element) hold(pfn string, size int64) {
 // mayFill plans the next time when other users take all the room that is left.
 // What is removed meanwhile is free for those of the run.
 func (s *element) mayFill(e *engine, r *rand.Rand) {
-	if s.Fills.zero() {
+	if s.Fills.IsZero() {
 		return
 	}
-	e.after(s.Fills.draw(r), func() {
+	e.after(s.Fills.Draw(r), func() {
 		s.taken = int64(s.Capacity) - s.used
-		e.after(s.FullFor.draw(r), func() {
+		e.after(s.FullFor.Draw(r), func() {
 			s.taken = 0
 			s.mayFill(e, r)
 		})

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"fairway/internal/sim/experiment"
 )
 
 func TestLinkIsSharedFairly(t *testing.T) {
@@ -61,7 +63,7 @@ func TestLinkConservesWork(t *testing.T) {
 
 func TestElementNeverOverwrites(t *testing.T) {
 	var e engine
-	s := newElement(&e, StorageSpec{Name: "se", Capacity: 10})
+	s := newElement(&e, experiment.StorageSpec{Name: "se", Capacity: 10})
 	if !s.put("se:a", 6) || s.put("se:a", 1) || s.put("se:b", 5) || !s.put("se:c", 4) {
 		t.Error("a name was used twice, or more stored than fits")
 	}

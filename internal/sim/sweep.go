@@ -12,11 +12,13 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"fairway/internal/sim/experiment"
 )
 
 // Results are what the points of a plan led to, in their order.
 type Results struct {
-	Plan *Plan
+	Plan *experiment.Plan
 	Rows []Row
 }
 
@@ -42,7 +44,7 @@ type Run struct {
 // progress, which may be nil, hears how many of how many are done; it is
 // called by one goroutine at a time. A run that goes wrong ends the sweep
 // with an error that says how to repeat it.
-func Sweep(ctx context.Context, plan *Plan, progress func(done, total int)) (*Results, error) {
+func Sweep(ctx context.Context, plan *experiment.Plan, progress func(done, total int)) (*Results, error) {
 	res := &Results{Plan: plan, Rows: make([]Row, len(plan.Points))}
 	type place struct{ point, rep int }
 	var all []place
@@ -64,7 +66,7 @@ func Sweep(ctx context.Context, plan *Plan, progress func(done, total int)) (*Re
 			exp := plan.Points[at.point].Experiment
 			run, err := Once(exp, at.rep)
 			if err != nil {
-				return fmt.Errorf("%s, repetition %d (fairway sim --seed %d %s): %w", plan.label(at.point), at.rep+1, exp.Seed, cmp.Or(plan.Within, plan.File), err)
+				return fmt.Errorf("%s, repetition %d (fairway sim --seed %d %s): %w", plan.Label(at.point), at.rep+1, exp.Seed, cmp.Or(plan.Within, plan.File), err)
 			}
 			res.Rows[at.point].Runs[at.rep] = *run
 			mutex.Lock()
@@ -89,8 +91,8 @@ func Sweep(ctx context.Context, plan *Plan, progress func(done, total int)) (*Re
 }
 
 // Once executes one repetition, from 0, of an experiment.
-func Once(exp Experiment, rep int) (*Run, error) {
-	work, err := build(&exp, stream(mix(exp.Seed)+uint64(rep), "workflow"))
+func Once(exp experiment.Experiment, rep int) (*Run, error) {
+	work, err := build(&exp, Stream(mix(exp.Seed)+uint64(rep), "workflow"))
 	if err != nil {
 		return nil, err
 	}
@@ -103,15 +105,6 @@ func Once(exp Experiment, rep int) (*Run, error) {
 		run.Timeline, run.Accesses = r.timeline, r.accesses
 	}
 	return run, nil
-}
-
-// label names a point for a person.
-func (p *Plan) label(point int) string {
-	text := p.Name
-	for i, l := range p.Points[point].Levels {
-		text += fmt.Sprintf(" %s=%s", p.Axes[i], l)
-	}
-	return text
 }
 
 func (r *Row) summarize() {
@@ -140,8 +133,8 @@ func meanAndSD(values []float64) (mean, sd float64) {
 	return mean, math.Sqrt(sd / float64(len(values)-1))
 }
 
-// find returns the row with these levels.
-func (res *Results) find(levels ...string) *Row {
+// Row returns the point with these levels, which must be there.
+func (res *Results) Row(levels ...string) *Row {
 	for i := range res.Rows {
 		if fmt.Sprint(res.Rows[i].Levels) == fmt.Sprint(levels) {
 			return &res.Rows[i]
@@ -156,8 +149,8 @@ func (r *Row) Of(metric string) (mean, sd float64) {
 	return r.Mean[i], r.SD[i]
 }
 
-// value returns the mean of a metric.
-func (r *Row) value(metric string) float64 { return r.Mean[metricIndex(metric)] }
+// Value returns the mean of one of Metrics.
+func (r *Row) Value(metric string) float64 { return r.Mean[metricIndex(metric)] }
 
 func metricIndex(name string) int {
 	for i, m := range Metrics {
@@ -170,3 +163,25 @@ func metricIndex(name string) int {
 
 // Of returns one of Metrics.
 func (r *Run) Of(metric string) float64 { return r.Metrics[metricIndex(metric)] }
+
+// SweepAll sweeps plans one after the other and counts their runs together.
+func SweepAll(ctx context.Context, plans []*experiment.Plan, progress func(done, total int)) ([]*Results, error) {
+	total, before := 0, 0
+	for _, p := range plans {
+		total += p.Runs()
+	}
+	var all []*Results
+	for _, p := range plans {
+		res, err := Sweep(ctx, p, func(done, _ int) {
+			if progress != nil {
+				progress(before+done, total)
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+		before += p.Runs()
+		all = append(all, res)
+	}
+	return all, nil
+}

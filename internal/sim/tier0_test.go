@@ -34,9 +34,9 @@ func TestTier0MergesWhatIsLeft(t *testing.T) {
 	}
 }
 
-func workIn(t *testing.T, experiment string) *workflow {
+func workIn(t *testing.T, text string) *workflow {
 	t.Helper()
-	w, err := workOf(&mustParse(t, experiment).Points[0].Experiment)
+	w, err := workOf(&mustParse(t, text).Points[0].Experiment)
 	if err != nil {
 		t.Fatal(err)
 	}

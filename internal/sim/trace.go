@@ -2,17 +2,15 @@ package sim
 
 import (
 	"fmt"
-	"maps"
 	"os"
-	"slices"
-	"time"
 
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
+	"fairway/internal/sim/experiment"
 )
 
 // traceWorkflow reads a WfFormat trace. All of its jobs are known at once.
-func traceWorkflow(s WorkflowSpec) (*workflow, error) {
+func traceWorkflow(s experiment.WorkflowSpec) (*workflow, error) {
 	data, err := os.ReadFile(s.Trace)
 	if err != nil {
 		return nil, fmt.Errorf("read the trace: %w", err)
@@ -55,47 +53,4 @@ func (w *workflow) replay(jobs []flow.NewJob) {
 		}
 		w.append(t)
 	}
-}
-
-// criticalPath is the longest chain of run times, with as many pilots as one
-// likes and data that moves in no time. It is computed from the reads and
-// writes of the jobs alone.
-func (w *workflow) criticalPath() time.Duration {
-	ready := map[string]time.Duration{}
-	var longest time.Duration
-	for _, t := range w.jobs {
-		var begin time.Duration
-		for _, lfn := range t.job.Reads {
-			begin = max(begin, ready[lfn])
-		}
-		for _, o := range t.job.Writes {
-			ready[o.LFN] = begin + t.run
-		}
-		longest = max(longest, begin+t.run)
-	}
-	return longest
-}
-
-// width is the greatest number of jobs that run at once if every one begins
-// as early as it can.
-func (w *workflow) width() int {
-	ready := map[string]time.Duration{}
-	change := map[time.Duration]int{}
-	for _, t := range w.jobs {
-		var begin time.Duration
-		for _, lfn := range t.job.Reads {
-			begin = max(begin, ready[lfn])
-		}
-		change[begin]++
-		change[begin+max(t.run, 1)]--
-		for _, o := range t.job.Writes {
-			ready[o.LFN] = begin + t.run
-		}
-	}
-	widest, now := 0, 0
-	for _, at := range slices.Sorted(maps.Keys(change)) {
-		now += change[at]
-		widest = max(widest, now)
-	}
-	return widest
 }

@@ -2,14 +2,18 @@ package sim
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
 	"time"
 
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
+	"fairway/internal/sim/experiment"
 )
 
 // unfolding creates the jobs of a workflow file as data appears, by the rules
-// of internal/flow. What the commands would do is modelled (model.go).
+// of internal/flow. What the commands would do is modelled.
 type unfolding struct {
 	run      *run
 	flow     *flow.Flow
@@ -20,8 +24,8 @@ type unfolding struct {
 }
 
 // fileWorkflow reads the workflow file of an experiment. It has no jobs yet.
-func fileWorkflow(s WorkflowSpec) (*workflow, error) {
-	parsed, err := s.parseFile()
+func fileWorkflow(s experiment.WorkflowSpec) (*workflow, error) {
+	parsed, err := s.ReadFile()
 	if err != nil {
 		return nil, err
 	}
@@ -46,29 +50,29 @@ func (u *unfolding) begin() {
 	for _, in := range u.flow.Inputs() {
 		spec := u.run.exp.Workflow.Inputs[in.Name]
 		files := u.place(in, &spec)
-		if spec.Every.zero() {
+		if spec.Every.IsZero() {
 			u.arrive(in.Name, files)
 			u.close(in.Name)
 			continue
 		}
-		own := stream(u.run.seed, "input", named(in.Name))
+		own := Stream(u.run.seed, "input", named(in.Name))
 		at := time.Duration(0)
 		for i := range files {
 			u.run.after(at, func() { u.arrive(in.Name, files[i:i+1]) })
-			at += spec.Every.draw(own)
+			at += spec.Every.Draw(own)
 		}
 		u.run.after(at, func() { u.close(in.Name) })
 	}
 }
 
 // place stores the files of an input before the run.
-func (u *unfolding) place(in *flow.DeclaredInput, spec *InputSpec) []dispatch.ExistingFile {
+func (u *unfolding) place(in *flow.DeclaredInput, spec *experiment.InputSpec) []dispatch.ExistingFile {
 	var files []dispatch.ExistingFile
 	size := spec.Size
 	if size == 0 {
 		size = u.run.exp.Workflow.FileSize
 	}
-	for _, lfn := range spec.files(in) {
+	for _, lfn := range filesOf(spec, in) {
 		if spec.Storage != "" {
 			u.run.work.homes[lfn] = spec.Storage + ":" + lfn
 		}
@@ -142,4 +146,138 @@ func (u *unfolding) left() error {
 		return fmt.Errorf("not all jobs were created: %s: %s", held.Job, held.Reason)
 	}
 	return nil
+}
+
+// model makes the task that stands for a job of the workflow file. Its draws
+// depend on the name of the job alone.
+func (u *unfolding) model(j *flow.NewJob) task {
+	t := task{job: j.Job, made: []made{}}
+	t.job.Needs = dispatch.Resources{Time: j.Job.Needs.Time}
+	t.job.Tools = nil
+	s := u.run.exp.Workflow.Steps[j.Job.Step]
+	own := Stream(u.run.seed, "job", named(j.Job.Name))
+	if j.Counts {
+		t.run = u.counting(&s, own)
+		t.made = append(t.made, u.counted(j))
+		return t
+	}
+	read := u.bytesFrom(j)
+	run := s.Run
+	if run.IsZero() {
+		run = u.run.exp.Workflow.Run
+	}
+	t.run = run.Draw(own) + time.Duration(float64(s.PerGB)*read/1e9)
+	u.imagine(&t, &s, read)
+	t.prepare(u.run.exp, own)
+	return t
+}
+
+func (u *unfolding) counting(s *experiment.StepSpec, own *rand.Rand) time.Duration {
+	if s.Count.IsZero() {
+		return time.Second
+	}
+	return s.Count.Draw(own)
+}
+
+// counted is the empty file whose name is the number of records.
+func (u *unfolding) counted(j *flow.NewJob) made {
+	pattern, lfn := j.Job.Writes[0].LFN, j.Job.Reads[0]
+	if u.records[lfn] == 0 {
+		u.run.fail("job %s splits %s, and the experiment does not say how many records that has: give records under workflow.inputs or workflow.steps", j.Job.Name, lfn)
+	}
+	return made{extant{strings.TrimSuffix(pattern, "*") + strconv.FormatInt(u.records[lfn], 10), 0}, pattern}
+}
+
+// bytesFrom counts the bytes that a job was made from; of a file that is split
+// those of its records. A job that is made from none counts as if from one.
+func (u *unfolding) bytesFrom(j *flow.NewJob) float64 {
+	if j.From == 0 {
+		return float64(u.run.exp.Workflow.FileSize)
+	}
+	var bytes int64
+	for _, lfn := range j.Job.Reads[:j.From] {
+		bytes += u.run.work.sizes[lfn]
+	}
+	return float64(bytes) * u.share(j)
+}
+
+// share is the part of its first input that a job of a split takes.
+func (u *unfolding) share(j *flow.NewJob) float64 {
+	first, err1 := strconv.ParseInt(j.Command.Environment["first"], 10, 64)
+	last, err2 := strconv.ParseInt(j.Command.Environment["last"], 10, 64)
+	if err1 != nil || err2 != nil || u.records[j.Job.Reads[0]] == 0 {
+		return 1
+	}
+	all := u.records[j.Job.Reads[0]]
+	return float64(last-first+1) / float64(all)
+}
+
+// imagine says what a job writes.
+func (u *unfolding) imagine(t *task, s *experiment.StepSpec, read float64) {
+	for _, o := range t.job.Writes {
+		if !o.Pattern {
+			t.made = append(t.made, made{extant{lfn: o.LFN}, ""})
+			continue
+		}
+		for _, n := range experiment.Numbered(max(s.Files, 1)) {
+			t.made = append(t.made, made{extant{lfn: strings.ReplaceAll(o.LFN, "*", n)}, o.LFN})
+		}
+	}
+	size := sizeOf(s, read, len(t.made))
+	for i := range t.made {
+		t.made[i].size = size
+		u.run.work.sizes[t.made[i].lfn] = size
+		u.records[t.made[i].lfn] = s.Records
+	}
+}
+
+// filesOf imagines the files of a declared input, in the order of the values.
+func filesOf(s *experiment.InputSpec, in *flow.DeclaredInput) []string {
+	combinations := []map[string]string{{}}
+	for _, name := range in.Placeholders() {
+		values, given := s.Values[name]
+		if !given {
+			values = experiment.Numbered(1)
+		}
+		combinations = with(combinations, name, values)
+	}
+	var lfns []string
+	seen := map[string]bool{}
+	for _, values := range combinations {
+		for _, lfn := range in.Named(values) {
+			if !seen[lfn] {
+				seen[lfn] = true
+				lfns = append(lfns, lfn)
+			}
+		}
+	}
+	return lfns
+}
+
+// with adds each value of one more placeholder to each combination.
+func with(combinations []map[string]string, name string, values []string) []map[string]string {
+	var all []map[string]string
+	for _, c := range combinations {
+		for _, value := range values {
+			next := map[string]string{name: value}
+			for k, v := range c {
+				next[k] = v
+			}
+			all = append(all, next)
+		}
+	}
+	return all
+}
+
+// sizeOf is the size of each of n outputs of a job that reads so many bytes.
+func sizeOf(s *experiment.StepSpec, read float64, n int) int64 {
+	switch {
+	case s.Size > 0:
+		return int64(s.Size)
+	case n == 0:
+		return 0
+	case s.Ratio > 0:
+		read *= s.Ratio
+	}
+	return int64(read / float64(n))
 }

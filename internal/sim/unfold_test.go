@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"fairway/internal/sim/experiment"
 )
 
 // everyRule has outputs chosen by content, a split by records, merges by
@@ -70,21 +72,21 @@ creation: {poll: 10s}
 
 // fileExperiment writes both files and parses the experiment with further
 // lines.
-func fileExperiment(t *testing.T, experiment string) (*Plan, error) {
+func fileExperiment(t *testing.T, text string) (*experiment.Plan, error) {
 	t.Helper()
 	folder := t.TempDir()
 	if err := os.WriteFile(filepath.Join(folder, "workflow.yaml"), []byte(everyRule), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return Parse(filepath.Join(folder, "x.yaml"), []byte(experiment))
+	return experiment.Parse(filepath.Join(folder, "x.yaml"), []byte(text))
 }
 
 // jobNames executes the first point of a plan and returns the jobs that ended
 // well.
-func jobNames(t *testing.T, plan *Plan) ([]string, *run) {
+func jobNames(t *testing.T, plan *experiment.Plan) ([]string, *run) {
 	t.Helper()
 	exp := plan.Points[0].Experiment
-	work, err := build(&exp, stream(exp.Seed, "workflow"))
+	work, err := build(&exp, Stream(exp.Seed, "workflow"))
 	if err != nil {
 		t.Fatal(err)
 	}

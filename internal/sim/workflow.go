@@ -3,10 +3,10 @@ package sim
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"time"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/sim/experiment"
 )
 
 // workflow is what a run executes: jobs in the order of their submission, and
@@ -88,60 +88,22 @@ func indexOf(payload []byte) int {
 	return int(payload[0]) | int(payload[1])<<8 | int(payload[2])<<16 | int(payload[3])<<24
 }
 
-func (s *WorkflowSpec) check() error {
-	switch {
-	case count(s.Pattern != "", s.Trace != "", s.File != "") != 1:
-		return atPath("workflow", "needs one of pattern, trace and file")
-	case s.Trace != "" && !readable(s.Trace):
-		return atPath("workflow.trace", "%s cannot be read: give the path of a WfFormat file, as seen from this one", s.Trace)
-	case s.File == "" && (s.Parameters != nil || s.Inputs != nil || s.Steps != nil):
-		return atPath("workflow", "parameters, inputs and steps are for a workflow file: add file: PATH")
-	case s.Accesses < 1:
-		return atPath("workflow.accesses", "a job reads a file in at least one access")
-	case s.Pattern != "" && patterns[s.Pattern] == nil:
-		return atPath("workflow.pattern", "%q is unknown; known are W1, W2-shared, W2-pairs, W3, Tier0 and layers", s.Pattern)
-	case s.Pattern == "layers" && (s.Jobs < 1 || s.Layers < 1 || s.Fan < 0 || s.Jobs > 1<<24):
-		return atPath("workflow", "layers needs jobs (at most %d), layers and fan", 1<<24)
-	case s.File != "":
-		return s.checkFile()
-	}
-	return s.Tier0.check()
-}
-
-func readable(file string) bool {
-	f, err := os.Open(file)
-	if err != nil {
-		return false
-	}
-	return f.Close() == nil
-}
-
-func count(conditions ...bool) int {
-	n := 0
-	for _, c := range conditions {
-		if c {
-			n++
-		}
-	}
-	return n
-}
-
 // patterns make the workflows of paper 3, section V, and one for scale. Run
 // times are drawn from one stream in the order of the jobs.
-var patterns = map[string]func(WorkflowSpec, *rand.Rand) *workflow{
-	"W1":        func(s WorkflowSpec, r *rand.Rand) *workflow { return twoSteps("W1", s, r, 80, 80, 1) },
-	"W2-shared": func(s WorkflowSpec, r *rand.Rand) *workflow { return twoSteps("W2-shared", s, r, 40, 80, 1) },
-	"W2-pairs":  func(s WorkflowSpec, r *rand.Rand) *workflow { return twoSteps("W2-pairs", s, r, 40, 80, 2) },
-	"W3":        func(s WorkflowSpec, r *rand.Rand) *workflow { return twoSteps("W3", s, r, 80, 40, 1) },
-	"Tier0":     func(s WorkflowSpec, r *rand.Rand) *workflow { return tier0(s, r) },
-	"layers":    func(s WorkflowSpec, r *rand.Rand) *workflow { return layers(s, r) },
+var patterns = map[string]func(experiment.WorkflowSpec, *rand.Rand) *workflow{
+	"W1":        func(s experiment.WorkflowSpec, r *rand.Rand) *workflow { return twoSteps("W1", s, r, 80, 80, 1) },
+	"W2-shared": func(s experiment.WorkflowSpec, r *rand.Rand) *workflow { return twoSteps("W2-shared", s, r, 40, 80, 1) },
+	"W2-pairs":  func(s experiment.WorkflowSpec, r *rand.Rand) *workflow { return twoSteps("W2-pairs", s, r, 40, 80, 2) },
+	"W3":        func(s experiment.WorkflowSpec, r *rand.Rand) *workflow { return twoSteps("W3", s, r, 80, 40, 1) },
+	"Tier0":     func(s experiment.WorkflowSpec, r *rand.Rand) *workflow { return tier0(s, r) },
+	"layers":    func(s experiment.WorkflowSpec, r *rand.Rand) *workflow { return layers(s, r) },
 }
 
 // twoSteps is a workflow of two steps: first jobs with outputs files each,
 // then second jobs that share those files out among them. Where there are
 // more files than jobs, each job reads several; where there are fewer, each
 // file is read by several.
-func twoSteps(name string, s WorkflowSpec, r *rand.Rand, first, second, outputs int) *workflow {
+func twoSteps(name string, s experiment.WorkflowSpec, r *rand.Rand, first, second, outputs int) *workflow {
 	w := newWorkflow(name)
 	var files []string
 	for i := range first {
@@ -151,7 +113,7 @@ func twoSteps(name string, s WorkflowSpec, r *rand.Rand, first, second, outputs 
 			out = append(out, extant{lfn, int64(s.FileSize)})
 			files = append(files, lfn)
 		}
-		w.add("step0", fmt.Sprintf("step0-%03d", i), s.Run.draw(r), nil, out...)
+		w.add("step0", fmt.Sprintf("step0-%03d", i), s.Run.Draw(r), nil, out...)
 	}
 	for i := range second {
 		var reads []string
@@ -162,14 +124,14 @@ func twoSteps(name string, s WorkflowSpec, r *rand.Rand, first, second, outputs 
 			reads = []string{files[i*len(files)/second]}
 		}
 		out := extant{fmt.Sprintf("step1/%03d", i), int64(s.FileSize)}
-		w.add("step1", fmt.Sprintf("step1-%03d", i), s.Run.draw(r), reads, out)
+		w.add("step1", fmt.Sprintf("step1-%03d", i), s.Run.Draw(r), reads, out)
 	}
 	return w
 }
 
 // layers is a workflow for scale: layers of equal numbers of jobs, each of
 // which reads fan files of the layer before that stand near its own place.
-func layers(s WorkflowSpec, r *rand.Rand) *workflow {
+func layers(s experiment.WorkflowSpec, r *rand.Rand) *workflow {
 	w := newWorkflow("layers")
 	w.jobs = make([]task, 0, s.Jobs)
 	width := (s.Jobs + s.Layers - 1) / s.Layers
@@ -191,7 +153,7 @@ func layers(s WorkflowSpec, r *rand.Rand) *workflow {
 		}
 		lfn := fmt.Sprintf("l%d/%d", layer, i)
 		here = append(here, lfn)
-		w.add(step, lfn, s.Run.draw(r), reads, extant{lfn, int64(s.FileSize)})
+		w.add(step, lfn, s.Run.Draw(r), reads, extant{lfn, int64(s.FileSize)})
 	}
 	return w
 }

@@ -1,19 +1,12 @@
-package sim
+package compare
 
 import (
 	"math"
 	"slices"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/sim"
 )
-
-// Access is one use of a file in a recorded sequence: a job read it, or has
-// written it.
-type Access struct {
-	File  dispatch.FileRef
-	Size  int64
-	Write bool
-}
 
 // Replayed is what one cache did with a sequence.
 type Replayed struct {
@@ -25,7 +18,7 @@ type Replayed struct {
 // there comes from storage into the cache; one larger than the cache is read
 // past it. Under [dispatch.NextUse] the order is that of the product, made
 // from the rest of the sequence.
-func Replay(policy dispatch.EvictionPolicy, limit int64, sequence []Access) (Replayed, error) {
+func Replay(policy dispatch.EvictionPolicy, limit int64, sequence []sim.Access) (Replayed, error) {
 	shelf, err := dispatch.NewShelf(policy)
 	if err != nil {
 		return Replayed{}, err
@@ -48,7 +41,7 @@ type replayCache struct {
 	follow bool
 }
 
-func nextReads(sequence []Access) map[dispatch.FileRef][]int {
+func nextReads(sequence []sim.Access) map[dispatch.FileRef][]int {
 	future := map[dispatch.FileRef][]int{}
 	for i, a := range sequence {
 		if !a.Write {
@@ -58,7 +51,7 @@ func nextReads(sequence []Access) map[dispatch.FileRef][]int {
 	return future
 }
 
-func (c *replayCache) access(i int, a Access) {
+func (c *replayCache) access(i int, a sim.Access) {
 	if !a.Write {
 		c.future[a.File] = c.future[a.File][1:]
 		c.Reads++
@@ -83,7 +76,7 @@ func (c *replayCache) access(i int, a Access) {
 
 // makeRoom evicts until a file fits. It says false, having evicted nothing,
 // if the policy would rather do without it.
-func (c *replayCache) makeRoom(a Access) bool {
+func (c *replayCache) makeRoom(a sim.Access) bool {
 	if c.used+a.Size <= c.limit {
 		return true
 	}
@@ -132,7 +125,7 @@ func (c *replayCache) plan() {
 // (Berger, Beckmann and Harchol-Balter 2018): of all stretches between two
 // uses of a file, as many as fit into the cache's room times time, the
 // cheapest first, as if they could be cut to measure.
-func LowerBound(limit int64, sequence []Access) int64 {
+func LowerBound(limit int64, sequence []sim.Access) int64 {
 	type stretch struct {
 		length int
 		size   int64

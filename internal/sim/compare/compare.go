@@ -1,21 +1,29 @@
-package sim
+// Package compare measures the policies of eviction and placement against each
+// other on the same work: in scheduled runs, where what is cached changes the
+// order of jobs, and on one recorded sequence of accesses, where it does not and
+// an offline bound says how good any cache can be. The policies are those of
+// internal/dispatch.
+package compare
 
 import (
 	"context"
 	"embed"
 	"fmt"
+	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/sim"
+	"fairway/internal/sim/experiment"
 )
 
-//go:embed compare/*.yaml
+//go:embed *.yaml
 var compareFiles embed.FS
 
-// Compared is one policy on one piece of work. What was not measured is nil.
-type Compared struct {
+// Row is one policy on one piece of work. What was not measured is nil.
+type Row struct {
 	Kind         string   `json:"kind"` // one of the Kind constants
 	Work         string   `json:"work"`
 	Policy       string   `json:"policy"`
@@ -29,7 +37,7 @@ type Compared struct {
 	Money        *float64 `json:"money"`        // price of the slots; of KindSites
 }
 
-// What a Compared is about.
+// What a Row is about.
 const (
 	KindScheduled = "scheduled" // runs, in which the order of jobs depends on what is cached
 	KindSum       = "sum"       // of what scheduled runs read and took, and the mean of their hits, over all sizes of the cache
@@ -51,26 +59,26 @@ const LongestChain = "longest chain of jobs"
 // among the policies.
 const Bound = "offline bound (PFOO-L)"
 
-// cachePercents are the sizes of the cache that are compared.
+// cachePercents are the sizes of the cache that are rowOf.
 var cachePercents = []int{5, 10, 20, 40, 70, 100}
 
 // comparedPatterns are the works without traces.
 var comparedPatterns = []string{"W1", "W2-shared", "W3", "Tier0", "layers"}
 
-// Compare runs the policies of eviction and placement, on pilots and over sites, on the same work: the
-// traces given, or the patterns of the paper if there is none. The chapters
-// hold the scheduled runs in full.
-func Compare(ctx context.Context, traces []string, seed uint64, progress func(done, total int)) ([]Compared, []Chapter, error) {
-	var works []WorkflowSpec
+// Policies runs the policies of eviction and placement, on pilots and over sites, on the same work: the
+// traces given, or the patterns of the paper if there is none. The results
+// are those of the scheduled runs, in full.
+func Policies(ctx context.Context, traces []string, seed uint64, progress func(done, total int)) ([]Row, []*sim.Results, error) {
+	var works []experiment.WorkflowSpec
 	for _, trace := range traces {
-		works = append(works, WorkflowSpec{Trace: trace, Scale: 1, SizeScale: 1, Accesses: 1})
+		works = append(works, experiment.WorkflowSpec{Trace: trace, Scale: 1, SizeScale: 1, Accesses: 1})
 	}
 	if len(traces) == 0 {
 		for _, p := range comparedPatterns {
-			works = append(works, WorkflowSpec{Pattern: p})
+			works = append(works, experiment.WorkflowSpec{Pattern: p})
 		}
 	}
-	var plans []*Plan
+	var plans []*experiment.Plan
 	for _, w := range works {
 		each, err := comparisonPlans(w)
 		if err != nil {
@@ -83,67 +91,45 @@ func Compare(ctx context.Context, traces []string, seed uint64, progress func(do
 			return nil, nil, err
 		}
 	}
-	chapters, err := sweepAll(ctx, plans, progress)
+	all, err := sim.SweepAll(ctx, plans, progress)
 	if err != nil {
 		return nil, nil, err
 	}
-	var rows []Compared
-	for _, c := range chapters {
-		some, err := comparedRows(c.Results)
+	var rows []Row
+	for _, res := range all {
+		some, err := rowsOf(res)
 		if err != nil {
 			return nil, nil, err
 		}
 		rows = append(rows, some...)
 	}
-	return rows, chapters, nil
-}
-
-// sweepAll runs plans one after the other and counts their runs together.
-func sweepAll(ctx context.Context, plans []*Plan, progress func(done, total int)) ([]Chapter, error) {
-	total, before := 0, 0
-	for _, p := range plans {
-		total += p.runs()
-	}
-	var chapters []Chapter
-	for _, p := range plans {
-		res, err := Sweep(ctx, p, func(done, _ int) {
-			if progress != nil {
-				progress(before+done, total)
-			}
-		})
-		if err != nil {
-			return nil, err
-		}
-		before += p.runs()
-		chapters = append(chapters, Chapter{Results: res})
-	}
-	return chapters, nil
+	return rows, all, nil
 }
 
 // comparisonPlans are the experiments on one piece of work.
-func comparisonPlans(work WorkflowSpec) ([]*Plan, error) {
-	var plans []*Plan
-	for _, prepare := range []func(WorkflowSpec) (*Plan, error){evictionPlan, placementPlan, sitesPlan, criticalPlan} {
+func comparisonPlans(work experiment.WorkflowSpec) ([]*experiment.Plan, error) {
+	var plans []*experiment.Plan
+	for _, prepare := range []func(experiment.WorkflowSpec) (*experiment.Plan, error){evictionPlan, placementPlan, sitesPlan, criticalPlan} {
 		p, err := prepare(work)
 		if err != nil {
 			return nil, err
 		}
-		p.About = work.name() + ": " + p.About
-		p.Name += "-" + work.name()
+		p.About = nameOf(work) + ": " + p.About
+		p.Name += "-" + nameOf(work)
 		p.Within = strings.TrimSpace("compare " + work.Trace)
 		plans = append(plans, p)
 	}
 	return plans, nil
 }
 
-func evictionPlan(work WorkflowSpec) (*Plan, error) {
-	p, err := embedded("compare/eviction.yaml")
+func evictionPlan(work experiment.WorkflowSpec) (*experiment.Plan, error) {
+	p, err := embedded("eviction.yaml")
 	if err != nil {
 		return nil, err
 	}
 	base := p.Points[0].Experiment
-	base.Workflow = base.Workflow.as(work)
-	w, err := workOf(&base)
+	replace(&base.Workflow, work)
+	extent, err := sim.ExtentOf(&base)
 	if err != nil {
 		return nil, err
 	}
@@ -153,79 +139,68 @@ func evictionPlan(work WorkflowSpec) (*Plan, error) {
 		for _, policy := range dispatch.EvictionPolicies {
 			exp := base
 			exp.Cache.Policy = string(policy)
-			exp.Cache.Size = Size(w.bytes() * int64(percent) / 100 / int64(exp.Sites[0].Slots))
+			exp.Cache.Size = experiment.Size(extent.Bytes * int64(percent) / 100 / int64(exp.Sites[0].Slots))
 			exp.Accesses = percent == 100 && policy == dispatch.LRU
-			p.Points = append(p.Points, Point{[]string{strconv.Itoa(percent), string(policy)}, exp})
+			p.Points = append(p.Points, experiment.Point{Levels: []string{strconv.Itoa(percent), string(policy)}, Experiment: exp})
 		}
 	}
 	return p, nil
 }
 
-func placementPlan(work WorkflowSpec) (*Plan, error) {
-	return embeddedFor(work, "compare/placement.yaml")
+func placementPlan(work experiment.WorkflowSpec) (*experiment.Plan, error) {
+	return embeddedFor(work, "placement.yaml")
 }
 
-func sitesPlan(work WorkflowSpec) (*Plan, error) { return embeddedFor(work, "compare/sites.yaml") }
+func sitesPlan(work experiment.WorkflowSpec) (*experiment.Plan, error) {
+	return embeddedFor(work, "sites.yaml")
+}
 
 // embeddedFor reads an experiment whose points all do this work.
-func embeddedFor(work WorkflowSpec, file string) (*Plan, error) {
+func embeddedFor(work experiment.WorkflowSpec, file string) (*experiment.Plan, error) {
 	p, err := embedded(file)
 	if err != nil {
 		return nil, err
 	}
 	for i := range p.Points {
-		x := &p.Points[i].Experiment
-		x.Workflow = x.Workflow.as(work)
+		replace(&p.Points[i].Experiment.Workflow, work)
 	}
 	return p, nil
 }
 
-func criticalPlan(work WorkflowSpec) (*Plan, error) {
-	p, err := embeddedFor(work, "compare/critical.yaml")
+func criticalPlan(work experiment.WorkflowSpec) (*experiment.Plan, error) {
+	p, err := embeddedFor(work, "critical.yaml")
 	if err != nil {
 		return nil, err
 	}
 	x := &p.Points[0].Experiment
-	w, err := workOf(x)
+	extent, err := sim.ExtentOf(x)
 	if err != nil {
 		return nil, err
 	}
 	site := &x.Sites[0]
-	site.Nodes = w.width()
+	site.Nodes = extent.Width
 	site.Started, site.Max = site.Nodes, site.Nodes
 	return p, nil
 }
 
-func embedded(file string) (*Plan, error) {
+func embedded(file string) (*experiment.Plan, error) {
 	data, err := compareFiles.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("read an experiment: %w", err)
 	}
-	return Parse(file, data)
+	return experiment.Parse(path.Join("compare", file), data)
 }
 
-// name is how tables call a piece of work.
-func (s WorkflowSpec) name() string {
+// nameOf is how tables call a piece of work.
+func nameOf(s experiment.WorkflowSpec) string {
 	if s.Trace != "" {
 		return strings.TrimSuffix(filepath.Base(s.Trace), ".json")
 	}
 	return s.Pattern
 }
 
-// as is the workflow that work names, with all other settings of s.
-func (s WorkflowSpec) as(work WorkflowSpec) WorkflowSpec {
+// replace puts the workflow that work names in the place of that of s, and keeps
+// all other settings.
+func replace(s *experiment.WorkflowSpec, work experiment.WorkflowSpec) {
 	s.Pattern, s.Trace = work.Pattern, work.Trace
-	return s
-}
-
-// workOf is the workflow of the first repetition.
-func workOf(exp *Experiment) (*workflow, error) { return build(exp, stream(mix(exp.Seed), "workflow")) }
-
-// bytes is the size of all files of a workflow together.
-func (w *workflow) bytes() int64 {
-	var total int64
-	for _, size := range w.sizes {
-		total += size
-	}
-	return total
 }

@@ -1,6 +1,8 @@
-package sim
+package experiment
 
 import (
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -79,8 +81,13 @@ func TestPaperExperimentsGiveReasons(t *testing.T) {
 		"storage.se.name", "storage.se.failure_rate", "cache.share", "cache.size", // 10 GB
 		"cache.policy", // LRU, section IV-B
 	}
-	for _, name := range paperExperiments {
-		data, err := paperFiles.ReadFile("paper/" + name + ".yaml")
+	files, err := filepath.Glob("../paper/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no experiments of the paper: %v", err)
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
+		data, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -162,7 +169,10 @@ func FuzzParse(f *testing.F) {
 }
 
 func TestSweptSeedsAreNotReplaced(t *testing.T) {
-	p := mustParse(t, small+"seed: {sweep: [1, 2]}\n")
+	p, err := Parse("test.yaml", []byte(small+"seed: {sweep: [1, 2]}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := p.Reseed(0); err != nil {
 		t.Error(err)
 	}

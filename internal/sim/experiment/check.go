@@ -1,4 +1,4 @@
-package sim
+package experiment
 
 import (
 	"fmt"
@@ -52,7 +52,7 @@ func (e *Experiment) checkPlaces() error {
 		if s.Name == "" || elements[s.Name] {
 			return atPath("storage", "storage element %q: every one needs a name of its own", s.Name)
 		}
-		if s.Capacity == 0 && !s.Fills.zero() {
+		if s.Capacity == 0 && !s.Fills.IsZero() {
 			return atPath("storage."+s.Name+".fills", "storage element %s never fills up: give it a capacity", s.Name)
 		}
 		elements[s.Name] = true

@@ -1,10 +1,13 @@
-package sim
+package faults
 
 import (
 	"context"
+	"math"
 	"os"
+	"strings"
 	"testing"
 
+	"fairway/internal/sim"
 	"fairway/test/seed"
 )
 
@@ -15,7 +18,7 @@ func TestUnderFaults(t *testing.T) {
 	if os.Getenv("FAIRWAY_SOAK") != "" {
 		first, seeds = seed.Of(t)>>1|1, 10_000
 	}
-	faced, err := UnderFaults(context.Background(), first, seeds, nil)
+	faced, err := Check(context.Background(), first, seeds, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,8 +32,36 @@ func TestUnderFaults(t *testing.T) {
 // of such outputs; now a run has 200 of those deaths at most.
 func TestSeedsThatFailed(t *testing.T) {
 	for _, seed := range []uint64{3786, 8024, 16331} {
-		if _, err := underFaults(seed); err != nil {
+		if _, err := checkSeed(seed); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+func TestFaultsThatNeverHappenFail(t *testing.T) {
+	var h sim.Happened
+	for f := range h {
+		h[f] = 1
+	}
+	if err := missing(&h, enoughSeeds); err != nil {
+		t.Error(err)
+	}
+	h[sim.StorageFull] = 0
+	if err := missing(&h, enoughSeeds); err == nil || !strings.Contains(err.Error(), sim.StorageFull.String()) {
+		t.Errorf("storage never full: %v", err)
+	}
+	if err := missing(&h, 1); err != nil {
+		t.Errorf("one seed cannot have all: %v", err)
+	}
+}
+
+func TestSeedsThatDoNotExistAreRefused(t *testing.T) {
+	for _, c := range []struct {
+		first uint64
+		count int
+	}{{1, 0}, {1, -5}, {math.MaxUint64, 3}} {
+		if _, err := Check(context.Background(), c.first, c.count, nil); err == nil {
+			t.Errorf("%d seeds from %d on are taken", c.count, c.first)
 		}
 	}
 }

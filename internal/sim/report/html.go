@@ -1,4 +1,8 @@
-package sim
+// Package report writes the results of a simulation for people and for other
+// programs: tables as CSV and JSON, figures as PNG, and one HTML page with all
+// of it. The same results always give the same bytes. The page needs nothing
+// from elsewhere, and lists every assumption of its experiments with the reason.
+package report
 
 import (
 	"embed"
@@ -11,6 +15,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"fairway/internal/sim"
 )
 
 //go:embed report.html
@@ -27,7 +33,7 @@ var reportTemplate = template.Must(template.New("report.html").Funcs(template.Fu
 
 // Chapter is one experiment in a report.
 type Chapter struct {
-	Results *Results
+	Results *sim.Results
 	Figures []Figure
 	Claims  []Claim
 }
@@ -46,8 +52,8 @@ func (c Chapter) Assumptions() [][2]string {
 // everywhere.
 func (c Chapter) Shown() []string {
 	var shown []string
-	for i, m := range Metrics {
-		if !c.Results.everZero(i) {
+	for _, m := range sim.Metrics {
+		if !everZero(c.Results, m) {
 			shown = append(shown, m)
 		}
 	}
@@ -56,7 +62,7 @@ func (c Chapter) Shown() []string {
 
 // Repeated says whether any point was run more than once.
 func (c Chapter) Repeated() bool {
-	return slices.ContainsFunc(c.Results.Rows, func(r Row) bool { return len(r.Runs) > 1 })
+	return slices.ContainsFunc(c.Results.Rows, func(r sim.Row) bool { return len(r.Runs) > 1 })
 }
 
 // Doubted says whether a claim did not hold.
@@ -75,7 +81,7 @@ func heading(metric string) string {
 }
 
 // Text is the mean of a metric with its standard deviation, for a person.
-func (r *Row) Text(metric string) string {
+func Text(r *sim.Row, metric string) string {
 	mean, sd := r.Of(metric)
 	if len(r.Runs) < 2 {
 		return plainly(mean)
@@ -85,7 +91,7 @@ func (r *Row) Text(metric string) string {
 
 // valueCell is the mean of a metric, with its standard deviation where there is
 // one.
-func valueCell(r Row, metric string) template.HTML {
+func valueCell(r sim.Row, metric string) template.HTML {
 	mean, sd := r.Of(metric)
 	text := plainly(mean)
 	if len(r.Runs) > 1 {
@@ -123,12 +129,12 @@ func Write(folder string, chapters []Chapter) error {
 			return err
 		}
 	}
-	return writeFile(filepath.Join(folder, "report.html"), func(w io.Writer) error { return Report(w, chapters) })
+	return writeFile(filepath.Join(folder, "report.html"), func(w io.Writer) error { return HTML(w, chapters) })
 }
 
-// Report writes one HTML page with the figures, the tables and the
+// HTML writes one HTML page with the figures, the tables and the
 // assumptions of all chapters. It needs nothing from elsewhere.
-func Report(w io.Writer, chapters []Chapter) error {
+func HTML(w io.Writer, chapters []Chapter) error {
 	if err := reportTemplate.Execute(w, chapters); err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
@@ -139,10 +145,10 @@ func (c *Chapter) write(folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return fmt.Errorf("make the folder for the results: %w", err)
 	}
-	if err := writeFile(filepath.Join(folder, "runs.csv"), c.Results.WriteCSV); err != nil {
+	if err := writeFile(filepath.Join(folder, "runs.csv"), func(w io.Writer) error { return WriteCSV(c.Results, w) }); err != nil {
 		return err
 	}
-	if err := writeFile(filepath.Join(folder, "results.json"), c.Results.WriteJSON); err != nil {
+	if err := writeFile(filepath.Join(folder, "results.json"), func(w io.Writer) error { return WriteJSON(c.Results, w) }); err != nil {
 		return err
 	}
 	for _, f := range c.Figures {
@@ -166,4 +172,16 @@ func writeFile(name string, write func(io.Writer) error) error {
 		return fmt.Errorf("write the results: %w", err)
 	}
 	return nil
+}
+
+// Claim is a statement of paper 3 about one of its figures, checked on
+// simulated results.
+type Claim struct {
+	ID       string `json:"id"`
+	Figure   string `json:"figure"`
+	Claim    string `json:"claim"`
+	Held     bool   `json:"held"`
+	Value    string `json:"value"`    // what was found
+	Expected string `json:"expected"` // what makes the claim hold
+	Reason   string `json:"reason"`   // why it does not hold, as far as it is known
 }

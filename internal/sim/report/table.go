@@ -1,4 +1,4 @@
-package sim
+package report
 
 import (
 	"encoding/csv"
@@ -6,14 +6,16 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+
+	"fairway/internal/sim"
 )
 
 // WriteCSV writes one line for each run: the levels, the repetition, the
 // seed and the metrics.
-func (res *Results) WriteCSV(out io.Writer) error {
+func WriteCSV(res *sim.Results, out io.Writer) error {
 	w := csv.NewWriter(out)
 	header := append([]string{}, res.Plan.Axes...)
-	if err := w.Write(append(append(header, "repetition", "seed"), Metrics...)); err != nil {
+	if err := w.Write(append(append(header, "repetition", "seed"), sim.Metrics...)); err != nil {
 		return fmt.Errorf("write the table: %w", err)
 	}
 	for _, row := range res.Rows {
@@ -53,14 +55,14 @@ type rowJSON struct {
 
 // JSON returns mean and standard deviation of every metric at every point,
 // ready to be encoded.
-func (res *Results) JSON() any {
+func JSON(res *sim.Results) any {
 	out := resultJSON{Experiment: res.Plan.Name, About: res.Plan.About, Axes: res.Plan.Axes, Rows: []rowJSON{}}
 	for _, row := range res.Rows {
 		r := rowJSON{Levels: map[string]string{}, Repetitions: len(row.Runs), Mean: map[string]float64{}, SD: map[string]float64{}}
 		for i, a := range res.Plan.Axes {
 			r.Levels[a] = row.Levels[i]
 		}
-		for i, m := range Metrics {
+		for i, m := range sim.Metrics {
 			r.Mean[m], r.SD[m] = row.Mean[i], row.SD[i]
 		}
 		out.Rows = append(out.Rows, r)
@@ -69,10 +71,10 @@ func (res *Results) JSON() any {
 }
 
 // WriteJSON writes what JSON returns.
-func (res *Results) WriteJSON(out io.Writer) error {
+func WriteJSON(res *sim.Results, out io.Writer) error {
 	e := json.NewEncoder(out)
 	e.SetIndent("", "  ")
-	if err := e.Encode(res.JSON()); err != nil {
+	if err := e.Encode(JSON(res)); err != nil {
 		return fmt.Errorf("write the results: %w", err)
 	}
 	return nil

@@ -1,8 +1,9 @@
-package sim
+package compare
 
 import (
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,13 +12,16 @@ import (
 	"pgregory.net/rapid"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/sim"
+	"fairway/internal/sim/experiment"
+	"fairway/test/seed"
 	"fairway/test/traces"
 )
 
 // recorded is the sequence in which a run of a trace uses its files.
-func recorded(t *testing.T, trace string) []Access {
+func recorded(t *testing.T, trace string) []sim.Access {
 	t.Helper()
-	p := mustParse(t, fmt.Sprintf(`experiment: record
+	p, err := experiment.Parse("test.yaml", fmt.Appendf(nil, `experiment: record
 seed: 1
 workflow: {trace: %s}
 sites: [{name: s, nodes: 1, slots: 4, started: 4}]
@@ -25,7 +29,10 @@ storage: [{name: se, bandwidth: 100MB}]
 cache: {size: 1TB, share: host, inputs: true}
 record_accesses: true
 `, trace))
-	run, err := Once(p.Points[0].Experiment, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := sim.Once(p.Points[0].Experiment, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,21 +77,21 @@ func TestNextUseOnRecordedSequences(t *testing.T) {
 func TestNextUseInScheduledRuns(t *testing.T) {
 	var lru, next float64
 	for i, trace := range traces.Files(t) {
-		p, err := evictionPlan(WorkflowSpec{Trace: trace, Scale: 1, SizeScale: 1, Accesses: 1})
+		p, err := evictionPlan(experiment.WorkflowSpec{Trace: trace, Scale: 1, SizeScale: 1, Accesses: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
 		all := i == 0 || os.Getenv("FAIRWAY_SOAK") != ""
-		p.Points = slices.DeleteFunc(p.Points, func(x Point) bool {
+		p.Points = slices.DeleteFunc(p.Points, func(x experiment.Point) bool {
 			size, policy := x.Levels[0], dispatch.EvictionPolicy(x.Levels[1])
 			return !all && size != "5" && size != "20" && size != "70" || policy != dispatch.LRU && policy != dispatch.NextUse
 		})
-		res, err := Sweep(context.Background(), p, nil)
+		res, err := sim.Sweep(context.Background(), p, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for i := 0; i < len(res.Rows); i += 2 {
-			a, b := res.Rows[i].value("read_gb"), res.Rows[i+1].value("read_gb")
+			a, b := res.Rows[i].Value("read_gb"), res.Rows[i+1].Value("read_gb")
 			t.Logf("%s, %s %%: LRU %.4f GB, next use %.4f GB", filepath.Base(trace), res.Rows[i].Levels[0], a, b)
 			lru, next = lru+a, next+b
 		}
@@ -95,13 +102,13 @@ func TestNextUseInScheduledRuns(t *testing.T) {
 	}
 }
 
-func sequences(t *rapid.T) []Access {
+func sequences(t *rapid.T) []sim.Access {
 	n := rapid.IntRange(1, 60).Draw(t, "length")
 	sizes := rapid.SliceOfN(rapid.Int64Range(1, 20), 8, 8).Draw(t, "sizes")
-	var all []Access
+	var all []sim.Access
 	for range n {
 		f := rapid.IntRange(0, 7).Draw(t, "file")
-		all = append(all, Access{File: dispatch.FileRef{LFN: fmt.Sprint(f)}, Size: sizes[f]})
+		all = append(all, sim.Access{File: dispatch.FileRef{LFN: fmt.Sprint(f)}, Size: sizes[f]})
 	}
 	return all
 }
@@ -144,13 +151,13 @@ func TestNextUseIsBestForEqualSizes(t *testing.T) {
 	})
 }
 
-func TestCompareShort(t *testing.T) {
-	rows, chapters, err := Compare(context.Background(), traces.Files(t)[:1], 0, nil)
+func TestPolicies(t *testing.T) {
+	rows, results, err := Policies(context.Background(), traces.Files(t)[:1], 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(chapters) != 4 {
-		t.Errorf("%d chapters, not one each for eviction, placement, sites and the critical path", len(chapters))
+	if len(results) != 4 {
+		t.Errorf("%d results, not one each for eviction, placement, sites and the critical path", len(results))
 	}
 	for _, r := range rows {
 		if r.Policy == LongestChain {
@@ -168,5 +175,33 @@ func TestCompareShort(t *testing.T) {
 		if *r.ReadGB < 0 || *r.ByteHitRatio < 0 || *r.ByteHitRatio > 1 {
 			t.Errorf("%+v", r)
 		}
+	}
+}
+
+// With as many pilots as a trace is wide, and storage that costs nothing, a
+// run takes as long as the longest chain of its jobs.
+func TestTracesReachTheirCriticalPath(t *testing.T) {
+	for _, file := range traces.Files(t) {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			p, err := criticalPlan(experiment.WorkflowSpec{Trace: file, Scale: 1, SizeScale: 1, Accesses: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			exp := p.Points[0].Experiment
+			exp.Seed = seed.Of(t)
+			extent, err := sim.ExtentOf(&exp)
+			if err != nil {
+				t.Fatal(err)
+			}
+			run, err := sim.Once(exp, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			took, path := run.Of("turnaround_s"), extent.CriticalPath.Seconds()
+			t.Logf("%d wide: %.1f s, critical path %.1f s", extent.Width, took, path)
+			if math.Abs(took-path) > 0.05*path {
+				t.Errorf("took %.1f s, the critical path is %.1f s", took, path)
+			}
+		})
 	}
 }

@@ -1,10 +1,13 @@
-package sim
+package report
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"fairway/internal/sim"
 )
 
 func TestWrappedLinesFit(t *testing.T) {
@@ -36,9 +39,9 @@ func TestLevelsInTheirUnit(t *testing.T) {
 
 // The table of a report has no columns of nothing but zeros, and all others.
 func TestReportShowsWhatIsNotZero(t *testing.T) {
-	row := Row{Mean: make([]float64, len(Metrics)), SD: make([]float64, len(Metrics)), Runs: make([]Run, 1)}
-	row.Mean[metricIndex("money")] = 12345.6
-	c := Chapter{Results: &Results{Rows: []Row{row}}}
+	row := sim.Row{Mean: make([]float64, len(sim.Metrics)), SD: make([]float64, len(sim.Metrics)), Runs: make([]sim.Run, 1)}
+	row.Mean[slices.Index(sim.Metrics, "money")] = 12345.6
+	c := Chapter{Results: &sim.Results{Rows: []sim.Row{row}}}
 	if shown := c.Shown(); len(shown) != 1 || shown[0] != "money" {
 		t.Errorf("shown: %v", shown)
 	}

@@ -1,4 +1,4 @@
-package sim
+package report
 
 import (
 	"fmt"
@@ -13,6 +13,7 @@ import (
 	"gonum.org/v1/plot/vg"
 
 	"fairway/internal/quantity"
+	"fairway/internal/sim"
 )
 
 // Figure is a picture of results.
@@ -53,20 +54,20 @@ const (
 // Figures draws the results: bars with the standard deviation, or lines where
 // the first axis is a range of numbers; and the running jobs over time, where
 // the experiment kept them. A metric that is zero everywhere is left out.
-func (res *Results) Figures() ([]Figure, error) {
+func Figures(res *sim.Results) ([]Figure, error) {
 	var figures []Figure
 	for _, p := range pictured {
-		if res.everZero(metricIndex(p.metric)) || len(res.Plan.Axes) == 0 {
+		if everZero(res, p.metric) || len(res.Plan.Axes) == 0 {
 			continue
 		}
-		f, err := res.compare(p.metric, p.label)
+		f, err := compare(res, p.metric, p.label)
 		if err != nil {
 			return nil, err
 		}
 		figures = append(figures, f)
 	}
 	if len(res.Rows[0].Runs[0].Timeline) > 0 {
-		f, err := res.timelines()
+		f, err := timelines(res)
 		if err != nil {
 			return nil, err
 		}
@@ -75,9 +76,9 @@ func (res *Results) Figures() ([]Figure, error) {
 	return figures, nil
 }
 
-func (res *Results) everZero(m int) bool {
+func everZero(res *sim.Results, metric string) bool {
 	for _, r := range res.Rows {
-		if r.Mean[m] != 0 {
+		if r.Value(metric) != 0 {
 			return false
 		}
 	}
@@ -88,22 +89,22 @@ func (res *Results) everZero(m int) bool {
 // a figure is drawn.
 type series struct {
 	name string
-	rows []*Row // in the order of that axis
+	rows []*sim.Row // in the order of that axis
 }
 
-// along returns the axis along which figures are drawn: the first that is a
+// alongOf returns the axis along which figures are drawn: the first that is a
 // range of numbers, if there is one, else the first.
-func (res *Results) along() int {
+func alongOf(res *sim.Results) int {
 	for a := range res.Plan.Axes {
-		if xs, _, isRange := numbers(res.levels(a)); isRange && len(xs) > 3 {
+		if xs, _, isRange := numbers(levelsOf(res, a)); isRange && len(xs) > 3 {
 			return a
 		}
 	}
 	return 0
 }
 
-// levels are those of an axis, in the order in which they come.
-func (res *Results) levels(axis int) []string {
+// levelsOf are those of an axis, in the order in which they come.
+func levelsOf(res *sim.Results, axis int) []string {
 	var levels []string
 	for _, r := range res.Rows {
 		if !slices.Contains(levels, r.Levels[axis]) {
@@ -113,12 +114,12 @@ func (res *Results) levels(axis int) []string {
 	return levels
 }
 
-func (res *Results) series(along int) []series {
+func seriesOf(res *sim.Results, along int) []series {
 	at := map[string]int{}
 	var all []series
 	for i := range res.Rows {
 		r := &res.Rows[i]
-		name := res.seriesName(r, along)
+		name := seriesName(res, r, along)
 		k, known := at[name]
 		if !known {
 			k = len(all)
@@ -132,7 +133,7 @@ func (res *Results) series(along int) []series {
 
 // seriesName names the levels of a row on all axes but one. A number alone
 // says little, so it gets its axis before it.
-func (res *Results) seriesName(r *Row, along int) string {
+func seriesName(res *sim.Results, r *sim.Row, along int) string {
 	var names []string
 	for a, level := range r.Levels {
 		if a == along {
@@ -146,21 +147,20 @@ func (res *Results) seriesName(r *Row, along int) string {
 	return strings.Join(names, ", ")
 }
 
-func (res *Results) compare(metric, label string) (Figure, error) {
-	along := res.along()
-	groups, all := res.levels(along), res.series(along)
-	p := newChart(res.title(), label)
+func compare(res *sim.Results, metric, label string) (Figure, error) {
+	along := alongOf(res)
+	groups, all := levelsOf(res, along), seriesOf(res, along)
+	p := newChart(title(res), label)
 	p.X.Label.Text = strings.ReplaceAll(res.Plan.Axes[along], "_", " ")
-	m := metricIndex(metric)
 	xs, unit, isRange := numbers(groups)
 	var err error
 	if isRange && len(groups) > 3 {
 		if unit != "" {
 			p.X.Label.Text += " (" + unit + ")"
 		}
-		err = addLines(p, all, xs, m)
+		err = addLines(p, all, xs, metric)
 	} else {
-		err = addBars(p, all, groups, m)
+		err = addBars(p, all, groups, metric)
 	}
 	if err != nil {
 		return Figure{}, fmt.Errorf("draw %s: %w", metric, err)
@@ -188,9 +188,9 @@ func numbers(levels []string) (xs []float64, common string, ok bool) {
 // longestTitle is how many characters fit into a line over a figure.
 const longestTitle = 75
 
-// title is what the experiment is about, in lines that fit and are about as long
+// titleOf is what the experiment is about, in lines that fit and are about as long
 // as each other.
-func (res *Results) title() string {
+func title(res *sim.Results) string {
 	about := strings.TrimSuffix(res.Plan.About, ".")
 	lines := len(about)/longestTitle + 1
 	return wrapped(about, min(longestTitle, len(about)/lines+10))

@@ -1,52 +1,53 @@
-package sim
+package compare
 
 import (
 	"cmp"
 	"strings"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/sim"
 )
 
-// comparedRows flattens the results of one plan.
-func comparedRows(res *Results) ([]Compared, error) {
+// rowsOf flattens the results of one plan.
+func rowsOf(res *sim.Results) ([]Row, error) {
 	kind, work, _ := strings.Cut(res.Plan.Name, "-")
 	if kind == "eviction" {
 		return evictionRows(res, work), nil
 	}
-	var rows []Compared
+	var rows []Row
 	for i := range res.Rows {
 		policy := cmp.Or(strings.Join(res.Rows[i].Levels, ", "), WidePilots)
-		rows = append(rows, compared(&res.Rows[i], kind, work, policy))
+		rows = append(rows, rowOf(&res.Rows[i], kind, work, policy))
 	}
 	if kind == KindCritical {
-		w, err := workOf(&res.Plan.Points[0].Experiment)
+		extent, err := sim.ExtentOf(&res.Plan.Points[0].Experiment)
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, Compared{Kind: kind, Work: work, Policy: LongestChain, Turnaround: new(w.criticalPath().Seconds())})
+		rows = append(rows, Row{Kind: kind, Work: work, Policy: LongestChain, Turnaround: new(extent.CriticalPath.Seconds())})
 	}
 	return rows, nil
 }
 
-func compared(r *Row, kind, work, policy string) Compared {
-	c := Compared{
-		Kind: kind, Work: work, Policy: policy, HitRatio: new(r.value("hit_ratio")),
-		ByteHitRatio: new(r.value("byte_hit_ratio")), ReadGB: new(r.value("read_gb")), Turnaround: new(r.value("turnaround_s")),
+func rowOf(r *sim.Row, kind, work, policy string) Row {
+	c := Row{
+		Kind: kind, Work: work, Policy: policy, HitRatio: new(r.Value("hit_ratio")),
+		ByteHitRatio: new(r.Value("byte_hit_ratio")), ReadGB: new(r.Value("read_gb")), Turnaround: new(r.Value("turnaround_s")),
 	}
 	if kind == KindSites {
-		c.WideGB, c.Money = new(r.value("wide_gb")), new(r.value("money"))
+		c.WideGB, c.Money = new(r.Value("wide_gb")), new(r.Value("money"))
 	}
 	return c
 }
 
 // evictionRows are the scheduled runs, what they read together, and the
 // replays of the sequence that one of them recorded.
-func evictionRows(res *Results, work string) []Compared {
-	var rows, sums, replays []Compared
+func evictionRows(res *sim.Results, work string) []Row {
+	var rows, sums, replays []Row
 	policies := len(dispatch.EvictionPolicies)
 	for i := range res.Rows {
 		r := &res.Rows[i]
-		c := compared(r, KindScheduled, work, r.Levels[1])
+		c := rowOf(r, KindScheduled, work, r.Levels[1])
 		c.CachePercent = cachePercents[i/policies]
 		rows = append(rows, c)
 		if accesses := r.Runs[0].Accesses; len(accesses) > 0 {
@@ -60,7 +61,7 @@ func evictionRows(res *Results, work string) []Compared {
 }
 
 // summed is one policy over all sizes of the cache: every step-th row.
-func summed(rows []Compared, first, step int) Compared {
+func summed(rows []Row, first, step int) Row {
 	var hits, byteHits, read, turnaround float64
 	n := 0.0
 	for i := first; i < len(rows); i += step {
@@ -70,7 +71,7 @@ func summed(rows []Compared, first, step int) Compared {
 		turnaround += *rows[i].Turnaround
 		n++
 	}
-	return Compared{
+	return Row{
 		Kind: KindSum, Work: rows[first].Work, Policy: rows[first].Policy, HitRatio: new(hits / n),
 		ByteHitRatio: new(byteHits / n), ReadGB: &read, Turnaround: &turnaround,
 	}
@@ -78,16 +79,16 @@ func summed(rows []Compared, first, step int) Compared {
 
 // replayed compares the policies on one sequence, where what is read does
 // not depend on what was evicted.
-func replayed(work string, accesses []Access) []Compared {
+func replayed(work string, accesses []sim.Access) []Row {
 	data := dataOf(accesses)
-	var rows []Compared
+	var rows []Row
 	for _, percent := range cachePercents {
 		limit := data * int64(percent) / 100
 		bound := LowerBound(limit, accesses)
-		row := func(policy string, missed, read int64) Compared {
-			c := Compared{
+		row := func(policy string, missed, read int64) Row {
+			c := Row{
 				Kind: KindReplayed, Work: work, Policy: policy, CachePercent: percent, ReadGB: new(float64(missed) / 1e9),
-				ByteHitRatio: new(1 - ratio(float64(missed), float64(read))),
+				ByteHitRatio: new(1 - share(missed, read)),
 			}
 			if bound > 0 {
 				c.OverBound = new(float64(missed-bound) / float64(bound))
@@ -102,7 +103,7 @@ func replayed(work string, accesses []Access) []Compared {
 			}
 			read = r.ReadBytes
 			c := row(string(policy), r.Missed, r.ReadBytes)
-			c.HitRatio = new(ratio(float64(r.Hits), float64(r.Reads)))
+			c.HitRatio = new(share(int64(r.Hits), int64(r.Reads)))
 			rows = append(rows, c)
 		}
 		rows = append(rows, row(Bound, bound, read))
@@ -111,7 +112,7 @@ func replayed(work string, accesses []Access) []Compared {
 }
 
 // dataOf is the size of all files of a sequence together.
-func dataOf(accesses []Access) int64 {
+func dataOf(accesses []sim.Access) int64 {
 	var data int64
 	seen := map[dispatch.FileRef]bool{}
 	for _, a := range accesses {
@@ -121,4 +122,11 @@ func dataOf(accesses []Access) int64 {
 		}
 	}
 	return data
+}
+
+func share(part, whole int64) float64 {
+	if whole == 0 {
+		return 0
+	}
+	return float64(part) / float64(whole)
 }

@@ -1,4 +1,4 @@
-package sim
+package report
 
 import (
 	"fmt"
@@ -6,22 +6,25 @@ import (
 
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
+
+	"fairway/internal/sim"
 )
 
-func addLines(p *chart, all []series, xs []float64, m int) error {
+func addLines(p *chart, all []series, xs []float64, metric string) error {
 	top := 0.0
 	for i, s := range all {
 		points := make(plotter.XYs, len(s.rows))
 		for k, r := range s.rows {
-			points[k] = plotter.XY{X: xs[k], Y: r.Mean[m]}
-			top = max(top, r.Mean[m]+r.SD[m])
+			mean, sd := r.Of(metric)
+			points[k] = plotter.XY{X: xs[k], Y: mean}
+			top = max(top, mean+sd)
 		}
 		line, dots, err := plotter.NewLinePoints(points)
 		if err != nil {
 			return err
 		}
 		distinguish(line, dots, i, len(all))
-		p.Add(line, dots, &whiskers{rows: s.rows, metric: m, xs: xs})
+		p.Add(line, dots, &whiskers{rows: s.rows, metric: metric, xs: xs})
 		if s.name != "" {
 			p.key.Add(wrapped(s.name, longestKey), line, dots)
 		}
@@ -37,8 +40,8 @@ var mostTimelines = len(colours)
 // timelines draws the number of running jobs over time, of the first
 // repetition at each point (paper 3, figure 7), or of the first points if there
 // are too many.
-func (res *Results) timelines() (Figure, error) {
-	p := newChart(res.title(), "running jobs")
+func timelines(res *sim.Results) (Figure, error) {
+	p := newChart(title(res), "running jobs")
 	p.X.Label.Text = "time since the first job was submitted (s)"
 	most := 0
 	drawn := res.Rows[:min(len(res.Rows), mostTimelines)]
@@ -65,7 +68,7 @@ func (res *Results) timelines() (Figure, error) {
 	return Figure{Name: "running_jobs", Caption: caption, PNG: png}, err
 }
 
-func stairs(r Run) (*plotter.Line, error) {
+func stairs(r sim.Run) (*plotter.Line, error) {
 	points := plotter.XYs{{X: 0, Y: 0}}
 	for _, s := range r.Timeline {
 		x := (s.At - r.Submitted).Seconds()

@@ -1,4 +1,17 @@
-package sim
+// Package experiment reads experiment files: what a simulation assumes of the
+// world, what it varies, and why. docs/sim.md explains every key.
+//
+// Guarantees:
+//
+//   - Every key of a file is known, every number has its unit and lies in its
+//     range, and every name that a key refers to exists, in the workflow file
+//     too. An error names file and line.
+//   - A [Plan] holds every combination of the levels of its axes, the last axis
+//     changing fastest, each as a complete [Experiment] with its defaults.
+//   - [Parse] refuses a reason (because:) for something that is not there.
+//   - Nothing is simulated here, and nothing is drawn: a distribution such as
+//     [Gauss] draws from the stream that it is given.
+package experiment
 
 import "time"
 
@@ -35,32 +48,6 @@ const (
 	Monitor Submission = "monitor"
 	Direct  Submission = "direct"
 )
-
-// WorkflowSpec says where the jobs come from: Pattern, Trace or File.
-type WorkflowSpec struct {
-	Pattern   string   `yaml:"pattern"`    // W1, W2-shared, W2-pairs, W3, Tier0, layers
-	Trace     string   `yaml:"trace"`      // a WfFormat file, beside the experiment file
-	File      string   `yaml:"file"`       // a workflow file of Fairway, beside the experiment file
-	FileSize  Size     `yaml:"file_size"`  // of each file of a pattern; of inputs of a workflow file
-	Run       Gauss    `yaml:"run"`        // of each job of a pattern or workflow file, without access to storage
-	Accesses  int      `yaml:"accesses"`   // a job reads each input in so many accesses, spread over its run
-	Jobs      int      `yaml:"jobs"`       // of layers: in all
-	Layers    int      `yaml:"layers"`     // of layers: jobs of one layer read files of the one before
-	Fan       int      `yaml:"fan"`        // of layers: files that each job reads
-	Raw       bool     `yaml:"raw"`        // of layers: each job of the first reads a file that exists before the run
-	Home      []string `yaml:"home"`       // storage elements that share what exists before the run, each an equal part of the files, in their order; default: the first
-	Cached    Chance   `yaml:"cached"`     // of an output that is read to stay in caches only
-	Scale     float64  `yaml:"scale"`      // of a trace: factor of run times; 0 means 1
-	SizeScale float64  `yaml:"size_scale"` // of a trace: factor of file sizes; 0 means 1
-	States    float64  `yaml:"states"`     // jobs say that they need so many times their run time; 0: they say nothing
-
-	RoundTo time.Duration `yaml:"round_to"` // what jobs say that they need is rounded up to a multiple of it; 0 means 10 min
-	Tier0   Tier0Spec     `yaml:"tier0"`    // of the pattern Tier0: how its steps share jobs and bytes
-
-	Parameters map[string]string    `yaml:"parameters"` // of a workflow file
-	Inputs     map[string]InputSpec `yaml:"inputs"`     // of a workflow file: what there is of each, by name
-	Steps      map[string]StepSpec  `yaml:"steps"`      // of a workflow file: what stands for the commands, by step
-}
 
 // SiteSpec is a site: worker nodes behind a batch system.
 type SiteSpec struct {
@@ -188,8 +175,8 @@ type FaultSpec struct {
 	Damages       int    `yaml:"damages"`        // at most; 0: no limit
 }
 
-// defaults fills in what a file may leave out.
-func (e *Experiment) defaults() {
+// Defaults fills in what a file may leave out.
+func (e *Experiment) Defaults() {
 	setDefault(&e.Repetitions, 1)
 	setDefault(&e.Limit, 60*24*time.Hour)
 	setDefault(&e.Submission, Running)

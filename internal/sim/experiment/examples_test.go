@@ -1,4 +1,4 @@
-package sim
+package experiment
 
 import (
 	"os"
@@ -8,7 +8,7 @@ import (
 )
 
 func TestExamplesAreLegal(t *testing.T) {
-	files, err := filepath.Glob("../../examples/sim/*.yaml")
+	files, err := filepath.Glob("../../../examples/sim/*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no examples: %v", err)
 	}
@@ -23,7 +23,7 @@ var fenced = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 
 // The files that docs/sim.md shows are legal experiments.
 func TestDocumentedExperimentsAreLegal(t *testing.T) {
-	const name = "../../docs/sim.md"
+	const name = "../../../docs/sim.md"
 	text, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package sim
+package experiment
 
 import (
 	"errors"
@@ -221,7 +221,7 @@ func (p *Plan) addPoint(root *yaml.Node, chosen []level) error {
 	if err := tree.Decode(e); err != nil {
 		return err
 	}
-	e.defaults()
+	e.Defaults()
 	for _, path := range []*string{&e.Workflow.Trace, &e.Workflow.File} {
 		if *path != "" && !filepath.IsAbs(*path) {
 			*path = filepath.Join(filepath.Dir(p.File), *path)
@@ -266,4 +266,52 @@ func checkReasons(tree *yaml.Node) error {
 		}
 	}
 	return nil
+}
+
+// Repeat sets the repetitions of every point, unless n is 0.
+func (p *Plan) Repeat(n int) error {
+	if n < 0 || n > MaxRepetitions {
+		return fmt.Errorf("%d repetitions: from 1 to %d are possible", n, MaxRepetitions)
+	}
+	for i := range p.Points {
+		if n > 0 {
+			p.Points[i].Experiment.Repetitions = n
+		}
+	}
+	return nil
+}
+
+// Reseed sets the seed of every point, unless it is 0. It refuses a plan whose
+// points differ in their seeds: they would all become the same.
+func (p *Plan) Reseed(seed uint64) error {
+	if seed == 0 {
+		return nil
+	}
+	for i := range p.Points {
+		if p.Points[i].Experiment.Seed != p.Points[0].Experiment.Seed {
+			return fmt.Errorf("%s: its points differ in their seeds, which --seed would make the same: leave --seed out, or give the file one seed", p.File)
+		}
+	}
+	for i := range p.Points {
+		p.Points[i].Experiment.Seed = seed
+	}
+	return nil
+}
+
+// Runs counts the runs of all points together.
+func (p *Plan) Runs() int {
+	n := 0
+	for _, point := range p.Points {
+		n += point.Experiment.Repetitions
+	}
+	return n
+}
+
+// Label names a point for a person.
+func (p *Plan) Label(point int) string {
+	text := p.Name
+	for i, l := range p.Points[point].Levels {
+		text += fmt.Sprintf(" %s=%s", p.Axes[i], l)
+	}
+	return text
 }
