@@ -41,6 +41,9 @@ func TestExpectedVariables(t *testing.T) {
 		`head -n $((4 * first)) x`:                             "first",
 		`((count++)); echo $count`:                             "",
 		`let total=a+1; echo $total`:                           "a",
+		`let "p = j * 2" 'q = 1, t++'; echo $p $q $t`:          "",
+		`let "$name = 1"; echo $x`:                             "",
+		`let i++ n; echo $i`:                                   "n",
 		`printf -v name %03d 7; echo $name`:                    "",
 		`declare -A table; table[a]=1; echo ${table[a]}`:       "",
 		`export threads=4; echo $threads`:                      "",
@@ -78,6 +81,8 @@ func TestBraces(t *testing.T) {
 		"cat <<E\n{sample}\nE\n":                 "",
 		"python3 - \"\n{sample}\n\"":             "",
 		`echo ${sample} x{a,b} {} {1..3} "${x}"`: "",
+		`perl -ne "\$h{sample}++" x`:             "",
+		`echo "\$x {sample}" results_{sample}`:   "{sample} {sample}",
 		`{ echo; }`:                              "",
 	} {
 		var got []string

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -69,7 +70,7 @@ func (r *reader) walk(n syntax.Node) {
 			return false
 		case *syntax.LetClause:
 			for _, x := range n.Exprs {
-				r.arithmetic(x)
+				r.let(x)
 			}
 			return false
 		case *syntax.CStyleLoop:
@@ -155,6 +156,28 @@ func (r *reader) arithmetic(x syntax.ArithmExpr) {
 			return
 		}
 		r.walk(x)
+	}
+}
+
+// let reads one argument of let. A quoted one is an expression too; what it
+// uses has no place of its own and is left out.
+func (r *reader) let(x syntax.ArithmExpr) {
+	word, ok := x.(*syntax.Word)
+	if !ok {
+		r.arithmetic(x)
+		return
+	}
+	text, ok := literal(word)
+	inner, err := syntax.NewParser().Arithmetic(strings.NewReader(text))
+	switch {
+	case !ok || err != nil:
+		r.anything = true
+	case name.MatchString(text):
+		r.arithmetic(x)
+	default:
+		quoted := &reader{sets: r.sets}
+		quoted.arithmetic(inner)
+		r.anything = r.anything || quoted.anything
 	}
 }
 
@@ -266,10 +289,17 @@ func (t *Text) Braces() []Mention {
 
 var braced = regexp.MustCompile(`\{([A-Za-z_][A-Za-z0-9_]*)((\.[A-Za-z0-9_]+)|(\[[A-Za-z0-9_]+\]))?\}`)
 
+func isNameRune(c rune) bool {
+	return c < 128 && (c == '_' || unicode.IsLetter(c) || unicode.IsDigit(c))
+}
+
 func (t *Text) bracesIn(n *syntax.Lit) (found []Mention) {
 	start, end := int(n.Pos().Offset()), int(n.End().Offset())
-	for _, at := range braced.FindAllStringSubmatchIndex(t.text[start:end], -1) {
-		text := t.text[start:end]
+	text := t.text[start:end]
+	for _, at := range braced.FindAllStringSubmatchIndex(text, -1) {
+		if strings.HasSuffix(strings.TrimRightFunc(text[:at[0]], isNameRune), `\$`) {
+			continue // \$h{s}, a variable of another language
+		}
 		found = append(found, Mention{text[at[2]:at[3]], text[at[0]:at[1]], start + at[0]})
 	}
 	return found
