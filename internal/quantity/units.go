@@ -1,9 +1,9 @@
 package quantity
 
 import (
+	"errors"
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -39,19 +39,34 @@ func Size(text string) (int64, error) {
 // maxDays is what a duration can hold.
 const maxDays = 1 << 16
 
-// Duration reads a duration as Go writes it, and days: 10m, 1h30m, 2d.
+// Duration reads a duration as Go writes it, with days in front of it: 10m,
+// 1h30m, 2d, 1d12h.
 func Duration(text string) (time.Duration, error) {
-	whole := text
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		if n, err := Whole(days); err == nil && n <= maxDays {
-			whole = strconv.FormatInt(24*n, 10) + "h"
-		}
-	}
-	d, err := time.ParseDuration(whole)
-	if err != nil || d < 0 || strings.HasPrefix(text, "+") {
+	d, err := duration(text)
+	if err != nil || d < 0 {
 		return 0, fmt.Errorf("%q is no duration; write a number with ms, s, m, h or d, as in 90s or 1h30m", text)
 	}
 	return d, nil
+}
+
+func duration(text string) (time.Duration, error) {
+	if strings.ContainsAny(text, "+-") {
+		return 0, errors.New("it has a sign")
+	}
+	days, rest, ok := strings.Cut(text, "d")
+	if !ok {
+		return time.ParseDuration(text)
+	}
+	n, err := Whole(days)
+	if err != nil || n > maxDays {
+		return 0, errors.New("no number of days")
+	}
+	whole := time.Duration(n) * 24 * time.Hour
+	if rest == "" {
+		return whole, nil
+	}
+	d, err := time.ParseDuration(rest)
+	return whole + d, err
 }
 
 // MilliCPUs reads a number of processors, such as 2 or 0.5.

@@ -23,12 +23,12 @@ func TestSizes(t *testing.T) {
 }
 
 func TestDurations(t *testing.T) {
-	for text, want := range map[string]time.Duration{"90s": 90 * time.Second, "1h30m": 90 * time.Minute, "2d": 48 * time.Hour, "0s": 0, "250ms": 250 * time.Millisecond} {
+	for text, want := range map[string]time.Duration{"90s": 90 * time.Second, "1h30m": 90 * time.Minute, "2d": 48 * time.Hour, "1d12h": 36 * time.Hour, "1d0.5s": 24*time.Hour + 500*time.Millisecond, "0s": 0, "250ms": 250 * time.Millisecond} {
 		if got, err := Duration(text); got != want || err != nil {
 			t.Errorf("%q: %v %v", text, got, err)
 		}
 	}
-	for _, text := range []string{"", "90", "-1s", "+1s", "1.5d", "99999999d", "d", "1 m", "soon"} {
+	for _, text := range []string{"", "90", "-1s", "+1s", "1.5d", "99999999d", "d", "1 m", "soon", "1d2", "1d-2h", "1h1d", "1d1d", "65536d2562047h", "1d soon"} {
 		if got, err := Duration(text); err == nil {
 			t.Errorf("%q: %v", text, got)
 		}
