@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -97,8 +98,15 @@ func readWorkflow(file string, values map[string]string, scales flow.TraceOption
 	return workflow, nil
 }
 
-// isTrace tells WfFormat from a workflow file: it is a JSON object.
-func isTrace(data []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) }
+// isTrace tells WfFormat from a workflow file: it is a JSON object, and a
+// workflow in JSON has its steps at the top.
+func isTrace(data []byte) bool {
+	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
+		return false
+	}
+	var top struct{ Steps json.RawMessage }
+	return json.Unmarshal(data, &top) != nil || top.Steps == nil
+}
 
 // inspect tells what is in a workflow, and fails where an input has no files.
 func inspect(workflow *flow.Workflow, file, folder string) (checkedObject, error) {

@@ -66,6 +66,10 @@ func (p *parser) mapping(n *yaml.Node, what string) []field {
 			p.fail(key, "write a word", "a key of %s must be a word, not %s", what, kindName(key))
 			continue
 		}
+		if key.Value == "<<" {
+			p.fail(key, "repeat its keys here; single values can be shared, as in needs: &small {cpus: 1} and needs: *small", "%s has a merge key, <<, which a workflow cannot have", what)
+			continue
+		}
 		if line := lines[key.Value]; line != 0 {
 			p.fail(key, "give it another name, or remove one of the two", "%s has %q twice, first in line %d", what, key.Value, line)
 			continue

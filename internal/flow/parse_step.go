@@ -2,6 +2,7 @@ package flow
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -219,7 +220,10 @@ func (p *parser) placement(s *step, keys map[string]*yaml.Node, what string) {
 		p.retry(s, n, what+": retry")
 	}
 	if n := keys["priority"]; n != nil {
-		s.priority = int(p.integer(n, what+": priority", -1<<31))
+		s.priority = int(p.integer(n, what+": priority", math.MinInt32))
+		if s.priority > math.MaxInt32 {
+			p.fail(follow(n), fmt.Sprintf("write a whole number up to %d", math.MaxInt32), "%s: priority is %d", what, s.priority)
+		}
 	}
 	if n := keys["site"]; n != nil {
 		s.site, _ = p.text(n, what+": site")

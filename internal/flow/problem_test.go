@@ -30,6 +30,13 @@ var problemCases = []problemCase{
 		`t.yaml:3:42: unknown key "cpu" in step "a": needs; did you mean "cpus"?`,
 		`t.yaml:3:59: unknown key "atempts" in step "a": retry; did you mean "attempts"?`,
 	}},
+	{"merge keys", "workflow: w\nsteps:\n  a: &a {writes: x, command: 'true'}\n  b: {<<: *a, writes: y, command: 'true'}\n", []string{
+		`t.yaml:4:7: step "b" has a merge key, <<, which a workflow cannot have; repeat its keys here`,
+	}},
+	{"priorities", "workflow: w\nsteps:\n  a: {writes: x, command: 'true', priority: 2147483648}\n  b: {writes: y, command: 'true', priority: -2147483649}\n  c: {writes: z, command: 'true', priority: 2147483647}\n", []string{
+		`t.yaml:3:45: step "a": priority is 2147483648; write a whole number up to 2147483647`,
+		`t.yaml:4:45: step "b": priority: "-2147483649" is no such number; write a whole number from -2147483648`,
+	}},
 	{"no YAML", "workflow: [w\n", []string{"t.yaml:1:1: this is no YAML"}},
 	{"where YAML begins", "workflow: w\nsteps:\n  a:\n    writes: x\n   command: y\n", []string{"t.yaml:2:1: this is no YAML: in what begins here, did not find expected key"}},
 	{"tabs", "workflow: w\nsteps:\n\ta: x\n", []string{"t.yaml:3:1: this is no YAML"}},
