@@ -5,7 +5,9 @@ PROTOC_GEN_GO_VERSION       := v1.36.12
 PROTOC_GEN_CONNECT_VERSION  := v1.21.1
 
 EXAMPLE_PACKAGES := bowtie2 bowtie2-examples samtools bcftools
-TEST_PACKAGES    := gcc libc6-dev $(EXAMPLE_PACKAGES)
+STORAGE_PACKAGES := xrootd-server xrootd-client nginx-light libnginx-mod-http-dav-ext
+TEST_PACKAGES    := gcc libc6-dev $(EXAMPLE_PACKAGES) $(STORAGE_PACKAGES)
+VERSITYGW_VERSION := v1.8.0
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
@@ -13,7 +15,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 .PHONY: help build install run test lint vet rules unit fuzz soak bench picture tools generate clean
 
 help: ## list the targets
-	@awk -F':.*## ' '/^[a-z]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build bin/fairway
 	go build -ldflags '-X fairway/internal/cli.version=$(VERSION)' -o bin/fairway ./cmd/fairway
@@ -48,6 +50,12 @@ rules: ## check the rules of the repository
 
 unit: ## run all tests under the race detector
 	go test -race -timeout 14m ./...
+
+.PHONY: test-storage
+test-storage: ## run the tests of storage elements on real servers, which it installs
+	scripts/install-packages.sh $(STORAGE_PACKAGES)
+	scripts/install-go-tool.sh github.com/versity/versitygw/cmd/versitygw $(VERSITYGW_VERSION)
+	FAIRWAY_TEST_STORAGE=1 FAIRWAY_BIN=$(CURDIR)/bin go test -race -count=1 -timeout 14m ./internal/storage/...
 
 FUZZ_TIME := 20s
 

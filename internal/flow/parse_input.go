@@ -97,7 +97,12 @@ func (p *parser) inputPatterns(in *DeclaredInput, keys map[string]*yaml.Node, wh
 }
 
 func (p *parser) inputPattern(in *DeclaredInput, text string, n, as *yaml.Node, what string) {
-	if in.URLList == "" {
+	switch {
+	case in.URLList != "":
+	case IsURL(text) && in.Watch:
+		p.fail(n, "list the files in a file that may grow, and name that under url_list", "%s: only folders of this machine can be watched", what)
+		return
+	case !IsURL(text):
 		text = path.Clean(text)
 	}
 	files, err := newPattern(text)

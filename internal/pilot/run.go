@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"fairway/internal/storage"
+	"fairway/internal/storage/elements"
 	"fairway/internal/wire"
 	"fairway/sched"
 )
@@ -111,7 +112,7 @@ func newPilot(cfg Config) (*pilot, error) {
 	p.prefetching = make(chan struct{}, maxPrefetch)
 	p.hello = p.describe()
 	p.places = storage.Places{State: p.cfg.Element, Folder: cfg.Workflow}
-	p.storage = storage.New(p.places, p.sched.Sleep)
+	p.storage = elements.New(p.places, p.sched.Sleep)
 	p.jobs, p.endJobs = context.WithCancel(context.Background())
 	return p, nil
 }

@@ -15,6 +15,7 @@ import (
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/storage"
+	"fairway/internal/storage/elements"
 	"fairway/internal/store"
 	"fairway/internal/wire"
 )
@@ -70,7 +71,7 @@ func DryRun(ctx context.Context, config Config) (*Plan, error) {
 	if records != nil {
 		defer func() { _ = records.Close() }()
 	}
-	find := newFinder(folder, storage.New(folders.Places(), config.Sched.Sleep))
+	find := newFinder(folder, elements.New(folders.Places(), config.Sched.Sleep))
 	find.look, find.state = true, folders.ID
 	o, err := openRecords(ctx, &config, records, find)
 	if err != nil {

@@ -42,7 +42,7 @@ func (f *finder) find(ctx context.Context, in *flow.DeclaredInput) ([]flow.Input
 			return nil, err // the list is still to come
 		}
 	default:
-		files, err = f.matching(in)
+		files, err = f.matching(ctx, in)
 	}
 	if err == nil {
 		err = errors.Join(f.recordable(files), f.distinct(files))
@@ -96,9 +96,20 @@ func (f *finder) pfn(path string) string {
 	return f.absolute(path)
 }
 
-func (f *finder) matching(in *flow.DeclaredInput) ([]flow.InputFile, error) {
+func (f *finder) matching(ctx context.Context, in *flow.DeclaredInput) ([]flow.InputFile, error) {
 	var paths []string
 	for i, glob := range in.Globs {
+		if flow.IsURL(glob) {
+			found, err := f.remote(ctx, in, glob)
+			if err != nil {
+				return nil, fmt.Errorf("pattern %s: %w", in.Patterns[i], err)
+			}
+			if len(found) == 0 && !in.MayBeEmpty {
+				return nil, fmt.Errorf("no file matches %s", in.Patterns[i])
+			}
+			paths = append(paths, found...)
+			continue
+		}
 		found, err := Glob(f.folder, glob)
 		if err != nil {
 			return nil, fmt.Errorf("pattern %s: %w; permit that, or write a pattern that leaves the folder out", in.Patterns[i], err)
@@ -119,7 +130,7 @@ func (f *finder) matching(in *flow.DeclaredInput) ([]flow.InputFile, error) {
 	}
 	var files []flow.InputFile
 	for _, path := range in.Order(paths) {
-		file, err := f.named(in, path)
+		file, err := f.named(ctx, in, path)
 		if err != nil {
 			return nil, err
 		}
@@ -145,10 +156,15 @@ func OnlyFolders(paths []string) string {
 
 // named describes the file at a path that one of the globs matches; nil if it
 // is none of the input's.
-func (f *finder) named(in *flow.DeclaredInput, path string) (*flow.InputFile, error) {
+func (f *finder) named(ctx context.Context, in *flow.DeclaredInput, path string) (*flow.InputFile, error) {
 	lfn, fits, err := in.LFN(path)
 	if err != nil || !fits {
 		return nil, err
+	}
+	if flow.IsURL(path) {
+		file, err := f.stated(ctx, lfn, path)
+		file.Path = path
+		return &file, err
 	}
 	file, err := f.existing(lfn, f.pfn(path))
 	if file != nil {
@@ -203,7 +219,7 @@ func (f *finder) urls(ctx context.Context, in *flow.DeclaredInput) ([]flow.Input
 
 // again describes a file that was fed as it is now; nil where it is a folder.
 func (f *finder) again(ctx context.Context, in *flow.DeclaredInput, r inputRecord) (*flow.InputFile, error) {
-	if in.URLList != "" {
+	if in.URLList != "" || !storage.IsLocal(r.PFN) {
 		file, err := f.stated(ctx, r.LFN, r.PFN)
 		return &file, err
 	}

@@ -19,6 +19,7 @@ import (
 
 	"fairway/internal/batch"
 	"fairway/internal/storage"
+	"fairway/internal/storage/elements"
 	"fairway/internal/wire"
 )
 
@@ -54,7 +55,7 @@ func newScripted(t testing.TB, run script) *scripted {
 }
 
 func (s *scripted) at(address string, folders Folders) (batch.System, error) {
-	s.element = storage.New(folders.Places(), nil)
+	s.element = elements.New(folders.Places(), nil)
 	s.address = strings.TrimPrefix(address, "unix:")
 	return s, nil
 }

@@ -16,6 +16,7 @@ import (
 	"fairway/internal/dispatch"
 	"fairway/internal/recording"
 	"fairway/internal/storage"
+	"fairway/internal/storage/elements"
 	"fairway/sched"
 )
 
@@ -75,7 +76,7 @@ func (s *Server) open(ctx context.Context) error {
 	if s.folders, err = claimState(folder); err != nil {
 		return err
 	}
-	s.element = storage.New(s.folders.Places(), s.sched.Sleep)
+	s.element = elements.New(s.folders.Places(), s.sched.Sleep)
 	s.find = newFinder(folder, s.element)
 	s.find.state = s.folders.ID
 	records, err := openStore(s.folders.State)

@@ -10,12 +10,13 @@ import (
 
 	"fairway/internal/flow"
 	"fairway/internal/storage"
+	"fairway/internal/storage/elements"
 	"fairway/sched"
 )
 
 func watchedFolder(t *testing.T) (*Server, string) {
 	folder := t.TempDir()
-	s := &Server{sched: sched.Default(), log: slog.Default(), find: newFinder(folder, storage.New(storage.Places{}, sched.Default().Sleep))}
+	s := &Server{sched: sched.Default(), log: slog.Default(), find: newFinder(folder, elements.New(storage.Places{}, sched.Default().Sleep))}
 	incoming := filepath.Join(folder, "incoming")
 	if err := os.Mkdir(incoming, 0o755); err != nil {
 		t.Fatal(err)

@@ -143,6 +143,27 @@ func (File) Remove(_ context.Context, pfn string) error {
 	return nil
 }
 
+// List is part of Element.
+func (File) List(_ context.Context, pfn string) ([]Entry, error) {
+	path, err := Path(pfn)
+	if err != nil {
+		return nil, err
+	}
+	found, err := os.ReadDir(path)
+	if err != nil {
+		return nil, err
+	}
+	return entriesOf(found), nil
+}
+
+func entriesOf(found []fs.DirEntry) []Entry {
+	entries := make([]Entry, len(found))
+	for i, e := range found {
+		entries[i] = Entry{Name: e.Name(), Folder: e.IsDir()}
+	}
+	return entries
+}
+
 func regular(path string) (fs.FileInfo, error) {
 	info, err := os.Stat(path)
 	if err != nil {

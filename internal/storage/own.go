@@ -119,6 +119,23 @@ func (o own) Remove(_ context.Context, pfn string) error {
 	return err
 }
 
+// List is part of Element.
+func (o own) List(_ context.Context, pfn string) (entries []Entry, err error) {
+	err = o.with(pfn, false, func(path string, _ *beneath.Folder) error {
+		info, err := os.Lstat(path)
+		if err == nil && !info.IsDir() {
+			err = &fs.PathError{Op: "list", Path: path, Err: errors.New("it is not a folder")}
+		}
+		if err != nil {
+			return err
+		}
+		found, err := os.ReadDir(path)
+		entries = entriesOf(found)
+		return err
+	})
+	return entries, err
+}
+
 // regularItself describes a file that is no link.
 func regularItself(path string) (fs.FileInfo, error) {
 	info, err := os.Lstat(path)

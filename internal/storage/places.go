@@ -112,6 +112,11 @@ func (e inFolder) Stat(ctx context.Context, pfn string) (Info, error) {
 	return File{}.Stat(ctx, e.absolute(pfn))
 }
 
+// List is part of Element.
+func (e inFolder) List(ctx context.Context, pfn string) ([]Entry, error) {
+	return File{}.List(ctx, e.absolute(pfn))
+}
+
 // Put is part of Element.
 func (e inFolder) Put(_ context.Context, _, pfn string) error {
 	return fmt.Errorf("put %s: %w", pfn, ErrReadOnly)

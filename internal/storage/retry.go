@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math/rand/v2"
 	"net"
 	"time"
 )
 
-// What [New] gives to Retry.
+// What elements of a network are given to Retry.
 const (
 	DefaultTries   = 4
 	DefaultBackoff = 200 * time.Millisecond
@@ -24,30 +25,34 @@ type retrying struct {
 // Sleep waits for a time, or until ctx ends and then returns an error.
 type Sleep func(ctx context.Context, d time.Duration) error
 
-// Retry decorates an element so that Get and Stat are tried up to tries times
-// when the network or the server fails, with a pause of backoff that doubles.
-// Open is tried again until it returns a reader; what is read from it is not.
+// Retry decorates an element so that each operation is tried up to tries times
+// when the network or the server fails. The pause before the next try is backoff,
+// doubled each time, and between half of that and all of it by chance, so that
+// many clients of one server do not come back together. Open is tried again until
+// it returns a reader; what is read from it is not.
 func Retry(e Element, tries int, backoff time.Duration, sleep Sleep) Element {
 	return &retrying{e, tries, backoff, sleep}
 }
 
-func temporary(err error) bool {
-	var status *StatusError
-	if errors.As(err, &status) {
-		return status.Temporary()
+// Temporary says of an error whether the same operation may go well later.
+func Temporary(err error) bool {
+	var told interface{ Temporary() bool }
+	if errors.As(err, &told) && told.Temporary() {
+		return true
 	}
+	var status *StatusError
 	var network net.Error
-	return errors.As(err, &network) || errors.Is(err, io.ErrUnexpectedEOF)
+	return !errors.As(err, &status) && errors.As(err, &network) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 func (r *retrying) do(ctx context.Context, operation func() error) error {
 	pause := r.backoff
 	for try := 1; ; try++ {
 		err := operation()
-		if err == nil || try >= r.tries || ctx.Err() != nil || !temporary(err) {
+		if err == nil || try >= r.tries || ctx.Err() != nil || !Temporary(err) {
 			return err
 		}
-		if r.sleep(ctx, pause) != nil {
+		if r.sleep(ctx, pause/2+rand.N(pause/2+1)) != nil {
 			return err
 		}
 		pause *= 2
@@ -64,7 +69,20 @@ func (r *retrying) Get(ctx context.Context, pfn, path string) (size int64, err e
 	return size, err
 }
 
+func (r *retrying) Put(ctx context.Context, path, pfn string) error {
+	return r.do(ctx, func() error { return r.Element.Put(ctx, path, pfn) })
+}
+
 func (r *retrying) Stat(ctx context.Context, pfn string) (info Info, err error) {
 	err = r.do(ctx, func() error { info, err = r.Element.Stat(ctx, pfn); return err })
 	return info, err
+}
+
+func (r *retrying) Remove(ctx context.Context, pfn string) error {
+	return r.do(ctx, func() error { return r.Element.Remove(ctx, pfn) })
+}
+
+func (r *retrying) List(ctx context.Context, pfn string) (entries []Entry, err error) {
+	err = r.do(ctx, func() error { entries, err = r.Element.List(ctx, pfn); return err })
+	return entries, err
 }

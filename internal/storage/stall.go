@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 )
 
@@ -18,7 +19,7 @@ const (
 type StallError struct{ PFN string }
 
 func (e *StallError) Error() string {
-	return fmt.Sprintf("%s: the server sent less than %d bytes in %s", e.PFN, StallBytes, StallTime)
+	return fmt.Sprintf("%s: the transfer brought less than %d bytes in %s", e.PFN, StallBytes, StallTime)
 }
 
 // Timeout and Temporary make it a net.Error.
@@ -36,6 +37,12 @@ type steady struct {
 	pfn    string
 	waited time.Duration // since enough has come
 	came   int           // since then
+}
+
+// Steady decorates the body of a transfer so that reading it ends with a
+// StallError when nothing comes. ctx is that of the transfer, and cancel ends it.
+func Steady(ctx context.Context, cancel context.CancelCauseFunc, body io.ReadCloser, pfn string) io.ReadCloser {
+	return &steady{ReadCloser: body, ctx: ctx, cancel: cancel, pfn: Shown(pfn)}
 }
 
 func (s *steady) Read(p []byte) (int, error) {
@@ -57,4 +64,44 @@ func (s *steady) Read(p []byte) (int, error) {
 func (s *steady) Close() error {
 	s.cancel(context.Canceled)
 	return s.ReadCloser.Close()
+}
+
+// Watched is the body of something that is sent: when nobody takes more of it for
+// StallTime, cancel ends the transfer with a StallError. Time counts from the
+// first piece on, and ends with the last one.
+func Watched(cancel context.CancelCauseFunc, body io.Reader, pfn string) io.ReadCloser {
+	return &watched{Reader: body, cancel: cancel, pfn: Shown(pfn)}
+}
+
+type watched struct {
+	io.Reader
+	cancel context.CancelCauseFunc
+	pfn    string
+
+	mu    sync.Mutex // guards alarm: the body is closed by another goroutine
+	alarm *time.Timer
+}
+
+func (w *watched) stop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.alarm != nil {
+		w.alarm.Stop()
+	}
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	w.stop()
+	n, err := w.Reader.Read(p)
+	if err == nil {
+		w.mu.Lock()
+		w.alarm = time.AfterFunc(StallTime, func() { w.cancel(&StallError{w.pfn}) })
+		w.mu.Unlock()
+	}
+	return n, err
+}
+
+func (w *watched) Close() error {
+	w.stop()
+	return nil
 }

@@ -10,12 +10,20 @@
 //
 //   - Put and Get show a file complete or not at all, whenever the process or
 //     the machine ends, and never overwrite one.
+//   - What came or went over a network has the length and the checksum that the
+//     server tells, if it tells one; else the error is a [ChecksumError] or
+//     [io.ErrUnexpectedEOF].
 //   - When Put returns, the file and its name are durable. Put of a PFN that
 //     holds the same contents already succeeds, so an attempt may repeat it.
 //   - Remove of a file that is not there succeeds.
 //   - Errors wrap [fs.ErrNotExist], [fs.ErrExist], [ErrNoSpace], [ErrReadOnly]
-//     or [ErrScheme] where one of them is the reason. After [ErrNoSpace]
-//     nothing half-written is left.
+//     [ErrScheme], [ErrPermission] or [ErrNoList] where one of them is the
+//     reason. After [ErrNoSpace] nothing half-written is left.
+//   - No error, and no argument of another process, holds a password, a token or
+//     the query of a URL.
+//
+// This package has the elements of local files. Those of networks are in
+// packages below it, and internal/storage/elements puts all together.
 //
 // Methods may be called from any goroutine, and block until they are done or
 // ctx ends; local copies notice ctx between pieces of [disk.CopyPiece] bytes.
@@ -41,6 +49,11 @@ var (
 	ErrReadOnly = errors.New("storage element can only be read")
 	// ErrScheme says that no element knows the scheme of a PFN.
 	ErrScheme = errors.New("unknown scheme")
+	// ErrPermission says that a server wants other credentials, or none that the
+	// user has are good for this file.
+	ErrPermission = errors.New("the server refuses access")
+	// ErrNoList says that a server cannot tell which files it has.
+	ErrNoList = errors.New("the server does not list folders")
 )
 
 // Info is what Stat tells of a file.
@@ -74,17 +87,23 @@ type Element interface {
 	Put(ctx context.Context, path, pfn string) error
 	Stat(ctx context.Context, pfn string) (Info, error)
 	Remove(ctx context.Context, pfn string) error
+	// List returns what is in a folder, in no order.
+	List(ctx context.Context, pfn string) ([]Entry, error)
+}
+
+// Entry is one name in a folder.
+type Entry struct {
+	Name   string // without slashes, as it would stand in a PFN
+	Folder bool
 }
 
 // Schemes is the Element that hands each PFN to the element of its scheme.
 type Schemes map[string]Element
 
-// New returns an element for all schemes that Fairway knows: file, those that
-// are relative to places, and http and https for reading, with retries that wait
-// through sleep.
-func New(places Places, sleep Sleep) Element {
-	web := Retry(NewHTTP(), DefaultTries, DefaultBackoff, sleep)
-	return Schemes{"file": File{}, StateScheme: own{places}, FolderScheme: inFolder{places}, "http": web, "https": web}
+// Local returns the elements of the schemes that need no network: file, and those
+// that are relative to places.
+func Local(places Places) Schemes {
+	return Schemes{"file": File{}, StateScheme: own{places}, FolderScheme: inFolder{places}}
 }
 
 // Scheme returns the scheme of a PFN in lower case, "file" where it has none.
@@ -101,7 +120,7 @@ func (s Schemes) of(pfn string) (Element, error) {
 		return e, nil
 	}
 	known := slices.DeleteFunc(slices.Sorted(maps.Keys(s)), func(scheme string) bool { return scheme == StateScheme || scheme == FolderScheme })
-	return nil, fmt.Errorf("%s: %w %q; known are %s", pfn, ErrScheme, Scheme(pfn), strings.Join(known, ", "))
+	return nil, fmt.Errorf("%s: %w %q; known are %s", Shown(pfn), ErrScheme, Scheme(pfn), strings.Join(known, ", "))
 }
 
 // Open is part of Element.
@@ -147,4 +166,13 @@ func (s Schemes) Remove(ctx context.Context, pfn string) error {
 		return err
 	}
 	return e.Remove(ctx, pfn)
+}
+
+// List is part of Element.
+func (s Schemes) List(ctx context.Context, pfn string) ([]Entry, error) {
+	e, err := s.of(pfn)
+	if err != nil {
+		return nil, err
+	}
+	return e.List(ctx, pfn)
 }

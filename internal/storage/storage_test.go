@@ -1,23 +1,18 @@
 package storage
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"fairway/internal/disk"
 	"fairway/internal/fault"
@@ -92,7 +87,7 @@ func TestPutGet(t *testing.T) {
 			} else {
 				there = t.TempDir()
 			}
-			ctx, e := context.Background(), New(Places{}, nil)
+			ctx, e := context.Background(), Local(Places{})
 			pfn := "file:" + there + "/deep/er/out.v1.a7"
 			if err := e.Put(ctx, write(t, here+"/out", "contents"), pfn); err != nil {
 				t.Fatal(err)
@@ -131,7 +126,7 @@ func TestModeOfCopies(t *testing.T) {
 		if err := os.Chmod(source, mode); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := New(Places{}, nil).Get(context.Background(), source, target); err != nil {
+		if _, err := Local(Places{}).Get(context.Background(), source, target); err != nil {
 			t.Fatal(err)
 		}
 		info, err := os.Stat(target)
@@ -186,7 +181,7 @@ func TestOnlyRegularFiles(t *testing.T) {
 }
 
 func TestDiskFull(t *testing.T) {
-	ctx, here, full, e := context.Background(), t.TempDir(), tmpfs(t, 64<<10), New(Places{}, nil)
+	ctx, here, full, e := context.Background(), t.TempDir(), tmpfs(t, 64<<10), Local(Places{})
 	big := write(t, here+"/big", strings.Repeat("x", 1<<20))
 	if err := e.Put(ctx, big, full+"/se/big"); !errors.Is(err, ErrNoSpace) {
 		t.Fatal(err)
@@ -270,7 +265,7 @@ func TestFailedPutLeavesNothing(t *testing.T) {
 }
 
 func TestUnknownScheme(t *testing.T) {
-	e, ctx := New(Places{}, nil), context.Background()
+	e, ctx := Local(Places{}), context.Background()
 	_, errOpen := e.Open(ctx, "srm://a/b")
 	_, errGet := e.Get(ctx, "srm://a/b", "/x")
 	_, errStat := e.Stat(ctx, "srm://a/b")
@@ -278,63 +273,6 @@ func TestUnknownScheme(t *testing.T) {
 		if !errors.Is(err, ErrScheme) {
 			t.Error(err)
 		}
-	}
-}
-
-func TestHTTP(t *testing.T) {
-	contents := bytes.Repeat([]byte("data"), 1<<16)
-	var failures atomic.Int32
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case r.URL.Path == "/gone":
-			http.NotFound(w, r)
-		case failures.Add(-1) >= 0:
-			w.WriteHeader(http.StatusServiceUnavailable)
-		default:
-			http.ServeContent(w, r, "", time.Unix(1e9, 0), bytes.NewReader(contents))
-		}
-	}))
-	defer server.Close()
-	var pauses []time.Duration
-	e := New(Places{}, func(_ context.Context, d time.Duration) error { pauses = append(pauses, d); return nil })
-	ctx, here := context.Background(), t.TempDir()
-
-	failures.Store(2)
-	size, err := e.Get(ctx, server.URL+"/x", here+"/x")
-	if err != nil || size != int64(len(contents)) || read(t, here+"/x") != string(contents) {
-		t.Fatal(size, err)
-	}
-	if len(pauses) != 2 || pauses[1] != 2*pauses[0] {
-		t.Fatal(pauses)
-	}
-	if info, err := e.Stat(ctx, server.URL+"/x"); err != nil || info.Size != size || !info.ModTime.Equal(time.Unix(1e9, 0)) {
-		t.Fatal(info, err)
-	}
-	if _, err := e.Get(ctx, server.URL+"/gone", here+"/gone"); !errors.Is(err, fs.ErrNotExist) {
-		t.Fatal(err)
-	}
-	failures.Store(DefaultTries)
-	var status *StatusError
-	if _, err := e.Open(ctx, server.URL+"/x"); !errors.As(err, &status) || status.Status != http.StatusServiceUnavailable {
-		t.Fatal(err)
-	}
-	if err := errors.Join(e.Put(ctx, here+"/x", server.URL+"/y"), e.Remove(ctx, server.URL+"/x")); !errors.Is(err, ErrReadOnly) {
-		t.Fatal(err)
-	}
-}
-
-func TestBrokenDownload(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Length", "100")
-		_, _ = io.WriteString(w, "only this")
-	}))
-	defer server.Close()
-	here := t.TempDir()
-	if _, err := NewHTTP().Get(context.Background(), server.URL, filepath.Join(here, "x")); !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Fatal(err)
-	}
-	if left := entries(t, here); len(left) != 0 {
-		t.Fatal("left behind:", left)
 	}
 }
 
@@ -350,7 +288,7 @@ func FuzzPath(f *testing.F) {
 func ownElement(t *testing.T) (e Element, root string) {
 	t.Helper()
 	root = t.TempDir()
-	return New(Places{State: root, Folder: filepath.Dir(root)}, nil), root
+	return Local(Places{State: root, Folder: filepath.Dir(root)}), root
 }
 
 // What a job has left in its state's storage is not followed out of it.
@@ -385,7 +323,7 @@ func TestOwnElementFollowsNoLinks(t *testing.T) {
 func TestRelativePFNsMoveWithTheirFolder(t *testing.T) {
 	ctx, folder := context.Background(), t.TempDir()
 	before, after := folder+"/before", folder+"/after"
-	places := func(in string) Element { return New(Places{State: in + "/state", Folder: in}, nil) }
+	places := func(in string) Element { return Local(Places{State: in + "/state", Folder: in}) }
 	if err := os.MkdirAll(before+"/state", 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -411,7 +349,7 @@ func TestRelativePFNsMoveWithTheirFolder(t *testing.T) {
 	if err := places(after).Put(ctx, folder+"/input", "folder:new"); !errors.Is(err, ErrReadOnly) {
 		t.Errorf("an input was written: %v", err)
 	}
-	if _, err := New(Places{}, nil).Stat(ctx, pfn); err == nil {
+	if _, err := Local(Places{}).Stat(ctx, pfn); err == nil {
 		t.Error("found without knowing where")
 	}
 }

@@ -1,4 +1,4 @@
-package storage
+package web
 
 import (
 	"context"
@@ -6,20 +6,21 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"fairway/internal/storage"
 )
 
 // inMemory is an HTTP element whose only server writes an answer by itself.
-func inMemory(t *testing.T, serve func(net.Conn)) *HTTP {
-	h := NewHTTP()
+func inMemory(t *testing.T, serve func(net.Conn)) *Element {
+	h := New(Credentials{})
 	var serving sync.WaitGroup
 	t.Cleanup(serving.Wait)
-	h.client.Transport.(*http.Transport).DialContext = func(context.Context, string, string) (net.Conn, error) {
+	h.client.Transport.(*transports).named.DialContext = func(context.Context, string, string) (net.Conn, error) {
 		here, there := net.Pipe()
 		serving.Go(func() {
 			defer there.Close()
@@ -51,11 +52,11 @@ func TestStalledTransferEnds(t *testing.T) {
 					_, _ = c.Read(make([]byte, 1)) // until the other end gives up
 				})
 				began := time.Now()
-				var stall *StallError
-				if _, err := h.Get(t.Context(), "http://server/file", t.TempDir()+"/file"); !errors.As(err, &stall) || !temporary(err) {
+				var stall *storage.StallError
+				if _, err := h.Get(t.Context(), "http://server/file", t.TempDir()+"/file"); !errors.As(err, &stall) || !storage.Temporary(err) {
 					t.Error(err)
 				}
-				if spent := time.Since(began); spent > 2*StallTime {
+				if spent := time.Since(began); spent > 2*storage.StallTime {
 					t.Error("it took", spent)
 				}
 			})
@@ -74,7 +75,7 @@ func TestSlowReaderDoesNotStall(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer body.Close()
-		<-time.After(10 * StallTime)
+		<-time.After(10 * storage.StallTime)
 		if text, err := io.ReadAll(body); string(text) != "abc" || err != nil {
 			t.Errorf("%q, %v", text, err)
 		}

@@ -1,0 +1,77 @@
+package storage
+
+import (
+	"crypto/md5"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"hash/adler32"
+	"hash/crc32"
+	"io"
+	"os"
+	"strings"
+)
+
+// Checksum is what a server tells of the contents of a file. The zero value is
+// none.
+type Checksum struct {
+	Kind  string // adler32, crc32c, md5 or sha-256
+	Value string // hexadecimal
+}
+
+// ChecksumError says that contents are not those that the other end has. They may
+// be right another time.
+type ChecksumError struct {
+	PFN       string
+	Kind      string
+	Has, Told string
+}
+
+func (e *ChecksumError) Error() string {
+	return fmt.Sprintf("%s: what was transferred has the %s %s, and the server tells %s", e.PFN, e.Kind, e.Has, e.Told)
+}
+
+// Temporary makes Retry try once more.
+func (e *ChecksumError) Temporary() bool { return true }
+
+// Hash is what computes such a checksum; nil for none, and for kinds that are not
+// known.
+func (c Checksum) Hash() hash.Hash {
+	switch c.Kind {
+	case "adler32":
+		return adler32.New()
+	case "crc32c":
+		return crc32.New(crc32.MakeTable(crc32.Castagnoli))
+	case "md5":
+		return md5.New()
+	case "sha-256":
+		return sha256.New()
+	}
+	return nil
+}
+
+// Check compares what h has computed with the checksum.
+func (c Checksum) Check(h hash.Hash, pfn string) error {
+	if h == nil {
+		return nil
+	}
+	has := hex.EncodeToString(h.Sum(nil))
+	if told := strings.ToLower(c.Value); strings.TrimLeft(has, "0") != strings.TrimLeft(told, "0") {
+		return &ChecksumError{Shown(pfn), c.Kind, has, told}
+	}
+	return nil
+}
+
+// CheckFile compares the contents of an open file, from its beginning, with the
+// checksum.
+func (c Checksum) CheckFile(file *os.File, pfn string) error {
+	h := c.Hash()
+	if h == nil {
+		return nil
+	}
+	if _, err := io.Copy(h, io.NewSectionReader(file, 0, 1<<62)); err != nil {
+		return err
+	}
+	return c.Check(h, pfn)
+}

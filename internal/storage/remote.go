@@ -1,0 +1,164 @@
+package storage
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"path"
+	"strings"
+)
+
+// StatusError is an answer of a server that is not what was asked for.
+type StatusError struct {
+	PFN    string // as Shown
+	Status int    // of HTTP
+	Text   string // what the server said; empty: the usual text of the status
+}
+
+func (e *StatusError) Error() string {
+	text := e.Text
+	if text == "" {
+		text = http.StatusText(e.Status)
+	}
+	return fmt.Sprintf("%s: the server answered %d %s", e.PFN, e.Status, text)
+}
+
+func (e *StatusError) Unwrap() error {
+	switch e.Status {
+	case http.StatusNotFound, http.StatusGone:
+		return fs.ErrNotExist
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return ErrPermission
+	case http.StatusPreconditionFailed:
+		return fs.ErrExist
+	case http.StatusInsufficientStorage:
+		return ErrNoSpace
+	}
+	return nil
+}
+
+// Temporary reports whether a later attempt may succeed.
+func (e *StatusError) Temporary() bool {
+	switch e.Status {
+	case http.StatusTooManyRequests, http.StatusRequestTimeout:
+		return true
+	case http.StatusNotImplemented, http.StatusInsufficientStorage:
+		return false
+	}
+	return e.Status >= 500
+}
+
+// Shown is a PFN without what may be secret in it: user, password and query.
+func Shown(pfn string) string {
+	if !strings.Contains(pfn, "://") {
+		return pfn
+	}
+	shown, _, _ := strings.Cut(pfn, "?")
+	scheme, rest, _ := strings.Cut(shown, "://")
+	host, file, found := strings.Cut(rest, "/")
+	host = host[strings.LastIndexByte(host, '@')+1:]
+	if found {
+		host += "/"
+	}
+	return scheme + "://" + host + file
+}
+
+// ParseURL reads the PFN of a file on a server. Credentials in it are refused: a
+// PFN is shown, recorded and handed on.
+func ParseURL(pfn string) (*url.URL, error) {
+	u, err := url.Parse(pfn)
+	if err != nil || u.Host == "" {
+		return nil, fmt.Errorf("%s: this is no URL of a file on a server; write SCHEME://HOST/PATH", Shown(pfn))
+	}
+	if u.User != nil {
+		return nil, fmt.Errorf("%s: the URL holds a user or a password; take them out and give them in the environment", Shown(pfn))
+	}
+	return u, nil
+}
+
+// Receive makes a file appear at path with what body gives, complete or not at
+// all, and compares it with the checksum.
+func Receive(path string, body io.Reader, sum Checksum, pfn string) (size int64, err error) {
+	h := sum.Hash()
+	if h != nil {
+		body = io.TeeReader(body, h)
+	}
+	err = create(path, 0o444, false, func(out *os.File) error {
+		if size, err = io.Copy(out, body); err != nil {
+			return err
+		}
+		return sum.Check(h, pfn)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("get %s: %w", Shown(pfn), full(err))
+	}
+	return size, nil
+}
+
+// SameAs returns nil if the element has the contents of the local file under this
+// PFN, and else an error, which wraps fs.ErrExist where it has others.
+func SameAs(ctx context.Context, e Element, file *os.File, pfn string) error {
+	there, err := e.Stat(ctx, pfn)
+	if err != nil {
+		return err
+	}
+	other := fmt.Errorf("put %s: %w, with other contents", Shown(pfn), fs.ErrExist)
+	if here, err := file.Stat(); err != nil || here.Size() != there.Size {
+		return errors.Join(err, other)
+	}
+	body, err := e.Open(ctx, pfn)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	same, err := equalReaders(io.NewSectionReader(file, 0, 1<<62), body)
+	if err == nil && !same {
+		err = other
+	}
+	return err
+}
+
+func equalReaders(a, b io.Reader) (bool, error) {
+	var left, right [64 << 10]byte
+	for {
+		n, errA := io.ReadFull(a, left[:])
+		m, errB := io.ReadFull(b, right[:])
+		ended := errors.Is(errA, io.EOF) || errors.Is(errA, io.ErrUnexpectedEOF)
+		switch {
+		case errA != nil && !ended:
+			return false, errA
+		case errB != nil && !errors.Is(errB, io.EOF) && !errors.Is(errB, io.ErrUnexpectedEOF):
+			return false, errB
+		case !bytes.Equal(left[:n], right[:m]):
+			return false, nil
+		case ended:
+			return true, nil
+		}
+	}
+}
+
+// OpenForPut opens a local file that is to be stored.
+func OpenForPut(path string) (*os.File, fs.FileInfo, error) {
+	file, err := openRegular(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return nil, nil, errors.Join(err, file.Close())
+	}
+	return file, info, nil
+}
+
+// Unfinished is the name, beside that of a file, under which the file is until it
+// is complete. No two are the same.
+func Unfinished(name string) string {
+	return path.Join(path.Dir(name), ".unfinished-"+rand.Text())
+}

@@ -1,0 +1,254 @@
+// Package s3 has the storage element of object stores with the S3 protocol. A PFN
+// is s3://BUCKET/KEY. Where they are, and with which keys, is taken from where the
+// user keeps it for other tools: AWS_* in the environment, and ~/.aws.
+//
+// Guarantees beyond those of [storage.Element]: an object appears when it is
+// complete, and only if there is none of that key (If-None-Match). Its CRC-32C is
+// computed here, sent with it, and compared by the server. Of what is read, the
+// CRC-32C is compared, or the ETag where it is an MD5 sum, if the server tells one
+// of the whole object.
+package s3
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+
+	"fairway/internal/storage"
+)
+
+// partSize is how much of a large object is sent in one piece, and held in memory.
+const partSize = 16 << 20
+
+// Element is the element of the scheme s3.
+type Element struct {
+	config func() (Config, error)
+
+	mu      sync.Mutex // guards clients
+	clients map[Config]*minio.Core
+}
+
+var _ storage.Element = (*Element)(nil)
+
+// New returns an element that looks up where its objects are when it is first
+// used.
+func New(config func() (Config, error)) *Element {
+	return &Element{config: config, clients: map[Config]*minio.Core{}}
+}
+
+func (e *Element) client() (*minio.Core, error) {
+	config, err := e.config()
+	if err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.clients[config] == nil {
+		client, err := config.connect()
+		if err != nil {
+			return nil, err
+		}
+		e.clients[config] = client
+	}
+	return e.clients[config], nil
+}
+
+// object is what a PFN names. The characters of a key stand for themselves.
+type object struct {
+	pfn, bucket, key string
+	*minio.Core
+}
+
+func (e *Element) object(pfn string) (o object, err error) {
+	_, rest, _ := strings.Cut(pfn, "://")
+	o.pfn = pfn
+	o.bucket, o.key, _ = strings.Cut(rest, "/")
+	if o.bucket == "" || strings.ContainsAny(o.bucket, "@?#") {
+		return o, fmt.Errorf("%s: write s3://BUCKET/KEY; the server and the keys stand in the environment or in ~/.aws", storage.Shown(pfn))
+	}
+	o.Core, err = e.client()
+	return o, err
+}
+
+// failed is an error of the server as other elements have it.
+func failed(pfn string, err error) error {
+	var answer minio.ErrorResponse
+	if !errors.As(err, &answer) || answer.StatusCode == 0 {
+		var at *url.Error
+		if errors.As(err, &at) {
+			err = at.Err
+		}
+		return fmt.Errorf("%s: %w", pfn, err)
+	}
+	text := answer.Code
+	if denied := answer.StatusCode; denied == http.StatusForbidden || denied == http.StatusUnauthorized {
+		text += " (keys come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or from the profile AWS_PROFILE of ~/.aws/credentials)"
+	}
+	status := &storage.StatusError{PFN: pfn, Status: answer.StatusCode, Text: text}
+	if answer.Code == "NoSuchBucket" {
+		status.Text = "NoSuchBucket"
+	}
+	return status
+}
+
+func (o object) open(ctx context.Context) (io.ReadCloser, storage.Checksum, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	body, info, _, err := o.GetObject(ctx, o.bucket, o.key, minio.GetObjectOptions{Checksum: true})
+	if err != nil {
+		cancel(err)
+		return nil, storage.Checksum{}, failed(o.pfn, err)
+	}
+	return storage.Steady(ctx, cancel, body, o.pfn), checksumOf(info), nil
+}
+
+// md5ETag is an ETag that is the MD5 sum of an object: not one of several parts.
+var md5ETag = regexp.MustCompile(`^[0-9a-f]{32}$`)
+
+// checksumOf is the checksum of a whole object. With encryption by the server an
+// ETag is none.
+func checksumOf(info minio.ObjectInfo) storage.Checksum {
+	if sum, err := base64.StdEncoding.DecodeString(info.ChecksumCRC32C); err == nil && len(sum) == 4 && info.ChecksumMode != "COMPOSITE" {
+		return storage.Checksum{Kind: "crc32c", Value: hex.EncodeToString(sum)}
+	}
+	for name := range info.Metadata {
+		if strings.HasPrefix(strings.ToLower(name), "x-amz-server-side-encryption") {
+			return storage.Checksum{}
+		}
+	}
+	if md5ETag.MatchString(info.ETag) {
+		return storage.Checksum{Kind: "md5", Value: info.ETag}
+	}
+	return storage.Checksum{}
+}
+
+// Open is part of Element.
+func (e *Element) Open(ctx context.Context, pfn string) (io.ReadCloser, error) {
+	o, err := e.object(pfn)
+	if err != nil {
+		return nil, err
+	}
+	body, _, err := o.open(ctx)
+	return body, err
+}
+
+// Get is part of Element.
+func (e *Element) Get(ctx context.Context, pfn, path string) (int64, error) {
+	o, err := e.object(pfn)
+	if err != nil {
+		return 0, err
+	}
+	body, sum, err := o.open(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer body.Close()
+	return storage.Receive(path, body, sum, pfn)
+}
+
+// Stat is part of Element.
+func (e *Element) Stat(ctx context.Context, pfn string) (storage.Info, error) {
+	o, err := e.object(pfn)
+	if err != nil {
+		return storage.Info{}, err
+	}
+	info, err := o.StatObject(ctx, o.bucket, o.key, minio.StatObjectOptions{})
+	if err != nil {
+		return storage.Info{}, failed(pfn, err)
+	}
+	return storage.Info{Size: info.Size, ModTime: info.LastModified.Truncate(time.Second)}, nil
+}
+
+// Put is part of Element.
+func (e *Element) Put(ctx context.Context, path, pfn string) error {
+	file, info, err := storage.OpenForPut(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	o, err := e.object(pfn)
+	if err != nil {
+		return err
+	}
+	switch _, err := e.Stat(ctx, pfn); {
+	case err == nil:
+		return storage.SameAs(ctx, e, file, pfn)
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	options := minio.PutObjectOptions{
+		PartSize: partSize, Checksum: minio.ChecksumFullObjectCRC32C, DisableContentSha256: true,
+	}
+	options.SetMatchETagExcept("*")
+	body := storage.Watched(cancel, io.NewSectionReader(file, 0, info.Size()), pfn)
+	defer body.Close()
+	_, err = o.Client.PutObject(ctx, o.bucket, o.key, body, info.Size(), options)
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		return cause
+	}
+	if err != nil {
+		err = failed(pfn, err)
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return storage.SameAs(ctx, e, file, pfn)
+	}
+	return err
+}
+
+// Remove is part of Element.
+func (e *Element) Remove(ctx context.Context, pfn string) error {
+	o, err := e.object(pfn)
+	if err != nil {
+		return err
+	}
+	err = o.RemoveObject(ctx, o.bucket, o.key, minio.RemoveObjectOptions{})
+	if err = orNil(err, pfn); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+func orNil(err error, pfn string) error {
+	if err == nil {
+		return nil
+	}
+	return failed(pfn, err)
+}
+
+// List is part of Element. A folder is what keys have in common up to a slash.
+func (e *Element) List(ctx context.Context, pfn string) ([]storage.Entry, error) {
+	o, err := e.object(pfn)
+	if err != nil {
+		return nil, err
+	}
+	prefix := o.key
+	if prefix != "" && !strings.HasSuffix(prefix, "/") {
+		prefix += "/"
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var entries []storage.Entry
+	for info := range o.Client.ListObjects(ctx, o.bucket, minio.ListObjectsOptions{Prefix: prefix}) {
+		if info.Err != nil {
+			return nil, failed(pfn, info.Err)
+		}
+		name, folder := strings.CutSuffix(strings.TrimPrefix(info.Key, prefix), "/")
+		if name != "" {
+			entries = append(entries, storage.Entry{Name: name, Folder: folder})
+		}
+	}
+	return entries, ctx.Err()
+}

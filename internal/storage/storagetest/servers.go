@@ -1,0 +1,180 @@
+package storagetest
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Required is the environment variable that makes a test fail, and not be skipped,
+// where a server is not installed.
+const Required = "FAIRWAY_TEST_STORAGE"
+
+// program finds a server.
+func program(t *testing.T, name, from string) string {
+	t.Helper()
+	for _, candidate := range []string{name, "/usr/sbin/" + name, os.Getenv("FAIRWAY_BIN") + "/" + name} {
+		if path, err := exec.LookPath(candidate); err == nil {
+			return path
+		}
+	}
+	if os.Getenv(Required) != "" {
+		t.Fatalf("%s is not installed: %s", name, from)
+	}
+	t.Skipf("%s is not installed: %s", name, from)
+	return ""
+}
+
+// freePort is a port of this machine that nobody listens at.
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// serve runs a server until the test ends, and returns when it takes connections.
+func serve(t *testing.T, c *exec.Cmd, port int) {
+	t.Helper()
+	var said bytes.Buffer
+	c.Stdout, c.Stderr = &said, &said
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { _ = c.Wait(); close(ended) }()
+	t.Cleanup(func() {
+		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
+		<-ended
+	})
+	for range 3000 {
+		connection, err := net.Dial("tcp4", fmt.Sprint("127.0.0.1:", port))
+		if err == nil {
+			_ = connection.Close()
+			return
+		}
+		select {
+		case <-ended:
+			t.Fatalf("%s ended: %s", c.Path, said.String())
+		default:
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+	t.Fatalf("%s does not listen: %s", c.Path, said.String())
+}
+
+// open gives a folder to a user that a server runs as.
+func open(t *testing.T, paths ...string) {
+	t.Helper()
+	for _, path := range paths {
+		if err := os.MkdirAll(path, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// short is a folder whose path is short enough for sockets in it.
+func short(t *testing.T) string {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "fw")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	open(t, folder)
+	return folder
+}
+
+// WebDAV starts nginx and returns host and port.
+func WebDAV(t *testing.T) string {
+	nginx := program(t, "nginx", "apt install nginx-light libnginx-mod-http-dav-ext")
+	const module = "/usr/lib/nginx/modules/ngx_http_dav_ext_module.so"
+	if _, err := os.Stat(module); err != nil {
+		program(t, "ngx_http_dav_ext_module.so", "apt install libnginx-mod-http-dav-ext")
+	}
+	folder, port := short(t), freePort(t)
+	open(t, folder+"/root", folder+"/tmp")
+	as := ""
+	if os.Getuid() == 0 {
+		as = "user root;"
+	}
+	config := fmt.Sprintf(`load_module %s; daemon off; pid %[2]s/pid; error_log stderr; %[4]s
+events { worker_connections 256; }
+http { access_log off; root %[2]s/root; client_body_temp_path %[2]s/tmp; client_max_body_size 0; proxy_temp_path %[2]s/p; fastcgi_temp_path %[2]s/f; uwsgi_temp_path %[2]s/u; scgi_temp_path %[2]s/s;
+ server { listen 127.0.0.1:%[3]d; location / { dav_methods PUT DELETE MKCOL COPY MOVE; dav_ext_methods PROPFIND OPTIONS; } } }`, module, folder, port, as)
+	if err := os.WriteFile(folder+"/conf", []byte(config), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	serve(t, exec.Command(nginx, "-p", folder, "-c", folder+"/conf"), port)
+	return fmt.Sprint("127.0.0.1:", port)
+}
+
+// XRootD starts an XRootD server and returns host and port of both its protocols,
+// and the folder that is /store there.
+func XRootD(t *testing.T) (root, http, store string) {
+	xrootd := program(t, "xrootd", "apt install xrootd-server")
+	program(t, "xrdcp", "apt install xrootd-client")
+	folder, port, web := short(t), freePort(t), freePort(t)
+	open(t, folder+"/export", folder+"/export/store", folder+"/admin", folder+"/run")
+	config := fmt.Sprintf(`all.role server
+all.export /store
+oss.localroot %[1]s/export
+all.adminpath %[1]s/admin
+all.pidpath %[1]s/run
+xrd.port %[2]d
+xrd.network nodnr
+xrootd.chksum max 2 adler32 crc32 md5
+xrd.protocol XrdHttp:%[3]d libXrdHttp.so
+http.selfhttps2http no
+`, folder, port, web)
+	if err := os.WriteFile(folder+"/cfg", []byte(config), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	arguments := []string{"-c", folder + "/cfg", "-l", folder + "/log", "-n", "t", "-I", "v4"}
+	if _, err := user.Lookup("xrootd"); err == nil && os.Getuid() == 0 {
+		arguments = append(arguments, "-R", "xrootd")
+	}
+	serve(t, exec.Command(xrootd, arguments...), port)
+	return fmt.Sprint("127.0.0.1:", port), fmt.Sprint("127.0.0.1:", web), filepath.Join(folder, "export/store")
+}
+
+// The keys of the server that S3 starts.
+const (
+	AccessKey = "fairwaytest"
+	SecretKey = "secret-of-the-test"
+)
+
+// S3 starts versitygw and returns host and port, and the folder in which folders
+// are buckets.
+func S3(t *testing.T) (address, buckets string) {
+	versity := program(t, "versitygw", "make test-storage installs it")
+	folder, port := t.TempDir(), freePort(t)
+	c := exec.Command(versity, "--port", fmt.Sprint("127.0.0.1:", port), "--region", "us-east-1", "posix", folder)
+	c.Env = append(clean(os.Environ()), "ROOT_ACCESS_KEY="+AccessKey, "ROOT_SECRET_KEY="+SecretKey)
+	serve(t, c, port)
+	return fmt.Sprint("127.0.0.1:", port), folder
+}
+
+func clean(environment []string) (kept []string) {
+	for _, entry := range environment {
+		if !strings.HasPrefix(entry, "AWS_") {
+			kept = append(kept, entry)
+		}
+	}
+	return kept
+}

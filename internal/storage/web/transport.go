@@ -1,0 +1,104 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"syscall"
+)
+
+// maxRedirects bounds how often one request is redirected.
+const maxRedirects = 10
+
+// errRedirect says where a redirection may not lead.
+var errRedirect = errors.New("the server redirects to where it may not")
+
+// transports are how servers are reached: those that a user has named, and those
+// to which another server has redirected.
+type transports struct{ named, redirected *http.Transport }
+
+func newTransports(credentials Credentials) *transports {
+	return &transports{newTransport(credentials, nil), newTransport(credentials, refuseNear)}
+}
+
+func newTransport(credentials Credentials, control func(network, address string, c syscall.RawConn) error) *http.Transport {
+	return &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           (&net.Dialer{Timeout: DialTimeout, Control: control}).DialContext,
+		TLSClientConfig:       credentials.tls(),
+		TLSHandshakeTimeout:   DialTimeout,
+		ResponseHeaderTimeout: HeaderTimeout,
+		ExpectContinueTimeout: HeaderTimeout,
+		DisableCompression:    true,
+	}
+}
+
+// RoundTrip is part of http.RoundTripper.
+func (t *transports) RoundTrip(r *http.Request) (*http.Response, error) {
+	through := t.named
+	if r.Response != nil && !onThisMachine(first(r).URL.Hostname()) {
+		if proxy, err := http.ProxyFromEnvironment(r); proxy == nil && err == nil {
+			through = t.redirected
+		}
+	}
+	if patient(r.Context()) {
+		through = through.Clone()
+		through.ResponseHeaderTimeout = ChecksumTimeout
+		through.DisableKeepAlives = true
+	}
+	return through.RoundTrip(r)
+}
+
+// CloseIdleConnections is what http.Client calls.
+func (t *transports) CloseIdleConnections() {
+	t.named.CloseIdleConnections()
+	t.redirected.CloseIdleConnections()
+}
+
+// first is the request that was redirected to r.
+func first(r *http.Request) *http.Request {
+	for r.Response != nil && r.Response.Request != nil {
+		r = r.Response.Request
+	}
+	return r
+}
+
+type patience struct{}
+
+// withPatience is a context of requests before whose answer the server may read
+// a whole file.
+func withPatience(ctx context.Context) context.Context {
+	return context.WithValue(ctx, patience{}, true)
+}
+
+func patient(ctx context.Context) bool { return ctx.Value(patience{}) != nil }
+
+// refuseNear refuses a connection to this machine, or to one that only this
+// network segment reaches, by the address that was found for the name.
+func refuseNear(_, address string, _ syscall.RawConn) error {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return err
+	}
+	if ip := net.ParseIP(host); ip == nil || ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsUnspecified() {
+		return fmt.Errorf("%w: to %s", errRedirect, host)
+	}
+	return nil
+}
+
+func checkRedirect(r *http.Request, via []*http.Request) error {
+	origin := via[0].URL
+	switch scheme := r.URL.Scheme; {
+	case len(via) >= maxRedirects:
+		return fmt.Errorf("%w: more than %d times", errRedirect, maxRedirects)
+	case scheme != "http" && scheme != "https":
+		return fmt.Errorf("%w: to the scheme %q", errRedirect, scheme)
+	case scheme == "http" && origin.Scheme == "https":
+		return fmt.Errorf("%w: from https to http", errRedirect)
+	case onThisMachine(r.URL.Hostname()) && !onThisMachine(origin.Hostname()):
+		return fmt.Errorf("%w: to %s", errRedirect, r.URL.Hostname())
+	}
+	return nil
+}

@@ -1,0 +1,291 @@
+// Package web has the storage elements that are reached over HTTP: plain servers,
+// which can be read, and those with WebDAV, which can be written to.
+//
+// The schemes are http and https, and dav and davs, which are the same with
+// another name. Guarantees beyond those of [storage.Element]:
+//
+//   - Put writes under another name in the same folder, compares length and, where
+//     the server tells one, checksum, and moves. Where the server cannot move, it
+//     writes only if there is no such file (If-None-Match). Some servers replace
+//     when they move (nginx, XRootD), so of several that put other contents under
+//     one name in the same instant more than one may be told that it did.
+//   - A redirection leads to http or https only, never from encrypted to plain,
+//     and to this machine or a link-local address only from this machine.
+//   - A bearer token goes to a server only when that refuses access without, and
+//     only when it is encrypted or on this machine. A redirection to another host
+//     takes it along nowhere.
+package web
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"fairway/internal/storage"
+)
+
+// Time limits of one request. The transfer itself ends when it stalls
+// (storage.StallTime), or with its context.
+const (
+	DialTimeout   = 10 * time.Second
+	HeaderTimeout = 30 * time.Second
+	// ChecksumTimeout is how long a server may read a file that it has just been
+	// given, or is asked for the checksum of, before it answers.
+	ChecksumTimeout = 10 * time.Minute
+)
+
+// Element is the element of the schemes http, https, dav and davs.
+type Element struct {
+	client      *http.Client
+	credentials Credentials
+
+	mu      sync.Mutex // guards private
+	private map[string]bool
+}
+
+var _ storage.Element = (*Element)(nil)
+
+// New returns an element that keeps its connections to itself.
+func New(credentials Credentials) *Element {
+	e := &Element{credentials: credentials, private: map[string]bool{}}
+	e.client = &http.Client{Transport: newTransports(credentials), CheckRedirect: checkRedirect}
+	return e
+}
+
+// Close gives idle connections back.
+func (e *Element) Close() { e.client.CloseIdleConnections() }
+
+// request is what is asked of a server; it may be asked more than once.
+type request struct {
+	method string
+	url    *url.URL
+	pfn    string
+	header http.Header
+	body   func() io.ReadCloser // nil: none
+	size   int64                // of body
+}
+
+func newRequest(method, pfn string, header http.Header) (*request, error) {
+	u, err := storage.ParseURL(pfn)
+	if err != nil {
+		return nil, err
+	}
+	switch strings.ToLower(u.Scheme) {
+	case "http", "dav":
+		u.Scheme = "http"
+	case "https", "davs":
+		u.Scheme = "https"
+	default:
+		return nil, fmt.Errorf("%s: %w %q", storage.Shown(pfn), storage.ErrScheme, u.Scheme)
+	}
+	u.Fragment = ""
+	return &request{method: method, url: u, pfn: pfn, header: header}, nil
+}
+
+// to is the same request for another path of the server.
+func (r *request) to(method, path string, header http.Header) *request {
+	u := *r.url
+	u.Path, u.RawPath, u.RawQuery = path, "", ""
+	return &request{method: method, url: &u, pfn: r.pfn, header: header}
+}
+
+func (r *request) make(ctx context.Context) (*http.Request, error) {
+	made, err := http.NewRequestWithContext(ctx, r.method, r.url.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	if r.header != nil {
+		made.Header = r.header.Clone()
+	}
+	if r.body != nil && r.size == 0 {
+		made.Body = http.NoBody // else it would go in chunks
+	} else if r.body != nil {
+		made.Body, made.ContentLength = r.body(), r.size
+		made.GetBody = func() (io.ReadCloser, error) { return r.body(), nil }
+	}
+	return made, nil
+}
+
+// do gives the answer to a request. One that is not among those wanted is an
+// error.
+func (e *Element) do(ctx context.Context, r *request, wanted ...int) (*http.Response, error) {
+	answer, err := e.once(ctx, r, e.isPrivate(r.url.Host))
+	if err != nil {
+		return nil, err
+	}
+	if denied(answer.StatusCode) && !e.isPrivate(r.url.Host) && e.mayHaveToken(r.url) {
+		discard(answer)
+		if answer, err = e.once(ctx, r, true); err != nil {
+			return nil, err
+		}
+		e.setPrivate(r.url.Host)
+	}
+	for _, status := range wanted {
+		if answer.StatusCode == status {
+			return answer, nil
+		}
+	}
+	discard(answer)
+	failed := &storage.StatusError{PFN: storage.Shown(r.pfn), Status: answer.StatusCode}
+	if denied(answer.StatusCode) {
+		failed.Text = http.StatusText(answer.StatusCode) + " (" + e.credentials.describe(r.url) + ")"
+	}
+	return nil, failed
+}
+
+func (e *Element) once(ctx context.Context, r *request, private bool) (*http.Response, error) {
+	made, err := r.make(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if private && e.mayHaveToken(r.url) {
+		token, err := e.credentials.token()
+		if err != nil {
+			return nil, err
+		}
+		made.Header.Set("Authorization", "Bearer "+token)
+	}
+	answer, err := e.client.Do(made)
+	if err != nil {
+		return nil, withoutURL(err, r.pfn)
+	}
+	return answer, nil
+}
+
+// withoutURL is an error of http.Client that names the file as Shown.
+func withoutURL(err error, pfn string) error {
+	var at *url.Error
+	if errors.As(err, &at) {
+		return fmt.Errorf("%s: %w", storage.Shown(pfn), at.Err)
+	}
+	return err
+}
+
+func denied(status int) bool {
+	return status == http.StatusUnauthorized || status == http.StatusForbidden
+}
+
+// discard leaves the connection for others if little is left of the answer.
+func discard(answer *http.Response) {
+	_, _ = io.CopyN(io.Discard, answer.Body, 64<<10)
+	_ = answer.Body.Close()
+}
+
+func (e *Element) isPrivate(host string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.private[host]
+}
+
+func (e *Element) setPrivate(host string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.private[host] = true
+}
+
+func (e *Element) mayHaveToken(u *url.URL) bool {
+	return e.credentials.token != nil && (u.Scheme == "https" || onThisMachine(u.Hostname()))
+}
+
+func onThisMachine(host string) bool {
+	ip := net.ParseIP(host)
+	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
+}
+
+// open begins to read a file.
+func (e *Element) open(ctx context.Context, pfn string) (io.ReadCloser, storage.Checksum, error) {
+	r, err := newRequest(http.MethodGet, pfn, wantDigest())
+	if err != nil {
+		return nil, storage.Checksum{}, err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	answer, err := e.do(ctx, r, http.StatusOK)
+	if status(err) == http.StatusInternalServerError { // XRootD says so when it can compute no checksum
+		if _, missing := e.Stat(ctx, pfn); errors.Is(missing, fs.ErrNotExist) {
+			err = missing
+		}
+	}
+	if err != nil {
+		cancel(err)
+		return nil, storage.Checksum{}, err
+	}
+	return storage.Steady(ctx, cancel, answer.Body, pfn), checksumOf(answer.Header), nil
+}
+
+// Open is part of Element. Reading ends with io.ErrUnexpectedEOF when the
+// connection breaks before the announced length, and with a StallError when
+// nothing comes.
+func (e *Element) Open(ctx context.Context, pfn string) (io.ReadCloser, error) {
+	body, _, err := e.open(ctx, pfn)
+	return body, err
+}
+
+// Get is part of Element.
+func (e *Element) Get(ctx context.Context, pfn, path string) (int64, error) {
+	body, sum, err := e.open(ctx, pfn)
+	if err != nil {
+		return 0, err
+	}
+	defer body.Close()
+	return storage.Receive(path, body, sum, pfn)
+}
+
+// Stat is part of Element.
+func (e *Element) Stat(ctx context.Context, pfn string) (storage.Info, error) {
+	r, err := newRequest(http.MethodHead, pfn, nil)
+	if err != nil {
+		return storage.Info{}, err
+	}
+	answer, err := e.do(ctx, r, http.StatusOK)
+	if err != nil {
+		return storage.Info{}, err
+	}
+	modified, _ := http.ParseTime(answer.Header.Get("Last-Modified"))
+	return storage.Info{Size: answer.ContentLength, ModTime: modified}, answer.Body.Close()
+}
+
+// wantDigest asks for a checksum with an answer (RFC 3230, as grid storage has
+// it).
+func wantDigest() http.Header { return http.Header{"Want-Digest": {"adler32"}} }
+
+// checksumOf is the checksum that an answer tells. An ETag is none: a server may
+// write what it likes there.
+func checksumOf(header http.Header) storage.Checksum {
+	for _, line := range header.Values("Digest") {
+		for one := range strings.SplitSeq(line, ",") {
+			kind, value, _ := strings.Cut(strings.TrimSpace(one), "=")
+			if sum, ok := digest(strings.ToLower(kind), value); ok {
+				return sum
+			}
+		}
+	}
+	sum, _ := digest("md5", header.Get("Content-MD5"))
+	return sum
+}
+
+// digest reads a checksum: adler32 stands in hexadecimal digits, the others in
+// base 64.
+func digest(kind, value string) (storage.Checksum, bool) {
+	switch kind {
+	case "adler32":
+		_, err := hex.DecodeString(value)
+		return storage.Checksum{Kind: kind, Value: value}, err == nil && len(value) == 8
+	case "md5", "sha-256":
+		sum, err := base64.StdEncoding.DecodeString(value)
+		if err != nil || len(sum) != (storage.Checksum{Kind: kind}).Hash().Size() {
+			return storage.Checksum{}, false
+		}
+		return storage.Checksum{Kind: kind, Value: hex.EncodeToString(sum)}, true
+	}
+	return storage.Checksum{}, false
+}

@@ -1,0 +1,221 @@
+package web
+
+import (
+	"context"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"path"
+	"strings"
+
+	"fairway/internal/storage"
+)
+
+// maxListing bounds the answer of a server that lists a folder, in bytes.
+const maxListing = 256 << 20
+
+// Put is part of Element. Folders of the PFN are made as needed.
+func (e *Element) Put(ctx context.Context, local, pfn string) error {
+	file, info, err := storage.OpenForPut(local)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	switch _, err := e.Stat(ctx, pfn); {
+	case err == nil:
+		return storage.SameAs(ctx, e, file, pfn)
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	r, err := newRequest(http.MethodPut, pfn, nil)
+	if err != nil {
+		return err
+	}
+	u := &upload{e: e, r: r, file: file, size: info.Size()}
+	err = u.moved(ctx)
+	if status(err) == http.StatusMethodNotAllowed || status(err) == http.StatusNotImplemented {
+		err = u.direct(ctx)
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return storage.SameAs(ctx, e, file, pfn)
+	}
+	return readOnly(err, pfn)
+}
+
+// readOnly says of a server that it takes no files.
+func readOnly(err error, pfn string) error {
+	if status(err) == http.StatusMethodNotAllowed || status(err) == http.StatusNotImplemented {
+		return fmt.Errorf("put %s: %w: %w", storage.Shown(pfn), storage.ErrReadOnly, err)
+	}
+	return err
+}
+
+func status(err error) int {
+	var answer *storage.StatusError
+	if errors.As(err, &answer) {
+		return answer.Status
+	}
+	return 0
+}
+
+// upload is one try to store a file.
+type upload struct {
+	e    *Element
+	r    *request
+	file *os.File
+	size int64
+}
+
+// moved writes the file under another name and moves it.
+func (u *upload) moved(ctx context.Context) error {
+	unfinished := storage.Unfinished(u.r.url.Path)
+	err := u.write(ctx, unfinished, nil)
+	if err == nil {
+		target := *u.r.url
+		target.RawQuery = ""
+		move := u.r.to("MOVE", unfinished, http.Header{"Destination": {target.String()}, "Overwrite": {"F"}})
+		err = u.ask(ctx, move, http.StatusCreated, http.StatusNoContent, http.StatusOK)
+	}
+	if err != nil {
+		_ = u.ask(context.WithoutCancel(ctx), u.r.to(http.MethodDelete, unfinished, nil), http.StatusOK, http.StatusNoContent)
+	}
+	return err
+}
+
+// direct writes the file under its own name if there is none.
+func (u *upload) direct(ctx context.Context) error {
+	return u.write(ctx, u.r.url.Path, http.Header{"If-None-Match": {"*"}})
+}
+
+// write stores the file and looks whether the server has it.
+func (u *upload) write(ctx context.Context, name string, header http.Header) error {
+	err := u.send(ctx, name, header)
+	switch status(err) { // the last is nginx's
+	case http.StatusConflict, http.StatusNotFound, http.StatusInternalServerError:
+		if u.makeFolders(ctx, path.Dir(name)) != nil {
+			return err
+		}
+		err = u.send(ctx, name, header)
+	}
+	if err != nil {
+		return err
+	}
+	answer, err := u.e.do(withPatience(ctx), u.r.to(http.MethodHead, name, wantDigest()), http.StatusOK)
+	if err != nil {
+		return err
+	}
+	discard(answer)
+	if answer.ContentLength >= 0 && answer.ContentLength != u.size {
+		return fmt.Errorf("put %s: %d bytes were sent and the server has %d: %w", storage.Shown(u.r.pfn), u.size, answer.ContentLength, io.ErrUnexpectedEOF)
+	}
+	return checksumOf(answer.Header).CheckFile(u.file, u.r.pfn)
+}
+
+func (u *upload) send(ctx context.Context, name string, header http.Header) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	put := u.r.to(http.MethodPut, name, header)
+	put.size = u.size
+	put.body = func() io.ReadCloser {
+		return storage.Watched(cancel, io.NewSectionReader(u.file, 0, u.size), u.r.pfn)
+	}
+	err := u.ask(withPatience(ctx), put, http.StatusCreated, http.StatusNoContent, http.StatusOK)
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		return cause
+	}
+	return err
+}
+
+func (u *upload) ask(ctx context.Context, r *request, wanted ...int) error {
+	answer, err := u.e.do(ctx, r, wanted...)
+	if err == nil {
+		discard(answer)
+	}
+	return err
+}
+
+// makeFolders makes a folder and what is missing above it.
+func (u *upload) makeFolders(ctx context.Context, folder string) error {
+	if folder == "/" || folder == "." {
+		return nil
+	}
+	make := u.r.to("MKCOL", folder+"/", nil)
+	wanted := []int{http.StatusCreated, http.StatusOK, http.StatusMethodNotAllowed} // the last: there is one
+	err := u.ask(ctx, make, wanted...)
+	if code := status(err); code != http.StatusConflict && code != http.StatusNotFound {
+		return err
+	}
+	if err := u.makeFolders(ctx, path.Dir(folder)); err != nil {
+		return err
+	}
+	return u.ask(ctx, make, append(wanted, http.StatusConflict)...) // somebody else may have made it
+}
+
+// Remove is part of Element.
+func (e *Element) Remove(ctx context.Context, pfn string) error {
+	r, err := newRequest(http.MethodDelete, pfn, nil)
+	if err != nil {
+		return err
+	}
+	answer, err := e.do(ctx, r, http.StatusOK, http.StatusNoContent, http.StatusAccepted, http.StatusNotFound)
+	if err != nil {
+		return readOnly(err, pfn)
+	}
+	discard(answer)
+	return nil
+}
+
+// multistatus is the answer to PROPFIND, as far as it is needed.
+type multistatus struct {
+	Responses []struct {
+		Href   string    `xml:"DAV: href"`
+		Folder *struct{} `xml:"DAV: propstat>prop>resourcetype>collection"`
+	} `xml:"DAV: response"`
+}
+
+// List is part of Element. Only servers with WebDAV list folders.
+func (e *Element) List(ctx context.Context, pfn string) ([]storage.Entry, error) {
+	r, err := newRequest("PROPFIND", strings.TrimSuffix(pfn, "/")+"/", http.Header{"Depth": {"1"}})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	answer, err := e.do(ctx, r, http.StatusMultiStatus)
+	if code := status(err); code != 0 && code < 500 && code != http.StatusNotFound && !denied(code) && code != http.StatusTooManyRequests || code == http.StatusNotImplemented {
+		return nil, fmt.Errorf("%s: %w: name the files in a url_list", storage.Shown(pfn), storage.ErrNoList)
+	}
+	if err != nil {
+		return nil, err
+	}
+	body := storage.Steady(ctx, cancel, answer.Body, pfn)
+	defer body.Close()
+	var found multistatus
+	if err := xml.NewDecoder(io.LimitReader(body, maxListing)).Decode(&found); err != nil {
+		return nil, fmt.Errorf("list %s: %w", storage.Shown(pfn), err)
+	}
+	return found.entries(r.url.Path), nil
+}
+
+// entries are the names beneath a folder; the folder itself, and what a server
+// tells of other places, is left out.
+func (m *multistatus) entries(folder string) []storage.Entry {
+	var entries []storage.Entry
+	for _, one := range m.Responses {
+		u, err := url.Parse(one.Href)
+		if err != nil {
+			continue
+		}
+		name := strings.TrimSuffix(u.Path, "/")
+		if path.Dir(name) != path.Clean(folder) || path.Base(name) == "." {
+			continue
+		}
+		entries = append(entries, storage.Entry{Name: url.PathEscape(path.Base(name)), Folder: one.Folder != nil})
+	}
+	return entries
+}

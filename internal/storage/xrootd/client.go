@@ -1,0 +1,210 @@
+package xrootd
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"fairway/internal/storage"
+)
+
+// Time limits of the clients, in seconds, as they read them. A transfer ends when
+// it stalls (storage.StallTime), or with its context.
+var limits = []string{
+	"XRD_CONNECTIONWINDOW=10", "XRD_CONNECTIONRETRY=1", "XRD_REQUESTTIMEOUT=60", "XRD_STREAMTIMEOUT=60", "XRD_TIMEOUTRESOLUTION=1",
+	"XRD_STREAMERRORWINDOW=10", "XRD_LOGLEVEL=Error",
+}
+
+// QueryTimeout is how long a question may take; a server may read a whole file
+// before it tells the checksum.
+const QueryTimeout = 10 * time.Minute
+
+// maxMessage bounds what is kept of what a client says, in bytes.
+const maxMessage = 4 << 10
+
+// Error codes of the protocol that are told apart.
+const (
+	codeArgument    = 3000
+	codeNoSpace     = 3009
+	codeDenied      = 3010
+	codeMissing     = 3011
+	codeUnsupported = 3013
+	codeExists      = 3018
+	codeQuota       = 3021
+	codeReadOnly    = 3025
+	codeNobody      = 3030
+)
+
+// Error is what a client has said when it failed.
+type Error struct {
+	PFN     string
+	Program string
+	Code    int    // of the server; 0: none, so the network failed
+	Text    string // its last line
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("%s: %s: %s", e.PFN, e.Program, e.Text) }
+
+func (e *Error) Unwrap() error {
+	switch e.Code {
+	case codeMissing:
+		return fs.ErrNotExist
+	case codeExists:
+		return fs.ErrExist
+	case codeNoSpace, codeQuota:
+		return storage.ErrNoSpace
+	case codeReadOnly:
+		return storage.ErrReadOnly
+	case codeDenied, codeNobody:
+		return storage.ErrPermission
+	}
+	return nil
+}
+
+// Temporary reports whether a later attempt may succeed: the network failed, or
+// the server says that it is overloaded or broken.
+func (e *Error) Temporary() bool {
+	switch e.Code {
+	case 0, 3005, 3007, 3008, 3012, 3014, 3020, 3024: // disk, memory, server, none, in progress, overloaded
+		return true
+	}
+	return false
+}
+
+var serverCode = regexp.MustCompile(`\[(3\d{3})\]`)
+
+func (f file) failed(ctx context.Context, program string, err error, said *kept) error {
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	if errors.Is(err, exec.ErrNotFound) {
+		return fmt.Errorf("%s: %s is not installed on this machine; it is part of Debian's package xrootd-client", f.pfn, program)
+	}
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		return err
+	}
+	told := &Error{PFN: f.pfn, Program: program, Text: said.last()}
+	if told.Text == "" {
+		told.Text = exit.String()
+	}
+	if code := serverCode.FindStringSubmatch(said.text.String()); code != nil {
+		told.Code, _ = strconv.Atoi(code[1])
+	}
+	return told
+}
+
+// kept holds the beginning of what is written to it.
+type kept struct{ text bytes.Buffer }
+
+func (k *kept) Write(p []byte) (int, error) {
+	k.text.Write(p[:min(len(p), maxMessage-k.text.Len())])
+	return len(p), nil
+}
+
+func (k *kept) last() string {
+	lines := strings.Split(strings.TrimSpace(k.text.String()), "\n")
+	return strings.TrimSpace(lines[len(lines)-1])
+}
+
+// start prepares a client that is killed with ctx, and with this process.
+func start(ctx context.Context, program string, arguments ...string) (*exec.Cmd, *kept) {
+	said := new(kept)
+	c := exec.CommandContext(ctx, program, arguments...)
+	c.Env = append(os.Environ(), limits...)
+	c.Stderr = said
+	c.WaitDelay = time.Second
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
+	return c, said
+}
+
+// xrdfs asks the server something.
+func (f file) xrdfs(ctx context.Context, arguments ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, QueryTimeout)
+	defer cancel()
+	c, said := start(ctx, "xrdfs", append([]string{f.server}, arguments...)...)
+	text, err := c.Output()
+	if err != nil {
+		return "", f.failed(ctx, "xrdfs", err, said)
+	}
+	return string(text), nil
+}
+
+// read begins to read the file.
+func (f file) read(ctx context.Context) (io.ReadCloser, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	c, said := start(ctx, "xrdcp", "--nopbar", "--silent", f.url(f.path), "-")
+	out, err := c.StdoutPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		cancel(err)
+		return nil, f.failed(context.Background(), "xrdcp", err, said)
+	}
+	r := &reading{ReadCloser: out, wait: func() error {
+		if err := c.Wait(); err != nil {
+			return f.failed(ctx, "xrdcp", err, said)
+		}
+		return nil
+	}}
+	return storage.Steady(ctx, cancel, r, f.pfn), nil
+}
+
+// reading ends with the error of the client, which tells whether what came is
+// all.
+type reading struct {
+	io.ReadCloser
+	wait func() error
+	done bool
+}
+
+func (r *reading) Read(p []byte) (int, error) {
+	n, err := r.ReadCloser.Read(p)
+	if err != nil && !r.done {
+		r.done = true
+		if failed := r.wait(); failed != nil {
+			return n, failed
+		}
+	}
+	return n, err
+}
+
+// Close ends the client; Steady has cancelled its context before.
+func (r *reading) Close() error {
+	err := r.ReadCloser.Close()
+	if !r.done {
+		r.done = true
+		_ = r.wait()
+		return nil
+	}
+	if errors.Is(err, os.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// write stores what body gives under a name.
+func (f file) write(ctx context.Context, body io.Reader, name string) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	c, said := start(ctx, "xrdcp", "--nopbar", "--silent", "--path", "-", f.url(name))
+	watched := storage.Watched(cancel, body, f.pfn)
+	defer watched.Close()
+	c.Stdin = watched
+	if err := c.Run(); err != nil {
+		return f.failed(ctx, "xrdcp", err, said)
+	}
+	return nil
+}
