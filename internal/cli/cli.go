@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -9,16 +10,22 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 )
 
 // Main runs the program with the arguments of the process and returns its
 // exit code.
+//
+// A umask that takes from the owner is ignored, in jobs too: whoever makes a folder
+// must be able to make files in it.
 func Main() int {
+	unix.Umask(unix.Umask(0) &^ 0o700)
 	return execute(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 }
 
 func execute(ctx context.Context, arguments []string, in io.Reader, out, err io.Writer) int {
-	c := &console{in: in, out: newScreen(out), err: newScreen(err)}
+	printed := &printed{out: newScreen(out)}
+	c := &console{in: in, out: printed, err: newScreen(err)}
 	root := c.root()
 	root.SetArgs(arguments)
 	root.SetIn(in)
@@ -28,7 +35,7 @@ func execute(ctx context.Context, arguments []string, in io.Reader, out, err io.
 	shellsOnly(root)
 	failed := root.ExecuteContext(ctx)
 	if failed == nil {
-		return exitOK
+		return c.exitCode(printed)
 	}
 	if !c.started {
 		c.json = c.json || asksForJSON(arguments)
@@ -37,6 +44,19 @@ func execute(ctx context.Context, arguments []string, in io.Reader, out, err io.
 	t := describe(failed)
 	c.printTrouble(t)
 	return t.ExitCode
+}
+
+// exitCode is that of a command that did what was asked, if what it printed has
+// arrived. That of a run says what has become of its jobs, and nothing else.
+func (c *console) exitCode(out *printed) int {
+	if out.err == nil {
+		return exitOK
+	}
+	fmt.Fprintf(c.err, "fairway: what was to be printed is incomplete: standard output: %v\n", out.err)
+	if c.concluded {
+		return exitOK
+	}
+	return exitFailed
 }
 
 // asksForJSON finds the flag where parsing ended before it.

@@ -19,7 +19,8 @@ type console struct {
 	json bool
 	dir  string
 
-	started bool // the arguments were right, and the command itself began
+	started   bool // the arguments were right, and the command itself began
+	concluded bool // a run ended, and its exit code is known
 
 	screen  sync.Mutex // guards display and what is shown by it
 	display progress   // nil while nothing is watched

@@ -183,6 +183,7 @@ func (c *console) conclude(ctx context.Context, folder string, report *wire.Prog
 		printSummary(c.out, report)
 		c.printAdvice(ctx, folder, report)
 	}
+	c.concluded = true
 	if !report.Succeeded {
 		return quietly(exitFailed)
 	}

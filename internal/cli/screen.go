@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"regexp"
 	"strings"
@@ -40,10 +42,32 @@ func (s screen) Write(text []byte) (int, error) {
 // raw is the terminal behind w for what is drawn rather than printed, or w
 // itself.
 func raw(w io.Writer) io.Writer {
+	if p, ok := w.(*printed); ok {
+		return raw(p.out)
+	}
 	if s, ok := w.(screen); ok {
 		return s.file
 	}
 	return w
+}
+
+// printed is what a command prints. It keeps the first error, for which commands do
+// not look, so that none ends as if all had been said.
+type printed struct {
+	out io.Writer
+	err error
+}
+
+// Write prints text.
+func (p *printed) Write(text []byte) (int, error) {
+	n, err := p.out.Write(text)
+	if err != nil && p.err == nil {
+		p.err = err
+		if of, ok := errors.AsType[*fs.PathError](err); ok {
+			p.err = of.Err
+		}
+	}
+	return n, err
 }
 
 // colours are the escape sequences that pass: those that change only how text
