@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -51,7 +52,8 @@ func repeatPaper(folder string) error {
 	}
 	var text strings.Builder
 	m := measure.ThisMachine()
-	fmt.Fprintf(&text, "# Kernel 23: the experiments of section 4.2\n\nMade by `go run ./bench/llk23 -paper` on %d cores of %s. The paper's figures are from nodes with 4 cores at 2.53 GHz and Gigabit Ethernet.\n", m.Cores, m.CPU)
+	text.WriteString("# Kernel 23: the experiments of section 4.2\n\n")
+	text.WriteString(wrapped(fmt.Sprintf("Made by `go run ./bench/llk23 -paper` on %d cores of %s. The figures of paper 2 are from nodes with 4 cores at 2.53 GHz and Gigabit Ethernet.", m.Cores, m.CPU)))
 	for _, e := range []experiment{perElement, computing, overcommitted, scaling} {
 		if err := e.plot(folder); err != nil {
 			return err
@@ -95,13 +97,13 @@ func squares(rows, size, cores, processes int, transport string) config {
 func blockSizes() (perElement, computing experiment, err error) {
 	perElement = experiment{
 		file: "llk23-element.svg", title: "Time per element", x: "elements per side of a block", y: "ns per element",
-		paper: "falls with the size of the blocks towards a limit; 4 blocks are below the others, which cannot be told apart.",
-		here:  "the same, but 4 blocks are above the others: on 2 cores their circle of waits keeps one core idle for half of the time, where the paper has a node for each block.",
+		paper: "the time falls with the size of the blocks towards a limit. 4 blocks are below the others, which look alike.",
+		here:  "the same, but 4 blocks are above the others. On 2 cores their circle of waits keeps one core idle for half of the time; the paper has a node for each block.",
 	}
 	computing = experiment{
 		file: "llk23-computing.svg", title: "Share of computing", x: "elements per side of a block", y: "% of the time of all cores",
-		paper: "almost nothing for small blocks, about 55 % for large ones.",
-		here:  "about 80 % for small blocks and 90 % for large ones, as soon as there are more blocks than cores; with 4 blocks as in the paper.",
+		paper: "the share is almost nothing for small blocks, and about 55 % for large ones.",
+		here:  "it is about 80 % for small blocks and 90 % for large ones, if there are more blocks than cores. With 4 blocks it is as in the paper.",
 	}
 	for _, rows := range []int{2, 4, 6, 8, 10} {
 		name := fmt.Sprintf("%d blocks", rows*rows)
@@ -189,8 +191,27 @@ func (e experiment) ticks() plot.ConstantTicks {
 	return all
 }
 
+// wrapped is a paragraph in lines of at most 100 characters.
+func wrapped(paragraph string) string {
+	var b strings.Builder
+	width := 0
+	for _, word := range strings.Fields(paragraph) {
+		length := utf8.RuneCountInString(word)
+		if width > 0 && width+1+length > 100 {
+			b.WriteByte('\n')
+			width = 0
+		} else if width > 0 {
+			b.WriteByte(' ')
+			width++
+		}
+		b.WriteString(word)
+		width += length
+	}
+	return b.String() + "\n"
+}
+
 func (e experiment) write(b *strings.Builder) {
-	fmt.Fprintf(b, "\n## %s\n\nThe paper: %s\n\nHere: %s\n\n![%s](%s)\n\n| %s |", e.title, e.paper, e.here, e.title, e.file, e.x)
+	fmt.Fprintf(b, "\n## %s\n\n%s\n%s\n![%s](%s)\n\n| %s |", e.title, wrapped("The paper: "+e.paper), wrapped("Here: "+e.here), e.title, e.file, e.x)
 	for _, s := range e.series {
 		fmt.Fprintf(b, " %s |", s.name)
 	}
