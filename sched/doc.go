@@ -52,8 +52,8 @@
 //	err := t.Wait(ctx)
 //
 // A task computes only while it holds one of the scheduler's slots. There are as
-// many as the process may use processors, and the Go runtime gets spare
-// processors (Ps) besides, so whatever is woken by an event finds one free.
+// many as the process may use processors, and the Go runtime also gets
+// spare processors (Ps), so a goroutine that an event wakes finds one free.
 //
 //   - A waiting task has given its slot back. When its event comes, a task that
 //     has used less than others runs at once, over the number of slots if need be
@@ -62,9 +62,9 @@
 //   - Tasks of higher priority get slots first and take them at checkpoints of
 //     lower ones. Among equals the one goes first that has used slots for the
 //     least time; a task that runs lets it go after a quantum. So equals get equal
-//     shares, whether they wait or compute all the time, and the time that one
-//     has to wait for a slot is bounded by what the others compute between two
-//     checkpoints (see docs/sched.md). A task that never passes a checkpoint keeps
+//     shares, whether they wait or compute all the time. The longest time that the
+//     others compute between two checkpoints bounds the wait for a slot (see
+//     docs/sched.md). A task that never passes a checkpoint keeps
 //     its slot until it waits or ends.
 //   - The reaction to an event does not depend on checkpoints: threads that
 //     compute are told from those that react by scheduling attributes that need
@@ -74,7 +74,7 @@
 //     get its slot may want that lock. Where tasks have threads of their own, a
 //     task that blocks with a slot while others wait for one lends it to them
 //     after 0.1 to 0.2 s, and the log says so once; so they don't wait for ever.
-//   - Computing that is not done in tasks is outside all this: goroutines that
+//   - These guarantees do not cover computing outside tasks: goroutines that
 //     keep every P busy delay reactions as they do in any Go program.
 //
 // A task waits as itself by passing [Task.Context] (or a context made from it)
@@ -82,8 +82,9 @@
 //
 // # Systems
 //
-// The full guarantees hold on Linux 6.12 and later. What an older Linux lacks
-// (short slices, pidfds, inotify) is done without, and said once in the log. On
+// The full guarantees hold on Linux 6.12 and later. On an older Linux
+// the package works without the missing features (short slices, pidfds, inotify)
+// and says so once in the log. On
 // other systems waits work, by poll(2) where there is one, by a thread for each
 // process, and by polling for files; slots work; thread priorities don't, so a
 // reaction may take as long as the system lets a computing thread run.

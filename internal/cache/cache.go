@@ -4,8 +4,8 @@
 // A file is keyed by its LFN, its version and the tag that tells its contents
 // apart from others of that name, and never changes. It is a file in the cache's
 // folder, named by all that and its size, so that the index can be built again
-// from the names after a crash; it appears by a rename, complete. What stands in
-// the folder under a name of another form is removed: nobody knows what it is.
+// from the names after a crash; it appears by a rename, complete. The cache
+// removes files in the folder whose names have another form.
 //
 // Guarantees:
 //
@@ -14,11 +14,11 @@
 //     pilots share their caches MaxSpace * pilots - MinThreshold, in which a
 //     file counts once however many pilots hold a link to it.
 //   - A file that is in use (a [File] that was not released) is never dropped.
-//   - When there is no room, [ErrFull] is returned and nothing has changed but
-//     that files may have been dropped; the caller reads past the cache.
-//   - After a start of the machine only files are taken over that were brought to
-//     disk before, when their pilot left: others may hold anything.
-//   - Changed is told each addition and each removal, in their order.
+//   - When there is no room, [ErrFull] is returned and nothing has changed, except
+//     that files may have been dropped; the caller reads the file directly.
+//   - After a start of the machine the cache takes over only files that were
+//     brought to disk when their pilot left: others may hold anything.
+//   - Changed gets each addition and each removal, in their order.
 //
 // Methods may be called from any goroutine. They block for the disk, and in a
 // shared cache for the lock of the host, which is held for a few system calls.

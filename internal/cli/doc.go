@@ -1,6 +1,6 @@
-// Package cli is the command line: one file for each command, and what they
-// share: where a workflow's folder is, how to reach the server that runs it
-// (or, when none does, its records), how to print.
+// Package cli is the command line. It has one file for each command, and code
+// that commands share: where a workflow's folder is, how to reach the server that
+// runs it (or its records, when no server runs), how to print.
 //
 // With --json a command prints exactly one object on standard output, also
 // when it fails; the keys are the field names of internal/wire/api.proto and

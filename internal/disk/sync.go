@@ -1,6 +1,6 @@
-// Package disk makes what a program did to files survive a crash of the
-// machine. A file needs that for its contents, and once more, through its
-// folder, for its name.
+// Package disk makes changes of files survive a crash of the machine. A file
+// needs two steps: one for its contents, and one, through its folder, for its
+// name.
 package disk
 
 import (

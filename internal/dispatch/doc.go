@@ -3,7 +3,7 @@
 // read and write requests per file.
 //
 // The package has no goroutine, no clock, no I/O and no random source. Time
-// enters as an argument of [Core.Step]; what is to happen outside leaves as
+// enters as an argument of [Core.Step], and every act on the outside leaves as
 // [Effects]. The duties of the caller, in this order:
 //
 //  1. Call Step for one input at a time, from one goroutine at a time.

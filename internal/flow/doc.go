@@ -21,9 +21,9 @@
 // A job is submitted as soon as its names are known and the writers of what it
 // reads are submitted. Only jobs that use a rewritten file also wait for their
 // turn: a reader until no writer of an earlier place can appear any more, a
-// writer until no reader or writer can. Who still can is known by step: a step
-// is settled up to a wave when all its jobs of that wave and before are known.
-// Nothing else is held back.
+// writer until no reader or writer can. Flow knows by step which jobs can still
+// appear: a step is settled up to a wave when all its jobs of that wave and
+// before are known. Flow holds nothing else back.
 //
 // From this follows, for workflows without age-limited merges and for the same
 // order of arrivals:
@@ -44,15 +44,15 @@
 // # Values
 //
 // A file carries the values of the placeholders that it was made with, by an
-// input's path or by a job, and a step that takes it gets these: nothing is
-// read back from a name whose values are known. What has two readings with
-// different values is refused, and so is data of which nothing is made, unless
-// the workflow says may_be_empty. A Flow that refused something is never
-// finished.
+// input's path or by a job, and a step that takes it gets these: flow
+// reads nothing back from a name whose values are known. Flow refuses (a) a name
+// that has two readings with different values, and (b) data of which no job makes
+// anything, unless the workflow says may_be_empty. A Flow that refused something
+// is never finished.
 //
 // # What is durable
 //
-// Records hold what happened as far as jobs depend on it: arrivals, closings,
-// commits of jobs that choose names or sizes, age-limited merges. [Load] lets
-// the same happen again. A record is written once and never changed.
+// Records hold the events that jobs depend on: arrivals, closings, commits of
+// jobs that choose names or sizes, age-limited merges. [Load] replays them.
+// A record is written once and never changed.
 package flow

@@ -10,14 +10,15 @@
 //   - An attempt is executed at most once by a pilot. Assignments, ends and
 //     results may be lost, repeated or reordered on the way without harm.
 //   - Jobs are started in the order in which they were assigned, as soon as
-//     what they need is free. One that needs much is not overtaken.
+//     what they need is free. Later jobs do not
+//     overtake a job that needs much.
 //   - Ending a job ends all processes that it started, also those that have
-//     left its process group or session. When the pilot is killed the kernel
-//     kills the commands that it started; what these left behind is killed by
-//     the next pilot on the host that uses the same sandbox folder.
+//     left its process group or session. When the pilot is killed, the kernel
+//     kills the commands that it started. The next pilot on the host that uses
+//     the same sandbox folder kills the processes that those commands left behind.
 //   - An output counts only once it is stored, durably, under a PFN that no
 //     other attempt uses.
-//   - What does not fit into the cache is read past it.
+//   - The pilot reads a file directly if it does not fit into the cache.
 //
 // [Run] is called once per process: the pilot makes itself the reaper of the
 // processes that jobs leave behind. All waits for processes, files and time go

@@ -1,5 +1,5 @@
-// Package recording keeps what the cores of a run, internal/dispatch and
-// internal/flow, were told and what they decided, and replays it: the same
+// Package recording writes the inputs and the decisions of a run's cores,
+// internal/dispatch and internal/flow, to a file, and replays the file: the same
 // inputs at the same instants must lead to the same effects, byte for byte.
 //
 // A recording is a text file, one JSON object a line:
@@ -12,10 +12,10 @@
 //	{"cut": "why"}                                 the recording ends before the run does
 //
 // In place of "effects" a step may have "refused", the error. Inputs and
-// effects are the fields of the types of dispatch and flow by name; of effects
-// those that are empty are left out. Bytes stand as text where they are UTF-8,
-// else as {"base64": "..."}; names are UTF-8. Maps are sorted, so the same values give the
-// same bytes. A file may hold several servers, one after the other; what the
-// last wrote of a line when it was killed is cut off by the next and passed
-// over by [Replay].
+// effects are the fields of the types of dispatch and flow by name; empty fields
+// of effects are left out. Bytes stand as text where they are UTF-8, else as
+// {"base64": "..."}; names are UTF-8. Maps are sorted, so the same values give
+// the same bytes. A file may hold several servers, one after the other. If a
+// server was killed in the middle of a line, the next server cuts that line off,
+// and [Replay] skips it.
 package recording

@@ -3,18 +3,18 @@
 //
 // One loop owns both cores (loop.go). It takes a request, steps dispatch, feeds
 // the events to flow, gives the jobs that flow creates to dispatch, until both
-// rest. The records of all requests that are at hand go to the store in one
-// transaction; while the disk works the loop steps further requests. Only when
-// a transaction is durable is anything let out that depends on it: answers to
-// pilots and people, publications, removals, pilots. So nothing is acknowledged
-// that a crash could take back; only what people look at (progress, lists of
-// jobs) may be a moment ahead of the disk.
+// rest. The records of all waiting requests go to the store in one
+// transaction; while the disk works the loop steps further requests. The loop
+// lets out the effects of a transaction only when it is durable: answers to
+// pilots and people, publications, removals, pilots. So the server acknowledges
+// nothing that a crash could take back. Only views for people (progress, lists
+// of jobs) may be a moment ahead of the disk.
 //
 // If the store fails, nothing is let out, both cores are loaded again from what
 // is durable, and every request that was under way gets [ErrReloaded]: people
-// see an error, pilots connect anew with their whole state, and the server's own
-// goroutines ask again. After StoreTries failures in a row the run ends; it can
-// be gone on with.
+// see an error, pilots connect again with their whole state, and the server's own
+// goroutines ask again. After StoreTries failures in a row the run ends; a later
+// run continues it.
 //
 // Guarantees:
 //
@@ -23,8 +23,8 @@
 //     came in.
 //   - A published file changes from version to version in one rename, once for
 //     each version, in order.
-//   - The server ends only when everything it has started has come to an end or,
-//     for pilots, was told to.
+//   - The server ends only when everything that it has started has ended.
+//     Pilots are an exception: it ends when it has told them to end.
 //
 // The socket is open to the user alone. Any goroutine may use a [Server].
 package server

@@ -2,6 +2,6 @@
 // variables it expects, which programs of a pipe may stop early, and which
 // interpreter its first line names.
 //
-// It reads the grammar of bash. What it cannot read it says nothing about: a
-// text that is no bash has no variables and no pipes. It is passive.
+// It reads the grammar of bash. For text that it cannot read it reports
+// nothing: a text that is not bash has no variables and no pipes. It is passive.
 package shelltext

@@ -5,12 +5,12 @@
 //
 // # Blocks
 //
-// Each block has a main task, which computes it in strips, one after the other. Each
-// strip has memory of its own, a location. Frontier tasks carry its edges
-// to its neighbours: one those that go forward, to the right and down, and one
-// those that go backward. Corners go over the neighbour at the side. They read the one strip and write the other. Between
-// processes a frontier has a location of its own, which the neighbour's process
-// reads.
+// Each block has a main task, which computes it in strips, one after the other.
+// Each strip has memory of its own, a location. Two frontier tasks carry its edges
+// to its neighbours: one carries the edges that go forward, to the right and down,
+// the other the edges that go backward. Each reads one strip and writes the other.
+// Corners go over the neighbour at the side. Between processes a frontier has a
+// location of its own, which the neighbour's process reads.
 //
 // Four blocks and more have one strip each. Two blocks alone would take turns, since
 // each needs what the other has computed; with strips the second starts when the first has done
