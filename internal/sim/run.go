@@ -10,9 +10,13 @@ import (
 	"fairway/internal/sim/experiment"
 )
 
-// run is one simulated execution of a workflow.
+// run is one simulated execution of a workflow. One goroutine owns it, and it
+// lives for one repetition.
 type run struct {
 	engine
+
+	// What is run, and where: set by newRun and not changed after it, except that a
+	// workflow file adds jobs to work as data appears.
 	exp      *experiment.Experiment
 	seed     uint64
 	work     *workflow
@@ -21,15 +25,24 @@ type run struct {
 	byName   map[string]*site
 	lan      *link // between the nodes of a site
 	wan      *link // between sites
-	network  *rand.Rand
-	faults   *rand.Rand
-	harm     *rand.Rand // of damage
-	damaged  damaged
-	server   *server // nil for direct submission
-	creator  *creator
-	hold     time.Duration
-	faced    Happened
 
+	// Random streams, each for one kind of thing, so that no kind moves the draws
+	// of another.
+	network *rand.Rand
+	faults  *rand.Rand
+	harm    *rand.Rand // of damage
+
+	// Who submits the jobs and who answers the pilots: made once, when the run begins.
+	server  *server // nil for direct submission
+	creator *creator
+	hold    time.Duration // the longest time that a pilot waits for an answer, or between two questions
+
+	// What went wrong so far: faced only grows; damaged holds what readers find.
+	faced   Happened
+	damaged damaged
+
+	// What the run observes of itself, and how it ended: after finished, or the
+	// first breach in broken, no further event happens.
 	measured
 	finished bool
 	broken   error // the first thing that must not happen

@@ -188,7 +188,7 @@ func numbers(levels []string) (xs []float64, common string, ok bool) {
 // longestTitle is how many characters fit into a line over a figure.
 const longestTitle = 75
 
-// titleOf is what the experiment is about, in lines that fit and are about as long
+// title is what the experiment is about, in lines that fit and are about as long
 // as each other.
 func title(res *sim.Results) string {
 	about := strings.TrimSuffix(res.Plan.About, ".")
