@@ -20,9 +20,7 @@ const (
 	StateVariable  = "FAIRWAY_STATE"
 )
 
-// Adopt takes over pilots that an earlier process on this machine has started
-// for the same state and that are still alive, out of the given launches, and
-// returns theirs. They are then like those that Submit started.
+// Adopt is part of System.
 func (l *Local) Adopt(launches []string) ([]string, error) {
 	processes, err := processesOf(l.cfg.State)
 	var adopted []string
@@ -40,6 +38,9 @@ func (l *Local) Adopt(launches []string) ([]string, error) {
 	}
 	return adopted, err
 }
+
+// Alive is part of System.
+func (l *Local) Alive() ([]string, error) { return Alive(l.cfg.State) }
 
 // Alive returns the launches of a state whose pilots run on this machine, as far
 // as this user may see that. A state without an identity has none.

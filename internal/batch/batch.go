@@ -22,6 +22,14 @@ type System interface {
 	// the pilot ends its jobs and says farewell. One that has ended already is
 	// no error.
 	Withdraw(ctx context.Context, launch string) error
+	// Alive returns the launches that the system has for the same state, whoever
+	// submitted them: also those of a process that was killed before it could
+	// record them.
+	Alive() (launches []string, err error)
+	// Adopt takes over pilots that an earlier process submitted for the same
+	// state, out of the given launches, and returns those that the system still
+	// has. They are then like those that Submit returned.
+	Adopt(launches []string) (alive []string, err error)
 	// Ended yields each pilot once when the system no longer has it. The
 	// receiver must keep up: the system waits for it.
 	Ended() <-chan Ending

@@ -11,6 +11,7 @@ import (
 	"path"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -38,6 +39,8 @@ type scripted struct {
 	stopped map[string]bool // launches that stop (SIGSTOP) with the first attempt that they get
 	onStop  func()          // called then; may be nil
 	dies    string          // launch that ends before Submit returns
+	left    string          // launch of an earlier server that left no record of it; it never registers
+	adopted bool            // it was
 
 	mu       sync.Mutex
 	launched int
@@ -95,12 +98,29 @@ func (s *scripted) Withdraw(_ context.Context, launch string) error {
 	return nil
 }
 
+// Alive and Adopt are part of batch.System.
+func (s *scripted) Alive() ([]string, error) {
+	if s.left == "" {
+		return nil, nil
+	}
+	return []string{s.left}, nil
+}
+
+func (s *scripted) Adopt(launches []string) ([]string, error) {
+	alive, err := s.Alive()
+	s.adopted = s.adopted || s.left != "" && slices.Contains(launches, s.left)
+	return slices.DeleteFunc(alive, func(launch string) bool { return !slices.Contains(launches, launch) }), err
+}
+
 func (s *scripted) Ended() <-chan batch.Ending { return s.ended }
 
 func (s *scripted) Close() error {
 	s.mu.Lock()
 	for _, cancel := range s.cancel {
 		cancel()
+	}
+	if s.adopted {
+		s.left = ""
 	}
 	s.mu.Unlock()
 	s.group.Wait()

@@ -8,24 +8,27 @@ import (
 	"fairway/internal/flow"
 )
 
-// adopter is a batch system that can find pilots again which an earlier server
-// had started.
-type adopter interface {
-	Adopt(launches []string) (alive []string, err error)
-}
-
 // adopt takes over the pilots that outlived the server that started them. It
 // returns the ends of those that did not for long.
 func (s *Server) adopt(launches []string) (ends []dispatch.Input) {
-	system, ok := s.pilots.system.(adopter)
-	if !ok {
-		return nil
-	}
-	alive, err := system.Adopt(s.pilots.strangers(launches))
+	alive, err := s.pilots.system.Adopt(s.pilots.strangers(launches))
 	if err != nil {
 		s.log.Warn("pilots of an earlier run could not be looked for", "error", err)
 	}
 	return s.pilots.submitted(0, alive)
+}
+
+// adoptUnrecorded takes over pilots that a server started and was killed before it
+// could record them. Closing the batch system ends them too; one that registers
+// meanwhile is told to dispatch then (adoptLoop).
+func (s *Server) adoptUnrecorded() {
+	alive, err := s.pilots.system.Alive()
+	if err == nil {
+		_, err = s.pilots.system.Adopt(s.pilots.strangers(alive))
+	}
+	if err != nil {
+		s.log.Warn("pilots of an earlier run could not be looked for", "error", err)
+	}
 }
 
 // adoptLoop takes over pilots that register and that no record told of, because
@@ -58,6 +61,7 @@ func (s *Server) revival(c *cores) *request {
 	s.restore(c, lost)
 	known := c.dispatch.Launches()
 	ends := s.adopt(launchNames(known))
+	s.adoptUnrecorded()
 	alive := map[string]bool{}
 	for _, launch := range s.pilots.launches() {
 		alive[launch] = true

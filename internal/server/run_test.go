@@ -193,3 +193,14 @@ func wantPlan(t *testing.T, r *testRun, begins string, runs ...string) {
 		t.Fatalf("got %+v, want it to begin %s and run %v", plan, begins, runs)
 	}
 }
+
+// A server that is killed as it starts a pilot leaves no record of it. A run that
+// ended without that pilot would leave it behind.
+func TestPilotsThatNoRecordTellsOfAreEnded(t *testing.T) {
+	r := newRun(t, folder(t, threeTexts), twoSteps, twoStepsScript)
+	r.pilots.left = "earlier-7"
+	r.mustSucceed()
+	if r.pilots.left != "" {
+		t.Errorf("the run ended without pilot %s", r.pilots.left)
+	}
+}
