@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -122,7 +123,7 @@ func inspect(workflow *flow.Workflow, file, folder string) (checkedObject, error
 	var missing flow.Problems
 	for _, input := range workflow.Inputs {
 		count := len(input.Sizes)
-		for _, glob := range input.Globs {
+		for _, glob := range localGlobs(input) {
 			found, _ := server.Glob(folder, glob) // inputProblems tells
 			count += len(found)
 		}
@@ -140,6 +141,11 @@ func inspect(workflow *flow.Workflow, file, folder string) (checkedObject, error
 	return checked, nil
 }
 
+// localGlobs are the patterns of files on this machine.
+func localGlobs(input *flow.DeclaredInput) []string {
+	return slices.DeleteFunc(slices.Clone(input.Globs), flow.IsURL)
+}
+
 func comesLater(input *flow.DeclaredInput) bool { return input.Watch || input.URLList != "" }
 
 // inputProblems says which patterns of an input match no files.
@@ -148,6 +154,9 @@ func inputProblems(input *flow.DeclaredInput, folder string) (problems []flow.Pr
 		problems = append(problems, flow.Problem{What: fmt.Sprintf("input %q: ", input.Name) + fmt.Sprintf(format, values...), Instead: instead})
 	}
 	for i, glob := range input.Globs {
+		if flow.IsURL(glob) {
+			continue // a run asks the server
+		}
 		found, err := server.Glob(folder, glob)
 		switch path := server.OnlyFolders(found); {
 		case err != nil:
@@ -177,7 +186,7 @@ func inputProblems(input *flow.DeclaredInput, folder string) (problems []flow.Pr
 
 // misnamed finds files of which no logical name can be told.
 func misnamed(input *flow.DeclaredInput, folder string) (problems []error) {
-	for _, glob := range input.Globs {
+	for _, glob := range localGlobs(input) {
 		found, _ := server.Glob(folder, glob) // the caller tells why not
 		for _, path := range found {
 			if _, _, err := input.LFN(server.AsWritten(folder, glob, path)); err != nil && len(problems) < maxMisnamed {

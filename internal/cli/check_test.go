@@ -1,0 +1,28 @@
+package cli
+
+import (
+	"testing"
+
+	"fairway/internal/flow"
+)
+
+// A pattern of a URL is no path on this machine: only a run can tell which files
+// it has.
+func TestPatternsOfURLsAreLeftToTheRun(t *testing.T) {
+	w, err := flow.Parse("w.yaml", []byte(`workflow: w
+inputs:
+  far: {files: ['s3://bucket/{sample}.fq', 'none/{sample}.fq']}
+steps:
+  s: {each: '{sample}.fq', writes: '{sample}.out', command: cp "$in" "$out"}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := flow.New(w, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if problems := inputProblems(f.Inputs()[0], t.TempDir()); len(problems) != 1 {
+		t.Errorf("%v; want one, of the path", problems)
+	}
+}
