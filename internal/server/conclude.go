@@ -22,7 +22,7 @@ func (s *Server) conclude(failure error) Outcome {
 	}
 	if failure == nil {
 		s.tidy(outcome.Succeeded)
-		outcome.Notes = s.end.notes
+		outcome.Notes = s.end.notes.list()
 	}
 	outcome.seconds = time.Since(s.began).Seconds()
 	s.concluded.Store(&outcome)
@@ -39,21 +39,21 @@ func (s *Server) outcome(failure error) Outcome {
 	e := s.end
 	if failure != nil {
 		e.problem(failure.Error())
-		return Outcome{Problems: e.problems, Notes: e.notes}
+		return Outcome{Problems: e.problems.list(), Notes: e.notes.list()}
 	}
 	totals := s.loop.dispatch.Totals()
 	done := totals.ByState[dispatch.Done] == totals.Jobs && s.loop.tally.finished
 	for _, refused := range s.loop.flow.Refused() {
 		e.problem(refused)
 	}
-	if !done && !e.asked && len(e.problems) == 0 {
+	if !done && !e.asked && len(e.problems.list()) == 0 {
 		e.problem(s.unfinished(&totals))
 	}
 	return Outcome{
 		Succeeded: done && !e.fatal && e.publish == nil,
 		Stopped:   e.asked && !done,
-		Problems:  e.problems,
-		Notes:     e.notes,
+		Problems:  e.problems.list(),
+		Notes:     e.notes.list(),
 	}
 }
 
@@ -213,14 +213,14 @@ func (s *Server) provenance(ctx context.Context, job, key string) (*wire.Provena
 func (s *Server) report(r *wire.ProgressReport) {
 	r.Summary.Results = s.folders.Results
 	r.Summary.WaitingSeconds += s.waited
-	r.Notes = slices.Clone(s.end.notes)
+	r.Notes = s.end.notes.list()
 	if end := s.concluded.Load(); end != nil {
 		r.Ended, r.Succeeded, r.Problems = true, end.Succeeded, end.Problems
 		r.Summary.WallSeconds = s.earlier + end.seconds
 		return
 	}
 	r.Summary.WallSeconds = s.earlier + time.Since(s.began).Seconds()
-	r.Problems = slices.Clone(s.end.problems)
+	r.Problems = s.end.problems.list()
 }
 
 func (s *Server) changes() <-chan struct{} { return s.watchers.next() }

@@ -124,7 +124,7 @@ func (o *opened) rehearse(ctx context.Context, config *Config, find *finder, at 
 		}
 	}
 	if l.end.fatal {
-		return nil, errors.New(l.end.problems[0])
+		return nil, errors.New(l.end.problems.list()[0])
 	}
 	if refused := l.flow.Refused(); len(refused) > 0 {
 		return nil, fmt.Errorf("the run could not be finished: %s", strings.Join(refused, "; "))
