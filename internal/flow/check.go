@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"fairway/internal/yamlfile"
 )
 
 // check finds what is wrong between the parts of a workflow that are right
@@ -19,7 +21,7 @@ func (p *parser) check(w *Workflow) {
 	p.checkWriters(r)
 	p.checkRewrites(w, r)
 	p.checkNesting(w, r)
-	if len(p.problems) > 0 || !p.sortSteps(w) {
+	if len(p.Problems) > 0 || !p.sortSteps(w) {
 		return
 	}
 	r.connect(w)
@@ -78,12 +80,12 @@ func (p *parser) undefined(s *step, used *pattern, why string) {
 	for _, name := range used.names {
 		switch {
 		case !placeholderName.MatchString(name):
-			p.failAt(used.line, used.column, "name the file; to take many files use each or merge", "step %q: %q has a wildcard; %s", s.name, used.text, why)
+			p.FailAt(used.line, used.column, "name the file; to take many files use each or merge", "step %q: %q has a wildcard; %s", s.name, used.text, why)
 		case slices.Contains(s.bound, name):
 		case s.mergedAway(name):
-			p.failAt(used.line, used.column, fmt.Sprintf("add `by: [%s]`, or leave it out", name), "step %q: {%s} in %q differs between the files of one merge", s.name, name, used.text)
+			p.FailAt(used.line, used.column, fmt.Sprintf("add `by: [%s]`, or leave it out", name), "step %q: {%s} in %q differs between the files of one merge", s.name, name, used.text)
 		default:
-			p.failAt(used.line, used.column, s.boundAdvice(name), "step %q: {%s} in %q has no value; %s", s.name, name, used.text, why)
+			p.FailAt(used.line, used.column, s.boundAdvice(name), "step %q: {%s} in %q has no value; %s", s.name, name, used.text, why)
 		}
 	}
 }
@@ -101,7 +103,7 @@ func (s *step) boundAdvice(name string) string {
 	if len(s.bound) == 0 {
 		return "bind it under each, or write a fixed name"
 	}
-	return didYouMean(name, s.bound)
+	return yamlfile.DidYouMean(name, s.bound)
 }
 
 func (p *parser) checkOutput(s *step, e *entry) {
@@ -109,9 +111,9 @@ func (p *parser) checkOutput(s *step, e *entry) {
 		switch {
 		case slices.Contains(s.bound, name):
 		case name[0] == '?':
-			p.failAt(e.pattern.line, e.pattern.column, "use * or a {placeholder}", "step %q: %q has a '?'", s.name, e.pattern.text)
+			p.FailAt(e.pattern.line, e.pattern.column, "use * or a {placeholder}", "step %q: %q has a '?'", s.name, e.pattern.text)
 		case slices.Contains(boundPlaceholders, name):
-			p.failAt(e.pattern.line, e.pattern.column, "choose another name", "step %q: {%s} in %q has a value only in steps with split (first, last, chunk), times (number) or merge (merge)", s.name, name, e.pattern.text)
+			p.FailAt(e.pattern.line, e.pattern.column, "choose another name", "step %q: {%s} in %q has a value only in steps with split (first, last, chunk), times (number) or merge (merge)", s.name, name, e.pattern.text)
 		case s.mergedAway(name):
 			p.undefined(s, e.pattern, "")
 		default:
@@ -123,17 +125,17 @@ func (p *parser) checkOutput(s *step, e *entry) {
 		p.checkTouching(s, e.pattern)
 	}
 	if part := e.pattern.longPart(); part != "" {
-		p.failAt(e.pattern.line, e.pattern.column, "choose a shorter name", "step %q: a part of the name %q has %d bytes, the limit for outputs is %d", s.name, e.pattern.text, len(part), maxPart)
+		p.FailAt(e.pattern.line, e.pattern.column, "choose a shorter name", "step %q: a part of the name %q has %d bytes, the limit for outputs is %d", s.name, e.pattern.text, len(part), maxPart)
 	}
 	missing := s.missing(e.pattern)
 	if wild := slices.IndexFunc(missing, func(name string) bool { return !placeholderName.MatchString(name) }); wild >= 0 {
-		p.failAt(e.pattern.line, e.pattern.column, "write a {placeholder} under each in place of the wildcard, and put it into the name",
+		p.FailAt(e.pattern.line, e.pattern.column, "write a {placeholder} under each in place of the wildcard, and put it into the name",
 			"step %q: two of its jobs would write %q, since a wildcard binds nothing", s.name, e.pattern.text)
 		return
 	}
 	if len(missing) > 0 {
 		list := "{" + strings.Join(missing, "}, {") + "}"
-		p.failAt(e.pattern.line, e.pattern.column,
+		p.FailAt(e.pattern.line, e.pattern.column,
 			fmt.Sprintf("put %s into the name; if each job is meant to replace the file of the one before, list it under rewrites instead of writes", list),
 			"step %q: two of its jobs would write %q, since nothing in it tells %s apart", s.name, e.pattern.text, list)
 	}
@@ -143,7 +145,7 @@ func (p *parser) checkOutput(s *step, e *entry) {
 // chooses.
 func (p *parser) checkTouching(s *step, chosen *pattern) {
 	if a, b := chosen.touching(s.bound); a != "" {
-		p.failAt(chosen.line, chosen.column, "put text between them, or take one placeholder for both",
+		p.FailAt(chosen.line, chosen.column, "put text between them, or take one placeholder for both",
 			"step %q: nothing in %q tells where %s ends and %s begins", s.name, chosen.text, a, b)
 	}
 }
@@ -182,7 +184,7 @@ func (s *step) missing(output *pattern) []string {
 func (p *parser) checkVariables(s *step) {
 	for _, e := range append(s.reads[:len(s.reads):len(s.reads)], s.outputs()...) {
 		if e.name != "" && slices.Contains(s.bound, e.name) {
-			p.failAt(e.pattern.line, e.pattern.column, "choose another name", "step %q: the file %q has the name of a placeholder", s.name, e.name)
+			p.FailAt(e.pattern.line, e.pattern.column, "choose another name", "step %q: the file %q has the name of a placeholder", s.name, e.name)
 		}
 	}
 	if s.split == nil {
@@ -190,7 +192,7 @@ func (p *parser) checkVariables(s *step) {
 	}
 	for _, name := range s.each[0].names {
 		if name == "chunk" || name == "first" || name == "last" {
-			p.failAt(s.each[0].line, s.each[0].column, "choose another name", "step %q: split gives {%s} a value of its own", s.name, name)
+			p.FailAt(s.each[0].line, s.each[0].column, "choose another name", "step %q: split gives {%s} a value of its own", s.name, name)
 		}
 	}
 }

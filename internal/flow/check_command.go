@@ -8,6 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"fairway/internal/shelltext"
+	"fairway/internal/yamlfile"
 )
 
 // commandPlace is where a command stands in the file.
@@ -35,16 +36,16 @@ func (p *parser) checkCommand(c commandPlace, w *Workflow) {
 		switch {
 		case slices.Contains(known, m.Name) || mayBeInherited(m.Name):
 		case m.Name[0] <= '9':
-			p.failAt(line, column, "put a program for awk or sed into single quotes, so that the shell leaves its $ alone",
+			p.FailAt(line, column, "put a program for awk or sed into single quotes, so that the shell leaves its $ alone",
 				"step %q: the %s uses %s, but it has no arguments", c.step.name, c.key, m.Text)
 		default:
-			p.failAt(line, column, variableAdvice(m.Name, known), "step %q: the %s uses the variable %q, which nothing sets", c.step.name, c.key, m.Name)
+			p.FailAt(line, column, variableAdvice(m.Name, known), "step %q: the %s uses the variable %q, which nothing sets", c.step.name, c.key, m.Name)
 		}
 	}
 	for _, m := range text.Braces() {
 		if meant := meantByBraces(m, known); meant != "" {
 			line, column := p.place(c, m)
-			p.failAt(line, column, fmt.Sprintf("write %q", "$"+meant), "step %q: %s in the %s stays as it is, since a command has its values as variables", c.step.name, m.Text, c.key)
+			p.FailAt(line, column, fmt.Sprintf("write %q", "$"+meant), "step %q: %s in the %s stays as it is, since a command has its values as variables", c.step.name, m.Text, c.key)
 		}
 	}
 }
@@ -96,7 +97,7 @@ var variableHabits = map[string]string{
 }
 
 func variableAdvice(name string, known []string) string {
-	meant := closest(name, known)
+	meant := yamlfile.Closest(name, known)
 	if meant == "" {
 		meant = variableHabits[name]
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"fairway/internal/yamlfile"
 )
 
 // interpreters whose commands are text for a shell, which is run strictly.
@@ -24,17 +26,17 @@ func isShell(interpreter string) bool {
 func (p *parser) interpreter(n *yaml.Node, what string) string {
 	text, ok := p.text(n, what)
 	if ok && (plainWords(text) == nil || len(text) > maxListBytes) {
-		p.fail(follow(n), "write bash, sh, or a program such as python3; what is to be run stands under command", "%s: %q is no interpreter", what, text)
+		p.Fail(yamlfile.Follow(n), "write bash, sh, or a program such as python3; what is to be run stands under command", "%s: %q is no interpreter", what, text)
 	}
 	return strings.Join(strings.Fields(text), " ")
 }
 
 // command reads what the jobs of s execute.
-func (p *parser) command(s *step, f field, keys map[string]*yaml.Node, what string) {
+func (p *parser) command(s *step, f yamlfile.Field, keys map[string]*yaml.Node, what string) {
 	s.interpreter = p.shell
 	if n := keys["shell"]; n != nil {
 		if keys["command"] == nil && keys["script"] == nil {
-			p.fail(n, "write the command under command; shell names its interpreter, as in `shell: python3`", "%s has a shell and no command", what)
+			p.Fail(n, "write the command under command; shell names its interpreter, as in `shell: python3`", "%s has a shell and no command", what)
 			return
 		}
 		s.interpreter = p.interpreter(n, what+": shell")
@@ -42,11 +44,11 @@ func (p *parser) command(s *step, f field, keys map[string]*yaml.Node, what stri
 	n, script := keys["command"], keys["script"]
 	switch {
 	case n != nil && script != nil:
-		p.fail(script, "keep one of the two; a command can run the file itself, if it stands under reads", "%s has a command and a script", what)
+		p.Fail(script, "keep one of the two; a command can run the file itself, if it stands under reads", "%s has a command and a script", what)
 	case script != nil:
 		p.script(s, script, what+": script")
 	case n == nil:
-		p.fail(f.key, "add command: COMMAND, or script: FILE", "%s has no command", what)
+		p.Fail(f.Key, "add command: COMMAND, or script: FILE", "%s has no command", what)
 	default:
 		s.command = p.commandText(s, n, what, "command")
 	}
@@ -54,13 +56,13 @@ func (p *parser) command(s *step, f field, keys map[string]*yaml.Node, what stri
 
 // commandText takes the text of a command as it is.
 func (p *parser) commandText(s *step, n *yaml.Node, what, key string) string {
-	n = follow(n)
+	n = yamlfile.Follow(n)
 	if n.Kind != yaml.ScalarNode || strings.TrimSpace(n.Value) == "" {
-		p.fail(n, fmt.Sprintf("write it in one line, or after `%s: |`", key), "%s: the %s must be a text, not %s", what, key, kindName(n))
+		p.Fail(n, fmt.Sprintf("write it in one line, or after `%s: |`", key), "%s: the %s must be a text, not %s", what, key, yamlfile.KindName(n))
 		return ""
 	}
 	if strings.ContainsRune(n.Value, 0) {
-		p.fail(n, "remove it", "%s: the %s has a zero byte", what, key)
+		p.Fail(n, "remove it", "%s: the %s has a zero byte", what, key)
 	}
 	p.commands = append(p.commands, commandPlace{s, n, key})
 	return n.Value
@@ -78,18 +80,18 @@ func (p *parser) script(s *step, n *yaml.Node, what string) {
 	if path.IsAbs(text) || strings.HasPrefix(text, "../") {
 		lfn = path.Base(text)
 	}
-	name := p.pattern(follow(n), lfn, what)
+	name := p.pattern(yamlfile.Follow(n), lfn, what)
 	if name == nil {
 		return
 	}
 	if len(name.names) > 0 {
-		p.fail(follow(n), "name one file", "%s: %q has a placeholder or a wildcard", what, name.text)
+		p.Fail(yamlfile.Follow(n), "name one file", "%s: %q has a placeholder or a wildcard", what, name.text)
 		return
 	}
 	file, _ := newPattern(text) // its name is right, so it is too
 	s.script = name.text
 	s.reads = append(s.reads, entry{pattern: name, script: true})
-	p.scripts = append(p.scripts, scriptPlace{follow(n).Line, file, name})
+	p.scripts = append(p.scripts, scriptPlace{yamlfile.Follow(n).Line, file, name})
 }
 
 // scriptPlace is a place where a step names its script.

@@ -26,7 +26,7 @@ func (p *parser) checkNesting(w *Workflow, r *routes) {
 				if inner.line > outer.line {
 					later = inner
 				}
-				p.failAt(later.line, later.column, "give one of them another name",
+				p.FailAt(later.line, later.column, "give one of them another name",
 					"%s makes a file %q, and %s one in a folder of that name, %q", owner[outer], outer.text, of, inner.text)
 			}
 			next := strings.IndexByte(shape[at+1:], '/')

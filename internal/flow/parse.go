@@ -1,17 +1,16 @@
 package flow
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/zeebo/blake3"
 	"go.yaml.in/yaml/v3"
+
+	"fairway/internal/yamlfile"
 )
 
 // The keys of a workflow file, by the place where they may stand. The JSON
@@ -57,7 +56,7 @@ func (w *Workflow) With(parameters map[string]string) (*Workflow, error) {
 	}
 	for _, name := range sortedKeys(parameters) {
 		if !slices.Contains(names, name) {
-			wrong = errors.Join(wrong, fmt.Errorf("%s: there is no parameter %q; %s", w.File, name, didYouMean(name, names)))
+			wrong = errors.Join(wrong, fmt.Errorf("%s: there is no parameter %q; %s", w.File, name, yamlfile.DidYouMean(name, names)))
 		}
 	}
 	if wrong != nil {
@@ -67,7 +66,13 @@ func (w *Workflow) With(parameters map[string]string) (*Workflow, error) {
 }
 
 func parse(file string, data []byte, set map[string]string, only *part) (*Workflow, error) {
-	p := &parser{file: file, data: data, values: map[string]string{}}
+	p := &parser{
+		Reader: yamlfile.Reader{
+			File: file, Kind: "workflow", Limit: maxFileSize, Oversize: "generate data as files, not as text of the workflow",
+			Begin: "start with `workflow: NAME` and `steps:`",
+		},
+		data: data, values: map[string]string{},
+	}
 	w := &Workflow{File: file, data: data, values: p.values, set: set, part: only}
 	if root := p.root(data); root != nil {
 		p.workflow(w, root, set)
@@ -75,11 +80,11 @@ func parse(file string, data []byte, set map[string]string, only *part) (*Workfl
 	if only != nil {
 		only.keep(w)
 	}
-	if len(p.problems) == 0 {
+	if len(p.Problems) == 0 {
 		p.check(w)
 	}
-	if len(p.problems) > 0 {
-		return nil, p.problems.sorted()
+	if len(p.Problems) > 0 {
+		return nil, p.Problems.Sorted()
 	}
 	w.digest = workflowDigest(data, p.values, only)
 	return w, nil
@@ -97,70 +102,37 @@ func workflowDigest(data []byte, values map[string]string, only *part) string {
 	return fmt.Sprintf("%x", h.Sum(nil)[:16])
 }
 
-var yamlLine = regexp.MustCompile(`line (\d+): (.*)`)
-
+// root reads the file, with the braces of placeholders as they were written.
 func (p *parser) root(data []byte) *yaml.Node {
-	if len(data) > maxFileSize {
-		p.failAt(1, 1, "generate data as files, not as text of the workflow", "the file has %d bytes, the limit is %d", len(data), maxFileSize)
-		return nil
-	}
 	if hasHidden(string(data)) {
-		p.failAt(1, 1, "remove them", "the file has characters of the private use area (U+E000 to U+E005)")
+		p.FailAt(1, 1, "remove them", "the file has characters of the private use area (U+E000 to U+E005)")
 		return nil
 	}
-	var document yaml.Node
-	if err := yaml.Unmarshal(hidePlaceholders(data), &document); err != nil {
-		line, what := 1, strings.TrimPrefix(err.Error(), "yaml: ")
-		if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
-			line, _ = strconv.Atoi(m[1])
-			what = showPlaceholders.Replace(m[2])
+	root := p.Root(hidePlaceholders(data))
+	if root == nil {
+		for i := range p.Problems {
+			p.Problems[i].What = showPlaceholders.Replace(p.Problems[i].What)
 		}
-		if strings.HasPrefix(what, "did not find") {
-			what = "in what begins here, " + what // the reader tells where the list or mapping began
-		}
-		p.failAt(line, 1, "indent with spaces, and quote texts that start with a special character", "this is no YAML: %s", what)
 		return nil
 	}
-	if line, more := secondDocument(hidePlaceholders(data)); more {
-		p.failAt(line, 1, "put each workflow into a file of its own, or remove the line ---", "a second YAML document begins here, and a workflow is one")
-		return nil
-	}
-	if len(document.Content) == 0 {
-		p.failAt(1, 1, "start with `workflow: NAME` and `steps:`", "the file is empty")
-		return nil
-	}
-	unhide(&document)
-	return document.Content[0]
-}
-
-// secondDocument finds what follows a line of --- that ends the first document.
-func secondDocument(data []byte) (line int, found bool) {
-	documents := yaml.NewDecoder(bytes.NewReader(data))
-	var first, second yaml.Node
-	if documents.Decode(&first) != nil {
-		return 0, false
-	}
-	err := documents.Decode(&second)
-	if errors.Is(err, io.EOF) {
-		return 0, false
-	}
-	return max(second.Line, 1), true
+	unhide(root)
+	return root
 }
 
 var wordName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
 
 func (p *parser) workflow(w *Workflow, root *yaml.Node, set map[string]string) {
-	top := p.known(root, "the workflow", workflowKeys, workflowHabits)
+	top := p.Known(root, "the workflow", workflowKeys, workflowHabits)
 	if n := top["parameters"]; n != nil {
 		p.parameters(w, n, set)
 	}
 	if n := top["workflow"]; n != nil {
 		w.Name, _ = p.text(n, "workflow")
 		if !wordName.MatchString(w.Name) {
-			p.fail(n, "use letters, digits, '_', '-' and '.'", "%q is no name for a workflow", w.Name)
+			p.Fail(n, "use letters, digits, '_', '-' and '.'", "%q is no name for a workflow", w.Name)
 		}
 	} else {
-		p.fail(root, "add the line `workflow: NAME`", "the workflow has no name")
+		p.Fail(root, "add the line `workflow: NAME`", "the workflow has no name")
 	}
 	if n := top["about"]; n != nil {
 		w.About, _ = p.text(n, "about")
@@ -175,30 +147,30 @@ func (p *parser) workflow(w *Workflow, root *yaml.Node, set map[string]string) {
 		p.steps(w, n)
 		p.scriptInputs(w)
 	} else {
-		p.fail(root, "add `steps:` with at least one step", "the workflow has no steps")
+		p.Fail(root, "add `steps:` with at least one step", "the workflow has no steps")
 	}
 }
 
 func (p *parser) parameters(w *Workflow, n *yaml.Node, set map[string]string) {
-	for _, f := range p.mapping(n, "parameters") {
-		name := f.key.Value
-		p.variable(f.key.Line, f.key.Column, name, "parameter")
-		value := follow(f.value)
+	for _, f := range p.Mapping(n, "parameters") {
+		name := f.Key.Value
+		p.variable(f.Key.Line, f.Key.Column, name, "parameter")
+		value := yamlfile.Follow(f.Value)
 		parameter := Parameter{Name: name, Value: value.Value, Required: value.Tag == "!!null"}
 		if parameter.Required {
 			parameter.Value = "1"
 		}
 		if value.Kind != yaml.ScalarNode {
-			p.fail(value, "write a text or a number, or null if it must be given", "the parameter %q must be one value, not %s", name, kindName(value))
+			p.Fail(value, "write a text or a number, or null if it must be given", "the parameter %q must be one value, not %s", name, yamlfile.KindName(value))
 		}
 		if given, ok := set[name]; ok {
 			parameter.Value, parameter.Required = given, false
 		}
 		if hasHidden(parameter.Value) {
-			p.fail(value, "remove them", "the parameter %q has characters of the private use area (U+E000 to U+E005)", name)
+			p.Fail(value, "remove them", "the parameter %q has characters of the private use area (U+E000 to U+E005)", name)
 		}
 		if size := len(parameter.Value); size > maxListBytes {
-			p.fail(value, "put it into a file, and name that under reads", "the parameter %q has %d bytes, the limit is %d", name, size, maxListBytes)
+			p.Fail(value, "put it into a file, and name that under reads", "the parameter %q has %d bytes, the limit is %d", name, size, maxListBytes)
 		}
 		p.values[name] = parameter.Value
 		w.Parameters = append(w.Parameters, parameter)
@@ -227,10 +199,10 @@ func (p *parser) variable(line, column int, name, kind string) {
 	_, taken := p.values[name]
 	switch {
 	case !placeholderName.MatchString(name):
-		p.failAt(line, column, "use letters, digits and '_', and no digit first", "%q is no name for a %s: it becomes a variable of the command", name, kind)
+		p.FailAt(line, column, "use letters, digits and '_', and no digit first", "%q is no name for a %s: it becomes a variable of the command", name, kind)
 	case isReserved(name):
-		p.failAt(line, column, "choose another name", "the %s %q would hide a variable that commands have anyhow", kind, name)
+		p.FailAt(line, column, "choose another name", "the %s %q would hide a variable that commands have anyhow", kind, name)
 	case taken && kind != "parameter":
-		p.failAt(line, column, "choose another name", "the %s %q has the name of a parameter", kind, name)
+		p.FailAt(line, column, "choose another name", "the %s %q has the name of a parameter", kind, name)
 	}
 }

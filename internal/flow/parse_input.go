@@ -10,22 +10,23 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"fairway/internal/quantity"
+	"fairway/internal/yamlfile"
 )
 
 func (p *parser) inputs(w *Workflow, n *yaml.Node) {
-	for _, f := range p.mapping(n, "inputs") {
-		if !wordName.MatchString(f.key.Value) {
-			p.fail(f.key, "use letters, digits, '_', '-' and '.'", "%q is no name for an input", f.key.Value)
+	for _, f := range p.Mapping(n, "inputs") {
+		if !wordName.MatchString(f.Key.Value) {
+			p.Fail(f.Key, "use letters, digits, '_', '-' and '.'", "%q is no name for an input", f.Key.Value)
 		}
-		in := &DeclaredInput{Name: f.key.Value, Line: f.key.Line}
+		in := &DeclaredInput{Name: f.Key.Value, Line: f.Key.Line}
 		p.input(in, f)
 		w.Inputs = append(w.Inputs, in)
 	}
 }
 
-func (p *parser) input(in *DeclaredInput, f field) {
+func (p *parser) input(in *DeclaredInput, f yamlfile.Field) {
 	what := fmt.Sprintf("the input %q", in.Name)
-	keys := p.known(f.value, what, inputKeys, inputHabits)
+	keys := p.Known(f.Value, what, inputKeys, inputHabits)
 	given := 0
 	for _, key := range []string{"files", "watch", "url_list"} {
 		if keys[key] != nil {
@@ -33,7 +34,7 @@ func (p *parser) input(in *DeclaredInput, f field) {
 		}
 	}
 	if given != 1 {
-		p.fail(f.key, "give one of files (what exists), watch (a folder that stays open) and url_list (a file of URLs)", "%s must say where its files are, once", what)
+		p.Fail(f.Key, "give one of files (what exists), watch (a folder that stays open) and url_list (a file of URLs)", "%s must say where its files are, once", what)
 		return
 	}
 	in.Watch, in.URLList = keys["watch"] != nil, ""
@@ -46,7 +47,7 @@ func (p *parser) input(in *DeclaredInput, f field) {
 		in.MayBeEmpty = scalar(p, n, what+": may_be_empty", parseFlag)
 	}
 	if n := keys["catalog"]; n != nil {
-		p.catalog(in, follow(n), what+": catalog")
+		p.catalog(in, yamlfile.Follow(n), what+": catalog")
 	}
 }
 
@@ -56,7 +57,7 @@ const defaultProtocol = "direct"
 
 func (p *parser) catalog(in *DeclaredInput, n *yaml.Node, what string) {
 	if in.URLList == "" {
-		p.fail(n, "list the logical names in a file, and name that under url_list", "%s is for url_list only", what)
+		p.Fail(n, "list the logical names in a file, and name that under url_list", "%s is for url_list only", what)
 		return
 	}
 	ref := &CatalogRef{Protocol: defaultProtocol}
@@ -65,14 +66,14 @@ func (p *parser) catalog(in *DeclaredInput, n *yaml.Node, what string) {
 		ref.File, _ = p.text(n, what)
 		return
 	}
-	keys := p.known(n, what, catalogKeys, nil)
+	keys := p.Known(n, what, catalogKeys, nil)
 	for key, field := range map[string]*string{"file": &ref.File, "protocol": &ref.Protocol, "site": &ref.Site, "volume": &ref.Volume} {
 		if keys[key] != nil {
 			*field, _ = p.text(keys[key], what+": "+key)
 		}
 	}
 	if keys["file"] == nil {
-		p.fail(n, "write `catalog: {file: storage.json, protocol: direct}`", "%s has no file", what)
+		p.Fail(n, "write `catalog: {file: storage.json, protocol: direct}`", "%s has no file", what)
 	}
 }
 
@@ -83,7 +84,7 @@ func (p *parser) inputPatterns(in *DeclaredInput, keys map[string]*yaml.Node, wh
 	}
 	if m := keys["match"]; m != nil {
 		if in.URLList == "" {
-			p.fail(m, "put the placeholders into the pattern of files or watch itself", "%s: match is for url_list only", what)
+			p.Fail(m, "put the placeholders into the pattern of files or watch itself", "%s: match is for url_list only", what)
 		}
 		source = m
 	}
@@ -100,19 +101,19 @@ func (p *parser) inputPattern(in *DeclaredInput, text string, n, as *yaml.Node, 
 	switch {
 	case in.URLList != "":
 	case IsURL(text) && in.Watch:
-		p.fail(n, "list the files in a file that may grow, and name that under url_list", "%s: only folders of this machine can be watched", what)
+		p.Fail(n, "list the files in a file that may grow, and name that under url_list", "%s: only folders of this machine can be watched", what)
 		return
 	case !IsURL(text):
 		text = path.Clean(text)
 	}
 	files, err := newPattern(text)
 	if err != nil {
-		p.fail(n, "write a path such as raw/{sample}.fq", "%s: %v", what, err)
+		p.Fail(n, "write a path such as raw/{sample}.fq", "%s: %v", what, err)
 		return
 	}
 	p.placeholders(n.Line, n.Column, files.names)
 	if a, b := files.touching(nil); a != "" {
-		p.fail(n, "put text between them, or take one placeholder for both", "%s: nothing in %q tells where %s ends and %s begins", what, files.text, a, b)
+		p.Fail(n, "put text between them, or take one placeholder for both", "%s: nothing in %q tells where %s ends and %s begins", what, files.text, a, b)
 	}
 	lfnText, lfnNode := path.Base(text), n
 	if as != nil {
@@ -120,7 +121,7 @@ func (p *parser) inputPattern(in *DeclaredInput, text string, n, as *yaml.Node, 
 		if lfnText, ok = p.patternText(as, what+": as"); !ok {
 			return
 		}
-		lfnNode, in.renamed = follow(as), true
+		lfnNode, in.renamed = yamlfile.Follow(as), true
 	}
 	lfn := p.pattern(lfnNode, lfnText, what)
 	if lfn == nil {
@@ -140,9 +141,9 @@ func (p *parser) bindsAll(n *yaml.Node, lfn, files *pattern, what string) {
 	for _, name := range lfn.names {
 		switch {
 		case !placeholderName.MatchString(name):
-			p.fail(n, "use a {placeholder} that the path binds", "%s: `as` has a wildcard", what)
+			p.Fail(n, "use a {placeholder} that the path binds", "%s: `as` has a wildcard", what)
 		case !files.has(name):
-			p.fail(n, fmt.Sprintf("put {%s} into the path, or leave it out", name), "%s: `as` uses {%s}, which %q does not bind", what, name, files.text)
+			p.Fail(n, fmt.Sprintf("put {%s} into the path, or leave it out", name), "%s: `as` uses {%s}, which %q does not bind", what, name, files.text)
 		}
 	}
 }
@@ -153,7 +154,7 @@ func (p *parser) closeRule(in *DeclaredInput, n *yaml.Node, what string) {
 		return
 	}
 	if !in.Watch && in.URLList == "" {
-		p.fail(n, "remove it, or use watch instead of files", "%s: close is for inputs that stay open", what)
+		p.Fail(n, "remove it, or use watch instead of files", "%s: close is for inputs that stay open", what)
 		return
 	}
 	in.Close = scalar(p, n, what+": close", parseCloseRule)

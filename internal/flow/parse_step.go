@@ -10,39 +10,40 @@ import (
 
 	"fairway/internal/dispatch"
 	"fairway/internal/quantity"
+	"fairway/internal/yamlfile"
 )
 
 func (p *parser) steps(w *Workflow, n *yaml.Node) {
-	fields := p.mapping(n, "steps")
-	if len(fields) == 0 && len(p.problems) == 0 {
-		p.fail(n, "add at least one step", "the workflow has no steps")
+	fields := p.Mapping(n, "steps")
+	if len(fields) == 0 && len(p.Problems) == 0 {
+		p.Fail(n, "add at least one step", "the workflow has no steps")
 	}
 	for _, f := range fields {
-		if !wordName.MatchString(f.key.Value) {
-			p.fail(f.key, "use letters, digits, '_', '-' and '.'", "%q is no name for a step", f.key.Value)
+		if !wordName.MatchString(f.Key.Value) {
+			p.Fail(f.Key, "use letters, digits, '_', '-' and '.'", "%q is no name for a step", f.Key.Value)
 		}
-		s := &step{name: f.key.Value, line: f.key.Line, listed: len(w.steps)}
+		s := &step{name: f.Key.Value, line: f.Key.Line, listed: len(w.steps)}
 		p.step(s, f)
 		w.steps = append(w.steps, s)
 	}
 }
 
-func (p *parser) step(s *step, f field) {
+func (p *parser) step(s *step, f yamlfile.Field) {
 	what := fmt.Sprintf("step %q", s.name)
-	keys := p.known(f.value, what, stepKeys, stepHabits)
+	keys := p.Known(f.Value, what, stepKeys, stepHabits)
 	if n := keys["each"]; n != nil {
 		for _, e := range p.entries(n, what+": each") {
 			s.each, s.eachNames = append(s.each, e.pattern), append(s.eachNames, e.name)
 		}
 	}
 	if n := keys["merge"]; n != nil {
-		if n = follow(n); n.Kind == yaml.MappingNode {
-			p.fail(n, "write one pattern or a list; $in has all files", "%s: merge takes patterns without names", what)
+		if n = yamlfile.Follow(n); n.Kind == yaml.MappingNode {
+			p.Fail(n, "write one pattern or a list; $in has all files", "%s: merge takes patterns without names", what)
 		} else {
 			s.merge = p.patterns(n, what+": merge")
 		}
 		if keys["each"] != nil {
-			p.fail(n, "use two steps, one after the other", "%s has each and merge", what)
+			p.Fail(n, "use two steps, one after the other", "%s has each and merge", what)
 		}
 	}
 	p.mergeLimits(s, keys, what)
@@ -63,7 +64,7 @@ func (p *parser) step(s *step, f field) {
 	p.command(s, f, keys, what)
 	p.entryNames(s)
 	if keys["writes"] == nil && keys["rewrites"] == nil {
-		p.fail(f.key, "add writes: NAME; a job is known by its outputs", "%s writes nothing", what)
+		p.Fail(f.Key, "add writes: NAME; a job is known by its outputs", "%s writes nothing", what)
 	}
 }
 
@@ -74,8 +75,8 @@ func (p *parser) log(s *step, n *yaml.Node, what string) {
 	if !ok {
 		return
 	}
-	p.variable(follow(n).Line, follow(n).Column, logVariable, "variable of the log")
-	if made := p.pattern(follow(n), text, what); made != nil {
+	p.variable(yamlfile.Follow(n).Line, yamlfile.Follow(n).Column, logVariable, "variable of the log")
+	if made := p.pattern(yamlfile.Follow(n), text, what); made != nil {
 		s.writes = append(s.writes, entry{name: logVariable, pattern: made, log: true})
 	}
 }
@@ -88,17 +89,17 @@ const maxTimes = 1_000_000
 
 func (p *parser) times(s *step, n *yaml.Node, what string) {
 	if s.times = p.integer(n, what+": times", 1); s.times > maxTimes {
-		p.fail(n, "have each job do more", "%s: times is %d, the limit is %d", what, s.times, maxTimes)
+		p.Fail(n, "have each job do more", "%s: times is %d, the limit is %d", what, s.times, maxTimes)
 	}
 	if len(s.each) > 0 || len(s.merge) > 0 {
-		p.fail(n, "remove it: the files under each or merge say how many jobs there are", "%s has times beside each or merge", what)
+		p.Fail(n, "remove it: the files under each or merge say how many jobs there are", "%s has times beside each or merge", what)
 	}
 }
 
 func (p *parser) mergeLimits(s *step, keys map[string]*yaml.Node, what string) {
 	for _, key := range []string{"files", "size", "max_latency", "by"} {
 		if n := keys[key]; n != nil && keys["merge"] == nil {
-			p.fail(n, "add merge: PATTERN, or remove it", "%s: %s is for steps with merge", what, key)
+			p.Fail(n, "add merge: PATTERN, or remove it", "%s: %s is for steps with merge", what, key)
 		}
 	}
 	if n := keys["files"]; n != nil {
@@ -115,7 +116,7 @@ func (p *parser) mergeLimits(s *step, keys map[string]*yaml.Node, what string) {
 		for _, name := range s.by {
 			for _, m := range s.merge {
 				if !m.has(name) {
-					p.fail(follow(n), fmt.Sprintf("put {%s} into the pattern, or leave it out of by", name), "%s: by names %q, which %q does not bind", what, name, m.text)
+					p.Fail(yamlfile.Follow(n), fmt.Sprintf("put {%s} into the pattern, or leave it out of by", name), "%s: by names %q, which %q does not bind", what, name, m.text)
 				}
 			}
 		}
@@ -124,18 +125,18 @@ func (p *parser) mergeLimits(s *step, keys map[string]*yaml.Node, what string) {
 
 func (p *parser) split(s *step, n *yaml.Node, what string) {
 	if len(s.each) != 1 {
-		p.fail(n, "name one pattern under each", "%s: split needs the one file that each gives", what)
+		p.Fail(n, "name one pattern under each", "%s: split needs the one file that each gives", what)
 	}
-	keys := p.known(n, what+": split", splitKeys, nil)
+	keys := p.Known(n, what+": split", splitKeys, nil)
 	s.split = &splitRule{}
 	if keys["records"] == nil {
-		p.fail(n, "add records: NUMBER, the records of one job", "%s: split does not say how many records a job gets", what)
+		p.Fail(n, "add records: NUMBER, the records of one job", "%s: split does not say how many records a job gets", what)
 	} else {
 		s.split.records = p.integer(keys["records"], what+": records", 1)
 	}
 	switch of, count := keys["of"], keys["count"]; {
 	case of != nil && count != nil:
-		p.fail(count, "keep one of the two", "%s: split has of and count", what)
+		p.Fail(count, "keep one of the two", "%s: split has of and count", what)
 	case count != nil:
 		s.split.unit = recordCounted
 		s.split.count = p.commandText(s, count, what, "count")
@@ -143,7 +144,7 @@ func (p *parser) split(s *step, n *yaml.Node, what string) {
 		unit := scalar(p, of, what+": of", parseRecordUnit)
 		s.split.unit, s.split.bytes = unit.unit, unit.bytes
 	default:
-		p.fail(n, "add of: lines, of: fastq, of: bytes=N or count: COMMAND", "%s: split does not say what a record is", what)
+		p.Fail(n, "add of: lines, of: fastq, of: bytes=N or count: COMMAND", "%s: split does not say what a record is", what)
 	}
 }
 
@@ -167,15 +168,15 @@ func (p *parser) entries(n *yaml.Node, what string) []entry {
 		return nil
 	}
 	var all []entry
-	if n = follow(n); n.Kind == yaml.MappingNode {
-		for _, f := range p.mapping(n, what) {
-			p.variable(f.key.Line, f.key.Column, f.key.Value, "name")
-			text, ok := p.patternText(f.value, what)
+	if n = yamlfile.Follow(n); n.Kind == yaml.MappingNode {
+		for _, f := range p.Mapping(n, what) {
+			p.variable(f.Key.Line, f.Key.Column, f.Key.Value, "name")
+			text, ok := p.patternText(f.Value, what)
 			if !ok {
 				continue
 			}
-			if made := p.pattern(follow(f.value), text, what); made != nil {
-				all = append(all, entry{name: f.key.Value, pattern: made})
+			if made := p.pattern(yamlfile.Follow(f.Value), text, what); made != nil {
+				all = append(all, entry{name: f.Key.Value, pattern: made})
 			}
 		}
 		return all
@@ -192,18 +193,18 @@ func (p *parser) entryNames(s *step) {
 	for i, name := range s.eachNames {
 		names[name] = true
 		if slices.Contains(s.each[i].names, name) {
-			p.failAt(s.each[i].line, s.each[i].column, "choose another name", "step %q: the file %q has the name of a placeholder", s.name, name)
+			p.FailAt(s.each[i].line, s.each[i].column, "choose another name", "step %q: the file %q has the name of a placeholder", s.name, name)
 		}
 	}
 	for _, e := range append(s.reads[:len(s.reads):len(s.reads)], s.outputs()...) {
 		if e.name != "" && names[e.name] {
-			p.failAt(e.pattern.line, e.pattern.column, "choose another name for one of them", "step %q: two files have the name %q", s.name, e.name)
+			p.FailAt(e.pattern.line, e.pattern.column, "choose another name for one of them", "step %q: two files have the name %q", s.name, e.name)
 		}
 		names[e.name] = true
 	}
 	for _, e := range s.outputs() {
 		if files[e.pattern.text] {
-			p.failAt(e.pattern.line, e.pattern.column, "name each output once", "step %q: %q stands twice among what it writes", s.name, e.pattern.text)
+			p.FailAt(e.pattern.line, e.pattern.column, "name each output once", "step %q: %q stands twice among what it writes", s.name, e.pattern.text)
 		}
 		files[e.pattern.text] = true
 	}
@@ -222,7 +223,7 @@ func (p *parser) placement(s *step, keys map[string]*yaml.Node, what string) {
 	if n := keys["priority"]; n != nil {
 		s.priority = int(p.integer(n, what+": priority", math.MinInt32))
 		if s.priority > math.MaxInt32 {
-			p.fail(follow(n), fmt.Sprintf("write a whole number up to %d", math.MaxInt32), "%s: priority is %d", what, s.priority)
+			p.Fail(yamlfile.Follow(n), fmt.Sprintf("write a whole number up to %d", math.MaxInt32), "%s: priority is %d", what, s.priority)
 		}
 	}
 	if n := keys["site"]; n != nil {
@@ -236,35 +237,35 @@ func (p *parser) placement(s *step, keys map[string]*yaml.Node, what string) {
 }
 
 func (p *parser) needs(s *step, n *yaml.Node, what string) {
-	for _, f := range p.mapping(n, what) {
-		switch key := f.key.Value; key {
+	for _, f := range p.Mapping(n, what) {
+		switch key := f.Key.Value; key {
 		case "cpus":
-			s.needs.MilliCPUs = scalar(p, f.value, what+": cpus", quantity.MilliCPUs)
+			s.needs.MilliCPUs = scalar(p, f.Value, what+": cpus", quantity.MilliCPUs)
 		case "memory":
-			s.needs.Memory = scalar(p, f.value, what+": memory", quantity.Size)
+			s.needs.Memory = scalar(p, f.Value, what+": memory", quantity.Size)
 		case "disk":
-			s.needs.Disk = scalar(p, f.value, what+": disk", quantity.Size)
+			s.needs.Disk = scalar(p, f.Value, what+": disk", quantity.Size)
 		case "time":
-			s.needs.Time = scalar(p, f.value, what+": time", quantity.Duration)
+			s.needs.Time = scalar(p, f.Value, what+": time", quantity.Duration)
 		default:
-			meant := closest(key, needsKeys)
+			meant := yamlfile.Closest(key, needsKeys)
 			if habit := needsHabits[key]; habit != "" {
 				meant = habit
 			}
 			if meant != "" {
-				p.fail(f.key, fmt.Sprintf("did you mean %q?", meant), "unknown key %q in %s", key, what)
+				p.Fail(f.Key, fmt.Sprintf("did you mean %q?", meant), "unknown key %q in %s", key, what)
 				continue
 			}
 			if s.needs.Countable == nil {
 				s.needs.Countable = map[string]int64{}
 			}
-			s.needs.Countable[key] = p.integer(f.value, what+": "+key, 0)
+			s.needs.Countable[key] = p.integer(f.Value, what+": "+key, 0)
 		}
 	}
 }
 
 func (p *parser) retry(s *step, n *yaml.Node, what string) {
-	keys := p.known(n, what, retryKeys, retryHabits)
+	keys := p.Known(n, what, retryKeys, retryHabits)
 	if n := keys["attempts"]; n != nil {
 		s.retry.Attempts = int(p.integer(n, what+": attempts", 1))
 	}
@@ -279,7 +280,7 @@ func (p *parser) retry(s *step, n *yaml.Node, what string) {
 		for i, text := range texts {
 			code, err := quantity.Whole(text)
 			if err != nil || code < 1 || code > 255 {
-				p.fail(nodes[i], "write numbers from 1 to 255", "%s: exit_codes: %q is no exit code of a failure", what, text)
+				p.Fail(nodes[i], "write numbers from 1 to 255", "%s: exit_codes: %q is no exit code of a failure", what, text)
 			}
 			s.retry.ExitCodes = append(s.retry.ExitCodes, int(code))
 		}
@@ -310,7 +311,7 @@ func (p *parser) outputRules(s *step, keys map[string]*yaml.Node, what string) {
 		publish := scalar(p, n, what+": publish", parseFlag)
 		s.publish = &publish
 		if publish && s.storage == dispatch.StorageCache {
-			p.fail(n, "remove storage: cache, or do not publish", "%s: what stays in caches cannot be published", what)
+			p.Fail(n, "remove storage: cache, or do not publish", "%s: what stays in caches cannot be published", what)
 		}
 	}
 	if n := keys["may_be_empty"]; n != nil {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"fairway/internal/yamlfile"
 )
 
 // frame puts steps behind one input, raw/{n}; the first step is in line 6.
@@ -222,7 +224,7 @@ func FuzzParse(f *testing.F) {
 		w, err := Parse("t.yaml", data)
 		if err != nil {
 			var problems Problems
-			if !errors.As(err, &problems) || len(problems) == 0 || len(problems) > maxProblems {
+			if !errors.As(err, &problems) || len(problems) == 0 || len(problems) > yamlfile.MaxProblems {
 				t.Fatalf("%T %v", err, err)
 			}
 			return

@@ -50,7 +50,7 @@ func (p *parser) rewrittenSources(w *Workflow, s *step, e *entry) {
 	for _, other := range w.steps {
 		for _, source := range other.sources() {
 			if source.overlaps(e.pattern) {
-				p.failAt(source.line, source.column, "list it under reads",
+				p.FailAt(source.line, source.column, "list it under reads",
 					"step %q makes jobs from %q, which step %q rewrites: a rewritten file cannot create jobs", other.name, source.text, s.name)
 			}
 		}
@@ -72,7 +72,7 @@ func (p *parser) firstWriter(s *step, e *entry, r *routes, uses []use) {
 		if m.step.plain() && !m.fresh && m.step.listed < uses[0].step.listed {
 			continue
 		}
-		p.failAt(m.pattern.line, m.pattern.column, "list it under rewrites too, or make it the first step that uses the file, without each and merge",
+		p.FailAt(m.pattern.line, m.pattern.column, "list it under rewrites too, or make it the first step that uses the file, without each and merge",
 			"step %q writes %q, which step %q rewrites: their order is left open", m.step.name, m.pattern.text, s.name)
 	}
 }
@@ -94,7 +94,7 @@ func (p *parser) plainUse(u use, uses []use) {
 		}
 	}
 	if before > 0 && after > 0 {
-		p.failAt(u.entry.pattern.line, u.entry.pattern.column, "list the step before all others that use the file, or after them",
+		p.FailAt(u.entry.pattern.line, u.entry.pattern.column, "list the step before all others that use the file, or after them",
 			"step %q uses %q, which other steps before and after it use for each of their data: which version it means is left open", u.step.name, u.entry.pattern.text)
 		return
 	}
@@ -211,6 +211,6 @@ func (p *parser) cycle(w *Workflow, needs [][]int, waiting []int) {
 		text += " → " + w.steps[path[i]].name
 	}
 	s := w.steps[path[0]]
-	p.failAt(s.line, 1, "give the outputs names (a folder of their own) that the patterns of earlier steps do not fit",
+	p.FailAt(s.line, 1, "give the outputs names (a folder of their own) that the patterns of earlier steps do not fit",
 		"%s", fmt.Sprintf("steps feed each other in a circle: %s", text))
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"fairway/internal/yamlfile"
 )
 
 // maker is a pattern of files that come into being: by an input or by the
@@ -118,7 +120,7 @@ func (p *parser) checkSources(w *Workflow, r *routes) {
 func (p *parser) checkTaking(s *step, m *maker, source *pattern) {
 	t := newTaking(m.pattern, source)
 	if what, instead := t.problem(); what != "" {
-		p.failAt(source.line, source.column, instead, "step %q takes files of %s: %s", s.name, m.owner(), what)
+		p.FailAt(source.line, source.column, instead, "step %q takes files of %s: %s", s.name, m.owner(), what)
 	}
 }
 
@@ -138,7 +140,7 @@ func (p *parser) checkRead(w *Workflow, s *step, e *entry, r *routes) {
 	switch {
 	case known > 0 || rewritten(w, e.pattern):
 	case len(found) > 0:
-		p.failAt(e.pattern.line, e.pattern.column, fmt.Sprintf("list %q under each, or under merge", found[0].pattern.text),
+		p.FailAt(e.pattern.line, e.pattern.column, fmt.Sprintf("list %q under each, or under merge", found[0].pattern.text),
 			"step %q reads %q, but %s chooses the names of these files by content", s.name, e.pattern.text, found[0].owner())
 	default:
 		p.nobodyMakes(s, e.pattern, r)
@@ -164,10 +166,10 @@ func (p *parser) nobodyMakes(s *step, used *pattern, r *routes) {
 	instead := "declare it under inputs, or write it in a step"
 	if in, name := r.inputAt(used); in != nil {
 		instead = fmt.Sprintf("the input %q gives these files the names %q: take that, or add as: %q to the input", in.Name, name.text, used.text)
-	} else if meant := closest(used.text, known); meant != "" {
+	} else if meant := yamlfile.Closest(used.text, known); meant != "" {
 		instead = fmt.Sprintf("did you mean %q?", meant)
 	}
-	p.failAt(used.line, used.column, instead, "missing input: step %q takes %q, but no input and no step makes such a file", s.name, used.text)
+	p.FailAt(used.line, used.column, instead, "missing input: step %q takes %q, but no input and no step makes such a file", s.name, used.text)
 }
 
 // inputAt finds the input whose files have a path like this, and another name.
@@ -204,16 +206,16 @@ func (p *parser) twoMakers(a, b *maker) {
 	}
 	switch {
 	case a.step != nil && a.step == b.step:
-		p.failAt(b.pattern.line, b.pattern.column, "make the names differ", "step %q may write %s twice", b.step.name, both)
+		p.FailAt(b.pattern.line, b.pattern.column, "make the names differ", "step %q may write %s twice", b.step.name, both)
 	case a.input != nil && b.step != nil:
-		p.failAt(b.pattern.line, b.pattern.column, "choose another name, or give the input a folder of its own with `as`; if the step is meant to replace the input, list it under rewrites",
+		p.FailAt(b.pattern.line, b.pattern.column, "choose another name, or give the input a folder of its own with `as`; if the step is meant to replace the input, list it under rewrites",
 			"the input %q exists and step %q writes %s: whether a reader gets what was there before is left open", a.input.Name, b.step.name, both)
 	case b.input != nil:
 		if len(a.pattern.names) == 0 && len(b.pattern.names) == 0 {
-			p.failAt(b.pattern.line, b.pattern.column, "give one of them another name with `as`", "%s and %s both provide %s", a.owner(), b.owner(), both)
+			p.FailAt(b.pattern.line, b.pattern.column, "give one of them another name with `as`", "%s and %s both provide %s", a.owner(), b.owner(), both)
 		}
 	default:
-		p.failAt(b.pattern.line, b.pattern.column, "choose another name in one of them; if one is meant to replace the file of the other, list it under rewrites",
+		p.FailAt(b.pattern.line, b.pattern.column, "choose another name in one of them; if one is meant to replace the file of the other, list it under rewrites",
 			"step %q and step %q both write %s, and nothing orders them", a.step.name, b.step.name, both)
 	}
 }
