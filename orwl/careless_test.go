@@ -1,7 +1,6 @@
 package orwl
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -74,7 +73,7 @@ func TestVetTellsCopies(t *testing.T) {
 	if !errors.As(err, &failed) {
 		t.Fatalf("vet finds nothing: %v\n%s", err, out)
 	}
-	for _, name := range []string{"Handle", "Pair", "Location", "Gate", "JointGate", "Server", "Trace"} {
+	for _, name := range []string{"Handle", "Pair", "Location", "Gate", "Server", "Trace"} {
 		if !strings.Contains(string(out), "orwl."+name) {
 			t.Errorf("vet does not tell the copy of a %s:\n%s", name, out)
 		}
@@ -148,26 +147,19 @@ func TestLongNames(t *testing.T) {
 // A Gate names both handles of a pair by its task, so that every iteration is traced
 // under it.
 func TestGatesNameBothHandlesOfAPair(t *testing.T) {
-	start, err := NewGateLocation("start", 1)
-	must(t, err)
-	gates := map[string]interface {
-		Insert(ctx context.Context, task string, postings ...Posting) error
-		Wait(context.Context) error
-	}{"gate": NewGate(1), "joint gate": JoinGate(start, 1)}
-	for kind, gate := range gates {
-		var trace Trace
-		l := newLocation(t, "l", 8)
-		trace.Attach(l)
-		var p Pair
-		must(t, gate.Insert(background, "task", p.Writing(l)))
-		must(t, gate.Wait(background))
-		must(t, p.Acquire(background))
-		must(t, p.Release())
-		must(t, p.Acquire(background))
-		must(t, p.Finish())
-		if n := trace.Times()["task"].Requests; n != 2 {
-			t.Errorf("%s: %d of 2 requests go by the name of the task: %v", kind, n, trace.Times())
-		}
+	gate := NewGate(1)
+	var trace Trace
+	l := newLocation(t, "l", 8)
+	trace.Attach(l)
+	var p Pair
+	must(t, gate.Insert(background, "task", p.Writing(l)))
+	must(t, gate.Wait(background))
+	must(t, p.Acquire(background))
+	must(t, p.Release())
+	must(t, p.Acquire(background))
+	must(t, p.Finish())
+	if n := trace.Times()["task"].Requests; n != 2 {
+		t.Errorf("%d of 2 requests go by the name of the task: %v", n, trace.Times())
 	}
 }
 

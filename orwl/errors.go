@@ -30,6 +30,10 @@ var (
 	ErrTooManyMirrors = errors.New("the connection has too many locations open")
 	// ErrUnknown says that the other process does not serve a location.
 	ErrUnknown = errors.New("the location is not served")
+	// ErrAbsentTask fails all requests on a location made with StartWith, those that wait and
+	// those to come, when a process is lost that had one of the first requests there before the
+	// start. Make another location.
+	ErrAbsentTask = errors.New("a task was lost before the start")
 	// ErrInsecure refuses connections without TLS that leave this machine.
 	ErrInsecure = errors.New("connections to other machines need TLS")
 )

@@ -36,7 +36,6 @@ const (
 	frameRelease                      // id, generation; next: the request to post before; size, extents, data: what changed
 	frameReserve                      // id: the reservation; requests; ok: the last frame of those, which come one after the other
 	frameSettle                       // id; ok: keep
-	frameStart                        // mirror
 	frameSync                         // id
 	// From the owner.
 	frameOpened   // id; text: refusal; next: the mirror that is open already; mirror: the number of the location; size: the limit; ok: the memory is shared, and a descriptor of it comes with a grant; mode: Write where it is written in place
@@ -50,7 +49,7 @@ const (
 	lastFrame = framePing
 )
 
-const protocolVersion = 5
+const protocolVersion = 6
 
 // frame is any message. Fields that its kind does not use are zero.
 type frame struct {

@@ -84,7 +84,7 @@ func lockUnlatched(ctx context.Context, postings []Posting) ([]*Location, error)
 		for _, l := range locs {
 			l.lock()
 		}
-		latched := slices.IndexFunc(locs, func(l *Location) bool { return l.latch != nil && l.latch.missing == 0 })
+		latched := slices.IndexFunc(locs, func(l *Location) bool { return l.latch != nil && !l.latch.starts() })
 		if latched < 0 {
 			return locs, nil
 		}

@@ -2,7 +2,6 @@ package orwl
 
 import (
 	"cmp"
-	"math"
 	"slices"
 )
 
@@ -19,11 +18,9 @@ type latch struct {
 
 func newLatch() *latch { return &latch{open: make(chan struct{})} }
 
-// untilGate is the number missing behind a latch that only a JointGate opens.
-const untilGate = math.MaxInt
-
-// counts reports whether the latch opens when a number of requests has come.
-func (a *latch) counts() bool { return a.missing > 0 && a.missing < untilGate }
+// starts reports whether the latch is for the start of a location, which waits for a number
+// of requests.
+func (a *latch) starts() bool { return a.missing > 0 }
 
 func (a *latch) forget(h *Handle) {
 	a.postponed = slices.DeleteFunc(a.postponed, func(p Posting) bool { return p.handle == h })

@@ -43,8 +43,6 @@ type Resource interface {
 	// and reports whether it did.
 	withdraw(h *Handle) bool
 	attach(t *Trace)
-	// start opens a location that is Gated.
-	start()
 	// generationOf returns the number of the grant that h has.
 	generationOf(h *Handle) uint64
 	view(h *Handle, m Mode) ([]byte, error)
@@ -127,7 +125,7 @@ func New(name string, size int, options ...Option) (*Location, error) {
 	for _, o := range options {
 		o(l)
 	}
-	if l.latch != nil && l.latch.counts() && l.latch.missing > l.limit {
+	if l.latch != nil && l.latch.starts() && l.latch.missing > l.limit {
 		return nil, fmt.Errorf("making location %s: it would never start: StartWith waits for %d requests, MaxRequests allows %d", name, l.latch.missing, l.limit)
 	}
 	if len(name) > MaxName {

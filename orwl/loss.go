@@ -87,7 +87,7 @@ func (l *Location) failLocked(err error) wakeList {
 func (l *Location) missAtStart(h *Handle) {
 	var wake wakeList
 	l.lock()
-	if l.latch != nil && l.latch.counts() && h.state == waiting && !h.req.Queued() {
+	if l.latch != nil && l.latch.starts() && h.state == waiting && !h.req.Queued() {
 		wake = l.failLocked(ErrAbsentTask)
 	}
 	l.mu.Unlock()

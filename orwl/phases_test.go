@@ -1,7 +1,6 @@
 package orwl
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,12 +8,6 @@ import (
 	"sync"
 	"testing"
 )
-
-// gateLike is a Gate or a JointGate.
-type gateLike interface {
-	Insert(ctx context.Context, task string, postings ...Posting) error
-	Wait(ctx context.Context) error
-}
 
 // stencilTask reads the edges of its neighbours, releases them, and then writes its own.
 type stencilTask struct{ left, right, own Pair }
@@ -41,83 +34,67 @@ func (s *stencilTask) iterate() error {
 	return s.own.Release()
 }
 
-// The natural stencil starts through both kinds of gate, and computes what one task after
-// the other computes. Without phases both refuse it.
-func TestGatesTakeAStencilInPhases(t *testing.T) {
+// The natural stencil starts through a gate, and computes what one task after the other
+// computes.
+func TestGateTakesAStencilInPhases(t *testing.T) {
 	const tasks, iterations = 5, 40
-	for _, kind := range []string{"gate", "joint gate"} {
-		locs := make([]*Location, tasks)
-		want := make([]float64, tasks)
-		for i := range locs {
-			want[i] = float64(i + 1)
-			locs[i] = newLocation(t, fmt.Sprint("edge ", i), 8)
-			if kind == "joint gate" {
-				locs[i] = newLocation(t, fmt.Sprint("edge ", i), 8, Gated())
-			}
-			locs[i].Initialize(func(b []byte) { BytesAs[float64](b)[0] = want[i] })
-		}
-		gate := gateOf(t, kind, tasks)
-		all := make([]stencilTask, tasks)
-		for i := range all {
-			s, left, right := &all[i], locs[(i+tasks-1)%tasks], locs[(i+1)%tasks]
-			must(t, gate.Insert(background, fmt.Sprint("task ", i),
-				s.left.Reading(left).In(0).At(0), s.right.Reading(right).In(0).At(0), s.own.Writing(locs[i]).In(1).At(1)))
-		}
-		must(t, gate.Wait(background))
-		must(t, OrderOf(locs...).Check())
-		var running sync.WaitGroup
-		for i := range all {
-			running.Go(func() {
-				for range iterations {
-					if err := all[i].iterate(); err != nil {
-						t.Errorf("%s, task %d: %v", kind, i, err)
-					}
+	locs := make([]*Location, tasks)
+	want := make([]float64, tasks)
+	for i := range locs {
+		want[i] = float64(i + 1)
+		locs[i] = newLocation(t, fmt.Sprint("edge ", i), 8)
+		locs[i].Initialize(func(b []byte) { BytesAs[float64](b)[0] = want[i] })
+	}
+	gate := NewGate(tasks)
+	all := make([]stencilTask, tasks)
+	for i := range all {
+		s, left, right := &all[i], locs[(i+tasks-1)%tasks], locs[(i+1)%tasks]
+		must(t, gate.Insert(background, fmt.Sprint("task ", i),
+			s.left.Reading(left).In(0).At(0), s.right.Reading(right).In(0).At(0), s.own.Writing(locs[i]).In(1).At(1)))
+	}
+	must(t, gate.Wait(background))
+	must(t, OrderOf(locs...).Check())
+	var running sync.WaitGroup
+	for i := range all {
+		running.Go(func() {
+			for range iterations {
+				if err := all[i].iterate(); err != nil {
+					t.Errorf("task %d: %v", i, err)
 				}
-				must(t, Pairs{&all[i].left, &all[i].right, &all[i].own}.Cancel())
-			})
-		}
-		running.Wait()
-		for range iterations {
-			before := slices.Clone(want)
-			for i := range want {
-				want[i] = before[i]/4 + (before[(i+tasks-1)%tasks]/2 + before[(i+1)%tasks])
 			}
-		}
-		for i, l := range locs {
-			var h Handle
-			must(t, h.ReadRequest(l))
-			if v, err := ReadAs[float64](&h); err != nil || v[0] != want[i] {
-				t.Errorf("%s: edge %d is %v (%v), want %v", kind, i, v, err, want[i])
-			}
+			must(t, Pairs{&all[i].left, &all[i].right, &all[i].own}.Cancel())
+		})
+	}
+	running.Wait()
+	for range iterations {
+		before := slices.Clone(want)
+		for i := range want {
+			want[i] = before[i]/4 + (before[(i+tasks-1)%tasks]/2 + before[(i+1)%tasks])
 		}
 	}
-}
-
-func gateOf(t *testing.T, kind string, tasks int) gateLike {
-	if kind == "gate" {
-		return NewGate(tasks)
+	for i, l := range locs {
+		var h Handle
+		must(t, h.ReadRequest(l))
+		if v, err := ReadAs[float64](&h); err != nil || v[0] != want[i] {
+			t.Errorf("edge %d is %v (%v), want %v", i, v, err, want[i])
+		}
 	}
-	at, err := NewGateLocation("start", tasks)
-	must(t, err)
-	return JoinGate(at, tasks)
 }
 
 // Phases that wait for each other are refused, and the cycle says which.
-func TestGatesRefusePhasesThatDeadlock(t *testing.T) {
-	for _, kind := range []string{"gate", "joint gate"} {
-		x, y := newLocation(t, "x", 8, Gated()), newLocation(t, "y", 8, Gated())
-		gate := gateOf(t, kind, 2)
-		var a, b, c, d Handle
-		gate.Insert(background, "one", a.Writing(x).In(1).At(0), b.Writing(y).In(0).At(1))
-		gate.Insert(background, "two", c.Writing(y).In(1).At(0), d.Writing(x).In(0).At(1))
-		var deadlock *DeadlockError
-		if err := gate.Wait(background); !errors.As(err, &deadlock) || len(deadlock.Cycle) != 4 {
-			t.Fatalf("%s: %v", kind, err)
-		}
-		for _, step := range []string{"one, phase 1 comes after one", "two, phase 1 comes after two"} {
-			if !strings.Contains(deadlock.Error(), step) {
-				t.Errorf("%s: %q does not say %q", kind, deadlock, step)
-			}
+func TestGateRefusesPhasesThatDeadlock(t *testing.T) {
+	x, y := newLocation(t, "x", 8), newLocation(t, "y", 8)
+	gate := NewGate(2)
+	var a, b, c, d Handle
+	gate.Insert(background, "one", a.Writing(x).In(1).At(0), b.Writing(y).In(0).At(1))
+	gate.Insert(background, "two", c.Writing(y).In(1).At(0), d.Writing(x).In(0).At(1))
+	var deadlock *DeadlockError
+	if err := gate.Wait(background); !errors.As(err, &deadlock) || len(deadlock.Cycle) != 4 {
+		t.Fatalf("%v", err)
+	}
+	for _, step := range []string{"one, phase 1 comes after one", "two, phase 1 comes after two"} {
+		if !strings.Contains(deadlock.Error(), step) {
+			t.Errorf("%q does not say %q", deadlock, step)
 		}
 	}
 }

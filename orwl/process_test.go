@@ -37,7 +37,6 @@ var childRoles = map[string]func(args []string) error{
 	"few":      childServesFew,
 	"hold":     childHolds,
 	"impostor": childTakesAddress,
-	"join":     childJoins,
 	"insert":   childInserts,
 	"serve":    childServes,
 	"work":     childWorks,

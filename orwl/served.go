@@ -6,7 +6,7 @@ import "fmt"
 // puts a Handle into the queue for each request of the other process, with a servedRequest
 // that is told when its fate is decided, and uses of a Location only:
 //
-//   - insertRanked, cycle, release, withdraw, start, and reserve of localOwner: what a task
+//   - insertRanked, cycle, release, withdraw, and reserve of localOwner: what a task
 //     of this process may do too;
 //   - holds, failure: what became of a request;
 //   - lackedBy, overwrite: the data, under a grant;

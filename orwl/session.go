@@ -78,21 +78,10 @@ func (s *session) handle(f *frame) error {
 		return s.reserve(f)
 	case frameSettle:
 		s.settle(f)
-	case frameStart:
-		s.start(f)
 	case frameSync:
 		s.link.send(frame{kind: frameAnswered, id: f.id, ok: true})
 	}
 	return nil
-}
-
-func (s *session) start(f *frame) {
-	s.mu.Lock()
-	sub := s.subscribed[f.mirror]
-	s.mu.Unlock()
-	if sub != nil {
-		sub.location.start()
-	}
 }
 
 // open answers without a look at the memory, which a task may be writing: that goes, or a

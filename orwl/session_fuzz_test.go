@@ -1,6 +1,7 @@
 package orwl
 
 import (
+	"errors"
 	"net"
 	"sync"
 	"testing"
@@ -48,30 +49,46 @@ func (s *script) frame(kinds byte, first frameKind, names []string, generations 
 // FuzzSession has a peer send any frames in any order. Whatever it does, the server stays
 // alive, and when the peer goes nothing of it is left.
 func FuzzSession(f *testing.F) {
-	const open, request, cancel, release, reserve, settle, start, sync = 0, 1, 2, 3, 4, 5, 6, 7
+	const open, request, cancel, release, reserve, settle, sync = 0, 1, 2, 3, 4, 5, 6
 	f.Add([]byte{open, 0, 1, 0, request, 2, 0x0a, 0, sync, 0, 0, 0, release, 1, 2, 3, sync, 0, 0, 0})
 	f.Add([]byte{open, 2, 1, 2, reserve, 0x23, 0x0a, 0, sync, 0, 0, 0, cancel, 0, 2, 0, settle, 1, 2, 0, sync, 0, 0, 0})
-	f.Add([]byte{open, 2, 1, 1, reserve, 0x22, 0x0a, 0, reserve, 0x23, 0x0a, 0, settle, 0, 2, 0, start, 0, 0x08, 0})
+	f.Add([]byte{open, 2, 1, 1, reserve, 0x22, 0x0a, 0, reserve, 0x23, 0x0a, 0, settle, 0, 2, 0, sync, 0, 0, 0})
 	f.Add([]byte{open, 3, 1, 3, open, 3, 2, 3, request, 2, 0x0b, 0, sync, 0, 0, 0, release, 0x11, 3, 9, sync, 0, 0, 0})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s := new(Server)
 		defer s.Close()
-		locations := []*Location{newLocation(t, "a", 8), newLocation(t, "b", 3*blockSize), newLocation(t, "gated", 8, Gated()), newLocation(t, "shared", blockSize, sharedWhereThereIs()...)}
+		locations := []*Location{newLocation(t, "a", 8), newLocation(t, "b", 3*blockSize), newLocation(t, "starts", 8, StartWith(2)), newLocation(t, "shared", blockSize, sharedWhereThereIs()...)}
 		s.Add(locations...)
 		h := hostilePeer(t, s, "unix")
 		h.plays(script(b), locations)
 		h.conn.Close()
-		locations[2].start()
-		for _, l := range locations {
+		for _, l := range []*Location{locations[0], locations[1], locations[3]} {
 			write(t, l, func(b []byte) { clear(b) })
 		}
 		waitFor(t, func() bool { return len(sessionsOf(s)) == 0 })
+		startsOrMisses(t, locations[2])
 		for _, l := range locations {
 			if n := l.Waiting(); n != 0 {
 				t.Fatalf("%d requests are left at %s", n, l.name)
 			}
 		}
 	})
+}
+
+// startsOrMisses makes the two requests that a location starts with. They are granted, or both
+// are refused because a task was lost before the start.
+func startsOrMisses(t *testing.T, l *Location) {
+	var a, b Handle
+	for _, err := range []error{a.ReadRequest(l), b.ReadRequest(l)} {
+		if err != nil && !errors.Is(err, ErrAbsentTask) {
+			t.Fatal(err)
+		}
+	}
+	if hs := (Handles{&a, &b}); a.busy() && !granted(t, hs) {
+		t.Fatal("the location does not start")
+	} else if err := hs.Cancel(); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // plays sends what a script says until the other end has enough of it.

@@ -7,6 +7,5 @@ func handle(h orwl.Handle)     {}
 func pair(p orwl.Pair)         {}
 func location(l orwl.Location) {}
 func gate(g orwl.Gate)         {}
-func joint(g orwl.JointGate)   {}
 func server(s orwl.Server)     {}
 func trace(t orwl.Trace)       {}
