@@ -18,15 +18,16 @@ func refuse(format string, args ...any) error {
 
 // Core is the TaskQueue. It is not safe for concurrent use.
 type Core struct {
-	config      Config
+	*step
 	rule        placement
-	now         instant
 	incarnation uint64
 	since       uint64 // the first incarnation of this submission, 0 if there was none before it
 	lastAttempt uint64 // lower half of the attempt given last
 	lastAnswer  uint64
 	ahead       []*attempt // assigned beyond what was free, and some that were
 	recalls     int        // attempts being recalled
+	asked       []*pilot   // were askers; kept for its memory
+	rivals      []*pilot   // of the parked pilots; kept for its memory
 	stop        stopping
 
 	jobs       rows.Table[job] // by JobID; none has 0
@@ -41,16 +42,17 @@ type Core struct {
 	older      map[copyOf]olderCopy // those that are not of their version's tag
 	results    map[identity]storedResult
 
-	classes  map[classKey]*class
-	bound    map[place][]*class // that are bound to a host or pilot
-	byIndex  []*class
-	policies map[policyKey]*policy
-	levels   []*level // by priority, highest first
-	readyBit rows.Set
-	ready    int    // jobs that are Ready
-	unequal  bool   // jobs differ in priority
-	offers   uint64 // counts jobs that became ready and were left to pilots that ask
-	tally    tally
+	classes      map[classKey]*class
+	bound        map[place][]*class // that are bound to a host or pilot
+	byIndex      []*class
+	policies     map[policyKey]*policy
+	levels       []*level // by priority, highest first
+	readyBit     rows.Set
+	ready        int // jobs that are Ready
+	readyChanged bool
+	unequal      bool   // jobs differ in priority
+	offers       uint64 // counts jobs that became ready and were left to pilots that ask
+	tally        tally
 
 	pilots   map[PilotID]*pilot
 	attempts map[AttemptID]*attempt
@@ -68,9 +70,6 @@ type Core struct {
 	monitor  monitor
 	removing removals
 
-	timers timers
-	work   worklists
-
 	requestSlab rows.Slab[request]
 	bodies      bodies
 	inputSlab   rows.Slab[InputFile]
@@ -83,23 +82,6 @@ type Core struct {
 	steps     map[string]*StepTotals
 	stepOrder []*StepTotals
 	totals    Totals
-	effects   Effects
-}
-
-// worklists hold what one step still has to settle. They are empty between
-// steps.
-type worklists struct {
-	examine []*job    // Waiting, and their last obstacle may have gone
-	block   []*job    // a version that they read became missing
-	unblock []*job    // a missing version that they read may come again
-	fresh   []*job    // became Ready
-	askers  []*pilot  // want jobs
-	asked   []*pilot  // were askers; kept for its memory
-	rivals  []*pilot  // of the parked pilots; kept for its memory
-	news    []*pilot  // are to be answered
-	wanted  []wanting // versions to be made again
-	relent  []*job    // may run again for nothing
-	changed []*job    // committed, and a copy of their outputs came or went
 }
 
 // New returns an empty Core of the first incarnation, and the record of that.
@@ -117,7 +99,7 @@ func (c *Core) beginStore() {
 
 func newCore(config Config) *Core {
 	c := &Core{
-		config:     config.withDefaults(),
+		step:       &step{config: config.withDefaults()},
 		rule:       ruleOf(config.Placement),
 		kept:       kept{jobs: make(map[JobID]keeping)},
 		pace:       pace{runs: make(map[*StepTotals]*average)},
@@ -157,14 +139,6 @@ func (c *Core) Step(now time.Time, in Input) (Effects, error) {
 	}
 	c.settle()
 	return c.effects, nil
-}
-
-func (c *Core) clearEffects() {
-	e := &c.effects
-	*e = Effects{
-		Persist: e.Persist[:0], Replies: e.Replies[:0], Start: e.Start[:0], Stop: e.Stop[:0],
-		Publish: e.Publish[:0], Remove: e.Remove[:0], Events: e.Events[:0],
-	}
 }
 
 func (c *Core) apply(in Input) error {
@@ -229,8 +203,8 @@ func (c *Core) settleJobs() {
 			c.examineAll()
 		case len(w.wanted) > 0:
 			c.regenerateAll()
-		case len(w.relent) > 0:
-			c.relent(pop(&w.relent))
+		case len(w.cancel) > 0:
+			c.cancelRegeneration(pop(&w.cancel))
 		case len(w.changed) > 0:
 			c.persistOutputs(pop(&w.changed))
 		default:
@@ -245,31 +219,3 @@ func pop[T any](list *[]T) T {
 	*list = (*list)[:last]
 	return v
 }
-
-func (c *Core) event(e Event) {
-	e.At = c.now.time()
-	c.effects.Events = append(c.effects.Events, e)
-}
-
-func (c *Core) jobEvent(kind EventKind, j *job, reason string) {
-	c.event(Event{Kind: kind, Job: j.id, Name: j.name, Step: j.step.Step, Reason: reason})
-}
-
-// instant is a time in nanoseconds since 1970; 0 is no time.
-type instant int64
-
-func toInstant(t time.Time) instant {
-	if t.IsZero() {
-		return 0
-	}
-	return instant(t.UnixNano())
-}
-
-func (i instant) time() time.Time {
-	if i == 0 {
-		return time.Time{}
-	}
-	return time.Unix(0, int64(i)).UTC()
-}
-
-func (i instant) after(d time.Duration) instant { return i + instant(d) }

@@ -3,7 +3,6 @@ package dispatch
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"fairway/internal/fifo"
 )
@@ -144,18 +143,4 @@ func (r *request) place() FileRef {
 		return r.write.ref()
 	}
 	return r.read.ref()
-}
-
-// when says for a person when an instant comes. A Core that was loaded to be
-// looked at, and never stepped, knows no time.
-func (c *Core) when(at instant) string {
-	if c.now == 0 {
-		return "when the run goes on"
-	}
-	return fmt.Sprintf("in %v", c.until(at))
-}
-
-// until is the time from the last step to an instant, not below zero.
-func (c *Core) until(at instant) time.Duration {
-	return max(0, time.Duration(at-c.now)).Round(time.Millisecond)
 }

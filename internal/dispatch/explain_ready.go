@@ -68,12 +68,12 @@ func (c *Core) survey(j *job) *survey {
 }
 
 func (s *survey) count(c *Core, p *pilot, j *job) {
-	l := lacks(j.class, p.hasNow(c), p.shape.tools)
+	l := lacks(j.class, p.hasNow(c.now), p.shape.tools)
 	k := &j.class.key
 	switch {
 	case p.info.Error != "":
 		s.broken = append(s.broken, p.info.Error)
-	case !p.willing() || p.leaving(c):
+	case !p.willing() || p.expired(c.now):
 		s.ending++
 	case len(l) > 0:
 		s.short.add(l)
@@ -91,10 +91,10 @@ func (s *survey) count(c *Core, p *pilot, j *job) {
 }
 
 // hasNow is what the pilot has, with the life that is left to it.
-func (p *pilot) hasNow(c *Core) Resources {
+func (p *pilot) hasNow(now instant) Resources {
 	has := p.info.Has
 	if !p.info.Expires.IsZero() {
-		has.Time = max(1, time.Duration(toInstant(p.info.Expires)-c.now))
+		has.Time = max(1, time.Duration(toInstant(p.info.Expires)-now))
 	}
 	return has
 }

@@ -18,7 +18,11 @@ func (c *Core) attemptFailed(by PilotID, j *job, r *Result, host string) {
 	f.Tries++
 	f.Reason = r.describe()
 	c.unready(j)
-	if f.Tries >= j.policy.attempts(c) || !j.policy.retries(r) {
+	most := j.policy.retry.Attempts
+	if most <= 0 {
+		most = c.config.Attempts
+	}
+	if f.Tries >= most || !j.policy.retries(r) {
 		c.endAttempts(j, nil)
 		c.finishFailed(by, j, r)
 		return
@@ -42,13 +46,6 @@ func (f *fate) remember(id AttemptID) {
 		f.Attempts = slices.Delete(f.Attempts, 0, 1)
 	}
 	f.Attempts = append(f.Attempts, id)
-}
-
-func (p *policy) attempts(c *Core) int {
-	if p.retry.Attempts > 0 {
-		return p.retry.Attempts
-	}
-	return c.config.Attempts
 }
 
 // retries says whether a failure of this kind may pass. Codes that the job

@@ -58,7 +58,7 @@ func (c *Core) index(j *job) {
 	}
 	g.ready++
 	c.ready++
-	c.monitor.changed = true
+	c.readyChanged = true
 	c.readyBit.Add(uint32(j.id))
 	g.ranks.Push(uint32(j.id))
 	g.ages.Push(aged{uint32(j.id), j.readySince})
@@ -85,7 +85,7 @@ func (c *Core) unready(j *job) {
 	c.readyBit.Remove(uint32(j.id))
 	c.ready--
 	g.ready--
-	c.monitor.changed = true
+	c.readyChanged = true
 	if g.ready == 0 {
 		c.deactivate(g)
 	}

@@ -11,7 +11,7 @@ func (c *Core) register(s *Sync) *pilot {
 	c.pilots[p.id] = p
 	c.describe(p, *s.Hello)
 	c.persistPilot(p)
-	c.monitor.registered(c, p)
+	c.pilotRegistered(p)
 	c.event(Event{Kind: PilotRegistered, Pilot: p.id, Host: p.info.Host, Reason: p.info.Error})
 	return p
 }

@@ -223,11 +223,11 @@ func (c *Core) matchAll() {
 	for len(w.fresh) > 0 || len(w.askers) > 0 || c.kept.look {
 		if len(w.askers) > 0 {
 			c.placeFresh(w.askers)
-			w.askers, w.asked = w.asked[:0], w.askers
-			for _, p := range w.asked {
+			w.askers, c.asked = c.asked[:0], w.askers
+			for _, p := range c.asked {
 				p.asks = false
 			}
-			for _, p := range w.asked {
+			for _, p := range c.asked {
 				c.pull(p)
 				c.updateSpare(p)
 				c.noLongerAwaited(p)

@@ -26,24 +26,24 @@ func newMonitor() monitor {
 	return monitor{byName: make(map[string]*site), launches: make(map[string]*launch)}
 }
 
-func (m *monitor) arm(c *Core, at instant) {
+func (m *monitor) arm(s *step, at instant) {
 	if at != 0 && (m.armed == 0 || at < m.armed) {
 		m.armed = at
-		c.timers.add(timer{at: at, kind: monitorTimer})
+		s.timers.add(timer{at: at, kind: monitorTimer})
 	}
 }
 
 // planPilots runs the algorithm for every site, if something has changed.
 func (c *Core) planPilots() {
 	m := &c.monitor
-	if !m.changed || len(m.sites) == 0 || c.stop != running || !c.grace.over {
+	if !m.changed && !c.readyChanged || len(m.sites) == 0 || c.stop != running || !c.grace.over {
 		return
 	}
 	if m.lastRun != 0 && c.now < m.lastRun.after(monitorPeriod) {
-		m.arm(c, m.lastRun.after(monitorPeriod))
+		m.arm(c.step, m.lastRun.after(monitorPeriod))
 		return
 	}
-	m.changed = false
+	m.changed, c.readyChanged = false, false
 	if c.ready > 0 {
 		m.lastRun = c.now // with nothing ready it costs nothing, and the first jobs need not wait
 	}
@@ -58,9 +58,9 @@ func (c *Core) planPilots() {
 // startPilots asks for the pilots that the site should have more of, and to be
 // woken when time alone changes how many.
 func (c *Core) startPilots(s *site) {
-	s.expire(c)
+	c.expireStarts(s)
 	if c.now < s.notBefore {
-		c.monitor.arm(c, s.notBefore)
+		c.monitor.arm(c.step, s.notBefore)
 	} else if n := c.plan(s); n > 0 {
 		for range n {
 			s.asked = append(s.asked, c.now)
@@ -68,7 +68,7 @@ func (c *Core) startPilots(s *site) {
 		c.effects.Start = append(c.effects.Start, Start{Site: s.Name, Count: n})
 	}
 	if len(s.asked) > 0 {
-		c.monitor.arm(c, s.asked[0].after(c.config.StartTimeout))
+		c.monitor.arm(c.step, s.asked[0].after(c.config.StartTimeout))
 	}
 }
 

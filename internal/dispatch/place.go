@@ -21,7 +21,7 @@ func (c *Core) updateSpare(p *pilot) {
 			c.between--
 		}
 	}
-	is := p.held != 0 && p.reserved == nil && c.takes(p) && p.used.milliCPUs < p.totalCPUs() && !p.leaving(c)
+	is := p.held != 0 && p.reserved == nil && c.takes(p) && p.used.milliCPUs < p.totalCPUs() && !p.expired(c.now)
 	switch {
 	case is && p.spare == 0:
 		c.spare = append(c.spare, p)
@@ -65,13 +65,13 @@ func (c *Core) placeFresh(askers []*pilot) {
 
 // unparked returns those of the askers that are not parked with room left.
 func (c *Core) unparked(askers []*pilot) []*pilot {
-	c.work.rivals = c.work.rivals[:0]
+	c.rivals = c.rivals[:0]
 	for _, p := range askers {
 		if p.spare == 0 {
-			c.work.rivals = append(c.work.rivals, p)
+			c.rivals = append(c.rivals, p)
 		}
 	}
-	return c.work.rivals
+	return c.rivals
 }
 
 // bestSpare returns the parked pilot that holds most of the job's input, and
@@ -135,6 +135,6 @@ func (c *Core) mayStart(p *pilot, j *job) bool {
 	return false
 }
 
-func (p *pilot) leaving(c *Core) bool {
-	return !p.info.Expires.IsZero() && toInstant(p.info.Expires) <= c.now
+func (p *pilot) expired(now instant) bool {
+	return !p.info.Expires.IsZero() && toInstant(p.info.Expires) <= now
 }

@@ -105,10 +105,10 @@ func (c *Core) cannotRegenerate(v *version) {
 	c.work.block = append(c.work.block, c.waiters[v]...)
 }
 
-// relent leaves a job that was to run again at its end, if nobody has begun that
+// cancelRegeneration leaves a job that was to run again at its end, if nobody has begun that
 // and nobody waits for its outputs any more: copies of them have turned up. So
 // does, for the same reason, what it would have read.
-func (c *Core) relent(j *job) {
+func (c *Core) cancelRegeneration(j *job) {
 	if !j.again || j.state != Waiting && j.state != Ready || j.attempt != nil || c.awaited(j) {
 		return
 	}
@@ -119,7 +119,7 @@ func (c *Core) relent(j *job) {
 	c.jobEvent(JobRegenerated, j, "not needed any more, because copies have turned up")
 	for i := range j.requests {
 		if v := j.requests[i].read; v != nil && v.writer != nil {
-			c.work.relent = append(c.work.relent, v.writer)
+			c.work.cancel = append(c.work.cancel, v.writer)
 		}
 	}
 	c.unpinAll(j)
@@ -196,6 +196,6 @@ func (c *Core) backAgain(v *version) {
 	v.state = present
 	c.arrived(v)
 	if v.writer != nil {
-		c.work.relent = append(c.work.relent, v.writer)
+		c.work.cancel = append(c.work.cancel, v.writer)
 	}
 }

@@ -124,13 +124,15 @@ func launchName(id PilotID, launch string) string {
 	return launch
 }
 
-func (m *monitor) registered(c *Core, p *pilot) {
+// pilotRegistered counts a pilot that has come.
+func (c *Core) pilotRegistered(p *pilot) {
+	m := &c.monitor
 	p.launch = m.launched(launchName(p.id, p.info.Launch), p.info.Site)
 	p.launch.pilot = p
-	p.launch.site.waited(c, p.launch)
+	p.launch.site.waited(c.now, p.launch)
 	m.count(p)
 	if s := m.site(p.info.Site); s != nil {
-		s.judge(c, p.info.Error == "")
+		c.judge(s, p.info.Error == "")
 	}
 }
 
@@ -153,7 +155,7 @@ func (m *monitor) count(p *pilot) {
 }
 
 // judge slows a site down whose pilots cannot work.
-func (s *site) judge(c *Core, works bool) {
+func (c *Core) judge(s *site, works bool) {
 	c.monitor.changed = true
 	if works {
 		s.failures, s.notBefore = 0, 0
@@ -174,7 +176,7 @@ func (c *Core) pilotEnded(in PilotEnded) {
 	}
 	p := l.pilot
 	if p == nil && !l.recalled && l.site.known && c.stop == running {
-		l.site.judge(c, false)
+		c.judge(l.site, false)
 	}
 	c.forgetLaunch(l.name)
 	c.endAwaitingLaunch(l.name)
@@ -202,8 +204,8 @@ func (c *Core) forgetLaunch(name string) {
 	c.forget(TableLaunch, name)
 }
 
-// expire forgets pilots asked for that were not confirmed in time.
-func (s *site) expire(c *Core) {
+// expireStarts forgets pilots asked for that were not confirmed in time.
+func (c *Core) expireStarts(s *site) {
 	for len(s.asked) > 0 && s.asked[0].after(c.config.StartTimeout) <= c.now {
 		s.asked = s.asked[1:]
 	}

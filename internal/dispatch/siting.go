@@ -140,9 +140,9 @@ func (c *Core) inputBytes(j *job) int64 {
 }
 
 // waited is for a pilot that has registered.
-func (s *site) waited(c *Core, l *launch) {
+func (s *site) waited(now instant, l *launch) {
 	if l.submitted != 0 && l.standing == inactive {
-		s.outlook.waits.add(time.Duration(c.now-l.submitted).Seconds(), 1)
+		s.outlook.waits.add(time.Duration(now-l.submitted).Seconds(), 1)
 	}
 }
 

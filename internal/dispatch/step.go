@@ -1,0 +1,86 @@
+package dispatch
+
+import (
+	"fmt"
+	"time"
+)
+
+// step is what all parts of a Core share while one input is taken: the time,
+// the effects so far, and what is still to be done. It holds no state of jobs,
+// files or pilots. Only the timers last from one step to the next.
+type step struct {
+	config  Config  // constant
+	now     instant // never goes back
+	effects Effects // what the caller gets when the step ends
+	timers  timers
+	work    worklists
+}
+
+// worklists is how a part tells what follows from a change without knowing who
+// acts on it: it appends, and Core.settle takes. All lists are empty between
+// steps.
+type worklists struct {
+	examine []*job    // Waiting, and their last obstacle may have gone
+	block   []*job    // a version that they read became missing
+	unblock []*job    // a missing version that they read may come again
+	wanted  []wanting // versions to be made again
+	cancel  []*job    // may run again for nothing: their regeneration is to be cancelled
+	changed []*job    // committed, and a copy of their outputs came or went
+	fresh   []*job    // became Ready
+	askers  []*pilot  // want jobs
+	news    []*pilot  // are to be answered
+}
+
+func (s *step) clearEffects() {
+	e := &s.effects
+	*e = Effects{
+		Persist: e.Persist[:0], Replies: e.Replies[:0], Start: e.Start[:0], Stop: e.Stop[:0],
+		Publish: e.Publish[:0], Remove: e.Remove[:0], Events: e.Events[:0],
+	}
+}
+
+func (s *step) event(e Event) {
+	e.At = s.now.time()
+	s.effects.Events = append(s.effects.Events, e)
+}
+
+func (s *step) jobEvent(kind EventKind, j *job, reason string) {
+	s.event(Event{Kind: kind, Job: j.id, Name: j.name, Step: j.step.Step, Reason: reason})
+}
+
+func (s *step) reply(p *pilot, a Answer) {
+	s.effects.Replies = append(s.effects.Replies, Reply{p.id, p.held, a})
+}
+
+// until is the time from the last step to an instant, not below zero.
+func (s *step) until(at instant) time.Duration {
+	return max(0, time.Duration(at-s.now)).Round(time.Millisecond)
+}
+
+// when says for a person when an instant comes. A Core that was loaded to be
+// looked at, and never stepped, knows no time.
+func (s *step) when(at instant) string {
+	if s.now == 0 {
+		return "when the run goes on"
+	}
+	return fmt.Sprintf("in %v", s.until(at))
+}
+
+// instant is a time in nanoseconds since 1970; 0 is no time.
+type instant int64
+
+func toInstant(t time.Time) instant {
+	if t.IsZero() {
+		return 0
+	}
+	return instant(t.UnixNano())
+}
+
+func (i instant) time() time.Time {
+	if i == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, int64(i)).UTC()
+}
+
+func (i instant) after(d time.Duration) instant { return i + instant(d) }
