@@ -3,8 +3,6 @@ package dispatch
 import (
 	"fmt"
 	"strings"
-
-	"github.com/cockroachdb/datadriven"
 )
 
 // attemptName shortens the two halves of an attempt to 1.7.
@@ -130,20 +128,4 @@ func (s *script) pilots() string {
 		fmt.Fprintf(&b, "%s host=%s running=%d assigned=%d cached=%d parked=%v\n", p.Pilot, p.Info.Host, p.Running, p.Assigned, p.Cached, p.Parked)
 	}
 	return b.String()
-}
-
-func (s *script) preview(d *datadriven.TestData) (string, error) {
-	in, err := s.submission(lines(d.Input))
-	if err != nil {
-		return "", err
-	}
-	list, err := s.core.Preview(in.(Submit).Jobs)
-	if err != nil {
-		return "", err
-	}
-	var b strings.Builder
-	for _, p := range list {
-		fmt.Fprintf(&b, "%s %v %s\n", p.Job, p.Reused, p.Why)
-	}
-	return b.String(), nil
 }

@@ -100,8 +100,6 @@ func (s *script) run(d *datadriven.TestData) (string, error) {
 			fmt.Fprintf(&b, "%s %s %s\n", r.Table, r.Key, r.Body)
 		}
 		return b.String(), nil
-	case "preview":
-		return s.preview(d)
 	}
 	in, err := s.input(d)
 	if err != nil {
