@@ -108,7 +108,7 @@ func (c *Core) blockJob(j *job) {
 	c.jobEvent(JobBlocked, j, c.blockedBy(j))
 	c.withdraw(j)
 	c.await(j, func(v *version) bool { return v.state == missing })
-	c.persistFate(j)
+	c.journal.persistFate(j)
 }
 
 func (c *Core) blockedBy(j *job) string {
@@ -211,7 +211,7 @@ func (c *Core) finish(j *job, s State, reason string) {
 	j.again = false
 	f := j.itsFate()
 	f.End, f.Reason, f.backingOff = s, reason, false
-	c.persistFate(j)
+	c.journal.persistFate(j)
 	kind := JobFailed
 	if s == Cancelled {
 		kind = JobCancelled
@@ -255,7 +255,7 @@ func (c *Core) retryJob(j *job) {
 	}
 	c.setState(j, Waiting)
 	c.revive(j)
-	c.persistFate(j)
+	c.journal.persistFate(j)
 	c.inheritFromReaders(j)
 	c.startOut(j)
 }

@@ -89,7 +89,7 @@ func (c *Core) commit(j *job, outputs []output, p *pilot) []CommittedFile {
 	}
 	c.setState(j, Done)
 	c.leave(j)
-	c.persistCommit(j, outputs)
+	c.journal.persistCommit(j, outputs)
 	for _, v := range versions {
 		c.publish(j, v)
 		c.superseded(v)

@@ -19,9 +19,8 @@ func refuse(format string, args ...any) error {
 // Core is the TaskQueue. It is not safe for concurrent use.
 type Core struct {
 	*step
+	journal     journal
 	rule        placement
-	incarnation uint64
-	since       uint64 // the first incarnation of this submission, 0 if there was none before it
 	lastAttempt uint64 // lower half of the attempt given last
 	lastAnswer  uint64
 	ahead       []*attempt // assigned beyond what was free, and some that were
@@ -40,7 +39,6 @@ type Core struct {
 	publishing map[*file]*version   // given out, and not confirmed
 	raisedTo   map[*file]raised
 	older      map[copyOf]olderCopy // those that are not of their version's tag
-	results    map[identity]storedResult
 
 	classes      map[classKey]*class
 	bound        map[place][]*class // that are bound to a host or pilot
@@ -71,7 +69,6 @@ type Core struct {
 	removing removals
 
 	requestSlab rows.Slab[request]
-	bodies      bodies
 	inputSlab   rows.Slab[InputFile]
 	outputSlab  rows.Slab[OutputFile]
 	runSlab     rows.Slab[Assignment]
@@ -87,19 +84,21 @@ type Core struct {
 // New returns an empty Core of the first incarnation, and the record of that.
 func New(config Config) (*Core, Effects) {
 	c := newCore(config)
-	c.beginStore()
-	c.persistIncarnation()
+	c.journal.beginStore()
+	c.journal.persistIncarnation()
 	return c, c.effects
 }
 
-func (c *Core) beginStore() {
-	c.since = c.config.FirstIncarnation
-	c.incarnation = max(1, c.since)
+func (jn *journal) beginStore() {
+	jn.since = jn.config.FirstIncarnation
+	jn.incarnation = max(1, jn.since)
 }
 
 func newCore(config Config) *Core {
+	s := &step{config: config.withDefaults()}
 	c := &Core{
-		step:       &step{config: config.withDefaults()},
+		step:       s,
+		journal:    journal{step: s, results: make(map[identity]storedResult)},
 		rule:       ruleOf(config.Placement),
 		kept:       kept{jobs: make(map[JobID]keeping)},
 		pace:       pace{runs: make(map[*StepTotals]*average)},
@@ -111,7 +110,6 @@ func newCore(config Config) *Core {
 		raisedTo:   make(map[*file]raised),
 		publishing: make(map[*file]*version),
 		older:      make(map[copyOf]olderCopy),
-		results:    make(map[identity]storedResult),
 		classes:    make(map[classKey]*class),
 		bound:      make(map[place][]*class),
 		policies:   make(map[policyKey]*policy),

@@ -12,7 +12,7 @@ func (c *Core) attemptFailed(by PilotID, j *job, r *Result, host string) {
 	f.remember(r.Attempt)
 	if j.attempt != nil && r.Outcome != OutOfMemory {
 		// Another attempt of the job still runs; its end decides.
-		c.persistFate(j)
+		c.journal.persistFate(j)
 		return
 	}
 	f.Tries++
@@ -29,7 +29,7 @@ func (c *Core) attemptFailed(by PilotID, j *job, r *Result, host string) {
 	}
 	c.adapt(j, r, host)
 	c.backOff(j)
-	c.persistFate(j)
+	c.journal.persistFate(j)
 	c.setWaiting(j)
 	c.event(Event{Kind: JobRetried, Job: j.id, Name: j.name, Step: j.step.Step, Pilot: by, Result: r, Reason: f.Reason})
 }
@@ -167,7 +167,7 @@ func (c *Core) lossCounted(by PilotID, j *job, r *Result, host string) {
 	}
 	c.discard(j, r)
 	f.Reason, f.Avoid = r.describe(), host
-	c.persistFate(j)
+	c.journal.persistFate(j)
 	c.event(Event{Kind: JobRetried, Job: j.id, Name: j.name, Step: j.step.Step, Pilot: by, Result: r, Reason: f.Reason})
 	c.again(j)
 }

@@ -196,7 +196,7 @@ func (c *Core) addFile(e *ExistingFile) {
 	f := c.fileNamed(e.LFN)
 	if v := f.existingAs(e); v != nil {
 		v.pfn, v.tag = e.PFN, e.Tag
-		c.persistExisting(v, e.Identity)
+		c.journal.persistExisting(v, e.Identity)
 		return
 	}
 	n := Version(0)
@@ -206,6 +206,6 @@ func (c *Core) addFile(e *ExistingFile) {
 	v := f.newVersion(n)
 	v.existing, v.state, v.size, v.pfn, v.tag = true, present, e.Size, e.PFN, e.Tag
 	v.identity = identityOf("existing", e.LFN, e.Identity)
-	c.persistExisting(v, e.Identity)
+	c.journal.persistExisting(v, e.Identity)
 	c.superseded(v)
 }

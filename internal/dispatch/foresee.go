@@ -11,7 +11,7 @@ func (c *Core) Foresee() map[JobID]bool {
 			continue
 		}
 		j.key = j.keyOf()
-		if r, ok := c.results[j.key]; ok {
+		if r, ok := c.journal.results[j.key]; ok {
 			outputs := j.reusable(r.outputs)
 			will[j.id] = outputs != nil && !j.cannotPublish(outputs)
 		}

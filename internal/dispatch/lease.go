@@ -10,7 +10,7 @@ func (c *Core) register(s *Sync) *pilot {
 	p := &pilot{id: s.Pilot, cached: make(map[*version]holding), other: make(map[FileRef]int64)}
 	c.pilots[p.id] = p
 	c.describe(p, *s.Hello)
-	c.persistPilot(p)
+	c.journal.persistPilot(p)
 	c.pilotRegistered(p)
 	c.event(Event{Kind: PilotRegistered, Pilot: p.id, Host: p.info.Host, Reason: p.info.Error})
 	return p
@@ -96,7 +96,7 @@ func (c *Core) dropPilot(p *pilot, reason string) {
 		c.attemptLost(a, fmt.Sprintf("pilot %s %s", p.id, reason))
 	}
 	c.endAwaiting(p)
-	c.forgetPilot(p.id)
+	c.journal.forgetPilot(p.id)
 	if p.launch.pilot == p {
 		c.forgetLaunch(p.launch.name)
 	}
@@ -210,7 +210,7 @@ func (c *Core) endAwaitingLaunch(launch string) {
 	for _, id := range c.grace.byName[launch] {
 		if _, still := c.grace.awaited[id]; still {
 			delete(c.grace.awaited, id)
-			c.forgetPilot(id)
+			c.journal.forgetPilot(id)
 		}
 	}
 	if len(c.grace.awaited) == 0 {
@@ -226,7 +226,7 @@ func (c *Core) endGrace() {
 	}
 	c.grace.over = true
 	for _, id := range sortedKeys(c.grace.awaited) {
-		c.forgetPilot(id)
+		c.journal.forgetPilot(id)
 		c.forgetLaunch(launchName(id, c.grace.awaited[id]))
 		c.event(Event{Kind: PilotGone, Pilot: id, Reason: "did not return after a restart"})
 	}

@@ -64,7 +64,7 @@ func (l *loading) all() error {
 		j.freshly = false
 	}
 	c.publishPending()
-	c.persistIncarnation()
+	c.journal.persistIncarnation()
 	return nil
 }
 
@@ -99,11 +99,11 @@ func each[T any](l *loading, table string, version func(*T) int, take func(key s
 
 func (l *loading) meta() error {
 	if len(l.tables[TableMeta]) == 0 {
-		l.c.beginStore()
+		l.c.journal.beginStore()
 		return nil
 	}
 	return each(l, TableMeta, func(b *metaBody) int { return b.V }, func(_ string, b *metaBody) error {
-		l.c.incarnation, l.c.since = b.Incarnation+1, b.Since
+		l.c.journal.incarnation, l.c.journal.since = b.Incarnation+1, b.Since
 		return nil
 	})
 }
@@ -111,7 +111,7 @@ func (l *loading) meta() error {
 func (l *loading) results() error {
 	return each(l, TableResult, func(b *resultBody) int { return b.V }, func(key string, b *resultBody) error {
 		id, err := parseIdentity(key)
-		l.c.results[id] = storedResult{b.Job, b.Digest, b.Inputs, b.Made, b.Outputs}
+		l.c.journal.results[id] = storedResult{b.Job, b.Digest, b.Inputs, b.Made, b.Outputs}
 		return err
 	})
 }
@@ -203,14 +203,14 @@ func (l *loading) committed(j *job) error {
 		if err != nil {
 			return err
 		}
-		r, ok := c.results[key]
+		r, ok := c.journal.results[key]
 		if !ok && !b.Whole {
 			return fmt.Errorf("job %s is committed, but its result %s is not there", j.name, b.Key)
 		}
 		if !b.Whole {
 			outputs = r.outputs
 		}
-		delete(c.results, key)
+		delete(c.journal.results, key)
 		j.key = key
 	}
 	j.committed = b.Attempt

@@ -54,7 +54,7 @@ func (c *Core) unpublish(v *version) {
 	}
 	if c.owed(v) {
 		f.published = min(f.published, v.number)
-		c.persistPublished(FileRef{LFN: f.lfn, Version: v.number - 1})
+		c.journal.persistPublished(FileRef{LFN: f.lfn, Version: v.number - 1})
 	}
 	if under {
 		c.publishNext(f)
@@ -110,8 +110,8 @@ func (c *Core) loseResults(files []LostFile) {
 	for i := range files {
 		lost[files[i].PFN] = true
 	}
-	for _, key := range c.resultKeys() {
-		r := c.results[key]
+	for _, key := range c.journal.resultKeys() {
+		r := c.journal.results[key]
 		if !slices.ContainsFunc(r.outputs, func(o output) bool { return lost[o.PFN] }) {
 			continue
 		}
@@ -122,8 +122,8 @@ func (c *Core) loseResults(files []LostFile) {
 				o.PFN, o.Tag = "", lostTag
 			}
 		}
-		c.results[key] = r
-		c.persistStored(key, &r)
+		c.journal.results[key] = r
+		c.journal.persistStored(key, &r)
 	}
 }
 
@@ -147,8 +147,8 @@ func (c *Core) Stored(yield func(StoredFile) bool) {
 			}
 		}
 	}
-	for _, key := range c.resultKeys() {
-		for _, o := range c.results[key].outputs {
+	for _, key := range c.journal.resultKeys() {
+		for _, o := range c.journal.results[key].outputs {
 			if o.PFN != "" && !yield(StoredFile{File: FileRef{LFN: o.LFN}, PFN: o.PFN, Size: o.Size}) {
 				return
 			}

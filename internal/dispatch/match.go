@@ -251,7 +251,7 @@ func (c *Core) assign(j *job, p *pilot) {
 	p.advice.incoming += c.lacking(p, j)
 	c.lastAttempt++
 	a := &attempt{
-		id: AttemptID(c.incarnation<<32 | c.lastAttempt), job: j, pilot: p, needs: j.class,
+		id: AttemptID(c.journal.incarnation<<32 | c.lastAttempt), job: j, pilot: p, needs: j.class,
 		try: j.tries() + 1, ahead: !p.room(j.class, 1),
 	}
 	c.addAttempt(a)

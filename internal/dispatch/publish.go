@@ -42,7 +42,7 @@ func (c *Core) publishNext(f *file) {
 // was given out. A Load before that is confirmed knows it from this record.
 func (c *Core) overtaken(f *file) {
 	if later := c.publishing[f]; later != nil {
-		c.persistPublished(FileRef{LFN: f.lfn, Version: later.number - 1})
+		c.journal.persistPublished(FileRef{LFN: f.lfn, Version: later.number - 1})
 	}
 }
 
@@ -57,7 +57,7 @@ func (c *Core) published(ref FileRef) {
 		return
 	}
 	delete(c.publishing, v.file)
-	c.persistPublished(ref)
+	c.journal.persistPublished(ref)
 	c.notPublishing(v)
 	c.publishNext(v.file)
 }

@@ -125,21 +125,35 @@ type launchBody struct {
 	Site string `json:"s"`
 }
 
-func (c *Core) persist(table, key string, body any) {
+// journal is what is durable of a Core: it makes the records that say what has
+// changed, and holds what earlier submissions left.
+//
+// Invariant: whatever Load needs to come to the state that a step ends with is
+// in the records of the steps up to it. A part calls the journal where it
+// changes such state, in the same step.
+type journal struct {
+	*step
+	incarnation uint64                    // of this Core; it grows with each Load
+	since       uint64                    // the first of this submission, 0 if there was none before it
+	results     map[identity]storedResult // of earlier submissions, until a job takes them
+	bodies      bodies
+}
+
+func (jn *journal) persist(table, key string, body any) {
 	b, err := json.Marshal(body)
 	if err != nil {
 		panic(fmt.Sprintf("dispatch: encoding a %s record: %v", table, err)) // plain data always encodes
 	}
-	c.effects.Persist = append(c.effects.Persist, Record{table, key, b})
+	jn.effects.Persist = append(jn.effects.Persist, Record{table, key, b})
 }
 
 // keep persists a body that was made in c.bodies.next.
-func (c *Core) keep(table, key string, body []byte) {
-	c.effects.Persist = append(c.effects.Persist, Record{table, key, c.bodies.keep(body)})
+func (jn *journal) keep(table, key string, body []byte) {
+	jn.effects.Persist = append(jn.effects.Persist, Record{table, key, jn.bodies.keep(body)})
 }
 
-func (c *Core) forget(table, key string) {
-	c.effects.Persist = append(c.effects.Persist, Record{Table: table, Key: key})
+func (jn *journal) forget(table, key string) {
+	jn.effects.Persist = append(jn.effects.Persist, Record{Table: table, Key: key})
 }
 
 // jobKey sorts as the number does.
@@ -157,16 +171,16 @@ func attemptKey(id AttemptID) string { return strconv.FormatUint(uint64(id), 10)
 
 func fileKey(r FileRef) string { return r.LFN + "#" + strconv.FormatUint(uint64(r.Version), 10) }
 
-func (c *Core) persistIncarnation() {
-	c.persist(TableMeta, "incarnation", metaBody{bodyVersion, c.incarnation, c.since})
+func (jn *journal) persistIncarnation() {
+	jn.persist(TableMeta, "incarnation", metaBody{bodyVersion, jn.incarnation, jn.since})
 }
 
-func (c *Core) persistExisting(v *version, identity string) {
-	c.persist(TableFile, fileKey(v.ref()), fileBody{bodyVersion, v.file.lfn, v.number, v.pfn, v.size, identity, v.tag})
+func (jn *journal) persistExisting(v *version, identity string) {
+	jn.persist(TableFile, fileKey(v.ref()), fileBody{bodyVersion, v.file.lfn, v.number, v.pfn, v.size, identity, v.tag})
 }
 
-func (c *Core) persistJob(j *job, s *Job) {
-	c.keep(TableJob, jobKey(j.id), appendJob(c.bodies.next(), j, s))
+func (jn *journal) persistJob(j *job, s *Job) {
+	jn.keep(TableJob, jobKey(j.id), appendJob(jn.bodies.next(), j, s))
 }
 
 func (b *jobBody) job() Job {
@@ -184,19 +198,19 @@ func (b *jobBody) job() Job {
 	return j
 }
 
-func (c *Core) persistCommit(j *job, outputs []output) {
-	c.keep(TableCommit, jobKey(j.id), appendCommit(c.bodies.next(), j, outputs))
+func (jn *journal) persistCommit(j *job, outputs []output) {
+	jn.keep(TableCommit, jobKey(j.id), appendCommit(jn.bodies.next(), j, outputs))
 }
 
-func (c *Core) persistResult(j *job, key string, outputs []output) {
-	b := resultBody{Job: j.name, Digest: j.digest, Inputs: j.inputMarks(), Made: c.incarnation, Outputs: outputs}
-	c.keep(TableResult, key, appendResult(c.bodies.next(), &b))
+func (jn *journal) persistResult(j *job, key string, outputs []output) {
+	b := resultBody{Job: j.name, Digest: j.digest, Inputs: j.inputMarks(), Made: jn.incarnation, Outputs: outputs}
+	jn.keep(TableResult, key, appendResult(jn.bodies.next(), &b))
 }
 
 // persistStored is for a result of an earlier run that has changed.
-func (c *Core) persistStored(key identity, r *storedResult) {
+func (jn *journal) persistStored(key identity, r *storedResult) {
 	b := resultBody{Job: r.job, Digest: r.digest, Inputs: r.inputs, Made: r.made, Outputs: r.outputs}
-	c.keep(TableResult, key.hex(), appendResult(c.bodies.next(), &b))
+	jn.keep(TableResult, key.hex(), appendResult(jn.bodies.next(), &b))
 }
 
 // changeOutputs has the outputs of a job recorded anew, once in a step.
@@ -218,38 +232,38 @@ func (c *Core) persistOutputs(j *job) {
 		outputs[i].asWanted(j.outputFor(v.file.lfn))
 	}
 	if j.reused {
-		c.persistResult(j, j.key.hex(), outputs)
+		c.journal.persistResult(j, j.key.hex(), outputs)
 	} else {
-		c.persistCommit(j, outputs)
+		c.journal.persistCommit(j, outputs)
 	}
 }
 
 // persistAgain is for a job that was committed and has run again.
 func (c *Core) persistAgain(j *job) {
 	if j.reused {
-		c.persistCommit(j, nil)
+		c.journal.persistCommit(j, nil)
 	}
 	c.persistOutputs(j)
 	if j.fate != nil {
-		c.persistFate(j)
+		c.journal.persistFate(j)
 	}
 }
 
-func (c *Core) persistFate(j *job) {
-	c.persist(TableFate, jobKey(j.id), fateBody{bodyVersion, *j.fate})
+func (jn *journal) persistFate(j *job) {
+	jn.persist(TableFate, jobKey(j.id), fateBody{bodyVersion, *j.fate})
 }
 
-func (c *Core) persistPublished(r FileRef) {
-	c.persist(TablePublished, r.LFN, publishedBody{bodyVersion, r.Version})
+func (jn *journal) persistPublished(r FileRef) {
+	jn.persist(TablePublished, r.LFN, publishedBody{bodyVersion, r.Version})
 }
 
-func (c *Core) persistRemoval(pfn string) { c.persist(TableRemove, pfn, removeBody{bodyVersion}) }
-func (c *Core) forgetRemoval(pfn string)  { c.forget(TableRemove, pfn) }
+func (jn *journal) persistRemoval(pfn string) { jn.persist(TableRemove, pfn, removeBody{bodyVersion}) }
+func (jn *journal) forgetRemoval(pfn string)  { jn.forget(TableRemove, pfn) }
 
-func (c *Core) persistPilot(p *pilot) {
-	c.persist(TablePilot, string(p.id), pilotBody{bodyVersion, p.info.Host, p.info.Site, p.info.Launch})
+func (jn *journal) persistPilot(p *pilot) {
+	jn.persist(TablePilot, string(p.id), pilotBody{bodyVersion, p.info.Host, p.info.Site, p.info.Launch})
 }
-func (c *Core) forgetPilot(id PilotID) { c.forget(TablePilot, string(id)) }
+func (jn *journal) forgetPilot(id PilotID) { jn.forget(TablePilot, string(id)) }
 
 func sortedKeys[K ~string, V any](m map[K]V) []K {
 	return slices.Sorted(maps.Keys(m))

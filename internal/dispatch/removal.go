@@ -13,14 +13,14 @@ func (c *Core) remove(pfn string) {
 		return
 	}
 	c.removing.waiting[pfn] = true
-	c.persistRemoval(pfn)
+	c.journal.persistRemoval(pfn)
 	c.effects.Remove = append(c.effects.Remove, pfn)
 }
 
 func (c *Core) removed(pfn string) {
 	if c.removing.waiting[pfn] {
 		delete(c.removing.waiting, pfn)
-		c.forgetRemoval(pfn)
+		c.journal.forgetRemoval(pfn)
 	}
 }
 

@@ -10,13 +10,13 @@ import (
 func (c *Core) resultArrived(by PilotID, p *pilot, r *Result) {
 	a := c.attempts[r.Attempt]
 	j := c.jobOf(r.Job)
-	if !c.foreign(r.Attempt) {
+	if !c.journal.foreign(r.Attempt) {
 		for i := range r.Lost {
 			c.loseFile(&r.Lost[i])
 		}
 	}
 	switch {
-	case c.foreign(r.Attempt):
+	case c.journal.foreign(r.Attempt):
 		c.discardForeign(r)
 	case j == nil || a != nil && a.job != j:
 		c.discard(nil, r)
@@ -25,7 +25,7 @@ func (c *Core) resultArrived(by PilotID, p *pilot, r *Result) {
 		c.attemptEnded(by, p, j, r, a)
 	case j.committed == r.Attempt || j.counted(r.Attempt):
 		// A repetition; it was dealt with.
-	case j.live() && (r.Outcome == Succeeded || r.Outcome != Lost && r.Attempt>>32 < AttemptID(c.incarnation)):
+	case j.live() && (r.Outcome == Succeeded || r.Outcome != Lost && r.Attempt>>32 < AttemptID(c.journal.incarnation)):
 		c.attemptEnded(by, p, j, r, nil)
 	default:
 		c.reject(j, r)
@@ -88,7 +88,7 @@ func (c *Core) reject(j *job, r *Result) {
 	c.discard(j, r)
 	if r.Outcome == Succeeded {
 		j.itsFate().remember(r.Attempt)
-		c.persistFate(j)
+		c.journal.persistFate(j)
 	}
 }
 
@@ -111,7 +111,7 @@ func (c *Core) discard(j *job, r *Result) {
 // that was committed there: then it may be a result that this one takes.
 func (c *Core) discardForeign(r *Result) {
 	kept := make(map[string]bool)
-	for _, stored := range c.results {
+	for _, stored := range c.journal.results {
 		for i := range stored.outputs {
 			kept[stored.outputs[i].PFN] = true
 		}

@@ -59,11 +59,11 @@ func (j *job) keyOf() identity {
 // need not be there any more, only known.
 func (c *Core) reuse(j *job) bool {
 	j.key = j.keyOf()
-	r, ok := c.results[j.key]
+	r, ok := c.journal.results[j.key]
 	if !ok || j.key == (identity{}) {
 		return false
 	}
-	delete(c.results, j.key)
+	delete(c.journal.results, j.key)
 	outputs := j.reusable(r.outputs)
 	if outputs == nil || j.cannotPublish(outputs) || c.choseOthers(j, outputs) {
 		return false

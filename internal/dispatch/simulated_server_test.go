@@ -179,7 +179,7 @@ func (s *simulation) resubmit() error {
 			s.stored[v.pfn] = true
 		}
 	}
-	for _, r := range s.core.results {
+	for _, r := range s.core.journal.results {
 		for i := range r.outputs {
 			s.stored[r.outputs[i].PFN] = true
 		}
@@ -189,8 +189,8 @@ func (s *simulation) resubmit() error {
 		return err
 	}
 	s.core = core
-	s.earlier, s.model = s.model, newSubmission(s.model.number+1, core.incarnation)
-	s.note("submission %d from incarnation %d on", s.model.number, core.incarnation)
+	s.earlier, s.model = s.model, newSubmission(s.model.number+1, core.journal.incarnation)
+	s.note("submission %d from incarnation %d on", s.model.number, core.journal.incarnation)
 	s.keep(e.Persist)
 	if err := s.begun(e); err != nil {
 		return err
@@ -203,7 +203,7 @@ func (s *simulation) another() (*Core, Effects, error) {
 	if s.rng.IntN(4) == 0 {
 		clear(s.durable)
 		clear(s.acked) // what was to be removed is forgotten
-		s.config.FirstIncarnation = s.core.incarnation + 1 + s.rng.Uint64N(100)
+		s.config.FirstIncarnation = s.core.journal.incarnation + 1 + s.rng.Uint64N(100)
 		core, e := New(s.config)
 		return core, e, nil
 	}

@@ -184,7 +184,7 @@ func (s *simulation) checkStorage() error {
 			used[v.pfn] = true
 		}
 	}
-	for _, r := range s.core.results {
+	for _, r := range s.core.journal.results {
 		for i := range r.outputs {
 			used[r.outputs[i].PFN] = true
 		}

@@ -94,7 +94,7 @@ func (c *Core) pilotSubmitted(in PilotSubmitted) error {
 	}
 	if m.launches[in.Launch] == nil {
 		m.launched(in.Launch, in.Site).submitted = c.now
-		c.persist(TableLaunch, in.Launch, launchBody{bodyVersion, in.Site})
+		c.journal.persist(TableLaunch, in.Launch, launchBody{bodyVersion, in.Site})
 	}
 	return nil
 }
@@ -201,7 +201,7 @@ func (c *Core) forgetLaunch(name string) {
 	l.site.pilots[l.standing]--
 	l.pilot = nil
 	m.changed = true
-	c.forget(TableLaunch, name)
+	c.journal.forget(TableLaunch, name)
 }
 
 // expireStarts forgets pilots asked for that were not confirmed in time.

@@ -17,7 +17,7 @@ func (c *Core) submit(jobs []Job) error {
 		n := len(jobs[i].Reads)
 		j := c.newJob(&jobs[i], reads[:n])
 		reads = reads[n:]
-		c.persistJob(j, &jobs[i])
+		c.journal.persistJob(j, &jobs[i])
 		c.jobEvent(JobSubmitted, j, "")
 		c.inheritPriority(j)
 		c.startOut(j)

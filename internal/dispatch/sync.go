@@ -36,7 +36,7 @@ func (c *Core) strangersSync(s *Sync) {
 	}})
 }
 
-func (c *Core) answerNumber() uint64 { return c.incarnation<<32 | c.lastAnswer }
+func (c *Core) answerNumber() uint64 { return c.journal.incarnation<<32 | c.lastAnswer }
 
 func (c *Core) supersedeHeld(p *pilot, s *Sync) {
 	if p.held != 0 && p.held != s.Seq {
@@ -149,7 +149,7 @@ func (c *Core) adopt(p *pilot, ref AttemptRef) {
 		return
 	}
 	j := c.jobOf(ref.Job)
-	if j == nil || c.foreign(ref.Attempt) || !j.live() || c.attempts[ref.Attempt] != nil || j.counted(ref.Attempt) {
+	if j == nil || c.journal.foreign(ref.Attempt) || !j.live() || c.attempts[ref.Attempt] != nil || j.counted(ref.Attempt) {
 		p.ending = append(p.ending, ending{attempt: ref.Attempt})
 		c.tell(p)
 		return
@@ -164,9 +164,9 @@ func (c *Core) adopt(p *pilot, ref AttemptRef) {
 
 // foreign says that an attempt belongs to an earlier submission, or to a store
 // that is lost: to another job that bore the same number, if any does.
-func (c *Core) foreign(id AttemptID) bool {
+func (jn *journal) foreign(id AttemptID) bool {
 	incarnation := uint64(id >> 32)
-	return incarnation < c.since || incarnation > c.incarnation
+	return incarnation < jn.since || incarnation > jn.incarnation
 }
 
 // counted says whether the end of the attempt has been dealt with, other than by

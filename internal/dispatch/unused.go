@@ -19,12 +19,12 @@ type UnusedResult struct {
 // will come any more that could; a Core that is loaded afterwards no longer
 // knows them.
 func (c *Core) Unused() []UnusedResult {
-	keys := c.resultKeys()
+	keys := c.journal.resultKeys()
 	list := make([]UnusedResult, len(keys))
 	for i, key := range keys {
 		list[i].Record = Record{Table: TableResult, Key: key.hex()}
-		list[i].Job = c.results[key].job
-		for _, o := range c.results[key].outputs {
+		list[i].Job = c.journal.results[key].job
+		for _, o := range c.journal.results[key].outputs {
 			if o.PFN != "" {
 				list[i].PFNs = append(list[i].PFNs, o.PFN)
 			}
@@ -34,8 +34,8 @@ func (c *Core) Unused() []UnusedResult {
 }
 
 // resultKeys are the keys of the results that no job has taken, oldest first.
-func (c *Core) resultKeys() []identity {
-	return slices.SortedFunc(maps.Keys(c.results), func(a, b identity) int {
-		return cmp.Or(cmp.Compare(c.results[a].made, c.results[b].made), bytes.Compare(a[:], b[:]))
+func (jn *journal) resultKeys() []identity {
+	return slices.SortedFunc(maps.Keys(jn.results), func(a, b identity) int {
+		return cmp.Or(cmp.Compare(jn.results[a].made, jn.results[b].made), bytes.Compare(a[:], b[:]))
 	})
 }
