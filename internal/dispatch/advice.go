@@ -83,7 +83,7 @@ func (c *Core) evictionOrder(p *pilot) (order []FileRef, stale int) {
 	files := make([]CachedFile, len(p.versions))
 	byName := make(map[FileRef]*version, len(p.versions))
 	for i, v := range p.versions {
-		files[i] = CachedFile{File: c.copyAt(p, v), Size: v.size}
+		files[i] = CachedFile{File: c.files.copyAt(p, v), Size: v.size}
 		byName[files[i].File] = v
 	}
 	queued, turns := p.queuedReads()
@@ -170,7 +170,7 @@ func (c *Core) prefetch(p *pilot) []InputFile {
 				return files
 			}
 			if a.ahead && !a.started && !a.ended && v.pfn != "" && !p.reaches(v) {
-				files = append(files, c.inputFor(p, v))
+				files = append(files, c.files.inputFor(p, v))
 			}
 		}
 	}

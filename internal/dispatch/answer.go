@@ -83,7 +83,7 @@ func (c *Core) describeTo(a *Assignment, x *attempt) {
 	for i := range j.requests {
 		r := &j.requests[i]
 		if v := r.read; v != nil {
-			a.Inputs = append(a.Inputs, c.inputFor(x.pilot, v))
+			a.Inputs = append(a.Inputs, c.files.inputFor(x.pilot, v))
 		}
 		if v := r.write; v != nil {
 			a.Outputs[r.output] = OutputFile{Output: j.outputs[r.output], Version: v.number}

@@ -40,7 +40,7 @@ func (c *Core) attended(j *job) error {
 		return errors.New("no pilot is offered it")
 	case (j.state == Assigned || j.state == Running) && j.attempt == nil:
 		return errors.New("it has no attempt")
-	case j.state == Blocked && !c.readsMissing(j):
+	case j.state == Blocked && !j.readsMissing():
 		return errors.New("nothing that it reads is missing")
 	case j.state == Done:
 		return c.debtAttended(j)
@@ -53,8 +53,8 @@ func (c *Core) debtAttended(j *job) error {
 	if !j.publishes() {
 		return nil
 	}
-	for _, v := range c.written(j) {
-		if c.owed(v) && !v.wanted {
+	for _, v := range c.files.writtenBy(j) {
+		if v.owed() && !v.wanted {
 			return fmt.Errorf("nobody makes its result %s again", v.file.lfn)
 		}
 	}
@@ -70,7 +70,7 @@ func (c *Core) waitAttended(j *job) error {
 	}
 	for i := range j.requests {
 		v := j.requests[i].read
-		if v != nil && slices.Contains(c.waiters[v], j) && !v.wanted && (v.writer == nil || !v.writer.live()) {
+		if v != nil && slices.Contains(c.files.waiters[v], j) && !v.wanted && (v.writer == nil || !v.writer.live()) {
 			return fmt.Errorf("nobody makes version %d of %s", v.number, v.file.lfn)
 		}
 	}

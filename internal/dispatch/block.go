@@ -9,33 +9,33 @@ import (
 // withdraw ends the job's claims without outputs: its requests let pass, and
 // the versions that it was to write become missing. What it reads stays
 // pinned.
-func (c *Core) withdraw(j *job) {
-	c.unawait(j)
+func (fs *files) withdraw(j *job) {
+	fs.unawait(j)
 	for i := range j.requests {
 		r := &j.requests[i]
 		if v := r.write; v != nil && v.lose() {
-			c.blockReaders(r)
+			fs.blockReaders(r)
 		}
 	}
-	for _, v := range c.matched[j.id] {
+	for _, v := range fs.matched[j.id] {
 		if v.lose() {
-			c.work.block = append(c.work.block, c.waiters[v]...)
+			fs.work.block = append(fs.work.block, fs.waiters[v]...)
 		}
 	}
-	c.loseScattered(j)
-	c.leave(j)
+	fs.loseScattered(j)
+	fs.leave(j)
 	j.itsFate().Withdrawn = true
 }
 
 // loseScattered is for a job that was to make again, at a place where they
 // are needed, versions that are in caches elsewhere.
-func (c *Core) loseScattered(j *job) {
+func (fs *files) loseScattered(j *job) {
 	if !j.again {
 		return
 	}
-	for _, v := range c.written(j) {
-		if v.state == present && len(c.waiters[v]) > 0 {
-			c.cannotRegenerate(v)
+	for _, v := range fs.writtenBy(j) {
+		if v.state == present && len(fs.waiters[v]) > 0 {
+			fs.cannotRegenerate(v)
 		}
 	}
 }
@@ -67,12 +67,12 @@ func (v *version) regain() bool {
 
 // blockReaders lists the readers of a version that will not come. Those in the
 // FIFO stand together. Those that were withdrawn are listed with the version.
-func (c *Core) blockReaders(r *request) {
+func (fs *files) blockReaders(r *request) {
 	v := r.write
 	for n := r.firstReader(); n != nil && n.Owner.read == v; n = n.Next() {
-		c.work.block = append(c.work.block, n.Owner.job)
+		fs.work.block = append(fs.work.block, n.Owner.job)
 	}
-	c.work.block = append(c.work.block, c.waiters[v]...)
+	fs.work.block = append(fs.work.block, fs.waiters[v]...)
 }
 
 // firstReader is the first request that reads what r writes: it stands right
@@ -88,9 +88,9 @@ func (r *request) firstReader() *fifo.Request[*request] {
 	return n
 }
 
-func (c *Core) readsMissing(j *job) bool { return c.missingInput(j) != nil }
+func (j *job) readsMissing() bool { return j.missingInput() != nil }
 
-func (c *Core) missingInput(j *job) *version {
+func (j *job) missingInput() *version {
 	for i := range j.requests {
 		if v := j.requests[i].read; v != nil && v.state == missing {
 			return v
@@ -101,18 +101,18 @@ func (c *Core) missingInput(j *job) *version {
 
 // blockJob blocks a job that reads a missing version, and so its readers.
 func (c *Core) blockJob(j *job) {
-	if j.state != Waiting || !c.readsMissing(j) {
+	if j.state != Waiting || !j.readsMissing() {
 		return
 	}
 	c.setState(j, Blocked)
 	c.jobEvent(JobBlocked, j, c.blockedBy(j))
-	c.withdraw(j)
-	c.await(j, func(v *version) bool { return v.state == missing })
+	c.files.withdraw(j)
+	c.files.await(j, func(v *version) bool { return v.state == missing })
 	c.journal.persistFate(j)
 }
 
 func (c *Core) blockedBy(j *job) string {
-	v := c.missingInput(j)
+	v := j.missingInput()
 	if v == nil || v.writer == nil {
 		return ""
 	}
@@ -123,7 +123,7 @@ func (c *Core) blockedBy(j *job) string {
 // culprit follows blocked jobs to the one that failed or was cancelled.
 func (c *Core) culprit(j *job) *job {
 	for range c.jobs.Len() {
-		v := c.missingInput(j)
+		v := j.missingInput()
 		if j.state != Blocked || v == nil || v.writer == nil {
 			return j
 		}
@@ -145,16 +145,16 @@ func (j *job) ending() string {
 // revive makes a job that had ended without outputs live again. Its requests
 // do not return to the FIFOs: what it reads is pinned and what it writes has
 // its number, so the order is kept by the versions.
-func (c *Core) revive(j *job) {
-	c.unawait(j)
+func (fs *files) revive(j *job) {
+	fs.unawait(j)
 	for i := range j.requests {
 		if v := j.requests[i].write; v != nil && v.regain() {
-			c.work.unblock = append(c.work.unblock, c.waiters[v]...)
+			fs.work.unblock = append(fs.work.unblock, fs.waiters[v]...)
 		}
 	}
-	for _, v := range c.matched[j.id] {
+	for _, v := range fs.matched[j.id] {
 		if v.regain() {
-			c.work.unblock = append(c.work.unblock, c.waiters[v]...)
+			fs.work.unblock = append(fs.work.unblock, fs.waiters[v]...)
 		}
 	}
 }
@@ -164,12 +164,12 @@ func (c *Core) unblockJob(j *job) {
 	if j.state != Blocked {
 		return
 	}
-	if c.readsMissing(j) {
-		c.unawait(j)
-		c.await(j, func(v *version) bool { return v.state == missing })
+	if j.readsMissing() {
+		c.files.unawait(j)
+		c.files.await(j, func(v *version) bool { return v.state == missing })
 		return
 	}
-	c.revive(j)
+	c.files.revive(j)
 	c.setState(j, Waiting)
 	c.jobEvent(JobUnblocked, j, "")
 	c.work.examine = append(c.work.examine, j)
@@ -201,13 +201,13 @@ func (c *Core) cancelJob(j *job) {
 	c.unready(j)
 	c.endAttempts(j, nil)
 	c.finish(j, Cancelled, "by a person")
-	c.unpinAll(j)
+	c.files.unpinAll(j)
 }
 
 // finish ends a job without outputs.
 func (c *Core) finish(j *job, s State, reason string) {
 	c.setState(j, s)
-	c.withdraw(j)
+	c.files.withdraw(j)
 	j.again = false
 	f := j.itsFate()
 	f.End, f.Reason, f.backingOff = s, reason, false
@@ -225,7 +225,7 @@ func (c *Core) retryJobs(ids []JobID) error {
 	}
 	for _, id := range ids {
 		j := c.job(id)
-		if j.state != Failed && j.state != Cancelled && len(c.lostOutputs(j)) == 0 {
+		if j.state != Failed && j.state != Cancelled && len(c.files.lostOutputs(j)) == 0 {
 			return refuse("dispatch: job %s has neither failed nor been cancelled, and its outputs are there", j.name)
 		}
 	}
@@ -236,7 +236,7 @@ func (c *Core) retryJobs(ids []JobID) error {
 }
 
 func (c *Core) retryJob(j *job) {
-	for _, v := range c.lostOutputs(j) {
+	for _, v := range c.files.lostOutputs(j) {
 		j.itsFate().regenerations = 0
 		v.wanted = true
 		c.work.wanted = append(c.work.wanted, wanting{version: v, asked: true})
@@ -245,7 +245,7 @@ func (c *Core) retryJob(j *job) {
 		return // named twice
 	}
 	if j.state == Cancelled {
-		c.pinAll(j)
+		j.pinInputs()
 	}
 	f := j.itsFate()
 	*f = fate{Attempts: f.Attempts, Memory: f.Memory, Withdrawn: true}
@@ -254,8 +254,8 @@ func (c *Core) retryJob(j *job) {
 		j.again = true
 	}
 	c.setState(j, Waiting)
-	c.revive(j)
+	c.files.revive(j)
 	c.journal.persistFate(j)
 	c.inheritFromReaders(j)
-	c.startOut(j)
+	c.files.startOut(j)
 }

@@ -94,12 +94,12 @@ func (c *Core) gather(j *job) bool {
 		return false
 	}
 	elsewhere := func(v *version) bool { return v.pfn == "" && !v.cachedAt(at) }
-	if !c.await(j, elsewhere) {
+	if !c.files.await(j, elsewhere) {
 		return false
 	}
 	for i := range j.requests {
 		if v := j.requests[i].read; v != nil && elsewhere(v) {
-			c.wantVersion(v, at)
+			c.files.wantVersion(v, at)
 		}
 	}
 	return true

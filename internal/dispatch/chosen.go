@@ -29,9 +29,9 @@ func (f *file) chosenBefore(j *job) *job {
 
 // choseOthers says whether a result holds a file that another job of this run
 // chose to write. The job runs then, and is told so if that is still the case.
-func (c *Core) choseOthers(j *job, outputs []output) bool {
+func (fs *files) choseOthers(j *job, outputs []output) bool {
 	for i := range outputs {
-		f := c.fileCalled(outputs[i].LFN)
+		f := fs.find(outputs[i].LFN)
 		if outputs[i].Pattern != "" && f != nil && f.chosenBefore(j) != nil {
 			return true
 		}

@@ -75,7 +75,7 @@ func (c *Core) commit(j *job, outputs []output, p *pilot) []CommittedFile {
 	files := c.fileSlab.Take(len(outputs))
 	for i := range outputs {
 		o := &outputs[i]
-		v := c.outputVersion(j, o)
+		v := c.files.outputVersion(j, o)
 		versions = append(versions, v)
 		files[i] = CommittedFile{File: v.ref(), Pattern: o.Pattern, PFN: o.PFN, Size: o.Size, Records: o.Records}
 		v.size, v.records, v.adler, v.pfn, v.tag = o.Size, o.Records, o.Adler32, o.PFN, o.tag(j.committed)
@@ -88,17 +88,17 @@ func (c *Core) commit(j *job, outputs []output, p *pilot) []CommittedFile {
 		}
 	}
 	c.setState(j, Done)
-	c.leave(j)
+	c.files.leave(j)
 	c.journal.persistCommit(j, outputs)
 	for _, v := range versions {
-		c.publish(j, v)
-		c.superseded(v)
+		c.files.publish(j, v)
+		c.files.superseded(v)
 	}
-	c.unpinAll(j)
+	c.files.unpinAll(j)
 	return files
 }
 
-func (c *Core) outputVersion(j *job, o *output) *version {
+func (fs *files) outputVersion(j *job, o *output) *version {
 	if o.Pattern == "" {
 		for i := range j.requests {
 			if v := j.requests[i].write; v != nil && !v.file.pattern && v.file.lfn == o.LFN {
@@ -106,11 +106,11 @@ func (c *Core) outputVersion(j *job, o *output) *version {
 			}
 		}
 	}
-	f := c.fileNamed(o.LFN)
+	f := fs.named(o.LFN)
 	f.matched = true
 	v := f.versionFor(Version(j.id))
 	v.writer = j
-	c.matched[j.id] = append(c.matched[j.id], v)
+	fs.matched[j.id] = append(fs.matched[j.id], v)
 	return v
 }
 
@@ -121,7 +121,7 @@ func (c *Core) makeVisible(j *job, v *version, p *pilot) {
 	c.claim(v, p)
 	if v.pfn == "" {
 		if p != nil && !p.left {
-			c.hold(p, v, v.size)
+			c.files.hold(p, v, v.size)
 		}
 		if !v.hasCopy() {
 			v.state = gone
@@ -129,7 +129,7 @@ func (c *Core) makeVisible(j *job, v *version, p *pilot) {
 			return
 		}
 	}
-	c.arrived(v)
+	c.files.arrived(v)
 }
 
 func (j *job) identityOf(lfn string) identity {
@@ -139,7 +139,7 @@ func (j *job) identityOf(lfn string) identity {
 	return identityOf("attempt", attemptKey(j.committed), lfn)
 }
 
-func (c *Core) pinAll(j *job) {
+func (j *job) pinInputs() {
 	for i := range j.requests {
 		if v := j.requests[i].read; v != nil {
 			v.pins++
@@ -148,7 +148,7 @@ func (c *Core) pinAll(j *job) {
 }
 
 // unpinAll is for a job that will not read its inputs any more.
-func (c *Core) unpinAll(j *job) {
+func (fs *files) unpinAll(j *job) {
 	for i := range j.requests {
 		v := j.requests[i].read
 		if v == nil {
@@ -156,7 +156,7 @@ func (c *Core) unpinAll(j *job) {
 		}
 		if v.pins--; v.pins == 0 {
 			v.ready, v.mostly = nil, [1]readyReader{}
-			c.tryRemove(v)
+			fs.tryRemove(v)
 		}
 	}
 }

@@ -16,18 +16,18 @@ type copyOf struct {
 	version *version
 }
 
-func (c *Core) versionOf(r FileRef) *version {
-	if f := c.fileCalled(r.LFN); f != nil {
+func (fs *files) version(r FileRef) *version {
+	if f := fs.find(r.LFN); f != nil {
 		return f.version(r.Version)
 	}
 	return nil
 }
 
 // copyAt names the copy that a pilot holds, or may read.
-func (c *Core) copyAt(p *pilot, v *version) FileRef {
+func (fs *files) copyAt(p *pilot, v *version) FileRef {
 	r := v.ref()
 	r.Tag = v.tag
-	if older, ok := c.older[copyOf{p, v}]; ok {
+	if older, ok := fs.older[copyOf{p, v}]; ok {
 		r.Tag = older.tag
 	}
 	return r
@@ -35,14 +35,14 @@ func (c *Core) copyAt(p *pilot, v *version) FileRef {
 
 // inputFor is the version as a job of the pilot is to read it. One that is in
 // caches only is read where the pilot can.
-func (c *Core) inputFor(p *pilot, v *version) InputFile {
-	in := InputFile{File: c.copyAt(p, v), Size: v.size, PFN: v.pfn, Adler32: v.adler}
-	if len(c.older) == 0 || p.holds(v) || v.pfn != "" {
+func (fs *files) inputFor(p *pilot, v *version) InputFile {
+	in := InputFile{File: fs.copyAt(p, v), Size: v.size, PFN: v.pfn, Adler32: v.adler}
+	if len(fs.older) == 0 || p.holds(v) || v.pfn != "" {
 		return in
 	}
 	for _, o := range v.holders {
 		if o.place() == p.place() {
-			in.File = c.copyAt(o, v)
+			in.File = fs.copyAt(o, v)
 			break
 		}
 	}
@@ -52,8 +52,8 @@ func (c *Core) inputFor(p *pilot, v *version) InputFile {
 func (c *Core) cacheChanges(p *pilot, s *Sync) {
 	for _, g := range s.CacheGone {
 		delete(p.other, g.File)
-		if v := c.versionOf(g.File); v != nil && c.copyAt(p, v) == g.File {
-			c.drop(p, v)
+		if v := c.files.version(g.File); v != nil && c.files.copyAt(p, v) == g.File {
+			c.dropCopy(p, v)
 		}
 	}
 	for _, a := range s.CacheAdded {
@@ -63,11 +63,11 @@ func (c *Core) cacheChanges(p *pilot, s *Sync) {
 
 // announced is for a copy that a pilot says it has.
 func (c *Core) announced(p *pilot, a *CachedFile) {
-	v := c.versionOf(a.File)
+	v := c.files.version(a.File)
 	switch {
 	case v != nil && v.identity != (identity{}) && v.tag == a.File.Tag:
-		c.hold(p, v, a.Size)
-	case v != nil && c.copyAt(p, v) == a.File:
+		c.files.hold(p, v, a.Size)
+	case v != nil && c.files.copyAt(p, v) == a.File:
 		// An older copy, and the pilot says so again.
 	case p.other[a.File] == 0:
 		p.other[a.File] = a.Size
@@ -91,7 +91,7 @@ func (c *Core) claim(v *version, by *pilot) {
 	for _, p := range among {
 		if size, ok := p.other[r]; ok {
 			delete(p.other, r)
-			c.hold(p, v, size)
+			c.files.hold(p, v, size)
 		}
 	}
 }
@@ -107,12 +107,12 @@ type olderCopy struct {
 func (c *Core) remade(v *version, w *WrittenFile, tag Tag) {
 	for _, p := range slices.Clone(v.holders) {
 		at := copyOf{p, v}
-		if _, oldest := c.older[at]; !oldest {
-			c.older[at] = olderCopy{v.tag, v.size}
+		if _, oldest := c.files.older[at]; !oldest {
+			c.files.older[at] = olderCopy{v.tag, v.size}
 		}
 		if w.PFN != "" {
-			c.setAside(at)
-			c.drop(p, v)
+			c.files.setAside(at)
+			c.dropCopy(p, v)
 		}
 	}
 	v.pfn, v.size, v.records, v.adler, v.tag = w.PFN, w.Size, w.Records, w.Adler32, tag
@@ -120,21 +120,21 @@ func (c *Core) remade(v *version, w *WrittenFile, tag Tag) {
 
 // outdate is for a pilot that has a copy with the version's tag: what it holds
 // besides nobody will read.
-func (c *Core) outdate(p *pilot, v *version, size int64) {
-	if at := (copyOf{p, v}); c.setAside(at) {
+func (fs *files) outdate(p *pilot, v *version, size int64) {
+	if at := (copyOf{p, v}); fs.setAside(at) {
 		p.advice.incoming += size
 	}
 }
 
 // setAside moves an older copy to those that count no more, and reports whether
 // there is one.
-func (c *Core) setAside(at copyOf) bool {
-	older, ok := c.older[at]
+func (fs *files) setAside(at copyOf) bool {
+	older, ok := fs.older[at]
 	if ok {
 		r := at.version.ref()
 		r.Tag = older.tag
 		at.pilot.other[r] = older.size
-		delete(c.older, at)
+		delete(fs.older, at)
 	}
 	return ok
 }
@@ -146,8 +146,8 @@ func (c *Core) replaceCache(p *pilot, s *Sync) {
 		said[a.File] = true
 	}
 	for _, v := range slices.Clone(p.versions) {
-		if !said[c.copyAt(p, v)] {
-			c.drop(p, v)
+		if !said[c.files.copyAt(p, v)] {
+			c.dropCopy(p, v)
 		}
 	}
 	c.cacheChanges(p, s)

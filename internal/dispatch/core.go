@@ -20,6 +20,7 @@ func refuse(format string, args ...any) error {
 type Core struct {
 	*step
 	journal     journal
+	files       files
 	rule        placement
 	lastAttempt uint64 // lower half of the attempt given last
 	lastAnswer  uint64
@@ -29,16 +30,8 @@ type Core struct {
 	rivals      []*pilot   // of the parked pilots; kept for its memory
 	stop        stopping
 
-	jobs       rows.Table[job] // by JobID; none has 0
-	names      rows.Names      // of jobs
-	files      rows.Table[file]
-	lfns       rows.Names // of files
-	patterns   map[string]*file
-	matched    map[JobID][]*version // what jobs wrote through patterns
-	waiters    map[*version][]*job  // withdrawn from the FIFO, or granted before it came
-	publishing map[*file]*version   // given out, and not confirmed
-	raisedTo   map[*file]raised
-	older      map[copyOf]olderCopy // those that are not of their version's tag
+	jobs  rows.Table[job] // by JobID; none has 0
+	names rows.Names      // of jobs
 
 	classes      map[classKey]*class
 	bound        map[place][]*class // that are bound to a host or pilot
@@ -66,15 +59,12 @@ type Core struct {
 	siting   siting
 	grace    grace
 	monitor  monitor
-	removing removals
 
-	requestSlab rows.Slab[request]
-	inputSlab   rows.Slab[InputFile]
-	outputSlab  rows.Slab[OutputFile]
-	runSlab     rows.Slab[Assignment]
-	fileSlab    rows.Slab[CommittedFile]
-	outputs     []output // of a commit; kept for its memory
-	looked      []*file  // by checkJobs: the files that the jobs read
+	inputSlab  rows.Slab[InputFile]
+	outputSlab rows.Slab[OutputFile]
+	runSlab    rows.Slab[Assignment]
+	fileSlab   rows.Slab[CommittedFile]
+	outputs    []output // of a commit; kept for its memory
 
 	steps     map[string]*StepTotals
 	stepOrder []*StepTotals
@@ -97,31 +87,24 @@ func (jn *journal) beginStore() {
 func newCore(config Config) *Core {
 	s := &step{config: config.withDefaults()}
 	c := &Core{
-		step:       s,
-		journal:    journal{step: s, results: make(map[identity]storedResult)},
-		rule:       ruleOf(config.Placement),
-		kept:       kept{jobs: make(map[JobID]keeping)},
-		pace:       pace{runs: make(map[*StepTotals]*average)},
-		names:      rows.NewNames(),
-		lfns:       rows.NewNames(),
-		patterns:   make(map[string]*file),
-		matched:    make(map[JobID][]*version),
-		waiters:    make(map[*version][]*job),
-		raisedTo:   make(map[*file]raised),
-		publishing: make(map[*file]*version),
-		older:      make(map[copyOf]olderCopy),
-		classes:    make(map[classKey]*class),
-		bound:      make(map[place][]*class),
-		policies:   make(map[policyKey]*policy),
-		pilots:     make(map[PilotID]*pilot),
-		attempts:   make(map[AttemptID]*attempt),
-		reserved:   make(map[*job]*pilot),
-		hosts:      make(map[string]*host),
-		shapeOf:    make(map[classKey]*shape),
-		steps:      make(map[string]*StepTotals),
-		monitor:    newMonitor(),
-		removing:   newRemovals(),
+		step:     s,
+		journal:  journal{step: s, results: make(map[identity]storedResult)},
+		rule:     ruleOf(config.Placement),
+		kept:     kept{jobs: make(map[JobID]keeping)},
+		pace:     pace{runs: make(map[*StepTotals]*average)},
+		names:    rows.NewNames(),
+		classes:  make(map[classKey]*class),
+		bound:    make(map[place][]*class),
+		policies: make(map[policyKey]*policy),
+		pilots:   make(map[PilotID]*pilot),
+		attempts: make(map[AttemptID]*attempt),
+		reserved: make(map[*job]*pilot),
+		hosts:    make(map[string]*host),
+		shapeOf:  make(map[classKey]*shape),
+		steps:    make(map[string]*StepTotals),
+		monitor:  newMonitor(),
 	}
+	c.files = newFiles(s, &c.journal)
 	c.jobs.Add() // that has no ID
 	return c
 }
@@ -142,7 +125,7 @@ func (c *Core) Step(now time.Time, in Input) (Effects, error) {
 func (c *Core) apply(in Input) error {
 	switch in := in.(type) {
 	case AddFiles:
-		return c.addFiles(in.Files)
+		return c.files.addFiles(in.Files)
 	case Submit:
 		return c.submit(in.Jobs)
 	case Sync:
@@ -160,9 +143,9 @@ func (c *Core) apply(in Input) error {
 	case LoseFiles:
 		c.loseFiles(in.Files)
 	case Published:
-		c.published(in.File)
+		c.files.published(in.File)
 	case Removed:
-		c.removed(in.PFN)
+		c.files.removed(in.PFN)
 	case Stop:
 		c.beginStop(in.Drain)
 	case Tick:
@@ -204,7 +187,7 @@ func (c *Core) settleJobs() {
 		case len(w.cancel) > 0:
 			c.cancelRegeneration(pop(&w.cancel))
 		case len(w.changed) > 0:
-			c.persistOutputs(pop(&w.changed))
+			c.files.persistOutputs(pop(&w.changed))
 		default:
 			return
 		}

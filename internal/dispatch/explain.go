@@ -48,7 +48,7 @@ func (c *Core) Explain(id JobID) (Explanation, bool) {
 		}
 	default:
 		explainEnd(&e)
-		for _, v := range c.lostOutputs(j) {
+		for _, v := range c.files.lostOutputs(j) {
 			e.say("the stored file of %s was lost; it is made again when a job needs it, or with fairway retry", v.file.lfn)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 
 // attemptFailed counts a failure, and has the job tried again if it may.
 func (c *Core) attemptFailed(by PilotID, j *job, r *Result, host string) {
-	c.discard(j, r)
+	c.files.discard(j, r)
 	f := j.itsFate()
 	f.remember(r.Attempt)
 	if j.attempt != nil && r.Outcome != OutOfMemory {
@@ -165,7 +165,7 @@ func (c *Core) lossCounted(by PilotID, j *job, r *Result, host string) {
 		c.attemptFailed(by, j, r, host)
 		return
 	}
-	c.discard(j, r)
+	c.files.discard(j, r)
 	f.Reason, f.Avoid = r.describe(), host
 	c.journal.persistFate(j)
 	c.event(Event{Kind: JobRetried, Job: j.id, Name: j.name, Step: j.step.Step, Pilot: by, Result: r, Reason: f.Reason})

@@ -5,8 +5,56 @@ import (
 	"encoding/hex"
 	"slices"
 
+	"fairway/internal/dispatch/rows"
 	"fairway/internal/fifo"
 )
+
+// files are all locations with their versions: who reads and writes which
+// version, where its copies are, what is published, and what is removed.
+//
+// Invariants:
+//   - The numbers of the versions of a file ascend in the order in which jobs
+//     were submitted, and a version that was committed never changes.
+//   - A reader is given no copy but one whose tag is that of the version, or
+//     that of an older commit which older names for it.
+//   - A physical file is either named by a version, or by a result of the
+//     journal, or is on removing, or nobody has told of it yet.
+//
+// Files know jobs as owners of requests and as writers, and never change their
+// state: what a change means for jobs goes into the worklists of the step.
+type files struct {
+	*step
+	journal *journal
+
+	// Found by name, and there for as long as the Core.
+	table    rows.Table[file]
+	names    rows.Names
+	patterns map[string]*file     // the locations of patterns
+	matched  map[JobID][]*version // what jobs wrote through patterns
+
+	// Who waits. A job stands in waiters under each version that it lacks
+	// although its request is granted or withdrawn; job.absent counts them. The
+	// FIFOs hold all others.
+	waiters  map[*version][]*job
+	raisedTo map[*file]raised // up to which request priorities were raised; see raised
+
+	// Copies and plain names. What few files have stands here, not in file.
+	older      map[copyOf]olderCopy // copies that are readable under another tag than their version's
+	publishing map[*file]*version   // given out to be published, and not confirmed
+	removing   map[string]bool      // PFNs to be removed, until they are; durable
+
+	requestSlab rows.Slab[request]
+	looked      []*file // by the check of a submission: the files that the jobs read
+}
+
+func newFiles(s *step, jn *journal) files {
+	return files{
+		step: s, journal: jn, names: rows.NewNames(),
+		patterns: make(map[string]*file), matched: make(map[JobID][]*version),
+		waiters: make(map[*version][]*job), raisedTo: make(map[*file]raised),
+		older: make(map[copyOf]olderCopy), publishing: make(map[*file]*version), removing: make(map[string]bool),
+	}
+}
 
 // file is a location: a logical file, or a pattern as a location of its own. It
 // takes four lines of the processor's cache, and what is needed together stands
@@ -175,7 +223,7 @@ func (f *file) existingAs(e *ExistingFile) *version {
 	return nil
 }
 
-func (c *Core) addFiles(files []ExistingFile) error {
+func (fs *files) addFiles(files []ExistingFile) error {
 	for i := range files {
 		if files[i].LFN == "" {
 			return refuse("dispatch: existing file %d has no LFN", i)
@@ -185,18 +233,18 @@ func (c *Core) addFiles(files []ExistingFile) error {
 		}
 	}
 	for i := range files {
-		c.addFile(&files[i])
+		fs.addFile(&files[i])
 	}
 	return nil
 }
 
 // addFile makes a version of its own; the readers inserted from now on get it. A
 // version that the file has already may be found elsewhere from now on.
-func (c *Core) addFile(e *ExistingFile) {
-	f := c.fileNamed(e.LFN)
+func (fs *files) addFile(e *ExistingFile) {
+	f := fs.named(e.LFN)
 	if v := f.existingAs(e); v != nil {
 		v.pfn, v.tag = e.PFN, e.Tag
-		c.journal.persistExisting(v, e.Identity)
+		fs.journal.persistExisting(v, e.Identity)
 		return
 	}
 	n := Version(0)
@@ -206,6 +254,6 @@ func (c *Core) addFile(e *ExistingFile) {
 	v := f.newVersion(n)
 	v.existing, v.state, v.size, v.pfn, v.tag = true, present, e.Size, e.PFN, e.Tag
 	v.identity = identityOf("existing", e.LFN, e.Identity)
-	c.journal.persistExisting(v, e.Identity)
-	c.superseded(v)
+	fs.journal.persistExisting(v, e.Identity)
+	fs.superseded(v)
 }

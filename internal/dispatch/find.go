@@ -26,34 +26,34 @@ func (c *Core) JobNamed(name string) (JobID, bool) {
 	return JobID(id), found
 }
 
-// fileCalled returns the file of that name, or nil.
-func (c *Core) fileCalled(lfn string) *file { return c.findFile(c.lfns.Hash(lfn), lfn) }
+// find returns the file of that name, or nil.
+func (fs *files) find(lfn string) *file { return fs.lookup(fs.names.Hash(lfn), lfn) }
 
-func (c *Core) findFile(hash uint64, lfn string) *file {
-	if row, found := c.lfns.Find(hash, func(row uint32) bool { return c.files.At(row).lfn == lfn }); found {
-		return c.files.At(row)
+func (fs *files) lookup(hash uint64, lfn string) *file {
+	if row, found := fs.names.Find(hash, func(row uint32) bool { return fs.table.At(row).lfn == lfn }); found {
+		return fs.table.At(row)
 	}
 	return nil
 }
 
-// fileNamed returns the file of that name, made if need be.
-func (c *Core) fileNamed(lfn string) *file {
-	hash := c.lfns.Hash(lfn)
-	f := c.findFile(hash, lfn)
+// named returns the file of that name, made if need be.
+func (fs *files) named(lfn string) *file {
+	hash := fs.names.Hash(lfn)
+	f := fs.lookup(hash, lfn)
 	if f == nil {
-		c.lfns.Add(hash, c.files.Len())
-		f = c.files.Add()
+		fs.names.Add(hash, fs.table.Len())
+		f = fs.table.Add()
 		f.lfn = lfn
 	}
 	return f
 }
 
-// patternNamed returns the location of a pattern, made if need be.
-func (c *Core) patternNamed(p string) *file {
-	f := c.patterns[p]
+// pattern returns the location of a pattern, made if need be.
+func (fs *files) pattern(p string) *file {
+	f := fs.patterns[p]
 	if f == nil {
 		f = &file{lfn: p, pattern: true}
-		c.patterns[p] = f
+		fs.patterns[p] = f
 	}
 	return f
 }

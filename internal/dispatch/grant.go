@@ -6,7 +6,7 @@ import (
 	"fairway/internal/fifo"
 )
 
-func (c *Core) insert(r *request) {
+func (fs *files) insert(r *request) {
 	mode := fifo.Read
 	if r.write != nil {
 		mode = fifo.Write
@@ -18,19 +18,19 @@ func (c *Core) insert(r *request) {
 
 // leave takes the job's requests out of the FIFOs and lets pass who stood
 // behind them.
-func (c *Core) leave(j *job) {
+func (fs *files) leave(j *job) {
 	for i := range j.requests {
 		r := &j.requests[i]
 		if !r.Queued() {
 			continue
 		}
 		f := r.file()
-		c.lowerMark(f, r)
+		fs.lowerMark(f, r)
 		for n := f.queue.Cancel(&r.Request); n != nil; n = n.NextGranted() {
 			behind := n.Owner.job
 			behind.ungranted--
 			if behind.ungranted == 0 {
-				c.work.examine = append(c.work.examine, behind)
+				fs.work.examine = append(fs.work.examine, behind)
 			}
 		}
 	}
@@ -38,11 +38,11 @@ func (c *Core) leave(j *job) {
 }
 
 // startOut lists a job to be looked at, if none of its requests waits.
-func (c *Core) startOut(j *job) {
-	if c.readsMissing(j) {
-		c.work.block = append(c.work.block, j)
+func (fs *files) startOut(j *job) {
+	if j.readsMissing() {
+		fs.work.block = append(fs.work.block, j)
 	} else if j.ungranted == 0 {
-		c.work.examine = append(c.work.examine, j)
+		fs.work.examine = append(fs.work.examine, j)
 	}
 }
 
@@ -68,17 +68,17 @@ func (c *Core) examine(j *job) {
 	if j.fate != nil && j.fate.backingOff {
 		return
 	}
-	if c.readsMissing(j) {
+	if j.readsMissing() {
 		c.work.block = append(c.work.block, j)
 		return
 	}
-	if c.await(j, func(v *version) bool { return v.state == pending }) {
+	if c.files.await(j, func(v *version) bool { return v.state == pending }) {
 		return
 	}
 	if !j.again && c.reuse(j) {
 		return
 	}
-	if c.await(j, func(v *version) bool { return v.state != present }) {
+	if c.files.await(j, func(v *version) bool { return v.state != present }) {
 		c.want(j)
 		return
 	}
@@ -90,10 +90,10 @@ func (c *Core) examine(j *job) {
 
 // await lists the job with the versions it reads for which absent holds, and
 // reports whether there are any.
-func (c *Core) await(j *job, absent func(*version) bool) bool {
+func (fs *files) await(j *job, absent func(*version) bool) bool {
 	for i := range j.requests {
 		if v := j.requests[i].read; v != nil && absent(v) {
-			c.waiters[v] = append(c.waiters[v], j)
+			fs.waiters[v] = append(fs.waiters[v], j)
 			j.absent++
 		}
 	}
@@ -101,34 +101,34 @@ func (c *Core) await(j *job, absent func(*version) bool) bool {
 }
 
 // unawait forgets what await listed.
-func (c *Core) unawait(j *job) {
+func (fs *files) unawait(j *job) {
 	if j.absent == 0 {
 		return
 	}
 	for i := range j.requests {
 		if v := j.requests[i].read; v != nil {
-			c.stopWaiting(v, j)
+			fs.stopWaiting(v, j)
 		}
 	}
 	j.absent = 0
 }
 
-func (c *Core) stopWaiting(v *version, j *job) {
-	c.waiters[v] = slices.DeleteFunc(c.waiters[v], func(w *job) bool { return w == j })
-	if len(c.waiters[v]) == 0 {
-		delete(c.waiters, v)
+func (fs *files) stopWaiting(v *version, j *job) {
+	fs.waiters[v] = slices.DeleteFunc(fs.waiters[v], func(w *job) bool { return w == j })
+	if len(fs.waiters[v]) == 0 {
+		delete(fs.waiters, v)
 	}
 }
 
 // arrived tells those who wait for the version that it can be had.
-func (c *Core) arrived(v *version) {
-	for _, j := range c.waiters[v] {
+func (fs *files) arrived(v *version) {
+	for _, j := range fs.waiters[v] {
 		j.absent--
 		if j.absent == 0 {
-			c.work.examine = append(c.work.examine, j)
+			fs.work.examine = append(fs.work.examine, j)
 		}
 	}
-	delete(c.waiters, v)
+	delete(fs.waiters, v)
 }
 
 func (c *Core) setState(j *job, s State) {

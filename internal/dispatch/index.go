@@ -171,7 +171,7 @@ func (c *Core) oldest(g *group) *job {
 
 func (c *Core) addReader(v *version, g *group, id JobID) {
 	if len(v.ready) == 0 && !v.announced {
-		c.announce(v)
+		v.announce()
 	}
 	for i := range v.ready {
 		if v.ready[i].group == g {
@@ -187,7 +187,7 @@ func (c *Core) addReader(v *version, g *group, id JobID) {
 }
 
 // announce tells the holders of a version that it has ready readers.
-func (c *Core) announce(v *version) {
+func (v *version) announce() {
 	v.announced = true
 	for _, p := range v.holders {
 		p.heat(v)

@@ -55,7 +55,7 @@ func (l *loading) all() error {
 		l.resume(j)
 	}
 	for j := range c.allJobs {
-		c.wantOwed(j)
+		c.files.wantOwed(j)
 	}
 	c.settleJobs()
 	c.effects.Events = nil
@@ -128,7 +128,7 @@ func parseIdentity(s string) (identity, error) {
 
 func (l *loading) files() error {
 	return each(l, TableFile, func(b *fileBody) int { return b.V }, func(_ string, b *fileBody) error {
-		v := l.c.fileNamed(b.LFN).versionFor(b.Version)
+		v := l.c.files.named(b.LFN).versionFor(b.Version)
 		v.existing, v.state, v.size, v.pfn, v.tag = true, present, b.Size, b.PFN, b.Tag
 		v.identity = identityOf("existing", b.LFN, b.Identity)
 		return nil
@@ -184,7 +184,7 @@ func (l *loading) jobs() error {
 		j := c.bareJob(&s)
 		c.names.Add(c.names.Hash(j.name), uint32(j.id))
 		j.submitted = b.Submitted
-		c.requestFiles(j, c.filesNamed(s.Reads), recorded{b})
+		c.files.requestFiles(j, c.files.allNamed(s.Reads), recorded{b})
 		j.fate = l.fates[id]
 		return l.committed(j)
 	})
@@ -222,7 +222,7 @@ func (l *loading) committed(j *job) error {
 		return fmt.Errorf("job %s is committed without the outputs that it promises", j.name)
 	}
 	for _, o := range stored {
-		v := c.outputVersion(j, &o)
+		v := c.files.outputVersion(j, &o)
 		v.size, v.records, v.adler, v.pfn, v.tag = o.Size, o.Records, o.Adler32, o.PFN, o.tag(j.committed)
 		v.identity = j.identityOf(o.LFN)
 		v.state = gone
@@ -243,7 +243,7 @@ func (l *loading) committed(j *job) error {
 func (l *loading) resume(j *job) {
 	c := l.c
 	if j.state == Done && (j.fate == nil || j.fate.End == Waiting) {
-		c.unpinLoaded(j)
+		j.unpinLoaded()
 		return
 	}
 	if f := j.fate; f != nil && f.End != Waiting {
@@ -254,23 +254,23 @@ func (l *loading) resume(j *job) {
 			}
 		}
 		if f.End == Cancelled {
-			c.unpinLoaded(j)
+			j.unpinLoaded()
 		}
 		return
 	}
 	if !j.withdrawn() {
 		for i := range j.requests {
-			c.insert(&j.requests[i])
+			c.files.insert(&j.requests[i])
 		}
 	}
 	if j.fate != nil && j.fate.NotBefore > 0 {
 		c.armBackoff(j)
 	}
 	c.inheritPriority(j)
-	c.startOut(j)
+	c.files.startOut(j)
 }
 
-func (c *Core) unpinLoaded(j *job) {
+func (j *job) unpinLoaded() {
 	for i := range j.requests {
 		if v := j.requests[i].read; v != nil {
 			v.pins--
@@ -280,7 +280,7 @@ func (c *Core) unpinLoaded(j *job) {
 
 func (l *loading) published() error {
 	return each(l, TablePublished, func(b *publishedBody) int { return b.V }, func(lfn string, b *publishedBody) error {
-		l.c.fileNamed(lfn).published = b.Version + 1
+		l.c.files.named(lfn).published = b.Version + 1
 		return nil
 	})
 }
@@ -291,9 +291,9 @@ func (c *Core) publishPending() {
 		if j.state != Done {
 			continue
 		}
-		for _, v := range c.written(j) {
+		for _, v := range c.files.writtenBy(j) {
 			if v.state == present {
-				c.publish(j, v)
+				c.files.publish(j, v)
 			}
 		}
 	}
@@ -301,7 +301,7 @@ func (c *Core) publishPending() {
 
 func (l *loading) removals() error {
 	return each(l, TableRemove, func(b *removeBody) int { return b.V }, func(pfn string, _ *removeBody) error {
-		l.c.removing.waiting[pfn] = true
+		l.c.files.removing[pfn] = true
 		l.c.effects.Remove = append(l.c.effects.Remove, pfn)
 		return nil
 	})

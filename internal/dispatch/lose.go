@@ -13,22 +13,22 @@ const lostTag Tag = 2
 // loseFiles takes note of stored files that are lost. What is not stored any more
 // under the name that is told is known already.
 func (c *Core) loseFiles(files []LostFile) {
-	c.loseResults(files)
+	c.files.loseResults(files)
 	for i := range files {
 		c.loseFile(&files[i])
 	}
 }
 
 func (c *Core) loseFile(l *LostFile) {
-	v := c.versionOf(l.File)
+	v := c.files.version(l.File)
 	if v == nil || v.writer == nil || v.pfn == "" || v.pfn != l.PFN || v.state != present {
 		return
 	}
-	c.remove(v.pfn)
+	c.files.remove(v.pfn)
 	v.pfn = ""
 	for _, p := range slices.Clone(v.holders) {
-		copied, size := c.copyAt(p, v), v.size
-		c.drop(p, v)
+		copied, size := c.files.copyAt(p, v), v.size
+		c.dropCopy(p, v)
 		p.other[copied] = size
 	}
 	v.tag = lostTag
@@ -36,33 +36,33 @@ func (c *Core) loseFile(l *LostFile) {
 		c.lostLastCopy(v)
 	}
 	j := v.writer
-	c.changeOutputs(j)
+	c.files.changeOutputs(j)
 	c.event(Event{Kind: FileLost, Job: j.id, Name: j.name, Step: j.step.Step, Reason: v.file.lfn + ": " + l.Why})
-	c.unpublish(v)
-	if c.owed(v) {
-		c.wantVersion(v, place{})
+	c.files.unpublish(v)
+	if v.owed() {
+		c.files.wantVersion(v, place{})
 	}
 }
 
 // unpublish has a lost version published again when it has been made again, unless a
 // later one was.
-func (c *Core) unpublish(v *version) {
+func (fs *files) unpublish(v *version) {
 	f := v.file
-	under := c.publishing[f] == v
+	under := fs.publishing[f] == v
 	if v.publishing = false; under {
-		delete(c.publishing, f)
+		delete(fs.publishing, f)
 	}
-	if c.owed(v) {
+	if v.owed() {
 		f.published = min(f.published, v.number)
-		c.journal.persistPublished(FileRef{LFN: f.lfn, Version: v.number - 1})
+		fs.journal.persistPublished(FileRef{LFN: f.lfn, Version: v.number - 1})
 	}
 	if under {
-		c.publishNext(f)
+		fs.publishNext(f)
 	}
 }
 
 // owed says of a version whether it is to stand under its plain name, and was lost.
-func (c *Core) owed(v *version) bool {
+func (v *version) owed() bool {
 	if v.state != gone || v.writer == nil || v.file.made() != v {
 		return false
 	}
@@ -71,13 +71,13 @@ func (c *Core) owed(v *version) bool {
 }
 
 // wantOwed has the lost results of a job made again.
-func (c *Core) wantOwed(j *job) {
+func (fs *files) wantOwed(j *job) {
 	if !j.publishes() {
 		return
 	}
-	for _, v := range c.written(j) {
-		if c.owed(v) {
-			c.wantVersion(v, place{})
+	for _, v := range fs.writtenBy(j) {
+		if v.owed() {
+			fs.wantVersion(v, place{})
 		}
 	}
 }
@@ -88,11 +88,11 @@ func (j *job) publishes() bool {
 
 // lostOutputs are the outputs of a job that is done which were stored, are the last
 // versions of their files, and were lost.
-func (c *Core) lostOutputs(j *job) []*version {
+func (fs *files) lostOutputs(j *job) []*version {
 	if j.state != Done {
 		return nil
 	}
-	return slices.DeleteFunc(c.written(j), func(v *version) bool {
+	return slices.DeleteFunc(fs.writtenBy(j), func(v *version) bool {
 		return v.state != gone || v.tag != lostTag || v.file.made() != v
 	})
 }
@@ -100,30 +100,30 @@ func (c *Core) lostOutputs(j *job) []*version {
 // HasLost says whether a job is done and lacks outputs that were stored and were lost.
 func (c *Core) HasLost(id JobID) bool {
 	j := c.jobOf(id)
-	return j != nil && len(c.lostOutputs(j)) > 0
+	return j != nil && len(c.files.lostOutputs(j)) > 0
 }
 
 // loseResults is for results of earlier runs: what they have lost is made again when
 // it is needed.
-func (c *Core) loseResults(files []LostFile) {
+func (fs *files) loseResults(files []LostFile) {
 	lost := make(map[string]bool, len(files))
 	for i := range files {
 		lost[files[i].PFN] = true
 	}
-	for _, key := range c.journal.resultKeys() {
-		r := c.journal.results[key]
+	for _, key := range fs.journal.resultKeys() {
+		r := fs.journal.results[key]
 		if !slices.ContainsFunc(r.outputs, func(o output) bool { return lost[o.PFN] }) {
 			continue
 		}
 		r.outputs = slices.Clone(r.outputs)
 		for i := range r.outputs {
 			if o := &r.outputs[i]; lost[o.PFN] {
-				c.remove(o.PFN)
+				fs.remove(o.PFN)
 				o.PFN, o.Tag = "", lostTag
 			}
 		}
-		c.journal.results[key] = r
-		c.journal.persistStored(key, &r)
+		fs.journal.results[key] = r
+		fs.journal.persistStored(key, &r)
 	}
 }
 
@@ -132,7 +132,7 @@ func (c *Core) loseResults(files []LostFile) {
 // runs that it may take. Files that existed before are none of them. The Core must not
 // be stepped meanwhile.
 func (c *Core) Stored(yield func(StoredFile) bool) {
-	for f := range c.files.All {
+	for f := range c.files.table.All {
 		newest := f.newest()
 		for _, v := range f.versions {
 			if v.writer == nil || v.pfn == "" || v.state != present {
@@ -170,7 +170,7 @@ func (c *Core) StoredBy(id JobID) []StoredFile {
 		return nil
 	}
 	var list []StoredFile
-	for _, v := range c.written(j) {
+	for _, v := range c.files.writtenBy(j) {
 		if v.state == present && v.pfn != "" {
 			list = append(list, StoredFile{File: v.ref(), PFN: v.pfn, Size: v.size})
 		}

@@ -256,9 +256,9 @@ func removeAt[T any](list *[]T, i int32) T {
 
 // hold is for a copy with the version's tag that came into a pilot's cache, with
 // the size that is known of it.
-func (c *Core) hold(p *pilot, v *version, size int64) {
+func (fs *files) hold(p *pilot, v *version, size int64) {
 	if p.holds(v) {
-		c.outdate(p, v, size)
+		fs.outdate(p, v, size)
 		return
 	}
 	p.advice.incoming += size
@@ -269,19 +269,27 @@ func (c *Core) hold(p *pilot, v *version, size int64) {
 		p.heat(v)
 	}
 	if v.state == gone || v.state == missing && v.identity != (identity{}) {
-		c.backAgain(v)
+		fs.backAgain(v)
 	}
 }
 
-// drop is for a version that left a pilot's cache.
-func (c *Core) drop(p *pilot, v *version) {
+// dropCopy is for a version that left a pilot's cache.
+func (c *Core) dropCopy(p *pilot, v *version) {
+	if c.files.drop(p, v) {
+		c.lostLastCopy(v)
+	}
+}
+
+// drop takes a version out of a pilot's cache, and reports whether that was the
+// last copy of one that could be had.
+func (fs *files) drop(p *pilot, v *version) bool {
 	if !p.holds(v) {
-		return
+		return false
 	}
 	p.cool(v)
 	h := p.cached[v]
 	delete(p.cached, v)
-	delete(c.older, copyOf{p, v})
+	delete(fs.older, copyOf{p, v})
 	if moved := removeAt(&p.versions, h.at); moved != v {
 		m := p.cached[moved]
 		m.at = h.at
@@ -292,14 +300,12 @@ func (c *Core) drop(p *pilot, v *version) {
 		m.holder = h.holder
 		moved.cached[v] = m
 	}
-	if v.state == present && !v.hasCopy() {
-		c.lostLastCopy(v)
-	}
+	return v.state == present && !v.hasCopy()
 }
 
 func (c *Core) clearCache(p *pilot) {
 	for len(p.versions) > 0 {
-		c.drop(p, p.versions[len(p.versions)-1])
+		c.dropCopy(p, p.versions[len(p.versions)-1])
 	}
 	clear(p.other)
 }

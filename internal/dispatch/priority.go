@@ -47,7 +47,7 @@ type raised struct {
 // each job that joins it.
 func (c *Core) raiseBefore(r *request, priority int32, todo []*job) []*job {
 	f := r.file()
-	mark, marked := c.raisedTo[f]
+	mark, marked := c.files.raisedTo[f]
 	walked := 0
 	for b := r.Prev(); b != nil; b = b.Prev() {
 		if marked && b.Owner == mark.request && priority <= mark.priority {
@@ -57,20 +57,20 @@ func (c *Core) raiseBefore(r *request, priority int32, todo []*job) []*job {
 		walked++
 	}
 	if prev := r.Prev(); walked > 0 && (!marked || priority >= mark.priority || walked > maxUnraised) {
-		c.raisedTo[f] = raised{prev.Owner, priority}
+		c.files.raisedTo[f] = raised{prev.Owner, priority}
 	}
 	return todo
 }
 
 // lowerMark is for a request that leaves its FIFO.
-func (c *Core) lowerMark(f *file, r *request) {
-	mark, marked := c.raisedTo[f]
+func (fs *files) lowerMark(f *file, r *request) {
+	mark, marked := fs.raisedTo[f]
 	switch p := r.Prev(); {
 	case !marked || mark.request != r:
 	case p == nil:
-		delete(c.raisedTo, f)
+		delete(fs.raisedTo, f)
 	default:
-		c.raisedTo[f] = raised{p.Owner, mark.priority}
+		fs.raisedTo[f] = raised{p.Owner, mark.priority}
 	}
 }
 
@@ -96,8 +96,8 @@ func (c *Core) inheritFromReaders(j *job) {
 		return
 	}
 	highest := j.effective
-	for _, v := range c.written(j) {
-		for _, w := range c.waiters[v] {
+	for _, v := range c.files.writtenBy(j) {
+		for _, w := range c.files.waiters[v] {
 			highest = max(highest, w.effective)
 		}
 	}

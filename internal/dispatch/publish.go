@@ -7,57 +7,57 @@ package dispatch
 
 // publish asks for a committed output to appear under its plain name, unless
 // a later version was given out for that already.
-func (c *Core) publish(j *job, v *version) {
+func (fs *files) publish(j *job, v *version) {
 	o := j.outputFor(v.file.lfn)
 	if o == nil || !o.Publish || v.pfn == "" || v.publishing {
 		return
 	}
 	if v.number < v.file.published {
-		c.overtaken(v.file)
+		fs.overtaken(v.file)
 		return
 	}
 	v.publishing = true
-	if c.publishing[v.file] == nil {
-		c.publishNext(v.file)
+	if fs.publishing[v.file] == nil {
+		fs.publishNext(v.file)
 	}
 }
 
 // publishNext gives out the lowest version that waits for it.
-func (c *Core) publishNext(f *file) {
+func (fs *files) publishNext(f *file) {
 	for _, v := range f.versions {
 		if !v.publishing {
 			continue
 		}
 		if v.number < f.published {
-			c.notPublishing(v)
+			fs.notPublishing(v)
 			continue
 		}
-		f.published, c.publishing[f] = v.number+1, v
-		c.effects.Publish = append(c.effects.Publish, Publish{File: v.ref(), PFN: v.pfn, Size: v.size})
+		f.published, fs.publishing[f] = v.number+1, v
+		fs.effects.Publish = append(fs.effects.Publish, Publish{File: v.ref(), PFN: v.pfn, Size: v.size})
 		return
 	}
 }
 
 // overtaken is for a file of which a version was committed after a later one
 // was given out. A Load before that is confirmed knows it from this record.
-func (c *Core) overtaken(f *file) {
-	if later := c.publishing[f]; later != nil {
-		c.journal.persistPublished(FileRef{LFN: f.lfn, Version: later.number - 1})
+func (fs *files) overtaken(f *file) {
+	if later := fs.publishing[f]; later != nil {
+		fs.journal.persistPublished(FileRef{LFN: f.lfn, Version: later.number - 1})
 	}
 }
 
-func (c *Core) notPublishing(v *version) {
+func (fs *files) notPublishing(v *version) {
 	v.publishing = false
-	c.tryRemove(v)
+	fs.tryRemove(v)
 }
 
-func (c *Core) published(ref FileRef) {
-	v := c.versionOf(ref)
-	if v == nil || c.publishing[v.file] != v {
+func (fs *files) published(ref FileRef) {
+	v := fs.version(ref)
+	if v == nil || fs.publishing[v.file] != v {
 		return
 	}
-	delete(c.publishing, v.file)
-	c.journal.persistPublished(ref)
-	c.notPublishing(v)
-	c.publishNext(v.file)
+	delete(fs.publishing, v.file)
+	fs.journal.persistPublished(ref)
+	fs.notPublishing(v)
+	fs.publishNext(v.file)
 }

@@ -214,15 +214,15 @@ func (jn *journal) persistStored(key identity, r *storedResult) {
 }
 
 // changeOutputs has the outputs of a job recorded anew, once in a step.
-func (c *Core) changeOutputs(j *job) {
-	if n := len(c.work.changed); n == 0 || c.work.changed[n-1] != j {
-		c.work.changed = append(c.work.changed, j)
+func (fs *files) changeOutputs(j *job) {
+	if n := len(fs.work.changed); n == 0 || fs.work.changed[n-1] != j {
+		fs.work.changed = append(fs.work.changed, j)
 	}
 }
 
 // persistOutputs is for a committed job of whose outputs a copy came or went.
-func (c *Core) persistOutputs(j *job) {
-	versions := c.written(j)
+func (fs *files) persistOutputs(j *job) {
+	versions := fs.writtenBy(j)
 	outputs := make([]output, len(versions))
 	for i, v := range versions {
 		outputs[i] = output{LFN: v.file.lfn, PFN: v.pfn, Size: v.size, Records: v.records, Adler32: v.adler}
@@ -232,20 +232,20 @@ func (c *Core) persistOutputs(j *job) {
 		outputs[i].asWanted(j.outputFor(v.file.lfn))
 	}
 	if j.reused {
-		c.journal.persistResult(j, j.key.hex(), outputs)
+		fs.journal.persistResult(j, j.key.hex(), outputs)
 	} else {
-		c.journal.persistCommit(j, outputs)
+		fs.journal.persistCommit(j, outputs)
 	}
 }
 
 // persistAgain is for a job that was committed and has run again.
-func (c *Core) persistAgain(j *job) {
+func (fs *files) persistAgain(j *job) {
 	if j.reused {
-		c.journal.persistCommit(j, nil)
+		fs.journal.persistCommit(j, nil)
 	}
-	c.persistOutputs(j)
+	fs.persistOutputs(j)
 	if j.fate != nil {
-		c.journal.persistFate(j)
+		fs.journal.persistFate(j)
 	}
 }
 

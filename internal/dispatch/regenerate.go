@@ -20,23 +20,23 @@ type wanting struct {
 func (c *Core) want(j *job) {
 	for i := range j.requests {
 		if v := j.requests[i].read; v != nil && v.state == gone {
-			c.wantVersion(v, c.itsPlace(j))
+			c.files.wantVersion(v, c.itsPlace(j))
 		}
 	}
 }
 
-func (c *Core) wantVersion(v *version, at place) {
+func (fs *files) wantVersion(v *version, at place) {
 	if !v.wanted {
 		v.wanted = true
-		c.work.wanted = append(c.work.wanted, wanting{version: v, at: at})
+		fs.work.wanted = append(fs.work.wanted, wanting{version: v, at: at})
 	}
 }
 
 // wantForWaiters is for a version that was made, and of which no copy can be had:
 // those who wait for it would wait for a job that is done.
 func (c *Core) wantForWaiters(v *version) {
-	if waiting := c.waiters[v]; len(waiting) > 0 {
-		c.wantVersion(v, c.itsPlace(waiting[0]))
+	if waiting := c.files.waiters[v]; len(waiting) > 0 {
+		c.files.wantVersion(v, c.itsPlace(waiting[0]))
 	}
 }
 
@@ -52,7 +52,7 @@ func (c *Core) regenerateAll() {
 	c.grace.wanted, c.work.wanted = nil, nil
 	for _, w := range list {
 		w.version.wanted = false
-		if w.asked || len(c.waiters[w.version]) > 0 || c.owed(w.version) {
+		if w.asked || len(c.files.waiters[w.version]) > 0 || w.version.owed() {
 			c.regenerate(w.version, w.at)
 		}
 	}
@@ -61,7 +61,7 @@ func (c *Core) regenerateAll() {
 func (c *Core) regenerate(v *version, at place) {
 	j := v.writer
 	if j == nil || j.state == Failed || j.state == Cancelled || j.state == Blocked {
-		c.cannotRegenerate(v)
+		c.files.cannotRegenerate(v)
 		return
 	}
 	if j.state != Done {
@@ -70,10 +70,10 @@ func (c *Core) regenerate(v *version, at place) {
 	f := j.itsFate()
 	if f.regenerations >= c.config.MaxRegenerations {
 		f.Reason = fmt.Sprintf("its outputs were lost more than %d times", c.config.MaxRegenerations)
-		if c.owed(v) {
+		if v.owed() {
 			c.failAgain(j)
 		}
-		c.cannotRegenerate(v)
+		c.files.cannotRegenerate(v)
 		return
 	}
 	f.regenerations++
@@ -81,39 +81,39 @@ func (c *Core) regenerate(v *version, at place) {
 	f.Tries, f.Losses, f.End = 0, 0, Waiting
 	j.again = true
 	c.setState(j, Waiting)
-	c.pinAll(j)
+	j.pinInputs()
 	why := " is in no cache where it is needed"
 	if v.tag == lostTag {
 		why = " was lost from where it was stored"
 	}
 	c.event(Event{Kind: JobRegenerating, Job: j.id, Name: j.name, Step: j.step.Step, Reason: v.file.lfn + why})
 	c.inheritFromReaders(j)
-	c.startOut(j)
+	c.files.startOut(j)
 }
 
 // failAgain is for a job that owes a result and may not run again for it.
 func (c *Core) failAgain(j *job) {
 	j.again = true
 	c.setState(j, Waiting)
-	c.pinAll(j)
+	j.pinInputs()
 	c.finish(j, Failed, j.fate.Reason)
 }
 
 // cannotRegenerate blocks those who wait for the version.
-func (c *Core) cannotRegenerate(v *version) {
+func (fs *files) cannotRegenerate(v *version) {
 	v.state = missing
-	c.work.block = append(c.work.block, c.waiters[v]...)
+	fs.work.block = append(fs.work.block, fs.waiters[v]...)
 }
 
 // cancelRegeneration leaves a job that was to run again at its end, if nobody has begun that
 // and nobody waits for its outputs any more: copies of them have turned up. So
 // does, for the same reason, what it would have read.
 func (c *Core) cancelRegeneration(j *job) {
-	if !j.again || j.state != Waiting && j.state != Ready || j.attempt != nil || c.awaited(j) {
+	if !j.again || j.state != Waiting && j.state != Ready || j.attempt != nil || c.files.awaited(j) {
 		return
 	}
 	c.unready(j)
-	c.unawait(j)
+	c.files.unawait(j)
 	j.again, j.fate.place, j.fate.backingOff = false, place{}, false
 	c.setState(j, Done)
 	c.jobEvent(JobRegenerated, j, "not needed any more, because copies have turned up")
@@ -122,12 +122,12 @@ func (c *Core) cancelRegeneration(j *job) {
 			c.work.cancel = append(c.work.cancel, v.writer)
 		}
 	}
-	c.unpinAll(j)
+	c.files.unpinAll(j)
 }
 
 // awaited says whether some job waits for an output of this one, or it owes a result.
-func (c *Core) awaited(j *job) bool {
-	return slices.ContainsFunc(c.written(j), func(v *version) bool { return len(c.waiters[v]) > 0 || c.owed(v) })
+func (fs *files) awaited(j *job) bool {
+	return slices.ContainsFunc(fs.writtenBy(j), func(v *version) bool { return len(fs.waiters[v]) > 0 || v.owed() })
 }
 
 // commitAgain takes the outputs of a job that ran again: those that are gone
@@ -135,12 +135,12 @@ func (c *Core) awaited(j *job) bool {
 func (c *Core) commitAgain(p *pilot, j *job, r *Result) {
 	var spare []string
 	find, taken := r.byLFN(), make(map[string]bool, len(r.Outputs))
-	for _, v := range c.written(j) {
+	for _, v := range c.files.writtenBy(j) {
 		w := find(v.file.lfn)
 		taken[w.LFN] = true
 		if v.state == present && v.pfn != "" {
 			spare = append(spare, w.PFN)
-			c.arrived(v)
+			c.files.arrived(v)
 			continue
 		}
 		c.remade(v, w, Tag(r.Attempt))
@@ -156,19 +156,19 @@ func (c *Core) commitAgain(p *pilot, j *job, r *Result) {
 	j.fate.remember(j.committed) // what it stored may still be in use
 	j.committed = r.Attempt
 	c.setState(j, Done)
-	c.persistAgain(j)
-	for _, v := range c.written(j) {
+	c.files.persistAgain(j)
+	for _, v := range c.files.writtenBy(j) {
 		if v.state == present {
-			c.publish(j, v)
+			c.files.publish(j, v)
 		}
 	}
 	for _, pfn := range spare {
 		if pfn != "" {
-			c.remove(pfn)
+			c.files.remove(pfn)
 		}
 	}
 	c.event(Event{Kind: JobRegenerated, Job: j.id, Name: j.name, Step: j.step.Step, Result: r})
-	c.unpinAll(j)
+	c.files.unpinAll(j)
 }
 
 // lostLastCopy is for a version that was in caches only and has left the last
@@ -187,15 +187,15 @@ func (c *Core) lostLastCopy(v *version) {
 }
 
 // backAgain is for a committed version of which a copy turned up in a cache.
-func (c *Core) backAgain(v *version) {
+func (fs *files) backAgain(v *version) {
 	if v.state == missing {
-		c.work.unblock = append(c.work.unblock, c.waiters[v]...)
+		fs.work.unblock = append(fs.work.unblock, fs.waiters[v]...)
 		v.state = present
 		return
 	}
 	v.state = present
-	c.arrived(v)
+	fs.arrived(v)
 	if v.writer != nil {
-		c.work.cancel = append(c.work.cancel, v.writer)
+		fs.work.cancel = append(fs.work.cancel, v.writer)
 	}
 }

@@ -2,54 +2,48 @@ package dispatch
 
 import "slices"
 
-// removals are the physical files that are to be removed, until they are.
-// They are durable, and few at a time; the caller removes in the background.
-type removals struct{ waiting map[string]bool }
-
-func newRemovals() removals { return removals{waiting: make(map[string]bool)} }
-
-func (c *Core) remove(pfn string) {
-	if c.removing.waiting[pfn] {
+func (fs *files) remove(pfn string) {
+	if fs.removing[pfn] {
 		return
 	}
-	c.removing.waiting[pfn] = true
-	c.journal.persistRemoval(pfn)
-	c.effects.Remove = append(c.effects.Remove, pfn)
+	fs.removing[pfn] = true
+	fs.journal.persistRemoval(pfn)
+	fs.effects.Remove = append(fs.effects.Remove, pfn)
 }
 
-func (c *Core) removed(pfn string) {
-	if c.removing.waiting[pfn] {
-		delete(c.removing.waiting, pfn)
-		c.journal.forgetRemoval(pfn)
+func (fs *files) removed(pfn string) {
+	if fs.removing[pfn] {
+		delete(fs.removing, pfn)
+		fs.journal.forgetRemoval(pfn)
 	}
 }
 
 // superseded looks whether the versions before a newly committed one, or that
 // one itself if it comes late, may go.
-func (c *Core) superseded(v *version) {
+func (fs *files) superseded(v *version) {
 	i := slices.Index(v.file.versions, v)
 	for k := i - 1; k >= 0; k-- {
 		if older := v.file.versions[k]; older.committed() {
-			c.tryRemove(older)
+			fs.tryRemove(older)
 			break
 		}
 	}
 	if i < len(v.file.versions)-1 {
-		c.tryRemove(v)
+		fs.tryRemove(v)
 	}
 }
 
 // tryRemove removes the stored copy of a version that was superseded and that
 // no job reads any more. What existed before Fairway is never touched. A
 // failed job counts as one that reads, as it may be retried.
-func (c *Core) tryRemove(v *version) {
+func (fs *files) tryRemove(v *version) {
 	if v.existing || v.pfn == "" || v.pins > 0 || v.publishing || v.state != present || v.file.newest() == v {
 		return
 	}
-	c.remove(v.pfn)
+	fs.remove(v.pfn)
 	v.pfn = ""
 	if !v.hasCopy() {
 		v.state = gone
 	}
-	c.changeOutputs(v.writer)
+	fs.changeOutputs(v.writer)
 }

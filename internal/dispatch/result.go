@@ -17,9 +17,9 @@ func (c *Core) resultArrived(by PilotID, p *pilot, r *Result) {
 	}
 	switch {
 	case c.journal.foreign(r.Attempt):
-		c.discardForeign(r)
+		c.files.discardForeign(r)
 	case j == nil || a != nil && a.job != j:
-		c.discard(nil, r)
+		c.files.discard(nil, r)
 	case a != nil:
 		c.removeAttempt(a)
 		c.attemptEnded(by, p, j, r, a)
@@ -39,7 +39,7 @@ func (c *Core) attemptEnded(by PilotID, p *pilot, j *job, r *Result, a *attempt)
 	case !j.live():
 		c.reject(j, r)
 	case r.Outcome == Succeeded:
-		if problem := c.checkOutputs(j, r); problem != "" {
+		if problem := c.files.checkOutputs(j, r); problem != "" {
 			failed := *r
 			failed.Outcome, failed.Message = MissingOutput, problem
 			c.attemptFailed(by, j, &failed, hostOf(p))
@@ -48,11 +48,11 @@ func (c *Core) attemptEnded(by PilotID, p *pilot, j *job, r *Result, a *attempt)
 		c.learnSite(p, j, &r.Usage)
 		c.pace.learn(j, &r.Usage)
 		c.unready(j)
-		c.unawait(j)
+		c.files.unawait(j)
 		c.endAttempts(j, a)
 		c.commitResult(by, p, j, r)
 	case r.Outcome == Ended:
-		c.discard(j, r)
+		c.files.discard(j, r)
 		c.again(j)
 	case r.Outcome == InputLost:
 		j.itsFate().Private = true
@@ -85,7 +85,7 @@ func (c *Core) endAttempts(j *job, but *attempt) {
 // reject discards what an attempt wrote, for good: its pilot may say the result
 // again when the job is live once more, and the files are gone then.
 func (c *Core) reject(j *job, r *Result) {
-	c.discard(j, r)
+	c.files.discard(j, r)
 	if r.Outcome == Succeeded {
 		j.itsFate().remember(r.Attempt)
 		c.journal.persistFate(j)
@@ -95,66 +95,66 @@ func (c *Core) reject(j *job, r *Result) {
 // discard removes what an attempt wrote that is not committed. Physical names
 // are unique to the attempt, so nothing else is hit; what a version in use
 // names is kept all the same.
-func (c *Core) discard(j *job, r *Result) {
+func (fs *files) discard(j *job, r *Result) {
 	if len(r.Outputs) == 0 {
 		return
 	}
-	used := c.inUse(j)
+	used := fs.inUse(j)
 	for _, w := range r.Outputs {
 		if w.PFN != "" && !used[w.PFN] {
-			c.remove(w.PFN)
+			fs.remove(w.PFN)
 		}
 	}
 }
 
 // discardForeign removes what an attempt of an earlier submission wrote, unless
 // that was committed there: then it may be a result that this one takes.
-func (c *Core) discardForeign(r *Result) {
+func (fs *files) discardForeign(r *Result) {
 	kept := make(map[string]bool)
-	for _, stored := range c.journal.results {
+	for _, stored := range fs.journal.results {
 		for i := range stored.outputs {
 			kept[stored.outputs[i].PFN] = true
 		}
 	}
 	for i := range r.Outputs {
 		w := &r.Outputs[i]
-		if w.PFN != "" && !kept[w.PFN] && !c.reads(w) {
-			c.remove(w.PFN)
+		if w.PFN != "" && !kept[w.PFN] && !fs.reads(w) {
+			fs.remove(w.PFN)
 		}
 	}
 }
 
 // reads says whether a version of this submission is what was written there.
-func (c *Core) reads(w *WrittenFile) bool {
-	f := c.fileCalled(w.LFN)
+func (fs *files) reads(w *WrittenFile) bool {
+	f := fs.find(w.LFN)
 	return f != nil && slices.ContainsFunc(f.versions, func(v *version) bool { return v.pfn == w.PFN })
 }
 
 // inUse are the physical names of what the job was committed with.
-func (c *Core) inUse(j *job) map[string]bool {
+func (fs *files) inUse(j *job) map[string]bool {
 	if j == nil || j.committed == 0 {
 		return nil
 	}
 	used := make(map[string]bool)
-	for _, v := range c.written(j) {
+	for _, v := range fs.writtenBy(j) {
 		used[v.pfn] = true
 	}
 	return used
 }
 
-// written returns the versions of files that the job has made or is to make.
-func (c *Core) written(j *job) []*version {
+// writtenBy returns the versions of files that the job has made or is to make.
+func (fs *files) writtenBy(j *job) []*version {
 	list := make([]*version, 0, len(j.outputs))
 	for i := range j.requests {
 		if v := j.requests[i].write; v != nil && !v.file.pattern {
 			list = append(list, v)
 		}
 	}
-	return append(list, c.matched[j.id]...)
+	return append(list, fs.matched[j.id]...)
 }
 
 // checkOutputs says what is wrong with the outputs of a successful attempt.
-func (c *Core) checkOutputs(j *job, r *Result) string {
+func (fs *files) checkOutputs(j *job, r *Result) string {
 	find := r.byLFN()
 	for i := range j.requests {
 		if v := j.requests[i].write; v != nil && !v.file.pattern && find(v.file.lfn) == nil {
@@ -165,12 +165,12 @@ func (c *Core) checkOutputs(j *job, r *Result) string {
 		return fmt.Sprintf("output %s is reported twice", lfn)
 	}
 	for i := range r.Outputs {
-		if problem := c.checkOutput(j, &r.Outputs[i]); problem != "" {
+		if problem := fs.checkOutput(j, &r.Outputs[i]); problem != "" {
 			return problem
 		}
 	}
 	if j.again {
-		for _, v := range c.matched[j.id] {
+		for _, v := range fs.matched[j.id] {
 			if find(v.file.lfn) == nil {
 				return fmt.Sprintf("%s was written by the attempt before, but not by this one", v.file.lfn)
 			}
@@ -179,7 +179,7 @@ func (c *Core) checkOutputs(j *job, r *Result) string {
 	return ""
 }
 
-func (c *Core) checkOutput(j *job, w *WrittenFile) string {
+func (fs *files) checkOutput(j *job, w *WrittenFile) string {
 	o := j.outputFor(w.LFN)
 	switch {
 	case o == nil:
@@ -189,7 +189,7 @@ func (c *Core) checkOutput(j *job, w *WrittenFile) string {
 	case !o.Pattern:
 		return ""
 	}
-	f := c.fileCalled(w.LFN)
+	f := fs.find(w.LFN)
 	if f == nil {
 		return ""
 	}

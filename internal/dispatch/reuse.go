@@ -65,7 +65,7 @@ func (c *Core) reuse(j *job) bool {
 	}
 	delete(c.journal.results, j.key)
 	outputs := j.reusable(r.outputs)
-	if outputs == nil || j.cannotPublish(outputs) || c.choseOthers(j, outputs) {
+	if outputs == nil || j.cannotPublish(outputs) || c.files.choseOthers(j, outputs) {
 		return false
 	}
 	c.markReused(j)

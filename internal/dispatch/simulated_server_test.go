@@ -164,7 +164,7 @@ func (s *simulation) learn() error {
 		if err := s.model.commit(v.Name, v.Committed); err != nil {
 			return err
 		}
-		for _, w := range s.core.matched[v.ID] {
+		for _, w := range s.core.files.matched[v.ID] {
 			s.model.matchedFile(s.model.jobs[v.Name], w.ref())
 		}
 	}
@@ -174,7 +174,7 @@ func (s *simulation) learn() error {
 // resubmit ends the submission and begins that of a changed workflow, with the
 // store of before or, now and then, with a new one. The pilots live on.
 func (s *simulation) resubmit() error {
-	for f := range s.core.files.All {
+	for f := range s.core.files.table.All {
 		for _, v := range f.versions {
 			s.stored[v.pfn] = true
 		}

@@ -179,7 +179,7 @@ func forGood(reason string) bool {
 // checkStorage looks for files that nobody removed, and for published files.
 func (s *simulation) checkStorage() error {
 	used := make(map[string]bool)
-	for f := range s.core.files.All {
+	for f := range s.core.files.table.All {
 		for _, v := range f.versions {
 			used[v.pfn] = true
 		}
@@ -197,7 +197,7 @@ func (s *simulation) checkStorage() error {
 		}
 	}
 	for lfn, v := range s.model.asked {
-		f := s.core.fileCalled(lfn)
+		f := s.core.files.find(lfn)
 		newest := f.newest()
 		if newest.number != v && newest.writer != nil && newest.writer.outputFor(lfn).Publish {
 			return fmt.Errorf("%s: version %d was published last, not %d", lfn, v, newest.number)

@@ -34,10 +34,10 @@ func (c *Core) snapshot() string {
 	for _, f := range c.filesInOrder() {
 		f.snapshot(c, &b)
 	}
-	for _, p := range sortedKeys(c.patterns) {
-		c.patterns[p].snapshot(c, &b)
+	for _, p := range sortedKeys(c.files.patterns) {
+		c.files.patterns[p].snapshot(c, &b)
 	}
-	for _, pfn := range sortedKeys(c.removing.waiting) {
+	for _, pfn := range sortedKeys(c.files.removing) {
 		fmt.Fprintf(&b, "remove %s\n", pfn)
 	}
 	return b.String()
@@ -83,5 +83,5 @@ func (c *Core) lacksCopies(j *job) bool {
 
 // filesInOrder returns all files by name.
 func (c *Core) filesInOrder() []*file {
-	return slices.SortedFunc(c.files.All, func(a, b *file) int { return strings.Compare(a.lfn, b.lfn) })
+	return slices.SortedFunc(c.files.table.All, func(a, b *file) int { return strings.Compare(a.lfn, b.lfn) })
 }

@@ -12,7 +12,7 @@ func (c *Core) submit(jobs []Job) error {
 	if err := c.checkJobs(jobs); err != nil {
 		return err
 	}
-	reads := c.looked
+	reads := c.files.looked
 	for i := range jobs {
 		n := len(jobs[i].Reads)
 		j := c.newJob(&jobs[i], reads[:n])
@@ -20,7 +20,7 @@ func (c *Core) submit(jobs []Job) error {
 		c.journal.persistJob(j, &jobs[i])
 		c.jobEvent(JobSubmitted, j, "")
 		c.inheritPriority(j)
-		c.startOut(j)
+		c.files.startOut(j)
 	}
 	return nil
 }
@@ -31,13 +31,13 @@ func (c *Core) checkJobs(jobs []Job) error {
 	if uint64(c.jobs.Len())+uint64(len(jobs)) > maxJobs {
 		return refuse("dispatch: more than %d jobs", uint64(maxJobs))
 	}
-	c.looked = c.looked[:0]
+	c.files.looked = c.files.looked[:0]
 	var written map[string]bool // by the jobs before; made when it is asked for
 	for i := range jobs {
 		j := &jobs[i]
 		err := j.check()
 		if err == nil {
-			written, err = c.checkReads(jobs, i, written)
+			written, err = c.files.checkReads(jobs, i, written)
 		}
 		if err == nil {
 			err = c.takeName(jobs, i)
@@ -73,9 +73,9 @@ func (c *Core) forgetNames(jobs []Job) {
 	}
 }
 
-func (c *Core) checkReads(jobs []Job, i int, written map[string]bool) (map[string]bool, error) {
+func (fs *files) checkReads(jobs []Job, i int, written map[string]bool) (map[string]bool, error) {
 	for _, lfn := range jobs[i].Reads {
-		f := c.fileCalled(lfn)
+		f := fs.find(lfn)
 		if f == nil || len(f.versions) == 0 {
 			if written == nil {
 				written = make(map[string]bool)
@@ -84,9 +84,9 @@ func (c *Core) checkReads(jobs []Job, i int, written map[string]bool) (map[strin
 			if !written[lfn] {
 				return nil, refuse("dispatch: job %s reads %s, which neither exists nor is written by a job before it", jobs[i].Name, lfn)
 			}
-			f = c.fileNamed(lfn)
+			f = fs.named(lfn)
 		}
-		c.looked = append(c.looked, f)
+		fs.looked = append(fs.looked, f)
 	}
 	if written != nil {
 		addWritten(written, jobs[i:i+1])
@@ -163,9 +163,9 @@ func repeated[T any](list []T, name func(T) string) string {
 func (c *Core) newJob(s *Job, reads []*file) *job {
 	j := c.bareJob(s)
 	j.submitted = c.now
-	c.requestFiles(j, reads, tail(j.id))
+	c.files.requestFiles(j, reads, tail(j.id))
 	for i := range j.requests {
-		c.insert(&j.requests[i])
+		c.files.insert(&j.requests[i])
 	}
 	return j
 }
@@ -216,21 +216,21 @@ func (t tail) write(_ int, f *file) *version {
 	return f.newVersion(f.next())
 }
 
-func (c *Core) filesNamed(lfns []string) []*file {
+func (fs *files) allNamed(lfns []string) []*file {
 	list := make([]*file, len(lfns))
 	for i, lfn := range lfns {
-		list[i] = c.fileNamed(lfn)
+		list[i] = fs.named(lfn)
 	}
 	return list
 }
 
 // requestFiles makes the requests of a job: first what it reads, in the order
 // of Reads, then what it only writes.
-func (c *Core) requestFiles(j *job, reads []*file, at places) {
+func (fs *files) requestFiles(j *job, reads []*file, at places) {
 	if n := len(reads) + len(j.outputs); n <= len(j.few) {
 		j.requests = j.few[:0]
 	} else {
-		j.requests = c.requestSlab.Take(n)[:0]
+		j.requests = fs.requestSlab.Take(n)[:0]
 	}
 	for i, f := range reads {
 		v := at.read(i, f)
@@ -238,19 +238,19 @@ func (c *Core) requestFiles(j *job, reads []*file, at places) {
 		j.requests = append(j.requests, request{job: j, read: v, output: -1})
 	}
 	for i := range j.outputs {
-		c.requestWrite(j, i, at)
+		fs.requestWrite(j, i, at)
 	}
 	for i := range j.requests {
 		j.requests[i].Owner = &j.requests[i]
 	}
 }
 
-func (c *Core) requestWrite(j *job, i int, at places) {
+func (fs *files) requestWrite(j *job, i int, at places) {
 	var f *file
 	if w := &j.outputs[i]; w.Pattern {
-		f = c.patternNamed(w.LFN)
+		f = fs.pattern(w.LFN)
 	} else {
-		f = c.fileNamed(w.LFN)
+		f = fs.named(w.LFN)
 	}
 	v := at.write(i, f)
 	v.writer = j

@@ -155,7 +155,7 @@ func (c *Core) adopt(p *pilot, ref AttemptRef) {
 		return
 	}
 	c.unready(j)
-	c.unawait(j)
+	c.files.unawait(j)
 	if j.state < Assigned {
 		c.setState(j, Assigned)
 	}

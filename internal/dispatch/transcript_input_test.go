@@ -192,7 +192,7 @@ func (s *script) sync(d *datadriven.TestData) (Input, error) {
 		case "cached":
 			for _, f := range a.Vals {
 				c := CachedFile{File: s.copyOf(f, d.Input)}
-				if v := s.core.versionOf(c.File); v != nil {
+				if v := s.core.files.version(c.File); v != nil {
 					c.Size = v.size
 				}
 				in.CacheAdded = append(in.CacheAdded, c)
@@ -348,7 +348,7 @@ func parseRef(s string) FileRef {
 func (s *script) copyOf(text, results string) FileRef {
 	name, attempt, named := strings.Cut(text, "#")
 	r := parseRef(name)
-	v := s.core.versionOf(r)
+	v := s.core.files.version(r)
 	switch ended, _, ends := strings.Cut(results, " "); {
 	case named:
 		r.Tag = Tag(parseAttempt(attempt))
@@ -362,7 +362,7 @@ func (s *script) copyOf(text, results string) FileRef {
 
 // otherTag shows the attempt of a copy that does not count.
 func (s *script) otherTag(f FileRef) string {
-	if v := s.core.versionOf(f); v != nil && v.tag == f.Tag {
+	if v := s.core.files.version(f); v != nil && v.tag == f.Tag {
 		return ""
 	}
 	return "#" + attemptName(AttemptID(f.Tag))

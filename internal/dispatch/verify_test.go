@@ -41,7 +41,7 @@ func (c *Core) verifyJobs() error {
 				ungranted++
 			}
 			if v := r.read; v != nil {
-				for _, w := range c.waiters[v] {
+				for _, w := range c.files.waiters[v] {
 					if w == j {
 						absent++
 					}
@@ -51,7 +51,7 @@ func (c *Core) verifyJobs() error {
 		if ungranted != j.ungranted || absent != j.absent {
 			return fmt.Errorf("job %s (%v): %d ungranted, counted %d; %d absent, counted %d", j.name, j.state, ungranted, j.ungranted, absent, j.absent)
 		}
-		if v := c.missingInput(j); j.state == Waiting && v != nil && v.identity == (identity{}) {
+		if v := j.missingInput(); j.state == Waiting && v != nil && v.identity == (identity{}) {
 			return fmt.Errorf("job %s waits for %s@%d, which will not come", j.name, v.file.lfn, v.number)
 		}
 	}

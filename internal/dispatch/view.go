@@ -160,7 +160,7 @@ func (c *Core) Detail(id JobID) (JobDetail, bool) {
 			d.Writes[r.output].Publish = j.outputs[r.output].Publish
 		}
 	}
-	for _, v := range c.matched[j.id] {
+	for _, v := range c.files.matched[j.id] {
 		f := v.view()
 		f.Publish = j.outputFor(v.file.lfn).Publish
 		d.Writes = append(d.Writes, f)
