@@ -18,6 +18,7 @@ import (
 	"fairway/internal/flow"
 	"fairway/internal/quantity"
 	"fairway/internal/server"
+	"fairway/internal/yamlfile"
 )
 
 // capacity is what this machine has for the jobs of a run, and among how many
@@ -48,7 +49,7 @@ func capacityFor(workflow *flow.Workflow, o *runOptions) (*capacity, error) {
 		c.pilots = pilotsThatFit(workflow, whole)
 	}
 	c.each = shareOf(whole, c.pilots)
-	var problems flow.Problems
+	var problems yamlfile.Problems
 	for _, demand := range workflow.Demands() {
 		if demand.Site != "" && demand.Site != server.LocalSite {
 			continue // it says itself why no pilot comes (explain)
@@ -126,10 +127,10 @@ func shareOf(whole dispatch.Resources, pilots int) dispatch.Resources {
 
 // unmet is what a step needs and no pilot of this machine could ever have. Tools
 // that are there are noted.
-func (c *capacity) unmet(file string, demand flow.Demand) (problems flow.Problems) {
+func (c *capacity) unmet(file string, demand flow.Demand) (problems yamlfile.Problems) {
 	refuse := func(instead, format string, values ...any) {
 		what := fmt.Sprintf("step %q %s", demand.Step, fmt.Sprintf(format, values...))
-		problems = append(problems, flow.Problem{File: file, Line: demand.Line, Column: 1, What: what, Instead: instead})
+		problems = append(problems, yamlfile.Problem{File: file, Line: demand.Line, Column: 1, What: what, Instead: instead})
 	}
 	for _, tool := range demand.Tools {
 		if _, err := exec.LookPath(tool); err != nil {

@@ -15,6 +15,7 @@ import (
 	"fairway/internal/flow"
 	"fairway/internal/quantity"
 	"fairway/internal/server"
+	"fairway/internal/yamlfile"
 )
 
 type checkedObject struct {
@@ -120,7 +121,7 @@ func inspect(workflow *flow.Workflow, file, folder string) (checkedObject, error
 		checked.Parameters = append(checked.Parameters, parameterObject(p))
 		needed = needed || p.Required
 	}
-	var missing flow.Problems
+	var missing yamlfile.Problems
 	for _, input := range workflow.Inputs {
 		count := len(input.Sizes)
 		for _, glob := range localGlobs(input) {
@@ -149,9 +150,9 @@ func localGlobs(input *flow.DeclaredInput) []string {
 func comesLater(input *flow.DeclaredInput) bool { return input.Watch || input.URLList != "" }
 
 // inputProblems says which patterns of an input match no files.
-func inputProblems(input *flow.DeclaredInput, folder string) (problems []flow.Problem) {
+func inputProblems(input *flow.DeclaredInput, folder string) (problems []yamlfile.Problem) {
 	add := func(instead, format string, values ...any) {
-		problems = append(problems, flow.Problem{What: fmt.Sprintf("input %q: ", input.Name) + fmt.Sprintf(format, values...), Instead: instead})
+		problems = append(problems, yamlfile.Problem{What: fmt.Sprintf("input %q: ", input.Name) + fmt.Sprintf(format, values...), Instead: instead})
 	}
 	for i, glob := range input.Globs {
 		if flow.IsURL(glob) {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"fairway/internal/flow"
+	"fairway/internal/yamlfile"
 )
 
 // What a command ends with.
@@ -78,20 +78,20 @@ func quietly(code int) error {
 
 // trouble is what is told about an error.
 type trouble struct {
-	Error    string        `json:"error"`
-	Hint     string        `json:"hint"`
-	Problems flow.Problems `json:"problems"` // of a workflow file
-	ExitCode int           `json:"exit_code"`
+	Error    string            `json:"error"`
+	Hint     string            `json:"hint"`
+	Problems yamlfile.Problems `json:"problems"` // of a workflow file
+	ExitCode int               `json:"exit_code"`
 }
 
 // describe finds out what to tell about an error. An empty message means that
 // all was told before.
 func describe(err error) trouble {
-	t := trouble{Error: err.Error(), Problems: flow.Problems{}, ExitCode: exitFailed}
+	t := trouble{Error: err.Error(), Problems: yamlfile.Problems{}, ExitCode: exitFailed}
 	if f, ok := errors.AsType[*failure](err); ok {
 		t.ExitCode, t.Hint = f.code, f.hint
 	}
-	if problems, ok := errors.AsType[flow.Problems](err); ok {
+	if problems, ok := errors.AsType[yamlfile.Problems](err); ok {
 		t.ExitCode, t.Problems = exitBadFile, problems
 	}
 	return t

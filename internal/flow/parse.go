@@ -32,7 +32,7 @@ var (
 const maxFileSize = 16 << 20
 
 // Parse reads a workflow file with the defaults of its parameters. file is
-// its name for messages. The error is [Problems].
+// its name for messages. The error is [yamlfile.Problems].
 func Parse(file string, data []byte) (*Workflow, error) {
 	return parse(file, data, nil, nil)
 }
@@ -83,8 +83,8 @@ func parse(file string, data []byte, set map[string]string, only *part) (*Workfl
 	if len(p.Problems) == 0 {
 		p.check(w)
 	}
-	if len(p.Problems) > 0 {
-		return nil, p.Problems.Sorted()
+	if err := p.Err(); err != nil {
+		return nil, err
 	}
 	w.digest = workflowDigest(data, p.values, only)
 	return w, nil

@@ -83,7 +83,7 @@ func TestAliases(t *testing.T) {
 
 func TestTooManyProblemsAreCut(t *testing.T) {
 	_, err := Parse("t.yaml", []byte("workflow: w\n"+strings.Repeat("x: 1\n", 1)+"steps:\n"+strings.Repeat("  'a ': 1\n", 500)))
-	if problems, ok := errors.AsType[Problems](err); !ok || len(problems) > yamlfile.MaxProblems {
+	if problems, ok := errors.AsType[yamlfile.Problems](err); !ok || len(problems) > yamlfile.MaxProblems {
 		t.Errorf("%d problems", len(problems))
 	}
 }

@@ -155,7 +155,7 @@ func TestProblems(t *testing.T) {
 	for _, c := range problemCases {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := Parse("t.yaml", []byte(c.text))
-			var problems Problems
+			var problems yamlfile.Problems
 			if !errors.As(err, &problems) {
 				t.Fatalf("got %v, want problems", err)
 			}
@@ -223,7 +223,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		w, err := Parse("t.yaml", data)
 		if err != nil {
-			var problems Problems
+			var problems yamlfile.Problems
 			if !errors.As(err, &problems) || len(problems) == 0 || len(problems) > yamlfile.MaxProblems {
 				t.Fatalf("%T %v", err, err)
 			}

@@ -1,6 +1,7 @@
 package yamlfile
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -41,14 +42,11 @@ func (p Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Sorted are the problems in the order of their lines, each once, and at most
-// MaxProblems of them.
+// Sorted are the problems in the order of files and lines, each once, and at
+// most MaxProblems of them.
 func (p Problems) Sorted() Problems {
 	slices.SortStableFunc(p, func(a, b Problem) int {
-		if a.Line != b.Line {
-			return a.Line - b.Line
-		}
-		return a.Column - b.Column
+		return cmp.Or(strings.Compare(a.File, b.File), a.Line-b.Line, a.Column-b.Column)
 	})
 	p = slices.Compact(p)
 	if len(p) > MaxProblems {

@@ -37,6 +37,14 @@ func (r *Reader) FailAt(line, column int, instead, what string, args ...any) {
 	})
 }
 
+// Err gives the problems so far, as [Problems], or nil.
+func (r *Reader) Err() error {
+	if r.Problems = r.Problems.Sorted(); len(r.Problems) > 0 {
+		return r.Problems
+	}
+	return nil
+}
+
 var yamlLine = regexp.MustCompile(`line (\d+): (.*)`)
 
 // Root parses the file, and returns the one thing in it, or nil after a problem.
