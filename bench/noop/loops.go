@@ -16,6 +16,7 @@ import (
 	"fairway/internal/flow"
 	"fairway/internal/pilot"
 	"fairway/internal/server"
+	"fairway/internal/server/folder"
 	"fairway/internal/store"
 )
 
@@ -87,14 +88,14 @@ func (r *report) runFairway(ctx context.Context, scratch string, program counted
 }
 
 // pilots starts this program again as the pilot.
-func pilots(address string, folders server.Folders) (batch.System, error) {
+func pilots(address string, folders folder.Layout) (batch.System, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
 	config := pilot.Config{
 		Server: address, Site: server.LocalSite, SandboxDir: folders.Sandbox, LogDir: folders.Logs,
-		Storage: server.StoragePrefix, Element: folders.Storage, Workflow: folders.Workflow, MilliCPUs: slots * 1000, Memory: 1 << 30, Disk: 1 << 30,
+		Storage: folder.StoragePrefix, Element: folders.Storage, Workflow: folders.Workflow, MilliCPUs: slots * 1000, Memory: 1 << 30, Disk: 1 << 30,
 		Cache: pilot.CacheConfig{Mode: pilot.CacheHost, Dir: folders.Cache, MaxSpace: 1 << 30},
 	}
 	return batch.NewLocal(batch.LocalConfig{
@@ -110,8 +111,8 @@ func pilots(address string, folders server.Folders) (batch.System, error) {
 
 // check opens the store again, and compares its commits and the executions that
 // were counted outside with the jobs.
-func (r *report) check(ctx context.Context, folder string, program counted) error {
-	records, err := store.OpenSQLite(filepath.Join(folder, server.StateFolder, server.StoreFile), store.ReadOnly)
+func (r *report) check(ctx context.Context, dir string, program counted) error {
+	records, err := store.OpenSQLite(filepath.Join(dir, folder.StateFolder, folder.StoreFile), store.ReadOnly)
 	if err != nil {
 		return err
 	}

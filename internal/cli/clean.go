@@ -9,6 +9,7 @@ import (
 
 	"fairway/internal/quantity"
 	"fairway/internal/server"
+	"fairway/internal/server/folder"
 )
 
 type cleanedObject struct {
@@ -57,17 +58,21 @@ func (c *console) folderItself() (string, error) {
 	return "", noState(folder)
 }
 
-func (c *console) clean(ctx context.Context, folder string, results bool) error {
-	if connection := runningIn(ctx, folder); connection != nil {
+func (c *console) clean(ctx context.Context, dir string, results bool) error {
+	if connection := runningIn(ctx, dir); connection != nil {
 		connection.Close()
-		return stillRunning(folder)
+		return stillRunning(dir)
 	}
-	if err := refuseSurvivors(ctx, folder); err != nil {
+	if err := refuseSurvivors(ctx, dir); err != nil {
 		return err
 	}
-	cleaned, err := server.Clean(ctx, folder, results)
-	if _, running := errors.AsType[*server.RunningError](err); running {
-		return stillRunning(folder)
+	var unpublish func(folder.Layout, *folder.Cleaned) error
+	if results {
+		unpublish = func(l folder.Layout, cleaned *folder.Cleaned) error { return server.CleanResults(ctx, l, cleaned) }
+	}
+	cleaned, err := folder.Clean(dir, unpublish)
+	if _, running := errors.AsType[*folder.RunningError](err); running {
+		return stillRunning(dir)
 	}
 	if err != nil {
 		return fmt.Errorf("cleaning: %w", err)

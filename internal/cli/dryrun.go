@@ -8,6 +8,7 @@ import (
 
 	"fairway/internal/quantity"
 	"fairway/internal/server"
+	"fairway/internal/server/folder"
 )
 
 type planObject struct {
@@ -34,7 +35,7 @@ func (c *console) dryRun(ctx context.Context, o *runOptions) error {
 		return err
 	}
 	plan, err := server.DryRun(ctx, config)
-	if running, ok := errors.AsType[*server.RunningError](err); ok {
+	if running, ok := errors.AsType[*folder.RunningError](err); ok {
 		return alreadyRunning(running.Folder)
 	}
 	if err != nil {

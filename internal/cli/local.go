@@ -9,6 +9,7 @@ import (
 	"fairway/internal/dispatch"
 	"fairway/internal/pilot"
 	"fairway/internal/server"
+	"fairway/internal/server/folder"
 )
 
 // localSite is this machine. Pilots are started as there is work for them.
@@ -17,14 +18,14 @@ func localSite(c *capacity) dispatch.Site {
 }
 
 // localPilots starts pilots as processes of this machine.
-func localPilots(o *runOptions, c *capacity) func(string, server.Folders) (batch.System, error) {
-	return func(address string, folders server.Folders) (batch.System, error) {
+func localPilots(o *runOptions, c *capacity) func(string, folder.Layout) (batch.System, error) {
+	return func(address string, folders folder.Layout) (batch.System, error) {
 		config := pilot.Config{
 			Server:      address,
 			Site:        server.LocalSite,
 			SandboxDir:  folders.Sandbox,
 			LogDir:      folders.Logs,
-			Storage:     server.StoragePrefix,
+			Storage:     folder.StoragePrefix,
 			Element:     folders.Storage,
 			Workflow:    folders.Workflow,
 			WatchInputs: pilot.WatchMode(o.watchInputs),

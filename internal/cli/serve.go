@@ -11,6 +11,7 @@ import (
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/server"
+	"fairway/internal/server/folder"
 	"fairway/internal/store"
 	"fairway/internal/wire"
 	"fairway/sched"
@@ -24,7 +25,7 @@ func (c *console) serve(ctx context.Context, o *runOptions) error {
 		return err
 	}
 	s, err := server.Open(ctx, config)
-	if running, ok := errors.AsType[*server.RunningError](err); ok {
+	if running, ok := errors.AsType[*folder.RunningError](err); ok {
 		return alreadyRunning(running.Folder)
 	}
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"fairway/internal/batch"
 	"fairway/internal/dispatch"
 	"fairway/internal/pilot"
+	"fairway/internal/server/folder"
 )
 
 // beAPilot is what TestMain does where a test has started this program as a
@@ -28,14 +29,14 @@ func beAPilot(encoded string) {
 }
 
 // realPilots are pilots with a cache of so many bytes, as processes.
-func realPilots(t *testing.T, space int64) func(string, Folders) (batch.System, error) {
-	return func(address string, folders Folders) (batch.System, error) {
+func realPilots(t *testing.T, space int64) func(string, folder.Layout) (batch.System, error) {
+	return func(address string, folders folder.Layout) (batch.System, error) {
 		return batch.NewLocal(batch.LocalConfig{
 			Prefix: LocalSite, LogDir: folders.Pilots, Command: []string{os.Args[0]},
 			Environment: func(launch string) ([]string, error) {
 				cfg := pilot.Config{
 					Server: address, Launch: launch, Site: LocalSite, MilliCPUs: 1000,
-					SandboxDir: folders.Sandbox, LogDir: folders.Logs, Storage: StoragePrefix, Element: folders.Storage, Workflow: folders.Workflow,
+					SandboxDir: folders.Sandbox, LogDir: folders.Logs, Storage: folder.StoragePrefix, Element: folders.Storage, Workflow: folders.Workflow,
 					Cache: pilot.CacheConfig{Mode: pilot.CachePilot, Dir: folders.Cache, MaxSpace: space},
 				}
 				encoded, err := cfg.Encode()
@@ -51,7 +52,7 @@ func realPilots(t *testing.T, space int64) func(string, Folders) (batch.System, 
 func TestCacheFollowsTheOrderOfNextUse(t *testing.T) {
 	const size = 100_000
 	text := strings.Repeat("x", size)
-	root := folder(t, map[string]string{"in/a": text, "in/b": text, "in/c": text})
+	root := newFolder(t, map[string]string{"in/a": text, "in/b": text, "in/c": text})
 	r := newRun(t, root, fmt.Sprintf(`
 workflow: advice
 inputs:

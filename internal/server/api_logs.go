@@ -13,6 +13,7 @@ import (
 	"connectrpc.com/connect"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/server/folder"
 	"fairway/internal/wire"
 	"fairway/sched"
 )
@@ -39,12 +40,12 @@ func (f logFolder) remove(attempts []dispatch.AttemptID) error {
 	}
 	root, err := os.OpenRoot(string(f))
 	if err != nil {
-		return ignoreMissing(err)
+		return folder.IgnoreMissing(err)
 	}
 	defer func() { _ = root.Close() }()
 	for _, attempt := range attempts {
 		for _, kind := range logKinds {
-			if err := ignoreMissing(root.Remove(filepath.Base(f.path(attempt, kind)))); err != nil {
+			if err := folder.IgnoreMissing(root.Remove(filepath.Base(f.path(attempt, kind)))); err != nil {
 				return err
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"fairway/internal/batch"
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
+	"fairway/internal/server/folder"
 	"fairway/sched"
 )
 
@@ -36,7 +37,7 @@ type Config struct {
 	Site dispatch.Site
 	// System makes the batch system that starts pilots for the server at an
 	// address (unix:PATH), with the folders of the workflow.
-	System func(address string, folders Folders) (batch.System, error)
+	System func(address string, folders folder.Layout) (batch.System, error)
 
 	// Dispatch holds limits and policies of the TaskQueue.
 	Dispatch dispatch.Config

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"path/filepath"
 	"sync"
 	"time"
 
+	"fairway/internal/server/folder"
+	"fairway/internal/server/listen"
 	"fairway/internal/store"
 	"fairway/internal/wire"
 	"fairway/sched"
@@ -35,14 +38,14 @@ func (c *Connection) Close() { c.close() }
 
 // Connect reaches the server that runs the workflow of a folder or, where none
 // does, its records. An error wraps fs.ErrNotExist where nothing was run.
-func Connect(ctx context.Context, folder string) (*Connection, error) {
-	folder, err := filepath.Abs(folder)
+func Connect(ctx context.Context, workflow string) (*Connection, error) {
+	workflow, err := filepath.Abs(workflow)
 	if err != nil {
 		return nil, err
 	}
 	s := sched.Default()
 	for deadline := time.Now().Add(ConnectTime); ; {
-		c, err := connectOnce(ctx, folder, s)
+		c, err := connectOnce(ctx, workflow, s)
 		if err == nil || !passing(err) || time.Now().After(deadline) {
 			return c, err
 		}
@@ -58,16 +61,16 @@ func passing(err error) bool {
 	return errors.As(err, &network) || errors.Is(err, store.ErrLocked) || errors.Is(err, store.ErrUnready)
 }
 
-func connectOnce(ctx context.Context, folder string, s *sched.Scheduler) (*Connection, error) {
-	state := filepath.Join(folder, StateFolder)
-	live, err := isRunning(state)
+func connectOnce(ctx context.Context, workflow string, s *sched.Scheduler) (*Connection, error) {
+	state := filepath.Join(workflow, folder.StateFolder)
+	live, err := folder.IsRunning(state)
 	if err != nil {
 		return nil, err
 	}
 	if live {
 		return connectLive(ctx, state)
 	}
-	v, err := openView(ctx, folder)
+	v, err := openView(ctx, workflow)
 	if err != nil {
 		return nil, err
 	}
@@ -75,12 +78,12 @@ func connectOnce(ctx context.Context, folder string, s *sched.Scheduler) (*Conne
 }
 
 func connectLive(ctx context.Context, state string) (*Connection, error) {
-	probe, err := dialSocket(ctx, state)
+	probe, err := listen.Dial(ctx, state)
 	if err != nil {
 		return nil, fmt.Errorf("reaching the server that runs the workflow: %w", err)
 	}
 	_ = probe.Close()
-	client, transport := clientOver(func(ctx context.Context) (net.Conn, error) { return dialSocket(ctx, state) })
+	client, transport := listen.Client(func(ctx context.Context) (net.Conn, error) { return listen.Dial(ctx, state) })
 	return &Connection{WorkflowClient: client, Live: true, close: transport.CloseIdleConnections}, nil
 }
 
@@ -93,54 +96,15 @@ func connectView(v *view, s *sched.Scheduler) *Connection {
 			alive, _ := Survivors(v.folders.Workflow) // not to know is as if there were none
 			return len(alive)
 		},
-	}, uncompressed))
-	listener := newPipes()
-	serving := &http.Server{Handler: mux}
+	}, listen.Uncompressed))
+	listener := listen.NewPipes()
+	endpoint := listen.NewEndpoint(listener, mux, slog.New(slog.DiscardHandler))
 	var group sync.WaitGroup
-	group.Go(func() { _ = serving.Serve(listener) })
-	client, transport := clientOver(listener.dial)
+	group.Go(endpoint.Serve)
+	client, transport := listen.Client(listener.Dial)
 	return &Connection{WorkflowClient: client, close: func() {
 		transport.CloseIdleConnections()
-		_ = serving.Close()
+		endpoint.Close(0)
 		group.Wait()
 	}}
 }
-
-// pipes is a listener for connections within the process.
-type pipes struct {
-	made   chan net.Conn
-	closed chan struct{}
-	once   sync.Once
-}
-
-func newPipes() *pipes { return &pipes{made: make(chan net.Conn), closed: make(chan struct{})} }
-
-func (p *pipes) dial(ctx context.Context) (net.Conn, error) {
-	near, far := net.Pipe()
-	select {
-	case p.made <- far:
-		return near, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-// Accept, Close and Addr make it a net.Listener.
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.made:
-		return c, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error {
-	p.once.Do(func() { close(p.closed) })
-	return nil
-}
-
-func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "records", Net: "unix"} }

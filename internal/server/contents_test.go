@@ -12,7 +12,7 @@ import (
 // Small inputs that were touched, replaced by a copy or checked out anew run
 // nothing again; what they hold counts.
 func TestOnlyContentsOfSmallInputsCount(t *testing.T) {
-	root := folder(t, threeTexts)
+	root := newFolder(t, threeTexts)
 	mustRun(t, root, 4)
 	input := filepath.Join(root, "in/b.txt")
 	now := time.Now().Add(time.Minute)
@@ -35,7 +35,7 @@ func TestOnlyContentsOfSmallInputsCount(t *testing.T) {
 
 // Neither the size nor the time of a small input hides that it changed.
 func TestContentsCountWhateverTheTime(t *testing.T) {
-	root := folder(t, threeTexts)
+	root := newFolder(t, threeTexts)
 	input := filepath.Join(root, "in/b.txt")
 	when := time.Unix(1_700_000_000, 0)
 	if err := os.Chtimes(input, when, when); err != nil {

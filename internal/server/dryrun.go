@@ -14,6 +14,7 @@ import (
 	"fairway/internal/beneath"
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
+	"fairway/internal/server/folder"
 	"fairway/internal/storage"
 	"fairway/internal/storage/elements"
 	"fairway/internal/store"
@@ -50,18 +51,18 @@ var beginnings = [...]string{runNew: "new", runOn: "on", runAgain: "again", runD
 // cores are stepped as the loop does, without anything being kept or let out.
 func DryRun(ctx context.Context, config Config) (*Plan, error) {
 	config = config.withDefaults()
-	folder, err := filepath.Abs(config.Folder)
+	dir, err := filepath.Abs(config.Folder)
 	if err != nil {
 		return nil, err
 	}
-	if running, err := isRunning(filepath.Join(folder, StateFolder)); err != nil || running {
-		return nil, errors.Join(err, &RunningError{Folder: folder, PID: lockHolder(filepath.Join(folder, StateFolder))})
+	if err := folder.CheckFree(dir); err != nil {
+		return nil, err
 	}
-	folders, err := FoldersOf(folder)
+	folders, err := folder.Of(dir)
 	if err != nil {
 		return nil, err
 	}
-	records, err := store.OpenSQLite(filepath.Join(folder, StateFolder, StoreFile), store.ReadOnly)
+	records, err := store.OpenSQLite(filepath.Join(folders.State, folder.StoreFile), store.ReadOnly)
 	if errors.Is(err, fs.ErrNotExist) {
 		records, err = nil, nil
 	}
@@ -71,7 +72,7 @@ func DryRun(ctx context.Context, config Config) (*Plan, error) {
 	if records != nil {
 		defer func() { _ = records.Close() }()
 	}
-	find := newFinder(folder, elements.New(folders.Places(), config.Sched.Sleep))
+	find := newFinder(dir, elements.New(folders.Places(), config.Sched.Sleep))
 	find.look, find.state = true, folders.ID
 	o, err := openRecords(ctx, &config, records, find)
 	if err != nil {
@@ -156,14 +157,14 @@ func (o *opened) willKeep() bool {
 }
 
 // removals are the names of results that would go.
-func removals(ctx context.Context, records store.Store, folders Folders, core *dispatch.Core) (names []string, err error) {
+func removals(ctx context.Context, records store.Store, folders folder.Layout, core *dispatch.Core) (names []string, err error) {
 	s, err := loadStanding(ctx, records, folders)
 	if err != nil {
 		return nil, err
 	}
 	results, err := beneath.Open(folders.Results)
 	if err != nil {
-		return nil, ignoreMissing(err)
+		return nil, folder.IgnoreMissing(err)
 	}
 	defer func() { _ = results.Close() }()
 	for _, lfn := range s.obsolete(written(core), false) {

@@ -29,7 +29,7 @@ func (f *finder) remote(ctx context.Context, in *flow.DeclaredInput, glob string
 }
 
 // GlobURL returns the files on a server that a pattern of [path.Match] matches,
-// element by element, in no order. Host and bucket stand for themselves. Folders
+// element by element, in no order. Host and bucket stand for themselves. Layout
 // are listed only where the pattern leaves something open. Names that begin with a
 // dot are matched only by elements that do.
 func GlobURL(ctx context.Context, element storage.Element, glob string) ([]string, error) {

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"fairway/internal/server/folder"
 	"fairway/internal/wire"
 )
 
@@ -45,9 +46,9 @@ func sameFiles(t *testing.T, what string, before, after map[string]string) {
 	}
 }
 
-func foldersIn(t *testing.T, root string) Folders {
+func foldersIn(t *testing.T, root string) folder.Layout {
 	t.Helper()
-	folders, err := FoldersOf(root)
+	folders, err := folder.Of(root)
 	if err != nil || folders.ID == "" {
 		t.Fatalf("the state of %s is %+v, %v", root, folders, err)
 	}
@@ -108,7 +109,7 @@ func TestRunsGoOnInMovedAndCopiedFolders(t *testing.T) {
 			write(t, filepath.Join(original, name), text)
 		}
 		if shared {
-			elsewhere(t, filepath.Join(original, StateFolder, storageName))
+			elsewhere(t, filepath.Join(original, folder.StateFolder, folder.StorageName))
 		}
 		failing := newRun(t, original, twoSteps, func(a *wire.Assignment, read func(string) string) (map[string]string, int) {
 			if a.GetStep() == "join" {
@@ -143,9 +144,9 @@ func TestRunsGoOnInMovedAndCopiedFolders(t *testing.T) {
 // Two workflows, and people, may keep files in one folder that the storage is a
 // link to.
 func TestSharedStorageKeepsWhatOthersStored(t *testing.T) {
-	roots := []string{folder(t, threeTexts), folder(t, threeTexts)}
-	shared := elsewhere(t, filepath.Join(roots[0], StateFolder, storageName))
-	if err := errors.Join(os.Mkdir(filepath.Join(roots[1], StateFolder), 0o755), os.Symlink(shared, filepath.Join(roots[1], StateFolder, storageName))); err != nil {
+	roots := []string{newFolder(t, threeTexts), newFolder(t, threeTexts)}
+	shared := elsewhere(t, filepath.Join(roots[0], folder.StateFolder, folder.StorageName))
+	if err := errors.Join(os.Mkdir(filepath.Join(roots[1], folder.StateFolder), 0o755), os.Symlink(shared, filepath.Join(roots[1], folder.StateFolder, folder.StorageName))); err != nil {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(shared, "notes.txt"), "mine")
@@ -165,7 +166,7 @@ func TestSharedStorageKeepsWhatOthersStored(t *testing.T) {
 }
 
 func TestForeignFilesInTheStorageStay(t *testing.T) {
-	root := folder(t, threeTexts)
+	root := newFolder(t, threeTexts)
 	mustRun(t, root, 4)
 	own := foldersIn(t, root).Storage
 	write(t, filepath.Join(own, "notes.txt"), "mine")
@@ -186,15 +187,15 @@ func TestForeignFilesInTheStorageStay(t *testing.T) {
 }
 
 func TestFoldersThatAreNotOursAreRefused(t *testing.T) {
-	for name, want := range map[string]string{"precious.txt": "holds what Fairway has not put there (precious.txt)", StoreFile: "earlier version of Fairway"} {
-		root := folder(t, threeTexts)
-		path := filepath.Join(root, StateFolder, name)
+	for name, want := range map[string]string{"precious.txt": "holds what Fairway has not put there (precious.txt)", folder.StoreFile: "earlier version of Fairway"} {
+		root := newFolder(t, threeTexts)
+		path := filepath.Join(root, folder.StateFolder, name)
 		write(t, path, "mine")
 		r := newRun(t, root, twoSteps, twoStepsScript)
 		if _, err := Open(context.Background(), r.config); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if files := filesBelow(t, filepath.Join(root, StateFolder)); len(files) != 1 || files[name] != "mine" {
+		if files := filesBelow(t, filepath.Join(root, folder.StateFolder)); len(files) != 1 || files[name] != "mine" {
 			t.Errorf("%s: there are now %v", name, files)
 		}
 	}
@@ -204,13 +205,13 @@ func TestFoldersThatAreNotOursAreRefused(t *testing.T) {
 func TestStateIsForItsUserOnly(t *testing.T) {
 	before := unix.Umask(0)
 	defer unix.Umask(before)
-	root := folder(t, threeTexts)
-	stored := elsewhere(t, filepath.Join(root, StateFolder, storageName))
-	if err := os.Chmod(filepath.Join(root, StateFolder), 0o777); err != nil {
+	root := newFolder(t, threeTexts)
+	stored := elsewhere(t, filepath.Join(root, folder.StateFolder, folder.StorageName))
+	if err := os.Chmod(filepath.Join(root, folder.StateFolder), 0o777); err != nil {
 		t.Fatal(err)
 	}
 	mustRun(t, root, 4)
-	for _, path := range []string{filepath.Join(root, StateFolder), filepath.Join(stored, foldersIn(t, root).ID)} {
+	for _, path := range []string{filepath.Join(root, folder.StateFolder), filepath.Join(stored, foldersIn(t, root).ID)} {
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o700 {
 			t.Errorf("%s has mode %v, %v", path, info.Mode(), err)
 		}

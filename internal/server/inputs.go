@@ -14,6 +14,7 @@ import (
 	"fairway/internal/catalog"
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
+	"fairway/internal/server/folder"
 	"fairway/internal/storage"
 )
 
@@ -291,7 +292,7 @@ func ReadCatalog(folder string, ref *flow.CatalogRef) (*catalog.Catalog, error) 
 func (f *finder) makeSized(sizes []flow.SizedFile) ([]flow.InputFile, error) {
 	files := make([]flow.InputFile, len(sizes))
 	for i, sized := range sizes {
-		pfn := f.pfn(filepath.Join(StateFolder, inputsName, f.state, sized.LFN))
+		pfn := f.pfn(filepath.Join(folder.StateFolder, folder.InputsName, f.state, sized.LFN))
 		if err := f.provide(f.places.Shown(pfn), sized.Size); err != nil {
 			return nil, err
 		}

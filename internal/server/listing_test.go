@@ -28,7 +28,7 @@ steps:
 
 // A run that has ended is listed from few of its records as it is from all.
 func TestListingFromFewRecords(t *testing.T) {
-	root := folder(t, threeTexts)
+	root := newFolder(t, threeTexts)
 	fails := true
 	script := func(a *wire.Assignment, read func(string) string) (map[string]string, int) {
 		if fails && strings.HasSuffix(a.GetName(), "/b") {
@@ -92,7 +92,7 @@ func compareLists(t *testing.T, root string, r *wire.ListJobsRequest) bool {
 // A list takes records of the listed jobs only, and is read in pages.
 func TestListingReadsPages(t *testing.T) {
 	text, files := manyFiles(2*listingPage + 10)
-	r := newRun(t, folder(t, files), text, func(a *wire.Assignment, _ func(string) string) (map[string]string, int) {
+	r := newRun(t, newFolder(t, files), text, func(a *wire.Assignment, _ func(string) string) (map[string]string, int) {
 		return map[string]string{a.GetOutputs()[0].GetLfn(): ""}, 0
 	})
 	r.mustSucceed()

@@ -79,7 +79,7 @@ func manySteps(jobs int) (text string, files map[string]string) {
 func costOf(t *testing.T, jobs int, workflow func(int) (string, map[string]string)) cost {
 	t.Helper()
 	text, files := workflow(jobs)
-	r := newRun(t, folder(t, files), text, func(a *wire.Assignment, read func(string) string) (map[string]string, int) {
+	r := newRun(t, newFolder(t, files), text, func(a *wire.Assignment, read func(string) string) (map[string]string, int) {
 		return map[string]string{a.GetOutputs()[0].GetLfn(): read(a.GetInputs()[0].GetFile().GetLfn())}, 0
 	})
 	var before, after runtime.MemStats

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/internal/server/folder"
 	"fairway/internal/wire"
 )
 
@@ -34,9 +35,9 @@ func TestURLsThatChanged(t *testing.T) {
 		http.ServeContent(w, r, "page", time.Unix(1_700_000_000+edition, 0), strings.NewReader(fmt.Sprint("edition ", edition)))
 	}))
 	defer pages.Close()
-	root := folder(t, map[string]string{"local/page": "here"})
+	root := newFolder(t, map[string]string{"local/page": "here"})
 	for _, url := range []string{pages.URL + "/page", "local/page"} {
-		if err := os.RemoveAll(filepath.Join(root, StateFolder)); err != nil {
+		if err := os.RemoveAll(filepath.Join(root, folder.StateFolder)); err != nil {
 			t.Fatal(err)
 		}
 		write(t, filepath.Join(root, "list"), url+"\n")

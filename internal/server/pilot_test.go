@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"fairway/internal/batch"
+	"fairway/internal/server/folder"
 	"fairway/internal/storage"
 	"fairway/internal/storage/elements"
 	"fairway/internal/wire"
@@ -57,7 +58,7 @@ func newScripted(t testing.TB, run script) *scripted {
 	}
 }
 
-func (s *scripted) at(address string, folders Folders) (batch.System, error) {
+func (s *scripted) at(address string, folders folder.Layout) (batch.System, error) {
 	s.element = elements.New(folders.Places(), nil)
 	s.address = strings.TrimPrefix(address, "unix:")
 	return s, nil
@@ -209,7 +210,7 @@ func (s *scripted) execute(a *wire.Assignment) *wire.Result {
 			if fits, _ := path.Match(out.GetLfn(), lfn); !fits {
 				continue
 			}
-			pfn := fmt.Sprintf("%s%s.v%d.a%d", StoragePrefix, lfn, out.GetVersion(), a.GetAttempt())
+			pfn := fmt.Sprintf("%s%s.v%d.a%d", folder.StoragePrefix, lfn, out.GetVersion(), a.GetAttempt())
 			made := filepath.Join(s.scratch, fmt.Sprint(a.GetAttempt(), len(result.GetOutputs())))
 			if err := errors.Join(os.WriteFile(made, []byte(text), 0o644), s.element.Put(context.Background(), made, pfn)); err != nil {
 				s.t.Error(err)

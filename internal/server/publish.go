@@ -3,7 +3,6 @@ package server
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -14,6 +13,7 @@ import (
 	"fairway/internal/beneath"
 	"fairway/internal/dispatch"
 	"fairway/internal/fault"
+	"fairway/internal/server/folder"
 )
 
 var (
@@ -153,14 +153,14 @@ func (p *publisher) provide(pfn, temporary string) error {
 		return err
 	}
 	defer func() { _ = stored.Close() }()
-	return linkOrCopy(stored.Path(element), temporary)
+	return folder.LinkOrCopy(stored.Path(element), temporary)
 }
 
 // setAside keeps what a person has put under the name of a result.
 func (p *publisher) setAside(results *beneath.Folder, lfn string) error {
 	there, err := results.Lstat(lfn)
 	if err != nil || there.IsDir() {
-		return ignoreMissing(err) // a folder is in the way of the rename
+		return folder.IgnoreMissing(err) // a folder is in the way of the rename
 	}
 	if ours, err := p.standing.isOurs(results, lfn); ours || err != nil {
 		return err
@@ -188,42 +188,4 @@ func (p *publisher) setAside(results *beneath.Folder, lfn string) error {
 		}
 		return err
 	}
-}
-
-// linkOrCopy makes target another name of source, or a copy of it where they are
-// on different file systems. What had the name is replaced.
-func linkOrCopy(source, target string) error {
-	if err := os.Remove(target); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	err := os.Link(source, target)
-	if err == nil || errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
-		return err
-	}
-	if err := copyWithTime(source, target); err != nil {
-		_ = os.Remove(target)
-		return err
-	}
-	return nil
-}
-
-func copyWithTime(source, target string) error {
-	in, err := os.OpenFile(source, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = in.Close() }()
-	info, err := in.Stat()
-	if err != nil {
-		return err
-	}
-	out, err := os.OpenFile(target, os.O_WRONLY|os.O_CREATE|os.O_EXCL, info.Mode().Perm())
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	if err = errors.Join(err, out.Sync(), out.Close()); err != nil {
-		return err
-	}
-	return os.Chtimes(target, info.ModTime(), info.ModTime())
 }

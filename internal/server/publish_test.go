@@ -10,13 +10,15 @@ import (
 	"time"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/server/folder"
 	"fairway/internal/storage"
 )
 
 // resultsOf is what a state publishes into a folder, with nothing recorded yet.
-func resultsOf(t *testing.T, folder string) *standing {
+func resultsOf(t *testing.T, root string) *standing {
 	t.Helper()
-	folders := foldersOf(folder, "own")
+	state := filepath.Join(root, folder.StateFolder)
+	folders := folder.Layout{Workflow: root, State: state, Results: filepath.Join(root, folder.ResultsFolder), ID: "own", Storage: filepath.Join(state, "storage", "own")}
 	if err := os.MkdirAll(folders.Storage, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +30,7 @@ func publication(t *testing.T, s *standing, lfn string, version dispatch.Version
 	t.Helper()
 	name := fmt.Sprintf("%s.v%d.a%d", lfn, version, version)
 	write(t, filepath.Join(s.folders.Storage, name), text)
-	return dispatch.Publish{File: dispatch.FileRef{LFN: lfn, Version: version}, PFN: StoragePrefix + name}
+	return dispatch.Publish{File: dispatch.FileRef{LFN: lfn, Version: version}, PFN: folder.StoragePrefix + name}
 }
 
 func noneIsOld(string) bool { return false }
@@ -203,16 +205,16 @@ func elsewhere(t *testing.T, link string) string {
 // TestResultsOnAnotherFileSystem: publication copies where it cannot link, and a
 // later run finds the copies to be what they are.
 func TestResultsOnAnotherFileSystem(t *testing.T) {
-	root := folder(t, threeTexts)
-	elsewhere(t, filepath.Join(root, ResultsFolder))
+	root := newFolder(t, threeTexts)
+	elsewhere(t, filepath.Join(root, folder.ResultsFolder))
 	r := newRun(t, root, twoSteps, twoStepsScript)
 	r.mustSucceed()
-	path := filepath.Join(root, ResultsFolder, "joined.txt")
+	path := filepath.Join(root, folder.ResultsFolder, "joined.txt")
 	before, err := os.Stat(path)
 	if err != nil || read(t, path) != "ONE TWO THREE " {
 		t.Fatalf("got %q, %v", read(t, path), err)
 	}
-	if entries, err := os.ReadDir(r.folder + "/" + ResultsFolder); err != nil || len(entries) != 1 {
+	if entries, err := os.ReadDir(r.folder + "/" + folder.ResultsFolder); err != nil || len(entries) != 1 {
 		t.Fatalf("in the results there are %v, %v", entries, err)
 	}
 	again := newRun(t, root, twoSteps, twoStepsScript)
@@ -226,8 +228,8 @@ func TestResultsOnAnotherFileSystem(t *testing.T) {
 // TestStorageBehindALink: the storage element may be moved to another disk, and
 // what is committed stays there.
 func TestStorageBehindALink(t *testing.T) {
-	root := folder(t, threeTexts)
-	link := filepath.Join(root, StateFolder, storageName)
+	root := newFolder(t, threeTexts)
+	link := filepath.Join(root, folder.StateFolder, "storage")
 	stored := elsewhere(t, link)
 	newRun(t, root, twoSteps, twoStepsScript).mustSucceed()
 	if entries, err := os.ReadDir(stored); err != nil || len(entries) == 0 {

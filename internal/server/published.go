@@ -14,6 +14,7 @@ import (
 
 	"fairway/internal/beneath"
 	"fairway/internal/dispatch"
+	"fairway/internal/server/folder"
 	"fairway/internal/storage"
 )
 
@@ -55,13 +56,13 @@ func (s stamp) like(other stamp) bool {
 
 // standing is what this state has published, by LFN.
 type standing struct {
-	folders Folders
+	folders folder.Layout
 
 	mu      sync.Mutex // guards records
 	records map[string]publishedRecord
 }
 
-func loadStanding(ctx context.Context, source recordSource, folders Folders) (*standing, error) {
+func loadStanding(ctx context.Context, source recordSource, folders folder.Layout) (*standing, error) {
 	s := &standing{folders: folders, records: map[string]publishedRecord{}}
 	records, err := source.Load(ctx, publishedTable)
 	for _, record := range records {
@@ -118,7 +119,7 @@ func (s *standing) holds(lfn, pfn string) (bool, error) {
 		return false, err
 	}
 	same, err := s.same(results, lfn, there, pfn)
-	return same, ignoreMissing(err)
+	return same, folder.IgnoreMissing(err)
 }
 
 // stored opens the folder that holds the file of a PFN. Those that are not in the
@@ -190,7 +191,7 @@ func sameContents(results *beneath.Folder, lfn string, stored *beneath.Folder, e
 func (s *standing) isOurs(results *beneath.Folder, lfn string) (bool, error) {
 	there, err := results.Lstat(lfn)
 	if err != nil || !there.Mode().IsRegular() {
-		return false, ignoreMissing(err)
+		return false, folder.IgnoreMissing(err)
 	}
 	if r, known := s.get(lfn); known {
 		switch now := stampOf(there); {
@@ -215,7 +216,7 @@ func (s *standing) isOurs(results *beneath.Folder, lfn string) (bool, error) {
 func (s *standing) isStored(results *beneath.Folder, lfn string, there fs.FileInfo) (bool, error) {
 	stored, err := beneath.Open(s.folders.Storage)
 	if err != nil {
-		return false, ignoreMissing(err)
+		return false, folder.IgnoreMissing(err)
 	}
 	elements, err := stored.List(path.Dir(lfn))
 	if err := stored.Close(); err != nil {
@@ -229,8 +230,8 @@ func (s *standing) isStored(results *beneath.Folder, lfn string, there fs.FileIn
 		if of, ok := storedAs(name); !ok || of != lfn {
 			continue
 		}
-		same, err := s.same(results, lfn, there, storage.Join(StoragePrefix, name))
-		if err = ignoreMissing(err); same || err != nil {
+		same, err := s.same(results, lfn, there, storage.Join(folder.StoragePrefix, name))
+		if err = folder.IgnoreMissing(err); same || err != nil {
 			return same, err
 		}
 	}
@@ -248,7 +249,7 @@ func (s *standing) remove(results *beneath.Folder, lfn string) (removed bool, er
 		return false, err
 	}
 	if err := results.Remove(lfn); err != nil {
-		return false, ignoreMissing(err)
+		return false, folder.IgnoreMissing(err)
 	}
 	for folder := path.Dir(lfn); folder != "."; folder = path.Dir(folder) {
 		if results.RemoveFolder(folder) != nil {

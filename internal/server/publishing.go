@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/server/folder"
 )
 
 const (
@@ -25,7 +26,7 @@ const (
 // behind it wait: publications are in order.
 func (s *Server) publishLoop(ctx context.Context) {
 	p := newPublisher(s.standing, func(lfn string) bool { return s.isOld(ctx, lfn) }, func(lfn, name string) {
-		note := fmt.Sprintf("%s/%s was not published by this state, or was changed since: it is now %s/%s", ResultsFolder, lfn, ResultsFolder, name)
+		note := fmt.Sprintf("%s/%s was not published by this state, or was changed since: it is now %s/%s", folder.ResultsFolder, lfn, folder.ResultsFolder, name)
 		_ = s.inbox.send(ctx, &request{ask: func(*cores) { s.end.note(note) }})
 	})
 	for {

@@ -11,6 +11,7 @@ import (
 	"fairway/internal/disk"
 	"fairway/internal/dispatch"
 	"fairway/internal/fault"
+	"fairway/internal/server/folder"
 	"fairway/internal/storage"
 )
 
@@ -58,7 +59,7 @@ func (s *Server) removeFile(ctx context.Context, pfn string) error {
 func (s *Server) sweep(needed names) error {
 	stored, err := beneath.Open(s.folders.Storage)
 	if err != nil {
-		return ignoreMissing(err)
+		return folder.IgnoreMissing(err)
 	}
 	defer func() { _ = stored.Close() }()
 	var failures []error

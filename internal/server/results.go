@@ -12,6 +12,7 @@ import (
 
 	"fairway/internal/beneath"
 	"fairway/internal/dispatch"
+	"fairway/internal/server/folder"
 )
 
 // written is what the jobs of a run wrote, by LFN: the last version of each file.
@@ -93,7 +94,7 @@ func (s *Server) unpublish(names []string) error {
 		records = append(records, s.standing.forget(lfn))
 	}
 	if len(removed) > 0 {
-		s.end.note(fmt.Sprintf("removed from %s/, since this run does not make them: %s; with --keep-results they stay", ResultsFolder, shortList(removed)))
+		s.end.note(fmt.Sprintf("removed from %s/, since this run does not make them: %s; with --keep-results they stay", folder.ResultsFolder, shortList(removed)))
 	}
 	return errors.Join(append(failures, s.opened.store.Apply(context.Background(), records))...)
 }
@@ -112,7 +113,7 @@ func (s *Server) keepResults(names []string) error {
 		records = append(records, record)
 	}
 	if len(names) > 0 {
-		s.end.note(fmt.Sprintf("kept in %s/, though this run does not make them: %s", ResultsFolder, shortList(names)))
+		s.end.note(fmt.Sprintf("kept in %s/, though this run does not make them: %s", folder.ResultsFolder, shortList(names)))
 	}
 	return s.opened.store.Apply(context.Background(), records)
 }
@@ -125,13 +126,6 @@ func shortList(names []string) string {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:namesListed], ", "), more)
 	}
 	return strings.Join(names, ", ")
-}
-
-func ignoreMissing(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }
 
 // attemptSuffix is what pilots append to an LFN for the name of a stored file.

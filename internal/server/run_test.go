@@ -13,6 +13,7 @@ import (
 
 	"fairway/internal/flow"
 	"fairway/internal/pilot"
+	"fairway/internal/server/folder"
 	"fairway/internal/wire"
 	"fairway/sched"
 )
@@ -24,8 +25,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// folder makes a workflow folder with the given files, by relative path.
-func folder(t testing.TB, files map[string]string) string {
+// newFolder makes a workflow folder with the given files, by relative path.
+func newFolder(t testing.TB, files map[string]string) string {
 	t.Helper()
 	root := t.TempDir()
 	for name, text := range files {
@@ -125,11 +126,11 @@ func (r *testRun) mustSucceed() {
 
 func (r *testRun) result(name string) string {
 	r.t.Helper()
-	return read(r.t, filepath.Join(r.folder, ResultsFolder, name))
+	return read(r.t, filepath.Join(r.folder, folder.ResultsFolder, name))
 }
 
 func TestRunPublishesResults(t *testing.T) {
-	r := newRun(t, folder(t, threeTexts), twoSteps, twoStepsScript)
+	r := newRun(t, newFolder(t, threeTexts), twoSteps, twoStepsScript)
 	r.mustSucceed()
 	if got := r.result("joined.txt"); got != "ONE TWO THREE " {
 		t.Fatalf("got %q", got)
@@ -140,7 +141,7 @@ func TestRunPublishesResults(t *testing.T) {
 }
 
 func TestSecondRunHasNothingToDo(t *testing.T) {
-	root := folder(t, threeTexts)
+	root := newFolder(t, threeTexts)
 	newRun(t, root, twoSteps, twoStepsScript).mustSucceed()
 	again := newRun(t, root, twoSteps, twoStepsScript)
 	again.mustSucceed()
@@ -150,7 +151,7 @@ func TestSecondRunHasNothingToDo(t *testing.T) {
 }
 
 func TestChangedInputRunsAgainWhatDependsOnIt(t *testing.T) {
-	root := folder(t, threeTexts)
+	root := newFolder(t, threeTexts)
 	newRun(t, root, twoSteps, twoStepsScript).mustSucceed()
 	write(t, filepath.Join(root, "in/b.txt"), "zwei ")
 	again := newRun(t, root, twoSteps, twoStepsScript)
@@ -164,10 +165,10 @@ func TestChangedInputRunsAgainWhatDependsOnIt(t *testing.T) {
 }
 
 func TestDryRunTellsWhatWouldRun(t *testing.T) {
-	root := folder(t, threeTexts)
+	root := newFolder(t, threeTexts)
 	r := newRun(t, root, twoSteps, twoStepsScript)
 	wantPlan(t, r, "new", "upper/a", "upper/b", "upper/c", "join")
-	if _, err := os.Stat(filepath.Join(root, StateFolder)); err == nil {
+	if _, err := os.Stat(filepath.Join(root, folder.StateFolder)); err == nil {
 		t.Fatal("a dry run made the state folder")
 	}
 	r.mustSucceed()
@@ -197,7 +198,7 @@ func wantPlan(t *testing.T, r *testRun, begins string, runs ...string) {
 // A server that is killed as it starts a pilot leaves no record of it. A run that
 // ended without that pilot would leave it behind.
 func TestPilotsThatNoRecordTellsOfAreEnded(t *testing.T) {
-	r := newRun(t, folder(t, threeTexts), twoSteps, twoStepsScript)
+	r := newRun(t, newFolder(t, threeTexts), twoSteps, twoStepsScript)
 	r.pilots.left = "earlier-7"
 	r.mustSucceed()
 	if r.pilots.left != "" {

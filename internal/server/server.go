@@ -15,16 +15,19 @@ import (
 
 	"fairway/internal/dispatch"
 	"fairway/internal/recording"
+	"fairway/internal/server/folder"
+	"fairway/internal/server/listen"
 	"fairway/internal/storage"
 	"fairway/internal/storage/elements"
+	"fairway/internal/wire"
 	"fairway/sched"
 )
 
 // Server runs one workflow in one folder, once.
 type Server struct {
 	config   Config
-	folders  Folders
-	lock     *folderLock
+	folders  folder.Layout
+	lock     *folder.Lock
 	opened   *opened
 	tape     *recording.Writer // nil: none
 	find     *finder
@@ -34,7 +37,7 @@ type Server struct {
 	log      *slog.Logger
 
 	listener net.Listener
-	http     *http.Server
+	endpoint *listen.Endpoint
 	inbox    *inbox
 	out      *outlet
 	end      *ending
@@ -65,21 +68,17 @@ func Open(ctx context.Context, config Config) (*Server, error) {
 }
 
 func (s *Server) open(ctx context.Context) error {
-	folder, err := filepath.Abs(s.config.Folder)
+	dir, err := filepath.Abs(s.config.Folder)
 	if err != nil {
 		return err
 	}
-	s.folders = foldersOf(folder, "")
-	if s.lock, err = lockFolder(s.folders.State); err != nil {
-		return err
-	}
-	if s.folders, err = claimState(folder); err != nil {
+	if s.lock, s.folders, err = folder.Claim(dir); err != nil {
 		return err
 	}
 	s.element = elements.New(s.folders.Places(), s.sched.Sleep)
-	s.find = newFinder(folder, s.element)
+	s.find = newFinder(dir, s.element)
 	s.find.state = s.folders.ID
-	records, err := openStore(s.folders.State)
+	records, err := folder.OpenStore(s.folders.State)
 	if err != nil {
 		return err
 	}
@@ -93,7 +92,7 @@ func (s *Server) open(ctx context.Context) error {
 		return err
 	}
 	var address string
-	if s.listener, address, err = listenSocket(s.folders.State); err != nil {
+	if s.listener, address, err = listen.Unix(s.folders.State); err != nil {
 		return err
 	}
 	system, err := s.config.System("unix:"+address, s.folders)
@@ -139,7 +138,17 @@ func (s *Server) assemble() {
 		feeds:     s.feeds,
 		revival:   s.revival,
 	}
-	s.http = s.newHTTP()
+	s.endpoint = listen.NewEndpoint(s.listener, s.handler(), s.log)
+}
+
+// handler serves pilots and people at the socket of the state folder.
+func (s *Server) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle(wire.NewTaskQueueHandler(&taskQueue{inbox: s.inbox, waiters: s.out.waiters}, listen.Uncompressed))
+	mux.Handle(wire.NewWorkflowHandler(&api{
+		state: s, changer: s, control: s, logs: logFolder(s.folders.Logs), places: s.folders.Places(), sched: s.sched,
+	}, listen.Uncompressed))
+	return mux
 }
 
 // release gives back what Open took, as far as it came.
@@ -157,8 +166,8 @@ func (s *Server) release() {
 		_ = s.opened.store.Close()
 	}
 	if s.lock != nil {
-		_ = removeSocket(s.folders.State)
-		_ = s.lock.release()
+		_ = listen.RemoveSocket(s.folders.State)
+		_ = s.lock.Release()
 	}
 }
 
@@ -191,11 +200,11 @@ func (s *Server) Run(ctx context.Context) (Outcome, error) {
 	} {
 		group.Go(func() { work(working) })
 	}
-	group.Go(func() { s.serve() })
+	group.Go(s.endpoint.Serve)
 	err := s.loop.run(working)
 	outcome := s.conclude(err)
 	cancel()
-	s.closeHTTP()
+	s.endpoint.Close(listen.ClosingTime)
 	group.Wait()
 	return outcome, err
 }

@@ -1,12 +1,15 @@
 package server
 
-import "fairway/internal/batch"
+import (
+	"fairway/internal/batch"
+	"fairway/internal/server/folder"
+)
 
 // Survivors are the launches of local pilots that a server of this folder
 // started and that are alive. Where no server runs it was cut short; they go on
 // computing until their lease is over, for the next one.
-func Survivors(folder string) ([]string, error) {
-	folders, err := FoldersOf(folder)
+func Survivors(workflow string) ([]string, error) {
+	folders, err := folder.Of(workflow)
 	if err != nil {
 		return nil, err
 	}
@@ -15,8 +18,8 @@ func Survivors(folder string) ([]string, error) {
 
 // EndSurvivors ends pilots that Survivors has found, with what they run, and
 // waits until they are gone.
-func EndSurvivors(folder string, launches []string) error {
-	folders, err := FoldersOf(folder)
+func EndSurvivors(workflow string, launches []string) error {
+	folders, err := folder.Of(workflow)
 	if err != nil {
 		return err
 	}

@@ -60,7 +60,7 @@ func TestListedFilesAreNeverDroppedInSilence(t *testing.T) {
 		{"paths that look like URLs", "100%#?b.txt\nx:b\n", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			root := folder(t, map[string]string{"b": "b", "sub/b": "b", "100%#?b.txt": "c", "x:b": "d", "closed": ""})
+			root := newFolder(t, map[string]string{"b": "b", "sub/b": "b", "100%#?b.txt": "c", "x:b": "d", "closed": ""})
 			switch c.list {
 			case "":
 			case "/":
@@ -108,7 +108,7 @@ func TestListsAreReadAgain(t *testing.T) {
 		}
 		return http.StatusOK
 	})
-	root := folder(t, map[string]string{"b": "b", "closed": "", "list": "b\n" + site + "/x\n"})
+	root := newFolder(t, map[string]string{"b": "b", "closed": "", "list": "b\n" + site + "/x\n"})
 	newRun(t, root, listedFiles, copyListed).mustSucceed()
 	gone = true
 	r := newRun(t, root, listedFiles, copyListed)
@@ -129,7 +129,7 @@ func TestFilesOfUnknownSizeAreSplit(t *testing.T) {
 		_, _ = w.Write([]byte("12345"))
 	}))
 	defer site.Close()
-	root := folder(t, map[string]string{"closed": "", "list": site.URL + "/x\n"})
+	root := newFolder(t, map[string]string{"closed": "", "list": site.URL + "/x\n"})
 	r := newRun(t, root, strings.Replace(listedFiles, "writes: out/{x}", "split: {records: 2, of: bytes=2}\n    writes: out/{x}.{chunk}", 1),
 		func(a *wire.Assignment, _ func(string) string) (map[string]string, int) {
 			return map[string]string{strings.Replace(a.GetOutputs()[0].GetLfn(), "*", "5", 1): ""}, 0
@@ -142,7 +142,7 @@ func TestFilesOfUnknownSizeAreSplit(t *testing.T) {
 
 // Samples are called as people call them, and their chunks are theirs.
 func TestResultsAreThoseOfTheirSample(t *testing.T) {
-	root := folder(t, map[string]string{"in/S1.txt": "ab", "in/S1_2.txt": "cd"})
+	root := newFolder(t, map[string]string{"in/S1.txt": "ab", "in/S1_2.txt": "cd"})
 	r := newRun(t, root, `
 workflow: samples
 inputs:

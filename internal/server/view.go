@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/server/folder"
 	"fairway/internal/store"
 	"fairway/internal/wire"
 )
@@ -17,7 +18,7 @@ import (
 // the last run. What a question needs of them is read when it comes, and all of
 // them once at the most.
 type view struct {
-	folders Folders
+	folders folder.Layout
 	run     *runRecord
 
 	mu    sync.Mutex // guards cores
@@ -26,8 +27,8 @@ type view struct {
 
 // openView looks at the records of a workflow folder without changing them. It
 // fails with an error that wraps fs.ErrNotExist where nothing was run.
-func openView(ctx context.Context, folder string) (*view, error) {
-	folders, err := FoldersOf(folder)
+func openView(ctx context.Context, workflow string) (*view, error) {
+	folders, err := folder.Of(workflow)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +42,7 @@ func openView(ctx context.Context, folder string) (*view, error) {
 
 // reading opens the records for a moment: no server can begin meanwhile.
 func (v *view) reading(read func(store.Store) error) error {
-	path := filepath.Join(v.folders.State, StoreFile)
+	path := filepath.Join(v.folders.State, folder.StoreFile)
 	if _, err := os.Stat(path); err != nil {
 		return fmt.Errorf("nothing was run in %s: %w", v.folders.Workflow, err)
 	}

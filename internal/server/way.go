@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"fairway/internal/beneath"
+	"fairway/internal/server/folder"
 )
 
 // blocked says that a name could not be given because something else stands in
@@ -35,7 +36,7 @@ func (p *publisher) makeWay(results *beneath.Folder, lfn string) error {
 		info, err := results.Lstat(name)
 		switch {
 		case err != nil:
-			return ignoreMissing(err)
+			return folder.IgnoreMissing(err)
 		case !info.IsDir() && !p.old(name):
 			return fmt.Errorf("%s stands in its place and is not a result of an earlier run that may go: move it away", results.Name(name))
 		case !info.IsDir():

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/server/folder"
 )
 
 // wish is what a person asked of a run that was not under way. It is durable,
@@ -48,13 +49,13 @@ type resting struct{ folder string }
 
 // change keeps other processes out meanwhile. The view shows what will be.
 func (r resting) change(ctx context.Context, q *request) (err error) {
-	state := filepath.Join(r.folder, StateFolder)
-	lock, err := lockFolder(state)
+	state := filepath.Join(r.folder, folder.StateFolder)
+	lock, err := folder.LockState(state)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = lock.release() }()
-	records, err := openStore(state)
+	defer func() { _ = lock.Release() }()
+	records, err := folder.OpenStore(state)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"fairway/internal/flow"
 	"fairway/internal/pilot"
 	"fairway/internal/server"
+	"fairway/internal/server/folder"
 )
 
 // fullDisk is the folder of the workspace that the full host has its files in.
@@ -59,7 +60,7 @@ func (w *workspace) runOn(fullHost func(*pilot.Config)) {
 	}
 	s, err := server.Open(context.Background(), server.Config{
 		Workflow: parsed, Folder: w.folder, Site: dispatch.Site{MaxPilots: 2}, Log: slog.New(slog.NewTextHandler(w.Output(), nil)),
-		System: func(address string, folders server.Folders) (batch.System, error) {
+		System: func(address string, folders folder.Layout) (batch.System, error) {
 			return twoHosts(address, &folders, fullHost)
 		},
 	})
@@ -73,14 +74,14 @@ func (w *workspace) runOn(fullHost func(*pilot.Config)) {
 }
 
 // twoHosts starts pilots in turn on the one and the other.
-func twoHosts(address string, folders *server.Folders, fullHost func(*pilot.Config)) (batch.System, error) {
+func twoHosts(address string, folders *folder.Layout, fullHost func(*pilot.Config)) (batch.System, error) {
 	var launches atomic.Int64
 	return batch.NewLocal(batch.LocalConfig{
 		Prefix: server.LocalSite, LogDir: folders.Pilots, Command: []string{fairway, "pilot"},
 		Environment: func(launch string) ([]string, error) {
 			config := pilot.Config{
 				Server: address, Launch: launch, Site: server.LocalSite, Host: "roomy", MilliCPUs: 1000,
-				SandboxDir: folders.Sandbox, LogDir: folders.Logs, Storage: server.StoragePrefix, Element: folders.Storage, Workflow: folders.Workflow,
+				SandboxDir: folders.Sandbox, LogDir: folders.Logs, Storage: folder.StoragePrefix, Element: folders.Storage, Workflow: folders.Workflow,
 			}
 			if launches.Add(1)%2 == 1 {
 				config.Host = "full"

@@ -1,38 +1,13 @@
-package server
+package listen
 
 import (
 	"context"
-	"errors"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 )
-
-func TestLockIsForOne(t *testing.T) {
-	state := filepath.Join(t.TempDir(), StateFolder)
-	if running, err := isRunning(state); running || err != nil {
-		t.Fatalf("before anything: %v, %v", running, err)
-	}
-	lock, err := lockFolder(state)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var refusal *RunningError
-	if _, err := lockFolder(state); !errors.As(err, &refusal) || refusal.PID != os.Getpid() {
-		t.Fatalf("got %v, want a RunningError of this process", err)
-	}
-	if running, err := isRunning(state); !running || err != nil {
-		t.Fatalf("while it is held: %v, %v", running, err)
-	}
-	if err := lock.release(); err != nil {
-		t.Fatal(err)
-	}
-	if running, err := isRunning(state); running || err != nil {
-		t.Fatalf("after it was released: %v, %v", running, err)
-	}
-}
 
 func TestSocketOfALongPath(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", shortFolder(t))
@@ -41,7 +16,7 @@ func TestSocketOfALongPath(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 2 { // the second time something is left of the first
-			listener, address, err := listenSocket(state)
+			listener, address, err := Unix(state)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -54,7 +29,7 @@ func TestSocketOfALongPath(t *testing.T) {
 					_ = connection.Close()
 				}
 			}()
-			connection, err := dialSocket(context.Background(), state)
+			connection, err := Dial(context.Background(), state)
 			if err != nil {
 				t.Fatal(err)
 			}

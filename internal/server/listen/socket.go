@@ -1,4 +1,4 @@
-package server
+package listen
 
 import (
 	"context"
@@ -12,17 +12,19 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"fairway/internal/server/folder"
 )
 
 // maxSocketPath is the longest path that fits a socket address, without the
 // byte that ends it.
 const maxSocketPath = 107
 
-// listenSocket opens the server's socket in a state folder whose lock is held.
-// Only the user may connect. address is what a pilot is to dial.
-func listenSocket(state string) (listener net.Listener, address string, err error) {
-	name := filepath.Join(state, socketName)
-	if err := removeSocket(state); err != nil {
+// Unix opens the server's socket in a state folder whose lock is held. Only the
+// user may connect. address is the path that a pilot is to dial.
+func Unix(state string) (listener net.Listener, address string, err error) {
+	name := filepath.Join(state, folder.SocketName)
+	if err := RemoveSocket(state); err != nil {
 		return nil, "", err
 	}
 	address = name
@@ -62,40 +64,33 @@ func listenPrivately(address string) (net.Listener, error) {
 // shortAddress gives a socket path for a state folder whose own is too long: in
 // the user's runtime folder, or in a folder of the user's under /tmp.
 func shortAddress(state string) (string, error) {
-	folder := os.Getenv("XDG_RUNTIME_DIR")
-	if folder == "" {
-		folder = fmt.Sprintf("/tmp/fairway-%d", os.Getuid())
-		if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+	dir := os.Getenv("XDG_RUNTIME_DIR")
+	if dir == "" {
+		dir = fmt.Sprintf("/tmp/fairway-%d", os.Getuid())
+		if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return "", err
 		}
 	}
 	var st unix.Stat_t
-	if err := unix.Lstat(folder, &st); err != nil {
+	if err := unix.Lstat(dir, &st); err != nil {
 		return "", err
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR || int(st.Uid) != os.Getuid() || st.Mode&0o077 != 0 {
-		return "", fmt.Errorf("%s must be a folder that only you may open, for the socket of %s", folder, state)
+		return "", fmt.Errorf("%s must be a folder that only you may open, for the socket of %s", dir, state)
 	}
 	sum := sha256.Sum256([]byte(state))
-	address := filepath.Join(folder, fmt.Sprintf("fairway-%x", sum[:8]))
-	if err := os.Remove(address); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", err
-	}
-	return address, nil
+	address := filepath.Join(dir, fmt.Sprintf("fairway-%x", sum[:8]))
+	return address, folder.IgnoreMissing(os.Remove(address))
 }
 
-// removeSocket removes what an earlier server left. The lock must be held.
-func removeSocket(state string) error {
-	err := os.Remove(filepath.Join(state, socketName))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
+// RemoveSocket removes what an earlier server left. The lock must be held.
+func RemoveSocket(state string) error {
+	return folder.IgnoreMissing(os.Remove(filepath.Join(state, folder.SocketName)))
 }
 
-// dialSocket connects to the server of a state folder.
-func dialSocket(ctx context.Context, state string) (net.Conn, error) {
-	address := filepath.Join(state, socketName)
+// Dial connects to the server of a state folder.
+func Dial(ctx context.Context, state string) (net.Conn, error) {
+	address := filepath.Join(state, folder.SocketName)
 	if info, err := os.Lstat(address); err == nil && info.Mode().IsRegular() {
 		text, err := os.ReadFile(address)
 		if err != nil {

@@ -1,4 +1,4 @@
-package server
+package folder
 
 import (
 	"path/filepath"
@@ -13,25 +13,25 @@ const ResultsFolder = "results"
 // is named by the state's identity, and only what is in that belongs to the
 // state: several states may share them.
 const (
-	storageName = "storage"
+	StorageName = "storage"
 	cacheName   = "cache"
 	sandboxName = "sandbox"
 	logsName    = "logs"
-	inputsName  = "inputs"
+	InputsName  = "inputs"
 	pilotsName  = "pilots"
 )
 
-var sharedNames = []string{storageName, cacheName, sandboxName, logsName, inputsName, pilotsName}
+var sharedNames = []string{StorageName, cacheName, sandboxName, logsName, InputsName, pilotsName}
 
 // Other names in the folder of a state.
 const (
 	lockName   = "lock"
-	socketName = "socket"
+	SocketName = "socket"
 )
 
-// Folders are where a workflow folder keeps what. Those of a folder without a
+// Layout are where a workflow folder keeps what. Those of a folder without a
 // state have no ID, and no paths that depend on it.
-type Folders struct {
+type Layout struct {
 	Workflow string
 	State    string // .fairway
 	Results  string
@@ -45,9 +45,9 @@ type Folders struct {
 	Pilots  string // what pilots say themselves
 }
 
-func foldersOf(workflow, id string) Folders {
+func layoutOf(workflow, id string) Layout {
 	state := filepath.Join(workflow, StateFolder)
-	f := Folders{Workflow: workflow, State: state, Results: filepath.Join(workflow, ResultsFolder), ID: id}
+	f := Layout{Workflow: workflow, State: state, Results: filepath.Join(workflow, ResultsFolder), ID: id}
 	if id != "" {
 		for i, path := range f.own() {
 			*path = filepath.Join(state, sharedNames[i], id)
@@ -57,30 +57,30 @@ func foldersOf(workflow, id string) Folders {
 }
 
 // own are those that are named by the identity, in the order of sharedNames.
-func (f *Folders) own() []*string {
+func (f *Layout) own() []*string {
 	return []*string{&f.Storage, &f.Cache, &f.Sandbox, &f.Logs, &f.Inputs, &f.Pilots}
 }
 
-// FoldersOf finds the folders of a workflow folder. They have no ID where
+// Of finds the folders of a workflow folder. They have no ID where
 // nothing was run, or only in the folder that this one is a copy of.
-func FoldersOf(workflow string) (Folders, error) {
+func Of(workflow string) (Layout, error) {
 	workflow, err := filepath.Abs(workflow)
 	if err != nil {
-		return Folders{}, err
+		return Layout{}, err
 	}
 	state := filepath.Join(workflow, StateFolder)
 	id, err := readIdentity(state)
 	if err != nil {
-		return Folders{}, err
+		return Layout{}, err
 	}
 	if there, err := identify(state); id == nil || err != nil || !id.isOf(there) {
-		return foldersOf(workflow, ""), nil
+		return layoutOf(workflow, ""), nil
 	}
-	return foldersOf(workflow, id.ID), nil
+	return layoutOf(workflow, id.ID), nil
 }
 
 // Places are what relative PFNs are relative to.
-func (f *Folders) Places() storage.Places {
+func (f *Layout) Places() storage.Places {
 	return storage.Places{State: f.Storage, Folder: f.Workflow}
 }
 

@@ -1,19 +1,15 @@
-package server
+package folder
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"fairway/internal/beneath"
 	"fairway/internal/disk"
-	"fairway/internal/store"
 )
 
 // Cleaned says what Clean has removed, and what it has left.
@@ -23,78 +19,27 @@ type Cleaned struct {
 	Bytes   int64    // of removed files, linked ones as often as they are linked
 }
 
-// Clean removes the state of a workflow folder where nothing runs and, if that is
-// wanted, what it has published. What Fairway has not put there stays. An error is
-// a *RunningError where a server runs.
-func Clean(ctx context.Context, workflow string, results bool) (*Cleaned, error) {
-	workflow, err := filepath.Abs(workflow)
+// Clean removes the state of a workflow folder where nothing runs. What Fairway
+// has not put there stays. Before that it calls results, which may remove what the
+// state has published, unless it is nil. An error is a *RunningError where a server
+// runs.
+func Clean(workflow string, results func(Layout, *Cleaned) error) (*Cleaned, error) {
+	l, err := Of(workflow)
 	if err != nil {
 		return nil, err
 	}
-	state := filepath.Join(workflow, StateFolder)
-	lock, err := openLock(state)
+	lock, err := openLock(l.State)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = lock.release() }()
+	defer func() { _ = lock.Release() }()
 	c := new(Cleaned)
-	if results {
-		if err := c.results(ctx, workflow); err != nil {
+	if results != nil {
+		if err := results(l, c); err != nil {
 			return c, err
 		}
 	}
-	return c, c.state(state)
-}
-
-// results removes what is recorded as published and stands as it was.
-func (c *Cleaned) results(ctx context.Context, workflow string) error {
-	folders, err := FoldersOf(workflow)
-	if err != nil {
-		return err
-	}
-	s, err := publishedIn(ctx, folders)
-	if err != nil {
-		c.Left = append(c.Left, fmt.Sprintf("%s: what Fairway has put there is not known any more (%v)", folders.Results, err))
-		return nil
-	}
-	results, err := beneath.Open(folders.Results)
-	if err != nil {
-		return ignoreMissing(err)
-	}
-	defer func() { _ = results.Close() }()
-	left := 0
-	for _, lfn := range s.obsolete(nil, true) {
-		r, _ := s.get(lfn)
-		gone, err := s.remove(results, lfn)
-		switch {
-		case err != nil:
-			return err
-		case gone:
-			c.Bytes += r.Size
-		}
-	}
-	err = results.Walk(func(string, fs.FileInfo) error { left++; return nil })
-	switch {
-	case err != nil:
-		return err
-	case left > 0:
-		c.Left = append(c.Left, fmt.Sprintf("%s: files that Fairway has not put there, or that were changed since: %d", folders.Results, left))
-	case os.Remove(folders.Results) == nil:
-		c.Removed = append(c.Removed, folders.Results)
-	}
-	return nil
-}
-
-func publishedIn(ctx context.Context, folders Folders) (*standing, error) {
-	records, err := store.OpenSQLite(filepath.Join(folders.State, StoreFile), store.ReadOnly)
-	if errors.Is(err, fs.ErrNotExist) {
-		return &standing{folders: folders}, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	s, err := loadStanding(ctx, records, folders)
-	return s, errors.Join(err, records.Close())
+	return c, c.state(l.State)
 }
 
 // storeFiles are those that SQLite makes.
@@ -105,7 +50,7 @@ var storeFiles = []string{StoreFile, StoreFile + "-wal", StoreFile + "-shm", Sto
 func (c *Cleaned) state(state string) error {
 	folder, err := beneath.Open(state)
 	if err != nil {
-		return ignoreMissing(err)
+		return IgnoreMissing(err)
 	}
 	defer func() { _ = folder.Close() }()
 	id, ours := "", false
@@ -124,7 +69,7 @@ func (c *Cleaned) state(state string) error {
 	}
 	last := []string{lockName, identityName}
 	for _, name := range names {
-		known := slices.Contains(storeFiles, name) || name == socketName || name == identityName+".new" || strings.HasPrefix(name, disk.PartPrefix)
+		known := slices.Contains(storeFiles, name) || name == SocketName || name == identityName+".new" || strings.HasPrefix(name, disk.PartPrefix)
 		switch {
 		case known:
 			if err := c.remove(folder, name); err != nil {
@@ -138,7 +83,7 @@ func (c *Cleaned) state(state string) error {
 		return nil // the identity stays as the mark that the folder is ours
 	}
 	for _, name := range last {
-		if err := ignoreMissing(folder.Remove(name)); err != nil {
+		if err := IgnoreMissing(folder.Remove(name)); err != nil {
 			return err
 		}
 	}
@@ -156,7 +101,7 @@ func (c *Cleaned) state(state string) error {
 func (c *Cleaned) shared(folder *beneath.Folder, name, id string, ours bool) error {
 	info, err := folder.Lstat(name)
 	if err != nil {
-		return ignoreMissing(err)
+		return IgnoreMissing(err)
 	}
 	if info.Mode().Type() == fs.ModeSymlink {
 		if target, err := beneath.Open(folder.Name(name)); err == nil && id != "" && ours {

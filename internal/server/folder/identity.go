@@ -1,4 +1,4 @@
-package server
+package folder
 
 import (
 	"crypto/rand"
@@ -78,7 +78,7 @@ func (i *identity) write(state string) error {
 		return err
 	}
 	fresh := filepath.Join(state, identityName+".new")
-	if err := ignoreMissing(os.Remove(fresh)); err != nil {
+	if err := IgnoreMissing(os.Remove(fresh)); err != nil {
 		return err
 	}
 	if err := file.Link(fresh); err != nil {
@@ -120,7 +120,7 @@ func claimFolder(state string) error {
 
 // ownNames are what a state folder may hold before it has an identity: links
 // that people have made, and what a server that was killed at once has left.
-var ownNames = append([]string{lockName, socketName, identityName + ".new"}, sharedNames...)
+var ownNames = append([]string{lockName, SocketName, identityName + ".new"}, sharedNames...)
 
 // refuseForeign refuses a folder that holds other things than a state.
 func refuseForeign(state string) error {
@@ -131,32 +131,34 @@ func refuseForeign(state string) error {
 		return fmt.Errorf("%s was written by an earlier version of Fairway, which this one does not read: "+
 			"end the run with that version, or remove the state with `fairway clean`, which leaves results/", state)
 	}
-	names, err := namesIn(state)
+	entries, err := os.ReadDir(state)
 	if err != nil {
 		return err
 	}
-	foreign := slices.DeleteFunc(names, func(name string) bool {
-		return slices.Contains(ownNames, name) || strings.HasPrefix(name, disk.PartPrefix)
-	})
+	var foreign []string
+	for _, entry := range entries {
+		if name := entry.Name(); !slices.Contains(ownNames, name) && !strings.HasPrefix(name, disk.PartPrefix) {
+			foreign = append(foreign, name)
+		}
+	}
 	if len(foreign) == 0 {
 		return nil
 	}
-	slices.Sort(foreign)
 	return fmt.Errorf("%s holds what Fairway has not put there (%s): move that away, or choose another folder for the state with --dir",
 		state, strings.Join(foreign[:min(len(foreign), 3)], ", "))
 }
 
 // claimState finds the identity of a state whose lock is held, or gives it one.
 // A copy of another folder gets its own, and keeps its files.
-func claimState(workflow string) (Folders, error) {
+func claimState(workflow string) (Layout, error) {
 	state := filepath.Join(workflow, StateFolder)
 	there, err := identify(state)
 	if err != nil {
-		return Folders{}, err
+		return Layout{}, err
 	}
 	i, err := readIdentity(state)
 	if err != nil {
-		return Folders{}, err
+		return Layout{}, err
 	}
 	switch {
 	case i == nil:
@@ -170,18 +172,18 @@ func claimState(workflow string) (Folders, error) {
 		err = i.takeOver(state)
 	}
 	if err != nil {
-		return Folders{}, fmt.Errorf("identity of %s: %w", state, err)
+		return Layout{}, fmt.Errorf("identity of %s: %w", state, err)
 	}
-	f := foldersOf(workflow, i.ID)
+	f := layoutOf(workflow, i.ID)
 	if err := f.make(); err != nil {
-		return Folders{}, err
+		return Layout{}, err
 	}
 	return f, f.resolve()
 }
 
 // resolve names folders by the paths that the processes of jobs see, also where
 // they are behind links.
-func (f *Folders) resolve() (err error) {
+func (f *Layout) resolve() (err error) {
 	for _, path := range []*string{&f.Cache, &f.Sandbox, &f.Logs} {
 		if *path, err = filepath.EvalSymlinks(*path); err != nil {
 			return err
@@ -206,7 +208,7 @@ func (i *identity) takeOver(state string) error {
 	if err := folder.RemoveAll(filepath.Join(sandboxName, i.Former)); err != nil && !errors.Is(err, beneath.ErrOutside) {
 		return err
 	}
-	for _, name := range []string{storageName, logsName, inputsName, pilotsName, cacheName} {
+	for _, name := range []string{StorageName, logsName, InputsName, pilotsName, cacheName} {
 		former := filepath.Join(name, i.Former)
 		_, err := folder.Lstat(former)
 		switch {
@@ -217,7 +219,7 @@ func (i *identity) takeOver(state string) error {
 		case errors.Is(err, beneath.ErrOutside):
 			err = nil
 		}
-		if ignoreMissing(err) != nil {
+		if IgnoreMissing(err) != nil {
 			return err
 		}
 	}
@@ -247,7 +249,7 @@ func linkAll(from, to string) error {
 		}
 		above, element, err := source.Parent(name)
 		if err != nil {
-			return ignoreMissing(err)
+			return IgnoreMissing(err)
 		}
 		defer func() { _ = above.Close() }()
 		below, _, err := target.Make(name, (*beneath.Folder).Sync)
@@ -258,12 +260,12 @@ func linkAll(from, to string) error {
 		if _, err := target.Lstat(name); err == nil {
 			return nil // from when this was cut short
 		}
-		return linkOrCopy(above.Path(element), below.Path(element))
+		return LinkOrCopy(above.Path(element), below.Path(element))
 	})
 }
 
 // make makes the folders that are named by the identity, for nobody else.
-func (f *Folders) make() error {
+func (f *Layout) make() error {
 	for _, own := range f.own() {
 		path := *own
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {

@@ -1,4 +1,4 @@
-package server
+package folder
 
 import (
 	"errors"
@@ -29,13 +29,29 @@ func (e *RunningError) Error() string {
 	return fmt.Sprintf("the workflow in %s is being run by %s; use --follow to watch it", e.Folder, who)
 }
 
-// folderLock is held while a server runs. The kernel gives it up when the
+// Lock is held while a server runs. The kernel gives it up when the
 // process ends, however it ends.
-type folderLock struct{ file *os.File }
+type Lock struct{ file *os.File }
 
-// lockFolder takes the lock of a state folder, making the folder if need be. A
+// Claim takes the lock of a workflow folder, and makes its state, with an identity,
+// if need be. A copy of another folder gets its own identity, and keeps its files. A
+// state folder that is not ours is refused.
+func Claim(workflow string) (*Lock, Layout, error) {
+	state := filepath.Join(workflow, StateFolder)
+	lock, err := LockState(state)
+	if err != nil {
+		return nil, Layout{}, err
+	}
+	l, err := claimState(workflow)
+	if err != nil {
+		return nil, Layout{}, errors.Join(err, lock.Release())
+	}
+	return lock, l, nil
+}
+
+// LockState takes the lock of a state folder, and makes the folder if need be. A
 // folder that is not ours is refused.
-func lockFolder(state string) (*folderLock, error) {
+func LockState(state string) (*Lock, error) {
 	if err := claimFolder(state); err != nil {
 		return nil, err
 	}
@@ -43,7 +59,7 @@ func lockFolder(state string) (*folderLock, error) {
 }
 
 // openLock takes the lock of a state folder that is there, whatever is in it.
-func openLock(state string) (*folderLock, error) {
+func openLock(state string) (*Lock, error) {
 	file, err := os.OpenFile(filepath.Join(state, lockName), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, err
@@ -51,7 +67,7 @@ func openLock(state string) (*folderLock, error) {
 	if err := tryLock(file); err != nil {
 		_ = file.Close()
 		if errors.Is(err, unix.EAGAIN) {
-			return nil, &RunningError{Folder: filepath.Dir(state), PID: lockHolder(state)}
+			return nil, &RunningError{Folder: filepath.Dir(state), PID: holder(state)}
 		}
 		return nil, fmt.Errorf("locking %s: %w", file.Name(), err)
 	}
@@ -59,11 +75,11 @@ func openLock(state string) (*folderLock, error) {
 		_ = file.Close()
 		return nil, err
 	}
-	return &folderLock{file: file}, nil
+	return &Lock{file: file}, nil
 }
 
 // ownLock is a lock that belongs to the open file, so that whoever asks for it
-// (isRunning) does not take it.
+// (IsRunning) does not take it.
 func ownLock() *unix.Flock_t { return &unix.Flock_t{Type: unix.F_WRLCK} }
 
 func tryLock(file *os.File) error {
@@ -85,7 +101,7 @@ func writePID(file *os.File) error {
 	return err
 }
 
-func lockHolder(state string) int {
+func holder(state string) int {
 	text, err := os.ReadFile(filepath.Join(state, lockName))
 	if err != nil {
 		return 0
@@ -97,8 +113,17 @@ func lockHolder(state string) int {
 	return pid
 }
 
-// isRunning tells whether a server holds the lock.
-func isRunning(state string) (bool, error) {
+// CheckFree returns a *RunningError where a server runs the workflow of a folder.
+func CheckFree(workflow string) error {
+	state := filepath.Join(workflow, StateFolder)
+	if running, err := IsRunning(state); err != nil || !running {
+		return err
+	}
+	return &RunningError{Folder: workflow, PID: holder(state)}
+}
+
+// IsRunning reports whether a server holds the lock of a state folder.
+func IsRunning(state string) (bool, error) {
 	file, err := os.Open(filepath.Join(state, lockName))
 	if errors.Is(err, os.ErrNotExist) {
 		return false, nil
@@ -114,4 +139,5 @@ func isRunning(state string) (bool, error) {
 	return lock.Type != unix.F_UNLCK, nil
 }
 
-func (l *folderLock) release() error { return l.file.Close() }
+// Release gives the lock up.
+func (l *Lock) Release() error { return l.file.Close() }

@@ -1,0 +1,78 @@
+package folder
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"fairway/internal/disk"
+	"fairway/internal/store"
+)
+
+// OpenStore opens the store of a state folder, which is there, for writing.
+func OpenStore(state string) (store.Store, error) {
+	if err := ownStore(state); err != nil {
+		return nil, fmt.Errorf("giving %s a store of its own: %w", state, err)
+	}
+	s, err := store.OpenSQLite(filepath.Join(state, StoreFile), store.ReadWrite)
+	if errors.Is(err, store.ErrLocked) {
+		return nil, fmt.Errorf("%w (somebody looks at it; try again)", err)
+	}
+	return s, err
+}
+
+// ownStore copies files of the store that have other names. A copy of the folder by
+// hard links gives them such names (cp -al), and what is written here would change
+// the store there, past its log. SQLite makes its shared memory again.
+func ownStore(state string) error {
+	for _, name := range []string{StoreFile, StoreFile + "-wal", StoreFile + "-shm"} {
+		path := filepath.Join(state, name)
+		shared, err := hasOtherNames(path)
+		switch {
+		case err != nil:
+			return err
+		case !shared:
+		case name == StoreFile+"-shm":
+			err = os.Remove(path)
+		default:
+			err = replaceByCopy(path)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func hasOtherNames(path string) (bool, error) {
+	var st unix.Stat_t
+	switch err := unix.Lstat(path, &st); {
+	case errors.Is(err, unix.ENOENT):
+		return false, nil
+	case err != nil:
+		return false, &fs.PathError{Op: "lstat", Path: path, Err: err}
+	}
+	return st.Mode&unix.S_IFMT == unix.S_IFREG && st.Nlink > 1, nil
+}
+
+func replaceByCopy(path string) error {
+	fresh := path + ".new"
+	if err := IgnoreMissing(os.Remove(fresh)); err != nil {
+		return err
+	}
+	if err := copyWithTime(path, fresh); err != nil {
+		_ = os.Remove(fresh)
+		return err
+	}
+	if err := os.Rename(fresh, path); err != nil {
+		return err
+	}
+	return disk.Sync(filepath.Dir(path))
+}
+
+// StoreFile is the name of the store in the state folder.
+const StoreFile = "fairway.db"
