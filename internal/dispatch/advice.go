@@ -134,7 +134,7 @@ func (p *pilot) queuedReads() (reads map[*version]uint64, turns uint64) {
 func (c *Core) nextReader(v *version) (JobID, bool) {
 	var next JobID
 	for i := range v.ready { // also those that have left the FIFO
-		if id, ok := c.topOf(&v.ready[i]); ok && (next == 0 || JobID(id) < next) {
+		if id, ok := c.queue.topOf(&v.ready[i]); ok && (next == 0 || JobID(id) < next) {
 			next = JobID(id)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 // restart had time to tell what they hold; a pause has a timer; what was given to a
 // pilot has an attempt.
 func (c *Core) Attended() error {
-	for j := range c.allJobs {
+	for j := range c.queue.all {
 		if err := c.attended(j); err != nil {
 			return fmt.Errorf("job %s is %v, and nothing will end that: %w", j.name, j.state, err)
 		}

@@ -104,25 +104,25 @@ func (c *Core) blockJob(j *job) {
 	if j.state != Waiting || !j.readsMissing() {
 		return
 	}
-	c.setState(j, Blocked)
-	c.jobEvent(JobBlocked, j, c.blockedBy(j))
+	c.queue.setState(j, Blocked)
+	c.jobEvent(JobBlocked, j, c.queue.blockedBy(j))
 	c.files.withdraw(j)
 	c.files.await(j, func(v *version) bool { return v.state == missing })
 	c.journal.persistFate(j)
 }
 
-func (c *Core) blockedBy(j *job) string {
+func (q *queue) blockedBy(j *job) string {
 	v := j.missingInput()
 	if v == nil || v.writer == nil {
 		return ""
 	}
-	root := c.culprit(v.writer)
+	root := q.culprit(v.writer)
 	return fmt.Sprintf("%s will not come: job %s %s", v.file.lfn, root.name, root.ending())
 }
 
 // culprit follows blocked jobs to the one that failed or was cancelled.
-func (c *Core) culprit(j *job) *job {
-	for range c.jobs.Len() {
+func (q *queue) culprit(j *job) *job {
+	for range q.jobs.Len() {
 		v := j.missingInput()
 		if j.state != Blocked || v == nil || v.writer == nil {
 			return j
@@ -170,14 +170,14 @@ func (c *Core) unblockJob(j *job) {
 		return
 	}
 	c.files.revive(j)
-	c.setState(j, Waiting)
+	c.queue.setState(j, Waiting)
 	c.jobEvent(JobUnblocked, j, "")
 	c.work.examine = append(c.work.examine, j)
 }
 
-func (c *Core) known(ids []JobID) error {
+func (q *queue) known(ids []JobID) error {
 	for _, id := range ids {
-		if c.jobOf(id) == nil {
+		if q.find(id) == nil {
 			return refuse("dispatch: there is no job %d", id)
 		}
 	}
@@ -185,11 +185,11 @@ func (c *Core) known(ids []JobID) error {
 }
 
 func (c *Core) cancel(ids []JobID) error {
-	if err := c.known(ids); err != nil {
+	if err := c.queue.known(ids); err != nil {
 		return err
 	}
 	for _, id := range ids {
-		c.cancelJob(c.job(id))
+		c.cancelJob(c.queue.at(id))
 	}
 	return nil
 }
@@ -206,7 +206,7 @@ func (c *Core) cancelJob(j *job) {
 
 // finish ends a job without outputs.
 func (c *Core) finish(j *job, s State, reason string) {
-	c.setState(j, s)
+	c.queue.setState(j, s)
 	c.files.withdraw(j)
 	j.again = false
 	f := j.itsFate()
@@ -220,17 +220,17 @@ func (c *Core) finish(j *job, s State, reason string) {
 }
 
 func (c *Core) retryJobs(ids []JobID) error {
-	if err := c.known(ids); err != nil {
+	if err := c.queue.known(ids); err != nil {
 		return err
 	}
 	for _, id := range ids {
-		j := c.job(id)
+		j := c.queue.at(id)
 		if j.state != Failed && j.state != Cancelled && len(c.files.lostOutputs(j)) == 0 {
 			return refuse("dispatch: job %s has neither failed nor been cancelled, and its outputs are there", j.name)
 		}
 	}
 	for _, id := range ids {
-		c.retryJob(c.job(id))
+		c.retryJob(c.queue.at(id))
 	}
 	return nil
 }
@@ -253,9 +253,9 @@ func (c *Core) retryJob(j *job) {
 	if j.committed != 0 {
 		j.again = true
 	}
-	c.setState(j, Waiting)
+	c.queue.setState(j, Waiting)
 	c.files.revive(j)
 	c.journal.persistFate(j)
-	c.inheritFromReaders(j)
+	c.letGoAll(c.queue.inheritFromReaders(j))
 	c.files.startOut(j)
 }

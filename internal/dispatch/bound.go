@@ -107,14 +107,14 @@ func (c *Core) gather(j *job) bool {
 
 // unbind looks again at jobs that were to run at a place that is no more.
 func (c *Core) unbind(at place) {
-	for _, cl := range c.bound[at] {
+	for _, cl := range c.queue.bound[at] {
 		for _, g := range cl.groups {
-			for j := c.first(g); j != nil; j = c.first(g) {
+			for j := c.queue.first(g); j != nil; j = c.queue.first(g) {
 				c.unready(j)
 				if j.fate != nil {
 					j.fate.place = place{}
 				}
-				c.setState(j, Waiting)
+				c.queue.setState(j, Waiting)
 				c.work.examine = append(c.work.examine, j)
 			}
 		}

@@ -38,30 +38,30 @@ type countable struct {
 	n    int64
 }
 
-func (c *Core) classOf(j *Job) *class {
+func (q *queue) classOf(j *Job) *class {
 	k := classKey{
 		milliCPUs: j.Needs.MilliCPUs, memory: j.Needs.Memory, disk: j.Needs.Disk, time: j.Needs.Time,
 		countable: joinCountable(j.Needs.Countable), tools: joinTools(j.Tools), site: j.Site,
 	}
 	if k.site != "" {
-		k.wait = c.waitOf(j.WaitForData)
+		k.wait = q.waitOf(j.WaitForData)
 	}
-	return c.intern(k, j.Needs.Countable)
+	return q.intern(k, j.Needs.Countable)
 }
 
-func (c *Core) waitOf(d time.Duration) time.Duration {
+func (q *queue) waitOf(d time.Duration) time.Duration {
 	if d == 0 {
-		return c.config.WaitForData
+		return q.config.WaitForData
 	}
 	return max(d, 0)
 }
 
-func (c *Core) intern(k classKey, counts map[string]int64) *class {
-	if cl := c.classes[k]; cl != nil {
+func (q *queue) intern(k classKey, counts map[string]int64) *class {
+	if cl := q.classes[k]; cl != nil {
 		return cl
 	}
 	cl := &class{
-		index: len(c.byIndex), key: k,
+		index: len(q.byIndex), key: k,
 		needs: Resources{MilliCPUs: k.milliCPUs, Memory: k.memory, Disk: k.disk, Time: k.time, Countable: maps.Clone(counts)},
 	}
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
@@ -70,22 +70,22 @@ func (c *Core) intern(k classKey, counts map[string]int64) *class {
 	if k.tools != "" {
 		cl.tools = strings.Split(k.tools, "\n")
 	}
-	c.byIndex = append(c.byIndex, cl)
-	c.classes[k] = cl
+	q.byIndex = append(q.byIndex, cl)
+	q.classes[k] = cl
 	if at := (place{k.host, k.pilot}); at != (place{}) {
-		c.bound[at] = append(c.bound[at], cl)
+		q.bound[at] = append(q.bound[at], cl)
 	}
 	return cl
 }
 
 // variant returns the class of a job after what happened to it.
-func (c *Core) variant(base *class, change func(*classKey)) *class {
+func (q *queue) variant(base *class, change func(*classKey)) *class {
 	k := base.key
 	change(&k)
 	if k == base.key {
 		return base
 	}
-	return c.intern(k, base.needs.Countable)
+	return q.intern(k, base.needs.Countable)
 }
 
 func joinTools(tools []string) string {

@@ -87,7 +87,7 @@ func (c *Core) commit(j *job, outputs []output, p *pilot) []CommittedFile {
 			v.state = present
 		}
 	}
-	c.setState(j, Done)
+	c.queue.setState(j, Done)
 	c.files.leave(j)
 	c.journal.persistCommit(j, outputs)
 	for _, v := range versions {

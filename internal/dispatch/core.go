@@ -21,6 +21,7 @@ type Core struct {
 	*step
 	journal     journal
 	files       files
+	queue       queue
 	rule        placement
 	lastAttempt uint64 // lower half of the attempt given last
 	lastAnswer  uint64
@@ -30,20 +31,8 @@ type Core struct {
 	rivals      []*pilot   // of the parked pilots; kept for its memory
 	stop        stopping
 
-	jobs  rows.Table[job] // by JobID; none has 0
-	names rows.Names      // of jobs
-
-	classes      map[classKey]*class
-	bound        map[place][]*class // that are bound to a host or pilot
-	byIndex      []*class
-	policies     map[policyKey]*policy
-	levels       []*level // by priority, highest first
-	readyBit     rows.Set
-	ready        int // jobs that are Ready
-	readyChanged bool
-	unequal      bool   // jobs differ in priority
-	offers       uint64 // counts jobs that became ready and were left to pilots that ask
-	tally        tally
+	offers uint64 // counts jobs that became ready and were left to pilots that ask
+	tally  tally
 
 	pilots   map[PilotID]*pilot
 	attempts map[AttemptID]*attempt
@@ -65,10 +54,6 @@ type Core struct {
 	runSlab    rows.Slab[Assignment]
 	fileSlab   rows.Slab[CommittedFile]
 	outputs    []output // of a commit; kept for its memory
-
-	steps     map[string]*StepTotals
-	stepOrder []*StepTotals
-	totals    Totals
 }
 
 // New returns an empty Core of the first incarnation, and the record of that.
@@ -92,20 +77,15 @@ func newCore(config Config) *Core {
 		rule:     ruleOf(config.Placement),
 		kept:     kept{jobs: make(map[JobID]keeping)},
 		pace:     pace{runs: make(map[*StepTotals]*average)},
-		names:    rows.NewNames(),
-		classes:  make(map[classKey]*class),
-		bound:    make(map[place][]*class),
-		policies: make(map[policyKey]*policy),
 		pilots:   make(map[PilotID]*pilot),
 		attempts: make(map[AttemptID]*attempt),
 		reserved: make(map[*job]*pilot),
 		hosts:    make(map[string]*host),
 		shapeOf:  make(map[classKey]*shape),
-		steps:    make(map[string]*StepTotals),
 		monitor:  newMonitor(),
 	}
 	c.files = newFiles(s, &c.journal)
-	c.jobs.Add() // that has no ID
+	c.queue = newQueue(s, &c.files)
 	return c
 }
 

@@ -28,7 +28,7 @@ func (c *Core) attemptFailed(by PilotID, j *job, r *Result, host string) {
 		return
 	}
 	c.adapt(j, r, host)
-	c.backOff(j)
+	c.queue.backOff(j)
 	c.journal.persistFate(j)
 	c.setWaiting(j)
 	c.event(Event{Kind: JobRetried, Job: j.id, Name: j.name, Step: j.step.Step, Pilot: by, Result: r, Reason: f.Reason})
@@ -106,7 +106,7 @@ func (c *Core) setClass(j *job) {
 	j.class = j.asked
 	at := c.boundTo(j)
 	if f := j.fate; f != nil || at != (place{}) {
-		j.class = c.variant(j.asked, func(k *classKey) {
+		j.class = c.queue.variant(j.asked, func(k *classKey) {
 			if f != nil {
 				k.memory = max(k.memory, f.Memory)
 				if at == (place{}) {
@@ -120,27 +120,27 @@ func (c *Core) setClass(j *job) {
 
 // backOff keeps the job from being ready for a while that doubles with each
 // failure.
-func (c *Core) backOff(j *job) {
+func (q *queue) backOff(j *job) {
 	pause := j.policy.retry.Backoff
 	if pause <= 0 {
-		pause = c.config.Backoff
+		pause = q.config.Backoff
 	}
-	for n := 1; n < j.fate.Tries && pause < c.config.MaxBackoff; n++ {
+	for n := 1; n < j.fate.Tries && pause < q.config.MaxBackoff; n++ {
 		pause *= 2
 	}
-	j.fate.NotBefore = c.now.after(min(pause, c.config.MaxBackoff))
-	c.armBackoff(j)
+	j.fate.NotBefore = q.now.after(min(pause, q.config.MaxBackoff))
+	q.armBackoff(j)
 }
 
-func (c *Core) armBackoff(j *job) {
+func (q *queue) armBackoff(j *job) {
 	j.fate.backingOff = true
-	c.timers.add(timer{at: j.fate.NotBefore, kind: jobTimer, job: j})
+	q.timers.add(timer{at: j.fate.NotBefore, kind: jobTimer, job: j})
 }
 
-func (c *Core) backoffOver(j *job) {
-	if f := j.fate; f != nil && f.backingOff && f.NotBefore <= c.now {
+func (q *queue) backoffOver(j *job) {
+	if f := j.fate; f != nil && f.backingOff && f.NotBefore <= q.now {
 		f.backingOff = false
-		c.work.examine = append(c.work.examine, j)
+		q.work.examine = append(q.work.examine, j)
 	}
 }
 
@@ -183,7 +183,7 @@ func (c *Core) again(j *job) {
 func (c *Core) setWaiting(j *job) {
 	if j.state == Assigned || j.state == Running || j.state == Ready {
 		c.unready(j)
-		c.setState(j, Waiting)
+		c.queue.setState(j, Waiting)
 	}
 }
 

@@ -1,20 +1,20 @@
 package dispatch
 
-// job returns the job of an ID that is known to be one.
-func (c *Core) job(id JobID) *job { return c.jobs.At(uint32(id)) }
+// at returns the at of an ID that is known to be one.
+func (q *queue) at(id JobID) *job { return q.jobs.At(uint32(id)) }
 
-// jobOf returns the job of an ID that somebody says, or nil.
-func (c *Core) jobOf(id JobID) *job {
-	if id == 0 || uint64(id) >= uint64(c.jobs.Len()) {
+// find returns the job of an ID that somebody says, or nil.
+func (q *queue) find(id JobID) *job {
+	if id == 0 || uint64(id) >= uint64(q.jobs.Len()) {
 		return nil
 	}
-	return c.job(id)
+	return q.at(id)
 }
 
-// allJobs yields the jobs in the order of their IDs.
-func (c *Core) allJobs(yield func(*job) bool) {
-	for id := uint32(1); id < c.jobs.Len(); id++ {
-		if !yield(c.jobs.At(id)) {
+// all yields the jobs in the order of their IDs.
+func (q *queue) all(yield func(*job) bool) {
+	for id := uint32(1); id < q.jobs.Len(); id++ {
+		if !yield(q.jobs.At(id)) {
 			return
 		}
 	}
@@ -22,7 +22,7 @@ func (c *Core) allJobs(yield func(*job) bool) {
 
 // JobNamed returns the job of that name.
 func (c *Core) JobNamed(name string) (JobID, bool) {
-	id, found := c.names.Find(c.names.Hash(name), func(id uint32) bool { return c.jobs.At(id).name == name })
+	id, found := c.queue.names.Find(c.queue.names.Hash(name), func(id uint32) bool { return c.queue.jobs.At(id).name == name })
 	return JobID(id), found
 }
 

@@ -6,7 +6,7 @@ package dispatch
 // any more.
 func (c *Core) Foresee() map[JobID]bool {
 	will := make(map[JobID]bool)
-	for j := range c.allJobs {
+	for j := range c.queue.all {
 		if j.state == Done || j.digest == "" {
 			continue
 		}

@@ -85,7 +85,11 @@ func (c *Core) examine(j *job) {
 	if c.gather(j) {
 		return
 	}
-	c.makeReady(j)
+	c.queue.setState(j, Ready)
+	j.readySince = c.now
+	c.setClass(j)
+	c.queue.index(j)
+	c.jobEvent(JobReady, j, "")
 }
 
 // await lists the job with the versions it reads for which absent holds, and
@@ -131,10 +135,10 @@ func (fs *files) arrived(v *version) {
 	delete(fs.waiters, v)
 }
 
-func (c *Core) setState(j *job, s State) {
+func (q *queue) setState(j *job, s State) {
 	j.step.add(j.state, -1)
-	c.totals.add(j.state, -1)
+	q.totals.add(j.state, -1)
 	j.state = s
 	j.step.add(s, 1)
-	c.totals.add(s, 1)
+	q.totals.add(s, 1)
 }

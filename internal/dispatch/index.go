@@ -41,65 +41,77 @@ type readyReader struct {
 	jobs  rows.Heap
 }
 
-func (c *Core) makeReady(j *job) {
-	c.setState(j, Ready)
-	j.readySince = c.now
-	c.setClass(j)
-	c.index(j)
-	c.jobEvent(JobReady, j, "")
-}
-
 // index enters a ready job.
-func (c *Core) index(j *job) {
-	g := c.groupOf(j.class, j.effective)
+func (q *queue) index(j *job) {
+	g := q.groupOf(j.class, j.effective)
 	j.group = g
 	if g.ready == 0 {
-		c.activate(g)
+		q.activate(g)
 	}
 	g.ready++
-	c.ready++
-	c.readyChanged = true
-	c.readyBit.Add(uint32(j.id))
+	q.ready++
+	q.changed = true
+	q.readyBit.Add(uint32(j.id))
 	g.ranks.Push(uint32(j.id))
 	g.ages.Push(aged{uint32(j.id), j.readySince})
 	for i := range j.requests {
 		if v := j.requests[i].read; v != nil {
-			c.addReader(v, g, j.id)
+			q.addReader(v, g, j.id)
 		}
 	}
 	if !j.freshly {
 		j.freshly = true
-		c.work.fresh = append(c.work.fresh, j)
+		q.work.fresh = append(q.work.fresh, j)
 	}
-	c.armSiteWait(g)
+	q.armSiteWait(g)
 }
 
-// unready takes a job out of the indexes if it is ready.
+// unready takes a job out of the queue if it is ready, and lets go whoever was
+// kept for it.
 func (c *Core) unready(j *job) {
-	g := j.group
-	if g == nil {
-		return
+	if c.queue.unindex(j) {
+		c.letGo(j)
 	}
-	j.group = nil
+}
+
+// letGo ends what was kept for a job: its place with a pilot or a site, and the
+// pilot that drained for it.
+func (c *Core) letGo(j *job) {
 	c.unkeep(j)
-	c.readyBit.Remove(uint32(j.id))
-	c.ready--
-	g.ready--
-	c.readyChanged = true
-	if g.ready == 0 {
-		c.deactivate(g)
-	}
 	if p := c.reserved[j]; p != nil {
 		c.release(p)
 	}
 }
 
-// isReady tells live entries from those left behind.
-func (c *Core) isReady(id uint32, g *group) bool {
-	return c.readyBit.Has(id) && c.jobs.At(id).group == g
+func (c *Core) letGoAll(jobs []*job) {
+	for _, j := range jobs {
+		c.letGo(j)
+	}
 }
 
-func (c *Core) groupOf(cl *class, priority int32) *group {
+// unindex takes a job out of the indexes, and reports whether it was ready.
+func (q *queue) unindex(j *job) bool {
+	g := j.group
+	if g == nil {
+		return false
+	}
+	j.group = nil
+	q.readyBit.Remove(uint32(j.id))
+	q.ready--
+	g.ready--
+	q.changed = true
+	if g.ready == 0 {
+		q.deactivate(g)
+	}
+	return true
+}
+
+// isReady tells live entries from those left behind.
+func (q *queue) isReady(id uint32, g *group) bool {
+	return q.readyBit.Has(id) && q.jobs.At(id).group == g
+}
+
+func (q *queue) groupOf(cl *class, priority int32) *group {
 	for _, g := range cl.groups {
 		if g.priority == priority {
 			return g
@@ -110,46 +122,46 @@ func (c *Core) groupOf(cl *class, priority int32) *group {
 	return g
 }
 
-func (c *Core) activate(g *group) {
-	i, found := slices.BinarySearchFunc(c.levels, g.priority, func(l *level, p int32) int {
+func (q *queue) activate(g *group) {
+	i, found := slices.BinarySearchFunc(q.levels, g.priority, func(l *level, p int32) int {
 		return int(int64(p) - int64(l.priority))
 	})
 	if !found {
-		c.levels = slices.Insert(c.levels, i, &level{priority: g.priority})
+		q.levels = slices.Insert(q.levels, i, &level{priority: g.priority})
 	}
-	l := c.levels[i]
+	l := q.levels[i]
 	g.slot = len(l.groups)
 	l.groups = append(l.groups, g)
 }
 
 // deactivate also drops the entries left behind, which is all there is.
-func (c *Core) deactivate(g *group) {
-	i, _ := slices.BinarySearchFunc(c.levels, g.priority, func(l *level, p int32) int {
+func (q *queue) deactivate(g *group) {
+	i, _ := slices.BinarySearchFunc(q.levels, g.priority, func(l *level, p int32) int {
 		return int(int64(p) - int64(l.priority))
 	})
-	l := c.levels[i]
+	l := q.levels[i]
 	last := len(l.groups) - 1
 	l.groups[g.slot] = l.groups[last]
 	l.groups[g.slot].slot = g.slot
 	l.groups = l.groups[:last]
 	if last == 0 {
-		c.levels = slices.Delete(c.levels, i, i+1)
+		q.levels = slices.Delete(q.levels, i, i+1)
 	}
 	g.ranks = g.ranks[:0]
 	g.ages.Clear()
 }
 
 // first returns the ready job of the group that has the lowest rank.
-func (c *Core) first(g *group) *job {
-	if id, ok := c.top(&g.ranks, g); ok {
-		return c.jobs.At(id)
+func (q *queue) first(g *group) *job {
+	if id, ok := q.top(&g.ranks, g); ok {
+		return q.jobs.At(id)
 	}
 	return nil
 }
 
-func (c *Core) top(h *rows.Heap, g *group) (uint32, bool) {
+func (q *queue) top(h *rows.Heap, g *group) (uint32, bool) {
 	for len(*h) > 0 {
-		if id := (*h)[0]; c.isReady(id, g) {
+		if id := (*h)[0]; q.isReady(id, g) {
 			return id, true
 		}
 		h.Pop()
@@ -158,18 +170,18 @@ func (c *Core) top(h *rows.Heap, g *group) (uint32, bool) {
 }
 
 // oldest returns the job of the group that has been ready for longest.
-func (c *Core) oldest(g *group) *job {
+func (q *queue) oldest(g *group) *job {
 	for g.ages.Len() > 0 {
 		a := g.ages.Front()
-		if c.isReady(a.id, g) && c.jobs.At(a.id).readySince == a.since {
-			return c.jobs.At(a.id)
+		if q.isReady(a.id, g) && q.jobs.At(a.id).readySince == a.since {
+			return q.jobs.At(a.id)
 		}
 		g.ages.Pop()
 	}
 	return nil
 }
 
-func (c *Core) addReader(v *version, g *group, id JobID) {
+func (q *queue) addReader(v *version, g *group, id JobID) {
 	if len(v.ready) == 0 && !v.announced {
 		v.announce()
 	}

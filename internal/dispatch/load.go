@@ -51,16 +51,16 @@ func (l *loading) all() error {
 	if err := c.checkWriters(); err != nil {
 		return err
 	}
-	for j := range c.allJobs {
+	for j := range c.queue.all {
 		l.resume(j)
 	}
-	for j := range c.allJobs {
+	for j := range c.queue.all {
 		c.files.wantOwed(j)
 	}
 	c.settleJobs()
 	c.effects.Events = nil
 	c.work.fresh = c.work.fresh[:0]
-	for j := range c.allJobs {
+	for j := range c.queue.all {
 		j.freshly = false
 	}
 	c.publishPending()
@@ -70,7 +70,7 @@ func (l *loading) all() error {
 
 // checkWriters refuses versions that a job reads and that come from nowhere.
 func (c *Core) checkWriters() error {
-	for j := range c.allJobs {
+	for j := range c.queue.all {
 		for i := range j.requests {
 			if v := j.requests[i].read; v != nil && !v.existing && (v.writer == nil || v.writer.id >= j.id) {
 				return fmt.Errorf("dispatch: job %s reads version %d of %s, which no job before it writes", j.name, v.number, v.file.lfn)
@@ -168,8 +168,8 @@ func (l *loading) jobs() error {
 	c := l.c
 	return each(l, TableJob, func(b *jobBody) int { return b.V }, func(key string, b *jobBody) error {
 		id, err := parseJobKey(key)
-		if err != nil || id != JobID(c.jobs.Len()) {
-			return fmt.Errorf("expected job %d", c.jobs.Len())
+		if err != nil || id != JobID(c.queue.jobs.Len()) {
+			return fmt.Errorf("expected job %d", c.queue.jobs.Len())
 		}
 		if len(b.Read) != len(b.Reads) {
 			return fmt.Errorf("job %s has %d inputs but %d versions of them", b.Name, len(b.Reads), len(b.Read))
@@ -181,8 +181,8 @@ func (l *loading) jobs() error {
 		if _, taken := c.JobNamed(s.Name); taken {
 			return fmt.Errorf("job name %s is used twice", s.Name)
 		}
-		j := c.bareJob(&s)
-		c.names.Add(c.names.Hash(j.name), uint32(j.id))
+		j := c.queue.bareJob(&s)
+		c.queue.names.Add(c.queue.names.Hash(j.name), uint32(j.id))
 		j.submitted = b.Submitted
 		c.files.requestFiles(j, c.files.allNamed(s.Reads), recorded{b})
 		j.fate = l.fates[id]
@@ -215,7 +215,7 @@ func (l *loading) committed(j *job) error {
 	}
 	j.committed = b.Attempt
 	if b.Reused {
-		c.markReused(j)
+		c.queue.markReused(j)
 	}
 	stored := j.reusable(outputs)
 	if stored == nil {
@@ -235,7 +235,7 @@ func (l *loading) committed(j *job) error {
 			v.state = present
 		}
 	}
-	c.setState(j, Done)
+	c.queue.setState(j, Done)
 	return nil
 }
 
@@ -247,7 +247,7 @@ func (l *loading) resume(j *job) {
 		return
 	}
 	if f := j.fate; f != nil && f.End != Waiting {
-		c.setState(j, f.End)
+		c.queue.setState(j, f.End)
 		for i := range j.requests {
 			if v := j.requests[i].write; v != nil && v.state == pending {
 				v.state = missing
@@ -264,9 +264,9 @@ func (l *loading) resume(j *job) {
 		}
 	}
 	if j.fate != nil && j.fate.NotBefore > 0 {
-		c.armBackoff(j)
+		c.queue.armBackoff(j)
 	}
-	c.inheritPriority(j)
+	c.letGoAll(c.queue.inheritPriority(j))
 	c.files.startOut(j)
 }
 
@@ -287,7 +287,7 @@ func (l *loading) published() error {
 
 // publishPending asks again for what was committed and not yet published.
 func (c *Core) publishPending() {
-	for j := range c.allJobs {
+	for j := range c.queue.all {
 		if j.state != Done {
 			continue
 		}

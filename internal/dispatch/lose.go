@@ -99,7 +99,7 @@ func (fs *files) lostOutputs(j *job) []*version {
 
 // HasLost says whether a job is done and lacks outputs that were stored and were lost.
 func (c *Core) HasLost(id JobID) bool {
-	j := c.jobOf(id)
+	j := c.queue.find(id)
 	return j != nil && len(c.files.lostOutputs(j)) > 0
 }
 
@@ -165,7 +165,7 @@ type StoredFile struct {
 
 // StoredBy returns the outputs of a job as they are stored.
 func (c *Core) StoredBy(id JobID) []StoredFile {
-	j := c.jobOf(id)
+	j := c.queue.find(id)
 	if j == nil {
 		return nil
 	}

@@ -61,7 +61,7 @@ func (c *Core) elsewhere(cl *class, name string) bool {
 // mayRunAhead: jobs are queued at a pilot only while there are more of them
 // than all pilots have slots, so that none runs dry meanwhile.
 func (c *Core) mayRunAhead(p *pilot, cl *class) bool {
-	return c.ready > c.slots && p.room(cl, int64(1+c.config.Ahead))
+	return c.queue.ready > c.slots && p.room(cl, int64(1+c.config.Ahead))
 }
 
 // pull gives the pilot that asks the jobs that suit it best, until it is full
@@ -70,7 +70,7 @@ func (c *Core) pull(p *pilot) {
 	if p.reserved != nil && !c.takes(p) {
 		c.release(p)
 	}
-	if !c.takes(p) || c.ready == 0 || p.asked == c.offers+1 {
+	if !c.takes(p) || c.queue.ready == 0 || p.asked == c.offers+1 {
 		return
 	}
 	c.pullOverdue(p)
@@ -95,7 +95,7 @@ func (c *Core) pull(p *pilot) {
 // are not kept for another: of the highest priority; of these the one with most
 // input in its cache; of these the one that was submitted first.
 func (c *Core) choose(p *pilot) *job {
-	for _, l := range c.levels {
+	for _, l := range c.queue.levels {
 		if !c.open(p, l) {
 			continue
 		}
@@ -130,7 +130,7 @@ func (c *Core) firstByRank(l *level, p *pilot) *job {
 		case always:
 			j = c.firstNotKept(g, p)
 		case onTime:
-			j = c.pastSiteWait(g)
+			j = c.queue.pastSiteWait(g)
 		}
 		if j != nil && (best == nil || j.id < best.id) {
 			best = j
@@ -141,8 +141,8 @@ func (c *Core) firstByRank(l *level, p *pilot) *job {
 
 // pastSiteWait returns the job of the group that has waited for its own site
 // for longest, if that was long enough.
-func (c *Core) pastSiteWait(g *group) *job {
-	if j := c.oldest(g); j != nil && j.readySince.after(g.class.key.wait) <= c.now {
+func (q *queue) pastSiteWait(g *group) *job {
+	if j := q.oldest(g); j != nil && j.readySince.after(g.class.key.wait) <= q.now {
 		return j
 	}
 	return nil
@@ -176,9 +176,9 @@ func (c *Core) pullOverdue(p *pilot) {
 func (c *Core) overdue(p *pilot) *job {
 	var best *job
 	limit := c.now.after(-c.config.MaxPassOver)
-	for _, l := range c.levels {
+	for _, l := range c.queue.levels {
 		for _, g := range l.groups {
-			j := c.oldest(g)
+			j := c.queue.oldest(g)
 			if j == nil || j.readySince > limit || c.reserved[j] != nil || best != nil && !j.readyBefore(best) {
 				continue
 			}
@@ -258,7 +258,7 @@ func (c *Core) assign(j *job, p *pilot) {
 	if a.ahead {
 		c.ahead = append(c.ahead, a)
 	}
-	c.setState(j, Assigned)
+	c.queue.setState(j, Assigned)
 	c.tell(p)
 }
 
@@ -301,14 +301,14 @@ func (c *Core) removeAttempt(a *attempt) {
 }
 
 // armSiteWait has the group looked at when its jobs may go to other sites.
-func (c *Core) armSiteWait(g *group) {
+func (q *queue) armSiteWait(g *group) {
 	if g.class.key.site == "" || g.class.key.wait <= 0 {
 		return
 	}
-	j := c.oldest(g)
+	j := q.oldest(g)
 	if at := j.readySince.after(g.class.key.wait); g.armed == 0 || at < g.armed {
 		g.armed = at
-		c.timers.add(timer{at: at, kind: groupTimer, group: g})
+		q.timers.add(timer{at: at, kind: groupTimer, group: g})
 	}
 }
 
@@ -316,7 +316,7 @@ func (c *Core) armSiteWait(g *group) {
 func (c *Core) siteWaitOver(g *group) {
 	g.armed = 0
 	for {
-		j := c.pastSiteWait(g)
+		j := c.queue.pastSiteWait(g)
 		if j == nil {
 			break
 		}
@@ -327,7 +327,7 @@ func (c *Core) siteWaitOver(g *group) {
 		}
 		c.assign(j, p)
 	}
-	if j := c.oldest(g); j != nil {
+	if j := c.queue.oldest(g); j != nil {
 		at := max(j.readySince.after(g.class.key.wait), c.now.after(time.Second))
 		g.armed = at
 		c.timers.add(timer{at: at, kind: groupTimer, group: g})

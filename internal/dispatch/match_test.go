@@ -13,7 +13,7 @@ import (
 func (c *Core) best(p *pilot) *job {
 	var best *job
 	var most int64
-	for j := range c.allJobs {
+	for j := range c.queue.all {
 		if j.state != Ready || c.admits(p, j.class, true) == never {
 			continue
 		}

@@ -36,15 +36,15 @@ func (m *monitor) arm(s *step, at instant) {
 // planPilots runs the algorithm for every site, if something has changed.
 func (c *Core) planPilots() {
 	m := &c.monitor
-	if !m.changed && !c.readyChanged || len(m.sites) == 0 || c.stop != running || !c.grace.over {
+	if !m.changed && !c.queue.changed || len(m.sites) == 0 || c.stop != running || !c.grace.over {
 		return
 	}
 	if m.lastRun != 0 && c.now < m.lastRun.after(monitorPeriod) {
 		m.arm(c.step, m.lastRun.after(monitorPeriod))
 		return
 	}
-	m.changed, c.readyChanged = false, false
-	if c.ready > 0 {
+	m.changed, c.queue.changed = false, false
+	if c.queue.ready > 0 {
 		m.lastRun = c.now // with nothing ready it costs nothing, and the first jobs need not wait
 	}
 	if c.choosesSites() {
@@ -109,7 +109,7 @@ func (c *Core) pilotsNeeded(s *site) []int {
 		return []int{s.pilotsWanted()}
 	}
 	var needed []int
-	for _, l := range c.levels {
+	for _, l := range c.queue.levels {
 		for _, g := range l.groups {
 			if !c.serves(s, g.class) {
 				continue

@@ -1,34 +1,43 @@
 package dispatch
 
 // inheritPriority raises what a newly submitted job waits for to its own
-// priority. It costs nothing while all priorities are equal.
-func (c *Core) inheritPriority(j *job) {
-	if !c.unequal {
-		if c.jobs.Len() > 2 && c.jobs.At(1).priority != j.priority {
-			c.unequal = true
+// priority, and returns the ready jobs that moved. It costs nothing while all
+// priorities are equal.
+func (q *queue) inheritPriority(j *job) (moved []*job) {
+	if !q.unequal {
+		if q.jobs.Len() > 2 && q.jobs.At(1).priority != j.priority {
+			q.unequal = true
 		}
-		if !c.unequal {
-			return
+		if !q.unequal {
+			return nil
 		}
 	}
-	c.raiseAhead(j)
+	return q.raiseAhead(j)
 }
 
-// raiseAhead raises all jobs that j waits for, directly or through others.
-func (c *Core) raiseAhead(j *job) {
-	todo := []*job{j}
-	for len(todo) > 0 {
-		j := pop(&todo)
+// raiseAhead raises all jobs that j waits for, directly or through others, and
+// returns those of them that were ready.
+func (q *queue) raiseAhead(j *job) []*job {
+	w := raising{todo: []*job{j}}
+	for len(w.todo) > 0 {
+		j := pop(&w.todo)
 		for i := range j.requests {
 			r := &j.requests[i]
 			if v := r.read; v != nil && v.state != present && v.writer != nil && v.writer.live() {
-				todo = c.raise(v.writer, j.effective, todo)
+				q.raise(v.writer, j.effective, &w)
 			}
 			if r.Queued() && !r.Granted() {
-				todo = c.raiseBefore(r, j.effective, todo)
+				q.raiseBefore(r, j.effective, &w)
 			}
 		}
 	}
+	return w.moved
+}
+
+// raising is a walk over the jobs that one waits for.
+type raising struct {
+	todo  []*job // were raised, and what they wait for was not yet
+	moved []*job // were ready, and stand in another group now
 }
 
 // maxUnraised is how many requests are walked over again before a lower
@@ -45,21 +54,20 @@ type raised struct {
 // raiseBefore raises the jobs whose requests stand before r. Up to where that
 // was done is kept in mind for each file, so that a long queue is not walked for
 // each job that joins it.
-func (c *Core) raiseBefore(r *request, priority int32, todo []*job) []*job {
+func (q *queue) raiseBefore(r *request, priority int32, w *raising) {
 	f := r.file()
-	mark, marked := c.files.raisedTo[f]
+	mark, marked := q.files.raisedTo[f]
 	walked := 0
 	for b := r.Prev(); b != nil; b = b.Prev() {
 		if marked && b.Owner == mark.request && priority <= mark.priority {
 			break
 		}
-		todo = c.raise(b.Owner.job, priority, todo)
+		q.raise(b.Owner.job, priority, w)
 		walked++
 	}
 	if prev := r.Prev(); walked > 0 && (!marked || priority >= mark.priority || walked > maxUnraised) {
-		c.files.raisedTo[f] = raised{prev.Owner, priority}
+		q.files.raisedTo[f] = raised{prev.Owner, priority}
 	}
-	return todo
 }
 
 // lowerMark is for a request that leaves its FIFO.
@@ -74,35 +82,34 @@ func (fs *files) lowerMark(f *file, r *request) {
 	}
 }
 
-func (c *Core) raise(j *job, priority int32, todo []*job) []*job {
+func (q *queue) raise(j *job, priority int32, w *raising) {
 	if j.effective >= priority {
-		return todo
+		return
 	}
-	ready := j.state == Ready
-	if ready {
-		c.unready(j)
-	}
+	ready := q.unindex(j)
 	j.effective = priority
 	if ready {
-		c.index(j)
+		q.index(j)
+		w.moved = append(w.moved, j)
 	}
-	return append(todo, j)
+	w.todo = append(w.todo, j)
 }
 
 // inheritFromReaders is for a job that becomes live again: those who wait for
-// its versions are not behind it in a FIFO.
-func (c *Core) inheritFromReaders(j *job) {
-	if !c.unequal {
-		return
+// its versions are not behind it in a FIFO. It returns the ready jobs that moved.
+func (q *queue) inheritFromReaders(j *job) (moved []*job) {
+	if !q.unequal {
+		return nil
 	}
 	highest := j.effective
-	for _, v := range c.files.writtenBy(j) {
-		for _, w := range c.files.waiters[v] {
+	for _, v := range q.files.writtenBy(j) {
+		for _, w := range q.files.waiters[v] {
 			highest = max(highest, w.effective)
 		}
 	}
 	if highest > j.effective {
 		j.effective = highest
-		c.raiseAhead(j)
+		moved = q.raiseAhead(j)
 	}
+	return moved
 }

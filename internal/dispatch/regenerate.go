@@ -80,21 +80,21 @@ func (c *Core) regenerate(v *version, at place) {
 	f.place = at
 	f.Tries, f.Losses, f.End = 0, 0, Waiting
 	j.again = true
-	c.setState(j, Waiting)
+	c.queue.setState(j, Waiting)
 	j.pinInputs()
 	why := " is in no cache where it is needed"
 	if v.tag == lostTag {
 		why = " was lost from where it was stored"
 	}
 	c.event(Event{Kind: JobRegenerating, Job: j.id, Name: j.name, Step: j.step.Step, Reason: v.file.lfn + why})
-	c.inheritFromReaders(j)
+	c.letGoAll(c.queue.inheritFromReaders(j))
 	c.files.startOut(j)
 }
 
 // failAgain is for a job that owes a result and may not run again for it.
 func (c *Core) failAgain(j *job) {
 	j.again = true
-	c.setState(j, Waiting)
+	c.queue.setState(j, Waiting)
 	j.pinInputs()
 	c.finish(j, Failed, j.fate.Reason)
 }
@@ -115,7 +115,7 @@ func (c *Core) cancelRegeneration(j *job) {
 	c.unready(j)
 	c.files.unawait(j)
 	j.again, j.fate.place, j.fate.backingOff = false, place{}, false
-	c.setState(j, Done)
+	c.queue.setState(j, Done)
 	c.jobEvent(JobRegenerated, j, "not needed any more, because copies have turned up")
 	for i := range j.requests {
 		if v := j.requests[i].read; v != nil && v.writer != nil {
@@ -155,7 +155,7 @@ func (c *Core) commitAgain(p *pilot, j *job, r *Result) {
 	j.fate.place = place{}
 	j.fate.remember(j.committed) // what it stored may still be in use
 	j.committed = r.Attempt
-	c.setState(j, Done)
+	c.queue.setState(j, Done)
 	c.files.persistAgain(j)
 	for _, v := range c.files.writtenBy(j) {
 		if v.state == present {
@@ -177,9 +177,9 @@ func (c *Core) lostLastCopy(v *version) {
 	v.state = gone
 	for _, r := range slices.Clone(v.ready) {
 		for _, id := range r.jobs {
-			if j := c.jobs.At(id); j.state == Ready {
+			if j := c.queue.jobs.At(id); j.state == Ready {
 				c.unready(j)
-				c.setState(j, Waiting)
+				c.queue.setState(j, Waiting)
 				c.work.examine = append(c.work.examine, j)
 			}
 		}

@@ -110,12 +110,12 @@ type policyKey struct {
 	wait      time.Duration
 }
 
-func (c *Core) policyOf(j *Job) *policy {
+func (q *queue) policyOf(j *Job) *policy {
 	k := policyKey{j.Retry.Attempts, j.Retry.Backoff, j.Retry.MemoryFactor, joinInts(j.Retry.ExitCodes), j.WaitForData}
-	p := c.policies[k]
+	p := q.policies[k]
 	if p == nil {
 		p = &policy{retry: j.Retry, wait: j.WaitForData}
-		c.policies[k] = p
+		q.policies[k] = p
 	}
 	return p
 }

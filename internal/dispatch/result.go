@@ -9,7 +9,7 @@ import (
 // often.
 func (c *Core) resultArrived(by PilotID, p *pilot, r *Result) {
 	a := c.attempts[r.Attempt]
-	j := c.jobOf(r.Job)
+	j := c.queue.find(r.Job)
 	if !c.journal.foreign(r.Attempt) {
 		for i := range r.Lost {
 			c.loseFile(&r.Lost[i])

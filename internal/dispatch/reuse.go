@@ -68,7 +68,7 @@ func (c *Core) reuse(j *job) bool {
 	if outputs == nil || j.cannotPublish(outputs) || c.files.choseOthers(j, outputs) {
 		return false
 	}
-	c.markReused(j)
+	c.queue.markReused(j)
 	j.committed = reusedAttempt
 	files := c.commit(j, outputs, nil)
 	c.event(Event{Kind: JobCommitted, Job: j.id, Name: j.name, Step: j.step.Step, Reused: true, Files: files})
@@ -86,10 +86,10 @@ func (j *job) cannotPublish(outputs []output) bool {
 	return false
 }
 
-func (c *Core) markReused(j *job) {
+func (q *queue) markReused(j *job) {
 	j.reused = true
 	j.step.Reused++
-	c.totals.Reused++
+	q.totals.Reused++
 }
 
 // reusedAttempt stands for the attempt of an earlier run.

@@ -22,9 +22,9 @@ func (s *simulation) disturb() error {
 		if s.rng.IntN(2) == 0 {
 			return s.step(PilotEnded{Launch: p.info.Launch})
 		}
-	case n < 16 && s.core.jobs.Len() > 1:
+	case n < 16 && s.core.queue.jobs.Len() > 1:
 		return s.step(Cancel{[]JobID{s.anyJob()}})
-	case n < 18 && s.core.jobs.Len() > 1:
+	case n < 18 && s.core.queue.jobs.Len() > 1:
 		return s.step(RetryJobs{[]JobID{s.anyJob()}})
 	case n < 19:
 		return s.crash()
@@ -36,7 +36,7 @@ func (s *simulation) disturb() error {
 	return nil
 }
 
-func (s *simulation) anyJob() JobID { return JobID(1 + s.rng.IntN(int(s.core.jobs.Len())-1)) }
+func (s *simulation) anyJob() JobID { return JobID(1 + s.rng.IntN(int(s.core.queue.jobs.Len())-1)) }
 
 // addFiles tells of a few files that are new or have changed.
 func (s *simulation) addFiles() error {

@@ -47,8 +47,8 @@ func (s *stand) take(room int, run time.Duration) {
 // besides those that are registered.
 func (c *Core) allot() {
 	c.lineUp()
-	each := max(1, (c.ready+maxAllotted-1)/maxAllotted)
-	for _, l := range c.levels {
+	each := max(1, (c.queue.ready+maxAllotted-1)/maxAllotted)
+	for _, l := range c.queue.levels {
 		for _, g := range l.groups {
 			c.allotGroup(g, each)
 		}
@@ -64,11 +64,11 @@ func (c *Core) allotGroup(g *group, each int) {
 	}
 	n := 0
 	for _, id := range g.ranks {
-		if !c.isReady(id, g) {
+		if !c.queue.isReady(id, g) {
 			continue
 		}
 		if n%each == 0 {
-			c.allotJobs(c.jobs.At(id), sites, each)
+			c.allotJobs(c.queue.jobs.At(id), sites, each)
 		}
 		n++
 	}

@@ -11,7 +11,7 @@ import (
 // published and removed. Who runs or caches what is not durable.
 func (c *Core) snapshot() string {
 	var b strings.Builder
-	for j := range c.allJobs {
+	for j := range c.queue.all {
 		state := j.state.String()
 		if j.live() {
 			state = "live"

@@ -9,17 +9,17 @@ import (
 const maxJobs = math.MaxUint32 - 1
 
 func (c *Core) submit(jobs []Job) error {
-	if err := c.checkJobs(jobs); err != nil {
+	if err := c.queue.checkJobs(jobs); err != nil {
 		return err
 	}
 	reads := c.files.looked
 	for i := range jobs {
 		n := len(jobs[i].Reads)
-		j := c.newJob(&jobs[i], reads[:n])
+		j := c.queue.newJob(&jobs[i], reads[:n])
 		reads = reads[n:]
 		c.journal.persistJob(j, &jobs[i])
 		c.jobEvent(JobSubmitted, j, "")
-		c.inheritPriority(j)
+		c.letGoAll(c.queue.inheritPriority(j))
 		c.files.startOut(j)
 	}
 	return nil
@@ -27,23 +27,23 @@ func (c *Core) submit(jobs []Job) error {
 
 // checkJobs refuses what cannot be inserted. It leaves the names of the jobs
 // in names, and the files that they read in looked.
-func (c *Core) checkJobs(jobs []Job) error {
-	if uint64(c.jobs.Len())+uint64(len(jobs)) > maxJobs {
+func (q *queue) checkJobs(jobs []Job) error {
+	if uint64(q.jobs.Len())+uint64(len(jobs)) > maxJobs {
 		return refuse("dispatch: more than %d jobs", uint64(maxJobs))
 	}
-	c.files.looked = c.files.looked[:0]
+	q.files.looked = q.files.looked[:0]
 	var written map[string]bool // by the jobs before; made when it is asked for
 	for i := range jobs {
 		j := &jobs[i]
 		err := j.check()
 		if err == nil {
-			written, err = c.files.checkReads(jobs, i, written)
+			written, err = q.files.checkReads(jobs, i, written)
 		}
 		if err == nil {
-			err = c.takeName(jobs, i)
+			err = q.takeName(jobs, i)
 		}
 		if err != nil {
-			c.forgetNames(jobs[:i])
+			q.forgetNames(jobs[:i])
 			return err
 		}
 	}
@@ -52,24 +52,24 @@ func (c *Core) checkJobs(jobs []Job) error {
 
 // takeName enters the name of a job that is to be inserted, unless another job
 // has it, also one before it in the list.
-func (c *Core) takeName(jobs []Job, i int) error {
-	name, hash, first := jobs[i].Name, c.names.Hash(jobs[i].Name), c.jobs.Len()
-	_, taken := c.names.Find(hash, func(id uint32) bool {
+func (q *queue) takeName(jobs []Job, i int) error {
+	name, hash, first := jobs[i].Name, q.names.Hash(jobs[i].Name), q.jobs.Len()
+	_, taken := q.names.Find(hash, func(id uint32) bool {
 		if id >= first {
 			return jobs[id-first].Name == name
 		}
-		return c.jobs.At(id).name == name
+		return q.jobs.At(id).name == name
 	})
 	if taken {
 		return refuse("dispatch: job name %s is used twice", name)
 	}
-	c.names.Add(hash, first+uint32(i))
+	q.names.Add(hash, first+uint32(i))
 	return nil
 }
 
-func (c *Core) forgetNames(jobs []Job) {
+func (q *queue) forgetNames(jobs []Job) {
 	for i := range jobs {
-		c.names.Remove(c.names.Hash(jobs[i].Name), c.jobs.Len()+uint32(i))
+		q.names.Remove(q.names.Hash(jobs[i].Name), q.jobs.Len()+uint32(i))
 	}
 }
 
@@ -160,33 +160,33 @@ func repeated[T any](list []T, name func(T) string) string {
 }
 
 // newJob makes the job and inserts all its requests at the tails.
-func (c *Core) newJob(s *Job, reads []*file) *job {
-	j := c.bareJob(s)
-	j.submitted = c.now
-	c.files.requestFiles(j, reads, tail(j.id))
+func (q *queue) newJob(s *Job, reads []*file) *job {
+	j := q.bareJob(s)
+	j.submitted = q.now
+	q.files.requestFiles(j, reads, tail(j.id))
 	for i := range j.requests {
-		c.files.insert(&j.requests[i])
+		q.files.insert(&j.requests[i])
 	}
 	return j
 }
 
 // bareJob makes the job without requests.
-func (c *Core) bareJob(s *Job) *job {
-	cl := c.classOf(s)
-	id := c.jobs.Len()
-	j := c.jobs.Add()
-	j.id, j.name, j.step, j.payload, j.digest = JobID(id), s.Name, c.stepNamed(s.Step), s.Payload, s.Digest
-	j.policy, j.asked, j.class, j.outputs = c.policyOf(s), cl, cl, s.Writes
+func (q *queue) bareJob(s *Job) *job {
+	cl := q.classOf(s)
+	id := q.jobs.Len()
+	j := q.jobs.Add()
+	j.id, j.name, j.step, j.payload, j.digest = JobID(id), s.Name, q.stepNamed(s.Step), s.Payload, s.Digest
+	j.policy, j.asked, j.class, j.outputs = q.policyOf(s), cl, cl, s.Writes
 	j.priority, j.effective, j.state = int32(s.Priority), int32(s.Priority), Waiting
 	if len(s.Writes) == 1 {
 		j.one[0] = s.Writes[0]
 		j.outputs = j.one[:]
 	}
-	c.readyBit.Grow(id + 1)
+	q.readyBit.Grow(id + 1)
 	j.step.Jobs++
 	j.step.add(j.state, 1)
-	c.totals.Jobs++
-	c.totals.add(j.state, 1)
+	q.totals.Jobs++
+	q.totals.add(j.state, 1)
 	return j
 }
 

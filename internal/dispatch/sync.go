@@ -148,7 +148,7 @@ func (c *Core) adopt(p *pilot, ref AttemptRef) {
 		a.adopted = true
 		return
 	}
-	j := c.jobOf(ref.Job)
+	j := c.queue.find(ref.Job)
 	if j == nil || c.journal.foreign(ref.Attempt) || !j.live() || c.attempts[ref.Attempt] != nil || j.counted(ref.Attempt) {
 		p.ending = append(p.ending, ending{attempt: ref.Attempt})
 		c.tell(p)
@@ -157,7 +157,7 @@ func (c *Core) adopt(p *pilot, ref AttemptRef) {
 	c.unready(j)
 	c.files.unawait(j)
 	if j.state < Assigned {
-		c.setState(j, Assigned)
+		c.queue.setState(j, Assigned)
 	}
 	c.addAttempt(&attempt{id: ref.Attempt, job: j, pilot: p, needs: j.class, try: j.tries() + 1, adopted: true})
 }
@@ -182,7 +182,7 @@ func (c *Core) started(p *pilot, ref AttemptRef) {
 	}
 	a.started, a.since = true, c.now
 	if a.job.state == Assigned {
-		c.setState(a.job, Running)
+		c.queue.setState(a.job, Running)
 	}
 	c.event(Event{Kind: JobStarted, Job: a.job.id, Name: a.job.name, Step: a.job.step.Step, Pilot: p.id})
 }

@@ -197,9 +197,9 @@ func (c *Core) tallyVersion(l *level, v *version, file int32) bool {
 	kept := v.ready[:0]
 	for _, r := range v.ready {
 		if len(r.jobs) <= maxReaders {
-			r.jobs.Keep(c.readyBit)
+			r.jobs.Keep(c.queue.readyBit)
 		} else {
-			c.topOf(&r)
+			c.queue.topOf(&r)
 		}
 		if len(r.jobs) == 0 {
 			continue
@@ -225,7 +225,7 @@ func (t *tally) list(r *readyReader, file int32, weight int64) {
 	t.lists = append(t.lists, readerList{r, file, weight})
 }
 
-func (c *Core) topOf(r *readyReader) (uint32, bool) { return c.top(&r.jobs, r.group) }
+func (q *queue) topOf(r *readyReader) (uint32, bool) { return q.top(&r.jobs, r.group) }
 
 // bestCached returns the job of the tallied level with most input at the
 // pilot, of those that are not kept for another, or nil if it holds nothing of
@@ -245,8 +245,8 @@ func (c *Core) bestCached(p *pilot) *job {
 		best, most = j, w
 	}
 	for _, r := range t.long {
-		if id, ok := c.topOf(r); ok && r.group.open == always {
-			better(c.jobs.At(id), c.weigh(p, c.jobs.At(id)))
+		if id, ok := c.queue.topOf(r); ok && r.group.open == always {
+			better(c.queue.jobs.At(id), c.weigh(p, c.queue.jobs.At(id)))
 		}
 	}
 	if t.longWeight > 0 {
@@ -264,7 +264,7 @@ func (c *Core) bestCached(p *pilot) *job {
 			continue
 		}
 		t.weighed = append(t.weighed, weighed{i, x.weight})
-		better(c.jobs.At(x.id), c.weigh(p, c.jobs.At(x.id)))
+		better(c.queue.jobs.At(x.id), c.weigh(p, c.queue.jobs.At(x.id)))
 		if best != nil && x.weight+t.longWeight == most && best.id == JobID(x.id) {
 			break
 		}
@@ -279,10 +279,10 @@ func (c *Core) bestCached(p *pilot) *job {
 // mayTake says whether the candidate is still one. A list may name it under a
 // group that it has left for another.
 func (c *Core) mayTake(x *candidate) bool {
-	if !c.readyBit.Has(x.id) {
+	if !c.queue.readyBit.Has(x.id) {
 		return false
 	}
-	g := c.jobs.At(x.id).group
+	g := c.queue.jobs.At(x.id).group
 	return g.priority == c.tally.level.priority && g.open == always
 }
 
@@ -290,7 +290,7 @@ func (c *Core) mayTake(x *candidate) bool {
 func (c *Core) enterFirst() {
 	for i := range c.tally.lists {
 		l := &c.tally.lists[i]
-		if id, ok := c.topOf(l.readyReader); ok {
+		if id, ok := c.queue.topOf(l.readyReader); ok {
 			c.tally.enter(id, l)
 		}
 	}

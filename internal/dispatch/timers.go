@@ -52,7 +52,7 @@ func (c *Core) runTimers() {
 		case pilotTimer:
 			c.pilotTime(t.pilot)
 		case jobTimer:
-			c.backoffOver(t.job)
+			c.queue.backoffOver(t.job)
 		case groupTimer:
 			c.siteWaitOver(t.group)
 		case graceTimer:

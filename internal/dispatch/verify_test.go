@@ -22,13 +22,13 @@ func (c *Core) verify() error {
 func (c *Core) verifyJobs() error {
 	var totals Totals
 	ready := 0
-	for j := range c.allJobs {
+	for j := range c.queue.all {
 		totals.Jobs++
 		totals.ByState[j.state]++
 		if j.reused {
 			totals.Reused++
 		}
-		if (j.state == Ready) != (j.group != nil) || (j.state == Ready) != c.readyBit.Has(uint32(j.id)) {
+		if (j.state == Ready) != (j.group != nil) || (j.state == Ready) != c.queue.readyBit.Has(uint32(j.id)) {
 			return fmt.Errorf("job %s is %v, but its index says otherwise", j.name, j.state)
 		}
 		if j.state == Ready {
@@ -55,8 +55,8 @@ func (c *Core) verifyJobs() error {
 			return fmt.Errorf("job %s waits for %s@%d, which will not come", j.name, v.file.lfn, v.number)
 		}
 	}
-	if totals != c.totals || ready != c.ready {
-		return fmt.Errorf("totals are %+v and %d ready, counted %+v and %d", totals, ready, c.totals, c.ready)
+	if totals != c.queue.totals || ready != c.queue.ready {
+		return fmt.Errorf("totals are %+v and %d ready, counted %+v and %d", totals, ready, c.queue.totals, c.queue.ready)
 	}
 	return nil
 }
@@ -70,8 +70,8 @@ func (c *Core) verifyPilots() error {
 		} else {
 			bySite[k.site]++
 		}
-		if c.job(id).state != Ready {
-			return fmt.Errorf("job %s is %v and kept", c.job(id).name, c.job(id).state)
+		if c.queue.at(id).state != Ready {
+			return fmt.Errorf("job %s is %v and kept", c.queue.at(id).name, c.queue.at(id).state)
 		}
 	}
 	for _, s := range c.monitor.sites {
@@ -129,7 +129,7 @@ func (c *Core) verifyPilots() error {
 
 func (c *Core) verifyVersions() error {
 	pins := make(map[*version]int32)
-	for j := range c.allJobs {
+	for j := range c.queue.all {
 		if j.state == Done || j.state == Cancelled {
 			continue
 		}
@@ -167,7 +167,7 @@ func (c *Core) verifyVersions() error {
 
 // verifyIndex looks for ready jobs that no index leads to.
 func (c *Core) verifyIndex() error {
-	for j := range c.allJobs {
+	for j := range c.queue.all {
 		if j.state != Ready {
 			continue
 		}

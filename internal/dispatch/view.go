@@ -23,23 +23,23 @@ type StepTotals struct {
 	Totals
 }
 
-func (c *Core) stepNamed(name string) *StepTotals {
-	s := c.steps[name]
+func (q *queue) stepNamed(name string) *StepTotals {
+	s := q.steps[name]
 	if s == nil {
 		s = &StepTotals{Step: name}
-		c.steps[name] = s
-		c.stepOrder = append(c.stepOrder, s)
+		q.steps[name] = s
+		q.stepOrder = append(q.stepOrder, s)
 	}
 	return s
 }
 
 // Totals returns the totals of all jobs.
-func (c *Core) Totals() Totals { return c.totals }
+func (c *Core) Totals() Totals { return c.queue.totals }
 
 // Steps returns the totals of each step, in the order of their first job.
 func (c *Core) Steps() []StepTotals {
-	list := make([]StepTotals, len(c.stepOrder))
-	for i, s := range c.stepOrder {
+	list := make([]StepTotals, len(c.queue.stepOrder))
+	for i, s := range c.queue.stepOrder {
 		list[i] = *s
 	}
 	return list
@@ -74,8 +74,8 @@ type AttemptView struct {
 // The Core must not be stepped meanwhile.
 func (c *Core) Jobs(after JobID) iter.Seq[JobView] {
 	return func(yield func(JobView) bool) {
-		for id := after + 1; id < JobID(c.jobs.Len()); id++ {
-			if !yield(c.view(c.job(id))) {
+		for id := after + 1; id < JobID(c.queue.jobs.Len()); id++ {
+			if !yield(c.view(c.queue.at(id))) {
 				return
 			}
 		}
@@ -84,7 +84,7 @@ func (c *Core) Jobs(after JobID) iter.Seq[JobView] {
 
 // Job returns one job.
 func (c *Core) Job(id JobID) (JobView, bool) {
-	j := c.jobOf(id)
+	j := c.queue.find(id)
 	if j == nil {
 		return JobView{}, false
 	}
@@ -101,7 +101,7 @@ func (c *Core) view(j *job) JobView {
 		v.Reason = j.fate.Reason
 	}
 	if j.state == Blocked {
-		v.Reason = c.blockedBy(j)
+		v.Reason = c.queue.blockedBy(j)
 	}
 	for a := j.attempt; a != nil; a = a.next {
 		v.Attempts = append(v.Attempts, AttemptView{a.id, a.pilot.id, a.pilot.info.Host, a.started, a.ended})
@@ -139,7 +139,7 @@ type JobDetail struct {
 
 // Detail returns all that is known of a job.
 func (c *Core) Detail(id JobID) (JobDetail, bool) {
-	j := c.jobOf(id)
+	j := c.queue.find(id)
 	if j == nil {
 		return JobDetail{}, false
 	}

@@ -87,7 +87,7 @@ func (c *Core) placeKept() {
 	}
 	c.kept.look = false
 	for _, id := range slices.Sorted(maps.Keys(c.kept.jobs)) {
-		j := c.job(id)
+		j := c.queue.at(id)
 		c.kept.some = false
 		if p := c.bestSpare(j, nil, true); p != nil {
 			c.assign(j, p)
@@ -101,8 +101,8 @@ func (c *Core) placeKept() {
 // from the pilot.
 func (c *Core) firstNotKept(g *group, p *pilot) *job {
 	var skipped []uint32
-	j := c.first(g)
-	for ; j != nil && len(skipped) < maxSkipped && c.keepBack(j, p); j = c.first(g) {
+	j := c.queue.first(g)
+	for ; j != nil && len(skipped) < maxSkipped && c.keepBack(j, p); j = c.queue.first(g) {
 		skipped = append(skipped, uint32(j.id))
 		g.ranks.Pop()
 	}
@@ -118,7 +118,7 @@ func (c *Core) worthWaitingFor(j *job, p *pilot) (*pilot, time.Duration) {
 	if c.between == 0 && !c.rule.waitsForBusy() {
 		return nil, 0
 	}
-	x := prospect{waited: time.Duration(c.now - j.readySince), limit: c.waitOf(j.policy.wait)}
+	x := prospect{waited: time.Duration(c.now - j.readySince), limit: c.queue.waitOf(j.policy.wait)}
 	best := x
 	best.idle = true
 	if c.pace.transfer.weight > 0 {
