@@ -1,11 +1,11 @@
 package dispatch
 
 // tell has the pilot answered at the end of this step, or as soon as it syncs.
-func (c *Core) tell(p *pilot) {
+func (fl *fleet) tell(p *pilot) {
 	p.news = true
 	if !p.listed {
 		p.listed = true
-		c.work.news = append(c.work.news, p)
+		fl.work.news = append(fl.work.news, p)
 	}
 }
 
@@ -15,9 +15,9 @@ func (c *Core) answerAll() {
 		if p.held == 0 || p.left {
 			continue
 		}
-		c.effects.Replies = append(c.effects.Replies, Reply{p.id, p.held, c.answer(p)})
+		c.reply(p, c.answer(p))
 		p.held, p.news = 0, false
-		c.updateSpare(p)
+		c.fleet.updateParked(p)
 	}
 	c.work.news = c.work.news[:0]
 }
@@ -25,14 +25,13 @@ func (c *Core) answerAll() {
 // answer says all that the pilot has not confirmed; so a lost answer needs no
 // repair.
 func (c *Core) answer(p *pilot) Answer {
-	c.lastAnswer++
-	n := c.answerNumber()
+	n := c.fleet.nextAnswer()
 	if p.base == 0 {
 		p.base = n
 	}
 	a := Answer{
 		Number: n, Seen: p.seq, NeedFull: p.needFull, NextSync: c.config.Hold,
-		Leave: c.stop == draining || p.info.Error != "", LeaveNow: c.stop == stopped, Peers: p.peers(),
+		Leave: c.fleet.stop == draining || p.info.Error != "", LeaveNow: c.fleet.stop == stopped, Peers: p.peers(),
 	}
 	for _, x := range p.attempts {
 		if x.ended {
@@ -68,7 +67,7 @@ func (c *Core) answer(p *pilot) Answer {
 		p.due = c.now.after(a.NextSync)
 	}
 	p.silentAfter = c.now.after(a.NextSync + c.config.PilotLease)
-	c.armPilot(p)
+	c.fleet.armPilot(p)
 	return a
 }
 

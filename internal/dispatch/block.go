@@ -199,7 +199,7 @@ func (c *Core) cancelJob(j *job) {
 		return
 	}
 	c.unready(j)
-	c.endAttempts(j, nil)
+	c.fleet.endAttempts(j, nil)
 	c.finish(j, Cancelled, "by a person")
 	c.files.unpinAll(j)
 }

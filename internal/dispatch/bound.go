@@ -31,26 +31,26 @@ func (v *version) cachedAt(at place) bool {
 
 // itsPlace is where a job must run because its outputs are needed there, while
 // there is a pilot at that place.
-func (c *Core) itsPlace(j *job) place {
-	if j.fate == nil || !c.stands(j.fate.place) {
+func (fl *fleet) itsPlace(j *job) place {
+	if j.fate == nil || !fl.stands(j.fate.place) {
 		return place{}
 	}
 	return j.fate.place
 }
 
 // stands reports whether some pilot reads the caches of a place.
-func (c *Core) stands(at place) bool {
+func (fl *fleet) stands(at place) bool {
 	if at.pilot != "" {
-		return c.pilots[at.pilot] != nil
+		return fl.pilots[at.pilot] != nil
 	}
-	h := c.hosts[at.host]
+	h := fl.hosts[at.host]
 	return h != nil && h.shares > 0
 }
 
 // boundTo says where a job must run because inputs of it are in caches only:
 // at the place that has most of these.
 func (c *Core) boundTo(j *job) place {
-	best := c.itsPlace(j)
+	best := c.fleet.itsPlace(j)
 	if best != (place{}) {
 		return best
 	}

@@ -84,7 +84,7 @@ func (c *Core) claim(v *version, by *pilot) {
 	case by != nil && !by.left:
 		among = by.host.pilots
 	case v.pfn == "":
-		among = c.pilotsInOrder()
+		among = c.fleet.inOrder()
 	}
 	r := v.ref()
 	r.Tag = v.tag
@@ -157,7 +157,7 @@ func (c *Core) replaceCache(p *pilot, s *Sync) {
 // of an attempt that runs may still become ones of its version.
 func (c *Core) stale(p *pilot) []FileRef {
 	list := slices.DeleteFunc(slices.Collect(maps.Keys(p.other)), func(r FileRef) bool {
-		return c.attempts[AttemptID(r.Tag)] != nil
+		return c.fleet.attempts[AttemptID(r.Tag)] != nil
 	})
 	slices.SortFunc(list, func(a, b FileRef) int {
 		return cmp.Or(cmp.Compare(p.other[b], p.other[a]), a.compare(b))

@@ -19,35 +19,20 @@ func refuse(format string, args ...any) error {
 // Core is the TaskQueue. It is not safe for concurrent use.
 type Core struct {
 	*step
-	journal     journal
-	files       files
-	queue       queue
-	rule        placement
-	lastAttempt uint64 // lower half of the attempt given last
-	lastAnswer  uint64
-	ahead       []*attempt // assigned beyond what was free, and some that were
-	recalls     int        // attempts being recalled
-	asked       []*pilot   // were askers; kept for its memory
-	rivals      []*pilot   // of the parked pilots; kept for its memory
-	stop        stopping
+	journal journal
+	files   files
+	queue   queue
+	fleet   fleet
+	rule    placement
+	ahead   []*attempt // assigned beyond what was free, and some that were
+	asked   []*pilot   // were askers; kept for its memory
+	rivals  []*pilot   // of the parked pilots; kept for its memory
 
 	offers uint64 // counts jobs that became ready and were left to pilots that ask
 	tally  tally
 
-	pilots   map[PilotID]*pilot
-	attempts map[AttemptID]*attempt
 	reserved map[*job]*pilot // that drain for a job
-	shapes   []*shape
-	shapeOf  map[classKey]*shape
-	hosts    map[string]*host
-	slots    int // of all registered pilots
-	spare    []*pilot
-	between  int // pilots that run nothing and are between two Syncs
 	kept     kept
-	pace     pace
-	siting   siting
-	grace    grace
-	monitor  monitor
 
 	inputSlab  rows.Slab[InputFile]
 	outputSlab rows.Slab[OutputFile]
@@ -76,16 +61,11 @@ func newCore(config Config) *Core {
 		journal:  journal{step: s, results: make(map[identity]storedResult)},
 		rule:     ruleOf(config.Placement),
 		kept:     kept{jobs: make(map[JobID]keeping)},
-		pace:     pace{runs: make(map[*StepTotals]*average)},
-		pilots:   make(map[PilotID]*pilot),
-		attempts: make(map[AttemptID]*attempt),
 		reserved: make(map[*job]*pilot),
-		hosts:    make(map[string]*host),
-		shapeOf:  make(map[classKey]*shape),
-		monitor:  newMonitor(),
 	}
 	c.files = newFiles(s, &c.journal)
 	c.queue = newQueue(s, &c.files)
+	c.fleet = newFleet(s, &c.journal, &c.queue)
 	return c
 }
 
@@ -115,9 +95,9 @@ func (c *Core) apply(in Input) error {
 	case RetryJobs:
 		return c.retryJobs(in.Jobs)
 	case SetSite:
-		return c.setSite(in.Site)
+		return c.fleet.setSite(in.Site)
 	case PilotSubmitted:
-		return c.pilotSubmitted(in)
+		return c.fleet.pilotSubmitted(in)
 	case PilotEnded:
 		c.pilotEnded(in)
 	case LoseFiles:
@@ -145,7 +125,7 @@ func (c *Core) settle() {
 		c.settleJobs()
 		c.matchAll()
 	}
-	c.planPilots()
+	c.fleet.planPilots()
 	c.answerAll()
 	c.effects.WakeAt = c.timers.next()
 }

@@ -114,7 +114,7 @@ func (c *Core) explainAttempt(a *attempt, e *Explanation) {
 		e.say("attempt %d is being ended by %s", a.try, where)
 	case a.started:
 		e.say("attempt %d runs on %s", a.try, where)
-	case c.waitsItsTurn(a):
+	case a.waitsItsTurn():
 		e.say("waits at %s for its turn, behind %s", where, a.before())
 	default:
 		e.say("was given to %s, which has not started it yet", where)

@@ -10,9 +10,9 @@ import (
 func (c *Core) explainReady(j *job, e *Explanation) {
 	k, kept := c.kept.jobs[j.id]
 	switch {
-	case c.stop != running:
+	case c.fleet.stop != running:
 		e.say("ready; the run is being ended, and nothing is started any more")
-	case !c.grace.over:
+	case !c.fleet.grace.over:
 		e.say("ready; the pilots known before the restart have %v to report what they run", c.config.ReconnectGrace)
 	case kept && k.holder == nil:
 		e.say("ready; kept for site %s, where it is expected to do better, for up to %v", k.site.Name, c.until(k.until))
@@ -31,7 +31,7 @@ func (c *Core) explainPreference(j *job, e *Explanation) {
 		return
 	}
 	which := ""
-	if c.monitor.site(k.site) == nil {
+	if c.fleet.monitor.site(k.site) == nil {
 		which = " (which is not known)"
 	}
 	e.say("prefers site %s%s for another %v", k.site, which, c.until(until))
@@ -54,10 +54,10 @@ type survey struct {
 
 func (c *Core) survey(j *job) *survey {
 	s := &survey{class: j.class}
-	for _, p := range c.pilotsInOrder() {
+	for _, p := range c.fleet.inOrder() {
 		s.count(c, p, j)
 	}
-	for _, at := range c.monitor.sites {
+	for _, at := range c.fleet.monitor.sites {
 		if l := lacks(j.class, at.Pilot, at.tools); len(l) > 0 {
 			s.short.add(l)
 		} else {
@@ -78,7 +78,7 @@ func (s *survey) count(c *Core, p *pilot, j *job) {
 	case len(l) > 0:
 		s.short.add(l)
 	case k.bound() && p.place() != place{k.host, k.pilot}:
-	case !c.fitsWhole(p, j.class):
+	case !c.fleet.fitsWhole(p, j.class):
 		s.avoided++
 	case p.reserved != nil && p.reserved != j:
 		s.kept = append(s.kept, p.reserved)

@@ -23,7 +23,7 @@ func (c *Core) attemptFailed(by PilotID, j *job, r *Result, host string) {
 		most = c.config.Attempts
 	}
 	if f.Tries >= most || !j.policy.retries(r) {
-		c.endAttempts(j, nil)
+		c.fleet.endAttempts(j, nil)
 		c.finishFailed(by, j, r)
 		return
 	}
@@ -84,21 +84,21 @@ func (c *Core) adapt(j *job, r *Result, host string) {
 			factor = c.config.MemoryFactor
 		}
 		grown := int64(float64(j.class.key.memory) * factor)
-		f.Memory = max(j.class.key.memory, min(grown, c.mostMemory()))
+		f.Memory = max(j.class.key.memory, min(grown, c.fleet.mostMemory()))
 	case OutOfDisk, StageInFailed, StageOutFailed, Lost:
 		f.Avoid = host
 	}
 }
 
 // mostMemory is what the largest known pilot has.
-func (c *Core) mostMemory() int64 {
+func (fl *fleet) mostMemory() int64 {
 	var most int64
-	for _, s := range c.shapes {
+	for _, s := range fl.shapes {
 		if s.pilots > 0 {
 			most = max(most, s.has.Memory)
 		}
 	}
-	return max(most, c.monitor.mostMemory())
+	return max(most, fl.monitor.mostMemory())
 }
 
 // setClass finds what the job needs now, after what happened to it.
@@ -147,7 +147,7 @@ func (q *queue) backoffOver(j *job) {
 // attemptLost is for an attempt whose pilot is gone, or no longer has it.
 func (c *Core) attemptLost(a *attempt, reason string) {
 	j := a.job
-	c.removeAttempt(a)
+	c.fleet.removeAttempt(a)
 	if !j.live() || a.ended {
 		c.again(j)
 		return

@@ -36,6 +36,7 @@ type files struct {
 	// although its request is granted or withdrawn; job.absent counts them. The
 	// FIFOs hold all others.
 	waiters  map[*version][]*job
+	deferred []wanting        // versions to be made again when the grace after a restart is over
 	raisedTo map[*file]raised // up to which request priorities were raised; see raised
 
 	// Copies and plain names. What few files have stands here, not in file.

@@ -6,27 +6,27 @@ import (
 )
 
 // register makes a pilot known that sends its whole state.
-func (c *Core) register(s *Sync) *pilot {
+func (fl *fleet) register(s *Sync) *pilot {
 	p := &pilot{id: s.Pilot, cached: make(map[*version]holding), other: make(map[FileRef]int64)}
-	c.pilots[p.id] = p
-	c.describe(p, *s.Hello)
-	c.journal.persistPilot(p)
-	c.pilotRegistered(p)
-	c.event(Event{Kind: PilotRegistered, Pilot: p.id, Host: p.info.Host, Reason: p.info.Error})
+	fl.pilots[p.id] = p
+	fl.describe(p, *s.Hello)
+	fl.journal.persistPilot(p)
+	fl.pilotRegistered(p)
+	fl.event(Event{Kind: PilotRegistered, Pilot: p.id, Host: p.info.Host, Reason: p.info.Error})
 	return p
 }
 
 // describe takes what the pilot says of itself.
-func (c *Core) describe(p *pilot, info PilotInfo) {
+func (fl *fleet) describe(p *pilot, info PilotInfo) {
 	if p.host != nil {
-		c.unplace(p)
+		fl.unplace(p)
 	}
 	p.info = info
-	p.shape = c.shapeFor(&p.info)
-	h := c.hosts[info.Host]
+	p.shape = fl.shapeFor(&p.info)
+	h := fl.hosts[info.Host]
 	if h == nil {
 		h = &host{name: info.Host}
-		c.hosts[info.Host] = h
+		fl.hosts[info.Host] = h
 	}
 	p.host = h
 	h.pilots = append(h.pilots, p)
@@ -35,22 +35,22 @@ func (c *Core) describe(p *pilot, info PilotInfo) {
 	}
 	p.shape.pilots++
 	p.shape.hosts[info.Host]++
-	c.slots += p.shape.slots()
+	fl.slots += p.shape.slots()
 	p.asked = 0
-	c.peersChanged(p)
+	fl.peersChanged(p)
 }
 
-func (c *Core) unplace(p *pilot) {
+func (fl *fleet) unplace(p *pilot) {
 	h := p.host
 	h.pilots = slices.DeleteFunc(h.pilots, func(o *pilot) bool { return o == p })
 	if p.info.CacheDir != "" {
 		h.shares--
 	}
 	if len(h.pilots) == 0 {
-		delete(c.hosts, h.name)
+		delete(fl.hosts, h.name)
 	}
 	p.shape.pilots--
-	c.slots -= p.shape.slots()
+	fl.slots -= p.shape.slots()
 	if p.shape.hosts[h.name]--; p.shape.hosts[h.name] == 0 {
 		delete(p.shape.hosts, h.name)
 	}
@@ -58,13 +58,13 @@ func (c *Core) unplace(p *pilot) {
 
 // peersChanged tells the other pilots of the host, as its cache counts for
 // theirs (section IV-D).
-func (c *Core) peersChanged(p *pilot) {
+func (fl *fleet) peersChanged(p *pilot) {
 	if p.info.CacheDir == "" {
 		return
 	}
 	for _, o := range p.host.pilots {
 		if o != p {
-			c.tell(o)
+			fl.tell(o)
 		}
 	}
 }
@@ -75,21 +75,21 @@ func (c *Core) dropPilot(p *pilot, reason string) {
 		return
 	}
 	p.left = true
-	delete(c.pilots, p.id)
+	delete(c.fleet.pilots, p.id)
 	if p.held != 0 {
-		c.effects.Replies = append(c.effects.Replies, Reply{p.id, p.held, Answer{NeedFull: true}})
+		c.reply(p, Answer{NeedFull: true})
 		p.held = 0
 	}
-	c.unplace(p)
-	c.peersChanged(p)
-	c.updateSpare(p)
+	c.fleet.unplace(p)
+	c.fleet.peersChanged(p)
+	c.fleet.updateParked(p)
 	c.noLongerAwaited(p)
 	if p.reserved != nil {
 		delete(c.reserved, p.reserved)
 		p.reserved = nil
 	}
 	c.clearCache(p)
-	if at := p.place(); !c.stands(at) {
+	if at := p.place(); !c.fleet.stands(at) {
 		c.unbind(at)
 	}
 	for _, a := range slices.Clone(p.attempts) {
@@ -98,29 +98,26 @@ func (c *Core) dropPilot(p *pilot, reason string) {
 	c.endAwaiting(p)
 	c.journal.forgetPilot(p.id)
 	if p.launch.pilot == p {
-		c.forgetLaunch(p.launch.name)
+		c.fleet.forgetLaunch(p.launch.name)
 	}
 	c.event(Event{Kind: PilotGone, Pilot: p.id, Reason: reason})
 }
 
 // leavePilot lets a pilot go that says that it ends.
 func (c *Core) leavePilot(p *pilot) {
-	c.lastAnswer++
-	c.effects.Replies = append(c.effects.Replies, Reply{p.id, p.held, Answer{
-		Number: c.answerNumber(), Seen: p.seq, Leave: true,
-	}})
+	c.reply(p, Answer{Number: c.fleet.nextAnswer(), Seen: p.seq, Leave: true})
 	p.held = 0
 	c.dropPilot(p, "has left")
 }
 
-func (c *Core) armPilot(p *pilot) {
+func (fl *fleet) armPilot(p *pilot) {
 	at := p.silentAfter
 	if p.held != 0 {
-		at = min(at, p.heldAt.after(c.config.Hold))
+		at = min(at, p.heldAt.after(fl.config.Hold))
 	}
 	if p.armed == 0 || at < p.armed {
 		p.armed = at
-		c.timers.add(timer{at: at, kind: pilotTimer, pilot: p})
+		fl.timers.add(timer{at: at, kind: pilotTimer, pilot: p})
 	}
 }
 
@@ -133,11 +130,11 @@ func (c *Core) pilotTime(p *pilot) {
 	p.armed = 0
 	switch {
 	case p.held != 0 && p.heldAt.after(c.config.Hold) <= c.now:
-		c.tell(p) // answering arms the timer
+		c.fleet.tell(p) // answering arms the timer
 	case p.held == 0 && p.silentAfter <= c.now:
 		c.dropPilot(p, fmt.Sprintf("has not called for %v", c.config.PilotLease))
 	default:
-		c.armPilot(p)
+		c.fleet.armPilot(p)
 	}
 }
 
@@ -151,19 +148,19 @@ const (
 )
 
 func (c *Core) beginStop(drain bool) {
-	if drain && c.stop == running {
-		c.stop = draining
+	if drain && c.fleet.stop == running {
+		c.fleet.stop = draining
 	} else if !drain {
-		c.stop = stopped
+		c.fleet.stop = stopped
 	}
-	for _, p := range c.pilotsInOrder() {
+	for _, p := range c.fleet.inOrder() {
 		p.toldToLeave = false
 		c.takeBackQueued(p)
-		c.tell(p)
-		c.updateSpare(p)
+		c.fleet.tell(p)
+		c.fleet.updateParked(p)
 	}
-	for _, name := range sortedKeys(c.monitor.launches) {
-		if l := c.monitor.launches[name]; l.pilot == nil && !l.recalled {
+	for _, name := range sortedKeys(c.fleet.monitor.launches) {
+		if l := c.fleet.monitor.launches[name]; l.pilot == nil && !l.recalled {
 			c.effects.Stop = append(c.effects.Stop, name)
 		}
 	}
@@ -176,16 +173,15 @@ type grace struct {
 	over    bool
 	awaited map[PilotID]string   // their launches
 	byName  map[string][]PilotID // those of each launch, as launchName calls it
-	wanted  []wanting            // versions to be made again after it
 }
 
 // startGrace begins with the first step.
 func (c *Core) startGrace() {
-	if c.grace.begun {
+	if c.fleet.grace.begun {
 		return
 	}
-	c.grace.begun = true
-	if len(c.grace.awaited) == 0 {
+	c.fleet.grace.begun = true
+	if len(c.fleet.grace.awaited) == 0 {
 		c.endGrace()
 		return
 	}
@@ -193,27 +189,27 @@ func (c *Core) startGrace() {
 }
 
 func (c *Core) endAwaiting(p *pilot) {
-	if c.grace.over {
+	if c.fleet.grace.over {
 		return
 	}
-	delete(c.grace.awaited, p.id)
-	if len(c.grace.awaited) == 0 {
+	delete(c.fleet.grace.awaited, p.id)
+	if len(c.fleet.grace.awaited) == 0 {
 		c.endGrace()
 	}
 }
 
 // endAwaitingLaunch is for pilots that are known to have ended meanwhile.
 func (c *Core) endAwaitingLaunch(launch string) {
-	if c.grace.over {
+	if c.fleet.grace.over {
 		return
 	}
-	for _, id := range c.grace.byName[launch] {
-		if _, still := c.grace.awaited[id]; still {
-			delete(c.grace.awaited, id)
+	for _, id := range c.fleet.grace.byName[launch] {
+		if _, still := c.fleet.grace.awaited[id]; still {
+			delete(c.fleet.grace.awaited, id)
 			c.journal.forgetPilot(id)
 		}
 	}
-	if len(c.grace.awaited) == 0 {
+	if len(c.fleet.grace.awaited) == 0 {
 		c.endGrace()
 	}
 }
@@ -221,18 +217,18 @@ func (c *Core) endAwaitingLaunch(launch string) {
 // endGrace lets the pilots that have synced take jobs. Those that have not
 // are no longer known.
 func (c *Core) endGrace() {
-	if c.grace.over {
+	if c.fleet.grace.over {
 		return
 	}
-	c.grace.over = true
-	for _, id := range sortedKeys(c.grace.awaited) {
+	c.fleet.grace.over = true
+	for _, id := range sortedKeys(c.fleet.grace.awaited) {
 		c.journal.forgetPilot(id)
-		c.forgetLaunch(launchName(id, c.grace.awaited[id]))
+		c.fleet.forgetLaunch(launchName(id, c.fleet.grace.awaited[id]))
 		c.event(Event{Kind: PilotGone, Pilot: id, Reason: "did not return after a restart"})
 	}
-	for _, p := range c.pilotsInOrder() {
-		c.updateSpare(p)
-		c.ask(p)
+	for _, p := range c.fleet.inOrder() {
+		c.fleet.updateParked(p)
+		c.fleet.ask(p)
 	}
 	c.regenerateAll()
 }

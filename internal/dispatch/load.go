@@ -308,20 +308,20 @@ func (l *loading) removals() error {
 }
 
 func (l *loading) pilots() error {
-	g := &l.c.grace
+	g := &l.c.fleet.grace
 	g.awaited, g.byName = make(map[PilotID]string), make(map[string][]PilotID)
 	return each(l, TablePilot, func(b *pilotBody) int { return b.V }, func(id string, b *pilotBody) error {
 		name := launchName(PilotID(id), b.Launch)
 		g.awaited[PilotID(id)] = b.Launch
 		g.byName[name] = append(g.byName[name], PilotID(id)) // in the order of the IDs
-		l.c.monitor.recall(PilotID(id), b)
+		l.c.fleet.monitor.recall(PilotID(id), b)
 		return nil
 	})
 }
 
 func (l *loading) launches() error {
 	return each(l, TableLaunch, func(b *launchBody) int { return b.V }, func(launch string, b *launchBody) error {
-		l.c.monitor.launched(launch, b.Site)
+		l.c.fleet.monitor.launched(launch, b.Site)
 		return nil
 	})
 }

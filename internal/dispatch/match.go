@@ -17,7 +17,7 @@ const (
 // admits looks at what the pilot has left; ahead allows Config.Ahead times
 // more than it has.
 func (c *Core) admits(p *pilot, cl *class, ahead bool) admission {
-	if !c.fitsWhole(p, cl) {
+	if !c.fleet.fitsWhole(p, cl) {
 		return never
 	}
 	if !p.room(cl, 1) && (!ahead || !c.mayRunAhead(p, cl)) {
@@ -31,24 +31,24 @@ func (c *Core) admits(p *pilot, cl *class, ahead bool) admission {
 
 // fitsWhole reports whether the pilot could run the class if it ran nothing
 // else.
-func (c *Core) fitsWhole(p *pilot, cl *class) bool {
+func (fl *fleet) fitsWhole(p *pilot, cl *class) bool {
 	k := &cl.key
 	switch {
 	case !p.shape.suits(cl):
 		return false
 	case k.bound() && p.place() != place{k.host, k.pilot}:
 		return false
-	case k.avoid != "" && k.avoid == p.info.Host && c.elsewhere(cl, k.avoid):
+	case k.avoid != "" && k.avoid == p.info.Host && fl.elsewhere(cl, k.avoid):
 		return false
-	case !p.info.Expires.IsZero() && c.now.after(k.time) > toInstant(p.info.Expires):
+	case !p.info.Expires.IsZero() && fl.now.after(k.time) > toInstant(p.info.Expires):
 		return false
 	}
 	return true
 }
 
 // elsewhere reports whether a pilot on another host could run the class.
-func (c *Core) elsewhere(cl *class, name string) bool {
-	for _, s := range c.shapes {
+func (fl *fleet) elsewhere(cl *class, name string) bool {
+	for _, s := range fl.shapes {
 		if others := len(s.hosts); s.hosts[name] > 0 && others > 1 || s.hosts[name] == 0 && others > 0 {
 			if s.suits(cl) {
 				return true
@@ -61,16 +61,16 @@ func (c *Core) elsewhere(cl *class, name string) bool {
 // mayRunAhead: jobs are queued at a pilot only while there are more of them
 // than all pilots have slots, so that none runs dry meanwhile.
 func (c *Core) mayRunAhead(p *pilot, cl *class) bool {
-	return c.queue.ready > c.slots && p.room(cl, int64(1+c.config.Ahead))
+	return c.queue.ready > c.fleet.slots && p.room(cl, int64(1+c.config.Ahead))
 }
 
 // pull gives the pilot that asks the jobs that suit it best, until it is full
 // or nothing fits.
 func (c *Core) pull(p *pilot) {
-	if p.reserved != nil && !c.takes(p) {
+	if p.reserved != nil && !c.fleet.takes(p) {
 		c.release(p)
 	}
-	if !c.takes(p) || c.queue.ready == 0 || p.asked == c.offers+1 {
+	if !c.fleet.takes(p) || c.queue.ready == 0 || p.asked == c.offers+1 {
 		return
 	}
 	c.pullOverdue(p)
@@ -152,7 +152,7 @@ func (q *queue) pastSiteWait(g *group) *job {
 // One that needs more than is free reserves the pilot.
 func (c *Core) pullOverdue(p *pilot) {
 	if j := p.reserved; j != nil {
-		if !c.fitsWhole(p, j.class) {
+		if !c.fleet.fitsWhole(p, j.class) {
 			c.release(p)
 		} else if p.room(j.class, 1) {
 			c.assign(j, p)
@@ -182,7 +182,7 @@ func (c *Core) overdue(p *pilot) *job {
 			if j == nil || j.readySince > limit || c.reserved[j] != nil || best != nil && !j.readyBefore(best) {
 				continue
 			}
-			if c.fitsWhole(p, g.class) {
+			if c.fleet.fitsWhole(p, g.class) {
 				best = j
 			}
 		}
@@ -199,16 +199,16 @@ func (c *Core) release(p *pilot) {
 	delete(c.reserved, p.reserved)
 	p.reserved = nil
 	p.asked = 0
-	if c.takes(p) {
-		c.ask(p)
+	if c.fleet.takes(p) {
+		c.fleet.ask(p)
 	}
 }
 
 // ask lists a pilot to be given jobs in this step.
-func (c *Core) ask(p *pilot) {
+func (fl *fleet) ask(p *pilot) {
 	if !p.asks {
 		p.asks = true
-		c.work.askers = append(c.work.askers, p)
+		fl.work.askers = append(fl.work.askers, p)
 	}
 }
 
@@ -229,7 +229,7 @@ func (c *Core) matchAll() {
 			}
 			for _, p := range c.asked {
 				c.pull(p)
-				c.updateSpare(p)
+				c.fleet.updateParked(p)
 				c.noLongerAwaited(p)
 			}
 		}
@@ -248,18 +248,18 @@ func (c *Core) matchAll() {
 // assign makes an attempt of the job on the pilot.
 func (c *Core) assign(j *job, p *pilot) {
 	c.unready(j)
-	p.advice.incoming += c.lacking(p, j)
-	c.lastAttempt++
+	p.advice.incoming += p.lacking(j)
+	c.fleet.lastAttempt++
 	a := &attempt{
-		id: AttemptID(c.journal.incarnation<<32 | c.lastAttempt), job: j, pilot: p, needs: j.class,
+		id: AttemptID(c.journal.incarnation<<32 | c.fleet.lastAttempt), job: j, pilot: p, needs: j.class,
 		try: j.tries() + 1, ahead: !p.room(j.class, 1),
 	}
-	c.addAttempt(a)
+	c.fleet.addAttempt(a)
 	if a.ahead {
 		c.ahead = append(c.ahead, a)
 	}
 	c.queue.setState(j, Assigned)
-	c.tell(p)
+	c.fleet.tell(p)
 }
 
 func (j *job) tries() int {
@@ -269,20 +269,20 @@ func (j *job) tries() int {
 	return j.fate.Tries + j.fate.Losses
 }
 
-func (c *Core) addAttempt(a *attempt) {
+func (fl *fleet) addAttempt(a *attempt) {
 	a.next, a.job.attempt = a.job.attempt, a
-	c.attempts[a.id] = a
+	fl.attempts[a.id] = a
 	a.pilot.attempts = append(a.pilot.attempts, a)
 	a.pilot.add(a.needs, 1)
-	c.monitor.count(a.pilot)
-	c.updateSpare(a.pilot)
+	fl.monitor.count(a.pilot)
+	fl.updateParked(a.pilot)
 }
 
 // removeAttempt forgets an attempt that has ended.
-func (c *Core) removeAttempt(a *attempt) {
-	delete(c.attempts, a.id)
+func (fl *fleet) removeAttempt(a *attempt) {
+	delete(fl.attempts, a.id)
 	if a.recall {
-		c.recalls--
+		fl.recalls--
 	}
 	for at := &a.job.attempt; *at != nil; at = &(*at).next {
 		if *at == a {
@@ -296,8 +296,8 @@ func (c *Core) removeAttempt(a *attempt) {
 	}
 	p.add(a.needs, -1)
 	p.asked = 0
-	c.monitor.count(p)
-	c.updateSpare(p)
+	fl.monitor.count(p)
+	fl.updateParked(p)
 }
 
 // armSiteWait has the group looked at when its jobs may go to other sites.
@@ -320,7 +320,7 @@ func (c *Core) siteWaitOver(g *group) {
 		if j == nil {
 			break
 		}
-		p := c.bestSpare(j, nil, true)
+		p := c.bestParked(j, nil, true)
 		if p == nil {
 			c.offers++
 			break

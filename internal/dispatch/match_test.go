@@ -71,11 +71,11 @@ func TestPilotGetsTheBestJob(t *testing.T) {
 		}
 		s.Draining = true
 		answer := step(s)
-		p := c.pilots["p"]
+		p := c.fleet.pilots["p"]
 		p.drains = false
 		for {
 			want := c.best(p)
-			s = Sync{Pilot: "p", Seq: p.seq + 1, LastAnswer: c.answerNumber(), Hold: true}
+			s = Sync{Pilot: "p", Seq: p.seq + 1, LastAnswer: c.journal.incarnation<<32 | c.fleet.lastAnswer, Hold: true}
 			if p.base == 0 {
 				s.Full, s.Hello, s.CacheAdded = true, &p.info, nil
 				for _, v := range p.versions {

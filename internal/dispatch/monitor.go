@@ -34,53 +34,53 @@ func (m *monitor) arm(s *step, at instant) {
 }
 
 // planPilots runs the algorithm for every site, if something has changed.
-func (c *Core) planPilots() {
-	m := &c.monitor
-	if !m.changed && !c.queue.changed || len(m.sites) == 0 || c.stop != running || !c.grace.over {
+func (fl *fleet) planPilots() {
+	m := &fl.monitor
+	if !m.changed && !fl.queue.changed || len(m.sites) == 0 || fl.stop != running || !fl.grace.over {
 		return
 	}
-	if m.lastRun != 0 && c.now < m.lastRun.after(monitorPeriod) {
-		m.arm(c.step, m.lastRun.after(monitorPeriod))
+	if m.lastRun != 0 && fl.now < m.lastRun.after(monitorPeriod) {
+		m.arm(fl.step, m.lastRun.after(monitorPeriod))
 		return
 	}
-	m.changed, c.queue.changed = false, false
-	if c.queue.ready > 0 {
-		m.lastRun = c.now // with nothing ready it costs nothing, and the first jobs need not wait
+	m.changed, fl.queue.changed = false, false
+	if fl.queue.ready > 0 {
+		m.lastRun = fl.now // with nothing ready it costs nothing, and the first jobs need not wait
 	}
-	if c.choosesSites() {
-		c.allot()
+	if fl.choosesSites() {
+		fl.allot()
 	}
 	for _, s := range m.sites {
-		c.startPilots(s)
+		fl.startPilots(s)
 	}
 }
 
 // startPilots asks for the pilots that the site should have more of, and to be
 // woken when time alone changes how many.
-func (c *Core) startPilots(s *site) {
-	c.expireStarts(s)
-	if c.now < s.notBefore {
-		c.monitor.arm(c.step, s.notBefore)
-	} else if n := c.plan(s); n > 0 {
+func (fl *fleet) startPilots(s *site) {
+	fl.expireStarts(s)
+	if fl.now < s.notBefore {
+		fl.monitor.arm(fl.step, s.notBefore)
+	} else if n := fl.plan(s); n > 0 {
 		for range n {
-			s.asked = append(s.asked, c.now)
+			s.asked = append(s.asked, fl.now)
 		}
-		c.effects.Start = append(c.effects.Start, Start{Site: s.Name, Count: n})
+		fl.effects.Start = append(fl.effects.Start, Start{Site: s.Name, Count: n})
 	}
 	if len(s.asked) > 0 {
-		c.monitor.arm(c.step, s.asked[0].after(c.config.StartTimeout))
+		fl.monitor.arm(fl.step, s.asked[0].after(fl.config.StartTimeout))
 	}
 }
 
 // plan returns how many pilots to submit to the site now. The numbers are the
 // steps of section IV-A.
-func (c *Core) plan(s *site) int {
+func (fl *fleet) plan(s *site) int {
 	slots := s.MaxPilots - s.submitted() // 1, 2
 	if slots <= 0 {                      // 3, 4
 		return 0
 	}
 	send, inactive := 0, s.inactive()
-	for _, needed := range c.pilotsNeeded(s) { // 5, 6
+	for _, needed := range fl.pilotsNeeded(s) { // 5, 6
 		if needed <= inactive { // 7, 8
 			inactive -= needed
 			continue
@@ -104,14 +104,14 @@ func (c *Core) plan(s *site) int {
 // pilotsNeeded returns, for each group of ready jobs that the site's pilots
 // could run, how many pilots would run all of it at once. Where sites are
 // weighed it is what the plan of all sites allots to this one.
-func (c *Core) pilotsNeeded(s *site) []int {
-	if c.choosesSites() {
+func (fl *fleet) pilotsNeeded(s *site) []int {
+	if fl.choosesSites() {
 		return []int{s.pilotsWanted()}
 	}
 	var needed []int
-	for _, l := range c.queue.levels {
+	for _, l := range fl.queue.levels {
 		for _, g := range l.groups {
-			if !c.serves(s, g.class) {
+			if !fl.serves(s, g.class) {
 				continue
 			}
 			per := s.jobsPerPilot(g.class)

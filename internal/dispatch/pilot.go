@@ -33,7 +33,7 @@ type pilot struct {
 	versions []*version        // those of cached, in an order of their own
 	hot      []*version        // that have ready readers, and some that had
 	asked    uint64            // value of Core.offers when it last asked in vain, plus 1
-	spare    int               // index in Core.spare plus 1
+	parked   int               // index in fleet.parked plus 1
 	between  bool              // counted in Core.between
 	asks     bool              // listed among those that want jobs in this step
 	awaited  int               // jobs that are kept for it
@@ -167,9 +167,9 @@ func (p *pilot) add(cl *class, sign int64) {
 func (p *pilot) willing() bool { return p.synced && !p.drains && !p.left && p.info.Error == "" }
 
 // takes says whether the pilot may be given jobs at all.
-func (c *Core) takes(p *pilot) bool { return p.willing() && c.stop == running && c.grace.over }
+func (fl *fleet) takes(p *pilot) bool { return p.willing() && fl.stop == running && fl.grace.over }
 
-func (c *Core) shapeFor(i *PilotInfo) *shape {
+func (fl *fleet) shapeFor(i *PilotInfo) *shape {
 	tools := slices.Clone(i.Tools)
 	slices.Sort(tools)
 	tools = slices.Compact(tools)
@@ -177,15 +177,15 @@ func (c *Core) shapeFor(i *PilotInfo) *shape {
 		milliCPUs: i.Has.MilliCPUs, memory: i.Has.Memory, disk: i.Has.Disk,
 		countable: joinCountable(i.Has.Countable), tools: strings.Join(tools, "\n"), site: i.Site,
 	}
-	if s := c.shapeOf[k]; s != nil {
+	if s := fl.shapeOf[k]; s != nil {
 		return s
 	}
 	s := &shape{key: k, site: i.Site, has: i.Has, tools: make(map[string]bool), hosts: make(map[string]int)}
 	for _, t := range tools {
 		s.tools[t] = true
 	}
-	c.shapes = append(c.shapes, s)
-	c.shapeOf[k] = s
+	fl.shapes = append(fl.shapes, s)
+	fl.shapeOf[k] = s
 	return s
 }
 

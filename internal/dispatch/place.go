@@ -10,28 +10,28 @@ import (
 // input the first maxPlaces holders, and the first maxPlaces parked.
 const maxPlaces = 64
 
-// updateSpare keeps the list of parked pilots that could start a job now, and
+// updateParked keeps the list of parked pilots that could start a job now, and
 // the number of idle ones that are between two Syncs.
-func (c *Core) updateSpare(p *pilot) {
-	if between := p.held == 0 && len(p.attempts) == 0 && c.takes(p); between != p.between {
+func (fl *fleet) updateParked(p *pilot) {
+	if between := p.held == 0 && len(p.attempts) == 0 && fl.takes(p); between != p.between {
 		p.between = between
 		if between {
-			c.between++
+			fl.between++
 		} else {
-			c.between--
+			fl.between--
 		}
 	}
-	is := p.held != 0 && p.reserved == nil && c.takes(p) && p.used.milliCPUs < p.totalCPUs() && !p.expired(c.now)
+	is := p.held != 0 && p.reserved == nil && fl.takes(p) && p.used.milliCPUs < p.totalCPUs() && !p.expired(fl.now)
 	switch {
-	case is && p.spare == 0:
-		c.spare = append(c.spare, p)
-		p.spare = len(c.spare)
-	case !is && p.spare > 0:
-		last := c.spare[len(c.spare)-1]
-		c.spare[p.spare-1] = last
-		last.spare = p.spare
-		c.spare = c.spare[:len(c.spare)-1]
-		p.spare = 0
+	case is && p.parked == 0:
+		fl.parked = append(fl.parked, p)
+		p.parked = len(fl.parked)
+	case !is && p.parked > 0:
+		last := fl.parked[len(fl.parked)-1]
+		fl.parked[p.parked-1] = last
+		last.parked = p.parked
+		fl.parked = fl.parked[:len(fl.parked)-1]
+		p.parked = 0
 	}
 }
 
@@ -40,7 +40,7 @@ func (c *Core) updateSpare(p *pilot) {
 // more of, because they may have better things to do.
 func (c *Core) placeFresh(askers []*pilot) {
 	fresh := c.work.fresh
-	if len(c.spare) == 0 || len(fresh) == 0 {
+	if len(c.fleet.parked) == 0 || len(fresh) == 0 {
 		return
 	}
 	slices.SortStableFunc(fresh, func(a, b *job) int {
@@ -51,13 +51,13 @@ func (c *Core) placeFresh(askers []*pilot) {
 	})
 	rivals := c.unparked(askers)
 	for _, j := range fresh {
-		if len(c.spare) == 0 {
+		if len(c.fleet.parked) == 0 {
 			return
 		}
 		if j.state != Ready {
 			continue
 		}
-		if p := c.bestSpare(j, rivals, len(askers) == 0); p != nil {
+		if p := c.bestParked(j, rivals, len(askers) == 0); p != nil {
 			c.assign(j, p)
 		}
 	}
@@ -67,39 +67,39 @@ func (c *Core) placeFresh(askers []*pilot) {
 func (c *Core) unparked(askers []*pilot) []*pilot {
 	c.rivals = c.rivals[:0]
 	for _, p := range askers {
-		if p.spare == 0 {
+		if p.parked == 0 {
 			c.rivals = append(c.rivals, p)
 		}
 	}
 	return c.rivals
 }
 
-// bestSpare returns the parked pilot that holds most of the job's input, and
+// bestParked returns the parked pilot that holds most of the job's input, and
 // more than each of the rivals that could start it; nil if the job is kept for
 // another. A rival that could only queue it does not count: recall would take
 // it back for the parked pilot, for ever. Where there are many parked pilots
 // all of them are looked at only if that is asked for, and none of the first fits.
-func (c *Core) bestSpare(j *job, rivals []*pilot, all bool) *pilot {
+func (c *Core) bestParked(j *job, rivals []*pilot, all bool) *pilot {
 	best, most := (*pilot)(nil), suitability{score: math.Inf(1)}
 	for _, p := range rivals {
-		if c.takes(p) && c.admits(p, j.class, false) == always {
+		if c.fleet.takes(p) && c.admits(p, j.class, false) == always {
 			if s := c.suits(p, j); s.above(most) {
 				most = s
 			}
 		}
 	}
 	consider := func(p *pilot) {
-		if p.spare == 0 || !c.mayStart(p, j) {
+		if p.parked == 0 || !c.mayStart(p, j) {
 			return
 		}
-		if s := c.suits(p, j); s.above(most) || s == most && best != nil && p.spare < best.spare {
+		if s := c.suits(p, j); s.above(most) || s == most && best != nil && p.parked < best.parked {
 			best, most = p, s
 		}
 	}
-	for _, p := range c.spare[:min(len(c.spare), c.places())] {
+	for _, p := range c.fleet.parked[:min(len(c.fleet.parked), c.places())] {
 		consider(p)
 	}
-	if len(c.spare) > maxPlaces {
+	if len(c.fleet.parked) > maxPlaces {
 		for i := range j.requests {
 			if v := j.requests[i].read; v != nil {
 				for _, p := range v.holders[:min(len(v.holders), maxPlaces)] {
@@ -108,7 +108,7 @@ func (c *Core) bestSpare(j *job, rivals []*pilot, all bool) *pilot {
 			}
 		}
 		if best == nil && all {
-			c.searchSpare(j, consider, &best)
+			c.searchParked(j, consider, &best)
 		}
 	}
 	if best != nil && c.keepBack(j, best) {
@@ -117,11 +117,11 @@ func (c *Core) bestSpare(j *job, rivals []*pilot, all bool) *pilot {
 	return best
 }
 
-// searchSpare looks at all parked pilots when none of the first fits.
-func (c *Core) searchSpare(j *job, consider func(*pilot), best **pilot) {
-	suits := slices.ContainsFunc(c.shapes, func(s *shape) bool { return s.pilots > 0 && s.suits(j.class) })
-	for i := maxPlaces; suits && i < len(c.spare) && *best == nil; i++ {
-		consider(c.spare[i])
+// searchParked looks at all parked pilots when none of the first fits.
+func (c *Core) searchParked(j *job, consider func(*pilot), best **pilot) {
+	suits := slices.ContainsFunc(c.fleet.shapes, func(s *shape) bool { return s.pilots > 0 && s.suits(j.class) })
+	for i := maxPlaces; suits && i < len(c.fleet.parked) && *best == nil; i++ {
+		consider(c.fleet.parked[i])
 	}
 }
 

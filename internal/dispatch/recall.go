@@ -9,27 +9,27 @@ import "slices"
 // It reports whether jobs were freed at once, because their pilot has not
 // heard of them yet.
 func (c *Core) recall() bool {
-	if len(c.ahead) == 0 || len(c.spare) == 0 {
+	if len(c.ahead) == 0 || len(c.fleet.parked) == 0 {
 		return false
 	}
 	freed := false
-	free := -c.recalls
-	for _, p := range c.spare {
+	free := -c.fleet.recalls
+	for _, p := range c.fleet.parked {
 		free += max(0, p.slots()-len(p.attempts))
 	}
 	c.ahead = slices.DeleteFunc(c.ahead, func(a *attempt) bool {
-		return a.started || a.ended || c.attempts[a.id] != a
+		return a.started || a.ended || c.fleet.attempts[a.id] != a
 	})
 	for i := len(c.ahead) - 1; i >= 0 && free > 0; i-- {
-		if a := c.ahead[i]; c.waitsItsTurn(a) && c.couldStartElsewhere(a) {
+		if a := c.ahead[i]; a.waitsItsTurn() && c.couldStartElsewhere(a) {
 			free--
-			if c.endAttempt(a) {
+			if c.fleet.endAttempt(a) {
 				freed = true
 				c.again(a.job)
 				continue
 			}
 			a.recall = true
-			c.recalls++
+			c.fleet.recalls++
 		}
 	}
 	return freed
@@ -40,7 +40,7 @@ func (c *Core) recall() bool {
 func (c *Core) takeBackQueued(p *pilot) {
 	for i := len(p.attempts) - 1; i >= 0; i-- {
 		a := p.attempts[i]
-		if !a.started && !a.ended && c.waitsItsTurn(a) && c.endAttempt(a) {
+		if !a.started && !a.ended && a.waitsItsTurn() && c.fleet.endAttempt(a) {
 			c.again(a.job)
 		}
 	}
@@ -48,15 +48,15 @@ func (c *Core) takeBackQueued(p *pilot) {
 
 // endAttempt has the pilot end an attempt. One that it has not heard of is
 // forgotten, which it reports.
-func (c *Core) endAttempt(a *attempt) bool {
+func (fl *fleet) endAttempt(a *attempt) bool {
 	if a.number == 0 && !a.known() {
-		c.removeAttempt(a)
-		c.updateSpare(a.pilot)
-		c.ask(a.pilot)
+		fl.removeAttempt(a)
+		fl.updateParked(a.pilot)
+		fl.ask(a.pilot)
 		return true
 	}
 	a.ended = true
-	c.tell(a.pilot)
+	fl.tell(a.pilot)
 	return false
 }
 
@@ -67,7 +67,7 @@ func (c *Core) endsConfirmed(p *pilot, acked uint64) {
 	for i := len(p.attempts) - 1; i >= 0; i-- {
 		a := p.attempts[i]
 		if a.ended && !a.started && a.endNumber != 0 && acked >= a.endNumber {
-			c.removeAttempt(a)
+			c.fleet.removeAttempt(a)
 			c.again(a.job)
 		}
 	}
@@ -75,7 +75,7 @@ func (c *Core) endsConfirmed(p *pilot, acked uint64) {
 
 // waitsItsTurn reports whether the attempts given to the pilot before this one
 // leave no room for it.
-func (c *Core) waitsItsTurn(a *attempt) bool {
+func (a *attempt) waitsItsTurn() bool {
 	before := a.pilot.used
 	defer func() { a.pilot.used = before }()
 	p := a.pilot
@@ -92,7 +92,7 @@ func (c *Core) waitsItsTurn(a *attempt) bool {
 // couldStartElsewhere says whether a parked pilot would be given the job. From
 // one from which it would be kept, it would only come back here.
 func (c *Core) couldStartElsewhere(a *attempt) bool {
-	return slices.ContainsFunc(c.spare[:min(len(c.spare), maxPlaces)], func(p *pilot) bool {
+	return slices.ContainsFunc(c.fleet.parked[:min(len(c.fleet.parked), maxPlaces)], func(p *pilot) bool {
 		if p == a.pilot || !c.mayStart(p, a.job) {
 			return false
 		}

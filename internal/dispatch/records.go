@@ -269,10 +269,10 @@ func sortedKeys[K ~string, V any](m map[K]V) []K {
 	return slices.Sorted(maps.Keys(m))
 }
 
-func (c *Core) pilotsInOrder() []*pilot {
-	list := make([]*pilot, 0, len(c.pilots))
-	for _, id := range sortedKeys(c.pilots) {
-		list = append(list, c.pilots[id])
+func (fl *fleet) inOrder() []*pilot {
+	list := make([]*pilot, 0, len(fl.pilots))
+	for _, id := range sortedKeys(fl.pilots) {
+		list = append(list, fl.pilots[id])
 	}
 	return list
 }

@@ -20,7 +20,7 @@ type wanting struct {
 func (c *Core) want(j *job) {
 	for i := range j.requests {
 		if v := j.requests[i].read; v != nil && v.state == gone {
-			c.files.wantVersion(v, c.itsPlace(j))
+			c.files.wantVersion(v, c.fleet.itsPlace(j))
 		}
 	}
 }
@@ -36,20 +36,20 @@ func (fs *files) wantVersion(v *version, at place) {
 // those who wait for it would wait for a job that is done.
 func (c *Core) wantForWaiters(v *version) {
 	if waiting := c.files.waiters[v]; len(waiting) > 0 {
-		c.files.wantVersion(v, c.itsPlace(waiting[0]))
+		c.files.wantVersion(v, c.fleet.itsPlace(waiting[0]))
 	}
 }
 
 // regenerateAll has the wanted versions made again, but not before the pilots
 // had time to say what they hold.
 func (c *Core) regenerateAll() {
-	if !c.grace.over {
-		c.grace.wanted = append(c.grace.wanted, c.work.wanted...)
+	if !c.fleet.grace.over {
+		c.files.deferred = append(c.files.deferred, c.work.wanted...)
 		c.work.wanted = c.work.wanted[:0]
 		return
 	}
-	list := append(c.grace.wanted, c.work.wanted...)
-	c.grace.wanted, c.work.wanted = nil, nil
+	list := append(c.files.deferred, c.work.wanted...)
+	c.files.deferred, c.work.wanted = nil, nil
 	for _, w := range list {
 		w.version.wanted = false
 		if w.asked || len(c.files.waiters[w.version]) > 0 || w.version.owed() {

@@ -8,7 +8,7 @@ import (
 // resultArrived takes the end of an attempt, whoever reports it and however
 // often.
 func (c *Core) resultArrived(by PilotID, p *pilot, r *Result) {
-	a := c.attempts[r.Attempt]
+	a := c.fleet.attempts[r.Attempt]
 	j := c.queue.find(r.Job)
 	if !c.journal.foreign(r.Attempt) {
 		for i := range r.Lost {
@@ -21,7 +21,7 @@ func (c *Core) resultArrived(by PilotID, p *pilot, r *Result) {
 	case j == nil || a != nil && a.job != j:
 		c.files.discard(nil, r)
 	case a != nil:
-		c.removeAttempt(a)
+		c.fleet.removeAttempt(a)
 		c.attemptEnded(by, p, j, r, a)
 	case j.committed == r.Attempt || j.counted(r.Attempt):
 		// A repetition; it was dealt with.
@@ -45,11 +45,10 @@ func (c *Core) attemptEnded(by PilotID, p *pilot, j *job, r *Result, a *attempt)
 			c.attemptFailed(by, j, &failed, hostOf(p))
 			return
 		}
-		c.learnSite(p, j, &r.Usage)
-		c.pace.learn(j, &r.Usage)
+		c.fleet.learn(p, j, &r.Usage)
 		c.unready(j)
 		c.files.unawait(j)
-		c.endAttempts(j, a)
+		c.fleet.endAttempts(j, a)
 		c.commitResult(by, p, j, r)
 	case r.Outcome == Ended:
 		c.files.discard(j, r)
@@ -72,11 +71,11 @@ func hostOf(p *pilot) string {
 }
 
 // endAttempts has all attempts of the job ended but one.
-func (c *Core) endAttempts(j *job, but *attempt) {
+func (fl *fleet) endAttempts(j *job, but *attempt) {
 	for a := j.attempt; a != nil; {
 		next := a.next
 		if a != but && !a.ended {
-			c.endAttempt(a)
+			fl.endAttempt(a)
 		}
 		a = next
 	}

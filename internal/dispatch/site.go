@@ -58,7 +58,7 @@ func (m *monitor) mostMemory() int64 {
 	return most
 }
 
-func (c *Core) setSite(s Site) error {
+func (fl *fleet) setSite(s Site) error {
 	if s.Name == "" {
 		return refuse("dispatch: a site without a name")
 	}
@@ -68,7 +68,7 @@ func (c *Core) setSite(s Site) error {
 	if s.MinPilots < 0 || s.MaxPilots < s.MinPilots || s.MinIdlePilots < 0 {
 		return refuse("dispatch: site %s: 0 <= min_pilots <= max_pilots and 0 <= min_idle_pilots must hold", s.Name)
 	}
-	m := &c.monitor
+	m := &fl.monitor
 	at := m.siteNamed(s.Name)
 	if !at.known {
 		at.known = true
@@ -83,18 +83,18 @@ func (c *Core) setSite(s Site) error {
 	return nil
 }
 
-func (c *Core) pilotSubmitted(in PilotSubmitted) error {
+func (fl *fleet) pilotSubmitted(in PilotSubmitted) error {
 	if in.Launch == "" {
 		return refuse("dispatch: a submitted pilot without a launch name")
 	}
-	m := &c.monitor
+	m := &fl.monitor
 	if s := m.site(in.Site); s != nil && len(s.asked) > 0 {
 		s.asked = s.asked[1:]
 		m.changed = true
 	}
 	if m.launches[in.Launch] == nil {
-		m.launched(in.Launch, in.Site).submitted = c.now
-		c.journal.persist(TableLaunch, in.Launch, launchBody{bodyVersion, in.Site})
+		m.launched(in.Launch, in.Site).submitted = fl.now
+		fl.journal.persist(TableLaunch, in.Launch, launchBody{bodyVersion, in.Site})
 	}
 	return nil
 }
@@ -125,14 +125,14 @@ func launchName(id PilotID, launch string) string {
 }
 
 // pilotRegistered counts a pilot that has come.
-func (c *Core) pilotRegistered(p *pilot) {
-	m := &c.monitor
+func (fl *fleet) pilotRegistered(p *pilot) {
+	m := &fl.monitor
 	p.launch = m.launched(launchName(p.id, p.info.Launch), p.info.Site)
 	p.launch.pilot = p
-	p.launch.site.waited(c.now, p.launch)
+	p.launch.site.waited(fl.now, p.launch)
 	m.count(p)
 	if s := m.site(p.info.Site); s != nil {
-		c.judge(s, p.info.Error == "")
+		fl.judge(s, p.info.Error == "")
 	}
 }
 
@@ -155,30 +155,30 @@ func (m *monitor) count(p *pilot) {
 }
 
 // judge slows a site down whose pilots cannot work.
-func (c *Core) judge(s *site, works bool) {
-	c.monitor.changed = true
+func (fl *fleet) judge(s *site, works bool) {
+	fl.monitor.changed = true
 	if works {
 		s.failures, s.notBefore = 0, 0
 		return
 	}
 	pause := firstStartBackoff
-	for n := 0; n < s.failures && pause < c.config.MaxStartBackoff; n++ {
+	for n := 0; n < s.failures && pause < fl.config.MaxStartBackoff; n++ {
 		pause *= 2
 	}
 	s.failures++
-	s.notBefore = c.now.after(min(pause, c.config.MaxStartBackoff))
+	s.notBefore = fl.now.after(min(pause, fl.config.MaxStartBackoff))
 }
 
 func (c *Core) pilotEnded(in PilotEnded) {
-	l := c.monitor.launches[in.Launch]
+	l := c.fleet.monitor.launches[in.Launch]
 	if l == nil {
 		return
 	}
 	p := l.pilot
-	if p == nil && !l.recalled && l.site.known && c.stop == running {
-		c.judge(l.site, false)
+	if p == nil && !l.recalled && l.site.known && c.fleet.stop == running {
+		c.fleet.judge(l.site, false)
 	}
-	c.forgetLaunch(l.name)
+	c.fleet.forgetLaunch(l.name)
 	c.endAwaitingLaunch(l.name)
 	if p != nil {
 		reason := in.Reason
@@ -191,8 +191,8 @@ func (c *Core) pilotEnded(in PilotEnded) {
 
 // forgetLaunch stops counting a pilot. If it is lost, what its batch system
 // still has of it does no work.
-func (c *Core) forgetLaunch(name string) {
-	m := &c.monitor
+func (fl *fleet) forgetLaunch(name string) {
+	m := &fl.monitor
 	l := m.launches[name]
 	if l == nil {
 		return
@@ -201,12 +201,12 @@ func (c *Core) forgetLaunch(name string) {
 	l.site.pilots[l.standing]--
 	l.pilot = nil
 	m.changed = true
-	c.journal.forget(TableLaunch, name)
+	fl.journal.forget(TableLaunch, name)
 }
 
 // expireStarts forgets pilots asked for that were not confirmed in time.
-func (c *Core) expireStarts(s *site) {
-	for len(s.asked) > 0 && s.asked[0].after(c.config.StartTimeout) <= c.now {
+func (fl *fleet) expireStarts(s *site) {
+	for len(s.asked) > 0 && s.asked[0].after(fl.config.StartTimeout) <= fl.now {
 		s.asked = s.asked[1:]
 	}
 }

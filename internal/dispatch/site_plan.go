@@ -45,30 +45,30 @@ func (s *stand) take(room int, run time.Duration) {
 // allot shares the ready jobs out among the sites, each to the one that suits
 // it best as things would be then, and so finds how many pilots each should have
 // besides those that are registered.
-func (c *Core) allot() {
-	c.lineUp()
-	each := max(1, (c.queue.ready+maxAllotted-1)/maxAllotted)
-	for _, l := range c.queue.levels {
+func (fl *fleet) allot() {
+	fl.lineUp()
+	each := max(1, (fl.queue.ready+maxAllotted-1)/maxAllotted)
+	for _, l := range fl.queue.levels {
 		for _, g := range l.groups {
-			c.allotGroup(g, each)
+			fl.allotGroup(g, each)
 		}
 	}
 }
 
-func (c *Core) allotGroup(g *group, each int) {
+func (fl *fleet) allotGroup(g *group, each int) {
 	var sites []*site
-	for _, s := range c.monitor.sites {
-		if c.serves(s, g.class) {
+	for _, s := range fl.monitor.sites {
+		if fl.serves(s, g.class) {
 			sites = append(sites, s)
 		}
 	}
 	n := 0
 	for _, id := range g.ranks {
-		if !c.queue.isReady(id, g) {
+		if !fl.queue.isReady(id, g) {
 			continue
 		}
 		if n%each == 0 {
-			c.allotJobs(c.queue.jobs.At(id), sites, each)
+			fl.allotJobs(fl.queue.jobs.At(id), sites, each)
 		}
 		n++
 	}
@@ -76,7 +76,7 @@ func (c *Core) allotGroup(g *group, each int) {
 
 // allotJobs gives the job, and those that it stands for, to the site with the
 // least score.
-func (c *Core) allotJobs(j *job, sites []*site, n int) {
+func (fl *fleet) allotJobs(j *job, sites []*site, n int) {
 	var best *site
 	var least float64
 	for _, s := range sites {
@@ -84,9 +84,9 @@ func (c *Core) allotJobs(j *job, sites []*site, n int) {
 		if free == nil {
 			continue
 		}
-		score := c.score(j, s, c.farBytes(j, s, nil), free.in)
+		score := fl.score(j, s, s.farBytes(j, nil), free.in)
 		if free.starts {
-			score += c.charge(j, s)
+			score += fl.charge(j, s)
 		}
 		if best == nil || score < least {
 			best, least = s, score
@@ -94,23 +94,23 @@ func (c *Core) allotJobs(j *job, sites []*site, n int) {
 	}
 	if best != nil {
 		per := best.jobsPerPilot(j.class)
-		best.outlook.line.next().take((n*wholePilot+per-1)/per, c.runAt(j, best))
+		best.outlook.line.next().take((n*wholePilot+per-1)/per, fl.runAt(j, best))
 	}
 }
 
 // lineUp lists the room of all sites: of idle pilots now, of busy ones when half
 // their run is over, of those that wait in the batch system when they come, and
 // of those that could be submitted.
-func (c *Core) lineUp() {
-	c.ages()
-	for _, s := range c.monitor.sites {
+func (fl *fleet) lineUp() {
+	fl.ages()
+	for _, s := range fl.monitor.sites {
 		free := max(0, s.MaxPilots-s.submitted())
-		if c.now < s.notBefore {
+		if fl.now < s.notBefore {
 			free = 0
 		}
 		s.outlook.line = append(s.outlook.line[:0],
 			stand{room: s.pilots[idle] * wholePilot},
-			stand{room: s.pilots[busy] * wholePilot, in: c.usualRun() / 2},
+			stand{room: s.pilots[busy] * wholePilot, in: fl.usualRun() / 2},
 			stand{room: s.inactive() * wholePilot, in: s.stillWaits(), starts: true},
 			stand{room: free * wholePilot, in: s.queueWait(), starts: true},
 		)
@@ -119,26 +119,26 @@ func (c *Core) lineUp() {
 
 // ages finds how long the pilots that have not registered have waited, in the
 // mean of each site.
-func (c *Core) ages() {
-	for _, s := range c.monitor.sites {
+func (fl *fleet) ages() {
+	for _, s := range fl.monitor.sites {
 		s.outlook.age = 0
 	}
-	for _, l := range c.monitor.launches {
+	for _, l := range fl.monitor.launches {
 		if l.standing == inactive && l.submitted != 0 {
-			l.site.outlook.age += time.Duration(c.now - l.submitted)
+			l.site.outlook.age += time.Duration(fl.now - l.submitted)
 		}
 	}
-	for _, s := range c.monitor.sites {
+	for _, s := range fl.monitor.sites {
 		s.outlook.age /= time.Duration(max(1, s.pilots[inactive]))
 	}
 }
 
 // usualRun is how long an attempt is expected to take of which nothing is known.
-func (c *Core) usualRun() time.Duration {
-	if c.siting.run.weight == 0 {
+func (fl *fleet) usualRun() time.Duration {
+	if fl.transfers.run.weight == 0 {
 		return assumedRun
 	}
-	return seconds(c.siting.run.mean())
+	return seconds(fl.transfers.run.mean())
 }
 
 // pilotsWanted is how many pilots the last plan wants at the site besides those

@@ -20,23 +20,23 @@ func (c *Core) keepForSite(j *job, p *pilot) bool {
 // so; nil if there is none. It never waits in all for longer than running there
 // is expected to save, nor than MaxPassOver.
 func (c *Core) betterSite(j *job, p *pilot) (*site, time.Duration) {
-	if k := &j.class.key; !c.choosesSites() || k.host != "" || k.pilot != "" {
+	if k := &j.class.key; !c.fleet.choosesSites() || k.host != "" || k.pilot != "" {
 		return nil, 0
 	}
 	waited := time.Duration(c.now - j.readySince)
 	here := c.scoreWith(j, p)
 	best, least, patience := (*site)(nil), here, time.Duration(0)
-	for _, s := range c.monitor.sites {
-		if s == p.launch.site || !c.serves(s, j.class) {
+	for _, s := range c.fleet.monitor.sites {
+		if s == p.launch.site || !c.fleet.serves(s, j.class) {
 			continue
 		}
-		far := c.farBytes(j, s, nil)
-		limit := c.worth(here - c.score(j, s, far, 0))
+		far := s.farBytes(j, nil)
+		limit := c.worth(here - c.fleet.score(j, s, far, 0))
 		free, known := c.slotIn(j, s)
 		if !known || waited+free >= limit {
 			continue
 		}
-		if x := c.score(j, s, far, free); x < least {
+		if x := c.fleet.score(j, s, far, free); x < least {
 			best, least, patience = s, x, limit-waited
 		}
 	}
@@ -48,9 +48,9 @@ func (c *Core) betterSite(j *job, p *pilot) (*site, time.Duration) {
 func (c *Core) scoreWith(j *job, p *pilot) float64 {
 	s, start := p.launch.site, time.Duration(0)
 	if !p.room(j.class, 1) {
-		start = c.runAt(j, s)
+		start = c.fleet.runAt(j, s)
 	}
-	return c.score(j, s, c.farBytes(j, s, p), start)
+	return c.fleet.score(j, s, s.farBytes(j, p), start)
 }
 
 // worth is how long a job may wait to save so much.
@@ -68,7 +68,7 @@ func (c *Core) worth(gain float64) time.Duration {
 // slotIn is when the site is expected to have room for the job, after those that
 // are kept for it already. It is not known where no pilot is on its way.
 func (c *Core) slotIn(j *job, s *site) (time.Duration, bool) {
-	turn := c.runAt(j, s)
+	turn := c.fleet.runAt(j, s)
 	before := time.Duration(s.outlook.awaited)
 	if k := c.kept.jobs[j.id]; k.site == s {
 		before--

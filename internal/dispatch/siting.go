@@ -27,8 +27,8 @@ const (
 	assumedFar = 1.0 / 10e6       // seconds for each byte between sites
 )
 
-// siting is what attempts tell, whatever their step. It is not durable.
-type siting struct {
+// transfers is what attempts tell, whatever their step. It is not durable.
+type transfers struct {
 	near, far average // seconds for each byte from the storage of the pilot's own site, and from that of others
 	run       average // seconds of an attempt
 }
@@ -43,8 +43,8 @@ type outlook struct {
 }
 
 // choosesSites says whether sites are weighed at all.
-func (c *Core) choosesSites() bool {
-	return c.config.Sites != SiteWeights{} && len(c.monitor.sites) > 1
+func (fl *fleet) choosesSites() bool {
+	return fl.config.Sites != SiteWeights{} && len(fl.monitor.sites) > 1
 }
 
 // stores says whether the storage element of the site has the version.
@@ -54,7 +54,7 @@ func (s *Site) stores(v *version) bool {
 
 // farBytes is how much of the job's input is neither in the storage of the site
 // nor in reach of the pilot, which may be nil.
-func (c *Core) farBytes(j *job, s *site, p *pilot) int64 {
+func (s *site) farBytes(j *job, p *pilot) int64 {
 	var sum int64
 	for i := range j.requests {
 		if v := j.requests[i].read; v != nil && !s.stores(v) && (p == nil || !p.reaches(v)) {
@@ -66,21 +66,21 @@ func (c *Core) farBytes(j *job, s *site, p *pilot) int64 {
 
 // score is the weighed time of the job at the site, in seconds, if it starts
 // there in so long and so many bytes are far. The least is best.
-func (c *Core) score(j *job, s *site, far int64, start time.Duration) float64 {
-	w := &c.config.Sites
-	return w.Data*c.siting.detour(far) + w.Queue*(start+c.runAt(j, s)).Seconds()
+func (fl *fleet) score(j *job, s *site, far int64, start time.Duration) float64 {
+	w := &fl.config.Sites
+	return w.Data*fl.transfers.detour(far) + w.Queue*(start+fl.runAt(j, s)).Seconds()
 }
 
 // charge is the weighed price of the job at the site, in seconds. It counts where
 // pilots are started; one that is there is paid for whether it works or not.
-func (c *Core) charge(j *job, s *site) float64 {
+func (fl *fleet) charge(j *job, s *site) float64 {
 	slots := float64(max(j.class.key.milliCPUs, minSlot)) / minSlot
-	return c.config.Sites.Money * s.Price * slots * c.runAt(j, s).Hours()
+	return fl.config.Sites.Money * s.Price * slots * fl.runAt(j, s).Hours()
 }
 
 // detour is how many seconds longer it takes to read so many bytes from another
 // site.
-func (t *siting) detour(far int64) float64 {
+func (t *transfers) detour(far int64) float64 {
 	each := assumedFar
 	if t.far.weight > 0 {
 		each = max(0, t.far.mean()-t.near.mean())
@@ -89,13 +89,13 @@ func (t *siting) detour(far int64) float64 {
 }
 
 // runAt is how long the job is expected to run at the site.
-func (c *Core) runAt(j *job, s *site) time.Duration {
-	run := c.pace.runOf(j)
+func (fl *fleet) runAt(j *job, s *site) time.Duration {
+	run := fl.pace.runOf(j)
 	if run == 0 {
 		run = j.class.key.time
 	}
 	if run == 0 {
-		run = c.usualRun()
+		run = fl.usualRun()
 	}
 	if slow := s.outlook.slow.mean(); slow > 0 {
 		run = seconds(run.Seconds() * slow)
@@ -103,16 +103,17 @@ func (c *Core) runAt(j *job, s *site) time.Duration {
 	return run
 }
 
-// learnSite takes what an attempt that succeeded tells of the pilot's site,
-// before its step has learned from it.
-func (c *Core) learnSite(p *pilot, j *job, u *Usage) {
-	if !c.choosesSites() || p == nil {
+// learn takes what an attempt that succeeded tells of its step and of the
+// pilot's site.
+func (fl *fleet) learn(p *pilot, j *job, u *Usage) {
+	defer fl.pace.learn(j, u) // the site is compared with what was usual before
+	if !fl.choosesSites() || p == nil {
 		return
 	}
 	s := p.launch.site
-	took, usual := u.StageOutEnd.Sub(u.StageInStart), c.pace.runOf(j)
+	took, usual := u.StageOutEnd.Sub(u.StageInStart), fl.pace.runOf(j)
 	if took > 0 {
-		c.siting.run.add(took.Seconds(), 1)
+		fl.transfers.run.add(took.Seconds(), 1)
 	}
 	if took > 0 && usual > 0 {
 		s.outlook.slow.add(took.Seconds()/usual.Seconds(), 1)
@@ -121,15 +122,15 @@ func (c *Core) learnSite(p *pilot, j *job, u *Usage) {
 	if in < 0 || u.BytesStaged == 0 {
 		return
 	}
-	switch all := c.inputBytes(j); c.farBytes(j, s, nil) {
+	switch all := j.inputBytes(); s.farBytes(j, nil) {
 	case 0:
-		c.siting.near.add(in, float64(u.BytesStaged))
+		fl.transfers.near.add(in, float64(u.BytesStaged))
 	case all:
-		c.siting.far.add(in, float64(u.BytesStaged))
+		fl.transfers.far.add(in, float64(u.BytesStaged))
 	}
 }
 
-func (c *Core) inputBytes(j *job) int64 {
+func (j *job) inputBytes() int64 {
 	var sum int64
 	for i := range j.requests {
 		if v := j.requests[i].read; v != nil {
@@ -162,9 +163,9 @@ func (s *site) usualWait() time.Duration {
 }
 
 // serves says whether pilots of the site may be given jobs of the class.
-func (c *Core) serves(s *site, cl *class) bool {
+func (fl *fleet) serves(s *site, cl *class) bool {
 	k := &cl.key
-	if k.site != "" && k.site != s.Name && k.wait > 0 && c.monitor.site(k.site) != nil {
+	if k.site != "" && k.site != s.Name && k.wait > 0 && fl.monitor.site(k.site) != nil {
 		return false // its own site's
 	}
 	return len(lacks(cl, s.Pilot, s.tools)) == 0

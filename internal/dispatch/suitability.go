@@ -17,7 +17,7 @@ func (s suitability) above(o suitability) bool {
 
 func (c *Core) suits(p *pilot, j *job) suitability {
 	s := suitability{weight: c.weigh(p, j)}
-	if c.choosesSites() {
+	if c.fleet.choosesSites() {
 		s.score = c.scoreWith(j, p)
 	}
 	return s
@@ -25,7 +25,7 @@ func (c *Core) suits(p *pilot, j *job) suitability {
 
 // places is how many of the parked pilots are compared.
 func (c *Core) places() int {
-	if c.choosesSites() {
+	if c.fleet.choosesSites() {
 		return maxSited
 	}
 	return maxPlaces

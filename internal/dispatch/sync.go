@@ -8,7 +8,7 @@ func (c *Core) sync(s *Sync) error {
 	if s.Pilot == "" {
 		return refuse("dispatch: a sync without a pilot")
 	}
-	p := c.pilots[s.Pilot]
+	p := c.fleet.pilots[s.Pilot]
 	if p != nil && s.Seq < p.seq {
 		c.effects.Replies = append(c.effects.Replies, Reply{s.Pilot, s.Seq, Answer{Superseded: true}})
 		return nil
@@ -18,9 +18,9 @@ func (c *Core) sync(s *Sync) error {
 		return nil
 	}
 	if p == nil {
-		p = c.register(s)
+		p = c.fleet.register(s)
 	}
-	c.supersedeHeld(p, s)
+	c.fleet.supersedeHeld(p, s)
 	c.takeSync(p, s)
 	return nil
 }
@@ -30,44 +30,47 @@ func (c *Core) strangersSync(s *Sync) {
 	for i := range s.Ended {
 		c.resultArrived(s.Pilot, nil, &s.Ended[i])
 	}
-	c.lastAnswer++
 	c.effects.Replies = append(c.effects.Replies, Reply{s.Pilot, s.Seq, Answer{
-		Number: c.answerNumber(), Seen: s.Seq, NeedFull: true, NextSync: 0, LeaveNow: c.stop == stopped,
+		Number: c.fleet.nextAnswer(), Seen: s.Seq, NeedFull: true, NextSync: 0, LeaveNow: c.fleet.stop == stopped,
 	}})
 }
 
-func (c *Core) answerNumber() uint64 { return c.journal.incarnation<<32 | c.lastAnswer }
+// nextAnswer numbers an answer: above all before, of any incarnation.
+func (fl *fleet) nextAnswer() uint64 {
+	fl.lastAnswer++
+	return fl.journal.incarnation<<32 | fl.lastAnswer
+}
 
-func (c *Core) supersedeHeld(p *pilot, s *Sync) {
+func (fl *fleet) supersedeHeld(p *pilot, s *Sync) {
 	if p.held != 0 && p.held != s.Seq {
-		c.effects.Replies = append(c.effects.Replies, Reply{p.id, p.held, Answer{Superseded: true}})
+		fl.reply(p, Answer{Superseded: true})
 	}
-	p.seq, p.held, p.heldAt = s.Seq, s.Seq, c.now
-	p.silentAfter = c.now.after(c.config.Hold + c.config.PilotLease)
-	c.armPilot(p)
+	p.seq, p.held, p.heldAt = s.Seq, s.Seq, fl.now
+	p.silentAfter = fl.now.after(fl.config.Hold + fl.config.PilotLease)
+	fl.armPilot(p)
 }
 
 func (c *Core) takeSync(p *pilot, s *Sync) {
 	if s.Hello != nil {
-		c.describe(p, *s.Hello)
+		c.fleet.describe(p, *s.Hello)
 	}
 	p.drains, p.polls = s.Draining, !s.Hold
 	for i := range s.Ended {
 		c.resultArrived(p.id, p, &s.Ended[i])
 	}
 	changes := len(s.CacheAdded) + len(s.CacheGone)
-	if len(s.Ended) > 0 || !s.Hold || p.news || c.mustLeave(p) && !p.toldToLeave || changes >= maxUnconfirmed {
-		c.tell(p)
+	if len(s.Ended) > 0 || !s.Hold || p.news || c.fleet.mustLeave(p) && !p.toldToLeave || changes >= maxUnconfirmed {
+		c.fleet.tell(p)
 	}
 	switch {
 	case s.Full:
 		c.takeWhole(p, s)
-		c.tell(p) // so that the changes that follow have an answer to build on
+		c.fleet.tell(p) // so that the changes that follow have an answer to build on
 	case !p.synced || p.base == 0 || s.LastAnswer < p.base:
 		// The Full that it was registered from may have been a late copy of
 		// an old one.
 		p.needFull = true
-		c.tell(p)
+		c.fleet.tell(p)
 	default:
 		c.takeChanges(p, s)
 	}
@@ -80,10 +83,10 @@ func (c *Core) takeSync(p *pilot, s *Sync) {
 		c.leavePilot(p)
 		return
 	}
-	c.monitor.count(p)
-	c.resend(p)
-	c.updateSpare(p)
-	c.ask(p)
+	c.fleet.monitor.count(p)
+	c.fleet.resend(p)
+	c.fleet.updateParked(p)
+	c.fleet.ask(p)
 }
 
 // maxUnconfirmed is how many changes of its cache a pilot sends until it is
@@ -92,18 +95,18 @@ func (c *Core) takeSync(p *pilot, s *Sync) {
 // carry all those before.
 const maxUnconfirmed = 64
 
-func (c *Core) mustLeave(p *pilot) bool { return c.stop != running || p.info.Error != "" }
+func (fl *fleet) mustLeave(p *pilot) bool { return fl.stop != running || p.info.Error != "" }
 
 // resend has the pilot answered if it did not get what was given to it.
-func (c *Core) resend(p *pilot) {
+func (fl *fleet) resend(p *pilot) {
 	for _, a := range p.attempts {
 		if a.number > p.acked && !a.known() || a.ended && a.endNumber > p.acked {
-			c.tell(p)
+			fl.tell(p)
 			return
 		}
 	}
 	if len(p.ending) > 0 {
-		c.tell(p)
+		fl.tell(p)
 	}
 }
 
@@ -144,14 +147,14 @@ func (c *Core) takeWhole(p *pilot, s *Sync) {
 // it thought the pilot lost, had assigned. One whose job has an end already
 // is ended, and so is one of an earlier submission.
 func (c *Core) adopt(p *pilot, ref AttemptRef) {
-	if a := c.attempts[ref.Attempt]; a != nil && a.pilot == p {
+	if a := c.fleet.attempts[ref.Attempt]; a != nil && a.pilot == p {
 		a.adopted = true
 		return
 	}
 	j := c.queue.find(ref.Job)
-	if j == nil || c.journal.foreign(ref.Attempt) || !j.live() || c.attempts[ref.Attempt] != nil || j.counted(ref.Attempt) {
+	if j == nil || c.journal.foreign(ref.Attempt) || !j.live() || c.fleet.attempts[ref.Attempt] != nil || j.counted(ref.Attempt) {
 		p.ending = append(p.ending, ending{attempt: ref.Attempt})
-		c.tell(p)
+		c.fleet.tell(p)
 		return
 	}
 	c.unready(j)
@@ -159,7 +162,7 @@ func (c *Core) adopt(p *pilot, ref AttemptRef) {
 	if j.state < Assigned {
 		c.queue.setState(j, Assigned)
 	}
-	c.addAttempt(&attempt{id: ref.Attempt, job: j, pilot: p, needs: j.class, try: j.tries() + 1, adopted: true})
+	c.fleet.addAttempt(&attempt{id: ref.Attempt, job: j, pilot: p, needs: j.class, try: j.tries() + 1, adopted: true})
 }
 
 // foreign says that an attempt belongs to an earlier submission, or to a store
@@ -176,7 +179,7 @@ func (j *job) counted(id AttemptID) bool {
 }
 
 func (c *Core) started(p *pilot, ref AttemptRef) {
-	a := c.attempts[ref.Attempt]
+	a := c.fleet.attempts[ref.Attempt]
 	if a == nil || a.pilot != p || a.started {
 		return
 	}

@@ -58,7 +58,7 @@ func (c *Core) runTimers() {
 		case graceTimer:
 			c.endGrace()
 		case monitorTimer:
-			c.monitor.armed, c.monitor.changed = 0, true
+			c.fleet.monitor.armed, c.fleet.monitor.changed = 0, true
 		case keptTimer:
 			c.kept.armed, c.kept.look = 0, true
 		}

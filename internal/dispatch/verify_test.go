@@ -74,12 +74,12 @@ func (c *Core) verifyPilots() error {
 			return fmt.Errorf("job %s is %v and kept", c.queue.at(id).name, c.queue.at(id).state)
 		}
 	}
-	for _, s := range c.monitor.sites {
+	for _, s := range c.fleet.monitor.sites {
 		if s.outlook.awaited != bySite[s] {
 			return fmt.Errorf("%d jobs are kept for site %s, counted %d", s.outlook.awaited, s.Name, bySite[s])
 		}
 	}
-	for _, p := range c.pilotsInOrder() {
+	for _, p := range c.fleet.inOrder() {
 		sum := pilot{info: p.info}
 		for _, a := range p.attempts {
 			attempts++
@@ -87,7 +87,7 @@ func (c *Core) verifyPilots() error {
 				recalls++
 			}
 			sum.add(a.needs, 1)
-			if c.attempts[a.id] != a || a.pilot != p {
+			if c.fleet.attempts[a.id] != a || a.pilot != p {
 				return fmt.Errorf("attempt %d of pilot %s is not listed", a.id, p.id)
 			}
 		}
@@ -111,18 +111,18 @@ func (c *Core) verifyPilots() error {
 		if p.awaited != awaited[p] {
 			return fmt.Errorf("pilot %s is awaited by %d jobs, counted %d", p.id, awaited[p], p.awaited)
 		}
-		if is := p.held == 0 && len(p.attempts) == 0 && c.takes(p); is != p.between {
+		if is := p.held == 0 && len(p.attempts) == 0 && c.fleet.takes(p); is != p.between {
 			return fmt.Errorf("pilot %s is between two syncs: %v, counted %v", p.id, is, p.between)
 		}
 		if p.between {
 			between++
 		}
-		if (p.spare > 0) != slices.Contains(c.spare, p) {
-			return fmt.Errorf("pilot %s: spare is %d", p.id, p.spare)
+		if (p.parked > 0) != slices.Contains(c.fleet.parked, p) {
+			return fmt.Errorf("pilot %s: spare is %d", p.id, p.parked)
 		}
 	}
-	if attempts != len(c.attempts) || recalls != c.recalls || between != c.between {
-		return fmt.Errorf("%d attempts, %d recalls, %d between syncs, counted %d, %d and %d", attempts, recalls, between, len(c.attempts), c.recalls, c.between)
+	if attempts != len(c.fleet.attempts) || recalls != c.fleet.recalls || between != c.fleet.between {
+		return fmt.Errorf("%d attempts, %d recalls, %d between syncs, counted %d, %d and %d", attempts, recalls, between, len(c.fleet.attempts), c.fleet.recalls, c.fleet.between)
 	}
 	return nil
 }
@@ -192,7 +192,7 @@ func (c *Core) verifyIndex() error {
 // verifyMonitor counts the pilots of each site anew, and makes sure that the
 // algorithm would have nothing to do where it was left out.
 func (c *Core) verifyMonitor() error {
-	m := &c.monitor
+	m := &c.fleet.monitor
 	counted := make(map[*site][standings]int)
 	for name, l := range m.launches {
 		is := busy
@@ -213,11 +213,11 @@ func (c *Core) verifyMonitor() error {
 		if s.pilots != counted[s] {
 			return fmt.Errorf("site %s has %v pilots, counted %v", name, counted[s], s.pilots)
 		}
-		if n := c.plan(s); s.known && !m.changed && c.now >= s.notBefore && n > 0 {
+		if n := c.fleet.plan(s); s.known && !m.changed && c.now >= s.notBefore && n > 0 {
 			return fmt.Errorf("site %s has nothing changed and needs %d pilots", name, n)
 		}
 	}
-	for _, p := range c.pilots {
+	for _, p := range c.fleet.pilots {
 		if m.launches[p.launch.name] != p.launch || p.launch.pilot != p {
 			return fmt.Errorf("pilot %s does not count for its site", p.id)
 		}

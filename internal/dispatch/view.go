@@ -196,7 +196,7 @@ type PilotView struct {
 // Pilots returns the registered pilots, by name.
 func (c *Core) Pilots() []PilotView {
 	var list []PilotView
-	for _, p := range c.pilotsInOrder() {
+	for _, p := range c.fleet.inOrder() {
 		v := PilotView{Pilot: p.id, Info: p.info, Cached: len(p.versions), Parked: p.held != 0, Draining: p.drains}
 		for _, a := range p.attempts {
 			if a.started {
@@ -221,8 +221,8 @@ type LaunchView struct {
 // a PilotEnded for those that the batch system no longer has.
 func (c *Core) Launches() []LaunchView {
 	var list []LaunchView
-	for _, name := range sortedKeys(c.monitor.launches) {
-		l := c.monitor.launches[name]
+	for _, name := range sortedKeys(c.fleet.monitor.launches) {
+		l := c.fleet.monitor.launches[name]
 		v := LaunchView{Launch: l.name, Site: l.site.Name}
 		if l.pilot != nil {
 			v.Pilot = l.pilot.id

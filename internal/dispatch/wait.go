@@ -89,7 +89,7 @@ func (c *Core) placeKept() {
 	for _, id := range slices.Sorted(maps.Keys(c.kept.jobs)) {
 		j := c.queue.at(id)
 		c.kept.some = false
-		if p := c.bestSpare(j, nil, true); p != nil {
+		if p := c.bestParked(j, nil, true); p != nil {
 			c.assign(j, p)
 		} else if !c.kept.some {
 			c.unkeep(j)
@@ -115,14 +115,14 @@ func (c *Core) firstNotKept(g *group, p *pilot) *job {
 // worthWaitingFor returns a pilot that holds more of the job's input than p,
 // and for how long the rule would keep the job for it; nil if there is none.
 func (c *Core) worthWaitingFor(j *job, p *pilot) (*pilot, time.Duration) {
-	if c.between == 0 && !c.rule.waitsForBusy() {
+	if c.fleet.between == 0 && !c.rule.waitsForBusy() {
 		return nil, 0
 	}
 	x := prospect{waited: time.Duration(c.now - j.readySince), limit: c.queue.waitOf(j.policy.wait)}
 	best := x
 	best.idle = true
-	if c.pace.transfer.weight > 0 {
-		best.saved = c.pace.transferOf(c.lacking(p, j))
+	if c.fleet.pace.transfer.weight > 0 {
+		best.saved = c.fleet.pace.transferOf(p.lacking(j))
 	}
 	if c.rule.patience(best) <= 0 {
 		return nil, 0
@@ -147,11 +147,11 @@ func (c *Core) worthWaitingFor(j *job, p *pilot) (*pilot, time.Duration) {
 
 // mayCome says whether the pilot, which is not parked, could run the job later.
 func (c *Core) mayCome(q *pilot, j *job) bool {
-	if q.spare > 0 || q.reserved != nil || !c.rule.waitsForBusy() && !q.between {
+	if q.parked > 0 || q.reserved != nil || !c.rule.waitsForBusy() && !q.between {
 		return false
 	}
 	k := &j.class.key
-	return c.takes(q) && c.fitsWhole(q, j.class) && (k.site == "" || k.site == q.info.Site)
+	return c.fleet.takes(q) && c.fleet.fitsWhole(q, j.class) && (k.site == "" || k.site == q.info.Site)
 }
 
 // patience asks the rule about a holder, as far as can be told when that will
@@ -162,8 +162,8 @@ func (c *Core) patience(j *job, p, q *pilot, x prospect) time.Duration {
 		return 0
 	}
 	x.idle, x.free = len(q.attempts) == 0, free
-	x.saved = c.pace.transferOf(c.lacking(p, j) - c.lacking(q, j))
-	end := c.now.after(free + max(j.class.key.time, c.pace.runOf(j)))
+	x.saved = c.fleet.pace.transferOf(p.lacking(j) - q.lacking(j))
+	end := c.now.after(free + max(j.class.key.time, c.fleet.pace.runOf(j)))
 	if !q.info.Expires.IsZero() && end > toInstant(q.info.Expires) {
 		return 0
 	}
@@ -172,7 +172,7 @@ func (c *Core) patience(j *job, p, q *pilot, x prospect) time.Duration {
 
 // lacking is how many bytes of the job's input the pilot would have to read
 // from storage.
-func (c *Core) lacking(p *pilot, j *job) int64 {
+func (p *pilot) lacking(j *job) int64 {
 	var sum int64
 	for i := range j.requests {
 		if v := j.requests[i].read; v != nil {
@@ -210,7 +210,7 @@ func (c *Core) freeIn(q *pilot, j *job) (time.Duration, bool) {
 		free = ends
 	}
 	if others := q.awaited; others > 0 && c.kept.jobs[j.id].holder != q && c.rule.waitsForBusy() {
-		free += c.pace.runOf(j) * time.Duration(others) / time.Duration(q.slots())
+		free += c.fleet.pace.runOf(j) * time.Duration(others) / time.Duration(q.slots())
 	}
 	return free, true
 }
@@ -223,7 +223,7 @@ func (c *Core) firstEnd(q *pilot, j *job) (time.Duration, bool) {
 		if a.job == j {
 			continue
 		}
-		run := c.pace.runOf(a.job)
+		run := c.fleet.pace.runOf(a.job)
 		if a.ahead || !a.started || run == 0 {
 			return 0, false
 		}

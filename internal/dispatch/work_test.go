@@ -87,7 +87,7 @@ func workFor(t *testing.T, outputs int) (memory uint64, records int) {
 	for _, p := range publish {
 		step(Published{p.File})
 	}
-	if e := step(Sync{Pilot: "p", Seq: 2, LastAnswer: c.answerNumber(), Ended: []Result{second}, Hold: true}); len(e.Remove) != outputs {
+	if e := step(Sync{Pilot: "p", Seq: 2, LastAnswer: c.journal.incarnation<<32 | c.fleet.lastAnswer, Ended: []Result{second}, Hold: true}); len(e.Remove) != outputs {
 		t.Fatalf("%d of %d files of an attempt that came too late are to be removed", len(e.Remove), outputs)
 	}
 	runtime.ReadMemStats(&after)
