@@ -29,24 +29,24 @@ type advice struct {
 
 // advise puts into an answer which files may go first, unless the pilot knows,
 // and which to fetch ahead.
-func (c *Core) advise(p *pilot, a *Answer) {
+func (pl *placement) advise(p *pilot, a *Answer) {
 	x := &p.advice
 	if x.number != 0 && p.acked >= x.number {
 		x.order, x.stale, x.number = nil, 0, 0
 	}
-	if c.needsAdvice(p) {
-		x.order, x.stale = c.evictionOrder(p)
+	if pl.needsAdvice(p) {
+		x.order, x.stale = pl.evictionOrder(p)
 		x.number = 0
 	}
 	if x.order != nil && x.number == 0 {
 		x.number = a.Number
 	}
 	a.Evict, a.Stale = x.order, x.stale
-	a.Prefetch = c.prefetch(p)
+	a.Prefetch = pl.prefetch(p)
 }
 
 // needsAdvice says whether the cache is full enough and has changed enough.
-func (c *Core) needsAdvice(p *pilot) bool {
+func (pl *placement) needsAdvice(p *pilot) bool {
 	limit := p.cacheLimit()
 	if limit <= 0 || p.advice.incoming*adviseAfter < limit {
 		return false
@@ -79,11 +79,11 @@ func (p *pilot) cacheLimit() int64 {
 
 // evictionOrder is the beginning of the order in which the pilot's files may
 // go: first copies that nobody may read, and how many those are.
-func (c *Core) evictionOrder(p *pilot) (order []FileRef, stale int) {
+func (pl *placement) evictionOrder(p *pilot) (order []FileRef, stale int) {
 	files := make([]CachedFile, len(p.versions))
 	byName := make(map[FileRef]*version, len(p.versions))
 	for i, v := range p.versions {
-		files[i] = CachedFile{File: c.files.copyAt(p, v), Size: v.size}
+		files[i] = CachedFile{File: pl.files.copyAt(p, v), Size: v.size}
 		byName[files[i].File] = v
 	}
 	queued, turns := p.queuedReads()
@@ -92,10 +92,10 @@ func (c *Core) evictionOrder(p *pilot) (order []FileRef, stale int) {
 		if turn, read := queued[v]; read {
 			return turn, true
 		}
-		id, read := c.nextReader(v)
+		id, read := pl.nextReader(v)
 		return turns + uint64(id), read
 	})
-	order = c.stale(p)
+	order = pl.stale(p)
 	stale = min(len(order), maxEvict)
 	for _, f := range files {
 		order = append(order, f.File)
@@ -131,10 +131,10 @@ func (p *pilot) queuedReads() (reads map[*version]uint64, turns uint64) {
 
 // nextReader returns the job that reads the version next in the expected order,
 // of those that no pilot has yet, and whether there is one.
-func (c *Core) nextReader(v *version) (JobID, bool) {
+func (pl *placement) nextReader(v *version) (JobID, bool) {
 	var next JobID
 	for i := range v.ready { // also those that have left the FIFO
-		if id, ok := c.queue.topOf(&v.ready[i]); ok && (next == 0 || JobID(id) < next) {
+		if id, ok := pl.queue.topOf(&v.ready[i]); ok && (next == 0 || JobID(id) < next) {
 			next = JobID(id)
 		}
 	}
@@ -154,7 +154,7 @@ func (c *Core) nextReader(v *version) (JobID, bool) {
 // prefetch are the inputs of jobs that are queued at the pilot beyond what is
 // free, as far as it would have to read them from storage and its own cache has
 // room for them beside those of the jobs before.
-func (c *Core) prefetch(p *pilot) []InputFile {
+func (pl *placement) prefetch(p *pilot) []InputFile {
 	if p.info.CacheSize == 0 {
 		return nil
 	}
@@ -170,7 +170,7 @@ func (c *Core) prefetch(p *pilot) []InputFile {
 				return files
 			}
 			if a.ahead && !a.started && !a.ended && v.pfn != "" && !p.reaches(v) {
-				files = append(files, c.files.inputFor(p, v))
+				files = append(files, pl.files.inputFor(p, v))
 			}
 		}
 	}

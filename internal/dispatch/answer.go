@@ -60,7 +60,7 @@ func (c *Core) answer(p *pilot) Answer {
 		}
 		a.End = append(a.End, e.attempt)
 	}
-	c.advise(p, &a)
+	c.placement.advise(p, &a)
 	p.toldToLeave = a.Leave || a.LeaveNow
 	p.due = c.now
 	if p.polls {

@@ -198,7 +198,7 @@ func (c *Core) cancelJob(j *job) {
 	if j.state == Done || j.state == Cancelled {
 		return
 	}
-	c.unready(j)
+	c.placement.unready(j)
 	c.fleet.endAttempts(j, nil)
 	c.finish(j, Cancelled, "by a person")
 	c.files.unpinAll(j)
@@ -249,13 +249,13 @@ func (c *Core) retryJob(j *job) {
 	}
 	f := j.itsFate()
 	*f = fate{Attempts: f.Attempts, Memory: f.Memory, Withdrawn: true}
-	c.setClass(j)
+	c.placement.setClass(j)
 	if j.committed != 0 {
 		j.again = true
 	}
 	c.queue.setState(j, Waiting)
 	c.files.revive(j)
 	c.journal.persistFate(j)
-	c.letGoAll(c.queue.inheritFromReaders(j))
+	c.placement.letGoAll(c.queue.inheritFromReaders(j))
 	c.files.startOut(j)
 }

@@ -49,8 +49,8 @@ func (fl *fleet) stands(at place) bool {
 
 // boundTo says where a job must run because inputs of it are in caches only:
 // at the place that has most of these.
-func (c *Core) boundTo(j *job) place {
-	best := c.fleet.itsPlace(j)
+func (pl *placement) boundTo(j *job) place {
+	best := pl.fleet.itsPlace(j)
 	if best != (place{}) {
 		return best
 	}
@@ -67,7 +67,7 @@ func (c *Core) boundTo(j *job) place {
 				continue
 			}
 			seen = append(seen, at)
-			if w := c.weightAt(j, at); w > most || w == most && at.less(best) {
+			if w := pl.weightAt(j, at); w > most || w == most && at.less(best) {
 				best, most = at, w
 			}
 		}
@@ -76,11 +76,11 @@ func (c *Core) boundTo(j *job) place {
 }
 
 // weightAt is how much of the inputs that are in caches only is at a place.
-func (c *Core) weightAt(j *job, at place) int64 {
+func (pl *placement) weightAt(j *job, at place) int64 {
 	var sum int64
 	for i := range j.requests {
 		if v := j.requests[i].read; v != nil && v.pfn == "" && v.cachedAt(at) {
-			sum += c.weight(v)
+			sum += pl.weight(v)
 		}
 	}
 	return sum
@@ -88,34 +88,34 @@ func (c *Core) weightAt(j *job, at place) int64 {
 
 // gather has inputs made again that are in caches only, but not in those where
 // the job must run for the sake of others. It reports whether there are any.
-func (c *Core) gather(j *job) bool {
-	at := c.boundTo(j)
+func (pl *placement) gather(j *job) bool {
+	at := pl.boundTo(j)
 	if at == (place{}) {
 		return false
 	}
 	elsewhere := func(v *version) bool { return v.pfn == "" && !v.cachedAt(at) }
-	if !c.files.await(j, elsewhere) {
+	if !pl.files.await(j, elsewhere) {
 		return false
 	}
 	for i := range j.requests {
 		if v := j.requests[i].read; v != nil && elsewhere(v) {
-			c.files.wantVersion(v, at)
+			pl.files.wantVersion(v, at)
 		}
 	}
 	return true
 }
 
 // unbind looks again at jobs that were to run at a place that is no more.
-func (c *Core) unbind(at place) {
-	for _, cl := range c.queue.bound[at] {
+func (pl *placement) unbind(at place) {
+	for _, cl := range pl.queue.bound[at] {
 		for _, g := range cl.groups {
-			for j := c.queue.first(g); j != nil; j = c.queue.first(g) {
-				c.unready(j)
+			for j := pl.queue.first(g); j != nil; j = pl.queue.first(g) {
+				pl.unready(j)
 				if j.fate != nil {
 					j.fate.place = place{}
 				}
-				c.queue.setState(j, Waiting)
-				c.work.examine = append(c.work.examine, j)
+				pl.queue.setState(j, Waiting)
+				pl.work.examine = append(pl.work.examine, j)
 			}
 		}
 	}

@@ -155,9 +155,9 @@ func (c *Core) replaceCache(p *pilot, s *Sync) {
 
 // stale are the copies of a pilot that nobody may read, the largest first. Those
 // of an attempt that runs may still become ones of its version.
-func (c *Core) stale(p *pilot) []FileRef {
+func (pl *placement) stale(p *pilot) []FileRef {
 	list := slices.DeleteFunc(slices.Collect(maps.Keys(p.other)), func(r FileRef) bool {
-		return c.fleet.attempts[AttemptID(r.Tag)] != nil
+		return pl.fleet.attempts[AttemptID(r.Tag)] != nil
 	})
 	slices.SortFunc(list, func(a, b FileRef) int {
 		return cmp.Or(cmp.Compare(p.other[b], p.other[a]), a.compare(b))

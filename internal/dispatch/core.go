@@ -19,20 +19,11 @@ func refuse(format string, args ...any) error {
 // Core is the TaskQueue. It is not safe for concurrent use.
 type Core struct {
 	*step
-	journal journal
-	files   files
-	queue   queue
-	fleet   fleet
-	rule    placement
-	ahead   []*attempt // assigned beyond what was free, and some that were
-	asked   []*pilot   // were askers; kept for its memory
-	rivals  []*pilot   // of the parked pilots; kept for its memory
-
-	offers uint64 // counts jobs that became ready and were left to pilots that ask
-	tally  tally
-
-	reserved map[*job]*pilot // that drain for a job
-	kept     kept
+	journal   journal
+	files     files
+	queue     queue
+	fleet     fleet
+	placement placement
 
 	inputSlab  rows.Slab[InputFile]
 	outputSlab rows.Slab[OutputFile]
@@ -57,15 +48,16 @@ func (jn *journal) beginStore() {
 func newCore(config Config) *Core {
 	s := &step{config: config.withDefaults()}
 	c := &Core{
-		step:     s,
-		journal:  journal{step: s, results: make(map[identity]storedResult)},
-		rule:     ruleOf(config.Placement),
-		kept:     kept{jobs: make(map[JobID]keeping)},
-		reserved: make(map[*job]*pilot),
+		step:    s,
+		journal: journal{step: s, results: make(map[identity]storedResult)},
 	}
 	c.files = newFiles(s, &c.journal)
 	c.queue = newQueue(s, &c.files)
 	c.fleet = newFleet(s, &c.journal, &c.queue)
+	c.placement = placement{
+		step: s, files: &c.files, queue: &c.queue, fleet: &c.fleet, rule: ruleOf(config.Placement),
+		kept: kept{jobs: make(map[JobID]keeping)}, reserved: make(map[*job]*pilot),
+	}
 	return c
 }
 
@@ -120,10 +112,10 @@ func (c *Core) apply(in Input) error {
 func (c *Core) settle() {
 	c.runTimers()
 	c.settleJobs()
-	c.matchAll()
-	if c.recall() {
+	c.placement.matchAll()
+	if c.placement.recall() {
 		c.settleJobs()
-		c.matchAll()
+		c.placement.matchAll()
 	}
 	c.fleet.planPilots()
 	c.answerAll()

@@ -8,7 +8,7 @@ import (
 
 // explainReady says why no pilot has a job that could run.
 func (c *Core) explainReady(j *job, e *Explanation) {
-	k, kept := c.kept.jobs[j.id]
+	k, kept := c.placement.kept.jobs[j.id]
 	switch {
 	case c.fleet.stop != running:
 		e.say("ready; the run is being ended, and nothing is started any more")

@@ -17,7 +17,7 @@ func (c *Core) attemptFailed(by PilotID, j *job, r *Result, host string) {
 	}
 	f.Tries++
 	f.Reason = r.describe()
-	c.unready(j)
+	c.placement.unready(j)
 	most := j.policy.retry.Attempts
 	if most <= 0 {
 		most = c.config.Attempts
@@ -30,7 +30,7 @@ func (c *Core) attemptFailed(by PilotID, j *job, r *Result, host string) {
 	c.adapt(j, r, host)
 	c.queue.backOff(j)
 	c.journal.persistFate(j)
-	c.setWaiting(j)
+	c.placement.setWaiting(j)
 	c.event(Event{Kind: JobRetried, Job: j.id, Name: j.name, Step: j.step.Step, Pilot: by, Result: r, Reason: f.Reason})
 }
 
@@ -102,11 +102,11 @@ func (fl *fleet) mostMemory() int64 {
 }
 
 // setClass finds what the job needs now, after what happened to it.
-func (c *Core) setClass(j *job) {
+func (pl *placement) setClass(j *job) {
 	j.class = j.asked
-	at := c.boundTo(j)
+	at := pl.boundTo(j)
 	if f := j.fate; f != nil || at != (place{}) {
-		j.class = c.queue.variant(j.asked, func(k *classKey) {
+		j.class = pl.queue.variant(j.asked, func(k *classKey) {
 			if f != nil {
 				k.memory = max(k.memory, f.Memory)
 				if at == (place{}) {
@@ -149,7 +149,7 @@ func (c *Core) attemptLost(a *attempt, reason string) {
 	j := a.job
 	c.fleet.removeAttempt(a)
 	if !j.live() || a.ended {
-		c.again(j)
+		c.placement.again(j)
 		return
 	}
 	r := &Result{Job: j.id, Attempt: a.id, Outcome: Lost, Message: reason}
@@ -169,21 +169,21 @@ func (c *Core) lossCounted(by PilotID, j *job, r *Result, host string) {
 	f.Reason, f.Avoid = r.describe(), host
 	c.journal.persistFate(j)
 	c.event(Event{Kind: JobRetried, Job: j.id, Name: j.name, Step: j.step.Step, Pilot: by, Result: r, Reason: f.Reason})
-	c.again(j)
+	c.placement.again(j)
 }
 
 // again has a job without attempts matched anew, at once.
-func (c *Core) again(j *job) {
+func (pl *placement) again(j *job) {
 	if j.live() && j.attempt == nil && j.state != Ready {
-		c.setWaiting(j)
-		c.work.examine = append(c.work.examine, j)
+		pl.setWaiting(j)
+		pl.work.examine = append(pl.work.examine, j)
 	}
 }
 
-func (c *Core) setWaiting(j *job) {
+func (pl *placement) setWaiting(j *job) {
 	if j.state == Assigned || j.state == Running || j.state == Ready {
-		c.unready(j)
-		c.queue.setState(j, Waiting)
+		pl.unready(j)
+		pl.queue.setState(j, Waiting)
 	}
 }
 

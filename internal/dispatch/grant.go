@@ -82,12 +82,12 @@ func (c *Core) examine(j *job) {
 		c.want(j)
 		return
 	}
-	if c.gather(j) {
+	if c.placement.gather(j) {
 		return
 	}
 	c.queue.setState(j, Ready)
 	j.readySince = c.now
-	c.setClass(j)
+	c.placement.setClass(j)
 	c.queue.index(j)
 	c.jobEvent(JobReady, j, "")
 }

@@ -68,24 +68,24 @@ func (q *queue) index(j *job) {
 
 // unready takes a job out of the queue if it is ready, and lets go whoever was
 // kept for it.
-func (c *Core) unready(j *job) {
-	if c.queue.unindex(j) {
-		c.letGo(j)
+func (pl *placement) unready(j *job) {
+	if pl.queue.unindex(j) {
+		pl.letGo(j)
 	}
 }
 
 // letGo ends what was kept for a job: its place with a pilot or a site, and the
 // pilot that drained for it.
-func (c *Core) letGo(j *job) {
-	c.unkeep(j)
-	if p := c.reserved[j]; p != nil {
-		c.release(p)
+func (pl *placement) letGo(j *job) {
+	pl.unkeep(j)
+	if p := pl.reserved[j]; p != nil {
+		pl.release(p)
 	}
 }
 
-func (c *Core) letGoAll(jobs []*job) {
+func (pl *placement) letGoAll(jobs []*job) {
 	for _, j := range jobs {
-		c.letGo(j)
+		pl.letGo(j)
 	}
 }
 

@@ -83,14 +83,14 @@ func (c *Core) dropPilot(p *pilot, reason string) {
 	c.fleet.unplace(p)
 	c.fleet.peersChanged(p)
 	c.fleet.updateParked(p)
-	c.noLongerAwaited(p)
+	c.placement.noLongerAwaited(p)
 	if p.reserved != nil {
-		delete(c.reserved, p.reserved)
+		delete(c.placement.reserved, p.reserved)
 		p.reserved = nil
 	}
 	c.clearCache(p)
 	if at := p.place(); !c.fleet.stands(at) {
-		c.unbind(at)
+		c.placement.unbind(at)
 	}
 	for _, a := range slices.Clone(p.attempts) {
 		c.attemptLost(a, fmt.Sprintf("pilot %s %s", p.id, reason))
@@ -155,7 +155,7 @@ func (c *Core) beginStop(drain bool) {
 	}
 	for _, p := range c.fleet.inOrder() {
 		p.toldToLeave = false
-		c.takeBackQueued(p)
+		c.placement.takeBackQueued(p)
 		c.fleet.tell(p)
 		c.fleet.updateParked(p)
 	}

@@ -266,7 +266,7 @@ func (l *loading) resume(j *job) {
 	if j.fate != nil && j.fate.NotBefore > 0 {
 		c.queue.armBackoff(j)
 	}
-	c.letGoAll(c.queue.inheritPriority(j))
+	c.placement.letGoAll(c.queue.inheritPriority(j))
 	c.files.startOut(j)
 }
 

@@ -5,6 +5,34 @@ import (
 	"time"
 )
 
+// placement decides which ready job goes to which pilot, and when none does
+// although it could.
+//
+// Invariants between steps:
+//   - No parked pilot could start a ready job, unless the job is kept for another
+//     pilot or site, or too many pilots are parked to look at all.
+//   - A job is kept for at most one pilot or site, until a time at the latest,
+//     and a timer is set for the first of these times.
+//   - pilot.reserved and reserved name the same pairs; such a pilot gets nothing
+//     else.
+//
+// Nothing of it is durable.
+type placement struct {
+	*step
+	files *files
+	queue *queue
+	fleet *fleet
+	rule  placementRule
+
+	kept     kept
+	reserved map[*job]*pilot // pilots that drain for a job
+	ahead    []*attempt      // assigned beyond what was free, and some that were
+	offers   uint64          // counts jobs that became ready and were left to pilots that ask
+
+	tally         tally
+	asked, rivals []*pilot // empty between steps; here for their memory
+}
+
 // admission is whether a pilot may be given jobs of a class.
 type admission uint8
 
@@ -16,11 +44,11 @@ const (
 
 // admits looks at what the pilot has left; ahead allows Config.Ahead times
 // more than it has.
-func (c *Core) admits(p *pilot, cl *class, ahead bool) admission {
-	if !c.fleet.fitsWhole(p, cl) {
+func (pl *placement) admits(p *pilot, cl *class, ahead bool) admission {
+	if !pl.fleet.fitsWhole(p, cl) {
 		return never
 	}
-	if !p.room(cl, 1) && (!ahead || !c.mayRunAhead(p, cl)) {
+	if !p.room(cl, 1) && (!ahead || !pl.mayRunAhead(p, cl)) {
 		return never
 	}
 	if k := &cl.key; k.site != "" && k.site != p.info.Site && k.wait > 0 {
@@ -60,52 +88,52 @@ func (fl *fleet) elsewhere(cl *class, name string) bool {
 
 // mayRunAhead: jobs are queued at a pilot only while there are more of them
 // than all pilots have slots, so that none runs dry meanwhile.
-func (c *Core) mayRunAhead(p *pilot, cl *class) bool {
-	return c.queue.ready > c.fleet.slots && p.room(cl, int64(1+c.config.Ahead))
+func (pl *placement) mayRunAhead(p *pilot, cl *class) bool {
+	return pl.queue.ready > pl.fleet.slots && p.room(cl, int64(1+pl.config.Ahead))
 }
 
 // pull gives the pilot that asks the jobs that suit it best, until it is full
 // or nothing fits.
-func (c *Core) pull(p *pilot) {
-	if p.reserved != nil && !c.fleet.takes(p) {
-		c.release(p)
+func (pl *placement) pull(p *pilot) {
+	if p.reserved != nil && !pl.fleet.takes(p) {
+		pl.release(p)
 	}
-	if !c.fleet.takes(p) || c.queue.ready == 0 || p.asked == c.offers+1 {
+	if !pl.fleet.takes(p) || pl.queue.ready == 0 || p.asked == pl.offers+1 {
 		return
 	}
-	c.pullOverdue(p)
+	pl.pullOverdue(p)
 	if p.reserved != nil {
 		return
 	}
-	c.tally.level = nil
-	c.kept.some = false
+	pl.tally.level = nil
+	pl.kept.some = false
 	for {
-		j := c.choose(p)
+		j := pl.choose(p)
 		if j == nil {
 			break
 		}
-		c.assign(j, p)
+		pl.assign(j, p)
 	}
-	if !c.kept.some {
-		p.asked = c.offers + 1
+	if !pl.kept.some {
+		p.asked = pl.offers + 1
 	}
 }
 
 // choose returns the ready job that the pilot should run next, of those that
 // are not kept for another: of the highest priority; of these the one with most
 // input in its cache; of these the one that was submitted first.
-func (c *Core) choose(p *pilot) *job {
-	for _, l := range c.queue.levels {
-		if !c.open(p, l) {
+func (pl *placement) choose(p *pilot) *job {
+	for _, l := range pl.queue.levels {
+		if !pl.open(p, l) {
 			continue
 		}
-		if c.tally.level != l {
-			c.tallyLevel(p, l)
+		if pl.tally.level != l {
+			pl.tallyLevel(p, l)
 		}
-		if j := c.bestCached(p); j != nil {
+		if j := pl.bestCached(p); j != nil {
 			return j
 		}
-		if j := c.firstByRank(l, p); j != nil {
+		if j := pl.firstByRank(l, p); j != nil {
 			return j
 		}
 	}
@@ -113,24 +141,24 @@ func (c *Core) choose(p *pilot) *job {
 }
 
 // open finds out which groups of a level the pilot may be given jobs of now.
-func (c *Core) open(p *pilot, l *level) bool {
+func (pl *placement) open(p *pilot, l *level) bool {
 	some := false
 	for _, g := range l.groups {
-		g.open = c.admits(p, g.class, true)
+		g.open = pl.admits(p, g.class, true)
 		some = some || g.open != never
 	}
 	return some
 }
 
-func (c *Core) firstByRank(l *level, p *pilot) *job {
+func (pl *placement) firstByRank(l *level, p *pilot) *job {
 	var best *job
 	for _, g := range l.groups {
 		var j *job
 		switch g.open {
 		case always:
-			j = c.firstNotKept(g, p)
+			j = pl.firstNotKept(g, p)
 		case onTime:
-			j = c.queue.pastSiteWait(g)
+			j = pl.queue.pastSiteWait(g)
 		}
 		if j != nil && (best == nil || j.id < best.id) {
 			best = j
@@ -150,39 +178,39 @@ func (q *queue) pastSiteWait(g *group) *job {
 
 // pullOverdue gives the pilot the jobs that were passed over for too long.
 // One that needs more than is free reserves the pilot.
-func (c *Core) pullOverdue(p *pilot) {
+func (pl *placement) pullOverdue(p *pilot) {
 	if j := p.reserved; j != nil {
-		if !c.fleet.fitsWhole(p, j.class) {
-			c.release(p)
+		if !pl.fleet.fitsWhole(p, j.class) {
+			pl.release(p)
 		} else if p.room(j.class, 1) {
-			c.assign(j, p)
+			pl.assign(j, p)
 		}
 	}
 	for p.reserved == nil {
-		j := c.overdue(p)
+		j := pl.overdue(p)
 		if j == nil {
 			return
 		}
 		if p.room(j.class, 1) {
-			c.assign(j, p)
+			pl.assign(j, p)
 		} else {
-			p.reserved, c.reserved[j] = j, p
+			p.reserved, pl.reserved[j] = j, p
 		}
 	}
 }
 
 // overdue returns the job that has been passed over for longest, if that is
 // too long, it fits the pilot and no other drains for it.
-func (c *Core) overdue(p *pilot) *job {
+func (pl *placement) overdue(p *pilot) *job {
 	var best *job
-	limit := c.now.after(-c.config.MaxPassOver)
-	for _, l := range c.queue.levels {
+	limit := pl.now.after(-pl.config.MaxPassOver)
+	for _, l := range pl.queue.levels {
 		for _, g := range l.groups {
-			j := c.queue.oldest(g)
-			if j == nil || j.readySince > limit || c.reserved[j] != nil || best != nil && !j.readyBefore(best) {
+			j := pl.queue.oldest(g)
+			if j == nil || j.readySince > limit || pl.reserved[j] != nil || best != nil && !j.readyBefore(best) {
 				continue
 			}
-			if c.fleet.fitsWhole(p, g.class) {
+			if pl.fleet.fitsWhole(p, g.class) {
 				best = j
 			}
 		}
@@ -195,12 +223,12 @@ func (j *job) readyBefore(o *job) bool {
 }
 
 // release lets a pilot take other jobs again.
-func (c *Core) release(p *pilot) {
-	delete(c.reserved, p.reserved)
+func (pl *placement) release(p *pilot) {
+	delete(pl.reserved, p.reserved)
 	p.reserved = nil
 	p.asked = 0
-	if c.fleet.takes(p) {
-		c.fleet.ask(p)
+	if pl.fleet.takes(p) {
+		pl.fleet.ask(p)
 	}
 }
 
@@ -218,48 +246,47 @@ func (fl *fleet) ask(p *pilot) {
 // than the pilots that ask; those take what suits them best; what is left of
 // the fresh jobs goes to any parked pilot that it fits. Jobs that are kept for
 // a pilot are offered again when it has asked, or is gone, or their time is up.
-func (c *Core) matchAll() {
-	w := &c.work
-	for len(w.fresh) > 0 || len(w.askers) > 0 || c.kept.look {
+func (pl *placement) matchAll() {
+	w := &pl.work
+	for len(w.fresh) > 0 || len(w.askers) > 0 || pl.kept.look {
 		if len(w.askers) > 0 {
-			c.placeFresh(w.askers)
-			w.askers, c.asked = c.asked[:0], w.askers
-			for _, p := range c.asked {
+			pl.placeFresh(w.askers)
+			w.askers, pl.asked = pl.asked[:0], w.askers
+			for _, p := range pl.asked {
 				p.asks = false
 			}
-			for _, p := range c.asked {
-				c.pull(p)
-				c.fleet.updateParked(p)
-				c.noLongerAwaited(p)
+			for _, p := range pl.asked {
+				pl.pull(p)
+				pl.fleet.updateParked(p)
+				pl.noLongerAwaited(p)
 			}
 		}
-		c.placeFresh(nil)
+		pl.placeFresh(nil)
 		for _, j := range w.fresh {
 			j.freshly = false
 			if j.state == Ready {
-				c.offers++
+				pl.offers++
 			}
 		}
 		w.fresh = w.fresh[:0]
-		c.placeKept()
+		pl.placeKept()
 	}
 }
 
 // assign makes an attempt of the job on the pilot.
-func (c *Core) assign(j *job, p *pilot) {
-	c.unready(j)
+func (pl *placement) assign(j *job, p *pilot) {
+	pl.unready(j)
 	p.advice.incoming += p.lacking(j)
-	c.fleet.lastAttempt++
 	a := &attempt{
-		id: AttemptID(c.journal.incarnation<<32 | c.fleet.lastAttempt), job: j, pilot: p, needs: j.class,
+		id: pl.fleet.nextAttempt(), job: j, pilot: p, needs: j.class,
 		try: j.tries() + 1, ahead: !p.room(j.class, 1),
 	}
-	c.fleet.addAttempt(a)
+	pl.fleet.addAttempt(a)
 	if a.ahead {
-		c.ahead = append(c.ahead, a)
+		pl.ahead = append(pl.ahead, a)
 	}
-	c.queue.setState(j, Assigned)
-	c.fleet.tell(p)
+	pl.queue.setState(j, Assigned)
+	pl.fleet.tell(p)
 }
 
 func (j *job) tries() int {
@@ -313,23 +340,23 @@ func (q *queue) armSiteWait(g *group) {
 }
 
 // siteWaitOver offers the jobs of a group to parked pilots of other sites.
-func (c *Core) siteWaitOver(g *group) {
+func (pl *placement) siteWaitOver(g *group) {
 	g.armed = 0
 	for {
-		j := c.queue.pastSiteWait(g)
+		j := pl.queue.pastSiteWait(g)
 		if j == nil {
 			break
 		}
-		p := c.bestParked(j, nil, true)
+		p := pl.bestParked(j, nil, true)
 		if p == nil {
-			c.offers++
+			pl.offers++
 			break
 		}
-		c.assign(j, p)
+		pl.assign(j, p)
 	}
-	if j := c.queue.oldest(g); j != nil {
-		at := max(j.readySince.after(g.class.key.wait), c.now.after(time.Second))
+	if j := pl.queue.oldest(g); j != nil {
+		at := max(j.readySince.after(g.class.key.wait), pl.now.after(time.Second))
 		g.armed = at
-		c.timers.add(timer{at: at, kind: groupTimer, group: g})
+		pl.timers.add(timer{at: at, kind: groupTimer, group: g})
 	}
 }

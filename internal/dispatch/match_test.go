@@ -14,10 +14,10 @@ func (c *Core) best(p *pilot) *job {
 	var best *job
 	var most int64
 	for j := range c.queue.all {
-		if j.state != Ready || c.admits(p, j.class, true) == never {
+		if j.state != Ready || c.placement.admits(p, j.class, true) == never {
 			continue
 		}
-		w := c.weigh(p, j)
+		w := c.placement.weigh(p, j)
 		if best == nil || j.effective > best.effective || j.effective == best.effective && w > most {
 			best, most = j, w
 		}

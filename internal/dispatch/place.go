@@ -38,9 +38,9 @@ func (fl *fleet) updateParked(p *pilot) {
 // placeFresh gives the jobs that became ready in this step to parked pilots.
 // While there are pilots that ask it leaves them what no parked pilot holds
 // more of, because they may have better things to do.
-func (c *Core) placeFresh(askers []*pilot) {
-	fresh := c.work.fresh
-	if len(c.fleet.parked) == 0 || len(fresh) == 0 {
+func (pl *placement) placeFresh(askers []*pilot) {
+	fresh := pl.work.fresh
+	if len(pl.fleet.parked) == 0 || len(fresh) == 0 {
 		return
 	}
 	slices.SortStableFunc(fresh, func(a, b *job) int {
@@ -49,29 +49,29 @@ func (c *Core) placeFresh(askers []*pilot) {
 		}
 		return int(int64(a.id) - int64(b.id))
 	})
-	rivals := c.unparked(askers)
+	rivals := pl.unparked(askers)
 	for _, j := range fresh {
-		if len(c.fleet.parked) == 0 {
+		if len(pl.fleet.parked) == 0 {
 			return
 		}
 		if j.state != Ready {
 			continue
 		}
-		if p := c.bestParked(j, rivals, len(askers) == 0); p != nil {
-			c.assign(j, p)
+		if p := pl.bestParked(j, rivals, len(askers) == 0); p != nil {
+			pl.assign(j, p)
 		}
 	}
 }
 
 // unparked returns those of the askers that are not parked with room left.
-func (c *Core) unparked(askers []*pilot) []*pilot {
-	c.rivals = c.rivals[:0]
+func (pl *placement) unparked(askers []*pilot) []*pilot {
+	pl.rivals = pl.rivals[:0]
 	for _, p := range askers {
 		if p.parked == 0 {
-			c.rivals = append(c.rivals, p)
+			pl.rivals = append(pl.rivals, p)
 		}
 	}
-	return c.rivals
+	return pl.rivals
 }
 
 // bestParked returns the parked pilot that holds most of the job's input, and
@@ -79,27 +79,27 @@ func (c *Core) unparked(askers []*pilot) []*pilot {
 // another. A rival that could only queue it does not count: recall would take
 // it back for the parked pilot, for ever. Where there are many parked pilots
 // all of them are looked at only if that is asked for, and none of the first fits.
-func (c *Core) bestParked(j *job, rivals []*pilot, all bool) *pilot {
+func (pl *placement) bestParked(j *job, rivals []*pilot, all bool) *pilot {
 	best, most := (*pilot)(nil), suitability{score: math.Inf(1)}
 	for _, p := range rivals {
-		if c.fleet.takes(p) && c.admits(p, j.class, false) == always {
-			if s := c.suits(p, j); s.above(most) {
+		if pl.fleet.takes(p) && pl.admits(p, j.class, false) == always {
+			if s := pl.suits(p, j); s.above(most) {
 				most = s
 			}
 		}
 	}
 	consider := func(p *pilot) {
-		if p.parked == 0 || !c.mayStart(p, j) {
+		if p.parked == 0 || !pl.mayStart(p, j) {
 			return
 		}
-		if s := c.suits(p, j); s.above(most) || s == most && best != nil && p.parked < best.parked {
+		if s := pl.suits(p, j); s.above(most) || s == most && best != nil && p.parked < best.parked {
 			best, most = p, s
 		}
 	}
-	for _, p := range c.fleet.parked[:min(len(c.fleet.parked), c.places())] {
+	for _, p := range pl.fleet.parked[:min(len(pl.fleet.parked), pl.places())] {
 		consider(p)
 	}
-	if len(c.fleet.parked) > maxPlaces {
+	if len(pl.fleet.parked) > maxPlaces {
 		for i := range j.requests {
 			if v := j.requests[i].read; v != nil {
 				for _, p := range v.holders[:min(len(v.holders), maxPlaces)] {
@@ -108,29 +108,29 @@ func (c *Core) bestParked(j *job, rivals []*pilot, all bool) *pilot {
 			}
 		}
 		if best == nil && all {
-			c.searchParked(j, consider, &best)
+			pl.searchParked(j, consider, &best)
 		}
 	}
-	if best != nil && c.keepBack(j, best) {
+	if best != nil && pl.keepBack(j, best) {
 		return nil
 	}
 	return best
 }
 
 // searchParked looks at all parked pilots when none of the first fits.
-func (c *Core) searchParked(j *job, consider func(*pilot), best **pilot) {
-	suits := slices.ContainsFunc(c.fleet.shapes, func(s *shape) bool { return s.pilots > 0 && s.suits(j.class) })
-	for i := maxPlaces; suits && i < len(c.fleet.parked) && *best == nil; i++ {
-		consider(c.fleet.parked[i])
+func (pl *placement) searchParked(j *job, consider func(*pilot), best **pilot) {
+	suits := slices.ContainsFunc(pl.fleet.shapes, func(s *shape) bool { return s.pilots > 0 && s.suits(j.class) })
+	for i := maxPlaces; suits && i < len(pl.fleet.parked) && *best == nil; i++ {
+		consider(pl.fleet.parked[i])
 	}
 }
 
-func (c *Core) mayStart(p *pilot, j *job) bool {
-	switch c.admits(p, j.class, false) {
+func (pl *placement) mayStart(p *pilot, j *job) bool {
+	switch pl.admits(p, j.class, false) {
 	case always:
 		return true
 	case onTime:
-		return j.readySince.after(j.class.key.wait) <= c.now
+		return j.readySince.after(j.class.key.wait) <= pl.now
 	}
 	return false
 }

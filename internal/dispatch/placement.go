@@ -22,8 +22,8 @@ const (
 // Placements are the rules by the names that people give them.
 var Placements = map[string]Placement{"by-gain": ByGain, "by-bytes": ByBytes, "by-files": ByFiles}
 
-// placement is a rule for matching. It reads nothing but its arguments.
-type placement interface {
+// placementRule is a rule for matching. It reads nothing but its arguments.
+type placementRule interface {
 	// weight is what a version of so many bytes in a cache counts.
 	weight(size int64) int64
 	// waitsForBusy says whether patience may ever be above 0 for a holder that
@@ -43,7 +43,7 @@ type prospect struct {
 	limit  time.Duration // WaitForData of the job
 }
 
-func ruleOf(p Placement) placement {
+func ruleOf(p Placement) placementRule {
 	switch p {
 	case ByFiles:
 		return byFiles{}

@@ -8,28 +8,28 @@ import "slices"
 //
 // It reports whether jobs were freed at once, because their pilot has not
 // heard of them yet.
-func (c *Core) recall() bool {
-	if len(c.ahead) == 0 || len(c.fleet.parked) == 0 {
+func (pl *placement) recall() bool {
+	if len(pl.ahead) == 0 || len(pl.fleet.parked) == 0 {
 		return false
 	}
 	freed := false
-	free := -c.fleet.recalls
-	for _, p := range c.fleet.parked {
+	free := -pl.fleet.recalls
+	for _, p := range pl.fleet.parked {
 		free += max(0, p.slots()-len(p.attempts))
 	}
-	c.ahead = slices.DeleteFunc(c.ahead, func(a *attempt) bool {
-		return a.started || a.ended || c.fleet.attempts[a.id] != a
+	pl.ahead = slices.DeleteFunc(pl.ahead, func(a *attempt) bool {
+		return a.started || a.ended || pl.fleet.attempts[a.id] != a
 	})
-	for i := len(c.ahead) - 1; i >= 0 && free > 0; i-- {
-		if a := c.ahead[i]; a.waitsItsTurn() && c.couldStartElsewhere(a) {
+	for i := len(pl.ahead) - 1; i >= 0 && free > 0; i-- {
+		if a := pl.ahead[i]; a.waitsItsTurn() && pl.couldStartElsewhere(a) {
 			free--
-			if c.fleet.endAttempt(a) {
+			if pl.fleet.endAttempt(a) {
 				freed = true
-				c.again(a.job)
+				pl.again(a.job)
 				continue
 			}
 			a.recall = true
-			c.fleet.recalls++
+			pl.fleet.recalls++
 		}
 	}
 	return freed
@@ -37,11 +37,11 @@ func (c *Core) recall() bool {
 
 // takeBackQueued takes back the attempts for which the pilot has no room yet:
 // at an orderly end they are not started any more.
-func (c *Core) takeBackQueued(p *pilot) {
+func (pl *placement) takeBackQueued(p *pilot) {
 	for i := len(p.attempts) - 1; i >= 0; i-- {
 		a := p.attempts[i]
-		if !a.started && !a.ended && a.waitsItsTurn() && c.fleet.endAttempt(a) {
-			c.again(a.job)
+		if !a.started && !a.ended && a.waitsItsTurn() && pl.fleet.endAttempt(a) {
+			pl.again(a.job)
 		}
 	}
 }
@@ -68,7 +68,7 @@ func (c *Core) endsConfirmed(p *pilot, acked uint64) {
 		a := p.attempts[i]
 		if a.ended && !a.started && a.endNumber != 0 && acked >= a.endNumber {
 			c.fleet.removeAttempt(a)
-			c.again(a.job)
+			c.placement.again(a.job)
 		}
 	}
 }
@@ -91,13 +91,13 @@ func (a *attempt) waitsItsTurn() bool {
 
 // couldStartElsewhere says whether a parked pilot would be given the job. From
 // one from which it would be kept, it would only come back here.
-func (c *Core) couldStartElsewhere(a *attempt) bool {
-	return slices.ContainsFunc(c.fleet.parked[:min(len(c.fleet.parked), maxPlaces)], func(p *pilot) bool {
-		if p == a.pilot || !c.mayStart(p, a.job) {
+func (pl *placement) couldStartElsewhere(a *attempt) bool {
+	return slices.ContainsFunc(pl.fleet.parked[:min(len(pl.fleet.parked), maxPlaces)], func(p *pilot) bool {
+		if p == a.pilot || !pl.mayStart(p, a.job) {
 			return false
 		}
-		holder, _ := c.worthWaitingFor(a.job, p)
-		better, _ := c.betterSite(a.job, p)
+		holder, _ := pl.worthWaitingFor(a.job, p)
+		better, _ := pl.betterSite(a.job, p)
 		return holder == nil && better == nil
 	})
 }

@@ -87,7 +87,7 @@ func (c *Core) regenerate(v *version, at place) {
 		why = " was lost from where it was stored"
 	}
 	c.event(Event{Kind: JobRegenerating, Job: j.id, Name: j.name, Step: j.step.Step, Reason: v.file.lfn + why})
-	c.letGoAll(c.queue.inheritFromReaders(j))
+	c.placement.letGoAll(c.queue.inheritFromReaders(j))
 	c.files.startOut(j)
 }
 
@@ -112,7 +112,7 @@ func (c *Core) cancelRegeneration(j *job) {
 	if !j.again || j.state != Waiting && j.state != Ready || j.attempt != nil || c.files.awaited(j) {
 		return
 	}
-	c.unready(j)
+	c.placement.unready(j)
 	c.files.unawait(j)
 	j.again, j.fate.place, j.fate.backingOff = false, place{}, false
 	c.queue.setState(j, Done)
@@ -178,7 +178,7 @@ func (c *Core) lostLastCopy(v *version) {
 	for _, r := range slices.Clone(v.ready) {
 		for _, id := range r.jobs {
 			if j := c.queue.jobs.At(id); j.state == Ready {
-				c.unready(j)
+				c.placement.unready(j)
 				c.queue.setState(j, Waiting)
 				c.work.examine = append(c.work.examine, j)
 			}

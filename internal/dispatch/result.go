@@ -46,13 +46,13 @@ func (c *Core) attemptEnded(by PilotID, p *pilot, j *job, r *Result, a *attempt)
 			return
 		}
 		c.fleet.learn(p, j, &r.Usage)
-		c.unready(j)
+		c.placement.unready(j)
 		c.files.unawait(j)
 		c.fleet.endAttempts(j, a)
 		c.commitResult(by, p, j, r)
 	case r.Outcome == Ended:
 		c.files.discard(j, r)
-		c.again(j)
+		c.placement.again(j)
 	case r.Outcome == InputLost:
 		j.itsFate().Private = true
 		c.lossCounted(by, j, r, "")

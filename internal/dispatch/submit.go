@@ -19,7 +19,7 @@ func (c *Core) submit(jobs []Job) error {
 		reads = reads[n:]
 		c.journal.persistJob(j, &jobs[i])
 		c.jobEvent(JobSubmitted, j, "")
-		c.letGoAll(c.queue.inheritPriority(j))
+		c.placement.letGoAll(c.queue.inheritPriority(j))
 		c.files.startOut(j)
 	}
 	return nil

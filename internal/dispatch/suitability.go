@@ -15,17 +15,17 @@ func (s suitability) above(o suitability) bool {
 	return s.score < o.score || s.score == o.score && s.weight > o.weight
 }
 
-func (c *Core) suits(p *pilot, j *job) suitability {
-	s := suitability{weight: c.weigh(p, j)}
-	if c.fleet.choosesSites() {
-		s.score = c.scoreWith(j, p)
+func (pl *placement) suits(p *pilot, j *job) suitability {
+	s := suitability{weight: pl.weigh(p, j)}
+	if pl.fleet.choosesSites() {
+		s.score = pl.scoreWith(j, p)
 	}
 	return s
 }
 
 // places is how many of the parked pilots are compared.
-func (c *Core) places() int {
-	if c.fleet.choosesSites() {
+func (pl *placement) places() int {
+	if pl.fleet.choosesSites() {
 		return maxSited
 	}
 	return maxPlaces

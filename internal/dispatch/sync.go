@@ -35,6 +35,12 @@ func (c *Core) strangersSync(s *Sync) {
 	}})
 }
 
+// nextAttempt numbers an attempt: above all before, of any incarnation.
+func (fl *fleet) nextAttempt() AttemptID {
+	fl.lastAttempt++
+	return AttemptID(fl.journal.incarnation<<32 | fl.lastAttempt)
+}
+
 // nextAnswer numbers an answer: above all before, of any incarnation.
 func (fl *fleet) nextAnswer() uint64 {
 	fl.lastAnswer++
@@ -157,7 +163,7 @@ func (c *Core) adopt(p *pilot, ref AttemptRef) {
 		c.fleet.tell(p)
 		return
 	}
-	c.unready(j)
+	c.placement.unready(j)
 	c.files.unawait(j)
 	if j.state < Assigned {
 		c.queue.setState(j, Assigned)

@@ -157,17 +157,17 @@ func (t *tally) enterAll() {
 	}
 }
 
-func (c *Core) weight(v *version) int64 { return c.rule.weight(v.size) }
+func (pl *placement) weight(v *version) int64 { return pl.rule.weight(v.size) }
 
 // tallyLevel goes through the pilot's hot versions and forgets those that no
 // ready job reads any more.
-func (c *Core) tallyLevel(p *pilot, l *level) {
-	t := &c.tally
+func (pl *placement) tallyLevel(p *pilot, l *level) {
+	t := &pl.tally
 	t.begin(l)
 	t.touched = touch(p.hot)
 	for i := 0; i < len(p.hot); {
 		v := p.hot[i]
-		if c.tallyVersion(l, v, int32(i)) {
+		if pl.tallyVersion(l, v, int32(i)) {
 			i++
 			continue
 		}
@@ -193,20 +193,20 @@ func touch(hot []*version) (sum uint32) {
 	return sum
 }
 
-func (c *Core) tallyVersion(l *level, v *version, file int32) bool {
+func (pl *placement) tallyVersion(l *level, v *version, file int32) bool {
 	kept := v.ready[:0]
 	for _, r := range v.ready {
 		if len(r.jobs) <= maxReaders {
-			r.jobs.Keep(c.queue.readyBit)
+			r.jobs.Keep(pl.queue.readyBit)
 		} else {
-			c.queue.topOf(&r)
+			pl.queue.topOf(&r)
 		}
 		if len(r.jobs) == 0 {
 			continue
 		}
 		kept = append(kept, r)
 		if r.group.priority == l.priority && r.group.open == always {
-			c.tally.list(&kept[len(kept)-1], file, c.weight(v))
+			pl.tally.list(&kept[len(kept)-1], file, pl.weight(v))
 		}
 	}
 	clear(v.ready[len(kept):])
@@ -230,23 +230,23 @@ func (q *queue) topOf(r *readyReader) (uint32, bool) { return q.top(&r.jobs, r.g
 // bestCached returns the job of the tallied level with most input at the
 // pilot, of those that are not kept for another, or nil if it holds nothing of
 // any.
-func (c *Core) bestCached(p *pilot) *job {
-	t := &c.tally
+func (pl *placement) bestCached(p *pilot) *job {
+	t := &pl.tally
 	var best *job
 	var most int64
 	better := func(j *job, w int64) {
 		if w < most || w == most && best != nil && j.id >= best.id {
 			return
 		}
-		if c.keepBack(j, p) {
+		if pl.keepBack(j, p) {
 			t.enterAll()
 			return
 		}
 		best, most = j, w
 	}
 	for _, r := range t.long {
-		if id, ok := c.queue.topOf(r); ok && r.group.open == always {
-			better(c.queue.jobs.At(id), c.weigh(p, c.queue.jobs.At(id)))
+		if id, ok := pl.queue.topOf(r); ok && r.group.open == always {
+			better(pl.queue.jobs.At(id), pl.weigh(p, pl.queue.jobs.At(id)))
 		}
 	}
 	if t.longWeight > 0 {
@@ -259,12 +259,12 @@ func (c *Core) bestCached(p *pilot) *job {
 		}
 		x := t.candidates[i]
 		t.candidates[i].weight = 0
-		if !c.mayTake(&x) {
-			c.enterFirst()
+		if !pl.mayTake(&x) {
+			pl.enterFirst()
 			continue
 		}
 		t.weighed = append(t.weighed, weighed{i, x.weight})
-		better(c.queue.jobs.At(x.id), c.weigh(p, c.queue.jobs.At(x.id)))
+		better(pl.queue.jobs.At(x.id), pl.weigh(p, pl.queue.jobs.At(x.id)))
 		if best != nil && x.weight+t.longWeight == most && best.id == JobID(x.id) {
 			break
 		}
@@ -278,20 +278,20 @@ func (c *Core) bestCached(p *pilot) *job {
 
 // mayTake says whether the candidate is still one. A list may name it under a
 // group that it has left for another.
-func (c *Core) mayTake(x *candidate) bool {
-	if !c.queue.readyBit.Has(x.id) {
+func (pl *placement) mayTake(x *candidate) bool {
+	if !pl.queue.readyBit.Has(x.id) {
 		return false
 	}
-	g := c.queue.jobs.At(x.id).group
-	return g.priority == c.tally.level.priority && g.open == always
+	g := pl.queue.jobs.At(x.id).group
+	return g.priority == pl.tally.level.priority && g.open == always
 }
 
 // enterFirst enters those that are first in their lists now.
-func (c *Core) enterFirst() {
-	for i := range c.tally.lists {
-		l := &c.tally.lists[i]
-		if id, ok := c.queue.topOf(l.readyReader); ok {
-			c.tally.enter(id, l)
+func (pl *placement) enterFirst() {
+	for i := range pl.tally.lists {
+		l := &pl.tally.lists[i]
+		if id, ok := pl.queue.topOf(l.readyReader); ok {
+			pl.tally.enter(id, l)
 		}
 	}
 }
@@ -311,12 +311,12 @@ func (t *tally) heaviest() int {
 }
 
 // weigh returns how much of the job's input the pilot holds.
-func (c *Core) weigh(p *pilot, j *job) int64 {
+func (pl *placement) weigh(p *pilot, j *job) int64 {
 	var sum int64
 	for i := range j.requests {
 		if v := j.requests[i].read; v != nil {
 			if p.holds(v) {
-				sum += c.weight(v)
+				sum += pl.weight(v)
 			}
 		}
 	}

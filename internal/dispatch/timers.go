@@ -54,13 +54,13 @@ func (c *Core) runTimers() {
 		case jobTimer:
 			c.queue.backoffOver(t.job)
 		case groupTimer:
-			c.siteWaitOver(t.group)
+			c.placement.siteWaitOver(t.group)
 		case graceTimer:
 			c.endGrace()
 		case monitorTimer:
 			c.fleet.monitor.armed, c.fleet.monitor.changed = 0, true
 		case keptTimer:
-			c.kept.armed, c.kept.look = 0, true
+			c.placement.kept.armed, c.placement.kept.look = 0, true
 		}
 	}
 }

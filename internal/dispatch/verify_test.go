@@ -64,7 +64,7 @@ func (c *Core) verifyJobs() error {
 func (c *Core) verifyPilots() error {
 	attempts, recalls, between := 0, 0, 0
 	awaited, bySite := make(map[*pilot]int), make(map[*site]int)
-	for id, k := range c.kept.jobs {
+	for id, k := range c.placement.kept.jobs {
 		if k.holder != nil {
 			awaited[k.holder]++
 		} else {

@@ -33,76 +33,76 @@ type keeping struct {
 
 // keepBack reports whether the job, which the pilot could start, is rather kept for
 // another, and makes a note of it.
-func (c *Core) keepBack(j *job, p *pilot) bool {
-	if len(c.kept.jobs) >= maxKept && c.kept.jobs[j.id].until == 0 {
+func (pl *placement) keepBack(j *job, p *pilot) bool {
+	if len(pl.kept.jobs) >= maxKept && pl.kept.jobs[j.id].until == 0 {
 		return false
 	}
-	holder, patience := c.worthWaitingFor(j, p)
+	holder, patience := pl.worthWaitingFor(j, p)
 	if holder == nil {
-		return c.keepForSite(j, p)
+		return pl.keepForSite(j, p)
 	}
-	c.unkeep(j)
+	pl.unkeep(j)
 	holder.awaited++
-	c.noteKept(j, keeping{holder: holder, until: c.now.after(patience)})
+	pl.noteKept(j, keeping{holder: holder, until: pl.now.after(patience)})
 	return true
 }
 
-func (c *Core) noteKept(j *job, k keeping) {
-	c.kept.jobs[j.id] = k
-	c.kept.some = true
-	c.armKept(k.until)
+func (pl *placement) noteKept(j *job, k keeping) {
+	pl.kept.jobs[j.id] = k
+	pl.kept.some = true
+	pl.armKept(k.until)
 }
 
-func (c *Core) unkeep(j *job) {
-	if k, is := c.kept.jobs[j.id]; is {
+func (pl *placement) unkeep(j *job) {
+	if k, is := pl.kept.jobs[j.id]; is {
 		if k.holder != nil {
 			k.holder.awaited--
 		} else {
 			k.site.outlook.awaited--
 		}
-		delete(c.kept.jobs, j.id)
+		delete(pl.kept.jobs, j.id)
 	}
 }
 
-func (c *Core) armKept(at instant) {
-	if c.kept.armed == 0 || at < c.kept.armed {
-		c.kept.armed = at
-		c.timers.add(timer{at: at, kind: keptTimer})
+func (pl *placement) armKept(at instant) {
+	if pl.kept.armed == 0 || at < pl.kept.armed {
+		pl.kept.armed = at
+		pl.timers.add(timer{at: at, kind: keptTimer})
 	}
 }
 
 // noLongerAwaited is for a pilot that has just got the jobs that suit it best,
 // or is gone: those that are still kept for it are looked at again.
-func (c *Core) noLongerAwaited(p *pilot) {
+func (pl *placement) noLongerAwaited(p *pilot) {
 	if p.awaited > 0 {
-		c.kept.look = true
+		pl.kept.look = true
 	}
 }
 
 // placeKept offers the kept jobs to the parked pilots again. One that no parked
 // pilot takes is there for those that ask.
-func (c *Core) placeKept() {
-	if !c.kept.look {
+func (pl *placement) placeKept() {
+	if !pl.kept.look {
 		return
 	}
-	c.kept.look = false
-	for _, id := range slices.Sorted(maps.Keys(c.kept.jobs)) {
-		j := c.queue.at(id)
-		c.kept.some = false
-		if p := c.bestParked(j, nil, true); p != nil {
-			c.assign(j, p)
-		} else if !c.kept.some {
-			c.unkeep(j)
+	pl.kept.look = false
+	for _, id := range slices.Sorted(maps.Keys(pl.kept.jobs)) {
+		j := pl.queue.at(id)
+		pl.kept.some = false
+		if p := pl.bestParked(j, nil, true); p != nil {
+			pl.assign(j, p)
+		} else if !pl.kept.some {
+			pl.unkeep(j)
 		}
 	}
 }
 
 // firstNotKept returns the job of the group of the lowest rank that is not kept
 // from the pilot.
-func (c *Core) firstNotKept(g *group, p *pilot) *job {
+func (pl *placement) firstNotKept(g *group, p *pilot) *job {
 	var skipped []uint32
-	j := c.queue.first(g)
-	for ; j != nil && len(skipped) < maxSkipped && c.keepBack(j, p); j = c.queue.first(g) {
+	j := pl.queue.first(g)
+	for ; j != nil && len(skipped) < maxSkipped && pl.keepBack(j, p); j = pl.queue.first(g) {
 		skipped = append(skipped, uint32(j.id))
 		g.ranks.Pop()
 	}
@@ -114,30 +114,30 @@ func (c *Core) firstNotKept(g *group, p *pilot) *job {
 
 // worthWaitingFor returns a pilot that holds more of the job's input than p,
 // and for how long the rule would keep the job for it; nil if there is none.
-func (c *Core) worthWaitingFor(j *job, p *pilot) (*pilot, time.Duration) {
-	if c.fleet.between == 0 && !c.rule.waitsForBusy() {
+func (pl *placement) worthWaitingFor(j *job, p *pilot) (*pilot, time.Duration) {
+	if pl.fleet.between == 0 && !pl.rule.waitsForBusy() {
 		return nil, 0
 	}
-	x := prospect{waited: time.Duration(c.now - j.readySince), limit: c.queue.waitOf(j.policy.wait)}
+	x := prospect{waited: time.Duration(pl.now - j.readySince), limit: pl.queue.waitOf(j.policy.wait)}
 	best := x
 	best.idle = true
-	if c.fleet.pace.transfer.weight > 0 {
-		best.saved = c.fleet.pace.transferOf(p.lacking(j))
+	if pl.fleet.pace.transfer.weight > 0 {
+		best.saved = pl.fleet.pace.transferOf(p.lacking(j))
 	}
-	if c.rule.patience(best) <= 0 {
+	if pl.rule.patience(best) <= 0 {
 		return nil, 0
 	}
-	here := c.weigh(p, j)
+	here := pl.weigh(p, j)
 	for i := range j.requests {
 		v := j.requests[i].read
 		if v == nil {
 			continue
 		}
 		for _, q := range v.holders[:min(len(v.holders), maxPlaces)] {
-			if q == p || !c.mayCome(q, j) || c.weigh(q, j) <= here {
+			if q == p || !pl.mayCome(q, j) || pl.weigh(q, j) <= here {
 				continue
 			}
-			if d := c.patience(j, p, q, x); d > 0 {
+			if d := pl.patience(j, p, q, x); d > 0 {
 				return q, d
 			}
 		}
@@ -146,28 +146,28 @@ func (c *Core) worthWaitingFor(j *job, p *pilot) (*pilot, time.Duration) {
 }
 
 // mayCome says whether the pilot, which is not parked, could run the job later.
-func (c *Core) mayCome(q *pilot, j *job) bool {
-	if q.parked > 0 || q.reserved != nil || !c.rule.waitsForBusy() && !q.between {
+func (pl *placement) mayCome(q *pilot, j *job) bool {
+	if q.parked > 0 || q.reserved != nil || !pl.rule.waitsForBusy() && !q.between {
 		return false
 	}
 	k := &j.class.key
-	return c.fleet.takes(q) && c.fleet.fitsWhole(q, j.class) && (k.site == "" || k.site == q.info.Site)
+	return pl.fleet.takes(q) && pl.fleet.fitsWhole(q, j.class) && (k.site == "" || k.site == q.info.Site)
 }
 
 // patience asks the rule about a holder, as far as can be told when that will
 // be free and whether it will live long enough then.
-func (c *Core) patience(j *job, p, q *pilot, x prospect) time.Duration {
-	free, known := c.freeIn(q, j)
+func (pl *placement) patience(j *job, p, q *pilot, x prospect) time.Duration {
+	free, known := pl.freeIn(q, j)
 	if !known {
 		return 0
 	}
 	x.idle, x.free = len(q.attempts) == 0, free
-	x.saved = c.fleet.pace.transferOf(p.lacking(j) - q.lacking(j))
-	end := c.now.after(free + max(j.class.key.time, c.fleet.pace.runOf(j)))
+	x.saved = pl.fleet.pace.transferOf(p.lacking(j) - q.lacking(j))
+	end := pl.now.after(free + max(j.class.key.time, pl.fleet.pace.runOf(j)))
 	if !q.info.Expires.IsZero() && end > toInstant(q.info.Expires) {
 		return 0
 	}
-	return c.rule.patience(x)
+	return pl.rule.patience(x)
 }
 
 // lacking is how many bytes of the job's input the pilot would have to read
@@ -200,34 +200,34 @@ func (p *pilot) reaches(v *version) bool {
 // has room, else when the first of its attempts ends and the jobs that are kept
 // for it besides have had their turn. It is not known while more is queued
 // there, or nothing tells how long its jobs run.
-func (c *Core) freeIn(q *pilot, j *job) (time.Duration, bool) {
-	free := max(0, time.Duration(q.due-c.now))
+func (pl *placement) freeIn(q *pilot, j *job) (time.Duration, bool) {
+	free := max(0, time.Duration(q.due-pl.now))
 	if !q.room(j.class, 1) {
-		ends, known := c.firstEnd(q, j)
+		ends, known := pl.firstEnd(q, j)
 		if !known {
 			return 0, false
 		}
 		free = ends
 	}
-	if others := q.awaited; others > 0 && c.kept.jobs[j.id].holder != q && c.rule.waitsForBusy() {
-		free += c.fleet.pace.runOf(j) * time.Duration(others) / time.Duration(q.slots())
+	if others := q.awaited; others > 0 && pl.kept.jobs[j.id].holder != q && pl.rule.waitsForBusy() {
+		free += pl.fleet.pace.runOf(j) * time.Duration(others) / time.Duration(q.slots())
 	}
 	return free, true
 }
 
 // firstEnd is when the first attempt of the pilot is expected to end, whatever
 // became of the job itself there.
-func (c *Core) firstEnd(q *pilot, j *job) (time.Duration, bool) {
+func (pl *placement) firstEnd(q *pilot, j *job) (time.Duration, bool) {
 	soonest := time.Duration(-1)
 	for _, a := range q.attempts {
 		if a.job == j {
 			continue
 		}
-		run := c.fleet.pace.runOf(a.job)
+		run := pl.fleet.pace.runOf(a.job)
 		if a.ahead || !a.started || run == 0 {
 			return 0, false
 		}
-		left := max(0, run-time.Duration(c.now-a.since))
+		left := max(0, run-time.Duration(pl.now-a.since))
 		if soonest < 0 || left < soonest {
 			soonest = left
 		}
