@@ -45,7 +45,7 @@ func (c *console) announce(text string) {
 }
 
 // printTrouble tells what went wrong, as text or as the one JSON object.
-// Problems of a workflow file are told one a line, as compilers do.
+// Problems of a file are told one a line, as compilers do.
 func (c *console) printTrouble(t trouble) {
 	switch {
 	case t.Error == "":
@@ -54,7 +54,7 @@ func (c *console) printTrouble(t trouble) {
 		c.printJSON(t)
 		return
 	case len(t.Problems) > 0:
-		fmt.Fprintf(c.err, "%v\nfairway: %s in the workflow file\n", t.Problems, quantity.Count(int64(len(t.Problems)), "problem"))
+		fmt.Fprintf(c.err, "%v\nfairway: %s in %s\n", t.Problems, quantity.Count(int64(len(t.Problems)), "problem"), t.Problems[0].File)
 	default:
 		fmt.Fprintf(c.err, "fairway: %s\n", strings.TrimSpace(t.Error))
 	}

@@ -29,7 +29,7 @@ var exitCodes = []struct {
 	{exitOK, "it did what was asked; of run: every job is done"},
 	{exitFailed, "of run: jobs failed, or were cancelled, or wait for files that will not come; of other commands: something outside failed (disk, permissions)"},
 	{exitUsage, "unknown command, flag or argument"},
-	{exitBadFile, "the workflow file has an error, or a parameter or input that it needs is missing"},
+	{exitBadFile, "the workflow or experiment file has an error, or a parameter or input that it needs is missing"},
 	{exitRunning, "another process runs this workflow (attach to it with --follow)"},
 	{exitNoState, "this folder has no run, or the command needs one that is under way"},
 	{exitNotFound, "there is no such job, step, file, attempt or input"},
@@ -80,7 +80,7 @@ func quietly(code int) error {
 type trouble struct {
 	Error    string            `json:"error"`
 	Hint     string            `json:"hint"`
-	Problems yamlfile.Problems `json:"problems"` // of a workflow file
+	Problems yamlfile.Problems `json:"problems"` // of a file
 	ExitCode int               `json:"exit_code"`
 }
 

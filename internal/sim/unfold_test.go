@@ -158,17 +158,17 @@ func TestWorkflowFileModel(t *testing.T) {
 
 func TestWorkflowFileErrorsNameTheirLine(t *testing.T) {
 	for change, want := range map[string]string{
-		"file: workflow.yaml|file: none.yaml":                 `x.yaml:3: workflow.file: read the workflow: open `,
-		"{per: 10}|{pear: 10}":                                `x.yaml:3: workflow.file: `,
-		"    sort: {|    sorted: {":                           `x.yaml:10: workflow.steps.sorted: "sorted": one of [sort merge learn report] is possible`,
-		"    start: {|    begin: {":                           `x.yaml:8: workflow.inputs.begin: "begin": one of [runs start] is possible`,
-		"part: [a, b]|side: [a, b]":                           `x.yaml:7: workflow.inputs.runs.values.side: "side": one of [run part]`,
-		"files: 2|file: 2":                                    `x.yaml:10: unknown key "file"`,
-		"run: 2, |run: many, ":                                `x.yaml:7: "many": a list of values or their number`,
-		"start: {size: 1MB}|start: {every: 1m}":               `x.yaml:8: workflow.inputs.start.every: the input has all its files`,
-		"start: {size: 1MB}|start: {storage: tape}":           `x.yaml:8: workflow.inputs.start.storage: "tape"`,
-		"  file: workflow.yaml|  pattern: W1":                 `x.yaml:3: workflow: parameters, inputs and steps are for a workflow file`,
-		"  file: workflow.yaml|  file: w.yaml\n  pattern: W1": `x.yaml:3: workflow: needs one of pattern, trace and file`,
+		"file: workflow.yaml|file: none.yaml":                 `x.yaml:3:9: workflow.file: read the workflow: open `,
+		"{per: 10}|{pear: 10}":                                `workflow.yaml: there is no parameter "pear"; did you mean "per"?`,
+		"    sort: {|    sorted: {":                           `workflow.steps.sorted: there is no "sorted"; did you mean "sort"?`,
+		"    start: {|    begin: {":                           `workflow.inputs.begin: there is no "begin"; known here: runs, start`,
+		"part: [a, b]|side: [a, b]":                           `workflow.inputs.runs.values.side: there is no "side"; known here: run, part`,
+		"files: 2|file: 2":                                    `x.yaml:10:12: unknown key "file" in workflow.steps.sort; did you mean "files"?`,
+		"run: 2, |run: many, ":                                `x.yaml:7:26: workflow.inputs.runs.values.run: "many" is no number of values`,
+		"start: {size: 1MB}|start: {every: 1m}":               `workflow.inputs.start.every: the input has all its files`,
+		"start: {size: 1MB}|start: {storage: tape}":           `workflow.inputs.start.storage: there is no "tape"`,
+		"  file: workflow.yaml|  pattern: W1":                 `x.yaml:3:3: workflow: parameters, inputs and steps are for a workflow file`,
+		"  file: workflow.yaml|  file: w.yaml\n  pattern: W1": `x.yaml:3:3: workflow: the jobs must come from one place; give one of pattern, trace and file`,
 	} {
 		from, to, _ := strings.Cut(change, "|")
 		_, err := fileExperiment(t, strings.Replace(everyRuleExperiment, from, to, 1))

@@ -54,7 +54,7 @@ func (r *Reader) value(n *yaml.Node, v reflect.Value, path string, negative bool
 		return
 	}
 	if v.Type() == reflect.TypeFor[time.Duration]() {
-		v.SetInt(int64(Read(r, n, path, func(text string) (time.Duration, error) { return duration(text, negative) })))
+		v.SetInt(int64(Read(r, n, path, signed(negative, quantity.Duration))))
 		return
 	}
 	switch v.Kind() {
@@ -80,7 +80,7 @@ func (r *Reader) value(n *yaml.Node, v reflect.Value, path string, negative bool
 			return value, err
 		}))
 	case reflect.Float64:
-		v.SetFloat(Read(r, n, path, decimal))
+		v.SetFloat(Read(r, n, path, signed(negative, decimal)))
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
 		r.value(n, v.Elem(), path, negative)
@@ -90,7 +90,7 @@ func (r *Reader) value(n *yaml.Node, v reflect.Value, path string, negative bool
 		items := r.Items(n, path)
 		v.Set(reflect.MakeSlice(v.Type(), len(items), len(items)))
 		for i, item := range items {
-			r.value(item, v.Index(i), Join(path, itemName(item, i)), negative)
+			r.value(item, v.Index(i), Join(path, ItemName(item, i)), negative)
 		}
 	case reflect.Map:
 		v.Set(reflect.MakeMap(v.Type()))
@@ -120,13 +120,16 @@ func flag(text string) (bool, error) {
 	return text == "true", nil
 }
 
-func duration(text string, negative bool) (time.Duration, error) {
-	digits, below := strings.CutPrefix(text, "-")
-	if !below || !negative {
-		return quantity.Duration(text)
+// signed reads a text that may begin with a minus, if negative.
+func signed[T ~int64 | ~float64](negative bool, parse func(text string) (T, error)) func(text string) (T, error) {
+	return func(text string) (T, error) {
+		digits, below := strings.CutPrefix(text, "-")
+		if !below || !negative {
+			return parse(text)
+		}
+		value, err := parse(digits)
+		return -value, err
 	}
-	d, err := quantity.Duration(digits)
-	return -d, err
 }
 
 func decimal(text string) (float64, error) {
@@ -170,7 +173,7 @@ func Child(n *yaml.Node, key string) *yaml.Node {
 		}
 	case yaml.SequenceNode:
 		for i, item := range n.Content {
-			if itemName(item, i) == key {
+			if ItemName(item, i) == key {
 				return item
 			}
 		}
@@ -178,8 +181,8 @@ func Child(n *yaml.Node, key string) *yaml.Node {
 	return nil
 }
 
-// itemName is how a path names item i of a list.
-func itemName(item *yaml.Node, i int) string {
+// ItemName returns how a path names item i of a list.
+func ItemName(item *yaml.Node, i int) string {
 	if Follow(item).Kind == yaml.MappingNode {
 		if name := Child(item, "name"); name != nil {
 			return name.Value

@@ -2,116 +2,87 @@ package experiment
 
 import (
 	"fmt"
+	"slices"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/yamlfile"
 )
 
-// check refuses what cannot be run. The error begins with the path of what is
-// wrong, which Parse turns into its line.
-func (e *Experiment) check() error {
-	switch {
-	case e.Name == "":
-		return atPath("", "an experiment needs a name: add experiment: NAME")
-	case e.Repetitions < 1 || e.Repetitions > MaxRepetitions:
-		return atPath("repetitions", "%d repetitions: from 1 to %d are possible", e.Repetitions, MaxRepetitions)
-	case len(e.Sites) == 0:
-		return atPath("", "no site: add one under sites:")
-	case len(e.Storage) == 0:
-		return atPath("", "no storage element: add one under storage:")
+// check finds what cannot be run, though each value is right for itself.
+func (r *reader) check(e *Experiment) {
+	if e.Name == "" {
+		r.wrong("", "add the line `experiment: NAME`", "the experiment has no name")
 	}
-	if err := oneOf("submission", e.Submission, Running, Monitor, Direct); err != nil {
-		return err
+	if e.Repetitions > MaxRepetitions {
+		r.wrong("repetitions", fmt.Sprintf("write a number from 1 to %d", MaxRepetitions), "%d repetitions are too many", e.Repetitions)
 	}
-	if err := oneOf("cache.share", e.Cache.Share, NoCache, PilotCache, HostCache, GlobalCache); err != nil {
-		return err
+	oneOf(r, "submission", e.Submission, Running, Monitor, Direct)
+	oneOf(r, "cache.share", e.Cache.Share, NoCache, PilotCache, HostCache, GlobalCache)
+	oneOf(r, "cache.policy", dispatch.EvictionPolicy(e.Cache.Policy), dispatch.EvictionPolicies...)
+	if e.TaskQueue.Placement != "" {
+		oneOf(r, "taskqueue.placement", e.TaskQueue.Placement, "by-bytes", "by-files", "by-gain")
 	}
-	if err := oneOf("cache.policy", dispatch.EvictionPolicy(e.Cache.Policy), dispatch.EvictionPolicies...); err != nil {
-		return err
+	elements := r.checkStorage(e.Storage)
+	r.checkSites(e.Sites, elements)
+	r.checkWorkflow(&e.Workflow)
+	for _, home := range e.Workflow.Home {
+		oneOf(r, "workflow.home", home, elements...)
 	}
-	if err := oneOf("taskqueue.placement", e.TaskQueue.Placement, "", "by-bytes", "by-files", "by-gain"); err != nil {
-		return err
+	for name, in := range e.Workflow.Inputs {
+		if in.Storage != "" {
+			oneOf(r, "workflow.inputs."+name+".storage", in.Storage, elements...)
+		}
 	}
-	if err := e.checkPlaces(); err != nil {
-		return err
-	}
-	if err := e.checkInputs(); err != nil {
-		return err
-	}
-	if err := e.checkWeights(); err != nil {
-		return err
-	}
-	return e.Workflow.check()
 }
 
 // MaxRepetitions bounds the runs of one point of an experiment.
 const MaxRepetitions = 100_000
 
-func (e *Experiment) checkPlaces() error {
-	elements := map[string]bool{}
-	for _, s := range e.Storage {
-		if s.Name == "" || elements[s.Name] {
-			return atPath("storage", "storage element %q: every one needs a name of its own", s.Name)
+// checkStorage returns the names of the storage elements.
+func (r *reader) checkStorage(elements []StorageSpec) (names []string) {
+	if len(elements) == 0 {
+		r.wrong("storage", "add one: `storage: [{name: se}]`", "there is no storage element")
+	}
+	for _, s := range elements {
+		if s.Name == "" || slices.Contains(names, s.Name) {
+			r.wrong("storage", "give each a name of its own", "two storage elements are named %q", s.Name)
 		}
 		if s.Capacity == 0 && !s.Fills.IsZero() {
-			return atPath("storage."+s.Name+".fills", "storage element %s never fills up: give it a capacity", s.Name)
+			r.wrong("storage."+s.Name+".fills", "give it a capacity", "storage element %s never fills up", s.Name)
 		}
-		elements[s.Name] = true
+		names = append(names, s.Name)
 	}
-	return e.checkSites(elements)
+	return names
 }
 
-func (e *Experiment) checkSites(elements map[string]bool) error {
-	sites := map[string]bool{}
-	for _, s := range e.Sites {
-		switch {
-		case s.Name == "" || sites[s.Name]:
-			return atPath("sites", "site %q: every one needs a name of its own", s.Name)
-		case !elements[s.Storage]:
-			return atPath("sites."+s.Name+".storage", "site %s: no storage element is named %q", s.Name, s.Storage)
-		case s.Nodes < 1 || s.Slots < 1:
-			return atPath("sites."+s.Name, "site %s: needs nodes and slots", s.Name)
-		case s.Started > s.Nodes*s.Slots:
-			return atPath("sites."+s.Name+".started", "site %s: %d pilots do not fit on %d nodes with %d slots", s.Name, s.Started, s.Nodes, s.Slots)
+func (r *reader) checkSites(sites []SiteSpec, elements []string) {
+	if len(sites) == 0 {
+		r.wrong("sites", "add one: `sites: [{name: here, nodes: 2}]`", "there is no site")
+	}
+	var names []string
+	for _, s := range sites {
+		path := "sites." + s.Name
+		if s.Name == "" || slices.Contains(names, s.Name) {
+			r.wrong("sites", "give each a name of its own", "two sites are named %q", s.Name)
 		}
-		sites[s.Name] = true
-	}
-	return nil
-}
-
-func (e *Experiment) checkWeights() error {
-	if w := e.TaskQueue.Sites; w.Data < 0 || w.Queue < 0 || w.Money < 0 {
-		return atPath("taskqueue.sites", "a weight cannot be negative")
-	}
-	for _, s := range e.Sites {
-		if s.Price < 0 || s.Expects < 0 {
-			return atPath("sites."+s.Name, "site %s: neither its price nor the wait that is expected there can be negative", s.Name)
+		oneOf(r, path+".storage", s.Storage, elements...)
+		if s.Nodes < 1 {
+			r.wrong(path, "add nodes: NUMBER", "site %s has no nodes", s.Name)
+		} else if s.Started > s.Nodes*s.Slots {
+			r.wrong(path+".started", "give it more nodes or slots, or start fewer", "%d pilots do not fit on %d nodes with %d slots", s.Started, s.Nodes, s.Slots)
 		}
+		names = append(names, s.Name)
 	}
-	return nil
 }
 
-func oneOf[T ~string](path string, got T, allowed ...T) error {
-	for _, a := range allowed {
-		if got == a {
-			return nil
-		}
+// oneOf refuses what is none of allowed.
+func oneOf[T ~string](r *reader, path string, got T, allowed ...T) {
+	if slices.Contains(allowed, got) {
+		return
 	}
-	return atPath(path, "%q: one of %v is possible", string(got), allowed)
-}
-
-// pathError is an error at a path of the experiment file.
-type pathError struct {
-	path string
-	text string
-}
-
-func (e *pathError) Error() string {
-	if e.path == "" {
-		return e.text
+	words := make([]string, len(allowed))
+	for i, a := range allowed {
+		words[i] = string(a)
 	}
-	return e.path + ": " + e.text
-}
-
-func atPath(path, format string, args ...any) error {
-	return &pathError{path, fmt.Sprintf(format, args...)}
+	r.wrong(path, yamlfile.DidYouMean(string(got), words), "there is no %q", string(got))
 }

@@ -1,16 +1,14 @@
 package experiment
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
-	"slices"
-	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"fairway/internal/yamlfile"
 )
 
 // Plan is an experiment file: its points, one for each combination of the
@@ -30,8 +28,11 @@ type Point struct {
 	Experiment Experiment
 }
 
-// MaxPoints bounds the combinations of an experiment file.
-const MaxPoints = 10_000
+// Limits of an experiment file: its combinations, and its bytes.
+const (
+	MaxPoints = 10_000
+	maxSize   = 16 << 20
+)
 
 // ParseFile reads an experiment file.
 func ParseFile(file string) (*Plan, error) {
@@ -42,230 +43,97 @@ func ParseFile(file string) (*Plan, error) {
 	return Parse(file, data)
 }
 
-// Parse reads an experiment. Every key must be known. Paths of traces
-// and workflow files count from the folder of file. An error names file and line.
+// Parse reads an experiment. Every key must be known. Paths of traces and
+// workflow files count from the folder of file. The error is
+// [yamlfile.Problems]: all that is wrong, at any point.
 func Parse(file string, data []byte) (*Plan, error) {
-	var doc yaml.Node
-	if err := yaml.Unmarshal(data, &doc); err != nil {
-		return nil, inFile(file, err)
-	}
-	if len(doc.Content) == 0 || doc.Content[0].Kind != yaml.MappingNode {
-		return nil, fmt.Errorf("%s:1: an experiment file is a mapping that begins with experiment: NAME", file)
-	}
-	root := doc.Content[0]
-	axes, err := takeAxes(root)
-	if err != nil {
-		return nil, inFile(file, err)
+	r := yamlfile.Reader{
+		File: file, Kind: "experiment", Limit: maxSize,
+		Oversize: "leave out values that it does not need", Begin: "start with `experiment: NAME`",
 	}
 	plan := &Plan{File: file}
-	for _, a := range axes {
-		plan.Axes = append(plan.Axes, a.name)
+	if root := r.Root(data); root != nil {
+		plan.read(&r, root)
 	}
-	err = eachCombination(axes, func(chosen []level) error { return plan.addPoint(root, chosen) })
-	if err != nil {
-		return nil, inFile(file, err)
+	if err := r.Err(); err != nil {
+		return nil, err
 	}
-	if len(axes) == 0 {
+	if len(plan.Axes) == 0 {
 		plan.Points[0].Experiment.Timeline = true // there is nothing else to draw
 	}
 	plan.Name, plan.About = plan.Points[0].Experiment.Name, plan.Points[0].Experiment.About
 	return plan, nil
 }
 
-// axis is something that an experiment varies.
-type axis struct {
-	name   string
-	levels []level
-}
-
-// level is one value of an axis: what it sets, by path.
-type level struct {
-	name string
-	sets []setting
-}
-
-type setting struct {
-	path  string
-	value *yaml.Node
-}
-
-// takeAxes cuts axes: out of the tree and finds the values that are swept in
-// their own place.
-func takeAxes(root *yaml.Node) ([]axis, error) {
-	var axes []axis
-	if i := keyIndex(root, "axes"); i >= 0 {
-		n := root.Content[i+1]
-		root.Content = slices.Delete(root.Content, i, i+2)
-		if n.Kind != yaml.MappingNode {
-			return nil, fmt.Errorf("line %d: axes: maps each axis to its levels", n.Line)
-		}
-		for a := 0; a < len(n.Content); a += 2 {
-			x := axis{name: n.Content[a].Value}
-			if err := x.read(n.Content[a+1]); err != nil {
-				return nil, err
-			}
-			axes = append(axes, x)
-		}
+func (p *Plan) read(r *yamlfile.Reader, root *yaml.Node) {
+	if r.Mapping(root, "the experiment") == nil {
+		return
 	}
-	err := findSweeps(root, "", &axes)
-	return axes, err
-}
-
-func (x *axis) read(n *yaml.Node) error {
-	if n.Kind != yaml.MappingNode || len(n.Content) == 0 {
-		return fmt.Errorf("line %d: axis %s: maps the name of each level to what it sets", n.Line, x.name)
+	axes := takeAxes(r, root)
+	if len(r.Problems) > 0 {
+		return
 	}
-	for i := 0; i < len(n.Content); i += 2 {
-		l := level{name: n.Content[i].Value}
-		sets := n.Content[i+1]
-		if sets.Kind != yaml.MappingNode {
-			return fmt.Errorf("line %d: level %s: maps paths such as storage.se.delay_factor to values", sets.Line, l.name)
-		}
-		for k := 0; k < len(sets.Content); k += 2 {
-			l.sets = append(l.sets, setting{sets.Content[k].Value, sets.Content[k+1]})
-		}
-		x.levels = append(x.levels, l)
-	}
-	return nil
-}
-
-// findSweeps turns {sweep: [a, b]} and {from: a, to: b, step: c} into axes
-// named by their paths.
-func findSweeps(n *yaml.Node, path string, axes *[]axis) error {
-	switch n.Kind {
-	case yaml.MappingNode:
-		if keyIndex(n, "sweep") >= 0 || keyIndex(n, "step") >= 0 {
-			x, err := sweepAxis(n, path)
-			*axes = append(*axes, x)
-			return err
-		}
-		for i := 0; i < len(n.Content); i += 2 {
-			if err := findSweeps(n.Content[i+1], join(path, n.Content[i].Value), axes); err != nil {
-				return err
-			}
-		}
-	case yaml.SequenceNode:
-		for i, item := range n.Content {
-			if err := findSweeps(item, join(path, itemName(item, i)), axes); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func sweepAxis(n *yaml.Node, path string) (axis, error) {
-	x := axis{name: path}
-	if i := keyIndex(n, "sweep"); i >= 0 {
-		for _, v := range n.Content[i+1].Content {
-			x.levels = append(x.levels, level{v.Value, []setting{{path, v}}})
-		}
-		if len(x.levels) == 0 {
-			return x, fmt.Errorf("line %d: sweep: needs a list of values", n.Line)
-		}
-		return x, knownKeys(n, "sweep")
-	}
-	var r struct{ From, To, Step float64 }
-	if err := n.Decode(&r); err != nil {
-		return x, lineError(n, err)
-	}
-	if r.Step <= 0 || r.To < r.From || (r.To-r.From)/r.Step > MaxPoints {
-		return x, fmt.Errorf("line %d: from %g to %g in steps of %g is no range", n.Line, r.From, r.To, r.Step)
-	}
-	for i := 0; r.From+float64(i)*r.Step <= r.To+r.Step*1e-9; i++ {
-		text := strconv.FormatFloat(r.From+float64(i)*r.Step, 'g', 12, 64)
-		v := &yaml.Node{Kind: yaml.ScalarNode, Value: text, Line: n.Line}
-		x.levels = append(x.levels, level{text, []setting{{path, v}}})
-	}
-	return x, knownKeys(n, "from", "to", "step")
-}
-
-// eachCombination calls do for every combination, the last axis changing
-// fastest.
-func eachCombination(axes []axis, do func([]level) error) error {
-	points := 1
 	for _, a := range axes {
-		if points *= len(a.levels); points > MaxPoints {
-			return fmt.Errorf("more than %d combinations: leave out a level", MaxPoints)
+		p.Axes = append(p.Axes, a.name)
+	}
+	for chosen := range combinations(axes) {
+		at := reader{Reader: yamlfile.Reader{File: r.File, Kind: r.Kind}, tree: clone(root)}
+		p.Points = append(p.Points, at.point(chosen))
+		r.Problems = append(r.Problems, at.Problems...)
+		if r.Problems = r.Problems.Sorted(); len(r.Problems) == yamlfile.MaxProblems {
+			return
 		}
 	}
-	for p := range points {
-		chosen := make([]level, len(axes))
-		rest := p
-		for i := len(axes) - 1; i >= 0; i-- {
-			chosen[i] = axes[i].levels[rest%len(axes[i].levels)]
-			rest /= len(axes[i].levels)
-		}
-		if err := do(chosen); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
-func (p *Plan) addPoint(root *yaml.Node, chosen []level) error {
-	tree := clone(root)
-	point := Point{}
+// reader reads one point of an experiment file.
+type reader struct {
+	yamlfile.Reader
+	tree *yaml.Node // of the file, with the levels of the point put in
+}
+
+// wrong adds a problem of what stands at a path.
+func (r *reader) wrong(path, instead, what string, args ...any) {
+	r.FailIn(r.tree, path, instead, what, args...)
+}
+
+func (r *reader) point(chosen []level) (p Point) {
 	for _, l := range chosen {
-		point.Levels = append(point.Levels, l.name)
+		p.Levels = append(p.Levels, l.name)
 		for _, s := range l.sets {
-			if err := set(tree, s.path, s.value); err != nil {
-				return err
+			if !set(r.tree, s.path, s.value) {
+				r.Fail(s.value, "write a path such as storage.se.delay_factor; an item of a list goes by its name", "there is nothing at %s to set", s.path)
 			}
 		}
 	}
-	if err := checkKeys(tree, reflect.TypeFor[Experiment]()); err != nil {
-		return err
-	}
-	e := &point.Experiment
-	if err := tree.Decode(e); err != nil {
-		return err
-	}
+	e := &p.Experiment
+	r.Decode(r.tree, e, "")
 	e.Defaults()
 	for _, path := range []*string{&e.Workflow.Trace, &e.Workflow.File} {
 		if *path != "" && !filepath.IsAbs(*path) {
-			*path = filepath.Join(filepath.Dir(p.File), *path)
+			*path = filepath.Join(filepath.Dir(r.File), *path)
 		}
 	}
-	if err := checkReasons(tree); err != nil {
-		return err
+	r.checkReasons()
+	if len(r.Problems) == 0 {
+		r.check(e)
 	}
-	p.Points = append(p.Points, point)
-	return p.located(tree, e.check())
-}
-
-// located finds the line of an error of Experiment.check.
-func (p *Plan) located(tree *yaml.Node, err error) error {
-	var at *pathError
-	if !errors.As(err, &at) {
-		return err
-	}
-	path := at.path
-	for path != "" {
-		if n := find(tree, path); n != nil {
-			return lineError(n, err)
-		}
-		path = path[:max(strings.LastIndexByte(path, '.'), 0)]
-	}
-	return lineError(tree, err)
+	return p
 }
 
 // checkReasons refuses a reason for something that the file does not set.
-func checkReasons(tree *yaml.Node) error {
-	i := keyIndex(tree, "because")
-	if i < 0 {
-		return nil
+func (r *reader) checkReasons() {
+	because := yamlfile.Find(r.tree, "because")
+	if because == nil {
+		return
 	}
-	for k := 0; k < len(tree.Content[i+1].Content); k += 2 {
-		key, reason := tree.Content[i+1].Content[k], tree.Content[i+1].Content[k+1]
-		if find(tree, key.Value) == nil {
-			return fmt.Errorf("line %d: because: nothing is set at %s", key.Line, key.Value)
-		}
-		if strings.TrimSpace(reason.Value) == "" {
-			return fmt.Errorf("line %d: because: %s has no reason", key.Line, key.Value)
+	for _, f := range r.Mapping(because, "because") {
+		if yamlfile.Find(r.tree, f.Key.Value) == nil {
+			r.Fail(f.Key, "set it, or remove its reason", "because: nothing is set at %s", f.Key.Value)
+		} else if strings.TrimSpace(f.Value.Value) == "" {
+			r.Fail(f.Value, "write why it has its value", "because: %s has no reason", f.Key.Value)
 		}
 	}
-	return nil
 }
 
 // Repeat sets the repetitions of every point, unless n is 0.

@@ -3,60 +3,35 @@ package experiment
 import (
 	"fmt"
 	"math/rand/v2"
-	"reflect"
-	"regexp"
 	"strconv"
 	"time"
 
 	"go.yaml.in/yaml/v3"
 
 	"fairway/internal/quantity"
+	"fairway/internal/yamlfile"
 )
 
 // Size is a number of bytes, or of bytes per second.
 type Size int64
 
-// UnmarshalYAML reads a size such as 700MB.
-func (s *Size) UnmarshalYAML(n *yaml.Node) error {
-	size, err := quantity.Size(n.Value)
-	*s = Size(size)
-	return lineError(n, err)
+// ReadYAML reads a size such as 700MB.
+func (s *Size) ReadYAML(r *yamlfile.Reader, n *yaml.Node, path string) {
+	*s = Size(yamlfile.Read(r, n, path, quantity.Size))
 }
 
 // Chance is a probability.
 type Chance float64
 
-// UnmarshalYAML reads a number from 0 to 1.
-func (c *Chance) UnmarshalYAML(n *yaml.Node) error {
-	value, err := strconv.ParseFloat(n.Value, 64)
-	if err != nil || value < 0 || value > 1 {
-		return fmt.Errorf("line %d: %q is not a probability from 0 to 1", n.Line, n.Value)
-	}
-	*c = Chance(value)
-	return nil
-}
-
-// lineError puts the line of a node before an error that does not name one.
-func lineError(n *yaml.Node, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("line %d: %w", n.Line, err)
-}
-
-var yamlLine = regexp.MustCompile(`(?:yaml: )?(?:unmarshal errors:\n\s*)?line (\d+): `)
-
-// inFile turns the "line 7: " that YAML errors begin with into "file:7: ".
-func inFile(file string, err error) error {
-	if err == nil {
-		return nil
-	}
-	text := err.Error()
-	at := yamlLine.FindStringSubmatchIndex(text)
-	if at == nil || at[0] > 8 {
-		return fmt.Errorf("%s: %w", file, err)
-	}
-	return fmt.Errorf("%s:%s: %s", file, text[at[2]:at[3]], text[at[1]:])
+// ReadYAML reads a number from 0 to 1.
+func (c *Chance) ReadYAML(r *yamlfile.Reader, n *yaml.Node, path string) {
+	*c = yamlfile.Read(r, n, path, func(text string) (Chance, error) {
+		value, err := quantity.Decimal(text)
+		if err != nil || value > 1 {
+			return 0, fmt.Errorf("%q is no probability; write a number from 0 to 1", text)
+		}
+		return Chance(value), nil
+	})
 }
 
 // Gauss is a normal distribution of durations, cut off at Least. A file
@@ -76,26 +51,14 @@ func (g Gauss) Draw(r *rand.Rand) time.Duration {
 	return max(g.Mean+time.Duration(r.NormFloat64()*float64(g.SD)), g.Least)
 }
 
-// UnmarshalYAML reads either form.
-func (g *Gauss) UnmarshalYAML(n *yaml.Node) error {
-	if n.Kind == yaml.ScalarNode {
-		d, err := quantity.Duration(n.Value)
-		if err != nil {
-			return lineError(n, err)
-		}
-		*g = Gauss{Mean: d}
-		return nil
+// ReadYAML reads either form.
+func (g *Gauss) ReadYAML(r *yamlfile.Reader, n *yaml.Node, path string) {
+	if *g = (Gauss{}); yamlfile.Follow(n).Kind == yaml.ScalarNode {
+		g.Mean = yamlfile.Read(r, n, path, quantity.Duration)
+		return
 	}
 	type plain Gauss
-	if err := checkKeys(n, reflect.TypeFor[plain]()); err != nil {
-		return err
-	}
-	var p plain
-	if err := n.Decode(&p); err != nil {
-		return err
-	}
-	*g = Gauss(p)
-	return nil
+	r.Decode(n, (*plain)(g), path)
 }
 
 // IsZero reports whether nothing is set.
@@ -109,17 +72,19 @@ type Values []string
 // output.
 const MaxValues = 1_000_000
 
-// UnmarshalYAML reads either form.
-func (v *Values) UnmarshalYAML(n *yaml.Node) error {
-	if n.Kind != yaml.ScalarNode {
-		return n.Decode((*[]string)(v))
+// ReadYAML reads either form.
+func (v *Values) ReadYAML(r *yamlfile.Reader, n *yaml.Node, path string) {
+	if yamlfile.Follow(n).Kind != yaml.ScalarNode {
+		*v = r.Texts(n, path)
+		return
 	}
-	count, err := strconv.Atoi(n.Value)
-	if err != nil || count < 0 || count > MaxValues {
-		return fmt.Errorf("line %d: %q: a list of values or their number, at most %d, is expected", n.Line, n.Value, MaxValues)
-	}
-	*v = Numbered(count)
-	return nil
+	*v = Numbered(yamlfile.Read(r, n, path, func(text string) (int, error) {
+		count, err := quantity.Whole(text)
+		if err != nil || count > MaxValues {
+			return 0, fmt.Errorf("%q is no number of values; write a list of values, or their number, at most %d", text, MaxValues)
+		}
+		return int(count), nil
+	}))
 }
 
 // Numbered returns the values 1 to n.

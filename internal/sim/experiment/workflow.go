@@ -1,12 +1,15 @@
 package experiment
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
-	"slices"
+	"strings"
 	"time"
 
 	"fairway/internal/flow"
+	"fairway/internal/yamlfile"
 )
 
 // WorkflowSpec says where the jobs come from: Pattern, Trace or File.
@@ -60,33 +63,35 @@ type StepSpec struct {
 	Count   Gauss         `yaml:"count"`   // of a job that counts the records of a file for this step; 0: 1 s
 }
 
-func (s *WorkflowSpec) check() error {
+func (r *reader) checkWorkflow(s *WorkflowSpec) {
 	switch {
 	case count(s.Pattern != "", s.Trace != "", s.File != "") != 1:
-		return atPath("workflow", "needs one of pattern, trace and file")
-	case s.Trace != "" && !readable(s.Trace):
-		return atPath("workflow.trace", "%s cannot be read: give the path of a WfFormat file, as seen from this one", s.Trace)
-	case s.File == "" && (s.Parameters != nil || s.Inputs != nil || s.Steps != nil):
-		return atPath("workflow", "parameters, inputs and steps are for a workflow file: add file: PATH")
-	case s.Accesses < 1:
-		return atPath("workflow.accesses", "a job reads a file in at least one access")
-	case s.Pattern != "" && !slices.Contains(Patterns, s.Pattern):
-		return atPath("workflow.pattern", "%q is unknown; known are W1, W2-shared, W2-pairs, W3, Tier0 and layers", s.Pattern)
-	case s.Pattern == "layers" && (s.Jobs < 1 || s.Layers < 1 || s.Fan < 0 || s.Jobs > 1<<24):
-		return atPath("workflow", "layers needs jobs (at most %d), layers and fan", 1<<24)
+		r.wrong("workflow", "give one of pattern, trace and file", "the jobs must come from one place")
+		return
 	case s.File != "":
-		return s.checkFile()
+		r.checkFile(s)
+	case s.Parameters != nil || s.Inputs != nil || s.Steps != nil:
+		r.wrong("workflow", "add file: PATH", "parameters, inputs and steps are for a workflow file")
 	}
-	return s.Tier0.check()
+	if s.Trace != "" {
+		f, err := os.Open(s.Trace)
+		if err != nil {
+			r.wrong("workflow.trace", "give the path of a WfFormat file, as seen from this one", "%s cannot be read", s.Trace)
+		} else {
+			_ = f.Close()
+		}
+	}
+	if s.Pattern != "" {
+		oneOf(r, "workflow.pattern", s.Pattern, Patterns...)
+	}
+	if s.Pattern == "layers" && (s.Jobs < 1 || s.Layers < 1 || s.Jobs > MaxJobs) {
+		r.wrong("workflow", fmt.Sprintf("give jobs (at most %d), layers and fan", MaxJobs), "layers of no jobs, or of too many")
+	}
+	r.checkTier0(s.Tier0.Steps)
 }
 
-func readable(file string) bool {
-	f, err := os.Open(file)
-	if err != nil {
-		return false
-	}
-	return f.Close() == nil
-}
+// MaxJobs bounds the jobs of the pattern layers.
+const MaxJobs = 1 << 24
 
 func count(conditions ...bool) int {
 	n := 0
@@ -112,18 +117,25 @@ func (s *WorkflowSpec) ReadFile() (*flow.Workflow, error) {
 }
 
 // checkFile compares what the experiment says of a workflow file with it.
-func (s *WorkflowSpec) checkFile() error {
+func (r *reader) checkFile(s *WorkflowSpec) {
 	parsed, err := s.ReadFile()
+	if problems, ok := errors.AsType[yamlfile.Problems](err); ok {
+		r.Problems = append(r.Problems, problems...)
+		return
+	}
+	if _, ok := errors.AsType[*fs.PathError](err); ok {
+		r.wrong("workflow.file", "give the path of a workflow file, as seen from this one", "%v", err)
+		return
+	}
 	if err != nil {
-		return atPath("workflow.file", "%v", err)
+		r.wrong("workflow.parameters", "give values for parameters that the workflow has, and for all without a default", "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
+		return
 	}
 	for name, step := range s.Steps {
 		path := "workflow.steps." + name
-		if err := oneOf(path, name, parsed.Steps()...); err != nil {
-			return err
-		}
-		if step.Files < 0 || step.Files > MaxValues || step.Records < 0 || step.Ratio < 0 || step.PerGB < 0 {
-			return atPath(path, "negative numbers mean nothing here, and more than %d files are too many", MaxValues)
+		oneOf(r, path, name, parsed.Steps()...)
+		if step.Files > MaxValues {
+			r.wrong(path+".files", fmt.Sprintf("write at most %d", MaxValues), "%d files are too many", step.Files)
 		}
 	}
 	known := map[string]*flow.DeclaredInput{}
@@ -134,50 +146,18 @@ func (s *WorkflowSpec) checkFile() error {
 	}
 	for name, input := range s.Inputs {
 		path := "workflow.inputs." + name
-		if err := oneOf(path, name, names...); err != nil {
-			return err
+		in := known[name]
+		if in == nil {
+			oneOf(r, path, name, names...)
+			continue
 		}
-		if err := input.check(path, known[name]); err != nil {
-			return err
+		for placeholder := range input.Values {
+			oneOf(r, path+".values."+placeholder, placeholder, in.Placeholders()...)
 		}
-	}
-	return nil
-}
-
-func (s *InputSpec) check(path string, in *flow.DeclaredInput) error {
-	for name := range s.Values {
-		if err := oneOf(path+".values."+name, name, in.Placeholders()...); err != nil {
-			return err
+		if !input.Every.IsZero() && !in.Watch && in.URLList == "" {
+			r.wrong(path+".every", "remove it, or let the workflow watch the input or read a url_list", "the input has all its files from the start")
 		}
 	}
-	switch {
-	case s.Records < 0:
-		return atPath(path+".records", "a file has no negative number of records")
-	case !s.Every.IsZero() && !in.Watch && in.URLList == "":
-		return atPath(path+".every", "the input has all its files from the start: only one with watch or url_list gets more")
-	}
-	return nil
-}
-
-// checkInputs makes sure that inputs lie on storage elements that there are.
-func (e *Experiment) checkInputs() error {
-	var names []string
-	for _, s := range e.Storage {
-		names = append(names, s.Name)
-	}
-	for _, home := range e.Workflow.Home {
-		if err := oneOf("workflow.home", home, names...); err != nil {
-			return err
-		}
-	}
-	for name, in := range e.Workflow.Inputs {
-		if in.Storage != "" {
-			if err := oneOf("workflow.inputs."+name+".storage", in.Storage, names...); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // Tier0Spec divides the jobs and bytes of the pattern Tier0, the workflow of
@@ -216,20 +196,16 @@ func (s *Tier0Spec) defaults() {
 	}
 }
 
-func (s *Tier0Spec) check() error {
+func (r *reader) checkTier0(steps []Tier0Step) {
 	names := map[string]bool{}
-	for _, step := range s.Steps {
-		path := "workflow.tier0.steps"
-		switch {
-		case step.Name == "" || names[step.Name]:
-			return atPath(path, "step %q: every one needs a name of its own", step.Name)
-		case step.Jobs < 1 || step.Jobs > MaxValues || step.Merge < 1:
-			return atPath(path+"."+step.Name, "step %s: needs jobs (1 to %d), and in merge how many of their outputs are merged into one", step.Name, MaxValues)
+	for _, step := range steps {
+		const path = "workflow.tier0.steps"
+		if step.Name == "" || names[step.Name] {
+			r.wrong(path, "give each a name of its own", "two steps are named %q", step.Name)
+		}
+		if step.Jobs < 1 || step.Jobs > MaxValues || step.Merge < 1 {
+			r.wrong(path+"."+step.Name, fmt.Sprintf("give jobs, from 1 to %d, and in merge how many of their outputs go into one merge", MaxValues), "a step needs jobs and merge")
 		}
 		names[step.Name] = true
 	}
-	if s.MergeRun < 0 {
-		return atPath("workflow.tier0.merge_run", "a merge takes a part of another job's run time, such as 0.1")
-	}
-	return nil
 }
