@@ -14,6 +14,7 @@ import (
 
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
+	"fairway/internal/server/state"
 	"fairway/internal/storage"
 )
 
@@ -30,12 +31,12 @@ type contents struct {
 }
 
 type looked struct {
-	stamp    stamp
+	stamp    state.Stamp
 	identity string
 }
 
 // remember takes over what is recorded of the inputs of the last run.
-func (c *contents) remember(inputs []inputRecord) {
+func (c *contents) remember(inputs []state.Input) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, r := range inputs {
@@ -46,7 +47,7 @@ func (c *contents) remember(inputs []inputRecord) {
 }
 
 // stampOf is that of the last look at a file, for its record.
-func (c *contents) stampOf(pfn string) *stamp {
+func (c *contents) stampOf(pfn string) *state.Stamp {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if known, ok := c.seen[pfn]; ok {
@@ -59,7 +60,7 @@ func (c *contents) stampOf(pfn string) *stamp {
 // and, where it is large, when it was replaced or only touched. A file that is
 // written to just now has one that its readers will find to be over.
 func (c *contents) identify(pfn, path string, info fs.FileInfo) (string, error) {
-	now := stampOf(info)
+	now := state.StampOf(info)
 	c.mu.Lock()
 	known, ok := c.seen[pfn]
 	c.mu.Unlock()

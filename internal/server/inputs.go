@@ -15,6 +15,7 @@ import (
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/server/folder"
+	"fairway/internal/server/state"
 	"fairway/internal/storage"
 )
 
@@ -219,7 +220,7 @@ func (f *finder) urls(ctx context.Context, in *flow.DeclaredInput) ([]flow.Input
 }
 
 // again describes a file that was fed as it is now; nil where it is a folder.
-func (f *finder) again(ctx context.Context, in *flow.DeclaredInput, r inputRecord) (*flow.InputFile, error) {
+func (f *finder) again(ctx context.Context, in *flow.DeclaredInput, r state.Input) (*flow.InputFile, error) {
 	if in.URLList != "" || !storage.IsLocal(r.PFN) {
 		file, err := f.stated(ctx, r.LFN, r.PFN)
 		return &file, err

@@ -8,6 +8,7 @@ import (
 
 	"fairway/internal/batch"
 	"fairway/internal/dispatch"
+	"fairway/internal/server/convert"
 	"fairway/sched"
 )
 
@@ -161,7 +162,7 @@ func (s *Server) tellSubmitted(ctx context.Context, site string, launches []stri
 		return nil
 	}
 	return s.inbox.deliver(ctx, func() *request {
-		return &request{dispatch: each(launches, func(name string) dispatch.Input {
+		return &request{dispatch: convert.Each(launches, func(name string) dispatch.Input {
 			return dispatch.PilotSubmitted{Site: site, Launch: name}
 		})}
 	})

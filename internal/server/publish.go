@@ -14,6 +14,7 @@ import (
 	"fairway/internal/dispatch"
 	"fairway/internal/fault"
 	"fairway/internal/server/folder"
+	"fairway/internal/server/state"
 )
 
 var (
@@ -107,7 +108,7 @@ func (p *publisher) publish(results *beneath.Folder, b dispatch.Publish, changed
 	if err != nil {
 		return err
 	}
-	p.standing.put(publishedRecord{LFN: lfn, PFN: b.PFN, stamp: stampOf(info)})
+	p.standing.put(publishedRecord{LFN: lfn, PFN: b.PFN, Stamp: state.StampOf(info)})
 	p.latest[lfn] = b.File.Version
 	return nil
 }

@@ -10,11 +10,11 @@ import (
 	"path"
 	"path/filepath"
 	"sync"
-	"syscall"
 
 	"fairway/internal/beneath"
 	"fairway/internal/dispatch"
 	"fairway/internal/server/folder"
+	"fairway/internal/server/state"
 	"fairway/internal/storage"
 )
 
@@ -28,30 +28,7 @@ type publishedRecord struct {
 	LFN  string `json:"lfn"`
 	PFN  string `json:"pfn"`
 	Kept bool   `json:"kept,omitempty"` // a person wants it to stay, though no run makes it any more
-	stamp
-}
-
-// stamp tells a file from what somebody has put in its place or written into it.
-type stamp struct {
-	Size     int64  `json:"size"`
-	Modified int64  `json:"modified"` // nanoseconds
-	Changed  int64  `json:"changed"`  // of the inode, nanoseconds
-	Inode    uint64 `json:"inode"`
-}
-
-func stampOf(info fs.FileInfo) stamp {
-	s := stamp{Size: info.Size(), Modified: info.ModTime().UnixNano()}
-	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		s.Inode, s.Changed = st.Ino, st.Ctim.Nano()
-	}
-	return s
-}
-
-// like says whether it may be the same contents: that the inode changed may come
-// from another link to it.
-func (s stamp) like(other stamp) bool {
-	s.Changed, other.Changed = 0, 0
-	return s == other
+	state.Stamp
 }
 
 // standing is what this state has published, by LFN.
@@ -62,7 +39,7 @@ type standing struct {
 	records map[string]publishedRecord
 }
 
-func loadStanding(ctx context.Context, source recordSource, folders folder.Layout) (*standing, error) {
+func loadStanding(ctx context.Context, source state.Source, folders folder.Layout) (*standing, error) {
 	s := &standing{folders: folders, records: map[string]publishedRecord{}}
 	records, err := source.Load(ctx, publishedTable)
 	for _, record := range records {
@@ -96,7 +73,7 @@ func (s *standing) forget(lfn string) dispatch.Record {
 }
 
 func (r *publishedRecord) record() (dispatch.Record, error) {
-	return recordOf(publishedTable, r.LFN, r)
+	return state.NewRecord(publishedTable, r.LFN, r)
 }
 
 // holds says whether the stored file of a PFN stands under a name: another link
@@ -166,7 +143,7 @@ func (s *standing) same(results *beneath.Folder, lfn string, there fs.FileInfo, 
 		return true, nil
 	case !there.Mode().IsRegular() || !original.Mode().IsRegular() || there.Size() != original.Size():
 		return false, nil
-	case known && r.PFN == pfn && r.stamp == stampOf(there):
+	case known && r.PFN == pfn && r.Stamp == state.StampOf(there):
 		return true, nil
 	}
 	return sameContents(results, lfn, stored, element)
@@ -194,15 +171,15 @@ func (s *standing) isOurs(results *beneath.Folder, lfn string) (bool, error) {
 		return false, folder.IgnoreMissing(err)
 	}
 	if r, known := s.get(lfn); known {
-		switch now := stampOf(there); {
-		case r.stamp == now:
+		switch now := state.StampOf(there); {
+		case r.Stamp == now:
 			return true, nil
-		case r.Inode == now.Inode && !r.like(now):
+		case r.Inode == now.Inode && !r.Like(now):
 			return false, nil // it was written into
 		}
 		same, err := s.same(results, lfn, there, r.PFN)
 		if errors.Is(err, fs.ErrNotExist) { // the other link was removed, which changed the inode
-			same, err = r.like(stampOf(there)), nil
+			same, err = r.Like(state.StampOf(there)), nil
 		}
 		if same || err != nil {
 			return same, err

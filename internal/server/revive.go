@@ -6,6 +6,8 @@ import (
 
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
+	"fairway/internal/server/convert"
+	"fairway/internal/server/state"
 )
 
 // adopt takes over the pilots that outlived the server that started them. It
@@ -48,18 +50,18 @@ func (s *Server) adoptLoop(ctx context.Context) {
 
 // revival is what the cores are told right after they were loaded: what the
 // store doesn't keep.
-func (s *Server) revival(c *cores) *request {
+func (s *Server) revival(c *state.Cores) *request {
 	site := s.config.Site
 	r := &request{flow: []flow.Input{flow.Tick{}}}
 	if err := s.meetAgain(r); err != nil {
 		s.end.broken(err)
 	}
-	lost := lostFiles(s.folders.Places(), c.dispatch.Stored)
+	lost := lostFiles(s.folders.Places(), c.Dispatch.Stored)
 	if len(lost) > 0 {
 		r.dispatch = append(r.dispatch, dispatch.LoseFiles{Files: lost})
 	}
 	s.restore(c, lost)
-	known := c.dispatch.Launches()
+	known := c.Dispatch.Launches()
 	ends := s.adopt(launchNames(known))
 	s.adoptUnrecorded()
 	alive := map[string]bool{}
@@ -76,7 +78,7 @@ func (s *Server) revival(c *cores) *request {
 	// Only now, so that no site is blamed for pilots that were killed with their
 	// server.
 	r.dispatch = append(r.dispatch, dispatch.SetSite{Site: site})
-	failed := slices.DeleteFunc(failedJobs(c), s.opened.run.wishedAgain)
+	failed := slices.DeleteFunc(state.FailedJobs(c), s.opened.run.RetryDeferred)
 	if s.retries && len(failed) > 0 {
 		r.dispatch = append(r.dispatch, dispatch.RetryJobs{Jobs: failed})
 	}
@@ -87,7 +89,7 @@ func (s *Server) revival(c *cores) *request {
 }
 
 func launchNames(launches []dispatch.LaunchView) []string {
-	return each(launches, func(l dispatch.LaunchView) string { return l.Launch })
+	return convert.Each(launches, func(l dispatch.LaunchView) string { return l.Launch })
 }
 
 // meetAgain has pilots know inputs again that are other files with the contents
@@ -102,7 +104,7 @@ func (s *Server) meetAgain(r *request) error {
 			return err
 		}
 		r.records = append(r.records, records...)
-		existing := each(files, func(f flow.InputFile) dispatch.ExistingFile { return f.ExistingFile })
+		existing := convert.Each(files, func(f flow.InputFile) dispatch.ExistingFile { return f.ExistingFile })
 		r.dispatch = append(r.dispatch, dispatch.AddFiles{Files: existing})
 	}
 	return nil

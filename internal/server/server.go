@@ -17,6 +17,7 @@ import (
 	"fairway/internal/recording"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/listen"
+	"fairway/internal/server/state"
 	"fairway/internal/storage"
 	"fairway/internal/storage/elements"
 	"fairway/internal/wire"
@@ -146,7 +147,7 @@ func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(wire.NewTaskQueueHandler(&taskQueue{inbox: s.inbox, waiters: s.out.waiters}, listen.Uncompressed))
 	mux.Handle(wire.NewWorkflowHandler(&api{
-		state: s, changer: s, control: s, logs: logFolder(s.folders.Logs), places: s.folders.Places(), sched: s.sched,
+		run: s, changer: s, control: s, logs: state.Logs(s.folders.Logs), places: s.folders.Places(), sched: s.sched,
 	}, listen.Uncompressed))
 	return mux
 }
@@ -185,7 +186,7 @@ func (s *Server) Run(ctx context.Context) (Outcome, error) {
 	defer s.release()
 	spare := make([]byte, heapSpare)
 	defer runtime.KeepAlive(spare)
-	if err := s.opened.begin(ctx, &s.config, logFolder(s.folders.Logs)); err != nil {
+	if err := s.opened.begin(ctx, &s.config, state.Logs(s.folders.Logs)); err != nil {
 		return Outcome{}, fmt.Errorf("beginning the run: %w", err)
 	}
 	s.earlier, s.waited = s.opened.run.Seconds, s.opened.run.Waiting
@@ -214,6 +215,6 @@ func (s *Server) Run(ctx context.Context) (Outcome, error) {
 // before it is collected.
 const heapSpare = 16 << 20
 
-func (s *Server) load(ctx context.Context) (*loaded, error) {
-	return load(ctx, s.opened.store, &s.config)
+func (s *Server) load(ctx context.Context) (*state.Loaded, error) {
+	return state.Load(ctx, s.opened.store, s.config.Workflow, s.config.Parameters, s.config.Dispatch)
 }

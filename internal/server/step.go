@@ -2,20 +2,17 @@ package server
 
 import (
 	"fmt"
-	"time"
 
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
+	"fairway/internal/server/convert"
+	"fairway/internal/server/state"
 )
-
-// now is the time as the cores get it: without the monotonic part, which no
-// recording could give them again.
-func now() time.Time { return time.Now().Round(0) }
 
 // decide steps dispatch.
 func (l *loop) decide(in dispatch.Input) (dispatch.Effects, error) {
-	at := now()
-	effects, err := l.dispatch.Step(at, in)
+	at := state.Now()
+	effects, err := l.Dispatch.Step(at, in)
 	l.tape.Dispatch(at, in, &effects, err)
 	return effects, err
 }
@@ -29,7 +26,7 @@ func (l *loop) stepDispatch(in dispatch.Input) error {
 	}
 	l.end.owed.met(in)
 	if done, ok := in.(dispatch.Published); ok {
-		l.tally.publish(done.File.LFN)
+		l.Tally.Published(done.File.LFN)
 	}
 	l.absorb(&effects)
 	l.settle()
@@ -69,9 +66,9 @@ func (l *loop) settle() {
 }
 
 func (l *loop) note(event *dispatch.Event) error {
-	l.tally.observe(event)
+	l.Tally.Observe(event)
 	if event.Result != nil {
-		record, err := l.tally.attempts.record(event)
+		record, err := l.Tally.Attempts.Record(event)
 		if err != nil {
 			return err
 		}
@@ -79,11 +76,11 @@ func (l *loop) note(event *dispatch.Event) error {
 	}
 	switch event.Kind {
 	case dispatch.PilotRegistered:
-		l.gathering.records = append(l.gathering.records, l.tally.hosts.record(event.Pilot, event.Host))
+		l.gathering.records = append(l.gathering.records, l.Tally.Hosts.Record(event.Pilot, event.Host))
 		if event.Reason != "" {
 			l.log.Warn("a pilot cannot work; another is tried later", "pilot", event.Pilot, "reason", event.Reason)
 		}
-		l.out.adopt.put(l.pilots.strangers(launchNames(l.dispatch.Launches()))...)
+		l.out.adopt.put(l.pilots.strangers(launchNames(l.Dispatch.Launches()))...)
 	case dispatch.JobCommitted:
 		return l.follow(flow.Happened{Event: *event})
 	}
@@ -91,15 +88,15 @@ func (l *loop) note(event *dispatch.Event) error {
 }
 
 func (l *loop) follow(in flow.Input) error {
-	at := now()
-	effects, err := l.flow.Step(at, in)
+	at := state.Now()
+	effects, err := l.Flow.Step(at, in)
 	l.tape.Flow(at, in, &effects, err)
 	if err != nil {
 		return err
 	}
 	l.gathering.records = append(l.gathering.records, effects.Persist...)
 	l.waker.flow(effects.WakeAt)
-	l.tally.noteFlow(&effects)
+	l.Tally.ObserveFlow(&effects)
 	for _, note := range effects.Notes {
 		l.end.note(note)
 	}
@@ -111,7 +108,7 @@ func (l *loop) follow(in flow.Input) error {
 	if len(effects.Submit) == 0 {
 		return nil
 	}
-	jobs, err := jobsWithPayload(effects.Submit)
+	jobs, err := convert.JobsWithPayload(effects.Submit)
 	if err != nil {
 		return err
 	}

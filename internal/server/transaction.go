@@ -2,6 +2,7 @@ package server
 
 import (
 	"fairway/internal/dispatch"
+	"fairway/internal/server/convert"
 	"fairway/internal/wire"
 )
 
@@ -36,7 +37,7 @@ func (t *transaction) collect(e *dispatch.Effects) {
 	t.records = append(t.records, e.Persist...)
 	for i := range e.Replies {
 		r := &e.Replies[i]
-		message, err := answerToWire(r.Answer)
+		message, err := convert.AnswerToWire(r.Answer)
 		t.answers = append(t.answers, answer{pilot: r.Pilot, seq: r.Seq, message: message, err: err})
 	}
 	t.start = append(t.start, e.Start...)

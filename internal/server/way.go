@@ -12,6 +12,7 @@ import (
 
 	"fairway/internal/beneath"
 	"fairway/internal/server/folder"
+	"fairway/internal/server/state"
 )
 
 // blocked says that a name could not be given because something else stands in
@@ -90,7 +91,7 @@ func (s *Server) isOld(ctx context.Context, lfn string) bool {
 		return false
 	}
 	current := true
-	err := s.look(ctx, func(c *cores) { current = written(c.dispatch)[lfn].Publish })
+	err := s.look(ctx, func(c *state.Cores) { current = written(c.Dispatch)[lfn].Publish })
 	if err != nil || current {
 		return false
 	}

@@ -1,4 +1,4 @@
-package server
+package state
 
 import (
 	"testing"
@@ -20,7 +20,7 @@ func TestTimeLeftIsSaidOnlyWhereItIsKnown(t *testing.T) {
 	}
 	want := func(rest map[string]int, left time.Duration) {
 		t.Helper()
-		if got := p.left(at, rest); got.Round(time.Second) != left {
+		if got := p.estimate(at, rest); got.Round(time.Second) != left {
 			t.Errorf("%v left for %v, want %v", got, rest, left)
 		}
 	}

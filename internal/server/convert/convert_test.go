@@ -1,4 +1,4 @@
-package server
+package convert
 
 import (
 	"strings"
@@ -27,8 +27,8 @@ func TestResultSurvivesTheWire(t *testing.T) {
 		Outputs: []*wire.WrittenFile{{Lfn: "a", Version: 2, Pfn: "p", Size: 5, Adler32: 6, Records: 7}},
 		Usage:   &wire.Usage{BytesStaged: 1, BytesCached: 2, BytesWritten: 3, CacheHits: 4, CacheMisses: 5, MaxRssBytes: 6},
 	}
-	converted := resultFromWire(r)
-	if back := resultToWire(&converted); !proto.Equal(back, r) {
+	converted := ResultFromWire(r)
+	if back := ResultToWire(&converted); !proto.Equal(back, r) {
 		t.Fatalf("got %v, want %v", back, r)
 	}
 }
@@ -50,7 +50,7 @@ func FuzzSync(f *testing.F) {
 		if proto.Unmarshal(data, message) != nil {
 			return
 		}
-		in := syncFromWire(message)
+		in := SyncFromWire(message)
 		if len(in.Ended) != len(message.GetEnded()) || len(in.CacheGone) != len(message.GetCacheGone()) {
 			t.Fatalf("%v became %+v", message, in)
 		}

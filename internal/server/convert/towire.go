@@ -1,4 +1,4 @@
-package server
+package convert
 
 import (
 	"fmt"
@@ -9,7 +9,10 @@ import (
 	"fairway/internal/wire"
 )
 
-func answerToWire(a dispatch.Answer) (*wire.SyncAnswer, error) {
+// AnswerToWire makes the message of an answer. It shares nothing with it, so the
+// next step of dispatch may overwrite the answer. An error says that the payload of a
+// job cannot be decoded.
+func AnswerToWire(a dispatch.Answer) (*wire.SyncAnswer, error) {
 	run := make([]*wire.Assignment, len(a.Run))
 	for i := range a.Run {
 		var err error
@@ -22,10 +25,10 @@ func answerToWire(a dispatch.Answer) (*wire.SyncAnswer, error) {
 		Seen:       a.Seen,
 		NeedFull:   a.NeedFull,
 		Run:        run,
-		End:        each(a.End, func(id dispatch.AttemptID) uint64 { return uint64(id) }),
-		Prefetch:   each(a.Prefetch, inputToWire),
-		Evict:      each(a.Evict, fileToWire),
-		Peers:      each(a.Peers, peerToWire),
+		End:        Each(a.End, func(id dispatch.AttemptID) uint64 { return uint64(id) }),
+		Prefetch:   Each(a.Prefetch, inputToWire),
+		Evict:      Each(a.Evict, fileToWire),
+		Peers:      Each(a.Peers, peerToWire),
 		NextSync:   durationToWire(a.NextSync),
 		Leave:      a.Leave,
 		LeaveNow:   a.LeaveNow,
@@ -45,9 +48,9 @@ func assignmentToWire(a *dispatch.Assignment) (*wire.Assignment, error) {
 		Step:    a.Step,
 		Try:     int32(a.Try),
 		Payload: payload,
-		Needs:   resourcesToWire(a.Needs),
-		Inputs:  each(a.Inputs, inputToWire),
-		Outputs: each(a.Outputs, outputToWire),
+		Needs:   ResourcesToWire(a.Needs),
+		Inputs:  Each(a.Inputs, inputToWire),
+		Outputs: Each(a.Outputs, outputToWire),
 		Private: a.Private,
 	}, nil
 }
@@ -74,7 +77,8 @@ func peerToWire(p dispatch.Peer) *wire.Peer {
 	return &wire.Peer{Pilot: string(p.Pilot), CacheDir: p.CacheDir, CacheSize: p.CacheSize}
 }
 
-func resourcesToWire(r dispatch.Resources) *wire.Resources {
+// ResourcesToWire makes the message of what a job needs or a pilot has.
+func ResourcesToWire(r dispatch.Resources) *wire.Resources {
 	return &wire.Resources{
 		MilliCpus:   r.MilliCPUs,
 		MemoryBytes: r.Memory,
@@ -84,7 +88,8 @@ func resourcesToWire(r dispatch.Resources) *wire.Resources {
 	}
 }
 
-func resultToWire(r *dispatch.Result) *wire.Result {
+// ResultToWire makes the message of a result; ResultFromWire gives it back.
+func ResultToWire(r *dispatch.Result) *wire.Result {
 	return &wire.Result{
 		Job:      uint64(r.Job),
 		Attempt:  uint64(r.Attempt),
@@ -93,9 +98,9 @@ func resultToWire(r *dispatch.Result) *wire.Result {
 		Signal:   int32(r.Signal),
 		Message:  r.Message,
 		Notes:    r.Notes,
-		Outputs:  each(r.Outputs, writtenToWire),
+		Outputs:  Each(r.Outputs, writtenToWire),
 		Usage:    usageToWire(&r.Usage),
-		Lost:     each(r.Lost, lostToWire),
+		Lost:     Each(r.Lost, lostToWire),
 	}
 }
 
@@ -116,10 +121,10 @@ func writtenToWire(w dispatch.WrittenFile) *wire.WrittenFile {
 
 func usageToWire(u *dispatch.Usage) *wire.Usage {
 	return &wire.Usage{
-		StageInStart: instantToWire(u.StageInStart),
-		Start:        instantToWire(u.Start),
-		End:          instantToWire(u.End),
-		StageOutEnd:  instantToWire(u.StageOutEnd),
+		StageInStart: InstantToWire(u.StageInStart),
+		Start:        InstantToWire(u.Start),
+		End:          InstantToWire(u.End),
+		StageOutEnd:  InstantToWire(u.StageOutEnd),
 		Cpu:          durationToWire(u.CPU),
 		MaxRssBytes:  u.MaxRSS,
 		BytesStaged:  u.BytesStaged,

@@ -1,4 +1,4 @@
-package server
+package convert
 
 import (
 	"strings"
@@ -14,7 +14,8 @@ import (
 // The messages of the pilot protocol are those of dispatch; the functions here
 // and in convert_answer.go only change their clothes.
 
-func each[From, To any](from []From, convert func(From) To) []To {
+// Each converts each element. It returns nil where there is none.
+func Each[From, To any](from []From, convert func(From) To) []To {
 	if len(from) == 0 {
 		return nil
 	}
@@ -25,18 +26,19 @@ func each[From, To any](from []From, convert func(From) To) []To {
 	return to
 }
 
-func syncFromWire(r *wire.SyncRequest) dispatch.Sync {
+// SyncFromWire makes an input of dispatch of what a pilot reports.
+func SyncFromWire(r *wire.SyncRequest) dispatch.Sync {
 	return dispatch.Sync{
 		Pilot:      dispatch.PilotID(r.GetPilot()),
 		Seq:        r.GetSeq(),
 		LastAnswer: r.GetLastAnswer(),
 		Full:       r.GetFull(),
 		Hello:      helloFromWire(r.GetHello()),
-		Queued:     each(r.GetQueued(), attemptFromWire),
-		Started:    each(r.GetStarted(), attemptFromWire),
-		Ended:      each(r.GetEnded(), resultFromWire),
-		CacheAdded: each(r.GetCacheAdded(), cachedFromWire),
-		CacheGone:  each(r.GetCacheGone(), goneFromWire),
+		Queued:     Each(r.GetQueued(), attemptFromWire),
+		Started:    Each(r.GetStarted(), attemptFromWire),
+		Ended:      Each(r.GetEnded(), ResultFromWire),
+		CacheAdded: Each(r.GetCacheAdded(), cachedFromWire),
+		CacheGone:  Each(r.GetCacheGone(), goneFromWire),
 		Draining:   r.GetDraining(),
 		Leaving:    r.GetLeaving(),
 		Hold:       r.GetHold(),
@@ -87,7 +89,8 @@ func resourcesFromWire(r *wire.Resources) dispatch.Resources {
 	}
 }
 
-func resultFromWire(r *wire.Result) dispatch.Result {
+// ResultFromWire makes a result of its message, with bounded texts.
+func ResultFromWire(r *wire.Result) dispatch.Result {
 	return dispatch.Result{
 		Job:      dispatch.JobID(r.GetJob()),
 		Attempt:  dispatch.AttemptID(r.GetAttempt()),
@@ -95,10 +98,10 @@ func resultFromWire(r *wire.Result) dispatch.Result {
 		ExitCode: int(r.GetExitCode()),
 		Signal:   int(r.GetSignal()),
 		Message:  bounded(r.GetMessage()),
-		Notes:    each(r.GetNotes()[:min(len(r.GetNotes()), MaxNotes)], bounded),
-		Outputs:  each(r.GetOutputs(), writtenFromWire),
+		Notes:    Each(r.GetNotes()[:min(len(r.GetNotes()), MaxNotes)], bounded),
+		Outputs:  Each(r.GetOutputs(), writtenFromWire),
 		Usage:    usageFromWire(r.GetUsage()),
-		Lost:     each(r.GetLost(), lostFromWire),
+		Lost:     Each(r.GetLost(), lostFromWire),
 	}
 }
 
@@ -156,7 +159,8 @@ func instantFromWire(t *timestamppb.Timestamp) time.Time {
 	return t.AsTime()
 }
 
-func instantToWire(t time.Time) *timestamppb.Timestamp {
+// InstantToWire makes an absent message of the zero time.
+func InstantToWire(t time.Time) *timestamppb.Timestamp {
 	if t.IsZero() {
 		return nil
 	}

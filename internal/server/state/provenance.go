@@ -1,4 +1,4 @@
-package server
+package state
 
 import (
 	"context"
@@ -11,38 +11,38 @@ import (
 	"fairway/internal/wire"
 )
 
-// provenanceTable has one record for each result that is kept for later runs,
+// ProvenanceTable has one record for each result that is kept for later runs,
 // by the name of its job and its key: a wire.Provenance. It is written when the
 // run that made the result is forgotten, and lasts as long as the result and
 // the run after it.
 // Nothing is decided by it; it is for people.
-const provenanceTable = "server_provenance"
+const ProvenanceTable = "server_provenance"
 
 // ProvenanceLimit is the most that is kept of the command and the inputs of one
 // result, in bytes. Of a longer one only the attempt is kept, so a later run
 // cannot tell what changed since.
 const ProvenanceLimit = 64 << 10
 
-// provenanceKey is below those of all jobs whose names are above. Names have no
+// ProvenanceKey is below those of all jobs whose names are above. Names have no
 // line breaks.
-func provenanceKey(job, result string) string { return job + "\n" + result }
+func ProvenanceKey(job, result string) string { return job + "\n" + result }
 
-// provenanceOf makes the records of the results that are kept of a run, and names
+// ProvenanceOf makes the records of the results that are kept of a run, and names
 // the attempts that made none of them.
-func provenanceOf(ctx context.Context, s recordSource, records []dispatch.Record) (kept []dispatch.Record, others []dispatch.AttemptID, err error) {
+func ProvenanceOf(ctx context.Context, s Source, records []dispatch.Record) (kept []dispatch.Record, others []dispatch.AttemptID, err error) {
 	made, err := dispatch.Provenance(records)
 	if err != nil {
 		return nil, nil, err
 	}
-	ended, err := s.Load(ctx, attemptTable)
+	ended, err := s.Load(ctx, AttemptTable)
 	if err != nil {
 		return nil, nil, err
 	}
-	pilots, err := s.Load(ctx, hostTable)
+	pilots, err := s.Load(ctx, HostTable)
 	if err != nil {
 		return nil, nil, err
 	}
-	attempts, hosts := make(map[string][]byte, len(ended)), loadHosts(pilots)
+	attempts, hosts := make(map[string][]byte, len(ended)), LoadHosts(pilots)
 	for _, r := range ended {
 		attempts[r.Key] = r.Body
 	}
@@ -56,7 +56,7 @@ func provenanceOf(ctx context.Context, s recordSource, records []dispatch.Record
 		if err != nil {
 			return nil, nil, fmt.Errorf("provenance of job %s: %w", made[i].Name, err)
 		}
-		kept = append(kept, dispatch.Record{Table: provenanceTable, Key: provenanceKey(made[i].Name, made[i].Key), Body: body})
+		kept = append(kept, dispatch.Record{Table: ProvenanceTable, Key: ProvenanceKey(made[i].Name, made[i].Key), Body: body})
 		delete(attempts, key)
 	}
 	for key := range attempts {
@@ -69,7 +69,7 @@ func provenanceOf(ctx context.Context, s recordSource, records []dispatch.Record
 	return kept, others, nil
 }
 
-func provenance(made *dispatch.Made, attempt []byte, hosts hosts) (*wire.Provenance, error) {
+func provenance(made *dispatch.Made, attempt []byte, hosts Hosts) (*wire.Provenance, error) {
 	p := &wire.Provenance{Job: made.Name}
 	if attempt != nil {
 		p.Attempt = new(wire.AttemptDetail)
@@ -102,16 +102,16 @@ type partSource interface {
 // provenanceShown is how many results of one job are looked at.
 const provenanceShown = 100
 
-// loadProvenance returns how the results of a job were made that earlier runs
+// LoadProvenance returns how the results of a job were made that earlier runs
 // left: that with a key, or the last one if none is given. It returns nil if
 // there is none.
-func loadProvenance(ctx context.Context, s partSource, job, key string) (*wire.Provenance, error) {
-	from, below := provenanceKey(job, ""), job+"\v" // follows the line break
+func LoadProvenance(ctx context.Context, s partSource, job, key string) (*wire.Provenance, error) {
+	from, below := ProvenanceKey(job, ""), job+"\v" // follows the line break
 	if key != "" {
-		from = provenanceKey(job, key)
+		from = ProvenanceKey(job, key)
 		below = from + "\x00"
 	}
-	records, err := s.LoadPart(ctx, provenanceTable, from, below, provenanceShown)
+	records, err := s.LoadPart(ctx, ProvenanceTable, from, below, provenanceShown)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func lastProvenance(records []dispatch.Record) (last *wire.Provenance, err error
 	for _, r := range records {
 		p := new(wire.Provenance)
 		if err := proto.Unmarshal(r.Body, p); err != nil {
-			return nil, fmt.Errorf("record %s %q: %w", provenanceTable, r.Key, err)
+			return nil, fmt.Errorf("record %s %q: %w", ProvenanceTable, r.Key, err)
 		}
 		if last == nil || p.GetAttempt().GetAttempt() > last.GetAttempt().GetAttempt() {
 			last = p
@@ -131,11 +131,12 @@ func lastProvenance(records []dispatch.Record) (last *wire.Provenance, err error
 	return last, nil
 }
 
-// earlierResults are the last results of jobs by name, of all that are recorded.
-type earlierResults map[string]*wire.Provenance
+// EarlierResults are the last results of jobs by name, of all that are recorded.
+type EarlierResults map[string]*wire.Provenance
 
-func loadEarlierResults(ctx context.Context, s recordSource) (earlierResults, error) {
-	records, err := s.Load(ctx, provenanceTable)
+// LoadEarlierResults reads all records of ProvenanceTable.
+func LoadEarlierResults(ctx context.Context, s Source) (EarlierResults, error) {
+	records, err := s.Load(ctx, ProvenanceTable)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +145,7 @@ func loadEarlierResults(ctx context.Context, s recordSource) (earlierResults, er
 		job, _, _ := strings.Cut(r.Key, "\n")
 		byJob[job] = append(byJob[job], r)
 	}
-	earlier := make(earlierResults, len(byJob))
+	earlier := make(EarlierResults, len(byJob))
 	for job, list := range byJob {
 		if earlier[job], err = lastProvenance(list); err != nil {
 			return nil, err
@@ -153,39 +154,10 @@ func loadEarlierResults(ctx context.Context, s recordSource) (earlierResults, er
 	return earlier, nil
 }
 
-// removeLogs removes the logs of results that are no longer kept. What is known
-// of how they were made stays until the run is forgotten: it tells why their jobs
-// ran again.
-func (s *Server) removeLogs(ctx context.Context, gone []dispatch.UnusedResult) error {
-	if len(gone) == 0 {
-		return nil
-	}
-	records, err := s.opened.store.Load(ctx, provenanceTable)
-	if err != nil {
-		return err
-	}
-	without := make(map[string]bool, len(gone))
-	for i := range gone {
-		without[provenanceKey(gone[i].Job, gone[i].Record.Key)] = true
-	}
-	var unwanted []dispatch.AttemptID
-	for _, r := range records {
-		if !without[r.Key] {
-			continue
-		}
-		p := new(wire.Provenance)
-		if err := proto.Unmarshal(r.Body, p); err != nil {
-			return fmt.Errorf("record %s %q: %w", provenanceTable, r.Key, err)
-		}
-		unwanted = append(unwanted, dispatch.AttemptID(p.GetAttempt().GetAttempt()))
-	}
-	return logFolder(s.folders.Logs).remove(unwanted)
-}
-
-// outlived are the records that delete what is known of results that were
+// Outlived are the records that delete what is known of results that were
 // removed. records has the results.
-func outlived(ctx context.Context, s recordSource, records []dispatch.Record) ([]dispatch.Record, error) {
-	known, err := s.Load(ctx, provenanceTable)
+func Outlived(ctx context.Context, s Source, records []dispatch.Record) ([]dispatch.Record, error) {
+	known, err := s.Load(ctx, ProvenanceTable)
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +170,7 @@ func outlived(ctx context.Context, s recordSource, records []dispatch.Record) ([
 	var gone []dispatch.Record
 	for _, r := range known {
 		if _, result, _ := strings.Cut(r.Key, "\n"); !results[result] {
-			gone = append(gone, dispatch.Record{Table: provenanceTable, Key: r.Key})
+			gone = append(gone, dispatch.Record{Table: ProvenanceTable, Key: r.Key})
 		}
 	}
 	return gone, nil

@@ -1,4 +1,4 @@
-package server
+package convert
 
 import (
 	"strings"
@@ -15,7 +15,7 @@ func TestWhatAPilotTellsIsBounded(t *testing.T) {
 	for range 10 * MaxNotes {
 		r.Notes = append(r.Notes, long)
 	}
-	got := syncFromWire(&wire.SyncRequest{Ended: []*wire.Result{r}, Hello: &wire.PilotInfo{Error: long}})
+	got := SyncFromWire(&wire.SyncRequest{Ended: []*wire.Result{r}, Hello: &wire.PilotInfo{Error: long}})
 	if len(got.Ended[0].Notes) != MaxNotes {
 		t.Error(len(got.Ended[0].Notes), "notes")
 	}
@@ -24,7 +24,7 @@ func TestWhatAPilotTellsIsBounded(t *testing.T) {
 			t.Errorf("%d bytes", len(text))
 		}
 	}
-	short := syncFromWire(&wire.SyncRequest{Ended: []*wire.Result{{Message: "m", Notes: []string{"n"}}}}).Ended[0]
+	short := SyncFromWire(&wire.SyncRequest{Ended: []*wire.Result{{Message: "m", Notes: []string{"n"}}}}).Ended[0]
 	if short.Message != "m" || len(short.Notes) != 1 || short.Notes[0] != "n" {
 		t.Error(short)
 	}

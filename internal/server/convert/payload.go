@@ -1,4 +1,4 @@
-package server
+package convert
 
 import (
 	"fmt"
@@ -10,9 +10,9 @@ import (
 	"fairway/internal/wire"
 )
 
-// jobsWithPayload turns what flow wants to be executed into the bytes that
+// JobsWithPayload turns what flow wants to be executed into the bytes that
 // dispatch carries to the pilot. The same command gives the same bytes.
-func jobsWithPayload(jobs []flow.NewJob) ([]dispatch.Job, error) {
+func JobsWithPayload(jobs []flow.NewJob) ([]dispatch.Job, error) {
 	made := make([]dispatch.Job, len(jobs))
 	for i := range jobs {
 		payload, err := proto.MarshalOptions{Deterministic: true}.Marshal(payloadOf(&jobs[i].Command))
@@ -34,7 +34,7 @@ func payloadOf(c *flow.Command) *wire.Payload {
 		Argv:        c.Argv,
 		Environment: c.Environment,
 		Replay:      replayOf(c.Replay),
-		Names: each(c.Names, func(n flow.SandboxName) *wire.FileName {
+		Names: Each(c.Names, func(n flow.SandboxName) *wire.FileName {
 			return &wire.FileName{Lfn: n.LFN, Path: n.Path}
 		}),
 	}

@@ -1,4 +1,4 @@
-package server
+package state
 
 import (
 	"time"
@@ -44,10 +44,10 @@ const (
 	paceTime   = 5 * time.Second
 )
 
-// left estimates the time until jobs have ended of which there are that many for
+// estimate estimates the time until jobs have ended of which there are that many for
 // each step: they take as long as those before, and as many run side by side.
 // It is 0 where nothing can be said, because no job of one of the steps has ended.
-func (p *pace) left(now time.Time, rest map[string]int) time.Duration {
+func (p *pace) estimate(now time.Time, rest map[string]int) time.Duration {
 	elapsed := now.Sub(p.first)
 	count, work := 0, 0.0
 	for _, step := range p.steps {
@@ -66,10 +66,10 @@ func (p *pace) left(now time.Time, rest map[string]int) time.Duration {
 	return time.Duration(work * float64(elapsed) / float64(p.busy))
 }
 
-// left estimates the time to the end of the run, or gives 0. While jobs may
+// Left estimates the time to the end of the run, or gives 0. While jobs may
 // still be made nothing is said.
-func (t *tally) left(core *dispatch.Core) time.Duration {
-	if !t.finished {
+func (t *Tally) Left(core *dispatch.Core) time.Duration {
+	if !t.Finished {
 		return 0
 	}
 	rest := map[string]int{}
@@ -80,5 +80,5 @@ func (t *tally) left(core *dispatch.Core) time.Duration {
 			}
 		}
 	}
-	return t.pace.left(now(), rest)
+	return t.pace.estimate(Now(), rest)
 }

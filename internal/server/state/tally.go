@@ -1,4 +1,4 @@
-package server
+package state
 
 import (
 	"slices"
@@ -6,26 +6,27 @@ import (
 
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
+	"fairway/internal/server/convert"
 	"fairway/internal/wire"
 )
 
 // PublishedLimit is how many published names a summary lists.
 const PublishedLimit = 20
 
-// tally counts what dispatch doesn't, from events, so that a report costs the
+// Tally counts what dispatch doesn't, from events, so that a report costs the
 // same however many jobs there are. It belongs to the loop.
-type tally struct {
-	workflow string   // its name
+type Tally struct {
+	Workflow string   // its name
 	order    []string // steps of the workflow
 	final    map[string]bool
-	finished bool
-	sums     sums
+	Finished bool
+	Sums     sums
 	pace     pace
-	attempts attempts
-	hosts    hosts
+	Attempts attempts
+	Hosts    Hosts
 	ready    map[dispatch.JobID]time.Time // since when jobs wait for a pilot
-	started  map[dispatch.JobID]time.Time // the attempts that run
-	pilots   int64                        // that registered
+	Started  map[dispatch.JobID]time.Time // the attempts that run
+	Pilots   int64                        // that registered
 
 	published map[string]bool // LFNs
 	names     []string        // the first of them by name
@@ -35,62 +36,62 @@ type tally struct {
 type sums struct {
 	attempts, hits, misses      int64
 	staged, cached, written     int64
-	waiting, staging, computing time.Duration
+	Waiting, staging, computing time.Duration
 }
 
-func newTally(workflow string, steps []string) *tally {
-	return &tally{
-		workflow: workflow, order: steps, final: map[string]bool{}, attempts: attempts{}, hosts: hosts{},
-		pace: newPace(), ready: map[dispatch.JobID]time.Time{}, started: map[dispatch.JobID]time.Time{}, published: map[string]bool{},
+func newTally(workflow string, steps []string) *Tally {
+	return &Tally{
+		Workflow: workflow, order: steps, final: map[string]bool{}, Attempts: attempts{}, Hosts: Hosts{},
+		pace: newPace(), ready: map[dispatch.JobID]time.Time{}, Started: map[dispatch.JobID]time.Time{}, published: map[string]bool{},
 	}
 }
 
 // recall takes in the attempts that ended and the files that were published
 // before the server started.
-func (t *tally) recall(ended, published []dispatch.Record) error {
+func (t *Tally) recall(ended, published []dispatch.Record) error {
 	var err error
-	if t.attempts, err = loadAttempts(ended); err != nil {
+	if t.Attempts, err = LoadAttempts(ended); err != nil {
 		return err
 	}
 	for _, r := range published {
-		t.publish(r.Key)
+		t.Published(r.Key)
 	}
-	for job := range t.attempts {
-		details, err := t.attempts.of(job)
+	for job := range t.Attempts {
+		details, err := t.Attempts.Of(job)
 		if err != nil {
 			return err
 		}
 		for _, d := range details {
-			result := resultFromWire(d.GetResult())
-			t.sums.add(&result.Usage)
+			result := convert.ResultFromWire(d.GetResult())
+			t.Sums.add(&result.Usage)
 		}
 	}
 	return nil
 }
 
-// observe takes note of an event.
-func (t *tally) observe(e *dispatch.Event) {
+// Observe takes note of an event.
+func (t *Tally) Observe(e *dispatch.Event) {
 	switch e.Kind {
 	case dispatch.JobReady:
 		t.ready[e.Job] = e.At
 	case dispatch.JobStarted:
-		t.started[e.Job] = e.At
+		t.Started[e.Job] = e.At
 		if since, known := t.ready[e.Job]; known {
-			t.sums.waiting += e.At.Sub(since)
+			t.Sums.Waiting += e.At.Sub(since)
 			delete(t.ready, e.Job)
 		}
 	case dispatch.PilotRegistered:
-		t.pilots++
+		t.Pilots++
 	}
 	if e.Result != nil {
-		delete(t.started, e.Job)
-		t.sums.add(&e.Result.Usage)
+		delete(t.Started, e.Job)
+		t.Sums.add(&e.Result.Usage)
 		t.pace.add(e)
 	}
 }
 
-// publish notes that a file stands under its plain name.
-func (t *tally) publish(lfn string) {
+// Published notes that a file stands under its plain name.
+func (t *Tally) Published(lfn string) {
 	if t.published[lfn] {
 		return // a later version of it
 	}
@@ -116,15 +117,16 @@ func (s *sums) add(u *dispatch.Usage) {
 	}
 }
 
-func (t *tally) noteFlow(e *flow.Effects) {
+// ObserveFlow takes in which steps are complete.
+func (t *Tally) ObserveFlow(e *flow.Effects) {
 	for _, step := range e.Final {
 		t.final[step] = true
 	}
-	t.finished = e.Finished
+	t.Finished = e.Finished
 }
 
-// steps reports on each step, in the order of the workflow.
-func (t *tally) steps(core *dispatch.Core) []*wire.StepProgress {
+// Steps reports on each step, in the order of the workflow.
+func (t *Tally) Steps(core *dispatch.Core) []*wire.StepProgress {
 	totals := make(map[string]dispatch.Totals, len(t.order))
 	for _, name := range t.order {
 		totals[name] = dispatch.Totals{}
@@ -138,7 +140,7 @@ func (t *tally) steps(core *dispatch.Core) []*wire.StepProgress {
 	}
 	reports := make([]*wire.StepProgress, len(names))
 	for i, name := range names {
-		reports[i] = stepProgress(name, totals[name], t.finished || t.final[name])
+		reports[i] = stepProgress(name, totals[name], t.Finished || t.final[name])
 	}
 	return reports
 }
@@ -161,9 +163,9 @@ func stepProgress(name string, totals dispatch.Totals, final bool) *wire.StepPro
 	}
 }
 
-// summary is for the end, and for the line below the progress bars.
-func (t *tally) summary(core *dispatch.Core) *wire.Summary {
-	s := &t.sums
+// Summary is for the end, and for the line below the progress bars.
+func (t *Tally) Summary(core *dispatch.Core) *wire.Summary {
+	s := &t.Sums
 	return &wire.Summary{
 		Jobs:             int64(core.Totals().Jobs),
 		Attempts:         s.attempts,
@@ -172,10 +174,10 @@ func (t *tally) summary(core *dispatch.Core) *wire.Summary {
 		BytesStaged:      s.staged,
 		BytesCached:      s.cached,
 		BytesWritten:     s.written,
-		WaitingSeconds:   s.waiting.Seconds(),
+		WaitingSeconds:   s.Waiting.Seconds(),
 		StagingSeconds:   s.staging.Seconds(),
 		ComputingSeconds: s.computing.Seconds(),
-		Pilots:           t.pilots,
+		Pilots:           t.Pilots,
 		Published:        slices.Clone(t.names),
 		PublishedCount:   int64(len(t.published)),
 	}
