@@ -113,8 +113,8 @@ func (o *opened) rehearse(ctx context.Context, config *Config, find *finder, at 
 	}
 	defer l.waker.stop()
 	begin := &request{flow: []flow.Input{flow.Tick{}}}
-	if lost := lostFiles(at, l.Dispatch.Stored); len(lost) > 0 {
-		begin.dispatch = append(begin.dispatch, dispatch.LoseFiles{Files: lost})
+	if o.lost = lostFiles(at, l.Dispatch.Stored); len(o.lost) > 0 {
+		begin.dispatch = append(begin.dispatch, dispatch.LoseFiles{Files: o.lost})
 	}
 	if o.decision == runOn {
 		begin.dispatch = append(begin.dispatch, o.run.DeferredInputs()...)
@@ -204,12 +204,12 @@ func (o *outlook) runs(job dispatch.JobID, state dispatch.State) bool {
 func (o *opened) planned(outlook *outlook, job *dispatch.JobDetail) PlannedJob {
 	p := PlannedJob{Name: job.Name, Step: job.Step, Runs: outlook.runs(job.ID, job.State)}
 	switch {
-	case job.Reused, outlook.reuse[job.ID]:
+	case !p.Runs && (job.Reused || outlook.reuse[job.ID]):
 		p.Why = "its command and inputs are as in an earlier run"
 	case !p.Runs:
 		p.Why = "it is done"
 	case job.Committed != 0 && job.State != dispatch.Failed && job.State != dispatch.Cancelled:
-		p.Why = "a stored file that it had written is lost"
+		p.Why = o.whyAgain(job)
 	case job.State == dispatch.Failed:
 		p.Why = "it failed: " + job.Reason
 	case job.State == dispatch.Cancelled:
@@ -222,6 +222,16 @@ func (o *opened) planned(outlook *outlook, job *dispatch.JobDetail) PlannedJob {
 		p.Why = outlook.why(job, o.earlier[job.Name])
 	}
 	return p
+}
+
+// whyAgain tells why a job that was done is to run once more.
+func (o *opened) whyAgain(job *dispatch.JobDetail) string {
+	for i := range job.Writes {
+		if slices.ContainsFunc(o.lost, func(l dispatch.LostFile) bool { return l.File.LFN == job.Writes[i].File.LFN }) {
+			return "a stored file that it had written is lost"
+		}
+	}
+	return "what it wrote is in caches only: it runs unless a pilot still has that"
 }
 
 // why tells what has a job run: what differs from its earlier result, or that
