@@ -10,32 +10,9 @@ import (
 	"unicode/utf8"
 
 	"fairway/internal/beneath"
+	"fairway/internal/storage"
 	"fairway/internal/wire"
 )
-
-// matches says whether a name matches a pattern, in which '*' stands for any
-// characters but '/'.
-func matches(pattern, name string) bool {
-	head, rest, star := strings.Cut(pattern, "*")
-	if !star {
-		return pattern == name
-	}
-	if !strings.HasPrefix(name, head) {
-		return false
-	}
-	name = name[len(head):]
-	for {
-		literal, more, another := strings.Cut(rest, "*")
-		if !another {
-			return len(name) >= len(rest) && strings.HasSuffix(name, rest) && !strings.Contains(name[:len(name)-len(rest)], "/")
-		}
-		at := strings.Index(name, literal)
-		if at < 0 || strings.Contains(name[:at], "/") {
-			return false
-		}
-		name, rest = name[at+len(literal):], more
-	}
-}
 
 // literalFolder cuts a pattern before the first component with a '*', and
 // leaves a name of a file in the folder that is left.
@@ -57,7 +34,7 @@ func findMatches(a *attempt, o *wire.OutputFile, taken map[string]bool) (found [
 	root := filepath.Dir(literalFolder(pattern))
 	left := &leftOut{attempt: a, pattern: o.GetLfn()}
 	err = walk(a.slot.dir, root, strings.Count(pattern, "/"), func(path string, info fs.FileInfo) error {
-		if info.IsDir() || taken[path] || !matches(pattern, path) {
+		if info.IsDir() || taken[path] || !storage.Matches(pattern, path) {
 			return nil
 		}
 		if part := longPart(path); part != "" {
