@@ -112,6 +112,30 @@ func joinCountable(counts map[string]int64) string {
 	return b.String()
 }
 
+// policy is the part of jobs that mostly is the same for all of a step.
+type policy struct {
+	retry Retry
+	wait  time.Duration
+}
+
+type policyKey struct {
+	attempts  int
+	backoff   time.Duration
+	factor    float64
+	exitCodes string
+	wait      time.Duration
+}
+
+func (q *queue) policyOf(j *Job) *policy {
+	k := policyKey{j.Retry.Attempts, j.Retry.Backoff, j.Retry.MemoryFactor, joinInts(j.Retry.ExitCodes), j.WaitForData}
+	p := q.policies[k]
+	if p == nil {
+		p = &policy{retry: j.Retry, wait: j.WaitForData}
+		q.policies[k] = p
+	}
+	return p
+}
+
 func joinInts(ints []int) string {
 	if len(ints) == 0 {
 		return ""

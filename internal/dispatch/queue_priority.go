@@ -15,6 +15,25 @@ func (q *queue) inheritPriority(j *job) (moved []*job) {
 	return q.raiseAhead(j)
 }
 
+// inheritFromReaders is for a job that becomes live again: those who wait for
+// its versions are not behind it in a FIFO. It returns the ready jobs that moved.
+func (q *queue) inheritFromReaders(j *job) (moved []*job) {
+	if !q.unequal {
+		return nil
+	}
+	highest := j.effective
+	for _, v := range q.files.writtenBy(j) {
+		for _, w := range q.files.waiters[v] {
+			highest = max(highest, w.effective)
+		}
+	}
+	if highest > j.effective {
+		j.effective = highest
+		moved = q.raiseAhead(j)
+	}
+	return moved
+}
+
 // raiseAhead raises all jobs that j waits for, directly or through others, and
 // returns those of them that were ready.
 func (q *queue) raiseAhead(j *job) []*job {
@@ -70,18 +89,6 @@ func (q *queue) raiseBefore(r *request, priority int32, w *raising) {
 	}
 }
 
-// lowerMark is for a request that leaves its FIFO.
-func (fs *files) lowerMark(f *file, r *request) {
-	mark, marked := fs.raisedTo[f]
-	switch p := r.Prev(); {
-	case !marked || mark.request != r:
-	case p == nil:
-		delete(fs.raisedTo, f)
-	default:
-		fs.raisedTo[f] = raised{p.Owner, mark.priority}
-	}
-}
-
 func (q *queue) raise(j *job, priority int32, w *raising) {
 	if j.effective >= priority {
 		return
@@ -93,23 +100,4 @@ func (q *queue) raise(j *job, priority int32, w *raising) {
 		w.moved = append(w.moved, j)
 	}
 	w.todo = append(w.todo, j)
-}
-
-// inheritFromReaders is for a job that becomes live again: those who wait for
-// its versions are not behind it in a FIFO. It returns the ready jobs that moved.
-func (q *queue) inheritFromReaders(j *job) (moved []*job) {
-	if !q.unequal {
-		return nil
-	}
-	highest := j.effective
-	for _, v := range q.files.writtenBy(j) {
-		for _, w := range q.files.waiters[v] {
-			highest = max(highest, w.effective)
-		}
-	}
-	if highest > j.effective {
-		j.effective = highest
-		moved = q.raiseAhead(j)
-	}
-	return moved
 }

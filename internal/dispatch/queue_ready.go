@@ -66,26 +66,28 @@ func (q *queue) index(j *job) {
 	q.armSiteWait(g)
 }
 
-// unready takes a job out of the queue if it is ready, and lets go whoever was
-// kept for it.
-func (pl *placement) unready(j *job) {
-	if pl.queue.unindex(j) {
-		pl.letGo(j)
+func (q *queue) addReader(v *version, g *group, id JobID) {
+	if len(v.ready) == 0 && !v.announced {
+		v.announce()
 	}
+	for i := range v.ready {
+		if v.ready[i].group == g {
+			v.ready[i].jobs.Push(uint32(id))
+			return
+		}
+	}
+	if len(v.ready) == 0 {
+		v.ready = v.mostly[:0]
+	}
+	v.ready = append(v.ready, readyReader{group: g})
+	v.ready[len(v.ready)-1].jobs.Push(uint32(id))
 }
 
-// letGo ends what was kept for a job: its place with a pilot or a site, and the
-// pilot that drained for it.
-func (pl *placement) letGo(j *job) {
-	pl.unkeep(j)
-	if p := pl.reserved[j]; p != nil {
-		pl.release(p)
-	}
-}
-
-func (pl *placement) letGoAll(jobs []*job) {
-	for _, j := range jobs {
-		pl.letGo(j)
+// announce tells the holders of a version that it has ready readers.
+func (v *version) announce() {
+	v.announced = true
+	for _, p := range v.holders {
+		p.heat(v)
 	}
 }
 
@@ -104,11 +106,6 @@ func (q *queue) unindex(j *job) bool {
 		q.deactivate(g)
 	}
 	return true
-}
-
-// isReady tells live entries from those left behind.
-func (q *queue) isReady(id uint32, g *group) bool {
-	return q.readyBit.Has(id) && q.jobs.At(id).group == g
 }
 
 func (q *queue) groupOf(cl *class, priority int32) *group {
@@ -151,6 +148,11 @@ func (q *queue) deactivate(g *group) {
 	g.ages.Clear()
 }
 
+// isReady tells live entries from those left behind.
+func (q *queue) isReady(id uint32, g *group) bool {
+	return q.readyBit.Has(id) && q.jobs.At(id).group == g
+}
+
 // first returns the ready job of the group that has the lowest rank.
 func (q *queue) first(g *group) *job {
 	if id, ok := q.top(&g.ranks, g); ok {
@@ -181,27 +183,23 @@ func (q *queue) oldest(g *group) *job {
 	return nil
 }
 
-func (q *queue) addReader(v *version, g *group, id JobID) {
-	if len(v.ready) == 0 && !v.announced {
-		v.announce()
+// armSiteWait has the group looked at when its jobs may go to other sites.
+func (q *queue) armSiteWait(g *group) {
+	if g.class.key.site == "" || g.class.key.wait <= 0 {
+		return
 	}
-	for i := range v.ready {
-		if v.ready[i].group == g {
-			v.ready[i].jobs.Push(uint32(id))
-			return
-		}
+	j := q.oldest(g)
+	if at := j.readySince.after(g.class.key.wait); g.armed == 0 || at < g.armed {
+		g.armed = at
+		q.timers.add(timer{at: at, kind: groupTimer, group: g})
 	}
-	if len(v.ready) == 0 {
-		v.ready = v.mostly[:0]
-	}
-	v.ready = append(v.ready, readyReader{group: g})
-	v.ready[len(v.ready)-1].jobs.Push(uint32(id))
 }
 
-// announce tells the holders of a version that it has ready readers.
-func (v *version) announce() {
-	v.announced = true
-	for _, p := range v.holders {
-		p.heat(v)
+// pastSiteWait returns the job of the group that has waited for its own site
+// for longest, if that was long enough.
+func (q *queue) pastSiteWait(g *group) *job {
+	if j := q.oldest(g); j != nil && j.readySince.after(g.class.key.wait) <= q.now {
+		return j
 	}
+	return nil
 }

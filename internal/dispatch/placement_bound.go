@@ -2,49 +2,21 @@ package dispatch
 
 import "slices"
 
-// place is where cached files can be read: a host whose pilots share their
-// caches, or one pilot that does not share. The zero place is anywhere.
-type place struct {
-	host  string
-	pilot PilotID
-}
-
-func (p *pilot) place() place {
-	if p.info.CacheDir == "" {
-		return place{pilot: p.id}
+// setClass finds what the job needs now, after what happened to it.
+func (pl *placement) setClass(j *job) {
+	j.class = j.asked
+	at := pl.boundTo(j)
+	if f := j.fate; f != nil || at != (place{}) {
+		j.class = pl.queue.variant(j.asked, func(k *classKey) {
+			if f != nil {
+				k.memory = max(k.memory, f.Memory)
+				if at == (place{}) {
+					k.avoid = f.Avoid
+				}
+			}
+			k.host, k.pilot = at.host, at.pilot
+		})
 	}
-	return place{host: p.info.Host}
-}
-
-func (a place) less(b place) bool {
-	return a.host < b.host || a.host == b.host && a.pilot < b.pilot
-}
-
-func (v *version) cachedAt(at place) bool {
-	for _, p := range v.holders {
-		if p.place() == at {
-			return true
-		}
-	}
-	return false
-}
-
-// itsPlace is where a job must run because its outputs are needed there, while
-// there is a pilot at that place.
-func (fl *fleet) itsPlace(j *job) place {
-	if j.fate == nil || !fl.stands(j.fate.place) {
-		return place{}
-	}
-	return j.fate.place
-}
-
-// stands reports whether some pilot reads the caches of a place.
-func (fl *fleet) stands(at place) bool {
-	if at.pilot != "" {
-		return fl.pilots[at.pilot] != nil
-	}
-	h := fl.hosts[at.host]
-	return h != nil && h.shares > 0
 }
 
 // boundTo says where a job must run because inputs of it are in caches only:

@@ -5,70 +5,6 @@ import (
 	"slices"
 )
 
-// register makes a pilot known that sends its whole state.
-func (fl *fleet) register(s *Sync) *pilot {
-	p := &pilot{id: s.Pilot, cached: make(map[*version]holding), other: make(map[FileRef]int64)}
-	fl.pilots[p.id] = p
-	fl.describe(p, *s.Hello)
-	fl.journal.persistPilot(p)
-	fl.pilotRegistered(p)
-	fl.event(Event{Kind: PilotRegistered, Pilot: p.id, Host: p.info.Host, Reason: p.info.Error})
-	return p
-}
-
-// describe takes what the pilot says of itself.
-func (fl *fleet) describe(p *pilot, info PilotInfo) {
-	if p.host != nil {
-		fl.unplace(p)
-	}
-	p.info = info
-	p.shape = fl.shapeFor(&p.info)
-	h := fl.hosts[info.Host]
-	if h == nil {
-		h = &host{name: info.Host}
-		fl.hosts[info.Host] = h
-	}
-	p.host = h
-	h.pilots = append(h.pilots, p)
-	if info.CacheDir != "" {
-		h.shares++
-	}
-	p.shape.pilots++
-	p.shape.hosts[info.Host]++
-	fl.slots += p.shape.slots()
-	p.asked = 0
-	fl.peersChanged(p)
-}
-
-func (fl *fleet) unplace(p *pilot) {
-	h := p.host
-	h.pilots = slices.DeleteFunc(h.pilots, func(o *pilot) bool { return o == p })
-	if p.info.CacheDir != "" {
-		h.shares--
-	}
-	if len(h.pilots) == 0 {
-		delete(fl.hosts, h.name)
-	}
-	p.shape.pilots--
-	fl.slots -= p.shape.slots()
-	if p.shape.hosts[h.name]--; p.shape.hosts[h.name] == 0 {
-		delete(p.shape.hosts, h.name)
-	}
-}
-
-// peersChanged tells the other pilots of the host, as its cache counts for
-// theirs (section IV-D).
-func (fl *fleet) peersChanged(p *pilot) {
-	if p.info.CacheDir == "" {
-		return
-	}
-	for _, o := range p.host.pilots {
-		if o != p {
-			fl.tell(o)
-		}
-	}
-}
-
 // dropPilot forgets a pilot with its cache; what it ran is lost.
 func (c *Core) dropPilot(p *pilot, reason string) {
 	if p.left {
@@ -110,17 +46,6 @@ func (c *Core) leavePilot(p *pilot) {
 	c.dropPilot(p, "has left")
 }
 
-func (fl *fleet) armPilot(p *pilot) {
-	at := p.silentAfter
-	if p.held != 0 {
-		at = min(at, p.heldAt.after(fl.config.Hold))
-	}
-	if p.armed == 0 || at < p.armed {
-		p.armed = at
-		fl.timers.add(timer{at: at, kind: pilotTimer, pilot: p})
-	}
-}
-
 // pilotTime answers a Sync that was held long enough, and gives up a pilot
 // that was silent for too long.
 func (c *Core) pilotTime(p *pilot) {
@@ -138,14 +63,25 @@ func (c *Core) pilotTime(p *pilot) {
 	}
 }
 
-// stopping is how far an orderly end has got.
-type stopping uint8
-
-const (
-	running stopping = iota
-	draining
-	stopped
-)
+func (c *Core) pilotEnded(in PilotEnded) {
+	l := c.fleet.monitor.launches[in.Launch]
+	if l == nil {
+		return
+	}
+	p := l.pilot
+	if p == nil && !l.recalled && l.site.known && c.fleet.stop == running {
+		c.fleet.judge(l.site, false)
+	}
+	c.fleet.forgetLaunch(l.name)
+	c.endAwaitingLaunch(l.name)
+	if p != nil {
+		reason := in.Reason
+		if reason == "" {
+			reason = "has ended"
+		}
+		c.dropPilot(p, reason)
+	}
+}
 
 func (c *Core) beginStop(drain bool) {
 	if drain && c.fleet.stop == running {
@@ -164,15 +100,6 @@ func (c *Core) beginStop(drain bool) {
 			c.effects.Stop = append(c.effects.Stop, name)
 		}
 	}
-}
-
-// grace is the time after Load in which known pilots may report what they run
-// before anything is assigned.
-type grace struct {
-	begun   bool
-	over    bool
-	awaited map[PilotID]string   // their launches
-	byName  map[string][]PilotID // those of each launch, as launchName calls it
 }
 
 // startGrace begins with the first step.

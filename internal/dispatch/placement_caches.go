@@ -1,5 +1,11 @@
 package dispatch
 
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
+
 // A pilot is advised which files of its cache may go first once the cache is
 // half full (adviseFrom), and again whenever a sixteenth of it (adviseAfter)
 // has come in or is about to. So advice costs little however many files there
@@ -62,21 +68,6 @@ func (pl *placement) needsAdvice(p *pilot) bool {
 	return used*adviseFrom >= limit
 }
 
-// cacheLimit is what the files of the pilot and of those that share with it
-// may take together (section IV-D); 0 if it has no cache.
-func (p *pilot) cacheLimit() int64 {
-	if p.info.CacheDir == "" {
-		return p.info.CacheSize
-	}
-	var sum int64
-	for _, o := range p.host.pilots {
-		if o.info.CacheDir != "" {
-			sum += o.info.CacheSize
-		}
-	}
-	return sum
-}
-
 // evictionOrder is the beginning of the order in which the pilot's files may
 // go: first copies that nobody may read, and how many those are.
 func (pl *placement) evictionOrder(p *pilot) (order []FileRef, stale int) {
@@ -103,32 +94,6 @@ func (pl *placement) evictionOrder(p *pilot) (order []FileRef, stale int) {
 	return order[:min(len(order), maxEvict)], stale
 }
 
-// queuedReads are the versions that jobs will read which the pilot, or one that
-// shares its cache, has not started yet, each with the turn of the first; and a
-// turn that is later than all. What started jobs read is in use, and stays
-// while it is.
-func (p *pilot) queuedReads() (reads map[*version]uint64, turns uint64) {
-	reads = make(map[*version]uint64)
-	for _, o := range p.host.pilots {
-		if o != p && (o.info.CacheDir == "" || p.info.CacheDir == "") {
-			continue
-		}
-		for turn, a := range o.attempts {
-			if a.started || a.ended {
-				continue
-			}
-			for i := range a.job.requests {
-				v := a.job.requests[i].read
-				if first, read := reads[v]; v != nil && (!read || uint64(turn) < first) {
-					reads[v] = uint64(turn)
-				}
-			}
-		}
-		turns = max(turns, uint64(len(o.attempts)))
-	}
-	return reads, turns
-}
-
 // nextReader returns the job that reads the version next in the expected order,
 // of those that no pilot has yet, and whether there is one.
 func (pl *placement) nextReader(v *version) (JobID, bool) {
@@ -149,6 +114,18 @@ func (pl *placement) nextReader(v *version) (JobID, bool) {
 		passed++
 	}
 	return next, next != 0
+}
+
+// stale are the copies of a pilot that nobody may read, the largest first. Those
+// of an attempt that runs may still become ones of its version.
+func (pl *placement) stale(p *pilot) []FileRef {
+	list := slices.DeleteFunc(slices.Collect(maps.Keys(p.other)), func(r FileRef) bool {
+		return pl.fleet.attempts[AttemptID(r.Tag)] != nil
+	})
+	slices.SortFunc(list, func(a, b FileRef) int {
+		return cmp.Or(cmp.Compare(p.other[b], p.other[a]), a.compare(b))
+	})
+	return list
 }
 
 // prefetch are the inputs of jobs that are queued at the pilot beyond what is

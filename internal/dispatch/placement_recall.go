@@ -46,49 +46,6 @@ func (pl *placement) takeBackQueued(p *pilot) {
 	}
 }
 
-// endAttempt has the pilot end an attempt. One that it has not heard of is
-// forgotten, which it reports.
-func (fl *fleet) endAttempt(a *attempt) bool {
-	if a.number == 0 && !a.known() {
-		fl.removeAttempt(a)
-		fl.updateParked(a.pilot)
-		fl.ask(a.pilot)
-		return true
-	}
-	a.ended = true
-	fl.tell(a.pilot)
-	return false
-}
-
-// endsConfirmed forgets attempts that were to be ended, when the pilot has
-// heard of that and reports neither that they run nor how they ended: then it
-// never had them.
-func (c *Core) endsConfirmed(p *pilot, acked uint64) {
-	for i := len(p.attempts) - 1; i >= 0; i-- {
-		a := p.attempts[i]
-		if a.ended && !a.started && a.endNumber != 0 && acked >= a.endNumber {
-			c.fleet.removeAttempt(a)
-			c.placement.again(a.job)
-		}
-	}
-}
-
-// waitsItsTurn reports whether the attempts given to the pilot before this one
-// leave no room for it.
-func (a *attempt) waitsItsTurn() bool {
-	before := a.pilot.used
-	defer func() { a.pilot.used = before }()
-	p := a.pilot
-	p.used = usage{}
-	for _, x := range p.attempts {
-		if x == a {
-			return !p.room(a.needs, 1)
-		}
-		p.add(x.needs, 1)
-	}
-	return false
-}
-
 // couldStartElsewhere says whether a parked pilot would be given the job. From
 // one from which it would be kept, it would only come back here.
 func (pl *placement) couldStartElsewhere(a *attempt) bool {

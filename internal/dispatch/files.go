@@ -182,46 +182,62 @@ func (v *version) ref() FileRef    { return FileRef{LFN: v.file.lfn, Version: v.
 func (v *version) committed() bool { return v.state == present || v.state == gone }
 func (v *version) hasCopy() bool   { return v.pfn != "" || len(v.holders) > 0 }
 
-// identity stands for the content of a version. Of a committed output it is
-// derived from the job that made it, not from the bytes.
-type identity [16]byte
+// find returns the file of that name, or nil.
+func (fs *files) find(lfn string) *file { return fs.lookup(fs.names.Hash(lfn), lfn) }
 
-func (id identity) hex() string {
-	var buffer [2 * len(id)]byte
-	return string(hex.AppendEncode(buffer[:0], id[:]))
-}
-
-func identityOf(parts ...string) identity {
-	var buffer [256]byte
-	b := buffer[:0]
-	for _, p := range parts {
-		b = appendPart(b, p)
-	}
-	return hashed(b)
-}
-
-// appendPart keeps "a","bc" apart from "ab","c".
-func appendPart(b []byte, part string) []byte {
-	n := len(part)
-	b = append(b, byte(n), byte(n>>8), byte(n>>16), byte(n>>24))
-	return append(b, part...)
-}
-
-func hashed(b []byte) identity {
-	sum := sha256.Sum256(b)
-	return identity(sum[:16])
-}
-
-// existingAs is the version that existed before and has the same contents; nil
-// where there is none, or where that is not known.
-func (f *file) existingAs(e *ExistingFile) *version {
-	id := identityOf("existing", e.LFN, e.Identity)
-	for _, v := range f.versions {
-		if e.Identity != "" && v.existing && v.identity == id && v.size == e.Size {
-			return v
-		}
+func (fs *files) lookup(hash uint64, lfn string) *file {
+	if row, found := fs.names.Find(hash, func(row uint32) bool { return fs.table.At(row).lfn == lfn }); found {
+		return fs.table.At(row)
 	}
 	return nil
+}
+
+// named returns the file of that name, made if need be.
+func (fs *files) named(lfn string) *file {
+	hash := fs.names.Hash(lfn)
+	f := fs.lookup(hash, lfn)
+	if f == nil {
+		fs.names.Add(hash, fs.table.Len())
+		f = fs.table.Add()
+		f.lfn = lfn
+	}
+	return f
+}
+
+func (fs *files) allNamed(lfns []string) []*file {
+	list := make([]*file, len(lfns))
+	for i, lfn := range lfns {
+		list[i] = fs.named(lfn)
+	}
+	return list
+}
+
+// pattern returns the location of a pattern, made if need be.
+func (fs *files) pattern(p string) *file {
+	f := fs.patterns[p]
+	if f == nil {
+		f = &file{lfn: p, pattern: true}
+		fs.patterns[p] = f
+	}
+	return f
+}
+
+func (fs *files) version(r FileRef) *version {
+	if f := fs.find(r.LFN); f != nil {
+		return f.version(r.Version)
+	}
+	return nil
+}
+
+// writtenBy returns the versions of files that the job has made or is to make.
+func (fs *files) writtenBy(j *job) []*version {
+	list := make([]*version, 0, len(j.outputs))
+	for i := range j.requests {
+		if v := j.requests[i].write; v != nil && !v.file.pattern {
+			list = append(list, v)
+		}
+	}
+	return append(list, fs.matched[j.id]...)
 }
 
 func (fs *files) addFiles(files []ExistingFile) error {
@@ -258,3 +274,49 @@ func (fs *files) addFile(e *ExistingFile) {
 	fs.journal.persistExisting(v, e.Identity)
 	fs.superseded(v)
 }
+
+// existingAs is the version that existed before and has the same contents; nil
+// where there is none, or where that is not known.
+func (f *file) existingAs(e *ExistingFile) *version {
+	id := identityOf("existing", e.LFN, e.Identity)
+	for _, v := range f.versions {
+		if e.Identity != "" && v.existing && v.identity == id && v.size == e.Size {
+			return v
+		}
+	}
+	return nil
+}
+
+// identity stands for the content of a version. Of a committed output it is
+// derived from the job that made it, not from the bytes.
+type identity [16]byte
+
+func (id identity) hex() string {
+	var buffer [2 * len(id)]byte
+	return string(hex.AppendEncode(buffer[:0], id[:]))
+}
+
+func identityOf(parts ...string) identity {
+	var buffer [256]byte
+	b := buffer[:0]
+	for _, p := range parts {
+		b = appendPart(b, p)
+	}
+	return hashed(b)
+}
+
+// appendPart keeps "a","bc" apart from "ab","c".
+func appendPart(b []byte, part string) []byte {
+	n := len(part)
+	b = append(b, byte(n), byte(n>>8), byte(n>>16), byte(n>>24))
+	return append(b, part...)
+}
+
+func hashed(b []byte) identity {
+	sum := sha256.Sum256(b)
+	return identity(sum[:16])
+}
+
+// mark is the identity of a version, cut to what tells a person whether it
+// changed.
+func (v *version) mark() []byte { return v.identity[:3] }

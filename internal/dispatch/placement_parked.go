@@ -10,29 +10,35 @@ import (
 // input the first maxPlaces holders, and the first maxPlaces parked.
 const maxPlaces = 64
 
-// updateParked keeps the list of parked pilots that could start a job now, and
-// the number of idle ones that are between two Syncs.
-func (fl *fleet) updateParked(p *pilot) {
-	if between := p.held == 0 && len(p.attempts) == 0 && fl.takes(p); between != p.between {
-		p.between = between
-		if between {
-			fl.between++
-		} else {
-			fl.between--
-		}
+// maxSited takes the place of maxPlaces where sites are weighed: the best site
+// has to be among them.
+const maxSited = 1024
+
+// suitability is how well a pilot suits a job: first by its site, where sites are
+// weighed, then by how much of the input it holds.
+type suitability struct {
+	score  float64
+	weight int64
+}
+
+func (s suitability) above(o suitability) bool {
+	return s.score < o.score || s.score == o.score && s.weight > o.weight
+}
+
+func (pl *placement) suits(p *pilot, j *job) suitability {
+	s := suitability{weight: pl.weigh(p, j)}
+	if pl.fleet.choosesSites() {
+		s.score = pl.scoreWith(j, p)
 	}
-	is := p.held != 0 && p.reserved == nil && fl.takes(p) && p.used.milliCPUs < p.totalCPUs() && !p.expired(fl.now)
-	switch {
-	case is && p.parked == 0:
-		fl.parked = append(fl.parked, p)
-		p.parked = len(fl.parked)
-	case !is && p.parked > 0:
-		last := fl.parked[len(fl.parked)-1]
-		fl.parked[p.parked-1] = last
-		last.parked = p.parked
-		fl.parked = fl.parked[:len(fl.parked)-1]
-		p.parked = 0
+	return s
+}
+
+// places is how many of the parked pilots are compared.
+func (pl *placement) places() int {
+	if pl.fleet.choosesSites() {
+		return maxSited
 	}
+	return maxPlaces
 }
 
 // placeFresh gives the jobs that became ready in this step to parked pilots.
@@ -133,8 +139,4 @@ func (pl *placement) mayStart(p *pilot, j *job) bool {
 		return j.readySince.after(j.class.key.wait) <= pl.now
 	}
 	return false
-}
-
-func (p *pilot) expired(now instant) bool {
-	return !p.info.Expires.IsZero() && toInstant(p.info.Expires) <= now
 }
