@@ -182,7 +182,7 @@ func (e *ending) hurry(l *loop) {
 	e.withdrawn = true
 	e.leaveBy = now.Add(e.leaveTime)
 	l.waker.end(e.leaveBy)
-	l.out.stop.put(l.pilots.launches()...)
+	l.pilots.withdraw(l.pilots.launches())
 }
 
 // step tells dispatch.

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"fairway/internal/batch"
 	"fairway/internal/dispatch"
 	"fairway/internal/recording"
 	"fairway/internal/server/folder"
@@ -100,8 +101,12 @@ func (s *Server) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.pilots = newPilots(s.config.Site.Name, system)
+	s.pilots = newPilots()
 	s.assemble()
+	s.pilots.rosters[s.config.Site.Name] = batch.NewRoster(batch.RosterConfig{
+		Site: s.config.Site.Name, System: system, MaxPilots: s.config.Site.MaxPilots,
+		Ended: s.pilotEnded, Told: s.told, Sched: s.sched, Log: s.log,
+	})
 	return nil
 }
 
@@ -197,7 +202,7 @@ func (s *Server) Run(ctx context.Context) (Outcome, error) {
 
 	var group sync.WaitGroup
 	for _, work := range []func(context.Context){
-		s.publishLoop, s.removeLoop, s.startLoop, s.stopLoop, s.endedLoop, s.adoptLoop, s.feedLoop, s.loop.commit,
+		s.publishLoop, s.removeLoop, s.feedLoop, s.loop.commit,
 	} {
 		group.Go(func() { work(working) })
 	}

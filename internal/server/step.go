@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"slices"
 
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
@@ -39,6 +40,25 @@ func (l *loop) absorb(e *dispatch.Effects) {
 	l.end.owed.owe(e)
 	l.events = append(l.events, e.Events...)
 	l.waker.dispatch(e.WakeAt)
+	for _, start := range slices.Clone(e.Start) {
+		l.nameLaunches(start)
+	}
+}
+
+// nameLaunches names the pilots that dispatch asks for. Their records are in the
+// same transaction, so the names are durable before any is submitted: whatever a
+// batch system has under such a name is known after a crash.
+func (l *loop) nameLaunches(start dispatch.Start) {
+	for range start.Count {
+		name := newLaunch(start.Site)
+		effects, err := l.decide(dispatch.PilotSubmitted{Site: start.Site, Launch: name})
+		if err != nil {
+			l.end.broken(fmt.Errorf("starting a pilot at %s: %w", start.Site, err))
+			return
+		}
+		l.gathering.start = append(l.gathering.start, order{start.Site, name})
+		l.absorb(&effects)
+	}
 }
 
 // stepFlow steps flow and carries out what it wants of dispatch.
@@ -80,7 +100,6 @@ func (l *loop) note(event *dispatch.Event) error {
 		if event.Reason != "" {
 			l.log.Warn("a pilot cannot work; another is tried later", "pilot", event.Pilot, "reason", event.Reason)
 		}
-		l.out.adopt.put(l.pilots.strangers(launchNames(l.Dispatch.Launches()))...)
 	case dispatch.JobCommitted:
 		return l.follow(flow.Happened{Event: *event})
 	}
