@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 func local(t *testing.T, what string) *Local {
 	t.Helper()
 	l, err := NewLocal(LocalConfig{
-		Command: []string{os.Args[0]}, LogDir: t.TempDir(),
+		Prefix: "local", Command: []string{os.Args[0]}, LogDir: t.TempDir(),
 		Environment: func(launch string) ([]string, error) {
 			return []string{"BATCH_TEST=" + what, "LAUNCH=" + launch}, nil
 		},
@@ -50,12 +50,9 @@ func local(t *testing.T, what string) *Local {
 
 func submit(t *testing.T, l *Local, n int) []string {
 	t.Helper()
-	var launches []string
-	for i := range n {
-		launches = append(launches, fmt.Sprintf("local-%d", i))
-		if err := l.Submit(t.Context(), launches[i]); err != nil {
-			t.Fatal(err)
-		}
+	launches, err := l.Submit(t.Context(), n)
+	if err != nil || len(launches) != n {
+		t.Fatal(launches, err)
 	}
 	return launches
 }
@@ -121,29 +118,17 @@ func TestWithdraw(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Error(err)
 	}
-	if err := l.Submit(t.Context(), "late"); err == nil {
+	if _, err := l.Submit(t.Context(), 1); err == nil {
 		t.Error("submitted after Close")
 	}
 }
 
-// A submission that is repeated, since nobody knows whether it was taken, must not
-// start a second pilot of that name.
-func TestSubmittedTwice(t *testing.T) {
-	l := local(t, "wait")
-	launch := submit(t, l, 1)[0]
-	if err := l.Submit(t.Context(), launch); err != nil {
-		t.Fatal(err)
-	}
-	ready(t, l, launch)
-	if err := l.Withdraw(t.Context(), launch); err != nil {
-		t.Fatal(err)
-	}
-	<-l.Ended()
-	if err := l.Close(); err != nil {
-		t.Error(err)
-	}
-	if end, more := <-l.Ended(); more {
-		t.Error("it ended twice:", end)
+func TestLaunchesAreUnique(t *testing.T) {
+	a, b := local(t, "wait"), local(t, "wait")
+	defer a.Close()
+	defer b.Close()
+	if submit(t, a, 1)[0] == submit(t, b, 1)[0] {
+		t.Error("two launches of one name")
 	}
 }
 
@@ -151,7 +136,7 @@ func TestNotStarted(t *testing.T) {
 	l := local(t, "wait")
 	defer l.Close()
 	l.cfg.Command = []string{"/no/such/program"}
-	if err := l.Submit(t.Context(), "local-1"); err == nil {
-		t.Error("a program that is not there was started")
+	if launches, err := l.Submit(t.Context(), 1); err == nil || len(launches) != 0 {
+		t.Error(launches, err)
 	}
 }

@@ -39,6 +39,7 @@ type pilot struct {
 	hello   *wire.PilotInfo
 	has     resources
 	caching caching
+	folders folders
 	proven  *proven
 	remains *remains
 	tree    *tree

@@ -11,7 +11,6 @@ import (
 	"fairway/internal/disk"
 	"fairway/internal/dispatch"
 	"fairway/internal/fault"
-	"fairway/internal/server/convert"
 	"fairway/internal/server/folder"
 	"fairway/internal/storage"
 )
@@ -34,7 +33,7 @@ func (s *Server) removeLoop(ctx context.Context) {
 			}
 		}
 		err = s.inbox.deliver(ctx, func() *request {
-			return &request{dispatch: convert.Each(batch, func(pfn string) dispatch.Input {
+			return &request{dispatch: each(batch, func(pfn string) dispatch.Input {
 				return dispatch.Removed{PFN: pfn}
 			})}
 		})

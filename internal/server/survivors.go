@@ -1,8 +1,6 @@
 package server
 
 import (
-	"context"
-
 	"fairway/internal/batch"
 	"fairway/internal/server/folder"
 )
@@ -20,7 +18,7 @@ func Survivors(workflow string) ([]string, error) {
 
 // EndSurvivors ends pilots that Survivors has found, with what they run, and
 // waits until they are gone.
-func EndSurvivors(workflow string) error {
+func EndSurvivors(workflow string, launches []string) error {
 	folders, err := folder.Of(workflow)
 	if err != nil {
 		return err
@@ -29,7 +27,7 @@ func EndSurvivors(workflow string) error {
 	if err != nil {
 		return err
 	}
-	_, err = local.Status(context.Background())
+	_, err = local.Adopt(launches)
 	if ending := local.Close(); err == nil {
 		err = ending
 	}

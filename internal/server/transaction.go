@@ -2,7 +2,6 @@ package server
 
 import (
 	"fairway/internal/dispatch"
-	"fairway/internal/server/convert"
 	"fairway/internal/wire"
 )
 
@@ -11,7 +10,7 @@ import (
 type transaction struct {
 	records []dispatch.Record
 	answers []answer
-	start   []order
+	start   []dispatch.Start
 	stop    []string
 	publish []dispatch.Publish
 	remove  []string
@@ -32,14 +31,15 @@ func (t *transaction) empty() bool {
 }
 
 // collect takes over the effects of one step, which the next step overwrites.
-// Events, and the naming of launches, are left to the caller.
+// Events are left to the caller.
 func (t *transaction) collect(e *dispatch.Effects) {
 	t.records = append(t.records, e.Persist...)
 	for i := range e.Replies {
 		r := &e.Replies[i]
-		message, err := convert.AnswerToWire(r.Answer)
+		message, err := answerToWire(r.Answer)
 		t.answers = append(t.answers, answer{pilot: r.Pilot, seq: r.Seq, message: message, err: err})
 	}
+	t.start = append(t.start, e.Start...)
 	t.stop = append(t.stop, e.Stop...)
 	t.publish = append(t.publish, e.Publish...)
 	t.remove = append(t.remove, e.Remove...)

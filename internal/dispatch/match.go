@@ -1,0 +1,362 @@
+package dispatch
+
+import (
+	"slices"
+	"time"
+)
+
+// placement decides which ready job goes to which pilot, and when none does
+// although it could.
+//
+// Invariants between steps:
+//   - No parked pilot could start a ready job, unless the job is kept for another
+//     pilot or site, or too many pilots are parked to look at all.
+//   - A job is kept for at most one pilot or site, until a time at the latest,
+//     and a timer is set for the first of these times.
+//   - pilot.reserved and reserved name the same pairs; such a pilot gets nothing
+//     else.
+//
+// Nothing of it is durable.
+type placement struct {
+	*step
+	files *files
+	queue *queue
+	fleet *fleet
+	rule  placementRule
+
+	kept     kept
+	reserved map[*job]*pilot // pilots that drain for a job
+	ahead    []*attempt      // assigned beyond what was free, and some that were
+	offers   uint64          // counts jobs that became ready and were left to pilots that ask
+
+	tally         tally
+	asked, rivals []*pilot // empty between steps; here for their memory
+}
+
+// admission is whether a pilot may be given jobs of a class.
+type admission uint8
+
+const (
+	never  admission = iota
+	onTime           // only jobs that have waited long enough for their own site
+	always
+)
+
+// admits looks at what the pilot has left; ahead allows Config.Ahead times
+// more than it has.
+func (pl *placement) admits(p *pilot, cl *class, ahead bool) admission {
+	if !pl.fleet.fitsWhole(p, cl) {
+		return never
+	}
+	if !p.room(cl, 1) && (!ahead || !pl.mayRunAhead(p, cl)) {
+		return never
+	}
+	if k := &cl.key; k.site != "" && k.site != p.info.Site && k.wait > 0 {
+		return onTime
+	}
+	return always
+}
+
+// fitsWhole reports whether the pilot could run the class if it ran nothing
+// else.
+func (fl *fleet) fitsWhole(p *pilot, cl *class) bool {
+	k := &cl.key
+	switch {
+	case !p.shape.suits(cl):
+		return false
+	case k.bound() && p.place() != place{k.host, k.pilot}:
+		return false
+	case k.avoid != "" && k.avoid == p.info.Host && fl.elsewhere(cl, k.avoid):
+		return false
+	case !p.info.Expires.IsZero() && fl.now.after(k.time) > toInstant(p.info.Expires):
+		return false
+	}
+	return true
+}
+
+// elsewhere reports whether a pilot on another host could run the class.
+func (fl *fleet) elsewhere(cl *class, name string) bool {
+	for _, s := range fl.shapes {
+		if others := len(s.hosts); s.hosts[name] > 0 && others > 1 || s.hosts[name] == 0 && others > 0 {
+			if s.suits(cl) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// mayRunAhead: jobs are queued at a pilot only while there are more of them
+// than all pilots have slots, so that none runs dry meanwhile.
+func (pl *placement) mayRunAhead(p *pilot, cl *class) bool {
+	return pl.queue.ready > pl.fleet.slots && p.room(cl, int64(1+pl.config.Ahead))
+}
+
+// pull gives the pilot that asks the jobs that suit it best, until it is full
+// or nothing fits.
+func (pl *placement) pull(p *pilot) {
+	if p.reserved != nil && !pl.fleet.takes(p) {
+		pl.release(p)
+	}
+	if !pl.fleet.takes(p) || pl.queue.ready == 0 || p.asked == pl.offers+1 {
+		return
+	}
+	pl.pullOverdue(p)
+	if p.reserved != nil {
+		return
+	}
+	pl.tally.level = nil
+	pl.kept.some = false
+	for {
+		j := pl.choose(p)
+		if j == nil {
+			break
+		}
+		pl.assign(j, p)
+	}
+	if !pl.kept.some {
+		p.asked = pl.offers + 1
+	}
+}
+
+// choose returns the ready job that the pilot should run next, of those that
+// are not kept for another: of the highest priority; of these the one with most
+// input in its cache; of these the one that was submitted first.
+func (pl *placement) choose(p *pilot) *job {
+	for _, l := range pl.queue.levels {
+		if !pl.open(p, l) {
+			continue
+		}
+		if pl.tally.level != l {
+			pl.tallyLevel(p, l)
+		}
+		if j := pl.bestCached(p); j != nil {
+			return j
+		}
+		if j := pl.firstByRank(l, p); j != nil {
+			return j
+		}
+	}
+	return nil
+}
+
+// open finds out which groups of a level the pilot may be given jobs of now.
+func (pl *placement) open(p *pilot, l *level) bool {
+	some := false
+	for _, g := range l.groups {
+		g.open = pl.admits(p, g.class, true)
+		some = some || g.open != never
+	}
+	return some
+}
+
+func (pl *placement) firstByRank(l *level, p *pilot) *job {
+	var best *job
+	for _, g := range l.groups {
+		var j *job
+		switch g.open {
+		case always:
+			j = pl.firstNotKept(g, p)
+		case onTime:
+			j = pl.queue.pastSiteWait(g)
+		}
+		if j != nil && (best == nil || j.id < best.id) {
+			best = j
+		}
+	}
+	return best
+}
+
+// pastSiteWait returns the job of the group that has waited for its own site
+// for longest, if that was long enough.
+func (q *queue) pastSiteWait(g *group) *job {
+	if j := q.oldest(g); j != nil && j.readySince.after(g.class.key.wait) <= q.now {
+		return j
+	}
+	return nil
+}
+
+// pullOverdue gives the pilot the jobs that were passed over for too long.
+// One that needs more than is free reserves the pilot.
+func (pl *placement) pullOverdue(p *pilot) {
+	if j := p.reserved; j != nil {
+		if !pl.fleet.fitsWhole(p, j.class) {
+			pl.release(p)
+		} else if p.room(j.class, 1) {
+			pl.assign(j, p)
+		}
+	}
+	for p.reserved == nil {
+		j := pl.overdue(p)
+		if j == nil {
+			return
+		}
+		if p.room(j.class, 1) {
+			pl.assign(j, p)
+		} else {
+			p.reserved, pl.reserved[j] = j, p
+		}
+	}
+}
+
+// overdue returns the job that has been passed over for longest, if that is
+// too long, it fits the pilot and no other drains for it.
+func (pl *placement) overdue(p *pilot) *job {
+	var best *job
+	limit := pl.now.after(-pl.config.MaxPassOver)
+	for _, l := range pl.queue.levels {
+		for _, g := range l.groups {
+			j := pl.queue.oldest(g)
+			if j == nil || j.readySince > limit || pl.reserved[j] != nil || best != nil && !j.readyBefore(best) {
+				continue
+			}
+			if pl.fleet.fitsWhole(p, g.class) {
+				best = j
+			}
+		}
+	}
+	return best
+}
+
+func (j *job) readyBefore(o *job) bool {
+	return j.readySince < o.readySince || j.readySince == o.readySince && j.id < o.id
+}
+
+// release lets a pilot take other jobs again.
+func (pl *placement) release(p *pilot) {
+	delete(pl.reserved, p.reserved)
+	p.reserved = nil
+	p.asked = 0
+	if pl.fleet.takes(p) {
+		pl.fleet.ask(p)
+	}
+}
+
+// ask lists a pilot to be given jobs in this step.
+func (fl *fleet) ask(p *pilot) {
+	if !p.asks {
+		p.asks = true
+		fl.work.askers = append(fl.work.askers, p)
+	}
+}
+
+// matchAll brings ready jobs and pilots together. Whoever waits on either
+// side was offered everything before, so only what is new in this step is
+// looked at: fresh jobs go to a parked pilot that holds more of their input
+// than the pilots that ask; those take what suits them best; what is left of
+// the fresh jobs goes to any parked pilot that it fits. Jobs that are kept for
+// a pilot are offered again when it has asked, or is gone, or their time is up.
+func (pl *placement) matchAll() {
+	w := &pl.work
+	for len(w.fresh) > 0 || len(w.askers) > 0 || pl.kept.look {
+		if len(w.askers) > 0 {
+			pl.placeFresh(w.askers)
+			w.askers, pl.asked = pl.asked[:0], w.askers
+			for _, p := range pl.asked {
+				p.asks = false
+			}
+			for _, p := range pl.asked {
+				pl.pull(p)
+				pl.fleet.updateParked(p)
+				pl.noLongerAwaited(p)
+			}
+		}
+		pl.placeFresh(nil)
+		for _, j := range w.fresh {
+			j.freshly = false
+			if j.state == Ready {
+				pl.offers++
+			}
+		}
+		w.fresh = w.fresh[:0]
+		pl.placeKept()
+	}
+}
+
+// assign makes an attempt of the job on the pilot.
+func (pl *placement) assign(j *job, p *pilot) {
+	pl.unready(j)
+	p.advice.incoming += p.lacking(j)
+	a := &attempt{
+		id: pl.fleet.nextAttempt(), job: j, pilot: p, needs: j.class,
+		try: j.tries() + 1, ahead: !p.room(j.class, 1),
+	}
+	pl.fleet.addAttempt(a)
+	if a.ahead {
+		pl.ahead = append(pl.ahead, a)
+	}
+	pl.queue.setState(j, Assigned)
+	pl.fleet.tell(p)
+}
+
+func (j *job) tries() int {
+	if j.fate == nil {
+		return 0
+	}
+	return j.fate.Tries + j.fate.Losses
+}
+
+func (fl *fleet) addAttempt(a *attempt) {
+	a.next, a.job.attempt = a.job.attempt, a
+	fl.attempts[a.id] = a
+	a.pilot.attempts = append(a.pilot.attempts, a)
+	a.pilot.add(a.needs, 1)
+	fl.monitor.count(a.pilot)
+	fl.updateParked(a.pilot)
+}
+
+// removeAttempt forgets an attempt that has ended.
+func (fl *fleet) removeAttempt(a *attempt) {
+	delete(fl.attempts, a.id)
+	if a.recall {
+		fl.recalls--
+	}
+	for at := &a.job.attempt; *at != nil; at = &(*at).next {
+		if *at == a {
+			*at = a.next
+			break
+		}
+	}
+	p := a.pilot
+	if i := slices.Index(p.attempts, a); i >= 0 {
+		p.attempts = slices.Delete(p.attempts, i, i+1)
+	}
+	p.add(a.needs, -1)
+	p.asked = 0
+	fl.monitor.count(p)
+	fl.updateParked(p)
+}
+
+// armSiteWait has the group looked at when its jobs may go to other sites.
+func (q *queue) armSiteWait(g *group) {
+	if g.class.key.site == "" || g.class.key.wait <= 0 {
+		return
+	}
+	j := q.oldest(g)
+	if at := j.readySince.after(g.class.key.wait); g.armed == 0 || at < g.armed {
+		g.armed = at
+		q.timers.add(timer{at: at, kind: groupTimer, group: g})
+	}
+}
+
+// siteWaitOver offers the jobs of a group to parked pilots of other sites.
+func (pl *placement) siteWaitOver(g *group) {
+	g.armed = 0
+	for {
+		j := pl.queue.pastSiteWait(g)
+		if j == nil {
+			break
+		}
+		p := pl.bestParked(j, nil, true)
+		if p == nil {
+			pl.offers++
+			break
+		}
+		pl.assign(j, p)
+	}
+	if j := pl.queue.oldest(g); j != nil {
+		at := max(j.readySince.after(g.class.key.wait), pl.now.after(time.Second))
+		g.armed = at
+		pl.timers.add(timer{at: at, kind: groupTimer, group: g})
+	}
+}
