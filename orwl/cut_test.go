@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"fairway/orwl/internal/memory"
 	"fairway/test/seed"
 )
 
@@ -88,7 +89,7 @@ func TestReleaseMayNotArrive(t *testing.T) {
 
 func TestConnectionsCutAtRandom(t *testing.T) {
 	rng := seed.Source(t)
-	l := newLocation(t, "l", 4*blockSize)
+	l := newLocation(t, "l", 4*memory.BlockSize)
 	s := new(Server)
 	s.Add(l)
 	listener := listen(t, "tcp")

@@ -117,15 +117,17 @@ func (r *descriptorReader) keep(oob []byte) error {
 	return nil
 }
 
-// take returns the oldest descriptor as memory.
-func (r *descriptorReader) take() (*memoryFile, error) {
+// take returns the oldest descriptor, which is the caller's from then on.
+func (r *descriptorReader) take() (int, error) {
 	if r == nil || len(r.fds) == 0 {
-		return nil, fmt.Errorf("%w: a descriptor is missing", errFrame)
+		return -1, fmt.Errorf("%w: a descriptor is missing", errFrame)
 	}
 	fd := r.fds[0]
 	r.fds = r.fds[1:]
-	return &memoryFile{fd: fd}, nil
+	return fd, nil
 }
+
+func closeDescriptor(fd int) { unix.Close(fd) }
 
 func (r *descriptorReader) close() {
 	if r == nil {

@@ -6,6 +6,8 @@ import (
 	"net"
 	"testing"
 	"time"
+
+	"fairway/orwl/internal/memory"
 )
 
 // What a lost writer on another host wrote is not visible, and a write-back
@@ -17,7 +19,7 @@ func TestFencing(t *testing.T) {
 	var h Handle
 	must(t, h.WriteRequest(m))
 	must(t, h.Acquire(background))
-	stale := frame{kind: frameRelease, ok: true, id: h.remote.id, generation: h.generation - 1, size: 8, extents: []extent{{0, 8}}}
+	stale := frame{kind: frameRelease, ok: true, id: h.remote.id, generation: h.generation - 1, size: 8, extents: []memory.Extent{{Offset: 0, Length: 8}}}
 	p.link.sendData(stale, bytes.Repeat([]byte{7}, 8), nil)
 	must(t, h.Release())
 	stale.generation = h.generation
@@ -41,7 +43,7 @@ func TestFencingWithoutAWriteGrant(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	whole := []extent{{0, 8}}
+	whole := []memory.Extent{{Offset: 0, Length: 8}}
 	var reader, writer, waits Handle
 	must(t, reader.ReadRequest(m))
 	must(t, reader.Acquire(background))

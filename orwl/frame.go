@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
+
+	"fairway/orwl/internal/memory"
 )
 
 // Limits of the protocol. A frame beyond them ends the connection.
@@ -15,7 +17,7 @@ const (
 	MaxHeader = 1 << 20
 	// MaxExtents bounds the pieces of data in a frame; data in more pieces is
 	// sent whole.
-	MaxExtents = 1 << 16
+	MaxExtents = memory.MaxExtents
 	// MaxText bounds a name or a message in a frame, in bytes. Names are bounded by MaxName
 	// before they are sent, and longer messages are cut.
 	MaxText = 1 << 10
@@ -64,13 +66,9 @@ type frame struct {
 	rank       int64
 	size       int64
 	text       string
-	extents    []extent
+	extents    []memory.Extent
 	requests   []wireRequest
 }
-
-// extent is a piece of a location's data. The bytes of all extents of a frame
-// follow its header.
-type extent struct{ offset, length int }
 
 type wireRequest struct {
 	id, mirror uint64
@@ -105,8 +103,8 @@ func appendFrame(b []byte, f *frame) []byte {
 	b = appendText(b, f.text)
 	b = binary.AppendUvarint(b, uint64(len(f.extents)))
 	for _, e := range f.extents {
-		b = binary.AppendUvarint(b, uint64(e.offset))
-		b = binary.AppendUvarint(b, uint64(e.length))
+		b = binary.AppendUvarint(b, uint64(e.Offset))
+		b = binary.AppendUvarint(b, uint64(e.Length))
 	}
 	b = binary.AppendUvarint(b, uint64(len(f.requests)))
 	for _, r := range f.requests {
@@ -136,7 +134,7 @@ type frameReader struct {
 	in      *bufio.Reader
 	limit   int    // of a header
 	long    []byte // a header that the reader cannot hold
-	extents []extent
+	extents []memory.Extent
 }
 
 // next reads one header. The data of its extents comes next.
@@ -246,7 +244,7 @@ func (d *decoder) mode() Mode {
 }
 
 // decodeFrame may put the extents into what it is given for them.
-func decodeFrame(b []byte, extents []extent) (frame, error) {
+func decodeFrame(b []byte, extents []memory.Extent) (frame, error) {
 	d := decoder{b: b}
 	var f frame
 	f.kind, f.ok, f.mode, f.code = frameKind(d.byte()), d.byte() == 1, d.mode(), errorCode(d.byte())
@@ -264,7 +262,7 @@ func decodeFrame(b []byte, extents []extent) (frame, error) {
 }
 
 // extents reads pieces in ascending order that lie within size.
-func (d *decoder) extents(size int64, extents []extent) []extent {
+func (d *decoder) extents(size int64, extents []memory.Extent) []memory.Extent {
 	n := d.count(2)
 	if n == 0 {
 		return nil
@@ -277,7 +275,7 @@ func (d *decoder) extents(size int64, extents []extent) []extent {
 			d.bad = true
 			return nil
 		}
-		extents = append(extents, extent{int(offset), int(length)})
+		extents = append(extents, memory.Extent{Offset: int(offset), Length: int(length)})
 		end = offset + length
 	}
 	return extents
@@ -286,7 +284,7 @@ func (d *decoder) extents(size int64, extents []extent) []extent {
 func (f *frame) dataLength() int {
 	n := 0
 	for _, e := range f.extents {
-		n += e.length
+		n += e.Length
 	}
 	return n
 }

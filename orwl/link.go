@@ -8,6 +8,8 @@ import (
 	"net"
 	"sync/atomic"
 	"time"
+
+	"fairway/orwl/internal/memory"
 )
 
 // DefaultLease is how long the other end of a connection may be silent before
@@ -193,15 +195,15 @@ func (l *link) sendInPlace(f frame, data []byte, sent func()) {
 	header := appendFrame(nil, &f)
 	parts := net.Buffers{header}
 	for _, e := range f.extents {
-		parts = append(parts, data[e.offset:e.offset+e.length])
+		parts = append(parts, data[e.Offset:e.Offset+e.Length])
 	}
 	l.out.send(message{parts: parts, fd: -1, weight: weigh(&f, len(header)), sent: sent})
 }
 
 // sendMemory sends a frame without data, and what the other process needs to map
 // the memory. Where that cannot be had the connection ends.
-func (l *link) sendMemory(f frame, file *memoryFile, writable bool) {
-	fd, err := file.export(writable)
+func (l *link) sendMemory(f frame, file *memory.File, writable bool) {
+	fd, err := file.Export(writable)
 	if err != nil {
 		l.cut()
 		return
@@ -226,7 +228,7 @@ func (l *link) handle(f *frame) error {
 // take reads the data of a frame into where its extents say.
 func (l *link) take(f *frame, data []byte) error {
 	for _, e := range f.extents {
-		if _, err := io.ReadFull(l.in.in, data[e.offset:e.offset+e.length]); err != nil {
+		if _, err := io.ReadFull(l.in.in, data[e.Offset:e.Offset+e.Length]); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"fairway/internal/fifo"
+	"fairway/orwl/internal/memory"
 )
 
 // Mode says whether a request reads or writes.
@@ -66,11 +67,11 @@ type Location struct {
 	err        error  // poisoned
 	latch      *latch
 	trace      *Trace
-	journal    *journal // not nil once the data has gone to another host
+	journal    *memory.Journal // not nil once the data has gone to another host
 
 	name   string
 	id     uint64
-	memory *memory
+	memory *memory.Region
 	strict bool
 	shared bool
 	loss   Loss
@@ -121,7 +122,7 @@ const MaxName = 255
 // refused, and so is a size that the machine does not give. Its memory is given back when
 // nobody refers to it any more, neither a handle nor a server.
 func New(name string, size int, options ...Option) (*Location, error) {
-	l := &Location{name: name, id: locations.Add(1), limit: DefaultMaxRequests, memory: new(memory)}
+	l := &Location{name: name, id: locations.Add(1), limit: DefaultMaxRequests, memory: new(memory.Region)}
 	for _, o := range options {
 		o(l)
 	}
@@ -142,12 +143,12 @@ func New(name string, size int, options ...Option) (*Location, error) {
 
 func (l *Location) makeMemory(size int) (err error) {
 	if !l.strict && !l.shared {
-		return l.memory.resize(size)
+		return l.memory.Resize(size)
 	}
-	if *l.memory, err = newMemory(l.name, size); err != nil {
+	if *l.memory, err = memory.NewInFile(l.name, size); err != nil {
 		return err
 	}
-	runtime.AddCleanup(l, (*memory).close, l.memory)
+	runtime.AddCleanup(l, (*memory.Region).Close, l.memory)
 	return nil
 }
 
@@ -157,7 +158,7 @@ func (l *Location) Name() string { return l.name }
 // Initialize lets write set the data before the location is used: nobody may
 // have requested or served it yet.
 func (l *Location) Initialize(write func(data []byte)) {
-	write(l.memory.bytes)
+	write(l.memory.Bytes)
 	runtime.KeepAlive(l)
 }
 
@@ -195,16 +196,16 @@ func (l *Location) view(h *Handle, m Mode) ([]byte, error) {
 	}
 	h.mapped = true
 	if l.strict {
-		b, err := strictMapping(l.memory.file, len(l.memory.bytes), h, l.name, m)
+		b, err := strictMapping(l.memory.File, len(l.memory.Bytes), h, l.name, m)
 		if err != nil {
 			return nil, l.refuse(err)
 		}
 		return b, nil
 	}
-	if l.memory.file != nil {
+	if l.memory.File != nil {
 		pin(h)
 	}
-	return l.memory.bytes, nil
+	return l.memory.Bytes, nil
 }
 
 func (l *Location) owner() owner { return localOwner{} }
@@ -216,7 +217,7 @@ func (l *Location) resize(h *Handle, size int) error {
 		return l.refuse(ErrReadOnly)
 	}
 	h.mapped, h.wrote = true, true
-	if err := l.memory.resize(size); err != nil {
+	if err := l.memory.Resize(size); err != nil {
 		return l.refuse(fmt.Errorf("resizing: %w", err))
 	}
 	return nil

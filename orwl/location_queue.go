@@ -110,7 +110,7 @@ func (l *Location) releaseLocked(h *Handle, wake *wakeList) {
 func (l *Location) endMappings(h *Handle) (wrote bool) {
 	wrote = h.wrote
 	h.mapped, h.wrote = false, false
-	if l.memory.file != nil {
+	if l.memory.File != nil {
 		unpin(h)
 	}
 	if len(h.views) > 0 {
@@ -128,9 +128,9 @@ func (l *Location) note(h *Handle) {
 	switch {
 	case l.journal == nil:
 	case h.served != nil && h.served.pieces != nil:
-		l.journal.wrote(l.memory.bytes, h.served.pieces, l.version.Load())
+		l.journal.Wrote(l.memory.Bytes, h.served.pieces, l.version.Load())
 	default:
-		l.journal.commit(l.memory.bytes, l.version.Load())
+		l.journal.Commit(l.memory.Bytes, l.version.Load())
 	}
 }
 

@@ -36,7 +36,7 @@ func (l *Location) writesInPlace() bool { return l.loss != RollBack }
 // lose ends a write that was lost. Memory that the lost process has written in place is
 // left to it: it may only be stopped, and write when it goes on.
 func (l *Location) lose(h *Handle, inPlace bool) {
-	if l.loss == Poison || inPlace && l.memory.move(l.memory.size()) != nil {
+	if l.loss == Poison || inPlace && l.memory.Move(l.memory.Size()) != nil {
 		l.poison()
 	} else if inPlace {
 		// What was written stays, and is a new version.

@@ -81,3 +81,26 @@ func hasPointers(t reflect.Type) bool {
 	}
 	return t.Kind() > reflect.Complex128 || t.Kind() == reflect.Invalid
 }
+
+// pinned are the handles that have memory of a file mapped. The collector does not know
+// of such memory: without this it could go while a task uses it, when the task does not
+// need its handle any more.
+var pinned struct {
+	sync.Mutex
+	handles map[*Handle]struct{}
+}
+
+func pin(h *Handle) {
+	pinned.Lock()
+	defer pinned.Unlock()
+	if pinned.handles == nil {
+		pinned.handles = make(map[*Handle]struct{})
+	}
+	pinned.handles[h] = struct{}{}
+}
+
+func unpin(h *Handle) {
+	pinned.Lock()
+	defer pinned.Unlock()
+	delete(pinned.handles, h)
+}

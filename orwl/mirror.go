@@ -155,23 +155,23 @@ func (m *Mirror) view(h *Handle, mode Mode) ([]byte, error) {
 		pin(h)
 	}
 	if m.peer.strict {
-		return strictMapping(r.memory.file, r.memory.size(), h, m.name, mode)
+		return strictMapping(r.memory.File, r.memory.Size(), h, m.name, mode)
 	}
-	return r.memory.bytes, nil
+	return r.memory.Bytes, nil
 }
 
 // viewDraft is for a writer to memory that is shared.
 func (m *Mirror) viewDraft(h *Handle, mode Mode) ([]byte, error) {
 	r := h.remote.replica
 	if !h.mapped {
-		if err := r.draft.begin(r.memory, r.version); err != nil {
+		if err := r.draft.Begin(r.memory, r.version); err != nil {
 			return nil, m.refuse(err)
 		}
 		h.mapped = true
 		pin(h)
 	}
 	h.wrote = h.wrote || mode == Write
-	return r.draft.bytes, nil
+	return r.draft.Bytes, nil
 }
 
 func (m *Mirror) resize(h *Handle, size int) error {
@@ -179,21 +179,21 @@ func (m *Mirror) resize(h *Handle, size int) error {
 	if h.mode != Write {
 		return m.refuse(ErrReadOnly)
 	}
-	if int64(size) > max(r.limit, int64(r.memory.size())) {
+	if int64(size) > max(r.limit, int64(r.memory.Size())) {
 		return m.refuse(fmt.Errorf("resizing to %d bytes, where at most %d are allowed: %w", size, r.limit, ErrTooLarge))
 	}
 	if r.draft != nil {
 		if _, err := m.viewDraft(h, Write); err != nil {
 			return err
 		}
-		if err := r.draft.resize(size); err != nil {
+		if err := r.draft.Resize(size); err != nil {
 			return m.refuse(fmt.Errorf("resizing: %w", err))
 		}
 		return nil
 	}
 	h.wrote, h.mapped = true, true
 	r.journal = nil
-	if err := r.memory.resize(size); err != nil {
+	if err := r.memory.Resize(size); err != nil {
 		return m.refuse(fmt.Errorf("resizing: %w", err))
 	}
 	return nil

@@ -5,6 +5,7 @@ package orwl
 import (
 	"testing"
 
+	"fairway/orwl/internal/memory"
 	"fairway/test/seed"
 )
 
@@ -13,7 +14,7 @@ import (
 // write is visible.
 func TestMixedProcessesKilledAtRandom(t *testing.T) {
 	rng := seed.Source(t)
-	l := newLocation(t, "l", 4*blockSize, Shared())
+	l := newLocation(t, "l", 4*memory.BlockSize, Shared())
 	s := new(Server)
 	s.Add(l)
 	t.Cleanup(s.Close)

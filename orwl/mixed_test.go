@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"fairway/orwl/internal/memory"
 	"fairway/test/seed"
 )
 
@@ -13,7 +14,7 @@ import (
 func TestMixedHistoryIsLinearizable(t *testing.T) {
 	rng := seed.Source(t)
 	for range rounds(5) {
-		l := newLocation(t, "l", 2*blockSize, Shared())
+		l := newLocation(t, "l", 2*memory.BlockSize, Shared())
 		s, p := served(t, "unix", l)
 		q := dialled(t, s, listen(t, "tcp"), new(Dialer))
 		mapped, copied := mirror(t, p, "l"), mirror(t, q, "l")
@@ -79,19 +80,19 @@ func (c meteredConn) Read(b []byte) (int, error) {
 
 // A writer on another host sends back the blocks that it changed, and no others.
 func TestWritersSendWhatTheyChanged(t *testing.T) {
-	l := newLocation(t, "l", 4*blockSize)
+	l := newLocation(t, "l", 4*memory.BlockSize)
 	meter := &meteredListener{Listener: listen(t, "tcp")}
 	s := new(Server)
 	s.Add(l)
 	m := mirror(t, dialled(t, s, meter, new(Dialer)), "l")
 	for turn := range 5 {
 		before := meter.bytes.Load()
-		write(t, m, func(b []byte) { b[0]++; b[2*blockSize]++ })
+		write(t, m, func(b []byte) { b[0]++; b[2*memory.BlockSize]++ })
 		waitFor(t, func() bool { return l.Version() == uint64(turn+1) })
-		if got := read(t, l)[2*blockSize]; int(got) != turn+1 {
+		if got := read(t, l)[2*memory.BlockSize]; int(got) != turn+1 {
 			t.Fatalf("turn %d: the owner has %d", turn, got)
 		}
-		if sent := meter.bytes.Load() - before; sent < 2*blockSize || sent > 3*blockSize {
+		if sent := meter.bytes.Load() - before; sent < 2*memory.BlockSize || sent > 3*memory.BlockSize {
 			t.Fatalf("turn %d: two blocks changed, and %d bytes were sent", turn, sent)
 		}
 	}

@@ -106,7 +106,7 @@ func (o *outbox) sendCopy(f *frame, data []byte) {
 	}
 	b := appendFrame(o.copied[:0], f)
 	for _, e := range f.extents {
-		b = append(b, data[e.offset:e.offset+e.length]...)
+		b = append(b, data[e.Offset:e.Offset+e.Length]...)
 	}
 	if cap(b) <= 2*inlineLimit {
 		o.copied = b

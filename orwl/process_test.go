@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"fairway/bench/measure"
+	"fairway/orwl/internal/memory"
 	"fairway/test/seed"
 )
 
@@ -108,7 +109,7 @@ func childCounts(args []string) error {
 func TestProcessesKilledAtRandom(t *testing.T) {
 	overEach(t, func(t *testing.T, network string, options []Option) {
 		rng := seed.Source(t)
-		l := newLocation(t, "l", 4*blockSize, options...)
+		l := newLocation(t, "l", 4*memory.BlockSize, options...)
 		s := new(Server)
 		s.Add(l)
 		listener := listen(t, network)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/orwl/internal/memory"
 	"fairway/test/seed"
 )
 
@@ -18,7 +19,7 @@ import (
 // it is then.
 func TestReconnects(t *testing.T) {
 	overEach(t, func(t *testing.T, network string, options []Option) {
-		l := newLocation(t, "l", 2*blockSize, options...)
+		l := newLocation(t, "l", 2*memory.BlockSize, options...)
 		_, p := served(t, network, l)
 		m := mirror(t, p, "l")
 		write(t, m, func(b []byte) { b[0] = 1 })
@@ -88,7 +89,7 @@ func TestAnotherProcessIsNoReplacement(t *testing.T) {
 func TestReconnectsAtRandom(t *testing.T) {
 	overEach(t, func(t *testing.T, network string, options []Option) {
 		rng := seed.Source(t)
-		l := newLocation(t, "l", 2*blockSize, options...)
+		l := newLocation(t, "l", 2*memory.BlockSize, options...)
 		_, p := served(t, network, l)
 		m := mirror(t, p, "l")
 		done := make(chan error, 3)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/orwl/internal/memory"
 	"fairway/test/seed"
 )
 
@@ -64,13 +65,13 @@ func copyUntil(to io.Writer, from io.Reader, done <-chan struct{}) {
 func TestSilenceAtAnyByte(t *testing.T) {
 	rng := seed.Source(t)
 	for range rounds(6) {
-		l := newLocation(t, "l", 64*blockSize)
+		l := newLocation(t, "l", 64*memory.BlockSize)
 		s := &Server{Lease: 300 * time.Millisecond}
 		s.Add(l)
 		direct := listen(t, "tcp")
 		go s.Serve(direct)
 		t.Cleanup(s.Close)
-		r := &relay{listen(t, "tcp"), direct.Addr().String(), 200 + rng.Int64N(4*64*blockSize)}
+		r := &relay{listen(t, "tcp"), direct.Addr().String(), 200 + rng.Int64N(4*64*memory.BlockSize)}
 		go r.run(t)
 		p, err := (&Dialer{Lease: 300 * time.Millisecond, Once: true}).Dial(background, "tcp", r.Addr().String())
 		must(t, err)

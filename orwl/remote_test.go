@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"fairway/orwl/internal/memory"
 	"fairway/test/seed"
 )
 
@@ -102,7 +103,7 @@ func TestRemoteRefusals(t *testing.T) {
 
 // Only what changed is sent, and to several readers once.
 func TestOnlyChangesAreSent(t *testing.T) {
-	l := newLocation(t, "l", 64*blockSize)
+	l := newLocation(t, "l", 64*memory.BlockSize)
 	s, p := served(t, "tcp", l)
 	m := mirror(t, p, "l")
 	read(t, m)
@@ -117,8 +118,8 @@ func TestOnlyChangesAreSent(t *testing.T) {
 		defer session.mu.Unlock()
 		n := 0
 		for _, sub := range session.subscribed {
-			for _, e := range l.journal.since(l.memory.size(), sub.version) {
-				n += e.length
+			for _, e := range l.journal.Since(l.memory.Size(), sub.version) {
+				n += e.Length
 			}
 		}
 		return n
@@ -128,13 +129,13 @@ func TestOnlyChangesAreSent(t *testing.T) {
 	}
 	write(t, l, func(b []byte) { b[5] = 1 }) // sums are made here
 	read(t, m)
-	write(t, l, func(b []byte) { b[3*blockSize] = 1 })
-	if n := lacks(); n != blockSize {
+	write(t, l, func(b []byte) { b[3*memory.BlockSize] = 1 })
+	if n := lacks(); n != memory.BlockSize {
 		t.Fatalf("one byte changed, %d would be sent", n)
 	}
 	read(t, m)
 	read(t, m)
-	write(t, m, func(b []byte) { b[9*blockSize] = 1 })
+	write(t, m, func(b []byte) { b[9*memory.BlockSize] = 1 })
 	read(t, l)
 	if n := lacks(); n != 0 {
 		t.Fatalf("the writer's own mirror would get %d bytes", n)

@@ -6,6 +6,8 @@ import (
 	"io"
 	"slices"
 	"sync"
+
+	"fairway/orwl/internal/memory"
 )
 
 // session is what a process at the other end of a link has in the locations of
@@ -36,7 +38,7 @@ type subscription struct {
 	inPlace  bool // and writes to it
 	has      bool // the other process has had a version
 	version  uint64
-	file     *memoryFile // the memory that the other process maps; nil before its first grant
+	file     *memory.File // the memory that the other process maps; nil before its first grant
 }
 
 // proxy stands in the queue for a request of the other process. It is granted
@@ -208,7 +210,7 @@ func (s *session) release(f *frame) error {
 		return s.link.drop(f)
 	}
 	if f.ok {
-		if f.size > max(sizeLimit(s.server.MaxSize), int64(p.sub.location.memory.size())) {
+		if f.size > max(sizeLimit(s.server.MaxSize), int64(p.sub.location.memory.Size())) {
 			return fmt.Errorf("location %s: %d bytes: %w", p.sub.location.name, f.size, ErrTooLarge)
 		}
 		if err := s.write(p, f); err != nil {

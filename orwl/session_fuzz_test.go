@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"fairway/orwl/internal/memory"
 )
 
 // script turns bytes into frames whose numbers are small, so that they meet each other.
@@ -41,7 +43,7 @@ func (s *script) frame(kinds byte, first frameKind, names []string, generations 
 		f.generation++
 	}
 	if bits&0x10 != 0 && f.size > 0 {
-		f.extents = []extent{{int(f.size) / 2, int(f.size) / 2}}
+		f.extents = []memory.Extent{{Offset: int(f.size) / 2, Length: int(f.size) / 2}}
 	}
 	return f
 }
@@ -57,7 +59,7 @@ func FuzzSession(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s := new(Server)
 		defer s.Close()
-		locations := []*Location{newLocation(t, "a", 8), newLocation(t, "b", 3*blockSize), newLocation(t, "starts", 8, StartWith(2)), newLocation(t, "shared", blockSize, sharedWhereThereIs()...)}
+		locations := []*Location{newLocation(t, "a", 8), newLocation(t, "b", 3*memory.BlockSize), newLocation(t, "starts", 8, StartWith(2)), newLocation(t, "shared", memory.BlockSize, sharedWhereThereIs()...)}
 		s.Add(locations...)
 		h := hostilePeer(t, s, "unix")
 		h.plays(script(b), locations)

@@ -3,6 +3,7 @@
 package orwl
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +13,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"fairway/orwl/internal/memory"
 )
 
 var touched atomic.Uint32 // so that no read is optimized away
@@ -35,7 +38,7 @@ func TestShrinkingSparesWhoLostTheLease(t *testing.T) {
 	for _, loss := range []Loss{RollBack, Skip} {
 		for _, mode := range []Mode{Read, Write} {
 			t.Run(fmt.Sprint(loss, mode), func(t *testing.T) {
-				l := newLocation(t, "l", 4*blockSize, Shared(), OnLoss(loss))
+				l := newLocation(t, "l", 4*memory.BlockSize, Shared(), OnLoss(loss))
 				_, p := served(t, "unix", l)
 				var lost Handle
 				must(t, errors.Join(mirror(t, p, "l").insert(&lost, mode), lost.Acquire(background)))
@@ -55,45 +58,28 @@ func TestShrinkingSparesWhoLostTheLease(t *testing.T) {
 // only where writers write in place.
 func TestMappedMemoryIsSealed(t *testing.T) {
 	for _, loss := range []Loss{RollBack, Skip} {
-		l := newLocation(t, "l", 2*blockSize, Shared(), OnLoss(loss))
+		l := newLocation(t, "l", 2*memory.BlockSize, Shared(), OnLoss(loss))
 		_, p := served(t, "unix", l)
 		m := mirror(t, p, "l")
 		read(t, m)
-		fd := m.replica.memory.file.fd
-		for _, size := range []int64{0, blockSize, 3 * blockSize} {
+		fd, err := m.replica.memory.File.Export(true)
+		must(t, err)
+		defer unix.Close(fd)
+		for _, size := range []int64{0, memory.BlockSize, 3 * memory.BlockSize} {
 			if unix.Ftruncate(fd, size) == nil {
 				t.Errorf("%v: the file was given %d bytes", loss, size)
 			}
 		}
-		b, err := unix.Mmap(fd, 0, blockSize, readWrite, unix.MAP_SHARED)
+		b, err := unix.Mmap(fd, 0, memory.BlockSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 		if inPlace := loss == Skip; (err == nil) != inPlace {
 			t.Errorf("%v: mapping it for writing: %v", loss, err)
 		}
 		if err == nil {
 			must(t, unix.Munmap(b))
 		}
-		if read(t, l)[2*blockSize-1] != 0 {
+		if read(t, l)[2*memory.BlockSize-1] != 0 {
 			t.Error("the location has other data")
 		}
-	}
-}
-
-// An owner that sends a file that it can shorten, or that is shorter than it says, is
-// no owner.
-func TestMemoryThatCanShrinkIsRefused(t *testing.T) {
-	plain, err := unix.MemfdCreate("plain", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
-	must(t, err)
-	defer unix.Close(plain)
-	must(t, unix.Ftruncate(plain, blockSize))
-	if err := (&memoryFile{fd: plain}).holds(blockSize); !errors.Is(err, errFrame) {
-		t.Fatal(err)
-	}
-	sealed, err := newMemory("sealed", blockSize)
-	must(t, err)
-	defer sealed.close()
-	must(t, sealed.file.holds(blockSize))
-	if err := sealed.file.holds(blockSize + 1); !errors.Is(err, errFrame) {
-		t.Fatal(err)
 	}
 }
 
@@ -103,14 +89,14 @@ func TestMappingOutlivesItsHandle(t *testing.T) {
 	mappings := map[string]func() []byte{
 		"location": func() []byte {
 			h := new(Handle)
-			must(t, errors.Join(h.WriteRequest(newLocation(t, "l", blockSize, Shared())), h.Acquire(background)))
+			must(t, errors.Join(h.WriteRequest(newLocation(t, "l", memory.BlockSize, Shared())), h.Acquire(background)))
 			b, err := h.WriteMap()
 			must(t, err)
 			return b
 		},
 		"mirror": func() []byte {
 			s := new(Server)
-			s.Add(newLocation(t, "l", blockSize, Shared()))
+			s.Add(newLocation(t, "l", memory.BlockSize, Shared()))
 			listener := listen(t, "unix")
 			go s.Serve(listener)
 			defer s.Close()
@@ -154,7 +140,7 @@ func collect(t *testing.T) {
 // no descriptor.
 func TestOpeningTakesNoDescriptors(t *testing.T) {
 	s := new(Server)
-	s.Add(newLocation(t, "l", blockSize, Shared()))
+	s.Add(newLocation(t, "l", memory.BlockSize, Shared()))
 	h := hostilePeer(t, s, "unix")
 	h.send(t, &frame{kind: frameOpen, id: 999, text: "l", mode: Write, ok: true})
 	h.expect(t, 999, frameOpened) // what the owner needs for the connection, it has
@@ -174,4 +160,52 @@ func descriptors(t testing.TB) int {
 	entries, err := os.ReadDir("/proc/self/fd")
 	must(t, err)
 	return len(entries) - 1 // that of the folder itself
+}
+
+// Who maps the memory for reading cannot change what the owner has.
+func TestStrayWriteToSharedMemory(t *testing.T) {
+	_, p := served(t, "unix", newLocation(t, "l", 8, Shared()))
+	var h Handle
+	must(t, errors.Join(h.ReadRequest(mirror(t, p, "l")), h.Acquire(background)))
+	b, err := h.ReadMap()
+	must(t, err)
+	defer func() {
+		if recover() == nil {
+			t.Fatal("the memory of the owner was written")
+		}
+	}()
+	PanicOnFault()
+	b[0] = 1
+}
+
+// A task may resize what it has written, write on, and map it again.
+func TestDraftIsResized(t *testing.T) {
+	l := newLocation(t, "l", 3*memory.BlockSize, Shared())
+	_, p := served(t, "unix", l)
+	m := mirror(t, p, "l")
+	for i, size := range []int{5*memory.BlockSize + 1, 10, 0, 2 * memory.BlockSize} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			before := read(t, l)
+			var h Handle
+			must(t, errors.Join(h.WriteRequest(m), h.Acquire(background)))
+			b, err := h.WriteMap()
+			must(t, err)
+			if len(b) > 0 {
+				b[0] = byte(i + 1)
+				before[0] = b[0]
+			}
+			must(t, h.Resize(size))
+			want := append(before, make([]byte, size)...)[:size]
+			got, err := h.ReadMap()
+			must(t, err)
+			if !bytes.Equal(got, want) {
+				t.Fatal("resizing changed what was there")
+			}
+			must(t, h.Release())
+			if got := read(t, m); !bytes.Equal(got, want) || !bytes.Equal(read(t, l), want) {
+				t.Fatal("others see something else")
+			}
+			write(t, m, func([]byte) {})
+		})
+	}
 }

@@ -9,6 +9,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"fairway/orwl/internal/memory"
 )
 
 // MaxRetired is how many mappings strict mode keeps unreachable after their
@@ -33,12 +35,8 @@ var strictViews struct {
 
 // strictMapping maps the data of a location for h alone, with the protection of its
 // mode.
-func strictMapping(file *memoryFile, size int, h *Handle, location string, m Mode) ([]byte, error) {
-	protection := unix.PROT_READ
-	if m == Write {
-		protection |= unix.PROT_WRITE
-	}
-	b, err := file.mmap(size, protection)
+func strictMapping(file *memory.File, size int, h *Handle, location string, m Mode) ([]byte, error) {
+	b, err := file.Map(size, m == Write)
 	if err != nil || len(b) == 0 {
 		return nil, err
 	}

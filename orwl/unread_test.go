@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"fairway/orwl/internal/memory"
 )
 
 // sessionsOf returns what other processes have at a server.
@@ -134,7 +136,7 @@ func TestReleaseBeforeTheDataWasRead(t *testing.T) {
 			for f.kind != frameGranted {
 				must(t, h.in.next(&f))
 			}
-			h.send(t, &frame{kind: frameRelease, id: 2, generation: f.generation, ok: true, size: 8, extents: []extent{{0, 8}}})
+			h.send(t, &frame{kind: frameRelease, id: 2, generation: f.generation, ok: true, size: 8, extents: []memory.Extent{{Offset: 0, Length: 8}}})
 			must(t, h.drop(&f))
 			waitFor(t, func() bool { return l.Waiting() == 0 })
 			if n := len(read(t, l)); n != 8 {

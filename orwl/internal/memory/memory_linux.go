@@ -1,49 +1,52 @@
-package orwl
+package memory
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
 	"golang.org/x/sys/unix"
 )
 
-const (
-	readOnly  = unix.PROT_READ
-	readWrite = unix.PROT_READ | unix.PROT_WRITE
-)
+func protection(writable bool) int {
+	if writable {
+		return unix.PROT_READ | unix.PROT_WRITE
+	}
+	return unix.PROT_READ
+}
 
 // fixedSize are the seals of a memory file: nobody who has it, in whatever process, can
 // make it shorter, so touching a mapping never faults; or longer, so what a peer may
 // occupy is what the owner gave.
 const fixedSize = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
 
-// memoryFile is memory with a descriptor (memfd) and a size for life, so that it can be
+// File is memory with a descriptor (memfd) and a size for life, so that it can be
 // mapped several times and by several processes.
-type memoryFile struct {
+type File struct {
 	fd   int
 	name string
 }
 
-// newMemory makes memory in a file, all zero.
-func newMemory(name string, size int) (memory, error) {
+// NewInFile makes memory in a file, all zero.
+func NewInFile(name string, size int) (Region, error) {
 	if err := checkSize(size); err != nil {
-		return memory{}, err
+		return Region{}, err
 	}
 	fd, err := unix.MemfdCreate(kernelName(name), unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
-		return memory{}, fmt.Errorf("memfd_create: %w", err)
+		return Region{}, fmt.Errorf("memfd_create: %w", err)
 	}
-	f := &memoryFile{fd, name}
+	f := &File{fd, name}
 	if err := f.settle(size); err != nil {
 		f.close()
-		return memory{}, err
+		return Region{}, err
 	}
-	b, err := f.mmap(size, readWrite)
+	b, err := f.Map(size, true)
 	if err != nil {
 		f.close()
-		return memory{}, err
+		return Region{}, err
 	}
-	return memory{b, f}, nil
+	return Region{b, f}, nil
 }
 
 // maxKernelName is how many bytes of the name of memory the kernel takes.
@@ -57,7 +60,7 @@ func kernelName(name string) string {
 
 // askForMemory asks the kernel for memory of this size, and gives it back at once.
 func askForMemory(size int) error {
-	b, err := unix.Mmap(-1, 0, size, readWrite, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	b, err := unix.Mmap(-1, 0, size, protection(true), unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {
 		return fmt.Errorf("%d bytes: %w: %w", size, errMemory, err)
 	}
@@ -65,7 +68,7 @@ func askForMemory(size int) error {
 }
 
 // settle gives the file its size, and leaves it to its user.
-func (f *memoryFile) settle(size int) error {
+func (f *File) settle(size int) error {
 	if err := unix.Ftruncate(f.fd, int64(size)); err != nil {
 		return fmt.Errorf("ftruncate: %w", err)
 	}
@@ -78,37 +81,57 @@ func (f *memoryFile) settle(size int) error {
 	return nil
 }
 
-// holds checks a file of another process: that it has size bytes for good.
-func (f *memoryFile) holds(size int) error {
+// errUnsealed says that a descriptor is not one of memory whose size is fixed.
+var errUnsealed = errors.New("the descriptor that came is not one of memory with a fixed size")
+
+// Receive maps size bytes by a descriptor of another process, and closes it where that
+// cannot be done. Memory that could become shorter is refused, since touching it would end
+// this process.
+func Receive(fd, size int, writable bool) (Region, error) {
+	f := &File{fd: fd}
+	err := f.holds(size)
+	if err == nil {
+		var b []byte
+		if b, err = f.Map(size, writable); err == nil {
+			return Region{b, f}, nil
+		}
+	}
+	f.close()
+	return Region{}, err
+}
+
+// holds checks that the file has size bytes for good.
+func (f *File) holds(size int) error {
 	var s unix.Stat_t
 	seals, err := unix.FcntlInt(uintptr(f.fd), unix.F_GET_SEALS, 0)
 	if err == nil {
 		err = unix.Fstat(f.fd, &s)
 	}
 	if err != nil || seals&unix.F_SEAL_SHRINK == 0 || s.Size < int64(size) {
-		return fmt.Errorf("%w: a descriptor that is not memory of %d bytes for good", errFrame, size)
+		return fmt.Errorf("%d bytes: %w", size, errUnsealed)
 	}
 	return nil
 }
 
-func (f *memoryFile) mmap(size, protection int) ([]byte, error) {
-	return f.mapping(size, protection, unix.MAP_SHARED)
+// Map maps the first size bytes, to be written or only to be read. Who calls it unmaps them.
+func (f *File) Map(size int, writable bool) ([]byte, error) {
+	return f.mapping(size, writable, unix.MAP_SHARED)
 }
 
-func (f *memoryFile) mapping(size, protection, flags int) ([]byte, error) {
+func (f *File) mapping(size int, writable bool, flags int) ([]byte, error) {
 	if size == 0 {
 		return nil, nil
 	}
-	b, err := unix.Mmap(f.fd, 0, size, protection, flags)
+	b, err := unix.Mmap(f.fd, 0, size, protection(writable), flags)
 	if err != nil {
 		return nil, fmt.Errorf("mmap of %d bytes: %w", size, err)
 	}
 	return b, nil
 }
 
-// export returns a descriptor of its own for another process, which can write to the
+// Export returns a descriptor of its own for another process, which can write to the
 // memory by it only where that is said.
-func (f *memoryFile) export(writable bool) (fd int, err error) {
+func (f *File) Export(writable bool) (fd int, err error) {
 	if writable {
 		fd, err = unix.FcntlInt(uintptr(f.fd), unix.F_DUPFD_CLOEXEC, 0)
 	} else {
@@ -120,13 +143,11 @@ func (f *memoryFile) export(writable bool) (fd int, err error) {
 	return fd, nil
 }
 
-func (f *memoryFile) close() {
+func (f *File) close() {
 	if f != nil {
 		unix.Close(f.fd)
 	}
 }
-
-func closeDescriptor(fd int) { unix.Close(fd) }
 
 func unmapMemory(b []byte) {
 	if len(b) > 0 {

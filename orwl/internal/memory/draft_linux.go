@@ -1,4 +1,4 @@
-package orwl
+package memory
 
 import (
 	"encoding/binary"
@@ -10,8 +10,8 @@ import (
 )
 
 // mmapPrivate maps the memory so that what is written stays with this process.
-func (f *memoryFile) mmapPrivate(size int) ([]byte, error) {
-	return f.mapping(size, readWrite, unix.MAP_PRIVATE|unix.MAP_NORESERVE)
+func (f *File) mmapPrivate(size int) ([]byte, error) {
+	return f.mapping(size, true, unix.MAP_PRIVATE|unix.MAP_NORESERVE)
 }
 
 // dropPrivate forgets what was written to a private mapping.
@@ -30,7 +30,7 @@ type pageScanner struct {
 	arg     pageScan
 	regions [256]pageRegion
 	entries [32 << 10]byte
-	pieces  []extent
+	pieces  []Extent
 }
 
 // pageScan and pageRegion are struct pm_scan_arg and page_region of linux/fs.h.
@@ -52,16 +52,16 @@ const (
 
 // copied returns the pieces of b that may have been written, valid until the next call. Where the
 // system does not tell, that is all of it.
-func (s *pageScanner) copied(b []byte) []extent {
+func (s *pageScanner) copied(b []byte) []Extent {
 	f, err := pagemap()
 	if err != nil {
-		return []extent{{0, len(b)}}
+		return []Extent{{0, len(b)}}
 	}
 	s.pieces = s.pieces[:0]
 	if s.scan(f, b) == nil || s.read(f, b) == nil {
 		return s.pieces
 	}
-	return []extent{{0, len(b)}}
+	return []Extent{{0, len(b)}}
 }
 
 // scan asks for the pages that are not those of the file.
