@@ -62,7 +62,16 @@ func TestReleaseMayNotArrive(t *testing.T) {
 	l := newLocation(t, "l", 8)
 	s := new(Server)
 	s.Add(l)
-	p := dialled(t, s, listen(t, "tcp"), &Dialer{Once: true})
+	direct := listen(t, "tcp")
+	go s.Serve(direct)
+	t.Cleanup(s.Close)
+	deaf := make(chan struct{})
+	r := &relay{Listener: listen(t, "tcp"), server: direct.Addr().String(), budget: 1 << 30, deaf: deaf}
+	go r.run(t)
+	t.Cleanup(func() { r.Close() })
+	p, err := (&Dialer{Once: true}).Dial(background, "tcp", r.Addr().String())
+	must(t, err)
+	t.Cleanup(func() { p.Close() })
 	var pair Pair
 	must(t, pair.WriteRequest(mirror(t, p, "l")))
 	for i := range 2 {
@@ -74,7 +83,7 @@ func TestReleaseMayNotArrive(t *testing.T) {
 		must(t, err)
 		b[0] = byte(i + 1)
 		if i == 1 {
-			p.link.out.close() // from here on the network loses everything
+			close(deaf) // from here on the network loses everything
 		}
 		must(t, pair.Release())
 	}
@@ -159,7 +168,5 @@ func checkCounts(t *testing.T, b []byte) {
 
 // cut ends the present connection of a peer as the network does.
 func cut(p *Peer) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.link.conn.Close()
+	p.cut()
 }

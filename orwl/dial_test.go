@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"fairway/orwl/internal/transport"
 )
 
 // silent listens, accepts, and never says a word.
@@ -193,13 +195,13 @@ func TestDialDoesNotWaitInVain(t *testing.T) {
 	go func() {
 		conn, err := l.Accept()
 		if err == nil {
-			conn.Write(appendFrame(nil, &frame{kind: framePing}))
+			conn.Write(transport.AppendFrame(nil, &transport.Frame{Kind: transport.Ping}))
 			conn.Read(make([]byte, 1))
 			conn.Close()
 		}
 	}()
 	d := Dialer{Patience: time.Hour}
-	if _, err := d.Dial(background, "tcp", l.Addr().String()); !errors.Is(err, errFrame) {
+	if _, err := d.Dial(background, "tcp", l.Addr().String()); !errors.Is(err, transport.ErrMalformed) {
 		t.Fatal(err)
 	}
 	if _, err := d.Dial(background, "nonsense", "x"); err == nil {

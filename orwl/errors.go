@@ -1,6 +1,11 @@
 package orwl
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+
+	"fairway/orwl/internal/transport"
+)
 
 // Errors that a caller decides on. They come wrapped with the location's name.
 var (
@@ -37,3 +42,41 @@ var (
 	// ErrInsecure refuses connections without TLS that leave this machine.
 	ErrInsecure = errors.New("connections to other machines need TLS")
 )
+
+// wireErrors are the errors that a caller decides on, by their codes in frames.
+var wireErrors = []error{nil, ErrFull, ErrPoisoned, ErrStale, ErrUnknown, ErrTooLarge, ErrAbsentTask, ErrTooManyMirrors, ErrBusy}
+
+func codeOf(err error) uint8 {
+	for i, e := range wireErrors[1:] {
+		if errors.Is(err, e) {
+			return uint8(i + 1)
+		}
+	}
+	return 0
+}
+
+// remoteError is an error that another process reported.
+type remoteError struct {
+	text string
+	is   error
+}
+
+func (e *remoteError) Error() string { return e.text }
+func (e *remoteError) Unwrap() error { return e.is }
+
+// refusal returns the error that a frame tells of.
+func refusal(f *transport.Frame) error {
+	e := &remoteError{text: f.Text}
+	if int(f.Code) < len(wireErrors) {
+		e.is = wireErrors[f.Code]
+	}
+	return e
+}
+
+// checkName refuses a name that no peer takes.
+func checkName(what, name string) error {
+	if len(name) > MaxName {
+		return fmt.Errorf("%s has %d bytes, and another process takes at most %d: %w", what, len(name), MaxName, ErrTooLarge)
+	}
+	return nil
+}

@@ -10,7 +10,6 @@ import (
 	"net"
 	"os"
 	"testing"
-	"time"
 )
 
 // childWorks serves a location by the connection that it dials, says who it is by a
@@ -113,7 +112,7 @@ func TestPeerIsOneThatServes(t *testing.T) {
 	if _, err := s.Peer(ctx, ProcessName()); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
-	back := onlySession(t, s).link.peer
+	back := onlyPeer(t, s)
 	if _, err := back.Mirror(background, "l"); !errors.Is(err, ErrUnknown) {
 		t.Fatal(err)
 	}
@@ -152,22 +151,13 @@ func TestSyncTellsOfReleasesInDoubt(t *testing.T) {
 func TestCloseOfAPeerWhoseOwnerIsStopped(t *testing.T) {
 	listener := listen(t, "tcp")
 	defer listener.Close()
-	answered := make(chan net.Conn)
 	go func() {
-		conn, err := listener.Accept()
-		if err == nil {
-			newLink(background, conn, new(Server), time.Minute)
+		if conn, err := listener.Accept(); err == nil {
+			hostileOver(t, conn, true)
 		}
-		answered <- conn
 	}()
-	conn, err := net.Dial("tcp", listener.Addr().String())
+	p, err := (&Dialer{Lease: DefaultLease / 20, Once: true}).Dial(background, "tcp", listener.Addr().String())
 	must(t, err)
-	l, err := newLink(background, conn, nil, time.Minute)
-	must(t, err)
-	defer (<-answered).Close()
-	l.lease = MinLease
-	p := l.peer
-	go p.keep(l)
 	p.mu.Lock()
 	p.unsaid = true
 	p.mu.Unlock()

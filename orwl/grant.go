@@ -1,5 +1,7 @@
 package orwl
 
+import "fairway/orwl/internal/transport"
+
 // granted is called when the fate of a proxy is decided: it tells the other
 // process, and sends what it lacks of the data.
 func (s *session) granted(p *proxy) {
@@ -20,22 +22,22 @@ func (s *session) granted(p *proxy) {
 func (s *session) tellLocked(p *proxy) {
 	sub := p.sub
 	data, version, file, lacks := sub.location.lackedBy(sub)
-	f := frame{
-		kind: frameGranted, id: p.id, mirror: sub.id, generation: p.handle.generation, version: version,
-		size: int64(len(data)), extents: lacks, text: cutText(p.served.by),
+	f := transport.Frame{
+		Kind: transport.Granted, ID: p.id, Mirror: sub.id, Generation: p.handle.generation, Version: version,
+		Size: int64(len(data)), Extents: lacks, Text: p.served.by,
 	}
 	sub.has, sub.version, p.told = true, version, true
 	if sub.mapped && sub.file != file {
-		sub.file, f.ok = file, true
-		s.link.sendMemory(f, file, sub.inPlace)
+		fd, err := file.Export(sub.inPlace)
+		if err != nil {
+			s.link.Cut()
+			return
+		}
+		sub.file, f.OK = file, true
+		s.link.SendDescriptor(f, fd)
 		return
 	}
-	if s.link.out.copies(f.dataLength()) {
-		s.link.sendData(f, data, nil)
-		return
-	}
-	p.sending = true
-	s.link.sendInPlace(f, data, func() { s.tasks.Go(func() { s.sent(p) }) })
+	p.sending = !s.link.SendData(f, data, func() { s.tasks.Go(func() { s.sent(p) }) })
 }
 
 // sent ends the time in which the data must stay unchanged.

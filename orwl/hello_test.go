@@ -3,6 +3,7 @@
 package orwl
 
 import (
+	"encoding/binary"
 	"errors"
 	"net"
 	"os"
@@ -10,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"fairway/orwl/internal/transport"
 )
 
 // A connection that brings descriptors and then says nothing that is a hello leaves none of
@@ -23,7 +26,7 @@ func TestMalformedHelloLeavesNoDescriptors(t *testing.T) {
 	for range 20 {
 		conn, err := net.Dial("unix", listener.Addr().String())
 		must(t, err)
-		hello := appendFrame(nil, &frame{kind: framePing})
+		hello := transport.AppendFrame(nil, &transport.Frame{Kind: transport.Ping})
 		_, _, err = conn.(*net.UnixConn).WriteMsgUnix(hello, unix.UnixRights(0, 1, 2), nil)
 		must(t, err)
 		must(t, conn.SetReadDeadline(time.Now().Add(time.Minute)))
@@ -42,7 +45,7 @@ func TestDescriptorsNobodyAskedForAreBounded(t *testing.T) {
 	before := descriptors(t)
 	for range MaxDescriptors/16 + 1 {
 		fds := make([]int, 16)
-		b := appendFrame(nil, &frame{kind: framePing})
+		b := transport.AppendFrame(nil, &transport.Frame{Kind: transport.Ping})
 		if _, _, err := h.conn.(*net.UnixConn).WriteMsgUnix(b, unix.UnixRights(fds...), nil); err != nil {
 			break
 		}
@@ -60,7 +63,8 @@ func TestLongHelloIsRefused(t *testing.T) {
 	conn, err := net.Dial("tcp", listener.Addr().String())
 	must(t, err)
 	defer conn.Close()
-	hello := appendFrame(nil, &frame{kind: frameHello, version: protocolVersion, text: string(make([]byte, maxHello)), size: 1})
+	hello := transport.AppendFrame(nil, &transport.Frame{Kind: transport.Greeting, Version: transport.Version, Text: "somebody", Size: 1})
+	binary.LittleEndian.PutUint32(hello, 4<<10+1)
 	_, err = conn.Write(hello[:16])
 	must(t, err)
 	must(t, conn.SetReadDeadline(time.Now().Add(time.Minute)))

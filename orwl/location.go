@@ -21,10 +21,6 @@ const (
 	Write = fifo.Write
 )
 
-// DefaultMaxRequests is the limit of a location's queue unless MaxRequests
-// says otherwise. A request beyond it is refused with ErrFull.
-const DefaultMaxRequests = 1 << 20
-
 // Resource is what a Handle can request: a Location of this process, or a
 // Mirror of one of another process.
 type Resource interface {
@@ -112,10 +108,6 @@ func StartWith(n int) Option {
 // Release, for development: such an access panics, and ExplainFault says whose
 // it was. It needs Linux, and costs two system calls for each mapping.
 func Strict() Option { return func(l *Location) { l.strict = true } }
-
-// MaxName limits the name of a location, and that of a handle whose request goes to another
-// process, in bytes.
-const MaxName = 255
 
 // New makes a location of size bytes, all zero. The name is for people, and
 // for other processes when the location is served; a longer one than MaxName is

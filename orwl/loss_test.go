@@ -4,6 +4,8 @@ import (
 	"errors"
 	"runtime"
 	"testing"
+
+	"fairway/orwl/internal/transport"
 )
 
 // Poison reaches those, too, who wait behind an insertion that is under way.
@@ -31,7 +33,7 @@ func TestPoisonBehindALatch(t *testing.T) {
 // What is kept for a lost writer is the version before its grant, also where only
 // what changed since the last one is copied. A big location is copied elsewhere.
 func TestRollBackAfterSeveralWriters(t *testing.T) {
-	for _, size := range []int{8, 4 * inlineLimit} {
+	for _, size := range []int{8, 4 * transport.InlineLimit} {
 		l := newLocation(t, "l", size, Shared())
 		s, p := served(t, "unix", l)
 		dropped := dialled(t, s, listen(t, "unix"), new(Dialer))

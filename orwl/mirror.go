@@ -3,6 +3,8 @@ package orwl
 import (
 	"context"
 	"fmt"
+
+	"fairway/orwl/internal/transport"
 )
 
 // Mirror is a location of another process. Requests through it stand in the
@@ -51,7 +53,7 @@ func (m *Mirror) insert(h *Handle, mode Mode) error {
 		return err
 	}
 	m.awaitLocked(h, mode)
-	p.link.send(frame{kind: frameRequest, id: h.remote.id, mirror: m.id, mode: mode, text: h.Name})
+	p.link.Send(transport.Frame{Kind: transport.Request, ID: h.remote.id, Mirror: m.id, Mode: mode, Text: h.Name})
 	return nil
 }
 
@@ -81,11 +83,17 @@ func (m *Mirror) awaitLocked(h *Handle, mode Mode) {
 }
 
 func (m *Mirror) park(ctx context.Context, h *Handle) error {
-	return h.remote.replica.link.park(ctx, h.token)
+	l := h.remote.replica.link
+	if ctx != context.Background() { // a task that can be interrupted does not read
+		l.Resume()
+		return park(ctx, h.token)
+	}
+	l.Await(h.token)
+	return nil
 }
 
 // polled has the connection read, which a task that tests does not do itself.
-func (m *Mirror) polled(h *Handle) { h.remote.replica.link.reading.resume() }
+func (m *Mirror) polled(h *Handle) { h.remote.replica.link.Resume() }
 
 func (m *Mirror) withdraw(h *Handle) bool {
 	p := m.peer
@@ -97,7 +105,7 @@ func (m *Mirror) withdraw(h *Handle) bool {
 	delete(p.pending, h.remote.id)
 	h.traced.end()
 	h.state = idle
-	p.link.send(frame{kind: frameCancel, id: h.remote.id})
+	p.link.Send(transport.Frame{Kind: transport.Cancel, ID: h.remote.id})
 	return true
 }
 
@@ -107,7 +115,7 @@ func (m *Mirror) cycle(cur, next *Handle) error { return m.pass(cur, next) }
 
 // pass releases cur and, in the same frame, posts next.
 func (m *Mirror) pass(cur, next *Handle) error {
-	f := frame{kind: frameRelease, id: cur.remote.id, generation: cur.generation}
+	f := transport.Frame{Kind: transport.Release, ID: cur.remote.id, Generation: cur.generation}
 	r := cur.remote.replica
 	if cur.wrote {
 		r.changes(&f)
@@ -124,14 +132,14 @@ func (m *Mirror) pass(cur, next *Handle) error {
 	defer p.mu.Unlock()
 	cur.state = idle
 	r.held--
-	p.unsaid = p.unsaid || f.ok
+	p.unsaid = p.unsaid || f.OK
 	cur.traced.end()
 	if p.link != r.link || p.err != nil {
 		return m.refuse(p.lostLocked())
 	}
 	if next != nil {
 		m.awaitLocked(next, cur.mode)
-		f.next = next.remote.id
+		f.Next = next.remote.id
 	}
 	r.send(f)
 	return nil

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"sync"
+
+	"fairway/orwl/internal/transport"
 )
 
 // Peer is another process at the end of a connection, as the owner of
@@ -17,16 +20,18 @@ import (
 // refused with ErrLeaseLost, and Connected waits. Afterwards its mirrors can
 // be requested again.
 type Peer struct {
-	other   string
-	maxSize int64 // of what comes
+	other   string  // the name of the process at the other end
+	server  *Server // what this process serves there, or nil
+	maxSize int64   // of what comes
 	strict  bool
-	redial  func(context.Context) (*link, error) // nil where nobody dials again
-	ctx     context.Context                      // ends with Close
+	redial  func(context.Context) (*transport.Link, error) // nil where nobody dials again
+	ctx     context.Context                                // ends with Close
 	close   context.CancelFunc
 	over    chan struct{} // closed when there will be no connection any more
 
 	mu      sync.Mutex
-	link    *link // the present connection, or the last one
+	link    *transport.Link // the present connection, or the last one
+	session *session        // what the other process has here by it; nil where nothing is served
 	next    uint64
 	pending map[uint64]*Handle // requests that wait
 	mirrors map[uint64]*Mirror
@@ -37,13 +42,32 @@ type Peer struct {
 	restore chan struct{}         // closed when there is one again
 }
 
-func newPeer(l *link) *Peer {
+func newPeer(l *transport.Link, server *Server) *Peer {
 	p := &Peer{
-		link: l, maxSize: DefaultMaxSize, over: make(chan struct{}), restore: make(chan struct{}),
+		other: l.Process, server: server, maxSize: DefaultMaxSize, over: make(chan struct{}), restore: make(chan struct{}),
 		pending: make(map[uint64]*Handle), mirrors: make(map[uint64]*Mirror), replies: make(map[uint64]chan error),
 	}
 	p.ctx, p.close = context.WithCancel(context.Background())
+	p.bindLocked(l)
 	return p
+}
+
+// bindLocked makes l, which nobody has yet, the connection of the peer.
+func (p *Peer) bindLocked(l *transport.Link) {
+	p.link = l
+	by := transport.Handlers{Answered: p.answered, Idle: p.idle}
+	if p.server != nil {
+		p.session = newSession(l, p.server)
+		by.Asked = p.session.asked
+	}
+	l.Use(by)
+}
+
+// cut ends the present connection, without waiting.
+func (p *Peer) cut() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.link.Cut()
 }
 
 // Name returns the name of the process at the other end, which is different for
@@ -61,9 +85,9 @@ func (p *Peer) Sync(ctx context.Context) error {
 	if doubt {
 		return fmt.Errorf("a write was released before the connection was lost, and may not have arrived: %w", ErrLeaseLost)
 	}
-	err := p.ask(ctx, func(id uint64) frame {
+	err := p.ask(ctx, func(id uint64) transport.Frame {
 		p.unsaid = false
-		return frame{kind: frameSync, id: id}
+		return transport.Frame{Kind: transport.Sync, ID: id}
 	})
 	if err != nil {
 		p.mu.Lock()
@@ -85,7 +109,7 @@ func (p *Peer) Close() error {
 // syncLast is the Sync of Close: only where there is a connection and something to ask.
 func (p *Peer) syncLast() error {
 	p.mu.Lock()
-	lease, ask := p.link.lease, p.unsaid && p.err == nil || p.doubt
+	lease, ask := p.link.Lease, p.unsaid && p.err == nil || p.doubt
 	p.mu.Unlock()
 	if !ask {
 		return nil
@@ -97,9 +121,7 @@ func (p *Peer) syncLast() error {
 
 func (p *Peer) end() error {
 	p.close()
-	p.mu.Lock()
-	err := p.link.cut()
-	p.mu.Unlock()
+	err := p.cut()
 	<-p.over
 	if errors.Is(err, net.ErrClosed) {
 		return nil
@@ -121,7 +143,7 @@ func (p *Peer) Mirror(ctx context.Context, name string) (*Mirror, error) {
 		return nil, fmt.Errorf("opening location %s: process %s serves none by this connection (Dialer.Serve): %w", name, p.other, ErrUnknown)
 	}
 	m := &Mirror{peer: p, name: name}
-	err := p.ask(ctx, func(id uint64) frame {
+	err := p.ask(ctx, func(id uint64) transport.Frame {
 		m.id, m.replica = id, newReplica(p.link)
 		p.mirrors[id] = m
 		return p.opening(id, name)
@@ -138,22 +160,22 @@ func (p *Peer) Mirror(ctx context.Context, name string) (*Mirror, error) {
 func (p *Peer) serves() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.link.serves
+	return p.link.Serves
 }
 
 // opening asks for a location. Strict mode maps for each handle by itself, and so takes a
 // copy of memory that is shared.
-func (p *Peer) opening(id uint64, name string) frame {
-	f := frame{kind: frameOpen, id: id, text: name, mode: Write}
+func (p *Peer) opening(id uint64, name string) transport.Frame {
+	f := transport.Frame{Kind: transport.Open, ID: id, Text: name, Mode: Write}
 	if p.strict {
-		f.mode = Read
+		f.Mode = Read
 	}
 	return f
 }
 
 // ask sends a frame and waits for the reply to its id. The frame is composed
 // under the lock.
-func (p *Peer) ask(ctx context.Context, compose func(id uint64) frame) error {
+func (p *Peer) ask(ctx context.Context, compose func(id uint64) transport.Frame) error {
 	reply := newReply()
 	p.mu.Lock()
 	if p.err != nil {
@@ -163,7 +185,7 @@ func (p *Peer) ask(ctx context.Context, compose func(id uint64) frame) error {
 	p.next++
 	id := p.next
 	p.replies[id] = reply
-	p.link.send(compose(id))
+	p.link.Send(compose(id))
 	p.mu.Unlock()
 	select {
 	case err := <-reply:
@@ -178,20 +200,20 @@ func (p *Peer) ask(ctx context.Context, compose func(id uint64) frame) error {
 
 func newReply() chan error { return make(chan error, 1) }
 
-// handle takes a frame of the present connection, on the goroutine that reads it.
-func (p *Peer) handle(f *frame) error {
-	switch f.kind {
-	case frameOpened:
+// answered takes a frame of the present connection, on the goroutine that reads it.
+func (p *Peer) answered(f *transport.Frame) error {
+	switch f.Kind {
+	case transport.Opened:
 		return p.opened(f)
-	case frameGranted:
+	case transport.Granted:
 		return p.granted(f)
-	case frameRefused:
+	case transport.Refused:
 		p.refused(f)
-	case frameAnswered:
-		if f.ok {
-			p.reply(f.id, nil)
+	case transport.Answered:
+		if f.OK {
+			p.reply(f.ID, nil)
 		} else {
-			p.reply(f.id, f.error())
+			p.reply(f.ID, refusal(f))
 		}
 	}
 	return nil
@@ -207,59 +229,59 @@ func (p *Peer) reply(id uint64, err error) {
 	}
 }
 
-func (p *Peer) opened(f *frame) error {
+func (p *Peer) opened(f *transport.Frame) error {
 	p.mu.Lock()
-	m, twin := p.mirrors[f.id], p.mirrors[f.next]
+	m, twin := p.mirrors[f.ID], p.mirrors[f.Next]
 	if m != nil {
-		m.location, m.twin = f.mirror, twin
+		m.location, m.twin = f.Mirror, twin
 	}
-	if f.text != "" || twin != nil {
-		delete(p.mirrors, f.id)
+	if f.Text != "" || twin != nil {
+		delete(p.mirrors, f.ID)
 	}
 	p.mu.Unlock()
 	switch {
-	case m == nil || f.next != 0 && twin == nil:
-		return fmt.Errorf("%w: an answer for an unknown mirror", errFrame)
-	case f.text != "":
-		p.reply(f.id, f.error())
+	case m == nil || f.Next != 0 && twin == nil:
+		return fmt.Errorf("%w: an answer for an unknown mirror", transport.ErrMalformed)
+	case f.Text != "":
+		p.reply(f.ID, refusal(f))
 		return nil
 	case twin == nil:
 		if err := m.replica.opens(f, m.name, p.strict); err != nil {
 			return err
 		}
 	}
-	p.reply(f.id, nil)
+	p.reply(f.ID, nil)
 	return nil
 }
 
 // granted brings the mirror up to date and wakes the task. The grant of a
 // request that was cancelled meanwhile carries data all the same, since the
 // owner goes by what it has sent.
-func (p *Peer) granted(f *frame) error {
+func (p *Peer) granted(f *transport.Frame) error {
 	p.mu.Lock()
-	m, holding := p.mirrors[f.mirror], 0
+	m, holding := p.mirrors[f.Mirror], 0
 	if m != nil {
 		holding = m.replica.held
 	}
 	p.mu.Unlock()
 	if m == nil {
-		return fmt.Errorf("%w: a grant for an unknown mirror", errFrame)
+		return fmt.Errorf("%w: a grant for an unknown mirror", transport.ErrMalformed)
 	}
 	if err := m.replica.update(f, p.maxSize, holding); err != nil {
 		return m.refuse(err)
 	}
 	p.mu.Lock()
-	h := p.pending[f.id]
-	delete(p.pending, f.id)
+	h := p.pending[f.ID]
+	delete(p.pending, f.ID)
 	if h != nil && h.remote.replica != m.replica {
 		p.mu.Unlock()
-		return fmt.Errorf("%w: a grant of another location", errFrame)
+		return fmt.Errorf("%w: a grant of another location", transport.ErrMalformed)
 	}
 	if h != nil {
-		h.generation, h.state = f.generation, held
+		h.generation, h.state = f.Generation, held
 		m.replica.held++
 		if h.traced != nil {
-			h.traced.grant(f.text)
+			h.traced.grant(f.Text)
 		}
 	}
 	p.mu.Unlock()
@@ -269,18 +291,26 @@ func (p *Peer) granted(f *frame) error {
 	return nil
 }
 
-func (p *Peer) refused(f *frame) {
+func (p *Peer) refused(f *transport.Frame) {
 	p.mu.Lock()
-	h := p.pending[f.id]
-	delete(p.pending, f.id)
+	h := p.pending[f.ID]
+	delete(p.pending, f.ID)
 	if h != nil {
 		h.traced.end()
-		h.state, h.err = failed, f.error()
+		h.state, h.err = failed, refusal(f)
 	}
 	p.mu.Unlock()
 	if h != nil {
 		wakeList{h, h}.up()
 	}
+}
+
+// ended says why a connection is lost.
+func ended(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) {
+		return fmt.Errorf("connection ended: %w", ErrLeaseLost)
+	}
+	return fmt.Errorf("%w: %w", err, ErrLeaseLost)
 }
 
 // fail ends everything that depended on the connection.
@@ -314,7 +344,8 @@ func (p *Peer) idle() bool {
 func (p *Peer) ownerID() string { return p.other }
 
 type peerReservation struct {
-	link     *link
+	peer     *Peer
+	link     *transport.Link
 	id       uint64
 	postings []Posting
 }
@@ -329,18 +360,18 @@ func (p *Peer) reserve(ctx context.Context, postings []Posting) (reservation, er
 			return nil, q.refuse(err)
 		}
 	}
-	r := &peerReservation{postings: postings}
-	err := p.ask(ctx, func(id uint64) frame {
+	r := &peerReservation{peer: p, postings: postings}
+	err := p.ask(ctx, func(id uint64) transport.Frame {
 		r.id, r.link = id, p.link
-		f := frame{kind: frameReserve, id: id, ok: true}
+		f := transport.Frame{Kind: transport.Reserve, ID: id, OK: true}
 		for i, q := range postings {
 			if i > 0 && i%requestsPerFrame == 0 {
-				p.link.send(frame{kind: frameReserve, id: id, requests: f.requests})
-				f.requests = f.requests[:0]
+				p.link.Send(transport.Frame{Kind: transport.Reserve, ID: id, Requests: f.Requests})
+				f.Requests = f.Requests[:0]
 			}
 			m := q.resource.(*Mirror)
 			m.awaitLocked(q.handle, q.mode)
-			f.requests = append(f.requests, wireRequest{id: q.handle.remote.id, mirror: m.id, mode: q.mode, rank: int64(q.Rank), task: q.handle.Name})
+			f.Requests = append(f.Requests, transport.Posting{ID: q.handle.remote.id, Mirror: m.id, Mode: q.mode, Rank: int64(q.Rank), Task: q.handle.Name})
 		}
 		return f
 	})
@@ -356,9 +387,9 @@ func (p *Peer) reserve(ctx context.Context, postings []Posting) (reservation, er
 // settle ends a reservation. One that is not kept takes all its requests along, at the
 // owner and here.
 func (r *peerReservation) settle(keep bool) {
-	r.link.send(frame{kind: frameSettle, id: r.id, ok: keep})
+	r.link.Send(transport.Frame{Kind: transport.Settle, ID: r.id, OK: keep})
 	if !keep {
-		r.link.peer.dismiss(r.postings)
+		r.peer.dismiss(r.postings)
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
+
+	"fairway/orwl/internal/transport"
 )
 
 // firstPause is the longest pause before a connection is made again for the
@@ -18,11 +20,17 @@ const firstPause = 20 * time.Millisecond
 const longestPause = time.Second
 
 // keep serves the connection and those that follow it.
-func (p *Peer) keep(l *link) {
+func (p *Peer) keep(l *transport.Link) {
 	defer close(p.over)
 	defer p.close()
-	l.run()
-	for p.redial != nil {
+	for {
+		p.fail(ended(l.Run()))
+		if p.session != nil {
+			p.session.end()
+		}
+		if p.redial == nil {
+			return
+		}
 		next, err := p.again(l)
 		if err != nil {
 			p.giveUp(err)
@@ -30,26 +38,25 @@ func (p *Peer) keep(l *link) {
 		}
 		l = next
 		p.adopt(l)
-		l.run()
 	}
 }
 
 // again dials until there is a connection or a lease has passed.
-func (p *Peer) again(lost *link) (*link, error) {
-	ctx, cancel := context.WithTimeout(p.ctx, lost.lease)
+func (p *Peer) again(lost *transport.Link) (*transport.Link, error) {
+	ctx, cancel := context.WithTimeout(p.ctx, lost.Lease)
 	defer cancel()
-	for pause := firstPause; ; pause = min(2*pause, lost.lease/4) {
+	for pause := firstPause; ; pause = min(2*pause, lost.Lease/4) {
 		if err := nap(ctx, rand.N(pause)); err != nil {
-			return nil, fmt.Errorf("no connection within the lease of %v: %w", lost.lease, ErrLeaseLost)
+			return nil, fmt.Errorf("no connection within the lease of %v: %w", lost.Lease, ErrLeaseLost)
 		}
 		l, err := p.redial(ctx)
 		if err != nil {
 			continue
 		}
-		if l.other == p.other {
+		if l.Process == p.other {
 			return l, nil
 		}
-		l.cut()
+		l.Cut()
 		return nil, fmt.Errorf("another process answers, so what this one had is gone: %w", ErrLeaseLost)
 	}
 }
@@ -67,18 +74,19 @@ func nap(ctx context.Context, d time.Duration) error {
 
 // adopt makes l the connection of the peer and opens the mirrors again. Their
 // data comes anew.
-func (p *Peer) adopt(l *link) {
+func (p *Peer) adopt(l *transport.Link) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	l.peer, p.link, p.err = p, l, nil
+	p.bindLocked(l)
+	p.err = nil
 	for id, m := range p.mirrors {
 		m.replica = newReplica(l)
 		f := p.opening(id, m.name)
-		f.ok = true
-		l.send(f)
+		f.OK = true
+		l.Send(f)
 	}
 	if p.ctx.Err() != nil {
-		l.cut() // Close came between
+		l.Cut() // Close came between
 	}
 	close(p.restore)
 	p.restore = make(chan struct{})

@@ -19,6 +19,7 @@ type relay struct {
 	net.Listener
 	server string
 	budget int64
+	deaf   chan struct{} // closed when nothing is passed on from the dialler any more; or nil
 }
 
 func (r *relay) run(t *testing.T) {
@@ -40,12 +41,12 @@ func (r *relay) run(t *testing.T) {
 			io.Copy(here, io.LimitReader(there, r.budget))
 			close(stalled)
 		})
-		all.Go(func() { copyUntil(there, here, stalled) })
+		all.Go(func() { copyUntil(there, here, stalled, r.deaf) })
 	}
 }
 
-// copyUntil passes bytes on as long as done is open, and reads and drops them then.
-func copyUntil(to io.Writer, from io.Reader, done <-chan struct{}) {
+// copyUntil passes bytes on as long as both channels are open, and reads and drops them then.
+func copyUntil(to io.Writer, from io.Reader, done, deaf <-chan struct{}) {
 	b := make([]byte, 4096)
 	for {
 		n, err := from.Read(b)
@@ -54,6 +55,7 @@ func copyUntil(to io.Writer, from io.Reader, done <-chan struct{}) {
 		}
 		select {
 		case <-done:
+		case <-deaf:
 		default:
 			to.Write(b[:n])
 		}
@@ -71,7 +73,7 @@ func TestSilenceAtAnyByte(t *testing.T) {
 		direct := listen(t, "tcp")
 		go s.Serve(direct)
 		t.Cleanup(s.Close)
-		r := &relay{listen(t, "tcp"), direct.Addr().String(), 200 + rng.Int64N(4*64*memory.BlockSize)}
+		r := &relay{Listener: listen(t, "tcp"), server: direct.Addr().String(), budget: 200 + rng.Int64N(4*64*memory.BlockSize)}
 		go r.run(t)
 		p, err := (&Dialer{Lease: 300 * time.Millisecond, Once: true}).Dial(background, "tcp", r.Addr().String())
 		must(t, err)

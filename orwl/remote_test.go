@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"fairway/orwl/internal/memory"
+	"fairway/orwl/internal/transport"
 	"fairway/test/seed"
 )
 
@@ -72,7 +73,7 @@ func TestMirrorIsOpenedOnce(t *testing.T) {
 	})
 }
 
-func (p *Peer) present() *link {
+func (p *Peer) present() *transport.Link {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.link
@@ -107,12 +108,7 @@ func TestOnlyChangesAreSent(t *testing.T) {
 	s, p := served(t, "tcp", l)
 	m := mirror(t, p, "l")
 	read(t, m)
-	s.mu.Lock()
-	var session *session
-	for link := range s.links {
-		session = link.session
-	}
-	s.mu.Unlock()
+	session := onlySession(t, s)
 	lacks := func() int {
 		session.mu.Lock()
 		defer session.mu.Unlock()

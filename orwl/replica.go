@@ -5,6 +5,7 @@ import (
 	"runtime"
 
 	"fairway/orwl/internal/memory"
+	"fairway/orwl/internal/transport"
 )
 
 // replica is the data of a mirror, for as long as one connection lasts. A task
@@ -14,7 +15,7 @@ import (
 // It changes while no request is granted, or under the write lock; the
 // goroutine that reads the connection hands it over with a grant.
 type replica struct {
-	link    *link
+	link    *transport.Link
 	opened  bool          // for who has the right to read
 	held    int           // requests that are granted, under the lock of the peer
 	limit   int64         // bytes that Resize may give it
@@ -24,18 +25,18 @@ type replica struct {
 	journal *memory.Journal
 }
 
-func newReplica(l *link) *replica { return &replica{link: l, memory: new(memory.Region)} }
+func newReplica(l *transport.Link) *replica { return &replica{link: l, memory: new(memory.Region)} }
 
 // opens takes what the owner says of the location. The memory of a file is given
 // back when nobody refers to the replica any more.
-func (r *replica) opens(f *frame, name string, strict bool) (err error) {
+func (r *replica) opens(f *transport.Frame, name string, strict bool) (err error) {
 	if r.opened {
-		return fmt.Errorf("%w: location %s is opened twice", errFrame, name)
+		return fmt.Errorf("%w: location %s is opened twice", transport.ErrMalformed, name)
 	}
-	r.opened, r.limit = true, f.size
+	r.opened, r.limit = true, f.Size
 	switch {
-	case f.ok:
-		r.draft = &memory.Draft{InPlace: f.mode == Write}
+	case f.OK:
+		r.draft = &memory.Draft{InPlace: f.Mode == Write}
 		runtime.AddCleanup(r, (*memory.Draft).Close, r.draft)
 	case strict:
 		*r.memory, err = memory.NewInFile(name, 0)
@@ -48,17 +49,17 @@ func (r *replica) opens(f *frame, name string, strict bool) (err error) {
 
 // update takes what comes with a grant. While tasks here hold the lock, which they do then
 // for reading, nothing may come that changes what they see.
-func (r *replica) update(f *frame, limit int64, held int) error {
-	if !r.opened || held > 0 && (f.version != r.version || f.ok || len(f.extents) > 0 || f.size != int64(r.memory.Size())) {
-		return fmt.Errorf("%w: a grant where there can be none", errFrame)
+func (r *replica) update(f *transport.Frame, limit int64, held int) error {
+	if !r.opened || held > 0 && (f.Version != r.version || f.OK || len(f.Extents) > 0 || f.Size != int64(r.memory.Size())) {
+		return fmt.Errorf("%w: a grant where there can be none", transport.ErrMalformed)
 	}
-	if f.size > limit {
-		return fmt.Errorf("%d bytes are sent, where at most %d are allowed: %w", f.size, limit, ErrTooLarge)
+	if f.Size > limit {
+		return fmt.Errorf("%d bytes are sent, where at most %d are allowed: %w", f.Size, limit, ErrTooLarge)
 	}
-	size := int(f.size)
+	size := int(f.Size)
 	if r.draft != nil {
-		r.version = f.version
-		return r.follow(f.ok, size)
+		r.version = f.Version
+		return r.follow(f.OK, size)
 	}
 	if r.memory.Size() != size {
 		if err := r.memory.Resize(size); err != nil {
@@ -66,25 +67,25 @@ func (r *replica) update(f *frame, limit int64, held int) error {
 		}
 		r.journal = nil
 	}
-	if err := r.link.take(f, r.memory.Bytes); err != nil {
+	if err := r.link.ReadInto(r.memory.Bytes); err != nil {
 		return err
 	}
-	if r.journal != nil && len(f.extents) > 0 {
-		r.journal.Wrote(r.memory.Bytes, f.extents, f.version)
+	if r.journal != nil && len(f.Extents) > 0 {
+		r.journal.Wrote(r.memory.Bytes, f.Extents, f.Version)
 	}
-	r.version = f.version
+	r.version = f.Version
 	return nil
 }
 
 // follow maps the memory as the owner has it, when that has moved.
 func (r *replica) follow(moved bool, size int) error {
 	if !moved && r.memory.Size() != size {
-		return fmt.Errorf("%w: memory of %d bytes has %d in its place", errFrame, r.memory.Size(), size)
+		return fmt.Errorf("%w: memory of %d bytes has %d in its place", transport.ErrMalformed, r.memory.Size(), size)
 	}
 	if !moved {
 		return nil
 	}
-	fd, err := r.link.fds.take()
+	fd, err := r.link.TakeDescriptor()
 	if err != nil {
 		return err
 	}
@@ -109,39 +110,39 @@ func (r *replica) beforeWrite(h *Handle) {
 }
 
 // changes describes what a writer did, and makes it the version of the replica.
-func (r *replica) changes(f *frame) {
+func (r *replica) changes(f *transport.Frame) {
 	data := r.memory.Bytes
-	f.ok, f.size = true, int64(len(data))
+	f.OK, f.Size = true, int64(len(data))
 	r.version++
 	if r.draft != nil {
-		f.size, f.extents = int64(len(r.draft.Bytes)), r.draft.Changes(data, r.version)
+		f.Size, f.Extents = int64(len(r.draft.Bytes)), r.draft.Changes(data, r.version)
 		return
 	}
 	if r.journal == nil { // resized, or smaller than a block
 		if len(data) > 0 {
-			f.extents = []memory.Extent{{Offset: 0, Length: len(data)}}
+			f.Extents = []memory.Extent{{Offset: 0, Length: len(data)}}
 		}
 		return
 	}
 	r.journal.Commit(data, r.version)
-	f.extents = r.journal.Since(len(data), r.version-1)
+	f.Extents = r.journal.Since(len(data), r.version-1)
 }
 
 // send sends a release. The memory may be written again under the next grant,
 // which can come before a large frame has left, so that is copied. A draft is
 // written under the next write grant alone, which the owner gives when it has the frame.
-func (r *replica) send(f frame) {
+func (r *replica) send(f transport.Frame) {
 	if r.draft != nil {
-		r.link.sendData(f, r.draft.Bytes, func() { runtime.KeepAlive(r) })
+		r.link.SendData(f, r.draft.Bytes, func() { runtime.KeepAlive(r) })
 		return
 	}
 	data := r.memory.Bytes
-	if n := f.dataLength(); n > inlineLimit {
+	if n := f.DataLength(); n > transport.InlineLimit {
 		stable, at := make([]byte, len(data)), 0
-		for _, e := range f.extents {
+		for _, e := range f.Extents {
 			at += copy(stable[e.Offset:e.Offset+e.Length], data[e.Offset:])
 		}
 		data = stable
 	}
-	r.link.sendData(f, data, nil)
+	r.link.SendData(f, data, nil)
 }

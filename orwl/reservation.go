@@ -3,6 +3,8 @@ package orwl
 import (
 	"context"
 	"fmt"
+
+	"fairway/orwl/internal/transport"
 )
 
 // foreignReservation is the part of another process's insertion that concerns
@@ -29,19 +31,19 @@ type gathered struct {
 
 // reserve takes a part of a reservation, and begins to insert it when that is the last one.
 // That may have to wait, so it does not end on the goroutine that reads.
-func (s *session) reserve(f *frame) error {
+func (s *session) reserve(f *transport.Frame) error {
 	g := s.gathering
 	if g == nil {
-		g = &gathered{id: f.id, r: new(foreignReservation)}
+		g = &gathered{id: f.ID, r: new(foreignReservation)}
 	}
-	if g.id != f.id || len(f.requests) == 0 {
-		return fmt.Errorf("%w: reservation %d in the middle of %d", errFrame, f.id, g.id)
+	if g.id != f.ID || len(f.Requests) == 0 {
+		return fmt.Errorf("%w: reservation %d in the middle of %d", transport.ErrMalformed, f.ID, g.id)
 	}
 	if g.err == nil {
-		g.err = s.gather(g.r, f.requests)
+		g.err = s.gather(g.r, f.Requests)
 	}
 	s.gathering = g
-	if !f.ok {
+	if !f.OK {
 		return nil
 	}
 	s.gathering = nil
@@ -58,11 +60,11 @@ func (s *session) reserve(f *frame) error {
 }
 
 func (s *session) refuseReservation(id uint64, err error) {
-	s.link.send(frame{kind: frameAnswered, id: id, code: codeOf(err), text: cutText(err.Error())})
+	s.link.Send(transport.Frame{Kind: transport.Answered, ID: id, Code: codeOf(err), Text: err.Error()})
 }
 
 // gather registers requests of a reservation.
-func (s *session) gather(r *foreignReservation, requests []wireRequest) error {
+func (s *session) gather(r *foreignReservation, requests []transport.Posting) error {
 	for _, q := range requests {
 		p, err := s.newProxy(q)
 		if err != nil {
@@ -70,7 +72,7 @@ func (s *session) gather(r *foreignReservation, requests []wireRequest) error {
 		}
 		p.unsettled = true
 		r.proxies = append(r.proxies, p)
-		r.postings = append(r.postings, Posting{handle: &p.handle, resource: p.sub.location, mode: q.mode, Rank: int(q.rank)})
+		r.postings = append(r.postings, Posting{handle: &p.handle, resource: p.sub.location, mode: q.Mode, Rank: int(q.Rank)})
 	}
 	return nil
 }
@@ -111,15 +113,15 @@ func (s *session) insert(id uint64, r *foreignReservation) {
 	case abandoned:
 		s.takeBack(r)
 	default:
-		s.link.send(frame{kind: frameAnswered, id: id, ok: true})
+		s.link.Send(transport.Frame{Kind: transport.Answered, ID: id, OK: true})
 	}
 }
 
 // settle ends a reservation. One that is not made yet is only given up.
-func (s *session) settle(f *frame) {
+func (s *session) settle(f *transport.Frame) {
 	s.mu.Lock()
-	r := s.reservations[f.id]
-	delete(s.reservations, f.id)
+	r := s.reservations[f.ID]
+	delete(s.reservations, f.ID)
 	early := r != nil && r.made == nil
 	if early {
 		r.abandoned = true
@@ -134,7 +136,7 @@ func (s *session) settle(f *frame) {
 	case r == nil:
 	case early:
 		r.cancel()
-	case f.ok:
+	case f.OK:
 		r.made.settle(true)
 	default:
 		s.takeBack(r)

@@ -40,12 +40,10 @@ func TestInsertGivenUpBehindALatch(t *testing.T) {
 
 // reservations counts those that a server has not settled.
 func reservations(s *Server) (n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for l := range s.links {
-		l.session.mu.Lock()
-		n += len(l.session.reservations)
-		l.session.mu.Unlock()
+	for _, session := range sessionsOf(s) {
+		session.mu.Lock()
+		n += len(session.reservations)
+		session.mu.Unlock()
 	}
 	return n
 }

@@ -13,28 +13,9 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"fairway/orwl/internal/transport"
 )
-
-// DefaultMaxRemote is the limit of the requests that one connection may have
-// queued in all locations of a Server.
-const DefaultMaxRemote = 1 << 20
-
-// DefaultMaxMirrors is the limit of the mirrors that one connection may have open.
-const DefaultMaxMirrors = 1 << 16
-
-// DefaultMaxConnections is the limit of the connections that a Server has at the same time.
-const DefaultMaxConnections = 1024
-
-// DefaultMaxSize is the limit of the size in bytes of what comes from another
-// process.
-const DefaultMaxSize = 4 << 30
-
-func sizeLimit(max int64) int64 {
-	if max > 0 {
-		return max
-	}
-	return DefaultMaxSize
-}
 
 // Server lets other processes request locations of this one.
 type Server struct {
@@ -58,7 +39,7 @@ type Server struct {
 
 	mu          sync.Mutex
 	locations   map[string]*Location
-	links       map[*link]struct{}
+	peers       map[*Peer]struct{} // connected
 	listeners   map[net.Listener]struct{}
 	connections int
 	arrived     chan struct{}   // closed when one more process is connected
@@ -95,7 +76,7 @@ func (s *Server) location(name string) (*Location, error) {
 // Serve accepts connections until Close or an error of the listener. A
 // listener that others than this machine can reach is refused: use ServeTLS.
 func (s *Server) Serve(listener net.Listener) error {
-	if !onThisMachine(listener.Addr()) {
+	if !transport.OnThisMachine(listener.Addr()) {
 		listener.Close()
 		return fmt.Errorf("serving on %v: %w", listener.Addr(), ErrInsecure)
 	}
@@ -106,13 +87,6 @@ func (s *Server) Serve(listener net.Listener) error {
 // configuration must ask for certificates of clients.
 func (s *Server) ServeTLS(listener net.Listener, c *tls.Config) error {
 	return s.serve(tls.NewListener(listener, c))
-}
-
-func onThisMachine(a net.Addr) bool {
-	if tcp, ok := a.(*net.TCPAddr); ok {
-		return tcp.IP.IsLoopback()
-	}
-	return a.Network() == "unix" || a.Network() == "pipe"
 }
 
 func (s *Server) serve(listener net.Listener) error {
@@ -161,7 +135,7 @@ func (s *Server) admit(conn net.Conn) {
 	}
 	s.mu.Unlock()
 	if full {
-		socketOf(conn).Close()
+		transport.SocketOf(conn).Close()
 		return
 	}
 	s.running.Go(func() {
@@ -179,7 +153,7 @@ func (s *Server) enter(listener net.Listener) bool {
 		return false
 	}
 	if s.listeners == nil {
-		s.listeners, s.links = make(map[net.Listener]struct{}), make(map[*link]struct{})
+		s.listeners, s.peers = make(map[net.Listener]struct{}), make(map[*Peer]struct{})
 		s.ctx, s.cancel = context.WithCancel(context.Background())
 	}
 	s.listeners[listener] = struct{}{}
@@ -197,31 +171,24 @@ func (s *Server) leave(listener net.Listener) {
 
 // attend serves one connection to its end.
 func (s *Server) attend(conn net.Conn) {
-	defer socketOf(conn).Close()
-	l, err := newLink(s.ctx, conn, s, leaseOf(s.Lease))
+	l, err := transport.Connect(s.ctx, conn, transport.Hello{Process: processID, Serves: true, Lease: leaseOf(s.Lease)})
 	if err != nil {
 		return
 	}
+	p := newPeer(l, s)
+	p.maxSize = sizeLimit(s.MaxSize)
 	s.mu.Lock()
 	closed := s.closed
-	s.links[l] = struct{}{}
+	s.peers[p] = struct{}{}
 	s.announceLocked()
 	s.mu.Unlock()
 	if closed {
-		l.cut()
+		l.Cut()
 	}
-	l.peer.maxSize = sizeLimit(s.MaxSize)
-	l.peer.keep(l)
+	p.keep(l)
 	s.mu.Lock()
-	delete(s.links, l)
+	delete(s.peers, p)
 	s.mu.Unlock()
-}
-
-func leaseOf(lease time.Duration) time.Duration {
-	if lease > 0 {
-		return max(lease, MinLease)
-	}
-	return DefaultLease
 }
 
 // Peer waits until a process has dialled this server that serves locations by its own side
@@ -251,9 +218,9 @@ func (s *Server) Peer(ctx context.Context, name string) (*Peer, error) {
 }
 
 func (s *Server) peerLocked(name string) *Peer {
-	for l := range s.links {
-		if l.other == name && l.serves {
-			return l.peer
+	for p := range s.peers {
+		if p.other == name && p.serves() {
+			return p
 		}
 	}
 	return nil
@@ -306,8 +273,8 @@ func (s *Server) Close() {
 	for listener := range s.listeners {
 		listener.Close()
 	}
-	for l := range s.links {
-		l.cut()
+	for p := range s.peers {
+		p.cut()
 	}
 	s.mu.Unlock()
 	s.running.Wait()
@@ -355,17 +322,17 @@ func (d *Dialer) Dial(ctx context.Context, network, address string) (*Peer, erro
 	if err != nil {
 		return nil, err
 	}
-	p := l.peer
+	p := newPeer(l, own.Serve)
 	p.maxSize, p.strict = sizeLimit(own.MaxSize), own.Strict
 	if !own.Once {
-		p.redial = func(ctx context.Context) (*link, error) { return own.connect(ctx, network, address) }
+		p.redial = func(ctx context.Context) (*transport.Link, error) { return own.connect(ctx, network, address) }
 	}
 	go p.keep(l)
 	return p, nil
 }
 
 // connectPatiently connects until somebody answers or the patience is at its end.
-func (d *Dialer) connectPatiently(ctx context.Context, network, address string) (*link, error) {
+func (d *Dialer) connectPatiently(ctx context.Context, network, address string) (*transport.Link, error) {
 	if d.Patience > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, d.Patience)
@@ -391,7 +358,7 @@ func absent(err error) bool {
 	return errors.As(err, &system) && !errors.Is(err, fs.ErrPermission) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-func (d *Dialer) connect(ctx context.Context, network, address string) (*link, error) {
+func (d *Dialer) connect(ctx context.Context, network, address string) (*transport.Link, error) {
 	lease := leaseOf(d.Lease)
 	dialer := net.Dialer{Timeout: lease}
 	conn, err := dialer.DialContext(ctx, network, address)
@@ -400,13 +367,12 @@ func (d *Dialer) connect(ctx context.Context, network, address string) (*link, e
 	}
 	if d.TLS != nil {
 		conn = tls.Client(conn, d.configFor(address))
-	} else if !onThisMachine(conn.RemoteAddr()) {
+	} else if !transport.OnThisMachine(conn.RemoteAddr()) {
 		conn.Close()
 		return nil, fmt.Errorf("dialling %s: %w", address, ErrInsecure)
 	}
-	l, err := newLink(ctx, conn, d.Serve, lease)
+	l, err := transport.Connect(ctx, conn, transport.Hello{Process: processID, Serves: d.Serve != nil, Lease: lease})
 	if err != nil {
-		socketOf(conn).Close()
 		return nil, fmt.Errorf("dialling %s: %w", address, err)
 	}
 	return l, nil
@@ -422,12 +388,4 @@ func (d *Dialer) configFor(address string) *tls.Config {
 		c.ServerName = host
 	}
 	return c
-}
-
-// socketOf returns the connection below TLS. Closing that never waits for the other end.
-func socketOf(conn net.Conn) net.Conn {
-	if c, ok := conn.(*tls.Conn); ok {
-		return c.NetConn()
-	}
-	return conn
 }

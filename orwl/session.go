@@ -8,12 +8,13 @@ import (
 	"sync"
 
 	"fairway/orwl/internal/memory"
+	"fairway/orwl/internal/transport"
 )
 
 // session is what a process at the other end of a link has in the locations of
 // this one. It ends with the link: the process loses all of it.
 type session struct {
-	link   *link
+	link   *transport.Link
 	server *Server
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -54,7 +55,7 @@ type proxy struct {
 	unsettled bool // part of a reservation that is not settled: that decides about it
 }
 
-func newSession(l *link, s *Server) *session {
+func newSession(l *transport.Link, s *Server) *session {
 	ctx, cancel := context.WithCancel(context.Background())
 	n := &session{
 		link: l, server: s, ctx: ctx, cancel: cancel,
@@ -64,58 +65,58 @@ func newSession(l *link, s *Server) *session {
 	return n
 }
 
-func (s *session) handle(f *frame) error {
-	switch f.kind {
-	case frameOpen:
+func (s *session) asked(f *transport.Frame) error {
+	switch f.Kind {
+	case transport.Open:
 		s.open(f)
-	case frameRequest:
+	case transport.Request:
 		s.request(f)
-	case frameCancel:
-		if p := s.find(f.id); p != nil && !s.isUnsettled(p) {
+	case transport.Cancel:
+		if p := s.find(f.ID); p != nil && !s.isUnsettled(p) {
 			s.withdraw(p)
 		}
-	case frameRelease:
+	case transport.Release:
 		return s.release(f)
-	case frameReserve:
+	case transport.Reserve:
 		return s.reserve(f)
-	case frameSettle:
+	case transport.Settle:
 		s.settle(f)
-	case frameSync:
-		s.link.send(frame{kind: frameAnswered, id: f.id, ok: true})
+	case transport.Sync:
+		s.link.Send(transport.Frame{Kind: transport.Answered, ID: f.ID, OK: true})
 	}
 	return nil
 }
 
 // open answers without a look at the memory, which a task may be writing: that goes, or a
 // descriptor of it, with the first grant.
-func (s *session) open(f *frame) {
-	l, err := s.server.location(f.text)
+func (s *session) open(f *transport.Frame) {
+	l, err := s.server.location(f.Text)
 	if err != nil {
-		s.link.send(frame{kind: frameOpened, id: f.id, code: codeOf(err), text: cutText(err.Error())})
+		s.link.Send(transport.Frame{Kind: transport.Opened, ID: f.ID, Code: codeOf(err), Text: err.Error()})
 		return
 	}
-	sub := &subscription{id: f.id, location: l}
-	sub.mapped = l.shared && s.link.fds != nil && f.mode == Write
+	sub := &subscription{id: f.ID, location: l}
+	sub.mapped = l.shared && s.link.SendsDescriptors() && f.Mode == Write
 	sub.inPlace = sub.mapped && l.writesInPlace()
-	if err := s.admitMirror(f.id, l, f.ok); err != nil {
-		s.link.send(frame{kind: frameOpened, id: f.id, code: codeOf(err), text: cutText(l.refuse(err).Error())})
+	if err := s.admitMirror(f.ID, l, f.OK); err != nil {
+		s.link.Send(transport.Frame{Kind: transport.Opened, ID: f.ID, Code: codeOf(err), Text: l.refuse(err).Error()})
 		return
 	}
-	opened := frame{kind: frameOpened, id: f.id, mirror: l.id, ok: sub.mapped, size: sizeLimit(s.server.MaxSize)}
+	opened := transport.Frame{Kind: transport.Opened, ID: f.ID, Mirror: l.id, OK: sub.mapped, Size: sizeLimit(s.server.MaxSize)}
 	if sub.inPlace {
-		opened.mode = Write
+		opened.Mode = Write
 	}
 	s.mu.Lock()
 	before := s.mirrorOf[l]
-	if before == 0 || f.ok {
-		s.subscribed[f.id], s.mirrorOf[l] = sub, f.id
+	if before == 0 || f.OK {
+		s.subscribed[f.ID], s.mirrorOf[l] = sub, f.ID
 	}
 	s.mu.Unlock()
-	if before != 0 && !f.ok {
-		s.link.send(frame{kind: frameOpened, id: f.id, next: before})
+	if before != 0 && !f.OK {
+		s.link.Send(transport.Frame{Kind: transport.Opened, ID: f.ID, Next: before})
 		return
 	}
-	s.link.send(opened)
+	s.link.Send(opened)
 }
 
 // admitMirror refuses a mirror, unless it need not be opened because there is one.
@@ -137,29 +138,29 @@ func (s *session) admitMirror(id uint64, l *Location, again bool) error {
 
 // newProxy registers a request, unless its mirror is unknown or there are too
 // many.
-func (s *session) newProxy(r wireRequest) (*proxy, error) {
+func (s *session) newProxy(r transport.Posting) (*proxy, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	limit := s.server.MaxRequests
 	if limit == 0 {
 		limit = DefaultMaxRemote
 	}
-	sub := s.subscribed[r.mirror]
+	sub := s.subscribed[r.Mirror]
 	switch {
 	case sub == nil:
 		return nil, ErrUnknown
 	case len(s.proxies) >= limit:
 		return nil, sub.location.refuse(ErrFull)
-	case s.proxies[r.id] != nil:
+	case s.proxies[r.ID] != nil:
 		return nil, sub.location.refuse(ErrBusy)
 	}
-	p := &proxy{id: r.id, sub: sub}
-	if p.handle.Name = r.task; r.task == "" {
-		p.handle.Name = s.link.other
+	p := &proxy{id: r.ID, sub: sub}
+	if p.handle.Name = r.Task; r.Task == "" {
+		p.handle.Name = s.link.Process
 	}
 	p.served.decided = func() { s.granted(p) }
 	p.handle.served = &p.served
-	s.proxies[r.id] = p
+	s.proxies[r.ID] = p
 	return p, nil
 }
 
@@ -182,76 +183,76 @@ func (s *session) forget(p *proxy) {
 }
 
 func (s *session) refuse(id uint64, err error) {
-	s.link.send(frame{kind: frameRefused, id: id, code: codeOf(err), text: cutText(err.Error())})
+	s.link.Send(transport.Frame{Kind: transport.Refused, ID: id, Code: codeOf(err), Text: err.Error()})
 }
 
-func (s *session) request(f *frame) {
-	p, err := s.newProxy(wireRequest{id: f.id, mirror: f.mirror, task: f.text})
+func (s *session) request(f *transport.Frame) {
+	p, err := s.newProxy(transport.Posting{ID: f.ID, Mirror: f.Mirror, Task: f.Text})
 	if err == nil {
-		if err = p.sub.location.insertRanked(&p.handle, f.mode, int(f.rank)); err != nil {
+		if err = p.sub.location.insertRanked(&p.handle, f.Mode, int(f.Rank)); err != nil {
 			s.forget(p)
 		}
 	}
 	if err != nil {
-		s.refuse(f.id, err)
+		s.refuse(f.ID, err)
 	}
 }
 
 // release takes what a writer changed, but only under the grant that it was
 // written under and that the other process still has, and only when it has come
 // completely.
-func (s *session) release(f *frame) error {
-	p := s.find(f.id)
+func (s *session) release(f *transport.Frame) error {
+	p := s.find(f.ID)
 	if p != nil {
 		s.awaitSent(p)
 	}
 	if p == nil || !s.valid(p, f) {
-		s.refuse(f.id, ErrStale)
-		return s.link.drop(f)
+		s.refuse(f.ID, ErrStale)
+		return s.link.Skip()
 	}
-	if f.ok {
-		if f.size > max(sizeLimit(s.server.MaxSize), int64(p.sub.location.memory.Size())) {
-			return fmt.Errorf("location %s: %d bytes: %w", p.sub.location.name, f.size, ErrTooLarge)
+	if f.OK {
+		if f.Size > max(sizeLimit(s.server.MaxSize), int64(p.sub.location.memory.Size())) {
+			return fmt.Errorf("location %s: %d bytes: %w", p.sub.location.name, f.Size, ErrTooLarge)
 		}
 		if err := s.write(p, f); err != nil {
 			return err
 		}
 	}
 	s.forget(p)
-	if f.next == 0 {
+	if f.Next == 0 {
 		return p.sub.location.release(&p.handle)
 	}
-	next, err := s.newProxy(wireRequest{id: f.next, mirror: p.sub.id, task: p.handle.Name})
+	next, err := s.newProxy(transport.Posting{ID: f.Next, Mirror: p.sub.id, Task: p.handle.Name})
 	if err != nil {
-		s.refuse(f.next, err)
+		s.refuse(f.Next, err)
 		return p.sub.location.release(&p.handle)
 	}
 	if err := p.sub.location.cycle(&p.handle, &next.handle); err != nil {
 		s.forget(next)
-		s.refuse(f.next, err)
+		s.refuse(f.Next, err)
 	}
 	return nil
 }
 
 // valid reports whether a release is of the grant that p has now, and writes
 // only under a write lock.
-func (s *session) valid(p *proxy, f *frame) bool {
+func (s *session) valid(p *proxy, f *transport.Frame) bool {
 	s.mu.Lock()
 	told := p.told
 	s.mu.Unlock()
-	if !told || !p.sub.location.holds(&p.handle) || p.handle.generation != f.generation {
+	if !told || !p.sub.location.holds(&p.handle) || p.handle.generation != f.Generation {
 		return false
 	}
 	if p.handle.mode == Read {
-		return !f.ok && len(f.extents) == 0
+		return !f.OK && len(f.Extents) == 0
 	}
-	return f.ok || len(f.extents) == 0
+	return f.OK || len(f.Extents) == 0
 }
 
 // write makes the new version from the data of a release.
-func (s *session) write(p *proxy, f *frame) (err error) {
-	if err = s.take(f.dataLength()); err == nil {
-		p.sub.version, err = p.sub.location.overwrite(&p.handle, int(f.size), f.extents, s.taken, p.sub.inPlace)
+func (s *session) write(p *proxy, f *transport.Frame) (err error) {
+	if err = s.take(f.DataLength()); err == nil {
+		p.sub.version, err = p.sub.location.overwrite(&p.handle, int(f.Size), f.Extents, s.taken, p.sub.inPlace)
 	}
 	return err
 }
@@ -266,7 +267,7 @@ func (s *session) take(n int) error {
 		at := len(s.taken)
 		step := min(n-at, max(takeStep, cap(s.taken)-at))
 		s.taken = slices.Grow(s.taken, step)[:at+step]
-		if _, err := io.ReadFull(s.link.in.in, s.taken[at:]); err != nil {
+		if _, err := io.ReadFull(s.link, s.taken[at:]); err != nil {
 			return err
 		}
 	}

@@ -5,9 +5,9 @@ import (
 	"net"
 	"sync"
 	"testing"
-	"time"
 
 	"fairway/orwl/internal/memory"
+	"fairway/orwl/internal/transport"
 )
 
 // script turns bytes into frames whose numbers are small, so that they meet each other.
@@ -24,26 +24,26 @@ func (s *script) next() byte {
 
 // frame makes one that an end may send after its hello, with the numbers that a session
 // looks at. A generation is what the frame before told for the request, or one that is wrong.
-func (s *script) frame(kinds byte, first frameKind, names []string, generations map[uint64]uint64) *frame {
-	kind := first + frameKind(s.next()%kinds)
+func (s *script) frame(kinds byte, first transport.Kind, names []string, generations map[uint64]uint64) *transport.Frame {
+	kind := first + transport.Kind(s.next()%kinds)
 	bits, ids, size := s.next(), s.next(), s.next()
-	f := &frame{
-		kind: kind, ok: bits&1 != 0, mode: Mode(bits >> 1 & 1), id: uint64(ids & 7), mirror: uint64(ids >> 3 & 7),
-		next: uint64(bits >> 2 & 7), size: int64(size) * 64, rank: int64(int8(size)),
+	f := &transport.Frame{
+		Kind: kind, OK: bits&1 != 0, Mode: Mode(bits >> 1 & 1), ID: uint64(ids & 7), Mirror: uint64(ids >> 3 & 7),
+		Next: uint64(bits >> 2 & 7), Size: int64(size) * 64, Rank: int64(int8(size)),
 	}
-	f.generation = generations[f.id]
+	f.Generation = generations[f.ID]
 	switch {
-	case kind == frameOpen:
-		f.text = names[int(size)%len(names)]
-	case kind == frameReserve:
+	case kind == transport.Open:
+		f.Text = names[int(size)%len(names)]
+	case kind == transport.Reserve:
 		for n := uint64(0); n < uint64(bits>>5); n++ {
-			f.requests = append(f.requests, wireRequest{id: f.id + n, mirror: f.mirror, mode: f.mode, rank: f.rank})
+			f.Requests = append(f.Requests, transport.Posting{ID: f.ID + n, Mirror: f.Mirror, Mode: f.Mode, Rank: f.Rank})
 		}
 	case bits>>5 == 7:
-		f.generation++
+		f.Generation++
 	}
-	if bits&0x10 != 0 && f.size > 0 {
-		f.extents = []memory.Extent{{Offset: int(f.size) / 2, Length: int(f.size) / 2}}
+	if bits&0x10 != 0 && f.Size > 0 {
+		f.Extents = []memory.Extent{{Offset: int(f.Size) / 2, Length: int(f.Size) / 2}}
 	}
 	return f
 }
@@ -94,26 +94,26 @@ func startsOrMisses(t *testing.T, l *Location) {
 }
 
 // plays sends what a script says until the other end has enough of it.
-func (h hostile) plays(s script, locations []*Location) {
+func (h *hostile) plays(s script, locations []*Location) {
 	names := []string{"nothing"}
 	for _, l := range locations {
 		names = append(names, l.name)
 	}
 	generations := make(map[uint64]uint64)
 	for len(s) > 0 {
-		f := s.frame(byte(frameSync), frameOpen, names[1:], generations)
-		if _, err := h.conn.Write(append(appendFrame(nil, f), make([]byte, f.dataLength())...)); err != nil {
+		f := s.frame(byte(transport.Sync), transport.Open, names[1:], generations)
+		if _, err := h.conn.Write(append(transport.AppendFrame(nil, f), make([]byte, f.DataLength())...)); err != nil {
 			return
 		}
-		for f.kind == frameSync {
-			var got frame
-			if h.in.next(&got) != nil || h.drop(&got) != nil {
+		for f.Kind == transport.Sync {
+			var got transport.Frame
+			if h.in.Next(&got) != nil || h.drop(&got) != nil {
 				return
 			}
-			if got.kind == frameGranted {
-				generations[got.id] = got.generation
+			if got.Kind == transport.Granted {
+				generations[got.ID] = got.Generation
 			}
-			if got.kind == frameAnswered && got.id == f.id {
+			if got.Kind == transport.Answered && got.ID == f.ID {
 				break
 			}
 		}
@@ -130,11 +130,11 @@ func FuzzPeer(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		listener := listen(t, "unix")
 		defer listener.Close()
-		owner := make(chan hostile, 1)
+		owner := make(chan *hostile, 1)
 		go func() {
 			conn, err := listener.Accept()
 			if err == nil {
-				owner <- hostileServing(t, conn)
+				owner <- hostileOver(t, conn, true)
 			}
 		}()
 		p, err := (&Dialer{Once: true, MaxSize: 1 << 20}).Dial(background, "unix", listener.Addr().String())
@@ -143,8 +143,8 @@ func FuzzPeer(f *testing.F) {
 		tasks.Go(func() { useAnyhow(p) })
 		h := <-owner
 		for s := script(b); len(s) > 0; {
-			f := s.frame(4, frameOpened, nil, nil)
-			if _, err := h.conn.Write(append(appendFrame(nil, f), make([]byte, f.dataLength())...)); err != nil {
+			f := s.frame(4, transport.Opened, nil, nil)
+			if _, err := h.conn.Write(append(transport.AppendFrame(nil, f), make([]byte, f.DataLength())...)); err != nil {
 				break
 			}
 		}
@@ -152,21 +152,6 @@ func FuzzPeer(f *testing.F) {
 		tasks.Wait()
 		p.Close()
 	})
-}
-
-// hostileServing is the end of a connection that says it serves.
-func hostileServing(t testing.TB, conn net.Conn) hostile {
-	l, err := newLink(background, conn, new(Server), time.Minute)
-	if err != nil {
-		t.Error(err)
-	}
-	t.Cleanup(func() {
-		conn.Close()
-		l.tick.close()
-		l.reading.back.close()
-		l.fds.close()
-	})
-	return hostile{l}
 }
 
 // useAnyhow requests and touches a location until the connection ends.
@@ -201,14 +186,14 @@ func (h *Handle) insertAt(r Resource, m Mode) error { return r.insert(h, m) }
 // FuzzHello has somebody connect and send any bytes. The server goes on, and keeps no
 // connection of it.
 func FuzzHello(f *testing.F) {
-	hello := appendFrame(nil, &frame{kind: frameHello, version: protocolVersion, text: "somebody", size: 1})
+	hello := transport.AppendFrame(nil, &transport.Frame{Kind: transport.Greeting, Version: transport.Version, Text: "somebody", Size: 1})
 	f.Add(hello)
-	f.Add(append(hello, appendFrame(nil, &frame{kind: frameOpen, id: 1, text: "l"})...))
+	f.Add(append(hello, transport.AppendFrame(nil, &transport.Frame{Kind: transport.Open, ID: 1, Text: "l"})...))
 	f.Add(hello[:9])
 	l := newLocation(f, "l", 8)
 	s, p := served(f, "unix", l)
 	m := mirror(f, p, "l")
-	address := p.link.conn.RemoteAddr().String()
+	address := listenerOf(s).Addr().String()
 	f.Fuzz(func(t *testing.T, b []byte) {
 		conn, err := net.Dial("unix", address)
 		must(t, err)

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"fairway/orwl/internal/memory"
+	"fairway/orwl/internal/transport"
 )
 
 var touched atomic.Uint32 // so that no read is optimized away
@@ -142,13 +143,13 @@ func TestOpeningTakesNoDescriptors(t *testing.T) {
 	s := new(Server)
 	s.Add(newLocation(t, "l", memory.BlockSize, Shared()))
 	h := hostilePeer(t, s, "unix")
-	h.send(t, &frame{kind: frameOpen, id: 999, text: "l", mode: Write, ok: true})
-	h.expect(t, 999, frameOpened) // what the owner needs for the connection, it has
+	h.send(t, &transport.Frame{Kind: transport.Open, ID: 999, Text: "l", Mode: Write, OK: true})
+	h.expect(t, 999, transport.Opened) // what the owner needs for the connection, it has
 	before := descriptors(t)
 	for id := range uint64(1000) {
-		h.send(t, &frame{kind: frameOpen, id: 1000 + id, text: "l", mode: Write, ok: true})
+		h.send(t, &transport.Frame{Kind: transport.Open, ID: 1000 + id, Text: "l", Mode: Write, OK: true})
 	}
-	h.expect(t, 1999, frameOpened)
+	h.expect(t, 1999, transport.Opened)
 	if n := descriptors(t); n > before {
 		t.Fatalf("%d descriptors more", n-before)
 	}

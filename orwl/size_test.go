@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"fairway/orwl/internal/transport"
 )
 
 func TestSizeFromElsewhereIsBounded(t *testing.T) {
@@ -78,7 +80,7 @@ func TestLongNamesAreRefused(t *testing.T) {
 	if err := Insert(background, h.Reading(m)); !errors.Is(err, ErrTooLarge) {
 		t.Fatal(err)
 	}
-	before := Handle{Name: strings.Repeat("n", 2*MaxText)} // that of the task before goes along with a grant
+	before := Handle{Name: strings.Repeat("n", 2*transport.MaxText)} // that of the task before goes along with a grant
 	must(t, errors.Join(before.WriteRequest(local), before.Acquire(background)))
 	h.Name = long[:MaxName]
 	must(t, h.ReadRequest(m))

@@ -2,11 +2,15 @@
 
 package orwl
 
-import "errors"
+import (
+	"errors"
+
+	"fairway/orwl/internal/memory"
+)
 
 type strictView struct{}
 
-func strictMapping(*memoryFile, int, *Handle, string, Mode) ([]byte, error) {
+func strictMapping(*memory.File, int, *Handle, string, Mode) ([]byte, error) {
 	return nil, errors.ErrUnsupported
 }
 

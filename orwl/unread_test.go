@@ -8,16 +8,31 @@ import (
 	"testing"
 
 	"fairway/orwl/internal/memory"
+	"fairway/orwl/internal/transport"
 )
 
 // sessionsOf returns what other processes have at a server.
 func sessionsOf(s *Server) (all []*session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for l := range s.links {
-		all = append(all, l.session)
+	for p := range s.peers {
+		all = append(all, p.session)
 	}
 	return all
+}
+
+func onlyPeer(t testing.TB, s *Server) *Peer {
+	t.Helper()
+	session := onlySession(t, s)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for p := range s.peers {
+		if p.session == session {
+			return p
+		}
+	}
+	t.Fatal("the peer is gone")
+	return nil
 }
 
 // onlySession waits for that of the only connection.
@@ -27,37 +42,31 @@ func onlySession(t testing.TB, s *Server) *session {
 	return sessionsOf(s)[0]
 }
 
-func (o *outbox) weight() int {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.unread
-}
-
 // Answers that a peer asks for and does not read are bounded; none is lost when it reads
 // them in the end.
 func TestAnswersNobodyReadsAreBounded(t *testing.T) {
 	const asked = 2 * MaxUnread / MaxText
 	s := new(Server)
 	h := hostilePeer(t, s, "tcp")
-	out := onlySession(t, s).link.out
+	link := onlySession(t, s).link
 	written := make(chan error, 1)
 	go func() {
 		name := strings.Repeat("n", MaxText)
 		for id := range uint64(asked) {
-			if _, err := h.conn.Write(appendFrame(nil, &frame{kind: frameOpen, id: id + 1, text: name})); err != nil {
+			if _, err := h.conn.Write(transport.AppendFrame(nil, &transport.Frame{Kind: transport.Open, ID: id + 1, Text: name})); err != nil {
 				written <- err
 				return
 			}
 		}
 		written <- nil
 	}()
-	waitFor(t, func() bool { return out.weight() > MaxUnread })
+	waitFor(t, func() bool { return link.Unread() > MaxUnread })
 	most := 0
 	for answers := 0; answers < asked; {
-		if f := h.next(t); f.kind == frameOpened {
+		if f := h.next(t); f.Kind == transport.Opened {
 			answers++
 		}
-		most = max(most, out.weight())
+		most = max(most, link.Unread())
 	}
 	must(t, <-written)
 	if most > MaxUnread+2*MaxText {
@@ -68,20 +77,20 @@ func TestAnswersNobodyReadsAreBounded(t *testing.T) {
 // Data of grants that a peer does not read is not copied beyond a bound, however many
 // locations are granted.
 func TestGrantsNobodyReadsHoldNoCopies(t *testing.T) {
-	const many = 16 * maxCopied / inlineLimit
+	const many = 16 * transport.MaxCopied / transport.InlineLimit
 	s := new(Server)
 	for i := range many {
-		s.Add(newLocation(t, fmt.Sprint(i), inlineLimit))
+		s.Add(newLocation(t, fmt.Sprint(i), transport.InlineLimit))
 	}
 	h := hostilePeer(t, s, "tcp")
-	out := onlySession(t, s).link.out
+	link := onlySession(t, s).link
 	for i := range uint64(many) {
-		h.send(t, &frame{kind: frameOpen, id: i + 1, text: fmt.Sprint(i)}, &frame{kind: frameRequest, id: many + i + 1, mirror: i + 1})
+		h.send(t, &transport.Frame{Kind: transport.Open, ID: i + 1, Text: fmt.Sprint(i)}, &transport.Frame{Kind: transport.Request, ID: many + i + 1, Mirror: i + 1})
 	}
-	waitFor(t, func() bool { return out.weight() > maxCopied/2 })
+	waitFor(t, func() bool { return link.Unread() > transport.MaxCopied/2 })
 	for i := range uint64(many) {
-		h.expect(t, many+i+1, frameGranted)
-		if copied := out.weight(); copied > maxCopied+many*64+inlineLimit {
+		h.expect(t, many+i+1, transport.Granted)
+		if copied := link.Unread(); copied > transport.MaxCopied+many*64+transport.InlineLimit {
 			t.Fatalf("%d bytes are copied", copied)
 		}
 	}
@@ -107,12 +116,12 @@ func TestMirrorsAreBounded(t *testing.T) {
 	}
 	mirror(t, p, "1")
 	h := hostilePeer(t, s, "tcp")
-	h.send(t, &frame{kind: frameOpen, id: 1, text: "0"}, &frame{kind: frameOpen, id: 1, text: "1"})
-	if f := h.expect(t, 1, frameOpened); f.code != 0 {
-		t.Fatal(f.error())
+	h.send(t, &transport.Frame{Kind: transport.Open, ID: 1, Text: "0"}, &transport.Frame{Kind: transport.Open, ID: 1, Text: "1"})
+	if f := h.expect(t, 1, transport.Opened); f.Code != 0 {
+		t.Fatal(refusal(&f))
 	}
-	if f := h.expect(t, 1, frameOpened); !errors.Is(f.error(), ErrBusy) {
-		t.Fatal(f.error())
+	if f := h.expect(t, 1, transport.Opened); !errors.Is(refusal(&f), ErrBusy) {
+		t.Fatal(refusal(&f))
 	}
 }
 
@@ -130,13 +139,13 @@ func TestReleaseBeforeTheDataWasRead(t *testing.T) {
 			t.Cleanup(s.Close)
 			conn, err := tls.Dial("tcp", listener.Addr().String(), &tls.Config{InsecureSkipVerify: true})
 			must(t, err)
-			h := hostileOver(t, conn)
-			h.send(t, &frame{kind: frameOpen, id: 1, text: "l"}, &frame{kind: frameRequest, id: 2, mirror: 1, mode: Write})
-			var f frame
-			for f.kind != frameGranted {
-				must(t, h.in.next(&f))
+			h := hostileOver(t, conn, false)
+			h.send(t, &transport.Frame{Kind: transport.Open, ID: 1, Text: "l"}, &transport.Frame{Kind: transport.Request, ID: 2, Mirror: 1, Mode: Write})
+			var f transport.Frame
+			for f.Kind != transport.Granted {
+				must(t, h.in.Next(&f))
 			}
-			h.send(t, &frame{kind: frameRelease, id: 2, generation: f.generation, ok: true, size: 8, extents: []memory.Extent{{Offset: 0, Length: 8}}})
+			h.send(t, &transport.Frame{Kind: transport.Release, ID: 2, Generation: f.Generation, OK: true, Size: 8, Extents: []memory.Extent{{Offset: 0, Length: 8}}})
 			must(t, h.drop(&f))
 			waitFor(t, func() bool { return l.Waiting() == 0 })
 			if n := len(read(t, l)); n != 8 {
@@ -156,15 +165,15 @@ func TestCancelBeforeTheReservationIsSettled(t *testing.T) {
 	var spanning Handle
 	latched, err := localOwner{}.reserve(background, []Posting{spanning.Writing(l)})
 	must(t, err)
-	h.send(t, &frame{kind: frameOpen, id: 1, text: "l"},
-		&frame{kind: frameReserve, id: 2, ok: true, requests: []wireRequest{{id: 3, mirror: 1, mode: Write}}},
-		&frame{kind: frameCancel, id: 3}, &frame{kind: frameSync, id: 4})
-	h.expect(t, 4, frameAnswered)
+	h.send(t, &transport.Frame{Kind: transport.Open, ID: 1, Text: "l"},
+		&transport.Frame{Kind: transport.Reserve, ID: 2, OK: true, Requests: []transport.Posting{{ID: 3, Mirror: 1, Mode: Write}}},
+		&transport.Frame{Kind: transport.Cancel, ID: 3}, &transport.Frame{Kind: transport.Sync, ID: 4})
+	h.expect(t, 4, transport.Answered)
 	latched.settle(true)
 	must(t, errors.Join(spanning.Acquire(background), spanning.Release()))
-	h.expect(t, 2, frameAnswered)
-	h.send(t, &frame{kind: frameSettle, id: 2, ok: true}, &frame{kind: frameSync, id: 5})
-	h.expect(t, 5, frameAnswered)
+	h.expect(t, 2, transport.Answered)
+	h.send(t, &transport.Frame{Kind: transport.Settle, ID: 2, OK: true}, &transport.Frame{Kind: transport.Sync, ID: 5})
+	h.expect(t, 5, transport.Answered)
 	h.conn.Close()
 	write(t, l, func([]byte) {})
 }

@@ -1,11 +1,6 @@
-package orwl
+package transport
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"io"
-	"net"
 	"sync/atomic"
 	"time"
 )
@@ -41,24 +36,24 @@ func (r *reading) resume() {
 }
 
 // attend reads until the connection ends.
-func (l *link) attend() error {
+func (l *Link) attend() error {
 	r := l.reading
 	for {
 		select {
 		case err := <-r.failed:
-			return ended(err)
+			return err
 		case <-r.right:
 			// A task that failed has said so before it gave the right back.
 			select {
 			case err := <-r.failed:
-				return ended(err)
+				return err
 			default:
 			}
 		}
 		for leaves := false; !leaves; {
 			last, err := l.next()
 			if err != nil {
-				return ended(err)
+				return err
 			}
 			leaves = last && l.leaves()
 		}
@@ -69,9 +64,9 @@ func (l *link) attend() error {
 
 // leaves says that the connection's goroutine goes, unless a request waits. One
 // that comes later finds it away and can have it resume.
-func (l *link) leaves() bool {
+func (l *Link) leaves() bool {
 	l.reading.away.Store(true)
-	if l.peer.idle() {
+	if l.handlers.Idle() {
 		return true
 	}
 	l.reading.away.Store(false)
@@ -81,19 +76,12 @@ func (l *link) leaves() bool {
 // next handles one frame, for who has the right to read, and reports whether it
 // may be the last for a while: a grant, on a connection where the other end asks
 // for nothing.
-func (l *link) next() (last bool, err error) {
+func (l *Link) next() (last bool, err error) {
 	f := &l.frame
-	if err = l.in.next(f); err == nil {
+	if err = l.in.Next(f); err == nil {
 		err = l.handle(f)
 	}
-	return f.kind == frameGranted && l.session == nil && l.in.in.Buffered() == 0, err
-}
-
-func ended(err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) {
-		return fmt.Errorf("connection ended: %w", ErrLeaseLost)
-	}
-	return fmt.Errorf("%w: %w", err, ErrLeaseLost)
+	return f.Kind == Granted && l.handlers.Asked == nil && l.in.In.Buffered() == 0, err
 }
 
 // leaveToTasks returns when somebody asks for it or tasks have stopped reading.
@@ -113,16 +101,16 @@ func (r *reading) leaveToTasks() {
 	}
 }
 
-// park waits for a token of a handle of this connection, and reads meanwhile
-// when nobody else does. A task that can be interrupted does not read.
-func (l *link) park(ctx context.Context, token <-chan struct{}) error {
-	if ctx != context.Background() {
-		l.reading.resume()
-		return park(ctx, token)
-	}
+// Resume has the connection's own goroutine read, for a task that waits or tests without
+// reading itself.
+func (l *Link) Resume() { l.reading.resume() }
+
+// Await waits for a token that somebody sends when a request is decided or the connection has
+// ended, and reads meanwhile when nobody else does.
+func (l *Link) Await(token <-chan struct{}) {
 	select {
 	case <-token:
-		return nil
+		return
 	case <-l.reading.right:
 	}
 	err := l.readUntil(token)
@@ -133,15 +121,14 @@ func (l *link) park(ctx context.Context, token <-chan struct{}) error {
 		}
 	}
 	l.reading.right <- struct{}{}
-	if err != nil || !l.peer.idle() {
+	if err != nil || !l.handlers.Idle() {
 		l.reading.resume()
 	}
 	<-token // there is one, or there will be when the connection has ended
-	return nil
 }
 
 // readUntil handles frames until there is a token.
-func (l *link) readUntil(token <-chan struct{}) error {
+func (l *Link) readUntil(token <-chan struct{}) error {
 	l.reading.turns.Add(1)
 	for len(token) == 0 {
 		if _, err := l.next(); err != nil {

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package orwl
+package transport
 
 import "time"
 

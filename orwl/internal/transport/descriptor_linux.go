@@ -1,4 +1,4 @@
-package orwl
+package transport
 
 import (
 	"errors"
@@ -63,10 +63,6 @@ type descriptorReader struct {
 	fds  []int
 }
 
-// MaxDescriptors bounds the descriptors that came and were not taken yet. An end that keeps
-// to the protocol has at most two on their way. More end the connection.
-const MaxDescriptors = 16
-
 func newReader(conn net.Conn) (io.Reader, *descriptorReader) {
 	c, ok := conn.(*net.UnixConn)
 	if !ok {
@@ -88,7 +84,7 @@ func (r *descriptorReader) Read(b []byte) (int, error) {
 		}
 	}
 	if flags&unix.MSG_CTRUNC != 0 {
-		return n, fmt.Errorf("%w: too many descriptors at once", errFrame)
+		return n, fmt.Errorf("%w: too many descriptors at once", ErrMalformed)
 	}
 	if n == 0 {
 		return 0, io.EOF
@@ -112,7 +108,7 @@ func (r *descriptorReader) keep(oob []byte) error {
 		r.fds = append(r.fds, fds...)
 	}
 	if len(r.fds) > MaxDescriptors {
-		return fmt.Errorf("%w: too many descriptors", errFrame)
+		return fmt.Errorf("%w: too many descriptors", ErrMalformed)
 	}
 	return nil
 }
@@ -120,7 +116,7 @@ func (r *descriptorReader) keep(oob []byte) error {
 // take returns the oldest descriptor, which is the caller's from then on.
 func (r *descriptorReader) take() (int, error) {
 	if r == nil || len(r.fds) == 0 {
-		return -1, fmt.Errorf("%w: a descriptor is missing", errFrame)
+		return -1, fmt.Errorf("%w: a descriptor is missing", ErrMalformed)
 	}
 	fd := r.fds[0]
 	r.fds = r.fds[1:]

@@ -1,4 +1,4 @@
-package orwl
+package transport
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package orwl
+package transport
 
 import (
 	"bytes"
@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// inlineLimit is the size up to which data is copied into the message, which the
+// InlineLimit is the size up to which data is copied into the message, which the
 // goroutine that sends it writes itself as far as the socket takes it at once.
-const inlineLimit = 16 << 10
+const InlineLimit = 16 << 10
 
 // message is a frame on its way, with data that must not change until sent is
 // called.
@@ -23,17 +23,17 @@ type message struct {
 // nothing more that it asks is looked at, so that its connection ends with the lease.
 const MaxUnread = 16 << 20
 
-// maxCopied bounds the data of grants that is copied into messages which wait. Beyond it
+// MaxCopied bounds the data of grants that is copied into messages which wait. Beyond it
 // the location keeps its data unchanged until the message has left.
-const maxCopied = 1 << 20
+const MaxCopied = 1 << 20
 
 // descriptorWeight is so that few descriptors wait to be sent.
 const descriptorWeight = MaxUnread / 16
 
 // weigh counts answers. What this process asks or releases is its own affair: if it counted,
 // two processes that send each other much would wait for each other.
-func weigh(f *frame, bytes int) int {
-	if f.kind >= frameOpened && f.kind <= frameAnswered {
+func weigh(f *Frame, bytes int) int {
+	if f.isAnswer() {
 		return bytes
 	}
 	return 0
@@ -80,11 +80,13 @@ func (o *outbox) queueLocked(m message) {
 	o.ready.Signal()
 }
 
-// copies reports whether data of a size is to be copied into its message.
-func (o *outbox) copies(size int) bool {
+// copies reports whether data of answers is to be copied into their messages.
+func (o *outbox) copies() bool { return o.weight() < MaxCopied }
+
+func (o *outbox) weight() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return size == 0 || size <= inlineLimit && o.unread < maxCopied
+	return o.unread
 }
 
 // awaitRoom waits until the other end has read enough of what it asked for, or will not any
@@ -98,17 +100,17 @@ func (o *outbox) awaitRoom() {
 }
 
 // sendCopy sends a frame with a copy of the data of its extents.
-func (o *outbox) sendCopy(f *frame, data []byte) {
+func (o *outbox) sendCopy(f *Frame, data []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.closed {
 		return
 	}
-	b := appendFrame(o.copied[:0], f)
-	for _, e := range f.extents {
+	b := AppendFrame(o.copied[:0], f)
+	for _, e := range f.Extents {
 		b = append(b, data[e.Offset:e.Offset+e.Length]...)
 	}
-	if cap(b) <= 2*inlineLimit {
+	if cap(b) <= 2*InlineLimit {
 		o.copied = b
 	}
 	if o.quick != nil && !o.busy && len(o.queue) == 0 {
