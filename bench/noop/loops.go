@@ -99,7 +99,7 @@ func pilots(address string, folders folder.Layout) (batch.System, error) {
 		Cache: pilot.CacheConfig{Mode: pilot.CacheHost, Dir: folders.Cache, MaxSpace: 1 << 30},
 	}
 	return batch.NewLocal(batch.LocalConfig{
-		Prefix: server.LocalSite, Command: []string{self}, LogDir: folders.Pilots, State: folders.ID,
+		Command: []string{self}, LogDir: folders.Pilots, State: folders.ID,
 		Environment: func(launch string) ([]string, error) {
 			config := config
 			config.Launch = launch

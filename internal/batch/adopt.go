@@ -20,27 +20,23 @@ const (
 	StateVariable  = "FAIRWAY_STATE"
 )
 
-// Adopt is part of System.
-func (l *Local) Adopt(launches []string) ([]string, error) {
+// Status is part of System. Pilots that an earlier process started for the same
+// state are taken over: they are then like those that Submit started.
+func (l *Local) Status(context.Context) (map[string]Status, error) {
 	processes, err := processesOf(l.cfg.State)
-	var adopted []string
 	for launch, folder := range processes {
-		if !slices.Contains(launches, launch) {
-			continue
-		}
-		taken, err := l.adopt(launch, folder)
-		if err != nil {
-			return adopted, fmt.Errorf("take over pilot %s: %w", launch, err)
-		}
-		if taken {
-			adopted = append(adopted, launch)
+		if err := l.adopt(launch, folder); err != nil {
+			return nil, fmt.Errorf("take over pilot %s: %w", launch, err)
 		}
 	}
-	return adopted, err
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	running := map[string]Status{}
+	for launch := range l.running {
+		running[launch] = Status{State: Running, Jobs: 1}
+	}
+	return running, err
 }
-
-// Alive is part of System.
-func (l *Local) Alive() ([]string, error) { return Alive(l.cfg.State) }
 
 // Alive returns the launches of a state whose pilots run on this machine, as far
 // as this user may see that. A state without an identity has none.
@@ -90,29 +86,29 @@ func launchOf(folder, state string) (launch string) {
 	return launch
 }
 
-// adopt reports false if the process is gone or is another one by now: the
+// adopt does nothing if the process is gone or is another one by now: the
 // descriptor names one process, whatever becomes of its number.
-func (l *Local) adopt(launch, folder string) (bool, error) {
+func (l *Local) adopt(launch, folder string) error {
 	pid, err := strconv.Atoi(filepath.Base(folder))
 	if err != nil {
-		return false, err
+		return err
 	}
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
-		return false, nil
+		return nil
 	}
 	process, err := os.FindProcess(pid)
 	if err != nil || launchOf(folder, l.cfg.State) != launch {
-		return false, unix.Close(fd)
+		return unix.Close(fd)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.running[launch] != nil {
-		return true, unix.Close(fd) // it is our own
+	if l.closed || l.running[launch] != nil {
+		return unix.Close(fd)
 	}
 	l.running[launch] = process
 	l.group.Go(func() { l.attendAdopted(launch, fd) })
-	return true, nil
+	return nil
 }
 
 func (l *Local) attendAdopted(launch string, fd int) {
@@ -125,5 +121,5 @@ func (l *Local) attendAdopted(launch string, fd int) {
 	l.mu.Lock()
 	delete(l.running, launch)
 	l.mu.Unlock()
-	l.ended <- Ending{launch, reason}
+	l.ended <- End{launch, reason}
 }

@@ -7,10 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -29,8 +27,6 @@ type LocalConfig struct {
 	// State is the identity of the state that the pilots work for. Without one
 	// none is found again.
 	State string
-	// Prefix begins the names of launches. They are unique for ever.
-	Prefix string
 	// Command is the program and its arguments. Default: this program, with the
 	// argument "pilot".
 	Command []string
@@ -44,12 +40,12 @@ type LocalConfig struct {
 	Sched *sched.Scheduler
 }
 
-// Local starts pilots as processes of this machine, each in a session of its
+// Local is a Notifier that starts pilots as processes of this machine, each in a session of its
 // own, so that what ends the server from the keyboard does not end them. One
 // that loses its server ends after its lease.
 type Local struct {
 	cfg   LocalConfig
-	ended chan Ending
+	ended chan End
 	group sync.WaitGroup
 
 	mu      sync.Mutex // guards what follows
@@ -72,52 +68,36 @@ func NewLocal(cfg LocalConfig) (*Local, error) {
 	if err := os.MkdirAll(cfg.LogDir, 0o700); err != nil {
 		return nil, err
 	}
-	return &Local{cfg: cfg, ended: make(chan Ending), running: map[string]*os.Process{}}, nil
+	return &Local{cfg: cfg, ended: make(chan End), running: map[string]*os.Process{}}, nil
 }
 
-// Ended is part of System.
-func (l *Local) Ended() <-chan Ending { return l.ended }
+// Ended is part of Notifier.
+func (l *Local) Ended() <-chan End { return l.ended }
 
-// Submit is part of System. The pilots have been started when it returns.
-func (l *Local) Submit(_ context.Context, n int) (launches []string, err error) {
-	for range n {
-		launch, err := l.start()
-		if err != nil {
-			return launches, fmt.Errorf("start pilot: %w", err)
-		}
-		launches = append(launches, launch)
-	}
-	return launches, nil
-}
-
-func (l *Local) start() (string, error) {
+// Submit is part of System. The pilot has been started when it returns.
+func (l *Local) Submit(_ context.Context, launch string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed {
-		return "", errors.New("the local batch system is closed")
+	switch {
+	case l.closed:
+		return errors.New("the local batch system is closed")
+	case l.running[launch] != nil:
+		return nil
 	}
-	launch := fmt.Sprintf("%s-%s.%d", l.cfg.Prefix, epoch(), launched.Add(1))
 	cmd, err := l.command(launch)
 	if err != nil {
-		return "", err
+		return fmt.Errorf("start pilot: %w", err)
 	}
 	err = cmd.Start()
 	_ = cmd.Stdout.(*os.File).Close()
 	if err != nil {
-		return "", err
+		return fmt.Errorf("start pilot: %w", err)
 	}
 	_ = startedPilot.Hit()
 	l.running[launch] = cmd.Process
 	l.group.Go(func() { l.attend(launch, cmd) })
-	return launch, nil
+	return nil
 }
-
-var (
-	// epoch tells the launches of this process from those of any other.
-	epoch = sync.OnceValue(func() string { return strconv.FormatInt(time.Now().UnixMicro(), 36) })
-	// launched counts the launches of this process.
-	launched atomic.Int64
-)
 
 func (l *Local) command(launch string) (*exec.Cmd, error) {
 	log, err := os.OpenFile(filepath.Join(l.cfg.LogDir, launch+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
@@ -151,7 +131,7 @@ func (l *Local) attend(launch string, cmd *exec.Cmd) {
 	l.mu.Lock()
 	delete(l.running, launch)
 	l.mu.Unlock()
-	l.ended <- Ending{launch, reason}
+	l.ended <- End{launch, reason}
 }
 
 // lastWords is the last line of a pilot's log.
@@ -172,13 +152,15 @@ func (l *Local) lastWords(launch string) string {
 }
 
 // Withdraw is part of System.
-func (l *Local) Withdraw(_ context.Context, launch string) error {
+func (l *Local) Withdraw(_ context.Context, launches ...string) (err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if p := l.running[launch]; p != nil {
-		return send(p, syscall.SIGTERM)
+	for _, launch := range launches {
+		if p := l.running[launch]; p != nil {
+			err = errors.Join(err, send(p, syscall.SIGTERM))
+		}
 	}
-	return nil
+	return err
 }
 
 func send(p *os.Process, s os.Signal) error {
@@ -188,7 +170,7 @@ func send(p *os.Process, s os.Signal) error {
 	return nil
 }
 
-// Close is part of System: SIGTERM, and SIGKILL to what is left after
+// Close is part of Notifier: SIGTERM, and SIGKILL to what is left after
 // CloseGrace. The commands of a pilot that is killed are ended by the kernel.
 func (l *Local) Close() error {
 	err := l.signalAll(syscall.SIGTERM)

@@ -52,8 +52,7 @@ const (
 	KindFile    = "a regular file"
 )
 
-// KindOf names the kind of what has a mode, for a person.
-func KindOf(mode fs.FileMode) string {
+func kindOf(mode fs.FileMode) string {
 	switch mode.Type() {
 	case fs.ModeSymlink:
 		return KindLink
@@ -184,7 +183,7 @@ func (f *Folder) find(name string) (*os.File, error) {
 }
 
 func otherKind(name string, mode fs.FileMode) error {
-	e := &KindError{Name: name, Kind: KindOf(mode)}
+	e := &KindError{Name: name, Kind: kindOf(mode)}
 	if mode.Type() == fs.ModeSymlink {
 		e.err = ErrOutside
 	}
@@ -245,16 +244,6 @@ func (f *Folder) Create(name string, mode fs.FileMode) (*os.File, error) {
 		return nil, f.failed("create", name, err)
 	}
 	return os.NewFile(uintptr(fd), f.Name(name)), nil
-}
-
-// Symlink makes a symbolic link that was not there. Its target is not looked at.
-func (f *Folder) Symlink(target, name string) error {
-	folder, element, err := f.Parent(name)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = folder.Close() }()
-	return f.failed("link", name, unix.Symlinkat(target, folder.fd(), element))
 }
 
 // Move gives an element of this folder another name in a folder of the same file

@@ -38,7 +38,6 @@ func localPilots(o *runOptions, c *capacity) func(string, folder.Layout) (batch.
 			KeepSandbox: o.keepSandbox,
 		}
 		local, err := batch.NewLocal(batch.LocalConfig{
-			Prefix: server.LocalSite,
 			LogDir: folders.Pilots,
 			State:  folders.ID,
 			Environment: func(launch string) ([]string, error) {
@@ -61,12 +60,12 @@ func localPilots(o *runOptions, c *capacity) func(string, folder.Layout) (batch.
 // tidySystem removes what pilots that had to be killed have left, once all have
 // ended: no other pilot may come here for long.
 type tidySystem struct {
-	batch.System
+	batch.Notifier
 	sandboxes string
 }
 
 func (s tidySystem) Close() error {
-	return errors.Join(s.System.Close(), pilot.CleanUp(s.sandboxes, slog.New(slog.DiscardHandler)))
+	return errors.Join(s.Notifier.Close(), pilot.CleanUp(s.sandboxes, slog.New(slog.DiscardHandler)))
 }
 
 // cacheShare of the free disk is the most that the caches of all pilots take

@@ -62,7 +62,7 @@ func (c *console) stopSurvivors(ctx context.Context, now bool) error {
 	case !now:
 		return fail(exitNoState, "`fairway run` takes them over, and `fairway stop --now` ends them", "nothing runs in %s, but %s", folderText(folder), survivorsText(launches))
 	}
-	if err := server.EndSurvivors(folder, launches); err != nil {
+	if err := server.EndSurvivors(folder); err != nil {
 		return fmt.Errorf("ending the pilots of a run that was cut short: %w", err)
 	}
 	return c.printDone(&wire.StopResponse{}, nil, fmt.Sprintf("the pilots of a run that was cut short are ended: %d", len(launches)))

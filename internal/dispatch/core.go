@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"container/heap"
 	"errors"
 	"fmt"
 	"time"
@@ -38,11 +39,6 @@ func New(config Config) (*Core, Effects) {
 	c.journal.beginStore()
 	c.journal.persistIncarnation()
 	return c, c.effects
-}
-
-func (jn *journal) beginStore() {
-	jn.since = jn.config.FirstIncarnation
-	jn.incarnation = max(1, jn.since)
 }
 
 func newCore(config Config) *Core {
@@ -146,9 +142,22 @@ func (c *Core) settleJobs() {
 	}
 }
 
-func pop[T any](list *[]T) T {
-	last := len(*list) - 1
-	v := (*list)[last]
-	*list = (*list)[:last]
-	return v
+func (c *Core) runTimers() {
+	for len(c.timers.heap) > 0 && c.timers.heap[0].at <= c.now {
+		t := heap.Pop(&c.timers.heap).(timer)
+		switch t.kind {
+		case pilotTimer:
+			c.pilotTime(t.pilot)
+		case jobTimer:
+			c.queue.backoffOver(t.job)
+		case groupTimer:
+			c.placement.siteWaitOver(t.group)
+		case graceTimer:
+			c.endGrace()
+		case monitorTimer:
+			c.fleet.monitor.armed, c.fleet.monitor.changed = 0, true
+		case keptTimer:
+			c.placement.kept.armed, c.placement.kept.look = 0, true
+		}
+	}
 }

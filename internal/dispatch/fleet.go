@@ -1,5 +1,10 @@
 package dispatch
 
+import (
+	"slices"
+	"strings"
+)
+
 // fleet is what works for the TaskQueue: pilots on their hosts with the attempts
 // that they were given, and the sites that start pilots.
 //
@@ -46,4 +51,339 @@ func newFleet(s *step, jn *journal, q *queue) fleet {
 		hosts: make(map[string]*host), shapeOf: make(map[classKey]*shape),
 		monitor: newMonitor(), pace: pace{runs: make(map[*StepTotals]*average)},
 	}
+}
+
+// stopping is how far an orderly end has got.
+type stopping uint8
+
+const (
+	running stopping = iota
+	draining
+	stopped
+)
+
+// grace is the time after Load in which known pilots may report what they run
+// before anything is assigned.
+type grace struct {
+	begun   bool
+	over    bool
+	awaited map[PilotID]string   // their launches
+	byName  map[string][]PilotID // those of each launch, as launchName calls it
+}
+
+// pilot is a registered pilot, as far as its syncs have told.
+type pilot struct {
+	id       PilotID
+	info     PilotInfo
+	shape    *shape
+	host     *host
+	launch   *launch
+	seq      uint64 // of the newest Sync
+	held     uint64 // Seq of the parked Sync, 0 if none
+	heldAt   instant
+	synced   bool   // its whole state is known
+	base     uint64 // the first answer since it was registered; changes must build on it
+	drains   bool
+	news     bool   // something is to be said to it
+	listed   bool   // on the list of those to be answered in this step
+	acked    uint64 // the highest LastAnswer
+	needFull bool   // its whole state is to be asked for
+
+	attempts []*attempt // in the order of their assignment
+	ending   []ending   // attempts that are not to be, until it has been told
+	used     usage
+	reserved *job // nothing else is assigned until this fits
+
+	cached   map[*version]holding
+	other    map[FileRef]int64 // sizes of copies that are, so far, none of a committed version
+	versions []*version        // those of cached, in an order of their own
+	hot      []*version        // that have ready readers, and some that had
+	asked    uint64            // value of Core.offers when it last asked in vain, plus 1
+	parked   int               // index in fleet.parked plus 1
+	between  bool              // counted in Core.between
+	asks     bool              // listed among those that want jobs in this step
+	awaited  int               // jobs that are kept for it
+	polls    bool              // its last Sync was not to be held
+	due      instant           // of its next Sync, while none is held
+	advice   advice
+
+	silentAfter instant // from then on it counts as lost
+	armed       instant // when its timer fires
+	left        bool    // no longer registered
+	toldToLeave bool
+}
+
+// holding is a version in a pilot's cache.
+type holding struct {
+	at     int32 // index in the pilot's list
+	holder int32 // index of the pilot among the version's holders
+	hot    int32 // index in hot plus 1; 0 if it is not listed there
+}
+
+type ending struct {
+	attempt AttemptID
+	number  uint64 // of the answer that said so first
+}
+
+type host struct {
+	name   string
+	pilots []*pilot // in the order of their registration
+	shares int      // how many of them share their caches
+}
+
+// shape is what pilots of one kind have in common; whether a class fits it is
+// found once.
+type shape struct {
+	key    classKey
+	site   string
+	has    Resources
+	tools  map[string]bool
+	fits   []int8 // by class index: 0 unknown, 1 yes, -1 no
+	pilots int    // registered
+	hosts  map[string]int
+}
+
+// register makes a pilot known that sends its whole state.
+func (fl *fleet) register(s *Sync) *pilot {
+	p := &pilot{id: s.Pilot, cached: make(map[*version]holding), other: make(map[FileRef]int64)}
+	fl.pilots[p.id] = p
+	fl.describe(p, *s.Hello)
+	fl.journal.persistPilot(p)
+	fl.pilotRegistered(p)
+	fl.event(Event{Kind: PilotRegistered, Pilot: p.id, Host: p.info.Host, Reason: p.info.Error})
+	return p
+}
+
+// describe takes what the pilot says of itself.
+func (fl *fleet) describe(p *pilot, info PilotInfo) {
+	if p.host != nil {
+		fl.unplace(p)
+	}
+	p.info = info
+	p.shape = fl.shapeFor(&p.info)
+	h := fl.hosts[info.Host]
+	if h == nil {
+		h = &host{name: info.Host}
+		fl.hosts[info.Host] = h
+	}
+	p.host = h
+	h.pilots = append(h.pilots, p)
+	if info.CacheDir != "" {
+		h.shares++
+	}
+	p.shape.pilots++
+	p.shape.hosts[info.Host]++
+	fl.slots += p.shape.slots()
+	p.asked = 0
+	fl.peersChanged(p)
+}
+
+func (fl *fleet) shapeFor(i *PilotInfo) *shape {
+	tools := slices.Clone(i.Tools)
+	slices.Sort(tools)
+	tools = slices.Compact(tools)
+	k := classKey{
+		milliCPUs: i.Has.MilliCPUs, memory: i.Has.Memory, disk: i.Has.Disk,
+		countable: joinCountable(i.Has.Countable), tools: strings.Join(tools, "\n"), site: i.Site,
+	}
+	if s := fl.shapeOf[k]; s != nil {
+		return s
+	}
+	s := &shape{key: k, site: i.Site, has: i.Has, tools: make(map[string]bool), hosts: make(map[string]int)}
+	for _, t := range tools {
+		s.tools[t] = true
+	}
+	fl.shapes = append(fl.shapes, s)
+	fl.shapeOf[k] = s
+	return s
+}
+
+func (fl *fleet) unplace(p *pilot) {
+	h := p.host
+	h.pilots = slices.DeleteFunc(h.pilots, func(o *pilot) bool { return o == p })
+	if p.info.CacheDir != "" {
+		h.shares--
+	}
+	if len(h.pilots) == 0 {
+		delete(fl.hosts, h.name)
+	}
+	p.shape.pilots--
+	fl.slots -= p.shape.slots()
+	if p.shape.hosts[h.name]--; p.shape.hosts[h.name] == 0 {
+		delete(p.shape.hosts, h.name)
+	}
+}
+
+// peersChanged tells the other pilots of the host, as its cache counts for
+// theirs (section IV-D).
+func (fl *fleet) peersChanged(p *pilot) {
+	if p.info.CacheDir == "" {
+		return
+	}
+	for _, o := range p.host.pilots {
+		if o != p {
+			fl.tell(o)
+		}
+	}
+}
+
+// peers are the other pilots of the host that share their caches (section
+// IV-D).
+func (p *pilot) peers() []Peer {
+	if p.host.shares == 0 {
+		return nil
+	}
+	var list []Peer
+	for _, o := range p.host.pilots {
+		if o != p && o.info.CacheDir != "" {
+			list = append(list, Peer{Pilot: o.id, CacheDir: o.info.CacheDir, CacheSize: o.info.CacheSize})
+		}
+	}
+	return list
+}
+
+func (fl *fleet) inOrder() []*pilot {
+	list := make([]*pilot, 0, len(fl.pilots))
+	for _, id := range sortedKeys(fl.pilots) {
+		list = append(list, fl.pilots[id])
+	}
+	return list
+}
+
+// tell has the pilot answered at the end of this step, or as soon as it syncs.
+func (fl *fleet) tell(p *pilot) {
+	p.news = true
+	if !p.listed {
+		p.listed = true
+		fl.work.news = append(fl.work.news, p)
+	}
+}
+
+// ask lists a pilot to be given jobs in this step.
+func (fl *fleet) ask(p *pilot) {
+	if !p.asks {
+		p.asks = true
+		fl.work.askers = append(fl.work.askers, p)
+	}
+}
+
+func (fl *fleet) armPilot(p *pilot) {
+	at := p.silentAfter
+	if p.held != 0 {
+		at = min(at, p.heldAt.after(fl.config.Hold))
+	}
+	if p.armed == 0 || at < p.armed {
+		p.armed = at
+		fl.timers.add(timer{at: at, kind: pilotTimer, pilot: p})
+	}
+}
+
+func (fl *fleet) supersedeHeld(p *pilot, s *Sync) {
+	if p.held != 0 && p.held != s.Seq {
+		fl.reply(p, Answer{Superseded: true})
+	}
+	p.seq, p.held, p.heldAt = s.Seq, s.Seq, fl.now
+	p.silentAfter = fl.now.after(fl.config.Hold + fl.config.PilotLease)
+	fl.armPilot(p)
+}
+
+// nextAnswer numbers an answer: above all before, of any incarnation.
+func (fl *fleet) nextAnswer() uint64 {
+	fl.lastAnswer++
+	return fl.journal.incarnation<<32 | fl.lastAnswer
+}
+
+func (fl *fleet) mustLeave(p *pilot) bool { return fl.stop != running || p.info.Error != "" }
+
+// resend has the pilot answered if it did not get what was given to it.
+func (fl *fleet) resend(p *pilot) {
+	for _, a := range p.attempts {
+		if a.number > p.acked && !a.known() || a.ended && a.endNumber > p.acked {
+			fl.tell(p)
+			return
+		}
+	}
+	if len(p.ending) > 0 {
+		fl.tell(p)
+	}
+}
+
+// willing says whether the pilot itself is prepared to take jobs.
+func (p *pilot) willing() bool { return p.synced && !p.drains && !p.left && p.info.Error == "" }
+
+// takes says whether the pilot may be given jobs at all.
+func (fl *fleet) takes(p *pilot) bool { return p.willing() && fl.stop == running && fl.grace.over }
+
+// updateParked keeps the list of parked pilots that could start a job now, and
+// the number of idle ones that are between two Syncs.
+func (fl *fleet) updateParked(p *pilot) {
+	if between := p.held == 0 && len(p.attempts) == 0 && fl.takes(p); between != p.between {
+		p.between = between
+		if between {
+			fl.between++
+		} else {
+			fl.between--
+		}
+	}
+	is := p.held != 0 && p.reserved == nil && fl.takes(p) && p.used.milliCPUs < p.totalCPUs() && !p.expired(fl.now)
+	switch {
+	case is && p.parked == 0:
+		fl.parked = append(fl.parked, p)
+		p.parked = len(fl.parked)
+	case !is && p.parked > 0:
+		last := fl.parked[len(fl.parked)-1]
+		fl.parked[p.parked-1] = last
+		last.parked = p.parked
+		fl.parked = fl.parked[:len(fl.parked)-1]
+		p.parked = 0
+	}
+}
+
+func (p *pilot) expired(now instant) bool {
+	return !p.info.Expires.IsZero() && toInstant(p.info.Expires) <= now
+}
+
+// place is where cached files can be read: a host whose pilots share their
+// caches, or one pilot that does not share. The zero place is anywhere.
+type place struct {
+	host  string
+	pilot PilotID
+}
+
+func (p *pilot) place() place {
+	if p.info.CacheDir == "" {
+		return place{pilot: p.id}
+	}
+	return place{host: p.info.Host}
+}
+
+func (a place) less(b place) bool {
+	return a.host < b.host || a.host == b.host && a.pilot < b.pilot
+}
+
+func (v *version) cachedAt(at place) bool {
+	for _, p := range v.holders {
+		if p.place() == at {
+			return true
+		}
+	}
+	return false
+}
+
+// stands reports whether some pilot reads the caches of a place.
+func (fl *fleet) stands(at place) bool {
+	if at.pilot != "" {
+		return fl.pilots[at.pilot] != nil
+	}
+	h := fl.hosts[at.host]
+	return h != nil && h.shares > 0
+}
+
+// itsPlace is where a job must run because its outputs are needed there, while
+// there is a pilot at that place.
+func (fl *fleet) itsPlace(j *job) place {
+	if j.fate == nil || !fl.stands(j.fate.place) {
+		return place{}
+	}
+	return j.fate.place
 }

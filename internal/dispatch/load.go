@@ -1,11 +1,9 @@
 package dispatch
 
 import (
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -116,16 +114,6 @@ func (l *loading) results() error {
 	})
 }
 
-func parseIdentity(s string) (identity, error) {
-	var id identity
-	b, err := hex.DecodeString(s)
-	if err != nil || len(b) != len(id) {
-		return id, fmt.Errorf("%q is not a key of a result", s)
-	}
-	copy(id[:], b)
-	return id, nil
-}
-
 func (l *loading) files() error {
 	return each(l, TableFile, func(b *fileBody) int { return b.V }, func(_ string, b *fileBody) error {
 		v := l.c.files.named(b.LFN).versionFor(b.Version)
@@ -133,11 +121,6 @@ func (l *loading) files() error {
 		v.identity = identityOf("existing", b.LFN, b.Identity)
 		return nil
 	})
-}
-
-func parseJobKey(key string) (JobID, error) {
-	n, err := strconv.ParseUint(key, 10, 64)
-	return JobID(n), err
 }
 
 func (l *loading) readCommits() error {

@@ -2,94 +2,300 @@ package dispatch
 
 import "time"
 
-// Placement names the rule by which jobs are matched to pilots' caches.
-type Placement uint8
+// placement decides which ready job goes to which pilot, and when none does
+// although it could.
+//
+// Invariants between steps:
+//   - No parked pilot could start a ready job, unless the job is kept for another
+//     pilot or site, or too many pilots are parked to look at all.
+//   - A job is kept for at most one pilot or site, until a time at the latest,
+//     and a timer is set for the first of these times.
+//   - pilot.reserved and reserved name the same pairs; such a pilot gets nothing
+//     else.
+//
+// Nothing of it is durable.
+type placement struct {
+	*step
+	files *files
+	queue *queue
+	fleet *fleet
+	rule  placementRule
+
+	kept     kept
+	reserved map[*job]*pilot // pilots that drain for a job
+	ahead    []*attempt      // assigned beyond what was free, and some that were
+	offers   uint64          // counts jobs that became ready and were left to pilots that ask
+
+	tally         tally
+	asked, rivals []*pilot // empty between steps; here for their memory
+}
+
+// admission is whether a pilot may be given jobs of a class.
+type admission uint8
 
 const (
-	// ByGain, the default, prefers the job with the most input bytes in the
-	// pilot's cache, and keeps a job for an idle or a busy pilot that holds more
-	// as long as what that cache is expected to save is worth the waiting.
-	ByGain Placement = iota
-	// ByBytes prefers as ByGain does, and keeps a job for an idle pilot that
-	// holds more, until that asks.
-	ByBytes
-	// ByFiles prefers the job with the most input files there, and waits as
-	// ByBytes does: the cache-aware scheduling and waitForData of paper 3,
-	// section IV-E.
-	ByFiles
+	never  admission = iota
+	onTime           // only jobs that have waited long enough for their own site
+	always
 )
 
-// Placements are the rules by the names that people give them.
-var Placements = map[string]Placement{"by-gain": ByGain, "by-bytes": ByBytes, "by-files": ByFiles}
-
-// placementRule is a rule for matching. It reads nothing but its arguments.
-type placementRule interface {
-	// weight is what a version of so many bytes in a cache counts.
-	weight(size int64) int64
-	// waitsForBusy says whether patience may ever be above 0 for a holder that
-	// is not idle.
-	waitsForBusy() bool
-	// patience is for how much longer to keep a job for a holder; 0: not at all.
-	patience(prospect) time.Duration
-}
-
-// prospect is a holder, a pilot with more of a job's input in its cache than
-// the one that could start the job now.
-type prospect struct {
-	idle   bool          // it runs nothing
-	free   time.Duration // until it is expected to take the job
-	saved  time.Duration // by which its cache is expected to shorten the job
-	waited time.Duration // since the job became ready
-	limit  time.Duration // WaitForData of the job
-}
-
-func ruleOf(p Placement) placementRule {
-	switch p {
-	case ByFiles:
-		return byFiles{}
-	case ByBytes:
-		return byBytes{}
+// matchAll brings ready jobs and pilots together. Whoever waits on either
+// side was offered everything before, so only what is new in this step is
+// looked at: fresh jobs go to a parked pilot that holds more of their input
+// than the pilots that ask; those take what suits them best; what is left of
+// the fresh jobs goes to any parked pilot that it fits. Jobs that are kept for
+// a pilot are offered again when it has asked, or is gone, or their time is up.
+func (pl *placement) matchAll() {
+	w := &pl.work
+	for len(w.fresh) > 0 || len(w.askers) > 0 || pl.kept.look {
+		if len(w.askers) > 0 {
+			pl.placeFresh(w.askers)
+			w.askers, pl.asked = pl.asked[:0], w.askers
+			for _, p := range pl.asked {
+				p.asks = false
+			}
+			for _, p := range pl.asked {
+				pl.pull(p)
+				pl.fleet.updateParked(p)
+				pl.noLongerAwaited(p)
+			}
+		}
+		pl.placeFresh(nil)
+		for _, j := range w.fresh {
+			j.freshly = false
+			if j.state == Ready {
+				pl.offers++
+			}
+		}
+		w.fresh = w.fresh[:0]
+		pl.placeKept()
 	}
-	return byGain{}
 }
 
-type byBytes struct{ forIdle }
-
-func (byBytes) weight(size int64) int64 { return max(size, 1) }
-
-type byFiles struct{ forIdle }
-
-func (byFiles) weight(int64) int64 { return 1 }
-
-// forIdle is waitForData: a job is kept for an idle pilot that will ask in
-// time, never for a busy one.
-type forIdle struct{}
-
-func (forIdle) waitsForBusy() bool { return false }
-
-func (forIdle) patience(x prospect) time.Duration {
-	if !x.idle || x.waited+x.free > x.limit {
-		return 0
+// pull gives the pilot that asks the jobs that suit it best, until it is full
+// or nothing fits.
+func (pl *placement) pull(p *pilot) {
+	if p.reserved != nil && !pl.fleet.takes(p) {
+		pl.release(p)
 	}
-	return x.limit - x.waited
+	if !pl.fleet.takes(p) || pl.queue.ready == 0 || p.asked == pl.offers+1 {
+		return
+	}
+	pl.pullOverdue(p)
+	if p.reserved != nil {
+		return
+	}
+	pl.tally.level = nil
+	pl.kept.some = false
+	for {
+		j := pl.choose(p)
+		if j == nil {
+			break
+		}
+		pl.assign(j, p)
+	}
+	if !pl.kept.some {
+		p.asked = pl.offers + 1
+	}
 }
 
-type byGain struct{}
-
-// minGain is the least gain that is worth keeping a job for: less is lost in
-// the exchange of messages.
-const minGain = 100 * time.Millisecond
-
-func (byGain) weight(size int64) int64 { return max(size, 1) }
-
-func (byGain) waitsForBusy() bool { return true }
-
-// patience never lets a job wait in all for longer than waiting can save. So it
-// ends at most twice as late as it would have, however wrong the estimates are.
-func (byGain) patience(x prospect) time.Duration {
-	worth := min(x.saved, x.limit)
-	if worth < minGain || x.waited+x.free > worth {
-		return 0
+// pullOverdue gives the pilot the jobs that were passed over for too long.
+// One that needs more than is free reserves the pilot.
+func (pl *placement) pullOverdue(p *pilot) {
+	if j := p.reserved; j != nil {
+		if !pl.fleet.fitsWhole(p, j.class) {
+			pl.release(p)
+		} else if p.room(j.class, 1) {
+			pl.assign(j, p)
+		}
 	}
-	return worth - x.waited
+	for p.reserved == nil {
+		j := pl.overdue(p)
+		if j == nil {
+			return
+		}
+		if p.room(j.class, 1) {
+			pl.assign(j, p)
+		} else {
+			p.reserved, pl.reserved[j] = j, p
+		}
+	}
+}
+
+// overdue returns the job that has been passed over for longest, if that is
+// too long, it fits the pilot and no other drains for it.
+func (pl *placement) overdue(p *pilot) *job {
+	var best *job
+	limit := pl.now.after(-pl.config.MaxPassOver)
+	for _, l := range pl.queue.levels {
+		for _, g := range l.groups {
+			j := pl.queue.oldest(g)
+			if j == nil || j.readySince > limit || pl.reserved[j] != nil || best != nil && !j.readyBefore(best) {
+				continue
+			}
+			if pl.fleet.fitsWhole(p, g.class) {
+				best = j
+			}
+		}
+	}
+	return best
+}
+
+func (j *job) readyBefore(o *job) bool {
+	return j.readySince < o.readySince || j.readySince == o.readySince && j.id < o.id
+}
+
+// choose returns the ready job that the pilot should run next, of those that
+// are not kept for another: of the highest priority; of these the one with most
+// input in its cache; of these the one that was submitted first.
+func (pl *placement) choose(p *pilot) *job {
+	for _, l := range pl.queue.levels {
+		if !pl.open(p, l) {
+			continue
+		}
+		if pl.tally.level != l {
+			pl.tallyLevel(p, l)
+		}
+		if j := pl.bestCached(p); j != nil {
+			return j
+		}
+		if j := pl.firstByRank(l, p); j != nil {
+			return j
+		}
+	}
+	return nil
+}
+
+// open finds out which groups of a level the pilot may be given jobs of now.
+func (pl *placement) open(p *pilot, l *level) bool {
+	some := false
+	for _, g := range l.groups {
+		g.open = pl.admits(p, g.class, true)
+		some = some || g.open != never
+	}
+	return some
+}
+
+// admits looks at what the pilot has left; ahead allows Config.Ahead times
+// more than it has.
+func (pl *placement) admits(p *pilot, cl *class, ahead bool) admission {
+	if !pl.fleet.fitsWhole(p, cl) {
+		return never
+	}
+	if !p.room(cl, 1) && (!ahead || !pl.mayRunAhead(p, cl)) {
+		return never
+	}
+	if k := &cl.key; k.site != "" && k.site != p.info.Site && k.wait > 0 {
+		return onTime
+	}
+	return always
+}
+
+// mayRunAhead: jobs are queued at a pilot only while there are more of them
+// than all pilots have slots, so that none runs dry meanwhile.
+func (pl *placement) mayRunAhead(p *pilot, cl *class) bool {
+	return pl.queue.ready > pl.fleet.slots && p.room(cl, int64(1+pl.config.Ahead))
+}
+
+func (pl *placement) firstByRank(l *level, p *pilot) *job {
+	var best *job
+	for _, g := range l.groups {
+		var j *job
+		switch g.open {
+		case always:
+			j = pl.firstNotKept(g, p)
+		case onTime:
+			j = pl.queue.pastSiteWait(g)
+		}
+		if j != nil && (best == nil || j.id < best.id) {
+			best = j
+		}
+	}
+	return best
+}
+
+// assign makes an attempt of the job on the pilot.
+func (pl *placement) assign(j *job, p *pilot) {
+	pl.unready(j)
+	p.advice.incoming += p.lacking(j)
+	a := &attempt{
+		id: pl.fleet.nextAttempt(), job: j, pilot: p, needs: j.class,
+		try: j.tries() + 1, ahead: !p.room(j.class, 1),
+	}
+	pl.fleet.addAttempt(a)
+	if a.ahead {
+		pl.ahead = append(pl.ahead, a)
+	}
+	pl.queue.setState(j, Assigned)
+	pl.fleet.tell(p)
+}
+
+// unready takes a job out of the queue if it is ready, and lets go whoever was
+// kept for it.
+func (pl *placement) unready(j *job) {
+	if pl.queue.unindex(j) {
+		pl.letGo(j)
+	}
+}
+
+// letGo ends what was kept for a job: its place with a pilot or a site, and the
+// pilot that drained for it.
+func (pl *placement) letGo(j *job) {
+	pl.unkeep(j)
+	if p := pl.reserved[j]; p != nil {
+		pl.release(p)
+	}
+}
+
+func (pl *placement) letGoAll(jobs []*job) {
+	for _, j := range jobs {
+		pl.letGo(j)
+	}
+}
+
+// release lets a pilot take other jobs again.
+func (pl *placement) release(p *pilot) {
+	delete(pl.reserved, p.reserved)
+	p.reserved = nil
+	p.asked = 0
+	if pl.fleet.takes(p) {
+		pl.fleet.ask(p)
+	}
+}
+
+// again has a job without attempts matched anew, at once.
+func (pl *placement) again(j *job) {
+	if j.live() && j.attempt == nil && j.state != Ready {
+		pl.setWaiting(j)
+		pl.work.examine = append(pl.work.examine, j)
+	}
+}
+
+func (pl *placement) setWaiting(j *job) {
+	if j.state == Assigned || j.state == Running || j.state == Ready {
+		pl.unready(j)
+		pl.queue.setState(j, Waiting)
+	}
+}
+
+// siteWaitOver offers the jobs of a group to parked pilots of other sites.
+func (pl *placement) siteWaitOver(g *group) {
+	g.armed = 0
+	for {
+		j := pl.queue.pastSiteWait(g)
+		if j == nil {
+			break
+		}
+		p := pl.bestParked(j, nil, true)
+		if p == nil {
+			pl.offers++
+			break
+		}
+		pl.assign(j, p)
+	}
+	if j := pl.queue.oldest(g); j != nil {
+		at := max(j.readySince.after(g.class.key.wait), pl.now.after(time.Second))
+		g.armed = at
+		pl.timers.add(timer{at: at, kind: groupTimer, group: g})
+	}
 }

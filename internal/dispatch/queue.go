@@ -1,6 +1,11 @@
 package dispatch
 
-import "fairway/internal/dispatch/rows"
+import (
+	"fmt"
+	"slices"
+
+	"fairway/internal/dispatch/rows"
+)
 
 // queue is all jobs by number and by name, and which of them are ready.
 //
@@ -46,4 +51,244 @@ func newQueue(s *step, fs *files) queue {
 	}
 	q.jobs.Add() // that has no ID
 	return q
+}
+
+// job is a submitted Job, kept small: a million of them are queued at times. It
+// stands with its requests in one page of memory, and in eight lines of the
+// processor's cache; what a match looks at stands in the first.
+type job struct {
+	group     *group // where it stands among the ready, nil if it is not
+	class     *class // what it needs now
+	requests  []request
+	attempt   *attempt // the live ones, mostly none or one
+	effective int32    // priority, inherited from jobs that wait for it
+	ungranted int32    // requests that stand behind others
+	absent    int32    // versions that it waits for although granted
+	state     State
+	reused    bool
+	again     bool // was Done, and runs again because its outputs are gone
+	freshly   bool // on the list of jobs that became ready in this step
+
+	id         JobID
+	step       *StepTotals
+	readySince instant
+	fate       *fate // what went wrong so far
+	committed  AttemptID
+	asked      *class // what was submitted
+	priority   int32  // as submitted
+
+	name    string
+	key     identity // under which its result is kept; zero while unknown
+	outputs []Output // as in Writes
+	policy  *policy
+
+	payload   []byte
+	digest    string
+	submitted instant
+	one       [1]Output  // what outputs holds if it is the only one
+	few       [4]request // and requests if there are no more, as mostly
+}
+
+// fate is what a job went through besides its success.
+type fate struct {
+	Tries     int         `json:"t,omitempty"` // failed attempts that count
+	Losses    int         `json:"l,omitempty"`
+	Attempts  []AttemptID `json:"a,omitempty"` // whose results are not taken again, the last maxRemembered
+	Memory    int64       `json:"m,omitempty"` // grown
+	Avoid     string      `json:"h,omitempty"` // host where it failed for want of something
+	NotBefore instant     `json:"n,omitempty"`
+	Withdrawn bool        `json:"w,omitempty"` // its requests have left the FIFOs
+	End       State       `json:"s,omitempty"` // Failed or Cancelled
+	Reason    string      `json:"r,omitempty"`
+	Private   bool        `json:"p,omitempty"` // somebody wrote to what it read; it gets copies of its own
+
+	place         place // where its outputs are needed
+	regenerations int
+	backingOff    bool
+}
+
+// maxRemembered bounds fate.Attempts: those that failed, that were discarded, and
+// whose commit another one has replaced. What is older can only come back from a
+// pilot that was silent through that many.
+const maxRemembered = 32
+
+func (j *job) itsFate() *fate {
+	if j.fate == nil {
+		j.fate = &fate{}
+	}
+	return j.fate
+}
+
+func (f *fate) remember(id AttemptID) {
+	if len(f.Attempts) == maxRemembered {
+		f.Attempts = slices.Delete(f.Attempts, 0, 1)
+	}
+	f.Attempts = append(f.Attempts, id)
+}
+
+func (j *job) withdrawn() bool { return j.fate != nil && j.fate.Withdrawn }
+
+// live says whether an attempt of the job may still be committed.
+func (j *job) live() bool {
+	return j.state < Done
+}
+
+// counted says whether the end of the attempt has been dealt with, other than by
+// the last commit.
+func (j *job) counted(id AttemptID) bool {
+	return j.fate != nil && slices.Contains(j.fate.Attempts, id)
+}
+
+func (j *job) tries() int {
+	if j.fate == nil {
+		return 0
+	}
+	return j.fate.Tries + j.fate.Losses
+}
+
+// at returns the at of an ID that is known to be one.
+func (q *queue) at(id JobID) *job { return q.jobs.At(uint32(id)) }
+
+// find returns the job of an ID that somebody says, or nil.
+func (q *queue) find(id JobID) *job {
+	if id == 0 || uint64(id) >= uint64(q.jobs.Len()) {
+		return nil
+	}
+	return q.at(id)
+}
+
+// all yields the jobs in the order of their IDs.
+func (q *queue) all(yield func(*job) bool) {
+	for id := uint32(1); id < q.jobs.Len(); id++ {
+		if !yield(q.jobs.At(id)) {
+			return
+		}
+	}
+}
+
+func (q *queue) known(ids []JobID) error {
+	for _, id := range ids {
+		if q.find(id) == nil {
+			return refuse("dispatch: there is no job %d", id)
+		}
+	}
+	return nil
+}
+
+// JobNamed returns the job of that name.
+func (c *Core) JobNamed(name string) (JobID, bool) {
+	id, found := c.queue.names.Find(c.queue.names.Hash(name), func(id uint32) bool { return c.queue.jobs.At(id).name == name })
+	return JobID(id), found
+}
+
+// newJob makes the job and inserts all its requests at the tails.
+func (q *queue) newJob(s *Job, reads []*file) *job {
+	j := q.bareJob(s)
+	j.submitted = q.now
+	q.files.requestFiles(j, reads, tail(j.id))
+	for i := range j.requests {
+		q.files.insert(&j.requests[i])
+	}
+	return j
+}
+
+// bareJob makes the job without requests.
+func (q *queue) bareJob(s *Job) *job {
+	cl := q.classOf(s)
+	id := q.jobs.Len()
+	j := q.jobs.Add()
+	j.id, j.name, j.step, j.payload, j.digest = JobID(id), s.Name, q.stepNamed(s.Step), s.Payload, s.Digest
+	j.policy, j.asked, j.class, j.outputs = q.policyOf(s), cl, cl, s.Writes
+	j.priority, j.effective, j.state = int32(s.Priority), int32(s.Priority), Waiting
+	if len(s.Writes) == 1 {
+		j.one[0] = s.Writes[0]
+		j.outputs = j.one[:]
+	}
+	q.readyBit.Grow(id + 1)
+	j.step.Jobs++
+	j.step.add(j.state, 1)
+	q.totals.Jobs++
+	q.totals.add(j.state, 1)
+	return j
+}
+
+func (q *queue) stepNamed(name string) *StepTotals {
+	s := q.steps[name]
+	if s == nil {
+		s = &StepTotals{Step: name}
+		q.steps[name] = s
+		q.stepOrder = append(q.stepOrder, s)
+	}
+	return s
+}
+
+func (q *queue) setState(j *job, s State) {
+	j.step.add(j.state, -1)
+	q.totals.add(j.state, -1)
+	j.state = s
+	j.step.add(s, 1)
+	q.totals.add(s, 1)
+}
+
+func (q *queue) markReused(j *job) {
+	j.reused = true
+	j.step.Reused++
+	q.totals.Reused++
+}
+
+// backOff keeps the job from being ready for a while that doubles with each
+// failure.
+func (q *queue) backOff(j *job) {
+	pause := j.policy.retry.Backoff
+	if pause <= 0 {
+		pause = q.config.Backoff
+	}
+	for n := 1; n < j.fate.Tries && pause < q.config.MaxBackoff; n++ {
+		pause *= 2
+	}
+	j.fate.NotBefore = q.now.after(min(pause, q.config.MaxBackoff))
+	q.armBackoff(j)
+}
+
+func (q *queue) armBackoff(j *job) {
+	j.fate.backingOff = true
+	q.timers.add(timer{at: j.fate.NotBefore, kind: jobTimer, job: j})
+}
+
+func (q *queue) backoffOver(j *job) {
+	if f := j.fate; f != nil && f.backingOff && f.NotBefore <= q.now {
+		f.backingOff = false
+		q.work.examine = append(q.work.examine, j)
+	}
+}
+
+func (q *queue) blockedBy(j *job) string {
+	v := j.missingInput()
+	if v == nil || v.writer == nil {
+		return ""
+	}
+	root := q.culprit(v.writer)
+	return fmt.Sprintf("%s will not come: job %s %s", v.file.lfn, root.name, root.ending())
+}
+
+// culprit follows blocked jobs to the one that failed or was cancelled.
+func (q *queue) culprit(j *job) *job {
+	for range q.jobs.Len() {
+		v := j.missingInput()
+		if j.state != Blocked || v == nil || v.writer == nil {
+			return j
+		}
+		j = v.writer
+	}
+	return j
+}
+
+func (j *job) ending() string {
+	switch j.state {
+	case Failed:
+		return "failed"
+	case Cancelled:
+		return "was cancelled"
+	}
+	return "could not make it again"
 }

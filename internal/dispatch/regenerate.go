@@ -5,30 +5,12 @@ import (
 	"slices"
 )
 
-// A version whose every copy is gone stays known. When a job needs it that
-// cannot be reused, the job that made it runs again, and before it, if need
-// be, those that made its inputs. The version stays the same.
-
-// wanting is a version that is to be made again, at a place if that is given.
-type wanting struct {
-	version *version
-	at      place
-	asked   bool // by a person
-}
-
 // want lists the versions that a job lacks, so that they are made again.
 func (c *Core) want(j *job) {
 	for i := range j.requests {
 		if v := j.requests[i].read; v != nil && v.state == gone {
 			c.files.wantVersion(v, c.fleet.itsPlace(j))
 		}
-	}
-}
-
-func (fs *files) wantVersion(v *version, at place) {
-	if !v.wanted {
-		v.wanted = true
-		fs.work.wanted = append(fs.work.wanted, wanting{version: v, at: at})
 	}
 }
 
@@ -99,12 +81,6 @@ func (c *Core) failAgain(j *job) {
 	c.finish(j, Failed, j.fate.Reason)
 }
 
-// cannotRegenerate blocks those who wait for the version.
-func (fs *files) cannotRegenerate(v *version) {
-	v.state = missing
-	fs.work.block = append(fs.work.block, fs.waiters[v]...)
-}
-
 // cancelRegeneration leaves a job that was to run again at its end, if nobody has begun that
 // and nobody waits for its outputs any more: copies of them have turned up. So
 // does, for the same reason, what it would have read.
@@ -123,11 +99,6 @@ func (c *Core) cancelRegeneration(j *job) {
 		}
 	}
 	c.files.unpinAll(j)
-}
-
-// awaited says whether some job waits for an output of this one, or it owes a result.
-func (fs *files) awaited(j *job) bool {
-	return slices.ContainsFunc(fs.writtenBy(j), func(v *version) bool { return len(fs.waiters[v]) > 0 || v.owed() })
 }
 
 // commitAgain takes the outputs of a job that ran again: those that are gone
@@ -171,6 +142,22 @@ func (c *Core) commitAgain(p *pilot, j *job, r *Result) {
 	c.files.unpinAll(j)
 }
 
+// remade is for a version that was made again. Its older copies were committed
+// too: they stay readable where they are as long as there is no stored one.
+func (c *Core) remade(v *version, w *WrittenFile, tag Tag) {
+	for _, p := range slices.Clone(v.holders) {
+		at := copyOf{p, v}
+		if _, oldest := c.files.older[at]; !oldest {
+			c.files.older[at] = olderCopy{v.tag, v.size}
+		}
+		if w.PFN != "" {
+			c.files.setAside(at)
+			c.dropCopy(p, v)
+		}
+	}
+	v.pfn, v.size, v.records, v.adler, v.tag = w.PFN, w.Size, w.Records, w.Adler32, tag
+}
+
 // lostLastCopy is for a version that was in caches only and has left the last
 // one.
 func (c *Core) lostLastCopy(v *version) {
@@ -186,16 +173,36 @@ func (c *Core) lostLastCopy(v *version) {
 	}
 }
 
-// backAgain is for a committed version of which a copy turned up in a cache.
-func (fs *files) backAgain(v *version) {
-	if v.state == missing {
-		fs.work.unblock = append(fs.work.unblock, fs.waiters[v]...)
-		v.state = present
+// loseFiles takes note of stored files that are lost. What is not stored any more
+// under the name that is told is known already.
+func (c *Core) loseFiles(files []LostFile) {
+	c.files.loseResults(files)
+	for i := range files {
+		c.loseFile(&files[i])
+	}
+}
+
+func (c *Core) loseFile(l *LostFile) {
+	v := c.files.version(l.File)
+	if v == nil || v.writer == nil || v.pfn == "" || v.pfn != l.PFN || v.state != present {
 		return
 	}
-	v.state = present
-	fs.arrived(v)
-	if v.writer != nil {
-		fs.work.cancel = append(fs.work.cancel, v.writer)
+	c.files.remove(v.pfn)
+	v.pfn = ""
+	for _, p := range slices.Clone(v.holders) {
+		copied, size := c.files.copyAt(p, v), v.size
+		c.dropCopy(p, v)
+		p.other[copied] = size
+	}
+	v.tag = lostTag
+	if v.state == present {
+		c.lostLastCopy(v)
+	}
+	j := v.writer
+	c.files.changeOutputs(j)
+	c.event(Event{Kind: FileLost, Job: j.id, Name: j.name, Step: j.step.Step, Reason: v.file.lfn + ": " + l.Why})
+	c.files.unpublish(v)
+	if v.owed() {
+		c.files.wantVersion(v, place{})
 	}
 }

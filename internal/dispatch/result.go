@@ -70,17 +70,6 @@ func hostOf(p *pilot) string {
 	return p.info.Host
 }
 
-// endAttempts has all attempts of the job ended but one.
-func (fl *fleet) endAttempts(j *job, but *attempt) {
-	for a := j.attempt; a != nil; {
-		next := a.next
-		if a != but && !a.ended {
-			fl.endAttempt(a)
-		}
-		a = next
-	}
-}
-
 // reject discards what an attempt wrote, for good: its pilot may say the result
 // again when the job is live once more, and the files are gone then.
 func (c *Core) reject(j *job, r *Result) {
@@ -91,192 +80,214 @@ func (c *Core) reject(j *job, r *Result) {
 	}
 }
 
-// discard removes what an attempt wrote that is not committed. Physical names
-// are unique to the attempt, so nothing else is hit; what a version in use
-// names is kept all the same.
-func (fs *files) discard(j *job, r *Result) {
-	if len(r.Outputs) == 0 {
+// commitResult makes the outputs of an attempt visible, all at once.
+func (c *Core) commitResult(by PilotID, p *pilot, j *job, r *Result) {
+	if j.again {
+		c.commitAgain(p, j, r)
 		return
 	}
-	used := fs.inUse(j)
-	for _, w := range r.Outputs {
-		if w.PFN != "" && !used[w.PFN] {
-			fs.remove(w.PFN)
-		}
-	}
-}
-
-// discardForeign removes what an attempt of an earlier submission wrote, unless
-// that was committed there: then it may be a result that this one takes.
-func (fs *files) discardForeign(r *Result) {
-	kept := make(map[string]bool)
-	for _, stored := range fs.journal.results {
-		for i := range stored.outputs {
-			kept[stored.outputs[i].PFN] = true
-		}
-	}
+	outputs := c.outputs[:0]
 	for i := range r.Outputs {
 		w := &r.Outputs[i]
-		if w.PFN != "" && !kept[w.PFN] && !fs.reads(w) {
-			fs.remove(w.PFN)
-		}
+		o := output{LFN: w.LFN, PFN: w.PFN, Size: w.Size, Records: w.Records, Adler32: w.Adler32}
+		o.asWanted(j.outputFor(w.LFN))
+		outputs = append(outputs, o)
 	}
+	c.outputs = outputs
+	slices.SortFunc(outputs, j.inOrderOfWrites)
+	j.committed = r.Attempt
+	files := c.commit(j, outputs, p)
+	c.event(Event{Kind: JobCommitted, Job: j.id, Name: j.name, Step: j.step.Step, Pilot: by, Result: r, Files: files})
 }
 
-// reads says whether a version of this submission is what was written there.
-func (fs *files) reads(w *WrittenFile) bool {
-	f := fs.find(w.LFN)
-	return f != nil && slices.ContainsFunc(f.versions, func(v *version) bool { return v.pfn == w.PFN })
-}
-
-// inUse are the physical names of what the job was committed with.
-func (fs *files) inUse(j *job) map[string]bool {
-	if j == nil || j.committed == 0 {
-		return nil
+// commit makes the job Done with these outputs, which are in the order of
+// Writes. It is the only place where versions become visible.
+func (c *Core) commit(j *job, outputs []output, p *pilot) []CommittedFile {
+	versions := make([]*version, 0, 8) // on the stack for most jobs
+	files := c.fileSlab.Take(len(outputs))
+	for i := range outputs {
+		o := &outputs[i]
+		v := c.files.outputVersion(j, o)
+		versions = append(versions, v)
+		files[i] = CommittedFile{File: v.ref(), Pattern: o.Pattern, PFN: o.PFN, Size: o.Size, Records: o.Records}
+		v.size, v.records, v.adler, v.pfn, v.tag = o.Size, o.Records, o.Adler32, o.PFN, o.tag(j.committed)
+		v.identity = j.identityOf(o.LFN)
+		c.makeVisible(j, v, p)
 	}
-	used := make(map[string]bool)
-	for _, v := range fs.writtenBy(j) {
-		used[v.pfn] = true
-	}
-	return used
-}
-
-// writtenBy returns the versions of files that the job has made or is to make.
-func (fs *files) writtenBy(j *job) []*version {
-	list := make([]*version, 0, len(j.outputs))
 	for i := range j.requests {
-		if v := j.requests[i].write; v != nil && !v.file.pattern {
-			list = append(list, v)
+		if v := j.requests[i].write; v != nil && v.file.pattern {
+			v.state = present
 		}
 	}
-	return append(list, fs.matched[j.id]...)
+	c.queue.setState(j, Done)
+	c.files.leave(j)
+	c.journal.persistCommit(j, outputs)
+	for _, v := range versions {
+		c.files.publish(j, v)
+		c.files.superseded(v)
+	}
+	c.files.unpinAll(j)
+	return files
 }
 
-// checkOutputs says what is wrong with the outputs of a successful attempt.
-func (fs *files) checkOutputs(j *job, r *Result) string {
-	find := r.byLFN()
-	for i := range j.requests {
-		if v := j.requests[i].write; v != nil && !v.file.pattern && find(v.file.lfn) == nil {
-			return fmt.Sprintf("output %s was not written", v.file.lfn)
+// makeVisible is for a version whose copies are set but for the pilot that
+// made it.
+func (c *Core) makeVisible(j *job, v *version, p *pilot) {
+	v.state = present
+	c.claim(v, p)
+	if v.pfn == "" {
+		if p != nil && !p.left {
+			c.files.hold(p, v, v.size)
+		}
+		if !v.hasCopy() {
+			v.state = gone
+			c.wantForWaiters(v)
+			return
 		}
 	}
-	if lfn := repeated(r.Outputs, func(w WrittenFile) string { return w.LFN }); lfn != "" {
-		return fmt.Sprintf("output %s is reported twice", lfn)
-	}
-	for i := range r.Outputs {
-		if problem := fs.checkOutput(j, &r.Outputs[i]); problem != "" {
-			return problem
-		}
-	}
-	if j.again {
-		for _, v := range fs.matched[j.id] {
-			if find(v.file.lfn) == nil {
-				return fmt.Sprintf("%s was written by the attempt before, but not by this one", v.file.lfn)
-			}
-		}
-	}
-	return ""
+	c.files.arrived(v)
 }
 
-func (fs *files) checkOutput(j *job, w *WrittenFile) string {
-	o := j.outputFor(w.LFN)
+// claim finds the copies of a version that was just committed among those that
+// pilots have told of before: the one that made it and the others of its host,
+// or for a result of an earlier run that is in caches only, whoever has it.
+func (c *Core) claim(v *version, by *pilot) {
+	var among []*pilot
 	switch {
-	case o == nil:
-		return fmt.Sprintf("%s was written, which the job does not name as an output", w.LFN)
-	case o.Storage == StorageElement && w.PFN == "":
-		return fmt.Sprintf("output %s was not stored", w.LFN)
-	case !o.Pattern:
-		return ""
+	case by != nil && !by.left:
+		among = by.host.pilots
+	case v.pfn == "":
+		among = c.fleet.inOrder()
 	}
-	f := fs.find(w.LFN)
-	if f == nil {
-		return ""
-	}
-	if other := f.chosenBefore(j); other != nil {
-		return TwoWriters(w.LFN, "job "+other.name, "job "+j.name)
-	}
-	for _, v := range f.versions {
-		if v.writer == j {
-			continue
-		}
-		if v.writer != nil && v.state != present && v.state != gone && !v.throughPattern() {
-			return fmt.Sprintf("%s, written through the pattern %s, is also written by job %s: give them different names", w.LFN, o.LFN, v.writer.name)
-		}
-		if v.number == Version(j.id) || v.before(j) != (v.number < Version(j.id)) {
-			return fmt.Sprintf("%s, written through the pattern %s, exists in a version that would come after it", w.LFN, o.LFN)
+	r := v.ref()
+	r.Tag = v.tag
+	for _, p := range among {
+		if size, ok := p.other[r]; ok {
+			delete(p.other, r)
+			c.files.hold(p, v, size)
 		}
 	}
-	return ""
 }
 
-// throughPattern says whether the version was, or is to be, written through a
-// pattern.
-func (v *version) throughPattern() bool { return v.writer != nil && v.number == Version(v.writer.id) }
-
-// before says whether the version has its place before the outputs of the job.
-func (v *version) before(j *job) bool { return v.writer == nil || v.writer.id < j.id }
-
-// few is up to how many elements a search through all of them is faster than a
-// map.
-const few = 16
-
-// byLFN returns what finds the outputs of a result by their names.
-func (r *Result) byLFN() func(lfn string) *WrittenFile {
-	if len(r.Outputs) <= few {
-		return func(lfn string) *WrittenFile {
-			for i := range r.Outputs {
-				if r.Outputs[i].LFN == lfn {
-					return &r.Outputs[i]
-				}
-			}
-			return nil
-		}
+// attemptFailed counts a failure, and has the job tried again if it may.
+func (c *Core) attemptFailed(by PilotID, j *job, r *Result, host string) {
+	c.files.discard(j, r)
+	f := j.itsFate()
+	f.remember(r.Attempt)
+	if j.attempt != nil && r.Outcome != OutOfMemory {
+		// Another attempt of the job still runs; its end decides.
+		c.journal.persistFate(j)
+		return
 	}
-	named := make(map[string]*WrittenFile, len(r.Outputs))
-	for i := range r.Outputs {
-		named[r.Outputs[i].LFN] = &r.Outputs[i]
+	f.Tries++
+	f.Reason = r.describe()
+	c.placement.unready(j)
+	most := j.policy.retry.Attempts
+	if most <= 0 {
+		most = c.config.Attempts
 	}
-	return func(lfn string) *WrittenFile { return named[lfn] }
+	if f.Tries >= most || !j.policy.retries(r) {
+		c.fleet.endAttempts(j, nil)
+		c.finishFailed(by, j, r)
+		return
+	}
+	c.adapt(j, r, host)
+	c.queue.backOff(j)
+	c.journal.persistFate(j)
+	c.placement.setWaiting(j)
+	c.event(Event{Kind: JobRetried, Job: j.id, Name: j.name, Step: j.step.Step, Pilot: by, Result: r, Reason: f.Reason})
 }
 
-// outputFor returns the output that the file belongs to: that of its name, or
-// the first pattern that it matches.
-func (j *job) outputFor(lfn string) *Output {
-	var byPattern *Output
-	for i := range j.outputs {
-		o := &j.outputs[i]
-		if !o.Pattern && o.LFN == lfn {
-			return o
-		}
-		if o.Pattern && byPattern == nil && matches(o.LFN, lfn) {
-			byPattern = o
-		}
+// retries says whether a failure of this kind may pass. Codes that the job
+// names restrict what the command itself causes; what the site causes is
+// always tried again. A program that is not there, or cannot be run, will not
+// be there the next time. An input that was changed is no longer what it was, and a
+// command that says it succeeded would say so again.
+func (p *policy) retries(r *Result) bool {
+	codes := p.retry.ExitCodes
+	switch r.Outcome {
+	case Exited:
+		return len(codes) == 0 && r.ExitCode != cannotRun && r.ExitCode != notFound || slices.Contains(codes, r.ExitCode)
+	case Signalled:
+		return len(codes) == 0 || slices.Contains(codes, 128+r.Signal)
+	case OutOfTime:
+		return len(codes) == 0
+	case InputChanged, MissingOutput:
+		return false
 	}
-	return byPattern
+	return true
 }
 
-// matches reports whether the name matches the pattern, in which * stands for
-// any characters but '/'.
-func matches(pattern, name string) bool {
-	star, mark := -1, 0
-	p, n := 0, 0
-	for n < len(name) {
-		switch {
-		case p < len(pattern) && pattern[p] == '*':
-			star, mark = p, n
-			p++
-		case p < len(pattern) && pattern[p] == name[n]:
-			p++
-			n++
-		case star >= 0 && name[mark] != '/':
-			mark++
-			p, n = star+1, mark
-		default:
-			return false
+// What a shell returns for a program that it cannot run, or cannot find.
+const (
+	cannotRun = 126
+	notFound  = 127
+)
+
+// adapt changes what the next attempt needs.
+func (c *Core) adapt(j *job, r *Result, host string) {
+	f := j.fate
+	switch r.Outcome {
+	case OutOfMemory:
+		factor := j.policy.retry.MemoryFactor
+		if factor <= 1 {
+			factor = c.config.MemoryFactor
 		}
+		grown := int64(float64(j.class.key.memory) * factor)
+		f.Memory = max(j.class.key.memory, min(grown, c.fleet.mostMemory()))
+	case OutOfDisk, StageInFailed, StageOutFailed, Lost:
+		f.Avoid = host
 	}
-	for p < len(pattern) && pattern[p] == '*' {
-		p++
+}
+
+func (c *Core) finishFailed(by PilotID, j *job, r *Result) {
+	n := len(c.effects.Events)
+	c.finish(j, Failed, j.fate.Reason)
+	e := &c.effects.Events[n]
+	e.Pilot, e.Result = by, r
+}
+
+// attemptLost is for an attempt whose pilot is gone, or no longer has it.
+func (c *Core) attemptLost(a *attempt, reason string) {
+	j := a.job
+	c.fleet.removeAttempt(a)
+	if !j.live() || a.ended {
+		c.placement.again(j)
+		return
 	}
-	return p == len(pattern)
+	r := &Result{Job: j.id, Attempt: a.id, Outcome: Lost, Message: reason}
+	c.lossCounted(a.pilot.id, j, r, a.pilot.info.Host)
+}
+
+// lossCounted is for an attempt that its pilot took with it. That is no fault
+// of the job, so some losses do not count as failures. A success that turns up
+// later is welcome.
+func (c *Core) lossCounted(by PilotID, j *job, r *Result, host string) {
+	f := j.itsFate()
+	if f.Losses++; f.Losses > c.config.MaxLosses {
+		c.attemptFailed(by, j, r, host)
+		return
+	}
+	c.files.discard(j, r)
+	f.Reason, f.Avoid = r.describe(), host
+	c.journal.persistFate(j)
+	c.event(Event{Kind: JobRetried, Job: j.id, Name: j.name, Step: j.step.Step, Pilot: by, Result: r, Reason: f.Reason})
+	c.placement.again(j)
+}
+
+// describe says in one line how an attempt ended.
+func (r *Result) describe() string {
+	var how string
+	switch r.Outcome {
+	case Exited:
+		how = fmt.Sprintf("exit code %d", r.ExitCode)
+	case Signalled:
+		how = fmt.Sprintf("signal %d", r.Signal)
+	default:
+		how = r.Outcome.String()
+	}
+	if r.Message != "" {
+		how += ": " + r.Message
+	}
+	return how
 }

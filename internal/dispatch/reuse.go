@@ -12,10 +12,6 @@ type storedResult struct {
 	outputs []output
 }
 
-// mark is the identity of a version, cut to what tells a person whether it
-// changed.
-func (v *version) mark() []byte { return v.identity[:3] }
-
 // inputMarks are the marks of the job's inputs, in hexadecimal.
 func (j *job) inputMarks() []string {
 	list := make([]string, 0, len(j.requests))
@@ -86,12 +82,6 @@ func (j *job) cannotPublish(outputs []output) bool {
 	return false
 }
 
-func (q *queue) markReused(j *job) {
-	j.reused = true
-	j.step.Reused++
-	q.totals.Reused++
-}
-
 // reusedAttempt stands for the attempt of an earlier run.
 const reusedAttempt AttemptID = 1
 
@@ -125,4 +115,54 @@ func (j *job) reusable(stored []output) []output {
 		return nil
 	}
 	return outputs
+}
+
+// Foresee returns the jobs that are still to come to their turn and will then
+// take the result of an earlier run, if nobody adds any before them: what a job
+// writes is known by its key before it is written. The Core must not be stepped
+// any more.
+func (c *Core) Foresee() map[JobID]bool {
+	will := make(map[JobID]bool)
+	for j := range c.queue.all {
+		if j.state == Done || j.digest == "" {
+			continue
+		}
+		j.key = j.keyOf()
+		if r, ok := c.journal.results[j.key]; ok {
+			outputs := j.reusable(r.outputs)
+			will[j.id] = outputs != nil && !j.cannotPublish(outputs)
+		}
+		for i := range j.requests {
+			if v := j.requests[i].write; v != nil {
+				v.identity = j.identityOf(v.file.lfn)
+			}
+		}
+	}
+	return will
+}
+
+// UnusedResult is a result of an earlier run that no job of this one has taken.
+type UnusedResult struct {
+	Record Record   // deletes it; its key is that of the result
+	Job    string   // that it was made by
+	PFNs   []string // of its outputs
+}
+
+// Unused returns the results that no job has taken, so far, those of the oldest
+// incarnation first. The caller may remove them, with their files, when no job
+// will come any more that could; a Core that is loaded afterwards no longer
+// knows them.
+func (c *Core) Unused() []UnusedResult {
+	keys := c.journal.resultKeys()
+	list := make([]UnusedResult, len(keys))
+	for i, key := range keys {
+		list[i].Record = Record{Table: TableResult, Key: key.hex()}
+		list[i].Job = c.journal.results[key].job
+		for _, o := range c.journal.results[key].outputs {
+			if o.PFN != "" {
+				list[i].PFNs = append(list[i].PFNs, o.PFN)
+			}
+		}
+	}
+	return list
 }

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"container/heap"
 	"fmt"
 	"time"
 )
@@ -29,6 +30,13 @@ type worklists struct {
 	fresh   []*job    // became Ready
 	askers  []*pilot  // want jobs
 	news    []*pilot  // are to be answered
+}
+
+func pop[T any](list *[]T) T {
+	last := len(*list) - 1
+	v := (*list)[last]
+	*list = (*list)[:last]
+	return v
 }
 
 func (s *step) clearEffects() {
@@ -84,3 +92,65 @@ func (i instant) time() time.Time {
 }
 
 func (i instant) after(d time.Duration) instant { return i + instant(d) }
+
+type timerKind uint8
+
+const (
+	pilotTimer timerKind = iota // its Sync was held long enough, or it is silent too long
+	jobTimer                    // its backoff is over
+	groupTimer                  // jobs of it need no longer wait for their site
+	graceTimer
+	monitorTimer
+	keptTimer // a job need no longer be kept for a pilot
+)
+
+// timer fires at or after its instant. Whoever it is for looks whether there
+// is still something to do.
+type timer struct {
+	at    instant
+	seq   uint64 // of two timers of one instant the older goes first
+	kind  timerKind
+	pilot *pilot
+	job   *job
+	group *group
+}
+
+type timers struct {
+	heap timerHeap
+	seq  uint64
+}
+
+func (t *timers) add(x timer) {
+	t.seq++
+	x.seq = t.seq
+	heap.Push(&t.heap, x)
+}
+
+func (t *timers) next() time.Time {
+	if len(t.heap) == 0 {
+		return time.Time{}
+	}
+	return t.heap[0].at.time()
+}
+
+// timerHeap implements heap.Interface.
+type timerHeap []timer
+
+func (h timerHeap) Len() int { return len(h) }
+func (h timerHeap) Less(i, j int) bool {
+	return h[i].at < h[j].at || h[i].at == h[j].at && h[i].seq < h[j].seq
+}
+
+func (h timerHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+
+// Push is for container/heap.
+func (h *timerHeap) Push(x any) { *h = append(*h, x.(timer)) }
+
+// Pop is for container/heap.
+func (h *timerHeap) Pop() any {
+	last := len(*h) - 1
+	t := (*h)[last]
+	(*h)[last] = timer{}
+	*h = (*h)[:last]
+	return t
+}

@@ -50,29 +50,6 @@ func (q *queue) checkJobs(jobs []Job) error {
 	return nil
 }
 
-// takeName enters the name of a job that is to be inserted, unless another job
-// has it, also one before it in the list.
-func (q *queue) takeName(jobs []Job, i int) error {
-	name, hash, first := jobs[i].Name, q.names.Hash(jobs[i].Name), q.jobs.Len()
-	_, taken := q.names.Find(hash, func(id uint32) bool {
-		if id >= first {
-			return jobs[id-first].Name == name
-		}
-		return q.jobs.At(id).name == name
-	})
-	if taken {
-		return refuse("dispatch: job name %s is used twice", name)
-	}
-	q.names.Add(hash, first+uint32(i))
-	return nil
-}
-
-func (q *queue) forgetNames(jobs []Job) {
-	for i := range jobs {
-		q.names.Remove(q.names.Hash(jobs[i].Name), q.jobs.Len()+uint32(i))
-	}
-}
-
 func (fs *files) checkReads(jobs []Job, i int, written map[string]bool) (map[string]bool, error) {
 	for _, lfn := range jobs[i].Reads {
 		f := fs.find(lfn)
@@ -101,6 +78,29 @@ func addWritten(written map[string]bool, jobs []Job) {
 				written[w.LFN] = true
 			}
 		}
+	}
+}
+
+// takeName enters the name of a job that is to be inserted, unless another job
+// has it, also one before it in the list.
+func (q *queue) takeName(jobs []Job, i int) error {
+	name, hash, first := jobs[i].Name, q.names.Hash(jobs[i].Name), q.jobs.Len()
+	_, taken := q.names.Find(hash, func(id uint32) bool {
+		if id >= first {
+			return jobs[id-first].Name == name
+		}
+		return q.jobs.At(id).name == name
+	})
+	if taken {
+		return refuse("dispatch: job name %s is used twice", name)
+	}
+	q.names.Add(hash, first+uint32(i))
+	return nil
+}
+
+func (q *queue) forgetNames(jobs []Job) {
+	for i := range jobs {
+		q.names.Remove(q.names.Hash(jobs[i].Name), q.jobs.Len()+uint32(i))
 	}
 }
 
@@ -157,108 +157,4 @@ func repeated[T any](list []T, name func(T) string) string {
 		}
 	}
 	return ""
-}
-
-// newJob makes the job and inserts all its requests at the tails.
-func (q *queue) newJob(s *Job, reads []*file) *job {
-	j := q.bareJob(s)
-	j.submitted = q.now
-	q.files.requestFiles(j, reads, tail(j.id))
-	for i := range j.requests {
-		q.files.insert(&j.requests[i])
-	}
-	return j
-}
-
-// bareJob makes the job without requests.
-func (q *queue) bareJob(s *Job) *job {
-	cl := q.classOf(s)
-	id := q.jobs.Len()
-	j := q.jobs.Add()
-	j.id, j.name, j.step, j.payload, j.digest = JobID(id), s.Name, q.stepNamed(s.Step), s.Payload, s.Digest
-	j.policy, j.asked, j.class, j.outputs = q.policyOf(s), cl, cl, s.Writes
-	j.priority, j.effective, j.state = int32(s.Priority), int32(s.Priority), Waiting
-	if len(s.Writes) == 1 {
-		j.one[0] = s.Writes[0]
-		j.outputs = j.one[:]
-	}
-	q.readyBit.Grow(id + 1)
-	j.step.Jobs++
-	j.step.add(j.state, 1)
-	q.totals.Jobs++
-	q.totals.add(j.state, 1)
-	return j
-}
-
-// places says which versions the requests of a job get.
-type places interface {
-	read(i int, f *file) *version
-	write(i int, f *file) *version
-}
-
-// tail gives the versions of a job that is submitted now. The version of a
-// write on a pattern is the number of its job: so no two jobs make the same
-// version of a file that is written through patterns, and caches that hold the
-// file before it is committed hold it under its final version. A file that was
-// written through a pattern goes on in this way, so that a pattern's job which
-// is retried late still finds its place.
-type tail JobID
-
-func (t tail) read(_ int, f *file) *version { return f.last() }
-
-func (t tail) write(_ int, f *file) *version {
-	if f.pattern {
-		return f.newVersion(Version(t))
-	}
-	if f.matched {
-		return f.newVersion(max(f.next(), Version(t)))
-	}
-	return f.newVersion(f.next())
-}
-
-func (fs *files) allNamed(lfns []string) []*file {
-	list := make([]*file, len(lfns))
-	for i, lfn := range lfns {
-		list[i] = fs.named(lfn)
-	}
-	return list
-}
-
-// requestFiles makes the requests of a job: first what it reads, in the order
-// of Reads, then what it only writes.
-func (fs *files) requestFiles(j *job, reads []*file, at places) {
-	if n := len(reads) + len(j.outputs); n <= len(j.few) {
-		j.requests = j.few[:0]
-	} else {
-		j.requests = fs.requestSlab.Take(n)[:0]
-	}
-	for i, f := range reads {
-		v := at.read(i, f)
-		v.pins++
-		j.requests = append(j.requests, request{job: j, read: v, output: -1})
-	}
-	for i := range j.outputs {
-		fs.requestWrite(j, i, at)
-	}
-	for i := range j.requests {
-		j.requests[i].Owner = &j.requests[i]
-	}
-}
-
-func (fs *files) requestWrite(j *job, i int, at places) {
-	var f *file
-	if w := &j.outputs[i]; w.Pattern {
-		f = fs.pattern(w.LFN)
-	} else {
-		f = fs.named(w.LFN)
-	}
-	v := at.write(i, f)
-	v.writer = j
-	for k := range j.requests {
-		if r := &j.requests[k]; r.read != nil && r.read.file == f {
-			r.write, r.output = v, int32(i)
-			return
-		}
-	}
-	j.requests = append(j.requests, request{job: j, write: v, output: int32(i)})
 }

@@ -35,27 +35,6 @@ func (c *Core) strangersSync(s *Sync) {
 	}})
 }
 
-// nextAttempt numbers an attempt: above all before, of any incarnation.
-func (fl *fleet) nextAttempt() AttemptID {
-	fl.lastAttempt++
-	return AttemptID(fl.journal.incarnation<<32 | fl.lastAttempt)
-}
-
-// nextAnswer numbers an answer: above all before, of any incarnation.
-func (fl *fleet) nextAnswer() uint64 {
-	fl.lastAnswer++
-	return fl.journal.incarnation<<32 | fl.lastAnswer
-}
-
-func (fl *fleet) supersedeHeld(p *pilot, s *Sync) {
-	if p.held != 0 && p.held != s.Seq {
-		fl.reply(p, Answer{Superseded: true})
-	}
-	p.seq, p.held, p.heldAt = s.Seq, s.Seq, fl.now
-	p.silentAfter = fl.now.after(fl.config.Hold + fl.config.PilotLease)
-	fl.armPilot(p)
-}
-
 func (c *Core) takeSync(p *pilot, s *Sync) {
 	if s.Hello != nil {
 		c.fleet.describe(p, *s.Hello)
@@ -100,24 +79,6 @@ func (c *Core) takeSync(p *pilot, s *Sync) {
 // has confirmed: while an attempt stores thousands of files, each of its Syncs would
 // carry all those before.
 const maxUnconfirmed = 64
-
-func (fl *fleet) mustLeave(p *pilot) bool { return fl.stop != running || p.info.Error != "" }
-
-// resend has the pilot answered if it did not get what was given to it.
-func (fl *fleet) resend(p *pilot) {
-	for _, a := range p.attempts {
-		if a.number > p.acked && !a.known() || a.ended && a.endNumber > p.acked {
-			fl.tell(p)
-			return
-		}
-	}
-	if len(p.ending) > 0 {
-		fl.tell(p)
-	}
-}
-
-// known says that the pilot itself has reported the attempt.
-func (a *attempt) known() bool { return a.started || a.adopted }
 
 func (c *Core) takeChanges(p *pilot, s *Sync) {
 	for _, ref := range s.Started {
@@ -171,19 +132,6 @@ func (c *Core) adopt(p *pilot, ref AttemptRef) {
 	c.fleet.addAttempt(&attempt{id: ref.Attempt, job: j, pilot: p, needs: j.class, try: j.tries() + 1, adopted: true})
 }
 
-// foreign says that an attempt belongs to an earlier submission, or to a store
-// that is lost: to another job that bore the same number, if any does.
-func (jn *journal) foreign(id AttemptID) bool {
-	incarnation := uint64(id >> 32)
-	return incarnation < jn.since || incarnation > jn.incarnation
-}
-
-// counted says whether the end of the attempt has been dealt with, other than by
-// the last commit.
-func (j *job) counted(id AttemptID) bool {
-	return j.fate != nil && slices.Contains(j.fate.Attempts, id)
-}
-
 func (c *Core) started(p *pilot, ref AttemptRef) {
 	a := c.fleet.attempts[ref.Attempt]
 	if a == nil || a.pilot != p || a.started {
@@ -194,4 +142,152 @@ func (c *Core) started(p *pilot, ref AttemptRef) {
 		c.queue.setState(a.job, Running)
 	}
 	c.event(Event{Kind: JobStarted, Job: a.job.id, Name: a.job.name, Step: a.job.step.Step, Pilot: p.id})
+}
+
+// endsConfirmed forgets attempts that were to be ended, when the pilot has
+// heard of that and reports neither that they run nor how they ended: then it
+// never had them.
+func (c *Core) endsConfirmed(p *pilot, acked uint64) {
+	for i := len(p.attempts) - 1; i >= 0; i-- {
+		a := p.attempts[i]
+		if a.ended && !a.started && a.endNumber != 0 && acked >= a.endNumber {
+			c.fleet.removeAttempt(a)
+			c.placement.again(a.job)
+		}
+	}
+}
+
+func (c *Core) cacheChanges(p *pilot, s *Sync) {
+	for _, g := range s.CacheGone {
+		delete(p.other, g.File)
+		if v := c.files.version(g.File); v != nil && c.files.copyAt(p, v) == g.File {
+			c.dropCopy(p, v)
+		}
+	}
+	for _, a := range s.CacheAdded {
+		c.announced(p, &a)
+	}
+}
+
+// announced is for a copy that a pilot says it has.
+func (c *Core) announced(p *pilot, a *CachedFile) {
+	v := c.files.version(a.File)
+	switch {
+	case v != nil && v.identity != (identity{}) && v.tag == a.File.Tag:
+		c.files.hold(p, v, a.Size)
+	case v != nil && c.files.copyAt(p, v) == a.File:
+		// An older copy, and the pilot says so again.
+	case p.other[a.File] == 0:
+		p.other[a.File] = a.Size
+		p.advice.incoming += a.Size
+	}
+}
+
+func (c *Core) replaceCache(p *pilot, s *Sync) {
+	clear(p.other)
+	said := make(map[FileRef]bool, len(s.CacheAdded))
+	for _, a := range s.CacheAdded {
+		said[a.File] = true
+	}
+	for _, v := range slices.Clone(p.versions) {
+		if !said[c.files.copyAt(p, v)] {
+			c.dropCopy(p, v)
+		}
+	}
+	c.cacheChanges(p, s)
+}
+
+func (c *Core) clearCache(p *pilot) {
+	for len(p.versions) > 0 {
+		c.dropCopy(p, p.versions[len(p.versions)-1])
+	}
+	clear(p.other)
+}
+
+// dropCopy is for a version that left a pilot's cache.
+func (c *Core) dropCopy(p *pilot, v *version) {
+	if c.files.drop(p, v) {
+		c.lostLastCopy(v)
+	}
+}
+
+func (c *Core) answerAll() {
+	for _, p := range c.work.news {
+		p.listed = false
+		if p.held == 0 || p.left {
+			continue
+		}
+		c.reply(p, c.answer(p))
+		p.held, p.news = 0, false
+		c.fleet.updateParked(p)
+	}
+	c.work.news = c.work.news[:0]
+}
+
+// answer says all that the pilot has not confirmed; so a lost answer needs no
+// repair.
+func (c *Core) answer(p *pilot) Answer {
+	n := c.fleet.nextAnswer()
+	if p.base == 0 {
+		p.base = n
+	}
+	a := Answer{
+		Number: n, Seen: p.seq, NeedFull: p.needFull, NextSync: c.config.Hold,
+		Leave: c.fleet.stop == draining || p.info.Error != "", LeaveNow: c.fleet.stop == stopped, Peers: p.peers(),
+	}
+	for _, x := range p.attempts {
+		if x.ended {
+			if x.endNumber == 0 {
+				x.endNumber = n
+			}
+			a.End = append(a.End, x.id)
+			continue
+		}
+		if x.known() || x.number != 0 && x.number <= p.acked {
+			continue
+		}
+		if x.number == 0 {
+			x.number = n
+		}
+		if a.Run == nil {
+			a.Run = c.runSlab.Take(1)[:0]
+		}
+		a.Run = append(a.Run, Assignment{})
+		c.describeTo(&a.Run[len(a.Run)-1], x)
+	}
+	for i := range p.ending {
+		e := &p.ending[i]
+		if e.number == 0 {
+			e.number = n
+		}
+		a.End = append(a.End, e.attempt)
+	}
+	c.placement.advise(p, &a)
+	p.toldToLeave = a.Leave || a.LeaveNow
+	p.due = c.now
+	if p.polls {
+		p.due = c.now.after(a.NextSync)
+	}
+	p.silentAfter = c.now.after(a.NextSync + c.config.PilotLease)
+	c.fleet.armPilot(p)
+	return a
+}
+
+// describeTo says in an answer what the attempt is to run.
+func (c *Core) describeTo(a *Assignment, x *attempt) {
+	j := x.job
+	*a = Assignment{
+		Job: j.id, Attempt: x.id, Name: j.name, Step: j.step.Step, Try: x.try, Payload: j.payload,
+		Needs: x.needs.needs, Inputs: c.inputSlab.Take(len(j.requests))[:0],
+		Outputs: c.outputSlab.Take(len(j.outputs)), Private: j.fate != nil && j.fate.Private,
+	}
+	for i := range j.requests {
+		r := &j.requests[i]
+		if v := r.read; v != nil {
+			a.Inputs = append(a.Inputs, c.files.inputFor(x.pilot, v))
+		}
+		if v := r.write; v != nil {
+			a.Outputs[r.output] = OutputFile{Output: j.outputs[r.output], Version: v.number}
+		}
+	}
 }

@@ -23,16 +23,6 @@ type StepTotals struct {
 	Totals
 }
 
-func (q *queue) stepNamed(name string) *StepTotals {
-	s := q.steps[name]
-	if s == nil {
-		s = &StepTotals{Step: name}
-		q.steps[name] = s
-		q.stepOrder = append(q.stepOrder, s)
-	}
-	return s
-}
-
 // Totals returns the totals of all jobs.
 func (c *Core) Totals() Totals { return c.queue.totals }
 

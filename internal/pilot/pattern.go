@@ -9,34 +9,10 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"fairway/internal/archive"
 	"fairway/internal/beneath"
+	"fairway/internal/storage"
 	"fairway/internal/wire"
 )
-
-// matches says whether a name matches a pattern, in which '*' stands for any
-// characters but '/'.
-func matches(pattern, name string) bool {
-	head, rest, star := strings.Cut(pattern, "*")
-	if !star {
-		return pattern == name
-	}
-	if !strings.HasPrefix(name, head) {
-		return false
-	}
-	name = name[len(head):]
-	for {
-		literal, more, another := strings.Cut(rest, "*")
-		if !another {
-			return len(name) >= len(rest) && strings.HasSuffix(name, rest) && !strings.Contains(name[:len(name)-len(rest)], "/")
-		}
-		at := strings.Index(name, literal)
-		if at < 0 || strings.Contains(name[:at], "/") {
-			return false
-		}
-		name, rest = name[at+len(literal):], more
-	}
-}
 
 // literalFolder cuts a pattern before the first component with a '*', and
 // leaves a name of a file in the folder that is left.
@@ -48,23 +24,23 @@ func literalFolder(pattern string) string {
 	return pattern[:strings.LastIndexByte(pattern[:star], '/')+1] + "file"
 }
 
-// findMatches finds the regular files, or the folders, that match a pattern and are
-// not taken. Symbolic links are not followed.
+// findMatches finds the regular files that match a pattern and are not taken.
+// Symbolic links are not followed.
 func findMatches(a *attempt, o *wire.OutputFile, taken map[string]bool) (found []written, err error) {
 	pattern, err := a.pathOf(o.GetLfn())
 	if err != nil {
 		return nil, err
 	}
-	root, folders := filepath.Dir(literalFolder(pattern)), archive.IsFolder(o.GetLfn())
+	root := filepath.Dir(literalFolder(pattern))
 	left := &leftOut{attempt: a, pattern: o.GetLfn()}
 	err = walk(a.slot.dir, root, strings.Count(pattern, "/"), func(path string, info fs.FileInfo) error {
-		if info.IsDir() && !folders || taken[path] || !matches(pattern, path) {
+		if info.IsDir() || taken[path] || !storage.Matches(pattern, path) {
 			return nil
 		}
 		if part := longPart(path); part != "" {
 			return &missingOutput{path, fmt.Sprintf("has a name with a part of %d bytes, the limit is %d", len(part), maxPart)}
 		}
-		if folders != info.IsDir() || !folders && !info.Mode().IsRegular() {
+		if !info.Mode().IsRegular() {
 			left.add(path)
 			return nil
 		}
@@ -103,11 +79,7 @@ func (l *leftOut) note() {
 	if l.count == 0 {
 		return
 	}
-	kind := "regular file"
-	if archive.IsFolder(l.pattern) {
-		kind = "folder"
-	}
-	note := fmt.Sprintf("%s matches the output %s and is left out, since it is no %s", l.first, l.pattern, kind)
+	note := fmt.Sprintf("%s matches the output %s and is left out, since it is no regular file", l.first, l.pattern)
 	if l.count > 1 {
 		note += fmt.Sprintf("; so are %d more", l.count-1)
 	}
@@ -146,13 +118,9 @@ func walk(top *beneath.Folder, name string, slashes int, visit func(path string,
 	return nil
 }
 
-// lfnOf gives a match the slashes that the pattern begins and ends with.
+// lfnOf gives a match the slashes that the pattern began with.
 func lfnOf(pattern, path string) string {
-	lfn := pattern[:len(pattern)-len(strings.TrimLeft(pattern, "/"))] + path
-	if archive.IsFolder(pattern) {
-		lfn += "/"
-	}
-	return lfn
+	return pattern[:len(pattern)-len(strings.TrimLeft(pattern, "/"))] + path
 }
 
 // maxPart bounds, in bytes, a part of the name of an output, as in flow: what

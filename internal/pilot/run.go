@@ -39,7 +39,6 @@ type pilot struct {
 	hello   *wire.PilotInfo
 	has     resources
 	caching caching
-	folders folders
 	proven  *proven
 	remains *remains
 	tree    *tree

@@ -32,7 +32,7 @@ func beAPilot(encoded string) {
 func realPilots(t *testing.T, space int64) func(string, folder.Layout) (batch.System, error) {
 	return func(address string, folders folder.Layout) (batch.System, error) {
 		return batch.NewLocal(batch.LocalConfig{
-			Prefix: LocalSite, LogDir: folders.Pilots, Command: []string{os.Args[0]},
+			LogDir: folders.Pilots, Command: []string{os.Args[0]},
 			Environment: func(launch string) ([]string, error) {
 				cfg := pilot.Config{
 					Server: address, Launch: launch, Site: LocalSite, MilliCPUs: 1000,

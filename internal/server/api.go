@@ -8,15 +8,16 @@ import (
 	"connectrpc.com/connect"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/server/state"
 	"fairway/internal/storage"
 	"fairway/internal/wire"
 	"fairway/sched"
 )
 
-// state is what the API shows: a run under way, or the records of one.
-type state interface {
+// Run is what the API shows: a run under way, or the records of one.
+type Run interface {
 	// look calls ask with the cores, which must not be kept or changed.
-	look(ctx context.Context, ask func(*cores)) error
+	look(ctx context.Context, ask func(*state.Cores)) error
 	// list answers ListJobs without the cores; nil if that takes them.
 	list(ctx context.Context, r *wire.ListJobsRequest) (*wire.ListJobsResponse, error)
 	// provenance tells how a result of a job was made that an earlier run left:
@@ -29,13 +30,13 @@ type state interface {
 	changes() <-chan struct{}
 }
 
-// api is the Workflow service (api.proto) over a state. control is nil where
+// api is the Workflow service (api.proto) over a run. control is nil where
 // nothing runs.
 type api struct {
-	state   state
+	run     Run
 	changer changer
 	control control
-	logs    logFolder
+	logs    state.Logs
 	places  storage.Places
 	sched   *sched.Scheduler
 
@@ -75,9 +76,9 @@ func findJob(core *dispatch.Core, text string) (dispatch.JobID, error) {
 }
 
 // lookAt asks the state, and returns the error of the question or of ask.
-func (a *api) lookAt(ctx context.Context, ask func(*cores) error) error {
+func (a *api) lookAt(ctx context.Context, ask func(*state.Cores) error) error {
 	var failure error
-	if err := a.state.look(ctx, func(c *cores) { failure = ask(c) }); err != nil {
+	if err := a.run.look(ctx, func(c *state.Cores) { failure = ask(c) }); err != nil {
 		return rpcError(err)
 	}
 	return rpcError(failure)
@@ -85,7 +86,7 @@ func (a *api) lookAt(ctx context.Context, ask func(*cores) error) error {
 
 // Cancel ends jobs. Those that wait for their outputs become blocked.
 func (a *api) Cancel(ctx context.Context, r *wire.CancelRequest) (*wire.ChangedJobs, error) {
-	return a.changeJobs(ctx, func(c *cores) ([]dispatch.Input, []dispatch.JobID, error) {
+	return a.changeJobs(ctx, func(c *state.Cores) ([]dispatch.Input, []dispatch.JobID, error) {
 		jobs, err := jobsNamed(c, r.GetJobs())
 		return []dispatch.Input{dispatch.Cancel{Jobs: jobs}}, jobs, err
 	})
@@ -94,9 +95,9 @@ func (a *api) Cancel(ctx context.Context, r *wire.CancelRequest) (*wire.ChangedJ
 // Retry lets jobs run again that failed or were cancelled, or are done and whose stored
 // outputs are lost.
 func (a *api) Retry(ctx context.Context, r *wire.RetryRequest) (*wire.ChangedJobs, error) {
-	return a.changeJobs(ctx, func(c *cores) ([]dispatch.Input, []dispatch.JobID, error) {
+	return a.changeJobs(ctx, func(c *state.Cores) ([]dispatch.Input, []dispatch.JobID, error) {
 		if len(r.GetJobs()) == 0 {
-			jobs := failedJobs(c)
+			jobs := state.FailedJobs(c)
 			return []dispatch.Input{dispatch.RetryJobs{Jobs: jobs}}, jobs, nil
 		}
 		jobs, err := jobsNamed(c, r.GetJobs())
@@ -108,14 +109,14 @@ func (a *api) Retry(ctx context.Context, r *wire.RetryRequest) (*wire.ChangedJob
 	})
 }
 
-func (a *api) retryInputs(c *cores, jobs []dispatch.JobID) (inputs []dispatch.Input, err error) {
+func (a *api) retryInputs(c *state.Cores, jobs []dispatch.JobID) (inputs []dispatch.Input, err error) {
 	for _, id := range jobs {
-		job, _ := c.dispatch.Job(id)
+		job, _ := c.Dispatch.Job(id)
 		lost := lostOutputsOf(a.places, c, &job)
 		if len(lost) > 0 {
 			inputs = append(inputs, dispatch.LoseFiles{Files: lost})
 		}
-		if job.State != dispatch.Failed && job.State != dispatch.Cancelled && len(lost) == 0 && !c.dispatch.HasLost(id) {
+		if job.State != dispatch.Failed && job.State != dispatch.Cancelled && len(lost) == 0 && !c.Dispatch.HasLost(id) {
 			return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf(
 				"job %s is %v; what failed or was cancelled can be retried, and what is done and has lost stored files", job.Name, job.State))
 		}
@@ -123,32 +124,19 @@ func (a *api) retryInputs(c *cores, jobs []dispatch.JobID) (inputs []dispatch.In
 	return append(inputs, dispatch.RetryJobs{Jobs: jobs}), nil
 }
 
-func failedJobs(c *cores) []dispatch.JobID {
-	var failed []dispatch.JobID
-	if c.dispatch.Totals().ByState[dispatch.Failed] == 0 {
-		return nil
-	}
-	for job := range c.dispatch.Jobs(0) {
-		if job.State == dispatch.Failed {
-			failed = append(failed, job.ID)
-		}
-	}
-	return failed
-}
-
 // changeJobs carries out what choose makes of the jobs that there are, and tells
 // how those stand then that it names.
-func (a *api) changeJobs(ctx context.Context, choose func(*cores) ([]dispatch.Input, []dispatch.JobID, error)) (*wire.ChangedJobs, error) {
+func (a *api) changeJobs(ctx context.Context, choose func(*state.Cores) ([]dispatch.Input, []dispatch.JobID, error)) (*wire.ChangedJobs, error) {
 	changed := new(wire.ChangedJobs)
 	var jobs []dispatch.JobID
 	err := a.changer.change(ctx, &request{
-		prepare: func(c *cores, r *request) (err error) {
+		prepare: func(c *state.Cores, r *request) (err error) {
 			r.dispatch, jobs, err = choose(c)
 			return err
 		},
-		ask: func(c *cores) {
+		ask: func(c *state.Cores) {
 			for _, id := range jobs {
-				if view, ok := c.dispatch.Job(id); ok {
+				if view, ok := c.Dispatch.Job(id); ok {
 					changed.Jobs = append(changed.Jobs, summaryOf(c, &view))
 				}
 			}
@@ -157,11 +145,11 @@ func (a *api) changeJobs(ctx context.Context, choose func(*cores) ([]dispatch.In
 	return changed, rpcError(err)
 }
 
-func jobsNamed(c *cores, names []string) ([]dispatch.JobID, error) {
+func jobsNamed(c *state.Cores, names []string) ([]dispatch.JobID, error) {
 	jobs := make([]dispatch.JobID, len(names))
 	for i, name := range names {
 		var err error
-		if jobs[i], err = findJob(c.dispatch, name); err != nil {
+		if jobs[i], err = findJob(c.Dispatch, name); err != nil {
 			return nil, err
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/server/convert"
+	"fairway/internal/server/state"
 	"fairway/internal/wire"
 )
 
@@ -13,17 +15,17 @@ import (
 func (a *api) Explain(ctx context.Context, r *wire.ExplainRequest) (*wire.ExplainResponse, error) {
 	var response *wire.ExplainResponse
 	var job dispatch.JobDetail
-	err := a.lookAt(ctx, func(c *cores) error {
-		id, err := findJob(c.dispatch, r.GetJob())
+	err := a.lookAt(ctx, func(c *state.Cores) error {
+		id, err := findJob(c.Dispatch, r.GetJob())
 		if err != nil {
 			return err
 		}
-		e, _ := c.dispatch.Explain(id)
-		job, _ = c.dispatch.Detail(id)
+		e, _ := c.Dispatch.Explain(id)
+		job, _ = c.Dispatch.Detail(id)
 		response = &wire.ExplainResponse{
 			Summary:  summaryOf(c, &e.JobView),
 			Lines:    e.Lines,
-			WaitsFor: each(e.WaitsFor, waitsForToWire),
+			WaitsFor: convert.Each(e.WaitsFor, waitsForToWire),
 			Missing:  e.Missing,
 		}
 		if a.control == nil {
@@ -45,7 +47,7 @@ func (a *api) whyNotReused(ctx context.Context, job *dispatch.JobDetail) ([]stri
 	if job.Reused {
 		return nil, nil
 	}
-	earlier, err := a.state.provenance(ctx, job.Name, "")
+	earlier, err := a.run.provenance(ctx, job.Name, "")
 	if err != nil || earlier == nil {
 		return nil, err
 	}
@@ -57,7 +59,7 @@ func (a *api) whyNotReused(ctx context.Context, job *dispatch.JobDetail) ([]stri
 	if len(changes) == 0 {
 		return nil, nil
 	}
-	return append([]string{"the result of an earlier run was not taken:"}, each(changes, func(line string) string { return "  " + line })...), nil
+	return append([]string{"the result of an earlier run was not taken:"}, convert.Each(changes, func(line string) string { return "  " + line })...), nil
 }
 
 // explainRest is for jobs that wait for a run above all.

@@ -7,6 +7,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/server/convert"
+	"fairway/internal/server/state"
 	"fairway/internal/wire"
 )
 
@@ -15,21 +17,21 @@ const DefaultJobsListed = 1000
 
 // ListJobs lists jobs in the order of their submission.
 func (a *api) ListJobs(ctx context.Context, r *wire.ListJobsRequest) (*wire.ListJobsResponse, error) {
-	response, err := a.state.list(ctx, r)
+	response, err := a.run.list(ctx, r)
 	if response != nil || err != nil {
 		return response, rpcError(err)
 	}
-	err = a.lookAt(ctx, func(c *cores) error {
+	err = a.lookAt(ctx, func(c *state.Cores) error {
 		response = listOf(c, r)
 		return nil
 	})
 	return response, err
 }
 
-func listOf(c *cores, r *wire.ListJobsRequest) *wire.ListJobsResponse {
-	response := listOfTotals(c.dispatch.Steps(), r)
+func listOf(c *state.Cores, r *wire.ListJobsRequest) *wire.ListJobsResponse {
+	response := listOfTotals(c.Dispatch.Steps(), r)
 	limit := listLimit(r)
-	for job := range c.dispatch.Jobs(dispatch.JobID(r.GetAfter())) {
+	for job := range c.Dispatch.Jobs(dispatch.JobID(r.GetAfter())) {
 		if !stateAsked(r, job.State.String()) || !stepAsked(r, job.Step) {
 			continue
 		}
@@ -78,14 +80,14 @@ func stepAsked(r *wire.ListJobsRequest, step string) bool {
 	return len(r.GetSteps()) == 0 || slices.Contains(r.GetSteps(), step)
 }
 
-func summaryOf(c *cores, job *dispatch.JobView) *wire.JobSummary {
-	tries := len(c.tally.attempts[job.ID]) + len(job.Attempts)
-	last := c.tally.attempts.last(job.ID)
+func summaryOf(c *state.Cores, job *dispatch.JobView) *wire.JobSummary {
+	tries := len(c.Tally.Attempts[job.ID]) + len(job.Attempts)
+	last := c.Tally.Attempts.Last(job.ID)
 	pilot, usage := dispatch.PilotID(last.GetPilot()), last.GetResult().GetUsage()
 	started, ended := usage.GetStart(), usage.GetEnd()
 	for _, attempt := range job.Attempts {
 		pilot = attempt.Pilot
-		started, ended = instantToWire(c.tally.started[job.ID]), nil
+		started, ended = convert.InstantToWire(c.Tally.Started[job.ID]), nil
 	}
 	return &wire.JobSummary{
 		Id:        uint64(job.ID),
@@ -95,8 +97,8 @@ func summaryOf(c *cores, job *dispatch.JobView) *wire.JobSummary {
 		Attempts:  int32(tries),
 		Reason:    job.Reason,
 		Pilot:     string(pilot),
-		Host:      c.tally.hosts[pilot],
-		Submitted: instantToWire(job.Submitted),
+		Host:      c.Tally.Hosts[pilot],
+		Submitted: convert.InstantToWire(job.Submitted),
 		Started:   started,
 		Ended:     ended,
 		Reused:    job.Reused,
@@ -108,12 +110,12 @@ func summaryOf(c *cores, job *dispatch.JobView) *wire.JobSummary {
 func (a *api) ShowJob(ctx context.Context, r *wire.ShowJobRequest) (*wire.JobDetail, error) {
 	var detail *wire.JobDetail
 	var key string
-	err := a.lookAt(ctx, func(c *cores) error {
-		id, err := findJob(c.dispatch, r.GetJob())
+	err := a.lookAt(ctx, func(c *state.Cores) error {
+		id, err := findJob(c.Dispatch, r.GetJob())
 		if err != nil {
 			return err
 		}
-		job, _ := c.dispatch.Detail(id)
+		job, _ := c.Dispatch.Detail(id)
 		key = job.Key
 		detail, err = detailOf(c, &job)
 		return err
@@ -121,19 +123,19 @@ func (a *api) ShowJob(ctx context.Context, r *wire.ShowJobRequest) (*wire.JobDet
 	if err != nil || !detail.Summary.Reused {
 		return detail, err
 	}
-	made, err := a.state.provenance(ctx, detail.Summary.Name, key)
+	made, err := a.run.provenance(ctx, detail.Summary.Name, key)
 	if err == nil && made.GetAttempt() != nil {
 		detail.Attempts = append([]*wire.AttemptDetail{made.Attempt}, detail.Attempts...)
 	}
 	return detail, rpcError(err)
 }
 
-func detailOf(c *cores, job *dispatch.JobDetail) (*wire.JobDetail, error) {
+func detailOf(c *state.Cores, job *dispatch.JobDetail) (*wire.JobDetail, error) {
 	payload := new(wire.Payload)
 	if err := proto.Unmarshal(job.Payload, payload); err != nil {
 		return nil, err
 	}
-	attempts, err := c.tally.attempts.of(job.ID)
+	attempts, err := c.Tally.Attempts.Of(job.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -147,17 +149,17 @@ func detailOf(c *cores, job *dispatch.JobDetail) (*wire.JobDetail, error) {
 		})
 	}
 	for _, attempt := range attempts {
-		attempt.Host = c.tally.hosts[dispatch.PilotID(attempt.GetPilot())]
+		attempt.Host = c.Tally.Hosts[dispatch.PilotID(attempt.GetPilot())]
 	}
 	return &wire.JobDetail{
 		Summary:           summaryOf(c, &job.JobView),
 		Payload:           payload,
-		Needs:             resourcesToWire(job.Needs),
+		Needs:             convert.ResourcesToWire(job.Needs),
 		Site:              job.Site,
 		Priority:          int32(job.Priority),
 		EffectivePriority: int32(job.Effective),
-		Reads:             each(job.Reads, fileDetail),
-		Writes:            each(job.Writes, fileDetail),
+		Reads:             convert.Each(job.Reads, fileDetail),
+		Writes:            convert.Each(job.Writes, fileDetail),
 		Attempts:          attempts,
 	}, nil
 }

@@ -7,51 +7,19 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 
 	"connectrpc.com/connect"
 
 	"fairway/internal/dispatch"
-	"fairway/internal/server/folder"
+	"fairway/internal/server/convert"
+	"fairway/internal/server/state"
 	"fairway/internal/wire"
 	"fairway/sched"
 )
 
 // logPiece is the most that one message of a log stream carries.
 const logPiece = 64 << 10
-
-// logFolder is where pilots keep what attempts print: NUMBER.out, NUMBER.err, NUMBER.log.
-type logFolder string
-
-func (f logFolder) path(attempt dispatch.AttemptID, kind string) string {
-	return filepath.Join(string(f), fmt.Sprintf("%d.%s", uint64(attempt), kind))
-}
-
-// Kinds of files: standard output, standard error, and, of an attempt that
-// failed, what it wrote into the file that its step names under log.
-var logKinds = []string{"out", "err", "log"}
-
-// remove deletes what attempts printed. Nothing but these files is touched, and
-// only in the folder itself, wherever that is.
-func (f logFolder) remove(attempts []dispatch.AttemptID) error {
-	if len(attempts) == 0 {
-		return nil
-	}
-	root, err := os.OpenRoot(string(f))
-	if err != nil {
-		return folder.IgnoreMissing(err)
-	}
-	defer func() { _ = root.Close() }()
-	for _, attempt := range attempts {
-		for _, kind := range logKinds {
-			if err := folder.IgnoreMissing(root.Remove(filepath.Base(f.path(attempt, kind)))); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
 
 // Logs streams what an attempt printed: standard output first, or as it comes
 // if it is followed. Of one that failed its log comes last, as standard error.
@@ -61,13 +29,13 @@ func (a *api) Logs(ctx context.Context, r *wire.LogsRequest, stream *connect.Ser
 		return err
 	}
 	var tails []*tail
-	for _, kind := range logKinds {
-		t := &tail{path: a.logs.path(attempt, kind), standardError: kind != "out"}
+	for _, kind := range state.LogKinds {
+		t := &tail{path: a.logs.Path(attempt, kind), standardError: kind != "out"}
 		t.skipTo(r.GetTailBytes())
 		tails = append(tails, t)
 	}
 	for {
-		before := each(tails, func(t *tail) sched.FileState { return statQuietly(t.path) })
+		before := convert.Each(tails, func(t *tail) sched.FileState { return statQuietly(t.path) })
 		running := r.GetFollow() && a.runs(ctx, job, attempt)
 		for _, t := range tails {
 			if err := t.send(stream); err != nil {
@@ -86,12 +54,12 @@ func (a *api) Logs(ctx context.Context, r *wire.LogsRequest, stream *connect.Ser
 // attemptFor finds the attempt that is meant.
 func (a *api) attemptFor(ctx context.Context, r *wire.LogsRequest) (job dispatch.JobID, attempt dispatch.AttemptID, err error) {
 	var made dispatch.JobDetail // by an earlier run
-	err = a.lookAt(ctx, func(c *cores) error {
-		if job, err = findJob(c.dispatch, r.GetJob()); err != nil {
+	err = a.lookAt(ctx, func(c *state.Cores) error {
+		if job, err = findJob(c.Dispatch, r.GetJob()); err != nil {
 			return err
 		}
-		detail, _ := c.dispatch.Detail(job)
-		if detail.Reused && len(c.tally.attempts[job])+len(detail.Attempts) == 0 {
+		detail, _ := c.Dispatch.Detail(job)
+		if detail.Reused && len(c.Tally.Attempts[job])+len(detail.Attempts) == 0 {
 			made = detail
 			return nil
 		}
@@ -106,7 +74,7 @@ func (a *api) attemptFor(ctx context.Context, r *wire.LogsRequest) (job dispatch
 
 // attemptBefore is the attempt of an earlier run that made the result of a job.
 func (a *api) attemptBefore(ctx context.Context, job *dispatch.JobDetail, wanted dispatch.AttemptID) (dispatch.AttemptID, error) {
-	p, err := a.state.provenance(ctx, job.Name, job.Key)
+	p, err := a.run.provenance(ctx, job.Name, job.Key)
 	if err != nil {
 		return 0, rpcError(err)
 	}
@@ -124,9 +92,9 @@ func noAttempt(job *dispatch.JobView, wanted dispatch.AttemptID) error {
 	return connect.NewError(connect.CodeNotFound, fmt.Errorf("job %s has no attempt %d; `fairway show %d` lists them", job.Name, wanted, job.ID))
 }
 
-func chooseAttempt(c *cores, id dispatch.JobID, wanted dispatch.AttemptID) (dispatch.AttemptID, error) {
-	job, _ := c.dispatch.Job(id)
-	all, err := c.tally.attempts.of(id)
+func chooseAttempt(c *state.Cores, id dispatch.JobID, wanted dispatch.AttemptID) (dispatch.AttemptID, error) {
+	job, _ := c.Dispatch.Job(id)
+	all, err := c.Tally.Attempts.Of(id)
 	if err != nil {
 		return 0, err
 	}
@@ -155,8 +123,8 @@ func chooseAttempt(c *cores, id dispatch.JobID, wanted dispatch.AttemptID) (disp
 // runs tells whether an attempt has not ended.
 func (a *api) runs(ctx context.Context, job dispatch.JobID, attempt dispatch.AttemptID) bool {
 	live := false
-	_ = a.state.look(ctx, func(c *cores) {
-		view, _ := c.dispatch.Job(job)
+	_ = a.run.look(ctx, func(c *state.Cores) {
+		view, _ := c.Dispatch.Job(job)
 		live = slices.ContainsFunc(view.Attempts, func(v dispatch.AttemptView) bool { return v.Attempt == attempt })
 	})
 	return live
@@ -178,7 +146,7 @@ func (a *api) awaitLog(ctx context.Context, tails []*tail, before []sched.FileSt
 	select {
 	case err = <-changed:
 		pending--
-	case <-a.state.changes():
+	case <-a.run.changes():
 	case <-ctx.Done():
 		err = ctx.Err()
 	}

@@ -7,7 +7,11 @@ import (
 	"slices"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"fairway/internal/dispatch"
+	"fairway/internal/server/convert"
+	"fairway/internal/server/state"
 	"fairway/internal/storage"
 	"fairway/internal/wire"
 )
@@ -41,9 +45,9 @@ func (s *Server) outcome(failure error) Outcome {
 		e.problem(failure.Error())
 		return Outcome{Problems: e.problems.list(), Notes: e.notes.list()}
 	}
-	totals := s.loop.dispatch.Totals()
-	done := totals.ByState[dispatch.Done] == totals.Jobs && s.loop.tally.finished
-	for _, refused := range s.loop.flow.Refused() {
+	totals := s.loop.Dispatch.Totals()
+	done := totals.ByState[dispatch.Done] == totals.Jobs && s.loop.Tally.Finished
+	for _, refused := range s.loop.Flow.Refused() {
 		e.problem(refused)
 	}
 	if !done && !e.asked && len(e.problems.list()) == 0 {
@@ -66,7 +70,7 @@ func (s *Server) unfinished(totals *dispatch.Totals) string {
 	case count(dispatch.Cancelled) > 0:
 		return fmt.Sprintf("jobs that were cancelled: %d; `fairway retry JOB` and `fairway run` let one run after all", count(dispatch.Cancelled))
 	}
-	for _, held := range s.loop.flow.Held(1) {
+	for _, held := range s.loop.Flow.Held(1) {
 		return fmt.Sprintf("nothing can run any more, though not all jobs were made: %s: %s", held.Job, held.Reason)
 	}
 	return "nothing can run any more, though not all is done; `fairway jobs` lists what is left"
@@ -75,23 +79,23 @@ func (s *Server) unfinished(totals *dispatch.Totals) string {
 // recordEnd is not part of the loop, which has ended.
 func (s *Server) recordEnd(outcome *Outcome) error {
 	run := s.opened.run
-	run.State = runFailed
+	run.State = state.Failed
 	switch {
 	case outcome.Succeeded:
-		run.State = runSucceeded
+		run.State = state.Succeeded
 	case outcome.Stopped:
-		run.State = runStopped
+		run.State = state.Stopped
 	}
 	run.Problems, run.Notes = outcome.Problems, outcome.Notes
-	run.Refused = len(s.loop.flow.Refused()) > 0
+	run.Refused = len(s.loop.Flow.Refused()) > 0
 	run.Seconds = s.earlier + outcome.seconds
-	run.Pilots += s.loop.tally.pilots
-	run.Waiting += s.loop.tally.sums.waiting.Seconds()
+	run.Pilots += s.loop.Tally.Pilots
+	run.Waiting += s.loop.Tally.Sums.Waiting.Seconds()
 	run.Totals = nil
-	if steps := s.loop.dispatch.Steps(); atRest(steps) {
+	if steps := s.loop.Dispatch.Steps(); atRest(steps) {
 		run.Totals = steps
 	}
-	record, err := run.record()
+	record, err := run.Record()
 	if err != nil {
 		return err
 	}
@@ -121,11 +125,11 @@ func (s *Server) tidy(succeeded bool) {
 	if succeeded {
 		keep = 0
 	}
-	gone, kept := oldest(s.loop.dispatch.Unused(), keep)
+	gone, kept := oldest(s.loop.Dispatch.Unused(), keep)
 	for _, result := range kept {
 		needed.add(result.PFNs...)
 	}
-	records := each(gone, func(r dispatch.UnusedResult) dispatch.Record { return r.Record })
+	records := convert.Each(gone, func(r dispatch.UnusedResult) dispatch.Record { return r.Record })
 	err := s.opened.store.Apply(context.Background(), records)
 	if err == nil && succeeded {
 		err = s.tidyResults()
@@ -155,8 +159,8 @@ func (n names) add(pfns ...string) {
 // needed are the stored files of this run.
 func (s *Server) needed() names {
 	needed := names{}
-	for job := range s.loop.dispatch.Jobs(0) {
-		detail, _ := s.loop.dispatch.Detail(job.ID)
+	for job := range s.loop.Dispatch.Jobs(0) {
+		detail, _ := s.loop.Dispatch.Detail(job.ID)
 		for _, file := range detail.Writes {
 			needed.add(file.PFN)
 		}
@@ -169,7 +173,7 @@ func (s *Server) tidyResults() error {
 	if s.opened.run.InputsGone {
 		return nil
 	}
-	obsolete := s.standing.obsolete(written(s.loop.dispatch), false)
+	obsolete := s.standing.obsolete(written(s.loop.Dispatch), false)
 	if s.config.KeepResults {
 		return s.keepResults(obsolete)
 	}
@@ -183,9 +187,38 @@ func oldest(results []dispatch.UnusedResult, keep int) (gone, kept []dispatch.Un
 	return results[:at], results[at:]
 }
 
+// removeLogs removes the logs of results that are no longer kept. What is known
+// of how they were made stays until the run is forgotten: it tells why their jobs
+// ran again.
+func (s *Server) removeLogs(ctx context.Context, gone []dispatch.UnusedResult) error {
+	if len(gone) == 0 {
+		return nil
+	}
+	records, err := s.opened.store.Load(ctx, state.ProvenanceTable)
+	if err != nil {
+		return err
+	}
+	without := make(map[string]bool, len(gone))
+	for i := range gone {
+		without[state.ProvenanceKey(gone[i].Job, gone[i].Record.Key)] = true
+	}
+	var unwanted []dispatch.AttemptID
+	for _, r := range records {
+		if !without[r.Key] {
+			continue
+		}
+		p := new(wire.Provenance)
+		if err := proto.Unmarshal(r.Body, p); err != nil {
+			return fmt.Errorf("record %s %q: %w", state.ProvenanceTable, r.Key, err)
+		}
+		unwanted = append(unwanted, dispatch.AttemptID(p.GetAttempt().GetAttempt()))
+	}
+	return state.Logs(s.folders.Logs).Remove(unwanted)
+}
+
 // fail ends the run for a reason that no retry repairs.
 func (s *Server) fail(ctx context.Context, err error) {
-	sent := s.inbox.send(ctx, &request{ask: func(*cores) { s.end.broken(err) }})
+	sent := s.inbox.send(ctx, &request{ask: func(*state.Cores) { s.end.broken(err) }})
 	if sent != nil && !errors.Is(sent, errEnded) {
 		s.log.Error("the run cannot go on", "error", err)
 	}
@@ -197,17 +230,17 @@ func (s *Server) list(context.Context, *wire.ListJobsRequest) (*wire.ListJobsRes
 	return nil, nil // its cores are there
 }
 
-func (s *Server) look(ctx context.Context, ask func(*cores)) error {
+func (s *Server) look(ctx context.Context, ask func(*state.Cores)) error {
 	err := s.inbox.look(ctx, ask)
 	if errors.Is(err, errEnded) {
-		ask(&s.loop.cores) // nobody changes them any more
+		ask(&s.loop.Cores) // nobody changes them any more
 		return nil
 	}
 	return err
 }
 
 func (s *Server) provenance(ctx context.Context, job, key string) (*wire.Provenance, error) {
-	return loadProvenance(ctx, s.opened.store, job, key)
+	return state.LoadProvenance(ctx, s.opened.store, job, key)
 }
 
 func (s *Server) report(r *wire.ProgressReport) {

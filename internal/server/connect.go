@@ -13,6 +13,7 @@ import (
 
 	"fairway/internal/server/folder"
 	"fairway/internal/server/listen"
+	"fairway/internal/server/state"
 	"fairway/internal/store"
 	"fairway/internal/wire"
 	"fairway/sched"
@@ -91,7 +92,7 @@ func connectLive(ctx context.Context, state string) (*Connection, error) {
 func connectView(v *view, s *sched.Scheduler) *Connection {
 	mux := http.NewServeMux()
 	mux.Handle(wire.NewWorkflowHandler(&api{
-		state: v, changer: resting{v.folders.Workflow}, logs: logFolder(v.folders.Logs), places: v.folders.Places(), sched: s,
+		run: v, changer: resting{v.folders.Workflow}, logs: state.Logs(v.folders.Logs), places: v.folders.Places(), sched: s,
 		survivors: func() int {
 			alive, _ := Survivors(v.folders.Workflow) // not to know is as if there were none
 			return len(alive)

@@ -15,6 +15,7 @@ import (
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/server/folder"
+	"fairway/internal/server/state"
 	"fairway/internal/storage"
 	"fairway/internal/storage/elements"
 	"fairway/internal/store"
@@ -84,7 +85,7 @@ func DryRun(ctx context.Context, config Config) (*Plan, error) {
 	}
 	p := o.plan(l)
 	if records != nil && !config.KeepResults && config.Workflow.Target() == "" && !o.willKeep() {
-		p.Removes, err = removals(ctx, records, folders, l.dispatch)
+		p.Removes, err = removals(ctx, records, folders, l.Dispatch)
 	}
 	return p, err
 }
@@ -99,24 +100,24 @@ func (o *opened) rehearse(ctx context.Context, config *Config, find *finder, at 
 		}
 		memory.apply(fresh)
 	}
-	state, err := load(ctx, memory, config)
+	loaded, err := state.Load(ctx, memory, config.Workflow, config.Parameters, config.Dispatch)
 	if err != nil {
 		return nil, err
 	}
-	if o.earlier, err = loadEarlierResults(ctx, memory); err != nil {
+	if o.earlier, err = state.LoadEarlierResults(ctx, memory); err != nil {
 		return nil, err
 	}
 	l := &loop{
-		cores: state.cores, log: config.Log, gathering: new(transaction), waker: newWaker(config.Sched),
+		Cores: loaded.Cores, log: config.Log, gathering: new(transaction), waker: newWaker(config.Sched),
 		end: &ending{owed: newObligations()},
 	}
 	defer l.waker.stop()
 	begin := &request{flow: []flow.Input{flow.Tick{}}}
-	if lost := lostFiles(at, l.dispatch.Stored); len(lost) > 0 {
-		begin.dispatch = append(begin.dispatch, dispatch.LoseFiles{Files: lost})
+	if o.lost = lostFiles(at, l.Dispatch.Stored); len(o.lost) > 0 {
+		begin.dispatch = append(begin.dispatch, dispatch.LoseFiles{Files: o.lost})
 	}
 	if o.decision == runOn {
-		begin.dispatch = append(begin.dispatch, o.run.wishes()...)
+		begin.dispatch = append(begin.dispatch, o.run.DeferredInputs()...)
 	}
 	l.take(begin)
 	for _, in := range o.flow.Inputs() {
@@ -127,7 +128,7 @@ func (o *opened) rehearse(ctx context.Context, config *Config, find *finder, at 
 	if l.end.fatal {
 		return nil, errors.New(l.end.problems.list()[0])
 	}
-	if refused := l.flow.Refused(); len(refused) > 0 {
+	if refused := l.Flow.Refused(); len(refused) > 0 {
 		return nil, fmt.Errorf("the run could not be finished: %s", strings.Join(refused, "; "))
 	}
 	return l, nil
@@ -153,7 +154,7 @@ func (o *opened) rehearseInput(ctx context.Context, l *loop, in *flow.DeclaredIn
 
 // willKeep says that nothing is removed, since inputs have gone.
 func (o *opened) willKeep() bool {
-	return o.gone || o.run != nil && o.run.InputsGone && (o.decision == runOn || o.decision == runDone || o.run.State != runSucceeded)
+	return o.gone || o.run != nil && o.run.InputsGone && (o.decision == runOn || o.decision == runDone || o.run.State != state.Succeeded)
 }
 
 // removals are the names of results that would go.
@@ -176,10 +177,10 @@ func removals(ctx context.Context, records store.Store, folders folder.Layout, c
 }
 
 func (o *opened) plan(l *loop) *Plan {
-	p := &Plan{Begins: beginnings[o.decision], Reasons: o.reasons, More: !l.tally.finished}
-	outlook := outlook{l.dispatch, l.dispatch.Foresee()}
-	for job := range l.dispatch.Jobs(0) {
-		detail, _ := l.dispatch.Detail(job.ID)
+	p := &Plan{Begins: beginnings[o.decision], Reasons: o.reasons, More: !l.Tally.Finished}
+	outlook := outlook{l.Dispatch, l.Dispatch.Foresee()}
+	for job := range l.Dispatch.Jobs(0) {
+		detail, _ := l.Dispatch.Detail(job.ID)
 		planned := o.planned(&outlook, &detail)
 		if planned.Runs && o.decision == runDone {
 			p.Begins = beginnings[runOn] // what it had made is lost
@@ -203,12 +204,12 @@ func (o *outlook) runs(job dispatch.JobID, state dispatch.State) bool {
 func (o *opened) planned(outlook *outlook, job *dispatch.JobDetail) PlannedJob {
 	p := PlannedJob{Name: job.Name, Step: job.Step, Runs: outlook.runs(job.ID, job.State)}
 	switch {
-	case job.Reused, outlook.reuse[job.ID]:
+	case !p.Runs && (job.Reused || outlook.reuse[job.ID]):
 		p.Why = "its command and inputs are as in an earlier run"
 	case !p.Runs:
 		p.Why = "it is done"
 	case job.Committed != 0 && job.State != dispatch.Failed && job.State != dispatch.Cancelled:
-		p.Why = "a stored file that it had written is lost"
+		p.Why = o.whyAgain(job)
 	case job.State == dispatch.Failed:
 		p.Why = "it failed: " + job.Reason
 	case job.State == dispatch.Cancelled:
@@ -221,6 +222,16 @@ func (o *opened) planned(outlook *outlook, job *dispatch.JobDetail) PlannedJob {
 		p.Why = outlook.why(job, o.earlier[job.Name])
 	}
 	return p
+}
+
+// whyAgain tells why a job that was done is to run once more.
+func (o *opened) whyAgain(job *dispatch.JobDetail) string {
+	for i := range job.Writes {
+		if slices.ContainsFunc(o.lost, func(l dispatch.LostFile) bool { return l.File.LFN == job.Writes[i].File.LFN }) {
+			return "a stored file that it had written is lost"
+		}
+	}
+	return "what it wrote is in caches only: it runs unless a pilot still has that"
 }
 
 // why tells what has a job run: what differs from its earlier result, or that

@@ -164,7 +164,7 @@ func (e *ending) look(l *loop) {
 // were told to end it, and leaveTime has passed since. Results that are still
 // being published are waited for, however long that takes.
 func (e *ending) hurry(l *loop) {
-	if e.abandoned || e.phase == draining && executing(l.dispatch) > 0 || l.pilots.none() {
+	if e.abandoned || e.phase == draining && executing(l.Dispatch) > 0 || l.pilots.none() {
 		return
 	}
 	now := time.Now()
@@ -182,7 +182,7 @@ func (e *ending) hurry(l *loop) {
 	e.withdrawn = true
 	e.leaveBy = now.Add(e.leaveTime)
 	l.waker.end(e.leaveBy)
-	l.out.stop.put(l.pilots.launches()...)
+	l.pilots.withdraw(l.pilots.launches())
 }
 
 // step tells dispatch.
@@ -199,10 +199,10 @@ func (e *ending) nothingToDo(l *loop) bool {
 	if e.fatal || e.failed > 0 && !e.keepGoing {
 		return true
 	}
-	if active(l.dispatch) > 0 {
+	if active(l.Dispatch) > 0 {
 		return false
 	}
-	return l.tally.finished || l.feeds.allClosed() && l.waker.wanted[1].IsZero()
+	return l.Tally.Finished || l.feeds.allClosed() && l.waker.wanted[1].IsZero()
 }
 
 // active counts the jobs that may still come to an end by themselves.

@@ -161,7 +161,7 @@ func TestPilotEndsBeforeItIsKnown(t *testing.T) {
 	if outcome, err := s.Run(context.Background()); err != nil || !outcome.Succeeded {
 		t.Fatalf("%+v, %v", outcome, err)
 	}
-	if known, live := s.loop.dispatch.Launches(), s.pilots.launches(); len(known)+len(live) > 0 {
+	if known, live := s.loop.Dispatch.Launches(), s.pilots.launches(); len(known)+len(live) > 0 {
 		t.Fatalf("pilots that are waited for: %v in the TaskQueue, %v in the server", known, live)
 	}
 }

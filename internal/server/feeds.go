@@ -11,6 +11,7 @@ import (
 
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
+	"fairway/internal/server/state"
 )
 
 // feeds are the declared inputs of the workflow, and what came of them.
@@ -34,7 +35,7 @@ func newFeeds(inputs []*flow.DeclaredInput) *feeds {
 	return f
 }
 
-func (f *feeds) recorded(records []inputRecord) {
+func (f *feeds) recorded(records []state.Input) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, r := range records {
@@ -135,9 +136,9 @@ func (s *Server) feedLoop(ctx context.Context) {
 // recallClosed takes note of the inputs that an earlier server closed: what came
 // to them since is for the next run.
 func (s *Server) recallClosed(ctx context.Context) error {
-	return s.inbox.look(ctx, func(c *cores) {
+	return s.inbox.look(ctx, func(c *state.Cores) {
 		for _, in := range s.feeds.inputs {
-			if isOpenInput(in) && c.flow.Closed(in.Name) {
+			if isOpenInput(in) && c.Flow.Closed(in.Name) {
 				s.feeds.fed(in.Name, nil, true)
 			}
 		}
@@ -208,7 +209,7 @@ func (f *finder) records(input string, files []flow.InputFile) ([]dispatch.Recor
 	records := make([]dispatch.Record, len(files))
 	for i, file := range files {
 		var err error
-		records[i], err = recordOf(inputTable, input+"/"+file.LFN, inputRecord{
+		records[i], err = state.NewRecord(state.InputTable, input+"/"+file.LFN, state.Input{
 			Input: input, LFN: file.LFN, PFN: file.PFN, Identity: file.Identity, Stamp: f.contents.stampOf(file.PFN),
 		})
 		if err != nil {

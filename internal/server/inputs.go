@@ -11,11 +11,11 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"fairway/internal/archive"
 	"fairway/internal/catalog"
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/server/folder"
+	"fairway/internal/server/state"
 	"fairway/internal/storage"
 )
 
@@ -124,10 +124,10 @@ func (f *finder) matching(ctx context.Context, in *flow.DeclaredInput) ([]flow.I
 			}
 		}
 		if len(paths) == before && !in.Watch && !in.MayBeEmpty {
-			return nil, NothingMatches(f.folder, in.Patterns[i], glob)
+			return nil, fmt.Errorf("no file matches %s", f.absolute(in.Patterns[i]))
 		}
-		if folder := OnlyFolders(found); folder != "" && !in.Watch && !archive.IsFolder(glob) {
-			return nil, fmt.Errorf("%s is a folder; %s", folder, InsteadOfFolder(in.Patterns[i]))
+		if folder := OnlyFolders(found); folder != "" && !in.Watch {
+			return nil, fmt.Errorf("%s is a folder; name the files in it, as in %s", folder, filepath.Join(in.Patterns[i], "{name}"))
 		}
 	}
 	var files []flow.InputFile
@@ -141,27 +141,6 @@ func (f *finder) matching(ctx context.Context, in *flow.DeclaredInput) ([]flow.I
 		}
 	}
 	return files, nil
-}
-
-// NothingMatches is the error of a pattern of an input that matches nothing of the
-// kind that it stands for.
-func NothingMatches(folder, pattern, glob string) error {
-	path := pattern
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(folder, path)
-	}
-	if !archive.IsFolder(glob) {
-		return fmt.Errorf("no file matches %s", path)
-	}
-	if files, err := globAll(folder, glob); err == nil && len(files) > 0 {
-		return fmt.Errorf("%s is a file, and %s stands for folders; leave out the '/' at its end", files[0], pattern)
-	}
-	return fmt.Errorf("no folder matches %s/", strings.TrimSuffix(path, "/"))
-}
-
-// InsteadOfFolder is what to write instead of a pattern that matches folders only.
-func InsteadOfFolder(pattern string) string {
-	return fmt.Sprintf("name the files in it, as in %s, or write %s/ to take it as a whole", filepath.Join(pattern, "{name}"), pattern)
 }
 
 // OnlyFolders returns one of the paths, which must exist, if all of them are
@@ -209,9 +188,6 @@ func AsWritten(folder, glob, path string) string {
 		return path
 	}
 	if relative, err := filepath.Rel(folder, path); err == nil {
-		if archive.IsFolder(path) {
-			relative += "/"
-		}
 		return relative
 	}
 	return path
@@ -244,7 +220,7 @@ func (f *finder) urls(ctx context.Context, in *flow.DeclaredInput) ([]flow.Input
 }
 
 // again describes a file that was fed as it is now; nil where it is a folder.
-func (f *finder) again(ctx context.Context, in *flow.DeclaredInput, r inputRecord) (*flow.InputFile, error) {
+func (f *finder) again(ctx context.Context, in *flow.DeclaredInput, r state.Input) (*flow.InputFile, error) {
 	if in.URLList != "" || !storage.IsLocal(r.PFN) {
 		file, err := f.stated(ctx, r.LFN, r.PFN)
 		return &file, err

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/server/state"
 	"fairway/internal/store"
 	"fairway/internal/wire"
 )
@@ -18,16 +19,16 @@ type listing struct {
 	records  store.Store
 	request  *wire.ListJobsRequest
 	response *wire.ListJobsResponse // with its totals
-	hosts    hosts
+	hosts    state.Hosts
 }
 
 // all returns nil if a job that may be listed depends on others.
 func (l *listing) all(ctx context.Context) (*wire.ListJobsResponse, error) {
-	pilots, err := l.records.Load(ctx, hostTable)
+	pilots, err := l.records.Load(ctx, state.HostTable)
 	if err != nil {
 		return nil, err
 	}
-	l.hosts = loadHosts(pilots)
+	l.hosts = state.LoadHosts(pilots)
 	for first := dispatch.JobID(l.request.GetAfter()) + 1; !l.complete(); first += listingPage {
 		jobs, err := l.page(ctx, first)
 		if err != nil {
@@ -109,11 +110,11 @@ func (l *listing) otherStates() bool {
 }
 
 func (l *listing) summary(ctx context.Context, job *dispatch.JobView) (*wire.JobSummary, error) {
-	from, below := keysOf(job.ID)
-	records, err := l.records.LoadPart(ctx, attemptTable, from, below, listingPage)
+	from, below := state.AttemptKeys(job.ID)
+	records, err := l.records.LoadPart(ctx, state.AttemptTable, from, below, listingPage)
 	if err != nil {
 		return nil, err
 	}
-	ended, err := loadAttempts(records)
-	return summaryOf(&cores{tally: &tally{attempts: ended, hosts: l.hosts}}, job), err
+	ended, err := state.LoadAttempts(records)
+	return summaryOf(&state.Cores{Tally: &state.Tally{Attempts: ended, Hosts: l.hosts}}, job), err
 }

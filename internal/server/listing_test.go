@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/server/state"
 	"fairway/internal/wire"
 )
 
@@ -80,7 +81,7 @@ func compareLists(t *testing.T, root string, r *wire.ListJobsRequest) bool {
 		t.Fatal(err)
 	}
 	var want *wire.ListJobsResponse
-	if err := v.look(context.Background(), func(c *cores) { want = listOf(c, r) }); err != nil {
+	if err := v.look(context.Background(), func(c *state.Cores) { want = listOf(c, r) }); err != nil {
 		t.Fatal(err)
 	}
 	if quick != nil && !proto.Equal(quick, want) {

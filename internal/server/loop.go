@@ -10,6 +10,7 @@ import (
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/recording"
+	"fairway/internal/server/state"
 	"fairway/internal/store"
 )
 
@@ -24,29 +25,21 @@ const (
 	roundSize = 128
 )
 
-// cores are the two passive state machines and what is counted beside them.
-// They belong to the loop.
-type cores struct {
-	dispatch *dispatch.Core
-	flow     *flow.Flow
-	tally    *tally
-}
-
 // loop owns the cores.
 type loop struct {
 	*inbox
-	cores
+	state.Cores
 	store store.Store
 	log   *slog.Logger
 	out   *outlet
-	load  func(context.Context) (*loaded, error)
+	load  func(context.Context) (*state.Loaded, error)
 	end   *ending
 	tape  *recording.Writer // nil: none
 
 	pilots   *pilots
 	feeds    *feeds
 	watchers *watchers
-	revival  func(*cores) *request // what the cores are told when they were loaded
+	revival  func(*state.Cores) *request // what the cores are told when they were loaded
 
 	gathering *transaction
 	flying    *transaction
@@ -58,14 +51,6 @@ type loop struct {
 	events    []dispatch.Event
 	waker     *waker
 	failures  int
-}
-
-// loaded is what is made from the store: the cores, and what dispatch wants
-// done as the first thing.
-type loaded struct {
-	cores
-	effects dispatch.Effects
-	records []dispatch.Record // that both were made from
 }
 
 // run works until the run has ended or ctx ends. It returns an error if the
@@ -178,18 +163,18 @@ func (l *loop) recover(ctx context.Context, err error) error {
 }
 
 func (l *loop) reload(ctx context.Context) error {
-	state, err := l.load(ctx)
+	loaded, err := l.load(ctx)
 	if err != nil {
 		return err
 	}
-	l.cores = state.cores
-	l.tape.Load(state.records, &state.effects)
+	l.Cores = loaded.Cores
+	l.tape.Load(loaded.Records, &loaded.Effects)
 	l.gathering = new(transaction)
 	l.events = nil
 	l.end.owed = newObligations()
-	l.absorb(&state.effects)
+	l.absorb(&loaded.Effects)
 	l.settle()
-	l.take(l.revival(&l.cores))
+	l.take(l.revival(&l.Cores))
 	l.end.reloaded(l)
 	l.flush()
 	return nil
@@ -242,7 +227,7 @@ func (l *loop) pause(records int) time.Duration {
 // take steps one request. What it leads to is gathered.
 func (l *loop) take(r *request) {
 	if r.prepare != nil {
-		if err := r.prepare(&l.cores, r); err != nil {
+		if err := r.prepare(&l.Cores, r); err != nil {
 			r.finish(err)
 			return
 		}
@@ -256,7 +241,7 @@ func (l *loop) take(r *request) {
 		refused = errors.Join(refused, l.stepFlow(in))
 	}
 	if r.ask != nil {
-		r.ask(&l.cores)
+		r.ask(&l.Cores)
 	}
 	if refused != nil {
 		r.finish(refused)

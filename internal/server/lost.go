@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/server/state"
 	"fairway/internal/storage"
 )
 
@@ -48,9 +49,9 @@ func whyLost(at storage.Places, file *dispatch.StoredFile) string {
 }
 
 // lostOutputsOf are the outputs of a job that were stored and are lost.
-func lostOutputsOf(at storage.Places, c *cores, job *dispatch.JobView) []dispatch.LostFile {
+func lostOutputsOf(at storage.Places, c *state.Cores, job *dispatch.JobView) []dispatch.LostFile {
 	if job.State != dispatch.Done {
 		return nil
 	}
-	return lostFiles(at, slices.Values(c.dispatch.StoredBy(job.ID)))
+	return lostFiles(at, slices.Values(c.Dispatch.StoredBy(job.ID)))
 }

@@ -12,6 +12,7 @@ import (
 
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
+	"fairway/internal/server/state"
 	"fairway/internal/store"
 )
 
@@ -29,13 +30,14 @@ const (
 type opened struct {
 	store    store.Store
 	flow     *flow.Flow // as it was made or loaded, without files
-	run      *runRecord
+	run      *state.Run
 	decision decision
 	rerun    rerun
 	reasons  []string // why it is runAgain, one line each
-	inputs   []inputRecord
+	inputs   []state.Input
 	now      map[string][]flow.InputFile // of inputs, by name; of open ones if all were closed before
-	earlier  earlierResults              // of a rehearsal
+	earlier  state.EarlierResults        // of a rehearsal
+	lost     []dispatch.LostFile         // of a rehearsal: what was stored and is lost
 	// elsewhere are inputs, by name, that hold what they held in the last run, but
 	// in another file: copied, or touched.
 	elsewhere map[string][]flow.InputFile
@@ -52,13 +54,13 @@ func openRecords(ctx context.Context, config *Config, s store.Store, find *finde
 	}
 	o.flow = fresh
 	if s != nil {
-		if o.run, err = loadRun(ctx, s); err != nil {
+		if o.run, err = state.LoadRun(ctx, s); err != nil {
 			return nil, err
 		}
 		if err := o.refuseOther(config); err != nil {
 			return nil, err
 		}
-		if o.inputs, err = loadInputs(ctx, s); err != nil {
+		if o.inputs, err = state.LoadInputs(ctx, s); err != nil {
 			return nil, err
 		}
 		find.contents.remember(o.inputs)
@@ -78,7 +80,7 @@ func openRecords(ctx context.Context, config *Config, s store.Store, find *finde
 		return o, nil
 	}
 	o.store = s
-	if o.run != nil && o.run.State == runSucceeded {
+	if o.run != nil && o.run.State == state.Succeeded {
 		o.lookAgain(ctx, find)
 	}
 	o.decide(ctx, find)
@@ -107,7 +109,7 @@ func (o *opened) readAgain(ctx context.Context, find *finder, in *flow.DeclaredI
 	}
 	o.now[in.Name] = found.files
 	for _, line := range found.wrong {
-		fed := func(r inputRecord) bool { return r.Input == in.Name && r.LFN == line.lfn }
+		fed := func(r state.Input) bool { return r.Input == in.Name && r.LFN == line.lfn }
 		if !slices.ContainsFunc(o.inputs, fed) {
 			o.reasons = append(o.reasons, fmt.Sprintf("the input %s has a new line, %v", in.Name, line.err))
 		}
@@ -122,7 +124,7 @@ func (o *opened) decide(ctx context.Context, find *finder) {
 	case o.run == nil:
 		o.decision = runNew
 		return
-	case o.run.Form != runForm:
+	case o.run.Form != state.Form:
 		o.reasons = append(o.reasons, "an earlier version of Fairway ran it, which could take a file for another one")
 	case o.run.Target != workflow.Target():
 		o.reasons = append(o.reasons, fmt.Sprintf("it is run %s, and was run %s before", upTo(workflow.Target()), upTo(o.run.Target)))
@@ -140,7 +142,7 @@ func (o *opened) decide(ctx context.Context, find *finder) {
 	switch {
 	case len(o.reasons) > 0:
 		o.decision = runAgain
-	case o.run.State == runSucceeded:
+	case o.run.State == state.Succeeded:
 		o.decision = runDone
 	default:
 		o.decision = runOn
@@ -151,7 +153,7 @@ func (o *opened) decide(ctx context.Context, find *finder) {
 // there now. Of an open input, files may have gone since, and others only count
 // once it was closed.
 func (o *opened) changes(ctx context.Context, find *finder, in *flow.DeclaredInput) []string {
-	before := map[string]inputRecord{}
+	before := map[string]state.Input{}
 	for _, r := range o.inputs {
 		if r.Input == in.Name {
 			before[r.LFN] = r
@@ -182,7 +184,7 @@ func (o *opened) changes(ctx context.Context, find *finder, in *flow.DeclaredInp
 
 // found takes note of a file that holds what it held, but is another one or was
 // touched: those who read it are to know it again.
-func (o *opened) found(find *finder, in *flow.DeclaredInput, r *inputRecord, file flow.InputFile) {
+func (o *opened) found(find *finder, in *flow.DeclaredInput, r *state.Input, file flow.InputFile) {
 	if now := find.contents.stampOf(file.PFN); r.Stamp != nil && now != nil && (r.PFN != file.PFN || *r.Stamp != *now) {
 		o.elsewhere[in.Name] = append(o.elsewhere[in.Name], file)
 	}
@@ -190,7 +192,7 @@ func (o *opened) found(find *finder, in *flow.DeclaredInput, r *inputRecord, fil
 
 // changesOfOpen looks at those files that were fed before and are left to be
 // compared. What cannot be reached now counts as it was.
-func (o *opened) changesOfOpen(ctx context.Context, find *finder, in *flow.DeclaredInput, left map[string]inputRecord) []string {
+func (o *opened) changesOfOpen(ctx context.Context, find *finder, in *flow.DeclaredInput, left map[string]state.Input) []string {
 	var reasons []string
 	for _, r := range o.inputs {
 		if _, still := left[r.LFN]; r.Input != in.Name || !still {
@@ -211,7 +213,7 @@ func (o *opened) changesOfOpen(ctx context.Context, find *finder, in *flow.Decla
 
 // begin makes the decision durable: a new or changed run starts with the run
 // record and the results of the earlier one, and nothing else.
-func (o *opened) begin(ctx context.Context, config *Config, logs logFolder) error {
+func (o *opened) begin(ctx context.Context, config *Config, logs state.Logs) error {
 	workflow := o.flow.Workflow()
 	var records []dispatch.Record
 	var unwanted []dispatch.AttemptID
@@ -222,21 +224,21 @@ func (o *opened) begin(ctx context.Context, config *Config, logs logFolder) erro
 		}
 	}
 	if o.decision == runNew || o.decision == runAgain {
-		gone := o.gone || o.run != nil && o.run.State != runSucceeded && o.run.InputsGone
-		o.run = &runRecord{Form: runForm, Started: time.Now(), Parameters: config.Parameters, InputsGone: gone}
+		gone := o.gone || o.run != nil && o.run.State != state.Succeeded && o.run.InputsGone
+		o.run = &state.Run{Form: state.Form, Started: time.Now(), Parameters: config.Parameters, InputsGone: gone}
 		o.inputs = nil
 	}
 	o.run.Workflow, o.run.File, o.run.Source, o.run.Digest = workflow.Name, workflow.File, sourceOf(config), workflow.Digest()
 	o.run.Steps, o.run.Target = workflow.Steps(), workflow.Target()
-	o.run.State, o.run.Problems, o.run.Notes, o.run.Totals = runUnderway, nil, nil, nil
-	record, err := o.run.record()
+	o.run.State, o.run.Problems, o.run.Notes, o.run.Totals = state.Underway, nil, nil, nil
+	record, err := o.run.Record()
 	if err != nil {
 		return err
 	}
 	if err := o.store.Apply(ctx, append(records, record)); err != nil {
 		return err
 	}
-	if err := logs.remove(unwanted); err != nil {
+	if err := logs.Remove(unwanted); err != nil {
 		config.Log.Warn("logs that nobody needs could not be removed", "error", err)
 	}
 	return nil
@@ -246,20 +248,20 @@ func (o *opened) begin(ctx context.Context, config *Config, logs logFolder) erro
 // use: its results, with what is to be known of how they were made. The logs of
 // all other attempts are unwanted then. Results of what is to run once more are not
 // kept.
-func forget(ctx context.Context, s recordSource, again rerun) (records []dispatch.Record, unwanted []dispatch.AttemptID, err error) {
-	jobs, err := loadTables(ctx, s, dispatch.Tables())
+func forget(ctx context.Context, s state.Source, again rerun) (records []dispatch.Record, unwanted []dispatch.AttemptID, err error) {
+	jobs, err := state.LoadTables(ctx, s, dispatch.Tables())
 	if err != nil {
 		return nil, nil, err
 	}
-	provenance, unwanted, err := provenanceOf(ctx, s, jobs)
+	provenance, unwanted, err := state.ProvenanceOf(ctx, s, jobs)
 	if err != nil {
 		return nil, nil, err
 	}
-	gone, err := outlived(ctx, s, jobs)
+	gone, err := state.Outlived(ctx, s, jobs)
 	if err != nil {
 		return nil, nil, err
 	}
-	rest, err := loadTables(ctx, s, []string{flow.TableRun, flow.TableLog, runTable, inputTable, attemptTable, hostTable})
+	rest, err := state.LoadTables(ctx, s, []string{flow.TableRun, flow.TableLog, state.RunTable, state.InputTable, state.AttemptTable, state.HostTable})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -272,40 +274,4 @@ func forget(ctx context.Context, s recordSource, again rerun) (records []dispatc
 	}
 	dropped, err := again.drop(jobs)
 	return slices.Concat(fresh, rest, gone, provenance, dropped), unwanted, err
-}
-
-// load makes the cores from records.
-func load(ctx context.Context, source recordSource, config *Config) (*loaded, error) {
-	records, err := loadTables(ctx, source, append(dispatch.Tables(), flow.TableRun, flow.TableLog))
-	if err != nil {
-		return nil, err
-	}
-	jobs, effects, err := dispatch.Load(config.Dispatch, records)
-	if err != nil {
-		return nil, fmt.Errorf("loading the jobs: %w", err)
-	}
-	steps, err := flow.Load(config.Workflow, config.Parameters, records)
-	if err != nil {
-		return nil, fmt.Errorf("loading the workflow: %w", err)
-	}
-	counts, err := loadTally(ctx, source, steps.Workflow().Name, steps.Workflow().Steps())
-	return &loaded{cores: cores{dispatch: jobs, flow: steps, tally: counts}, effects: effects, records: records}, err
-}
-
-func loadTally(ctx context.Context, s recordSource, workflow string, steps []string) (*tally, error) {
-	t := newTally(workflow, steps)
-	pilots, err := s.Load(ctx, hostTable)
-	if err != nil {
-		return nil, err
-	}
-	t.hosts = loadHosts(pilots)
-	ended, err := s.Load(ctx, attemptTable)
-	if err != nil {
-		return nil, err
-	}
-	published, err := s.Load(ctx, dispatch.TablePublished)
-	if err != nil {
-		return nil, err
-	}
-	return t, t.recall(ended, published)
 }

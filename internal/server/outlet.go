@@ -12,9 +12,6 @@ type outlet struct {
 	waiters *waiters
 	publish *mailbox[dispatch.Publish]
 	remove  *mailbox[string]
-	start   *mailbox[dispatch.Start]
-	stop    *mailbox[string]
-	adopt   *mailbox[string]
 	pilots  *pilots
 }
 
@@ -24,9 +21,6 @@ func newOutlet(pilots *pilots) *outlet {
 		waiters: newWaiters(),
 		publish: newMailbox[dispatch.Publish](),
 		remove:  newMailbox[string](),
-		start:   newMailbox[dispatch.Start](),
-		stop:    newMailbox[string](),
-		adopt:   newMailbox[string](),
 	}
 }
 
@@ -37,7 +31,6 @@ func (o *outlet) letOut(t *transaction) {
 	}
 	o.publish.put(t.publish...)
 	o.remove.put(t.remove...)
-	o.pilots.asked(t.start)
-	o.start.put(t.start...)
-	o.stop.put(t.stop...)
+	o.pilots.start(t.start)
+	o.pilots.withdraw(t.stop)
 }

@@ -11,7 +11,6 @@ import (
 	"path"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -41,20 +40,20 @@ type scripted struct {
 	onStop  func()          // called then; may be nil
 	dies    string          // launch that ends before Submit returns
 	left    string          // launch of an earlier server that left no record of it; it never registers
-	adopted bool            // it was
 
 	mu       sync.Mutex
 	launched int
 	executed map[string]int // executions by job
 	cancel   map[string]context.CancelFunc
-	ended    chan batch.Ending
+	names    map[string]string // p1, p2 and so on, of the launches that run
+	ended    chan batch.End
 	group    sync.WaitGroup
 }
 
 func newScripted(t testing.TB, run script) *scripted {
 	return &scripted{
 		t: t, scratch: t.TempDir(), run: run,
-		executed: map[string]int{}, cancel: map[string]context.CancelFunc{}, ended: make(chan batch.Ending, 100),
+		executed: map[string]int{}, cancel: map[string]context.CancelFunc{}, ended: make(chan batch.End, 100), names: map[string]string{},
 	}
 }
 
@@ -64,71 +63,74 @@ func (s *scripted) at(address string, folders folder.Layout) (batch.System, erro
 	return s, nil
 }
 
-func (s *scripted) Submit(_ context.Context, n int) ([]string, error) {
+func (s *scripted) Submit(_ context.Context, launch string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var launches []string
-	for range n {
-		s.launched++
-		launch := fmt.Sprintf("p%d", s.launched)
-		ctx, cancel := context.WithCancel(context.Background())
-		s.cancel[launch] = cancel
-		launches = append(launches, launch)
-		if launch == s.dies {
-			s.ended <- batch.Ending{Launch: launch, Reason: "it was killed"}
-			s.ended <- batch.Ending{Launch: "another"}
-			for len(s.ended) > 0 {
-				runtime.Gosched() // the server takes the second end when it has dealt with the first
-			}
-			continue
+	s.launched++
+	name := fmt.Sprintf("p%d", s.launched)
+	s.names[launch] = name
+	ctx, cancel := context.WithCancel(context.Background())
+	s.cancel[launch] = cancel
+	if name == s.dies {
+		delete(s.names, launch)
+		s.ended <- batch.End{Launch: launch, Reason: "it was killed"}
+		s.ended <- batch.End{Launch: "another"}
+		for len(s.ended) > 0 {
+			runtime.Gosched() // the server takes the second end when it has dealt with the first
 		}
-		s.group.Go(func() {
-			s.pilot(ctx, launch)
-			s.ended <- batch.Ending{Launch: launch, Reason: "it left"}
-		})
+		return nil
 	}
-	return launches, nil
+	s.group.Go(func() {
+		s.pilot(ctx, launch, name)
+		s.mu.Lock()
+		delete(s.names, launch)
+		s.mu.Unlock()
+		s.ended <- batch.End{Launch: launch, Reason: "it left"}
+	})
+	return nil
 }
 
-func (s *scripted) Withdraw(_ context.Context, launch string) error {
+func (s *scripted) Withdraw(_ context.Context, launches ...string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.stopped[launch] {
-		s.cancel[launch]()
+	for _, launch := range launches {
+		if launch == s.left {
+			s.left = ""
+			s.ended <- batch.End{Launch: launch, Reason: "it was withdrawn"}
+		} else if cancel := s.cancel[launch]; cancel != nil && !s.stopped[s.names[launch]] {
+			cancel()
+		}
 	}
 	return nil
 }
 
-// Alive and Adopt are part of batch.System.
-func (s *scripted) Alive() ([]string, error) {
-	if s.left == "" {
-		return nil, nil
+func (s *scripted) Status(context.Context) (map[string]batch.Status, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	running := map[string]batch.Status{}
+	for launch := range s.names {
+		running[launch] = batch.Status{State: batch.Running, Jobs: 1}
 	}
-	return []string{s.left}, nil
+	if s.left != "" {
+		running[s.left] = batch.Status{State: batch.Running, Jobs: 1}
+	}
+	return running, nil
 }
 
-func (s *scripted) Adopt(launches []string) ([]string, error) {
-	alive, err := s.Alive()
-	s.adopted = s.adopted || s.left != "" && slices.Contains(launches, s.left)
-	return slices.DeleteFunc(alive, func(launch string) bool { return !slices.Contains(launches, launch) }), err
-}
-
-func (s *scripted) Ended() <-chan batch.Ending { return s.ended }
+func (s *scripted) Ended() <-chan batch.End { return s.ended }
 
 func (s *scripted) Close() error {
 	s.mu.Lock()
 	for _, cancel := range s.cancel {
 		cancel()
 	}
-	if s.adopted {
-		s.left = ""
-	}
 	s.mu.Unlock()
 	s.group.Wait()
+	close(s.ended)
 	return nil
 }
 
-func (s *scripted) pilot(ctx context.Context, launch string) {
+func (s *scripted) pilot(ctx context.Context, launch, name string) {
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", s.address)
 	}}
@@ -159,7 +161,7 @@ func (s *scripted) pilot(ctx context.Context, launch string) {
 			_, _ = client.Sync(ctx, next)
 			return
 		}
-		if s.stopped[launch] && len(answer.GetRun()) > 0 {
+		if s.stopped[name] && len(answer.GetRun()) > 0 {
 			if s.onStop != nil {
 				s.onStop()
 			}

@@ -3,112 +3,90 @@ package server
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"fairway/internal/batch"
 	"fairway/internal/dispatch"
-	"fairway/sched"
+	"fairway/internal/server/state"
 )
 
-const (
-	// SubmitTries is how often in a row a batch system may refuse to start a
-	// pilot before the run ends.
-	SubmitTries = 5
-	// SubmitPause is the time after the first refusal. It doubles with each
-	// further one.
-	SubmitPause = time.Second
-)
-
-// pilots are those that this server had started, at one site.
+// pilots are those that this server had started, or took over, at all sites.
 type pilots struct {
-	site   string
-	system batch.System
-
+	rosters map[string]*batch.Roster // by site
 	closing sync.Once
 
-	mu       sync.Mutex      // guards what follows
-	starting int             // asked for, not yet submitted
-	live     map[string]bool // launches that the batch system has, and dispatch knows
-	// early has the reasons of pilots that ended before dispatch knew them. Their
-	// ends are told after that, or dispatch would wait for them for ever.
-	early map[string]string
+	mu   sync.Mutex        // guards live
+	live map[string]string // the site of each launch that is durable and has not ended
 }
 
-func newPilots(site string, system batch.System) *pilots {
-	return &pilots{site: site, system: system, live: map[string]bool{}, early: map[string]string{}}
+// order is a launch that is to be submitted, when it is durable.
+type order struct{ site, launch string }
+
+func newPilots() *pilots {
+	return &pilots{rosters: map[string]*batch.Roster{}, live: map[string]string{}}
 }
 
-// close ends the batch system, with all pilots that are left, once.
+var (
+	// epoch tells the launches of this process from those of any other.
+	epoch = sync.OnceValue(func() string { return strconv.FormatInt(time.Now().UnixMicro(), 36) })
+	// launched counts the launches of this process.
+	launched atomic.Int64
+)
+
+// newLaunch is a name that is unique for ever.
+func newLaunch(site string) string {
+	return fmt.Sprintf("%s-%s.%d", site, epoch(), launched.Add(1))
+}
+
+// close ends the batch systems, with all pilots that are left, once.
 func (p *pilots) close() {
-	p.closing.Do(func() { _ = p.system.Close() })
+	p.closing.Do(func() {
+		var all sync.WaitGroup
+		for _, r := range p.rosters {
+			all.Go(func() { _ = r.Close() })
+		}
+		all.Wait()
+	})
 }
 
 // none says that no pilot is there and none will come.
 func (p *pilots) none() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.starting == 0 && len(p.live) == 0
+	return len(p.live) == 0
 }
 
 func (p *pilots) launches() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	names := make([]string, 0, len(p.live))
-	for name := range p.live {
-		names = append(names, name)
-	}
-	return names
+	return slices.Collect(maps.Keys(p.live))
 }
 
-// strangers are those of some launches that this server does not know.
-func (p *pilots) strangers(launches []string) []string {
+// start has durable launches submitted.
+func (p *pilots) start(orders []order) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var unknown []string
-	for _, name := range launches {
-		if !p.live[name] {
-			unknown = append(unknown, name)
+	for _, o := range orders {
+		if r := p.rosters[o.site]; r != nil {
+			p.live[o.launch] = o.site
+			r.Start(o.launch)
 		}
 	}
-	return unknown
 }
 
-func (p *pilots) asked(starts []dispatch.Start) {
+func (p *pilots) withdraw(launches []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, s := range starts {
-		p.starting += s.Count
-	}
-}
-
-// submitted takes note of launches that dispatch knows now, and returns the ends
-// of those that were too early for it.
-func (p *pilots) submitted(asked int, launches []string) (early []dispatch.Input) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.starting -= asked
 	for _, name := range launches {
-		if reason, over := p.early[name]; over {
-			delete(p.early, name)
-			early = append(early, dispatch.PilotEnded{Launch: name, Reason: reason})
-			continue
+		if r := p.rosters[p.live[name]]; r != nil {
+			r.Withdraw(name)
 		}
-		p.live[name] = true
 	}
-	return early
-}
-
-// postpone keeps the end of a pilot that dispatch does not know yet, for
-// submitted to return, and says whether it did.
-func (p *pilots) postpone(end batch.Ending) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.live[end.Launch] {
-		return false
-	}
-	p.early[end.Launch] = end.Reason
-	return true
 }
 
 func (p *pilots) ended(launch string) {
@@ -117,96 +95,49 @@ func (p *pilots) ended(launch string) {
 	delete(p.live, launch)
 }
 
-// startLoop submits the pilots that dispatch asks for until ctx ends.
-func (s *Server) startLoop(ctx context.Context) {
-	for {
-		starts, err := s.out.start.take(ctx, s.sched)
-		if err != nil {
-			return
-		}
-		for _, start := range starts {
-			if err := s.start(ctx, start); err != nil {
-				return
-			}
-		}
-	}
-}
-
-func (s *Server) start(ctx context.Context, start dispatch.Start) error {
-	for try := range SubmitTries {
-		launches, err := s.pilots.system.Submit(ctx, start.Count)
-		if err := s.tellSubmitted(ctx, start.Site, launches); err != nil {
-			return err
-		}
-		if err := s.tellEnded(ctx, s.pilots.submitted(len(launches), launches)); err != nil {
-			return err
-		}
-		start.Count -= len(launches)
-		if err == nil {
-			return nil
-		}
-		s.log.Warn("a pilot could not be started", "site", start.Site, "error", err)
-		if try == SubmitTries-1 {
-			s.fail(ctx, fmt.Errorf("no pilot can be started at %s: %w", start.Site, err))
-		} else if err := s.sched.Sleep(ctx, SubmitPause<<try); err != nil {
-			return err
-		}
-	}
-	s.pilots.submitted(start.Count, nil)
-	return s.inbox.send(ctx, &request{})
-}
-
-func (s *Server) tellSubmitted(ctx context.Context, site string, launches []string) error {
-	if len(launches) == 0 {
-		return nil
-	}
-	return s.inbox.deliver(ctx, func() *request {
-		return &request{dispatch: each(launches, func(name string) dispatch.Input {
-			return dispatch.PilotSubmitted{Site: site, Launch: name}
-		})}
-	})
-}
-
-// stopLoop withdraws pilots that dispatch no longer wants until ctx ends.
-func (s *Server) stopLoop(ctx context.Context) {
-	for {
-		launches, err := s.out.stop.take(ctx, s.sched)
-		if err != nil {
-			return
-		}
-		s.withdraw(ctx, launches)
-	}
-}
-
-func (s *Server) withdraw(ctx context.Context, launches []string) {
-	for _, name := range launches {
-		if err := s.pilots.system.Withdraw(ctx, name); err != nil {
-			s.log.Warn("a pilot could not be withdrawn", "launch", name, "error", err)
-		}
-	}
-}
-
-// endedLoop tells dispatch of pilots that the batch system no longer has.
-func (s *Server) endedLoop(ctx context.Context) {
-	for {
-		end, err := sched.Receive(ctx, s.sched, s.pilots.system.Ended())
-		if err != nil {
-			return
-		}
-		if s.pilots.postpone(end) {
+// adopt takes over the launches that are known from records. It returns those of
+// which it is known at once that they have ended.
+func (p *pilots) adopt(ctx context.Context, known []dispatch.LaunchView) (gone []batch.End, err error) {
+	bySite := map[string][]string{}
+	for _, l := range known {
+		if p.rosters[l.Site] == nil {
+			gone = append(gone, batch.End{Launch: l.Launch, Reason: fmt.Sprintf("the site %s is not one of this run", l.Site)})
 			continue
 		}
-		err = s.tellEnded(ctx, []dispatch.Input{dispatch.PilotEnded{Launch: end.Launch, Reason: end.Reason}})
-		s.pilots.ended(end.Launch)
-		if err != nil || s.inbox.send(ctx, &request{}) != nil { // the loop may wait for the last one
-			return
-		}
+		bySite[l.Site] = append(bySite[l.Site], l.Launch)
+		p.mu.Lock()
+		p.live[l.Launch] = l.Site
+		p.mu.Unlock()
 	}
+	for site, r := range p.rosters {
+		ended, failed := r.Adopt(ctx, bySite[site])
+		if failed != nil {
+			err = fmt.Errorf("pilots of an earlier run could not be looked for at %s: %w", site, failed)
+		}
+		gone = append(gone, ended...)
+	}
+	for _, end := range gone {
+		p.ended(end.Launch)
+	}
+	return gone, err
 }
 
-func (s *Server) tellEnded(ctx context.Context, ends []dispatch.Input) error {
-	if len(ends) == 0 {
-		return nil
-	}
-	return s.inbox.deliver(ctx, func() *request { return &request{dispatch: ends} })
+// pilotEnded tells dispatch of a pilot that its batch system no longer has.
+func (s *Server) pilotEnded(end batch.End) {
+	ctx := context.Background()
+	_ = s.inbox.deliver(ctx, func() *request {
+		return &request{dispatch: []dispatch.Input{dispatch.PilotEnded{Launch: end.Launch, Reason: end.Reason}}}
+	})
+	s.pilots.ended(end.Launch)
+	_ = s.inbox.send(ctx, &request{}) // the loop may wait for the last one
+}
+
+// told notes what a batch system says.
+func (s *Server) told(text string) {
+	go func() {
+		_ = s.inbox.send(context.Background(), &request{prepare: func(*state.Cores, *request) error {
+			s.end.note(text)
+			return nil
+		}})
+	}()
 }

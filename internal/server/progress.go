@@ -7,6 +7,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	"fairway/internal/server/state"
 	"fairway/internal/wire"
 	"fairway/sched"
 )
@@ -19,7 +20,7 @@ const ProgressPause = 100 * time.Millisecond
 // ended.
 func (a *api) Progress(ctx context.Context, r *wire.ProgressRequest, stream *connect.ServerStream[wire.ProgressReport]) error {
 	for {
-		changed := a.state.changes()
+		changed := a.run.changes()
 		report, err := a.progress(ctx)
 		if err != nil {
 			return rpcError(err)
@@ -49,13 +50,13 @@ func (a *api) pause(ctx context.Context, changed <-chan struct{}) error {
 
 func (a *api) progress(ctx context.Context) (*wire.ProgressReport, error) {
 	report := new(wire.ProgressReport)
-	err := a.state.look(ctx, func(c *cores) {
-		report.Workflow = c.tally.workflow
-		report.Steps = c.tally.steps(c.dispatch)
-		report.Summary = c.tally.summary(c.dispatch)
-		report.SecondsLeft = c.tally.left(c.dispatch).Seconds()
+	err := a.run.look(ctx, func(c *state.Cores) {
+		report.Workflow = c.Tally.Workflow
+		report.Steps = c.Tally.Steps(c.Dispatch)
+		report.Summary = c.Tally.Summary(c.Dispatch)
+		report.SecondsLeft = c.Tally.Left(c.Dispatch).Seconds()
 		registered := 0
-		for _, p := range c.dispatch.Pilots() {
+		for _, p := range c.Dispatch.Pilots() {
 			registered++
 			if p.Running > 0 {
 				report.PilotsBusy++
@@ -63,8 +64,8 @@ func (a *api) progress(ctx context.Context) (*wire.ProgressReport, error) {
 				report.PilotsIdle++
 			}
 		}
-		report.PilotsInactive = int64(max(len(c.dispatch.Launches())-registered, 0))
-		a.state.report(report)
+		report.PilotsInactive = int64(max(len(c.Dispatch.Launches())-registered, 0))
+		a.run.report(report)
 	})
 	return report, err
 }

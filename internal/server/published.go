@@ -10,12 +10,11 @@ import (
 	"path"
 	"path/filepath"
 	"sync"
-	"syscall"
 
-	"fairway/internal/archive"
 	"fairway/internal/beneath"
 	"fairway/internal/dispatch"
 	"fairway/internal/server/folder"
+	"fairway/internal/server/state"
 	"fairway/internal/storage"
 )
 
@@ -29,31 +28,7 @@ type publishedRecord struct {
 	LFN  string `json:"lfn"`
 	PFN  string `json:"pfn"`
 	Kept bool   `json:"kept,omitempty"` // a person wants it to stay, though no run makes it any more
-	stamp
-}
-
-// stamp tells a file from what somebody has put in its place or written into it.
-type stamp struct {
-	Size     int64  `json:"size"`
-	Modified int64  `json:"modified"` // nanoseconds
-	Changed  int64  `json:"changed"`  // of the inode, nanoseconds
-	Inode    uint64 `json:"inode"`
-	Tree     uint64 `json:"tree,omitempty"` // of a folder: all that is in it
-}
-
-func stampOf(info fs.FileInfo) stamp {
-	s := stamp{Size: info.Size(), Modified: info.ModTime().UnixNano()}
-	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		s.Inode, s.Changed = st.Ino, st.Ctim.Nano()
-	}
-	return s
-}
-
-// like says whether it may be the same contents: that the inode changed may come
-// from another link to it.
-func (s stamp) like(other stamp) bool {
-	s.Changed, other.Changed = 0, 0
-	return s == other
+	state.Stamp
 }
 
 // standing is what this state has published, by LFN.
@@ -64,7 +39,7 @@ type standing struct {
 	records map[string]publishedRecord
 }
 
-func loadStanding(ctx context.Context, source recordSource, folders folder.Layout) (*standing, error) {
+func loadStanding(ctx context.Context, source state.Source, folders folder.Layout) (*standing, error) {
 	s := &standing{folders: folders, records: map[string]publishedRecord{}}
 	records, err := source.Load(ctx, publishedTable)
 	for _, record := range records {
@@ -98,7 +73,7 @@ func (s *standing) forget(lfn string) dispatch.Record {
 }
 
 func (r *publishedRecord) record() (dispatch.Record, error) {
-	return recordOf(publishedTable, r.LFN, r)
+	return state.NewRecord(publishedTable, r.LFN, r)
 }
 
 // holds says whether the stored file of a PFN stands under a name: another link
@@ -113,7 +88,7 @@ func (s *standing) holds(lfn, pfn string) (bool, error) {
 		return false, err
 	}
 	defer func() { _ = results.Close() }()
-	there, err := results.Lstat(archive.Clean(lfn))
+	there, err := results.Lstat(lfn)
 	if absent(err) {
 		return false, nil
 	}
@@ -154,12 +129,6 @@ func absent(err error) bool {
 // [fs.ErrNotExist] where there is no such stored file: the loop that removes those
 // that nobody needs may take it away at any moment, also during this call.
 func (s *standing) same(results *beneath.Folder, lfn string, there fs.FileInfo, pfn string) (bool, error) {
-	if archive.IsFolder(lfn) {
-		if !there.IsDir() {
-			return false, nil
-		}
-		return s.sameFolder(results, lfn, pfn)
-	}
 	stored, element, err := s.stored(pfn)
 	if err != nil {
 		return false, err
@@ -174,7 +143,7 @@ func (s *standing) same(results *beneath.Folder, lfn string, there fs.FileInfo, 
 		return true, nil
 	case !there.Mode().IsRegular() || !original.Mode().IsRegular() || there.Size() != original.Size():
 		return false, nil
-	case known && r.PFN == pfn && r.stamp == stampOf(there):
+	case known && r.PFN == pfn && r.Stamp == state.StampOf(there):
 		return true, nil
 	}
 	return sameContents(results, lfn, stored, element)
@@ -197,23 +166,20 @@ func sameContents(results *beneath.Folder, lfn string, stored *beneath.Folder, e
 // isOurs says whether what stands under a name was put there by this state and
 // is as it was, so that it may be replaced or removed.
 func (s *standing) isOurs(results *beneath.Folder, lfn string) (bool, error) {
-	there, err := results.Lstat(archive.Clean(lfn))
-	if err != nil || !there.Mode().IsRegular() && !(archive.IsFolder(lfn) && there.IsDir()) {
+	there, err := results.Lstat(lfn)
+	if err != nil || !there.Mode().IsRegular() {
 		return false, folder.IgnoreMissing(err)
 	}
 	if r, known := s.get(lfn); known {
-		now, err := s.stampAt(results, lfn)
-		switch {
-		case err != nil:
-			return false, ignoreContent(folder.IgnoreMissing(err))
-		case r.stamp == now:
+		switch now := state.StampOf(there); {
+		case r.Stamp == now:
 			return true, nil
-		case r.Inode == now.Inode && !r.like(now):
+		case r.Inode == now.Inode && !r.Like(now):
 			return false, nil // it was written into
 		}
 		same, err := s.same(results, lfn, there, r.PFN)
 		if errors.Is(err, fs.ErrNotExist) { // the other link was removed, which changed the inode
-			same, err = r.like(now), nil
+			same, err = r.Like(state.StampOf(there)), nil
 		}
 		if same || err != nil {
 			return same, err
@@ -259,8 +225,13 @@ func (s *standing) remove(results *beneath.Folder, lfn string) (removed bool, er
 	if err != nil {
 		return false, err
 	}
-	if err := withdraw(results, lfn); err != nil {
+	if err := results.Remove(lfn); err != nil {
 		return false, folder.IgnoreMissing(err)
+	}
+	for folder := path.Dir(lfn); folder != "."; folder = path.Dir(folder) {
+		if results.RemoveFolder(folder) != nil {
+			break // it holds something else
+		}
 	}
 	return true, nil
 }

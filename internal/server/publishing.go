@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/server/convert"
 	"fairway/internal/server/folder"
+	"fairway/internal/server/state"
 )
 
 const (
@@ -27,7 +29,7 @@ const (
 func (s *Server) publishLoop(ctx context.Context) {
 	p := newPublisher(s.standing, func(lfn string) bool { return s.isOld(ctx, lfn) }, func(lfn, name string) {
 		note := fmt.Sprintf("%s/%s was not published by this state, or was changed since: it is now %s/%s", folder.ResultsFolder, lfn, folder.ResultsFolder, name)
-		_ = s.inbox.send(ctx, &request{ask: func(*cores) { s.end.note(note) }})
+		_ = s.inbox.send(ctx, &request{ask: func(*state.Cores) { s.end.note(note) }})
 	})
 	for {
 		batch, err := s.out.publish.take(ctx, s.sched)
@@ -71,7 +73,7 @@ func (s *Server) tellPublished(ctx context.Context, batch []dispatch.Publish) er
 		records = append(records, record)
 	}
 	return s.inbox.deliver(ctx, func() *request {
-		return &request{records: records, dispatch: each(batch, func(b dispatch.Publish) dispatch.Input {
+		return &request{records: records, dispatch: convert.Each(batch, func(b dispatch.Publish) dispatch.Input {
 			return dispatch.Published{File: b.File}
 		})}
 	})
@@ -79,5 +81,5 @@ func (s *Server) tellPublished(ctx context.Context, batch []dispatch.Publish) er
 
 // giveUp lets the run end without a file that cannot be published.
 func (s *Server) giveUp(ctx context.Context, file dispatch.FileRef, failure error) {
-	_ = s.inbox.send(ctx, &request{ask: func(*cores) { s.end.publishGivenUp(file, failure) }})
+	_ = s.inbox.send(ctx, &request{ask: func(*state.Cores) { s.end.publishGivenUp(file, failure) }})
 }

@@ -11,6 +11,7 @@ import (
 	"fairway/internal/disk"
 	"fairway/internal/dispatch"
 	"fairway/internal/fault"
+	"fairway/internal/server/convert"
 	"fairway/internal/server/folder"
 	"fairway/internal/storage"
 )
@@ -33,7 +34,7 @@ func (s *Server) removeLoop(ctx context.Context) {
 			}
 		}
 		err = s.inbox.deliver(ctx, func() *request {
-			return &request{dispatch: each(batch, func(pfn string) dispatch.Input {
+			return &request{dispatch: convert.Each(batch, func(pfn string) dispatch.Input {
 				return dispatch.Removed{PFN: pfn}
 			})}
 		})

@@ -6,6 +6,7 @@ import (
 
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
+	"fairway/internal/server/state"
 	"fairway/sched"
 )
 
@@ -21,14 +22,14 @@ var errEnded = errors.New("the run has ended")
 type request struct {
 	// prepare runs in the loop before the inputs are stepped, and may look at
 	// the cores, refuse the request, or add to it.
-	prepare func(*cores, *request) error
+	prepare func(*state.Cores, *request) error
 
 	dispatch []dispatch.Input
 	flow     []flow.Input
 	records  []dispatch.Record // of the server's own tables
 
 	// ask runs in the loop after the inputs were stepped. It must only read.
-	ask func(*cores)
+	ask func(*state.Cores)
 
 	// done is called once: with nil when all is durable, else with what went
 	// wrong: dispatch.ErrRefused, ErrReloaded, errEnded. It must not block.
@@ -97,9 +98,9 @@ func (i *inbox) deliver(ctx context.Context, newRequest func() *request) error {
 
 // look asks the loop a question and waits for the answer. It doesn't wait for
 // the disk: what is seen may not be durable yet.
-func (i *inbox) look(ctx context.Context, ask func(*cores)) error {
+func (i *inbox) look(ctx context.Context, ask func(*state.Cores)) error {
 	seen := make(chan struct{})
-	r := &request{ask: func(c *cores) { ask(c); close(seen) }, done: func(error) {}}
+	r := &request{ask: func(c *state.Cores) { ask(c); close(seen) }, done: func(error) {}}
 	if err := i.send(ctx, r); err != nil {
 		return err
 	}

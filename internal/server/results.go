@@ -13,6 +13,7 @@ import (
 	"fairway/internal/beneath"
 	"fairway/internal/dispatch"
 	"fairway/internal/server/folder"
+	"fairway/internal/server/state"
 )
 
 // written is what the jobs of a run wrote, by LFN: the last version of each file.
@@ -32,12 +33,12 @@ func written(core *dispatch.Core) map[string]dispatch.FileView {
 // restore publishes anew what was published and no longer stands in the results
 // folder as it was: somebody has removed or replaced it. A file that another
 // version of this run will replace is left to that, and so is one that is lost.
-func (s *Server) restore(c *cores, lost []dispatch.LostFile) {
+func (s *Server) restore(c *state.Cores, lost []dispatch.LostFile) {
 	gone := make(map[string]bool, len(lost))
 	for _, file := range lost {
 		gone[file.PFN] = true
 	}
-	for _, file := range written(c.dispatch) {
+	for _, file := range written(c.Dispatch) {
 		if !file.Publish || !file.Published || file.PFN == "" || gone[file.PFN] || s.stands(file) {
 			continue
 		}

@@ -13,10 +13,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"fairway/internal/batch"
 	"fairway/internal/dispatch"
 	"fairway/internal/recording"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/listen"
+	"fairway/internal/server/state"
 	"fairway/internal/storage"
 	"fairway/internal/storage/elements"
 	"fairway/internal/wire"
@@ -99,8 +101,12 @@ func (s *Server) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.pilots = newPilots(s.config.Site.Name, system)
+	s.pilots = newPilots()
 	s.assemble()
+	s.pilots.rosters[s.config.Site.Name] = batch.NewRoster(batch.RosterConfig{
+		Site: s.config.Site.Name, System: system, MaxPilots: s.config.Site.MaxPilots,
+		Ended: s.pilotEnded, Told: s.told, Sched: s.sched, Log: s.log,
+	})
 	return nil
 }
 
@@ -146,7 +152,7 @@ func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(wire.NewTaskQueueHandler(&taskQueue{inbox: s.inbox, waiters: s.out.waiters}, listen.Uncompressed))
 	mux.Handle(wire.NewWorkflowHandler(&api{
-		state: s, changer: s, control: s, logs: logFolder(s.folders.Logs), places: s.folders.Places(), sched: s.sched,
+		run: s, changer: s, control: s, logs: state.Logs(s.folders.Logs), places: s.folders.Places(), sched: s.sched,
 	}, listen.Uncompressed))
 	return mux
 }
@@ -185,7 +191,7 @@ func (s *Server) Run(ctx context.Context) (Outcome, error) {
 	defer s.release()
 	spare := make([]byte, heapSpare)
 	defer runtime.KeepAlive(spare)
-	if err := s.opened.begin(ctx, &s.config, logFolder(s.folders.Logs)); err != nil {
+	if err := s.opened.begin(ctx, &s.config, state.Logs(s.folders.Logs)); err != nil {
 		return Outcome{}, fmt.Errorf("beginning the run: %w", err)
 	}
 	s.earlier, s.waited = s.opened.run.Seconds, s.opened.run.Waiting
@@ -196,7 +202,7 @@ func (s *Server) Run(ctx context.Context) (Outcome, error) {
 
 	var group sync.WaitGroup
 	for _, work := range []func(context.Context){
-		s.publishLoop, s.removeLoop, s.startLoop, s.stopLoop, s.endedLoop, s.adoptLoop, s.feedLoop, s.loop.commit,
+		s.publishLoop, s.removeLoop, s.feedLoop, s.loop.commit,
 	} {
 		group.Go(func() { work(working) })
 	}
@@ -214,6 +220,6 @@ func (s *Server) Run(ctx context.Context) (Outcome, error) {
 // before it is collected.
 const heapSpare = 16 << 20
 
-func (s *Server) load(ctx context.Context) (*loaded, error) {
-	return load(ctx, s.opened.store, &s.config)
+func (s *Server) load(ctx context.Context) (*state.Loaded, error) {
+	return state.Load(ctx, s.opened.store, s.config.Workflow, s.config.Parameters, s.config.Dispatch)
 }

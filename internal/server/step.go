@@ -2,20 +2,18 @@ package server
 
 import (
 	"fmt"
-	"time"
+	"slices"
 
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
+	"fairway/internal/server/convert"
+	"fairway/internal/server/state"
 )
-
-// now is the time as the cores get it: without the monotonic part, which no
-// recording could give them again.
-func now() time.Time { return time.Now().Round(0) }
 
 // decide steps dispatch.
 func (l *loop) decide(in dispatch.Input) (dispatch.Effects, error) {
-	at := now()
-	effects, err := l.dispatch.Step(at, in)
+	at := state.Now()
+	effects, err := l.Dispatch.Step(at, in)
 	l.tape.Dispatch(at, in, &effects, err)
 	return effects, err
 }
@@ -29,7 +27,7 @@ func (l *loop) stepDispatch(in dispatch.Input) error {
 	}
 	l.end.owed.met(in)
 	if done, ok := in.(dispatch.Published); ok {
-		l.tally.publish(done.File.LFN)
+		l.Tally.Published(done.File.LFN)
 	}
 	l.absorb(&effects)
 	l.settle()
@@ -42,6 +40,25 @@ func (l *loop) absorb(e *dispatch.Effects) {
 	l.end.owed.owe(e)
 	l.events = append(l.events, e.Events...)
 	l.waker.dispatch(e.WakeAt)
+	for _, start := range slices.Clone(e.Start) {
+		l.nameLaunches(start)
+	}
+}
+
+// nameLaunches names the pilots that dispatch asks for. Their records are in the
+// same transaction, so the names are durable before any is submitted: whatever a
+// batch system has under such a name is known after a crash.
+func (l *loop) nameLaunches(start dispatch.Start) {
+	for range start.Count {
+		name := newLaunch(start.Site)
+		effects, err := l.decide(dispatch.PilotSubmitted{Site: start.Site, Launch: name})
+		if err != nil {
+			l.end.broken(fmt.Errorf("starting a pilot at %s: %w", start.Site, err))
+			return
+		}
+		l.gathering.start = append(l.gathering.start, order{start.Site, name})
+		l.absorb(&effects)
+	}
 }
 
 // stepFlow steps flow and carries out what it wants of dispatch.
@@ -69,9 +86,9 @@ func (l *loop) settle() {
 }
 
 func (l *loop) note(event *dispatch.Event) error {
-	l.tally.observe(event)
+	l.Tally.Observe(event)
 	if event.Result != nil {
-		record, err := l.tally.attempts.record(event)
+		record, err := l.Tally.Attempts.Record(event)
 		if err != nil {
 			return err
 		}
@@ -79,11 +96,10 @@ func (l *loop) note(event *dispatch.Event) error {
 	}
 	switch event.Kind {
 	case dispatch.PilotRegistered:
-		l.gathering.records = append(l.gathering.records, l.tally.hosts.record(event.Pilot, event.Host))
+		l.gathering.records = append(l.gathering.records, l.Tally.Hosts.Record(event.Pilot, event.Host))
 		if event.Reason != "" {
 			l.log.Warn("a pilot cannot work; another is tried later", "pilot", event.Pilot, "reason", event.Reason)
 		}
-		l.out.adopt.put(l.pilots.strangers(launchNames(l.dispatch.Launches()))...)
 	case dispatch.JobCommitted:
 		return l.follow(flow.Happened{Event: *event})
 	}
@@ -91,15 +107,15 @@ func (l *loop) note(event *dispatch.Event) error {
 }
 
 func (l *loop) follow(in flow.Input) error {
-	at := now()
-	effects, err := l.flow.Step(at, in)
+	at := state.Now()
+	effects, err := l.Flow.Step(at, in)
 	l.tape.Flow(at, in, &effects, err)
 	if err != nil {
 		return err
 	}
 	l.gathering.records = append(l.gathering.records, effects.Persist...)
 	l.waker.flow(effects.WakeAt)
-	l.tally.noteFlow(&effects)
+	l.Tally.ObserveFlow(&effects)
 	for _, note := range effects.Notes {
 		l.end.note(note)
 	}
@@ -111,7 +127,7 @@ func (l *loop) follow(in flow.Input) error {
 	if len(effects.Submit) == 0 {
 		return nil
 	}
-	jobs, err := jobsWithPayload(effects.Submit)
+	jobs, err := convert.JobsWithPayload(effects.Submit)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"context"
+
 	"fairway/internal/batch"
 	"fairway/internal/server/folder"
 )
@@ -18,7 +20,7 @@ func Survivors(workflow string) ([]string, error) {
 
 // EndSurvivors ends pilots that Survivors has found, with what they run, and
 // waits until they are gone.
-func EndSurvivors(workflow string, launches []string) error {
+func EndSurvivors(workflow string) error {
 	folders, err := folder.Of(workflow)
 	if err != nil {
 		return err
@@ -27,7 +29,7 @@ func EndSurvivors(workflow string, launches []string) error {
 	if err != nil {
 		return err
 	}
-	_, err = local.Adopt(launches)
+	_, err = local.Status(context.Background())
 	if ending := local.Close(); err == nil {
 		err = ending
 	}

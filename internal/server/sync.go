@@ -8,6 +8,7 @@ import (
 	"connectrpc.com/connect"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/server/convert"
 	"fairway/internal/wire"
 )
 
@@ -93,7 +94,7 @@ type taskQueue struct {
 // Sync carries a pilot's report to the loop and holds the call until dispatch
 // answers it.
 func (q *taskQueue) Sync(ctx context.Context, message *wire.SyncRequest) (*wire.SyncAnswer, error) {
-	in := syncFromWire(message)
+	in := convert.SyncFromWire(message)
 	held := q.waiters.add(in.Pilot, in.Seq)
 	defer q.waiters.remove(in.Pilot, held)
 	err := q.inbox.send(ctx, &request{

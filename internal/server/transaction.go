@@ -2,6 +2,7 @@ package server
 
 import (
 	"fairway/internal/dispatch"
+	"fairway/internal/server/convert"
 	"fairway/internal/wire"
 )
 
@@ -10,7 +11,7 @@ import (
 type transaction struct {
 	records []dispatch.Record
 	answers []answer
-	start   []dispatch.Start
+	start   []order
 	stop    []string
 	publish []dispatch.Publish
 	remove  []string
@@ -31,15 +32,14 @@ func (t *transaction) empty() bool {
 }
 
 // collect takes over the effects of one step, which the next step overwrites.
-// Events are left to the caller.
+// Events, and the naming of launches, are left to the caller.
 func (t *transaction) collect(e *dispatch.Effects) {
 	t.records = append(t.records, e.Persist...)
 	for i := range e.Replies {
 		r := &e.Replies[i]
-		message, err := answerToWire(r.Answer)
+		message, err := convert.AnswerToWire(r.Answer)
 		t.answers = append(t.answers, answer{pilot: r.Pilot, seq: r.Seq, message: message, err: err})
 	}
-	t.start = append(t.start, e.Start...)
 	t.stop = append(t.stop, e.Stop...)
 	t.publish = append(t.publish, e.Publish...)
 	t.remove = append(t.remove, e.Remove...)

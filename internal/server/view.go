@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"sync"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/server/folder"
+	"fairway/internal/server/state"
 	"fairway/internal/store"
 	"fairway/internal/wire"
 )
@@ -19,10 +19,10 @@ import (
 // them once at the most.
 type view struct {
 	folders folder.Layout
-	run     *runRecord
+	run     *state.Run
 
-	mu    sync.Mutex // guards cores
-	cores *cores     // nil until a question needs them
+	mu    sync.Mutex   // guards cores
+	cores *state.Cores // nil until a question needs them
 }
 
 // openView looks at the records of a workflow folder without changing them. It
@@ -34,7 +34,7 @@ func openView(ctx context.Context, workflow string) (*view, error) {
 	}
 	v := &view{folders: folders}
 	err = v.reading(func(records store.Store) (err error) {
-		v.run, err = loadEnded(ctx, records)
+		v.run, err = state.LoadEndedRun(ctx, records)
 		return err
 	})
 	return v, err
@@ -53,40 +53,12 @@ func (v *view) reading(read func(store.Store) error) error {
 	return errors.Join(read(records), records.Close())
 }
 
-// loadEnded loads the record of a run of which no server is there.
-func loadEnded(ctx context.Context, records store.Store) (*runRecord, error) {
-	run, err := loadRun(ctx, records)
-	if run == nil && err == nil {
-		run = &runRecord{State: runStopped}
-	}
-	return run, err
-}
-
-func loadCores(ctx context.Context, records store.Store, run *runRecord) (*cores, error) {
-	jobs, err := loadTables(ctx, records, dispatch.Tables())
-	if err != nil {
-		return nil, err
-	}
-	core, _, err := dispatch.Load(dispatch.Config{}, jobs)
-	if err != nil {
-		return nil, fmt.Errorf("loading the jobs: %w", err)
-	}
-	for _, in := range run.wishes() {
-		_, _ = core.Step(now(), in) // what is refused will be so by the next run, too
-	}
-	counts, err := loadTally(ctx, records, run.Workflow, run.Steps)
-	if err != nil {
-		return nil, err
-	}
-	return &cores{dispatch: core, tally: counts}, nil
-}
-
-func (v *view) look(ctx context.Context, ask func(*cores)) error {
+func (v *view) look(ctx context.Context, ask func(*state.Cores)) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.cores == nil {
 		err := v.reading(func(records store.Store) (err error) {
-			v.cores, err = loadCores(ctx, records, v.run)
+			v.cores, err = state.LoadEnded(ctx, records, v.run)
 			return err
 		})
 		if err != nil {
@@ -100,7 +72,7 @@ func (v *view) look(ctx context.Context, ask func(*cores)) error {
 // list reads the records of the listed jobs alone, where those tell how the jobs
 // stand.
 func (v *view) list(ctx context.Context, r *wire.ListJobsRequest) (response *wire.ListJobsResponse, err error) {
-	if v.run.Totals == nil || len(v.run.Wishes) > 0 {
+	if v.run.Totals == nil || len(v.run.Deferred) > 0 {
 		return nil, nil
 	}
 	err = v.reading(func(records store.Store) (err error) {
@@ -113,7 +85,7 @@ func (v *view) list(ctx context.Context, r *wire.ListJobsRequest) (response *wir
 
 func (v *view) provenance(ctx context.Context, job, key string) (p *wire.Provenance, err error) {
 	err = v.reading(func(records store.Store) (err error) {
-		p, err = loadProvenance(ctx, records, job, key)
+		p, err = state.LoadProvenance(ctx, records, job, key)
 		return err
 	})
 	return p, err
@@ -121,9 +93,9 @@ func (v *view) provenance(ctx context.Context, job, key string) (p *wire.Provena
 
 func (v *view) report(r *wire.ProgressReport) {
 	r.Ended = true
-	r.Succeeded = v.run.State == runSucceeded
+	r.Succeeded = v.run.State == state.Succeeded
 	r.Problems, r.Notes = v.run.Problems, v.run.Notes
-	if v.run.State == runUnderway {
+	if v.run.State == state.Underway {
 		r.Problems = []string{"the run was cut short; run it again to go on"}
 	}
 	r.PilotsBusy, r.PilotsIdle, r.PilotsInactive = 0, 0, 0

@@ -12,6 +12,7 @@ import (
 
 	"fairway/internal/beneath"
 	"fairway/internal/server/folder"
+	"fairway/internal/server/state"
 )
 
 // blocked says that a name could not be given because something else stands in
@@ -30,16 +31,13 @@ func behindAnother(err error) bool {
 // of a folder above it, or all that are in a folder in its own place. If anything
 // else is there, nothing is removed, and the error names it.
 func (p *publisher) makeWay(results *beneath.Folder, lfn string) error {
-	var files, folders, whole []string
+	var files, folders []string
 	var look func(name string) error
 	look = func(name string) error {
 		info, err := results.Lstat(name)
 		switch {
 		case err != nil:
 			return folder.IgnoreMissing(err)
-		case info.IsDir() && p.oldFolder(name):
-			whole = append(whole, name)
-			return nil
 		case !info.IsDir() && !p.old(name):
 			return fmt.Errorf("%s stands in its place and is not a result of an earlier run that may go: move it away", results.Name(name))
 		case !info.IsDir():
@@ -58,11 +56,6 @@ func (p *publisher) makeWay(results *beneath.Folder, lfn string) error {
 	}
 	for _, name := range files {
 		if err := results.Remove(name); err != nil {
-			return err
-		}
-	}
-	for _, name := range whole {
-		if err := results.RemoveAll(name); err != nil {
 			return err
 		}
 	}
@@ -98,7 +91,7 @@ func (s *Server) isOld(ctx context.Context, lfn string) bool {
 		return false
 	}
 	current := true
-	err := s.look(ctx, func(c *cores) { current = written(c.dispatch)[lfn].Publish })
+	err := s.look(ctx, func(c *state.Cores) { current = written(c.Dispatch)[lfn].Publish })
 	if err != nil || current {
 		return false
 	}

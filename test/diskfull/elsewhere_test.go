@@ -77,7 +77,7 @@ func (w *workspace) runOn(fullHost func(*pilot.Config)) {
 func twoHosts(address string, folders *folder.Layout, fullHost func(*pilot.Config)) (batch.System, error) {
 	var launches atomic.Int64
 	return batch.NewLocal(batch.LocalConfig{
-		Prefix: server.LocalSite, LogDir: folders.Pilots, Command: []string{fairway, "pilot"},
+		LogDir: folders.Pilots, Command: []string{fairway, "pilot"},
 		Environment: func(launch string) ([]string, error) {
 			config := pilot.Config{
 				Server: address, Launch: launch, Site: server.LocalSite, Host: "roomy", MilliCPUs: 1000,

@@ -27,6 +27,16 @@ type Place struct {
 	// succeed. What is there is still one of them, whole.
 	Replaces bool
 	NoTimes  bool // the server tells no time of modification
+	// Server lists and removes files where Element does not.
+	Server storage.Element
+}
+
+// server is what lists and removes files.
+func (p Place) server() storage.Element {
+	if p.Server != nil {
+		return p.Server
+	}
+	return p.Element
 }
 
 // file is the PFN of a file.
@@ -90,7 +100,7 @@ func check(t *testing.T, p Place, name, contents string) {
 
 func names(t *testing.T, p Place, folder string) []string {
 	t.Helper()
-	entries, err := p.Element.List(t.Context(), folder)
+	entries, err := p.server().List(t.Context(), folder)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,12 +164,12 @@ func missing(t *testing.T, p Place) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		if err := p.Element.Remove(t.Context(), p.file(name)); err != nil {
+		if err := p.server().Remove(t.Context(), p.file(name)); err != nil {
 			t.Errorf("%s: removed: %v", name, err)
 		}
 	}
 	for range 2 {
-		if err := p.Element.Remove(t.Context(), p.file("there")); err != nil {
+		if err := p.server().Remove(t.Context(), p.file("there")); err != nil {
 			t.Error(err)
 		}
 	}
@@ -255,4 +265,4 @@ func cancelled(t *testing.T, p Place) {
 }
 
 // local says that files are linked, which takes no time that could be cancelled.
-func local(p Place) bool { return storage.IsLocal(p.PFN) }
+func local(p Place) bool { return p.Server == nil && storage.IsLocal(p.PFN) }

@@ -1,0 +1,268 @@
+// Package command drives batch systems through their command-line programs, as
+// templates describe them. Those for Slurm and Grid Engine are tested against the
+// real ones; those for HTCondor, PBS, LSF and Kubernetes on recorded output only.
+//
+// The name of a launch stands in the name of its job, with a part of the identity of
+// the state, so one question tells of all launches of a state and of no other.
+package command
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"fairway/internal/batch"
+	"fairway/sched"
+)
+
+// Config describes one site.
+type Config struct {
+	Template *Template
+	Request  Request
+	// State is the identity of the state that the pilots work for.
+	State string
+	// Folder holds the scripts, and is where jobs begin. Nodes must see it.
+	Folder string
+	// Script returns the shell commands that a launch consists of, to which the
+	// header is added. Nothing secret may be in them.
+	Script func(launch string) (string, error)
+	// Sched waits for the commands. Default: sched.Default().
+	Sched *sched.Scheduler
+}
+
+// Request is what is asked of the batch system for each pilot. Zero fields are left
+// to its own defaults.
+type Request struct {
+	Partition, Queue, Account string
+	ParallelEnvironment       string
+	Image                     string
+	CPUs                      int64
+	Memory                    int64 // bytes
+	Time                      time.Duration
+	Options                   []string
+}
+
+// System is a batch.System.
+type System struct {
+	cfg    Config
+	prefix string
+}
+
+// stateLetters are so many letters of the identity of a state that two states of
+// one user differ in them.
+const stateLetters = 12
+
+// maxSaid bounds what is told of the output of a command that failed.
+const maxSaid = 500
+
+// New returns a System.
+func New(cfg Config) (*System, error) {
+	if cfg.Sched == nil {
+		cfg.Sched = sched.Default()
+	}
+	if err := os.MkdirAll(cfg.Folder, 0o700); err != nil {
+		return nil, err
+	}
+	return &System{cfg: cfg, prefix: "fairway." + cfg.State[:min(len(cfg.State), stateLetters)] + "."}, nil
+}
+
+func (s *System) values() values {
+	r := &s.cfg.Request
+	v := values{"folder": s.cfg.Folder}
+	for name, text := range map[string]string{
+		"partition": r.Partition, "queue": r.Queue, "account": r.Account, "parallel_environment": r.ParallelEnvironment, "image": r.Image,
+	} {
+		if text != "" {
+			v[name] = text
+		}
+	}
+	number := func(name string, n int64) {
+		if n > 0 {
+			v[name] = fmt.Sprint(n)
+		}
+	}
+	const mib = 1 << 20
+	number("cpus", r.CPUs)
+	number("memory_bytes", r.Memory)
+	number("memory_mb", (r.Memory+mib-1)/mib)
+	number("memory_mb_per_cpu", (r.Memory/max(1, r.CPUs)+mib-1)/mib)
+	seconds := int64((r.Time + time.Second - 1) / time.Second)
+	number("seconds", seconds)
+	number("minutes", (seconds+59)/60)
+	if seconds > 0 {
+		v["hms"] = fmt.Sprintf("%d:%02d:%02d", seconds/3600, seconds/60%60, seconds%60)
+	}
+	return v
+}
+
+// Text is the script of a launch, and what the submission reads.
+func (s *System) Text(launch string) (script, input string, err error) {
+	body, err := s.cfg.Script(launch)
+	if err != nil {
+		return "", "", err
+	}
+	v := s.values()
+	v["name"], v["script"] = s.prefix+launch, s.scriptFile(launch)
+	lines := []string{"#!/bin/sh"}
+	lines = append(lines, v.fill(splitLines(s.cfg.Template.Header), "option", s.cfg.Request.Options)...)
+	script = strings.Join(lines, "\n") + "\n" + body
+	if s.cfg.Template.Input == "" {
+		return script, script, nil
+	}
+	return script, strings.Join(v.fill(splitLines(s.cfg.Template.Input), "option", s.cfg.Request.Options), "\n") + "\n", nil
+}
+
+func splitLines(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return strings.Split(strings.TrimRight(text, "\n"), "\n")
+}
+
+func (s *System) scriptFile(launch string) string { return filepath.Join(s.cfg.Folder, launch+".sh") }
+
+// Submit is part of batch.System.
+func (s *System) Submit(ctx context.Context, launch string) error {
+	script, input, err := s.Text(launch)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(s.scriptFile(launch), []byte(script), 0o700); err != nil {
+		return err
+	}
+	v := s.values()
+	v["name"], v["script"] = s.prefix+launch, s.scriptFile(launch)
+	_, err = s.run(ctx, v.fill(s.cfg.Template.Submit, "option", s.cfg.Request.Options), input)
+	return err
+}
+
+// Status is part of batch.System.
+func (s *System) Status(ctx context.Context) (map[string]batch.Status, error) {
+	jobs, err := s.jobs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]batch.Status{}
+	for _, j := range jobs {
+		status := batch.Status{State: j.state, Reason: j.reason}
+		if j.state != batch.Gone {
+			status.Jobs = 1
+		}
+		// Of several jobs of one name the one that is most alive counts.
+		if before, there := found[j.launch]; there {
+			status.Jobs += before.Jobs
+			if before.State != batch.Gone && (j.state == batch.Gone || before.State == batch.Running) {
+				status.State, status.Reason = before.State, before.Reason
+			}
+		}
+		found[j.launch] = status
+	}
+	return found, nil
+}
+
+// job is one of the answer of a batch system.
+type job struct {
+	launch, id, reason string
+	state              batch.State
+}
+
+func (s *System) jobs(ctx context.Context) ([]job, error) {
+	out, err := s.run(ctx, s.values().fill(s.cfg.Template.Status, "option", nil), "")
+	if failed, ok := errors.AsType[*exec.ExitError](err); ok && slices.Contains(s.cfg.Template.Empty, failed.ExitCode()) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.read(out), nil
+}
+
+// read finds the jobs of the state in an answer.
+func (s *System) read(answer string) (jobs []job) {
+	pattern := s.cfg.Template.Job
+	for _, match := range pattern.FindAllStringSubmatch(answer, -1) {
+		launch, ours := strings.CutPrefix(match[pattern.SubexpIndex("name")], s.prefix)
+		if !ours {
+			continue
+		}
+		j := job{launch: launch, id: match[pattern.SubexpIndex("id")], state: s.stateOf(match[pattern.SubexpIndex("state")])}
+		if i := pattern.SubexpIndex("reason"); i >= 0 {
+			j.reason = strings.TrimSpace(match[i])
+		}
+		if j.reason == "" || j.reason == "None" {
+			j.reason = match[pattern.SubexpIndex("state")]
+		}
+		jobs = append(jobs, j)
+	}
+	return jobs
+}
+
+// stateOf reads a word. One that no state of the template has counts as Running: a
+// job that may run is not replaced.
+func (s *System) stateOf(word string) batch.State {
+	for state, words := range s.cfg.Template.States {
+		if slices.Contains(words, word) {
+			return state
+		}
+	}
+	return batch.Running
+}
+
+// Withdraw is part of batch.System.
+func (s *System) Withdraw(ctx context.Context, launches ...string) error {
+	jobs, err := s.jobs(ctx)
+	if err != nil {
+		return err
+	}
+	var ids []string
+	for _, j := range jobs {
+		if j.state != batch.Gone && slices.Contains(launches, j.launch) {
+			ids = append(ids, j.id)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	_, err = s.run(ctx, s.values().fill(s.cfg.Template.Cancel, "id", ids), "")
+	return err
+}
+
+// run calls a program of the batch system. Its environment is that of this process,
+// in the language that the template reads.
+func (s *System) run(ctx context.Context, argv []string, input string) (string, error) {
+	if len(argv) == 0 {
+		return "", errors.New("the template gives no command")
+	}
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.WaitDelay = time.Second
+	cmd.Dir = s.cfg.Folder
+	cmd.Env = append(os.Environ(), "LC_ALL=C")
+	cmd.Stdin = strings.NewReader(input)
+	var out, said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &said
+	err := cmd.Start()
+	if err == nil {
+		err = s.cfg.Sched.WaitCmd(ctx, cmd)
+	}
+	if err == nil {
+		return out.String(), nil
+	}
+	text := strings.TrimSpace(said.String())
+	if text == "" {
+		text = strings.TrimSpace(out.String())
+	}
+	if len(text) > maxSaid {
+		text = text[:maxSaid] + " ..."
+	}
+	if text = strings.ReplaceAll(text, "\n", "; "); text == "" {
+		return "", fmt.Errorf("%s: %w", argv[0], err)
+	}
+	return "", fmt.Errorf("%s: %w: %s", argv[0], err, text)
+}

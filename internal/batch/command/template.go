@@ -1,0 +1,202 @@
+package command
+
+import (
+	"embed"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"fairway/internal/batch"
+	"fairway/internal/yamlfile"
+)
+
+// Template says how a batch system is called, and how its answers are read.
+//
+// Placeholders such as {name} stand in Header, Input, Submit, Status and Cancel. A
+// line or an argument with a placeholder that has no value is left out; one with
+// {option} is repeated for each extra option of the site.
+type Template struct {
+	Name   string
+	Header string   // lines of the script after #!/bin/sh, such as #SBATCH
+	Input  string   // what Submit reads; empty: the script
+	Submit []string // a command and its arguments
+	Status []string // tells of all jobs of the user, with one call
+	Job    *regexp.Regexp
+	States map[batch.State][]string // the words of the group state of Job
+	Cancel []string                 // {id} is repeated for each job
+	// Empty are exit codes of Status by which a batch system says that it has no
+	// jobs.
+	Empty []int
+}
+
+// Placeholders that a template may use, and where their values come from.
+var Placeholders = []string{
+	"name", "script", "folder", "id", "option", "partition", "queue", "account", "parallel_environment",
+	"cpus", "memory_bytes", "memory_mb", "memory_mb_per_cpu", "seconds", "minutes", "hms", "image",
+}
+
+// Names are those of the templates that come with the program.
+func Names() (names []string) {
+	entries, _ := ready.ReadDir("templates")
+	for _, e := range entries {
+		names = append(names, strings.TrimSuffix(e.Name(), ".yaml"))
+	}
+	return names
+}
+
+//go:embed templates
+var ready embed.FS
+
+// Ready returns the template of that name that comes with the program.
+func Ready(name string) (*Template, error) {
+	data, err := ready.ReadFile(path.Join("templates", name+".yaml"))
+	if err != nil {
+		return nil, fmt.Errorf("there is no template %q; %s", name, yamlfile.DidYouMean(name, Names()))
+	}
+	r := &yamlfile.Reader{File: name + ".yaml", Kind: "template", Limit: maxTemplate, Begin: "write submit, status, job, states and cancel"}
+	t := &Template{}
+	if root := r.Root(data); root != nil {
+		t = Read(r, root, "the template")
+	}
+	if len(r.Problems) > 0 {
+		return nil, r.Problems.Sorted()
+	}
+	t.Name = name
+	return t, nil
+}
+
+// Text returns a template that comes with the program as it is written.
+func Text(name string) string {
+	data, _ := ready.ReadFile(path.Join("templates", name+".yaml"))
+	return string(data)
+}
+
+const maxTemplate = 64 << 10
+
+var templateKeys = []string{"header", "input", "submit", "status", "empty", "job", "states", "cancel"}
+
+// Read reads a template out of a file, and notes its problems.
+func Read(r *yamlfile.Reader, n *yaml.Node, what string) *Template {
+	t := &Template{States: map[batch.State][]string{}}
+	keys := r.Known(n, what, templateKeys, nil)
+	for _, key := range []string{"submit", "status", "job", "states", "cancel"} {
+		if keys[key] == nil {
+			r.Fail(n, "see `fairway site template slurm` for an example", "%s has no %s", what, key)
+		}
+	}
+	if n := keys["header"]; n != nil {
+		t.Header, _ = r.Text(n, what+": header")
+		checkPlaceholders(r, n, t.Header, what+": header")
+	}
+	if n := keys["input"]; n != nil {
+		t.Input, _ = r.Text(n, what+": input")
+		checkPlaceholders(r, n, t.Input, what+": input")
+	}
+	for key, argv := range map[string]*[]string{"submit": &t.Submit, "status": &t.Status, "cancel": &t.Cancel} {
+		if n := keys[key]; n != nil {
+			*argv = r.Texts(n, what+": "+key)
+			checkPlaceholders(r, n, strings.Join(*argv, " "), what+": "+key)
+		}
+	}
+	if n := keys["empty"]; n != nil {
+		for _, item := range r.Items(n, what+": empty") {
+			if text, ok := r.Text(item, what+": empty"); ok {
+				t.Empty = append(t.Empty, int(r.Integer(item, text, what+": empty", 1)))
+			}
+		}
+	}
+	if n := keys["job"]; n != nil {
+		t.Job = readPattern(r, n, what+": job")
+	}
+	if n := keys["states"]; n != nil {
+		t.states(r, n, what+": states")
+	}
+	return t
+}
+
+func readPattern(r *yamlfile.Reader, n *yaml.Node, what string) *regexp.Regexp {
+	text, ok := r.Text(n, what)
+	if !ok {
+		return nil
+	}
+	pattern, err := regexp.Compile(text)
+	if err != nil {
+		r.Fail(yamlfile.Follow(n), "write a regular expression as Go reads them", "%s: %v", what, err)
+		return nil
+	}
+	for _, group := range []string{"name", "id", "state"} {
+		if pattern.SubexpIndex(group) < 0 {
+			r.Fail(yamlfile.Follow(n), fmt.Sprintf("add (?P<%s>...)", group), "%s has no group %q", what, group)
+		}
+	}
+	return pattern
+}
+
+func (t *Template) states(r *yamlfile.Reader, n *yaml.Node, what string) {
+	kinds := []batch.State{batch.Queued, batch.Running, batch.Ending, batch.Gone}
+	var names []string
+	for _, s := range kinds {
+		names = append(names, s.String())
+	}
+	for name, words := range r.Known(n, what, names, nil) {
+		t.States[kinds[slices.Index(names, name)]] = r.Texts(words, what+": "+name)
+	}
+}
+
+var placeholder = regexp.MustCompile(`\{([a-z_]+)\}`)
+
+func checkPlaceholders(r *yamlfile.Reader, n *yaml.Node, text, what string) {
+	for _, match := range placeholder.FindAllStringSubmatch(text, -1) {
+		if !slices.Contains(Placeholders, match[1]) {
+			r.Fail(yamlfile.Follow(n), yamlfile.DidYouMean(match[1], Placeholders), "%s: {%s} has no value", what, match[1])
+		}
+	}
+}
+
+// values are what placeholders stand for. Those without any are not there.
+type values map[string]string
+
+// fill puts values into lines or arguments. One with a placeholder without a value
+// is left out, and one with the placeholder repeated stands once for each of all.
+func (v values) fill(items []string, repeated string, all []string) (filled []string) {
+	for _, item := range items {
+		if !strings.Contains(item, "{"+repeated+"}") {
+			if text, ok := v.fillOne(item, "", ""); ok {
+				filled = append(filled, text)
+			}
+			continue
+		}
+		for _, value := range all {
+			if text, ok := v.fillOne(item, repeated, value); ok {
+				filled = append(filled, text)
+			}
+		}
+	}
+	return filled
+}
+
+func (v values) fillOne(item, repeated, value string) (filled string, ok bool) {
+	ok = true
+	filled = placeholder.ReplaceAllStringFunc(item, func(use string) string {
+		name := use[1 : len(use)-1]
+		switch text, given := v[name]; {
+		case name == repeated:
+			return value
+		case given:
+			return text
+		}
+		ok = false
+		return ""
+	})
+	return filled, ok
+}
+
+// Uses says whether a placeholder stands in the template.
+func (t *Template) Uses(name string) bool {
+	all := append([]string{t.Header, t.Input}, slices.Concat(t.Submit, t.Status, t.Cancel)...)
+	return strings.Contains(strings.Join(all, "\n"), "{"+name+"}")
+}

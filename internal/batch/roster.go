@@ -1,0 +1,516 @@
+package batch
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"fairway/sched"
+)
+
+// Defaults of a RosterConfig, and limits.
+const (
+	// DefaultEvery is RosterConfig.Every.
+	DefaultEvery = 5 * time.Second
+	// UnseenTime is how long the answers of a batch system may leave out a launch
+	// that was submitted and that none has named yet. Then it counts as gone.
+	UnseenTime = time.Minute
+	// MissedAnswers is how many answers in a row must leave out a launch that an
+	// earlier one named, until it counts as gone.
+	MissedAnswers = 2
+	// MinPause and MaxPause bound the time between a submission that was refused
+	// and the next. It doubles with each refusal in a row.
+	MinPause = time.Second
+	MaxPause = 2 * time.Minute
+	// CallTime bounds one call of a batch system.
+	CallTime = time.Minute
+)
+
+// RosterConfig describes the pilots of one site.
+type RosterConfig struct {
+	Site   string // for messages
+	System System
+	// MaxPilots is how many pilots the batch system may have at most, as far as its
+	// own answers tell. Further ones wait here.
+	MaxPilots int
+	// Every is the least time between two questions for the status: DefaultEvery.
+	// After one that failed it is longer, up to 16 times.
+	Every time.Duration
+	// Ended is told once of each launch that was started or adopted, when the batch
+	// system no longer has it. It may block, and must not call the Roster.
+	Ended func(End)
+	// Told gets a sentence for a person when the batch system refuses something and
+	// had not refused it in the same words before. It must not block.
+	Told func(string)
+	// Sched waits. Default: sched.Default().
+	Sched *sched.Scheduler
+	// Log takes what the batch system says. Default: slog.Default().
+	Log *slog.Logger
+}
+
+// Roster has the pilots of one site started and withdrawn.
+//
+// What it does holds under these faults:
+//
+//   - A submission that was refused, or of which that is not known, is repeated
+//     under the same name, after the list of the batch system has shown that it is
+//     not there.
+//   - A launch that the batch system has and nobody wants is withdrawn; so is one of
+//     which it has two jobs.
+//   - No launch is submitted while the batch system has MaxPilots, those that nobody
+//     wants included. A launch counts until an answer shows that it is gone, however
+//     long there is none.
+type Roster struct {
+	cfg    RosterConfig
+	status *sched.Status[string, map[string]Status] // nil for a Notifier
+	ctx    context.Context
+	cancel context.CancelFunc
+	group  sync.WaitGroup
+	work   chan struct{} // holds one if there is something to do
+	look   chan struct{} // holds one if there is something to ask about
+
+	mu        sync.Mutex // guards what follows
+	launches  map[string]*launch
+	waiting   []string        // to be submitted, in this order
+	strangers map[string]bool // launches that the batch system had and nobody wants, at the last answer
+	surveyed  bool            // there was an answer, so strangers is known; a Notifier has none
+	unwanted  map[string]bool
+	endings   []End  // to be told
+	told      string // the last sentence
+}
+
+// launch is one that was started or adopted and is not known to be gone.
+type launch struct {
+	asked     bool      // it was submitted, or may have been
+	flying    bool      // it is being submitted
+	at        time.Time // of that
+	seen      bool      // an answer has named it
+	missed    int       // answers in a row that left it out
+	withdrawn bool
+	status    Status
+}
+
+// NewRoster returns a Roster without launches, and begins its work.
+func NewRoster(cfg RosterConfig) *Roster {
+	cfg.Every = cmp.Or(cfg.Every, DefaultEvery)
+	cfg.Log = cmp.Or(cfg.Log, slog.Default())
+	cfg.Sched = cmp.Or(cfg.Sched, sched.Default())
+	if cfg.Told == nil {
+		cfg.Told = func(string) {}
+	}
+	r := &Roster{
+		cfg: cfg, work: make(chan struct{}, 1), look: make(chan struct{}, 1),
+		launches: map[string]*launch{}, strangers: map[string]bool{}, unwanted: map[string]bool{},
+	}
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	if notifier, ok := cfg.System.(Notifier); ok {
+		r.surveyed = true
+		r.group.Go(func() { r.listen(notifier) })
+	} else {
+		r.status = sched.NewStatus(cfg.Sched, sched.StatusConfig[string, map[string]Status]{
+			Name: "batch system of " + cfg.Site, Every: cfg.Every, Timeout: CallTime, Query: r.query,
+		})
+		r.group.Go(r.watch)
+	}
+	r.group.Go(r.toil)
+	return r
+}
+
+// Start has a pilot submitted under a name that is durable. It doesn't wait. Of a
+// launch that is known already it does nothing.
+func (r *Roster) Start(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.launches[name] == nil {
+		r.launches[name] = &launch{}
+		r.waiting = append(r.waiting, name)
+		nudge(r.look)
+		nudge(r.work)
+	}
+}
+
+// Adopt takes over launches that an earlier process may have submitted. The batch
+// system decides which of them there are. A Notifier does that at once, and those
+// that it doesn't have are returned instead of told. What it has and nobody wants is
+// withdrawn.
+func (r *Roster) Adopt(ctx context.Context, names []string) (gone []End, err error) {
+	at := time.Now()
+	r.mu.Lock()
+	for _, name := range names {
+		if r.launches[name] == nil {
+			r.launches[name] = &launch{asked: true, at: at}
+		}
+	}
+	r.mu.Unlock()
+	nudge(r.look)
+	if r.status != nil {
+		return nil, nil
+	}
+	found, err := r.cfg.System.Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.compare(found, at)
+	gone, r.endings = r.endings, nil
+	return gone, nil
+}
+
+// Withdraw has pilots ended. They are Ended when the batch system no longer has
+// them.
+func (r *Roster) Withdraw(names ...string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, name := range names {
+		l := r.launches[name]
+		switch {
+		case l == nil:
+		case l.asked:
+			l.withdrawn, r.unwanted[name] = true, true
+		default:
+			r.end(name, "was withdrawn before it was submitted")
+		}
+	}
+	nudge(r.work)
+}
+
+// Status is what the batch system last said of a launch, with false if it said
+// nothing yet.
+func (r *Roster) Status(name string) (Status, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if l := r.launches[name]; l != nil && l.seen {
+		return l.status, true
+	}
+	return Status{}, false
+}
+
+// Close withdraws the pilots that are left, and ends the work. Of their ends
+// nothing is told any more. It waits for them only if the System is a Notifier.
+func (r *Roster) Close() error {
+	r.mu.Lock()
+	var left []string
+	for name, l := range r.launches {
+		if l.asked {
+			left = append(left, name)
+		}
+	}
+	r.waiting = nil
+	r.mu.Unlock()
+	r.cancel()
+	if notifier, ok := r.cfg.System.(Notifier); ok {
+		err := notifier.Close()
+		r.group.Wait()
+		return err
+	}
+	r.group.Wait()
+	if len(left) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), CallTime)
+	defer cancel()
+	return r.cfg.System.Withdraw(ctx, left...)
+}
+
+func nudge(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// end forgets a launch, and has its end told. r.mu is held.
+func (r *Roster) end(name, reason string) {
+	delete(r.launches, name)
+	delete(r.unwanted, name)
+	r.waiting = slices.DeleteFunc(r.waiting, func(w string) bool { return w == name })
+	r.endings = append(r.endings, End{name, reason})
+	nudge(r.work)
+}
+
+// listen takes the ends that the system tells of by itself.
+func (r *Roster) listen(notifier Notifier) {
+	for end := range notifier.Ended() {
+		r.mu.Lock()
+		delete(r.strangers, end.Launch)
+		if r.launches[end.Launch] != nil {
+			r.end(end.Launch, end.Reason)
+		}
+		nudge(r.work)
+		r.mu.Unlock()
+	}
+}
+
+// watch asks for the status while there is something to ask about.
+func (r *Roster) watch() {
+	for {
+		if _, err := sched.Receive(r.ctx, r.cfg.Sched, r.look); err != nil {
+			return
+		}
+		for more := true; more; more = r.curious() {
+			answer, err := r.status.Wait(r.ctx, r.cfg.Site, func(sched.Answer[map[string]Status]) bool { return true })
+			if r.ctx.Err() != nil {
+				return
+			}
+			if err != nil {
+				r.tell(fmt.Sprintf("the batch system of %s does not say which pilots it has: %v", r.cfg.Site, err))
+				continue
+			}
+			r.mu.Lock()
+			r.compare(answer.Value, answer.At)
+			r.mu.Unlock()
+		}
+	}
+}
+
+// query is the one status call of the site.
+func (r *Roster) query(ctx context.Context, sites []string) (map[string]map[string]Status, error) {
+	found, err := r.cfg.System.Status(ctx)
+	if err != nil {
+		r.cfg.Log.Warn("a batch system does not answer", "site", r.cfg.Site, "error", err)
+		return nil, err
+	}
+	return map[string]map[string]Status{sites[0]: found}, nil
+}
+
+// curious says that there is something to ask about.
+func (r *Roster) curious() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !r.surveyed || r.submitted() > 0
+}
+
+// submitted counts what the batch system may have. r.mu is held.
+func (r *Roster) submitted() int {
+	n := len(r.strangers)
+	for _, l := range r.launches {
+		if l.asked {
+			n++
+		}
+	}
+	return n
+}
+
+// compare takes an answer to a question that was asked at a time. r.mu is held.
+func (r *Roster) compare(found map[string]Status, at time.Time) {
+	for name, l := range r.launches {
+		if !l.asked || l.flying || l.at.After(at) {
+			continue // it may have been submitted after the question
+		}
+		status, there := found[name]
+		switch {
+		case !there:
+			r.missing(name, l, at)
+		case status.State == Gone:
+			r.end(name, cmp.Or(status.Reason, "ended"))
+		default:
+			l.seen, l.missed, l.status = true, 0, status
+			if status.Jobs > 1 {
+				r.cfg.Log.Warn("a batch system has started a pilot twice; both are withdrawn", "site", r.cfg.Site, "launch", name)
+				l.withdrawn = true
+			}
+			if l.withdrawn && status.State != Ending {
+				r.unwanted[name] = true // the last call may have been lost
+			}
+		}
+	}
+	clear(r.strangers)
+	r.surveyed = true
+	for name, status := range found {
+		if r.launches[name] == nil && status.State != Gone {
+			r.strangers[name] = true
+			if status.State != Ending {
+				r.unwanted[name] = true
+			}
+		}
+	}
+	nudge(r.work)
+}
+
+// missing is for a launch that an answer leaves out. r.mu is held.
+func (r *Roster) missing(name string, l *launch, at time.Time) {
+	l.missed++
+	_, exact := r.cfg.System.(Notifier)
+	switch {
+	case exact:
+		r.end(name, "ended while nobody looked")
+	case l.seen && l.missed >= MissedAnswers:
+		r.end(name, "is not known to the batch system any more")
+	case !l.seen && at.Sub(l.at) >= UnseenTime:
+		r.end(name, "is not known to the batch system")
+	}
+}
+
+// toil withdraws, submits and tells, one after the other.
+func (r *Roster) toil() {
+	var pause time.Duration
+	for {
+		r.tellEnds()
+		r.withdraw()
+		if r.submitAll() {
+			pause = 0
+			if _, err := sched.Receive(r.ctx, r.cfg.Sched, r.work); err != nil {
+				return
+			}
+			continue
+		}
+		pause = min(max(2*pause, MinPause), MaxPause)
+		if r.rest(pause) != nil {
+			return
+		}
+	}
+}
+
+// rest waits for a time. Ends are told, and pilots withdrawn, meanwhile.
+func (r *Roster) rest(pause time.Duration) error {
+	until := time.Now().Add(pause)
+	for {
+		ctx, cancel := context.WithDeadline(r.ctx, until)
+		_, err := sched.Receive(ctx, r.cfg.Sched, r.work)
+		cancel()
+		if err != nil {
+			return r.ctx.Err() // nil: the time is over
+		}
+		r.tellEnds()
+		r.withdraw()
+	}
+}
+
+func (r *Roster) tellEnds() {
+	r.mu.Lock()
+	endings := r.endings
+	r.endings = nil
+	r.mu.Unlock()
+	for _, end := range endings {
+		if r.ctx.Err() == nil {
+			r.cfg.Ended(end)
+		}
+	}
+}
+
+// withdraw ends what is not wanted. What could not be withdrawn comes again with
+// the next answer of the batch system, or the next wish.
+func (r *Roster) withdraw() {
+	r.mu.Lock()
+	var names []string
+	for name := range r.unwanted {
+		names = append(names, name)
+	}
+	clear(r.unwanted)
+	r.mu.Unlock()
+	if len(names) == 0 {
+		return
+	}
+	slices.Sort(names)
+	ctx, cancel := context.WithTimeout(r.ctx, CallTime)
+	defer cancel()
+	if err := r.cfg.System.Withdraw(ctx, names...); err != nil && r.ctx.Err() == nil {
+		r.tell(fmt.Sprintf("pilots could not be withdrawn from %s: %v", r.cfg.Site, err))
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for _, name := range names {
+			r.unwanted[name] = true
+		}
+	}
+}
+
+// submitAll submits what waits, as far as there may be so many. It reports
+// whether the batch system took all of that.
+func (r *Roster) submitAll() bool {
+	for {
+		name, repeated := r.next()
+		if name == "" {
+			return true
+		}
+		if repeated && !r.absent(name) {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(r.ctx, CallTime)
+		err := r.cfg.System.Submit(ctx, name)
+		cancel()
+		if r.ctx.Err() != nil {
+			return false
+		}
+		if err != nil {
+			r.refused(name, err)
+			return false
+		}
+		r.mu.Lock()
+		if l := r.launches[name]; l != nil {
+			l.flying, l.at = false, time.Now()
+		}
+		r.told = ""
+		r.mu.Unlock()
+		nudge(r.look)
+	}
+}
+
+// next takes the launch that is to be submitted now, if there is one. Until it is
+// known to be refused it counts as submitted.
+func (r *Roster) next() (name string, repeated bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.waiting) == 0 || !r.surveyed || r.cfg.MaxPilots > 0 && r.submitted() >= r.cfg.MaxPilots {
+		return "", false
+	}
+	name = r.waiting[0]
+	r.waiting = r.waiting[1:]
+	l := r.launches[name]
+	repeated = !l.at.IsZero()
+	l.asked, l.flying, l.at = true, true, time.Now()
+	return name, repeated
+}
+
+// refused puts a launch back in front of those that wait.
+func (r *Roster) refused(name string, err error) {
+	r.tell(fmt.Sprintf("%s takes no pilot, and is asked again: %v", r.cfg.Site, err))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l := r.launches[name]
+	if l == nil {
+		return
+	}
+	if l.withdrawn {
+		r.end(name, "was withdrawn before it was submitted")
+		return
+	}
+	l.asked, l.flying = false, false
+	r.waiting = slices.Insert(r.waiting, 0, name)
+}
+
+// absent asks whether the batch system has no launch of that name, although a
+// submission of it failed. Where it has one, or cannot say, the launch counts as
+// submitted, and what the batch system says later decides.
+func (r *Roster) absent(name string) bool {
+	ctx, cancel := context.WithTimeout(r.ctx, CallTime)
+	defer cancel()
+	found, err := r.cfg.System.Status(ctx)
+	_, there := found[name]
+	if err == nil && !there {
+		return true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if l := r.launches[name]; l != nil {
+		l.flying = false
+	}
+	nudge(r.look)
+	return false
+}
+
+// tell says something to a person, once in a row.
+func (r *Roster) tell(text string) {
+	r.mu.Lock()
+	news := text != r.told
+	r.told = text
+	r.mu.Unlock()
+	if news {
+		r.cfg.Log.Warn(text)
+		r.cfg.Told(text)
+	}
+}

@@ -1,0 +1,346 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"fairway/sched"
+	"fairway/test/seed"
+)
+
+// queue is a batch system in memory that refuses, forgets and repeats as a test
+// says. It counts how many jobs it ever had at once.
+type queue struct {
+	mu        sync.Mutex
+	jobs      map[string]int // by launch
+	refuse    error
+	unclear   bool // it takes a submission, and says that it did not
+	silent    error
+	hidden    map[string]bool // not in its answers
+	deaf      bool            // withdrawals are lost
+	most      int
+	submitted []string
+}
+
+func newQueue() *queue { return &queue{jobs: map[string]int{}, hidden: map[string]bool{}} }
+
+func (q *queue) Submit(_ context.Context, launch string) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.refuse != nil {
+		return q.refuse
+	}
+	q.submitted = append(q.submitted, launch)
+	q.jobs[launch]++
+	n := 0
+	for _, jobs := range q.jobs {
+		n += jobs
+	}
+	q.most = max(q.most, n)
+	if q.unclear {
+		return errors.New("timed out")
+	}
+	return nil
+}
+
+func (q *queue) Status(context.Context) (map[string]Status, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.silent != nil {
+		return nil, q.silent
+	}
+	found := map[string]Status{}
+	for launch, n := range q.jobs {
+		if n > 0 && !q.hidden[launch] {
+			found[launch] = Status{State: Running, Jobs: n}
+		}
+	}
+	return found, nil
+}
+
+func (q *queue) Withdraw(_ context.Context, launches ...string) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.deaf {
+		for _, launch := range launches {
+			delete(q.jobs, launch)
+		}
+	}
+	return nil
+}
+
+func (q *queue) do(change func()) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	change()
+}
+
+// roster is one in a bubble of virtual time, with the ends that it told.
+type roster struct {
+	*Roster
+	mu    sync.Mutex
+	ended []string
+	said  []string
+}
+
+func inBubble(t *testing.T, q *queue, most int, test func(r *roster)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s := sched.New(sched.Config{})
+		r := &roster{}
+		r.Roster = NewRoster(RosterConfig{
+			Site: "farm", System: q, MaxPilots: most, Sched: s, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+			Ended: func(e End) { r.mu.Lock(); r.ended = append(r.ended, e.Launch); r.mu.Unlock() },
+			Told:  func(text string) { r.mu.Lock(); r.said = append(r.said, text); r.mu.Unlock() },
+		})
+		test(r)
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+		s.Close()
+	})
+}
+
+// pass lets virtual time pass until all is at rest.
+func pass(d time.Duration) {
+	timer := time.NewTimer(d)
+	<-timer.C
+	synctest.Wait()
+}
+
+func (r *roster) endedSoFar() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]string(nil), r.ended...)
+}
+
+// A submission that timed out may have been taken. Without a look at the list the
+// batch system would have two jobs of one name.
+func TestUnclearSubmissionIsNotRepeated(t *testing.T) {
+	q := newQueue()
+	q.unclear = true
+	inBubble(t, q, 5, func(r *roster) {
+		r.Start("l1")
+		pass(10 * time.Minute)
+		if len(q.submitted) != 1 || len(r.endedSoFar()) != 0 {
+			t.Errorf("submitted %v, ended %v", q.submitted, r.endedSoFar())
+		}
+		if status, known := r.Status("l1"); !known || status.State != Running {
+			t.Error("the launch is not known, although the batch system has it:", status, known)
+		}
+	})
+}
+
+// A full queue must not end a run: the launch is submitted when the batch system
+// takes it, and the person is told once.
+func TestRefusedSubmissionIsRepeatedWithPauses(t *testing.T) {
+	q := newQueue()
+	q.refuse = errors.New("QOSMaxSubmitJobPerUserLimit")
+	inBubble(t, q, 5, func(r *roster) {
+		r.Start("l1")
+		r.Start("l2")
+		pass(time.Hour)
+		if len(r.said) != 1 {
+			t.Errorf("the person was told %d times: %q", len(r.said), r.said)
+		}
+		q.do(func() { q.refuse = nil })
+		pass(MaxPause)
+		if fmt.Sprint(q.submitted) != "[l1 l2]" {
+			t.Errorf("submitted %v", q.submitted)
+		}
+	})
+}
+
+// What the batch system has and nobody knows counts, and is withdrawn: else a
+// restart would double the pilots of a site.
+func TestStrangersCountAndAreWithdrawn(t *testing.T) {
+	q := newQueue()
+	q.jobs["old1"], q.jobs["old2"], q.most = 1, 1, 2
+	q.deaf = true
+	inBubble(t, q, 2, func(r *roster) {
+		r.Start("l1")
+		pass(time.Minute)
+		if len(q.submitted) != 0 {
+			t.Errorf("submitted %v beside two others, of at most 2", q.submitted)
+		}
+		q.do(func() { q.deaf = false })
+		pass(time.Minute)
+		if fmt.Sprint(q.submitted) != "[l1]" || q.jobs["old1"]+q.jobs["old2"] != 0 {
+			t.Errorf("submitted %v, jobs %v", q.submitted, q.jobs)
+		}
+	})
+}
+
+// While a batch system says nothing, nobody may conclude that its pilots are gone.
+func TestSilenceIsNoEnd(t *testing.T) {
+	q := newQueue()
+	inBubble(t, q, 1, func(r *roster) {
+		r.Start("l1")
+		pass(time.Minute)
+		q.do(func() { q.silent = errors.New("slurmctld is down"); delete(q.jobs, "l1") })
+		r.Start("l2")
+		pass(time.Hour)
+		if len(r.endedSoFar()) != 0 || len(q.submitted) != 1 {
+			t.Errorf("ended %v, submitted %v", r.endedSoFar(), q.submitted)
+		}
+		q.do(func() { q.silent = nil })
+		pass(10 * time.Minute)
+		if fmt.Sprint(r.endedSoFar()) != "[l1]" || fmt.Sprint(q.submitted) != "[l1 l2]" {
+			t.Errorf("ended %v, submitted %v", r.endedSoFar(), q.submitted)
+		}
+	})
+}
+
+// One answer without a launch may be a slip of the batch system.
+func TestLeftOutOnce(t *testing.T) {
+	q := newQueue()
+	inBubble(t, q, 1, func(r *roster) {
+		r.Start("l1")
+		pass(time.Minute)
+		q.do(func() { q.hidden["l1"] = true })
+		for r.missedOf("l1") == 0 {
+			pass(time.Second)
+		}
+		q.do(func() { delete(q.hidden, "l1") })
+		pass(time.Minute)
+		if len(r.endedSoFar()) != 0 {
+			t.Errorf("ended %v", r.endedSoFar())
+		}
+		q.do(func() { q.hidden["l1"] = true })
+		pass(time.Minute)
+		if fmt.Sprint(r.endedSoFar()) != "[l1]" {
+			t.Errorf("ended %v", r.endedSoFar())
+		}
+	})
+}
+
+func (r *roster) missedOf(name string) int {
+	r.Roster.mu.Lock()
+	defer r.Roster.mu.Unlock()
+	if l := r.launches[name]; l != nil {
+		return l.missed
+	}
+	return -1
+}
+
+// A launch that was named and not submitted before the server was killed is not in
+// the list, and never will be.
+func TestAdoptedButNeverSubmitted(t *testing.T) {
+	q := newQueue()
+	q.jobs["l1"] = 1
+	inBubble(t, q, 5, func(r *roster) {
+		if gone, err := r.Adopt(t.Context(), []string{"l1", "l2"}); err != nil || len(gone) != 0 {
+			t.Error(gone, err)
+		}
+		pass(UnseenTime / 2)
+		if len(r.endedSoFar()) != 0 {
+			t.Errorf("ended %v before the batch system could show it", r.endedSoFar())
+		}
+		pass(UnseenTime)
+		if fmt.Sprint(r.endedSoFar()) != "[l2]" || q.jobs["l1"] != 1 {
+			t.Errorf("ended %v, jobs %v", r.endedSoFar(), q.jobs)
+		}
+	})
+}
+
+// Of two pilots of one launch nobody could tell which is meant.
+func TestStartedTwice(t *testing.T) {
+	q := newQueue()
+	inBubble(t, q, 5, func(r *roster) {
+		r.Start("l1")
+		pass(time.Minute)
+		q.do(func() { q.jobs["l1"] = 2 })
+		pass(time.Minute)
+		if fmt.Sprint(r.endedSoFar()) != "[l1]" || q.jobs["l1"] != 0 {
+			t.Errorf("ended %v, jobs %v", r.endedSoFar(), q.jobs)
+		}
+	})
+}
+
+// A call that withdraws may be lost; the pilot must not stay for ever.
+func TestLostWithdrawalIsRepeated(t *testing.T) {
+	q := newQueue()
+	q.deaf = true
+	inBubble(t, q, 5, func(r *roster) {
+		r.Start("l1")
+		pass(time.Minute)
+		r.Withdraw("l1")
+		pass(time.Minute)
+		q.do(func() { q.deaf = false })
+		pass(time.Minute)
+		if fmt.Sprint(r.endedSoFar()) != "[l1]" {
+			t.Errorf("ended %v", r.endedSoFar())
+		}
+	})
+}
+
+// Whatever a batch system does, it never has more jobs than it may, unless it starts
+// some twice itself, and each launch ends once.
+func TestRosterUnderFaults(t *testing.T) {
+	random := seed.Source(t)
+	for range 20 {
+		const most = 4
+		q := newQueue()
+		inBubble(t, q, most, func(r *roster) {
+			faults := rand.New(rand.NewPCG(random.Uint64(), 0))
+			started := 0
+			for range 200 {
+				q.do(func() {
+					switch faults.IntN(10) {
+					case 0:
+						q.refuse = errors.New("refused")
+					case 1:
+						q.refuse, q.silent, q.unclear, q.deaf = nil, nil, false, false
+					case 2:
+						q.silent = errors.New("no answer")
+					case 3:
+						q.unclear = true
+					case 4:
+						q.deaf = true
+					case 5:
+						for launch := range q.jobs {
+							delete(q.jobs, launch)
+							break
+						}
+					}
+				})
+				if faults.IntN(2) == 0 {
+					started++
+					r.Start(fmt.Sprintf("l%d", started))
+				}
+				if faults.IntN(4) == 0 && started > 0 {
+					r.Withdraw(fmt.Sprintf("l%d", 1+faults.IntN(started)))
+				}
+				pass(time.Duration(faults.IntN(20000)) * time.Millisecond)
+			}
+			q.do(func() { q.refuse, q.silent, q.unclear, q.deaf = nil, nil, false, false })
+			for i := range started {
+				r.Withdraw(fmt.Sprintf("l%d", i+1))
+			}
+			pass(time.Hour)
+			if q.most > most {
+				t.Errorf("the batch system had %d jobs, of at most %d", q.most, most)
+			}
+			ended := map[string]int{}
+			for _, name := range r.endedSoFar() {
+				ended[name]++
+			}
+			for i := range started {
+				if name := fmt.Sprintf("l%d", i+1); ended[name] != 1 {
+					t.Errorf("launch %s ended %d times", name, ended[name])
+				}
+			}
+			if len(q.jobs) != 0 {
+				t.Errorf("jobs are left: %v", q.jobs)
+			}
+		})
+	}
+}

@@ -1,0 +1,77 @@
+package dispatch
+
+func (c *Core) cancel(ids []JobID) error {
+	if err := c.queue.known(ids); err != nil {
+		return err
+	}
+	for _, id := range ids {
+		c.cancelJob(c.queue.at(id))
+	}
+	return nil
+}
+
+func (c *Core) cancelJob(j *job) {
+	if j.state == Done || j.state == Cancelled {
+		return
+	}
+	c.placement.unready(j)
+	c.fleet.endAttempts(j, nil)
+	c.finish(j, Cancelled, "by a person")
+	c.files.unpinAll(j)
+}
+
+// finish ends a job without outputs.
+func (c *Core) finish(j *job, s State, reason string) {
+	c.queue.setState(j, s)
+	c.files.withdraw(j)
+	j.again = false
+	f := j.itsFate()
+	f.End, f.Reason, f.backingOff = s, reason, false
+	c.journal.persistFate(j)
+	kind := JobFailed
+	if s == Cancelled {
+		kind = JobCancelled
+	}
+	c.jobEvent(kind, j, reason)
+}
+
+func (c *Core) retryJobs(ids []JobID) error {
+	if err := c.queue.known(ids); err != nil {
+		return err
+	}
+	for _, id := range ids {
+		j := c.queue.at(id)
+		if j.state != Failed && j.state != Cancelled && len(c.files.lostOutputs(j)) == 0 {
+			return refuse("dispatch: job %s has neither failed nor been cancelled, and its outputs are there", j.name)
+		}
+	}
+	for _, id := range ids {
+		c.retryJob(c.queue.at(id))
+	}
+	return nil
+}
+
+func (c *Core) retryJob(j *job) {
+	for _, v := range c.files.lostOutputs(j) {
+		j.itsFate().regenerations = 0
+		v.wanted = true
+		c.work.wanted = append(c.work.wanted, wanting{version: v, asked: true})
+	}
+	if j.state != Failed && j.state != Cancelled {
+		return // named twice
+	}
+	if j.state == Cancelled {
+		j.pinInputs()
+	}
+	f := j.itsFate()
+	*f = fate{Attempts: f.Attempts, Memory: f.Memory, Withdrawn: true}
+	c.placement.setClass(j)
+	if j.committed != 0 {
+		j.again = true
+	}
+	c.queue.setState(j, Waiting)
+	c.files.revive(j)
+	c.journal.persistFate(j)
+	c.placement.letGoAll(c.queue.inheritFromReaders(j))
+	c.files.startOut(j)
+}

@@ -1,0 +1,322 @@
+package dispatch
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+
+	"fairway/internal/dispatch/rows"
+	"fairway/internal/fifo"
+)
+
+// files are all locations with their versions: who reads and writes which
+// version, where its copies are, what is published, and what is removed.
+//
+// Invariants:
+//   - The numbers of the versions of a file ascend in the order in which jobs
+//     were submitted, and a version that was committed never changes.
+//   - A reader is given no copy but one whose tag is that of the version, or
+//     that of an older commit which older names for it.
+//   - A physical file is either named by a version, or by a result of the
+//     journal, or is on removing, or nobody has told of it yet.
+//
+// Files know jobs as owners of requests and as writers, and never change their
+// state: what a change means for jobs goes into the worklists of the step.
+type files struct {
+	*step
+	journal *journal
+
+	// Found by name, and there for as long as the Core.
+	table    rows.Table[file]
+	names    rows.Names
+	patterns map[string]*file     // the locations of patterns
+	matched  map[JobID][]*version // what jobs wrote through patterns
+
+	// Who waits. A job stands in waiters under each version that it lacks
+	// although its request is granted or withdrawn; job.absent counts them. The
+	// FIFOs hold all others.
+	waiters  map[*version][]*job
+	deferred []wanting        // versions to be made again when the grace after a restart is over
+	raisedTo map[*file]raised // up to which request priorities were raised; see raised
+
+	// Copies and plain names. What few files have stands here, not in file.
+	older      map[copyOf]olderCopy // copies that are readable under another tag than their version's
+	publishing map[*file]*version   // given out to be published, and not confirmed
+	removing   map[string]bool      // PFNs to be removed, until they are; durable
+
+	requestSlab rows.Slab[request]
+	looked      []*file // by the check of a submission: the files that the jobs read
+}
+
+func newFiles(s *step, jn *journal) files {
+	return files{
+		step: s, journal: jn, names: rows.NewNames(),
+		patterns: make(map[string]*file), matched: make(map[JobID][]*version),
+		waiters: make(map[*version][]*job), raisedTo: make(map[*file]raised),
+		older: make(map[copyOf]olderCopy), publishing: make(map[*file]*version), removing: make(map[string]bool),
+	}
+}
+
+// file is a location: a logical file, or a pattern as a location of its own. It
+// takes four lines of the processor's cache, and what is needed together stands
+// together: with a million jobs in memory every line counts. What few files have
+// stands in maps of the Core.
+type file struct {
+	lfn      string
+	queue    fifo.Queue[*request]
+	versions []*version // ascending
+
+	first     [1]*version
+	published Version // highest that was given out to be published, plus 1
+	pattern   bool
+	matched   bool    // has been written through a pattern
+	own       version // most files have one version
+}
+
+// newVersion adds a version at the end.
+func (f *file) newVersion(n Version) *version {
+	v := &f.own
+	if len(f.versions) == 0 && v.file == nil {
+		f.versions = f.first[:0]
+	} else {
+		v = new(version)
+	}
+	v.file, v.number = f, n
+	f.versions = append(f.versions, v)
+	return v
+}
+
+// next is the number of the version that the next write makes. Version 0 is
+// what existed before the first writer.
+func (f *file) next() Version {
+	if last := f.last(); last != nil {
+		return last.number + 1
+	}
+	return 1
+}
+
+func (f *file) last() *version {
+	if len(f.versions) == 0 {
+		return nil
+	}
+	return f.versions[len(f.versions)-1]
+}
+
+func (f *file) version(n Version) *version {
+	i, ok := slices.BinarySearchFunc(f.versions, n, func(v *version, n Version) int {
+		return int(int64(v.number) - int64(n))
+	})
+	if !ok {
+		return nil
+	}
+	return f.versions[i]
+}
+
+// newest is the highest version that was committed.
+func (f *file) newest() *version {
+	for i := len(f.versions) - 1; i >= 0; i-- {
+		if f.versions[i].committed() {
+			return f.versions[i]
+		}
+	}
+	return nil
+}
+
+// made is the highest version that ever was committed, also if it cannot be made again.
+func (f *file) made() *version {
+	for i := len(f.versions) - 1; i >= 0; i-- {
+		if f.versions[i].identity != (identity{}) {
+			return f.versions[i]
+		}
+	}
+	return nil
+}
+
+// versionFor returns the version of this number, made if need be.
+func (f *file) versionFor(n Version) *version {
+	if v := f.version(n); v != nil {
+		return v
+	}
+	v := f.newVersion(n)
+	for i := len(f.versions) - 1; i > 0 && f.versions[i-1].number > n; i-- {
+		f.versions[i-1], f.versions[i] = f.versions[i], f.versions[i-1]
+	}
+	return v
+}
+
+type versionState uint8
+
+const (
+	pending versionState = iota // its writer has not ended
+	present                     // committed, and to be had
+	gone                        // committed, but every copy was lost or removed
+	missing                     // its writer failed, was cancelled or is blocked
+)
+
+// version is one state of a file. It never changes once committed, but its
+// copies may come and go.
+type version struct {
+	number     Version
+	pins       int32 // jobs that may still read it
+	state      versionState
+	existing   bool // was there before: neither removed nor made again
+	wanted     bool // a job needs it again although it is gone
+	announced  bool // all its holders have it among their hot versions
+	publishing bool // given out to be published, or waiting for that
+	file       *file
+	size       int64
+	identity   identity
+
+	ready  []readyReader  // see index.go
+	mostly [1]readyReader // what ready holds while they are of one group
+	tag    Tag            // of its copies, but for those in Core.older
+
+	pfn     string // empty: in caches only
+	writer  *job
+	holders []*pilot
+	records int64
+	adler   uint32
+}
+
+func (v *version) ref() FileRef    { return FileRef{LFN: v.file.lfn, Version: v.number} }
+func (v *version) committed() bool { return v.state == present || v.state == gone }
+func (v *version) hasCopy() bool   { return v.pfn != "" || len(v.holders) > 0 }
+
+// find returns the file of that name, or nil.
+func (fs *files) find(lfn string) *file { return fs.lookup(fs.names.Hash(lfn), lfn) }
+
+func (fs *files) lookup(hash uint64, lfn string) *file {
+	if row, found := fs.names.Find(hash, func(row uint32) bool { return fs.table.At(row).lfn == lfn }); found {
+		return fs.table.At(row)
+	}
+	return nil
+}
+
+// named returns the file of that name, made if need be.
+func (fs *files) named(lfn string) *file {
+	hash := fs.names.Hash(lfn)
+	f := fs.lookup(hash, lfn)
+	if f == nil {
+		fs.names.Add(hash, fs.table.Len())
+		f = fs.table.Add()
+		f.lfn = lfn
+	}
+	return f
+}
+
+func (fs *files) allNamed(lfns []string) []*file {
+	list := make([]*file, len(lfns))
+	for i, lfn := range lfns {
+		list[i] = fs.named(lfn)
+	}
+	return list
+}
+
+// pattern returns the location of a pattern, made if need be.
+func (fs *files) pattern(p string) *file {
+	f := fs.patterns[p]
+	if f == nil {
+		f = &file{lfn: p, pattern: true}
+		fs.patterns[p] = f
+	}
+	return f
+}
+
+func (fs *files) version(r FileRef) *version {
+	if f := fs.find(r.LFN); f != nil {
+		return f.version(r.Version)
+	}
+	return nil
+}
+
+// writtenBy returns the versions of files that the job has made or is to make.
+func (fs *files) writtenBy(j *job) []*version {
+	list := make([]*version, 0, len(j.outputs))
+	for i := range j.requests {
+		if v := j.requests[i].write; v != nil && !v.file.pattern {
+			list = append(list, v)
+		}
+	}
+	return append(list, fs.matched[j.id]...)
+}
+
+func (fs *files) addFiles(files []ExistingFile) error {
+	for i := range files {
+		if files[i].LFN == "" {
+			return refuse("dispatch: existing file %d has no LFN", i)
+		}
+		if files[i].PFN == "" {
+			return refuse("dispatch: existing file %s has no PFN", files[i].LFN)
+		}
+	}
+	for i := range files {
+		fs.addFile(&files[i])
+	}
+	return nil
+}
+
+// addFile makes a version of its own; the readers inserted from now on get it. A
+// version that the file has already may be found elsewhere from now on.
+func (fs *files) addFile(e *ExistingFile) {
+	f := fs.named(e.LFN)
+	if v := f.existingAs(e); v != nil {
+		v.pfn, v.tag = e.PFN, e.Tag
+		fs.journal.persistExisting(v, e.Identity)
+		return
+	}
+	n := Version(0)
+	if len(f.versions) > 0 {
+		n = f.next()
+	}
+	v := f.newVersion(n)
+	v.existing, v.state, v.size, v.pfn, v.tag = true, present, e.Size, e.PFN, e.Tag
+	v.identity = identityOf("existing", e.LFN, e.Identity)
+	fs.journal.persistExisting(v, e.Identity)
+	fs.superseded(v)
+}
+
+// existingAs is the version that existed before and has the same contents; nil
+// where there is none, or where that is not known.
+func (f *file) existingAs(e *ExistingFile) *version {
+	id := identityOf("existing", e.LFN, e.Identity)
+	for _, v := range f.versions {
+		if e.Identity != "" && v.existing && v.identity == id && v.size == e.Size {
+			return v
+		}
+	}
+	return nil
+}
+
+// identity stands for the content of a version. Of a committed output it is
+// derived from the job that made it, not from the bytes.
+type identity [16]byte
+
+func (id identity) hex() string {
+	var buffer [2 * len(id)]byte
+	return string(hex.AppendEncode(buffer[:0], id[:]))
+}
+
+func identityOf(parts ...string) identity {
+	var buffer [256]byte
+	b := buffer[:0]
+	for _, p := range parts {
+		b = appendPart(b, p)
+	}
+	return hashed(b)
+}
+
+// appendPart keeps "a","bc" apart from "ab","c".
+func appendPart(b []byte, part string) []byte {
+	n := len(part)
+	b = append(b, byte(n), byte(n>>8), byte(n>>16), byte(n>>24))
+	return append(b, part...)
+}
+
+func hashed(b []byte) identity {
+	sum := sha256.Sum256(b)
+	return identity(sum[:16])
+}
+
+// mark is the identity of a version, cut to what tells a person whether it
+// changed.
+func (v *version) mark() []byte { return v.identity[:3] }

@@ -1,0 +1,126 @@
+package dispatch
+
+import "cmp"
+
+// What a pilot says of its cache is believed of those copies alone that bear
+// the tag of their version. The others are remembered: an attempt that is
+// committed later may have made them, and they are the first that may go.
+
+// copyOf is what a pilot holds of a version.
+type copyOf struct {
+	pilot   *pilot
+	version *version
+}
+
+// olderCopy is one that was committed before its version was made again.
+type olderCopy struct {
+	tag  Tag
+	size int64
+}
+
+// copyAt names the copy that a pilot holds, or may read.
+func (fs *files) copyAt(p *pilot, v *version) FileRef {
+	r := v.ref()
+	r.Tag = v.tag
+	if older, ok := fs.older[copyOf{p, v}]; ok {
+		r.Tag = older.tag
+	}
+	return r
+}
+
+// inputFor is the version as a job of the pilot is to read it. One that is in
+// caches only is read where the pilot can.
+func (fs *files) inputFor(p *pilot, v *version) InputFile {
+	in := InputFile{File: fs.copyAt(p, v), Size: v.size, PFN: v.pfn, Adler32: v.adler}
+	if len(fs.older) == 0 || p.holds(v) || v.pfn != "" {
+		return in
+	}
+	for _, o := range v.holders {
+		if o.place() == p.place() {
+			in.File = fs.copyAt(o, v)
+			break
+		}
+	}
+	return in
+}
+
+// hold is for a copy with the version's tag that came into a pilot's cache, with
+// the size that is known of it.
+func (fs *files) hold(p *pilot, v *version, size int64) {
+	if p.holds(v) {
+		fs.outdate(p, v, size)
+		return
+	}
+	p.advice.incoming += size
+	p.cached[v] = holding{at: int32(len(p.versions)), holder: int32(len(v.holders))}
+	p.versions = append(p.versions, v)
+	v.holders = append(v.holders, p)
+	if v.announced {
+		p.heat(v)
+	}
+	if v.state == gone || v.state == missing && v.identity != (identity{}) {
+		fs.backAgain(v)
+	}
+}
+
+// backAgain is for a committed version of which a copy turned up in a cache.
+func (fs *files) backAgain(v *version) {
+	if v.state == missing {
+		fs.work.unblock = append(fs.work.unblock, fs.waiters[v]...)
+		v.state = present
+		return
+	}
+	v.state = present
+	fs.arrived(v)
+	if v.writer != nil {
+		fs.work.cancel = append(fs.work.cancel, v.writer)
+	}
+}
+
+// outdate is for a pilot that has a copy with the version's tag: what it holds
+// besides nobody will read.
+func (fs *files) outdate(p *pilot, v *version, size int64) {
+	if at := (copyOf{p, v}); fs.setAside(at) {
+		p.advice.incoming += size
+	}
+}
+
+// setAside moves an older copy to those that count no more, and reports whether
+// there is one.
+func (fs *files) setAside(at copyOf) bool {
+	older, ok := fs.older[at]
+	if ok {
+		r := at.version.ref()
+		r.Tag = older.tag
+		at.pilot.other[r] = older.size
+		delete(fs.older, at)
+	}
+	return ok
+}
+
+// drop takes a version out of a pilot's cache, and reports whether that was the
+// last copy of one that could be had.
+func (fs *files) drop(p *pilot, v *version) bool {
+	if !p.holds(v) {
+		return false
+	}
+	p.cool(v)
+	h := p.cached[v]
+	delete(p.cached, v)
+	delete(fs.older, copyOf{p, v})
+	if moved := removeAt(&p.versions, h.at); moved != v {
+		m := p.cached[moved]
+		m.at = h.at
+		p.cached[moved] = m
+	}
+	if moved := removeAt(&v.holders, h.holder); moved != p {
+		m := moved.cached[v]
+		m.holder = h.holder
+		moved.cached[v] = m
+	}
+	return v.state == present && !v.hasCopy()
+}
+
+func (r FileRef) compare(o FileRef) int {
+	return cmp.Or(cmp.Compare(r.LFN, o.LFN), cmp.Compare(r.Version, o.Version), cmp.Compare(r.Tag, o.Tag))
+}

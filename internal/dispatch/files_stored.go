@@ -1,0 +1,277 @@
+package dispatch
+
+import "slices"
+
+// Publications of one file go out one at a time, in the order of versions, so
+// that its plain name never goes back, whatever is repeated after a crash.
+// What is still to be published follows from the commits and from one record for
+// each file: up to which version nothing is to be published any more.
+
+// publish asks for a committed output to appear under its plain name, unless
+// a later version was given out for that already.
+func (fs *files) publish(j *job, v *version) {
+	o := j.outputFor(v.file.lfn)
+	if o == nil || !o.Publish || v.pfn == "" || v.publishing {
+		return
+	}
+	if v.number < v.file.published {
+		fs.overtaken(v.file)
+		return
+	}
+	v.publishing = true
+	if fs.publishing[v.file] == nil {
+		fs.publishNext(v.file)
+	}
+}
+
+// publishNext gives out the lowest version that waits for it.
+func (fs *files) publishNext(f *file) {
+	for _, v := range f.versions {
+		if !v.publishing {
+			continue
+		}
+		if v.number < f.published {
+			fs.notPublishing(v)
+			continue
+		}
+		f.published, fs.publishing[f] = v.number+1, v
+		fs.effects.Publish = append(fs.effects.Publish, Publish{File: v.ref(), PFN: v.pfn, Size: v.size})
+		return
+	}
+}
+
+// overtaken is for a file of which a version was committed after a later one
+// was given out. A Load before that is confirmed knows it from this record.
+func (fs *files) overtaken(f *file) {
+	if later := fs.publishing[f]; later != nil {
+		fs.journal.persistPublished(FileRef{LFN: f.lfn, Version: later.number - 1})
+	}
+}
+
+func (fs *files) notPublishing(v *version) {
+	v.publishing = false
+	fs.tryRemove(v)
+}
+
+func (fs *files) published(ref FileRef) {
+	v := fs.version(ref)
+	if v == nil || fs.publishing[v.file] != v {
+		return
+	}
+	delete(fs.publishing, v.file)
+	fs.journal.persistPublished(ref)
+	fs.notPublishing(v)
+	fs.publishNext(v.file)
+}
+
+// superseded looks whether the versions before a newly committed one, or that
+// one itself if it comes late, may go.
+func (fs *files) superseded(v *version) {
+	i := slices.Index(v.file.versions, v)
+	for k := i - 1; k >= 0; k-- {
+		if older := v.file.versions[k]; older.committed() {
+			fs.tryRemove(older)
+			break
+		}
+	}
+	if i < len(v.file.versions)-1 {
+		fs.tryRemove(v)
+	}
+}
+
+// tryRemove removes the stored copy of a version that was superseded and that
+// no job reads any more. What existed before Fairway is never touched. A
+// failed job counts as one that reads, as it may be retried.
+func (fs *files) tryRemove(v *version) {
+	if v.existing || v.pfn == "" || v.pins > 0 || v.publishing || v.state != present || v.file.newest() == v {
+		return
+	}
+	fs.remove(v.pfn)
+	v.pfn = ""
+	if !v.hasCopy() {
+		v.state = gone
+	}
+	fs.changeOutputs(v.writer)
+}
+
+func (fs *files) remove(pfn string) {
+	if fs.removing[pfn] {
+		return
+	}
+	fs.removing[pfn] = true
+	fs.journal.persistRemoval(pfn)
+	fs.effects.Remove = append(fs.effects.Remove, pfn)
+}
+
+func (fs *files) removed(pfn string) {
+	if fs.removing[pfn] {
+		delete(fs.removing, pfn)
+		fs.journal.forgetRemoval(pfn)
+	}
+}
+
+// A stored file that is not there, or holds other bytes than were stored, counts as
+// lost from when it is told, with all copies of it: who wrote to it may have written to
+// them too. Its version stays, and is made again like one that was in caches only: when
+// a job needs it, and at once if it is a result that is to stand under its plain name.
+
+// lostTag is the tag of a version that was lost. No copy bears it.
+const lostTag Tag = 2
+
+// owed says of a version whether it is to stand under its plain name, and was lost.
+func (v *version) owed() bool {
+	if v.state != gone || v.writer == nil || v.file.made() != v {
+		return false
+	}
+	o := v.writer.outputFor(v.file.lfn)
+	return o != nil && o.Publish && o.Storage == StorageElement
+}
+
+func (j *job) publishes() bool {
+	return slices.ContainsFunc(j.outputs, func(o Output) bool { return o.Publish && o.Storage == StorageElement })
+}
+
+// unpublish has a lost version published again when it has been made again, unless a
+// later one was.
+func (fs *files) unpublish(v *version) {
+	f := v.file
+	under := fs.publishing[f] == v
+	if v.publishing = false; under {
+		delete(fs.publishing, f)
+	}
+	if v.owed() {
+		f.published = min(f.published, v.number)
+		fs.journal.persistPublished(FileRef{LFN: f.lfn, Version: v.number - 1})
+	}
+	if under {
+		fs.publishNext(f)
+	}
+}
+
+// lostOutputs are the outputs of a job that is done which were stored, are the last
+// versions of their files, and were lost.
+func (fs *files) lostOutputs(j *job) []*version {
+	if j.state != Done {
+		return nil
+	}
+	return slices.DeleteFunc(fs.writtenBy(j), func(v *version) bool {
+		return v.state != gone || v.tag != lostTag || v.file.made() != v
+	})
+}
+
+// loseResults is for results of earlier runs: what they have lost is made again when
+// it is needed.
+func (fs *files) loseResults(files []LostFile) {
+	lost := make(map[string]bool, len(files))
+	for i := range files {
+		lost[files[i].PFN] = true
+	}
+	for _, key := range fs.journal.resultKeys() {
+		r := fs.journal.results[key]
+		if !slices.ContainsFunc(r.outputs, func(o output) bool { return lost[o.PFN] }) {
+			continue
+		}
+		r.outputs = slices.Clone(r.outputs)
+		for i := range r.outputs {
+			if o := &r.outputs[i]; lost[o.PFN] {
+				fs.remove(o.PFN)
+				o.PFN, o.Tag = "", lostTag
+			}
+		}
+		fs.journal.results[key] = r
+		fs.journal.persistStored(key, &r)
+	}
+}
+
+// changeOutputs has the outputs of a job recorded anew, once in a step.
+func (fs *files) changeOutputs(j *job) {
+	if n := len(fs.work.changed); n == 0 || fs.work.changed[n-1] != j {
+		fs.work.changed = append(fs.work.changed, j)
+	}
+}
+
+// persistOutputs is for a committed job of whose outputs a copy came or went.
+func (fs *files) persistOutputs(j *job) {
+	versions := fs.writtenBy(j)
+	outputs := make([]output, len(versions))
+	for i, v := range versions {
+		outputs[i] = output{LFN: v.file.lfn, PFN: v.pfn, Size: v.size, Records: v.records, Adler32: v.adler}
+		if j.reused || v.tag != Tag(j.committed) {
+			outputs[i].Tag = v.tag
+		}
+		outputs[i].asWanted(j.outputFor(v.file.lfn))
+	}
+	if j.reused {
+		fs.journal.persistResult(j, j.key.hex(), outputs)
+	} else {
+		fs.journal.persistCommit(j, outputs)
+	}
+}
+
+// persistAgain is for a job that was committed and has run again.
+func (fs *files) persistAgain(j *job) {
+	if j.reused {
+		fs.journal.persistCommit(j, nil)
+	}
+	fs.persistOutputs(j)
+	if j.fate != nil {
+		fs.journal.persistFate(j)
+	}
+}
+
+// Stored yields the stored files that this run needs, or may need: those that unfinished
+// jobs read, the results that are to stand under their plain names, and all of earlier
+// runs that it may take. Files that existed before are none of them. The Core must not
+// be stepped meanwhile.
+func (c *Core) Stored(yield func(StoredFile) bool) {
+	for f := range c.files.table.All {
+		newest := f.newest()
+		for _, v := range f.versions {
+			if v.writer == nil || v.pfn == "" || v.state != present {
+				continue
+			}
+			o := v.writer.outputFor(f.lfn)
+			if v.pins == 0 && (v != newest || o == nil || !o.Publish) {
+				continue
+			}
+			if !yield(StoredFile{File: v.ref(), PFN: v.pfn, Size: v.size}) {
+				return
+			}
+		}
+	}
+	for _, key := range c.journal.resultKeys() {
+		for _, o := range c.journal.results[key].outputs {
+			if o.PFN != "" && !yield(StoredFile{File: FileRef{LFN: o.LFN}, PFN: o.PFN, Size: o.Size}) {
+				return
+			}
+		}
+	}
+}
+
+// StoredFile is a version as it is stored.
+type StoredFile struct {
+	File FileRef
+	PFN  string
+	Size int64
+}
+
+// StoredBy returns the outputs of a job as they are stored.
+func (c *Core) StoredBy(id JobID) []StoredFile {
+	j := c.queue.find(id)
+	if j == nil {
+		return nil
+	}
+	var list []StoredFile
+	for _, v := range c.files.writtenBy(j) {
+		if v.state == present && v.pfn != "" {
+			list = append(list, StoredFile{File: v.ref(), PFN: v.pfn, Size: v.size})
+		}
+	}
+	return list
+}
+
+// HasLost says whether a job is done and lacks outputs that were stored and were lost.
+func (c *Core) HasLost(id JobID) bool {
+	j := c.queue.find(id)
+	return j != nil && len(c.files.lostOutputs(j)) > 0
+}

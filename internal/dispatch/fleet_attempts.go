@@ -1,0 +1,229 @@
+package dispatch
+
+import "slices"
+
+// attempt is an assignment that has not ended.
+type attempt struct {
+	id        AttemptID
+	job       *job
+	pilot     *pilot
+	next      *attempt // of the same job
+	needs     *class
+	number    uint64 // of the answer that carried it first, 0 if none did
+	endNumber uint64 // of the answer that ended it first
+	try       int
+	since     instant // when it was known to run
+	started   bool
+	adopted   bool // the pilot reported it in its whole state
+	ended     bool // the pilot is told to end it
+	recall    bool // only because another pilot could run it now
+	ahead     bool // beyond what was free
+}
+
+// known says that the pilot itself has reported the attempt.
+func (a *attempt) known() bool { return a.started || a.adopted }
+
+// usage is the sum of what assigned attempts need.
+type usage struct {
+	milliCPUs, memory, disk int64
+	countable               []countable
+}
+
+func (u *usage) count(name string) int64 {
+	for i := range u.countable {
+		if u.countable[i].name == name {
+			return u.countable[i].n
+		}
+	}
+	return 0
+}
+
+// minSlot is what a job that states no processors takes of one.
+const minSlot = 1000
+
+func (p *pilot) totalCPUs() int64 {
+	if p.info.Has.MilliCPUs == 0 {
+		return minSlot
+	}
+	return p.info.Has.MilliCPUs
+}
+
+func (p *pilot) cpusOf(cl *class) int64 {
+	if cl.key.milliCPUs == 0 {
+		return min(minSlot, p.totalCPUs())
+	}
+	return cl.key.milliCPUs
+}
+
+// slots is how many jobs of one processor each it runs at a time.
+func (p *pilot) slots() int { return max(1, int(p.totalCPUs()/minSlot)) }
+
+// room reports whether the pilot has, in all times over, what the class needs
+// besides what is assigned already.
+func (p *pilot) room(cl *class, times int64) bool {
+	k := &cl.key
+	if p.used.milliCPUs+p.cpusOf(cl) > times*p.totalCPUs() ||
+		p.used.memory+k.memory > times*p.info.Has.Memory ||
+		p.used.disk+k.disk > times*p.info.Has.Disk {
+		return false
+	}
+	for _, n := range cl.countable {
+		if p.used.count(n.name)+n.n > times*p.info.Has.Countable[n.name] {
+			return false
+		}
+	}
+	return true
+}
+
+// add takes (sign 1) or gives back (sign -1) what the class needs.
+func (p *pilot) add(cl *class, sign int64) {
+	u := &p.used
+	u.milliCPUs += sign * p.cpusOf(cl)
+	u.memory += sign * cl.key.memory
+	u.disk += sign * cl.key.disk
+	for _, n := range cl.countable {
+		i := slices.IndexFunc(u.countable, func(x countable) bool { return x.name == n.name })
+		if i < 0 {
+			u.countable = append(u.countable, countable{name: n.name})
+			i = len(u.countable) - 1
+		}
+		u.countable[i].n += sign * n.n
+	}
+}
+
+// slots is how many jobs of one processor each a pilot of this shape runs at a
+// time.
+func (s *shape) slots() int { return int(max(1, s.has.MilliCPUs/minSlot)) }
+
+// suits reports whether a pilot of this shape could run the class if it ran
+// nothing else.
+func (s *shape) suits(cl *class) bool {
+	for len(s.fits) <= cl.index {
+		s.fits = append(s.fits, 0)
+	}
+	if s.fits[cl.index] == 0 {
+		s.fits[cl.index] = -1
+		if len(lacks(cl, s.has, s.tools)) == 0 {
+			s.fits[cl.index] = 1
+		}
+	}
+	return s.fits[cl.index] > 0
+}
+
+// fitsWhole reports whether the pilot could run the class if it ran nothing
+// else.
+func (fl *fleet) fitsWhole(p *pilot, cl *class) bool {
+	k := &cl.key
+	switch {
+	case !p.shape.suits(cl):
+		return false
+	case k.bound() && p.place() != place{k.host, k.pilot}:
+		return false
+	case k.avoid != "" && k.avoid == p.info.Host && fl.elsewhere(cl, k.avoid):
+		return false
+	case !p.info.Expires.IsZero() && fl.now.after(k.time) > toInstant(p.info.Expires):
+		return false
+	}
+	return true
+}
+
+// elsewhere reports whether a pilot on another host could run the class.
+func (fl *fleet) elsewhere(cl *class, name string) bool {
+	for _, s := range fl.shapes {
+		if others := len(s.hosts); s.hosts[name] > 0 && others > 1 || s.hosts[name] == 0 && others > 0 {
+			if s.suits(cl) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// mostMemory is what the largest known pilot has.
+func (fl *fleet) mostMemory() int64 {
+	var most int64
+	for _, s := range fl.shapes {
+		if s.pilots > 0 {
+			most = max(most, s.has.Memory)
+		}
+	}
+	return max(most, fl.monitor.mostMemory())
+}
+
+// nextAttempt numbers an attempt: above all before, of any incarnation.
+func (fl *fleet) nextAttempt() AttemptID {
+	fl.lastAttempt++
+	return AttemptID(fl.journal.incarnation<<32 | fl.lastAttempt)
+}
+
+func (fl *fleet) addAttempt(a *attempt) {
+	a.next, a.job.attempt = a.job.attempt, a
+	fl.attempts[a.id] = a
+	a.pilot.attempts = append(a.pilot.attempts, a)
+	a.pilot.add(a.needs, 1)
+	fl.monitor.count(a.pilot)
+	fl.updateParked(a.pilot)
+}
+
+// removeAttempt forgets an attempt that has ended.
+func (fl *fleet) removeAttempt(a *attempt) {
+	delete(fl.attempts, a.id)
+	if a.recall {
+		fl.recalls--
+	}
+	for at := &a.job.attempt; *at != nil; at = &(*at).next {
+		if *at == a {
+			*at = a.next
+			break
+		}
+	}
+	p := a.pilot
+	if i := slices.Index(p.attempts, a); i >= 0 {
+		p.attempts = slices.Delete(p.attempts, i, i+1)
+	}
+	p.add(a.needs, -1)
+	p.asked = 0
+	fl.monitor.count(p)
+	fl.updateParked(p)
+}
+
+// endAttempts has all attempts of the job ended but one.
+func (fl *fleet) endAttempts(j *job, but *attempt) {
+	for a := j.attempt; a != nil; {
+		next := a.next
+		if a != but && !a.ended {
+			fl.endAttempt(a)
+		}
+		a = next
+	}
+}
+
+// endAttempt has the pilot end an attempt. One that it has not heard of is
+// forgotten, which it reports.
+func (fl *fleet) endAttempt(a *attempt) bool {
+	if a.number == 0 && !a.known() {
+		fl.removeAttempt(a)
+		fl.updateParked(a.pilot)
+		fl.ask(a.pilot)
+		return true
+	}
+	a.ended = true
+	fl.tell(a.pilot)
+	return false
+}
+
+// waitsItsTurn reports whether the attempts given to the pilot before this one
+// leave no room for it.
+func (a *attempt) waitsItsTurn() bool {
+	before := a.pilot.used
+	defer func() { a.pilot.used = before }()
+	p := a.pilot
+	p.used = usage{}
+	for _, x := range p.attempts {
+		if x == a {
+			return !p.room(a.needs, 1)
+		}
+		p.add(x.needs, 1)
+	}
+	return false
+}

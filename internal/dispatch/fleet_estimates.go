@@ -1,0 +1,224 @@
+package dispatch
+
+import (
+	"strings"
+	"time"
+)
+
+// SiteWeights say by what it is decided at which site a job runs, where more
+// than one is described. The zero value decides nothing: every site starts
+// pilots for all that it could run, and each pilot takes what suits its cache.
+// With Data and Queue at 1 a job goes where it is expected to end first.
+type SiteWeights struct {
+	// Data counts the seconds in which the input that is not at the site would
+	// come over the network between sites.
+	Data float64
+	// Queue counts the seconds until the job could start there, and those that
+	// it would run.
+	Queue float64
+	// Money counts what its slots would cost there, where pilots are to be
+	// started: so many seconds is one unit of money worth.
+	Money float64
+}
+
+// What is expected while nothing tells.
+const (
+	assumedRun = 10 * time.Minute // of a job that does not say how long it needs
+	assumedFar = 1.0 / 10e6       // seconds for each byte between sites
+)
+
+// transfers is what attempts tell, whatever their step. It is not durable.
+type transfers struct {
+	near, far average // seconds for each byte from the storage of the pilot's own site, and from that of others
+	run       average // seconds of an attempt
+}
+
+// outlook is what is expected of a site. It is not durable.
+type outlook struct {
+	waits   average       // seconds from the submission of a pilot to its registration
+	slow    average       // time of attempts there, as a part of what is usual in their steps
+	age     time.Duration // of its pilots that wait in the batch system, in the mean, when it was last looked at
+	awaited int           // jobs that are kept for the site
+	line    line
+}
+
+// choosesSites says whether sites are weighed at all.
+func (fl *fleet) choosesSites() bool {
+	return fl.config.Sites != SiteWeights{} && len(fl.monitor.sites) > 1
+}
+
+// stores says whether the storage element of the site has the version.
+func (s *Site) stores(v *version) bool {
+	return s.Storage != "" && strings.HasPrefix(v.pfn, s.Storage)
+}
+
+// farBytes is how much of the job's input is neither in the storage of the site
+// nor in reach of the pilot, which may be nil.
+func (s *site) farBytes(j *job, p *pilot) int64 {
+	var sum int64
+	for i := range j.requests {
+		if v := j.requests[i].read; v != nil && !s.stores(v) && (p == nil || !p.reaches(v)) {
+			sum += v.size
+		}
+	}
+	return sum
+}
+
+// score is the weighed time of the job at the site, in seconds, if it starts
+// there in so long and so many bytes are far. The least is best.
+func (fl *fleet) score(j *job, s *site, far int64, start time.Duration) float64 {
+	w := &fl.config.Sites
+	return w.Data*fl.transfers.detour(far) + w.Queue*(start+fl.runAt(j, s)).Seconds()
+}
+
+// charge is the weighed price of the job at the site, in seconds. It counts where
+// pilots are started; one that is there is paid for whether it works or not.
+func (fl *fleet) charge(j *job, s *site) float64 {
+	slots := float64(max(j.class.key.milliCPUs, minSlot)) / minSlot
+	return fl.config.Sites.Money * s.Price * slots * fl.runAt(j, s).Hours()
+}
+
+// detour is how many seconds longer it takes to read so many bytes from another
+// site.
+func (t *transfers) detour(far int64) float64 {
+	each := assumedFar
+	if t.far.weight > 0 {
+		each = max(0, t.far.mean()-t.near.mean())
+	}
+	return float64(far) * each
+}
+
+// runAt is how long the job is expected to run at the site.
+func (fl *fleet) runAt(j *job, s *site) time.Duration {
+	run := fl.pace.runOf(j)
+	if run == 0 {
+		run = j.class.key.time
+	}
+	if run == 0 {
+		run = fl.usualRun()
+	}
+	if slow := s.outlook.slow.mean(); slow > 0 {
+		run = seconds(run.Seconds() * slow)
+	}
+	return run
+}
+
+// learn takes what an attempt that succeeded tells of its step and of the
+// pilot's site.
+func (fl *fleet) learn(p *pilot, j *job, u *Usage) {
+	defer fl.pace.learn(j, u) // the site is compared with what was usual before
+	if !fl.choosesSites() || p == nil {
+		return
+	}
+	s := p.launch.site
+	took, usual := u.StageOutEnd.Sub(u.StageInStart), fl.pace.runOf(j)
+	if took > 0 {
+		fl.transfers.run.add(took.Seconds(), 1)
+	}
+	if took > 0 && usual > 0 {
+		s.outlook.slow.add(took.Seconds()/usual.Seconds(), 1)
+	}
+	in := u.Start.Sub(u.StageInStart).Seconds()
+	if in < 0 || u.BytesStaged == 0 {
+		return
+	}
+	switch all := j.inputBytes(); s.farBytes(j, nil) {
+	case 0:
+		fl.transfers.near.add(in, float64(u.BytesStaged))
+	case all:
+		fl.transfers.far.add(in, float64(u.BytesStaged))
+	}
+}
+
+func (j *job) inputBytes() int64 {
+	var sum int64
+	for i := range j.requests {
+		if v := j.requests[i].read; v != nil {
+			sum += v.size
+		}
+	}
+	return sum
+}
+
+// waited is for a pilot that has registered.
+func (s *site) waited(now instant, l *launch) {
+	if l.submitted != 0 && l.standing == inactive {
+		s.outlook.waits.add(time.Duration(now-l.submitted).Seconds(), 1)
+	}
+}
+
+// queueWait is how long a pilot that is submitted now is expected to wait: as is
+// usual, or as those that wait have done already.
+func (s *site) queueWait() time.Duration { return max(s.usualWait(), s.outlook.age) }
+
+// stillWaits is how much longer those are expected to wait that wait. Who is late
+// already is expected to need as long again as it is late.
+func (s *site) stillWaits() time.Duration { return (s.usualWait() - s.outlook.age).Abs() }
+
+func (s *site) usualWait() time.Duration {
+	if s.outlook.waits.weight > 0 {
+		return seconds(s.outlook.waits.mean())
+	}
+	return s.QueueWait
+}
+
+// serves says whether pilots of the site may be given jobs of the class.
+func (fl *fleet) serves(s *site, cl *class) bool {
+	k := &cl.key
+	if k.site != "" && k.site != s.Name && k.wait > 0 && fl.monitor.site(k.site) != nil {
+		return false // its own site's
+	}
+	return len(lacks(cl, s.Pilot, s.tools)) == 0
+}
+
+// pace is what the attempts that succeeded tell of those to come. It is not
+// durable: after Load nothing is expected until some have ended.
+type pace struct {
+	transfer average // seconds for each byte that is read from storage
+	runs     map[*StepTotals]*average
+}
+
+// average is a mean in which what came n terms later counts (1-1/averaged)^n
+// times as much.
+type average struct{ sum, weight float64 }
+
+// averaged is about how many of the last terms an average is of.
+const averaged = 32
+
+func (a *average) add(sum, weight float64) {
+	a.sum += sum - a.sum/averaged
+	a.weight += weight - a.weight/averaged
+}
+
+// mean is 0 while there is nothing to know it from.
+func (a *average) mean() float64 {
+	if a == nil || a.weight == 0 {
+		return 0
+	}
+	return a.sum / a.weight
+}
+
+// learn takes what an attempt that succeeded took.
+func (e *pace) learn(j *job, u *Usage) {
+	if in := u.Start.Sub(u.StageInStart); in >= 0 && u.BytesStaged > 0 {
+		e.transfer.add(in.Seconds(), float64(u.BytesStaged))
+	}
+	if took := u.StageOutEnd.Sub(u.StageInStart); took > 0 {
+		if e.runs[j.step] == nil {
+			e.runs[j.step] = &average{}
+		}
+		e.runs[j.step].add(took.Seconds(), 1)
+	}
+}
+
+// transferOf is how long reading so many bytes from storage is expected to
+// take.
+func (e *pace) transferOf(bytes int64) time.Duration {
+	return seconds(float64(bytes) * e.transfer.mean())
+}
+
+// runOf is how long an attempt of the job's step is expected to occupy its
+// pilot; 0 if nothing tells.
+func (e *pace) runOf(j *job) time.Duration { return seconds(e.runs[j.step].mean()) }
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -1,0 +1,340 @@
+package dispatch
+
+import "time"
+
+// monitor is the PilotMonitor of paper 3, section IV-A: it keeps count of the
+// pilots of each site, and asks for more. A submitted pilot is inactive until
+// it registers, then idle or busy.
+type monitor struct {
+	sites    []*site // that were described, in the order of the first SetSite
+	byName   map[string]*site
+	launches map[string]*launch
+	changed  bool // the algorithm may come to another result than when it ran last
+	lastRun  instant
+	armed    instant
+}
+
+// site is a batch system with what it has of pilots.
+type site struct {
+	Site
+	known     bool // described by a SetSite; else only named by a launch
+	tools     map[string]bool
+	pilots    [standings]int // its launches, by what they count as
+	asked     []instant      // pilots that the batch system has not confirmed yet, oldest first
+	failures  int            // pilots in a row that could not work
+	notBefore instant
+	outlook   outlook
+}
+
+// launch is a submitted pilot.
+type launch struct {
+	name     string
+	site     *site
+	pilot    *pilot // nil while inactive
+	standing standing
+	recalled bool // registered before a restart
+
+	submitted instant // 0: unknown
+}
+
+// standing is what a submitted pilot counts as in the algorithm.
+type standing uint8
+
+const (
+	inactive standing = iota // has not registered
+	idle
+	busy // or takes no jobs
+	standings
+)
+
+func newMonitor() monitor {
+	return monitor{byName: make(map[string]*site), launches: make(map[string]*launch)}
+}
+
+func (m *monitor) arm(s *step, at instant) {
+	if at != 0 && (m.armed == 0 || at < m.armed) {
+		m.armed = at
+		s.timers.add(timer{at: at, kind: monitorTimer})
+	}
+}
+
+// site returns a site that a SetSite has described, or nil.
+func (m *monitor) site(name string) *site {
+	if s := m.byName[name]; s != nil && s.known {
+		return s
+	}
+	return nil
+}
+
+func (m *monitor) siteNamed(name string) *site {
+	s := m.byName[name]
+	if s == nil {
+		s = &site{Site: Site{Name: name}}
+		m.byName[name] = s
+	}
+	return s
+}
+
+func (m *monitor) mostMemory() int64 {
+	var most int64
+	for _, s := range m.sites {
+		most = max(most, s.Pilot.Memory)
+	}
+	return most
+}
+
+func (fl *fleet) setSite(s Site) error {
+	if s.Name == "" {
+		return refuse("dispatch: a site without a name")
+	}
+	if s.Price < 0 || s.QueueWait < 0 {
+		return refuse("dispatch: site %s: neither a price nor a wait can be negative", s.Name)
+	}
+	if s.MinPilots < 0 || s.MaxPilots < s.MinPilots || s.MinIdlePilots < 0 {
+		return refuse("dispatch: site %s: 0 <= min_pilots <= max_pilots and 0 <= min_idle_pilots must hold", s.Name)
+	}
+	m := &fl.monitor
+	at := m.siteNamed(s.Name)
+	if !at.known {
+		at.known = true
+		m.sites = append(m.sites, at)
+	}
+	at.Site = s
+	at.tools = make(map[string]bool)
+	for _, t := range s.Tools {
+		at.tools[t] = true
+	}
+	m.changed = true
+	return nil
+}
+
+func (fl *fleet) pilotSubmitted(in PilotSubmitted) error {
+	if in.Launch == "" {
+		return refuse("dispatch: a submitted pilot without a launch name")
+	}
+	m := &fl.monitor
+	if s := m.site(in.Site); s != nil && len(s.asked) > 0 {
+		s.asked = s.asked[1:]
+		m.changed = true
+	}
+	if m.launches[in.Launch] == nil {
+		m.launched(in.Launch, in.Site).submitted = fl.now
+		fl.journal.persist(TableLaunch, in.Launch, launchBody{bodyVersion, in.Site})
+	}
+	return nil
+}
+
+// launched returns the launch of that name, which is new or was known before.
+func (m *monitor) launched(name, site string) *launch {
+	l := m.launches[name]
+	if l == nil {
+		l = &launch{name: name, site: m.siteNamed(site)}
+		m.launches[name] = l
+		l.site.pilots[inactive]++
+		m.changed = true
+	}
+	return l
+}
+
+// recall counts a pilot that had registered before a restart.
+func (m *monitor) recall(id PilotID, b *pilotBody) {
+	m.launched(launchName(id, b.Launch), b.Site).recalled = true
+}
+
+// launchName gives pilots that no batch system started a name as well.
+func launchName(id PilotID, launch string) string {
+	if launch == "" {
+		return "pilot " + string(id)
+	}
+	return launch
+}
+
+// pilotRegistered counts a pilot that has come.
+func (fl *fleet) pilotRegistered(p *pilot) {
+	m := &fl.monitor
+	p.launch = m.launched(launchName(p.id, p.info.Launch), p.info.Site)
+	p.launch.pilot = p
+	p.launch.site.waited(fl.now, p.launch)
+	m.count(p)
+	if s := m.site(p.info.Site); s != nil {
+		fl.judge(s, p.info.Error == "")
+	}
+}
+
+// count is called when what a registered pilot counts as may have changed.
+func (m *monitor) count(p *pilot) {
+	l := p.launch
+	if l == nil || l.pilot != p {
+		return // another pilot has taken its place
+	}
+	is := busy
+	if p.willing() && len(p.attempts) == 0 {
+		is = idle
+	}
+	if is != l.standing {
+		l.site.pilots[l.standing]--
+		l.site.pilots[is]++
+		l.standing = is
+		m.changed = true
+	}
+}
+
+// judge slows a site down whose pilots cannot work.
+func (fl *fleet) judge(s *site, works bool) {
+	fl.monitor.changed = true
+	if works {
+		s.failures, s.notBefore = 0, 0
+		return
+	}
+	pause := firstStartBackoff
+	for n := 0; n < s.failures && pause < fl.config.MaxStartBackoff; n++ {
+		pause *= 2
+	}
+	s.failures++
+	s.notBefore = fl.now.after(min(pause, fl.config.MaxStartBackoff))
+}
+
+// forgetLaunch stops counting a pilot. If it is lost, what its batch system
+// still has of it does no work.
+func (fl *fleet) forgetLaunch(name string) {
+	m := &fl.monitor
+	l := m.launches[name]
+	if l == nil {
+		return
+	}
+	delete(m.launches, name)
+	l.site.pilots[l.standing]--
+	l.pilot = nil
+	m.changed = true
+	fl.journal.forget(TableLaunch, name)
+}
+
+func (s *site) submitted() int {
+	n := len(s.asked)
+	for _, launches := range s.pilots {
+		n += launches
+	}
+	return n
+}
+
+func (s *site) inactive() int { return len(s.asked) + s.pilots[inactive] }
+
+// monitorPeriod is the least time between two runs of the algorithm with jobs
+// that are ready.
+const monitorPeriod = 100 * time.Millisecond
+
+// firstStartBackoff is the pause after the first pilot of a site that could
+// not work.
+const firstStartBackoff = 10 * time.Second
+
+// planPilots runs the algorithm for every site, if something has changed.
+func (fl *fleet) planPilots() {
+	m := &fl.monitor
+	if !m.changed && !fl.queue.changed || len(m.sites) == 0 || fl.stop != running || !fl.grace.over {
+		return
+	}
+	if m.lastRun != 0 && fl.now < m.lastRun.after(monitorPeriod) {
+		m.arm(fl.step, m.lastRun.after(monitorPeriod))
+		return
+	}
+	m.changed, fl.queue.changed = false, false
+	if fl.queue.ready > 0 {
+		m.lastRun = fl.now // with nothing ready it costs nothing, and the first jobs need not wait
+	}
+	if fl.choosesSites() {
+		fl.allot()
+	}
+	for _, s := range m.sites {
+		fl.startPilots(s)
+	}
+}
+
+// startPilots asks for the pilots that the site should have more of, and to be
+// woken when time alone changes how many.
+func (fl *fleet) startPilots(s *site) {
+	fl.expireStarts(s)
+	if fl.now < s.notBefore {
+		fl.monitor.arm(fl.step, s.notBefore)
+	} else if n := fl.plan(s); n > 0 {
+		for range n {
+			s.asked = append(s.asked, fl.now)
+		}
+		fl.effects.Start = append(fl.effects.Start, Start{Site: s.Name, Count: n})
+	}
+	if len(s.asked) > 0 {
+		fl.monitor.arm(fl.step, s.asked[0].after(fl.config.StartTimeout))
+	}
+}
+
+// expireStarts forgets pilots asked for that were not confirmed in time.
+func (fl *fleet) expireStarts(s *site) {
+	for len(s.asked) > 0 && s.asked[0].after(fl.config.StartTimeout) <= fl.now {
+		s.asked = s.asked[1:]
+	}
+}
+
+// plan returns how many pilots to submit to the site now. The numbers are the
+// steps of section IV-A.
+func (fl *fleet) plan(s *site) int {
+	slots := s.MaxPilots - s.submitted() // 1, 2
+	if slots <= 0 {                      // 3, 4
+		return 0
+	}
+	send, inactive := 0, s.inactive()
+	for _, needed := range fl.pilotsNeeded(s) { // 5, 6
+		if needed <= inactive { // 7, 8
+			inactive -= needed
+			continue
+		}
+		// 9, 10: where a group has more tasks than there are slots, the paper
+		// sends nothing. Here it sends min(slots, uncovered), or the site
+		// would stand still just when there is most to do.
+		uncovered := needed - inactive
+		inactive = 0
+		send += min(slots-send, uncovered)
+	}
+	if short := s.MinIdlePilots - s.pilots[idle] - inactive; short > 0 { // 11, 12
+		send += min(slots-send, short)
+	}
+	if short := s.MinPilots - s.submitted() - send; short > 0 { // 13, 14
+		send += min(slots-send, short)
+	}
+	return send
+}
+
+// pilotsNeeded returns, for each group of ready jobs that the site's pilots
+// could run, how many pilots would run all of it at once. Where sites are
+// weighed it is what the plan of all sites allots to this one.
+func (fl *fleet) pilotsNeeded(s *site) []int {
+	if fl.choosesSites() {
+		return []int{s.pilotsWanted()}
+	}
+	var needed []int
+	for _, l := range fl.queue.levels {
+		for _, g := range l.groups {
+			if !fl.serves(s, g.class) {
+				continue
+			}
+			per := s.jobsPerPilot(g.class)
+			needed = append(needed, (g.ready+per-1)/per)
+		}
+	}
+	return needed
+}
+
+func (s *site) jobsPerPilot(cl *class) int {
+	p := pilot{info: PilotInfo{Has: s.Pilot}}
+	n := p.totalCPUs() / p.cpusOf(cl)
+	if m := cl.key.memory; m > 0 {
+		n = min(n, s.Pilot.Memory/m)
+	}
+	if d := cl.key.disk; d > 0 {
+		n = min(n, s.Pilot.Disk/d)
+	}
+	for _, x := range cl.countable {
+		if x.n > 0 {
+			n = min(n, s.Pilot.Countable[x.name]/x.n)
+		}
+	}
+	return int(max(n, 1))
+}

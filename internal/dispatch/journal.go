@@ -1,0 +1,135 @@
+package dispatch
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// journal is what is durable of a Core: it makes the records that say what has
+// changed, and holds what earlier submissions left.
+//
+// Invariant: whatever Load needs to come to the state that a step ends with is
+// in the records of the steps up to it. A part calls the journal where it
+// changes such state, in the same step.
+type journal struct {
+	*step
+	incarnation uint64                    // of this Core; it grows with each Load
+	since       uint64                    // the first of this submission, 0 if there was none before it
+	results     map[identity]storedResult // of earlier submissions, until a job takes them
+	bodies      bodies
+}
+
+func (jn *journal) beginStore() {
+	jn.since = jn.config.FirstIncarnation
+	jn.incarnation = max(1, jn.since)
+}
+
+// foreign says that an attempt belongs to an earlier submission, or to a store
+// that is lost: to another job that bore the same number, if any does.
+func (jn *journal) foreign(id AttemptID) bool {
+	incarnation := uint64(id >> 32)
+	return incarnation < jn.since || incarnation > jn.incarnation
+}
+
+func (jn *journal) persistIncarnation() {
+	jn.persist(TableMeta, "incarnation", metaBody{bodyVersion, jn.incarnation, jn.since})
+}
+
+func (jn *journal) persistExisting(v *version, identity string) {
+	jn.persist(TableFile, fileKey(v.ref()), fileBody{bodyVersion, v.file.lfn, v.number, v.pfn, v.size, identity, v.tag})
+}
+
+func (jn *journal) persistJob(j *job, s *Job) {
+	jn.keep(TableJob, jobKey(j.id), appendJob(jn.bodies.next(), j, s))
+}
+
+func (jn *journal) persistCommit(j *job, outputs []output) {
+	jn.keep(TableCommit, jobKey(j.id), appendCommit(jn.bodies.next(), j, outputs))
+}
+
+func (jn *journal) persistResult(j *job, key string, outputs []output) {
+	b := resultBody{Job: j.name, Digest: j.digest, Inputs: j.inputMarks(), Made: jn.incarnation, Outputs: outputs}
+	jn.keep(TableResult, key, appendResult(jn.bodies.next(), &b))
+}
+
+// persistStored is for a result of an earlier run that has changed.
+func (jn *journal) persistStored(key identity, r *storedResult) {
+	b := resultBody{Job: r.job, Digest: r.digest, Inputs: r.inputs, Made: r.made, Outputs: r.outputs}
+	jn.keep(TableResult, key.hex(), appendResult(jn.bodies.next(), &b))
+}
+
+func (jn *journal) persistFate(j *job) {
+	jn.persist(TableFate, jobKey(j.id), fateBody{bodyVersion, *j.fate})
+}
+
+func (jn *journal) persistPublished(r FileRef) {
+	jn.persist(TablePublished, r.LFN, publishedBody{bodyVersion, r.Version})
+}
+
+func (jn *journal) persistRemoval(pfn string) { jn.persist(TableRemove, pfn, removeBody{bodyVersion}) }
+func (jn *journal) forgetRemoval(pfn string)  { jn.forget(TableRemove, pfn) }
+
+func (jn *journal) persistPilot(p *pilot) {
+	jn.persist(TablePilot, string(p.id), pilotBody{bodyVersion, p.info.Host, p.info.Site, p.info.Launch})
+}
+
+func (jn *journal) forgetPilot(id PilotID) { jn.forget(TablePilot, string(id)) }
+
+func (jn *journal) persist(table, key string, body any) {
+	b, err := json.Marshal(body)
+	if err != nil {
+		panic(fmt.Sprintf("dispatch: encoding a %s record: %v", table, err)) // plain data always encodes
+	}
+	jn.effects.Persist = append(jn.effects.Persist, Record{table, key, b})
+}
+
+// keep persists a body that was made in c.bodies.next.
+func (jn *journal) keep(table, key string, body []byte) {
+	jn.effects.Persist = append(jn.effects.Persist, Record{table, key, jn.bodies.keep(body)})
+}
+
+func (jn *journal) forget(table, key string) {
+	jn.effects.Persist = append(jn.effects.Persist, Record{Table: table, Key: key})
+}
+
+// bodies is memory for the bodies of records, which are made where they stay.
+// They are kept by whoever writes them, so it is never reused.
+type bodies struct{ block []byte }
+
+// A block has room for many bodies; a new one is begun when less than bodyRoom
+// is left. A body that outgrows its room moves to memory of its own.
+const (
+	bodyBlock = 1 << 16
+	bodyRoom  = 1 << 10
+)
+
+// next returns room to append a body to.
+func (m *bodies) next() []byte {
+	if cap(m.block)-len(m.block) < bodyRoom {
+		m.block = make([]byte, 0, bodyBlock)
+	}
+	return m.block[len(m.block):]
+}
+
+// keep returns the body, which was made by appending to next.
+func (m *bodies) keep(b []byte) []byte {
+	if cap(b) == cap(m.block)-len(m.block) {
+		m.block = m.block[:len(m.block)+len(b)]
+	}
+	return b[:len(b):len(b)]
+}
+
+// resultKeys are the keys of the results that no job has taken, oldest first.
+func (jn *journal) resultKeys() []identity {
+	return slices.SortedFunc(maps.Keys(jn.results), func(a, b identity) int {
+		return cmp.Or(cmp.Compare(jn.results[a].made, jn.results[b].made), bytes.Compare(a[:], b[:]))
+	})
+}
+
+func sortedKeys[K ~string, V any](m map[K]V) []K {
+	return slices.Sorted(maps.Keys(m))
+}

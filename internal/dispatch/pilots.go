@@ -1,0 +1,161 @@
+package dispatch
+
+import (
+	"fmt"
+	"slices"
+)
+
+// dropPilot forgets a pilot with its cache; what it ran is lost.
+func (c *Core) dropPilot(p *pilot, reason string) {
+	if p.left {
+		return
+	}
+	p.left = true
+	delete(c.fleet.pilots, p.id)
+	if p.held != 0 {
+		c.reply(p, Answer{NeedFull: true})
+		p.held = 0
+	}
+	c.fleet.unplace(p)
+	c.fleet.peersChanged(p)
+	c.fleet.updateParked(p)
+	c.placement.noLongerAwaited(p)
+	if p.reserved != nil {
+		delete(c.placement.reserved, p.reserved)
+		p.reserved = nil
+	}
+	c.clearCache(p)
+	if at := p.place(); !c.fleet.stands(at) {
+		c.placement.unbind(at)
+	}
+	for _, a := range slices.Clone(p.attempts) {
+		c.attemptLost(a, fmt.Sprintf("pilot %s %s", p.id, reason))
+	}
+	c.endAwaiting(p)
+	c.journal.forgetPilot(p.id)
+	if p.launch.pilot == p {
+		c.fleet.forgetLaunch(p.launch.name)
+	}
+	c.event(Event{Kind: PilotGone, Pilot: p.id, Reason: reason})
+}
+
+// leavePilot lets a pilot go that says that it ends.
+func (c *Core) leavePilot(p *pilot) {
+	c.reply(p, Answer{Number: c.fleet.nextAnswer(), Seen: p.seq, Leave: true})
+	p.held = 0
+	c.dropPilot(p, "has left")
+}
+
+// pilotTime answers a Sync that was held long enough, and gives up a pilot
+// that was silent for too long.
+func (c *Core) pilotTime(p *pilot) {
+	if p.left || p.armed > c.now {
+		return
+	}
+	p.armed = 0
+	switch {
+	case p.held != 0 && p.heldAt.after(c.config.Hold) <= c.now:
+		c.fleet.tell(p) // answering arms the timer
+	case p.held == 0 && p.silentAfter <= c.now:
+		c.dropPilot(p, fmt.Sprintf("has not called for %v", c.config.PilotLease))
+	default:
+		c.fleet.armPilot(p)
+	}
+}
+
+func (c *Core) pilotEnded(in PilotEnded) {
+	l := c.fleet.monitor.launches[in.Launch]
+	if l == nil {
+		return
+	}
+	p := l.pilot
+	if p == nil && !l.recalled && l.site.known && c.fleet.stop == running {
+		c.fleet.judge(l.site, false)
+	}
+	c.fleet.forgetLaunch(l.name)
+	c.endAwaitingLaunch(l.name)
+	if p != nil {
+		reason := in.Reason
+		if reason == "" {
+			reason = "has ended"
+		}
+		c.dropPilot(p, reason)
+	}
+}
+
+func (c *Core) beginStop(drain bool) {
+	if drain && c.fleet.stop == running {
+		c.fleet.stop = draining
+	} else if !drain {
+		c.fleet.stop = stopped
+	}
+	for _, p := range c.fleet.inOrder() {
+		p.toldToLeave = false
+		c.placement.takeBackQueued(p)
+		c.fleet.tell(p)
+		c.fleet.updateParked(p)
+	}
+	for _, name := range sortedKeys(c.fleet.monitor.launches) {
+		if l := c.fleet.monitor.launches[name]; l.pilot == nil && !l.recalled {
+			c.effects.Stop = append(c.effects.Stop, name)
+		}
+	}
+}
+
+// startGrace begins with the first step.
+func (c *Core) startGrace() {
+	if c.fleet.grace.begun {
+		return
+	}
+	c.fleet.grace.begun = true
+	if len(c.fleet.grace.awaited) == 0 {
+		c.endGrace()
+		return
+	}
+	c.timers.add(timer{at: c.now.after(c.config.ReconnectGrace), kind: graceTimer})
+}
+
+func (c *Core) endAwaiting(p *pilot) {
+	if c.fleet.grace.over {
+		return
+	}
+	delete(c.fleet.grace.awaited, p.id)
+	if len(c.fleet.grace.awaited) == 0 {
+		c.endGrace()
+	}
+}
+
+// endAwaitingLaunch is for pilots that are known to have ended meanwhile.
+func (c *Core) endAwaitingLaunch(launch string) {
+	if c.fleet.grace.over {
+		return
+	}
+	for _, id := range c.fleet.grace.byName[launch] {
+		if _, still := c.fleet.grace.awaited[id]; still {
+			delete(c.fleet.grace.awaited, id)
+			c.journal.forgetPilot(id)
+		}
+	}
+	if len(c.fleet.grace.awaited) == 0 {
+		c.endGrace()
+	}
+}
+
+// endGrace lets the pilots that have synced take jobs. Those that have not
+// are no longer known.
+func (c *Core) endGrace() {
+	if c.fleet.grace.over {
+		return
+	}
+	c.fleet.grace.over = true
+	for _, id := range sortedKeys(c.fleet.grace.awaited) {
+		c.journal.forgetPilot(id)
+		c.fleet.forgetLaunch(launchName(id, c.fleet.grace.awaited[id]))
+		c.event(Event{Kind: PilotGone, Pilot: id, Reason: "did not return after a restart"})
+	}
+	for _, p := range c.fleet.inOrder() {
+		c.fleet.updateParked(p)
+		c.fleet.ask(p)
+	}
+	c.regenerateAll()
+}

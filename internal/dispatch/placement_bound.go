@@ -1,0 +1,94 @@
+package dispatch
+
+import "slices"
+
+// setClass finds what the job needs now, after what happened to it.
+func (pl *placement) setClass(j *job) {
+	j.class = j.asked
+	at := pl.boundTo(j)
+	if f := j.fate; f != nil || at != (place{}) {
+		j.class = pl.queue.variant(j.asked, func(k *classKey) {
+			if f != nil {
+				k.memory = max(k.memory, f.Memory)
+				if at == (place{}) {
+					k.avoid = f.Avoid
+				}
+			}
+			k.host, k.pilot = at.host, at.pilot
+		})
+	}
+}
+
+// boundTo says where a job must run because inputs of it are in caches only:
+// at the place that has most of these.
+func (pl *placement) boundTo(j *job) place {
+	best := pl.fleet.itsPlace(j)
+	if best != (place{}) {
+		return best
+	}
+	var most int64
+	var seen []place
+	for i := range j.requests {
+		v := j.requests[i].read
+		if v == nil || v.pfn != "" {
+			continue
+		}
+		for _, p := range v.holders[:min(len(v.holders), maxPlaces)] {
+			at := p.place()
+			if len(seen) == maxPlaces || slices.Contains(seen, at) {
+				continue
+			}
+			seen = append(seen, at)
+			if w := pl.weightAt(j, at); w > most || w == most && at.less(best) {
+				best, most = at, w
+			}
+		}
+	}
+	return best
+}
+
+// weightAt is how much of the inputs that are in caches only is at a place.
+func (pl *placement) weightAt(j *job, at place) int64 {
+	var sum int64
+	for i := range j.requests {
+		if v := j.requests[i].read; v != nil && v.pfn == "" && v.cachedAt(at) {
+			sum += pl.weight(v)
+		}
+	}
+	return sum
+}
+
+// gather has inputs made again that are in caches only, but not in those where
+// the job must run for the sake of others. It reports whether there are any.
+func (pl *placement) gather(j *job) bool {
+	at := pl.boundTo(j)
+	if at == (place{}) {
+		return false
+	}
+	elsewhere := func(v *version) bool { return v.pfn == "" && !v.cachedAt(at) }
+	if !pl.files.await(j, elsewhere) {
+		return false
+	}
+	for i := range j.requests {
+		if v := j.requests[i].read; v != nil && elsewhere(v) {
+			pl.files.wantVersion(v, at)
+		}
+	}
+	return true
+}
+
+// unbind looks again at jobs that were to run at a place that is no more.
+func (pl *placement) unbind(at place) {
+	for _, cl := range pl.queue.bound[at] {
+		for _, g := range cl.groups {
+			for j := pl.queue.first(g); j != nil; j = pl.queue.first(g) {
+				pl.unready(j)
+				if j.fate != nil {
+					j.fate.place = place{}
+				}
+				pl.queue.setState(j, Waiting)
+				pl.work.examine = append(pl.work.examine, j)
+			}
+		}
+	}
+}

@@ -1,0 +1,155 @@
+package dispatch
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
+
+// A pilot is advised which files of its cache may go first once the cache is
+// half full (adviseFrom), and again whenever a sixteenth of it (adviseAfter)
+// has come in or is about to. So advice costs little however many files there
+// are. Up to maxEvict files are named; those that it does not name are to stay
+// longest.
+const (
+	adviseFrom  = 2
+	adviseAfter = 16
+	maxEvict    = 256
+)
+
+// maxPrefetch bounds the files that one answer asks to fetch ahead of their
+// jobs.
+const maxPrefetch = 16
+
+// maxPassed bounds the requests that are passed over to find who reads a
+// version next. Where so many jobs read it already, it is needed soon enough.
+const maxPassed = 64
+
+// advice is what a pilot is told of its cache.
+type advice struct {
+	incoming int64     // bytes that came in since the last one, or will for its jobs
+	order    []FileRef // until the pilot has it
+	stale    int       // so many at the front of it nobody may read
+	number   uint64    // of the answer that carried order first, 0 if none did
+}
+
+// advise puts into an answer which files may go first, unless the pilot knows,
+// and which to fetch ahead.
+func (pl *placement) advise(p *pilot, a *Answer) {
+	x := &p.advice
+	if x.number != 0 && p.acked >= x.number {
+		x.order, x.stale, x.number = nil, 0, 0
+	}
+	if pl.needsAdvice(p) {
+		x.order, x.stale = pl.evictionOrder(p)
+		x.number = 0
+	}
+	if x.order != nil && x.number == 0 {
+		x.number = a.Number
+	}
+	a.Evict, a.Stale = x.order, x.stale
+	a.Prefetch = pl.prefetch(p)
+}
+
+// needsAdvice says whether the cache is full enough and has changed enough.
+func (pl *placement) needsAdvice(p *pilot) bool {
+	limit := p.cacheLimit()
+	if limit <= 0 || p.advice.incoming*adviseAfter < limit {
+		return false
+	}
+	p.advice.incoming = 0
+	var used int64
+	for _, v := range p.versions {
+		used += v.size
+	}
+	for _, size := range p.other {
+		used += size
+	}
+	return used*adviseFrom >= limit
+}
+
+// evictionOrder is the beginning of the order in which the pilot's files may
+// go: first copies that nobody may read, and how many those are.
+func (pl *placement) evictionOrder(p *pilot) (order []FileRef, stale int) {
+	files := make([]CachedFile, len(p.versions))
+	byName := make(map[FileRef]*version, len(p.versions))
+	for i, v := range p.versions {
+		files[i] = CachedFile{File: pl.files.copyAt(p, v), Size: v.size}
+		byName[files[i].File] = v
+	}
+	queued, turns := p.queuedReads()
+	NextUseOrder(files, func(f FileRef) (uint64, bool) {
+		v := byName[f]
+		if turn, read := queued[v]; read {
+			return turn, true
+		}
+		id, read := pl.nextReader(v)
+		return turns + uint64(id), read
+	})
+	order = pl.stale(p)
+	stale = min(len(order), maxEvict)
+	for _, f := range files {
+		order = append(order, f.File)
+	}
+	return order[:min(len(order), maxEvict)], stale
+}
+
+// nextReader returns the job that reads the version next in the expected order,
+// of those that no pilot has yet, and whether there is one.
+func (pl *placement) nextReader(v *version) (JobID, bool) {
+	var next JobID
+	for i := range v.ready { // also those that have left the FIFO
+		if id, ok := pl.queue.topOf(&v.ready[i]); ok && (next == 0 || JobID(id) < next) {
+			next = JobID(id)
+		}
+	}
+	passed := 0
+	for r := v.file.queue.Head(); r != nil && r.Owner.place().Version <= v.number && passed <= maxPassed; r = r.Next() {
+		if j := r.Owner.job; r.Owner.read == v && (j.state < Assigned || passed == maxPassed) {
+			if next == 0 || j.id < next {
+				next = j.id
+			}
+			break
+		}
+		passed++
+	}
+	return next, next != 0
+}
+
+// stale are the copies of a pilot that nobody may read, the largest first. Those
+// of an attempt that runs may still become ones of its version.
+func (pl *placement) stale(p *pilot) []FileRef {
+	list := slices.DeleteFunc(slices.Collect(maps.Keys(p.other)), func(r FileRef) bool {
+		return pl.fleet.attempts[AttemptID(r.Tag)] != nil
+	})
+	slices.SortFunc(list, func(a, b FileRef) int {
+		return cmp.Or(cmp.Compare(p.other[b], p.other[a]), a.compare(b))
+	})
+	return list
+}
+
+// prefetch are the inputs of jobs that are queued at the pilot beyond what is
+// free, as far as it would have to read them from storage and its own cache has
+// room for them beside those of the jobs before.
+func (pl *placement) prefetch(p *pilot) []InputFile {
+	if p.info.CacheSize == 0 {
+		return nil
+	}
+	var files []InputFile
+	room := p.info.CacheSize
+	for _, a := range p.attempts {
+		for i := range a.job.requests {
+			v := a.job.requests[i].read
+			if v == nil {
+				continue
+			}
+			if room -= v.size; room < 0 || len(files) == maxPrefetch {
+				return files
+			}
+			if a.ahead && !a.started && !a.ended && v.pfn != "" && !p.reaches(v) {
+				files = append(files, pl.files.inputFor(p, v))
+			}
+		}
+	}
+	return files
+}

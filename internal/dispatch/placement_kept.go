@@ -1,0 +1,292 @@
+package dispatch
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// maxKept bounds the ready jobs that are kept for pilots at a time. A further
+// one goes to the first pilot that takes it.
+const maxKept = 1024
+
+// maxSkipped bounds the kept jobs of a group that are passed over, in the order
+// of their ranks, for one pilot that asks. The next one is given to it.
+const maxSkipped = 64
+
+// kept are the ready jobs that some pilot could start and that wait for
+// another, which holds more of their input (waitForData of paper 3, section
+// IV-E).
+type kept struct {
+	jobs  map[JobID]keeping
+	some  bool // a job was kept from the pilot that is asking
+	look  bool // they are to be offered again
+	armed instant
+}
+
+// keeping is for which pilot or which site a job is kept, and until when.
+type keeping struct {
+	holder *pilot // nil: for the site
+	site   *site
+	until  instant
+}
+
+// keepBack reports whether the job, which the pilot could start, is rather kept for
+// another, and makes a note of it.
+func (pl *placement) keepBack(j *job, p *pilot) bool {
+	if len(pl.kept.jobs) >= maxKept && pl.kept.jobs[j.id].until == 0 {
+		return false
+	}
+	holder, patience := pl.worthWaitingFor(j, p)
+	if holder == nil {
+		return pl.keepForSite(j, p)
+	}
+	pl.unkeep(j)
+	holder.awaited++
+	pl.noteKept(j, keeping{holder: holder, until: pl.now.after(patience)})
+	return true
+}
+
+func (pl *placement) noteKept(j *job, k keeping) {
+	pl.kept.jobs[j.id] = k
+	pl.kept.some = true
+	pl.armKept(k.until)
+}
+
+func (pl *placement) unkeep(j *job) {
+	if k, is := pl.kept.jobs[j.id]; is {
+		if k.holder != nil {
+			k.holder.awaited--
+		} else {
+			k.site.outlook.awaited--
+		}
+		delete(pl.kept.jobs, j.id)
+	}
+}
+
+func (pl *placement) armKept(at instant) {
+	if pl.kept.armed == 0 || at < pl.kept.armed {
+		pl.kept.armed = at
+		pl.timers.add(timer{at: at, kind: keptTimer})
+	}
+}
+
+// noLongerAwaited is for a pilot that has just got the jobs that suit it best,
+// or is gone: those that are still kept for it are looked at again.
+func (pl *placement) noLongerAwaited(p *pilot) {
+	if p.awaited > 0 {
+		pl.kept.look = true
+	}
+}
+
+// placeKept offers the kept jobs to the parked pilots again. One that no parked
+// pilot takes is there for those that ask.
+func (pl *placement) placeKept() {
+	if !pl.kept.look {
+		return
+	}
+	pl.kept.look = false
+	for _, id := range slices.Sorted(maps.Keys(pl.kept.jobs)) {
+		j := pl.queue.at(id)
+		pl.kept.some = false
+		if p := pl.bestParked(j, nil, true); p != nil {
+			pl.assign(j, p)
+		} else if !pl.kept.some {
+			pl.unkeep(j)
+		}
+	}
+}
+
+// firstNotKept returns the job of the group of the lowest rank that is not kept
+// from the pilot.
+func (pl *placement) firstNotKept(g *group, p *pilot) *job {
+	var skipped []uint32
+	j := pl.queue.first(g)
+	for ; j != nil && len(skipped) < maxSkipped && pl.keepBack(j, p); j = pl.queue.first(g) {
+		skipped = append(skipped, uint32(j.id))
+		g.ranks.Pop()
+	}
+	for _, id := range skipped {
+		g.ranks.Push(id)
+	}
+	return j
+}
+
+// worthWaitingFor returns a pilot that holds more of the job's input than p,
+// and for how long the rule would keep the job for it; nil if there is none.
+func (pl *placement) worthWaitingFor(j *job, p *pilot) (*pilot, time.Duration) {
+	if pl.fleet.between == 0 && !pl.rule.waitsForBusy() {
+		return nil, 0
+	}
+	x := prospect{waited: time.Duration(pl.now - j.readySince), limit: pl.queue.waitOf(j.policy.wait)}
+	best := x
+	best.idle = true
+	if pl.fleet.pace.transfer.weight > 0 {
+		best.saved = pl.fleet.pace.transferOf(p.lacking(j))
+	}
+	if pl.rule.patience(best) <= 0 {
+		return nil, 0
+	}
+	here := pl.weigh(p, j)
+	for i := range j.requests {
+		v := j.requests[i].read
+		if v == nil {
+			continue
+		}
+		for _, q := range v.holders[:min(len(v.holders), maxPlaces)] {
+			if q == p || !pl.mayCome(q, j) || pl.weigh(q, j) <= here {
+				continue
+			}
+			if d := pl.patience(j, p, q, x); d > 0 {
+				return q, d
+			}
+		}
+	}
+	return nil, 0
+}
+
+// mayCome says whether the pilot, which is not parked, could run the job later.
+func (pl *placement) mayCome(q *pilot, j *job) bool {
+	if q.parked > 0 || q.reserved != nil || !pl.rule.waitsForBusy() && !q.between {
+		return false
+	}
+	k := &j.class.key
+	return pl.fleet.takes(q) && pl.fleet.fitsWhole(q, j.class) && (k.site == "" || k.site == q.info.Site)
+}
+
+// patience asks the rule about a holder, as far as can be told when that will
+// be free and whether it will live long enough then.
+func (pl *placement) patience(j *job, p, q *pilot, x prospect) time.Duration {
+	free, known := pl.freeIn(q, j)
+	if !known {
+		return 0
+	}
+	x.idle, x.free = len(q.attempts) == 0, free
+	x.saved = pl.fleet.pace.transferOf(p.lacking(j) - q.lacking(j))
+	end := pl.now.after(free + max(j.class.key.time, pl.fleet.pace.runOf(j)))
+	if !q.info.Expires.IsZero() && end > toInstant(q.info.Expires) {
+		return 0
+	}
+	return pl.rule.patience(x)
+}
+
+// freeIn is when the pilot is expected to take the job: at its next Sync if it
+// has room, else when the first of its attempts ends and the jobs that are kept
+// for it besides have had their turn. It is not known while more is queued
+// there, or nothing tells how long its jobs run.
+func (pl *placement) freeIn(q *pilot, j *job) (time.Duration, bool) {
+	free := max(0, time.Duration(q.due-pl.now))
+	if !q.room(j.class, 1) {
+		ends, known := pl.firstEnd(q, j)
+		if !known {
+			return 0, false
+		}
+		free = ends
+	}
+	if others := q.awaited; others > 0 && pl.kept.jobs[j.id].holder != q && pl.rule.waitsForBusy() {
+		free += pl.fleet.pace.runOf(j) * time.Duration(others) / time.Duration(q.slots())
+	}
+	return free, true
+}
+
+// firstEnd is when the first attempt of the pilot is expected to end, whatever
+// became of the job itself there.
+func (pl *placement) firstEnd(q *pilot, j *job) (time.Duration, bool) {
+	soonest := time.Duration(-1)
+	for _, a := range q.attempts {
+		if a.job == j {
+			continue
+		}
+		run := pl.fleet.pace.runOf(a.job)
+		if a.ahead || !a.started || run == 0 {
+			return 0, false
+		}
+		left := max(0, run-time.Duration(pl.now-a.since))
+		if soonest < 0 || left < soonest {
+			soonest = left
+		}
+	}
+	return soonest, soonest >= 0
+}
+
+// keepForSite reports whether the job, which the pilot could start, is rather
+// kept for another site, and makes a note of it.
+func (pl *placement) keepForSite(j *job, p *pilot) bool {
+	s, patience := pl.betterSite(j, p)
+	if s == nil {
+		return false
+	}
+	pl.unkeep(j)
+	s.outlook.awaited++
+	pl.noteKept(j, keeping{site: s, until: pl.now.after(patience)})
+	return true
+}
+
+// betterSite returns a site at which the job is expected to do better than with
+// the pilot, although it has to wait for it, and for how much longer it may do
+// so; nil if there is none. It never waits in all for longer than running there
+// is expected to save, nor than MaxPassOver.
+func (pl *placement) betterSite(j *job, p *pilot) (*site, time.Duration) {
+	if k := &j.class.key; !pl.fleet.choosesSites() || k.host != "" || k.pilot != "" {
+		return nil, 0
+	}
+	waited := time.Duration(pl.now - j.readySince)
+	here := pl.scoreWith(j, p)
+	best, least, patience := (*site)(nil), here, time.Duration(0)
+	for _, s := range pl.fleet.monitor.sites {
+		if s == p.launch.site || !pl.fleet.serves(s, j.class) {
+			continue
+		}
+		far := s.farBytes(j, nil)
+		limit := pl.worth(here - pl.fleet.score(j, s, far, 0))
+		free, known := pl.slotIn(j, s)
+		if !known || waited+free >= limit {
+			continue
+		}
+		if x := pl.fleet.score(j, s, far, free); x < least {
+			best, least, patience = s, x, limit-waited
+		}
+	}
+	return best, patience
+}
+
+// scoreWith is the score of the job at the pilot: now, or, where it would be
+// queued there, after a run.
+func (pl *placement) scoreWith(j *job, p *pilot) float64 {
+	s, start := p.launch.site, time.Duration(0)
+	if !p.room(j.class, 1) {
+		start = pl.fleet.runAt(j, s)
+	}
+	return pl.fleet.score(j, s, s.farBytes(j, p), start)
+}
+
+// worth is how long a job may wait to save so much.
+func (pl *placement) worth(gain float64) time.Duration {
+	limit := pl.config.MaxPassOver
+	if gain < minGain.Seconds() {
+		return 0
+	}
+	if w := pl.config.Sites.Queue; w > 0 {
+		limit = min(limit, seconds(min(gain/w, limit.Seconds())))
+	}
+	return limit
+}
+
+// slotIn is when the site is expected to have room for the job, after those that
+// are kept for it already. It is not known where no pilot is on its way.
+func (pl *placement) slotIn(j *job, s *site) (time.Duration, bool) {
+	turn := pl.fleet.runAt(j, s)
+	before := time.Duration(s.outlook.awaited)
+	if k := pl.kept.jobs[j.id]; k.site == s {
+		before--
+	}
+	switch here, coming := s.pilots[idle]+s.pilots[busy], s.inactive(); {
+	case s.pilots[idle] > 0:
+		return turn * before / time.Duration(here), true
+	case here > 0:
+		return turn * (before + 1) / time.Duration(here), true
+	case coming > 0:
+		return s.stillWaits() + turn*before/time.Duration(coming), true
+	}
+	return 0, false
+}

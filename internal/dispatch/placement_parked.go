@@ -1,0 +1,142 @@
+package dispatch
+
+import (
+	"math"
+	"slices"
+)
+
+// maxPlaces bounds the parked pilots that are compared for one job that
+// became ready: all of them where there are no more than that, else of each
+// input the first maxPlaces holders, and the first maxPlaces parked.
+const maxPlaces = 64
+
+// maxSited takes the place of maxPlaces where sites are weighed: the best site
+// has to be among them.
+const maxSited = 1024
+
+// suitability is how well a pilot suits a job: first by its site, where sites are
+// weighed, then by how much of the input it holds.
+type suitability struct {
+	score  float64
+	weight int64
+}
+
+func (s suitability) above(o suitability) bool {
+	return s.score < o.score || s.score == o.score && s.weight > o.weight
+}
+
+func (pl *placement) suits(p *pilot, j *job) suitability {
+	s := suitability{weight: pl.weigh(p, j)}
+	if pl.fleet.choosesSites() {
+		s.score = pl.scoreWith(j, p)
+	}
+	return s
+}
+
+// places is how many of the parked pilots are compared.
+func (pl *placement) places() int {
+	if pl.fleet.choosesSites() {
+		return maxSited
+	}
+	return maxPlaces
+}
+
+// placeFresh gives the jobs that became ready in this step to parked pilots.
+// While there are pilots that ask it leaves them what no parked pilot holds
+// more of, because they may have better things to do.
+func (pl *placement) placeFresh(askers []*pilot) {
+	fresh := pl.work.fresh
+	if len(pl.fleet.parked) == 0 || len(fresh) == 0 {
+		return
+	}
+	slices.SortStableFunc(fresh, func(a, b *job) int {
+		if a.effective != b.effective {
+			return int(int64(b.effective) - int64(a.effective))
+		}
+		return int(int64(a.id) - int64(b.id))
+	})
+	rivals := pl.unparked(askers)
+	for _, j := range fresh {
+		if len(pl.fleet.parked) == 0 {
+			return
+		}
+		if j.state != Ready {
+			continue
+		}
+		if p := pl.bestParked(j, rivals, len(askers) == 0); p != nil {
+			pl.assign(j, p)
+		}
+	}
+}
+
+// unparked returns those of the askers that are not parked with room left.
+func (pl *placement) unparked(askers []*pilot) []*pilot {
+	pl.rivals = pl.rivals[:0]
+	for _, p := range askers {
+		if p.parked == 0 {
+			pl.rivals = append(pl.rivals, p)
+		}
+	}
+	return pl.rivals
+}
+
+// bestParked returns the parked pilot that holds most of the job's input, and
+// more than each of the rivals that could start it; nil if the job is kept for
+// another. A rival that could only queue it does not count: recall would take
+// it back for the parked pilot, for ever. Where there are many parked pilots
+// all of them are looked at only if that is asked for, and none of the first fits.
+func (pl *placement) bestParked(j *job, rivals []*pilot, all bool) *pilot {
+	best, most := (*pilot)(nil), suitability{score: math.Inf(1)}
+	for _, p := range rivals {
+		if pl.fleet.takes(p) && pl.admits(p, j.class, false) == always {
+			if s := pl.suits(p, j); s.above(most) {
+				most = s
+			}
+		}
+	}
+	consider := func(p *pilot) {
+		if p.parked == 0 || !pl.mayStart(p, j) {
+			return
+		}
+		if s := pl.suits(p, j); s.above(most) || s == most && best != nil && p.parked < best.parked {
+			best, most = p, s
+		}
+	}
+	for _, p := range pl.fleet.parked[:min(len(pl.fleet.parked), pl.places())] {
+		consider(p)
+	}
+	if len(pl.fleet.parked) > maxPlaces {
+		for i := range j.requests {
+			if v := j.requests[i].read; v != nil {
+				for _, p := range v.holders[:min(len(v.holders), maxPlaces)] {
+					consider(p)
+				}
+			}
+		}
+		if best == nil && all {
+			pl.searchParked(j, consider, &best)
+		}
+	}
+	if best != nil && pl.keepBack(j, best) {
+		return nil
+	}
+	return best
+}
+
+// searchParked looks at all parked pilots when none of the first fits.
+func (pl *placement) searchParked(j *job, consider func(*pilot), best **pilot) {
+	suits := slices.ContainsFunc(pl.fleet.shapes, func(s *shape) bool { return s.pilots > 0 && s.suits(j.class) })
+	for i := maxPlaces; suits && i < len(pl.fleet.parked) && *best == nil; i++ {
+		consider(pl.fleet.parked[i])
+	}
+}
+
+func (pl *placement) mayStart(p *pilot, j *job) bool {
+	switch pl.admits(p, j.class, false) {
+	case always:
+		return true
+	case onTime:
+		return j.readySince.after(j.class.key.wait) <= pl.now
+	}
+	return false
+}

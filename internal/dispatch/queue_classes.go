@@ -1,0 +1,149 @@
+package dispatch
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// class is a requirement class: jobs that need the same. Whether a pilot fits
+// is asked of classes, never of jobs.
+type class struct {
+	index     int
+	key       classKey
+	needs     Resources
+	countable []countable
+	tools     []string
+	groups    []*group // one for each priority that occurred
+}
+
+type classKey struct {
+	milliCPUs, memory, disk int64
+	time                    time.Duration
+	countable, tools        string
+	site                    string
+	wait                    time.Duration // for the preferred site
+	host                    string        // must run there: its inputs are only in caches of this host
+	pilot                   PilotID       // or only in this pilot's
+	avoid                   string        // not on this host while another can
+}
+
+// bound says that jobs of the class run only where their inputs are.
+func (k *classKey) bound() bool { return k.host != "" || k.pilot != "" }
+
+type countable struct {
+	name string
+	n    int64
+}
+
+func (q *queue) classOf(j *Job) *class {
+	k := classKey{
+		milliCPUs: j.Needs.MilliCPUs, memory: j.Needs.Memory, disk: j.Needs.Disk, time: j.Needs.Time,
+		countable: joinCountable(j.Needs.Countable), tools: joinTools(j.Tools), site: j.Site,
+	}
+	if k.site != "" {
+		k.wait = q.waitOf(j.WaitForData)
+	}
+	return q.intern(k, j.Needs.Countable)
+}
+
+func (q *queue) waitOf(d time.Duration) time.Duration {
+	if d == 0 {
+		return q.config.WaitForData
+	}
+	return max(d, 0)
+}
+
+func (q *queue) intern(k classKey, counts map[string]int64) *class {
+	if cl := q.classes[k]; cl != nil {
+		return cl
+	}
+	cl := &class{
+		index: len(q.byIndex), key: k,
+		needs: Resources{MilliCPUs: k.milliCPUs, Memory: k.memory, Disk: k.disk, Time: k.time, Countable: maps.Clone(counts)},
+	}
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		cl.countable = append(cl.countable, countable{name, counts[name]})
+	}
+	if k.tools != "" {
+		cl.tools = strings.Split(k.tools, "\n")
+	}
+	q.byIndex = append(q.byIndex, cl)
+	q.classes[k] = cl
+	if at := (place{k.host, k.pilot}); at != (place{}) {
+		q.bound[at] = append(q.bound[at], cl)
+	}
+	return cl
+}
+
+// variant returns the class of a job after what happened to it.
+func (q *queue) variant(base *class, change func(*classKey)) *class {
+	k := base.key
+	change(&k)
+	if k == base.key {
+		return base
+	}
+	return q.intern(k, base.needs.Countable)
+}
+
+func joinTools(tools []string) string {
+	switch len(tools) {
+	case 0:
+		return ""
+	case 1:
+		return tools[0]
+	}
+	sorted := slices.Clone(tools)
+	slices.Sort(sorted)
+	return strings.Join(slices.Compact(sorted), "\n")
+}
+
+func joinCountable(counts map[string]int64) string {
+	if len(counts) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		b.WriteString(strconv.Quote(name))
+		b.WriteString(strconv.FormatInt(counts[name], 10))
+	}
+	return b.String()
+}
+
+// policy is the part of jobs that mostly is the same for all of a step.
+type policy struct {
+	retry Retry
+	wait  time.Duration
+}
+
+type policyKey struct {
+	attempts  int
+	backoff   time.Duration
+	factor    float64
+	exitCodes string
+	wait      time.Duration
+}
+
+func (q *queue) policyOf(j *Job) *policy {
+	k := policyKey{j.Retry.Attempts, j.Retry.Backoff, j.Retry.MemoryFactor, joinInts(j.Retry.ExitCodes), j.WaitForData}
+	p := q.policies[k]
+	if p == nil {
+		p = &policy{retry: j.Retry, wait: j.WaitForData}
+		q.policies[k] = p
+	}
+	return p
+}
+
+func joinInts(ints []int) string {
+	if len(ints) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	for _, n := range ints {
+		b.WriteString(strconv.Itoa(n))
+		b.WriteByte(' ')
+	}
+	return b.String()
+}

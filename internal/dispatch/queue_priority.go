@@ -1,0 +1,103 @@
+package dispatch
+
+// inheritPriority raises what a newly submitted job waits for to its own
+// priority, and returns the ready jobs that moved. It costs nothing while all
+// priorities are equal.
+func (q *queue) inheritPriority(j *job) (moved []*job) {
+	if !q.unequal {
+		if q.jobs.Len() > 2 && q.jobs.At(1).priority != j.priority {
+			q.unequal = true
+		}
+		if !q.unequal {
+			return nil
+		}
+	}
+	return q.raiseAhead(j)
+}
+
+// inheritFromReaders is for a job that becomes live again: those who wait for
+// its versions are not behind it in a FIFO. It returns the ready jobs that moved.
+func (q *queue) inheritFromReaders(j *job) (moved []*job) {
+	if !q.unequal {
+		return nil
+	}
+	highest := j.effective
+	for _, v := range q.files.writtenBy(j) {
+		for _, w := range q.files.waiters[v] {
+			highest = max(highest, w.effective)
+		}
+	}
+	if highest > j.effective {
+		j.effective = highest
+		moved = q.raiseAhead(j)
+	}
+	return moved
+}
+
+// raiseAhead raises all jobs that j waits for, directly or through others, and
+// returns those of them that were ready.
+func (q *queue) raiseAhead(j *job) []*job {
+	w := raising{todo: []*job{j}}
+	for len(w.todo) > 0 {
+		j := pop(&w.todo)
+		for i := range j.requests {
+			r := &j.requests[i]
+			if v := r.read; v != nil && v.state != present && v.writer != nil && v.writer.live() {
+				q.raise(v.writer, j.effective, &w)
+			}
+			if r.Queued() && !r.Granted() {
+				q.raiseBefore(r, j.effective, &w)
+			}
+		}
+	}
+	return w.moved
+}
+
+// raising is a walk over the jobs that one waits for.
+type raising struct {
+	todo  []*job // were raised, and what they wait for was not yet
+	moved []*job // were ready, and stand in another group now
+}
+
+// maxUnraised is how many requests are walked over again before a lower
+// priority takes the place of a higher one in Core.raisedTo.
+const maxUnraised = 64
+
+// raised says of a file up to which request all that are queued have at least
+// a priority.
+type raised struct {
+	request  *request
+	priority int32
+}
+
+// raiseBefore raises the jobs whose requests stand before r. Up to where that
+// was done is kept in mind for each file, so that a long queue is not walked for
+// each job that joins it.
+func (q *queue) raiseBefore(r *request, priority int32, w *raising) {
+	f := r.file()
+	mark, marked := q.files.raisedTo[f]
+	walked := 0
+	for b := r.Prev(); b != nil; b = b.Prev() {
+		if marked && b.Owner == mark.request && priority <= mark.priority {
+			break
+		}
+		q.raise(b.Owner.job, priority, w)
+		walked++
+	}
+	if prev := r.Prev(); walked > 0 && (!marked || priority >= mark.priority || walked > maxUnraised) {
+		q.files.raisedTo[f] = raised{prev.Owner, priority}
+	}
+}
+
+func (q *queue) raise(j *job, priority int32, w *raising) {
+	if j.effective >= priority {
+		return
+	}
+	ready := q.unindex(j)
+	j.effective = priority
+	if ready {
+		q.index(j)
+		w.moved = append(w.moved, j)
+	}
+	w.todo = append(w.todo, j)
+}

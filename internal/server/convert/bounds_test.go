@@ -1,0 +1,31 @@
+package convert
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"fairway/internal/wire"
+)
+
+// A pilot cannot fill the store with what it tells of one attempt.
+func TestWhatAPilotTellsIsBounded(t *testing.T) {
+	long := strings.Repeat("é", MaxText)
+	r := &wire.Result{Message: long}
+	for range 10 * MaxNotes {
+		r.Notes = append(r.Notes, long)
+	}
+	got := SyncFromWire(&wire.SyncRequest{Ended: []*wire.Result{r}, Hello: &wire.PilotInfo{Error: long}})
+	if len(got.Ended[0].Notes) != MaxNotes {
+		t.Error(len(got.Ended[0].Notes), "notes")
+	}
+	for _, text := range append(got.Ended[0].Notes, got.Ended[0].Message, got.Hello.Error) {
+		if len(text) > MaxText+len("...") || !utf8.ValidString(text) {
+			t.Errorf("%d bytes", len(text))
+		}
+	}
+	short := SyncFromWire(&wire.SyncRequest{Ended: []*wire.Result{{Message: "m", Notes: []string{"n"}}}}).Ended[0]
+	if short.Message != "m" || len(short.Notes) != 1 || short.Notes[0] != "n" {
+		t.Error(short)
+	}
+}

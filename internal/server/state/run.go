@@ -1,0 +1,195 @@
+package state
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"slices"
+	"syscall"
+	"time"
+
+	"fairway/internal/dispatch"
+	"fairway/internal/server/convert"
+)
+
+// The server's own tables.
+const (
+	RunTable   = "server_run"   // one record: Run
+	InputTable = "server_input" // by input and LFN: Input
+)
+
+const runKey = "run"
+
+// Status says how a run stands.
+type Status string
+
+// How a run stands.
+const (
+	Underway  Status = "underway"  // or the server was killed
+	Stopped   Status = "stopped"   // by a person or a failure of the server's own
+	Failed    Status = "failed"    // something that it needs has failed
+	Succeeded Status = "succeeded" // all that it was to make is there
+)
+
+// Form is that of runs whose results are what they say. Those of form 0 may
+// have been made from other contents of an input, and those of form 1 with
+// other values of placeholders.
+const Form = 2
+
+// Run is what is durable of a run as a whole.
+type Run struct {
+	Form       int               `json:"form,omitempty"`
+	Workflow   string            `json:"workflow"` // its name
+	File       string            `json:"file"`
+	Source     string            `json:"source,omitempty"` // the file, from the folder of the state
+	Digest     string            `json:"digest"`           // of the workflow with its parameters
+	Steps      []string          `json:"steps"`
+	Target     string            `json:"target,omitempty"` // that it was run up to; empty: to its end
+	Parameters map[string]string `json:"parameters,omitempty"`
+	State      Status            `json:"state"`
+	Started    time.Time         `json:"started"`
+	Seconds    float64           `json:"seconds"` // that servers ran, up to the last end
+	Waiting    float64           `json:"waiting"` // seconds that jobs waited for pilots, summed
+	Pilots     int64             `json:"pilots"`  // that registered
+	Problems   []string          `json:"problems,omitempty"`
+	Notes      []string          `json:"notes,omitempty"`
+	Refused    bool              `json:"refused,omitempty"` // it could not have made all jobs, however long it went on
+	Deferred   []Deferred        `json:"wishes,omitempty"`
+	InputsGone bool              `json:"inputs_gone,omitempty"` // files of open inputs, when it began
+	// Totals are those of the steps at the end; nil where that was not recorded.
+	Totals []dispatch.StepTotals `json:"totals,omitempty"`
+}
+
+// Record is the one record of RunTable.
+func (r *Run) Record() (dispatch.Record, error) { return NewRecord(RunTable, runKey, r) }
+
+// Deferred is a request of a person to a run that was not under way: to retry or
+// cancel jobs. It is durable, shown as if it were done, and the first thing that the
+// next run does.
+type Deferred struct {
+	Retry  []dispatch.JobID `json:"retry,omitempty"`
+	Cancel []dispatch.JobID `json:"cancel,omitempty"`
+
+	Lost []dispatch.LostFile `json:"lost,omitempty"` // noticed with a retry, which it comes before
+}
+
+// Defer makes a deferred request of an input.
+func Defer(in dispatch.Input) Deferred {
+	switch in := in.(type) {
+	case dispatch.RetryJobs:
+		return Deferred{Retry: in.Jobs}
+	case dispatch.Cancel:
+		return Deferred{Cancel: in.Jobs}
+	case dispatch.LoseFiles:
+		return Deferred{Lost: in.Files}
+	}
+	return Deferred{}
+}
+
+func (d Deferred) input() dispatch.Input {
+	switch {
+	case d.Cancel != nil:
+		return dispatch.Cancel{Jobs: d.Cancel}
+	case d.Lost != nil:
+		return dispatch.LoseFiles{Files: d.Lost}
+	}
+	return dispatch.RetryJobs{Jobs: d.Retry}
+}
+
+// DeferredInputs are those that the next run begins with.
+func (r *Run) DeferredInputs() []dispatch.Input { return convert.Each(r.Deferred, Deferred.input) }
+
+// RetryDeferred reports whether a job is to be retried by a deferred request.
+func (r *Run) RetryDeferred(job dispatch.JobID) bool {
+	return slices.ContainsFunc(r.Deferred, func(d Deferred) bool { return slices.Contains(d.Retry, job) })
+}
+
+// Input is a file that was fed to the workflow.
+type Input struct {
+	Input    string `json:"input"`
+	LFN      string `json:"lfn"`
+	PFN      string `json:"pfn"`
+	Identity string `json:"identity"`
+	// What a local file was when it was taken; nil for others.
+	Stamp *Stamp `json:"stamp,omitempty"`
+}
+
+// Stamp tells a file from what somebody has put in its place or written into it.
+type Stamp struct {
+	Size     int64  `json:"size"`
+	Modified int64  `json:"modified"` // nanoseconds
+	Changed  int64  `json:"changed"`  // of the inode, nanoseconds
+	Inode    uint64 `json:"inode"`
+}
+
+// StampOf makes the stamp of a file as it is.
+func StampOf(info fs.FileInfo) Stamp {
+	s := Stamp{Size: info.Size(), Modified: info.ModTime().UnixNano()}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		s.Inode, s.Changed = st.Ino, st.Ctim.Nano()
+	}
+	return s
+}
+
+// Like says whether it may be the same contents: that the inode changed may come
+// from another link to it.
+func (s Stamp) Like(other Stamp) bool {
+	s.Changed, other.Changed = 0, 0
+	return s == other
+}
+
+// NewRecord makes a record whose body is JSON.
+func NewRecord(table, key string, body any) (dispatch.Record, error) {
+	bytes, err := json.Marshal(body)
+	if err != nil {
+		return dispatch.Record{}, fmt.Errorf("record %s %s: %w", table, key, err)
+	}
+	return dispatch.Record{Table: table, Key: key, Body: bytes}, nil
+}
+
+// LoadRun returns nil if nothing was run in this folder yet.
+func LoadRun(ctx context.Context, s Source) (*Run, error) {
+	records, err := s.Load(ctx, RunTable)
+	if err != nil || len(records) == 0 {
+		return nil, err
+	}
+	run := new(Run)
+	if err := json.Unmarshal(records[0].Body, run); err != nil {
+		return nil, fmt.Errorf("record %s %s: %w", RunTable, records[0].Key, err)
+	}
+	return run, nil
+}
+
+// LoadInputs reads the records of InputTable, in the order of their keys.
+func LoadInputs(ctx context.Context, s Source) ([]Input, error) {
+	records, err := s.Load(ctx, InputTable)
+	if err != nil {
+		return nil, err
+	}
+	inputs := make([]Input, len(records))
+	for i, r := range records {
+		if err := json.Unmarshal(r.Body, &inputs[i]); err != nil {
+			return nil, fmt.Errorf("record %s %s: %w", InputTable, r.Key, err)
+		}
+	}
+	return inputs, nil
+}
+
+// Source is what records are loaded from.
+type Source interface {
+	Load(ctx context.Context, table string) ([]dispatch.Record, error)
+}
+
+// LoadTables returns the records of several tables.
+func LoadTables(ctx context.Context, s Source, tables []string) ([]dispatch.Record, error) {
+	var all []dispatch.Record
+	for _, table := range tables {
+		records, err := s.Load(ctx, table)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, records...)
+	}
+	return all, nil
+}
