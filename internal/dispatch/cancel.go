@@ -15,7 +15,7 @@ func (c *Core) cancelJob(j *job) {
 		return
 	}
 	c.placement.unready(j)
-	c.fleet.endAttempts(j, nil)
+	c.fleet.endAttempts(j)
 	c.finish(j, Cancelled, "by a person")
 	c.files.unpinAll(j)
 }

@@ -29,8 +29,6 @@ type Core struct {
 	inputSlab  rows.Slab[InputFile]
 	outputSlab rows.Slab[OutputFile]
 	runSlab    rows.Slab[Assignment]
-	fileSlab   rows.Slab[CommittedFile]
-	outputs    []output // of a commit; kept for its memory
 }
 
 // New returns an empty Core of the first incarnation, and the record of that.

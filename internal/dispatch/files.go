@@ -45,7 +45,9 @@ type files struct {
 	removing   map[string]bool      // PFNs to be removed, until they are; durable
 
 	requestSlab rows.Slab[request]
-	looked      []*file // by the check of a submission: the files that the jobs read
+	fileSlab    rows.Slab[CommittedFile]
+	outputs     []output // of a commit; here for its memory
+	looked      []*file  // by the check of a submission: the files that the jobs read
 }
 
 func newFiles(s *step, jn *journal) files {

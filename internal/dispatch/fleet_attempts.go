@@ -187,11 +187,11 @@ func (fl *fleet) removeAttempt(a *attempt) {
 	fl.updateParked(p)
 }
 
-// endAttempts has all attempts of the job ended but one.
-func (fl *fleet) endAttempts(j *job, but *attempt) {
+// endAttempts has all attempts of the job ended.
+func (fl *fleet) endAttempts(j *job) {
 	for a := j.attempt; a != nil; {
 		next := a.next
-		if a != but && !a.ended {
+		if !a.ended {
 			fl.endAttempt(a)
 		}
 		a = next

@@ -104,22 +104,25 @@ func (c *Core) cancelRegeneration(j *job) {
 // commitAgain takes the outputs of a job that ran again: those that are gone
 // get their copies back, the other new copies are not needed.
 func (c *Core) commitAgain(p *pilot, j *job, r *Result) {
-	var spare []string
+	var unneeded []string // PFNs
+	holders := c.holders(p, c.files.outputsOf(j, r))
 	find, taken := r.byLFN(), make(map[string]bool, len(r.Outputs))
 	for _, v := range c.files.writtenBy(j) {
 		w := find(v.file.lfn)
 		taken[w.LFN] = true
 		if v.state == present && v.pfn != "" {
-			spare = append(spare, w.PFN)
+			unneeded = append(unneeded, w.PFN)
 			c.files.arrived(v)
 			continue
 		}
 		c.remade(v, w, Tag(r.Attempt))
-		c.makeVisible(j, v, p)
+		if !c.files.makeVisible(v, p, holders) {
+			c.wantForWaiters(v)
+		}
 	}
 	for i := range r.Outputs {
 		if w := &r.Outputs[i]; !taken[w.LFN] {
-			spare = append(spare, w.PFN)
+			unneeded = append(unneeded, w.PFN)
 		}
 	}
 	j.again = false
@@ -133,7 +136,7 @@ func (c *Core) commitAgain(p *pilot, j *job, r *Result) {
 			c.files.publish(j, v)
 		}
 	}
-	for _, pfn := range spare {
+	for _, pfn := range unneeded {
 		if pfn != "" {
 			c.files.remove(pfn)
 		}

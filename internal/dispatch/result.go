@@ -6,68 +6,65 @@ import (
 )
 
 // resultArrived takes the end of an attempt, whoever reports it and however
-// often.
+// often. Its stages:
+//
+//  1. Whose is it, and does it count? Here.
+//  2. Are its outputs those that the job promised? checkOutputs.
+//  3. The first success of a job is committed, by commitResult. Anything else is
+//     a failure, by attemptFailed, or a loss, by lossCounted.
+//  4. Who waits for the outputs, or is to try again, is listed in the worklists,
+//     and looked at by settle when the input is taken.
 func (c *Core) resultArrived(by PilotID, p *pilot, r *Result) {
-	a := c.fleet.attempts[r.Attempt]
-	j := c.queue.find(r.Job)
-	if !c.journal.foreign(r.Attempt) {
-		for i := range r.Lost {
-			c.loseFile(&r.Lost[i])
-		}
-	}
-	switch {
-	case c.journal.foreign(r.Attempt):
+	if c.journal.foreign(r.Attempt) {
 		c.files.discardForeign(r)
-	case j == nil || a != nil && a.job != j:
-		c.files.discard(nil, r)
-	case a != nil:
-		c.fleet.removeAttempt(a)
-		c.attemptEnded(by, p, j, r, a)
-	case j.committed == r.Attempt || j.counted(r.Attempt):
-		// A repetition; it was dealt with.
-	case j.live() && (r.Outcome == Succeeded || r.Outcome != Lost && r.Attempt>>32 < AttemptID(c.journal.incarnation)):
-		c.attemptEnded(by, p, j, r, nil)
-	default:
-		c.reject(j, r)
+		return
 	}
-}
-
-// attemptEnded deals with the first report of the end of an attempt; a is nil
-// when it had been given up or belongs to an earlier incarnation.
-func (c *Core) attemptEnded(by PilotID, p *pilot, j *job, r *Result, a *attempt) {
-	switch {
-	case !j.live():
+	for i := range r.Lost {
+		c.loseFile(&r.Lost[i])
+	}
+	j, a := c.queue.find(r.Job), c.fleet.attempts[r.Attempt]
+	if j == nil || a != nil && a.job != j {
+		c.files.discard(nil, r)
+		return
+	}
+	counts := true
+	if a != nil {
+		c.fleet.removeAttempt(a)
+	} else {
+		// It had been given up, belongs to an earlier incarnation, or was dealt with.
+		if j.committed == r.Attempt || j.counted(r.Attempt) {
+			return
+		}
+		counts = r.Outcome == Succeeded || r.Outcome != Lost && r.Attempt>>32 < AttemptID(c.journal.incarnation)
+	}
+	if !counts || !j.live() {
 		c.reject(j, r)
-	case r.Outcome == Succeeded:
+		return
+	}
+	host := ""
+	if p != nil {
+		host = p.info.Host
+	}
+	switch r.Outcome {
+	case Succeeded:
 		if problem := c.files.checkOutputs(j, r); problem != "" {
 			failed := *r
 			failed.Outcome, failed.Message = MissingOutput, problem
-			c.attemptFailed(by, j, &failed, hostOf(p))
+			c.attemptFailed(by, j, &failed, host)
 			return
 		}
-		c.fleet.learn(p, j, &r.Usage)
-		c.placement.unready(j)
-		c.files.unawait(j)
-		c.fleet.endAttempts(j, a)
 		c.commitResult(by, p, j, r)
-	case r.Outcome == Ended:
+	case Ended:
 		c.files.discard(j, r)
 		c.placement.again(j)
-	case r.Outcome == InputLost:
+	case InputLost:
 		j.itsFate().Private = true
 		c.lossCounted(by, j, r, "")
-	case r.Outcome == Lost:
-		c.lossCounted(by, j, r, hostOf(p))
+	case Lost:
+		c.lossCounted(by, j, r, host)
 	default:
-		c.attemptFailed(by, j, r, hostOf(p))
+		c.attemptFailed(by, j, r, host)
 	}
-}
-
-func hostOf(p *pilot) string {
-	if p == nil {
-		return ""
-	}
-	return p.info.Host
 }
 
 // reject discards what an attempt wrote, for good: its pilot may say the result
@@ -80,93 +77,44 @@ func (c *Core) reject(j *job, r *Result) {
 	}
 }
 
-// commitResult makes the outputs of an attempt visible, all at once.
+// commitResult makes the outputs of an attempt visible, all at once. No other
+// attempt of the job counts from here on.
 func (c *Core) commitResult(by PilotID, p *pilot, j *job, r *Result) {
+	c.fleet.learn(p, j, &r.Usage)
+	c.placement.unready(j)
+	c.files.unawait(j)
+	c.fleet.endAttempts(j)
 	if j.again {
 		c.commitAgain(p, j, r)
 		return
 	}
-	outputs := c.outputs[:0]
-	for i := range r.Outputs {
-		w := &r.Outputs[i]
-		o := output{LFN: w.LFN, PFN: w.PFN, Size: w.Size, Records: w.Records, Adler32: w.Adler32}
-		o.asWanted(j.outputFor(w.LFN))
-		outputs = append(outputs, o)
-	}
-	c.outputs = outputs
-	slices.SortFunc(outputs, j.inOrderOfWrites)
 	j.committed = r.Attempt
-	files := c.commit(j, outputs, p)
+	files := c.commit(j, c.files.outputsOf(j, r), p)
 	c.event(Event{Kind: JobCommitted, Job: j.id, Name: j.name, Step: j.step.Step, Pilot: by, Result: r, Files: files})
 }
 
 // commit makes the job Done with these outputs, which are in the order of
-// Writes. It is the only place where versions become visible.
+// Writes; p is the pilot that has them, or nil.
 func (c *Core) commit(j *job, outputs []output, p *pilot) []CommittedFile {
-	versions := make([]*version, 0, 8) // on the stack for most jobs
-	files := c.fileSlab.Take(len(outputs))
-	for i := range outputs {
-		o := &outputs[i]
-		v := c.files.outputVersion(j, o)
-		versions = append(versions, v)
-		files[i] = CommittedFile{File: v.ref(), Pattern: o.Pattern, PFN: o.PFN, Size: o.Size, Records: o.Records}
-		v.size, v.records, v.adler, v.pfn, v.tag = o.Size, o.Records, o.Adler32, o.PFN, o.tag(j.committed)
-		v.identity = j.identityOf(o.LFN)
-		c.makeVisible(j, v, p)
-	}
-	for i := range j.requests {
-		if v := j.requests[i].write; v != nil && v.file.pattern {
-			v.state = present
-		}
-	}
 	c.queue.setState(j, Done)
-	c.files.leave(j)
-	c.journal.persistCommit(j, outputs)
-	for _, v := range versions {
-		c.files.publish(j, v)
-		c.files.superseded(v)
+	files, absent := c.files.commit(j, outputs, p, c.holders(p, outputs))
+	for _, v := range absent {
+		c.wantForWaiters(v)
 	}
-	c.files.unpinAll(j)
 	return files
 }
 
-// makeVisible is for a version whose copies are set but for the pilot that
-// made it.
-func (c *Core) makeVisible(j *job, v *version, p *pilot) {
-	v.state = present
-	c.claim(v, p)
-	if v.pfn == "" {
-		if p != nil && !p.left {
-			c.files.hold(p, v, v.size)
-		}
-		if !v.hasCopy() {
-			v.state = gone
-			c.wantForWaiters(v)
-			return
-		}
-	}
-	c.files.arrived(v)
-}
-
-// claim finds the copies of a version that was just committed among those that
-// pilots have told of before: the one that made it and the others of its host,
-// or for a result of an earlier run that is in caches only, whoever has it.
-func (c *Core) claim(v *version, by *pilot) {
-	var among []*pilot
+// holders are the pilots that may have told of copies of these outputs: those of
+// the host of the pilot that made them, or for a result of an earlier run that is
+// in caches only, all.
+func (c *Core) holders(p *pilot, outputs []output) []*pilot {
 	switch {
-	case by != nil && !by.left:
-		among = by.host.pilots
-	case v.pfn == "":
-		among = c.fleet.inOrder()
+	case p != nil && !p.left:
+		return p.host.pilots
+	case slices.ContainsFunc(outputs, func(o output) bool { return o.PFN == "" }):
+		return c.fleet.inOrder()
 	}
-	r := v.ref()
-	r.Tag = v.tag
-	for _, p := range among {
-		if size, ok := p.other[r]; ok {
-			delete(p.other, r)
-			c.files.hold(p, v, size)
-		}
-	}
+	return nil
 }
 
 // attemptFailed counts a failure, and has the job tried again if it may.
@@ -187,7 +135,7 @@ func (c *Core) attemptFailed(by PilotID, j *job, r *Result, host string) {
 		most = c.config.Attempts
 	}
 	if f.Tries >= most || !j.policy.retries(r) {
-		c.fleet.endAttempts(j, nil)
+		c.fleet.endAttempts(j)
 		c.finishFailed(by, j, r)
 		return
 	}
