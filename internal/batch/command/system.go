@@ -189,10 +189,11 @@ func (s *System) read(answer string) (jobs []job) {
 	pattern := s.cfg.Template.Job
 	for _, match := range pattern.FindAllStringSubmatch(answer, -1) {
 		launch, ours := strings.CutPrefix(match[pattern.SubexpIndex("name")], s.prefix)
-		if !ours {
+		id := match[pattern.SubexpIndex("id")]
+		if !ours || launch == "" || id == "" {
 			continue
 		}
-		j := job{launch: launch, id: match[pattern.SubexpIndex("id")], state: s.stateOf(match[pattern.SubexpIndex("state")])}
+		j := job{launch: launch, id: id, state: s.stateOf(match[pattern.SubexpIndex("state")])}
 		if i := pattern.SubexpIndex("reason"); i >= 0 {
 			j.reason = strings.TrimSpace(match[i])
 		}

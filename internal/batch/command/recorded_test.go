@@ -1,0 +1,193 @@
+package command
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"fairway/internal/batch"
+)
+
+// recorded are answers as the batch systems give them, in testdata, with what they say
+// of the launches of this state.
+var recorded = map[string]map[string]batch.Status{
+	"slurm": {
+		"farm-a.1": {State: batch.Running, Reason: "RUNNING", Jobs: 1},
+		"farm-a.2": {State: batch.Queued, Reason: "QOSMaxJobsPerUserLimit", Jobs: 1},
+		"farm-a.3": {State: batch.Gone, Reason: "TIMEOUT"},
+		"farm-a.4": {State: batch.Ending, Reason: "COMPLETING", Jobs: 1},
+		"farm-a.5": {State: batch.Running, Reason: "NODE_FAIL", Jobs: 1},
+	},
+	"gridengine": {
+		"farm-a.1": {State: batch.Running, Reason: "r", Jobs: 1},
+		"farm-a.2": {State: batch.Queued, Reason: "qw", Jobs: 2},
+		"farm-a.3": {State: batch.Ending, Reason: "dr", Jobs: 1},
+	},
+	"htcondor": {
+		"farm-a.1": {State: batch.Running, Reason: "2", Jobs: 1},
+		"farm-a.2": {State: batch.Queued, Reason: "5", Jobs: 1},
+	},
+	"pbs": {
+		"farm-a.1": {State: batch.Running, Reason: "R", Jobs: 1},
+		"farm-a.2": {State: batch.Queued, Reason: "Q", Jobs: 1},
+	},
+	"lsf": {
+		"farm-a.1": {State: batch.Running, Reason: "RUN", Jobs: 1},
+		"farm-a.2": {State: batch.Queued, Reason: "PEND", Jobs: 1},
+		"farm-a.3": {State: batch.Gone, Reason: "EXIT"},
+	},
+	"kubernetes": {
+		"farm-a.1": {State: batch.Running, Reason: "Running", Jobs: 1},
+		"farm-a.2": {State: batch.Queued, Reason: "Pending", Jobs: 1},
+		"farm-a.3": {State: batch.Gone, Reason: "Failed"},
+	},
+}
+
+// request has every key that a site may have.
+var request = Request{
+	Partition: "batch", Queue: "long", Account: "phys", ParallelEnvironment: "smp", Image: "debian:12",
+	CPUs: 4, Memory: 4 << 30, Time: 90 * time.Minute, Options: []string{"--one", "--two"},
+}
+
+func system(t *testing.T, name string) *System {
+	t.Helper()
+	template, err := Ready(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(Config{
+		Template: template, Request: request, State: "0123456789abcdef", Folder: t.TempDir(),
+		Script: func(launch string) (string, error) { return "exec fairway pilot " + launch + "\n", nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// An answer that is read wrongly would have pilots started without end, or none.
+func TestRecordedAnswers(t *testing.T) {
+	for _, name := range Names() {
+		answer, err := os.ReadFile(filepath.Join("testdata", name+".answer"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := system(t, name)
+		fake(t, s, string(answer), 0)
+		got, err := s.Status(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if fmt.Sprint(got) != fmt.Sprint(recorded[name]) {
+			t.Errorf("%s: got  %v\n  want %v", name, got, recorded[name])
+		}
+		if empty := s.read(""); len(empty) != 0 {
+			t.Errorf("%s: an empty answer has jobs: %v", name, empty)
+		}
+	}
+}
+
+// fake has the status command print an answer, and end with a code.
+func fake(t *testing.T, s *System, answer string, code int) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "answer")
+	if err := os.WriteFile(file, []byte(answer), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	template := *s.cfg.Template
+	template.Status = []string{"/bin/sh", "-c", fmt.Sprintf("cat '%s'; exit %d", file, code)}
+	s.cfg.Template = &template
+}
+
+// What is asked of a batch system for each key, with values and without.
+func TestScripts(t *testing.T) {
+	for _, name := range Names() {
+		var all strings.Builder
+		for _, r := range []Request{request, {}} {
+			s := system(t, name)
+			s.cfg.Request, s.cfg.Folder = r, "/w/.fairway/pilots"
+			script, input, err := s.Text("farm-a.1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			all.WriteString(script)
+			if input != script {
+				all.WriteString("--- submitted\n" + input)
+			}
+			all.WriteString("=====\n")
+		}
+		golden := filepath.Join("testdata", name+".script")
+		want, _ := os.ReadFile(golden)
+		if all.String() != string(want) {
+			if os.Getenv("UPDATE") != "" {
+				if err := os.WriteFile(golden, []byte(all.String()), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				continue
+			}
+			t.Errorf("%s: got\n%s\nwant\n%s", name, all.String(), want)
+		}
+	}
+}
+
+// Jobs of other states and other people are no business of this one.
+func TestWithdrawEndsOnlyItsOwn(t *testing.T) {
+	s := system(t, "slurm")
+	fake(t, s, "fairway.0123456789ab.l-1|11|RUNNING|None\nfairway.0123456789ab.l-2|12|RUNNING|None\nfairway.ffffffffffff.l-1|13|RUNNING|None\nl-1|14|RUNNING|None\nfairway.0123456789ab.l-1|15|PENDING|None\nfairway.0123456789ab.l-1|16|FAILED|None\n", 0)
+	said := filepath.Join(t.TempDir(), "said")
+	s.cfg.Template.Cancel = []string{"/bin/sh", "-c", `echo "$@" > ` + said, "cancel", "{id}"}
+	if err := s.Withdraw(t.Context(), "l-1", "l-9"); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := os.ReadFile(said); string(got) != "11 15\n" {
+		t.Errorf("ended %q", got)
+	}
+}
+
+// A command that fails says nothing about the pilots, but where the template says
+// that it means no jobs.
+func TestFailedStatus(t *testing.T) {
+	s := system(t, "slurm")
+	fake(t, s, "slurm_load_jobs error: Unable to contact slurm controller", 1)
+	if got, err := s.Status(t.Context()); err == nil || !strings.Contains(err.Error(), "Unable to contact") {
+		t.Error(got, err)
+	}
+	s.cfg.Template.Empty = []int{1}
+	if got, err := s.Status(t.Context()); err != nil || len(got) != 0 {
+		t.Error(got, err)
+	}
+}
+
+func TestFill(t *testing.T) {
+	v := values{"name": "{cpus}", "folder": "/w"}
+	got := v.fill([]string{"a {name} {name}", "b {cpus}", "c {option}", "d {folder} {option}", "{ e }", "f {unknown}"}, "option", []string{"{name}", "y"})
+	want := []string{"a {cpus} {cpus}", "c {name}", "c y", "d /w {name}", "d /w y", "{ e }"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// No answer of a batch system may stop the server, and no job of another state may be
+// taken for one of this.
+func FuzzAnswer(f *testing.F) {
+	for _, name := range Names() {
+		answer, _ := os.ReadFile(filepath.Join("testdata", name+".answer"))
+		f.Add(name, string(answer))
+	}
+	f.Fuzz(func(t *testing.T, name, answer string) {
+		template, err := Ready(name)
+		if err != nil {
+			return
+		}
+		s := &System{cfg: Config{Template: template}, prefix: "fairway.0123456789ab."}
+		for _, j := range s.read(answer) {
+			if !strings.Contains(answer, s.prefix+j.launch) || j.id == "" || j.launch == "" {
+				t.Fatalf("%+v", j)
+			}
+		}
+	})
+}

@@ -1,0 +1,145 @@
+// Package site reads and changes the files that describe sites: a batch system each,
+// with what to ask of it and how its nodes are set up. It says where the files are,
+// refuses what is wrong in them with line and advice, and opens the batch system of a
+// site.
+//
+// It knows neither jobs nor the protocol of pilots. What a pilot is told of its site,
+// the caller puts into its settings.
+package site
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"fairway/internal/batch/command"
+	"fairway/internal/yamlfile"
+)
+
+// FileName is the name of a file of sites, beside a workflow or in the folder of the
+// user's configuration.
+const FileName = "sites.yaml"
+
+// Limits.
+const (
+	// MaxFile bounds a file of sites, in bytes.
+	MaxFile = 1 << 20
+	// MaxPilots bounds max_pilots.
+	MaxPilots = 100_000
+)
+
+// Defaults of keys.
+const (
+	DefaultMaxPilots   = 1
+	DefaultIdleTimeout = 5 * time.Minute
+	DefaultScratch     = "$TMPDIR"
+)
+
+// What a site shares with the server.
+const (
+	SharesFolder  = "folder"  // all nodes see the folder of the workflow under the same path
+	SharesNothing = "nothing" // nodes reach the server over the network only
+)
+
+// Site is a batch system, as a file describes it.
+type Site struct {
+	Name string
+	File string // that describes it
+	Line int    // where its description begins
+
+	System        string
+	MinPilots     int
+	MaxPilots     int
+	MinIdlePilots int
+	Request       command.Request // what is asked of the batch system for a pilot
+	Poll          time.Duration   // least time between two questions for the status; 0: the default
+	IdleTimeout   time.Duration   // after which a pilot without a job leaves
+
+	Check   string   // a shell command that must succeed before a pilot takes jobs
+	Tools   []string // programs that must be there
+	Modules []string // environment modules to load
+	Setup   string   // shell commands before the pilot starts
+
+	Scratch    string // folder of a node for sandboxes and caches; may begin with a variable
+	CacheSpace int64  // bytes of a pilot's cache; 0: the default
+	Shares     string
+
+	Template *command.Template
+}
+
+// UserFile is the file of sites of the user.
+func UserFile() (string, error) {
+	folder, err := os.UserConfigDir()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(folder, "fairway", FileName), nil
+}
+
+// Files are the files in which sites of a workflow's folder may be described. What
+// the first says wins.
+func Files(folder string) ([]string, error) {
+	user, err := UserFile()
+	return []string{filepath.Join(folder, FileName), user}, err
+}
+
+// Load reads all sites that a workflow in a folder may use, in the order of the files.
+func Load(folder string) ([]*Site, error) {
+	files, err := Files(folder)
+	if err != nil {
+		return nil, err
+	}
+	var all []*Site
+	known := map[string]bool{}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		sites, err := Parse(file, data)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range sites {
+			if !known[s.Name] {
+				known[s.Name] = true
+				all = append(all, s)
+			}
+		}
+	}
+	return all, nil
+}
+
+// UnknownError says that no file describes a site.
+type UnknownError struct {
+	Name   string
+	Files  []string
+	Advice string
+}
+
+func (e *UnknownError) Error() string { return "there is no site " + e.Name }
+
+// Find is the site of a name. The error may be an *UnknownError.
+func Find(folder, name string) (*Site, error) {
+	all, err := Load(folder)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, s := range all {
+		if s.Name == name {
+			return s, nil
+		}
+		names = append(names, s.Name)
+	}
+	files, err := Files(folder)
+	if err != nil {
+		return nil, err
+	}
+	return nil, &UnknownError{name, files, yamlfile.DidYouMean(name, names)}
+}

@@ -1,0 +1,269 @@
+package site
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"fairway/internal/batch/command"
+	"fairway/internal/quantity"
+	"fairway/internal/yamlfile"
+)
+
+// Key is a key of a site.
+type Key struct {
+	Name string
+	Help string // one line for a person
+	List bool   // it may have several values
+	read func(*reader, *yaml.Node, *Site, string)
+}
+
+// Keys are those that a site may have, but command, which has keys of its own.
+var Keys = []Key{
+	{"system", "batch system: slurm, gridengine, htcondor, pbs, lsf, kubernetes or command", false, (*reader).system},
+	{"max_pilots", "most pilots at a time (default 1)", false, count(1, func(s *Site) *int { return &s.MaxPilots })},
+	{"min_pilots", "pilots that are kept, with or without work (default 0)", false, count(0, func(s *Site) *int { return &s.MinPilots })},
+	{"min_idle_pilots", "pilots without work that are kept ready (default 0)", false, count(0, func(s *Site) *int { return &s.MinIdlePilots })},
+	{"partition", "partition of Slurm", false, name(func(s *Site) *string { return &s.Request.Partition })},
+	{"queue", "queue of the other batch systems", false, name(func(s *Site) *string { return &s.Request.Queue })},
+	{"account", "account or project that pays", false, name(func(s *Site) *string { return &s.Request.Account })},
+	{"parallel_environment", "parallel environment of Grid Engine that gives the slots of one node", false, name(func(s *Site) *string { return &s.Request.ParallelEnvironment })},
+	{"image", "container image of Kubernetes", false, name(func(s *Site) *string { return &s.Request.Image })},
+	{"time", "time limit of a pilot, such as 12h", false, duration(func(s *Site) *time.Duration { return &s.Request.Time })},
+	{"cpus", "processors of a pilot", false, (*reader).cpus},
+	{"memory", "memory of a pilot, such as 64GB", false, size(func(s *Site) *int64 { return &s.Request.Memory })},
+	{"options", "further options for the batch system, as in its scripts", true, texts(func(s *Site) *[]string { return &s.Request.Options })},
+	{"poll", "least time between two questions to the batch system (default 5s)", false, duration(func(s *Site) *time.Duration { return &s.Poll })},
+	{"idle_timeout", "time after which a pilot without work leaves (default 5m)", false, duration(func(s *Site) *time.Duration { return &s.IdleTimeout })},
+	{"check", "shell command that must succeed on a node before it takes jobs", false, text(func(s *Site) *string { return &s.Check })},
+	{"tools", "programs that must be on a node", true, texts(func(s *Site) *[]string { return &s.Tools })},
+	{"modules", "environment modules to load", true, texts(func(s *Site) *[]string { return &s.Modules })},
+	{"setup", "shell commands before the pilot starts", false, text(func(s *Site) *string { return &s.Setup })},
+	{"scratch", "local folder of a node for sandboxes and caches (default $TMPDIR, else /tmp)", false, (*reader).scratch},
+	{"cache_space", "size of a pilot's cache, such as 50GB", false, size(func(s *Site) *int64 { return &s.CacheSpace })},
+	{"shares", "what nodes share with the server: folder (of the workflow, under the same path) or nothing", false, (*reader).shares},
+}
+
+// siteHabits are keys of other systems, and what to write instead.
+var siteHabits = map[string]string{
+	"walltime": "write `time: 12h`", "timelimit": "write `time: 12h`", "time_limit": "write `time: 12h`", "runtime": "write `time: 12h`",
+	"mem": "write `memory: 64GB`", "mem_mb": "write `memory: 64GB`", "cores": "write `cpus: 16`", "threads": "write `cpus: 16`",
+	"cpus_per_task": "write `cpus: 16`", "slots": "write `cpus: 16`", "ncpus": "write `cpus: 16`", "pe": "write `parallel_environment: NAME`",
+	"nodes": "leave it out: a pilot has one node, and max_pilots says how many there are", "jobs": "write `max_pilots: NUMBER`",
+	"project": "write `account: NAME`", "module": "write `modules: [NAME]`", "envmodules": "write `modules: [NAME]`",
+	"executor": "write `system: slurm`", "scheduler": "write `system: slurm`", "type": "write `system: slurm`",
+	"extra": "write `options: [--exclusive]`", "clusterOptions": "write `options: [--exclusive]`", "template": "write `system: htcondor`, or the template under `command:`",
+	"tmpdir": "write `scratch: FOLDER`", "cache": "write `scratch: FOLDER` and `cache_space: 50GB`",
+}
+
+// reader reads one file of sites.
+type reader struct{ yamlfile.Reader }
+
+// Parse reads a file of sites. file is its name for messages. The error is
+// [yamlfile.Problems].
+func Parse(file string, data []byte) ([]*Site, error) {
+	r := &reader{yamlfile.Reader{
+		File: file, Kind: "file of sites", Limit: MaxFile, Oversize: "divide it among the folders of workflows",
+		Begin: "start with `sites:`, or use `fairway site add`",
+	}}
+	var sites []*Site
+	if root := r.Root(data); root != nil {
+		keys := r.Known(root, "the file", []string{"sites"}, nil)
+		switch n := keys["sites"]; {
+		case n != nil && yamlfile.Follow(n).Tag != "!!null":
+			for _, f := range r.Mapping(n, "sites") {
+				sites = append(sites, r.site(f))
+			}
+		case n == nil && len(r.Problems) == 0:
+			r.Fail(root, "add `sites:`", "the file describes no sites")
+		}
+	}
+	if len(r.Problems) > 0 {
+		return nil, r.Problems.Sorted()
+	}
+	return sites, nil
+}
+
+var siteName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,29}$`)
+
+func (r *reader) site(f yamlfile.Field) *Site {
+	s := &Site{
+		Name: f.Key.Value, File: r.File, Line: f.Key.Line,
+		MaxPilots: DefaultMaxPilots, IdleTimeout: DefaultIdleTimeout, Scratch: DefaultScratch, Shares: SharesFolder,
+	}
+	if !siteName.MatchString(s.Name) || s.Name == "local" {
+		r.Fail(f.Key, "begin with a letter, and use up to 30 letters, digits, '_' and '-'; local is this machine", "%q is no name for a site", s.Name)
+	}
+	what := fmt.Sprintf("site %q", s.Name)
+	known := []string{"command"}
+	for _, k := range Keys {
+		known = append(known, k.Name)
+	}
+	nodes := r.Known(f.Value, what, known, siteHabits)
+	for _, k := range Keys {
+		if n := nodes[k.Name]; n != nil {
+			k.read(r, n, s, what+": "+k.Name)
+		}
+	}
+	r.template(s, nodes["command"], f, what)
+	r.checkUse(s, nodes, what)
+	if s.MinPilots > s.MaxPilots {
+		r.Fail(nodes["min_pilots"], "raise max_pilots", "%s: min_pilots is %d, more than max_pilots, %d", what, s.MinPilots, s.MaxPilots)
+	}
+	return s
+}
+
+// template finds how the batch system is called.
+func (r *reader) template(s *Site, n *yaml.Node, f yamlfile.Field, what string) {
+	switch {
+	case s.System == "" && !r.failed():
+		r.Fail(f.Key, "add `system: slurm`, or another of "+strings.Join(systems(), ", "), "%s has no system", what)
+	case s.System == "command" && n == nil:
+		r.Fail(f.Key, "add `command:`; see `fairway site template slurm` for an example", "%s has the system command, and no template", what)
+	case s.System == "command":
+		s.Template = command.Read(&r.Reader, n, what+": command")
+	case n != nil:
+		r.Fail(n, "write `system: command`, or remove it", "%s has a template, and the system %s", what, s.System)
+	case slices.Contains(command.Names(), s.System):
+		s.Template, _ = command.Ready(s.System)
+	}
+}
+
+func (r *reader) failed() bool { return len(r.Problems) > 0 }
+
+func systems() []string { return append(command.Names(), "command") }
+
+// checkUse refuses what the batch system would not be asked for.
+func (r *reader) checkUse(s *Site, nodes map[string]*yaml.Node, what string) {
+	if s.Template == nil {
+		return
+	}
+	for key, uses := range map[string][]string{
+		"partition": {"partition"}, "queue": {"queue"}, "account": {"account"}, "parallel_environment": {"parallel_environment"},
+		"image": {"image"}, "time": {"seconds", "minutes", "hms"}, "cpus": {"cpus"},
+		"memory": {"memory_bytes", "memory_mb", "memory_mb_per_cpu"}, "options": {"option"},
+	} {
+		if nodes[key] != nil && !slices.ContainsFunc(uses, s.Template.Uses) {
+			instead := "remove it"
+			switch {
+			case key == "queue" && s.Template.Uses("partition"):
+				instead = "write `partition:`"
+			case key == "partition" && s.Template.Uses("queue"):
+				instead = "write `queue:`"
+			}
+			r.Fail(nodes[key], instead, "%s: the system %s has no %s", what, s.System, key)
+		}
+	}
+	if s.Request.CPUs > 1 && s.Template.Uses("parallel_environment") && s.Request.ParallelEnvironment == "" {
+		r.Fail(nodes["cpus"], "add `parallel_environment: NAME`; `qconf -spl` lists them", "%s: several processors need a parallel environment", what)
+	}
+}
+
+func (r *reader) system(n *yaml.Node, s *Site, what string) {
+	value, ok := r.Text(n, what)
+	if ok && !slices.Contains(systems(), value) {
+		instead := yamlfile.DidYouMean(value, systems())
+		for word, is := range map[string]string{"sge": "gridengine", "uge": "gridengine", "condor": "htcondor", "torque": "pbs", "openpbs": "pbs", "k8s": "kubernetes", "sbatch": "slurm", "local": ""} {
+			switch {
+			case value == word && is == "":
+				instead = "leave it out: `fairway run` without --site runs on this machine"
+			case value == word:
+				instead = "write `system: " + is + "`"
+			}
+		}
+		r.Fail(n, instead, "%s: %q is no batch system known here", what, value)
+	}
+	s.System = value
+}
+
+func (r *reader) cpus(n *yaml.Node, s *Site, what string) {
+	if text, ok := r.Text(n, what); ok {
+		s.Request.CPUs = r.Integer(n, text, what, 1)
+	}
+}
+
+func (r *reader) shares(n *yaml.Node, s *Site, what string) {
+	s.Shares, _ = r.Text(n, what)
+	if s.Shares != SharesFolder && s.Shares != SharesNothing {
+		r.Fail(n, "write folder or nothing", "%s: %q is neither folder nor nothing", what, s.Shares)
+	}
+}
+
+var scratchForm = regexp.MustCompile(`^(\$[A-Za-z_][A-Za-z0-9_]*|\$\{[A-Za-z_][A-Za-z0-9_]*\}|)(/[^\x00\n]*)?$`)
+
+func (r *reader) scratch(n *yaml.Node, s *Site, what string) {
+	value, ok := r.Text(n, what)
+	if ok && (value == "" || !scratchForm.MatchString(value)) {
+		r.Fail(n, "write a path from /, or one that begins with a variable, such as $TMPDIR", "%s: %q is no path from the root", what, value)
+	}
+	s.Scratch = value
+}
+
+type read = func(*reader, *yaml.Node, *Site, string)
+
+func count(least int64, field func(*Site) *int) read {
+	return func(r *reader, n *yaml.Node, s *Site, what string) {
+		if text, ok := r.Text(n, what); ok {
+			value := r.Integer(n, text, what, least)
+			if value > MaxPilots {
+				r.Fail(n, fmt.Sprintf("write a number up to %d", MaxPilots), "%s is %d", what, value)
+			}
+			*field(s) = int(value)
+		}
+	}
+}
+
+// shownName is what a batch system may call a queue or an account. It is written into
+// scripts.
+var shownName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.:@,+=/-]{0,199}$`)
+
+func name(field func(*Site) *string) read {
+	return func(r *reader, n *yaml.Node, s *Site, what string) {
+		value, ok := r.Text(n, what)
+		if ok && !shownName.MatchString(value) {
+			r.Fail(n, "write it as the batch system shows it, without spaces", "%s: %q is no such name", what, value)
+		}
+		*field(s) = value
+	}
+}
+
+func text(field func(*Site) *string) read {
+	return func(r *reader, n *yaml.Node, s *Site, what string) {
+		value, ok := r.Text(n, what)
+		if ok && strings.Contains(value, "\x00") {
+			r.Fail(n, "remove it", "%s has a character of the value 0", what)
+		}
+		*field(s) = value
+	}
+}
+
+func texts(field func(*Site) *[]string) read {
+	return func(r *reader, n *yaml.Node, s *Site, what string) {
+		*field(s) = r.Texts(n, what)
+		for _, value := range *field(s) {
+			if value == "" || strings.ContainsAny(value, "\n\r\x00") {
+				r.Fail(yamlfile.Follow(n), "write each into one line", "%s: %q is not one line", what, value)
+			}
+		}
+	}
+}
+
+func duration(field func(*Site) *time.Duration) read {
+	return func(r *reader, n *yaml.Node, s *Site, what string) {
+		if text, ok := r.Text(n, what); ok {
+			*field(s) = yamlfile.Scalar(&r.Reader, n, text, what, quantity.Duration)
+		}
+	}
+}
+
+func size(field func(*Site) *int64) read {
+	return func(r *reader, n *yaml.Node, s *Site, what string) {
+		if text, ok := r.Text(n, what); ok {
+			*field(s) = yamlfile.Scalar(&r.Reader, n, text, what, quantity.Size)
+		}
+	}
+}

@@ -1,0 +1,58 @@
+package site
+
+import (
+	"fmt"
+	"strings"
+
+	"fairway/internal/batch/command"
+)
+
+// Place is where the pilots of a site find what they need. Nodes must see it.
+type Place struct {
+	State   string // the identity of the state that they work for
+	Folder  string // for scripts and logs
+	Program string // the program that is the pilot
+	// Connection is the file by which the pilot of a launch reaches its server.
+	// It may hold secrets; the script only names it.
+	Connection func(launch string) (path string, err error)
+	// Log is the file for what the pilot of a launch says.
+	Log func(launch string) string
+}
+
+// Open returns the batch system of a site.
+func (s *Site) Open(p Place) (*command.System, error) {
+	return command.New(command.Config{
+		Template: s.Template, Request: s.Request, State: p.State, Folder: p.Folder,
+		Script: func(launch string) (string, error) {
+			connection, err := p.Connection(launch)
+			return s.script(p.Program, connection, p.Log(launch)), err
+		},
+	})
+}
+
+// findModules has the shell know `module`, where its own start has not done that.
+const findModules = `for init in /etc/profile.d/lmod.sh /etc/profile.d/modules.sh /usr/share/lmod/lmod/init/sh /usr/share/modules/init/sh; do
+	command -v module >/dev/null 2>&1 && break
+	[ -r "$init" ] && . "$init"
+done
+`
+
+// script is what a pilot consists of for the shell.
+func (s *Site) script(program, connection, log string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "exec >>%s 2>&1 </dev/null\n", quote(log))
+	if len(s.Modules) > 0 {
+		b.WriteString(findModules)
+	}
+	for _, module := range s.Modules {
+		fmt.Fprintf(&b, "module load %s || exit\n", quote(module))
+	}
+	if s.Setup != "" {
+		b.WriteString(strings.TrimRight(s.Setup, "\n") + "\n")
+	}
+	fmt.Fprintf(&b, "exec %s pilot --connect %s\n", quote(program), quote(connection))
+	return b.String()
+}
+
+// quote makes one word of the shell of a text.
+func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }

@@ -1,0 +1,242 @@
+package site
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"fairway/internal/batch/command"
+	"fairway/internal/yamlfile"
+)
+
+const twoSites = `# Sites of the group.
+sites:
+  cluster: # the new one
+    system: slurm
+    partition: batch
+    account: phys
+    max_pilots: 4
+    time: 2h
+    cpus: 16
+    memory: 64GB
+    options: [--constraint=avx2, '--comment=a b']
+    tools: [bowtie2, samtools]
+    modules: gcc/12
+    setup: |
+      ulimit -s unlimited
+    scratch: $SCRATCH/fairway
+
+  # The old one.
+  farm:
+    system: gridengine
+    queue: all.q
+    cpus: 2
+    parallel_environment: smp
+`
+
+func TestParse(t *testing.T) {
+	sites, err := Parse("sites.yaml", []byte(twoSites))
+	if err != nil || len(sites) != 2 {
+		t.Fatal(sites, err)
+	}
+	s := sites[0]
+	if s.Name != "cluster" || s.Line != 3 || s.MaxPilots != 4 || s.Request.Time != 2*time.Hour || s.Request.CPUs != 16 ||
+		s.Request.Memory != 64e9 || len(s.Request.Options) != 2 || s.Modules[0] != "gcc/12" || s.Scratch != "$SCRATCH/fairway" ||
+		s.IdleTimeout != DefaultIdleTimeout || s.Shares != SharesFolder {
+		t.Errorf("%+v", s)
+	}
+	if sites[1].MaxPilots != DefaultMaxPilots || sites[1].Scratch != DefaultScratch || sites[1].Template.Name != "gridengine" {
+		t.Errorf("%+v", sites[1])
+	}
+}
+
+// Somebody who writes something that means nothing must be told where, and what to
+// write instead: a key that is passed over would give other pilots than were meant.
+func TestProblems(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                                           "the file is empty; start with `sites:`",
+		"a: {system: slurm}":                         `unknown key "a" in the file; known here: sites`,
+		"sites: {a: {}}":                             `s.yaml:1:9: site "a" has no system; add`,
+		"sites: {a: {system: sge}}":                  `"sge" is no batch system known here; write ` + "`system: gridengine`",
+		"sites: {a: {system: slrum}}":                `did you mean "slurm"?`,
+		"sites: {a: {system: local}}":                "leave it out",
+		"sites: {a: {system: slurm, queue: x}}":      `site "a": the system slurm has no queue; write ` + "`partition:`",
+		"sites: {a: {system: slurm, walltime: 2h}}":  "write `time: 12h`",
+		"sites: {a: {system: slurm, nodes: 4}}":      "a pilot has one node, and max_pilots says how many",
+		"sites: {a: {system: slurm, max_pilots: 0}}": "write a whole number from 1",
+		"sites: {a: {system: slurm, max_pilots: 9, min_pilots: 10}}": "min_pilots is 10, more than max_pilots, 9; raise max_pilots",
+		"sites: {a: {system: slurm, partition: 'x y'}}":              `"x y" is no such name`,
+		"sites: {a: {system: slurm, options: [\"a\\nb\"]}}":          "write each into one line",
+		"sites: {a: {system: slurm, scratch: tmp}}":                  `"tmp" is no path from the root`,
+		"sites: {a: {system: slurm, shares: all}}":                   "write folder or nothing",
+		"sites: {a: {system: gridengine, cpus: 2}}":                  "add `parallel_environment: NAME`",
+		"sites: {a: {system: command}}":                              "has the system command, and no template",
+		"sites: {a: {system: slurm, command: {}}}":                   "write `system: command`",
+		"sites: {a: {system: command, command: {submit: x, status: y, cancel: '{jid}', job: '(?P<name>', states: {}}}}": "{jid} has no value",
+		"sites: {local: {system: slurm}}":                    `"local" is no name for a site`,
+		"sites: {a: {system: slurm}}\n---\nsites: {}":        "a second YAML document begins here",
+		"sites: {a: {system: slurm}, a: {system: slurm}}":    `sites has "a" twice`,
+		"sites: {a: {system: slurm, time: 10 min, cpus: x}}": "is no duration",
+	} {
+		_, err := Parse("s.yaml", []byte(text))
+		if problems, ok := errors.AsType[yamlfile.Problems](err); !ok || !strings.Contains(problems.Error(), want) {
+			t.Errorf("%s\n  gives %v\n  want  %s", text, err, want)
+		}
+	}
+}
+
+// What a template describes must not depend on which program it came with.
+func TestReadyTemplatesAreRight(t *testing.T) {
+	for _, name := range command.Names() {
+		if _, err := command.Ready(name); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// The file is a person's: comments and order must outlive `fairway site add` and
+// `fairway site remove`.
+func TestEditsKeepWhatStandsThere(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "deep", FileName)
+	mustAdd := func(name string, settings ...Setting) {
+		t.Helper()
+		if _, err := Add(file, name, settings); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustAdd("first", Setting{"system", []string{"slurm"}}, Setting{"options", []string{"--exclusive", "--comment=a: b"}})
+	if err := os.WriteFile(file, []byte(twoSites), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	mustAdd("third", Setting{"system", []string{"slurm"}}, Setting{"setup", []string{"a=1\nb='x: y'"}}, Setting{"account", []string{"0123"}})
+	text, _ := os.ReadFile(file)
+	if !strings.HasPrefix(string(text), twoSites) {
+		t.Errorf("the file was written over:\n%s", text)
+	}
+	sites, err := Parse(file, text)
+	if err != nil || len(sites) != 3 || sites[2].Setup != "a=1\nb='x: y'" || sites[2].Request.Account != "0123" {
+		t.Fatalf("%v in\n%s", err, text)
+	}
+	if _, err := Add(file, "farm", nil); err == nil || !strings.Contains(err.Error(), "describes a site farm already") {
+		t.Error(err)
+	}
+	if _, err := Add(file, "fourth", []Setting{{"system", []string{"slurm"}}, {"queue", []string{"x"}}}); err == nil || !strings.Contains(err.Error(), "has no queue") {
+		t.Error(err)
+	}
+	for _, s := range []*Site{sites[0], nil, nil} {
+		if s == nil {
+			left, err := Parse(file, []byte(contents(t, file)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			s = left[0]
+		}
+		if err := Remove(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := contents(t, file); !strings.Contains(got, "# Sites of the group.") || strings.Contains(got, "system") {
+		t.Errorf("left:\n%s", got)
+	}
+	mustAdd("again", Setting{"system", []string{"slurm"}})
+}
+
+func contents(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// The description beside a workflow is the one that its author meant.
+func TestFilesBesideTheWorkflowWin(t *testing.T) {
+	folder := t.TempDir()
+	t.Setenv("XDG_CONFIG_HOME", filepath.Join(folder, "config"))
+	user, err := UserFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, account := range map[string]string{user: "mine", filepath.Join(folder, FileName): "ours"} {
+		if _, err := Add(file, "cluster", []Setting{{"system", []string{"slurm"}}, {"account", []string{account}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := Add(user, "other", []Setting{{"system", []string{"slurm"}}}); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := Find(folder, "cluster"); err != nil || s.Request.Account != "ours" {
+		t.Error(s, err)
+	}
+	if _, err := Find(folder, "other"); err != nil {
+		t.Error(err)
+	}
+	if unknown, ok := errors.AsType[*UnknownError](func() error { _, err := Find(folder, "clutser"); return err }()); !ok || !strings.Contains(unknown.Advice, `"cluster"`) {
+		t.Error(unknown)
+	}
+}
+
+// A script must do what the site says whatever characters its folder has.
+func TestScript(t *testing.T) {
+	sites, err := Parse("sites.yaml", []byte(twoSites))
+	if err != nil {
+		t.Fatal(err)
+	}
+	system, err := sites[0].Open(Place{
+		State: "0123456789abcdef", Folder: t.TempDir(), Program: "/it's/fairway",
+		Connection: func(launch string) (string, error) { return "/a b/" + launch + ".connect", nil },
+		Log:        func(launch string) string { return "/a b/" + launch + ".log" },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	script, _, err := system.Text("l-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `#!/bin/sh
+#SBATCH --job-name=fairway.0123456789ab.l-1
+#SBATCH --nodes=1 --ntasks=1 --no-requeue
+#SBATCH --output=/dev/null --error=/dev/null
+#SBATCH --partition=batch
+#SBATCH --account=phys
+#SBATCH --time=120
+#SBATCH --cpus-per-task=16
+#SBATCH --mem=61036M
+#SBATCH --constraint=avx2
+#SBATCH --comment=a b
+exec >>'/a b/l-1.log' 2>&1 </dev/null
+` + findModules + `module load 'gcc/12' || exit
+ulimit -s unlimited
+exec '/it'\''s/fairway' pilot --connect '/a b/l-1.connect'
+`
+	if script != want {
+		t.Errorf("got\n%s\nwant\n%s", script, want)
+	}
+}
+
+// No text may stop the reader, and what it accepts must be usable.
+func FuzzParse(f *testing.F) {
+	f.Add(twoSites)
+	f.Add("sites: {a: {system: command, command: {submit: [x], status: y, cancel: '{id}', job: '(?P<name>)(?P<id>)(?P<state>)', states: {gone: x}}}}")
+	f.Fuzz(func(t *testing.T, text string) {
+		sites, err := Parse("f.yaml", []byte(text))
+		if err != nil {
+			return
+		}
+		for _, s := range sites {
+			if s.Template == nil || s.System == "" || s.MaxPilots < 1 || s.MinPilots > s.MaxPilots || s.Scratch == "" {
+				t.Fatalf("%+v", s)
+			}
+			for _, line := range s.Request.Options {
+				if strings.ContainsAny(line, "\n\r") {
+					t.Fatalf("an option of several lines: %q", line)
+				}
+			}
+		}
+	})
+}
