@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"fairway/internal/server"
+	"fairway/internal/server/launch"
 	"fairway/internal/wire"
 )
 
@@ -27,7 +27,7 @@ func (c *console) noteSurvivors(ctx context.Context, folder string) {
 // survivorsIn are the pilots of a folder that compute although nothing runs
 // there.
 func survivorsIn(ctx context.Context, folder string) []string {
-	survivors, _ := server.Survivors(folder) // not to know is as if there were none
+	survivors, _ := launch.Survivors(folder) // not to know is as if there were none
 	if len(survivors) == 0 {
 		return nil
 	}
@@ -62,7 +62,7 @@ func (c *console) stopSurvivors(ctx context.Context, now bool) error {
 	case !now:
 		return fail(exitNoState, "`fairway run` takes them over, and `fairway stop --now` ends them", "nothing runs in %s, but %s", folderText(folder), survivorsText(launches))
 	}
-	if err := server.EndSurvivors(folder); err != nil {
+	if err := launch.EndSurvivors(folder); err != nil {
 		return fmt.Errorf("ending the pilots of a run that was cut short: %w", err)
 	}
 	return c.printDone(&wire.StopResponse{}, nil, fmt.Sprintf("the pilots of a run that was cut short are ended: %d", len(launches)))

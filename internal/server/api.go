@@ -8,6 +8,7 @@ import (
 	"connectrpc.com/connect"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/server/loop"
 	"fairway/internal/server/state"
 	"fairway/internal/storage"
 	"fairway/internal/wire"
@@ -45,7 +46,7 @@ type api struct {
 
 // changer carries out what is asked of a run, or has the next one do it.
 type changer interface {
-	change(ctx context.Context, r *request) error
+	change(ctx context.Context, r *loop.Request) error
 }
 
 // control is for a run that is under way.
@@ -129,12 +130,12 @@ func (a *api) retryInputs(c *state.Cores, jobs []dispatch.JobID) (inputs []dispa
 func (a *api) changeJobs(ctx context.Context, choose func(*state.Cores) ([]dispatch.Input, []dispatch.JobID, error)) (*wire.ChangedJobs, error) {
 	changed := new(wire.ChangedJobs)
 	var jobs []dispatch.JobID
-	err := a.changer.change(ctx, &request{
-		prepare: func(c *state.Cores, r *request) (err error) {
-			r.dispatch, jobs, err = choose(c)
+	err := a.changer.change(ctx, &loop.Request{
+		Prepare: func(c *state.Cores, r *loop.Request) (err error) {
+			r.Dispatch, jobs, err = choose(c)
 			return err
 		},
-		ask: func(c *state.Cores) {
+		Ask: func(c *state.Cores) {
 			for _, id := range jobs {
 				if view, ok := c.Dispatch.Job(id); ok {
 					changed.Jobs = append(changed.Jobs, summaryOf(c, &view))

@@ -11,6 +11,7 @@ import (
 
 	"fairway/internal/dispatch"
 	"fairway/internal/server/convert"
+	"fairway/internal/server/loop"
 	"fairway/internal/server/state"
 	"fairway/internal/storage"
 	"fairway/internal/wire"
@@ -20,13 +21,13 @@ import (
 // loop has ended, so the cores are at rest; failure is why, if not in order.
 func (s *Server) conclude(failure error) Outcome {
 	outcome := s.outcome(failure)
-	if s.end.abandoned {
+	if s.loop.Ending.Abandoned() {
 		// Pilots that hear nothing could store files after they were swept.
-		s.pilots.close()
+		s.pilots.Close()
 	}
 	if failure == nil {
 		s.tidy(outcome.Succeeded)
-		outcome.Notes = s.end.notes.list()
+		outcome.Notes = s.loop.Ending.Notes()
 	}
 	outcome.seconds = time.Since(s.began).Seconds()
 	s.concluded.Store(&outcome)
@@ -35,29 +36,29 @@ func (s *Server) conclude(failure error) Outcome {
 			s.log.Error("the end of the run could not be recorded; it can be gone on with", "error", err)
 		}
 	}
-	s.watchers.notify()
+	s.loop.Notify()
 	return outcome
 }
 
 func (s *Server) outcome(failure error) Outcome {
-	e := s.end
+	e := s.loop.Ending
 	if failure != nil {
-		e.problem(failure.Error())
-		return Outcome{Problems: e.problems.list(), Notes: e.notes.list()}
+		e.Problem(failure.Error())
+		return Outcome{Problems: e.Problems(), Notes: e.Notes()}
 	}
 	totals := s.loop.Dispatch.Totals()
 	done := totals.ByState[dispatch.Done] == totals.Jobs && s.loop.Tally.Finished
 	for _, refused := range s.loop.Flow.Refused() {
-		e.problem(refused)
+		e.Problem(refused)
 	}
-	if !done && !e.asked && len(e.problems.list()) == 0 {
-		e.problem(s.unfinished(&totals))
+	if !done && !e.Requested() && len(e.Problems()) == 0 {
+		e.Problem(s.unfinished(&totals))
 	}
 	return Outcome{
-		Succeeded: done && !e.fatal && e.publish == nil,
-		Stopped:   e.asked && !done,
-		Problems:  e.problems.list(),
-		Notes:     e.notes.list(),
+		Succeeded: done && !e.Failed(),
+		Stopped:   e.Requested() && !done,
+		Problems:  e.Problems(),
+		Notes:     e.Notes(),
 	}
 }
 
@@ -216,14 +217,6 @@ func (s *Server) removeLogs(ctx context.Context, gone []dispatch.UnusedResult) e
 	return state.Logs(s.folders.Logs).Remove(unwanted)
 }
 
-// fail ends the run for a reason that no retry repairs.
-func (s *Server) fail(ctx context.Context, err error) {
-	sent := s.inbox.send(ctx, &request{ask: func(*state.Cores) { s.end.broken(err) }})
-	if sent != nil && !errors.Is(sent, errEnded) {
-		s.log.Error("the run cannot go on", "error", err)
-	}
-}
-
 // look, list, provenance, report, changes, change are what the API sees of a run.
 
 func (s *Server) list(context.Context, *wire.ListJobsRequest) (*wire.ListJobsResponse, error) {
@@ -231,8 +224,8 @@ func (s *Server) list(context.Context, *wire.ListJobsRequest) (*wire.ListJobsRes
 }
 
 func (s *Server) look(ctx context.Context, ask func(*state.Cores)) error {
-	err := s.inbox.look(ctx, ask)
-	if errors.Is(err, errEnded) {
+	err := s.inbox.Query(ctx, ask)
+	if errors.Is(err, loop.ErrEnded) {
 		ask(&s.loop.Cores) // nobody changes them any more
 		return nil
 	}
@@ -246,16 +239,16 @@ func (s *Server) provenance(ctx context.Context, job, key string) (*wire.Provena
 func (s *Server) report(r *wire.ProgressReport) {
 	r.Summary.Results = s.folders.Results
 	r.Summary.WaitingSeconds += s.waited
-	r.Notes = s.end.notes.list()
+	r.Notes = s.loop.Ending.Notes()
 	if end := s.concluded.Load(); end != nil {
 		r.Ended, r.Succeeded, r.Problems = true, end.Succeeded, end.Problems
 		r.Summary.WallSeconds = s.earlier + end.seconds
 		return
 	}
 	r.Summary.WallSeconds = s.earlier + time.Since(s.began).Seconds()
-	r.Problems = s.end.problems.list()
+	r.Problems = s.loop.Ending.Problems()
 }
 
-func (s *Server) changes() <-chan struct{} { return s.watchers.next() }
+func (s *Server) changes() <-chan struct{} { return s.loop.Changes() }
 
-func (s *Server) change(ctx context.Context, r *request) error { return s.inbox.do(ctx, r) }
+func (s *Server) change(ctx context.Context, r *loop.Request) error { return s.inbox.Do(ctx, r) }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"fairway/internal/server/folder"
+	"fairway/internal/server/launch"
 	"fairway/internal/server/listen"
 	"fairway/internal/server/state"
 	"fairway/internal/store"
@@ -94,7 +95,7 @@ func connectView(v *view, s *sched.Scheduler) *Connection {
 	mux.Handle(wire.NewWorkflowHandler(&api{
 		run: v, changer: resting{v.folders.Workflow}, logs: state.Logs(v.folders.Logs), places: v.folders.Places(), sched: s,
 		survivors: func() int {
-			alive, _ := Survivors(v.folders.Workflow) // not to know is as if there were none
+			alive, _ := launch.Survivors(v.folders.Workflow) // not to know is as if there were none
 			return len(alive)
 		},
 	}, listen.Uncompressed))

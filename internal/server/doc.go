@@ -11,7 +11,7 @@
 // of jobs) may be a moment ahead of the disk.
 //
 // If the store fails, nothing is let out, both cores are loaded again from what
-// is durable, and every request that was under way gets [ErrReloaded]: people
+// is durable, and every request that was under way gets [loop.ErrReloaded]: people
 // see an error, pilots connect again with their whole state, and the server's own
 // goroutines ask again. After StoreTries failures in a row the run ends; a later
 // run continues it.

@@ -15,6 +15,7 @@ import (
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/server/folder"
+	"fairway/internal/server/loop"
 	"fairway/internal/server/state"
 	"fairway/internal/storage"
 	"fairway/internal/storage/elements"
@@ -79,19 +80,19 @@ func DryRun(ctx context.Context, config Config) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := o.rehearse(ctx, &config, find, folders.Places())
+	c, err := o.rehearse(ctx, &config, find, folders.Places())
 	if err != nil {
 		return nil, err
 	}
-	p := o.plan(l)
+	p := o.plan(c)
 	if records != nil && !config.KeepResults && config.Workflow.Target() == "" && !o.willKeep() {
-		p.Removes, err = removals(ctx, records, folders, l.Dispatch)
+		p.Removes, err = removals(ctx, records, folders, c.Dispatch)
 	}
 	return p, err
 }
 
 // rehearse steps the cores as far as they go without a pilot.
-func (o *opened) rehearse(ctx context.Context, config *Config, find *finder, at storage.Places) (*loop, error) {
+func (o *opened) rehearse(ctx context.Context, config *Config, find *finder, at storage.Places) (*state.Cores, error) {
 	memory := &rehearsal{store: o.store}
 	if o.decision == runAgain {
 		fresh, _, err := forget(ctx, o.store, o.rerun)
@@ -107,49 +108,40 @@ func (o *opened) rehearse(ctx context.Context, config *Config, find *finder, at 
 	if o.earlier, err = state.LoadEarlierResults(ctx, memory); err != nil {
 		return nil, err
 	}
-	l := &loop{
-		Cores: loaded.Cores, log: config.Log, gathering: new(transaction), waker: newWaker(config.Sched),
-		end: &ending{owed: newObligations()},
-	}
-	defer l.waker.stop()
-	begin := &request{flow: []flow.Input{flow.Tick{}}}
-	if o.lost = lostFiles(at, l.Dispatch.Stored); len(o.lost) > 0 {
-		begin.dispatch = append(begin.dispatch, dispatch.LoseFiles{Files: o.lost})
+	c := &loaded.Cores
+	r := loop.Rehearse(*c, config.Sched, config.Log)
+	defer r.Close()
+	begin := &loop.Request{Flow: []flow.Input{flow.Tick{}}}
+	if o.lost = lostFiles(at, c.Dispatch.Stored); len(o.lost) > 0 {
+		begin.Dispatch = append(begin.Dispatch, dispatch.LoseFiles{Files: o.lost})
 	}
 	if o.decision == runOn {
-		begin.dispatch = append(begin.dispatch, o.run.DeferredInputs()...)
+		begin.Dispatch = append(begin.Dispatch, o.run.DeferredInputs()...)
 	}
-	l.take(begin)
+	_ = r.Take(begin) // what is refused is so by the run, too
 	for _, in := range o.flow.Inputs() {
-		if err := o.rehearseInput(ctx, l, in, find); err != nil {
+		files, closed := o.now[in.Name], true
+		if isOpenInput(in) {
+			if files, err = find.find(ctx, in); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return nil, err
+			}
+			closed = in.Close == flow.CloseRule{}
+		}
+		arrival := &loop.Request{Flow: []flow.Input{flow.Arrived{Input: in.Name, Files: files}}}
+		if closed {
+			arrival.Flow = append(arrival.Flow, flow.Closed{Input: in.Name})
+		}
+		if err := r.Take(arrival); err != nil {
 			return nil, err
 		}
 	}
-	if l.end.fatal {
-		return nil, errors.New(l.end.problems.list()[0])
+	if err := r.Err(); err != nil {
+		return nil, err
 	}
-	if refused := l.Flow.Refused(); len(refused) > 0 {
+	if refused := c.Flow.Refused(); len(refused) > 0 {
 		return nil, fmt.Errorf("the run could not be finished: %s", strings.Join(refused, "; "))
 	}
-	return l, nil
-}
-
-func (o *opened) rehearseInput(ctx context.Context, l *loop, in *flow.DeclaredInput, find *finder) error {
-	files, closed := o.now[in.Name], true
-	if isOpenInput(in) {
-		var err error
-		if files, err = find.find(ctx, in); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		closed = in.Close == flow.CloseRule{}
-	}
-	steps := []flow.Input{flow.Arrived{Input: in.Name, Files: files}}
-	if closed {
-		steps = append(steps, flow.Closed{Input: in.Name})
-	}
-	var failure error
-	l.take(&request{flow: steps, done: func(err error) { failure = err }})
-	return failure
+	return c, nil
 }
 
 // willKeep says that nothing is removed, since inputs have gone.
@@ -176,11 +168,11 @@ func removals(ctx context.Context, records store.Store, folders folder.Layout, c
 	return names, nil
 }
 
-func (o *opened) plan(l *loop) *Plan {
-	p := &Plan{Begins: beginnings[o.decision], Reasons: o.reasons, More: !l.Tally.Finished}
-	outlook := outlook{l.Dispatch, l.Dispatch.Foresee()}
-	for job := range l.Dispatch.Jobs(0) {
-		detail, _ := l.Dispatch.Detail(job.ID)
+func (o *opened) plan(c *state.Cores) *Plan {
+	p := &Plan{Begins: beginnings[o.decision], Reasons: o.reasons, More: !c.Tally.Finished}
+	outlook := outlook{c.Dispatch, c.Dispatch.Foresee()}
+	for job := range c.Dispatch.Jobs(0) {
+		detail, _ := c.Dispatch.Detail(job.ID)
 		planned := o.planned(&outlook, &detail)
 		if planned.Runs && o.decision == runDone {
 			p.Begins = beginnings[runOn] // what it had made is lost

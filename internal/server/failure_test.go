@@ -40,7 +40,7 @@ func (r *testRun) runOn(fails func(int64) bool) (Outcome, error) {
 		r.t.Fatal(err)
 	}
 	broken := &failing{Store: s.opened.store, fails: fails}
-	s.opened.store, s.loop.store = broken, broken
+	s.opened.store, s.loop.Store = broken, broken
 	return s.Run(context.Background())
 }
 
@@ -161,7 +161,7 @@ func TestPilotEndsBeforeItIsKnown(t *testing.T) {
 	if outcome, err := s.Run(context.Background()); err != nil || !outcome.Succeeded {
 		t.Fatalf("%+v, %v", outcome, err)
 	}
-	if known, live := s.loop.Dispatch.Launches(), s.pilots.launches(); len(known)+len(live) > 0 {
+	if known, live := s.loop.Dispatch.Launches(), s.pilots.Launches(); len(known)+len(live) > 0 {
 		t.Fatalf("pilots that are waited for: %v in the TaskQueue, %v in the server", known, live)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
+	"fairway/internal/server/loop"
 	"fairway/internal/server/state"
 )
 
@@ -136,7 +137,7 @@ func (s *Server) feedLoop(ctx context.Context) {
 // recallClosed takes note of the inputs that an earlier server closed: what came
 // to them since is for the next run.
 func (s *Server) recallClosed(ctx context.Context) error {
-	return s.inbox.look(ctx, func(c *state.Cores) {
+	return s.inbox.Query(ctx, func(c *state.Cores) {
 		for _, in := range s.feeds.inputs {
 			if isOpenInput(in) && c.Flow.Closed(in.Name) {
 				s.feeds.fed(in.Name, nil, true)
@@ -147,8 +148,10 @@ func (s *Server) recallClosed(ctx context.Context) error {
 
 // feedFailed ends the run: it cannot be told what comes without its input.
 func (s *Server) feedFailed(ctx context.Context, err error) {
-	if ctx.Err() == nil && !errors.Is(err, errEnded) {
-		s.fail(ctx, err)
+	if ctx.Err() == nil && !errors.Is(err, loop.ErrEnded) {
+		if err := s.inbox.Fail(ctx, err); err != nil {
+			s.log.Error("the run cannot go on", "error", err)
+		}
 	}
 }
 
@@ -197,12 +200,12 @@ func (s *Server) feed(ctx context.Context, input string, files []flow.InputFile,
 	if last {
 		steps = append(steps, flow.Closed{Input: input})
 	}
-	err = s.inbox.deliver(ctx, func() *request { return &request{flow: steps, records: records} })
+	err = s.inbox.Deliver(ctx, func() *loop.Request { return &loop.Request{Flow: steps, Records: records} })
 	if err != nil {
 		return err
 	}
 	s.feeds.fed(input, files, last)
-	return s.inbox.send(ctx, &request{}) // the loop may have waited for the end of the inputs only
+	return s.inbox.Wake(ctx) // the loop may have waited for the end of the inputs only
 }
 
 func (f *finder) records(input string, files []flow.InputFile) ([]dispatch.Record, error) {

@@ -8,7 +8,7 @@ import (
 	"fairway/internal/dispatch"
 	"fairway/internal/server/convert"
 	"fairway/internal/server/folder"
-	"fairway/internal/server/state"
+	"fairway/internal/server/loop"
 )
 
 const (
@@ -29,10 +29,10 @@ const (
 func (s *Server) publishLoop(ctx context.Context) {
 	p := newPublisher(s.standing, func(lfn string) bool { return s.isOld(ctx, lfn) }, func(lfn, name string) {
 		note := fmt.Sprintf("%s/%s was not published by this state, or was changed since: it is now %s/%s", folder.ResultsFolder, lfn, folder.ResultsFolder, name)
-		_ = s.inbox.send(ctx, &request{ask: func(*state.Cores) { s.end.note(note) }})
+		_ = s.inbox.Note(ctx, note)
 	})
 	for {
-		batch, err := s.out.publish.take(ctx, s.sched)
+		batch, err := s.toPublish.Take(ctx, s.sched)
 		if err != nil {
 			return
 		}
@@ -50,7 +50,7 @@ func (s *Server) publishLoop(ctx context.Context) {
 			}
 			s.log.Warn("a result could not be published", "error", failure)
 			if tries++; tries == PublishTries {
-				s.giveUp(ctx, batch[0].File, failure)
+				_ = s.inbox.GiveUp(ctx, batch[0].File, failure)
 				batch, tries = batch[1:], PublishTries-1
 			} else if s.sched.Sleep(ctx, PublishPause<<(tries-1)) != nil {
 				return
@@ -72,14 +72,9 @@ func (s *Server) tellPublished(ctx context.Context, batch []dispatch.Publish) er
 		}
 		records = append(records, record)
 	}
-	return s.inbox.deliver(ctx, func() *request {
-		return &request{records: records, dispatch: convert.Each(batch, func(b dispatch.Publish) dispatch.Input {
+	return s.inbox.Deliver(ctx, func() *loop.Request {
+		return &loop.Request{Records: records, Dispatch: convert.Each(batch, func(b dispatch.Publish) dispatch.Input {
 			return dispatch.Published{File: b.File}
 		})}
 	})
-}
-
-// giveUp lets the run end without a file that cannot be published.
-func (s *Server) giveUp(ctx context.Context, file dispatch.FileRef, failure error) {
-	_ = s.inbox.send(ctx, &request{ask: func(*state.Cores) { s.end.publishGivenUp(file, failure) }})
 }

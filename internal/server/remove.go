@@ -13,6 +13,7 @@ import (
 	"fairway/internal/fault"
 	"fairway/internal/server/convert"
 	"fairway/internal/server/folder"
+	"fairway/internal/server/loop"
 	"fairway/internal/storage"
 )
 
@@ -23,7 +24,7 @@ var beforeRemove = fault.New("remove.before")
 // harm, and the next server tries again.
 func (s *Server) removeLoop(ctx context.Context) {
 	for {
-		batch, err := s.out.remove.take(ctx, s.sched)
+		batch, err := s.toRemove.Take(ctx, s.sched)
 		if err != nil {
 			return
 		}
@@ -33,8 +34,8 @@ func (s *Server) removeLoop(ctx context.Context) {
 				s.log.Warn("a file that nobody needs could not be removed", "pfn", pfn, "error", err)
 			}
 		}
-		err = s.inbox.deliver(ctx, func() *request {
-			return &request{dispatch: convert.Each(batch, func(pfn string) dispatch.Input {
+		err = s.inbox.Deliver(ctx, func() *loop.Request {
+			return &loop.Request{Dispatch: convert.Each(batch, func(pfn string) dispatch.Input {
 				return dispatch.Removed{PFN: pfn}
 			})}
 		})

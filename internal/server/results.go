@@ -33,7 +33,7 @@ func written(core *dispatch.Core) map[string]dispatch.FileView {
 // restore publishes anew what was published and no longer stands in the results
 // folder as it was: somebody has removed or replaced it. A file that another
 // version of this run will replace is left to that, and so is one that is lost.
-func (s *Server) restore(c *state.Cores, lost []dispatch.LostFile) {
+func (s *Server) restore(c *state.Cores, lost []dispatch.LostFile) (files []dispatch.Publish) {
 	gone := make(map[string]bool, len(lost))
 	for _, file := range lost {
 		gone[file.PFN] = true
@@ -42,9 +42,9 @@ func (s *Server) restore(c *state.Cores, lost []dispatch.LostFile) {
 		if !file.Publish || !file.Published || file.PFN == "" || gone[file.PFN] || s.stands(file) {
 			continue
 		}
-		s.end.owed.publish[file.File] = true
-		s.out.publish.put(dispatch.Publish{File: file.File, PFN: file.PFN, Size: file.Size})
+		files = append(files, dispatch.Publish{File: file.File, PFN: file.PFN, Size: file.Size})
 	}
+	return files
 }
 
 // stands says whether a file is in the results folder as it was published. One
@@ -95,7 +95,7 @@ func (s *Server) unpublish(names []string) error {
 		records = append(records, s.standing.forget(lfn))
 	}
 	if len(removed) > 0 {
-		s.end.note(fmt.Sprintf("removed from %s/, since this run does not make them: %s; with --keep-results they stay", folder.ResultsFolder, shortList(removed)))
+		s.loop.Ending.Note(fmt.Sprintf("removed from %s/, since this run does not make them: %s; with --keep-results they stay", folder.ResultsFolder, shortList(removed)))
 	}
 	return errors.Join(append(failures, s.opened.store.Apply(context.Background(), records))...)
 }
@@ -114,7 +114,7 @@ func (s *Server) keepResults(names []string) error {
 		records = append(records, record)
 	}
 	if len(names) > 0 {
-		s.end.note(fmt.Sprintf("kept in %s/, though this run does not make them: %s", folder.ResultsFolder, shortList(names)))
+		s.loop.Ending.Note(fmt.Sprintf("kept in %s/, though this run does not make them: %s", folder.ResultsFolder, shortList(names)))
 	}
 	return s.opened.store.Apply(context.Background(), records)
 }

@@ -2,61 +2,64 @@ package server
 
 import (
 	"context"
-	"slices"
-
+	"errors"
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/server/convert"
+	"fairway/internal/server/loop"
 	"fairway/internal/server/state"
+	"slices"
 )
 
-// revival is what the cores are told right after they were loaded: what the
-// store doesn't keep.
-func (s *Server) revival(c *state.Cores) *request {
-	site := s.config.Site
-	r := &request{flow: []flow.Input{flow.Tick{}}}
-	if err := s.meetAgain(r); err != nil {
-		s.end.broken(err)
+// revive is what the cores are told right after they were loaded: what the store
+// doesn't keep, and what a person asked of the run while it was not under way.
+func (s *Server) revive(c *state.Cores) (*loop.Request, error) {
+	r := &loop.Request{Flow: []flow.Input{flow.Tick{}}}
+	// Inputs may be other files with the contents of before, which pilots are to know
+	// again. In a run that begins again all are fed again.
+	for name, files := range s.opened.elsewhere {
+		if s.opened.decision == runAgain {
+			break
+		}
+		records, err := s.find.records(name, files)
+		if err != nil {
+			return r, err
+		}
+		r.Records = append(r.Records, records...)
+		existing := convert.Each(files, func(f flow.InputFile) dispatch.ExistingFile { return f.ExistingFile })
+		r.Dispatch = append(r.Dispatch, dispatch.AddFiles{Files: existing})
 	}
 	lost := lostFiles(s.folders.Places(), c.Dispatch.Stored)
 	if len(lost) > 0 {
-		r.dispatch = append(r.dispatch, dispatch.LoseFiles{Files: lost})
+		r.Dispatch = append(r.Dispatch, dispatch.LoseFiles{Files: lost})
 	}
-	s.restore(c, lost)
-	gone, err := s.pilots.adopt(context.Background(), c.Dispatch.Launches())
+	r.Publish = s.restore(c, lost)
+	ends, err := s.pilots.Adopt(context.Background(), c.Dispatch.Launches())
 	if err != nil {
 		s.log.Warn("taking over pilots", "error", err)
 	}
-	for _, end := range gone {
-		r.dispatch = append(r.dispatch, dispatch.PilotEnded{Launch: end.Launch, Reason: end.Reason})
-	}
+	r.Dispatch = append(r.Dispatch, ends...)
 	// Only now, so that no site is blamed for pilots that were killed with their
 	// server.
-	r.dispatch = append(r.dispatch, dispatch.SetSite{Site: site})
+	r.Dispatch = append(r.Dispatch, dispatch.SetSite{Site: s.config.Site})
 	failed := slices.DeleteFunc(state.FailedJobs(c), s.opened.run.RetryDeferred)
 	if s.retries && len(failed) > 0 {
-		r.dispatch = append(r.dispatch, dispatch.RetryJobs{Jobs: failed})
+		r.Dispatch = append(r.Dispatch, dispatch.RetryJobs{Jobs: failed})
 	}
-	if err := s.fulfil(r); err != nil {
-		s.end.broken(err)
+	if len(s.opened.run.Deferred) == 0 {
+		return r, nil
 	}
-	return r
-}
-
-// meetAgain has pilots know inputs again that are other files with the contents
-// of before.
-func (s *Server) meetAgain(r *request) error {
-	if s.opened.decision == runAgain {
-		return nil // they are all fed anew
-	}
-	for name, files := range s.opened.elsewhere {
-		records, err := s.find.records(name, files)
-		if err != nil {
-			return err
+	// That deferred requests are carried out is durable together with there being
+	// none any more.
+	r.Dispatch = append(r.Dispatch, s.opened.run.DeferredInputs()...)
+	run := *s.opened.run
+	run.Deferred = nil
+	record, err := run.Record()
+	r.Records = append(r.Records, record)
+	r.Done = func(err error) {
+		if !errors.Is(err, loop.ErrReloaded) { // one that is refused is not wanted any more
+			s.opened.run.Deferred = nil
 		}
-		r.records = append(r.records, records...)
-		existing := convert.Each(files, func(f flow.InputFile) dispatch.ExistingFile { return f.ExistingFile })
-		r.dispatch = append(r.dispatch, dispatch.AddFiles{Files: existing})
 	}
-	return nil
+	return r, err
 }

@@ -17,7 +17,9 @@ import (
 	"fairway/internal/dispatch"
 	"fairway/internal/recording"
 	"fairway/internal/server/folder"
+	"fairway/internal/server/launch"
 	"fairway/internal/server/listen"
+	"fairway/internal/server/loop"
 	"fairway/internal/server/state"
 	"fairway/internal/storage"
 	"fairway/internal/storage/elements"
@@ -40,13 +42,13 @@ type Server struct {
 
 	listener net.Listener
 	endpoint *listen.Endpoint
-	inbox    *inbox
-	out      *outlet
-	end      *ending
-	pilots   *pilots
+	inbox    *loop.Inbox
+	pilots   *launch.Pilots
 	feeds    *feeds
-	loop     *loop
-	watchers *watchers
+	loop     *loop.Loop
+
+	toPublish *loop.Mailbox[dispatch.Publish]
+	toRemove  *loop.Mailbox[string]
 
 	began     time.Time
 	earlier   float64 // seconds that earlier servers worked on this run
@@ -101,12 +103,7 @@ func (s *Server) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.pilots = newPilots()
-	s.assemble()
-	s.pilots.rosters[s.config.Site.Name] = batch.NewRoster(batch.RosterConfig{
-		Site: s.config.Site.Name, System: system, MaxPilots: s.config.Site.MaxPilots,
-		Ended: s.pilotEnded, Told: s.told, Sched: s.sched, Log: s.log,
-	})
+	s.assemble(system)
 	return nil
 }
 
@@ -123,34 +120,31 @@ func (s *Server) record() error {
 }
 
 // assemble makes the parts and connects them.
-func (s *Server) assemble() {
-	s.inbox = newInbox(s.sched)
-	s.out = newOutlet(s.pilots)
-	s.end = &ending{keepGoing: s.config.KeepGoing, leaveTime: s.config.LeaveTime, owed: newObligations()}
-	s.watchers = newWatchers()
+func (s *Server) assemble(system batch.System) {
+	s.inbox = loop.NewInbox()
+	s.pilots = launch.New(s.inbox, s.sched, s.log)
+	s.pilots.AddSite(s.config.Site, system)
+	s.toPublish, s.toRemove = loop.NewMailbox[dispatch.Publish](), loop.NewMailbox[string]()
 	s.feeds = newFeeds(s.opened.flow.Inputs())
-	s.loop = &loop{
-		inbox: s.inbox, store: s.opened.store, log: s.log, out: s.out, end: s.end,
-		load:      s.load,
-		tape:      s.tape,
-		gathering: new(transaction),
-		commits:   make(chan []dispatch.Record, 1),
-		committed: make(chan error, 1),
-		free:      make(chan struct{}, 1),
-		delay:     s.config.CommitDelay,
-		waker:     newWaker(s.sched),
-		watchers:  s.watchers,
-		pilots:    s.pilots,
-		feeds:     s.feeds,
-		revival:   s.revival,
-	}
+	s.loop = loop.New(loop.Config{
+		Inbox: s.inbox, Store: s.opened.store, Load: s.load, Revive: s.revive,
+		Pilots: s.pilots, Files: s, InputsClosed: s.feeds.allClosed,
+		KeepGoing: s.config.KeepGoing, LeaveTime: s.config.LeaveTime, CommitDelay: s.config.CommitDelay,
+		Tape: s.tape, Sched: s.sched, Log: s.log,
+	})
 	s.endpoint = listen.NewEndpoint(s.listener, s.handler(), s.log)
 }
+
+// Publish is part of loop.Files.
+func (s *Server) Publish(files []dispatch.Publish) { s.toPublish.Put(files...) }
+
+// Remove is part of loop.Files.
+func (s *Server) Remove(pfns []string) { s.toRemove.Put(pfns...) }
 
 // handler serves pilots and people at the socket of the state folder.
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle(wire.NewTaskQueueHandler(&taskQueue{inbox: s.inbox, waiters: s.out.waiters}, listen.Uncompressed))
+	mux.Handle(wire.NewTaskQueueHandler(&taskQueue{s.inbox}, listen.Uncompressed))
 	mux.Handle(wire.NewWorkflowHandler(&api{
 		run: s, changer: s, control: s, logs: state.Logs(s.folders.Logs), places: s.folders.Places(), sched: s.sched,
 	}, listen.Uncompressed))
@@ -160,7 +154,7 @@ func (s *Server) handler() http.Handler {
 // release gives back what Open took, as far as it came.
 func (s *Server) release() {
 	if s.pilots != nil {
-		s.pilots.close()
+		s.pilots.Close()
 	}
 	if err := s.tape.Close(); err != nil {
 		s.log.Warn("not all was recorded", "error", err)
@@ -180,8 +174,8 @@ func (s *Server) release() {
 // Stop asks for an end: with drain after the attempts that run, else at once.
 // The state can be gone on with. Any goroutine may call it, at any time.
 func (s *Server) Stop(drain bool) {
-	s.end.ask(drain)
-	_ = s.inbox.send(context.Background(), &request{})
+	s.loop.Ending.Request(drain)
+	_ = s.inbox.Wake(context.Background())
 }
 
 // Run works until the workflow has ended, or ctx ends, which is Stop(false).
@@ -202,12 +196,12 @@ func (s *Server) Run(ctx context.Context) (Outcome, error) {
 
 	var group sync.WaitGroup
 	for _, work := range []func(context.Context){
-		s.publishLoop, s.removeLoop, s.feedLoop, s.loop.commit,
+		s.publishLoop, s.removeLoop, s.feedLoop, s.loop.Commit,
 	} {
 		group.Go(func() { work(working) })
 	}
 	group.Go(s.endpoint.Serve)
-	err := s.loop.run(working)
+	err := s.loop.Run(working)
 	outcome := s.conclude(err)
 	cancel()
 	s.endpoint.Close(listen.ClosingTime)

@@ -1,4 +1,4 @@
-package server
+package loop
 
 import (
 	"context"
@@ -7,22 +7,23 @@ import (
 	"fairway/sched"
 )
 
-// mailbox hands work from the loop, which must never block, to the goroutine
+// Mailbox hands work from the loop, which must never block, to the goroutine
 // that does it. It has no limit of its own: what can wait in one is bounded by
 // the files and pilots of the workflow.
-type mailbox[T any] struct {
+type Mailbox[T any] struct {
 	ready chan struct{} // holds a token while items is not empty
 
 	mu    sync.Mutex // guards items
 	items []T
 }
 
-func newMailbox[T any]() *mailbox[T] {
-	return &mailbox[T]{ready: make(chan struct{}, 1)}
+// NewMailbox makes an empty one.
+func NewMailbox[T any]() *Mailbox[T] {
+	return &Mailbox[T]{ready: make(chan struct{}, 1)}
 }
 
-// put never blocks.
-func (m *mailbox[T]) put(items ...T) {
+// Put never blocks.
+func (m *Mailbox[T]) Put(items ...T) {
 	if len(items) == 0 {
 		return
 	}
@@ -35,9 +36,9 @@ func (m *mailbox[T]) put(items ...T) {
 	}
 }
 
-// take waits for items and returns all there are, in order. Only one goroutine
+// Take waits for items and returns all there are, in order. Only one goroutine
 // may take.
-func (m *mailbox[T]) take(ctx context.Context, s *sched.Scheduler) ([]T, error) {
+func (m *Mailbox[T]) Take(ctx context.Context, s *sched.Scheduler) ([]T, error) {
 	if _, err := sched.Receive(ctx, s, m.ready); err != nil {
 		return nil, err
 	}

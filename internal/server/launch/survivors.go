@@ -1,4 +1,4 @@
-package server
+package launch
 
 import (
 	"context"
@@ -11,21 +11,21 @@ import (
 // started and that are alive. Where no server runs it was cut short; they go on
 // computing until their lease is over, for the next one.
 func Survivors(workflow string) ([]string, error) {
-	folders, err := folder.Of(workflow)
+	l, err := folder.Of(workflow)
 	if err != nil {
 		return nil, err
 	}
-	return batch.Alive(folders.ID)
+	return batch.Alive(l.ID)
 }
 
 // EndSurvivors ends pilots that Survivors has found, with what they run, and
 // waits until they are gone.
 func EndSurvivors(workflow string) error {
-	folders, err := folder.Of(workflow)
+	l, err := folder.Of(workflow)
 	if err != nil {
 		return err
 	}
-	local, err := batch.NewLocal(batch.LocalConfig{State: folders.ID, LogDir: folders.Pilots})
+	local, err := batch.NewLocal(batch.LocalConfig{State: l.ID, LogDir: l.Pilots})
 	if err != nil {
 		return err
 	}

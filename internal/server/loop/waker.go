@@ -1,4 +1,4 @@
-package server
+package loop
 
 import (
 	"context"
@@ -8,13 +8,21 @@ import (
 	"fairway/sched"
 )
 
-// waker tells the loop when dispatch or flow wants a Tick.
+// Who wants to be woken.
+const (
+	byDispatch = iota
+	byFlow
+	byEnding
+)
+
+// waker tells the loop when dispatch or flow wants a Tick. It belongs to the loop;
+// its goroutine touches fired only.
 type waker struct {
 	fired chan struct{}
 	sched *sched.Scheduler
 
-	wanted [3]time.Time // by dispatch, by flow and for the end; zero: no wish
-	armed  time.Time    // when the goroutine that waits will fire
+	wanted [3]time.Time // by whom; zero: not at all
+	armed  time.Time    // when the goroutine that waits will fire; zero: there is none
 	cancel context.CancelFunc
 	group  sync.WaitGroup
 }
@@ -23,13 +31,8 @@ func newWaker(s *sched.Scheduler) *waker {
 	return &waker{fired: make(chan struct{}, 1), sched: s, cancel: func() {}}
 }
 
-func (w *waker) dispatch(at time.Time) { w.want(0, at) }
-func (w *waker) flow(at time.Time)     { w.want(1, at) }
-func (w *waker) end(at time.Time)      { w.want(2, at) }
-
-// want takes note of a wish, which replaces the earlier one. A timer that is
-// set too early is left alone: the Tick does no harm, and most wishes move
-// later all the time.
+// want replaces the time that somebody wanted before. A timer that is set too early
+// is left alone: the Tick does no harm, and most times move later all the time.
 func (w *waker) want(who int, at time.Time) {
 	w.wanted[who] = at
 	if !at.IsZero() && (w.armed.IsZero() || at.Before(w.armed)) {
@@ -52,8 +55,8 @@ func (w *waker) arm(at time.Time) {
 	})
 }
 
-// reset is called when it has fired, before the Tick, whose effects renew the
-// wishes.
+// reset is called when it has fired, before the Tick, whose effects say when the next
+// one is wanted.
 func (w *waker) reset() {
 	w.cancel()
 	w.armed = time.Time{}

@@ -1,0 +1,136 @@
+package launch
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+
+	"fairway/internal/batch"
+	"fairway/internal/dispatch"
+	"fairway/internal/server/loop"
+	"fairway/sched"
+)
+
+// Pilots are those that this server had started, or took over, at all sites. They are
+// what the loop asks for pilots (loop.Pilots).
+type Pilots struct {
+	inbox   *loop.Inbox
+	sched   *sched.Scheduler
+	log     *slog.Logger
+	rosters map[string]*batch.Roster // by site; complete before the loop runs
+	closing sync.Once
+
+	mu   sync.Mutex        // guards live
+	live map[string]string // the site of each launch that is durable and has not ended
+}
+
+// New makes Pilots without a site.
+func New(inbox *loop.Inbox, s *sched.Scheduler, log *slog.Logger) *Pilots {
+	return &Pilots{inbox: inbox, sched: s, log: log, rosters: map[string]*batch.Roster{}, live: map[string]string{}}
+}
+
+// AddSite adds a batch system. The loop must not run yet.
+func (p *Pilots) AddSite(site dispatch.Site, system batch.System) {
+	p.rosters[site.Name] = batch.NewRoster(batch.RosterConfig{
+		Site: site.Name, System: system, MaxPilots: site.MaxPilots,
+		Ended: p.end, Sched: p.sched, Log: p.log,
+		Told: func(text string) { go func() { _ = p.inbox.Note(context.Background(), text) }() },
+	})
+}
+
+// Close ends the batch systems, with all pilots that are left, once.
+func (p *Pilots) Close() {
+	p.closing.Do(func() {
+		var all sync.WaitGroup
+		for _, r := range p.rosters {
+			all.Go(func() { _ = r.Close() })
+		}
+		all.Wait()
+	})
+}
+
+// None is part of loop.Pilots.
+func (p *Pilots) None() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.live) == 0
+}
+
+// Launches is part of loop.Pilots.
+func (p *Pilots) Launches() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Collect(maps.Keys(p.live))
+}
+
+// Start is part of loop.Pilots.
+func (p *Pilots) Start(launches []loop.Launch) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, l := range launches {
+		if r := p.rosters[l.Site]; r != nil {
+			p.live[l.Name] = l.Site
+			r.Start(l.Name)
+		}
+	}
+}
+
+// Withdraw is part of loop.Pilots.
+func (p *Pilots) Withdraw(launches []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, name := range launches {
+		if r := p.rosters[p.live[name]]; r != nil {
+			r.Withdraw(name)
+		}
+	}
+}
+
+// Adopt takes over the launches that are known from records. It returns the ends of
+// those of which it is known at once that they have ended. The loop calls it with
+// cores that were just loaded.
+func (p *Pilots) Adopt(ctx context.Context, known []dispatch.LaunchView) (ends []dispatch.Input, err error) {
+	bySite := map[string][]string{}
+	var gone []batch.End
+	for _, l := range known {
+		if p.rosters[l.Site] == nil {
+			gone = append(gone, batch.End{Launch: l.Launch, Reason: fmt.Sprintf("the site %s is not one of this run", l.Site)})
+			continue
+		}
+		bySite[l.Site] = append(bySite[l.Site], l.Launch)
+		p.mu.Lock()
+		p.live[l.Launch] = l.Site
+		p.mu.Unlock()
+	}
+	for site, r := range p.rosters {
+		ended, failed := r.Adopt(ctx, bySite[site])
+		if failed != nil {
+			err = fmt.Errorf("pilots of an earlier run could not be looked for at %s: %w", site, failed)
+		}
+		gone = append(gone, ended...)
+	}
+	for _, end := range gone {
+		p.forget(end.Launch)
+		ends = append(ends, dispatch.PilotEnded{Launch: end.Launch, Reason: end.Reason})
+	}
+	return ends, err
+}
+
+func (p *Pilots) forget(launch string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.live, launch)
+}
+
+// end tells dispatch of a pilot that its batch system no longer has.
+func (p *Pilots) end(end batch.End) {
+	ctx := context.Background()
+	_ = p.inbox.Deliver(ctx, func() *loop.Request {
+		return &loop.Request{Dispatch: []dispatch.Input{dispatch.PilotEnded{Launch: end.Launch, Reason: end.Reason}}}
+	})
+	p.forget(end.Launch)
+	_ = p.inbox.Wake(ctx) // the loop may wait for the last one
+}

@@ -1,0 +1,256 @@
+package loop
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"fairway/internal/dispatch"
+)
+
+const (
+	// ProblemLimit bounds the problems that a run tells of. Failed jobs keep
+	// theirs.
+	ProblemLimit = 20
+	// NoteLimit bounds the notes that a run tells of. Jobs keep theirs.
+	NoteLimit = 20
+)
+
+// phase of a run's life. They follow each other in this order.
+type phase uint8
+
+const (
+	running  phase = iota
+	draining       // nothing new is started; what runs goes on
+	leaving        // what runs is ended
+	over           // no pilot is left, all is published
+)
+
+// Ending decides when a run is over, and gathers what a person is told of it. It
+// lasts longer than the cores, which may be loaded again while it goes on.
+type Ending struct {
+	// Any goroutine may add to these, also when the loop has ended.
+	problems, notes remarks
+
+	mu        sync.Mutex // guards requested
+	requested phase      // the phase that a person asks for; it is never taken back
+
+	// All that follows belongs to the loop, and may be read when it has ended.
+
+	phase   phase
+	asked   bool  // a person ended it
+	fatal   bool  // the run cannot go on at all
+	failed  int   // jobs that failed for good
+	publish error // publications that were given up
+
+	// Effects that were let out, or will be, and are not confirmed. They are those of
+	// the cores, and forgotten with them.
+	owedFiles    map[dispatch.FileRef]bool // to be published
+	owedRemovals map[string]bool           // PFNs
+
+	// Pilots that do not leave: leaveBy is when they are withdrawn, zero while that is
+	// not decided; withdrawn says that they were, abandoned that they have not left
+	// then either: closing the batch system ends what hears no signal.
+	leaveBy   time.Time
+	withdrawn bool
+	abandoned bool
+}
+
+func newEnding() *Ending {
+	e := new(Ending)
+	e.forgetOwed()
+	return e
+}
+
+// Request asks for an end: with drain after what runs, else at once. The loop sees it
+// at its next turn. Any goroutine may call it.
+func (e *Ending) Request(drain bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	to := leaving
+	if drain {
+		to = draining
+	}
+	e.requested = max(e.requested, to)
+}
+
+// Problem tells a person, once, of something that keeps the run from success.
+func (e *Ending) Problem(text string) { e.problems.add(text, ProblemLimit) }
+
+// Note tells a person, once, of something that went another way than the workflow
+// says.
+func (e *Ending) Note(text string) { e.notes.add(text, NoteLimit) }
+
+// Problems are at most ProblemLimit, in the order in which they came up.
+func (e *Ending) Problems() []string { return e.problems.list() }
+
+// Notes are at most NoteLimit, in the order in which they came up.
+func (e *Ending) Notes() []string { return e.notes.list() }
+
+// Requested reports, when the loop has ended, whether a person ended the run.
+func (e *Ending) Requested() bool { return e.asked }
+
+// Failed reports, when the loop has ended, whether the run could not go on, or a
+// publication was given up.
+func (e *Ending) Failed() bool { return e.fatal || e.publish != nil }
+
+// Abandoned reports, when the loop has ended, whether pilots are left that hear
+// nothing.
+func (e *Ending) Abandoned() bool { return e.abandoned }
+
+func (e *Ending) forgetOwed() {
+	e.owedFiles, e.owedRemovals = map[dispatch.FileRef]bool{}, map[string]bool{}
+}
+
+func (e *Ending) owe(publish []dispatch.Publish, remove []string) {
+	for _, p := range publish {
+		e.owedFiles[p.File] = true
+	}
+	for _, pfn := range remove {
+		e.owedRemovals[pfn] = true
+	}
+}
+
+func (e *Ending) published(file dispatch.FileRef) { delete(e.owedFiles, file) }
+
+func (e *Ending) removed(pfn string) { delete(e.owedRemovals, pfn) }
+
+// observe takes note of jobs that failed, and of what pilots noticed.
+func (e *Ending) observe(event *dispatch.Event) {
+	if event.Result != nil {
+		for _, text := range event.Result.Notes {
+			e.Note(fmt.Sprintf("job %s: %s", event.Name, text))
+		}
+	}
+	if event.Kind == dispatch.FileLost {
+		e.Note(fmt.Sprintf("a stored file is lost, and made again by job %s when it is needed: %s", event.Name, event.Reason))
+	}
+	if event.Kind == dispatch.JobFailed {
+		e.failed++
+		e.Problem(fmt.Sprintf("job %s failed: %s", event.Name, event.Reason))
+	}
+}
+
+// fail ends the run for a reason that no retry repairs. Its state stays.
+func (e *Ending) fail(err error) {
+	e.fatal = true
+	e.Problem(err.Error())
+}
+
+// giveUp says that a result could not be put where it belongs.
+func (e *Ending) giveUp(file dispatch.FileRef, err error) {
+	e.published(file)
+	e.publish = errors.Join(e.publish, err)
+	e.Problem(err.Error())
+}
+
+func (e *Ending) reached() bool { return e.phase == over }
+
+// repeat tells cores that were just loaded of an end that was under way.
+func (e *Ending) repeat(l *Loop) {
+	if e.phase != running {
+		e.enter(l, e.phase)
+	}
+}
+
+// advance is called after every turn of the loop, and moves on to the next phase
+// if it is time.
+func (e *Ending) advance(l *Loop) {
+	e.mu.Lock()
+	requested := e.requested
+	e.mu.Unlock()
+	if requested > e.phase {
+		e.asked = true
+		e.enter(l, requested)
+	}
+	if e.phase == running && e.nothingToDo(l) {
+		e.enter(l, draining)
+	}
+	if e.phase == running || e.phase == over {
+		return
+	}
+	e.hurry(l)
+	if (e.abandoned || l.Pilots.None()) && len(e.owedFiles)+len(e.owedRemovals) == 0 && l.flying == nil && l.gathering.empty() {
+		e.phase = over
+	}
+}
+
+// enter begins a phase, and tells dispatch.
+func (e *Ending) enter(l *Loop, to phase) {
+	e.phase, e.leaveBy = to, time.Time{}
+	if err := l.stepDispatch(dispatch.Stop{Drain: to == draining}); err != nil {
+		e.fail(fmt.Errorf("ending the run: %w", err))
+		e.phase = over
+	}
+	l.propagate()
+}
+
+// nothingToDo says that no job can run any more, or none may.
+func (e *Ending) nothingToDo(l *Loop) bool {
+	if e.fatal || e.failed > 0 && !l.KeepGoing {
+		return true
+	}
+	totals := l.Dispatch.Totals()
+	if totals.ByState[dispatch.Waiting]+totals.ByState[dispatch.Ready]+executing(&totals) > 0 {
+		return false
+	}
+	return l.Tally.Finished || l.InputsClosed() && l.waker.wanted[byFlow].IsZero()
+}
+
+// executing counts the jobs that pilots have.
+func executing(t *dispatch.Totals) int {
+	return t.ByState[dispatch.Assigned] + t.ByState[dispatch.Running] + t.ByState[dispatch.Committing]
+}
+
+// hurry withdraws pilots that should have left: they run nothing any more, or
+// were told to end it, and LeaveTime has passed since. Results that are still
+// being published are waited for, however long that takes.
+func (e *Ending) hurry(l *Loop) {
+	totals := l.Dispatch.Totals()
+	if e.abandoned || e.phase == draining && executing(&totals) > 0 || l.Pilots.None() {
+		return
+	}
+	now := time.Now()
+	if e.leaveBy.IsZero() {
+		e.leaveBy = now.Add(l.LeaveTime)
+		l.waker.want(byEnding, e.leaveBy)
+	}
+	if now.Before(e.leaveBy) {
+		return
+	}
+	if e.withdrawn {
+		e.abandoned = true
+		return
+	}
+	e.withdrawn = true
+	e.leaveBy = now.Add(l.LeaveTime)
+	l.waker.want(byEnding, e.leaveBy)
+	l.Pilots.Withdraw(l.Pilots.Launches())
+}
+
+// remarks are lines for a person, each once, in the order in which they came
+// up. What comes when there are as many as the limit is left out. Any goroutine
+// may use them: what is tidied up after the loop has ended is told, too, while
+// somebody still watches.
+type remarks struct {
+	mu    sync.Mutex // guards lines
+	lines []string
+}
+
+func (r *remarks) add(text string, limit int) {
+	text = strings.ToValidUTF8(text, "?") // it may name a file, and could not be sent otherwise
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.lines) < limit && !slices.Contains(r.lines, text) {
+		r.lines = append(r.lines, text)
+	}
+}
+
+func (r *remarks) list() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.lines)
+}

@@ -1,0 +1,513 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"fairway/internal/dispatch"
+	"fairway/internal/fault"
+	"fairway/internal/flow"
+	"fairway/internal/recording"
+	"fairway/internal/server/convert"
+	"fairway/internal/server/state"
+	"fairway/internal/store"
+	"fairway/sched"
+)
+
+const (
+	// StoreTries is how often in a row the store may fail before the run ends.
+	StoreTries = 8
+	// StoreBackoff is the pause after the first failure of the store. It doubles
+	// with each further one.
+	StoreBackoff = 250 * time.Millisecond
+	// roundSize bounds the requests that are stepped before the loop looks
+	// whether the disk is done.
+	roundSize = 128
+)
+
+// Pilots are those that the run has started (package launch). No method blocks.
+type Pilots interface {
+	// Start has pilots submitted whose launches are durable. None is false from now
+	// on, until they have ended.
+	Start([]Launch)
+	// Withdraw has launches ended.
+	Withdraw(launches []string)
+	// None reports whether no pilot is there and none will come.
+	None() bool
+	// Launches are those that are durable and have not ended.
+	Launches() []string
+}
+
+// Launch is one pilot of a site.
+type Launch struct{ Site, Name string }
+
+// Files are the results and stored files of the run (package publish). No method
+// blocks. What was done comes back as dispatch.Published and dispatch.Removed.
+type Files interface {
+	Publish([]dispatch.Publish)
+	Remove(pfns []string)
+}
+
+// Config is what a loop works with. All of it must be given, but Tape.
+type Config struct {
+	Inbox *Inbox
+	Store store.Store
+	// Load makes the cores from the store. Revive is what they are told right after:
+	// what the store doesn't keep. Both run in the loop.
+	Load   func(context.Context) (*state.Loaded, error)
+	Revive func(*state.Cores) (*Request, error)
+
+	Pilots       Pilots
+	Files        Files
+	InputsClosed func() bool // no more files will come
+
+	KeepGoing   bool          // go on after a job has failed with what doesn't depend on it
+	LeaveTime   time.Duration // that pilots which are to leave may take
+	CommitDelay time.Duration // the least time between the starts of two large transactions
+
+	Tape  *recording.Writer // nil: none
+	Sched *sched.Scheduler
+	Log   *slog.Logger
+}
+
+// Loop owns the cores of a run. But for Commit and Changes, everything here belongs
+// to the goroutine of Run, and lives as long as the run; after Run anybody may read.
+type Loop struct {
+	Config
+
+	// The cores, loaded from the store and again after it failed. Their events wait
+	// in events, oldest first, until flow has seen them: between two requests there
+	// are none.
+	state.Cores
+	events []dispatch.Event
+
+	// Ending decides when the run is over. It outlives the cores.
+	Ending *Ending
+
+	// What stepping has led to. gathering takes in what comes, and is never nil.
+	// flying is at the store, nil while none is; nothing of a transaction is let out
+	// before flying has landed, and they land in order. failures counts those in a
+	// row that did not.
+	gathering *transaction
+	flying    *transaction
+	failures  int
+
+	// How records get to the goroutine of Commit: one transaction at a time. busy is
+	// true from then until free says that the next may begin.
+	commits   chan []dispatch.Record
+	committed chan error
+	free      chan struct{}
+	busy      bool
+
+	waker    *waker
+	watchers *watchers
+}
+
+// transaction gathers what stepping leads to until its records are durable: one
+// commit, and what may be let out after it.
+type transaction struct {
+	records []dispatch.Record
+	answers []answer
+	start   []Launch
+	stop    []string
+	publish []dispatch.Publish
+	remove  []string
+	done    []func(error)
+}
+
+func (t *transaction) empty() bool {
+	return len(t.records)+len(t.answers)+len(t.start)+len(t.stop)+len(t.publish)+len(t.remove)+len(t.done) == 0
+}
+
+// lose tells everybody who waits that nothing came of it.
+func (t *transaction) lose(err error) {
+	for _, done := range t.done {
+		done(err)
+	}
+}
+
+// New makes a loop. Whoever does calls Run and Commit, each in a goroutine.
+func New(config Config) *Loop {
+	return &Loop{
+		Config:    config,
+		Ending:    newEnding(),
+		gathering: new(transaction),
+		commits:   make(chan []dispatch.Record, 1),
+		committed: make(chan error, 1),
+		free:      make(chan struct{}, 1),
+		waker:     newWaker(config.Sched),
+		watchers:  newWatchers(),
+	}
+}
+
+// Run works until the run has ended or ctx ends. It returns an error if the
+// state could not be kept.
+func (l *Loop) Run(ctx context.Context) error {
+	defer l.close()
+	if err := l.reload(ctx); err != nil {
+		return err
+	}
+	for !l.Ending.reached() {
+		if err := l.turn(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// turn takes what there is, and starts a commit if the disk is free.
+func (l *Loop) turn(ctx context.Context) error {
+	select {
+	case r := <-l.Inbox.requests:
+		l.round(r)
+	case err := <-l.committed:
+		if err := l.landed(ctx, err); err != nil {
+			return err
+		}
+	case <-l.free:
+		l.busy = false
+	case <-l.waker.fired:
+		l.waker.reset()
+		l.take(&Request{Dispatch: []dispatch.Input{dispatch.Tick{}}, Flow: []flow.Input{flow.Tick{}}})
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	l.flush()
+	l.Ending.advance(l)
+	l.flush()
+	l.Notify()
+	l.Tape.Flush()
+	return nil
+}
+
+// round takes a request and those that wait behind it.
+func (l *Loop) round(r *Request) {
+	l.take(r)
+	for range roundSize {
+		select {
+		case r := <-l.Inbox.requests:
+			l.take(r)
+		default:
+			return
+		}
+	}
+}
+
+// take steps one request. What it leads to is gathered.
+func (l *Loop) take(r *Request) {
+	if r.Prepare != nil {
+		if err := r.Prepare(&l.Cores, r); err != nil {
+			r.finish(err)
+			return
+		}
+	}
+	l.gathering.records = append(l.gathering.records, r.Records...)
+	l.gathering.publish = append(l.gathering.publish, r.Publish...)
+	l.Ending.owe(r.Publish, nil)
+	var refused error
+	for _, in := range r.Dispatch {
+		refused = errors.Join(refused, l.stepDispatch(in))
+		l.propagate()
+	}
+	for _, in := range r.Flow {
+		refused = errors.Join(refused, l.stepFlow(in))
+		l.propagate()
+	}
+	if r.Ask != nil {
+		r.Ask(&l.Cores)
+	}
+	if r.end != nil {
+		r.end(l.Ending)
+	}
+	if refused != nil {
+		r.finish(refused)
+		return
+	}
+	if r.Done != nil {
+		l.gathering.done = append(l.gathering.done, r.Done)
+	}
+}
+
+// stepDispatch steps dispatch once. An error means that the input was refused. The
+// events wait for propagate.
+func (l *Loop) stepDispatch(in dispatch.Input) error {
+	at := state.Now()
+	effects, err := l.Dispatch.Step(at, in)
+	l.Tape.Dispatch(at, in, &effects, err)
+	if err != nil {
+		return err
+	}
+	switch in := in.(type) {
+	case dispatch.Published:
+		l.Ending.published(in.File)
+		l.Tally.Published(in.File.LFN)
+	case dispatch.Removed:
+		l.Ending.removed(in.PFN)
+	}
+	l.gather(&effects)
+	return nil
+}
+
+// gather takes over the effects of one step of dispatch, which the next step
+// overwrites.
+func (l *Loop) gather(e *dispatch.Effects) {
+	t := l.gathering
+	t.records = append(t.records, e.Persist...)
+	for i := range e.Replies {
+		r := &e.Replies[i]
+		message, err := convert.AnswerToWire(r.Answer)
+		t.answers = append(t.answers, answer{pilot: r.Pilot, seq: r.Seq, message: message, err: err})
+	}
+	t.stop = append(t.stop, e.Stop...)
+	t.publish = append(t.publish, e.Publish...)
+	t.remove = append(t.remove, e.Remove...)
+	l.Ending.owe(e.Publish, e.Remove)
+	l.events = append(l.events, e.Events...)
+	l.waker.want(byDispatch, e.WakeAt)
+	for _, start := range slices.Clone(e.Start) {
+		l.nameLaunches(start)
+	}
+}
+
+// nameLaunches names the pilots that dispatch asks for. Their records are in the
+// same transaction, so the names are durable before any is submitted: whatever a
+// batch system has under such a name is known after a crash.
+func (l *Loop) nameLaunches(start dispatch.Start) {
+	for range start.Count {
+		launch := newLaunch(start.Site)
+		if err := l.stepDispatch(dispatch.PilotSubmitted{Site: start.Site, Launch: launch.Name}); err != nil {
+			l.Ending.fail(fmt.Errorf("starting a pilot at %s: %w", start.Site, err))
+			return
+		}
+		l.gathering.start = append(l.gathering.start, launch)
+	}
+}
+
+var (
+	// epoch tells the launches of this process from those of any other.
+	epoch = sync.OnceValue(func() string { return strconv.FormatInt(time.Now().UnixMicro(), 36) })
+	// launched counts the launches of this process.
+	launched atomic.Int64
+)
+
+// newLaunch gives a pilot a name that is unique for ever.
+func newLaunch(site string) Launch {
+	return Launch{site, fmt.Sprintf("%s-%s.%d", site, epoch(), launched.Add(1))}
+}
+
+// propagate follows the events through flow and dispatch, oldest first, until both
+// rest. That one refuses what the other says is an end of the run: it would come
+// again after any restart.
+func (l *Loop) propagate() {
+	for len(l.events) > 0 {
+		event := l.events[0]
+		l.events = l.events[1:]
+		if err := l.observe(&event); err != nil {
+			l.Ending.fail(err)
+			break
+		}
+	}
+	l.events = l.events[:0]
+}
+
+// observe records what is to be known of an event, and tells flow of commits.
+func (l *Loop) observe(event *dispatch.Event) error {
+	l.Ending.observe(event)
+	l.Tally.Observe(event)
+	if event.Result != nil {
+		record, err := l.Tally.Attempts.Record(event)
+		if err != nil {
+			return err
+		}
+		l.gathering.records = append(l.gathering.records, record)
+	}
+	switch event.Kind {
+	case dispatch.PilotRegistered:
+		l.gathering.records = append(l.gathering.records, l.Tally.Hosts.Record(event.Pilot, event.Host))
+		if event.Reason != "" {
+			l.Log.Warn("a pilot cannot work; another is tried later", "pilot", event.Pilot, "reason", event.Reason)
+		}
+	case dispatch.JobCommitted:
+		return l.stepFlow(flow.Happened{Event: *event})
+	}
+	return nil
+}
+
+// stepFlow steps flow, and gives dispatch the files and jobs that it makes. An error
+// means that one of them was refused.
+func (l *Loop) stepFlow(in flow.Input) error {
+	at := state.Now()
+	effects, err := l.Flow.Step(at, in)
+	l.Tape.Flow(at, in, &effects, err)
+	if err != nil {
+		return err
+	}
+	l.gathering.records = append(l.gathering.records, effects.Persist...)
+	l.waker.want(byFlow, effects.WakeAt)
+	l.Tally.ObserveFlow(&effects)
+	for _, note := range effects.Notes {
+		l.Ending.Note(note)
+	}
+	var inputs []dispatch.Input
+	if len(effects.AddFiles) > 0 {
+		inputs = append(inputs, dispatch.AddFiles{Files: effects.AddFiles})
+	}
+	if len(effects.Submit) > 0 {
+		jobs, err := convert.JobsWithPayload(effects.Submit)
+		if err != nil {
+			return err
+		}
+		inputs = append(inputs, dispatch.Submit{Jobs: jobs})
+	}
+	for _, in := range inputs {
+		if err := l.stepDispatch(in); err != nil {
+			return fmt.Errorf("the workflow asks for what cannot be done: %w", err)
+		}
+	}
+	return nil
+}
+
+// flush sends what was gathered to the disk, one transaction at a time. What
+// needs no disk is let out at once if nothing before it is under way.
+func (l *Loop) flush() {
+	for l.flying == nil && !l.gathering.empty() {
+		next := l.gathering
+		if len(next.records) > 0 && l.busy {
+			return
+		}
+		l.gathering = new(transaction)
+		if len(next.records) > 0 {
+			l.flying, l.busy = next, true
+			l.commits <- next.records
+			return
+		}
+		l.letOut(next)
+	}
+}
+
+// Commit applies transactions, one after the other, until the loop closes. A
+// transaction costs much more than a record, so under load they are spaced, and
+// each takes in what comes meanwhile.
+func (l *Loop) Commit(ctx context.Context) {
+	for records := range l.commits {
+		next := time.Now().Add(l.pause(len(records)))
+		l.committed <- l.Store.Apply(ctx, records)
+		if l.Sched.WaitUntil(ctx, next) != nil {
+			continue // the run ends, and what is left is not held up
+		}
+		l.free <- struct{}{}
+	}
+}
+
+// fullTransaction is how many records a transaction has that is followed by the
+// whole CommitDelay. After a smaller one the next begins sooner, in proportion,
+// so that jobs that wait for each other are not held up.
+const fullTransaction = 16
+
+func (l *Loop) pause(records int) time.Duration {
+	return l.CommitDelay * time.Duration(min(records, fullTransaction)) / fullTransaction
+}
+
+// landed lets a transaction out that is durable, or starts anew if it isn't.
+func (l *Loop) landed(ctx context.Context, err error) error {
+	t := l.flying
+	l.flying = nil
+	if err == nil {
+		l.failures = 0
+		l.letOut(t)
+		return nil
+	}
+	l.Log.Error("the store failed; loading the state again", "error", err)
+	t.lose(ErrReloaded)
+	return l.recover(ctx, err)
+}
+
+var beforeLetOut = fault.New("server.letout.before")
+
+func (l *Loop) letOut(t *transaction) {
+	_ = beforeLetOut.Hit()
+	for _, a := range t.answers {
+		l.Inbox.held.resolve(a)
+	}
+	l.Files.Publish(t.publish)
+	l.Files.Remove(t.remove)
+	l.Pilots.Start(t.start)
+	l.Pilots.Withdraw(t.stop)
+	for _, done := range t.done {
+		done(nil)
+	}
+}
+
+// recover discards the cores and loads them again from what is durable.
+func (l *Loop) recover(ctx context.Context, err error) error {
+	l.gathering.lose(ErrReloaded)
+	l.Inbox.held.fail(ErrReloaded)
+	for err != nil {
+		l.failures++
+		if l.failures > StoreTries {
+			return fmt.Errorf("the store failed %d times in a row: %w", StoreTries, err)
+		}
+		if err := l.Sched.Sleep(ctx, StoreBackoff<<(l.failures-1)); err != nil {
+			return err
+		}
+		err = l.reload(ctx)
+	}
+	return nil
+}
+
+func (l *Loop) reload(ctx context.Context) error {
+	loaded, err := l.Load(ctx)
+	if err != nil {
+		return err
+	}
+	l.Cores = loaded.Cores
+	l.Tape.Load(loaded.Records, &loaded.Effects)
+	l.gathering = new(transaction)
+	l.events = nil
+	l.Ending.forgetOwed()
+	l.gather(&loaded.Effects)
+	l.propagate()
+	revival, err := l.Revive(&l.Cores)
+	if err != nil {
+		l.Ending.fail(err)
+	}
+	l.take(revival)
+	l.Ending.repeat(l)
+	l.flush()
+	return nil
+}
+
+// close ends the loop for everybody who still waits for it.
+func (l *Loop) close() {
+	close(l.Inbox.ended)
+	close(l.commits)
+	l.waker.stop()
+	for _, t := range []*transaction{l.flying, l.gathering} {
+		if t != nil {
+			t.lose(ErrEnded)
+		}
+	}
+	for {
+		select {
+		case r := <-l.Inbox.requests:
+			r.finish(ErrEnded)
+		default:
+			l.Inbox.held.fail(ErrEnded)
+			return
+		}
+	}
+}
+
+// Changes returns a channel that is closed at the next change of the run. Who wants
+// to miss nothing takes it before asking.
+func (l *Loop) Changes() <-chan struct{} { return l.watchers.next() }
+
+// Notify is a change of the run that the loop does not see.
+func (l *Loop) Notify() { l.watchers.notify() }

@@ -1,0 +1,38 @@
+package loop
+
+import (
+	"errors"
+	"log/slog"
+
+	"fairway/internal/server/state"
+	"fairway/sched"
+)
+
+// Rehearsal steps cores as a loop does that has no pilots and no store. It begins with
+// the first request that it takes; nothing is kept or let out.
+type Rehearsal struct{ loop *Loop }
+
+// Rehearse makes a rehearsal with loaded cores. It must be closed.
+func Rehearse(cores state.Cores, s *sched.Scheduler, log *slog.Logger) *Rehearsal {
+	l := New(Config{Sched: s, Log: log})
+	l.Cores = cores
+	return &Rehearsal{l}
+}
+
+// Take steps a request. An error says that an input was refused.
+func (r *Rehearsal) Take(request *Request) (refused error) {
+	request.Done = func(err error) { refused = err }
+	r.loop.take(request)
+	return refused
+}
+
+// Err is why the run cannot go on, or nil.
+func (r *Rehearsal) Err() error {
+	if !r.loop.Ending.fatal {
+		return nil
+	}
+	return errors.New(r.loop.Ending.Problems()[0])
+}
+
+// Close ends the rehearsal. Its cores can still be read.
+func (r *Rehearsal) Close() { r.loop.waker.stop() }

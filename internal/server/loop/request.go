@@ -1,0 +1,147 @@
+package loop
+
+import (
+	"context"
+	"errors"
+
+	"fairway/internal/dispatch"
+	"fairway/internal/flow"
+	"fairway/internal/server/state"
+)
+
+// ErrReloaded ends a request whose effects were lost because the store failed:
+// it has changed nothing, and may be made again.
+var ErrReloaded = errors.New("the store failed and the state was loaded again; repeat the request")
+
+// ErrEnded ends a request that came when the loop had ended.
+var ErrEnded = errors.New("the run has ended")
+
+// Request is the single entry of the loop: everything that changes a run comes
+// as one, so a recording of the inputs of all requests replays the run.
+type Request struct {
+	// Prepare runs in the loop before the inputs are stepped, and may look at
+	// the cores, refuse the request, or add to it.
+	Prepare func(*state.Cores, *Request) error
+
+	Dispatch []dispatch.Input
+	Flow     []flow.Input
+	Records  []dispatch.Record  // of the server's own tables
+	Publish  []dispatch.Publish // files that are to be published once more
+
+	// Ask runs in the loop after the inputs were stepped. It must only read.
+	Ask func(*state.Cores)
+
+	// Done is called once: with nil when all is durable, else with what went
+	// wrong: dispatch.ErrRefused, ErrReloaded, ErrEnded. It must not block.
+	Done func(error)
+
+	end func(*Ending) // runs in the loop with Ask
+}
+
+func (r *Request) finish(err error) {
+	if r.Done != nil {
+		r.Done(err)
+	}
+}
+
+// inboxSize is how many requests wait for the loop before those who make them
+// wait too.
+const inboxSize = 256
+
+// Inbox is how goroutines reach the loop. It is made before the loop, for those that
+// the loop hands work to.
+type Inbox struct {
+	requests chan *Request
+	ended    chan struct{} // closed when the loop takes no more
+	held     heldSyncs
+}
+
+// NewInbox makes the inbox of one loop.
+func NewInbox() *Inbox {
+	return &Inbox{
+		requests: make(chan *Request, inboxSize), ended: make(chan struct{}),
+		held: heldSyncs{byPilot: map[dispatch.PilotID][]*heldSync{}},
+	}
+}
+
+// Send hands a request to the loop; its Done says what became of it.
+func (i *Inbox) Send(ctx context.Context, r *Request) error {
+	select {
+	case i.requests <- r:
+		return nil
+	case <-i.ended:
+		return ErrEnded
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Wake has the loop find out whether the run is over.
+func (i *Inbox) Wake(ctx context.Context) error { return i.Send(ctx, &Request{}) }
+
+// Do carries out a request and waits until it is durable.
+func (i *Inbox) Do(ctx context.Context, r *Request) error {
+	result := make(chan error, 1)
+	r.Done = func(err error) { result <- err }
+	if err := i.Send(ctx, r); err != nil {
+		return err
+	}
+	select {
+	case err := <-result:
+		return err
+	case <-i.ended:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case err := <-result: // it was among the last
+		return err
+	default:
+		return ErrEnded
+	}
+}
+
+// Deliver is Do for the server's own goroutines, which repeat a request that
+// was lost. newRequest makes it each time.
+func (i *Inbox) Deliver(ctx context.Context, newRequest func() *Request) error {
+	for {
+		err := i.Do(ctx, newRequest())
+		if !errors.Is(err, ErrReloaded) {
+			return err
+		}
+	}
+}
+
+// Query asks the loop a question and waits for the answer. It doesn't wait for
+// the disk: what is seen may not be durable yet. The cores must not be kept or
+// changed.
+func (i *Inbox) Query(ctx context.Context, ask func(*state.Cores)) error {
+	seen := make(chan struct{})
+	r := &Request{Ask: func(c *state.Cores) { ask(c); close(seen) }}
+	if err := i.Send(ctx, r); err != nil {
+		return err
+	}
+	select {
+	case <-seen:
+		return nil
+	case <-i.ended:
+		return ErrEnded
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Fail ends the run for a reason that no retry repairs.
+func (i *Inbox) Fail(ctx context.Context, err error) error {
+	return i.Send(ctx, &Request{end: func(e *Ending) { e.fail(err) }})
+}
+
+// Note tells a person of something that went another way than the workflow says.
+func (i *Inbox) Note(ctx context.Context, text string) error {
+	return i.Send(ctx, &Request{end: func(e *Ending) { e.Note(text) }})
+}
+
+// GiveUp lets the run end without a file that cannot be published.
+func (i *Inbox) GiveUp(ctx context.Context, file dispatch.FileRef, err error) error {
+	return i.Send(ctx, &Request{end: func(e *Ending) { e.giveUp(file, err) }})
+}
