@@ -79,7 +79,8 @@ func (q *queue) take(m *wire.SyncRequest, at time.Duration) {
 	for _, a := range m.GetStarted() {
 		q.forget(a.GetAttempt())
 	}
-	for _, r := range m.GetEnded() {
+	for _, report := range m.GetEnded() {
+		r := report.GetResult()
 		q.forget(r.GetAttempt())
 		q.news = true
 		if !q.known[r.GetAttempt()] && !q.leave {

@@ -45,7 +45,7 @@ func (f *feeder) Sync(_ context.Context, m *wire.SyncRequest) (*wire.SyncAnswer,
 	f.syncs++
 	f.newest = max(f.newest, m.GetSeq())
 	for _, r := range m.GetEnded() {
-		f.ended[r.GetAttempt()] = true
+		f.ended[r.GetResult().GetAttempt()] = true
 	}
 	f.news.Broadcast()
 	for m.GetSeq() == f.newest && f.given-len(f.ended) >= f.ahead && len(m.GetEnded()) == 0 {

@@ -74,6 +74,9 @@ func (c *caching) carry(m *wire.SyncRequest) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, change := range c.changes {
+		if len(m.CacheGone)+len(m.CacheAdded) >= 2*maxCacheTold {
+			break
+		}
 		mark(&change.seq, m.GetSeq())
 		if change.Gone {
 			m.CacheGone = append(m.CacheGone, &wire.CacheGone{File: refToWire(change.Ref), LastLink: change.LastLink})
@@ -93,6 +96,10 @@ func (c *caching) acknowledge(seen uint64) {
 	}
 }
 
+// maxCacheTold bounds the files in a message. Of others in the cache the TaskQueue
+// does not know; changes come in the next one.
+const maxCacheTold = 100_000
+
 // contents is the whole state, in place of the changes so far. Removals are
 // kept, since the TaskQueue cannot see from the whole that a last link went.
 func (c *caching) contents() (all []*wire.CachedFile) {
@@ -107,6 +114,9 @@ func (c *caching) contents() (all []*wire.CachedFile) {
 	}
 	c.mu.Unlock()
 	for _, f := range c.cache.Contents() {
+		if len(all) == maxCacheTold {
+			break
+		}
 		all = append(all, &wire.CachedFile{File: refToWire(f.Ref), Size: f.Size})
 	}
 	return all

@@ -12,6 +12,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	"fairway/internal/access"
 	"fairway/internal/wire"
 )
 
@@ -28,20 +29,29 @@ func randomName() string {
 	return hex.EncodeToString(b[:])
 }
 
-// dial returns a client for the TaskQueue at an address of Config.Server.
-func dial(server string) (wire.TaskQueueClient, error) {
-	transport := &http.Transport{MaxIdleConnsPerHost: maxConnections, DisableCompression: true}
-	url := server
-	if path, isSocket := strings.CutPrefix(server, "unix:"); isSocket {
-		path = socketPath(path)
-		url = "http://fairway"
-		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return dialSocket(ctx, path)
-		}
-	} else if !strings.HasPrefix(server, "http://") && !strings.HasPrefix(server, "https://") {
-		return nil, fmt.Errorf("server address %q is neither unix:PATH nor an http URL", server)
+// clientOptions: no compression, which would cost more than the whole rest of a
+// call, and no answer without end.
+var clientOptions = []connect.ClientOption{
+	connect.WithAcceptCompression("gzip", nil, nil),
+	connect.WithReadMaxBytes(access.MaxMessage),
+}
+
+// dial returns a client for the TaskQueue: over the line, or else at the address
+// of Config.Server.
+func (c *Config) dial() (wire.TaskQueueClient, error) {
+	if c.Line != nil {
+		return wire.NewTaskQueueClient(c.Line.Client(maxConnections), access.BaseURL, clientOptions...), nil
 	}
-	return wire.NewTaskQueueClient(&http.Client{Transport: transport}, url, connect.WithAcceptCompression("gzip", nil, nil)), nil
+	path, isSocket := strings.CutPrefix(c.Server, "unix:")
+	if !isSocket {
+		return nil, fmt.Errorf("server address %q is not of the form unix:PATH; over a network a pilot is started with `fairway pilot --connect FILE`", c.Server)
+	}
+	path = socketPath(path)
+	transport := &http.Transport{
+		MaxIdleConnsPerHost: maxConnections, DisableCompression: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dialSocket(ctx, path) },
+	}
+	return wire.NewTaskQueueClient(&http.Client{Transport: transport}, "http://fairway", clientOptions...), nil
 }
 
 // socketPath drops the slashes of the form unix:///path.

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"fairway/internal/access"
 )
 
 // ConfigVariable is the environment variable in which a pilot that is started
@@ -18,6 +20,7 @@ const ConfigVariable = "FAIRWAY_PILOT_CONFIG"
 // Defaults and limits. Config tells what a limit means where it has a field.
 const (
 	DefaultLease    = 2 * time.Minute
+	DefaultFarLease = 2 * time.Hour
 	DefaultGrace    = 5 * time.Second
 	DefaultLogBytes = 10 << 20
 
@@ -29,9 +32,11 @@ const (
 	// has other attempts to start. Without any they are sent at once.
 	ReportInterval = 8 * time.Millisecond
 	// MinBackoff and MaxBackoff bound the pause between calls while the
-	// TaskQueue is away.
-	MinBackoff = 20 * time.Millisecond
-	MaxBackoff = time.Second
+	// TaskQueue is away, and MaxFarBackoff where it is reached over a network. A
+	// part of each pause is left to chance, so that pilots do not return together.
+	MinBackoff    = 20 * time.Millisecond
+	MaxBackoff    = time.Second
+	MaxFarBackoff = 8 * time.Second
 	// CallMargin is how long after the promised next sync an answer is given up.
 	CallMargin = 30 * time.Second
 	// FarewellTimeout bounds how long a pilot that leaves waits for its last
@@ -51,9 +56,12 @@ const (
 
 // Config is what a pilot needs to know. Zero fields mean their defaults.
 type Config struct {
-	// Server is the address of the TaskQueue: unix:PATH or an http URL. The
-	// path of a socket may also be that of a file that holds the path of one.
-	Server string `json:"server"`
+	// Server is the address of the TaskQueue on this machine, unix:PATH. The path
+	// may also be that of a file that holds the path of a socket.
+	Server string `json:"server,omitempty"`
+	// Line is the way to the TaskQueue over a network, in place of Server. Launch
+	// and Site are then those of its connection.
+	Line *access.Line `json:"-"`
 	// Pilot is the ID, unique for ever, and a file name. Default: Launch with a
 	// random ending.
 	Pilot string `json:"pilot,omitempty"`
@@ -66,7 +74,10 @@ type Config struct {
 	// SandboxDir, LogDir: folders for sandboxes and for what attempts print,
 	// made as needed. The pilots of a host share them.
 	SandboxDir string `json:"sandbox_dir"`
-	LogDir     string `json:"log_dir"`
+	// SpoolDir keeps results that the TaskQueue could not be told; any pilot that
+	// starts with the same folder tells them. Default: SpoolFolder of SandboxDir.
+	SpoolDir string `json:"spool_dir,omitempty"`
+	LogDir   string `json:"log_dir"`
 	// Storage is the prefix of the PFNs of outputs: "state:", "file:/..." or a
 	// path.
 	Storage string `json:"storage"`
@@ -102,7 +113,10 @@ type Config struct {
 	// Probe are programs that the pilot tells of if they are in PATH.
 	Probe []string `json:"probe,omitempty"`
 
-	// Lease is how long the TaskQueue may be away before the pilot ends.
+	// Lease is how long the pilot wants to go on while the TaskQueue does not
+	// answer, from when the next answer is due. It gets as much of that as the
+	// TaskQueue grants, which waits as long for the pilot. Default: DefaultLease,
+	// with a Line DefaultFarLease.
 	Lease time.Duration `json:"lease,omitempty"`
 	// Grace is the time between SIGTERM and SIGKILL when a job is ended.
 	Grace time.Duration `json:"grace,omitempty"`
@@ -134,7 +148,7 @@ const DefaultCacheSpace = 10 << 30
 // Encode returns the Config as the value of ConfigVariable. It fails if a path in
 // it is not UTF-8: JSON would name another one.
 func (c *Config) Encode() (string, error) {
-	for _, path := range []string{c.Server, c.SandboxDir, c.LogDir, c.Storage, c.Element, c.Cache.Dir, c.Workflow} {
+	for _, path := range []string{c.Server, c.SandboxDir, c.LogDir, c.Storage, c.Element, c.Cache.Dir, c.Workflow, c.SpoolDir} {
 		if !utf8.ValidString(path) {
 			return "", fmt.Errorf("the path %q is not UTF-8, so that pilots cannot be told of it; rename the folder", path)
 		}
@@ -156,7 +170,7 @@ func DecodeConfig(encoded string) (Config, error) {
 
 func (c *Config) check() error {
 	switch {
-	case c.Server == "":
+	case c.Server == "" && c.Line == nil:
 		return errors.New("pilot configuration: server is missing")
 	case c.Launch == "" && c.Pilot == "":
 		return errors.New("pilot configuration: launch is missing")
@@ -169,11 +183,24 @@ func (c *Config) check() error {
 	case c.Cache.Mode != "" && c.Cache.Mode != CacheNone && c.Cache.Dir == "":
 		return fmt.Errorf("pilot configuration: cache mode %s needs cache.dir", c.Cache.Mode)
 	}
-	for name, folder := range map[string]string{"sandbox_dir": c.SandboxDir, "log_dir": c.LogDir} {
-		if !filepath.IsAbs(folder) {
+	for name, folder := range map[string]string{"sandbox_dir": c.SandboxDir, "log_dir": c.LogDir, "spool_dir": c.SpoolDir} {
+		if !filepath.IsAbs(folder) && (folder != "" || name != "spool_dir") {
 			return fmt.Errorf("pilot configuration: %s must be an absolute path, not %q", name, folder)
 		}
 	}
+	return nil
+}
+
+// connect takes launch and site from the line.
+func (c *Config) connect() error {
+	if c.Line == nil {
+		return nil
+	}
+	at := c.Line.Connection()
+	if c.Pilot != "" {
+		return errors.New("pilot configuration: a pilot with a connection file has no ID of its own; leave pilot out")
+	}
+	c.Launch, c.Site = at.Launch, at.Site
 	return nil
 }
 
@@ -189,7 +216,11 @@ func (c *Config) fill() error {
 		}
 		c.Host = host
 	}
+	if c.Line != nil {
+		setDefault(&c.Lease, DefaultFarLease)
+	}
 	setDefault(&c.Lease, DefaultLease)
+	setDefault(&c.SpoolDir, filepath.Join(c.SandboxDir, SpoolFolder))
 	setDefault(&c.Grace, DefaultGrace)
 	setDefault(&c.LogBytes, DefaultLogBytes)
 	setDefault(&c.WatchInputs, WatchAuto)

@@ -1,6 +1,8 @@
 package pilot
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -11,7 +13,9 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+	"google.golang.org/protobuf/types/known/durationpb"
 
+	"fairway/internal/disk"
 	"fairway/internal/quantity"
 	"fairway/internal/storage"
 	"fairway/internal/wire"
@@ -20,7 +24,20 @@ import (
 // describe is what the pilot says of itself when it registers.
 func (p *pilot) describe() *wire.PilotInfo {
 	c := &p.cfg
-	return &wire.PilotInfo{Host: c.Host, Site: c.Site, Launch: c.Launch, Se: c.Storage, Has: c.resourcesToWire()}
+	return &wire.PilotInfo{
+		Host: c.Host, Machine: machine(), Site: c.Site, Launch: c.Launch, Se: c.Storage,
+		Has: c.resourcesToWire(), Lease: durationpb.New(c.Lease),
+	}
+}
+
+// machine tells this start of this machine from every other machine, whatever its
+// name is: two nodes of one name share no cache, nor does one with what it was
+// before it started again. It is a hash, since the identity of a machine is not
+// for everybody.
+func machine() string {
+	id, _ := os.ReadFile("/etc/machine-id") // without one the start tells enough
+	sum := sha256.Sum256([]byte("fairway:" + strings.TrimSpace(string(id)) + ":" + disk.Boot()))
+	return hex.EncodeToString(sum[:8])
 }
 
 // checkEnvironment finds out what the node has, and returns an error for what

@@ -1,13 +1,15 @@
 package pilot
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
-	"connectrpc.com/connect"
-	"google.golang.org/protobuf/types/known/timestamppb"
+	"google.golang.org/protobuf/types/known/durationpb"
 
+	"fairway/internal/access"
 	"fairway/internal/fault"
 	"fairway/internal/wire"
 	"fairway/sched"
@@ -23,10 +25,12 @@ var (
 type exchange struct {
 	inFlight   int
 	patience   time.Duration // how long the TaskQueue may hold an answer
+	lease      time.Duration // how long after that the pilot goes on without one
+	heard      time.Time     // when the last answer came
 	lastSent   time.Time
 	due        time.Time     // of the next Sync even without news
 	backoff    time.Duration // after failures in a row, 0 if there was none
-	away       time.Time     // since when the TaskQueue does not answer, zero if it does
+	away       bool          // the TaskQueue does not answer
 	farewellBy time.Time     // when the farewell is given up, zero before there is one
 	farewell   bool          // the farewell was heard
 	alarm      alarm
@@ -80,6 +84,8 @@ func (p *pilot) converse(ctx context.Context) error {
 		p.leaveNow("the pilot was told to stop")
 	})
 	p.mu.Lock()
+	p.exchange.heard, p.exchange.lease = time.Now(), p.cfg.Lease
+	p.reports.take(p.spool.found())
 	p.reports.startOver()
 	p.limitLife(talk)
 	p.mu.Unlock()
@@ -99,7 +105,7 @@ func (p *pilot) limitLife(ctx context.Context) {
 		return
 	}
 	end := time.Now().Add(p.cfg.Life)
-	p.hello.Expires = timestamppb.New(end)
+	p.lifeEnds = end
 	p.workers.Go(func() {
 		if p.sched.WaitUntil(ctx, end.Add(-2*p.cfg.Grace)) == nil {
 			p.mu.Lock()
@@ -130,7 +136,11 @@ func (p *pilot) look(talk context.Context, now time.Time) (done bool, err error)
 	if x.farewell {
 		return true, nil
 	}
-	if x.backoff > 0 && !p.remains.stand() {
+	if p.refusal != nil {
+		p.leaveNow(p.refusal.Error())
+		return true, p.refusal
+	}
+	if x.backoff > 0 && (!p.remains.stand() || p.cfg.Line != nil && p.cfg.Line.Gone()) {
 		p.leaveNow(ErrRemoved.Error())
 		return true, ErrRemoved
 	}
@@ -167,8 +177,8 @@ func (p *pilot) giveUpAt() (time.Time, error) {
 	if !x.farewellBy.IsZero() {
 		return x.farewellBy, fmt.Errorf("%w while saying farewell", ErrLease)
 	}
-	if !x.away.IsZero() {
-		return x.away.Add(p.cfg.Lease), ErrLease
+	if x.away {
+		return x.heard.Add(x.patience + x.lease), ErrLease
 	}
 	return time.Time{}, nil
 }
@@ -197,14 +207,15 @@ func (p *pilot) runsShort() bool { return len(p.queue) <= p.running-p.settling }
 // send sends a Sync with what is new. The caller holds the mutex.
 func (p *pilot) send(talk context.Context, now time.Time) {
 	x := &p.exchange
-	m := &wire.SyncRequest{Pilot: p.cfg.Pilot, Draining: p.draining, Leaving: !x.farewellBy.IsZero()}
+	m := &wire.SyncRequest{Protocol: wire.Protocol, Pilot: p.cfg.Pilot, Draining: p.draining, Leaving: !x.farewellBy.IsZero()}
 	// After a failure the first answer must come at once: until then no newer
 	// Sync may follow, and news would wait as long as this one is held.
 	m.Hold = !m.Leaving && x.backoff == 0
 	if p.reports.full {
 		p.fullState(m)
+	} else {
+		p.reports.carry(m)
 	}
-	p.reports.carry(m)
 	p.caching.carry(m)
 	x.inFlight++
 	x.lastSent = now
@@ -212,12 +223,18 @@ func (p *pilot) send(talk context.Context, now time.Time) {
 	p.workers.Go(func() { p.call(talk, m, limit) })
 }
 
-// fullState puts the whole state into a message, but for results, which are
-// there anyway.
+// fullState puts the whole state into a message. An attempt whose result comes
+// in a later one is told as one that runs.
 func (p *pilot) fullState(m *wire.SyncRequest) {
 	m.Full, m.Hello = true, p.hello
+	if !p.lifeEnds.IsZero() {
+		m.Hello.Remaining = durationpb.New(max(time.Nanosecond, time.Until(p.lifeEnds)))
+	}
 	p.reports.full = false
 	p.reports.started = p.reports.started[:0]
+	for _, r := range p.reports.carry(m) {
+		m.Started = append(m.Started, &wire.AttemptRef{Job: r.GetResult().GetJob(), Attempt: r.GetResult().GetAttempt(), Ticket: r.GetTicket()})
+	}
 	for _, a := range p.known {
 		if a.queued {
 			m.Queued = append(m.Queued, a.ref())
@@ -255,14 +272,16 @@ func (p *pilot) answered(m *wire.SyncRequest, answer *wire.SyncAnswer, err error
 		p.callFailed(m, err)
 		return false
 	}
-	x.backoff, x.away = 0, time.Time{}
+	x.backoff, x.away, x.heard = 0, false, time.Now()
 	if m.GetLeaving() {
+		p.spool.told(p.reports.acknowledge(answer.GetSeen()))
 		x.farewell = true
 		return false
 	}
 	if !p.reports.accept(m.GetSeq(), answer) {
 		return false
 	}
+	p.spool.told(p.reports.acknowledge(answer.GetSeen()))
 	p.caching.acknowledge(answer.GetSeen())
 	p.carryOut(answer)
 	return true
@@ -275,13 +294,20 @@ func (p *pilot) callFailed(m *wire.SyncRequest, err error) {
 	if m.GetSeq() < p.reports.fullFrom {
 		return
 	}
-	p.log.Info("the TaskQueue does not answer", "error", err, "refused", connect.CodeOf(err) == connect.CodeInvalidArgument)
-	p.reports.startOver()
-	if x.away.IsZero() {
-		x.away = now
+	if sentence, refused := access.Refused(err); refused {
+		p.refusal = fmt.Errorf("%w: %s", ErrRefused, sentence)
+		return
 	}
-	x.backoff = min(max(2*x.backoff, MinBackoff), MaxBackoff)
-	x.due = now.Add(x.backoff)
+	p.log.Info("the TaskQueue does not answer", "error", err)
+	p.reports.startOver()
+	x.away = true
+	p.spoolUntold()
+	most := MaxBackoff
+	if p.cfg.Line != nil {
+		most = MaxFarBackoff
+	}
+	x.backoff = min(max(2*x.backoff, MinBackoff), most)
+	x.due = now.Add(x.backoff/2 + rand.N(x.backoff/2))
 }
 
 // carryOut does what the TaskQueue wants, but for the advice and the start of
@@ -289,6 +315,9 @@ func (p *pilot) callFailed(m *wire.SyncRequest, err error) {
 func (p *pilot) carryOut(a *wire.SyncAnswer) {
 	x := &p.exchange
 	x.patience = a.GetNextSync().AsDuration()
+	if granted := a.GetLease().AsDuration(); granted > 0 {
+		x.lease = granted
+	}
 	x.due = x.lastSent.Add(ReportInterval)
 	for _, id := range a.GetEnd() {
 		p.endAttempt(id)
@@ -297,7 +326,7 @@ func (p *pilot) carryOut(a *wire.SyncAnswer) {
 		p.assign(w)
 	}
 	if a.GetLeaveNow() {
-		p.leaveNow("it was ended with the run")
+		p.leaveNow(cmp.Or(a.GetWhy(), "it was ended with the run"))
 	}
 	if a.GetLeave() && !p.draining {
 		p.draining = true

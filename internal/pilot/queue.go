@@ -53,12 +53,12 @@ func (p *pilot) assign(w *wire.Assignment) {
 }
 
 func (a *attempt) ref() *wire.AttemptRef {
-	return &wire.AttemptRef{Job: a.GetJob(), Attempt: a.GetAttempt()}
+	return &wire.AttemptRef{Job: a.GetJob(), Attempt: a.GetAttempt(), Ticket: a.GetTicket()}
 }
 
 // reported says whether the attempt has ended and that is not acknowledged yet.
 func (p *pilot) reported(id uint64) bool {
-	return slices.ContainsFunc(p.reports.ended, func(t told[*wire.Result]) bool { return t.value.GetAttempt() == id })
+	return slices.ContainsFunc(p.reports.ended, func(t told[*wire.Report]) bool { return t.value.GetResult().GetAttempt() == id })
 }
 
 // next takes the first attempt of the queue if it fits.
@@ -182,7 +182,10 @@ func (p *pilot) finish(a *attempt) *attempt {
 		p.free.add(&a.needs, 1)
 	}
 	delete(p.known, a.GetAttempt())
-	p.reports.end(a.result)
+	p.reports.end(a.result, a.GetTicket())
+	if p.exchange.away {
+		p.spoolUntold()
+	}
 	p.startFitting()
 	next := p.nextToPrepare()
 	p.startAll()
@@ -208,7 +211,7 @@ func (p *pilot) recall(a *attempt, outcome wire.Outcome, why string) {
 	delete(p.known, a.GetAttempt())
 	a.end(nil)
 	p.giveUp(a)
-	p.reports.end(&wire.Result{Job: a.GetJob(), Attempt: a.GetAttempt(), Outcome: outcome, Message: why})
+	p.reports.end(&wire.Result{Job: a.GetJob(), Attempt: a.GetAttempt(), Outcome: outcome, Message: why}, a.GetTicket())
 }
 
 // begin lets the command of an attempt start, unless it is to end.

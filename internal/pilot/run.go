@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"fairway/internal/storage"
 	"fairway/internal/storage/elements"
@@ -24,6 +25,9 @@ var ErrLease = errors.New("the TaskQueue has not answered for longer than the le
 // ErrRemoved says that the pilot's folder was removed while the TaskQueue was
 // away, as by `fairway clean`: what ran there can neither go on nor be kept.
 var ErrRemoved = errors.New("the folder for sandboxes was removed while the TaskQueue did not answer")
+
+// ErrRefused says that the TaskQueue does not want the pilot, and why.
+var ErrRefused = errors.New("the TaskQueue refused the pilot")
 
 // ErrEnvironment says that the environment check failed.
 var ErrEnvironment = errors.New("environment check failed")
@@ -41,6 +45,7 @@ type pilot struct {
 	caching caching
 	proven  *proven
 	remains *remains
+	spool   *spool
 	tree    *tree
 	base    *base
 	minder  *minder
@@ -68,12 +73,14 @@ type pilot struct {
 	draining bool // takes no more jobs
 	leaving  bool // starts nothing any more
 	exchange exchange
+	lifeEnds time.Time // of the pilot; zero: it has no limit
+	refusal  error     // the TaskQueue does not want the pilot any more
 }
 
 // Run is the life of a pilot: it returns nil when the TaskQueue told it to
 // leave, or ctx ended or SIGTERM came and everything was ended in order. The
-// error wraps [ErrEnvironment], [ErrLease] or [ErrRemoved] where one of them is
-// the reason.
+// error wraps [ErrEnvironment], [ErrLease], [ErrRefused] or [ErrRemoved] where one
+// of them is the reason.
 func Run(ctx context.Context, cfg Config) error {
 	p, err := newPilot(cfg)
 	if err != nil {
@@ -94,10 +101,10 @@ func Run(ctx context.Context, cfg Config) error {
 }
 
 func newPilot(cfg Config) (*pilot, error) {
-	if err := errors.Join(cfg.check(), cfg.fill()); err != nil {
+	if err := errors.Join(cfg.connect(), cfg.check(), cfg.fill()); err != nil {
 		return nil, err
 	}
-	client, err := dial(cfg.Server)
+	client, err := cfg.dial()
 	if err != nil {
 		return nil, err
 	}
@@ -136,6 +143,7 @@ func (p *pilot) prepare() (err error) {
 	if err := p.openCache(); err != nil {
 		return err
 	}
+	p.spool = newSpool(p.cfg.SpoolDir, p.log)
 	p.boxes = newMemoryBoxes(p.cfg.Pilot)
 	p.minder = newMinder(&p.cfg, p.sched)
 	p.watch = newInputWatch(p.cfg.WatchInputs)
@@ -161,7 +169,7 @@ func (p *pilot) announce(ctx context.Context, reason error) {
 	ctx, cancel := context.WithTimeout(ctx, FarewellTimeout)
 	defer cancel()
 	p.log.Error("environment check failed", "error", reason)
-	m := &wire.SyncRequest{Pilot: p.cfg.Pilot, Seq: 1, Full: true, Leaving: true, Hello: p.describe()}
+	m := &wire.SyncRequest{Protocol: wire.Protocol, Pilot: p.cfg.Pilot, Seq: 1, Full: true, Leaving: true, Hello: p.describe()}
 	m.Hello.Error = firstLine(reason.Error())
 	if _, err := p.client.Sync(ctx, m); err != nil {
 		p.log.Error("the TaskQueue could not be told", "error", err)

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"fairway/internal/access"
 	"fairway/internal/beneath"
 	"fairway/internal/storage"
 	"fairway/internal/wire"
@@ -28,6 +29,9 @@ import (
 func TestMain(m *testing.M) {
 	if encoded := os.Getenv(ConfigVariable); encoded != "" {
 		cfg, err := DecodeConfig(encoded)
+		if file := os.Getenv(connectVariable); file != "" && err == nil {
+			cfg.Line, err = access.OpenLine(file)
+		}
 		if err == nil {
 			err = Run(context.Background(), cfg)
 		}
@@ -39,6 +43,9 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(m.Run())
 }
+
+// connectVariable names the connection file of a pilot that a test starts.
+const connectVariable = "PILOT_TEST_CONNECT"
 
 // patience bounds every wait of these tests; only a failure takes so long.
 const patience = 60 * time.Second
@@ -57,8 +64,9 @@ type taskQueue struct {
 	results map[uint64]*wire.Result
 	ends    map[uint64]bool
 	hold    time.Duration
-	refuse  bool // to acknowledge
-	silent  bool // there is no news for a pilot that was not known
+	lease   time.Duration // that pilots are granted; 0: what they want
+	refuse  bool          // to acknowledge
+	silent  bool          // there is no news for a pilot that was not known
 }
 
 // pilotSeen is what the server knows of a pilot.
@@ -200,7 +208,7 @@ func (q *taskQueue) report(id string, m *wire.SyncRequest) {
 		p.started[a.GetAttempt()] = true
 	}
 	for _, r := range m.GetEnded() {
-		q.results[r.GetAttempt()] = r
+		q.results[r.GetResult().GetAttempt()] = r.GetResult()
 		p.news = true
 	}
 	for _, c := range m.GetCacheAdded() {
@@ -220,6 +228,9 @@ func (q *taskQueue) answer(p *pilotSeen, m *wire.SyncRequest) *wire.SyncAnswer {
 	p.news = false
 	p.number++
 	a := &wire.SyncAnswer{Number: p.number, Seen: m.GetSeq(), Run: slices.Clone(p.run), Peers: p.peers, Evict: p.evict, Prefetch: p.pre, Leave: p.leave, NextSync: durationpb.New(q.hold)}
+	if q.lease > 0 {
+		a.Lease = durationpb.New(q.lease)
+	}
 	if q.refuse {
 		a.Seen = 0
 	}

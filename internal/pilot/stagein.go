@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"fairway/internal/cache"
 	"fairway/internal/fault"
@@ -38,11 +37,6 @@ type input struct {
 
 func newInput(f *wire.InputFile) *input {
 	return &input{Item: cache.Item{Ref: refOf(f.GetFile()), Size: f.GetSize()}, pfn: f.GetPfn(), sum: f.GetAdler32()}
-}
-
-// pfnOf is the PFN of an output: unique to version and attempt.
-func pfnOf(prefix, lfn string, version uint32, attempt uint64) string {
-	return storage.Join(prefix, fmt.Sprintf("%s.v%d.a%d", strings.TrimLeft(lfn, "/"), version, attempt))
 }
 
 func (in *stageIn) run() error {

@@ -11,6 +11,7 @@ import (
 	"fairway/internal/cache"
 	"fairway/internal/disk"
 	"fairway/internal/fault"
+	"fairway/internal/storage"
 	"fairway/internal/wire"
 )
 
@@ -98,7 +99,7 @@ func (p *pilot) store(a *attempt, w written) (*wire.WrittenFile, error) {
 	if w.promise.GetCacheOnly() && cached {
 		return out, nil
 	}
-	out.Pfn = pfnOf(p.cfg.Storage, w.lfn, out.Version, a.GetAttempt())
+	out.Pfn = storage.OutputPFN(p.cfg.Storage, w.lfn, out.Version, a.GetAttempt())
 	return out, p.storage.Put(a.ctx, path, out.Pfn)
 }
 

@@ -5,6 +5,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"google.golang.org/protobuf/proto"
+
+	"fairway/internal/access"
 	"fairway/internal/wire"
 )
 
@@ -74,6 +77,11 @@ func makeSendable(r *wire.Result) {
 	}
 	for _, l := range r.GetLost() {
 		l.Why = clip(l.GetWhy())
+	}
+	if len(r.GetOutputs()) > access.MaxOutputs || proto.Size(r) > maxReported {
+		r.Message = fmt.Sprintf("it wrote %d files, more than can be told of one attempt; pack them into fewer", len(r.GetOutputs()))
+		r.Outcome, r.Outputs = wire.Outcome_OUTCOME_STAGE_OUT_FAILED, nil
+		return
 	}
 	for _, o := range r.GetOutputs() {
 		if !utf8.ValidString(o.GetLfn()) || !utf8.ValidString(o.GetPfn()) {

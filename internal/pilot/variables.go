@@ -88,10 +88,8 @@ func (p *pilot) deadline(env []string, r *running) []string {
 	if r.limit > 0 {
 		end = r.since.Add(r.limit)
 	}
-	if p.hello.GetExpires() != nil {
-		if life := p.hello.GetExpires().AsTime(); end.IsZero() || life.Before(end) {
-			end = life
-		}
+	if life := p.lifeEnds; !life.IsZero() && (end.IsZero() || life.Before(end)) {
+		end = life
 	}
 	if end.IsZero() {
 		return append(env, DeadlineVariable+"=", TimeVariable+"=")

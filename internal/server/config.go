@@ -39,6 +39,10 @@ type Config struct {
 	// address (unix:PATH), with the folders of the workflow.
 	System func(address string, folders folder.Layout) (batch.System, error)
 
+	// Stores returns how the PFNs begin under which pilots of a site may store
+	// outputs: folder.StoragePrefix.
+	Stores func(site string) []string
+
 	// Dispatch holds limits and policies of the TaskQueue.
 	Dispatch dispatch.Config
 	// CommitDelay is the least time from the start of a large transaction to that
@@ -75,6 +79,9 @@ func (c Config) withDefaults() Config {
 		c.Site.Name = LocalSite
 	}
 	c.Site.MaxPilots = max(c.Site.MaxPilots, 1)
+	if c.Stores == nil {
+		c.Stores = func(string) []string { return []string{folder.StoragePrefix} }
+	}
 	if c.Dispatch.Ahead == 0 {
 		c.Dispatch.Ahead = DefaultAhead
 	}

@@ -17,6 +17,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"fairway/internal/access"
 	"fairway/internal/batch"
 	"fairway/internal/server/folder"
 	"fairway/internal/storage"
@@ -36,10 +37,12 @@ type scripted struct {
 	element storage.Element
 	scratch string // where outputs are written before they are stored
 	run     script
-	stopped map[string]bool // launches that stop (SIGSTOP) with the first attempt that they get
-	onStop  func()          // called then; may be nil
-	dies    string          // launch that ends before Submit returns
-	left    string          // launch of an earlier server that left no record of it; it never registers
+	stopped map[string]bool                        // launches that stop (SIGSTOP) with the first attempt that they get
+	onStop  func()                                 // called then; may be nil
+	dies    string                                 // launch that ends before Submit returns
+	left    string                                 // launch of an earlier server that left no record of it; it never registers
+	lie     func(name string, m *wire.SyncRequest) // changes what a pilot says; may be nil
+	refused map[string]error                       // of launches: what they were told
 
 	mu       sync.Mutex
 	launched int
@@ -53,7 +56,7 @@ type scripted struct {
 func newScripted(t testing.TB, run script) *scripted {
 	return &scripted{
 		t: t, scratch: t.TempDir(), run: run,
-		executed: map[string]int{}, cancel: map[string]context.CancelFunc{}, ended: make(chan batch.End, 100), names: map[string]string{},
+		executed: map[string]int{}, cancel: map[string]context.CancelFunc{}, ended: make(chan batch.End, 100), refused: map[string]error{}, names: map[string]string{},
 	}
 }
 
@@ -140,13 +143,22 @@ func (s *scripted) pilot(ctx context.Context, launch, name string) {
 		Host: "test", Site: LocalSite, Launch: launch,
 		Has: &wire.Resources{MilliCpus: 1000, MemoryBytes: 1 << 30, DiskBytes: 1 << 30},
 	}
-	request := &wire.SyncRequest{Pilot: fmt.Sprintf("%s-%p", launch, s), Seq: 1, Full: true, Hello: hello, Hold: true}
+	request := &wire.SyncRequest{Protocol: wire.Protocol, Pilot: fmt.Sprintf("%s-%p", launch, s), Seq: 1, Full: true, Hello: hello, Hold: true}
 	for {
+		if s.lie != nil {
+			s.lie(name, request)
+		}
 		answer, err := client.Sync(ctx, request)
 		if ctx.Err() != nil {
 			return
 		}
-		next := &wire.SyncRequest{Pilot: request.Pilot, Seq: request.Seq + 1, Hold: true}
+		if _, refused := access.Refused(err); refused {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.refused[name] = err
+			return
+		}
+		next := &wire.SyncRequest{Protocol: wire.Protocol, Pilot: request.Pilot, Seq: request.Seq + 1, Hold: true}
 		if err != nil || answer.GetNeedFull() {
 			if strings.Contains(fmt.Sprint(err), "no such file") || strings.Contains(fmt.Sprint(err), "refused") {
 				return
@@ -170,7 +182,7 @@ func (s *scripted) pilot(ctx context.Context, launch, name string) {
 		}
 		next.LastAnswer = answer.GetNumber()
 		for _, a := range answer.GetRun() {
-			next.Ended = append(next.Ended, s.execute(a))
+			next.Ended = append(next.Ended, &wire.Report{Result: s.execute(a), Ticket: a.GetTicket()})
 		}
 		next.Hold = len(next.Ended) == 0
 		request = next

@@ -3,12 +3,13 @@ package server
 import (
 	"context"
 	"errors"
+	"slices"
+
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/server/convert"
 	"fairway/internal/server/loop"
 	"fairway/internal/server/state"
-	"slices"
 )
 
 // revive is what the cores are told right after they were loaded: what the store

@@ -13,6 +13,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"connectrpc.com/connect"
+
+	"fairway/internal/access"
 	"fairway/internal/batch"
 	"fairway/internal/dispatch"
 	"fairway/internal/recording"
@@ -29,16 +32,19 @@ import (
 
 // Server runs one workflow in one folder, once.
 type Server struct {
-	config   Config
-	folders  folder.Layout
-	lock     *folder.Lock
-	opened   *opened
-	tape     *recording.Writer // nil: none
-	find     *finder
-	element  storage.Element
-	standing *standing
-	sched    *sched.Scheduler
-	log      *slog.Logger
+	config  Config
+	folders folder.Layout
+	lock    *folder.Lock
+	// authority is what pilots know the server by, and what it knows their
+	// attempts by. It is the same for all servers of the state.
+	authority *access.Authority
+	opened    *opened
+	tape      *recording.Writer // nil: none
+	find      *finder
+	element   storage.Element
+	standing  *standing
+	sched     *sched.Scheduler
+	log       *slog.Logger
 
 	listener net.Listener
 	endpoint *listen.Endpoint
@@ -77,6 +83,9 @@ func (s *Server) open(ctx context.Context) error {
 		return err
 	}
 	if s.lock, s.folders, err = folder.Claim(dir); err != nil {
+		return err
+	}
+	if s.authority, err = access.OpenAuthority(filepath.Join(s.folders.State, folder.AuthorityName), s.folders.ID); err != nil {
 		return err
 	}
 	s.element = elements.New(s.folders.Places(), s.sched.Sleep)
@@ -144,7 +153,9 @@ func (s *Server) Remove(pfns []string) { s.toRemove.Put(pfns...) }
 // handler serves pilots and people at the socket of the state folder.
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle(wire.NewTaskQueueHandler(&taskQueue{s.inbox}, listen.Uncompressed))
+	mux.Handle(wire.NewTaskQueueHandler(&taskQueue{
+		inbox: s.inbox, claims: access.Claims{Authority: s.authority, Stores: s.config.Stores},
+	}, listen.Uncompressed, connect.WithReadMaxBytes(access.MaxMessage)))
 	mux.Handle(wire.NewWorkflowHandler(&api{
 		run: s, changer: s, control: s, logs: state.Logs(s.folders.Logs), places: s.folders.Places(), sched: s.sched,
 	}, listen.Uncompressed))

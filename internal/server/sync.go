@@ -3,22 +3,52 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
+
+	"connectrpc.com/connect"
+
+	"fairway/internal/access"
 	"fairway/internal/dispatch"
 	"fairway/internal/server/convert"
 	"fairway/internal/server/loop"
+	"fairway/internal/server/state"
 	"fairway/internal/wire"
-
-	"connectrpc.com/connect"
 )
 
 // taskQueue is the service that pilots call.
-type taskQueue struct{ inbox *loop.Inbox }
+type taskQueue struct {
+	inbox  *loop.Inbox
+	claims access.Claims
+}
 
-// Sync carries a pilot's report to the loop and holds the call until dispatch
-// answers it.
+// Sync answers a pilot. What it cannot have the right to say, dispatch never
+// hears. Each attempt that it is given comes with a ticket.
 func (q *taskQueue) Sync(ctx context.Context, message *wire.SyncRequest) (*wire.SyncAnswer, error) {
-	answer, err := q.inbox.Sync(ctx, convert.SyncFromWire(message))
+	if message.GetProtocol() != wire.Protocol {
+		return otherProtocol(message), nil
+	}
+	var caller *access.Caller
+	if c, ok := access.CallerOf(ctx); ok {
+		caller = &c
+	}
+	if err := q.claims.Check(caller, message); err != nil {
+		return nil, err
+	}
+	answer, err := q.inbox.Sync(ctx, convert.SyncFromWire(message, state.Now()))
+	for _, a := range answer.GetRun() {
+		a.Ticket = q.claims.Authority.Ticket(a.GetJob(), a.GetAttempt())
+	}
 	return answer, rpcError(err)
+}
+
+// otherProtocol has a pilot leave that would not understand, and would not be
+// understood: it was started by another version of Fairway.
+func otherProtocol(message *wire.SyncRequest) *wire.SyncAnswer {
+	return &wire.SyncAnswer{
+		Number: message.GetLastAnswer() + 1, Seen: message.GetSeq(), LeaveNow: true,
+		Why: fmt.Sprintf("it speaks version %d of the pilot protocol, and the server version %d: it leaves, and a pilot of the server's version is started",
+			message.GetProtocol(), wire.Protocol),
+	}
 }
 
 // rpcError gives an error the code by which a client decides: Unavailable may

@@ -85,6 +85,12 @@ func Join(prefix, name string) string {
 	return prefix + "/" + name
 }
 
+// OutputPFN is where an attempt stores an output, given how the PFNs of the
+// element begin: a name of its own for each version and attempt.
+func OutputPFN(prefix, lfn string, version uint32, attempt uint64) string {
+	return Join(prefix, fmt.Sprintf("%s.v%d.a%d", strings.TrimLeft(lfn, "/"), version, attempt))
+}
+
 // inFolder is the element of FolderScheme.
 type inFolder struct{ places Places }
 

@@ -249,10 +249,12 @@ type PilotInfo struct {
 	Se            string                 `protobuf:"bytes,4,opt,name=se,proto3" json:"se,omitempty"`
 	Tools         []string               `protobuf:"bytes,5,rep,name=tools,proto3" json:"tools,omitempty"`
 	Has           *Resources             `protobuf:"bytes,6,opt,name=has,proto3" json:"has,omitempty"`
-	Expires       *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=expires,proto3" json:"expires,omitempty"`
 	CacheDir      string                 `protobuf:"bytes,8,opt,name=cache_dir,json=cacheDir,proto3" json:"cache_dir,omitempty"`
 	CacheSize     int64                  `protobuf:"varint,9,opt,name=cache_size,json=cacheSize,proto3" json:"cache_size,omitempty"`
 	Error         string                 `protobuf:"bytes,10,opt,name=error,proto3" json:"error,omitempty"`
+	Remaining     *durationpb.Duration   `protobuf:"bytes,11,opt,name=remaining,proto3" json:"remaining,omitempty"` // of its life, from when it is told; none: unlimited
+	Machine       string                 `protobuf:"bytes,12,opt,name=machine,proto3" json:"machine,omitempty"`     // tells hosts of one name from each other
+	Lease         *durationpb.Duration   `protobuf:"bytes,13,opt,name=lease,proto3" json:"lease,omitempty"`         // how long it would go on without the server
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -329,13 +331,6 @@ func (x *PilotInfo) GetHas() *Resources {
 	return nil
 }
 
-func (x *PilotInfo) GetExpires() *timestamppb.Timestamp {
-	if x != nil {
-		return x.Expires
-	}
-	return nil
-}
-
 func (x *PilotInfo) GetCacheDir() string {
 	if x != nil {
 		return x.CacheDir
@@ -355,6 +350,27 @@ func (x *PilotInfo) GetError() string {
 		return x.Error
 	}
 	return ""
+}
+
+func (x *PilotInfo) GetRemaining() *durationpb.Duration {
+	if x != nil {
+		return x.Remaining
+	}
+	return nil
+}
+
+func (x *PilotInfo) GetMachine() string {
+	if x != nil {
+		return x.Machine
+	}
+	return ""
+}
+
+func (x *PilotInfo) GetLease() *durationpb.Duration {
+	if x != nil {
+		return x.Lease
+	}
+	return nil
 }
 
 type CachedFile struct {
@@ -785,6 +801,59 @@ func (x *Result) GetLost() []*LostFile {
 	return nil
 }
 
+// Report is the end of an attempt, as a pilot tells it.
+type Report struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Result        *Result                `protobuf:"bytes,1,opt,name=result,proto3" json:"result,omitempty"`
+	Ticket        []byte                 `protobuf:"bytes,2,opt,name=ticket,proto3" json:"ticket,omitempty"` // of the assignment
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Report) Reset() {
+	*x = Report{}
+	mi := &file_pilot_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Report) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Report) ProtoMessage() {}
+
+func (x *Report) ProtoReflect() protoreflect.Message {
+	mi := &file_pilot_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Report.ProtoReflect.Descriptor instead.
+func (*Report) Descriptor() ([]byte, []int) {
+	return file_pilot_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *Report) GetResult() *Result {
+	if x != nil {
+		return x.Result
+	}
+	return nil
+}
+
+func (x *Report) GetTicket() []byte {
+	if x != nil {
+		return x.Ticket
+	}
+	return nil
+}
+
 type LostFile struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	File          *FileRef               `protobuf:"bytes,1,opt,name=file,proto3" json:"file,omitempty"`
@@ -796,7 +865,7 @@ type LostFile struct {
 
 func (x *LostFile) Reset() {
 	*x = LostFile{}
-	mi := &file_pilot_proto_msgTypes[8]
+	mi := &file_pilot_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -808,7 +877,7 @@ func (x *LostFile) String() string {
 func (*LostFile) ProtoMessage() {}
 
 func (x *LostFile) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[8]
+	mi := &file_pilot_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -821,7 +890,7 @@ func (x *LostFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LostFile.ProtoReflect.Descriptor instead.
 func (*LostFile) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{8}
+	return file_pilot_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *LostFile) GetFile() *FileRef {
@@ -851,13 +920,14 @@ type AttemptRef struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Job           uint64                 `protobuf:"varint,1,opt,name=job,proto3" json:"job,omitempty"`
 	Attempt       uint64                 `protobuf:"varint,2,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Ticket        []byte                 `protobuf:"bytes,3,opt,name=ticket,proto3" json:"ticket,omitempty"` // of the assignment
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AttemptRef) Reset() {
 	*x = AttemptRef{}
-	mi := &file_pilot_proto_msgTypes[9]
+	mi := &file_pilot_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -869,7 +939,7 @@ func (x *AttemptRef) String() string {
 func (*AttemptRef) ProtoMessage() {}
 
 func (x *AttemptRef) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[9]
+	mi := &file_pilot_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -882,7 +952,7 @@ func (x *AttemptRef) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttemptRef.ProtoReflect.Descriptor instead.
 func (*AttemptRef) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{9}
+	return file_pilot_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *AttemptRef) GetJob() uint64 {
@@ -899,6 +969,13 @@ func (x *AttemptRef) GetAttempt() uint64 {
 	return 0
 }
 
+func (x *AttemptRef) GetTicket() []byte {
+	if x != nil {
+		return x.Ticket
+	}
+	return nil
+}
+
 type SyncRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Pilot         string                 `protobuf:"bytes,1,opt,name=pilot,proto3" json:"pilot,omitempty"`
@@ -908,19 +985,20 @@ type SyncRequest struct {
 	Hello         *PilotInfo             `protobuf:"bytes,5,opt,name=hello,proto3" json:"hello,omitempty"`
 	Queued        []*AttemptRef          `protobuf:"bytes,6,rep,name=queued,proto3" json:"queued,omitempty"`
 	Started       []*AttemptRef          `protobuf:"bytes,7,rep,name=started,proto3" json:"started,omitempty"`
-	Ended         []*Result              `protobuf:"bytes,8,rep,name=ended,proto3" json:"ended,omitempty"`
 	CacheAdded    []*CachedFile          `protobuf:"bytes,9,rep,name=cache_added,json=cacheAdded,proto3" json:"cache_added,omitempty"`
 	CacheGone     []*CacheGone           `protobuf:"bytes,10,rep,name=cache_gone,json=cacheGone,proto3" json:"cache_gone,omitempty"`
 	Draining      bool                   `protobuf:"varint,11,opt,name=draining,proto3" json:"draining,omitempty"`
 	Leaving       bool                   `protobuf:"varint,12,opt,name=leaving,proto3" json:"leaving,omitempty"`
 	Hold          bool                   `protobuf:"varint,13,opt,name=hold,proto3" json:"hold,omitempty"`
+	Protocol      uint32                 `protobuf:"varint,14,opt,name=protocol,proto3" json:"protocol,omitempty"` // wire.Protocol of the pilot
+	Ended         []*Report              `protobuf:"bytes,15,rep,name=ended,proto3" json:"ended,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SyncRequest) Reset() {
 	*x = SyncRequest{}
-	mi := &file_pilot_proto_msgTypes[10]
+	mi := &file_pilot_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -932,7 +1010,7 @@ func (x *SyncRequest) String() string {
 func (*SyncRequest) ProtoMessage() {}
 
 func (x *SyncRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[10]
+	mi := &file_pilot_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -945,7 +1023,7 @@ func (x *SyncRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncRequest.ProtoReflect.Descriptor instead.
 func (*SyncRequest) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{10}
+	return file_pilot_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *SyncRequest) GetPilot() string {
@@ -997,13 +1075,6 @@ func (x *SyncRequest) GetStarted() []*AttemptRef {
 	return nil
 }
 
-func (x *SyncRequest) GetEnded() []*Result {
-	if x != nil {
-		return x.Ended
-	}
-	return nil
-}
-
 func (x *SyncRequest) GetCacheAdded() []*CachedFile {
 	if x != nil {
 		return x.CacheAdded
@@ -1039,6 +1110,20 @@ func (x *SyncRequest) GetHold() bool {
 	return false
 }
 
+func (x *SyncRequest) GetProtocol() uint32 {
+	if x != nil {
+		return x.Protocol
+	}
+	return 0
+}
+
+func (x *SyncRequest) GetEnded() []*Report {
+	if x != nil {
+		return x.Ended
+	}
+	return nil
+}
+
 type InputFile struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	File          *FileRef               `protobuf:"bytes,1,opt,name=file,proto3" json:"file,omitempty"`
@@ -1051,7 +1136,7 @@ type InputFile struct {
 
 func (x *InputFile) Reset() {
 	*x = InputFile{}
-	mi := &file_pilot_proto_msgTypes[11]
+	mi := &file_pilot_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1063,7 +1148,7 @@ func (x *InputFile) String() string {
 func (*InputFile) ProtoMessage() {}
 
 func (x *InputFile) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[11]
+	mi := &file_pilot_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1076,7 +1161,7 @@ func (x *InputFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputFile.ProtoReflect.Descriptor instead.
 func (*InputFile) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{11}
+	return file_pilot_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *InputFile) GetFile() *FileRef {
@@ -1120,7 +1205,7 @@ type OutputFile struct {
 
 func (x *OutputFile) Reset() {
 	*x = OutputFile{}
-	mi := &file_pilot_proto_msgTypes[12]
+	mi := &file_pilot_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1132,7 +1217,7 @@ func (x *OutputFile) String() string {
 func (*OutputFile) ProtoMessage() {}
 
 func (x *OutputFile) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[12]
+	mi := &file_pilot_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1145,7 +1230,7 @@ func (x *OutputFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputFile.ProtoReflect.Descriptor instead.
 func (*OutputFile) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{12}
+	return file_pilot_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *OutputFile) GetLfn() string {
@@ -1195,13 +1280,14 @@ type Assignment struct {
 	Inputs        []*InputFile           `protobuf:"bytes,8,rep,name=inputs,proto3" json:"inputs,omitempty"`
 	Outputs       []*OutputFile          `protobuf:"bytes,9,rep,name=outputs,proto3" json:"outputs,omitempty"`
 	Private       bool                   `protobuf:"varint,10,opt,name=private,proto3" json:"private,omitempty"` // it reads copies of its own: somebody wrote to what it shared
+	Ticket        []byte                 `protobuf:"bytes,11,opt,name=ticket,proto3" json:"ticket,omitempty"`    // proves that the attempt was given to who has it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Assignment) Reset() {
 	*x = Assignment{}
-	mi := &file_pilot_proto_msgTypes[13]
+	mi := &file_pilot_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1213,7 +1299,7 @@ func (x *Assignment) String() string {
 func (*Assignment) ProtoMessage() {}
 
 func (x *Assignment) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[13]
+	mi := &file_pilot_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1226,7 +1312,7 @@ func (x *Assignment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Assignment.ProtoReflect.Descriptor instead.
 func (*Assignment) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{13}
+	return file_pilot_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Assignment) GetJob() uint64 {
@@ -1299,6 +1385,13 @@ func (x *Assignment) GetPrivate() bool {
 	return false
 }
 
+func (x *Assignment) GetTicket() []byte {
+	if x != nil {
+		return x.Ticket
+	}
+	return nil
+}
+
 // Payload is what a job's attempt executes; dispatch carries it as opaque
 // bytes, the protobuf encoding of this message.
 type Payload struct {
@@ -1318,7 +1411,7 @@ type Payload struct {
 
 func (x *Payload) Reset() {
 	*x = Payload{}
-	mi := &file_pilot_proto_msgTypes[14]
+	mi := &file_pilot_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1330,7 +1423,7 @@ func (x *Payload) String() string {
 func (*Payload) ProtoMessage() {}
 
 func (x *Payload) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[14]
+	mi := &file_pilot_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1343,7 +1436,7 @@ func (x *Payload) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Payload.ProtoReflect.Descriptor instead.
 func (*Payload) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{14}
+	return file_pilot_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Payload) GetShell() string {
@@ -1420,7 +1513,7 @@ type FileName struct {
 
 func (x *FileName) Reset() {
 	*x = FileName{}
-	mi := &file_pilot_proto_msgTypes[15]
+	mi := &file_pilot_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1432,7 +1525,7 @@ func (x *FileName) String() string {
 func (*FileName) ProtoMessage() {}
 
 func (x *FileName) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[15]
+	mi := &file_pilot_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1445,7 +1538,7 @@ func (x *FileName) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileName.ProtoReflect.Descriptor instead.
 func (*FileName) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{15}
+	return file_pilot_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *FileName) GetLfn() string {
@@ -1475,7 +1568,7 @@ type Replay struct {
 
 func (x *Replay) Reset() {
 	*x = Replay{}
-	mi := &file_pilot_proto_msgTypes[16]
+	mi := &file_pilot_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1487,7 +1580,7 @@ func (x *Replay) String() string {
 func (*Replay) ProtoMessage() {}
 
 func (x *Replay) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[16]
+	mi := &file_pilot_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1500,7 +1593,7 @@ func (x *Replay) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Replay.ProtoReflect.Descriptor instead.
 func (*Replay) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{16}
+	return file_pilot_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Replay) GetCompute() *durationpb.Duration {
@@ -1535,7 +1628,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_pilot_proto_msgTypes[17]
+	mi := &file_pilot_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1547,7 +1640,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[17]
+	mi := &file_pilot_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1560,7 +1653,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{17}
+	return file_pilot_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Peer) GetPilot() string {
@@ -1598,13 +1691,15 @@ type SyncAnswer struct {
 	Leave         bool                   `protobuf:"varint,10,opt,name=leave,proto3" json:"leave,omitempty"`
 	LeaveNow      bool                   `protobuf:"varint,11,opt,name=leave_now,json=leaveNow,proto3" json:"leave_now,omitempty"`
 	Superseded    bool                   `protobuf:"varint,12,opt,name=superseded,proto3" json:"superseded,omitempty"`
+	Lease         *durationpb.Duration   `protobuf:"bytes,13,opt,name=lease,proto3" json:"lease,omitempty"` // how long after next_sync each side goes on without the other
+	Why           string                 `protobuf:"bytes,14,opt,name=why,proto3" json:"why,omitempty"`     // for a person: why the pilot is to leave
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SyncAnswer) Reset() {
 	*x = SyncAnswer{}
-	mi := &file_pilot_proto_msgTypes[18]
+	mi := &file_pilot_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1616,7 +1711,7 @@ func (x *SyncAnswer) String() string {
 func (*SyncAnswer) ProtoMessage() {}
 
 func (x *SyncAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[18]
+	mi := &file_pilot_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1629,7 +1724,7 @@ func (x *SyncAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncAnswer.ProtoReflect.Descriptor instead.
 func (*SyncAnswer) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{18}
+	return file_pilot_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *SyncAnswer) GetNumber() uint64 {
@@ -1716,6 +1811,20 @@ func (x *SyncAnswer) GetSuperseded() bool {
 	return false
 }
 
+func (x *SyncAnswer) GetLease() *durationpb.Duration {
+	if x != nil {
+		return x.Lease
+	}
+	return nil
+}
+
+func (x *SyncAnswer) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
 var File_pilot_proto protoreflect.FileDescriptor
 
 const file_pilot_proto_rawDesc = "" +
@@ -1736,20 +1845,22 @@ const file_pilot_proto_rawDesc = "" +
 	"\tcountable\x18\x05 \x03(\v2$.fairway.v1.Resources.CountableEntryR\tcountable\x1a<\n" +
 	"\x0eCountableEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xa2\x02\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xf6\x02\n" +
 	"\tPilotInfo\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12\x12\n" +
 	"\x04site\x18\x02 \x01(\tR\x04site\x12\x16\n" +
 	"\x06launch\x18\x03 \x01(\tR\x06launch\x12\x0e\n" +
 	"\x02se\x18\x04 \x01(\tR\x02se\x12\x14\n" +
 	"\x05tools\x18\x05 \x03(\tR\x05tools\x12'\n" +
-	"\x03has\x18\x06 \x01(\v2\x15.fairway.v1.ResourcesR\x03has\x124\n" +
-	"\aexpires\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\aexpires\x12\x1b\n" +
+	"\x03has\x18\x06 \x01(\v2\x15.fairway.v1.ResourcesR\x03has\x12\x1b\n" +
 	"\tcache_dir\x18\b \x01(\tR\bcacheDir\x12\x1d\n" +
 	"\n" +
 	"cache_size\x18\t \x01(\x03R\tcacheSize\x12\x14\n" +
 	"\x05error\x18\n" +
-	" \x01(\tR\x05error\"I\n" +
+	" \x01(\tR\x05error\x127\n" +
+	"\tremaining\x18\v \x01(\v2\x19.google.protobuf.DurationR\tremaining\x12\x18\n" +
+	"\amachine\x18\f \x01(\tR\amachine\x12/\n" +
+	"\x05lease\x18\r \x01(\v2\x19.google.protobuf.DurationR\x05leaseJ\x04\b\a\x10\b\"I\n" +
 	"\n" +
 	"CachedFile\x12'\n" +
 	"\x04file\x18\x01 \x01(\v2\x13.fairway.v1.FileRefR\x04file\x12\x12\n" +
@@ -1789,15 +1900,19 @@ const file_pilot_proto_rawDesc = "" +
 	"\x05usage\x18\b \x01(\v2\x11.fairway.v1.UsageR\x05usage\x12\x14\n" +
 	"\x05notes\x18\t \x03(\tR\x05notes\x12(\n" +
 	"\x04lost\x18\n" +
-	" \x03(\v2\x14.fairway.v1.LostFileR\x04lost\"W\n" +
+	" \x03(\v2\x14.fairway.v1.LostFileR\x04lost\"L\n" +
+	"\x06Report\x12*\n" +
+	"\x06result\x18\x01 \x01(\v2\x12.fairway.v1.ResultR\x06result\x12\x16\n" +
+	"\x06ticket\x18\x02 \x01(\fR\x06ticket\"W\n" +
 	"\bLostFile\x12'\n" +
 	"\x04file\x18\x01 \x01(\v2\x13.fairway.v1.FileRefR\x04file\x12\x10\n" +
 	"\x03pfn\x18\x02 \x01(\tR\x03pfn\x12\x10\n" +
-	"\x03why\x18\x03 \x01(\tR\x03why\"8\n" +
+	"\x03why\x18\x03 \x01(\tR\x03why\"P\n" +
 	"\n" +
 	"AttemptRef\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\x04R\x03job\x12\x18\n" +
-	"\aattempt\x18\x02 \x01(\x04R\aattempt\"\xdc\x03\n" +
+	"\aattempt\x18\x02 \x01(\x04R\aattempt\x12\x16\n" +
+	"\x06ticket\x18\x03 \x01(\fR\x06ticket\"\xfe\x03\n" +
 	"\vSyncRequest\x12\x14\n" +
 	"\x05pilot\x18\x01 \x01(\tR\x05pilot\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x1f\n" +
@@ -1806,8 +1921,7 @@ const file_pilot_proto_rawDesc = "" +
 	"\x04full\x18\x04 \x01(\bR\x04full\x12+\n" +
 	"\x05hello\x18\x05 \x01(\v2\x15.fairway.v1.PilotInfoR\x05hello\x12.\n" +
 	"\x06queued\x18\x06 \x03(\v2\x16.fairway.v1.AttemptRefR\x06queued\x120\n" +
-	"\astarted\x18\a \x03(\v2\x16.fairway.v1.AttemptRefR\astarted\x12(\n" +
-	"\x05ended\x18\b \x03(\v2\x12.fairway.v1.ResultR\x05ended\x127\n" +
+	"\astarted\x18\a \x03(\v2\x16.fairway.v1.AttemptRefR\astarted\x127\n" +
 	"\vcache_added\x18\t \x03(\v2\x16.fairway.v1.CachedFileR\n" +
 	"cacheAdded\x124\n" +
 	"\n" +
@@ -1815,7 +1929,9 @@ const file_pilot_proto_rawDesc = "" +
 	" \x03(\v2\x15.fairway.v1.CacheGoneR\tcacheGone\x12\x1a\n" +
 	"\bdraining\x18\v \x01(\bR\bdraining\x12\x18\n" +
 	"\aleaving\x18\f \x01(\bR\aleaving\x12\x12\n" +
-	"\x04hold\x18\r \x01(\bR\x04hold\"t\n" +
+	"\x04hold\x18\r \x01(\bR\x04hold\x12\x1a\n" +
+	"\bprotocol\x18\x0e \x01(\rR\bprotocol\x12(\n" +
+	"\x05ended\x18\x0f \x03(\v2\x12.fairway.v1.ReportR\x05endedJ\x04\b\b\x10\t\"t\n" +
 	"\tInputFile\x12'\n" +
 	"\x04file\x18\x01 \x01(\v2\x13.fairway.v1.FileRefR\x04file\x12\x12\n" +
 	"\x04size\x18\x02 \x01(\x03R\x04size\x12\x10\n" +
@@ -1828,7 +1944,7 @@ const file_pilot_proto_rawDesc = "" +
 	"\n" +
 	"cache_only\x18\x03 \x01(\bR\tcacheOnly\x12\x18\n" +
 	"\apublish\x18\x04 \x01(\bR\apublish\x12\x18\n" +
-	"\aversion\x18\x05 \x01(\rR\aversion\"\xc9\x02\n" +
+	"\aversion\x18\x05 \x01(\rR\aversion\"\xe1\x02\n" +
 	"\n" +
 	"Assignment\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\x04R\x03job\x12\x18\n" +
@@ -1841,7 +1957,8 @@ const file_pilot_proto_rawDesc = "" +
 	"\x06inputs\x18\b \x03(\v2\x15.fairway.v1.InputFileR\x06inputs\x120\n" +
 	"\aoutputs\x18\t \x03(\v2\x16.fairway.v1.OutputFileR\aoutputs\x12\x18\n" +
 	"\aprivate\x18\n" +
-	" \x01(\bR\aprivate\"\xf5\x02\n" +
+	" \x01(\bR\aprivate\x12\x16\n" +
+	"\x06ticket\x18\v \x01(\fR\x06ticket\"\xf5\x02\n" +
 	"\aPayload\x12\x14\n" +
 	"\x05shell\x18\x01 \x01(\tR\x05shell\x12\x12\n" +
 	"\x04argv\x18\x02 \x03(\tR\x04argv\x12F\n" +
@@ -1869,7 +1986,7 @@ const file_pilot_proto_rawDesc = "" +
 	"\x05pilot\x18\x01 \x01(\tR\x05pilot\x12\x1b\n" +
 	"\tcache_dir\x18\x02 \x01(\tR\bcacheDir\x12\x1d\n" +
 	"\n" +
-	"cache_size\x18\x03 \x01(\x03R\tcacheSize\"\xa2\x03\n" +
+	"cache_size\x18\x03 \x01(\x03R\tcacheSize\"\xe5\x03\n" +
 	"\n" +
 	"SyncAnswer\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x12\n" +
@@ -1886,7 +2003,9 @@ const file_pilot_proto_rawDesc = "" +
 	"\tleave_now\x18\v \x01(\bR\bleaveNow\x12\x1e\n" +
 	"\n" +
 	"superseded\x18\f \x01(\bR\n" +
-	"superseded*\xc7\x02\n" +
+	"superseded\x12/\n" +
+	"\x05lease\x18\r \x01(\v2\x19.google.protobuf.DurationR\x05lease\x12\x10\n" +
+	"\x03why\x18\x0e \x01(\tR\x03why*\xc7\x02\n" +
 	"\aOutcome\x12\x15\n" +
 	"\x11OUTCOME_SUCCEEDED\x10\x00\x12\x12\n" +
 	"\x0eOUTCOME_EXITED\x10\x01\x12\x15\n" +
@@ -1918,7 +2037,7 @@ func file_pilot_proto_rawDescGZIP() []byte {
 }
 
 var file_pilot_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_pilot_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_pilot_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_pilot_proto_goTypes = []any{
 	(Outcome)(0),                  // 0: fairway.v1.Outcome
 	(*FileRef)(nil),               // 1: fairway.v1.FileRef
@@ -1929,68 +2048,72 @@ var file_pilot_proto_goTypes = []any{
 	(*WrittenFile)(nil),           // 6: fairway.v1.WrittenFile
 	(*Usage)(nil),                 // 7: fairway.v1.Usage
 	(*Result)(nil),                // 8: fairway.v1.Result
-	(*LostFile)(nil),              // 9: fairway.v1.LostFile
-	(*AttemptRef)(nil),            // 10: fairway.v1.AttemptRef
-	(*SyncRequest)(nil),           // 11: fairway.v1.SyncRequest
-	(*InputFile)(nil),             // 12: fairway.v1.InputFile
-	(*OutputFile)(nil),            // 13: fairway.v1.OutputFile
-	(*Assignment)(nil),            // 14: fairway.v1.Assignment
-	(*Payload)(nil),               // 15: fairway.v1.Payload
-	(*FileName)(nil),              // 16: fairway.v1.FileName
-	(*Replay)(nil),                // 17: fairway.v1.Replay
-	(*Peer)(nil),                  // 18: fairway.v1.Peer
-	(*SyncAnswer)(nil),            // 19: fairway.v1.SyncAnswer
-	nil,                           // 20: fairway.v1.Resources.CountableEntry
-	nil,                           // 21: fairway.v1.Payload.EnvironmentEntry
-	nil,                           // 22: fairway.v1.Replay.WritesBytesEntry
-	(*durationpb.Duration)(nil),   // 23: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 24: google.protobuf.Timestamp
+	(*Report)(nil),                // 9: fairway.v1.Report
+	(*LostFile)(nil),              // 10: fairway.v1.LostFile
+	(*AttemptRef)(nil),            // 11: fairway.v1.AttemptRef
+	(*SyncRequest)(nil),           // 12: fairway.v1.SyncRequest
+	(*InputFile)(nil),             // 13: fairway.v1.InputFile
+	(*OutputFile)(nil),            // 14: fairway.v1.OutputFile
+	(*Assignment)(nil),            // 15: fairway.v1.Assignment
+	(*Payload)(nil),               // 16: fairway.v1.Payload
+	(*FileName)(nil),              // 17: fairway.v1.FileName
+	(*Replay)(nil),                // 18: fairway.v1.Replay
+	(*Peer)(nil),                  // 19: fairway.v1.Peer
+	(*SyncAnswer)(nil),            // 20: fairway.v1.SyncAnswer
+	nil,                           // 21: fairway.v1.Resources.CountableEntry
+	nil,                           // 22: fairway.v1.Payload.EnvironmentEntry
+	nil,                           // 23: fairway.v1.Replay.WritesBytesEntry
+	(*durationpb.Duration)(nil),   // 24: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 25: google.protobuf.Timestamp
 }
 var file_pilot_proto_depIdxs = []int32{
-	23, // 0: fairway.v1.Resources.time:type_name -> google.protobuf.Duration
-	20, // 1: fairway.v1.Resources.countable:type_name -> fairway.v1.Resources.CountableEntry
+	24, // 0: fairway.v1.Resources.time:type_name -> google.protobuf.Duration
+	21, // 1: fairway.v1.Resources.countable:type_name -> fairway.v1.Resources.CountableEntry
 	2,  // 2: fairway.v1.PilotInfo.has:type_name -> fairway.v1.Resources
-	24, // 3: fairway.v1.PilotInfo.expires:type_name -> google.protobuf.Timestamp
-	1,  // 4: fairway.v1.CachedFile.file:type_name -> fairway.v1.FileRef
-	1,  // 5: fairway.v1.CacheGone.file:type_name -> fairway.v1.FileRef
-	24, // 6: fairway.v1.Usage.stage_in_start:type_name -> google.protobuf.Timestamp
-	24, // 7: fairway.v1.Usage.start:type_name -> google.protobuf.Timestamp
-	24, // 8: fairway.v1.Usage.end:type_name -> google.protobuf.Timestamp
-	24, // 9: fairway.v1.Usage.stage_out_end:type_name -> google.protobuf.Timestamp
-	23, // 10: fairway.v1.Usage.cpu:type_name -> google.protobuf.Duration
-	0,  // 11: fairway.v1.Result.outcome:type_name -> fairway.v1.Outcome
-	6,  // 12: fairway.v1.Result.outputs:type_name -> fairway.v1.WrittenFile
-	7,  // 13: fairway.v1.Result.usage:type_name -> fairway.v1.Usage
-	9,  // 14: fairway.v1.Result.lost:type_name -> fairway.v1.LostFile
-	1,  // 15: fairway.v1.LostFile.file:type_name -> fairway.v1.FileRef
-	3,  // 16: fairway.v1.SyncRequest.hello:type_name -> fairway.v1.PilotInfo
-	10, // 17: fairway.v1.SyncRequest.queued:type_name -> fairway.v1.AttemptRef
-	10, // 18: fairway.v1.SyncRequest.started:type_name -> fairway.v1.AttemptRef
-	8,  // 19: fairway.v1.SyncRequest.ended:type_name -> fairway.v1.Result
-	4,  // 20: fairway.v1.SyncRequest.cache_added:type_name -> fairway.v1.CachedFile
-	5,  // 21: fairway.v1.SyncRequest.cache_gone:type_name -> fairway.v1.CacheGone
-	1,  // 22: fairway.v1.InputFile.file:type_name -> fairway.v1.FileRef
-	15, // 23: fairway.v1.Assignment.payload:type_name -> fairway.v1.Payload
-	2,  // 24: fairway.v1.Assignment.needs:type_name -> fairway.v1.Resources
-	12, // 25: fairway.v1.Assignment.inputs:type_name -> fairway.v1.InputFile
-	13, // 26: fairway.v1.Assignment.outputs:type_name -> fairway.v1.OutputFile
-	21, // 27: fairway.v1.Payload.environment:type_name -> fairway.v1.Payload.EnvironmentEntry
-	17, // 28: fairway.v1.Payload.replay:type_name -> fairway.v1.Replay
-	16, // 29: fairway.v1.Payload.names:type_name -> fairway.v1.FileName
-	23, // 30: fairway.v1.Replay.compute:type_name -> google.protobuf.Duration
-	22, // 31: fairway.v1.Replay.writes_bytes:type_name -> fairway.v1.Replay.WritesBytesEntry
-	14, // 32: fairway.v1.SyncAnswer.run:type_name -> fairway.v1.Assignment
-	12, // 33: fairway.v1.SyncAnswer.prefetch:type_name -> fairway.v1.InputFile
-	1,  // 34: fairway.v1.SyncAnswer.evict:type_name -> fairway.v1.FileRef
-	18, // 35: fairway.v1.SyncAnswer.peers:type_name -> fairway.v1.Peer
-	23, // 36: fairway.v1.SyncAnswer.next_sync:type_name -> google.protobuf.Duration
-	11, // 37: fairway.v1.TaskQueue.Sync:input_type -> fairway.v1.SyncRequest
-	19, // 38: fairway.v1.TaskQueue.Sync:output_type -> fairway.v1.SyncAnswer
-	38, // [38:39] is the sub-list for method output_type
-	37, // [37:38] is the sub-list for method input_type
-	37, // [37:37] is the sub-list for extension type_name
-	37, // [37:37] is the sub-list for extension extendee
-	0,  // [0:37] is the sub-list for field type_name
+	24, // 3: fairway.v1.PilotInfo.remaining:type_name -> google.protobuf.Duration
+	24, // 4: fairway.v1.PilotInfo.lease:type_name -> google.protobuf.Duration
+	1,  // 5: fairway.v1.CachedFile.file:type_name -> fairway.v1.FileRef
+	1,  // 6: fairway.v1.CacheGone.file:type_name -> fairway.v1.FileRef
+	25, // 7: fairway.v1.Usage.stage_in_start:type_name -> google.protobuf.Timestamp
+	25, // 8: fairway.v1.Usage.start:type_name -> google.protobuf.Timestamp
+	25, // 9: fairway.v1.Usage.end:type_name -> google.protobuf.Timestamp
+	25, // 10: fairway.v1.Usage.stage_out_end:type_name -> google.protobuf.Timestamp
+	24, // 11: fairway.v1.Usage.cpu:type_name -> google.protobuf.Duration
+	0,  // 12: fairway.v1.Result.outcome:type_name -> fairway.v1.Outcome
+	6,  // 13: fairway.v1.Result.outputs:type_name -> fairway.v1.WrittenFile
+	7,  // 14: fairway.v1.Result.usage:type_name -> fairway.v1.Usage
+	10, // 15: fairway.v1.Result.lost:type_name -> fairway.v1.LostFile
+	8,  // 16: fairway.v1.Report.result:type_name -> fairway.v1.Result
+	1,  // 17: fairway.v1.LostFile.file:type_name -> fairway.v1.FileRef
+	3,  // 18: fairway.v1.SyncRequest.hello:type_name -> fairway.v1.PilotInfo
+	11, // 19: fairway.v1.SyncRequest.queued:type_name -> fairway.v1.AttemptRef
+	11, // 20: fairway.v1.SyncRequest.started:type_name -> fairway.v1.AttemptRef
+	4,  // 21: fairway.v1.SyncRequest.cache_added:type_name -> fairway.v1.CachedFile
+	5,  // 22: fairway.v1.SyncRequest.cache_gone:type_name -> fairway.v1.CacheGone
+	9,  // 23: fairway.v1.SyncRequest.ended:type_name -> fairway.v1.Report
+	1,  // 24: fairway.v1.InputFile.file:type_name -> fairway.v1.FileRef
+	16, // 25: fairway.v1.Assignment.payload:type_name -> fairway.v1.Payload
+	2,  // 26: fairway.v1.Assignment.needs:type_name -> fairway.v1.Resources
+	13, // 27: fairway.v1.Assignment.inputs:type_name -> fairway.v1.InputFile
+	14, // 28: fairway.v1.Assignment.outputs:type_name -> fairway.v1.OutputFile
+	22, // 29: fairway.v1.Payload.environment:type_name -> fairway.v1.Payload.EnvironmentEntry
+	18, // 30: fairway.v1.Payload.replay:type_name -> fairway.v1.Replay
+	17, // 31: fairway.v1.Payload.names:type_name -> fairway.v1.FileName
+	24, // 32: fairway.v1.Replay.compute:type_name -> google.protobuf.Duration
+	23, // 33: fairway.v1.Replay.writes_bytes:type_name -> fairway.v1.Replay.WritesBytesEntry
+	15, // 34: fairway.v1.SyncAnswer.run:type_name -> fairway.v1.Assignment
+	13, // 35: fairway.v1.SyncAnswer.prefetch:type_name -> fairway.v1.InputFile
+	1,  // 36: fairway.v1.SyncAnswer.evict:type_name -> fairway.v1.FileRef
+	19, // 37: fairway.v1.SyncAnswer.peers:type_name -> fairway.v1.Peer
+	24, // 38: fairway.v1.SyncAnswer.next_sync:type_name -> google.protobuf.Duration
+	24, // 39: fairway.v1.SyncAnswer.lease:type_name -> google.protobuf.Duration
+	12, // 40: fairway.v1.TaskQueue.Sync:input_type -> fairway.v1.SyncRequest
+	20, // 41: fairway.v1.TaskQueue.Sync:output_type -> fairway.v1.SyncAnswer
+	41, // [41:42] is the sub-list for method output_type
+	40, // [40:41] is the sub-list for method input_type
+	40, // [40:40] is the sub-list for extension type_name
+	40, // [40:40] is the sub-list for extension extendee
+	0,  // [0:40] is the sub-list for field type_name
 }
 
 func init() { file_pilot_proto_init() }
@@ -2004,7 +2127,7 @@ func file_pilot_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_pilot_proto_rawDesc), len(file_pilot_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   22,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -4,3 +4,8 @@
 package wire
 
 //go:generate protoc --go_out=. --go_opt=paths=source_relative --connect-go_out=. --connect-go_opt=paths=source_relative,simple=true,package_suffix= pilot.proto api.proto
+
+// Protocol is the version of the pilot protocol. A server tells pilots of another
+// version to leave; others are started in their place. It grows with every change
+// that a pilot or a server of before would misunderstand.
+const Protocol = 1

@@ -3,6 +3,7 @@ package convert
 import (
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"fairway/internal/wire"
@@ -15,7 +16,7 @@ func TestWhatAPilotTellsIsBounded(t *testing.T) {
 	for range 10 * MaxNotes {
 		r.Notes = append(r.Notes, long)
 	}
-	got := SyncFromWire(&wire.SyncRequest{Ended: []*wire.Result{r}, Hello: &wire.PilotInfo{Error: long}})
+	got := SyncFromWire(&wire.SyncRequest{Ended: []*wire.Report{{Result: r}}, Hello: &wire.PilotInfo{Error: long}}, time.Time{})
 	if len(got.Ended[0].Notes) != MaxNotes {
 		t.Error(len(got.Ended[0].Notes), "notes")
 	}
@@ -24,7 +25,7 @@ func TestWhatAPilotTellsIsBounded(t *testing.T) {
 			t.Errorf("%d bytes", len(text))
 		}
 	}
-	short := SyncFromWire(&wire.SyncRequest{Ended: []*wire.Result{{Message: "m", Notes: []string{"n"}}}}).Ended[0]
+	short := SyncFromWire(&wire.SyncRequest{Ended: []*wire.Report{{Result: &wire.Result{Message: "m", Notes: []string{"n"}}}}}, time.Time{}).Ended[0]
 	if short.Message != "m" || len(short.Notes) != 1 || short.Notes[0] != "n" {
 		t.Error(short)
 	}

@@ -3,6 +3,7 @@ package convert
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -37,7 +38,7 @@ func TestResultSurvivesTheWire(t *testing.T) {
 func FuzzSync(f *testing.F) {
 	for _, message := range []*wire.SyncRequest{
 		{Pilot: "p", Seq: 1, Full: true, Hello: &wire.PilotInfo{Launch: "l"}},
-		{Ended: []*wire.Result{{Job: 1}, {}}, CacheGone: []*wire.CacheGone{{}}},
+		{Ended: []*wire.Report{{Result: &wire.Result{Job: 1}}, {}}, CacheGone: []*wire.CacheGone{{}}},
 	} {
 		bytes, err := proto.Marshal(message)
 		if err != nil {
@@ -50,7 +51,7 @@ func FuzzSync(f *testing.F) {
 		if proto.Unmarshal(data, message) != nil {
 			return
 		}
-		in := SyncFromWire(message)
+		in := SyncFromWire(message, time.Time{})
 		if len(in.Ended) != len(message.GetEnded()) || len(in.CacheGone) != len(message.GetCacheGone()) {
 			t.Fatalf("%v became %+v", message, in)
 		}

@@ -26,17 +26,18 @@ func Each[From, To any](from []From, convert func(From) To) []To {
 	return to
 }
 
-// SyncFromWire makes an input of dispatch of what a pilot reports.
-func SyncFromWire(r *wire.SyncRequest) dispatch.Sync {
+// SyncFromWire makes an input of dispatch of what a pilot reports. It takes what is
+// told of the pilot's own time as of now.
+func SyncFromWire(r *wire.SyncRequest, now time.Time) dispatch.Sync {
 	return dispatch.Sync{
 		Pilot:      dispatch.PilotID(r.GetPilot()),
 		Seq:        r.GetSeq(),
 		LastAnswer: r.GetLastAnswer(),
 		Full:       r.GetFull(),
-		Hello:      helloFromWire(r.GetHello()),
+		Hello:      helloFromWire(r.GetHello(), now),
 		Queued:     Each(r.GetQueued(), attemptFromWire),
 		Started:    Each(r.GetStarted(), attemptFromWire),
-		Ended:      Each(r.GetEnded(), ResultFromWire),
+		Ended:      Each(r.GetEnded(), func(e *wire.Report) dispatch.Result { return ResultFromWire(e.GetResult()) }),
 		CacheAdded: Each(r.GetCacheAdded(), cachedFromWire),
 		CacheGone:  Each(r.GetCacheGone(), goneFromWire),
 		Draining:   r.GetDraining(),
@@ -45,7 +46,7 @@ func SyncFromWire(r *wire.SyncRequest) dispatch.Sync {
 	}
 }
 
-func helloFromWire(h *wire.PilotInfo) *dispatch.PilotInfo {
+func helloFromWire(h *wire.PilotInfo, at time.Time) *dispatch.PilotInfo {
 	if h == nil {
 		return nil
 	}
@@ -56,11 +57,20 @@ func helloFromWire(h *wire.PilotInfo) *dispatch.PilotInfo {
 		SE:        h.GetSe(),
 		Tools:     h.GetTools(),
 		Has:       resourcesFromWire(h.GetHas()),
-		Expires:   instantFromWire(h.GetExpires()),
+		Expires:   expiry(h.GetRemaining(), at),
 		CacheDir:  h.GetCacheDir(),
 		CacheSize: h.GetCacheSize(),
 		Error:     bounded(h.GetError()),
 	}
+}
+
+// expiry is the instant at which what remains is over; the zero time without a
+// limit.
+func expiry(remaining *durationpb.Duration, at time.Time) time.Time {
+	if remaining == nil {
+		return time.Time{}
+	}
+	return at.Add(remaining.AsDuration())
 }
 
 func attemptFromWire(a *wire.AttemptRef) dispatch.AttemptRef {

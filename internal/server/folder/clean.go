@@ -69,7 +69,7 @@ func (c *Cleaned) state(state string) error {
 	}
 	last := []string{lockName, identityName}
 	for _, name := range names {
-		known := slices.Contains(storeFiles, name) || name == SocketName || name == identityName+".new" || strings.HasPrefix(name, disk.PartPrefix)
+		known := slices.Contains(storeFiles, name) || name == SocketName || name == identityName+".new" || name == AuthorityName || name == AuthorityName+".new" || strings.HasPrefix(name, disk.PartPrefix)
 		switch {
 		case known:
 			if err := c.remove(folder, name); err != nil {

@@ -25,8 +25,9 @@ var sharedNames = []string{StorageName, cacheName, sandboxName, logsName, Inputs
 
 // Other names in the folder of a state.
 const (
-	lockName   = "lock"
-	SocketName = "socket"
+	lockName      = "lock"
+	SocketName    = "socket"
+	AuthorityName = "authority" // of package access
 )
 
 // Layout are where a workflow folder keeps what. Those of a folder without a

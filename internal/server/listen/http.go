@@ -10,6 +10,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	"fairway/internal/access"
 	"fairway/internal/wire"
 )
 
@@ -36,8 +37,7 @@ type Endpoint struct {
 // NewEndpoint makes an endpoint, which serves when Serve is called. It closes the
 // listener at its end.
 func NewEndpoint(listener net.Listener, handler http.Handler, log *slog.Logger) *Endpoint {
-	errorLog := slog.NewLogLogger(log.Handler(), slog.LevelDebug)
-	return &Endpoint{listener: listener, http: &http.Server{Handler: handler, ErrorLog: errorLog}, log: log}
+	return &Endpoint{listener: listener, http: access.NewServer(handler, log), log: log}
 }
 
 // Serve answers calls until Close.

@@ -1,0 +1,218 @@
+package access
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"fairway/internal/storage"
+	"fairway/internal/wire"
+)
+
+// Limits of what a pilot may say in one message, besides MaxMessage for the whole.
+const (
+	// MaxName is the longest name of a file, host, tool or anything else, in bytes.
+	MaxName = 4096
+	// MaxAttempts is of attempts, and of results.
+	MaxAttempts = 100_000
+	// MaxOutputs is of files that one attempt has written.
+	MaxOutputs = 1_000_000
+	// MaxCached is of files that came into a cache, or left it.
+	MaxCached = 500_000
+	// MaxTools is of tools, and of countable things that a pilot has.
+	MaxTools = 1000
+	// MaxLife bounds each duration: what a pilot has left, or asks for.
+	MaxLife = 10 * 365 * 24 * time.Hour
+	// maxAmount bounds each amount: a sum of many fits a number.
+	maxAmount = 1 << 50
+)
+
+// Claims are the rules for what a pilot says. Check tells lies from the rest
+// without the state of the TaskQueue; what depends on that, such as which files
+// a job writes, the TaskQueue checks itself.
+type Claims struct {
+	Authority *Authority
+	// Stores returns how the PFNs begin under which attempts of a site may store
+	// outputs.
+	Stores func(site string) []string
+}
+
+// Check returns an error if the pilot says what it cannot know, what is not its
+// own, or more than a limit permits. caller is nil for a pilot that calls over
+// the socket: it works for the user of the state, on this machine.
+func (c *Claims) Check(caller *Caller, m *wire.SyncRequest) error {
+	if err := checkPilot(caller, m); err != nil {
+		return err
+	}
+	if err := checkLists(m); err != nil {
+		return err
+	}
+	for _, list := range [][]*wire.AttemptRef{m.GetQueued(), m.GetStarted()} {
+		for _, a := range list {
+			if err := c.checkTicket(a.GetJob(), a.GetAttempt(), a.GetTicket()); err != nil {
+				return err
+			}
+		}
+	}
+	if len(m.GetEnded()) == 0 {
+		return nil
+	}
+	site := m.GetHello().GetSite()
+	if caller != nil {
+		site = caller.Site
+	}
+	stores := c.Stores(site)
+	for _, r := range m.GetEnded() {
+		if err := c.checkReport(r, stores); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkPilot makes sure that a pilot is of the launch whose token it has.
+func checkPilot(caller *Caller, m *wire.SyncRequest) error {
+	id, hello := m.GetPilot(), m.GetHello()
+	if id == "" || len(id) > MaxName {
+		return malformed("a Sync names the pilot that makes it, in at most %d bytes", MaxName)
+	}
+	if caller != nil {
+		ending, ok := strings.CutPrefix(id, caller.Launch+"-")
+		if !ok || ending == "" || strings.Contains(ending, "-") {
+			return forbid("the token is good for pilots of the launch %.100q, and %.100q is none: leave pilot out of the settings", caller.Launch, id)
+		}
+		if hello != nil && (hello.GetLaunch() != caller.Launch || hello.GetSite() != caller.Site) {
+			return forbid("the token is that of the launch %.100q at the site %.100q, and the pilot says that it is %.100q at %.100q: use the connection file of its own launch",
+				caller.Launch, caller.Site, hello.GetLaunch(), hello.GetSite())
+		}
+	}
+	return checkHello(hello)
+}
+
+func checkHello(h *wire.PilotInfo) error {
+	if h == nil {
+		return nil
+	}
+	for what, text := range map[string]string{"host": h.GetHost(), "machine": h.GetMachine(), "site": h.GetSite(), "launch": h.GetLaunch(), "storage element": h.GetSe(), "cache": h.GetCacheDir()} {
+		if len(text) > MaxName || strings.ContainsRune(text, 0) {
+			return malformed("the name of its %s is no name of at most %d bytes", what, MaxName)
+		}
+	}
+	has := h.GetHas()
+	if len(h.GetTools()) > MaxTools || len(has.GetCountable()) > MaxTools {
+		return malformed("a pilot names at most %d tools and countable things", MaxTools)
+	}
+	for _, tool := range h.GetTools() {
+		if len(tool) > MaxName {
+			return malformed("the name of a tool has more than %d bytes", MaxName)
+		}
+	}
+	amounts := []int64{has.GetMilliCpus(), has.GetMemoryBytes(), has.GetDiskBytes(), h.GetCacheSize()}
+	for name, n := range has.GetCountable() {
+		if len(name) > MaxName {
+			return malformed("the name of a countable thing has more than %d bytes", MaxName)
+		}
+		amounts = append(amounts, n)
+	}
+	for _, n := range amounts {
+		if n < 0 || n > maxAmount {
+			return malformed("a pilot cannot have %d of anything", n)
+		}
+	}
+	for _, d := range []time.Duration{has.GetTime().AsDuration(), h.GetRemaining().AsDuration(), h.GetLease().AsDuration()} {
+		if d < 0 || d > MaxLife {
+			return malformed("%v is no time that a pilot has left or waits", d)
+		}
+	}
+	return nil
+}
+
+func checkLists(m *wire.SyncRequest) error {
+	switch {
+	case len(m.GetQueued()) > MaxAttempts, len(m.GetStarted()) > MaxAttempts, len(m.GetEnded()) > MaxAttempts:
+		return malformed("a Sync tells of at most %d attempts", MaxAttempts)
+	case len(m.GetCacheAdded()) > MaxCached, len(m.GetCacheGone()) > MaxCached:
+		return malformed("a Sync tells of at most %d files in a cache", MaxCached)
+	}
+	for _, f := range m.GetCacheAdded() {
+		if f.GetSize() < 0 || f.GetSize() > maxAmount {
+			return malformed("the cached file %.100q cannot have %d bytes", f.GetFile().GetLfn(), f.GetSize())
+		}
+		if err := checkName(f.GetFile().GetLfn()); err != nil {
+			return err
+		}
+	}
+	for _, f := range m.GetCacheGone() {
+		if err := checkName(f.GetFile().GetLfn()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Claims) checkTicket(job, attempt uint64, ticket []byte) error {
+	if c.Authority.Gave(job, attempt, ticket) {
+		return nil
+	}
+	return forbid("attempt %d of job %d was not given to this pilot, or not by this state: what it reports does not count", attempt, job)
+}
+
+func (c *Claims) checkReport(report *wire.Report, stores []string) error {
+	r := report.GetResult()
+	if err := c.checkTicket(r.GetJob(), r.GetAttempt(), report.GetTicket()); err != nil {
+		return err
+	}
+	of := func(format string, args ...any) error {
+		return malformed("the result of attempt %d %s", r.GetAttempt(), fmt.Sprintf(format, args...))
+	}
+	if _, known := wire.Outcome_name[int32(r.GetOutcome())]; !known {
+		return of("has the outcome %d, which there is not", r.GetOutcome())
+	}
+	if len(r.GetOutputs()) > MaxOutputs || len(r.GetLost()) > MaxOutputs {
+		return of("names more than %d files", MaxOutputs)
+	}
+	for _, o := range r.GetOutputs() {
+		if o.GetSize() < 0 || o.GetSize() > maxAmount || o.GetRecords() < 0 {
+			return of("says that %.100q has %d bytes and %d records", o.GetLfn(), o.GetSize(), o.GetRecords())
+		}
+		if err := checkName(o.GetLfn()); err != nil {
+			return of("names an output that cannot be one: %v", err)
+		}
+		if o.GetPfn() != "" && !assigned(o, r.GetAttempt(), stores) {
+			return of("says that %.100q is stored as %.200q, which was not assigned to it", o.GetLfn(), o.GetPfn())
+		}
+	}
+	for _, l := range r.GetLost() {
+		if len(l.GetPfn()) > MaxName || len(l.GetFile().GetLfn()) > MaxName {
+			return of("names a lost file in more than %d bytes", MaxName)
+		}
+	}
+	u := r.GetUsage()
+	for _, n := range []int64{u.GetMaxRssBytes(), u.GetBytesStaged(), u.GetBytesCached(), u.GetBytesWritten(), int64(u.GetCacheHits()), int64(u.GetCacheMisses()), int64(u.GetCpu().AsDuration())} {
+		if n < 0 {
+			return of("says that it used less than nothing")
+		}
+	}
+	return nil
+}
+
+// assigned reports whether an output has the one name that an attempt may give
+// it, in one of the places of its site.
+func assigned(o *wire.WrittenFile, attempt uint64, stores []string) bool {
+	for _, prefix := range stores {
+		if o.GetPfn() == storage.OutputPFN(prefix, o.GetLfn(), o.GetVersion(), attempt) {
+			return true
+		}
+	}
+	return false
+}
+
+// checkName refuses what cannot be the logical name of a file.
+func checkName(lfn string) error {
+	name := strings.TrimLeft(lfn, "/")
+	if len(lfn) > MaxName || strings.ContainsRune(lfn, 0) || !filepath.IsLocal(name) {
+		return malformed("%.100q is no name of a file", lfn)
+	}
+	return nil
+}

@@ -1,0 +1,134 @@
+package access
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+)
+
+// Connection is what a pilot needs to reach its server. The server writes it to
+// a file for each launch.
+type Connection struct {
+	// Addresses are those of the server, as HOST:PORT, tried in order.
+	Addresses []string `json:"addresses"`
+	// Pin tells the server from all others: [Authority.Pin].
+	Pin    string `json:"pin"`
+	Launch string `json:"launch"`
+	Token  Token  `json:"token"`
+	Site   string `json:"site"`
+	// Pilot holds the settings of the pilot, those of pilot.Config.
+	Pilot json.RawMessage `json:"pilot,omitempty"`
+}
+
+// Limits of a connection file.
+const (
+	MaxConnectionFile = 256 << 10
+	MaxAddresses      = 32
+	maxLaunch         = 200
+	maxToken          = 200
+)
+
+// Write puts the connection into a file, which a pilot may be reading: it is
+// replaced as a whole. Only its user may read it.
+func (c *Connection) Write(path string) error {
+	text, err := c.Encode()
+	if err != nil {
+		return err
+	}
+	return writePrivate(path, text)
+}
+
+// Encode returns the text of a connection file.
+func (c *Connection) Encode() ([]byte, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	text, err := json.MarshalIndent(c, "", "  ")
+	return append(text, '\n'), err
+}
+
+// ReadConnection reads a connection file. It refuses one that others may read.
+func ReadConnection(path string) (Connection, error) {
+	text, err := readPrivate(path, MaxConnectionFile)
+	if err != nil {
+		return Connection{}, fmt.Errorf("connection file: %w", err)
+	}
+	c, err := DecodeConnection(text)
+	if err != nil {
+		return Connection{}, fmt.Errorf("connection file %s: %w", path, err)
+	}
+	return c, nil
+}
+
+// ReadConnectionFrom reads a connection from a stream to its end.
+func ReadConnectionFrom(in io.Reader) (Connection, error) {
+	text, err := io.ReadAll(io.LimitReader(in, MaxConnectionFile+1))
+	if err == nil && len(text) > MaxConnectionFile {
+		err = fmt.Errorf("it is longer than %d bytes", MaxConnectionFile)
+	}
+	if err != nil {
+		return Connection{}, fmt.Errorf("connection: %w", err)
+	}
+	return DecodeConnection(text)
+}
+
+// DecodeConnection reads the text of a connection file. Names that it does not
+// know are of a later version, and do no harm.
+func DecodeConnection(text []byte) (Connection, error) {
+	var c Connection
+	if err := json.Unmarshal(text, &c); err != nil {
+		return Connection{}, fmt.Errorf("it is not a connection file: %w", err)
+	}
+	return c, c.check()
+}
+
+func (c *Connection) check() error {
+	digest, isSum := strings.CutPrefix(c.Pin, pinScheme)
+	switch {
+	case len(c.Addresses) == 0:
+		return errors.New("it holds no addresses of the server")
+	case len(c.Addresses) > MaxAddresses:
+		return fmt.Errorf("it holds %d addresses, more than %d", len(c.Addresses), MaxAddresses)
+	case !isSum || len(digest) != 64 || strings.Trim(digest, "0123456789abcdef") != "":
+		return fmt.Errorf("the pin %.100q is not of the form sha256: and 64 hexadecimal digits", c.Pin)
+	case !isHeader(c.Launch, maxLaunch):
+		return fmt.Errorf("the launch %.100q is not a name", c.Launch)
+	case !isHeader(string(c.Token), maxToken):
+		return errors.New("the token is not one")
+	}
+	for _, address := range c.Addresses {
+		host, port, err := net.SplitHostPort(address)
+		if n, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || n == 0 || host == "" {
+			return fmt.Errorf("the address %.100q is not of the form HOST:PORT", address)
+		}
+	}
+	return nil
+}
+
+// isHeader reports whether a text may stand in a header of HTTP.
+func isHeader(text string, most int) bool {
+	for i := range len(text) {
+		if text[i] <= ' ' || text[i] > '~' {
+			return false
+		}
+	}
+	return text != "" && len(text) <= most
+}
+
+// Move writes new addresses and a new pin into a connection file, and leaves
+// the rest of it. A file that says so already is not touched.
+func Move(path string, addresses []string, pin string) error {
+	c, err := ReadConnection(path)
+	if err != nil {
+		return err
+	}
+	if c.Pin == pin && strings.Join(c.Addresses, " ") == strings.Join(addresses, " ") {
+		return nil
+	}
+	c.Addresses, c.Pin = addresses, pin
+	return c.Write(path)
+}

@@ -1,0 +1,135 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect"
+)
+
+// Limits of calls over a network, on both sides.
+const (
+	// MaxMessage is the largest message, in bytes. A pilot that has more to say
+	// says it in several.
+	MaxMessage = 64 << 20
+	// HeaderTime is how long a caller may take to say what it wants, from the
+	// begin of its connection.
+	HeaderTime = 10 * time.Second
+	// BodyTime is how long a message may take on its way to the server, and an
+	// answer on its way back. How long an answer is held comes on top of that.
+	BodyTime = 2 * time.Minute
+	// IdleTime is how long a connection without calls stays open.
+	IdleTime = 3 * time.Minute
+
+	maxHeader = 16 << 10
+)
+
+type callerKey struct{}
+
+// CallerOf returns who makes the call that a handler behind [Handler] serves;
+// false for calls that came another way, over the socket of a state.
+func CallerOf(ctx context.Context) (Caller, bool) {
+	c, ok := ctx.Value(callerKey{}).(Caller)
+	return c, ok
+}
+
+// Handler lets calls with a good token through to routes, by path as
+// http.ServeMux has them. A right token for any other path is refused too. The
+// routes find the caller in the context (CallerOf); nothing of a call's body was
+// read before its token was found good.
+func Handler(tokens *Tokens, routes map[string]http.Handler) http.Handler {
+	mux := http.NewServeMux()
+	for pattern, route := range routes {
+		mux.Handle(pattern, route)
+	}
+	refusals := connect.NewErrorWriter()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		token, isToken := strings.CutPrefix(r.Header.Get(tokenHeader), tokenScheme)
+		if !isToken {
+			token = ""
+		}
+		caller, err := tokens.Check(r.Header.Get(launchHeader), Token(token))
+		if _, pattern := mux.Handler(r); err == nil && pattern == "" {
+			err = forbid("the token of a pilot is not good for %.100q: it is for its own Sync; commands of people go through the socket in .fairway/, on the machine of the server", r.URL.Path)
+		}
+		switch {
+		case err == nil:
+			mux.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, caller)))
+		case refusals.IsSupported(r):
+			_ = refusals.Write(w, r, err)
+		case connect.CodeOf(err) == connect.CodeUnauthenticated:
+			http.Error(w, sentenceOf(err), http.StatusUnauthorized)
+		default:
+			http.Error(w, sentenceOf(err), http.StatusForbidden)
+		}
+	})
+}
+
+func sentenceOf(err error) string {
+	var coded *connect.Error
+	if errors.As(err, &coded) {
+		return coded.Message()
+	}
+	return err.Error()
+}
+
+// NewServer is a server of HTTP with the limits of this package.
+func NewServer(handler http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: HeaderTime,
+		IdleTimeout:       IdleTime,
+		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+}
+
+// Timed gives a route the limits of time of whole messages: BodyTime to read
+// one, and as long to write the answer, from its first byte on.
+func Timed(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		control := http.NewResponseController(w)
+		_ = control.SetReadDeadline(time.Now().Add(BodyTime))
+		r.Body = &timedBody{r.Body, control}
+		next.ServeHTTP(&timedAnswer{ResponseWriter: w, control: control}, r)
+	})
+}
+
+// timedBody takes the limit away when all was read: the answer may be held for
+// longer.
+type timedBody struct {
+	io.ReadCloser
+	control *http.ResponseController
+}
+
+// Read is part of io.Reader.
+func (b *timedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if errors.Is(err, io.EOF) {
+		_ = b.control.SetReadDeadline(time.Time{})
+	}
+	return n, err
+}
+
+type timedAnswer struct {
+	http.ResponseWriter
+	control *http.ResponseController
+	begun   bool
+}
+
+// Write is part of io.Writer.
+func (a *timedAnswer) Write(p []byte) (int, error) {
+	if !a.begun {
+		a.begun = true
+		_ = a.control.SetWriteDeadline(time.Now().Add(BodyTime))
+	}
+	return a.ResponseWriter.Write(p)
+}
+
+// Unwrap is for http.ResponseController.
+func (a *timedAnswer) Unwrap() http.ResponseWriter { return a.ResponseWriter }

@@ -1,0 +1,153 @@
+package access
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// BaseURL is that of every call over a [Line]. Where it leads, the connection
+// file says.
+const BaseURL = "https://" + ServerName
+
+// Headers by which a caller says who it is.
+const (
+	launchHeader = "Fairway-Launch"
+	tokenHeader  = "Authorization"
+	tokenScheme  = "Bearer "
+)
+
+// DialTime bounds the attempt to reach one address of a server.
+const DialTime = 10 * time.Second
+
+// Line is a pilot's way to its server. Whenever it makes a new connection it
+// looks into the connection file, so it follows a server that moves. Any
+// goroutine may use it.
+type Line struct {
+	file string // empty: there is none to look into
+
+	mu sync.Mutex // guards at
+	at Connection
+}
+
+// OpenLine reads a connection file; "-" is standard input, which is read once.
+func OpenLine(file string) (*Line, error) {
+	if file == "-" {
+		c, err := ReadConnectionFrom(os.Stdin)
+		if err != nil {
+			return nil, err
+		}
+		return NewLine(c), nil
+	}
+	c, err := ReadConnection(file)
+	if err != nil {
+		return nil, err
+	}
+	return &Line{file: file, at: c}, nil
+}
+
+// NewLine is a Line that nothing moves.
+func NewLine(c Connection) *Line { return &Line{at: c} }
+
+// Connection is what the line knows now.
+func (l *Line) Connection() Connection {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.at
+}
+
+// look reads the connection file again. While it cannot be read, or is of
+// another launch, what was known holds.
+func (l *Line) look() Connection {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.file != "" {
+		if c, err := ReadConnection(l.file); err == nil && c.Launch == l.at.Launch {
+			l.at = c
+		}
+	}
+	return l.at
+}
+
+// Client makes calls over the line with at most so many idle connections. The
+// token goes to the server with the pin, and to no other.
+func (l *Line) Client(idle int) *http.Client {
+	return &http.Client{
+		Transport: &bearer{l, &http.Transport{
+			DialTLSContext:      func(ctx context.Context, _, _ string) (net.Conn, error) { return l.dial(ctx) },
+			MaxIdleConnsPerHost: idle,
+			DisableCompression:  true,
+			// Plain text would go to whoever answers.
+			DialContext: func(context.Context, string, string) (net.Conn, error) {
+				return nil, errors.New("a server is reached over TLS only")
+			},
+		}},
+		// A redirect would lead to another server.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+func (l *Line) dial(ctx context.Context) (net.Conn, error) {
+	c := l.look()
+	var failures []error
+	for _, address := range c.Addresses {
+		conn, err := dialOne(ctx, address, c.Pin)
+		if err == nil {
+			return conn, nil
+		}
+		failures = append(failures, fmt.Errorf("%s: %w", address, err))
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, errors.Join(failures...)
+}
+
+func dialOne(ctx context.Context, address, pin string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, DialTime)
+	defer cancel()
+	return (&tls.Dialer{Config: clientTLS(pin)}).DialContext(ctx, "tcp", address)
+}
+
+// bearer says in each call who makes it.
+type bearer struct {
+	line *Line
+	next http.RoundTripper
+}
+
+// RoundTrip is part of http.RoundTripper.
+func (b *bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	c := b.line.Connection()
+	r = r.Clone(r.Context())
+	r.Header.Set(launchHeader, c.Launch)
+	r.Header.Set(tokenHeader, tokenScheme+string(c.Token))
+	return b.next.RoundTrip(r)
+}
+
+// CloseIdleConnections is what http.Client.CloseIdleConnections calls.
+func (b *bearer) CloseIdleConnections() {
+	if next, ok := b.next.(interface{ CloseIdleConnections() }); ok {
+		next.CloseIdleConnections()
+	}
+}
+
+// Gone reports whether the connection file was removed from a folder that still
+// is there: its launch is not wanted any more.
+func (l *Line) Gone() bool {
+	if l.file == "" {
+		return false
+	}
+	if _, err := os.Lstat(l.file); !errors.Is(err, fs.ErrNotExist) {
+		return false
+	}
+	_, err := os.Lstat(filepath.Dir(l.file))
+	return err == nil
+}

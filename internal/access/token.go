@@ -1,0 +1,134 @@
+package access
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// Token is the secret of one launch.
+type Token string
+
+const tokenSize = 32
+
+// NewToken makes a token that nobody can guess.
+func NewToken() Token {
+	var b [tokenSize]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return Token(base64.RawURLEncoding.EncodeToString(b[:]))
+}
+
+// String hides the token, so that no log shows it by accident.
+func (t Token) String() string { return "(a token)" }
+
+// GoString hides the token too.
+func (t Token) GoString() string { return t.String() }
+
+// Grant says that whoever has a certain token is a launch. It holds no secret.
+type Grant struct {
+	Launch string
+	Site   string
+	Hash   [sha256.Size]byte // of the token
+}
+
+// GrantTo makes the token of a launch, and the grant for it. The grant must be
+// durable before the launch is submitted.
+func GrantTo(launch, site string) (Grant, Token) {
+	t := NewToken()
+	return Grant{Launch: launch, Site: site, Hash: sha256.Sum256([]byte(t))}, t
+}
+
+type grantBody struct {
+	Site string `json:"site"`
+	Hash string `json:"hash"`
+}
+
+// Encode returns the body of a record of the grant; its key is the launch.
+func (g Grant) Encode() []byte {
+	body, err := json.Marshal(grantBody{Site: g.Site, Hash: hex.EncodeToString(g.Hash[:])})
+	if err != nil {
+		panic(err) // two texts always encode
+	}
+	return body
+}
+
+// DecodeGrant reads what Encode wrote.
+func DecodeGrant(launch string, body []byte) (Grant, error) {
+	var b grantBody
+	if err := json.Unmarshal(body, &b); err != nil {
+		return Grant{}, fmt.Errorf("grant of launch %s: %w", launch, err)
+	}
+	sum, err := hex.DecodeString(b.Hash)
+	if err == nil && len(sum) != sha256.Size {
+		err = errors.New("the hash of the token has another length")
+	}
+	if err != nil {
+		return Grant{}, fmt.Errorf("grant of launch %s: %w", launch, err)
+	}
+	return Grant{Launch: launch, Site: b.Site, Hash: [sha256.Size]byte(sum)}, nil
+}
+
+// Caller is who makes a call: a launch whose token was right.
+type Caller struct{ Launch, Site string }
+
+// Tokens are the grants that are good now. Any goroutine may call its methods.
+type Tokens struct {
+	mu     sync.RWMutex // guards grants
+	grants map[string]Grant
+}
+
+// NewTokens returns Tokens without any grant.
+func NewTokens() *Tokens { return &Tokens{grants: map[string]Grant{}} }
+
+// Allow makes a grant good from now on.
+func (t *Tokens) Allow(g Grant) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.grants[g.Launch] = g
+}
+
+// Revoke ends a grant, when its launch has ended. It reports whether there was
+// one.
+func (t *Tokens) Revoke(launch string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, was := t.grants[launch]
+	delete(t.grants, launch)
+	return was
+}
+
+// Launches are those that have a grant, in no order.
+func (t *Tokens) Launches() []string {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	launches := make([]string, 0, len(t.grants))
+	for launch := range t.grants {
+		launches = append(launches, launch)
+	}
+	return launches
+}
+
+// Check finds out who has a token. How long it takes tells nothing of the right
+// one.
+func (t *Tokens) Check(launch string, token Token) (Caller, error) {
+	sum := sha256.Sum256([]byte(token))
+	t.mu.RLock()
+	g, known := t.grants[launch]
+	t.mu.RUnlock()
+	right := subtle.ConstantTimeCompare(sum[:], g.Hash[:]) == 1
+	switch {
+	case launch == "" || token == "":
+		return Caller{}, refuse("the call names no launch or has no token: start pilots with `fairway pilot --connect FILE`, with the file that the server wrote for the launch")
+	case !known:
+		return Caller{}, refuse("the launch %s has ended, or never was of this server, so its token is not good: this pilot is not wanted any more", shown(launch))
+	case !right:
+		return Caller{}, refuse("the token is not that of the launch %s: use the connection file that the server wrote for this launch", shown(launch))
+	}
+	return Caller{Launch: g.Launch, Site: g.Site}, nil
+}

@@ -1,0 +1,67 @@
+package server
+
+import (
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"fairway/internal/access"
+	"fairway/internal/wire"
+)
+
+// A pilot says that a file of somebody else is the output of its job. It is told
+// that this cannot be and leaves, another pilot runs the job, and that file is
+// neither published nor removed.
+func TestALyingPilotPublishesNothing(t *testing.T) {
+	secret := filepath.Join(t.TempDir(), "secret")
+	write(t, secret, "secret")
+	for what, lie := range map[string]func(*wire.Report){
+		"a file that the server can read": func(r *wire.Report) { r.Result.Outputs[0].Pfn = "file:" + secret },
+		"an input":                        func(r *wire.Report) { r.Result.Outputs[0].Pfn = "folder:in/a.txt" },
+		"the attempt of another":          func(r *wire.Report) { r.Result.Attempt++ },
+	} {
+		t.Run(what, func(t *testing.T) {
+			r := newRun(t, newFolder(t, threeTexts), twoSteps, twoStepsScript)
+			r.pilots.lie = func(name string, m *wire.SyncRequest) {
+				if name == "p1" && len(m.GetEnded()) > 0 {
+					lie(m.GetEnded()[0])
+				}
+			}
+			if outcome := r.run(); !outcome.Succeeded {
+				t.Fatalf("%+v", outcome)
+			}
+			if got := r.result("joined.txt"); got != "ONE TWO THREE " {
+				t.Errorf("got %q", got)
+			}
+			if told := slices.Collect(maps.Keys(r.pilots.refused)); !slices.Equal(told, []string{"p1"}) {
+				t.Error("refused:", r.pilots.refused)
+			}
+			if sentence, _ := access.Refused(r.pilots.refused["p1"]); !strings.Contains(sentence, "attempt") {
+				t.Error(sentence)
+			}
+			if read(t, secret) != "secret" {
+				t.Error("it is not as it was")
+			}
+		})
+	}
+}
+
+// A pilot of another version is told why it is to leave, in a way that every
+// version understands.
+func TestAnOlderPilotLeaves(t *testing.T) {
+	r := newRun(t, newFolder(t, threeTexts), twoSteps, twoStepsScript)
+	r.pilots.lie = func(name string, m *wire.SyncRequest) {
+		if name == "p1" {
+			m.Protocol = 0
+		}
+	}
+	if outcome := r.run(); !outcome.Succeeded {
+		t.Fatalf("%+v", outcome)
+	}
+	a := otherProtocol(&wire.SyncRequest{Seq: 4, LastAnswer: 1 << 33})
+	if !a.GetLeaveNow() || a.GetNumber() <= 1<<33 || a.GetSeen() != 4 || !strings.Contains(a.GetWhy(), "version 0") {
+		t.Error(a)
+	}
+}
