@@ -38,5 +38,7 @@
 //     that the server has fewer bytes, 422 that it is not what the sums say.
 //   - HEAD write: how many bytes of this very file the server has; 200 where it is
 //     complete.
+//   - GET marks: the marks of the server, as JSON. POST seen: whether the server
+//     sees the text of the body, in a file that the pilot has put beside a mark.
 //   - 403 refuses a ticket, 503 with Retry-After asks to come back.
 package served

@@ -28,6 +28,8 @@ type Config struct {
 	Unfinished string
 	// Authority decides what a launch may read and write.
 	Authority Authority
+	// Marks are in the folders that pilots may share with the server.
+	Marks []Mark
 	// Launch is the launch that sends a request; false where it is not known.
 	Launch func(context.Context) (string, bool)
 	// Streams is how many requests work at a time: DefaultStreams.
@@ -62,6 +64,14 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	launch, known := h.Launch(r.Context())
 	if !known {
 		http.Error(w, "files are for pilots that this server has started", http.StatusUnauthorized)
+		return
+	}
+	switch {
+	case r.URL.Path == marksPath && r.Method == http.MethodGet:
+		h.tellMarks(w)
+		return
+	case r.URL.Path == seenPath && r.Method == http.MethodPost:
+		h.tellSeen(w, r)
 		return
 	}
 	q, err := readRequest(r)
