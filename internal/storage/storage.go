@@ -97,6 +97,12 @@ type Entry struct {
 	Folder bool
 }
 
+// IsElement says of a name that a server lists whether it is one in a folder: it
+// may be "..", or hold a slash, and lead anywhere.
+func IsElement(name string) bool {
+	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, "/\x00\n\r")
+}
+
 // Schemes is the Element that hands each PFN to the element of its scheme.
 type Schemes map[string]Element
 

@@ -246,7 +246,7 @@ func (e *Element) List(ctx context.Context, pfn string) ([]storage.Entry, error)
 			return nil, failed(pfn, info.Err)
 		}
 		name, folder := strings.CutSuffix(strings.TrimPrefix(info.Key, prefix), "/")
-		if name != "" {
+		if storage.IsElement(name) {
 			entries = append(entries, storage.Entry{Name: name, Folder: folder})
 		}
 	}

@@ -3,7 +3,6 @@ package web
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -93,7 +92,7 @@ func (c Credentials) tls() *tls.Config {
 		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			pair, err := tls.LoadX509KeyPair(c.certificate, c.certificate)
 			if err != nil {
-				return nil, fmt.Errorf("X509_USER_PROXY: %s: %w", c.certificate, errors.Unwrap(err))
+				return nil, fmt.Errorf("X509_USER_PROXY: %s: %w", c.certificate, err)
 			}
 			return &pair, nil
 		}

@@ -195,11 +195,16 @@ func (e *Element) List(ctx context.Context, pfn string) ([]storage.Entry, error)
 	}
 	body := storage.Steady(ctx, cancel, answer.Body, pfn)
 	defer body.Close()
-	var found multistatus
-	if err := xml.NewDecoder(io.LimitReader(body, maxListing)).Decode(&found); err != nil {
+	found, err := readListing(body)
+	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", storage.Shown(pfn), err)
 	}
 	return found.entries(r.url.Path), nil
+}
+
+func readListing(body io.Reader) (*multistatus, error) {
+	found := new(multistatus)
+	return found, xml.NewDecoder(io.LimitReader(body, maxListing)).Decode(found)
 }
 
 // entries are the names beneath a folder; the folder itself, and what a server
@@ -212,7 +217,7 @@ func (m *multistatus) entries(folder string) []storage.Entry {
 			continue
 		}
 		name := strings.TrimSuffix(u.Path, "/")
-		if path.Dir(name) != path.Clean(folder) || path.Base(name) == "." {
+		if !storage.IsElement(path.Base(name)) || path.Dir(name) != path.Clean(folder) {
 			continue
 		}
 		entries = append(entries, storage.Entry{Name: url.PathEscape(path.Base(name)), Folder: one.Folder != nil})

@@ -162,8 +162,16 @@ func (f file) checksum(ctx context.Context, name string) (storage.Checksum, erro
 	if errors.As(err, &told) && (told.Code == codeUnsupported || told.Code == codeArgument) {
 		return storage.Checksum{}, nil
 	}
+	return parseChecksum(text), err
+}
+
+// parseChecksum reads what xrdfs query checksum prints: kind and value.
+func parseChecksum(text string) storage.Checksum {
 	kind, value, _ := strings.Cut(strings.TrimSpace(text), " ")
-	return storage.Checksum{Kind: kind, Value: value}, err
+	if value == "" {
+		return storage.Checksum{}
+	}
+	return storage.Checksum{Kind: kind, Value: value}
 }
 
 // Put is part of Element. Folders of the PFN are made as needed.
@@ -248,7 +256,7 @@ func parseList(text, folder string) []storage.Entry {
 	before := " " + strings.TrimSuffix(folder, "/") + "/"
 	for line := range strings.SplitSeq(text, "\n") {
 		_, name, found := strings.Cut(line, before)
-		if found && name != "" && !strings.Contains(name, "/") {
+		if found && storage.IsElement(name) {
 			entries = append(entries, storage.Entry{Name: name, Folder: strings.HasPrefix(line, "d")})
 		}
 	}

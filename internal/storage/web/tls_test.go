@@ -1,0 +1,161 @@
+package web
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"io/fs"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// pair is a certificate with its key.
+type pair struct {
+	certificate *x509.Certificate
+	key         *ecdsa.PrivateKey
+}
+
+// sign makes a certificate; by nil it is that of an authority.
+func sign(t *testing.T, name string, by *pair) *pair {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, DNSNames: []string{"localhost"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	parent, with := template, key
+	if by == nil {
+		template.IsCA, template.BasicConstraintsValid, template.KeyUsage = true, true, x509.KeyUsageCertSign
+	} else {
+		parent, with = by.certificate, by.key
+	}
+	signed, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, with)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate, err := x509.ParseCertificate(signed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &pair{certificate, key}
+}
+
+// write puts certificates, and keys if that is wanted, into a file.
+func write(t *testing.T, path string, keys bool, pairs ...*pair) {
+	t.Helper()
+	var text []byte
+	for _, p := range pairs {
+		text = append(text, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.certificate.Raw})...)
+		if keys {
+			key, err := x509.MarshalPKCS8PrivateKey(p.key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text = append(text, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})...)
+		}
+	}
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A server is believed if an authority of the system or of X509_CERT_DIR has signed
+// it, and gets the certificate of X509_USER_PROXY if it asks for one.
+func TestCertificates(t *testing.T) {
+	authority, stranger := sign(t, "authority", nil), sign(t, "stranger", nil)
+	host, user, other := sign(t, "host", authority), sign(t, "user", authority), sign(t, "other", stranger)
+	clients := x509.NewCertPool()
+	clients.AddCert(authority.certificate)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = w.Write([]byte(r.TLS.PeerCertificates[0].Subject.CommonName))
+	}))
+	server.Config.ErrorLog = nil
+	server.TLS = &tls.Config{
+		Certificates: []tls.Certificate{{Certificate: [][]byte{host.certificate.Raw}, PrivateKey: host.key}},
+		ClientAuth:   tls.RequireAndVerifyClientCert, ClientCAs: clients,
+	}
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	url := strings.Replace(server.URL, "127.0.0.1", "localhost", 1) + "/x"
+
+	folder := t.TempDir()
+	trusted, distrusted := filepath.Join(folder, "trusted"), filepath.Join(folder, "distrusted")
+	for _, path := range []string{trusted, distrusted} {
+		if err := os.Mkdir(path, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, trusted+"/0123abcd.0", false, authority)
+	write(t, distrusted+"/stranger.pem", false, stranger)
+	proxy, strange, bad := folder+"/proxy", folder+"/strange", folder+"/bad"
+	write(t, proxy, true, user)
+	write(t, strange, true, other)
+	if err := os.WriteFile(bad, []byte(secret), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, one := range map[string]struct{ authorities, proxy, want, says string }{
+		"good":                              {trusted, proxy, "user", ""},
+		"a server that nobody vouches for":  {distrusted, proxy, "", "certificate signed by unknown authority"},
+		"a user whom the server refuses":    {trusted, strange, "", "certificate"},
+		"a file that holds no certificate":  {trusted, bad, "", "X509_USER_PROXY"},
+		"a file that is not there any more": {trusted, folder + "/gone", "", "X509_USER_PROXY"},
+	} {
+		t.Setenv("X509_CERT_DIR", one.authorities)
+		t.Setenv("X509_USER_PROXY", one.proxy)
+		e := New(CredentialsOfUser())
+		path := filepath.Join(t.TempDir(), "got")
+		_, err := e.Get(t.Context(), url, path)
+		got, missing := os.ReadFile(path)
+		if string(got) != one.want || (one.says == "") != (err == nil) || one.says != "" && !errors.Is(missing, fs.ErrNotExist) {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+		if err != nil && (!strings.Contains(err.Error(), one.says) || strings.Contains(err.Error(), secret)) {
+			t.Errorf("%s: %v", name, err)
+		}
+		e.Close()
+	}
+}
+
+// What others may read is nobody's proof: a token or certificate in /tmp or in the
+// runtime folder counts only if it is for this user alone.
+func TestForeignCredentialsAreNotTaken(t *testing.T) {
+	folder := t.TempDir()
+	open, closed, link := folder+"/open", folder+"/closed", folder+"/link"
+	for path, mode := range map[string]fs.FileMode{open: 0o644, closed: 0o600} {
+		if err := errors.Join(os.WriteFile(path, []byte("x"), mode), os.Chmod(path, mode)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(closed, link); err != nil {
+		t.Fatal(err)
+	}
+	if got := firstFile("", open, link, closed); got != closed {
+		t.Error(got)
+	}
+	if got := firstFile("", open, link); got != "" {
+		t.Error(got)
+	}
+	for _, text := range []string{"", "two tokens", "a\nb"} {
+		if err := os.WriteFile(closed, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if token, err := readToken(closed); err == nil || text != "" && strings.Contains(err.Error(), text) {
+			t.Errorf("%q: %q, %v", text, token, err)
+		}
+	}
+}
