@@ -14,12 +14,13 @@ package beneath
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -69,10 +70,12 @@ func kindOf(mode fs.FileMode) string {
 	}
 }
 
-// Folder is an open folder.
+// Folder is an open folder. Its path is for messages only: a name is put behind
+// it when there is something to say.
 type Folder struct {
-	file *os.File
-	path string // for messages
+	file  *os.File
+	above *Folder // nil, or what path is beneath; it may be closed
+	path  string
 }
 
 // Open opens the folder at a path.
@@ -95,7 +98,12 @@ func (f *Folder) Path(element string) string {
 
 // Name is the path that the folder was opened by, with a name beneath it. It is
 // for messages.
-func (f *Folder) Name(name string) string { return filepath.Join(f.path, name) }
+func (f *Folder) Name(name string) string {
+	if name = filepath.Join(f.path, name); f.above != nil {
+		return f.above.Name(name)
+	}
+	return name
+}
 
 // Sub opens a folder beneath this one; "." stands for this one. The caller
 // closes it.
@@ -109,7 +117,7 @@ func (f *Folder) Sub(name string) (*Folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Folder{file: os.NewFile(uintptr(fd), name), path: f.Name(name)}, nil
+	return &Folder{file: os.NewFile(uintptr(fd), name), above: f, path: name}, nil
 }
 
 // Parent opens the folder that holds the last element of a name, and returns
@@ -120,6 +128,20 @@ func (f *Folder) Parent(name string) (folder *Folder, element string, err error)
 	}
 	folder, err = f.Sub(path.Dir(name))
 	return folder, path.Base(name), err
+}
+
+// in calls do with the folder that holds the last element of a name, which is
+// this one where the name has no more, and with that element.
+func (f *Folder) in(name string, do func(folder *Folder, element string) error) error {
+	if !strings.Contains(name, "/") && name != "." && validPath(name) {
+		return do(f, name)
+	}
+	folder, element, err := f.Parent(name)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = folder.Close() }()
+	return do(folder, element)
 }
 
 // Make is Parent, and makes folders that are missing. made is called for each
@@ -191,14 +213,20 @@ func otherKind(name string, mode fs.FileMode) error {
 }
 
 // Lstat describes what has a name.
-func (f *Folder) Lstat(name string) (fs.FileInfo, error) {
-	folder, element, err := f.Parent(name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = folder.Close() }()
-	info, err := os.Lstat(folder.Path(element))
-	return info, f.failed("stat", name, err)
+func (f *Folder) Lstat(name string) (info fs.FileInfo, err error) {
+	err = f.in(name, func(folder *Folder, element string) (err error) {
+		info, err = os.Lstat(folder.Path(element))
+		return f.failed("stat", name, err)
+	})
+	return info, err
+}
+
+// Status is Lstat without its detour by /proc, for what every attempt asks.
+func (f *Folder) Status(name string) (st unix.Stat_t, err error) {
+	err = f.in(name, func(folder *Folder, element string) error {
+		return f.failed("stat", name, unix.Fstatat(folder.fd(), element, &st, unix.AT_SYMLINK_NOFOLLOW))
+	})
+	return st, err
 }
 
 // Stat describes the folder itself.
@@ -213,37 +241,28 @@ func (f *Folder) Chmod(mode fs.FileMode) error {
 // Is says whether a path leads to this very folder, and that by no link in its
 // last component.
 func (f *Folder) Is(name string) bool {
-	own, err := f.Stat()
-	if err != nil {
-		return false
-	}
-	there, err := os.Lstat(name)
-	return err == nil && os.SameFile(own, there)
+	var own, there unix.Stat_t
+	return unix.Fstat(f.fd(), &own) == nil && unix.Lstat(name, &there) == nil && own.Dev == there.Dev && own.Ino == there.Ino
 }
 
 // Mkdir makes a folder.
 func (f *Folder) Mkdir(name string, mode fs.FileMode) error {
-	folder, element, err := f.Parent(name)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = folder.Close() }()
-	return f.failed("mkdir", name, unix.Mkdirat(folder.fd(), element, uint32(mode.Perm())))
+	return f.in(name, func(folder *Folder, element string) error {
+		return f.failed("mkdir", name, unix.Mkdirat(folder.fd(), element, uint32(mode.Perm())))
+	})
 }
 
 // Create makes a file that was not there and opens it for reading and writing.
-func (f *Folder) Create(name string, mode fs.FileMode) (*os.File, error) {
-	folder, element, err := f.Parent(name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = folder.Close() }()
-	const how = unix.O_RDWR | unix.O_CREAT | unix.O_EXCL | unix.O_NOFOLLOW | unix.O_CLOEXEC
-	fd, err := retried(func() (int, error) { return unix.Openat(folder.fd(), element, how, uint32(mode.Perm())) })
-	if err != nil {
-		return nil, f.failed("create", name, err)
-	}
-	return os.NewFile(uintptr(fd), f.Name(name)), nil
+func (f *Folder) Create(name string, mode fs.FileMode) (file *os.File, err error) {
+	err = f.in(name, func(folder *Folder, element string) error {
+		const how = unix.O_RDWR | unix.O_CREAT | unix.O_EXCL | unix.O_NOFOLLOW | unix.O_CLOEXEC
+		fd, err := retried(func() (int, error) { return unix.Openat(folder.fd(), element, how, uint32(mode.Perm())) })
+		if err == nil {
+			file = os.NewFile(uintptr(fd), f.Name(name))
+		}
+		return f.failed("create", name, err)
+	})
+	return file, err
 }
 
 // Move gives an element of this folder another name in a folder of the same file
@@ -275,12 +294,9 @@ func (f *Folder) Remove(name string) error { return f.unlink(name, 0) }
 func (f *Folder) RemoveFolder(name string) error { return f.unlink(name, unix.AT_REMOVEDIR) }
 
 func (f *Folder) unlink(name string, flags int) error {
-	folder, element, err := f.Parent(name)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = folder.Close() }()
-	return f.failed("remove", name, unix.Unlinkat(folder.fd(), element, flags))
+	return f.in(name, func(folder *Folder, element string) error {
+		return f.failed("remove", name, unix.Unlinkat(folder.fd(), element, flags))
+	})
 }
 
 // RemoveAll removes what has a name, with all beneath it. A mount is not
@@ -314,31 +330,48 @@ func (f *Folder) RemoveAll(name string) error {
 // List gives the elements of a folder beneath this one, in no order.
 func (f *Folder) List(name string) ([]string, error) {
 	if name == "." {
-		return f.list(-1)
+		return f.list(math.MaxInt)
 	}
 	folder, err := f.Sub(name)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = folder.Close() }()
-	return folder.list(-1)
+	return folder.list(math.MaxInt)
 }
 
 // IsEmpty says that nothing is in the folder.
 func (f *Folder) IsEmpty() bool {
-	_, err := f.list(1)
-	return errors.Is(err, io.EOF)
+	elements, err := f.list(1)
+	return err == nil && len(elements) == 0
 }
 
-func (f *Folder) list(most int) ([]string, error) {
+// list gives at most so many elements.
+func (f *Folder) list(most int) (elements []string, err error) {
 	fd, err := f.open(".", unix.O_DIRECTORY|unix.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
-	folder := os.NewFile(uintptr(fd), f.path)
-	defer func() { _ = folder.Close() }()
-	return folder.Readdirnames(most)
+	defer func() { _ = unix.Close(fd) }()
+	buffer := listBuffers.Get().(*[listBuffer]byte)
+	defer listBuffers.Put(buffer)
+	for len(elements) < most {
+		n, err := retried(func() (int, error) { return unix.Getdents(fd, buffer[:]) })
+		if err != nil {
+			return elements, f.failed("list", ".", err)
+		}
+		if n <= 0 {
+			break
+		}
+		_, _, elements = unix.ParseDirent(buffer[:n], most-len(elements), elements)
+	}
+	return elements, nil
 }
+
+// listBuffer is how much of a folder is read at a time.
+const listBuffer = 8 << 10
+
+var listBuffers = sync.Pool{New: func() any { return new([listBuffer]byte) }}
 
 // Walk calls visit for everything beneath the folder but folders, in no order. Other mounts and links to
 // folders are not entered, and are visited as what they are.

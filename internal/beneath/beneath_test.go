@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -159,5 +160,49 @@ func TestTheFolderIsTheOneThatWasOpened(t *testing.T) {
 	}
 	if _, err := f.Lstat("foreign"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("it is the folder that its path leads to now: %v", err)
+	}
+}
+
+// A pilot asks for names without a slash a dozen times for each job: opening the
+// folder once more each time was a twelfth of what a short job costs.
+func TestNamesOfOneElementOpenNothing(t *testing.T) {
+	f, path, _, _ := scene(t)
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	none := unix.Rlimit{Cur: 0, Max: limit.Max}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &none); err != nil {
+		t.Fatal(err)
+	}
+	_, opened := f.Open("a/b/file")
+	_, err := f.Status("a")
+	err = errors.Join(err, f.Mkdir("new", 0o755), f.RemoveFolder("new"))
+	is := f.Is(path)
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	if !errors.Is(opened, unix.EMFILE) || err != nil || !is {
+		t.Errorf("without a free descriptor: open %v, others %v, is the same %v", opened, err, is)
+	}
+}
+
+func TestNamesInMessages(t *testing.T) {
+	f, path, _, _ := scene(t)
+	a, err := f.Sub("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	b, err := a.Sub("b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	if got := b.Name("file"); got != filepath.Join(path, "a/b/file") {
+		t.Errorf("got %s", got)
+	}
+	if _, err := b.Status("none"); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), path+"/a/b/none") {
+		t.Errorf("got %v", err)
 	}
 }

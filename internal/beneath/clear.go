@@ -3,7 +3,6 @@ package beneath
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 
 	"golang.org/x/sys/unix"
@@ -25,19 +24,16 @@ const (
 // beneath is unmounted, without a look at what is in it, where this process may do
 // that; else the error wraps [ErrOutside]. What is not there is no error.
 func (f *Folder) Clear(name string) error {
-	in, element, err := f.Parent(name)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = in.Close() }()
-	r := &removal{top: in}
-	err = r.remove(in, element, 0)
-	for len(r.moved) > 0 && err == nil {
-		last := len(r.moved) - 1
-		element, r.moved = r.moved[last], r.moved[:last]
-		err = r.remove(in, element, 0)
-	}
-	return f.failed("remove", name, err)
+	return f.in(name, func(in *Folder, element string) error {
+		r := &removal{top: in}
+		err := r.remove(in, element, 0)
+		for len(r.moved) > 0 && err == nil {
+			last := len(r.moved) - 1
+			element, r.moved = r.moved[last], r.moved[:last]
+			err = r.remove(in, element, 0)
+		}
+		return f.failed("remove", name, err)
+	})
 }
 
 // removal is one call of Clear.
@@ -95,10 +91,7 @@ func (r *removal) removeFolder(in *Folder, name string, depth int) error {
 func (r *removal) removeElements(folder *Folder, depth int) error {
 	for {
 		elements, err := folder.list(elementsAtOnce)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
+		if err != nil || len(elements) == 0 {
 			return err
 		}
 		for _, element := range elements {

@@ -3,11 +3,11 @@ package pilot
 import (
 	"bytes"
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	"fairway/internal/beneath"
 	"fairway/internal/catalog"
@@ -38,12 +38,15 @@ type infoFile struct {
 type fileState struct {
 	device, inode uint64
 	size          int64
-	modified      syscall.Timespec
+	modified      unix.Timespec
 }
 
-func stateOf(info fs.FileInfo) fileState {
-	st := info.Sys().(*syscall.Stat_t)
-	return fileState{st.Dev, st.Ino, st.Size, st.Mtim}
+func stateOf(st unix.Stat_t) fileState { return fileState{st.Dev, st.Ino, st.Size, st.Mtim} }
+
+func stateOfOpen(f *os.File) (fileState, error) {
+	var st unix.Stat_t
+	err := unix.Fstat(int(f.Fd()), &st)
+	return stateOf(st), err
 }
 
 // open makes the folder, again if a command has replaced it.
@@ -88,8 +91,8 @@ func (f *infoFile) untouched() bool {
 	if f.file == nil {
 		return false
 	}
-	info, err := f.dir.Lstat(f.name)
-	return err == nil && stateOf(info) == f.state
+	st, err := f.dir.Status(f.name)
+	return err == nil && stateOf(st) == f.state
 }
 
 // say makes the file hold a text, whatever a command did to it.
@@ -111,12 +114,10 @@ func (f *infoFile) say(text string) error {
 			return err
 		}
 	}
-	info, err := f.file.Stat()
-	if err != nil {
-		return err
-	}
-	f.text, f.state = text, stateOf(info)
-	return nil
+	f.text = text
+	var err error
+	f.state, err = stateOfOpen(f.file)
+	return err
 }
 
 // replace makes the file anew.

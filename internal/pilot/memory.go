@@ -1,7 +1,6 @@
 package pilot
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -137,7 +136,8 @@ func (b *memoryBox) exceeded() bool {
 func oomKills(file string) (count int) {
 	data, _ := os.ReadFile(file)
 	for line := range strings.Lines(string(data)) {
-		if n, _ := fmt.Sscanf(line, "oom_kill %d", &count); n == 1 {
+		if digits, found := strings.CutPrefix(line, "oom_kill "); found {
+			count, _ = strconv.Atoi(strings.TrimSpace(digits))
 			return count
 		}
 	}

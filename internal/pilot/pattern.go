@@ -90,14 +90,18 @@ func (l *leftOut) note() {
 // many slashes, in the folders below it. A folder that is not there has nothing
 // in it.
 func walk(top *beneath.Folder, name string, slashes int, visit func(path string, info fs.FileInfo) error) error {
-	folder, err := top.Sub(name)
-	if isMissing(err) {
-		return nil
+	folder := top
+	if name != "." {
+		below, err := top.Sub(name)
+		if isMissing(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		defer below.Close()
+		folder = below
 	}
-	if err != nil {
-		return err
-	}
-	defer folder.Close()
 	elements, err := folder.List(".")
 	if err != nil {
 		return err

@@ -102,11 +102,11 @@ type origin struct {
 }
 
 func writeOrigin(lock *os.File) error {
-	info, err := lock.Stat()
+	state, err := stateOfOpen(lock)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(lock, "%s %d %d\n", disk.Boot(), startOf(os.Getpid()), stateOf(info).inode)
+	_, err = fmt.Fprintf(lock, "%s %d %d\n", disk.Boot(), startOf(os.Getpid()), state.inode)
 	return err
 }
 
@@ -116,8 +116,8 @@ func readOrigin(lock *os.File) (o origin, err error) {
 	if _, err := fmt.Fscanf(lock, "%s %d %d\n", &o.boot, &o.started, &o.inode); err != nil {
 		return o, err
 	}
-	info, err := lock.Stat()
-	if err == nil && (o.boot != disk.Boot() || o.started == 0 || o.inode != stateOf(info).inode) {
+	state, err := stateOfOpen(lock)
+	if err == nil && (o.boot != disk.Boot() || o.started == 0 || o.inode != state.inode) {
 		err = errors.New("it is a copy, or from before the machine started")
 	}
 	return o, err
