@@ -1,0 +1,138 @@
+package batchtest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"fairway/internal/batch"
+	"fairway/sched"
+)
+
+// Opened is a batch system of which a test may use two slots.
+type Opened struct {
+	System batch.System
+	// Other is the same batch system for another state.
+	Other batch.System
+	// Folder is where a launch that runs makes the file LAUNCH.began, and LAUNCH.ended
+	// when it was ended in order.
+	Folder string
+}
+
+// Script is what a launch of a test does: it tells that it runs, and ends when it is
+// told to.
+func Script(folder, launch string) string {
+	return fmt.Sprintf(`trap 'echo over > %[1]s/%[2]s.ended; exit 0' TERM USR2
+trap '' USR1
+echo $$ > %[1]s/%[2]s.began
+while :; do sleep 0.1; done
+`, folder, launch)
+}
+
+// Run checks what package batch says of a System.
+func Run(t *testing.T, open func(t *testing.T) Opened) {
+	o := open(t)
+	t.Cleanup(func() { _ = o.System.Withdraw(context.Background(), "l-1", "l-2") })
+	before, err := o.System.Status(t.Context())
+	if err != nil || len(before) != 0 {
+		t.Fatal("a batch system without launches says", before, err)
+	}
+	for _, launch := range []string{"l-1", "l-2"} {
+		if err := o.System.Submit(t.Context(), launch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Every launch is in the answer from its submission on.
+	found := status(t, o.System)
+	if len(found) != 2 || found["l-1"].Jobs != 1 || found["l-1"].State > batch.Running {
+		t.Fatalf("after two submissions: %v", found)
+	}
+	if others := status(t, o.Other); len(others) != 0 {
+		t.Errorf("another state has %v", others)
+	}
+	o.wait(t, "l-1.began")
+	o.wait(t, "l-2.began")
+	if found := o.reach(t, "l-1", batch.Running); found["l-2"].State > batch.Running {
+		t.Errorf("while both run: %v", found)
+	}
+	if err := o.Other.Withdraw(t.Context(), "l-1", "l-2"); err != nil {
+		t.Error(err)
+	}
+	if err := o.System.Withdraw(t.Context(), "l-1", "unknown"); err != nil {
+		t.Fatal(err)
+	}
+	o.wait(t, "l-1.ended")
+	o.gone(t, "l-1")
+	if found := status(t, o.System); found["l-2"].State != batch.Running {
+		t.Errorf("the other one was ended too: %v", found)
+	}
+	if err := o.System.Withdraw(t.Context(), "l-1"); err != nil {
+		t.Error("withdrawn twice:", err)
+	}
+	if err := o.System.Withdraw(t.Context(), "l-2"); err != nil {
+		t.Fatal(err)
+	}
+	o.gone(t, "l-2")
+}
+
+func status(t *testing.T, s batch.System) map[string]batch.Status {
+	t.Helper()
+	found, err := s.Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// wait waits for a file of a launch.
+func (o *Opened) wait(t *testing.T, name string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), startTime)
+	defer cancel()
+	path := filepath.Join(o.Folder, name)
+	_, err := sched.Default().WaitFile(ctx, sched.FileQuery{Path: path, Until: func(sched.FileState) bool {
+		text, err := os.ReadFile(path)
+		return err == nil && strings.HasSuffix(string(text), "\n")
+	}})
+	if err != nil {
+		t.Fatalf("%s did not come: %v; the batch system says %v", name, err, status(t, o.System))
+	}
+}
+
+// reach waits until a launch has a state.
+func (o *Opened) reach(t *testing.T, launch string, wanted batch.State) map[string]batch.Status {
+	return o.until(t, fmt.Sprintf("%s is %v", launch, wanted), func(found map[string]batch.Status) bool {
+		is, there := found[launch]
+		return there && is.State == wanted
+	})
+}
+
+// gone waits until a launch is gone, or is not known any more.
+func (o *Opened) gone(t *testing.T, launch string) {
+	o.until(t, launch+" is gone", func(found map[string]batch.Status) bool {
+		is, there := found[launch]
+		return !there || is.State == batch.Gone
+	})
+}
+
+func (o *Opened) until(t *testing.T, what string, reached func(map[string]batch.Status) bool) map[string]batch.Status {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), startTime)
+	defer cancel()
+	asked := sched.NewStatus(sched.Default(), sched.StatusConfig[string, map[string]batch.Status]{
+		Name: t.Name(), Every: 50 * time.Millisecond,
+		Query: func(ctx context.Context, keys []string) (map[string]map[string]batch.Status, error) {
+			found, err := o.System.Status(ctx)
+			return map[string]map[string]batch.Status{keys[0]: found}, err
+		},
+	})
+	answer, err := asked.Wait(ctx, what, func(a sched.Answer[map[string]batch.Status]) bool { return reached(a.Value) })
+	if err != nil {
+		t.Fatalf("%s never came: %v; at last %v", what, err, status(t, o.System))
+	}
+	return answer.Value
+}
