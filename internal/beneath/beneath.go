@@ -53,7 +53,8 @@ const (
 	KindFile    = "a regular file"
 )
 
-func kindOf(mode fs.FileMode) string {
+// KindOf names the kind of what has a mode, for a person.
+func KindOf(mode fs.FileMode) string {
 	switch mode.Type() {
 	case fs.ModeSymlink:
 		return KindLink
@@ -205,7 +206,7 @@ func (f *Folder) find(name string) (*os.File, error) {
 }
 
 func otherKind(name string, mode fs.FileMode) error {
-	e := &KindError{Name: name, Kind: kindOf(mode)}
+	e := &KindError{Name: name, Kind: KindOf(mode)}
 	if mode.Type() == fs.ModeSymlink {
 		e.err = ErrOutside
 	}
@@ -263,6 +264,16 @@ func (f *Folder) Create(name string, mode fs.FileMode) (file *os.File, err error
 		return f.failed("create", name, err)
 	})
 	return file, err
+}
+
+// Symlink makes a symbolic link that was not there. Its target is not looked at.
+func (f *Folder) Symlink(target, name string) error {
+	folder, element, err := f.Parent(name)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = folder.Close() }()
+	return f.failed("link", name, unix.Symlinkat(target, folder.fd(), element))
 }
 
 // Move gives an element of this folder another name in a folder of the same file

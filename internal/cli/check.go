@@ -165,9 +165,10 @@ func inputProblems(input *flow.DeclaredInput, folder string) (problems []yamlfil
 		case comesLater(input) || len(input.Sizes) > 0:
 		case len(found) == 0 && input.MayBeEmpty:
 		case len(found) == 0:
-			add("name files that are there, or watch the folder if they come later", "no file matches %s", displayPath(inFolder(folder, input.Patterns[i])))
-		case path != "":
-			add(fmt.Sprintf("name the files in it, as in %s", filepath.Join(input.Patterns[i], "{name}")), "%s is a folder", displayPath(path))
+			says, instead, _ := strings.Cut(server.NothingMatches(folder, glob, displayPath(inFolder(folder, input.Patterns[i]))).Error(), "; ")
+			add(cmp.Or(instead, "name files that are there, or watch the folder if they come later"), "%s", says)
+		case path != "" && !strings.HasSuffix(glob, "/"):
+			add(server.InsteadOfFolder(input.Patterns[i]), "%s is a folder", displayPath(path))
 		}
 	}
 	for _, err := range misnamed(input, folder) {

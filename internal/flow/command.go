@@ -135,24 +135,28 @@ func (c *commandSource) environment(text string) map[string]string {
 	c.list(env, "out", slices.DeleteFunc(slices.Clone(c.writes), func(lfn string) bool { return c.log != "" && lfn == c.log }))
 	for i, name := range c.step.eachNames {
 		if name != "" {
-			env[name] = c.in[i]
+			env[name] = pathOf(c.in[i])
 		}
 	}
 	for i, e := range c.step.reads {
 		if e.name != "" {
-			env[e.name] = c.reads[i]
+			env[e.name] = pathOf(c.reads[i])
 		}
 	}
 	for i, e := range c.step.outputs() {
 		if e.name != "" && i < len(c.writes) {
-			env[e.name] = c.writes[i]
+			env[e.name] = pathOf(c.writes[i])
 		}
 	}
 	return env
 }
 
 func (c *commandSource) list(env map[string]string, name string, files []string) {
-	if joined := strings.Join(files, " "); len(joined) <= maxListBytes {
+	paths := make([]string, len(files))
+	for i, lfn := range files {
+		paths[i] = pathOf(lfn)
+	}
+	if joined := strings.Join(paths, " "); len(joined) <= maxListBytes {
 		env[name] = joined
 	}
 }

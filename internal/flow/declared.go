@@ -22,7 +22,7 @@ func (in *DeclaredInput) LFN(file string) (lfn string, fits bool, err error) {
 	if err != nil || at < 0 {
 		return "", false, err
 	}
-	lfn = path.Base(file)
+	lfn = baseOf(file)
 	if in.renamed {
 		lfn, _ = in.names[at].expand(values)
 	}
@@ -30,6 +30,14 @@ func (in *DeclaredInput) LFN(file string) (lfn string, fits bool, err error) {
 		return "", false, fmt.Errorf("%q would be named %q, which %s", file, lfn, why)
 	}
 	return lfn, true, nil
+}
+
+// baseOf is the last part of a path, with the slash of a folder.
+func baseOf(file string) string {
+	if isFolder(file) {
+		return path.Base(file) + "/"
+	}
+	return path.Base(file)
 }
 
 // matched is the part of a path, or of a line of a URL list, that patterns are
@@ -134,7 +142,7 @@ const wildcard = "*"
 func (in *DeclaredInput) Named(values map[string]string) []string {
 	var lfns []string
 	for i, p := range in.patterns {
-		lfn := path.Base(p.imagine(values))
+		lfn := baseOf(p.imagine(values))
 		if in.renamed {
 			lfn = in.names[i].imagine(values)
 		}

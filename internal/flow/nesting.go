@@ -29,6 +29,14 @@ func (p *parser) checkNesting(w *Workflow, r *routes) {
 				p.FailAt(later.line, later.column, "give one of them another name",
 					"%s makes a file %q, and %s one in a folder of that name, %q", owner[outer], outer.text, of, inner.text)
 			}
+			if outer := named[shape[:at+1]]; outer != nil && outer != inner {
+				later := outer
+				if inner.line > outer.line {
+					later = inner
+				}
+				p.FailAt(later.line, later.column, "write it as part of the folder, or give one of them another name",
+					"%s makes the folder %q as a whole, and %s makes %q in it", owner[outer], outer.text, of, inner.text)
+			}
 			next := strings.IndexByte(shape[at+1:], '/')
 			if next < 0 {
 				break
@@ -55,12 +63,15 @@ func (p *pattern) shape() string {
 // inTheWay says why a file cannot be beside those that are known, or "": it is
 // a folder of one of them, or one of them is a folder of it.
 func (f *Flow) inTheWay(lfn string) string {
-	if inside, is := f.folders[lfn]; is {
+	if inside, is := f.folders[pathOf(lfn)]; is && inside != lfn {
 		return nested(lfn, inside)
 	}
 	for folder := range foldersOf(lfn) {
-		if _, known := f.folders[folder]; known {
-			break // and so is what it is in
+		if inside, known := f.folders[folder]; known {
+			if inside == folder+"/" && inside != lfn {
+				return nested(inside, lfn)
+			}
+			break // what it is in is known too
 		}
 		if n := f.names[folder]; n != nil && (n.file != nil || n.written) {
 			return nested(folder, lfn)
@@ -69,7 +80,15 @@ func (f *Flow) inTheWay(lfn string) string {
 	return ""
 }
 
+// nested says that an inner name is in an outer one, or that both stand for the
+// same, as a file and as a folder.
 func nested(outer, inner string) string {
+	switch {
+	case pathOf(outer) == pathOf(inner):
+		return fmt.Sprintf("%s is a file and %s/ a folder of that name: give one of them another name", pathOf(outer), pathOf(outer))
+	case isFolder(outer):
+		return fmt.Sprintf("%s is a folder that is kept as a whole, and %s is in it: write it as part of the folder, or give one of them another name", outer, inner)
+	}
 	return fmt.Sprintf("%s is a file, and %s one in a folder of that name: give one of them another name", outer, inner)
 }
 

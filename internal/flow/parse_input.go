@@ -103,8 +103,13 @@ func (p *parser) inputPattern(in *DeclaredInput, text string, n, as *yaml.Node, 
 	case IsURL(text) && in.Watch:
 		p.Fail(n, "list the files in a file that may grow, and name that under url_list", "%s: only folders of this machine can be watched", what)
 		return
+	case !IsURL(text) && isFolder(text):
+		text = path.Clean(text) + "/"
 	case !IsURL(text):
 		text = path.Clean(text)
+	}
+	if !p.folderInput(in, text, n, what) {
+		return
 	}
 	files, err := newPattern(text)
 	if err != nil {
@@ -115,7 +120,7 @@ func (p *parser) inputPattern(in *DeclaredInput, text string, n, as *yaml.Node, 
 	if a, b := files.touching(nil); a != "" {
 		p.Fail(n, "put text between them, or take one placeholder for both", "%s: nothing in %q tells where %s ends and %s begins", what, files.text, a, b)
 	}
-	lfnText, lfnNode := path.Base(text), n
+	lfnText, lfnNode := baseOf(text), n
 	if as != nil {
 		var ok bool
 		if lfnText, ok = p.patternText(as, what+": as"); !ok {
@@ -129,10 +134,40 @@ func (p *parser) inputPattern(in *DeclaredInput, text string, n, as *yaml.Node, 
 	}
 	if as != nil {
 		p.bindsAll(lfnNode, lfn, files, what)
+		p.sameKind(lfnNode, lfn, files, what)
 	}
 	in.patterns, in.names = append(in.patterns, files), append(in.names, lfn)
 	if in.URLList == "" {
 		in.Patterns, in.Globs = append(in.Patterns, files.text), append(in.Globs, files.glob())
+	}
+}
+
+// folderInput says whether the pattern may be one of folders, if it is.
+func (p *parser) folderInput(in *DeclaredInput, text string, n *yaml.Node, what string) bool {
+	switch {
+	case !isFolder(text):
+		return true
+	case in.URLList != "":
+		p.Fail(n, "list the files, or name the folders under files", "%s: %q stands for folders, and a url_list has files only", what, text)
+	case IsURL(text):
+		p.Fail(n, "name its files, as in "+text+"{name}", "%s: %q stands for a folder, and an input folder must be on this machine", what, text)
+	case in.Watch:
+		p.Fail(n, "watch for a file that is written when the folder is complete, or name the folders under files",
+			"%s: %q stands for folders, and nothing tells when a folder is complete", what, text)
+	default:
+		return true
+	}
+	return false
+}
+
+// sameKind checks that a folder gets the name of a folder, and a file that of a
+// file.
+func (p *parser) sameKind(n *yaml.Node, lfn, files *pattern, what string) {
+	switch {
+	case isFolder(files.text) && !isFolder(lfn.text):
+		p.Fail(n, fmt.Sprintf("write as: %q", lfn.text+"/"), "%s: %q stands for folders, and the name %q for a file", what, files.text, lfn.text)
+	case !isFolder(files.text) && isFolder(lfn.text):
+		p.Fail(n, "end both in '/' for folders, or none for files", "%s: %q stands for files, and the name %q for a folder", what, files.text, lfn.text)
 	}
 }
 

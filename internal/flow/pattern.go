@@ -287,8 +287,16 @@ func longPart(name string) string {
 	return ""
 }
 
-// legalLFN says why name cannot be a logical file name, or "".
+// isFolder says whether a name stands for a folder that is kept as one file.
+func isFolder(name string) bool { return strings.HasSuffix(name, "/") }
+
+// pathOf is where a command finds what has a name.
+func pathOf(lfn string) string { return strings.TrimSuffix(lfn, "/") }
+
+// legalLFN says why name cannot be a logical file name, or "". One that ends in a
+// slash is that of a folder.
 func legalLFN(name string) string {
+	name = pathOf(name)
 	switch {
 	case name == "":
 		return "is empty"

@@ -164,12 +164,30 @@ func (p *parser) nobodyMakes(s *step, used *pattern, r *routes) {
 		known = append(known, m.pattern.text)
 	}
 	instead := "declare it under inputs, or write it in a step"
-	if in, name := r.inputAt(used); in != nil {
+	if advice := r.folderAdvice(used); advice != "" {
+		instead = advice
+	} else if in, name := r.inputAt(used); in != nil {
 		instead = fmt.Sprintf("the input %q gives these files the names %q: take that, or add as: %q to the input", in.Name, name.text, used.text)
 	} else if meant := yamlfile.Closest(used.text, known); meant != "" {
 		instead = fmt.Sprintf("did you mean %q?", meant)
 	}
 	p.FailAt(used.line, used.column, instead, "missing input: step %q takes %q, but no input and no step makes such a file", s.name, used.text)
+}
+
+// folderAdvice is for a name that does not say what it stands for: a file or a
+// folder, or what is in a folder. It is empty for others.
+func (r *routes) folderAdvice(used *pattern) string {
+	for _, m := range r.makers {
+		switch made := m.pattern; {
+		case made.text == used.text+"/":
+			return fmt.Sprintf("%s makes a folder of that name: write %q", m.owner(), made.text)
+		case made.text+"/" == used.text:
+			return fmt.Sprintf("%s makes a file of that name: write %q", m.owner(), made.text)
+		case isFolder(made.text) && strings.HasPrefix(used.text, made.text):
+			return fmt.Sprintf("%s makes the folder %q as a whole: take that, and use what is in it", m.owner(), made.text)
+		}
+	}
+	return ""
 }
 
 // inputAt finds the input whose files have a path like this, and another name.

@@ -39,7 +39,7 @@ func (w *Workflow) stepMaking(target string) *step {
 	}
 	for _, s := range w.steps {
 		for _, e := range s.outputs() {
-			if e.pattern.fits(target) {
+			if e.pattern.fits(target) || e.pattern.fits(target+"/") {
 				return s
 			}
 		}

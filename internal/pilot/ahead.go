@@ -1,5 +1,7 @@
 package pilot
 
+import "fairway/internal/archive"
+
 // While commands run, the pilot prepares the sandboxes of the attempts that
 // come next, as many as it has slots, so that they start as soon as there is
 // room. That costs neither time nor room on other nodes: only attempts whose
@@ -77,6 +79,7 @@ func (p *pilot) clear(a *attempt) {
 // leave ends an attempt's use of its inputs.
 func (p *pilot) leave(a *attempt) {
 	a.in.release()
+	p.removeUnusedFolders()
 	if a.slot != nil {
 		a.slot.staged = a.in.files
 	}
@@ -86,7 +89,11 @@ func (p *pilot) leave(a *attempt) {
 func (in *stageIn) takeCached() bool {
 	for _, f := range in.attempt.GetInputs() {
 		i := newInput(f)
-		if in.caching.cache != nil {
+		if archive.IsFolder(i.LFN) {
+			i.unpacked = in.folders.get(folderKey{i.Ref, i.pfn})
+			i.hit = i.unpacked != nil
+		}
+		if !i.hit && in.caching.cache != nil {
 			i.cached, i.hit = in.caching.cache.Get(i.Item)
 		}
 		if !i.hit {

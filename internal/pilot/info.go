@@ -155,6 +155,10 @@ func (in *stageIn) inform() error {
 func (in *stageIn) catalog() (string, error) {
 	var cached, stored []catalog.Entry
 	for _, f := range in.files {
+		if f.tree != nil {
+			stored = append(stored, catalog.Entry{LFN: f.LFN, PFN: "file:" + filepath.Join(in.attempt.slot.folder, f.path)})
+			continue
+		}
 		if f.cached != nil {
 			cached = append(cached, catalog.Entry{LFN: f.LFN, PFN: "file:" + f.cached.Path()})
 		}

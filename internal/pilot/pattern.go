@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"fairway/internal/archive"
 	"fairway/internal/beneath"
 	"fairway/internal/storage"
 	"fairway/internal/wire"
@@ -24,23 +25,23 @@ func literalFolder(pattern string) string {
 	return pattern[:strings.LastIndexByte(pattern[:star], '/')+1] + "file"
 }
 
-// findMatches finds the regular files that match a pattern and are not taken.
-// Symbolic links are not followed.
+// findMatches finds the regular files, or the folders, that match a pattern and are
+// not taken. Symbolic links are not followed.
 func findMatches(a *attempt, o *wire.OutputFile, taken map[string]bool) (found []written, err error) {
 	pattern, err := a.pathOf(o.GetLfn())
 	if err != nil {
 		return nil, err
 	}
-	root := filepath.Dir(literalFolder(pattern))
+	root, folders := filepath.Dir(literalFolder(pattern)), archive.IsFolder(o.GetLfn())
 	left := &leftOut{attempt: a, pattern: o.GetLfn()}
 	err = walk(a.slot.dir, root, strings.Count(pattern, "/"), func(path string, info fs.FileInfo) error {
-		if info.IsDir() || taken[path] || !storage.Matches(pattern, path) {
+		if info.IsDir() && !folders || taken[path] || !storage.Matches(pattern, path) {
 			return nil
 		}
 		if part := longPart(path); part != "" {
 			return &missingOutput{path, fmt.Sprintf("has a name with a part of %d bytes, the limit is %d", len(part), maxPart)}
 		}
-		if !info.Mode().IsRegular() {
+		if folders != info.IsDir() || !folders && !info.Mode().IsRegular() {
 			left.add(path)
 			return nil
 		}
@@ -79,7 +80,11 @@ func (l *leftOut) note() {
 	if l.count == 0 {
 		return
 	}
-	note := fmt.Sprintf("%s matches the output %s and is left out, since it is no regular file", l.first, l.pattern)
+	kind := "regular file"
+	if archive.IsFolder(l.pattern) {
+		kind = "folder"
+	}
+	note := fmt.Sprintf("%s matches the output %s and is left out, since it is no %s", l.first, l.pattern, kind)
 	if l.count > 1 {
 		note += fmt.Sprintf("; so are %d more", l.count-1)
 	}
@@ -122,9 +127,13 @@ func walk(top *beneath.Folder, name string, slashes int, visit func(path string,
 	return nil
 }
 
-// lfnOf gives a match the slashes that the pattern began with.
+// lfnOf gives a match the slashes that the pattern begins and ends with.
 func lfnOf(pattern, path string) string {
-	return pattern[:len(pattern)-len(strings.TrimLeft(pattern, "/"))] + path
+	lfn := pattern[:len(pattern)-len(strings.TrimLeft(pattern, "/"))] + path
+	if archive.IsFolder(pattern) {
+		lfn += "/"
+	}
+	return lfn
 }
 
 // maxPart bounds, in bytes, a part of the name of an output, as in flow: what

@@ -43,6 +43,7 @@ type pilot struct {
 	hello   *wire.PilotInfo
 	has     resources
 	caching caching
+	folders folders
 	proven  *proven
 	remains *remains
 	spool   *spool

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"fairway/internal/archive"
 	"fairway/internal/beneath"
 	"fairway/internal/disk"
 )
@@ -38,8 +39,10 @@ func (f *sealedFile) Close() {
 // another owner and one that somebody still has open for writing are not touched,
 // but copied.
 func (a *attempt) sealed(w written) (*sealedFile, error) {
-	dir := a.slot.dir
-	f, err := dir.Open(w.path)
+	if archive.IsFolder(w.lfn) {
+		return a.packed(w)
+	}
+	f, err := a.slot.dir.Open(w.path)
 	if err != nil {
 		return nil, unusable(w.lfn, err)
 	}
@@ -94,6 +97,30 @@ func leaseRefused(f *os.File) bool {
 const copyName = ".fairway-copy-"
 
 func (a *attempt) copyOf(f *os.File, info fs.FileInfo) (*sealedFile, error) {
+	return a.newCopy(info.Mode().Perm()&0o555|0o400, func(out *os.File) error {
+		if err := disk.Copy(a.ctx, out, f); err != nil {
+			return err
+		}
+		return unchanged(f, info)
+	})
+}
+
+// packed makes the archive of an output that is a folder.
+func (a *attempt) packed(w written) (*sealedFile, error) {
+	folder, err := a.slot.dir.Sub(w.path)
+	if err != nil {
+		return nil, unusable(w.lfn, err)
+	}
+	defer folder.Close()
+	f, err := a.newCopy(0o444, func(out *os.File) error { return archive.Pack(a.ctx, out, folder) })
+	if err != nil {
+		return nil, unusable(w.lfn, err)
+	}
+	return f, nil
+}
+
+// newCopy makes a file in the sandbox for what is to be stored.
+func (a *attempt) newCopy(mode fs.FileMode, write func(out *os.File) error) (*sealedFile, error) {
 	dir := a.slot.dir
 	var out *os.File
 	var name string
@@ -104,11 +131,9 @@ func (a *attempt) copyOf(f *os.File, info fs.FileInfo) (*sealedFile, error) {
 			return nil, err
 		}
 	}
-	err := errors.Join(disk.Copy(a.ctx, out, f), out.Chmod(info.Mode().Perm()&0o555|0o400), out.Close())
-	if err == nil {
-		err = unchanged(f, info)
-	}
-	if err == nil {
+	err := write(out)
+	if err = errors.Join(err, out.Chmod(mode), out.Close()); err == nil {
+		var f *os.File
 		if f, err = dir.Open(name); err == nil {
 			return &sealedFile{File: f, in: dir, copy: name}, nil
 		}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"fairway/internal/archive"
 	"fairway/internal/cache"
 	"fairway/internal/fault"
 	"fairway/internal/storage"
@@ -32,7 +33,9 @@ type input struct {
 	path       string      // in the sandbox, relative
 	cached     *cache.File // nil if it is read past the cache
 	hit        bool        // it was in a cache of this host
-	before     fs.FileInfo // as the command finds it
+	before     fs.FileInfo // as the command finds it; nil for a folder
+	unpacked   *unpacked   // of a folder: what the pilot has of it
+	tree       *folderTree // of a folder: as the command finds it
 }
 
 func newInput(f *wire.InputFile) *input {
@@ -72,10 +75,21 @@ func (in *stageIn) add(i *input) (err error) {
 	if err := makeParents(in.attempt.slot.folder, i.path); err != nil {
 		return err
 	}
+	if archive.IsFolder(i.LFN) {
+		err = in.addFolder(i, target)
+	} else if err = in.provide(i, target); err == nil && in.attempt.GetPrivate() {
+		err = in.own(i, target)
+	}
+	in.count(i)
+	return err
+}
+
+// provide makes a file appear, and makes sure that it is what the job is to read.
+func (in *stageIn) provide(i *input, target string) error {
 	if err := in.bring(in.attempt.ctx, i); err != nil {
 		return err
 	}
-	err = in.place(i, target)
+	err := in.place(i, target)
 	if isMissing(err) && i.cached != nil { // another attempt has spoilt it, and it was dropped
 		in.giveUpCached(i)
 		err = in.past(i, target)
@@ -86,10 +100,6 @@ func (in *stageIn) add(i *input) (err error) {
 	if err = in.check(i, target); isSpoilt(err) {
 		err = in.placeAnew(i, target, err)
 	}
-	if err == nil && in.attempt.GetPrivate() {
-		err = in.own(i, target)
-	}
-	in.count(i)
 	return err
 }
 
@@ -289,7 +299,9 @@ func (in *stageIn) checkUnchanged() {
 				r.Lost = append(r.Lost, in.lost(i, "was written to by a job that reads it"))
 			}
 		}
-		if in.caching.cache != nil {
+		if i.unpacked != nil {
+			in.folders.spoilt(i.unpacked) // what is in the cache is its archive
+		} else if in.caching.cache != nil {
 			in.caching.cache.Drop(i.Ref)
 		}
 	}
@@ -302,6 +314,9 @@ func (in *stageIn) spoilt() bool { return slices.ContainsFunc(in.files, in.chang
 // the cache, the storage element or the person whose file it is have links to it.
 // Another file that the command put in its place does no harm.
 func (in *stageIn) changed(i *input) bool {
+	if i.tree != nil {
+		return i.tree.changed()
+	}
 	if i.before == nil {
 		return false
 	}
@@ -326,7 +341,7 @@ func (in *stageIn) changed(i *input) bool {
 // spoiled names the stored file if that is the same one.
 func (in *stageIn) spoiled(i *input) string {
 	path, err := in.places.Path(i.pfn)
-	if err != nil || i.pfn == "" || !sameFile(path, i.before) {
+	if err != nil || i.pfn == "" || i.before == nil || !sameFile(path, i.before) {
 		return ""
 	}
 	return ", and so changed " + path
@@ -338,6 +353,10 @@ func (in *stageIn) release() {
 		if i.cached != nil {
 			i.cached.Release()
 			i.cached = nil
+		}
+		if i.unpacked != nil {
+			in.folders.giveBack(i.unpacked)
+			i.unpacked = nil
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"syscall"
 
+	"fairway/internal/archive"
 	"fairway/internal/beneath"
 	"fairway/internal/cache"
 	"fairway/internal/disk"
@@ -169,6 +170,11 @@ func findOutput(a *attempt, o *wire.OutputFile) (written, error) {
 		return written{}, &missingOutput{o.GetLfn(), "is not there"}
 	case err != nil:
 		return written{}, unusable(o.GetLfn(), err)
+	case archive.IsFolder(o.GetLfn()) && info.IsDir():
+	case archive.IsFolder(o.GetLfn()):
+		return written{}, &missingOutput{o.GetLfn(), fmt.Sprintf("is %s; a name that ends in / stands for a folder, which the command has to make", beneath.KindOf(info.Mode()))}
+	case info.IsDir():
+		return written{}, &missingOutput{o.GetLfn(), "is a folder; end the name in / to keep the folder with all that is in it"}
 	case !info.Mode().IsRegular():
 		// What it is instead, the attempt to open it says.
 		_, err := a.slot.dir.Open(path)
@@ -180,7 +186,14 @@ func findOutput(a *attempt, o *wire.OutputFile) (written, error) {
 // unusable turns the error of opening an output into one that says what the
 // command has left in its place.
 func unusable(lfn string, err error) error {
+	var content *archive.ContentError
+	if errors.As(err, &content) {
+		return &missingOutput{lfn, "cannot be kept: " + content.Error()}
+	}
 	var kind *beneath.KindError
+	if errors.As(err, &kind) && archive.IsFolder(lfn) {
+		return &missingOutput{lfn, fmt.Sprintf("is not a folder in the sandbox: %v", kind)}
+	}
 	if errors.As(err, &kind) {
 		return &missingOutput{lfn, fmt.Sprintf("is not a regular file in the sandbox: %v", kind)}
 	}

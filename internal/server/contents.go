@@ -1,17 +1,21 @@
 package server
 
 import (
+	"cmp"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"sync"
 
 	"golang.org/x/sys/unix"
 
+	"fairway/internal/archive"
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/server/state"
@@ -94,7 +98,8 @@ func sumOf(path string) (string, error) {
 	return "sha256-" + hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// existing describes a file as it is now; nil for a folder.
+// existing describes a file as it is now, or a folder if the name stands for
+// one; nil for something of the other kind.
 func (f *finder) existing(lfn, pfn string) (*flow.InputFile, error) {
 	path, err := f.places.Path(pfn)
 	if err != nil {
@@ -104,8 +109,11 @@ func (f *finder) existing(lfn, pfn string) (*flow.InputFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	if info.IsDir() {
+	if info.IsDir() != archive.IsFolder(lfn) {
 		return nil, nil
+	}
+	if info.IsDir() {
+		return f.existingFolder(lfn, pfn, path)
 	}
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is not a regular file", path)
@@ -120,4 +128,61 @@ func (f *finder) existing(lfn, pfn string) (*flow.InputFile, error) {
 	return &flow.InputFile{ExistingFile: dispatch.ExistingFile{
 		LFN: lfn, PFN: pfn, Size: info.Size(), Identity: identity, Tag: tagOf(pfn, storage.InfoOf(info)),
 	}}, nil
+}
+
+// existingFolder describes a folder as it is now. One whose files are small
+// together is known by what they hold.
+func (f *finder) existingFolder(lfn, pfn, path string) (*flow.InputFile, error) {
+	listing, err := archive.List(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	identity, err := f.contents.identifyFolder(pfn, path, listing)
+	if err != nil {
+		return nil, err
+	}
+	return &flow.InputFile{ExistingFile: dispatch.ExistingFile{
+		LFN: lfn, PFN: pfn, Size: listing.Size(), Identity: identity, Tag: dispatch.Tag(storage.FixedTag(listing.State())),
+	}}, nil
+}
+
+// identifyFolder is identify for a folder, by the manifest of what it holds.
+func (c *contents) identifyFolder(pfn, path string, listing archive.Listing) (string, error) {
+	sum := sha256.Sum256([]byte(listing.State()))
+	now := state.Stamp{Size: listing.Size(), Tree: binary.LittleEndian.Uint64(sum[:])}
+	c.mu.Lock()
+	known, ok := c.seen[pfn]
+	c.mu.Unlock()
+	if ok && known.stamp == now {
+		return known.identity, nil
+	}
+	identity, err := manifestIdentity(path, listing)
+	if err != nil {
+		return "", err
+	}
+	c.mu.Lock()
+	c.seen[pfn] = looked{now, identity}
+	c.mu.Unlock()
+	return identity, nil
+}
+
+// manifestIdentity says what each file holds where all are small together, and else
+// what [fileIdentity] tells.
+func manifestIdentity(path string, listing archive.Listing) (string, error) {
+	sum := sha256.New()
+	for _, found := range listing {
+		held := found.Target
+		if found.Kind == archive.File {
+			held = fileIdentity(found.Info)
+		}
+		if found.Kind == archive.File && listing.Size() <= ComparedSize {
+			text, err := sumOf(filepath.Join(path, found.Name))
+			if err != nil && !errors.Is(err, fs.ErrPermission) { // whoever reads it will say so
+				return "", err
+			}
+			held = cmp.Or(text, held)
+		}
+		fmt.Fprintf(sum, "%c %t %q %q\n", found.Kind, found.Executable, found.Name, held)
+	}
+	return "folder-" + hex.EncodeToString(sum.Sum(nil)), nil
 }

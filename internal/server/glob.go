@@ -9,14 +9,30 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"fairway/internal/archive"
 )
 
 // Glob returns the paths that a pattern of [filepath.Match] matches, element by
 // element, in no order; a relative one in folder, whose own name stands for
 // itself. Names that begin with a dot are matched only by elements that do. Unlike
 // [filepath.Glob] it passes over no folder: an error names one that cannot be
-// read.
+// read. A pattern that ends in a slash matches folders only, and the paths end so too.
 func Glob(folder, glob string) ([]string, error) {
+	if !archive.IsFolder(glob) {
+		return globAll(folder, glob)
+	}
+	found, err := globAll(folder, glob)
+	var folders []string
+	for _, path := range found {
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			folders = append(folders, path+"/")
+		}
+	}
+	return folders, err
+}
+
+func globAll(folder, glob string) ([]string, error) {
 	glob = filepath.Clean(glob)
 	if filepath.IsAbs(glob) {
 		folder, glob = "/", strings.TrimPrefix(glob, "/")

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"fairway/internal/archive"
 	"fairway/internal/catalog"
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
@@ -124,10 +125,10 @@ func (f *finder) matching(ctx context.Context, in *flow.DeclaredInput) ([]flow.I
 			}
 		}
 		if len(paths) == before && !in.Watch && !in.MayBeEmpty {
-			return nil, fmt.Errorf("no file matches %s", f.absolute(in.Patterns[i]))
+			return nil, NothingMatches(f.folder, glob, f.absolute(in.Patterns[i]))
 		}
-		if folder := OnlyFolders(found); folder != "" && !in.Watch {
-			return nil, fmt.Errorf("%s is a folder; name the files in it, as in %s", folder, filepath.Join(in.Patterns[i], "{name}"))
+		if folder := OnlyFolders(found); folder != "" && !in.Watch && !archive.IsFolder(glob) {
+			return nil, fmt.Errorf("%s is a folder; %s", folder, InsteadOfFolder(in.Patterns[i]))
 		}
 	}
 	var files []flow.InputFile
@@ -141,6 +142,24 @@ func (f *finder) matching(ctx context.Context, in *flow.DeclaredInput) ([]flow.I
 		}
 	}
 	return files, nil
+}
+
+// NothingMatches is the error of a pattern of an input that matches nothing of the
+// kind that it stands for. It is shown as a path.
+func NothingMatches(folder, glob, shown string) error {
+	if !archive.IsFolder(glob) {
+		return fmt.Errorf("no file matches %s", shown)
+	}
+	shown = archive.Clean(shown)
+	if files, err := globAll(folder, glob); err == nil && len(files) > 0 {
+		return fmt.Errorf("%s is a file, and a name that ends in '/' stands for a folder; leave out the '/'", shown)
+	}
+	return fmt.Errorf("no folder matches %s/", shown)
+}
+
+// InsteadOfFolder is what to write instead of a pattern that matches folders only.
+func InsteadOfFolder(pattern string) string {
+	return fmt.Sprintf("name the files in it, as in %s, or write %s/ to take it as a whole", filepath.Join(pattern, "{name}"), pattern)
 }
 
 // OnlyFolders returns one of the paths, which must exist, if all of them are
@@ -188,6 +207,9 @@ func AsWritten(folder, glob, path string) string {
 		return path
 	}
 	if relative, err := filepath.Rel(folder, path); err == nil {
+		if archive.IsFolder(path) {
+			relative += "/"
+		}
 		return relative
 	}
 	return path

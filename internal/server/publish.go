@@ -10,11 +10,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"fairway/internal/archive"
 	"fairway/internal/beneath"
 	"fairway/internal/dispatch"
 	"fairway/internal/fault"
 	"fairway/internal/server/folder"
-	"fairway/internal/server/state"
 )
 
 var (
@@ -94,7 +94,10 @@ func (p *publisher) publish(results *beneath.Folder, b dispatch.Publish, changed
 	if same, err := p.standing.holds(lfn, b.PFN); err != nil {
 		return err
 	} else if !same {
-		err := p.place(results, b, changed)
+		err := p.leaveFolders(results, lfn)
+		if err == nil {
+			err = p.place(results, b, changed)
+		}
 		if blocked(err) {
 			if err = p.makeWay(results, lfn); err == nil {
 				err = p.place(results, b, changed)
@@ -104,11 +107,11 @@ func (p *publisher) publish(results *beneath.Folder, b dispatch.Publish, changed
 			return err
 		}
 	}
-	info, err := results.Lstat(lfn)
+	now, err := p.standing.stampAt(results, lfn)
 	if err != nil {
 		return err
 	}
-	p.standing.put(publishedRecord{LFN: lfn, PFN: b.PFN, Stamp: state.StampOf(info)})
+	p.standing.put(publishedRecord{LFN: lfn, PFN: b.PFN, Stamp: now})
 	p.latest[lfn] = b.File.Version
 	return nil
 }
@@ -129,17 +132,26 @@ func (p *publisher) place(results *beneath.Folder, b dispatch.Publish, changed m
 		return err
 	}
 	temporary := p.unpublishedName()
-	if err := p.provide(b.PFN, results.Path(temporary)); err != nil {
-		return err
+	if archive.IsFolder(b.File.LFN) {
+		err = p.unpackResult(results, b.PFN, temporary)
+	} else {
+		err = p.provide(b.PFN, results.Path(temporary))
 	}
-	if err := linkedPublish.Hit(); err != nil {
-		return err
+	if err == nil {
+		err = linkedPublish.Hit()
 	}
-	if err = p.setAside(results, lfn); err == nil {
+	if err == nil {
+		err = p.setAside(results, b.File.LFN)
+	}
+	switch {
+	case err != nil:
+	case archive.IsFolder(b.File.LFN):
+		err = replaceFolder(results, temporary, folder, element)
+	default:
 		err = os.Rename(results.Path(temporary), folder.Path(element))
 	}
 	if err != nil {
-		_ = results.Remove(temporary)
+		_ = results.Clear(temporary)
 		return err
 	}
 	changed[above] = true
@@ -157,16 +169,40 @@ func (p *publisher) provide(pfn, temporary string) error {
 	return folder.LinkOrCopy(stored.Path(element), temporary)
 }
 
+// leaveFolders removes the results of an earlier run that are folders, and in which
+// the name would be.
+func (p *publisher) leaveFolders(results *beneath.Folder, lfn string) error {
+	for at := path.Dir(archive.Clean(lfn)); at != "."; at = path.Dir(at) {
+		if p.oldFolder(at) {
+			if err := withdraw(results, at+"/"); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// oldFolder says whether what stands under a name is a result of an earlier run that
+// is a folder, and may go.
+func (p *publisher) oldFolder(name string) bool {
+	_, known := p.standing.get(name + "/")
+	return known && p.old(name+"/")
+}
+
 // setAside keeps what a person has put under the name of a result.
 func (p *publisher) setAside(results *beneath.Folder, lfn string) error {
-	there, err := results.Lstat(lfn)
-	if err != nil || there.IsDir() {
-		return folder.IgnoreMissing(err) // a folder is in the way of the rename
+	name := archive.Clean(lfn)
+	there, err := results.Lstat(name)
+	if err != nil || there.IsDir() != archive.IsFolder(lfn) {
+		return folder.IgnoreMissing(err) // what is of the other kind is in the way of the rename
 	}
 	if ours, err := p.standing.isOurs(results, lfn); ours || err != nil {
 		return err
 	}
-	folder, element, err := results.Parent(lfn)
+	if there.IsDir() && p.makeWay(results, lfn) == nil {
+		return nil
+	}
+	folder, element, err := results.Parent(name)
 	if err != nil {
 		return err
 	}
@@ -185,7 +221,7 @@ func (p *publisher) setAside(results *beneath.Folder, lfn string) error {
 		case errors.Is(err, fs.ErrExist):
 			continue
 		case err == nil:
-			p.aside(lfn, path.Join(path.Dir(lfn), free))
+			p.aside(name, path.Join(path.Dir(name), free))
 		}
 		return err
 	}

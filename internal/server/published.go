@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"fairway/internal/archive"
 	"fairway/internal/beneath"
 	"fairway/internal/dispatch"
 	"fairway/internal/server/folder"
@@ -88,7 +89,7 @@ func (s *standing) holds(lfn, pfn string) (bool, error) {
 		return false, err
 	}
 	defer func() { _ = results.Close() }()
-	there, err := results.Lstat(lfn)
+	there, err := results.Lstat(archive.Clean(lfn))
 	if absent(err) {
 		return false, nil
 	}
@@ -129,6 +130,12 @@ func absent(err error) bool {
 // [fs.ErrNotExist] where there is no such stored file: the loop that removes those
 // that nobody needs may take it away at any moment, also during this call.
 func (s *standing) same(results *beneath.Folder, lfn string, there fs.FileInfo, pfn string) (bool, error) {
+	if archive.IsFolder(lfn) {
+		if !there.IsDir() {
+			return false, nil
+		}
+		return s.sameFolder(results, lfn, pfn)
+	}
 	stored, element, err := s.stored(pfn)
 	if err != nil {
 		return false, err
@@ -166,12 +173,15 @@ func sameContents(results *beneath.Folder, lfn string, stored *beneath.Folder, e
 // isOurs says whether what stands under a name was put there by this state and
 // is as it was, so that it may be replaced or removed.
 func (s *standing) isOurs(results *beneath.Folder, lfn string) (bool, error) {
-	there, err := results.Lstat(lfn)
-	if err != nil || !there.Mode().IsRegular() {
+	there, err := results.Lstat(archive.Clean(lfn))
+	if err != nil || !there.Mode().IsRegular() && !(archive.IsFolder(lfn) && there.IsDir()) {
 		return false, folder.IgnoreMissing(err)
 	}
 	if r, known := s.get(lfn); known {
-		switch now := state.StampOf(there); {
+		now, err := s.stampAt(results, lfn)
+		switch {
+		case err != nil:
+			return false, ignoreContent(folder.IgnoreMissing(err))
 		case r.Stamp == now:
 			return true, nil
 		case r.Inode == now.Inode && !r.Like(now):
@@ -179,7 +189,7 @@ func (s *standing) isOurs(results *beneath.Folder, lfn string) (bool, error) {
 		}
 		same, err := s.same(results, lfn, there, r.PFN)
 		if errors.Is(err, fs.ErrNotExist) { // the other link was removed, which changed the inode
-			same, err = r.Like(state.StampOf(there)), nil
+			same, err = r.Like(now), nil
 		}
 		if same || err != nil {
 			return same, err
@@ -225,13 +235,8 @@ func (s *standing) remove(results *beneath.Folder, lfn string) (removed bool, er
 	if err != nil {
 		return false, err
 	}
-	if err := results.Remove(lfn); err != nil {
+	if err := withdraw(results, lfn); err != nil {
 		return false, folder.IgnoreMissing(err)
-	}
-	for folder := path.Dir(lfn); folder != "."; folder = path.Dir(folder) {
-		if results.RemoveFolder(folder) != nil {
-			break // it holds something else
-		}
 	}
 	return true, nil
 }

@@ -31,13 +31,16 @@ func behindAnother(err error) bool {
 // of a folder above it, or all that are in a folder in its own place. If anything
 // else is there, nothing is removed, and the error names it.
 func (p *publisher) makeWay(results *beneath.Folder, lfn string) error {
-	var files, folders []string
+	var files, folders, whole []string
 	var look func(name string) error
 	look = func(name string) error {
 		info, err := results.Lstat(name)
 		switch {
 		case err != nil:
 			return folder.IgnoreMissing(err)
+		case info.IsDir() && p.oldFolder(name):
+			whole = append(whole, name)
+			return nil
 		case !info.IsDir() && !p.old(name):
 			return fmt.Errorf("%s stands in its place and is not a result of an earlier run that may go: move it away", results.Name(name))
 		case !info.IsDir():
@@ -56,6 +59,11 @@ func (p *publisher) makeWay(results *beneath.Folder, lfn string) error {
 	}
 	for _, name := range files {
 		if err := results.Remove(name); err != nil {
+			return err
+		}
+	}
+	for _, name := range whole {
+		if err := results.RemoveAll(name); err != nil {
 			return err
 		}
 	}

@@ -121,6 +121,7 @@ type Stamp struct {
 	Modified int64  `json:"modified"` // nanoseconds
 	Changed  int64  `json:"changed"`  // of the inode, nanoseconds
 	Inode    uint64 `json:"inode"`
+	Tree     uint64 `json:"tree,omitempty"` // of a folder: all that is in it
 }
 
 // StampOf makes the stamp of a file as it is.

@@ -1,0 +1,73 @@
+package archive
+
+import (
+	"bytes"
+	"os"
+)
+
+const (
+	page = 4096
+	// holesBuffer is how much is written at a time: a multiple of page.
+	holesBuffer = 256 << 10
+)
+
+var zeros [page]byte
+
+// holes writes an empty file from its beginning, and leaves holes where there are
+// whole pages of zeros.
+type holes struct {
+	file   *os.File
+	buffer []byte
+	at     int64 // of the buffer in the file
+}
+
+func newHoles(file *os.File) *holes { return &holes{file: file} }
+
+func (h *holes) Write(b []byte) (int, error) {
+	if h.buffer == nil {
+		h.buffer = make([]byte, 0, holesBuffer)
+	}
+	written := len(b)
+	for len(b) > 0 {
+		n := min(len(b), cap(h.buffer)-len(h.buffer))
+		h.buffer, b = append(h.buffer, b[:n]...), b[n:]
+		if len(h.buffer) == cap(h.buffer) {
+			if err := h.flush(); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return written, nil
+}
+
+// flush writes stretches of pages that are not all zeros.
+func (h *holes) flush() error {
+	for from := 0; from < len(h.buffer); {
+		to := from
+		for to < len(h.buffer) && !zeroPage(h.buffer[to:]) {
+			to = min(to+page, len(h.buffer))
+		}
+		if to > from {
+			if _, err := h.file.WriteAt(h.buffer[from:to], h.at+int64(from)); err != nil {
+				return err
+			}
+		}
+		for to < len(h.buffer) && zeroPage(h.buffer[to:]) {
+			to += page
+		}
+		from = to
+	}
+	h.at += int64(len(h.buffer))
+	h.buffer = h.buffer[:0]
+	return nil
+}
+
+func zeroPage(b []byte) bool { return len(b) >= page && bytes.Equal(b[:page], zeros[:]) }
+
+// end writes what is left, and gives the file its size.
+func (h *holes) end() error {
+	if err := h.flush(); err != nil {
+		return err
+	}
+	return h.file.Truncate(h.at)
+}

@@ -1,0 +1,390 @@
+package pilot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"fairway/internal/archive"
+	"fairway/internal/beneath"
+	"fairway/internal/cache"
+	"fairway/internal/disk"
+	"fairway/internal/storage"
+	"fairway/sched"
+)
+
+// folders are the input folders of the attempts of a pilot. Each is unpacked once,
+// beside the sandboxes, and its files are linked into the sandbox of each attempt
+// that reads it: attempts share the contents, and each has folders of its own. It
+// stays as long as an attempt uses it, or waits at this pilot to do so.
+type folders struct {
+	mu   sync.Mutex // guards what follows; the pilot's may be held, and is not taken under it
+	all  map[folderKey]*unpacked
+	made int // names given
+}
+
+type folderKey struct {
+	cache.Ref
+	pfn string
+}
+
+// unpacked is a folder that is shared, or is being made by its first user.
+type unpacked struct {
+	key   folderKey
+	done  chan struct{} // closed when it is there, or cannot be
+	tree  *folderTree   // nil if it cannot be
+	users int           // guarded by folders.mu
+}
+
+// unpackedName is the folder, in that of the pilot, that holds the unpacked ones.
+const unpackedName = "unpacked"
+
+// folderTree is a folder at a path, as it was when it was made.
+type folderTree struct {
+	path    string
+	entries []archive.Entry
+	infos   []fs.FileInfo // of the entries
+}
+
+func newFolderTree(path string, entries []archive.Entry) (*folderTree, error) {
+	t := &folderTree{path: path, entries: entries, infos: make([]fs.FileInfo, len(entries))}
+	for i, e := range entries {
+		var err error
+		if t.infos[i], err = os.Lstat(filepath.Join(path, e.Name)); err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+// changed says whether a file of the folder was written to. One that was replaced
+// or moved away does no harm.
+func (t *folderTree) changed() bool {
+	for i, e := range t.entries {
+		if e.Kind != archive.File {
+			continue
+		}
+		now, err := os.Lstat(filepath.Join(t.path, e.Name))
+		if err == nil && os.SameFile(now, t.infos[i]) && !sameState(now, t.infos[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// appear makes the folder stand at a path too, where link makes one file appear.
+func (t *folderTree) appear(ctx context.Context, target string, link func(ctx context.Context, from, to string) error) error {
+	if err := os.Mkdir(target, 0o755); err != nil {
+		return err
+	}
+	for _, e := range t.entries {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		var err error
+		switch to := filepath.Join(target, e.Name); e.Kind {
+		case archive.Folder:
+			err = os.Mkdir(to, 0o755)
+		case archive.Link:
+			err = os.Symlink(e.Target, to)
+		default:
+			err = link(ctx, filepath.Join(t.path, e.Name), to)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// linkFile gives a file another name, or makes a copy that is read-only and has
+// its time of modification.
+func linkFile(ctx context.Context, from, to string) error {
+	f, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := disk.Link(f, to); err == nil || outOfDisk(err) {
+		return err
+	}
+	return copyOpen(ctx, f, to)
+}
+
+func copyFile(ctx context.Context, from, to string) error {
+	f, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return copyOpen(ctx, f, to)
+}
+
+func copyOpen(ctx context.Context, f *os.File, to string) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, info.Mode().Perm()&^0o222|0o400)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(disk.Copy(ctx, out, f), out.Close())
+	if err == nil {
+		err = os.Chtimes(to, time.Time{}, info.ModTime())
+	}
+	return err
+}
+
+// addFolder makes an input that is a folder appear in the sandbox.
+func (in *stageIn) addFolder(i *input, target string) (err error) {
+	if i.unpacked == nil {
+		if i.unpacked, err = in.folderOf(i); err != nil {
+			return err
+		}
+	}
+	i.tree = i.unpacked.tree
+	if !in.attempt.GetPrivate() {
+		return i.tree.appear(in.attempt.ctx, target, linkFile)
+	}
+	if err = i.tree.appear(in.attempt.ctx, target, copyFile); err == nil {
+		i.tree, err = newFolderTree(target, i.tree.entries)
+	}
+	return err
+}
+
+// folderOf takes an unpacked folder into use, and makes it if it is not there.
+func (in *stageIn) folderOf(i *input) (*unpacked, error) {
+	key := folderKey{i.Ref, i.pfn}
+	for {
+		u, mine := in.folders.take(key)
+		if mine {
+			tree, err := in.unpack(i)
+			in.folders.settle(u, tree)
+			if err != nil {
+				return nil, err
+			}
+			return u, nil
+		}
+		_, err := sched.Receive(in.attempt.ctx, in.sched, u.done)
+		if errors.Is(err, sched.ErrChannelClosed) && u.tree != nil {
+			i.hit = true
+			return u, nil
+		}
+		in.folders.giveBack(u)
+		if !errors.Is(err, sched.ErrChannelClosed) {
+			return nil, err
+		}
+	}
+}
+
+// take finds a folder, or says that the caller is to make it.
+func (f *folders) take(key folderKey) (u *unpacked, mine bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if u = f.all[key]; u == nil {
+		u, mine = &unpacked{key: key, done: make(chan struct{})}, true
+		if f.all == nil {
+			f.all = map[folderKey]*unpacked{}
+		}
+		f.all[key] = u
+	}
+	u.users++
+	return u, mine
+}
+
+// get takes a folder into use that is there.
+func (f *folders) get(key folderKey) *unpacked {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	u := f.all[key]
+	if u == nil || u.tree == nil {
+		return nil
+	}
+	u.users++
+	return u
+}
+
+// settle says that a folder is there or, without a tree, cannot be made: the next
+// one who needs it tries again.
+func (f *folders) settle(u *unpacked, tree *folderTree) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if u.tree = tree; tree == nil {
+		u.users--
+		delete(f.all, u.key)
+	}
+	close(u.done)
+}
+
+func (f *folders) giveBack(u *unpacked) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	u.users--
+}
+
+// spoilt says that a folder was written to: whoever needs it next makes it anew.
+func (f *folders) spoilt(u *unpacked) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.all[u.key] == u {
+		delete(f.all, u.key)
+		f.all[folderKey{pfn: u.tree.path}] = u // so that it is removed
+	}
+}
+
+func (f *folders) none() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.all) == 0
+}
+
+// unused takes away the folders that nobody uses, and that are not awaited.
+func (f *folders) unused(awaited func(folderKey) bool) (unused []*unpacked) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for key, u := range f.all {
+		if u.users == 0 && u.tree != nil && !awaited(key) {
+			unused = append(unused, u)
+			delete(f.all, key)
+		}
+	}
+	return unused
+}
+
+// removeUnusedFolders removes the folders that no attempt needs.
+func (p *pilot) removeUnusedFolders() {
+	if p.folders.none() {
+		return
+	}
+	p.mu.Lock()
+	unused := p.folders.unused(func(key folderKey) bool {
+		for _, a := range p.queue {
+			for _, f := range a.GetInputs() {
+				if refOf(f.GetFile()) == key.Ref && f.GetPfn() == key.pfn {
+					return true
+				}
+			}
+		}
+		return false
+	})
+	p.mu.Unlock()
+	for _, u := range unused {
+		name := filepath.Join(unpackedName, filepath.Base(u.tree.path))
+		if err := p.remains.dir.Clear(name); err != nil {
+			p.log.Warn("an unpacked folder could not be removed", "lfn", u.key.LFN, "error", err)
+		}
+	}
+}
+
+// unpack makes a folder for all attempts of the pilot that read it.
+func (in *stageIn) unpack(i *input) (tree *folderTree, err error) {
+	in.folders.mu.Lock()
+	in.folders.made++
+	name := filepath.Join(unpackedName, strconv.Itoa(in.folders.made))
+	in.folders.mu.Unlock()
+	for _, folder := range []string{unpackedName, name} {
+		if err := in.remains.dir.Mkdir(folder, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, err
+		}
+	}
+	into, err := in.remains.dir.Sub(name)
+	if err != nil {
+		return nil, err
+	}
+	defer into.Close()
+	var entries []archive.Entry
+	path := filepath.Join(in.remains.folder, name)
+	if i.madeByJob() || !storage.IsLocal(i.pfn) {
+		entries, err = in.unpackArchive(i, into, path+".zip")
+	} else {
+		entries, err = in.takeFolder(i, path)
+	}
+	if err == nil {
+		tree, err = newFolderTree(path, entries)
+	}
+	if err != nil {
+		return nil, errors.Join(err, in.remains.dir.Clear(name))
+	}
+	return tree, nil
+}
+
+// unpackArchive unpacks what a job has written. The archive is at a path of its own
+// meanwhile.
+func (in *stageIn) unpackArchive(i *input, into *beneath.Folder, path string) ([]archive.Entry, error) {
+	defer func() { i.before = nil }()
+	defer os.Remove(path)
+	if err := in.provide(i, path); err != nil {
+		return nil, err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	a, err := archive.Open(f, i.before.Size())
+	if err == nil {
+		err = a.Unpack(in.attempt.ctx, into, i.before.ModTime())
+	}
+	if errors.Is(err, archive.ErrForm) {
+		err = &lostError{in.lost(i, err.Error())}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if i.cached != nil { // what is needed of it is unpacked
+		i.cached.Release()
+		i.cached = nil
+	}
+	return a.Entries(), nil
+}
+
+// takeFolder links or copies a folder from outside.
+func (in *stageIn) takeFolder(i *input, path string) ([]archive.Entry, error) {
+	source, err := in.places.Path(i.pfn)
+	if err != nil {
+		return nil, err
+	}
+	listing, err := in.listed(i, source)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(path); err != nil {
+		return nil, err
+	}
+	entries := make([]archive.Entry, len(listing))
+	for at, found := range listing {
+		entries[at] = found.Entry
+	}
+	from := &folderTree{path: source, entries: entries}
+	if err := from.appear(in.attempt.ctx, path, linkFile); err != nil {
+		return nil, err
+	}
+	_, err = in.listed(i, source)
+	return entries, err
+}
+
+// listed is what a folder from outside holds, if that is what the run took up.
+func (in *stageIn) listed(i *input, source string) (archive.Listing, error) {
+	info, err := os.Stat(source)
+	if err == nil && !info.IsDir() {
+		err = &changedError{source}
+	}
+	if err != nil {
+		return nil, err
+	}
+	listing, err := archive.List(source)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", source, err)
+	}
+	if storage.FixedTag(listing.State()) != i.Tag {
+		return nil, &changedError{source}
+	}
+	return listing, nil
+}
