@@ -24,7 +24,7 @@ func (c *Core) cancelJob(j *job) {
 func (c *Core) finish(j *job, s State, reason string) {
 	c.queue.setState(j, s)
 	c.files.withdraw(j)
-	j.again = false
+	j.regenerating = false
 	f := j.itsFate()
 	f.End, f.Reason, f.backingOff = s, reason, false
 	c.journal.persistFate(j)
@@ -55,7 +55,7 @@ func (c *Core) retryJob(j *job) {
 	for _, v := range c.files.lostOutputs(j) {
 		j.itsFate().regenerations = 0
 		v.wanted = true
-		c.work.wanted = append(c.work.wanted, wanting{version: v, asked: true})
+		c.work.wanted = append(c.work.wanted, wanting{version: v, byPerson: true})
 	}
 	if j.state != Failed && j.state != Cancelled {
 		return // named twice
@@ -67,7 +67,7 @@ func (c *Core) retryJob(j *job) {
 	*f = fate{Attempts: f.Attempts, Memory: f.Memory, Withdrawn: true}
 	c.placement.setClass(j)
 	if j.committed != 0 {
-		j.again = true
+		j.regenerating = true
 	}
 	c.queue.setState(j, Waiting)
 	c.files.revive(j)

@@ -50,7 +50,7 @@ func newCore(config Config) *Core {
 	c.fleet = newFleet(s, &c.journal, &c.queue)
 	c.placement = placement{
 		step: s, files: &c.files, queue: &c.queue, fleet: &c.fleet, rule: ruleOf(config.Placement),
-		kept: kept{jobs: make(map[JobID]keeping)}, reserved: make(map[*job]*pilot),
+		kept: kept{jobs: make(map[JobID]keptFor)}, reserved: make(map[*job]*pilot),
 	}
 	return c
 }
@@ -155,7 +155,7 @@ func (c *Core) runTimers() {
 		case monitorTimer:
 			c.fleet.monitor.armed, c.fleet.monitor.changed = 0, true
 		case keptTimer:
-			c.placement.kept.armed, c.placement.kept.look = 0, true
+			c.placement.kept.armed, c.placement.kept.due = 0, true
 		}
 	}
 }

@@ -109,7 +109,7 @@ func NewShelf(p EvictionPolicy) (*Shelf, error) {
 
 // Store puts a file on the shelf; storing counts as its first use.
 func (s *Shelf) Store(f FileRef, size int64, cost float64) {
-	if _, there := s.at[f]; there {
+	if _, ok := s.at[f]; ok {
 		s.Use(f)
 		return
 	}
@@ -122,8 +122,8 @@ func (s *Shelf) Store(f FileRef, size int64, cost float64) {
 
 // Use says that a job reads the file.
 func (s *Shelf) Use(f FileRef) {
-	i, there := s.at[f]
-	if !there {
+	i, ok := s.at[f]
+	if !ok {
 		return
 	}
 	s.clock++
@@ -150,8 +150,8 @@ func (s *Shelf) age() {
 
 // Drop takes a file off the shelf.
 func (s *Shelf) Drop(f FileRef) {
-	i, there := s.at[f]
-	if !there {
+	i, ok := s.at[f]
+	if !ok {
 		return
 	}
 	s.uses -= s.files[i].count
@@ -190,15 +190,15 @@ func (s *Shelf) Victim(may func(FileRef) bool) (FileRef, bool) {
 	return s.files[best].file, true
 }
 
-// stays says whether the policy gives up no file like this one.
+// stays reports whether the policy gives up no file like this one.
 func (s *Shelf) stays(f *shelved) bool {
 	return s.policy == LFUStar && f.count > 1 && !s.unread(f)
 }
 
-// unread says whether nobody may read the file.
+// unread reports whether nobody may read the file.
 func (s *Shelf) unread(f *shelved) bool { return s.stale > 0 && s.place(f) < s.stale }
 
-// before says whether a goes before b. Every policy falls back to LRU, whose
+// before reports whether a goes before b. Every policy falls back to LRU, whose
 // clock is never equal, so the order is total.
 func (s *Shelf) before(a, b *shelved) bool {
 	if x, y := s.unread(a), s.unread(b); x != y {
@@ -227,7 +227,7 @@ func (s *Shelf) before(a, b *shelved) bool {
 	return a.last[0] < b.last[0]
 }
 
-// benefit is the cost that keeping a file saves per byte and unit of time.
+// benefit is the cost that keptFor a file saves per byte and unit of time.
 func (s *Shelf) benefit(f *shelved) float64 {
 	k := min(f.count, lastUses)
 	since := float64(s.clock + 1 - f.last[k-1])
@@ -237,7 +237,7 @@ func (s *Shelf) benefit(f *shelved) float64 {
 // place is where a file stands in the order that the TaskQueue sent; what it
 // does not name comes behind.
 func (s *Shelf) place(f *shelved) int {
-	if p, named := s.order[f.file]; named {
+	if p, ok := s.order[f.file]; ok {
 		return p
 	}
 	return len(s.order)

@@ -98,7 +98,7 @@ func (r *request) explain(e *Explanation) {
 	conflicts := r.Mode() == fifo.Write
 	for b := r.Prev(); b != nil && !r.Granted(); b = b.Prev() {
 		if conflicts = conflicts || b.Mode() == fifo.Write; conflicts {
-			e.waitsFor(b.Owner.place(), b.Owner.job, "its request to %s %s stands behind that of", r.Mode(), r.file().lfn)
+			e.waitsFor(b.Owner.about(), b.Owner.job, "its request to %s %s stands behind that of", r.Mode(), r.file().lfn)
 		}
 	}
 	if v := r.read; v != nil && (!r.Queued() || r.Granted()) && v.state != present && v.writer != nil {
@@ -137,8 +137,8 @@ func (a *attempt) before() string {
 	return text
 }
 
-// place is the version that a request is about.
-func (r *request) place() FileRef {
+// about is the version that a request is about.
+func (r *request) about() FileRef {
 	if r.write != nil {
 		return r.write.ref()
 	}

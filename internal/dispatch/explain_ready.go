@@ -8,15 +8,15 @@ import (
 
 // explainReady says why no pilot has a job that could run.
 func (c *Core) explainReady(j *job, e *Explanation) {
-	k, kept := c.placement.kept.jobs[j.id]
+	k, ok := c.placement.kept.jobs[j.id]
 	switch {
 	case c.fleet.stop != running:
 		e.say("ready; the run is being ended, and nothing is started any more")
 	case !c.fleet.grace.over:
 		e.say("ready; the pilots known before the restart have %v to report what they run", c.config.ReconnectGrace)
-	case kept && k.holder == nil:
+	case ok && k.holder == nil:
 		e.say("ready; kept for site %s, where it is expected to do better, for up to %v", k.site.Name, c.until(k.until))
-	case kept:
+	case ok:
 		e.say("ready; kept for pilot %s, which holds more of its input, for up to %v", k.holder.id, c.until(k.until))
 	default:
 		c.survey(j).explain(c, e)
@@ -43,7 +43,7 @@ type survey struct {
 	class   *class
 	free    int      // pilots that could run it at once
 	busy    int      // that could when what they run has ended
-	kept    []*job   // for whom pilots that could run it are kept free
+	drained []*job   // for whom pilots that could run it drain
 	ending  int      // that take no more jobs
 	broken  []string // why others take none
 	avoided int      // on the host where it failed
@@ -81,7 +81,7 @@ func (s *survey) count(c *Core, p *pilot, j *job) {
 	case !c.fleet.fitsWhole(p, j.class):
 		s.avoided++
 	case p.reserved != nil && p.reserved != j:
-		s.kept = append(s.kept, p.reserved)
+		s.drained = append(s.drained, p.reserved)
 	case !p.room(j.class, 1):
 		s.busy++
 		s.taken.add(p.lacksNow(j.class))
@@ -100,7 +100,7 @@ func (p *pilot) hasNow(now instant) Resources {
 }
 
 func (s *survey) explain(c *Core, e *Explanation) {
-	fitting := s.busy + len(s.kept)
+	fitting := s.busy + len(s.drained)
 	switch {
 	case s.free > 0:
 		e.say("ready; waiting for a pilot to ask")
@@ -132,7 +132,7 @@ func forWantOf(s shortage) string {
 // else.
 func (s *survey) explainPilots(e *Explanation) {
 	k := &s.class.key
-	for _, j := range s.kept[:min(len(s.kept), maxExplained)] {
+	for _, j := range s.drained[:min(len(s.drained), maxExplained)] {
 		e.say("a pilot is kept free for job %s, which has waited long and needs more", j.name)
 	}
 	if k.bound() {

@@ -47,7 +47,7 @@ type files struct {
 	requestSlab rows.Slab[request]
 	fileSlab    rows.Slab[CommittedFile]
 	outputs     []output // of a commit; here for its memory
-	looked      []*file  // by the check of a submission: the files that the jobs read
+	readFiles   []*file  // by the check of a submission: the files that the jobs read
 }
 
 func newFiles(s *step, jn *journal) files {
@@ -188,7 +188,7 @@ func (v *version) hasCopy() bool   { return v.pfn != "" || len(v.holders) > 0 }
 func (fs *files) find(lfn string) *file { return fs.lookup(fs.names.Hash(lfn), lfn) }
 
 func (fs *files) lookup(hash uint64, lfn string) *file {
-	if row, found := fs.names.Find(hash, func(row uint32) bool { return fs.table.At(row).lfn == lfn }); found {
+	if row, ok := fs.names.Find(hash, func(row uint32) bool { return fs.table.At(row).lfn == lfn }); ok {
 		return fs.table.At(row)
 	}
 	return nil

@@ -51,7 +51,7 @@ func (fs *files) hold(p *pilot, v *version, size int64) {
 		fs.outdate(p, v, size)
 		return
 	}
-	p.advice.incoming += size
+	p.hints.incoming += size
 	p.cached[v] = holding{at: int32(len(p.versions)), holder: int32(len(v.holders))}
 	p.versions = append(p.versions, v)
 	v.holders = append(v.holders, p)
@@ -59,12 +59,12 @@ func (fs *files) hold(p *pilot, v *version, size int64) {
 		p.heat(v)
 	}
 	if v.state == gone || v.state == missing && v.identity != (identity{}) {
-		fs.backAgain(v)
+		fs.reappeared(v)
 	}
 }
 
-// backAgain is for a committed version of which a copy turned up in a cache.
-func (fs *files) backAgain(v *version) {
+// reappeared is for a committed version of which a copy turned up in a cache.
+func (fs *files) reappeared(v *version) {
 	if v.state == missing {
 		fs.work.unblock = append(fs.work.unblock, fs.waiters[v]...)
 		v.state = present
@@ -81,7 +81,7 @@ func (fs *files) backAgain(v *version) {
 // besides nobody will read.
 func (fs *files) outdate(p *pilot, v *version, size int64) {
 	if at := (copyOf{p, v}); fs.setAside(at) {
-		p.advice.incoming += size
+		p.hints.incoming += size
 	}
 }
 

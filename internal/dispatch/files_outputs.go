@@ -168,7 +168,7 @@ func (fs *files) checkOutputs(j *job, r *Result) string {
 			return problem
 		}
 	}
-	if j.again {
+	if j.regenerating {
 		for _, v := range fs.matched[j.id] {
 			if find(v.file.lfn) == nil {
 				return fmt.Sprintf("%s was written by the attempt before, but not by this one", v.file.lfn)
@@ -209,11 +209,11 @@ func (fs *files) checkOutput(j *job, w *WrittenFile) string {
 	return ""
 }
 
-// throughPattern says whether the version was, or is to be, written through a
+// throughPattern reports whether the version was, or is to be, written through a
 // pattern.
 func (v *version) throughPattern() bool { return v.writer != nil && v.number == Version(v.writer.id) }
 
-// before says whether the version has its place before the outputs of the job.
+// before reports whether the version has its place before the outputs of the job.
 func (v *version) before(j *job) bool { return v.writer == nil || v.writer.id < j.id }
 
 // few is up to how many elements a search through all of them is faster than a
@@ -306,7 +306,7 @@ func (f *file) chosenBefore(j *job) *job {
 	return nil
 }
 
-// choseOthers says whether a result holds a file that another job of this run
+// choseOthers reports whether a result holds a file that another job of this run
 // chose to write. The job runs then, and is told so if that is still the case.
 func (fs *files) choseOthers(j *job, outputs []output) bool {
 	for i := range outputs {
@@ -348,22 +348,22 @@ func (fs *files) inUse(j *job) map[string]bool {
 // discardForeign removes what an attempt of an earlier submission wrote, unless
 // that was committed there: then it may be a result that this one takes.
 func (fs *files) discardForeign(r *Result) {
-	kept := make(map[string]bool)
+	committed := make(map[string]bool)
 	for _, stored := range fs.journal.results {
 		for i := range stored.outputs {
-			kept[stored.outputs[i].PFN] = true
+			committed[stored.outputs[i].PFN] = true
 		}
 	}
 	for i := range r.Outputs {
 		w := &r.Outputs[i]
-		if w.PFN != "" && !kept[w.PFN] && !fs.reads(w) {
+		if w.PFN != "" && !committed[w.PFN] && !fs.isStored(w) {
 			fs.remove(w.PFN)
 		}
 	}
 }
 
-// reads says whether a version of this submission is what was written there.
-func (fs *files) reads(w *WrittenFile) bool {
+// isStored reports whether a version of this submission is what was written there.
+func (fs *files) isStored(w *WrittenFile) bool {
 	f := fs.find(w.LFN)
 	return f != nil && slices.ContainsFunc(f.versions, func(v *version) bool { return v.pfn == w.PFN })
 }

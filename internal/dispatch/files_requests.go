@@ -23,8 +23,8 @@ func (r *request) file() *file {
 	return r.write.file
 }
 
-// places says which versions the requests of a job get.
-type places interface {
+// numbering says which versions the requests of a job get.
+type numbering interface {
 	read(i int, f *file) *version
 	write(i int, f *file) *version
 }
@@ -51,7 +51,7 @@ func (t tail) write(_ int, f *file) *version {
 
 // requestFiles makes the requests of a job: first what it reads, in the order
 // of Reads, then what it only writes.
-func (fs *files) requestFiles(j *job, reads []*file, at places) {
+func (fs *files) requestFiles(j *job, reads []*file, at numbering) {
 	if n := len(reads) + len(j.outputs); n <= len(j.few) {
 		j.requests = j.few[:0]
 	} else {
@@ -70,7 +70,7 @@ func (fs *files) requestFiles(j *job, reads []*file, at places) {
 	}
 }
 
-func (fs *files) requestWrite(j *job, i int, at places) {
+func (fs *files) requestWrite(j *job, i int, at numbering) {
 	var f *file
 	if w := &j.outputs[i]; w.Pattern {
 		f = fs.pattern(w.LFN)
@@ -130,9 +130,9 @@ func (fs *files) leave(j *job) {
 
 // lowerMark is for a request that leaves its FIFO.
 func (fs *files) lowerMark(f *file, r *request) {
-	mark, marked := fs.raisedTo[f]
+	mark, ok := fs.raisedTo[f]
 	switch p := r.Prev(); {
-	case !marked || mark.request != r:
+	case !ok || mark.request != r:
 	case p == nil:
 		delete(fs.raisedTo, f)
 	default:
@@ -273,7 +273,7 @@ func (r *request) firstReader() *fifo.Request[*request] {
 // loseScattered is for a job that was to make again, at a place where they
 // are needed, versions that are in caches elsewhere.
 func (fs *files) loseScattered(j *job) {
-	if !j.again {
+	if !j.regenerating {
 		return
 	}
 	for _, v := range fs.writtenBy(j) {
@@ -327,9 +327,9 @@ func (v *version) regain() bool {
 
 // wanting is a version that is to be made again, at a place if that is given.
 type wanting struct {
-	version *version
-	at      place
-	asked   bool // by a person
+	version  *version
+	at       place
+	byPerson bool // a person asked for it
 }
 
 func (fs *files) wantVersion(v *version, at place) {
@@ -351,7 +351,7 @@ func (fs *files) wantOwed(j *job) {
 	}
 }
 
-// awaited says whether some job waits for an output of this one, or it owes a result.
+// awaited reports whether some job waits for an output of this one, or it owes a result.
 func (fs *files) awaited(j *job) bool {
 	return slices.ContainsFunc(fs.writtenBy(j), func(v *version) bool { return len(fs.waiters[v]) > 0 || v.owed() })
 }

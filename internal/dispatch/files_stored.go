@@ -208,8 +208,8 @@ func (fs *files) persistOutputs(j *job) {
 	}
 }
 
-// persistAgain is for a job that was committed and has run again.
-func (fs *files) persistAgain(j *job) {
+// persistRegenerated is for a job that was committed and has run again.
+func (fs *files) persistRegenerated(j *job) {
 	if j.reused {
 		fs.journal.persistCommit(j, nil)
 	}
@@ -270,7 +270,7 @@ func (c *Core) StoredBy(id JobID) []StoredFile {
 	return list
 }
 
-// HasLost says whether a job is done and lacks outputs that were stored and were lost.
+// HasLost reports whether a job is done and lacks outputs that were stored and were lost.
 func (c *Core) HasLost(id JobID) bool {
 	j := c.queue.find(id)
 	return j != nil && len(c.files.lostOutputs(j)) > 0

@@ -73,39 +73,39 @@ type grace struct {
 
 // pilot is a registered pilot, as far as its syncs have told.
 type pilot struct {
-	id       PilotID
-	info     PilotInfo
-	shape    *shape
-	host     *host
-	launch   *launch
-	seq      uint64 // of the newest Sync
-	held     uint64 // Seq of the parked Sync, 0 if none
-	heldAt   instant
-	synced   bool   // its whole state is known
-	base     uint64 // the first answer since it was registered; changes must build on it
-	drains   bool
-	news     bool   // something is to be said to it
-	listed   bool   // on the list of those to be answered in this step
-	acked    uint64 // the highest LastAnswer
-	needFull bool   // its whole state is to be asked for
+	id           PilotID
+	info         PilotInfo
+	shape        *shape
+	host         *host
+	launch       *launch
+	seq          uint64 // of the newest Sync
+	held         uint64 // Seq of the parked Sync, 0 if none
+	heldAt       instant
+	synced       bool   // its whole state is known
+	base         uint64 // the first answer since it was registered; changes must build on it
+	drains       bool
+	answerDue    bool   // an answer: something is to be said to it
+	listedAnswer bool   // in worklists.answers
+	acked        uint64 // the highest LastAnswer
+	needFull     bool   // its whole state is to be asked for
 
 	attempts []*attempt // in the order of their assignment
 	ending   []ending   // attempts that are not to be, until it has been told
 	used     usage
 	reserved *job // nothing else is assigned until this fits
 
-	cached   map[*version]holding
-	other    map[FileRef]int64 // sizes of copies that are, so far, none of a committed version
-	versions []*version        // those of cached, in an order of their own
-	hot      []*version        // that have ready readers, and some that had
-	asked    uint64            // value of Core.offers when it last asked in vain, plus 1
-	parked   int               // index in fleet.parked plus 1
-	between  bool              // counted in Core.between
-	asks     bool              // listed among those that want jobs in this step
-	awaited  int               // jobs that are kept for it
-	polls    bool              // its last Sync was not to be held
-	due      instant           // of its next Sync, while none is held
-	advice   advice
+	cached      map[*version]holding
+	other       map[FileRef]int64 // sizes of copies that are, so far, none of a committed version
+	versions    []*version        // those of cached, in an order of their own
+	hot         []*version        // that have ready readers, and some that had
+	refused     uint64            // value of placement.offers when it last asked in vain, plus 1
+	parked      int               // index in fleet.parked plus 1
+	between     bool              // counted in Core.between
+	listedAsker bool              // in worklists.askers
+	awaited     int               // jobs that are kept for it
+	polls       bool              // its last Sync was not to be held
+	due         instant           // of its next Sync, while none is held
+	hints       hints
 
 	silentAfter instant // from then on it counts as lost
 	armed       instant // when its timer fires
@@ -174,7 +174,7 @@ func (fl *fleet) describe(p *pilot, info PilotInfo) {
 	p.shape.pilots++
 	p.shape.hosts[info.Host]++
 	fl.slots += p.shape.slots()
-	p.asked = 0
+	p.refused = 0
 	fl.peersChanged(p)
 }
 
@@ -222,7 +222,7 @@ func (fl *fleet) peersChanged(p *pilot) {
 	}
 	for _, o := range p.host.pilots {
 		if o != p {
-			fl.tell(o)
+			fl.mustAnswer(o)
 		}
 	}
 }
@@ -250,19 +250,19 @@ func (fl *fleet) inOrder() []*pilot {
 	return list
 }
 
-// tell has the pilot answered at the end of this step, or as soon as it syncs.
-func (fl *fleet) tell(p *pilot) {
-	p.news = true
-	if !p.listed {
-		p.listed = true
-		fl.work.news = append(fl.work.news, p)
+// mustAnswer has the pilot answered at the end of this step, or as soon as it syncs.
+func (fl *fleet) mustAnswer(p *pilot) {
+	p.answerDue = true
+	if !p.listedAnswer {
+		p.listedAnswer = true
+		fl.work.answers = append(fl.work.answers, p)
 	}
 }
 
-// ask lists a pilot to be given jobs in this step.
-func (fl *fleet) ask(p *pilot) {
-	if !p.asks {
-		p.asks = true
+// wantsJobs lists a pilot to be given jobs in this step.
+func (fl *fleet) wantsJobs(p *pilot) {
+	if !p.listedAsker {
+		p.listedAsker = true
 		fl.work.askers = append(fl.work.askers, p)
 	}
 }
@@ -299,19 +299,19 @@ func (fl *fleet) mustLeave(p *pilot) bool { return fl.stop != running || p.info.
 func (fl *fleet) resend(p *pilot) {
 	for _, a := range p.attempts {
 		if a.number > p.acked && !a.known() || a.ended && a.endNumber > p.acked {
-			fl.tell(p)
+			fl.mustAnswer(p)
 			return
 		}
 	}
 	if len(p.ending) > 0 {
-		fl.tell(p)
+		fl.mustAnswer(p)
 	}
 }
 
-// willing says whether the pilot itself is prepared to take jobs.
+// willing reports whether the pilot itself is prepared to take jobs.
 func (p *pilot) willing() bool { return p.synced && !p.drains && !p.left && p.info.Error == "" }
 
-// takes says whether the pilot may be given jobs at all.
+// takes reports whether the pilot may be given jobs at all.
 func (fl *fleet) takes(p *pilot) bool { return p.willing() && fl.stop == running && fl.grace.over }
 
 // updateParked keeps the list of parked pilots that could start a job now, and

@@ -182,7 +182,7 @@ func (fl *fleet) removeAttempt(a *attempt) {
 		p.attempts = slices.Delete(p.attempts, i, i+1)
 	}
 	p.add(a.needs, -1)
-	p.asked = 0
+	p.refused = 0
 	fl.monitor.count(p)
 	fl.updateParked(p)
 }
@@ -204,11 +204,11 @@ func (fl *fleet) endAttempt(a *attempt) bool {
 	if a.number == 0 && !a.known() {
 		fl.removeAttempt(a)
 		fl.updateParked(a.pilot)
-		fl.ask(a.pilot)
+		fl.wantsJobs(a.pilot)
 		return true
 	}
 	a.ended = true
-	fl.tell(a.pilot)
+	fl.mustAnswer(a.pilot)
 	return false
 }
 

@@ -2,17 +2,13 @@ package dispatch
 
 import "slices"
 
-// searched is up to how many versions a search through all of them is faster
-// than a look into the map.
-const searched = 16
-
-// holds says whether the version is in the pilot's cache.
+// holds reports whether the version is in the pilot's cache.
 func (p *pilot) holds(v *version) bool {
-	if len(p.versions) <= searched {
+	if len(p.versions) <= few {
 		return slices.Contains(p.versions, v)
 	}
-	_, held := p.cached[v]
-	return held
+	_, ok := p.cached[v]
+	return ok
 }
 
 // heat lists a held version as one that has ready readers.
@@ -62,7 +58,7 @@ func (p *pilot) lacking(j *job) int64 {
 	return sum
 }
 
-// reaches says whether the pilot can read the version from its own cache, or
+// reaches reports whether the pilot can read the version from its own cache, or
 // from that of another on its host. Of many holders it looks at the first
 // maxPlaces.
 func (p *pilot) reaches(v *version) bool {

@@ -42,12 +42,12 @@ type outlook struct {
 	line    line
 }
 
-// choosesSites says whether sites are weighed at all.
+// choosesSites reports whether sites are weighed at all.
 func (fl *fleet) choosesSites() bool {
 	return fl.config.Sites != SiteWeights{} && len(fl.monitor.sites) > 1
 }
 
-// stores says whether the storage element of the site has the version.
+// stores reports whether the storage element of the site has the version.
 func (s *Site) stores(v *version) bool {
 	return s.Storage != "" && strings.HasPrefix(v.pfn, s.Storage)
 }
@@ -162,7 +162,7 @@ func (s *site) usualWait() time.Duration {
 	return s.QueueWait
 }
 
-// serves says whether pilots of the site may be given jobs of the class.
+// serves reports whether pilots of the site may be given jobs of the class.
 func (fl *fleet) serves(s *site, cl *class) bool {
 	k := &cl.key
 	if k.site != "" && k.site != s.Name && k.wait > 0 && fl.monitor.site(k.site) != nil {

@@ -17,13 +17,13 @@ type monitor struct {
 // site is a batch system with what it has of pilots.
 type site struct {
 	Site
-	known     bool // described by a SetSite; else only named by a launch
-	tools     map[string]bool
-	pilots    [standings]int // its launches, by what they count as
-	asked     []instant      // pilots that the batch system has not confirmed yet, oldest first
-	failures  int            // pilots in a row that could not work
-	notBefore instant
-	outlook   outlook
+	known       bool // described by a SetSite; else only named by a launch
+	tools       map[string]bool
+	pilots      [standings]int // its launches, by what they count as
+	unconfirmed []instant      // pilots that the batch system has not confirmed yet, oldest first
+	failures    int            // pilots in a row that could not work
+	notBefore   instant
+	outlook     outlook
 }
 
 // launch is a submitted pilot.
@@ -32,7 +32,7 @@ type launch struct {
 	site     *site
 	pilot    *pilot // nil while inactive
 	standing standing
-	recalled bool // registered before a restart
+	expected bool // registered before a restart
 
 	submitted instant // 0: unknown
 }
@@ -113,8 +113,8 @@ func (fl *fleet) pilotSubmitted(in PilotSubmitted) error {
 		return refuse("dispatch: a submitted pilot without a launch name")
 	}
 	m := &fl.monitor
-	if s := m.site(in.Site); s != nil && len(s.asked) > 0 {
-		s.asked = s.asked[1:]
+	if s := m.site(in.Site); s != nil && len(s.unconfirmed) > 0 {
+		s.unconfirmed = s.unconfirmed[1:]
 		m.changed = true
 	}
 	if m.launches[in.Launch] == nil {
@@ -136,9 +136,9 @@ func (m *monitor) launched(name, site string) *launch {
 	return l
 }
 
-// recall counts a pilot that had registered before a restart.
-func (m *monitor) recall(id PilotID, b *pilotBody) {
-	m.launched(launchName(id, b.Launch), b.Site).recalled = true
+// expect counts a pilot that had registered before a restart.
+func (m *monitor) expect(id PilotID, b *pilotBody) {
+	m.launched(launchName(id, b.Launch), b.Site).expected = true
 }
 
 // launchName gives pilots that no batch system started a name as well.
@@ -210,14 +210,14 @@ func (fl *fleet) forgetLaunch(name string) {
 }
 
 func (s *site) submitted() int {
-	n := len(s.asked)
+	n := len(s.unconfirmed)
 	for _, launches := range s.pilots {
 		n += launches
 	}
 	return n
 }
 
-func (s *site) inactive() int { return len(s.asked) + s.pilots[inactive] }
+func (s *site) inactive() int { return len(s.unconfirmed) + s.pilots[inactive] }
 
 // monitorPeriod is the least time between two runs of the algorithm with jobs
 // that are ready.
@@ -257,19 +257,19 @@ func (fl *fleet) startPilots(s *site) {
 		fl.monitor.arm(fl.step, s.notBefore)
 	} else if n := fl.plan(s); n > 0 {
 		for range n {
-			s.asked = append(s.asked, fl.now)
+			s.unconfirmed = append(s.unconfirmed, fl.now)
 		}
 		fl.effects.Start = append(fl.effects.Start, Start{Site: s.Name, Count: n})
 	}
-	if len(s.asked) > 0 {
-		fl.monitor.arm(fl.step, s.asked[0].after(fl.config.StartTimeout))
+	if len(s.unconfirmed) > 0 {
+		fl.monitor.arm(fl.step, s.unconfirmed[0].after(fl.config.StartTimeout))
 	}
 }
 
 // expireStarts forgets pilots asked for that were not confirmed in time.
 func (fl *fleet) expireStarts(s *site) {
-	for len(s.asked) > 0 && s.asked[0].after(fl.config.StartTimeout) <= fl.now {
-		s.asked = s.asked[1:]
+	for len(s.unconfirmed) > 0 && s.unconfirmed[0].after(fl.config.StartTimeout) <= fl.now {
+		s.unconfirmed = s.unconfirmed[1:]
 	}
 }
 

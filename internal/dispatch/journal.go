@@ -44,22 +44,22 @@ func (jn *journal) persistExisting(v *version, identity string) {
 }
 
 func (jn *journal) persistJob(j *job, s *Job) {
-	jn.keep(TableJob, jobKey(j.id), appendJob(jn.bodies.next(), j, s))
+	jn.appendBody(TableJob, jobKey(j.id), appendJob(jn.bodies.next(), j, s))
 }
 
 func (jn *journal) persistCommit(j *job, outputs []output) {
-	jn.keep(TableCommit, jobKey(j.id), appendCommit(jn.bodies.next(), j, outputs))
+	jn.appendBody(TableCommit, jobKey(j.id), appendCommit(jn.bodies.next(), j, outputs))
 }
 
 func (jn *journal) persistResult(j *job, key string, outputs []output) {
 	b := resultBody{Job: j.name, Digest: j.digest, Inputs: j.inputMarks(), Made: jn.incarnation, Outputs: outputs}
-	jn.keep(TableResult, key, appendResult(jn.bodies.next(), &b))
+	jn.appendBody(TableResult, key, appendResult(jn.bodies.next(), &b))
 }
 
 // persistStored is for a result of an earlier run that has changed.
 func (jn *journal) persistStored(key identity, r *storedResult) {
 	b := resultBody{Job: r.job, Digest: r.digest, Inputs: r.inputs, Made: r.made, Outputs: r.outputs}
-	jn.keep(TableResult, key.hex(), appendResult(jn.bodies.next(), &b))
+	jn.appendBody(TableResult, key.hex(), appendResult(jn.bodies.next(), &b))
 }
 
 func (jn *journal) persistFate(j *job) {
@@ -87,9 +87,9 @@ func (jn *journal) persist(table, key string, body any) {
 	jn.effects.Persist = append(jn.effects.Persist, Record{table, key, b})
 }
 
-// keep persists a body that was made in c.bodies.next.
-func (jn *journal) keep(table, key string, body []byte) {
-	jn.effects.Persist = append(jn.effects.Persist, Record{table, key, jn.bodies.keep(body)})
+// appendBody persists a body that was made in c.bodies.next.
+func (jn *journal) appendBody(table, key string, body []byte) {
+	jn.effects.Persist = append(jn.effects.Persist, Record{table, key, jn.bodies.take(body)})
 }
 
 func (jn *journal) forget(table, key string) {
@@ -115,8 +115,8 @@ func (m *bodies) next() []byte {
 	return m.block[len(m.block):]
 }
 
-// keep returns the body, which was made by appending to next.
-func (m *bodies) keep(b []byte) []byte {
+// take returns the body, which was made by appending to next.
+func (m *bodies) take(b []byte) []byte {
 	if cap(b) == cap(m.block)-len(m.block) {
 		m.block = m.block[:len(m.block)+len(b)]
 	}

@@ -161,7 +161,7 @@ func (l *loading) jobs() error {
 		if err := s.check(); err != nil {
 			return err
 		}
-		if _, taken := c.JobNamed(s.Name); taken {
+		if _, ok := c.JobNamed(s.Name); ok {
 			return fmt.Errorf("job name %s is used twice", s.Name)
 		}
 		j := c.queue.bareJob(&s)
@@ -297,7 +297,7 @@ func (l *loading) pilots() error {
 		name := launchName(PilotID(id), b.Launch)
 		g.awaited[PilotID(id)] = b.Launch
 		g.byName[name] = append(g.byName[name], PilotID(id)) // in the order of the IDs
-		l.c.fleet.monitor.recall(PilotID(id), b)
+		l.c.fleet.monitor.expect(PilotID(id), b)
 		return nil
 	})
 }

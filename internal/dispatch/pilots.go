@@ -55,7 +55,7 @@ func (c *Core) pilotTime(p *pilot) {
 	p.armed = 0
 	switch {
 	case p.held != 0 && p.heldAt.after(c.config.Hold) <= c.now:
-		c.fleet.tell(p) // answering arms the timer
+		c.fleet.mustAnswer(p) // answering arms the timer
 	case p.held == 0 && p.silentAfter <= c.now:
 		c.dropPilot(p, fmt.Sprintf("has not called for %v", c.config.PilotLease))
 	default:
@@ -69,7 +69,7 @@ func (c *Core) pilotEnded(in PilotEnded) {
 		return
 	}
 	p := l.pilot
-	if p == nil && !l.recalled && l.site.known && c.fleet.stop == running {
+	if p == nil && !l.expected && l.site.known && c.fleet.stop == running {
 		c.fleet.judge(l.site, false)
 	}
 	c.fleet.forgetLaunch(l.name)
@@ -92,11 +92,11 @@ func (c *Core) beginStop(drain bool) {
 	for _, p := range c.fleet.inOrder() {
 		p.toldToLeave = false
 		c.placement.takeBackQueued(p)
-		c.fleet.tell(p)
+		c.fleet.mustAnswer(p)
 		c.fleet.updateParked(p)
 	}
 	for _, name := range sortedKeys(c.fleet.monitor.launches) {
-		if l := c.fleet.monitor.launches[name]; l.pilot == nil && !l.recalled {
+		if l := c.fleet.monitor.launches[name]; l.pilot == nil && !l.expected {
 			c.effects.Stop = append(c.effects.Stop, name)
 		}
 	}
@@ -131,7 +131,7 @@ func (c *Core) endAwaitingLaunch(launch string) {
 		return
 	}
 	for _, id := range c.fleet.grace.byName[launch] {
-		if _, still := c.fleet.grace.awaited[id]; still {
+		if _, ok := c.fleet.grace.awaited[id]; ok {
 			delete(c.fleet.grace.awaited, id)
 			c.journal.forgetPilot(id)
 		}
@@ -155,7 +155,7 @@ func (c *Core) endGrace() {
 	}
 	for _, p := range c.fleet.inOrder() {
 		c.fleet.updateParked(p)
-		c.fleet.ask(p)
+		c.fleet.wantsJobs(p)
 	}
 	c.regenerateAll()
 }

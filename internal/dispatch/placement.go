@@ -26,8 +26,8 @@ type placement struct {
 	ahead    []*attempt      // assigned beyond what was free, and some that were
 	offers   uint64          // counts jobs that became ready and were left to pilots that ask
 
-	tally         tally
-	asked, rivals []*pilot // empty between steps; here for their memory
+	tally          tally
+	served, rivals []*pilot // empty between steps; here for their memory
 }
 
 // admission is whether a pilot may be given jobs of a class.
@@ -47,14 +47,14 @@ const (
 // a pilot are offered again when it has asked, or is gone, or their time is up.
 func (pl *placement) matchAll() {
 	w := &pl.work
-	for len(w.fresh) > 0 || len(w.askers) > 0 || pl.kept.look {
+	for len(w.fresh) > 0 || len(w.askers) > 0 || pl.kept.due {
 		if len(w.askers) > 0 {
 			pl.placeFresh(w.askers)
-			w.askers, pl.asked = pl.asked[:0], w.askers
-			for _, p := range pl.asked {
-				p.asks = false
+			w.askers, pl.served = pl.served[:0], w.askers
+			for _, p := range pl.served {
+				p.listedAsker = false
 			}
-			for _, p := range pl.asked {
+			for _, p := range pl.served {
 				pl.pull(p)
 				pl.fleet.updateParked(p)
 				pl.noLongerAwaited(p)
@@ -78,7 +78,7 @@ func (pl *placement) pull(p *pilot) {
 	if p.reserved != nil && !pl.fleet.takes(p) {
 		pl.release(p)
 	}
-	if !pl.fleet.takes(p) || pl.queue.ready == 0 || p.asked == pl.offers+1 {
+	if !pl.fleet.takes(p) || pl.queue.ready == 0 || p.refused == pl.offers+1 {
 		return
 	}
 	pl.pullOverdue(p)
@@ -95,7 +95,7 @@ func (pl *placement) pull(p *pilot) {
 		pl.assign(j, p)
 	}
 	if !pl.kept.some {
-		p.asked = pl.offers + 1
+		p.refused = pl.offers + 1
 	}
 }
 
@@ -217,7 +217,7 @@ func (pl *placement) firstByRank(l *level, p *pilot) *job {
 // assign makes an attempt of the job on the pilot.
 func (pl *placement) assign(j *job, p *pilot) {
 	pl.unready(j)
-	p.advice.incoming += p.lacking(j)
+	p.hints.incoming += p.lacking(j)
 	a := &attempt{
 		id: pl.fleet.nextAttempt(), job: j, pilot: p, needs: j.class,
 		try: j.tries() + 1, ahead: !p.room(j.class, 1),
@@ -227,7 +227,7 @@ func (pl *placement) assign(j *job, p *pilot) {
 		pl.ahead = append(pl.ahead, a)
 	}
 	pl.queue.setState(j, Assigned)
-	pl.fleet.tell(p)
+	pl.fleet.mustAnswer(p)
 }
 
 // unready takes a job out of the queue if it is ready, and lets go whoever was
@@ -257,14 +257,14 @@ func (pl *placement) letGoAll(jobs []*job) {
 func (pl *placement) release(p *pilot) {
 	delete(pl.reserved, p.reserved)
 	p.reserved = nil
-	p.asked = 0
+	p.refused = 0
 	if pl.fleet.takes(p) {
-		pl.fleet.ask(p)
+		pl.fleet.wantsJobs(p)
 	}
 }
 
-// again has a job without attempts matched anew, at once.
-func (pl *placement) again(j *job) {
+// requeue has a job without attempts matched at once.
+func (pl *placement) requeue(j *job) {
 	if j.live() && j.attempt == nil && j.state != Ready {
 		pl.setWaiting(j)
 		pl.work.examine = append(pl.work.examine, j)

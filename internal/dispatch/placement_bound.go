@@ -4,10 +4,10 @@ import "slices"
 
 // setClass finds what the job needs now, after what happened to it.
 func (pl *placement) setClass(j *job) {
-	j.class = j.asked
+	j.class = j.original
 	at := pl.boundTo(j)
 	if f := j.fate; f != nil || at != (place{}) {
-		j.class = pl.queue.variant(j.asked, func(k *classKey) {
+		j.class = pl.queue.variant(j.original, func(k *classKey) {
 			if f != nil {
 				k.memory = max(k.memory, f.Memory)
 				if at == (place{}) {

@@ -6,15 +6,15 @@ import (
 	"slices"
 )
 
-// A pilot is advised which files of its cache may go first once the cache is
-// half full (adviseFrom), and again whenever a sixteenth of it (adviseAfter)
-// has come in or is about to. So advice costs little however many files there
+// A pilot is told which files of its cache may go first once the cache is half
+// full (hintsFrom), and again whenever a sixteenth of it (hintsAfter)
+// has come in or is about to. So this costs little however many files there
 // are. Up to maxEvict files are named; those that it does not name are to stay
 // longest.
 const (
-	adviseFrom  = 2
-	adviseAfter = 16
-	maxEvict    = 256
+	hintsFrom  = 2
+	hintsAfter = 16
+	maxEvict   = 256
 )
 
 // maxPrefetch bounds the files that one answer asks to fetch ahead of their
@@ -25,22 +25,22 @@ const maxPrefetch = 16
 // version next. Where so many jobs read it already, it is needed soon enough.
 const maxPassed = 64
 
-// advice is what a pilot is told of its cache.
-type advice struct {
+// hints are what a pilot is told of its cache.
+type hints struct {
 	incoming int64     // bytes that came in since the last one, or will for its jobs
 	order    []FileRef // until the pilot has it
 	stale    int       // so many at the front of it nobody may read
 	number   uint64    // of the answer that carried order first, 0 if none did
 }
 
-// advise puts into an answer which files may go first, unless the pilot knows,
+// addHints puts into an answer which files may go first, unless the pilot knows,
 // and which to fetch ahead.
-func (pl *placement) advise(p *pilot, a *Answer) {
-	x := &p.advice
+func (pl *placement) addHints(p *pilot, a *Answer) {
+	x := &p.hints
 	if x.number != 0 && p.acked >= x.number {
 		x.order, x.stale, x.number = nil, 0, 0
 	}
-	if pl.needsAdvice(p) {
+	if pl.hintsDue(p) {
 		x.order, x.stale = pl.evictionOrder(p)
 		x.number = 0
 	}
@@ -51,13 +51,13 @@ func (pl *placement) advise(p *pilot, a *Answer) {
 	a.Prefetch = pl.prefetch(p)
 }
 
-// needsAdvice says whether the cache is full enough and has changed enough.
-func (pl *placement) needsAdvice(p *pilot) bool {
+// hintsDue reports whether the cache is full enough and has changed enough.
+func (pl *placement) hintsDue(p *pilot) bool {
 	limit := p.cacheLimit()
-	if limit <= 0 || p.advice.incoming*adviseAfter < limit {
+	if limit <= 0 || p.hints.incoming*hintsAfter < limit {
 		return false
 	}
-	p.advice.incoming = 0
+	p.hints.incoming = 0
 	var used int64
 	for _, v := range p.versions {
 		used += v.size
@@ -65,7 +65,7 @@ func (pl *placement) needsAdvice(p *pilot) bool {
 	for _, size := range p.other {
 		used += size
 	}
-	return used*adviseFrom >= limit
+	return used*hintsFrom >= limit
 }
 
 // evictionOrder is the beginning of the order in which the pilot's files may
@@ -104,7 +104,7 @@ func (pl *placement) nextReader(v *version) (JobID, bool) {
 		}
 	}
 	passed := 0
-	for r := v.file.queue.Head(); r != nil && r.Owner.place().Version <= v.number && passed <= maxPassed; r = r.Next() {
+	for r := v.file.queue.Head(); r != nil && r.Owner.about().Version <= v.number && passed <= maxPassed; r = r.Next() {
 		if j := r.Owner.job; r.Owner.read == v && (j.state < Assigned || passed == maxPassed) {
 			if next == 0 || j.id < next {
 				next = j.id

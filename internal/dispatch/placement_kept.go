@@ -18,22 +18,22 @@ const maxSkipped = 64
 // another, which holds more of their input (waitForData of paper 3, section
 // IV-E).
 type kept struct {
-	jobs  map[JobID]keeping
+	jobs  map[JobID]keptFor
 	some  bool // a job was kept from the pilot that is asking
-	look  bool // they are to be offered again
+	due   bool // they are to be offered again
 	armed instant
 }
 
-// keeping is for which pilot or which site a job is kept, and until when.
-type keeping struct {
+// keptFor is for which pilot or which site a job is kept, and until when.
+type keptFor struct {
 	holder *pilot // nil: for the site
 	site   *site
 	until  instant
 }
 
-// keepBack reports whether the job, which the pilot could start, is rather kept for
+// keepForOther reports whether the job, which the pilot could start, is rather kept for
 // another, and makes a note of it.
-func (pl *placement) keepBack(j *job, p *pilot) bool {
+func (pl *placement) keepForOther(j *job, p *pilot) bool {
 	if len(pl.kept.jobs) >= maxKept && pl.kept.jobs[j.id].until == 0 {
 		return false
 	}
@@ -43,18 +43,18 @@ func (pl *placement) keepBack(j *job, p *pilot) bool {
 	}
 	pl.unkeep(j)
 	holder.awaited++
-	pl.noteKept(j, keeping{holder: holder, until: pl.now.after(patience)})
+	pl.addKept(j, keptFor{holder: holder, until: pl.now.after(patience)})
 	return true
 }
 
-func (pl *placement) noteKept(j *job, k keeping) {
+func (pl *placement) addKept(j *job, k keptFor) {
 	pl.kept.jobs[j.id] = k
 	pl.kept.some = true
 	pl.armKept(k.until)
 }
 
 func (pl *placement) unkeep(j *job) {
-	if k, is := pl.kept.jobs[j.id]; is {
+	if k, ok := pl.kept.jobs[j.id]; ok {
 		if k.holder != nil {
 			k.holder.awaited--
 		} else {
@@ -75,17 +75,17 @@ func (pl *placement) armKept(at instant) {
 // or is gone: those that are still kept for it are looked at again.
 func (pl *placement) noLongerAwaited(p *pilot) {
 	if p.awaited > 0 {
-		pl.kept.look = true
+		pl.kept.due = true
 	}
 }
 
 // placeKept offers the kept jobs to the parked pilots again. One that no parked
 // pilot takes is there for those that ask.
 func (pl *placement) placeKept() {
-	if !pl.kept.look {
+	if !pl.kept.due {
 		return
 	}
-	pl.kept.look = false
+	pl.kept.due = false
 	for _, id := range slices.Sorted(maps.Keys(pl.kept.jobs)) {
 		j := pl.queue.at(id)
 		pl.kept.some = false
@@ -102,7 +102,7 @@ func (pl *placement) placeKept() {
 func (pl *placement) firstNotKept(g *group, p *pilot) *job {
 	var skipped []uint32
 	j := pl.queue.first(g)
-	for ; j != nil && len(skipped) < maxSkipped && pl.keepBack(j, p); j = pl.queue.first(g) {
+	for ; j != nil && len(skipped) < maxSkipped && pl.keepForOther(j, p); j = pl.queue.first(g) {
 		skipped = append(skipped, uint32(j.id))
 		g.ranks.Pop()
 	}
@@ -145,7 +145,7 @@ func (pl *placement) worthWaitingFor(j *job, p *pilot) (*pilot, time.Duration) {
 	return nil, 0
 }
 
-// mayCome says whether the pilot, which is not parked, could run the job later.
+// mayCome reports whether the pilot, which is not parked, could run the job later.
 func (pl *placement) mayCome(q *pilot, j *job) bool {
 	if q.parked > 0 || q.reserved != nil || !pl.rule.waitsForBusy() && !q.between {
 		return false
@@ -157,8 +157,8 @@ func (pl *placement) mayCome(q *pilot, j *job) bool {
 // patience asks the rule about a holder, as far as can be told when that will
 // be free and whether it will live long enough then.
 func (pl *placement) patience(j *job, p, q *pilot, x prospect) time.Duration {
-	free, known := pl.freeIn(q, j)
-	if !known {
+	free, ok := pl.freeIn(q, j)
+	if !ok {
 		return 0
 	}
 	x.idle, x.free = len(q.attempts) == 0, free
@@ -177,8 +177,8 @@ func (pl *placement) patience(j *job, p, q *pilot, x prospect) time.Duration {
 func (pl *placement) freeIn(q *pilot, j *job) (time.Duration, bool) {
 	free := max(0, time.Duration(q.due-pl.now))
 	if !q.room(j.class, 1) {
-		ends, known := pl.firstEnd(q, j)
-		if !known {
+		ends, ok := pl.firstEnd(q, j)
+		if !ok {
 			return 0, false
 		}
 		free = ends
@@ -218,7 +218,7 @@ func (pl *placement) keepForSite(j *job, p *pilot) bool {
 	}
 	pl.unkeep(j)
 	s.outlook.awaited++
-	pl.noteKept(j, keeping{site: s, until: pl.now.after(patience)})
+	pl.addKept(j, keptFor{site: s, until: pl.now.after(patience)})
 	return true
 }
 
@@ -239,8 +239,8 @@ func (pl *placement) betterSite(j *job, p *pilot) (*site, time.Duration) {
 		}
 		far := s.farBytes(j, nil)
 		limit := pl.worth(here - pl.fleet.score(j, s, far, 0))
-		free, known := pl.slotIn(j, s)
-		if !known || waited+free >= limit {
+		free, ok := pl.slotIn(j, s)
+		if !ok || waited+free >= limit {
 			continue
 		}
 		if x := pl.fleet.score(j, s, far, free); x < least {

@@ -25,7 +25,7 @@ func (s suitability) above(o suitability) bool {
 	return s.score < o.score || s.score == o.score && s.weight > o.weight
 }
 
-func (pl *placement) suits(p *pilot, j *job) suitability {
+func (pl *placement) rate(p *pilot, j *job) suitability {
 	s := suitability{weight: pl.weigh(p, j)}
 	if pl.fleet.choosesSites() {
 		s.score = pl.scoreWith(j, p)
@@ -33,8 +33,8 @@ func (pl *placement) suits(p *pilot, j *job) suitability {
 	return s
 }
 
-// places is how many of the parked pilots are compared.
-func (pl *placement) places() int {
+// compared is how many of the parked pilots are compared.
+func (pl *placement) compared() int {
 	if pl.fleet.choosesSites() {
 		return maxSited
 	}
@@ -89,7 +89,7 @@ func (pl *placement) bestParked(j *job, rivals []*pilot, all bool) *pilot {
 	best, most := (*pilot)(nil), suitability{score: math.Inf(1)}
 	for _, p := range rivals {
 		if pl.fleet.takes(p) && pl.admits(p, j.class, false) == always {
-			if s := pl.suits(p, j); s.above(most) {
+			if s := pl.rate(p, j); s.above(most) {
 				most = s
 			}
 		}
@@ -98,11 +98,11 @@ func (pl *placement) bestParked(j *job, rivals []*pilot, all bool) *pilot {
 		if p.parked == 0 || !pl.mayStart(p, j) {
 			return
 		}
-		if s := pl.suits(p, j); s.above(most) || s == most && best != nil && p.parked < best.parked {
+		if s := pl.rate(p, j); s.above(most) || s == most && best != nil && p.parked < best.parked {
 			best, most = p, s
 		}
 	}
-	for _, p := range pl.fleet.parked[:min(len(pl.fleet.parked), pl.places())] {
+	for _, p := range pl.fleet.parked[:min(len(pl.fleet.parked), pl.compared())] {
 		consider(p)
 	}
 	if len(pl.fleet.parked) > maxPlaces {
@@ -117,7 +117,7 @@ func (pl *placement) bestParked(j *job, rivals []*pilot, all bool) *pilot {
 			pl.searchParked(j, consider, &best)
 		}
 	}
-	if best != nil && pl.keepBack(j, best) {
+	if best != nil && pl.keepForOther(j, best) {
 		return nil
 	}
 	return best

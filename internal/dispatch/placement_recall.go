@@ -25,7 +25,7 @@ func (pl *placement) recall() bool {
 			free--
 			if pl.fleet.endAttempt(a) {
 				freed = true
-				pl.again(a.job)
+				pl.requeue(a.job)
 				continue
 			}
 			a.recall = true
@@ -41,12 +41,12 @@ func (pl *placement) takeBackQueued(p *pilot) {
 	for i := len(p.attempts) - 1; i >= 0; i-- {
 		a := p.attempts[i]
 		if !a.started && !a.ended && a.waitsItsTurn() && pl.fleet.endAttempt(a) {
-			pl.again(a.job)
+			pl.requeue(a.job)
 		}
 	}
 }
 
-// couldStartElsewhere says whether a parked pilot would be given the job. From
+// couldStartElsewhere reports whether a parked pilot would be given the job. From
 // one from which it would be kept, it would only come back here.
 func (pl *placement) couldStartElsewhere(a *attempt) bool {
 	return slices.ContainsFunc(pl.fleet.parked[:min(len(pl.fleet.parked), maxPlaces)], func(p *pilot) bool {

@@ -26,7 +26,7 @@ var Placements = map[string]Placement{"by-gain": ByGain, "by-bytes": ByBytes, "b
 type placementRule interface {
 	// weight is what a version of so many bytes in a cache counts.
 	weight(size int64) int64
-	// waitsForBusy says whether patience may ever be above 0 for a holder that
+	// waitsForBusy reports whether patience may ever be above 0 for a holder that
 	// is not idle.
 	waitsForBusy() bool
 	// patience is for how much longer to keep a job for a holder; 0: not at all.
@@ -76,7 +76,7 @@ func (forIdle) patience(x prospect) time.Duration {
 
 type byGain struct{}
 
-// minGain is the least gain that is worth keeping a job for: less is lost in
+// minGain is the least gain that is worth keptFor a job for: less is lost in
 // the exchange of messages.
 const minGain = 100 * time.Millisecond
 

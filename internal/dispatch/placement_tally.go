@@ -194,24 +194,24 @@ func touch(hot []*version) (sum uint32) {
 }
 
 func (pl *placement) tallyVersion(l *level, v *version, file int32) bool {
-	kept := v.ready[:0]
+	live := v.ready[:0]
 	for _, r := range v.ready {
 		if len(r.jobs) <= maxReaders {
-			r.jobs.Keep(pl.queue.readyBit)
+			r.jobs.Retain(pl.queue.readyBit)
 		} else {
 			pl.queue.topOf(&r)
 		}
 		if len(r.jobs) == 0 {
 			continue
 		}
-		kept = append(kept, r)
+		live = append(live, r)
 		if r.group.priority == l.priority && r.group.open == always {
-			pl.tally.list(&kept[len(kept)-1], file, pl.weight(v))
+			pl.tally.list(&live[len(live)-1], file, pl.weight(v))
 		}
 	}
-	clear(v.ready[len(kept):])
-	v.ready = kept
-	return len(kept) > 0
+	clear(v.ready[len(live):])
+	v.ready = live
+	return len(live) > 0
 }
 
 // list takes the readers of a file that the pilot holds.
@@ -238,7 +238,7 @@ func (pl *placement) bestCached(p *pilot) *job {
 		if w < most || w == most && best != nil && j.id >= best.id {
 			return
 		}
-		if pl.keepBack(j, p) {
+		if pl.keepForOther(j, p) {
 			t.enterAll()
 			return
 		}
@@ -276,7 +276,7 @@ func (pl *placement) bestCached(p *pilot) *job {
 	return best
 }
 
-// mayTake says whether the candidate is still one. A list may name it under a
+// mayTake reports whether the candidate is still one. A list may name it under a
 // group that it has left for another.
 func (pl *placement) mayTake(x *candidate) bool {
 	if !pl.queue.readyBit.Has(x.id) {

@@ -57,24 +57,24 @@ func newQueue(s *step, fs *files) queue {
 // stands with its requests in one page of memory, and in eight lines of the
 // processor's cache; what a match looks at stands in the first.
 type job struct {
-	group     *group // where it stands among the ready, nil if it is not
-	class     *class // what it needs now
-	requests  []request
-	attempt   *attempt // the live ones, mostly none or one
-	effective int32    // priority, inherited from jobs that wait for it
-	ungranted int32    // requests that stand behind others
-	absent    int32    // versions that it waits for although granted
-	state     State
-	reused    bool
-	again     bool // was Done, and runs again because its outputs are gone
-	freshly   bool // on the list of jobs that became ready in this step
+	group        *group // where it stands among the ready, nil if it is not
+	class        *class // what it needs now
+	requests     []request
+	attempt      *attempt // the live ones, mostly none or one
+	effective    int32    // priority, inherited from jobs that wait for it
+	ungranted    int32    // requests that stand behind others
+	absent       int32    // versions that it waits for although granted
+	state        State
+	reused       bool
+	regenerating bool // was Done, and runs again because outputs of it are gone
+	freshly      bool // on the list of jobs that became ready in this step
 
 	id         JobID
 	step       *StepTotals
 	readySince instant
 	fate       *fate // what went wrong so far
 	committed  AttemptID
-	asked      *class // what was submitted
+	original   *class // what it needed when it was submitted
 	priority   int32  // as submitted
 
 	name    string
@@ -128,12 +128,12 @@ func (f *fate) remember(id AttemptID) {
 
 func (j *job) withdrawn() bool { return j.fate != nil && j.fate.Withdrawn }
 
-// live says whether an attempt of the job may still be committed.
+// live reports whether an attempt of the job may still be committed.
 func (j *job) live() bool {
 	return j.state < Done
 }
 
-// counted says whether the end of the attempt has been dealt with, other than by
+// counted reports whether the end of the attempt has been dealt with, other than by
 // the last commit.
 func (j *job) counted(id AttemptID) bool {
 	return j.fate != nil && slices.Contains(j.fate.Attempts, id)
@@ -177,8 +177,8 @@ func (q *queue) known(ids []JobID) error {
 
 // JobNamed returns the job of that name.
 func (c *Core) JobNamed(name string) (JobID, bool) {
-	id, found := c.queue.names.Find(c.queue.names.Hash(name), func(id uint32) bool { return c.queue.jobs.At(id).name == name })
-	return JobID(id), found
+	id, ok := c.queue.names.Find(c.queue.names.Hash(name), func(id uint32) bool { return c.queue.jobs.At(id).name == name })
+	return JobID(id), ok
 }
 
 // newJob makes the job and inserts all its requests at the tails.
@@ -198,7 +198,7 @@ func (q *queue) bareJob(s *Job) *job {
 	id := q.jobs.Len()
 	j := q.jobs.Add()
 	j.id, j.name, j.step, j.payload, j.digest = JobID(id), s.Name, q.stepNamed(s.Step), s.Payload, s.Digest
-	j.policy, j.asked, j.class, j.outputs = q.policyOf(s), cl, cl, s.Writes
+	j.policy, j.original, j.class, j.outputs = q.policyOf(s), cl, cl, s.Writes
 	j.priority, j.effective, j.state = int32(s.Priority), int32(s.Priority), Waiting
 	if len(s.Writes) == 1 {
 		j.one[0] = s.Writes[0]

@@ -75,16 +75,16 @@ type raised struct {
 // each job that joins it.
 func (q *queue) raiseBefore(r *request, priority int32, w *raising) {
 	f := r.file()
-	mark, marked := q.files.raisedTo[f]
+	mark, ok := q.files.raisedTo[f]
 	walked := 0
 	for b := r.Prev(); b != nil; b = b.Prev() {
-		if marked && b.Owner == mark.request && priority <= mark.priority {
+		if ok && b.Owner == mark.request && priority <= mark.priority {
 			break
 		}
 		q.raise(b.Owner.job, priority, w)
 		walked++
 	}
-	if prev := r.Prev(); walked > 0 && (!marked || priority >= mark.priority || walked > maxUnraised) {
+	if prev := r.Prev(); walked > 0 && (!ok || priority >= mark.priority || walked > maxUnraised) {
 		q.files.raisedTo[f] = raised{prev.Owner, priority}
 	}
 }

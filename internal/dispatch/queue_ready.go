@@ -120,10 +120,10 @@ func (q *queue) groupOf(cl *class, priority int32) *group {
 }
 
 func (q *queue) activate(g *group) {
-	i, found := slices.BinarySearchFunc(q.levels, g.priority, func(l *level, p int32) int {
+	i, ok := slices.BinarySearchFunc(q.levels, g.priority, func(l *level, p int32) int {
 		return int(int64(p) - int64(l.priority))
 	})
-	if !found {
+	if !ok {
 		q.levels = slices.Insert(q.levels, i, &level{priority: g.priority})
 	}
 	l := q.levels[i]

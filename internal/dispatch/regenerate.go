@@ -34,7 +34,7 @@ func (c *Core) regenerateAll() {
 	c.files.deferred, c.work.wanted = nil, nil
 	for _, w := range list {
 		w.version.wanted = false
-		if w.asked || len(c.files.waiters[w.version]) > 0 || w.version.owed() {
+		if w.byPerson || len(c.files.waiters[w.version]) > 0 || w.version.owed() {
 			c.regenerate(w.version, w.at)
 		}
 	}
@@ -53,7 +53,7 @@ func (c *Core) regenerate(v *version, at place) {
 	if f.regenerations >= c.config.MaxRegenerations {
 		f.Reason = fmt.Sprintf("its outputs were lost more than %d times", c.config.MaxRegenerations)
 		if v.owed() {
-			c.failAgain(j)
+			c.failRegeneration(j)
 		}
 		c.files.cannotRegenerate(v)
 		return
@@ -61,7 +61,7 @@ func (c *Core) regenerate(v *version, at place) {
 	f.regenerations++
 	f.place = at
 	f.Tries, f.Losses, f.End = 0, 0, Waiting
-	j.again = true
+	j.regenerating = true
 	c.queue.setState(j, Waiting)
 	j.pinInputs()
 	why := " is in no cache where it is needed"
@@ -73,9 +73,9 @@ func (c *Core) regenerate(v *version, at place) {
 	c.files.startOut(j)
 }
 
-// failAgain is for a job that owes a result and may not run again for it.
-func (c *Core) failAgain(j *job) {
-	j.again = true
+// failRegeneration is for a job that owes a result and may not run again for it.
+func (c *Core) failRegeneration(j *job) {
+	j.regenerating = true
 	c.queue.setState(j, Waiting)
 	j.pinInputs()
 	c.finish(j, Failed, j.fate.Reason)
@@ -85,12 +85,12 @@ func (c *Core) failAgain(j *job) {
 // and nobody waits for its outputs any more: copies of them have turned up. So
 // does, for the same reason, what it would have read.
 func (c *Core) cancelRegeneration(j *job) {
-	if !j.again || j.state != Waiting && j.state != Ready || j.attempt != nil || c.files.awaited(j) {
+	if !j.regenerating || j.state != Waiting && j.state != Ready || j.attempt != nil || c.files.awaited(j) {
 		return
 	}
 	c.placement.unready(j)
 	c.files.unawait(j)
-	j.again, j.fate.place, j.fate.backingOff = false, place{}, false
+	j.regenerating, j.fate.place, j.fate.backingOff = false, place{}, false
 	c.queue.setState(j, Done)
 	c.jobEvent(JobRegenerated, j, "not needed any more, because copies have turned up")
 	for i := range j.requests {
@@ -101,9 +101,9 @@ func (c *Core) cancelRegeneration(j *job) {
 	c.files.unpinAll(j)
 }
 
-// commitAgain takes the outputs of a job that ran again: those that are gone
+// commitRegenerated takes the outputs of a job that ran again: those that are gone
 // get their copies back, the other new copies are not needed.
-func (c *Core) commitAgain(p *pilot, j *job, r *Result) {
+func (c *Core) commitRegenerated(p *pilot, j *job, r *Result) {
 	var unneeded []string // PFNs
 	holders := c.holders(p, c.files.outputsOf(j, r))
 	find, taken := r.byLFN(), make(map[string]bool, len(r.Outputs))
@@ -125,12 +125,12 @@ func (c *Core) commitAgain(p *pilot, j *job, r *Result) {
 			unneeded = append(unneeded, w.PFN)
 		}
 	}
-	j.again = false
+	j.regenerating = false
 	j.fate.place = place{}
 	j.fate.remember(j.committed) // what it stored may still be in use
 	j.committed = r.Attempt
 	c.queue.setState(j, Done)
-	c.files.persistAgain(j)
+	c.files.persistRegenerated(j)
 	for _, v := range c.files.writtenBy(j) {
 		if v.state == present {
 			c.files.publish(j, v)
@@ -150,7 +150,7 @@ func (c *Core) commitAgain(p *pilot, j *job, r *Result) {
 func (c *Core) remade(v *version, w *WrittenFile, tag Tag) {
 	for _, p := range slices.Clone(v.holders) {
 		at := copyOf{p, v}
-		if _, oldest := c.files.older[at]; !oldest {
+		if _, ok := c.files.older[at]; !ok {
 			c.files.older[at] = olderCopy{v.tag, v.size}
 		}
 		if w.PFN != "" {

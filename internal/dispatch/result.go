@@ -56,7 +56,7 @@ func (c *Core) resultArrived(by PilotID, p *pilot, r *Result) {
 		c.commitResult(by, p, j, r)
 	case Ended:
 		c.files.discard(j, r)
-		c.placement.again(j)
+		c.placement.requeue(j)
 	case InputLost:
 		j.itsFate().Private = true
 		c.lossCounted(by, j, r, "")
@@ -84,8 +84,8 @@ func (c *Core) commitResult(by PilotID, p *pilot, j *job, r *Result) {
 	c.placement.unready(j)
 	c.files.unawait(j)
 	c.fleet.endAttempts(j)
-	if j.again {
-		c.commitAgain(p, j, r)
+	if j.regenerating {
+		c.commitRegenerated(p, j, r)
 		return
 	}
 	j.committed = r.Attempt
@@ -146,7 +146,7 @@ func (c *Core) attemptFailed(by PilotID, j *job, r *Result, host string) {
 	c.event(Event{Kind: JobRetried, Job: j.id, Name: j.name, Step: j.step.Step, Pilot: by, Result: r, Reason: f.Reason})
 }
 
-// retries says whether a failure of this kind may pass. Codes that the job
+// retries reports whether a failure of this kind may pass. Codes that the job
 // names restrict what the command itself causes; what the site causes is
 // always tried again. A program that is not there, or cannot be run, will not
 // be there the next time. An input that was changed is no longer what it was, and a
@@ -200,7 +200,7 @@ func (c *Core) attemptLost(a *attempt, reason string) {
 	j := a.job
 	c.fleet.removeAttempt(a)
 	if !j.live() || a.ended {
-		c.placement.again(j)
+		c.placement.requeue(j)
 		return
 	}
 	r := &Result{Job: j.id, Attempt: a.id, Outcome: Lost, Message: reason}
@@ -220,7 +220,7 @@ func (c *Core) lossCounted(by PilotID, j *job, r *Result, host string) {
 	f.Reason, f.Avoid = r.describe(), host
 	c.journal.persistFate(j)
 	c.event(Event{Kind: JobRetried, Job: j.id, Name: j.name, Step: j.step.Step, Pilot: by, Result: r, Reason: f.Reason})
-	c.placement.again(j)
+	c.placement.requeue(j)
 }
 
 // describe says in one line how an attempt ended.

@@ -29,7 +29,7 @@ func (c *Core) examine(j *job) {
 	if c.files.await(j, func(v *version) bool { return v.state == pending }) {
 		return
 	}
-	if !j.again && c.reuse(j) {
+	if !j.regenerating && c.reuse(j) {
 		return
 	}
 	if c.files.await(j, func(v *version) bool { return v.state != present }) {

@@ -70,7 +70,7 @@ func (m *submission) nextExisting(lfn string) Version {
 	return 0
 }
 
-// place is the version that an output of the n-th job gets.
+// about is the version that an output of the n-th job gets.
 func (m *submission) place(o Output, n int, last map[string]Version, lfns *[]string) Version {
 	v := Version(n + 1)
 	if o.Pattern {

@@ -169,7 +169,7 @@ func (s *simulation) finish() error {
 	return s.checkStorage()
 }
 
-// forGood says whether a job would fail again for this reason: the pattern that
+// forGood reports whether a job would fail again for this reason: the pattern that
 // it writes to matches what another job, or it itself, writes by name, or it
 // chose the name of an output of another job.
 func forGood(reason string) bool {

@@ -19,14 +19,14 @@ func (c *Core) snapshot() string {
 		if c.lacksCopies(j) {
 			state = "live"
 		}
-		if j.again || j.committed != 0 && j.state == Blocked {
+		if j.regenerating || j.committed != 0 && j.state == Blocked {
 			state = "done" // that it runs again follows from who needs it
 		}
 		fmt.Fprintf(&b, "%s %s", j.name, state)
 		if j.committed != 0 {
 			fmt.Fprintf(&b, " committed %s", attemptName(j.committed))
 		}
-		if f := j.fate; f != nil && !j.again && state != "done" {
+		if f := j.fate; f != nil && !j.regenerating && state != "done" {
 			fmt.Fprintf(&b, " tries %d losses %d memory %d avoid %q withdrawn %v", f.Tries, f.Losses, f.Memory, f.Avoid, f.Withdrawn)
 		}
 		b.WriteByte('\n')

@@ -29,7 +29,7 @@ type worklists struct {
 	changed []*job    // committed, and a copy of their outputs came or went
 	fresh   []*job    // became Ready
 	askers  []*pilot  // want jobs
-	news    []*pilot  // are to be answered
+	answers []*pilot  // are to be answered
 }
 
 func pop[T any](list *[]T) T {

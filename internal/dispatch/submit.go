@@ -12,7 +12,7 @@ func (c *Core) submit(jobs []Job) error {
 	if err := c.queue.checkJobs(jobs); err != nil {
 		return err
 	}
-	reads := c.files.looked
+	reads := c.files.readFiles
 	for i := range jobs {
 		n := len(jobs[i].Reads)
 		j := c.queue.newJob(&jobs[i], reads[:n])
@@ -31,7 +31,7 @@ func (q *queue) checkJobs(jobs []Job) error {
 	if uint64(q.jobs.Len())+uint64(len(jobs)) > maxJobs {
 		return refuse("dispatch: more than %d jobs", uint64(maxJobs))
 	}
-	q.files.looked = q.files.looked[:0]
+	q.files.readFiles = q.files.readFiles[:0]
 	var written map[string]bool // by the jobs before; made when it is asked for
 	for i := range jobs {
 		j := &jobs[i]
@@ -63,7 +63,7 @@ func (fs *files) checkReads(jobs []Job, i int, written map[string]bool) (map[str
 			}
 			f = fs.named(lfn)
 		}
-		fs.looked = append(fs.looked, f)
+		fs.readFiles = append(fs.readFiles, f)
 	}
 	if written != nil {
 		addWritten(written, jobs[i:i+1])
@@ -85,13 +85,13 @@ func addWritten(written map[string]bool, jobs []Job) {
 // has it, also one before it in the list.
 func (q *queue) takeName(jobs []Job, i int) error {
 	name, hash, first := jobs[i].Name, q.names.Hash(jobs[i].Name), q.jobs.Len()
-	_, taken := q.names.Find(hash, func(id uint32) bool {
+	_, ok := q.names.Find(hash, func(id uint32) bool {
 		if id >= first {
 			return jobs[id-first].Name == name
 		}
 		return q.jobs.At(id).name == name
 	})
-	if taken {
+	if ok {
 		return refuse("dispatch: job name %s is used twice", name)
 	}
 	q.names.Add(hash, first+uint32(i))

@@ -44,18 +44,18 @@ func (c *Core) takeSync(p *pilot, s *Sync) {
 		c.resultArrived(p.id, p, &s.Ended[i])
 	}
 	changes := len(s.CacheAdded) + len(s.CacheGone)
-	if len(s.Ended) > 0 || !s.Hold || p.news || c.fleet.mustLeave(p) && !p.toldToLeave || changes >= maxUnconfirmed {
-		c.fleet.tell(p)
+	if len(s.Ended) > 0 || !s.Hold || p.answerDue || c.fleet.mustLeave(p) && !p.toldToLeave || changes >= maxUnconfirmed {
+		c.fleet.mustAnswer(p)
 	}
 	switch {
 	case s.Full:
 		c.takeWhole(p, s)
-		c.fleet.tell(p) // so that the changes that follow have an answer to build on
+		c.fleet.mustAnswer(p) // so that the changes that follow have an answer to build on
 	case !p.synced || p.base == 0 || s.LastAnswer < p.base:
 		// The Full that it was registered from may have been a late copy of
 		// an old one.
 		p.needFull = true
-		c.fleet.tell(p)
+		c.fleet.mustAnswer(p)
 	default:
 		c.takeChanges(p, s)
 	}
@@ -71,7 +71,7 @@ func (c *Core) takeSync(p *pilot, s *Sync) {
 	c.fleet.monitor.count(p)
 	c.fleet.resend(p)
 	c.fleet.updateParked(p)
-	c.fleet.ask(p)
+	c.fleet.wantsJobs(p)
 }
 
 // maxUnconfirmed is how many changes of its cache a pilot sends until it is
@@ -106,7 +106,7 @@ func (c *Core) takeWhole(p *pilot, s *Sync) {
 		}
 	}
 	c.replaceCache(p, s)
-	p.advice.incoming = p.cacheLimit() // it follows no order any more
+	p.hints.incoming = p.cacheLimit() // it follows no order any more
 	c.endAwaiting(p)
 }
 
@@ -121,7 +121,7 @@ func (c *Core) adopt(p *pilot, ref AttemptRef) {
 	j := c.queue.find(ref.Job)
 	if j == nil || c.journal.foreign(ref.Attempt) || !j.live() || c.fleet.attempts[ref.Attempt] != nil || j.counted(ref.Attempt) {
 		p.ending = append(p.ending, ending{attempt: ref.Attempt})
-		c.fleet.tell(p)
+		c.fleet.mustAnswer(p)
 		return
 	}
 	c.placement.unready(j)
@@ -152,7 +152,7 @@ func (c *Core) endsConfirmed(p *pilot, acked uint64) {
 		a := p.attempts[i]
 		if a.ended && !a.started && a.endNumber != 0 && acked >= a.endNumber {
 			c.fleet.removeAttempt(a)
-			c.placement.again(a.job)
+			c.placement.requeue(a.job)
 		}
 	}
 }
@@ -179,7 +179,7 @@ func (c *Core) announced(p *pilot, a *CachedFile) {
 		// An older copy, and the pilot says so again.
 	case p.other[a.File] == 0:
 		p.other[a.File] = a.Size
-		p.advice.incoming += a.Size
+		p.hints.incoming += a.Size
 	}
 }
 
@@ -212,16 +212,16 @@ func (c *Core) dropCopy(p *pilot, v *version) {
 }
 
 func (c *Core) answerAll() {
-	for _, p := range c.work.news {
-		p.listed = false
+	for _, p := range c.work.answers {
+		p.listedAnswer = false
 		if p.held == 0 || p.left {
 			continue
 		}
 		c.reply(p, c.answer(p))
-		p.held, p.news = 0, false
+		p.held, p.answerDue = 0, false
 		c.fleet.updateParked(p)
 	}
-	c.work.news = c.work.news[:0]
+	c.work.answers = c.work.answers[:0]
 }
 
 // answer says all that the pilot has not confirmed; so a lost answer needs no
@@ -262,7 +262,7 @@ func (c *Core) answer(p *pilot) Answer {
 		}
 		a.End = append(a.End, e.attempt)
 	}
-	c.placement.advise(p, &a)
+	c.placement.addHints(p, &a)
 	p.toldToLeave = a.Leave || a.LeaveNow
 	p.due = c.now
 	if p.polls {

@@ -13,7 +13,7 @@ func (c *Core) verify() error {
 		}
 	}
 	w := &c.work
-	if len(w.examine)+len(w.block)+len(w.unblock)+len(w.fresh)+len(w.askers)+len(w.news)+len(w.wanted)+len(w.cancel) > 0 {
+	if len(w.examine)+len(w.block)+len(w.unblock)+len(w.fresh)+len(w.askers)+len(w.answers)+len(w.wanted)+len(w.cancel) > 0 {
 		return fmt.Errorf("work is left over: %+v", *w)
 	}
 	return nil

@@ -45,8 +45,8 @@ func (h Heap) down(i int) {
 	}
 }
 
-// Keep drops the numbers that are not in live.
-func (h *Heap) Keep(live Set) {
+// Retain drops the numbers that are not in live.
+func (h *Heap) Retain(live Set) {
 	s := *h
 	n := slices.IndexFunc(s, func(row uint32) bool { return !live.Has(row) })
 	if n < 0 {

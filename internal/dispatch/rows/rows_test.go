@@ -122,7 +122,7 @@ func TestQueueAgainstSlice(t *testing.T) {
 	}
 }
 
-// What Keep leaves comes out in order, and it is what was live.
+// What Retain leaves comes out in order, and it is what was live.
 func TestHeapKeepsOrder(t *testing.T) {
 	rng := seed.Source(t)
 	for range 200 {
@@ -140,7 +140,7 @@ func TestHeapKeepsOrder(t *testing.T) {
 				live.Remove(row)
 			}
 		}
-		h.Keep(live)
+		h.Retain(live)
 		want = slices.DeleteFunc(want, func(row uint32) bool { return !live.Has(row) })
 		slices.Sort(want)
 		for _, row := range want {

@@ -17,5 +17,5 @@ func (s Set) Add(row uint32) { s[row/64] |= 1 << (row % 64) }
 // Remove takes a number out.
 func (s Set) Remove(row uint32) { s[row/64] &^= 1 << (row % 64) }
 
-// Has says whether a number is in.
+// Has reports whether a number is in.
 func (s Set) Has(row uint32) bool { return s[row/64]&(1<<(row%64)) != 0 }
