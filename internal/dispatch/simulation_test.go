@@ -199,6 +199,9 @@ func (s *simulation) checkStorage() error {
 	for lfn, v := range s.model.asked {
 		f := s.core.files.find(lfn)
 		newest := f.newest()
+		if newest == nil {
+			continue // lost, and it cannot be made again
+		}
 		if newest.number != v && newest.writer != nil && newest.writer.outputFor(lfn).Publish {
 			return fmt.Errorf("%s: version %d was published last, not %d", lfn, v, newest.number)
 		}

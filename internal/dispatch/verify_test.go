@@ -213,7 +213,7 @@ func (c *Core) verifyMonitor() error {
 		if s.pilots != counted[s] {
 			return fmt.Errorf("site %s has %v pilots, counted %v", name, counted[s], s.pilots)
 		}
-		if n := c.fleet.plan(s); s.known && !m.changed && c.now >= s.notBefore && n > 0 {
+		if n := c.fleet.plan(s); s.known && !m.changed && !c.queue.changed && c.now >= s.notBefore && n > 0 {
 			return fmt.Errorf("site %s has nothing changed and needs %d pilots", name, n)
 		}
 	}
