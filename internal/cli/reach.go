@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"time"
 
 	"connectrpc.com/connect"
 
 	"fairway/internal/server"
 	"fairway/internal/wire"
+	"fairway/sched"
 )
 
 // ask talks to the server that runs the workflow of this folder or, when none
@@ -21,25 +23,38 @@ func (c *console) ask(ctx context.Context, do func(context.Context, wire.Workflo
 	return askIn(ctx, folder, do)
 }
 
+// endingTime is for how long a question is asked again that reached a server which
+// was ending.
+const endingTime = 30 * time.Second
+
+const endingPause = 50 * time.Millisecond
+
+// askIn asks again when the server ends meanwhile: its records know what it knew, and
+// take what it did not.
 func askIn(ctx context.Context, folder string, do func(context.Context, wire.WorkflowClient) error) error {
-	connection, err := server.Connect(ctx, folder)
-	if errors.Is(err, fs.ErrNotExist) {
-		return noState(folder)
-	}
-	if err != nil {
-		return err
-	}
-	err = do(ctx, connection)
-	connection.Close()
-	if connection.Live && ctx.Err() == nil && serverGone(err) {
-		// The server ended meanwhile; its records know what it knew.
-		if connection, err = server.Connect(ctx, folder); err != nil {
+	for ended := (time.Time{}); ; {
+		connection, err := server.Connect(ctx, folder)
+		if errors.Is(err, fs.ErrNotExist) {
+			return noState(folder)
+		}
+		if err != nil {
 			return err
 		}
 		err = do(ctx, connection)
 		connection.Close()
+		if !connection.Live || ctx.Err() != nil || !serverGone(err) {
+			return explained(err)
+		}
+		if ended.IsZero() {
+			ended = time.Now()
+		}
+		if time.Since(ended) > endingTime {
+			return explained(err)
+		}
+		if err := sched.Default().Sleep(ctx, endingPause); err != nil {
+			return err
+		}
 	}
-	return explained(err)
 }
 
 // serverGone says of an error that the server ended while it was asked.

@@ -152,7 +152,10 @@ func (h *history) cancelAndRetry(*call) {
 	if h.ask(&list, "jobs") && len(list.Jobs) > 0 {
 		name := pick(h.random, list.Jobs).Name
 		do(h.t, h.folder, "cancel", name)
-		do(h.t, h.folder, "retry", name)
+		retry := do(h.t, h.folder, "retry", name)
+		if code := retry.cmd.ProcessState.ExitCode(); code != 0 && !strings.Contains(retry.said(), "is done") {
+			h.fatalf("retry of %s ended with %d, whether a server runs, ends, or has ended:\n%s", name, code, retry.said())
+		}
 	}
 }
 
