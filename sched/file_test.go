@@ -183,3 +183,57 @@ func TestPanicAtTheFirstLookEndsItsWaitOnly(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// hookedNotices is a notifier that tells what it was told, and lets a test do something in the
+// middle of it.
+type hookedNotices struct {
+	*noNotices
+	watched  map[string]bool
+	watching func(folder string)
+	waiting  func(changed func(folder, name string))
+}
+
+func (n *hookedNotices) watch(folder string) bool {
+	n.watching(folder)
+	n.watched[folder] = true
+	return true
+}
+
+func (n *hookedNotices) wait(_ time.Duration, changed func(folder, name string)) { n.waiting(changed) }
+
+// A request that joins while folders are watched is looked at only when its own folder is
+// watched too. Otherwise a file that appears in between would be seen neither by the look nor by
+// a notice.
+func TestFileIsNotLookedAtBeforeItsFolderIsWatched(t *testing.T) {
+	s := newTest(t, Config{})
+	other, first, second := filepath.Join(t.TempDir(), "f"), filepath.Join(t.TempDir(), "f"), filepath.Join(t.TempDir(), "f")
+	n := &hookedNotices{noNotices: newNoNotices(), watched: make(map[string]bool)}
+	set := newFileSet(n, time.Hour, time.Hour)
+	h := Register(s, Kind[FileQuery, FileState]{Name: "by hand"})
+	request := func(path string) *fileRequest {
+		r := &fileRequest{Value: Appears(path)}
+		r.init(h.src, r)
+		return r
+	}
+	late := request(second)
+	n.watching = func(folder string) {
+		if folder == filepath.Dir(first) {
+			set.group(late, true)
+		}
+	}
+	n.waiting = func(changed func(folder, name string)) {
+		if n.watched[filepath.Dir(second)] || !n.watched[filepath.Dir(first)] {
+			return
+		}
+		write(t, second, "x") // nobody is told: its folder is not watched
+	}
+	set.group(request(other), true)
+	set.block(0) // the next look by the clock is in an hour
+	set.group(request(first), true)
+	for range 3 {
+		set.block(0)
+	}
+	if late.state.Load() == entryWaiting {
+		t.Fatal("the file is there and was not seen")
+	}
+}

@@ -108,9 +108,11 @@ func (fs *fileSet) block(limit time.Duration) {
 }
 
 // tend watches new folders, drops those nobody waits for, and looks at the
-// files of new requests; in this order, so that no change falls between.
+// files of new requests; in this order, so that no change falls between. A request
+// that joins meanwhile is for the next time: its folder may not be among those watched now.
 func (fs *fileSet) tend() {
-	for _, f := range fs.untried() {
+	fresh, untried := fs.news()
+	for _, f := range untried {
 		watched := fs.watch(f.path)
 		fs.mu.Lock()
 		f.watched = watched
@@ -119,10 +121,6 @@ func (fs *fileSet) tend() {
 	for _, path := range fs.deserted() {
 		fs.unwatch(path)
 	}
-	fs.mu.Lock()
-	fresh := fs.fresh
-	fs.fresh = make(map[*fileRequest]bool)
-	fs.mu.Unlock()
 	for r := range fresh {
 		fs.look(r)
 	}
@@ -141,16 +139,18 @@ func (fs *fileSet) noteLink(r *fileRequest) {
 	}
 }
 
-func (fs *fileSet) untried() (found []*folder) {
+// news takes the new requests, and the folders to watch for them.
+func (fs *fileSet) news() (fresh map[*fileRequest]bool, untried []*folder) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
+	fresh, fs.fresh = fs.fresh, make(map[*fileRequest]bool)
 	for _, f := range fs.folders {
 		if !f.tried && !f.deserted() {
 			f.tried = true
-			found = append(found, f)
+			untried = append(untried, f)
 		}
 	}
-	return found
+	return fresh, untried
 }
 
 func (fs *fileSet) deserted() (paths []string) {
