@@ -7,34 +7,48 @@ import (
 
 // builtin holds the kinds that come with a scheduler, made when first used.
 type builtin struct {
-	fdOnce sync.Once
-	fd     *Handle[FD, Events]
-	fdErr  error
-
-	fileOnce sync.Once
-	file     *Handle[FileQuery, FileState]
-	fileErr  error
-
-	pidOnce sync.Once
-	pid     *Handle[int, struct{}]
+	fd      lazily[*Handle[FD, Events]]
+	file    lazily[*Handle[FileQuery, FileState]]
+	pid     lazily[*Handle[int, struct{}]]
 	blocked atomic.Int32 // threads that wait for the end of a process
 }
 
-func (b *builtin) descriptors(s *Scheduler) (*Handle[FD, Events], error) {
-	b.fdOnce.Do(func() {
-		b.fd, b.fdErr = NewDescriptors(s, func(*Kind[FD, Events]) {})
-	})
-	return b.fd, b.fdErr
+// lazily is something that is made when first used. What could not be made, because the
+// process had no descriptors left for instance, is made at the next use.
+type lazily[T any] struct {
+	made  atomic.Pointer[T]
+	mutex sync.Mutex // held while it is made
 }
 
-func (b *builtin) files(s *Scheduler) (*Handle[FileQuery, FileState], error) {
-	b.fileOnce.Do(func() {
-		var n notifier
-		if n, b.fileErr = newNotifier(s.log); b.fileErr == nil {
-			set := newFileSet(n, s.config.FileInterval, FileRecheck)
-			b.file = Register(s, set.kind())
-			s.onClose(n, n.close)
-		}
+func (l *lazily[T]) get(construct func() (T, error)) (T, error) {
+	if made := l.made.Load(); made != nil {
+		return *made, nil
+	}
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	if made := l.made.Load(); made != nil {
+		return *made, nil
+	}
+	made, err := construct()
+	if err == nil {
+		l.made.Store(&made)
+	}
+	return made, err
+}
+
+func (s *Scheduler) descriptors() (*Handle[FD, Events], error) {
+	return s.builtin.fd.get(func() (*Handle[FD, Events], error) {
+		return NewDescriptors(s, func(*Kind[FD, Events]) {})
 	})
-	return b.file, b.fileErr
+}
+
+func (s *Scheduler) files() (*Handle[FileQuery, FileState], error) {
+	return s.builtin.file.get(func() (*Handle[FileQuery, FileState], error) {
+		n, err := newNotifier(s.log)
+		if err != nil {
+			return nil, err
+		}
+		s.onClose(n, n.close)
+		return Register(s, newFileSet(n, s.config.FileInterval, FileRecheck).kind()), nil
+	})
 }

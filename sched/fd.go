@@ -49,7 +49,7 @@ func (s *Scheduler) WaitWritable(ctx context.Context, fd int) error {
 }
 
 func (s *Scheduler) waitFD(ctx context.Context, q FD) (Events, error) {
-	h, err := s.builtin.descriptors(s)
+	h, err := s.descriptors()
 	if err != nil {
 		return 0, fmt.Errorf("wait for descriptor %d: %w", q.Num, err)
 	}

@@ -99,7 +99,7 @@ func (s *Scheduler) WaitFile(ctx context.Context, q FileQuery) (FileState, error
 	if st, accepted, err := q.look(); err != nil || accepted {
 		return st, err
 	}
-	h, err := s.builtin.files(s)
+	h, err := s.files()
 	if err != nil {
 		return FileState{}, err
 	}

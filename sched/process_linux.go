@@ -126,11 +126,13 @@ func (s *Scheduler) waitPidfd(ctx context.Context, pid, pidfd int) error {
 
 // waitEndByPolling serves kernels before 5.4.
 func (s *Scheduler) waitEndByPolling(ctx context.Context, pid int) error {
-	s.builtin.pidOnce.Do(func() {
+	ends, err := s.builtin.pid.get(func() (*Handle[int, struct{}], error) {
 		noPidfd.Do(func() { s.log.Info("sched: no pidfds here; ends of processes are polled for", "interval", pidInterval) })
-		s.builtin.pid = Register(s, Kind[int, struct{}]{Name: "pid", Poll: pollPids, Interval: pidInterval})
+		return Register(s, Kind[int, struct{}]{Name: "pid", Poll: pollPids, Interval: pidInterval}), nil
 	})
-	_, err := s.builtin.pid.Wait(ctx, pid)
+	if err == nil {
+		_, err = ends.Wait(ctx, pid)
+	}
 	return err
 }
 

@@ -60,6 +60,7 @@ func (s *Scheduler) Go(ctx context.Context, f func(*Task) error, options ...Task
 	go func() {
 		defer s.dismiss()
 		defer close(t.done)
+		t.err = ErrExited
 		t.err = t.run(f)
 	}()
 	return t
