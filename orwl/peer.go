@@ -178,9 +178,9 @@ func (p *Peer) opening(id uint64, name string) transport.Frame {
 func (p *Peer) ask(ctx context.Context, compose func(id uint64) transport.Frame) error {
 	reply := newReply()
 	p.mu.Lock()
-	if p.err != nil {
+	if err := p.err; err != nil {
 		p.mu.Unlock()
-		return p.err
+		return err
 	}
 	p.next++
 	id := p.next

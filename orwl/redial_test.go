@@ -4,14 +4,17 @@ package orwl
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"os"
+	"sync"
 	"testing"
 	"time"
 
 	"fairway/orwl/internal/memory"
+	"fairway/orwl/internal/transport"
 	"fairway/test/seed"
 )
 
@@ -137,4 +140,40 @@ func childTakesAddress(args []string) error {
 	}
 	fmt.Println("serving")
 	return new(Server).Serve(l)
+}
+
+// What a peer is asked while its connection is made again is answered or fails. It does not
+// succeed without an answer.
+func TestAskingWhileDiallingAgainNeedsAnAnswer(t *testing.T) {
+	_, p := served(t, "tcp", newLocation(t, "l", 8))
+	ended, cancel := context.WithCancel(background)
+	cancel()
+	over := make(chan struct{})
+	var lost sync.WaitGroup
+	lost.Go(func() {
+		for i := 0; ; i++ {
+			select {
+			case <-over:
+				return
+			default:
+			}
+			p.mu.Lock()
+			p.err = nil
+			if i%2 == 0 {
+				p.err = ErrLeaseLost
+			}
+			p.mu.Unlock()
+		}
+	})
+	for range 20_000 {
+		if err := p.ask(ended, func(uint64) transport.Frame { return transport.Frame{Kind: transport.Ping} }); err == nil {
+			t.Error("nobody has answered")
+			break
+		}
+	}
+	close(over)
+	lost.Wait()
+	p.mu.Lock()
+	p.err = nil
+	p.mu.Unlock()
 }

@@ -22,8 +22,25 @@ func dropPrivate(b []byte) error {
 	return unix.Madvise(b, unix.MADV_DONTNEED)
 }
 
-// pagemap tells which pages of this process's memory are its own.
-var pagemap = sync.OnceValues(func() (*os.File, error) { return os.Open("/proc/self/pagemap") })
+// pagemapFile tells which pages of this process's memory are its own. It stays open once it
+// could be opened.
+var pagemapFile struct {
+	sync.Mutex
+	*os.File
+}
+
+func pagemap() (*os.File, error) {
+	pagemapFile.Lock()
+	defer pagemapFile.Unlock()
+	if pagemapFile.File == nil {
+		f, err := os.Open("/proc/self/pagemap")
+		if err != nil {
+			return nil, err
+		}
+		pagemapFile.File = f
+	}
+	return pagemapFile.File, nil
+}
 
 // pageScanner finds the pages of a private mapping that have been written.
 type pageScanner struct {
