@@ -62,9 +62,9 @@ func serve(t *testing.T, a *Authority, port int) *testServer {
 }
 
 func (s *testServer) launch(name string) Connection {
-	grant, token := GrantTo(name, "cluster")
-	s.tokens.Allow(grant)
-	return Connection{Addresses: s.addresses, Pin: s.authority.Pin(), Launch: name, Token: token, Site: "cluster"}
+	c := Connection{Addresses: s.addresses, Pin: s.authority.Pin(), Launch: name, Token: NewToken(), Site: "cluster"}
+	s.tokens.Allow(c.Grant())
+	return c
 }
 
 func call(t *testing.T, l *Line) (string, error) {
@@ -212,9 +212,8 @@ func TestALineFollowsTheConnectionFile(t *testing.T) {
 		t.Error("an absent server refuses nobody:", err)
 	}
 	again := serve(t, a, 0)
-	grant, _ := DecodeGrant("site-1", s.tokens.grants["site-1"].Encode())
-	again.tokens.Allow(grant)
-	if err := Move(file, again.addresses, a.Pin()); err != nil {
+	again.tokens.Allow(c.Grant())
+	if _, err := Move(file, again.addresses, a.Pin()); err != nil {
 		t.Fatal(err)
 	}
 	if said, err := call(t, l); err != nil || said != "site-1 at cluster true" {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -121,14 +122,11 @@ func isHeader(text string, most int) bool {
 
 // Move writes new addresses and a new pin into a connection file, and leaves
 // the rest of it. A file that says so already is not touched.
-func Move(path string, addresses []string, pin string) error {
+func Move(path string, addresses []string, pin string) (Connection, error) {
 	c, err := ReadConnection(path)
-	if err != nil {
-		return err
-	}
-	if c.Pin == pin && strings.Join(c.Addresses, " ") == strings.Join(addresses, " ") {
-		return nil
+	if err != nil || c.Pin == pin && slices.Equal(c.Addresses, addresses) {
+		return c, err
 	}
 	c.Addresses, c.Pin = addresses, pin
-	return c.Write(path)
+	return c, c.Write(path)
 }

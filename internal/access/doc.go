@@ -7,9 +7,10 @@
 //     certificate that sign those of its server. A pilot knows the certificate
 //     by its hash, the pin, and talks to no other server. Nobody's clock
 //     matters for that.
-//   - A launch has a token, made before it is submitted. The server keeps only
-//     its hash ([Tokens]). A token is good for the calls that [Handler] lets
-//     through, in the name of its own launch, until the launch has ended.
+//   - A launch has a token, made before it is submitted. It stands in the
+//     connection file of the launch; the server keeps its hash ([Tokens]). It is
+//     good for the calls that [Handler] lets through, in the name of its own
+//     launch, until the launch has ended.
 //   - A pilot finds both in a [Connection], a file that only its user may read.
 //     It reads the file again whenever it makes a new connection ([Line]), so a
 //     server that comes back at another address is found.

@@ -5,10 +5,6 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
-	"encoding/hex"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"sync"
 )
 
@@ -37,41 +33,9 @@ type Grant struct {
 	Hash   [sha256.Size]byte // of the token
 }
 
-// GrantTo makes the token of a launch, and the grant for it. The grant must be
-// durable before the launch is submitted.
-func GrantTo(launch, site string) (Grant, Token) {
-	t := NewToken()
-	return Grant{Launch: launch, Site: site, Hash: sha256.Sum256([]byte(t))}, t
-}
-
-type grantBody struct {
-	Site string `json:"site"`
-	Hash string `json:"hash"`
-}
-
-// Encode returns the body of a record of the grant; its key is the launch.
-func (g Grant) Encode() []byte {
-	body, err := json.Marshal(grantBody{Site: g.Site, Hash: hex.EncodeToString(g.Hash[:])})
-	if err != nil {
-		panic(err) // two texts always encode
-	}
-	return body
-}
-
-// DecodeGrant reads what Encode wrote.
-func DecodeGrant(launch string, body []byte) (Grant, error) {
-	var b grantBody
-	if err := json.Unmarshal(body, &b); err != nil {
-		return Grant{}, fmt.Errorf("grant of launch %s: %w", launch, err)
-	}
-	sum, err := hex.DecodeString(b.Hash)
-	if err == nil && len(sum) != sha256.Size {
-		err = errors.New("the hash of the token has another length")
-	}
-	if err != nil {
-		return Grant{}, fmt.Errorf("grant of launch %s: %w", launch, err)
-	}
-	return Grant{Launch: launch, Site: b.Site, Hash: [sha256.Size]byte(sum)}, nil
+// Grant is what a server keeps of the connection in memory.
+func (c *Connection) Grant() Grant {
+	return Grant{Launch: c.Launch, Site: c.Site, Hash: sha256.Sum256([]byte(c.Token))}
 }
 
 // Caller is who makes a call: a launch whose token was right.
@@ -101,17 +65,6 @@ func (t *Tokens) Revoke(launch string) bool {
 	_, was := t.grants[launch]
 	delete(t.grants, launch)
 	return was
-}
-
-// Launches are those that have a grant, in no order.
-func (t *Tokens) Launches() []string {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	launches := make([]string, 0, len(t.grants))
-	for launch := range t.grants {
-		launches = append(launches, launch)
-	}
-	return launches
 }
 
 // Check finds out who has a token. How long it takes tells nothing of the right

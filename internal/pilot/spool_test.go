@@ -169,12 +169,11 @@ func (q *taskQueue) far(tokens *access.Tokens, launch string, before int) (file 
 	go server.Serve(listener)
 	q.t.Cleanup(func() { server.Close() })
 	file = filepath.Join(q.folder, launch+".connect")
-	if access.Move(file, addresses, authority.Pin()) == nil {
+	if _, err := access.Move(file, addresses, authority.Pin()); err == nil {
 		return file, server
 	}
-	grant, token := access.GrantTo(launch, "cluster")
-	tokens.Allow(grant)
-	c := access.Connection{Addresses: addresses, Pin: authority.Pin(), Launch: launch, Token: token, Site: "cluster"}
+	c := access.Connection{Addresses: addresses, Pin: authority.Pin(), Launch: launch, Token: access.NewToken(), Site: "cluster"}
+	tokens.Allow(c.Grant())
 	if err := c.Write(file); err != nil {
 		q.t.Fatal(err)
 	}

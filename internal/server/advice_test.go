@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"fairway/internal/access"
 	"fairway/internal/batch"
 	"fairway/internal/dispatch"
 	"fairway/internal/pilot"
@@ -16,9 +17,20 @@ import (
 
 // beAPilot is what TestMain does where a test has started this program as a
 // pilot.
-func beAPilot(encoded string) {
-	cfg, err := pilot.DecodeConfig(encoded)
+func beAPilot(encoded, connect string) {
+	var line *access.Line
+	var err error
+	if connect != "" {
+		if line, err = access.OpenLine(connect); err == nil {
+			encoded = string(line.Connection().Pilot)
+		}
+	}
+	var cfg pilot.Config
 	if err == nil {
+		cfg, err = pilot.DecodeConfig(encoded)
+	}
+	if err == nil {
+		cfg.Line = line
 		err = pilot.Run(context.Background(), cfg)
 	}
 	if err != nil {

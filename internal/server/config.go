@@ -36,12 +36,15 @@ type Config struct {
 	// MaxPilots means one.
 	Site dispatch.Site
 	// System makes the batch system that starts pilots for the server at an
-	// address (unix:PATH), with the folders of the workflow.
+	// address (unix:PATH), with the folders of the workflow. Nil: there are pilots
+	// at Sites only.
 	System func(address string, folders folder.Layout) (batch.System, error)
 
-	// Stores returns how the PFNs begin under which pilots of a site may store
-	// outputs: folder.StoragePrefix.
-	Stores func(site string) []string
+	// Sites are those whose pilots reach the server over a network. The server
+	// listens there only if there is one.
+	Sites []Site
+	// Listen is where: HOST:PORT, empty for all interfaces and a port that is free.
+	Listen string
 
 	// Dispatch holds limits and policies of the TaskQueue.
 	Dispatch dispatch.Config
@@ -64,6 +67,29 @@ type Config struct {
 	Log *slog.Logger
 }
 
+// Site is a batch system whose pilots reach the server over a network.
+type Site struct {
+	dispatch.Site
+	// System makes the batch system, with the folders of the workflow. By connection
+	// it gets the file that the pilot of a launch is to be started with
+	// (`fairway pilot --connect`), before it submits the launch; settings are those
+	// of the pilot (pilot.Config).
+	System func(folders folder.Layout, connection func(launch string, settings any) (file string, err error)) (batch.System, error)
+	// Stores is how the PFNs begin under which its pilots may store outputs:
+	// folder.StoragePrefix.
+	Stores []string
+}
+
+// stores is how the PFNs of outputs begin at a site; empty is the local one.
+func (c *Config) stores(site string) []string {
+	for i := range c.Sites {
+		if s := &c.Sites[i]; s.Name == site && len(s.Stores) > 0 {
+			return s.Stores
+		}
+	}
+	return []string{folder.StoragePrefix}
+}
+
 // Outcome is how a run ended.
 type Outcome struct {
 	Succeeded bool
@@ -79,9 +105,6 @@ func (c Config) withDefaults() Config {
 		c.Site.Name = LocalSite
 	}
 	c.Site.MaxPilots = max(c.Site.MaxPilots, 1)
-	if c.Stores == nil {
-		c.Stores = func(string) []string { return []string{folder.StoragePrefix} }
-	}
 	if c.Dispatch.Ahead == 0 {
 		c.Dispatch.Ahead = DefaultAhead
 	}

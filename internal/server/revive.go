@@ -42,7 +42,12 @@ func (s *Server) revive(c *state.Cores) (*loop.Request, error) {
 	r.Dispatch = append(r.Dispatch, ends...)
 	// Only now, so that no site is blamed for pilots that were killed with their
 	// server.
-	r.Dispatch = append(r.Dispatch, dispatch.SetSite{Site: s.config.Site})
+	if s.config.System != nil {
+		r.Dispatch = append(r.Dispatch, dispatch.SetSite{Site: s.config.Site})
+	}
+	for i := range s.config.Sites {
+		r.Dispatch = append(r.Dispatch, dispatch.SetSite{Site: s.config.Sites[i].Site})
+	}
 	failed := slices.DeleteFunc(state.FailedJobs(c), s.opened.run.RetryDeferred)
 	if s.retries && len(failed) > 0 {
 		r.Dispatch = append(r.Dispatch, dispatch.RetryJobs{Jobs: failed})

@@ -19,8 +19,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if encoded := os.Getenv(pilot.ConfigVariable); encoded != "" {
-		beAPilot(encoded)
+	if encoded, connect := os.Getenv(pilot.ConfigVariable), os.Getenv(connectVariable); encoded != "" || connect != "" {
+		beAPilot(encoded, connect)
 	}
 	goleak.VerifyTestMain(m)
 }

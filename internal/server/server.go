@@ -13,10 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"connectrpc.com/connect"
-
 	"fairway/internal/access"
-	"fairway/internal/batch"
 	"fairway/internal/dispatch"
 	"fairway/internal/recording"
 	"fairway/internal/server/folder"
@@ -48,6 +45,7 @@ type Server struct {
 
 	listener net.Listener
 	endpoint *listen.Endpoint
+	far      far
 	inbox    *loop.Inbox
 	pilots   *launch.Pilots
 	feeds    *feeds
@@ -108,11 +106,19 @@ func (s *Server) open(ctx context.Context) error {
 	if s.listener, address, err = listen.Unix(s.folders.State); err != nil {
 		return err
 	}
-	system, err := s.config.System("unix:"+address, s.folders)
-	if err != nil {
+	s.inbox = loop.NewInbox()
+	s.pilots = launch.New(s.inbox, s.sched, s.log)
+	if s.config.System != nil {
+		system, err := s.config.System("unix:"+address, s.folders)
+		if err != nil {
+			return err
+		}
+		s.pilots.AddSite(s.config.Site, system)
+	}
+	if err := s.openFar(); err != nil {
 		return err
 	}
-	s.assemble(system)
+	s.assemble()
 	return nil
 }
 
@@ -129,10 +135,7 @@ func (s *Server) record() error {
 }
 
 // assemble makes the parts and connects them.
-func (s *Server) assemble(system batch.System) {
-	s.inbox = loop.NewInbox()
-	s.pilots = launch.New(s.inbox, s.sched, s.log)
-	s.pilots.AddSite(s.config.Site, system)
+func (s *Server) assemble() {
 	s.toPublish, s.toRemove = loop.NewMailbox[dispatch.Publish](), loop.NewMailbox[string]()
 	s.feeds = newFeeds(s.opened.flow.Inputs())
 	s.loop = loop.New(loop.Config{
@@ -142,6 +145,9 @@ func (s *Server) assemble(system batch.System) {
 		Tape: s.tape, Sched: s.sched, Log: s.log,
 	})
 	s.endpoint = listen.NewEndpoint(s.listener, s.handler(), s.log)
+	if s.far.listener != nil {
+		s.far.endpoint = listen.NewEndpoint(s.far.listener, s.farHandler(), s.log)
+	}
 }
 
 // Publish is part of loop.Files.
@@ -153,9 +159,7 @@ func (s *Server) Remove(pfns []string) { s.toRemove.Put(pfns...) }
 // handler serves pilots and people at the socket of the state folder.
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle(wire.NewTaskQueueHandler(&taskQueue{
-		inbox: s.inbox, claims: access.Claims{Authority: s.authority, Stores: s.config.Stores},
-	}, listen.Uncompressed, connect.WithReadMaxBytes(access.MaxMessage)))
+	mux.Handle(s.taskQueue())
 	mux.Handle(wire.NewWorkflowHandler(&api{
 		run: s, changer: s, control: s, logs: state.Logs(s.folders.Logs), places: s.folders.Places(), sched: s.sched,
 	}, listen.Uncompressed))
@@ -170,8 +174,10 @@ func (s *Server) release() {
 	if err := s.tape.Close(); err != nil {
 		s.log.Warn("not all was recorded", "error", err)
 	}
-	if s.listener != nil {
-		_ = s.listener.Close()
+	for _, l := range []net.Listener{s.listener, s.far.listener} {
+		if l != nil {
+			_ = l.Close()
+		}
 	}
 	if s.opened != nil {
 		_ = s.opened.store.Close()
@@ -211,11 +217,19 @@ func (s *Server) Run(ctx context.Context) (Outcome, error) {
 	} {
 		group.Go(func() { work(working) })
 	}
-	group.Go(s.endpoint.Serve)
+	endpoints := []*listen.Endpoint{s.endpoint}
+	if s.far.endpoint != nil {
+		endpoints = append(endpoints, s.far.endpoint)
+	}
+	for _, e := range endpoints {
+		group.Go(e.Serve)
+	}
 	err := s.loop.Run(working)
 	outcome := s.conclude(err)
 	cancel()
-	s.endpoint.Close(listen.ClosingTime)
+	for _, e := range endpoints {
+		group.Go(func() { e.Close(listen.ClosingTime) })
+	}
 	group.Wait()
 	return outcome, err
 }

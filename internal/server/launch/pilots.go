@@ -22,6 +22,9 @@ type Pilots struct {
 	log     *slog.Logger
 	rosters map[string]*batch.Roster // by site; complete before the loop runs
 	closing sync.Once
+	// connections are those of launches that reach the server over a network; nil
+	// where none do.
+	connections *Connections
 
 	mu   sync.Mutex        // guards live
 	live map[string]string // the site of each launch that is durable and has not ended
@@ -31,6 +34,10 @@ type Pilots struct {
 func New(inbox *loop.Inbox, s *sched.Scheduler, log *slog.Logger) *Pilots {
 	return &Pilots{inbox: inbox, sched: s, log: log, rosters: map[string]*batch.Roster{}, live: map[string]string{}}
 }
+
+// UseConnections has the connection files of launches go when the launches end. The
+// loop must not run yet.
+func (p *Pilots) UseConnections(c *Connections) { p.connections = c }
 
 // AddSite adds a batch system. The loop must not run yet.
 func (p *Pilots) AddSite(site dispatch.Site, system batch.System) {
@@ -116,10 +123,16 @@ func (p *Pilots) Adopt(ctx context.Context, known []dispatch.LaunchView) (ends [
 		p.forget(end.Launch)
 		ends = append(ends, dispatch.PilotEnded{Launch: end.Launch, Reason: end.Reason})
 	}
+	if p.connections != nil {
+		p.connections.Keep(p.Launches())
+	}
 	return ends, err
 }
 
 func (p *Pilots) forget(launch string) {
+	if p.connections != nil {
+		p.connections.Forget(launch)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.live, launch)
