@@ -1,6 +1,7 @@
 package pilot
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -108,6 +109,12 @@ type Config struct {
 	// Life is how long the pilot may live; it ends what runs in time. Default:
 	// unlimited.
 	Life time.Duration `json:"life,omitempty"`
+	// IdleTime is how long the pilot may be without work before it takes no more and
+	// leaves. Default: for ever.
+	IdleTime time.Duration `json:"idle_time,omitempty"`
+	// Check is a shell command that must succeed, or the pilot announces an error and
+	// ends.
+	Check string `json:"check,omitempty"`
 	// Tools must be found in PATH, or the pilot announces an error and ends.
 	Tools []string `json:"tools,omitempty"`
 	// Probe are programs that the pilot tells of if they are in PATH.
@@ -201,7 +208,8 @@ func (c *Config) connect() error {
 		return errors.New("pilot configuration: a pilot with a connection file has no ID of its own; leave pilot out")
 	}
 	c.Launch, c.Site = at.Launch, at.Site
-	return nil
+	c.takeAllotment(context.Background(), os.Getenv)
+	return c.onNode(os.Getenv)
 }
 
 // fill puts the defaults in that depend on no check of the environment.

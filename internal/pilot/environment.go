@@ -57,7 +57,7 @@ func (p *pilot) checkEnvironment() error {
 			p.hello.Tools = append(p.hello.Tools, tool)
 		}
 	}
-	err := errors.Join(append(missing, p.checkProcessors(), p.checkMemory(), p.checkDisk(), checkStorage(p.places, c.Storage))...)
+	err := errors.Join(append(missing, c.runCheck(), p.checkProcessors(), p.checkMemory(), p.checkDisk(), checkStorage(p.places, c.Storage))...)
 	p.hello.Has = c.resourcesToWire()
 	return err
 }
@@ -98,11 +98,8 @@ func memoryOfNode() (int64, error) {
 			total = kib << 10
 		}
 	}
-	for _, path := range []string{cgroupRoot + "/memory.max", cgroupRoot + "/memory/memory.limit_in_bytes"} {
-		text, err := os.ReadFile(path)
-		if limit, bad := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && bad == nil && limit > 0 {
-			total = min(total, limit)
-		}
+	if limit, limited := cgroupMemory(); limited {
+		total = min(total, limit)
 	}
 	return total, nil
 }

@@ -132,6 +132,7 @@ func (p *pilot) look(talk context.Context, now time.Time) (done bool, err error)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	x := &p.exchange
+	p.drainWhenIdle(talk, now)
 	p.leaveWhenDrained(now)
 	if x.farewell {
 		return true, nil
@@ -159,6 +160,28 @@ func (p *pilot) look(talk context.Context, now time.Time) (done bool, err error)
 		p.send(talk, now)
 	}
 	return false, nil
+}
+
+// drainWhenIdle has the pilot take no more when it had no work for IdleTime. It says so
+// before it leaves, so nothing is assigned to it meanwhile that would be lost.
+func (p *pilot) drainWhenIdle(talk context.Context, now time.Time) {
+	if p.cfg.IdleTime <= 0 || p.draining {
+		return
+	}
+	if p.running > 0 || len(p.queue) > 0 || len(p.known) > 0 {
+		p.idleSince = time.Time{}
+		return
+	}
+	if p.idleSince.IsZero() {
+		p.idleSince = now
+	}
+	if now.Sub(p.idleSince) < p.cfg.IdleTime {
+		p.pokeAt(talk, p.idleSince.Add(p.cfg.IdleTime))
+		return
+	}
+	p.log.Info("leaving", "reason", "no work came")
+	p.draining = true
+	p.reports.news = true
 }
 
 // leaveWhenDrained begins the farewell once nothing runs any more.

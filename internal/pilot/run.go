@@ -62,20 +62,21 @@ type pilot struct {
 	workers sync.WaitGroup
 	wake    chan struct{} // the exchange has something to look at
 
-	mu       sync.Mutex // guards what follows, and the fields of attempts that say so
-	known    map[uint64]*attempt
-	queue    []*attempt // assigned, not started
-	running  int        // taken from the queue and not finished
-	settling int        // those of them whose commands have ended and that have yielded
-	free     resources
-	slots    []*slot // not in use
-	made     int     // slots made so far
-	reports  reports
-	draining bool // takes no more jobs
-	leaving  bool // starts nothing any more
-	exchange exchange
-	lifeEnds time.Time // of the pilot; zero: it has no limit
-	refusal  error     // the TaskQueue does not want the pilot any more
+	mu        sync.Mutex // guards what follows, and the fields of attempts that say so
+	known     map[uint64]*attempt
+	queue     []*attempt // assigned, not started
+	running   int        // taken from the queue and not finished
+	settling  int        // those of them whose commands have ended and that have yielded
+	free      resources
+	slots     []*slot // not in use
+	made      int     // slots made so far
+	reports   reports
+	draining  bool      // takes no more jobs
+	idleSince time.Time // when it was first seen without work; zero: it has some
+	leaving   bool      // starts nothing any more
+	exchange  exchange
+	lifeEnds  time.Time // of the pilot; zero: it has no limit
+	refusal   error     // the TaskQueue does not want the pilot any more
 }
 
 // Run is the life of a pilot: it returns nil when the TaskQueue told it to
@@ -91,7 +92,8 @@ func Run(ctx context.Context, cfg Config) error {
 		debug.SetGCPercent(HeapGrowth)
 	}
 	cfg.useProcessors(false)
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT, syscall.SIGUSR2) // Grid Engine tells of the end by USR2
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGUSR1)                                  // and of a suspension by USR1, which would end it
 	defer stop()
 	if err := p.prepare(); err != nil {
 		p.announce(ctx, err)

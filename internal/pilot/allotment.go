@@ -1,0 +1,160 @@
+package pilot
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"fairway/internal/quantity"
+)
+
+// lifeMargin is kept of a time limit that the batch system tells, for what comes
+// between its start of the job and that of the pilot.
+const lifeMargin = 10 * time.Second
+
+// takeAllotment has the pilot use what the batch system allotted to its job on this
+// node, where the settings say nothing: not the whole machine, of which the rest may
+// belong to others.
+func (c *Config) takeAllotment(ctx context.Context, environment func(string) string) {
+	number := func(names ...string) int64 {
+		for _, name := range names {
+			if n, err := quantity.Whole(environment(name)); err == nil && n > 0 {
+				return n
+			}
+		}
+		return 0
+	}
+	const mib = 1 << 20
+	cpus := number("SLURM_CPUS_ON_NODE", "NSLOTS", "PBS_NCPUS", "NCPUS", "LSB_DJOB_NUMPROC", "_CONDOR_NPROCS")
+	setDefault(&c.MilliCPUs, cpus*1000)
+	setDefault(&c.Memory, cmp.Or(number("SLURM_MEM_PER_NODE"), number("SLURM_MEM_PER_CPU")*cpus)*mib/10*9)
+	if job := environment("SLURM_JOB_ID"); job != "" {
+		setDefault(&c.Life, lifeOf(slurmTimeLeft(ctx, job)))
+	}
+}
+
+func lifeOf(left time.Duration) time.Duration {
+	if left <= 0 {
+		return 0
+	}
+	return max(left-lifeMargin, time.Second)
+}
+
+// slurmTimeLeft is what is left of a job's time, as a duration: nobody's clock matters.
+// It is 0 where that is not known, or unlimited.
+func slurmTimeLeft(ctx context.Context, job string) time.Duration {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "squeue", "--noheader", "--jobs="+job, "--format=%L").Output()
+	if err != nil {
+		return 0
+	}
+	return slurmTime(strings.TrimSpace(string(out)))
+}
+
+// slurmTime reads a time as Slurm writes it: D-HH:MM:SS, HH:MM:SS, MM:SS. Others, such
+// as UNLIMITED, are 0.
+func slurmTime(text string) time.Duration {
+	days, clock, some := strings.Cut(text, "-")
+	if !some {
+		days, clock = "0", text
+	}
+	var seconds int64
+	parts := strings.Split(clock, ":")
+	for _, part := range parts {
+		n, err := quantity.Whole(part)
+		if err != nil || n > 1<<20 {
+			return 0
+		}
+		seconds = seconds*60 + n
+	}
+	n, err := quantity.Whole(days)
+	if err != nil || n > 1<<16 || len(parts) > 3 || len(parts) < 2 {
+		return 0
+	}
+	return time.Duration(n*24*3600+seconds) * time.Second
+}
+
+// cgroupMemory is the least limit of memory of the cgroups that this process is in,
+// versions 1 and 2; false where there is none.
+func cgroupMemory() (limit int64, limited bool) {
+	text, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return 0, false
+	}
+	return memoryLimit(cgroupRoot, string(text))
+}
+
+// memoryLimit reads limits below root, of groups as /proc/self/cgroup names them, and
+// of those above them.
+func memoryLimit(root, groups string) (limit int64, limited bool) {
+	look := func(path, file string) {
+		for {
+			text, err := os.ReadFile(filepath.Join(path, file))
+			if n, bad := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && bad == nil && n > 0 && (!limited || n < limit) {
+				limit, limited = n, true
+			}
+			if len(path) <= len(root) {
+				return
+			}
+			path = filepath.Dir(path)
+		}
+	}
+	for line := range strings.Lines(groups) {
+		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		switch {
+		case len(fields) < 3:
+		case fields[1] == "memory":
+			look(filepath.Join(root, "memory", fields[2]), "memory.limit_in_bytes")
+		case fields[0] == "0" && fields[1] == "":
+			look(filepath.Join(root, fields[2]), "memory.max")
+		}
+	}
+	return limit, limited
+}
+
+// onNode puts the variables of the node into the folders of the settings. TMPDIR is
+// /tmp where it is not set.
+func (c *Config) onNode(environment func(string) string) error {
+	var missing error
+	for _, path := range []*string{&c.SandboxDir, &c.Cache.Dir} {
+		*path = os.Expand(*path, func(name string) string {
+			value := environment(name)
+			switch {
+			case value == "" && name == "TMPDIR":
+				return os.TempDir()
+			case value == "":
+				missing = fmt.Errorf("pilot configuration: the variable %s of %q is not set on this node; change scratch of the site", name, *path)
+			}
+			return value
+		})
+	}
+	return missing
+}
+
+// runCheck runs the environment check of the site.
+func (c *Config) runCheck() error {
+	if c.Check == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), checkTime)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "/bin/sh", "-c", c.Check).CombinedOutput()
+	if err == nil {
+		return nil
+	}
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	if said := lines[len(lines)-1]; said != "" {
+		return fmt.Errorf("the check of the site failed: %w: %s", err, said)
+	}
+	return fmt.Errorf("the check of the site failed: %w: %s", err, c.Check)
+}
+
+// checkTime bounds the environment check of a site.
+const checkTime = time.Minute

@@ -1,0 +1,142 @@
+package pilot
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"fairway/internal/wire"
+)
+
+func environmentOf(settings map[string]string) func(string) string {
+	return func(name string) string { return settings[name] }
+}
+
+// A pilot that took the whole machine would compute on processors of other jobs.
+func TestTakesWhatTheBatchSystemAllotted(t *testing.T) {
+	for name, test := range map[string]struct {
+		environment  map[string]string
+		given        Config
+		cpus, memory int64
+	}{
+		"nothing known":      {nil, Config{}, 0, 0},
+		"slurm":              {map[string]string{"SLURM_CPUS_ON_NODE": "16", "SLURM_MEM_PER_NODE": "64000"}, Config{}, 16000, 64000 << 20 / 10 * 9},
+		"slurm, per cpu":     {map[string]string{"SLURM_CPUS_ON_NODE": "4", "SLURM_MEM_PER_CPU": "1000"}, Config{}, 4000, 4000 << 20 / 10 * 9},
+		"grid engine":        {map[string]string{"NSLOTS": "8"}, Config{}, 8000, 0},
+		"pbs":                {map[string]string{"NCPUS": "8"}, Config{}, 8000, 0},
+		"settings win":       {map[string]string{"NSLOTS": "8"}, Config{MilliCPUs: 500, Memory: 7}, 500, 7},
+		"nonsense is passed": {map[string]string{"NSLOTS": "-8", "SLURM_CPUS_ON_NODE": "many"}, Config{}, 0, 0},
+	} {
+		c := test.given
+		c.takeAllotment(t.Context(), environmentOf(test.environment))
+		if c.MilliCPUs != test.cpus || c.Memory != test.memory {
+			t.Errorf("%s: %d thousandths, %d bytes", name, c.MilliCPUs, c.Memory)
+		}
+	}
+}
+
+func TestSlurmTime(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"1-02:03:04": 26*time.Hour + 3*time.Minute + 4*time.Second, "59:59": 59*time.Minute + 59*time.Second, "2:00:00": 2 * time.Hour,
+		"0:07": 7 * time.Second, "UNLIMITED": 0, "INVALID": 0, "": 0, "NOT_SET": 0, "1-": 0, "12": 0, "1:2:3:4": 0, "-1:00": 0,
+	} {
+		if got := slurmTime(text); got != want {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}
+
+// The limit of a job stands in its own group or in one above it, never at the root
+// alone.
+func TestMemoryLimitOfGroups(t *testing.T) {
+	root := t.TempDir()
+	set := func(path, text string) {
+		t.Helper()
+		path = filepath.Join(root, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("memory/slurm/uid_0/job_7/memory.limit_in_bytes", "4194304000")
+	set("memory/slurm/uid_0/job_7/step_0/memory.limit_in_bytes", "9223372036854771712")
+	set("system.slice/slurmstepd.scope/job_8/memory.max", "1048576000")
+	set("system.slice/slurmstepd.scope/job_8/step_batch/memory.max", "max")
+	for groups, want := range map[string]int64{
+		"9:memory:/slurm/uid_0/job_7/step_0\n":                                   4194304000,
+		"0::/system.slice/slurmstepd.scope/job_8/step_batch\n":                   1048576000,
+		"0::/user.slice\n1:name=systemd:/\n":                                     0,
+		"9:memory:/slurm/uid_0/job_7\n0::/system.slice/slurmstepd.scope/job_8\n": 1048576000,
+		"": 0, "x": 0,
+	} {
+		if got, limited := memoryLimit(root, groups); got != want || limited != (want > 0) {
+			t.Errorf("%q: %d %v", groups, got, limited)
+		}
+	}
+}
+
+// Sandboxes in a folder of the wrong name would fill the disk of everybody.
+func TestVariablesOfTheNode(t *testing.T) {
+	c := Config{SandboxDir: "$SCRATCH/fairway/sandbox", Cache: CacheConfig{Dir: "${TMPDIR}/cache"}}
+	if err := c.onNode(environmentOf(map[string]string{"SCRATCH": "/local/7"})); err != nil {
+		t.Fatal(err)
+	}
+	if c.SandboxDir != "/local/7/fairway/sandbox" || c.Cache.Dir != filepath.Join(os.TempDir(), "cache") {
+		t.Error(c.SandboxDir, c.Cache.Dir)
+	}
+	c = Config{SandboxDir: "$SCRATCH/sandbox"}
+	if err := c.onNode(environmentOf(nil)); err == nil || !strings.Contains(err.Error(), "SCRATCH") {
+		t.Error(err)
+	}
+}
+
+// The person must read why a node takes no jobs.
+func TestCheckOfTheSite(t *testing.T) {
+	for check, want := range map[string]string{
+		"": "", "true": "", "false": "the check of the site failed: exit status 1: false",
+		"echo one; echo no data here; exit 3": "the check of the site failed: exit status 3: no data here",
+	} {
+		err := (&Config{Check: check}).runCheck()
+		if err == nil && want != "" || err != nil && err.Error() != want {
+			t.Errorf("%q: %v", check, err)
+		}
+	}
+}
+
+// A pilot that computes nothing holds a node that others could use.
+func TestLeavesWithoutWork(t *testing.T) {
+	q := newTaskQueue(t)
+	cfg := q.config("p1")
+	cfg.IdleTime = time.Second
+	p := q.start(cfg)
+	a := shell("sleep 0.5")
+	q.assign("p1", a)
+	expect(t, q.result(a.GetAttempt()), wire.Outcome_OUTCOME_SUCCEEDED, "")
+	if err := p.wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Grid Engine announces its SIGKILL by SIGUSR2, and a suspension by SIGUSR1, which
+// ends a process that does not expect it.
+func TestSignalsOfGridEngine(t *testing.T) {
+	q := newTaskQueue(t)
+	p := q.start(q.config("p1"))
+	a := shell("sleep 1000")
+	q.assign("p1", a)
+	q.started("p1", a.GetAttempt())
+	for _, s := range []syscall.Signal{syscall.SIGUSR1, syscall.SIGUSR2} {
+		if err := p.Process.Signal(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect(t, q.result(a.GetAttempt()), wire.Outcome_OUTCOME_LOST, "")
+	if err := p.wait(); err != nil {
+		t.Error(err)
+	}
+}
