@@ -63,13 +63,15 @@ func newFiles(s *step, jn *journal) files {
 // takes four lines of the processor's cache, and what is needed together stands
 // together: with a million jobs in memory every line counts. What few files have
 // stands in maps of the Core.
+//
+// A file lives as long as the Core. Only files change it.
 type file struct {
 	lfn      string
-	queue    fifo.Queue[*request]
-	versions []*version // ascending
+	queue    fifo.Queue[*request] // of jobs that have not left it
+	versions []*version           // ascending
 
 	first     [1]*version
-	published Version // highest that was given out to be published, plus 1
+	published Version // highest that was given out to be published, plus 1; see publish
 	pattern   bool
 	matched   bool    // has been written through a pattern
 	own       version // most files have one version
@@ -114,7 +116,9 @@ func (f *file) version(n Version) *version {
 	return f.versions[i]
 }
 
-// newest is the highest version that was committed.
+// newest is the highest version that is committed: what the file holds now. Its
+// stored copy is never removed. A version that cannot be made again is passed
+// over, since readers after it are blocked; for plain names see made.
 func (f *file) newest() *version {
 	for i := len(f.versions) - 1; i >= 0; i-- {
 		if f.versions[i].committed() {
@@ -124,7 +128,9 @@ func (f *file) newest() *version {
 	return nil
 }
 
-// made is the highest version that ever was committed, also if it cannot be made again.
+// made is the highest version that ever was committed, also if it cannot be made
+// again. It decides what is to stand under the plain name: no older version takes
+// the place of one that is lost.
 func (f *file) made() *version {
 	for i := len(f.versions) - 1; i >= 0; i-- {
 		if f.versions[i].identity != (identity{}) {
@@ -148,33 +154,53 @@ func (f *file) versionFor(n Version) *version {
 
 type versionState uint8
 
+// The states of a version. What they mean depends on the writer too:
+//
+//	state    writer                what is going on
+//	pending  live                  it is being made for the first time
+//	present  Done, or none         it can be read
+//	present  live, regenerating    it is in caches only, and made again at fate.place
+//	gone     Done, not wanted      nobody needs it
+//	gone     Done, wanted          listed to be made again: in worklists.wanted, or in
+//	                               files.deferred until the grace after a restart is over
+//	gone     live, regenerating    it is being made again
+//	missing  Failed, Cancelled or  it was never made, if its identity is zero; else it
+//	         Blocked, or Done      cannot be made again, unless a copy turns up
+//
+// Jobs in files.waiters of a version lack it: Waiting ones wait until it is
+// present (or made again where they must run), Blocked ones until it is no
+// longer missing. Only an owed version is made again without a waiter.
 const (
 	pending versionState = iota // its writer has not ended
 	present                     // committed, and to be had
 	gone                        // committed, but every copy was lost or removed
-	missing                     // its writer failed, was cancelled or is blocked
+	missing                     // it will not come, as things are
 )
 
-// version is one state of a file. It never changes once committed, but its
-// copies may come and go.
+// version is one state of a file. Its contents never change once committed, but
+// its copies may come and go. It lives as long as its file.
 type version struct {
 	number     Version
-	pins       int32 // jobs that may still read it
+	pins       int32 // jobs that may still read it, failed ones included
 	state      versionState
 	existing   bool // was there before: neither removed nor made again
-	wanted     bool // a job needs it again although it is gone
+	wanted     bool // listed to be made again, which has not begun
 	announced  bool // all its holders have it among their hot versions
-	publishing bool // given out to be published, or waiting for that
+	publishing bool // given out to be published, or waiting for its turn
 	file       *file
 	size       int64
-	identity   identity
+	identity   identity // zero until it is committed for the first time
 
-	ready  []readyReader  // see index.go
+	// The ready jobs that read it, by group; see queue.index. A group that nobody
+	// looked at may have entries left that are ready no more.
+	ready  []readyReader
 	mostly [1]readyReader // what ready holds while they are of one group
-	tag    Tag            // of its copies, but for those in Core.older
+	tag    Tag            // of its copies, but for those in files.older
 
+	// Its copies: one that is stored, and those in caches of pilots. A version is
+	// present exactly while it has one (hasCopy), except that of a pattern.
 	pfn     string // empty: in caches only
-	writer  *job
+	writer  *job   // nil: existing
 	holders []*pilot
 	records int64
 	adler   uint32

@@ -6,6 +6,17 @@ import "cmp"
 // the tag of their version. The others are remembered: an attempt that is
 // committed later may have made them, and they are the first that may go.
 
+// A copy that is not of its version's tag is in one of two places:
+//
+//   - files.older: it was committed, and its version was made again elsewhere
+//     since. It stays readable where it is, under its own tag, and its pilot
+//     counts among the holders.
+//   - pilot.other: nobody may read it. The attempt that made it may yet be
+//     committed (then makeVisible takes it), or it is stale, and goes first.
+//
+// A copy goes from the first to the second (setAside) when its pilot gets one of
+// the version's tag, or a stored one makes it needless (remade).
+
 // copyOf is what a pilot holds of a version.
 type copyOf struct {
 	pilot   *pilot

@@ -6,6 +6,12 @@ import "slices"
 // that its plain name never goes back, whatever is repeated after a crash.
 // What is still to be published follows from the commits and from one record for
 // each file: up to which version nothing is to be published any more.
+//
+// A version that is to be published waits (version.publishing) until those before
+// it are confirmed. Then it is given out: files.publishing names it until it is
+// confirmed, and file.published says for good that nothing up to it is given out
+// any more. A version that is committed later than a higher one was given out is
+// overtaken, and never published.
 
 // publish asks for a committed output to appear under its plain name, unless
 // a later version was given out for that already.

@@ -53,7 +53,7 @@ func newFleet(s *step, jn *journal, q *queue) fleet {
 	}
 }
 
-// stopping is how far an orderly end has got.
+// stopping is how far an orderly end has got. It never goes back.
 type stopping uint8
 
 const (
@@ -63,50 +63,64 @@ const (
 )
 
 // grace is the time after Load in which known pilots may report what they run
-// before anything is assigned.
+// before anything is assigned. It begins with the first step, and is over when
+// awaited is empty or its timer fires; then it stays over.
 type grace struct {
 	begun   bool
 	over    bool
-	awaited map[PilotID]string   // their launches
+	awaited map[PilotID]string   // those that have not reported, with their launches
 	byName  map[string][]PilotID // those of each launch, as launchName calls it
 }
 
-// pilot is a registered pilot, as far as its syncs have told.
+// pilot is a registered pilot, as far as its syncs have told. It lives from its
+// first Sync until it leaves, is silent for too long, or its batch system has
+// ended it; then left is set, for those that still refer to it in this step.
 type pilot struct {
-	id           PilotID
-	info         PilotInfo
-	shape        *shape
-	host         *host
-	launch       *launch
+	// Who it is. info, shape and host change together, when it describes itself.
+	id     PilotID
+	info   PilotInfo
+	shape  *shape
+	host   *host
+	launch *launch
+
+	// Where the exchange of messages stands. A Sync with changes counts only if it
+	// builds on base or a later answer; what an answer said is repeated until
+	// acked says that it was carried out.
 	seq          uint64 // of the newest Sync
 	held         uint64 // Seq of the parked Sync, 0 if none
 	heldAt       instant
 	synced       bool   // its whole state is known
 	base         uint64 // the first answer since it was registered; changes must build on it
-	drains       bool
-	answerDue    bool   // an answer: something is to be said to it
+	drains       bool   // it takes no more jobs
+	answerDue    bool   // something is to be said to it
 	listedAnswer bool   // in worklists.answers
 	acked        uint64 // the highest LastAnswer
 	needFull     bool   // its whole state is to be asked for
 
+	// What it was given; used is the sum of what attempts need.
 	attempts []*attempt // in the order of their assignment
-	ending   []ending   // attempts that are not to be, until it has been told
+	ending   []ending   // unknown attempts that it named, until it has been told to end them
 	used     usage
 	reserved *job // nothing else is assigned until this fits
 
-	cached      map[*version]holding
-	other       map[FileRef]int64 // sizes of copies that are, so far, none of a committed version
-	versions    []*version        // those of cached, in an order of their own
-	hot         []*version        // that have ready readers, and some that had
-	refused     uint64            // value of placement.offers when it last asked in vain, plus 1
-	parked      int               // index in fleet.parked plus 1
-	between     bool              // counted in Core.between
-	listedAsker bool              // in worklists.askers
-	awaited     int               // jobs that are kept for it
-	polls       bool              // its last Sync was not to be held
-	due         instant           // of its next Sync, while none is held
-	hints       hints
+	// Its cache: cached and versions have the same versions, and hot lists some of
+	// them. Files change these, the placement cools what has no ready readers.
+	cached   map[*version]holding
+	other    map[FileRef]int64 // sizes of copies that are, so far, none of a committed version
+	versions []*version        // those of cached, in an order of their own
+	hot      []*version        // that have ready readers, and some that had
+	hints    hints
 
+	// What placement knows of it.
+	refused     uint64  // value of placement.offers when it last asked in vain, plus 1
+	parked      int     // index in fleet.parked plus 1
+	between     bool    // counted in fleet.between
+	listedAsker bool    // in worklists.askers
+	awaited     int     // jobs that are kept for it
+	polls       bool    // its last Sync was not to be held
+	due         instant // of its next Sync, while none is held
+
+	// Its lease, and its end.
 	silentAfter instant // from then on it counts as lost
 	armed       instant // when its timer fires
 	left        bool    // no longer registered

@@ -2,22 +2,29 @@ package dispatch
 
 import "slices"
 
-// attempt is an assignment that has not ended.
+// attempt is an assignment that has not ended. It lives from the assignment, or
+// from the Sync that named it after a restart, until its result arrives, its
+// pilot is lost, or the pilot confirms that it never had it.
 type attempt struct {
-	id        AttemptID
-	job       *job
-	pilot     *pilot
-	next      *attempt // of the same job
-	needs     *class
+	id    AttemptID
+	job   *job
+	pilot *pilot
+	next  *attempt // of the same job
+	needs *class
+
+	// What its pilot knows of it. It is said again in each answer until the pilot
+	// has acknowledged one with that number.
 	number    uint64 // of the answer that carried it first, 0 if none did
 	endNumber uint64 // of the answer that ended it first
-	try       int
-	since     instant // when it was known to run
-	started   bool
-	adopted   bool // the pilot reported it in its whole state
-	ended     bool // the pilot is told to end it
-	recall    bool // only because another pilot could run it now
-	ahead     bool // beyond what was free
+	ended     bool   // the pilot is told to end it
+	recall    bool   // only because another pilot could run it now
+
+	// What the pilot said of it.
+	try     int
+	since   instant // when it was known to run
+	started bool
+	adopted bool // the pilot reported it in its whole state
+	ahead   bool // beyond what was free
 }
 
 // known says that the pilot itself has reported the attempt.

@@ -4,7 +4,7 @@ import "time"
 
 // monitor is the PilotMonitor of paper 3, section IV-A: it keeps count of the
 // pilots of each site, and asks for more. A submitted pilot is inactive until
-// it registers, then idle or busy.
+// it registers, then idle or busy. Launches are durable, sites are not.
 type monitor struct {
 	sites    []*site // that were described, in the order of the first SetSite
 	byName   map[string]*site
@@ -14,7 +14,8 @@ type monitor struct {
 	armed    instant
 }
 
-// site is a batch system with what it has of pilots.
+// site is a batch system with what it has of pilots. It lives as long as the
+// Core. site.pilots and unconfirmed are all that count as submitted.
 type site struct {
 	Site
 	known       bool // described by a SetSite; else only named by a launch
@@ -26,7 +27,8 @@ type site struct {
 	outlook     outlook
 }
 
-// launch is a submitted pilot.
+// launch is a submitted pilot, from when the batch system took it, or the pilot
+// registered, until either has ended. Its site counts it under standing.
 type launch struct {
 	name     string
 	site     *site

@@ -56,7 +56,13 @@ func newQueue(s *step, fs *files) queue {
 // job is a submitted Job, kept small: a million of them are queued at times. It
 // stands with its requests in one page of memory, and in eight lines of the
 // processor's cache; what a match looks at stands in the first.
+//
+// A job lives as long as the Core. The queue changes its state, class and
+// priority; Core changes what happened to it.
 type job struct {
+	// Where it stands. A Waiting job has an obstacle (ungranted or absent is
+	// above 0, or its fate is backing off), or it is in worklists.examine; a Ready
+	// one has a group; an Assigned or Running one has an attempt.
 	group        *group // where it stands among the ready, nil if it is not
 	class        *class // what it needs now
 	requests     []request
@@ -67,8 +73,10 @@ type job struct {
 	state        State
 	reused       bool
 	regenerating bool // was Done, and runs again because outputs of it are gone
-	freshly      bool // on the list of jobs that became ready in this step
+	freshly      bool // in worklists.fresh
 
+	// What it is, fixed at its submission, and what happened to it. committed is
+	// the attempt whose outputs count, and stays while the job is regenerating.
 	id         JobID
 	step       *StepTotals
 	readySince instant
@@ -77,11 +85,14 @@ type job struct {
 	original   *class // what it needed when it was submitted
 	priority   int32  // as submitted
 
+	// What it promises and how failures are taken, fixed; the key is known when
+	// the identities of all inputs are.
 	name    string
 	key     identity // under which its result is kept; zero while unknown
 	outputs []Output // as in Writes
 	policy  *policy
 
+	// What only assignments, records and views need.
 	payload   []byte
 	digest    string
 	submitted instant
@@ -89,7 +100,9 @@ type job struct {
 	few       [4]request // and requests if there are no more, as mostly
 }
 
-// fate is what a job went through besides its success.
+// fate is what a job went through besides its success. Most jobs have none. The
+// exported fields are durable, as they are in table fate; the others begin empty
+// after a restart. A retry by a person begins a new fate.
 type fate struct {
 	Tries     int         `json:"t,omitempty"` // failed attempts that count
 	Losses    int         `json:"l,omitempty"`
@@ -102,9 +115,9 @@ type fate struct {
 	Reason    string      `json:"r,omitempty"`
 	Private   bool        `json:"p,omitempty"` // somebody wrote to what it read; it gets copies of its own
 
-	place         place // where its outputs are needed
-	regenerations int
-	backingOff    bool
+	place         place // while it is regenerating: where its outputs are needed
+	regenerations int   // bounded by Config.MaxRegenerations
+	backingOff    bool  // a timer is set for NotBefore
 }
 
 // maxRemembered bounds fate.Attempts: those that failed, that were discarded, and
@@ -146,7 +159,7 @@ func (j *job) tries() int {
 	return j.fate.Tries + j.fate.Losses
 }
 
-// at returns the at of an ID that is known to be one.
+// at returns the job of an ID that is known to be one.
 func (q *queue) at(id JobID) *job { return q.jobs.At(uint32(id)) }
 
 // find returns the job of an ID that somebody says, or nil.
