@@ -86,17 +86,9 @@ func (o *object) any(name string, v any) {
 	}
 }
 
-// plain are the bytes that stand for themselves in a JSON string.
-var plain = func() (is [256]bool) {
-	for c := ' '; c < utf8.RuneSelf; c++ {
-		is[c] = c != '"' && c != '\\'
-	}
-	return is
-}()
-
 func appendString(b []byte, s string) []byte {
 	for i := range len(s) {
-		if !plain[s[i]] {
+		if c := s[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' {
 			if data, err := json.Marshal(s); err == nil {
 				return append(b, data...)
 			}

@@ -1,7 +1,6 @@
 package dispatch
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -82,8 +81,8 @@ func (c *Core) checkWriters() error {
 func each[T any](l *loading, table string, version func(*T) int, take func(key string, body *T) error) error {
 	for _, r := range l.tables[table] {
 		body := new(T)
-		if err := json.Unmarshal(r.Body, body); err != nil {
-			return fmt.Errorf("dispatch: reading record %s of table %s: %w", r.Key, table, err)
+		if err := decode(r, body); err != nil {
+			return err
 		}
 		if v := version(body); v != bodyVersion {
 			return fmt.Errorf("dispatch: record %s of table %s has form %d; this program knows %d", r.Key, table, v, bodyVersion)

@@ -6,76 +6,7 @@ import (
 	"slices"
 )
 
-// Fresh returns the records that delete what belongs to one submission of a
-// workflow and not to the next: everything but the incarnation, with which the
-// next one begins, the results and what is to be removed. The results of its commits become records of
-// their own. The caller makes all durable and Loads again. An error means that
-// a record cannot be read.
-func Fresh(records []Record) ([]Record, error) {
-	var fresh []Record
-	jobs := make(map[string][]byte)
-	for _, r := range records {
-		if r.Table == TableJob {
-			jobs[r.Key] = r.Body
-		}
-	}
-	for _, r := range records {
-		switch r.Table {
-		case TableCommit:
-			results, err := resultOf(r, jobs[r.Key])
-			if err != nil {
-				return nil, err
-			}
-			fresh = append(fresh, results...)
-		case TableMeta:
-			meta, err := begun(r)
-			if err != nil {
-				return nil, err
-			}
-			fresh = append(fresh, meta)
-			continue
-		case TableFile, TableJob, TableFate, TablePublished, TablePilot:
-		default:
-			continue
-		}
-		fresh = append(fresh, Record{Table: r.Table, Key: r.Key})
-	}
-	return fresh, nil
-}
-
-// begun has a new submission begin with the next incarnation: its jobs bear
-// the numbers of earlier ones, so attempts of before are known by their
-// incarnation alone.
-func begun(meta Record) (Record, error) {
-	var b metaBody
-	if err := json.Unmarshal(meta.Body, &b); err != nil {
-		return Record{}, fmt.Errorf("dispatch: reading record %s of table %s: %w", meta.Key, meta.Table, err)
-	}
-	b.Since = b.Incarnation + 1
-	body, err := json.Marshal(b)
-	return Record{Table: meta.Table, Key: meta.Key, Body: body}, err
-}
-
-// resultOf makes the result that a commit holds a record of its own, if it
-// holds one that a later run could take.
-func resultOf(r Record, job []byte) ([]Record, error) {
-	var c commitBody
-	var j jobBody
-	if err := json.Unmarshal(r.Body, &c); err != nil {
-		return nil, fmt.Errorf("dispatch: reading the commit of job %s: %w", r.Key, err)
-	}
-	if !c.Whole || c.Key == "" {
-		return nil, nil
-	}
-	if err := json.Unmarshal(job, &j); err != nil {
-		return nil, fmt.Errorf("dispatch: reading job %s: %w", r.Key, err)
-	}
-	for i := range c.Outputs {
-		c.Outputs[i].Tag = c.Outputs[i].tag(c.Attempt)
-	}
-	b := resultBody{Job: j.Name, Digest: j.Digest, Inputs: c.Inputs, Made: uint64(c.Attempt >> 32), Outputs: c.Outputs}
-	return []Record{{TableResult, c.Key, appendResult(nil, &b)}}, nil
-}
+// What is known from records alone, without a Core.
 
 // Made tells what a result was made from, and by which attempt: what a person
 // wants to know of it when the job itself is no longer recorded.
@@ -89,40 +20,84 @@ type Made struct {
 	Marks   []string // of the contents of Reads, as in [FileView]
 }
 
-// Provenance tells of each result that [Fresh] makes of these records how it was
-// made. An error means that a record cannot be read.
-func Provenance(records []Record) ([]Made, error) {
-	jobs := make(map[string][]byte)
+// Fresh returns the records that delete what belongs to one submission of a
+// workflow and not to the next: everything but the incarnation, with which the
+// next one begins, the results and what is to be removed. The results of its
+// commits become records of their own, and made tells how each of them was made.
+// The caller makes all durable and Loads again. An error means that a record
+// cannot be read.
+func Fresh(records []Record) (fresh []Record, made []Made, err error) {
+	jobs := make(map[string]Record)
 	for _, r := range records {
 		if r.Table == TableJob {
-			jobs[r.Key] = r.Body
+			jobs[r.Key] = r
 		}
 	}
-	var list []Made
 	for _, r := range records {
-		if r.Table != TableCommit {
+		switch r.Table {
+		case TableCommit:
+			result, m, err := resultOf(r, jobs[r.Key])
+			if err != nil {
+				return nil, nil, err
+			}
+			if m != nil {
+				fresh, made = append(fresh, result), append(made, *m)
+			}
+		case TableMeta:
+			// The jobs of the next submission bear the numbers of earlier ones, so
+			// attempts of before are known by their incarnation alone.
+			var b metaBody
+			if err := decode(r, &b); err != nil {
+				return nil, nil, err
+			}
+			b.Since = b.Incarnation + 1
+			if r.Body, err = json.Marshal(b); err != nil {
+				return nil, nil, err
+			}
+			fresh = append(fresh, r)
+			continue
+		case TableFile, TableJob, TableFate, TablePublished, TablePilot:
+		default:
 			continue
 		}
-		var c commitBody
-		if err := json.Unmarshal(r.Body, &c); err != nil {
-			return nil, fmt.Errorf("dispatch: reading the commit of job %s: %w", r.Key, err)
-		}
-		if !c.Whole || c.Key == "" {
-			continue
-		}
-		var j jobBody
-		if err := json.Unmarshal(jobs[r.Key], &j); err != nil {
-			return nil, fmt.Errorf("dispatch: reading job %s: %w", r.Key, err)
-		}
-		id, err := parseJobKey(r.Key)
-		if err != nil {
-			return nil, fmt.Errorf("dispatch: the key %q of a commit: %w", r.Key, err)
-		}
-		list = append(list, Made{
-			Key: c.Key, Job: id, Name: j.Name, Attempt: c.Attempt, Payload: j.Payload, Reads: j.Reads, Marks: c.Inputs,
-		})
+		fresh = append(fresh, Record{Table: r.Table, Key: r.Key})
 	}
-	return list, nil
+	return fresh, made, nil
+}
+
+// resultOf makes the result that a commit holds a record of its own. made is nil
+// if it holds none that a later run could take.
+func resultOf(commit, job Record) (result Record, made *Made, err error) {
+	var c commitBody
+	if err := decode(commit, &c); err != nil || !c.Whole || c.Key == "" {
+		return Record{}, nil, err
+	}
+	if job.Body == nil {
+		return Record{}, nil, fmt.Errorf("dispatch: job %s has a commit, and no record of what it is", commit.Key)
+	}
+	var j jobBody
+	if err := decode(job, &j); err != nil {
+		return Record{}, nil, err
+	}
+	id, err := parseJobKey(commit.Key)
+	if err != nil {
+		return Record{}, nil, fmt.Errorf("dispatch: the key %q of a commit: %w", commit.Key, err)
+	}
+	for i := range c.Outputs {
+		c.Outputs[i].Tag = c.Outputs[i].tag(c.Attempt)
+	}
+	b := resultBody{Job: j.Name, Digest: j.Digest, Inputs: c.Inputs, Made: uint64(c.Attempt >> 32), Outputs: c.Outputs}
+	return Record{TableResult, c.Key, appendResult(nil, &b)}, &Made{
+		Key: c.Key, Job: id, Name: j.Name, Attempt: c.Attempt, Payload: j.Payload, Reads: j.Reads, Marks: c.Inputs,
+	}, nil
+}
+
+// decode reads the body of a record.
+func decode(r Record, into any) error {
+	if err := json.Unmarshal(r.Body, into); err != nil {
+		return fmt.Errorf("dispatch: reading record %s of table %s: %w", r.Key, r.Table, err)
+	}
+	return nil
 }
 
 // Rerun names the results that may not be taken again if some jobs are to run
@@ -140,19 +115,19 @@ func Rerun(records []Record, chosen func(step, job string) bool) (keys map[strin
 		switch r.Table {
 		case TableCommit:
 			var c commitBody
-			err = json.Unmarshal(r.Body, &c)
+			err = decode(r, &c)
 			commits[r.Key] = c
 		case TableResult:
 			var b resultBody
-			err = json.Unmarshal(r.Body, &b)
+			err = decode(r, &b)
 			results[r.Key] = b
 		case TableJob:
 			var j jobBody
-			err = json.Unmarshal(r.Body, &j)
+			err = decode(r, &j)
 			submitted, numbers = append(submitted, j), append(numbers, r.Key)
 		}
 		if err != nil {
-			return nil, 0, fmt.Errorf("dispatch: reading record %s of table %s: %w", r.Key, r.Table, err)
+			return nil, 0, err
 		}
 	}
 	keys = make(map[string]bool)
@@ -246,8 +221,5 @@ func (r *RecordedJob) decode(table string, body []byte, into any) error {
 	if body == nil {
 		return nil
 	}
-	if err := json.Unmarshal(body, into); err != nil {
-		return fmt.Errorf("dispatch: reading record %s of table %s: %w", jobKey(r.ID), table, err)
-	}
-	return nil
+	return decode(Record{table, jobKey(r.ID), body}, into)
 }

@@ -253,7 +253,11 @@ func forget(ctx context.Context, s state.Source, again rerun) (records []dispatc
 	if err != nil {
 		return nil, nil, err
 	}
-	provenance, unwanted, err := state.ProvenanceOf(ctx, s, jobs)
+	fresh, made, err := dispatch.Fresh(jobs)
+	if err != nil {
+		return nil, nil, err
+	}
+	provenance, unwanted, err := state.ProvenanceOf(ctx, s, made)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -267,10 +271,6 @@ func forget(ctx context.Context, s state.Source, again rerun) (records []dispatc
 	}
 	for i := range rest {
 		rest[i].Body = nil
-	}
-	fresh, err := dispatch.Fresh(jobs)
-	if err != nil {
-		return nil, nil, err
 	}
 	dropped, err := again.drop(jobs)
 	return slices.Concat(fresh, rest, gone, provenance, dropped), unwanted, err

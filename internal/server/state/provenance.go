@@ -27,13 +27,9 @@ const ProvenanceLimit = 64 << 10
 // line breaks.
 func ProvenanceKey(job, result string) string { return job + "\n" + result }
 
-// ProvenanceOf makes the records of the results that are kept of a run, and names
+// ProvenanceOf makes the records of how the results were made that are kept of a run, and names
 // the attempts that made none of them.
-func ProvenanceOf(ctx context.Context, s Source, records []dispatch.Record) (kept []dispatch.Record, others []dispatch.AttemptID, err error) {
-	made, err := dispatch.Provenance(records)
-	if err != nil {
-		return nil, nil, err
-	}
+func ProvenanceOf(ctx context.Context, s Source, made []dispatch.Made) (kept []dispatch.Record, others []dispatch.AttemptID, err error) {
 	ended, err := s.Load(ctx, AttemptTable)
 	if err != nil {
 		return nil, nil, err
