@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
+
+	"fairway/sched"
 )
 
 // Main runs the program with the arguments of the process and returns its
@@ -128,24 +130,19 @@ func exitCodesTopic() *cobra.Command {
 // signalled calls each of its functions at the next signal that asks the program to
 // end, in order, the last one from then on. The returned function ends that.
 func signalled(actions ...func(os.Signal)) (stop func()) {
-	signals := make(chan os.Signal, len(actions))
-	done := make(chan struct{})
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	asked := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) { // by nohup
-		signal.Notify(signals, syscall.SIGHUP)
+		asked = append(asked, syscall.SIGHUP)
 	}
+	signals := sched.Default().Signals(asked...)
 	go func() {
 		for i := 0; ; i++ {
-			select {
-			case s := <-signals:
-				actions[min(i, len(actions)-1)](s)
-			case <-done:
-				return
+			s, err := signals.Wait(context.Background())
+			if err != nil {
+				return // closed
 			}
+			actions[min(i, len(actions)-1)](s)
 		}
 	}()
-	return func() {
-		signal.Stop(signals)
-		close(done)
-	}
+	return signals.Close
 }

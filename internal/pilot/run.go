@@ -92,9 +92,16 @@ func Run(ctx context.Context, cfg Config) error {
 		debug.SetGCPercent(HeapGrowth)
 	}
 	cfg.useProcessors(false)
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT, syscall.SIGUSR2) // Grid Engine tells of the end by USR2
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGUSR1)                                  // and of a suspension by USR1, which would end it
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGUSR1) // Grid Engine tells of a suspension by it, and it would end the pilot
+	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+	signals := p.sched.Signals(syscall.SIGTERM, syscall.SIGINT, syscall.SIGUSR2) // Grid Engine tells of the end by USR2
+	defer signals.Close()
+	go func() {
+		if _, err := signals.Wait(ctx); err == nil {
+			stop()
+		}
+	}()
 	if err := p.prepare(); err != nil {
 		p.announce(ctx, err)
 		return fmt.Errorf("%w: %w", ErrEnvironment, err)
