@@ -14,7 +14,7 @@ import (
 
 	"fairway/internal/flow"
 	"fairway/internal/quantity"
-	"fairway/internal/server"
+	"fairway/internal/server/feed"
 	"fairway/internal/yamlfile"
 )
 
@@ -125,7 +125,7 @@ func inspect(workflow *flow.Workflow, file, folder string) (checkedObject, error
 	for _, input := range workflow.Inputs {
 		count := len(input.Sizes)
 		for _, glob := range localGlobs(input) {
-			found, _ := server.Glob(folder, glob) // inputProblems tells
+			found, _ := feed.Glob(folder, glob) // inputProblems tells
 			count += len(found)
 		}
 		checked.Inputs = append(checked.Inputs, checkedInput{Name: input.Name, Files: count, Watched: comesLater(input)})
@@ -158,17 +158,17 @@ func inputProblems(input *flow.DeclaredInput, folder string) (problems []yamlfil
 		if flow.IsURL(glob) {
 			continue // a run asks the server
 		}
-		found, err := server.Glob(folder, glob)
-		switch path := server.OnlyFolders(found); {
+		found, err := feed.Glob(folder, glob)
+		switch path := feed.OnlyFolders(found); {
 		case err != nil:
 			add("permit that, or write a pattern that leaves the folder out", "%v", err)
 		case comesLater(input) || len(input.Sizes) > 0:
 		case len(found) == 0 && input.MayBeEmpty:
 		case len(found) == 0:
-			says, instead, _ := strings.Cut(server.NothingMatches(folder, glob, displayPath(inFolder(folder, input.Patterns[i]))).Error(), "; ")
+			says, instead, _ := strings.Cut(feed.NothingMatches(folder, glob, displayPath(inFolder(folder, input.Patterns[i]))).Error(), "; ")
 			add(cmp.Or(instead, "name files that are there, or watch the folder if they come later"), "%s", says)
 		case path != "" && !strings.HasSuffix(glob, "/"):
-			add(server.InsteadOfFolder(input.Patterns[i]), "%s is a folder", displayPath(path))
+			add(feed.InsteadOfFolder(input.Patterns[i]), "%s is a folder", displayPath(path))
 		}
 	}
 	for _, err := range misnamed(input, folder) {
@@ -180,7 +180,7 @@ func inputProblems(input *flow.DeclaredInput, folder string) (problems []yamlfil
 			add("name a file with a URL or path a line", "%s is a folder", displayPath(path))
 		}
 	}
-	if _, err := server.ReadCatalog(folder, input.Catalog); err != nil {
+	if _, err := feed.ReadCatalog(folder, input.Catalog); err != nil {
 		add("name a storage.xml or storage.json, and one of its protocols", "%v", err)
 	}
 	return problems
@@ -189,9 +189,9 @@ func inputProblems(input *flow.DeclaredInput, folder string) (problems []yamlfil
 // misnamed finds files of which no logical name can be told.
 func misnamed(input *flow.DeclaredInput, folder string) (problems []error) {
 	for _, glob := range localGlobs(input) {
-		found, _ := server.Glob(folder, glob) // the caller tells why not
+		found, _ := feed.Glob(folder, glob) // the caller tells why not
 		for _, path := range found {
-			if _, _, err := input.LFN(server.AsWritten(folder, glob, path)); err != nil && len(problems) < maxMisnamed {
+			if _, _, err := input.LFN(feed.AsWritten(folder, glob, path)); err != nil && len(problems) < maxMisnamed {
 				problems = append(problems, err)
 			}
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/internal/quantity"
-	"fairway/internal/server"
 	"fairway/internal/server/folder"
+	"fairway/internal/server/publish"
 )
 
 type cleanedObject struct {
@@ -68,7 +68,7 @@ func (c *console) clean(ctx context.Context, dir string, results bool) error {
 	}
 	var unpublish func(folder.Layout, *folder.Cleaned) error
 	if results {
-		unpublish = func(l folder.Layout, cleaned *folder.Cleaned) error { return server.CleanResults(ctx, l, cleaned) }
+		unpublish = func(l folder.Layout, cleaned *folder.Cleaned) error { return publish.Clean(ctx, l, cleaned) }
 	}
 	cleaned, err := folder.Clean(dir, unpublish)
 	if _, running := errors.AsType[*folder.RunningError](err); running {

@@ -8,7 +8,7 @@ import (
 
 	"connectrpc.com/connect"
 
-	"fairway/internal/server"
+	"fairway/internal/server/api"
 	"fairway/internal/wire"
 	"fairway/sched"
 )
@@ -33,7 +33,7 @@ const endingPause = 50 * time.Millisecond
 // take what it did not.
 func askIn(ctx context.Context, folder string, do func(context.Context, wire.WorkflowClient) error) error {
 	for ended := (time.Time{}); ; {
-		connection, err := server.Connect(ctx, folder)
+		connection, err := api.Connect(ctx, folder)
 		if errors.Is(err, fs.ErrNotExist) {
 			return noState(folder)
 		}
@@ -79,11 +79,11 @@ func (c *console) askRunning(ctx context.Context, do func(context.Context, wire.
 
 // runningIn connects to the server that runs the workflow of a folder; nil
 // where none does.
-func runningIn(ctx context.Context, folder string) *server.Connection {
+func runningIn(ctx context.Context, folder string) *api.Connection {
 	if !hasState(folder) {
 		return nil
 	}
-	connection, err := server.Connect(ctx, folder)
+	connection, err := api.Connect(ctx, folder)
 	if err != nil {
 		return nil
 	}

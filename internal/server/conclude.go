@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -11,9 +10,8 @@ import (
 
 	"fairway/internal/dispatch"
 	"fairway/internal/server/convert"
-	"fairway/internal/server/loop"
+	"fairway/internal/server/publish"
 	"fairway/internal/server/state"
-	"fairway/internal/storage"
 	"fairway/internal/wire"
 )
 
@@ -120,7 +118,7 @@ const UnusedResultLimit = 100_000
 // nothing is kept that this run doesn't use, neither stored nor among the
 // results.
 func (s *Server) tidy(succeeded bool) {
-	needed := s.needed()
+	needed := publish.StoredOf(s.loop.Dispatch)
 	keep := UnusedResultLimit
 	succeeded = succeeded && s.config.Workflow.Target() == "" // the rest is needed later
 	if succeeded {
@@ -128,57 +126,22 @@ func (s *Server) tidy(succeeded bool) {
 	}
 	gone, kept := oldest(s.loop.Dispatch.Unused(), keep)
 	for _, result := range kept {
-		needed.add(result.PFNs...)
+		needed.Add(result.PFNs...)
 	}
 	records := convert.Each(gone, func(r dispatch.UnusedResult) dispatch.Record { return r.Record })
 	err := s.opened.store.Apply(context.Background(), records)
 	if err == nil && succeeded {
-		err = s.tidyResults()
+		err = s.files.Tidy(s.loop.Dispatch, s.config.KeepResults)
 	}
 	if err == nil {
 		err = s.removeLogs(context.Background(), gone)
 	}
 	if err == nil {
-		err = s.sweep(needed)
+		err = s.files.Sweep(needed)
 	}
 	if err != nil {
 		s.log.Warn("files that nobody needs could not be removed", "folder", s.folders.Storage, "error", err)
 	}
-}
-
-// names are those of files in the storage element.
-type names map[string]bool
-
-func (n names) add(pfns ...string) {
-	for _, pfn := range pfns {
-		if name, ok := storage.StateName(pfn); ok {
-			n[name] = true
-		}
-	}
-}
-
-// needed are the stored files of this run.
-func (s *Server) needed() names {
-	needed := names{}
-	for job := range s.loop.Dispatch.Jobs(0) {
-		detail, _ := s.loop.Dispatch.Detail(job.ID)
-		for _, file := range detail.Writes {
-			needed.add(file.PFN)
-		}
-	}
-	return needed
-}
-
-// tidyResults removes results that this run does not make, or has them kept.
-func (s *Server) tidyResults() error {
-	if s.opened.run.InputsGone {
-		return nil
-	}
-	obsolete := s.standing.obsolete(written(s.loop.Dispatch), false)
-	if s.config.KeepResults {
-		return s.keepResults(obsolete)
-	}
-	return s.unpublish(obsolete)
 }
 
 // oldest parts results, oldest first, into those that go and the last ones, of
@@ -216,39 +179,3 @@ func (s *Server) removeLogs(ctx context.Context, gone []dispatch.UnusedResult) e
 	}
 	return state.Logs(s.folders.Logs).Remove(unwanted)
 }
-
-// look, list, provenance, report, changes, change are what the API sees of a run.
-
-func (s *Server) list(context.Context, *wire.ListJobsRequest) (*wire.ListJobsResponse, error) {
-	return nil, nil // its cores are there
-}
-
-func (s *Server) look(ctx context.Context, ask func(*state.Cores)) error {
-	err := s.inbox.Query(ctx, ask)
-	if errors.Is(err, loop.ErrEnded) {
-		ask(&s.loop.Cores) // nobody changes them any more
-		return nil
-	}
-	return err
-}
-
-func (s *Server) provenance(ctx context.Context, job, key string) (*wire.Provenance, error) {
-	return state.LoadProvenance(ctx, s.opened.store, job, key)
-}
-
-func (s *Server) report(r *wire.ProgressReport) {
-	r.Summary.Results = s.folders.Results
-	r.Summary.WaitingSeconds += s.waited
-	r.Notes = s.loop.Ending.Notes()
-	if end := s.concluded.Load(); end != nil {
-		r.Ended, r.Succeeded, r.Problems = true, end.Succeeded, end.Problems
-		r.Summary.WallSeconds = s.earlier + end.seconds
-		return
-	}
-	r.Summary.WallSeconds = s.earlier + time.Since(s.began).Seconds()
-	r.Problems = s.loop.Ending.Problems()
-}
-
-func (s *Server) changes() <-chan struct{} { return s.loop.Changes() }
-
-func (s *Server) change(ctx context.Context, r *loop.Request) error { return s.inbox.Do(ctx, r) }

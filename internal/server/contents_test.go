@@ -4,7 +4,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 )
@@ -56,21 +55,5 @@ func TestContentsCountWhateverTheTime(t *testing.T) {
 	r.mustSucceed()
 	if r.pilots.total() != 2 || r.result("joined.txt") != "ONE OWT THREE " {
 		t.Errorf("executed %v, the result is %q", r.pilots.executed, r.result("joined.txt"))
-	}
-}
-
-// A large input is not read by the server.
-func TestLargeInputsAreKnownByTheirStamps(t *testing.T) {
-	root := t.TempDir()
-	path := filepath.Join(root, "large")
-	for _, size := range []int64{ComparedSize, ComparedSize + 1} {
-		write(t, path, "")
-		if err := os.Truncate(path, size); err != nil {
-			t.Fatal(err)
-		}
-		file, err := newFinder(root, nil).existing("large", "folder:large")
-		if err != nil || strings.HasPrefix(file.Identity, "sha256-") != (size <= ComparedSize) {
-			t.Errorf("%d bytes: %+v, %v", size, file, err)
-		}
 	}
 }

@@ -11,11 +11,13 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"fairway/internal/beneath"
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
+	"fairway/internal/server/api"
+	"fairway/internal/server/feed"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/loop"
+	"fairway/internal/server/publish"
 	"fairway/internal/server/state"
 	"fairway/internal/storage"
 	"fairway/internal/storage/elements"
@@ -74,8 +76,8 @@ func DryRun(ctx context.Context, config Config) (*Plan, error) {
 	if records != nil {
 		defer func() { _ = records.Close() }()
 	}
-	find := newFinder(dir, elements.New(folders.Places(), config.Sched.Sleep))
-	find.look, find.state = true, folders.ID
+	find := feed.NewFinder(dir, elements.New(folders.Places(), config.Sched.Sleep))
+	find.Dry, find.State = true, folders.ID
 	o, err := openRecords(ctx, &config, records, find)
 	if err != nil {
 		return nil, err
@@ -86,13 +88,13 @@ func DryRun(ctx context.Context, config Config) (*Plan, error) {
 	}
 	p := o.plan(c)
 	if records != nil && !config.KeepResults && config.Workflow.Target() == "" && !o.willKeep() {
-		p.Removes, err = removals(ctx, records, folders, c.Dispatch)
+		p.Removes, err = publish.Removals(ctx, records, folders, c.Dispatch)
 	}
 	return p, err
 }
 
 // rehearse steps the cores as far as they go without a pilot.
-func (o *opened) rehearse(ctx context.Context, config *Config, find *finder, at storage.Places) (*state.Cores, error) {
+func (o *opened) rehearse(ctx context.Context, config *Config, find *feed.Finder, at storage.Places) (*state.Cores, error) {
 	memory := &rehearsal{store: o.store}
 	if o.decision == runAgain {
 		fresh, _, err := forget(ctx, o.store, o.rerun)
@@ -112,7 +114,7 @@ func (o *opened) rehearse(ctx context.Context, config *Config, find *finder, at 
 	r := loop.Rehearse(*c, config.Sched, config.Log)
 	defer r.Close()
 	begin := &loop.Request{Flow: []flow.Input{flow.Tick{}}}
-	if o.lost = lostFiles(at, c.Dispatch.Stored); len(o.lost) > 0 {
+	if o.lost = publish.LostFiles(at, c.Dispatch.Stored); len(o.lost) > 0 {
 		begin.Dispatch = append(begin.Dispatch, dispatch.LoseFiles{Files: o.lost})
 	}
 	if o.decision == runOn {
@@ -121,8 +123,8 @@ func (o *opened) rehearse(ctx context.Context, config *Config, find *finder, at 
 	_ = r.Take(begin) // what is refused is so by the run, too
 	for _, in := range o.flow.Inputs() {
 		files, closed := o.now[in.Name], true
-		if isOpenInput(in) {
-			if files, err = find.find(ctx, in); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if feed.IsOpen(in) {
+			if files, err = find.Find(ctx, in); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return nil, err
 			}
 			closed = in.Close == flow.CloseRule{}
@@ -147,25 +149,6 @@ func (o *opened) rehearse(ctx context.Context, config *Config, find *finder, at 
 // willKeep says that nothing is removed, since inputs have gone.
 func (o *opened) willKeep() bool {
 	return o.gone || o.run != nil && o.run.InputsGone && (o.decision == runOn || o.decision == runDone || o.run.State != state.Succeeded)
-}
-
-// removals are the names of results that would go.
-func removals(ctx context.Context, records store.Store, folders folder.Layout, core *dispatch.Core) (names []string, err error) {
-	s, err := loadStanding(ctx, records, folders)
-	if err != nil {
-		return nil, err
-	}
-	results, err := beneath.Open(folders.Results)
-	if err != nil {
-		return nil, folder.IgnoreMissing(err)
-	}
-	defer func() { _ = results.Close() }()
-	for _, lfn := range s.obsolete(written(core), false) {
-		if ours, err := s.isOurs(results, lfn); err == nil && ours {
-			names = append(names, lfn)
-		}
-	}
-	return names, nil
 }
 
 func (o *opened) plan(c *state.Cores) *Plan {
@@ -239,7 +222,7 @@ func (o *outlook) why(job *dispatch.JobDetail, earlier *wire.Provenance) string 
 	}
 	var reasons []string
 	if payload := new(wire.Payload); earlier != nil && proto.Unmarshal(job.Payload, payload) == nil {
-		reasons = changesSince(earlier, job, payload)
+		reasons = api.ChangesSince(earlier, job, payload)
 	}
 	if len(written) > 1 {
 		written = []string{fmt.Sprintf("%s; and %s written by jobs that run", written[0], moreInputs(len(written)-1))}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/server/api"
 	"fairway/internal/server/folder"
 	"fairway/internal/store"
 	"fairway/internal/wire"
@@ -190,7 +191,7 @@ func TestEndWithAStoppedPilot(t *testing.T) {
 func TestConnectShowsAFinishedRun(t *testing.T) {
 	root := newFolder(t, threeTexts)
 	newRun(t, root, twoSteps, twoStepsScript).mustSucceed()
-	c, err := Connect(context.Background(), root)
+	c, err := api.Connect(context.Background(), root)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"connectrpc.com/connect"
 
 	"fairway/internal/access"
+	"fairway/internal/server/api"
 	"fairway/internal/server/launch"
 	"fairway/internal/server/listen"
 	"fairway/internal/wire"
@@ -61,7 +62,7 @@ func (s *Server) farHandler() http.Handler {
 
 // taskQueue is the service of pilots, wherever they call.
 func (s *Server) taskQueue() (path string, handler http.Handler) {
-	return wire.NewTaskQueueHandler(&taskQueue{
-		inbox: s.inbox, claims: access.Claims{Authority: s.authority, Stores: s.config.stores},
+	return wire.NewTaskQueueHandler(&api.TaskQueue{
+		Inbox: s.inbox, Claims: access.Claims{Authority: s.authority, Stores: s.config.stores},
 	}, listen.Uncompressed, connect.WithReadMaxBytes(access.MaxMessage))
 }

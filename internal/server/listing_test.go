@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/server/api"
 	"fairway/internal/server/state"
 	"fairway/internal/wire"
 )
@@ -72,16 +73,16 @@ func compareAllLists(t *testing.T, root string) {
 // compareLists says whether few records were enough.
 func compareLists(t *testing.T, root string, r *wire.ListJobsRequest) bool {
 	t.Helper()
-	v, err := openView(context.Background(), root)
+	v, err := api.OpenResting(context.Background(), root)
 	if err != nil {
 		t.Fatal(err)
 	}
-	quick, err := v.list(context.Background(), r)
+	quick, err := v.List(context.Background(), r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var want *wire.ListJobsResponse
-	if err := v.look(context.Background(), func(c *state.Cores) { want = listOf(c, r) }); err != nil {
+	if err := v.Query(context.Background(), func(c *state.Cores) { want = api.ListOf(c, r) }); err != nil {
 		t.Fatal(err)
 	}
 	if quick != nil && !proto.Equal(quick, want) {
@@ -92,12 +93,12 @@ func compareLists(t *testing.T, root string, r *wire.ListJobsRequest) bool {
 
 // A list takes records of the listed jobs only, and is read in pages.
 func TestListingReadsPages(t *testing.T) {
-	text, files := manyFiles(2*listingPage + 10)
+	text, files := manyFiles(2*api.ListingPage + 10)
 	r := newRun(t, newFolder(t, files), text, func(a *wire.Assignment, _ func(string) string) (map[string]string, int) {
 		return map[string]string{a.GetOutputs()[0].GetLfn(): ""}, 0
 	})
 	r.mustSucceed()
-	for _, request := range []*wire.ListJobsRequest{{}, {After: listingPage - 1, Limit: 2}, {After: listingPage, Limit: listingPage}, {After: listingPage + 10, Limit: listingPage}} {
+	for _, request := range []*wire.ListJobsRequest{{}, {After: api.ListingPage - 1, Limit: 2}, {After: api.ListingPage, Limit: api.ListingPage}, {After: api.ListingPage + 10, Limit: api.ListingPage}} {
 		if !compareLists(t, r.folder, request) {
 			t.Errorf("%v is not answered from few records", request)
 		}

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
+	"fairway/internal/server/feed"
 	"fairway/internal/server/state"
 	"fairway/internal/store"
 )
@@ -46,7 +48,7 @@ type opened struct {
 
 // openRecords looks at what was run before in a folder, and at the inputs as
 // they are now.
-func openRecords(ctx context.Context, config *Config, s store.Store, find *finder) (*opened, error) {
+func openRecords(ctx context.Context, config *Config, s store.Store, find *feed.Finder) (*opened, error) {
 	o := &opened{now: map[string][]flow.InputFile{}, elsewhere: map[string][]flow.InputFile{}}
 	fresh, err := flow.New(config.Workflow, config.Parameters)
 	if err != nil {
@@ -63,13 +65,13 @@ func openRecords(ctx context.Context, config *Config, s store.Store, find *finde
 		if o.inputs, err = state.LoadInputs(ctx, s); err != nil {
 			return nil, err
 		}
-		find.contents.remember(o.inputs)
+		find.Contents.Remember(o.inputs)
 	}
 	for _, in := range fresh.Inputs() {
-		if isOpenInput(in) {
+		if feed.IsOpen(in) {
 			continue
 		}
-		if o.now[in.Name], err = find.find(ctx, in); err != nil {
+		if o.now[in.Name], err = find.Find(ctx, in); err != nil {
 			return nil, err
 		}
 	}
@@ -89,36 +91,34 @@ func openRecords(ctx context.Context, config *Config, s store.Store, find *finde
 
 // lookAgain finds what came to open inputs since they were closed. One that
 // cannot be looked at any more counts as unchanged.
-func (o *opened) lookAgain(ctx context.Context, find *finder) {
+func (o *opened) lookAgain(ctx context.Context, find *feed.Finder) {
 	for _, in := range o.flow.Inputs() {
 		switch {
 		case in.URLList != "":
 			o.readAgain(ctx, find, in)
 		case in.Watch:
-			o.now[in.Name], _ = find.find(ctx, in)
+			o.now[in.Name], _ = find.Find(ctx, in)
 		}
 	}
 }
 
 // readAgain reads a URL list that was closed. A new line that is wrong is a
 // reason to run, so that it is told.
-func (o *opened) readAgain(ctx context.Context, find *finder, in *flow.DeclaredInput) {
-	found, err := find.list(ctx, in, true, nil)
+func (o *opened) readAgain(ctx context.Context, find *feed.Finder, in *flow.DeclaredInput) {
+	found, err := find.List(ctx, in, true, nil)
 	if err != nil {
 		return
 	}
-	o.now[in.Name] = found.files
-	for _, line := range found.wrong {
-		fed := func(r state.Input) bool { return r.Input == in.Name && r.LFN == line.lfn }
+	o.now[in.Name] = found.Files
+	for _, line := range found.Wrong {
+		fed := func(r state.Input) bool { return r.Input == in.Name && r.LFN == line.LFN }
 		if !slices.ContainsFunc(o.inputs, fed) {
-			o.reasons = append(o.reasons, fmt.Sprintf("the input %s has a new line, %v", in.Name, line.err))
+			o.reasons = append(o.reasons, fmt.Sprintf("the input %s has a new line, %v", in.Name, line.Err))
 		}
 	}
 }
 
-func isOpenInput(in *flow.DeclaredInput) bool { return in.Watch || in.URLList != "" }
-
-func (o *opened) decide(ctx context.Context, find *finder) {
+func (o *opened) decide(ctx context.Context, find *feed.Finder) {
 	workflow := o.flow.Workflow()
 	switch {
 	case o.run == nil:
@@ -152,14 +152,14 @@ func (o *opened) decide(ctx context.Context, find *finder) {
 // changes compares the files of an input that were fed with those that are
 // there now. Of an open input, files may have gone since, and others only count
 // once it was closed.
-func (o *opened) changes(ctx context.Context, find *finder, in *flow.DeclaredInput) []string {
+func (o *opened) changes(ctx context.Context, find *feed.Finder, in *flow.DeclaredInput) []string {
 	before := map[string]state.Input{}
 	for _, r := range o.inputs {
 		if r.Input == in.Name {
 			before[r.LFN] = r
 		}
 	}
-	fed := len(before) > 0 || isOpenInput(in)
+	fed := len(before) > 0 || feed.IsOpen(in)
 	var reasons []string
 	for _, file := range o.now[in.Name] {
 		switch r, known := before[file.LFN]; {
@@ -173,7 +173,7 @@ func (o *opened) changes(ctx context.Context, find *finder, in *flow.DeclaredInp
 		}
 		delete(before, file.LFN)
 	}
-	if isOpenInput(in) {
+	if feed.IsOpen(in) {
 		return append(reasons, o.changesOfOpen(ctx, find, in, before)...)
 	}
 	for _, lfn := range slices.Sorted(maps.Keys(before)) {
@@ -184,21 +184,21 @@ func (o *opened) changes(ctx context.Context, find *finder, in *flow.DeclaredInp
 
 // found takes note of a file that holds what it held, but is another one or was
 // touched: those who read it are to know it again.
-func (o *opened) found(find *finder, in *flow.DeclaredInput, r *state.Input, file flow.InputFile) {
-	if now := find.contents.stampOf(file.PFN); r.Stamp != nil && now != nil && (r.PFN != file.PFN || *r.Stamp != *now) {
+func (o *opened) found(find *feed.Finder, in *flow.DeclaredInput, r *state.Input, file flow.InputFile) {
+	if now := find.Contents.StampOf(file.PFN); r.Stamp != nil && now != nil && (r.PFN != file.PFN || *r.Stamp != *now) {
 		o.elsewhere[in.Name] = append(o.elsewhere[in.Name], file)
 	}
 }
 
 // changesOfOpen looks at those files that were fed before and are left to be
 // compared. What cannot be reached now counts as it was.
-func (o *opened) changesOfOpen(ctx context.Context, find *finder, in *flow.DeclaredInput, left map[string]state.Input) []string {
+func (o *opened) changesOfOpen(ctx context.Context, find *feed.Finder, in *flow.DeclaredInput, left map[string]state.Input) []string {
 	var reasons []string
 	for _, r := range o.inputs {
 		if _, still := left[r.LFN]; r.Input != in.Name || !still {
 			continue
 		}
-		file, err := find.again(ctx, in, r)
+		file, err := find.Current(ctx, in, r)
 		o.gone = o.gone || errors.Is(err, fs.ErrNotExist)
 		switch {
 		case err != nil || file == nil:
@@ -274,4 +274,45 @@ func forget(ctx context.Context, s state.Source, again rerun) (records []dispatc
 	}
 	dropped, err := again.drop(jobs)
 	return slices.Concat(fresh, rest, gone, provenance, dropped), unwanted, err
+}
+
+// OtherWorkflowError says that a folder holds the run of another workflow, whose
+// results a run of this one would remove.
+type OtherWorkflowError struct {
+	Folder       string
+	There, Asked string // names of workflows
+	File         string // of the one that is there, as it was named
+}
+
+func (e *OtherWorkflowError) Error() string {
+	return fmt.Sprintf("%s holds the run of the workflow %s (%s); a run of %s would remove its results", e.Folder, e.There, e.File, e.Asked)
+}
+
+// refuseOther refuses a workflow of another name, unless the same file was given
+// another name for it.
+func (o *opened) refuseOther(config *Config) error {
+	asked := config.Workflow.Name
+	if o.run == nil || o.run.Workflow == asked || o.run.Source == sourceOf(config) {
+		return nil
+	}
+	return &OtherWorkflowError{Folder: config.Folder, There: o.run.Workflow, Asked: asked, File: o.run.File}
+}
+
+// sourceOf is the workflow's file as it is found from the folder of the state,
+// wherever both are moved together.
+func sourceOf(config *Config) string {
+	file, err := filepath.Abs(config.Workflow.File)
+	if err != nil {
+		return config.Workflow.File
+	}
+	folder := config.Folder
+	for _, path := range []*string{&file, &folder} {
+		if resolved, err := filepath.EvalSymlinks(*path); err == nil {
+			*path = resolved
+		}
+	}
+	if relative, err := filepath.Rel(folder, file); err == nil {
+		return relative
+	}
+	return file
 }

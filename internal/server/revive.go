@@ -9,6 +9,7 @@ import (
 	"fairway/internal/flow"
 	"fairway/internal/server/convert"
 	"fairway/internal/server/loop"
+	"fairway/internal/server/publish"
 	"fairway/internal/server/state"
 )
 
@@ -22,7 +23,7 @@ func (s *Server) revive(c *state.Cores) (*loop.Request, error) {
 		if s.opened.decision == runAgain {
 			break
 		}
-		records, err := s.find.records(name, files)
+		records, err := s.find.Records(name, files)
 		if err != nil {
 			return r, err
 		}
@@ -30,11 +31,11 @@ func (s *Server) revive(c *state.Cores) (*loop.Request, error) {
 		existing := convert.Each(files, func(f flow.InputFile) dispatch.ExistingFile { return f.ExistingFile })
 		r.Dispatch = append(r.Dispatch, dispatch.AddFiles{Files: existing})
 	}
-	lost := lostFiles(s.folders.Places(), c.Dispatch.Stored)
+	lost := publish.LostFiles(s.folders.Places(), c.Dispatch.Stored)
 	if len(lost) > 0 {
 		r.Dispatch = append(r.Dispatch, dispatch.LoseFiles{Files: lost})
 	}
-	r.Publish = s.restore(c, lost)
+	r.Publish = s.files.Restore(c, lost)
 	ends, err := s.pilots.Adopt(context.Background(), c.Dispatch.Launches())
 	if err != nil {
 		s.log.Warn("taking over pilots", "error", err)

@@ -14,12 +14,14 @@ import (
 	"time"
 
 	"fairway/internal/access"
-	"fairway/internal/dispatch"
 	"fairway/internal/recording"
+	"fairway/internal/server/api"
+	"fairway/internal/server/feed"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/launch"
 	"fairway/internal/server/listen"
 	"fairway/internal/server/loop"
+	"fairway/internal/server/publish"
 	"fairway/internal/server/state"
 	"fairway/internal/storage"
 	"fairway/internal/storage/elements"
@@ -37,9 +39,8 @@ type Server struct {
 	authority *access.Authority
 	opened    *opened
 	tape      *recording.Writer // nil: none
-	find      *finder
+	find      *feed.Finder
 	element   storage.Element
-	standing  *standing
 	sched     *sched.Scheduler
 	log       *slog.Logger
 
@@ -48,11 +49,9 @@ type Server struct {
 	far      far
 	inbox    *loop.Inbox
 	pilots   *launch.Pilots
-	feeds    *feeds
+	feeds    *feed.Feeder
+	files    *publish.Files
 	loop     *loop.Loop
-
-	toPublish *loop.Mailbox[dispatch.Publish]
-	toRemove  *loop.Mailbox[string]
 
 	began     time.Time
 	earlier   float64 // seconds that earlier servers worked on this run
@@ -87,8 +86,8 @@ func (s *Server) open(ctx context.Context) error {
 		return err
 	}
 	s.element = elements.New(s.folders.Places(), s.sched.Sleep)
-	s.find = newFinder(dir, s.element)
-	s.find.state = s.folders.ID
+	s.find = feed.NewFinder(dir, s.element)
+	s.find.State = s.folders.ID
 	records, err := folder.OpenStore(s.folders.State)
 	if err != nil {
 		return err
@@ -96,7 +95,9 @@ func (s *Server) open(ctx context.Context) error {
 	if s.opened, err = openRecords(ctx, &s.config, records, s.find); err != nil {
 		return errors.Join(err, records.Close())
 	}
-	if s.standing, err = loadStanding(ctx, records, s.folders); err != nil {
+	s.inbox = loop.NewInbox()
+	note := func(text string) { s.loop.Ending.Note(text) }
+	if s.files, err = publish.New(ctx, records, s.folders, s.element, s.inbox, note, s.sched, s.log); err != nil {
 		return err
 	}
 	if err := s.record(); err != nil {
@@ -106,7 +107,6 @@ func (s *Server) open(ctx context.Context) error {
 	if s.listener, address, err = listen.Unix(s.folders.State); err != nil {
 		return err
 	}
-	s.inbox = loop.NewInbox()
 	s.pilots = launch.New(s.inbox, s.sched, s.log)
 	if s.config.System != nil {
 		system, err := s.config.System("unix:"+address, s.folders)
@@ -136,11 +136,10 @@ func (s *Server) record() error {
 
 // assemble makes the parts and connects them.
 func (s *Server) assemble() {
-	s.toPublish, s.toRemove = loop.NewMailbox[dispatch.Publish](), loop.NewMailbox[string]()
-	s.feeds = newFeeds(s.opened.flow.Inputs())
+	s.feeds = feed.New(s.opened.flow.Inputs(), s.find, s.inbox, s.sched, s.log)
 	s.loop = loop.New(loop.Config{
 		Inbox: s.inbox, Store: s.opened.store, Load: s.load, Revive: s.revive,
-		Pilots: s.pilots, Files: s, InputsClosed: s.feeds.allClosed,
+		Pilots: s.pilots, Files: s.files, InputsClosed: s.feeds.AllClosed,
 		KeepGoing: s.config.KeepGoing, LeaveTime: s.config.LeaveTime, CommitDelay: s.config.CommitDelay,
 		Tape: s.tape, Sched: s.sched, Log: s.log,
 	})
@@ -150,19 +149,16 @@ func (s *Server) assemble() {
 	}
 }
 
-// Publish is part of loop.Files.
-func (s *Server) Publish(files []dispatch.Publish) { s.toPublish.Put(files...) }
-
-// Remove is part of loop.Files.
-func (s *Server) Remove(pfns []string) { s.toRemove.Put(pfns...) }
+// CloseInput closes an open input, or all of them, for a person.
+func (s *Server) CloseInput(ctx context.Context, name string) error {
+	return s.feeds.CloseInput(ctx, name)
+}
 
 // handler serves pilots and people at the socket of the state folder.
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(s.taskQueue())
-	mux.Handle(wire.NewWorkflowHandler(&api{
-		run: s, changer: s, control: s, logs: state.Logs(s.folders.Logs), places: s.folders.Places(), sched: s.sched,
-	}, listen.Uncompressed))
+	mux.Handle(wire.NewWorkflowHandler(api.NewService(live{s}, s, s.folders, s.sched), listen.Uncompressed))
 	return mux
 }
 
@@ -207,16 +203,15 @@ func (s *Server) Run(ctx context.Context) (Outcome, error) {
 	}
 	s.earlier, s.waited = s.opened.run.Seconds, s.opened.run.Waiting
 	s.retries = s.opened.decision == runOn
+	s.files.InputsGone = s.opened.run.InputsGone
 	defer context.AfterFunc(ctx, func() { s.Stop(false) })()
 	working, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 
 	var group sync.WaitGroup
-	for _, work := range []func(context.Context){
-		s.publishLoop, s.removeLoop, s.feedLoop, s.loop.Commit,
-	} {
-		group.Go(func() { work(working) })
-	}
+	group.Go(func() { s.loop.Commit(working) })
+	group.Go(func() { s.files.Run(working) })
+	group.Go(func() { s.feeds.Run(working, s.opened.now, s.opened.inputs) })
 	endpoints := []*listen.Endpoint{s.endpoint}
 	if s.far.endpoint != nil {
 		endpoints = append(endpoints, s.far.endpoint)

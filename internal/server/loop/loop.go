@@ -281,12 +281,12 @@ func (l *Loop) gather(e *dispatch.Effects) {
 // batch system has under such a name is known after a crash.
 func (l *Loop) nameLaunches(start dispatch.Start) {
 	for range start.Count {
-		launch := newLaunch(start.Site)
-		if err := l.stepDispatch(dispatch.PilotSubmitted{Site: start.Site, Launch: launch.Name}); err != nil {
+		named := newLaunch(start.Site)
+		if err := l.stepDispatch(dispatch.PilotSubmitted{Site: start.Site, Launch: named.Name}); err != nil {
 			l.Ending.fail(fmt.Errorf("starting a pilot at %s: %w", start.Site, err))
 			return
 		}
-		l.gathering.start = append(l.gathering.start, launch)
+		l.gathering.start = append(l.gathering.start, named)
 	}
 }
 

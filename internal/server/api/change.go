@@ -1,0 +1,135 @@
+package api
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"fairway/internal/dispatch"
+	"fairway/internal/wire"
+)
+
+const (
+	changesShown = 5  // of one kind, in one explanation
+	linesShown   = 20 // of a command that changed
+	lineShown    = 80 // columns of one of them
+)
+
+// ChangesSince tells how a job differs from what an earlier result of it was
+// made from, one difference a line. Where both are alike, or little is known of
+// the earlier one, there are none.
+func ChangesSince(p *wire.Provenance, job *dispatch.JobDetail, now *wire.Payload) []string {
+	if p.GetPayload() == nil {
+		return nil
+	}
+	changes := variableChanges(p.Payload.Environment, now.GetEnvironment())
+	if lines := commandChanges(commandLines(p.Payload), commandLines(now)); len(lines) > 0 {
+		changes = append(changes, "its command changed:")
+		changes = append(changes, lines...)
+	}
+	return append(changes, inputChanges(p, job)...)
+}
+
+func variableChanges(before, now map[string]string) []string {
+	names := maps.Clone(before)
+	maps.Copy(names, now)
+	var changes []string
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		was, known := before[name]
+		is, still := now[name]
+		switch {
+		case was == is && known == still, !known || !still: // the command says so itself
+		default:
+			changes = append(changes, fmt.Sprintf("%s %s -> %s", name, quoted(was), quoted(is)))
+		}
+	}
+	return few(changes, "variables")
+}
+
+// quoted shows a value, in quotes where it would not be told from the text
+// around it.
+func quoted(value string) string {
+	if value == "" || strings.ContainsAny(value, " \t\n\"'") {
+		value = fmt.Sprintf("%q", value)
+	}
+	return shortened(value)
+}
+
+func shortened(line string) string {
+	runes := []rune(line)
+	if len(runes) <= lineShown {
+		return line
+	}
+	return string(runes[:lineShown-3]) + "..."
+}
+
+func commandLines(p *wire.Payload) []string {
+	text := p.GetShell()
+	if len(p.GetArgv()) > 0 {
+		text = strings.Join(p.GetArgv(), " ")
+	}
+	if r := p.GetReplay(); r != nil {
+		text = fmt.Sprintf("%s for %v", r.GetProgram(), r.GetCompute().AsDuration())
+	}
+	return strings.Split(strings.TrimSpace(text), "\n")
+}
+
+// commandChanges shows the lines between the first that differ and the last, as
+// diff does.
+func commandChanges(before, now []string) []string {
+	for len(before) > 0 && len(now) > 0 && before[0] == now[0] {
+		before, now = before[1:], now[1:]
+	}
+	for len(before) > 0 && len(now) > 0 && before[len(before)-1] == now[len(now)-1] {
+		before, now = before[:len(before)-1], now[:len(now)-1]
+	}
+	var lines []string
+	for _, line := range before {
+		lines = append(lines, "  - "+shortened(line))
+	}
+	for _, line := range now {
+		lines = append(lines, "  + "+shortened(line))
+	}
+	if more := len(lines) - linesShown; more > 0 {
+		lines = append(lines[:linesShown], fmt.Sprintf("  and %d lines more", more))
+	}
+	return lines
+}
+
+// inputChanges compares what the job reads now, as far as it is known.
+func inputChanges(p *wire.Provenance, job *dispatch.JobDetail) []string {
+	before := make(map[string]string, len(p.Reads))
+	for i, lfn := range p.Reads {
+		before[lfn] = ""
+		if i < len(p.Marks) {
+			before[lfn] = p.Marks[i]
+		}
+	}
+	var changes []string
+	for i := range job.Reads {
+		file := &job.Reads[i]
+		mark, read := before[file.File.LFN]
+		delete(before, file.File.LFN)
+		switch {
+		case !read:
+			changes = append(changes, fmt.Sprintf("it reads %s, which is new", file.File.LFN))
+		case file.Mark != "" && file.Mark != mark:
+			changes = append(changes, inputChanged(file.File.LFN))
+		}
+	}
+	for _, lfn := range slices.Sorted(maps.Keys(before)) {
+		changes = append(changes, fmt.Sprintf("it reads %s no longer", lfn))
+	}
+	return few(changes, "inputs")
+}
+
+func inputChanged(lfn string) string { return fmt.Sprintf("input %s changed", lfn) }
+
+// few shortens a list of changes of one kind.
+func few(changes []string, of string) []string {
+	if more := len(changes) - changesShown; more > 0 {
+		return append(changes[:changesShown:changesShown], fmt.Sprintf("%d more %s changed", more, of))
+	}
+	return changes
+}

@@ -1,0 +1,89 @@
+package api
+
+import (
+	"context"
+
+	"google.golang.org/protobuf/proto"
+
+	"fairway/internal/dispatch"
+	"fairway/internal/server/convert"
+	"fairway/internal/server/state"
+	"fairway/internal/wire"
+)
+
+// Explain says why a job is not running.
+func (a *Service) Explain(ctx context.Context, r *wire.ExplainRequest) (*wire.ExplainResponse, error) {
+	var response *wire.ExplainResponse
+	var job dispatch.JobDetail
+	err := a.lookAt(ctx, func(c *state.Cores) error {
+		id, err := findJob(c.Dispatch, r.GetJob())
+		if err != nil {
+			return err
+		}
+		e, _ := c.Dispatch.Explain(id)
+		job, _ = c.Dispatch.Detail(id)
+		response = &wire.ExplainResponse{
+			Summary:  summaryOf(c, &e.JobView),
+			Lines:    e.Lines,
+			WaitsFor: convert.Each(e.WaitsFor, waitsForToWire),
+			Missing:  e.Missing,
+		}
+		if a.control == nil {
+			a.explainRest(e.State, response)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	why, err := a.whyNotReused(ctx, &job)
+	response.Lines = append(response.Lines, why...)
+	return response, rpcError(err)
+}
+
+// whyNotReused tells why a job runs, or has run, although there was an earlier
+// result of it.
+func (a *Service) whyNotReused(ctx context.Context, job *dispatch.JobDetail) ([]string, error) {
+	if job.Reused {
+		return nil, nil
+	}
+	earlier, err := a.run.Provenance(ctx, job.Name, "")
+	if err != nil || earlier == nil {
+		return nil, err
+	}
+	payload := new(wire.Payload)
+	if err := proto.Unmarshal(job.Payload, payload); err != nil {
+		return nil, err
+	}
+	changes := ChangesSince(earlier, job, payload)
+	if len(changes) == 0 {
+		return nil, nil
+	}
+	return append([]string{"the result of an earlier run was not taken:"}, convert.Each(changes, func(line string) string { return "  " + line })...), nil
+}
+
+// explainRest is for jobs that wait for a run above all.
+func (a *Service) explainRest(state dispatch.State, response *wire.ExplainResponse) {
+	const goesOn = "nothing runs in this folder: `fairway run` goes on"
+	switch {
+	case state == dispatch.Ready:
+		response.Lines, response.Missing = []string{"ready; " + goesOn}, nil
+	case state == dispatch.Waiting:
+		response.Lines = append(response.Lines, goesOn)
+	default:
+		return
+	}
+	if a.survivors != nil && a.survivors() > 0 {
+		response.Lines = append(response.Lines, "pilots of a run that was cut short still compute, and may run it: `fairway run` takes them over")
+	}
+}
+
+func waitsForToWire(w dispatch.WaitsFor) *wire.WaitsFor {
+	return &wire.WaitsFor{
+		Lfn:     w.File.LFN,
+		Version: uint32(w.File.Version),
+		Job:     uint64(w.Job),
+		Name:    w.Name,
+		State:   w.State.String(),
+	}
+}

@@ -1,0 +1,179 @@
+package api
+
+import (
+	"context"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"fairway/internal/dispatch"
+	"fairway/internal/server/convert"
+	"fairway/internal/server/state"
+	"fairway/internal/wire"
+)
+
+// DefaultJobsListed is how many jobs ListJobs returns when it is not told.
+const DefaultJobsListed = 1000
+
+// ListJobs lists jobs in the order of their submission.
+func (a *Service) ListJobs(ctx context.Context, r *wire.ListJobsRequest) (*wire.ListJobsResponse, error) {
+	response, err := a.run.List(ctx, r)
+	if response != nil || err != nil {
+		return response, rpcError(err)
+	}
+	err = a.lookAt(ctx, func(c *state.Cores) error {
+		response = ListOf(c, r)
+		return nil
+	})
+	return response, err
+}
+
+// ListOf answers ListJobs from all jobs.
+func ListOf(c *state.Cores, r *wire.ListJobsRequest) *wire.ListJobsResponse {
+	response := listOfTotals(c.Dispatch.Steps(), r)
+	limit := listLimit(r)
+	for job := range c.Dispatch.Jobs(dispatch.JobID(r.GetAfter())) {
+		if !stateAsked(r, job.State.String()) || !stepAsked(r, job.Step) {
+			continue
+		}
+		if len(response.Jobs) == limit {
+			response.More = true
+			break
+		}
+		response.Jobs = append(response.Jobs, summaryOf(c, &job))
+	}
+	return response
+}
+
+// listOfTotals is a list without its jobs.
+func listOfTotals(steps []dispatch.StepTotals, r *wire.ListJobsRequest) *wire.ListJobsResponse {
+	response := &wire.ListJobsResponse{ByState: map[string]int64{}}
+	for _, step := range steps {
+		if !stepAsked(r, step.Step) {
+			continue
+		}
+		for state, n := range step.ByState {
+			if n > 0 {
+				response.ByState[dispatch.State(state).String()] += int64(n)
+			}
+		}
+	}
+	for state, n := range response.ByState {
+		if stateAsked(r, state) {
+			response.Total += n
+		}
+	}
+	return response
+}
+
+func listLimit(r *wire.ListJobsRequest) int {
+	if r.GetLimit() <= 0 {
+		return DefaultJobsListed
+	}
+	return int(r.GetLimit())
+}
+
+func stateAsked(r *wire.ListJobsRequest, state string) bool {
+	return len(r.GetStates()) == 0 || slices.Contains(r.GetStates(), state)
+}
+
+func stepAsked(r *wire.ListJobsRequest, step string) bool {
+	return len(r.GetSteps()) == 0 || slices.Contains(r.GetSteps(), step)
+}
+
+func summaryOf(c *state.Cores, job *dispatch.JobView) *wire.JobSummary {
+	tries := len(c.Tally.Attempts[job.ID]) + len(job.Attempts)
+	last := c.Tally.Attempts.Last(job.ID)
+	pilot, usage := dispatch.PilotID(last.GetPilot()), last.GetResult().GetUsage()
+	started, ended := usage.GetStart(), usage.GetEnd()
+	for _, attempt := range job.Attempts {
+		pilot = attempt.Pilot
+		started, ended = convert.InstantToWire(c.Tally.Started[job.ID]), nil
+	}
+	return &wire.JobSummary{
+		Id:        uint64(job.ID),
+		Name:      job.Name,
+		Step:      job.Step,
+		State:     job.State.String(),
+		Attempts:  int32(tries),
+		Reason:    job.Reason,
+		Pilot:     string(pilot),
+		Host:      c.Tally.Hosts[pilot],
+		Submitted: convert.InstantToWire(job.Submitted),
+		Started:   started,
+		Ended:     ended,
+		Reused:    job.Reused,
+		Notes:     last.GetResult().GetNotes(),
+	}
+}
+
+// ShowJob tells all that is known of one job.
+func (a *Service) ShowJob(ctx context.Context, r *wire.ShowJobRequest) (*wire.JobDetail, error) {
+	var detail *wire.JobDetail
+	var key string
+	err := a.lookAt(ctx, func(c *state.Cores) error {
+		id, err := findJob(c.Dispatch, r.GetJob())
+		if err != nil {
+			return err
+		}
+		job, _ := c.Dispatch.Detail(id)
+		key = job.Key
+		detail, err = detailOf(c, &job)
+		return err
+	})
+	if err != nil || !detail.Summary.Reused {
+		return detail, err
+	}
+	made, err := a.run.Provenance(ctx, detail.Summary.Name, key)
+	if err == nil && made.GetAttempt() != nil {
+		detail.Attempts = append([]*wire.AttemptDetail{made.Attempt}, detail.Attempts...)
+	}
+	return detail, rpcError(err)
+}
+
+func detailOf(c *state.Cores, job *dispatch.JobDetail) (*wire.JobDetail, error) {
+	payload := new(wire.Payload)
+	if err := proto.Unmarshal(job.Payload, payload); err != nil {
+		return nil, err
+	}
+	attempts, err := c.Tally.Attempts.Of(job.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, live := range job.Attempts {
+		outcome := "assigned"
+		if live.Running {
+			outcome = "running"
+		}
+		attempts = append(attempts, &wire.AttemptDetail{
+			Attempt: uint64(live.Attempt), Try: int32(len(attempts) + 1), Pilot: string(live.Pilot), Outcome: outcome,
+		})
+	}
+	for _, attempt := range attempts {
+		attempt.Host = c.Tally.Hosts[dispatch.PilotID(attempt.GetPilot())]
+	}
+	return &wire.JobDetail{
+		Summary:           summaryOf(c, &job.JobView),
+		Payload:           payload,
+		Needs:             convert.ResourcesToWire(job.Needs),
+		Site:              job.Site,
+		Priority:          int32(job.Priority),
+		EffectivePriority: int32(job.Effective),
+		Reads:             convert.Each(job.Reads, fileDetail),
+		Writes:            convert.Each(job.Writes, fileDetail),
+		Attempts:          attempts,
+	}, nil
+}
+
+func fileDetail(f dispatch.FileView) *wire.FileDetail {
+	return &wire.FileDetail{
+		Lfn:       f.File.LFN,
+		Version:   uint32(f.File.Version),
+		Size:      f.Size,
+		Pfn:       f.PFN,
+		Available: f.Available,
+		Published: f.Published,
+		Pattern:   f.Pattern,
+		Writer:    uint64(f.Writer),
+	}
+}

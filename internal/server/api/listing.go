@@ -1,0 +1,120 @@
+package api
+
+import (
+	"context"
+
+	"fairway/internal/dispatch"
+	"fairway/internal/server/state"
+	"fairway/internal/store"
+	"fairway/internal/wire"
+)
+
+// ListingPage is how many jobs a listing reads at a time.
+const ListingPage = 256
+
+// listing answers ListJobs for a run that has ended, from the records of the
+// listed jobs alone: it takes as long however many jobs there are, unless those
+// that are asked for are rare.
+type listing struct {
+	records  store.Store
+	request  *wire.ListJobsRequest
+	response *wire.ListJobsResponse // with its totals
+	hosts    state.Hosts
+}
+
+// all returns nil if a job that may be listed depends on others.
+func (l *listing) all(ctx context.Context) (*wire.ListJobsResponse, error) {
+	pilots, err := l.records.Load(ctx, state.HostTable)
+	if err != nil {
+		return nil, err
+	}
+	l.hosts = state.LoadHosts(pilots)
+	for first := dispatch.JobID(l.request.GetAfter()) + 1; !l.complete(); first += ListingPage {
+		jobs, err := l.page(ctx, first)
+		if err != nil {
+			return nil, err
+		}
+		for i := range jobs {
+			if known, err := l.take(ctx, &jobs[i]); err != nil || !known {
+				return nil, err
+			}
+		}
+		if len(jobs) < ListingPage {
+			break
+		}
+	}
+	return l.response, nil
+}
+
+// complete says that no further job changes the response.
+func (l *listing) complete() bool {
+	return l.response.More || l.request.GetAfter() == 0 && int64(len(l.response.Jobs)) == l.response.Total
+}
+
+// page reads the records of the jobs from a number on.
+func (l *listing) page(ctx context.Context, first dispatch.JobID) ([]dispatch.RecordedJob, error) {
+	bodies := map[string]map[string][]byte{}
+	var keys []dispatch.Record
+	for _, table := range []string{dispatch.TableCommit, dispatch.TableFate, dispatch.TableJob} {
+		records, err := l.records.LoadPart(ctx, table, dispatch.JobKey(first), dispatch.JobKey(first+ListingPage), ListingPage)
+		if err != nil {
+			return nil, err
+		}
+		bodies[table] = map[string][]byte{}
+		for _, r := range records {
+			bodies[table][r.Key] = r.Body
+		}
+		keys = records
+	}
+	jobs := make([]dispatch.RecordedJob, len(keys))
+	for i, r := range keys {
+		jobs[i] = dispatch.RecordedJob{
+			ID: first + dispatch.JobID(i), Job: r.Body, Commit: bodies[dispatch.TableCommit][r.Key], Fate: bodies[dispatch.TableFate][r.Key],
+		}
+	}
+	return jobs, nil
+}
+
+// take lists a job if it is asked for. known is false if its state is asked for,
+// and not known.
+func (l *listing) take(ctx context.Context, r *dispatch.RecordedJob) (known bool, err error) {
+	state, known, err := r.State()
+	if err != nil || !known {
+		return !l.otherStates(), err
+	}
+	if l.complete() || !stateAsked(l.request, state.String()) {
+		return true, nil
+	}
+	job, err := r.View()
+	if err != nil || !stepAsked(l.request, job.Step) {
+		return true, err
+	}
+	if len(l.response.Jobs) == listLimit(l.request) {
+		l.response.More = true
+		return true, nil
+	}
+	summary, err := l.summary(ctx, &job)
+	l.response.Jobs = append(l.response.Jobs, summary)
+	return true, err
+}
+
+// otherStates says that jobs are asked for of which some are in states that
+// depend on others.
+func (l *listing) otherStates() bool {
+	for _, state := range []dispatch.State{dispatch.Waiting, dispatch.Ready, dispatch.Blocked} {
+		if stateAsked(l.request, state.String()) {
+			return true
+		}
+	}
+	return false
+}
+
+func (l *listing) summary(ctx context.Context, job *dispatch.JobView) (*wire.JobSummary, error) {
+	from, below := state.AttemptKeys(job.ID)
+	records, err := l.records.LoadPart(ctx, state.AttemptTable, from, below, ListingPage)
+	if err != nil {
+		return nil, err
+	}
+	ended, err := state.LoadAttempts(records)
+	return summaryOf(&state.Cores{Tally: &state.Tally{Attempts: ended, Hosts: l.hosts}}, job), err
+}

@@ -1,0 +1,208 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+
+	"connectrpc.com/connect"
+
+	"fairway/internal/dispatch"
+	"fairway/internal/server/convert"
+	"fairway/internal/server/state"
+	"fairway/internal/wire"
+	"fairway/sched"
+)
+
+// logPiece is the most that one message of a log stream carries.
+const logPiece = 64 << 10
+
+// Logs streams what an attempt printed: standard output first, or as it comes
+// if it is followed. Of one that failed its log comes last, as standard error.
+func (a *Service) Logs(ctx context.Context, r *wire.LogsRequest, stream *connect.ServerStream[wire.LogChunk]) error {
+	job, attempt, err := a.attemptFor(ctx, r)
+	if err != nil {
+		return err
+	}
+	var tails []*tail
+	for _, kind := range state.LogKinds {
+		t := &tail{path: a.logs.Path(attempt, kind), standardError: kind != "out"}
+		t.skipTo(r.GetTailBytes())
+		tails = append(tails, t)
+	}
+	for {
+		before := convert.Each(tails, func(t *tail) sched.FileState { return statQuietly(t.path) })
+		running := r.GetFollow() && a.runs(ctx, job, attempt)
+		for _, t := range tails {
+			if err := t.send(stream); err != nil {
+				return err
+			}
+		}
+		if !running {
+			return nil
+		}
+		if err := a.awaitLog(ctx, tails, before); err != nil {
+			return rpcError(err)
+		}
+	}
+}
+
+// attemptFor finds the attempt that is meant.
+func (a *Service) attemptFor(ctx context.Context, r *wire.LogsRequest) (job dispatch.JobID, attempt dispatch.AttemptID, err error) {
+	var made dispatch.JobDetail // by an earlier run
+	err = a.lookAt(ctx, func(c *state.Cores) error {
+		if job, err = findJob(c.Dispatch, r.GetJob()); err != nil {
+			return err
+		}
+		detail, _ := c.Dispatch.Detail(job)
+		if detail.Reused && len(c.Tally.Attempts[job])+len(detail.Attempts) == 0 {
+			made = detail
+			return nil
+		}
+		attempt, err = chooseAttempt(c, job, dispatch.AttemptID(r.GetAttempt()))
+		return err
+	})
+	if err == nil && made.Reused {
+		attempt, err = a.attemptBefore(ctx, &made, dispatch.AttemptID(r.GetAttempt()))
+	}
+	return job, attempt, err
+}
+
+// attemptBefore is the attempt of an earlier run that made the result of a job.
+func (a *Service) attemptBefore(ctx context.Context, job *dispatch.JobDetail, wanted dispatch.AttemptID) (dispatch.AttemptID, error) {
+	p, err := a.run.Provenance(ctx, job.Name, job.Key)
+	if err != nil {
+		return 0, rpcError(err)
+	}
+	attempt := dispatch.AttemptID(p.GetAttempt().GetAttempt())
+	switch {
+	case attempt == 0:
+		return 0, connect.NewError(connect.CodeNotFound, fmt.Errorf("job %s was not run: its outputs are those of an earlier run, of which nothing else is recorded", job.Name))
+	case wanted != 0 && wanted != attempt:
+		return 0, noAttempt(&job.JobView, wanted)
+	}
+	return attempt, nil
+}
+
+func noAttempt(job *dispatch.JobView, wanted dispatch.AttemptID) error {
+	return connect.NewError(connect.CodeNotFound, fmt.Errorf("job %s has no attempt %d; `fairway show %d` lists them", job.Name, wanted, job.ID))
+}
+
+func chooseAttempt(c *state.Cores, id dispatch.JobID, wanted dispatch.AttemptID) (dispatch.AttemptID, error) {
+	job, _ := c.Dispatch.Job(id)
+	all, err := c.Tally.Attempts.Of(id)
+	if err != nil {
+		return 0, err
+	}
+	var last dispatch.AttemptID
+	for _, ended := range all {
+		last = dispatch.AttemptID(ended.GetAttempt())
+		if last == wanted {
+			return wanted, nil
+		}
+	}
+	for _, live := range job.Attempts {
+		last = live.Attempt
+		if last == wanted {
+			return wanted, nil
+		}
+	}
+	switch {
+	case wanted != 0:
+		return 0, noAttempt(&job, wanted)
+	case last == 0:
+		return 0, connect.NewError(connect.CodeNotFound, fmt.Errorf("job %s has not started", job.Name))
+	}
+	return last, nil
+}
+
+// runs tells whether an attempt has not ended.
+func (a *Service) runs(ctx context.Context, job dispatch.JobID, attempt dispatch.AttemptID) bool {
+	live := false
+	_ = a.run.Query(ctx, func(c *state.Cores) {
+		view, _ := c.Dispatch.Job(job)
+		live = slices.ContainsFunc(view.Attempts, func(v dispatch.AttemptView) bool { return v.Attempt == attempt })
+	})
+	return live
+}
+
+// awaitLog waits until one of the files or the state of the run has changed.
+func (a *Service) awaitLog(ctx context.Context, tails []*tail, before []sched.FileState) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	changed := make(chan error, len(tails))
+	for i, t := range tails {
+		go func() {
+			_, err := a.sched.WaitFile(ctx, sched.Changes(t.path, before[i]))
+			changed <- err
+		}()
+	}
+	var err error
+	pending := len(tails)
+	select {
+	case err = <-changed:
+		pending--
+	case <-a.run.Changes():
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	cancel()
+	for ; pending > 0; pending-- {
+		<-changed
+	}
+	return err
+}
+
+func statQuietly(path string) sched.FileState {
+	state, err := sched.StatFile(path)
+	if err != nil {
+		return sched.FileState{}
+	}
+	return state
+}
+
+// tail is how far a log was sent.
+type tail struct {
+	path          string
+	standardError bool
+	offset        int64
+}
+
+// skipTo leaves out all but the last bytes; zero leaves out nothing.
+func (t *tail) skipTo(last int64) {
+	if info, err := os.Stat(t.path); err == nil && last > 0 {
+		t.offset = max(0, info.Size()-last)
+	}
+}
+
+// send sends what has come since the last time.
+func (t *tail) send(stream *connect.ServerStream[wire.LogChunk]) error {
+	file, err := os.Open(t.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }()
+	buffer := make([]byte, logPiece)
+	for {
+		n, err := file.ReadAt(buffer, t.offset)
+		if n > 0 {
+			t.offset += int64(n)
+			if err := stream.Send(&wire.LogChunk{StandardError: t.standardError, Data: buffer[:n]}); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"fairway/internal/server/state"
+	"fairway/internal/wire"
+	"fairway/sched"
+)
+
+// ProgressPause is the least time between two reports of one stream.
+const ProgressPause = 100 * time.Millisecond
+
+// Progress streams the state of the run: at once, then whenever it has changed
+// but not more often than ProgressPause allows, and a last time when it has
+// ended.
+func (a *Service) Progress(ctx context.Context, r *wire.ProgressRequest, stream *connect.ServerStream[wire.ProgressReport]) error {
+	for {
+		changed := a.run.Changes()
+		report, err := a.progress(ctx)
+		if err != nil {
+			return rpcError(err)
+		}
+		if err := stream.Send(report); err != nil {
+			return err
+		}
+		if report.GetEnded() || !r.GetFollow() || changed == nil {
+			return nil
+		}
+		if err := a.pause(ctx, changed); err != nil {
+			return rpcError(err)
+		}
+	}
+}
+
+func (a *Service) pause(ctx context.Context, changed <-chan struct{}) error {
+	if err := a.sched.Sleep(ctx, ProgressPause); err != nil {
+		return err
+	}
+	_, err := sched.Receive(ctx, a.sched, changed)
+	if errors.Is(err, sched.ErrChannelClosed) {
+		return nil
+	}
+	return err
+}
+
+func (a *Service) progress(ctx context.Context) (*wire.ProgressReport, error) {
+	report := new(wire.ProgressReport)
+	err := a.run.Query(ctx, func(c *state.Cores) {
+		report.Workflow = c.Tally.Workflow
+		report.Steps = c.Tally.Steps(c.Dispatch)
+		report.Summary = c.Tally.Summary(c.Dispatch)
+		report.SecondsLeft = c.Tally.Left(c.Dispatch).Seconds()
+		registered := 0
+		for _, p := range c.Dispatch.Pilots() {
+			registered++
+			if p.Running > 0 {
+				report.PilotsBusy++
+			} else {
+				report.PilotsIdle++
+			}
+		}
+		report.PilotsInactive = int64(max(len(c.Dispatch.Launches())-registered, 0))
+		a.run.Report(report)
+	})
+	return report, err
+}

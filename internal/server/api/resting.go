@@ -1,0 +1,152 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"fairway/internal/dispatch"
+	"fairway/internal/server/folder"
+	"fairway/internal/server/loop"
+	"fairway/internal/server/state"
+	"fairway/internal/store"
+	"fairway/internal/wire"
+)
+
+// Resting is the state that the API shows where no server runs: the records of
+// the last run. What a question needs of them is read when it comes, and all of
+// them once at the most.
+type Resting struct {
+	folders folder.Layout
+	run     *state.Run
+
+	mu    sync.Mutex   // guards cores
+	cores *state.Cores // nil until a question needs them
+}
+
+// OpenResting looks at the records of a workflow folder without changing them. It
+// fails with an error that wraps fs.ErrNotExist where nothing was run.
+func OpenResting(ctx context.Context, workflow string) (*Resting, error) {
+	folders, err := folder.Of(workflow)
+	if err != nil {
+		return nil, err
+	}
+	v := &Resting{folders: folders}
+	err = v.reading(func(records store.Store) (err error) {
+		v.run, err = state.LoadEndedRun(ctx, records)
+		return err
+	})
+	return v, err
+}
+
+// reading opens the records for a moment: no server can begin meanwhile.
+func (v *Resting) reading(read func(store.Store) error) error {
+	path := filepath.Join(v.folders.State, folder.StoreFile)
+	if _, err := os.Stat(path); err != nil {
+		return fmt.Errorf("nothing was run in %s: %w", v.folders.Workflow, err)
+	}
+	records, err := store.OpenSQLite(path, store.ReadOnly)
+	if err != nil {
+		return err
+	}
+	return errors.Join(read(records), records.Close())
+}
+
+// Query is part of Run.
+func (v *Resting) Query(ctx context.Context, ask func(*state.Cores)) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.cores == nil {
+		err := v.reading(func(records store.Store) (err error) {
+			v.cores, err = state.LoadEnded(ctx, records, v.run)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	ask(v.cores)
+	return nil
+}
+
+// List is part of Run. It reads the records of the listed jobs alone, where those tell how the jobs
+// stand.
+func (v *Resting) List(ctx context.Context, r *wire.ListJobsRequest) (response *wire.ListJobsResponse, err error) {
+	if v.run.Totals == nil || len(v.run.Deferred) > 0 {
+		return nil, nil
+	}
+	err = v.reading(func(records store.Store) (err error) {
+		l := &listing{records: records, request: r, response: listOfTotals(v.run.Totals, r)}
+		response, err = l.all(ctx)
+		return err
+	})
+	return response, err
+}
+
+// Provenance is part of Run.
+func (v *Resting) Provenance(ctx context.Context, job, key string) (p *wire.Provenance, err error) {
+	err = v.reading(func(records store.Store) (err error) {
+		p, err = state.LoadProvenance(ctx, records, job, key)
+		return err
+	})
+	return p, err
+}
+
+// Report is part of Run.
+func (v *Resting) Report(r *wire.ProgressReport) {
+	r.Ended = true
+	r.Succeeded = v.run.State == state.Succeeded
+	r.Problems, r.Notes = v.run.Problems, v.run.Notes
+	if v.run.State == state.Underway {
+		r.Problems = []string{"the run was cut short; run it again to go on"}
+	}
+	r.PilotsBusy, r.PilotsIdle, r.PilotsInactive = 0, 0, 0
+	r.Summary.WallSeconds = v.run.Seconds
+	r.Summary.WaitingSeconds = v.run.Waiting
+	r.Summary.Pilots = v.run.Pilots
+	r.Summary.Results = v.folders.Results
+}
+
+// Changes is part of Run.
+func (v *Resting) Changes() <-chan struct{} { return nil }
+
+// Change is part of Run: it defers a request to the next run, and keeps other
+// processes out meanwhile. The request is shown how the run will stand then.
+func (v *Resting) Change(ctx context.Context, q *loop.Request) (err error) {
+	lock, err := folder.LockState(v.folders.State)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lock.Release() }()
+	records, err := folder.OpenStore(v.folders.State)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = records.Close() }()
+	run, err := state.LoadEndedRun(ctx, records)
+	if err != nil {
+		return err
+	}
+	c, err := state.LoadEnded(ctx, records, run)
+	if err != nil {
+		return err
+	}
+	if err := q.Prepare(c, q); err != nil {
+		return err
+	}
+	for _, in := range q.Dispatch {
+		if _, err := c.Dispatch.Step(state.Now(), in); err != nil {
+			return err
+		}
+		run.Deferred = append(run.Deferred, state.Defer(in))
+	}
+	q.Ask(c)
+	record, err := run.Record()
+	if err != nil {
+		return err
+	}
+	return records.Apply(ctx, []dispatch.Record{record})
+}

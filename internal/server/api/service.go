@@ -1,0 +1,183 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"connectrpc.com/connect"
+
+	"fairway/internal/dispatch"
+	"fairway/internal/server/folder"
+	"fairway/internal/server/loop"
+	"fairway/internal/server/publish"
+	"fairway/internal/server/state"
+	"fairway/internal/storage"
+	"fairway/internal/wire"
+	"fairway/sched"
+)
+
+// Run is what the API shows: a run under way, or the records of one.
+type Run interface {
+	// Query calls ask with the cores, which must not be kept or changed.
+	Query(ctx context.Context, ask func(*state.Cores)) error
+	// Change carries out a request, or has the next run do it.
+	Change(ctx context.Context, r *loop.Request) error
+	// List answers ListJobs without the cores; nil if that takes them.
+	List(ctx context.Context, r *wire.ListJobsRequest) (*wire.ListJobsResponse, error)
+	// Provenance tells how a result of a job was made that an earlier run left:
+	// that with a key, or the last one if none is given; nil if there is none.
+	Provenance(ctx context.Context, job, key string) (*wire.Provenance, error)
+	// Report fills in what the cores don't know.
+	Report(*wire.ProgressReport)
+	// Changes returns a channel that is closed at the next change, nil if there
+	// will be none.
+	Changes() <-chan struct{}
+}
+
+// Service is the Workflow service (api.proto) over a run.
+type Service struct {
+	run     Run
+	control Control // nil where nothing runs
+	logs    state.Logs
+	places  storage.Places
+	sched   *sched.Scheduler
+
+	survivors func() int // of a run that was cut short; nil while one is under way
+}
+
+// NewService makes the service of a run that is under way in a folder.
+func NewService(run Run, control Control, l folder.Layout, s *sched.Scheduler) *Service {
+	return &Service{run: run, control: control, logs: state.Logs(l.Logs), places: l.Places(), sched: s}
+}
+
+// Control is for a run that is under way.
+type Control interface {
+	// CloseInput closes an open input, or all of them.
+	CloseInput(ctx context.Context, name string) error
+	// Stop ends the run: with drain after the attempts that run, else at once.
+	Stop(drain bool)
+}
+
+var errNotRunning = connect.NewError(connect.CodeFailedPrecondition, fmt.Errorf("nothing runs in this folder; start it with `fairway run`"))
+
+// unknownJob is the error for a job that doesn't exist.
+func unknownJob(name string) error {
+	return connect.NewError(connect.CodeNotFound, fmt.Errorf("there is no job %q; `fairway jobs` lists them", name))
+}
+
+// findJob takes the number or the name of a job. A name that is a number is
+// found by name if there is such a job.
+func findJob(core *dispatch.Core, text string) (dispatch.JobID, error) {
+	if id, ok := core.JobNamed(text); ok {
+		return id, nil
+	}
+	if number, err := strconv.ParseUint(text, 10, 64); err == nil {
+		if _, ok := core.Job(dispatch.JobID(number)); ok {
+			return dispatch.JobID(number), nil
+		}
+	}
+	return 0, unknownJob(text)
+}
+
+// lookAt asks the state, and returns the error of the question or of ask.
+func (a *Service) lookAt(ctx context.Context, ask func(*state.Cores) error) error {
+	var failure error
+	if err := a.run.Query(ctx, func(c *state.Cores) { failure = ask(c) }); err != nil {
+		return rpcError(err)
+	}
+	return rpcError(failure)
+}
+
+// Cancel ends jobs. Those that wait for their outputs become blocked.
+func (a *Service) Cancel(ctx context.Context, r *wire.CancelRequest) (*wire.ChangedJobs, error) {
+	return a.changeJobs(ctx, func(c *state.Cores) ([]dispatch.Input, []dispatch.JobID, error) {
+		jobs, err := jobsNamed(c, r.GetJobs())
+		return []dispatch.Input{dispatch.Cancel{Jobs: jobs}}, jobs, err
+	})
+}
+
+// Retry lets jobs run again that failed or were cancelled, or are done and whose stored
+// outputs are lost.
+func (a *Service) Retry(ctx context.Context, r *wire.RetryRequest) (*wire.ChangedJobs, error) {
+	return a.changeJobs(ctx, func(c *state.Cores) ([]dispatch.Input, []dispatch.JobID, error) {
+		if len(r.GetJobs()) == 0 {
+			jobs := state.FailedJobs(c)
+			return []dispatch.Input{dispatch.RetryJobs{Jobs: jobs}}, jobs, nil
+		}
+		jobs, err := jobsNamed(c, r.GetJobs())
+		if err != nil {
+			return nil, nil, err
+		}
+		inputs, err := a.retryInputs(c, jobs)
+		return inputs, jobs, err
+	})
+}
+
+func (a *Service) retryInputs(c *state.Cores, jobs []dispatch.JobID) (inputs []dispatch.Input, err error) {
+	for _, id := range jobs {
+		job, _ := c.Dispatch.Job(id)
+		lost := publish.LostOutputsOf(a.places, c, &job)
+		if len(lost) > 0 {
+			inputs = append(inputs, dispatch.LoseFiles{Files: lost})
+		}
+		if job.State != dispatch.Failed && job.State != dispatch.Cancelled && len(lost) == 0 && !c.Dispatch.HasLost(id) {
+			return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf(
+				"job %s is %v; what failed or was cancelled can be retried, and what is done and has lost stored files", job.Name, job.State))
+		}
+	}
+	return append(inputs, dispatch.RetryJobs{Jobs: jobs}), nil
+}
+
+// changeJobs carries out what choose makes of the jobs that there are, and tells
+// how those stand then that it names.
+func (a *Service) changeJobs(ctx context.Context, choose func(*state.Cores) ([]dispatch.Input, []dispatch.JobID, error)) (*wire.ChangedJobs, error) {
+	changed := new(wire.ChangedJobs)
+	var jobs []dispatch.JobID
+	err := a.run.Change(ctx, &loop.Request{
+		Prepare: func(c *state.Cores, r *loop.Request) (err error) {
+			r.Dispatch, jobs, err = choose(c)
+			return err
+		},
+		Ask: func(c *state.Cores) {
+			for _, id := range jobs {
+				if view, ok := c.Dispatch.Job(id); ok {
+					changed.Jobs = append(changed.Jobs, summaryOf(c, &view))
+				}
+			}
+		},
+	})
+	return changed, rpcError(err)
+}
+
+func jobsNamed(c *state.Cores, names []string) ([]dispatch.JobID, error) {
+	jobs := make([]dispatch.JobID, len(names))
+	for i, name := range names {
+		var err error
+		if jobs[i], err = findJob(c.Dispatch, name); err != nil {
+			return nil, err
+		}
+	}
+	return jobs, nil
+}
+
+// CloseInput tells the workflow that an open input, or each of them, gets no
+// more files.
+func (a *Service) CloseInput(ctx context.Context, r *wire.CloseInputRequest) (*wire.CloseInputResponse, error) {
+	if a.control == nil {
+		return nil, errNotRunning
+	}
+	if err := a.control.CloseInput(ctx, r.GetInput()); err != nil {
+		return nil, rpcError(err)
+	}
+	return &wire.CloseInputResponse{}, nil
+}
+
+// Stop ends the run: with drain after the attempts that run, else at once.
+func (a *Service) Stop(_ context.Context, r *wire.StopRequest) (*wire.StopResponse, error) {
+	if a.control == nil {
+		return nil, errNotRunning
+	}
+	a.control.Stop(r.GetDrain())
+	return &wire.StopResponse{}, nil
+}

@@ -1,0 +1,71 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"connectrpc.com/connect"
+
+	"fairway/internal/access"
+	"fairway/internal/dispatch"
+	"fairway/internal/server/convert"
+	"fairway/internal/server/loop"
+	"fairway/internal/server/state"
+	"fairway/internal/wire"
+)
+
+// TaskQueue is the service that pilots call.
+type TaskQueue struct {
+	Inbox  *loop.Inbox
+	Claims access.Claims // what a pilot may say
+}
+
+// Sync answers a pilot. What it cannot have the right to say, dispatch never
+// hears. Each attempt that it is given comes with a ticket.
+func (q *TaskQueue) Sync(ctx context.Context, message *wire.SyncRequest) (*wire.SyncAnswer, error) {
+	if message.GetProtocol() != wire.Protocol {
+		return otherProtocol(message), nil
+	}
+	var caller *access.Caller
+	if c, ok := access.CallerOf(ctx); ok {
+		caller = &c
+	}
+	if err := q.Claims.Check(caller, message); err != nil {
+		return nil, err
+	}
+	answer, err := q.Inbox.Sync(ctx, convert.SyncFromWire(message, state.Now()))
+	for _, a := range answer.GetRun() {
+		a.Ticket = q.Claims.Authority.Ticket(a.GetJob(), a.GetAttempt())
+	}
+	return answer, rpcError(err)
+}
+
+// otherProtocol has a pilot leave that would not understand, and would not be
+// understood: it was started by another version of Fairway.
+func otherProtocol(message *wire.SyncRequest) *wire.SyncAnswer {
+	return &wire.SyncAnswer{
+		Number: message.GetLastAnswer() + 1, Seen: message.GetSeq(), LeaveNow: true,
+		Why: fmt.Sprintf("it speaks version %d of the pilot protocol, and the server version %d: it leaves, and a pilot of the server's version is started",
+			message.GetProtocol(), wire.Protocol),
+	}
+}
+
+// rpcError gives an error the code by which a client decides: Unavailable may
+// be tried again, what was refused may not.
+func rpcError(err error) error {
+	var coded *connect.Error
+	switch {
+	case err == nil || errors.As(err, &coded):
+		return err
+	case errors.Is(err, loop.ErrReloaded), errors.Is(err, loop.ErrEnded):
+		return connect.NewError(connect.CodeUnavailable, err)
+	case errors.Is(err, dispatch.ErrRefused):
+		return connect.NewError(connect.CodeInvalidArgument, err)
+	case errors.Is(err, context.Canceled):
+		return connect.NewError(connect.CodeCanceled, err)
+	case errors.Is(err, context.DeadlineExceeded):
+		return connect.NewError(connect.CodeDeadlineExceeded, err)
+	}
+	return connect.NewError(connect.CodeInternal, err)
+}

@@ -1,0 +1,188 @@
+package feed
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"fairway/internal/archive"
+	"fairway/internal/dispatch"
+	"fairway/internal/flow"
+	"fairway/internal/server/state"
+	"fairway/internal/storage"
+)
+
+// ComparedSize is the largest input, in bytes, that is known by its contents.
+// Larger ones are known by size, time of modification and inode: they are not
+// read by the server.
+const ComparedSize = 4 << 20
+
+// contents knows what the small inputs hold, by PFN. A file whose stamp is that of
+// the last look is not read again. Goroutines may share it.
+type contents struct {
+	mu   sync.Mutex
+	seen map[string]looked
+}
+
+type looked struct {
+	stamp    state.Stamp
+	identity string
+}
+
+// Remember takes over what is recorded of the inputs of the last run.
+func (c *contents) Remember(inputs []state.Input) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, r := range inputs {
+		if r.Stamp != nil {
+			c.seen[r.PFN] = looked{*r.Stamp, r.Identity}
+		}
+	}
+}
+
+// StampOf is that of the last look at a file, for its record.
+func (c *contents) StampOf(pfn string) *state.Stamp {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if known, ok := c.seen[pfn]; ok {
+		return &known.stamp
+	}
+	return nil
+}
+
+// identify gives the identity of a file: another one when its contents changed
+// and, where it is large, when it was replaced or only touched. A file that is
+// written to just now has one that its readers will find to be over.
+func (c *contents) identify(pfn, path string, info fs.FileInfo) (string, error) {
+	now := state.StampOf(info)
+	c.mu.Lock()
+	known, ok := c.seen[pfn]
+	c.mu.Unlock()
+	if ok && known.stamp == now {
+		return known.identity, nil
+	}
+	identity := fileIdentity(info)
+	if info.Size() <= ComparedSize {
+		sum, err := sumOf(path)
+		if err != nil {
+			return "", err
+		}
+		identity = sum
+	}
+	c.mu.Lock()
+	c.seen[pfn] = looked{now, identity}
+	c.mu.Unlock()
+	return identity, nil
+}
+
+func sumOf(path string) (string, error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = file.Close() }()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, io.LimitReader(file, ComparedSize+1)); err != nil {
+		return "", err
+	}
+	return "sha256-" + hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// existing describes a file as it is now, or a folder if the name stands for
+// one; nil for something of the other kind.
+func (f *Finder) existing(lfn, pfn string) (*flow.InputFile, error) {
+	path, err := f.places.Path(pfn)
+	if err != nil {
+		return nil, err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.IsDir() != archive.IsFolder(lfn) {
+		return nil, nil
+	}
+	if info.IsDir() {
+		return f.existingFolder(lfn, pfn, path)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	}
+	identity, err := f.Contents.identify(pfn, path, info)
+	if errors.Is(err, fs.ErrPermission) {
+		identity, err = fileIdentity(info), nil // whoever reads it will say so
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &flow.InputFile{ExistingFile: dispatch.ExistingFile{
+		LFN: lfn, PFN: pfn, Size: info.Size(), Identity: identity, Tag: tagOf(pfn, storage.InfoOf(info)),
+	}}, nil
+}
+
+// existingFolder describes a folder as it is now. One whose files are small
+// together is known by what they hold.
+func (f *Finder) existingFolder(lfn, pfn, path string) (*flow.InputFile, error) {
+	listing, err := archive.List(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	identity, err := f.Contents.identifyFolder(pfn, path, listing)
+	if err != nil {
+		return nil, err
+	}
+	return &flow.InputFile{ExistingFile: dispatch.ExistingFile{
+		LFN: lfn, PFN: pfn, Size: listing.Size(), Identity: identity, Tag: dispatch.Tag(storage.FixedTag(listing.State())),
+	}}, nil
+}
+
+// identifyFolder is identify for a folder, by the manifest of what it holds.
+func (c *contents) identifyFolder(pfn, path string, listing archive.Listing) (string, error) {
+	sum := sha256.Sum256([]byte(listing.State()))
+	now := state.Stamp{Size: listing.Size(), Tree: binary.LittleEndian.Uint64(sum[:])}
+	c.mu.Lock()
+	known, ok := c.seen[pfn]
+	c.mu.Unlock()
+	if ok && known.stamp == now {
+		return known.identity, nil
+	}
+	identity, err := manifestIdentity(path, listing)
+	if err != nil {
+		return "", err
+	}
+	c.mu.Lock()
+	c.seen[pfn] = looked{now, identity}
+	c.mu.Unlock()
+	return identity, nil
+}
+
+// manifestIdentity says what each file holds where all are small together, and else
+// what [fileIdentity] tells.
+func manifestIdentity(path string, listing archive.Listing) (string, error) {
+	sum := sha256.New()
+	for _, found := range listing {
+		held := found.Target
+		if found.Kind == archive.File {
+			held = fileIdentity(found.Info)
+		}
+		if found.Kind == archive.File && listing.Size() <= ComparedSize {
+			text, err := sumOf(filepath.Join(path, found.Name))
+			if err != nil && !errors.Is(err, fs.ErrPermission) { // whoever reads it will say so
+				return "", err
+			}
+			held = cmp.Or(text, held)
+		}
+		fmt.Fprintf(sum, "%c %t %q %q\n", found.Kind, found.Executable, found.Name, held)
+	}
+	return "folder-" + hex.EncodeToString(sum.Sum(nil)), nil
+}

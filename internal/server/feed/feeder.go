@@ -1,0 +1,274 @@
+package feed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"sync"
+
+	"connectrpc.com/connect"
+
+	"fairway/internal/dispatch"
+	"fairway/internal/flow"
+	"fairway/internal/server/loop"
+	"fairway/internal/server/state"
+	"fairway/sched"
+)
+
+// Feeder are the declared inputs of the workflow, and what came of them. One goroutine
+// feeds them first, in their order; then one for each open input watches it.
+type Feeder struct {
+	inputs []*flow.DeclaredInput
+	first  map[string][]flow.InputFile // what closed inputs have when the run begins, by name
+	find   *Finder
+	inbox  *loop.Inbox
+	sched  *sched.Scheduler
+	log    *slog.Logger
+
+	mu     sync.Mutex                    // guards what follows
+	known  map[string]map[string]bool    // LFNs that have a durable inputRecord, by input
+	closed map[string]bool               // durably
+	cancel map[string]context.CancelFunc // end the watching of an input
+}
+
+// New makes the feeds of a run. Nothing is fed before feedLoop.
+func New(inputs []*flow.DeclaredInput, find *Finder, inbox *loop.Inbox, s *sched.Scheduler, log *slog.Logger) *Feeder {
+	f := &Feeder{
+		inputs: inputs, find: find, inbox: inbox, sched: s, log: log, known: map[string]map[string]bool{},
+		closed: map[string]bool{}, cancel: map[string]context.CancelFunc{},
+	}
+	for _, in := range inputs {
+		f.known[in.Name] = map[string]bool{}
+	}
+	return f
+}
+
+func (f *Feeder) recorded(records []state.Input) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, r := range records {
+		if f.known[r.Input] != nil {
+			f.known[r.Input][r.LFN] = true
+		}
+	}
+}
+
+// isKnown says which LFNs of an input were fed before.
+func (f *Feeder) isKnown(input string) func(lfn string) bool {
+	return func(lfn string) bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return f.known[input][lfn]
+	}
+}
+
+// unknown leaves out files that were fed before.
+func (f *Feeder) unknown(input string, files []flow.InputFile) []flow.InputFile {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var fresh []flow.InputFile
+	for _, file := range files {
+		if !f.known[input][file.LFN] {
+			fresh = append(fresh, file)
+		}
+	}
+	return fresh
+}
+
+func (f *Feeder) fed(input string, files []flow.InputFile, closed bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, file := range files {
+		f.known[input][file.LFN] = true
+	}
+	if closed {
+		f.closed[input] = true
+		if cancel := f.cancel[input]; cancel != nil {
+			cancel()
+		}
+	}
+}
+
+func (f *Feeder) isClosed(input string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.closed[input]
+}
+
+// AllClosed says that no more files will come.
+func (f *Feeder) AllClosed() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.closed) == len(f.inputs)
+}
+
+// watching gives the context of the goroutine that watches an input; it ends
+// when the input is closed.
+func (f *Feeder) watching(ctx context.Context, input string) context.Context {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	ctx, f.cancel[input] = context.WithCancel(ctx)
+	if f.closed[input] {
+		f.cancel[input]()
+	}
+	return ctx
+}
+
+// Run feeds the declared inputs, in their order, so that the same files
+// give the same run; and then watches those that stay open until they are
+// closed or ctx ends. first is what closed inputs have, and earlier what was fed
+// before the run was gone on with.
+func (f *Feeder) Run(ctx context.Context, first map[string][]flow.InputFile, earlier []state.Input) {
+	f.first = first
+	var group sync.WaitGroup
+	defer group.Wait()
+	f.recorded(earlier)
+	if f.recallClosed(ctx) != nil {
+		return
+	}
+	for _, in := range f.inputs {
+		if err := f.feedFirst(ctx, in); err != nil {
+			f.feedFailed(ctx, err)
+			return
+		}
+	}
+	for _, in := range f.inputs {
+		if IsOpen(in) && !f.isClosed(in.Name) {
+			group.Go(func() {
+				if err := f.watch(f.watching(ctx, in.Name), in); err != nil {
+					f.feedFailed(ctx, err)
+				}
+			})
+		}
+	}
+}
+
+// recallClosed takes note of the inputs that an earlier server closed: what came
+// to them since is for the next run.
+func (f *Feeder) recallClosed(ctx context.Context) error {
+	return f.inbox.Query(ctx, func(c *state.Cores) {
+		for _, in := range f.inputs {
+			if IsOpen(in) && c.Flow.Closed(in.Name) {
+				f.fed(in.Name, nil, true)
+			}
+		}
+	})
+}
+
+// feedFailed ends the run: it cannot be told what comes without its input.
+func (f *Feeder) feedFailed(ctx context.Context, err error) {
+	if ctx.Err() == nil && !errors.Is(err, loop.ErrEnded) {
+		if err := f.inbox.Fail(ctx, err); err != nil {
+			f.log.Error("the run cannot go on", "error", err)
+		}
+	}
+}
+
+// feedFirst feeds what an input has when the run begins. What is complete in an
+// open input then comes in its place too, not when its watching happens to begin.
+func (f *Feeder) feedFirst(ctx context.Context, in *flow.DeclaredInput) error {
+	if !IsOpen(in) {
+		return f.feed(ctx, in.Name, f.first[in.Name], true)
+	}
+	switch {
+	case f.isClosed(in.Name):
+		return nil
+	case in.Close.File == "" && in.Close.Idle == 0 && !in.Close.Manual:
+		return f.feedAll(ctx, in)
+	}
+	ended := f.ended(in)
+	files, unsettled, err := f.complete(ctx, in, make(settling))
+	if err != nil {
+		return err
+	}
+	return f.feed(ctx, in.Name, files, ended && !unsettled)
+}
+
+// feedAll is for an open input without a rule: it is closed once its files
+// were enumerated.
+func (f *Feeder) feedAll(ctx context.Context, in *flow.DeclaredInput) error {
+	files, err := f.find.Find(ctx, in)
+	if err != nil {
+		return err
+	}
+	return f.feed(ctx, in.Name, files, true)
+}
+
+// feed hands files to flow, together with the record of them, and perhaps
+// closes the input.
+func (f *Feeder) feed(ctx context.Context, input string, files []flow.InputFile, last bool) error {
+	files = f.unknown(input, files)
+	if len(files) == 0 && !last {
+		return nil
+	}
+	records, err := f.find.Records(input, files)
+	if err != nil {
+		return err
+	}
+	steps := []flow.Input{flow.Arrived{Input: input, Files: files}}
+	if last {
+		steps = append(steps, flow.Closed{Input: input})
+	}
+	err = f.inbox.Deliver(ctx, func() *loop.Request { return &loop.Request{Flow: steps, Records: records} })
+	if err != nil {
+		return err
+	}
+	f.fed(input, files, last)
+	return f.inbox.Wake(ctx) // the loop may have waited for the end of the inputs only
+}
+
+// Records are those of files that are fed to an input.
+func (f *Finder) Records(input string, files []flow.InputFile) ([]dispatch.Record, error) {
+	records := make([]dispatch.Record, len(files))
+	for i, file := range files {
+		var err error
+		records[i], err = state.NewRecord(state.InputTable, input+"/"+file.LFN, state.Input{
+			Input: input, LFN: file.LFN, PFN: file.PFN, Identity: file.Identity, Stamp: f.Contents.StampOf(file.PFN),
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return records, nil
+}
+
+// CloseInput closes an open input, or all of them, for a person.
+func (f *Feeder) CloseInput(ctx context.Context, name string) error {
+	found := false
+	for _, in := range f.inputs {
+		if IsOpen(in) && (name == "" || in.Name == name) {
+			found = true
+			if err := f.closeOne(ctx, in); err != nil {
+				return err
+			}
+		}
+	}
+	if !found && name != "" {
+		return connect.NewError(connect.CodeNotFound, fmt.Errorf("the workflow has no input %q that is open", name))
+	}
+	return nil
+}
+
+// closeOne takes what a URL list has when it is closed, its last line without
+// an end too.
+func (f *Feeder) closeOne(ctx context.Context, in *flow.DeclaredInput) error {
+	if in.URLList == "" || f.isClosed(in.Name) {
+		return f.feed(ctx, in.Name, nil, true)
+	}
+	found, err := f.find.List(ctx, in, true, f.isKnown(in.Name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return f.feed(ctx, in.Name, nil, true) // flow says that there was none
+	}
+	if err == nil {
+		err = errors.Join(found.err(), f.find.recordable(found.Files))
+	}
+	if err != nil {
+		return connect.NewError(connect.CodeFailedPrecondition, inInput(in, err))
+	}
+	return f.feed(ctx, in.Name, found.Files, true)
+}
+
+// IsOpen reports whether an input may get files while the run goes on.
+func IsOpen(in *flow.DeclaredInput) bool { return in.Watch || in.URLList != "" }

@@ -1,0 +1,357 @@
+package feed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"fairway/internal/archive"
+	"fairway/internal/catalog"
+	"fairway/internal/dispatch"
+	"fairway/internal/flow"
+	"fairway/internal/server/folder"
+	"fairway/internal/server/state"
+	"fairway/internal/storage"
+)
+
+// Finder enumerates the files of declared inputs, in the order of
+// [flow.DeclaredInput.Order]; lines of a URL list in their own. Names that begin with a dot are matched only by a
+// pattern that has the dot.
+type Finder struct {
+	folder   string // of the workflow; patterns are relative to it
+	places   storage.Places
+	State    string // its identity; empty: none yet
+	element  storage.Element
+	Contents *contents
+	Dry      bool // only: files of traces are not made
+}
+
+// NewFinder makes the finder of a workflow folder.
+func NewFinder(folder string, element storage.Element) *Finder {
+	return &Finder{
+		folder: folder, element: element,
+		places: storage.Places{Folder: folder}, Contents: &contents{seen: map[string]looked{}},
+	}
+}
+
+// Find returns the files that an input has now.
+func (f *Finder) Find(ctx context.Context, in *flow.DeclaredInput) ([]flow.InputFile, error) {
+	var files []flow.InputFile
+	var err error
+	switch {
+	case len(in.Sizes) > 0:
+		files, err = f.makeSized(in.Sizes)
+	case in.URLList != "":
+		files, err = f.urls(ctx, in)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, err // the list is still to come
+		}
+	default:
+		files, err = f.matching(ctx, in)
+	}
+	if err == nil {
+		err = errors.Join(f.recordable(files), f.distinct(files))
+	}
+	if err != nil {
+		return nil, inInput(in, err)
+	}
+	return files, nil
+}
+
+func inInput(in *flow.DeclaredInput, err error) error {
+	return fmt.Errorf("input %q (line %d): %w", in.Name, in.Line, err)
+}
+
+// recordable refuses names of files that no record and no message to a pilot
+// can hold.
+func (f *Finder) recordable(files []flow.InputFile) error {
+	for _, file := range files {
+		if !utf8.ValidString(file.PFN) {
+			return fmt.Errorf("the name %q is not UTF-8: give the file another name", f.places.Shown(file.PFN))
+		}
+	}
+	return nil
+}
+
+// distinct refuses files of which one would take the place of another.
+func (f *Finder) distinct(files []flow.InputFile) error {
+	paths := make(map[string]string, len(files))
+	for _, file := range files {
+		if other, taken := paths[file.LFN]; taken && other != file.PFN {
+			return fmt.Errorf("%s and %s would both be called %s: tell them apart by placeholders in `as`", f.places.Shown(other), f.places.Shown(file.PFN), file.LFN)
+		}
+		paths[file.LFN] = file.PFN
+	}
+	return nil
+}
+
+func (f *Finder) absolute(path string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(f.folder, path)
+}
+
+// pfn is that of a path as it is written in a workflow or a list. What is in the
+// folder of the workflow is found there wherever the folder is moved.
+func (f *Finder) pfn(path string) string {
+	if filepath.IsLocal(path) {
+		return storage.Join(storage.FolderScheme+":", filepath.Clean(path))
+	}
+	return f.absolute(path)
+}
+
+func (f *Finder) matching(ctx context.Context, in *flow.DeclaredInput) ([]flow.InputFile, error) {
+	var paths []string
+	for i, glob := range in.Globs {
+		if flow.IsURL(glob) {
+			found, err := f.remote(ctx, in, glob)
+			if err != nil {
+				return nil, fmt.Errorf("pattern %s: %w", in.Patterns[i], err)
+			}
+			if len(found) == 0 && !in.MayBeEmpty {
+				return nil, fmt.Errorf("no file matches %s", in.Patterns[i])
+			}
+			paths = append(paths, found...)
+			continue
+		}
+		found, err := Glob(f.folder, glob)
+		if err != nil {
+			return nil, fmt.Errorf("pattern %s: %w; permit that, or write a pattern that leaves the folder out", in.Patterns[i], err)
+		}
+		before := len(paths)
+		for _, path := range found {
+			written := AsWritten(f.folder, glob, path)
+			if _, fits, err := in.LFN(written); fits || err != nil {
+				paths = append(paths, written)
+			}
+		}
+		if len(paths) == before && !in.Watch && !in.MayBeEmpty {
+			return nil, NothingMatches(f.folder, glob, f.absolute(in.Patterns[i]))
+		}
+		if folder := OnlyFolders(found); folder != "" && !in.Watch && !archive.IsFolder(glob) {
+			return nil, fmt.Errorf("%s is a folder; %s", folder, InsteadOfFolder(in.Patterns[i]))
+		}
+	}
+	var files []flow.InputFile
+	for _, path := range in.Order(paths) {
+		file, err := f.named(ctx, in, path)
+		if err != nil {
+			return nil, err
+		}
+		if file != nil {
+			files = append(files, *file)
+		}
+	}
+	return files, nil
+}
+
+// NothingMatches is the error of a pattern of an input that matches nothing of the
+// kind that it stands for. It is shown as a path.
+func NothingMatches(folder, glob, shown string) error {
+	if !archive.IsFolder(glob) {
+		return fmt.Errorf("no file matches %s", shown)
+	}
+	shown = archive.Clean(shown)
+	if files, err := globAll(folder, glob); err == nil && len(files) > 0 {
+		return fmt.Errorf("%s is a file, and a name that ends in '/' stands for a folder; leave out the '/'", shown)
+	}
+	return fmt.Errorf("no folder matches %s/", shown)
+}
+
+// InsteadOfFolder is what to write instead of a pattern that matches folders only.
+func InsteadOfFolder(pattern string) string {
+	return fmt.Sprintf("name the files in it, as in %s, or write %s/ to take it as a whole", filepath.Join(pattern, "{name}"), pattern)
+}
+
+// OnlyFolders returns one of the paths, which must exist, if all of them are
+// folders, and else nothing.
+func OnlyFolders(paths []string) string {
+	folder := ""
+	for _, path := range paths {
+		if info, err := os.Stat(path); err != nil || !info.IsDir() {
+			return ""
+		}
+		folder = path
+	}
+	return folder
+}
+
+// named describes the file at a path that one of the globs matches; nil if it
+// is none of the input's.
+func (f *Finder) named(ctx context.Context, in *flow.DeclaredInput, path string) (*flow.InputFile, error) {
+	lfn, fits, err := in.LFN(path)
+	if err != nil || !fits {
+		return nil, err
+	}
+	if flow.IsURL(path) {
+		file, err := f.stated(ctx, lfn, path)
+		file.Path = path
+		return &file, err
+	}
+	file, err := f.existing(lfn, f.pfn(path))
+	if file != nil {
+		file.Path = path
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return file, err
+	}
+	if to, err := os.Readlink(f.absolute(path)); err == nil && !in.Watch {
+		return nil, fmt.Errorf("%s is a link to %s, which is not there", f.absolute(path), to)
+	}
+	return nil, nil // it went away meanwhile, or is still to come
+}
+
+// AsWritten gives a path that a glob matched in a folder the form of the glob,
+// which may be relative to the folder.
+func AsWritten(folder, glob, path string) string {
+	if filepath.IsAbs(glob) {
+		return path
+	}
+	if relative, err := filepath.Rel(folder, path); err == nil {
+		if archive.IsFolder(path) {
+			relative += "/"
+		}
+		return relative
+	}
+	return path
+}
+
+func tagOf(pfn string, now storage.Info) dispatch.Tag {
+	return dispatch.Tag(storage.TagOf(pfn, now))
+}
+
+// fileIdentity changes whenever a file is written to or replaced, as far as
+// that can be told without reading it.
+func fileIdentity(info fs.FileInfo) string { return identityOf("", storage.InfoOf(info)) }
+
+// identityOf is fileIdentity of any file. Where there are no inodes, the place
+// stands for them.
+func identityOf(url string, info storage.Info) string {
+	if info.Inode == 0 {
+		return fmt.Sprintf("%s-%d-%d", url, info.Size, info.ModTime.UnixNano())
+	}
+	return fmt.Sprintf("%d-%d-%d", info.Size, info.ModTime.UnixNano(), info.Inode)
+}
+
+// urls gives the files of a complete URL list.
+func (f *Finder) urls(ctx context.Context, in *flow.DeclaredInput) ([]flow.InputFile, error) {
+	found, err := f.List(ctx, in, true, nil)
+	if err != nil {
+		return nil, err
+	}
+	return found.Files, found.err()
+}
+
+// Current describes a file that was fed as it is now; nil where it is a folder.
+func (f *Finder) Current(ctx context.Context, in *flow.DeclaredInput, r state.Input) (*flow.InputFile, error) {
+	if in.URLList != "" || !storage.IsLocal(r.PFN) {
+		file, err := f.stated(ctx, r.LFN, r.PFN)
+		return &file, err
+	}
+	return f.existing(r.LFN, r.PFN)
+}
+
+// stated describes what a URL, or a path of a list of them, leads to.
+func (f *Finder) stated(ctx context.Context, lfn, url string) (flow.InputFile, error) {
+	if storage.IsLocal(url) {
+		file, err := f.existing(lfn, url)
+		if err == nil && file == nil {
+			err = fmt.Errorf("%s is a folder", f.places.Shown(url))
+		}
+		if err != nil {
+			return flow.InputFile{}, err
+		}
+		return *file, nil
+	}
+	info, err := f.element.Stat(ctx, url)
+	if err != nil {
+		return flow.InputFile{}, err
+	}
+	return flow.InputFile{ExistingFile: dispatch.ExistingFile{
+		LFN: lfn, PFN: url, Size: max(info.Size, 0), Identity: identityOf(url, info), Tag: tagOf(url, info),
+	}, Unsized: info.Size < 0}, nil
+}
+
+// locate gives the PFN of what stands in a URL list: a URL, a path, or, where
+// there are rules, a logical name.
+func (f *Finder) locate(in *flow.DeclaredInput, rules *catalog.Catalog, name string) (string, error) {
+	url := name
+	if rules != nil && !hasScheme(name) {
+		var err error
+		if url, err = rules.PFN(in.Catalog.Protocol, name); err != nil {
+			return "", fmt.Errorf("catalog %s: %w", in.Catalog.File, err)
+		}
+		if storage.Scheme(url) != "file" {
+			return url, nil
+		}
+	}
+	if !hasScheme(url) {
+		url = f.pfn(url)
+	}
+	return url, nil
+}
+
+func hasScheme(url string) bool {
+	return flow.IsURL(url) || strings.HasPrefix(strings.ToLower(url), "file:")
+}
+
+// ReadCatalog reads the catalogue that an input of a workflow in folder names,
+// and makes sure that it has rules for the protocol. Without a name there is
+// none.
+func ReadCatalog(folder string, ref *flow.CatalogRef) (*catalog.Catalog, error) {
+	if ref == nil {
+		return nil, nil
+	}
+	rules, err := catalog.ReadFile((&Finder{folder: folder}).absolute(ref.File), ref.Site, ref.Volume)
+	if err != nil {
+		return nil, fmt.Errorf("catalog: %w", err)
+	}
+	if known := rules.Protocols(); !slices.Contains(known, ref.Protocol) {
+		return nil, fmt.Errorf("catalog %s: it has no rules for the protocol %q, but for %s", ref.File, ref.Protocol, strings.Join(known, ", "))
+	}
+	return rules, nil
+}
+
+// makeSized makes the files of a trace: holes of the right size.
+func (f *Finder) makeSized(sizes []flow.SizedFile) ([]flow.InputFile, error) {
+	files := make([]flow.InputFile, len(sizes))
+	for i, sized := range sizes {
+		pfn := f.pfn(filepath.Join(folder.StateFolder, folder.InputsName, f.State, sized.LFN))
+		if err := f.provide(f.places.Shown(pfn), sized.Size); err != nil {
+			return nil, err
+		}
+		size := fmt.Sprint(sized.Size)
+		files[i] = flow.InputFile{ExistingFile: dispatch.ExistingFile{
+			LFN: sized.LFN, PFN: pfn, Size: sized.Size, Identity: size, Tag: dispatch.Tag(storage.FixedTag(size)),
+		}}
+	}
+	return files, nil
+}
+
+func (f *Finder) provide(path string, size int64) error {
+	if f.Dry {
+		return nil
+	}
+	return makeSparse(path, size)
+}
+
+func makeSparse(path string, size int64) error {
+	if info, err := os.Stat(path); err == nil && info.Size() == size {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		return err
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(file.Truncate(size), file.Close())
+}

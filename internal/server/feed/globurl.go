@@ -1,0 +1,84 @@
+package feed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+
+	"fairway/internal/flow"
+	"fairway/internal/storage"
+)
+
+// remote returns the URLs of the files of an input that a pattern of a URL
+// matches.
+func (f *Finder) remote(ctx context.Context, in *flow.DeclaredInput, glob string) ([]string, error) {
+	found, err := GlobURL(ctx, f.element, glob)
+	if err != nil {
+		return nil, err
+	}
+	var fitting []string
+	for _, url := range found {
+		if _, fits, err := in.LFN(url); fits || err != nil {
+			fitting = append(fitting, url)
+		}
+	}
+	return fitting, nil
+}
+
+// GlobURL returns the files on a server that a pattern of [path.Match] matches,
+// element by element, in no order. Host and bucket stand for themselves. Layout
+// are listed only where the pattern leaves something open. Names that begin with a
+// dot are matched only by elements that do.
+func GlobURL(ctx context.Context, element storage.Element, glob string) ([]string, error) {
+	scheme, rest, _ := strings.Cut(glob, "://")
+	host, rest, _ := strings.Cut(rest, "/")
+	if strings.ContainsAny(host, `*?[\`) {
+		return nil, fmt.Errorf("the host or bucket %q may have no placeholder", host)
+	}
+	elements := strings.Split(rest, "/")
+	found := []string{scheme + "://" + host}
+	for i, one := range elements {
+		last := i == len(elements)-1
+		var next []string
+		for _, folder := range found {
+			names, err := namesAt(ctx, element, folder, one, last)
+			if err != nil {
+				return nil, err
+			}
+			for _, name := range names {
+				next = append(next, folder+"/"+name)
+			}
+		}
+		found = next
+	}
+	return found, nil
+}
+
+// namesAt returns the names in a folder that one element of a pattern matches:
+// files where it is the last one, and else folders.
+func namesAt(ctx context.Context, element storage.Element, folder, one string, last bool) ([]string, error) {
+	if !strings.ContainsAny(one, `*?[`) {
+		return []string{strings.ReplaceAll(one, `\`, "")}, nil
+	}
+	entries, err := element.List(ctx, folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", storage.Shown(folder), err)
+	}
+	var names []string
+	for _, e := range entries {
+		fits, err := path.Match(one, e.Name)
+		if err != nil {
+			return nil, err
+		}
+		if fits && e.Folder != last && (e.Name[0] != '.' || one[0] == '.') {
+			names = append(names, e.Name)
+		}
+	}
+	return names, nil
+}

@@ -1,0 +1,75 @@
+package feed
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"fairway/internal/flow"
+	"fairway/internal/storage"
+	"fairway/internal/storage/storagetest"
+	"fairway/internal/storage/web"
+)
+
+// A pattern of a URL finds what the same pattern of a path finds, with the values
+// of its placeholders; nothing is listed where nothing is open.
+func TestPatternsOfURLs(t *testing.T) {
+	address := storagetest.WebDAV(t)
+	e := web.New(web.Credentials{})
+	defer e.Close()
+	local := filepath.Join(t.TempDir(), "x")
+	if err := os.WriteFile(local, []byte("contents"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	folder := "dav://" + address + "/d/"
+	for _, name := range []string{"run1/a.fq", "run1/b.fq", "run2/a.fq", "run2/a.txt", "other/a.fq", "run10/a.fq"} {
+		if err := e.Put(t.Context(), local, folder+name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for glob, want := range map[string]string{
+		"run2/a.fq": "run2/a.fq",
+		"none/*.fq": "",
+		"*":         "",
+		"other/*":   "other/a.fq",
+	} {
+		found, err := GlobURL(t.Context(), e, folder+glob)
+		for i := range found {
+			found[i] = strings.TrimPrefix(found[i], folder)
+		}
+		if got := strings.Join(found, " "); got != want || err != nil {
+			t.Errorf("%s: %q, %v", glob, got, err)
+		}
+	}
+
+	w, err := flow.Parse("w.yaml", fmt.Appendf(nil, `workflow: w
+inputs:
+  i: {files: '%srun{run}/{sample}.fq', as: '{run}/{sample}'}
+steps:
+  s: {each: '{run}/{sample}', writes: '{run}.{sample}.out', command: cp "$in" "$out"}
+`, folder))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := flow.New(w, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := NewFinder(t.TempDir(), storage.Schemes{"dav": e}).Find(t.Context(), f.Inputs()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, file := range files {
+		names = append(names, file.LFN)
+		if file.Size != int64(len("contents")) {
+			t.Errorf("%s has %d bytes", file.LFN, file.Size)
+		}
+	}
+	if !slices.Equal(names, []string{"1/a", "1/b", "2/a", "10/a"}) {
+		t.Error(names)
+	}
+}

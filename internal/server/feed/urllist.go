@@ -1,0 +1,123 @@
+package feed
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"fairway/internal/catalog"
+	"fairway/internal/flow"
+)
+
+// maxWrongLines bounds how many wrong lines of a URL list an error names.
+const maxWrongLines = 10
+
+// wrongLine is a line of a URL list that leads to no file.
+type wrongLine struct {
+	LFN string // if that is known
+	Err error
+}
+
+// listed is what a URL list has at a time.
+type listed struct {
+	Files []flow.InputFile
+	Wrong []wrongLine
+	begun bool // its last line has no end yet, and was left out
+}
+
+// err tells of all wrong lines, since others are wrong for the same reason.
+func (l *listed) err() error {
+	if len(l.Wrong) == 0 {
+		return nil
+	}
+	var told []string
+	for _, line := range l.Wrong[:min(len(l.Wrong), maxWrongLines)] {
+		told = append(told, line.Err.Error())
+	}
+	if more := len(l.Wrong) - len(told); more > 0 {
+		told = append(told, fmt.Sprintf("and %d more lines like these", more))
+	}
+	return errors.New(strings.Join(told, "; "))
+}
+
+// listReader reads a list of URLs, paths, or logical names, one a line. Empty
+// lines and lines that begin with # are passed over.
+type listReader struct {
+	find  *Finder
+	in    *flow.DeclaredInput
+	rules *catalog.Catalog
+	skip  func(lfn string) bool // files that were fed need no second look
+	lines map[string]int        // by LFN
+	found listed
+}
+
+// List reads a URL list. Unless it is complete, a last line without an end is
+// left out: it may still be being written. An error says that the list itself
+// cannot be read.
+func (f *Finder) List(ctx context.Context, in *flow.DeclaredInput, complete bool, skip func(lfn string) bool) (*listed, error) {
+	list, err := os.Open(f.absolute(in.URLList))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = list.Close() }()
+	rules, err := ReadCatalog(f.folder, in.Catalog)
+	if err != nil {
+		return nil, err
+	}
+	r := &listReader{find: f, in: in, rules: rules, skip: skip, lines: map[string]int{}}
+	lines := bufio.NewReader(list)
+	for number := 1; ; number++ {
+		line, err := lines.ReadString('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, err
+		}
+		text := strings.TrimSpace(line)
+		if err != nil && text != "" && !complete {
+			r.found.begun = true
+			return &r.found, nil
+		}
+		if text != "" && !strings.HasPrefix(text, "#") {
+			r.take(ctx, text, number)
+		}
+		if err != nil {
+			return &r.found, ctx.Err()
+		}
+	}
+}
+
+func (r *listReader) take(ctx context.Context, line string, number int) {
+	lfn, file, err := r.file(ctx, line, number)
+	if err != nil {
+		r.found.Wrong = append(r.found.Wrong, wrongLine{lfn, fmt.Errorf("%s:%d: %w", r.in.URLList, number, err)})
+	} else if file != nil {
+		r.found.Files = append(r.found.Files, *file)
+	}
+}
+
+func (r *listReader) file(ctx context.Context, line string, number int) (lfn string, file *flow.InputFile, err error) {
+	lfn, fits, err := r.in.LFN(line)
+	if err != nil {
+		return "", nil, err
+	}
+	if !fits {
+		return "", nil, fmt.Errorf("%s does not fit the pattern of the input", line)
+	}
+	if before := r.lines[lfn]; before > 0 {
+		return lfn, nil, fmt.Errorf("%s would be called %s, as the file of line %d: tell them apart by placeholders in `as`", line, lfn, before)
+	}
+	r.lines[lfn] = number
+	if r.skip != nil && r.skip(lfn) {
+		return lfn, nil, nil
+	}
+	url, err := r.find.locate(r.in, r.rules, line)
+	if err != nil {
+		return lfn, nil, err
+	}
+	stated, err := r.find.stated(ctx, lfn, url)
+	stated.Path = line
+	return lfn, &stated, err
+}

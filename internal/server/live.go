@@ -1,0 +1,48 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"fairway/internal/server/loop"
+	"fairway/internal/server/state"
+	"fairway/internal/wire"
+)
+
+// live is a run that is under way, as the API shows it (api.Run).
+type live struct{ *Server }
+
+func (s live) List(context.Context, *wire.ListJobsRequest) (*wire.ListJobsResponse, error) {
+	return nil, nil // its cores are there
+}
+
+func (s live) Query(ctx context.Context, ask func(*state.Cores)) error {
+	err := s.inbox.Query(ctx, ask)
+	if errors.Is(err, loop.ErrEnded) {
+		ask(&s.loop.Cores) // nobody changes them any more
+		return nil
+	}
+	return err
+}
+
+func (s live) Provenance(ctx context.Context, job, key string) (*wire.Provenance, error) {
+	return state.LoadProvenance(ctx, s.opened.store, job, key)
+}
+
+func (s live) Report(r *wire.ProgressReport) {
+	r.Summary.Results = s.folders.Results
+	r.Summary.WaitingSeconds += s.waited
+	r.Notes = s.loop.Ending.Notes()
+	if end := s.concluded.Load(); end != nil {
+		r.Ended, r.Succeeded, r.Problems = true, end.Succeeded, end.Problems
+		r.Summary.WallSeconds = s.earlier + end.seconds
+		return
+	}
+	r.Summary.WallSeconds = s.earlier + time.Since(s.began).Seconds()
+	r.Problems = s.loop.Ending.Problems()
+}
+
+func (s live) Changes() <-chan struct{} { return s.loop.Changes() }
+
+func (s live) Change(ctx context.Context, r *loop.Request) error { return s.inbox.Do(ctx, r) }

@@ -1,0 +1,13 @@
+// Package publish keeps the results folder and the state's own storage element as the
+// run needs them: it publishes committed versions, removes what nobody needs, and
+// tidies both up when the run has ended.
+//
+// Guarantees:
+//
+//   - A published name changes from version to version in one rename, once for each
+//     version, in order.
+//   - What stands in the results folder and was not put there by this state, or was
+//     changed since, is neither replaced nor removed. If it is in the way, it is set
+//     aside under another name.
+//   - In the storage element, only files of this state are removed.
+package publish

@@ -1,0 +1,228 @@
+package publish
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"fairway/internal/archive"
+	"fairway/internal/beneath"
+	"fairway/internal/dispatch"
+	"fairway/internal/fault"
+	"fairway/internal/server/folder"
+)
+
+var (
+	beforePublish  = fault.New("publish.before")
+	linkedPublish  = fault.New("publish.linked")
+	renamedPublish = fault.New("publish.renamed")
+)
+
+// publisher makes committed versions appear under their plain names in the
+// results folder. A name changes from one version to the next in one rename;
+// repeating a publication, after a crash for instance, changes nothing, so a
+// watcher sees each version appear once. What stands under a name and is not this
+// state's is set aside under another one.
+type publisher struct {
+	published *published
+	old       func(lfn string) bool       // what stands under a name is of an earlier run, and may go
+	aside     func(lfn, name string)      // is told what was set aside, and as what
+	latest    map[string]dispatch.Version // published by this process, by LFN
+}
+
+func newPublisher(s *published, old func(lfn string) bool, aside func(lfn, name string)) *publisher {
+	return &publisher{published: s, old: old, aside: aside, latest: map[string]dispatch.Version{}}
+}
+
+// unpublishedName is what a file is called in the results folder for the moment
+// between its link and its rename. One is enough: files are published one by
+// one, by the process that holds the state's lock.
+func (p *publisher) unpublishedName() string {
+	return ".fairway-publishing-" + p.published.folders.ID
+}
+
+// publishAll publishes in order and makes the names durable. It returns how
+// many of the first ones are published, and why the next is not.
+func (p *publisher) publishAll(batch []dispatch.Publish) (int, error) {
+	if err := os.MkdirAll(p.published.folders.Results, 0o777); err != nil {
+		return 0, fmt.Errorf("publishing: %w", err)
+	}
+	results, err := beneath.Open(p.published.folders.Results)
+	if err != nil {
+		return 0, fmt.Errorf("publishing: %w", err)
+	}
+	defer func() { _ = results.Close() }()
+	changed := map[string]bool{}
+	done := 0
+	var failure error
+	for _, b := range batch {
+		if failure = p.publish(results, b, changed); failure != nil {
+			failure = fmt.Errorf("publishing %s: %w", b.File.LFN, failure)
+			break
+		}
+		done++
+	}
+	for name := range changed {
+		if err := syncFolder(results, name); err != nil {
+			return 0, fmt.Errorf("publishing into %s: %w", results.Name(name), err)
+		}
+	}
+	return done, failure
+}
+
+func syncFolder(results *beneath.Folder, name string) error {
+	folder, err := results.Sub(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
+}
+
+func (p *publisher) publish(results *beneath.Folder, b dispatch.Publish, changed map[string]bool) error {
+	lfn := b.File.LFN
+	if newest, ok := p.latest[lfn]; ok && newest > b.File.Version {
+		return nil // fenced: a later version stands there
+	}
+	if !filepath.IsLocal(lfn) {
+		return errors.New("its name leads out of the results folder")
+	}
+	if same, err := p.published.holds(lfn, b.PFN); err != nil {
+		return err
+	} else if !same {
+		err := p.leaveFolders(results, lfn)
+		if err == nil {
+			err = p.place(results, b, changed)
+		}
+		if blocked(err) {
+			if err = p.makeWay(results, lfn); err == nil {
+				err = p.place(results, b, changed)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	now, err := p.published.stampAt(results, lfn)
+	if err != nil {
+		return err
+	}
+	p.published.put(publishedRecord{LFN: lfn, PFN: b.PFN, Stamp: now})
+	p.latest[lfn] = b.File.Version
+	return nil
+}
+
+func (p *publisher) place(results *beneath.Folder, b dispatch.Publish, changed map[string]bool) error {
+	lfn := path.Clean(b.File.LFN)
+	above := path.Dir(lfn)
+	folder, element, err := results.Make(lfn, func(f *beneath.Folder) error {
+		name, err := filepath.Rel(results.Name("."), f.Name("."))
+		changed[name] = true
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = folder.Close() }()
+	if err := beforePublish.Hit(); err != nil {
+		return err
+	}
+	temporary := p.unpublishedName()
+	if archive.IsFolder(b.File.LFN) {
+		err = p.unpackResult(results, b.PFN, temporary)
+	} else {
+		err = p.provide(b.PFN, results.Path(temporary))
+	}
+	if err == nil {
+		err = linkedPublish.Hit()
+	}
+	if err == nil {
+		err = p.setAside(results, b.File.LFN)
+	}
+	switch {
+	case err != nil:
+	case archive.IsFolder(b.File.LFN):
+		err = replaceFolder(results, temporary, folder, element)
+	default:
+		err = os.Rename(results.Path(temporary), folder.Path(element))
+	}
+	if err != nil {
+		_ = results.Clear(temporary)
+		return err
+	}
+	changed[above] = true
+	return renamedPublish.Hit()
+}
+
+// provide makes another name of a stored file, or a copy of it where the results
+// are on another file system.
+func (p *publisher) provide(pfn, temporary string) error {
+	stored, element, err := p.published.stored(pfn)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = stored.Close() }()
+	return folder.LinkOrCopy(stored.Path(element), temporary)
+}
+
+// leaveFolders removes the results of an earlier run that are folders, and in which
+// the name would be.
+func (p *publisher) leaveFolders(results *beneath.Folder, lfn string) error {
+	for at := path.Dir(archive.Clean(lfn)); at != "."; at = path.Dir(at) {
+		if p.oldFolder(at) {
+			if err := withdraw(results, at+"/"); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// oldFolder says whether what stands under a name is a result of an earlier run that
+// is a folder, and may go.
+func (p *publisher) oldFolder(name string) bool {
+	_, known := p.published.get(name + "/")
+	return known && p.old(name+"/")
+}
+
+// setAside keeps what a person has put under the name of a result.
+func (p *publisher) setAside(results *beneath.Folder, lfn string) error {
+	name := archive.Clean(lfn)
+	there, err := results.Lstat(name)
+	if err != nil || there.IsDir() != archive.IsFolder(lfn) {
+		return folder.IgnoreMissing(err) // what is of the other kind is in the way of the rename
+	}
+	if ours, err := p.published.isOurs(results, lfn); ours || err != nil {
+		return err
+	}
+	if there.IsDir() && p.makeWay(results, lfn) == nil {
+		return nil
+	}
+	folder, element, err := results.Parent(name)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = folder.Close() }()
+	for number := 1; ; number++ {
+		free := fmt.Sprintf("%s.~%d~", element, number)
+		err := unix.Renameat2(unix.AT_FDCWD, folder.Path(element), unix.AT_FDCWD, folder.Path(free), unix.RENAME_NOREPLACE)
+		if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) { // the file system does not know that
+			if _, err = os.Lstat(folder.Path(free)); errors.Is(err, fs.ErrNotExist) {
+				err = os.Rename(folder.Path(element), folder.Path(free))
+			} else if err == nil {
+				err = fs.ErrExist
+			}
+		}
+		switch {
+		case errors.Is(err, fs.ErrExist):
+			continue
+		case err == nil:
+			p.aside(name, path.Join(path.Dir(name), free))
+		}
+		return err
+	}
+}

@@ -1,0 +1,242 @@
+package publish
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"sync"
+
+	"fairway/internal/archive"
+	"fairway/internal/beneath"
+	"fairway/internal/dispatch"
+	"fairway/internal/server/folder"
+	"fairway/internal/server/state"
+	"fairway/internal/storage"
+)
+
+// publishedTable has what this state put into the results folder: by LFN,
+// publishedRecord. Nothing else there is ever removed or replaced.
+const publishedTable = "server_published"
+
+// publishedRecord says which version stands under a name, by its PFN, and what
+// the file was right after publication.
+type publishedRecord struct {
+	LFN  string `json:"lfn"`
+	PFN  string `json:"pfn"`
+	Kept bool   `json:"kept,omitempty"` // a person wants it to stay, though no run makes it any more
+	state.Stamp
+}
+
+// published is what this state has published, by LFN.
+type published struct {
+	folders folder.Layout
+
+	mu      sync.Mutex // guards records
+	records map[string]publishedRecord
+}
+
+func loadPublished(ctx context.Context, source state.Source, folders folder.Layout) (*published, error) {
+	s := &published{folders: folders, records: map[string]publishedRecord{}}
+	records, err := source.Load(ctx, publishedTable)
+	for _, record := range records {
+		var r publishedRecord
+		if err := json.Unmarshal(record.Body, &r); err != nil {
+			return nil, fmt.Errorf("record %s %s: %w", publishedTable, record.Key, err)
+		}
+		s.records[r.LFN] = r
+	}
+	return s, err
+}
+
+func (s *published) get(lfn string) (r publishedRecord, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, known = s.records[lfn]
+	return r, known
+}
+
+func (s *published) put(r publishedRecord) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.records[r.LFN] = r
+}
+
+func (s *published) forget(lfn string) dispatch.Record {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.records, lfn)
+	return dispatch.Record{Table: publishedTable, Key: lfn}
+}
+
+func (r *publishedRecord) record() (dispatch.Record, error) {
+	return state.NewRecord(publishedTable, r.LFN, r)
+}
+
+// holds says whether the stored file of a PFN stands under a name: another link
+// to it or, on another file system, a copy. Where the record leaves that in
+// doubt, the contents tell.
+func (s *published) holds(lfn, pfn string) (bool, error) {
+	results, err := beneath.Open(s.folders.Results)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = results.Close() }()
+	there, err := results.Lstat(archive.Clean(lfn))
+	if absent(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	same, err := s.same(results, lfn, there, pfn)
+	return same, folder.IgnoreMissing(err)
+}
+
+// stored opens the folder that holds the file of a PFN. Those that are not in the
+// state's own element are in one of another host that this one reaches too.
+func (s *published) stored(pfn string) (folder *beneath.Folder, element string, err error) {
+	name, own := storage.StateName(pfn)
+	if !own {
+		file, err := storage.Path(pfn)
+		if err != nil {
+			return nil, "", err
+		}
+		folder, err = beneath.Open(filepath.Dir(file))
+		return folder, filepath.Base(file), err
+	}
+	root, err := beneath.Open(s.folders.Storage)
+	if err != nil {
+		return nil, "", err
+	}
+	defer func() { _ = root.Close() }()
+	return root.Parent(name)
+}
+
+// absent says that nothing has a name, not even where something else, such as a
+// link, has that of a folder above it.
+func absent(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || behindAnother(err)
+}
+
+// same says whether the stored file of a PFN stands under a name. The error is
+// [fs.ErrNotExist] where there is no such stored file: the loop that removes those
+// that nobody needs may take it away at any moment, also during this call.
+func (s *published) same(results *beneath.Folder, lfn string, there fs.FileInfo, pfn string) (bool, error) {
+	if archive.IsFolder(lfn) {
+		if !there.IsDir() {
+			return false, nil
+		}
+		return s.sameFolder(results, lfn, pfn)
+	}
+	stored, element, err := s.stored(pfn)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = stored.Close() }()
+	original, err := stored.Lstat(element)
+	if err != nil {
+		return false, err
+	}
+	switch r, known := s.get(lfn); {
+	case os.SameFile(there, original):
+		return true, nil
+	case !there.Mode().IsRegular() || !original.Mode().IsRegular() || there.Size() != original.Size():
+		return false, nil
+	case known && r.PFN == pfn && r.Stamp == state.StampOf(there):
+		return true, nil
+	}
+	return sameContents(results, lfn, stored, element)
+}
+
+func sameContents(results *beneath.Folder, lfn string, stored *beneath.Folder, element string) (bool, error) {
+	a, err := results.Open(lfn)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = a.Close() }()
+	b, err := stored.Open(element)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = b.Close() }()
+	return storage.Equal(a, b)
+}
+
+// isOurs says whether what stands under a name was put there by this state and
+// is as it was, so that it may be replaced or removed.
+func (s *published) isOurs(results *beneath.Folder, lfn string) (bool, error) {
+	there, err := results.Lstat(archive.Clean(lfn))
+	if err != nil || !there.Mode().IsRegular() && !(archive.IsFolder(lfn) && there.IsDir()) {
+		return false, folder.IgnoreMissing(err)
+	}
+	if r, known := s.get(lfn); known {
+		now, err := s.stampAt(results, lfn)
+		switch {
+		case err != nil:
+			return false, ignoreContent(folder.IgnoreMissing(err))
+		case r.Stamp == now:
+			return true, nil
+		case r.Inode == now.Inode && !r.Like(now):
+			return false, nil // it was written into
+		}
+		same, err := s.same(results, lfn, there, r.PFN)
+		if errors.Is(err, fs.ErrNotExist) { // the other link was removed, which changed the inode
+			same, err = r.Like(now), nil
+		}
+		if same || err != nil {
+			return same, err
+		}
+	}
+	return s.isStored(results, lfn, there)
+}
+
+// isStored finds out whether some version stands under a name. It is asked where
+// a server was killed before it could record what it had published.
+func (s *published) isStored(results *beneath.Folder, lfn string, there fs.FileInfo) (bool, error) {
+	stored, err := beneath.Open(s.folders.Storage)
+	if err != nil {
+		return false, folder.IgnoreMissing(err)
+	}
+	elements, err := stored.List(path.Dir(lfn))
+	if err := stored.Close(); err != nil {
+		return false, err
+	}
+	if absent(err) {
+		return false, nil
+	}
+	for _, element := range elements {
+		name := path.Join(path.Dir(lfn), element)
+		if of, ok := storedAs(name); !ok || of != lfn {
+			continue
+		}
+		same, err := s.same(results, lfn, there, storage.Join(folder.StoragePrefix, name))
+		if err = folder.IgnoreMissing(err); same || err != nil {
+			return same, err
+		}
+	}
+	return false, err
+}
+
+// remove takes a name away if what stands there is ours, and the folders that
+// are empty without it.
+func (s *published) remove(results *beneath.Folder, lfn string) (removed bool, err error) {
+	ours, err := s.isOurs(results, lfn)
+	if absent(err) || err == nil && !ours {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if err := withdraw(results, lfn); err != nil {
+		return false, folder.IgnoreMissing(err)
+	}
+	return true, nil
+}

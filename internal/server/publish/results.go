@@ -1,0 +1,212 @@
+package publish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"fairway/internal/beneath"
+	"fairway/internal/dispatch"
+	"fairway/internal/server/folder"
+	"fairway/internal/server/state"
+	"fairway/internal/store"
+)
+
+// written is what the jobs of a run wrote, by LFN: the last version of each file.
+func written(core *dispatch.Core) map[string]dispatch.FileView {
+	last := map[string]dispatch.FileView{}
+	for job := range core.Jobs(0) {
+		detail, _ := core.Detail(job.ID)
+		for _, file := range detail.Writes {
+			if before, ok := last[file.File.LFN]; !file.Pattern && (!ok || before.File.Version < file.File.Version) {
+				last[file.File.LFN] = file
+			}
+		}
+	}
+	return last
+}
+
+// Restore names what is to be published once more: what was published and no longer stands in the results
+// folder as it was: somebody has removed or replaced it. A file that another
+// version of this run will replace is left to that, and so is one that is lost.
+func (f *Files) Restore(c *state.Cores, lost []dispatch.LostFile) (files []dispatch.Publish) {
+	gone := make(map[string]bool, len(lost))
+	for _, file := range lost {
+		gone[file.PFN] = true
+	}
+	for _, file := range written(c.Dispatch) {
+		if !file.Publish || !file.Published || file.PFN == "" || gone[file.PFN] || f.stands(file) {
+			continue
+		}
+		files = append(files, dispatch.Publish{File: file.File, PFN: file.PFN, Size: file.Size})
+	}
+	return files
+}
+
+// stands says whether a file is in the results folder as it was published. One
+// that cannot be looked at is tried to be published, which tells why.
+func (f *Files) stands(file dispatch.FileView) bool {
+	same, err := f.results.holds(file.File.LFN, file.PFN)
+	return err == nil && same
+}
+
+// obsolete are the names of what this state has published and these files, the
+// last versions of a run, are not: in the order of the names. What a person wants
+// to stay is among them if all is said.
+func (s *published) obsolete(files map[string]dispatch.FileView, all bool) (names []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, lfn := range slices.Sorted(maps.Keys(s.records)) {
+		if (all || !s.records[lfn].Kept) && !files[lfn].Publish {
+			names = append(names, lfn)
+		}
+	}
+	return names
+}
+
+// unpublish removes what earlier runs published and this one does not. What a
+// person has put in the place of one stays. It comes before the stored files are
+// removed.
+func (f *Files) unpublish(names []string) error {
+	results, err := beneath.Open(f.folders.Results)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = results.Close() }()
+	var removed []string
+	var records []dispatch.Record
+	var failures []error
+	for _, lfn := range names {
+		gone, err := f.results.remove(results, lfn)
+		if err != nil {
+			failures = append(failures, err)
+			continue
+		}
+		if gone {
+			removed = append(removed, lfn)
+		}
+		records = append(records, f.results.forget(lfn))
+	}
+	if len(removed) > 0 {
+		f.note(fmt.Sprintf("removed from %s/, since this run does not make them: %s; with --keep-results they stay", folder.ResultsFolder, shortList(removed)))
+	}
+	return errors.Join(append(failures, f.store.Apply(context.Background(), records))...)
+}
+
+// retain has what earlier runs published stay, whatever later runs make.
+func (f *Files) retain(names []string) error {
+	var records []dispatch.Record
+	for _, lfn := range names {
+		r, _ := f.results.get(lfn)
+		r.Kept = true
+		record, err := r.record()
+		if err != nil {
+			return err
+		}
+		f.results.put(r)
+		records = append(records, record)
+	}
+	if len(names) > 0 {
+		f.note(fmt.Sprintf("kept in %s/, though this run does not make them: %s", folder.ResultsFolder, shortList(names)))
+	}
+	return f.store.Apply(context.Background(), records)
+}
+
+// Tidy removes results of earlier runs that a run which has succeeded does not make,
+// or has them kept for good. A person's own files stay.
+func (f *Files) Tidy(core *dispatch.Core, keep bool) error {
+	if f.InputsGone {
+		return nil
+	}
+	obsolete := f.results.obsolete(written(core), false)
+	if keep {
+		return f.retain(obsolete)
+	}
+	return f.unpublish(obsolete)
+}
+
+// namesListed bounds the names in one sentence.
+const namesListed = 4
+
+func shortList(names []string) string {
+	if more := len(names) - namesListed; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:namesListed], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}
+
+// Clean removes what is recorded as published by a state and stands as it
+// was, and tells of it.
+func Clean(ctx context.Context, folders folder.Layout, c *folder.Cleaned) error {
+	s, err := publishedIn(ctx, folders)
+	if err != nil {
+		c.Left = append(c.Left, fmt.Sprintf("%s: what Fairway has put there is not known any more (%v)", folders.Results, err))
+		return nil
+	}
+	results, err := beneath.Open(folders.Results)
+	if err != nil {
+		return folder.IgnoreMissing(err)
+	}
+	defer func() { _ = results.Close() }()
+	left := 0
+	for _, lfn := range s.obsolete(nil, true) {
+		r, _ := s.get(lfn)
+		gone, err := s.remove(results, lfn)
+		switch {
+		case err != nil:
+			return err
+		case gone:
+			c.Bytes += r.Size
+		}
+	}
+	err = results.Walk(func(string, fs.FileInfo) error { left++; return nil })
+	switch {
+	case err != nil:
+		return err
+	case left > 0:
+		c.Left = append(c.Left, fmt.Sprintf("%s: files that Fairway has not put there, or that were changed since: %d", folders.Results, left))
+	case os.Remove(folders.Results) == nil:
+		c.Removed = append(c.Removed, folders.Results)
+	}
+	return nil
+}
+
+func publishedIn(ctx context.Context, folders folder.Layout) (*published, error) {
+	records, err := store.OpenSQLite(filepath.Join(folders.State, folder.StoreFile), store.ReadOnly)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &published{folders: folders}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	s, err := loadPublished(ctx, records, folders)
+	return s, errors.Join(err, records.Close())
+}
+
+// Removals are the names of results that would go at the end of a run that succeeds.
+func Removals(ctx context.Context, records store.Store, folders folder.Layout, core *dispatch.Core) (names []string, err error) {
+	s, err := loadPublished(ctx, records, folders)
+	if err != nil {
+		return nil, err
+	}
+	results, err := beneath.Open(folders.Results)
+	if err != nil {
+		return nil, folder.IgnoreMissing(err)
+	}
+	defer func() { _ = results.Close() }()
+	for _, lfn := range s.obsolete(written(core), false) {
+		if ours, err := s.isOurs(results, lfn); err == nil && ours {
+			names = append(names, lfn)
+		}
+	}
+	return names, nil
+}

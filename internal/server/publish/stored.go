@@ -1,0 +1,162 @@
+package publish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"fairway/internal/beneath"
+	"fairway/internal/disk"
+	"fairway/internal/dispatch"
+	"fairway/internal/fault"
+	"fairway/internal/server/convert"
+	"fairway/internal/server/folder"
+	"fairway/internal/server/loop"
+	"fairway/internal/server/state"
+	"fairway/internal/storage"
+)
+
+var beforeRemove = fault.New("remove.before")
+
+// removeLoop removes physical files that nobody needs, until ctx ends. A file
+// that cannot be removed stays, which is told once: it takes room but does no
+// harm, and the next server tries again.
+func (f *Files) removeLoop(ctx context.Context) {
+	for {
+		batch, err := f.toRemove.Take(ctx, f.sched)
+		if err != nil {
+			return
+		}
+		_ = beforeRemove.Hit()
+		for _, pfn := range batch {
+			if err := f.removeFile(ctx, pfn); err != nil {
+				f.log.Warn("a file that nobody needs could not be removed", "pfn", pfn, "error", err)
+			}
+		}
+		err = f.inbox.Deliver(ctx, func() *loop.Request {
+			return &loop.Request{Dispatch: convert.Each(batch, func(pfn string) dispatch.Input {
+				return dispatch.Removed{PFN: pfn}
+			})}
+		})
+		if err != nil {
+			return
+		}
+	}
+}
+
+// removeFile removes a file of this state's own storage element. What stands
+// elsewhere was not written by it.
+func (f *Files) removeFile(ctx context.Context, pfn string) error {
+	if _, ours := storage.StateName(pfn); !ours {
+		return errors.New("it is not in the storage of this workflow")
+	}
+	return f.element.Remove(ctx, pfn)
+}
+
+// Sweep removes stored files of this state that are not needed: what pilots
+// stored and could not report any more, or what earlier runs committed. Nothing
+// else in the storage element is touched. It may be done only when no pilot is
+// left.
+func (f *Files) Sweep(needed Stored) error {
+	stored, err := beneath.Open(f.folders.Storage)
+	if err != nil {
+		return folder.IgnoreMissing(err)
+	}
+	defer func() { _ = stored.Close() }()
+	var failures []error
+	err = stored.Walk(func(name string, info fs.FileInfo) error {
+		_, ours := storedAs(name)
+		ours = ours || strings.HasPrefix(path.Base(name), disk.PartPrefix)
+		if ours && !needed[name] && info.Mode().IsRegular() {
+			failures = append(failures, stored.Remove(name))
+		}
+		return nil
+	})
+	return errors.Join(append(failures, err)...)
+}
+
+// Stored are names of files in the storage element of the state.
+type Stored map[string]bool
+
+// Add adds those of some PFNs that are there.
+func (n Stored) Add(pfns ...string) {
+	for _, pfn := range pfns {
+		if name, ok := storage.StateName(pfn); ok {
+			n[name] = true
+		}
+	}
+}
+
+// StoredOf are the stored files of a run.
+func StoredOf(core *dispatch.Core) Stored {
+	needed := Stored{}
+	for job := range core.Jobs(0) {
+		detail, _ := core.Detail(job.ID)
+		for _, file := range detail.Writes {
+			needed.Add(file.PFN)
+		}
+	}
+	return needed
+}
+
+// attemptSuffix is what pilots append to an LFN for the name of a stored file.
+var attemptSuffix = regexp.MustCompile(`\.v[0-9]+\.a[0-9]+$`)
+
+// storedAs is the LFN of the file of a name in the storage element.
+func storedAs(name string) (lfn string, ok bool) {
+	at := attemptSuffix.FindStringIndex(name)
+	if at == nil {
+		return "", false
+	}
+	return name[:at[0]], true
+}
+
+// A run begins with a look at the stored files that it needs, or may take from earlier
+// runs: whether they are there, with their size. What they hold is found out by who
+// reads them.
+
+// LostFiles are those of some stored files that are not there or have another size.
+// What cannot be looked at counts as there, since it may be so again.
+func LostFiles(at storage.Places, stored iter.Seq[dispatch.StoredFile]) []dispatch.LostFile {
+	var lost []dispatch.LostFile
+	for file := range stored {
+		if why := whyLost(at, &file); why != "" {
+			lost = append(lost, dispatch.LostFile{File: file.File, PFN: file.PFN, Why: at.Shown(file.PFN) + " " + why})
+		}
+	}
+	return lost
+}
+
+func whyLost(at storage.Places, file *dispatch.StoredFile) string {
+	path, err := at.Path(file.PFN)
+	if err != nil {
+		return ""
+	}
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "is not there"
+	case err != nil:
+		return ""
+	case !info.Mode().IsRegular():
+		return "is not a regular file"
+	case info.Size() != file.Size:
+		return fmt.Sprintf("has %d bytes and should have %d", info.Size(), file.Size)
+	}
+	return ""
+}
+
+// LostOutputsOf are the outputs of a job that were stored and are lost.
+func LostOutputsOf(at storage.Places, c *state.Cores, job *dispatch.JobView) []dispatch.LostFile {
+	if job.State != dispatch.Done {
+		return nil
+	}
+	return LostFiles(at, slices.Values(c.Dispatch.StoredBy(job.ID)))
+}
