@@ -19,14 +19,15 @@ type holes struct {
 	file   *os.File
 	buffer []byte
 	at     int64 // of the buffer in the file
+	size   int64 // of the file
 }
 
-func newHoles(file *os.File) *holes { return &holes{file: file} }
+func newHoles(file *os.File) *holes { return &holes{file: file, buffer: make([]byte, 0, holesBuffer)} }
+
+// reset begins another file.
+func (h *holes) reset(file *os.File) { h.file, h.buffer, h.at, h.size = file, h.buffer[:0], 0, 0 }
 
 func (h *holes) Write(b []byte) (int, error) {
-	if h.buffer == nil {
-		h.buffer = make([]byte, 0, holesBuffer)
-	}
 	written := len(b)
 	for len(b) > 0 {
 		n := min(len(b), cap(h.buffer)-len(h.buffer))
@@ -51,6 +52,7 @@ func (h *holes) flush() error {
 			if _, err := h.file.WriteAt(h.buffer[from:to], h.at+int64(from)); err != nil {
 				return err
 			}
+			h.size = h.at + int64(to)
 		}
 		for to < len(h.buffer) && zeroPage(h.buffer[to:]) {
 			to += page
@@ -66,7 +68,7 @@ func zeroPage(b []byte) bool { return len(b) >= page && bytes.Equal(b[:page], ze
 
 // end writes what is left, and gives the file its size.
 func (h *holes) end() error {
-	if err := h.flush(); err != nil {
+	if err := h.flush(); err != nil || h.size == h.at {
 		return err
 	}
 	return h.file.Truncate(h.at)

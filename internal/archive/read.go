@@ -107,39 +107,73 @@ func (a *Archive) Entries() []Entry { return a.entries }
 // Unpack fills an empty folder. Files are read-only, and have that time of
 // modification. What was unpacked before an error stays.
 func (a *Archive) Unpack(ctx context.Context, into *beneath.Folder, modified time.Time) error {
+	u := &unpacking{ctx: ctx, into: into, name: ".", in: into, out: newHoles(nil), buffer: make([]byte, 64<<10), modified: modified}
+	defer u.leave()
 	for i, e := range a.entries {
-		if err := ctx.Err(); err != nil {
-			return err
+		err := ctx.Err()
+		if err == nil {
+			err = u.entry(e, a.files[i])
 		}
-		if err := a.unpack(ctx, into, e, a.files[i], modified); err != nil {
+		if err != nil {
 			return fmt.Errorf("unpack %s: %w", e.Name, err)
 		}
 	}
 	return nil
 }
 
-func (a *Archive) unpack(ctx context.Context, into *beneath.Folder, e Entry, f *zip.File, modified time.Time) error {
-	switch e.Kind {
-	case Folder:
-		return into.Mkdir(e.Name, e.mode())
-	case Link:
-		return into.Symlink(e.Target, e.Name)
+// unpacking is one call of Unpack. It keeps the folder open that the last entry is
+// in: most entries are where the one before is.
+type unpacking struct {
+	ctx      context.Context
+	into     *beneath.Folder
+	name     string          // of the folder that is open
+	in       *beneath.Folder // that folder
+	out      *holes
+	buffer   []byte
+	modified time.Time
+}
+
+func (u *unpacking) leave() {
+	if u.in != u.into {
+		_ = u.in.Close()
 	}
+}
+
+func (u *unpacking) entry(e Entry, f *zip.File) error {
+	if folder := path.Dir(e.Name); folder != u.name {
+		in, err := u.into.Sub(folder)
+		if err != nil {
+			return err
+		}
+		u.leave()
+		u.name, u.in = folder, in
+	}
+	switch element := path.Base(e.Name); e.Kind {
+	case Folder:
+		return u.in.Mkdir(element, e.mode())
+	case Link:
+		return u.in.Symlink(e.Target, element)
+	default:
+		return u.file(element, e, f)
+	}
+}
+
+func (u *unpacking) file(element string, e Entry, f *zip.File) error {
 	from, err := f.Open()
 	if err != nil {
 		return err
 	}
 	defer from.Close()
-	to, err := into.Create(e.Name, e.mode())
+	to, err := u.in.Create(element, e.mode())
 	if err != nil {
 		return err
 	}
-	out := newHoles(to)
-	_, err = io.Copy(out, within{ctx, from})
+	u.out.reset(to)
+	_, err = io.CopyBuffer(u.out, within{u.ctx, from}, u.buffer)
 	if err == nil {
-		err = out.end()
+		err = u.out.end()
 	}
-	return errors.Join(err, touch(to, modified), to.Close())
+	return errors.Join(err, touch(to, u.modified), to.Close())
 }
 
 // touch gives an open file a time of modification.

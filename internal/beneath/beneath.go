@@ -268,12 +268,9 @@ func (f *Folder) Create(name string, mode fs.FileMode) (file *os.File, err error
 
 // Symlink makes a symbolic link that was not there. Its target is not looked at.
 func (f *Folder) Symlink(target, name string) error {
-	folder, element, err := f.Parent(name)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = folder.Close() }()
-	return f.failed("link", name, unix.Symlinkat(target, folder.fd(), element))
+	return f.in(name, func(folder *Folder, element string) error {
+		return f.failed("link", name, unix.Symlinkat(target, folder.fd(), element))
+	})
 }
 
 // Move gives an element of this folder another name in a folder of the same file

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"fairway/internal/archive"
 	"fairway/internal/beneath"
 	"fairway/internal/cache"
@@ -103,18 +105,14 @@ func (t *folderTree) appear(ctx context.Context, target string, link func(ctx co
 	return nil
 }
 
-// linkFile gives a file another name, or makes a copy that is read-only and has
-// its time of modification.
+// linkFile gives a file, or the one that a link leads to, another name, or makes a
+// copy that is read-only and has its time of modification.
 func linkFile(ctx context.Context, from, to string) error {
-	f, err := os.Open(from)
-	if err != nil {
+	err := unix.Linkat(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.AT_SYMLINK_FOLLOW)
+	if err == nil || outOfDisk(err) {
 		return err
 	}
-	defer f.Close()
-	if err := disk.Link(f, to); err == nil || outOfDisk(err) {
-		return err
-	}
-	return copyOpen(ctx, f, to)
+	return copyFile(ctx, from, to)
 }
 
 func copyFile(ctx context.Context, from, to string) error {
@@ -123,10 +121,6 @@ func copyFile(ctx context.Context, from, to string) error {
 		return err
 	}
 	defer f.Close()
-	return copyOpen(ctx, f, to)
-}
-
-func copyOpen(ctx context.Context, f *os.File, to string) error {
 	info, err := f.Stat()
 	if err != nil {
 		return err
