@@ -240,6 +240,32 @@ func (fs *files) allNamed(lfns []string) []*file {
 	return list
 }
 
+// few is up to how many elements a search through all of them is faster than a
+// map.
+const few = 16
+
+// repeated returns a name that occurs twice, or "". Most lists are short.
+func repeated[T any](list []T, name func(T) string) string {
+	if len(list) > few {
+		seen := make(map[string]bool, len(list))
+		for _, x := range list {
+			if seen[name(x)] {
+				return name(x)
+			}
+			seen[name(x)] = true
+		}
+		return ""
+	}
+	for i, x := range list {
+		for _, y := range list[:i] {
+			if name(x) == name(y) {
+				return name(x)
+			}
+		}
+	}
+	return ""
+}
+
 // pattern returns the location of a pattern, made if need be.
 func (fs *files) pattern(p string) *file {
 	f := fs.patterns[p]

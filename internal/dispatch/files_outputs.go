@@ -216,10 +216,6 @@ func (v *version) throughPattern() bool { return v.writer != nil && v.number == 
 // before reports whether the version has its place before the outputs of the job.
 func (v *version) before(j *job) bool { return v.writer == nil || v.writer.id < j.id }
 
-// few is up to how many elements a search through all of them is faster than a
-// map.
-const few = 16
-
 // byLFN returns what finds the outputs of a result by their names.
 func (r *Result) byLFN() func(lfn string) *WrittenFile {
 	if len(r.Outputs) <= few {

@@ -234,3 +234,38 @@ func (a *attempt) waitsItsTurn() bool {
 	}
 	return false
 }
+
+// willing reports whether the pilot itself is prepared to take jobs.
+func (p *pilot) willing() bool { return p.synced && !p.drains && !p.left && p.info.Error == "" }
+
+func (p *pilot) expired(now instant) bool {
+	return !p.info.Expires.IsZero() && toInstant(p.info.Expires) <= now
+}
+
+// takes reports whether the pilot may be given jobs at all.
+func (fl *fleet) takes(p *pilot) bool { return p.willing() && fl.stop == running && fl.grace.over }
+
+// updateParked keeps the list of parked pilots that could start a job now, and
+// the number of idle ones that are between two Syncs.
+func (fl *fleet) updateParked(p *pilot) {
+	if between := p.held == 0 && len(p.attempts) == 0 && fl.takes(p); between != p.between {
+		p.between = between
+		if between {
+			fl.between++
+		} else {
+			fl.between--
+		}
+	}
+	is := p.held != 0 && p.reserved == nil && fl.takes(p) && p.used.milliCPUs < p.totalCPUs() && !p.expired(fl.now)
+	switch {
+	case is && p.parked == 0:
+		fl.parked = append(fl.parked, p)
+		p.parked = len(fl.parked)
+	case !is && p.parked > 0:
+		last := fl.parked[len(fl.parked)-1]
+		fl.parked[p.parked-1] = last
+		last.parked = p.parked
+		fl.parked = fl.parked[:len(fl.parked)-1]
+		p.parked = 0
+	}
+}

@@ -133,3 +133,14 @@ func (jn *journal) resultKeys() []identity {
 func sortedKeys[K ~string, V any](m map[K]V) []K {
 	return slices.Sorted(maps.Keys(m))
 }
+
+// jobKey sorts as the number does.
+func jobKey(id JobID) string {
+	var b [10]byte
+	n := uint64(id)
+	for i := len(b) - 1; i >= 0; i-- {
+		b[i] = byte('0' + n%10)
+		n /= 10
+	}
+	return string(b[:])
+}

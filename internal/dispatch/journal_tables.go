@@ -138,17 +138,6 @@ func (b *jobBody) job() Job {
 	return j
 }
 
-// jobKey sorts as the number does.
-func jobKey(id JobID) string {
-	var b [10]byte
-	n := uint64(id)
-	for i := len(b) - 1; i >= 0; i-- {
-		b[i] = byte('0' + n%10)
-		n /= 10
-	}
-	return string(b[:])
-}
-
 func attemptKey(id AttemptID) string { return strconv.FormatUint(uint64(id), 10) }
 
 func fileKey(r FileRef) string { return r.LFN + "#" + strconv.FormatUint(uint64(r.Version), 10) }

@@ -230,29 +230,6 @@ func (pl *placement) assign(j *job, p *pilot) {
 	pl.fleet.mustAnswer(p)
 }
 
-// unready takes a job out of the queue if it is ready, and lets go whoever was
-// kept for it.
-func (pl *placement) unready(j *job) {
-	if pl.queue.unindex(j) {
-		pl.letGo(j)
-	}
-}
-
-// letGo ends what was kept for a job: its place with a pilot or a site, and the
-// pilot that drained for it.
-func (pl *placement) letGo(j *job) {
-	pl.unkeep(j)
-	if p := pl.reserved[j]; p != nil {
-		pl.release(p)
-	}
-}
-
-func (pl *placement) letGoAll(jobs []*job) {
-	for _, j := range jobs {
-		pl.letGo(j)
-	}
-}
-
 // release lets a pilot take other jobs again.
 func (pl *placement) release(p *pilot) {
 	delete(pl.reserved, p.reserved)

@@ -53,6 +53,29 @@ func (pl *placement) addKept(j *job, k keptFor) {
 	pl.armKept(k.until)
 }
 
+// unready takes a job out of the queue if it is ready, and lets go whoever was
+// kept for it.
+func (pl *placement) unready(j *job) {
+	if pl.queue.unindex(j) {
+		pl.letGo(j)
+	}
+}
+
+// letGo ends what was kept for a job: its place with a pilot or a site, and the
+// pilot that drained for it.
+func (pl *placement) letGo(j *job) {
+	pl.unkeep(j)
+	if p := pl.reserved[j]; p != nil {
+		pl.release(p)
+	}
+}
+
+func (pl *placement) letGoAll(jobs []*job) {
+	for _, j := range jobs {
+		pl.letGo(j)
+	}
+}
+
 func (pl *placement) unkeep(j *job) {
 	if k, ok := pl.kept.jobs[j.id]; ok {
 		if k.holder != nil {

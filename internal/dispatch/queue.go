@@ -53,6 +53,23 @@ func newQueue(s *step, fs *files) queue {
 	return q
 }
 
+// Totals counts jobs by state.
+type Totals struct {
+	Jobs    int
+	ByState [Cancelled + 1]int
+	Reused  int // of Done
+}
+
+// StepTotals are the totals of one step.
+type StepTotals struct {
+	Step string
+	Totals
+}
+
+func (t *Totals) add(s State, n int) {
+	t.ByState[s] += n
+}
+
 // job is a submitted Job, kept small: a million of them are queued at times. It
 // stands with its requests in one page of memory, and in eight lines of the
 // processor's cache; what a match looks at stands in the first.

@@ -136,25 +136,3 @@ func (j *Job) check() error {
 	}
 	return nil
 }
-
-// repeated returns a name that occurs twice, or "". Most lists are short.
-func repeated[T any](list []T, name func(T) string) string {
-	if len(list) > few {
-		seen := make(map[string]bool, len(list))
-		for _, x := range list {
-			if seen[name(x)] {
-				return name(x)
-			}
-			seen[name(x)] = true
-		}
-		return ""
-	}
-	for i, x := range list {
-		for _, y := range list[:i] {
-			if name(x) == name(y) {
-				return name(x)
-			}
-		}
-	}
-	return ""
-}

@@ -6,23 +6,6 @@ import (
 	"time"
 )
 
-// Totals counts jobs by state.
-type Totals struct {
-	Jobs    int
-	ByState [Cancelled + 1]int
-	Reused  int // of Done
-}
-
-func (t *Totals) add(s State, n int) {
-	t.ByState[s] += n
-}
-
-// StepTotals are the totals of one step.
-type StepTotals struct {
-	Step string
-	Totals
-}
-
 // Totals returns the totals of all jobs.
 func (c *Core) Totals() Totals { return c.queue.totals }
 
