@@ -239,7 +239,7 @@ func (f *Folder) Chmod(mode fs.FileMode) error {
 	return f.failed("chmod", ".", unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", f.fd()), uint32(mode.Perm())))
 }
 
-// Is says whether a path leads to this very folder, and that by no link in its
+// Is reports whether a path leads to this very folder, and that by no link in its
 // last component.
 func (f *Folder) Is(name string) bool {
 	var own, there unix.Stat_t

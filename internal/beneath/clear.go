@@ -118,7 +118,7 @@ func (r *removal) moveUp(in *Folder, name string) error {
 	}
 }
 
-// allowOwner lets the owner list and change the folder, and says whether that was
+// allowOwner lets the owner list and change the folder, and reports whether that was
 // not so before.
 func (f *Folder) allowOwner() bool {
 	info, err := f.Stat()

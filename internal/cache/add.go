@@ -88,13 +88,13 @@ func (c *Cache) bring(i Item, write func(path string) (int64, error)) (*File, bo
 		c.claim()
 		return nil, false, full(err)
 	}
-	f, err = c.settle(r, i)
+	f, err = c.commit(r, i)
 	return f, false, full(err)
 }
 
-// settle gives a written file its place, unless a link to a peer's has taken
+// commit gives a written file its place, unless a link to a peer's has taken
 // it meanwhile.
-func (c *Cache) settle(r *reservation, i Item) (*File, error) {
+func (c *Cache) commit(r *reservation, i Item) (*File, error) {
 	defer r.end()
 	if e := c.entries[i.Ref]; e != nil {
 		if e.is(i) {
@@ -234,7 +234,7 @@ func (c *Cache) total() int64 {
 	return sum
 }
 
-// holds says whether this very file is in the cache.
+// holds reports whether this very file is in the cache.
 func (c *Cache) holds(i Item) bool {
 	e := c.entries[i.Ref]
 	return e != nil && e.Item == i

@@ -70,7 +70,7 @@ type Item struct {
 	Size int64 // bytes; asked for with 0 where it is not known
 }
 
-// is says whether what is in the cache is what is asked for.
+// is reports whether what is in the cache is what is asked for.
 func (i Item) is(wanted Item) bool {
 	return i.Ref == wanted.Ref && (i.Size == wanted.Size || wanted.Size == 0)
 }
@@ -242,12 +242,12 @@ func (c *Cache) forget(e *entry, last bool) {
 	for _, p := range c.peers {
 		p.known[fileName(e.Item)] = true // so that it is not taken back from there as a new one
 	}
-	c.tell(Change{Ref: e.Ref, Size: e.Size, Gone: true, LastLink: last})
+	c.notify(Change{Ref: e.Ref, Size: e.Size, Gone: true, LastLink: last})
 }
 
-// tell tells of a change that has been made: the pilot, and the peers, who wait
+// notify tells of a change that has been made: the pilot, and the peers, who wait
 // for a new time of changesName.
-func (c *Cache) tell(change Change) {
+func (c *Cache) notify(change Change) {
 	if c.host != nil {
 		c.claim()
 		now := time.Now()
@@ -264,7 +264,7 @@ func (c *Cache) insert(i Item) *entry {
 	c.entries[i.Ref] = e
 	c.used += i.Size
 	c.cfg.Policy.Used(i.Ref)
-	c.tell(Change{Ref: i.Ref, Size: i.Size})
+	c.notify(Change{Ref: i.Ref, Size: i.Size})
 	return e
 }
 

@@ -99,7 +99,7 @@ func (c *Cache) follow(ctx context.Context, p *peer) {
 	for {
 		began := time.Now()
 		state, err := sched.StatFile(path)
-		if err != nil || !c.look(p, state.Info != nil) {
+		if err != nil || !c.refresh(p, state.Info != nil) {
 			return
 		}
 		pause := min(lookShare*time.Since(began), MaxLookPause)
@@ -112,10 +112,10 @@ func (c *Cache) follow(ctx context.Context, p *peer) {
 	}
 }
 
-// look takes links to files that are new in a peer's folder, and gives up
+// refresh takes links to files that are new in a peer's folder, and gives up
 // those that the peer has given up: the host drops a file as one, or its space
 // would not come free. It reports false when the peer has left.
-func (c *Cache) look(p *peer, there bool) bool {
+func (c *Cache) refresh(p *peer, there bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.peers[p.folder] != p {
@@ -164,7 +164,7 @@ func (c *Cache) giveUp(name string) {
 	}
 }
 
-// heldByPeer says whether a live peer has a file of this name.
+// heldByPeer reports whether a live peer has a file of this name.
 func (c *Cache) heldByPeer(name string) bool {
 	for _, p := range c.peers {
 		if _, err := os.Lstat(filepath.Join(p.folder, name)); err == nil {

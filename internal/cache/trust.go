@@ -30,7 +30,7 @@ const SyncTime = time.Second
 // boot is another one in tests.
 var boot = disk.Boot
 
-// trusted says whether the files in a folder hold what they held when they got
+// trusted reports whether the files in a folder hold what they held when they got
 // their names.
 func trusted(folder string) bool {
 	mark, err := os.ReadFile(filepath.Join(folder, trustName))

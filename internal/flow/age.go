@@ -84,7 +84,7 @@ func (f *Flow) nextAge() time.Time {
 	return time.Time{}
 }
 
-// refresh forgets files that other merges took, and says whether any is left.
+// refresh forgets files that other merges took, and reports whether any is left.
 func (g *group) refresh() bool {
 	g.aged = slices.DeleteFunc(g.aged, func(file *file) bool { return g.taken[file] })
 	return len(g.aged) > 0

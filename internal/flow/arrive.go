@@ -160,6 +160,6 @@ func (f *Flow) deliver(m *maker, made *file) {
 	}
 }
 
-func (f *Flow) note(format string, args ...any) {
+func (f *Flow) notify(format string, args ...any) {
 	f.effects.Notes = append(f.effects.Notes, fmt.Sprintf(format, args...))
 }

@@ -81,7 +81,7 @@ var commandVariables = []string{
 	"FAIRWAY_INPUTS_FILE", "FAIRWAY_OUTPUTS_FILE", "FAIRWAY_CATALOG", "FAIRWAY_REPORT",
 }
 
-// mayBeInherited says whether a command may have a variable from the
+// mayBeInherited reports whether a command may have a variable from the
 // environment of its pilot. By custom these have no small letters.
 func mayBeInherited(name string) bool {
 	if name[0] <= '9' || strings.HasPrefix(name, "FAIRWAY_") {

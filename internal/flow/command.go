@@ -72,7 +72,7 @@ func (s *step) publishes(read bool) bool {
 	return !read && s.storage != dispatch.StorageCache
 }
 
-// readsShared says whether another step reads a rewritten file.
+// readsShared reports whether another step reads a rewritten file.
 func (f *Flow) readsShared(s *step, e entry) bool {
 	return slices.ContainsFunc(f.shared, func(u use) bool {
 		return !u.writes && u.step != s && u.entry.pattern.overlaps(e.pattern)
@@ -161,7 +161,7 @@ func (c *commandSource) list(env map[string]string, name string, files []string)
 	}
 }
 
-// mentions says whether a word occurs in a command. A parameter that a
+// mentions reports whether a word occurs in a command. A parameter that a
 // command does not name is not given to it, so that another value does not
 // run it again.
 func mentions(text, word string) bool {

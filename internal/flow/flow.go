@@ -95,7 +95,7 @@ func (f *Flow) Workflow() *Workflow { return f.w }
 // in this order, so that the same files give the same run.
 func (f *Flow) Inputs() []*DeclaredInput { return f.w.Inputs }
 
-// Closed says whether an input was closed.
+// Closed reports whether an input was closed.
 func (f *Flow) Closed(input string) bool {
 	state := f.inputs[input]
 	return state != nil && state.closed
@@ -182,7 +182,7 @@ func (f *Flow) finish() {
 		f.stuck = true
 		told := len(f.refused)
 		for _, held := range f.Held(told + maxStuckNotes)[told:] {
-			f.note("job %s will never run: %s", held.Job, held.Reason)
+			f.notify("job %s will never run: %s", held.Job, held.Reason)
 		}
 	}
 	f.effects.WakeAt = f.nextAge()

@@ -22,7 +22,7 @@ func (f *Flow) refuse(st *stepState, format string, args ...any) {
 		refused.Job, refused.Step = st.step.name, st.step.name
 	}
 	f.refused = append(f.refused, refused)
-	f.note("%s", refused.Reason)
+	f.notify("%s", refused.Reason)
 }
 
 // Refused says what the workflow asks for and cannot have, oldest first: jobs

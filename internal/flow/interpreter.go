@@ -114,7 +114,7 @@ func (p *parser) scriptInputs(w *Workflow) {
 	}
 }
 
-// provides says whether some input or step may make a file of this name.
+// provides reports whether some input or step may make a file of this name.
 func (w *Workflow) provides(name *pattern) bool {
 	for _, in := range w.Inputs {
 		if slices.ContainsFunc(in.names, name.overlaps) {

@@ -279,7 +279,7 @@ func (f *Flow) chosenFile(j *job, m *maker, out dispatch.CommittedFile, e dispat
 		f.refuse(j.state, "job %s wrote %s: %s", j.name, lfn, f.inTheWay(lfn))
 		return
 	case values == nil:
-		f.note("job %s wrote %s, which does not fit %s: no step takes it", j.name, lfn, m.pattern.text)
+		f.notify("job %s wrote %s, which does not fit %s: no step takes it", j.name, lfn, m.pattern.text)
 		return // so that names that fit are of one job, since all that tells jobs apart stands in them
 	case second != nil && len(m.consumers) > 0:
 		f.refuse(j.state, "job %s wrote a file whose values are not certain: %s; put text between the placeholders that no value contains, or a '/'",

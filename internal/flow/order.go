@@ -102,7 +102,7 @@ func (f *Flow) mayPass(q *queue, j *job) bool {
 	return f.nobodyBefore(q, j, u.writes)
 }
 
-// nobodyBefore says whether no job can become known any more that must come
+// nobodyBefore reports whether no job can become known any more that must come
 // before j. If some can, q waits for their step to settle.
 func (f *Flow) nobodyBefore(q *queue, j *job, writes bool) bool {
 	for _, u := range q.uses {

@@ -78,7 +78,7 @@ func parse(file string, data []byte, set map[string]string, only *part) (*Workfl
 		p.workflow(w, root, set)
 	}
 	if only != nil {
-		only.keep(w)
+		only.restrict(w)
 	}
 	if len(p.Problems) == 0 {
 		p.check(w)

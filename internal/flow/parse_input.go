@@ -142,7 +142,7 @@ func (p *parser) inputPattern(in *DeclaredInput, text string, n, as *yaml.Node, 
 	}
 }
 
-// folderInput says whether the pattern may be one of folders, if it is.
+// folderInput reports whether the pattern may be one of folders, if it is.
 func (p *parser) folderInput(in *DeclaredInput, text string, n *yaml.Node, what string) bool {
 	switch {
 	case !isFolder(text):

@@ -175,7 +175,7 @@ func (p *pattern) suffix() string {
 	return ""
 }
 
-// overlaps says whether some name matches both patterns, each placeholder
+// overlaps reports whether some name matches both patterns, each placeholder
 // taken for itself.
 func (p *pattern) overlaps(q *pattern) bool {
 	a, b := p.prefix(), q.prefix()
@@ -234,7 +234,7 @@ func (t token) symbols() []int {
 	return []int{anyOne, anyMany}
 }
 
-// meet says whether two wildcard expressions share a word. reach[j] holds
+// meet reports whether two wildcard expressions share a word. reach[j] holds
 // whether the suffixes from i and j do, computed from the ends.
 func meet(a, b []int) bool {
 	next := make([]bool, len(b)+1)
@@ -287,7 +287,7 @@ func longPart(name string) string {
 	return ""
 }
 
-// isFolder says whether a name stands for a folder that is kept as one file.
+// isFolder reports whether a name stands for a folder that is kept as one file.
 func isFolder(name string) bool { return strings.HasSuffix(name, "/") }
 
 // pathOf is where a command finds what has a name.

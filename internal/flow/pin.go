@@ -7,7 +7,7 @@ type pinned struct {
 	of    map[string]string // placeholder here to placeholder of the input's name
 }
 
-// covers says whether names alone determine the input's file.
+// covers reports whether names alone determine the input's file.
 func (p *pinned) covers(names []string) bool {
 	bound := map[string]bool{}
 	for _, name := range names {

@@ -100,7 +100,7 @@ func readOnly(name string, free *token, before, after string, known binding) bin
 	return b
 }
 
-// fits says whether p can be the name.
+// fits reports whether p can be the name.
 func (p *pattern) fits(name string) bool {
 	return p.mayFit(name) && p.reading(name, nil, nil).from(0, 0, true)
 }
@@ -150,7 +150,7 @@ func (r *reading) bound() binding {
 	return b
 }
 
-// from says whether the tokens from i on can be the name from at on.
+// from reports whether the tokens from i on can be the name from at on.
 func (r *reading) from(i, at int, differs bool) bool {
 	if i == len(r.pattern.tokens) {
 		return at == len(r.name) && differs

@@ -119,7 +119,7 @@ func (t *taking) twoWays() (what, instead string) {
 // knows yet: they are for private use, and not those that hide others.
 const imaginedValue = 0xe100
 
-// canMeet says whether the taker can read some file of the maker so that
+// canMeet reports whether the taker can read some file of the maker so that
 // placeholders of both have the values of the file, and, if whole, no value is
 // cut.
 func (t *taking) canMeet(whole bool) bool {

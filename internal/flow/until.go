@@ -79,9 +79,9 @@ func (p *part) need(w *Workflow, s *step) {
 	}
 }
 
-// keep leaves out of a workflow that was read, and not yet checked, what is not
+// restrict leaves out of a workflow that was read, and not yet checked, what is not
 // of the part.
-func (p *part) keep(w *Workflow) {
+func (p *part) restrict(w *Workflow) {
 	w.steps = slices.DeleteFunc(w.steps, func(s *step) bool { return !p.steps[s.name] })
 	for i, s := range w.steps {
 		s.listed = i

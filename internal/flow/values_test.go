@@ -361,7 +361,7 @@ steps:
 	t.Logf("%d jobs", jobs)
 }
 
-// unclear says whether two lanes give one name to what they choose by content.
+// unclear reports whether two lanes give one name to what they choose by content.
 func unclear(table table) bool {
 	names := map[string]bool{}
 	for sample, lanes := range table {

@@ -85,7 +85,7 @@ func (p *pilot) leave(a *attempt) {
 	}
 }
 
-// takeCached holds the inputs in the cache, and says whether all are there.
+// takeCached holds the inputs in the cache, and reports whether all are there.
 func (in *stageIn) takeCached() bool {
 	for _, f := range in.attempt.GetInputs() {
 		i := newInput(f)

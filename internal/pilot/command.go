@@ -23,7 +23,7 @@ var (
 	commandAfter  = fault.New("pilot.command.after")
 )
 
-// running is an attempt whose command runs, as the minder sees it.
+// running is an attempt whose command runs, as the watchdog sees it.
 type running struct {
 	*attempt
 	lead   lead
@@ -54,7 +54,7 @@ func (p *pilot) command(a *attempt) {
 		a.fail(wire.Outcome_OUTCOME_EXITED, "start %s: %v", path, err)
 		return
 	}
-	p.settleBefore(a)
+	p.concludePrevious(a)
 	exit, err := p.attend(r)
 	_ = commandAfter.Hit()
 	p.noteUndeclared(r, r.opens.end())
@@ -95,8 +95,8 @@ func (p *pilot) start(a *attempt, path string, argv []string) (*running, error) 
 
 // attend waits until the command and all that it started have ended.
 func (p *pilot) attend(r *running) (sched.Exit, error) {
-	p.minder.add(r)
-	defer func() { p.noteKills(r, p.minder.remove(r)) }()
+	p.watchdog.add(r)
+	defer func() { p.noteKills(r, p.watchdog.remove(r)) }()
 	exit, err := p.tree.reap(r.ctx, r.lead)
 	if err == nil {
 		err = p.tree.clear(r.GetAttempt(), endedContext)

@@ -90,7 +90,7 @@ func (p *pilot) converse(ctx context.Context) error {
 	p.limitLife(talk)
 	p.mu.Unlock()
 	for {
-		if done, err := p.look(talk, time.Now()); done {
+		if done, err := p.exchangeIfDue(talk, time.Now()); done {
 			return err
 		}
 		if _, err := sched.Receive(talk, p.sched, p.wake); err != nil {
@@ -127,8 +127,8 @@ func (p *pilot) leaveNow(why string) {
 	p.poke()
 }
 
-// look sends a Sync if one is due, and says whether all is over.
-func (p *pilot) look(talk context.Context, now time.Time) (done bool, err error) {
+// exchangeIfDue sends a Sync if one is due, and reports whether all is over.
+func (p *pilot) exchangeIfDue(talk context.Context, now time.Time) (done bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	x := &p.exchange
@@ -141,7 +141,7 @@ func (p *pilot) look(talk context.Context, now time.Time) (done bool, err error)
 		p.leaveNow(p.refusal.Error())
 		return true, p.refusal
 	}
-	if x.backoff > 0 && (!p.remains.stand() || p.cfg.Line != nil && p.cfg.Line.Gone()) {
+	if x.backoff > 0 && (!p.workspace.stand() || p.cfg.Line != nil && p.cfg.Line.Gone()) {
 		p.leaveNow(ErrRemoved.Error())
 		return true, ErrRemoved
 	}
@@ -225,7 +225,7 @@ func (p *pilot) sendAt() (time.Time, bool) {
 
 // runsShort says that gathering reports any longer could leave the pilot
 // without work.
-func (p *pilot) runsShort() bool { return len(p.queue) <= p.running-p.settling }
+func (p *pilot) runsShort() bool { return len(p.queue) <= p.running-p.concluding }
 
 // send sends a Sync with what is new. The caller holds the mutex.
 func (p *pilot) send(talk context.Context, now time.Time) {
@@ -285,7 +285,7 @@ func (p *pilot) call(talk context.Context, m *wire.SyncRequest, limit time.Durat
 	p.poke()
 }
 
-// answered takes note of how a call ended, and says whether its answer counts.
+// answered takes note of how a call ended, and reports whether its answer counts.
 func (p *pilot) answered(m *wire.SyncRequest, answer *wire.SyncAnswer, err error) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 func (p *pilot) execute(a *attempt) {
 	began := timestamppb.Now()
 	if !a.ready || a.in.spoilt() {
-		p.settleBefore(a)
+		p.concludePrevious(a)
 		p.stageInNow(a)
 	}
 	a.result.Usage.StageInStart = began
@@ -33,7 +33,7 @@ func (p *pilot) execute(a *attempt) {
 	}
 	a.result.Usage.Start = timestamppb.Now()
 	if a.GetPayload().GetReplay() != nil {
-		p.settleBefore(a)
+		p.concludePrevious(a)
 		p.replay(a)
 	} else {
 		p.command(a)

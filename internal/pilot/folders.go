@@ -65,7 +65,7 @@ func newFolderTree(path string, entries []archive.Entry) (*folderTree, error) {
 	return t, nil
 }
 
-// changed says whether a file of the folder was written to. One that was replaced
+// changed reports whether a file of the folder was written to. One that was replaced
 // or moved away does no harm.
 func (t *folderTree) changed() bool {
 	for i, e := range t.entries {
@@ -160,7 +160,7 @@ func (in *stageIn) folderOf(i *input) (*unpacked, error) {
 		u, mine := in.folders.take(key)
 		if mine {
 			tree, err := in.unpack(i)
-			in.folders.settle(u, tree)
+			in.folders.finish(u, tree)
 			if err != nil {
 				return nil, err
 			}
@@ -205,9 +205,9 @@ func (f *folders) get(key folderKey) *unpacked {
 	return u
 }
 
-// settle says that a folder is there or, without a tree, cannot be made: the next
+// finish says that a folder is there or, without a tree, cannot be made: the next
 // one who needs it tries again.
-func (f *folders) settle(u *unpacked, tree *folderTree) {
+func (f *folders) finish(u *unpacked, tree *folderTree) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if u.tree = tree; tree == nil {
@@ -271,7 +271,7 @@ func (p *pilot) removeUnusedFolders() {
 	p.mu.Unlock()
 	for _, u := range unused {
 		name := filepath.Join(unpackedName, filepath.Base(u.tree.path))
-		if err := p.remains.dir.Clear(name); err != nil {
+		if err := p.workspace.dir.Clear(name); err != nil {
 			p.log.Warn("an unpacked folder could not be removed", "lfn", u.key.LFN, "error", err)
 		}
 	}
@@ -284,17 +284,17 @@ func (in *stageIn) unpack(i *input) (tree *folderTree, err error) {
 	name := filepath.Join(unpackedName, strconv.Itoa(in.folders.made))
 	in.folders.mu.Unlock()
 	for _, folder := range []string{unpackedName, name} {
-		if err := in.remains.dir.Mkdir(folder, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		if err := in.workspace.dir.Mkdir(folder, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, err
 		}
 	}
-	into, err := in.remains.dir.Sub(name)
+	into, err := in.workspace.dir.Sub(name)
 	if err != nil {
 		return nil, err
 	}
 	defer into.Close()
 	var entries []archive.Entry
-	path := filepath.Join(in.remains.folder, name)
+	path := filepath.Join(in.workspace.folder, name)
 	if i.madeByJob() || !storage.IsLocal(i.pfn) {
 		entries, err = in.unpackArchive(i, into, path+".zip")
 	} else {
@@ -304,7 +304,7 @@ func (in *stageIn) unpack(i *input) (tree *folderTree, err error) {
 		tree, err = newFolderTree(path, entries)
 	}
 	if err != nil {
-		return nil, errors.Join(err, in.remains.dir.Clear(name))
+		return nil, errors.Join(err, in.workspace.dir.Clear(name))
 	}
 	return tree, nil
 }

@@ -86,7 +86,7 @@ func (f *infoFile) close() {
 	}
 }
 
-// untouched says whether the file is as say has left it.
+// untouched reports whether the file is as say has left it.
 func (f *infoFile) untouched() bool {
 	if f.file == nil {
 		return false

@@ -117,7 +117,7 @@ func (p *pilot) advice(path string) string {
 	return "make it an input of the workflow and name it in reads"
 }
 
-// undeclared says whether a path is that of data which the command was not
+// undeclared reports whether a path is that of data which the command was not
 // given. What it made itself, programs and what belongs to them, and what
 // Fairway gave it are none.
 func (p *pilot) undeclared(r *running, path string) bool {
@@ -134,7 +134,7 @@ func (p *pilot) undeclared(r *running, path string) bool {
 }
 
 func (p *pilot) given(r *running, path string) bool {
-	for _, folder := range []string{p.remains.folder, p.cfg.Cache.Dir, p.cfg.LogDir} {
+	for _, folder := range []string{p.workspace.folder, p.cfg.Cache.Dir, p.cfg.LogDir} {
 		if folder != "" && (path == folder || strings.HasPrefix(path, folder+"/")) {
 			return true
 		}
@@ -156,7 +156,7 @@ var systemFolders = []string{
 // them, wherever they are.
 var programFolders = []string{"bin", "include", "lib", "lib32", "lib64", "libexec", "node_modules", "sbin", "site-packages", "__pycache__"}
 
-// isSystem says whether a path is no data: it is in a folder of the system or
+// isSystem reports whether a path is no data: it is in a folder of the system or
 // of programs, or hidden.
 func isSystem(path string) bool {
 	for _, folder := range systemFolders {

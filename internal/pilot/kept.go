@@ -41,7 +41,7 @@ func (p *pilot) moveToKept(a *attempt) (string, error) {
 	if !s.dir.Is(s.folder) {
 		return "", errors.New("the command has moved it away")
 	}
-	all := p.remains.all
+	all := p.workspace.all
 	if err := all.Mkdir(KeptFolder, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", err
 	}

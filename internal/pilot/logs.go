@@ -36,7 +36,7 @@ type stream struct {
 	buffer []byte
 	name   string   // of the file of the attempt, empty between attempts
 	file   *os.File // nil until something was printed
-	kept   int64    // bytes in the file
+	size   int64    // bytes in the file
 	last   []byte   // the end of what was printed, up to twice tailBytes
 	err    error    // why what was printed is lost
 }
@@ -50,7 +50,7 @@ func (s *stream) begin(name string) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.name, s.kept, s.last, s.err = name, 0, s.last[:0], nil
+	s.name, s.size, s.last, s.err = name, 0, s.last[:0], nil
 	return nil
 }
 
@@ -88,7 +88,7 @@ func (s *stream) take() {
 		if n <= 0 {
 			return
 		}
-		s.keep(s.buffer[:n])
+		s.store(s.buffer[:n])
 	}
 }
 
@@ -99,13 +99,13 @@ const (
 	pipeReads = 32
 )
 
-// keep adds to the file as far as the limit, and puts a notice after that.
-func (s *stream) keep(printed []byte) {
+// store adds to the file as far as the limit, and puts a notice after that.
+func (s *stream) store(printed []byte) {
 	s.last = append(s.last, printed[max(0, len(printed)-tailBytes):]...)
 	if beyond := len(s.last) - 2*tailBytes; beyond > 0 {
 		s.last = append(s.last[:0], s.last[len(s.last)-tailBytes:]...)
 	}
-	if s.name == "" || s.kept > s.limit || s.err != nil {
+	if s.name == "" || s.size > s.limit || s.err != nil {
 		return
 	}
 	if s.file == nil {
@@ -113,8 +113,8 @@ func (s *stream) keep(printed []byte) {
 			return
 		}
 	}
-	room := s.limit - s.kept
-	s.kept += int64(len(printed))
+	room := s.limit - s.size
+	s.size += int64(len(printed))
 	if int64(len(printed)) > room {
 		printed = append(printed[:room:room], cutNotice...)
 	}

@@ -66,7 +66,7 @@ func (m *memoryBoxes) limitFile() string {
 	return "memory.limit_in_bytes"
 }
 
-// works says whether limits can be set in the groups of this folder.
+// works reports whether limits can be set in the groups of this folder.
 func (m *memoryBoxes) works() bool {
 	if m.v2 && os.WriteFile(filepath.Join(m.folder, "cgroup.subtree_control"), []byte("+memory"), 0o644) != nil {
 		return false
@@ -120,7 +120,7 @@ func (b *memoryBox) command(path string, argv []string) (string, []string) {
 	return "/bin/sh", append([]string{"sh", "-c", join, filepath.Join(b.folder, "cgroup.procs"), path}, argv...)
 }
 
-// exceeded says whether the kernel ended a process of the group for memory.
+// exceeded reports whether the kernel ended a process of the group for memory.
 func (b *memoryBox) exceeded() bool {
 	if b == nil {
 		return false

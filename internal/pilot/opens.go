@@ -118,7 +118,7 @@ func (o *openedFiles) add(path string) {
 	}
 }
 
-func (w *openWatch) note(path string) {
+func (w *openWatch) record(path string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.seen != nil {
@@ -135,7 +135,7 @@ func (w *openWatch) noticeLoop(ctx context.Context) {
 			continue // the process was killed meanwhile
 		}
 		if path := n.path(); path != "" {
-			w.note(path)
+			w.record(path)
 		}
 		answer := noticeAnswer{id: n.id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
 		_ = control(w.listener, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&answer))

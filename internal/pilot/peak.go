@@ -15,7 +15,7 @@ const counterSlack = 8 << 10
 // ownPeak is the most memory, in KiB, that this process was seen to have had.
 var ownPeak atomic.Int64
 
-// aboveOwn says whether the most memory of a command, in KiB, is its own. The
+// aboveOwn reports whether the most memory of a command, in KiB, is its own. The
 // kernel counts that of the pilot for a process that the pilot starts as well,
 // from before the program took its place, so that of a command nothing below is
 // known. It counts so for the pilot too: what getrusage(2) tells of it may be

@@ -7,7 +7,7 @@ import (
 
 // SlotsPerProcessor is for how many of its processors a pilot uses one itself,
 // at least one, to stage and to report; and one more while a command has run
-// for longer than [MindInterval]. The environment variable GOMAXPROCS overrides
+// for longer than [WatchInterval]. The environment variable GOMAXPROCS overrides
 // it.
 const SlotsPerProcessor = 8
 

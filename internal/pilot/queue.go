@@ -56,7 +56,7 @@ func (a *attempt) ref() *wire.AttemptRef {
 	return &wire.AttemptRef{Job: a.GetJob(), Attempt: a.GetAttempt(), Ticket: a.GetTicket()}
 }
 
-// reported says whether the attempt has ended and that is not acknowledged yet.
+// reported reports whether the attempt has ended and that is not acknowledged yet.
 func (p *pilot) reported(id uint64) bool {
 	return slices.ContainsFunc(p.reports.ended, func(t told[*wire.Report]) bool { return t.value.GetResult().GetAttempt() == id })
 }
@@ -105,14 +105,14 @@ func (p *pilot) startFitting() {
 }
 
 // work executes an attempt, and then those that take its place. What one has
-// left is settled when the command of the next one has started.
+// left is concluded when the command of the next one has started.
 func (p *pilot) work(a *attempt) {
 	for {
 		p.execute(a)
-		p.settleBefore(a) // unless it has come to a command
+		p.concludePrevious(a) // unless it has come to a command
 		next := p.yield(a)
 		if next == nil {
-			p.settle(a)
+			p.conclude(a)
 			return
 		}
 		next.before = a
@@ -120,33 +120,33 @@ func (p *pilot) work(a *attempt) {
 	}
 }
 
-// settleBefore settles the attempt whose place this one took. One that has
-// written something is settled by another goroutine: storing may take long, and
+// concludePrevious concludes the attempt whose place this one took. One that has
+// written something is concluded by another goroutine: storing may take long, and
 // the end of this one's command is not to wait for it. For the others a
 // goroutine would cost more than it does.
-func (p *pilot) settleBefore(a *attempt) {
+func (p *pilot) concludePrevious(a *attempt) {
 	ended := a.before
 	a.before = nil
 	switch {
 	case ended == nil:
 	case ended.slot == nil || ended.slot.isEmpty():
-		p.settle(ended)
+		p.conclude(ended)
 	default:
-		p.workers.Go(func() { p.settle(ended) })
+		p.workers.Go(func() { p.conclude(ended) })
 	}
 }
 
 // yield gives back what a command needed to run, so that the next one starts
 // before what this one has written is stored, and returns it if it can start
-// at once. While as many others are settled as the pilot has slots, the attempt
-// keeps what it has until it is settled too.
+// at once. While as many others are being concluded as the pilot has slots, the attempt
+// keeps what it has until it is concluded too.
 func (p *pilot) yield(a *attempt) *attempt {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.settling >= p.has.slots() {
+	if p.concluding >= p.has.slots() {
 		return nil
 	}
-	p.settling++
+	p.concluding++
 	a.yielded = true
 	p.free.add(a.needs.processing(), 1)
 	next := p.next()
@@ -157,9 +157,9 @@ func (p *pilot) yield(a *attempt) *attempt {
 	return next
 }
 
-// settle stores what an attempt has written, records its result, and prepares
+// conclude stores what an attempt has written, records its result, and prepares
 // another one in its sandbox.
-func (p *pilot) settle(a *attempt) {
+func (p *pilot) conclude(a *attempt) {
 	p.deliver(a)
 	next := p.finish(a)
 	s := p.pass(a.slot, next)
@@ -176,7 +176,7 @@ func (p *pilot) finish(a *attempt) *attempt {
 	a.end(nil)
 	p.running--
 	if a.yielded {
-		p.settling--
+		p.concluding--
 		p.free.disk += a.needs.disk
 	} else {
 		p.free.add(&a.needs, 1)

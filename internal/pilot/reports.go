@@ -95,7 +95,7 @@ func (r *reports) acknowledge(seen uint64) (ended []*wire.Report) {
 
 func (t *told[T]) acknowledged(seen uint64) bool { return t.seq != 0 && t.seq <= seen }
 
-// accept says whether an answer is to be carried out. Answers are numbered in
+// accept reports whether an answer is to be carried out. Answers are numbered in
 // the order in which the TaskQueue decided; an older one is out of date.
 func (r *reports) accept(seq uint64, a *wire.SyncAnswer) bool {
 	if a.GetSuperseded() || seq < r.fullFrom {

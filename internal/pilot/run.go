@@ -34,24 +34,24 @@ var ErrEnvironment = errors.New("environment check failed")
 
 // pilot is the state of Run.
 type pilot struct {
-	cfg     Config
-	log     *slog.Logger
-	sched   *sched.Scheduler
-	client  wire.TaskQueueClient
-	places  storage.Places
-	storage storage.Element
-	hello   *wire.PilotInfo
-	has     resources
-	caching caching
-	folders folders
-	proven  *proven
-	remains *remains
-	spool   *spool
-	tree    *tree
-	base    *base
-	minder  *minder
-	boxes   *memoryBoxes
-	watch   *inputWatch
+	cfg       Config
+	log       *slog.Logger
+	sched     *sched.Scheduler
+	client    wire.TaskQueueClient
+	places    storage.Places
+	storage   storage.Element
+	hello     *wire.PilotInfo
+	has       resources
+	caching   caching
+	folders   folders
+	proven    *proven
+	workspace *workspace
+	spool     *spool
+	tree      *tree
+	base      *base
+	watchdog  *watchdog
+	boxes     *memoryBoxes
+	watch     *inputWatch
 
 	toldNoBash atomic.Bool
 
@@ -62,19 +62,35 @@ type pilot struct {
 	workers sync.WaitGroup
 	wake    chan struct{} // the exchange has something to look at
 
-	mu        sync.Mutex // guards what follows, and the fields of attempts that say so
-	known     map[uint64]*attempt
-	queue     []*attempt // assigned, not started
-	running   int        // taken from the queue and not finished
-	settling  int        // those of them whose commands have ended and that have yielded
-	free      resources
-	slots     []*slot // not in use
-	made      int     // slots made so far
-	reports   reports
-	draining  bool      // takes no more jobs
+	// mu guards what follows, and the fields of attempts that say so. It is held
+	// for short steps only: never while a file is moved or a message is on its way.
+	mu sync.Mutex
+
+	// What the pilot has to do. known has every attempt from its assignment to the
+	// report of its end; of these, those in queue have not started, in the order of
+	// the TaskQueue, and running counts the others. concluding counts those of the
+	// running whose command has ended and that have yielded their processors:
+	// 0 <= concluding <= running, and concluding <= slots that the pilot has.
+	known      map[uint64]*attempt
+	queue      []*attempt
+	running    int
+	concluding int
+
+	// What it does that with: free is what no running attempt has taken of the
+	// pilot's resources, and never below zero. A slot is in slots, or belongs to one
+	// attempt; made counts all that ever were, and names them.
+	free  resources
+	slots []*slot
+	made  int
+
+	// The conversation with the TaskQueue: what is to be told, and when.
+	reports  reports
+	exchange exchange
+
+	// How it ends. Each stays set: draining takes no more jobs, leaving starts none.
+	draining  bool
+	leaving   bool
 	idleSince time.Time // when it was first seen without work; zero: it has some
-	leaving   bool      // starts nothing any more
-	exchange  exchange
 	lifeEnds  time.Time // of the pilot; zero: it has no limit
 	refusal   error     // the TaskQueue does not want the pilot any more
 }
@@ -147,7 +163,7 @@ func (p *pilot) prepare() (err error) {
 	if p.tree, err = newTree(p.sched); err != nil {
 		return err
 	}
-	if p.remains, err = claimSandboxes(&p.cfg, p.log); err != nil {
+	if p.workspace, err = claimSandboxes(&p.cfg, p.log); err != nil {
 		return err
 	}
 	if err := p.openCache(); err != nil {
@@ -155,14 +171,14 @@ func (p *pilot) prepare() (err error) {
 	}
 	p.spool = newSpool(p.cfg.SpoolDir, p.log)
 	p.boxes = newMemoryBoxes(p.cfg.Pilot)
-	p.minder = newMinder(&p.cfg, p.sched)
+	p.watchdog = newWatchdog(&p.cfg, p.sched)
 	p.watch = newInputWatch(p.cfg.WatchInputs)
 	return nil
 }
 
 func (p *pilot) close() {
 	p.endJobs()
-	p.minder.close()
+	p.watchdog.close()
 	p.workers.Wait()
 	for _, s := range p.slots {
 		s.close()
@@ -170,7 +186,7 @@ func (p *pilot) close() {
 	p.closeCache()
 	p.boxes.close()
 	p.watch.close()
-	p.remains.close()
+	p.workspace.close()
 	p.tree.close()
 }
 

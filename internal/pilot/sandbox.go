@@ -27,7 +27,7 @@ type slot struct {
 	out, err stream
 	info     info
 	staged   []*input          // inputs of the last attempt
-	kept     map[string]*input // those of them that stay for the next one, by path
+	retained map[string]*input // those of them that stay for the next one, by path
 }
 
 // takeSlot returns a slot that no attempt uses.
@@ -42,12 +42,12 @@ func (p *pilot) takeSlot() (*slot, error) {
 	p.made++
 	name := strconv.Itoa(p.made)
 	p.mu.Unlock()
-	folder := filepath.Join(p.remains.folder, name)
-	s := &slot{above: p.remains.dir, name: name, folder: folder}
+	folder := filepath.Join(p.workspace.folder, name)
+	s := &slot{above: p.workspace.dir, name: name, folder: folder}
 	for _, printed := range []*stream{&s.out, &s.err} {
 		printed.sched, printed.folder, printed.limit = p.sched, p.cfg.LogDir, p.cfg.LogBytes
 	}
-	s.info = info{above: p.remains.dir, folder: folder + ".info"}
+	s.info = info{above: p.workspace.dir, folder: folder + ".info"}
 	return s, s.makeFolder()
 }
 
@@ -97,7 +97,7 @@ func (s *slot) close() {
 // empty removes what the attempt has left, but for inputs that the next one
 // reads too. A folder that the command removed or changed is made anew.
 func (s *slot) empty(next *attempt) error {
-	s.kept = s.shared(next)
+	s.retained = s.shared(next)
 	s.staged = nil
 	var folders map[string][]string
 	if next != nil {
@@ -112,7 +112,7 @@ func (s *slot) empty(next *attempt) error {
 // renew puts a new folder in the place of the sandbox, whatever stands there. One
 // that the command has moved away within the pilot's folder goes with that.
 func (s *slot) renew() error {
-	s.kept = nil
+	s.retained = nil
 	_ = s.dir.Close()
 	s.dir = nil
 	if err := s.above.Clear(s.name); err != nil {
@@ -143,7 +143,7 @@ func (s *slot) shared(next *attempt) map[string]*input {
 	return kept
 }
 
-// untouched says whether an input is still as it was staged in.
+// untouched reports whether an input is still as it was staged in.
 func (s *slot) untouched(i *input) bool {
 	if i.before == nil {
 		return false
@@ -152,14 +152,14 @@ func (s *slot) untouched(i *input) bool {
 	return err == nil && os.SameFile(now, i.before) && sameState(now, i.before)
 }
 
-// sameState says whether a file was not written to between two looks.
+// sameState reports whether a file was not written to between two looks.
 func sameState(a, b fs.FileInfo) bool { return a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) }
 
 func (s *slot) removeElements(folders map[string][]string) error {
 	names, err := s.dir.List(".")
 	for _, name := range names {
 		switch {
-		case s.kept[name] != nil:
+		case s.retained[name] != nil:
 		case folders[name] != nil && emptyFolder(s.dir, name, folders[name]):
 		default:
 			err = errors.Join(err, s.dir.Clear(name))

@@ -58,7 +58,7 @@ func (a *attempt) sealed(w written) (*sealedFile, error) {
 	return a.copyOf(f, info)
 }
 
-// owns says whether a file is only in the sandbox.
+// owns reports whether a file is only in the sandbox.
 func (a *attempt) owns(info fs.FileInfo) bool {
 	st := info.Sys().(*syscall.Stat_t)
 	if st.Nlink != 1 || int(st.Uid) != os.Geteuid() {
@@ -72,7 +72,7 @@ func (a *attempt) owns(info fs.FileInfo) bool {
 	return true
 }
 
-// openForWriting says whether any process has the file open for writing, as far as
+// openForWriting reports whether any process has the file open for writing, as far as
 // the file system can tell: it grants no lease for reading then (fcntl(2)).
 func openForWriting(f *os.File) bool {
 	if !leaseRefused(f) {

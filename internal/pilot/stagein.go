@@ -150,7 +150,7 @@ func (in *stageIn) giveUpCached(i *input) {
 // place makes the file appear in the sandbox, unless the attempt before has
 // left it there.
 func (in *stageIn) place(i *input, target string) error {
-	left := in.attempt.slot.kept[i.path]
+	left := in.attempt.slot.retained[i.path]
 	switch {
 	case left != nil && i.cached == nil:
 		i.Size = left.Size
@@ -307,10 +307,10 @@ func (in *stageIn) checkUnchanged() {
 	}
 }
 
-// spoilt says whether any input was written to since it was staged in.
+// spoilt reports whether any input was written to since it was staged in.
 func (in *stageIn) spoilt() bool { return slices.ContainsFunc(in.files, in.changed) }
 
-// changed says whether an input was written to, wherever the command has moved it:
+// changed reports whether an input was written to, wherever the command has moved it:
 // the cache, the storage element or the person whose file it is have links to it.
 // Another file that the command put in its place does no harm.
 func (in *stageIn) changed(i *input) bool {

@@ -96,7 +96,7 @@ func (p *pilot) store(a *attempt, w written) (*wire.WrittenFile, error) {
 	out := &wire.WrittenFile{Lfn: w.lfn, Version: w.promise.GetVersion(), Size: size, Adler32: sum}
 	item := cache.Item{Ref: cache.Ref{LFN: w.lfn, Version: out.Version, Tag: a.GetAttempt()}, Size: size}
 	path := disk.Descriptor(f.File)
-	cached := p.keep(a, item, path)
+	cached := p.cacheOutput(a, item, path)
 	if w.promise.GetCacheOnly() && cached {
 		return out, nil
 	}
@@ -104,8 +104,8 @@ func (p *pilot) store(a *attempt, w written) (*wire.WrittenFile, error) {
 	return out, p.storage.Put(a.ctx, path, out.Pfn)
 }
 
-// keep puts an output into the cache, if there is room.
-func (p *pilot) keep(a *attempt, item cache.Item, path string) bool {
+// cacheOutput puts an output into the cache, if there is room.
+func (p *pilot) cacheOutput(a *attempt, item cache.Item, path string) bool {
 	if p.caching.cache == nil {
 		return false
 	}

@@ -32,7 +32,7 @@ func (p *pilot) execute(as dispatch.Assignment) {
 	p.run.started()
 	x := &execution{
 		run: p.run, element: p.site.element, compute: time.Duration(float64(t.run) / p.site.Speed),
-		done: a.finish, keep: a.keepOnly,
+		done: a.finish, cacheOnly: a.cacheOutput,
 	}
 	x.draw(t.job.Name, as.Try)
 	for _, in := range as.Inputs {
@@ -98,7 +98,7 @@ func (a *attempt) finish(o dispatch.Outcome, message string) {
 		r.Lost = a.lost()
 	}
 	if o == dispatch.Succeeded {
-		a.keepFiles()
+		a.cacheFiles()
 	} else {
 		a.forget()
 	}
@@ -118,38 +118,38 @@ func (a *attempt) written() []dispatch.WrittenFile {
 	return files
 }
 
-// keepFiles puts outputs, and inputs that came from storage, into the cache.
-func (a *attempt) keepFiles() {
+// cacheFiles puts outputs, and inputs that came from storage, into the cache.
+func (a *attempt) cacheFiles() {
 	if a.pilot.space == nil {
 		return
 	}
 	for i, in := range a.Inputs {
 		if a.pilot.run.exp.Cache.Inputs && a.work.reads[i].pfn != "" {
-			a.keep(in.File, in.Size)
+			a.cacheFile(in.File, in.Size)
 		}
 	}
 	for _, out := range a.work.writes {
 		a.pilot.run.used(out.FileRef, out.size, true)
-		a.keep(out.FileRef, out.size)
+		a.cacheFile(out.FileRef, out.size)
 	}
 }
 
-func (a *attempt) keep(f dispatch.FileRef, size int64) {
+func (a *attempt) cacheFile(f dispatch.FileRef, size int64) {
 	p := a.pilot
-	if p.space.keep(p, f, size, p.site.element.costOf(size)) {
+	if p.space.insert(p, f, size, p.site.element.costOf(size)) {
 		p.run.checkLimit(p.space)
 	}
 }
 
-// keepOnly puts an output that is to stay in caches into one, and says whether
+// cacheOutput puts an output that is to stay in caches into one, and reports whether
 // there was room. If not it is stored, as by internal/pilot.
-func (a *attempt) keepOnly(out output) bool {
+func (a *attempt) cacheOutput(out output) bool {
 	s := a.pilot.space
 	if s == nil {
 		return false
 	}
 	before := s.files[out.FileRef] != nil
-	a.keep(out.FileRef, out.size)
+	a.cacheFile(out.FileRef, out.size)
 	there := s.files[out.FileRef] != nil
 	if there && !before {
 		a.only = append(a.only, out.FileRef)

@@ -17,16 +17,16 @@ func build(exp *experiment.Experiment, r *rand.Rand) (*workflow, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.settleIn(s.Home)
+	w.placeInputs(s.Home)
 	for i := range w.jobs {
 		w.jobs[i].prepare(exp, r)
 	}
 	return w, nil
 }
 
-// settleIn shares what exists before the run out among storage elements: the
+// placeInputs shares what exists before the run out among storage elements: the
 // first files to the first, and so on.
-func (w *workflow) settleIn(elements []string) {
+func (w *workflow) placeInputs(elements []string) {
 	for i, f := range w.files {
 		if len(elements) > 0 {
 			w.homes[f.lfn] = elements[i*len(elements)/len(w.files)] + ":" + f.lfn

@@ -6,7 +6,7 @@ import (
 	"fairway/internal/dispatch"
 )
 
-// mayFail says whether this step is one of those that fail.
+// mayFail reports whether this step is one of those that fail.
 func (s *server) mayFail() bool {
 	f := &s.run.exp.Faults
 	if f.WriteFailures > 0 && s.run.faced[WriteFailed]+s.run.faced[ServerDiedInStep] >= f.WriteFailures {
@@ -70,12 +70,12 @@ func (s *server) load() {
 	}
 	s.core = core
 	s.letOut(effects)
-	s.look()
+	s.checkStored()
 	s.makeSitesKnown()
 	missed := s.missed
 	s.missed = nil
 	for _, in := range missed {
-		s.tell(in)
+		s.submit(in)
 	}
 	s.run.recount(core)
 }

@@ -67,7 +67,7 @@ func (c *creator) add(files []dispatch.ExistingFile, jobs []int) {
 		c.await(i)
 	}
 	if !c.looking {
-		c.look()
+		c.poll()
 	}
 }
 
@@ -84,14 +84,14 @@ func (c *creator) await(i int) {
 	}
 }
 
-// look submits what can run by now, and looks again later.
-func (c *creator) look() {
+// poll submits what can run by now, and looks again later.
+func (c *creator) poll() {
 	slices.Sort(c.found)
 	found := c.found
 	c.found = nil
 	c.hand(found)
 	if c.looking = c.left > 0; c.looking {
-		c.run.after(max(c.run.exp.Creation.Poll, 1), c.look)
+		c.run.after(max(c.run.exp.Creation.Poll, 1), c.poll)
 	}
 }
 

@@ -112,9 +112,9 @@ func (a *attempt) lost() (list []dispatch.LostFile) {
 	return list
 }
 
-// look tells the TaskQueue what a server finds out that has just begun: which of the
-// stored files that are needed are not there, or have another size.
-func (s *server) look() {
+// checkStored does what a server does first: it tells the TaskQueue which of the stored
+// files that are needed are not there or have another size.
+func (s *server) checkStored() {
 	var lost []dispatch.LostFile
 	for file := range s.core.Stored {
 		if size, there := s.run.elementOf(file.PFN).files[file.PFN]; !there || size != file.Size {
@@ -126,6 +126,6 @@ func (s *server) look() {
 		}
 	}
 	if len(lost) > 0 {
-		s.tell(dispatch.LoseFiles{Files: lost})
+		s.submit(dispatch.LoseFiles{Files: lost})
 	}
 }

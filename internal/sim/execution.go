@@ -10,15 +10,15 @@ import (
 // execution is what running a job takes, whoever runs it: accesses to storage
 // spread over the run, then the outputs, one after the other.
 type execution struct {
-	run     *run
-	element *element
-	reading *rand.Rand
-	writing *rand.Rand // of its own: it meets the same failures whatever was cached
-	compute time.Duration
-	reads   []input
-	writes  []output
-	done    func(dispatch.Outcome, string)
-	keep    func(output) bool // for what may stay in caches; nil: nothing may
+	run       *run
+	element   *element
+	reading   *rand.Rand
+	writing   *rand.Rand // of its own: it meets the same failures whatever was cached
+	compute   time.Duration
+	reads     []input
+	writes    []output
+	done      func(dispatch.Outcome, string)
+	cacheOnly func(output) bool // for what may stay in caches; nil: nothing may
 
 	stageIn   time.Duration // time spent reading so far
 	wrote     int           // outputs that are stored
@@ -141,7 +141,7 @@ func (x *execution) write(i int) {
 		return
 	}
 	out := &x.writes[i]
-	if out.cached && x.keep != nil && x.keep(*out) {
+	if out.cached && x.cacheOnly != nil && x.cacheOnly(*out) {
 		out.pfn, x.wrote = "", i+1
 		x.write(i + 1)
 		return

@@ -47,12 +47,12 @@ func (p *pilot) cacheGone(f dispatch.FileRef, last bool) {
 		p.linked = slices.Delete(p.linked, i, i+1)
 	}
 	p.changes = append(p.changes, cacheChange{gone: dispatch.CacheGone{File: f, LastLink: last}})
-	p.tell()
+	p.reportSoon()
 }
 
-// tell sends what has changed in the cache: at once where the pilot waits for
+// reportSoon sends what has changed in the cache: at once where the pilot waits for
 // an answer, else when its time to ask comes.
-func (p *pilot) tell() {
+func (p *pilot) reportSoon() {
 	if p.site.Ask == 0 && !p.telling && !p.dead {
 		p.telling = true
 		p.run.after(0, p.sync)

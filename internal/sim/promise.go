@@ -68,14 +68,14 @@ func (r *run) checkEnded() {
 // that the TaskQueue told so, or may have told so unheard.
 func (r *run) checkCommit(job dispatch.JobID, name string, attempt dispatch.AttemptID, again bool) {
 	before, twice := r.committed[job]
-	if twice && before != attempt && !(again && r.keptInCaches(name)) {
+	if twice && before != attempt && !(again && r.mayRunAgain(name)) {
 		r.fail("job %s was committed from attempts %d and %d", name, before, attempt)
 	}
 	r.committed[job] = attempt
 }
 
-// keptInCaches says whether an output of the job may be in caches only, or was damaged.
-func (r *run) keptInCaches(name string) bool {
+// mayRunAgain reports whether an output of the job may be in caches only, or was damaged.
+func (r *run) mayRunAgain(name string) bool {
 	i, known := r.creator.byName(name)
 	if !known {
 		return false

@@ -40,7 +40,7 @@ func newServer(r *run) *server {
 	}
 	s.config.Hold, s.config.PilotLease = r.hold, cmp.Or(q.Lease, 2*r.hold+r.exp.Network.Patience)
 	f := r.exp.Faults
-	s.store = &memory{keep: !f.ServerDies.IsZero() || f.WriteFails > 0, tables: map[[2]string][]byte{}}
+	s.store = &memory{durable: !f.ServerDies.IsZero() || f.WriteFails > 0, tables: map[[2]string][]byte{}}
 	s.checked = f != experiment.FaultSpec{}
 	return s
 }
@@ -52,7 +52,7 @@ func (s *server) begin() {
 	s.core, effects = dispatch.New(s.config)
 	s.letOut(effects)
 	s.makeSitesKnown()
-	s.tell(dispatch.AddFiles{Files: s.existing()})
+	s.submit(dispatch.AddFiles{Files: s.existing()})
 	for _, site := range s.run.sites {
 		if s.run.exp.Submission == experiment.Running {
 			site.occupy()
@@ -63,8 +63,8 @@ func (s *server) begin() {
 	s.run.after(s.run.lead(), func() {
 		s.run.submitted = s.run.now
 		s.run.creator = newCreator(s.run,
-			func(jobs []dispatch.Job) { s.tell(dispatch.Submit{Jobs: jobs}) },
-			func(files []dispatch.ExistingFile) { s.tell(dispatch.AddFiles{Files: files}) },
+			func(jobs []dispatch.Job) { s.submit(dispatch.Submit{Jobs: jobs}) },
+			func(files []dispatch.ExistingFile) { s.submit(dispatch.AddFiles{Files: files}) },
 		)
 		s.run.creator.begin()
 	})
@@ -92,7 +92,7 @@ func (s *server) makeSitesKnown() {
 		if s.run.exp.Submission == experiment.Running && site.Started > 0 {
 			known.MaxPilots = site.Started
 		}
-		s.tell(dispatch.SetSite{Site: known})
+		s.submit(dispatch.SetSite{Site: known})
 	}
 }
 
@@ -113,9 +113,9 @@ func (s *server) receive(p *pilot, m dispatch.Input) {
 	s.step(m)
 }
 
-// tell steps an input that must not be lost: if the server is away it finds
+// submit steps an input that must not be lost: if the server is away it finds
 // it when it is back.
-func (s *server) tell(in dispatch.Input) {
+func (s *server) submit(in dispatch.Input) {
 	if s.core == nil {
 		s.missed = append(s.missed, in)
 		return
@@ -158,14 +158,14 @@ func (s *server) letOut(e dispatch.Effects) {
 		s.withdraw(launch)
 	}
 	for _, p := range e.Publish {
-		r.after(0, func() { s.tell(dispatch.Published{File: p.File}) })
+		r.after(0, func() { s.submit(dispatch.Published{File: p.File}) })
 	}
 	for _, pfn := range e.Remove {
 		r.after(0, func() {
 			if el := r.elementOf(pfn); el != nil {
 				el.remove(pfn)
 			}
-			s.tell(dispatch.Removed{PFN: pfn})
+			s.submit(dispatch.Removed{PFN: pfn})
 		})
 	}
 	for i := range e.Events {
@@ -186,7 +186,7 @@ func (s *server) wakeAt(t time.Time) {
 // memory is a store that survives the crashes of a run. Where a run has none
 // it only counts.
 type memory struct {
-	keep    bool
+	durable bool
 	tables  map[[2]string][]byte
 	records int
 	bytes   int64
@@ -197,7 +197,7 @@ func (m *memory) apply(records []dispatch.Record) {
 	for _, r := range records {
 		m.bytes += int64(len(r.Body))
 		switch key := [2]string{r.Table, r.Key}; {
-		case !m.keep:
+		case !m.durable:
 		case r.Body == nil:
 			delete(m.tables, key)
 		default:

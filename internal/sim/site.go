@@ -26,7 +26,7 @@ func (s *site) occupy() {
 		b.free = b.free[:len(b.free)-1]
 		at.launch = s.launchName(b.count)
 		b.charge(1)
-		s.run.server.tell(dispatch.PilotSubmitted{Site: s.Name, Launch: at.launch})
+		s.run.server.submit(dispatch.PilotSubmitted{Site: s.Name, Launch: at.launch})
 		s.startPilot(at)
 	}
 }
@@ -91,7 +91,7 @@ func (s *site) submitPilots(n int) {
 			if s.batch.queue[launch] == nil {
 				s.run.faced[AnsweredLate]++
 			}
-			s.run.server.tell(dispatch.PilotSubmitted{Site: s.Name, Launch: launch})
+			s.run.server.submit(dispatch.PilotSubmitted{Site: s.Name, Launch: launch})
 		})
 	}
 }
@@ -115,5 +115,5 @@ func (r *run) noticeEnd(s *site, launch string) {
 
 // notice returns what tells the server of the end of a launch.
 func (r *run) notice(reason string) func(launch string) {
-	return func(launch string) { r.server.tell(dispatch.PilotEnded{Launch: launch, Reason: reason}) }
+	return func(launch string) { r.server.submit(dispatch.PilotEnded{Launch: launch, Reason: reason}) }
 }

@@ -41,7 +41,7 @@ func (s *space) limit() int64 {
 	return max(int64(s.spec.Size)*int64(len(s.members))-int64(s.spec.Spare), 0)
 }
 
-// holds says whether a file is there and, if so, which pilot's link is the
+// holds reports whether a file is there and, if so, which pilot's link is the
 // oldest.
 func (s *space) holds(f dispatch.FileRef) (*pilot, bool) {
 	e := s.files[f]
@@ -51,9 +51,9 @@ func (s *space) holds(f dispatch.FileRef) (*pilot, bool) {
 	return e.links[0], true
 }
 
-// keep puts a file into the space for a pilot, if it fits after files that
+// insert puts a file into the space for a pilot, if it fits after files that
 // may go have gone. It says whether the space grew.
-func (s *space) keep(p *pilot, f dispatch.FileRef, size int64, cost float64) bool {
+func (s *space) insert(p *pilot, f dispatch.FileRef, size int64, cost float64) bool {
 	if e := s.files[f]; e != nil {
 		s.link(p, f, e)
 		return false
@@ -76,7 +76,7 @@ func (s *space) link(p *pilot, f dispatch.FileRef, e *stored) {
 	if !slices.Contains(e.links, p) {
 		e.links = append(e.links, p)
 		p.cacheAdded(f, e.size)
-		p.tell()
+		p.reportSoon()
 	}
 }
 
@@ -169,10 +169,10 @@ func (s *space) leave(p *pilot) {
 	}
 }
 
-// idle says whether no attempt reads a file.
+// idle reports whether no attempt reads a file.
 func (s *space) idle(f dispatch.FileRef) bool { return s.files[f].inUse == 0 }
 
-// onHost says whether a pilot of the host links the file.
+// onHost reports whether a pilot of the host links the file.
 func (s *space) onHost(e *stored, host string) bool {
 	return slices.ContainsFunc(e.links, func(p *pilot) bool { return p.slot.host == host })
 }

@@ -60,12 +60,12 @@ func (c Chapter) Shown() []string {
 	return shown
 }
 
-// Repeated says whether any point was run more than once.
+// Repeated reports whether any point was run more than once.
 func (c Chapter) Repeated() bool {
 	return slices.ContainsFunc(c.Results.Rows, func(r sim.Row) bool { return len(r.Runs) > 1 })
 }
 
-// Doubted says whether a claim did not hold.
+// Doubted reports whether a claim did not hold.
 func (c Chapter) Doubted() bool {
 	return slices.ContainsFunc(c.Claims, func(c Claim) bool { return !c.Held })
 }

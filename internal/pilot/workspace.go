@@ -14,9 +14,9 @@ import (
 	"fairway/internal/disk"
 )
 
-// remains is the pilot's folder in SandboxDir, with a lock that shows that the
+// workspace is the pilot's folder in SandboxDir, with a lock that shows that the
 // pilot lives. A pilot that starts removes what others have left that do not.
-type remains struct {
+type workspace struct {
 	folder string
 	all    *beneath.Folder // SandboxDir
 	dir    *beneath.Folder // folder, taken before any attempt ran
@@ -26,11 +26,11 @@ type remains struct {
 const lockName = "lock"
 
 // claimSandboxes makes the pilot's folder and cleans up behind others.
-func claimSandboxes(cfg *Config, log *slog.Logger) (_ *remains, err error) {
+func claimSandboxes(cfg *Config, log *slog.Logger) (_ *workspace, err error) {
 	if err := errors.Join(os.MkdirAll(cfg.SandboxDir, 0o755), os.MkdirAll(cfg.LogDir, 0o755)); err != nil {
 		return nil, err
 	}
-	r := &remains{folder: filepath.Join(cfg.SandboxDir, cfg.Pilot)}
+	r := &workspace{folder: filepath.Join(cfg.SandboxDir, cfg.Pilot)}
 	if r.all, err = beneath.Open(cfg.SandboxDir); err != nil {
 		return nil, err
 	}
@@ -188,14 +188,14 @@ func endIfLeft(pid int, pilot string, since uint64) bool {
 	return unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) == nil
 }
 
-// stand says whether the folder is still there: somebody may have removed it
+// stand reports whether the folder is still there: somebody may have removed it
 // while no server ran, and then nothing can be run or kept any more.
-func (r *remains) stand() bool {
+func (r *workspace) stand() bool {
 	info, err := r.lock.Stat()
 	return err == nil && sameFile(filepath.Join(r.folder, lockName), info)
 }
 
-func (r *remains) close() {
+func (r *workspace) close() {
 	_ = r.all.Clear(filepath.Base(r.folder))
 	_ = r.lock.Close()
 	_ = r.dir.Close()
