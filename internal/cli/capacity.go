@@ -51,10 +51,13 @@ func capacityFor(workflow *flow.Workflow, o *runOptions) (*capacity, error) {
 	c.each = shareOf(whole, c.pilots)
 	var problems yamlfile.Problems
 	for _, demand := range workflow.Demands() {
-		if demand.Site != "" && demand.Site != server.LocalSite {
+		if !o.runsLocally() || demand.Site != "" && demand.Site != server.LocalSite {
 			continue // it says itself why no pilot comes (explain)
 		}
-		problems = append(problems, c.unmet(workflow.File, demand)...)
+		unmet := c.unmet(workflow.File, demand)
+		if len(o.sites) <= 1 { // else it may run at another site
+			problems = append(problems, unmet...)
+		}
 	}
 	if len(problems) > 0 {
 		return nil, problems

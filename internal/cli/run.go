@@ -38,6 +38,8 @@ type runOptions struct {
 	timeScale    float64
 	sizeScale    float64
 	record       string
+	sites        []string
+	listen       string
 }
 
 func (c *console) runCommand() *cobra.Command {
@@ -56,6 +58,7 @@ Ctrl-C once lets the running attempts end; twice ends them at once.`,
   fairway run workflow.yaml --dry-run
   fairway run workflow.yaml --force align/p3   # once more, though it is done
   fairway run workflow.yaml --until merge
+  fairway run workflow.yaml --site cluster --site local
   fairway run trace.json --time-scale 0.01 --size-scale 0
   fairway run workflow.yaml --follow      # watch a run that is under way`,
 		Args:              maybeFile,
@@ -88,9 +91,12 @@ Ctrl-C once lets the running attempts end; twice ends them at once.`,
 	flags.StringVar(&o.cacheSize, "cache-space", "", "the most that a pilot's cache takes, as in 500MB (default 10GiB, and all of them half of the free disk)")
 	flags.Float64Var(&o.timeScale, "time-scale", 1, "of a trace: compute so many times as long")
 	flags.Float64Var(&o.sizeScale, "size-scale", 1, "of a trace: files so many times as large")
+	flags.StringArrayVar(&o.sites, "site", nil, "run on a site that `fairway site` knows, or on this machine (local) (may be repeated)")
+	flags.StringVar(&o.listen, "listen", "", "where the server listens for pilots of sites: HOST:PORT (default all interfaces, and a port that is free)")
 	flags.StringVar(&o.record, "record", "", "append to this file all that the scheduler is told and decides, for sim replay")
 	_ = command.RegisterFlagCompletionFunc("set", c.completeParameters)
 	_ = command.RegisterFlagCompletionFunc("watch-inputs", cobra.FixedCompletions([]string{"auto", "all", "none"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = command.RegisterFlagCompletionFunc("site", c.completeSites)
 	_ = command.RegisterFlagCompletionFunc("placement", cobra.FixedCompletions([]string{"by-gain", "by-bytes", "by-files"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = command.RegisterFlagCompletionFunc("cache", cobra.FixedCompletions([]string{"host", "pilot", "none"}, cobra.ShellCompDirectiveNoFileComp))
 	return command
@@ -117,6 +123,8 @@ func (o *runOptions) check() error {
 		return fail(exitUsage, "", "--cache is host, pilot or none, not %q", o.cache)
 	case o.watchInputs != "auto" && o.watchInputs != "all" && o.watchInputs != "none":
 		return fail(exitUsage, "", "--watch-inputs is auto, all or none, not %q", o.watchInputs)
+	case o.listen != "" && len(o.sites) == 0:
+		return fail(exitUsage, "name the site whose pilots connect, with --site", "--listen is for pilots of sites, and there is no --site")
 	case o.pilots < 0:
 		return fail(exitUsage, "", "--pilots cannot be negative")
 	case o.timeScale < 0 || o.sizeScale < 0:

@@ -166,17 +166,25 @@ func (c *console) serverConfig(o *runOptions) (server.Config, error) {
 	if err != nil {
 		return server.Config{}, err
 	}
-	return server.Config{
+	sites, err := farSites(workflow, o)
+	if err != nil {
+		return server.Config{}, err
+	}
+	config := server.Config{
 		Workflow:    workflow,
 		Parameters:  o.parameters,
 		Folder:      o.folder,
 		KeepGoing:   o.keepGoing,
 		KeepResults: o.keepResults,
 		Rerun:       o.force,
-		Site:        localSite(capacity),
-		System:      localPilots(o, capacity),
+		Sites:       sites,
+		Listen:      o.listen,
 		Recording:   o.record,
 		Dispatch:    dispatch.Config{Placement: dispatch.Placements[o.placement]},
 		Log:         slog.New(slog.NewTextHandler(c.err, &slog.HandlerOptions{Level: slog.LevelWarn})),
-	}, nil
+	}
+	if o.runsLocally() {
+		config.Site, config.System = localSite(capacity), localPilots(o, capacity)
+	}
+	return config, nil
 }

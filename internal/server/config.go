@@ -70,6 +70,8 @@ type Config struct {
 // Site is a batch system whose pilots reach the server over a network.
 type Site struct {
 	dispatch.Site
+	// Poll is the least time between two questions for the status; 0: batch.DefaultEvery.
+	Poll time.Duration
 	// System makes the batch system, with the folders of the workflow. By connection
 	// it gets the file that the pilot of a launch is to be started with
 	// (`fairway pilot --connect`), before it submits the launch; settings are those

@@ -48,7 +48,7 @@ func (s *Server) openFar() error {
 		if err != nil {
 			return fmt.Errorf("site %s: %w", site.Name, err)
 		}
-		s.pilots.AddSite(site.Site, system)
+		s.pilots.AddSite(site.Site, system, site.Poll)
 	}
 	return nil
 }

@@ -113,7 +113,7 @@ func (s *Server) open(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s.pilots.AddSite(s.config.Site, system)
+		s.pilots.AddSite(s.config.Site, system, 0)
 	}
 	if err := s.openFar(); err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"fairway/internal/batch"
 	"fairway/internal/dispatch"
@@ -39,10 +40,11 @@ func New(inbox *loop.Inbox, s *sched.Scheduler, log *slog.Logger) *Pilots {
 // loop must not run yet.
 func (p *Pilots) UseConnections(c *Connections) { p.connections = c }
 
-// AddSite adds a batch system. The loop must not run yet.
-func (p *Pilots) AddSite(site dispatch.Site, system batch.System) {
+// AddSite adds a batch system, which is asked for the status at most once in a time
+// (0: batch.DefaultEvery). The loop must not run yet.
+func (p *Pilots) AddSite(site dispatch.Site, system batch.System, poll time.Duration) {
 	p.rosters[site.Name] = batch.NewRoster(batch.RosterConfig{
-		Site: site.Name, System: system, MaxPilots: site.MaxPilots,
+		Site: site.Name, System: system, MaxPilots: site.MaxPilots, Every: poll,
 		Ended: p.end, Sched: p.sched, Log: p.log,
 		Told: func(text string) { go func() { _ = p.inbox.Note(context.Background(), text) }() },
 	})

@@ -1,0 +1,240 @@
+// Package sites_test runs workflows on real batch systems as a person does, and compares
+// what comes out with a run on this machine.
+package sites_test
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"fairway/internal/batch/batchtest"
+	"fairway/test/program"
+)
+
+var fairway string
+
+func TestMain(m *testing.M) { program.Main(m, &fairway) }
+
+// workflow has jobs that depend on each other, with data that tell where they came from.
+const workflow = `workflow: sums
+inputs:
+  texts: {files: 'in/{n}.txt', as: 'in/{n}'}
+steps:
+  upper:
+    each: in/{n}
+    writes: up/{n}
+    command: tr a-z A-Z < "$in" > "$out"
+  parts:
+    each: up/{n}
+    writes: parts/{n}.{part}
+    command: for p in 1 2 3; do sed "s/^/$p /" "$in" > parts/$n.$p; done
+  merge:
+    merge: parts/{n}.{part}
+    writes: merged
+    command: cat $in | sort > "$out"
+`
+
+// folderWith makes a folder with a workflow and some sites. It is one that nodes see.
+func folderWith(t *testing.T, workflow, sites string) string {
+	t.Helper()
+	folder := t.TempDir()
+	write(t, filepath.Join(folder, "workflow.yaml"), workflow)
+	for i := range 8 {
+		write(t, filepath.Join(folder, "in", fmt.Sprintf("%d.txt", i)), strings.Repeat(fmt.Sprintf("text %d\n", i), 100))
+	}
+	if sites != "" {
+		write(t, filepath.Join(folder, "sites.yaml"), sites)
+	}
+	return folder
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// patience is how long a run may take.
+const patience = 4 * time.Minute
+
+// run runs fairway in a folder, and returns what it prints.
+func run(t *testing.T, folder string, arguments ...string) string {
+	t.Helper()
+	cmd := command(t, folder, arguments...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("fairway %s: %v\n%s\n%s", strings.Join(arguments, " "), err, out, pilotLogs(folder))
+	}
+	return string(out)
+}
+
+func command(t *testing.T, folder string, arguments ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "timeout", append([]string{fmt.Sprint(patience.Seconds()), fairway}, arguments...)...)
+	cmd.Dir = folder
+	return cmd
+}
+
+// pilotLogs are what the pilots of a folder said.
+func pilotLogs(folder string) string {
+	var all bytes.Buffer
+	logs, _ := filepath.Glob(filepath.Join(folder, ".fairway/pilots/*/*.log"))
+	for _, log := range logs {
+		text, _ := os.ReadFile(log)
+		fmt.Fprintf(&all, "== %s\n%s", filepath.Base(log), text)
+	}
+	return all.String()
+}
+
+// results are the files of a finished run with their contents.
+func results(t *testing.T, folder string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	root := filepath.Join(folder, "results")
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		name, _ := filepath.Rel(root, path)
+		all[name] = dated.ReplaceAllString(string(text), "")
+		return err
+	})
+	if err != nil || len(all) == 0 {
+		t.Fatal("no results:", err)
+	}
+	return all
+}
+
+// dated is what bcftools writes of when it ran.
+var dated = regexp.MustCompile(`(?m)^##bcftools_.*Date=.*$`)
+
+func mustEqual(t *testing.T, got, want map[string]string) {
+	t.Helper()
+	for name, text := range want {
+		if got[name] != text {
+			t.Errorf("%s: %d bytes, and %d in the local run", name, len(got[name]), len(text))
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%d results, and %d in the local run", len(got), len(want))
+	}
+}
+
+// onSite runs a workflow at sites and on this machine, and compares the results.
+func onSite(t *testing.T, workflow, sites string, named ...string) (folder string) {
+	t.Helper()
+	local := folderWith(t, workflow, "")
+	run(t, local, "run")
+	folder = folderWith(t, workflow, sites)
+	arguments := []string{"run"}
+	for _, name := range named {
+		arguments = append(arguments, "--site", name)
+	}
+	run(t, folder, arguments...)
+	mustEqual(t, results(t, folder), results(t, local))
+	return folder
+}
+
+const slurmSite = `sites:
+  cluster:
+    system: slurm
+    partition: batch
+    max_pilots: 3
+    cpus: 2
+    time: 1h
+    poll: 1s
+    tools: [tr, sed]
+`
+
+const gridEngineSite = `sites:
+  farm:
+    system: gridengine
+    queue: all.q
+    parallel_environment: smp
+    max_pilots: 2
+    cpus: 2
+    time: 1h
+    poll: 1s
+`
+
+func lambda(t *testing.T) string {
+	t.Helper()
+	for _, program := range []string{"bowtie2", "samtools", "bcftools"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skip("the programs of the lambda workflow are not installed:", err)
+		}
+	}
+	text, err := os.ReadFile("../../examples/lambda/workflow.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestSlurm(t *testing.T) {
+	batchtest.Slurm(t)
+	t.Run("sums", func(t *testing.T) {
+		folder := onSite(t, workflow, slurmSite, "cluster")
+		if left := strings.TrimSpace(queue(t)); left != "" {
+			t.Errorf("the batch system has after the run: %s", left)
+		}
+		noSecrets(t, folder)
+	})
+	t.Run("lambda", func(t *testing.T) { onSite(t, lambda(t), slurmSite, "cluster") })
+	t.Run("beside this machine", func(t *testing.T) { onSite(t, workflow, slurmSite, "cluster", "local") })
+}
+
+// queue is what Slurm has that has not ended.
+func queue(t *testing.T) string {
+	t.Helper()
+	out, err := exec.Command("squeue", "--noheader", "--states=PENDING,RUNNING", "--format=%j %T").CombinedOutput()
+	if err != nil {
+		t.Fatal(err, string(out))
+	}
+	return string(out)
+}
+
+// noSecrets looks for tokens in what others may read.
+func noSecrets(t *testing.T, folder string) {
+	t.Helper()
+	scripts, _ := filepath.Glob(filepath.Join(folder, ".fairway/pilots/*/*.sh"))
+	if len(scripts) == 0 {
+		t.Error("there is no script of a pilot")
+	}
+	for _, script := range scripts {
+		text, _ := os.ReadFile(script)
+		if bytes.Contains(text, []byte("token")) {
+			t.Errorf("%s has a token:\n%s", script, text)
+		}
+	}
+	left, _ := filepath.Glob(filepath.Join(folder, ".fairway/pilots/*/*.connect"))
+	if len(left) > 0 {
+		t.Errorf("connection files are left: %v", left)
+	}
+}
+
+func TestGridEngine(t *testing.T) {
+	batchtest.GridEngine(t)
+	t.Run("sums", func(t *testing.T) { onSite(t, workflow, gridEngineSite, "farm") })
+	t.Run("lambda", func(t *testing.T) { onSite(t, lambda(t), gridEngineSite, "farm") })
+}
+
+// Several sites serve one run.
+func TestSlurmAndGridEngine(t *testing.T) {
+	batchtest.Slurm(t)
+	batchtest.GridEngine(t)
+	both := slurmSite + strings.TrimPrefix(gridEngineSite, "sites:\n")
+	onSite(t, workflow, both, "cluster", "farm")
+}
