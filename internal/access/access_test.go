@@ -164,6 +164,31 @@ func TestAPilotTalksToItsServerOnly(t *testing.T) {
 	}
 }
 
+// An address at which nobody answers does not keep the pilot from the next one.
+func TestASilentAddressHoldsNobodyUp(t *testing.T) {
+	s := serve(t, authority(t), 0)
+	c := s.launch("site-1")
+	for range 4 {
+		silent, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer silent.Close()
+		c.Addresses = append([]string{silent.Addr().String()}, c.Addresses...)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*DialTime) // one after the other would take 4 times DialTime
+	defer cancel()
+	l := NewLine(c)
+	conn, err := l.dial(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+	if good := c.Addresses[4]; l.lastGood() != good {
+		t.Error(l.lastGood(), "and not", good)
+	}
+}
+
 // A server that holds the certificate of another, but not its key, is not it.
 func TestTheCertificateAloneProvesNothing(t *testing.T) {
 	real, liar := authority(t), authority(t)

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 )
@@ -34,8 +35,9 @@ const DialTime = 10 * time.Second
 type Line struct {
 	file string // empty: there is none to look into
 
-	mu sync.Mutex // guards at
-	at Connection
+	mu   sync.Mutex // guards what follows
+	at   Connection
+	good string // the address at which the server was reached last
 }
 
 // OpenLine reads a connection file; "-" is standard input, which is read once.
@@ -95,20 +97,74 @@ func (l *Line) Client(idle int) *http.Client {
 	}
 }
 
+// dial tries the addresses one after the other, the one that was good last before
+// the others. It does not wait for long at one that is silent: the next are tried
+// beside it, and the first that answers is taken.
 func (l *Line) dial(ctx context.Context) (net.Conn, error) {
 	c := l.look()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	left := c.Addresses
+	if good := l.lastGood(); slices.Contains(left, good) {
+		left = append([]string{good}, slices.DeleteFunc(slices.Clone(left), func(a string) bool { return a == good })...)
+	}
+	type attempt struct {
+		address string
+		conn    net.Conn
+		err     error
+	}
+	ended := make(chan attempt)
+	next := time.NewTimer(0)
+	defer next.Stop()
 	var failures []error
-	for _, address := range c.Addresses {
-		conn, err := dialOne(ctx, address, c.Pin)
-		if err == nil {
-			return conn, nil
-		}
-		failures = append(failures, fmt.Errorf("%s: %w", address, err))
-		if ctx.Err() != nil {
-			break
+	for trying := 0; trying > 0 || len(left) > 0; {
+		select {
+		case <-next.C:
+			if len(left) == 0 {
+				continue
+			}
+			address := left[0]
+			left = left[1:]
+			trying++
+			next.Reset(dialPause)
+			go func() {
+				conn, err := dialOne(ctx, address, c.Pin)
+				select {
+				case ended <- attempt{address, conn, err}:
+				case <-ctx.Done():
+					if conn != nil {
+						_ = conn.Close()
+					}
+				}
+			}()
+		case a := <-ended:
+			trying--
+			if a.err == nil {
+				l.setGood(a.address)
+				return a.conn, nil
+			}
+			failures = append(failures, fmt.Errorf("%s: %w", a.address, a.err))
+			next.Reset(0)
+		case <-ctx.Done():
+			return nil, errors.Join(append(failures, ctx.Err())...)
 		}
 	}
 	return nil, errors.Join(failures...)
+}
+
+// dialPause is how long one address is tried before the next is, too.
+const dialPause = 300 * time.Millisecond
+
+func (l *Line) lastGood() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.good
+}
+
+func (l *Line) setGood(address string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.good = address
 }
 
 func dialOne(ctx context.Context, address, pin string) (net.Conn, error) {

@@ -44,9 +44,11 @@ type Config struct {
 	Ahead int
 	// Hold is how long a Sync waits for news: 25 s. It is also NextSync.
 	Hold time.Duration
-	// PilotLease is how long after NextSync a silent pilot is held to be
-	// alive: 60 s.
-	PilotLease time.Duration
+	// PilotLease is how long after NextSync a silent pilot is held to be alive that
+	// asks for no lease: 60 s. Others get what they ask for, up to MaxPilotLease:
+	// 24 h.
+	PilotLease    time.Duration
+	MaxPilotLease time.Duration
 	// ReconnectGrace is how long after Load the known pilots are awaited
 	// before any job is assigned: 10 s.
 	ReconnectGrace time.Duration
@@ -70,6 +72,7 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.Ahead, 2)
 	setDefault(&c.Hold, 25*time.Second)
 	setDefault(&c.PilotLease, time.Minute)
+	setDefault(&c.MaxPilotLease, 24*time.Hour)
 	setDefault(&c.ReconnectGrace, 10*time.Second)
 	setDefault(&c.StartTimeout, 5*time.Minute)
 	setDefault(&c.MaxStartBackoff, 10*time.Minute)

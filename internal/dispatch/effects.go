@@ -42,9 +42,10 @@ type Answer struct {
 	Stale      int         // so many at the front of Evict nobody may read: they go first whatever the policy
 	Peers      []Peer      // other pilots of the host
 	NextSync   time.Duration
-	Leave      bool // end when nothing runs any more
-	LeaveNow   bool // end what runs, then leave
-	Superseded bool // a newer Sync has taken this one's place: ignore this answer
+	Lease      time.Duration // after NextSync, for which both sides wait for each other
+	Leave      bool          // end when nothing runs any more
+	LeaveNow   bool          // end what runs, then leave
+	Superseded bool          // a newer Sync has taken this one's place: ignore this answer
 }
 
 // Assignment is an attempt that a pilot is to run.

@@ -139,7 +139,8 @@ func (s *survey) explainPilots(e *Explanation) {
 		e.say("must run where its inputs are, which are kept in caches only: %s%s", k.host, k.pilot)
 	}
 	if s.avoided > 0 {
-		e.say("not again on host %s, while another pilot could run it", k.avoid)
+		name, _, _ := strings.Cut(k.avoid, nodeSeparator)
+		e.say("not again on host %s, while another pilot could run it", name)
 	}
 	for _, why := range s.broken[:min(len(s.broken), maxExplained)] {
 		e.say("a pilot cannot work: %s", why)

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"slices"
 	"strings"
+	"time"
 )
 
 // fleet is what works for the TaskQueue: pilots on their hosts with the attempts
@@ -175,10 +176,10 @@ func (fl *fleet) describe(p *pilot, info PilotInfo) {
 	}
 	p.info = info
 	p.shape = fl.shapeFor(&p.info)
-	h := fl.hosts[info.Host]
+	h := fl.hosts[info.node()]
 	if h == nil {
-		h = &host{name: info.Host}
-		fl.hosts[info.Host] = h
+		h = &host{name: info.node()}
+		fl.hosts[h.name] = h
 	}
 	p.host = h
 	h.pilots = append(h.pilots, p)
@@ -186,7 +187,7 @@ func (fl *fleet) describe(p *pilot, info PilotInfo) {
 		h.shares++
 	}
 	p.shape.pilots++
-	p.shape.hosts[info.Host]++
+	p.shape.hosts[h.name]++
 	fl.slots += p.shape.slots()
 	p.refused = 0
 	fl.peersChanged(p)
@@ -297,8 +298,16 @@ func (fl *fleet) supersedeHeld(p *pilot, s *Sync) {
 		fl.reply(p, Answer{Superseded: true})
 	}
 	p.seq, p.held, p.heldAt = s.Seq, s.Seq, fl.now
-	p.silentAfter = fl.now.after(fl.config.Hold + fl.config.PilotLease)
+	p.silentAfter = fl.now.after(fl.config.Hold + fl.lease(p))
 	fl.armPilot(p)
+}
+
+// lease is for how long a pilot and the TaskQueue wait for each other.
+func (fl *fleet) lease(p *pilot) time.Duration {
+	if p.info.Lease == 0 {
+		return fl.config.PilotLease
+	}
+	return min(p.info.Lease, fl.config.MaxPilotLease)
 }
 
 // nextAnswer numbers an answer: above all before, of any incarnation.
@@ -333,7 +342,7 @@ func (p *pilot) place() place {
 	if p.info.CacheDir == "" {
 		return place{pilot: p.id}
 	}
-	return place{host: p.info.Host}
+	return place{host: p.info.node()}
 }
 
 func (a place) less(b place) bool {

@@ -126,7 +126,7 @@ func (fl *fleet) fitsWhole(p *pilot, cl *class) bool {
 		return false
 	case k.bound() && p.place() != place{k.host, k.pilot}:
 		return false
-	case k.avoid != "" && k.avoid == p.info.Host && fl.elsewhere(cl, k.avoid):
+	case k.avoid != "" && k.avoid == p.info.node() && fl.elsewhere(cl, k.avoid):
 		return false
 	case !p.info.Expires.IsZero() && fl.now.after(k.time) > toInstant(p.info.Expires):
 		return false

@@ -54,6 +54,7 @@ type AttemptRef struct {
 // PilotInfo is what a pilot says of itself when it registers (section IV).
 type PilotInfo struct {
 	Host      string
+	Machine   string // tells hosts of one name from each other; empty: the name does
 	Site      string
 	Launch    string // the name under which the batch system started it
 	SE        string // the storage element that it reaches
@@ -62,7 +63,19 @@ type PilotInfo struct {
 	Expires   time.Time // zero: unlimited
 	CacheDir  string    // for the other pilots of the host; empty: does not share
 	CacheSize int64
-	Error     string // its environment check failed: it registers only to say so, and ends
+	Lease     time.Duration // for which it would go on without the TaskQueue; 0: Config.PilotLease
+	Error     string        // its environment check failed: it registers only to say so, and ends
+}
+
+// nodeSeparator stands in no name of a host.
+const nodeSeparator = " "
+
+// node tells the host of the pilot from all others, also from those of its name.
+func (i *PilotInfo) node() string {
+	if i.Machine == "" {
+		return i.Host
+	}
+	return i.Host + nodeSeparator + i.Machine
 }
 
 // CachedFile is a copy in a pilot's cache.

@@ -57,7 +57,7 @@ func (c *Core) pilotTime(p *pilot) {
 	case p.held != 0 && p.heldAt.after(c.config.Hold) <= c.now:
 		c.fleet.mustAnswer(p) // answering arms the timer
 	case p.held == 0 && p.silentAfter <= c.now:
-		c.dropPilot(p, fmt.Sprintf("has not called for %v", c.config.PilotLease))
+		c.dropPilot(p, fmt.Sprintf("has not called for %v", c.fleet.lease(p)))
 	default:
 		c.fleet.armPilot(p)
 	}

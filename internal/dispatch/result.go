@@ -43,7 +43,7 @@ func (c *Core) resultArrived(by PilotID, p *pilot, r *Result) {
 	}
 	host := ""
 	if p != nil {
-		host = p.info.Host
+		host = p.info.node()
 	}
 	switch r.Outcome {
 	case Succeeded:
@@ -204,7 +204,7 @@ func (c *Core) attemptLost(a *attempt, reason string) {
 		return
 	}
 	r := &Result{Job: j.id, Attempt: a.id, Outcome: Lost, Message: reason}
-	c.lossCounted(a.pilot.id, j, r, a.pilot.info.Host)
+	c.lossCounted(a.pilot.id, j, r, a.pilot.info.node())
 }
 
 // lossCounted is for an attempt that its pilot took with it. That is no fault

@@ -232,7 +232,7 @@ func (c *Core) answer(p *pilot) Answer {
 		p.base = n
 	}
 	a := Answer{
-		Number: n, Seen: p.seq, NeedFull: p.needFull, NextSync: c.config.Hold,
+		Number: n, Seen: p.seq, NeedFull: p.needFull, NextSync: c.config.Hold, Lease: c.fleet.lease(p),
 		Leave: c.fleet.stop == draining || p.info.Error != "", LeaveNow: c.fleet.stop == stopped, Peers: p.peers(),
 	}
 	for _, x := range p.attempts {
@@ -268,7 +268,7 @@ func (c *Core) answer(p *pilot) Answer {
 	if p.polls {
 		p.due = c.now.after(a.NextSync)
 	}
-	p.silentAfter = c.now.after(a.NextSync + c.config.PilotLease)
+	p.silentAfter = c.now.after(a.NextSync + a.Lease)
 	c.fleet.armPilot(p)
 	return a
 }

@@ -179,6 +179,10 @@ func (s *script) sync(d *datadriven.TestData) (Input, error) {
 		case "life":
 			life, _ := time.ParseDuration(v)
 			info.Expires = s.now.Add(life)
+		case "lease":
+			info.Lease, _ = time.ParseDuration(v)
+		case "machine":
+			info.Machine = v
 		case "tools":
 			info.Tools = a.Vals
 		case "private":

@@ -1,30 +1,37 @@
 package server
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"fairway/internal/access"
 	"fairway/internal/batch"
 	"fairway/internal/dispatch"
+	"fairway/internal/flow"
 	"fairway/internal/pilot"
 	"fairway/internal/server/folder"
+	"fairway/sched"
 )
 
 const connectVariable = "SERVER_TEST_CONNECT"
 
 // farPilots are processes that know of the server what stands in their connection
 // files. What the files hold is seen.
-func farPilots(t *testing.T, seen func(access.Connection)) Site {
-	t.Helper()
+func farPilots(seen func(access.Connection)) Site {
 	return Site{
 		Site: dispatch.Site{Name: "cluster", MaxPilots: 2, Pilot: dispatch.Resources{MilliCPUs: 1000, Memory: 1 << 30, Disk: 1 << 20}},
 		System: func(folders folder.Layout, connection func(string, any) (string, error)) (batch.System, error) {
 			return batch.NewLocal(batch.LocalConfig{
-				LogDir: folders.Pilots, Command: []string{os.Args[0]},
+				State: folders.ID, LogDir: folders.Pilots, Command: []string{os.Args[0]},
 				Environment: func(launch string) ([]string, error) {
 					file, err := connection(launch, pilot.Config{
 						MilliCPUs: 1000, Memory: 1 << 30, Disk: 1 << 20,
@@ -34,10 +41,18 @@ func farPilots(t *testing.T, seen func(access.Connection)) Site {
 					if err != nil {
 						return nil, err
 					}
-					if again, err := connection(launch, nil); err != nil || again != file {
-						t.Error("a launch that is submitted again has another file:", again, err)
+					before, err := access.ReadConnection(file)
+					if err != nil {
+						return nil, err
+					}
+					again, err := connection(launch, nil)
+					if err != nil || again != file {
+						return nil, fmt.Errorf("a launch that is submitted again has the file %s: %w", again, err)
 					}
 					c, err := access.ReadConnection(file)
+					if c.Token != before.Token {
+						return nil, errors.New("it has another token")
+					}
 					seen(c)
 					return []string{connectVariable + "=" + file}, err
 				},
@@ -54,7 +69,7 @@ func TestPilotsOverANetwork(t *testing.T) {
 	r := newRun(t, newFolder(t, threeTexts), strings.NewReplacer("tr a-z A-Z", "tr a-z A-Z < $in > $out", "cat $in", "cat $in > $out").Replace(twoSteps), nil)
 	r.config.System = nil
 	r.config.Listen = "127.0.0.1:0"
-	r.config.Sites = []Site{farPilots(t, func(c access.Connection) {
+	r.config.Sites = []Site{farPilots(func(c access.Connection) {
 		mu.Lock()
 		defer mu.Unlock()
 		connections = append(connections, c)
@@ -82,5 +97,119 @@ func TestPilotsOverANetwork(t *testing.T) {
 	})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// serverVariable names the folder in which a server runs that a test has started as a
+// process of its own, with the workflow that stands there.
+const serverVariable = "SERVER_TEST_FOLDER"
+
+func beAServer(root string) {
+	err := func() error {
+		text, err := os.ReadFile(filepath.Join(root, "workflow.yaml"))
+		if err != nil {
+			return err
+		}
+		w, err := flow.Parse("workflow.yaml", text)
+		if err != nil {
+			return err
+		}
+		s, err := Open(context.Background(), Config{Workflow: w, Folder: root, Sites: []Site{farPilots(func(access.Connection) {})}})
+		if err != nil {
+			return err
+		}
+		outcome, err := s.Run(context.Background())
+		if err == nil && !outcome.Succeeded {
+			err = fmt.Errorf("%+v", outcome)
+		}
+		return err
+	}()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func startServer(t *testing.T, root string) *exec.Cmd {
+	t.Helper()
+	s := exec.Command(os.Args[0])
+	s.Env = append(os.Environ(), serverVariable+"="+root)
+	log := new(strings.Builder)
+	s.Stdout, s.Stderr = log, log
+	if err := s.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if s.ProcessState == nil {
+			_ = s.Process.Kill()
+			_ = s.Wait()
+		}
+		t.Log(log)
+	})
+	return s
+}
+
+// found waits for a file that matches a pattern.
+func found(t *testing.T, pattern string) (path string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	look := sched.Register(sched.Default(), sched.Kind[string, string]{Name: "glob", Poll: func(waiting []*sched.Request[string, string]) {
+		for _, r := range waiting {
+			if names, _ := filepath.Glob(r.Value); len(names) > 0 {
+				r.Done(names[0], nil)
+			}
+		}
+	}})
+	path, err := look.Wait(ctx, pattern)
+	if err != nil {
+		t.Fatalf("%s did not appear: %v", pattern, err)
+	}
+	return path
+}
+
+// The server is killed and comes back at another address. Meanwhile a pilot has ended
+// its job. The job does not run again.
+func TestAPilotOutlivesItsServer(t *testing.T) {
+	root := t.TempDir()
+	write(t, filepath.Join(root, "workflow.yaml"), strings.ReplaceAll(`
+workflow: outlive
+steps:
+  only:
+    writes: out
+    command: |
+      echo once >> ROOT/runs
+      while ! [ -e ROOT/go ]; do sleep 0.01; done
+      echo result > "$out"
+`, "ROOT", root))
+	first := startServer(t, root)
+	found(t, filepath.Join(root, "runs"))
+	file := found(t, filepath.Join(root, ".fairway/pilots/*/*.connect"))
+	before, err := access.ReadConnection(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = first.Process.Kill()
+	_ = first.Wait()
+	taken, err := net.Listen("tcp", fmt.Sprint(":", access.PortOf(before.Addresses)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	write(t, filepath.Join(root, "go"), "")
+	found(t, filepath.Join(root, ".fairway/sandbox/*/spool/*.result"))
+	second := startServer(t, root)
+	if found(t, filepath.Join(root, "results/out")); read(t, filepath.Join(root, "runs")) != "once\n" {
+		t.Error("the job ran again:", read(t, filepath.Join(root, "runs")))
+	}
+	if err := second.Wait(); err != nil {
+		t.Error(err)
+	}
+	if got := read(t, filepath.Join(root, "results/out")); got != "result\n" {
+		t.Error(got)
+	}
+	if left, _ := filepath.Glob(filepath.Join(root, ".fairway/pilots/*/*.connect")); len(left) != 0 {
+		t.Error("left:", left)
 	}
 }

@@ -22,6 +22,9 @@ func TestMain(m *testing.M) {
 	if encoded, connect := os.Getenv(pilot.ConfigVariable), os.Getenv(connectVariable); encoded != "" || connect != "" {
 		beAPilot(encoded, connect)
 	}
+	if root := os.Getenv(serverVariable); root != "" {
+		beAServer(root)
+	}
 	goleak.VerifyTestMain(m)
 }
 

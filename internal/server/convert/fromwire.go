@@ -52,6 +52,8 @@ func helloFromWire(h *wire.PilotInfo, at time.Time) *dispatch.PilotInfo {
 	}
 	return &dispatch.PilotInfo{
 		Host:      h.GetHost(),
+		Machine:   h.GetMachine(),
+		Lease:     h.GetLease().AsDuration(),
 		Site:      h.GetSite(),
 		Launch:    h.GetLaunch(),
 		SE:        h.GetSe(),

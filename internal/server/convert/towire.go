@@ -30,6 +30,7 @@ func AnswerToWire(a dispatch.Answer) (*wire.SyncAnswer, error) {
 		Evict:      Each(a.Evict, fileToWire),
 		Peers:      Each(a.Peers, peerToWire),
 		NextSync:   durationToWire(a.NextSync),
+		Lease:      durationToWire(a.Lease),
 		Leave:      a.Leave,
 		LeaveNow:   a.LeaveNow,
 		Superseded: a.Superseded,

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/server/state"
 )
 
 const (
@@ -213,7 +214,7 @@ func (e *Ending) hurry(l *Loop) {
 	if e.abandoned || e.phase == draining && executing(&totals) > 0 || l.Pilots.None() {
 		return
 	}
-	now := time.Now()
+	now := state.Now()
 	if e.leaveBy.IsZero() {
 		e.leaveBy = now.Add(l.LeaveTime)
 		l.waker.want(byEnding, e.leaveBy)

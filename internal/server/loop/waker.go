@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"fairway/internal/server/state"
 	"fairway/sched"
 )
 
@@ -45,7 +46,7 @@ func (w *waker) arm(at time.Time) {
 	ctx, cancel := context.WithCancel(context.Background())
 	w.armed, w.cancel = at, cancel
 	w.group.Go(func() {
-		if w.sched.WaitUntil(ctx, at) != nil {
+		if w.sched.Sleep(ctx, state.Until(at)) != nil {
 			return
 		}
 		select {
@@ -61,7 +62,7 @@ func (w *waker) reset() {
 	w.cancel()
 	w.armed = time.Time{}
 	for who, at := range w.wanted {
-		if at.After(time.Now()) {
+		if state.Until(at) > 0 {
 			w.want(who, at)
 		}
 	}

@@ -3,7 +3,6 @@ package state
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
@@ -26,10 +25,6 @@ type Loaded struct {
 	Effects dispatch.Effects
 	Records []dispatch.Record // that both were made from
 }
-
-// Now is the time as the cores get it: without the monotonic part, which no
-// recording could give them again.
-func Now() time.Time { return time.Now().Round(0) }
 
 // Load makes the cores of a run from records.
 func Load(ctx context.Context, source Source, workflow *flow.Workflow, parameters map[string]string, config dispatch.Config) (*Loaded, error) {
