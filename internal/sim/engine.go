@@ -3,10 +3,15 @@ package sim
 import "time"
 
 // engine is a virtual clock with the events that are still to come. Events of
-// the same instant happen in the order in which they were asked for.
+// the same instant happen in the order in which they were asked for. It lives as
+// long as its run, whose one goroutine owns it: events are called by step, and may
+// ask for others.
+//
+// now never goes back, and no event in the heap is before it. Of all that were
+// asked for, those that have not happened are in the heap.
 type engine struct {
 	now      time.Duration // since the start of the run
-	asked    uint64
+	asked    uint64        // the number of the last event, which orders those of one instant
 	happened uint64
 	heap     []event // each before its fan children
 }
