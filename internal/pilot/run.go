@@ -77,7 +77,8 @@ type pilot struct {
 	concluding int
 
 	// What it does that with: free is what no running attempt has taken of the
-	// pilot's resources, and never below zero. A slot is in slots, or belongs to one
+	// pilot's resources. It may be below zero only after an attempt that does not fit
+	// was started while no other ran. A slot is in slots, or belongs to one
 	// attempt; made counts all that ever were, and names them.
 	free  resources
 	slots []*slot
