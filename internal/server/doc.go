@@ -1,20 +1,11 @@
-// Package server runs a workflow: it feeds dispatch and flow with what happens
-// outside, keeps their records, and carries out what they decide.
+// Package server runs a workflow: it opens what was run before in a folder, decides how
+// the run begins, joins the rooms that do the work, and ends the run.
 //
-// One loop owns both cores (loop.go). It takes a request, steps dispatch, feeds
-// the events to flow, gives the jobs that flow creates to dispatch, until both
-// rest. The records of all waiting requests go to the store in one
-// transaction; while the disk works the loop steps further requests. The loop
-// lets out the effects of a transaction only when it is durable: answers to
-// pilots and people, publications, removals, pilots. So the server acknowledges
-// nothing that a crash could take back. Only views for people (progress, lists
-// of jobs) may be a moment ahead of the disk.
-//
-// If the store fails, nothing is let out, both cores are loaded again from what
-// is durable, and every request that was under way gets [loop.ErrReloaded]: people
-// see an error, pilots connect again with their whole state, and the server's own
-// goroutines ask again. After StoreTries failures in a row the run ends; a later
-// run continues it.
+// The rooms are packages below this one. Package loop owns the cores and is the heart:
+// read its comment first. Feed gives flow the files of inputs, launch has pilots
+// started, publish keeps results and stored files, api answers pilots and people. They
+// reach the run through the inbox of the loop only. State, convert, listen and folder
+// are what they stand on (docs/decisions/0046-rooms-of-the-server.md).
 //
 // Guarantees:
 //

@@ -1,18 +1,18 @@
 package convert
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/flow"
 	"fairway/internal/wire"
 )
-
-// The messages of the pilot protocol are those of dispatch; the functions here
-// and in convert_answer.go only change their clothes.
 
 // Each converts each element. It returns nil where there is none.
 func Each[From, To any](from []From, convert func(From) To) []To {
@@ -184,4 +184,172 @@ func durationToWire(d time.Duration) *durationpb.Duration {
 		return nil
 	}
 	return durationpb.New(d)
+}
+
+// AnswerToWire makes the message of an answer. It shares nothing with it, so the
+// next step of dispatch may overwrite the answer. An error says that the payload of a
+// job cannot be decoded.
+func AnswerToWire(a dispatch.Answer) (*wire.SyncAnswer, error) {
+	run := make([]*wire.Assignment, len(a.Run))
+	for i := range a.Run {
+		var err error
+		if run[i], err = assignmentToWire(&a.Run[i]); err != nil {
+			return nil, err
+		}
+	}
+	return &wire.SyncAnswer{
+		Number:     a.Number,
+		Seen:       a.Seen,
+		NeedFull:   a.NeedFull,
+		Run:        run,
+		End:        Each(a.End, func(id dispatch.AttemptID) uint64 { return uint64(id) }),
+		Prefetch:   Each(a.Prefetch, inputToWire),
+		Evict:      Each(a.Evict, fileToWire),
+		Peers:      Each(a.Peers, peerToWire),
+		NextSync:   durationToWire(a.NextSync),
+		Lease:      durationToWire(a.Lease),
+		Leave:      a.Leave,
+		LeaveNow:   a.LeaveNow,
+		Superseded: a.Superseded,
+	}, nil
+}
+
+func assignmentToWire(a *dispatch.Assignment) (*wire.Assignment, error) {
+	payload := new(wire.Payload)
+	if err := proto.Unmarshal(a.Payload, payload); err != nil {
+		return nil, fmt.Errorf("payload of job %s: %w", a.Name, err)
+	}
+	return &wire.Assignment{
+		Job:     uint64(a.Job),
+		Attempt: uint64(a.Attempt),
+		Name:    a.Name,
+		Step:    a.Step,
+		Try:     int32(a.Try),
+		Payload: payload,
+		Needs:   ResourcesToWire(a.Needs),
+		Inputs:  Each(a.Inputs, inputToWire),
+		Outputs: Each(a.Outputs, outputToWire),
+		Private: a.Private,
+	}, nil
+}
+
+func fileToWire(f dispatch.FileRef) *wire.FileRef {
+	return &wire.FileRef{Lfn: f.LFN, Version: uint32(f.Version), Tag: uint64(f.Tag)}
+}
+
+func inputToWire(f dispatch.InputFile) *wire.InputFile {
+	return &wire.InputFile{File: fileToWire(f.File), Size: f.Size, Pfn: f.PFN, Adler32: f.Adler32}
+}
+
+func outputToWire(f dispatch.OutputFile) *wire.OutputFile {
+	return &wire.OutputFile{
+		Lfn:       f.LFN,
+		Pattern:   f.Pattern,
+		CacheOnly: f.Storage == dispatch.StorageCache,
+		Publish:   f.Publish,
+		Version:   uint32(f.Version),
+	}
+}
+
+func peerToWire(p dispatch.Peer) *wire.Peer {
+	return &wire.Peer{Pilot: string(p.Pilot), CacheDir: p.CacheDir, CacheSize: p.CacheSize}
+}
+
+// ResourcesToWire makes the message of what a job needs or a pilot has.
+func ResourcesToWire(r dispatch.Resources) *wire.Resources {
+	return &wire.Resources{
+		MilliCpus:   r.MilliCPUs,
+		MemoryBytes: r.Memory,
+		DiskBytes:   r.Disk,
+		Time:        durationToWire(r.Time),
+		Countable:   r.Countable,
+	}
+}
+
+// ResultToWire makes the message of a result; ResultFromWire gives it back.
+func ResultToWire(r *dispatch.Result) *wire.Result {
+	return &wire.Result{
+		Job:      uint64(r.Job),
+		Attempt:  uint64(r.Attempt),
+		Outcome:  wire.Outcome(r.Outcome),
+		ExitCode: int32(r.ExitCode),
+		Signal:   int32(r.Signal),
+		Message:  r.Message,
+		Notes:    r.Notes,
+		Outputs:  Each(r.Outputs, writtenToWire),
+		Usage:    usageToWire(&r.Usage),
+		Lost:     Each(r.Lost, lostToWire),
+	}
+}
+
+func lostToWire(l dispatch.LostFile) *wire.LostFile {
+	return &wire.LostFile{File: fileToWire(l.File), Pfn: l.PFN, Why: l.Why}
+}
+
+func writtenToWire(w dispatch.WrittenFile) *wire.WrittenFile {
+	return &wire.WrittenFile{
+		Lfn:     w.LFN,
+		Version: uint32(w.Version),
+		Pfn:     w.PFN,
+		Size:    w.Size,
+		Adler32: w.Adler32,
+		Records: w.Records,
+	}
+}
+
+func usageToWire(u *dispatch.Usage) *wire.Usage {
+	return &wire.Usage{
+		StageInStart: InstantToWire(u.StageInStart),
+		Start:        InstantToWire(u.Start),
+		End:          InstantToWire(u.End),
+		StageOutEnd:  InstantToWire(u.StageOutEnd),
+		Cpu:          durationToWire(u.CPU),
+		MaxRssBytes:  u.MaxRSS,
+		BytesStaged:  u.BytesStaged,
+		BytesCached:  u.BytesCached,
+		BytesWritten: u.BytesWritten,
+		CacheHits:    int32(u.CacheHits),
+		CacheMisses:  int32(u.CacheMisses),
+	}
+}
+
+// JobsWithPayload turns what flow wants to be executed into the bytes that
+// dispatch carries to the pilot. The same command gives the same bytes.
+func JobsWithPayload(jobs []flow.NewJob) ([]dispatch.Job, error) {
+	made := make([]dispatch.Job, len(jobs))
+	for i := range jobs {
+		payload, err := proto.MarshalOptions{Deterministic: true}.Marshal(payloadOf(&jobs[i].Command))
+		if err != nil {
+			return nil, fmt.Errorf("command of job %s: %w", jobs[i].Job.Name, err)
+		}
+		made[i] = jobs[i].Job
+		made[i].Payload = payload
+	}
+	return made, nil
+}
+
+func payloadOf(c *flow.Command) *wire.Payload {
+	return &wire.Payload{
+		Shell:       c.Shell,
+		Script:      c.Script,
+		Interpreter: c.Interpreter,
+		Log:         c.Log,
+		Argv:        c.Argv,
+		Environment: c.Environment,
+		Replay:      replayOf(c.Replay),
+		Names: Each(c.Names, func(n flow.SandboxName) *wire.FileName {
+			return &wire.FileName{Lfn: n.LFN, Path: n.Path}
+		}),
+	}
+}
+
+func replayOf(r *flow.Replay) *wire.Replay {
+	if r == nil {
+		return nil
+	}
+	writes := make(map[string]int64, len(r.Writes))
+	for _, w := range r.Writes {
+		writes[w.LFN] = w.Size
+	}
+	return &wire.Replay{Compute: durationToWire(r.Compute), WritesBytes: writes, Program: r.Program}
 }
