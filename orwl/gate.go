@@ -75,7 +75,9 @@ func (g *Gate) pass(ctx context.Context) error {
 }
 
 // Wait waits until the gate is open, and returns why the order was refused or
-// the insertion failed: a *DeadlockError names the cycle.
+// the insertion failed: a *DeadlockError names the cycle. When ctx ends first, the requests
+// are still at the gate and are inserted with the others: a task that gives up waits again,
+// and then cancels its handles.
 func (g *Gate) Wait(ctx context.Context) error {
 	if err := park(ctx, g.open); err != nil {
 		return fmt.Errorf("waiting for the start of all tasks: %w", err)

@@ -26,24 +26,35 @@ type Handle struct {
 	// Name says in traces, faults and cycles whose handle it is.
 	Name string
 
+	// The request that is under way, or was last. The task sets these before it posts, and nobody
+	// changes them before the request is gone. req.Owner is the handle itself, so a copy of the
+	// handle is known as one.
 	res         Resource
 	req         fifo.Request[*Handle]
-	mode        Mode // of the last request
-	state       uint8
-	pending     bool // a token comes, once; until it is taken the task must not look at state
+	mode        Mode
+	first, last int  // phases of the last posting
 	detour      bool // Acquire takes the general way: for traces and mirrors
-	posted      bool // among the postings that are looked through
-	mapped      bool
-	wrote       bool
-	first, last int // phases of the last posting
-	generation  uint64
-	token       chan struct{} // of capacity 1
-	nextWoken   *Handle
-	err         error
-	traced      *tracedRequest
-	views       []*strictView
-	remote      remoteRequest  // where the resource is a mirror
-	served      *servedRequest // where the task is in another process
+
+	// What becomes of it. The location's lock, at a mirror that of the peer, guards state while
+	// the request waits, and generation also while it is granted. Otherwise they are the
+	// task's. Where pending is set, one token comes, and until it is taken the task must not
+	// look at state, generation and err.
+	state      uint8
+	pending    bool
+	generation uint64
+	err        error         // why it failed
+	token      chan struct{} // of capacity 1, made at the first wait and kept
+	nextWoken  *Handle       // in the wakeList of who decides
+	traced     *tracedRequest
+
+	// What the task does under a grant; gone with the release.
+	mapped bool
+	wrote  bool
+	views  []*strictView
+
+	posted bool           // among the postings that are looked through
+	remote remoteRequest  // where the resource is a mirror
+	served *servedRequest // where the task is in another process
 }
 
 // noCopy lets go vet tell copies of what contains it.

@@ -51,23 +51,33 @@ type Resource interface {
 // Location is memory with a queue of requests. New makes one; all its methods
 // may be called by any goroutine.
 type Location struct {
-	word    atomic.Pointer[Handle] // see location_word.go
-	version atomic.Uint64          // of the data: counts the writes that were released
+	// The word says who has the lock where nobody meets: queue.go. The version of the data counts
+	// the writes that were released; who holds the write lock raises it.
+	word    atomic.Pointer[Handle]
+	version atomic.Uint64
 
+	// The queue has every request that is granted or waits, unless the word has the only one or
+	// the latch keeps it back. A request is at one of these three places, and its handle's
+	// state says granted exactly where it shares the head of the queue or is in the word. The
+	// generation is that of the last grant, and never falls. Whoever holds mu owns all of this
+	// once the queue is engaged.
 	mu         sync.Mutex
 	queue      fifo.Queue[*Handle]
-	arriving   int // requests of an insertion that is about to be admitted
-	limit      int
-	calm       int    // how often in a row a request was released that nobody had met
-	generation uint64 // of the last grant
-	err        error  // poisoned
-	latch      *latch
+	arriving   int // requests of an insertion that is about to be admitted; 0 without mu
+	limit      int // for life
+	calm       int // how often in a row a request was released that nobody had met
+	generation uint64
+	err        error  // why all requests fail, for ever; nil while they do not
+	latch      *latch // nil where nothing is kept back
 	trace      *Trace
-	journal    *memory.Journal // not nil once the data has gone to another host
+	// The journal is there once the data has gone to another host, for life. The memory changes
+	// under the write lock only; it is freed with the location.
+	journal *memory.Journal
+	memory  *memory.Region
 
+	// These are as New made them.
 	name   string
 	id     uint64
-	memory *memory.Region
 	strict bool
 	shared bool
 	loss   Loss

@@ -2,17 +2,17 @@ package orwl
 
 import (
 	"context"
+	"fairway/orwl/internal/memory"
+	"fairway/orwl/internal/transport"
 	"fmt"
 	"io"
 	"slices"
 	"sync"
-
-	"fairway/orwl/internal/memory"
-	"fairway/orwl/internal/transport"
 )
 
 // session is what a process at the other end of a link has in the locations of
-// this one. It ends with the link: the process loses all of it.
+// this one. It ends with the link: the process loses all of it. Who reads the connection calls
+// asked, one frame after the other; the locations call granted from whatever goroutine decides.
 type session struct {
 	link   *transport.Link
 	server *Server
@@ -20,15 +20,20 @@ type session struct {
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup
 
+	// Each request of the other process has one proxy, by the id that it gave, from its coming to
+	// its refusal, release or withdrawal; a proxy that stands in a queue is in proxies. What was
+	// subscribed stays until the end. mirrorOf names one subscription for each location.
 	mu           sync.Mutex
 	left         sync.Cond // the data of a grant has left
-	ended        bool
+	ended        bool      // nothing is sent any more
 	subscribed   map[uint64]*subscription
-	mirrorOf     map[*Location]uint64 // among those subscribed
+	mirrorOf     map[*Location]uint64
 	proxies      map[uint64]*proxy
-	reservations map[uint64]*foreignReservation
-	gathering    *gathered // of the goroutine that reads
-	taken        []byte    // data on its way into a location
+	reservations map[uint64]*foreignReservation // not settled
+
+	// These belong to who reads the connection.
+	gathering *gathered // nil between reservations
+	taken     []byte    // data on its way into a location; kept for the next
 }
 
 // subscription is a location that the other process has opened.
@@ -310,4 +315,80 @@ func (s *session) rest() []*proxy {
 		rest = append(rest, p)
 	}
 	return rest
+}
+
+// granted is called when the fate of a proxy is decided: it tells the other
+// process, and sends what it lacks of the data.
+func (s *session) granted(p *proxy) {
+	l := p.sub.location
+	if err := l.failure(&p.handle); err != nil {
+		s.forget(p)
+		s.refuse(p.id, err)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !p.cancelled && !s.ended {
+		s.tellLocked(p)
+	}
+}
+
+// tellLocked sends a grant, under the lock of the session.
+func (s *session) tellLocked(p *proxy) {
+	sub := p.sub
+	data, version, file, lacks := sub.location.lackedBy(sub)
+	f := transport.Frame{
+		Kind: transport.Granted, ID: p.id, Mirror: sub.id, Generation: p.handle.generation, Version: version,
+		Size: int64(len(data)), Extents: lacks, Text: p.served.by,
+	}
+	sub.has, sub.version, p.told = true, version, true
+	if sub.mapped && sub.file != file {
+		fd, err := file.Export(sub.inPlace)
+		if err != nil {
+			s.link.Cut()
+			return
+		}
+		sub.file, f.OK = file, true
+		s.link.SendDescriptor(f, fd)
+		return
+	}
+	p.sending = !s.link.SendData(f, data, func() { s.tasks.Go(func() { s.sent(p) }) })
+}
+
+// sent ends the time in which the data must stay unchanged.
+func (s *session) sent(p *proxy) {
+	s.mu.Lock()
+	p.sending = false
+	s.left.Broadcast()
+	cancelled := p.cancelled
+	s.mu.Unlock()
+	if cancelled {
+		p.sub.location.release(&p.handle)
+	}
+}
+
+// awaitSent waits until the data of a grant has left. The other process has all of it when
+// it releases; one that releases earlier must not have the memory go while it is sent, and
+// loses its connection with the lease if it does not read on.
+func (s *session) awaitSent(p *proxy) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for p.sending {
+		s.left.Wait()
+	}
+}
+
+// withdraw takes out a request, or releases it unless its data is being sent.
+func (s *session) withdraw(p *proxy) {
+	s.forget(p)
+	if p.sub.location.withdraw(&p.handle) {
+		return
+	}
+	s.mu.Lock()
+	p.cancelled = true
+	sending := p.sending
+	s.mu.Unlock()
+	if !sending {
+		p.sub.location.release(&p.handle)
+	}
 }

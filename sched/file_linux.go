@@ -128,11 +128,12 @@ func (n *inotify) parse(buf []byte, changed func(folder, name string)) {
 		end := unix.SizeofInotifyEvent + int(ev.Len)
 		name := strings.TrimRight(string(buf[unix.SizeofInotifyEvent:end]), "\x00")
 		buf = buf[end:]
-		n.tell(ev, name, changed)
+		n.pass(ev, name, changed)
 	}
 }
 
-func (n *inotify) tell(ev *unix.InotifyEvent, name string, changed func(folder, name string)) {
+// pass calls changed for what a notice is about.
+func (n *inotify) pass(ev *unix.InotifyEvent, name string, changed func(folder, name string)) {
 	folder, ok := n.folders[ev.Wd]
 	switch {
 	case ev.Mask&unix.IN_Q_OVERFLOW != 0:
