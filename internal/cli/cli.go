@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -51,7 +52,7 @@ func execute(ctx context.Context, arguments []string, in io.Reader, out, err io.
 // exitCode is that of a command that did what was asked, if what it printed has
 // arrived. That of a run says what has become of its jobs, and nothing else.
 func (c *console) exitCode(out *printed) int {
-	if out.err == nil {
+	if out.err == nil || c.concluded && errors.Is(out.err, syscall.EPIPE) {
 		return exitOK
 	}
 	fmt.Fprintf(c.err, "fairway: what was to be printed is incomplete: standard output: %v\n", out.err)
@@ -126,6 +127,10 @@ func exitCodesTopic() *cobra.Command {
 		Long:  exitCodeHelp(),
 	}
 }
+
+// outliveReaders has the process go on when whoever reads what it prints goes away,
+// as head does. SIGPIPE is caught and not ignored: what is started would inherit that.
+func outliveReaders() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
 // signalled calls each of its functions at the next signal that asks the program to
 // end, in order, the last one from then on. The returned function ends that.
