@@ -78,6 +78,10 @@ const allOfIt = time.Hour
 // run go on, the floor rises, and new ones begin above it. Mostly nobody is as far
 // from the floor as that, and T waits for a turn of each of the others.
 type slots struct {
+	// A task that can run is in running or in the queue of its level, and one that waits for an
+	// event or has ended in neither. Unless all slots are taken, nobody queues. Tasks, and who
+	// tends the scheduler, call methods, which hold mu from beginning to end; what a running
+	// task has to know of it is in its marks. It lasts as long as the scheduler.
 	mu      sync.Mutex
 	total   int
 	spare   int      // tasks allowed over total, for those that events have woken

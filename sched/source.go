@@ -39,6 +39,9 @@ type source struct {
 	stats *stats
 	adapt adaptation
 
+	// A request is in the group (members counts those), in joining, or taken out for good. joining
+	// is empty unless an exclusive Block runs. Whoever holds calls owns all of this: the leader,
+	// the server, or a waiter that joins or ends. It lasts as long as the kind.
 	calls   sync.Mutex   // serializes callbacks, guards what follows
 	members atomic.Int32 // entries that are grouped; changed under calls
 	joining []*entry     // not yet grouped, since Block is running
@@ -49,6 +52,8 @@ type source struct {
 	polled  time.Time    // last poll
 	window  time.Time    // start of the time in which an event found now may have come
 
+	// Requests that have ended and are not taken out yet, put down by anybody. Whoever holds calls
+	// takes them out before letting go.
 	endMu sync.Mutex
 	ended []*entry
 	some  atomic.Int32  // length of ended
