@@ -18,6 +18,10 @@ func refuse(format string, args ...any) error {
 }
 
 // Core is the TaskQueue. It is not safe for concurrent use.
+//
+// Its methods are the places where its parts meet: an input comes in, the parts
+// that it concerns are changed, and settle follows what they found in the
+// worklists to its end. The state itself belongs to the parts.
 type Core struct {
 	*step
 	journal   journal
@@ -26,6 +30,7 @@ type Core struct {
 	fleet     fleet
 	placement placement
 
+	// Memory of answers: they are kept by who gets them, so it is never reused.
 	inputSlab  rows.Slab[InputFile]
 	outputSlab rows.Slab[OutputFile]
 	runSlab    rows.Slab[Assignment]

@@ -15,6 +15,11 @@
 //     durable.
 //  5. Step a [Tick] no later than Effects.WakeAt.
 //
+// A [Core] is composed of five parts, each the owner of one kind of state:
+// placement, fleet, queue, files and journal. A part calls the parts after it in
+// this list only. Begin with the comments of these types; docs/dispatch.md says
+// which file decides what.
+//
 // Guarantees: conflicting jobs get a file in the order of their submission;
 // there is no deadlock, because all requests of a job are inserted together;
 // outputs of a job become visible all together and from one attempt; a reader

@@ -59,7 +59,9 @@ func (fs *files) inputFor(p *pilot, v *version) InputFile {
 // the size that is known of it.
 func (fs *files) hold(p *pilot, v *version, size int64) {
 	if p.holds(v) {
-		fs.outdate(p, v, size)
+		if fs.setAside(copyOf{p, v}) { // nobody reads the older one any more
+			p.hints.incoming += size
+		}
 		return
 	}
 	p.hints.incoming += size
@@ -85,14 +87,6 @@ func (fs *files) reappeared(v *version) {
 	fs.arrived(v)
 	if v.writer != nil {
 		fs.work.cancel = append(fs.work.cancel, v.writer)
-	}
-}
-
-// outdate is for a pilot that has a copy with the version's tag: what it holds
-// besides nobody will read.
-func (fs *files) outdate(p *pilot, v *version, size int64) {
-	if at := (copyOf{p, v}); fs.setAside(at) {
-		p.hints.incoming += size
 	}
 }
 

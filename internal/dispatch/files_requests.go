@@ -180,18 +180,16 @@ func (fs *files) unawait(j *job) {
 		return
 	}
 	for i := range j.requests {
-		if v := j.requests[i].read; v != nil {
-			fs.stopWaiting(v, j)
+		v := j.requests[i].read
+		if v == nil {
+			continue
+		}
+		fs.waiters[v] = slices.DeleteFunc(fs.waiters[v], func(w *job) bool { return w == j })
+		if len(fs.waiters[v]) == 0 {
+			delete(fs.waiters, v)
 		}
 	}
 	j.absent = 0
-}
-
-func (fs *files) stopWaiting(v *version, j *job) {
-	fs.waiters[v] = slices.DeleteFunc(fs.waiters[v], func(w *job) bool { return w == j })
-	if len(fs.waiters[v]) == 0 {
-		delete(fs.waiters, v)
-	}
 }
 
 // arrived tells those who wait for the version that it can be had.

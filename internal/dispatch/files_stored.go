@@ -21,7 +21,10 @@ func (fs *files) publish(j *job, v *version) {
 		return
 	}
 	if v.number < v.file.published {
-		fs.overtaken(v.file)
+		if later := fs.publishing[v.file]; later != nil {
+			// A Load before the later one is confirmed must not publish this one.
+			fs.journal.persistPublished(FileRef{LFN: v.file.lfn, Version: later.number - 1})
+		}
 		return
 	}
 	v.publishing = true
@@ -43,14 +46,6 @@ func (fs *files) publishNext(f *file) {
 		f.published, fs.publishing[f] = v.number+1, v
 		fs.effects.Publish = append(fs.effects.Publish, Publish{File: v.ref(), PFN: v.pfn, Size: v.size})
 		return
-	}
-}
-
-// overtaken is for a file of which a version was committed after a later one
-// was given out. A Load before that is confirmed knows it from this record.
-func (fs *files) overtaken(f *file) {
-	if later := fs.publishing[f]; later != nil {
-		fs.journal.persistPublished(FileRef{LFN: f.lfn, Version: later.number - 1})
 	}
 }
 
@@ -185,7 +180,7 @@ func (fs *files) loseResults(files []LostFile) {
 			}
 		}
 		fs.journal.results[key] = r
-		fs.journal.persistStored(key, &r)
+		fs.journal.persistResult(key, &r)
 	}
 }
 
@@ -208,7 +203,7 @@ func (fs *files) persistOutputs(j *job) {
 		outputs[i].asWanted(j.outputFor(v.file.lfn))
 	}
 	if j.reused {
-		fs.journal.persistResult(j, j.key.hex(), outputs)
+		fs.journal.persistResult(j.key, &storedResult{j.name, j.digest, j.inputMarks(), fs.journal.incarnation, outputs})
 	} else {
 		fs.journal.persistCommit(j, outputs)
 	}

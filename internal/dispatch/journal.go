@@ -51,13 +51,7 @@ func (jn *journal) persistCommit(j *job, outputs []output) {
 	jn.appendBody(TableCommit, jobKey(j.id), appendCommit(jn.bodies.next(), j, outputs))
 }
 
-func (jn *journal) persistResult(j *job, key string, outputs []output) {
-	b := resultBody{Job: j.name, Digest: j.digest, Inputs: j.inputMarks(), Made: jn.incarnation, Outputs: outputs}
-	jn.appendBody(TableResult, key, appendResult(jn.bodies.next(), &b))
-}
-
-// persistStored is for a result of an earlier run that has changed.
-func (jn *journal) persistStored(key identity, r *storedResult) {
+func (jn *journal) persistResult(key identity, r *storedResult) {
 	b := resultBody{Job: r.job, Digest: r.digest, Inputs: r.inputs, Made: r.made, Outputs: r.outputs}
 	jn.appendBody(TableResult, key.hex(), appendResult(jn.bodies.next(), &b))
 }

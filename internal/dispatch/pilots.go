@@ -24,7 +24,10 @@ func (c *Core) dropPilot(p *pilot, reason string) {
 		delete(c.placement.reserved, p.reserved)
 		p.reserved = nil
 	}
-	c.clearCache(p)
+	for len(p.versions) > 0 {
+		c.dropCopy(p, p.versions[len(p.versions)-1])
+	}
+	clear(p.other)
 	if at := p.place(); !c.fleet.stands(at) {
 		c.placement.unbind(at)
 	}

@@ -182,19 +182,17 @@ func (pl *placement) admits(p *pilot, cl *class, ahead bool) admission {
 	if !pl.fleet.fitsWhole(p, cl) {
 		return never
 	}
-	if !p.room(cl, 1) && (!ahead || !pl.mayRunAhead(p, cl)) {
-		return never
+	if !p.room(cl, 1) {
+		// Jobs are queued at a pilot only while there are more of them than all
+		// pilots have slots, so that none runs dry meanwhile.
+		if !ahead || pl.queue.ready <= pl.fleet.slots || !p.room(cl, int64(1+pl.config.Ahead)) {
+			return never
+		}
 	}
 	if k := &cl.key; k.site != "" && k.site != p.info.Site && k.wait > 0 {
 		return onTime
 	}
 	return always
-}
-
-// mayRunAhead: jobs are queued at a pilot only while there are more of them
-// than all pilots have slots, so that none runs dry meanwhile.
-func (pl *placement) mayRunAhead(p *pilot, cl *class) bool {
-	return pl.queue.ready > pl.fleet.slots && p.room(cl, int64(1+pl.config.Ahead))
 }
 
 func (pl *placement) firstByRank(l *level, p *pilot) *job {

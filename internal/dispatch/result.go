@@ -136,7 +136,10 @@ func (c *Core) attemptFailed(by PilotID, j *job, r *Result, host string) {
 	}
 	if f.Tries >= most || !j.policy.retries(r) {
 		c.fleet.endAttempts(j)
-		c.finishFailed(by, j, r)
+		n := len(c.effects.Events)
+		c.finish(j, Failed, f.Reason)
+		e := &c.effects.Events[n]
+		e.Pilot, e.Result = by, r
 		return
 	}
 	c.adapt(j, r, host)
@@ -186,13 +189,6 @@ func (c *Core) adapt(j *job, r *Result, host string) {
 	case OutOfDisk, StageInFailed, StageOutFailed, Lost:
 		f.Avoid = host
 	}
-}
-
-func (c *Core) finishFailed(by PilotID, j *job, r *Result) {
-	n := len(c.effects.Events)
-	c.finish(j, Failed, j.fate.Reason)
-	e := &c.effects.Events[n]
-	e.Pilot, e.Result = by, r
 }
 
 // attemptLost is for an attempt whose pilot is gone, or no longer has it.

@@ -57,7 +57,10 @@ func (c *Core) takeSync(p *pilot, s *Sync) {
 		p.needFull = true
 		c.fleet.mustAnswer(p)
 	default:
-		c.takeChanges(p, s)
+		for _, ref := range s.Started {
+			c.started(p, ref)
+		}
+		c.cacheChanges(p, s)
 	}
 	p.ending = slices.DeleteFunc(p.ending, func(e ending) bool { return e.number != 0 && s.LastAnswer >= e.number })
 	if s.LastAnswer > p.acked {
@@ -79,13 +82,6 @@ func (c *Core) takeSync(p *pilot, s *Sync) {
 // has confirmed: while an attempt stores thousands of files, each of its Syncs would
 // carry all those before.
 const maxUnconfirmed = 64
-
-func (c *Core) takeChanges(p *pilot, s *Sync) {
-	for _, ref := range s.Started {
-		c.started(p, ref)
-	}
-	c.cacheChanges(p, s)
-}
 
 // takeWhole replaces all that is known of the pilot by what it says.
 func (c *Core) takeWhole(p *pilot, s *Sync) {
@@ -195,13 +191,6 @@ func (c *Core) replaceCache(p *pilot, s *Sync) {
 		}
 	}
 	c.cacheChanges(p, s)
-}
-
-func (c *Core) clearCache(p *pilot) {
-	for len(p.versions) > 0 {
-		c.dropCopy(p, p.versions[len(p.versions)-1])
-	}
-	clear(p.other)
 }
 
 // dropCopy is for a version that left a pilot's cache.
