@@ -110,7 +110,7 @@ repeats a result.`),
 			root.AddCommand(command)
 		}
 	}
-	grouped("run", c.runCommand(), c.checkCommand(), c.stopCommand(), c.cleanCommand())
+	grouped("run", c.runCommand(), c.checkCommand(), c.siteCommand(), c.stopCommand(), c.cleanCommand())
 	grouped("look", c.jobsCommand(), c.showCommand(), c.explainCommand(), c.logsCommand(), c.exportCommand())
 	grouped("look", c.simCommand())
 	grouped("change", c.cancelCommand(), c.retryCommand(), c.closeCommand())

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 
@@ -13,13 +15,16 @@ import (
 // pilotCommand is what a batch system starts on a worker node. It is of no use
 // to a person, so help does not list it.
 func (c *console) pilotCommand() *cobra.Command {
-	connect := ""
+	connect, probe := "", ""
 	command := &cobra.Command{
 		Use:    "pilot",
 		Short:  "Run a pilot (started by the batch system, configured by " + pilot.ConfigVariable + " or a connection file)",
 		Hidden: true,
 		Args:   noArgument,
 		RunE: func(command *cobra.Command, _ []string) error {
+			if probe != "" {
+				return probeNode(command.Context(), probe)
+			}
 			config, err := pilotConfig(connect)
 			if err != nil {
 				return err
@@ -31,7 +36,32 @@ func (c *console) pilotCommand() *cobra.Command {
 		},
 	}
 	command.Flags().StringVar(&connect, "connect", "", "reach the server as this connection file says, which the server wrote for the launch; -: standard input")
+	command.Flags().StringVar(&probe, "probe", "", "read settings from this file, write what the node has beside it (.found), and end")
 	return command
+}
+
+// foundEnding is added to the name of the settings of a probe.
+const foundEnding = ".found"
+
+// probeNode writes down what a pilot with the settings of a file would have here.
+func probeNode(ctx context.Context, file string) error {
+	encoded, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	config, err := pilot.DecodeConfig(string(encoded))
+	if err != nil {
+		return err
+	}
+	found, err := json.Marshal(pilot.Probe(ctx, config))
+	if err != nil {
+		return err
+	}
+	fresh := file + ".new"
+	if err := os.WriteFile(fresh, found, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(fresh, file+foundEnding)
 }
 
 // pilotConfig is that of a connection file or, where none is named, of the

@@ -96,8 +96,11 @@ func farSite(s *site.Site, workflow *flow.Workflow, o *runOptions) server.Site {
 			settings := farPilot(s, tools, l, o)
 			return s.Open(site.Place{
 				State: l.ID, Folder: l.Pilots, Program: program,
-				Connection: func(launch string) (string, error) { return connection(launch, settings) },
-				Log:        func(launch string) string { return filepath.Join(l.Pilots, launch+".log") },
+				Arguments: func(launch string) ([]string, error) {
+					file, err := connection(launch, settings)
+					return []string{"pilot", "--connect", file}, err
+				},
+				Log: func(launch string) string { return filepath.Join(l.Pilots, launch+".log") },
 			})
 		},
 	}

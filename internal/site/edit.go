@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -90,6 +91,8 @@ func parseOrEmpty(file string, data []byte) ([]*Site, error) {
 	return Parse(file, data)
 }
 
+var plainNumber = regexp.MustCompile(`^[1-9][0-9]{0,8}$`)
+
 func describe(name string, settings []Setting) (string, error) {
 	body := &yaml.Node{Kind: yaml.MappingNode}
 	for _, s := range settings {
@@ -97,6 +100,9 @@ func describe(name string, settings []Setting) (string, error) {
 		for _, v := range s.Values {
 			item := &yaml.Node{}
 			item.SetString(v)
+			if plainNumber.MatchString(v) {
+				item.Tag = "!!int" // which needs no quotes
+			}
 			value.Content = append(value.Content, item)
 		}
 		if len(s.Values) == 1 {

@@ -12,9 +12,9 @@ type Place struct {
 	State   string // the identity of the state that they work for
 	Folder  string // for scripts and logs
 	Program string // the program that is the pilot
-	// Connection is the file by which the pilot of a launch reaches its server.
-	// It may hold secrets; the script only names it.
-	Connection func(launch string) (path string, err error)
+	// Arguments are those of the program for a launch. Everybody may read them in a
+	// list of processes: secrets are in files that they name.
+	Arguments func(launch string) ([]string, error)
 	// Log is the file for what the pilot of a launch says.
 	Log func(launch string) string
 }
@@ -24,8 +24,8 @@ func (s *Site) Open(p Place) (*command.System, error) {
 	return command.New(command.Config{
 		Template: s.Template, Request: s.Request, State: p.State, Folder: p.Folder,
 		Script: func(launch string) (string, error) {
-			connection, err := p.Connection(launch)
-			return s.script(p.Program, connection, p.Log(launch)), err
+			arguments, err := p.Arguments(launch)
+			return s.script(append([]string{p.Program}, arguments...), p.Log(launch)), err
 		},
 	})
 }
@@ -38,7 +38,7 @@ done
 `
 
 // script is what a pilot consists of for the shell.
-func (s *Site) script(program, connection, log string) string {
+func (s *Site) script(command []string, log string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "exec >>%s 2>&1 </dev/null\n", quote(log))
 	if len(s.Modules) > 0 {
@@ -50,9 +50,28 @@ func (s *Site) script(program, connection, log string) string {
 	if s.Setup != "" {
 		b.WriteString(strings.TrimRight(s.Setup, "\n") + "\n")
 	}
-	fmt.Fprintf(&b, "exec %s pilot --connect %s\n", quote(program), quote(connection))
+	b.WriteString("exec")
+	for _, word := range command {
+		b.WriteString(" " + quote(word))
+	}
+	b.WriteString("\n")
 	return b.String()
 }
 
 // quote makes one word of the shell of a text.
 func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
+
+// Example is what would be submitted, with names in capitals for what each state and
+// launch has of its own. It makes nothing.
+func (s *Site) Example(p Place) (string, error) {
+	body, err := p.Arguments("LAUNCH")
+	if err != nil {
+		return "", err
+	}
+	return command.Example(command.Config{
+		Template: s.Template, Request: s.Request, State: p.State, Folder: p.Folder,
+		Script: func(launch string) (string, error) {
+			return s.script(append([]string{p.Program}, body...), p.Log(launch)), nil
+		},
+	})
+}

@@ -188,8 +188,10 @@ func TestScript(t *testing.T) {
 	}
 	system, err := sites[0].Open(Place{
 		State: "0123456789abcdef", Folder: t.TempDir(), Program: "/it's/fairway",
-		Connection: func(launch string) (string, error) { return "/a b/" + launch + ".connect", nil },
-		Log:        func(launch string) string { return "/a b/" + launch + ".log" },
+		Arguments: func(launch string) ([]string, error) {
+			return []string{"pilot", "--connect", "/a b/" + launch + ".connect"}, nil
+		},
+		Log: func(launch string) string { return "/a b/" + launch + ".log" },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -212,7 +214,7 @@ func TestScript(t *testing.T) {
 exec >>'/a b/l-1.log' 2>&1 </dev/null
 ` + findModules + `module load 'gcc/12' || exit
 ulimit -s unlimited
-exec '/it'\''s/fairway' pilot --connect '/a b/l-1.connect'
+exec '/it'\''s/fairway' 'pilot' '--connect' '/a b/l-1.connect'
 `
 	if script != want {
 		t.Errorf("got\n%s\nwant\n%s", script, want)

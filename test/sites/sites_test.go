@@ -171,6 +171,9 @@ const gridEngineSite = `sites:
 
 func lambda(t *testing.T) string {
 	t.Helper()
+	if os.Getenv(batchtest.Required) == "" {
+		t.Skip("a long test: make test-slurm, make test-gridengine")
+	}
 	for _, program := range []string{"bowtie2", "samtools", "bcftools"} {
 		if _, err := exec.LookPath(program); err != nil {
 			t.Skip("the programs of the lambda workflow are not installed:", err)
@@ -193,6 +196,32 @@ func TestSlurm(t *testing.T) {
 		noSecrets(t, folder)
 	})
 	t.Run("lambda", func(t *testing.T) { onSite(t, lambda(t), slurmSite, "cluster") })
+	t.Run("site test", func(t *testing.T) {
+		folder := folderWith(t, workflow, slurmSite)
+		said := run(t, folder, "site", "test", "cluster")
+		for _, want := range []string{"#SBATCH --partition=batch", "a pilot came after", "processors  2", "time        ", "tools       tr, sed"} {
+			if !strings.Contains(said, want) {
+				t.Errorf("it doesn't say %q:\n%s", want, said)
+			}
+		}
+		if entries, _ := os.ReadDir(folder); len(entries) != 3 {
+			t.Errorf("it left files: %v", entries)
+		}
+	})
+	t.Run("site test of a node without a tool", func(t *testing.T) {
+		folder := folderWith(t, workflow, strings.Replace(slurmSite, "[tr, sed]", "[no-such-tool]", 1))
+		out, err := command(t, folder, "site", "test", "cluster").CombinedOutput()
+		if err == nil || !strings.Contains(string(out), "no-such-tool is not in PATH") {
+			t.Errorf("%v:\n%s", err, out)
+		}
+	})
+	t.Run("no such partition", func(t *testing.T) {
+		folder := folderWith(t, workflow, strings.Replace(slurmSite, "partition: batch", "partition: nowhere", 1))
+		out, err := command(t, folder, "site", "test", "cluster").CombinedOutput()
+		if err == nil || !strings.Contains(string(out), "invalid partition") {
+			t.Errorf("%v:\n%s", err, out)
+		}
+	})
 	t.Run("beside this machine", func(t *testing.T) { onSite(t, workflow, slurmSite, "cluster", "local") })
 }
 

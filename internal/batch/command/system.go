@@ -70,7 +70,21 @@ func New(cfg Config) (*System, error) {
 	if err := os.MkdirAll(cfg.Folder, 0o700); err != nil {
 		return nil, err
 	}
-	return &System{cfg: cfg, prefix: "fairway." + cfg.State[:min(len(cfg.State), stateLetters)] + "."}, nil
+	return &System{cfg: cfg, prefix: prefixOf(cfg.State)}, nil
+}
+
+func prefixOf(state string) string {
+	return "fairway." + state[:min(len(state), stateLetters)] + "."
+}
+
+// Example is what would be submitted for a launch named LAUNCH, and the script where that
+// is another text.
+func Example(cfg Config) (string, error) {
+	script, input, err := (&System{cfg: cfg, prefix: prefixOf(cfg.State)}).Text("LAUNCH")
+	if input != script {
+		input += "\n" + script
+	}
+	return input, err
 }
 
 func (s *System) values() values {
