@@ -4,6 +4,7 @@ package sites_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io/fs"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"fairway/internal/batch/batchtest"
+	"fairway/sched"
 	"fairway/test/program"
 )
 
@@ -266,4 +268,92 @@ func TestSlurmAndGridEngine(t *testing.T) {
 	batchtest.GridEngine(t)
 	both := slurmSite + strings.TrimPrefix(gridEngineSite, "sites:\n")
 	onSite(t, workflow, both, "cluster", "farm")
+}
+
+// slow is a workflow whose jobs a server does not outlive, if it is killed.
+const slow = `workflow: slow
+inputs:
+  texts: {files: 'in/{n}.txt', as: 'in/{n}'}
+steps:
+  wait:
+    each: in/{n}
+    writes: out/{n}
+    command: echo begun >> ${marks}/$n; sleep 3; cp "$in" "$out"
+`
+
+// A server that is killed leaves its pilots to the next one: they go on computing, no
+// job runs twice, and the batch system never has more than max_pilots.
+func TestSlurmServerIsKilled(t *testing.T) {
+	batchtest.Slurm(t)
+	marks := t.TempDir()
+	folder := folderWith(t, strings.ReplaceAll(slow, "${marks}", marks), strings.Replace(slurmSite, "max_pilots: 3", "max_pilots: 2", 1))
+	most := countJobs(t)
+	first := exec.CommandContext(t.Context(), fairway, "run", "--site", "cluster")
+	first.Dir = folder
+	if err := first.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if _, err := sched.Default().WaitFile(ctx, sched.FileQuery{Path: filepath.Join(marks, "0"), Until: func(f sched.FileState) bool { return f.Info != nil }}); err != nil {
+		t.Fatal("no job began:", err, pilotLogs(folder))
+	}
+	if err := first.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = first.Wait()
+	run(t, folder, "run", "--site", "cluster")
+	for name, text := range results(t, folder) {
+		if want, _ := os.ReadFile(filepath.Join(folder, "in", filepath.Base(name)+".txt")); text != string(want) {
+			t.Errorf("%s is not what was read", name)
+		}
+	}
+	begun, _ := os.ReadFile(filepath.Join(marks, "0"))
+	if n := strings.Count(string(begun), "begun"); n != 1 {
+		t.Errorf("the job that ran when the server was killed began %d times\n%s", n, pilotLogs(folder))
+	}
+	if n := most(); n > 2 || n == 0 {
+		t.Errorf("the batch system had %d pilots, of at most 2", n)
+	}
+}
+
+// countJobs asks Slurm again and again how many jobs it has, until the returned function
+// tells the most.
+func countJobs(t *testing.T) (most func() int) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan int, 1)
+	status := sched.NewStatus(sched.Default(), sched.StatusConfig[string, int]{
+		Name: "squeue of " + t.Name(), Every: 100 * time.Millisecond,
+		Query: func(ctx context.Context, keys []string) (map[string]int, error) {
+			out, err := exec.CommandContext(ctx, "squeue", "--noheader", "--states=PENDING,RUNNING", "--format=%j").Output()
+			return map[string]int{keys[0]: strings.Count(string(out), "fairway.")}, err
+		},
+	})
+	go func() {
+		n := 0
+		_, _ = status.Wait(ctx, "jobs", func(a sched.Answer[int]) bool {
+			n = max(n, a.Value)
+			return false
+		})
+		done <- n
+	}()
+	return func() int {
+		cancel()
+		return <-done
+	}
+}
+
+// A batch system that takes no pilots must not end a run that others can serve, and the
+// person must be told why.
+func TestSlurmRefusesPilots(t *testing.T) {
+	batchtest.Slurm(t)
+	local := folderWith(t, workflow, "")
+	run(t, local, "run")
+	folder := folderWith(t, workflow, strings.Replace(slurmSite, "partition: batch", "partition: nowhere", 1))
+	said := run(t, folder, "run", "--site", "cluster", "--site", "local")
+	mustEqual(t, results(t, folder), results(t, local))
+	if !strings.Contains(said, "cluster takes no pilot, and is asked again") || !strings.Contains(said, "invalid partition") {
+		t.Errorf("nobody was told that the site refuses pilots:\n%s", said)
+	}
 }
