@@ -40,6 +40,7 @@ type runOptions struct {
 	record       string
 	sites        []string
 	listen       string
+	detach       bool
 }
 
 func (c *console) runCommand() *cobra.Command {
@@ -60,7 +61,8 @@ Ctrl-C once lets the running attempts end; twice ends them at once.`,
   fairway run workflow.yaml --until merge
   fairway run workflow.yaml --site cluster --site local
   fairway run trace.json --time-scale 0.01 --size-scale 0
-  fairway run workflow.yaml --follow      # watch a run that is under way`,
+  fairway run workflow.yaml --follow      # watch a run that is under way
+  fairway run workflow.yaml --detach      # log out; fairway run --follow watches it`,
 		Args:              maybeFile,
 		ValidArgsFunction: workflowFiles,
 		RunE: func(command *cobra.Command, arguments []string) error {
@@ -83,6 +85,7 @@ Ctrl-C once lets the running attempts end; twice ends them at once.`,
 	flags.BoolVar(&o.keepResults, "keep-results", false, "leave results of earlier runs that this one does not make")
 	flags.BoolVar(&o.keepSandbox, "keep-sandbox", false, "keep the folders in which attempts ran that fail; their notes say where")
 	flags.BoolVar(&o.follow, "follow", false, "when another process runs it already, watch that")
+	flags.BoolVar(&o.detach, "detach", false, "go on in the background, also when the terminal is gone")
 	flags.IntVar(&o.pilots, "pilots", 0, "local pilots; 0: one for each processor, or fewer where a step needs more than one has")
 	flags.StringArrayVar(&o.has, "has", nil, "what this machine has besides, for needs: in the workflow: gpu=1 (may be repeated)")
 	flags.StringVar(&o.cache, "cache", "host", "who shares cached files: host (all pilots of the machine), pilot (each its own), none")
@@ -129,6 +132,8 @@ func (o *runOptions) check() error {
 		return fail(exitUsage, "", "--pilots cannot be negative")
 	case o.timeScale < 0 || o.sizeScale < 0:
 		return fail(exitUsage, "", "--time-scale and --size-scale cannot be negative")
+	case o.detach && (o.dryRun || o.follow):
+		return fail(exitUsage, "", "--detach is for a run that goes on, not for --dry-run or --follow")
 	case o.dryRun && o.follow:
 		return fail(exitUsage, "", "--dry-run runs nothing that --follow could watch")
 	}
@@ -160,6 +165,9 @@ func (c *console) run(ctx context.Context, o *runOptions) error {
 			return alreadyRunning(o.folder)
 		}
 		return c.follow(ctx, o.folder, connection)
+	}
+	if o.detach && !isDetached() {
+		return c.detach(ctx, o)
 	}
 	return c.serve(ctx, o)
 }

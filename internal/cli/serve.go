@@ -32,6 +32,11 @@ func (c *console) serve(ctx context.Context, o *runOptions) error {
 	if err != nil {
 		return opened(err)
 	}
+	if isDetached() {
+		if err := leaveTerminal(o.folder); err != nil {
+			return fmt.Errorf("going on in the background: %w", err)
+		}
+	}
 	sched.Default().React() // beside jobs that compute
 	watched := c.watchInBackground(ctx, o.folder)
 	interrupted := c.stopOnSignal(s)

@@ -121,7 +121,7 @@ type Result struct {
 	Notes    []string // one line each for a person; they decide nothing
 	Outputs  []WrittenFile
 	Usage    Usage
-	Lost     []LostFile // stored files that the attempt was to read and found lost, or others damaged meanwhile
+	Lost     []LostFile // inputs that it found lost, or damaged meanwhile; others do not count
 }
 
 // WrittenFile is an output of an attempt, stored but not yet visible.

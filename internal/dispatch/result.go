@@ -19,10 +19,12 @@ func (c *Core) resultArrived(by PilotID, p *pilot, r *Result) {
 		c.files.discardForeign(r)
 		return
 	}
-	for i := range r.Lost {
-		c.loseFile(&r.Lost[i])
-	}
 	j, a := c.queue.find(r.Job), c.fleet.attempts[r.Attempt]
+	for i := range r.Lost {
+		if j != nil && j.reads(r.Lost[i].File) { // of other files its pilot has not been told
+			c.loseFile(&r.Lost[i])
+		}
+	}
 	if j == nil || a != nil && a.job != j {
 		c.files.discard(nil, r)
 		return
@@ -189,6 +191,16 @@ func (c *Core) adapt(j *job, r *Result, host string) {
 	case OutOfDisk, StageInFailed, StageOutFailed, Lost:
 		f.Avoid = host
 	}
+}
+
+// reads reports whether a file is an input of the job.
+func (j *job) reads(f FileRef) bool {
+	for i := range j.requests {
+		if v := j.requests[i].read; v != nil && v.file.lfn == f.LFN && v.number == f.Version {
+			return true
+		}
+	}
+	return false
 }
 
 // attemptLost is for an attempt whose pilot is gone, or no longer has it.
