@@ -33,6 +33,7 @@ func TestFoldersInWorkflows(t *testing.T) {
 		"workflow: w\ninputs: {i: {files: 'https://example.org/d/'}}\nsteps: {a: {reads: d/, writes: x, command: 'true'}}\n":                          `an input folder must be on this machine`,
 		"workflow: w\ninputs: {i: {files: 'd/{s}/', as: 'e/{s}'}}\nsteps: {a: {each: 'e/{s}', writes: 'x/{s}', command: 'true'}}\n":                   `write as: "e/{s}/"`,
 		"workflow: w\ninputs: {i: {files: 'd/{s}', as: 'e/{s}/'}}\nsteps: {a: {each: 'e/{s}/', writes: 'x/{s}', command: 'true'}}\n":                  `the name "e/{s}/" for a folder`,
+		folderFrame + "  z: {reads: genome.fa, writes: state/, command: x}\n  a: {each: 'in/{s}/', rewrites: state/, command: x}\n":                   "",
 		folderFrame + "  a: {each: 'in/{s}/', split: {records: 1, count: ls $in | wc -l}, writes: 'x/{s}.{chunk}/', command: 'true'}\n":               "",
 		folderFrame + "  a: {each: 'in/{s}/', writes: 'x/{s}/', rewrites: state/, command: 'true'}\n  b: {merge: 'x/{s}/', writes: y/, command: x}\n": "",
 	} {

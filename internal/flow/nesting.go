@@ -29,7 +29,7 @@ func (p *parser) checkNesting(w *Workflow, r *routes) {
 				p.FailAt(later.line, later.column, "give one of them another name",
 					"%s makes a file %q, and %s one in a folder of that name, %q", owner[outer], outer.text, of, inner.text)
 			}
-			if outer := named[shape[:at+1]]; outer != nil && outer != inner {
+			if outer := named[shape[:at+1]]; outer != nil && at+1 < len(shape) {
 				later := outer
 				if inner.line > outer.line {
 					later = inner
