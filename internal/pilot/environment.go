@@ -1,6 +1,7 @@
 package pilot
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -42,7 +43,7 @@ func machine() string {
 
 // checkEnvironment finds out what the node has, and returns an error for what
 // is missing (paper 3, section IV: such a pilot announces the error and ends).
-func (p *pilot) checkEnvironment() error {
+func (p *pilot) checkEnvironment(ctx context.Context) error {
 	c := &p.cfg
 	var missing []error
 	for _, tool := range c.Tools {
@@ -57,7 +58,7 @@ func (p *pilot) checkEnvironment() error {
 			p.hello.Tools = append(p.hello.Tools, tool)
 		}
 	}
-	err := errors.Join(append(missing, c.runCheck(), p.checkProcessors(), p.checkMemory(), p.checkDisk(), checkStorage(p.places, c.Storage))...)
+	err := errors.Join(append(missing, c.runCheck(), p.checkProcessors(), p.checkMemory(), p.checkDisk(), p.openStorage(ctx))...)
 	p.hello.Has = c.resourcesToWire()
 	return err
 }

@@ -84,6 +84,7 @@ func (p *pilot) deliver(a *attempt) {
 		a.result.Usage.StageOutEnd = timestamppb.Now()
 	}
 	p.keepLog(a)
+	p.sendLogs(a)
 	p.leave(a)
 	if reason := a.stopReason(); reason != nil && a.failed() {
 		a.result.Outcome, a.result.Message = reason.outcome, reason.why

@@ -40,6 +40,7 @@ type pilot struct {
 	client    wire.TaskQueueClient
 	places    storage.Places
 	storage   storage.Element
+	reach     *reach // nil where the server is on this machine
 	hello     *wire.PilotInfo
 	has       resources
 	caching   caching
@@ -53,6 +54,7 @@ type pilot struct {
 	boxes     *memoryBoxes
 	watch     *inputWatch
 
+	sendsLogs  bool // the folder of what attempts print is not shared with the server
 	toldNoBash atomic.Bool
 
 	prefetching chan struct{} // holds one for each file that is fetched ahead
@@ -119,7 +121,7 @@ func Run(ctx context.Context, cfg Config) error {
 			stop()
 		}
 	}()
-	if err := p.prepare(); err != nil {
+	if err := p.prepare(ctx); err != nil {
 		p.announce(ctx, err)
 		return fmt.Errorf("%w: %w", ErrEnvironment, err)
 	}
@@ -152,8 +154,8 @@ func newPilot(cfg Config) (*pilot, error) {
 }
 
 // prepare checks the environment and makes what attempts need.
-func (p *pilot) prepare() (err error) {
-	if err := p.checkEnvironment(); err != nil {
+func (p *pilot) prepare(ctx context.Context) (err error) {
+	if err := p.checkEnvironment(ctx); err != nil {
 		return err
 	}
 	p.has = p.cfg.resources()

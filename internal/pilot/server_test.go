@@ -57,6 +57,7 @@ type taskQueue struct {
 	folder  string
 	address string
 	http    *http.Server
+	files   http.Handler // of pilots that are far
 
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced when something changes

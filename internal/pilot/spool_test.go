@@ -1,6 +1,7 @@
 package pilot
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"fairway/internal/access"
+	"fairway/internal/storage/served"
 	"fairway/internal/wire"
 )
 
@@ -165,7 +167,10 @@ func (q *taskQueue) far(tokens *access.Tokens, launch string, before int) (file 
 		q.t.Fatal(err)
 	}
 	path, handler := wire.NewTaskQueueHandler(q)
-	server = access.NewServer(access.Handler(tokens, map[string]http.Handler{path: access.Timed(handler)}), slog.New(slog.DiscardHandler))
+	if q.files == nil {
+		q.files = served.NewHandler(served.Config{Launch: launchOf})
+	}
+	server = access.NewServer(access.Handler(tokens, map[string]http.Handler{path: access.Timed(handler), served.Prefix: q.files}), slog.New(slog.DiscardHandler))
 	go server.Serve(listener)
 	q.t.Cleanup(func() { server.Close() })
 	file = filepath.Join(q.folder, launch+".connect")
@@ -178,6 +183,11 @@ func (q *taskQueue) far(tokens *access.Tokens, launch string, before int) (file 
 		q.t.Fatal(err)
 	}
 	return file, server
+}
+
+func launchOf(ctx context.Context) (string, bool) {
+	caller, known := access.CallerOf(ctx)
+	return caller.Launch, known
 }
 
 // The server moves while a job runs, and forgets the launch after that.

@@ -13,6 +13,7 @@ import (
 	"fairway/internal/cache"
 	"fairway/internal/fault"
 	"fairway/internal/storage"
+	"fairway/internal/storage/served"
 	"fairway/internal/wire"
 )
 
@@ -30,6 +31,7 @@ type input struct {
 	cache.Item // its size is 0 if it is not known
 	pfn        string
 	sum        uint32      // of what a job made; 0 if it is not known
+	ticket     []byte      // to read it through the server
 	path       string      // in the sandbox, relative
 	cached     *cache.File // nil if it is read past the cache
 	hit        bool        // it was in a cache of this host
@@ -39,7 +41,7 @@ type input struct {
 }
 
 func newInput(f *wire.InputFile) *input {
-	return &input{Item: cache.Item{Ref: refOf(f.GetFile()), Size: f.GetSize()}, pfn: f.GetPfn(), sum: f.GetAdler32()}
+	return &input{Item: cache.Item{Ref: refOf(f.GetFile()), Size: f.GetSize()}, pfn: f.GetPfn(), sum: f.GetAdler32(), ticket: f.GetTicket()}
 }
 
 func (in *stageIn) run() error {
@@ -108,7 +110,7 @@ func (in *stageIn) check(i *input, target string) (err error) {
 	if i.before, err = os.Stat(target); err != nil {
 		return err
 	}
-	if !i.intact() {
+	if !in.intact(i) {
 		return &changedError{i.pfn}
 	}
 	return in.verify(i, target)
@@ -184,6 +186,7 @@ func (p *pilot) bring(ctx context.Context, i *input) (err error) {
 		i.hit = true
 		return nil
 	}
+	ctx = served.WithTicket(ctx, i.pfn, i.ticket)
 	if i.Size == 0 && i.pfn != "" && !i.madeByJob() {
 		info, err := p.storage.Stat(ctx, i.pfn)
 		if err != nil || info.Size < 0 {
@@ -205,6 +208,7 @@ func (p *pilot) get(ctx context.Context, i *input, path string) (int64, error) {
 	if i.pfn == "" {
 		return 0, &lostError{p.lost(i, "is in no cache of this host, nor on a storage element")}
 	}
+	ctx = served.WithTicket(ctx, i.pfn, i.ticket)
 	size, err := p.storage.Get(ctx, i.pfn, path)
 	if i.madeByJob() {
 		return size, p.lostIf(i, size, err, path)
@@ -238,9 +242,12 @@ func (p *pilot) lostIf(i *input, size int64, err error, path string) error {
 }
 
 // intact says of a file in the sandbox whether it was written to since its job
-// was made.
-func (i *input) intact() bool {
-	return !storage.IsLocal(i.pfn) || storage.MayBe(i.Tag, i.before.Size(), i.before.ModTime())
+// was made. Where this node sees another time than the server, only the size tells.
+func (p *pilot) intact(i *input) bool {
+	if !storage.IsLocal(i.pfn) || storage.MayBe(i.Tag, i.before.Size(), i.before.ModTime()) {
+		return true
+	}
+	return p.reach != nil && !p.reach.exact(i.pfn) && i.before.Size() == i.Size
 }
 
 // changedError says that an input is no longer what the job is to read.

@@ -13,6 +13,7 @@ import (
 	"fairway/internal/disk"
 	"fairway/internal/fault"
 	"fairway/internal/storage"
+	"fairway/internal/storage/served"
 	"fairway/internal/wire"
 )
 
@@ -101,7 +102,8 @@ func (p *pilot) store(a *attempt, w written) (*wire.WrittenFile, error) {
 		return out, nil
 	}
 	out.Pfn = storage.OutputPFN(p.cfg.Storage, w.lfn, out.Version, a.GetAttempt())
-	return out, p.storage.Put(a.ctx, path, out.Pfn)
+	promised := storage.OutputPFN(p.cfg.Storage, w.promise.GetLfn(), out.Version, a.GetAttempt())
+	return out, p.storage.Put(served.WithTicket(a.ctx, promised, w.promise.GetTicket()), path, out.Pfn)
 }
 
 // cacheOutput puts an output into the cache, if there is room.

@@ -27,7 +27,7 @@ const lockName = "lock"
 
 // claimSandboxes makes the pilot's folder and cleans up behind others.
 func claimSandboxes(cfg *Config, log *slog.Logger) (_ *workspace, err error) {
-	if err := errors.Join(os.MkdirAll(cfg.SandboxDir, 0o755), os.MkdirAll(cfg.LogDir, 0o755)); err != nil {
+	if err := os.MkdirAll(cfg.SandboxDir, 0o755); err != nil {
 		return nil, err
 	}
 	r := &workspace{folder: filepath.Join(cfg.SandboxDir, cfg.Pilot)}
@@ -45,6 +45,9 @@ func claimSandboxes(cfg *Config, log *slog.Logger) (_ *workspace, err error) {
 	}
 	if r.lock, err = newLock(filepath.Join(r.folder, lockName)); err != nil {
 		return nil, fmt.Errorf("lock of the folder for sandboxes: %w", err)
+	}
+	if err := os.MkdirAll(cfg.LogDir, 0o755); err != nil { // it may be in the pilot's folder
+		return nil, err
 	}
 	return r, nil
 }

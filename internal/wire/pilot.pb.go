@@ -1130,6 +1130,7 @@ type InputFile struct {
 	Size          int64                  `protobuf:"varint,2,opt,name=size,proto3" json:"size,omitempty"`
 	Pfn           string                 `protobuf:"bytes,3,opt,name=pfn,proto3" json:"pfn,omitempty"`
 	Adler32       uint32                 `protobuf:"varint,4,opt,name=adler32,proto3" json:"adler32,omitempty"` // of an output of a job, whose size is known too; 0: unknown
+	Ticket        []byte                 `protobuf:"bytes,5,opt,name=ticket,proto3" json:"ticket,omitempty"`    // to read it through the server; for pilots that reach that over a network
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1192,6 +1193,13 @@ func (x *InputFile) GetAdler32() uint32 {
 	return 0
 }
 
+func (x *InputFile) GetTicket() []byte {
+	if x != nil {
+		return x.Ticket
+	}
+	return nil
+}
+
 type OutputFile struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Lfn           string                 `protobuf:"bytes,1,opt,name=lfn,proto3" json:"lfn,omitempty"`
@@ -1199,6 +1207,7 @@ type OutputFile struct {
 	CacheOnly     bool                   `protobuf:"varint,3,opt,name=cache_only,json=cacheOnly,proto3" json:"cache_only,omitempty"`
 	Publish       bool                   `protobuf:"varint,4,opt,name=publish,proto3" json:"publish,omitempty"`
 	Version       uint32                 `protobuf:"varint,5,opt,name=version,proto3" json:"version,omitempty"`
+	Ticket        []byte                 `protobuf:"bytes,6,opt,name=ticket,proto3" json:"ticket,omitempty"` // to write it, or what matches the pattern, through the server
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1268,6 +1277,13 @@ func (x *OutputFile) GetVersion() uint32 {
 	return 0
 }
 
+func (x *OutputFile) GetTicket() []byte {
+	if x != nil {
+		return x.Ticket
+	}
+	return nil
+}
+
 type Assignment struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Job           uint64                 `protobuf:"varint,1,opt,name=job,proto3" json:"job,omitempty"`
@@ -1279,8 +1295,9 @@ type Assignment struct {
 	Needs         *Resources             `protobuf:"bytes,7,opt,name=needs,proto3" json:"needs,omitempty"`
 	Inputs        []*InputFile           `protobuf:"bytes,8,rep,name=inputs,proto3" json:"inputs,omitempty"`
 	Outputs       []*OutputFile          `protobuf:"bytes,9,rep,name=outputs,proto3" json:"outputs,omitempty"`
-	Private       bool                   `protobuf:"varint,10,opt,name=private,proto3" json:"private,omitempty"` // it reads copies of its own: somebody wrote to what it shared
-	Ticket        []byte                 `protobuf:"bytes,11,opt,name=ticket,proto3" json:"ticket,omitempty"`    // proves that the attempt was given to who has it
+	Private       bool                   `protobuf:"varint,10,opt,name=private,proto3" json:"private,omitempty"`                     // it reads copies of its own: somebody wrote to what it shared
+	Ticket        []byte                 `protobuf:"bytes,11,opt,name=ticket,proto3" json:"ticket,omitempty"`                        // proves that the attempt was given to who has it
+	LogTicket     []byte                 `protobuf:"bytes,12,opt,name=log_ticket,json=logTicket,proto3" json:"log_ticket,omitempty"` // to write what it prints through the server
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1388,6 +1405,13 @@ func (x *Assignment) GetPrivate() bool {
 func (x *Assignment) GetTicket() []byte {
 	if x != nil {
 		return x.Ticket
+	}
+	return nil
+}
+
+func (x *Assignment) GetLogTicket() []byte {
+	if x != nil {
+		return x.LogTicket
 	}
 	return nil
 }
@@ -1931,12 +1955,13 @@ const file_pilot_proto_rawDesc = "" +
 	"\aleaving\x18\f \x01(\bR\aleaving\x12\x12\n" +
 	"\x04hold\x18\r \x01(\bR\x04hold\x12\x1a\n" +
 	"\bprotocol\x18\x0e \x01(\rR\bprotocol\x12(\n" +
-	"\x05ended\x18\x0f \x03(\v2\x12.fairway.v1.ReportR\x05endedJ\x04\b\b\x10\t\"t\n" +
+	"\x05ended\x18\x0f \x03(\v2\x12.fairway.v1.ReportR\x05endedJ\x04\b\b\x10\t\"\x8c\x01\n" +
 	"\tInputFile\x12'\n" +
 	"\x04file\x18\x01 \x01(\v2\x13.fairway.v1.FileRefR\x04file\x12\x12\n" +
 	"\x04size\x18\x02 \x01(\x03R\x04size\x12\x10\n" +
 	"\x03pfn\x18\x03 \x01(\tR\x03pfn\x12\x18\n" +
-	"\aadler32\x18\x04 \x01(\rR\aadler32\"\x8b\x01\n" +
+	"\aadler32\x18\x04 \x01(\rR\aadler32\x12\x16\n" +
+	"\x06ticket\x18\x05 \x01(\fR\x06ticket\"\xa3\x01\n" +
 	"\n" +
 	"OutputFile\x12\x10\n" +
 	"\x03lfn\x18\x01 \x01(\tR\x03lfn\x12\x18\n" +
@@ -1944,7 +1969,8 @@ const file_pilot_proto_rawDesc = "" +
 	"\n" +
 	"cache_only\x18\x03 \x01(\bR\tcacheOnly\x12\x18\n" +
 	"\apublish\x18\x04 \x01(\bR\apublish\x12\x18\n" +
-	"\aversion\x18\x05 \x01(\rR\aversion\"\xe1\x02\n" +
+	"\aversion\x18\x05 \x01(\rR\aversion\x12\x16\n" +
+	"\x06ticket\x18\x06 \x01(\fR\x06ticket\"\x80\x03\n" +
 	"\n" +
 	"Assignment\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\x04R\x03job\x12\x18\n" +
@@ -1958,7 +1984,9 @@ const file_pilot_proto_rawDesc = "" +
 	"\aoutputs\x18\t \x03(\v2\x16.fairway.v1.OutputFileR\aoutputs\x12\x18\n" +
 	"\aprivate\x18\n" +
 	" \x01(\bR\aprivate\x12\x16\n" +
-	"\x06ticket\x18\v \x01(\fR\x06ticket\"\xf5\x02\n" +
+	"\x06ticket\x18\v \x01(\fR\x06ticket\x12\x1d\n" +
+	"\n" +
+	"log_ticket\x18\f \x01(\fR\tlogTicket\"\xf5\x02\n" +
 	"\aPayload\x12\x14\n" +
 	"\x05shell\x18\x01 \x01(\tR\x05shell\x12\x12\n" +
 	"\x04argv\x18\x02 \x03(\tR\x04argv\x12F\n" +

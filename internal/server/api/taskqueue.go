@@ -10,6 +10,7 @@ import (
 	"fairway/internal/access"
 	"fairway/internal/dispatch"
 	"fairway/internal/server/convert"
+	"fairway/internal/server/folder"
 	"fairway/internal/server/loop"
 	"fairway/internal/server/state"
 	"fairway/internal/wire"
@@ -37,6 +38,9 @@ func (q *TaskQueue) Sync(ctx context.Context, message *wire.SyncRequest) (*wire.
 	answer, err := q.Inbox.Sync(ctx, convert.SyncFromWire(message, state.Now()))
 	for _, a := range answer.GetRun() {
 		a.Ticket = q.Claims.Authority.Ticket(a.GetJob(), a.GetAttempt())
+	}
+	if caller != nil {
+		access.GrantFiles(q.claims.Authority.FileKey(), caller.Launch, folder.StoragePrefix, answer)
 	}
 	return answer, rpcError(err)
 }

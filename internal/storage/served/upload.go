@@ -21,18 +21,12 @@ import (
 
 	"fairway/internal/beneath"
 	"fairway/internal/disk"
-	"fairway/internal/fault"
 	"fairway/internal/storage"
 )
 
 // UnfinishedOfLaunch is how many unfinished files of one launch are kept. Beyond
 // it the one goes that nobody has written to for longest.
 const UnfinishedOfLaunch = 64
-
-var (
-	uploadReceived = fault.New("served.upload.received")
-	uploadNamed    = fault.New("served.upload.named")
-)
 
 // uploads are the files that are not complete, in a folder. The name of each tells
 // whose it is and what it is to become, sums included. So what was sent of one
@@ -297,16 +291,10 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, launch string, q
 
 // name makes a complete file appear.
 func (h *Handler) name(ctx context.Context, one *upload, q *request) error {
-	if err := uploadReceived.Hit(); err != nil {
-		return err
-	}
 	if err := one.file.Chmod(q.file.mode.Perm()&^0o222 | 0o400); err != nil {
 		return err
 	}
 	if err := h.Element.Put(ctx, disk.Descriptor(one.file), q.pfn); err != nil {
-		return err
-	}
-	if err := uploadNamed.Hit(); err != nil {
 		return err
 	}
 	return ignoreMissing(one.in.Remove(one.name))

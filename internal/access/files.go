@@ -1,0 +1,39 @@
+package access
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+
+	"fairway/internal/storage"
+	"fairway/internal/storage/served"
+	"fairway/internal/wire"
+)
+
+// FileKey is that of the tickets for files. It is the same for all servers of the
+// state.
+func (a *Authority) FileKey() *served.Key {
+	derive := hmac.New(sha256.New, a.key.Seed())
+	derive.Write([]byte("fairway: tickets of files"))
+	return (*served.Key)(derive.Sum(nil))
+}
+
+// GrantFiles puts tickets into an answer, with which the launch reads what it was
+// assigned or told to prefetch, and writes the outputs of its attempts and what
+// they print. Outputs have PFNs that begin with prefix.
+func GrantFiles(key *served.Key, launch, prefix string, answer *wire.SyncAnswer) {
+	read := func(files []*wire.InputFile) {
+		for _, f := range files {
+			if f.GetPfn() != "" {
+				f.Ticket = key.Ticket(launch, served.Read, f.GetPfn())
+			}
+		}
+	}
+	read(answer.GetPrefetch())
+	for _, a := range answer.GetRun() {
+		read(a.GetInputs())
+		for _, o := range a.GetOutputs() {
+			o.Ticket = key.Ticket(launch, served.Write, storage.OutputPFN(prefix, o.GetLfn(), o.GetVersion(), a.GetAttempt()))
+		}
+		a.LogTicket = key.Ticket(launch, served.Write, served.LogPattern(a.GetAttempt()))
+	}
+}

@@ -1,0 +1,260 @@
+package pilot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"fairway/internal/access"
+	"fairway/internal/storage"
+	"fairway/internal/storage/served"
+)
+
+// reach is how a pilot on another machine than its server gets to files: in place
+// where that is proved to be the same place, and else through the server. Files of
+// other servers it reads itself if it can.
+//
+// A proof of a folder lasts as long as the pilot. A path outside of the folders
+// that have a mark is the same file if size and time of modification are those
+// that the server sees, as far as the file system here tells the time.
+type reach struct {
+	near    storage.Element // by paths, and from other servers
+	through storage.Element // by the server
+	shared  map[string]served.Reach
+
+	mu  sync.Mutex // guards far
+	far map[string]bool
+}
+
+var _ storage.Element = (*reach)(nil)
+
+// newReach looks which folders the pilot shares with its server. It asks the server,
+// and waits as long as that does not answer and ctx lasts.
+func newReach(ctx context.Context, line *access.Line, places storage.Places, near storage.Element, sleep storage.Sleep) (*reach, error) {
+	e := served.New(line.Client(storage.DefaultTransfers), access.BaseURL, sleep)
+	r := &reach{
+		near:    near,
+		through: storage.Limit(storage.Retry(e, storage.DefaultTries, storage.DefaultBackoff, sleep), storage.DefaultTransfers),
+		shared:  map[string]served.Reach{},
+		far:     map[string]bool{},
+	}
+	marks, err := e.Marks(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("which folders are shared with the server: %w", err)
+	}
+	for _, m := range marks {
+		if r.shared[m.Prefix], err = e.Prove(ctx, places, m); err != nil {
+			return nil, fmt.Errorf("whether %s is shared with the server: %w", m.Prefix, err)
+		}
+	}
+	return r, nil
+}
+
+// of is what is proved of the folder of a PFN, and false where it has no mark.
+func (r *reach) of(pfn string) (served.Reach, bool) {
+	for prefix, proved := range r.shared {
+		if strings.HasPrefix(pfn, prefix) {
+			return proved, true
+		}
+	}
+	return served.Reach{}, false
+}
+
+// reads is the element by which a file is read.
+func (r *reach) reads(ctx context.Context, pfn string) (storage.Element, error) {
+	if proved, marked := r.of(pfn); marked {
+		if proved.Reads {
+			return r.near, nil
+		}
+		return r.through, nil
+	}
+	if !storage.IsLocal(pfn) {
+		return &nearest{r}, nil
+	}
+	same, err := r.same(ctx, pfn)
+	if same {
+		return r.near, err
+	}
+	return r.through, err
+}
+
+// same says whether a file without a mark is that of the server.
+func (r *reach) same(ctx context.Context, pfn string) (bool, error) {
+	here, err := r.near.Stat(ctx, pfn)
+	if err != nil {
+		return false, nil
+	}
+	there, err := r.through.Stat(ctx, pfn)
+	if err != nil {
+		return false, err
+	}
+	return here.Size == there.Size && slices.ContainsFunc(precisions, func(p time.Duration) bool {
+		return there.ModTime.Truncate(p).Equal(here.ModTime)
+	}), nil
+}
+
+// precisions are those to which file systems tell times of modification.
+var precisions = []time.Duration{1, 100, time.Microsecond, time.Millisecond, time.Second, 2 * time.Second}
+
+// Open is part of storage.Element.
+func (r *reach) Open(ctx context.Context, pfn string) (io.ReadCloser, error) {
+	e, err := r.reads(ctx, pfn)
+	if err != nil {
+		return nil, err
+	}
+	return e.Open(ctx, pfn)
+}
+
+// Get is part of storage.Element.
+func (r *reach) Get(ctx context.Context, pfn, path string) (int64, error) {
+	e, err := r.reads(ctx, pfn)
+	if err != nil {
+		return 0, err
+	}
+	return e.Get(ctx, pfn, path)
+}
+
+// Stat is part of storage.Element. It tells what the server sees: by that the
+// TaskQueue knows the file.
+func (r *reach) Stat(ctx context.Context, pfn string) (storage.Info, error) {
+	proved, marked := r.of(pfn)
+	switch {
+	case marked && proved.Reads && proved.Exact:
+		return r.near.Stat(ctx, pfn)
+	case storage.IsLocal(pfn):
+		return r.through.Stat(ctx, pfn)
+	}
+	return (&nearest{r}).Stat(ctx, pfn)
+}
+
+// Put is part of storage.Element.
+func (r *reach) Put(ctx context.Context, path, pfn string) error {
+	proved, marked := r.of(pfn)
+	if proved.Reads && proved.Writes || !marked && !storage.IsLocal(pfn) && storage.Scheme(pfn) != served.LogScheme {
+		return r.near.Put(ctx, path, pfn)
+	}
+	return r.through.Put(ctx, path, pfn)
+}
+
+// Remove is part of storage.Element.
+func (r *reach) Remove(ctx context.Context, pfn string) error { return r.through.Remove(ctx, pfn) }
+
+// List is part of storage.Element.
+func (r *reach) List(ctx context.Context, pfn string) ([]storage.Entry, error) {
+	return r.through.List(ctx, pfn)
+}
+
+// exact says whether the state of a file is here what the server sees.
+func (r *reach) exact(pfn string) bool {
+	proved, marked := r.of(pfn)
+	return marked && (proved.Exact || !proved.Reads)
+}
+
+// nearest reads files of other servers: here, and through the server of the pilot
+// where they cannot be reached from here, or not with what this node knows. A
+// server that was found out of reach is not tried again.
+type nearest struct{ *reach }
+
+func (n *nearest) do(ctx context.Context, pfn string, operation func(storage.Element) error) error {
+	host := storage.Scheme(pfn)
+	if u, err := url.Parse(pfn); err == nil {
+		host += "://" + u.Host
+	}
+	if !n.isFar(host) {
+		err := operation(n.near)
+		if err == nil || ctx.Err() != nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) || errors.Is(err, storage.ErrNoSpace) {
+			return err
+		}
+		var answered *storage.StatusError
+		if through := operation(n.through); through != nil {
+			return errors.Join(err, fmt.Errorf("and through the server: %w", through))
+		}
+		n.setFar(host, !errors.As(err, &answered) || errors.Is(err, storage.ErrPermission))
+		return nil
+	}
+	return operation(n.through)
+}
+
+func (n *nearest) isFar(host string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.far[host]
+}
+
+func (n *nearest) setFar(host string, far bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.far[host] = far
+}
+
+func (n *nearest) Open(ctx context.Context, pfn string) (body io.ReadCloser, err error) {
+	err = n.do(ctx, pfn, func(e storage.Element) error { body, err = e.Open(ctx, pfn); return err })
+	return body, err
+}
+
+func (n *nearest) Get(ctx context.Context, pfn, path string) (size int64, err error) {
+	err = n.do(ctx, pfn, func(e storage.Element) error { size, err = e.Get(ctx, pfn, path); return err })
+	return size, err
+}
+
+func (n *nearest) Stat(ctx context.Context, pfn string) (info storage.Info, err error) {
+	err = n.do(ctx, pfn, func(e storage.Element) error { info, err = e.Stat(ctx, pfn); return err })
+	return info, err
+}
+
+// openStorage finds the way to files, and to where attempts print.
+func (p *pilot) openStorage(ctx context.Context) error {
+	if p.cfg.Line == nil {
+		return checkStorage(p.places, p.cfg.Storage)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, p.cfg.Lease, ErrLease)
+	defer cancel()
+	r, err := newReach(ctx, p.cfg.Line, p.places, p.storage, p.sched.Sleep)
+	if err != nil {
+		return err
+	}
+	// What is not shared has no path here, whatever there may be.
+	if !r.shared[storage.StateScheme+":"].Reads {
+		p.places.State = ""
+	}
+	if !r.shared[storage.FolderScheme+":"].Reads {
+		p.places.Folder = ""
+	}
+	if logs, _ := r.of("file:" + p.cfg.LogDir + "/"); !logs.Writes {
+		p.cfg.LogDir = filepath.Join(p.cfg.SandboxDir, p.cfg.Pilot, "logs")
+		p.sendsLogs = true
+	}
+	p.reach, p.storage = r, r
+	p.log.Info("storage", "shared", r.shared)
+	return nil
+}
+
+// sendLogs brings what an attempt has printed to the server, where the folder for
+// that is not shared.
+func (p *pilot) sendLogs(a *attempt) {
+	if !p.sendsLogs {
+		return
+	}
+	for _, stream := range []string{"out", "err", "log"} {
+		name := logName(a.GetAttempt(), stream)
+		path := filepath.Join(p.cfg.LogDir, name)
+		if _, err := os.Lstat(path); err != nil {
+			continue
+		}
+		ctx := served.WithTicket(p.jobs, served.LogPattern(a.GetAttempt()), a.GetLogTicket())
+		if err := p.storage.Put(ctx, path, served.LogScheme+":"+name); err != nil {
+			a.note(fmt.Sprintf("what it printed did not reach the server: %v", err))
+			continue
+		}
+		_ = os.Remove(path)
+	}
+}

@@ -1,0 +1,245 @@
+package pilot
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"fairway/internal/access"
+	"fairway/internal/storage"
+	"fairway/internal/storage/served"
+	"fairway/internal/wire"
+)
+
+// farNode is a pilot that reaches its server over a network, and what the server has.
+type farNode struct {
+	*taskQueue
+	authority *access.Authority
+	places    storage.Places // of the server
+	logs      string
+	pilot     string
+	carried   atomic.Int64 // requests for files
+}
+
+// newFarNode starts a pilot whose folders, and those of the server, are given.
+func newFarNode(t *testing.T, server, node storage.Places, logs string) *farNode {
+	t.Helper()
+	n := &farNode{taskQueue: newTaskQueue(t), places: server, logs: t.TempDir()}
+	authority, err := access.OpenAuthority(filepath.Join(n.folder, "authority"), "id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.authority = authority
+	var marks []served.Mark
+	for _, prefix := range []string{"state:", "folder:", "file:" + n.logs + "/"} {
+		m, err := served.NewMark(server, prefix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		marks = append(marks, m)
+	}
+	all := storage.Local(server)
+	all[served.LogScheme] = served.Logs(n.logs)
+	handler := served.NewHandler(served.Config{
+		Element: all, Unfinished: filepath.Join(server.State, "unfinished"), Authority: authority.FileKey(), Launch: launchOf, Marks: marks,
+	})
+	n.files = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, served.Prefix+"read") && r.Method == http.MethodGet || r.Method == http.MethodPut {
+			n.carried.Add(1)
+		}
+		handler.ServeHTTP(w, r)
+	})
+	file, _ := n.far(access.NewTokens(), "cluster.1", 0)
+	cfg := n.config("x")
+	cfg.Server, cfg.Pilot, cfg.Launch, cfg.Site = "", "", "", ""
+	cfg.Storage, cfg.Element, cfg.Workflow = "state:", node.State, node.Folder
+	cfg.LogDir = logs
+	if logs == "" {
+		cfg.LogDir = n.logs
+	}
+	n.start(cfg, connectVariable+"="+file)
+	n.until("a pilot", func() bool {
+		for n.pilot = range n.pilots {
+		}
+		return n.pilot != ""
+	})
+	return n
+}
+
+// does runs an attempt with tickets for its files.
+func (n *farNode) does(a *wire.Assignment) *wire.Result {
+	n.t.Helper()
+	access.GrantFiles(n.authority.FileKey(), "cluster.1", "state:", &wire.SyncAnswer{Run: []*wire.Assignment{a}})
+	return n.run(n.pilot, a)
+}
+
+// input is a file of the server, as it is assigned.
+func (n *farNode) input(lfn, pfn string) func(*wire.Assignment) {
+	n.t.Helper()
+	info, err := storage.Local(n.places).Stat(n.t.Context(), pfn)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return func(a *wire.Assignment) {
+		reads(lfn, 0, info.Size, pfn)(a)
+		a.Inputs[len(a.Inputs)-1].File.Tag = storage.TagOf(pfn, info)
+	}
+}
+
+func put(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (n *farNode) printed(a *wire.Assignment, stream string) string {
+	n.t.Helper()
+	return contents(n.t, filepath.Join(n.logs, logName(a.GetAttempt(), stream)))
+}
+
+// A pilot that shares no folder with its server gets all inputs through it, and
+// stores all outputs and what was printed there.
+func TestNothingIsShared(t *testing.T) {
+	server := storage.Places{State: t.TempDir(), Folder: t.TempDir()}
+	elsewhere := filepath.Join(t.TempDir(), "outside")
+	put(t, filepath.Join(server.Folder, "in/a"), "a")
+	put(t, filepath.Join(server.Folder, "bin/program"), "#!/bin/sh\necho program\n")
+	put(t, elsewhere, "outside")
+	n := newFarNode(t, server, storage.Places{State: "/no/such/state", Folder: t.TempDir()}, "/proc/no/logs")
+	a := shell("cat in/a outside; bin/program > parts/one; cat in/a > parts/two; cat outside > out; chmod +x out; echo bad >&2",
+		n.input("in/a", "folder:in/a"), n.input("bin/program", "folder:bin/program"), n.input("outside", "file:"+elsewhere), writes("out", "parts/*"))
+	r := n.does(a)
+	expect(t, r, wire.Outcome_OUTCOME_SUCCEEDED, "")
+	stored := map[string]string{}
+	for _, o := range r.GetOutputs() {
+		path, err := server.Path(o.GetPfn())
+		if err != nil {
+			t.Fatal(err)
+		}
+		stored[o.GetLfn()] = contents(t, path)
+		if info, err := os.Stat(path); err != nil || (info.Mode()&0o111 != 0) != (o.GetLfn() == "out") {
+			t.Error(o.GetLfn(), info.Mode(), err)
+		}
+	}
+	if len(stored) != 3 || stored["out"] != "outside" || stored["parts/one"] != "program\n" || stored["parts/two"] != "a" {
+		t.Error(stored)
+	}
+	if got := n.printed(a, "out"); got != "aoutside" {
+		t.Errorf("printed: %q", got)
+	}
+	if got := n.printed(a, "err"); got != "bad\n" {
+		t.Errorf("printed: %q", got)
+	}
+	if n.carried.Load() < 5 { // two inputs and three outputs
+		t.Errorf("%d files went through the server", n.carried.Load())
+	}
+	second := shell("cat out > again", made(r), writes("again"))
+	expect(t, n.does(second), wire.Outcome_OUTCOME_SUCCEEDED, "")
+	if left, err := os.ReadDir(filepath.Join(server.State, "unfinished")); err == nil && len(left) > 0 {
+		t.Error("left behind:", left)
+	}
+}
+
+// What a pilot shares with its server it reads and writes in place.
+func TestSharedFoldersAreUsedInPlace(t *testing.T) {
+	server := storage.Places{State: t.TempDir(), Folder: t.TempDir()}
+	elsewhere := filepath.Join(t.TempDir(), "outside")
+	put(t, filepath.Join(server.Folder, "a"), "a")
+	put(t, elsewhere, "outside")
+	n := newFarNode(t, server, server, "")
+	a := shell("cat a outside | tee out", n.input("a", "folder:a"), n.input("outside", "file:"+elsewhere), writes("out"))
+	r := n.does(a)
+	expect(t, r, wire.Outcome_OUTCOME_SUCCEEDED, "")
+	path, err := server.Path(r.GetOutputs()[0].GetPfn())
+	if err != nil || contents(t, path) != "aoutside" || n.printed(a, "out") != "aoutside" {
+		t.Error(path, err)
+	}
+	if n.carried.Load() > 0 {
+		t.Errorf("%d files went through the server", n.carried.Load())
+	}
+}
+
+// Where a folder is seen through another mount, with coarse times and other inodes,
+// its files have not changed. What the pilot writes there does not reach the server.
+func TestOtherTimesAndInodesAreNoChange(t *testing.T) {
+	server := storage.Places{State: t.TempDir(), Folder: t.TempDir()}
+	mounted := storage.Places{State: t.TempDir(), Folder: t.TempDir()}
+	put(t, filepath.Join(server.Folder, "a"), "a")
+	modified := time.Unix(1_700_000_000, 987_654_321)
+	if err := os.Chtimes(filepath.Join(server.Folder, "a"), modified, modified); err != nil {
+		t.Fatal(err)
+	}
+	put(t, filepath.Join(mounted.Folder, "a"), "a")
+	if err := os.Chtimes(filepath.Join(mounted.Folder, "a"), modified, modified.Truncate(time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	r := &reach{near: storage.Local(mounted), shared: map[string]served.Reach{"folder:": {Reads: true}}}
+	r.through = storage.Local(server)
+	p := &pilot{reach: r, storage: r}
+	info, err := storage.Local(server).Stat(t.Context(), "folder:a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := &input{pfn: "folder:a"}
+	i.Tag, i.Size = storage.TagOf("folder:a", info), 1
+	got := filepath.Join(t.TempDir(), "got")
+	if _, err := p.get(t.Context(), i, got); err != nil {
+		t.Fatal(err)
+	}
+	if i.before, err = os.Stat(got); err != nil || !p.intact(i) {
+		t.Error("it counts as changed:", err)
+	}
+	put(t, filepath.Join(server.Folder, "a"), "b")
+	if _, err := p.get(t.Context(), i, got+"2"); err == nil {
+		t.Error("a change at the server is not seen")
+	}
+	out := writeFile(t, "output")
+	if err := r.Put(t.Context(), out, "state:x"); err != nil || contents(t, filepath.Join(server.State, "x")) != "output" {
+		t.Error(err)
+	}
+}
+
+// A file of another server that the node cannot reach comes through its own server,
+// and is not looked for again there.
+func TestOtherServersThroughTheOwn(t *testing.T) {
+	var near, through atomic.Int64
+	r := &reach{near: counting{&near, storage.ErrPermission}, through: counting{&through, nil}, far: map[string]bool{}}
+	for range 3 {
+		if _, err := r.Stat(t.Context(), "https://data/x"); err != nil {
+			t.Error(err)
+		}
+	}
+	if near.Load() != 1 || through.Load() != 3 {
+		t.Error(near.Load(), through.Load())
+	}
+	r = &reach{near: counting{&near, os.ErrNotExist}, through: counting{&through, nil}, far: map[string]bool{}}
+	if _, err := r.Stat(t.Context(), "https://data/x"); !isMissing(err) {
+		t.Error("what is not there is not there:", err)
+	}
+}
+
+type counting struct {
+	n   *atomic.Int64
+	err error
+}
+
+func (c counting) Stat(context.Context, string) (storage.Info, error) {
+	c.n.Add(1)
+	return storage.Info{}, c.err
+}
+
+func (c counting) Open(context.Context, string) (io.ReadCloser, error)   { return nil, c.err }
+func (c counting) Get(context.Context, string, string) (int64, error)    { return 0, c.err }
+func (c counting) Put(context.Context, string, string) error             { return c.err }
+func (c counting) Remove(context.Context, string) error                  { return c.err }
+func (c counting) List(context.Context, string) ([]storage.Entry, error) { return nil, c.err }
