@@ -26,7 +26,7 @@ const (
 	// IdleTime is how long a connection without calls stays open.
 	IdleTime = 3 * time.Minute
 
-	maxHeader = 16 << 10
+	maxHeader = 64 << 10
 )
 
 type callerKey struct{}

@@ -38,7 +38,7 @@ func newFarNode(t *testing.T, server, node storage.Places, logs string) *farNode
 	n.authority = authority
 	var marks []served.Mark
 	for _, prefix := range []string{"state:", "folder:", "file:" + n.logs + "/"} {
-		m, err := served.NewMark(server, prefix)
+		m, err := served.NewMark(server, prefix, ".")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,16 +1,22 @@
 package server
 
 import (
+	"context"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
+	"path/filepath"
 
 	"connectrpc.com/connect"
 
 	"fairway/internal/access"
 	"fairway/internal/server/api"
+	"fairway/internal/server/folder"
 	"fairway/internal/server/launch"
 	"fairway/internal/server/listen"
+	"fairway/internal/storage"
+	"fairway/internal/storage/served"
 	"fairway/internal/wire"
 )
 
@@ -19,6 +25,7 @@ import (
 type far struct {
 	listener    net.Listener
 	connections *launch.Connections
+	files       http.Handler
 	endpoint    *listen.Endpoint
 }
 
@@ -39,6 +46,9 @@ func (s *Server) openFar() error {
 		return err
 	}
 	s.far.connections = connections
+	if s.far.files, err = s.openFiles(); err != nil {
+		return err
+	}
 	s.pilots.UseConnections(connections)
 	for i := range s.config.Sites {
 		site := &s.config.Sites[i]
@@ -53,11 +63,43 @@ func (s *Server) openFar() error {
 	return nil
 }
 
+// openFiles makes the server a storage element for its pilots, and marks the folders
+// that they may share with it.
+func (s *Server) openFiles() (http.Handler, error) {
+	places := s.folders.Places()
+	var marks []served.Mark
+	for _, at := range []struct{ prefix, beneath string }{
+		{storage.StateScheme + ":", "."},
+		{storage.FolderScheme + ":", folder.StateFolder},
+		{"file:" + s.folders.Logs + "/", "."},
+	} {
+		mark, err := served.NewMark(places, at.prefix, at.beneath)
+		if err != nil {
+			return nil, fmt.Errorf("marking what pilots may share: %w", err)
+		}
+		marks = append(marks, mark)
+	}
+	element := maps.Clone(s.element)
+	element[served.LogScheme] = served.Logs(s.folders.Logs)
+	return served.NewHandler(served.Config{
+		Element: element, Unfinished: filepath.Join(s.folders.Storage, unfinishedName), Marks: marks,
+		Authority: s.authority.FileKey(), Log: s.log,
+		Launch: func(ctx context.Context) (string, bool) {
+			caller, known := access.CallerOf(ctx)
+			return caller.Launch, known
+		},
+	}), nil
+}
+
+// unfinishedName is that of the folder, in the storage element, for files that pilots
+// have not sent to their end. Those in it are swept as all that nobody needs.
+const unfinishedName = ".unfinished"
+
 // farHandler serves pilots only, and those only whose launch has not ended. A route
 // finds in the context who calls (access.CallerOf).
 func (s *Server) farHandler() http.Handler {
 	path, handler := s.taskQueue()
-	return access.Handler(s.far.connections.Tokens, map[string]http.Handler{path: access.Timed(handler)})
+	return access.Handler(s.far.connections.Tokens, map[string]http.Handler{path: access.Timed(handler), served.Prefix: s.far.files})
 }
 
 // taskQueue is the service of pilots, wherever they call.

@@ -40,7 +40,7 @@ type Server struct {
 	opened    *opened
 	tape      *recording.Writer // nil: none
 	find      *feed.Finder
-	element   storage.Element
+	element   storage.Schemes
 	sched     *sched.Scheduler
 	log       *slog.Logger
 

@@ -19,6 +19,10 @@ const (
 	FolderScheme = "folder"
 )
 
+// MarkName begins the names of the files by which pilots find out which folders
+// they share with their server.
+const MarkName = ".fairway-mark"
+
 // Places are the folders that relative PFNs are relative to. An empty one has
 // no files.
 type Places struct {

@@ -10,6 +10,7 @@ import (
 
 	"fairway/internal/beneath"
 	"fairway/internal/disk"
+	"fairway/internal/storage"
 )
 
 // Cleaned says what Clean has removed, and what it has left.
@@ -69,7 +70,7 @@ func (c *Cleaned) state(state string) error {
 	}
 	last := []string{lockName, identityName}
 	for _, name := range names {
-		known := slices.Contains(storeFiles, name) || name == SocketName || name == identityName+".new" || name == AuthorityName || name == AuthorityName+".new" || strings.HasPrefix(name, disk.PartPrefix)
+		known := slices.Contains(storeFiles, name) || name == SocketName || name == identityName+".new" || name == AuthorityName || name == AuthorityName+".new" || strings.HasPrefix(name, disk.PartPrefix) || strings.HasPrefix(name, storage.MarkName)
 		switch {
 		case known:
 			if err := c.remove(folder, name); err != nil {

@@ -17,7 +17,7 @@ import (
 // as [storage.Retry] says, with pauses through sleep, and make at most
 // [storage.DefaultTransfers] transfers at once with a server. Credentials are
 // those of the user, and looked up when a scheme is first used.
-func New(places storage.Places, sleep storage.Sleep) storage.Element {
+func New(places storage.Places, sleep storage.Sleep) storage.Schemes {
 	all := storage.Local(places)
 	for element, schemes := range map[storage.Element][]string{
 		web.New(web.CredentialsOfUser()):         {"http", "https", "dav", "davs"},

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -24,14 +25,11 @@ const (
 	seenPath  = Prefix + "seen"
 )
 
-// MarkName begins the names of the files by which pilots find out which folders
-// they share with their server.
-const MarkName = ".fairway-mark"
-
 // A Mark is a file that a server has put into a folder. A pilot that finds the
 // same text there reaches that folder.
 type Mark struct {
 	Prefix string       `json:"prefix"` // how the PFNs begin that are in the folder
+	PFN    string       `json:"pfn"`    // of the file
 	Text   string       `json:"text"`   // nobody can guess it
 	Info   storage.Info `json:"info"`   // as the server sees the file
 }
@@ -40,11 +38,14 @@ type Mark struct {
 // that drops them shows.
 const oddNanoseconds = 123_456_789
 
-// NewMark puts a mark into the folder of the PFNs that begin in some way, in the
-// place of the one that is there.
-func NewMark(places storage.Places, prefix string) (Mark, error) {
-	m := Mark{Prefix: prefix, Text: rand.Text() + rand.Text()}
-	path, err := m.path(places, "")
+// NewMark puts a mark into a folder beneath that of the PFNs that begin in some way
+// (".": into that itself), in the place of the one that is there.
+func NewMark(places storage.Places, prefix, beneath string) (Mark, error) {
+	m := Mark{Prefix: prefix, PFN: storage.Join(prefix, path.Join(beneath, storage.MarkName)), Text: rand.Text() + rand.Text()}
+	path, err := places.Path(m.PFN)
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(path), 0o777)
+	}
 	if err != nil {
 		return m, err
 	}
@@ -68,11 +69,6 @@ func NewMark(places storage.Places, prefix string) (Mark, error) {
 	return m, err
 }
 
-// path is where the mark is, or a file beside it.
-func (m *Mark) path(places storage.Places, ending string) (string, error) {
-	return places.Path(storage.Join(m.Prefix, MarkName+ending))
-}
-
 // Reach is what a pilot has proved of a folder that it may share with its server.
 type Reach struct {
 	Reads  bool // it reads what the server has written
@@ -83,7 +79,7 @@ type Reach struct {
 
 // Prove finds out whether the places of a pilot hold the folder of a mark.
 func (e *Element) Prove(ctx context.Context, places storage.Places, m Mark) (Reach, error) {
-	path, err := m.path(places, "")
+	path, err := places.Path(m.PFN)
 	if err != nil {
 		return Reach{}, nil // the pilot was given no such folder
 	}
@@ -104,7 +100,7 @@ func (e *Element) Prove(ctx context.Context, places storage.Places, m Mark) (Rea
 func (e *Element) proveWriting(ctx context.Context, places storage.Places, m Mark) (bool, error) {
 	text := rand.Text()
 	ending := "-" + text[:8]
-	path, err := m.path(places, ending)
+	path, err := places.Path(m.PFN + ending)
 	if err != nil {
 		return false, nil
 	}
@@ -112,7 +108,7 @@ func (e *Element) proveWriting(ctx context.Context, places storage.Places, m Mar
 	if os.WriteFile(path, []byte(text), 0o644) != nil || disk.Sync(path) != nil || disk.Sync(filepath.Dir(path)) != nil {
 		return false, nil
 	}
-	return e.seen(ctx, m.Prefix, ending, text)
+	return e.seen(ctx, m.PFN, ending, text)
 }
 
 // Marks asks for the marks of the server.
@@ -143,14 +139,14 @@ const (
 )
 
 // seen asks whether the server sees a text that this pilot has written.
-func (e *Element) seen(ctx context.Context, prefix, ending, text string) (yes bool, err error) {
+func (e *Element) seen(ctx context.Context, pfn, ending, text string) (yes bool, err error) {
 	err = e.patiently(ctx, func(ctx context.Context) error {
 		r, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url+seenPath, strings.NewReader(text))
 		if err != nil {
 			return err
 		}
 		r.Header.Set(endingHeader, ending)
-		answer, err := e.ask(ctx, r, prefix, http.StatusNoContent, http.StatusNotFound)
+		answer, err := e.ask(ctx, r, pfn, http.StatusNoContent, http.StatusNotFound)
 		if err != nil {
 			return err
 		}
@@ -176,10 +172,10 @@ func (h *Handler) tellMarks(w http.ResponseWriter) {
 // tellSeen answers whether what a pilot has written beside a mark is there. It
 // tells nothing of any other file.
 func (h *Handler) tellSeen(w http.ResponseWriter, r *http.Request) {
-	prefix, ending := r.URL.Query().Get(pfnKey), r.Header.Get(endingHeader)
-	known := slices.ContainsFunc(h.Marks, func(m Mark) bool { return m.Prefix == prefix })
+	pfn, ending := r.URL.Query().Get(pfnKey), r.Header.Get(endingHeader)
+	known := slices.ContainsFunc(h.Marks, func(m Mark) bool { return m.PFN == pfn })
 	if !known || len(ending) != 9 || ending[0] != '-' || strings.Trim(ending[1:], "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") != "" {
-		http.Error(w, "a mark of this server is wanted, and not "+strconv.Quote(storage.Shown(prefix)), http.StatusBadRequest)
+		http.Error(w, "a mark of this server is wanted, and not "+strconv.Quote(storage.Shown(pfn)), http.StatusBadRequest)
 		return
 	}
 	told, err := io.ReadAll(io.LimitReader(r.Body, maxSeen))
@@ -187,7 +183,7 @@ func (h *Handler) tellSeen(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	there, err := h.beginning(r.Context(), storage.Join(prefix, MarkName+ending))
+	there, err := h.beginning(r.Context(), pfn+ending)
 	if err != nil || !bytes.Equal(there, told) {
 		http.Error(w, "it is not there", http.StatusNotFound)
 		return

@@ -14,7 +14,7 @@ import (
 // marked is a node whose folder has a mark.
 func marked(t *testing.T) *node {
 	n := newNode(t, nil)
-	mark, err := NewMark(storage.Places{State: n.folder}, "state:")
+	mark, err := NewMark(storage.Places{State: n.folder}, "state:", ".")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,17 +40,17 @@ func prove(t *testing.T, n *node, places storage.Places) Reach {
 // A folder is shared only if both ends see what the other one has written.
 func TestWhatIsShared(t *testing.T) {
 	n := marked(t)
-	text, err := os.ReadFile(filepath.Join(n.folder, MarkName))
+	text, err := os.ReadFile(filepath.Join(n.folder, storage.MarkName))
 	if err != nil {
 		t.Fatal(err)
 	}
 	another, copied, truncated := t.TempDir(), t.TempDir(), t.TempDir()
 	for _, folder := range []string{copied, truncated} {
-		if err := os.WriteFile(filepath.Join(folder, MarkName), text, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(folder, storage.MarkName), text, 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Chtimes(filepath.Join(truncated, MarkName), time.Now(), n.config.Marks[0].Info.ModTime.Truncate(time.Second)); err != nil {
+	if err := os.Chtimes(filepath.Join(truncated, storage.MarkName), time.Now(), n.config.Marks[0].Info.ModTime.Truncate(time.Second)); err != nil {
 		t.Fatal(err)
 	}
 	for name, one := range map[string]struct {
@@ -77,15 +77,15 @@ func TestWhatIsShared(t *testing.T) {
 func TestSeenTellsOfMarksOnly(t *testing.T) {
 	n := marked(t)
 	n.store(t, "secret", "guess")
-	n.store(t, MarkName+"-ABCDEFGH", "right")
+	n.store(t, storage.MarkName+"-ABCDEFGH", "right")
 	for _, one := range []struct {
 		pfn, ending, text string
 		want              int
 	}{
-		{"state:", "-ABCDEFGH", "right", http.StatusNoContent},
-		{"state:", "-ABCDEFGH", "righ", http.StatusNotFound},
-		{"state:", "-ABCDEFG2", "right", http.StatusNotFound},
-		{"state:", "/../secret", "guess", http.StatusBadRequest},
+		{"state:" + storage.MarkName, "-ABCDEFGH", "right", http.StatusNoContent},
+		{"state:" + storage.MarkName, "-ABCDEFGH", "righ", http.StatusNotFound},
+		{"state:" + storage.MarkName, "-ABCDEFG2", "right", http.StatusNotFound},
+		{"state:" + storage.MarkName, "/../secret", "guess", http.StatusBadRequest},
 		{"state:secret", "-ABCDEFGH", "guess", http.StatusBadRequest},
 		{"folder:", "-ABCDEFGH", "right", http.StatusBadRequest},
 	} {
