@@ -40,7 +40,7 @@ func (q *TaskQueue) Sync(ctx context.Context, message *wire.SyncRequest) (*wire.
 		a.Ticket = q.Claims.Authority.Ticket(a.GetJob(), a.GetAttempt())
 	}
 	if caller != nil {
-		access.GrantFiles(q.claims.Authority.FileKey(), caller.Launch, folder.StoragePrefix, answer)
+		access.GrantFiles(q.Claims.Authority.FileKey(), caller.Launch, folder.StoragePrefix, answer)
 	}
 	return answer, rpcError(err)
 }
