@@ -29,7 +29,7 @@ func Probe(ctx context.Context, cfg Config) Found {
 	host, _ := os.Hostname()
 	p := &pilot{cfg: cfg, hello: &wire.PilotInfo{}, places: storage.Places{State: cfg.Element, Folder: cfg.Workflow}}
 	if err == nil {
-		err = p.checkEnvironment()
+		err = p.checkEnvironment(ctx)
 	}
 	found := Found{
 		Host: host, MilliCPUs: p.cfg.MilliCPUs, Memory: p.cfg.Memory, Disk: p.cfg.Disk, Life: p.cfg.Life,
