@@ -343,7 +343,7 @@ func (in *stageIn) unpackArchive(i *input, into *beneath.Folder, path string) ([
 func (in *stageIn) takeFolder(i *input, path string) ([]archive.Entry, error) {
 	source, err := in.places.Path(i.pfn)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w; an input folder must be reached by its path: pack it into one file, or run the step at a site that shares it", err)
 	}
 	listing, err := in.listed(i, source)
 	if err != nil {
