@@ -190,6 +190,10 @@ func (r *Roster) Status(name string) (Status, bool) {
 	return Status{}, false
 }
 
+// Notified says that the batch system tells of ends by itself, so that they are known at
+// once.
+func (r *Roster) Notified() bool { return r.status == nil }
+
 // Close withdraws the pilots that are left, and ends the work. Of their ends
 // nothing is told any more. It waits for them only if the System is a Notifier.
 func (r *Roster) Close() error {

@@ -198,6 +198,11 @@ func TestSlurm(t *testing.T) {
 		noSecrets(t, folder)
 	})
 	t.Run("lambda", func(t *testing.T) { onSite(t, lambda(t), slurmSite, "cluster") })
+	// The batch system says that a pilot has ended when it is asked the next time.
+	t.Run("the end waits for no answer", func(t *testing.T) {
+		folder := onSite(t, workflow, strings.Replace(slurmSite, "poll: 1s", "poll: 1h", 1), "cluster")
+		noSecrets(t, folder)
+	})
 	t.Run("site test", func(t *testing.T) {
 		folder := folderWith(t, workflow, slurmSite)
 		said := run(t, folder, "site", "test", "cluster")

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,11 +30,12 @@ type Pilots struct {
 
 	mu   sync.Mutex        // guards live
 	live map[string]string // the site of each launch that is durable and has not ended
+	gone map[string]bool   // those of live whose pilots dispatch has no more, until the batch system says so
 }
 
 // New makes Pilots without a site.
 func New(inbox *loop.Inbox, s *sched.Scheduler, log *slog.Logger) *Pilots {
-	return &Pilots{inbox: inbox, sched: s, log: log, rosters: map[string]*batch.Roster{}, live: map[string]string{}}
+	return &Pilots{inbox: inbox, sched: s, log: log, rosters: map[string]*batch.Roster{}, live: map[string]string{}, gone: map[string]bool{}}
 }
 
 // UseConnections has the connection files of launches go when the launches end. The
@@ -58,6 +60,13 @@ func (p *Pilots) Close() {
 			all.Go(func() { _ = r.Close() })
 		}
 		all.Wait()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for launch := range p.gone {
+			if p.connections != nil {
+				p.connections.Forget(launch)
+			}
+		}
 	})
 }
 
@@ -65,7 +74,23 @@ func (p *Pilots) Close() {
 func (p *Pilots) None() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.live) == 0
+	return len(p.live) == len(p.gone)
+}
+
+// Here is part of loop.Pilots. Batch systems that are asked for their pilots say only
+// seconds later that one has ended; the run need not wait for that. What is left of it
+// then, Close ends.
+func (p *Pilots) Here(pilot dispatch.PilotID, here bool) {
+	launch := string(pilot)
+	if i := strings.LastIndexByte(launch, '-'); i > 0 {
+		launch = launch[:i] // package access has no other IDs of pilots that call over a network
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.gone, launch)
+	if r := p.rosters[p.live[launch]]; r != nil && !r.Notified() && !here {
+		p.gone[launch] = true
+	}
 }
 
 // Launches is part of loop.Pilots.
@@ -138,6 +163,7 @@ func (p *Pilots) forget(launch string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.live, launch)
+	delete(p.gone, launch)
 }
 
 // end tells dispatch of a pilot that its batch system no longer has.
