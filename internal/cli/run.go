@@ -94,7 +94,7 @@ Ctrl-C once lets the running attempts end; twice ends them at once.`,
 	flags.StringVar(&o.cacheSize, "cache-space", "", "the most that a pilot's cache takes, as in 500MB (default 10GiB, and all of them half of the free disk)")
 	flags.Float64Var(&o.timeScale, "time-scale", 1, "of a trace: compute so many times as long")
 	flags.Float64Var(&o.sizeScale, "size-scale", 1, "of a trace: files so many times as large")
-	flags.StringArrayVar(&o.sites, "site", nil, "run on a site that `fairway site` knows, or on this machine (local) (may be repeated)")
+	flags.StringArrayVar(&o.sites, "site", nil, "run on this `site` (fairway site list), or on this machine (local) (may be repeated)")
 	flags.StringVar(&o.listen, "listen", "", "where the server listens for pilots of sites: HOST:PORT (default all interfaces, and a port that is free)")
 	flags.StringVar(&o.record, "record", "", "append to this file all that the scheduler is told and decides, for sim replay")
 	_ = command.RegisterFlagCompletionFunc("set", c.completeParameters)

@@ -104,6 +104,9 @@ func (s *System) values() values {
 	}
 	const mib = 1 << 20
 	number("cpus", r.CPUs)
+	if r.CPUs == 0 && r.Memory == 0 {
+		v["whole_node"] = ""
+	}
 	number("memory_bytes", r.Memory)
 	number("memory_mb", (r.Memory+mib-1)/mib)
 	number("memory_mb_per_cpu", (r.Memory/max(1, r.CPUs)+mib-1)/mib)

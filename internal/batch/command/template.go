@@ -18,7 +18,8 @@ import (
 //
 // Placeholders such as {name} stand in Header, Input, Submit, Status and Cancel. A
 // line or an argument with a placeholder that has no value is left out; one with
-// {option} is repeated for each extra option of the site.
+// {option} is repeated for each extra option of the site. {whole_node} stands for no
+// text, and has a value where the site asks for neither processors nor memory.
 type Template struct {
 	Name   string
 	Header string   // lines of the script after #!/bin/sh, such as #SBATCH
@@ -36,7 +37,7 @@ type Template struct {
 // Placeholders that a template may use, and where their values come from.
 var Placeholders = []string{
 	"name", "script", "folder", "id", "option", "partition", "queue", "account", "parallel_environment",
-	"cpus", "memory_bytes", "memory_mb", "memory_mb_per_cpu", "seconds", "minutes", "hms", "image",
+	"cpus", "memory_bytes", "memory_mb", "memory_mb_per_cpu", "seconds", "minutes", "hms", "image", "whole_node",
 }
 
 // Names are those of the templates that come with the program.
