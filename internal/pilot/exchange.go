@@ -296,7 +296,7 @@ func (p *pilot) answered(m *wire.SyncRequest, answer *wire.SyncAnswer, err error
 		return false
 	}
 	x.backoff, x.away, x.heard = 0, false, time.Now()
-	if m.GetLeaving() {
+	if m.GetLeaving() && !answer.GetNeedFull() {
 		p.spool.told(p.reports.acknowledge(answer.GetSeen()))
 		x.farewell = true
 		return false

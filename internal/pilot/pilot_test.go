@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -25,6 +26,27 @@ func TestLeavesWhenDrained(t *testing.T) {
 	expect(t, q.result(a.GetAttempt()), wire.Outcome_OUTCOME_SUCCEEDED, "")
 	if err := p.wait(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A server that was just started may hear the farewell before the Sync that makes the
+// pilot known. It would then wait for a pilot that has ended.
+func TestFarewellIsRepeatedWhereThePilotIsNotKnown(t *testing.T) {
+	q := newTaskQueue(t)
+	p := q.start(q.config("p1"))
+	q.until("registration", func() bool { return q.pilot("p1").hello != nil })
+	q.change(func() { q.strange = true })
+	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.wait(); err != nil {
+		t.Error(err)
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	syncs := q.pilot("p1").syncs
+	if last := syncs[len(syncs)-1]; !last.GetLeaving() || !last.GetFull() || last.GetHello() == nil {
+		t.Errorf("the last Sync is %v; want a farewell with the whole state", last)
 	}
 }
 

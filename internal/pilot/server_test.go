@@ -68,6 +68,7 @@ type taskQueue struct {
 	lease   time.Duration // that pilots are granted; 0: what they want
 	refuse  bool          // to acknowledge
 	silent  bool          // there is no news for a pilot that was not known
+	strange bool          // it knows of a pilot only what comes with the whole state
 }
 
 // pilotSeen is what the server knows of a pilot.
@@ -235,6 +236,7 @@ func (q *taskQueue) answer(p *pilotSeen, m *wire.SyncRequest) *wire.SyncAnswer {
 	if q.refuse {
 		a.Seen = 0
 	}
+	a.NeedFull = q.strange && !m.GetFull()
 	for id := range q.ends {
 		a.End = append(a.End, id)
 	}
