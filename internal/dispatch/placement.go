@@ -24,6 +24,7 @@ type placement struct {
 	kept     kept
 	reserved map[*job]*pilot // pilots that drain for a job
 	ahead    []*attempt      // assigned beyond what was free, and some that were
+	roomFor  []int8          // by class, in one recall: 1 a parked pilot has room, -1 none has, 0 not looked up
 	offers   uint64          // counts jobs that became ready and were left to pilots that ask
 
 	tally          tally

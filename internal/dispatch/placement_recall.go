@@ -20,8 +20,9 @@ func (pl *placement) recall() bool {
 	pl.ahead = slices.DeleteFunc(pl.ahead, func(a *attempt) bool {
 		return a.started || a.ended || pl.fleet.attempts[a.id] != a
 	})
+	clear(pl.roomFor)
 	for i := len(pl.ahead) - 1; i >= 0 && free > 0; i-- {
-		if a := pl.ahead[i]; a.waitsItsTurn() && pl.couldStartElsewhere(a) {
+		if a := pl.ahead[i]; pl.someHasRoom(a.job.class) && a.waitsItsTurn() && pl.couldStartElsewhere(a) {
 			free--
 			if pl.fleet.endAttempt(a) {
 				freed = true
@@ -33,6 +34,27 @@ func (pl *placement) recall() bool {
 		}
 	}
 	return freed
+}
+
+// someHasRoom reports whether a parked pilot has room for the class. That is looked
+// up once in a recall: it does not change while attempts are taken back from others,
+// and thousands of one class may be queued while every parked pilot lacks what it needs.
+func (pl *placement) someHasRoom(cl *class) bool {
+	for len(pl.roomFor) <= cl.index {
+		pl.roomFor = append(pl.roomFor, 0)
+	}
+	if pl.roomFor[cl.index] == 0 {
+		pl.roomFor[cl.index] = -1
+		if slices.ContainsFunc(pl.recallPlaces(), func(p *pilot) bool { return pl.admits(p, cl, false) != never }) {
+			pl.roomFor[cl.index] = 1
+		}
+	}
+	return pl.roomFor[cl.index] > 0
+}
+
+// recallPlaces are the parked pilots that a recall looks at.
+func (pl *placement) recallPlaces() []*pilot {
+	return pl.fleet.parked[:min(len(pl.fleet.parked), maxPlaces)]
 }
 
 // takeBackQueued takes back the attempts for which the pilot has no room yet:
@@ -49,7 +71,7 @@ func (pl *placement) takeBackQueued(p *pilot) {
 // couldStartElsewhere reports whether a parked pilot would be given the job. From
 // one from which it would be kept, it would only come back here.
 func (pl *placement) couldStartElsewhere(a *attempt) bool {
-	return slices.ContainsFunc(pl.fleet.parked[:min(len(pl.fleet.parked), maxPlaces)], func(p *pilot) bool {
+	return slices.ContainsFunc(pl.recallPlaces(), func(p *pilot) bool {
 		if p == a.pilot || !pl.mayStart(p, a.job) {
 			return false
 		}
