@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
-	"testing"
 	"time"
 
 	"fairway/sched"
@@ -23,9 +22,21 @@ import (
 // not installed, instead of skipping. It names those that must be there.
 const Required = "FAIRWAY_TEST_BATCH"
 
+// Host is what a batch system is started for: a test, or a program that ends on Fatal
+// and Skipf and then calls what Cleanup was given, the last first.
+type Host interface {
+	Name() string
+	Failed() bool
+	Cleanup(f func())
+	Setenv(key, value string)
+	Logf(format string, args ...any)
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+	Skipf(format string, args ...any)
+}
+
 // absent ends a test for want of a batch system.
-func absent(t testing.TB, system string, err error) {
-	t.Helper()
+func absent(t Host, system string, err error) {
 	if strings.Contains(os.Getenv(Required), system) {
 		t.Fatalf("%s cannot be started: %v", system, err)
 	}
@@ -47,13 +58,12 @@ func installed(programs ...string) error {
 
 // daemons are processes in the foreground, ended at the end of the test.
 type daemons struct {
-	t       testing.TB
+	t       Host
 	running []*exec.Cmd
 }
 
 // start runs a daemon that stays in the foreground.
 func (d *daemons) start(environment []string, name string, arguments ...string) *exec.Cmd {
-	d.t.Helper()
 	cmd := exec.Command(name, arguments...)
 	cmd.Env = append(os.Environ(), environment...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -83,8 +93,7 @@ func (d *daemons) end() {
 const startTime = 2 * time.Minute
 
 // until repeats a command until its output is what is wanted.
-func until(t testing.TB, environment []string, wanted func(output string) bool, argv ...string) {
-	t.Helper()
+func until(t Host, environment []string, wanted func(output string) bool, argv ...string) {
 	ctx, cancel := context.WithTimeout(context.Background(), startTime)
 	defer cancel()
 	var said string
@@ -104,8 +113,7 @@ func until(t testing.TB, environment []string, wanted func(output string) bool, 
 	}
 }
 
-func run(t testing.TB, environment []string, input string, argv ...string) string {
-	t.Helper()
+func run(t Host, environment []string, input string, argv ...string) string {
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Env = append(os.Environ(), environment...)
 	cmd.Stdin = strings.NewReader(input)
@@ -117,8 +125,7 @@ func run(t testing.TB, environment []string, input string, argv ...string) strin
 	return out.String()
 }
 
-func write(t testing.TB, path, text string) {
-	t.Helper()
+func write(t Host, path, text string) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -128,8 +135,7 @@ func write(t testing.TB, path, text string) {
 }
 
 // freePorts are so many TCP ports in a row, of which nobody uses any now.
-func freePorts(t testing.TB, n int) int {
-	t.Helper()
+func freePorts(t Host, n int) int {
 	for first := 21000 + os.Getpid()%8000; first < 32000; first += n {
 		if err := allFree(first, n); err == nil {
 			return first

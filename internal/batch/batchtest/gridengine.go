@@ -5,13 +5,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"testing"
 )
 
 // GridEngine starts Grid Engine with one host on this machine, and has the environment
 // of the test name it. It skips where Grid Engine is not installed.
-func GridEngine(t testing.TB) {
-	t.Helper()
+func GridEngine(t Host) {
 	if err := installed("sge_qmaster", "sge_execd", "qconf", "qsub", "qstat", "qdel"); err != nil {
 		absent(t, "gridengine", err)
 	}

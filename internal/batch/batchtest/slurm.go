@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"testing"
 )
 
 func listen(port int) (net.Listener, error) {
@@ -25,8 +24,7 @@ const (
 
 // Slurm starts Slurm with four nodes on this machine, and has the environment of the
 // test name it. It skips where Slurm is not installed.
-func Slurm(t testing.TB) {
-	t.Helper()
+func Slurm(t Host) {
 	if err := installed("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scancel"); err != nil {
 		absent(t, "slurm", err)
 	}
@@ -63,8 +61,7 @@ func Slurm(t testing.TB) {
 }
 
 // scratch is a folder with a short name: sockets stand in it.
-func scratch(t testing.TB, name string) string {
-	t.Helper()
+func scratch(t Host, name string) string {
 	d, err := os.MkdirTemp("", "fairway-"+name+"-")
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,128 @@
+// Command pilots measures what pilots save on a cluster: how long short jobs take
+// as jobs of Slurm, as an array of Slurm, and in pilots that Fairway has Slurm
+// start; and how soon a job starts whose predecessor has ended.
+//
+//	go run ./bench/pilots -json
+//
+// It starts a real Slurm on this machine in a folder of its own, and ends it by
+// process. All three get the same four slots, two on each of two nodes. All jobs
+// execute one small static program, which writes down when it began and ended.
+// The turnaround counts from before the first command of the submission until the
+// last job has ended: so it has the start of `fairway run` in it, and the time that
+// its pilots wait in Slurm's queue. The dependency time is the median from the end
+// of a job to the start of the next in a chain. Rounds of the three alternate.
+// Needs root, Slurm and a C compiler.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"time"
+
+	"fairway/bench/measure"
+)
+
+// plan says how much to measure.
+type plan struct {
+	rounds, jobs, chain int
+	length              time.Duration // of a job
+	untuned             bool          // Slurm schedules as it does without SchedulerParameters
+	ways                string        // names of those to measure, separated by commas; empty: all
+}
+
+var (
+	full  = plan{rounds: 3, jobs: 400, chain: 20, length: 100 * time.Millisecond}
+	short = plan{rounds: 1, jobs: 40, chain: 4, length: 100 * time.Millisecond}
+)
+
+// row is one line of the result.
+type row struct {
+	Name       string  `json:"name"`
+	Turnaround float64 `json:"turnaround_s"`
+	Dependency float64 `json:"dependency_ms"`
+}
+
+// report is what -json prints.
+type report struct {
+	Rows    []row           `json:"rows"`
+	Ratio   float64         `json:"ratio,omitempty"` // turnaround of fairway over that of slurm-array
+	Jobs    int             `json:"jobs"`
+	Rounds  int             `json:"rounds"`
+	Slots   int             `json:"slots"`
+	Floor   float64         `json:"floor_s"` // what the jobs take on the slots at least, without any overhead
+	Untuned bool            `json:"untuned,omitempty"`
+	Slurm   string          `json:"slurm"`
+	Machine measure.Machine `json:"machine"`
+}
+
+func main() {
+	asJSON := flag.Bool("json", false, "print one JSON object")
+	quick := flag.Bool("quick", false, "few jobs and one round, for development")
+	untuned := flag.Bool("untuned", false, "let Slurm schedule as it does by default, and not as fast as it can")
+	ways := flag.String("only", "", "measure only the ways with these `names`, separated by commas")
+	rounds := flag.Int("rounds", 0, "rounds to measure; 0 for the usual number")
+	flag.Parse()
+	p := full
+	if *quick {
+		p = short
+	}
+	if *rounds > 0 {
+		p.rounds = *rounds
+	}
+	p.untuned, p.ways = *untuned, *ways
+	host := &host{}
+	defer host.end()
+	r, err := measureAll(context.Background(), host, p)
+	if err != nil {
+		host.Fatal(err)
+	}
+	r.print(*asJSON)
+}
+
+func (r *report) print(asJSON bool) {
+	if asJSON {
+		measure.ExitOn(measure.PrintJSON(r))
+		return
+	}
+	for _, w := range r.Rows {
+		fmt.Printf("%-12s %8.2f s for %d jobs, %8.1f ms from a job to the next\n", w.Name, w.Turnaround, r.Jobs, w.Dependency)
+	}
+	fmt.Printf("turnaround, fairway over slurm-array: %.3f; all jobs on all slots take %.1f s at least\n", r.Ratio, r.Floor)
+}
+
+// host is this program, as package batchtest knows it.
+type host struct {
+	failed   bool
+	cleanups []func()
+}
+
+func (h *host) end() {
+	for len(h.cleanups) > 0 {
+		last := len(h.cleanups) - 1
+		f := h.cleanups[last]
+		h.cleanups = h.cleanups[:last]
+		f()
+	}
+}
+
+// The methods are those of batchtest.Host.
+
+func (h *host) Name() string     { return "pilots" }
+func (h *host) Failed() bool     { return h.failed }
+func (h *host) Cleanup(f func()) { h.cleanups = append(h.cleanups, f) }
+
+func (h *host) Setenv(key, value string) { measure.ExitOn(os.Setenv(key, value)) }
+
+func (h *host) Logf(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
+
+func (h *host) Fatal(args ...any) {
+	h.failed = true
+	h.end()
+	measure.ExitOn(fmt.Errorf("%s", fmt.Sprint(args...)))
+}
+
+func (h *host) Fatalf(format string, args ...any) { h.Fatal(fmt.Sprintf(format, args...)) }
+
+func (h *host) Skipf(format string, args ...any) { h.Fatalf(format, args...) }
