@@ -1,0 +1,132 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime/pprof"
+	"strings"
+
+	"fairway/internal/batch"
+	"fairway/internal/dispatch"
+	"fairway/internal/flow"
+	"fairway/internal/server"
+	"fairway/internal/server/folder"
+)
+
+// serverConfig says what a server serves.
+type serverConfig struct {
+	folder       string
+	pilots, jobs int
+}
+
+const (
+	siteName = "fleet"
+	tool     = "work" // what only busy pilots have, and all jobs need
+)
+
+const workflow = `
+workflow: fleet
+steps:
+  work:
+    times: %d
+    writes: "out-{number}.{found}"
+    may_be_empty: true
+    tools: [` + tool + `]
+    command: "true"
+`
+
+// pilotHas is what each pilot has.
+var pilotHas = dispatch.Resources{MilliCPUs: 1000, Memory: 1 << 30, Disk: 1 << 30}
+
+// serve is the server's process. It prints a line when all launches are submitted,
+// and ends with its standard input. A line of it is a file for a CPU profile, from
+// then on; the next line ends that.
+func serve(ctx context.Context, c serverConfig) error {
+	parsed, err := flow.Parse("workflow.yaml", fmt.Appendf(nil, workflow, c.jobs))
+	if err != nil {
+		return err
+	}
+	s, err := server.Open(ctx, server.Config{
+		Workflow: parsed, Folder: c.folder, Listen: "127.0.0.1:0", Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Sites: []server.Site{{
+			Site: dispatch.Site{Name: siteName, MinPilots: c.pilots, MaxPilots: c.pilots, Pilot: pilotHas, Tools: []string{tool}},
+			System: func(folders folder.Layout, connection func(string, any) (string, error)) (batch.System, error) {
+				return &roll{folder: folders.Pilots, connection: connection, missing: c.pilots}, nil
+			},
+		}},
+	})
+	if err != nil {
+		return err
+	}
+	go obey()
+	outcome, err := s.Run(ctx)
+	if err == nil && !outcome.Succeeded {
+		err = fmt.Errorf("the run failed: %v", outcome.Problems)
+	}
+	return err
+}
+
+// obey ends the process when nobody tells it anything any more.
+func obey() {
+	profiling := false
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); profiling = !profiling {
+		if profiling {
+			pprof.StopCPUProfile()
+			continue
+		}
+		file, err := os.Create(lines.Text())
+		if err == nil {
+			err = pprof.StartCPUProfile(file)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}
+	os.Exit(0)
+}
+
+// roll is a batch system whose pilots run as soon as they are submitted: the
+// benchmark finds them by their connection files.
+type roll struct {
+	folder     string
+	connection func(launch string, settings any) (string, error)
+	missing    int // launches until all are submitted; the roster's goroutine counts
+}
+
+// Submit is part of batch.System.
+func (r *roll) Submit(_ context.Context, launch string) error {
+	if _, err := r.connection(launch, struct{}{}); err != nil {
+		return err
+	}
+	if r.missing--; r.missing == 0 {
+		fmt.Println("submitted")
+	}
+	return nil
+}
+
+// Status is part of batch.System.
+func (r *roll) Status(context.Context) (map[string]batch.Status, error) {
+	running := map[string]batch.Status{}
+	for _, file := range connections(r.folder) {
+		running[strings.TrimSuffix(filepath.Base(file), connectionEnding)] = batch.Status{State: batch.Running, Jobs: 1}
+	}
+	return running, nil
+}
+
+// Withdraw is part of batch.System. No pilot is withdrawn while it is measured.
+func (r *roll) Withdraw(context.Context, ...string) error {
+	return errors.New("pilots of this benchmark stay")
+}
+
+const connectionEnding = ".connect"
+
+// connections are the connection files of the launches in a folder, in order.
+func connections(folder string) []string {
+	files, _ := filepath.Glob(filepath.Join(folder, "*"+connectionEnding)) // the pattern is right
+	return files
+}
