@@ -227,7 +227,7 @@ func (s *Shelf) before(a, b *shelved) bool {
 	return a.last[0] < b.last[0]
 }
 
-// benefit is the cost that keptFor a file saves per byte and unit of time.
+// benefit is the cost that keeping a file saves per byte and unit of time.
 func (s *Shelf) benefit(f *shelved) float64 {
 	k := min(f.count, lastUses)
 	since := float64(s.clock + 1 - f.last[k-1])

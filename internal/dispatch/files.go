@@ -62,7 +62,7 @@ func newFiles(s *step, jn *journal) files {
 // file is a location: a logical file, or a pattern as a location of its own. It
 // takes four lines of the processor's cache, and what is needed together stands
 // together: with a million jobs in memory every line counts. What few files have
-// stands in maps of the Core.
+// stands in maps of files.
 //
 // A file lives as long as the Core. Only files change it.
 type file struct {

@@ -81,7 +81,7 @@ func (jn *journal) persist(table, key string, body any) {
 	jn.effects.Persist = append(jn.effects.Persist, Record{table, key, b})
 }
 
-// appendBody persists a body that was made in c.bodies.next.
+// appendBody persists a body that was made in jn.bodies.next().
 func (jn *journal) appendBody(table, key string, body []byte) {
 	jn.effects.Persist = append(jn.effects.Persist, Record{table, key, jn.bodies.take(body)})
 }

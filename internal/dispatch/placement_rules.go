@@ -76,7 +76,7 @@ func (forIdle) patience(x prospect) time.Duration {
 
 type byGain struct{}
 
-// minGain is the least gain that is worth keptFor a job for: less is lost in
+// minGain is the least gain that is worth keeping a job for: less is lost in
 // the exchange of messages.
 const minGain = 100 * time.Millisecond
 

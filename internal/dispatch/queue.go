@@ -163,9 +163,9 @@ func (j *job) live() bool {
 	return j.state < Done
 }
 
-// counted reports whether the end of the attempt has been dealt with, other than by
+// dealtWith reports whether the end of the attempt was taken in before, other than by
 // the last commit.
-func (j *job) counted(id AttemptID) bool {
+func (j *job) dealtWith(id AttemptID) bool {
 	return j.fate != nil && slices.Contains(j.fate.Attempts, id)
 }
 

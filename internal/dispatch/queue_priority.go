@@ -60,7 +60,7 @@ type raising struct {
 }
 
 // maxUnraised is how many requests are walked over again before a lower
-// priority takes the place of a higher one in Core.raisedTo.
+// priority takes the place of a higher one in files.raisedTo.
 const maxUnraised = 64
 
 // raised says of a file up to which request all that are queued have at least

@@ -34,7 +34,7 @@ func (c *Core) resultArrived(by PilotID, p *pilot, r *Result) {
 		c.fleet.removeAttempt(a)
 	} else {
 		// It had been given up, belongs to an earlier incarnation, or was dealt with.
-		if j.committed == r.Attempt || j.counted(r.Attempt) {
+		if j.committed == r.Attempt || j.dealtWith(r.Attempt) {
 			return
 		}
 		counts = r.Outcome == Succeeded || r.Outcome != Lost && r.Attempt>>32 < AttemptID(c.journal.incarnation)

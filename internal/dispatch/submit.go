@@ -26,7 +26,7 @@ func (c *Core) submit(jobs []Job) error {
 }
 
 // checkJobs refuses what cannot be inserted. It leaves the names of the jobs
-// in names, and the files that they read in looked.
+// in names, and the files that they read in files.readFiles.
 func (q *queue) checkJobs(jobs []Job) error {
 	if uint64(q.jobs.Len())+uint64(len(jobs)) > maxJobs {
 		return refuse("dispatch: more than %d jobs", uint64(maxJobs))

@@ -163,7 +163,7 @@ func usageFromWire(u *wire.Usage) dispatch.Usage {
 	}
 }
 
-// instantFromWire and instantToWire let the zero time be an absent message.
+// instantFromWire makes the zero time of an absent message.
 func instantFromWire(t *timestamppb.Timestamp) time.Time {
 	if t == nil {
 		return time.Time{}

@@ -28,12 +28,12 @@ type Feeder struct {
 	log    *slog.Logger
 
 	mu     sync.Mutex                    // guards what follows
-	known  map[string]map[string]bool    // LFNs that have a durable inputRecord, by input
+	known  map[string]map[string]bool    // LFNs that have a durable record, by input
 	closed map[string]bool               // durably
 	cancel map[string]context.CancelFunc // end the watching of an input
 }
 
-// New makes the feeds of a run. Nothing is fed before feedLoop.
+// New makes the feeds of a run. Nothing is fed before Run.
 func New(inputs []*flow.DeclaredInput, find *Finder, inbox *loop.Inbox, s *sched.Scheduler, log *slog.Logger) *Feeder {
 	f := &Feeder{
 		inputs: inputs, find: find, inbox: inbox, sched: s, log: log, known: map[string]map[string]bool{},

@@ -104,7 +104,7 @@ func (s *published) openArchive(pfn string) (*storedArchive, error) {
 	return a, nil
 }
 
-// sameFolder is [standing.same] for a folder.
+// sameFolder is [published.same] for a folder.
 func (s *published) sameFolder(results *beneath.Folder, lfn, pfn string) (bool, error) {
 	stored, err := s.openArchive(pfn)
 	if err != nil {

@@ -84,7 +84,7 @@ type Posting struct {
 	Task       string
 }
 
-// errFrame says that the other end does not keep to the protocol.
+// ErrMalformed says that the other end does not keep to the protocol.
 var ErrMalformed = errors.New("malformed frame")
 
 // AppendFrame appends the length of the header and the header.
@@ -125,7 +125,7 @@ func bit(v bool) byte {
 	return 0
 }
 
-// frameReader reads frames. What it returns is valid until the next call.
+// Reader reads frames. What it returns is valid until the next call.
 type Reader struct {
 	In      *bufio.Reader
 	Limit   int    // of a header
