@@ -5,88 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/shelltext"
 )
-
-// fill writes down what dispatch and the pilot need to know of a job.
-func (f *Flow) fill(j *job, d *draft) {
-	s := j.state.step
-	c := &commandSource{w: f.w, step: s, values: d.values}
-	for _, in := range d.in {
-		c.in = append(c.in, in.lfn)
-	}
-	c.reads = d.reads
-	if s.plain() {
-		c.in = s.named(d.reads)
-	}
-	j.new.Job = f.describe(j)
-	for i, e := range s.writes {
-		lfn, open := e.pattern.expand(d.values)
-		c.writes = append(c.writes, lfn)
-		if e.log {
-			c.log = lfn
-		}
-		j.new.Job.Writes = append(j.new.Job.Writes, dispatch.Output{
-			LFN: lfn, Pattern: open, Storage: s.storage, Publish: s.publishes(s.makers[i].read || e.shared && f.readsShared(s, e)),
-		})
-		if open {
-			j.chosen = true
-			j.outputs = append(j.outputs, nil)
-			continue
-		}
-		j.outputs = append(j.outputs, &file{lfn: lfn, values: d.values.of(e.pattern.names), wave: j.wave})
-	}
-	for _, e := range s.rewrites {
-		lfn, _ := e.pattern.expand(d.values)
-		c.writes = append(c.writes, lfn)
-		j.new.Job.Writes = append(j.new.Job.Writes, dispatch.Output{LFN: lfn, Storage: s.storage, Publish: s.publishes(f.readsShared(s, e))})
-	}
-	j.new.Job.Reads = unique(append(slices.Clone(c.in), d.reads...))
-	j.new.From = len(unique(slices.Clone(c.in)))
-	j.new.Command = c.command(s.command)
-	j.new.Job.Digest = digest(j.new)
-}
-
-// named leaves the script out of what a job of the step reads.
-func (s *step) named(reads []string) []string {
-	if s.script == "" {
-		return reads
-	}
-	return reads[:len(reads)-1] // it comes last
-}
-
-// describe gives what all jobs of the step have alike.
-func (f *Flow) describe(j *job) dispatch.Job {
-	s := j.state.step
-	return dispatch.Job{
-		Name: j.name, Step: s.name, Needs: s.needs, Tools: s.tools, Site: s.site,
-		Priority: s.priority, Retry: s.retry, WaitForData: s.wait,
-	}
-}
-
-func (s *step) publishes(read bool) bool {
-	if s.publish != nil {
-		return *s.publish
-	}
-	return !read && s.storage != dispatch.StorageCache
-}
-
-// readsShared reports whether another step reads a rewritten file.
-func (f *Flow) readsShared(s *step, e entry) bool {
-	return slices.ContainsFunc(f.shared, func(u use) bool {
-		return !u.writes && u.step != s && u.entry.pattern.overlaps(e.pattern)
-	})
-}
-
-func unique(names []string) []string {
-	seen := make(map[string]bool, len(names))
-	return slices.DeleteFunc(names, func(name string) bool {
-		again := seen[name]
-		seen[name] = true
-		return again
-	})
-}
 
 // commandSource is what a command is made from.
 type commandSource struct {
@@ -233,19 +153,3 @@ esac
 mkdir -p "$out"
 : > "$out/$1"
 `
-
-// fillCount describes the job that counts the records of a file.
-func (f *Flow) fillCount(j *job, d *draft) {
-	s := j.state.step
-	text := s.split.count
-	if s.split.unit != recordCounted {
-		text = countCommands[s.split.unit]
-	}
-	c := &commandSource{w: f.w, step: &step{reads: d.readEntries(), eachNames: s.eachNames}, values: d.values, in: []string{d.in[0].lfn}, reads: d.reads}
-	j.new.Job, j.new.From, j.new.Counts = f.describe(j), 1, true
-	j.new.Job.Reads = unique(append(slices.Clone(c.in), d.reads...))
-	j.new.Job.Writes = []dispatch.Output{{LFN: j.countPrefix() + "*", Pattern: true}}
-	j.new.Command = Command{Environment: c.environment(text), Shell: fmt.Sprintf(countScript, text)}
-	j.new.Command.Environment["out"] = strings.TrimSuffix(j.countPrefix(), "/")
-	j.new.Job.Digest = digest(j.new)
-}

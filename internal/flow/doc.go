@@ -7,6 +7,28 @@
 // of declared inputs are enumerated by the caller. A [Flow] is used by one
 // goroutine at a time.
 //
+// # The way through the package
+//
+// A key of the file becomes a property of the jobs:
+//
+//  1. Parse reads the file, with the types of parse_node.go. The keys of a step are
+//     read by parser.step (parse_step.go) into a step (workflow.go).
+//  2. parser.check (check.go) refuses what can be known to be wrong. routes.connect
+//     (route.go) tells each maker of files which steps take them.
+//
+// A file becomes a job:
+//
+//  1. A name becomes known: a file of an input arrives (arrive.go), or a job that
+//     writes it is created. Flow.deliver gives the file to the steps that take it:
+//     each.go finds the combinations, merge.go the groups, split.go the parts.
+//  2. Flow.draft (job.go) holds the job until the names of all its inputs are known.
+//  3. Flow.create makes the job. Flow.fill says what dispatch and the pilot are told
+//     of it, commandSource (command.go) which command runs. Flow.enlist makes the
+//     names of its outputs known, which is 1 again for the steps after it.
+//  4. Flow.enqueue (order.go) has users of a rewritten file wait for their turn.
+//     Flow.submit lets the job out.
+//  5. Flow.happened (committed.go) takes its commit, if further jobs depend on it.
+//
 // # The canonical order
 //
 // Each file of an input that arrives, and each input that closes, begins a

@@ -81,6 +81,85 @@ func (f *Flow) create(d *draft) {
 	f.enlist(j)
 }
 
+// fill writes down what dispatch and the pilot need to know of a job.
+func (f *Flow) fill(j *job, d *draft) {
+	s := j.state.step
+	c := &commandSource{w: f.w, step: s, values: d.values}
+	for _, in := range d.in {
+		c.in = append(c.in, in.lfn)
+	}
+	c.reads = d.reads
+	if s.plain() {
+		c.in = s.named(d.reads)
+	}
+	j.new.Job = f.describe(j)
+	for i, e := range s.writes {
+		lfn, open := e.pattern.expand(d.values)
+		c.writes = append(c.writes, lfn)
+		if e.log {
+			c.log = lfn
+		}
+		j.new.Job.Writes = append(j.new.Job.Writes, dispatch.Output{
+			LFN: lfn, Pattern: open, Storage: s.storage, Publish: s.publishes(s.makers[i].read || e.shared && f.readsShared(s, e)),
+		})
+		if open {
+			j.chosen = true
+			j.outputs = append(j.outputs, nil)
+			continue
+		}
+		j.outputs = append(j.outputs, &file{lfn: lfn, values: d.values.of(e.pattern.names), wave: j.wave})
+	}
+	for _, e := range s.rewrites {
+		lfn, _ := e.pattern.expand(d.values)
+		c.writes = append(c.writes, lfn)
+		j.new.Job.Writes = append(j.new.Job.Writes, dispatch.Output{LFN: lfn, Storage: s.storage, Publish: s.publishes(f.readsShared(s, e))})
+	}
+	j.new.Job.Reads = unique(append(slices.Clone(c.in), d.reads...))
+	j.new.From = len(unique(slices.Clone(c.in)))
+	j.new.Command = c.command(s.command)
+	j.new.Job.Digest = digest(j.new)
+}
+
+// named leaves the script out of what a job of the step reads.
+func (s *step) named(reads []string) []string {
+	if s.script == "" {
+		return reads
+	}
+	return reads[:len(reads)-1] // it comes last
+}
+
+// describe gives what all jobs of the step have alike.
+func (f *Flow) describe(j *job) dispatch.Job {
+	s := j.state.step
+	return dispatch.Job{
+		Name: j.name, Step: s.name, Needs: s.needs, Tools: s.tools, Site: s.site,
+		Priority: s.priority, Retry: s.retry, WaitForData: s.wait,
+	}
+}
+
+func (s *step) publishes(read bool) bool {
+	if s.publish != nil {
+		return *s.publish
+	}
+	return !read && s.storage != dispatch.StorageCache
+}
+
+// readsShared reports whether another step reads a rewritten file.
+func (f *Flow) readsShared(s *step, e entry) bool {
+	return slices.ContainsFunc(f.shared, func(u use) bool {
+		return !u.writes && u.step != s && u.entry.pattern.overlaps(e.pattern)
+	})
+}
+
+func unique(names []string) []string {
+	seen := make(map[string]bool, len(names))
+	return slices.DeleteFunc(names, func(name string) bool {
+		again := seen[name]
+		seen[name] = true
+		return again
+	})
+}
+
 // otherInput says why a file that a job would read by its name is not meant,
 // or "": it was made with other values.
 func (f *Flow) otherInput(d *draft) string {
@@ -211,88 +290,4 @@ func (f *Flow) submit() {
 		j.new = NewJob{}
 	}
 	f.ready = f.ready[:0]
-}
-
-// happened takes the commit of a job whose outputs decide on further jobs.
-func (f *Flow) happened(e dispatch.Event) {
-	j := f.followed[e.Name]
-	if e.Kind != dispatch.JobCommitted || j == nil {
-		return
-	}
-	delete(f.followed, e.Name)
-	f.persist(logEntry{Kind: logCommitted, Name: e.Name, At: e.At, Committed: committedFiles(e.Files)})
-	f.committed(j, e)
-}
-
-func (f *Flow) committed(j *job, e dispatch.Event) {
-	if j.count {
-		f.counted(j, e.Files)
-		return
-	}
-	for _, made := range j.outputs {
-		if made == nil {
-			continue
-		}
-		for _, out := range e.Files {
-			if out.File.LFN == made.lfn {
-				f.nowExists(made, out, e)
-			}
-		}
-	}
-	if j.chosen {
-		f.chosen(j, e)
-		j.state.open.remove(j.wave)
-		f.touch(j.state)
-		f.touchAfter(j.state)
-	}
-}
-
-func (f *Flow) nowExists(made *file, out dispatch.CommittedFile, e dispatch.Event) {
-	made.there, made.size, made.records, made.since = true, out.Size, out.Records, e.At
-	takers := made.takers
-	made.takers = nil
-	for _, t := range takers {
-		t.exists(f, made)
-	}
-}
-
-// chosen makes the files known whose names the job chose.
-func (f *Flow) chosen(j *job, e dispatch.Event) {
-	for i, m := range j.state.step.makers {
-		if j.outputs[i] != nil {
-			continue
-		}
-		pattern, _ := m.pattern.expand(j.values)
-		for _, out := range e.Files {
-			if out.Pattern == pattern {
-				f.chosenFile(j, m, out, e)
-			}
-		}
-	}
-}
-
-func (f *Flow) chosenFile(j *job, m *maker, out dispatch.CommittedFile, e dispatch.Event) {
-	lfn := out.File.LFN
-	values, second := m.pattern.read(lfn, j.values.of(m.pattern.names), nil)
-	switch {
-	case f.inTheWay(lfn) != "":
-		f.refuse(j.state, "job %s wrote %s: %s", j.name, lfn, f.inTheWay(lfn))
-		return
-	case values == nil:
-		f.notify("job %s wrote %s, which does not fit %s: no step takes it", j.name, lfn, m.pattern.text)
-		return // so that names that fit are of one job, since all that tells jobs apart stands in them
-	case second != nil && len(m.consumers) > 0:
-		f.refuse(j.state, "job %s wrote a file whose values are not certain: %s; put text between the placeholders that no value contains, or a '/'",
-			j.name, twoReadings(lfn, m.pattern, values, second))
-	}
-	if second != nil {
-		values = j.values.of(m.pattern.names)
-	}
-	made := &file{lfn: lfn, values: values, wave: j.wave, there: true, size: out.Size, records: out.Records, since: e.At}
-	f.know(made, "job "+j.name)
-	f.place(lfn)
-	f.makeAvailable(lfn)
-	if second == nil {
-		f.deliver(m, made)
-	}
 }

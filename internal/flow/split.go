@@ -1,7 +1,10 @@
 package flow
 
 import (
+	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	"fairway/internal/dispatch"
 	"fairway/internal/quantity"
@@ -44,6 +47,22 @@ func (t splitTaker) exists(f *Flow, in *file) {
 	default:
 		f.draft(&draft{state: t.st, values: t.values, label: t.st.label(t.values, in) + "/records", in: []*file{in}, wave: in.wave, count: true})
 	}
+}
+
+// fillCount describes the job that counts the records of a file.
+func (f *Flow) fillCount(j *job, d *draft) {
+	s := j.state.step
+	text := s.split.count
+	if s.split.unit != recordCounted {
+		text = countCommands[s.split.unit]
+	}
+	c := &commandSource{w: f.w, step: &step{reads: d.readEntries(), eachNames: s.eachNames}, values: d.values, in: []string{d.in[0].lfn}, reads: d.reads}
+	j.new.Job, j.new.From, j.new.Counts = f.describe(j), 1, true
+	j.new.Job.Reads = unique(append(slices.Clone(c.in), d.reads...))
+	j.new.Job.Writes = []dispatch.Output{{LFN: j.countPrefix() + "*", Pattern: true}}
+	j.new.Command = Command{Environment: c.environment(text), Shell: fmt.Sprintf(countScript, text)}
+	j.new.Command.Environment["out"] = strings.TrimSuffix(j.countPrefix(), "/")
+	j.new.Job.Digest = digest(j.new)
 }
 
 // counted takes the end of a counting job.

@@ -1,0 +1,87 @@
+package flow
+
+import "fairway/internal/dispatch"
+
+// happened takes the commit of a job whose outputs decide on further jobs.
+func (f *Flow) happened(e dispatch.Event) {
+	j := f.followed[e.Name]
+	if e.Kind != dispatch.JobCommitted || j == nil {
+		return
+	}
+	delete(f.followed, e.Name)
+	f.persist(logEntry{Kind: logCommitted, Name: e.Name, At: e.At, Committed: committedFiles(e.Files)})
+	f.committed(j, e)
+}
+
+func (f *Flow) committed(j *job, e dispatch.Event) {
+	if j.count {
+		f.counted(j, e.Files)
+		return
+	}
+	for _, made := range j.outputs {
+		if made == nil {
+			continue
+		}
+		for _, out := range e.Files {
+			if out.File.LFN == made.lfn {
+				f.nowExists(made, out, e)
+			}
+		}
+	}
+	if j.chosen {
+		f.chosen(j, e)
+		j.state.open.remove(j.wave)
+		f.touch(j.state)
+		f.touchAfter(j.state)
+	}
+}
+
+func (f *Flow) nowExists(made *file, out dispatch.CommittedFile, e dispatch.Event) {
+	made.there, made.size, made.records, made.since = true, out.Size, out.Records, e.At
+	takers := made.takers
+	made.takers = nil
+	for _, t := range takers {
+		t.exists(f, made)
+	}
+}
+
+// chosen makes the files known whose names the job chose.
+func (f *Flow) chosen(j *job, e dispatch.Event) {
+	for i, m := range j.state.step.makers {
+		if j.outputs[i] != nil {
+			continue
+		}
+		pattern, _ := m.pattern.expand(j.values)
+		for _, out := range e.Files {
+			if out.Pattern == pattern {
+				f.chosenFile(j, m, out, e)
+			}
+		}
+	}
+}
+
+func (f *Flow) chosenFile(j *job, m *maker, out dispatch.CommittedFile, e dispatch.Event) {
+	lfn := out.File.LFN
+	values, second := m.pattern.read(lfn, j.values.of(m.pattern.names), nil)
+	switch {
+	case f.inTheWay(lfn) != "":
+		f.refuse(j.state, "job %s wrote %s: %s", j.name, lfn, f.inTheWay(lfn))
+		return
+	case values == nil:
+		f.notify("job %s wrote %s, which does not fit %s: no step takes it", j.name, lfn, m.pattern.text)
+		return // so that names that fit are of one job, since all that tells jobs apart stands in them
+	case second != nil && len(m.consumers) > 0:
+		f.refuse(j.state, "job %s wrote a file whose values are not certain: %s; put text between the placeholders that no value contains, or a '/'",
+			j.name, twoReadings(lfn, m.pattern, values, second))
+	}
+	if second != nil {
+		values = j.values.of(m.pattern.names)
+	}
+	made := &file{lfn: lfn, values: values, wave: j.wave, there: true, size: out.Size, records: out.Records, since: e.At}
+	f.know(made, "job "+j.name)
+	f.place(lfn)
+	f.makeAvailable(lfn)
+	if second == nil {
+		f.deliver(m, made)
+	}
+}
