@@ -2,6 +2,9 @@
 // run needs them: it publishes committed versions, removes what nobody needs, and
 // tidies both up when the run has ended.
 //
+// Package dispatch decides which version is published and when (files_stored.go
+// there); publishLoop (place.go) publishes it, and tells dispatch so.
+//
 // Guarantees:
 //
 //   - A published name changes from version to version in one rename, once for each

@@ -1,12 +1,14 @@
 package publish
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -14,7 +16,22 @@ import (
 	"fairway/internal/beneath"
 	"fairway/internal/dispatch"
 	"fairway/internal/fault"
+	"fairway/internal/server/convert"
 	"fairway/internal/server/folder"
+	"fairway/internal/server/loop"
+)
+
+const (
+	// PublishTries is how often a file is tried to be published before the run
+	// gives it up; the next run tries again. What comes right after such a file
+	// is tried once, or a full disk would hold the end up for each file.
+	PublishTries = 6
+	// PublishPause is the time after the first failure. It doubles with each
+	// further one.
+	PublishPause = 200 * time.Millisecond
+	// publishRound bounds the files that are published before the loop is told: one
+	// of its transactions takes in so many, and a job may have many thousands.
+	publishRound = 512
 )
 
 var (
@@ -22,6 +39,61 @@ var (
 	linkedPublish  = fault.New("publish.linked")
 	renamedPublish = fault.New("publish.renamed")
 )
+
+// publishLoop carries out publications until ctx ends. While one fails, those
+// behind it wait: publications are in order.
+func (f *Files) publishLoop(ctx context.Context) {
+	p := newPublisher(f.results, func(lfn string) bool { return f.isOld(ctx, lfn) }, func(lfn, name string) {
+		note := fmt.Sprintf("%s/%s was not published by this state, or was changed since: it is now %s/%s", folder.ResultsFolder, lfn, folder.ResultsFolder, name)
+		_ = f.inbox.Note(ctx, note)
+	})
+	for {
+		batch, err := f.toPublish.Take(ctx, f.sched)
+		if err != nil {
+			return
+		}
+		for tries := 0; len(batch) > 0; {
+			done, failure := p.publishAll(batch[:min(len(batch), publishRound)])
+			if f.confirm(ctx, batch[:done]) != nil {
+				return
+			}
+			batch = batch[done:]
+			if done > 0 {
+				tries = 0
+			}
+			if failure == nil {
+				continue
+			}
+			f.log.Warn("a result could not be published", "error", failure)
+			if tries++; tries == PublishTries {
+				_ = f.inbox.GiveUp(ctx, batch[0].File, failure)
+				batch, tries = batch[1:], PublishTries-1
+			} else if f.sched.Sleep(ctx, PublishPause<<(tries-1)) != nil {
+				return
+			}
+		}
+	}
+}
+
+func (f *Files) confirm(ctx context.Context, batch []dispatch.Publish) error {
+	if len(batch) == 0 {
+		return nil
+	}
+	records := make([]dispatch.Record, 0, len(batch))
+	for _, b := range batch {
+		r, _ := f.results.get(b.File.LFN)
+		record, err := r.record()
+		if err != nil {
+			return err
+		}
+		records = append(records, record)
+	}
+	return f.inbox.Deliver(ctx, func() *loop.Request {
+		return &loop.Request{Records: records, Dispatch: convert.Each(batch, func(b dispatch.Publish) dispatch.Input {
+			return dispatch.Published{File: b.File}
+		})}
+	})
+}
 
 // publisher makes committed versions appear under their plain names in the
 // results folder. A name changes from one version to the next in one rename;
