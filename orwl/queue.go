@@ -279,7 +279,7 @@ func (l *Location) placeLocked(h *Handle, m Mode, rank int, wake *wakeList) {
 		l.latch.postponed = append(l.latch.postponed, Posting{handle: h, mode: m, Rank: rank})
 	case l.queue.Insert(&h.req, m):
 		h.state = held
-		l.granted(h, nil)
+		l.recordGrant(h, nil)
 		if h.served != nil {
 			wake.add(h)
 		}
@@ -290,8 +290,9 @@ func (l *Location) placeLocked(h *Handle, m Mode, rank int, wake *wakeList) {
 
 var nobody Handle
 
-// granted records a grant; by is whose release it follows, if any.
-func (l *Location) granted(h, by *Handle) {
+// recordGrant gives a grant its generation and has it traced; by is whose release it
+// follows, if any. It tells nobody: wakeList.up does.
+func (l *Location) recordGrant(h, by *Handle) {
 	l.generation++
 	h.generation = l.generation
 	if by == nil {
@@ -359,7 +360,7 @@ func (l *Location) grantLocked(first *fifo.Request[*Handle], by *Handle, wake *w
 }
 
 func (l *Location) grantOne(h, by *Handle, wake *wakeList) {
-	l.granted(h, by)
+	l.recordGrant(h, by)
 	if h.state == waiting {
 		wake.add(h)
 	}

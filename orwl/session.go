@@ -12,7 +12,22 @@ import (
 
 // session is what a process at the other end of a link has in the locations of
 // this one. It ends with the link: the process loses all of it. Who reads the connection calls
-// asked, one frame after the other; the locations call granted from whatever goroutine decides.
+// asked, one frame after the other; wakeList.up calls granted from whatever goroutine decides.
+//
+// The way of a release, from one other process to the task of the next, which may be in
+// the same process:
+//
+//  1. Mirror.release, or Mirror.cycle where the next request goes with it: Mirror.pass
+//     makes the frame Release with what was changed, and sends it.
+//  2. session.asked calls session.release, which checks that the grant is still the one
+//     that was told, and writes the changes.
+//  3. Location.release or Location.cycle: grantLocked grants the next requests in the
+//     queue, recordGrant numbers each grant.
+//  4. wakeList.up, without the lock of the location: a task of this process gets its
+//     token; for a proxy it calls decided, which is session.granted.
+//  5. session.granted sends the frame Granted, with what its process lacks of the data.
+//  6. Peer.answered calls Peer.granted: it brings the replica up to date, and
+//     wakeList.up gives the waiting task its token.
 type session struct {
 	link   *transport.Link
 	server *Server
