@@ -1,7 +1,9 @@
 // Package sim runs the TaskQueue of internal/dispatch under virtual time,
 // surrounded by modelled pilots, batch systems, networks and storage elements
 // (paper 3, section V). The policies that it measures are those of the
-// product: it holds no copy of one.
+// product. One of them is there twice: a modelled cache gives up files by
+// dispatch.Shelf, which has the other policies too, and a node's by cache.LRU
+// with Advise. TestModelEvictsWhatANodeEvicts compares their choices.
 //
 // Guarantees:
 //
