@@ -26,16 +26,10 @@ type plan struct {
 	jobs   int
 	rounds int           // of jobs per second
 	idle   time.Duration // how long idle pilots are watched; an answer is held for 25 s
-	// settle is how long a large fleet is left alone before it is watched: Go collects
-	// the garbage of thousands of handshakes after two minutes if nothing asks before.
-	settle time.Duration
 }
 
-// large is a fleet whose memory is not lost in what a server takes anyway.
-const large = 1000
-
 var (
-	full  = plan{fleets: []int{10, 100, 1000, 10_000}, jobs: 50_000, rounds: 3, idle: 30 * time.Second, settle: 130 * time.Second}
+	full  = plan{fleets: []int{10, 100, 1000, 10_000}, jobs: 50_000, rounds: 3, idle: 30 * time.Second}
 	short = plan{fleets: []int{10, 200}, jobs: 5000, rounds: 1, idle: 2 * time.Second}
 )
 

@@ -184,9 +184,6 @@ func idleRow(scratch string, p plan, n int) (row, error) {
 	}
 	defer f.end()
 	r := row{Pilots: n, Connect: f.connect.Seconds()}
-	if n >= large {
-		time.Sleep(p.settle)
-	}
 	before := cpuOf(f.server.Process())
 	time.Sleep(p.idle)
 	r.Idle = (cpuOf(f.server.Process()) - before).Seconds() / p.idle.Seconds()
