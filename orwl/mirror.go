@@ -2,10 +2,11 @@ package orwl
 
 import (
 	"context"
-	"fairway/orwl/internal/memory"
-	"fairway/orwl/internal/transport"
 	"fmt"
 	"runtime"
+
+	"fairway/orwl/internal/memory"
+	"fairway/orwl/internal/transport"
 )
 
 // Mirror is a location of another process. Requests through it stand in the

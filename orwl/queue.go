@@ -2,6 +2,7 @@ package orwl
 
 import (
 	"context"
+
 	"fairway/internal/fifo"
 )
 

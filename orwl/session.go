@@ -2,12 +2,13 @@ package orwl
 
 import (
 	"context"
-	"fairway/orwl/internal/memory"
-	"fairway/orwl/internal/transport"
 	"fmt"
 	"io"
 	"slices"
 	"sync"
+
+	"fairway/orwl/internal/memory"
+	"fairway/orwl/internal/transport"
 )
 
 // session is what a process at the other end of a link has in the locations of

@@ -354,7 +354,7 @@ func probe(ctx context.Context, system batch.System, s *site.Site, launch, answe
 		return err == nil
 	}})
 	if err != nil {
-		if status, known := roster.Status(launch); known && context.Cause(ctx) == context.DeadlineExceeded {
+		if status, known := roster.Status(launch); known && errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 			return found, 0, fmt.Errorf("it is %s (%s) after %s", status.State, status.Reason, quantity.Seconds(time.Since(begun).Seconds()))
 		}
 		return found, 0, context.Cause(ctx)

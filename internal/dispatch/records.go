@@ -24,35 +24,40 @@ type Made struct {
 // workflow and not to the next: everything but the incarnation, with which the
 // next one begins, the results and what is to be removed. The results of its
 // commits become records of their own, and made tells how each of them was made.
-// The caller makes all durable and Loads again. An error means that a record
-// cannot be read.
-func Fresh(records []Record) (fresh []Record, made []Made, err error) {
-	jobs := make(map[string]Record)
+// Handed are the outputs that were handed out for publication, whether or not anybody
+// confirmed that. The caller makes all durable and Loads again. An error means that a
+// record cannot be read.
+func Fresh(records []Record) (fresh []Record, made []Made, handed []Publish, err error) {
+	jobs, results := make(map[string]Record), make(map[string]Record)
 	for _, r := range records {
-		if r.Table == TableJob {
+		switch r.Table {
+		case TableJob:
 			jobs[r.Key] = r
+		case TableResult:
+			results[r.Key] = r
 		}
 	}
 	for _, r := range records {
 		switch r.Table {
 		case TableCommit:
-			result, m, err := resultOf(r, jobs[r.Key])
+			result, m, outputs, err := resultOf(r, jobs[r.Key], results)
 			if err != nil {
-				return nil, nil, err
+				return nil, nil, nil, err
 			}
 			if m != nil {
 				fresh, made = append(fresh, result), append(made, *m)
 			}
+			handed = append(handed, outputs...)
 		case TableMeta:
 			// The jobs of the next submission bear the numbers of earlier ones, so
 			// attempts of before are known by their incarnation alone.
 			var b metaBody
 			if err := decode(r, &b); err != nil {
-				return nil, nil, err
+				return nil, nil, nil, err
 			}
 			b.Since = b.Incarnation + 1
 			if r.Body, err = json.Marshal(b); err != nil {
-				return nil, nil, err
+				return nil, nil, nil, err
 			}
 			fresh = append(fresh, r)
 			continue
@@ -62,26 +67,33 @@ func Fresh(records []Record) (fresh []Record, made []Made, err error) {
 		}
 		fresh = append(fresh, Record{Table: r.Table, Key: r.Key})
 	}
-	return fresh, made, nil
+	return fresh, made, handed, nil
 }
 
 // resultOf makes the result that a commit holds a record of its own. made is nil
-// if it holds none that a later run could take.
-func resultOf(commit, job Record) (result Record, made *Made, err error) {
+// if it holds none that a later run could take, or has taken it itself out of results.
+func resultOf(commit, job Record, results map[string]Record) (result Record, made *Made, handed []Publish, err error) {
 	var c commitBody
-	if err := decode(commit, &c); err != nil || !c.Whole || c.Key == "" {
-		return Record{}, nil, err
+	if err := decode(commit, &c); err != nil || c.Key == "" {
+		return Record{}, nil, nil, err
 	}
 	if job.Body == nil {
-		return Record{}, nil, fmt.Errorf("dispatch: job %s has a commit, and no record of what it is", commit.Key)
+		return Record{}, nil, nil, fmt.Errorf("dispatch: job %s has a commit, and no record of what it is", commit.Key)
 	}
 	var j jobBody
 	if err := decode(job, &j); err != nil {
-		return Record{}, nil, err
+		return Record{}, nil, nil, err
+	}
+	if !c.Whole {
+		var b resultBody
+		if r, ok := results[c.Key]; ok {
+			err = decode(r, &b)
+		}
+		return Record{}, nil, j.handed(b.Outputs), err
 	}
 	id, err := parseJobKey(commit.Key)
 	if err != nil {
-		return Record{}, nil, fmt.Errorf("dispatch: the key %q of a commit: %w", commit.Key, err)
+		return Record{}, nil, nil, fmt.Errorf("dispatch: the key %q of a commit: %w", commit.Key, err)
 	}
 	for i := range c.Outputs {
 		c.Outputs[i].Tag = c.Outputs[i].tag(c.Attempt)
@@ -89,7 +101,21 @@ func resultOf(commit, job Record) (result Record, made *Made, err error) {
 	b := resultBody{Job: j.Name, Digest: j.Digest, Inputs: c.Inputs, Made: uint64(c.Attempt >> 32), Outputs: c.Outputs}
 	return Record{TableResult, c.Key, appendResult(nil, &b)}, &Made{
 		Key: c.Key, Job: id, Name: j.Name, Attempt: c.Attempt, Payload: j.Payload, Reads: j.Reads, Marks: c.Inputs,
-	}, nil
+	}, j.handed(c.Outputs), nil
+}
+
+// handed are those outputs of a job that is done which are to be published.
+func (j *jobBody) handed(outputs []output) (list []Publish) {
+	publish := make(map[string]bool, len(j.Writes))
+	for _, w := range j.Writes {
+		publish[w.LFN] = w.Publish
+	}
+	for i := range outputs {
+		if o := &outputs[i]; o.PFN != "" && (publish[o.LFN] || o.Pattern != "" && publish[o.Pattern]) {
+			list = append(list, Publish{File: FileRef{LFN: o.LFN}, PFN: o.PFN, Size: o.Size})
+		}
+	}
+	return list
 }
 
 // decode reads the body of a record.

@@ -76,7 +76,7 @@ func TestLoadOfEarlierCommits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fresh, _, err := Fresh(records)
+	fresh, _, _, err := Fresh(records)
 	if err != nil {
 		t.Fatal(err)
 	}

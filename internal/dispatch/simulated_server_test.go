@@ -207,7 +207,7 @@ func (s *simulation) another() (*Core, Effects, error) {
 		core, e := New(s.config)
 		return core, e, nil
 	}
-	fresh, _, err := Fresh(s.records())
+	fresh, _, _, err := Fresh(s.records())
 	if err != nil {
 		return nil, Effects{}, err
 	}

@@ -72,7 +72,7 @@ func (s *script) run(d *datadriven.TestData) (string, error) {
 		s.core = core
 		return s.render(e), nil
 	case "fresh":
-		fresh, _, err := Fresh(s.records())
+		fresh, _, _, err := Fresh(s.records())
 		if err != nil {
 			return "", err
 		}

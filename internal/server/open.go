@@ -14,6 +14,7 @@ import (
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/server/feed"
+	"fairway/internal/server/publish"
 	"fairway/internal/server/state"
 	"fairway/internal/store"
 )
@@ -253,7 +254,11 @@ func forget(ctx context.Context, s state.Source, again rerun) (records []dispatc
 	if err != nil {
 		return nil, nil, err
 	}
-	fresh, made, err := dispatch.Fresh(jobs)
+	fresh, made, handed, err := dispatch.Fresh(jobs)
+	if err != nil {
+		return nil, nil, err
+	}
+	intended, err := publish.Intended(ctx, s, handed)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -273,7 +278,7 @@ func forget(ctx context.Context, s state.Source, again rerun) (records []dispatc
 		rest[i].Body = nil
 	}
 	dropped, err := again.drop(jobs)
-	return slices.Concat(fresh, rest, gone, provenance, dropped), unwanted, err
+	return slices.Concat(fresh, rest, gone, provenance, dropped, intended), unwanted, err
 }
 
 // OtherWorkflowError says that a folder holds the run of another workflow, whose

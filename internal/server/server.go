@@ -201,6 +201,9 @@ func (s *Server) Run(ctx context.Context) (Outcome, error) {
 	if err := s.opened.begin(ctx, &s.config, state.Logs(s.folders.Logs)); err != nil {
 		return Outcome{}, fmt.Errorf("beginning the run: %w", err)
 	}
+	if err := s.files.Reload(ctx); err != nil {
+		return Outcome{}, fmt.Errorf("beginning the run: %w", err)
+	}
 	s.earlier, s.waited = s.opened.run.Seconds, s.opened.run.Waiting
 	s.retries = s.opened.decision == runOn
 	s.files.InputsGone = s.opened.run.InputsGone

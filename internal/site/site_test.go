@@ -67,6 +67,7 @@ func TestProblems(t *testing.T) {
 		"sites: {a: {system: slurm, walltime: 2h}}":  "write `time: 12h`",
 		"sites: {a: {system: slurm, nodes: 4}}":      "a pilot has one node, and max_pilots says how many",
 		"sites: {a: {system: slurm, max_pilots: 0}}": "write a whole number from 1",
+
 		"sites: {a: {system: slurm, max_pilots: 9, min_pilots: 10}}": "min_pilots is 10, more than max_pilots, 9; raise max_pilots",
 		"sites: {a: {system: slurm, partition: 'x y'}}":              `"x y" is no such name`,
 		"sites: {a: {system: slurm, options: [\"a\\nb\"]}}":          "write each into one line",

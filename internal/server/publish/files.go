@@ -42,6 +42,13 @@ func New(ctx context.Context, records store.Store, folders folder.Layout, elemen
 	}, err
 }
 
+// Reload reads once more what is recorded of the results: the beginning of a run adds
+// what an earlier one may have left unrecorded. It is called before Run.
+func (f *Files) Reload(ctx context.Context) (err error) {
+	f.results, err = loadPublished(ctx, f.store, f.folders)
+	return err
+}
+
 // Publish is part of loop.Files.
 func (f *Files) Publish(files []dispatch.Publish) { f.toPublish.Put(files...) }
 

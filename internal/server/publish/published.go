@@ -53,6 +53,33 @@ func loadPublished(ctx context.Context, source state.Source, folders folder.Layo
 	return s, err
 }
 
+// Intended returns records of files that an earlier run had handed out for publication
+// and of whose names nothing is recorded: its server may have been killed between the
+// publication and its record. So what it left under these names is known as this
+// state's own.
+func Intended(ctx context.Context, source state.Source, handed []dispatch.Publish) (records []dispatch.Record, err error) {
+	known, err := source.Load(ctx, publishedTable)
+	if err != nil {
+		return nil, err
+	}
+	recorded := make(map[string]bool, len(known))
+	for _, r := range known {
+		recorded[r.Key] = true
+	}
+	for _, file := range handed {
+		if recorded[file.File.LFN] {
+			continue
+		}
+		recorded[file.File.LFN] = true
+		record, err := (&publishedRecord{LFN: file.File.LFN, PFN: file.PFN}).record()
+		if err != nil {
+			return nil, err
+		}
+		records = append(records, record)
+	}
+	return records, nil
+}
+
 func (s *published) get(lfn string) (r publishedRecord, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
