@@ -76,7 +76,9 @@ func TestProblems(t *testing.T) {
 		"sites: {a: {system: gridengine, cpus: 2}}":                  "add `parallel_environment: NAME`",
 		"sites: {a: {system: command}}":                              "has the system command, and no template",
 		"sites: {a: {system: slurm, command: {}}}":                   "write `system: command`",
+
 		"sites: {a: {system: command, command: {submit: x, status: y, cancel: '{jid}', job: '(?P<name>', states: {}}}}": "{jid} has no value",
+
 		"sites: {local: {system: slurm}}":                    `"local" is no name for a site`,
 		"sites: {a: {system: slurm}}\n---\nsites: {}":        "a second YAML document begins here",
 		"sites: {a: {system: slurm}, a: {system: slurm}}":    `sites has "a" twice`,
