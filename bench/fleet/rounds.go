@@ -248,7 +248,7 @@ func (f *fleet) work(profile string) (rate, serverCores, pilotCores float64, err
 	serverCores = (cpuOf(f.server.Process()) - server).Seconds() / took
 	pilotCores = (crowds() - pilots).Seconds() / took
 	if profile != "" {
-		err = f.server.Tell("")
+		_, err = f.server.Ask("")
 	}
 	return float64(ended) / took, serverCores, pilotCores, err
 }

@@ -45,7 +45,7 @@ var pilotHas = dispatch.Resources{MilliCPUs: 1000, Memory: 1 << 30, Disk: 1 << 3
 
 // serve is the server's process. It prints a line when all launches are submitted,
 // and ends with its standard input. A line of it is a file for a CPU profile, from
-// then on; the next line ends that.
+// then on; the next line ends that, and is answered by a line when the file is complete.
 func serve(ctx context.Context, c serverConfig) error {
 	parsed, err := flow.Parse("workflow.yaml", fmt.Appendf(nil, workflow, c.jobs))
 	if err != nil {
@@ -77,6 +77,7 @@ func obey() {
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); profiling = !profiling {
 		if profiling {
 			pprof.StopCPUProfile()
+			fmt.Println("profiled")
 			continue
 		}
 		file, err := os.Create(lines.Text())
