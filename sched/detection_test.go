@@ -278,7 +278,9 @@ func (i *interleaving) run() {
 		waiters.Go(func() {
 			for k := range 8 {
 				i.waitFor(8*w + k)
-				<-time.After(time.Duration(i.number(3)) * 100 * time.Microsecond)
+				if pause := time.Duration(i.number(3)) * 100 * time.Microsecond; pause > 0 {
+					<-time.After(pause)
+				}
 			}
 		})
 	}
@@ -294,7 +296,13 @@ func (i *interleaving) waitFor(n int) {
 	i.pending = append(i.pending, n)
 	later := time.Duration(i.random.IntN(4)) * 300 * time.Microsecond
 	i.mu.Unlock()
-	time.AfterFunc(later, func() { i.makeHappen(n) })
+	// No timer of 0: in a bubble, goroutines that make one at the same time crash the race
+	// detector (golang/go issue 78156).
+	if later > 0 {
+		time.AfterFunc(later, func() { i.makeHappen(n) })
+	} else {
+		go i.makeHappen(n)
+	}
 	for {
 		ctx, cancel := context.WithTimeout(i.t.Context(), time.Second)
 		i.mu.Lock()
