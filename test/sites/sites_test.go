@@ -43,14 +43,34 @@ steps:
     command: cat $in | sort > "$out"
 `
 
+// work is what runs at sites and on this machine, with the same results.
+type work struct {
+	lay       func(t *testing.T, folder string) // the files of it, in an empty folder
+	arguments []string                          // of `fairway run`
+	stored    bool                              // its results are in the storage element: it publishes none
+}
+
+// texts is a workflow over a few files of text.
+func texts(workflow string) work {
+	return work{lay: func(t *testing.T, folder string) {
+		t.Helper()
+		write(t, filepath.Join(folder, "workflow.yaml"), workflow)
+		for i := range 8 {
+			write(t, filepath.Join(folder, "in", fmt.Sprintf("%d.txt", i)), strings.Repeat(fmt.Sprintf("text %d\n", i), 100))
+		}
+	}}
+}
+
 // folderWith makes a folder with a workflow and some sites. It is one that nodes see.
 func folderWith(t *testing.T, workflow, sites string) string {
 	t.Helper()
+	return texts(workflow).folder(t, sites)
+}
+
+func (w work) folder(t *testing.T, sites string) string {
+	t.Helper()
 	folder := t.TempDir()
-	write(t, filepath.Join(folder, "workflow.yaml"), workflow)
-	for i := range 8 {
-		write(t, filepath.Join(folder, "in", fmt.Sprintf("%d.txt", i)), strings.Repeat(fmt.Sprintf("text %d\n", i), 100))
-	}
+	w.lay(t, folder)
 	if sites != "" {
 		write(t, filepath.Join(folder, "sites.yaml"), sites)
 	}
@@ -102,8 +122,12 @@ func pilotLogs(folder string) string {
 // results are the files of a finished run with their contents.
 func results(t *testing.T, folder string) map[string]string {
 	t.Helper()
+	return filesIn(t, filepath.Join(folder, "results"))
+}
+
+func filesIn(t *testing.T, root string) map[string]string {
+	t.Helper()
 	all := map[string]string{}
-	root := filepath.Join(folder, "results")
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
@@ -115,6 +139,22 @@ func results(t *testing.T, folder string) map[string]string {
 	})
 	if err != nil || len(all) == 0 {
 		t.Fatal("no results:", err)
+	}
+	return all
+}
+
+// results are the files that a work of this kind has made in a folder.
+func (w work) results(t *testing.T, folder string) map[string]string {
+	t.Helper()
+	if !w.stored {
+		return results(t, folder)
+	}
+	all := map[string]string{}
+	for name, text := range filesIn(t, filepath.Join(folder, ".fairway/storage")) {
+		_, name, _ = strings.Cut(name, "/") // below the identity of the state
+		if written := strings.LastIndex(name, ".a"); written > 0 {
+			all[name[:written]] = text
+		}
 	}
 	return all
 }
@@ -134,18 +174,24 @@ func mustEqual(t *testing.T, got, want map[string]string) {
 	}
 }
 
-// onSite runs a workflow at sites and on this machine, and compares the results.
+// onSite runs a workflow over texts at sites and on this machine, and compares the
+// results.
 func onSite(t *testing.T, workflow, sites string, named ...string) (folder string) {
 	t.Helper()
-	local := folderWith(t, workflow, "")
-	run(t, local, "run")
-	folder = folderWith(t, workflow, sites)
-	arguments := []string{"run"}
+	return texts(workflow).onSite(t, sites, named...)
+}
+
+func (w work) onSite(t *testing.T, sites string, named ...string) (folder string) {
+	t.Helper()
+	arguments := append([]string{"run"}, w.arguments...)
+	local := w.folder(t, "")
+	run(t, local, arguments...)
+	folder = w.folder(t, sites)
 	for _, name := range named {
 		arguments = append(arguments, "--site", name)
 	}
 	run(t, folder, arguments...)
-	mustEqual(t, results(t, folder), results(t, local))
+	mustEqual(t, w.results(t, folder), w.results(t, local))
 	return folder
 }
 
@@ -171,11 +217,17 @@ const gridEngineSite = `sites:
     poll: 1s
 `
 
-func lambda(t *testing.T) string {
+// The examples and a trace are long tests.
+func long(t *testing.T) {
 	t.Helper()
 	if os.Getenv(batchtest.Required) == "" {
 		t.Skip("a long test: make test-slurm, make test-gridengine")
 	}
+}
+
+func lambda(t *testing.T) work {
+	t.Helper()
+	long(t)
 	for _, program := range []string{"bowtie2", "samtools", "bcftools"} {
 		if _, err := exec.LookPath(program); err != nil {
 			t.Skip("the programs of the lambda workflow are not installed:", err)
@@ -185,7 +237,46 @@ func lambda(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(text)
+	return texts(string(text))
+}
+
+// tier0 is the example with jobs from the contents of files, rewrites and outputs
+// that are in caches only.
+func tier0(t *testing.T) work {
+	t.Helper()
+	long(t)
+	data := t.TempDir()
+	if out, err := exec.Command("../../examples/tier0/make-events", "3", "300", data).CombinedOutput(); err != nil {
+		t.Fatalf("make-events: %v\n%s", err, out)
+	}
+	return work{arguments: []string{"--set", "data=" + data, "--set", "events=100"}, lay: func(t *testing.T, folder string) {
+		t.Helper()
+		if err := os.CopyFS(folder, os.DirFS("../../examples/tier0")); err != nil {
+			t.Fatal(err)
+		}
+	}}
+}
+
+// trace is the project's own trace, without its computing and with small files.
+func trace(t *testing.T) work {
+	t.Helper()
+	long(t)
+	return work{arguments: []string{"mosaic.json", "--time-scale", "0", "--size-scale", "0.00001"}, stored: true, lay: func(t *testing.T, folder string) {
+		t.Helper()
+		text, err := os.ReadFile("../traces/testdata/mosaic.json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(folder, "mosaic.json"), string(text))
+	}}
+}
+
+// examples run at a site.
+func examples(t *testing.T, sites, named string) {
+	t.Helper()
+	for name, of := range map[string]func(*testing.T) work{"lambda": lambda, "tier0": tier0, "trace": trace} {
+		t.Run(name, func(t *testing.T) { of(t).onSite(t, sites, named) })
+	}
 }
 
 func TestSlurm(t *testing.T) {
@@ -197,7 +288,7 @@ func TestSlurm(t *testing.T) {
 		}
 		noSecrets(t, folder)
 	})
-	t.Run("lambda", func(t *testing.T) { onSite(t, lambda(t), slurmSite, "cluster") })
+	examples(t, slurmSite, "cluster")
 	// The batch system says that a pilot has ended when it is asked the next time.
 	t.Run("the end waits for no answer", func(t *testing.T) {
 		folder := onSite(t, workflow, strings.Replace(slurmSite, "poll: 1s", "poll: 1h", 1), "cluster")
@@ -264,7 +355,7 @@ func noSecrets(t *testing.T, folder string) {
 func TestGridEngine(t *testing.T) {
 	batchtest.GridEngine(t)
 	t.Run("sums", func(t *testing.T) { onSite(t, workflow, gridEngineSite, "farm") })
-	t.Run("lambda", func(t *testing.T) { onSite(t, lambda(t), gridEngineSite, "farm") })
+	examples(t, gridEngineSite, "farm")
 }
 
 // Several sites serve one run.
