@@ -119,6 +119,7 @@ func farPilot(s *site.Site, tools []string, l folder.Layout, o *runOptions) *pil
 		WatchInputs: pilot.WatchMode(o.watchInputs),
 		Life:        s.Request.Time,
 		IdleTime:    s.IdleTimeout,
+		Lease:       s.Lease,
 		Check:       s.Check,
 		Tools:       s.Tools,
 		Probe:       slices.DeleteFunc(slices.Clone(tools), func(tool string) bool { return slices.Contains(s.Tools, tool) }),

@@ -38,7 +38,8 @@ const (
 	MinBackoff    = 20 * time.Millisecond
 	MaxBackoff    = time.Second
 	MaxFarBackoff = 8 * time.Second
-	// CallMargin is how long after the promised next sync an answer is given up.
+	// CallMargin is how long after the promised next sync an answer is given up, or
+	// the lease if that is shorter.
 	CallMargin = 30 * time.Second
 	// FarewellTimeout bounds how long a pilot that leaves waits for its last
 	// results to be acknowledged.

@@ -206,6 +206,11 @@ func (p *pilot) giveUpAt() (time.Time, error) {
 	return time.Time{}, nil
 }
 
+// answerTime is how long a call waits for its answer: as was promised, and a margin,
+// but not beyond the lease. A server behind a cut line is silent and breaks nothing
+// off: until the call is given up the pilot does not know that it is alone.
+func (x *exchange) answerTime() time.Duration { return x.patience + min(CallMargin, x.lease) }
+
 // sendAt is when the next Sync is to be sent; false if an answer or news must
 // come first.
 func (p *pilot) sendAt() (time.Time, bool) {
@@ -242,7 +247,7 @@ func (p *pilot) send(talk context.Context, now time.Time) {
 	p.caching.carry(m)
 	x.inFlight++
 	x.lastSent = now
-	limit := x.patience + CallMargin
+	limit := x.answerTime()
 	p.workers.Go(func() { p.call(talk, m, limit) })
 }
 

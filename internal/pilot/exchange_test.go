@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"fairway/internal/wire"
 )
@@ -75,5 +76,16 @@ func TestResultsAreToldUntilAcknowledged(t *testing.T) {
 	defer q.mu.Unlock()
 	if q.results[a.GetAttempt()] != nil {
 		t.Error("told again after it was acknowledged")
+	}
+}
+
+// A pilot that is cut off notices it by the call that nobody answers: that one must not
+// outlast the lease, after which the server has its jobs run elsewhere.
+func TestNoCallOutlastsTheLease(t *testing.T) {
+	for _, lease := range []time.Duration{time.Second, CallMargin, DefaultFarLease} {
+		x := exchange{patience: 25 * time.Second, lease: lease}
+		if wait := x.answerTime(); wait <= x.patience || wait > x.patience+min(lease, CallMargin) {
+			t.Errorf("with a lease of %v a call waits for %v", lease, wait)
+		}
 	}
 }

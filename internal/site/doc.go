@@ -28,6 +28,9 @@ const (
 	MaxFile = 1 << 20
 	// MaxPilots bounds max_pilots.
 	MaxPilots = 100_000
+	// MinLease and MaxLease bound lease.
+	MinLease = time.Second
+	MaxLease = 24 * time.Hour
 )
 
 // Defaults of keys.
@@ -56,6 +59,7 @@ type Site struct {
 	Request       command.Request // what is asked of the batch system for a pilot
 	Poll          time.Duration   // least time between two questions for the status; 0: the default
 	IdleTimeout   time.Duration   // after which a pilot without a job leaves
+	Lease         time.Duration   // for which pilots and server wait for each other; 0: the default
 
 	Check   string   // a shell command that must succeed before a pilot takes jobs
 	Tools   []string // programs that must be there

@@ -39,6 +39,7 @@ var Keys = []Key{
 	{"options", "further options for the batch system, as in its scripts", true, texts(func(s *Site) *[]string { return &s.Request.Options })},
 	{"poll", "least time between two questions to the batch system (default 5s)", false, duration(func(s *Site) *time.Duration { return &s.Poll })},
 	{"idle_timeout", "time after which a pilot without work leaves (default 5m)", false, duration(func(s *Site) *time.Duration { return &s.IdleTimeout })},
+	{"lease", "how long pilots and server wait for each other when they cannot reach each other, from 1s to 24h (default 2h)", false, (*reader).lease},
 	{"check", "shell command that must succeed on a node before it takes jobs", false, text(func(s *Site) *string { return &s.Check })},
 	{"tools", "programs that must be on a node", true, texts(func(s *Site) *[]string { return &s.Tools })},
 	{"modules", "environment modules to load", true, texts(func(s *Site) *[]string { return &s.Modules })},
@@ -183,6 +184,13 @@ func (r *reader) system(n *yaml.Node, s *Site, what string) {
 func (r *reader) cpus(n *yaml.Node, s *Site, what string) {
 	if text, ok := r.Text(n, what); ok {
 		s.Request.CPUs = r.Integer(n, text, what, 1)
+	}
+}
+
+func (r *reader) lease(n *yaml.Node, s *Site, what string) {
+	duration(func(s *Site) *time.Duration { return &s.Lease })(r, n, s, what)
+	if !r.failed() && (s.Lease < MinLease || s.Lease > MaxLease) {
+		r.Fail(n, fmt.Sprintf("write a time from %.0fs to %.0fh", MinLease.Seconds(), MaxLease.Hours()), "%s is %s", what, yamlfile.Follow(n).Value)
 	}
 }
 

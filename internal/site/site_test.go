@@ -20,6 +20,7 @@ sites:
     account: phys
     max_pilots: 4
     time: 2h
+    lease: 30m
     cpus: 16
     memory: 64GB
     options: [--constraint=avx2, '--comment=a b']
@@ -45,7 +46,7 @@ func TestParse(t *testing.T) {
 	s := sites[0]
 	if s.Name != "cluster" || s.Line != 3 || s.MaxPilots != 4 || s.Request.Time != 2*time.Hour || s.Request.CPUs != 16 ||
 		s.Request.Memory != 64e9 || len(s.Request.Options) != 2 || s.Modules[0] != "gcc/12" || s.Scratch != "$SCRATCH/fairway" ||
-		s.IdleTimeout != DefaultIdleTimeout || s.Shares != SharesFolder {
+		s.IdleTimeout != DefaultIdleTimeout || s.Lease != 30*time.Minute || s.Shares != SharesFolder {
 		t.Errorf("%+v", s)
 	}
 	if sites[1].MaxPilots != DefaultMaxPilots || sites[1].Scratch != DefaultScratch || sites[1].Template.Name != "gridengine" {
@@ -78,6 +79,9 @@ func TestProblems(t *testing.T) {
 		"sites: {a: {system: slurm, command: {}}}":                   "write `system: command`",
 
 		"sites: {a: {system: command, command: {submit: x, status: y, cancel: '{jid}', job: '(?P<name>', states: {}}}}": "{jid} has no value",
+
+		"sites: {a: {system: slurm, lease: 0s}}": "lease is 0s; write a time from 1s to 24h",
+		"sites: {a: {system: slurm, lease: 2d}}": "lease is 2d; write a time from 1s to 24h",
 
 		"sites: {local: {system: slurm}}":                    `"local" is no name for a site`,
 		"sites: {a: {system: slurm}}\n---\nsites: {}":        "a second YAML document begins here",
