@@ -1,7 +1,6 @@
 package flow
 
 import (
-	"container/heap"
 	"slices"
 	"time"
 )
@@ -13,13 +12,7 @@ type aging struct {
 	group *group
 }
 
-type agingHeap []aging
-
-func (h agingHeap) Len() int      { return len(h) }
-func (h agingHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *agingHeap) Push(x any)   { *h = append(*h, x.(aging)) }
-func (h agingHeap) Less(i, j int) bool {
-	a, b := h[i], h[j]
+func (a aging) before(b aging) bool {
 	if !a.due.Equal(b.due) {
 		return a.due.Before(b.due)
 	}
@@ -29,12 +22,6 @@ func (h agingHeap) Less(i, j int) bool {
 	return natural(a.group.key, b.group.key) < 0
 }
 
-func (h *agingHeap) Pop() any {
-	last := (*h)[len(*h)-1]
-	*h = (*h)[:len(*h)-1]
-	return last
-}
-
 // mergeable starts the clock of a file that exists, if the step has one.
 func (f *Flow) mergeable(st *stepState, g *group, made *file) {
 	if st.step.limits.latency == 0 || g.taken[made] {
@@ -42,7 +29,7 @@ func (f *Flow) mergeable(st *stepState, g *group, made *file) {
 	}
 	g.aged = append(g.aged, made)
 	if len(g.aged) == 1 {
-		heap.Push(&f.aging, aging{made.since.Add(st.step.limits.latency), st, g})
+		f.aging.push(aging{made.since.Add(st.step.limits.latency), st, g})
 	}
 }
 
@@ -51,8 +38,8 @@ func (f *Flow) mergeable(st *stepState, g *group, made *file) {
 // files, so a reloaded Flow takes it from the record.
 func (f *Flow) ageMerges(now time.Time) bool {
 	merged := false
-	for f.nextAge(); len(f.aging) > 0 && !f.aging[0].due.After(now); f.nextAge() {
-		due := heap.Pop(&f.aging).(aging)
+	for f.nextAge(); f.aging.len() > 0 && !f.aging.least().due.After(now); f.nextAge() {
+		due := f.aging.pop()
 		files := due.group.aged
 		entry := logEntry{Kind: logAged, Name: due.state.step.name, Group: due.group.key}
 		for _, file := range files {
@@ -68,10 +55,10 @@ func (f *Flow) ageMerges(now time.Time) bool {
 // nextAge is when the next merge is due, or zero. Groups whose oldest file
 // was taken otherwise get their new place first.
 func (f *Flow) nextAge() time.Time {
-	for len(f.aging) > 0 {
-		next := &f.aging[0]
+	for f.aging.len() > 0 {
+		next := f.aging.least()
 		if !next.group.refresh() {
-			heap.Pop(&f.aging)
+			f.aging.pop()
 			continue
 		}
 		due := next.group.aged[0].since.Add(next.state.step.limits.latency)
@@ -79,7 +66,7 @@ func (f *Flow) nextAge() time.Time {
 			return due
 		}
 		next.due = due
-		heap.Fix(&f.aging, 0)
+		f.aging.sink()
 	}
 	return time.Time{}
 }

@@ -9,31 +9,54 @@ import (
 
 // Flow creates the jobs of one run of a workflow. It must not be used from
 // two goroutines at once.
+//
+// Flow owns all of its state, and Step alone changes it. All of it follows from the
+// workflow and the entries of the log, so Load makes it by taking these once more.
+// Nothing leaves it before the run ends: a name that is known stays known, a step
+// that is settled up to a wave stays so.
 type Flow struct {
+	// The workflow as it was parsed, and what came of each part of it. wave counts the
+	// files that arrived and the inputs that closed, and never falls.
 	w      *Workflow
 	steps  []*stepState // in canonical order
 	inputs map[string]*inputState
-	wave   int // of the last file that arrived, or input that closed
+	wave   int
 
+	// Every name that a job reads or writes or that arrived, by LFN, and what tells
+	// whether a further one would be in its way: folders has all folders above a file
+	// that is there or that a known job writes.
 	names    map[string]*name
 	made     map[*maker]int    // files that are known
 	folders  map[string]string // with a file in each
 	patterns map[string]string // makers, by the names with '*' that jobs choose under
-	followed map[string]*job   // by name: submitted or held, its commit matters
-	queues   map[string]*queue
-	shared   []use // of rewritten files, by all steps
 
-	dirty      rankHeap // steps to settle again
-	ready      []*job   // to be submitted by this Step
+	// Jobs whose commit creates others or makes names known, by name, from when they
+	// are known until they are committed.
+	followed map[string]*job
+
+	// The order of rewritten files: a queue for each name that a job uses, from then
+	// on; shared are the entries by which steps use such names, as parsed.
+	queues map[string]*queue
+	shared []use
+
+	// Groups of age-limited merges that have a file which exists and is not taken, the
+	// one whose merge is due first in front, once nextAge has looked.
+	aging heapOf[aging]
+
+	// What this Step still has to do, empty between two Steps: steps to settle again,
+	// jobs to submit, steps that may have become final.
+	dirty      heapOf[rank]
+	ready      []*job
+	candidates []*stepState
 	effects    Effects
-	started    bool
-	replaying  bool
-	entries    uint64       // in the log
-	candidates []*stepState // that may have become final
-	final      int          // steps
-	stuck      bool         // was told
-	refused    []Held
-	aging      agingHeap
+	replaying  bool // by Load, which wants neither records nor jobs
+
+	// How far the run is. The numbers only grow, and what is set stays so.
+	started bool
+	stuck   bool   // a person was told that nothing can go on
+	entries uint64 // in the log
+	final   int    // steps that will create no more jobs
+	refused []Held // what keeps the run from being finished
 }
 
 // New starts a run. parameters replace defaults of the workflow.
@@ -71,18 +94,8 @@ func (f *Flow) linkSteps() {
 	states := map[*step]*stepState{}
 	for _, st := range f.steps {
 		states[st.step] = st
-		linked := map[*step]bool{nil: true}
-		link := func(before *step) {
-			if !linked[before] {
-				linked[before] = true
-				states[before].dependents = append(states[before].dependents, st)
-			}
-		}
-		for _, m := range st.needed {
-			link(m.step)
-		}
-		for _, before := range st.step.after {
-			link(before)
+		for _, before := range st.step.before() {
+			states[before].dependents = append(states[before].dependents, st)
 		}
 		f.shared = append(f.shared, st.step.sharedUses()...)
 	}

@@ -1,7 +1,6 @@
 package flow
 
 import (
-	"container/heap"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,7 +9,7 @@ import (
 // merging is what a merge step has gathered. A file is first incoming, until
 // its place in the sequence is certain, and then in the queue of its group.
 type merging struct {
-	incoming  gatheredHeap
+	incoming  heapOf[gathered]
 	groups    map[string]*group
 	touched   []*group  // whose queue grew, or that end
 	sequenced openWaves // with a size limit: files that do not exist yet, so that nothing after them is decided
@@ -49,23 +48,13 @@ type gathered struct {
 	group *group
 }
 
-type gatheredHeap []gathered
-
-func (h gatheredHeap) Len() int           { return len(h) }
-func (h gatheredHeap) Less(i, j int) bool { return h[i].file.before(h[j].file) }
-func (h gatheredHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *gatheredHeap) Push(x any)        { *h = append(*h, x.(gathered)) }
-func (h *gatheredHeap) Pop() any {
-	last := (*h)[len(*h)-1]
-	*h = (*h)[:len(*h)-1]
-	return last
-}
+func (g gathered) before(other gathered) bool { return g.file.before(other.file) }
 
 // gather takes a known file for a merge step.
 func (f *Flow) gather(st *stepState, made *file, values binding) {
 	m := st.merging
 	g := m.group(st.step, made, values)
-	heap.Push(&m.incoming, gathered{made, g})
+	m.incoming.push(gathered{made, g})
 	f.touch(st)
 	limits := st.step.limits
 	if limits.size > 0 && made.unsized {
@@ -120,8 +109,8 @@ func (t mergeTaker) exists(f *Flow, made *file) {
 // up to a wave, and says up to which wave its own jobs are then known.
 func (f *Flow) settleMerges(st *stepState, settled int) int {
 	m := st.merging
-	for len(m.incoming) > 0 && m.incoming[0].file.wave <= settled {
-		next := heap.Pop(&m.incoming).(gathered)
+	for m.incoming.len() > 0 && m.incoming.least().file.wave <= settled {
+		next := m.incoming.pop()
 		if !next.group.taken[next.file] {
 			next.group.queue = append(next.group.queue, next.file)
 			m.touch(next.group)

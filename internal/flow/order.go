@@ -1,21 +1,24 @@
 package flow
 
-import (
-	"container/heap"
-	"slices"
-)
+import "slices"
 
 // queue lets the users of one rewritten file be submitted in canonical order.
 // Readers pass each other; a writer waits for all before it, and all after it
 // wait for the writer.
+//
+// A job that uses the file is first in waiting, by key; then it has passed and is in
+// flight, until it is submitted. If one in flight writes, it is the only one. The
+// first of waiting is held up by those in flight, or for want of a version, or waits
+// for a step that may still make a job before it: waitsFor, in whose heap the queue
+// then is.
 type queue struct {
 	lfn       string
 	uses      []use  // of all steps whose names fit
-	waiting   []*job // known, not passed, by key
+	waiting   []*job // known, not passed
 	inflight  int    // passed, not submitted
 	writing   bool   // one of them writes
-	version   bool   // a reader would get a version
-	advancing bool
+	version   bool   // a reader would get a version; stays set
+	advancing bool   // advance is at work, and looks again before it returns
 	waitsFor  *stepState
 	waitsWave int
 }
@@ -127,7 +130,7 @@ func (f *Flow) waitSettled(q *queue, st *stepState, wave int) {
 		return
 	}
 	q.waitsFor, q.waitsWave = st, wave
-	heap.Push(&st.waiting, settleWait{wave, q})
+	st.waiting.push(settleWait{wave, q})
 }
 
 // passed lets others follow a job that was submitted.

@@ -1,6 +1,9 @@
 package flow
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // use is an entry of a step by which it reads or writes a rewritten file.
 type use struct {
@@ -119,75 +122,57 @@ func (s *step) comesAfter(other *step) {
 // sortSteps gives steps their canonical order: each after the steps whose
 // files it takes, and otherwise as listed. It reports cycles.
 func (p *parser) sortSteps(w *Workflow) bool {
-	needs, feeds := w.dependencies()
-	waiting := make([]int, len(w.steps))
-	for i, before := range needs {
-		waiting[i] = len(before)
-	}
-	sorted := make([]*step, 0, len(w.steps))
-	ready := &rankHeap{}
-	for i, n := range waiting {
-		if n == 0 {
-			ready.push(i)
+	needs := make([][]int, len(w.steps))
+	for i, s := range w.steps {
+		for _, before := range s.before() {
+			needs[i] = append(needs[i], before.listed)
 		}
 	}
-	for ready.len() > 0 {
-		i := ready.pop()
-		sorted = append(sorted, w.steps[i])
-		for _, j := range feeds[i] {
-			if waiting[j]--; waiting[j] == 0 {
-				ready.push(j)
-			}
-		}
-	}
+	sorted := topological(needs)
 	if len(sorted) < len(w.steps) {
-		p.cycle(w, needs, waiting)
+		p.cycle(w, needs, sorted)
 		return false
 	}
-	for i, s := range sorted {
-		s.order = i + 1
+	steps := make([]*step, 0, len(sorted))
+	for order, at := range sorted {
+		w.steps[at].order = order + 1
+		steps = append(steps, w.steps[at])
 	}
-	w.steps = sorted
+	w.steps = steps
 	return true
 }
 
-// dependencies of steps on steps, by their place in the file.
-func (w *Workflow) dependencies() (needs, feeds [][]int) {
-	needs, feeds = make([][]int, len(w.steps)), make([][]int, len(w.steps))
-	for i, s := range w.steps {
-		seen := map[int]bool{}
-		add := func(other *step) {
-			if other != nil && !seen[other.listed] {
-				seen[other.listed] = true
-				needs[i], feeds[other.listed] = append(needs[i], other.listed), append(feeds[other.listed], i)
-			}
+// topological orders numbers so that each comes after those that it needs, and the
+// lowest that can comes first. Those on a cycle, and behind one, are left out.
+func topological(needs [][]int) []int {
+	waiting, after := make([]int, len(needs)), make([][]int, len(needs))
+	var ready heapOf[rank]
+	for i, before := range needs {
+		waiting[i] = len(before)
+		for _, b := range before {
+			after[b] = append(after[b], i)
 		}
-		for _, makers := range s.feeds {
-			for _, m := range makers {
-				add(m.step)
-			}
-		}
-		for _, e := range s.reads {
-			for _, m := range e.made {
-				add(m.step)
-			}
-		}
-		for _, e := range s.rewrites {
-			for _, m := range e.made {
-				add(m.step)
-			}
-		}
-		for _, other := range s.after {
-			add(other)
+		if len(before) == 0 {
+			ready.push(rank(i))
 		}
 	}
-	return needs, feeds
+	var sorted []int
+	for ready.len() > 0 {
+		i := int(ready.pop())
+		sorted = append(sorted, i)
+		for _, j := range after[i] {
+			if waiting[j]--; waiting[j] == 0 {
+				ready.push(rank(j))
+			}
+		}
+	}
+	return sorted
 }
 
 // cycle names one cycle among the steps that wait for each other.
-func (p *parser) cycle(w *Workflow, needs [][]int, waiting []int) {
+func (p *parser) cycle(w *Workflow, needs [][]int, sorted []int) {
 	at := 0
-	for waiting[at] == 0 {
+	for slices.Contains(sorted, at) {
 		at++
 	}
 	seen := map[int]int{}
@@ -200,7 +185,7 @@ func (p *parser) cycle(w *Workflow, needs [][]int, waiting []int) {
 		seen[at] = len(path)
 		path = append(path, at)
 		for _, before := range needs[at] {
-			if waiting[before] > 0 {
+			if !slices.Contains(sorted, before) {
 				at = before
 				break
 			}

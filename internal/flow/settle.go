@@ -1,12 +1,10 @@
 package flow
 
-import "container/heap"
-
 // touch lets a step settle again before this Step ends.
 func (f *Flow) touch(st *stepState) {
 	if !st.dirty {
 		st.dirty = true
-		f.dirty.push(st.step.order)
+		f.dirty.push(rank(st.step.order))
 	}
 }
 
@@ -54,8 +52,8 @@ func (f *Flow) settleStep(st *stepState) {
 		f.candidates = append(f.candidates, st)
 	}
 	f.touchAfter(st)
-	for len(st.waiting) > 0 && st.waiting[0].wave <= settled {
-		wait := heap.Pop(&st.waiting).(settleWait)
+	for st.waiting.len() > 0 && st.waiting.least().wave <= settled {
+		wait := st.waiting.pop()
 		wait.queue.waitsFor = nil
 		f.advance(wait.queue)
 	}
@@ -130,14 +128,4 @@ type settleWait struct {
 	queue *queue
 }
 
-type settleWaits []settleWait
-
-func (w settleWaits) Len() int           { return len(w) }
-func (w settleWaits) Less(i, j int) bool { return w[i].wave < w[j].wave }
-func (w settleWaits) Swap(i, j int)      { w[i], w[j] = w[j], w[i] }
-func (w *settleWaits) Push(x any)        { *w = append(*w, x.(settleWait)) }
-func (w *settleWaits) Pop() any {
-	last := (*w)[len(*w)-1]
-	*w = (*w)[:len(*w)-1]
-	return last
-}
+func (w settleWait) before(other settleWait) bool { return w.wave < other.wave }

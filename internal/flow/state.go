@@ -8,17 +8,22 @@ import (
 // forever is the wave that never comes: what is settled until then is final.
 const forever = math.MaxInt
 
-// file is a file whose name is known.
+// file is a file whose name is known, by its one maker. It belongs to its name.
 type file struct {
-	lfn     string
-	values  binding // of the placeholders in the pattern of its maker
-	wave    int
-	there   bool // it exists: it arrived or was committed
+	// These never change: where it stands in the canonical order, and the values of the
+	// placeholders in the pattern of its maker.
+	lfn    string
+	values binding
+	wave   int
+
+	// It exists from when it arrived or its job was committed; the rest is known from
+	// then on. Until then takers wait to be told.
+	there   bool
 	size    int64
 	unsized bool // nobody knows the size before it is read
 	records int64
 	since   time.Time // when it came to exist
-	takers  []taker   // who waits for it to exist
+	takers  []taker
 }
 
 // taker is told once that a file exists.
@@ -32,17 +37,20 @@ func (f *file) before(other *file) bool {
 	return natural(f.lfn, other.lfn) < 0
 }
 
-// name is what is known of an LFN.
+// name is what is known of an LFN, from when somebody first asks for it. drafts wait
+// until there is a file, readers, which are known jobs, until it is available; both
+// are empty from then on.
 type name struct {
 	file      *file
 	maker     string // job or input, for messages
 	available bool   // it arrived, or its writer was submitted
 	written   bool   // by some job that is known
 	drafts    []*draft
-	readers   []*job // known, not submitted, because it is not available
+	readers   []*job
 }
 
-// draft is a job that some of its names keep from being known.
+// draft is a job that some of its names keep from being known: create makes the job
+// when unknown falls to 0. Until then it stands in the drafts of those names.
 type draft struct {
 	state   *stepState
 	values  binding
@@ -72,43 +80,58 @@ func (k key) compare(other key) int {
 	return natural(k.name, other.name)
 }
 
-// job is a job whose names are known.
+// job is a job whose names are known. It is submitted when unavailable and gates are
+// both 0; from then on it is kept only while it is followed.
 type job struct {
 	key
-	state       *stepState
-	new         NewJob
-	outputs     []*file // with names known before, in the order of Writes
-	unavailable int     // reads whose writer was not submitted
-	gates       int     // rewritten files whose order keeps it
-	shared      []sharedUse
+	state   *stepState
+	new     NewJob  // empty once it was let out
+	outputs []*file // with names known before, in the order of Writes; nil for others
+	chosen  bool    // some outputs are known only when it has ended
+	count   bool    // it counts records for a split, of in
+	in      *file
+	values  binding
+
+	unavailable int         // reads whose writer was not submitted
+	gates       int         // queues of rewritten files that it has not passed
+	shared      []sharedUse // its places in these
 	submitted   bool
-	chosen      bool // some outputs are known only when it has ended
-	count       bool // it counts records for a split
-	in          *file
-	values      binding
 }
 
-// stepState is a step with the jobs that it has made.
+// stepState is a step with the jobs that it has made. It lives as long as the Flow.
 type stepState struct {
-	step     *step
-	settled  int       // all its jobs of waves up to this are known
-	ended    int       // the wave in which its data ended, once settled is forever
-	open     openWaves // of jobs that choose outputs and are not committed
+	step       *step
+	needed     []*maker     // of the files that it takes and reads
+	dependents []*stepState // steps that settle again after it
+
+	// How much is known: all jobs of waves up to settled, which never falls. When it is
+	// forever, ended is the wave in which the data of the step ended.
+	settled int
+	ended   int
+
+	// What keeps it from being settled: at most one of join and merging is there, by
+	// the kind of the step; open has the waves of jobs that choose outputs and are not
+	// committed, counting those of files that wait to be split.
 	join     *join
 	merging  *merging
-	counting openWaves // of files that wait to be split
-	made     int64     // jobs of a plain step
-	ran      int       // jobs that were created
-	took     []int     // files by source
-	looked   bool      // for what it makes nothing of
-	drafted  bool      // of plain steps
-	held     int       // drafts and jobs not yet submitted
-	final    bool
-	dirty    bool
-	waiting  settleWaits // queues that wait for settled, a heap by wave
+	open     openWaves
+	counting openWaves
+	drafted  bool  // a plain step has made its drafts,
+	made     int64 // and so many of them are jobs
 
-	needed     []*maker
-	dependents []*stepState
+	// What it made, to find that it made nothing of something: looked says that this
+	// was done, which it is once.
+	ran    int   // jobs
+	took   []int // files by source
+	looked bool
+
+	// It is final when it is settled for ever and holds nothing: drafts, jobs not yet
+	// submitted, refusals.
+	held  int
+	final bool
+
+	dirty   bool               // it is among those to settle again
+	waiting heapOf[settleWait] // queues that wait for settled, by wave
 }
 
 // created says that a plain step has made all its jobs.

@@ -75,66 +75,38 @@ func (t *trace) executions(byID map[string]*traceTask) error {
 // sorted puts tasks after their parents, and otherwise in the order of the
 // file; if possible also after whoever makes a file that they read.
 func (t *trace) sorted(tasks []*traceTask) ([]*traceTask, error) {
-	if order := topological(tasks, t.withMakers(tasks)); len(order) == len(tasks) {
-		return order, nil
-	}
-	order := topological(tasks, func(task *traceTask) []*traceTask { return task.parents })
-	if len(order) < len(tasks) {
-		done := map[*traceTask]bool{}
-		for _, task := range order {
-			done[task] = true
-		}
-		for _, task := range tasks {
-			if !done[task] {
-				return nil, fmt.Errorf("task %q is among its own ancestors, or descends from tasks that are", task.specification.ID)
-			}
-		}
-	}
-	return order, nil
-}
-
-func (t *trace) withMakers(tasks []*traceTask) func(*traceTask) []*traceTask {
 	makers := map[string][]*traceTask{}
 	for _, task := range tasks {
 		for _, id := range task.specification.Outputs {
 			makers[id] = append(makers[id], task)
 		}
 	}
-	return func(task *traceTask) []*traceTask {
-		before := slices.Clone(task.parents)
+	parents, all := make([][]int, len(tasks)), make([][]int, len(tasks))
+	for i, task := range tasks {
+		for _, parent := range task.parents {
+			parents[i] = append(parents[i], parent.rank)
+		}
+		all[i] = slices.Clone(parents[i])
 		for _, id := range task.specification.Inputs {
 			if len(makers[id]) == 1 && makers[id][0] != task {
-				before = append(before, makers[id][0])
+				all[i] = append(all[i], makers[id][0].rank)
 			}
 		}
-		return before
 	}
-}
-
-func topological(tasks []*traceTask, before func(*traceTask) []*traceTask) []*traceTask {
-	waiting := make([]int, len(tasks))
-	after := make([][]*traceTask, len(tasks))
-	ready := &rankHeap{}
+	order := topological(all)
+	if len(order) < len(tasks) {
+		order = topological(parents)
+	}
 	for i, task := range tasks {
-		for _, b := range before(task) {
-			waiting[i]++
-			after[b.rank] = append(after[b.rank], task)
-		}
-		if waiting[i] == 0 {
-			ready.push(i)
+		if len(order) < len(tasks) && !slices.Contains(order, i) {
+			return nil, fmt.Errorf("task %q is among its own ancestors, or descends from tasks that are", task.specification.ID)
 		}
 	}
-	var order []*traceTask
-	for ready.len() > 0 {
-		task := tasks[ready.pop()]
-		order = append(order, task)
-		for _, a := range after[task.rank] {
-			if waiting[a.rank]--; waiting[a.rank] == 0 {
-				ready.push(a.rank)
-			}
-		}
+	sorted := make([]*traceTask, len(order))
+	for i, at := range order {
+		sorted[i] = tasks[at]
 	}
-	return order
+	return sorted, nil
 }
 
 // linkFiles gives each version of a file a logical name: what existed before,

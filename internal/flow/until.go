@@ -58,11 +58,8 @@ func (p *part) need(w *Workflow, s *step) {
 		if m.input != nil {
 			p.inputs[m.input.Name] = true
 		}
-		if m.step != nil {
-			p.need(w, m.step)
-		}
 	}
-	for _, before := range s.after {
+	for _, before := range s.before() {
 		p.need(w, before)
 	}
 	for _, mine := range s.sharedUses() {

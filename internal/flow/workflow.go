@@ -214,6 +214,25 @@ func (s *step) needed() []*maker {
 	return all
 }
 
+// before are the steps that s comes after, each once.
+func (s *step) before() []*step {
+	var all []*step
+	seen := map[*step]bool{nil: true}
+	add := func(other *step) {
+		if !seen[other] {
+			seen[other] = true
+			all = append(all, other)
+		}
+	}
+	for _, m := range s.needed() {
+		add(m.step)
+	}
+	for _, other := range s.after {
+		add(other)
+	}
+	return all
+}
+
 func (s *step) sharedUses() []use {
 	var uses []use
 	for i := range s.reads {
