@@ -35,4 +35,16 @@
 //
 // Only Acquire, Insert and the functions that dial or serve wait. A
 // goroutine waits on a channel; a task of package sched gives back its slot.
+//
+// # The way through the package
+//
+//   - A request of this process: Handle (handle.go) asks its Resource. Location
+//     (location.go) is one, and queue.go says when it grants: Location.insert takes
+//     the place, Location.release and cycle grant the next ones, wakeList.up wakes
+//     their tasks. Which requests share the head, internal/fifo decides.
+//   - A request of another process: Mirror (mirror.go) is the Resource there, Peer
+//     (peer.go) its connection, session (session.go) what it has here. The comment of
+//     session lists the way of a release.
+//   - Several requests at once: insertion.go within a process, reservation.go between
+//     processes, gate.go and check.go for an order of all tasks.
 package orwl

@@ -1,9 +1,11 @@
 package rules
 
 import (
+	"go/ast"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -42,5 +44,69 @@ func TestLinks(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// fileName is a Go file that a comment or a document names, with the folders that it names before.
+var fileName = regexp.MustCompile(`[A-Za-z0-9_./-]*[a-z0-9_]+\.go\b`)
+
+// A Go file that a comment or a document names is there. Notes of decisions and the changelog
+// tell of what was, and code in a document may be somebody else's.
+func TestNamedFilesAreThere(t *testing.T) {
+	var paths []string
+	eachSource(t, func(s *source) { paths = append(paths, "/"+s.path) })
+	check := func(where, text string) {
+		for _, name := range fileName.FindAllString(text, -1) {
+			name = "/" + strings.TrimLeft(name, "./")
+			if !slices.ContainsFunc(paths, func(path string) bool { return strings.HasSuffix(path, name) }) {
+				t.Errorf("%s names %s, which is not there", where, name[1:])
+			}
+		}
+	}
+	eachSource(t, func(s *source) {
+		for _, group := range s.syntax.Comments {
+			check(positions.Position(group.Pos()).String(), group.Text())
+		}
+	})
+	err := walk(".md", func(path string, content []byte) error {
+		if path != "CHANGELOG.md" && !strings.HasPrefix(path, "docs/decisions/") {
+			check(path, fences.ReplaceAllString(string(content), ""))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+var fences = regexp.MustCompile("(?s)```.*?```")
+
+// place is a row of "Where it is decided": functions in the second column, the file in the third.
+var place = regexp.MustCompile("^\\|[^|]*\\|([^|]*)\\| `([a-z_/]+\\.go)` \\|$")
+
+// The functions that docs/architecture.md leads to are in the files that it names.
+func TestPlacesOfDecisions(t *testing.T) {
+	declared := map[string]bool{}
+	eachSource(t, func(s *source) {
+		for _, declaration := range s.syntax.Decls {
+			if f, ok := declaration.(*ast.FuncDecl); ok {
+				declared[s.path+" "+f.Name.Name] = true
+			}
+		}
+	})
+	rows := 0
+	for _, line := range linesOf(t, "docs/architecture.md") {
+		row := place.FindStringSubmatch(line)
+		if row == nil {
+			continue
+		}
+		rows++
+		first := code.FindString(row[1])
+		if name := strings.Trim(first, "`"); !declared[row[2]+" "+name] {
+			t.Errorf("docs/architecture.md: %s has no function %s", row[2], first)
+		}
+	}
+	if rows == 0 {
+		t.Error("docs/architecture.md has no table of places")
 	}
 }

@@ -20,6 +20,10 @@
 //     brought to disk when their pilot left: others may hold anything.
 //   - Changed gets each addition and each removal, in their order.
 //
+// add.go and copy.go bring files in, room.go drops them when space is needed, in the
+// order of policy.go. peer.go and claim.go share the space of a host, trust.go says
+// what a cache takes over when it is opened.
+//
 // Methods may be called from any goroutine. They block for the disk, and in a
 // shared cache for the lock of the host, which is held for a few system calls.
 package cache
@@ -104,26 +108,46 @@ type Config struct {
 	Sched *sched.Scheduler
 }
 
-// Cache is one pilot's cache.
+// Cache is one pilot's cache, from Open to Close.
 type Cache struct {
+	// These are as Open made them. The lock of the folder is held as long as the pilot
+	// lives: a folder whose lock is free is one that a pilot has left. Where the pilots
+	// of a host share their space, whoever looks at the folders of all and changes one
+	// holds the lock of the host, for a few system calls; claims tells them what this
+	// cache takes.
 	cfg    Config
 	folder string
-	own    *fileLock // held as long as the pilot lives
+	own    *fileLock
 	host   *hostLock // nil unless shared
 	claims *claims   // nil unless shared
-	watch  context.Context
-	stop   context.CancelFunc
-	group  sync.WaitGroup
 
-	mu       sync.Mutex // guards what follows; taken before the lock of the host
+	// The goroutines that follow peers. Close ends them.
+	watch context.Context
+	stop  context.CancelFunc
+	group sync.WaitGroup
+
+	// mu guards what follows. It is taken before the lock of the host.
+	mu sync.Mutex
+
+	// The files: each entry is a complete file in the folder, and each complete file an
+	// entry. used is the sum of their sizes. reserved is what is being written, from
+	// before its first byte until it is an entry or is removed. makeRoom keeps both, with
+	// those of the peers, within the limit; they exceed it only when a peer has left and
+	// the rest is in use.
 	entries  map[Ref]*entry
-	used     int64 // bytes of entries
+	used     int64
 	reserved int64
-	parts    int // names given to files that are written
+	parts    int // names given so far to files that are written
+
+	// Files that are being brought in: one call does it, the others wait for it.
 	fetching map[Ref]*fetch
-	peers    map[string]*peer
+
+	// The other live pilots of the host, by folder, as SetPeers said.
+	peers map[string]*peer
 }
 
+// entry is a file of the cache. While pins, the number of Files that were not
+// released, is above 0 it is not dropped.
 type entry struct {
 	Item
 	pins int

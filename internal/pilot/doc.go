@@ -20,6 +20,18 @@
 //     other attempt uses.
 //   - The pilot reads a file directly if it does not fit into the cache.
 //
+// # The way of an attempt
+//
+//  1. exchange.go sends Syncs and carries out the answers: pilot.assign (queue.go)
+//     takes an assignment, pilot.startFitting starts what fits, ahead.go prepares the
+//     next ones meanwhile.
+//  2. pilot.execute (execute.go) stages in (stagein.go, by caching.go and reach.go) and
+//     runs the command (command.go) in a sandbox (sandbox.go). tree.go finds all of its
+//     processes, watchdog.go and memory.go end it at its limits.
+//  3. pilot.deliver keeps its logs (logs.go) and stages out (stageout.go).
+//  4. pilot.finish hands the result to reports (reports.go), which has it sent until it
+//     is acknowledged; spool.go keeps it on disk while the TaskQueue is away.
+//
 // [Run] is called once per process: the pilot makes itself the reaper of the
 // processes that jobs leave behind. All waits for processes, files and time go
 // through package sched.

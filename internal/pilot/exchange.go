@@ -20,25 +20,43 @@ var (
 	syncAfter  = fault.New("pilot.sync.after")
 )
 
-// exchange is where the conversation with the TaskQueue stands. The pilot's
-// mutex guards it.
+// exchange is where the conversation with the TaskQueue stands. It lasts as long as
+// the pilot, whose mutex guards it. The goroutine of converse decides, in
+// exchangeIfDue, what is to be done next; each Sync has a goroutine of its own (call),
+// which notes how it ended and pokes converse.
 type exchange struct {
-	inFlight   int
-	patience   time.Duration // how long the TaskQueue may hold an answer
-	lease      time.Duration // how long after that the pilot goes on without one
-	heard      time.Time     // when the last answer came
-	lastSent   time.Time
-	due        time.Time     // of the next Sync even without news
-	backoff    time.Duration // after failures in a row, 0 if there was none
-	away       bool          // the TaskQueue does not answer
-	farewellBy time.Time     // when the farewell is given up, zero before there is one
-	farewell   bool          // the farewell was heard
-	alarm      alarm
+	// How long the two sides have patience with each other: the TaskQueue may hold an
+	// answer for patience, and after lease more without any the pilot gives up. Answers
+	// set both.
+	patience time.Duration
+	lease    time.Duration
+
+	// When the next Sync goes out: 0 <= inFlight <= maxConnections are under way. due is
+	// when one is sent even without news. After a failure, backoff is above 0 until one
+	// is answered, and meanwhile there is one at a time.
+	inFlight int
+	lastSent time.Time
+	due      time.Time
+	backoff  time.Duration
+
+	// Whether the TaskQueue is there: heard is when it last answered. away is set with
+	// the first call that failed, and the pilot keeps results on disk until it is
+	// cleared by an answer.
+	heard time.Time
+	away  bool
+
+	// How the conversation ends: farewellBy is zero until the pilot has nothing left to
+	// do; from then on each Sync says that it leaves, until farewell, which is the end.
+	farewellBy time.Time
+	farewell   bool
+
+	alarm alarm
 }
 
-// alarm wakes the exchange at a time.
+// alarm wakes the exchange at a time. One is set at most: an earlier one replaces it,
+// a later one is not needed, since converse sets it again when it has looked.
 type alarm struct {
-	at     time.Time
+	at     time.Time // zero: none is set
 	cancel context.CancelFunc
 }
 

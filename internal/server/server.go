@@ -29,30 +29,40 @@ import (
 	"fairway/sched"
 )
 
-// Server runs one workflow in one folder, once.
+// Server runs one workflow in one folder, once. Open sets its fields, and Run the
+// times of earlier servers before anything runs; but for concluded, none changes while
+// it runs.
 type Server struct {
-	config  Config
-	folders folder.Layout
-	lock    *folder.Lock
-	// authority is what pilots know the server by, and what it knows their
-	// attempts by. It is the same for all servers of the state.
-	authority *access.Authority
+	config Config
+	sched  *sched.Scheduler
+	log    *slog.Logger
+
+	// The state folder, which is this server's from Open to the end of Run: lock says so
+	// to others, and release gives it up last. opened holds the store and what was
+	// decided from it. authority is what pilots know the server by, and what it knows
+	// their attempts by; it is the same for all servers of the state.
+	folders   folder.Layout
+	lock      *folder.Lock
 	opened    *opened
+	authority *access.Authority
 	tape      *recording.Writer // nil: none
 	find      *feed.Finder
 	element   storage.Schemes
-	sched     *sched.Scheduler
-	log       *slog.Logger
 
+	// The rooms. The loop alone changes the run; all others reach it through the inbox.
+	inbox  *loop.Inbox
+	loop   *loop.Loop
+	pilots *launch.Pilots
+	feeds  *feed.Feeder
+	files  *publish.Files
+
+	// How people and pilots reach the server: the socket in the state folder, which
+	// Open has listen, and the network, if pilots come that way.
 	listener net.Listener
 	endpoint *listen.Endpoint
 	far      far
-	inbox    *loop.Inbox
-	pilots   *launch.Pilots
-	feeds    *feed.Feeder
-	files    *publish.Files
-	loop     *loop.Loop
 
+	// The times of the run, and how it began. concluded is nil until it has ended.
 	began     time.Time
 	earlier   float64 // seconds that earlier servers worked on this run
 	waited    float64 // seconds that jobs waited for pilots meanwhile, summed

@@ -20,6 +20,11 @@
 //     stored, what a job is told to read is there, no cache grows beyond its
 //     limit (promise.go).
 //
+// The rules are those of the product because the code is: server.go steps a
+// dispatch.Core as the server does, and unfold.go a flow.Flow. pilot.go, attempt.go
+// and space.go stand for the pilot and its cache, site.go and batch.go for batch
+// systems, storage.go and link.go for storage and networks; engine.go is the clock.
+//
 // This is the model alone. Package experiment below it says what to run; above
 // it, compare, faults and paper run what they are named after, and report writes
 // the results.

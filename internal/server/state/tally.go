@@ -14,25 +14,39 @@ import (
 const PublishedLimit = 20
 
 // Tally counts what dispatch doesn't, from events, so that a report costs the
-// same however many jobs there are. It belongs to the loop.
+// same however many jobs there are. It belongs to the loop, which makes it with the
+// cores and discards it with them. Nothing is decided by it, but by Finished.
 type Tally struct {
-	Workflow string   // its name
-	order    []string // steps of the workflow
-	final    map[string]bool
+	// The workflow as flow has it: which steps are final, and whether all are.
+	Workflow string // its name
 	Finished bool
+	order    []string // its steps
+	final    map[string]bool
+
+	// The attempts that ended, by all servers of the run: recall takes them from the
+	// store, Observe adds those that end now. Sums are over all of them, pace is of the
+	// latter.
+	Attempts attempts
 	Sums     sums
 	pace     pace
-	Attempts attempts
-	Hosts    Hosts
-	ready    map[dispatch.JobID]time.Time // since when jobs wait for a pilot
-	Started  map[dispatch.JobID]time.Time // the attempts that run
-	Pilots   int64                        // that registered
 
-	published map[string]bool // LFNs
-	names     []string        // the first of them by name
+	// What goes on now, not durable: since when jobs wait for a pilot, until they start,
+	// and since when attempts run, until they end.
+	ready   map[dispatch.JobID]time.Time
+	Started map[dispatch.JobID]time.Time
+
+	// The pilots that registered: where they run, of all servers of the run, and how
+	// many did since the cores were loaded.
+	Hosts  Hosts
+	Pilots int64
+
+	// The files that stand under their plain names, by LFN; names are the first
+	// PublishedLimit of them, in order.
+	published map[string]bool
+	names     []string
 }
 
-// sums are over all attempts that ended.
+// sums are over all attempts that ended; none ever falls.
 type sums struct {
 	attempts, hits, misses      int64
 	staged, cached, written     int64
