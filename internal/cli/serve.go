@@ -10,6 +10,7 @@ import (
 
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
+	"fairway/internal/pilot"
 	"fairway/internal/server"
 	"fairway/internal/server/folder"
 	"fairway/internal/store"
@@ -191,6 +192,7 @@ func (c *console) serverConfig(o *runOptions) (server.Config, error) {
 	}
 	if o.runsLocally() {
 		config.Site, config.System = localSite(capacity), localPilots(o, capacity)
+		config.Spooled = pilot.Spooled
 	}
 	return config, nil
 }

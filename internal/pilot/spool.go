@@ -41,6 +41,21 @@ type spool struct {
 	writing bool                    // somebody writes the others
 }
 
+// Spooled returns the numbers of jobs of which a success is in the spool of a folder
+// for sandboxes, where no pilot has told it yet. It changes nothing, and may be called
+// by anyone at any time.
+func Spooled(sandboxDir string) (jobs []uint64) {
+	folder := filepath.Join(sandboxDir, SpoolFolder)
+	entries, _ := os.ReadDir(folder) // a spool that is not there or cannot be read tells nothing
+	for _, e := range entries {
+		text, err := readSpooled(filepath.Join(folder, e.Name()))
+		if r := new(wire.Report); err == nil && proto.Unmarshal(text, r) == nil && r.GetResult().GetOutcome() == wire.Outcome_OUTCOME_SUCCEEDED {
+			jobs = append(jobs, r.GetResult().GetJob())
+		}
+	}
+	return jobs
+}
+
 func newSpool(folder string, log *slog.Logger) *spool {
 	return &spool{folder: folder, log: log, kept: map[uint64]*wire.Report{}, written: map[uint64]bool{}}
 }

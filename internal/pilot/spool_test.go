@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -36,6 +37,9 @@ func TestResultsOutliveTheirPilot(t *testing.T) {
 	appears(t, spooled)
 	if info, err := os.Stat(spooled); err != nil || info.Mode() != 0o600 {
 		t.Error(info.Mode(), err)
+	}
+	if jobs := Spooled(filepath.Join(q.folder, "sandbox")); !slices.Equal(jobs, []uint64{a.GetJob()}) {
+		t.Error("jobs with a result in the spool:", jobs)
 	}
 	first.Process.Kill()
 	first.wait()

@@ -39,6 +39,9 @@ type Config struct {
 	// address (unix:PATH), with the folders of the workflow. Nil: there are pilots
 	// at Sites only.
 	System func(address string, folders folder.Layout) (batch.System, error)
+	// Spooled tells [DryRun] of which jobs pilots of System have kept a success that
+	// the next run will be told, from the folder of sandboxes. Nil: of none.
+	Spooled func(sandboxes string) (jobs []uint64)
 
 	// Sites are those whose pilots reach the server over a network. The server
 	// listens there only if there is one.

@@ -86,6 +86,9 @@ func DryRun(ctx context.Context, config Config) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	if config.Spooled != nil && o.decision == runOn { // else the jobs are others
+		o.spooled = config.Spooled(folders.Sandbox)
+	}
 	p := o.plan(c)
 	if records != nil && !config.KeepResults && config.Workflow.Target() == "" && !o.willKeep() {
 		p.Removes, err = publish.Removals(ctx, records, folders, c.Dispatch)
@@ -179,6 +182,8 @@ func (o *outlook) runs(job dispatch.JobID, state dispatch.State) bool {
 func (o *opened) planned(outlook *outlook, job *dispatch.JobDetail) PlannedJob {
 	p := PlannedJob{Name: job.Name, Step: job.Step, Runs: outlook.runs(job.ID, job.State)}
 	switch {
+	case p.Runs && slices.Contains(o.spooled, uint64(job.ID)):
+		p.Runs, p.Why = false, "it has run: a pilot kept the result when there was no server"
 	case !p.Runs && (job.Reused || outlook.reuse[job.ID]):
 		p.Why = "its command and inputs are as in an earlier run"
 	case !p.Runs:

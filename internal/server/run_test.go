@@ -181,6 +181,29 @@ func TestDryRunTellsWhatWouldRun(t *testing.T) {
 	wantPlan(t, r, "again", "upper/b", "join")
 }
 
+// A job whose result a pilot has kept on disk will not run: the next run is told the
+// result.
+func TestDryRunKnowsResultsThatPilotsKept(t *testing.T) {
+	r := newRun(t, newFolder(t, threeTexts), twoSteps, func(a *wire.Assignment, read func(string) string) (map[string]string, int) {
+		files, _ := twoStepsScript(a, read)
+		if a.GetStep() == "join" {
+			return files, 1
+		}
+		return files, 0
+	})
+	if outcome := r.run(); outcome.Succeeded {
+		t.Fatal("the run succeeded")
+	}
+	wantPlan(t, r, "on", "join")
+	r.config.Spooled = func(sandboxes string) []uint64 {
+		if filepath.Base(filepath.Dir(sandboxes)) != "sandbox" {
+			t.Errorf("asked for the spool in %s", sandboxes)
+		}
+		return []uint64{1, 4}
+	}
+	wantPlan(t, r, "on")
+}
+
 func wantPlan(t *testing.T, r *testRun, begins string, runs ...string) {
 	t.Helper()
 	plan, err := DryRun(context.Background(), r.config)
