@@ -169,8 +169,9 @@ func (q *taskQueue) pilot(id string) *pilotSeen {
 // Sync is the wire service.
 func (q *taskQueue) Sync(ctx context.Context, m *wire.SyncRequest) (*wire.SyncAnswer, error) {
 	id := strings.TrimSuffix(m.GetPilot(), q.mark())
-	q.change(func() { q.report(id, m) })
-	timeout := time.NewTimer(q.hold)
+	var hold time.Duration
+	q.change(func() { q.report(id, m); hold = q.hold })
+	timeout := time.NewTimer(hold)
 	defer timeout.Stop()
 	for {
 		q.mu.Lock()
