@@ -289,6 +289,25 @@ func TestSecretsAreForTheirUserOnly(t *testing.T) {
 	}
 }
 
+// A server compares several tickets for each job that ends.
+func TestATicketIsOfOneAttemptAndMakesNoGarbage(t *testing.T) {
+	c := claims(t)
+	a := c.Authority
+	ticket := a.Ticket(1, 2)
+	if !a.Gave(1, 2, ticket) {
+		t.Error("not its own ticket")
+	}
+	if a.Gave(2, 1, ticket) || a.Gave(1, 3, ticket) || a.Gave(1<<8, 2, ticket) {
+		t.Error("the ticket of another attempt")
+	}
+	if a.Gave(1, 2, ticket[:ticketSize-1]) || a.Gave(1, 2, append(ticket[:ticketSize:ticketSize], 0)) || a.Gave(1, 2, nil) {
+		t.Error("another length")
+	}
+	if made := testing.AllocsPerRun(100, func() { a.Gave(1, 2, ticket) }); made > 0 {
+		t.Errorf("comparing a ticket made %v objects", made)
+	}
+}
+
 // The same for all servers of a state, another for a copy of it.
 func TestAnAuthorityIsThatOfItsState(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "authority")

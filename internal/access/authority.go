@@ -16,7 +16,6 @@ import (
 	"math/big"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -34,7 +33,6 @@ type Authority struct {
 	key         ed25519.PrivateKey
 	certificate *x509.Certificate
 	tickets     [sha256.Size]byte // key of the tickets of attempts
-	codes       sync.Pool         // of hash.Hash, with that key
 }
 
 const (

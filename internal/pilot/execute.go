@@ -67,6 +67,7 @@ func (p *pilot) makeReady(a *attempt, s *slot) {
 		}
 	}
 	a.slot = s
+	s.bare = false
 	if err := a.in.run(); err != nil {
 		a.failBy(wire.Outcome_OUTCOME_STAGE_IN_FAILED, err)
 	}

@@ -68,6 +68,7 @@ func (a *attempt) logTail() string {
 
 // makeLog makes an empty log for a command that wrote none.
 func (a *attempt) makeLog(path string) error {
+	a.slot.bare = false
 	f, err := a.slot.dir.Create(path, 0o644)
 	if err != nil {
 		return err

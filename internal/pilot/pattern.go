@@ -29,7 +29,7 @@ func literalFolder(pattern string) string {
 // not taken. Symbolic links are not followed.
 func findMatches(a *attempt, o *wire.OutputFile, taken map[string]bool) (found []written, err error) {
 	pattern, err := a.pathOf(o.GetLfn())
-	if err != nil {
+	if err != nil || a.slot.bare {
 		return nil, err
 	}
 	root, folders := filepath.Dir(literalFolder(pattern)), archive.IsFolder(o.GetLfn())

@@ -129,11 +129,21 @@ func (p *pilot) concludePrevious(a *attempt) {
 	a.before = nil
 	switch {
 	case ended == nil:
-	case ended.slot == nil || ended.slot.isEmpty():
+	case ended.leftNothing():
 		p.conclude(ended)
 	default:
 		p.workers.Go(func() { p.conclude(ended) })
 	}
+}
+
+// leftNothing reports whether an attempt that has ended left its sandbox empty.
+func (a *attempt) leftNothing() bool {
+	if a.slot == nil {
+		return true
+	}
+	empty := a.slot.dir.IsEmpty()
+	a.slot.bare = empty && !a.shared
+	return empty
 }
 
 // yield gives back what a command needed to run, so that the next one starts

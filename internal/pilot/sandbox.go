@@ -28,6 +28,7 @@ type slot struct {
 	info     info
 	staged   []*input          // inputs of the last attempt
 	retained map[string]*input // those of them that stay for the next one, by path
+	bare     bool              // the sandbox was seen empty when no process of its attempt was left, and nothing came in since
 }
 
 // takeSlot returns a slot that no attempt uses.
@@ -80,9 +81,6 @@ func (p *pilot) pass(s *slot, next *attempt) *slot {
 	p.slots = append(p.slots, s)
 	return nil
 }
-
-// isEmpty says that there is nothing in the sandbox.
-func (s *slot) isEmpty() bool { return s.dir.IsEmpty() }
 
 func (s *slot) close() {
 	s.out.close()
@@ -156,6 +154,9 @@ func (s *slot) untouched(i *input) bool {
 func sameState(a, b fs.FileInfo) bool { return a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) }
 
 func (s *slot) removeElements(folders map[string][]string) error {
+	if s.bare { // for a short job even to look costs something
+		return nil
+	}
 	names, err := s.dir.List(".")
 	for _, name := range names {
 		switch {
