@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -25,6 +26,39 @@ func takes(least, most int, what string) cobra.PositionalArgs {
 	}
 }
 
+// choice is a flag that takes one of a few words.
+type choice struct {
+	value *string
+	words []string
+}
+
+// oneOf gives a command a flag that takes one of words. The value that is there is the
+// default.
+func oneOf(command *cobra.Command, value *string, name, help string, words ...string) {
+	command.Flags().Var(choice{value, words}, name, help)
+	_ = command.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// String is part of pflag.Value.
+func (c choice) String() string {
+	if c.value == nil {
+		return ""
+	}
+	return *c.value
+}
+
+// Type is part of pflag.Value.
+func (c choice) Type() string { return "string" }
+
+// Set is part of pflag.Value.
+func (c choice) Set(word string) error {
+	if !slices.Contains(c.words, word) {
+		return errors.New("it is none of them")
+	}
+	*c.value = word
+	return nil
+}
+
 const anyNumber = -1
 
 var (
@@ -42,6 +76,10 @@ func flagError(_ *cobra.Command, err error) error {
 	}
 	flag := invalid.GetFlag()
 	kind := "a " + flag.Value.Type()
+	if c, ok := flag.Value.(choice); ok {
+		last := len(c.words) - 1
+		return fmt.Errorf("--%s is %s or %s, not %q", flag.Name, strings.Join(c.words[:last], ", "), c.words[last], invalid.GetValue())
+	}
 	switch name := flag.Value.Type(); {
 	case strings.HasPrefix(name, "uint"):
 		kind = "a whole number that is not negative"
@@ -54,6 +92,24 @@ func flagError(_ *cobra.Command, err error) error {
 	}
 	return fmt.Errorf("--%s is %s, not %q", flag.Name, kind, invalid.GetValue())
 }
+
+// plainTypes has the help name what one use of a flag takes: of a flag that may be
+// repeated, a string and no array of them.
+func plainTypes(command *cobra.Command) {
+	command.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Value.Type() == "stringArray" {
+			f.Value, f.DefValue = oneString{f.Value}, ""
+		}
+	})
+	for _, below := range command.Commands() {
+		plainTypes(below)
+	}
+}
+
+type oneString struct{ pflag.Value }
+
+// Type is part of pflag.Value.
+func (oneString) Type() string { return "string" }
 
 // helpCommand replaces cobra's, which ends well where there is no such command.
 func helpCommand(root *cobra.Command) *cobra.Command {

@@ -15,9 +15,9 @@ func (c *console) cancelCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "cancel JOB...",
 		Short: "Cancel jobs",
-		Long: `Cancel jobs. A running attempt is ended with all its processes; jobs that wait
-for the outputs are blocked until the job is retried or they are cancelled too.
-Where nothing runs, the next run does it.`,
+		Long: `Cancel jobs. Fairway ends a running attempt with all its processes. Jobs that
+wait for the outputs are blocked until you retry the cancelled job, or cancel
+them too. If nothing runs now, the next run cancels the jobs.`,
 		Example:           "  fairway cancel align/p3 17",
 		Args:              someJobs,
 		ValidArgsFunction: c.completeJobs,
@@ -38,12 +38,12 @@ Where nothing runs, the next run does it.`,
 func (c *console) retryCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "retry [JOB...]",
-		Short: "Let failed or cancelled jobs run again",
-		Long: `Let failed or cancelled jobs run again, with fresh retries; without names, all
-that failed. A job that is done is made to run again where a stored file that it
-had written is lost. Where nothing runs, the next run does it; what failed it tries again
-in any case.`,
-		Example:           "  fairway retry\n  fairway retry align/p3",
+		Short: "Run failed or cancelled jobs again",
+		Long: `Run failed or cancelled jobs again, with fresh retries. Without names, retry
+takes all failed jobs. A job that is done runs again if a stored file that it
+wrote is lost. If nothing runs now, the next run does it. Each run tries failed
+jobs again in any case.`,
+		Example:           "  fairway retry              # all failed jobs\n  fairway retry align/p3",
 		ValidArgsFunction: c.completeJobs,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			return c.ask(command.Context(), func(ctx context.Context, client wire.WorkflowClient) error {
@@ -59,17 +59,14 @@ func (c *console) printChanged(changed *wire.ChangedJobs, err error, become func
 	if err != nil {
 		return err
 	}
-	if c.json {
-		c.printJSON(changed)
-		return nil
-	}
-	for _, job := range changed.Jobs {
-		fmt.Fprintf(c.out, "%s: %s\n", job.Name, become(job))
-	}
-	if len(changed.Jobs) == 0 {
-		fmt.Fprintln(c.out, "no job had to be changed")
-	}
-	return nil
+	return c.answer(changed, func() {
+		for _, job := range changed.Jobs {
+			fmt.Fprintf(c.out, "%s: %s\n", job.Name, become(job))
+		}
+		if len(changed.Jobs) == 0 {
+			fmt.Fprintln(c.out, "no job had to be changed")
+		}
+	})
 }
 
 func (c *console) closeCommand() *cobra.Command {
@@ -77,19 +74,21 @@ func (c *console) closeCommand() *cobra.Command {
 		Use:   "close [INPUT]",
 		Short: "Say that a watched input gets no more files",
 		Long: `Say that a watched input (watch: or url_list: in the workflow file) gets no more
-files, so that merges at the end of the data can be made and the run can end.
-Without a name: all watched inputs. It needs a run that is under way.`,
+files. Then Fairway can make the merges at the end of the data, and the run can
+end. Without a name, close takes all watched inputs. It needs a run that is
+under way.`,
 		Example:           "  fairway close runs",
 		Args:              takes(0, 1, "INPUT"),
 		ValidArgsFunction: c.completeInputs,
 		RunE: func(command *cobra.Command, arguments []string) error {
-			request := &wire.CloseInputRequest{}
+			request, text := &wire.CloseInputRequest{}, "all inputs are closed"
 			if len(arguments) > 0 {
 				request.Input = arguments[0]
+				text = fmt.Sprintf("the input %s is closed", request.Input)
 			}
 			return c.askRunning(command.Context(), func(ctx context.Context, client wire.WorkflowClient) error {
 				answer, err := client.CloseInput(ctx, request)
-				return c.printDone(answer, err, closedText(request.Input))
+				return c.printDone(answer, err, text)
 			})
 		},
 	}
@@ -100,15 +99,19 @@ func (c *console) stopCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "stop",
 		Short: "End the run that is under way here",
-		Long: `End the run that is under way here, from another terminal: after the running
-attempts, or at once. The next run goes on from there. With --now pilots are
-ended too that still compute for a run that was cut short.`,
+		Long: `End the run of this folder, from another terminal. Running attempts end first,
+unless you give --now. The next run goes on from there. With --now, Fairway also
+ends pilots that still compute for a run that was killed.`,
 		Example: "  fairway stop\n  fairway stop --now",
 		Args:    noArgument,
 		RunE: func(command *cobra.Command, _ []string) error {
+			text := "the run ends when the running attempts have; `fairway stop --now` ends them too"
+			if now {
+				text = "the run is being ended"
+			}
 			err := c.askRunning(command.Context(), func(ctx context.Context, client wire.WorkflowClient) error {
 				answer, err := client.Stop(ctx, &wire.StopRequest{Drain: !now})
-				return c.printDone(answer, err, stoppedText(now))
+				return c.printDone(answer, err, text)
 			})
 			if errors.Is(err, errNothingRuns) {
 				return c.stopSurvivors(command.Context(), now)
@@ -116,7 +119,7 @@ ended too that still compute for a run that was cut short.`,
 			return err
 		},
 	}
-	command.Flags().BoolVar(&now, "now", false, "end the running attempts too; they run again next time")
+	command.Flags().BoolVar(&now, "now", false, "end the running attempts too; the next run starts them again")
 	return command
 }
 
@@ -125,24 +128,5 @@ func (c *console) printDone(answer proto.Message, err error, text string) error 
 	if err != nil {
 		return err
 	}
-	if c.json {
-		c.printJSON(answer)
-	} else {
-		fmt.Fprintln(c.out, text)
-	}
-	return nil
-}
-
-func closedText(input string) string {
-	if input == "" {
-		return "all inputs are closed"
-	}
-	return fmt.Sprintf("the input %s is closed", input)
-}
-
-func stoppedText(now bool) string {
-	if now {
-		return "the run is being ended"
-	}
-	return "the run ends when the running attempts have; `fairway stop --now` ends them too"
+	return c.answer(answer, func() { fmt.Fprintln(c.out, text) })
 }

@@ -44,9 +44,12 @@ func (c *console) checkCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "check [FILE]",
 		Short: "Check a workflow file",
-		Long: `Check a workflow file (default: workflow.yaml) without running anything: its
-grammar, its names, that the steps leave no order of two writers or of a reader
-and a writer open; all problems of the file are told at once. Then that its inputs are there.`,
+		Long: `Check a workflow file (default: workflow.yaml), and run nothing. Fairway checks
+  - the grammar and the names;
+  - that the steps fix the order of any two writers of a file, and of a reader
+    and a writer;
+  - that the inputs are there.
+It reports all problems of the file at once.`,
 		Example:           "  fairway check workflow.yaml\n  fairway check workflow.yaml --set reads=/data --json",
 		Args:              maybeFile,
 		ValidArgsFunction: workflowFiles,
@@ -67,8 +70,7 @@ and a writer open; all problems of the file are told at once. Then that its inpu
 			if err != nil {
 				return err
 			}
-			c.printChecked(checked)
-			return nil
+			return c.answer(checked, func() { c.printChecked(checked) })
 		},
 	}
 	command.Flags().StringArrayVar(&settings, "set", nil, "give a parameter a value: name=value (may be repeated)")
@@ -215,10 +217,6 @@ func inFolder(folder, path string) string {
 }
 
 func (c *console) printChecked(checked checkedObject) {
-	if c.json {
-		c.printJSON(checked)
-		return
-	}
 	files := 0
 	for _, input := range checked.Inputs {
 		files += input.Files

@@ -23,10 +23,10 @@ func (c *console) cleanCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "clean",
 		Short: "Remove the state of a finished run",
-		Long: `Remove the state of the run of this folder, or of the one that -C names:
-records, caches, sandboxes, logs and stored files. The published results stay,
-unless --results is given. What Fairway has not put there stays in any case. The
-next run begins anew. It is refused while a run is under way.`,
+		Long: `Remove the state of the run of this folder, or of the folder that -C names:
+records, caches, sandboxes, logs and stored files. Published results stay unless
+you give --results. Files that Fairway did not put there always stay. The next
+run starts from the beginning. Fairway refuses to clean while a run is under way.`,
 		Example: "  fairway clean\n  fairway -C examples/lambda clean --results",
 		Args:    noArgument,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -77,18 +77,16 @@ func (c *console) clean(ctx context.Context, dir string, results bool) error {
 	if err != nil {
 		return fmt.Errorf("cleaning: %w", err)
 	}
-	if c.json {
-		c.printJSON(cleanedObject{append([]string{}, cleaned.Removed...), append([]string{}, cleaned.Left...), cleaned.Bytes})
-		return nil
-	}
-	for _, path := range cleaned.Removed {
-		fmt.Fprintf(c.out, "removed %s\n", displayPath(path))
-	}
-	for _, what := range cleaned.Left {
-		fmt.Fprintf(c.out, "left %s\n", displayPath(what))
-	}
-	fmt.Fprintf(c.out, "%s freed\n", quantity.Bytes(cleaned.Bytes))
-	return nil
+	object := cleanedObject{append([]string{}, cleaned.Removed...), append([]string{}, cleaned.Left...), cleaned.Bytes}
+	return c.answer(object, func() {
+		for _, path := range cleaned.Removed {
+			fmt.Fprintf(c.out, "removed %s\n", displayPath(path))
+		}
+		for _, what := range cleaned.Left {
+			fmt.Fprintf(c.out, "left %s\n", displayPath(what))
+		}
+		fmt.Fprintf(c.out, "%s freed\n", quantity.Bytes(cleaned.Bytes))
+	})
 }
 
 func stillRunning(folder string) error {

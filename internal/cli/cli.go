@@ -81,9 +81,9 @@ func (c *console) root() *cobra.Command {
 		Short: "Run data-driven workflows",
 		Long: strings.TrimSpace(`
 Fairway runs workflows whose jobs say ahead of time which files they read and
-write. It starts them as the data appears, in an order that never depends on
-timing, keeps files close to the jobs that need them, and never loses or
-repeats a result.`),
+write. It starts a job when its files are there, keeps files close to the jobs
+that need them, and never loses or repeats a result. The order of the jobs never
+depends on timing.`),
 		Example: `  fairway run workflow.yaml
   fairway run workflow.yaml --set pairs=500 --pilots 4
   fairway explain align/p3
@@ -96,7 +96,7 @@ repeats a result.`),
 		},
 	}
 	flags := root.PersistentFlags()
-	flags.StringVarP(&c.dir, "dir", "C", "", "folder of the workflow (default: of run and check, that of FILE; else this one or the nearest above with a .fairway)")
+	flags.StringVarP(&c.dir, "dir", "C", "", "folder of the workflow (default for run and check: the folder of FILE; for others: this folder, or the nearest one above it that has a .fairway)")
 	flags.BoolVar(&c.json, "json", false, "print one JSON object instead of text")
 	_ = root.MarkPersistentFlagDirname("dir")
 	root.AddGroup(
@@ -116,6 +116,7 @@ repeats a result.`),
 	grouped("change", c.cancelCommand(), c.retryCommand(), c.closeCommand())
 	root.AddCommand(c.versionCommand(), c.pilotCommand(), exitCodesTopic())
 	root.SetFlagErrorFunc(flagError)
+	plainTypes(root)
 	root.SetVersionTemplate("fairway {{.Version}}\n")
 	return root
 }

@@ -34,19 +34,13 @@ func (c *console) completeJob(command *cobra.Command, arguments []string, begun 
 
 func (c *console) completeJobs(command *cobra.Command, _ []string, begun string) (words []string, _ cobra.ShellCompDirective) {
 	return c.complete(command.Context(), func(ctx context.Context, client wire.WorkflowClient) error {
-		request := &wire.ListJobsRequest{}
-		for more := true; more && len(words) < completionLimit; {
-			page, err := client.ListJobs(ctx, request)
-			if err != nil {
+		for job, err := range allJobs(ctx, client, &wire.ListJobsRequest{}) {
+			if err != nil || len(words) == completionLimit {
 				return err
 			}
-			for _, job := range page.Jobs {
-				request.After = job.Id
-				if strings.HasPrefix(job.Name, begun) && len(words) < completionLimit {
-					words = append(words, job.Name+"\t"+job.State)
-				}
+			if strings.HasPrefix(job.Name, begun) {
+				words = append(words, job.Name+"\t"+job.State)
 			}
-			more = page.More
 		}
 		return nil
 	}, &words)

@@ -50,13 +50,10 @@ func (c *console) dryRun(ctx context.Context, o *runOptions) error {
 			p.Reuse++
 		}
 	}
-	if c.json {
-		c.printJSON(p)
-		return nil
-	}
-	c.printPlan(config.Workflow.Name, &p)
-	c.noteSurvivors(ctx, config.Folder)
-	return nil
+	return c.answer(p, func() {
+		c.printPlan(config.Workflow.Name, &p)
+		c.noteSurvivors(ctx, config.Folder)
+	})
 }
 
 var beginText = map[string]string{

@@ -26,14 +26,14 @@ var exitCodes = []struct {
 	code    int
 	meaning string
 }{
-	{exitOK, "it did what was asked; of run: every job is done"},
-	{exitFailed, "of run: jobs failed, or were cancelled, or wait for files that will not come; of other commands: something outside failed (disk, permissions)"},
+	{exitOK, "success; for run: every job is done"},
+	{exitFailed, "for run: jobs failed, were cancelled, or wait for files that will not come; for other commands: something outside failed (disk, permissions)"},
 	{exitUsage, "unknown command, flag or argument"},
-	{exitBadFile, "the workflow or experiment file has an error, or a parameter or input that it needs is missing"},
-	{exitRunning, "another process runs this workflow (attach to it with --follow)"},
-	{exitNoState, "this folder has no run, or the command needs one that is under way"},
+	{exitBadFile, "the workflow or experiment file has an error, or a parameter or input is missing"},
+	{exitRunning, "another process runs this workflow (watch it with --follow)"},
+	{exitNoState, "this folder has no run, or the command needs a run that is under way"},
 	{exitNotFound, "there is no such job, step, file, attempt or input"},
-	{exitHungUp, "its terminal went away (SIGHUP; nohup or tmux keep it running); the next run goes on from here"},
+	{exitHungUp, "the terminal was closed (SIGHUP; --detach, nohup or tmux prevent that); the next run goes on from here"},
 	{exitInterrupted, "interrupted (Ctrl-C); the next run goes on from here"},
 	{exitTerminated, "ended by SIGTERM; the next run goes on from here"},
 }

@@ -13,9 +13,10 @@ func (c *console) explainCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "explain JOB",
 		Short: "Say why a job is not running",
-		Long: `Say why a job is not running: for which file its request waits, which job holds
-the place before it, which resource, tool or time no pilot has left, which failure
-blocks it.`,
+		Long: `Say why a job is not running:
+  - which file it waits for, and which job comes before it;
+  - or what no pilot has left: a resource, a program, or time;
+  - or which failure blocks it.`,
 		Example:           "  fairway explain merge/1",
 		Args:              oneJob,
 		ValidArgsFunction: c.completeJob,
@@ -25,12 +26,7 @@ blocks it.`,
 				if err != nil {
 					return err
 				}
-				if c.json {
-					c.printJSON(answer)
-					return nil
-				}
-				c.printExplanation(answer)
-				return nil
+				return c.answer(answer, func() { c.printExplanation(answer) })
 			})
 		},
 	}

@@ -15,14 +15,14 @@ import (
 )
 
 func (c *console) exportCommand() *cobra.Command {
-	var out, format string
+	out, format := "-", "1.5"
 	command := &cobra.Command{
 		Use:   "export",
 		Short: "Write a finished run as WfFormat",
 		Long: `Write the run of this folder as WfFormat (JSON), the format in which workflow
-systems exchange recorded runs: its jobs, files, and times to the microsecond.
-Jobs that were not done are left out, and so are those whose results came from
-an earlier run, since nothing was executed.`,
+systems exchange recorded runs. The record has the jobs, the files, and times to
+the microsecond. It leaves out jobs that are not done, and jobs whose results
+came from an earlier run, because nothing was executed for them.`,
 		Example: "  fairway export -o run.json\n  fairway -C examples/lambda export --format 1.6 | jq .workflow.execution.makespanInSeconds",
 		Args:    noArgument,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -39,10 +39,8 @@ an earlier run, since nothing was executed.`,
 			})
 		},
 	}
-	flags := command.Flags()
-	flags.StringVarP(&out, "output", "o", "-", "file to write; -: standard output")
-	flags.StringVar(&format, "format", "1.5", "version of WfFormat: 1.5 or 1.6")
-	_ = command.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"1.5", "1.6"}, cobra.ShellCompDirectiveNoFileComp))
+	command.Flags().StringVarP(&out, "output", "o", out, "file to write; -: standard output")
+	oneOf(command, &format, "format", "version of WfFormat: 1.5 or 1.6", "1.5", "1.6")
 	return command
 }
 
@@ -69,25 +67,18 @@ func recorded(ctx context.Context, client wire.WorkflowClient) (flow.Run, error)
 		return run, err
 	}
 	run.Name = report.GetWorkflow()
-	request := &wire.ListJobsRequest{States: []string{"done"}, Limit: exportPage}
-	for {
-		page, err := client.ListJobs(ctx, request)
+	for summary, err := range allJobs(ctx, client, &wire.ListJobsRequest{States: []string{"done"}, Limit: exportPage}) {
 		if err != nil {
 			return run, err
 		}
-		for _, summary := range page.Jobs {
-			request.After = summary.Id
-			job, err := client.ShowJob(ctx, &wire.ShowJobRequest{Job: summary.Name})
-			if err != nil {
-				return run, err
-			}
-			addTask(&run, job)
+		job, err := client.ShowJob(ctx, &wire.ShowJobRequest{Job: summary.Name})
+		if err != nil {
+			return run, err
 		}
-		if !page.More {
-			run.Machines = machinesOf(run.Tasks, machine)
-			return run, nil
-		}
+		addTask(&run, job)
 	}
+	run.Machines = machinesOf(run.Tasks, machine)
+	return run, nil
 }
 
 // progressNow is how the run stands.

@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"fmt"
+	"iter"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,17 +29,17 @@ func (c *console) jobsCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "jobs",
 		Short: "List jobs",
-		Long: `List the jobs of the workflow that this folder runs or has run, in the order of
-their places in the queue. A job is named STEP/PLACEHOLDERS and has a number;
-all commands take either. Where there are more than --limit, a line below the
-list says how many are in which state, and how to see the others.`,
+		Long: `List the jobs of this folder's workflow, in the order of their places in the
+queue. Each job has a name, STEP/VALUES, and a number; all commands accept both.
+If there are more jobs than --limit, a line below the list counts the jobs by
+state, and says how to see the others.`,
 		Example: `  fairway jobs
   fairway jobs --state failed --state blocked
   fairway jobs --step align --limit 20 --json`,
 		Args: noArgument,
 		RunE: func(command *cobra.Command, _ []string) error {
 			for _, state := range request.States {
-				if !isState(state) {
+				if !slices.Contains(stateNames, state) {
 					return fail(exitUsage, "states are "+strings.Join(stateNames, ", "), "there is no state %q", state)
 				}
 			}
@@ -51,20 +53,11 @@ list says how many are in which state, and how to see the others.`,
 	flags := command.Flags()
 	flags.StringArrayVar(&request.States, "state", nil, "only jobs in this state (may be repeated)")
 	flags.StringArrayVar(&request.Steps, "step", nil, "only jobs of this step (may be repeated)")
-	flags.Int32Var(&limit, "limit", jobsListed, "at most so many jobs")
-	flags.Uint64Var(&after, "after", 0, "only jobs with a number above this one, to page through many")
+	flags.Int32Var(&limit, "limit", jobsListed, "list at most this many jobs")
+	flags.Uint64Var(&after, "after", 0, "only jobs with a number above this one, to page through many jobs")
 	_ = command.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(stateNames, cobra.ShellCompDirectiveNoFileComp))
 	_ = command.RegisterFlagCompletionFunc("step", c.completeSteps)
 	return command
-}
-
-func isState(name string) bool {
-	for _, state := range stateNames {
-		if state == name {
-			return true
-		}
-	}
-	return false
 }
 
 func (c *console) listJobs(ctx context.Context, request *wire.ListJobsRequest) error {
@@ -73,16 +66,33 @@ func (c *console) listJobs(ctx context.Context, request *wire.ListJobsRequest) e
 		if err != nil {
 			return err
 		}
-		if c.json {
-			c.printJSON(answer)
-			return nil
-		}
-		c.printJobs(answer)
-		if answer.More {
-			c.printRest(request, answer)
-		}
-		return nil
+		return c.answer(answer, func() {
+			c.printJobs(answer)
+			if answer.More {
+				c.printRest(request, answer)
+			}
+		})
 	})
+}
+
+// allJobs are the jobs that a request asks for, of all pages. The first error ends them.
+func allJobs(ctx context.Context, client wire.WorkflowClient, request *wire.ListJobsRequest) iter.Seq2[*wire.JobSummary, error] {
+	return func(yield func(*wire.JobSummary, error) bool) {
+		for more := true; more; {
+			page, err := client.ListJobs(ctx, request)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for _, job := range page.Jobs {
+				request.After = job.Id
+				if !yield(job, nil) {
+					return
+				}
+			}
+			more = page.More && len(page.Jobs) > 0
+		}
+	}
 }
 
 func (c *console) printJobs(answer *wire.ListJobsResponse) {

@@ -27,6 +27,16 @@ func (c *console) printJSON(value any) {
 	_ = encoder.Encode(value)
 }
 
+// answer gives the one answer of a command: as a JSON object, or as text prints it.
+func (c *console) answer(value any, text func()) error {
+	if c.json {
+		c.printJSON(value)
+	} else {
+		text()
+	}
+	return nil
+}
+
 // object keeps its keys in the order of the .proto file.
 type object []member
 

@@ -17,11 +17,11 @@ func (c *console) logsCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "logs JOB|STEP",
 		Short: "Print what a job printed",
-		Long: `Print the standard output and the standard error of an attempt of a job, each on
-its own stream; of the last attempt, or of the one named. With -f, go on until
-the attempt ends. Of an attempt that failed, the file that its step names under
-log follows on standard error. Of a step, print those of all its jobs that have
-started, each below a line with its name.`,
+		Long: `Print what an attempt of a job wrote to standard output and standard error, each
+on its own stream. The attempt is the last one, or the one that --attempt names.
+With -f, logs goes on until the attempt ends. If the attempt failed, the file
+that its step names under log: follows on standard error. For a step, logs prints
+the output of all its jobs that have started, each below a line with its name.`,
 		Example:           "  fairway logs align/p3\n  fairway logs -f align/p3\n  fairway logs align --tail 500\n  fairway logs merge/1 --tail 2000 --json",
 		Args:              oneJob,
 		ValidArgsFunction: c.completeJob,
@@ -41,18 +41,22 @@ started, each below a line with its name.`,
 	}
 	flags := command.Flags()
 	flags.BoolVarP(&request.Follow, "follow", "f", false, "go on until the attempt ends")
-	flags.Uint64Var(&request.Attempt, "attempt", 0, "the number of an attempt (see show --json); 0: the last")
-	flags.Int64Var(&request.TailBytes, "tail", 0, "only so many bytes from the end; 0: all")
+	flags.Uint64Var(&request.Attempt, "attempt", 0, "number of an attempt (show --json lists them); 0: the last one")
+	flags.Int64Var(&request.TailBytes, "tail", 0, "print only this many bytes from the end; 0: all")
 	return command
 }
 
 // printLogsOfStep is for a name that is no job's; unknown is what to say if it is
 // no step's either.
 func (c *console) printLogsOfStep(ctx context.Context, client wire.WorkflowClient, request *wire.LogsRequest, unknown error) error {
-	jobs, err := jobsOfStep(ctx, client, request.Job)
+	var jobs []*wire.JobSummary
+	for job, err := range allJobs(ctx, client, &wire.ListJobsRequest{Steps: []string{request.Job}}) {
+		if err != nil {
+			return err
+		}
+		jobs = append(jobs, job)
+	}
 	switch step := request.Job; {
-	case err != nil:
-		return err
 	case len(jobs) == 0:
 		return unknown
 	case len(jobs) > 1 && (request.Follow || request.Attempt != 0 || c.json):
@@ -75,21 +79,6 @@ func (c *console) printLogsOfStep(ctx context.Context, client wire.WorkflowClien
 		}
 	}
 	return nil
-}
-
-func jobsOfStep(ctx context.Context, client wire.WorkflowClient, step string) (jobs []*wire.JobSummary, err error) {
-	request := &wire.ListJobsRequest{Steps: []string{step}}
-	for {
-		page, err := client.ListJobs(ctx, request)
-		if err != nil {
-			return nil, err
-		}
-		jobs = append(jobs, page.Jobs...)
-		if !page.More || len(page.Jobs) == 0 {
-			return jobs, nil
-		}
-		request.After = page.Jobs[len(page.Jobs)-1].Id
-	}
 }
 
 type logsObject struct {
@@ -125,12 +114,10 @@ func (c *console) printLogs(ctx context.Context, client wire.WorkflowClient, req
 	if err := stream.Err(); err != nil {
 		return err
 	}
-	if c.json {
-		c.printJSON(logsObject{Job: request.Job, Attempt: request.Attempt, Stdout: stdout.String(), Stderr: stderr.String(), Truncated: truncated})
-		return nil
-	}
-	if truncated {
-		fmt.Fprintln(c.err, "fairway: the attempt printed more than is kept; the rest was dropped")
-	}
-	return nil
+	object := logsObject{Job: request.Job, Attempt: request.Attempt, Stdout: stdout.String(), Stderr: stderr.String(), Truncated: truncated}
+	return c.answer(object, func() {
+		if truncated {
+			fmt.Fprintln(c.err, "fairway: the attempt printed more than is kept; the rest was dropped")
+		}
+	})
 }

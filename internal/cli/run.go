@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/pilot"
 	"fairway/internal/quantity"
 	"fairway/internal/wire"
@@ -44,25 +43,27 @@ type runOptions struct {
 }
 
 func (c *console) runCommand() *cobra.Command {
-	o := &runOptions{}
+	o := &runOptions{cache: string(pilot.CacheHost), placement: "by-gain", watchInputs: string(pilot.WatchAuto)}
 	command := &cobra.Command{
 		Use:   "run [FILE]",
 		Short: "Run a workflow, or go on with it",
-		Long: `Run the workflow that FILE describes (default: workflow.yaml). State is kept in
-.fairway/ beside it, results appear in results/. A second run goes on where the
-first ended, and runs again only what is not done or whose command or inputs
-changed. FILE may also be a recorded trace in WfFormat (JSON), which is replayed.
+		Long: `Run the workflow that FILE describes (default: workflow.yaml). Fairway keeps its
+state in .fairway/ beside FILE, and puts the results into results/. A second run
+goes on where the first one ended. It runs only jobs that are not done, or whose
+command or inputs have changed. FILE can also be a recorded trace in WfFormat
+(JSON), which Fairway replays.
 
-Ctrl-C once lets the running attempts end; twice ends them at once.`,
+Press Ctrl-C once to end the run when the running attempts have ended, and twice
+to end it at once.`,
 		Example: `  fairway run workflow.yaml
   fairway run workflow.yaml --set reads=/data/reads --set pairs=500
   fairway run workflow.yaml --dry-run
-  fairway run workflow.yaml --force align/p3   # once more, though it is done
+  fairway run workflow.yaml --force align/p3   # again, although it is done
   fairway run workflow.yaml --until merge
   fairway run workflow.yaml --site cluster --site local
   fairway run trace.json --time-scale 0.01 --size-scale 0
-  fairway run workflow.yaml --follow      # watch a run that is under way
-  fairway run workflow.yaml --detach      # log out; fairway run --follow watches it`,
+  fairway run workflow.yaml --follow           # watch a run that is under way
+  fairway run workflow.yaml --detach           # then log out; --follow watches it later`,
 		Args:              maybeFile,
 		ValidArgsFunction: workflowFiles,
 		RunE: func(command *cobra.Command, arguments []string) error {
@@ -78,30 +79,27 @@ Ctrl-C once lets the running attempts end; twice ends them at once.`,
 	}
 	flags := command.Flags()
 	flags.StringArrayVar(&o.set, "set", nil, "give a parameter a value: name=value (may be repeated)")
-	flags.BoolVar(&o.dryRun, "dry-run", false, "print what would run, and why, and run nothing")
-	flags.BoolVar(&o.keepGoing, "keep-going", false, "after a failure go on with what does not depend on it")
-	flags.StringArrayVar(&o.force, "force", nil, "run a step or a job once more, with all that depends on it (may be repeated)")
-	flags.StringVar(&o.until, "until", "", "run only up to a step, or up to the step that writes a file")
-	flags.BoolVar(&o.keepResults, "keep-results", false, "leave results of earlier runs that this one does not make")
-	flags.BoolVar(&o.keepSandbox, "keep-sandbox", false, "keep the folders in which attempts ran that fail; their notes say where")
-	flags.BoolVar(&o.follow, "follow", false, "when another process runs it already, watch that")
-	flags.BoolVar(&o.detach, "detach", false, "go on in the background, also when the terminal is gone")
-	flags.IntVar(&o.pilots, "pilots", 0, "local pilots; 0: one for each processor, or fewer where a step needs more than one has")
-	flags.StringArrayVar(&o.has, "has", nil, "what this machine has besides, for needs: in the workflow: gpu=1 (may be repeated)")
-	flags.StringVar(&o.cache, "cache", "host", "who shares cached files: host (all pilots of the machine), pilot (each its own), none")
-	flags.StringVar(&o.placement, "placement", "by-gain", "which job a pilot gets first, of equal ones: that with the most bytes in its cache, kept for a pilot with more while that saves time (by-gain), or for idle ones (by-bytes); that with the most files (by-files)")
-	flags.StringVar(&o.watchInputs, "watch-inputs", string(pilot.WatchAuto), "notice files that jobs open without declaring them: auto (first attempt of each step, where the system permits it freely), all, none")
-	flags.StringVar(&o.cacheSize, "cache-space", "", "the most that a pilot's cache takes, as in 500MB (default 10GiB, and all of them half of the free disk)")
-	flags.Float64Var(&o.timeScale, "time-scale", 1, "of a trace: compute so many times as long")
-	flags.Float64Var(&o.sizeScale, "size-scale", 1, "of a trace: files so many times as large")
-	flags.StringArrayVar(&o.sites, "site", nil, "run on this `site` (fairway site list), or on this machine (local) (may be repeated)")
-	flags.StringVar(&o.listen, "listen", "", "where the server listens for pilots of sites: HOST:PORT (default all interfaces, and a port that is free)")
-	flags.StringVar(&o.record, "record", "", "append to this file all that the scheduler is told and decides, for sim replay")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "print what would run and why, and run nothing")
+	flags.BoolVar(&o.keepGoing, "keep-going", false, "after a failure, go on with the jobs that do not depend on it")
+	flags.StringArrayVar(&o.force, "force", nil, "run a step or a job again, with all that depends on it (may be repeated)")
+	flags.StringVar(&o.until, "until", "", "run only up to this step, or up to the step that writes this file")
+	flags.BoolVar(&o.keepResults, "keep-results", false, "keep results of earlier runs that this run does not make")
+	flags.BoolVar(&o.keepSandbox, "keep-sandbox", false, "keep the working folders of attempts that fail; the notes of the job say where")
+	flags.BoolVar(&o.follow, "follow", false, "if another process runs the workflow already, watch that run")
+	flags.BoolVar(&o.detach, "detach", false, "run in the background, and go on when the terminal is closed")
+	flags.IntVar(&o.pilots, "pilots", 0, "number of local pilots; 0: one for each processor, or fewer if a step needs more than such a pilot has")
+	flags.StringArrayVar(&o.has, "has", nil, "what else this machine has that a step can ask for under needs:, such as gpu=1 (may be repeated)")
+	oneOf(command, &o.cache, "cache", "who shares cached files: host (all pilots of the machine), pilot (nobody), none (there is no cache)", "host", "pilot", "none")
+	oneOf(command, &o.placement, "placement", "which of several equal jobs a pilot gets: the one with most input bytes in its cache, kept for a better pilot if that saves time (by-gain), or if that pilot is idle (by-bytes); or the one with most input files (by-files)", "by-gain", "by-bytes", "by-files")
+	oneOf(command, &o.watchInputs, "watch-inputs", "report files that jobs open without declaring them: auto (in the first attempt of each step, if the system allows it), all, none", "auto", "all", "none")
+	flags.StringVar(&o.cacheSize, "cache-space", "", "most space for the cache of one pilot, such as 500MB (default 10GiB, and half of the free disk for all of them)")
+	flags.Float64Var(&o.timeScale, "time-scale", 1, "multiply the run times of a trace by this")
+	flags.Float64Var(&o.sizeScale, "size-scale", 1, "multiply the file sizes of a trace by this")
+	flags.StringArrayVar(&o.sites, "site", nil, "run on this `site` (see fairway site list), or on this machine (local) (may be repeated)")
+	flags.StringVar(&o.listen, "listen", "", "address at which the server waits for pilots of sites: HOST:PORT (default all interfaces, any free port)")
+	flags.StringVar(&o.record, "record", "", "append all that the scheduler is told and decides to this file, for sim replay")
 	_ = command.RegisterFlagCompletionFunc("set", c.completeParameters)
-	_ = command.RegisterFlagCompletionFunc("watch-inputs", cobra.FixedCompletions([]string{"auto", "all", "none"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = command.RegisterFlagCompletionFunc("site", c.completeSites)
-	_ = command.RegisterFlagCompletionFunc("placement", cobra.FixedCompletions([]string{"by-gain", "by-bytes", "by-files"}, cobra.ShellCompDirectiveNoFileComp))
-	_ = command.RegisterFlagCompletionFunc("cache", cobra.FixedCompletions([]string{"host", "pilot", "none"}, cobra.ShellCompDirectiveNoFileComp))
 	return command
 }
 
@@ -118,14 +116,7 @@ func (o *runOptions) check() error {
 			return fail(exitUsage, "write a size such as 500MB, or --cache none for no cache", "--cache-space %s is no size for a cache", o.cacheSize)
 		}
 	}
-	_, known := dispatch.Placements[o.placement]
 	switch {
-	case !known:
-		return fail(exitUsage, "", "--placement is by-gain, by-bytes or by-files, not %q", o.placement)
-	case o.cache != "host" && o.cache != "pilot" && o.cache != "none":
-		return fail(exitUsage, "", "--cache is host, pilot or none, not %q", o.cache)
-	case o.watchInputs != "auto" && o.watchInputs != "all" && o.watchInputs != "none":
-		return fail(exitUsage, "", "--watch-inputs is auto, all or none, not %q", o.watchInputs)
 	case o.listen != "" && len(o.sites) == 0:
 		return fail(exitUsage, "name the site whose pilots connect, with --site", "--listen is for pilots of sites, and there is no --site")
 	case o.pilots < 0:
@@ -193,12 +184,10 @@ func (c *console) follow(ctx context.Context, folder string, client wire.Workflo
 
 // conclude prints the end of a run and turns it into an exit code.
 func (c *console) conclude(ctx context.Context, folder string, report *wire.ProgressReport) error {
-	if c.json {
-		c.printJSON(report)
-	} else {
+	_ = c.answer(report, func() {
 		printSummary(c.out, report)
 		c.printAdvice(ctx, folder, report)
-	}
+	})
 	c.concluded = true
 	if !report.Succeeded {
 		return quietly(exitFailed)

@@ -17,6 +17,7 @@ func (c *console) showCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:               "show JOB",
 		Short:             "Show a job: its command, files and attempts",
+		Long:              "Show a job: its state, its command, what it needs, the files that it reads and\nwrites, and how its attempts ended.",
 		Example:           "  fairway show align/p3\n  fairway show 17 --json",
 		Args:              oneJob,
 		ValidArgsFunction: c.completeJob,
@@ -26,12 +27,7 @@ func (c *console) showCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if c.json {
-					c.printJSON(job)
-					return nil
-				}
-				c.printJob(job)
-				return nil
+				return c.answer(job, func() { c.printJob(job) })
 			})
 		},
 	}

@@ -27,13 +27,13 @@ func (c *console) simCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "sim FILE",
 		Short: "Simulate an experiment: sites, storage, caches, faults",
-		Long: `Simulate the experiment that FILE describes: the scheduler of a real run under
-virtual time, with modelled pilots, batch systems, networks and storage. The
-same file and seed always give the same results. docs/sim.md explains the file;
+		Long: `Simulate the experiment that FILE describes. The scheduler is that of a real run;
+time, pilots, batch systems, networks and storage are modelled. The same file and
+seed always give the same results. docs/sim.md explains the file, and
 examples/sim has some.
 
-With --out the results are written into a folder: runs.csv, results.json,
-figures as PNG, and report.html that shows all of it.`,
+With --out, sim writes the results into a folder: runs.csv, results.json, figures
+as PNG, and report.html, which shows all of them.`,
 		Example: `  fairway sim examples/sim/cache-size.yaml --out results
   fairway sim examples/sim/cache-size.yaml --json
   fairway sim paper
@@ -44,8 +44,8 @@ figures as PNG, and report.html that shows all of it.`,
 		},
 	}
 	command.PersistentFlags().StringVar(&o.out, "out", "", "folder for CSV, JSON, figures and the report")
-	command.PersistentFlags().Uint64Var(&o.seed, "seed", 0, "take this seed instead of the file's")
-	command.PersistentFlags().IntVar(&o.repetitions, "repetitions", 0, "runs of each point, instead of the file's")
+	command.PersistentFlags().Uint64Var(&o.seed, "seed", 0, "seed, in place of the one in the file")
+	command.PersistentFlags().IntVar(&o.repetitions, "repetitions", 0, "runs of each point, in place of the number in the file")
 	command.AddCommand(c.simPaperCommand(o), c.simCompareCommand(o), c.simFaultsCommand(o), c.simReplayCommand())
 	return command
 }
@@ -55,9 +55,9 @@ func (c *console) simPaperCommand(o *simOptions) *cobra.Command {
 		Use:   "paper",
 		Short: "Repeat figures 6 to 12 of the paper on pilot jobs and data caches",
 		Long: `Repeat the experiments of section V of "CMS Workflow Execution using Intelligent
-Job Scheduling and Data Access Strategies" (Hasham and others), and print each
-statement of its text as held or not. What the paper does not give is assumed;
-the report (--out) lists every assumption with its reason.`,
+Job Scheduling and Data Access Strategies" (Hasham and others), and say of each
+statement of its text whether it held. Where the paper gives no value, Fairway
+assumes one; the report (--out) lists each assumption with its reason.`,
 		Example: `  fairway sim paper --out paper
   fairway sim paper --repetitions 5 --json`,
 		Args: noArgument,
@@ -71,13 +71,16 @@ func (c *console) simCompareCommand(o *simOptions) *cobra.Command {
 	return &cobra.Command{
 		Use:   "compare [TRACE...]",
 		Short: "Compare the policies of eviction and placement on the same work",
-		Long: `Compare what a cache gives up first (FIFO, LRU, LFU, LRU-K, LFU-*, LFU with
-ageing, LCB-K, next use) for caches of 5 to 100 % of the work's data: in
-scheduled runs, and on one recorded sequence of accesses with an offline bound
-below which no cache can get. Then compare the rules for placing jobs on pilots,
-what is weighed in placing them over sites (data, queue, cost), and the turnaround
-that as many pilots as can be used reach with the longest chain of jobs. The work
-is that of WfFormat traces, or else the patterns of the paper.`,
+		Long: `Compare policies on the same work:
+  - what a cache gives up first (FIFO, LRU, LFU, LRU-K, LFU-*, LFU with ageing,
+    LCB-K, next use), for caches of 5 to 100 % of the data: in scheduled runs,
+    and on one recorded sequence of accesses, with a bound that no cache beats;
+  - the rules for placing jobs on pilots;
+  - what counts in the choice of a site: data, queue, cost;
+  - the turnaround with as many pilots as can be used, and the longest chain of
+    jobs.
+The work is that of the WfFormat traces that you name, or else the patterns of
+the paper.`,
 		Example: `  fairway sim compare
   fairway sim compare trace.json --out compared`,
 		RunE: func(command *cobra.Command, traces []string) error {
@@ -98,14 +101,9 @@ func (c *console) simulateComparison(ctx context.Context, traces []string, o *si
 	if err := c.writeChapters(o.out, chapters); err != nil {
 		return err
 	}
-	if c.json {
-		c.printJSON(struct {
-			Rows []compare.Row `json:"rows"`
-		}{rows})
-		return nil
-	}
-	printCompared(c.out, rows)
-	return nil
+	return c.answer(struct {
+		Rows []compare.Row `json:"rows"`
+	}{rows}, func() { printCompared(c.out, rows) })
 }
 
 // printCompared leaves empty what was not measured.
@@ -138,11 +136,11 @@ func (c *console) simFaultsCommand(o *simOptions) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "faults",
 		Short: "Check what must hold while everything goes wrong",
-		Long: `Run workflows while messages are lost and repeated, pilots and the server die,
-records cannot be written, batch systems forget and answer late, storage fails
-and fills up. No job may be lost or committed twice, no cache may grow beyond
-its limit, nothing may get stuck. A seed that fails is printed with the command
-that repeats it.`,
+		Long: `Run workflows while everything goes wrong: messages are lost and repeated, pilots
+and the server die, records cannot be written, batch systems forget and answer
+late, storage fails and fills up. No job may be lost or committed twice, no cache
+may grow beyond its limit, nothing may get stuck. If a seed fails, Fairway prints
+the command that repeats it.`,
 		Example: `  fairway sim faults --seeds 10000
   fairway sim faults --seed 17 --seeds 1`,
 		Args: noArgument,
@@ -152,28 +150,21 @@ that repeats it.`,
 			if err != nil {
 				return err
 			}
-			c.printHeld(first, seeds, &faced)
-			return nil
+			return c.answer(struct {
+				First  uint64         `json:"first"`
+				Seeds  int            `json:"seeds"`
+				Failed int            `json:"failed"`
+				Faults map[string]int `json:"faults"`
+			}{first, seeds, 0, faced.ByName()}, func() {
+				fmt.Fprintf(c.out, "%d seeds from %d on: all held\n", seeds, first)
+				for f, times := range faced {
+					fmt.Fprintf(c.out, "%9d  %s\n", times, sim.Fault(f))
+				}
+			})
 		},
 	}
 	command.Flags().IntVar(&seeds, "seeds", 100, "number of seeds")
 	return command
-}
-
-func (c *console) printHeld(first uint64, seeds int, faced *sim.Happened) {
-	if c.json {
-		c.printJSON(struct {
-			First  uint64         `json:"first"`
-			Seeds  int            `json:"seeds"`
-			Failed int            `json:"failed"`
-			Faults map[string]int `json:"faults"`
-		}{first, seeds, 0, faced.ByName()})
-		return
-	}
-	fmt.Fprintf(c.out, "%d seeds from %d on: all held\n", seeds, first)
-	for f, times := range faced {
-		fmt.Fprintf(c.out, "%9d  %s\n", times, sim.Fault(f))
-	}
 }
 
 func (c *console) simulate(ctx context.Context, file string, o *simOptions) error {
@@ -194,12 +185,7 @@ func (c *console) simulate(ctx context.Context, file string, o *simOptions) erro
 	if err := c.writeChapters(o.out, []report.Chapter{{Results: results}}); err != nil {
 		return err
 	}
-	if c.json {
-		c.printJSON(report.JSON(results))
-		return nil
-	}
-	printRows(c.out, results)
-	return nil
+	return c.answer(report.JSON(results), func() { printRows(c.out, results) })
 }
 
 func (c *console) simulatePaper(ctx context.Context, o *simOptions) error {
@@ -214,16 +200,13 @@ func (c *console) simulatePaper(ctx context.Context, o *simOptions) error {
 	for _, chapter := range chapters {
 		claims = append(claims, chapter.Claims...)
 	}
-	if c.json {
-		c.printJSON(struct {
-			Rows []report.Claim `json:"rows"`
-		}{claims})
-		return nil
-	}
-	for _, claim := range claims {
-		printClaim(c.out, claim)
-	}
-	return nil
+	return c.answer(struct {
+		Rows []report.Claim `json:"rows"`
+	}{claims}, func() {
+		for _, claim := range claims {
+			printClaim(c.out, claim)
+		}
+	})
 }
 
 func printClaim(out io.Writer, claim report.Claim) {

@@ -14,10 +14,10 @@ func (c *console) simReplayCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "replay FILE",
 		Short: "Decide again what a recorded run decided, and compare",
-		Long: `Step the cores of a run that was recorded with run --record: under virtual time,
-with the same inputs at the same instants. Whatever they decide (records,
-answers to pilots, jobs, publications) must be the same, byte for byte. The
-first difference is printed with the line of FILE, and the exit code is 1.`,
+		Long: `Decide again what a run decided that was recorded with run --record: with the
+same inputs, at the same instants of virtual time. All decisions (records,
+answers to pilots, jobs, publications) must be the same, byte for byte. If not,
+replay prints the first difference with its line in FILE, and exits with code 1.`,
 		Example: `  fairway run workflow.yaml --record run.jsonl
   fairway sim replay run.jsonl`,
 		Args: takes(1, 1, "FILE"),
@@ -40,17 +40,10 @@ func (c *console) replay(name string) error {
 	if err != nil {
 		return fail(exitBadFile, "", "%s: %w", name, err)
 	}
-	c.printReplayed(replayed)
-	return nil
-}
-
-func (c *console) printReplayed(replayed recording.Replayed) {
-	if c.json {
-		c.printJSON(replayed)
-		return
-	}
-	fmt.Fprintf(c.out, "%d steps of dispatch and %d of flow: the same effects, byte for byte\n", replayed.Dispatch, replayed.Flow)
-	if replayed.Cut != "" {
-		fmt.Fprintf(c.out, "the recording ends before the run: %s\n", replayed.Cut)
-	}
+	return c.answer(replayed, func() {
+		fmt.Fprintf(c.out, "%d steps of dispatch and %d of flow: the same effects, byte for byte\n", replayed.Dispatch, replayed.Flow)
+		if replayed.Cut != "" {
+			fmt.Fprintf(c.out, "the recording ends before the run: %s\n", replayed.Cut)
+		}
+	})
 }

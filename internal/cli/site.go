@@ -26,10 +26,10 @@ func (c *console) siteCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "site",
 		Short: "Describe batch systems to run on",
-		Long: `Describe, list, show, test and remove sites: batch systems on whose nodes
-` + "`fairway run --site NAME`" + ` runs a workflow. They stand in sites.yaml beside the
-workflow, or else in ~/.config/fairway/sites.yaml, which you may edit.
-docs/sites.md explains the keys.`,
+		Long: `Describe, list, show, test and remove sites. A site is a batch system on whose
+nodes ` + "`fairway run --site NAME`" + ` runs a workflow. Sites are described in
+sites.yaml beside the workflow, or else in ~/.config/fairway/sites.yaml. You may
+edit both files; docs/sites.md explains the keys.`,
 		Example: `  fairway site add cluster --system slurm --partition batch --max-pilots 4 --cpus 16 --time 4h
   fairway site test cluster
   fairway run workflow.yaml --site cluster`,
@@ -47,7 +47,7 @@ func (c *console) siteAddCommand() *cobra.Command {
 		Use:   "add NAME",
 		Short: "Describe a site",
 		Long: `Add a site to ~/.config/fairway/sites.yaml, or with --here to sites.yaml in the
-folder of the workflow. What the file has already stays as it is.`,
+folder of the workflow. Everything else in the file stays as it is.`,
 		Example: `  fairway site add cluster --system slurm --partition batch --max-pilots 4 --cpus 16 --time 4h
   fairway site add farm --system gridengine --queue all.q --parallel-environment smp --cpus 8
   fairway site add cluster --here --system slurm --options=--constraint=avx2 --tools bowtie2 --tools samtools`,
@@ -74,7 +74,7 @@ folder of the workflow. What the file has already stays as it is.`,
 		}
 		values[key.Name] = command.Flags().StringArray(flagOf(key.Name), nil, help)
 	}
-	command.Flags().BoolVar(&here, "here", false, "describe it beside the workflow, for this one only")
+	command.Flags().BoolVar(&here, "here", false, "describe the site beside the workflow, for this workflow only")
 	return command
 }
 
@@ -122,12 +122,7 @@ func objectOf(s *site.Site) siteObject {
 
 // printSites prints sites as JSON, or a sentence for people.
 func (c *console) printSites(sites []*site.Site, sentence string) error {
-	if c.json {
-		c.printJSON(sitesObject{append([]siteObject{}, each(sites, objectOf)...)})
-		return nil
-	}
-	fmt.Fprintln(c.out, sentence)
-	return nil
+	return c.answer(sitesObject{append([]siteObject{}, each(sites, objectOf)...)}, func() { fmt.Fprintln(c.out, sentence) })
 }
 
 func (c *console) siteListCommand() *cobra.Command {
@@ -158,6 +153,14 @@ func (c *console) siteListCommand() *cobra.Command {
 	}
 }
 
+// siteMeant is a site by its name, and the folder from which it is meant.
+func (c *console) siteMeant(name string) (s *site.Site, folder string, err error) {
+	if folder, err = c.workflowFolder(); err == nil {
+		s, err = findSite(folder, name)
+	}
+	return s, folder, err
+}
+
 func (c *console) siteShowCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "show NAME",
@@ -166,11 +169,7 @@ func (c *console) siteShowCommand() *cobra.Command {
 		Example: "  fairway site show cluster",
 		Args:    takes(1, 1, "NAME"),
 		RunE: func(_ *cobra.Command, arguments []string) error {
-			folder, err := c.workflowFolder()
-			if err != nil {
-				return err
-			}
-			s, err := findSite(folder, arguments[0])
+			s, folder, err := c.siteMeant(arguments[0])
 			if err != nil {
 				return err
 			}
@@ -191,15 +190,12 @@ func (c *console) showSite(s *site.Site, folder string) error {
 	if err != nil {
 		return err
 	}
-	if c.json {
-		c.printJSON(struct {
-			siteObject
-			Script string `json:"script"`
-		}{objectOf(s), text})
-		return nil
-	}
-	fmt.Fprintf(c.out, "%s is described in %s:%d. A pilot is submitted as:\n\n%s", s.Name, displayPath(s.File), s.Line, text)
-	return nil
+	return c.answer(struct {
+		siteObject
+		Script string `json:"script"`
+	}{objectOf(s), text}, func() {
+		fmt.Fprintf(c.out, "%s is described in %s:%d. A pilot is submitted as:\n\n%s", s.Name, displayPath(s.File), s.Line, text)
+	})
 }
 
 func (c *console) siteRemoveCommand() *cobra.Command {
@@ -210,11 +206,7 @@ func (c *console) siteRemoveCommand() *cobra.Command {
 		Example: "  fairway site remove cluster",
 		Args:    takes(1, 1, "NAME"),
 		RunE: func(_ *cobra.Command, arguments []string) error {
-			folder, err := c.workflowFolder()
-			if err != nil {
-				return err
-			}
-			s, err := findSite(folder, arguments[0])
+			s, _, err := c.siteMeant(arguments[0])
 			if err != nil {
 				return err
 			}
@@ -230,7 +222,7 @@ func (c *console) siteTemplateCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:       "template SYSTEM",
 		Short:     "Print how a batch system is called",
-		Long:      "Print the template of a batch system, to copy under `command:` of a site and to\nchange for another one: " + strings.Join(command.Names(), ", ") + ".",
+		Long:      "Print the template of a batch system. To run on another system, copy it under\n`command:` of a site and change it. There are templates of " + strings.Join(command.Names(), ", ") + ".",
 		Example:   "  fairway site template pbs",
 		Args:      takes(1, 1, "SYSTEM"),
 		ValidArgs: command.Names(),
@@ -249,17 +241,13 @@ func (c *console) siteTestCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "test NAME",
 		Short: "Submit one pilot to a site, and say what it finds",
-		Long: `Print the script, submit it, and report how long it waited and what the node
-has: processors, memory, disk, remaining time, tools. The pilot runs no jobs. Run it
-in a folder that the nodes see. Ctrl-C cancels it.`,
+		Long: `Submit one pilot to a site, print its script, and report how long it waited and
+what its node has: processors, memory, disk, remaining time, tools. The pilot
+runs no jobs. Run the test in a folder that the nodes see. Ctrl-C cancels it.`,
 		Example: "  fairway site test cluster\n  fairway site test cluster --wait 1h --json",
 		Args:    takes(1, 1, "NAME"),
 		RunE: func(command *cobra.Command, arguments []string) error {
-			folder, err := c.workflowFolder()
-			if err != nil {
-				return err
-			}
-			s, err := findSite(folder, arguments[0])
+			s, folder, err := c.siteMeant(arguments[0])
 			if err != nil {
 				return err
 			}
@@ -269,7 +257,7 @@ in a folder that the nodes see. Ctrl-C cancels it.`,
 			return c.testSite(ctx, s, folder)
 		},
 	}
-	command.Flags().DurationVar(&wait, "wait", wait, "the most to wait for the pilot")
+	command.Flags().DurationVar(&wait, "wait", wait, "how long to wait for the pilot")
 	return command
 }
 

@@ -22,13 +22,9 @@ func (c *console) versionCommand() *cobra.Command {
 		Short:   "Print the version of this program",
 		Example: "  fairway version --json",
 		Args:    noArgument,
-		Run: func(*cobra.Command, []string) {
+		RunE: func(*cobra.Command, []string) error {
 			v := versionObject{Version: programVersion(), Revision: revision(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
-			if c.json {
-				c.printJSON(v)
-				return
-			}
-			fmt.Fprintln(c.out, "fairway", versionText())
+			return c.answer(v, func() { fmt.Fprintln(c.out, "fairway", versionText()) })
 		},
 	}
 }
