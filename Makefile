@@ -6,7 +6,7 @@ PROTOC_GEN_CONNECT_VERSION  := v1.21.1
 
 EXAMPLE_PACKAGES := bowtie2 bowtie2-examples samtools bcftools
 STORAGE_PACKAGES := xrootd-server xrootd-client nginx-light libnginx-mod-http-dav-ext
-BATCH_PACKAGES   := slurm-wlm munge gridengine-master gridengine-exec gridengine-client
+BATCH_PACKAGES   := slurm-wlm munge gridengine-master gridengine-exec gridengine-client openssh-server
 TEST_PACKAGES    := gcc libc6-dev $(EXAMPLE_PACKAGES) $(STORAGE_PACKAGES) $(BATCH_PACKAGES)
 VERSITYGW_VERSION := v1.8.0
 
@@ -58,7 +58,7 @@ test-storage: ## run the tests of storage elements on real servers, which it ins
 	scripts/install-go-tool.sh github.com/versity/versitygw/cmd/versitygw $(VERSITYGW_VERSION)
 	FAIRWAY_TEST_STORAGE=1 FAIRWAY_BIN=$(CURDIR)/bin go test -race -count=1 -timeout 14m ./internal/storage/...
 
-.PHONY: test-slurm test-gridengine
+.PHONY: test-slurm test-gridengine test-ssh
 test-slurm: ## run the tests of batch systems on a real Slurm, which it installs
 	scripts/install-packages.sh slurm-wlm munge $(EXAMPLE_PACKAGES)
 	FAIRWAY_TEST_BATCH=slurm go test -race -count=1 -timeout 14m -run Slurm ./internal/batch/... ./test/sites
@@ -66,6 +66,11 @@ test-slurm: ## run the tests of batch systems on a real Slurm, which it installs
 test-gridengine: ## run the tests of batch systems on a real Grid Engine, which it installs
 	scripts/install-packages.sh gridengine-master gridengine-exec gridengine-client $(EXAMPLE_PACKAGES)
 	FAIRWAY_TEST_BATCH=gridengine go test -race -count=1 -timeout 14m -run GridEngine ./internal/batch/... ./test/sites
+
+test-ssh: ## run the tests of hosts that are reached by ssh, on servers of its own
+	scripts/install-packages.sh openssh-server openssh-client
+	FAIRWAY_TEST_BATCH=ssh go test -race -count=1 -timeout 14m -run SSH ./internal/batch/... ./test/sites
+	FAIRWAY_TEST_BATCH=ssh go test -race -count=1 ./internal/batch/ssh
 
 FUZZ_TIME := 20s
 

@@ -43,6 +43,9 @@ type RosterConfig struct {
 	// Ended is told once of each launch that was started or adopted, when the batch
 	// system no longer has it. It may block, and must not call the Roster.
 	Ended func(End)
+	// Elsewhere says of a launch that the System tells of, and that this Roster does not
+	// know, that it is another Roster's: two sites of one batch system. Default: none is.
+	Elsewhere func(launch string) bool
 	// Told gets a sentence for a person when the batch system refuses something and
 	// had not refused it in the same words before. It must not block.
 	Told func(string)
@@ -60,7 +63,7 @@ type RosterConfig struct {
 //     under the same name, after the list of the batch system has shown that it is
 //     not there.
 //   - A launch that the batch system has and nobody wants is withdrawn; so is one of
-//     which it has two jobs.
+//     which it has two jobs. One of another Roster is left alone.
 //   - No launch is submitted while the batch system has MaxPilots, those that nobody
 //     wants included. A launch counts until an answer shows that it is gone, however
 //     long there is none.
@@ -99,6 +102,9 @@ func NewRoster(cfg RosterConfig) *Roster {
 	cfg.Every = cmp.Or(cfg.Every, DefaultEvery)
 	cfg.Log = cmp.Or(cfg.Log, slog.Default())
 	cfg.Sched = cmp.Or(cfg.Sched, sched.Default())
+	if cfg.Elsewhere == nil {
+		cfg.Elsewhere = func(string) bool { return false }
+	}
 	if cfg.Told == nil {
 		cfg.Told = func(string) {}
 	}
@@ -326,7 +332,7 @@ func (r *Roster) compare(found map[string]Status, at time.Time) {
 	clear(r.strangers)
 	r.surveyed = true
 	for name, status := range found {
-		if r.launches[name] == nil && status.State != Gone {
+		if r.launches[name] == nil && status.State != Gone && !r.cfg.Elsewhere(name) {
 			r.strangers[name] = true
 			if status.State != Ending {
 				r.unwanted[name] = true

@@ -49,6 +49,7 @@ func (c *console) siteAddCommand() *cobra.Command {
 		Long: `Add a site to ~/.config/fairway/sites.yaml, or with --here to sites.yaml in the
 folder of the workflow. Everything else in the file stays as it is.`,
 		Example: `  fairway site add cluster --system slurm --partition batch --max-pilots 4 --cpus 16 --time 4h
+  fairway site add lab --system ssh --hosts node1 --hosts me@node2
   fairway site add farm --system gridengine --queue all.q --parallel-environment smp --cpus 8
   fairway site add cluster --here --system slurm --options=--constraint=avx2 --tools bowtie2 --tools samtools`,
 		Args: takes(1, 1, "NAME"),
@@ -306,7 +307,15 @@ func (c *console) testSite(ctx context.Context, s *site.Site, folder string) err
 		said, _ := os.ReadFile(log)
 		return fail(exitFailed, "see docs/sites.md", "no pilot came at %s: %w%s", s.Name, err, withLines(said))
 	}
-	return c.printFound(s, found, waited)
+	return c.printFound(s, found, waited, problemsOf(system))
+}
+
+// problemsOf are what keeps a batch system from starting more pilots, as far as it tells.
+func problemsOf(system batch.System) []string {
+	if hosts, ok := system.(interface{ Problems() []string }); ok {
+		return hosts.Problems()
+	}
+	return nil
 }
 
 func withLines(said []byte) string {
@@ -350,13 +359,15 @@ func probe(ctx context.Context, system batch.System, s *site.Site, launch, answe
 	return found, time.Since(begun), json.Unmarshal(text, &found)
 }
 
-func (c *console) printFound(s *site.Site, found pilot.Found, waited time.Duration) error {
+func (c *console) printFound(s *site.Site, found pilot.Found, waited time.Duration, problems []string) error {
 	if c.json {
 		c.printJSON(struct {
 			Site   string      `json:"site"`
 			Waited float64     `json:"waited"` // seconds
 			Found  pilot.Found `json:"found"`
-		}{s.Name, waited.Seconds(), found})
+			// Problems are those of hosts that take no pilot.
+			Problems []string `json:"problems,omitempty"`
+		}{s.Name, waited.Seconds(), found, problems})
 	} else {
 		fmt.Fprintf(c.out, "a pilot came after %s, on %s\n", quantity.Seconds(waited.Seconds()), found.Host)
 		fmt.Fprintf(c.out, "  processors  %g\n  memory      %s\n  disk        %s in %s\n", float64(found.MilliCPUs)/1000, quantity.Bytes(found.Memory), quantity.Bytes(found.Disk), found.Scratch)
@@ -365,6 +376,9 @@ func (c *console) printFound(s *site.Site, found pilot.Found, waited time.Durati
 		}
 		if len(found.Tools) > 0 {
 			fmt.Fprintf(c.out, "  tools       %s\n", strings.Join(found.Tools, ", "))
+		}
+		for _, problem := range problems {
+			fmt.Fprintf(c.out, "no pilot can be started on %s\n", problem)
 		}
 	}
 	if found.Problem != "" {

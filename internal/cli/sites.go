@@ -79,7 +79,10 @@ func farSite(s *site.Site, workflow *flow.Workflow, o *runOptions) server.Site {
 	}
 	slices.Sort(tools)
 	tools = slices.Compact(tools)
-	has := dispatch.Resources{MilliCPUs: max(1, s.Request.CPUs) * 1000, Memory: s.Request.Memory, Disk: unknownAmount, Time: s.Request.Time}
+	has := dispatch.Resources{MilliCPUs: s.Request.CPUs * 1000, Memory: s.Request.Memory, Disk: unknownAmount, Time: s.Request.Time}
+	if has.MilliCPUs == 0 {
+		has.MilliCPUs = mostCPUs(workflow, s)
+	}
 	if has.Memory == 0 {
 		has.Memory = unknownAmount
 	}
@@ -106,6 +109,19 @@ func farSite(s *site.Site, workflow *flow.Workflow, o *runOptions) server.Site {
 	}
 }
 
+// mostCPUs stands for the processors of a node where the description does not say how
+// many it has: as many as a job needs, or one. Until pilots have come, there is one for
+// each such job, and so rather too many than none.
+func mostCPUs(workflow *flow.Workflow, s *site.Site) int64 {
+	most := int64(1000)
+	if s.AsksWholeNode() {
+		for _, demand := range workflow.Demands() {
+			most = max(most, demand.Needs.MilliCPUs)
+		}
+	}
+	return most
+}
+
 // farPilot are the settings of the pilots of a site. Folders on the node may begin with
 // a variable, which has its value there.
 func farPilot(s *site.Site, tools []string, l folder.Layout, o *runOptions) *pilot.Config {
@@ -124,6 +140,9 @@ func farPilot(s *site.Site, tools []string, l folder.Layout, o *runOptions) *pil
 		Tools:       s.Tools,
 		Probe:       slices.DeleteFunc(slices.Clone(tools), func(tool string) bool { return slices.Contains(s.Tools, tool) }),
 		KeepSandbox: o.keepSandbox,
+	}
+	if s.System == site.SSH { // which does not divide a host by itself
+		c.MilliCPUs, c.Memory = s.Request.CPUs*1000, s.Request.Memory
 	}
 	if s.MinPilots > 0 || s.MinIdlePilots > 0 {
 		c.IdleTime = 0 // they are to stay without work

@@ -18,6 +18,12 @@ import (
 	"fairway/internal/yamlfile"
 )
 
+// Systems that no template describes.
+const (
+	SSH     = "ssh"     // hosts that are reached by ssh
+	Command = "command" // a template of the person's own
+)
+
 // FileName is the name of a file of sites, beside a workflow or in the folder of the
 // user's configuration.
 const FileName = "sites.yaml"
@@ -53,6 +59,7 @@ type Site struct {
 	Line int    // where its description begins
 
 	System        string
+	Hosts         []string // of SSH
 	MinPilots     int
 	MaxPilots     int
 	MinIdlePilots int
@@ -70,7 +77,7 @@ type Site struct {
 	CacheSpace int64  // bytes of a pilot's cache; 0: the default
 	Shares     string
 
-	Template *command.Template
+	Template *command.Template // nil with SSH
 }
 
 // UserFile is the file of sites of the user.

@@ -24,8 +24,9 @@ type Key struct {
 
 // Keys are those that a site may have, but command, which has keys of its own.
 var Keys = []Key{
-	{"system", "batch system: slurm, gridengine, htcondor, pbs, lsf, kubernetes or command", false, (*reader).system},
-	{"max_pilots", "most pilots at a time (default 1)", false, count(1, func(s *Site) *int { return &s.MaxPilots })},
+	{"system", "batch system: slurm, gridengine, htcondor, pbs, lsf, kubernetes, ssh or command", false, (*reader).system},
+	{"hosts", "hosts of the system ssh, as you name them to ssh: node1, me@node2", true, (*reader).hosts},
+	{"max_pilots", "most pilots at a time (default 1; with ssh one for each host)", false, count(1, func(s *Site) *int { return &s.MaxPilots })},
 	{"min_pilots", "pilots that are kept, with or without work (default 0)", false, count(0, func(s *Site) *int { return &s.MinPilots })},
 	{"min_idle_pilots", "pilots without work that are kept ready (default 0)", false, count(0, func(s *Site) *int { return &s.MinIdlePilots })},
 	{"partition", "partition of Slurm", false, name(func(s *Site) *string { return &s.Request.Partition })},
@@ -54,6 +55,7 @@ var siteHabits = map[string]string{
 	"walltime": "write `time: 12h`", "timelimit": "write `time: 12h`", "time_limit": "write `time: 12h`", "runtime": "write `time: 12h`",
 	"mem": "write `memory: 64GB`", "mem_mb": "write `memory: 64GB`", "cores": "write `cpus: 16`", "threads": "write `cpus: 16`",
 	"cpus_per_task": "write `cpus: 16`", "slots": "write `cpus: 16`", "ncpus": "write `cpus: 16`", "pe": "write `parallel_environment: NAME`",
+	"host": "write `hosts: [node1]`", "hostname": "write `hosts: [node1]`", "user": "write `hosts: [USER@HOST]`", "port": "write `hosts: [ssh://HOST:PORT]`",
 	"nodes": "leave it out: a pilot has one node, and max_pilots says how many there are", "jobs": "write `max_pilots: NUMBER`",
 	"project": "write `account: NAME`", "module": "write `modules: [NAME]`", "envmodules": "write `modules: [NAME]`",
 	"executor": "write `system: slurm`", "scheduler": "write `system: slurm`", "type": "write `system: slurm`",
@@ -94,7 +96,7 @@ var siteName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,29}$`)
 func (r *reader) site(f yamlfile.Field) *Site {
 	s := &Site{
 		Name: f.Key.Value, File: r.File, Line: f.Key.Line,
-		MaxPilots: DefaultMaxPilots, IdleTimeout: DefaultIdleTimeout, Scratch: DefaultScratch, Shares: SharesFolder,
+		IdleTimeout: DefaultIdleTimeout, Scratch: DefaultScratch, Shares: SharesFolder,
 	}
 	if !siteName.MatchString(s.Name) || s.Name == "local" {
 		r.Fail(f.Key, "begin with a letter, and use up to 30 letters, digits, '_' and '-'; local is this machine", "%q is no name for a site", s.Name)
@@ -112,6 +114,7 @@ func (r *reader) site(f yamlfile.Field) *Site {
 	}
 	r.template(s, nodes["command"], f, what)
 	r.checkUse(s, nodes, what)
+	r.checkHosts(s, nodes, f, what)
 	if s.MinPilots > s.MaxPilots {
 		r.Fail(nodes["min_pilots"], "raise max_pilots", "%s: min_pilots is %d, more than max_pilots, %d", what, s.MinPilots, s.MaxPilots)
 	}
@@ -123,9 +126,9 @@ func (r *reader) template(s *Site, n *yaml.Node, f yamlfile.Field, what string) 
 	switch {
 	case s.System == "" && !r.failed():
 		r.Fail(f.Key, "add `system: slurm`, or another of "+strings.Join(systems(), ", "), "%s has no system", what)
-	case s.System == "command" && n == nil:
+	case s.System == Command && n == nil:
 		r.Fail(f.Key, "add `command:`; see `fairway site template slurm` for an example", "%s has the system command, and no template", what)
-	case s.System == "command":
+	case s.System == Command:
 		s.Template = command.Read(&r.Reader, n, what+": command")
 	case n != nil:
 		r.Fail(n, "write `system: command`, or remove it", "%s has a template, and the system %s", what, s.System)
@@ -136,10 +139,13 @@ func (r *reader) template(s *Site, n *yaml.Node, f yamlfile.Field, what string) 
 
 func (r *reader) failed() bool { return len(r.Problems) > 0 }
 
-func systems() []string { return append(command.Names(), "command") }
+func systems() []string { return append(command.Names(), SSH, Command) }
 
 // checkUse refuses what the batch system would not be asked for.
 func (r *reader) checkUse(s *Site, nodes map[string]*yaml.Node, what string) {
+	if s.System == SSH {
+		r.checkSSH(s, nodes, what)
+	}
 	if s.Template == nil {
 		return
 	}

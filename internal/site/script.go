@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"strings"
 
+	"fairway/internal/batch"
 	"fairway/internal/batch/command"
+	"fairway/internal/batch/ssh"
 )
 
 // Place is where the pilots of a site find what they need. Nodes must see it.
@@ -19,15 +21,40 @@ type Place struct {
 	Log func(launch string) string
 }
 
+// AsksWholeNode says that a pilot gets a whole node, whatever that has.
+func (s *Site) AsksWholeNode() bool {
+	return s.Template == nil || s.Request.CPUs == 0 && s.Request.Memory == 0 && s.Template.Uses("whole_node")
+}
+
+// System is the batch system of a site.
+type System interface {
+	batch.System
+	// Text is the script of a launch, and what is submitted for it.
+	Text(launch string) (script, input string, err error)
+}
+
 // Open returns the batch system of a site.
-func (s *Site) Open(p Place) (*command.System, error) {
-	return command.New(command.Config{
-		Template: s.Template, Request: s.Request, State: p.State, Folder: p.Folder,
-		Script: func(launch string) (string, error) {
-			arguments, err := p.Arguments(launch)
-			return s.script(append([]string{p.Program}, arguments...), p.Log(launch)), err
-		},
-	})
+func (s *Site) Open(p Place) (System, error) {
+	if s.System == SSH {
+		return ssh.New(s.hostsAt(p))
+	}
+	return command.New(s.commandsAt(p))
+}
+
+func (s *Site) hostsAt(p Place) ssh.Config {
+	return ssh.Config{Hosts: s.Hosts, Options: s.Request.Options, State: p.State, Folder: p.Folder, Script: s.scriptAt(p)}
+}
+
+func (s *Site) commandsAt(p Place) command.Config {
+	return command.Config{Template: s.Template, Request: s.Request, State: p.State, Folder: p.Folder, Script: s.scriptAt(p)}
+}
+
+// scriptAt makes the script of a launch.
+func (s *Site) scriptAt(p Place) func(launch string) (string, error) {
+	return func(launch string) (string, error) {
+		arguments, err := p.Arguments(launch)
+		return s.script(append([]string{p.Program}, arguments...), p.Log(launch)), err
+	}
 }
 
 // findModules has the shell know `module`, where its own start has not done that.
@@ -64,14 +91,8 @@ func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\'
 // Example is what would be submitted, with names in capitals for what each state and
 // launch has of its own. It makes nothing.
 func (s *Site) Example(p Place) (string, error) {
-	body, err := p.Arguments("LAUNCH")
-	if err != nil {
-		return "", err
+	if s.System == SSH {
+		return ssh.Example(s.hostsAt(p))
 	}
-	return command.Example(command.Config{
-		Template: s.Template, Request: s.Request, State: p.State, Folder: p.Folder,
-		Script: func(launch string) (string, error) {
-			return s.script(append([]string{p.Program}, body...), p.Log(launch)), nil
-		},
-	})
+	return command.Example(s.commandsAt(p))
 }

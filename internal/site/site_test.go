@@ -83,6 +83,15 @@ func TestProblems(t *testing.T) {
 		"sites: {a: {system: slurm, lease: 0s}}": "lease is 0s; write a time from 1s to 24h",
 		"sites: {a: {system: slurm, lease: 2d}}": "lease is 2d; write a time from 1s to 24h",
 
+		"sites: {a: {system: ssh}}":                                    "add `hosts: [node1, node2]`",
+		"sites: {a: {system: slurm, hosts: [n1]}}":                     "the system slurm has no hosts",
+		"sites: {a: {system: ssh, hosts: [-oProxyCommand=x]}}":         "is no name of a host",
+		"sites: {a: {system: ssh, hosts: [n1, n1]}}":                   "names n1 twice",
+		"sites: {a: {system: ssh, hosts: [n1], max_pilots: 2}}":        "there is one pilot on each of its 1 host",
+		"sites: {a: {system: ssh, hosts: [n1], queue: x}}":             "the system ssh has no queue",
+		"sites: {a: {system: ssh, hosts: [n1], options: [--port=22]}}": "write a keyword of ssh_config",
+		"sites: {a: {system: ssh, hosts: n1, user: me}}":               "write `hosts: [USER@HOST]`",
+
 		"sites: {local: {system: slurm}}":                    `"local" is no name for a site`,
 		"sites: {a: {system: slurm}}\n---\nsites: {}":        "a second YAML document begins here",
 		"sites: {a: {system: slurm}, a: {system: slurm}}":    `sites has "a" twice`,

@@ -320,6 +320,18 @@ func TestSlurm(t *testing.T) {
 			t.Errorf("%v:\n%s", err, out)
 		}
 	})
+	// Each site has only its own launches in the answer of their batch system.
+	t.Run("two sites of one cluster", func(t *testing.T) {
+		other := strings.Replace(strings.TrimPrefix(slurmSite, "sites:\n"), "cluster:", "cluster-b:", 1)
+		folder := onSite(t, strings.Replace(slow, "echo begun >> ${marks}/$n; ", "", 1), strings.ReplaceAll(slurmSite+other, "max_pilots: 3", "max_pilots: 1\n    min_pilots: 1"), "cluster", "cluster-b")
+		launches, _ := filepath.Glob(filepath.Join(folder, ".fairway/pilots/*/*.sh"))
+		if len(launches) != 2 {
+			t.Errorf("two sites with one pilot each had %d: %v", len(launches), launches)
+		}
+	})
+	t.Run("steps that need more than one processor of a whole node", func(t *testing.T) {
+		onSite(t, strings.Replace(workflow, "  upper:\n", "  upper:\n    needs: {cpus: 2}\n", 1), strings.Replace(slurmSite, "    cpus: 2\n", "", 1), "cluster")
+	})
 	t.Run("beside this machine", func(t *testing.T) { onSite(t, workflow, slurmSite, "cluster", "local") })
 }
 

@@ -54,8 +54,8 @@ func Run(t *testing.T, open func(t *testing.T) Opened) {
 	if others := status(t, o.Other); len(others) != 0 {
 		t.Errorf("another state has %v", others)
 	}
-	o.wait(t, "l-1.began")
-	o.wait(t, "l-2.began")
+	o.Await(t, "l-1.began")
+	o.Await(t, "l-2.began")
 	if found := o.reach(t, "l-1", batch.Running); found["l-2"].State > batch.Running {
 		t.Errorf("while both run: %v", found)
 	}
@@ -65,7 +65,7 @@ func Run(t *testing.T, open func(t *testing.T) Opened) {
 	if err := o.System.Withdraw(t.Context(), "l-1", "unknown"); err != nil {
 		t.Fatal(err)
 	}
-	o.wait(t, "l-1.ended")
+	o.Await(t, "l-1.ended")
 	o.gone(t, "l-1")
 	if found := status(t, o.System); found["l-2"].State != batch.Running {
 		t.Errorf("the other one was ended too: %v", found)
@@ -88,12 +88,12 @@ func status(t *testing.T, s batch.System) map[string]batch.Status {
 	return found
 }
 
-// wait waits for a file of a launch.
-func (o *Opened) wait(t *testing.T, name string) {
+// Await waits for a file of a launch in Folder, whole lines, and returns its path.
+func (o *Opened) Await(t *testing.T, name string) (path string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), startTime)
 	defer cancel()
-	path := filepath.Join(o.Folder, name)
+	path = filepath.Join(o.Folder, name)
 	_, err := sched.Default().WaitFile(ctx, sched.FileQuery{Path: path, Until: func(sched.FileState) bool {
 		text, err := os.ReadFile(path)
 		return err == nil && strings.HasSuffix(string(text), "\n")
@@ -101,6 +101,7 @@ func (o *Opened) wait(t *testing.T, name string) {
 	if err != nil {
 		t.Fatalf("%s did not come: %v; the batch system says %v", name, err, status(t, o.System))
 	}
+	return path
 }
 
 // reach waits until a launch has a state.

@@ -47,9 +47,18 @@ func (p *Pilots) UseConnections(c *Connections) { p.connections = c }
 func (p *Pilots) AddSite(site dispatch.Site, system batch.System, poll time.Duration) {
 	p.rosters[site.Name] = batch.NewRoster(batch.RosterConfig{
 		Site: site.Name, System: system, MaxPilots: site.MaxPilots, Every: poll,
-		Ended: p.end, Sched: p.sched, Log: p.log,
+		Ended: p.end, Sched: p.sched, Log: p.log, Elsewhere: p.elsewhere(site.Name),
 		Told: func(text string) { go func() { _ = p.inbox.Note(context.Background(), text) }() },
 	})
+}
+
+// elsewhere finds launches of the other sites of this run, which may be of the same batch
+// system. Those of a site that is none of this run nobody wants.
+func (p *Pilots) elsewhere(site string) func(launch string) bool {
+	return func(launch string) bool {
+		of := loop.SiteOf(launch)
+		return of != site && p.rosters[of] != nil
+	}
 }
 
 // Close ends the batch systems, with all pilots that are left, once.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -302,6 +303,11 @@ var (
 // newLaunch gives a pilot a name that is unique for ever.
 func newLaunch(site string) Launch {
 	return Launch{site, fmt.Sprintf("%s-%s.%d", site, epoch(), launched.Add(1))}
+}
+
+// SiteOf is the site of a launch by its name, empty where it is no name of one.
+func SiteOf(launch string) string {
+	return launch[:max(0, strings.LastIndexByte(launch, '-'))]
 }
 
 // propagate follows the events through flow and dispatch, oldest first, until both

@@ -1,0 +1,90 @@
+package sites_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"fairway/internal/batch/batchtest"
+	"fairway/sched"
+)
+
+// sshSite describes hosts that a test has started.
+func sshSite(hosts *batchtest.Hosts) string {
+	quoted := func(all []string) string { return "['" + strings.Join(all, "', '") + "']" }
+	return fmt.Sprintf("sites:\n  lab:\n    system: ssh\n    poll: 1s\n    cpus: 2\n    hosts: %s\n    options: %s\n", quoted(hosts.Names), quoted(hosts.Options))
+}
+
+func TestSSH(t *testing.T) {
+	hosts := batchtest.SSH(t, 2)
+	site := sshSite(hosts)
+	t.Run("sums", func(t *testing.T) {
+		noneLeft(t, onSite(t, workflow, site, "lab"))
+	})
+	t.Run("site test", func(t *testing.T) {
+		folder := folderWith(t, workflow, strings.Replace(site, "hosts: [", "hosts: ['no-such-host.invalid', ", 1))
+		said := run(t, folder, "site", "test", "lab")
+		for _, want := range []string{"# by ssh, to one of: ", "a pilot came after", "processors  2", "no-such-host.invalid", "there is no host of that name"} {
+			if !strings.Contains(said, want) {
+				t.Errorf("it doesn't say %q:\n%s", want, said)
+			}
+		}
+	})
+	t.Run("no host answers", func(t *testing.T) {
+		folder := folderWith(t, workflow, strings.ReplaceAll(site, "127.0.0.1", "no-such-host.invalid"))
+		out, err := command(t, folder, "site", "test", "lab", "--wait", "5s").CombinedOutput()
+		if err == nil || !strings.Contains(string(out), "there is no host of that name") {
+			t.Errorf("%v:\n%s", err, out)
+		}
+	})
+}
+
+// A server that is killed leaves its pilots on the hosts, and the next one takes them
+// over: no job runs twice.
+func TestSSHServerIsKilled(t *testing.T) {
+	hosts := batchtest.SSH(t, 2)
+	marks := t.TempDir()
+	folder := folderWith(t, strings.ReplaceAll(slow, "${marks}", marks), sshSite(hosts))
+	first := exec.CommandContext(t.Context(), fairway, "run", "--site", "lab")
+	first.Dir = folder
+	if err := first.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if _, err := sched.Default().WaitFile(ctx, sched.FileQuery{Path: filepath.Join(marks, "0"), Until: func(f sched.FileState) bool { return f.Info != nil }}); err != nil {
+		t.Fatal("no job began:", err, pilotLogs(folder))
+	}
+	if err := first.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = first.Wait()
+	run(t, folder, "run", "--site", "lab")
+	begun, _ := os.ReadFile(filepath.Join(marks, "0"))
+	if n := strings.Count(string(begun), "begun"); n != 1 {
+		t.Errorf("the job that ran when the server was killed began %d times\n%s", n, pilotLogs(folder))
+	}
+	noneLeft(t, folder)
+}
+
+// noneLeft waits until no pilot of a folder is left on the hosts, which are this machine.
+func noneLeft(t *testing.T, folder string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	left := sched.NewStatus(sched.Default(), sched.StatusConfig[string, string]{
+		Name: "pilots of " + t.Name(), Every: 100 * time.Millisecond,
+		Query: func(_ context.Context, keys []string) (map[string]string, error) {
+			out, _ := exec.Command("pgrep", "-af", "pilot --connect "+filepath.Join(folder, ".fairway")).Output() // exit code 1: there is none
+			return map[string]string{keys[0]: string(out)}, nil
+		},
+	})
+	if answer, err := left.Wait(ctx, folder, func(a sched.Answer[string]) bool { return a.Value == "" }); err != nil {
+		t.Errorf("left on a host: %s", answer.Value)
+	}
+}
