@@ -272,9 +272,9 @@ func (c *console) testSite(ctx context.Context, s *site.Site, folder string) err
 	launch := s.Name + "-test"
 	settings := filepath.Join(dir, "settings")
 	config := pilot.Config{
-		Life: s.Request.Time, Check: s.Check, Tools: s.Tools, SandboxDir: filepath.Join(s.Scratch, "fairway-test"),
-		Storage: "file:" + dir,
+		Life: s.Request.Time, Check: s.Check, Tools: s.Tools, Storage: "file:" + dir,
 	}
+	config.InScratch(filepath.Join(s.Scratch, pilot.ScratchPrefix+strings.TrimPrefix(filepath.Base(dir), ".fairway-site-")))
 	encoded, err := config.Encode()
 	if err != nil {
 		return err

@@ -125,9 +125,7 @@ func mostCPUs(workflow *flow.Workflow, s *site.Site) int64 {
 // farPilot are the settings of the pilots of a site. Folders on the node may begin with
 // a variable, which has its value there.
 func farPilot(s *site.Site, tools []string, l folder.Layout, o *runOptions) *pilot.Config {
-	scratch := filepath.Join(s.Scratch, "fairway-"+l.ID)
 	c := &pilot.Config{
-		SandboxDir:  filepath.Join(scratch, "sandbox"),
 		LogDir:      l.Logs,
 		Storage:     folder.StoragePrefix,
 		Element:     l.Storage,
@@ -147,10 +145,11 @@ func farPilot(s *site.Site, tools []string, l folder.Layout, o *runOptions) *pil
 	if s.MinPilots > 0 || s.MinIdlePilots > 0 {
 		c.IdleTime = 0 // they are to stay without work
 	}
-	c.Cache = pilot.CacheConfig{Mode: pilot.CacheMode(o.cache), Dir: filepath.Join(scratch, "cache"), MaxSpace: max(s.CacheSpace, o.cacheSpace)}
-	if o.cache == string(pilot.CacheNone) {
-		c.Cache = pilot.CacheConfig{Mode: pilot.CacheNone}
+	c.Cache = pilot.CacheConfig{Mode: pilot.CacheMode(o.cache)}
+	if c.Cache.Mode != pilot.CacheNone {
+		c.Cache.MaxSpace = max(s.CacheSpace, o.cacheSpace)
 	}
+	c.InScratch(filepath.Join(s.Scratch, pilot.ScratchPrefix+l.ID))
 	return c
 }
 

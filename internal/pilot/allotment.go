@@ -123,7 +123,7 @@ func memoryLimit(root, groups string) (limit int64, limited bool) {
 // /tmp where it is not set.
 func (c *Config) onNode(environment func(string) string) error {
 	var missing error
-	for _, path := range []*string{&c.SandboxDir, &c.Cache.Dir} {
+	for _, path := range []*string{&c.Scratch, &c.SandboxDir, &c.Cache.Dir} {
 		*path = os.Expand(*path, func(name string) string {
 			value := environment(name)
 			switch {

@@ -73,6 +73,10 @@ type Config struct {
 	// Host is the name of the node. Default: os.Hostname.
 	Host string `json:"host,omitempty"`
 
+	// Scratch is the folder of the node that holds SandboxDir and the cache, and is
+	// the state's alone. [Config.InScratch] sets all three. Empty: the pilot keeps
+	// them where the state is, and cleans up less.
+	Scratch string `json:"scratch,omitempty"`
 	// SandboxDir, LogDir: folders for sandboxes and for what attempts print,
 	// made as needed. The pilots of a host share them.
 	SandboxDir string `json:"sandbox_dir"`
@@ -156,7 +160,7 @@ const DefaultCacheSpace = 10 << 30
 // Encode returns the Config as the value of ConfigVariable. It fails if a path in
 // it is not UTF-8: JSON would name another one.
 func (c *Config) Encode() (string, error) {
-	for _, path := range []string{c.Server, c.SandboxDir, c.LogDir, c.Storage, c.Element, c.Cache.Dir, c.Workflow, c.SpoolDir} {
+	for _, path := range []string{c.Server, c.Scratch, c.SandboxDir, c.LogDir, c.Storage, c.Element, c.Cache.Dir, c.Workflow, c.SpoolDir} {
 		if !utf8.ValidString(path) {
 			return "", fmt.Errorf("the path %q is not UTF-8, so that pilots cannot be told of it; rename the folder", path)
 		}
@@ -190,6 +194,9 @@ func (c *Config) check() error {
 		return fmt.Errorf("pilot configuration: watch_inputs %q is not auto, all or none", c.WatchInputs)
 	case c.Cache.Mode != "" && c.Cache.Mode != CacheNone && c.Cache.Dir == "":
 		return fmt.Errorf("pilot configuration: cache mode %s needs cache.dir", c.Cache.Mode)
+	}
+	if c.Scratch != "" && (!filepath.IsAbs(c.Scratch) || !strings.HasPrefix(filepath.Base(c.Scratch), ScratchPrefix)) {
+		return fmt.Errorf("pilot configuration: scratch must be an absolute path whose last element begins with %s, not %q", ScratchPrefix, c.Scratch)
 	}
 	for name, folder := range map[string]string{"sandbox_dir": c.SandboxDir, "log_dir": c.LogDir, "spool_dir": c.SpoolDir} {
 		if !filepath.IsAbs(folder) && (folder != "" || name != "spool_dir") {

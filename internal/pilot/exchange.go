@@ -160,6 +160,7 @@ func (p *pilot) exchangeIfDue(talk context.Context, now time.Time) (done bool, e
 		return true, p.refusal
 	}
 	if x.backoff > 0 && (!p.workspace.stand() || p.cfg.Line != nil && p.cfg.Line.Gone()) {
+		p.over = true
 		p.leaveNow(ErrRemoved.Error())
 		return true, ErrRemoved
 	}
@@ -370,6 +371,9 @@ func (p *pilot) carryOut(a *wire.SyncAnswer) {
 	}
 	for _, w := range a.GetRun() {
 		p.assign(w)
+	}
+	if (a.GetLeave() || a.GetLeaveNow()) && a.GetWhy() == "" {
+		p.over = true
 	}
 	if a.GetLeaveNow() {
 		p.leaveNow(cmp.Or(a.GetWhy(), "it was ended with the run"))

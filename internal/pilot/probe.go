@@ -2,30 +2,38 @@ package pilot
 
 import (
 	"context"
+	"log/slog"
 	"os"
+	"path/filepath"
 	"time"
 
 	"fairway/internal/storage"
 	"fairway/internal/wire"
+	"fairway/sched"
 )
 
 // Found is what a node has for a pilot.
 type Found struct {
 	Host      string        `json:"host"`
 	MilliCPUs int64         `json:"milli_cpus"`
-	Memory    int64         `json:"memory"` // bytes
-	Disk      int64         `json:"disk"`   // bytes free for sandboxes
-	Life      time.Duration `json:"life"`   // 0: no limit is known
-	Scratch   string        `json:"scratch"`
+	Memory    int64         `json:"memory"`  // bytes
+	Disk      int64         `json:"disk"`    // bytes free for sandboxes
+	Life      time.Duration `json:"life"`    // 0: no limit is known
+	Scratch   string        `json:"scratch"` // the folder in which Config.Scratch would be
 	Tools     []string      `json:"tools"`
 	Problem   string        `json:"problem"` // why a pilot would take no jobs; empty: nothing
 }
 
-// Probe finds out what a pilot with this Config would have here, as one that is started
-// with a connection file does, and runs nothing.
+// Probe finds out what a pilot with this Config, whose Scratch is given, would have here,
+// as one that is started with a connection file does. It runs nothing and leaves nothing.
 func Probe(ctx context.Context, cfg Config) Found {
 	cfg.takeAllotment(ctx, os.Getenv)
 	err := cfg.onNode(os.Getenv)
+	var own *scratch
+	if err == nil && cfg.Scratch != "" {
+		own, err = claimScratch(ctx, cfg.Scratch, sched.Default(), slog.Default())
+	}
+	defer func() { own.release(true, slog.Default()) }()
 	host, _ := os.Hostname()
 	p := &pilot{cfg: cfg, hello: &wire.PilotInfo{}, places: storage.Places{State: cfg.Element, Folder: cfg.Workflow}}
 	if err == nil {
@@ -33,7 +41,7 @@ func Probe(ctx context.Context, cfg Config) Found {
 	}
 	found := Found{
 		Host: host, MilliCPUs: p.cfg.MilliCPUs, Memory: p.cfg.Memory, Disk: p.cfg.Disk, Life: p.cfg.Life,
-		Scratch: p.cfg.SandboxDir, Tools: p.hello.GetTools(),
+		Scratch: filepath.Dir(p.cfg.Scratch), Tools: p.hello.GetTools(),
 	}
 	if err != nil {
 		found.Problem = err.Error()

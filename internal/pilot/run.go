@@ -46,6 +46,7 @@ type pilot struct {
 	caching   caching
 	folders   folders
 	proven    *proven
+	scratch   *scratch // nil where the pilot has none of its own
 	workspace *workspace
 	spool     *spool
 	tree      *tree
@@ -96,6 +97,7 @@ type pilot struct {
 	idleSince time.Time // when it was first seen without work; zero: it has some
 	lifeEnds  time.Time // of the pilot; zero: it has no limit
 	refusal   error     // the TaskQueue does not want the pilot any more
+	over      bool      // the run has ended: nothing on the node is needed any more
 }
 
 // Run is the life of a pilot: it returns nil when the TaskQueue told it to
@@ -122,6 +124,7 @@ func Run(ctx context.Context, cfg Config) error {
 		}
 	}()
 	if err := p.prepare(ctx); err != nil {
+		p.scratch.release(true, p.log)
 		p.announce(ctx, err)
 		return fmt.Errorf("%w: %w", ErrEnvironment, err)
 	}
@@ -155,6 +158,11 @@ func newPilot(cfg Config) (*pilot, error) {
 
 // prepare checks the environment and makes what attempts need.
 func (p *pilot) prepare(ctx context.Context) (err error) {
+	if p.cfg.Scratch != "" {
+		if p.scratch, err = claimScratch(ctx, p.cfg.Scratch, p.sched, p.log); err != nil {
+			return err
+		}
+	}
 	if err := p.checkEnvironment(ctx); err != nil {
 		return err
 	}
@@ -191,6 +199,10 @@ func (p *pilot) close() {
 	p.watch.close()
 	p.workspace.close()
 	p.tree.close()
+	p.mu.Lock()
+	over := p.over
+	p.mu.Unlock()
+	p.scratch.release(over, p.log)
 }
 
 // announce tells the TaskQueue once why this pilot will not register.

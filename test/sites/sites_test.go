@@ -192,7 +192,23 @@ func (w work) onSite(t *testing.T, sites string, named ...string) (folder string
 	}
 	run(t, folder, arguments...)
 	mustEqual(t, w.results(t, folder), w.results(t, local))
+	nothingOnNodes(t, folder)
 	return folder
+}
+
+// nothingOnNodes waits until the last pilot of a run that is over has removed its
+// sandboxes and caches. The nodes of the batch systems are this machine.
+func nothingOnNodes(t *testing.T, folder string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	states, _ := filepath.Glob(filepath.Join(folder, ".fairway/pilots/*"))
+	for _, state := range states {
+		scratch := filepath.Join(os.TempDir(), "fairway-"+filepath.Base(state))
+		if _, err := sched.Default().WaitFile(ctx, sched.Disappears(scratch)); err != nil {
+			t.Errorf("%s is on the nodes when the run is over: %v", scratch, err)
+		}
+	}
 }
 
 const slurmSite = `sites:

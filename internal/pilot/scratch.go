@@ -1,0 +1,196 @@
+package pilot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"fairway/internal/beneath"
+	"fairway/sched"
+)
+
+// ScratchPrefix begins the names of folders that may be Config.Scratch.
+const ScratchPrefix = "fairway-"
+
+// ScratchLife is how long the folder of a state stays on a node after its last pilot
+// there has left before the end of the run: the next pilot finds its cache. After that,
+// the next pilot of any state of this user removes it.
+const ScratchLife = 7 * 24 * time.Hour
+
+// scratchRetry is the time between two looks at a folder that another pilot removes.
+const scratchRetry = 100 * time.Millisecond
+
+// Names in Config.Scratch.
+const (
+	scratchSandbox = "sandbox"
+	scratchCache   = "cache"
+	scratchLock    = ".fairway-scratch"
+)
+
+// scratch is Config.Scratch while the pilot lives. Each pilot that uses the folder
+// holds a shared lock on a file in it; who removes the folder holds it alone.
+type scratch struct {
+	folder string
+	lock   *os.File
+}
+
+// InScratch has the pilot keep sandboxes and cached files in a folder of a node that
+// belongs to the state alone, and is removed when the run is over. Its name must begin
+// with [ScratchPrefix]; its path may begin with a variable of the node.
+func (c *Config) InScratch(folder string) {
+	c.Scratch = folder
+	c.SandboxDir = filepath.Join(folder, scratchSandbox)
+	if c.Cache.Mode != CacheNone {
+		c.Cache.Dir = filepath.Join(folder, scratchCache)
+	}
+}
+
+// claimScratch makes the folder, and removes those of other states of this user that no
+// pilot has used for ScratchLife. A folder that others could have prepared is refused:
+// the place is often one where everybody may write.
+func claimScratch(ctx context.Context, folder string, s *sched.Scheduler, log *slog.Logger) (*scratch, error) {
+	if err := os.MkdirAll(filepath.Dir(folder), 0o755); err != nil {
+		return nil, fmt.Errorf("scratch folder: %w", err)
+	}
+	sweepScratch(filepath.Dir(folder), filepath.Base(folder), log)
+	for {
+		if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, fmt.Errorf("scratch folder: %w", err)
+		}
+		lock, err := lockScratch(folder, unix.LOCK_SH)
+		if err == nil {
+			return &scratch{folder: folder, lock: lock}, nil
+		}
+		if !errors.Is(err, errRemoving) {
+			return nil, err
+		}
+		if err := s.Sleep(ctx, scratchRetry); err != nil {
+			return nil, fmt.Errorf("scratch folder: waiting until another pilot has removed %s: %w", folder, err)
+		}
+	}
+}
+
+// errRemoving says that another pilot has a scratch folder to itself.
+var errRemoving = errors.New("it is being removed")
+
+// lockScratch locks a scratch folder of this user. The lock file is the one that has
+// the name at the end: it may be removed between.
+func lockScratch(folder string, how int) (*os.File, error) {
+	info, err := os.Lstat(folder)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, errRemoving
+	case err != nil:
+		return nil, fmt.Errorf("scratch folder: %w", err)
+	case !info.IsDir():
+		return nil, fmt.Errorf("scratch folder: %s is %s, not a folder of this user; remove it, or change scratch of the site", folder, beneath.KindOf(info.Mode()))
+	case info.Sys().(*syscall.Stat_t).Uid != uint32(os.Geteuid()):
+		return nil, fmt.Errorf("scratch folder: %s belongs to another user; change scratch of the site", folder)
+	case info.Mode().Perm()&0o077 != 0:
+		return nil, fmt.Errorf("scratch folder: other users may use %s; remove it, or chmod it to 0700", folder)
+	}
+	path := filepath.Join(folder, scratchLock)
+	lock, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, errRemoving
+	}
+	if err != nil {
+		return nil, fmt.Errorf("scratch folder: %w", err)
+	}
+	if err := unix.Flock(int(lock.Fd()), how|unix.LOCK_NB); err != nil {
+		_ = lock.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, errRemoving
+		}
+		return nil, fmt.Errorf("locking the scratch folder %s: %w", folder, err)
+	}
+	if info, err := lock.Stat(); err != nil || !sameFile(path, info) {
+		_ = lock.Close()
+		return nil, errRemoving
+	}
+	return lock, nil
+}
+
+// sweepScratch removes the folders of other states that nobody has used for ScratchLife.
+func sweepScratch(parent, own string, log *slog.Logger) {
+	all, err := beneath.Open(parent)
+	if err != nil {
+		return
+	}
+	defer func() { _ = all.Close() }()
+	names, _ := all.List(".")
+	for _, name := range names {
+		if !strings.HasPrefix(name, ScratchPrefix) || name == own {
+			continue
+		}
+		folder := filepath.Join(parent, name)
+		info, err := os.Lstat(filepath.Join(folder, scratchLock))
+		if err != nil || time.Since(info.ModTime()) < ScratchLife {
+			continue
+		}
+		lock, err := lockScratch(folder, unix.LOCK_EX)
+		if err != nil {
+			continue
+		}
+		if err := all.Clear(name); err != nil {
+			log.Warn("what pilots of another run have left could not be removed", "folder", folder, "error", err)
+		}
+		_ = lock.Close()
+	}
+}
+
+// release ends the use of the folder. When the run is over, the last pilot on the node
+// removes the folder, but for sandboxes that a person wants to see and results that
+// nobody was told.
+func (s *scratch) release(over bool, log *slog.Logger) {
+	if s == nil {
+		return
+	}
+	defer func() { _ = s.lock.Close() }()
+	if !over {
+		now := time.Now()
+		_ = os.Chtimes(s.lock.Name(), now, now)
+		return
+	}
+	if unix.Flock(int(s.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
+		return // another pilot is there: it will be the last
+	}
+	if err := s.remove(log); err != nil {
+		log.Warn("the scratch folder could not be removed", "folder", s.folder, "error", err)
+	}
+}
+
+func (s *scratch) remove(log *slog.Logger) error {
+	all, err := beneath.Open(s.folder)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = all.Close() }()
+	if err := CleanUp(filepath.Join(s.folder, scratchSandbox), log); err != nil {
+		return err
+	}
+	if err := all.Clear(scratchCache); err != nil {
+		return err
+	}
+	for _, empty := range []string{filepath.Join(scratchSandbox, SpoolFolder), filepath.Join(scratchSandbox, KeptFolder), scratchSandbox} {
+		switch err := all.RemoveFolder(empty); {
+		case errors.Is(err, unix.ENOTEMPTY):
+			return nil // somebody still needs it
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
+			return err
+		}
+	}
+	if err := all.Remove(scratchLock); err != nil {
+		return err
+	}
+	return os.Remove(s.folder)
+}

@@ -1,0 +1,174 @@
+package pilot
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"fairway/internal/wire"
+	"fairway/sched"
+)
+
+// Two pilots of a run work on a node, one after the other. The cache stays between them;
+// when the run is over, nothing is left.
+func TestNothingIsLeftOnANodeWhenTheRunIsOver(t *testing.T) {
+	q := newTaskQueue(t)
+	folder := filepath.Join(t.TempDir(), "fairway-state")
+	stored := filepath.Join(q.folder, "in")
+	put(t, stored, "cached\n")
+	of := func(id string) Config {
+		c := q.config(id)
+		c.InScratch(folder)
+		return c
+	}
+	first := q.start(of("p1"))
+	a := shell("cat in > out", writes("out"))
+	a.Inputs = []*wire.InputFile{{File: &wire.FileRef{Lfn: "in", Version: 1, Tag: 1}, Size: 7, Pfn: "file:" + stored}}
+	expect(t, q.run("p1", a), wire.Outcome_OUTCOME_SUCCEEDED, "")
+	first.Process.Signal(os.Interrupt) // as at the end of an allocation
+	first.wait()
+	if _, err := os.Stat(filepath.Join(folder, scratchCache)); err != nil {
+		t.Error("the run goes on, and its next pilot finds no cache:", err)
+	}
+	second := q.start(of("p2"))
+	expect(t, q.run("p2", shell("true")), wire.Outcome_OUTCOME_SUCCEEDED, "")
+	q.change(func() { q.pilot("p2").leave, q.pilot("p2").news = true, true })
+	second.wait()
+	if _, err := os.Lstat(folder); !errors.Is(err, fs.ErrNotExist) {
+		t.Error("the run is over, and its folder is on the node:", err)
+	}
+}
+
+func claimed(t *testing.T, folder string) *scratch {
+	t.Helper()
+	s, err := claimScratch(t.Context(), folder, sched.Default(), slog.New(slog.NewTextHandler(t.Output(), nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestTheLastPilotOnANodeRemovesTheScratchFolder(t *testing.T) {
+	folder, log := filepath.Join(t.TempDir(), "fairway-a"), slog.New(slog.DiscardHandler)
+	first, second := claimed(t, folder), claimed(t, folder)
+	put(t, filepath.Join(folder, scratchCache, "p", "file"), "x")
+	first.release(true, log)
+	if _, err := os.Stat(filepath.Join(folder, scratchCache, "p", "file")); err != nil {
+		t.Error("another pilot is there:", err)
+	}
+	second.release(true, log)
+	if _, err := os.Lstat(folder); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+}
+
+// What a person or another pilot still wants stays.
+func TestKeptSandboxesAndUntoldResultsStay(t *testing.T) {
+	for _, wanted := range []string{KeptFolder + "/7/out", SpoolFolder + "/0000000000000001.result"} {
+		folder := filepath.Join(t.TempDir(), "fairway-a")
+		s := claimed(t, folder)
+		put(t, filepath.Join(folder, scratchSandbox, wanted), "x")
+		put(t, filepath.Join(folder, scratchCache, "p", "file"), "x")
+		s.release(true, slog.New(slog.DiscardHandler))
+		if _, err := os.Stat(filepath.Join(folder, scratchSandbox, wanted)); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(filepath.Join(folder, scratchCache)); !errors.Is(err, fs.ErrNotExist) {
+			t.Error("the cache is there:", err)
+		}
+	}
+}
+
+// Folders of other states go when nobody has used them for long. What is in use, young,
+// or not a scratch folder of this user stays.
+func TestOldScratchFoldersOfThisUserGo(t *testing.T) {
+	all, log := t.TempDir(), slog.New(slog.DiscardHandler)
+	old := time.Now().Add(-ScratchLife - time.Hour)
+	for _, name := range []string{"fairway-old", "fairway-used", "fairway-young"} {
+		s := claimed(t, filepath.Join(all, name))
+		put(t, filepath.Join(all, name, scratchCache, "p", "file"), "x")
+		if name != "fairway-used" {
+			s.release(false, log)
+		} else {
+			defer s.release(false, log)
+		}
+		if name != "fairway-young" {
+			if err := os.Chtimes(filepath.Join(all, name, scratchLock), old, old); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	put(t, filepath.Join(all, "fairway-notes", "mine.txt"), "x")
+	put(t, filepath.Join(all, "other", scratchLock), "x")
+	if err := os.Chtimes(filepath.Join(all, "other", scratchLock), old, old); err != nil {
+		t.Fatal(err)
+	}
+	target := filepath.Join(t.TempDir(), "target")
+	put(t, filepath.Join(target, scratchLock), "x")
+	if err := errors.Join(os.Chtimes(filepath.Join(target, scratchLock), old, old), os.Symlink(target, filepath.Join(all, "fairway-link"))); err != nil {
+		t.Fatal(err)
+	}
+	claimed(t, filepath.Join(all, "fairway-new")).release(false, log)
+	for name, stays := range map[string]bool{
+		"fairway-old": false, "fairway-used/cache/p/file": true, "fairway-young/cache/p/file": true,
+		"fairway-notes/mine.txt": true, "other/" + scratchLock: true, "fairway-link/" + scratchLock: true,
+	} {
+		if _, err := os.Stat(filepath.Join(all, name)); (err == nil) != stays {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// In a place where everybody may write, somebody may have made the folder before.
+func TestAScratchFolderThatIsNotOursIsRefused(t *testing.T) {
+	for what, prepare := range map[string]func(folder string) error{
+		"a link":        func(folder string) error { return os.Symlink(t.TempDir(), folder) },
+		"a file":        func(folder string) error { return os.WriteFile(folder, nil, 0o600) },
+		"open to all":   func(folder string) error { return errors.Join(os.Mkdir(folder, 0o700), os.Chmod(folder, 0o777)) },
+		"of other user": func(folder string) error { return errors.Join(os.Mkdir(folder, 0o700), os.Chown(folder, 12345, 12345)) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			if what == "of other user" && os.Getuid() != 0 {
+				t.Skip("only root can give a folder away")
+			}
+			folder := filepath.Join(t.TempDir(), "fairway-a")
+			if err := prepare(folder); err != nil {
+				t.Fatal(err)
+			}
+			s, err := claimScratch(t.Context(), folder, sched.Default(), slog.New(slog.DiscardHandler))
+			if err == nil {
+				s.release(false, slog.New(slog.DiscardHandler))
+				t.Fatal("it was taken")
+			}
+			t.Log(err)
+		})
+	}
+}
+
+// A pilot that comes while the last one removes the folder gets a new one, and it stays.
+func TestPilotsComeWhileTheScratchFolderIsRemoved(t *testing.T) {
+	folder, log := filepath.Join(t.TempDir(), "fairway-a"), slog.New(slog.DiscardHandler)
+	var pilots sync.WaitGroup
+	for range 4 {
+		pilots.Go(func() {
+			for range 25 {
+				s, err := claimScratch(context.Background(), folder, sched.Default(), log)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if info, err := s.lock.Stat(); err != nil || !sameFile(filepath.Join(folder, scratchLock), info) {
+					t.Error("the folder went while a pilot had it")
+				}
+				s.release(true, log)
+			}
+		})
+	}
+	pilots.Wait()
+}
