@@ -7,6 +7,9 @@ import (
 	"os"
 	"path/filepath"
 
+	"golang.org/x/sys/unix"
+
+	"fairway/internal/disk"
 	"fairway/sched"
 )
 
@@ -163,4 +166,25 @@ func (c *Cache) reserve(size int64) (*reservation, error) {
 	c.reserved += size
 	c.claim()
 	return &reservation{path: filepath.Join(c.folder, fmt.Sprint(newPrefix, c.parts))}, nil
+}
+
+// linkOrCopy makes the contents of a local regular file appear at target, where a
+// copy is read-only.
+func linkOrCopy(ctx context.Context, path, target string) (int64, error) {
+	in, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer in.Close()
+	info, err := in.Stat()
+	if err != nil {
+		return 0, err
+	}
+	if !info.Mode().IsRegular() {
+		return 0, fmt.Errorf("%s is not a regular file", path)
+	}
+	if disk.Link(in, target) == nil {
+		return info.Size(), nil
+	}
+	return info.Size(), disk.CopyTo(ctx, in, target, info.Mode().Perm()&^0o222|0o400)
 }

@@ -20,7 +20,7 @@
 //     brought to disk when their pilot left: others may hold anything.
 //   - Changed gets each addition and each removal, in their order.
 //
-// add.go and copy.go bring files in, room.go drops them when space is needed, in the
+// add.go brings files in, room.go drops them when space is needed, in the
 // order of policy.go. peer.go and claim.go share the space of a host, trust.go says
 // what a cache takes over when it is opened.
 //
@@ -117,7 +117,7 @@ type Cache struct {
 	// cache takes.
 	cfg    Config
 	folder string
-	own    *fileLock
+	own    *os.File
 	host   *hostLock // nil unless shared
 	claims *claims   // nil unless shared
 

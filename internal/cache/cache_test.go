@@ -15,6 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"fairway/internal/disk"
 	"fairway/internal/fault"
 	"fairway/sched"
 )
@@ -262,7 +263,7 @@ func TestOldNamesAreRemoved(t *testing.T) {
 	if lock, err := lockFolder(filepath.Join(dir, "gone"), true); err != nil {
 		t.Fatal(err)
 	} else {
-		lock.close()
+		_ = lock.Close()
 	}
 	c, _ := open(t, dir, "p")
 	if left, _ := filepath.Glob(filepath.Join(dir, "*", "data*")); len(left) > 0 || len(c.Contents()) > 0 {
@@ -312,7 +313,7 @@ func TestInheritsFromTheDead(t *testing.T) {
 func TestTwoPilotsOfOneName(t *testing.T) {
 	dir := t.TempDir()
 	open(t, dir, "p")
-	if _, err := Open(Config{Dir: dir, Name: "p", MaxSpace: 1}); !errors.Is(err, errHeld) {
+	if _, err := Open(Config{Dir: dir, Name: "p", MaxSpace: 1}); !errors.Is(err, disk.ErrHeld) {
 		t.Fatal(err)
 	}
 }

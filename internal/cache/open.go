@@ -45,7 +45,7 @@ func (c *Cache) open() (err error) {
 		return err
 	}
 	if c.cfg.Shared {
-		file, err := openLock(filepath.Join(c.cfg.Dir, lockName), true)
+		file, err := os.OpenFile(filepath.Join(c.cfg.Dir, lockName), os.O_RDWR|os.O_CREATE, 0o666)
 		if err != nil {
 			return err
 		}
@@ -104,7 +104,7 @@ func (c *Cache) inheritFrom(folder string) {
 		}
 		return
 	}
-	defer lock.close()
+	defer lock.Close()
 	trust := trusted(folder)
 	names, _ := os.ReadDir(folder)
 	for _, n := range names {
@@ -184,9 +184,9 @@ func (c *Cache) Close() {
 	} else if len(c.entries) > 0 {
 		c.bringToDisk()
 	}
-	c.own.close()
+	_ = c.own.Close()
 	if c.host != nil {
 		c.claims.close()
-		c.host.file.close()
+		_ = c.host.file.Close()
 	}
 }

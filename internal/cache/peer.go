@@ -88,7 +88,7 @@ func (c *Cache) leave(p *peer) {
 func (c *Cache) inheritLinks(folder string) {
 	if lock, err := lockFolder(folder, false); err == nil {
 		_ = os.RemoveAll(folder)
-		lock.close()
+		_ = lock.Close()
 	}
 }
 

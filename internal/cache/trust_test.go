@@ -19,7 +19,7 @@ func restartMachine(t *testing.T) {
 func kill(c *Cache) {
 	c.stop()
 	c.group.Wait()
-	c.own.close()
+	_ = c.own.Close()
 }
 
 // What was in memory only when the machine lost power is not taken for a file that

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -50,6 +51,21 @@ func Copy(ctx context.Context, out, in *os.File) error {
 		at = to
 	}
 	return out.Truncate(size)
+}
+
+// CopyTo makes a new file, with permissions of its own, hold what an open one holds now.
+// What stands at target already is left alone; a file that was begun and not completed is
+// removed.
+func CopyTo(ctx context.Context, in *os.File, target string, perm fs.FileMode) error {
+	out, err := os.OpenFile(target, os.O_RDWR|os.O_CREATE|os.O_EXCL, perm)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(Copy(ctx, out, in), out.Close()); err != nil {
+		_ = os.Remove(target)
+		return err
+	}
+	return nil
 }
 
 // nextData is the first stretch from a place on that is no hole; the end of the

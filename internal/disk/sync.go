@@ -6,6 +6,7 @@ package disk
 import (
 	"errors"
 	"os"
+	"strings"
 )
 
 // Sync returns when the contents of a file, or the names in a folder, are on
@@ -16,4 +17,14 @@ func Sync(path string) error {
 		return err
 	}
 	return errors.Join(f.Sync(), f.Close())
+}
+
+// Boot is another text after each start of the machine; empty where the system
+// does not tell.
+func Boot() string {
+	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(id))
 }

@@ -7,14 +7,6 @@ import "fairway/internal/archive"
 // room. That costs neither time nor room on other nodes: only attempts whose
 // inputs are all in the cache are prepared before their turn.
 
-// lacks is what an attempt has not been given yet.
-func (a *attempt) lacks() *resources {
-	if a.hasDisk {
-		return a.needs.processing()
-	}
-	return &a.needs
-}
-
 // nextToPrepare returns an attempt to prepare before its turn, nil if there is
 // none now. Disk is given in the order of the queue. The caller holds the mutex.
 func (p *pilot) nextToPrepare() *attempt {
@@ -55,18 +47,6 @@ func (p *pilot) prepareAhead(a *attempt, s *slot) {
 		p.clear(a)
 	case !queued:
 		p.workers.Go(func() { p.work(a) })
-	}
-}
-
-// giveUp forgets what was prepared of an attempt that will not run. The caller
-// holds the mutex.
-func (p *pilot) giveUp(a *attempt) {
-	a.queued, a.recalled = false, true
-	if a.hasDisk {
-		p.free.disk += a.needs.disk
-	}
-	if a.ready {
-		p.workers.Go(func() { p.clear(a) })
 	}
 }
 

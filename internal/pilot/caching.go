@@ -44,12 +44,6 @@ func (p *pilot) openCache() (err error) {
 	return nil
 }
 
-func (p *pilot) closeCache() {
-	if p.caching.cache != nil {
-		p.caching.cache.Close()
-	}
-}
-
 func (p *pilot) cacheChanged(c cache.Change) {
 	p.caching.mu.Lock()
 	p.caching.changes[c.Ref] = &fileChange{Change: c}
@@ -151,14 +145,6 @@ func (p *pilot) followAdvice(a *wire.SyncAnswer) {
 	c.SetPeers(folders)
 	for _, f := range a.GetPrefetch() {
 		p.prefetch(f)
-	}
-}
-
-// forgetAdvice has the cache go by its own order while the TaskQueue is away.
-// The caller does not hold the pilot's mutex.
-func (p *pilot) forgetAdvice() {
-	if c := p.caching.cache; c != nil {
-		c.Advise(nil)
 	}
 }
 

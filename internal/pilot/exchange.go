@@ -302,9 +302,11 @@ func (p *pilot) call(talk context.Context, m *wire.SyncRequest, limit time.Durat
 	switch {
 	case p.answered(m, answer, err):
 		p.followAdvice(answer)
-		p.startAssigned() // after the advice: what they read makes other files go
-	case err != nil:
-		p.forgetAdvice()
+		p.mu.Lock()
+		p.startAll() // after the advice: what they read makes other files go
+		p.mu.Unlock()
+	case err != nil && p.caching.cache != nil:
+		p.caching.cache.Advise(nil) // while the TaskQueue is away the cache goes by its own order
 	}
 	p.poke()
 }
@@ -380,6 +382,11 @@ func (p *pilot) carryOut(a *wire.SyncAnswer) {
 	}
 	if a.GetLeave() && !p.draining {
 		p.draining = true
-		p.endUnbegun()
+		for _, a := range p.known {
+			// Staging in may take long, and what comes after it is not to be done any more.
+			if !a.queued && !a.begun {
+				a.stop(wire.Outcome_OUTCOME_ENDED, "recalled before its command started")
+			}
+		}
 	}
 }

@@ -125,11 +125,7 @@ func copyFile(ctx context.Context, from, to string) error {
 	if err != nil {
 		return err
 	}
-	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, info.Mode().Perm()&^0o222|0o400)
-	if err != nil {
-		return err
-	}
-	err = errors.Join(disk.Copy(ctx, out, f), out.Close())
+	err = disk.CopyTo(ctx, f, to, info.Mode().Perm()&^0o222|0o400)
 	if err == nil {
 		err = os.Chtimes(to, time.Time{}, info.ModTime())
 	}

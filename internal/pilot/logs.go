@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -177,4 +178,73 @@ func (s *stream) tail() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return legible(string(s.last[max(0, len(s.last)-tailBytes):]))
+}
+
+// keepLog copies the file under log of an attempt that failed to the folder of
+// what attempts print, since outputs of such an attempt are not stored.
+func (p *pilot) keepLog(a *attempt) {
+	if a.GetPayload().GetLog() == "" || !a.failed() || !a.begun || a.slot == nil {
+		return
+	}
+	if err := p.copyLog(a); err != nil {
+		a.note("its log is lost: " + err.Error())
+	}
+}
+
+func (p *pilot) copyLog(a *attempt) error {
+	from, err := a.openLog()
+	if isMissing(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	path := filepath.Join(p.cfg.LogDir, logName(a.GetAttempt(), "log"))
+	to, err := createLog(path)
+	if err != nil {
+		return err
+	}
+	copied, err := io.Copy(to, io.LimitReader(from, p.cfg.LogBytes))
+	if info, failed := from.Stat(); err == nil && failed == nil && info.Size() > copied {
+		_, err = to.WriteString(cutNotice)
+	}
+	return errors.Join(err, to.Close())
+}
+
+func (a *attempt) openLog() (*os.File, error) {
+	path, err := a.pathOf(a.GetPayload().GetLog())
+	if err != nil {
+		return nil, err
+	}
+	return a.slot.dir.Open(path)
+}
+
+// logTail is the end of the file under log.
+func (a *attempt) logTail() string {
+	if a.GetPayload().GetLog() == "" {
+		return ""
+	}
+	f, err := a.openLog()
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return ""
+	}
+	end := make([]byte, min(tailBytes, info.Size()))
+	n, _ := f.ReadAt(end, info.Size()-int64(len(end)))
+	return legible(string(end[:n]))
+}
+
+// makeLog makes an empty log for a command that wrote none.
+func (a *attempt) makeLog(path string) error {
+	a.slot.bare = false
+	f, err := a.slot.dir.Create(path, 0o644)
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }

@@ -39,10 +39,12 @@ type attempt struct {
 	begun     bool // its command has been let start
 }
 
-// assign takes an attempt into the local queue unless it is known.
+// assign takes an attempt into the local queue, unless it is known, or has ended and
+// that is not acknowledged yet.
 func (p *pilot) assign(w *wire.Assignment) {
 	id := w.GetAttempt()
-	if p.known[id] != nil || p.reported(id) {
+	ended := func(t told[*wire.Report]) bool { return t.value.GetResult().GetAttempt() == id }
+	if p.known[id] != nil || slices.ContainsFunc(p.reports.ended, ended) {
 		return
 	}
 	a := &attempt{Assignment: w, needs: needsOf(w, &p.has), queued: true}
@@ -56,18 +58,16 @@ func (a *attempt) ref() *wire.AttemptRef {
 	return &wire.AttemptRef{Job: a.GetJob(), Attempt: a.GetAttempt(), Ticket: a.GetTicket()}
 }
 
-// reported reports whether the attempt has ended and that is not acknowledged yet.
-func (p *pilot) reported(id uint64) bool {
-	return slices.ContainsFunc(p.reports.ended, func(t told[*wire.Report]) bool { return t.value.GetResult().GetAttempt() == id })
-}
-
 // next takes the first attempt of the queue if it fits.
 func (p *pilot) next() *attempt {
 	if len(p.queue) == 0 || p.leaving {
 		return nil
 	}
 	a := p.queue[0]
-	lacks := a.lacks()
+	lacks := &a.needs // what it has not been given yet
+	if a.hasDisk {
+		lacks = a.needs.processing()
+	}
 	if !p.free.fits(lacks) && p.running > 0 {
 		return nil
 	}
@@ -77,12 +77,6 @@ func (p *pilot) next() *attempt {
 	p.running++
 	p.reports.start(a.ref())
 	return a
-}
-
-func (p *pilot) startAssigned() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.startAll()
 }
 
 // startAll starts what fits, and prepares what comes after it. The caller holds
@@ -220,7 +214,13 @@ func (p *pilot) recall(a *attempt, outcome wire.Outcome, why string) {
 	p.queue = slices.DeleteFunc(p.queue, func(b *attempt) bool { return a == b })
 	delete(p.known, a.GetAttempt())
 	a.end(nil)
-	p.giveUp(a)
+	a.queued, a.recalled = false, true
+	if a.hasDisk {
+		p.free.disk += a.needs.disk
+	}
+	if a.ready {
+		p.workers.Go(func() { p.clear(a) })
+	}
 	p.reports.end(&wire.Result{Job: a.GetJob(), Attempt: a.GetAttempt(), Outcome: outcome, Message: why}, a.GetTicket())
 }
 
@@ -230,17 +230,6 @@ func (p *pilot) begin(a *attempt) bool {
 	defer p.mu.Unlock()
 	a.begun = a.stopReason() == nil
 	return a.begun
-}
-
-// endUnbegun ends attempts whose commands have not started: staging in may take
-// long, and what comes after it is not to be done any more. The caller holds the
-// mutex.
-func (p *pilot) endUnbegun() {
-	for _, a := range p.known {
-		if !a.queued && !a.begun {
-			a.stop(wire.Outcome_OUTCOME_ENDED, "recalled before its command started")
-		}
-	}
 }
 
 // loseAll ends everything that runs and gives back what does not, because the

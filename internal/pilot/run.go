@@ -194,7 +194,9 @@ func (p *pilot) close() {
 	for _, s := range p.slots {
 		s.close()
 	}
-	p.closeCache()
+	if p.caching.cache != nil {
+		p.caching.cache.Close()
+	}
 	p.boxes.close()
 	p.watch.close()
 	p.workspace.close()

@@ -52,7 +52,7 @@ func newTree(s *sched.Scheduler) (*tree, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("become the reaper of what jobs leave behind: %w", err)
 	}
-	t := &tree{sched: s, restraint: newRestraint(), leads: map[int]leader{}, strays: map[int]*stray{}}
+	t := &tree{sched: s, restraint: os.Geteuid() == 0, leads: map[int]leader{}, strays: map[int]*stray{}}
 	// Orphans are given to the first thread of the process. Without this file
 	// the whole of /proc is searched.
 	t.children, _ = os.Open(fmt.Sprintf("/proc/self/task/%d/children", os.Getpid()))
@@ -278,4 +278,20 @@ func (t *tree) end(attempt uint64, l lead, grace time.Duration) (sched.Exit, err
 		exit, err = t.reap(context.Background(), l)
 	}
 	return exit, errors.Join(err, t.clear(attempt, ctx))
+}
+
+// restraint takes from commands that run as root the right to write where the
+// permissions of a file forbid it. Inputs are links to files that others read
+// too, and what Fairway has made is read-only; without this a command of root
+// could overwrite it all the same. Reading is left as it is.
+type restraint bool
+
+// apply has it hold for what the calling thread executes from now on (the
+// thread itself keeps the right), for which the caller is bound to the thread.
+// Where the kernel refuses, what a command wrote to its input is still noticed
+// at its end.
+func (r restraint) apply() {
+	if r {
+		_ = unix.Prctl(unix.PR_CAPBSET_DROP, unix.CAP_DAC_OVERRIDE, 0, 0, 0)
+	}
 }

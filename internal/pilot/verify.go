@@ -1,7 +1,6 @@
 package pilot
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -129,11 +128,7 @@ func (in *stageIn) own(i *input, target string) error {
 	}
 	defer from.Close()
 	copied := filepath.Join(in.attempt.slot.folder, copyName+"input")
-	to, err := os.OpenFile(copied, os.O_WRONLY|os.O_CREATE|os.O_EXCL, i.before.Mode().Perm()|0o400)
-	if err != nil {
-		return err
-	}
-	err = errors.Join(disk.Copy(in.attempt.ctx, to, from), to.Close())
+	err = disk.CopyTo(in.attempt.ctx, from, copied, i.before.Mode().Perm()|0o400)
 	if err == nil {
 		err = os.Rename(copied, target)
 	}

@@ -43,7 +43,7 @@ func claimSandboxes(cfg *Config, log *slog.Logger) (_ *workspace, err error) {
 	if r.dir, err = r.all.Sub(cfg.Pilot); err != nil {
 		return nil, fmt.Errorf("folder for sandboxes: %w", err)
 	}
-	if r.lock, err = newLock(filepath.Join(r.folder, lockName)); err != nil {
+	if r.lock, err = disk.NewLock(filepath.Join(r.folder, lockName), writeOrigin); err != nil {
 		return nil, fmt.Errorf("lock of the folder for sandboxes: %w", err)
 	}
 	if err := os.MkdirAll(cfg.LogDir, 0o755); err != nil { // it may be in the pilot's folder
@@ -72,27 +72,6 @@ func cleanBehindAll(all *beneath.Folder, log *slog.Logger) error {
 		cleanBehind(all, pilot, log)
 	}
 	return err
-}
-
-// newLock makes a lock file that is held from when it has its name on: one that
-// is not held is taken to be of a pilot that is gone. It says whose it is.
-func newLock(path string) (*os.File, error) {
-	f, err := os.Create(path + ".new")
-	if err != nil {
-		return nil, err
-	}
-	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if err == nil {
-		err = writeOrigin(f)
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = f.Close()
-		return nil, err
-	}
-	return f, nil
 }
 
 // origin tells what a pilot has left from what only looks so, such as a copy of
@@ -140,7 +119,7 @@ func cleanBehind(all *beneath.Folder, pilot string, log *slog.Logger) {
 		return
 	}
 	defer lock.Close()
-	if unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
+	if disk.TryLock(lock) != nil {
 		return
 	}
 	if of, err := readOrigin(lock); err == nil {

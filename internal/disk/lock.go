@@ -1,0 +1,43 @@
+package disk
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrHeld says that another open file has a lock.
+var ErrHeld = errors.New("the lock is held")
+
+// TryLock takes the lock of an open file, which ends with the file, and with the
+// process at the latest. It fails with ErrHeld where another open file has it.
+func TryLock(f *os.File) error {
+	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return ErrHeld
+	}
+	return err
+}
+
+// NewLock makes a lock file that is held from when it has its name on, for those who
+// take a lock that is free for one that a dead process has left. write says what it
+// holds; it may be nil.
+func NewLock(path string, write func(*os.File) error) (*os.File, error) {
+	f, err := os.Create(path + ".new")
+	if err != nil {
+		return nil, err
+	}
+	err = TryLock(f)
+	if err == nil && write != nil {
+		err = write(f)
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
+}
