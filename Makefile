@@ -7,7 +7,7 @@ PROTOC_GEN_CONNECT_VERSION  := v1.21.1
 EXAMPLE_PACKAGES := bowtie2 bowtie2-examples samtools bcftools
 STORAGE_PACKAGES := xrootd-server xrootd-client nginx-light libnginx-mod-http-dav-ext
 BATCH_PACKAGES   := slurm-wlm munge gridengine-master gridengine-exec gridengine-client openssh-server
-TEST_PACKAGES    := gcc libc6-dev $(EXAMPLE_PACKAGES) $(STORAGE_PACKAGES) $(BATCH_PACKAGES)
+TEST_PACKAGES    := gcc libc6-dev iproute2 curl wget openssl $(EXAMPLE_PACKAGES) $(STORAGE_PACKAGES) $(BATCH_PACKAGES)
 VERSITYGW_VERSION := v1.8.0
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
@@ -71,6 +71,11 @@ test-ssh: ## run the tests of hosts that are reached by ssh, on servers of its o
 	scripts/install-packages.sh openssh-server openssh-client
 	FAIRWAY_TEST_BATCH=ssh go test -race -count=1 -timeout 14m -run SSH ./internal/batch/... ./test/sites
 	FAIRWAY_TEST_BATCH=ssh go test -race -count=1 ./internal/batch/ssh
+
+.PHONY: test-apart
+test-apart: ## run workflows on a machine that shares nothing with this one (a network namespace)
+	scripts/install-packages.sh iproute2 util-linux curl $(EXAMPLE_PACKAGES)
+	FAIRWAY_TEST_BATCH=apart go test -race -count=1 -timeout 14m -run Apart ./internal/server ./test/sites
 
 FUZZ_TIME := 20s
 

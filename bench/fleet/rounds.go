@@ -81,8 +81,8 @@ type fleet struct {
 	connect time.Duration
 }
 
-// launch starts a server and pilots, of which so many get jobs.
-func launch(scratch string, pilots, jobs, busy int) (f *fleet, err error) {
+// launchServer starts a server and pilots, of which so many get jobs.
+func launchServer(scratch string, pilots, jobs, busy int) (f *fleet, err error) {
 	f = &fleet{config: serverConfig{pilots: pilots, jobs: jobs}}
 	if f.config.folder, err = os.MkdirTemp(scratch, "run"); err != nil {
 		return nil, err
@@ -178,7 +178,7 @@ func (f *fleet) await(enough func(served, ended int) bool) error {
 // idleRow measures what n idle pilots cost, and how soon they are served again. The
 // one job is for none of them. Its Bytes are those of the whole server.
 func idleRow(scratch string, p plan, n int) (row, error) {
-	f, err := launch(scratch, n, 1, 0)
+	f, err := launchServer(scratch, n, 1, 0)
 	if err != nil {
 		return row{}, err
 	}
@@ -207,7 +207,7 @@ func idleRow(scratch string, p plan, n int) (row, error) {
 func (r *row) jobs(scratch string, p plan, profile string) error {
 	var rates, server, pilots []float64
 	for range p.rounds {
-		f, err := launch(scratch, r.Pilots, p.jobs, busy)
+		f, err := launchServer(scratch, r.Pilots, p.jobs, busy)
 		if err != nil {
 			return err
 		}

@@ -16,6 +16,7 @@ import (
 	"fairway/internal/flow"
 	"fairway/internal/server"
 	"fairway/internal/server/folder"
+	"fairway/internal/server/launch"
 )
 
 // serverConfig says what a server serves.
@@ -55,8 +56,8 @@ func serve(ctx context.Context, c serverConfig) error {
 		Workflow: parsed, Folder: c.folder, Listen: "127.0.0.1:0", Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		Sites: []server.Site{{
 			Site: dispatch.Site{Name: siteName, MinPilots: c.pilots, MaxPilots: c.pilots, Pilot: pilotHas, Tools: []string{tool}},
-			System: func(folders folder.Layout, connection func(string, any) (string, error)) (batch.System, error) {
-				return &roll{folder: folders.Pilots, connection: connection, missing: c.pilots}, nil
+			System: func(folders folder.Layout, way func(string, any) (launch.Way, error)) (batch.System, error) {
+				return &roll{folder: folders.Pilots, way: way, missing: c.pilots}, nil
 			},
 		}},
 	})
@@ -94,14 +95,14 @@ func obey() {
 // roll is a batch system whose pilots run as soon as they are submitted: the
 // benchmark finds them by their connection files.
 type roll struct {
-	folder     string
-	connection func(launch string, settings any) (string, error)
-	missing    int // launches until all are submitted; the roster's goroutine counts
+	folder  string
+	way     func(launch string, settings any) (launch.Way, error)
+	missing int // launches until all are submitted; the roster's goroutine counts
 }
 
 // Submit is part of batch.System.
-func (r *roll) Submit(_ context.Context, launch string) error {
-	if _, err := r.connection(launch, struct{}{}); err != nil {
+func (r *roll) Submit(_ context.Context, name string) error {
+	if _, err := r.way(name, struct{}{}); err != nil {
 		return err
 	}
 	if r.missing--; r.missing == 0 {

@@ -184,8 +184,8 @@ func TestASilentAddressHoldsNobodyUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	conn.Close()
-	if good := c.Addresses[4]; l.lastGood() != good {
-		t.Error(l.lastGood(), "and not", good)
+	if good := c.Addresses[4]; l.Reached() != good {
+		t.Error(l.Reached(), "and not", good)
 	}
 }
 

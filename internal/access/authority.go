@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math/big"
+	"net"
 	"os"
 	"path/filepath"
 	"time"
@@ -146,6 +147,15 @@ func certificateOf(name string) *x509.Certificate {
 // Pin is by what pilots know the servers of this authority.
 func (a *Authority) Pin() string { return pinOf(a.certificate) }
 
+// Certificate is what other programs than a pilot know the servers of this authority
+// by, in PEM. It is no secret.
+func (a *Authority) Certificate() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: certificateBlock, Bytes: a.certificate.Raw})
+}
+
+// maxHostName is the longest name of a host.
+const maxHostName = 255
+
 const pinScheme = "sha256:"
 
 func pinOf(certificate *x509.Certificate) string {
@@ -154,14 +164,22 @@ func pinOf(certificate *x509.Certificate) string {
 }
 
 // ServerTLS returns the TLS settings of a server, with a key and a certificate
-// that are made for it and never written down.
-func (a *Authority) ServerTLS() (*tls.Config, error) {
+// that are made for it and never written down. names are the hosts and addresses where
+// it is reached: a pilot does not look at them, and other programs do.
+func (a *Authority) ServerTLS(names ...string) (*tls.Config, error) {
 	public, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		return nil, err
 	}
 	template := certificateOf(ServerName)
 	template.DNSNames = []string{ServerName}
+	for _, name := range names {
+		if ip := net.ParseIP(name); ip != nil {
+			template.IPAddresses = append(template.IPAddresses, ip)
+		} else if isHeader(name, maxHostName) {
+			template.DNSNames = append(template.DNSNames, name)
+		}
+	}
 	template.KeyUsage = x509.KeyUsageDigitalSignature
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	signed, err := x509.CreateCertificate(rand.Reader, template, a.certificate, public, a.key)

@@ -21,6 +21,8 @@ type Connection struct {
 	Launch string `json:"launch"`
 	Token  Token  `json:"token"`
 	Site   string `json:"site"`
+	// Program is the hash of the program that the launch is submitted with.
+	Program string `json:"program,omitempty"`
 	// Pilot holds the settings of the pilot, those of pilot.Config.
 	Pilot json.RawMessage `json:"pilot,omitempty"`
 }
@@ -50,6 +52,11 @@ func (c *Connection) Encode() ([]byte, error) {
 	}
 	text, err := json.MarshalIndent(c, "", "  ")
 	return append(text, '\n'), err
+}
+
+// Headers are the lines by which a call says who makes it. They hold the token.
+func (c *Connection) Headers() []string {
+	return []string{launchHeader + ": " + c.Launch, tokenHeader + ": " + tokenScheme + string(c.Token)}
 }
 
 // ReadConnection reads a connection file. It refuses one that others may read.

@@ -105,7 +105,7 @@ func (l *Line) dial(ctx context.Context) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	left := c.Addresses
-	if good := l.lastGood(); slices.Contains(left, good) {
+	if good := l.Reached(); slices.Contains(left, good) {
 		left = append([]string{good}, slices.DeleteFunc(slices.Clone(left), func(a string) bool { return a == good })...)
 	}
 	type attempt struct {
@@ -155,7 +155,8 @@ func (l *Line) dial(ctx context.Context) (net.Conn, error) {
 // dialPause is how long one address is tried before the next is, too.
 const dialPause = 300 * time.Millisecond
 
-func (l *Line) lastGood() string {
+// Reached is the address at which the server was reached last; empty: it was not.
+func (l *Line) Reached() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.good

@@ -26,7 +26,8 @@ func Listen(address string, before int, a *Authority) (listener net.Listener, ad
 	if err != nil {
 		return nil, nil, fmt.Errorf("--listen %s: write HOST:PORT, or :PORT for all interfaces: %w", address, err)
 	}
-	settings, err := a.ServerTLS()
+	names := namesOf(host)
+	settings, err := a.ServerTLS(names...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -45,7 +46,7 @@ func Listen(address string, before int, a *Authority) (listener net.Listener, ad
 		return nil, nil, fmt.Errorf("--listen %s: %w", address, err)
 	}
 	port = strconv.Itoa(plain.Addr().(*net.TCPAddr).Port)
-	for _, name := range namesOf(host) {
+	for _, name := range names {
 		addresses = append(addresses, net.JoinHostPort(name, port))
 	}
 	return tls.NewListener(plain, settings), addresses, nil

@@ -1,33 +1,45 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
 	"os"
 
 	"github.com/spf13/cobra"
 
 	"fairway/internal/access"
+	"fairway/internal/bootstrap"
 	"fairway/internal/pilot"
 )
 
 // pilotCommand is what a batch system starts on a worker node. It is of no use
 // to a person, so help does not list it.
 func (c *console) pilotCommand() *cobra.Command {
-	connect, probe := "", ""
+	connect, brought, probe := "", "", false
 	command := &cobra.Command{
 		Use:    "pilot",
 		Short:  "Run a pilot (started by the batch system, configured by " + pilot.ConfigVariable + " or a connection file)",
 		Hidden: true,
 		Args:   noArgument,
-		RunE: func(command *cobra.Command, _ []string) error {
-			if probe != "" {
-				return probeNode(command.Context(), probe)
-			}
+		RunE: func(command *cobra.Command, _ []string) (err error) {
 			config, err := pilotConfig(connect)
+			if brought != "" {
+				bootstrap.Started(brought)
+				defer func() {
+					if err == nil {
+						err = bootstrap.Ended(brought)
+					}
+				}()
+			}
 			if err != nil {
 				return err
+			}
+			if probe {
+				return probeNode(command.Context(), config)
 			}
 			if err := pilot.Run(command.Context(), config); err != nil {
 				return fmt.Errorf("pilot: %w", err)
@@ -36,32 +48,34 @@ func (c *console) pilotCommand() *cobra.Command {
 		},
 	}
 	command.Flags().StringVar(&connect, "connect", "", "reach the server as this connection file says, which the server wrote for the launch; -: standard input")
-	command.Flags().StringVar(&probe, "probe", "", "read settings from this file, write what the node has beside it (.found), and end")
+	command.Flags().StringVar(&brought, "brought", "", "the folder into which a script has brought this program; it is removed")
+	command.Flags().BoolVar(&probe, "probe", false, "tell the server what the node has, and end")
 	return command
 }
 
-// foundEnding is added to the name of the settings of a probe.
-const foundEnding = ".found"
-
-// probeNode writes down what a pilot with the settings of a file would have here.
-func probeNode(ctx context.Context, file string) error {
-	encoded, err := os.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	config, err := pilot.DecodeConfig(string(encoded))
-	if err != nil {
-		return err
+// probeNode tells the server what a pilot would have here.
+func probeNode(ctx context.Context, config pilot.Config) error {
+	if config.Line == nil {
+		return fail(exitUsage, "`fairway site test` starts it", "--probe needs --connect")
 	}
 	found, err := json.Marshal(pilot.Probe(ctx, config))
 	if err != nil {
 		return err
 	}
-	fresh := file + ".new"
-	if err := os.WriteFile(fresh, found, 0o600); err != nil {
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, access.BaseURL+foundPath, bytes.NewReader(found))
+	if err != nil {
 		return err
 	}
-	return os.Rename(fresh, file+foundEnding)
+	answer, err := config.Line.Client(1).Do(request)
+	if err != nil {
+		return fmt.Errorf("this node does not reach the server, so its pilots cannot work: %w", err)
+	}
+	if answer.StatusCode != http.StatusNoContent {
+		err = fmt.Errorf("the server does not take the answer: %s", answer.Status)
+	}
+	return errors.Join(err, answer.Body.Close())
 }
 
 // pilotConfig is that of a connection file or, where none is named, of the

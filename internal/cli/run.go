@@ -96,7 +96,7 @@ to end it at once.`,
 	flags.Float64Var(&o.timeScale, "time-scale", 1, "multiply the run times of a trace by this")
 	flags.Float64Var(&o.sizeScale, "size-scale", 1, "multiply the file sizes of a trace by this")
 	flags.StringArrayVar(&o.sites, "site", nil, "run on this `site` (see fairway site list), or on this machine (local) (may be repeated)")
-	flags.StringVar(&o.listen, "listen", "", "address at which the server waits for pilots of sites: HOST:PORT (default all interfaces, any free port)")
+	flags.StringVar(&o.listen, "listen", "", listenHelp)
 	flags.StringVar(&o.record, "record", "", "append all that the scheduler is told and decides to this file, for sim replay")
 	_ = command.RegisterFlagCompletionFunc("set", c.completeParameters)
 	_ = command.RegisterFlagCompletionFunc("site", c.completeSites)
@@ -208,3 +208,5 @@ func (c *console) printAdvice(ctx context.Context, folder string, report *wire.P
 		fmt.Fprintln(c.err, "  run it again to go on")
 	}
 }
+
+const listenHelp = "address at which the server waits for pilots of sites: HOST:PORT (default all interfaces, any free port)"

@@ -1,25 +1,20 @@
 package cli
 
 import (
-	"cmp"
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"fairway/internal/batch"
+	"fairway/internal/access"
 	"fairway/internal/batch/command"
-	"fairway/internal/pilot"
+	"fairway/internal/bootstrap"
 	"fairway/internal/quantity"
+	"fairway/internal/server/launch"
 	"fairway/internal/site"
-	"fairway/sched"
 )
 
 func (c *console) siteCommand() *cobra.Command {
@@ -182,11 +177,8 @@ func (c *console) siteShowCommand() *cobra.Command {
 func (c *console) showSite(s *site.Site, folder string) error {
 	pilots := filepath.Join(folder, stateFolder, "pilots", "ID")
 	text, err := s.Example(site.Place{
-		State: "ID", Folder: pilots, Program: filepath.Join(pilots, "bin", "fairway-HASH"),
-		Arguments: func(launch string) ([]string, error) {
-			return []string{"pilot", "--connect", filepath.Join(pilots, launch+".connect")}, nil
-		},
-		Log: func(launch string) string { return filepath.Join(pilots, launch+".log") },
+		State: "ID", Folder: pilots,
+		Start: func(name string) (bootstrap.Start, error) { return startOf(s, exampleWay(pilots, name)) },
 	})
 	if err != nil {
 		return err
@@ -197,6 +189,16 @@ func (c *console) showSite(s *site.Site, folder string) error {
 	}{objectOf(s), text}, func() {
 		fmt.Fprintf(c.out, "%s is described in %s:%d. A pilot is submitted as:\n\n%s", s.Name, displayPath(s.File), s.Line, text)
 	})
+}
+
+// exampleWay has names in capitals, and zeros, for what a launch has of its own.
+func exampleWay(pilots, name string) launch.Way {
+	zeros := strings.Repeat("0", 64)
+	return launch.Way{
+		File: filepath.Join(pilots, name+".connect"), Path: filepath.Join(pilots, bootstrap.Folder, "fairway-HASH"),
+		Connection: access.Connection{Addresses: []string{"SERVER:1"}, Pin: "sha256:" + zeros, Launch: name, Token: "TOKEN"},
+		Authority:  []byte("CERTIFICATE"), Program: bootstrap.Program{Hash: zeros},
+	}
 }
 
 func (c *console) siteRemoveCommand() *cobra.Command {
@@ -235,156 +237,6 @@ func (c *console) siteTemplateCommand() *cobra.Command {
 			return nil
 		},
 	}
-}
-
-func (c *console) siteTestCommand() *cobra.Command {
-	wait := 10 * time.Minute
-	command := &cobra.Command{
-		Use:   "test NAME",
-		Short: "Submit one pilot to a site, and say what it finds",
-		Long: `Submit one pilot to a site, print its script, and report how long it waited and
-what its node has: processors, memory, disk, remaining time, tools. The pilot
-runs no jobs. Run the test in a folder that the nodes see. Ctrl-C cancels it.`,
-		Example: "  fairway site test cluster\n  fairway site test cluster --wait 1h --json",
-		Args:    takes(1, 1, "NAME"),
-		RunE: func(command *cobra.Command, arguments []string) error {
-			s, folder, err := c.siteMeant(arguments[0])
-			if err != nil {
-				return err
-			}
-			ctx, cancel := context.WithTimeout(command.Context(), wait)
-			defer cancel()
-			defer signalled(func(os.Signal) { cancel() })()
-			return c.testSite(ctx, s, folder)
-		},
-	}
-	command.Flags().DurationVar(&wait, "wait", wait, "how long to wait for the pilot")
-	return command
-}
-
-// testSite submits a probe from a folder of its own, which it removes.
-func (c *console) testSite(ctx context.Context, s *site.Site, folder string) error {
-	dir, err := os.MkdirTemp(folder, ".fairway-site-test-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	launch := s.Name + "-test"
-	settings := filepath.Join(dir, "settings")
-	config := pilot.Config{
-		Life: s.Request.Time, Check: s.Check, Tools: s.Tools, Storage: "file:" + dir,
-	}
-	config.InScratch(filepath.Join(s.Scratch, pilot.ScratchPrefix+strings.TrimPrefix(filepath.Base(dir), ".fairway-site-")))
-	encoded, err := config.Encode()
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(settings, []byte(encoded), 0o600); err != nil {
-		return err
-	}
-	program, err := copyProgram(dir)
-	if err != nil {
-		return err
-	}
-	log := filepath.Join(dir, launch+".log")
-	system, err := s.Open(site.Place{
-		State: filepath.Base(dir)[len(".fairway-site-test-"):], Folder: dir, Program: program,
-		Arguments: func(string) ([]string, error) { return []string{"pilot", "--probe", settings}, nil },
-		Log:       func(string) string { return log },
-	})
-	if err != nil {
-		return err
-	}
-	if !c.json {
-		_, text, err := system.Text(launch)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(c.out, "submitting to %s:\n\n%s\n", s.Name, text)
-	}
-	found, waited, err := probe(ctx, system, s, launch, settings+foundEnding)
-	if err != nil {
-		said, _ := os.ReadFile(log)
-		return fail(exitFailed, "see docs/sites.md", "no pilot came at %s: %w%s", s.Name, err, withLines(said))
-	}
-	return c.printFound(s, found, waited, problemsOf(system))
-}
-
-// problemsOf are what keeps a batch system from starting more pilots, as far as it tells.
-func problemsOf(system batch.System) []string {
-	if hosts, ok := system.(interface{ Problems() []string }); ok {
-		return hosts.Problems()
-	}
-	return nil
-}
-
-func withLines(said []byte) string {
-	if text := strings.TrimSpace(string(said)); text != "" {
-		return "; it said:\n" + text
-	}
-	return ""
-}
-
-// probe submits a launch, and waits for what it writes.
-func probe(ctx context.Context, system batch.System, s *site.Site, launch, answer string) (found pilot.Found, waited time.Duration, err error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	begun := time.Now()
-	if err := system.Submit(ctx, launch); err != nil {
-		return found, 0, err
-	}
-	roster := batch.NewRoster(batch.RosterConfig{
-		Site: s.Name, System: system, Every: cmp.Or(s.Poll, time.Second),
-		Ended: func(end batch.End) {
-			// What it wrote may be seen a moment later than its end.
-			_ = sched.Default().Sleep(ctx, 2*time.Second)
-			cancel(fmt.Errorf("it ended without an answer (%s)", end.Reason))
-		},
-	})
-	defer roster.Close()
-	if _, err := roster.Adopt(ctx, []string{launch}); err != nil {
-		return found, 0, err
-	}
-	var text []byte
-	_, err = sched.Default().WaitFile(ctx, sched.FileQuery{Path: answer, Until: func(sched.FileState) bool {
-		text, err = os.ReadFile(answer)
-		return err == nil
-	}})
-	if err != nil {
-		if status, known := roster.Status(launch); known && errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
-			return found, 0, fmt.Errorf("it is %s (%s) after %s", status.State, status.Reason, quantity.Seconds(time.Since(begun).Seconds()))
-		}
-		return found, 0, context.Cause(ctx)
-	}
-	return found, time.Since(begun), json.Unmarshal(text, &found)
-}
-
-func (c *console) printFound(s *site.Site, found pilot.Found, waited time.Duration, problems []string) error {
-	if c.json {
-		c.printJSON(struct {
-			Site   string      `json:"site"`
-			Waited float64     `json:"waited"` // seconds
-			Found  pilot.Found `json:"found"`
-			// Problems are those of hosts that take no pilot.
-			Problems []string `json:"problems,omitempty"`
-		}{s.Name, waited.Seconds(), found, problems})
-	} else {
-		fmt.Fprintf(c.out, "a pilot came after %s, on %s\n", quantity.Seconds(waited.Seconds()), found.Host)
-		fmt.Fprintf(c.out, "  processors  %g\n  memory      %s\n  disk        %s in %s\n", float64(found.MilliCPUs)/1000, quantity.Bytes(found.Memory), quantity.Bytes(found.Disk), found.Scratch)
-		if found.Life > 0 {
-			fmt.Fprintf(c.out, "  time        %s\n", quantity.Seconds(found.Life.Seconds()))
-		}
-		if len(found.Tools) > 0 {
-			fmt.Fprintf(c.out, "  tools       %s\n", strings.Join(found.Tools, ", "))
-		}
-		for _, problem := range problems {
-			fmt.Fprintf(c.out, "no pilot can be started on %s\n", problem)
-		}
-	}
-	if found.Problem != "" {
-		return fail(exitFailed, fmt.Sprintf("mend the node, or the description in %s:%d", displayPath(s.File), s.Line), "the pilot would take no jobs: %s", found.Problem)
-	}
-	return nil
 }
 
 // completeSites are the names that --site takes.

@@ -2,22 +2,19 @@ package cli
 
 import (
 	"errors"
-	"fmt"
-	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/zeebo/blake3"
-
 	"fairway/internal/batch"
+	"fairway/internal/bootstrap"
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/pilot"
 	"fairway/internal/server"
 	"fairway/internal/server/folder"
+	"fairway/internal/server/launch"
 	"fairway/internal/site"
 	"fairway/internal/yamlfile"
 )
@@ -39,9 +36,6 @@ func farSites(workflow *flow.Workflow, o *runOptions) (sites []server.Site, err 
 		s, err := findSite(o.folder, name)
 		if err != nil {
 			return nil, err
-		}
-		if s.Shares == site.SharesNothing {
-			return nil, fail(exitUsage, "put the folder of the workflow where the nodes see it, and write `shares: folder`", "the site %s shares nothing with this machine, and %s:%d says so; runs need the folder of the workflow there", name, displayPath(s.File), s.Line)
 		}
 		sites = append(sites, farSite(s, workflow, o))
 	}
@@ -91,19 +85,17 @@ func farSite(s *site.Site, workflow *flow.Workflow, o *runOptions) server.Site {
 			Name: s.Name, MinPilots: s.MinPilots, MaxPilots: s.MaxPilots, MinIdlePilots: s.MinIdlePilots, Pilot: has, Tools: tools,
 		},
 		Poll: s.Poll,
-		System: func(l folder.Layout, connection func(string, any) (string, error)) (batch.System, error) {
-			program, err := copyProgram(filepath.Join(l.Pilots, "bin"))
-			if err != nil {
-				return nil, fmt.Errorf("copying this program for the nodes: %w", err)
-			}
+		System: func(l folder.Layout, way func(string, any) (launch.Way, error)) (batch.System, error) {
 			settings := farPilot(s, tools, l, o)
 			return s.Open(site.Place{
-				State: l.ID, Folder: l.Pilots, Program: program,
-				Arguments: func(launch string) ([]string, error) {
-					file, err := connection(launch, settings)
-					return []string{"pilot", "--connect", file}, err
+				State: l.ID, Folder: l.Pilots,
+				Start: func(name string) (bootstrap.Start, error) {
+					at, err := way(name, settings)
+					if err != nil {
+						return bootstrap.Start{}, err
+					}
+					return startOf(s, at)
 				},
-				Log: func(launch string) string { return filepath.Join(l.Pilots, launch+".log") },
 			})
 		},
 	}
@@ -120,6 +112,18 @@ func mostCPUs(workflow *flow.Workflow, s *site.Site) int64 {
 		}
 	}
 	return most
+}
+
+// startOf is how the pilot of a launch is started at a site: what it says is beside its
+// connection file, where nodes see that.
+func startOf(s *site.Site, at launch.Way, arguments ...string) (bootstrap.Start, error) {
+	if s.Shares == site.SharesNothing {
+		return bootstrap.Carried(bootstrap.Load{
+			Connection: at.Connection, Authority: at.Authority, Program: at.Program, Scratch: s.Scratch, Arguments: arguments,
+		})
+	}
+	log := strings.TrimSuffix(at.File, filepath.Ext(at.File)) + ".log"
+	return bootstrap.InPlace(at.Path, log, append([]string{"pilot", "--connect", at.File}, arguments...)...), nil
 }
 
 // farPilot are the settings of the pilots of a site. Folders on the node may begin with
@@ -151,42 +155,4 @@ func farPilot(s *site.Site, tools []string, l folder.Layout, o *runOptions) *pil
 	}
 	c.InScratch(filepath.Join(s.Scratch, pilot.ScratchPrefix+l.ID))
 	return c
-}
-
-// copyProgram puts this program into a folder that nodes see, under a name that tells
-// its contents from those of other versions: pilots that wait in a queue start the one
-// that they were submitted with.
-func copyProgram(dir string) (string, error) {
-	self, err := os.Open("/proc/self/exe")
-	if err != nil {
-		return "", err
-	}
-	defer self.Close()
-	hash := blake3.New()
-	if _, err := io.Copy(hash, self); err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, fmt.Sprintf("fairway-%x", hash.Sum(nil)[:12]))
-	if _, err := os.Stat(path); err == nil {
-		return path, nil
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", err
-	}
-	fresh, err := os.CreateTemp(dir, "fairway-*.new")
-	if err != nil {
-		return "", err
-	}
-	_, err = self.Seek(0, io.SeekStart)
-	if err == nil {
-		_, err = io.Copy(fresh, self)
-	}
-	err = errors.Join(err, fresh.Chmod(0o700), fresh.Sync(), fresh.Close())
-	if err == nil {
-		err = os.Rename(fresh.Name(), path)
-	}
-	if err != nil {
-		return "", errors.Join(err, os.Remove(fresh.Name()))
-	}
-	return path, nil
 }

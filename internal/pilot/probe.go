@@ -21,8 +21,17 @@ type Found struct {
 	Life      time.Duration `json:"life"`    // 0: no limit is known
 	Scratch   string        `json:"scratch"` // the folder in which Config.Scratch would be
 	Tools     []string      `json:"tools"`
+	Server    string        `json:"server"`  // the address at which it was reached
+	Folder    string        `json:"folder"`  // how the workflow's folder is reached: one of those below
 	Problem   string        `json:"problem"` // why a pilot would take no jobs; empty: nothing
 }
+
+// How a pilot gets at the folder of the workflow.
+const (
+	FolderWritten = "written" // it reads and writes there, in place
+	FolderRead    = "read"    // it reads there in place; what it writes goes through the server
+	FolderFar     = "far"     // through the server
+)
 
 // Probe finds out what a pilot with this Config, whose Scratch is given, would have here,
 // as one that is started with a connection file does. It runs nothing and leaves nothing.
@@ -35,13 +44,25 @@ func Probe(ctx context.Context, cfg Config) Found {
 	}
 	defer func() { own.release(true, slog.Default()) }()
 	host, _ := os.Hostname()
-	p := &pilot{cfg: cfg, hello: &wire.PilotInfo{}, places: storage.Places{State: cfg.Element, Folder: cfg.Workflow}}
+	p := &pilot{
+		cfg: cfg, hello: &wire.PilotInfo{}, places: storage.Places{State: cfg.Element, Folder: cfg.Workflow},
+		sched: sched.Default(), log: slog.Default(),
+	}
 	if err == nil {
 		err = p.checkEnvironment(ctx)
 	}
 	found := Found{
 		Host: host, MilliCPUs: p.cfg.MilliCPUs, Memory: p.cfg.Memory, Disk: p.cfg.Disk, Life: p.cfg.Life,
-		Scratch: filepath.Dir(p.cfg.Scratch), Tools: p.hello.GetTools(),
+		Scratch: filepath.Dir(p.cfg.Scratch), Tools: p.hello.GetTools(), Folder: FolderFar,
+	}
+	if p.reach != nil {
+		found.Server = cfg.Line.Reached()
+		switch proved := p.reach.shared[storage.FolderScheme+":"]; {
+		case proved.Reads && proved.Writes:
+			found.Folder = FolderWritten
+		case proved.Reads:
+			found.Folder = FolderRead
+		}
 	}
 	if err != nil {
 		found.Problem = err.Error()

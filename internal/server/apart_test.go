@@ -14,6 +14,7 @@ import (
 	"fairway/internal/dispatch"
 	"fairway/internal/pilot"
 	"fairway/internal/server/folder"
+	"fairway/internal/server/launch"
 	"fairway/internal/storage/storagetest"
 )
 
@@ -64,12 +65,12 @@ func apart(t *testing.T, namespace, hidden string) Site {
 	node := t.TempDir()
 	return Site{
 		Site: dispatch.Site{Name: "cluster", MaxPilots: 2, Pilot: dispatch.Resources{MilliCPUs: 1000, Memory: 1 << 30, Disk: 1 << 30}},
-		System: func(folders folder.Layout, connection func(string, any) (string, error)) (batch.System, error) {
+		System: func(folders folder.Layout, way func(string, any) (launch.Way, error)) (batch.System, error) {
 			return batch.NewLocal(batch.LocalConfig{
 				State: folders.ID, LogDir: node,
 				Command: []string{"nsenter", "--net=/run/netns/" + namespace, "unshare", "--mount", "sh", "-c", `mount -t tmpfs none "$0" && exec "$@"`, hidden, os.Args[0]},
-				Environment: func(launch string) ([]string, error) {
-					file, err := connection(launch, pilot.Config{
+				Environment: func(name string) ([]string, error) {
+					at, err := way(name, pilot.Config{
 						MilliCPUs: 1000, Memory: 1 << 30, Disk: 1 << 30,
 						SandboxDir: node + "/sandbox", LogDir: folders.Logs, Cache: pilot.CacheConfig{Mode: pilot.CacheHost, Dir: node + "/cache"},
 						Storage: folder.StoragePrefix, Element: folders.Storage, Workflow: folders.Workflow,
@@ -77,11 +78,11 @@ func apart(t *testing.T, namespace, hidden string) Site {
 					if err != nil {
 						return nil, err
 					}
-					c, err := access.ReadConnection(file)
+					c, err := access.ReadConnection(at.File)
 					if err != nil {
 						return nil, err
 					}
-					copied := filepath.Join(node, launch+".connect")
+					copied := filepath.Join(node, name+".connect")
 					return []string{connectVariable + "=" + copied}, c.Write(copied)
 				},
 			})

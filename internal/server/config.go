@@ -8,6 +8,7 @@ import (
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/server/folder"
+	"fairway/internal/server/launch"
 	"fairway/sched"
 )
 
@@ -75,11 +76,10 @@ type Site struct {
 	dispatch.Site
 	// Poll is the least time between two questions for the status; 0: batch.DefaultEvery.
 	Poll time.Duration
-	// System makes the batch system, with the folders of the workflow. By connection
-	// it gets the file that the pilot of a launch is to be started with
-	// (`fairway pilot --connect`), before it submits the launch; settings are those
-	// of the pilot (pilot.Config).
-	System func(folders folder.Layout, connection func(launch string, settings any) (file string, err error)) (batch.System, error)
+	// System makes the batch system, with the folders of the workflow. By way it gets
+	// what the pilot of a launch is to be started with, before it submits the launch;
+	// settings are those of the pilot (pilot.Config).
+	System func(folders folder.Layout, way func(name string, settings any) (launch.Way, error)) (batch.System, error)
 	// Stores is how the PFNs begin under which its pilots may store outputs:
 	// folder.StoragePrefix.
 	Stores []string

@@ -11,6 +11,7 @@ import (
 	"connectrpc.com/connect"
 
 	"fairway/internal/access"
+	"fairway/internal/bootstrap"
 	"fairway/internal/server/api"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/launch"
@@ -41,7 +42,7 @@ func (s *Server) openFar() error {
 	if err != nil {
 		return err
 	}
-	connections, err := launch.OpenConnections(s.folders.Pilots, s.authority.Pin(), addresses, s.log)
+	connections, err := launch.OpenConnections(s.folders.Pilots, s.authority, addresses, s.log)
 	if err != nil {
 		return err
 	}
@@ -52,7 +53,7 @@ func (s *Server) openFar() error {
 	s.pilots.UseConnections(connections)
 	for i := range s.config.Sites {
 		site := &s.config.Sites[i]
-		system, err := site.System(s.folders, func(name string, settings any) (string, error) {
+		system, err := site.System(s.folders, func(name string, settings any) (launch.Way, error) {
 			return connections.To(name, site.Name, settings)
 		})
 		if err != nil {
@@ -99,7 +100,12 @@ const unfinishedName = ".unfinished"
 // finds in the context who calls (access.CallerOf).
 func (s *Server) farHandler() http.Handler {
 	path, handler := s.taskQueue()
-	return access.Handler(s.far.connections.Tokens, map[string]http.Handler{path: access.Timed(handler), served.Prefix: s.far.files})
+	return access.Handler(s.far.connections.Tokens, map[string]http.Handler{
+		path: access.Timed(handler), served.Prefix: s.far.files,
+		bootstrap.Prefix: bootstrap.Handler(s.far.connections.Programs(), func(text string) {
+			_ = s.inbox.Note(context.Background(), text)
+		}),
+	})
 }
 
 // taskQueue is the service of pilots, wherever they call.

@@ -19,6 +19,7 @@ import (
 	"fairway/internal/flow"
 	"fairway/internal/pilot"
 	"fairway/internal/server/folder"
+	"fairway/internal/server/launch"
 	"fairway/sched"
 )
 
@@ -29,11 +30,11 @@ const connectVariable = "SERVER_TEST_CONNECT"
 func farPilots(seen func(access.Connection)) Site {
 	return Site{
 		Site: dispatch.Site{Name: "cluster", MaxPilots: 2, Pilot: dispatch.Resources{MilliCPUs: 1000, Memory: 1 << 30, Disk: 1 << 20}},
-		System: func(folders folder.Layout, connection func(string, any) (string, error)) (batch.System, error) {
+		System: func(folders folder.Layout, way func(string, any) (launch.Way, error)) (batch.System, error) {
 			return batch.NewLocal(batch.LocalConfig{
 				State: folders.ID, LogDir: folders.Pilots, Command: []string{os.Args[0]},
-				Environment: func(launch string) ([]string, error) {
-					file, err := connection(launch, pilot.Config{
+				Environment: func(name string) ([]string, error) {
+					at, err := way(name, pilot.Config{
 						MilliCPUs: 1000, Memory: 1 << 30, Disk: 1 << 20,
 						SandboxDir: folders.Sandbox, LogDir: folders.Logs,
 						Storage: folder.StoragePrefix, Element: folders.Storage, Workflow: folders.Workflow,
@@ -41,20 +42,20 @@ func farPilots(seen func(access.Connection)) Site {
 					if err != nil {
 						return nil, err
 					}
-					before, err := access.ReadConnection(file)
+					before, err := access.ReadConnection(at.File)
 					if err != nil {
 						return nil, err
 					}
-					again, err := connection(launch, nil)
-					if err != nil || again != file {
-						return nil, fmt.Errorf("a launch that is submitted again has the file %s: %w", again, err)
+					again, err := way(name, nil)
+					if err != nil || again.File != at.File {
+						return nil, fmt.Errorf("a launch that is submitted again has the file %s: %w", again.File, err)
 					}
-					c, err := access.ReadConnection(file)
+					c, err := access.ReadConnection(at.File)
 					if c.Token != before.Token {
 						return nil, errors.New("it has another token")
 					}
 					seen(c)
-					return []string{connectVariable + "=" + file}, err
+					return []string{connectVariable + "=" + at.File}, err
 				},
 			})
 		},

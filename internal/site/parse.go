@@ -115,6 +115,10 @@ func (r *reader) site(f yamlfile.Field) *Site {
 	r.template(s, nodes["command"], f, what)
 	r.checkUse(s, nodes, what)
 	r.checkHosts(s, nodes, f, what)
+	if n := nodes["shares"]; n != nil && s.Shares == SharesNothing && !s.carries() {
+		r.Fail(n, "write `shares: folder`, or a template under `command:` that says `private: true` and submits the script on standard input",
+			"%s: scripts of pilots that share nothing hold a secret, and %s is not known to keep scripts from other users", what, s.System)
+	}
 	if s.MinPilots > s.MaxPilots {
 		r.Fail(nodes["min_pilots"], "raise max_pilots", "%s: min_pilots is %d, more than max_pilots, %d", what, s.MinPilots, s.MaxPilots)
 	}

@@ -7,18 +7,16 @@ import (
 	"fairway/internal/batch"
 	"fairway/internal/batch/command"
 	"fairway/internal/batch/ssh"
+	"fairway/internal/bootstrap"
 )
 
-// Place is where the pilots of a site find what they need. Nodes must see it.
+// Place is where a site works for a state.
 type Place struct {
-	State   string // the identity of the state that they work for
-	Folder  string // for scripts and logs
-	Program string // the program that is the pilot
-	// Arguments are those of the program for a launch. Everybody may read them in a
-	// list of processes: secrets are in files that they name.
-	Arguments func(launch string) ([]string, error)
-	// Log is the file for what the pilot of a launch says.
-	Log func(launch string) string
+	State  string // the identity of the state that the pilots work for
+	Folder string // for scripts
+	// Start is how the pilot of a launch is started. Where the site shares nothing with
+	// the server, it holds secrets.
+	Start func(launch string) (bootstrap.Start, error)
 }
 
 // AsksWholeNode says that a pilot gets a whole node, whatever that has.
@@ -41,19 +39,34 @@ func (s *Site) Open(p Place) (System, error) {
 	return command.New(s.commandsAt(p))
 }
 
+// Example is what would be submitted, with names in capitals for what each state and
+// launch has of its own. It makes nothing.
+func (s *Site) Example(p Place) (string, error) {
+	if s.System == SSH {
+		return ssh.Example(s.hostsAt(p))
+	}
+	return command.Example(s.commandsAt(p))
+}
+
 func (s *Site) hostsAt(p Place) ssh.Config {
 	return ssh.Config{Hosts: s.Hosts, Options: s.Request.Options, State: p.State, Folder: p.Folder, Script: s.scriptAt(p)}
 }
 
 func (s *Site) commandsAt(p Place) command.Config {
-	return command.Config{Template: s.Template, Request: s.Request, State: p.State, Folder: p.Folder, Script: s.scriptAt(p)}
+	return command.Config{
+		Template: s.Template, Request: s.Request, State: p.State, Folder: p.Folder, Script: s.scriptAt(p),
+		Secret: s.Shares == SharesNothing,
+	}
 }
+
+// carries says that scripts reach the nodes, and that nobody else reads them.
+func (s *Site) carries() bool { return s.System == SSH || s.Template == nil || s.Template.Carries() }
 
 // scriptAt makes the script of a launch.
 func (s *Site) scriptAt(p Place) func(launch string) (string, error) {
 	return func(launch string) (string, error) {
-		arguments, err := p.Arguments(launch)
-		return s.script(append([]string{p.Program}, arguments...), p.Log(launch)), err
+		start, err := p.Start(launch)
+		return s.script(start), err
 	}
 }
 
@@ -65,34 +78,18 @@ done
 `
 
 // script is what a pilot consists of for the shell.
-func (s *Site) script(command []string, log string) string {
+func (s *Site) script(start bootstrap.Start) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "exec >>%s 2>&1 </dev/null\n", quote(log))
+	b.WriteString(start.Before)
 	if len(s.Modules) > 0 {
 		b.WriteString(findModules)
 	}
 	for _, module := range s.Modules {
-		fmt.Fprintf(&b, "module load %s || exit\n", quote(module))
+		fmt.Fprintf(&b, "module load %s || exit\n", bootstrap.Quote(module))
 	}
 	if s.Setup != "" {
 		b.WriteString(strings.TrimRight(s.Setup, "\n") + "\n")
 	}
-	b.WriteString("exec")
-	for _, word := range command {
-		b.WriteString(" " + quote(word))
-	}
-	b.WriteString("\n")
+	b.WriteString(start.After)
 	return b.String()
-}
-
-// quote makes one word of the shell of a text.
-func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
-
-// Example is what would be submitted, with names in capitals for what each state and
-// launch has of its own. It makes nothing.
-func (s *Site) Example(p Place) (string, error) {
-	if s.System == SSH {
-		return ssh.Example(s.hostsAt(p))
-	}
-	return command.Example(s.commandsAt(p))
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"fairway/internal/batch/command"
+	"fairway/internal/bootstrap"
 	"fairway/internal/yamlfile"
 )
 
@@ -74,6 +75,8 @@ func TestProblems(t *testing.T) {
 		"sites: {a: {system: slurm, options: [\"a\\nb\"]}}":          "write each into one line",
 		"sites: {a: {system: slurm, scratch: tmp}}":                  `"tmp" is no path from the root`,
 		"sites: {a: {system: slurm, shares: all}}":                   "write folder or nothing",
+		"sites: {a: {system: gridengine, shares: nothing}}":          "gridengine is not known to keep scripts from other users; write `shares: folder`",
+		"sites: {a: {system: htcondor, shares: nothing}}":            "scripts of pilots that share nothing hold a secret",
 		"sites: {a: {system: gridengine, cpus: 2}}":                  "add `parallel_environment: NAME`",
 		"sites: {a: {system: command}}":                              "has the system command, and no template",
 		"sites: {a: {system: slurm, command: {}}}":                   "write `system: command`",
@@ -203,11 +206,10 @@ func TestScript(t *testing.T) {
 		t.Fatal(err)
 	}
 	system, err := sites[0].Open(Place{
-		State: "0123456789abcdef", Folder: t.TempDir(), Program: "/it's/fairway",
-		Arguments: func(launch string) ([]string, error) {
-			return []string{"pilot", "--connect", "/a b/" + launch + ".connect"}, nil
+		State: "0123456789abcdef", Folder: t.TempDir(),
+		Start: func(launch string) (bootstrap.Start, error) {
+			return bootstrap.InPlace("/it's/fairway", "/a b/"+launch+".log", "pilot", "--connect", "/a b/"+launch+".connect"), nil
 		},
-		Log: func(launch string) string { return "/a b/" + launch + ".log" },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -234,6 +236,42 @@ exec '/it'\''s/fairway' 'pilot' '--connect' '/a b/l-1.connect'
 `
 	if script != want {
 		t.Errorf("got\n%s\nwant\n%s", script, want)
+	}
+}
+
+// Scripts with secrets go to the batch system, and into no file on the way.
+func TestASecretScriptIsNotWrittenDown(t *testing.T) {
+	folder := t.TempDir()
+	got := filepath.Join(t.TempDir(), "submitted")
+	sites, err := Parse("sites.yaml", []byte(`sites:
+  far:
+    system: command
+    shares: nothing
+    command:
+      private: true
+      submit: [tee, `+got+`]
+      status: ["true"]
+      cancel: ["true"]
+      job: '(?P<name>x)(?P<id>x)(?P<state>x)'
+      states: {}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	system, err := sites[0].Open(Place{State: "0123456789abcdef", Folder: folder, Start: func(string) (bootstrap.Start, error) {
+		return bootstrap.Start{Before: "begin\n", After: "SECRET\n"}, nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := system.Submit(t.Context(), "l-1"); err != nil {
+		t.Fatal(err)
+	}
+	if text := contents(t, got); text != "#!/bin/sh\nbegin\nSECRET\n" {
+		t.Errorf("submitted: %q", text)
+	}
+	if left, _ := os.ReadDir(folder); len(left) > 0 {
+		t.Error("written down:", left)
 	}
 }
 

@@ -62,7 +62,7 @@ func (r *Reader) value(n *yaml.Node, v reflect.Value, path string, negative bool
 		text, _ := r.Text(n, path)
 		v.SetString(text)
 	case reflect.Bool:
-		v.SetBool(Read(r, n, path, flag))
+		v.SetBool(Read(r, n, path, Flag))
 	case reflect.Int, reflect.Int64:
 		least := int64(0)
 		if negative {
@@ -113,7 +113,8 @@ func Read[T any](r *Reader, n *yaml.Node, what string, parse func(text string) (
 	return Scalar(r, n, text, what, parse)
 }
 
-func flag(text string) (bool, error) {
+// Flag reads true or false, as [Scalar] wants it.
+func Flag(text string) (bool, error) {
 	if text != "true" && text != "false" {
 		return false, fmt.Errorf("%q is neither; write true or false", text)
 	}

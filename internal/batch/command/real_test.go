@@ -1,6 +1,8 @@
 package command_test
 
 import (
+	"context"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +10,7 @@ import (
 	"fairway/internal/batch"
 	"fairway/internal/batch/batchtest"
 	"fairway/internal/batch/command"
+	"fairway/sched"
 )
 
 // system is a batch system by a template that comes with the program, for launches of
@@ -52,6 +55,43 @@ func TestSlurm(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// Scripts of sites that share nothing hold a secret. What the template says of Slurm must
+// be so: another user finds it neither by asking nor in files.
+func TestSlurmKeepsScriptsPrivate(t *testing.T) {
+	batchtest.Slurm(t)
+	ready, err := command.Ready("slurm")
+	if err != nil || !ready.Private {
+		t.Fatal("the template does not say so:", err)
+	}
+	folder := t.TempDir()
+	s, err := command.New(command.Config{
+		Template: ready, State: "0123456789abcdef", Folder: folder, Secret: true, Request: command.Request{Partition: batchtest.SlurmPartition},
+		Script: func(string) (string, error) {
+			return "# THE SECRET\ntouch " + folder + "/begun\nsleep 60\n", nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Submit(t.Context(), "l-1"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if _, err := sched.Default().WaitFile(ctx, sched.FileQuery{Path: folder + "/begun", Until: func(f sched.FileState) bool { return f.Info != nil }}); err != nil {
+		t.Fatal(err)
+	}
+	look := `scontrol write batch_script 1 -; scontrol show job 1 -dd; ps -ef; grep -ras 'THE SECRET' "${SLURM_CONF%/*}"`
+	own, _ := exec.Command("sh", "-c", look).CombinedOutput()
+	if !strings.Contains(string(own), "THE SECRET") {
+		t.Fatalf("root does not find it, so the test looks in the wrong places: %s", own)
+	}
+	other, _ := exec.Command("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "sh", "-c", look).CombinedOutput()
+	if text := strings.ReplaceAll(string(other), look, ""); strings.Contains(text, "THE SECRET") || !strings.Contains(text, "JobId=1") {
+		t.Errorf("another user finds it:\n%s", text)
+	}
 }
 
 func TestGridEngine(t *testing.T) {

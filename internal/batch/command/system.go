@@ -31,8 +31,11 @@ type Config struct {
 	// Folder holds the scripts, and is where jobs begin. Nodes must see it.
 	Folder string
 	// Script returns the shell commands that a launch consists of, to which the
-	// header is added. Nothing secret may be in them.
+	// header is added.
 	Script func(launch string) (string, error)
+	// Secret says that a script is for nobody but the batch system: it is not written
+	// into Folder.
+	Secret bool
 	// Sched waits for the commands. Default: sched.Default().
 	Sched *sched.Scheduler
 }
@@ -151,8 +154,10 @@ func (s *System) Submit(ctx context.Context, launch string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(s.scriptFile(launch), []byte(script), 0o700); err != nil {
-		return err
+	if !s.cfg.Secret {
+		if err := os.WriteFile(s.scriptFile(launch), []byte(script), 0o700); err != nil {
+			return err
+		}
 	}
 	v := s.values()
 	v["name"], v["script"] = s.prefix+launch, s.scriptFile(launch)

@@ -32,6 +32,9 @@ type Template struct {
 	// Empty are exit codes of Status by which a batch system says that it has no
 	// jobs.
 	Empty []int
+	// Private says that nobody but their user and the administrators may read what Submit
+	// reads, from the submission until after the end of the job.
+	Private bool
 }
 
 // Placeholders that a template may use, and where their values come from.
@@ -78,7 +81,7 @@ func Text(name string) string {
 
 const maxTemplate = 64 << 10
 
-var templateKeys = []string{"header", "input", "submit", "status", "empty", "job", "states", "cancel"}
+var templateKeys = []string{"header", "input", "submit", "status", "empty", "job", "states", "cancel", "private"}
 
 // Read reads a template out of a file, and notes its problems.
 func Read(r *yamlfile.Reader, n *yaml.Node, what string) *Template {
@@ -109,6 +112,9 @@ func Read(r *yamlfile.Reader, n *yaml.Node, what string) *Template {
 				t.Empty = append(t.Empty, int(r.Integer(item, text, what+": empty", 1)))
 			}
 		}
+	}
+	if n := keys["private"]; n != nil {
+		t.Private = yamlfile.Read(r, n, what+": private", yamlfile.Flag)
 	}
 	if n := keys["job"]; n != nil {
 		t.Job = readPattern(r, n, what+": job")
@@ -195,6 +201,10 @@ func (v values) fillOne(item, repeated, value string) (filled string, ok bool) {
 	})
 	return filled, ok
 }
+
+// Carries says whether the batch system hands the script to the node, and shows it to
+// nobody else: it may hold secrets, and the node need not see the folder of the script.
+func (t *Template) Carries() bool { return t.Private && t.Input == "" && !t.Uses("script") }
 
 // Uses says whether a placeholder stands in the template.
 func (t *Template) Uses(name string) bool {

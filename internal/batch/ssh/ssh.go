@@ -53,8 +53,8 @@ type Config struct {
 	State string
 	// Folder is where this machine keeps which launch was sent to which host.
 	Folder string
-	// Script returns the shell commands that a launch consists of. Nothing secret may
-	// be in them.
+	// Script returns the shell commands that a launch consists of. They stand on the
+	// host in a file that its user alone may read.
 	Script func(launch string) (string, error)
 	// Sched waits for ssh. Default: sched.Default().
 	Sched *sched.Scheduler

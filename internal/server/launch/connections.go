@@ -10,8 +10,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"fairway/internal/access"
+	"fairway/internal/bootstrap"
 )
 
 const connectionEnding = ".connect"
@@ -24,9 +26,24 @@ type Connections struct {
 	Tokens *access.Tokens
 
 	folder    string
-	pin       string
+	authority *access.Authority
 	addresses []string
+	program   bootstrap.Program // of this process
 	log       *slog.Logger
+
+	mu   sync.Mutex                   // guards good
+	good map[string]bootstrap.Program // copies that were found good, by hash
+}
+
+// Way is how the pilot of a launch is started, and reaches its server.
+type Way struct {
+	// File is the connection file. It is there until the launch has ended.
+	File       string
+	Connection access.Connection
+	Authority  []byte // its certificate
+	// Program is the copy that the launch is submitted with, and Path where it is.
+	Program bootstrap.Program
+	Path    string
 }
 
 // KnownPort is the port at which the launches in a folder know their server, 0 where
@@ -46,14 +63,20 @@ func connectionsIn(folder string) []string {
 }
 
 // OpenConnections takes over what an earlier server has left in a folder: its
-// launches find this one at the new addresses, and their tokens are good.
-func OpenConnections(folder, pin string, addresses []string, log *slog.Logger) (*Connections, error) {
+// launches find this one at the new addresses, and their tokens are good. The folder
+// gets a copy of the program.
+func OpenConnections(folder string, authority *access.Authority, addresses []string, log *slog.Logger) (*Connections, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, err
 	}
-	c := &Connections{Tokens: access.NewTokens(), folder: folder, pin: pin, addresses: addresses, log: log}
+	c := &Connections{Tokens: access.NewTokens(), folder: folder, authority: authority, addresses: addresses, log: log}
+	var err error
+	if c.program, err = bootstrap.Keep(c.Programs()); err != nil {
+		return nil, fmt.Errorf("copying this program for the nodes: %w", err)
+	}
+	c.good = map[string]bootstrap.Program{c.program.Hash: c.program}
 	for _, file := range connectionsIn(folder) {
-		at, err := access.Move(file, addresses, pin)
+		at, err := access.Move(file, addresses, authority.Pin())
 		if err != nil {
 			log.Warn("a pilot of an earlier run cannot return", "error", err)
 			continue
@@ -67,27 +90,50 @@ func (c *Connections) path(launch string) string {
 	return filepath.Join(c.folder, launch+connectionEnding)
 }
 
-// To returns the connection file of a launch, whose token is good from now on. A
-// launch that is submitted again has the one that it had. settings are those of its
-// pilot (pilot.Config).
-func (c *Connections) To(launch, site string, settings any) (file string, err error) {
-	file = c.path(launch)
-	if at, err := access.ReadConnection(file); err == nil {
-		c.Tokens.Allow(at.Grant())
-		return file, nil
-	}
-	encoded, err := json.Marshal(settings)
+// Programs is the folder with the copies of the program that launches are started from.
+func (c *Connections) Programs() string { return filepath.Join(c.folder, bootstrap.Folder) }
+
+// To makes the connection file of a launch, whose token is good from now on. A launch
+// that is submitted again has the one that it had. settings are those of its pilot
+// (pilot.Config).
+func (c *Connections) To(launch, site string, settings any) (Way, error) {
+	file := c.path(launch)
+	at, err := access.ReadConnection(file)
 	if err != nil {
-		return "", fmt.Errorf("settings of pilot %s: %w", launch, err)
+		encoded, err := json.Marshal(settings)
+		if err != nil {
+			return Way{}, fmt.Errorf("settings of pilot %s: %w", launch, err)
+		}
+		at = access.Connection{
+			Addresses: c.addresses, Pin: c.authority.Pin(), Launch: launch, Site: site, Token: access.NewToken(), Pilot: encoded,
+		}
 	}
-	at := access.Connection{
-		Addresses: c.addresses, Pin: c.pin, Launch: launch, Site: site, Token: access.NewToken(), Pilot: encoded,
-	}
-	if err := at.Write(file); err != nil {
-		return "", fmt.Errorf("connection file of pilot %s: %w", launch, err)
+	program, err := c.find(at.Program)
+	if err != nil { // the launch is new, or what it would start is lost
+		program, at.Program = c.program, c.program.Hash
+		if err := at.Write(file); err != nil {
+			return Way{}, fmt.Errorf("connection file of pilot %s: %w", launch, err)
+		}
 	}
 	c.Tokens.Allow(at.Grant())
-	return file, nil
+	return Way{file, at, c.authority.Certificate(), program, bootstrap.Path(c.Programs(), program.Hash)}, nil
+}
+
+// find looks at the copy of a program, once.
+func (c *Connections) find(hash string) (bootstrap.Program, error) {
+	if hash == "" {
+		return bootstrap.Program{}, fs.ErrNotExist
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p, known := c.good[hash]; known {
+		return p, nil
+	}
+	p, err := bootstrap.Find(c.Programs(), hash)
+	if err == nil {
+		c.good[hash] = p
+	}
+	return p, err
 }
 
 // Forget ends a launch: its token is not good any more, and its file goes.
@@ -98,12 +144,32 @@ func (c *Connections) Forget(launch string) {
 	}
 }
 
-// Keep forgets all launches but some.
+// Keep forgets all launches but some, and the copies of the program that none of them
+// uses.
 func (c *Connections) Keep(launches []string) {
 	for _, file := range connectionsIn(c.folder) {
 		launch := strings.TrimSuffix(filepath.Base(file), connectionEnding)
 		if !slices.Contains(launches, launch) {
 			c.Forget(launch)
 		}
+	}
+	c.sweep(c.program.Hash)
+}
+
+// Close removes the copies of the program that no launch uses which outlives the server.
+func (c *Connections) Close() { c.sweep() }
+
+// sweep removes copies of the program, but some and those that launches use. Of a launch
+// whose connection file does not say what it uses, nothing is known.
+func (c *Connections) sweep(used ...string) {
+	for _, file := range connectionsIn(c.folder) {
+		at, err := access.ReadConnection(file)
+		if err != nil || at.Program == "" {
+			return
+		}
+		used = append(used, at.Program)
+	}
+	if err := bootstrap.Sweep(c.Programs(), used...); err != nil {
+		c.log.Warn("copies of the program that no pilot uses stay", "error", err)
 	}
 }

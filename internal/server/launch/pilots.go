@@ -71,11 +71,13 @@ func (p *Pilots) Close() {
 		all.Wait()
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		for launch := range p.gone {
-			if p.connections != nil {
-				p.connections.Forget(launch)
-			}
+		if p.connections == nil {
+			return
 		}
+		for launch := range p.gone {
+			p.connections.Forget(launch)
+		}
+		p.connections.Close()
 	})
 }
 
