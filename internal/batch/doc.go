@@ -53,7 +53,8 @@ type System interface {
 }
 
 // Notifier is a System that tells by itself, at once and once, when it no longer
-// has a launch. Its Status is exact: a launch that it doesn't name is gone.
+// has a launch. Its Status is exact: a launch that it doesn't name is gone. So is
+// Submit: of one that failed it has nothing.
 type Notifier interface {
 	System
 	// Ended yields the ends of launches until the system is closed. The receiver

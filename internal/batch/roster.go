@@ -59,9 +59,8 @@ type RosterConfig struct {
 //
 // What it does holds under these faults:
 //
-//   - A submission that was refused, or of which that is not known, is repeated
-//     under the same name, after the list of the batch system has shown that it is
-//     not there.
+//   - A submission that failed counts as one that was taken, until the list of the
+//     batch system tells. Then it is repeated under the same name, if it is not there.
 //   - A launch that the batch system has and nobody wants is withdrawn; so is one of
 //     which it has two jobs. One of another Roster is left alone.
 //   - No launch is submitted while the batch system has MaxPilots, those that nobody
@@ -90,10 +89,12 @@ type Roster struct {
 type launch struct {
 	asked     bool      // it was submitted, or may have been
 	flying    bool      // it is being submitted
+	doubtful  bool      // its submission failed: the next answer tells whether it was taken
 	at        time.Time // of that
 	seen      bool      // an answer has named it
 	missed    int       // answers in a row that left it out
 	withdrawn bool
+	told      bool // its end was told already
 	status    Status
 }
 
@@ -178,6 +179,7 @@ func (r *Roster) Withdraw(names ...string) {
 		case l == nil:
 		case l.asked:
 			l.withdrawn, r.unwanted[name] = true, true
+			r.tellUnseen(name, l)
 		default:
 			r.end(name, "was withdrawn before it was submitted")
 		}
@@ -236,8 +238,12 @@ func nudge(c chan struct{}) {
 
 // end forgets a launch, and has its end told. r.mu is held.
 func (r *Roster) end(name, reason string) {
+	l := r.launches[name]
 	delete(r.launches, name)
 	delete(r.unwanted, name)
+	if l.told {
+		return
+	}
 	r.waiting = slices.DeleteFunc(r.waiting, func(w string) bool { return w == name })
 	r.endings = append(r.endings, End{name, reason})
 	nudge(r.work)
@@ -313,6 +319,11 @@ func (r *Roster) compare(found map[string]Status, at time.Time) {
 			continue // it may have been submitted after the question
 		}
 		status, there := found[name]
+		if l.doubtful && !there {
+			r.notTaken(name, l)
+			continue
+		}
+		l.doubtful = false
 		switch {
 		case !there:
 			r.missing(name, l, at)
@@ -353,6 +364,19 @@ func (r *Roster) missing(name string, l *launch, at time.Time) {
 		r.end(name, "is not known to the batch system any more")
 	case !l.seen && at.Sub(l.at) >= UnseenTime:
 		r.end(name, "is not known to the batch system")
+	default:
+		r.tellUnseen(name, l)
+	}
+}
+
+// tellUnseen tells the end of a launch that nobody wants and the batch system has not
+// shown: a run that ends need not wait for it. It counts until UnseenTime is over, since
+// it may yet appear. r.mu is held.
+func (r *Roster) tellUnseen(name string, l *launch) {
+	if l.withdrawn && !l.seen && !l.told && l.missed >= MissedAnswers {
+		l.told = true
+		r.endings = append(r.endings, End{name, "was withdrawn, and the batch system does not show it"})
+		nudge(r.work)
 	}
 }
 
@@ -362,8 +386,11 @@ func (r *Roster) toil() {
 	for {
 		r.tellEnds()
 		r.withdraw()
-		if r.submitAll() {
+		taken, refused := r.submitAll()
+		if taken {
 			pause = 0
+		}
+		if !refused {
 			if _, err := sched.Receive(r.ctx, r.cfg.Sched, r.work); err != nil {
 				return
 			}
@@ -429,88 +456,83 @@ func (r *Roster) withdraw() {
 	}
 }
 
-// submitAll submits what waits, as far as there may be so many. It reports
-// whether the batch system took all of that.
-func (r *Roster) submitAll() bool {
+// submitAll submits what waits, as far as there may be so many, until the batch
+// system refuses one. It reports whether it took any.
+func (r *Roster) submitAll() (taken, refused bool) {
 	for {
-		name, repeated := r.next()
+		name := r.next()
 		if name == "" {
-			return true
-		}
-		if repeated && !r.absent(name) {
-			continue
+			return taken, false
 		}
 		ctx, cancel := context.WithTimeout(r.ctx, CallTime)
 		err := r.cfg.System.Submit(ctx, name)
 		cancel()
 		if r.ctx.Err() != nil {
-			return false
+			return taken, true
 		}
+		r.submittedNow(name, err == nil)
 		if err != nil {
-			r.refused(name, err)
-			return false
+			r.tell(fmt.Sprintf("%s takes no pilot, and is asked again: %v", r.cfg.Site, err))
+			return taken, true
 		}
-		r.mu.Lock()
-		if l := r.launches[name]; l != nil {
-			l.flying, l.at = false, time.Now()
-		}
-		r.told = ""
-		r.mu.Unlock()
-		nudge(r.look)
+		taken = true
 	}
 }
 
 // next takes the launch that is to be submitted now, if there is one. Until it is
-// known to be refused it counts as submitted.
-func (r *Roster) next() (name string, repeated bool) {
+// known that the batch system has not taken it, it counts as submitted. While that is
+// not known of another it waits, so that launches keep their order.
+func (r *Roster) next() (name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.waiting) == 0 || !r.surveyed || r.cfg.MaxPilots > 0 && r.submitted() >= r.cfg.MaxPilots {
-		return "", false
+	if len(r.waiting) == 0 || !r.surveyed || r.inDoubt() || r.cfg.MaxPilots > 0 && r.submitted() >= r.cfg.MaxPilots {
+		return ""
 	}
 	name = r.waiting[0]
 	r.waiting = r.waiting[1:]
 	l := r.launches[name]
-	repeated = !l.at.IsZero()
-	l.asked, l.flying, l.at = true, true, time.Now()
-	return name, repeated
+	l.asked, l.flying = true, true
+	return name
 }
 
-// refused puts a launch back in front of those that wait.
-func (r *Roster) refused(name string, err error) {
-	r.tell(fmt.Sprintf("%s takes no pilot, and is asked again: %v", r.cfg.Site, err))
+func (r *Roster) inDoubt() bool {
+	for _, l := range r.launches {
+		if l.doubtful {
+			return true
+		}
+	}
+	return false
+}
+
+// submittedNow notes how the submission of a launch has ended. One that failed may have
+// been taken all the same, but by a Notifier.
+func (r *Roster) submittedNow(name string, taken bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	l := r.launches[name]
-	if l == nil {
-		return
+	if taken {
+		r.told = ""
 	}
+	l := r.launches[name]
+	switch {
+	case l == nil:
+	case !taken && r.Notified():
+		l.flying = false
+		r.notTaken(name, l)
+	default:
+		l.flying, l.at, l.doubtful = false, time.Now(), !taken
+		nudge(r.look)
+	}
+}
+
+// notTaken puts a launch that the batch system does not have back in front of those that
+// wait. r.mu is held.
+func (r *Roster) notTaken(name string, l *launch) {
 	if l.withdrawn {
 		r.end(name, "was withdrawn before it was submitted")
 		return
 	}
-	l.asked, l.flying = false, false
+	l.asked, l.doubtful = false, false
 	r.waiting = slices.Insert(r.waiting, 0, name)
-}
-
-// absent asks whether the batch system has no launch of that name, although a
-// submission of it failed. Where it has one, or cannot say, the launch counts as
-// submitted, and what the batch system says later decides.
-func (r *Roster) absent(name string) bool {
-	ctx, cancel := context.WithTimeout(r.ctx, CallTime)
-	defer cancel()
-	found, err := r.cfg.System.Status(ctx)
-	_, there := found[name]
-	if err == nil && !there {
-		return true
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if l := r.launches[name]; l != nil {
-		l.flying = false
-	}
-	nudge(r.look)
-	return false
 }
 
 // tell says something to a person, once in a row.

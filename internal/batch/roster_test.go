@@ -77,6 +77,12 @@ func (q *queue) Withdraw(_ context.Context, launches ...string) error {
 	return nil
 }
 
+func (q *queue) submittedSoFar() []string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return append([]string(nil), q.submitted...)
+}
+
 func (q *queue) do(change func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -137,6 +143,52 @@ func TestUnclearSubmissionIsNotRepeated(t *testing.T) {
 			t.Error("the launch is not known, although the batch system has it:", status, known)
 		}
 	})
+}
+
+// A batch system that can neither take a pilot nor tell of any, as while it starts again,
+// must not block one of max_pilots: when it is back, the pilot is submitted.
+func TestSubmissionFailedWhileTheStatusFailed(t *testing.T) {
+	q := newQueue()
+	q.refuse = errors.New("slurmctld is down")
+	inBubble(t, q, 1, func(r *roster) {
+		r.Start("l1")
+		pass(MinPause / 2)
+		q.do(func() { q.silent = q.refuse })
+		pass(5 * time.Minute)
+		q.do(func() { q.refuse, q.silent = nil, nil })
+		pass(MaxPause)
+		if fmt.Sprint(q.submitted) != "[l1]" || len(r.endedSoFar()) != 0 {
+			t.Errorf("submitted %v, ended %v", q.submitted, r.endedSoFar())
+		}
+	})
+}
+
+// A launch that is withdrawn while it is not known whether it was taken counts until
+// that is known.
+func TestWithdrawnInDoubt(t *testing.T) {
+	q := newQueue()
+	inBubble(t, q, 1, func(r *roster) {
+		q.do(func() { q.unclear = true })
+		r.Start("l1")
+		pass(MinPause / 2)
+		q.do(func() { q.silent, q.deaf, q.unclear = errors.New("no answer"), true, false })
+		r.Withdraw("l1")
+		r.Start("l2")
+		pass(10 * time.Minute)
+		q.do(func() { q.silent = nil })
+		pass(5 * time.Minute)
+		if fmt.Sprint(q.submittedSoFar()) != "[l1]" {
+			t.Errorf("submitted %v beside one that may be there, of at most 1", q.submittedSoFar())
+		}
+		q.do(func() { q.deaf = false })
+		pass(5 * time.Minute)
+		if fmt.Sprint(q.submittedSoFar(), r.endedSoFar()) != "[l1 l2] [l1]" {
+			t.Errorf("submitted %v, ended %v", q.submittedSoFar(), r.endedSoFar())
+		}
+	})
+	if q.most > 1 {
+		t.Errorf("the batch system had %d jobs, of at most 1", q.most)
+	}
 }
 
 // A full queue must not end a run: the launch is submitted when the batch system
@@ -247,6 +299,27 @@ func TestAdoptedButNeverSubmitted(t *testing.T) {
 		pass(UnseenTime)
 		if fmt.Sprint(r.endedSoFar()) != "[l2]" || q.jobs["l1"] != 1 {
 			t.Errorf("ended %v, jobs %v", r.endedSoFar(), q.jobs)
+		}
+	})
+}
+
+// A run that ends must not wait for a launch that was perhaps never submitted. It counts
+// all the same, until it is sure that it does not appear.
+func TestWithdrawnBeforeItWasSeen(t *testing.T) {
+	q := newQueue()
+	inBubble(t, q, 1, func(r *roster) {
+		if _, err := r.Adopt(t.Context(), []string{"l1"}); err != nil {
+			t.Error(err)
+		}
+		r.Start("l2")
+		r.Withdraw("l1")
+		pass(UnseenTime / 2)
+		if fmt.Sprint(r.endedSoFar(), q.submittedSoFar()) != "[l1] []" {
+			t.Errorf("ended %v, submitted %v", r.endedSoFar(), q.submittedSoFar())
+		}
+		pass(UnseenTime)
+		if fmt.Sprint(r.endedSoFar(), q.submittedSoFar()) != "[l1] [l2]" {
+			t.Errorf("ended %v, submitted %v", r.endedSoFar(), q.submittedSoFar())
 		}
 	})
 }
