@@ -1,6 +1,9 @@
 package dispatch
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // monitor is the PilotMonitor of paper 3, section IV-A: it keeps count of the
 // pilots of each site, and asks for more. A submitted pilot is inactive until
@@ -32,7 +35,8 @@ type site struct {
 type launch struct {
 	name     string
 	site     *site
-	pilot    *pilot // nil while inactive
+	pilot    *pilot   // nil while inactive
+	others   []*pilot // that came before it: the batch system has started it several times
 	standing standing
 	expected bool // registered before a restart
 
@@ -155,6 +159,9 @@ func launchName(id PilotID, launch string) string {
 func (fl *fleet) pilotRegistered(p *pilot) {
 	m := &fl.monitor
 	p.launch = m.launched(launchName(p.id, p.info.Launch), p.info.Site)
+	if before := p.launch.pilot; before != nil {
+		p.launch.others = append(p.launch.others, before)
+	}
 	p.launch.pilot = p
 	p.launch.site.waited(fl.now, p.launch)
 	m.count(p)
@@ -196,6 +203,21 @@ func (fl *fleet) judge(s *site, works bool) {
 	s.notBefore = fl.now.after(min(pause, fl.config.MaxStartBackoff))
 }
 
+// pilotDropped stops counting a pilot that has gone, unless its launch has another.
+func (fl *fleet) pilotDropped(p *pilot) {
+	l := p.launch
+	last := len(l.others) - 1
+	switch {
+	case l.pilot != p:
+		l.others = slices.DeleteFunc(l.others, func(other *pilot) bool { return other == p })
+	case last >= 0:
+		l.pilot, l.others = l.others[last], l.others[:last]
+		fl.monitor.count(l.pilot)
+	default:
+		fl.forgetLaunch(l.name)
+	}
+}
+
 // forgetLaunch stops counting a pilot. If it is lost, what its batch system
 // still has of it does no work.
 func (fl *fleet) forgetLaunch(name string) {
@@ -206,7 +228,7 @@ func (fl *fleet) forgetLaunch(name string) {
 	}
 	delete(m.launches, name)
 	l.site.pilots[l.standing]--
-	l.pilot = nil
+	l.pilot, l.others = nil, nil
 	m.changed = true
 	fl.journal.forget(TableLaunch, name)
 }

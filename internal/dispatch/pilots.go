@@ -36,9 +36,7 @@ func (c *Core) dropPilot(p *pilot, reason string) {
 	}
 	c.endAwaiting(p)
 	c.journal.forgetPilot(p.id)
-	if p.launch.pilot == p {
-		c.fleet.forgetLaunch(p.launch.name)
-	}
+	c.fleet.pilotDropped(p)
 	c.event(Event{Kind: PilotGone, Pilot: p.id, Reason: reason})
 }
 
@@ -75,13 +73,17 @@ func (c *Core) pilotEnded(in PilotEnded) {
 	if p == nil && !l.expected && l.site.known && c.fleet.stop == running {
 		c.fleet.judge(l.site, false)
 	}
+	all := l.others
+	if p != nil {
+		all = append(all, p)
+	}
 	c.fleet.forgetLaunch(l.name)
 	c.endAwaitingLaunch(l.name)
-	if p != nil {
-		reason := in.Reason
-		if reason == "" {
-			reason = "has ended"
-		}
+	reason := in.Reason
+	if reason == "" {
+		reason = "has ended"
+	}
+	for _, p := range all {
 		c.dropPilot(p, reason)
 	}
 }
@@ -153,7 +155,9 @@ func (c *Core) endGrace() {
 	c.fleet.grace.over = true
 	for _, id := range sortedKeys(c.fleet.grace.awaited) {
 		c.journal.forgetPilot(id)
-		c.fleet.forgetLaunch(launchName(id, c.fleet.grace.awaited[id]))
+		if l := c.fleet.monitor.launches[launchName(id, c.fleet.grace.awaited[id])]; l != nil && l.pilot == nil {
+			c.fleet.forgetLaunch(l.name) // else another pilot of it has returned
+		}
 		c.event(Event{Kind: PilotGone, Pilot: id, Reason: "did not return after a restart"})
 	}
 	for _, p := range c.fleet.inOrder() {

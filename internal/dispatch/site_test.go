@@ -1,6 +1,9 @@
 package dispatch
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
 // A pilot that had registered before a restart did work: that it ends then is
 // no sign of a site whose pilots cannot work, and there is nothing to withdraw.
@@ -24,5 +27,43 @@ func TestRecalledLaunch(t *testing.T) {
 	}
 	if e, err = core.Step(epoch, Stop{}); err != nil || len(e.Stop) > 0 {
 		t.Fatalf("the launch of a pilot that works is withdrawn: %v %v", e.Stop, err)
+	}
+}
+
+// A batch system may start a launch twice. When the launch has ended, or is not known to
+// it any more, both pilots are gone: the second would keep its jobs until its lease is
+// over. If only one of them goes, the launch goes on.
+func TestLaunchWithTwoPilots(t *testing.T) {
+	core, _ := New(Config{})
+	step := func(in Input) Effects {
+		t.Helper()
+		e, err := core.Step(epoch, in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	pilots := func() (ids []PilotID) {
+		for _, p := range core.Pilots() {
+			ids = append(ids, p.Pilot)
+		}
+		return ids
+	}
+	come := func(id PilotID) {
+		t.Helper()
+		step(Sync{Pilot: id, Seq: 1, Full: true, Hello: &PilotInfo{Host: string("host of " + id), Site: "farm", Launch: "l1"}})
+	}
+	step(SetSite{Site{Name: "farm", MaxPilots: 1}})
+	step(PilotSubmitted{Site: "farm", Launch: "l1"})
+	come("p1")
+	come("p2")
+	come("p3")
+	step(Sync{Pilot: "p3", Seq: 2, Leaving: true})
+	if got := fmt.Sprint(pilots(), len(core.Launches())); got != "[p1 p2] 1" {
+		t.Errorf("when one of three pilots has left there are pilots and launches %s", got)
+	}
+	step(PilotEnded{Launch: "l1"})
+	if got := fmt.Sprint(pilots(), len(core.Launches())); got != "[] 0" {
+		t.Errorf("when the launch has ended there are pilots and launches %s", got)
 	}
 }
