@@ -3,6 +3,7 @@ package access
 import (
 	"crypto/hmac"
 	"crypto/sha256"
+	"strings"
 
 	"fairway/internal/storage"
 	"fairway/internal/storage/served"
@@ -23,8 +24,12 @@ func (a *Authority) FileKey() *served.Key {
 func GrantFiles(key *served.Key, launch, prefix string, answer *wire.SyncAnswer) {
 	read := func(files []*wire.InputFile) {
 		for _, f := range files {
-			if f.GetPfn() != "" {
-				f.Ticket = key.Ticket(launch, served.Read, f.GetPfn())
+			switch pfn := f.GetPfn(); {
+			case pfn == "":
+			case strings.HasSuffix(f.GetFile().GetLfn(), "/") && f.GetAdler32() == 0 && storage.IsLocal(pfn):
+				f.Ticket = key.Ticket(launch, served.Read, served.Packed(pfn)) // a folder from outside
+			default:
+				f.Ticket = key.Ticket(launch, served.Read, pfn)
 			}
 		}
 	}

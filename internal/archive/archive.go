@@ -26,8 +26,11 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"fairway/internal/beneath"
 )
@@ -96,13 +99,53 @@ func Pack(ctx context.Context, out *os.File, folder *beneath.Folder) error {
 	return err
 }
 
-func pack(ctx context.Context, z *zip.Writer, in *beneath.Folder, element string, e Entry, info fs.FileInfo) error {
+// PackListing writes the archive of a folder from outside, as it was listed. A file that
+// has changed since then is an error.
+func PackListing(ctx context.Context, out *os.File, folder string, listing Listing) error {
+	holes := newHoles(out)
+	z := zip.NewWriter(holes)
+	err := z.SetComment(comment)
+	for i := 0; err == nil && i < len(listing); i++ {
+		err = listing[i].pack(ctx, z, folder)
+	}
+	if err == nil {
+		err = z.Close()
+	}
+	if err == nil {
+		err = holes.end()
+	}
+	return err
+}
+
+func (f *Found) pack(ctx context.Context, z *zip.Writer, folder string) error {
+	to, err := f.create(z)
+	if err != nil || f.Kind == Folder {
+		return err
+	}
+	if f.Kind == Link {
+		_, err = io.WriteString(to, f.Target)
+		return err
+	}
+	from, err := os.OpenFile(filepath.Join(folder, f.Name), os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	return copyUnchanged(ctx, to, from, f.Entry, f.Info)
+}
+
+// create begins an entry of an archive.
+func (e *Entry) create(z *zip.Writer) (io.Writer, error) {
 	header := &zip.FileHeader{Name: e.Name, Method: zip.Store, Modified: epoch}
 	header.SetMode(e.mode())
 	if e.Kind == Folder {
 		header.Name += "/"
 	}
-	to, err := z.CreateHeader(header)
+	return z.CreateHeader(header)
+}
+
+func pack(ctx context.Context, z *zip.Writer, in *beneath.Folder, element string, e Entry, info fs.FileInfo) error {
+	to, err := e.create(z)
 	if err != nil {
 		return err
 	}
@@ -121,6 +164,11 @@ func packFile(ctx context.Context, to io.Writer, in *beneath.Folder, element str
 		return refused(e.Name, err)
 	}
 	defer from.Close()
+	return copyUnchanged(ctx, to, from, e, before)
+}
+
+// copyUnchanged copies a file that is still what it was.
+func copyUnchanged(ctx context.Context, to io.Writer, from *os.File, e Entry, before fs.FileInfo) error {
 	size, err := io.Copy(to, within{ctx, from})
 	if err != nil {
 		return fmt.Errorf("%s in it: %w", e.Name, err)

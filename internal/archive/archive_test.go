@@ -215,6 +215,36 @@ func long(folder string, size int) error {
 	return nil
 }
 
+// What a person's folder holds has one archive, however it was listed.
+func TestAListingIsPackedAsItsFolder(t *testing.T) {
+	folder := t.TempDir()
+	scene(t, folder)
+	walked, err := packed(t, folder)
+	must(t, err)
+	listing, err := List(folder)
+	must(t, err)
+	pack := func() (*os.File, error) {
+		out, err := os.Create(filepath.Join(t.TempDir(), "archive"))
+		must(t, err)
+		t.Cleanup(func() { out.Close() })
+		return out, PackListing(t.Context(), out, folder, listing)
+	}
+	listed, err := pack()
+	must(t, err)
+	if !bytes.Equal(bytesOf(t, walked), bytesOf(t, listed)) {
+		t.Error("the archives differ")
+	}
+	for _, found := range listing {
+		if found.Kind == File && found.Size > 0 {
+			must(t, os.Chtimes(filepath.Join(folder, found.Name), time.Time{}, time.Unix(1, 0)))
+			break
+		}
+	}
+	if _, err := pack(); err == nil || !strings.Contains(err.Error(), "somebody wrote to") {
+		t.Error("a file that has changed since:", err)
+	}
+}
+
 // A folder of a person may hold links to files anywhere.
 func TestListingOfAPersonsFolder(t *testing.T) {
 	folder, other := t.TempDir(), t.TempDir()

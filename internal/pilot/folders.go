@@ -18,6 +18,7 @@ import (
 	"fairway/internal/cache"
 	"fairway/internal/disk"
 	"fairway/internal/storage"
+	"fairway/internal/storage/served"
 	"fairway/sched"
 )
 
@@ -291,10 +292,13 @@ func (in *stageIn) unpack(i *input) (tree *folderTree, err error) {
 	defer into.Close()
 	var entries []archive.Entry
 	path := filepath.Join(in.workspace.folder, name)
-	if i.madeByJob() || !storage.IsLocal(i.pfn) {
+	switch {
+	case i.madeByJob() || !storage.IsLocal(i.pfn):
 		entries, err = in.unpackArchive(i, into, path+".zip")
-	} else {
+	case in.isHere(i):
 		entries, err = in.takeFolder(i, path)
+	default:
+		entries, err = in.fetchFolder(i, into, path+".zip")
 	}
 	if err == nil {
 		tree, err = newFolderTree(path, entries)
@@ -335,11 +339,38 @@ func (in *stageIn) unpackArchive(i *input, into *beneath.Folder, path string) ([
 	return a.Entries(), nil
 }
 
+// isHere says whether a folder from outside is taken by its path: where the server is on
+// this machine, and where the path leads to what the run took up.
+func (in *stageIn) isHere(i *input) bool {
+	if in.reach == nil {
+		return true
+	}
+	source, err := in.places.Path(i.pfn)
+	if err == nil {
+		_, err = in.listed(i, source)
+	}
+	return err == nil
+}
+
+// fetchFolder gets a folder from outside through the server.
+func (in *stageIn) fetchFolder(i *input, into *beneath.Folder, path string) ([]archive.Entry, error) {
+	packed := &input{Item: cache.Item{Ref: i.Ref}, pfn: served.Packed(i.pfn), ticket: i.ticket}
+	entries, err := in.unpackArchive(packed, into, path)
+	if err != nil {
+		return nil, err
+	}
+	now, err := in.storage.Stat(served.WithTicket(in.attempt.ctx, packed.pfn, packed.ticket), packed.pfn)
+	if err == nil && now.Inode != i.Tag {
+		err = &changedError{i.pfn}
+	}
+	return entries, err
+}
+
 // takeFolder links or copies a folder from outside.
 func (in *stageIn) takeFolder(i *input, path string) ([]archive.Entry, error) {
 	source, err := in.places.Path(i.pfn)
 	if err != nil {
-		return nil, fmt.Errorf("%w; an input folder must be reached by its path: pack it into one file, or run the step at a site that shares it", err)
+		return nil, err
 	}
 	listing, err := in.listed(i, source)
 	if err != nil {

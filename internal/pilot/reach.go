@@ -71,6 +71,9 @@ func (r *reach) of(pfn string) (served.Reach, bool) {
 
 // reads is the element by which a file is read.
 func (r *reach) reads(ctx context.Context, pfn string) (storage.Element, error) {
+	if _, packed := served.Unpacked(pfn); packed {
+		return r.through, nil
+	}
 	if proved, marked := r.of(pfn); marked {
 		if proved.Reads {
 			return r.near, nil
@@ -127,7 +130,10 @@ func (r *reach) Get(ctx context.Context, pfn, path string) (int64, error) {
 // TaskQueue knows the file.
 func (r *reach) Stat(ctx context.Context, pfn string) (storage.Info, error) {
 	proved, marked := r.of(pfn)
+	_, packed := served.Unpacked(pfn)
 	switch {
+	case packed:
+		return r.through.Stat(ctx, pfn)
 	case marked && proved.Reads && proved.Exact:
 		return r.near.Stat(ctx, pfn)
 	case storage.IsLocal(pfn):

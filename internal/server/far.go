@@ -82,8 +82,9 @@ func (s *Server) openFiles() (http.Handler, error) {
 	}
 	element := maps.Clone(s.element)
 	element[served.LogScheme] = served.Logs(s.folders.Logs)
+	unfinished := filepath.Join(s.folders.Storage, unfinishedName)
 	return served.NewHandler(served.Config{
-		Element: element, Unfinished: filepath.Join(s.folders.Storage, unfinishedName), Marks: marks,
+		Element: inputFolders{element, places, unfinished}, Unfinished: unfinished, Marks: marks,
 		Authority: s.authority.FileKey(), Log: s.log,
 		Launch: func(ctx context.Context) (string, bool) {
 			caller, known := access.CallerOf(ctx)

@@ -70,6 +70,45 @@ func TestApart(t *testing.T) {
 	}
 }
 
+// A folder that is an input is in no file that could be sent as it is, and holds links,
+// also such as lead out of it.
+func TestApartFolderInput(t *testing.T) {
+	folders := texts(`workflow: folders
+inputs:
+  reference: {files: 'ref/', as: 'reference/'}
+  texts: {files: 'in/{n}.txt', as: 'in/{n}'}
+steps:
+  look:
+    each: in/{n}
+    reads: reference/
+    writes: seen/{n}
+    command: |
+      cd reference
+      find . | sort | while read -r f; do [ -d "$f" ] && echo "$f/" || echo "$f $(cksum < "$f")"; done > ../seen/$n
+      ./program >> ../seen/$n
+  make:
+    reads: reference/
+    writes: made/
+    command: mkdir made; cp -r reference/sub made/; cp in.txt made/ 2>/dev/null || echo none > made/in.txt
+`)
+	lay := folders.lay
+	folders.lay = func(t *testing.T, folder string) {
+		lay(t, folder)
+		write(t, filepath.Join(folder, "ref/sub/deep/file"), strings.Repeat("deep\n", 100_000))
+		write(t, filepath.Join(folder, "ref/program"), "#!/bin/sh\necho it runs\n")
+		write(t, filepath.Join(folder, "outside"), "outside\n")
+		for _, err := range []error{
+			os.Chmod(filepath.Join(folder, "ref/program"), 0o755), os.Mkdir(filepath.Join(folder, "ref/empty"), 0o755),
+			os.Symlink("sub/deep", filepath.Join(folder, "ref/inside")), os.Symlink("../outside", filepath.Join(folder, "ref/out")),
+		} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	onFar(t, folders)
+}
+
 func TestApartLambda(t *testing.T) { onFar(t, lambda(t)) }
 
 func TestApartSiteTest(t *testing.T) {

@@ -185,6 +185,9 @@ func (h *Handler) read(w http.ResponseWriter, r *http.Request, q *request) {
 
 // describe tells of an open file, and else of what has its name.
 func (h *Handler) describe(ctx context.Context, pfn string, body io.Reader) (storage.Info, fs.FileMode, error) {
+	if known, ok := body.(interface{ Info() storage.Info }); ok {
+		return known.Info(), 0o444, nil
+	}
 	if local, ok := body.(*os.File); ok {
 		info, err := local.Stat()
 		if err != nil {

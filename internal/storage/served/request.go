@@ -42,6 +42,13 @@ const (
 	errorTrailer   = "Fairway-Error"
 )
 
+// Packed is the name of an archive of a folder from outside (package archive), which a
+// server makes when it is read.
+func Packed(pfn string) string { return pfn + "/" }
+
+// Unpacked is the folder of which a name is the archive; false for other names.
+func Unpacked(pfn string) (folder string, ok bool) { return strings.CutSuffix(pfn, "/") }
+
 // MaxName bounds a PFN and a pattern, in bytes.
 const MaxName = 8 << 10
 
