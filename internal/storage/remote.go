@@ -80,7 +80,19 @@ func ParseURL(pfn string) (*url.URL, error) {
 	if u.User != nil {
 		return nil, fmt.Errorf("%s: the URL holds a user or a password; take them out and give them in the environment", Shown(pfn))
 	}
+	if err := CheckName(u.Path); err != nil {
+		return nil, err
+	}
 	return u, nil
+}
+
+// CheckName refuses names that no element of a network gives to a file, since no
+// list of names could hold them.
+func CheckName(name string) error {
+	if strings.ContainsAny(name, "\n\r\x00") {
+		return fmt.Errorf("%q: a name on a server may have no line break and no zero byte", name)
+	}
+	return nil
 }
 
 // Receive makes a file appear at path with what body gives, complete or not at

@@ -78,6 +78,9 @@ func (e *Element) object(pfn string) (o object, err error) {
 	if o.bucket == "" || strings.ContainsAny(o.bucket, "@?#") {
 		return o, fmt.Errorf("%s: write s3://BUCKET/KEY; the server and the keys stand in the environment or in ~/.aws", storage.Shown(pfn))
 	}
+	if err := storage.CheckName(o.key); err != nil {
+		return o, err
+	}
 	o.Core, err = e.client()
 	return o, err
 }

@@ -5,9 +5,11 @@ package storagetest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"math/rand/v2"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,6 +29,7 @@ type Place struct {
 	// succeed. What is there is still one of them, whole.
 	Replaces bool
 	NoTimes  bool // the server tells no time of modification
+	Escaped  bool // PFNs have names as URLs have them
 	// Server lists and removes files where Element does not.
 	Server storage.Element
 }
@@ -40,7 +43,12 @@ func (p Place) server() storage.Element {
 }
 
 // file is the PFN of a file.
-func (p Place) file(name string) string { return p.PFN + "/" + name }
+func (p Place) file(name string) string {
+	if p.Escaped {
+		name = (&url.URL{Path: name}).EscapedPath()
+	}
+	return p.PFN + "/" + name
+}
 
 // Run checks the guarantees of [storage.Element] on places that open makes, one
 // for each test.
@@ -55,6 +63,9 @@ func Run(t *testing.T, open func(t *testing.T) Place) {
 		"nothing unfinished is left":             nothingLeft,
 		"a file to be got must not be there":     gotOnce,
 		"odd names are names":                    oddNames,
+		"a name is refused or means itself":      oddOrRefused,
+		"long names are refused or names":        longNames,
+		"nobody sees a part of a file":           neverAPart,
 		"a transfer that is cancelled leaves it": cancelled,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, open(t)) })
@@ -235,6 +246,74 @@ func gotOnce(t *testing.T, p Place) {
 	if got, _ := os.ReadFile(path); string(got) != "mine" {
 		t.Errorf("it was overwritten with %q", got)
 	}
+}
+
+// neverAPart looks for a file all the time while it is put.
+func neverAPart(t *testing.T, p Place) {
+	contents := Contents(24 << 20)
+	path, ended := Local(t, contents), make(chan error, 1)
+	go func() { ended <- p.Element.Put(t.Context(), path, p.file("deep/x")) }()
+	for looking := true; looking; {
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Fatal(err)
+			}
+			looking = false
+		default:
+		}
+		info, err := p.Element.Stat(t.Context(), p.file("deep/x"))
+		if err == nil && info.Size != int64(len(contents)) || err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatalf("there is a file of %d bytes, %v", info.Size, err)
+		}
+	}
+	check(t, p, "deep/x", contents)
+}
+
+// Characters with a meaning in URLs, shells, patterns, or the arguments of programs.
+func oddOrRefused(t *testing.T, p Place) {
+	for i, name := range []string{"a b", "100%", "%41", "ü-é", "a#b", "it's", `"q"`, "[x]", "{y}", "*", "a?b=c", `back\slash`, "--help", " ", "a:b", "$(id)", "new\nline"} {
+		folder := fmt.Sprintf("%d/", i)
+		if err := p.Element.Put(t.Context(), Local(t, name), p.file(folder+name)); err != nil {
+			if storage.Temporary(err) {
+				t.Errorf("%q is refused for a while only: %v", name, err)
+			}
+			if entries, err := p.server().List(t.Context(), p.file(folder)); err == nil && len(entries) > 0 {
+				t.Errorf("%q was refused, and there is %v", name, entries)
+			}
+			continue
+		}
+		check(t, p, folder+name, name)
+		got := names(t, p, strings.TrimSuffix(p.file(folder), "/"))
+		if p.Escaped && len(got) == 1 {
+			got[0], _ = url.PathUnescape(got[0])
+		}
+		if !slices.Equal(got, []string{name}) {
+			t.Errorf("%q is listed as %q", name, got)
+		}
+	}
+}
+
+func longNames(t *testing.T, p Place) {
+	for what, name := range map[string]string{
+		"one element":   strings.Repeat("x", 4000),
+		"many elements": strings.Repeat(strings.Repeat("y", 199)+"/", 20) + "z",
+		"nearly long":   strings.Repeat(strings.Repeat("v", 99)+"/", 7) + "w",
+	} {
+		err := p.Element.Put(t.Context(), Local(t, what), p.file(name))
+		if err == nil {
+			check(t, p, name, what)
+			continue
+		}
+		if what == "nearly long" {
+			t.Errorf("a name of %d bytes is refused: %v", len(name), err)
+		}
+		if _, stat := p.Element.Stat(t.Context(), p.file(name)); stat == nil {
+			t.Errorf("%s: it was refused, and is there: %v", what, err)
+		}
+	}
+	put(t, p, "after", "x")
+	check(t, p, "after", "x")
 }
 
 // A blank stands for what must be escaped in some place. URLs say it as %20.

@@ -14,7 +14,7 @@ var places atomic.Int64
 func TestWebDAVConforms(t *testing.T) {
 	address := storagetest.WebDAV(t)
 	storagetest.Run(t, func(t *testing.T) storagetest.Place {
-		return storagetest.Place{Element: New(Credentials{}), Replaces: true, PFN: fmt.Sprintf("dav://%s/%d", address, places.Add(1))}
+		return storagetest.Place{Element: New(Credentials{}), Replaces: true, Escaped: true, PFN: fmt.Sprintf("dav://%s/%d", address, places.Add(1))}
 	})
 }
 
@@ -25,6 +25,6 @@ func TestXRootDOverHTTPConforms(t *testing.T) {
 	}
 	_, address, _ := storagetest.XRootD(t)
 	storagetest.Run(t, func(t *testing.T) storagetest.Place {
-		return storagetest.Place{Element: New(Credentials{}), NoTimes: true, Replaces: true, PFN: fmt.Sprintf("http://%s/store/%d", address, places.Add(1))}
+		return storagetest.Place{Element: New(Credentials{}), NoTimes: true, Replaces: true, Escaped: true, PFN: fmt.Sprintf("http://%s/store/%d", address, places.Add(1))}
 	})
 }

@@ -81,10 +81,28 @@ func (u *upload) moved(ctx context.Context) error {
 		move := u.r.to("MOVE", unfinished, http.Header{"Destination": {target.String()}, "Overwrite": {"F"}})
 		err = u.ask(ctx, move, http.StatusCreated, http.StatusNoContent, http.StatusOK)
 	}
+	if err == nil {
+		return u.arrived(ctx)
+	}
 	if err != nil {
 		_ = u.ask(context.WithoutCancel(ctx), u.r.to(http.MethodDelete, unfinished, nil), http.StatusOK, http.StatusNoContent)
 	}
 	return err
+}
+
+// arrived looks whether a file that was moved stands under its name: XRootD takes a
+// destination as it is written, with what is escaped in it.
+func (u *upload) arrived(ctx context.Context) error {
+	escaped := u.r.url.EscapedPath()
+	if escaped == u.r.url.Path {
+		return nil
+	}
+	err := u.ask(ctx, u.r.to(http.MethodHead, u.r.url.Path, nil), http.StatusOK)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	_ = u.ask(context.WithoutCancel(ctx), u.r.to(http.MethodDelete, escaped, nil), http.StatusOK, http.StatusNoContent)
+	return fmt.Errorf("put %s: this server gives no file a name with characters that a URL must escape: name it otherwise, or use another protocol of the server", storage.Shown(u.r.pfn))
 }
 
 // direct writes the file under its own name if there is none.

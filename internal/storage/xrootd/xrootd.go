@@ -48,8 +48,8 @@ func parse(pfn string) (file, error) {
 	_, rest, _ := strings.Cut(pfn, "://")
 	_, name, _ := strings.Cut(rest, "/")
 	name = path.Clean("/" + name)
-	if strings.ContainsAny(name, "\n\r\x00?") {
-		return file{}, fmt.Errorf("%q: a name on an XRootD server may have no line break and no zero byte", pfn)
+	if err := storage.CheckName(name); err != nil {
+		return file{}, err
 	}
 	return file{pfn, u.Scheme + "://" + u.Host, name}, nil
 }
