@@ -25,10 +25,13 @@ type Checksum struct {
 type ChecksumError struct {
 	PFN       string
 	Kind      string
-	Has, Told string
+	Has, Told string // empty where they are not known
 }
 
 func (e *ChecksumError) Error() string {
+	if e.Has == "" {
+		return fmt.Sprintf("%s: what was transferred has another %s than the server tells", e.PFN, e.Kind)
+	}
 	return fmt.Sprintf("%s: what was transferred has the %s %s, and the server tells %s", e.PFN, e.Kind, e.Has, e.Told)
 }
 

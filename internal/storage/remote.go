@@ -13,14 +13,19 @@ import (
 	"os"
 	"path"
 	"strings"
+	"time"
 )
 
 // StatusError is an answer of a server that is not what was asked for.
 type StatusError struct {
-	PFN    string // as Shown
-	Status int    // of HTTP
-	Text   string // what the server said; empty: the usual text of the status
+	PFN    string        // as Shown
+	Status int           // of HTTP
+	Text   string        // what the server said; empty: the usual text of the status
+	After  time.Duration // when the server wants to be asked again; 0: it does not say
 }
+
+// RetryAfter makes Retry wait for as long as the server wants.
+func (e *StatusError) RetryAfter() time.Duration { return e.After }
 
 func (e *StatusError) Error() string {
 	text := e.Text

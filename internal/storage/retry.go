@@ -13,6 +13,8 @@ import (
 const (
 	DefaultTries   = 4
 	DefaultBackoff = 200 * time.Millisecond
+	// MaxRetryAfter bounds how long a server may have itself waited for.
+	MaxRetryAfter = time.Minute
 )
 
 type retrying struct {
@@ -28,7 +30,8 @@ type Sleep func(ctx context.Context, d time.Duration) error
 // Retry decorates an element so that each operation is tried up to tries times
 // when the network or the server fails. The pause before the next try is backoff,
 // doubled each time, and between half of that and all of it by chance, so that
-// many clients of one server do not come back together. Open is tried again until
+// many clients of one server do not come back together. It is no shorter than the
+// server says (Retry-After), up to MaxRetryAfter. Open is tried again until
 // it returns a reader; what is read from it is not.
 func Retry(e Element, tries int, backoff time.Duration, sleep Sleep) Element {
 	return &retrying{e, tries, backoff, sleep}
@@ -42,7 +45,17 @@ func Temporary(err error) bool {
 	}
 	var status *StatusError
 	var network net.Error
-	return !errors.As(err, &status) && errors.As(err, &network) || errors.Is(err, io.ErrUnexpectedEOF)
+	// io.EOF is what a connection ends with that brought no answer at all.
+	return !errors.As(err, &status) && errors.As(err, &network) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
+}
+
+// told is how long the server wants to be left alone.
+func told(err error) time.Duration {
+	var server interface{ RetryAfter() time.Duration }
+	if errors.As(err, &server) {
+		return min(server.RetryAfter(), MaxRetryAfter)
+	}
+	return 0
 }
 
 func (r *retrying) do(ctx context.Context, operation func() error) error {
@@ -52,7 +65,7 @@ func (r *retrying) do(ctx context.Context, operation func() error) error {
 		if err == nil || try >= r.tries || ctx.Err() != nil || !Temporary(err) {
 			return err
 		}
-		if r.sleep(ctx, pause/2+rand.N(pause/2+1)) != nil {
+		if r.sleep(ctx, max(pause/2, told(err))+rand.N(pause/2+1)) != nil {
 			return err
 		}
 		pause *= 2

@@ -10,21 +10,41 @@ import (
 
 	"fairway/internal/flow"
 	"fairway/internal/storage"
+	"fairway/internal/storage/s3"
 	"fairway/internal/storage/storagetest"
 	"fairway/internal/storage/web"
+	"fairway/internal/storage/xrootd"
 )
 
 // A pattern of a URL finds what the same pattern of a path finds, with the values
 // of its placeholders; nothing is listed where nothing is open.
 func TestPatternsOfURLs(t *testing.T) {
-	address := storagetest.WebDAV(t)
-	e := web.New(web.Credentials{})
-	defer e.Close()
+	t.Run("WebDAV", func(t *testing.T) {
+		e := web.New(web.Credentials{})
+		t.Cleanup(e.Close)
+		patterns(t, e, "dav", "dav://"+storagetest.WebDAV(t)+"/d/")
+	})
+	t.Run("S3", func(t *testing.T) {
+		address, buckets := storagetest.S3(t)
+		if err := os.Mkdir(buckets+"/bucket", 0o777); err != nil {
+			t.Fatal(err)
+		}
+		e := s3.New(func() (s3.Config, error) {
+			return s3.Config{Endpoint: "http://" + address, Region: "us-east-1", AccessKey: storagetest.AccessKey, SecretKey: storagetest.SecretKey}, nil
+		})
+		patterns(t, e, "s3", "s3://bucket/d/")
+	})
+	t.Run("XRootD", func(t *testing.T) {
+		address, _, _ := storagetest.XRootD(t)
+		patterns(t, xrootd.Element{}, "root", "root://"+address+"//store/d/")
+	})
+}
+
+func patterns(t *testing.T, e storage.Element, scheme, folder string) {
 	local := filepath.Join(t.TempDir(), "x")
 	if err := os.WriteFile(local, []byte("contents"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	folder := "dav://" + address + "/d/"
 	for _, name := range []string{"run1/a.fq", "run1/b.fq", "run2/a.fq", "run2/a.txt", "other/a.fq", "run10/a.fq"} {
 		if err := e.Put(t.Context(), local, folder+name); err != nil {
 			t.Fatal(err)
@@ -58,7 +78,7 @@ steps:
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, err := NewFinder(t.TempDir(), storage.Schemes{"dav": e}).Find(t.Context(), f.Inputs()[0])
+	files, err := NewFinder(t.TempDir(), storage.Schemes{scheme: e}).Find(t.Context(), f.Inputs()[0])
 	if err != nil {
 		t.Fatal(err)
 	}

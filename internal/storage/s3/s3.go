@@ -93,6 +93,12 @@ func failed(pfn string, err error) error {
 		if errors.As(err, &at) {
 			err = at.Err
 		}
+		switch text := err.Error(); { // minio-go has no types for these
+		case strings.Contains(text, "Connection closed by foreign host"):
+			err = fmt.Errorf("the server closed the connection: %w", io.ErrUnexpectedEOF)
+		case strings.Contains(text, "checksum mismatch"):
+			return &storage.ChecksumError{PFN: pfn, Kind: "checksum"}
+		}
 		return fmt.Errorf("%s: %w", pfn, err)
 	}
 	text := answer.Code
@@ -113,7 +119,21 @@ func (o object) open(ctx context.Context) (io.ReadCloser, storage.Checksum, erro
 		cancel(err)
 		return nil, storage.Checksum{}, failed(o.pfn, err)
 	}
-	return storage.Steady(ctx, cancel, body, o.pfn), checksumOf(info), nil
+	return storage.Steady(ctx, cancel, &received{body, o.pfn}, o.pfn), checksumOf(info), nil
+}
+
+// received is a body whose errors are as other elements have them.
+type received struct {
+	io.ReadCloser
+	pfn string
+}
+
+func (r *received) Read(p []byte) (int, error) {
+	n, err := r.ReadCloser.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = failed(r.pfn, err)
+	}
+	return n, err
 }
 
 // md5ETag is an ETag that is the MD5 sum of an object: not one of several parts.

@@ -100,14 +100,34 @@ func short(t *testing.T) string {
 	return folder
 }
 
+// tiny is a disk of 2 MiB.
+func tiny(t *testing.T) string {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("mounting a tmpfs needs root")
+	}
+	folder := short(t)
+	if err := syscall.Mount("fairway-test", folder, "tmpfs", 0, "size=2m"); err != nil {
+		t.Skip("no tmpfs here:", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(folder, syscall.MNT_DETACH) })
+	open(t, folder)
+	return folder
+}
+
 // WebDAV starts nginx and returns host and port.
-func WebDAV(t *testing.T) string {
+func WebDAV(t *testing.T) string { return webDAV(t, short(t)) }
+
+// FullWebDAV is WebDAV on a disk of 2 MiB.
+func FullWebDAV(t *testing.T) string { return webDAV(t, tiny(t)) }
+
+func webDAV(t *testing.T, folder string) string {
 	nginx := program(t, "nginx", "apt install nginx-light libnginx-mod-http-dav-ext")
 	const module = "/usr/lib/nginx/modules/ngx_http_dav_ext_module.so"
 	if _, err := os.Stat(module); err != nil {
 		program(t, "ngx_http_dav_ext_module.so", "apt install libnginx-mod-http-dav-ext")
 	}
-	folder, port := short(t), freePort(t)
+	port := freePort(t)
 	open(t, folder+"/root", folder+"/tmp")
 	as := ""
 	if os.Getuid() == 0 {
@@ -126,14 +146,19 @@ http { access_log off; root %[2]s/root; client_body_temp_path %[2]s/tmp; client_
 
 // XRootD starts an XRootD server and returns host and port of both its protocols,
 // and the folder that is /store there.
-func XRootD(t *testing.T) (root, http, store string) {
+func XRootD(t *testing.T) (root, http, store string) { return xrootd(t, short(t)) }
+
+// FullXRootD is XRootD on a disk of 2 MiB.
+func FullXRootD(t *testing.T) (root, http, store string) { return xrootd(t, tiny(t)) }
+
+func xrootd(t *testing.T, export string) (root, http, store string) {
 	xrootd := program(t, "xrootd", "apt install xrootd-server")
 	program(t, "xrdcp", "apt install xrootd-client")
 	folder, port, web := short(t), freePort(t), freePort(t)
-	open(t, folder+"/export", folder+"/export/store", folder+"/admin", folder+"/run")
+	open(t, export, export+"/store", folder+"/admin", folder+"/run")
 	config := fmt.Sprintf(`all.role server
 all.export /store
-oss.localroot %[1]s/export
+oss.localroot %[4]s
 all.adminpath %[1]s/admin
 all.pidpath %[1]s/run
 xrd.port %[2]d
@@ -141,7 +166,7 @@ xrd.network nodnr
 xrootd.chksum max 2 adler32 crc32 md5
 xrd.protocol XrdHttp:%[3]d libXrdHttp.so
 http.selfhttps2http no
-`, folder, port, web)
+`, folder, port, web, export)
 	if err := os.WriteFile(folder+"/cfg", []byte(config), 0o666); err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +175,7 @@ http.selfhttps2http no
 		arguments = append(arguments, "-R", "xrootd")
 	}
 	serve(t, exec.Command(xrootd, arguments...), port)
-	return fmt.Sprint("127.0.0.1:", port), fmt.Sprint("127.0.0.1:", web), filepath.Join(folder, "export/store")
+	return fmt.Sprint("127.0.0.1:", port), fmt.Sprint("127.0.0.1:", web), filepath.Join(export, "store")
 }
 
 // The keys of the server that S3 starts.
@@ -161,9 +186,14 @@ const (
 
 // S3 starts versitygw and returns host and port, and the folder in which folders
 // are buckets.
-func S3(t *testing.T) (address, buckets string) {
+func S3(t *testing.T) (address, buckets string) { return s3(t, t.TempDir()) }
+
+// FullS3 is S3 on a disk of 2 MiB.
+func FullS3(t *testing.T) (address, buckets string) { return s3(t, tiny(t)) }
+
+func s3(t *testing.T, folder string) (string, string) {
 	versity := program(t, "versitygw", "make test-storage installs it")
-	folder, port := t.TempDir(), freePort(t)
+	port := freePort(t)
 	c := exec.Command(versity, "--port", fmt.Sprint("127.0.0.1:", port), "--region", "us-east-1", "posix", folder)
 	c.Env = append(clean(os.Environ()), "ROOT_ACCESS_KEY="+AccessKey, "ROOT_SECRET_KEY="+SecretKey)
 	serve(t, c, port)

@@ -1,11 +1,14 @@
 package web
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"fairway/internal/storage"
 	"fairway/internal/storage/storagetest"
 )
 
@@ -27,4 +30,36 @@ func TestXRootDOverHTTPConforms(t *testing.T) {
 	storagetest.Run(t, func(t *testing.T) storagetest.Place {
 		return storagetest.Place{Element: New(Credentials{}), NoTimes: true, Replaces: true, Escaped: true, PFN: fmt.Sprintf("http://%s/store/%d", address, places.Add(1))}
 	})
+}
+
+// atOnce tries again without a pause.
+func atOnce(context.Context, time.Duration) error { return nil }
+
+func faulty(address, root string, checked bool) func(*testing.T, *storagetest.Proxy) storagetest.Faulty {
+	return func(t *testing.T, proxy *storagetest.Proxy) storagetest.Faulty {
+		web := New(Credentials{})
+		t.Cleanup(web.Close)
+		folder := fmt.Sprintf("%s/%d", root, places.Add(1))
+		e := storage.Retry(web, storage.DefaultTries, storage.DefaultBackoff, atOnce)
+		direct := storagetest.Place{Element: e, PFN: "dav://" + address + folder}
+		through := storagetest.Place{Element: e, PFN: "dav://" + proxy.Address + folder}
+		return storagetest.Faulty{Place: through, Direct: direct, Checked: checked}
+	}
+}
+
+func TestWebDAVUnderFaults(t *testing.T) {
+	address := storagetest.WebDAV(t)
+	storagetest.RunFaults(t, faulty(address, "", false), address)
+}
+
+func TestXRootDOverHTTPUnderFaults(t *testing.T) {
+	if os.Getenv(storagetest.Required) == "" {
+		t.Skip("the server of Debian 12 may end under it: make test-storage runs it")
+	}
+	_, address, _ := storagetest.XRootD(t)
+	storagetest.RunFaults(t, faulty(address, "/store", true), address)
+}
+
+func TestFullWebDAV(t *testing.T) {
+	storagetest.Full(t, storagetest.Place{Element: New(Credentials{}), PFN: "dav://" + storagetest.FullWebDAV(t) + "/x"})
 }

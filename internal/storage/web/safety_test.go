@@ -168,3 +168,25 @@ func TestTriesAgain(t *testing.T) {
 		web.Close()
 	}
 }
+
+// A server that says when it wants to be asked again is left alone until then, but
+// holds nobody for ever.
+func TestServersSayWhenToComeBack(t *testing.T) {
+	for said, least := range map[string]time.Duration{"7": 7 * time.Second, "60000": storage.MaxRetryAfter, "soon": 500 * time.Millisecond, "-1": 500 * time.Millisecond} {
+		url := served(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", said)
+			w.WriteHeader(http.StatusServiceUnavailable)
+		})
+		web := New(Credentials{})
+		e := storage.Retry(web, 2, time.Second, func(_ context.Context, d time.Duration) error {
+			if d < least || d > least+time.Second {
+				t.Errorf("%s: a pause of %v", said, d)
+			}
+			return nil
+		})
+		if _, err := e.Stat(t.Context(), url); err == nil {
+			t.Error("it went well")
+		}
+		web.Close()
+	}
+}

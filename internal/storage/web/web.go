@@ -27,6 +27,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -137,6 +138,9 @@ func (e *Element) do(ctx context.Context, r *request, wanted ...int) (*http.Resp
 	}
 	discard(answer)
 	failed := &storage.StatusError{PFN: storage.Shown(r.pfn), Status: answer.StatusCode}
+	if seconds, err := strconv.ParseUint(answer.Header.Get("Retry-After"), 10, 16); err == nil {
+		failed.After = time.Duration(seconds) * time.Second
+	}
 	if denied(answer.StatusCode) {
 		failed.Text = http.StatusText(answer.StatusCode) + " (" + e.credentials.describe(r.url) + ")"
 	}

@@ -84,9 +84,7 @@ func (u *upload) moved(ctx context.Context) error {
 	if err == nil {
 		return u.arrived(ctx)
 	}
-	if err != nil {
-		_ = u.ask(context.WithoutCancel(ctx), u.r.to(http.MethodDelete, unfinished, nil), http.StatusOK, http.StatusNoContent)
-	}
+	_ = u.ask(context.WithoutCancel(ctx), u.r.to(http.MethodDelete, unfinished, nil), http.StatusOK, http.StatusNoContent)
 	return err
 }
 

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -22,8 +23,22 @@ import (
 // it stalls (storage.StallTime), or with its context.
 var limits = []string{
 	"XRD_CONNECTIONWINDOW=10", "XRD_CONNECTIONRETRY=1", "XRD_REQUESTTIMEOUT=60", "XRD_STREAMTIMEOUT=60", "XRD_TIMEOUTRESOLUTION=1",
-	"XRD_STREAMERRORWINDOW=10", "XRD_LOGLEVEL=Error",
+	"XRD_STREAMERRORWINDOW=10",
+	// Only here a client tells that the server has redirected it to a file of this
+	// machine (astray). What it says otherwise at this level is left out (kept).
+	"XRD_LOGLEVEL=Debug", "XRD_LOGMASK_WARNING=None", "XRD_LOGMASK_INFO=None",
 }
+
+// astray is what a client says when a server sends it to a file of the machine that
+// it runs on, which it follows. What it reads there is not what was asked for.
+const astray = "Handling local redirect"
+
+// errAstray is the error of such a transfer.
+var errAstray = errors.New("the server redirects to a file of this machine")
+
+// writeNoFile begins a command that can write to no file, so that a server which
+// redirects what is sent to it changes none.
+var writeNoFile = []string{"/bin/sh", "-c", `ulimit -f 0 && exec "$0" "$@"`}
 
 // QueryTimeout is how long a question may take; a server may read a whole file
 // before it tells the checksum.
@@ -87,6 +102,9 @@ func (f file) failed(ctx context.Context, program string, err error, said *kept)
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
+	if said.astray {
+		return fmt.Errorf("%s: %w", f.pfn, errAstray)
+	}
 	if errors.Is(err, exec.ErrNotFound) {
 		return fmt.Errorf("%s: %s is not installed on this machine; it is part of Debian's package xrootd-client", f.pfn, program)
 	}
@@ -104,15 +122,36 @@ func (f file) failed(ctx context.Context, program string, err error, said *kept)
 	return told
 }
 
-// kept holds the beginning of what is written to it.
-type kept struct{ text bytes.Buffer }
+// kept holds the beginning of what a client says, without what is for those who look
+// for mistakes in it.
+type kept struct {
+	text   bytes.Buffer
+	line   []byte // that has not ended
+	astray bool
+}
 
 func (k *kept) Write(p []byte) (int, error) {
-	k.text.Write(p[:min(len(p), maxMessage-k.text.Len())])
+	for part := range bytes.Lines(p) {
+		k.line = append(k.line, part[:min(len(part), maxMessage-len(k.line))]...)
+		if part[len(part)-1] == '\n' {
+			k.end()
+		}
+	}
 	return len(p), nil
 }
 
+// end takes in a line.
+func (k *kept) end() {
+	if bytes.Contains(k.line, []byte("][Debug")) {
+		k.astray = k.astray || bytes.Contains(k.line, []byte(astray))
+	} else {
+		k.text.Write(k.line[:min(len(k.line), maxMessage-k.text.Len())])
+	}
+	k.line = k.line[:0]
+}
+
 func (k *kept) last() string {
+	k.end()
 	lines := strings.Split(strings.TrimSpace(k.text.String()), "\n")
 	return strings.TrimSpace(lines[len(lines)-1])
 }
@@ -120,7 +159,12 @@ func (k *kept) last() string {
 // start prepares a client that is killed with ctx, and with this process.
 func start(ctx context.Context, program string, arguments ...string) (*exec.Cmd, *kept) {
 	said := new(kept)
-	c := exec.CommandContext(ctx, program, arguments...)
+	path, err := exec.LookPath(program)
+	words := append(append(slices.Clone(writeNoFile), path), arguments...)
+	c := exec.CommandContext(ctx, words[0], words[1:]...)
+	if err != nil {
+		c.Err = err
+	}
 	c.Env = append(os.Environ(), limits...)
 	c.Stderr = said
 	c.WaitDelay = time.Second
@@ -135,7 +179,7 @@ func (f file) xrdfs(ctx context.Context, arguments ...string) (string, error) {
 	defer cancel()
 	c, said := start(ctx, "xrdfs", append([]string{f.server}, arguments...)...)
 	text, err := c.Output()
-	if err != nil {
+	if err != nil || said.astray {
 		return "", f.failed(ctx, "xrdfs", err, said)
 	}
 	return string(text), nil
@@ -154,7 +198,7 @@ func (f file) read(ctx context.Context) (io.ReadCloser, error) {
 		return nil, f.failed(context.Background(), "xrdcp", err, said)
 	}
 	r := &reading{ReadCloser: out, wait: func() error {
-		if err := c.Wait(); err != nil {
+		if err := c.Wait(); err != nil || said.astray {
 			return f.failed(ctx, "xrdcp", err, said)
 		}
 		return nil
@@ -203,7 +247,7 @@ func (f file) write(ctx context.Context, body io.Reader, name string) error {
 	watched := storage.Watched(cancel, body, f.pfn)
 	defer watched.Close()
 	c.Stdin = watched
-	if err := c.Run(); err != nil {
+	if err := c.Run(); err != nil || said.astray {
 		return f.failed(ctx, "xrdcp", err, said)
 	}
 	return nil

@@ -16,3 +16,8 @@ func TestXRootDConforms(t *testing.T) {
 		return storagetest.Place{Element: Element{}, Replaces: true, PFN: fmt.Sprintf("root://%s//store/%d", address, places.Add(1))}
 	})
 }
+
+func TestFullXRootD(t *testing.T) {
+	address, _, _ := storagetest.FullXRootD(t)
+	storagetest.Full(t, storagetest.Place{Element: Element{}, PFN: "root://" + address + "//store/x"})
+}
