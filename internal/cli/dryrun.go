@@ -9,6 +9,7 @@ import (
 	"fairway/internal/quantity"
 	"fairway/internal/server"
 	"fairway/internal/server/folder"
+	"fairway/internal/server/publish"
 )
 
 type planObject struct {
@@ -50,8 +51,12 @@ func (c *console) dryRun(ctx context.Context, o *runOptions) error {
 			p.Reuse++
 		}
 	}
+	place := folder.ResultsFolder
+	if config.Results != "" {
+		place = publish.ShownPlace(config.Results, folder.Layout{})
+	}
 	return c.answer(p, func() {
-		c.printPlan(config.Workflow.Name, &p)
+		c.printPlan(config.Workflow.Name, place, &p)
 		c.noteSurvivors(ctx, config.Folder)
 	})
 }
@@ -63,7 +68,7 @@ var beginText = map[string]string{
 	"done":  "is done: nothing would run",
 }
 
-func (c *console) printPlan(workflow string, p *planObject) {
+func (c *console) printPlan(workflow, place string, p *planObject) {
 	s := styleOf(c.out)
 	fmt.Fprintf(c.out, "%s %s\n", s.paint(bold, workflow), beginText[p.Begins])
 	if len(p.Reasons) > 0 {
@@ -92,7 +97,7 @@ func (c *console) printPlan(workflow string, p *planObject) {
 	if len(p.Removes) > 0 {
 		fmt.Fprintf(c.out, "results that this run does not make, and would remove when it has succeeded: %d; with --keep-results they stay\n", len(p.Removes))
 		for _, lfn := range p.Removes {
-			fmt.Fprintf(c.out, "  results/%s\n", lfn)
+			fmt.Fprintf(c.out, "  %s/%s\n", place, lfn)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"fairway/internal/pilot"
 	"fairway/internal/quantity"
+	"fairway/internal/server/publish"
 	"fairway/internal/wire"
 )
 
@@ -22,6 +23,7 @@ type runOptions struct {
 	dryRun       bool
 	keepGoing    bool
 	keepResults  bool
+	results      string
 	force        []string
 	until        string
 	follow       bool
@@ -60,6 +62,7 @@ to end it at once.`,
   fairway run workflow.yaml --dry-run
   fairway run workflow.yaml --force align/p3   # again, although it is done
   fairway run workflow.yaml --until merge
+  fairway run workflow.yaml --results s3://bucket/run7
   fairway run workflow.yaml --site cluster --site local
   fairway run trace.json --time-scale 0.01 --size-scale 0
   fairway run workflow.yaml --follow           # watch a run that is under way
@@ -83,6 +86,7 @@ to end it at once.`,
 	flags.BoolVar(&o.keepGoing, "keep-going", false, "after a failure, go on with the jobs that do not depend on it")
 	flags.StringArrayVar(&o.force, "force", nil, "run a step or a job again, with all that depends on it (may be repeated)")
 	flags.StringVar(&o.until, "until", "", "run only up to this step, or up to the step that writes this file")
+	flags.StringVar(&o.results, "results", "", "put the results into this `place` and not into results/: a folder, or a URL (s3://bucket/folder, davs://, root://)")
 	flags.BoolVar(&o.keepResults, "keep-results", false, "keep results of earlier runs that this run does not make")
 	flags.BoolVar(&o.keepSandbox, "keep-sandbox", false, "keep the working folders of attempts that fail; the notes of the job say where")
 	flags.BoolVar(&o.follow, "follow", false, "if another process runs the workflow already, watch that run")
@@ -110,6 +114,11 @@ func (o *runOptions) check() error {
 	}
 	if o.countable, err = counts(o.has); err != nil {
 		return err
+	}
+	if o.results != "" {
+		if o.results, err = publish.ParsePlace(o.results); err != nil {
+			return fail(exitUsage, "", "--results: %w", err)
+		}
 	}
 	if o.cacheSize != "" {
 		if o.cacheSpace, err = quantity.Size(o.cacheSize); err != nil || o.cacheSpace == 0 {

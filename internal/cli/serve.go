@@ -183,6 +183,7 @@ func (c *console) serverConfig(o *runOptions) (server.Config, error) {
 		Folder:      o.folder,
 		KeepGoing:   o.keepGoing,
 		KeepResults: o.keepResults,
+		Results:     o.results,
 		Rerun:       o.force,
 		Sites:       sites,
 		Listen:      o.listen,

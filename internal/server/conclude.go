@@ -111,6 +111,18 @@ func atRest(steps []dispatch.StepTotals) bool {
 
 // UnusedResultLimit bounds the results of earlier runs that a run has not used
 // and that are kept when it did not succeed, for a later one. Beyond it the
+// leavingTime is how long a server tries to say that it publishes no more. Where it
+// could not, the next one takes over from it as from one that was killed.
+const leavingTime = 30 * time.Second
+
+func (s *Server) leaveResults() {
+	ctx, cancel := context.WithTimeout(context.Background(), leavingTime)
+	defer cancel()
+	if err := s.files.Leave(ctx); err != nil {
+		s.log.Warn("where results get ready something stays", "at", s.files.Place(), "error", err)
+	}
+}
+
 // oldest are removed, with their files.
 const UnusedResultLimit = 100_000
 
@@ -118,6 +130,7 @@ const UnusedResultLimit = 100_000
 // nothing is kept that this run doesn't use, neither stored nor among the
 // results.
 func (s *Server) tidy(succeeded bool) {
+	defer s.leaveResults()
 	needed := publish.StoredOf(s.loop.Dispatch)
 	keep := UnusedResultLimit
 	succeeded = succeeded && s.config.Workflow.Target() == "" // the rest is needed later

@@ -29,6 +29,10 @@ type Config struct {
 	// them, although there are results of them.
 	Rerun []string
 
+	// Results is where results are published: a PFN, as publish.ParsePlace gives it.
+	// Empty: in results/ of Folder.
+	Results string
+
 	// KeepResults has published files stay that earlier runs made and this one
 	// does not. Otherwise they are removed when the run has succeeded.
 	KeepResults bool

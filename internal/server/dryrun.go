@@ -92,6 +92,9 @@ func DryRun(ctx context.Context, config Config) (*Plan, error) {
 	p := o.plan(c)
 	if records != nil && !config.KeepResults && config.Workflow.Target() == "" && !o.willKeep() {
 		p.Removes, err = publish.Removals(ctx, records, folders, c.Dispatch)
+		if config.Results != "" {
+			p.Removes, err = publish.RemovalsAt(ctx, records, config.Results, c.Dispatch)
+		}
 	}
 	return p, err
 }

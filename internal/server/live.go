@@ -31,7 +31,7 @@ func (s live) Provenance(ctx context.Context, job, key string) (*wire.Provenance
 }
 
 func (s live) Report(r *wire.ProgressReport) {
-	r.Summary.Results = s.folders.Results
+	r.Summary.Results = s.files.Place()
 	r.Summary.WaitingSeconds += s.waited
 	r.Notes = s.loop.Ending.Notes()
 	if end := s.concluded.Load(); end != nil {

@@ -231,7 +231,7 @@ func (o *opened) begin(ctx context.Context, config *Config, logs state.Logs) err
 		o.inputs = nil
 	}
 	o.run.Workflow, o.run.File, o.run.Source, o.run.Digest = workflow.Name, workflow.File, sourceOf(config), workflow.Digest()
-	o.run.Steps, o.run.Target = workflow.Steps(), workflow.Target()
+	o.run.Steps, o.run.Target, o.run.Results = workflow.Steps(), workflow.Target(), config.Results
 	o.run.State, o.run.Problems, o.run.Notes, o.run.Totals = state.Underway, nil, nil, nil
 	record, err := o.run.Record()
 	if err != nil {

@@ -110,6 +110,11 @@ func (s *Server) open(ctx context.Context) error {
 	if s.files, err = publish.New(ctx, records, s.folders, s.element, s.inbox, note, s.sched, s.log); err != nil {
 		return err
 	}
+	if s.config.Results != "" {
+		if err := s.files.PublishAt(ctx, s.config.Results); err != nil {
+			return err
+		}
+	}
 	if err := s.record(); err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"fairway/internal/dispatch"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/loop"
+	"fairway/internal/server/publish"
 	"fairway/internal/server/state"
 	"fairway/internal/store"
 	"fairway/internal/wire"
@@ -107,7 +108,7 @@ func (v *Resting) Report(r *wire.ProgressReport) {
 	r.Summary.WallSeconds = v.run.Seconds
 	r.Summary.WaitingSeconds = v.run.Waiting
 	r.Summary.Pilots = v.run.Pilots
-	r.Summary.Results = v.folders.Results
+	r.Summary.Results = publish.ShownPlace(v.run.Results, v.folders)
 }
 
 // Changes is part of Run.

@@ -25,6 +25,8 @@ type Files struct {
 	log     *slog.Logger
 	note    func(string) // tells a person
 
+	elsewhere *destination // where results are published; nil: in the results folder
+
 	toPublish *loop.Mailbox[dispatch.Publish]
 	toRemove  *loop.Mailbox[string]
 
@@ -40,6 +42,35 @@ func New(ctx context.Context, records store.Store, folders folder.Layout, elemen
 		folders: folders, results: results, element: element, store: records, inbox: inbox, sched: s, log: log, note: note,
 		toPublish: loop.NewMailbox[dispatch.Publish](), toRemove: loop.NewMailbox[string](),
 	}, err
+}
+
+// PublishAt has results published beneath a PFN, as ParsePlace gives it, and not in
+// the results folder. It is called before Run.
+func (f *Files) PublishAt(ctx context.Context, place string) (err error) {
+	e := &destination{place: place, state: f.folders.ID, files: f.element, at: f.folders, keep: func(ctx context.Context, records ...dispatch.Record) error {
+		return f.store.Apply(context.WithoutCancel(ctx), records)
+	}}
+	if e.shelf, err = shelfOf(place); err == nil {
+		err = e.load(ctx, f.store)
+	}
+	f.elsewhere = e
+	return err
+}
+
+// Place is where results are published, for a person.
+func (f *Files) Place() string {
+	if f.elsewhere == nil {
+		return f.folders.Results
+	}
+	return shownPlace(f.elsewhere.place)
+}
+
+// Leave says that this server publishes no more.
+func (f *Files) Leave(ctx context.Context) error {
+	if f.elsewhere == nil {
+		return nil
+	}
+	return f.elsewhere.leave(ctx)
 }
 
 // Reload reads once more what is recorded of the results: the beginning of a run adds

@@ -43,17 +43,17 @@ var (
 // publishLoop carries out publications until ctx ends. While one fails, those
 // behind it wait: publications are in order.
 func (f *Files) publishLoop(ctx context.Context) {
-	p := newPublisher(f.results, func(lfn string) bool { return f.isOld(ctx, lfn) }, func(lfn, name string) {
-		note := fmt.Sprintf("%s/%s was not published by this state, or was changed since: it is now %s/%s", folder.ResultsFolder, lfn, folder.ResultsFolder, name)
-		_ = f.inbox.Note(ctx, note)
-	})
+	publishAll := f.publishHere(ctx)
+	if f.elsewhere != nil {
+		publishAll = func(batch []dispatch.Publish) (int, error) { return f.elsewhere.publishAll(ctx, batch) }
+	}
 	for {
 		batch, err := f.toPublish.Take(ctx, f.sched)
 		if err != nil {
 			return
 		}
 		for tries := 0; len(batch) > 0; {
-			done, failure := p.publishAll(batch[:min(len(batch), publishRound)])
+			done, failure := publishAll(batch[:min(len(batch), publishRound)])
 			if f.confirm(ctx, batch[:done]) != nil {
 				return
 			}
@@ -75,12 +75,23 @@ func (f *Files) publishLoop(ctx context.Context) {
 	}
 }
 
+// publishHere publishes in the results folder.
+func (f *Files) publishHere(ctx context.Context) func([]dispatch.Publish) (int, error) {
+	return newPublisher(f.results, func(lfn string) bool { return f.isOld(ctx, lfn) }, func(lfn, name string) {
+		note := fmt.Sprintf("%s/%s was not published by this state, or was changed since: it is now %s/%s", folder.ResultsFolder, lfn, folder.ResultsFolder, name)
+		_ = f.inbox.Note(ctx, note)
+	}).publishAll
+}
+
 func (f *Files) confirm(ctx context.Context, batch []dispatch.Publish) error {
 	if len(batch) == 0 {
 		return nil
 	}
 	records := make([]dispatch.Record, 0, len(batch))
 	for _, b := range batch {
+		if f.elsewhere != nil {
+			break // it is recorded already
+		}
 		r, _ := f.results.get(b.File.LFN)
 		record, err := r.record()
 		if err != nil {

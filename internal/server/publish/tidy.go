@@ -15,7 +15,9 @@ import (
 	"fairway/internal/dispatch"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/state"
+	"fairway/internal/storage/elements"
 	"fairway/internal/store"
+	"fairway/sched"
 )
 
 // written is what the jobs of a run wrote, by LFN: the last version of each file.
@@ -52,6 +54,9 @@ func (f *Files) Restore(c *state.Cores, lost []dispatch.LostFile) (files []dispa
 // stands says whether a file is in the results folder as it was published. One
 // that cannot be looked at is tried to be published, which tells why.
 func (f *Files) stands(file dispatch.FileView) bool {
+	if f.elsewhere != nil {
+		return f.elsewhere.stands(context.Background(), &file)
+	}
 	same, err := f.results.holds(file.File.LFN, file.PFN)
 	return err == nil && same
 }
@@ -127,6 +132,9 @@ func (f *Files) Tidy(core *dispatch.Core, keep bool) error {
 	if f.InputsGone {
 		return nil
 	}
+	if f.elsewhere != nil {
+		return f.tidyElsewhere(core, keep)
+	}
 	obsolete := f.results.obsolete(written(core), false)
 	if keep {
 		return f.retain(obsolete)
@@ -147,6 +155,9 @@ func shortList(names []string) string {
 // Clean removes what is recorded as published by a state and stands as it
 // was, and tells of it.
 func Clean(ctx context.Context, folders folder.Layout, c *folder.Cleaned) error {
+	if err := cleanElsewhere(ctx, folders, elements.New(folders.Places(), sched.Default().Sleep), c); err != nil {
+		return err
+	}
 	s, err := publishedIn(ctx, folders)
 	if err != nil {
 		c.Left = append(c.Left, fmt.Sprintf("%s: what Fairway has put there is not known any more (%v)", folders.Results, err))

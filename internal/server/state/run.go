@@ -56,6 +56,7 @@ type Run struct {
 	Notes      []string          `json:"notes,omitempty"`
 	Refused    bool              `json:"refused,omitempty"` // it could not have made all jobs, however long it went on
 	Deferred   []Deferred        `json:"wishes,omitempty"`
+	Results    string            `json:"results,omitempty"`     // the PFN beneath which they are published; empty: the results folder
 	InputsGone bool              `json:"inputs_gone,omitempty"` // files of open inputs, when it began
 	// Totals are those of the steps at the end; nil where that was not recorded.
 	Totals []dispatch.StepTotals `json:"totals,omitempty"`

@@ -210,21 +210,9 @@ func (e *Element) Put(ctx context.Context, path, pfn string) error {
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	options := minio.PutObjectOptions{
-		PartSize: partSize, Checksum: minio.ChecksumFullObjectCRC32C, DisableContentSha256: true,
-	}
+	var options minio.PutObjectOptions
 	options.SetMatchETagExcept("*")
-	body := storage.Watched(cancel, io.NewSectionReader(file, 0, info.Size()), pfn)
-	defer body.Close()
-	_, err = o.Client.PutObject(ctx, o.bucket, o.key, body, info.Size(), options)
-	if cause := context.Cause(ctx); err != nil && cause != nil {
-		return cause
-	}
-	if err != nil {
-		err = failed(pfn, err)
-	}
+	_, err = o.put(ctx, file, info.Size(), options)
 	if errors.Is(err, fs.ErrExist) {
 		return storage.SameAs(ctx, e, file, pfn)
 	}

@@ -240,3 +240,50 @@ func (m *multistatus) entries(folder string) []storage.Entry {
 	}
 	return entries
 }
+
+var _ storage.Renamer = (*Element)(nil)
+
+// Mark is part of Renamer: what the server tells of the contents, by which it would
+// also answer whether they have changed.
+func (e *Element) Mark(ctx context.Context, pfn string) (string, error) {
+	r, err := newRequest(http.MethodHead, pfn, wantDigest())
+	if err != nil {
+		return "", err
+	}
+	answer, err := e.do(withPatience(ctx), r, http.StatusOK)
+	if err != nil {
+		return "", err
+	}
+	discard(answer)
+	sum := checksumOf(answer.Header)
+	return fmt.Sprintf("%d %s %s %s%s", answer.ContentLength, answer.Header.Get("ETag"), answer.Header.Get("Last-Modified"), sum.Kind, sum.Value), nil
+}
+
+// Rename is part of Renamer.
+func (e *Element) Rename(ctx context.Context, from, to string) error {
+	source, err := newRequest("MOVE", from, nil)
+	if err != nil {
+		return err
+	}
+	target, err := newRequest("MOVE", to, nil)
+	if err != nil {
+		return err
+	}
+	u := &upload{e: e, r: target}
+	source.header = http.Header{"Destination": {target.url.String()}, "Overwrite": {"T"}}
+	err = u.ask(ctx, source, http.StatusCreated, http.StatusNoContent, http.StatusOK)
+	if code := status(err); code == http.StatusConflict || code == http.StatusNotFound || code == http.StatusInternalServerError {
+		if u.makeFolders(ctx, path.Dir(target.url.Path)) == nil {
+			err = u.ask(ctx, source, http.StatusCreated, http.StatusNoContent, http.StatusOK)
+		}
+	}
+	if err != nil {
+		return readOnly(err, to)
+	}
+	return u.arrived(ctx)
+}
+
+// RemoveFolder is part of Renamer.
+func (e *Element) RemoveFolder(ctx context.Context, pfn string) error {
+	return e.Remove(ctx, strings.TrimSuffix(pfn, "/")+"/")
+}

@@ -262,3 +262,54 @@ func parseList(text, folder string) []storage.Entry {
 	}
 	return entries
 }
+
+var _ storage.Renamer = Element{}
+
+// Mark is part of Renamer.
+func (Element) Mark(ctx context.Context, pfn string) (string, error) {
+	f, err := parse(pfn)
+	if err != nil {
+		return "", err
+	}
+	info, err := f.stat(ctx, f.path)
+	if err != nil {
+		return "", err
+	}
+	sum, err := f.checksum(ctx, f.path)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%d %d %s%s", info.Size, info.ModTime.Unix(), sum.Kind, sum.Value), nil
+}
+
+// Rename is part of Renamer.
+func (Element) Rename(ctx context.Context, from, to string) error {
+	source, err := parse(from)
+	if err != nil {
+		return err
+	}
+	target, err := parse(to)
+	if err != nil {
+		return err
+	}
+	if source.server != target.server {
+		return fmt.Errorf("%s: it cannot take the name %s on another server", storage.Shown(from), storage.Shown(to))
+	}
+	if _, err := target.xrdfs(ctx, "mkdir", "-p", path.Dir(target.path)); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	_, err = source.xrdfs(ctx, "mv", source.path, target.path)
+	return err
+}
+
+// RemoveFolder is part of Renamer.
+func (Element) RemoveFolder(ctx context.Context, pfn string) error {
+	f, err := parse(pfn)
+	if err != nil {
+		return err
+	}
+	if _, err = f.xrdfs(ctx, "rmdir", f.path); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,565 @@
+package publish
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"fairway/internal/archive"
+	"fairway/internal/disk"
+	"fairway/internal/dispatch"
+	"fairway/internal/fault"
+	"fairway/internal/server/folder"
+	"fairway/internal/server/state"
+	"fairway/internal/storage"
+)
+
+// Results may be published elsewhere than in the results folder: under the plain
+// names beneath a PFN of any element. There another server of the same state may be
+// publishing too: one that was frozen, and does not know that its state was taken
+// over. It must not undo what was published since. So each server takes a number,
+// higher than that of any before, durably before it publishes, and the element makes
+// the step that counts:
+//
+//   - A [storage.Renamer] renames a file out of the folder of the server's number. A
+//     server that takes over puts a file in the place of that folder first: then what
+//     the other one had ready is gone, and it can make nothing ready any more.
+//   - A [storage.Conditional] writes if what stands there is what the server believes.
+//     It believes what it has recorded, or what the labels of a file tell: that it is
+//     of this state, and of no higher number.
+//
+// Before that step a record says what is going to stand there, so that a server which
+// goes on knows what it finds.
+
+const (
+	// elsewhereTable has what stands elsewhere: by place and LFN, standing.
+	elsewhereTable = "server_elsewhere"
+	// turnTable has by place the numbers of servers: turns.
+	turnTable = "server_turns"
+)
+
+// Labels of a file on a Conditional.
+const (
+	labelState = "fairway-state" // identity
+	labelTurn  = "fairway-turn"  // number of the server
+	labelFile  = "fairway-file"  // version and PFN of what was stored
+)
+
+// FolderSuffix is what a result that is a folder has behind its name elsewhere,
+// where it is one file: the archive that holds it.
+const FolderSuffix = ".zip"
+
+var beforeReplace = fault.New("publish.elsewhere.before")
+
+// standing is what this state has put under a name elsewhere.
+type standing struct {
+	Place, LFN string
+	PFN        string           `json:"pfn,omitempty"` // of the stored file; empty: nothing yet
+	Version    dispatch.Version `json:"version,omitempty"`
+	Mark       string           `json:"mark,omitempty"` // of what stands there
+	Kept       bool             `json:"kept,omitempty"`
+	Next       *intent          `json:"next,omitempty"` // what is going to stand there, or already does
+}
+
+// intent is a publication that was begun.
+type intent struct {
+	PFN     string           `json:"pfn"`
+	Version dispatch.Version `json:"version"`
+	Mark    string           `json:"mark,omitempty"` // of the new file, on a Renamer
+}
+
+// done is how things stand when the intent was carried out.
+func (s standing) done(mark string) standing {
+	s.PFN, s.Version, s.Mark, s.Next = s.Next.PFN, s.Next.Version, mark, nil
+	return s
+}
+
+func (s *standing) record() (dispatch.Record, error) {
+	return state.NewRecord(elsewhereTable, s.Place+"\x00"+s.LFN, s)
+}
+
+// turns are the numbers of servers that publish at one place.
+type turns struct {
+	Place string
+	Last  uint64
+	Open  []uint64 `json:"open,omitempty"` // of servers that have not ended in order
+}
+
+// destination publishes at one place.
+type destination struct {
+	place string // a PFN without a slash at its end
+	state string // identity
+	shelf storage.Element
+	files storage.Element // reads stored files
+	at    folder.Layout
+	keep  func(ctx context.Context, records ...dispatch.Record) error // makes records durable
+
+	turns turns
+	mine  uint64 // 0: not yet taken
+
+	mu        sync.Mutex // guards standings: the loop asks how they stand, too
+	standings map[string]standing
+}
+
+func (e *destination) get(lfn string) (now standing, known bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now, known = e.standings[lfn]
+	return now, known
+}
+
+// ErrTakenOver says that another server of the same state publishes by now.
+var ErrTakenOver = errors.New("another server has taken over this workflow, and publishes its results")
+
+// ParsePlace gives the place that a person means, as a PFN.
+func ParsePlace(text string) (string, error) {
+	if strings.Contains(text, "://") {
+		if _, err := storage.ParseURL(text); err != nil {
+			return "", err
+		}
+		if strings.ContainsAny(text, "?#") {
+			return "", fmt.Errorf("%s: results have names of their own behind this: leave out what begins with '?' or '#'", storage.Shown(text))
+		}
+		if _, err := shelfOf(text); err != nil {
+			return "", err
+		}
+		return strings.TrimRight(text, "/"), nil
+	}
+	if storage.Scheme(text) != "file" || strings.HasPrefix(text, "file:") {
+		return "", fmt.Errorf("%s: write a folder, or the URL of one, as in s3://bucket/results", storage.Shown(text))
+	}
+	absolute, err := filepath.Abs(text)
+	return "file:" + absolute, err
+}
+
+func (e *destination) name(lfn string) string {
+	if archive.IsFolder(lfn) {
+		lfn = archive.Clean(lfn) + FolderSuffix
+	}
+	return e.under(lfn)
+}
+
+// under is the PFN of a name there.
+func (e *destination) under(name string) string {
+	return storage.Join(e.place, escapedFor(e.place, path.Clean(name)))
+}
+
+// escapedFor is a name as a PFN of the place has it.
+func escapedFor(place, name string) string {
+	switch storage.Scheme(place) {
+	case "http", "https", "dav", "davs":
+		return escapePath(name)
+	}
+	return name
+}
+
+// load reads what is recorded of a place.
+func (e *destination) load(ctx context.Context, source state.Source) error {
+	e.standings, e.turns = map[string]standing{}, turns{Place: e.place}
+	all, err := standingsIn(ctx, source)
+	if err != nil {
+		return err
+	}
+	for _, s := range all {
+		if s.Place == e.place {
+			e.standings[s.LFN] = s
+		}
+	}
+	taken, err := source.Load(ctx, turnTable)
+	for _, record := range taken {
+		var t turns
+		if err := json.Unmarshal(record.Body, &t); err != nil {
+			return fmt.Errorf("record %s %s: %w", turnTable, record.Key, err)
+		}
+		if t.Place == e.place {
+			e.turns = t
+		}
+	}
+	return err
+}
+
+// standingsIn are all that a state has published elsewhere.
+func standingsIn(ctx context.Context, source state.Source) (all []standing, err error) {
+	records, err := source.Load(ctx, elsewhereTable)
+	for _, record := range records {
+		var s standing
+		if err := json.Unmarshal(record.Body, &s); err != nil {
+			return nil, fmt.Errorf("record %s %q: %w", elsewhereTable, record.Key, err)
+		}
+		all = append(all, s)
+	}
+	return all, err
+}
+
+// take gives this server its number, and keeps all that came before from going on.
+func (e *destination) take(ctx context.Context) error {
+	if e.mine == 0 {
+		next := turns{Place: e.place, Last: e.turns.Last + 1, Open: append(slices.Clone(e.turns.Open), e.turns.Last+1)}
+		if err := e.keepTurns(ctx, next); err != nil {
+			return err
+		}
+		e.mine = next.Last
+		if conditions, ok := e.shelf.(interface {
+			CheckConditions(context.Context, string) error
+		}); ok {
+			if err := conditions.CheckConditions(ctx, e.under(e.workName()+"-check")); err != nil {
+				e.mine = 0
+				return err
+			}
+		}
+	}
+	if shelf, renames := e.shelf.(storage.Renamer); renames {
+		for _, number := range slices.Clone(e.turns.Open) {
+			if number == e.mine {
+				continue
+			}
+			if err := e.fence(ctx, shelf, number); err != nil {
+				return fmt.Errorf("keeping an earlier server of this workflow from publishing: %w", err)
+			}
+		}
+	}
+	if len(e.turns.Open) > 1 {
+		return e.keepTurns(ctx, turns{Place: e.place, Last: e.turns.Last, Open: []uint64{e.mine}})
+	}
+	return nil
+}
+
+func (e *destination) keepTurns(ctx context.Context, next turns) error {
+	record, err := state.NewRecord(turnTable, e.place, next)
+	if err == nil {
+		err = e.keep(ctx, record)
+	}
+	if err == nil {
+		e.turns = next
+	}
+	return err
+}
+
+// workName is the folder in which files get ready; it begins with a dot, and so
+// matches no pattern.
+func (e *destination) workName() string { return ".fairway-publishing-" + e.state }
+
+func (e *destination) workFolder(number uint64) string {
+	return e.under(e.workName() + "/" + strconv.FormatUint(number, 10))
+}
+
+// fenceTries bounds how often a server that is not frozen but still publishing may
+// be quicker than the one that takes over.
+const fenceTries = 100
+
+// fence puts a file in the place of the folder of an earlier server.
+func (e *destination) fence(ctx context.Context, shelf storage.Renamer, number uint64) error {
+	folder := e.workFolder(number)
+	text := e.scratch()
+	err := os.WriteFile(text, []byte("taken over\n"), 0o666)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(text) }()
+	for range fenceTries {
+		if _, err := e.files.Stat(ctx, folder); err == nil {
+			return nil // a file stands there
+		}
+		if err := removeAll(ctx, e.files, shelf, folder, 1); err != nil {
+			return err
+		}
+		put := e.files.Put(ctx, text, folder)
+		if _, stat := e.files.Stat(ctx, folder); put == nil && stat == nil {
+			return nil
+		}
+		if entries, list := e.files.List(ctx, folder); list != nil || len(entries) == 0 {
+			err = put
+		}
+	}
+	return errors.Join(err, fmt.Errorf("%s: it is filled again and again", storage.Shown(folder)))
+}
+
+// removeAll removes a folder with what is in it, down to a depth.
+func removeAll(ctx context.Context, element storage.Element, shelf storage.Renamer, pfn string, depth int) error {
+	entries, err := element.List(ctx, pfn)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		switch {
+		case entry.Folder && depth == 0:
+			err = fmt.Errorf("%s: there are folders in it", storage.Shown(pfn))
+		case entry.Folder:
+			err = removeAll(ctx, element, shelf, pfn+"/"+entry.Name, depth-1)
+		default:
+			err = element.Remove(ctx, pfn+"/"+entry.Name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return shelf.RemoveFolder(ctx, pfn)
+}
+
+// publishAll publishes in order. It returns how many of the first ones are published,
+// and why the next is not.
+func (e *destination) publishAll(ctx context.Context, batch []dispatch.Publish) (done int, err error) {
+	if err := e.take(ctx); err != nil {
+		return 0, fmt.Errorf("publishing to %s: %w", storage.Shown(e.place), err)
+	}
+	for _, b := range batch {
+		if err := e.publish(ctx, &b); err != nil {
+			return done, fmt.Errorf("publishing %s: %w", storage.Shown(e.name(b.File.LFN)), err)
+		}
+		done++
+	}
+	return done, nil
+}
+
+func (e *destination) publish(ctx context.Context, b *dispatch.Publish) error {
+	if !filepath.IsLocal(b.File.LFN) {
+		return errors.New("its name leads out of the place of the results")
+	}
+	now, _ := e.get(b.File.LFN)
+	if now.PFN == b.PFN && now.Next == nil {
+		if mark, err := e.mark(ctx, b.File.LFN); err == nil && mark == now.Mark {
+			return nil
+		}
+	}
+	now.Place, now.LFN, now.Kept = e.place, b.File.LFN, false
+	local, release, err := e.local(ctx, b.PFN)
+	if err != nil {
+		return err
+	}
+	defer release()
+	switch shelf := e.shelf.(type) {
+	case storage.Renamer:
+		if err = e.rename(ctx, shelf, b, now, local); err == nil {
+			return nil
+		}
+		if _, fenced := e.files.Stat(ctx, e.workFolder(e.mine)); fenced == nil {
+			return ErrTakenOver
+		}
+		return err
+	case storage.Conditional:
+		return e.replace(ctx, shelf, b, now, local)
+	}
+	return fmt.Errorf("%w: results cannot be published there", storage.ErrReadOnly)
+}
+
+// local is the path of a stored file, or of a copy that release removes.
+func (e *destination) local(ctx context.Context, pfn string) (name string, release func(), err error) {
+	if storage.IsLocal(pfn) {
+		name, err = e.at.Places().Path(pfn)
+		return name, func() {}, err
+	}
+	name = e.scratch()
+	_, err = e.files.Get(ctx, pfn, name)
+	return name, func() { _ = os.Remove(name) }, err
+}
+
+// scratch is the path of a file of this machine for a while.
+func (e *destination) scratch() string { return filepath.Join(e.at.State, disk.PartPrefix+rand.Text()) }
+
+// rename publishes on an element where a file can take the name of another.
+func (e *destination) rename(ctx context.Context, shelf storage.Renamer, b *dispatch.Publish, now standing, local string) error {
+	name := e.name(b.File.LFN)
+	there, err := shelf.Mark(ctx, name)
+	ours := now.PFN != "" && there == now.Mark || now.Next != nil && there == now.Next.Mark
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return err
+	case !ours || now.Next != nil: // marks may be the same within a second, so the contents tell
+		if same, err := e.same(ctx, local, name); err != nil {
+			return err
+		} else if same {
+			now.Next = &intent{PFN: b.PFN, Version: b.File.Version}
+			return e.stand(ctx, now.done(there))
+		} else if !ours {
+			return errForeign
+		}
+	}
+	ready := e.workFolder(e.mine) + "/" + rand.Text()
+	if err := e.files.Put(ctx, local, ready); err != nil {
+		return err
+	}
+	mark, err := shelf.Mark(ctx, ready)
+	if err != nil {
+		return err
+	}
+	now.Next = &intent{PFN: b.PFN, Version: b.File.Version, Mark: mark}
+	if err := e.stand(ctx, now); err != nil {
+		return err
+	}
+	if err := beforeReplace.Hit(); err != nil {
+		return err
+	}
+	if err := shelf.Rename(ctx, ready, name); err != nil {
+		return err
+	}
+	if there, err = shelf.Mark(ctx, name); err != nil || there != mark {
+		return errors.Join(err, fmt.Errorf("the server has something else under that name right after: it tells %q and not %q", there, mark))
+	}
+	return e.stand(ctx, now.done(mark))
+}
+
+// replace publishes on an element that writes under conditions.
+func (e *destination) replace(ctx context.Context, shelf storage.Conditional, b *dispatch.Publish, now standing, local string) error {
+	name, file := e.name(b.File.LFN), fmt.Sprintf("%d %s", b.File.Version, b.PFN)
+	over, labels, err := shelf.Look(ctx, name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		over = ""
+	case err != nil:
+		return err
+	case labels[labelState] == e.state:
+		turn, err := strconv.ParseUint(labels[labelTurn], 10, 64)
+		if err != nil || turn > e.mine {
+			return ErrTakenOver
+		}
+		if labels[labelFile] == file {
+			now.Next = &intent{PFN: b.PFN, Version: b.File.Version}
+			return e.stand(ctx, now.done(over))
+		}
+	default:
+		if same, err := e.same(ctx, local, name); err != nil {
+			return err
+		} else if !same {
+			return errForeign
+		}
+		now.Next = &intent{PFN: b.PFN, Version: b.File.Version}
+		return e.stand(ctx, now.done(over))
+	}
+	now.Next = &intent{PFN: b.PFN, Version: b.File.Version}
+	if err := e.stand(ctx, now); err != nil {
+		return err
+	}
+	if err := beforeReplace.Hit(); err != nil {
+		return err
+	}
+	mark, err := shelf.Replace(ctx, local, name, over, map[string]string{
+		labelState: e.state, labelTurn: strconv.FormatUint(e.mine, 10), labelFile: file,
+	})
+	if err != nil {
+		return err
+	}
+	return e.stand(ctx, now.done(mark))
+}
+
+var errForeign = errors.New("something stands there that this workflow has not published, or that was changed since: move it away, or choose another place with --results")
+
+// same says whether a result stands under a name already, whoever put it there.
+func (e *destination) same(ctx context.Context, local, name string) (bool, error) {
+	file, _, err := storage.OpenForPut(local)
+	if err != nil {
+		return false, err
+	}
+	defer file.Close()
+	err = storage.SameAs(ctx, e.files, file, name)
+	if errors.Is(err, fs.ErrExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// stand records how a name stands.
+func (e *destination) stand(ctx context.Context, now standing) error {
+	record, err := now.record()
+	if err == nil {
+		err = e.keep(ctx, record)
+	}
+	if err == nil {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.standings[now.LFN] = now
+	}
+	return err
+}
+
+// mark tells what stands under the name of a result.
+func (e *destination) mark(ctx context.Context, lfn string) (string, error) {
+	switch shelf := e.shelf.(type) {
+	case storage.Renamer:
+		return shelf.Mark(ctx, e.name(lfn))
+	case storage.Conditional:
+		mark, _, err := shelf.Look(ctx, e.name(lfn))
+		return mark, err
+	}
+	return "", storage.ErrReadOnly
+}
+
+// stands says whether the stored file of a PFN stands under a name. What cannot be
+// looked at is tried to be published, which tells why.
+func (e *destination) stands(ctx context.Context, file *dispatch.FileView) bool {
+	now, known := e.get(file.File.LFN)
+	if !known || now.PFN != file.PFN || now.Next != nil {
+		return false
+	}
+	mark, err := e.mark(ctx, file.File.LFN)
+	return err == nil && mark == now.Mark
+}
+
+// obsolete are the names of what stands there and these files are not, in order.
+// What a person wants to stay is among them if all is said.
+func (e *destination) obsolete(files map[string]dispatch.FileView, all bool) (names []string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, lfn := range slices.Sorted(maps.Keys(e.standings)) {
+		if (all || !e.standings[lfn].Kept) && !files[lfn].Publish {
+			names = append(names, lfn)
+		}
+	}
+	return names
+}
+
+// remove takes a result away if it stands as it was published. left says why it
+// stays.
+func (e *destination) remove(ctx context.Context, lfn string) (left string, err error) {
+	now, _ := e.get(lfn)
+	mark, err := e.mark(ctx, lfn)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return storage.Shown(e.name(lfn)) + ": it could not be removed", err
+	case mark != now.Mark && (now.Next == nil || now.Next.Mark == "" || mark != now.Next.Mark):
+		left = storage.Shown(e.name(lfn)) + ": it was changed since it was published"
+	default:
+		if err := e.files.Remove(ctx, e.name(lfn)); err != nil {
+			return storage.Shown(e.name(lfn)) + ": it could not be removed", err
+		}
+	}
+	record := dispatch.Record{Table: elsewhereTable, Key: e.place + "\x00" + lfn}
+	if err := e.keep(ctx, record); err != nil {
+		return left, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.standings, lfn)
+	return left, nil
+}
+
+// leave ends the turn of this server in order.
+func (e *destination) leave(ctx context.Context) error {
+	if e.mine == 0 {
+		return nil
+	}
+	if shelf, renames := e.shelf.(storage.Renamer); renames {
+		if err := removeAll(ctx, e.files, shelf, e.workFolder(e.mine), 1); err != nil {
+			return err
+		}
+		if left, err := e.files.List(ctx, e.under(e.workName())); err == nil && len(left) == 0 {
+			_ = shelf.RemoveFolder(ctx, e.under(e.workName()))
+		}
+	}
+	return e.keepTurns(ctx, turns{Place: e.place, Last: e.turns.Last})
+}

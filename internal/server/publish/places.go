@@ -1,0 +1,114 @@
+package publish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+
+	"fairway/internal/dispatch"
+	"fairway/internal/server/folder"
+	"fairway/internal/storage"
+	"fairway/internal/storage/elements"
+	"fairway/internal/store"
+)
+
+// shelfOf is what changes the contents of names at a place.
+func shelfOf(place string) (storage.Element, error) { return elements.Shelf(place) }
+
+// ShownPlace is where results are published, for a person; an empty place is the
+// results folder.
+func ShownPlace(place string, folders folder.Layout) string {
+	if place == "" {
+		return folders.Results
+	}
+	return shownPlace(place)
+}
+
+// shownPlace is a place for a person: the path of a folder, or a URL.
+func shownPlace(place string) string { return storage.Places{}.Shown(storage.Shown(place)) }
+
+// escapePath is a name as URLs have it.
+func escapePath(name string) string { return (&url.URL{Path: name}).EscapedPath() }
+
+// tidyElsewhere removes what earlier runs published at this place and this one does
+// not make, or has it kept for good.
+func (f *Files) tidyElsewhere(core *dispatch.Core, keep bool) error {
+	ctx, e := context.Background(), f.elsewhere
+	names := e.obsolete(written(core), false)
+	if len(names) == 0 {
+		return nil
+	}
+	if keep {
+		for _, lfn := range names {
+			now, _ := e.get(lfn)
+			now.Kept = true
+			if err := e.stand(ctx, now); err != nil {
+				return err
+			}
+		}
+		f.note(fmt.Sprintf("kept at %s, though this run does not make them: %s", f.Place(), shortList(names)))
+		return nil
+	}
+	var removed []string
+	var failures []error
+	for _, lfn := range names {
+		left, err := e.remove(ctx, lfn)
+		switch {
+		case err != nil:
+			failures = append(failures, err)
+			f.note(fmt.Sprintf("%s: %v", left, err))
+		case left != "":
+			f.note(left)
+		default:
+			removed = append(removed, lfn)
+		}
+	}
+	if len(removed) > 0 {
+		f.note(fmt.Sprintf("removed from %s, since this run does not make them: %s; with --keep-results they stay", f.Place(), shortList(removed)))
+	}
+	return errors.Join(failures...)
+}
+
+// RemovalsAt are the names of results at a place that would go at the end of a run
+// that succeeds.
+func RemovalsAt(ctx context.Context, records store.Store, place string, core *dispatch.Core) (names []string, err error) {
+	e := &destination{place: place}
+	if err := e.load(ctx, records); err != nil {
+		return nil, err
+	}
+	return e.obsolete(written(core), false), nil
+}
+
+// cleanElsewhere removes what a state has published at any place, and tells what
+// stays.
+func cleanElsewhere(ctx context.Context, folders folder.Layout, element storage.Element, c *folder.Cleaned) error {
+	records, err := store.OpenSQLite(filepath.Join(folders.State, folder.StoreFile), store.ReadOnly)
+	if err != nil {
+		return folder.IgnoreMissing(err)
+	}
+	all, err := standingsIn(ctx, records)
+	if err = errors.Join(err, records.Close()); err != nil {
+		return err
+	}
+	for _, s := range all {
+		e := &destination{
+			place: s.Place, state: folders.ID, files: element, at: folders, standings: map[string]standing{s.LFN: s},
+			keep: func(context.Context, ...dispatch.Record) error { return nil }, // the records go with the state
+		}
+		if e.shelf, err = shelfOf(s.Place); err != nil {
+			return err
+		}
+		left, err := e.remove(ctx, s.LFN)
+		switch {
+		case err != nil:
+			c.Left = append(c.Left, fmt.Sprintf("%s (%v)", left, err))
+		case left != "":
+			c.Left = append(c.Left, left)
+		default:
+			c.Removed = append(c.Removed, shownPlace(e.name(s.LFN)))
+		}
+	}
+	return nil
+}
