@@ -1,0 +1,281 @@
+package elements
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"fairway/internal/storage"
+	"fairway/internal/storage/elements"
+	"fairway/internal/storage/storagetest"
+	"fairway/sched"
+	"fairway/test/program"
+)
+
+var fairway string
+
+func TestMain(m *testing.M) { program.Main(m, &fairway) }
+
+// servers are one of each kind, and the environment that leads to them.
+type servers struct {
+	dav, root   string // PFNs of folders, without a slash at the end
+	davAddress  string
+	s3Address   string
+	environment []string
+	element     storage.Element
+}
+
+func start(t *testing.T) *servers {
+	t.Helper()
+	s := &servers{davAddress: storagetest.WebDAV(t)}
+	address, buckets := storagetest.S3(t)
+	if err := os.Mkdir(filepath.Join(buckets, "bucket"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	xrootd, _, _ := storagetest.XRootD(t)
+	s.s3Address, s.dav, s.root = address, "dav://"+s.davAddress+"/in", "root://"+xrootd+"//store/in"
+	for name, value := range map[string]string{
+		"AWS_ENDPOINT_URL_S3": "http://" + address, "AWS_REGION": "us-east-1",
+		"AWS_ACCESS_KEY_ID": storagetest.AccessKey, "AWS_SECRET_ACCESS_KEY": storagetest.SecretKey,
+	} {
+		t.Setenv(name, value)
+	}
+	s.element = elements.New(storage.Places{}, sched.Default().Sleep)
+	return s
+}
+
+func (s *servers) put(t *testing.T, pfn, path string) {
+	t.Helper()
+	if err := s.element.Put(t.Context(), path, pfn); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *servers) read(t *testing.T, pfn string) string {
+	t.Helper()
+	body, err := s.element.Open(t.Context(), pfn)
+	if err != nil {
+		t.Error(err)
+		return ""
+	}
+	defer body.Close()
+	text, err := io.ReadAll(body)
+	if err != nil {
+		t.Error(err)
+	}
+	return string(text)
+}
+
+// run runs fairway in a folder, and returns what it printed.
+func run(folder string, environment []string, arguments ...string) (string, error) {
+	c := exec.Command(fairway, arguments...)
+	c.Dir, c.Env = folder, append(os.Environ(), environment...)
+	out, err := c.CombinedOutput()
+	return string(out), err
+}
+
+func write(t *testing.T, path, text string) string {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+const counting = `workflow: counting
+inputs:
+  texts: {files: "%s/{name}.txt", as: "in/{name}.txt"}
+  words: {files: "%s/words"}
+steps:
+  count:
+    each: in/{name}.txt
+    reads: {words: words}
+    writes: count/{name}
+    command: grep -c -f "$words" "in/$name.txt" > "$out"
+  sum:
+    merge: count/{name}
+    writes: sum
+    command: cat $in | sort > "$out"
+`
+
+// A workflow takes its inputs from servers of two kinds and publishes on a third, and
+// a second run finds all done.
+func TestEachKindHasItsPart(t *testing.T) {
+	s := start(t)
+	folder := t.TempDir()
+	for name, text := range map[string]string{"a": "one\ntwo\n", "b": "one\none\n", "d": "one\n"} {
+		s.put(t, s.dav+"/"+name+".txt", storagetest.Local(t, text))
+	}
+	s.put(t, s.root+"/words", storagetest.Local(t, "one\n"))
+	write(t, folder+"/workflow.yaml", fmt.Sprintf(counting, s.dav, s.root))
+	out, err := run(folder, nil, "run", "--results", "s3://bucket/run1")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if got := s.read(t, "s3://bucket/run1/sum"); got != "1\n1\n2\n" {
+		t.Errorf("%q\n%s", got, out)
+	}
+	if out, err = run(folder, nil, "run", "--dry-run", "--results", "s3://bucket/run1"); err != nil || !strings.Contains(out, "nothing would run") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if out, err = run(folder, nil, "clean", "--results"); err != nil || !strings.Contains(out, "s3://bucket/run1/sum") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if left, err := s.element.List(t.Context(), "s3://bucket/run1"); err != nil || len(left) > 0 {
+		t.Errorf("%v, %v", left, err)
+	}
+}
+
+// The example of the README, on servers.
+func TestLambdaOnServers(t *testing.T) {
+	if os.Getenv(storagetest.Required) == "" {
+		t.Skip("make test-storage runs it")
+	}
+	s := start(t)
+	const data = "/usr/share/doc/bowtie2/examples/"
+	for _, mate := range []string{"1", "2"} {
+		s.put(t, s.dav+"/reads/reads_"+mate+".fq.gz", data+"reads/reads_"+mate+".fq.gz")
+	}
+	s.put(t, s.root+"/reference/lambda_virus.fa.gz", data+"reference/lambda_virus.fa.gz")
+	example, err := os.ReadFile("../../examples/lambda/workflow.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	here, there := t.TempDir(), t.TempDir()
+	write(t, here+"/workflow.yaml", string(example))
+	onServers := strings.NewReplacer("${data}/reads/", s.dav+"/reads/", "${data}/reference/", s.root+"/reference/", "  data: /usr/share/doc/bowtie2/examples # of the Debian package bowtie2-examples\n", "").Replace(string(example))
+	write(t, there+"/workflow.yaml", onServers)
+	for folder, arguments := range map[string][]string{here: {"run"}, there: {"run", "--results", "s3://bucket/lambda"}} {
+		if out, err := run(folder, nil, arguments...); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	variants := func(text string) (lines []string) {
+		for line := range strings.Lines(text) {
+			if !strings.HasPrefix(line, "##") { // they name commands and paths
+				lines = append(lines, line)
+			}
+		}
+		return lines
+	}
+	local, err := os.ReadFile(here + "/results/lambda.vcf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, got := variants(string(local)), variants(s.read(t, "s3://bucket/lambda/lambda.vcf"))
+	if len(want) < 10 || strings.Join(want, "") != strings.Join(got, "") {
+		t.Errorf("%d variants here, %d on servers", len(want), len(got))
+	}
+}
+
+const token = "t0ken-that-nobody-may-see"
+
+// Whatever fails, what the user proves himself with stands in no list of processes, in
+// no log, in no record, in no message and in no result.
+func TestSecretsStandNowhere(t *testing.T) {
+	s := start(t)
+	folder := t.TempDir()
+	s.put(t, s.dav+"/a.txt", storagetest.Local(t, "one\n"))
+	s.put(t, s.root+"/words", storagetest.Local(t, "one\n"))
+	dav, s3 := storagetest.Before(t, s.davAddress), storagetest.Before(t, s.s3Address)
+	var asked sync.Once
+	needed := make(chan struct{})
+	private := func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
+		if r.Header.Get("Authorization") != "Bearer "+token {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		asked.Do(func() { close(needed) })
+		pass.ServeHTTP(w, r)
+	}
+	dav.Do(-1, private)
+	proxied := strings.Replace(s.dav, s.davAddress, dav.Address, 1)
+	write(t, folder+"/workflow.yaml", fmt.Sprintf(counting, proxied, s.root))
+	secrets := []string{token, storagetest.SecretKey}
+	environment := []string{"AWS_ENDPOINT_URL_S3=http://" + s3.Address, "BEARER_TOKEN=" + token}
+	watching, stop := context.WithCancel(t.Context())
+	var watch sync.WaitGroup
+	watch.Go(func() { watchProcesses(watching, t, secrets) })
+	said := ""
+	attempt := func(succeeds bool, environment ...string) {
+		t.Helper()
+		out, err := run(folder, environment, "run", "--results", "s3://bucket/private")
+		if (err == nil) != succeeds {
+			t.Errorf("%v\n%s", err, out)
+		}
+		said += out
+	}
+	wrong := "a-wrong-secret-that-nobody-may-see"
+	secrets = append(secrets, wrong)
+	attempt(false, "AWS_ENDPOINT_URL_S3=http://"+s3.Address, "BEARER_TOKEN="+wrong)
+	s3.Do(-1, storagetest.Answer(http.StatusInternalServerError))
+	attempt(false, environment...)
+	s3.Do(0, nil)
+	attempt(false, append(environment, "AWS_SECRET_ACCESS_KEY="+wrong)...)
+	attempt(true, environment...)
+	stop()
+	watch.Wait()
+	select {
+	case <-needed:
+	default:
+		t.Error("the token was not needed")
+	}
+	if got := s.read(t, "s3://bucket/private/sum"); got != "1\n" {
+		t.Errorf("%q", got)
+	}
+	for _, secret := range secrets {
+		if strings.Contains(said, secret) {
+			t.Errorf("%q was printed:\n%s", secret, said)
+		}
+	}
+	read := 0
+	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		read++
+		for _, secret := range secrets {
+			if bytes.Contains(text, []byte(secret)) {
+				t.Errorf("%q stands in %s", secret, path)
+			}
+		}
+		return err
+	})
+	if err != nil || read < 5 {
+		t.Errorf("%d files were looked at, %v", read, err)
+	}
+}
+
+// watchProcesses looks at the arguments of all processes all the time.
+func watchProcesses(ctx context.Context, t *testing.T, secrets []string) {
+	seen := 0
+	for ctx.Err() == nil {
+		lists, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+		for _, list := range lists {
+			text, err := os.ReadFile(list)
+			if err != nil {
+				continue
+			}
+			seen++
+			for _, secret := range secrets {
+				if bytes.Contains(text, []byte(secret)) {
+					t.Errorf("%q is an argument of %q", secret, text)
+					return
+				}
+			}
+		}
+	}
+	if seen == 0 {
+		t.Error("no process was seen")
+	}
+}
