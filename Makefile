@@ -7,7 +7,7 @@ PROTOC_GEN_CONNECT_VERSION  := v1.21.1
 EXAMPLE_PACKAGES := bowtie2 bowtie2-examples samtools bcftools
 STORAGE_PACKAGES := xrootd-server xrootd-client nginx-light libnginx-mod-http-dav-ext
 BATCH_PACKAGES   := slurm-wlm munge gridengine-master gridengine-exec gridengine-client openssh-server
-TEST_PACKAGES    := gcc libc6-dev iproute2 curl wget openssl $(EXAMPLE_PACKAGES) $(STORAGE_PACKAGES) $(BATCH_PACKAGES)
+TEST_PACKAGES    := gcc libc6-dev iproute2 nftables curl wget openssl $(EXAMPLE_PACKAGES) $(STORAGE_PACKAGES) $(BATCH_PACKAGES)
 VERSITYGW_VERSION := v1.8.0
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)

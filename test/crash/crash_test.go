@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"fairway/test/program"
+	"fairway/test/published"
 	"fairway/test/seed"
 )
 
@@ -96,14 +97,14 @@ type campaign struct {
 	folder  string
 	layout  layout
 	visits  *visits
-	watcher *watcher
+	watcher *published.Watcher
 	story   []string // what was done, for messages
 }
 
 func newCampaign(t *testing.T, on layout) *campaign {
 	t.Helper()
 	c := &campaign{t: t, folder: newWorkflow(t, on), layout: on}
-	c.watcher = watch(t, c.folder, "batches", "gathered")
+	c.watcher = published.Watch(t, c.folder, "batches", "gathered")
 	return c
 }
 
@@ -208,7 +209,7 @@ func (c *campaign) finish() map[string]string {
 // a later one never giving way to one before.
 func (c *campaign) checkCounts(want map[string]string) {
 	c.t.Helper()
-	sizes, wrong := c.watcher.stop()
+	sizes, wrong := c.watcher.Stop()
 	for _, what := range wrong {
 		c.t.Errorf("%s, after %q", what, c.story)
 	}
