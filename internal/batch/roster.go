@@ -81,6 +81,7 @@ type Roster struct {
 	strangers map[string]bool // launches that the batch system had and nobody wants, at the last answer
 	surveyed  bool            // there was an answer, so strangers is known; a Notifier has none
 	unwanted  map[string]bool
+	doubtful  bool   // a Notifier is to be asked about launches whose ends it may have told before
 	endings   []End  // to be told
 	told      string // the last sentence
 }
@@ -166,6 +167,23 @@ func (r *Roster) Adopt(ctx context.Context, names []string) (gone []End, err err
 	r.compare(found, at)
 	gone, r.endings = r.endings, nil
 	return gone, nil
+}
+
+// Expect takes over a launch that a pilot says it is of, and that the Roster doesn't
+// have: it had ended before the pilot was heard, or an earlier process wanted it no
+// more. It doesn't wait. The batch system decides, as with Adopt, and the end is told.
+func (r *Roster) Expect(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.launches[name] != nil {
+		return
+	}
+	r.launches[name] = &launch{asked: true, at: time.Now(), seen: r.strangers[name]}
+	delete(r.strangers, name)
+	delete(r.unwanted, name)
+	r.doubtful = true
+	nudge(r.look)
+	nudge(r.work)
 }
 
 // Withdraw has pilots ended. They are Ended when the batch system no longer has
@@ -384,8 +402,7 @@ func (r *Roster) tellUnseen(name string, l *launch) {
 func (r *Roster) toil() {
 	var pause time.Duration
 	for {
-		r.tellEnds()
-		r.withdraw()
+		r.attend()
 		taken, refused := r.submitAll()
 		if taken {
 			pause = 0
@@ -413,9 +430,38 @@ func (r *Roster) rest(pause time.Duration) error {
 		if err != nil {
 			return r.ctx.Err() // nil: the time is over
 		}
-		r.tellEnds()
-		r.withdraw()
+		r.attend()
 	}
+}
+
+// attend does what needs no room at the batch system.
+func (r *Roster) attend() {
+	r.verify()
+	r.tellEnds()
+	r.withdraw()
+}
+
+// verify asks a Notifier about launches that it tells nothing more of if they have
+// ended. Other systems are asked about all launches anyway.
+func (r *Roster) verify() {
+	r.mu.Lock()
+	ask := r.doubtful && r.Notified()
+	r.doubtful = false
+	r.mu.Unlock()
+	if !ask {
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.ctx, CallTime)
+	defer cancel()
+	at := time.Now()
+	found, err := r.cfg.System.Status(ctx)
+	if err != nil {
+		r.cfg.Log.Warn("a batch system does not answer", "site", r.cfg.Site, "error", err)
+		return // the lease of the pilot decides
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.compare(found, at)
 }
 
 func (r *Roster) tellEnds() {

@@ -97,7 +97,7 @@ type roster struct {
 	said  []string
 }
 
-func inBubble(t *testing.T, q *queue, most int, test func(r *roster)) {
+func inBubble(t *testing.T, q System, most int, test func(r *roster)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := sched.New(sched.Config{})
@@ -416,4 +416,68 @@ func TestRosterUnderFaults(t *testing.T) {
 			}
 		})
 	}
+}
+
+// notifying is a queue that tells of ends by itself.
+type notifying struct {
+	*queue
+	ended func() chan End // made in the bubble
+}
+
+func (n *notifying) Ended() <-chan End { return n.ended() }
+
+func (n *notifying) Close() error { close(n.ended()); return nil }
+
+// Of a pilot that is heard after its end was told, the end is told again; else its jobs
+// would wait for its lease.
+func TestTheEndOfAnExpectedLaunchIsTold(t *testing.T) {
+	n := &notifying{queue: newQueue(), ended: sync.OnceValue(func() chan End { return make(chan End) })}
+	inBubble(t, n, 5, func(r *roster) {
+		r.Start("l1")
+		synctest.Wait()
+		r.Expect("l1") // it has that one
+		n.do(func() { delete(n.jobs, "l1") })
+		n.ended() <- End{Launch: "l1"}
+		synctest.Wait()
+		if fmt.Sprint(r.endedSoFar()) != "[l1]" {
+			t.Errorf("ended %v", r.endedSoFar())
+		}
+		n.do(func() { n.jobs["l2"] = 1 })
+		r.Expect("l1")
+		r.Expect("l2")
+		synctest.Wait()
+		if fmt.Sprint(r.endedSoFar()) != "[l1 l1]" || n.jobs["l2"] != 1 {
+			t.Errorf("ended %v, jobs %v", r.endedSoFar(), n.jobs)
+		}
+		n.ended() <- End{Launch: "l2"}
+		synctest.Wait()
+		if fmt.Sprint(r.endedSoFar()) != "[l1 l1 l2]" {
+			t.Errorf("ended %v", r.endedSoFar())
+		}
+	})
+}
+
+// A launch that nobody wanted is withdrawn no more when a pilot of it has come, and
+// counts once.
+func TestAnExpectedStrangerStays(t *testing.T) {
+	q := newQueue()
+	q.jobs["old"], q.most, q.deaf = 1, 1, true
+	inBubble(t, q, 2, func(r *roster) {
+		if _, err := r.Adopt(t.Context(), nil); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		r.Expect("old")
+		r.Start("l1")
+		q.do(func() { q.deaf = false })
+		pass(time.Minute)
+		if q.jobs["old"] != 1 || fmt.Sprint(q.submitted) != "[l1]" {
+			t.Errorf("jobs %v, submitted %v", q.jobs, q.submitted)
+		}
+		q.do(func() { delete(q.jobs, "old") })
+		pass(time.Minute)
+		if fmt.Sprint(r.endedSoFar()) != "[old]" {
+			t.Errorf("ended %v", r.endedSoFar())
+		}
+	})
 }

@@ -133,6 +133,8 @@ type Event struct {
 	Name   string
 	Step   string
 	Pilot  PilotID
+	Launch string // of the pilot, with PilotRegistered and PilotGone; empty if no batch system started it
+	Site   string // the same, with PilotRegistered
 	Host   string // of the pilot, with PilotRegistered
 	Result *Result
 	Files  []CommittedFile

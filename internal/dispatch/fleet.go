@@ -165,7 +165,7 @@ func (fl *fleet) register(s *Sync) *pilot {
 	fl.describe(p, *s.Hello)
 	fl.journal.persistPilot(p)
 	fl.pilotRegistered(p)
-	fl.event(Event{Kind: PilotRegistered, Pilot: p.id, Host: p.info.Host, Reason: p.info.Error})
+	fl.event(Event{Kind: PilotRegistered, Pilot: p.id, Launch: p.info.Launch, Site: p.info.Site, Host: p.info.Host, Reason: p.info.Error})
 	return p
 }
 

@@ -37,7 +37,7 @@ func (c *Core) dropPilot(p *pilot, reason string) {
 	c.endAwaiting(p)
 	c.journal.forgetPilot(p.id)
 	c.fleet.pilotDropped(p)
-	c.event(Event{Kind: PilotGone, Pilot: p.id, Reason: reason})
+	c.event(Event{Kind: PilotGone, Pilot: p.id, Launch: p.info.Launch, Reason: reason})
 }
 
 // leavePilot lets a pilot go that says that it ends.
@@ -154,11 +154,12 @@ func (c *Core) endGrace() {
 	}
 	c.fleet.grace.over = true
 	for _, id := range sortedKeys(c.fleet.grace.awaited) {
+		launch := c.fleet.grace.awaited[id]
 		c.journal.forgetPilot(id)
-		if l := c.fleet.monitor.launches[launchName(id, c.fleet.grace.awaited[id])]; l != nil && l.pilot == nil {
+		if l := c.fleet.monitor.launches[launchName(id, launch)]; l != nil && l.pilot == nil {
 			c.fleet.forgetLaunch(l.name) // else another pilot of it has returned
 		}
-		c.event(Event{Kind: PilotGone, Pilot: id, Reason: "did not return after a restart"})
+		c.event(Event{Kind: PilotGone, Pilot: id, Launch: launch, Reason: "did not return after a restart"})
 	}
 	for _, p := range c.fleet.inOrder() {
 		c.fleet.updateParked(p)

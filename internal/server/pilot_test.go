@@ -14,7 +14,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"fairway/internal/access"
@@ -40,6 +42,7 @@ type scripted struct {
 	stopped map[string]bool                        // launches that stop (SIGSTOP) with the first attempt that they get
 	onStop  func()                                 // called then; may be nil
 	dies    string                                 // launch that ends before Submit returns
+	unheard string                                 // launch whose end is told before its pilot is heard, which then takes an attempt and is heard no more
 	left    string                                 // launch of an earlier server that left no record of it; it never registers
 	lie     func(name string, m *wire.SyncRequest) // changes what a pilot says; may be nil
 	refused map[string]error                       // of launches: what they were told
@@ -74,12 +77,16 @@ func (s *scripted) Submit(_ context.Context, launch string) error {
 	s.names[launch] = name
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel[launch] = cancel
-	if name == s.dies {
+	if name == s.dies || name == s.unheard {
 		delete(s.names, launch)
 		s.ended <- batch.End{Launch: launch, Reason: "it was killed"}
 		s.ended <- batch.End{Launch: "another"}
 		for len(s.ended) > 0 {
 			runtime.Gosched() // the server takes the second end when it has dealt with the first
+		}
+		if name == s.unheard {
+			s.stopped = map[string]bool{name: true}
+			s.group.Go(func() { s.pilot(ctx, launch, name) })
 		}
 		return nil
 	}
@@ -142,6 +149,9 @@ func (s *scripted) pilot(ctx context.Context, launch, name string) {
 	hello := &wire.PilotInfo{
 		Host: "test", Site: LocalSite, Launch: launch,
 		Has: &wire.Resources{MilliCpus: 1000, MemoryBytes: 1 << 30, DiskBytes: 1 << 30},
+	}
+	if name == s.unheard {
+		hello.Lease = durationpb.New(time.Hour)
 	}
 	request := &wire.SyncRequest{Protocol: wire.Protocol, Pilot: fmt.Sprintf("%s-%p", launch, s), Seq: 1, Full: true, Hello: hello, Hold: true}
 	for {

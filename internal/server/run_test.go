@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -229,5 +230,24 @@ func TestPilotsThatNoRecordTellsOfAreEnded(t *testing.T) {
 	r.mustSucceed()
 	if r.pilots.left != "" {
 		t.Errorf("the run ended without pilot %s", r.pilots.left)
+	}
+}
+
+// The first words of a pilot may arrive after its batch system has told its end: both
+// come by ways of their own. Its jobs must not wait for its lease, of an hour here.
+func TestAPilotThatIsHeardAfterItsEndHoldsNoJob(t *testing.T) {
+	r := newRun(t, newFolder(t, threeTexts), twoSteps, twoStepsScript)
+	r.pilots.unheard = "p1"
+	s, err := Open(t.Context(), r.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if outcome, err := s.Run(ctx); err != nil || !outcome.Succeeded {
+		t.Fatalf("%+v %v", outcome, err)
+	}
+	if r.pilots.launched < 2 {
+		t.Error("no other pilot was started")
 	}
 }

@@ -6,13 +6,13 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"fairway/internal/batch"
 	"fairway/internal/dispatch"
 	"fairway/internal/server/loop"
+	"fairway/internal/server/state"
 	"fairway/sched"
 )
 
@@ -31,11 +31,13 @@ type Pilots struct {
 	mu   sync.Mutex        // guards live
 	live map[string]string // the site of each launch that is durable and has not ended
 	gone map[string]bool   // those of live whose pilots dispatch has no more, until the batch system says so
+	// again are launches that were expected although they were not in live.
+	again map[string]bool
 }
 
 // New makes Pilots without a site.
 func New(inbox *loop.Inbox, s *sched.Scheduler, log *slog.Logger) *Pilots {
-	return &Pilots{inbox: inbox, sched: s, log: log, rosters: map[string]*batch.Roster{}, live: map[string]string{}, gone: map[string]bool{}}
+	return &Pilots{inbox: inbox, sched: s, log: log, rosters: map[string]*batch.Roster{}, live: map[string]string{}, gone: map[string]bool{}, again: map[string]bool{}}
 }
 
 // UseConnections has the connection files of launches go when the launches end. The
@@ -90,17 +92,21 @@ func (p *Pilots) None() bool {
 
 // Here is part of loop.Pilots. Batch systems that are asked for their pilots say only
 // seconds later that one has ended; the run need not wait for that. What is left of it
-// then, Close ends.
-func (p *Pilots) Here(pilot dispatch.PilotID, here bool) {
-	launch := string(pilot)
-	if i := strings.LastIndexByte(launch, '-'); i > 0 {
-		launch = launch[:i] // package access has no other IDs of pilots that call over a network
-	}
+// then, Close ends. A launch that has no end to come is expected once more, or jobs would
+// wait for the lease of a pilot that was killed before it was heard. That is done once: a
+// pilot that comes yet again lives, whatever its batch system says.
+func (p *Pilots) Here(l loop.Launch, here bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.gone, launch)
-	if r := p.rosters[p.live[launch]]; r != nil && !r.Notified() && !here {
-		p.gone[launch] = true
+	delete(p.gone, l.Name)
+	site, known := p.live[l.Name]
+	switch {
+	case here && !known && l.Name != "" && !p.again[l.Name] && p.rosters[l.Site] != nil:
+		p.again[l.Name] = true
+		p.live[l.Name] = l.Site
+		p.rosters[l.Site].Expect(l.Name)
+	case !here && known && !p.rosters[site].Notified():
+		p.gone[l.Name] = true
 	}
 }
 
@@ -177,12 +183,18 @@ func (p *Pilots) forget(launch string) {
 	delete(p.gone, launch)
 }
 
-// end tells dispatch of a pilot that its batch system no longer has.
+// end tells dispatch of a pilot that its batch system no longer has. It is forgotten in
+// the same moment, so that Here knows of each pilot whether it came before or after.
 func (p *Pilots) end(end batch.End) {
 	ctx := context.Background()
-	_ = p.inbox.Deliver(ctx, func() *loop.Request {
-		return &loop.Request{Dispatch: []dispatch.Input{dispatch.PilotEnded{Launch: end.Launch, Reason: end.Reason}}}
+	err := p.inbox.Deliver(ctx, func() *loop.Request {
+		return &loop.Request{
+			Prepare:  func(*state.Cores, *loop.Request) error { p.forget(end.Launch); return nil },
+			Dispatch: []dispatch.Input{dispatch.PilotEnded{Launch: end.Launch, Reason: end.Reason}},
+		}
 	})
-	p.forget(end.Launch)
+	if err != nil {
+		p.forget(end.Launch)
+	}
 	_ = p.inbox.Wake(ctx) // the loop may wait for the last one
 }

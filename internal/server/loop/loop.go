@@ -40,8 +40,9 @@ type Pilots interface {
 	Start([]Launch)
 	// Withdraw has launches ended.
 	Withdraw(launches []string)
-	// Here says that dispatch has a pilot from now on, or has it no more.
-	Here(pilot dispatch.PilotID, here bool)
+	// Here says that dispatch has a pilot of a launch from now on, or has it no more. The
+	// launch may have ended before, or may be one that nobody asked for.
+	Here(launch Launch, here bool)
 	// None reports whether no pilot is there and none will come.
 	None() bool
 	// Launches are those that are durable and have not ended.
@@ -338,13 +339,13 @@ func (l *Loop) observe(event *dispatch.Event) error {
 	}
 	switch event.Kind {
 	case dispatch.PilotRegistered:
-		l.Pilots.Here(event.Pilot, true)
+		l.Pilots.Here(Launch{event.Site, event.Launch}, true)
 		l.gathering.records = append(l.gathering.records, l.Tally.Hosts.Record(event.Pilot, event.Host))
 		if event.Reason != "" {
 			l.Log.Warn("a pilot cannot work; another is tried later", "pilot", event.Pilot, "reason", event.Reason)
 		}
 	case dispatch.PilotGone:
-		l.Pilots.Here(event.Pilot, false)
+		l.Pilots.Here(Launch{event.Site, event.Launch}, false)
 	case dispatch.JobCommitted:
 		return l.stepFlow(flow.Happened{Event: *event})
 	}
