@@ -88,9 +88,23 @@ func guardsOf(pipe *syntax.BinaryCmd, inner map[*syntax.BinaryCmd]bool) (edits [
 	}
 	add(pipe)
 	for i, operator := range operators {
-		edits = append(edits, edit{int(programs[i].Pos().Offset()), "{ " + guard + "; "}, edit{operator, "; }"})
+		edits = append(edits, edit{begin(programs[i]), "{ " + guard + "; "}, edit{operator, "; }"})
 	}
 	return edits
+}
+
+// begin is the offset at which a program of a pipe begins. The parser counts the
+// `!` before a pipe to its first program, but it negates the whole pipe, and so
+// has to stay before the brace.
+func begin(program *syntax.Stmt) int {
+	var at []uint
+	if program.Cmd != nil {
+		at = append(at, program.Cmd.Pos().Offset())
+	}
+	for _, r := range program.Redirs {
+		at = append(at, r.Pos().Offset())
+	}
+	return int(slices.Min(at))
 }
 
 func isPipe(c *syntax.BinaryCmd) bool { return c.Op == syntax.Pipe || c.Op == syntax.PipeAll }

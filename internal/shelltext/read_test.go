@@ -177,6 +177,49 @@ func TestPipesKeepTheirFailures(t *testing.T) {
 	}
 }
 
+// Where no program stops early, a command means what it meant before it was
+// changed: the same words in the same order, and the same code at the end.
+func TestGuardedPipesMeanWhatTheyMeant(t *testing.T) {
+	needBash(t)
+	for _, text := range []string{
+		`if ! echo x | grep -q y; then echo none; fi`,
+		`if ! echo x | grep -q x; then echo none; else echo some; fi`,
+		`!  echo x | false; echo $?`,
+		`! false | true; echo $?`,
+		"! \\\n false | true; echo $?",
+		"!\tfalse | true && echo yes || echo no",
+		`while ! echo x | grep -q y; do echo once; break; done`,
+		`! </dev/null cat | grep -q x; echo $?`,
+		`! x=1 y=2 env | grep -c '^x='; echo $?`,
+		`! { false; } | true; echo $?`,
+		`! (false) | true | true; echo $?`,
+		`! if true; then false; fi | cat; echo $?`,
+		`! true |& false; echo $?`,
+		`! echo "$(! echo a | cat)" | cat; echo $?`,
+		`f() { ! echo x | grep -q y; }; f; echo $?`,
+		`true && ! true | false; echo $?`,
+		`! time false | true; echo $?`,
+		`time ! true | false; echo $?`,
+		`! true | ! false; echo $?`,
+		`! ! true | false; echo $?`,
+		`</dev/null cat | cat; echo $?`,
+		`>/dev/null 2>&1 echo x | cat; echo $?`,
+		`false | true || echo "${PIPESTATUS[@]}"`,
+		`(trap 'echo bye' EXIT; echo a) | cat`,
+		`trap 'echo end' EXIT; echo a | cat; exit 3`,
+		`f() { echo a | { cat; return 4; }; echo no; }; f`,
+		`for i in 1 2; do echo $i | cat; [ $i = 1 ] || exit 2; done`,
+		`set -- a b; echo $# | cat; echo "$1" | cat`,
+		`x=1; x=2 | true; echo $x`,
+		`(exit 9) | cat & wait $!`,
+	} {
+		want, code := strictly(t, text)
+		if said, ended := strictly(t, GuardPipes(text)); said != want || ended != code {
+			t.Errorf("%s\nended with %d and printed %q; as it stands it ends with %d and prints %q", text, ended, said, code, want)
+		}
+	}
+}
+
 func TestCommandsWithoutPipesStayAsTheyAre(t *testing.T) {
 	for _, text := range []string{"echo a", "a || b", "echo 'a | b'", "echo \"no end | x", "case x in a|b) ;; esac", "cat <<E\na | b\nE\n"} {
 		if got := GuardPipes(text); got != text {
