@@ -30,6 +30,10 @@ type LocalConfig struct {
 	// Command is the program and its arguments. Default: this program, with the
 	// argument "pilot".
 	Command []string
+	// CommandOf returns the command of a launch, in place of Command.
+	CommandOf func(launch string) ([]string, error)
+	// EndSignal asks a pilot to end its jobs and leave. Default: SIGTERM.
+	EndSignal os.Signal
 	// Environment returns what a pilot's environment has besides that of this
 	// process, such as its configuration.
 	Environment func(launch string) ([]string, error)
@@ -58,7 +62,10 @@ func NewLocal(cfg LocalConfig) (*Local, error) {
 	if cfg.Sched == nil {
 		cfg.Sched = sched.Default()
 	}
-	if len(cfg.Command) == 0 {
+	if cfg.EndSignal == nil {
+		cfg.EndSignal = syscall.SIGTERM
+	}
+	if len(cfg.Command) == 0 && cfg.CommandOf == nil {
 		self, err := os.Executable()
 		if err != nil {
 			return nil, err
@@ -100,11 +107,18 @@ func (l *Local) Submit(_ context.Context, launch string) error {
 }
 
 func (l *Local) command(launch string) (*exec.Cmd, error) {
+	argv := l.cfg.Command
+	if l.cfg.CommandOf != nil {
+		var err error
+		if argv, err = l.cfg.CommandOf(launch); err != nil {
+			return nil, err
+		}
+	}
 	log, err := os.OpenFile(filepath.Join(l.cfg.LogDir, launch+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(l.cfg.Command[0], l.cfg.Command[1:]...)
+	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Env = append(os.Environ(), LaunchVariable+"="+launch, StateVariable+"="+l.cfg.State)
@@ -157,7 +171,7 @@ func (l *Local) Withdraw(_ context.Context, launches ...string) (err error) {
 	defer l.mu.Unlock()
 	for _, launch := range launches {
 		if p := l.running[launch]; p != nil {
-			err = errors.Join(err, send(p, syscall.SIGTERM))
+			err = errors.Join(err, send(p, l.cfg.EndSignal))
 		}
 	}
 	return err
@@ -173,7 +187,7 @@ func send(p *os.Process, s os.Signal) error {
 // Close is part of Notifier: SIGTERM, and SIGKILL to what is left after
 // CloseGrace. The commands of a pilot that is killed are ended by the kernel.
 func (l *Local) Close() error {
-	err := l.signalAll(syscall.SIGTERM)
+	err := l.signalAll(l.cfg.EndSignal)
 	gone := make(chan struct{})
 	go func() {
 		l.group.Wait()

@@ -31,7 +31,7 @@ type plannedJob struct {
 
 // dryRun prints what run would do, and why.
 func (c *console) dryRun(ctx context.Context, o *runOptions) error {
-	config, err := c.serverConfig(o)
+	config, err := c.serverConfig(ctx, o)
 	if err != nil {
 		return err
 	}

@@ -99,7 +99,7 @@ to end it at once.`,
 	flags.StringVar(&o.cacheSize, "cache-space", "", "most space for the cache of one pilot, such as 500MB (default 10GiB, and half of the free disk for all of them)")
 	flags.Float64Var(&o.timeScale, "time-scale", 1, "multiply the run times of a trace by this")
 	flags.Float64Var(&o.sizeScale, "size-scale", 1, "multiply the file sizes of a trace by this")
-	flags.StringArrayVar(&o.sites, "site", nil, "run on this `site` (see fairway site list), or on this machine (local) (may be repeated)")
+	flags.StringArrayVar(&o.sites, "site", nil, "run on this `site` (see fairway site list), on this machine (local), or on the nodes of the job in which this runs (allocation) (may be repeated)")
 	flags.StringVar(&o.listen, "listen", "", listenHelp)
 	flags.StringVar(&o.record, "record", "", "append all that the scheduler is told and decides to this file, for sim replay")
 	_ = command.RegisterFlagCompletionFunc("set", c.completeParameters)

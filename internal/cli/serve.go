@@ -22,7 +22,7 @@ import (
 // as any other process would.
 func (c *console) serve(ctx context.Context, o *runOptions) error {
 	outliveReaders()
-	config, err := c.serverConfig(o)
+	config, err := c.serverConfig(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ func signalCode(signal os.Signal) int {
 	return exitInterrupted
 }
 
-func (c *console) serverConfig(o *runOptions) (server.Config, error) {
+func (c *console) serverConfig(ctx context.Context, o *runOptions) (server.Config, error) {
 	workflow, err := readWorkflow(o.file, o.parameters, flow.TraceOptions{TimeScale: o.timeScale, SizeScale: o.sizeScale})
 	if err != nil {
 		return server.Config{}, err
@@ -173,7 +173,7 @@ func (c *console) serverConfig(o *runOptions) (server.Config, error) {
 	if err != nil {
 		return server.Config{}, err
 	}
-	sites, err := farSites(workflow, o)
+	sites, err := farSites(ctx, workflow, o)
 	if err != nil {
 		return server.Config{}, err
 	}

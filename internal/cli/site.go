@@ -142,7 +142,11 @@ func (c *console) siteListCommand() *cobra.Command {
 				text.WriteString("there are no sites; `fairway site add` describes one\n")
 			}
 			for _, s := range sites {
-				fmt.Fprintf(&text, "%-20s %-12s at most %-14s %s:%d\n", s.Name, s.System, quantity.Count(int64(s.MaxPilots), "pilot"), displayPath(s.File), s.Line)
+				most := "at most " + quantity.Count(int64(s.MaxPilots), "pilot")
+				if s.MaxPilots == 0 {
+					most = "a pilot on each node"
+				}
+				fmt.Fprintf(&text, "%-20s %-12s %-22s %s:%d\n", s.Name, s.System, most, displayPath(s.File), s.Line)
 			}
 			return c.printSites(sites, strings.TrimSuffix(text.String(), "\n"))
 		},
@@ -164,8 +168,11 @@ func (c *console) siteShowCommand() *cobra.Command {
 		Long:    "Print where a site is described, and the script that is submitted for a pilot.",
 		Example: "  fairway site show cluster",
 		Args:    takes(1, 1, "NAME"),
-		RunE: func(_ *cobra.Command, arguments []string) error {
+		RunE: func(command *cobra.Command, arguments []string) error {
 			s, folder, err := c.siteMeant(arguments[0])
+			if err == nil {
+				err = enterSite(command.Context(), s)
+			}
 			if err != nil {
 				return err
 			}
@@ -187,7 +194,11 @@ func (c *console) showSite(s *site.Site, folder string) error {
 		siteObject
 		Script string `json:"script"`
 	}{objectOf(s), text}, func() {
-		fmt.Fprintf(c.out, "%s is described in %s:%d. A pilot is submitted as:\n\n%s", s.Name, displayPath(s.File), s.Line, text)
+		where := "is the job in which Fairway runs"
+		if s.File != "" {
+			where = fmt.Sprintf("is described in %s:%d", displayPath(s.File), s.Line)
+		}
+		fmt.Fprintf(c.out, "%s %s. A pilot is submitted as:\n\n%s", s.Name, where, text)
 	})
 }
 

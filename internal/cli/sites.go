@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"math"
 	"path/filepath"
@@ -8,6 +10,7 @@ import (
 	"strings"
 
 	"fairway/internal/batch"
+	"fairway/internal/batch/allocation"
 	"fairway/internal/bootstrap"
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
@@ -26,7 +29,7 @@ func (o *runOptions) runsLocally() bool {
 }
 
 // farSites are those that the person has named, but this machine.
-func farSites(workflow *flow.Workflow, o *runOptions) (sites []server.Site, err error) {
+func farSites(ctx context.Context, workflow *flow.Workflow, o *runOptions) (sites []server.Site, err error) {
 	named := map[string]bool{}
 	for _, name := range o.sites {
 		if name == server.LocalSite || named[name] {
@@ -34,6 +37,9 @@ func farSites(workflow *flow.Workflow, o *runOptions) (sites []server.Site, err 
 		}
 		named[name] = true
 		s, err := findSite(o.folder, name)
+		if err == nil {
+			err = enterSite(ctx, s)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -42,7 +48,17 @@ func farSites(workflow *flow.Workflow, o *runOptions) (sites []server.Site, err 
 	return sites, nil
 }
 
-// findSite is a site that a file describes.
+// enterSite finds the nodes of a site that is the job in which this process runs.
+func enterSite(ctx context.Context, s *site.Site) error {
+	err := s.Enter(ctx)
+	if errors.Is(err, allocation.ErrNone) {
+		return fail(exitUsage, "run this in a job that you have (salloc, qsub, a batch script), or describe the batch system with `fairway site add`",
+			"the site %s is the nodes of the job in which Fairway runs, and %w", s.Name, err)
+	}
+	return err
+}
+
+// findSite is a site that a file describes, or that needs no description.
 func findSite(folder, name string) (*site.Site, error) {
 	s, err := site.Find(folder, name)
 	if unknown, ok := errors.AsType[*site.UnknownError](err); ok {
@@ -73,7 +89,7 @@ func farSite(s *site.Site, workflow *flow.Workflow, o *runOptions) server.Site {
 	}
 	slices.Sort(tools)
 	tools = slices.Compact(tools)
-	has := dispatch.Resources{MilliCPUs: s.Request.CPUs * 1000, Memory: s.Request.Memory, Disk: unknownAmount, Time: s.Request.Time}
+	has := dispatch.Resources{MilliCPUs: s.CPUs() * 1000, Memory: s.Request.Memory, Disk: unknownAmount, Time: s.Request.Time}
 	if has.MilliCPUs == 0 {
 		has.MilliCPUs = mostCPUs(workflow, s)
 	}
@@ -90,7 +106,11 @@ func farSite(s *site.Site, workflow *flow.Workflow, o *runOptions) server.Site {
 			return s.Open(site.Place{
 				State: l.ID, Folder: l.Pilots,
 				Start: func(name string) (bootstrap.Start, error) {
-					at, err := way(name, settings)
+					settings := *settings
+					if left, ends := s.Left(); ends {
+						settings.Life = left
+					}
+					at, err := way(name, &settings)
 					if err != nil {
 						return bootstrap.Start{}, err
 					}
@@ -143,8 +163,12 @@ func farPilot(s *site.Site, tools []string, l folder.Layout, o *runOptions) *pil
 		Probe:       slices.DeleteFunc(slices.Clone(tools), func(tool string) bool { return slices.Contains(s.Tools, tool) }),
 		KeepSandbox: o.keepSandbox,
 	}
-	if s.System == site.SSH { // which does not divide a host by itself
+	switch s.System {
+	case site.SSH: // which does not divide a host by itself
 		c.MilliCPUs, c.Memory = s.Request.CPUs*1000, s.Request.Memory
+	case site.Allocation: // the server is in the same job, and the nodes are soon others'
+		c.Lease = cmp.Or(s.Lease, pilot.DefaultLease)
+		c.MilliCPUs = s.TakenCPUs() * 1000
 	}
 	if s.MinPilots > 0 || s.MinIdlePilots > 0 {
 		c.IdleTime = 0 // they are to stay without work

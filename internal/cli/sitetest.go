@@ -42,6 +42,9 @@ the workflow. The pilot runs no jobs. Ctrl-C cancels it.`,
 		Args:    takes(1, 1, "NAME"),
 		RunE: func(command *cobra.Command, arguments []string) error {
 			s, folder, err := c.siteMeant(arguments[0])
+			if err == nil {
+				err = enterSite(command.Context(), s)
+			}
 			if err != nil {
 				return err
 			}

@@ -55,30 +55,7 @@ func slurmTimeLeft(ctx context.Context, job string) time.Duration {
 	if err != nil {
 		return 0
 	}
-	return slurmTime(strings.TrimSpace(string(out)))
-}
-
-// slurmTime reads a time as Slurm writes it: D-HH:MM:SS, HH:MM:SS, MM:SS. Others, such
-// as UNLIMITED, are 0.
-func slurmTime(text string) time.Duration {
-	days, clock, some := strings.Cut(text, "-")
-	if !some {
-		days, clock = "0", text
-	}
-	var seconds int64
-	parts := strings.Split(clock, ":")
-	for _, part := range parts {
-		n, err := quantity.Whole(part)
-		if err != nil || n > 1<<20 {
-			return 0
-		}
-		seconds = seconds*60 + n
-	}
-	n, err := quantity.Whole(days)
-	if err != nil || n > 1<<16 || len(parts) > 3 || len(parts) < 2 {
-		return 0
-	}
-	return time.Duration(n*24*3600+seconds) * time.Second
+	return quantity.ClockTime(string(out))
 }
 
 // cgroupMemory is the least limit of memory of the cgroups that this process is in,

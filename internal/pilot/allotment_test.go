@@ -38,17 +38,6 @@ func TestTakesWhatTheBatchSystemAllotted(t *testing.T) {
 	}
 }
 
-func TestSlurmTime(t *testing.T) {
-	for text, want := range map[string]time.Duration{
-		"1-02:03:04": 26*time.Hour + 3*time.Minute + 4*time.Second, "59:59": 59*time.Minute + 59*time.Second, "2:00:00": 2 * time.Hour,
-		"0:07": 7 * time.Second, "UNLIMITED": 0, "INVALID": 0, "": 0, "NOT_SET": 0, "1-": 0, "12": 0, "1:2:3:4": 0, "-1:00": 0,
-	} {
-		if got := slurmTime(text); got != want {
-			t.Errorf("%q: %v", text, got)
-		}
-	}
-}
-
 // The limit of a job stands in its own group or in one above it, never at the root
 // alone.
 func TestMemoryLimitOfGroups(t *testing.T) {

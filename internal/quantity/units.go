@@ -77,3 +77,26 @@ func MilliCPUs(text string) (int64, error) {
 	}
 	return int64(math.Ceil(value * 1000)), nil
 }
+
+// ClockTime reads a time as batch systems write what is left of a job: D-HH:MM:SS,
+// HH:MM:SS or MM:SS. Others, such as UNLIMITED, are 0.
+func ClockTime(text string) time.Duration {
+	days, clock, some := strings.Cut(strings.TrimSpace(text), "-")
+	if !some {
+		days, clock = "0", days
+	}
+	var seconds int64
+	parts := strings.Split(clock, ":")
+	for _, part := range parts {
+		n, err := Whole(part)
+		if err != nil || n > 1<<20 {
+			return 0
+		}
+		seconds = seconds*60 + n
+	}
+	n, err := Whole(days)
+	if err != nil || n > 1<<16 || len(parts) > 3 || len(parts) < 2 {
+		return 0
+	}
+	return time.Duration(n*24*3600+seconds) * time.Second
+}

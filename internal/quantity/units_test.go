@@ -46,3 +46,14 @@ func TestWhatPeopleRead(t *testing.T) {
 		}
 	}
 }
+
+func TestClockTime(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"1-02:03:04": 26*time.Hour + 3*time.Minute + 4*time.Second, "59:59": 59*time.Minute + 59*time.Second, "2:00:00": 2 * time.Hour,
+		"0:07": 7 * time.Second, "UNLIMITED": 0, "INVALID": 0, "": 0, "NOT_SET": 0, "1-": 0, "12": 0, "1:2:3:4": 0, "-1:00": 0,
+	} {
+		if got := ClockTime(text); got != want {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}

@@ -14,14 +14,16 @@ import (
 	"path/filepath"
 	"time"
 
+	"fairway/internal/batch/allocation"
 	"fairway/internal/batch/command"
 	"fairway/internal/yamlfile"
 )
 
 // Systems that no template describes.
 const (
-	SSH     = "ssh"     // hosts that are reached by ssh
-	Command = "command" // a template of the person's own
+	SSH        = "ssh"        // hosts that are reached by ssh
+	Allocation = "allocation" // the nodes of the job in which Fairway runs
+	Command    = "command"    // a template of the person's own
 )
 
 // FileName is the name of a file of sites, beside a workflow or in the folder of the
@@ -77,7 +79,10 @@ type Site struct {
 	CacheSpace int64  // bytes of a pilot's cache; 0: the default
 	Shares     string
 
-	Template *command.Template // nil with SSH
+	Template *command.Template // nil with SSH and Allocation
+
+	entered  *allocation.Allocation // of Allocation
+	nodeCPUs int64                  // of the largest node of it
 }
 
 // UserFile is the file of sites of the user.
@@ -135,7 +140,8 @@ type UnknownError struct {
 
 func (e *UnknownError) Error() string { return "there is no site " + e.Name }
 
-// Find is the site of a name. The error may be an *UnknownError.
+// Find is the site of a name. The error may be an *UnknownError. The name of
+// [Allocation] need not be described.
 func Find(folder, name string) (*Site, error) {
 	all, err := Load(folder)
 	if err != nil {
@@ -147,6 +153,9 @@ func Find(folder, name string) (*Site, error) {
 			return s, nil
 		}
 		names = append(names, s.Name)
+	}
+	if name == Allocation {
+		return &Site{Name: name, System: Allocation, IdleTimeout: DefaultIdleTimeout, Scratch: DefaultScratch, Shares: SharesFolder}, nil
 	}
 	files, err := Files(folder)
 	if err != nil {

@@ -146,6 +146,9 @@ func withoutPlaces(err error) error {
 
 // Remove takes the description of a site out of its file.
 func Remove(s *Site) error {
+	if s.File == "" {
+		return fmt.Errorf("no file describes the site %s", s.Name)
+	}
 	data, err := os.ReadFile(s.File)
 	if err != nil {
 		return err

@@ -24,9 +24,9 @@ type Key struct {
 
 // Keys are those that a site may have, but command, which has keys of its own.
 var Keys = []Key{
-	{"system", "batch system: slurm, gridengine, htcondor, pbs, lsf, kubernetes, ssh or command", false, (*reader).system},
+	{"system", "batch system: slurm, gridengine, htcondor, pbs, lsf, kubernetes, ssh, allocation or command", false, (*reader).system},
 	{"hosts", "hosts of the system ssh, as you name them to ssh: node1, me@node2", true, (*reader).hosts},
-	{"max_pilots", "most pilots at a time (default 1; with ssh one for each host)", false, count(1, func(s *Site) *int { return &s.MaxPilots })},
+	{"max_pilots", "most pilots at a time (default 1; with ssh and allocation one for each host)", false, count(1, func(s *Site) *int { return &s.MaxPilots })},
 	{"min_pilots", "pilots that are kept, with or without work (default 0)", false, count(0, func(s *Site) *int { return &s.MinPilots })},
 	{"min_idle_pilots", "pilots without work that are kept ready (default 0)", false, count(0, func(s *Site) *int { return &s.MinIdlePilots })},
 	{"partition", "partition of Slurm", false, name(func(s *Site) *string { return &s.Request.Partition })},
@@ -119,7 +119,7 @@ func (r *reader) site(f yamlfile.Field) *Site {
 		r.Fail(n, "write `shares: folder`, or a template under `command:` that says `private: true` and submits the script on standard input",
 			"%s: scripts of pilots that share nothing hold a secret, and %s is not known to keep scripts from other users", what, s.System)
 	}
-	if s.MinPilots > s.MaxPilots {
+	if s.MinPilots > s.MaxPilots && s.MaxPilots > 0 {
 		r.Fail(nodes["min_pilots"], "raise max_pilots", "%s: min_pilots is %d, more than max_pilots, %d", what, s.MinPilots, s.MaxPilots)
 	}
 	return s
@@ -143,12 +143,12 @@ func (r *reader) template(s *Site, n *yaml.Node, f yamlfile.Field, what string) 
 
 func (r *reader) failed() bool { return len(r.Problems) > 0 }
 
-func systems() []string { return append(command.Names(), SSH, Command) }
+func systems() []string { return append(command.Names(), SSH, Allocation, Command) }
 
 // checkUse refuses what the batch system would not be asked for.
 func (r *reader) checkUse(s *Site, nodes map[string]*yaml.Node, what string) {
-	if s.System == SSH {
-		r.checkSSH(s, nodes, what)
+	if s.System == SSH || s.System == Allocation {
+		r.checkNodes(s, nodes, what)
 	}
 	if s.Template == nil {
 		return

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"fairway/internal/batch"
+	"fairway/internal/batch/allocation"
 	"fairway/internal/batch/command"
 	"fairway/internal/batch/ssh"
 	"fairway/internal/bootstrap"
@@ -18,6 +19,9 @@ type Place struct {
 	// the server, it holds secrets.
 	Start func(launch string) (bootstrap.Start, error)
 }
+
+// CPUs are the processors of a pilot, as far as that is known before one has come; else 0.
+func (s *Site) CPUs() int64 { return max(s.Request.CPUs, s.nodeCPUs) }
 
 // AsksWholeNode says that a pilot gets a whole node, whatever that has.
 func (s *Site) AsksWholeNode() bool {
@@ -33,8 +37,11 @@ type System interface {
 
 // Open returns the batch system of a site.
 func (s *Site) Open(p Place) (System, error) {
-	if s.System == SSH {
+	switch s.System {
+	case SSH:
 		return ssh.New(s.hostsAt(p))
+	case Allocation:
+		return s.entered.Open(s.nodesAt(p))
 	}
 	return command.New(s.commandsAt(p))
 }
@@ -42,14 +49,21 @@ func (s *Site) Open(p Place) (System, error) {
 // Example is what would be submitted, with names in capitals for what each state and
 // launch has of its own. It makes nothing.
 func (s *Site) Example(p Place) (string, error) {
-	if s.System == SSH {
+	switch s.System {
+	case SSH:
 		return ssh.Example(s.hostsAt(p))
+	case Allocation:
+		return s.entered.Example(s.nodesAt(p))
 	}
 	return command.Example(s.commandsAt(p))
 }
 
 func (s *Site) hostsAt(p Place) ssh.Config {
 	return ssh.Config{Hosts: s.Hosts, Options: s.Request.Options, State: p.State, Folder: p.Folder, Script: s.scriptAt(p)}
+}
+
+func (s *Site) nodesAt(p Place) allocation.Config {
+	return allocation.Config{State: p.State, Folder: p.Folder, Script: s.scriptAt(p)}
 }
 
 func (s *Site) commandsAt(p Place) command.Config {

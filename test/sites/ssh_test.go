@@ -45,12 +45,18 @@ func TestSSH(t *testing.T) {
 }
 
 // A server that is killed leaves its pilots on the hosts, and the next one takes them
-// over: no job runs twice.
+// over.
 func TestSSHServerIsKilled(t *testing.T) {
-	hosts := batchtest.SSH(t, 2)
+	killedAndRunAgain(t, sshSite(batchtest.SSH(t, 2)), "lab")
+}
+
+// killedAndRunAgain kills a server while a job runs at a site, and runs the workflow again:
+// no job runs twice.
+func killedAndRunAgain(t *testing.T, sites, site string) {
+	t.Helper()
 	marks := t.TempDir()
-	folder := folderWith(t, strings.ReplaceAll(slow, "${marks}", marks), sshSite(hosts))
-	first := exec.CommandContext(t.Context(), fairway, "run", "--site", "lab")
+	folder := folderWith(t, strings.ReplaceAll(slow, "${marks}", marks), sites)
+	first := exec.CommandContext(t.Context(), fairway, "run", "--site", site)
 	first.Dir = folder
 	if err := first.Start(); err != nil {
 		t.Fatal(err)
@@ -64,7 +70,7 @@ func TestSSHServerIsKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = first.Wait()
-	run(t, folder, "run", "--site", "lab")
+	run(t, folder, "run", "--site", site)
 	begun, _ := os.ReadFile(filepath.Join(marks, "0"))
 	if n := strings.Count(string(begun), "begun"); n != 1 {
 		t.Errorf("the job that ran when the server was killed began %d times\n%s", n, pilotLogs(folder))

@@ -66,6 +66,8 @@ func GridEngine(t Host) {
 	run(t, nil, "", "sh", "-c", "qconf -ssconf | sed -e 's/^schedule_interval.*/schedule_interval 0:0:1/; s/^flush_submit_sec.*/flush_submit_sec 1/; s/^flush_finish_sec.*/flush_finish_sec 1/' > "+d+"/sched && qconf -Msconf "+d+"/sched")
 	configure("-Ahgrp", "hosts", "group_name @allhosts\nhostlist localhost\n")
 	configure("-Ap", "pe", environment)
+	configure("-Ap", "pe-tasks", strings.NewReplacer("pe_name smp", "pe_name "+GridEngineTasks, "control_slaves FALSE", "control_slaves TRUE",
+		"job_is_first_task TRUE", "job_is_first_task FALSE", "$pe_slots", "$round_robin").Replace(environment))
 	configure("-Aq", "queue", queueSettings)
 	all.start(foreground, "sge_execd")
 	until(t, nil, func(out string) bool {
@@ -114,7 +116,7 @@ min_cpu_interval 00:05:00
 processors UNDEFINED
 qtype BATCH INTERACTIVE
 ckpt_list NONE
-pe_list smp
+pe_list smp tasks
 rerun FALSE
 slots $SLOTS
 tmpdir /tmp

@@ -19,7 +19,8 @@ const (
 	GridEngineSlots  = 4
 	SlurmPartition   = "batch"
 	GridEngineQueue  = "all.q"
-	GridEngineShared = "smp" // its parallel environment
+	GridEngineShared = "smp"   // its parallel environment for one node
+	GridEngineTasks  = "tasks" // that in which a job may start tasks on its nodes
 )
 
 // Slurm starts Slurm with four nodes on this machine, and has the environment of the
