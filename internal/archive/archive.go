@@ -27,7 +27,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -44,9 +43,6 @@ const (
 
 // comment marks the archives of this package, and their form.
 const comment = "Fairway folder 1"
-
-// IsFolder says whether a logical name stands for a folder.
-func IsFolder(lfn string) bool { return strings.HasSuffix(lfn, "/") }
 
 // Kind is what an entry of a folder is.
 type Kind byte

@@ -3,6 +3,8 @@ package dispatch
 import (
 	"fmt"
 	"slices"
+
+	"fairway/internal/logical"
 )
 
 // output is a written version as it is recorded.
@@ -244,37 +246,11 @@ func (j *job) outputFor(lfn string) *Output {
 		if !o.Pattern && o.LFN == lfn {
 			return o
 		}
-		if o.Pattern && byPattern == nil && matches(o.LFN, lfn) {
+		if o.Pattern && byPattern == nil && logical.Matches(o.LFN, lfn) {
 			byPattern = o
 		}
 	}
 	return byPattern
-}
-
-// matches reports whether the name matches the pattern, in which * stands for
-// any characters but '/'.
-func matches(pattern, name string) bool {
-	star, mark := -1, 0
-	p, n := 0, 0
-	for n < len(name) {
-		switch {
-		case p < len(pattern) && pattern[p] == '*':
-			star, mark = p, n
-			p++
-		case p < len(pattern) && pattern[p] == name[n]:
-			p++
-			n++
-		case star >= 0 && name[mark] != '/':
-			mark++
-			p, n = star+1, mark
-		default:
-			return false
-		}
-	}
-	for p < len(pattern) && pattern[p] == '*' {
-		p++
-	}
-	return p == len(pattern)
 }
 
 // Writers of names that are known before stand in the FIFO of the file. Names

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"fairway/internal/logical"
 )
 
 // Reasons why an input of Step is refused.
@@ -66,8 +68,8 @@ func (f *Flow) newArrivals(state *inputState, files []InputFile) ([]InputFile, e
 			return nil, fmt.Errorf("input %q: %s: %w", state.in.Name, file.LFN, ErrInputClosed)
 		case f.names[file.LFN] != nil && f.names[file.LFN].file != nil:
 			return nil, fmt.Errorf("input %q: %s: %w: %s makes it", state.in.Name, file.LFN, ErrTwice, f.names[file.LFN].maker)
-		case legalLFN(file.LFN) != "":
-			return nil, fmt.Errorf("input %q: %q is no name of a file, it %s", state.in.Name, file.LFN, legalLFN(file.LFN))
+		case logical.WhyNot(file.LFN) != "":
+			return nil, fmt.Errorf("input %q: %q is no name of a file, it %s", state.in.Name, file.LFN, logical.WhyNot(file.LFN))
 		}
 		if _, _, err := state.in.values(file); err != nil {
 			return nil, fmt.Errorf("input %q: %w", state.in.Name, err)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"fairway/internal/logical"
 	"fairway/internal/yamlfile"
 )
 
@@ -125,7 +126,7 @@ func (p *parser) checkOutput(s *step, e *entry) {
 		p.checkTouching(s, e.pattern)
 	}
 	if part := e.pattern.longPart(); part != "" {
-		p.FailAt(e.pattern.line, e.pattern.column, "choose a shorter name", "step %q: a part of the name %q has %d bytes, the limit for outputs is %d", s.name, e.pattern.text, len(part), maxPart)
+		p.FailAt(e.pattern.line, e.pattern.column, "choose a shorter name", "step %q: a part of the name %q has %d bytes, the limit for outputs is %d", s.name, e.pattern.text, len(part), logical.MaxPart)
 	}
 	missing := s.missing(e.pattern)
 	if wild := slices.IndexFunc(missing, func(name string) bool { return !placeholderName.MatchString(name) }); wild >= 0 {

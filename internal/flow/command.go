@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"fairway/internal/logical"
 	"fairway/internal/shelltext"
 )
 
@@ -55,17 +56,17 @@ func (c *commandSource) environment(text string) map[string]string {
 	c.list(env, "out", slices.DeleteFunc(slices.Clone(c.writes), func(lfn string) bool { return c.log != "" && lfn == c.log }))
 	for i, name := range c.step.eachNames {
 		if name != "" {
-			env[name] = pathOf(c.in[i])
+			env[name] = logical.Path(c.in[i])
 		}
 	}
 	for i, e := range c.step.reads {
 		if e.name != "" {
-			env[e.name] = pathOf(c.reads[i])
+			env[e.name] = logical.Path(c.reads[i])
 		}
 	}
 	for i, e := range c.step.outputs() {
 		if e.name != "" && i < len(c.writes) {
-			env[e.name] = pathOf(c.writes[i])
+			env[e.name] = logical.Path(c.writes[i])
 		}
 	}
 	return env
@@ -74,7 +75,7 @@ func (c *commandSource) environment(text string) map[string]string {
 func (c *commandSource) list(env map[string]string, name string, files []string) {
 	paths := make([]string, len(files))
 	for i, lfn := range files {
-		paths[i] = pathOf(lfn)
+		paths[i] = logical.Path(lfn)
 	}
 	if joined := strings.Join(paths, " "); len(joined) <= maxListBytes {
 		env[name] = joined

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"fairway/internal/logical"
 )
 
 // LFN gives the logical name of a path (relative as in Patterns), or of a line
@@ -26,7 +28,7 @@ func (in *DeclaredInput) LFN(file string) (lfn string, fits bool, err error) {
 	if in.renamed {
 		lfn, _ = in.names[at].expand(values)
 	}
-	if why := legalLFN(lfn); why != "" {
+	if why := logical.WhyNot(lfn); why != "" {
 		return "", false, fmt.Errorf("%q would be named %q, which %s", file, lfn, why)
 	}
 	return lfn, true, nil
@@ -34,7 +36,7 @@ func (in *DeclaredInput) LFN(file string) (lfn string, fits bool, err error) {
 
 // baseOf is the last part of a path, with the slash of a folder.
 func baseOf(file string) string {
-	if isFolder(file) {
+	if logical.IsFolder(file) {
 		return path.Base(file) + "/"
 	}
 	return path.Base(file)

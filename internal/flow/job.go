@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/logical"
 )
 
 // draft makes a job as soon as the names of its inputs are known.
@@ -193,11 +194,11 @@ func (f *Flow) outputTaken(j *job) string {
 		if n := f.names[made.lfn]; n != nil && n.file != nil {
 			return dispatch.TwoWriters(made.lfn, n.maker, "job "+j.name)
 		}
-		if why := legalLFN(made.lfn); why != "" {
+		if why := logical.WhyNot(made.lfn); why != "" {
 			return fmt.Sprintf("job %s cannot be created: the name %q of its output %s", j.name, made.lfn, why)
 		}
-		if part := longPart(made.lfn); part != "" {
-			return fmt.Sprintf("job %s cannot be created: a part of the name %q of its output has %d bytes, the limit is %d", j.name, made.lfn, len(part), maxPart)
+		if part := logical.LongPart(made.lfn); part != "" {
+			return fmt.Sprintf("job %s cannot be created: a part of the name %q of its output has %d bytes, the limit is %d", j.name, made.lfn, len(part), logical.MaxPart)
 		}
 	}
 	return ""

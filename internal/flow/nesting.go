@@ -3,6 +3,8 @@ package flow
 import (
 	"fmt"
 	"strings"
+
+	"fairway/internal/logical"
 )
 
 // checkNesting finds names of which one is a folder of the other: no reader
@@ -63,7 +65,7 @@ func (p *pattern) shape() string {
 // inTheWay says why a file cannot be beside those that are known, or "": it is
 // a folder of one of them, or one of them is a folder of it.
 func (f *Flow) inTheWay(lfn string) string {
-	if inside, is := f.folders[pathOf(lfn)]; is && inside != lfn {
+	if inside, is := f.folders[logical.Path(lfn)]; is && inside != lfn {
 		return nested(lfn, inside)
 	}
 	for folder := range foldersOf(lfn) {
@@ -84,9 +86,9 @@ func (f *Flow) inTheWay(lfn string) string {
 // same, as a file and as a folder.
 func nested(outer, inner string) string {
 	switch {
-	case pathOf(outer) == pathOf(inner):
-		return fmt.Sprintf("%s is a file and %s/ a folder of that name: give one of them another name", pathOf(outer), pathOf(outer))
-	case isFolder(outer):
+	case logical.Path(outer) == logical.Path(inner):
+		return fmt.Sprintf("%s is a file and %s/ a folder of that name: give one of them another name", logical.Path(outer), logical.Path(outer))
+	case logical.IsFolder(outer):
 		return fmt.Sprintf("%s is a folder that is kept as a whole, and %s is in it: write it as part of the folder, or give one of them another name", outer, inner)
 	}
 	return fmt.Sprintf("%s is a file, and %s one in a folder of that name: give one of them another name", outer, inner)

@@ -9,6 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"fairway/internal/logical"
 	"fairway/internal/quantity"
 	"fairway/internal/yamlfile"
 )
@@ -103,7 +104,7 @@ func (p *parser) inputPattern(in *DeclaredInput, text string, n, as *yaml.Node, 
 	case IsURL(text) && in.Watch:
 		p.Fail(n, "list the files in a file that may grow, and name that under url_list", "%s: only folders of this machine can be watched", what)
 		return
-	case !IsURL(text) && isFolder(text):
+	case !IsURL(text) && logical.IsFolder(text):
 		text = path.Clean(text) + "/"
 	case !IsURL(text):
 		text = path.Clean(text)
@@ -145,7 +146,7 @@ func (p *parser) inputPattern(in *DeclaredInput, text string, n, as *yaml.Node, 
 // folderInput reports whether the pattern may be one of folders, if it is.
 func (p *parser) folderInput(in *DeclaredInput, text string, n *yaml.Node, what string) bool {
 	switch {
-	case !isFolder(text):
+	case !logical.IsFolder(text):
 		return true
 	case in.URLList != "":
 		p.Fail(n, "list the files, or name the folders under files", "%s: %q stands for folders, and a url_list has files only", what, text)
@@ -164,9 +165,9 @@ func (p *parser) folderInput(in *DeclaredInput, text string, n *yaml.Node, what 
 // file.
 func (p *parser) sameKind(n *yaml.Node, lfn, files *pattern, what string) {
 	switch {
-	case isFolder(files.text) && !isFolder(lfn.text):
+	case logical.IsFolder(files.text) && !logical.IsFolder(lfn.text):
 		p.Fail(n, fmt.Sprintf("write as: %q", lfn.text+"/"), "%s: %q stands for folders, and the name %q for a file", what, files.text, lfn.text)
-	case !isFolder(files.text) && isFolder(lfn.text):
+	case !logical.IsFolder(files.text) && logical.IsFolder(lfn.text):
 		p.Fail(n, "end both in '/' for folders, or none for files", "%s: %q stands for files, and the name %q for a folder", what, files.text, lfn.text)
 	}
 }

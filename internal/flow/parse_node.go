@@ -7,6 +7,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"fairway/internal/logical"
 	"fairway/internal/yamlfile"
 )
 
@@ -103,7 +104,7 @@ func (p *parser) pattern(n *yaml.Node, text, what string) *pattern {
 		p.Fail(n, "write a name such as parts/{part}.txt", "%s: %v", what, err)
 		return nil
 	}
-	if why := legalLFN(made.text); why != "" {
+	if why := logical.WhyNot(made.text); why != "" {
 		p.Fail(n, "write a relative name such as parts/{part}.txt", "%s: %q is no name of a file, it %s", what, made.text, why)
 		return nil
 	}

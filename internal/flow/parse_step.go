@@ -9,6 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/logical"
 	"fairway/internal/quantity"
 	"fairway/internal/yamlfile"
 )
@@ -77,7 +78,7 @@ func (p *parser) log(s *step, n *yaml.Node, what string) {
 	}
 	p.variable(yamlfile.Follow(n).Line, yamlfile.Follow(n).Column, logVariable, "variable of the log")
 	if made := p.pattern(yamlfile.Follow(n), text, what); made != nil {
-		if isFolder(made.text) {
+		if logical.IsFolder(made.text) {
 			p.Fail(n, "write a name without '/' at its end", "%s: %q stands for a folder, and a log is a file", what, made.text)
 		}
 		s.writes = append(s.writes, entry{name: logVariable, pattern: made, log: true})
@@ -137,7 +138,7 @@ func (p *parser) split(s *step, n *yaml.Node, what string) {
 	} else {
 		s.split.records = p.integer(keys["records"], what+": records", 1)
 	}
-	if of := keys["of"]; of != nil && len(s.each) == 1 && isFolder(s.each[0].text) {
+	if of := keys["of"]; of != nil && len(s.each) == 1 && logical.IsFolder(s.each[0].text) {
 		p.Fail(of, "write count: COMMAND, which prints how many records there are in the folder $in", "%s: %q stands for folders, and a folder has no such records", what, s.each[0].text)
 	}
 	switch of, count := keys["of"], keys["count"]; {

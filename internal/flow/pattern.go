@@ -5,7 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode/utf8"
+
+	"fairway/internal/logical"
 )
 
 // A token of a pattern is literal text, a placeholder, or a wildcard.
@@ -264,10 +265,6 @@ func meetAt(a, b []int, i, j int, row, next []bool) bool {
 	return false
 }
 
-// maxPart bounds, in bytes, a part of the name of an output: file systems allow
-// 255, and where it is stored its version and attempt stand behind it.
-const maxPart = 200
-
 // longPart gives the first part of an output's name that is too long, or "".
 // Placeholders count as nothing.
 func (p *pattern) longPart() string {
@@ -275,44 +272,5 @@ func (p *pattern) longPart() string {
 	for _, t := range p.tokens {
 		literal.WriteString(t.literal)
 	}
-	return longPart(literal.String())
-}
-
-func longPart(name string) string {
-	for part := range strings.SplitSeq(name, "/") {
-		if len(part) > maxPart {
-			return part
-		}
-	}
-	return ""
-}
-
-// isFolder reports whether a name stands for a folder that is kept as one file.
-func isFolder(name string) bool { return strings.HasSuffix(name, "/") }
-
-// pathOf is where a command finds what has a name.
-func pathOf(lfn string) string { return strings.TrimSuffix(lfn, "/") }
-
-// legalLFN says why name cannot be a logical file name, or "". One that ends in a
-// slash is that of a folder.
-func legalLFN(name string) string {
-	name = pathOf(name)
-	switch {
-	case name == "":
-		return "is empty"
-	case strings.HasPrefix(name, "/"):
-		return "starts with '/'"
-	case strings.ContainsAny(name, "\x00\n"):
-		return "contains a line break or a zero byte"
-	case !utf8.ValidString(name):
-		return "is not UTF-8"
-	case len(name) > 1024:
-		return "is longer than 1024 bytes"
-	}
-	for _, part := range strings.Split(name, "/") {
-		if part == "" || part == "." || part == ".." {
-			return fmt.Sprintf("has the part %q", part)
-		}
-	}
-	return ""
+	return logical.LongPart(literal.String())
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"fairway/internal/logical"
 	"fairway/internal/yamlfile"
 )
 
@@ -183,7 +184,7 @@ func (r *routes) folderAdvice(used *pattern) string {
 			return fmt.Sprintf("%s makes a folder of that name: write %q", m.owner(), made.text)
 		case made.text+"/" == used.text:
 			return fmt.Sprintf("%s makes a file of that name: write %q", m.owner(), made.text)
-		case isFolder(made.text) && strings.HasPrefix(used.text, made.text):
+		case logical.IsFolder(made.text) && strings.HasPrefix(used.text, made.text):
 			return fmt.Sprintf("%s makes the folder %q as a whole: take that, and use what is in it", m.owner(), made.text)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/internal/logical"
 	"fairway/test/seed"
 	"fairway/test/traces"
 )
@@ -118,7 +119,7 @@ func TestTraceWithoutFilesBetween(t *testing.T) {
 		t.Errorf("steps %v", got)
 	}
 	for lfn := range x.exists {
-		if why := legalLFN(lfn); why != "" {
+		if why := logical.WhyNot(lfn); why != "" {
 			t.Errorf("name %q %s", lfn, why)
 		}
 	}
@@ -225,7 +226,7 @@ func FuzzParseTrace(f *testing.F) {
 				}
 			}
 			for _, o := range j.Job.Writes {
-				if seen[o.LFN] || legalLFN(o.LFN) != "" {
+				if seen[o.LFN] || logical.WhyNot(o.LFN) != "" {
 					t.Fatalf("%s writes %q", j.Job.Name, o.LFN)
 				}
 				seen[o.LFN] = true

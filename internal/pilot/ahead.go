@@ -1,6 +1,6 @@
 package pilot
 
-import "fairway/internal/archive"
+import "fairway/internal/logical"
 
 // While commands run, the pilot prepares the sandboxes of the attempts that
 // come next, as many as it has slots, so that they start as soon as there is
@@ -69,7 +69,7 @@ func (p *pilot) leave(a *attempt) {
 func (in *stageIn) takeCached() bool {
 	for _, f := range in.attempt.GetInputs() {
 		i := newInput(f)
-		if archive.IsFolder(i.LFN) {
+		if logical.IsFolder(i.LFN) {
 			i.unpacked = in.folders.get(folderKey{i.Ref, i.pfn})
 			i.hit = i.unpacked != nil
 		}

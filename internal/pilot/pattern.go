@@ -9,9 +9,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"fairway/internal/archive"
 	"fairway/internal/beneath"
-	"fairway/internal/storage"
+	"fairway/internal/logical"
 	"fairway/internal/wire"
 )
 
@@ -32,14 +31,14 @@ func findMatches(a *attempt, o *wire.OutputFile, taken map[string]bool) (found [
 	if err != nil || a.slot.bare {
 		return nil, err
 	}
-	root, folders := filepath.Dir(literalFolder(pattern)), archive.IsFolder(o.GetLfn())
+	root, folders := filepath.Dir(literalFolder(pattern)), logical.IsFolder(o.GetLfn())
 	left := &leftOut{attempt: a, pattern: o.GetLfn()}
 	err = walk(a.slot.dir, root, strings.Count(pattern, "/"), func(path string, info fs.FileInfo) error {
-		if info.IsDir() && !folders || taken[path] || !storage.Matches(pattern, path) {
+		if info.IsDir() && !folders || taken[path] || !logical.Matches(pattern, path) {
 			return nil
 		}
-		if part := longPart(path); part != "" {
-			return &missingOutput{path, fmt.Sprintf("has a name with a part of %d bytes, the limit is %d", len(part), maxPart)}
+		if part := logical.LongPart(path); part != "" {
+			return &missingOutput{path, fmt.Sprintf("has a name with a part of %d bytes, the limit is %d", len(part), logical.MaxPart)}
 		}
 		if folders != info.IsDir() || !folders && !info.Mode().IsRegular() {
 			left.add(path)
@@ -81,7 +80,7 @@ func (l *leftOut) note() {
 		return
 	}
 	kind := "regular file"
-	if archive.IsFolder(l.pattern) {
+	if logical.IsFolder(l.pattern) {
 		kind = "folder"
 	}
 	note := fmt.Sprintf("%s matches the output %s and is left out, since it is no %s", l.first, l.pattern, kind)
@@ -130,21 +129,8 @@ func walk(top *beneath.Folder, name string, slashes int, visit func(path string,
 // lfnOf gives a match the slashes that the pattern begins and ends with.
 func lfnOf(pattern, path string) string {
 	lfn := pattern[:len(pattern)-len(strings.TrimLeft(pattern, "/"))] + path
-	if archive.IsFolder(pattern) {
+	if logical.IsFolder(pattern) {
 		lfn += "/"
 	}
 	return lfn
-}
-
-// maxPart bounds, in bytes, a part of the name of an output, as in flow: what
-// names its version and attempt in storage stands behind it.
-const maxPart = 200
-
-func longPart(path string) string {
-	for part := range strings.SplitSeq(path, "/") {
-		if len(part) > maxPart {
-			return part
-		}
-	}
-	return ""
 }

@@ -15,6 +15,7 @@ import (
 	"fairway/internal/archive"
 	"fairway/internal/beneath"
 	"fairway/internal/disk"
+	"fairway/internal/logical"
 )
 
 // sealedFile is an output that nobody can write to any more but who has the right
@@ -39,7 +40,7 @@ func (f *sealedFile) Close() {
 // another owner and one that somebody still has open for writing are not touched,
 // but copied.
 func (a *attempt) sealed(w written) (*sealedFile, error) {
-	if archive.IsFolder(w.lfn) {
+	if logical.IsFolder(w.lfn) {
 		return a.packed(w)
 	}
 	f, err := a.slot.dir.Open(w.path)

@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 	"slices"
 
-	"fairway/internal/archive"
 	"fairway/internal/cache"
 	"fairway/internal/fault"
+	"fairway/internal/logical"
 	"fairway/internal/storage"
 	"fairway/internal/storage/served"
 	"fairway/internal/wire"
@@ -77,7 +77,7 @@ func (in *stageIn) add(i *input) (err error) {
 	if err := makeParents(in.attempt.slot.folder, i.path); err != nil {
 		return err
 	}
-	if archive.IsFolder(i.LFN) {
+	if logical.IsFolder(i.LFN) {
 		err = in.addFolder(i, target)
 	} else if err = in.provide(i, target); err == nil && in.attempt.GetPrivate() {
 		err = in.own(i, target)

@@ -14,6 +14,7 @@ import (
 	"fairway/internal/cache"
 	"fairway/internal/disk"
 	"fairway/internal/fault"
+	"fairway/internal/logical"
 	"fairway/internal/quantity"
 	"fairway/internal/storage"
 	"fairway/internal/storage/served"
@@ -175,8 +176,8 @@ func findOutput(a *attempt, o *wire.OutputFile) (written, error) {
 		return written{}, &missingOutput{o.GetLfn(), "is not there"}
 	case err != nil:
 		return written{}, unusable(o.GetLfn(), err)
-	case archive.IsFolder(o.GetLfn()) && info.IsDir():
-	case archive.IsFolder(o.GetLfn()):
+	case logical.IsFolder(o.GetLfn()) && info.IsDir():
+	case logical.IsFolder(o.GetLfn()):
 		return written{}, &missingOutput{o.GetLfn(), fmt.Sprintf("is %s; a name that ends in / stands for a folder, which the command has to make", beneath.KindOf(info.Mode()))}
 	case info.IsDir():
 		return written{}, &missingOutput{o.GetLfn(), "is a folder; end the name in / to keep the folder with all that is in it"}
@@ -196,7 +197,7 @@ func unusable(lfn string, err error) error {
 		return &missingOutput{lfn, "cannot be kept: " + content.Error()}
 	}
 	var kind *beneath.KindError
-	if errors.As(err, &kind) && archive.IsFolder(lfn) {
+	if errors.As(err, &kind) && logical.IsFolder(lfn) {
 		return &missingOutput{lfn, fmt.Sprintf("is not a folder in the sandbox: %v", kind)}
 	}
 	if errors.As(err, &kind) {

@@ -18,6 +18,7 @@ import (
 	"fairway/internal/archive"
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
+	"fairway/internal/logical"
 	"fairway/internal/server/state"
 	"fairway/internal/storage"
 )
@@ -109,7 +110,7 @@ func (f *Finder) existing(lfn, pfn string) (*flow.InputFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	if info.IsDir() != archive.IsFolder(lfn) {
+	if info.IsDir() != logical.IsFolder(lfn) {
 		return nil, nil
 	}
 	if info.IsDir() {

@@ -15,6 +15,7 @@ import (
 	"fairway/internal/catalog"
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
+	"fairway/internal/logical"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/state"
 	"fairway/internal/storage"
@@ -135,7 +136,7 @@ func (f *Finder) matching(ctx context.Context, in *flow.DeclaredInput) ([]flow.I
 		if len(paths) == before && !in.Watch && !in.MayBeEmpty {
 			return nil, NothingMatches(f.folder, glob, f.absolute(in.Patterns[i]))
 		}
-		if folder := OnlyFolders(found); folder != "" && !in.Watch && !archive.IsFolder(glob) {
+		if folder := OnlyFolders(found); folder != "" && !in.Watch && !logical.IsFolder(glob) {
 			return nil, fmt.Errorf("%s is a folder; %s", folder, InsteadOfFolder(in.Patterns[i]))
 		}
 	}
@@ -155,7 +156,7 @@ func (f *Finder) matching(ctx context.Context, in *flow.DeclaredInput) ([]flow.I
 // NothingMatches is the error of a pattern of an input that matches nothing of the
 // kind that it stands for. It is shown as a path.
 func NothingMatches(folder, glob, shown string) error {
-	if !archive.IsFolder(glob) {
+	if !logical.IsFolder(glob) {
 		return fmt.Errorf("no file matches %s", shown)
 	}
 	shown = archive.Clean(shown)
@@ -215,7 +216,7 @@ func AsWritten(folder, glob, path string) string {
 		return path
 	}
 	if relative, err := filepath.Rel(folder, path); err == nil {
-		if archive.IsFolder(path) {
+		if logical.IsFolder(path) {
 			relative += "/"
 		}
 		return relative

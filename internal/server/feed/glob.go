@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"fairway/internal/archive"
+	"fairway/internal/logical"
 )
 
 // Glob returns the paths that a pattern of [filepath.Match] matches, element by
@@ -19,7 +19,7 @@ import (
 // [filepath.Glob] it passes over no folder: an error names one that cannot be
 // read. A pattern that ends in a slash matches folders only, and the paths end so too.
 func Glob(folder, glob string) ([]string, error) {
-	if !archive.IsFolder(glob) {
+	if !logical.IsFolder(glob) {
 		return globAll(folder, glob)
 	}
 	found, err := globAll(folder, glob)

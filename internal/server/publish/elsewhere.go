@@ -20,6 +20,7 @@ import (
 	"fairway/internal/disk"
 	"fairway/internal/dispatch"
 	"fairway/internal/fault"
+	"fairway/internal/logical"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/state"
 	"fairway/internal/storage"
@@ -144,7 +145,7 @@ func ParsePlace(text string) (string, error) {
 }
 
 func (e *destination) name(lfn string) string {
-	if archive.IsFolder(lfn) {
+	if logical.IsFolder(lfn) {
 		lfn = archive.Clean(lfn) + FolderSuffix
 	}
 	return e.under(lfn)

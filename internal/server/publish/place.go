@@ -16,6 +16,7 @@ import (
 	"fairway/internal/beneath"
 	"fairway/internal/dispatch"
 	"fairway/internal/fault"
+	"fairway/internal/logical"
 	"fairway/internal/server/convert"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/loop"
@@ -215,7 +216,7 @@ func (p *publisher) place(results *beneath.Folder, b dispatch.Publish, changed m
 		return err
 	}
 	temporary := p.unpublishedName()
-	if archive.IsFolder(b.File.LFN) {
+	if logical.IsFolder(b.File.LFN) {
 		err = p.unpackResult(results, b.PFN, temporary)
 	} else {
 		err = p.provide(b.PFN, results.Path(temporary))
@@ -228,7 +229,7 @@ func (p *publisher) place(results *beneath.Folder, b dispatch.Publish, changed m
 	}
 	switch {
 	case err != nil:
-	case archive.IsFolder(b.File.LFN):
+	case logical.IsFolder(b.File.LFN):
 		err = replaceFolder(results, temporary, folder, element)
 	default:
 		err = os.Rename(results.Path(temporary), folder.Path(element))
@@ -276,7 +277,7 @@ func (p *publisher) oldFolder(name string) bool {
 func (p *publisher) setAside(results *beneath.Folder, lfn string) error {
 	name := archive.Clean(lfn)
 	there, err := results.Lstat(name)
-	if err != nil || there.IsDir() != archive.IsFolder(lfn) {
+	if err != nil || there.IsDir() != logical.IsFolder(lfn) {
 		return folder.IgnoreMissing(err) // what is of the other kind is in the way of the rename
 	}
 	if ours, err := p.published.isOurs(results, lfn); ours || err != nil {

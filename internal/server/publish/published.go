@@ -14,6 +14,7 @@ import (
 	"fairway/internal/archive"
 	"fairway/internal/beneath"
 	"fairway/internal/dispatch"
+	"fairway/internal/logical"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/state"
 	"fairway/internal/storage"
@@ -157,7 +158,7 @@ func absent(err error) bool {
 // [fs.ErrNotExist] where there is no such stored file: the loop that removes those
 // that nobody needs may take it away at any moment, also during this call.
 func (s *published) same(results *beneath.Folder, lfn string, there fs.FileInfo, pfn string) (bool, error) {
-	if archive.IsFolder(lfn) {
+	if logical.IsFolder(lfn) {
 		if !there.IsDir() {
 			return false, nil
 		}
@@ -201,7 +202,7 @@ func sameContents(results *beneath.Folder, lfn string, stored *beneath.Folder, e
 // is as it was, so that it may be replaced or removed.
 func (s *published) isOurs(results *beneath.Folder, lfn string) (bool, error) {
 	there, err := results.Lstat(archive.Clean(lfn))
-	if err != nil || !there.Mode().IsRegular() && !(archive.IsFolder(lfn) && there.IsDir()) {
+	if err != nil || !there.Mode().IsRegular() && !(logical.IsFolder(lfn) && there.IsDir()) {
 		return false, folder.IgnoreMissing(err)
 	}
 	if r, known := s.get(lfn); known {

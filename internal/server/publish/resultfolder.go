@@ -14,6 +14,7 @@ import (
 
 	"fairway/internal/archive"
 	"fairway/internal/beneath"
+	"fairway/internal/logical"
 	"fairway/internal/server/state"
 )
 
@@ -141,7 +142,7 @@ func (s *published) stampAt(results *beneath.Folder, lfn string) (state.Stamp, e
 	if err != nil {
 		return state.Stamp{}, err
 	}
-	if !archive.IsFolder(lfn) {
+	if !logical.IsFolder(lfn) {
 		return state.StampOf(info), nil
 	}
 	folder, err := results.Sub(archive.Clean(lfn))
@@ -169,7 +170,7 @@ func (s *published) stampAt(results *beneath.Folder, lfn string) (state.Stamp, e
 func withdraw(results *beneath.Folder, lfn string) error {
 	name := archive.Clean(lfn)
 	var err error
-	if archive.IsFolder(lfn) {
+	if logical.IsFolder(lfn) {
 		err = results.RemoveAll(name)
 	} else {
 		err = results.Remove(name)

@@ -14,6 +14,7 @@ import (
 	"fairway/internal/archive"
 	"fairway/internal/beneath"
 	"fairway/internal/dispatch"
+	"fairway/internal/logical"
 	"fairway/internal/server/folder"
 )
 
@@ -191,7 +192,7 @@ func TestFoldersAndFilesGiveWay(t *testing.T) {
 		{"x/", nil, "x/"},
 	} {
 		b := folderPublication(t, s, c.lfn, dispatch.Version(version+2), c.files)
-		if !archive.IsFolder(c.lfn) {
+		if !logical.IsFolder(c.lfn) {
 			b = publication(t, s, c.lfn, dispatch.Version(version+2), "new")
 		}
 		mustPublish(t, p, b)

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"fairway/internal/storage"
+	"fairway/internal/logical"
 )
 
 // Whatever comes, a request is refused, or within its bounds.
@@ -28,7 +28,7 @@ func FuzzRequest(f *testing.F) {
 		switch {
 		case q.right != Read && q.right != Write, q.from < 0, q.file.size < 0, q.pfn == "", len(q.pfn) > MaxName, len(q.pattern) > MaxName:
 			t.Fatalf("%+v", q)
-		case q.pattern != q.pfn && !storage.Matches(q.pattern, q.pfn):
+		case q.pattern != q.pfn && !logical.Matches(q.pattern, q.pfn):
 			t.Fatalf("%q is none of %q", q.pfn, q.pattern)
 		case r.Method == http.MethodPut && q.from+r.ContentLength != q.file.size:
 			t.Fatalf("%d bytes from %d on of %d", r.ContentLength, q.from, q.file.size)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"fairway/internal/logical"
 	"fairway/internal/storage"
 )
 
@@ -94,7 +95,7 @@ func readRequest(r *http.Request) (*request, error) {
 	switch {
 	case q.pfn == "" || len(q.pfn) > MaxName || len(q.pattern) > MaxName || strings.Contains(q.pfn, "\x00"):
 		return nil, fmt.Errorf("a PFN of 1 to %d bytes without NUL is wanted", MaxName)
-	case q.pattern != q.pfn && !storage.Matches(q.pattern, q.pfn):
+	case q.pattern != q.pfn && !logical.Matches(q.pattern, q.pfn):
 		return nil, fmt.Errorf("%s does not match %s", strconv.Quote(q.pfn), strconv.Quote(q.pattern))
 	}
 	if q.ticket, err = base64.StdEncoding.DecodeString(r.Header.Get(ticketHeader)); err != nil {

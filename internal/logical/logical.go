@@ -1,0 +1,84 @@
+// Package logical knows what logical file names (LFNs) may be, and which of them a pattern
+// means, for all who read or make them. It has no state.
+//
+// A name that ends in a slash is that of a folder, which is kept as one file.
+package logical
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	// MaxName bounds a name, in bytes.
+	MaxName = 1024
+	// MaxPart bounds a part of the name of an output, in bytes: file systems allow 255,
+	// and where an output is stored its version and attempt stand behind it.
+	MaxPart = 200
+)
+
+// IsFolder reports whether a name stands for a folder.
+func IsFolder(name string) bool { return strings.HasSuffix(name, "/") }
+
+// Path is where a command finds what has a name.
+func Path(name string) string { return strings.TrimSuffix(name, "/") }
+
+// WhyNot says why a text cannot be a name, or "".
+func WhyNot(name string) string {
+	name = Path(name)
+	switch {
+	case name == "":
+		return "is empty"
+	case strings.HasPrefix(name, "/"):
+		return "starts with '/'"
+	case strings.ContainsAny(name, "\x00\n"):
+		return "contains a line break or a zero byte"
+	case !utf8.ValidString(name):
+		return "is not UTF-8"
+	case len(name) > MaxName:
+		return fmt.Sprintf("is longer than %d bytes", MaxName)
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		if part == "" || part == "." || part == ".." {
+			return fmt.Sprintf("has the part %q", part)
+		}
+	}
+	return ""
+}
+
+// LongPart is the first part of a name that is longer than MaxPart, or "".
+func LongPart(name string) string {
+	for part := range strings.SplitSeq(name, "/") {
+		if len(part) > MaxPart {
+			return part
+		}
+	}
+	return ""
+}
+
+// Matches reports whether a name, or a PFN, matches a pattern, in which '*' stands
+// for any characters but '/'.
+func Matches(pattern, name string) bool {
+	star, mark := -1, 0 // the last '*', and where what it stands for ends
+	p, n := 0, 0
+	for n < len(name) {
+		switch {
+		case p < len(pattern) && pattern[p] == '*':
+			star, mark = p, n
+			p++
+		case p < len(pattern) && pattern[p] == name[n]:
+			p++
+			n++
+		case star >= 0 && name[mark] != '/':
+			mark++
+			p, n = star+1, mark
+		default:
+			return false
+		}
+	}
+	for p < len(pattern) && pattern[p] == '*' {
+		p++
+	}
+	return p == len(pattern)
+}
