@@ -10,6 +10,9 @@ import (
 	"fairway/internal/dispatch"
 )
 
+// run is the one run that there is.
+const run dispatch.RunID = 1
+
 const (
 	files     = 100_000
 	pilots    = 1_000
@@ -45,8 +48,9 @@ type pilot struct {
 func newLoad(name string) *load {
 	l := &load{name: name, rng: rand.New(rand.NewPCG(1, 2)), now: time.Unix(1_800_000_000, 0)}
 	l.core, _ = dispatch.New(dispatch.Config{})
+	l.step(dispatch.SetRun{Run: dispatch.Run{ID: run}})
 	for i := 0; i < files; i += batch {
-		var add dispatch.AddFiles
+		add := dispatch.AddFiles{Run: run}
 		for k := i; k < i+batch; k++ {
 			add.Files = append(add.Files, dispatch.ExistingFile{LFN: lfn(k), PFN: "se:" + lfn(k), Size: 1 << 30, Identity: "1"})
 		}
@@ -96,7 +100,7 @@ func (l *load) take(r dispatch.Reply) {
 
 // submit makes n jobs, unfit ones if so told.
 func (l *load) submit(n int, unfit bool) {
-	sub := dispatch.Submit{Jobs: make([]dispatch.Job, n)}
+	sub := dispatch.Submit{Run: run, Jobs: make([]dispatch.Job, n)}
 	for i := range sub.Jobs {
 		l.jobs++
 		name := fmt.Sprintf("reco/%07d", l.jobs)

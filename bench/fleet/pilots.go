@@ -167,7 +167,7 @@ func (p *light) take(answer *wire.SyncAnswer) {
 	for _, a := range answer.GetRun() {
 		same := func(r *wire.Report) bool { return r.GetResult().GetAttempt() == a.GetAttempt() }
 		if !slices.ContainsFunc(p.told, same) {
-			p.told = append(p.told, &wire.Report{Result: &wire.Result{Job: a.GetJob(), Attempt: a.GetAttempt()}, Ticket: a.GetTicket()})
+			p.told = append(p.told, &wire.Report{Result: &wire.Result{Run: a.GetRun(), Job: a.GetJob(), Attempt: a.GetAttempt()}, Ticket: a.GetTicket()})
 		}
 	}
 	if len(p.told) > 0 {

@@ -124,7 +124,7 @@ func (q *queue) start(argv []string) {
 	defer q.mu.Unlock()
 	q.attempt++
 	q.run = append(q.run, &wire.Assignment{
-		Job: q.attempt, Attempt: q.attempt, Name: "job", Step: "job", Try: 1,
+		Job: uint32(q.attempt), Attempt: q.attempt, Name: "job", Step: "job", Try: 1,
 		Payload: &wire.Payload{Argv: argv}, Needs: &wire.Resources{MilliCpus: 1000},
 	})
 	q.news = true

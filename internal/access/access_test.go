@@ -293,17 +293,17 @@ func TestSecretsAreForTheirUserOnly(t *testing.T) {
 func TestATicketIsOfOneAttemptAndMakesNoGarbage(t *testing.T) {
 	c := claims(t)
 	a := c.Authority
-	ticket := a.Ticket(1, 2)
-	if !a.Gave(1, 2, ticket) {
+	ticket := a.Ticket(7, 1, 2)
+	if !a.Gave(7, 1, 2, ticket) {
 		t.Error("not its own ticket")
 	}
-	if a.Gave(2, 1, ticket) || a.Gave(1, 3, ticket) || a.Gave(1<<8, 2, ticket) {
+	if a.Gave(7, 2, 1, ticket) || a.Gave(7, 1, 3, ticket) || a.Gave(7, 1<<8, 2, ticket) || a.Gave(1, 7, 2, ticket) {
 		t.Error("the ticket of another attempt")
 	}
-	if a.Gave(1, 2, ticket[:ticketSize-1]) || a.Gave(1, 2, append(ticket[:ticketSize:ticketSize], 0)) || a.Gave(1, 2, nil) {
+	if a.Gave(7, 1, 2, ticket[:ticketSize-1]) || a.Gave(7, 1, 2, append(ticket[:ticketSize:ticketSize], 0)) || a.Gave(7, 1, 2, nil) {
 		t.Error("another length")
 	}
-	if made := testing.AllocsPerRun(100, func() { a.Gave(1, 2, ticket) }); made > 0 {
+	if made := testing.AllocsPerRun(100, func() { a.Gave(7, 1, 2, ticket) }); made > 0 {
 		t.Errorf("comparing a ticket made %v objects", made)
 	}
 }
@@ -320,11 +320,11 @@ func TestAnAuthorityIsThatOfItsState(t *testing.T) {
 	}
 	first := open("id")
 	again := open("id")
-	if first.Pin() != again.Pin() || !again.Gave(1, 2, first.Ticket(1, 2)) {
+	if first.Pin() != again.Pin() || !again.Gave(1, 1, 2, first.Ticket(1, 1, 2)) {
 		t.Error("another authority")
 	}
 	copied := open("copy")
-	if first.Pin() == copied.Pin() || copied.Gave(1, 2, first.Ticket(1, 2)) {
+	if first.Pin() == copied.Pin() || copied.Gave(1, 1, 2, first.Ticket(1, 1, 2)) {
 		t.Error("the authority of the original")
 	}
 	if err := os.WriteFile(path, []byte("damaged"), 0o600); err != nil {
@@ -412,7 +412,7 @@ func FuzzAuthority(f *testing.F) {
 	}
 	f.Add(text)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if a, _, err := parseAuthority(data); err == nil && !a.Gave(1, 2, a.Ticket(1, 2)) {
+		if a, _, err := parseAuthority(data); err == nil && !a.Gave(1, 1, 2, a.Ticket(1, 1, 2)) {
 			t.Fatal("it does not know its own tickets")
 		}
 	})

@@ -10,7 +10,7 @@ func BenchmarkClaims(b *testing.B) {
 	m.Queued, m.Started = nil, m.Started[:1]
 	b.ReportAllocs()
 	for b.Loop() {
-		c.Authority.Ticket(3, 9)
+		c.Authority.Ticket(2, 3, 9)
 		if err := c.Check(caller, m); err != nil {
 			b.Fatal(err)
 		}

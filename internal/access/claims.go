@@ -50,7 +50,7 @@ func (c *Claims) Check(caller *Caller, m *wire.SyncRequest) error {
 	}
 	for _, list := range [][]*wire.AttemptRef{m.GetQueued(), m.GetStarted()} {
 		for _, a := range list {
-			if err := c.checkTicket(a.GetJob(), a.GetAttempt(), a.GetTicket()); err != nil {
+			if err := c.checkTicket(a.GetRun(), a.GetJob(), a.GetAttempt(), a.GetTicket()); err != nil {
 				return err
 			}
 		}
@@ -151,16 +151,16 @@ func checkLists(m *wire.SyncRequest) error {
 	return nil
 }
 
-func (c *Claims) checkTicket(job, attempt uint64, ticket []byte) error {
-	if c.Authority.Gave(job, attempt, ticket) {
+func (c *Claims) checkTicket(run, job uint32, attempt uint64, ticket []byte) error {
+	if c.Authority.Gave(run, job, attempt, ticket) {
 		return nil
 	}
-	return forbid("attempt %d of job %d was not given to this pilot, or not by this state: what it reports does not count", attempt, job)
+	return forbid("attempt %d of job %d of run %d was not given to this pilot, or not by this state: what it reports does not count", attempt, job, run)
 }
 
 func (c *Claims) checkReport(report *wire.Report, stores []string) error {
 	r := report.GetResult()
-	if err := c.checkTicket(r.GetJob(), r.GetAttempt(), report.GetTicket()); err != nil {
+	if err := c.checkTicket(r.GetRun(), r.GetJob(), r.GetAttempt(), report.GetTicket()); err != nil {
 		return err
 	}
 	of := func(format string, args ...any) error {

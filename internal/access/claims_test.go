@@ -25,9 +25,9 @@ func claims(t testing.TB) *Claims {
 	}}
 }
 
-// honest is what a pilot says of the attempt 9 of job 3, which it was given.
+// honest is what a pilot says of the attempt 9 of job 3 of run 2, which it was given.
 func honest(c *Claims) *wire.SyncRequest {
-	ticket := c.Authority.Ticket(3, 9)
+	ticket := c.Authority.Ticket(2, 3, 9)
 	return &wire.SyncRequest{
 		Pilot: "cluster.1-ab12", Seq: 1, Full: true,
 		Hello: &wire.PilotInfo{
@@ -35,10 +35,10 @@ func honest(c *Claims) *wire.SyncRequest {
 			Has:       &wire.Resources{MilliCpus: 4000, MemoryBytes: 1 << 30, Countable: map[string]int64{"gpu": 1}},
 			Remaining: durationpb.New(time.Hour), Lease: durationpb.New(time.Hour),
 		},
-		Queued:  []*wire.AttemptRef{{Job: 3, Attempt: 9, Ticket: ticket}},
-		Started: []*wire.AttemptRef{{Job: 3, Attempt: 9, Ticket: ticket}},
+		Queued:  []*wire.AttemptRef{{Run: 2, Job: 3, Attempt: 9, Ticket: ticket}},
+		Started: []*wire.AttemptRef{{Run: 2, Job: 3, Attempt: 9, Ticket: ticket}},
 		Ended: []*wire.Report{{Ticket: ticket, Result: &wire.Result{
-			Job: 3, Attempt: 9, Usage: &wire.Usage{},
+			Run: 2, Job: 3, Attempt: 9, Usage: &wire.Usage{},
 			Outputs: []*wire.WrittenFile{
 				{Lfn: "bam/p1.bam", Version: 2, Size: 5, Pfn: "state:bam/p1.bam.v2.a9"},
 				{Lfn: "far", Version: 1, Size: 5, Pfn: "root://se//data/far.v1.a9"},
@@ -97,8 +97,10 @@ func TestLiesAreRefused(t *testing.T) {
 		"negative usage":                       {func(m *wire.SyncRequest) { m.Ended[0].Result.Usage.BytesStaged = -1 }, "less than nothing"},
 		"a result of another attempt":          {func(m *wire.SyncRequest) { m.Ended[0].Result.Attempt = 10 }, "was not given"},
 		"a result for another job":             {func(m *wire.SyncRequest) { m.Ended[0].Result.Job = 4 }, "was not given"},
+		"a result for another run":             {func(m *wire.SyncRequest) { m.Ended[0].Result.Run = 3 }, "was not given"},
+		"to have what another run has":         {func(m *wire.SyncRequest) { m.Queued[0].Run = 3 }, "was not given"},
 		"a result without a ticket":            {func(m *wire.SyncRequest) { m.Ended[0].Ticket = nil }, "was not given"},
-		"a ticket of another state":            {func(m *wire.SyncRequest) { m.Ended[0].Ticket = other.Ticket(3, 9) }, "was not given"},
+		"a ticket of another state":            {func(m *wire.SyncRequest) { m.Ended[0].Ticket = other.Ticket(2, 3, 9) }, "was not given"},
 		"a part of a ticket":                   {func(m *wire.SyncRequest) { m.Ended[0].Ticket = m.Ended[0].Ticket[:4] }, "was not given"},
 		"to run what another runs":             {func(m *wire.SyncRequest) { m.Started[0].Attempt = 10 }, "was not given"},
 		"to have what another has":             {func(m *wire.SyncRequest) { m.Queued[0].Attempt = 10 }, "was not given"},

@@ -25,7 +25,7 @@ const jobsListed = 100
 func (c *console) jobsCommand() *cobra.Command {
 	request := &wire.ListJobsRequest{}
 	var limit int32
-	var after uint64
+	var after uint32
 	command := &cobra.Command{
 		Use:   "jobs",
 		Short: "List jobs",
@@ -54,7 +54,7 @@ state, and says how to see the others.`,
 	flags.StringArrayVar(&request.States, "state", nil, "only jobs in this state (may be repeated)")
 	flags.StringArrayVar(&request.Steps, "step", nil, "only jobs of this step (may be repeated)")
 	flags.Int32Var(&limit, "limit", jobsListed, "list at most this many jobs")
-	flags.Uint64Var(&after, "after", 0, "only jobs with a number above this one, to page through many jobs")
+	flags.Uint32Var(&after, "after", 0, "only jobs with a number above this one, to page through many jobs")
 	_ = command.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(stateNames, cobra.ShellCompDirectiveNoFileComp))
 	_ = command.RegisterFlagCompletionFunc("step", c.completeSteps)
 	return command
@@ -135,7 +135,7 @@ func jobRow(job *wire.JobSummary) []cell {
 		note = strings.Join(job.Notes, "; ")
 	}
 	return []cell{
-		{strconv.FormatUint(job.Id, 10), ""},
+		{strconv.FormatUint(uint64(job.Id), 10), ""},
 		{job.Name, ""},
 		{job.State, stateColour(job.State)},
 		{strconv.Itoa(int(job.Attempts)), ""},

@@ -34,6 +34,7 @@ func TestJSONOfMessages(t *testing.T) {
   "pilot": "",
   "outcome": "exited",
   "result": {
+    "run": 0,
     "job": 0,
     "attempt": 0,
     "outcome": "out_of_memory",

@@ -36,7 +36,7 @@ func (c *Core) attended(j *job) error {
 	switch {
 	case j.state == Waiting:
 		return c.waitAttended(j)
-	case j.state == Ready && j.group == nil:
+	case j.state == Ready && j.group == nil && !j.step.run.halted():
 		return errors.New("no pilot is offered it")
 	case (j.state == Assigned || j.state == Running) && j.attempt == nil:
 		return errors.New("it has no attempt")

@@ -5,7 +5,7 @@ func (c *Core) cancel(ids []JobID) error {
 		return err
 	}
 	for _, id := range ids {
-		c.cancelJob(c.queue.at(id))
+		c.cancelJob(c.queue.find(id))
 	}
 	return nil
 }
@@ -33,6 +33,9 @@ func (c *Core) finish(j *job, s State, reason string) {
 		kind = JobCancelled
 	}
 	c.jobEvent(kind, j, reason)
+	if s == Failed {
+		c.work.failed = append(c.work.failed, j)
+	}
 }
 
 func (c *Core) retryJobs(ids []JobID) error {
@@ -40,13 +43,13 @@ func (c *Core) retryJobs(ids []JobID) error {
 		return err
 	}
 	for _, id := range ids {
-		j := c.queue.at(id)
+		j := c.queue.find(id)
 		if j.state != Failed && j.state != Cancelled && len(c.files.lostOutputs(j)) == 0 {
 			return refuse("dispatch: job %s has neither failed nor been cancelled, and its outputs are there", j.name)
 		}
 	}
 	for _, id := range ids {
-		c.retryJob(c.queue.at(id))
+		c.retryJob(c.queue.find(id))
 	}
 	return nil
 }

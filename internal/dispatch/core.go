@@ -25,6 +25,7 @@ func refuse(format string, args ...any) error {
 type Core struct {
 	*step
 	journal   journal
+	runs      runs
 	files     files
 	queue     queue
 	fleet     fleet
@@ -40,7 +41,7 @@ type Core struct {
 func New(config Config) (*Core, Effects) {
 	c := newCore(config)
 	c.journal.beginStore()
-	c.journal.persistIncarnation()
+	c.journal.persistMeta(0)
 	return c, c.effects
 }
 
@@ -48,14 +49,15 @@ func newCore(config Config) *Core {
 	s := &step{config: config.withDefaults()}
 	c := &Core{
 		step:    s,
-		journal: journal{step: s, results: make(map[identity]storedResult)},
+		journal: journal{step: s, results: make(map[identity]storedResult), taken: make(map[identity]bool)},
 	}
-	c.files = newFiles(s, &c.journal)
-	c.queue = newQueue(s, &c.files)
+	c.runs = newRuns(s, &c.journal)
+	c.files = newFiles(s, &c.journal, &c.runs)
+	c.queue = newQueue(s, &c.runs, &c.files)
 	c.fleet = newFleet(s, &c.journal, &c.queue)
 	c.placement = placement{
 		step: s, files: &c.files, queue: &c.queue, fleet: &c.fleet, rule: ruleOf(config.Placement),
-		kept: kept{jobs: make(map[JobID]keptFor)}, reserved: make(map[*job]*pilot),
+		kept: kept{jobs: make(map[uint32]keptFor)}, reserved: make(map[*job]*pilot),
 	}
 	return c
 }
@@ -76,9 +78,17 @@ func (c *Core) Step(now time.Time, in Input) (Effects, error) {
 func (c *Core) apply(in Input) error {
 	switch in := in.(type) {
 	case AddFiles:
-		return c.files.addFiles(in.Files)
+		return c.files.addFiles(in)
+	case SetRun:
+		return c.setRun(in.Run)
+	case CompleteRun:
+		return c.completeRun(in.Run)
+	case StopRun:
+		return c.stopRun(in)
+	case RetireRun:
+		return c.retireRun(in.Run)
 	case Submit:
-		return c.submit(in.Jobs)
+		return c.submit(in)
 	case Sync:
 		return c.sync(&in)
 	case Cancel:
@@ -117,6 +127,9 @@ func (c *Core) settle() {
 		c.placement.matchAll()
 	}
 	c.fleet.planPilots()
+	if c.fleet.grace.over { // before that it is not known what runs
+		c.runs.endAll()
+	}
 	c.answerAll()
 	c.effects.WakeAt = c.timers.next()
 }
@@ -133,6 +146,10 @@ func (c *Core) settleJobs() {
 			c.unblockJob(pop(&w.unblock))
 		case len(w.examine) > 0:
 			c.examineAll()
+		case len(w.failed) > 0:
+			c.failRun(pop(&w.failed))
+		case len(w.resume) > 0:
+			c.resumeRun(pop(&w.resume))
 		case len(w.wanted) > 0:
 			c.regenerateAll()
 		case len(w.cancel) > 0:
@@ -154,7 +171,7 @@ func (c *Core) examineAll() {
 		c.examine(j)
 	}
 	if c.work.examine == nil {
-		c.work.examine = list[:0]
+		c.work.examine = emptied(list)
 	}
 }
 
@@ -187,7 +204,9 @@ func (c *Core) examine(j *job) {
 	c.queue.setState(j, Ready)
 	j.readySince = c.now
 	c.placement.setClass(j)
-	c.queue.index(j)
+	if !j.step.run.halted() {
+		c.queue.index(j)
+	}
 	c.jobEvent(JobReady, j, "")
 }
 

@@ -15,8 +15,10 @@
 //     durable.
 //  5. Step a [Tick] no later than Effects.WakeAt.
 //
-// A [Core] is composed of five parts, each the owner of one kind of state:
-// placement, fleet, queue, files and journal. A part calls the parts after it in
+// A [Core] has any number of runs, each one submission of a workflow.
+//
+// A [Core] is composed of six parts, each the owner of one kind of state:
+// placement, fleet, queue, files, runs and journal. A part calls the parts after it in
 // this list only. Begin with the comments of these types; docs/dispatch.md says
 // which file decides what.
 //

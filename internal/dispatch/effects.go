@@ -15,9 +15,10 @@ type Effects struct {
 	WakeAt  time.Time // zero: no wish
 }
 
-// Record is one durable fact. A nil Body deletes it.
+// Record is one durable fact, named by table, run and key. A nil Body deletes it.
 type Record struct {
 	Table string
+	Run   RunID // 0: it belongs to no run, or to all of them
 	Key   string
 	Body  []byte
 }
@@ -121,6 +122,7 @@ const (
 	JobRegenerating // it is Done, but runs again because caches lost its outputs
 	JobRegenerated  // what it had written can be had again, or nobody needs it; then without a Result
 	FileLost        // the stored file of an output of the job is not there, or was changed; Reason says which and why
+	RunOver         // the Run has ended; Name is its name, and Reason says why it did not come to its end by itself
 )
 
 // Event tells of a change. Result is set where an attempt ended; Files are
@@ -129,6 +131,7 @@ const (
 type Event struct {
 	Kind   EventKind
 	At     time.Time
+	Run    RunID // with RunOver; that of jobs is in their IDs
 	Job    JobID
 	Name   string
 	Step   string

@@ -8,8 +8,10 @@ import (
 
 // explainReady says why no pilot has a job that could run.
 func (c *Core) explainReady(j *job, e *Explanation) {
-	k, ok := c.placement.kept.jobs[j.id]
+	k, ok := c.placement.kept.jobs[j.row]
 	switch {
+	case j.step.run.halted():
+		e.say("ready; its run %s, so it is not started: %s", j.step.run.state.standing(), j.step.run.reason)
 	case c.fleet.stop != running:
 		e.say("ready; the run is being ended, and nothing is started any more")
 	case !c.fleet.grace.over:

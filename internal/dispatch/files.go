@@ -25,12 +25,9 @@ import (
 type files struct {
 	*step
 	journal *journal
+	runs    *runs
 
-	// Found by name, and there for as long as the Core.
-	table    rows.Table[file]
-	names    rows.Names
-	patterns map[string]*file     // the locations of patterns
-	matched  map[JobID][]*version // what jobs wrote through patterns
+	matched map[JobID][]*version // what jobs wrote through patterns
 
 	// Who waits. A job stands in waiters under each version that it lacks
 	// although its request is granted or withdrawn; job.absent counts them. The
@@ -50,10 +47,9 @@ type files struct {
 	readFiles   []*file  // by the check of a submission: the files that the jobs read
 }
 
-func newFiles(s *step, jn *journal) files {
+func newFiles(s *step, jn *journal, rs *runs) files {
 	return files{
-		step: s, journal: jn, names: rows.NewNames(),
-		patterns: make(map[string]*file), matched: make(map[JobID][]*version),
+		step: s, journal: jn, runs: rs, matched: make(map[JobID][]*version),
 		waiters: make(map[*version][]*job), raisedTo: make(map[*file]raised),
 		older: make(map[copyOf]olderCopy), publishing: make(map[*file]*version), removing: make(map[string]bool),
 	}
@@ -64,7 +60,8 @@ func newFiles(s *step, jn *journal) files {
 // together: with a million jobs in memory every line counts. What few files have
 // stands in maps of files.
 //
-// A file lives as long as the Core. Only files change it.
+// A file lives as long as its run, and stands in the namespace of that. Only files change
+// it.
 type file struct {
 	lfn      string
 	queue    fifo.Queue[*request] // of jobs that have not left it
@@ -74,7 +71,7 @@ type file struct {
 	published Version // highest that was given out to be published, plus 1; see publish
 	pattern   bool
 	matched   bool    // has been written through a pattern
-	own       version // most files have one version
+	own       version // most files have one version; its run is that of the file
 }
 
 // newVersion adds a version at the end.
@@ -85,7 +82,7 @@ func (f *file) newVersion(n Version) *version {
 	} else {
 		v = new(version)
 	}
-	v.file, v.number = f, n
+	v.file, v.number, v.run = f, n, f.own.run
 	f.versions = append(f.versions, v)
 	return v
 }
@@ -204,38 +201,44 @@ type version struct {
 	holders []*pilot
 	records int64
 	adler   uint32
+	run     RunID
 }
 
-func (v *version) ref() FileRef    { return FileRef{LFN: v.file.lfn, Version: v.number} }
+func (v *version) ref() FileRef    { return FileRef{Run: v.run, LFN: v.file.lfn, Version: v.number} }
 func (v *version) committed() bool { return v.state == present || v.state == gone }
 func (v *version) hasCopy() bool   { return v.pfn != "" || len(v.holders) > 0 }
 
-// find returns the file of that name, or nil.
-func (fs *files) find(lfn string) *file { return fs.lookup(fs.names.Hash(lfn), lfn) }
+// copyNamed is the name of a copy of the version that bears a tag.
+func (v *version) copyNamed(t Tag) FileRef {
+	return FileRef{LFN: v.file.lfn, Version: v.number, Tag: t}
+}
 
-func (fs *files) lookup(hash uint64, lfn string) *file {
-	if row, ok := fs.names.Find(hash, func(row uint32) bool { return fs.table.At(row).lfn == lfn }); ok {
-		return fs.table.At(row)
+// find returns the file of that name, or nil.
+func (n *namespace) find(lfn string) *file { return n.lookup(n.names.Hash(lfn), lfn) }
+
+func (n *namespace) lookup(hash uint64, lfn string) *file {
+	if row, ok := n.names.Find(hash, func(row uint32) bool { return n.table.At(row).lfn == lfn }); ok {
+		return n.table.At(row)
 	}
 	return nil
 }
 
 // named returns the file of that name, made if need be.
-func (fs *files) named(lfn string) *file {
-	hash := fs.names.Hash(lfn)
-	f := fs.lookup(hash, lfn)
+func (n *namespace) named(lfn string) *file {
+	hash := n.names.Hash(lfn)
+	f := n.lookup(hash, lfn)
 	if f == nil {
-		fs.names.Add(hash, fs.table.Len())
-		f = fs.table.Add()
-		f.lfn = lfn
+		n.names.Add(hash, n.table.Len())
+		f = n.table.Add()
+		f.lfn, f.own.run = lfn, n.run
 	}
 	return f
 }
 
-func (fs *files) allNamed(lfns []string) []*file {
+func (n *namespace) allNamed(lfns []string) []*file {
 	list := make([]*file, len(lfns))
 	for i, lfn := range lfns {
-		list[i] = fs.named(lfn)
+		list[i] = n.named(lfn)
 	}
 	return list
 }
@@ -267,20 +270,39 @@ func repeated[T any](list []T, name func(T) string) string {
 }
 
 // pattern returns the location of a pattern, made if need be.
-func (fs *files) pattern(p string) *file {
-	f := fs.patterns[p]
+func (n *namespace) pattern(p string) *file {
+	f := n.patterns[p]
 	if f == nil {
 		f = &file{lfn: p, pattern: true}
-		fs.patterns[p] = f
+		f.own.run = n.run
+		n.patterns[p] = f
 	}
 	return f
 }
 
-func (fs *files) version(r FileRef) *version {
-	if f := fs.find(r.LFN); f != nil {
-		return f.version(r.Version)
+func (n *namespace) version(lfn string, number Version) *version {
+	if f := n.find(lfn); f != nil {
+		return f.version(number)
 	}
 	return nil
+}
+
+func (fs *files) version(r FileRef) *version {
+	if run := fs.runs.byID[r.Run]; run != nil {
+		return run.files.version(r.LFN, r.Version)
+	}
+	return nil
+}
+
+// all yields the files of all runs.
+func (fs *files) all(yield func(*file) bool) {
+	for _, r := range fs.runs.inOrder {
+		for f := range r.files.table.All {
+			if !yield(f) {
+				return
+			}
+		}
+	}
 }
 
 // writtenBy returns the versions of files that the job has made or is to make.
@@ -294,7 +316,12 @@ func (fs *files) writtenBy(j *job) []*version {
 	return append(list, fs.matched[j.id]...)
 }
 
-func (fs *files) addFiles(files []ExistingFile) error {
+func (fs *files) addFiles(in AddFiles) error {
+	r, err := fs.runs.get(in.Run)
+	if err != nil {
+		return err
+	}
+	files := in.Files
 	for i := range files {
 		if files[i].LFN == "" {
 			return refuse("dispatch: existing file %d has no LFN", i)
@@ -304,15 +331,15 @@ func (fs *files) addFiles(files []ExistingFile) error {
 		}
 	}
 	for i := range files {
-		fs.addFile(&files[i])
+		fs.addFile(r, &files[i])
 	}
 	return nil
 }
 
 // addFile makes a version of its own; the readers inserted from now on get it. A
 // version that the file has already may be found elsewhere from now on.
-func (fs *files) addFile(e *ExistingFile) {
-	f := fs.named(e.LFN)
+func (fs *files) addFile(r *run, e *ExistingFile) {
+	f := r.files.named(e.LFN)
 	if v := f.existingAs(e); v != nil {
 		v.pfn, v.tag = e.PFN, e.Tag
 		fs.journal.persistExisting(v, e.Identity)

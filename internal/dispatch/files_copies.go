@@ -31,12 +31,29 @@ type olderCopy struct {
 
 // copyAt names the copy that a pilot holds, or may read.
 func (fs *files) copyAt(p *pilot, v *version) FileRef {
-	r := v.ref()
-	r.Tag = v.tag
 	if older, ok := fs.older[copyOf{p, v}]; ok {
-		r.Tag = older.tag
+		return v.copyNamed(older.tag)
 	}
-	return r
+	return v.copyNamed(v.tag)
+}
+
+// copied returns the version that a copy in a pilot's cache is of, or nil: that which
+// the pilot holds under this name, else the first that bears the tag. Files of two runs
+// that hold the same have copies of one name: such a copy counts for one of them at a
+// time, and is found in the cache by jobs of both.
+func (fs *files) copied(p *pilot, r FileRef) *version {
+	var first *version
+	for _, run := range fs.runs.inOrder {
+		v := run.files.version(r.LFN, r.Version)
+		switch {
+		case v == nil:
+		case p.holds(v) && fs.copyAt(p, v) == r:
+			return v
+		case first == nil && v.identity != (identity{}) && v.tag == r.Tag:
+			first = v
+		}
+	}
+	return first
 }
 
 // inputFor is the version as a job of the pilot is to read it. One that is in
@@ -95,9 +112,7 @@ func (fs *files) reappeared(v *version) {
 func (fs *files) setAside(at copyOf) bool {
 	older, ok := fs.older[at]
 	if ok {
-		r := at.version.ref()
-		r.Tag = older.tag
-		at.pilot.other[r] = older.size
+		at.pilot.other[at.version.copyNamed(older.tag)] = older.size
 		delete(fs.older, at)
 	}
 	return ok

@@ -91,8 +91,7 @@ func (fs *files) makeVisible(v *version, by *pilot, holders []*pilot) bool {
 	v.state = present
 	live := by != nil && !by.left
 	if live || v.pfn == "" {
-		r := v.ref()
-		r.Tag = v.tag
+		r := v.copyNamed(v.tag)
 		for _, p := range holders {
 			if size, ok := p.other[r]; ok {
 				delete(p.other, r)
@@ -139,9 +138,9 @@ func (fs *files) outputVersion(j *job, o *output) *version {
 			}
 		}
 	}
-	f := fs.named(o.LFN)
+	f := j.files().named(o.LFN)
 	f.matched = true
-	v := f.versionFor(Version(j.id))
+	v := f.versionFor(Version(j.id.Number()))
 	v.writer = j
 	fs.matched[j.id] = append(fs.matched[j.id], v)
 	return v
@@ -190,7 +189,7 @@ func (fs *files) checkOutput(j *job, w *WrittenFile) string {
 	case !o.Pattern:
 		return ""
 	}
-	f := fs.find(w.LFN)
+	f := j.files().find(w.LFN)
 	if f == nil {
 		return ""
 	}
@@ -204,7 +203,7 @@ func (fs *files) checkOutput(j *job, w *WrittenFile) string {
 		if v.writer != nil && v.state != present && v.state != gone && !v.throughPattern() {
 			return fmt.Sprintf("%s, written through the pattern %s, is also written by job %s: give them different names", w.LFN, o.LFN, v.writer.name)
 		}
-		if v.number == Version(j.id) || v.before(j) != (v.number < Version(j.id)) {
+		if v.number == Version(j.id.Number()) || v.before(j) != (v.number < Version(j.id.Number())) {
 			return fmt.Sprintf("%s, written through the pattern %s, exists in a version that would come after it", w.LFN, o.LFN)
 		}
 	}
@@ -213,7 +212,9 @@ func (fs *files) checkOutput(j *job, w *WrittenFile) string {
 
 // throughPattern reports whether the version was, or is to be, written through a
 // pattern.
-func (v *version) throughPattern() bool { return v.writer != nil && v.number == Version(v.writer.id) }
+func (v *version) throughPattern() bool {
+	return v.writer != nil && v.number == Version(v.writer.id.Number())
+}
 
 // before reports whether the version has its place before the outputs of the job.
 func (v *version) before(j *job) bool { return v.writer == nil || v.writer.id < j.id }
@@ -267,7 +268,7 @@ func TwoWriters(lfn, one, other string) string {
 // chosenBefore is another job that chose to write the file and was committed. What
 // j was committed with itself it may write again.
 func (f *file) chosenBefore(j *job) *job {
-	if own := f.version(Version(j.id)); own != nil && own.writer == j {
+	if own := f.version(Version(j.id.Number())); own != nil && own.writer == j {
 		return nil
 	}
 	for _, v := range f.versions {
@@ -282,7 +283,7 @@ func (f *file) chosenBefore(j *job) *job {
 // chose to write. The job runs then, and is told so if that is still the case.
 func (fs *files) choseOthers(j *job, outputs []output) bool {
 	for i := range outputs {
-		f := fs.find(outputs[i].LFN)
+		f := j.files().find(outputs[i].LFN)
 		if outputs[i].Pattern != "" && f != nil && f.chosenBefore(j) != nil {
 			return true
 		}
@@ -317,8 +318,8 @@ func (fs *files) inUse(j *job) map[string]bool {
 	return used
 }
 
-// discardForeign removes what an attempt of an earlier submission wrote, unless
-// that was committed there: then it may be a result that this one takes.
+// discardForeign removes what an attempt of a run wrote that is known no more, unless
+// that was committed there: then it may be a result that a later run takes.
 func (fs *files) discardForeign(r *Result) {
 	committed := make(map[string]bool)
 	for _, stored := range fs.journal.results {
@@ -334,8 +335,10 @@ func (fs *files) discardForeign(r *Result) {
 	}
 }
 
-// isStored reports whether a version of this submission is what was written there.
+// isStored reports whether a version of some run is what was written there.
 func (fs *files) isStored(w *WrittenFile) bool {
-	f := fs.find(w.LFN)
-	return f != nil && slices.ContainsFunc(f.versions, func(v *version) bool { return v.pfn == w.PFN })
+	return slices.ContainsFunc(fs.runs.inOrder, func(r *run) bool {
+		f := r.files.find(w.LFN)
+		return f != nil && slices.ContainsFunc(f.versions, func(v *version) bool { return v.pfn == w.PFN })
+	})
 }

@@ -35,7 +35,7 @@ type numbering interface {
 // file before it is committed hold it under its final version. A file that was
 // written through a pattern goes on in this way, so that a pattern's job which
 // is retried late still finds its place.
-type tail JobID
+type tail uint32
 
 func (t tail) read(_ int, f *file) *version { return f.last() }
 
@@ -48,6 +48,9 @@ func (t tail) write(_ int, f *file) *version {
 	}
 	return f.newVersion(f.next())
 }
+
+// files are those of the job's run.
+func (j *job) files() *namespace { return &j.step.run.files }
 
 // requestFiles makes the requests of a job: first what it reads, in the order
 // of Reads, then what it only writes.
@@ -73,9 +76,9 @@ func (fs *files) requestFiles(j *job, reads []*file, at numbering) {
 func (fs *files) requestWrite(j *job, i int, at numbering) {
 	var f *file
 	if w := &j.outputs[i]; w.Pattern {
-		f = fs.pattern(w.LFN)
+		f = j.files().pattern(w.LFN)
 	} else {
-		f = fs.named(w.LFN)
+		f = j.files().named(w.LFN)
 	}
 	v := at.write(i, f)
 	v.writer = j

@@ -23,7 +23,7 @@ func (fs *files) publish(j *job, v *version) {
 	if v.number < v.file.published {
 		if later := fs.publishing[v.file]; later != nil {
 			// A Load before the later one is confirmed must not publish this one.
-			fs.journal.persistPublished(FileRef{LFN: v.file.lfn, Version: later.number - 1})
+			fs.journal.persistPublished(v.file, later.number-1)
 		}
 		return
 	}
@@ -60,7 +60,7 @@ func (fs *files) published(ref FileRef) {
 		return
 	}
 	delete(fs.publishing, v.file)
-	fs.journal.persistPublished(ref)
+	fs.journal.persistPublished(v.file, v.number)
 	fs.notPublishing(v)
 	fs.publishNext(v.file)
 }
@@ -142,7 +142,7 @@ func (fs *files) unpublish(v *version) {
 	}
 	if v.owed() {
 		f.published = min(f.published, v.number)
-		fs.journal.persistPublished(FileRef{LFN: f.lfn, Version: v.number - 1})
+		fs.journal.persistPublished(f, v.number-1)
 	}
 	if under {
 		fs.publishNext(f)
@@ -191,8 +191,8 @@ func (fs *files) changeOutputs(j *job) {
 	}
 }
 
-// persistOutputs is for a committed job of whose outputs a copy came or went.
-func (fs *files) persistOutputs(j *job) {
+// recorded are the outputs of a committed job as they are recorded.
+func (fs *files) recorded(j *job) []output {
 	versions := fs.writtenBy(j)
 	outputs := make([]output, len(versions))
 	for i, v := range versions {
@@ -202,6 +202,12 @@ func (fs *files) persistOutputs(j *job) {
 		}
 		outputs[i].asWanted(j.outputFor(v.file.lfn))
 	}
+	return outputs
+}
+
+// persistOutputs is for a committed job of whose outputs a copy came or went.
+func (fs *files) persistOutputs(j *job) {
+	outputs := fs.recorded(j)
 	if j.reused {
 		fs.journal.persistResult(j.key, &storedResult{j.name, j.digest, j.inputMarks(), fs.journal.incarnation, outputs})
 	} else {
@@ -220,12 +226,12 @@ func (fs *files) persistRegenerated(j *job) {
 	}
 }
 
-// Stored yields the stored files that this run needs, or may need: those that unfinished
+// Stored yields the stored files that runs need, or may need: those that unfinished
 // jobs read, the results that are to stand under their plain names, and all of earlier
 // runs that it may take. Files that existed before are none of them. The Core must not
 // be stepped meanwhile.
 func (c *Core) Stored(yield func(StoredFile) bool) {
-	for f := range c.files.table.All {
+	for f := range c.files.all {
 		newest := f.newest()
 		for _, v := range f.versions {
 			if v.writer == nil || v.pfn == "" || v.state != present {

@@ -50,7 +50,7 @@ func newFleet(s *step, jn *journal, q *queue) fleet {
 	return fleet{
 		step: s, journal: jn, queue: q, pilots: make(map[PilotID]*pilot), attempts: make(map[AttemptID]*attempt),
 		hosts: make(map[string]*host), shapeOf: make(map[classKey]*shape),
-		monitor: newMonitor(), pace: pace{runs: make(map[*StepTotals]*average)},
+		monitor: newMonitor(), pace: pace{runs: make(map[*jobStep]*average)},
 	}
 }
 

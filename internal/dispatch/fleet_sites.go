@@ -125,7 +125,7 @@ func (fl *fleet) pilotSubmitted(in PilotSubmitted) error {
 	}
 	if m.launches[in.Launch] == nil {
 		m.launched(in.Launch, in.Site).submitted = fl.now
-		fl.journal.persist(TableLaunch, in.Launch, launchBody{bodyVersion, in.Site})
+		fl.journal.persist(TableLaunch, 0, in.Launch, launchBody{bodyVersion, in.Site})
 	}
 	return nil
 }
@@ -230,7 +230,7 @@ func (fl *fleet) forgetLaunch(name string) {
 	l.site.pilots[l.standing]--
 	l.pilot, l.others = nil, nil
 	m.changed = true
-	fl.journal.forget(TableLaunch, name)
+	fl.journal.forget(TableLaunch, 0, name)
 }
 
 func (s *site) submitted() int {

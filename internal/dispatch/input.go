@@ -10,9 +10,12 @@ type Input interface{ isInput() }
 // known before, as a new version at the tail of its FIFO. One that is known with
 // the same identity is that version, under the PFN and with the tag that it has
 // now.
-type AddFiles struct{ Files []ExistingFile }
+type AddFiles struct {
+	Run   RunID
+	Files []ExistingFile
+}
 
-// ExistingFile is a file that no job of this Core wrote.
+// ExistingFile is a file that no job of its run wrote.
 type ExistingFile struct {
 	LFN      string
 	PFN      string
@@ -21,10 +24,33 @@ type ExistingFile struct {
 	Tag      Tag    // by which a pilot that reads the file finds out that it is this one; above all attempts
 }
 
-// Submit inserts jobs in order, all or none. Refused, with an error that
+// SetRun begins a run that has the number [Core.NextRun], or changes what is said of one
+// that was not retired, and has it go on where it was halted or has ended.
+type SetRun struct{ Run Run }
+
+// CompleteRun says that no more files and jobs of a run will come. When its jobs have
+// come to their ends, the run ends.
+type CompleteRun struct{ Run RunID }
+
+// StopRun has nothing more of a run started, and ends it when nothing of it runs any
+// more: Drain lets running attempts finish, else they are ended. Other runs go on.
+type StopRun struct {
+	Run   RunID
+	Drain bool
+}
+
+// RetireRun forgets a run that has ended, and deletes its records: its jobs and files are
+// known no more. Its results stay for later runs; what it had stored besides is removed.
+// A run is refused while something that it published is not confirmed.
+type RetireRun struct{ Run RunID }
+
+// Submit inserts jobs of a run in order, all or none. Refused, with an error that
 // names the job and the file: a read with neither a version nor a writer
 // before it, a name used twice.
-type Submit struct{ Jobs []Job }
+type Submit struct {
+	Run  RunID
+	Jobs []Job
+}
 
 // Sync is one call of a pilot (docs/dispatch.md). Changes are since
 // the last sync that an Answer acknowledged; they are idempotent.
@@ -200,14 +226,19 @@ type Published struct{ File FileRef }
 // Removed says that a physical file is gone.
 type Removed struct{ PFN string }
 
-// Stop asks for an orderly end: Drain lets running attempts finish, else they
-// are ended. Nothing is assigned any more; pilots are told to leave.
+// Stop asks for an orderly end of the TaskQueue, whatever becomes of its runs: Drain lets
+// running attempts finish, else they are ended. Nothing is assigned any more; pilots are
+// told to leave.
 type Stop struct{ Drain bool }
 
 // Tick lets time pass.
 type Tick struct{}
 
 func (AddFiles) isInput()       {}
+func (SetRun) isInput()         {}
+func (CompleteRun) isInput()    {}
+func (StopRun) isInput()        {}
+func (RetireRun) isInput()      {}
 func (Submit) isInput()         {}
 func (Sync) isInput()           {}
 func (Cancel) isInput()         {}

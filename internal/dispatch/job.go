@@ -2,9 +2,18 @@ package dispatch
 
 import "time"
 
-// JobID names a job for ever. IDs are given in the order of submission, from
-// 1, so that an ID is also the job's rank in the expected order.
+// JobID names a job for ever. The upper 32 bits are its run; the lower ones are its
+// number: its place in the order in which the jobs of the run were submitted, from 1.
 type JobID uint64
+
+// NewJobID names a job by its run and its number there.
+func NewJobID(run RunID, number uint32) JobID { return JobID(run)<<32 | JobID(number) }
+
+// Run is the run that the job belongs to.
+func (id JobID) Run() RunID { return RunID(id >> 32) }
+
+// Number is the place of the job in its run, as people know it.
+func (id JobID) Number() uint32 { return uint32(id) }
 
 // AttemptID names one execution of a job, and is its fencing token: unique
 // and growing over all jobs and all incarnations of a Core. The upper 32 bits
@@ -20,8 +29,11 @@ type PilotID string
 // so do later writes of such a file.
 type Version uint32
 
-// FileRef names one version of a logical file or, with a Tag, a copy of it.
+// FileRef names one version of a logical file of a run, or a copy of it in a cache.
+// Caches are shared by runs, and their copies are known by their tags: so the name of a
+// copy has a Tag and no Run.
 type FileRef struct {
+	Run     RunID
 	LFN     string
 	Version Version
 	Tag     Tag // 0 where the version is meant, whatever its contents
@@ -73,7 +85,7 @@ type Retry struct {
 
 // Job is what a submitter wants done.
 type Job struct {
-	Name        string // unique in a Core; the same in every run of the workflow
+	Name        string // unique in its run; the same in every run of the workflow
 	Step        string
 	Payload     []byte // what the pilot runs; opaque to dispatch
 	Digest      string // of all that decides the outputs, besides the contents of Reads

@@ -18,8 +18,9 @@ import (
 type journal struct {
 	*step
 	incarnation uint64                    // of this Core; it grows with each Load
-	since       uint64                    // the first of this submission, 0 if there was none before it
-	results     map[identity]storedResult // of earlier submissions, until a job takes them
+	since       uint64                    // the first of this store
+	results     map[identity]storedResult // of earlier runs, until a job takes them
+	taken       map[identity]bool         // results that a job of a run has taken
 	bodies      bodies
 }
 
@@ -28,66 +29,73 @@ func (jn *journal) beginStore() {
 	jn.incarnation = max(1, jn.since)
 }
 
-// foreign says that an attempt belongs to an earlier submission, or to a store
-// that is lost: to another job that bore the same number, if any does.
+// foreign says that an attempt belongs to a store that is lost: to another job that bore
+// the same number, if any does.
 func (jn *journal) foreign(id AttemptID) bool {
 	incarnation := uint64(id >> 32)
 	return incarnation < jn.since || incarnation > jn.incarnation
 }
 
-func (jn *journal) persistIncarnation() {
-	jn.persist(TableMeta, "incarnation", metaBody{bodyVersion, jn.incarnation, jn.since})
+// persistMeta records the incarnation, and the number that was given to a run last.
+func (jn *journal) persistMeta(last RunID) {
+	jn.persist(TableMeta, 0, "incarnation", metaBody{bodyVersion, jn.incarnation, jn.since, last})
+}
+
+func (jn *journal) persistRun(r *run) {
+	jn.persist(TableRun, r.ID, runKey, runBody{bodyVersion, r.Name, r.KeepGoing, r.state, r.complete, r.reason})
 }
 
 func (jn *journal) persistExisting(v *version, identity string) {
-	jn.persist(TableFile, fileKey(v.ref()), fileBody{bodyVersion, v.file.lfn, v.number, v.pfn, v.size, identity, v.tag})
+	jn.persist(TableFile, v.run, fileKey(v.ref()), fileBody{bodyVersion, v.file.lfn, v.number, v.pfn, v.size, identity, v.tag})
 }
 
 func (jn *journal) persistJob(j *job, s *Job) {
-	jn.appendBody(TableJob, jobKey(j.id), appendJob(jn.bodies.next(), j, s))
+	jn.appendBody(TableJob, j.id.Run(), jobKey(j.id), appendJob(jn.bodies.next(), j, s))
 }
 
 func (jn *journal) persistCommit(j *job, outputs []output) {
-	jn.appendBody(TableCommit, jobKey(j.id), appendCommit(jn.bodies.next(), j, outputs))
+	jn.appendBody(TableCommit, j.id.Run(), jobKey(j.id), appendCommit(jn.bodies.next(), j, outputs))
 }
 
 func (jn *journal) persistResult(key identity, r *storedResult) {
 	b := resultBody{Job: r.job, Digest: r.digest, Inputs: r.inputs, Made: r.made, Outputs: r.outputs}
-	jn.appendBody(TableResult, key.hex(), appendResult(jn.bodies.next(), &b))
+	jn.appendBody(TableResult, 0, key.hex(), appendResult(jn.bodies.next(), &b))
 }
 
 func (jn *journal) persistFate(j *job) {
-	jn.persist(TableFate, jobKey(j.id), fateBody{bodyVersion, *j.fate})
+	jn.persist(TableFate, j.id.Run(), jobKey(j.id), fateBody{bodyVersion, *j.fate})
 }
 
-func (jn *journal) persistPublished(r FileRef) {
-	jn.persist(TablePublished, r.LFN, publishedBody{bodyVersion, r.Version})
+func (jn *journal) persistPublished(f *file, upTo Version) {
+	jn.persist(TablePublished, f.own.run, f.lfn, publishedBody{bodyVersion, upTo})
 }
 
-func (jn *journal) persistRemoval(pfn string) { jn.persist(TableRemove, pfn, removeBody{bodyVersion}) }
-func (jn *journal) forgetRemoval(pfn string)  { jn.forget(TableRemove, pfn) }
+func (jn *journal) persistRemoval(pfn string) {
+	jn.persist(TableRemove, 0, pfn, removeBody{bodyVersion})
+}
+func (jn *journal) forgetRemoval(pfn string) { jn.forget(TableRemove, 0, pfn) }
 
 func (jn *journal) persistPilot(p *pilot) {
-	jn.persist(TablePilot, string(p.id), pilotBody{bodyVersion, p.info.Host, p.info.Site, p.info.Launch})
+	jn.persist(TablePilot, 0, string(p.id), pilotBody{bodyVersion, p.info.Host, p.info.Site, p.info.Launch})
 }
 
-func (jn *journal) forgetPilot(id PilotID) { jn.forget(TablePilot, string(id)) }
+func (jn *journal) forgetPilot(id PilotID) { jn.forget(TablePilot, 0, string(id)) }
 
-func (jn *journal) persist(table, key string, body any) {
+func (jn *journal) persist(table string, run RunID, key string, body any) {
 	b, err := json.Marshal(body)
 	if err != nil {
 		panic(fmt.Sprintf("dispatch: encoding a %s record: %v", table, err)) // plain data always encodes
 	}
-	jn.effects.Persist = append(jn.effects.Persist, Record{table, key, b})
+	jn.effects.Persist = append(jn.effects.Persist, Record{table, run, key, b})
 }
 
 // appendBody persists a body that was made in jn.bodies.next().
-func (jn *journal) appendBody(table, key string, body []byte) {
-	jn.effects.Persist = append(jn.effects.Persist, Record{table, key, jn.bodies.take(body)})
+func (jn *journal) appendBody(table string, run RunID, key string, body []byte) {
+	jn.effects.Persist = append(jn.effects.Persist, Record{table, run, key, jn.bodies.take(body)})
 }
 
-func (jn *journal) forget(table, key string) {
-	jn.effects.Persist = append(jn.effects.Persist, Record{Table: table, Key: key})
+func (jn *journal) forget(table string, run RunID, key string) {
+	jn.effects.Persist = append(jn.effects.Persist, Record{Table: table, Run: run, Key: key})
 }
 
 // bodies is memory for the bodies of records, which are made where they stay.
@@ -128,10 +136,10 @@ func sortedKeys[K ~string, V any](m map[K]V) []K {
 	return slices.Sorted(maps.Keys(m))
 }
 
-// jobKey sorts as the number does.
+// jobKey is the number of a job in its run, and sorts as that does.
 func jobKey(id JobID) string {
 	var b [10]byte
-	n := uint64(id)
+	n := id.Number()
 	for i := len(b) - 1; i >= 0; i-- {
 		b[i] = byte('0' + n%10)
 		n /= 10

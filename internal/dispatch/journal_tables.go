@@ -10,13 +10,14 @@ import (
 // The tables of durable records. Bodies are JSON objects; "v" is the version
 // of their form.
 const (
-	TableMeta      = "meta"      // incarnation
-	TableFile      = "file"      // files that existed before: LFN#version
-	TableJob       = "job"       // submitted jobs: number
-	TableCommit    = "commit"    // which attempt of a job was committed: number
-	TableFate      = "fate"      // failures, cancellations: number
+	TableMeta      = "meta"      // incarnation, number of the last run
+	TableRun       = "run"       // of a run: what it is, and where it stands
+	TableFile      = "file"      // of a run: files that existed before: LFN#version
+	TableJob       = "job"       // of a run: submitted jobs: number
+	TableCommit    = "commit"    // of a run: which attempt of a job was committed: number
+	TableFate      = "fate"      // of a run: failures, cancellations: number
 	TableResult    = "result"    // outputs of an earlier run under the key of their job
-	TablePublished = "published" // up to which version nothing is to be published any more: LFN
+	TablePublished = "published" // of a run: up to which version nothing is to be published any more: LFN
 	TableRemove    = "remove"    // physical files to be removed: PFN
 	TablePilot     = "pilot"     // registered pilots
 	TableLaunch    = "launch"    // pilots that batch systems have accepted
@@ -25,7 +26,7 @@ const (
 // Tables lists all tables, in the order in which Load reads them best.
 func Tables() []string {
 	return []string{
-		TableMeta, TableResult, TableFile, TableJob, TableFate, TableCommit, TablePublished, TableRemove,
+		TableMeta, TableRun, TableResult, TableFile, TableJob, TableFate, TableCommit, TablePublished, TableRemove,
 		TablePilot, TableLaunch,
 	}
 }
@@ -35,7 +36,20 @@ const bodyVersion = 1
 type metaBody struct {
 	V           int    `json:"v"`
 	Incarnation uint64 `json:"n"`
-	Since       uint64 `json:"s,omitempty"` // first incarnation of the submission; 0: of the store
+	Since       uint64 `json:"s,omitempty"` // first incarnation of the store
+	LastRun     RunID  `json:"r,omitempty"` // number of the last run that was begun
+}
+
+// runKey is that of the one record of a run in TableRun.
+const runKey = "run"
+
+type runBody struct {
+	V         int      `json:"v"`
+	Name      string   `json:"n,omitempty"`
+	KeepGoing bool     `json:"k,omitempty"`
+	State     RunState `json:"s,omitempty"`
+	Complete  bool     `json:"c,omitempty"`
+	Reason    string   `json:"r,omitempty"`
 }
 
 type fileBody struct {
@@ -142,9 +156,9 @@ func attemptKey(id AttemptID) string { return strconv.FormatUint(uint64(id), 10)
 
 func fileKey(r FileRef) string { return r.LFN + "#" + strconv.FormatUint(uint64(r.Version), 10) }
 
-func parseJobKey(key string) (JobID, error) {
-	n, err := strconv.ParseUint(key, 10, 64)
-	return JobID(n), err
+func parseJobKey(run RunID, key string) (JobID, error) {
+	n, err := strconv.ParseUint(key, 10, 32)
+	return NewJobID(run, uint32(n)), err
 }
 
 func parseIdentity(s string) (identity, error) {

@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,7 +23,7 @@ func Load(config Config, records []Record) (*Core, Effects, error) {
 		}
 	}
 	for _, t := range l.tables {
-		slices.SortFunc(t, func(a, b Record) int { return strings.Compare(a.Key, b.Key) })
+		slices.SortFunc(t, func(a, b Record) int { return cmp.Or(cmp.Compare(a.Run, b.Run), strings.Compare(a.Key, b.Key)) })
 	}
 	if err := l.all(); err != nil {
 		return nil, Effects{}, err
@@ -38,7 +40,7 @@ type loading struct {
 
 func (l *loading) all() error {
 	for _, load := range []func() error{
-		l.meta, l.results, l.files, l.readCommits, l.readFates, l.jobs, l.published, l.removals, l.pilots, l.launches,
+		l.meta, l.runs, l.results, l.files, l.readCommits, l.readFates, l.jobs, l.published, l.removals, l.pilots, l.launches,
 	} {
 		if err := load(); err != nil {
 			return err
@@ -61,7 +63,7 @@ func (l *loading) all() error {
 		j.freshly = false
 	}
 	c.publishPending()
-	c.journal.persistIncarnation()
+	c.journal.persistMeta(c.runs.last)
 	return nil
 }
 
@@ -69,7 +71,7 @@ func (l *loading) all() error {
 func (c *Core) checkWriters() error {
 	for j := range c.queue.all {
 		for i := range j.requests {
-			if v := j.requests[i].read; v != nil && !v.existing && (v.writer == nil || v.writer.id >= j.id) {
+			if v := j.requests[i].read; v != nil && !v.existing && (v.writer == nil || v.writer.id.Number() >= j.id.Number()) {
 				return fmt.Errorf("dispatch: job %s reads version %d of %s, which no job before it writes", j.name, v.number, v.file.lfn)
 			}
 		}
@@ -78,16 +80,16 @@ func (c *Core) checkWriters() error {
 }
 
 // each decodes the records of a table.
-func each[T any](l *loading, table string, version func(*T) int, take func(key string, body *T) error) error {
-	for _, r := range l.tables[table] {
-		body := new(T)
-		if err := decode(r, body); err != nil {
+func each[T any](l *loading, table string, version func(*T) int, take func(r *Record, body *T) error) error {
+	for i := range l.tables[table] {
+		r, body := &l.tables[table][i], new(T)
+		if err := decode(*r, body); err != nil {
 			return err
 		}
 		if v := version(body); v != bodyVersion {
 			return fmt.Errorf("dispatch: record %s of table %s has form %d; this program knows %d", r.Key, table, v, bodyVersion)
 		}
-		if err := take(r.Key, body); err != nil {
+		if err := take(r, body); err != nil {
 			return fmt.Errorf("dispatch: record %s of table %s: %w", r.Key, table, err)
 		}
 	}
@@ -99,23 +101,50 @@ func (l *loading) meta() error {
 		l.c.journal.beginStore()
 		return nil
 	}
-	return each(l, TableMeta, func(b *metaBody) int { return b.V }, func(_ string, b *metaBody) error {
-		l.c.journal.incarnation, l.c.journal.since = b.Incarnation+1, b.Since
+	return each(l, TableMeta, func(b *metaBody) int { return b.V }, func(_ *Record, b *metaBody) error {
+		l.c.journal.incarnation, l.c.journal.since, l.c.runs.last = b.Incarnation+1, b.Since, b.LastRun
 		return nil
 	})
 }
 
+func (l *loading) runs() error {
+	return each(l, TableRun, func(b *runBody) int { return b.V }, func(k *Record, b *runBody) error {
+		if k.Run == 0 || b.State > RunEnded {
+			return errors.New("there is no such run, or no such state of one")
+		}
+		r := l.c.runs.add(k.Run)
+		r.Run = Run{ID: k.Run, Name: b.Name, KeepGoing: b.KeepGoing}
+		r.state, r.complete, r.reason = b.State, b.Complete, b.Reason
+		if (r.halted() || r.complete) && r.state != RunEnded {
+			l.c.runs.mayEnd(r)
+		}
+		return nil
+	})
+}
+
+// run is the run that a record belongs to.
+func (l *loading) run(k *Record) (*run, error) {
+	if r := l.c.runs.byID[k.Run]; r != nil {
+		return r, nil
+	}
+	return nil, fmt.Errorf("it belongs to run %d, which is not recorded", k.Run)
+}
+
 func (l *loading) results() error {
-	return each(l, TableResult, func(b *resultBody) int { return b.V }, func(key string, b *resultBody) error {
-		id, err := parseIdentity(key)
+	return each(l, TableResult, func(b *resultBody) int { return b.V }, func(k *Record, b *resultBody) error {
+		id, err := parseIdentity(k.Key)
 		l.c.journal.results[id] = storedResult{b.Job, b.Digest, b.Inputs, b.Made, b.Outputs}
 		return err
 	})
 }
 
 func (l *loading) files() error {
-	return each(l, TableFile, func(b *fileBody) int { return b.V }, func(_ string, b *fileBody) error {
-		v := l.c.files.named(b.LFN).versionFor(b.Version)
+	return each(l, TableFile, func(b *fileBody) int { return b.V }, func(k *Record, b *fileBody) error {
+		r, err := l.run(k)
+		if err != nil {
+			return err
+		}
+		v := r.files.named(b.LFN).versionFor(b.Version)
 		v.existing, v.state, v.size, v.pfn, v.tag = true, present, b.Size, b.PFN, b.Tag
 		v.identity = identityOf("existing", b.LFN, b.Identity)
 		return nil
@@ -124,8 +153,8 @@ func (l *loading) files() error {
 
 func (l *loading) readCommits() error {
 	l.commits = make(map[JobID]*commitBody)
-	return each(l, TableCommit, func(b *commitBody) int { return b.V }, func(key string, b *commitBody) error {
-		id, err := parseJobKey(key)
+	return each(l, TableCommit, func(b *commitBody) int { return b.V }, func(k *Record, b *commitBody) error {
+		id, err := parseJobKey(k.Run, k.Key)
 		l.commits[id] = b
 		return err
 	})
@@ -133,8 +162,8 @@ func (l *loading) readCommits() error {
 
 func (l *loading) readFates() error {
 	l.fates = make(map[JobID]*fate)
-	return each(l, TableFate, func(b *fateBody) int { return b.V }, func(key string, b *fateBody) error {
-		id, err := parseJobKey(key)
+	return each(l, TableFate, func(b *fateBody) int { return b.V }, func(k *Record, b *fateBody) error {
+		id, err := parseJobKey(k.Run, k.Key)
 		l.fates[id] = &b.fate
 		return err
 	})
@@ -148,10 +177,14 @@ func (r recorded) write(i int, f *file) *version { return f.versionFor(r.body.Wr
 
 func (l *loading) jobs() error {
 	c := l.c
-	return each(l, TableJob, func(b *jobBody) int { return b.V }, func(key string, b *jobBody) error {
-		id, err := parseJobKey(key)
-		if err != nil || id != JobID(c.queue.jobs.Len()) {
-			return fmt.Errorf("expected job %d", c.queue.jobs.Len())
+	return each(l, TableJob, func(b *jobBody) int { return b.V }, func(k *Record, b *jobBody) error {
+		r, err := l.run(k)
+		if err != nil {
+			return err
+		}
+		id, err := parseJobKey(k.Run, k.Key)
+		if err != nil || id.Number() != r.jobs+1 {
+			return fmt.Errorf("expected job %d", r.jobs+1)
 		}
 		if len(b.Read) != len(b.Reads) {
 			return fmt.Errorf("job %s has %d inputs but %d versions of them", b.Name, len(b.Reads), len(b.Read))
@@ -160,13 +193,13 @@ func (l *loading) jobs() error {
 		if err := s.check(); err != nil {
 			return err
 		}
-		if _, ok := c.JobNamed(s.Name); ok {
+		if _, ok := c.JobNamed(r.ID, s.Name); ok {
 			return fmt.Errorf("job name %s is used twice", s.Name)
 		}
-		j := c.queue.bareJob(&s)
-		c.queue.names.Add(c.queue.names.Hash(j.name), uint32(j.id))
+		j := c.queue.bareJob(r, &s)
+		r.names.Add(r.names.Hash(j.name), j.id.Number())
 		j.submitted = b.Submitted
-		c.files.requestFiles(j, c.files.allNamed(s.Reads), recorded{b})
+		c.files.requestFiles(j, r.files.allNamed(s.Reads), recorded{b})
 		j.fate = l.fates[id]
 		return l.committed(j)
 	})
@@ -197,6 +230,7 @@ func (l *loading) committed(j *job) error {
 	}
 	j.committed = b.Attempt
 	if b.Reused {
+		c.journal.taken[j.key] = true
 		c.queue.markReused(j)
 	}
 	stored := j.reusable(outputs)
@@ -261,8 +295,12 @@ func (j *job) unpinLoaded() {
 }
 
 func (l *loading) published() error {
-	return each(l, TablePublished, func(b *publishedBody) int { return b.V }, func(lfn string, b *publishedBody) error {
-		l.c.files.named(lfn).published = b.Version + 1
+	return each(l, TablePublished, func(b *publishedBody) int { return b.V }, func(k *Record, b *publishedBody) error {
+		r, err := l.run(k)
+		if err != nil {
+			return err
+		}
+		r.files.named(k.Key).published = b.Version + 1
 		return nil
 	})
 }
@@ -282,9 +320,9 @@ func (c *Core) publishPending() {
 }
 
 func (l *loading) removals() error {
-	return each(l, TableRemove, func(b *removeBody) int { return b.V }, func(pfn string, _ *removeBody) error {
-		l.c.files.removing[pfn] = true
-		l.c.effects.Remove = append(l.c.effects.Remove, pfn)
+	return each(l, TableRemove, func(b *removeBody) int { return b.V }, func(k *Record, _ *removeBody) error {
+		l.c.files.removing[k.Key] = true
+		l.c.effects.Remove = append(l.c.effects.Remove, k.Key)
 		return nil
 	})
 }
@@ -292,18 +330,19 @@ func (l *loading) removals() error {
 func (l *loading) pilots() error {
 	g := &l.c.fleet.grace
 	g.awaited, g.byName = make(map[PilotID]string), make(map[string][]PilotID)
-	return each(l, TablePilot, func(b *pilotBody) int { return b.V }, func(id string, b *pilotBody) error {
-		name := launchName(PilotID(id), b.Launch)
-		g.awaited[PilotID(id)] = b.Launch
-		g.byName[name] = append(g.byName[name], PilotID(id)) // in the order of the IDs
-		l.c.fleet.monitor.expect(PilotID(id), b)
+	return each(l, TablePilot, func(b *pilotBody) int { return b.V }, func(k *Record, b *pilotBody) error {
+		id := PilotID(k.Key)
+		name := launchName(id, b.Launch)
+		g.awaited[id] = b.Launch
+		g.byName[name] = append(g.byName[name], id) // in the order of the IDs
+		l.c.fleet.monitor.expect(id, b)
 		return nil
 	})
 }
 
 func (l *loading) launches() error {
-	return each(l, TableLaunch, func(b *launchBody) int { return b.V }, func(launch string, b *launchBody) error {
-		l.c.fleet.monitor.launched(launch, b.Site)
+	return each(l, TableLaunch, func(b *launchBody) int { return b.V }, func(k *Record, b *launchBody) error {
+		l.c.fleet.monitor.launched(k.Key, b.Site)
 		return nil
 	})
 }

@@ -14,7 +14,7 @@ func (c *Core) best(p *pilot) *job {
 	var best *job
 	var most int64
 	for j := range c.queue.all {
-		if j.state != Ready || c.placement.admits(p, j.class, true) == never {
+		if j.group == nil || c.placement.admits(p, j.class, true) == never {
 			continue
 		}
 		w := c.placement.weigh(p, j)
@@ -30,7 +30,7 @@ func (c *Core) best(p *pilot) *job {
 func TestPilotGetsTheBestJob(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed.Of(t), 0))
 	for range 40 {
-		c, _ := New(Config{Ahead: -1, Placement: Placement(rng.IntN(3)), MaxPassOver: 1000 * time.Hour})
+		c := withRun(t, Config{Ahead: -1, Placement: Placement(rng.IntN(3)), MaxPassOver: 1000 * time.Hour})
 		step := func(in Input) Effects {
 			e, err := c.Step(epoch, in)
 			if err != nil {
@@ -39,13 +39,13 @@ func TestPilotGetsTheBestJob(t *testing.T) {
 			return e
 		}
 		const files = 40
-		var add AddFiles
+		add := AddFiles{Run: 1}
 		for i := range files {
 			add.Files = append(add.Files, ExistingFile{LFN: fmt.Sprint("f", i), PFN: "x", Size: int64(rng.IntN(5))})
 		}
 		step(add)
 		jobs := 20 + rng.IntN(200)
-		var sub Submit
+		sub := Submit{Run: 1}
 		for i := range jobs {
 			j := Job{Name: fmt.Sprint("j", i), Priority: rng.IntN(2) * rng.IntN(3), Writes: []Output{{LFN: fmt.Sprint("o", i)}}}
 			if rng.IntN(8) == 0 {
@@ -79,7 +79,7 @@ func TestPilotGetsTheBestJob(t *testing.T) {
 			if p.base == 0 {
 				s.Full, s.Hello, s.CacheAdded = true, &p.info, nil
 				for _, v := range p.versions {
-					s.CacheAdded = append(s.CacheAdded, CachedFile{File: v.ref()})
+					s.CacheAdded = append(s.CacheAdded, CachedFile{File: v.copyNamed(v.tag)})
 				}
 			}
 			if n := len(answer.Replies); n > 0 && len(answer.Replies[n-1].Answer.Run) > 0 {
@@ -102,7 +102,7 @@ func TestPilotGetsTheBestJob(t *testing.T) {
 
 // What is passed over for too long goes first, whatever else there is.
 func TestNoJobIsPassedOverForEver(t *testing.T) {
-	c, _ := New(Config{Ahead: -1, MaxPassOver: time.Minute})
+	c := withRun(t, Config{Ahead: -1, MaxPassOver: time.Minute})
 	now := epoch
 	step := func(in Input) Effects {
 		e, err := c.Step(now, in)
@@ -111,12 +111,12 @@ func TestNoJobIsPassedOverForEver(t *testing.T) {
 		}
 		return e
 	}
-	step(Submit{[]Job{{Name: "low", Writes: []Output{{LFN: "low"}}}}})
+	step(Submit{1, []Job{{Name: "low", Writes: []Output{{LFN: "low"}}}}})
 	info := PilotInfo{Host: "h", Has: Resources{MilliCPUs: 1000}}
 	s := Sync{Pilot: "p", Seq: 1, Full: true, Hello: &info}
 	for i := range 100 {
 		name := fmt.Sprint("high", i)
-		step(Submit{[]Job{{Name: name, Priority: 5, Writes: []Output{{LFN: name}}}}})
+		step(Submit{1, []Job{{Name: name, Priority: 5, Writes: []Output{{LFN: name}}}}})
 		answer := step(s).Replies[0].Answer
 		if len(answer.Run) == 0 {
 			t.Fatal("nothing is run")

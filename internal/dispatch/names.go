@@ -23,6 +23,7 @@ var eventNames = [...]string{
 	JobRetried: "retried", JobFailed: "failed", JobBlocked: "blocked", JobUnblocked: "unblocked",
 	JobCancelled: "cancelled", PilotRegistered: "pilot registered", PilotGone: "pilot gone",
 	JobRegenerating: "regenerating", JobRegenerated: "regenerated", FileLost: "file lost",
+	RunOver: "run over",
 }
 
 // String returns the kind in words.

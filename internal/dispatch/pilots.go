@@ -96,7 +96,7 @@ func (c *Core) beginStop(drain bool) {
 	}
 	for _, p := range c.fleet.inOrder() {
 		p.toldToLeave = false
-		c.placement.takeBackQueued(p)
+		c.placement.takeBackQueued(p, nil)
 		c.fleet.mustAnswer(p)
 		c.fleet.updateParked(p)
 	}

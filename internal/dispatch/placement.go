@@ -64,11 +64,11 @@ func (pl *placement) matchAll() {
 		pl.placeFresh(nil)
 		for _, j := range w.fresh {
 			j.freshly = false
-			if j.state == Ready {
+			if j.group != nil {
 				pl.offers++
 			}
 		}
-		w.fresh = w.fresh[:0]
+		w.fresh = emptied(w.fresh)
 		pl.placeKept()
 	}
 }
@@ -143,7 +143,7 @@ func (pl *placement) overdue(p *pilot) *job {
 }
 
 func (j *job) readyBefore(o *job) bool {
-	return j.readySince < o.readySince || j.readySince == o.readySince && j.id < o.id
+	return j.readySince < o.readySince || j.readySince == o.readySince && j.row < o.row
 }
 
 // choose returns the ready job that the pilot should run next, of those that
@@ -206,7 +206,7 @@ func (pl *placement) firstByRank(l *level, p *pilot) *job {
 		case onTime:
 			j = pl.queue.pastSiteWait(g)
 		}
-		if j != nil && (best == nil || j.id < best.id) {
+		if j != nil && (best == nil || j.row < best.row) {
 			best = j
 		}
 	}

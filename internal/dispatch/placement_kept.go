@@ -18,9 +18,9 @@ const maxSkipped = 64
 // another, which holds more of their input (waitForData of paper 3, section
 // IV-E).
 type kept struct {
-	jobs  map[JobID]keptFor
-	some  bool // a job was kept from the pilot that is asking
-	due   bool // they are to be offered again
+	jobs  map[uint32]keptFor // by row
+	some  bool               // a job was kept from the pilot that is asking
+	due   bool               // they are to be offered again
 	armed instant
 }
 
@@ -34,7 +34,7 @@ type keptFor struct {
 // keepForOther reports whether the job, which the pilot could start, is rather kept for
 // another, and makes a note of it.
 func (pl *placement) keepForOther(j *job, p *pilot) bool {
-	if len(pl.kept.jobs) >= maxKept && pl.kept.jobs[j.id].until == 0 {
+	if len(pl.kept.jobs) >= maxKept && pl.kept.jobs[j.row].until == 0 {
 		return false
 	}
 	holder, patience := pl.worthWaitingFor(j, p)
@@ -48,7 +48,7 @@ func (pl *placement) keepForOther(j *job, p *pilot) bool {
 }
 
 func (pl *placement) addKept(j *job, k keptFor) {
-	pl.kept.jobs[j.id] = k
+	pl.kept.jobs[j.row] = k
 	pl.kept.some = true
 	pl.armKept(k.until)
 }
@@ -77,13 +77,13 @@ func (pl *placement) letGoAll(jobs []*job) {
 }
 
 func (pl *placement) unkeep(j *job) {
-	if k, ok := pl.kept.jobs[j.id]; ok {
+	if k, ok := pl.kept.jobs[j.row]; ok {
 		if k.holder != nil {
 			k.holder.awaited--
 		} else {
 			k.site.outlook.awaited--
 		}
-		delete(pl.kept.jobs, j.id)
+		delete(pl.kept.jobs, j.row)
 	}
 }
 
@@ -110,7 +110,7 @@ func (pl *placement) placeKept() {
 	}
 	pl.kept.due = false
 	for _, id := range slices.Sorted(maps.Keys(pl.kept.jobs)) {
-		j := pl.queue.at(id)
+		j := pl.queue.jobs.At(id)
 		pl.kept.some = false
 		if p := pl.bestParked(j, nil, true); p != nil {
 			pl.assign(j, p)
@@ -126,7 +126,7 @@ func (pl *placement) firstNotKept(g *group, p *pilot) *job {
 	var skipped []uint32
 	j := pl.queue.first(g)
 	for ; j != nil && len(skipped) < maxSkipped && pl.keepForOther(j, p); j = pl.queue.first(g) {
-		skipped = append(skipped, uint32(j.id))
+		skipped = append(skipped, j.row)
 		g.ranks.Pop()
 	}
 	for _, id := range skipped {
@@ -206,7 +206,7 @@ func (pl *placement) freeIn(q *pilot, j *job) (time.Duration, bool) {
 		}
 		free = ends
 	}
-	if others := q.awaited; others > 0 && pl.kept.jobs[j.id].holder != q && pl.rule.waitsForBusy() {
+	if others := q.awaited; others > 0 && pl.kept.jobs[j.row].holder != q && pl.rule.waitsForBusy() {
 		free += pl.fleet.pace.runOf(j) * time.Duration(others) / time.Duration(q.slots())
 	}
 	return free, true
@@ -300,7 +300,7 @@ func (pl *placement) worth(gain float64) time.Duration {
 func (pl *placement) slotIn(j *job, s *site) (time.Duration, bool) {
 	turn := pl.fleet.runAt(j, s)
 	before := time.Duration(s.outlook.awaited)
-	if k := pl.kept.jobs[j.id]; k.site == s {
+	if k := pl.kept.jobs[j.row]; k.site == s {
 		before--
 	}
 	switch here, coming := s.pilots[idle]+s.pilots[busy], s.inactive(); {

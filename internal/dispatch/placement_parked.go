@@ -60,7 +60,7 @@ func (pl *placement) placeFresh(askers []*pilot) {
 		if len(pl.fleet.parked) == 0 {
 			return
 		}
-		if j.state != Ready {
+		if j.group == nil {
 			continue
 		}
 		if p := pl.bestParked(j, rivals, len(askers) == 0); p != nil {

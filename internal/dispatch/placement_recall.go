@@ -57,12 +57,12 @@ func (pl *placement) recallPlaces() []*pilot {
 	return pl.fleet.parked[:min(len(pl.fleet.parked), maxPlaces)]
 }
 
-// takeBackQueued takes back the attempts for which the pilot has no room yet:
-// at an orderly end they are not started any more.
-func (pl *placement) takeBackQueued(p *pilot) {
+// takeBackQueued takes back the attempts for which the pilot has no room yet, of one run
+// or, with nil, of all: at an orderly end they are not started any more.
+func (pl *placement) takeBackQueued(p *pilot, r *run) {
 	for i := len(p.attempts) - 1; i >= 0; i-- {
 		a := p.attempts[i]
-		if !a.started && !a.ended && a.waitsItsTurn() && pl.fleet.endAttempt(a) {
+		if (r == nil || a.job.step.run == r) && !a.started && !a.ended && a.waitsItsTurn() && pl.fleet.endAttempt(a) {
 			pl.requeue(a.job)
 		}
 	}

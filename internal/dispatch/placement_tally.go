@@ -235,7 +235,7 @@ func (pl *placement) bestCached(p *pilot) *job {
 	var best *job
 	var most int64
 	better := func(j *job, w int64) {
-		if w < most || w == most && best != nil && j.id >= best.id {
+		if w < most || w == most && best != nil && j.row >= best.row {
 			return
 		}
 		if pl.keepForOther(j, p) {
@@ -265,7 +265,7 @@ func (pl *placement) bestCached(p *pilot) *job {
 		}
 		t.weighed = append(t.weighed, weighed{i, x.weight})
 		better(pl.queue.jobs.At(x.id), pl.weigh(p, pl.queue.jobs.At(x.id)))
-		if best != nil && x.weight+t.longWeight == most && best.id == JobID(x.id) {
+		if best != nil && x.weight+t.longWeight == most && best.row == x.id {
 			break
 		}
 	}

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 
 	"fairway/internal/dispatch/rows"
@@ -10,7 +11,8 @@ import (
 // queue is all jobs by number and by name, and which of them are ready.
 //
 // Invariants:
-//   - The number of a job is its place in the order of submission, for ever.
+//   - The row of a job is its place in the order of submission over all runs, since this
+//     Core was made: its rank in the expected order. No row is used again.
 //   - A job is in the indexes exactly while it is Ready: then its bit in readyBit
 //     is set, job.group is the group of its class and effective priority, and the
 //     versions that it reads list it.
@@ -21,15 +23,13 @@ import (
 // job was kept for is told by those who take a job out.
 type queue struct {
 	*step
+	runs  *runs
 	files *files
 
-	// All jobs, and what many of them share. Nothing is ever taken out.
-	jobs      rows.Table[job] // by JobID; none has 0
-	names     rows.Names
-	policies  map[policyKey]*policy
-	steps     map[string]*StepTotals
-	stepOrder []*StepTotals // in the order of their first job
-	totals    Totals
+	// All jobs of all runs, and what many of them share. Jobs leave with their runs.
+	jobs     rows.Table[job] // none stands in row 0
+	policies map[policyKey]*policy
+	totals   Totals
 
 	// Requirement classes: what a pilot is compared with. None is ever taken out.
 	classes map[classKey]*class
@@ -40,16 +40,17 @@ type queue struct {
 	levels   []*level // that have any, by priority, highest first
 	readyBit rows.Set
 	ready    int
-	changed  bool // jobs became ready or ceased to be since pilots were planned
-	unequal  bool // jobs differ in priority; until then nothing is inherited
+	changed  bool  // jobs became ready or ceased to be since pilots were planned
+	common   int32 // priority of the first job
+	unequal  bool  // jobs differ in priority; until then nothing is inherited
 }
 
-func newQueue(s *step, fs *files) queue {
+func newQueue(s *step, rs *runs, fs *files) queue {
 	q := queue{
-		step: s, files: fs, names: rows.NewNames(), policies: make(map[policyKey]*policy),
-		steps: make(map[string]*StepTotals), classes: make(map[classKey]*class), bound: make(map[place][]*class),
+		step: s, runs: rs, files: fs, policies: make(map[policyKey]*policy),
+		classes: make(map[classKey]*class), bound: make(map[place][]*class),
 	}
-	q.jobs.Add() // that has no ID
+	q.jobs.Add() // that holds no job
 	return q
 }
 
@@ -60,7 +61,7 @@ type Totals struct {
 	Reused  int // of Done
 }
 
-// StepTotals are the totals of one step.
+// StepTotals are the totals of one step of a run.
 type StepTotals struct {
 	Step string
 	Totals
@@ -74,7 +75,7 @@ func (t *Totals) add(s State, n int) {
 // stands with its requests in one page of memory, and in eight lines of the
 // processor's cache; what a match looks at stands in the first.
 //
-// A job lives as long as the Core. The queue changes its state, class and
+// A job lives as long as its run. The queue changes its state, class and
 // priority; Core changes what happened to it.
 type job struct {
 	// Where it stands. A Waiting job has an obstacle (ungranted or absent is
@@ -95,12 +96,13 @@ type job struct {
 	// What it is, fixed at its submission, and what happened to it. committed is
 	// the attempt whose outputs count, and stays while the job is regenerating.
 	id         JobID
-	step       *StepTotals
+	step       *jobStep // and through it, its run
 	readySince instant
 	fate       *fate // what went wrong so far
 	committed  AttemptID
 	original   *class // what it needed when it was submitted
 	priority   int32  // as submitted
+	row        uint32 // its rank
 
 	// What it promises and how failures are taken, fixed; the key is known when
 	// the identities of all inputs are.
@@ -176,22 +178,39 @@ func (j *job) tries() int {
 	return j.fate.Tries + j.fate.Losses
 }
 
-// at returns the job of an ID that is known to be one.
-func (q *queue) at(id JobID) *job { return q.jobs.At(uint32(id)) }
-
 // find returns the job of an ID that somebody says, or nil.
 func (q *queue) find(id JobID) *job {
-	if id == 0 || uint64(id) >= uint64(q.jobs.Len()) {
+	r := q.runs.byID[id.Run()]
+	if r == nil || id.Number() == 0 || id.Number() > r.jobs {
 		return nil
 	}
-	return q.at(id)
+	return q.jobs.At(r.row(id.Number()))
 }
 
 // all yields the jobs in the order of their IDs.
 func (q *queue) all(yield func(*job) bool) {
-	for id := uint32(1); id < q.jobs.Len(); id++ {
-		if !yield(q.jobs.At(id)) {
-			return
+	for _, r := range q.runs.inOrder {
+		for j := range q.of(r) {
+			if !yield(j) {
+				return
+			}
+		}
+	}
+}
+
+// of yields the jobs of a run in the order of their numbers.
+func (q *queue) of(r *run) iter.Seq[*job] {
+	return func(yield func(*job) bool) {
+		for i, s := range r.spans {
+			end := r.jobs + 1
+			if i+1 < len(r.spans) {
+				end = r.spans[i+1].number
+			}
+			for row := s.row; row < s.row+end-s.number; row++ {
+				if !yield(q.jobs.At(row)) {
+					return
+				}
+			}
 		}
 	}
 }
@@ -199,23 +218,27 @@ func (q *queue) all(yield func(*job) bool) {
 func (q *queue) known(ids []JobID) error {
 	for _, id := range ids {
 		if q.find(id) == nil {
-			return refuse("dispatch: there is no job %d", id)
+			return refuse("dispatch: there is no job %d of run %d", id.Number(), id.Run())
 		}
 	}
 	return nil
 }
 
-// JobNamed returns the job of that name.
-func (c *Core) JobNamed(name string) (JobID, bool) {
-	id, ok := c.queue.names.Find(c.queue.names.Hash(name), func(id uint32) bool { return c.queue.jobs.At(id).name == name })
-	return JobID(id), ok
+// JobNamed returns the job of that name in a run.
+func (c *Core) JobNamed(run RunID, name string) (JobID, bool) {
+	r := c.runs.byID[run]
+	if r == nil {
+		return 0, false
+	}
+	number, ok := r.names.Find(r.names.Hash(name), func(number uint32) bool { return c.queue.jobs.At(r.row(number)).name == name })
+	return NewJobID(run, number), ok
 }
 
 // newJob makes the job and inserts all its requests at the tails.
-func (q *queue) newJob(s *Job, reads []*file) *job {
-	j := q.bareJob(s)
+func (q *queue) newJob(r *run, s *Job, reads []*file) *job {
+	j := q.bareJob(r, s)
 	j.submitted = q.now
-	q.files.requestFiles(j, reads, tail(j.id))
+	q.files.requestFiles(j, reads, tail(j.id.Number()))
 	for i := range j.requests {
 		q.files.insert(&j.requests[i])
 	}
@@ -223,47 +246,44 @@ func (q *queue) newJob(s *Job, reads []*file) *job {
 }
 
 // bareJob makes the job without requests.
-func (q *queue) bareJob(s *Job) *job {
+func (q *queue) bareJob(r *run, s *Job) *job {
 	cl := q.classOf(s)
-	id := q.jobs.Len()
+	row := q.jobs.Len()
 	j := q.jobs.Add()
-	j.id, j.name, j.step, j.payload, j.digest = JobID(id), s.Name, q.stepNamed(s.Step), s.Payload, s.Digest
+	j.row, j.id = row, NewJobID(r.ID, r.took(row))
+	j.name, j.step, j.payload, j.digest = s.Name, r.stepNamed(s.Step), s.Payload, s.Digest
 	j.policy, j.original, j.class, j.outputs = q.policyOf(s), cl, cl, s.Writes
 	j.priority, j.effective, j.state = int32(s.Priority), int32(s.Priority), Waiting
 	if len(s.Writes) == 1 {
 		j.one[0] = s.Writes[0]
 		j.outputs = j.one[:]
 	}
-	q.readyBit.Grow(id + 1)
-	j.step.Jobs++
-	j.step.add(j.state, 1)
-	q.totals.Jobs++
-	q.totals.add(j.state, 1)
+	q.readyBit.Grow(row + 1)
+	for _, t := range j.counted(q) {
+		t.Jobs++
+		t.add(j.state, 1)
+	}
 	return j
 }
 
-func (q *queue) stepNamed(name string) *StepTotals {
-	s := q.steps[name]
-	if s == nil {
-		s = &StepTotals{Step: name}
-		q.steps[name] = s
-		q.stepOrder = append(q.stepOrder, s)
-	}
-	return s
+// counted are the totals that a job counts in: of its step, its run and all.
+func (j *job) counted(q *queue) [3]*Totals {
+	return [3]*Totals{&j.step.Totals, &j.step.run.totals, &q.totals}
 }
 
 func (q *queue) setState(j *job, s State) {
-	j.step.add(j.state, -1)
-	q.totals.add(j.state, -1)
+	for _, t := range j.counted(q) {
+		t.add(j.state, -1)
+		t.add(s, 1)
+	}
 	j.state = s
-	j.step.add(s, 1)
-	q.totals.add(s, 1)
 }
 
 func (q *queue) markReused(j *job) {
 	j.reused = true
-	j.step.Reused++
-	q.totals.Reused++
+	for _, t := range j.counted(q) {
+		t.Reused++
+	}
 }
 
 // backOff keeps the job from being ready for a while that doubles with each

@@ -5,9 +5,10 @@ package dispatch
 // priorities are equal.
 func (q *queue) inheritPriority(j *job) (moved []*job) {
 	if !q.unequal {
-		if q.jobs.Len() > 2 && q.jobs.At(1).priority != j.priority {
-			q.unequal = true
+		if q.totals.Jobs == 1 {
+			q.common = j.priority
 		}
+		q.unequal = q.common != j.priority
 		if !q.unequal {
 			return nil
 		}

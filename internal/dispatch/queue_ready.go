@@ -51,12 +51,12 @@ func (q *queue) index(j *job) {
 	g.ready++
 	q.ready++
 	q.changed = true
-	q.readyBit.Add(uint32(j.id))
-	g.ranks.Push(uint32(j.id))
-	g.ages.Push(aged{uint32(j.id), j.readySince})
+	q.readyBit.Add(j.row)
+	g.ranks.Push(j.row)
+	g.ages.Push(aged{j.row, j.readySince})
 	for i := range j.requests {
 		if v := j.requests[i].read; v != nil {
-			q.addReader(v, g, j.id)
+			q.addReader(v, g, j.row)
 		}
 	}
 	if !j.freshly {
@@ -66,13 +66,13 @@ func (q *queue) index(j *job) {
 	q.armSiteWait(g)
 }
 
-func (q *queue) addReader(v *version, g *group, id JobID) {
+func (q *queue) addReader(v *version, g *group, row uint32) {
 	if len(v.ready) == 0 && !v.announced {
 		v.announce()
 	}
 	for i := range v.ready {
 		if v.ready[i].group == g {
-			v.ready[i].jobs.Push(uint32(id))
+			v.ready[i].jobs.Push(row)
 			return
 		}
 	}
@@ -80,7 +80,7 @@ func (q *queue) addReader(v *version, g *group, id JobID) {
 		v.ready = v.mostly[:0]
 	}
 	v.ready = append(v.ready, readyReader{group: g})
-	v.ready[len(v.ready)-1].jobs.Push(uint32(id))
+	v.ready[len(v.ready)-1].jobs.Push(row)
 }
 
 // announce tells the holders of a version that it has ready readers.
@@ -98,7 +98,7 @@ func (q *queue) unindex(j *job) bool {
 		return false
 	}
 	j.group = nil
-	q.readyBit.Remove(uint32(j.id))
+	q.readyBit.Remove(j.row)
 	q.ready--
 	g.ready--
 	q.changed = true

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -12,7 +13,7 @@ import (
 // wants to know of it when the job itself is no longer recorded.
 type Made struct {
 	Key     string // of the result, as in [UnusedResult] and [JobDetail]
-	Job     JobID  // in the submission that made it
+	Job     JobID  // that made it
 	Name    string
 	Attempt AttemptID
 	Payload []byte
@@ -20,19 +21,21 @@ type Made struct {
 	Marks   []string // of the contents of Reads, as in [FileView]
 }
 
-// Fresh returns the records that delete what belongs to one submission of a
-// workflow and not to the next: everything but the incarnation, with which the
-// next one begins, the results and what is to be removed. The results of its
-// commits become records of their own, and made tells how each of them was made.
-// Handed are the outputs that were handed out for publication, whether or not anybody
-// confirmed that. The caller makes all durable and Loads again. An error means that a
-// record cannot be read.
+// Fresh returns the records that retire all runs, whether or not they have ended, as
+// RetireRun does with one, and forget the pilots. Made tells how each result was made
+// that a commit becomes. Handed are the outputs that were handed out for publication,
+// whether or not anybody confirmed that. The caller makes all durable and Loads again.
+// An error means that a record cannot be read.
 func Fresh(records []Record) (fresh []Record, made []Made, handed []Publish, err error) {
-	jobs, results := make(map[string]Record), make(map[string]Record)
+	type name struct {
+		run RunID
+		key string
+	}
+	jobs, results := make(map[name]Record), make(map[string]Record)
 	for _, r := range records {
 		switch r.Table {
 		case TableJob:
-			jobs[r.Key] = r
+			jobs[name{r.Run, r.Key}] = r
 		case TableResult:
 			results[r.Key] = r
 		}
@@ -40,7 +43,7 @@ func Fresh(records []Record) (fresh []Record, made []Made, handed []Publish, err
 	for _, r := range records {
 		switch r.Table {
 		case TableCommit:
-			result, m, outputs, err := resultOf(r, jobs[r.Key], results)
+			result, m, outputs, err := resultOf(r, jobs[name{r.Run, r.Key}], results)
 			if err != nil {
 				return nil, nil, nil, err
 			}
@@ -48,24 +51,11 @@ func Fresh(records []Record) (fresh []Record, made []Made, handed []Publish, err
 				fresh, made = append(fresh, result), append(made, *m)
 			}
 			handed = append(handed, outputs...)
-		case TableMeta:
-			// The jobs of the next submission bear the numbers of earlier ones, so
-			// attempts of before are known by their incarnation alone.
-			var b metaBody
-			if err := decode(r, &b); err != nil {
-				return nil, nil, nil, err
-			}
-			b.Since = b.Incarnation + 1
-			if r.Body, err = json.Marshal(b); err != nil {
-				return nil, nil, nil, err
-			}
-			fresh = append(fresh, r)
-			continue
-		case TableFile, TableJob, TableFate, TablePublished, TablePilot:
+		case TableRun, TableFile, TableJob, TableFate, TablePublished, TablePilot:
 		default:
 			continue
 		}
-		fresh = append(fresh, Record{Table: r.Table, Key: r.Key})
+		fresh = append(fresh, Record{Table: r.Table, Run: r.Run, Key: r.Key})
 	}
 	return fresh, made, handed, nil
 }
@@ -91,7 +81,7 @@ func resultOf(commit, job Record, results map[string]Record) (result Record, mad
 		}
 		return Record{}, nil, j.handed(b.Outputs), err
 	}
-	id, err := parseJobKey(commit.Key)
+	id, err := parseJobKey(commit.Run, commit.Key)
 	if err != nil {
 		return Record{}, nil, nil, fmt.Errorf("dispatch: the key %q of a commit: %w", commit.Key, err)
 	}
@@ -99,7 +89,7 @@ func resultOf(commit, job Record, results map[string]Record) (result Record, mad
 		c.Outputs[i].Tag = c.Outputs[i].tag(c.Attempt)
 	}
 	b := resultBody{Job: j.Name, Digest: j.Digest, Inputs: c.Inputs, Made: uint64(c.Attempt >> 32), Outputs: c.Outputs}
-	return Record{TableResult, c.Key, appendResult(nil, &b)}, &Made{
+	return Record{TableResult, 0, c.Key, appendResult(nil, &b)}, &Made{
 		Key: c.Key, Job: id, Name: j.Name, Attempt: c.Attempt, Payload: j.Payload, Reads: j.Reads, Marks: c.Inputs,
 	}, j.handed(c.Outputs), nil
 }
@@ -130,19 +120,21 @@ func decode(r Record, into any) error {
 // once more: those of these jobs and of all that depend on them, by their keys.
 // Of results that were left by earlier submissions it is not known what depends
 // on what, so all of jobs that are not recorded any more are among them. jobs
-// counts those of the last submission that were chosen. The records of a table
-// come in the order of their keys. An error means that one cannot be read.
+// counts those of runs that are recorded that were chosen. The records of a table
+// come in the order of their runs and keys. An error means that one cannot be read.
 func Rerun(records []Record, chosen func(step, job string) bool) (keys map[string]bool, jobs int, err error) {
-	commits, results := make(map[string]commitBody), make(map[string]resultBody)
+	commits, results := make(map[JobID]commitBody), make(map[string]resultBody)
 	var submitted []jobBody
-	var numbers []string
+	var ids []JobID
 	for _, r := range records {
 		var err error
 		switch r.Table {
 		case TableCommit:
 			var c commitBody
 			err = decode(r, &c)
-			commits[r.Key] = c
+			id, wrong := parseJobKey(r.Run, r.Key)
+			err = errors.Join(err, wrong)
+			commits[id] = c
 		case TableResult:
 			var b resultBody
 			err = decode(r, &b)
@@ -150,7 +142,9 @@ func Rerun(records []Record, chosen func(step, job string) bool) (keys map[strin
 		case TableJob:
 			var j jobBody
 			err = decode(r, &j)
-			submitted, numbers = append(submitted, j), append(numbers, r.Key)
+			id, wrong := parseJobKey(r.Run, r.Key)
+			err = errors.Join(err, wrong)
+			submitted, ids = append(submitted, j), append(ids, id)
 		}
 		if err != nil {
 			return nil, 0, err
@@ -159,7 +153,7 @@ func Rerun(records []Record, chosen func(step, job string) bool) (keys map[strin
 	keys = make(map[string]bool)
 	stay, written := make(map[string]bool), make(map[string]bool) // jobs that do not run; files of those that do
 	for i := range submitted {                                    // writers before readers
-		j, c := &submitted[i], commits[numbers[i]]
+		j, c := &submitted[i], commits[ids[i]]
 		runs := slices.ContainsFunc(j.Reads, func(lfn string) bool { return written[lfn] })
 		if chosen(j.Step, j.Name) {
 			runs = true
@@ -186,8 +180,8 @@ func Rerun(records []Record, chosen func(step, job string) bool) (keys map[strin
 	return keys, jobs, nil
 }
 
-// JobKey is the key of a job's records in the tables that have one for each job.
-// Keys sort as the numbers do.
+// JobKey is the key of a job's records in the tables of its run that have one for each
+// job. Keys sort as the numbers do.
 func JobKey(id JobID) string { return jobKey(id) }
 
 // RecordedJob is a job of which only its own records were read: quicker than
@@ -247,5 +241,5 @@ func (r *RecordedJob) decode(table string, body []byte, into any) error {
 	if body == nil {
 		return nil
 	}
-	return decode(Record{table, jobKey(r.ID), body}, into)
+	return decode(Record{table, r.ID.Run(), jobKey(r.ID), body}, into)
 }

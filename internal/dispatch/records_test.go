@@ -2,8 +2,10 @@ package dispatch
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +20,9 @@ func history(t testing.TB) []Record {
 	core, e := New(s.config)
 	s.core = core
 	s.keep(e.Persist)
+	if err := s.begin(); err != nil {
+		t.Fatal(err)
+	}
 	step := func(in Input) {
 		e, err := s.core.Step(s.now, in)
 		if err != nil {
@@ -25,7 +30,7 @@ func history(t testing.TB) []Record {
 		}
 		s.render(e)
 	}
-	step(AddFiles{[]ExistingFile{{LFN: "raw", PFN: "/data/raw", Size: 10, Identity: "1"}}})
+	step(AddFiles{1, []ExistingFile{{LFN: "raw", PFN: "/data/raw", Size: 10, Identity: "1"}}})
 	sub, err := s.submission([]string{
 		"a1 reads=raw writes=a,tmp!cache mem=5 tools=root,sh gpu=1 codes=3,4", "b1 reads=a,raw writes=part.*,raw!publish",
 		"c1 reads=a writes=c", "d1 reads=c writes=d digest= priority=3 site=x wait=1s",
@@ -43,7 +48,7 @@ func history(t testing.TB) []Record {
 		}
 		step(Sync{Pilot: "p", Seq: uint64(i + 2), Full: true, Hello: &info, LastAnswer: 1 << 40, Ended: []Result{r}})
 	}
-	step(Cancel{[]JobID{4}})
+	step(Cancel{[]JobID{NewJobID(1, 4)}})
 	return s.records()
 }
 
@@ -57,7 +62,7 @@ func TestLoadOfAHistory(t *testing.T) {
 	for _, r := range records {
 		tables[r.Table] = true
 	}
-	for _, name := range []string{TableMeta, TableFile, TableJob, TableCommit, TableFate, TablePilot} {
+	for _, name := range []string{TableMeta, TableRun, TableFile, TableJob, TableCommit, TableFate, TablePilot} {
 		if !tables[name] {
 			t.Errorf("the history leaves nothing in table %s", name)
 		}
@@ -106,7 +111,7 @@ func TestLoadOfEarlierCommits(t *testing.T) {
 func FuzzLoad(f *testing.F) {
 	var lines []string
 	for _, r := range history(f) {
-		lines = append(lines, r.Table+"\t"+r.Key+"\t"+string(r.Body))
+		lines = append(lines, fmt.Sprintf("%s\t%d\t%s\t%s", r.Table, r.Run, r.Key, r.Body))
 	}
 	f.Add(strings.Join(lines, "\n"))
 	for i := range lines {
@@ -115,9 +120,10 @@ func FuzzLoad(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		var records []Record
 		for _, line := range strings.Split(text, "\n") {
-			parts := strings.SplitN(line, "\t", 3)
-			if len(parts) == 3 {
-				records = append(records, Record{parts[0], parts[1], []byte(parts[2])})
+			parts := strings.SplitN(line, "\t", 4)
+			if len(parts) == 4 {
+				run, _ := strconv.ParseUint(parts[1], 10, 32)
+				records = append(records, Record{parts[0], RunID(run), parts[2], []byte(parts[3])})
 			}
 		}
 		core, _, err := Load(Config{}, records)
@@ -130,8 +136,8 @@ func FuzzLoad(f *testing.F) {
 				t.Fatal(err)
 			}
 		}
-		for v := range core.Jobs(0) {
-			core.Explain(v.ID)
+		for j := range core.queue.all {
+			core.Explain(j.id)
 		}
 	})
 }

@@ -40,7 +40,7 @@ func joining(i int) Sync {
 func registered(b *testing.B, pilots int) []Record {
 	c, e := New(Config{})
 	records := append([]Record(nil), e.Persist...)
-	inputs := []Input{AddFiles{Files: []ExistingFile{{LFN: "common", PFN: "x", Size: 1}}}}
+	inputs := []Input{SetRun{Run{ID: 1}}, AddFiles{Run: 1, Files: []ExistingFile{{LFN: "common", PFN: "x", Size: 1}}}}
 	for i := range pilots {
 		inputs = append(inputs, joining(i))
 	}

@@ -15,14 +15,15 @@ import (
 //  4. Who waits for the outputs, or is to try again, is listed in the worklists,
 //     and looked at by settle when the input is taken.
 func (c *Core) resultArrived(by PilotID, p *pilot, r *Result) {
-	if c.journal.foreign(r.Attempt) {
+	if c.journal.foreign(r.Attempt) || c.runs.byID[r.Job.Run()] == nil {
 		c.files.discardForeign(r)
 		return
 	}
 	j, a := c.queue.find(r.Job), c.fleet.attempts[r.Attempt]
 	for i := range r.Lost {
-		if j != nil && j.reads(r.Lost[i].File) { // of other files its pilot has not been told
-			c.loseFile(&r.Lost[i])
+		if lost := r.Lost[i]; j != nil && j.reads(lost.File) { // of other files its pilot has not been told
+			lost.File.Run = r.Job.Run()
+			c.loseFile(&lost)
 		}
 	}
 	if j == nil || a != nil && a.job != j {

@@ -60,6 +60,7 @@ func (c *Core) reuse(j *job) bool {
 		return false
 	}
 	delete(c.journal.results, j.key)
+	c.journal.taken[j.key] = true
 	outputs := j.reusable(r.outputs)
 	if outputs == nil || j.cannotPublish(outputs) || c.files.choseOthers(j, outputs) {
 		return false

@@ -127,11 +127,11 @@ func (s *simulation) reply(r Reply) {
 	p := s.pilots[i]
 	a := r.Answer
 	a.Run, a.End = slices.Clone(a.Run), slices.Clone(a.End)
-	m := s.model
-	s.after(s.ms(100), func() error { return p.answered(m, r.Seq, a) })
+	models := s.models
+	s.after(s.ms(100), func() error { return p.answered(models, r.Seq, a) })
 }
 
-func (p *simPilot) answered(m *submission, seq uint64, a Answer) error {
+func (p *simPilot) answered(models map[RunID]*submission, seq uint64, a Answer) error {
 	if p.dead || seq != p.seq || a.Superseded {
 		return nil
 	}
@@ -148,7 +148,7 @@ func (p *simPilot) answered(m *submission, seq uint64, a Answer) error {
 	p.ended = slices.DeleteFunc(p.ended, func(r simResult) bool { return r.seq != 0 && r.seq <= a.Seen })
 	p.changes = slices.DeleteFunc(p.changes, func(c simChange) bool { return c.seq != 0 && c.seq <= a.Seen })
 	for _, x := range a.Run {
-		if err := p.given(m, x); err != nil {
+		if err := p.given(models[x.Job.Run()], x); err != nil {
 			return err
 		}
 	}
@@ -182,7 +182,7 @@ func (p *simPilot) given(m *submission, x Assignment) error {
 	p.s.attempts[x.Attempt] = true
 	j := m.jobs[x.Name]
 	for i, f := range x.Inputs {
-		if asked := (FileRef{LFN: f.File.LFN, Version: f.File.Version}); asked != j.reads[i] {
+		if asked := (FileRef{Run: m.run, LFN: f.File.LFN, Version: f.File.Version}); asked != j.reads[i] {
 			return fmt.Errorf("job %s is given %s@%d instead of version %d", x.Name, f.File.LFN, f.File.Version, j.reads[i].Version)
 		}
 	}
@@ -296,12 +296,12 @@ func (p *simPilot) execute(a *simAttempt) []WrittenFile {
 		if o.Pattern {
 			names = nil
 			for k := range len(a.a.Name) % 3 {
-				names = append(names, fmt.Sprintf("%s%d", o.LFN[:len(o.LFN)-1], (3*int(a.a.Job)+k)%40)) // a few jobs choose alike
+				names = append(names, fmt.Sprintf("%s%d", o.LFN[:len(o.LFN)-1], (3*int(a.a.Job.Number())+k)%40)) // a few jobs choose alike
 			}
 		}
 		for _, lfn := range names {
 			w := WrittenFile{LFN: lfn, Version: o.Version, Size: int64(len(lfn))}
-			ref := FileRef{lfn, o.Version, Tag(a.a.Attempt)}
+			ref := FileRef{LFN: lfn, Version: o.Version, Tag: Tag(a.a.Attempt)}
 			if o.Storage == StorageElement {
 				w.PFN = physical(lfn, o.Version, a.a.Attempt)
 				p.s.storage[w.PFN] = digestOf(base, lfn)

@@ -3,15 +3,16 @@ package dispatch
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
 func (s *simulation) keep(records []Record) {
 	for _, r := range records {
 		if r.Body == nil {
-			delete(s.durable, r.Table+"\x00"+r.Key)
+			delete(s.durable, durableName(r))
 		} else {
-			s.durable[r.Table+"\x00"+r.Key] = r
+			s.durable[durableName(r)] = r
 		}
 	}
 }
@@ -82,7 +83,7 @@ func firstDifference(a, b string) string {
 func (s *simulation) letOut(in Input, e Effects) error {
 	s.wake = e.WakeAt
 	for _, r := range e.Persist {
-		s.note("  %s %s %s", r.Table, r.Key, r.Body)
+		s.note("  %s %d %s %s", r.Table, r.Run, r.Key, r.Body)
 	}
 	for _, x := range e.Events {
 		s.note("  %v %s %s %s", x.Kind, x.Name, x.Pilot, x.Reason)
@@ -122,13 +123,14 @@ func (s *simulation) publish(p Publish) error {
 		return nil
 	}
 	got, there := s.storage[p.PFN]
-	if !there || got != s.model.content[p.File] {
-		return fmt.Errorf("%s@%d is published from %s, which holds %q instead of %q", p.File.LFN, p.File.Version, p.PFN, got, s.model.content[p.File])
+	m := s.models[p.File.Run]
+	if !there || got != m.content[p.File] {
+		return fmt.Errorf("%s@%d is published from %s, which holds %q instead of %q", p.File.LFN, p.File.Version, p.PFN, got, m.content[p.File])
 	}
-	if p.File.Version < s.model.asked[p.File.LFN] {
-		return fmt.Errorf("%s@%d is published after version %d", p.File.LFN, p.File.Version, s.model.asked[p.File.LFN])
+	if p.File.Version < m.asked[p.File.LFN] {
+		return fmt.Errorf("%s@%d is published after version %d", p.File.LFN, p.File.Version, m.asked[p.File.LFN])
 	}
-	s.model.asked[p.File.LFN] = p.File.Version
+	m.asked[p.File.LFN] = p.File.Version
 	core := s.core
 	s.after(s.ms(2000), func() error {
 		if core != s.core {
@@ -157,24 +159,25 @@ func (s *simulation) crash() error {
 
 // learn takes up commits whose events were lost in a crash.
 func (s *simulation) learn() error {
-	for v := range s.core.Jobs(0) {
-		if v.State != Done || s.model.committed[v.Name] != 0 {
+	for j := range s.core.queue.all {
+		m := s.models[j.id.Run()]
+		if j.state != Done || m.committed[j.name] != 0 {
 			continue
 		}
-		if err := s.model.commit(v.Name, v.Committed); err != nil {
+		if err := m.commit(j.name, j.committed); err != nil {
 			return err
 		}
-		for _, w := range s.core.files.matched[v.ID] {
-			s.model.matchedFile(s.model.jobs[v.Name], w.ref())
+		for _, w := range s.core.files.matched[j.id] {
+			m.matchedFile(m.jobs[j.name], w.ref())
 		}
 	}
 	return nil
 }
 
-// resubmit ends the submission and begins that of a changed workflow, with the
+// resubmit ends all runs at once and begins that of a changed workflow, with the
 // store of before or, now and then, with a new one. The pilots live on.
 func (s *simulation) resubmit() error {
-	for f := range s.core.files.table.All {
+	for f := range s.core.files.all {
 		for _, v := range f.versions {
 			s.stored[v.pfn] = true
 		}
@@ -184,18 +187,59 @@ func (s *simulation) resubmit() error {
 			s.stored[r.outputs[i].PFN] = true
 		}
 	}
+	earlier := s.anyRun()
 	core, e, err := s.another()
 	if err != nil {
 		return err
 	}
-	s.core = core
-	s.earlier, s.model = s.model, newSubmission(s.model.number+1, core.journal.incarnation)
-	s.note("submission %d from incarnation %d on", s.model.number, core.journal.incarnation)
+	s.core, s.live = core, nil
 	s.keep(e.Persist)
 	if err := s.begun(e); err != nil {
 		return err
 	}
-	return s.filesAgain()
+	for len(s.live) == 0 {
+		if err := s.beginRun(earlier); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// beginRun begins a run of the workflow of an earlier one, or of a new one. A crash may
+// prevent it.
+func (s *simulation) beginRun(earlier *submission) error {
+	m := newSubmission(len(s.models), s.core.NextRun(), s.core.journal.incarnation, earlier)
+	s.note("run %d from incarnation %d on", m.run, m.since)
+	s.models[m.run] = m
+	err := s.step(SetRun{Run{ID: m.run, KeepGoing: s.rng.IntN(4) > 0}})
+	if _, there := s.core.Run(m.run); err != nil || !there {
+		return err
+	}
+	s.live = append(s.live, m)
+	if earlier == nil {
+		return nil
+	}
+	return s.filesAgain(m)
+}
+
+// retire retires a run if it has ended.
+func (s *simulation) retire(m *submission) error {
+	before := make(map[string]bool)
+	for f := range s.core.runs.byID[m.run].files.table.All {
+		for _, v := range f.versions {
+			before[v.pfn] = v.existing
+		}
+	}
+	err := s.step(RetireRun{m.run})
+	if _, there := s.core.Run(m.run); !there {
+		s.live = slices.DeleteFunc(s.live, func(x *submission) bool { return x == m })
+		for pfn, existing := range before {
+			if existing {
+				s.stored[pfn] = true
+			}
+		}
+	}
+	return err
 }
 
 // another returns the Core of a new submission.
@@ -203,6 +247,7 @@ func (s *simulation) another() (*Core, Effects, error) {
 	if s.rng.IntN(4) == 0 {
 		clear(s.durable)
 		clear(s.acked) // what was to be removed is forgotten
+		s.models = make(map[RunID]*submission)
 		s.config.FirstIncarnation = s.core.journal.incarnation + 1 + s.rng.Uint64N(100)
 		core, e := New(s.config)
 		return core, e, nil
@@ -232,8 +277,9 @@ func (s *simulation) begun(e Effects) error {
 
 // happened checks each commit, once for each job.
 func (s *simulation) happened(x Event) error {
+	m := s.models[x.Job.Run()]
 	if x.Result != nil && x.Kind == JobRegenerated {
-		return s.model.own(x.Name, x.Result.Attempt)
+		return m.own(x.Name, x.Result.Attempt)
 	}
 	if x.Kind != JobCommitted {
 		return nil
@@ -242,22 +288,22 @@ func (s *simulation) happened(x Event) error {
 	if !x.Reused {
 		attempt = x.Result.Attempt
 	}
-	if err := s.model.commit(x.Name, attempt); err != nil {
+	if err := m.commit(x.Name, attempt); err != nil {
 		return err
 	}
-	return s.checkOutputs(s.model.jobs[x.Name], x.Files)
+	return s.checkOutputs(m, m.jobs[x.Name], x.Files)
 }
 
-func (s *simulation) checkOutputs(j *simJob, files []CommittedFile) error {
+func (s *simulation) checkOutputs(m *submission, j *simJob, files []CommittedFile) error {
 	for _, f := range files {
 		want := j.contentOf(f.File.LFN)
 		if f.Pattern != "" {
-			s.model.matchedFile(j, f.File)
+			m.matchedFile(j, f.File)
 		}
 		if f.PFN != "" && s.storage[f.PFN] != want && s.damaged[f.PFN] == "" {
 			return fmt.Errorf("%s@%d from %s holds %q instead of %q", f.File.LFN, f.File.Version, f.PFN, s.storage[f.PFN], want)
 		}
-		if s.model.content[f.File] != want {
+		if m.content[f.File] != want {
 			return fmt.Errorf("%s@%d has another place than expected", f.File.LFN, f.File.Version)
 		}
 	}

@@ -6,9 +6,11 @@ import (
 	"slices"
 )
 
-// submission is what must come of one submission of a workflow.
+// submission is what must come of one run of a workflow.
 type submission struct {
 	number    int
+	run       RunID
+	earlier   *submission        // whose jobs it may submit again
 	since     uint64             // the incarnation with which it began
 	last      map[string]Version // of each LFN
 	content   map[FileRef]string // what each version must be
@@ -21,9 +23,9 @@ type submission struct {
 	matched   map[string]bool
 }
 
-func newSubmission(number int, since uint64) *submission {
+func newSubmission(number int, run RunID, since uint64, earlier *submission) *submission {
 	return &submission{
-		number: number, since: since, last: make(map[string]Version), content: make(map[FileRef]string),
+		number: number, run: run, earlier: earlier, since: since, last: make(map[string]Version), content: make(map[FileRef]string),
 		files: make(map[string]ExistingFile), jobs: make(map[string]*simJob), committed: make(map[string]AttemptID),
 		asked: make(map[string]Version), matched: make(map[string]bool),
 	}
@@ -36,6 +38,10 @@ type simJob struct {
 	reads  []FileRef
 	writes []Version
 	base   string // content is derived from it
+}
+
+func (m *submission) file(lfn string, v Version) FileRef {
+	return FileRef{Run: m.run, LFN: lfn, Version: v}
 }
 
 // commit notes that a job was committed from an attempt.
@@ -58,7 +64,7 @@ func (m *submission) own(name string, a AttemptID) error {
 // exists notes a file from outside.
 func (m *submission) exists(f ExistingFile, v Version) {
 	m.last[f.LFN] = v
-	m.content[FileRef{LFN: f.LFN, Version: v}] = f.Identity
+	m.content[m.file(f.LFN, v)] = f.Identity
 	m.files[f.LFN] = f
 	m.lfns = append(m.lfns, f.LFN)
 }
@@ -98,7 +104,7 @@ func (m *submission) enter(j *simJob) {
 	j.base = digestOf(parts...)
 	for i, w := range j.Writes {
 		if !w.Pattern {
-			m.content[FileRef{LFN: w.LFN, Version: j.writes[i]}] = j.contentOf(w.LFN)
+			m.content[m.file(w.LFN, j.writes[i])] = j.contentOf(w.LFN)
 		}
 	}
 }
@@ -109,7 +115,7 @@ func (m *submission) forget(jobs []*simJob) {
 	for _, j := range jobs {
 		delete(m.jobs, j.Name)
 		for i, w := range j.Writes {
-			delete(m.content, FileRef{LFN: w.LFN, Version: j.writes[i]})
+			delete(m.content, m.file(w.LFN, j.writes[i]))
 		}
 	}
 }

@@ -9,11 +9,12 @@ import (
 
 // disturb is one thing that a person or the world does.
 func (s *simulation) disturb() error {
+	m := s.anyRun()
 	switch n := s.rng.IntN(20); {
-	case len(s.model.lfns) == 0 || n >= 8 && n < 10:
-		return s.addFiles()
+	case len(m.lfns) == 0 || n >= 8 && n < 10:
+		return s.addFiles(m)
 	case n < 8:
-		return s.submit()
+		return s.submit(m)
 	case n < 13:
 		s.startAnyPilot()
 	case n < 14 && len(s.pilots) > 0:
@@ -22,10 +23,12 @@ func (s *simulation) disturb() error {
 		if s.rng.IntN(2) == 0 {
 			return s.step(PilotEnded{Launch: p.info.Launch})
 		}
-	case n < 16 && s.core.queue.jobs.Len() > 1:
-		return s.step(Cancel{[]JobID{s.anyJob()}})
-	case n < 18 && s.core.queue.jobs.Len() > 1:
-		return s.step(RetryJobs{[]JobID{s.anyJob()}})
+	case n < 15 && s.jobsOf(m) > 0:
+		return s.step(Cancel{[]JobID{s.anyJob(m)}})
+	case n < 17 && s.jobsOf(m) > 0:
+		return s.step(RetryJobs{[]JobID{s.anyJob(m)}})
+	case n < 18:
+		return s.disturbRun(m)
 	case n < 19:
 		return s.crash()
 	case s.rng.IntN(2) == 0:
@@ -36,11 +39,38 @@ func (s *simulation) disturb() error {
 	return nil
 }
 
-func (s *simulation) anyJob() JobID { return JobID(1 + s.rng.IntN(int(s.core.queue.jobs.Len())-1)) }
+// disturbRun begins a run beside the others, or does something to one as a whole.
+func (s *simulation) disturbRun(m *submission) error {
+	switch s.rng.IntN(6) {
+	case 0:
+		return s.step(StopRun{Run: m.run, Drain: s.rng.IntN(2) == 0})
+	case 1:
+		return s.step(SetRun{Run{ID: m.run, KeepGoing: s.rng.IntN(2) == 0}})
+	case 2:
+		return s.step(CompleteRun{m.run})
+	case 3:
+		if len(s.live) > 1 {
+			return s.retire(m)
+		}
+	}
+	if len(s.live) > 2 {
+		return nil
+	}
+	return s.beginRun(m)
+}
+
+// anyRun is one of those that were not retired.
+func (s *simulation) anyRun() *submission { return s.live[s.rng.IntN(len(s.live))] }
+
+func (s *simulation) jobsOf(m *submission) int { return int(s.core.runs.byID[m.run].jobs) }
+
+func (s *simulation) anyJob(m *submission) JobID {
+	return NewJobID(m.run, uint32(1+s.rng.IntN(s.jobsOf(m))))
+}
 
 // addFiles tells of a few files that are new or have changed.
-func (s *simulation) addFiles() error {
-	var in AddFiles
+func (s *simulation) addFiles(m *submission) error {
+	in := AddFiles{Run: m.run}
 	for range 1 + s.rng.IntN(3) {
 		lfn := fmt.Sprintf("raw%d", s.rng.IntN(6))
 		if slices.ContainsFunc(in.Files, func(f ExistingFile) bool { return f.LFN == lfn }) {
@@ -48,7 +78,7 @@ func (s *simulation) addFiles() error {
 		}
 		in.Files = append(in.Files, s.newFile(lfn))
 	}
-	return s.tellFiles(in)
+	return s.tellFiles(m, in)
 }
 
 func (s *simulation) newFile(lfn string) ExistingFile {
@@ -57,14 +87,14 @@ func (s *simulation) newFile(lfn string) ExistingFile {
 	return ExistingFile{LFN: lfn, PFN: "data:" + lfn + "." + identity, Size: int64(1 + s.rng.IntN(100)), Identity: identity, Tag: 1<<63 | Tag(s.born)}
 }
 
-func (s *simulation) tellFiles(in AddFiles) error {
-	before, m := s.core, s.model
+func (s *simulation) tellFiles(m *submission, in AddFiles) error {
+	before := s.core
 	if err := s.step(in); err != nil {
 		return err
 	}
 	for _, f := range in.Files {
 		v := m.nextExisting(f.LFN)
-		_, stepped := s.durable[TableFile+"\x00"+fileKey(FileRef{LFN: f.LFN, Version: v})]
+		_, stepped := s.durable[durableName(Record{Table: TableFile, Run: m.run, Key: fileKey(m.file(f.LFN, v))})]
 		switch {
 		case stepped:
 			m.exists(f, v)
@@ -76,12 +106,11 @@ func (s *simulation) tellFiles(in AddFiles) error {
 	return nil
 }
 
-// again tells a new submission of the files of the one before, some of which
-// have changed.
-func (s *simulation) filesAgain() error {
-	var in AddFiles
-	for _, lfn := range sortedKeys(s.earlier.files) {
-		f := s.earlier.files[lfn]
+// filesAgain tells a run of the files of the one before, some of which have changed.
+func (s *simulation) filesAgain(m *submission) error {
+	in := AddFiles{Run: m.run}
+	for _, lfn := range sortedKeys(m.earlier.files) {
+		f := m.earlier.files[lfn]
 		if s.rng.IntN(3) == 0 {
 			f = s.newFile(lfn)
 		}
@@ -90,20 +119,19 @@ func (s *simulation) filesAgain() error {
 	if len(in.Files) == 0 {
 		return nil
 	}
-	return s.tellFiles(in)
+	return s.tellFiles(m, in)
 }
 
 // submit makes a few jobs of all kinds.
-func (s *simulation) submit() error {
-	m := s.model
+func (s *simulation) submit(m *submission) error {
 	saved := len(m.jobs)
-	var sub Submit
+	sub := Submit{Run: m.run}
 	last, lfns := maps.Clone(m.last), slices.Clone(m.lfns)
 	var made []*simJob
 	for i := range 1 + s.rng.IntN(6) {
-		j := s.jobAgain(saved+i, last, &lfns)
+		j := s.jobAgain(m, saved+i, last, &lfns)
 		if j == nil {
-			j = s.makeJob(saved+i, last, &lfns)
+			j = s.makeJob(m, saved+i, last, &lfns)
 		}
 		made = append(made, j)
 		sub.Jobs = append(sub.Jobs, j.Job)
@@ -114,55 +142,55 @@ func (s *simulation) submit() error {
 		m.enter(j)
 	}
 	err := s.step(sub)
-	if _, durable := s.durable[TableJob+"\x00"+jobKey(made[0].id)]; !durable {
+	if _, durable := s.durable[durableName(Record{Table: TableJob, Run: m.run, Key: jobKey(made[0].id)})]; !durable {
 		m.last, m.lfns = last, lfns
 		m.forget(made)
 	}
 	return err
 }
 
-// jobAgain makes a job of the submission before once more, now and then with
+// jobAgain makes a job of the run before once more, now and then with
 // another command; nil if there is none that may be.
-func (s *simulation) jobAgain(n int, last map[string]Version, lfns *[]string) *simJob {
-	if s.earlier == nil || n >= len(s.earlier.inOrder) || s.rng.IntN(4) == 0 {
+func (s *simulation) jobAgain(m *submission, n int, last map[string]Version, lfns *[]string) *simJob {
+	if m.earlier == nil || n >= len(m.earlier.inOrder) || s.rng.IntN(4) == 0 {
 		return nil
 	}
-	old := s.earlier.inOrder[n]
+	old := m.earlier.inOrder[n]
 	for _, lfn := range old.Reads {
 		if _, known := last[lfn]; !known {
 			return nil
 		}
 	}
-	j := &simJob{Job: old.Job, id: old.id}
+	j := &simJob{Job: old.Job, id: NewJobID(m.run, old.id.Number())}
 	if s.rng.IntN(3) == 0 {
 		j.Digest = ""
 	}
-	s.setCommand(j)
+	s.setCommand(m, j)
 	for _, lfn := range j.Reads {
-		j.reads = append(j.reads, FileRef{LFN: lfn, Version: last[lfn]})
+		j.reads = append(j.reads, m.file(lfn, last[lfn]))
 	}
 	for _, o := range j.Writes {
-		j.writes = append(j.writes, s.model.place(o, n, last, lfns))
+		j.writes = append(j.writes, m.place(o, n, last, lfns))
 	}
 	return j
 }
 
 // setCommand gives a job what decides, with its inputs, what it writes. That of
-// a job with a digest is the same in each submission.
-func (s *simulation) setCommand(j *simJob) {
+// a job with a digest is the same in each run.
+func (s *simulation) setCommand(m *submission, j *simJob) {
 	command := j.Digest
 	if command == "" {
-		command = fmt.Sprint("command ", s.model.number)
+		command = fmt.Sprint("command ", m.number)
 	}
 	j.Payload = []byte(command)
 }
 
-func (s *simulation) makeJob(n int, last map[string]Version, lfns *[]string) *simJob {
-	j := &simJob{Job: Job{Name: fmt.Sprintf("job%d", n), Step: fmt.Sprintf("step%d", s.rng.IntN(3))}, id: JobID(n + 1)}
+func (s *simulation) makeJob(m *submission, n int, last map[string]Version, lfns *[]string) *simJob {
+	j := &simJob{Job: Job{Name: fmt.Sprintf("job%d", n), Step: fmt.Sprintf("step%d", s.rng.IntN(3))}, id: NewJobID(m.run, uint32(n+1))}
 	if s.rng.IntN(2) == 0 {
 		j.Digest = "d"
 	}
-	s.setCommand(j)
+	s.setCommand(m, j)
 	j.Priority = s.rng.IntN(3) * s.rng.IntN(2)
 	j.Needs = Resources{MilliCPUs: int64(500 * s.rng.IntN(4)), Memory: int64(100 * s.rng.IntN(5))}
 	j.Retry = Retry{Attempts: 1 + s.rng.IntN(4)}
@@ -173,7 +201,7 @@ func (s *simulation) makeJob(n int, last map[string]Version, lfns *[]string) *si
 		lfn := (*lfns)[s.rng.IntN(len(*lfns))]
 		if !slices.Contains(j.Reads, lfn) {
 			j.Reads = append(j.Reads, lfn)
-			j.reads = append(j.reads, FileRef{LFN: lfn, Version: last[lfn]})
+			j.reads = append(j.reads, m.file(lfn, last[lfn]))
 		}
 	}
 	for range 1 + s.rng.IntN(2) {
@@ -191,7 +219,7 @@ func (s *simulation) makeJob(n int, last map[string]Version, lfns *[]string) *si
 		if slices.ContainsFunc(j.Writes, func(x Output) bool { return x.LFN == o.LFN }) {
 			continue
 		}
-		j.Writes, j.writes = append(j.Writes, o), append(j.writes, s.model.place(o, n, last, lfns))
+		j.Writes, j.writes = append(j.Writes, o), append(j.writes, m.place(o, n, last, lfns))
 	}
 	return j
 }

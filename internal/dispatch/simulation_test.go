@@ -14,8 +14,8 @@ import (
 )
 
 // TestSimulation runs random workflows on random pilots with lost, repeated
-// and reordered messages, crashes, and new submissions of a changed workflow
-// while attempts of earlier ones are still alive, and compares what comes out
+// and reordered messages, crashes, several runs side by side, and new runs of a changed
+// workflow while attempts of earlier ones are still alive, and compares what comes out
 // with a model that knows nothing of time. FAIRWAY_SOAK makes more runs.
 func TestSimulation(t *testing.T) {
 	first, runs := seed.Of(t), 10
@@ -55,10 +55,10 @@ type simulation struct {
 	calm    bool // no more faults
 	trace   []string
 
-	model    *submission
-	earlier  *submission        // the one before, nil if there was none
-	stored   map[string]bool    // PFNs that earlier submissions have committed
-	attempts map[AttemptID]bool // that were given out
+	models   map[RunID]*submission // also of runs that were retired
+	live     []*submission         // of the others
+	stored   map[string]bool       // PFNs of runs that are known no more
+	attempts map[AttemptID]bool    // that were given out
 	acked    map[AttemptID][]string
 	hash     [32]byte
 	crashes  int
@@ -71,7 +71,7 @@ func newSimulation(seed uint64) *simulation {
 	s := &simulation{
 		rng: rand.New(rand.NewPCG(seed, 1)), now: epoch, durable: make(map[string]Record),
 		storage: make(map[string]string), damaged: make(map[string]string), stored: make(map[string]bool), attempts: make(map[AttemptID]bool),
-		acked: make(map[AttemptID][]string), model: newSubmission(0, 0),
+		acked: make(map[AttemptID][]string), models: make(map[RunID]*submission),
 	}
 	s.config = Config{
 		Placement: Placement(s.rng.IntN(3)), Ahead: s.rng.IntN(4) - 1, MaxLosses: 50,
@@ -128,7 +128,12 @@ func (s *simulation) run() error {
 	for range s.rng.IntN(20) {
 		s.after(s.ms(60_000), func() error { s.damage(); return nil })
 	}
-	if err := s.addFiles(); err != nil {
+	for len(s.live) == 0 {
+		if err := s.beginRun(nil); err != nil {
+			return err
+		}
+	}
+	if err := s.addFiles(s.live[0]); err != nil {
 		return err
 	}
 	if err := s.loop(epoch.Add(2 * time.Minute)); err != nil {
@@ -143,13 +148,18 @@ func (s *simulation) finish() error {
 	s.note("calm")
 	s.startAnyPilot()
 	s.startAnyPilot()
+	for _, m := range s.live {
+		if err := s.step(SetRun{Run{ID: m.run, KeepGoing: true}}); err != nil {
+			return err
+		}
+	}
 	for ended := []JobID{0}; len(ended) > 0; {
 		if err := s.loop(s.now.Add(30 * time.Minute)); err != nil {
 			return err
 		}
 		ended = ended[:0]
-		for v := range s.core.Jobs(0) {
-			if v.State == Failed && !forGood(v.Reason) || v.State == Cancelled {
+		for j := range s.core.queue.all {
+			if v := s.core.view(j); v.State == Failed && !forGood(v.Reason) || v.State == Cancelled {
 				ended = append(ended, v.ID)
 			}
 		}
@@ -157,13 +167,53 @@ func (s *simulation) finish() error {
 			return err
 		}
 	}
-	for v := range s.core.Jobs(0) {
+	for j := range s.core.queue.all {
+		v := s.core.view(j)
 		if v.State == Failed && forGood(v.Reason) || v.State == Blocked {
 			continue // checked below
 		}
 		if v.State != Done {
 			e, _ := s.core.Explain(v.ID)
-			return fmt.Errorf("job %s ends %v: %s", v.Name, v.State, strings.Join(e.Lines, "; "))
+			return fmt.Errorf("job %s of run %d ends %v: %s", v.Name, v.ID.Run(), v.State, strings.Join(e.Lines, "; "))
+		}
+	}
+	if err := s.checkStorage(); err != nil {
+		return err
+	}
+	return s.retireAll()
+}
+
+// retireAll ends and retires all runs, one after the other: nothing of them stays but
+// results, and no stored file that nobody names.
+func (s *simulation) retireAll() error {
+	for len(s.live) > 0 {
+		m := s.live[0]
+		if err := s.step(StopRun{Run: m.run}); err != nil {
+			return err
+		}
+		if err := s.loop(s.now.Add(30 * time.Minute)); err != nil {
+			return err
+		}
+		if err := s.retire(m); err != nil {
+			return err
+		}
+		if len(s.live) > 0 && s.live[0] == m {
+			return fmt.Errorf("run %d cannot be retired: %+v", m.run, s.core.runs.byID[m.run].view())
+		}
+	}
+	if err := s.loop(s.now.Add(30 * time.Minute)); err != nil {
+		return err
+	}
+	c := s.core
+	fs := &c.files
+	left := len(fs.matched) + len(fs.waiters) + len(fs.raisedTo) + len(fs.older) + len(fs.publishing) + len(c.fleet.attempts) +
+		len(c.placement.kept.jobs) + len(c.placement.reserved) + c.queue.totals.Jobs + c.queue.ready + len(c.fleet.pace.runs)
+	if left > 0 {
+		return fmt.Errorf("%d things are left of runs that were retired", left)
+	}
+	for _, r := range s.records() {
+		if r.Run != 0 {
+			return fmt.Errorf("record %s %d %s is left of a run that was retired", r.Table, r.Run, r.Key)
 		}
 	}
 	return s.checkStorage()
@@ -179,7 +229,7 @@ func forGood(reason string) bool {
 // checkStorage looks for files that nobody removed, and for published files.
 func (s *simulation) checkStorage() error {
 	used := make(map[string]bool)
-	for f := range s.core.files.table.All {
+	for f := range s.core.files.all {
 		for _, v := range f.versions {
 			used[v.pfn] = true
 		}
@@ -196,14 +246,16 @@ func (s *simulation) checkStorage() error {
 			}
 		}
 	}
-	for lfn, v := range s.model.asked {
-		f := s.core.files.find(lfn)
-		newest := f.newest()
-		if newest == nil {
-			continue // lost, and it cannot be made again
-		}
-		if newest.number != v && newest.writer != nil && newest.writer.outputFor(lfn).Publish {
-			return fmt.Errorf("%s: version %d was published last, not %d", lfn, v, newest.number)
+	for _, m := range s.live {
+		for lfn, v := range m.asked {
+			f := s.core.runs.byID[m.run].files.find(lfn)
+			newest := f.newest()
+			if newest == nil {
+				continue // lost, and it cannot be made again
+			}
+			if newest.number != v && newest.writer != nil && newest.writer.outputFor(lfn).Publish {
+				return fmt.Errorf("%s: version %d was published last, not %d", lfn, v, newest.number)
+			}
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -34,8 +35,11 @@ func (c *Core) snapshot() string {
 	for _, f := range c.filesInOrder() {
 		f.snapshot(c, &b)
 	}
-	for _, p := range sortedKeys(c.files.patterns) {
-		c.files.patterns[p].snapshot(c, &b)
+	for _, r := range c.runs.inOrder {
+		fmt.Fprintf(&b, "run %d %v %v %q keep-going %v\n", r.ID, r.state, r.complete, r.reason, r.KeepGoing)
+		for _, p := range sortedKeys(r.files.patterns) {
+			r.files.patterns[p].snapshot(c, &b)
+		}
 	}
 	for _, pfn := range sortedKeys(c.files.removing) {
 		fmt.Fprintf(&b, "remove %s\n", pfn)
@@ -83,5 +87,7 @@ func (c *Core) lacksCopies(j *job) bool {
 
 // filesInOrder returns all files by name.
 func (c *Core) filesInOrder() []*file {
-	return slices.SortedFunc(c.files.table.All, func(a, b *file) int { return strings.Compare(a.lfn, b.lfn) })
+	return slices.SortedFunc(c.files.all, func(a, b *file) int {
+		return cmp.Or(cmp.Compare(a.own.run, b.own.run), strings.Compare(a.lfn, b.lfn))
+	})
 }

@@ -30,6 +30,8 @@ type worklists struct {
 	fresh   []*job    // became Ready
 	askers  []*pilot  // want jobs
 	answers []*pilot  // are to be answered
+	resume  []*run    // go on: their ready jobs are to be offered again
+	failed  []*job    // have failed for good, which may halt their runs
 }
 
 func pop[T any](list *[]T) T {
@@ -42,9 +44,21 @@ func pop[T any](list *[]T) T {
 func (s *step) clearEffects() {
 	e := &s.effects
 	*e = Effects{
-		Persist: e.Persist[:0], Replies: e.Replies[:0], Start: e.Start[:0], Stop: e.Stop[:0],
-		Publish: e.Publish[:0], Remove: e.Remove[:0], Events: e.Events[:0],
+		Persist: emptied(e.Persist), Replies: emptied(e.Replies), Start: emptied(e.Start), Stop: emptied(e.Stop),
+		Publish: emptied(e.Publish), Remove: emptied(e.Remove), Events: emptied(e.Events),
 	}
+}
+
+// maxSpare is up to how many elements the memory of a list is used again. That of a
+// longer one would keep alive what a step long ago was about.
+const maxSpare = 1 << 10
+
+// emptied returns an empty list, with the memory of this one if that is small.
+func emptied[T any](list []T) []T {
+	if cap(list) > maxSpare {
+		return nil
+	}
+	return list[:0]
 }
 
 func (s *step) event(e Event) {

@@ -5,17 +5,23 @@ import (
 	"strings"
 )
 
-// maxJobs bounds the jobs of one Core; the indexes hold JobIDs in 32 bits.
+// maxJobs bounds the jobs that one Core takes until it is loaded again; the indexes hold
+// their rows in 32 bits.
 const maxJobs = math.MaxUint32 - 1
 
-func (c *Core) submit(jobs []Job) error {
-	if err := c.queue.checkJobs(jobs); err != nil {
+func (c *Core) submit(in Submit) error {
+	jobs := in.Jobs
+	r, err := c.runs.get(in.Run)
+	if err == nil {
+		err = c.queue.checkJobs(r, jobs)
+	}
+	if err != nil {
 		return err
 	}
 	reads := c.files.readFiles
 	for i := range jobs {
 		n := len(jobs[i].Reads)
-		j := c.queue.newJob(&jobs[i], reads[:n])
+		j := c.queue.newJob(r, &jobs[i], reads[:n])
 		reads = reads[n:]
 		c.journal.persistJob(j, &jobs[i])
 		c.jobEvent(JobSubmitted, j, "")
@@ -27,7 +33,7 @@ func (c *Core) submit(jobs []Job) error {
 
 // checkJobs refuses what cannot be inserted. It leaves the names of the jobs
 // in names, and the files that they read in files.readFiles.
-func (q *queue) checkJobs(jobs []Job) error {
+func (q *queue) checkJobs(r *run, jobs []Job) error {
 	if uint64(q.jobs.Len())+uint64(len(jobs)) > maxJobs {
 		return refuse("dispatch: more than %d jobs", uint64(maxJobs))
 	}
@@ -37,22 +43,22 @@ func (q *queue) checkJobs(jobs []Job) error {
 		j := &jobs[i]
 		err := j.check()
 		if err == nil {
-			written, err = q.files.checkReads(jobs, i, written)
+			written, err = q.files.checkReads(r, jobs, i, written)
 		}
 		if err == nil {
-			err = q.takeName(jobs, i)
+			err = q.takeName(r, jobs, i)
 		}
 		if err != nil {
-			q.forgetNames(jobs[:i])
+			r.forgetNames(jobs[:i])
 			return err
 		}
 	}
 	return nil
 }
 
-func (fs *files) checkReads(jobs []Job, i int, written map[string]bool) (map[string]bool, error) {
+func (fs *files) checkReads(r *run, jobs []Job, i int, written map[string]bool) (map[string]bool, error) {
 	for _, lfn := range jobs[i].Reads {
-		f := fs.find(lfn)
+		f := r.files.find(lfn)
 		if f == nil || len(f.versions) == 0 {
 			if written == nil {
 				written = make(map[string]bool)
@@ -61,7 +67,7 @@ func (fs *files) checkReads(jobs []Job, i int, written map[string]bool) (map[str
 			if !written[lfn] {
 				return nil, refuse("dispatch: job %s reads %s, which neither exists nor is written by a job before it", jobs[i].Name, lfn)
 			}
-			f = fs.named(lfn)
+			f = r.files.named(lfn)
 		}
 		fs.readFiles = append(fs.readFiles, f)
 	}
@@ -81,26 +87,26 @@ func addWritten(written map[string]bool, jobs []Job) {
 	}
 }
 
-// takeName enters the name of a job that is to be inserted, unless another job
-// has it, also one before it in the list.
-func (q *queue) takeName(jobs []Job, i int) error {
-	name, hash, first := jobs[i].Name, q.names.Hash(jobs[i].Name), q.jobs.Len()
-	_, ok := q.names.Find(hash, func(id uint32) bool {
-		if id >= first {
-			return jobs[id-first].Name == name
+// takeName enters the name of a job that is to be inserted, unless another job of the
+// run has it, also one before it in the list.
+func (q *queue) takeName(r *run, jobs []Job, i int) error {
+	name, hash, first := jobs[i].Name, r.names.Hash(jobs[i].Name), r.jobs+1
+	_, ok := r.names.Find(hash, func(number uint32) bool {
+		if number >= first {
+			return jobs[number-first].Name == name
 		}
-		return q.jobs.At(id).name == name
+		return q.jobs.At(r.row(number)).name == name
 	})
 	if ok {
 		return refuse("dispatch: job name %s is used twice", name)
 	}
-	q.names.Add(hash, first+uint32(i))
+	r.names.Add(hash, first+uint32(i))
 	return nil
 }
 
-func (q *queue) forgetNames(jobs []Job) {
+func (r *run) forgetNames(jobs []Job) {
 	for i := range jobs {
-		q.names.Remove(q.names.Hash(jobs[i].Name), q.jobs.Len()+uint32(i))
+		r.names.Remove(r.names.Hash(jobs[i].Name), r.jobs+1+uint32(i))
 	}
 }
 

@@ -101,6 +101,11 @@ func (c *Core) takeWhole(p *pilot, s *Sync) {
 			c.attemptLost(a, "the pilot no longer has it")
 		}
 	}
+	for _, r := range c.runs.ending {
+		if r.halted() {
+			c.placement.takeBackQueued(p, r)
+		}
+	}
 	c.replaceCache(p, s)
 	p.hints.incoming = p.cacheLimit() // it follows no order any more
 	c.endAwaiting(p)
@@ -125,7 +130,11 @@ func (c *Core) adopt(p *pilot, ref AttemptRef) {
 	if j.state < Assigned {
 		c.queue.setState(j, Assigned)
 	}
-	c.fleet.addAttempt(&attempt{id: ref.Attempt, job: j, pilot: p, needs: j.class, try: j.tries() + 1, adopted: true})
+	a := &attempt{id: ref.Attempt, job: j, pilot: p, needs: j.class, try: j.tries() + 1, adopted: true}
+	c.fleet.addAttempt(a)
+	if j.step.run.state >= RunStopping {
+		c.fleet.endAttempt(a)
+	}
 }
 
 func (c *Core) started(p *pilot, ref AttemptRef) {
@@ -156,7 +165,7 @@ func (c *Core) endsConfirmed(p *pilot, acked uint64) {
 func (c *Core) cacheChanges(p *pilot, s *Sync) {
 	for _, g := range s.CacheGone {
 		delete(p.other, g.File)
-		if v := c.files.version(g.File); v != nil && c.files.copyAt(p, v) == g.File {
+		if v := c.files.copied(p, g.File); v != nil && c.files.copyAt(p, v) == g.File {
 			c.dropCopy(p, v)
 		}
 	}
@@ -167,11 +176,11 @@ func (c *Core) cacheChanges(p *pilot, s *Sync) {
 
 // announced is for a copy that a pilot says it has.
 func (c *Core) announced(p *pilot, a *CachedFile) {
-	v := c.files.version(a.File)
+	v := c.files.copied(p, a.File)
 	switch {
-	case v != nil && v.identity != (identity{}) && v.tag == a.File.Tag:
+	case v != nil && v.tag == a.File.Tag:
 		c.files.hold(p, v, a.Size)
-	case v != nil && c.files.copyAt(p, v) == a.File:
+	case v != nil:
 		// An older copy, and the pilot says so again.
 	case p.other[a.File] == 0:
 		p.other[a.File] = a.Size

@@ -25,9 +25,9 @@ func (s *script) input(d *datadriven.TestData) (Input, error) {
 	case "cancel", "retry":
 		var ids []JobID
 		for _, name := range words {
-			id, ok := s.core.JobNamed(name)
+			id, ok := s.core.JobNamed(s.current, name)
 			if !ok {
-				id = 999
+				id = NewJobID(s.current, 999)
 			}
 			ids = append(ids, id)
 		}
@@ -42,13 +42,25 @@ func (s *script) input(d *datadriven.TestData) (Input, error) {
 	case "ended":
 		return PilotEnded{Launch: words[0]}, nil
 	case "published":
-		return Published{parseRef(words[0])}, nil
+		return Published{s.refOf(words[0])}, nil
 	case "lose":
-		return LoseFiles{[]LostFile{lostFile(words[0])}}, nil
+		lost := lostFile(words[0])
+		lost.File.Run = s.current
+		return LoseFiles{[]LostFile{lost}}, nil
 	case "removed":
 		return Removed{words[0]}, nil
 	case "stop":
 		return Stop{Drain: len(words) > 0}, nil
+	case "run": // NUMBER [keep-going]
+		n, err := strconv.ParseUint(words[0], 10, 32)
+		s.current = RunID(n)
+		return SetRun{Run{ID: s.current, Name: "w", KeepGoing: len(words) > 1}}, err
+	case "complete":
+		return CompleteRun{s.current}, nil
+	case "stop-run":
+		return StopRun{Run: s.current, Drain: len(words) > 0}, nil
+	case "retire":
+		return RetireRun{s.current}, nil
 	case "tick":
 		return Tick{}, nil
 	}
@@ -61,7 +73,7 @@ func lines(s string) []string {
 
 // files: LFN SIZE [IDENTITY [PFN]], one a line.
 func (s *script) files(in []string) (Input, error) {
-	var a AddFiles
+	a := AddFiles{Run: s.current}
 	for _, line := range in {
 		w := strings.Fields(line)
 		f := ExistingFile{LFN: w[0], PFN: "/data/" + w[0], Identity: "1"}
@@ -81,7 +93,7 @@ func (s *script) files(in []string) (Input, error) {
 
 // submission: NAME [reads=a,b] [writes=c,d*,e!cache,f!publish] [key=value...], one a line.
 func (s *script) submission(in []string) (Input, error) {
-	var sub Submit
+	sub := Submit{Run: s.current}
 	for _, line := range in {
 		w := strings.Fields(line)
 		j := Job{Name: w[0], Step: strings.TrimRight(w[0], "0123456789"), Digest: "d"}
@@ -196,7 +208,7 @@ func (s *script) sync(d *datadriven.TestData) (Input, error) {
 		case "cached":
 			for _, f := range a.Vals {
 				c := CachedFile{File: s.copyOf(f, d.Input)}
-				if v := s.core.files.version(c.File); v != nil {
+				if v := s.versionOf(c.File); v != nil {
 					c.Size = v.size
 				}
 				in.CacheAdded = append(in.CacheAdded, c)
@@ -347,12 +359,24 @@ func parseRef(s string) FileRef {
 	return FileRef{LFN: lfn, Version: Version(n)}
 }
 
+func (s *script) refOf(text string) FileRef {
+	r := parseRef(text)
+	r.Run = s.current
+	return r
+}
+
+// versionOf is the version of the current run that a copy has the name of.
+func (s *script) versionOf(r FileRef) *version {
+	r.Run = s.current
+	return s.core.files.version(r)
+}
+
 // copyOf is a cached copy, written as lfn@version#attempt. Where no attempt is
 // named it is one that counts, or what an attempt wrote that ends meanwhile.
 func (s *script) copyOf(text, results string) FileRef {
 	name, attempt, named := strings.Cut(text, "#")
 	r := parseRef(name)
-	v := s.core.files.version(r)
+	v := s.versionOf(r)
 	switch ended, _, ends := strings.Cut(results, " "); {
 	case named:
 		r.Tag = Tag(parseAttempt(attempt))
@@ -366,7 +390,7 @@ func (s *script) copyOf(text, results string) FileRef {
 
 // otherTag shows the attempt of a copy that does not count.
 func (s *script) otherTag(f FileRef) string {
-	if v := s.core.files.version(f); v != nil && v.tag == f.Tag {
+	if v := s.versionOf(f); v != nil && v.tag == f.Tag {
 		return ""
 	}
 	return "#" + attemptName(AttemptID(f.Tag))

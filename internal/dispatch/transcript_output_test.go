@@ -36,6 +36,9 @@ func (s *script) render(e Effects) string {
 func showEvent(x Event) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v", x.Kind)
+	if x.Run != 0 {
+		fmt.Fprintf(&b, " %d", x.Run)
+	}
 	if x.Name != "" {
 		fmt.Fprintf(&b, " %s", x.Name)
 	}
@@ -107,9 +110,21 @@ func (s *script) showReply(b *strings.Builder, r Reply) {
 	}
 }
 
+func (s *script) runs() string {
+	var b strings.Builder
+	for _, r := range s.core.Runs() {
+		fmt.Fprintf(&b, "%d %v complete=%v jobs=%d done=%d failed=%d", r.ID, r.State, r.Complete, r.Totals.Jobs, r.Totals.ByState[Done], r.Totals.ByState[Failed])
+		if r.Reason != "" {
+			fmt.Fprintf(&b, " (%s)", r.Reason)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
 func (s *script) jobs() string {
 	var b strings.Builder
-	for v := range s.core.Jobs(0) {
+	for v := range s.core.Jobs(s.current, 0) {
 		fmt.Fprintf(&b, "%s %v", v.Name, v.State)
 		for _, a := range v.Attempts {
 			fmt.Fprintf(&b, " %s@%s", attemptName(a.Attempt), a.Pilot)

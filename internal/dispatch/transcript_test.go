@@ -37,6 +37,7 @@ func TestTranscripts(t *testing.T) {
 type script struct {
 	config  Config
 	core    *Core
+	current RunID // that commands are about
 	now     time.Time
 	durable map[string]Record
 	given   map[AttemptID]Assignment
@@ -53,6 +54,9 @@ func (s *script) run(d *datadriven.TestData) (string, error) {
 		core, e := New(s.config)
 		s.core = core
 		s.keep(e.Persist)
+		if err := s.begin(); err != nil {
+			return "", err
+		}
 	}
 	switch d.Cmd {
 	case "config":
@@ -70,7 +74,11 @@ func (s *script) run(d *datadriven.TestData) (string, error) {
 			return "", err
 		}
 		s.core = core
-		return s.render(e), nil
+		out := s.render(e)
+		if len(core.Runs()) == 0 {
+			return out, s.begin()
+		}
+		return out, nil
 	case "fresh":
 		fresh, _, _, err := Fresh(s.records())
 		if err != nil {
@@ -82,7 +90,8 @@ func (s *script) run(d *datadriven.TestData) (string, error) {
 			return "", err
 		}
 		s.core = core
-		return s.render(e), nil
+		out := s.render(e)
+		return out, s.begin()
 	case "lose-store":
 		s.durable = make(map[string]Record)
 		return "", nil
@@ -91,13 +100,19 @@ func (s *script) run(d *datadriven.TestData) (string, error) {
 	case "pilots":
 		return s.pilots(), nil
 	case "explain":
-		id, _ := s.core.JobNamed(d.CmdArgs[0].Key)
+		id, _ := s.core.JobNamed(s.current, d.CmdArgs[0].Key)
 		e, _ := s.core.Explain(id)
 		return strings.Join(e.Lines, "\n") + "\n", nil
+	case "runs":
+		return s.runs(), nil
+	case "use":
+		n, err := strconv.ParseUint(d.CmdArgs[0].Key, 10, 32)
+		s.current = RunID(n)
+		return "", err
 	case "records":
 		var b strings.Builder
 		for _, r := range s.records() {
-			fmt.Fprintf(&b, "%s %s %s\n", r.Table, r.Key, r.Body)
+			fmt.Fprintf(&b, "%s %d %s %s\n", r.Table, r.Run, r.Key, r.Body)
 		}
 		return b.String(), nil
 	}
@@ -147,11 +162,21 @@ func (s *script) step(in Input) (string, error) {
 func (s *script) keep(records []Record) {
 	for _, r := range records {
 		if r.Body == nil {
-			delete(s.durable, r.Table+"\x00"+r.Key)
+			delete(s.durable, durableName(r))
 		} else {
-			s.durable[r.Table+"\x00"+r.Key] = r
+			s.durable[durableName(r)] = r
 		}
 	}
+}
+
+// durableName sorts records as a store does.
+func durableName(r Record) string { return fmt.Sprintf("%s\x00%010d\x00%s", r.Table, r.Run, r.Key) }
+
+// begin begins the next run, which goes on after failures.
+func (s *script) begin() error {
+	s.current = s.core.NextRun()
+	_, err := s.step(SetRun{Run{ID: s.current, KeepGoing: true}})
+	return err
 }
 
 func (s *script) records() []Record {

@@ -28,10 +28,10 @@ func (c *Core) verifyJobs() error {
 		if j.reused {
 			totals.Reused++
 		}
-		if (j.state == Ready) != (j.group != nil) || (j.state == Ready) != c.queue.readyBit.Has(uint32(j.id)) {
+		if j.state != Ready && j.group != nil || j.state == Ready && (j.group == nil) != j.step.run.halted() || (j.group != nil) != c.queue.readyBit.Has(j.row) {
 			return fmt.Errorf("job %s is %v, but its index says otherwise", j.name, j.state)
 		}
-		if j.state == Ready {
+		if j.group != nil {
 			ready++
 		}
 		ungranted, absent := int32(0), int32(0)
@@ -70,8 +70,8 @@ func (c *Core) verifyPilots() error {
 		} else {
 			bySite[k.site]++
 		}
-		if c.queue.at(id).state != Ready {
-			return fmt.Errorf("job %s is %v and kept", c.queue.at(id).name, c.queue.at(id).state)
+		if c.queue.jobs.At(id).state != Ready {
+			return fmt.Errorf("job %s is %v and kept", c.queue.jobs.At(id).name, c.queue.jobs.At(id).state)
 		}
 	}
 	for _, s := range c.fleet.monitor.sites {
@@ -168,11 +168,11 @@ func (c *Core) verifyVersions() error {
 // verifyIndex looks for ready jobs that no index leads to.
 func (c *Core) verifyIndex() error {
 	for j := range c.queue.all {
-		if j.state != Ready {
+		if j.group == nil {
 			continue
 		}
 		g := j.group
-		id := uint32(j.id)
+		id := j.row
 		if !slices.Contains(g.ranks, id) || !slices.ContainsFunc(slices.Collect(g.ages.All), func(a aged) bool { return a.id == id && a.since == j.readySince }) {
 			return fmt.Errorf("job %s is not in its group", j.name)
 		}

@@ -6,14 +6,18 @@ import (
 	"time"
 )
 
-// Totals returns the totals of all jobs.
+// Totals returns the totals of all jobs of all runs.
 func (c *Core) Totals() Totals { return c.queue.totals }
 
-// Steps returns the totals of each step, in the order of their first job.
-func (c *Core) Steps() []StepTotals {
-	list := make([]StepTotals, len(c.queue.stepOrder))
-	for i, s := range c.queue.stepOrder {
-		list[i] = *s
+// Steps returns the totals of each step of a run, in the order of their first job.
+func (c *Core) Steps(run RunID) []StepTotals {
+	r := c.runs.byID[run]
+	if r == nil {
+		return nil
+	}
+	list := make([]StepTotals, len(r.stepOrder))
+	for i, s := range r.stepOrder {
+		list[i] = s.StepTotals
 	}
 	return list
 }
@@ -43,12 +47,16 @@ type AttemptView struct {
 	Ending  bool // the pilot is told to end it
 }
 
-// Jobs yields the jobs with an ID above after, in the order of submission.
+// Jobs yields the jobs of a run with a number above after, in the order of submission.
 // The Core must not be stepped meanwhile.
-func (c *Core) Jobs(after JobID) iter.Seq[JobView] {
+func (c *Core) Jobs(run RunID, after uint32) iter.Seq[JobView] {
 	return func(yield func(JobView) bool) {
-		for id := after + 1; id < JobID(c.queue.jobs.Len()); id++ {
-			if !yield(c.view(c.queue.at(id))) {
+		r := c.runs.byID[run]
+		if r == nil {
+			return
+		}
+		for number := after + 1; number <= r.jobs; number++ {
+			if !yield(c.view(c.queue.jobs.At(r.row(number)))) {
 				return
 			}
 		}

@@ -55,7 +55,7 @@ func TestWorkForOutputsChosenByContentIsLinear(t *testing.T) {
 
 func workFor(t *testing.T, outputs int) (memory uint64, records int) {
 	t.Helper()
-	c, _ := New(Config{})
+	c := withRun(t, Config{})
 	step := func(in Input) Effects {
 		t.Helper()
 		e, err := c.Step(epoch, in)
@@ -68,7 +68,7 @@ func workFor(t *testing.T, outputs int) (memory uint64, records int) {
 		return e
 	}
 	result := func(id AttemptID) Result {
-		r := Result{Job: 1, Attempt: id}
+		r := Result{Job: NewJobID(1, 1), Attempt: id}
 		for i := range outputs {
 			lfn := fmt.Sprintf("part%d", i)
 			r.Outputs = append(r.Outputs, WrittenFile{LFN: lfn, Version: 1, PFN: physical(lfn, 1, id), Size: 1})
@@ -78,7 +78,7 @@ func workFor(t *testing.T, outputs int) (memory uint64, records int) {
 	first, second := result(1<<32|1), result(1<<32|2)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	step(Submit{[]Job{{Name: "split", Step: "split", Digest: "d", Writes: []Output{{LFN: "part*", Pattern: true, Publish: true}}}}})
+	step(Submit{1, []Job{{Name: "split", Step: "split", Digest: "d", Writes: []Output{{LFN: "part*", Pattern: true, Publish: true}}}}})
 	e := step(Sync{Pilot: "p", Seq: 1, Full: true, Hello: &PilotInfo{Host: "h"}, Ended: []Result{first}, Hold: true})
 	publish := append([]Publish(nil), e.Publish...)
 	if len(publish) != outputs {

@@ -280,7 +280,7 @@ func (p *pilot) fullState(m *wire.SyncRequest) {
 	p.reports.full = false
 	p.reports.started = p.reports.started[:0]
 	for _, r := range p.reports.carry(m) {
-		m.Started = append(m.Started, &wire.AttemptRef{Job: r.GetResult().GetJob(), Attempt: r.GetResult().GetAttempt(), Ticket: r.GetTicket()})
+		m.Started = append(m.Started, &wire.AttemptRef{Run: r.GetResult().GetRun(), Job: r.GetResult().GetJob(), Attempt: r.GetResult().GetAttempt(), Ticket: r.GetTicket()})
 	}
 	for _, a := range p.known {
 		if a.queued {

@@ -57,7 +57,7 @@ func (p *pilot) stageInNow(a *attempt) {
 // makeReady makes a sandbox as the command is to find it, in a slot that is
 // free or, where s is nil, in another one.
 func (p *pilot) makeReady(a *attempt, s *slot) {
-	a.result = &wire.Result{Job: a.GetJob(), Attempt: a.GetAttempt(), Usage: &wire.Usage{}}
+	a.result = &wire.Result{Run: a.GetRun(), Job: a.GetJob(), Attempt: a.GetAttempt(), Usage: &wire.Usage{}}
 	if s == nil {
 		var err error
 		if s, err = p.takeSlot(); err != nil {

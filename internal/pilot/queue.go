@@ -55,7 +55,7 @@ func (p *pilot) assign(w *wire.Assignment) {
 }
 
 func (a *attempt) ref() *wire.AttemptRef {
-	return &wire.AttemptRef{Job: a.GetJob(), Attempt: a.GetAttempt(), Ticket: a.GetTicket()}
+	return &wire.AttemptRef{Run: a.GetRun(), Job: a.GetJob(), Attempt: a.GetAttempt(), Ticket: a.GetTicket()}
 }
 
 // next takes the first attempt of the queue if it fits.
@@ -221,7 +221,7 @@ func (p *pilot) recall(a *attempt, outcome wire.Outcome, why string) {
 	if a.ready {
 		p.workers.Go(func() { p.clear(a) })
 	}
-	p.reports.end(&wire.Result{Job: a.GetJob(), Attempt: a.GetAttempt(), Outcome: outcome, Message: why}, a.GetTicket())
+	p.reports.end(&wire.Result{Run: a.GetRun(), Job: a.GetJob(), Attempt: a.GetAttempt(), Outcome: outcome, Message: why}, a.GetTicket())
 }
 
 // begin lets the command of an attempt start, unless it is to end.

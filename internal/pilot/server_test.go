@@ -394,7 +394,7 @@ var lastAttempt uint64 = 1 << 32
 // shell is an assignment of a shell command.
 func shell(command string, change ...func(*wire.Assignment)) *wire.Assignment {
 	lastAttempt++
-	a := &wire.Assignment{Job: lastAttempt, Attempt: lastAttempt, Name: "job", Step: "step", Try: 1, Payload: &wire.Payload{Shell: command}}
+	a := &wire.Assignment{Job: uint32(lastAttempt), Attempt: lastAttempt, Name: "job", Step: "step", Try: 1, Payload: &wire.Payload{Shell: command}}
 	for _, f := range change {
 		f(a)
 	}

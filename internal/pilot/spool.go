@@ -41,19 +41,19 @@ type spool struct {
 	writing bool                    // somebody writes the others
 }
 
-// Spooled returns the numbers of jobs of which a success is in the spool of a folder
+// Spooled returns the attempts of which a success is in the spool of a folder
 // for sandboxes, where no pilot has told it yet. It changes nothing, and may be called
 // by anyone at any time.
-func Spooled(sandboxDir string) (jobs []uint64) {
+func Spooled(sandboxDir string) (attempts []*wire.AttemptRef) {
 	folder := filepath.Join(sandboxDir, SpoolFolder)
 	entries, _ := os.ReadDir(folder) // a spool that is not there or cannot be read tells nothing
 	for _, e := range entries {
 		text, err := readSpooled(filepath.Join(folder, e.Name()))
 		if r := new(wire.Report); err == nil && proto.Unmarshal(text, r) == nil && r.GetResult().GetOutcome() == wire.Outcome_OUTCOME_SUCCEEDED {
-			jobs = append(jobs, r.GetResult().GetJob())
+			attempts = append(attempts, &wire.AttemptRef{Run: r.GetResult().GetRun(), Job: r.GetResult().GetJob(), Attempt: r.GetResult().GetAttempt()})
 		}
 	}
-	return jobs
+	return attempts
 }
 
 func newSpool(folder string, log *slog.Logger) *spool {

@@ -43,7 +43,7 @@ func (p *pilot) variables(a *attempt, r *running) []string {
 	env := make([]string, len(p.base.environment), len(p.base.environment)+len(own)+15)
 	copy(env, p.base.environment)
 	env = append(env,
-		JobVariable+"="+strconv.FormatUint(a.GetJob(), 10),
+		JobVariable+"="+strconv.FormatUint(uint64(a.GetJob()), 10),
 		NameVariable+"="+a.GetName(),
 		StepVariable+"="+a.GetStep(),
 		AttemptVariable+"="+strconv.FormatUint(a.GetAttempt(), 10),

@@ -5,7 +5,7 @@
 // A recording is a text file, one JSON object a line:
 //
 //	{"begin": {...}}                               a server begins: format, workflow, parameters, limits of the TaskQueue
-//	{"durable": {"table", "key", "body"}}          one for each record that the cores are loaded from
+//	{"durable": {"table", "run", "key", "body"}}          one for each record that the cores are loaded from
 //	{"load": true, "effects": {...}}               the cores are loaded from the durable lines before
 //	{"at", "dispatch": "Sync", "input", "effects"} a step of dispatch
 //	{"at", "flow": "Arrived", "input", "effects"}  a step of flow

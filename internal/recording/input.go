@@ -12,6 +12,10 @@ import (
 // All inputs that there are.
 var (
 	dispatchInputs = []dispatch.Input{
+		dispatch.SetRun{},
+		dispatch.CompleteRun{},
+		dispatch.StopRun{},
+		dispatch.RetireRun{},
 		dispatch.AddFiles{},
 		dispatch.Submit{},
 		dispatch.Sync{},

@@ -12,7 +12,7 @@ import (
 )
 
 // format changes when older recordings can no longer be read.
-const format = 1
+const format = 2
 
 // Beginning is what the cores of a server are made from.
 type Beginning struct {
@@ -47,6 +47,7 @@ type beginLine struct {
 // record is a dispatch.Record; without a body it deletes.
 type record struct {
 	Table string  `json:"table"`
+	Run   uint32  `json:"run,omitempty"`
 	Key   string  `json:"key"`
 	Body  content `json:"body,omitzero"`
 }
@@ -81,7 +82,7 @@ func (c *content) UnmarshalJSON(data []byte) error {
 func records(from []dispatch.Record) []record {
 	to := make([]record, len(from))
 	for i, r := range from {
-		to[i] = record{r.Table, r.Key, r.Body}
+		to[i] = record{r.Table, uint32(r.Run), r.Key, r.Body}
 	}
 	return to
 }

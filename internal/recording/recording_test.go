@@ -62,9 +62,10 @@ func perform(t *testing.T, path string, limit int64) *Writer {
 		return effects
 	}
 	arrived := flowed(flow.Arrived{Input: "texts", Files: []flow.InputFile{{ExistingFile: dispatch.ExistingFile{LFN: "in/a.txt", PFN: "/ä", Size: 3, Identity: "1"}}}})
-	dispatched(dispatch.AddFiles{Files: arrived.AddFiles})
-	dispatched(dispatch.Submit{Jobs: []dispatch.Job{arrived.Submit[0].Job}})
-	dispatched(dispatch.Submit{Jobs: []dispatch.Job{arrived.Submit[0].Job}}) // refused
+	dispatched(dispatch.SetRun{Run: dispatch.Run{ID: 1, Name: "small"}})
+	dispatched(dispatch.AddFiles{Run: 1, Files: arrived.AddFiles})
+	dispatched(dispatch.Submit{Run: 1, Jobs: []dispatch.Job{arrived.Submit[0].Job}})
+	dispatched(dispatch.Submit{Run: 1, Jobs: []dispatch.Job{arrived.Submit[0].Job}}) // refused
 	dispatched(dispatch.Sync{Pilot: "p", Seq: 1, Full: true, Hello: &dispatch.PilotInfo{Host: "h", Has: dispatch.Resources{MilliCPUs: 1000}}})
 	flowed(flow.Closed{Input: "texts"})
 	return writer
@@ -93,7 +94,7 @@ func TestReplayDecidesTheSame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (Replayed{Servers: 1, Loads: 1, Dispatch: 4, Flow: 2}); replayed != want {
+	if want := (Replayed{Servers: 1, Loads: 1, Dispatch: 5, Flow: 2}); replayed != want {
 		t.Errorf("replayed %+v, not %+v", replayed, want)
 	}
 }
@@ -113,7 +114,7 @@ func TestSecondServerGoesOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (Replayed{Servers: 2, Loads: 2, Dispatch: 8, Flow: 3}); replayed != want {
+	if want := (Replayed{Servers: 2, Loads: 2, Dispatch: 10, Flow: 3}); replayed != want {
 		t.Errorf("replayed %+v, not %+v", replayed, want)
 	}
 }
@@ -121,10 +122,10 @@ func TestSecondServerGoesOn(t *testing.T) {
 func TestDifferenceNamesItsPlace(t *testing.T) {
 	text := string(contents(t, newRecording(t)))
 	for change, want := range map[string]string{
-		`"Run":[{"Job":1,|"Run":[{"Job":2,`:        "line 7: when dispatch was told Sync 1 of pilot p, the replay decides otherwise at effects.Replies[0].Answer.Run[0].Job\n  recorded: 2\n  replayed: 1",
-		`"Final":["copy"]|"Final":[]`:              `line 8: when flow was told Closed, the replay decides otherwise at effects.Final[0]`,
-		`"refused":"|"refused":"not `:              `line 6: when dispatch was told Submit, the replay decides otherwise`,
-		`"key":"incarnation"|"key":"incarnations"`: `line 2: when dispatch was loaded, the replay decides otherwise at effects.Persist[0].key`,
+		`"Run":[{"Job":4294967297,|"Run":[{"Job":4294967298,`: "line 8: when dispatch was told Sync 1 of pilot p, the replay decides otherwise at effects.Replies[0].Answer.Run[0].Job\n  recorded: 4294967298\n  replayed: 4294967297",
+		`"Final":["copy"]|"Final":[]`:                         `line 9: when flow was told Closed, the replay decides otherwise at effects.Final[0]`,
+		`"refused":"|"refused":"not `:                         `line 7: when dispatch was told Submit, the replay decides otherwise`,
+		`"key":"incarnation"|"key":"incarnations"`:            `line 2: when dispatch was loaded, the replay decides otherwise at effects.Persist[0].key`,
 	} {
 		from, to, _ := strings.Cut(change, "|")
 		changed := strings.Replace(text, from, to, 1)
@@ -212,7 +213,7 @@ func TestAllInputsAreKnown(t *testing.T) {
 }
 
 func FuzzReplay(f *testing.F) {
-	f.Add([]byte(`{"begin":{"format":1,"file":"w","text":"workflow: x\n","config":{}}}` + "\n" + `{"load":true,"effects":{}}` + "\n"))
+	f.Add([]byte(`{"begin":{"format":2,"file":"w","text":"workflow: x\n","config":{}}}` + "\n" + `{"load":true,"effects":{}}` + "\n"))
 	f.Fuzz(func(_ *testing.T, text []byte) {
 		_, _ = Replay(bytes.NewReader(text)) // it must not panic
 	})

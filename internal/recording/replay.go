@@ -79,7 +79,7 @@ func (r *replay) next(text []byte) error {
 	case l.Begin != nil:
 		return r.beginServer(l.Begin)
 	case l.Durable != nil:
-		r.durable = append(r.durable, dispatch.Record{Table: l.Durable.Table, Key: l.Durable.Key, Body: l.Durable.Body})
+		r.durable = append(r.durable, dispatch.Record{Table: l.Durable.Table, Run: dispatch.RunID(l.Durable.Run), Key: l.Durable.Key, Body: l.Durable.Body})
 		return nil
 	case l.Load && r.begin != nil:
 		return r.load(&l)

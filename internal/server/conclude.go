@@ -91,7 +91,7 @@ func (s *Server) recordEnd(outcome *Outcome) error {
 	run.Pilots += s.loop.Tally.Pilots
 	run.Waiting += s.loop.Tally.Sums.Waiting.Seconds()
 	run.Totals = nil
-	if steps := s.loop.Dispatch.Steps(); atRest(steps) {
+	if steps := s.loop.Dispatch.Steps(s.loop.Cores.Run); atRest(steps) {
 		run.Totals = steps
 	}
 	record, err := run.Record()
@@ -131,7 +131,7 @@ const UnusedResultLimit = 100_000
 // results.
 func (s *Server) tidy(succeeded bool) {
 	defer s.leaveResults()
-	needed := publish.StoredOf(s.loop.Dispatch)
+	needed := publish.StoredOf(&s.loop.Cores)
 	keep := UnusedResultLimit
 	succeeded = succeeded && s.config.Workflow.Target() == "" // the rest is needed later
 	if succeeded {
@@ -144,7 +144,7 @@ func (s *Server) tidy(succeeded bool) {
 	records := convert.Each(gone, func(r dispatch.UnusedResult) dispatch.Record { return r.Record })
 	err := s.opened.store.Apply(context.Background(), records)
 	if err == nil && succeeded {
-		err = s.files.Tidy(s.loop.Dispatch, s.config.KeepResults)
+		err = s.files.Tidy(&s.loop.Cores, s.config.KeepResults)
 	}
 	if err == nil {
 		err = s.removeLogs(context.Background(), gone)

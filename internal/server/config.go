@@ -9,6 +9,7 @@ import (
 	"fairway/internal/flow"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/launch"
+	"fairway/internal/wire"
 	"fairway/sched"
 )
 
@@ -44,9 +45,9 @@ type Config struct {
 	// address (unix:PATH), with the folders of the workflow. Nil: there are pilots
 	// at Sites only.
 	System func(address string, folders folder.Layout) (batch.System, error)
-	// Spooled tells [DryRun] of which jobs pilots of System have kept a success that
+	// Spooled tells [DryRun] of which attempts pilots of System have kept a success that
 	// the next run will be told, from the folder of sandboxes. Nil: of none.
-	Spooled func(sandboxes string) (jobs []uint64)
+	Spooled func(sandboxes string) []*wire.AttemptRef
 
 	// Sites are those whose pilots reach the server over a network. The server
 	// listens there only if there is one.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/server/api"
+	"fairway/internal/server/convert"
 	"fairway/internal/server/feed"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/loop"
@@ -91,9 +93,9 @@ func DryRun(ctx context.Context, config Config) (*Plan, error) {
 	}
 	p := o.plan(c)
 	if records != nil && !config.KeepResults && config.Workflow.Target() == "" && !o.willKeep() {
-		p.Removes, err = publish.Removals(ctx, records, folders, c.Dispatch)
+		p.Removes, err = publish.Removals(ctx, records, folders, c)
 		if config.Results != "" {
-			p.Removes, err = publish.RemovalsAt(ctx, records, config.Results, c.Dispatch)
+			p.Removes, err = publish.RemovalsAt(ctx, records, config.Results, c)
 		}
 	}
 	return p, err
@@ -109,7 +111,7 @@ func (o *opened) rehearse(ctx context.Context, config *Config, find *feed.Finder
 		}
 		memory.apply(fresh)
 	}
-	loaded, err := state.Load(ctx, memory, config.Workflow, config.Parameters, config.Dispatch)
+	loaded, err := state.Load(ctx, memory, o.runID(), config.Workflow, config.Parameters, config.Dispatch)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +121,7 @@ func (o *opened) rehearse(ctx context.Context, config *Config, find *feed.Finder
 	c := &loaded.Cores
 	r := loop.Rehearse(*c, config.Sched, config.Log)
 	defer r.Close()
-	begin := &loop.Request{Flow: []flow.Input{flow.Tick{}}}
+	begin := &loop.Request{Flow: []flow.Input{flow.Tick{}}, Dispatch: []dispatch.Input{config.setRun(c.Run)}}
 	if o.lost = publish.LostFiles(at, c.Dispatch.Stored); len(o.lost) > 0 {
 		begin.Dispatch = append(begin.Dispatch, dispatch.LoseFiles{Files: o.lost})
 	}
@@ -160,7 +162,7 @@ func (o *opened) willKeep() bool {
 func (o *opened) plan(c *state.Cores) *Plan {
 	p := &Plan{Begins: beginnings[o.decision], Reasons: o.reasons, More: !c.Tally.Finished}
 	outlook := outlook{c.Dispatch, c.Dispatch.Foresee()}
-	for job := range c.Dispatch.Jobs(0) {
+	for job := range c.Dispatch.Jobs(c.Run, 0) {
 		detail, _ := c.Dispatch.Detail(job.ID)
 		planned := o.planned(&outlook, &detail)
 		if planned.Runs && o.decision == runDone {
@@ -185,7 +187,7 @@ func (o *outlook) runs(job dispatch.JobID, state dispatch.State) bool {
 func (o *opened) planned(outlook *outlook, job *dispatch.JobDetail) PlannedJob {
 	p := PlannedJob{Name: job.Name, Step: job.Step, Runs: outlook.runs(job.ID, job.State)}
 	switch {
-	case p.Runs && slices.Contains(o.spooled, uint64(job.ID)):
+	case p.Runs && slices.ContainsFunc(o.spooled, func(a *wire.AttemptRef) bool { return convert.JobFromWire(a) == job.ID }):
 		p.Runs, p.Why = false, "it has run: a pilot kept the result when there was no server"
 	case !p.Runs && (job.Reused || outlook.reuse[job.ID]):
 		p.Why = "its command and inputs are as in an earlier run"
@@ -253,16 +255,24 @@ func moreInputs(n int) string {
 	return fmt.Sprintf("%d more inputs", n)
 }
 
+// recordName is what a record is called.
+type recordName struct {
+	table, key string
+	run        dispatch.RunID
+}
+
+func nameOf(r dispatch.Record) recordName { return recordName{r.Table, r.Key, r.Run} }
+
 // rehearsal is a store with changes that are never written to it.
 type rehearsal struct {
-	store   store.Store                   // nil: empty
-	changed map[[2]string]dispatch.Record // by table and key
+	store   store.Store // nil: empty
+	changed map[recordName]dispatch.Record
 }
 
 func (r *rehearsal) apply(records []dispatch.Record) {
-	r.changed = make(map[[2]string]dispatch.Record, len(records))
+	r.changed = make(map[recordName]dispatch.Record, len(records))
 	for _, record := range records {
-		r.changed[[2]string{record.Table, record.Key}] = record
+		r.changed[nameOf(record)] = record
 	}
 }
 
@@ -274,7 +284,7 @@ func (r *rehearsal) Load(ctx context.Context, table string) ([]dispatch.Record, 
 	all, err := r.store.Load(ctx, table)
 	kept := all[:0]
 	for _, record := range all {
-		if _, changed := r.changed[[2]string{table, record.Key}]; !changed {
+		if _, changed := r.changed[nameOf(record)]; !changed {
 			kept = append(kept, record)
 		}
 	}
@@ -283,6 +293,8 @@ func (r *rehearsal) Load(ctx context.Context, table string) ([]dispatch.Record, 
 			kept = append(kept, record)
 		}
 	}
-	slices.SortFunc(kept, func(a, b dispatch.Record) int { return strings.Compare(a.Key, b.Key) })
+	slices.SortFunc(kept, func(a, b dispatch.Record) int {
+		return cmp.Or(cmp.Compare(a.Run, b.Run), strings.Compare(a.Key, b.Key))
+	})
 	return kept, err
 }

@@ -62,7 +62,7 @@ func compareAllLists(t *testing.T, root string) {
 	for _, states := range [][]string{nil, {"done"}, {"failed"}, {"blocked", "done"}, {"ready", "waiting"}, {"cancelled"}} {
 		for _, steps := range [][]string{nil, {"upper"}, {"count", "join"}, {"none"}} {
 			for _, limit := range []int32{0, 2} {
-				for _, after := range []uint64{0, 5} {
+				for _, after := range []uint32{0, 5} {
 					compareLists(t, root, &wire.ListJobsRequest{States: states, Steps: steps, Limit: limit, After: after})
 				}
 			}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"fairway/internal/dispatch"
 	"fairway/internal/server/loop"
 	"fairway/internal/server/state"
 	"fairway/internal/wire"
@@ -12,6 +13,8 @@ import (
 
 // live is a run that is under way, as the API shows it (api.Run).
 type live struct{ *Server }
+
+func (s live) ID() dispatch.RunID { return s.opened.run.ID }
 
 func (s live) List(context.Context, *wire.ListJobsRequest) (*wire.ListJobsResponse, error) {
 	return nil, nil // its cores are there

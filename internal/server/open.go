@@ -17,6 +17,7 @@ import (
 	"fairway/internal/server/publish"
 	"fairway/internal/server/state"
 	"fairway/internal/store"
+	"fairway/internal/wire"
 )
 
 // decision says how a run begins, from what is recorded and what is there now.
@@ -41,7 +42,7 @@ type opened struct {
 	now      map[string][]flow.InputFile // of inputs, by name; of open ones if all were closed before
 	earlier  state.EarlierResults        // of a rehearsal
 	lost     []dispatch.LostFile         // of a rehearsal: what was stored and is lost
-	spooled  []uint64                    // of a rehearsal: jobs of which a pilot kept a success
+	spooled  []*wire.AttemptRef          // of a rehearsal: jobs of which a pilot kept a success
 	// elsewhere are inputs, by name, that hold what they held in the last run, but
 	// in another file: copied, or touched.
 	elsewhere map[string][]flow.InputFile
@@ -213,6 +214,22 @@ func (o *opened) changesOfOpen(ctx context.Context, find *feed.Finder, in *flow.
 	return reasons
 }
 
+// runID is the number of the run that is to begin or go on.
+func (o *opened) runID() dispatch.RunID {
+	switch {
+	case o.run == nil:
+		return 1
+	case o.decision == runAgain:
+		return o.run.ID + 1
+	}
+	return o.run.ID
+}
+
+// setRun begins a run, or has it go on.
+func (c *Config) setRun(run dispatch.RunID) dispatch.Input {
+	return dispatch.SetRun{Run: dispatch.Run{ID: run, Name: c.Workflow.Name, KeepGoing: c.KeepGoing}}
+}
+
 // begin makes the decision durable: a new or changed run starts with the run
 // record and the results of the earlier one, and nothing else.
 func (o *opened) begin(ctx context.Context, config *Config, logs state.Logs) error {
@@ -225,9 +242,10 @@ func (o *opened) begin(ctx context.Context, config *Config, logs state.Logs) err
 			return err
 		}
 	}
+	id := o.runID()
 	if o.decision == runNew || o.decision == runAgain {
 		gone := o.gone || o.run != nil && o.run.State != state.Succeeded && o.run.InputsGone
-		o.run = &state.Run{Form: state.Form, Started: time.Now(), Parameters: config.Parameters, InputsGone: gone}
+		o.run = &state.Run{ID: id, Form: state.Form, Started: time.Now(), Parameters: config.Parameters, InputsGone: gone}
 		o.inputs = nil
 	}
 	o.run.Workflow, o.run.File, o.run.Source, o.run.Digest = workflow.Name, workflow.File, sourceOf(config), workflow.Digest()

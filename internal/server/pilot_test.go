@@ -204,7 +204,7 @@ func (s *scripted) execute(a *wire.Assignment) *wire.Result {
 	s.executed[a.GetName()]++
 	s.mu.Unlock()
 	now := timestamppb.Now()
-	result := &wire.Result{Job: a.GetJob(), Attempt: a.GetAttempt(), Usage: &wire.Usage{Start: now, End: now, StageInStart: now, StageOutEnd: now}}
+	result := &wire.Result{Run: a.GetRun(), Job: a.GetJob(), Attempt: a.GetAttempt(), Usage: &wire.Usage{Start: now, End: now, StageInStart: now, StageOutEnd: now}}
 	read := func(lfn string) string {
 		for _, in := range a.GetInputs() {
 			if in.GetFile().GetLfn() == lfn {

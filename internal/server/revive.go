@@ -17,6 +17,10 @@ import (
 // doesn't keep, and what a person asked of the run while it was not under way.
 func (s *Server) revive(c *state.Cores) (*loop.Request, error) {
 	r := &loop.Request{Flow: []flow.Input{flow.Tick{}}}
+	if _, begun := c.Dispatch.Run(c.Run); !begun || !s.begun {
+		r.Dispatch = append(r.Dispatch, s.config.setRun(c.Run))
+	}
+	s.begun = true
 	// Inputs may be other files with the contents of before, which pilots are to know
 	// again. In a run that begins again all are fed again.
 	for name, files := range s.opened.elsewhere {
@@ -29,7 +33,7 @@ func (s *Server) revive(c *state.Cores) (*loop.Request, error) {
 		}
 		r.Records = append(r.Records, records...)
 		existing := convert.Each(files, func(f flow.InputFile) dispatch.ExistingFile { return f.ExistingFile })
-		r.Dispatch = append(r.Dispatch, dispatch.AddFiles{Files: existing})
+		r.Dispatch = append(r.Dispatch, dispatch.AddFiles{Run: c.Run, Files: existing})
 	}
 	lost := publish.LostFiles(s.folders.Places(), c.Dispatch.Stored)
 	if len(lost) > 0 {

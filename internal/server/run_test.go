@@ -196,11 +196,11 @@ func TestDryRunKnowsResultsThatPilotsKept(t *testing.T) {
 		t.Fatal("the run succeeded")
 	}
 	wantPlan(t, r, "on", "join")
-	r.config.Spooled = func(sandboxes string) []uint64 {
+	r.config.Spooled = func(sandboxes string) []*wire.AttemptRef {
 		if filepath.Base(filepath.Dir(sandboxes)) != "sandbox" {
 			t.Errorf("asked for the spool in %s", sandboxes)
 		}
-		return []uint64{1, 4}
+		return []*wire.AttemptRef{{Run: 1, Job: 1}, {Run: 1, Job: 4}, {Run: 2, Job: 5}}
 	}
 	wantPlan(t, r, "on")
 }

@@ -66,6 +66,7 @@ type Server struct {
 	began     time.Time
 	earlier   float64 // seconds that earlier servers worked on this run
 	waited    float64 // seconds that jobs waited for pilots meanwhile, summed
+	begun     bool    // the cores were told that the run goes on
 	retries   bool    // failed jobs are tried again when the cores are loaded first
 	concluded atomic.Pointer[Outcome]
 }
@@ -155,7 +156,7 @@ func (s *Server) assemble() {
 	s.loop = loop.New(loop.Config{
 		Inbox: s.inbox, Store: s.opened.store, Load: s.load, Revive: s.revive,
 		Pilots: s.pilots, Files: s.files, InputsClosed: s.feeds.AllClosed,
-		KeepGoing: s.config.KeepGoing, LeaveTime: s.config.LeaveTime, CommitDelay: s.config.CommitDelay,
+		LeaveTime: s.config.LeaveTime, CommitDelay: s.config.CommitDelay,
 		Tape: s.tape, Sched: s.sched, Log: s.log,
 	})
 	s.endpoint = listen.NewEndpoint(s.listener, s.handler(), s.log)
@@ -222,6 +223,7 @@ func (s *Server) Run(ctx context.Context) (Outcome, error) {
 	s.earlier, s.waited = s.opened.run.Seconds, s.opened.run.Waiting
 	s.retries = s.opened.decision == runOn
 	s.files.InputsGone = s.opened.run.InputsGone
+	s.find.Run = s.opened.run.ID
 	defer context.AfterFunc(ctx, func() { s.Stop(false) })()
 	working, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -253,5 +255,5 @@ func (s *Server) Run(ctx context.Context) (Outcome, error) {
 const heapSpare = 16 << 20
 
 func (s *Server) load(ctx context.Context) (*state.Loaded, error) {
-	return state.Load(ctx, s.opened.store, s.config.Workflow, s.config.Parameters, s.config.Dispatch)
+	return state.Load(ctx, s.opened.store, s.opened.run.ID, s.config.Workflow, s.config.Parameters, s.config.Dispatch)
 }

@@ -53,7 +53,7 @@ func (r *run) checkEnded() {
 	if r.server == nil || r.server.core == nil {
 		return
 	}
-	for j := range r.server.core.Jobs(0) {
+	for j := range r.server.core.Jobs(theRun, 0) {
 		r.checkOutputs(r.server.core, j.ID)
 	}
 	for _, p := range r.server.pilots {

@@ -92,7 +92,7 @@ func TestLostOutputIsNoticed(t *testing.T) {
 	if err := r.execute(); err != nil {
 		t.Fatal(err)
 	}
-	detail, _ := r.server.core.Detail(1)
+	detail, _ := r.server.core.Detail(dispatch.NewJobID(theRun, 1))
 	r.elementOf(detail.Writes[0].PFN).remove(detail.Writes[0].PFN)
 	r.checkEnded()
 	breach(t, r, "is not stored")

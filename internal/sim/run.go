@@ -148,7 +148,7 @@ func (r *run) why() string {
 	if r.server == nil || r.server.core == nil {
 		return ""
 	}
-	for j := range r.server.core.Jobs(0) {
+	for j := range r.server.core.Jobs(theRun, 0) {
 		if j.State < dispatch.Done {
 			e, _ := r.server.core.Explain(j.ID)
 			return fmt.Sprintf("; %s is %v: %s", j.Name, j.State, strings.Join(e.Lines, "; "))

@@ -9,6 +9,9 @@ import (
 	"fairway/internal/sim/experiment"
 )
 
+// theRun is the one run that the TaskQueue of a simulation has.
+const theRun dispatch.RunID = 1
+
 // server plays the part of the Fairway server around the core: it steps
 // inputs, makes records durable, and only then lets the effects out. It can
 // fail to write and it can crash; then it loads the core again.
@@ -40,7 +43,7 @@ func newServer(r *run) *server {
 	}
 	s.config.Hold, s.config.PilotLease = r.hold, cmp.Or(q.Lease, 2*r.hold+r.exp.Network.Patience)
 	f := r.exp.Faults
-	s.store = &memory{durable: !f.ServerDies.IsZero() || f.WriteFails > 0, tables: map[[2]string][]byte{}}
+	s.store = &memory{durable: !f.ServerDies.IsZero() || f.WriteFails > 0, tables: map[recordName][]byte{}}
 	s.checked = f != experiment.FaultSpec{}
 	return s
 }
@@ -51,8 +54,13 @@ func (s *server) begin() {
 	var effects dispatch.Effects
 	s.core, effects = dispatch.New(s.config)
 	s.letOut(effects)
+	effects, err := s.core.Step(s.run.instant(), dispatch.SetRun{Run: dispatch.Run{ID: theRun, KeepGoing: true}})
+	if err != nil {
+		s.run.fail("the TaskQueue refused the run: %v", err)
+	}
+	s.letOut(effects)
 	s.makeSitesKnown()
-	s.submit(dispatch.AddFiles{Files: s.existing()})
+	s.submit(dispatch.AddFiles{Run: theRun, Files: s.existing()})
 	for _, site := range s.run.sites {
 		if s.run.exp.Submission == experiment.Running {
 			site.occupy()
@@ -63,8 +71,8 @@ func (s *server) begin() {
 	s.run.after(s.run.lead(), func() {
 		s.run.submitted = s.run.now
 		s.run.creator = newCreator(s.run,
-			func(jobs []dispatch.Job) { s.submit(dispatch.Submit{Jobs: jobs}) },
-			func(files []dispatch.ExistingFile) { s.submit(dispatch.AddFiles{Files: files}) },
+			func(jobs []dispatch.Job) { s.submit(dispatch.Submit{Run: theRun, Jobs: jobs}) },
+			func(files []dispatch.ExistingFile) { s.submit(dispatch.AddFiles{Run: theRun, Files: files}) },
 		)
 		s.run.creator.begin()
 	})
@@ -183,11 +191,17 @@ func (s *server) wakeAt(t time.Time) {
 	s.tick.set(t.Sub(epoch))
 }
 
+// recordName is what a record is called.
+type recordName struct {
+	table, key string
+	run        dispatch.RunID
+}
+
 // memory is a store that survives the crashes of a run. Where a run has none
 // it only counts.
 type memory struct {
 	durable bool
-	tables  map[[2]string][]byte
+	tables  map[recordName][]byte
 	records int
 	bytes   int64
 }
@@ -196,7 +210,7 @@ func (m *memory) apply(records []dispatch.Record) {
 	m.records += len(records)
 	for _, r := range records {
 		m.bytes += int64(len(r.Body))
-		switch key := [2]string{r.Table, r.Key}; {
+		switch key := (recordName{r.Table, r.Key, r.Run}); {
 		case !m.durable:
 		case r.Body == nil:
 			delete(m.tables, key)
@@ -210,10 +224,10 @@ func (m *memory) apply(records []dispatch.Record) {
 func (m *memory) all() []dispatch.Record {
 	records := make([]dispatch.Record, 0, len(m.tables))
 	for key, body := range m.tables {
-		records = append(records, dispatch.Record{Table: key[0], Key: key[1], Body: slices.Clone(body)})
+		records = append(records, dispatch.Record{Table: key.table, Run: key.run, Key: key.key, Body: slices.Clone(body)})
 	}
 	slices.SortFunc(records, func(a, b dispatch.Record) int {
-		return cmp.Or(cmp.Compare(a.Table, b.Table), cmp.Compare(a.Key, b.Key))
+		return cmp.Or(cmp.Compare(a.Table, b.Table), cmp.Compare(a.Run, b.Run), cmp.Compare(a.Key, b.Key))
 	})
 	return records
 }

@@ -27,20 +27,17 @@ type statements struct {
 	upsert                                      [len(rowCounts)]*sql.Stmt
 }
 
-func (st *statements) prepareLoad(ctx context.Context, conn *sql.Conn, version int) (err error) {
-	body := `CASE typeof(body) WHEN 'integer' THEN (SELECT l.body FROM large l WHERE l.id = record.body) ELSE body END`
-	if version < largeApart { // opened for reading only
-		body = `body`
-	}
-	st.load, err = conn.PrepareContext(ctx, `SELECT key, `+body+` FROM record WHERE tbl = ? ORDER BY key`)
+func (st *statements) prepareLoad(ctx context.Context, conn *sql.Conn) (err error) {
+	const read = `SELECT run, key, CASE typeof(body) WHEN 'integer' THEN (SELECT l.body FROM large l WHERE l.id = record.body) ELSE body END FROM record WHERE tbl = ? `
+	st.load, err = conn.PrepareContext(ctx, read+`ORDER BY run, key`)
 	if err == nil {
-		st.part, err = conn.PrepareContext(ctx, `SELECT key, `+body+` FROM record WHERE tbl = ? AND key >= ? AND key < ? ORDER BY key LIMIT ?`)
+		st.part, err = conn.PrepareContext(ctx, read+`AND run = ? AND key >= ? AND key < ? ORDER BY key LIMIT ?`)
 	}
 	return err
 }
 
 func (st *statements) prepareAll(ctx context.Context, conn *sql.Conn) error {
-	if err := st.prepareLoad(ctx, conn, len(migrations)); err != nil {
+	if err := st.prepareLoad(ctx, conn); err != nil {
 		return err
 	}
 	texts := []struct {
@@ -50,8 +47,8 @@ func (st *statements) prepareAll(ctx context.Context, conn *sql.Conn) error {
 		{`BEGIN IMMEDIATE`, &st.begin},
 		{`COMMIT`, &st.commit},
 		{`ROLLBACK`, &st.rollback},
-		{`DELETE FROM record WHERE tbl = ? AND key = ?`, &st.remove},
-		{`INSERT INTO large VALUES (?,?,?,?)`, &st.addLarge},
+		{`DELETE FROM record WHERE tbl = ? AND run = ? AND key = ?`, &st.remove},
+		{`INSERT INTO large VALUES (?,?,?,?,?)`, &st.addLarge},
 		{`DELETE FROM large WHERE id = ?`, &st.removeLarge},
 	}
 	for i, rows := range rowCounts {
@@ -70,8 +67,8 @@ func (st *statements) prepareAll(ctx context.Context, conn *sql.Conn) error {
 }
 
 func upsertText(rows int) string {
-	return `INSERT INTO record VALUES ` + strings.Repeat(`(?,?,?),`, rows-1) +
-		`(?,?,?) ON CONFLICT DO UPDATE SET body = excluded.body`
+	return `INSERT INTO record VALUES ` + strings.Repeat(`(?,?,?,?),`, rows-1) +
+		`(?,?,?,?) ON CONFLICT DO UPDATE SET body = excluded.body`
 }
 
 func (st *statements) close() {
@@ -123,19 +120,19 @@ func (s *sqliteStore) transact(ctx context.Context, records []dispatch.Record) e
 	return afterCommit.Hit()
 }
 
-// latest keeps the last record of each table and key. What is left touches
+// latest keeps the last record of each name. What is left touches
 // each row once, so its order no longer matters.
 func latest(records []dispatch.Record) []dispatch.Record {
 	last := make(map[name]int, len(records))
 	for i, r := range records {
-		last[name{r.Table, r.Key}] = i
+		last[nameOf(r)] = i
 	}
 	if len(last) == len(records) {
 		return records
 	}
 	kept := make([]dispatch.Record, 0, len(last))
 	for i, r := range records {
-		if last[name{r.Table, r.Key}] == i {
+		if last[nameOf(r)] == i {
 			kept = append(kept, r)
 		}
 	}
@@ -151,16 +148,16 @@ func (s *sqliteStore) write(ctx context.Context, records []dispatch.Record) erro
 			return fmt.Errorf("writing %s %s: %w", r.Table, r.Key, err)
 		}
 		if r.Body != nil {
-			s.rows = append(s.rows, r.Table, r.Key, body)
+			s.rows = append(s.rows, r.Table, int64(r.Run), r.Key, body)
 			continue
 		}
-		if _, err := s.stmt.remove.ExecContext(ctx, r.Table, r.Key); err != nil {
+		if _, err := s.stmt.remove.ExecContext(ctx, r.Table, int64(r.Run), r.Key); err != nil {
 			return fmt.Errorf("deleting %s %s: %w", r.Table, r.Key, err)
 		}
 	}
 	rows := s.rows
 	for i, count := range rowCounts {
-		for n := count * 3; len(rows) >= n; rows = rows[n:] {
+		for n := count * 4; len(rows) >= n; rows = rows[n:] {
 			if _, err := s.stmt.upsert[i].ExecContext(ctx, rows[:n]...); err != nil {
 				return err
 			}

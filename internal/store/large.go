@@ -17,7 +17,12 @@ import (
 const largeBody = 4096
 
 // name is what a record is called.
-type name struct{ table, key string }
+type name struct {
+	table, key string
+	run        dispatch.RunID
+}
+
+func nameOf(r dispatch.Record) name { return name{r.Table, r.Key, r.Run} }
 
 // largeBodies knows which records have their body apart.
 type largeBodies struct {
@@ -31,7 +36,7 @@ type largeBodies struct {
 
 func (l *largeBodies) load(ctx context.Context, conn *sql.Conn) error {
 	l.ids, l.pending = map[name]int64{}, map[name]int64{}
-	rows, err := conn.QueryContext(ctx, `SELECT id, tbl, key FROM large`)
+	rows, err := conn.QueryContext(ctx, `SELECT id, tbl, run, key FROM large`)
 	if err != nil {
 		return err
 	}
@@ -39,7 +44,7 @@ func (l *largeBodies) load(ctx context.Context, conn *sql.Conn) error {
 	for rows.Next() {
 		var id int64
 		var n name
-		if err := rows.Scan(&id, &n.table, &n.key); err != nil {
+		if err := rows.Scan(&id, &n.table, &n.run, &n.key); err != nil {
 			return err
 		}
 		l.ids[n], l.last = id, max(l.last, id)
@@ -68,7 +73,7 @@ func (l *largeBodies) committed() {
 // setApart removes the large body that a record had, stores the one that it has,
 // and returns what is to stand in the record: the body or its number.
 func (s *sqliteStore) setApart(ctx context.Context, r dispatch.Record) (any, error) {
-	n := name{r.Table, r.Key}
+	n := nameOf(r)
 	if id, had := s.large.ids[n]; had {
 		if _, err := s.stmt.removeLarge.ExecContext(ctx, id); err != nil {
 			return nil, err
@@ -79,7 +84,7 @@ func (s *sqliteStore) setApart(ctx context.Context, r dispatch.Record) (any, err
 		return r.Body, nil
 	}
 	s.large.next++
-	if _, err := s.stmt.addLarge.ExecContext(ctx, s.large.next, r.Table, r.Key, r.Body); err != nil {
+	if _, err := s.stmt.addLarge.ExecContext(ctx, s.large.next, r.Table, int64(r.Run), r.Key, r.Body); err != nil {
 		return nil, err
 	}
 	s.large.pending[n] = s.large.next

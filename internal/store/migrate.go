@@ -26,10 +26,20 @@ var migrations = []string{
 	`CREATE TABLE large (id INTEGER PRIMARY KEY, tbl TEXT NOT NULL, key TEXT NOT NULL, body BLOB NOT NULL);` +
 		fmt.Sprintf(`INSERT INTO large (tbl, key, body) SELECT tbl, key, body FROM record WHERE length(body) > %d;`, largeBody) +
 		`UPDATE record SET body = large.id FROM large WHERE large.tbl = record.tbl AND large.key = record.key`,
+	// 6: records bear their run. What there was belongs to run 1, which did what the
+	// record of the server says.
+	`CREATE TABLE borne (tbl TEXT NOT NULL, run INTEGER NOT NULL, key TEXT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (tbl, run, key)) WITHOUT ROWID;` +
+		`INSERT INTO borne SELECT tbl, tbl IN ` + ofRuns + `, key, body FROM record;` +
+		`DROP TABLE record; ALTER TABLE borne RENAME TO record;` +
+		`CREATE TABLE apart (id INTEGER PRIMARY KEY, tbl TEXT NOT NULL, run INTEGER NOT NULL, key TEXT NOT NULL, body BLOB NOT NULL);` +
+		`INSERT INTO apart SELECT id, tbl, tbl IN ` + ofRuns + `, key, body FROM large;` +
+		`DROP TABLE large; ALTER TABLE apart RENAME TO large;` +
+		`INSERT INTO record SELECT 'run', 1, 'run', CAST('{"v":1}' AS BLOB) FROM record WHERE tbl = 'server_run' OR tbl = 'job' LIMIT 1;` +
+		`UPDATE record SET body = CAST(json_set(CAST(body AS TEXT), '$.r', 1) AS BLOB) WHERE tbl = 'meta' AND EXISTS (SELECT 1 FROM record WHERE tbl = 'run')`,
 }
 
-// largeApart is the first schema version that has the table of large bodies.
-const largeApart = 5
+// ofRuns are the tables whose records belong to one run.
+const ofRuns = `('file', 'job', 'commit', 'fate', 'published', 'flow_run', 'flow_log', 'server_run', 'server_input', 'server_attempt')`
 
 // checkVersion tells the schema version of a file, and refuses files that are
 // not ours or from the future. An empty file has version 0.

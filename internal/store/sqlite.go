@@ -97,8 +97,11 @@ func (s *sqliteStore) open(ctx context.Context) error {
 	if s.mode == ReadOnly && version == 0 {
 		return ErrUnready
 	}
+	if s.mode == ReadOnly && version < len(migrations) {
+		return ErrOlder
+	}
 	if s.mode == ReadOnly {
-		return s.stmt.prepareLoad(ctx, s.conn, version)
+		return s.stmt.prepareLoad(ctx, s.conn)
 	}
 	if err := migrate(ctx, s.conn, version); err != nil {
 		return err
@@ -167,8 +170,10 @@ func (s *sqliteStore) Load(ctx context.Context, table string) ([]dispatch.Record
 	return s.load(table, func() (*sql.Rows, error) { return s.stmt.load.QueryContext(ctx, table) })
 }
 
-func (s *sqliteStore) LoadPart(ctx context.Context, table, from, below string, most int) ([]dispatch.Record, error) {
-	return s.load(table, func() (*sql.Rows, error) { return s.stmt.part.QueryContext(ctx, table, from, below, most) })
+func (s *sqliteStore) LoadPart(ctx context.Context, table string, run dispatch.RunID, from, below string, most int) ([]dispatch.Record, error) {
+	return s.load(table, func() (*sql.Rows, error) {
+		return s.stmt.part.QueryContext(ctx, table, int64(run), from, below, most)
+	})
 }
 
 func (s *sqliteStore) load(table string, query func() (*sql.Rows, error)) ([]dispatch.Record, error) {
@@ -190,7 +195,7 @@ func recordsOf(table string, rows *sql.Rows) ([]dispatch.Record, error) {
 	var records []dispatch.Record
 	for rows.Next() {
 		record := dispatch.Record{Table: table}
-		if err := rows.Scan(&record.Key, &record.Body); err != nil {
+		if err := rows.Scan(&record.Run, &record.Key, &record.Body); err != nil {
 			return nil, err
 		}
 		if record.Body == nil {

@@ -23,19 +23,19 @@ import (
 	"fairway/internal/dispatch"
 )
 
-// Store keeps the latest body of each record, named by table and key. The
+// Store keeps the latest body of each record, named by table, run and key. The
 // conformance suite in storetest says what every implementation must do.
 type Store interface {
 	// Apply makes the records durable in one transaction, in order: a later
-	// record replaces an earlier one of the same table and key, and a nil Body
+	// record replaces an earlier one of the same name, and a nil Body
 	// deletes. A transaction that has begun is carried out even if ctx ends.
 	Apply(ctx context.Context, records []dispatch.Record) error
-	// Load returns the records of a table in the order of their keys, compared
-	// byte by byte.
+	// Load returns the records of a table in the order of their runs, and of their
+	// keys, compared byte by byte.
 	Load(ctx context.Context, table string) ([]dispatch.Record, error)
-	// LoadPart is Load for the keys from one on and below another, and for the
-	// first of them up to a number.
-	LoadPart(ctx context.Context, table, from, below string, most int) ([]dispatch.Record, error)
+	// LoadPart is Load for one run and its keys from one on and below another, and for
+	// the first of them up to a number.
+	LoadPart(ctx context.Context, table string, run dispatch.RunID, from, below string, most int) ([]dispatch.Record, error)
 	// Close releases the store. What was applied is durable already.
 	Close() error
 }
@@ -46,6 +46,8 @@ var (
 	ErrLocked = errors.New("the store is in use by another process")
 	// ErrNewer: the store was made by a newer Fairway.
 	ErrNewer = errors.New("the store was made by a newer version of Fairway; use that version, or remove the store with `fairway clean`")
+	// ErrOlder: the store was made by an older Fairway, and opened for reading only.
+	ErrOlder = errors.New("the store was made by an older version of Fairway; `fairway run` brings it up to date")
 	// ErrForeign: the file is a database, but not one of Fairway's.
 	ErrForeign = errors.New("the file is not a store of Fairway")
 	// ErrCorrupt: the file is damaged.

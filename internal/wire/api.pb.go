@@ -28,6 +28,7 @@ const (
 type ProgressRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Follow        bool                   `protobuf:"varint,1,opt,name=follow,proto3" json:"follow,omitempty"`
+	Run           uint32                 `protobuf:"varint,2,opt,name=run,proto3" json:"run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -67,6 +68,13 @@ func (x *ProgressRequest) GetFollow() bool {
 		return x.Follow
 	}
 	return false
+}
+
+func (x *ProgressRequest) GetRun() uint32 {
+	if x != nil {
+		return x.Run
+	}
+	return 0
 }
 
 type StepProgress struct {
@@ -360,6 +368,7 @@ func (x *Summary) GetPublishedCount() int64 {
 type ProgressReport struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	Workflow       string                 `protobuf:"bytes,1,opt,name=workflow,proto3" json:"workflow,omitempty"`
+	Run            uint32                 `protobuf:"varint,12,opt,name=run,proto3" json:"run,omitempty"`
 	Steps          []*StepProgress        `protobuf:"bytes,2,rep,name=steps,proto3" json:"steps,omitempty"`
 	Summary        *Summary               `protobuf:"bytes,3,opt,name=summary,proto3" json:"summary,omitempty"`
 	PilotsIdle     int64                  `protobuf:"varint,4,opt,name=pilots_idle,json=pilotsIdle,proto3" json:"pilots_idle,omitempty"`
@@ -411,6 +420,13 @@ func (x *ProgressReport) GetWorkflow() string {
 		return x.Workflow
 	}
 	return ""
+}
+
+func (x *ProgressReport) GetRun() uint32 {
+	if x != nil {
+		return x.Run
+	}
+	return 0
 }
 
 func (x *ProgressReport) GetSteps() []*StepProgress {
@@ -485,7 +501,7 @@ func (x *ProgressReport) GetNotes() []string {
 
 type JobSummary struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Id            uint32                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"` // its number in the run
 	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	Step          string                 `protobuf:"bytes,3,opt,name=step,proto3" json:"step,omitempty"`
 	State         string                 `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"` // waiting, ready, assigned, running, committing, done, failed, blocked, cancelled
@@ -498,6 +514,7 @@ type JobSummary struct {
 	Reused        bool                   `protobuf:"varint,11,opt,name=reused,proto3" json:"reused,omitempty"`
 	Host          string                 `protobuf:"bytes,12,opt,name=host,proto3" json:"host,omitempty"`   // of the pilot
 	Notes         []string               `protobuf:"bytes,13,rep,name=notes,proto3" json:"notes,omitempty"` // of the last attempt that ended
+	Run           uint32                 `protobuf:"varint,14,opt,name=run,proto3" json:"run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -532,7 +549,7 @@ func (*JobSummary) Descriptor() ([]byte, []int) {
 	return file_api_proto_rawDescGZIP(), []int{4}
 }
 
-func (x *JobSummary) GetId() uint64 {
+func (x *JobSummary) GetId() uint32 {
 	if x != nil {
 		return x.Id
 	}
@@ -623,12 +640,20 @@ func (x *JobSummary) GetNotes() []string {
 	return nil
 }
 
+func (x *JobSummary) GetRun() uint32 {
+	if x != nil {
+		return x.Run
+	}
+	return 0
+}
+
 type ListJobsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	States        []string               `protobuf:"bytes,1,rep,name=states,proto3" json:"states,omitempty"` // empty: all
 	Steps         []string               `protobuf:"bytes,2,rep,name=steps,proto3" json:"steps,omitempty"`
 	Limit         int32                  `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"` // default 1000, 0 means the default
-	After         uint64                 `protobuf:"varint,4,opt,name=after,proto3" json:"after,omitempty"` // IDs above this one
+	After         uint32                 `protobuf:"varint,4,opt,name=after,proto3" json:"after,omitempty"` // IDs above this one
+	Run           uint32                 `protobuf:"varint,5,opt,name=run,proto3" json:"run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -684,9 +709,16 @@ func (x *ListJobsRequest) GetLimit() int32 {
 	return 0
 }
 
-func (x *ListJobsRequest) GetAfter() uint64 {
+func (x *ListJobsRequest) GetAfter() uint32 {
 	if x != nil {
 		return x.After
+	}
+	return 0
+}
+
+func (x *ListJobsRequest) GetRun() uint32 {
+	if x != nil {
+		return x.Run
 	}
 	return 0
 }
@@ -763,6 +795,7 @@ func (x *ListJobsResponse) GetByState() map[string]int64 {
 type ShowJobRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	Run           uint32                 `protobuf:"varint,2,opt,name=run,proto3" json:"run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -802,6 +835,13 @@ func (x *ShowJobRequest) GetJob() string {
 		return x.Job
 	}
 	return ""
+}
+
+func (x *ShowJobRequest) GetRun() uint32 {
+	if x != nil {
+		return x.Run
+	}
+	return 0
 }
 
 type AttemptDetail struct {
@@ -982,7 +1022,7 @@ type FileDetail struct {
 	Available     bool                   `protobuf:"varint,5,opt,name=available,proto3" json:"available,omitempty"`
 	Published     bool                   `protobuf:"varint,6,opt,name=published,proto3" json:"published,omitempty"`
 	Pattern       bool                   `protobuf:"varint,7,opt,name=pattern,proto3" json:"pattern,omitempty"`
-	Writer        uint64                 `protobuf:"varint,8,opt,name=writer,proto3" json:"writer,omitempty"` // job, 0 if it existed before
+	Writer        uint32                 `protobuf:"varint,8,opt,name=writer,proto3" json:"writer,omitempty"` // job, 0 if it existed before
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1066,7 +1106,7 @@ func (x *FileDetail) GetPattern() bool {
 	return false
 }
 
-func (x *FileDetail) GetWriter() uint64 {
+func (x *FileDetail) GetWriter() uint32 {
 	if x != nil {
 		return x.Writer
 	}
@@ -1184,6 +1224,7 @@ func (x *JobDetail) GetAttempts() []*AttemptDetail {
 type ExplainRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	Run           uint32                 `protobuf:"varint,2,opt,name=run,proto3" json:"run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1223,6 +1264,13 @@ func (x *ExplainRequest) GetJob() string {
 		return x.Job
 	}
 	return ""
+}
+
+func (x *ExplainRequest) GetRun() uint32 {
+	if x != nil {
+		return x.Run
+	}
+	return 0
 }
 
 type ExplainResponse struct {
@@ -1297,7 +1345,7 @@ type WaitsFor struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Lfn           string                 `protobuf:"bytes,1,opt,name=lfn,proto3" json:"lfn,omitempty"`
 	Version       uint32                 `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"`
-	Job           uint64                 `protobuf:"varint,3,opt,name=job,proto3" json:"job,omitempty"` // that holds the request before, or is to write the version
+	Job           uint32                 `protobuf:"varint,3,opt,name=job,proto3" json:"job,omitempty"` // that holds the request before, or is to write the version
 	Name          string                 `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
 	State         string                 `protobuf:"bytes,5,opt,name=state,proto3" json:"state,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1348,7 +1396,7 @@ func (x *WaitsFor) GetVersion() uint32 {
 	return 0
 }
 
-func (x *WaitsFor) GetJob() uint64 {
+func (x *WaitsFor) GetJob() uint32 {
 	if x != nil {
 		return x.Job
 	}
@@ -1375,6 +1423,7 @@ type LogsRequest struct {
 	Attempt       uint64                 `protobuf:"varint,2,opt,name=attempt,proto3" json:"attempt,omitempty"` // 0: the last
 	Follow        bool                   `protobuf:"varint,3,opt,name=follow,proto3" json:"follow,omitempty"`
 	TailBytes     int64                  `protobuf:"varint,4,opt,name=tail_bytes,json=tailBytes,proto3" json:"tail_bytes,omitempty"` // 0: from the start
+	Run           uint32                 `protobuf:"varint,5,opt,name=run,proto3" json:"run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1433,6 +1482,13 @@ func (x *LogsRequest) GetFollow() bool {
 func (x *LogsRequest) GetTailBytes() int64 {
 	if x != nil {
 		return x.TailBytes
+	}
+	return 0
+}
+
+func (x *LogsRequest) GetRun() uint32 {
+	if x != nil {
+		return x.Run
 	}
 	return 0
 }
@@ -1500,6 +1556,7 @@ func (x *LogChunk) GetTruncated() bool {
 type CancelRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Jobs          []string               `protobuf:"bytes,1,rep,name=jobs,proto3" json:"jobs,omitempty"` // numbers or names
+	Run           uint32                 `protobuf:"varint,2,opt,name=run,proto3" json:"run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1541,9 +1598,17 @@ func (x *CancelRequest) GetJobs() []string {
 	return nil
 }
 
+func (x *CancelRequest) GetRun() uint32 {
+	if x != nil {
+		return x.Run
+	}
+	return 0
+}
+
 type RetryRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Jobs          []string               `protobuf:"bytes,1,rep,name=jobs,proto3" json:"jobs,omitempty"` // numbers or names; empty: all that failed
+	Run           uint32                 `protobuf:"varint,2,opt,name=run,proto3" json:"run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1583,6 +1648,13 @@ func (x *RetryRequest) GetJobs() []string {
 		return x.Jobs
 	}
 	return nil
+}
+
+func (x *RetryRequest) GetRun() uint32 {
+	if x != nil {
+		return x.Run
+	}
+	return 0
 }
 
 type ChangedJobs struct {
@@ -1632,6 +1704,7 @@ func (x *ChangedJobs) GetJobs() []*JobSummary {
 type CloseInputRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Input         string                 `protobuf:"bytes,1,opt,name=input,proto3" json:"input,omitempty"` // empty: all
+	Run           uint32                 `protobuf:"varint,2,opt,name=run,proto3" json:"run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1673,6 +1746,13 @@ func (x *CloseInputRequest) GetInput() string {
 	return ""
 }
 
+func (x *CloseInputRequest) GetRun() uint32 {
+	if x != nil {
+		return x.Run
+	}
+	return 0
+}
+
 type CloseInputResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1712,6 +1792,7 @@ func (*CloseInputResponse) Descriptor() ([]byte, []int) {
 type StopRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Drain         bool                   `protobuf:"varint,1,opt,name=drain,proto3" json:"drain,omitempty"`
+	Run           uint32                 `protobuf:"varint,2,opt,name=run,proto3" json:"run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1751,6 +1832,13 @@ func (x *StopRequest) GetDrain() bool {
 		return x.Drain
 	}
 	return false
+}
+
+func (x *StopRequest) GetRun() uint32 {
+	if x != nil {
+		return x.Run
+	}
+	return 0
 }
 
 type StopResponse struct {
@@ -1794,9 +1882,10 @@ var File_api_proto protoreflect.FileDescriptor
 const file_api_proto_rawDesc = "" +
 	"\n" +
 	"\tapi.proto\x12\n" +
-	"fairway.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\vpilot.proto\")\n" +
+	"fairway.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\vpilot.proto\";\n" +
 	"\x0fProgressRequest\x12\x16\n" +
-	"\x06follow\x18\x01 \x01(\bR\x06follow\"\xb7\x02\n" +
+	"\x06follow\x18\x01 \x01(\bR\x06follow\x12\x10\n" +
+	"\x03run\x18\x02 \x01(\rR\x03run\"\xb7\x02\n" +
 	"\fStepProgress\x12\x12\n" +
 	"\x04step\x18\x01 \x01(\tR\x04step\x12\x14\n" +
 	"\x05total\x18\x02 \x01(\x03R\x05total\x12\x1f\n" +
@@ -1829,9 +1918,10 @@ const file_api_proto_rawDesc = "" +
 	"\x06pilots\x18\f \x01(\x03R\x06pilots\x12\x18\n" +
 	"\aresults\x18\r \x01(\tR\aresults\x12\x1c\n" +
 	"\tpublished\x18\x0e \x03(\tR\tpublished\x12'\n" +
-	"\x0fpublished_count\x18\x0f \x01(\x03R\x0epublishedCount\"\xff\x02\n" +
+	"\x0fpublished_count\x18\x0f \x01(\x03R\x0epublishedCount\"\x91\x03\n" +
 	"\x0eProgressReport\x12\x1a\n" +
-	"\bworkflow\x18\x01 \x01(\tR\bworkflow\x12.\n" +
+	"\bworkflow\x18\x01 \x01(\tR\bworkflow\x12\x10\n" +
+	"\x03run\x18\f \x01(\rR\x03run\x12.\n" +
 	"\x05steps\x18\x02 \x03(\v2\x18.fairway.v1.StepProgressR\x05steps\x12-\n" +
 	"\asummary\x18\x03 \x01(\v2\x13.fairway.v1.SummaryR\asummary\x12\x1f\n" +
 	"\vpilots_idle\x18\x04 \x01(\x03R\n" +
@@ -1844,10 +1934,10 @@ const file_api_proto_rawDesc = "" +
 	"\bproblems\x18\t \x03(\tR\bproblems\x12!\n" +
 	"\fseconds_left\x18\v \x01(\x01R\vsecondsLeft\x12\x14\n" +
 	"\x05notes\x18\n" +
-	" \x03(\tR\x05notes\"\x88\x03\n" +
+	" \x03(\tR\x05notes\"\x9a\x03\n" +
 	"\n" +
 	"JobSummary\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x12\n" +
+	"\x02id\x18\x01 \x01(\rR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
 	"\x04step\x18\x03 \x01(\tR\x04step\x12\x14\n" +
 	"\x05state\x18\x04 \x01(\tR\x05state\x12\x1a\n" +
@@ -1860,12 +1950,14 @@ const file_api_proto_rawDesc = "" +
 	" \x01(\v2\x1a.google.protobuf.TimestampR\x05ended\x12\x16\n" +
 	"\x06reused\x18\v \x01(\bR\x06reused\x12\x12\n" +
 	"\x04host\x18\f \x01(\tR\x04host\x12\x14\n" +
-	"\x05notes\x18\r \x03(\tR\x05notes\"k\n" +
+	"\x05notes\x18\r \x03(\tR\x05notes\x12\x10\n" +
+	"\x03run\x18\x0e \x01(\rR\x03run\"}\n" +
 	"\x0fListJobsRequest\x12\x16\n" +
 	"\x06states\x18\x01 \x03(\tR\x06states\x12\x14\n" +
 	"\x05steps\x18\x02 \x03(\tR\x05steps\x12\x14\n" +
 	"\x05limit\x18\x03 \x01(\x05R\x05limit\x12\x14\n" +
-	"\x05after\x18\x04 \x01(\x04R\x05after\"\xea\x01\n" +
+	"\x05after\x18\x04 \x01(\rR\x05after\x12\x10\n" +
+	"\x03run\x18\x05 \x01(\rR\x03run\"\xea\x01\n" +
 	"\x10ListJobsResponse\x12*\n" +
 	"\x04jobs\x18\x01 \x03(\v2\x16.fairway.v1.JobSummaryR\x04jobs\x12\x12\n" +
 	"\x04more\x18\x02 \x01(\bR\x04more\x12\x14\n" +
@@ -1873,9 +1965,10 @@ const file_api_proto_rawDesc = "" +
 	"\bby_state\x18\x04 \x03(\v2).fairway.v1.ListJobsResponse.ByStateEntryR\abyState\x1a:\n" +
 	"\fByStateEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\"\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"4\n" +
 	"\x0eShowJobRequest\x12\x10\n" +
-	"\x03job\x18\x01 \x01(\tR\x03job\"\xc5\x01\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\x12\x10\n" +
+	"\x03run\x18\x02 \x01(\rR\x03run\"\xc5\x01\n" +
 	"\rAttemptDetail\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\x04R\aattempt\x12\x10\n" +
 	"\x03try\x18\x02 \x01(\x05R\x03try\x12\x14\n" +
@@ -1900,7 +1993,7 @@ const file_api_proto_rawDesc = "" +
 	"\tavailable\x18\x05 \x01(\bR\tavailable\x12\x1c\n" +
 	"\tpublished\x18\x06 \x01(\bR\tpublished\x12\x18\n" +
 	"\apattern\x18\a \x01(\bR\apattern\x12\x16\n" +
-	"\x06writer\x18\b \x01(\x04R\x06writer\"\x8d\x03\n" +
+	"\x06writer\x18\b \x01(\rR\x06writer\"\x8d\x03\n" +
 	"\tJobDetail\x120\n" +
 	"\asummary\x18\x01 \x01(\v2\x16.fairway.v1.JobSummaryR\asummary\x12-\n" +
 	"\apayload\x18\x02 \x01(\v2\x13.fairway.v1.PayloadR\apayload\x12+\n" +
@@ -1910,9 +2003,10 @@ const file_api_proto_rawDesc = "" +
 	"\x12effective_priority\x18\x06 \x01(\x05R\x11effectivePriority\x12,\n" +
 	"\x05reads\x18\a \x03(\v2\x16.fairway.v1.FileDetailR\x05reads\x12.\n" +
 	"\x06writes\x18\b \x03(\v2\x16.fairway.v1.FileDetailR\x06writes\x125\n" +
-	"\battempts\x18\t \x03(\v2\x19.fairway.v1.AttemptDetailR\battempts\"\"\n" +
+	"\battempts\x18\t \x03(\v2\x19.fairway.v1.AttemptDetailR\battempts\"4\n" +
 	"\x0eExplainRequest\x12\x10\n" +
-	"\x03job\x18\x01 \x01(\tR\x03job\"\xa6\x01\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\x12\x10\n" +
+	"\x03run\x18\x02 \x01(\rR\x03run\"\xa6\x01\n" +
 	"\x0fExplainResponse\x120\n" +
 	"\asummary\x18\x01 \x01(\v2\x16.fairway.v1.JobSummaryR\asummary\x12\x14\n" +
 	"\x05lines\x18\x02 \x03(\tR\x05lines\x121\n" +
@@ -1921,30 +2015,35 @@ const file_api_proto_rawDesc = "" +
 	"\bWaitsFor\x12\x10\n" +
 	"\x03lfn\x18\x01 \x01(\tR\x03lfn\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\rR\aversion\x12\x10\n" +
-	"\x03job\x18\x03 \x01(\x04R\x03job\x12\x12\n" +
+	"\x03job\x18\x03 \x01(\rR\x03job\x12\x12\n" +
 	"\x04name\x18\x04 \x01(\tR\x04name\x12\x14\n" +
-	"\x05state\x18\x05 \x01(\tR\x05state\"p\n" +
+	"\x05state\x18\x05 \x01(\tR\x05state\"\x82\x01\n" +
 	"\vLogsRequest\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\x04R\aattempt\x12\x16\n" +
 	"\x06follow\x18\x03 \x01(\bR\x06follow\x12\x1d\n" +
 	"\n" +
-	"tail_bytes\x18\x04 \x01(\x03R\ttailBytes\"c\n" +
+	"tail_bytes\x18\x04 \x01(\x03R\ttailBytes\x12\x10\n" +
+	"\x03run\x18\x05 \x01(\rR\x03run\"c\n" +
 	"\bLogChunk\x12%\n" +
 	"\x0estandard_error\x18\x01 \x01(\bR\rstandardError\x12\x12\n" +
 	"\x04data\x18\x02 \x01(\fR\x04data\x12\x1c\n" +
-	"\ttruncated\x18\x03 \x01(\bR\ttruncated\"#\n" +
+	"\ttruncated\x18\x03 \x01(\bR\ttruncated\"5\n" +
 	"\rCancelRequest\x12\x12\n" +
-	"\x04jobs\x18\x01 \x03(\tR\x04jobs\"\"\n" +
+	"\x04jobs\x18\x01 \x03(\tR\x04jobs\x12\x10\n" +
+	"\x03run\x18\x02 \x01(\rR\x03run\"4\n" +
 	"\fRetryRequest\x12\x12\n" +
-	"\x04jobs\x18\x01 \x03(\tR\x04jobs\"9\n" +
+	"\x04jobs\x18\x01 \x03(\tR\x04jobs\x12\x10\n" +
+	"\x03run\x18\x02 \x01(\rR\x03run\"9\n" +
 	"\vChangedJobs\x12*\n" +
-	"\x04jobs\x18\x01 \x03(\v2\x16.fairway.v1.JobSummaryR\x04jobs\")\n" +
+	"\x04jobs\x18\x01 \x03(\v2\x16.fairway.v1.JobSummaryR\x04jobs\";\n" +
 	"\x11CloseInputRequest\x12\x14\n" +
-	"\x05input\x18\x01 \x01(\tR\x05input\"\x14\n" +
-	"\x12CloseInputResponse\"#\n" +
+	"\x05input\x18\x01 \x01(\tR\x05input\x12\x10\n" +
+	"\x03run\x18\x02 \x01(\rR\x03run\"\x14\n" +
+	"\x12CloseInputResponse\"5\n" +
 	"\vStopRequest\x12\x14\n" +
-	"\x05drain\x18\x01 \x01(\bR\x05drain\"\x0e\n" +
+	"\x05drain\x18\x01 \x01(\bR\x05drain\x12\x10\n" +
+	"\x03run\x18\x02 \x01(\rR\x03run\"\x0e\n" +
 	"\fStopResponse2\xd5\x04\n" +
 	"\bWorkflow\x12E\n" +
 	"\bProgress\x12\x1b.fairway.v1.ProgressRequest\x1a\x1a.fairway.v1.ProgressReport0\x01\x12E\n" +

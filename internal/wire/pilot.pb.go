@@ -105,6 +105,8 @@ func (Outcome) EnumDescriptor() ([]byte, []int) {
 	return file_pilot_proto_rawDescGZIP(), []int{0}
 }
 
+// FileRef names a copy in a cache. Caches are shared by runs, and the tag tells what the
+// copy holds, so it bears no run.
 type FileRef struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Lfn           string                 `protobuf:"bytes,1,opt,name=lfn,proto3" json:"lfn,omitempty"`
@@ -687,7 +689,8 @@ func (x *Usage) GetCacheMisses() int32 {
 
 type Result struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Job           uint64                 `protobuf:"varint,1,opt,name=job,proto3" json:"job,omitempty"`
+	Run           uint32                 `protobuf:"varint,11,opt,name=run,proto3" json:"run,omitempty"`
+	Job           uint32                 `protobuf:"varint,1,opt,name=job,proto3" json:"job,omitempty"`
 	Attempt       uint64                 `protobuf:"varint,2,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	Outcome       Outcome                `protobuf:"varint,3,opt,name=outcome,proto3,enum=fairway.v1.Outcome" json:"outcome,omitempty"`
 	ExitCode      int32                  `protobuf:"varint,4,opt,name=exit_code,json=exitCode,proto3" json:"exit_code,omitempty"`
@@ -731,7 +734,14 @@ func (*Result) Descriptor() ([]byte, []int) {
 	return file_pilot_proto_rawDescGZIP(), []int{7}
 }
 
-func (x *Result) GetJob() uint64 {
+func (x *Result) GetRun() uint32 {
+	if x != nil {
+		return x.Run
+	}
+	return 0
+}
+
+func (x *Result) GetJob() uint32 {
 	if x != nil {
 		return x.Job
 	}
@@ -918,7 +928,8 @@ func (x *LostFile) GetWhy() string {
 // server knows an attempt only from the pilots.
 type AttemptRef struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Job           uint64                 `protobuf:"varint,1,opt,name=job,proto3" json:"job,omitempty"`
+	Run           uint32                 `protobuf:"varint,4,opt,name=run,proto3" json:"run,omitempty"`
+	Job           uint32                 `protobuf:"varint,1,opt,name=job,proto3" json:"job,omitempty"`
 	Attempt       uint64                 `protobuf:"varint,2,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	Ticket        []byte                 `protobuf:"bytes,3,opt,name=ticket,proto3" json:"ticket,omitempty"` // of the assignment
 	unknownFields protoimpl.UnknownFields
@@ -955,7 +966,14 @@ func (*AttemptRef) Descriptor() ([]byte, []int) {
 	return file_pilot_proto_rawDescGZIP(), []int{10}
 }
 
-func (x *AttemptRef) GetJob() uint64 {
+func (x *AttemptRef) GetRun() uint32 {
+	if x != nil {
+		return x.Run
+	}
+	return 0
+}
+
+func (x *AttemptRef) GetJob() uint32 {
 	if x != nil {
 		return x.Job
 	}
@@ -1286,7 +1304,8 @@ func (x *OutputFile) GetTicket() []byte {
 
 type Assignment struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Job           uint64                 `protobuf:"varint,1,opt,name=job,proto3" json:"job,omitempty"`
+	Run           uint32                 `protobuf:"varint,13,opt,name=run,proto3" json:"run,omitempty"`
+	Job           uint32                 `protobuf:"varint,1,opt,name=job,proto3" json:"job,omitempty"` // its number in the run
 	Attempt       uint64                 `protobuf:"varint,2,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
 	Step          string                 `protobuf:"bytes,4,opt,name=step,proto3" json:"step,omitempty"`
@@ -1332,7 +1351,14 @@ func (*Assignment) Descriptor() ([]byte, []int) {
 	return file_pilot_proto_rawDescGZIP(), []int{14}
 }
 
-func (x *Assignment) GetJob() uint64 {
+func (x *Assignment) GetRun() uint32 {
+	if x != nil {
+		return x.Run
+	}
+	return 0
+}
+
+func (x *Assignment) GetJob() uint32 {
 	if x != nil {
 		return x.Job
 	}
@@ -1912,9 +1938,10 @@ const file_pilot_proto_rawDesc = "" +
 	"\n" +
 	"cache_hits\x18\n" +
 	" \x01(\x05R\tcacheHits\x12!\n" +
-	"\fcache_misses\x18\v \x01(\x05R\vcacheMisses\"\xce\x02\n" +
+	"\fcache_misses\x18\v \x01(\x05R\vcacheMisses\"\xe0\x02\n" +
 	"\x06Result\x12\x10\n" +
-	"\x03job\x18\x01 \x01(\x04R\x03job\x12\x18\n" +
+	"\x03run\x18\v \x01(\rR\x03run\x12\x10\n" +
+	"\x03job\x18\x01 \x01(\rR\x03job\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\x04R\aattempt\x12-\n" +
 	"\aoutcome\x18\x03 \x01(\x0e2\x13.fairway.v1.OutcomeR\aoutcome\x12\x1b\n" +
 	"\texit_code\x18\x04 \x01(\x05R\bexitCode\x12\x16\n" +
@@ -1931,10 +1958,11 @@ const file_pilot_proto_rawDesc = "" +
 	"\bLostFile\x12'\n" +
 	"\x04file\x18\x01 \x01(\v2\x13.fairway.v1.FileRefR\x04file\x12\x10\n" +
 	"\x03pfn\x18\x02 \x01(\tR\x03pfn\x12\x10\n" +
-	"\x03why\x18\x03 \x01(\tR\x03why\"P\n" +
+	"\x03why\x18\x03 \x01(\tR\x03why\"b\n" +
 	"\n" +
 	"AttemptRef\x12\x10\n" +
-	"\x03job\x18\x01 \x01(\x04R\x03job\x12\x18\n" +
+	"\x03run\x18\x04 \x01(\rR\x03run\x12\x10\n" +
+	"\x03job\x18\x01 \x01(\rR\x03job\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\x04R\aattempt\x12\x16\n" +
 	"\x06ticket\x18\x03 \x01(\fR\x06ticket\"\xfe\x03\n" +
 	"\vSyncRequest\x12\x14\n" +
@@ -1970,10 +1998,11 @@ const file_pilot_proto_rawDesc = "" +
 	"cache_only\x18\x03 \x01(\bR\tcacheOnly\x12\x18\n" +
 	"\apublish\x18\x04 \x01(\bR\apublish\x12\x18\n" +
 	"\aversion\x18\x05 \x01(\rR\aversion\x12\x16\n" +
-	"\x06ticket\x18\x06 \x01(\fR\x06ticket\"\x80\x03\n" +
+	"\x06ticket\x18\x06 \x01(\fR\x06ticket\"\x92\x03\n" +
 	"\n" +
 	"Assignment\x12\x10\n" +
-	"\x03job\x18\x01 \x01(\x04R\x03job\x12\x18\n" +
+	"\x03run\x18\r \x01(\rR\x03run\x12\x10\n" +
+	"\x03job\x18\x01 \x01(\rR\x03job\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\x04R\aattempt\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\x12\n" +
 	"\x04step\x18\x04 \x01(\tR\x04step\x12\x10\n" +

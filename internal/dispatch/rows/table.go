@@ -6,8 +6,9 @@ const blockLen = 512
 
 // Table is a list of rows that never move. Its zero value is empty and ready.
 type Table[T any] struct {
-	blocks []*[blockLen]T
-	n      uint32
+	blocks  []*[blockLen]T
+	dropped []uint16 // rows of each block
+	n       uint32
 }
 
 // Len returns the number of rows; they are numbered from 0.
@@ -16,7 +17,7 @@ func (t *Table[T]) Len() uint32 { return t.n }
 // Add appends a zero row and returns it. Its number is what Len was before.
 func (t *Table[T]) Add() *T {
 	if t.n%blockLen == 0 {
-		t.blocks = append(t.blocks, new([blockLen]T))
+		t.blocks, t.dropped = append(t.blocks, new([blockLen]T)), append(t.dropped, 0)
 	}
 	t.n++
 	return t.At(t.n - 1)
@@ -26,7 +27,21 @@ func (t *Table[T]) Add() *T {
 // the number is not below Len.
 func (t *Table[T]) At(row uint32) *T { return &t.blocks[row/blockLen][row%blockLen] }
 
-// All yields the rows in their order. Rows must not be added meanwhile.
+// Drop forgets n rows from one on, each once. Their numbers are not given again. What
+// they refer to is free at once, and their own memory when all rows about them were
+// dropped. Rows that were dropped must not be asked for.
+func (t *Table[T]) Drop(row, n uint32) {
+	for ; n > 0; row, n = row+1, n-1 {
+		i := row / blockLen
+		var zero T
+		*t.At(row) = zero
+		if t.dropped[i]++; t.dropped[i] == blockLen {
+			t.blocks[i] = nil
+		}
+	}
+}
+
+// All yields the rows in their order, none of which was dropped. Rows must not be added meanwhile.
 func (t *Table[T]) All(yield func(*T) bool) {
 	for i := range t.n {
 		if !yield(t.At(i)) {

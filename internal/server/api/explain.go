@@ -15,8 +15,8 @@ import (
 func (a *Service) Explain(ctx context.Context, r *wire.ExplainRequest) (*wire.ExplainResponse, error) {
 	var response *wire.ExplainResponse
 	var job dispatch.JobDetail
-	err := a.lookAt(ctx, func(c *state.Cores) error {
-		id, err := findJob(c.Dispatch, r.GetJob())
+	err := a.lookAt(ctx, r, func(c *state.Cores) error {
+		id, err := findJob(c, r.GetJob())
 		if err != nil {
 			return err
 		}
@@ -82,7 +82,7 @@ func waitsForToWire(w dispatch.WaitsFor) *wire.WaitsFor {
 	return &wire.WaitsFor{
 		Lfn:     w.File.LFN,
 		Version: uint32(w.File.Version),
-		Job:     uint64(w.Job),
+		Job:     w.Job.Number(),
 		Name:    w.Name,
 		State:   w.State.String(),
 	}

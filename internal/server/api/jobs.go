@@ -17,11 +17,14 @@ const DefaultJobsListed = 1000
 
 // ListJobs lists jobs in the order of their submission.
 func (a *Service) ListJobs(ctx context.Context, r *wire.ListJobsRequest) (*wire.ListJobsResponse, error) {
+	if err := a.ofRun(r); err != nil {
+		return nil, err
+	}
 	response, err := a.run.List(ctx, r)
 	if response != nil || err != nil {
 		return response, rpcError(err)
 	}
-	err = a.lookAt(ctx, func(c *state.Cores) error {
+	err = a.lookAt(ctx, r, func(c *state.Cores) error {
 		response = ListOf(c, r)
 		return nil
 	})
@@ -30,9 +33,9 @@ func (a *Service) ListJobs(ctx context.Context, r *wire.ListJobsRequest) (*wire.
 
 // ListOf answers ListJobs from all jobs.
 func ListOf(c *state.Cores, r *wire.ListJobsRequest) *wire.ListJobsResponse {
-	response := listOfTotals(c.Dispatch.Steps(), r)
+	response := listOfTotals(c.Dispatch.Steps(c.Run), r)
 	limit := listLimit(r)
-	for job := range c.Dispatch.Jobs(dispatch.JobID(r.GetAfter())) {
+	for job := range c.Dispatch.Jobs(c.Run, r.GetAfter()) {
 		if !stateAsked(r, job.State.String()) || !stepAsked(r, job.Step) {
 			continue
 		}
@@ -91,7 +94,8 @@ func summaryOf(c *state.Cores, job *dispatch.JobView) *wire.JobSummary {
 		started, ended = convert.InstantToWire(c.Tally.Started[job.ID]), nil
 	}
 	return &wire.JobSummary{
-		Id:        uint64(job.ID),
+		Run:       uint32(job.ID.Run()),
+		Id:        job.ID.Number(),
 		Name:      job.Name,
 		Step:      job.Step,
 		State:     job.State.String(),
@@ -111,8 +115,8 @@ func summaryOf(c *state.Cores, job *dispatch.JobView) *wire.JobSummary {
 func (a *Service) ShowJob(ctx context.Context, r *wire.ShowJobRequest) (*wire.JobDetail, error) {
 	var detail *wire.JobDetail
 	var key string
-	err := a.lookAt(ctx, func(c *state.Cores) error {
-		id, err := findJob(c.Dispatch, r.GetJob())
+	err := a.lookAt(ctx, r, func(c *state.Cores) error {
+		id, err := findJob(c, r.GetJob())
 		if err != nil {
 			return err
 		}
@@ -174,6 +178,6 @@ func fileDetail(f dispatch.FileView) *wire.FileDetail {
 		Available: f.Available,
 		Published: f.Published,
 		Pattern:   f.Pattern,
-		Writer:    uint64(f.Writer),
+		Writer:    f.Writer.Number(),
 	}
 }

@@ -17,6 +17,7 @@ const ListingPage = 256
 // that are asked for are rare.
 type listing struct {
 	records  store.Store
+	run      dispatch.RunID
 	request  *wire.ListJobsRequest
 	response *wire.ListJobsResponse // with its totals
 	hosts    state.Hosts
@@ -29,7 +30,7 @@ func (l *listing) all(ctx context.Context) (*wire.ListJobsResponse, error) {
 		return nil, err
 	}
 	l.hosts = state.LoadHosts(pilots)
-	for first := dispatch.JobID(l.request.GetAfter()) + 1; !l.complete(); first += ListingPage {
+	for first := dispatch.NewJobID(l.run, l.request.GetAfter()) + 1; !l.complete(); first += ListingPage {
 		jobs, err := l.page(ctx, first)
 		if err != nil {
 			return nil, err
@@ -56,7 +57,7 @@ func (l *listing) page(ctx context.Context, first dispatch.JobID) ([]dispatch.Re
 	bodies := map[string]map[string][]byte{}
 	var keys []dispatch.Record
 	for _, table := range []string{dispatch.TableCommit, dispatch.TableFate, dispatch.TableJob} {
-		records, err := l.records.LoadPart(ctx, table, dispatch.JobKey(first), dispatch.JobKey(first+ListingPage), ListingPage)
+		records, err := l.records.LoadPart(ctx, table, l.run, dispatch.JobKey(first), dispatch.JobKey(first+ListingPage), ListingPage)
 		if err != nil {
 			return nil, err
 		}
@@ -111,7 +112,7 @@ func (l *listing) otherStates() bool {
 
 func (l *listing) summary(ctx context.Context, job *dispatch.JobView) (*wire.JobSummary, error) {
 	from, below := state.AttemptKeys(job.ID)
-	records, err := l.records.LoadPart(ctx, state.AttemptTable, from, below, ListingPage)
+	records, err := l.records.LoadPart(ctx, state.AttemptTable, l.run, from, below, ListingPage)
 	if err != nil {
 		return nil, err
 	}

@@ -54,8 +54,8 @@ func (a *Service) Logs(ctx context.Context, r *wire.LogsRequest, stream *connect
 // attemptFor finds the attempt that is meant.
 func (a *Service) attemptFor(ctx context.Context, r *wire.LogsRequest) (job dispatch.JobID, attempt dispatch.AttemptID, err error) {
 	var made dispatch.JobDetail // by an earlier run
-	err = a.lookAt(ctx, func(c *state.Cores) error {
-		if job, err = findJob(c.Dispatch, r.GetJob()); err != nil {
+	err = a.lookAt(ctx, r, func(c *state.Cores) error {
+		if job, err = findJob(c, r.GetJob()); err != nil {
 			return err
 		}
 		detail, _ := c.Dispatch.Detail(job)
@@ -89,7 +89,7 @@ func (a *Service) attemptBefore(ctx context.Context, job *dispatch.JobDetail, wa
 }
 
 func noAttempt(job *dispatch.JobView, wanted dispatch.AttemptID) error {
-	return connect.NewError(connect.CodeNotFound, fmt.Errorf("job %s has no attempt %d; `fairway show %d` lists them", job.Name, wanted, job.ID))
+	return connect.NewError(connect.CodeNotFound, fmt.Errorf("job %s has no attempt %d; `fairway show %d` lists them", job.Name, wanted, job.ID.Number()))
 }
 
 func chooseAttempt(c *state.Cores, id dispatch.JobID, wanted dispatch.AttemptID) (dispatch.AttemptID, error) {

@@ -19,6 +19,9 @@ const ProgressPause = 100 * time.Millisecond
 // but not more often than ProgressPause allows, and a last time when it has
 // ended.
 func (a *Service) Progress(ctx context.Context, r *wire.ProgressRequest, stream *connect.ServerStream[wire.ProgressReport]) error {
+	if err := a.ofRun(r); err != nil {
+		return err
+	}
 	for {
 		changed := a.run.Changes()
 		report, err := a.progress(ctx)
@@ -51,10 +54,10 @@ func (a *Service) pause(ctx context.Context, changed <-chan struct{}) error {
 func (a *Service) progress(ctx context.Context) (*wire.ProgressReport, error) {
 	report := new(wire.ProgressReport)
 	err := a.run.Query(ctx, func(c *state.Cores) {
-		report.Workflow = c.Tally.Workflow
-		report.Steps = c.Tally.Steps(c.Dispatch)
-		report.Summary = c.Tally.Summary(c.Dispatch)
-		report.SecondsLeft = c.Tally.Left(c.Dispatch).Seconds()
+		report.Workflow, report.Run = c.Tally.Workflow, uint32(c.Run)
+		report.Steps = c.Tally.Steps(c)
+		report.Summary = c.Tally.Summary(c)
+		report.SecondsLeft = c.Tally.Left(c).Seconds()
 		registered := 0
 		for _, p := range c.Dispatch.Pilots() {
 			registered++

@@ -56,6 +56,9 @@ func (v *Resting) reading(read func(store.Store) error) error {
 	return errors.Join(read(records), records.Close())
 }
 
+// ID is part of Run.
+func (v *Resting) ID() dispatch.RunID { return v.run.ID }
+
 // Query is part of Run.
 func (v *Resting) Query(ctx context.Context, ask func(*state.Cores)) error {
 	v.mu.Lock()
@@ -80,7 +83,7 @@ func (v *Resting) List(ctx context.Context, r *wire.ListJobsRequest) (response *
 		return nil, nil
 	}
 	err = v.reading(func(records store.Store) (err error) {
-		l := &listing{records: records, request: r, response: listOfTotals(v.run.Totals, r)}
+		l := &listing{records: records, run: v.run.ID, request: r, response: listOfTotals(v.run.Totals, r)}
 		response, err = l.all(ctx)
 		return err
 	})

@@ -19,6 +19,8 @@ import (
 
 // Run is what the API shows: a run under way, or the records of one.
 type Run interface {
+	// ID is the number of the run.
+	ID() dispatch.RunID
 	// Query calls ask with the cores, which must not be kept or changed.
 	Query(ctx context.Context, ask func(*state.Cores)) error
 	// Change carries out a request, or has the next run do it.
@@ -61,6 +63,14 @@ type Control interface {
 
 var errNotRunning = connect.NewError(connect.CodeFailedPrecondition, fmt.Errorf("nothing runs in this folder; start it with `fairway run`"))
 
+// ofRun returns an error for a request that is about another run.
+func (a *Service) ofRun(r interface{ GetRun() uint32 }) error {
+	if is := uint32(a.run.ID()); r.GetRun() != 0 && r.GetRun() != is {
+		return connect.NewError(connect.CodeNotFound, fmt.Errorf("there is no run %d here any more, or not yet; this folder has run %d", r.GetRun(), is))
+	}
+	return nil
+}
+
 // unknownJob is the error for a job that doesn't exist.
 func unknownJob(name string) error {
 	return connect.NewError(connect.CodeNotFound, fmt.Errorf("there is no job %q; `fairway jobs` lists them", name))
@@ -68,21 +78,25 @@ func unknownJob(name string) error {
 
 // findJob takes the number or the name of a job. A name that is a number is
 // found by name if there is such a job.
-func findJob(core *dispatch.Core, text string) (dispatch.JobID, error) {
-	if id, ok := core.JobNamed(text); ok {
+func findJob(c *state.Cores, text string) (dispatch.JobID, error) {
+	if id, ok := c.Dispatch.JobNamed(c.Run, text); ok {
 		return id, nil
 	}
-	if number, err := strconv.ParseUint(text, 10, 64); err == nil {
-		if _, ok := core.Job(dispatch.JobID(number)); ok {
-			return dispatch.JobID(number), nil
+	if number, err := strconv.ParseUint(text, 10, 32); err == nil {
+		id := dispatch.NewJobID(c.Run, uint32(number))
+		if _, ok := c.Dispatch.Job(id); ok {
+			return id, nil
 		}
 	}
 	return 0, unknownJob(text)
 }
 
 // lookAt asks the state, and returns the error of the question or of ask.
-func (a *Service) lookAt(ctx context.Context, ask func(*state.Cores) error) error {
-	var failure error
+func (a *Service) lookAt(ctx context.Context, r interface{ GetRun() uint32 }, ask func(*state.Cores) error) error {
+	failure := a.ofRun(r)
+	if failure != nil {
+		return failure
+	}
 	if err := a.run.Query(ctx, func(c *state.Cores) { failure = ask(c) }); err != nil {
 		return rpcError(err)
 	}
@@ -91,7 +105,7 @@ func (a *Service) lookAt(ctx context.Context, ask func(*state.Cores) error) erro
 
 // Cancel ends jobs. Those that wait for their outputs become blocked.
 func (a *Service) Cancel(ctx context.Context, r *wire.CancelRequest) (*wire.ChangedJobs, error) {
-	return a.changeJobs(ctx, func(c *state.Cores) ([]dispatch.Input, []dispatch.JobID, error) {
+	return a.changeJobs(ctx, r, func(c *state.Cores) ([]dispatch.Input, []dispatch.JobID, error) {
 		jobs, err := jobsNamed(c, r.GetJobs())
 		return []dispatch.Input{dispatch.Cancel{Jobs: jobs}}, jobs, err
 	})
@@ -100,7 +114,7 @@ func (a *Service) Cancel(ctx context.Context, r *wire.CancelRequest) (*wire.Chan
 // Retry lets jobs run again that failed or were cancelled, or are done and whose stored
 // outputs are lost.
 func (a *Service) Retry(ctx context.Context, r *wire.RetryRequest) (*wire.ChangedJobs, error) {
-	return a.changeJobs(ctx, func(c *state.Cores) ([]dispatch.Input, []dispatch.JobID, error) {
+	return a.changeJobs(ctx, r, func(c *state.Cores) ([]dispatch.Input, []dispatch.JobID, error) {
 		if len(r.GetJobs()) == 0 {
 			jobs := state.FailedJobs(c)
 			return []dispatch.Input{dispatch.RetryJobs{Jobs: jobs}}, jobs, nil
@@ -131,7 +145,10 @@ func (a *Service) retryInputs(c *state.Cores, jobs []dispatch.JobID) (inputs []d
 
 // changeJobs carries out what choose makes of the jobs that there are, and tells
 // how those stand then that it names.
-func (a *Service) changeJobs(ctx context.Context, choose func(*state.Cores) ([]dispatch.Input, []dispatch.JobID, error)) (*wire.ChangedJobs, error) {
+func (a *Service) changeJobs(ctx context.Context, r interface{ GetRun() uint32 }, choose func(*state.Cores) ([]dispatch.Input, []dispatch.JobID, error)) (*wire.ChangedJobs, error) {
+	if err := a.ofRun(r); err != nil {
+		return nil, err
+	}
 	changed := new(wire.ChangedJobs)
 	var jobs []dispatch.JobID
 	err := a.run.Change(ctx, &loop.Request{
@@ -154,7 +171,7 @@ func jobsNamed(c *state.Cores, names []string) ([]dispatch.JobID, error) {
 	jobs := make([]dispatch.JobID, len(names))
 	for i, name := range names {
 		var err error
-		if jobs[i], err = findJob(c.Dispatch, name); err != nil {
+		if jobs[i], err = findJob(c, name); err != nil {
 			return nil, err
 		}
 	}
@@ -167,6 +184,9 @@ func (a *Service) CloseInput(ctx context.Context, r *wire.CloseInputRequest) (*w
 	if a.control == nil {
 		return nil, errNotRunning
 	}
+	if err := a.ofRun(r); err != nil {
+		return nil, err
+	}
 	if err := a.control.CloseInput(ctx, r.GetInput()); err != nil {
 		return nil, rpcError(err)
 	}
@@ -177,6 +197,9 @@ func (a *Service) CloseInput(ctx context.Context, r *wire.CloseInputRequest) (*w
 func (a *Service) Stop(_ context.Context, r *wire.StopRequest) (*wire.StopResponse, error) {
 	if a.control == nil {
 		return nil, errNotRunning
+	}
+	if err := a.ofRun(r); err != nil {
+		return nil, err
 	}
 	a.control.Stop(r.GetDrain())
 	return &wire.StopResponse{}, nil

@@ -37,7 +37,7 @@ func (q *TaskQueue) Sync(ctx context.Context, message *wire.SyncRequest) (*wire.
 	}
 	answer, err := q.Inbox.Sync(ctx, convert.SyncFromWire(message, state.Now()))
 	for _, a := range answer.GetRun() {
-		a.Ticket = q.Claims.Authority.Ticket(a.GetJob(), a.GetAttempt())
+		a.Ticket = q.Claims.Authority.Ticket(a.GetRun(), a.GetJob(), a.GetAttempt())
 	}
 	if caller != nil {
 		access.GrantFiles(q.Claims.Authority.FileKey(), caller.Launch, folder.StoragePrefix, answer)

@@ -75,8 +75,17 @@ func expiry(remaining *durationpb.Duration, at time.Time) time.Time {
 	return at.Add(remaining.AsDuration())
 }
 
+// JobFromWire is the job that a message names by its run and its number there.
+func JobFromWire(m interface {
+	GetRun() uint32
+	GetJob() uint32
+},
+) dispatch.JobID {
+	return dispatch.NewJobID(dispatch.RunID(m.GetRun()), m.GetJob())
+}
+
 func attemptFromWire(a *wire.AttemptRef) dispatch.AttemptRef {
-	return dispatch.AttemptRef{Job: dispatch.JobID(a.GetJob()), Attempt: dispatch.AttemptID(a.GetAttempt())}
+	return dispatch.AttemptRef{Job: JobFromWire(a), Attempt: dispatch.AttemptID(a.GetAttempt())}
 }
 
 func fileFromWire(f *wire.FileRef) dispatch.FileRef {
@@ -104,7 +113,7 @@ func resourcesFromWire(r *wire.Resources) dispatch.Resources {
 // ResultFromWire makes a result of its message, with bounded texts.
 func ResultFromWire(r *wire.Result) dispatch.Result {
 	return dispatch.Result{
-		Job:      dispatch.JobID(r.GetJob()),
+		Job:      JobFromWire(r),
 		Attempt:  dispatch.AttemptID(r.GetAttempt()),
 		Outcome:  dispatch.Outcome(r.GetOutcome()),
 		ExitCode: int(r.GetExitCode()),
@@ -220,7 +229,8 @@ func assignmentToWire(a *dispatch.Assignment) (*wire.Assignment, error) {
 		return nil, fmt.Errorf("payload of job %s: %w", a.Name, err)
 	}
 	return &wire.Assignment{
-		Job:     uint64(a.Job),
+		Run:     uint32(a.Job.Run()),
+		Job:     a.Job.Number(),
 		Attempt: uint64(a.Attempt),
 		Name:    a.Name,
 		Step:    a.Step,
@@ -269,7 +279,8 @@ func ResourcesToWire(r dispatch.Resources) *wire.Resources {
 // ResultToWire makes the message of a result; ResultFromWire gives it back.
 func ResultToWire(r *dispatch.Result) *wire.Result {
 	return &wire.Result{
-		Job:      uint64(r.Job),
+		Run:      uint32(r.Job.Run()),
+		Job:      r.Job.Number(),
 		Attempt:  uint64(r.Attempt),
 		Outcome:  wire.Outcome(r.Outcome),
 		ExitCode: int32(r.ExitCode),

@@ -224,7 +224,7 @@ func (f *Finder) Records(input string, files []flow.InputFile) ([]dispatch.Recor
 	records := make([]dispatch.Record, len(files))
 	for i, file := range files {
 		var err error
-		records[i], err = state.NewRecord(state.InputTable, input+"/"+file.LFN, state.Input{
+		records[i], err = state.NewRecord(state.InputTable, f.Run, input+"/"+file.LFN, state.Input{
 			Input: input, LFN: file.LFN, PFN: file.PFN, Identity: file.Identity, Stamp: f.Contents.StampOf(file.PFN),
 		})
 		if err != nil {

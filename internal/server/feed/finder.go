@@ -27,7 +27,8 @@ import (
 type Finder struct {
 	folder   string // of the workflow; patterns are relative to it
 	places   storage.Places
-	State    string // its identity; empty: none yet
+	State    string         // its identity; empty: none yet
+	Run      dispatch.RunID // that the files are found for; its records bear it
 	element  storage.Element
 	Contents *contents
 	Dry      bool // only: files of traces are not made

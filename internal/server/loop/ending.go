@@ -44,7 +44,6 @@ type Ending struct {
 	phase   phase
 	asked   bool  // a person ended it
 	fatal   bool  // the run cannot go on at all
-	failed  int   // jobs that failed for good
 	publish error // publications that were given up
 
 	// Effects that were let out, or will be, and are not confirmed. They are those of
@@ -130,7 +129,6 @@ func (e *Ending) observe(event *dispatch.Event) {
 		e.Note(fmt.Sprintf("a stored file is lost, and made again by job %s when it is needed: %s", event.Name, event.Reason))
 	}
 	if event.Kind == dispatch.JobFailed {
-		e.failed++
 		e.Problem(fmt.Sprintf("job %s failed: %s", event.Name, event.Reason))
 	}
 }
@@ -179,23 +177,31 @@ func (e *Ending) advance(l *Loop) {
 	}
 }
 
-// enter begins a phase, and tells dispatch.
+// enter begins a phase, and tells dispatch: what becomes of the run, and that the
+// pilots, which serve no other run here, are to leave.
 func (e *Ending) enter(l *Loop, to phase) {
 	e.phase, e.leaveBy = to, time.Time{}
-	if err := l.stepDispatch(dispatch.Stop{Drain: to == draining}); err != nil {
-		e.fail(fmt.Errorf("ending the run: %w", err))
-		e.phase = over
+	var end dispatch.Input = dispatch.StopRun{Run: l.Cores.Run, Drain: to == draining}
+	if to == draining && !e.asked && !e.fatal {
+		end = dispatch.CompleteRun{Run: l.Cores.Run}
 	}
-	l.propagate()
+	for _, in := range []dispatch.Input{end, dispatch.Stop{Drain: to == draining}} {
+		if err := l.stepDispatch(in); err != nil {
+			e.fail(fmt.Errorf("ending the run: %w", err))
+			e.phase = over
+		}
+		l.propagate()
+	}
 }
 
 // nothingToDo says that no job can run any more, or none may.
 func (e *Ending) nothingToDo(l *Loop) bool {
-	if e.fatal || e.failed > 0 && !l.KeepGoing {
+	run, _ := l.Dispatch.Run(l.Cores.Run)
+	if e.fatal || run.State != dispatch.RunGoing {
 		return true
 	}
-	totals := l.Dispatch.Totals()
-	if totals.ByState[dispatch.Waiting]+totals.ByState[dispatch.Ready]+executing(&totals) > 0 {
+	totals := &run.Totals
+	if totals.ByState[dispatch.Waiting]+totals.ByState[dispatch.Ready]+executing(totals) > 0 {
 		return false
 	}
 	return l.Tally.Finished || l.InputsClosed() && l.waker.wanted[byFlow].IsZero()

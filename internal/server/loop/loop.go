@@ -72,7 +72,6 @@ type Config struct {
 	Files        Files
 	InputsClosed func() bool // no more files will come
 
-	KeepGoing   bool          // go on after a job has failed with what doesn't depend on it
 	LeaveTime   time.Duration // that pilots which are to leave may take
 	CommitDelay time.Duration // the least time between the starts of two large transactions
 
@@ -361,7 +360,10 @@ func (l *Loop) stepFlow(in flow.Input) error {
 	if err != nil {
 		return err
 	}
-	l.gathering.records = append(l.gathering.records, effects.Persist...)
+	for _, r := range effects.Persist {
+		r.Run = l.Cores.Run
+		l.gathering.records = append(l.gathering.records, r)
+	}
 	l.waker.want(byFlow, effects.WakeAt)
 	l.Tally.ObserveFlow(&effects)
 	for _, note := range effects.Notes {
@@ -369,14 +371,14 @@ func (l *Loop) stepFlow(in flow.Input) error {
 	}
 	var inputs []dispatch.Input
 	if len(effects.AddFiles) > 0 {
-		inputs = append(inputs, dispatch.AddFiles{Files: effects.AddFiles})
+		inputs = append(inputs, dispatch.AddFiles{Run: l.Cores.Run, Files: effects.AddFiles})
 	}
 	if len(effects.Submit) > 0 {
 		jobs, err := convert.JobsWithPayload(effects.Submit)
 		if err != nil {
 			return err
 		}
-		inputs = append(inputs, dispatch.Submit{Jobs: jobs})
+		inputs = append(inputs, dispatch.Submit{Run: l.Cores.Run, Jobs: jobs})
 	}
 	for _, in := range inputs {
 		if err := l.stepDispatch(in); err != nil {

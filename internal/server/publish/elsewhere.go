@@ -87,7 +87,7 @@ func (s standing) done(mark string) standing {
 }
 
 func (s *standing) record() (dispatch.Record, error) {
-	return state.NewRecord(elsewhereTable, s.Place+"\x00"+s.LFN, s)
+	return state.NewRecord(elsewhereTable, 0, s.Place+"\x00"+s.LFN, s)
 }
 
 // turns are the numbers of servers that publish at one place.
@@ -237,7 +237,7 @@ func (e *destination) take(ctx context.Context) error {
 }
 
 func (e *destination) keepTurns(ctx context.Context, next turns) error {
-	record, err := state.NewRecord(turnTable, e.place, next)
+	record, err := state.NewRecord(turnTable, 0, e.place, next)
 	if err == nil {
 		err = e.keep(ctx, record)
 	}

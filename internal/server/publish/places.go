@@ -9,6 +9,7 @@ import (
 
 	"fairway/internal/dispatch"
 	"fairway/internal/server/folder"
+	"fairway/internal/server/state"
 	"fairway/internal/storage"
 	"fairway/internal/storage/elements"
 	"fairway/internal/store"
@@ -34,9 +35,9 @@ func escapePath(name string) string { return (&url.URL{Path: name}).EscapedPath(
 
 // tidyElsewhere removes what earlier runs published at this place and this one does
 // not make, or has it kept for good.
-func (f *Files) tidyElsewhere(core *dispatch.Core, keep bool) error {
+func (f *Files) tidyElsewhere(c *state.Cores, keep bool) error {
 	ctx, e := context.Background(), f.elsewhere
-	names := e.obsolete(written(core), false)
+	names := e.obsolete(written(c), false)
 	if len(names) == 0 {
 		return nil
 	}
@@ -73,12 +74,12 @@ func (f *Files) tidyElsewhere(core *dispatch.Core, keep bool) error {
 
 // RemovalsAt are the names of results at a place that would go at the end of a run
 // that succeeds.
-func RemovalsAt(ctx context.Context, records store.Store, place string, core *dispatch.Core) (names []string, err error) {
+func RemovalsAt(ctx context.Context, records store.Store, place string, c *state.Cores) (names []string, err error) {
 	e := &destination{place: place}
 	if err := e.load(ctx, records); err != nil {
 		return nil, err
 	}
-	return e.obsolete(written(core), false), nil
+	return e.obsolete(written(c), false), nil
 }
 
 // cleanElsewhere removes what a state has published at any place, and tells what

@@ -102,7 +102,7 @@ func (s *published) forget(lfn string) dispatch.Record {
 }
 
 func (r *publishedRecord) record() (dispatch.Record, error) {
-	return state.NewRecord(publishedTable, r.LFN, r)
+	return state.NewRecord(publishedTable, 0, r.LFN, r)
 }
 
 // holds says whether the stored file of a PFN stands under a name: another link

@@ -95,10 +95,10 @@ func (n Stored) Add(pfns ...string) {
 }
 
 // StoredOf are the stored files of a run.
-func StoredOf(core *dispatch.Core) Stored {
+func StoredOf(c *state.Cores) Stored {
 	needed := Stored{}
-	for job := range core.Jobs(0) {
-		detail, _ := core.Detail(job.ID)
+	for job := range c.Dispatch.Jobs(c.Run, 0) {
+		detail, _ := c.Dispatch.Detail(job.ID)
 		for _, file := range detail.Writes {
 			needed.Add(file.PFN)
 		}

@@ -21,10 +21,10 @@ import (
 )
 
 // written is what the jobs of a run wrote, by LFN: the last version of each file.
-func written(core *dispatch.Core) map[string]dispatch.FileView {
+func written(c *state.Cores) map[string]dispatch.FileView {
 	last := map[string]dispatch.FileView{}
-	for job := range core.Jobs(0) {
-		detail, _ := core.Detail(job.ID)
+	for job := range c.Dispatch.Jobs(c.Run, 0) {
+		detail, _ := c.Dispatch.Detail(job.ID)
 		for _, file := range detail.Writes {
 			if before, ok := last[file.File.LFN]; !file.Pattern && (!ok || before.File.Version < file.File.Version) {
 				last[file.File.LFN] = file
@@ -42,7 +42,7 @@ func (f *Files) Restore(c *state.Cores, lost []dispatch.LostFile) (files []dispa
 	for _, file := range lost {
 		gone[file.PFN] = true
 	}
-	for _, file := range written(c.Dispatch) {
+	for _, file := range written(c) {
 		if !file.Publish || !file.Published || file.PFN == "" || gone[file.PFN] || f.stands(file) {
 			continue
 		}
@@ -128,14 +128,14 @@ func (f *Files) retain(names []string) error {
 
 // Tidy removes results of earlier runs that a run which has succeeded does not make,
 // or has them kept for good. A person's own files stay.
-func (f *Files) Tidy(core *dispatch.Core, keep bool) error {
+func (f *Files) Tidy(c *state.Cores, keep bool) error {
 	if f.InputsGone {
 		return nil
 	}
 	if f.elsewhere != nil {
-		return f.tidyElsewhere(core, keep)
+		return f.tidyElsewhere(c, keep)
 	}
-	obsolete := f.results.obsolete(written(core), false)
+	obsolete := f.results.obsolete(written(c), false)
 	if keep {
 		return f.retain(obsolete)
 	}
@@ -204,7 +204,7 @@ func publishedIn(ctx context.Context, folders folder.Layout) (*published, error)
 }
 
 // Removals are the names of results that would go at the end of a run that succeeds.
-func Removals(ctx context.Context, records store.Store, folders folder.Layout, core *dispatch.Core) (names []string, err error) {
+func Removals(ctx context.Context, records store.Store, folders folder.Layout, c *state.Cores) (names []string, err error) {
 	s, err := loadPublished(ctx, records, folders)
 	if err != nil {
 		return nil, err
@@ -214,7 +214,7 @@ func Removals(ctx context.Context, records store.Store, folders folder.Layout, c
 		return nil, folder.IgnoreMissing(err)
 	}
 	defer func() { _ = results.Close() }()
-	for _, lfn := range s.obsolete(written(core), false) {
+	for _, lfn := range s.obsolete(written(c), false) {
 		if ours, err := s.isOurs(results, lfn); err == nil && ours {
 			names = append(names, lfn)
 		}

@@ -16,7 +16,7 @@ import (
 	"fairway/internal/wire"
 )
 
-// AttemptTable has one record for each attempt that ended, by job and attempt:
+// AttemptTable has one record of the run for each attempt that ended, by job and attempt:
 // a wire.AttemptDetail. Nothing is decided by them; they are for people.
 const AttemptTable = "server_attempt"
 
@@ -25,12 +25,12 @@ const AttemptTable = "server_attempt"
 type attempts map[dispatch.JobID][][]byte
 
 func attemptKey(job dispatch.JobID, attempt dispatch.AttemptID) string {
-	return fmt.Sprintf("%010d/%016x", uint64(job), uint64(attempt))
+	return fmt.Sprintf("%010d/%016x", job.Number(), uint64(attempt))
 }
 
 // AttemptKeys are those of the attempts of a job: from one on and below another.
 func AttemptKeys(job dispatch.JobID) (from, below string) {
-	return fmt.Sprintf("%010d/", uint64(job)), fmt.Sprintf("%010d0", uint64(job)) // 0 follows /
+	return fmt.Sprintf("%010d/", job.Number()), fmt.Sprintf("%010d0", job.Number()) // 0 follows /
 }
 
 // Record notes an attempt that ended, and returns what makes that durable.
@@ -46,24 +46,24 @@ func (a attempts) Record(e *dispatch.Event) (dispatch.Record, error) {
 		return dispatch.Record{}, fmt.Errorf("attempt %d of job %s: %w", e.Result.Attempt, e.Name, err)
 	}
 	a[e.Job] = append(a[e.Job], body)
-	return dispatch.Record{Table: AttemptTable, Key: attemptKey(e.Job, e.Result.Attempt), Body: body}, nil
+	return dispatch.Record{Table: AttemptTable, Run: e.Job.Run(), Key: attemptKey(e.Job, e.Result.Attempt), Body: body}, nil
 }
 
-func parseAttemptKey(key string) (dispatch.JobID, dispatch.AttemptID, error) {
-	job, attempt, _ := strings.Cut(key, "/")
-	n, err := strconv.ParseUint(job, 10, 64)
+func parseAttemptKey(r dispatch.Record) (dispatch.JobID, dispatch.AttemptID, error) {
+	job, attempt, _ := strings.Cut(r.Key, "/")
+	n, err := strconv.ParseUint(job, 10, 32)
 	m, err2 := strconv.ParseUint(attempt, 16, 64)
 	if err := errors.Join(err, err2); err != nil {
-		return 0, 0, fmt.Errorf("record %s %s: %w", AttemptTable, key, err)
+		return 0, 0, fmt.Errorf("record %s %s: %w", AttemptTable, r.Key, err)
 	}
-	return dispatch.JobID(n), dispatch.AttemptID(m), nil
+	return dispatch.NewJobID(r.Run, uint32(n)), dispatch.AttemptID(m), nil
 }
 
 // LoadAttempts is given the records in the order of their keys.
 func LoadAttempts(records []dispatch.Record) (attempts, error) {
 	a := attempts{}
 	for _, r := range records {
-		job, _, err := parseAttemptKey(r.Key)
+		job, _, err := parseAttemptKey(r)
 		if err != nil {
 			return nil, err
 		}
@@ -77,7 +77,7 @@ func (a attempts) Of(job dispatch.JobID) ([]*wire.AttemptDetail, error) {
 	for i, body := range a[job] {
 		details[i] = new(wire.AttemptDetail)
 		if err := proto.Unmarshal(body, details[i]); err != nil {
-			return nil, fmt.Errorf("attempt %d of job %d: %w", i+1, job, err)
+			return nil, fmt.Errorf("attempt %d of job %d: %w", i+1, job.Number(), err)
 		}
 	}
 	return details, nil

@@ -3,6 +3,7 @@ package state
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
@@ -13,6 +14,7 @@ import (
 // three change together, one input at a time; whoever gets them may only read, while
 // the call lasts. Of a run that has ended there is no flow.
 type Cores struct {
+	Run      dispatch.RunID // that Flow makes the jobs of; all others are none of its business
 	Dispatch *dispatch.Core
 	Flow     *flow.Flow
 	Tally    *Tally
@@ -27,7 +29,7 @@ type Loaded struct {
 }
 
 // Load makes the cores of a run from records.
-func Load(ctx context.Context, source Source, workflow *flow.Workflow, parameters map[string]string, config dispatch.Config) (*Loaded, error) {
+func Load(ctx context.Context, source Source, run dispatch.RunID, workflow *flow.Workflow, parameters map[string]string, config dispatch.Config) (*Loaded, error) {
 	records, err := LoadTables(ctx, source, append(dispatch.Tables(), flow.TableRun, flow.TableLog))
 	if err != nil {
 		return nil, err
@@ -36,12 +38,13 @@ func Load(ctx context.Context, source Source, workflow *flow.Workflow, parameter
 	if err != nil {
 		return nil, fmt.Errorf("loading the jobs: %w", err)
 	}
-	steps, err := flow.Load(workflow, parameters, records)
+	own := slices.DeleteFunc(slices.Clone(records), func(r dispatch.Record) bool { return r.Run != run })
+	steps, err := flow.Load(workflow, parameters, own)
 	if err != nil {
 		return nil, fmt.Errorf("loading the workflow: %w", err)
 	}
 	counts, err := loadTally(ctx, source, steps.Workflow().Name, steps.Workflow().Steps())
-	return &Loaded{Cores: Cores{Dispatch: jobs, Flow: steps, Tally: counts}, Effects: effects, Records: records}, err
+	return &Loaded{Cores: Cores{Run: run, Dispatch: jobs, Flow: steps, Tally: counts}, Effects: effects, Records: records}, err
 }
 
 func loadTally(ctx context.Context, s Source, workflow string, steps []string) (*Tally, error) {
@@ -89,16 +92,16 @@ func LoadEnded(ctx context.Context, records store.Store, run *Run) (*Cores, erro
 	if err != nil {
 		return nil, err
 	}
-	return &Cores{Dispatch: core, Tally: counts}, nil
+	return &Cores{Run: run.ID, Dispatch: core, Tally: counts}, nil
 }
 
 // FailedJobs are the jobs that failed for good.
 func FailedJobs(c *Cores) []dispatch.JobID {
 	var failed []dispatch.JobID
-	if c.Dispatch.Totals().ByState[dispatch.Failed] == 0 {
+	if run, _ := c.Dispatch.Run(c.Run); run.Totals.ByState[dispatch.Failed] == 0 {
 		return nil
 	}
-	for job := range c.Dispatch.Jobs(0) {
+	for job := range c.Dispatch.Jobs(c.Run, 0) {
 		if job.State == dispatch.Failed {
 			failed = append(failed, job.ID)
 		}

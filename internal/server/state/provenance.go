@@ -3,6 +3,8 @@ package state
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
@@ -38,12 +40,16 @@ func ProvenanceOf(ctx context.Context, s Source, made []dispatch.Made) (kept []d
 	if err != nil {
 		return nil, nil, err
 	}
-	attempts, hosts := make(map[string][]byte, len(ended)), LoadHosts(pilots)
+	attempts, hosts := make(map[dispatch.AttemptID][]byte, len(ended)), LoadHosts(pilots)
 	for _, r := range ended {
-		attempts[r.Key] = r.Body
+		_, attempt, err := parseAttemptKey(r)
+		if err != nil {
+			return nil, nil, err
+		}
+		attempts[attempt] = r.Body
 	}
 	for i := range made {
-		key := attemptKey(made[i].Job, made[i].Attempt)
+		key := made[i].Attempt
 		p, err := provenance(&made[i], attempts[key], hosts)
 		if err != nil {
 			return nil, nil, err
@@ -55,14 +61,7 @@ func ProvenanceOf(ctx context.Context, s Source, made []dispatch.Made) (kept []d
 		kept = append(kept, dispatch.Record{Table: ProvenanceTable, Key: ProvenanceKey(made[i].Name, made[i].Key), Body: body})
 		delete(attempts, key)
 	}
-	for key := range attempts {
-		_, attempt, err := parseAttemptKey(key)
-		if err != nil {
-			return nil, nil, err
-		}
-		others = append(others, attempt)
-	}
-	return kept, others, nil
+	return kept, slices.Collect(maps.Keys(attempts)), nil
 }
 
 func provenance(made *dispatch.Made, attempt []byte, hosts Hosts) (*wire.Provenance, error) {
@@ -92,7 +91,7 @@ func provenance(made *dispatch.Made, attempt []byte, hosts Hosts) (*wire.Provena
 
 // partSource is what some records of a table are loaded from.
 type partSource interface {
-	LoadPart(ctx context.Context, table, from, below string, most int) ([]dispatch.Record, error)
+	LoadPart(ctx context.Context, table string, run dispatch.RunID, from, below string, most int) ([]dispatch.Record, error)
 }
 
 // provenanceShown is how many results of one job are looked at.
@@ -107,7 +106,7 @@ func LoadProvenance(ctx context.Context, s partSource, job, key string) (*wire.P
 		from = ProvenanceKey(job, key)
 		below = from + "\x00"
 	}
-	records, err := s.LoadPart(ctx, ProvenanceTable, from, below, provenanceShown)
+	records, err := s.LoadPart(ctx, ProvenanceTable, 0, from, below, provenanceShown)
 	if err != nil {
 		return nil, err
 	}

@@ -39,6 +39,7 @@ const Form = 2
 
 // Run is what is durable of a run as a whole.
 type Run struct {
+	ID         dispatch.RunID    `json:"-"` // that of its record; 0: nothing was run
 	Form       int               `json:"form,omitempty"`
 	Workflow   string            `json:"workflow"` // its name
 	File       string            `json:"file"`
@@ -62,8 +63,8 @@ type Run struct {
 	Totals []dispatch.StepTotals `json:"totals,omitempty"`
 }
 
-// Record is the one record of RunTable.
-func (r *Run) Record() (dispatch.Record, error) { return NewRecord(RunTable, runKey, r) }
+// Record is the one record of the run in RunTable.
+func (r *Run) Record() (dispatch.Record, error) { return NewRecord(RunTable, r.ID, runKey, r) }
 
 // Deferred is a request of a person to a run that was not under way: to retry or
 // cancel jobs. It is durable, shown as if it were done, and the first thing that the
@@ -142,25 +143,41 @@ func (s Stamp) Like(other Stamp) bool {
 }
 
 // NewRecord makes a record whose body is JSON.
-func NewRecord(table, key string, body any) (dispatch.Record, error) {
+func NewRecord(table string, run dispatch.RunID, key string, body any) (dispatch.Record, error) {
 	bytes, err := json.Marshal(body)
 	if err != nil {
 		return dispatch.Record{}, fmt.Errorf("record %s %s: %w", table, key, err)
 	}
-	return dispatch.Record{Table: table, Key: key, Body: bytes}, nil
+	return dispatch.Record{Table: table, Run: run, Key: key, Body: bytes}, nil
 }
 
-// LoadRun returns nil if nothing was run in this folder yet.
+// LoadRun returns the last run, or nil if nothing was run in this folder yet.
 func LoadRun(ctx context.Context, s Source) (*Run, error) {
 	records, err := s.Load(ctx, RunTable)
 	if err != nil || len(records) == 0 {
 		return nil, err
 	}
-	run := new(Run)
-	if err := json.Unmarshal(records[0].Body, run); err != nil {
-		return nil, fmt.Errorf("record %s %s: %w", RunTable, records[0].Key, err)
+	last := records[len(records)-1]
+	run := &Run{ID: last.Run}
+	if err := json.Unmarshal(last.Body, run); err != nil {
+		return nil, fmt.Errorf("record %s %d: %w", RunTable, last.Run, err)
+	}
+	for i := range run.Deferred {
+		run.Deferred[i].bear(run.ID)
 	}
 	return run, nil
+}
+
+// bear gives what is named the run, where it has none: earlier versions knew one only.
+func (d *Deferred) bear(run dispatch.RunID) {
+	for _, list := range [][]dispatch.JobID{d.Retry, d.Cancel} {
+		for i, id := range list {
+			list[i] = dispatch.NewJobID(run, id.Number())
+		}
+	}
+	for i := range d.Lost {
+		d.Lost[i].File.Run = run
+	}
 }
 
 // LoadInputs reads the records of InputTable, in the order of their keys.

@@ -140,13 +140,13 @@ func (t *Tally) ObserveFlow(e *flow.Effects) {
 }
 
 // Steps reports on each step, in the order of the workflow.
-func (t *Tally) Steps(core *dispatch.Core) []*wire.StepProgress {
+func (t *Tally) Steps(c *Cores) []*wire.StepProgress {
 	totals := make(map[string]dispatch.Totals, len(t.order))
 	for _, name := range t.order {
 		totals[name] = dispatch.Totals{}
 	}
 	names := slices.Clone(t.order)
-	for _, s := range core.Steps() {
+	for _, s := range c.Dispatch.Steps(c.Run) {
 		if _, listed := totals[s.Step]; !listed {
 			names = append(names, s.Step) // of a trace
 		}
@@ -178,10 +178,11 @@ func stepProgress(name string, totals dispatch.Totals, final bool) *wire.StepPro
 }
 
 // Summary is for the end, and for the line below the progress bars.
-func (t *Tally) Summary(core *dispatch.Core) *wire.Summary {
+func (t *Tally) Summary(c *Cores) *wire.Summary {
+	run, _ := c.Dispatch.Run(c.Run)
 	s := &t.Sums
 	return &wire.Summary{
-		Jobs:             int64(core.Totals().Jobs),
+		Jobs:             int64(run.Totals.Jobs),
 		Attempts:         s.attempts,
 		CacheHits:        s.hits,
 		CacheMisses:      s.misses,
@@ -259,12 +260,12 @@ func (p *pace) estimate(now time.Time, rest map[string]int) time.Duration {
 
 // Left estimates the time to the end of the run, or gives 0. While jobs may
 // still be made nothing is said.
-func (t *Tally) Left(core *dispatch.Core) time.Duration {
+func (t *Tally) Left(c *Cores) time.Duration {
 	if !t.Finished {
 		return 0
 	}
 	rest := map[string]int{}
-	for _, s := range core.Steps() {
+	for _, s := range c.Dispatch.Steps(c.Run) {
 		for _, state := range []dispatch.State{dispatch.Waiting, dispatch.Ready, dispatch.Assigned, dispatch.Running} {
 			if n := s.ByState[state]; n > 0 {
 				rest[s.Step] += n

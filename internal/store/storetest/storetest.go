@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -36,6 +37,7 @@ func Run(t *testing.T, open Maker) {
 		{"EmptyBodyIsARecord", emptyBodyIsARecord},
 		{"LoadsInKeyOrder", loadsInKeyOrder},
 		{"LoadsParts", loadsParts},
+		{"KeepsRunsApart", keepsRunsApart},
 		{"TakesLargeTransactions", takesLargeTransactions},
 		{"TakesLargeBodies", takesLargeBodies},
 		{"RefusesEndedContext", refusesEndedContext},
@@ -82,11 +84,19 @@ func wantTable(t testing.TB, s store.Store, table string, want map[string]string
 		if r.Table != table || r.Body == nil {
 			t.Fatalf("loading %s gave %+v", table, r)
 		}
-		got[r.Key] = string(r.Body)
+		got[nameOf(r)] = string(r.Body)
 	}
 	if !maps.Equal(got, want) {
 		t.Fatalf("table %s holds %v, want %v", table, got, want)
 	}
+}
+
+// nameOf is the key of a record, after its run if it has one.
+func nameOf(r dispatch.Record) string {
+	if r.Run == 0 {
+		return r.Key
+	}
+	return fmt.Sprintf("%d/%s", r.Run, r.Key)
 }
 
 func record(table, key, body string) dispatch.Record {
@@ -168,7 +178,7 @@ func loadsParts(t *testing.T, open Maker) {
 		{"2", "3", 9, ""},
 		{"03", "09", 0, ""},
 	} {
-		records, err := s.LoadPart(context.Background(), "job", c.from, c.below, c.most)
+		records, err := s.LoadPart(context.Background(), "job", 0, c.from, c.below, c.most)
 		var got []string
 		for _, r := range records {
 			if got = append(got, r.Key); string(r.Body) != "job" || r.Table != "job" {
@@ -178,6 +188,34 @@ func loadsParts(t *testing.T, open Maker) {
 		if err != nil || strings.Join(got, " ") != c.want {
 			t.Errorf("%+v: got %q, %v", c, got, err)
 		}
+	}
+}
+
+// Records of one table and key that bear different runs are different ones.
+func keepsRunsApart(t *testing.T, open Maker) {
+	folder := t.TempDir()
+	s := mustOpen(t, open, folder)
+	large := strings.Repeat("large", 5000)
+	of := func(run dispatch.RunID, key, body string) dispatch.Record {
+		return dispatch.Record{Table: "job", Run: run, Key: key, Body: []byte(body)}
+	}
+	mustApply(t, s, of(10, "1", "ten"), of(2, "2", "two"), of(2, "1", large), record("job", "1", "none"), of(math.MaxUint32, "1", "last"))
+	mustApply(t, s, of(10, "1", large), dispatch.Record{Table: "job", Key: "1"})
+	mustApply(t, s, of(2, "1", "small"))
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = mustOpen(t, open, folder)
+	var order []string
+	for _, r := range mustLoad(t, s, "job") {
+		order = append(order, nameOf(r)+" "+string(r.Body))
+	}
+	if want := []string{"2/1 small", "2/2 two", "10/1 " + large, "4294967295/1 last"}; !slices.Equal(order, want) {
+		t.Fatalf("got %q", order)
+	}
+	part, err := s.LoadPart(context.Background(), "job", 2, "1", "9", 9)
+	if err != nil || len(part) != 2 || nameOf(part[0]) != "2/1" || nameOf(part[1]) != "2/2" {
+		t.Fatalf("got %v, %v", part, err)
 	}
 }
 
@@ -282,6 +320,7 @@ func drawRecords(t *rapid.T) []dispatch.Record {
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) dispatch.Record {
 		r := dispatch.Record{
 			Table: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "table"),
+			Run:   rapid.SampledFrom([]dispatch.RunID{0, 1, math.MaxUint32}).Draw(t, "run"),
 			Key:   rapid.StringMatching(`[a-e]{1,2}`).Draw(t, "key"),
 		}
 		if !rapid.Bool().Draw(t, "delete") {
@@ -300,9 +339,9 @@ func drawRecords(t *rapid.T) []dispatch.Record {
 func applyToModel(model map[string]map[string]string, records []dispatch.Record) {
 	for _, r := range records {
 		if r.Body == nil {
-			delete(model[r.Table], r.Key)
+			delete(model[r.Table], nameOf(r))
 		} else {
-			model[r.Table][r.Key] = string(r.Body)
+			model[r.Table][nameOf(r)] = string(r.Body)
 		}
 	}
 }

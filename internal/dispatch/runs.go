@@ -1,0 +1,314 @@
+package dispatch
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+
+	"fairway/internal/dispatch/rows"
+)
+
+// RunID names a run for ever: runs of one store are numbered from 1, and no number is
+// given twice.
+type RunID uint32
+
+// Run is what a caller says of a run: one submission of a workflow, with jobs and files
+// of its own.
+type Run struct {
+	ID   RunID
+	Name string // for people
+	// KeepGoing has the run go on after one of its jobs has failed for good. Otherwise
+	// nothing more of it is started then.
+	KeepGoing bool
+}
+
+// RunState is where a run stands.
+type RunState uint8
+
+// The states of a run. Only jobs of a run that is Going are given to pilots; Ready ones
+// of the others stay Ready.
+const (
+	RunGoing    RunState = iota
+	RunDraining          // what runs may end, nothing more is started
+	RunStopping          // what runs is ended
+	RunEnded             // nothing of it runs, and nothing will before a SetRun
+)
+
+var runStateNames = [...]string{RunGoing: "going", RunDraining: "draining", RunStopping: "stopping", RunEnded: "ended"}
+
+// String returns the state in a word.
+func (s RunState) String() string { return nameOf(runStateNames[:], int(s)) }
+
+// standing says for people what the state means for what is ready.
+func (s RunState) standing() string {
+	switch s {
+	case RunGoing:
+		return "goes on"
+	case RunEnded:
+		return "has ended"
+	}
+	return "is being ended"
+}
+
+// runs are the runs that have not been retired. They share pilots, caches and the
+// results of earlier runs; all else belongs to one of them.
+//
+// Invariants:
+//   - A job and a file belong to one run, which never changes; a request joins a job and
+//     a file of one run.
+//   - A number is never given twice: last is durable.
+//   - ending lists the runs that may come to their end by themselves.
+type runs struct {
+	*step
+	journal *journal
+
+	byID    map[RunID]*run
+	inOrder []*run // by ID
+	ending  []*run // complete or halted, and not ended
+	last    RunID
+}
+
+// run is a run with what it owns. It lives until it is retired. What is said of it and
+// its state change by methods of runs alone; the queue changes its jobs, files its files.
+type run struct {
+	Run
+	state    RunState
+	complete bool   // no more jobs will be submitted
+	reason   string // for a person: why it does not go on
+
+	// Its jobs. Their numbers count from 1; spans say in which rows they stand.
+	jobs      uint32
+	spans     []span
+	names     rows.Names // to numbers
+	steps     map[string]*jobStep
+	stepOrder []*jobStep // in the order of their first job
+	totals    Totals
+
+	files namespace
+}
+
+// span says that jobs of a run which follow each other by number do so by row, from
+// these on up to the next span.
+type span struct{ number, row uint32 }
+
+// jobStep is a step of one run.
+type jobStep struct {
+	StepTotals
+	run *run
+}
+
+// namespace is the files of a run: two runs may use one LFN for different files.
+type namespace struct {
+	run      RunID
+	table    rows.Table[file]
+	names    rows.Names
+	patterns map[string]*file // the locations of patterns
+}
+
+func newRuns(s *step, jn *journal) runs {
+	return runs{step: s, journal: jn, byID: make(map[RunID]*run)}
+}
+
+func (rs *runs) add(id RunID) *run {
+	r := &run{
+		Run: Run{ID: id}, names: rows.NewNames(), steps: make(map[string]*jobStep),
+		files: namespace{run: id, names: rows.NewNames(), patterns: make(map[string]*file)},
+	}
+	rs.byID[id] = r
+	rs.inOrder = append(rs.inOrder, r)
+	rs.last = max(rs.last, id)
+	return r
+}
+
+func (rs *runs) remove(r *run) {
+	delete(rs.byID, r.ID)
+	rs.inOrder = slices.DeleteFunc(rs.inOrder, func(x *run) bool { return x == r })
+	rs.ending = slices.DeleteFunc(rs.ending, func(x *run) bool { return x == r })
+}
+
+func (rs *runs) get(id RunID) (*run, error) {
+	if r := rs.byID[id]; r != nil {
+		return r, nil
+	}
+	return nil, refuse("dispatch: there is no run %d", id)
+}
+
+// halted says that no job of the run may be started.
+func (r *run) halted() bool { return r.state != RunGoing }
+
+// mayEnd lists a run that comes to its end when nothing of it runs any more.
+func (rs *runs) mayEnd(r *run) {
+	if !slices.Contains(rs.ending, r) {
+		rs.ending = append(rs.ending, r)
+	}
+}
+
+// endAll ends the runs that have come to their end.
+func (rs *runs) endAll() {
+	rs.ending = slices.DeleteFunc(rs.ending, func(r *run) bool {
+		if r.state == RunGoing && !r.complete {
+			return true // it goes on
+		}
+		n := &r.totals.ByState
+		if n[Assigned]+n[Running]+n[Committing] > 0 || r.state == RunGoing && n[Waiting]+n[Ready] > 0 {
+			return false
+		}
+		rs.setState(r, RunEnded, r.reason)
+		rs.event(Event{Kind: RunOver, Run: r.ID, Name: r.Name, Reason: r.reason})
+		return true
+	})
+}
+
+func (rs *runs) setState(r *run, s RunState, reason string) {
+	r.state, r.reason = s, reason
+	rs.journal.persistRun(r)
+}
+
+// row returns the row of a job by its number, which is one of the run's.
+func (r *run) row(number uint32) uint32 {
+	i := len(r.spans) - 1
+	if number < r.spans[i].number {
+		i = sort.Search(len(r.spans), func(i int) bool { return r.spans[i].number > number }) - 1
+	}
+	return r.spans[i].row + number - r.spans[i].number
+}
+
+// took notes that the next job of the run stands in this row, and returns its number.
+func (r *run) took(row uint32) uint32 {
+	r.jobs++
+	if n := len(r.spans); n == 0 || r.spans[n-1].row+r.jobs-r.spans[n-1].number != row {
+		r.spans = append(r.spans, span{r.jobs, row})
+	}
+	return r.jobs
+}
+
+func (r *run) stepNamed(name string) *jobStep {
+	s := r.steps[name]
+	if s == nil {
+		s = &jobStep{StepTotals: StepTotals{Step: name}, run: r}
+		r.steps[name] = s
+		r.stepOrder = append(r.stepOrder, s)
+	}
+	return s
+}
+
+// setRun begins a run, or has one go on.
+func (c *Core) setRun(in Run) error {
+	r := c.runs.byID[in.ID]
+	switch {
+	case r != nil:
+	case in.ID == 0:
+		return refuse("dispatch: a run without a number")
+	case in.ID <= c.runs.last:
+		return refuse("dispatch: run %d is retired; the next one is run %d", in.ID, c.runs.last+1)
+	default:
+		r = c.runs.add(in.ID)
+		c.journal.persistMeta(c.runs.last)
+	}
+	held := r.halted()
+	r.Run, r.complete = in, false
+	c.runs.setState(r, RunGoing, "")
+	if held {
+		c.work.resume = append(c.work.resume, r)
+	}
+	return nil
+}
+
+// resumeRun has the jobs looked at that were Ready while their run was halted.
+func (c *Core) resumeRun(r *run) {
+	for j := range c.queue.of(r) {
+		if j.state == Ready && j.group == nil && !r.halted() {
+			c.queue.setState(j, Waiting)
+			c.work.examine = append(c.work.examine, j)
+		}
+	}
+}
+
+func (c *Core) completeRun(id RunID) error {
+	r, err := c.runs.get(id)
+	if err != nil {
+		return err
+	}
+	if !r.complete {
+		r.complete = true
+		c.journal.persistRun(r)
+	}
+	if r.state != RunEnded {
+		c.runs.mayEnd(r)
+	}
+	return nil
+}
+
+func (c *Core) stopRun(in StopRun) error {
+	r, err := c.runs.get(in.Run)
+	if err != nil {
+		return err
+	}
+	to := RunStopping
+	if in.Drain {
+		to = RunDraining
+	}
+	if to > r.state {
+		c.haltRun(r, to, "stopped by a person")
+	}
+	return nil
+}
+
+// haltRun has nothing more of a run started: its ready jobs are offered to nobody, and
+// what waits at pilots is taken back.
+func (c *Core) haltRun(r *run, to RunState, reason string) {
+	c.runs.setState(r, to, reason)
+	c.runs.mayEnd(r)
+	for j := range c.queue.of(r) {
+		c.placement.unready(j)
+	}
+	for _, p := range c.fleet.inOrder() {
+		c.placement.takeBackQueued(p, r)
+	}
+	if to != RunStopping {
+		return
+	}
+	for j := range c.queue.of(r) {
+		if c.fleet.endAttempts(j); j.state != Waiting {
+			c.placement.requeue(j)
+		}
+	}
+}
+
+// failRun is for a run of which a job has failed for good.
+func (c *Core) failRun(j *job) {
+	if r := j.step.run; !r.KeepGoing && r.state == RunGoing {
+		c.haltRun(r, RunDraining, fmt.Sprintf("job %s failed", j.name))
+	}
+}
+
+// RunView is what there is to say of a run.
+type RunView struct {
+	Run
+	State    RunState
+	Complete bool   // no more jobs will be submitted
+	Reason   string // why it does not go on; empty if it came to its end by itself
+	Totals   Totals
+}
+
+// Runs returns the runs that were not retired, in the order of their numbers.
+func (c *Core) Runs() []RunView {
+	list := make([]RunView, len(c.runs.inOrder))
+	for i, r := range c.runs.inOrder {
+		list[i] = r.view()
+	}
+	return list
+}
+
+// Run returns one run.
+func (c *Core) Run(id RunID) (RunView, bool) {
+	if r := c.runs.byID[id]; r != nil {
+		return r.view(), true
+	}
+	return RunView{}, false
+}
+
+// NextRun is the number that the next new run gets.
+func (c *Core) NextRun() RunID { return c.runs.last + 1 }
+
+func (r *run) view() RunView { return RunView{r.Run, r.state, r.complete, r.reason, r.totals} }
