@@ -57,6 +57,13 @@ func Handler(tokens *Tokens, routes map[string]http.Handler) http.Handler {
 		if _, pattern := mux.Handler(r); err == nil && pattern == "" {
 			err = forbid("the token of a pilot is not good for %.100q: it is for its own Sync; commands of people go through the socket in .fairway/, on the machine of the server", r.URL.Path)
 		}
+		if err == nil && !admit(r, caller.Launch) {
+			err = busy("the launch %s has %d connections already: a pilot needs few", shown(caller.Launch), MaxLaunchConnections)
+		}
+		if err != nil { // nobody waits for the rest of what is not wanted
+			w.Header().Set("Connection", "close")
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(HeaderTime))
+		}
 		switch {
 		case err == nil:
 			mux.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, caller)))
@@ -64,6 +71,8 @@ func Handler(tokens *Tokens, routes map[string]http.Handler) http.Handler {
 			_ = refusals.Write(w, r, err)
 		case connect.CodeOf(err) == connect.CodeUnauthenticated:
 			http.Error(w, sentenceOf(err), http.StatusUnauthorized)
+		case connect.CodeOf(err) == connect.CodeUnavailable:
+			http.Error(w, sentenceOf(err), http.StatusServiceUnavailable)
 		default:
 			http.Error(w, sentenceOf(err), http.StatusForbidden)
 		}
@@ -84,6 +93,7 @@ func NewServer(handler http.Handler, log *slog.Logger) *http.Server {
 		Handler:           handler,
 		ReadHeaderTimeout: HeaderTime,
 		IdleTimeout:       IdleTime,
+		ConnContext:       withConnection,
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}

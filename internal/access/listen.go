@@ -15,7 +15,7 @@ const DefaultListen = ":0"
 // maxInterfaces bounds the addresses of this machine that pilots are told.
 const maxInterfaces = 16
 
-// Listen opens the server's port, and returns the addresses by which pilots may
+// Listen opens the server's port, for a server of [NewServer], and returns the addresses by which pilots may
 // reach it. Where the address names no port, it takes the one that pilots know
 // from before, if that is free, so that they find the server again at once.
 func Listen(address string, before int, a *Authority) (listener net.Listener, addresses []string, err error) {
@@ -49,7 +49,7 @@ func Listen(address string, before int, a *Authority) (listener net.Listener, ad
 	for _, name := range names {
 		addresses = append(addresses, net.JoinHostPort(name, port))
 	}
-	return tls.NewListener(plain, settings), addresses, nil
+	return tls.NewListener(newGate(plain), settings), addresses, nil
 }
 
 // namesOf are the names and addresses by which others may know a host that a
