@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"connectrpc.com/connect"
@@ -282,6 +283,26 @@ func TestSecretsAreForTheirUserOnly(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := ReadConnection(file); err == nil || !strings.Contains(err.Error(), "chmod 600") {
+		t.Error(err)
+	}
+	for _, name := range []string{path, file} {
+		if err := errors.Join(os.Chmod(name, 0o600), os.Rename(name, name+".moved"), os.Symlink(name+".moved", name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := OpenAuthority(path, "id"); err == nil || !strings.Contains(err.Error(), "is a link") {
+		t.Error(err)
+	}
+	if _, err := ReadConnection(file); err == nil || !strings.Contains(err.Error(), "is a link") {
+		t.Error(err)
+	}
+	if err := errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o600), os.Remove(file), os.Mkdir(file, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenAuthority(path, "id"); err == nil || !strings.Contains(err.Error(), "is not a regular file") {
+		t.Error(err)
+	}
+	if _, err := ReadConnection(file); err == nil || !strings.Contains(err.Error(), "is not a regular file") {
 		t.Error(err)
 	}
 	if text := fmt.Sprintf("%v %+v %#v %s", c, c, c, c.Token); strings.Contains(text, string(c.Token)) {

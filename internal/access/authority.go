@@ -235,6 +235,9 @@ func verify(chain []*x509.Certificate, pin string) error {
 // read is refused.
 func readPrivate(path string, limit int64) ([]byte, error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if errors.Is(err, unix.ELOOP) {
+		return nil, fmt.Errorf("%s is a link, and files with secrets are not read through links: put the file itself there", path)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -156,12 +157,14 @@ func TestSlowCallersAreCutOff(t *testing.T) {
 				near, far := net.Pipe()
 				incoming <- far
 				begun := time.Now()
-				go say(near)
+				var saying sync.WaitGroup
+				saying.Go(func() { say(near) })
 				_, err := io.Copy(io.Discard, near)
 				if took := time.Since(begun); took > 2*HeaderTime {
 					t.Errorf("it took %v until it was cut off: %v", took, err)
 				}
 				near.Close()
+				saying.Wait() // time stands still when this function returns
 				close(incoming)
 				server.Close()
 			})

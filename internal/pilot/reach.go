@@ -23,16 +23,19 @@ import (
 // where that is proved to be the same place, and else through the server. Files of
 // other servers it reads itself if it can.
 //
-// A proof of a folder lasts as long as the pilot. A path outside of the folders
+// A proof of a folder lasts until a file is missing there: then it is made once more,
+// since the folder may have been moved. A path outside of the folders
 // that have a mark is the same file if size and time of modification are those
 // that the server sees, as far as the file system here tells the time.
 type reach struct {
 	near    storage.Element // by paths, and from other servers
 	through storage.Element // by the server
-	shared  map[string]served.Reach
+	server  *served.Element
+	places  storage.Places
 
-	mu  sync.Mutex // guards far
-	far map[string]bool
+	mu     sync.Mutex // guards what follows
+	shared map[string]served.Reach
+	far    map[string]bool
 }
 
 var _ storage.Element = (*reach)(nil)
@@ -44,23 +47,45 @@ func newReach(ctx context.Context, line *access.Line, places storage.Places, nea
 	r := &reach{
 		near:    near,
 		through: storage.Limit(storage.Retry(e, storage.DefaultTries, storage.DefaultBackoff, sleep), storage.DefaultTransfers),
-		shared:  map[string]served.Reach{},
+		server:  e,
+		places:  places,
 		far:     map[string]bool{},
 	}
-	marks, err := e.Marks(ctx)
+	return r, r.prove(ctx)
+}
+
+// prove looks which folders are shared now.
+func (r *reach) prove(ctx context.Context) error {
+	marks, err := r.server.Marks(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("which folders are shared with the server: %w", err)
+		return fmt.Errorf("which folders are shared with the server: %w", err)
 	}
+	shared := map[string]served.Reach{}
 	for _, m := range marks {
-		if r.shared[m.Prefix], err = e.Prove(ctx, places, m); err != nil {
-			return nil, fmt.Errorf("whether %s is shared with the server: %w", m.Prefix, err)
+		if shared[m.Prefix], err = r.server.Prove(ctx, r.places, m); err != nil {
+			return fmt.Errorf("whether %s is shared with the server: %w", m.Prefix, err)
 		}
 	}
-	return r, nil
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.shared = shared
+	return nil
+}
+
+// moved says, of an operation here that failed, that it is to be tried through the server:
+// the folder that was shared is not there any more.
+func (r *reach) moved(ctx context.Context, pfn string, err error) bool {
+	if _, marked := r.of(pfn); !marked || !errors.Is(err, fs.ErrNotExist) || r.prove(ctx) != nil {
+		return false
+	}
+	proved, _ := r.of(pfn)
+	return !proved.Reads
 }
 
 // of is what is proved of the folder of a PFN, and false where it has no mark.
 func (r *reach) of(pfn string) (served.Reach, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	for prefix, proved := range r.shared {
 		if strings.HasPrefix(pfn, prefix) {
 			return proved, true
@@ -114,7 +139,11 @@ func (r *reach) Open(ctx context.Context, pfn string) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	return e.Open(ctx, pfn)
+	body, err := e.Open(ctx, pfn)
+	if e != r.through && r.moved(ctx, pfn, err) {
+		return r.through.Open(ctx, pfn)
+	}
+	return body, err
 }
 
 // Get is part of storage.Element.
@@ -123,7 +152,11 @@ func (r *reach) Get(ctx context.Context, pfn, path string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return e.Get(ctx, pfn, path)
+	size, err := e.Get(ctx, pfn, path)
+	if e != r.through && r.moved(ctx, pfn, err) {
+		return r.through.Get(ctx, pfn, path)
+	}
+	return size, err
 }
 
 // Stat is part of storage.Element. It tells what the server sees: by that the
@@ -135,7 +168,11 @@ func (r *reach) Stat(ctx context.Context, pfn string) (storage.Info, error) {
 	case packed:
 		return r.through.Stat(ctx, pfn)
 	case marked && proved.Reads && proved.Exact:
-		return r.near.Stat(ctx, pfn)
+		info, err := r.near.Stat(ctx, pfn)
+		if r.moved(ctx, pfn, err) {
+			return r.through.Stat(ctx, pfn)
+		}
+		return info, err
 	case storage.IsLocal(pfn):
 		return r.through.Stat(ctx, pfn)
 	}
@@ -146,7 +183,10 @@ func (r *reach) Stat(ctx context.Context, pfn string) (storage.Info, error) {
 func (r *reach) Put(ctx context.Context, path, pfn string) error {
 	proved, marked := r.of(pfn)
 	if proved.Reads && proved.Writes || !marked && !storage.IsLocal(pfn) && storage.Scheme(pfn) != served.LogScheme {
-		return r.near.Put(ctx, path, pfn)
+		err := r.near.Put(ctx, path, pfn)
+		if !r.moved(ctx, pfn, err) {
+			return err
+		}
 	}
 	return r.through.Put(ctx, path, pfn)
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,10 @@ import (
 
 const connectVariable = "SERVER_TEST_CONNECT"
 
+// nodeVariable names a folder for sandboxes that is not in that of the workflow, as on a
+// node of a cluster.
+const nodeVariable = "SERVER_TEST_NODE"
+
 // farPilots are processes that know of the server what stands in their connection
 // files. What the files hold is seen.
 func farPilots(seen func(access.Connection)) Site {
@@ -36,7 +41,7 @@ func farPilots(seen func(access.Connection)) Site {
 				Environment: func(name string) ([]string, error) {
 					at, err := way(name, pilot.Config{
 						MilliCPUs: 1000, Memory: 1 << 30, Disk: 1 << 20,
-						SandboxDir: folders.Sandbox, LogDir: folders.Logs,
+						SandboxDir: cmp.Or(os.Getenv(nodeVariable), folders.Sandbox), LogDir: folders.Logs,
 						Storage: folder.StoragePrefix, Element: folders.Storage, Workflow: folders.Workflow,
 					})
 					if err != nil {
@@ -168,6 +173,86 @@ func found(t *testing.T, pattern string) (path string) {
 		t.Fatalf("%s did not appear: %v", pattern, err)
 	}
 	return path
+}
+
+// A folder is copied while its pilots work, and the copy is run: each has its own pilots.
+func TestACopyOfAFolderLeavesItsPilotsAlone(t *testing.T) {
+	root := t.TempDir()
+	write(t, filepath.Join(root, "workflow.yaml"), strings.ReplaceAll(`
+workflow: copied
+steps:
+  only:
+    writes: out
+    command: |
+      echo once >> ROOT/runs
+      while ! [ -e ROOT/go ]; do sleep 0.01; done
+      echo result > "$out"
+`, "ROOT", root))
+	first := startServer(t, root)
+	found(t, filepath.Join(root, "runs"))
+	connection := found(t, filepath.Join(root, ".fairway/pilots/*/*.connect"))
+	before := read(t, connection)
+	duplicate := filepath.Join(t.TempDir(), "copy")
+	if out, err := exec.Command("cp", "-a", root, duplicate).CombinedOutput(); err != nil {
+		t.Log(err, string(out)) // a socket, and files that come and go
+	}
+	second := startServer(t, duplicate)
+	becomes(t, "the job of the copy", func() (int, bool) {
+		text, _ := os.ReadFile(filepath.Join(root, "runs"))
+		return 0, strings.Count(string(text), "once") == 2
+	})
+	if now := read(t, connection); now != before {
+		t.Error("the copy has changed the connection file of the original")
+	}
+	write(t, filepath.Join(root, "go"), "")
+	for at, server := range map[string]*exec.Cmd{root: first, duplicate: second} {
+		if err := server.Wait(); err != nil {
+			t.Error(at, err)
+		}
+		if got := read(t, filepath.Join(at, "results/out")); got != "result\n" {
+			t.Error(at, got)
+		}
+	}
+	if got := read(t, filepath.Join(root, "runs")); strings.Count(got, "once") != 2 {
+		t.Error("jobs ran again:", got)
+	}
+}
+
+// A folder is moved while its server is away and its pilot works. The pilot goes on, and
+// what it makes arrives where the folder is now: nothing comes to be at the old place.
+func TestAFolderIsMovedAwayFromItsPilots(t *testing.T) {
+	outside, root := t.TempDir(), filepath.Join(t.TempDir(), "root")
+	t.Setenv(nodeVariable, t.TempDir())
+	write(t, filepath.Join(root, "workflow.yaml"), strings.ReplaceAll(`
+workflow: moved
+steps:
+  only:
+    writes: out
+    command: |
+      echo once >> OUT/runs
+      while ! [ -e OUT/go ]; do sleep 0.01; done
+      echo result > "$out"
+`, "OUT", outside))
+	first := startServer(t, root)
+	found(t, filepath.Join(outside, "runs"))
+	_ = first.Process.Kill()
+	_ = first.Wait()
+	now := root + "-moved"
+	if err := os.Rename(root, now); err != nil {
+		t.Fatal(err)
+	}
+	second := startServer(t, now)
+	write(t, filepath.Join(outside, "go"), "")
+	if err := second.Wait(); err != nil {
+		t.Error(err)
+	}
+	if got := read(t, filepath.Join(now, "results/out")); got != "result\n" {
+		t.Error(got)
+	}
+	if _, err := os.Lstat(root); err == nil {
+		out, _ := exec.Command("find", root).CombinedOutput()
+		t.Errorf("at the old place there is:\n%s", out)
+	}
 }
 
 // The server is killed and comes back at another address. Meanwhile a pilot has ended

@@ -76,7 +76,10 @@ func OpenConnections(folder string, authority *access.Authority, addresses []str
 	}
 	c.good = map[string]bootstrap.Program{c.program.Hash: c.program}
 	for _, file := range connectionsIn(folder) {
-		at, err := access.Move(file, addresses, authority.Pin())
+		at, err := read(file)
+		if err == nil {
+			at, err = access.Move(file, addresses, authority.Pin())
+		}
 		if err != nil {
 			log.Warn("a pilot of an earlier run cannot return", "error", err)
 			continue
@@ -90,6 +93,18 @@ func (c *Connections) path(launch string) string {
 	return filepath.Join(c.folder, launch+connectionEnding)
 }
 
+// read reads the connection file of a launch. One that speaks of another launch was put
+// there by somebody else.
+func read(file string) (access.Connection, error) {
+	at, err := access.ReadConnection(file)
+	if launch := launchOf(file); err == nil && at.Launch != launch {
+		err = fmt.Errorf("%s is of the launch %.100q, and not of %s", file, at.Launch, launch)
+	}
+	return at, err
+}
+
+func launchOf(file string) string { return strings.TrimSuffix(filepath.Base(file), connectionEnding) }
+
 // Programs is the folder with the copies of the program that launches are started from.
 func (c *Connections) Programs() string { return filepath.Join(c.folder, bootstrap.Folder) }
 
@@ -98,7 +113,7 @@ func (c *Connections) Programs() string { return filepath.Join(c.folder, bootstr
 // (pilot.Config).
 func (c *Connections) To(launch, site string, settings any) (Way, error) {
 	file := c.path(launch)
-	at, err := access.ReadConnection(file)
+	at, err := read(file)
 	if err != nil {
 		encoded, err := json.Marshal(settings)
 		if err != nil {
@@ -148,7 +163,7 @@ func (c *Connections) Forget(launch string) {
 // uses.
 func (c *Connections) Keep(launches []string) {
 	for _, file := range connectionsIn(c.folder) {
-		launch := strings.TrimSuffix(filepath.Base(file), connectionEnding)
+		launch := launchOf(file)
 		if !slices.Contains(launches, launch) {
 			c.Forget(launch)
 		}
