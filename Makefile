@@ -9,6 +9,7 @@ STORAGE_PACKAGES := xrootd-server xrootd-client nginx-light libnginx-mod-http-da
 BATCH_PACKAGES   := slurm-wlm munge gridengine-master gridengine-exec gridengine-client openssh-server
 TEST_PACKAGES    := gcc libc6-dev iproute2 nftables curl wget openssl $(EXAMPLE_PACKAGES) $(STORAGE_PACKAGES) $(BATCH_PACKAGES)
 VERSITYGW_VERSION := v1.8.0
+S5CMD_VERSION     := v2.3.0
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
@@ -91,8 +92,11 @@ soak: test-packages fuzz ## run the long tests: hours of crashes, faults and ran
 	FAIRWAY_SOAK=1 go test -race -timeout 4h -tags soak ./...
 
 bench: ## run the benchmarks whose figures stand in docs/benchmarks.md
+	scripts/install-packages.sh $(STORAGE_PACKAGES)
+	scripts/install-go-tool.sh github.com/versity/versitygw/cmd/versitygw $(VERSITYGW_VERSION)
+	scripts/install-go-tool.sh github.com/peak/s5cmd/v2 $(S5CMD_VERSION) || true # a peer only
 	@for program in bench/*/main.go; do \
-		echo "$$(dirname $$program)" >&2; go run ./$$(dirname $$program) -json || exit 1; \
+		echo "$$(dirname $$program)" >&2; FAIRWAY_BIN=$(CURDIR)/bin go run ./$$(dirname $$program) -json || exit 1; \
 	done
 
 picture: build ## draw docs/run.svg, the picture of the README, from a run of examples/lambda

@@ -25,13 +25,12 @@ var fairway string
 
 func TestMain(m *testing.M) { program.Main(m, &fairway) }
 
-// servers are one of each kind, and the environment that leads to them.
+// servers are one of each kind.
 type servers struct {
-	dav, root   string // PFNs of folders, without a slash at the end
-	davAddress  string
-	s3Address   string
-	environment []string
-	element     storage.Element
+	dav, root  string // PFNs of folders, without a slash at the end
+	davAddress string
+	s3Address  string
+	element    storage.Element
 }
 
 func start(t *testing.T) *servers {

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
-	"testing"
 	"time"
 )
 
@@ -18,9 +17,18 @@ import (
 // where a server is not installed.
 const Required = "FAIRWAY_TEST_STORAGE"
 
+// Host is who starts a server: a test, or another program that stands in for one.
+type Host interface {
+	TempDir() string
+	Cleanup(f func())
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+	Skip(args ...any)
+	Skipf(format string, args ...any)
+}
+
 // program finds a server.
-func program(t *testing.T, name, from string) string {
-	t.Helper()
+func program(t Host, name, from string) string {
 	for _, candidate := range []string{name, "/usr/sbin/" + name, os.Getenv("FAIRWAY_BIN") + "/" + name} {
 		if path, err := exec.LookPath(candidate); err == nil {
 			return path
@@ -34,8 +42,7 @@ func program(t *testing.T, name, from string) string {
 }
 
 // freePort is a port of this machine that nobody listens at.
-func freePort(t *testing.T) int {
-	t.Helper()
+func freePort(t Host) int {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -44,9 +51,9 @@ func freePort(t *testing.T) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// serve runs a server until the test ends, and returns when it takes connections.
-func serve(t *testing.T, c *exec.Cmd, port int) {
-	t.Helper()
+// serve runs a server until the test ends, and returns when it takes connections at
+// all its ports.
+func serve(t Host, c *exec.Cmd, ports ...int) {
 	var said bytes.Buffer
 	c.Stdout, c.Stderr = &said, &said
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -60,10 +67,14 @@ func serve(t *testing.T, c *exec.Cmd, port int) {
 		<-ended
 	})
 	for range 3000 {
-		connection, err := net.Dial("tcp4", fmt.Sprint("127.0.0.1:", port))
+		if len(ports) == 0 {
+			return
+		}
+		connection, err := net.Dial("tcp4", fmt.Sprint("127.0.0.1:", ports[0]))
 		if err == nil {
 			_ = connection.Close()
-			return
+			ports = ports[1:]
+			continue
 		}
 		select {
 		case <-ended:
@@ -76,8 +87,7 @@ func serve(t *testing.T, c *exec.Cmd, port int) {
 }
 
 // open gives a folder to a user that a server runs as.
-func open(t *testing.T, paths ...string) {
-	t.Helper()
+func open(t Host, paths ...string) {
 	for _, path := range paths {
 		if err := os.MkdirAll(path, 0o777); err != nil {
 			t.Fatal(err)
@@ -89,8 +99,7 @@ func open(t *testing.T, paths ...string) {
 }
 
 // short is a folder whose path is short enough for sockets in it.
-func short(t *testing.T) string {
-	t.Helper()
+func short(t Host) string {
 	folder, err := os.MkdirTemp("", "fw")
 	if err != nil {
 		t.Fatal(err)
@@ -101,8 +110,7 @@ func short(t *testing.T) string {
 }
 
 // tiny is a disk of 2 MiB.
-func tiny(t *testing.T) string {
-	t.Helper()
+func tiny(t Host) string {
 	if os.Getuid() != 0 {
 		t.Skip("mounting a tmpfs needs root")
 	}
@@ -116,12 +124,12 @@ func tiny(t *testing.T) string {
 }
 
 // WebDAV starts nginx and returns host and port.
-func WebDAV(t *testing.T) string { return webDAV(t, short(t)) }
+func WebDAV(t Host) string { return webDAV(t, short(t)) }
 
 // FullWebDAV is WebDAV on a disk of 2 MiB.
-func FullWebDAV(t *testing.T) string { return webDAV(t, tiny(t)) }
+func FullWebDAV(t Host) string { return webDAV(t, tiny(t)) }
 
-func webDAV(t *testing.T, folder string) string {
+func webDAV(t Host, folder string) string {
 	nginx := program(t, "nginx", "apt install nginx-light libnginx-mod-http-dav-ext")
 	const module = "/usr/lib/nginx/modules/ngx_http_dav_ext_module.so"
 	if _, err := os.Stat(module); err != nil {
@@ -146,12 +154,12 @@ http { access_log off; root %[2]s/root; client_body_temp_path %[2]s/tmp; client_
 
 // XRootD starts an XRootD server and returns host and port of both its protocols,
 // and the folder that is /store there.
-func XRootD(t *testing.T) (root, http, store string) { return xrootd(t, short(t)) }
+func XRootD(t Host) (root, http, store string) { return xrootd(t, short(t)) }
 
 // FullXRootD is XRootD on a disk of 2 MiB.
-func FullXRootD(t *testing.T) (root, http, store string) { return xrootd(t, tiny(t)) }
+func FullXRootD(t Host) (root, http, store string) { return xrootd(t, tiny(t)) }
 
-func xrootd(t *testing.T, export string) (root, http, store string) {
+func xrootd(t Host, export string) (root, http, store string) {
 	xrootd := program(t, "xrootd", "apt install xrootd-server")
 	program(t, "xrdcp", "apt install xrootd-client")
 	folder, port, web := short(t), freePort(t), freePort(t)
@@ -174,7 +182,7 @@ http.selfhttps2http no
 	if _, err := user.Lookup("xrootd"); err == nil && os.Getuid() == 0 {
 		arguments = append(arguments, "-R", "xrootd")
 	}
-	serve(t, exec.Command(xrootd, arguments...), port)
+	serve(t, exec.Command(xrootd, arguments...), port, web)
 	return fmt.Sprint("127.0.0.1:", port), fmt.Sprint("127.0.0.1:", web), filepath.Join(export, "store")
 }
 
@@ -186,12 +194,12 @@ const (
 
 // S3 starts versitygw and returns host and port, and the folder in which folders
 // are buckets.
-func S3(t *testing.T) (address, buckets string) { return s3(t, t.TempDir()) }
+func S3(t Host) (address, buckets string) { return s3(t, t.TempDir()) }
 
 // FullS3 is S3 on a disk of 2 MiB.
-func FullS3(t *testing.T) (address, buckets string) { return s3(t, tiny(t)) }
+func FullS3(t Host) (address, buckets string) { return s3(t, tiny(t)) }
 
-func s3(t *testing.T, folder string) (string, string) {
+func s3(t Host, folder string) (string, string) {
 	versity := program(t, "versitygw", "make test-storage installs it")
 	port := freePort(t)
 	c := exec.Command(versity, "--port", fmt.Sprint("127.0.0.1:", port), "--region", "us-east-1", "posix", folder)

@@ -21,7 +21,6 @@ func TestWebDAVConforms(t *testing.T) {
 	})
 }
 
-// XRootD 5.5.3 has ended in the middle of this test, now and then.
 func TestXRootDOverHTTPConforms(t *testing.T) {
 	if os.Getenv(storagetest.Required) == "" {
 		t.Skip("the server of Debian 12 may end under it: make test-storage runs it")

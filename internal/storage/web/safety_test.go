@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"fairway/internal/storage"
+	"fairway/internal/storage/storagetest"
 )
 
 const secret = "tok3n-that-nobody-may-see"
@@ -188,5 +189,27 @@ func TestServersSayWhenToComeBack(t *testing.T) {
 			t.Error("it went well")
 		}
 		web.Close()
+	}
+}
+
+// A large file goes once over the network, also into a folder that is not there yet.
+func TestLargeFilesAreSentOnce(t *testing.T) {
+	server := storagetest.WebDAV(t)
+	proxy := storagetest.Before(t, server)
+	var sent atomic.Int64
+	proxy.Do(-1, func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
+		if r.Method == http.MethodPut {
+			sent.Add(r.ContentLength)
+		}
+		pass.ServeHTTP(w, r)
+	})
+	e := New(Credentials{})
+	defer e.Close()
+	contents := storagetest.Contents(2 << 20)
+	if err := e.Put(t.Context(), storagetest.Local(t, contents), "dav://"+proxy.Address+"/new/folder/x"); err != nil {
+		t.Fatal(err)
+	}
+	if got := sent.Load(); got != int64(len(contents)) {
+		t.Errorf("%d bytes were sent for %d", got, len(contents))
 	}
 }

@@ -76,9 +76,7 @@ func (u *upload) moved(ctx context.Context) error {
 	unfinished := storage.Unfinished(u.r.url.Path)
 	err := u.write(ctx, unfinished, nil)
 	if err == nil {
-		target := *u.r.url
-		target.RawQuery = ""
-		move := u.r.to("MOVE", unfinished, http.Header{"Destination": {target.String()}, "Overwrite": {"F"}})
+		move := u.r.to("MOVE", unfinished, http.Header{"Destination": {destination(u.r.url)}, "Overwrite": {"F"}})
 		err = u.ask(ctx, move, http.StatusCreated, http.StatusNoContent, http.StatusOK)
 	}
 	if err == nil {
@@ -88,10 +86,27 @@ func (u *upload) moved(ctx context.Context) error {
 	return err
 }
 
+// destination is a URL without a query, with nothing escaped that need not be.
+func destination(u *url.URL) string { return u.Scheme + "://" + u.Host + escapePath(u.Path) }
+
+// escapePath escapes what a path of a URL may not have (RFC 3986, pchar). net/url
+// escapes more.
+func escapePath(name string) string {
+	var escaped strings.Builder
+	for _, b := range []byte(name) {
+		if b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || strings.IndexByte("-._~!$&'()*+,;=:@/", b) >= 0 {
+			escaped.WriteByte(b)
+		} else {
+			fmt.Fprintf(&escaped, "%%%02X", b)
+		}
+	}
+	return escaped.String()
+}
+
 // arrived looks whether a file that was moved stands under its name: XRootD takes a
 // destination as it is written, with what is escaped in it.
 func (u *upload) arrived(ctx context.Context) error {
-	escaped := u.r.url.EscapedPath()
+	escaped := escapePath(u.r.url.Path)
 	if escaped == u.r.url.Path {
 		return nil
 	}
@@ -108,8 +123,15 @@ func (u *upload) direct(ctx context.Context) error {
 	return u.write(ctx, u.r.url.Path, http.Header{"If-None-Match": {"*"}})
 }
 
+// sentTwice is the size, in bytes, from which on a file is not sent before its folder
+// was asked for: a server that misses the folder says so when it has got the file.
+const sentTwice = 1 << 20
+
 // write stores the file and looks whether the server has it.
 func (u *upload) write(ctx context.Context, name string, header http.Header) error {
+	if u.size >= sentTwice {
+		_ = u.makeFolders(ctx, path.Dir(name)) // else it may still be that the server makes it
+	}
 	err := u.send(ctx, name, header)
 	switch status(err) { // the last is nginx's
 	case http.StatusConflict, http.StatusNotFound, http.StatusInternalServerError:
@@ -270,7 +292,7 @@ func (e *Element) Rename(ctx context.Context, from, to string) error {
 		return err
 	}
 	u := &upload{e: e, r: target}
-	source.header = http.Header{"Destination": {target.url.String()}, "Overwrite": {"T"}}
+	source.header = http.Header{"Destination": {destination(target.url)}, "Overwrite": {"T"}}
 	err = u.ask(ctx, source, http.StatusCreated, http.StatusNoContent, http.StatusOK)
 	if code := status(err); code == http.StatusConflict || code == http.StatusNotFound || code == http.StatusInternalServerError {
 		if u.makeFolders(ctx, path.Dir(target.url.Path)) == nil {

@@ -1,0 +1,288 @@
+// Command storage measures what it takes to read and write files on storage elements,
+// each against the program that people use there.
+//
+//	go run ./bench/storage -json
+//
+// The servers are real ones on this machine: nginx with WebDAV, XRootD, versitygw.
+// Each operation is a process of its own, which starts, moves the files, compares
+// checksums where the server tells them, and ends; so is the peer. Both take turns. A
+// peer that is not installed leaves its row without figures of it.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"fairway/bench/measure"
+	"fairway/internal/storage"
+	"fairway/internal/storage/elements"
+	"fairway/internal/storage/storagetest"
+	"fairway/sched"
+)
+
+// row is one line of the result.
+type row struct {
+	Element   string  `json:"element"`
+	Operation string  `json:"operation"`
+	Seconds   float64 `json:"seconds"` // median of the rounds
+	Peer      string  `json:"peer"`    // empty: it is not installed
+	PeerTime  float64 `json:"peer_seconds"`
+	Ratio     float64 `json:"ratio"`    // median of the ratios in each round
+	Peak      float64 `json:"peak_mib"` // resident memory of this program, at most
+}
+
+// place is a folder of an element, with how its peer is called.
+type place struct {
+	name, pfn string
+	peer      string
+	// calls of the peer: one file in, out; a folder of files in, out.
+	read, write, readAll, writeAll func(from, to string, names []string) []string
+}
+
+func main() {
+	asJSON := flag.Bool("json", false, "print one JSON object")
+	size := flag.Int64("size", 1<<30, "bytes of the large file")
+	count := flag.Int("files", 1000, "number of small files, of 64 KiB each")
+	rounds := flag.Int("rounds", 3, "rounds of each operation")
+	only := flag.String("only", "", "measure only this element: file, webdav, xrootd, s3")
+	folder := flag.String("folder", "", "where files are; default: a folder in the one for temporary files")
+	move := flag.String("move", "", "internal: get or put the files that are named, FROM TO")
+	flag.Parse()
+	if *move != "" {
+		measure.ExitOn(moveFiles(*move, flag.Args()))
+		return
+	}
+	h := &host{base: *folder}
+	defer h.end()
+	rows, err := measureAll(h, *size, *count, *rounds, *only)
+	if err != nil {
+		h.Fatal(err)
+	}
+	measure.ExitOn(measure.Print(rows, *asJSON, func(r row) string {
+		return fmt.Sprintf("%-8s %-12s %7.2f s  %-6s %7.2f s  ratio %5.2f  %4.0f MiB", r.Element, r.Operation, r.Seconds, r.Peer, r.PeerTime, r.Ratio, r.Peak)
+	}))
+}
+
+// moveFiles is what is measured: files that come and go as those of jobs do.
+func moveFiles(way string, pairs []string) error {
+	if len(pairs) == 1 { // a folder of pairs, in a file
+		text, err := os.ReadFile(pairs[0])
+		if err != nil {
+			return err
+		}
+		pairs = strings.Fields(string(text))
+	}
+	e := elements.New(storage.Places{}, sched.Default().Sleep)
+	group, ctx := errgroup.WithContext(context.Background())
+	group.SetLimit(storage.DefaultTransfers)
+	for ; len(pairs) > 1; pairs = pairs[2:] {
+		from, to := pairs[0], pairs[1]
+		group.Go(func() error {
+			if way == "put" {
+				return e.Put(ctx, from, to)
+			}
+			_, err := e.Get(ctx, from, to)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	text, err := os.ReadFile("/proc/self/status")
+	for line := range strings.Lines(string(text)) {
+		if kib, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			fmt.Print(kib)
+		}
+	}
+	return err
+}
+
+func measureAll(h *host, size int64, count, rounds int, only string) (rows []row, err error) {
+	local := h.TempDir()
+	large := filepath.Join(local, "large")
+	if err := write(large, size); err != nil {
+		return nil, err
+	}
+	small := filepath.Join(local, "small")
+	if err := os.Mkdir(small, 0o755); err != nil {
+		return nil, err
+	}
+	names := make([]string, count)
+	for i := range names {
+		names[i] = fmt.Sprintf("f%05d", i)
+		if err := write(filepath.Join(small, names[i]), 64<<10); err != nil {
+			return nil, err
+		}
+	}
+	for _, start := range []struct {
+		name string
+		at   func(*host) (place, error)
+	}{{"file", fileAt}, {"webdav", webAt}, {"xrootd", rootAt}, {"s3", s3At}} {
+		if only != "" && only != start.name {
+			continue
+		}
+		p, err := start.at(h)
+		if err != nil {
+			return nil, err
+		}
+		p.name = start.name
+		m := &measuring{host: h, place: p, rounds: rounds}
+		for _, operation := range []struct {
+			name string
+			run  func() (row, error)
+		}{
+			{"write", func() (row, error) { return m.writing(large, "", nil) }},
+			{"read", func() (row, error) { return m.reading(large, "", nil) }},
+			{"write-small", func() (row, error) { return m.writing("", small, names) }},
+			{"read-small", func() (row, error) { return m.reading("", small, names) }},
+		} {
+			r, err := operation.run()
+			if err != nil {
+				return nil, fmt.Errorf("%s, %s: %w", p.name, operation.name, err)
+			}
+			r.Element, r.Operation = p.name, operation.name
+			rows = append(rows, r)
+		}
+	}
+	return rows, nil
+}
+
+// write makes a file that no compression shortens.
+func write(path string, size int64) error {
+	out, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	piece := []byte(storagetest.Contents(int(min(size, 16<<20))))
+	for left := size; left > 0 && err == nil; left -= int64(len(piece)) {
+		_, err = out.Write(piece[:min(int64(len(piece)), left)])
+	}
+	return errors.Join(err, out.Close())
+}
+
+// measuring runs the operations at one place.
+type measuring struct {
+	*host
+	place
+	rounds int
+	used   int // names that were used
+	last   string
+}
+
+// writing puts one file, or a folder of them, under names that were not used.
+func (m *measuring) writing(large, small string, names []string) (row, error) {
+	return m.alternate(func(ours bool) (*exec.Cmd, func(), error) {
+		m.used++
+		to := fmt.Sprintf("%s/%d", m.pfn, m.used)
+		if ours {
+			m.last = to
+			if large != "" {
+				return m.self("put", large, to+"/large")
+			}
+			return m.self("put", pairs(small, to, names)...)
+		}
+		if large != "" {
+			return command(m.write(large, to+"/large", nil))
+		}
+		return command(m.writeAll(small, to, names))
+	})
+}
+
+// reading gets what was written last.
+func (m *measuring) reading(large, small string, names []string) (row, error) {
+	from := m.last
+	return m.alternate(func(ours bool) (*exec.Cmd, func(), error) {
+		to := m.TempDir()
+		var c *exec.Cmd
+		var err error
+		done := func() {}
+		switch {
+		case ours && large != "":
+			c, done, err = m.self("get", from+"/large", to+"/large")
+		case ours:
+			c, done, err = m.self("get", pairs(from, to, names)...)
+		case large != "":
+			c, done, err = command(m.read(from+"/large", to+"/large", nil))
+		default:
+			c, done, err = command(m.readAll(from, to, names))
+		}
+		return c, func() { done(); _ = os.RemoveAll(to) }, err
+	})
+}
+
+func pairs(from, to string, names []string) (all []string) {
+	for _, name := range names {
+		all = append(all, from+"/"+name, to+"/"+name)
+	}
+	return all
+}
+
+// self is this program, to move files: pairs of from and to.
+func (m *measuring) self(way string, files ...string) (*exec.Cmd, func(), error) {
+	if len(files) <= 2 {
+		return measure.Self(append([]string{"-move", way}, files...)...), func() {}, nil
+	}
+	list := filepath.Join(m.TempDir(), "list")
+	err := os.WriteFile(list, []byte(strings.Join(files, "\n")), 0o666)
+	return measure.Self("-move", way, list), func() { _ = os.RemoveAll(filepath.Dir(list)) }, err
+}
+
+func command(words []string) (*exec.Cmd, func(), error) {
+	if words == nil {
+		return nil, nil, nil
+	}
+	return exec.Command(words[0], words[1:]...), func() {}, nil
+}
+
+// alternate lets both take turns.
+func (m *measuring) alternate(next func(ours bool) (*exec.Cmd, func(), error)) (r row, err error) {
+	var ours, theirs, ratios []float64
+	for range m.rounds {
+		one, peak, err := run(next(true))
+		if err != nil {
+			return r, err
+		}
+		ours, r.Peak = append(ours, one), max(r.Peak, peak)
+		if _, err := exec.LookPath(m.peer); err != nil {
+			continue
+		}
+		other, _, err := run(next(false))
+		if err != nil {
+			return r, fmt.Errorf("%s: %w", m.peer, err)
+		}
+		theirs, ratios, r.Peer = append(theirs, other), append(ratios, one/other), filepath.Base(m.peer)
+	}
+	r.Seconds = measure.Median(ours)
+	if len(theirs) > 0 {
+		r.PeerTime, r.Ratio = measure.Median(theirs), measure.Median(ratios)
+	}
+	return r, nil
+}
+
+// run runs a command, and returns how long it took and how much memory, in MiB.
+func run(c *exec.Cmd, done func(), err error) (seconds, peak float64, _ error) {
+	if err != nil {
+		return 0, 0, err
+	}
+	defer done()
+	began := time.Now()
+	out, err := c.CombinedOutput()
+	if err != nil {
+		return 0, 0, fmt.Errorf("%s: %w: %.500s", c.Path, err, out)
+	}
+	seconds = time.Since(began).Seconds()
+	if kib, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(string(out)), " kB"), 64); err == nil {
+		peak = kib / 1024 // not that of wait4, which counts what this process had before it was replaced
+	}
+	return seconds, peak, nil
+}

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"fairway/bench/measure"
+	"fairway/internal/storage/storagetest"
+)
+
+// fileAt is a folder of another file system than that of the files, where there is
+// one: on the same, files are linked.
+func fileAt(h *host) (place, error) {
+	base := h.TempDir()
+	if elsewhere, err := os.MkdirTemp("/dev/shm", "fairway-bench"); err == nil {
+		h.Cleanup(func() { _ = os.RemoveAll(elsewhere) })
+		base = elsewhere
+	}
+	script := func(text string) func(from, to string, _ []string) []string {
+		return func(from, to string, _ []string) []string { return []string{"sh", "-c", text, "sh", from, to} }
+	}
+	return place{
+		pfn: base, peer: "cp", // what is stored is brought to disk
+		read: script(`cp "$1" "$2"`), readAll: script(`cp -r "$1/." "$2"`),
+		write:    script(`mkdir -p "$(dirname "$2")" && cp "$1" "$2" && sync "$2"`),
+		writeAll: script(`mkdir -p "$2" && cp -r "$1/." "$2" && sync "$2"/*`),
+	}, nil
+}
+
+func webAt(h *host) (place, error) {
+	address := storagetest.WebDAV(h)
+	url := func(pfn string) string { return strings.Replace(pfn, "dav://", "http://", 1) }
+	many := func(option string) func(from, to string, names []string) []string {
+		return func(from, to string, names []string) []string {
+			var config strings.Builder
+			for _, name := range names {
+				if option == "upload-file" {
+					fmt.Fprintf(&config, "upload-file = %q\nurl = %q\n", from+"/"+name, url(to)+"/"+name)
+				} else {
+					fmt.Fprintf(&config, "url = %q\noutput = %q\n", url(from)+"/"+name, to+"/"+name)
+				}
+			}
+			list := filepath.Join(h.TempDir(), "curl")
+			measure.ExitOn(os.WriteFile(list, []byte(config.String()), 0o666))
+			call := `curl -sSf --parallel --parallel-max 8 -K "$1"`
+			if option == "upload-file" {
+				call = `curl -sSf -X MKCOL "$2" && ` + call
+			}
+			return []string{"sh", "-c", call, "sh", list, url(to) + "/"}
+		}
+	}
+	return place{
+		pfn: "dav://" + address, peer: "curl",
+		write: func(from, to string, _ []string) []string {
+			return []string{"sh", "-c", `curl -sSf -X MKCOL "$3" && curl -sSf -T "$1" "$2"`, "sh", from, url(to), folderURL(url(to))}
+		},
+		read:     func(from, to string, _ []string) []string { return []string{"curl", "-sSf", "-o", to, url(from)} },
+		writeAll: many("upload-file"), readAll: many("output"),
+	}, nil
+}
+
+// folderURL is the URL of the folder of a file.
+func folderURL(url string) string { return url[:strings.LastIndexByte(url, '/')+1] }
+
+func rootAt(h *host) (place, error) {
+	address, _, _ := storagetest.XRootD(h)
+	one := func(from, to string, _ []string) []string {
+		return []string{"xrdcp", "--nopbar", "--silent", "--path", from, to}
+	}
+	writeAll := func(from, to string, _ []string) []string {
+		call := `xrdfs "$1" mkdir -p "$2" && xrdcp --nopbar --silent --parallel 4 "$3"/* "$1/$2/"`
+		return []string{"sh", "-c", call, "sh", "root://" + address, strings.TrimPrefix(to, "root://"+address+"/"), from}
+	}
+	readAll := func(from, to string, _ []string) []string {
+		return []string{"xrdcp", "--nopbar", "--silent", "--parallel", "4", "-r", from, to}
+	}
+	return place{pfn: "root://" + address + "//store", peer: "xrdcp", read: one, write: one, readAll: readAll, writeAll: writeAll}, nil
+}
+
+func s3At(h *host) (place, error) {
+	address, buckets := storagetest.S3(h)
+	if err := os.Mkdir(filepath.Join(buckets, "bucket"), 0o777); err != nil {
+		return place{}, err
+	}
+	for name, value := range map[string]string{
+		"AWS_ENDPOINT_URL_S3": "http://" + address, "S3_ENDPOINT_URL": "http://" + address, "AWS_REGION": "us-east-1",
+		"AWS_ACCESS_KEY_ID": storagetest.AccessKey, "AWS_SECRET_ACCESS_KEY": storagetest.SecretKey,
+	} {
+		if err := os.Setenv(name, value); err != nil {
+			return place{}, err
+		}
+	}
+	peer := filepath.Join(os.Getenv("FAIRWAY_BIN"), "s5cmd")
+	one := func(from, to string, _ []string) []string { return []string{peer, "cp", from, to} }
+	return place{
+		pfn: "s3://bucket", peer: peer, read: one, write: one,
+		writeAll: func(from, to string, _ []string) []string { return []string{peer, "cp", from + "/", to + "/"} },
+		readAll:  func(from, to string, _ []string) []string { return []string{peer, "cp", from + "/*", to + "/"} },
+	}, nil
+}
+
+// host is this program, as package storagetest knows it.
+type host struct {
+	base     string
+	cleanups []func()
+}
+
+func (h *host) end() {
+	for len(h.cleanups) > 0 {
+		last := len(h.cleanups) - 1
+		f := h.cleanups[last]
+		h.cleanups = h.cleanups[:last]
+		f()
+	}
+}
+
+// The methods are those of storagetest.Host.
+
+func (h *host) Cleanup(f func()) { h.cleanups = append(h.cleanups, f) }
+
+func (h *host) TempDir() string {
+	folder, err := os.MkdirTemp(h.base, "fairway-bench")
+	if err != nil {
+		h.Fatal(err)
+	}
+	h.Cleanup(func() { _ = os.RemoveAll(folder) })
+	return folder
+}
+
+func (h *host) Fatal(args ...any) {
+	h.end()
+	measure.ExitOn(fmt.Errorf("%s", fmt.Sprint(args...)))
+}
+
+func (h *host) Fatalf(format string, args ...any) { h.Fatal(fmt.Sprintf(format, args...)) }
+
+func (h *host) Skip(args ...any) { h.Fatal(args...) }
+
+func (h *host) Skipf(format string, args ...any) { h.Fatalf(format, args...) }
