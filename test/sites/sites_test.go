@@ -348,6 +348,12 @@ func TestSlurm(t *testing.T) {
 	t.Run("steps that need more than one processor of a whole node", func(t *testing.T) {
 		onSite(t, strings.Replace(workflow, "  upper:\n", "  upper:\n    needs: {cpus: 2}\n", 1), strings.Replace(slurmSite, "    cpus: 2\n", "", 1), "cluster")
 	})
+	t.Run("sharing nothing", func(t *testing.T) {
+		folder := onSite(t, workflow, slurmSite+"    shares: nothing\n", "cluster")
+		if scripts, _ := filepath.Glob(filepath.Join(folder, ".fairway/pilots/*/*.sh")); len(scripts) > 0 {
+			t.Errorf("scripts with secrets are written down: %v", scripts)
+		}
+	})
 	t.Run("beside this machine", func(t *testing.T) { onSite(t, workflow, slurmSite, "cluster", "local") })
 }
 

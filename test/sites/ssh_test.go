@@ -26,6 +26,9 @@ func TestSSH(t *testing.T) {
 	t.Run("sums", func(t *testing.T) {
 		noneLeft(t, onSite(t, workflow, site, "lab"))
 	})
+	t.Run("sharing nothing", func(t *testing.T) {
+		noneLeft(t, onSite(t, workflow, site+"    shares: nothing\n", "lab"))
+	})
 	t.Run("site test", func(t *testing.T) {
 		folder := folderWith(t, workflow, strings.Replace(site, "hosts: [", "hosts: ['no-such-host.invalid', ", 1))
 		said := run(t, folder, "site", "test", "lab")
