@@ -35,6 +35,15 @@ func (a *alarm) set(at time.Duration) {
 	}
 }
 
+// setAt has do called at a time as the cores tell it, or not at all where it is zero.
+func (a *alarm) setAt(t time.Time) {
+	if t.IsZero() {
+		a.stop()
+		return
+	}
+	a.set(t.Sub(epoch))
+}
+
 // stop takes back what was set.
 func (a *alarm) stop() { a.due = never }
 

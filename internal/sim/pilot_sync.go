@@ -42,7 +42,7 @@ func (p *pilot) sync() {
 	} else {
 		p.whole(&m)
 	}
-	p.run.toServer(p, m)
+	p.run.carry(func() { p.run.server.receive(p, m) })
 	p.waits = true
 	p.wake(p.run.hold + p.run.exp.Network.Patience)
 }

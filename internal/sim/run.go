@@ -120,16 +120,8 @@ func (r *run) elementOf(pfn string) *element {
 	return r.elements[name]
 }
 
-// toServer carries a message of a pilot, over a network that may lose or
-// repeat it.
-func (r *run) toServer(p *pilot, m dispatch.Input) {
-	r.carry(func() { r.server.receive(p, m) })
-}
-
-func (r *run) toPilot(p *pilot, seq uint64, a dispatch.Answer) {
-	r.carry(func() { p.carryOut(seq, a) })
-}
-
+// carry brings a message of a pilot to the server, or back, over a network that may
+// lose or repeat it.
 func (r *run) carry(deliver func()) {
 	f := &r.exp.Faults
 	if f.Lost > 0 && r.faults.Float64() < float64(f.Lost) {

@@ -156,7 +156,7 @@ func (s *server) letOut(e dispatch.Effects) {
 	s.store.apply(e.Persist)
 	for _, reply := range e.Replies {
 		if p := s.pilots[reply.Pilot]; p != nil {
-			r.toPilot(p, reply.Seq, reply.Answer)
+			r.carry(func() { p.carryOut(reply.Seq, reply.Answer) })
 		}
 	}
 	for _, start := range e.Start {
@@ -179,16 +179,7 @@ func (s *server) letOut(e dispatch.Effects) {
 	for i := range e.Events {
 		r.event(&e.Events[i])
 	}
-	s.wakeAt(e.WakeAt)
-}
-
-// wakeAt asks for a Tick.
-func (s *server) wakeAt(t time.Time) {
-	if t.IsZero() {
-		s.tick.stop()
-		return
-	}
-	s.tick.set(t.Sub(epoch))
+	s.tick.setAt(e.WakeAt)
 }
 
 // recordName is what a record is called.

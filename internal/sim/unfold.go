@@ -125,16 +125,7 @@ func (u *unfolding) step(in flow.Input) {
 	if len(fresh)+len(effects.AddFiles) > 0 {
 		r.after(0, func() { r.creator.add(effects.AddFiles, fresh) })
 	}
-	u.wakeAt(effects.WakeAt)
-}
-
-// wakeAt lets time pass for merges that do not wait for ever.
-func (u *unfolding) wakeAt(t time.Time) {
-	if t.IsZero() {
-		u.tick.stop()
-		return
-	}
-	u.tick.set(t.Sub(epoch))
+	u.tick.setAt(effects.WakeAt)
 }
 
 // rests says that no more jobs will come while nothing happens.

@@ -109,8 +109,8 @@ type Loop struct {
 	free      chan struct{}
 	busy      bool
 
-	waker    *waker
-	watchers *watchers
+	waker *waker
+	*watchers
 }
 
 // transaction gathers what stepping leads to until its records are durable: one
@@ -518,10 +518,3 @@ func (l *Loop) close() {
 		}
 	}
 }
-
-// Changes returns a channel that is closed at the next change of the run. Who wants
-// to miss nothing takes it before asking.
-func (l *Loop) Changes() <-chan struct{} { return l.watchers.next() }
-
-// Notify is a change of the run that the loop does not see.
-func (l *Loop) Notify() { l.watchers.notify() }

@@ -15,18 +15,18 @@ type watchers struct {
 
 func newWatchers() *watchers { return &watchers{changed: make(chan struct{})} }
 
-// next returns a channel that is closed at the next change. Who wants to miss
-// nothing takes it before looking at the state.
-func (w *watchers) next() <-chan struct{} {
+// Changes returns a channel that is closed at the next change of the run. Who wants
+// to miss nothing takes it before looking at the state. Any goroutine may call it.
+func (w *watchers) Changes() <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.some.Store(true)
 	return w.changed
 }
 
-// notify is called by the loop after each turn; it costs one load while nobody
-// waits.
-func (w *watchers) notify() {
+// Notify tells of a change. The loop does after each turn; others do where the loop
+// does not see it. It costs one load while nobody waits. Any goroutine may call it.
+func (w *watchers) Notify() {
 	if !w.some.Load() {
 		return
 	}
