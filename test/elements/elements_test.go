@@ -199,7 +199,8 @@ func TestSecretsStandNowhere(t *testing.T) {
 	dav.Do(-1, private)
 	proxied := strings.Replace(s.dav, s.davAddress, dav.Address, 1)
 	write(t, folder+"/workflow.yaml", fmt.Sprintf(counting, proxied, s.root))
-	secrets := []string{token, storagetest.SecretKey}
+	const wrong = "a-wrong-secret-that-nobody-may-see"
+	secrets := []string{token, wrong, storagetest.SecretKey}
 	environment := []string{"AWS_ENDPOINT_URL_S3=http://" + s3.Address, "BEARER_TOKEN=" + token}
 	watching, stop := context.WithCancel(t.Context())
 	var watch sync.WaitGroup
@@ -213,8 +214,6 @@ func TestSecretsStandNowhere(t *testing.T) {
 		}
 		said += out
 	}
-	wrong := "a-wrong-secret-that-nobody-may-see"
-	secrets = append(secrets, wrong)
 	attempt(false, "AWS_ENDPOINT_URL_S3=http://"+s3.Address, "BEARER_TOKEN="+wrong)
 	s3.Do(-1, storagetest.Answer(http.StatusInternalServerError))
 	attempt(false, environment...)
