@@ -81,9 +81,12 @@ type Roster struct {
 	strangers map[string]bool // launches that the batch system had and nobody wants, at the last answer
 	surveyed  bool            // there was an answer, so strangers is known; a Notifier has none
 	unwanted  map[string]bool
-	doubtful  bool   // a Notifier is to be asked about launches whose ends it may have told before
-	endings   []End  // to be told
-	told      string // the last sentence
+	doubtful  bool      // a Notifier is to be asked about launches whose ends it may have told before
+	endings   []End     // to be told
+	told      string    // the last sentence
+	refusal   error     // of the last submission, until one is taken
+	again     time.Time // when that is tried again
+	silence   error     // why the last question for the status had no answer
 }
 
 // launch is one that was started or adopted and is not known to be gone.
@@ -291,6 +294,9 @@ func (r *Roster) watch() {
 			if r.ctx.Err() != nil {
 				return
 			}
+			r.mu.Lock()
+			r.silence = err
+			r.mu.Unlock()
 			if err != nil {
 				r.tell(fmt.Sprintf("the batch system of %s does not say which pilots it has: %v", r.cfg.Site, err))
 				continue
@@ -414,6 +420,9 @@ func (r *Roster) toil() {
 			continue
 		}
 		pause = min(max(2*pause, MinPause), MaxPause)
+		r.mu.Lock()
+		r.again = time.Now().Add(pause)
+		r.mu.Unlock()
 		if r.rest(pause) != nil {
 			return
 		}
@@ -516,7 +525,7 @@ func (r *Roster) submitAll() (taken, refused bool) {
 		if r.ctx.Err() != nil {
 			return taken, true
 		}
-		r.submittedNow(name, err == nil)
+		r.submittedNow(name, err)
 		if err != nil {
 			r.tell(fmt.Sprintf("%s takes no pilot, and is asked again: %v", r.cfg.Site, err))
 			return taken, true
@@ -552,9 +561,11 @@ func (r *Roster) inDoubt() bool {
 
 // submittedNow notes how the submission of a launch has ended. One that failed may have
 // been taken all the same, but by a Notifier.
-func (r *Roster) submittedNow(name string, taken bool) {
+func (r *Roster) submittedNow(name string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	taken := err == nil
+	r.refusal = err
 	if taken {
 		r.told = ""
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -207,6 +208,50 @@ func TestRefusedSubmissionIsRepeatedWithPauses(t *testing.T) {
 		pass(MaxPause)
 		if fmt.Sprint(q.submitted) != "[l1 l2]" {
 			t.Errorf("submitted %v", q.submitted)
+		}
+	})
+}
+
+// patient is a batch system whose jobs wait, for a reason.
+type patient struct{ *queue }
+
+func (p patient) Status(ctx context.Context) (map[string]Status, error) {
+	found, err := p.queue.Status(ctx)
+	for launch := range found {
+		found[launch] = Status{State: Queued, Reason: "Priority", Jobs: 1}
+	}
+	return found, err
+}
+
+// A person who waits must be told why, in the words of the batch system.
+func TestWaitingIsExplained(t *testing.T) {
+	q := newQueue()
+	inBubble(t, patient{q}, 5, func(r *roster) {
+		if lines := r.Waiting(); len(lines) != 0 {
+			t.Errorf("without pilots: %q", lines)
+		}
+		r.Start("l1")
+		r.Start("l2")
+		pass(3 * time.Minute)
+		if lines := fmt.Sprint(r.Waiting()); lines != "[site farm: 2 pilots queued for 3 min 00 s: Priority]" {
+			t.Error(lines)
+		}
+		q.do(func() { q.refuse = errors.New("sbatch: error:\nQOSMaxSubmitJobPerUserLimit") })
+		r.Start("l3")
+		pass(10 * time.Second)
+		lines := r.Waiting()
+		if len(lines) != 2 || !strings.HasPrefix(lines[1], "site farm: refused: sbatch: error:; QOSMaxSubmitJobPerUserLimit; tried again in ") {
+			t.Errorf("%q", lines)
+		}
+		q.do(func() { q.silent = errors.New("slurmctld is down") })
+		pass(5 * time.Minute)
+		if lines := r.Waiting(); len(lines) == 0 || !strings.HasSuffix(lines[len(lines)-1], "slurmctld is down") {
+			t.Errorf("%q", lines)
+		}
+		q.do(func() { q.silent, q.refuse = nil, nil })
+		pass(30 * time.Minute)
+		if lines := fmt.Sprint(r.Waiting()); !strings.HasPrefix(lines, "[site farm: 3 pilots queued for ") {
+			t.Error(lines)
 		}
 	})
 }

@@ -165,6 +165,9 @@ func (s *Server) assemble() {
 	}
 }
 
+// PilotsWaiting says why pilots are not there yet, one sentence each for a person.
+func (s *Server) PilotsWaiting() []string { return s.pilots.Waiting() }
+
 // CloseInput closes an open input, or all of them, for a person.
 func (s *Server) CloseInput(ctx context.Context, name string) error {
 	return s.feeds.CloseInput(ctx, name)

@@ -474,6 +474,47 @@ func countJobs(t *testing.T) (most func() int) {
 	}
 }
 
+// A person who asks why a job does not run must be told why its pilot waits, in the words
+// of the batch system.
+func TestSlurmReasons(t *testing.T) {
+	batchtest.Slurm(t)
+	for name, test := range map[string]struct{ instead, want string }{
+		"held":         {"partition: batch\n    options: [--hold]", "1 pilot queued for "},
+		"no partition": {"partition: nowhere", "refused: sbatch: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder := folderWith(t, workflow, strings.NewReplacer("partition: batch", test.instead, "max_pilots: 3", "max_pilots: 1").Replace(slurmSite))
+			waiting := exec.CommandContext(t.Context(), fairway, "run", "--site", "cluster")
+			waiting.Dir = folder
+			if err := waiting.Start(); err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				_ = waiting.Process.Signal(os.Interrupt)
+				_ = waiting.Wait()
+			}()
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			said := sched.NewStatus(sched.Default(), sched.StatusConfig[string, string]{
+				Name: t.Name(), Every: 300 * time.Millisecond, Failures: 1 << 20,
+				Query: func(_ context.Context, keys []string) (map[string]string, error) {
+					why, _ := command(t, folder, "explain", "1").CombinedOutput() // there may be no run yet
+					list, _ := command(t, folder, "jobs").CombinedOutput()
+					return map[string]string{keys[0]: string(why) + "\x00" + string(list)}, nil
+				},
+			})
+			answer, err := said.Wait(ctx, "why", func(a sched.Answer[string]) bool {
+				why, list, _ := strings.Cut(a.Value, "\x00")
+				return strings.Contains(why, "site cluster: "+test.want) && strings.Contains(list, "site cluster: "+test.want) &&
+					(name != "held" || strings.Contains(why, "JobHeldUser"))
+			})
+			if err != nil {
+				t.Errorf("%v: %s", err, answer.Value)
+			}
+		})
+	}
+}
+
 // A batch system that takes no pilots must not end a run that others can serve, and the
 // person must be told why.
 func TestSlurmRefusesPilots(t *testing.T) {

@@ -2,7 +2,10 @@ package command_test
 
 import (
 	"context"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -53,6 +56,28 @@ func TestSlurm(t *testing.T) {
 		s := system(t, "slurm", "0123456789abcdef", t.TempDir(), command.Request{Partition: "nowhere"})
 		if err := s.Submit(t.Context(), "l-3"); err == nil || !strings.Contains(err.Error(), "invalid partition") {
 			t.Error(err)
+		}
+	})
+	// Nobody may take silence for a queue without jobs.
+	t.Run("no daemon", func(t *testing.T) {
+		text, err := os.ReadFile(os.Getenv("SLURM_CONF"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		away := filepath.Join(t.TempDir(), "slurm.conf")
+		text = regexp.MustCompile(`SlurmctldPort=\d+`).ReplaceAll(text, []byte("SlurmctldPort=1\nMessageTimeout=2"))
+		if err := os.WriteFile(away, text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv("SLURM_CONF", away)
+		s := system(t, "slurm", "0123456789abcdef", t.TempDir(), command.Request{})
+		if found, err := s.Status(t.Context()); err == nil {
+			t.Error("status:", found)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		if err := s.Submit(ctx, "l-4"); err == nil {
+			t.Error("a submission that nobody took has succeeded")
 		}
 	})
 }

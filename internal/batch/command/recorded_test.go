@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -159,6 +160,43 @@ func TestFailedStatus(t *testing.T) {
 	s.cfg.Template.Empty = []int{1}
 	if got, err := s.Status(t.Context()); err != nil || len(got) != 0 {
 		t.Error(got, err)
+	}
+}
+
+// Garbage, and an answer that was cut short, would have pilots count as gone, and as many
+// more be started.
+func TestAnswersThatAreNone(t *testing.T) {
+	for name, answers := range map[string][]string{
+		"slurm":      {"slurm_load_jobs: retrying\n", "a|1|RUNNING|None\nfairway.0123456789ab.l-1|1", "a|1|RUNNING|None", "\x00\n", "<html>503</html>\n"},
+		"gridengine": {"", "error: commlib error\n", "<?xml version='1.0'?>\n<job_info><queue_info><job_list>"},
+	} {
+		for _, answer := range answers {
+			s := system(t, name)
+			fake(t, s, answer, 0)
+			if got, err := s.Status(t.Context()); err == nil {
+				t.Errorf("%s: %q is taken for an answer with %v", name, answer, got)
+			}
+		}
+	}
+	s := system(t, "slurm")
+	fake(t, s, "", 0)
+	if got, err := s.Status(t.Context()); err != nil || len(got) != 0 {
+		t.Error("a queue without jobs:", got, err)
+	}
+}
+
+// A program that hangs must not hold the site up for longer than it is given.
+func TestProgramsThatHang(t *testing.T) {
+	s := system(t, "slurm")
+	hang := []string{"/bin/sh", "-c", "exec sleep 1000"}
+	s.cfg.Template = &Template{Submit: hang, Status: hang, Cancel: hang, Job: s.cfg.Template.Job, States: s.cfg.Template.States}
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if err := s.Submit(ctx, "l-1"); err == nil {
+		t.Error("a submission that hangs has succeeded")
+	}
+	if _, err := s.Status(ctx); err == nil {
+		t.Error("a question that hangs has an answer")
 	}
 }
 

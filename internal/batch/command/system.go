@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"fairway/internal/batch"
@@ -203,6 +204,9 @@ func (s *System) jobs(ctx context.Context) ([]job, error) {
 	if err != nil {
 		return nil, err
 	}
+	if whole := s.cfg.Template.Answer; whole != nil && !whole.MatchString(out) {
+		return nil, fmt.Errorf("%s: this is no whole answer: %.100q", s.cfg.Template.Status[0], out)
+	}
 	return s.read(out), nil
 }
 
@@ -265,6 +269,7 @@ func (s *System) run(ctx context.Context, argv []string, input string) (string, 
 	}
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.WaitDelay = time.Second
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the run, not for a submission under way
 	cmd.Dir = s.cfg.Folder
 	cmd.Env = append(os.Environ(), "LC_ALL=C")
 	cmd.Stdin = strings.NewReader(input)

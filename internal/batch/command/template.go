@@ -27,6 +27,9 @@ type Template struct {
 	Submit []string // a command and its arguments
 	Status []string // tells of all jobs of the user, with one call
 	Job    *regexp.Regexp
+	// Answer is what a whole answer of Status looks like, nil: anything. One that is cut
+	// short, or something else, is not taken for an answer with fewer jobs.
+	Answer *regexp.Regexp
 	States map[batch.State][]string // the words of the group state of Job
 	Cancel []string                 // {id} is repeated for each job
 	// Empty are exit codes of Status by which a batch system says that it has no
@@ -81,7 +84,7 @@ func Text(name string) string {
 
 const maxTemplate = 64 << 10
 
-var templateKeys = []string{"header", "input", "submit", "status", "empty", "job", "states", "cancel", "private"}
+var templateKeys = []string{"header", "input", "submit", "status", "empty", "answer", "job", "states", "cancel", "private"}
 
 // Read reads a template out of a file, and notes its problems.
 func Read(r *yamlfile.Reader, n *yaml.Node, what string) *Template {
@@ -117,7 +120,10 @@ func Read(r *yamlfile.Reader, n *yaml.Node, what string) *Template {
 		t.Private = yamlfile.Read(r, n, what+": private", yamlfile.Flag)
 	}
 	if n := keys["job"]; n != nil {
-		t.Job = readPattern(r, n, what+": job")
+		t.Job = readPattern(r, n, what+": job", "name", "id", "state")
+	}
+	if n := keys["answer"]; n != nil {
+		t.Answer = readPattern(r, n, what+": answer")
 	}
 	if n := keys["states"]; n != nil {
 		t.states(r, n, what+": states")
@@ -125,7 +131,7 @@ func Read(r *yamlfile.Reader, n *yaml.Node, what string) *Template {
 	return t
 }
 
-func readPattern(r *yamlfile.Reader, n *yaml.Node, what string) *regexp.Regexp {
+func readPattern(r *yamlfile.Reader, n *yaml.Node, what string, groups ...string) *regexp.Regexp {
 	text, ok := r.Text(n, what)
 	if !ok {
 		return nil
@@ -135,7 +141,7 @@ func readPattern(r *yamlfile.Reader, n *yaml.Node, what string) *regexp.Regexp {
 		r.Fail(yamlfile.Follow(n), "write a regular expression as Go reads them", "%s: %v", what, err)
 		return nil
 	}
-	for _, group := range []string{"name", "id", "state"} {
+	for _, group := range groups {
 		if pattern.SubexpIndex(group) < 0 {
 			r.Fail(yamlfile.Follow(n), fmt.Sprintf("add (?P<%s>...)", group), "%s has no group %q", what, group)
 		}

@@ -30,6 +30,8 @@ func (a *Service) Explain(ctx context.Context, r *wire.ExplainRequest) (*wire.Ex
 		}
 		if a.control == nil {
 			a.explainRest(e.State, response)
+		} else if e.State == dispatch.Ready {
+			response.Lines = append(response.Lines, a.control.PilotsWaiting()...)
 		}
 		return nil
 	})

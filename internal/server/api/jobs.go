@@ -28,7 +28,19 @@ func (a *Service) ListJobs(ctx context.Context, r *wire.ListJobsRequest) (*wire.
 		response = ListOf(c, r)
 		return nil
 	})
+	if err == nil && a.control != nil {
+		noteWaiting(response.Jobs, a.control.PilotsWaiting())
+	}
 	return response, err
+}
+
+// noteWaiting tells of jobs that are ready why pilots for them are not there yet.
+func noteWaiting(jobs []*wire.JobSummary, why []string) {
+	for _, job := range jobs {
+		if job.State == dispatch.Ready.String() && len(job.Notes) == 0 {
+			job.Notes = why
+		}
+	}
 }
 
 // ListOf answers ListJobs from all jobs.

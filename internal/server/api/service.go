@@ -59,6 +59,8 @@ type Control interface {
 	CloseInput(ctx context.Context, name string) error
 	// Stop ends the run: with drain after the attempts that run, else at once.
 	Stop(drain bool)
+	// PilotsWaiting says why pilots are not there yet, one sentence each for a person.
+	PilotsWaiting() []string
 }
 
 var errNotRunning = connect.NewError(connect.CodeFailedPrecondition, fmt.Errorf("nothing runs in this folder; start it with `fairway run`"))

@@ -63,6 +63,14 @@ func (p *Pilots) elsewhere(site string) func(launch string) bool {
 	}
 }
 
+// Waiting says why pilots are not there yet, one sentence each for a person.
+func (p *Pilots) Waiting() (lines []string) {
+	for _, site := range slices.Sorted(maps.Keys(p.rosters)) {
+		lines = append(lines, p.rosters[site].Waiting()...)
+	}
+	return lines
+}
+
 // Close ends the batch systems, with all pilots that are left, once.
 func (p *Pilots) Close() {
 	p.closing.Do(func() {
