@@ -18,6 +18,12 @@ var damages = map[string]struct {
 	"gone":    {func(t *testing.T, path string) { check(t, os.Remove(path)) }, "is not there"},
 	"cut":     {func(t *testing.T, path string) { check(t, os.Truncate(path, 3)) }, "has 3 bytes and should have 7"},
 	"flipped": {func(t *testing.T, path string) { overwrite(t, path, "STORED\n") }, "holds other bytes than were stored"},
+	"dated back": {func(t *testing.T, path string) {
+		info, err := os.Stat(path)
+		check(t, err)
+		overwrite(t, path, "STORED\n")
+		check(t, os.Chtimes(path, time.Time{}, info.ModTime()))
+	}, "holds other bytes than were stored"},
 	"replaced": {func(t *testing.T, path string) {
 		other := writeFile(t, "STORED\n")
 		info, err := os.Stat(path)
