@@ -3,12 +3,15 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
+	"path/filepath"
 	"time"
 
 	"connectrpc.com/connect"
 
 	"fairway/internal/server/api"
+	"fairway/internal/server/folder"
 	"fairway/internal/wire"
 	"fairway/sched"
 )
@@ -31,16 +34,19 @@ const endingPause = 50 * time.Millisecond
 
 // askIn asks again when the server ends meanwhile: its records know what it knew, and
 // take what it did not.
-func askIn(ctx context.Context, folder string, do func(context.Context, wire.WorkflowClient) error) error {
+func askIn(ctx context.Context, dir string, do func(context.Context, wire.WorkflowClient) error) error {
 	for ended := (time.Time{}); ; {
-		connection, err := api.Connect(ctx, folder)
+		connection, err := api.Connect(ctx, dir)
 		if errors.Is(err, fs.ErrNotExist) {
-			return noState(folder)
+			return noState(dir)
 		}
 		if err != nil {
 			return err
 		}
-		err = do(ctx, connection)
+		err = refuseStopped(dir, connection)
+		if err == nil {
+			err = do(ctx, connection)
+		}
 		connection.Close()
 		if !connection.Live || ctx.Err() != nil || !serverGone(err) {
 			return explained(err)
@@ -74,7 +80,23 @@ func (c *console) askRunning(ctx context.Context, do func(context.Context, wire.
 		return nothingRuns(folder)
 	}
 	defer connection.Close()
+	if err := refuseStopped(folder, connection); err != nil {
+		return err
+	}
 	return explained(do(ctx, connection))
+}
+
+// refuseStopped keeps a question from waiting for a server that was stopped: the kernel
+// takes the connection for it, and nobody answers.
+func refuseStopped(workflow string, connection *api.Connection) error {
+	if !connection.Live {
+		return nil
+	}
+	if pid := folder.Stopped(filepath.Join(workflow, stateFolder)); pid != 0 {
+		return fail(exitFailed, fmt.Sprintf("let it go on: `fg` in its terminal, or `kill -CONT %d`", pid),
+			"process %d, which runs the workflow in %s, was stopped (Ctrl-Z or SIGSTOP) and does not answer", pid, folderText(workflow))
+	}
+	return nil
 }
 
 // runningIn connects to the server that runs the workflow of a folder; nil

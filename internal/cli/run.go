@@ -164,6 +164,9 @@ func (c *console) run(ctx context.Context, o *runOptions) error {
 		if !o.follow {
 			return alreadyRunning(o.folder)
 		}
+		if err := refuseStopped(o.folder, connection); err != nil {
+			return err
+		}
 		return c.follow(ctx, o.folder, connection)
 	}
 	if o.detach && !isDetached() {

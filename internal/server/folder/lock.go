@@ -1,6 +1,7 @@
 package folder
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -109,6 +110,24 @@ func holder(state string) int {
 	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
 	if err != nil {
 		return 0
+	}
+	return pid
+}
+
+// Stopped returns the number of the process that holds the lock of a state folder if
+// it was stopped (Ctrl-Z, SIGSTOP), so that it answers nobody; otherwise 0.
+func Stopped(state string) int {
+	pid := holder(state)
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	// The name of the program, in parentheses, may hold anything.
+	if _, fields, ok := strings.Cut(string(text[bytes.LastIndexByte(text, ')')+1:]), " "); !ok || !strings.HasPrefix(fields, "T") {
+		return 0
+	}
+	if running, err := IsRunning(state); err != nil || !running {
+		return 0 // the number is that of another process by now
 	}
 	return pid
 }
