@@ -169,6 +169,9 @@ func (c *console) serverConfig(ctx context.Context, o *runOptions) (server.Confi
 	if _, err := inspect(workflow, o.file, o.folder); err != nil {
 		return server.Config{}, err
 	}
+	if err := folder.CheckOurs(o.folder); err != nil {
+		return server.Config{}, err
+	}
 	capacity, err := capacityFor(workflow, o)
 	if err != nil {
 		return server.Config{}, err

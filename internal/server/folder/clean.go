@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -25,15 +26,21 @@ type Cleaned struct {
 // state has published, unless it is nil. An error is a *RunningError where a server
 // runs.
 func Clean(workflow string, results func(Layout, *Cleaned) error) (*Cleaned, error) {
-	l, err := Of(workflow)
-	if err != nil {
-		return nil, err
-	}
-	lock, err := openLock(l.State)
+	lock, err := openLock(filepath.Join(workflow, StateFolder))
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = lock.Release() }()
+	l, err := Of(workflow)
+	if errors.Is(err, errDamagedIdentity) {
+		if err := mendIdentity(filepath.Join(workflow, StateFolder)); err != nil {
+			return nil, err
+		}
+		l, err = Of(workflow)
+	}
+	if err != nil {
+		return nil, err
+	}
 	c := new(Cleaned)
 	if results != nil {
 		if err := results(l, c); err != nil {

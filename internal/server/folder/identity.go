@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -45,6 +46,8 @@ func identify(folder string) (place, error) {
 
 func (i *identity) isOf(folder place) bool { return i.place == folder && i.Former == "" }
 
+var errDamagedIdentity = errors.New("is damaged: `fairway clean` removes the state, and leaves results/")
+
 // readIdentity returns nil where there is none.
 func readIdentity(state string) (*identity, error) {
 	text, err := os.ReadFile(filepath.Join(state, identityName))
@@ -56,9 +59,38 @@ func readIdentity(state string) (*identity, error) {
 	}
 	i := new(identity)
 	if err := json.Unmarshal(text, i); err != nil || !filepath.IsLocal(i.ID) || strings.Contains(i.ID, "/") {
-		return nil, fmt.Errorf("%s is damaged: `fairway clean` removes the state, and leaves results/", filepath.Join(state, identityName))
+		return nil, fmt.Errorf("%s %w", filepath.Join(state, identityName), errDamagedIdentity)
 	}
 	return i, nil
+}
+
+// mendIdentity writes a damaged identity again. It is the one name that the state has in
+// each of its folders; in those behind links others may have a folder too. Whether the
+// state is a copy nobody knows any more, so it counts as one: what is behind links stays.
+func mendIdentity(state string) error {
+	folders, in := 0, map[string]int{}
+	for _, name := range sharedNames {
+		path := filepath.Join(state, name)
+		if info, err := os.Lstat(path); err != nil || !info.IsDir() {
+			continue
+		}
+		entries, err := os.ReadDir(path)
+		if err != nil {
+			return err
+		}
+		folders++
+		for _, entry := range entries {
+			in[entry.Name()]++
+		}
+	}
+	maps.DeleteFunc(in, func(_ string, n int) bool { return n < folders })
+	if len(in) != 1 {
+		return fmt.Errorf("%s is damaged, and nothing else tells which files are of this state: look into %s, and remove it yourself", filepath.Join(state, identityName), state)
+	}
+	for name := range in {
+		return (&identity{ID: name}).write(state)
+	}
+	return nil
 }
 
 func (i *identity) write(state string) error {
@@ -99,23 +131,33 @@ func claimFolder(state string) error {
 	if err := os.Mkdir(state, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
+	mode, err := checkOurs(state)
+	if err == nil && mode&0o077 != 0 {
+		err = os.Chmod(state, 0o700)
+	}
+	return err
+}
+
+// CheckOurs returns what Claim would say of a folder whose state it refuses, and makes
+// nothing. What has no state is in order.
+func CheckOurs(workflow string) error {
+	_, err := checkOurs(filepath.Join(workflow, StateFolder))
+	return IgnoreMissing(err)
+}
+
+// checkOurs returns the mode of a state folder that is ours.
+func checkOurs(state string) (mode uint32, err error) {
 	var st unix.Stat_t
 	if err := unix.Stat(state, &st); err != nil {
-		return &fs.PathError{Op: "stat", Path: state, Err: err}
+		return 0, &fs.PathError{Op: "stat", Path: state, Err: err}
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
-		return fmt.Errorf("%s is not a folder: move it away, or choose another folder for the state with --dir", state)
+		return 0, fmt.Errorf("%s is not a folder: move it away, or choose another folder for the state with --dir", state)
 	}
 	if user := os.Geteuid(); user != 0 && int(st.Uid) != user {
-		return fmt.Errorf("%s belongs to another user: choose a folder of your own for the state with --dir", state)
+		return 0, fmt.Errorf("%s belongs to another user: choose a folder of your own for the state with --dir", state)
 	}
-	if err := refuseForeign(state); err != nil {
-		return err
-	}
-	if st.Mode&0o077 != 0 {
-		return os.Chmod(state, 0o700)
-	}
-	return nil
+	return st.Mode, refuseForeign(state)
 }
 
 // ownNames are what a state folder may hold before it has an identity: links
