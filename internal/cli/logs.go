@@ -74,7 +74,7 @@ func (c *console) printLogsOfStep(ctx context.Context, client wire.WorkflowClien
 			fmt.Fprintf(c.out, "==> %s: %s <==\n", oneLine(job.Name), job.State)
 		}
 		request.Job = job.Name
-		if err := c.printLogs(ctx, client, request); err != nil && connect.CodeOf(err) != connect.CodeNotFound {
+		if err := c.printLogs(ctx, client, request); err != nil && (len(jobs) == 1 || connect.CodeOf(err) != connect.CodeNotFound) {
 			return err
 		}
 	}
