@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -237,8 +238,9 @@ func errorKind(failure *sqlite.Error) error {
 	case codes.SQLITE_FULL:
 		return ErrFull
 	case codes.SQLITE_IOERR:
-		// writing the log on a full disk is reported as an I/O error
-		if failure.Code() == codes.SQLITE_IOERR_WRITE || strings.Contains(failure.Error(), "no space") {
+		// writing the log on a full disk is reported as an I/O error, and so is
+		// making the memory that processes share, which a reader needs too
+		if slices.Contains([]int{codes.SQLITE_IOERR_WRITE, codes.SQLITE_IOERR_SHMSIZE}, failure.Code()) || strings.Contains(failure.Error(), "no space") {
 			return ErrFull
 		}
 	}

@@ -232,6 +232,29 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
+// A reader makes files too, by which processes agree: where there is no room for them, it
+// says so, and reads again when there is.
+func TestReaderOnFullDisk(t *testing.T) {
+	folder := t.TempDir()
+	if err := unix.Mount("tmpfs", folder, "tmpfs", 0, "size=1m"); err != nil {
+		t.Skipf("mounting a tmpfs needs privilege: %v", err)
+	}
+	defer func() { _ = unix.Unmount(folder, unix.MNT_DETACH) }()
+	must(open(folder))(t).Close()
+	filler := filepath.Join(folder, "filler")
+	if err := os.WriteFile(filler, make([]byte, 2<<20), 0o600); !errors.Is(err, unix.ENOSPC) {
+		t.Fatalf("filling the disk: %v", err)
+	}
+	path := filepath.Join(folder, "fairway.db")
+	if _, err := store.OpenSQLite(path, store.ReadOnly); !errors.Is(err, store.ErrFull) {
+		t.Fatalf("got %v, want ErrFull", err)
+	}
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	must(store.OpenSQLite(path, store.ReadOnly))(t).Close()
+}
+
 // writeUntilKilled applies transactions of two records that must agree, and
 // prints the number of each one that is durable.
 func writeUntilKilled(path string) {
