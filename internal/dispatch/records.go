@@ -108,8 +108,12 @@ func (j *jobBody) handed(outputs []output) (list []Publish) {
 	return list
 }
 
-// decode reads the body of a record.
-func decode(r Record, into any) error {
+// decode reads the body of a record into a zero one.
+func decode[T any](r Record, into *T) error {
+	if scanned(r.Body, into) {
+		return nil
+	}
+	*into = *new(T) // what may have been read of it
 	if err := json.Unmarshal(r.Body, into); err != nil {
 		return fmt.Errorf("dispatch: reading record %s of table %s: %w", r.Key, r.Table, err)
 	}
@@ -214,10 +218,10 @@ func (r *RecordedJob) View() (JobView, error) {
 	}
 	var b jobBody
 	var c commitBody
-	if err := r.decode(TableJob, r.Job, &b); err != nil {
+	if err := decodeOf(r, TableJob, r.Job, &b); err != nil {
 		return JobView{}, err
 	}
-	if err := r.decode(TableCommit, r.Commit, &c); err != nil {
+	if err := decodeOf(r, TableCommit, r.Commit, &c); err != nil {
 		return JobView{}, err
 	}
 	f, _ := r.fate()
@@ -233,11 +237,11 @@ func (r *RecordedJob) View() (JobView, error) {
 
 func (r *RecordedJob) fate() (fate, error) {
 	var b fateBody
-	err := r.decode(TableFate, r.Fate, &b)
+	err := decodeOf(r, TableFate, r.Fate, &b)
 	return b.fate, err
 }
 
-func (r *RecordedJob) decode(table string, body []byte, into any) error {
+func decodeOf[T any](r *RecordedJob, table string, body []byte, into *T) error {
 	if body == nil {
 		return nil
 	}

@@ -1,0 +1,311 @@
+package dispatch
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"math"
+	"strconv"
+	"unicode/utf8"
+)
+
+// The records of which there is one or more for each job are decoded by hand too, as far
+// as they are what appendJob, appendCommit and appendResult write: that takes a sixth of
+// the time, and loading a store is mostly decoding. All else is left to encoding/json, so
+// that there is one meaning of a record: names with escapes or without ASCII, and what
+// other programs have written.
+
+// scan reads one JSON text. When it meets what it does not know, it is lost, and what was
+// read so far means nothing.
+type scan struct {
+	text []byte
+	at   int
+	lost bool
+}
+
+// scanned decodes a body by hand, and reports whether it could.
+func scanned(body []byte, into any) bool {
+	s := scan{text: body}
+	switch b := into.(type) {
+	case *jobBody:
+		s.job(b)
+	case *commitBody:
+		s.commit(b)
+	case *resultBody:
+		s.result(b)
+	default:
+		return false
+	}
+	return !s.lost && s.at == len(body)
+}
+
+// next reports whether the text goes on with this byte, and passes over it.
+func (s *scan) next(c byte) bool {
+	if s.at < len(s.text) && s.text[s.at] == c {
+		s.at++
+		return true
+	}
+	return false
+}
+
+func (s *scan) expect(c byte) {
+	if !s.next(c) {
+		s.lost = true
+	}
+}
+
+// object reads an object. The field is called for each value, after its name.
+func (s *scan) object(field func(name string)) {
+	s.expect('{')
+	for more := !s.next('}'); more && !s.lost; more = !s.next('}') {
+		if s.text[s.at-1] != '{' {
+			s.expect(',')
+		}
+		name := s.raw()
+		s.expect(':')
+		if !s.lost {
+			field(string(name))
+		}
+	}
+}
+
+// list reads a list. The element is called for each value.
+func (s *scan) list(element func()) {
+	s.expect('[')
+	for first := true; !s.lost && !s.next(']'); first = false {
+		if !first {
+			s.expect(',')
+		}
+		if !s.lost {
+			element()
+		}
+	}
+}
+
+// raw reads a string of plain ASCII and returns it where it stands.
+func (s *scan) raw() []byte {
+	s.expect('"')
+	begin := s.at
+	for ; !s.lost && s.at < len(s.text); s.at++ {
+		switch c := s.text[s.at]; {
+		case c == '"':
+			s.at++
+			return s.text[begin : s.at-1]
+		case c < ' ' || c >= utf8.RuneSelf || c == '\\':
+			s.lost = true
+		}
+	}
+	s.lost = true
+	return nil
+}
+
+func (s *scan) string() string { return string(s.raw()) }
+
+func (s *scan) strings() (list []string) {
+	list = []string{}
+	s.list(func() { list = append(list, s.string()) })
+	return list
+}
+
+func (s *scan) bytes() []byte {
+	text := s.raw()
+	data := make([]byte, base64.StdEncoding.DecodedLen(len(text)))
+	n, err := base64.StdEncoding.Strict().Decode(data, text)
+	if err != nil {
+		s.lost = true
+	}
+	return data[:n]
+}
+
+// digits reads a number without sign, which is at most the greatest.
+func (s *scan) digits(greatest uint64) uint64 {
+	begin := s.at
+	for s.at < len(s.text) && s.text[s.at] >= '0' && s.text[s.at] <= '9' {
+		s.at++
+	}
+	text := s.text[begin:s.at]
+	n, err := strconv.ParseUint(string(text), 10, 64)
+	if err != nil || n > greatest || len(text) > 1 && text[0] == '0' {
+		s.lost = true
+	}
+	return n
+}
+
+func (s *scan) int() int64 {
+	if s.next('-') {
+		return -int64(s.digits(math.MaxInt64))
+	}
+	return int64(s.digits(math.MaxInt64))
+}
+
+func (s *scan) bool() bool {
+	for _, c := range []byte("true") { // false is not written
+		s.expect(c)
+	}
+	return true
+}
+
+// other reads an object that encoding/json decodes.
+func (s *scan) other(into any) {
+	begin, depth := s.at, 0
+	for ; s.at < len(s.text) && !s.lost; s.at++ {
+		switch s.text[s.at] {
+		case '"':
+			s.raw()
+			s.at--
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+		}
+		if depth == 0 {
+			s.at++
+			s.lost = s.lost || json.Unmarshal(s.text[begin:s.at], into) != nil
+			return
+		}
+	}
+	s.lost = true
+}
+
+func (s *scan) version() int {
+	if n := s.int(); n == bodyVersion {
+		return int(n)
+	}
+	s.lost = true
+	return 0
+}
+
+func (s *scan) job(b *jobBody) {
+	s.object(func(name string) {
+		switch name {
+		case "v":
+			b.V = s.version()
+		case "n":
+			b.Name = s.string()
+		case "s":
+			b.Step = s.string()
+		case "p":
+			b.Payload = s.bytes()
+		case "d":
+			b.Digest = s.string()
+		case "r":
+			b.Reads = s.strings()
+		case "rv":
+			b.Read = []Version{}
+			s.list(func() { b.Read = append(b.Read, Version(s.digits(math.MaxUint32))) })
+		case "w":
+			b.Writes = []writeBody{}
+			s.list(func() { b.Writes = append(b.Writes, s.write()) })
+		case "q":
+			s.other(&b.Needs)
+		case "t":
+			b.Tools = s.strings()
+		case "at":
+			b.Site = s.string()
+		case "pr":
+			b.Priority = int(s.int())
+		case "re":
+			s.other(&b.Retry)
+		case "wd":
+			b.WaitForData = s.int()
+		case "su":
+			b.Submitted = instant(s.int())
+		default:
+			s.lost = true
+		}
+	})
+}
+
+func (s *scan) write() (w writeBody) {
+	s.object(func(name string) {
+		switch name {
+		case "l":
+			w.LFN = s.string()
+		case "p":
+			w.Pattern = s.bool()
+		case "u":
+			w.Publish = s.bool()
+		case "c":
+			w.Cache = s.bool()
+		case "v":
+			w.Version = Version(s.digits(math.MaxUint32))
+		default:
+			s.lost = true
+		}
+	})
+	return w
+}
+
+func (s *scan) commit(b *commitBody) {
+	s.object(func(name string) {
+		switch name {
+		case "v":
+			b.V = s.version()
+		case "a":
+			b.Attempt = AttemptID(s.digits(math.MaxUint64))
+		case "k":
+			b.Key = s.string()
+		case "re":
+			b.Reused = s.bool()
+		case "w":
+			b.Whole = s.bool()
+		case "i":
+			b.Inputs = s.strings()
+		case "o":
+			b.Outputs = s.outputs()
+		default:
+			s.lost = true
+		}
+	})
+}
+
+func (s *scan) result(b *resultBody) {
+	s.object(func(name string) {
+		switch name {
+		case "v":
+			b.V = s.version()
+		case "j":
+			b.Job = s.string()
+		case "d":
+			b.Digest = s.string()
+		case "i":
+			b.Inputs = s.strings()
+		case "n":
+			b.Made = s.digits(math.MaxUint64)
+		case "o":
+			b.Outputs = s.outputs()
+		default:
+			s.lost = true
+		}
+	})
+}
+
+func (s *scan) outputs() (list []output) {
+	list = []output{}
+	s.list(func() {
+		var o output
+		s.object(func(name string) {
+			switch name {
+			case "l":
+				o.LFN = s.string()
+			case "p":
+				o.Pattern = s.string()
+			case "f":
+				o.PFN = s.string()
+			case "c":
+				o.Cached = s.bool()
+			case "s":
+				o.Size = s.int()
+			case "r":
+				o.Records = s.int()
+			case "a":
+				o.Adler32 = uint32(s.digits(math.MaxUint32))
+			case "t":
+				o.Tag = Tag(s.digits(math.MaxUint64))
+			default:
+				s.lost = true
+			}
+		})
+		list = append(list, o)
+	})
+	return list
+}

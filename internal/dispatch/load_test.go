@@ -1,0 +1,84 @@
+package dispatch
+
+import (
+	"fmt"
+	"testing"
+)
+
+// BenchmarkLoad makes a Core from the records of a run, half of whose jobs are done.
+func BenchmarkLoad(b *testing.B) {
+	const jobs = 200_000
+	records := longHistory(b, jobs)
+	size := 0
+	for _, r := range records {
+		size += len(r.Key) + len(r.Body)
+	}
+	for b.Loop() {
+		if _, _, err := Load(Config{}, records); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*jobs), "ns/job")
+	b.ReportMetric(float64(size)/jobs, "bytes/job")
+}
+
+// longHistory returns the records of a run with so many jobs, half of which are done.
+func longHistory(b *testing.B, jobs int) []Record {
+	c, e := New(Config{})
+	durable := map[string]Record{}
+	keep := func(records []Record) {
+		for _, r := range records {
+			durable[durableName(r)] = r
+		}
+	}
+	keep(e.Persist)
+	step := func(in Input) Effects {
+		e, err := c.Step(epoch, in)
+		if err != nil {
+			b.Fatal(err)
+		}
+		keep(e.Persist)
+		return e
+	}
+	step(SetRun{Run{ID: 1, KeepGoing: true}})
+	in := AddFiles{Run: 1}
+	for i := range 1000 {
+		lfn := fmt.Sprintf("raw/file%06d.root", i)
+		in.Files = append(in.Files, ExistingFile{LFN: lfn, PFN: "se:" + lfn, Size: 1 << 30, Identity: "1"})
+	}
+	step(in)
+	const batch = 1000
+	for i := 0; i < jobs; i += batch {
+		sub := Submit{Run: 1}
+		for k := i; k < i+batch; k++ {
+			j := Job{
+				Name: fmt.Sprintf("reco/%07d", k), Step: "reco", Payload: fmt.Appendf(nil, "reco --in raw --out %07d", k), Digest: "0123456789abcdef",
+				Writes: []Output{{LFN: fmt.Sprintf("out/%07d", k)}},
+			}
+			for n := range 3 {
+				j.Reads = append(j.Reads, in.Files[(k*7+n*331)%1000].LFN)
+			}
+			sub.Jobs = append(sub.Jobs, j)
+		}
+		step(sub)
+	}
+	info := PilotInfo{Host: "h", Has: Resources{MilliCPUs: 1 << 20}}
+	step(Sync{Pilot: "p", Seq: 1, Full: true, Hello: &info, Draining: true})
+	for i, seq := 0, uint64(2); i < jobs/2; i, seq = i+batch, seq+1 {
+		s := Sync{Pilot: "p", Seq: seq, LastAnswer: 1 << 40, Draining: true}
+		for k := i; k < i+batch; k++ {
+			id := AttemptID(c.journal.incarnation<<32 | uint64(k+1))
+			lfn := fmt.Sprintf("out/%07d", k)
+			s.Ended = append(s.Ended, Result{Job: NewJobID(1, uint32(k+1)), Attempt: id, Outputs: []WrittenFile{{LFN: lfn, Version: 1, PFN: physical(lfn, 1, id), Size: 1 << 20}}})
+		}
+		step(s)
+	}
+	if c.queue.totals.ByState[Done] != jobs/2 {
+		b.Fatalf("%+v", c.queue.totals)
+	}
+	list := make([]Record, 0, len(durable))
+	for _, name := range sortedKeys(durable) {
+		list = append(list, durable[name])
+	}
+	return list
+}
