@@ -86,6 +86,9 @@ func (a *attempt) locate(in dispatch.InputFile) input {
 // finish is called when the execution has ended one way or the other.
 func (a *attempt) finish(o dispatch.Outcome, message string) {
 	p := a.pilot
+	if !slices.Contains(p.running, a) || p.waitsForThaw(func() { a.finish(o, message) }) {
+		return // it was ended while the pilot stood still, or does not know yet how it ended
+	}
 	a.release()
 	p.running = slices.DeleteFunc(p.running, func(b *attempt) bool { return a == b })
 	r := dispatch.Result{Job: a.Job, Attempt: a.Attempt, Outcome: o, Message: message, Usage: a.usage}

@@ -3,7 +3,10 @@ package sim
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
+
+	"fairway/internal/sim/experiment"
 )
 
 // batch models a batch system: what is submitted waits for a while, then for
@@ -15,6 +18,9 @@ type batch struct {
 	waiting  []*queued
 	queue    map[string]*queued       // by launch, until it starts
 	answered map[string]time.Duration // when the submission of a pilot was
+	started  map[string]int           // pilots of a launch that run; without those of one
+	slots    []*slot
+	whims    *rand.Rand // of what it does besides
 	pending  int
 	count    int
 	occupied int           // slots
@@ -26,6 +32,7 @@ type batch struct {
 type slot struct {
 	host   string
 	launch string // what occupies it
+	pilot  *pilot // if that is one
 }
 
 // queued is something that waits in a batch system.
@@ -36,12 +43,16 @@ type queued struct {
 }
 
 func newBatch(s *site) *batch {
-	b := &batch{site: s, rand: Stream(s.run.seed, "batch", named(s.Name)), queue: map[string]*queued{}, answered: map[string]time.Duration{}}
+	b := &batch{
+		site: s, rand: Stream(s.run.seed, "batch", named(s.Name)), whims: Stream(s.run.seed, "whims", named(s.Name)),
+		queue: map[string]*queued{}, answered: map[string]time.Duration{}, started: map[string]int{},
+	}
 	for n := range s.Nodes {
 		for range s.Slots {
 			b.free = append(b.free, &slot{host: fmt.Sprintf("%s-%04d", s.Name, n)})
 		}
 	}
+	b.slots = slices.Clone(b.free)
 	b.rand.Shuffle(len(b.free), func(i, j int) { b.free[i], b.free[j] = b.free[j], b.free[i] })
 	return b
 }
@@ -58,6 +69,10 @@ func (b *batch) submit(start func(*slot), forgotten func(launch string)) (launch
 	b.pending++
 	b.queue[q.launch] = q
 	wait := b.site.Batch.Delay.Draw(b.rand)
+	for pause := refusalPause; b.whim(b.site.Batch.Refuse); pause *= 2 {
+		b.site.run.faced[SubmissionRefused]++
+		wait += pause
+	}
 	if b.rand.Float64() < float64(b.site.Batch.Forget) {
 		b.site.run.after(wait, func() {
 			b.site.run.faced[PilotForgotten]++
@@ -72,6 +87,12 @@ func (b *batch) submit(start func(*slot), forgotten func(launch string)) (launch
 	})
 	return q.launch, true
 }
+
+// refusalPause is the first pause after a submission that was refused (batch.MinPause).
+const refusalPause = time.Second
+
+// whim says whether something happens that happens with a chance.
+func (b *batch) whim(c experiment.Chance) bool { return c > 0 && b.whims.Float64() < float64(c) }
 
 // drop takes something out of the queue.
 func (b *batch) drop(q *queued) {
@@ -98,22 +119,38 @@ func (b *batch) fill() {
 			continue
 		}
 		b.drop(q)
-		s := b.free[len(b.free)-1]
-		b.free = b.free[:len(b.free)-1]
-		s.launch = q.launch
-		b.charge(1)
-		q.start(s)
+		b.occupy(q)
+		if b.site.run.server != nil && len(b.free) > 0 && b.whim(b.site.Batch.Double) {
+			b.site.run.faced[StartedTwice]++
+			b.started[q.launch] = 2
+			b.occupy(q)
+			b.site.run.after(b.nextPoll(), func() { b.endBoth(q.launch) })
+		}
 	}
+}
+
+// occupy starts something in a free slot.
+func (b *batch) occupy(q *queued) {
+	s := b.free[len(b.free)-1]
+	b.free = b.free[:len(b.free)-1]
+	s.launch = q.launch
+	b.charge(1)
+	q.start(s)
 }
 
 // ended frees a slot; the batch system notices at once, who asks it does so
 // when it polls next.
 func (b *batch) ended(s *slot) {
 	launch := s.launch
-	s.launch = ""
+	s.launch, s.pilot = "", nil
 	b.charge(-1)
 	b.free = append(b.free, s)
-	b.site.run.noticeEnd(b.site, launch)
+	if b.started[launch] > 1 {
+		b.started[launch]-- // the other one runs
+	} else {
+		delete(b.started, launch)
+		b.site.run.noticeEnd(b.site, launch)
+	}
 	b.site.run.after(0, b.fill)
 }
 
@@ -130,6 +167,10 @@ func (b *batch) charge(more int) {
 // next, and not before it answered the submission.
 func (b *batch) noticed(launch string) time.Duration {
 	at := max(b.site.run.now+b.nextPoll(), b.answered[launch])
+	for b.whim(b.site.Batch.Silent) {
+		b.site.run.faced[StatusLost]++
+		at += max(b.site.Batch.Poll, refusalPause)
+	}
 	delete(b.answered, launch)
 	return at
 }

@@ -5,21 +5,29 @@ type Fault int
 
 // What FaultSpec, BatchSpec and StorageSpec make go wrong.
 const (
-	MessageLost      Fault = iota // between a pilot and the server
-	MessageRepeated               // between a pilot and the server
-	PilotDied                     // without a farewell
-	ServerDied                    // between two steps
-	ServerDiedInStep              // when the records of a step were durable and nothing had been told
-	WriteFailed                   // of the records of a step, none of which is durable
-	PilotForgotten                // by its batch system, before it started
-	AnsweredLate                  // by the batch system, whose pilot had started or left before
-	ReadFailed                    // of an input
-	StoreFailed                   // of an output
-	StorageFull                   // for an output
-	StoredLost                    // an output that was stored is not there any more
-	StoredCut                     // it is shorter
-	StoredChanged                 // it holds other bytes
-	CachedChanged                 // a cached file does
+	MessageLost       Fault = iota // between a pilot and the server
+	MessageRepeated                // between a pilot and the server
+	PilotDied                      // without a farewell
+	ServerDied                     // between two steps
+	ServerDiedInStep               // when the records of a step were durable and nothing had been told
+	WriteFailed                    // of the records of a step, none of which is durable
+	PilotForgotten                 // by its batch system, before it started
+	AnsweredLate                   // by the batch system, whose pilot had started or left before
+	ReadFailed                     // of an input
+	StoreFailed                    // of an output
+	StorageFull                    // for an output
+	StoredLost                     // an output that was stored is not there any more
+	StoredCut                      // it is shorter
+	StoredChanged                  // it holds other bytes
+	CachedChanged                  // a cached file does
+	LineCut                        // between a host and the server
+	HostFrozen                     // with all its pilots and their jobs
+	PilotFrozen                    // with its jobs
+	ServerFrozen                   // and what comes waits for it
+	SubmissionRefused              // by a batch system, and repeated
+	StatusLost                     // of a pilot that had ended
+	RunningForgotten               // by its batch system, while the pilot runs on
+	StartedTwice                   // by its batch system
 	faultKinds
 )
 
@@ -27,6 +35,8 @@ var faultNames = [faultKinds]string{
 	"messages lost", "messages repeated", "pilots died", "server died", "server died within a step", "records not written",
 	"pilots forgotten by batch systems", "batch systems answered late", "reads failed", "writes failed", "storage was full",
 	"stored files lost", "stored files cut", "stored files changed", "cached files changed",
+	"lines cut", "hosts frozen", "pilots frozen", "server frozen",
+	"submissions refused", "batch systems silent", "running pilots forgotten", "pilots started twice",
 }
 
 // String is the name of the kind for a person.

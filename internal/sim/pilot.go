@@ -17,6 +17,9 @@ type pilot struct {
 	space *space // nil: keeps nothing
 	dead  bool
 
+	frozen   time.Duration // it stands still until then
+	unwanted bool          // its launch has ended, and it does not know that
+
 	expires time.Duration // 0: never
 	expiry  bool          // whether it tells
 
@@ -80,6 +83,9 @@ func (p *pilot) speak() {
 
 // carryOut brings the pilot to the state that an answer asks for.
 func (p *pilot) carryOut(seq uint64, a dispatch.Answer) {
+	if p.waitsForThaw(func() { p.carryOut(seq, a) }) {
+		return
+	}
 	if p.dead || a.Superseded || seq != p.seq || a.Number <= p.answered {
 		return
 	}

@@ -23,7 +23,7 @@ type unacknowledged struct {
 
 // sync sends what the TaskQueue does not know yet.
 func (p *pilot) sync() {
-	if p.dead {
+	if p.dead || p.waitsForThaw(p.sync) {
 		return
 	}
 	p.telling = false
@@ -42,7 +42,7 @@ func (p *pilot) sync() {
 	} else {
 		p.whole(&m)
 	}
-	p.run.carry(func() { p.run.server.receive(p, m) })
+	p.run.carry(p, func() { p.run.server.receive(p, m) })
 	p.waits = true
 	p.wake(p.run.hold + p.run.exp.Network.Patience)
 }

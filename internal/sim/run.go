@@ -31,6 +31,7 @@ type run struct {
 	network *rand.Rand
 	faults  *rand.Rand
 	harm    *rand.Rand // of damage
+	outage  *rand.Rand // of lines, hosts, pilots and the server
 
 	// Who submits the jobs and who answers the pilots: made once, when the run begins.
 	server  *server // nil for direct submission
@@ -40,6 +41,7 @@ type run struct {
 	// What went wrong so far: faced only grows; damaged holds what readers find.
 	faced   Happened
 	damaged damaged
+	outages outages
 
 	// What the run observes of itself, and how it ended: after finished, or the
 	// first breach in broken, no further event happens.
@@ -65,6 +67,7 @@ func newRun(exp *experiment.Experiment, work *workflow, rep int) *run {
 	r := &run{exp: exp, seed: mix(exp.Seed) + uint64(rep), work: work, elements: map[string]*element{}, byName: map[string]*site{}}
 	r.network, r.faults = Stream(r.seed, "network"), Stream(r.seed, "faults")
 	r.harm, r.damaged = Stream(r.seed, "harm"), damaged{map[string]string{}, map[string]bool{}}
+	r.outage, r.outages = Stream(r.seed, "outages"), newOutages()
 	r.lan = newLink(&r.engine, 0, exp.Network.Bandwidth)
 	r.wan = newLink(&r.engine, 0, exp.Network.Remote)
 	for _, s := range exp.Storage {
@@ -122,7 +125,10 @@ func (r *run) elementOf(pfn string) *element {
 
 // carry brings a message of a pilot to the server, or back, over a network that may
 // lose or repeat it.
-func (r *run) carry(deliver func()) {
+func (r *run) carry(p *pilot, deliver func()) {
+	if !r.reached(p) {
+		return
+	}
 	f := &r.exp.Faults
 	if f.Lost > 0 && r.faults.Float64() < float64(f.Lost) {
 		r.faced[MessageLost]++

@@ -30,7 +30,7 @@ type server struct {
 func newServer(r *run) *server {
 	q := r.exp.TaskQueue
 	s := &server{run: r, pilots: map[dispatch.PilotID]*pilot{}}
-	s.tick = newAlarm(&r.engine, func() { s.step(dispatch.Tick{}) })
+	s.tick = newAlarm(&r.engine, s.ticks)
 	s.config = dispatch.Config{
 		Attempts: q.Attempts, Backoff: q.Backoff, MaxBackoff: q.Backoff, WaitForData: q.WaitForData,
 		Ahead: q.Ahead, Hold: q.Hold, MaxPassOver: q.PassOver, MaxLosses: q.MaxLosses, MaxRegenerations: q.MaxRegenerations,
@@ -68,6 +68,8 @@ func (s *server) begin() {
 	}
 	s.mayCrash()
 	s.run.mayDamage()
+	s.run.mayCut()
+	s.run.mayFreeze()
 	s.run.after(s.run.lead(), func() {
 		s.run.submitted = s.run.now
 		s.run.creator = newCreator(s.run,
@@ -114,7 +116,11 @@ func (s *server) existing() []dispatch.ExistingFile {
 
 // receive takes a message of a pilot, if the server is there.
 func (s *server) receive(p *pilot, m dispatch.Input) {
-	if s.core == nil {
+	if s.core == nil || s.waitsForThaw(func() { s.receive(p, m) }) {
+		return
+	}
+	if p.unwanted {
+		p.leave() // by an answer that it cannot miss: it would call again
 		return
 	}
 	s.pilots[p.id] = p
@@ -124,11 +130,20 @@ func (s *server) receive(p *pilot, m dispatch.Input) {
 // submit steps an input that must not be lost: if the server is away it finds
 // it when it is back.
 func (s *server) submit(in dispatch.Input) {
-	if s.core == nil {
+	switch {
+	case s.core == nil:
 		s.missed = append(s.missed, in)
-		return
+	case s.waitsForThaw(func() { s.submit(in) }):
+	default:
+		s.step(in)
 	}
-	s.step(in)
+}
+
+// ticks steps the time, unless the server has died since it should have.
+func (s *server) ticks() {
+	if s.core != nil && !s.waitsForThaw(s.ticks) {
+		s.step(dispatch.Tick{})
+	}
 }
 
 func (s *server) step(in dispatch.Input) {
@@ -156,7 +171,7 @@ func (s *server) letOut(e dispatch.Effects) {
 	s.store.apply(e.Persist)
 	for _, reply := range e.Replies {
 		if p := s.pilots[reply.Pilot]; p != nil {
-			r.carry(func() { p.carryOut(reply.Seq, reply.Answer) })
+			r.carry(p, func() { p.carryOut(reply.Seq, reply.Answer) })
 		}
 	}
 	for _, start := range e.Start {

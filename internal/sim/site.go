@@ -34,9 +34,10 @@ func (s *site) occupy() {
 // startPilot begins a pilot in a slot.
 func (s *site) startPilot(at *slot) {
 	r := s.run
-	id := dispatch.PilotID("p-" + at.launch)
+	id := twin(at.launch, s.batch.started[at.launch])
 	p := &pilot{run: r, id: id, site: s, slot: at, seen: map[dispatch.AttemptID]bool{}, expiry: s.SaysLife}
 	p.timer = newAlarm(&r.engine, p.speak)
+	at.pilot = p
 	p.space = s.spaceOf(at.host)
 	own := Stream(r.seed, "pilot", named(string(id)))
 	if !s.Life.IsZero() {
@@ -50,6 +51,9 @@ func (s *site) startPilot(at *slot) {
 				p.die()
 			}
 		})
+	}
+	if s.Batch.Lose > 0 && own.Float64() < float64(s.Batch.Lose) {
+		r.after(time.Duration(own.Int64N(int64(time.Hour))), func() { s.loseSight(p) })
 	}
 	r.pilots++
 	if s.Ask > 0 && r.now == 0 {

@@ -75,6 +75,10 @@ type BatchSpec struct {
 	Limit  int           `yaml:"limit"`  // jobs that it takes into its queue; 0: any number
 	Forget Chance        `yaml:"forget"` // that it loses a pilot for ever
 	Late   Gauss         `yaml:"late"`   // how long the answer to a submission takes
+	Refuse Chance        `yaml:"refuse"` // that it refuses a submission, which is then repeated
+	Silent Chance        `yaml:"silent"` // that it does not answer when it is asked for an end
+	Lose   Chance        `yaml:"lose"`   // that it forgets a pilot within the first hour of its life, while it runs on
+	Double Chance        `yaml:"double"` // that it starts a pilot twice, if it has room
 }
 
 // StorageSpec models a storage element (paper 3, table 1).
@@ -173,6 +177,11 @@ type FaultSpec struct {
 	PilotDeaths   int    `yaml:"pilot_deaths"`   // at most; 0: no limit
 	Damage        Gauss  `yaml:"damage"`         // so long until a stored file is lost, cut or changed, or a cached one changed; zero: never
 	Damages       int    `yaml:"damages"`        // at most; 0: no limit
+	CutOff        Gauss  `yaml:"cut_off"`        // so long until the line of a host is cut; zero: never
+	CutFor        Gauss  `yaml:"cut_for"`        // how long it stays so
+	Freezes       Gauss  `yaml:"freezes"`        // so long until a host, a pilot or the server stands still; zero: never
+	FrozenFor     Gauss  `yaml:"frozen_for"`     // how long it does
+	Outages       int    `yaml:"outages"`        // cuts and freezes at most; 0: no limit
 }
 
 // Defaults fills in what a file may leave out.

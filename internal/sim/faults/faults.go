@@ -56,8 +56,27 @@ func Experiment(seed uint64) experiment.Experiment {
 	if d := sim.Stream(seed, "damage"); d.IntN(2) == 0 {
 		e.Faults.Damage, e.Faults.Damages = upTo(d, time.Minute, time.Hour), 50
 	}
+	faultyHosts(sim.Stream(seed, "hosts"), &e)
 	e.Defaults()
 	return e
+}
+
+// faultyHosts has lines cut, hosts frozen, and batch systems refuse, forget and repeat,
+// in half of the runs each.
+func faultyHosts(r *rand.Rand, e *experiment.Experiment) {
+	f := &e.Faults
+	f.Outages = 50
+	if r.IntN(2) == 0 {
+		f.CutOff, f.CutFor = upTo(r, time.Minute, time.Hour), upTo(r, time.Second, 15*time.Minute)
+	}
+	if r.IntN(2) == 0 {
+		f.Freezes, f.FrozenFor = upTo(r, time.Minute, time.Hour), upTo(r, time.Second, 15*time.Minute)
+	}
+	for i := range e.Sites {
+		b := &e.Sites[i].Batch
+		b.Refuse, b.Silent = experiment.Chance(pick(r, 0, 0.3)), experiment.Chance(pick(r, 0, 0.3))
+		b.Lose, b.Double = experiment.Chance(pick(r, 0, 0.2)), experiment.Chance(pick(r, 0, 0.2))
+	}
 }
 
 // patientLease outlasts several lost messages in a row, each of which keeps a
