@@ -108,9 +108,7 @@ func (s *Server) open(ctx context.Context) error {
 	}
 	s.inbox = loop.NewInbox()
 	note := func(text string) { s.loop.Ending.Note(text) }
-	if s.files, err = publish.New(ctx, records, s.folders, s.element, s.inbox, note, s.sched, s.log); err != nil {
-		return err
-	}
+	s.files = publish.New(records, s.folders, s.element, s.inbox, note, s.sched, s.log)
 	if s.config.Results != "" {
 		if err := s.files.PublishAt(ctx, s.config.Results); err != nil {
 			return err
@@ -220,7 +218,7 @@ func (s *Server) Run(ctx context.Context) (Outcome, error) {
 	if err := s.opened.begin(ctx, &s.config, state.Logs(s.folders.Logs)); err != nil {
 		return Outcome{}, fmt.Errorf("beginning the run: %w", err)
 	}
-	if err := s.files.Reload(ctx); err != nil {
+	if err := s.files.Load(ctx); err != nil {
 		return Outcome{}, fmt.Errorf("beginning the run: %w", err)
 	}
 	s.earlier, s.waited = s.opened.run.Seconds, s.opened.run.Waiting

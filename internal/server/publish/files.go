@@ -35,13 +35,12 @@ type Files struct {
 	InputsGone bool
 }
 
-// New makes the files of a run from what is recorded of its results.
-func New(ctx context.Context, records store.Store, folders folder.Layout, element storage.Element, inbox *loop.Inbox, note func(string), s *sched.Scheduler, log *slog.Logger) (*Files, error) {
-	results, err := loadPublished(ctx, records, folders)
+// New makes the files of a run. They are not usable before Load.
+func New(records store.Store, folders folder.Layout, element storage.Element, inbox *loop.Inbox, note func(string), s *sched.Scheduler, log *slog.Logger) *Files {
 	return &Files{
-		folders: folders, results: results, element: element, store: records, inbox: inbox, sched: s, log: log, note: note,
+		folders: folders, element: element, store: records, inbox: inbox, sched: s, log: log, note: note,
 		toPublish: loop.NewMailbox[dispatch.Publish](), toRemove: loop.NewMailbox[string](),
-	}, err
+	}
 }
 
 // PublishAt has results published beneath a PFN, as ParsePlace gives it, and not in
@@ -73,9 +72,9 @@ func (f *Files) Leave(ctx context.Context) error {
 	return f.elsewhere.leave(ctx)
 }
 
-// Reload reads once more what is recorded of the results: the beginning of a run adds
-// what an earlier one may have left unrecorded. It is called before Run.
-func (f *Files) Reload(ctx context.Context) (err error) {
+// Load reads what is recorded of the results. It is called once, before Run and after the
+// beginning of the run, which adds what an earlier one may have left unrecorded.
+func (f *Files) Load(ctx context.Context) (err error) {
 	f.results, err = loadPublished(ctx, f.store, f.folders)
 	return err
 }
