@@ -155,7 +155,7 @@ func countUntilLost(t *testing.T, p *Peer, cut <-chan struct{}) {
 	}
 }
 
-// checkCounts says whether writes were all or nothing.
+// checkCounts reports whether writes were all or nothing.
 func checkCounts(t *testing.T, b []byte) {
 	t.Helper()
 	counts := BytesAs[uint64](b)

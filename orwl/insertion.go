@@ -177,7 +177,7 @@ func insertLocal(ctx context.Context, postings []Posting) error {
 	return err
 }
 
-// admitAllLocked says whether the locations, which are those of the postings, take all of
+// admitAllLocked reports whether the locations, which are those of the postings, take all of
 // them. It changes nothing, so that a refusal leaves nothing to undo: taking out a
 // request that was inserted may grant another one, and a grant cannot be taken back.
 func admitAllLocked(locs []*Location, postings []Posting) (err error) {

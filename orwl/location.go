@@ -12,7 +12,7 @@ import (
 	"fairway/orwl/internal/memory"
 )
 
-// Mode says whether a request reads or writes.
+// Mode reports whether a request reads or writes.
 type Mode = fifo.Mode
 
 // The two modes of a request.

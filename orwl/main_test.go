@@ -48,7 +48,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// granted says whether the request is granted; a refusal ends the test.
+// granted reports whether the request is granted; a refusal ends the test.
 func granted(t testing.TB, l interface{ Test() (bool, error) }) bool {
 	t.Helper()
 	ok, err := l.Test()

@@ -249,7 +249,7 @@ func (l *Location) insertLocked(h *Handle, m Mode, rank int, wake *wakeList) err
 	return nil
 }
 
-// admit says whether the location takes one more request beyond those that stand
+// admit reports whether the location takes one more request beyond those that stand
 // there and the number that is about to come.
 func (l *Location) admit(arriving int) error {
 	standing := l.queue.Len() + arriving

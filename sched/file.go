@@ -31,7 +31,7 @@ type FileState struct {
 type FileQuery struct {
 	// Path of the file. Neither it nor its folder need exist.
 	Path string
-	// Until says whether the state is the one waited for. It must not block. It
+	// Until reports whether the state is the one waited for. It must not block. It
 	// is called from one goroutine at a time and may be called more than once
 	// for the same state.
 	Until func(FileState) bool

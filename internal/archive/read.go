@@ -181,7 +181,7 @@ func touch(f *os.File, modified time.Time) error {
 	return os.Chtimes(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), time.Time{}, modified)
 }
 
-// Same says whether a folder holds what the archive does.
+// Same reports whether a folder holds what the archive does.
 func (a *Archive) Same(ctx context.Context, folder *beneath.Folder) (bool, error) {
 	at := 0
 	err := Walk(folder, func(in *beneath.Folder, element string, e Entry, _ fs.FileInfo) error {

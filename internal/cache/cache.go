@@ -163,9 +163,6 @@ type File struct {
 // Path is where the file is. It must not be written to.
 func (f *File) Path() string { return f.cache.path(f.entry) }
 
-// Size is that of the file in bytes.
-func (f *File) Size() int64 { return f.entry.Size }
-
 // Release ends the use of the file. Later calls do nothing.
 func (f *File) Release() {
 	f.once.Do(func() {
@@ -177,17 +174,10 @@ func (f *File) Release() {
 
 func (c *Cache) path(e *entry) string { return filepath.Join(c.folder, fileName(e.Item)) }
 
-// limit is what the files together may take.
+// limit is what the files of all pilots that share this cache may take together now, in
+// bytes. The mutex is held.
 func (c *Cache) limit() int64 {
 	return max(0, c.cfg.MaxSpace*int64(1+len(c.peers))-c.cfg.MinThreshold)
-}
-
-// Limit is what the files of all pilots that share this cache may take
-// together now, in bytes.
-func (c *Cache) Limit() int64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.limit()
 }
 
 // Dir is the cache's own folder, which peers may read.

@@ -166,8 +166,8 @@ func TestNeverDropsWhatIsInUse(t *testing.T) {
 
 func TestMinThresholdIsKeptFree(t *testing.T) {
 	c, _ := open(t, t.TempDir(), "p", func(c *Config) { c.MinThreshold = 40 })
-	if c.Limit() != 60 {
-		t.Fatal(c.Limit())
+	if limitOf(c) != 60 {
+		t.Fatal(limitOf(c))
 	}
 	if _, _, err := c.Fetch(t.Context(), item("a", 61), bytes(61)); !errors.Is(err, ErrFull) {
 		t.Fatal(err)
@@ -394,6 +394,12 @@ func FuzzNames(f *testing.F) {
 	})
 }
 
+func limitOf(c *Cache) int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.limit()
+}
+
 func ExampleCache() {
 	dir, _ := os.MkdirTemp("", "cache")
 	defer os.RemoveAll(dir)
@@ -403,10 +409,11 @@ func ExampleCache() {
 		f, hit, _ := c.Fetch(context.Background(), Item{Ref: Ref{LFN: "raw/a"}, Size: 5}, func(path string) (int64, error) {
 			return 5, os.WriteFile(path, []byte("hello"), 0o644)
 		})
-		fmt.Println(hit, f.Size())
+		text, _ := os.ReadFile(f.Path())
+		fmt.Println(hit, string(text))
 		f.Release()
 	}
 	// Output:
-	// false 5
-	// true 5
+	// false hello
+	// true hello
 }

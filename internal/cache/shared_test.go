@@ -37,8 +37,8 @@ func TestLinksFromPeers(t *testing.T) {
 	}
 	here.Release()
 	there.Release()
-	if a.Limit() != 200 {
-		t.Error("the space is not pooled:", a.Limit())
+	if limitOf(a) != 200 {
+		t.Error("the space is not pooled:", limitOf(a))
 	}
 }
 
@@ -118,8 +118,8 @@ func TestPeerLeaves(t *testing.T) {
 	seen.until(t, func() bool { return has(a, "x") && has(a, "y") })
 	b.Close()
 	seen.until(t, func() bool { return len(a.Contents()) == 1 })
-	if a.Limit() != 100 {
-		t.Error(a.Limit())
+	if limitOf(a) != 100 {
+		t.Error(limitOf(a))
 	}
 	if _, err := os.Stat(b.Dir()); err == nil {
 		t.Error("the folder of the pilot that left is there")

@@ -35,7 +35,7 @@ type Wait[T comparable] struct {
 // for the first.
 type Cycle[T comparable] []Wait[T]
 
-// Check says whether tasks can deadlock when the queues start as given, one list per
+// Check reports whether tasks can deadlock when the queues start as given, one list per
 // location, head first. A task goes through its phases in their order: it begins each by
 // acquiring what it holds from there on, and ends it by releasing what it holds until there.
 // A task that holds everything at once has one phase.

@@ -81,7 +81,7 @@ func (t *phased) step(queues []Queue[int]) bool {
 	return true
 }
 
-// holds says whether each wait of the cycle is true of the initial order.
+// holds reports whether each wait of the cycle is true of the initial order.
 func (c Cycle[T]) holds(locations [][]Entry[T]) bool {
 	for i, w := range c {
 		switch {

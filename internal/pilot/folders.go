@@ -339,7 +339,7 @@ func (in *stageIn) unpackArchive(i *input, into *beneath.Folder, path string) ([
 	return a.Entries(), nil
 }
 
-// isHere says whether a folder from outside is taken by its path: where the server is on
+// isHere reports whether a folder from outside is taken by its path: where the server is on
 // this machine, and where the path leads to what the run took up.
 func (in *stageIn) isHere(i *input) bool {
 	if in.reach == nil {

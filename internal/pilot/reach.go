@@ -115,7 +115,7 @@ func (r *reach) reads(ctx context.Context, pfn string) (storage.Element, error) 
 	return r.through, err
 }
 
-// same says whether a file without a mark is that of the server.
+// same reports whether a file without a mark is that of the server.
 func (r *reach) same(ctx context.Context, pfn string) (bool, error) {
 	here, err := r.near.Stat(ctx, pfn)
 	if err != nil {
@@ -199,7 +199,7 @@ func (r *reach) List(ctx context.Context, pfn string) ([]storage.Entry, error) {
 	return r.through.List(ctx, pfn)
 }
 
-// exact says whether the state of a file is here what the server sees.
+// exact reports whether the state of a file is here what the server sees.
 func (r *reach) exact(pfn string) bool {
 	proved, marked := r.of(pfn)
 	return marked && (proved.Exact || !proved.Reads)

@@ -50,7 +50,7 @@ type PlannedJob struct {
 	Why  string // or why not, for a person; one reason a line
 }
 
-var beginnings = [...]string{runNew: "new", runOn: "on", runAgain: "again", runDone: "done"}
+var beginnings = [...]string{runNew: "new", runOn: "on", runChanged: "again", runDone: "done"}
 
 // DryRun tells what Run would do with the same Config. It changes nothing, and
 // needs neither System nor Site. The inputs are looked at as for a run, and the
@@ -92,7 +92,7 @@ func DryRun(ctx context.Context, config Config) (*Plan, error) {
 		o.spooled = config.Spooled(folders.Sandbox)
 	}
 	p := o.plan(c)
-	if records != nil && !config.KeepResults && config.Workflow.Target() == "" && !o.willKeep() {
+	if records != nil && !config.KeepResults && config.Workflow.Target() == "" && !o.keepsResults() {
 		p.Removes, err = publish.Removals(ctx, records, folders, c)
 		if config.Results != "" {
 			p.Removes, err = publish.RemovalsAt(ctx, records, config.Results, c)
@@ -104,7 +104,7 @@ func DryRun(ctx context.Context, config Config) (*Plan, error) {
 // rehearse steps the cores as far as they go without a pilot.
 func (o *opened) rehearse(ctx context.Context, config *Config, find *feed.Finder, at storage.Places) (*state.Cores, error) {
 	memory := &rehearsal{store: o.store}
-	if o.decision == runAgain {
+	if o.decision == runChanged {
 		fresh, _, err := forget(ctx, o.store, o.rerun)
 		if err != nil {
 			return nil, err
@@ -154,8 +154,8 @@ func (o *opened) rehearse(ctx context.Context, config *Config, find *feed.Finder
 	return c, nil
 }
 
-// willKeep says that nothing is removed, since inputs have gone.
-func (o *opened) willKeep() bool {
+// keepsResults reports whether nothing is removed, since inputs have gone.
+func (o *opened) keepsResults() bool {
 	return o.gone || o.run != nil && o.run.InputsGone && (o.decision == runOn || o.decision == runDone || o.run.State != state.Succeeded)
 }
 

@@ -70,7 +70,7 @@ func compareAllLists(t *testing.T, root string) {
 	}
 }
 
-// compareLists says whether few records were enough.
+// compareLists reports whether few records were enough.
 func compareLists(t *testing.T, root string, r *wire.ListJobsRequest) bool {
 	t.Helper()
 	v, err := api.OpenResting(context.Background(), root)

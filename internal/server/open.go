@@ -24,10 +24,10 @@ import (
 type decision uint8
 
 const (
-	runNew   decision = iota // nothing was run in this folder
-	runOn                    // the same workflow and inputs: go on
-	runAgain                 // something changed: begin anew, reuse what is unchanged
-	runDone                  // the same, and it had succeeded
+	runNew     decision = iota // nothing was run in this folder
+	runOn                      // the same workflow and inputs: go on
+	runChanged                 // something changed: begin anew, reuse what is unchanged
+	runDone                    // the same, and it had succeeded
 )
 
 // opened is a store with what was decided from it.
@@ -37,7 +37,7 @@ type opened struct {
 	run      *state.Run
 	decision decision
 	rerun    rerun
-	reasons  []string // why it is runAgain, one line each
+	reasons  []string // why it is runChanged, one line each
 	inputs   []state.Input
 	now      map[string][]flow.InputFile // of inputs, by name; of open ones if all were closed before
 	earlier  state.EarlierResults        // of a rehearsal
@@ -86,28 +86,28 @@ func openRecords(ctx context.Context, config *Config, s store.Store, find *feed.
 	}
 	o.store = s
 	if o.run != nil && o.run.State == state.Succeeded {
-		o.lookAgain(ctx, find)
+		o.findArrivals(ctx, find)
 	}
 	o.decide(ctx, find)
 	return o, nil
 }
 
-// lookAgain finds what came to open inputs since they were closed. One that
+// findArrivals finds what came to open inputs since they were closed. One that
 // cannot be looked at any more counts as unchanged.
-func (o *opened) lookAgain(ctx context.Context, find *feed.Finder) {
+func (o *opened) findArrivals(ctx context.Context, find *feed.Finder) {
 	for _, in := range o.flow.Inputs() {
 		switch {
 		case in.URLList != "":
-			o.readAgain(ctx, find, in)
+			o.readClosedList(ctx, find, in)
 		case in.Watch:
 			o.now[in.Name], _ = find.Find(ctx, in)
 		}
 	}
 }
 
-// readAgain reads a URL list that was closed. A new line that is wrong is a
+// readClosedList reads a URL list that was closed. A new line that is wrong is a
 // reason to run, so that it is told.
-func (o *opened) readAgain(ctx context.Context, find *feed.Finder, in *flow.DeclaredInput) {
+func (o *opened) readClosedList(ctx context.Context, find *feed.Finder, in *flow.DeclaredInput) {
 	found, err := find.List(ctx, in, true, nil)
 	if err != nil {
 		return
@@ -144,7 +144,7 @@ func (o *opened) decide(ctx context.Context, find *feed.Finder) {
 	}
 	switch {
 	case len(o.reasons) > 0:
-		o.decision = runAgain
+		o.decision = runChanged
 	case o.run.State == state.Succeeded:
 		o.decision = runDone
 	default:
@@ -219,7 +219,7 @@ func (o *opened) runID() dispatch.RunID {
 	switch {
 	case o.run == nil:
 		return 1
-	case o.decision == runAgain:
+	case o.decision == runChanged:
 		return o.run.ID + 1
 	}
 	return o.run.ID
@@ -236,14 +236,14 @@ func (o *opened) begin(ctx context.Context, config *Config, logs state.Logs) err
 	workflow := o.flow.Workflow()
 	var records []dispatch.Record
 	var unwanted []dispatch.AttemptID
-	if o.decision == runAgain {
+	if o.decision == runChanged {
 		var err error
 		if records, unwanted, err = forget(ctx, o.store, o.rerun); err != nil {
 			return err
 		}
 	}
 	id := o.runID()
-	if o.decision == runNew || o.decision == runAgain {
+	if o.decision == runNew || o.decision == runChanged {
 		gone := o.gone || o.run != nil && o.run.State != state.Succeeded && o.run.InputsGone
 		o.run = &state.Run{ID: id, Form: state.Form, Started: time.Now(), Parameters: config.Parameters, InputsGone: gone}
 		o.inputs = nil

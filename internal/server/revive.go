@@ -24,7 +24,7 @@ func (s *Server) revive(c *state.Cores) (*loop.Request, error) {
 	// Inputs may be other files with the contents of before, which pilots are to know
 	// again. In a run that begins again all are fed again.
 	for name, files := range s.opened.elsewhere {
-		if s.opened.decision == runAgain {
+		if s.opened.decision == runChanged {
 			break
 		}
 		records, err := s.find.Records(name, files)

@@ -101,7 +101,7 @@ func (r *reader) walk(n syntax.Node) {
 	})
 }
 
-// parameter is $x, or ${x...}. It says whether to look at its parts.
+// parameter is $x, or ${x...}. It reports whether to look at its parts.
 func (r *reader) parameter(n *syntax.ParamExp) bool {
 	if n.Param == nil || n.Names != 0 {
 		return true

@@ -52,7 +52,7 @@ func (s *space) holds(f dispatch.FileRef) (*pilot, bool) {
 }
 
 // insert puts a file into the space for a pilot, if it fits after files that
-// may go have gone. It says whether the space grew.
+// may go have gone. It reports whether the space grew.
 func (s *space) insert(p *pilot, f dispatch.FileRef, size int64, cost float64) bool {
 	if e := s.files[f]; e != nil {
 		s.link(p, f, e)

@@ -101,7 +101,7 @@ func sameContents(path, target string) error {
 	return err
 }
 
-// Equal says whether two open files hold the same bytes from where they stand,
+// Equal reports whether two open files hold the same bytes from where they stand,
 // which is their beginning.
 func Equal(a, b *os.File) (bool, error) {
 	infoA, errA := a.Stat()

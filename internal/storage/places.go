@@ -56,7 +56,7 @@ func (p Places) Shown(pfn string) string {
 	return pfn
 }
 
-// IsLocal says whether a PFN is that of a file that a machine reaches by its
+// IsLocal reports whether a PFN is that of a file that a machine reaches by its
 // path.
 func IsLocal(pfn string) bool {
 	switch Scheme(pfn) {

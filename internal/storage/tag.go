@@ -34,7 +34,7 @@ func MayBe(tag uint64, size int64, modified time.Time) bool {
 	return !TellsState(tag) || (tag&^tagLower) == tagOfInput|tagOfState|stateOf(size, modified)
 }
 
-// TellsState says whether the tag came from the state of a file.
+// TellsState reports whether the tag came from the state of a file.
 func TellsState(tag uint64) bool { return tag&(tagOfInput|tagOfState) == tagOfInput|tagOfState }
 
 func stateOf(size int64, modified time.Time) uint64 {

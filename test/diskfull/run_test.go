@@ -194,7 +194,7 @@ func (w *workspace) checkFolder(name string) {
 	}
 }
 
-// complete says whether a file that a person or a job may see has the size that
+// complete reports whether a file that a person or a job may see has the size that
 // its job gives it.
 func complete(name string, size int64) bool {
 	switch {

@@ -131,7 +131,7 @@ func (p *project) sources() []*step {
 	return sources
 }
 
-// isSource says whether another step takes the files of s.
+// isSource reports whether another step takes the files of s.
 func (p *project) isSource(s *step) bool {
 	return slices.ContainsFunc(p.steps, func(other *step) bool { return other.source == s })
 }

@@ -208,11 +208,11 @@ func (v values) fillOne(item, repeated, value string) (filled string, ok bool) {
 	return filled, ok
 }
 
-// Carries says whether the batch system hands the script to the node, and shows it to
+// Carries reports whether the batch system hands the script to the node, and shows it to
 // nobody else: it may hold secrets, and the node need not see the folder of the script.
 func (t *Template) Carries() bool { return t.Private && t.Input == "" && !t.Uses("script") }
 
-// Uses says whether a placeholder stands in the template.
+// Uses reports whether a placeholder stands in the template.
 func (t *Template) Uses(name string) bool {
 	all := append([]string{t.Header, t.Input}, slices.Concat(t.Submit, t.Status, t.Cancel)...)
 	return strings.Contains(strings.Join(all, "\n"), "{"+name+"}")

@@ -65,7 +65,7 @@ type Config struct {
 // hostForm is what may stand in Config.Hosts. It begins like no option.
 var hostForm = regexp.MustCompile(`^(ssh://)?[A-Za-z0-9_.-]*@?[A-Za-z0-9\[][A-Za-z0-9_.:\]%-]*$`)
 
-// IsHost says whether a text may be one of Config.Hosts.
+// IsHost reports whether a text may be one of Config.Hosts.
 func IsHost(text string) bool {
 	return len(text) <= 255 && text[:min(1, len(text))] != "-" && hostForm.MatchString(text)
 }
@@ -73,7 +73,7 @@ func IsHost(text string) bool {
 // optionForm is a keyword of ssh's configuration with a value.
 var optionForm = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*[= ]\S.*$`)
 
-// IsOption says whether a text may be one of Config.Options.
+// IsOption reports whether a text may be one of Config.Options.
 func IsOption(text string) bool { return optionForm.MatchString(text) }
 
 // System is a batch.System.

@@ -106,7 +106,7 @@ func (f *Feeder) completeLines(ctx context.Context, in *flow.DeclaredInput, alon
 	return found.Files, found.begun, nil
 }
 
-// ended says whether the file is there that says that no more files will come.
+// ended reports whether the file is there that says that no more files will come.
 // It is looked for before the files, so that none is missed that came first.
 func (f *Feeder) ended(in *flow.DeclaredInput) bool {
 	if in.Close.File == "" {

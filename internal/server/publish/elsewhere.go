@@ -459,7 +459,7 @@ func (e *destination) replace(ctx context.Context, shelf storage.Conditional, b 
 
 var errForeign = errors.New("something stands there that this workflow has not published, or that was changed since: move it away, or choose another place with --results")
 
-// same says whether a result stands under a name already, whoever put it there.
+// same reports whether a result stands under a name already, whoever put it there.
 func (e *destination) same(ctx context.Context, local, name string) (bool, error) {
 	file, _, err := storage.OpenForPut(local)
 	if err != nil {
@@ -499,7 +499,7 @@ func (e *destination) mark(ctx context.Context, lfn string) (string, error) {
 	return "", storage.ErrReadOnly
 }
 
-// stands says whether the stored file of a PFN stands under a name. What cannot be
+// stands reports whether the stored file of a PFN stands under a name. What cannot be
 // looked at is tried to be published, which tells why.
 func (e *destination) stands(ctx context.Context, file *dispatch.FileView) bool {
 	now, known := e.get(file.File.LFN)

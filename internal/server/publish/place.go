@@ -266,7 +266,7 @@ func (p *publisher) leaveFolders(results *beneath.Folder, lfn string) error {
 	return nil
 }
 
-// oldFolder says whether what stands under a name is a result of an earlier run that
+// oldFolder reports whether what stands under a name is a result of an earlier run that
 // is a folder, and may go.
 func (p *publisher) oldFolder(name string) bool {
 	_, known := p.published.get(name + "/")

@@ -105,7 +105,7 @@ func (r *publishedRecord) record() (dispatch.Record, error) {
 	return state.NewRecord(publishedTable, 0, r.LFN, r)
 }
 
-// holds says whether the stored file of a PFN stands under a name: another link
+// holds reports whether the stored file of a PFN stands under a name: another link
 // to it or, on another file system, a copy. Where the record leaves that in
 // doubt, the contents tell.
 func (s *published) holds(lfn, pfn string) (bool, error) {
@@ -154,7 +154,7 @@ func absent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || behindAnother(err)
 }
 
-// same says whether the stored file of a PFN stands under a name. The error is
+// same reports whether the stored file of a PFN stands under a name. The error is
 // [fs.ErrNotExist] where there is no such stored file: the loop that removes those
 // that nobody needs may take it away at any moment, also during this call.
 func (s *published) same(results *beneath.Folder, lfn string, there fs.FileInfo, pfn string) (bool, error) {
@@ -198,7 +198,7 @@ func sameContents(results *beneath.Folder, lfn string, stored *beneath.Folder, e
 	return storage.Equal(a, b)
 }
 
-// isOurs says whether what stands under a name was put there by this state and
+// isOurs reports whether what stands under a name was put there by this state and
 // is as it was, so that it may be replaced or removed.
 func (s *published) isOurs(results *beneath.Folder, lfn string) (bool, error) {
 	there, err := results.Lstat(archive.Clean(lfn))

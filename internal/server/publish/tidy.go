@@ -51,7 +51,7 @@ func (f *Files) Restore(c *state.Cores, lost []dispatch.LostFile) (files []dispa
 	return files
 }
 
-// stands says whether a file is in the results folder as it was published. One
+// stands reports whether a file is in the results folder as it was published. One
 // that cannot be looked at is tried to be published, which tells why.
 func (f *Files) stands(file dispatch.FileView) bool {
 	if f.elsewhere != nil {

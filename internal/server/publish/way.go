@@ -88,7 +88,7 @@ func obstacle(results *beneath.Folder, lfn string) string {
 	return obstacle
 }
 
-// isOld says whether what stands in the results folder under a name is what an
+// isOld reports whether what stands in the results folder under a name is what an
 // earlier run put there, and may go for a result of this one: this run has no
 // such result, and the file can be had again. See also [Files.Tidy].
 func (f *Files) isOld(ctx context.Context, lfn string) bool {

@@ -135,7 +135,7 @@ func StampOf(info fs.FileInfo) Stamp {
 	return s
 }
 
-// Like says whether it may be the same contents: that the inode changed may come
+// Like reports whether it may be the same contents: that the inode changed may come
 // from another link to it.
 func (s Stamp) Like(other Stamp) bool {
 	s.Changed, other.Changed = 0, 0

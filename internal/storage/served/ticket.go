@@ -17,7 +17,7 @@ const (
 
 // Authority decides who may do what. Any goroutine may ask it.
 type Authority interface {
-	// Allows says whether this ticket gives a launch a right to a PFN, or to all
+	// Allows reports whether this ticket gives a launch a right to a PFN, or to all
 	// PFNs that match a pattern.
 	Allows(launch string, right Right, pattern string, ticket []byte) bool
 }

@@ -213,7 +213,7 @@ func (one *upload) end() {
 // drop removes the unfinished file.
 func (one *upload) drop() { _ = one.in.Remove(one.name) }
 
-// receive writes what comes from a byte on, and says whether that is all. An
+// receive writes what comes from a byte on, and reports whether that is all. An
 // error is one of this end: whatever is the matter at the other, what has come
 // stays for the next request.
 func (one *upload) receive(body io.Reader, q *request) (complete bool, err error) {

@@ -72,7 +72,7 @@ const largeSize = 256 << 20
 // maxMemory bounds the size in bytes where the system cannot be asked.
 const maxMemory = 1 << 40
 
-// checkSize says whether memory of this size can be had: the runtime of Go panics or
+// checkSize reports whether memory of this size can be had: the runtime of Go panics or
 // ends the process where it cannot.
 func checkSize(size int) error {
 	switch {
