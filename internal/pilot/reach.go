@@ -94,25 +94,26 @@ func (r *reach) of(pfn string) (served.Reach, bool) {
 	return served.Reach{}, false
 }
 
-// reads is the element by which a file is read.
-func (r *reach) reads(ctx context.Context, pfn string) (storage.Element, error) {
+// reads is the element by which a file is read. It is in place where its folder was
+// proved to be shared, which may be so no more when it is read.
+func (r *reach) reads(ctx context.Context, pfn string) (e storage.Element, inPlace bool, err error) {
 	if _, packed := served.Unpacked(pfn); packed {
-		return r.through, nil
+		return r.through, false, nil
 	}
 	if proved, marked := r.of(pfn); marked {
 		if proved.Reads {
-			return r.near, nil
+			return r.near, true, nil
 		}
-		return r.through, nil
+		return r.through, false, nil
 	}
 	if !storage.IsLocal(pfn) {
-		return &nearest{r}, nil
+		return &nearest{r}, false, nil
 	}
 	same, err := r.same(ctx, pfn)
 	if same {
-		return r.near, err
+		return r.near, false, err
 	}
-	return r.through, err
+	return r.through, false, err
 }
 
 // same reports whether a file without a mark is that of the server.
@@ -135,12 +136,12 @@ var precisions = []time.Duration{1, 100, time.Microsecond, time.Millisecond, tim
 
 // Open is part of storage.Element.
 func (r *reach) Open(ctx context.Context, pfn string) (io.ReadCloser, error) {
-	e, err := r.reads(ctx, pfn)
+	e, inPlace, err := r.reads(ctx, pfn)
 	if err != nil {
 		return nil, err
 	}
 	body, err := e.Open(ctx, pfn)
-	if e != r.through && r.moved(ctx, pfn, err) {
+	if inPlace && r.moved(ctx, pfn, err) {
 		return r.through.Open(ctx, pfn)
 	}
 	return body, err
@@ -148,12 +149,12 @@ func (r *reach) Open(ctx context.Context, pfn string) (io.ReadCloser, error) {
 
 // Get is part of storage.Element.
 func (r *reach) Get(ctx context.Context, pfn, path string) (int64, error) {
-	e, err := r.reads(ctx, pfn)
+	e, inPlace, err := r.reads(ctx, pfn)
 	if err != nil {
 		return 0, err
 	}
 	size, err := e.Get(ctx, pfn, path)
-	if e != r.through && r.moved(ctx, pfn, err) {
+	if inPlace && r.moved(ctx, pfn, err) {
 		return r.through.Get(ctx, pfn, path)
 	}
 	return size, err
