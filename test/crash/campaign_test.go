@@ -40,9 +40,15 @@ const (
 	// sandboxes, so that files are copied, and caches that are too small for
 	// what passes through them.
 	scattered layout = "scattered"
+	// away is together, but for the results, which are published in a folder that
+	// --results names.
+	away layout = "away"
 )
 
-var layouts = []layout{together, scattered}
+var layouts = []layout{together, scattered, away}
+
+// awayFolder is where the results are then, beside the workflow.
+const awayFolder = "published"
 
 // smallCache is what a pilot's cache may take where that is little.
 const smallCache = "1kB"
@@ -54,6 +60,11 @@ func newWorkflow(t *testing.T, on layout) string {
 	if on == scattered {
 		elsewhere(t, filepath.Join(folder, "runs"))
 		elsewhere(t, filepath.Join(folder, ".fairway", "storage"))
+	}
+	if on == away {
+		if err := errors.Join(os.Mkdir(filepath.Join(folder, awayFolder), 0o755), os.Symlink(awayFolder, filepath.Join(folder, "results"))); err != nil {
+			t.Fatal(err)
+		}
 	}
 	text, err := os.ReadFile("testdata/workflow.yaml")
 	if err != nil {
@@ -101,9 +112,15 @@ func write(t *testing.T, path, text string) {
 func results(t *testing.T, folder string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
-	root := filepath.Join(folder, "results")
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+	root, err := filepath.EvalSymlinks(filepath.Join(folder, "results"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
+			if err == nil && strings.HasPrefix(entry.Name(), ".fairway-publishing-") {
+				return fs.SkipDir // the fence against servers that were killed
+			}
 			return err
 		}
 		text, err := os.ReadFile(path)
@@ -133,6 +150,9 @@ func start(t *testing.T, folder string, on layout, environment ...string) *attem
 	a.cmd = exec.Command(fairway, "run", "--pilots", "2", filepath.Join(folder, "workflow.yaml"))
 	if on == scattered {
 		a.cmd.Args = append(a.cmd.Args, "--cache-space", smallCache)
+	}
+	if on == away {
+		a.cmd.Args = append(a.cmd.Args, "--results", filepath.Join(folder, awayFolder))
 	}
 	a.cmd.Env = append(os.Environ(), environment...)
 	a.cmd.Stdout, a.cmd.Stderr = &a.output, &a.output

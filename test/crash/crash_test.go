@@ -104,7 +104,9 @@ type campaign struct {
 func newCampaign(t *testing.T, on layout) *campaign {
 	t.Helper()
 	c := &campaign{t: t, folder: newWorkflow(t, on), layout: on}
-	c.watcher = published.Watch(t, c.folder, "batches", "gathered")
+	if on != away {
+		c.watcher = published.Watch(t, c.folder, "batches", "gathered")
+	}
 	return c
 }
 
@@ -209,6 +211,9 @@ func (c *campaign) finish() map[string]string {
 // a later one never giving way to one before.
 func (c *campaign) checkCounts(want map[string]string) {
 	c.t.Helper()
+	if c.layout == away { // a step that a watcher of renames does not know exchanges files there
+		return
+	}
 	sizes, wrong := c.watcher.Stop()
 	for _, what := range wrong {
 		c.t.Errorf("%s, after %q", what, c.story)

@@ -35,37 +35,38 @@ type place struct {
 var (
 	linking = []layout{together}
 	copying = []layout{scattered}
-	both    = layouts
+	both    = []layout{together, scattered}
 )
 
 // plan has every fault point of the code.
 var plan = map[string]place{
-	"batch.local.started":    {theServer, linking},
-	"publish.before":         {theServer, both},
-	"publish.linked":         {theServer, both},
-	"publish.renamed":        {theServer, both},
-	"remove.before":          {theServer, linking},
-	"server.letout.before":   {theServer, linking},
-	"store.apply.before":     {theServer, linking},
-	"store.commit.after":     {theServer, linking},
-	"store.commit.before":    {theServer, linking},
-	"cache.add.named":        {aPilot, linking},
-	"cache.add.reserved":     {aPilot, linking},
-	"cache.add.written":      {aPilot, linking},
-	"cache.drop.after":       {aPilot, copying},
-	"cache.drop.before":      {aPilot, copying},
-	"pilot.attempt.accepted": {aPilot, linking},
-	"pilot.attempt.ended":    {aPilot, linking},
-	"pilot.command.after":    {aPilot, linking},
-	"pilot.command.before":   {aPilot, linking},
-	"pilot.stagein.after":    {aPilot, linking},
-	"pilot.stageout.after":   {aPilot, linking},
-	"pilot.stageout.before":  {aPilot, linking},
-	"pilot.sync.after":       {aPilot, linking},
-	"pilot.sync.before":      {aPilot, linking},
-	"storage.get.written":    {aPilot, copying},
-	"storage.put.named":      {aPilot, both},
-	"storage.put.written":    {aPilot, copying},
+	"batch.local.started":      {theServer, linking},
+	"publish.before":           {theServer, both},
+	"publish.elsewhere.before": {theServer, []layout{away}},
+	"publish.linked":           {theServer, both},
+	"publish.renamed":          {theServer, both},
+	"remove.before":            {theServer, linking},
+	"server.letout.before":     {theServer, linking},
+	"store.apply.before":       {theServer, linking},
+	"store.commit.after":       {theServer, linking},
+	"store.commit.before":      {theServer, linking},
+	"cache.add.named":          {aPilot, linking},
+	"cache.add.reserved":       {aPilot, linking},
+	"cache.add.written":        {aPilot, linking},
+	"cache.drop.after":         {aPilot, copying},
+	"cache.drop.before":        {aPilot, copying},
+	"pilot.attempt.accepted":   {aPilot, linking},
+	"pilot.attempt.ended":      {aPilot, linking},
+	"pilot.command.after":      {aPilot, linking},
+	"pilot.command.before":     {aPilot, linking},
+	"pilot.stagein.after":      {aPilot, linking},
+	"pilot.stageout.after":     {aPilot, linking},
+	"pilot.stageout.before":    {aPilot, linking},
+	"pilot.sync.after":         {aPilot, linking},
+	"pilot.sync.before":        {aPilot, linking},
+	"storage.get.written":      {aPilot, copying},
+	"storage.put.named":        {aPilot, both},
+	"storage.put.written":      {aPilot, copying},
 }
 
 // TestPlanHasEveryPoint compares the plan with the calls of fault.New in the
