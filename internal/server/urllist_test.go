@@ -57,6 +57,7 @@ func TestListedFilesAreNeverDroppedInSilence(t *testing.T) {
 		{"a list that is a folder", "/", []string{"is a directory"}},
 		{"a misspelt list", "", []string{"the input files ended without a file (list)"}},
 		{"no end of the last line", "# c\n\nb", nil},
+		{"a byte order mark", "\ufeffb\n", nil},
 		{"paths that look like URLs", "100%#?b.txt\nx:b\n", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -75,6 +75,9 @@ func (f *Finder) List(ctx context.Context, in *flow.DeclaredInput, complete bool
 		if err != nil && !errors.Is(err, io.EOF) {
 			return nil, err
 		}
+		if number == 1 {
+			line = strings.TrimPrefix(line, "\ufeff") // some editors write it before the text
+		}
 		text := strings.TrimSpace(line)
 		if err != nil && text != "" && !complete {
 			r.found.begun = true
