@@ -277,7 +277,7 @@ func (s *System) run(ctx context.Context, argv []string, input string) (string, 
 	cmd.Stdout, cmd.Stderr = &out, &said
 	err := cmd.Start()
 	if err == nil {
-		err = s.cfg.Sched.WaitCmd(ctx, cmd)
+		err = s.cfg.Sched.WaitCmd(context.WithoutCancel(ctx), cmd) // ctx ends the process, which must be reaped
 	}
 	if err == nil {
 		return out.String(), nil

@@ -136,7 +136,7 @@ func (c *client) call(ctx context.Context, host, text string) (words []string, a
 	over := make(chan struct{})
 	sent := make(chan bool, 1)
 	go func() { sent <- converse(in, text, answer.ready, over) }()
-	err = c.sched.WaitCmd(ctx, cmd)
+	err = c.sched.WaitCmd(context.WithoutCancel(ctx), cmd) // ctx ends the process, which must be reaped
 	close(over)
 	asked = <-sent
 	words, done := answer.words()
