@@ -337,6 +337,9 @@ func (e *destination) publish(ctx context.Context, b *dispatch.Publish) error {
 		}
 	}
 	now.Place, now.LFN, now.Kept = e.place, b.File.LFN, false
+	if err := asReported(e.at.Places(), b); err != nil {
+		return err
+	}
 	local, release, err := e.local(ctx, b.PFN)
 	if err != nil {
 		return err

@@ -178,6 +178,9 @@ func (p *publisher) publish(results *beneath.Folder, b dispatch.Publish, changed
 	if same, err := p.published.holds(lfn, b.PFN); err != nil {
 		return err
 	} else if !same {
+		if err := asReported(p.published.folders.Places(), &b); err != nil {
+			return err
+		}
 		err := p.leaveFolders(results, lfn)
 		if err == nil {
 			err = p.place(results, b, changed)

@@ -1,7 +1,9 @@
 package publish
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,7 +32,7 @@ func publication(t *testing.T, s *published, lfn string, version dispatch.Versio
 	t.Helper()
 	name := fmt.Sprintf("%s.v%d.a%d", lfn, version, version)
 	write(t, filepath.Join(s.folders.Storage, name), text)
-	return dispatch.Publish{File: dispatch.FileRef{LFN: lfn, Version: version}, PFN: folder.StoragePrefix + name}
+	return dispatch.Publish{File: dispatch.FileRef{LFN: lfn, Version: version}, PFN: folder.StoragePrefix + name, Size: int64(len(text))}
 }
 
 func noneIsOld(string) bool { return false }
@@ -43,6 +45,20 @@ func mustPublish(t *testing.T, p *publisher, batch ...dispatch.Publish) {
 	t.Helper()
 	if n, err := p.publishAll(batch); n != len(batch) || err != nil {
 		t.Fatalf("%d published, %v", n, err)
+	}
+}
+
+// A pilot may have told another size than what it stored has.
+func TestAFileOfAnotherSizeIsNotPublished(t *testing.T) {
+	s := resultsOf(t, t.TempDir())
+	b := publication(t, s, "a", 1, "new")
+	b.Size = 7
+	n, err := newPublisher(s, noneIsOld, nothingAside(t)).publishAll([]dispatch.Publish{b})
+	if n != 0 || err == nil || !strings.Contains(err.Error(), "has 3 bytes and should have 7") {
+		t.Errorf("%d published, %v", n, err)
+	}
+	if _, err := os.Lstat(filepath.Join(s.folders.Results, "a")); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
 	}
 }
 
@@ -63,7 +79,8 @@ func TestOldResultsGiveWay(t *testing.T) {
 	write(t, filepath.Join(results, "f/g"), "old")
 	write(t, filepath.Join(results, "f/h"), "mine")
 	for version, lfn := range []string{"f", "f/h/i"} {
-		b := dispatch.Publish{File: dispatch.FileRef{LFN: lfn, Version: 2}, PFN: publication(t, s, fmt.Sprint("source", version), 2, "new").PFN}
+		b := publication(t, s, fmt.Sprint("source", version), 2, "new")
+		b.File.LFN = lfn
 		n, err := p.publishAll([]dispatch.Publish{b})
 		if n != 0 || err == nil || !strings.Contains(err.Error(), "results/f/h stands in its place") {
 			t.Errorf("%s: %d published, %v", lfn, n, err)

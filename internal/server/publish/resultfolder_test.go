@@ -40,7 +40,11 @@ func folderPublication(t *testing.T, s *published, lfn string, version dispatch.
 	if err := errors.Join(archive.Pack(t.Context(), to, from), to.Close()); err != nil {
 		t.Fatal(err)
 	}
-	return dispatch.Publish{File: dispatch.FileRef{LFN: lfn, Version: version}, PFN: folder.StoragePrefix + name}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dispatch.Publish{File: dispatch.FileRef{LFN: lfn, Version: version}, PFN: folder.StoragePrefix + name, Size: info.Size()}
 }
 
 // tree lists the regular files of a folder with what they hold.
