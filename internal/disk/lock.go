@@ -12,8 +12,14 @@ var ErrHeld = errors.New("the lock is held")
 
 // TryLock takes the lock of an open file, which ends with the file, and with the
 // process at the latest. It fails with ErrHeld where another open file has it.
-func TryLock(f *os.File) error {
-	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+func TryLock(f *os.File) error { return try(f, unix.LOCK_EX) }
+
+// TryShare is TryLock for a lock that several open files may have, if none has taken
+// it by TryLock.
+func TryShare(f *os.File) error { return try(f, unix.LOCK_SH) }
+
+func try(f *os.File, how int) error {
+	err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return ErrHeld
 	}

@@ -9,12 +9,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"fairway/internal/beneath"
+	"fairway/internal/disk"
 	"fairway/sched"
 )
 
@@ -66,7 +66,7 @@ func claimScratch(ctx context.Context, folder string, s *sched.Scheduler, log *s
 		if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, fmt.Errorf("scratch folder: %w", err)
 		}
-		lock, err := lockScratch(folder, unix.LOCK_SH)
+		lock, err := lockScratch(folder, disk.TryShare)
 		if err == nil {
 			return &scratch{folder: folder, lock: lock}, nil
 		}
@@ -84,19 +84,11 @@ var errRemoving = errors.New("it is being removed")
 
 // lockScratch locks a scratch folder of this user. The lock file is the one that has
 // the name at the end: it may be removed between.
-func lockScratch(folder string, how int) (*os.File, error) {
-	info, err := os.Lstat(folder)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
+func lockScratch(folder string, take func(*os.File) error) (*os.File, error) {
+	if err := disk.CheckPrivate(folder); errors.Is(err, fs.ErrNotExist) {
 		return nil, errRemoving
-	case err != nil:
-		return nil, fmt.Errorf("scratch folder: %w", err)
-	case !info.IsDir():
-		return nil, fmt.Errorf("scratch folder: %s is %s, not a folder of this user; remove it, or change scratch of the site", folder, beneath.KindOf(info.Mode()))
-	case info.Sys().(*syscall.Stat_t).Uid != uint32(os.Geteuid()):
-		return nil, fmt.Errorf("scratch folder: %s belongs to another user; change scratch of the site", folder)
-	case info.Mode().Perm()&0o077 != 0:
-		return nil, fmt.Errorf("scratch folder: other users may use %s; remove it, or chmod it to 0700", folder)
+	} else if err != nil {
+		return nil, fmt.Errorf("scratch folder: %w; or change scratch of the site", err)
 	}
 	path := filepath.Join(folder, scratchLock)
 	lock, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
@@ -106,9 +98,9 @@ func lockScratch(folder string, how int) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("scratch folder: %w", err)
 	}
-	if err := unix.Flock(int(lock.Fd()), how|unix.LOCK_NB); err != nil {
+	if err := take(lock); err != nil {
 		_ = lock.Close()
-		if errors.Is(err, unix.EWOULDBLOCK) {
+		if errors.Is(err, disk.ErrHeld) {
 			return nil, errRemoving
 		}
 		return nil, fmt.Errorf("locking the scratch folder %s: %w", folder, err)
@@ -137,7 +129,7 @@ func sweepScratch(parent, own string, log *slog.Logger) {
 		if err != nil || time.Since(info.ModTime()) < ScratchLife {
 			continue
 		}
-		lock, err := lockScratch(folder, unix.LOCK_EX)
+		lock, err := lockScratch(folder, disk.TryLock)
 		if err != nil {
 			continue
 		}
@@ -161,7 +153,7 @@ func (s *scratch) release(over bool, log *slog.Logger) {
 		_ = os.Chtimes(s.lock.Name(), now, now)
 		return
 	}
-	if unix.Flock(int(s.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
+	if disk.TryLock(s.lock) != nil {
 		return // another pilot is there: it will be the last
 	}
 	if err := s.remove(log); err != nil {

@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"fairway/internal/disk"
 	"fairway/sched"
 )
 
@@ -99,12 +100,8 @@ func socketFolder() (string, error) {
 		return "", err
 	}
 	for _, path := range []string{filepath.Dir(folder), folder} {
-		info, err := os.Lstat(path)
-		if err != nil {
+		if err := disk.CheckPrivate(path); err != nil {
 			return "", err
-		}
-		if st, ok := info.Sys().(*syscall.Stat_t); !ok || !info.IsDir() || int(st.Uid) != os.Getuid() || info.Mode().Perm()&0o077 != 0 {
-			return "", fmt.Errorf("%s must be a folder that only you may open", path)
 		}
 	}
 	return folder, nil

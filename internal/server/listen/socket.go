@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"fairway/internal/disk"
 	"fairway/internal/server/folder"
 )
 
@@ -71,12 +72,8 @@ func shortAddress(state string) (string, error) {
 			return "", err
 		}
 	}
-	var st unix.Stat_t
-	if err := unix.Lstat(dir, &st); err != nil {
-		return "", err
-	}
-	if st.Mode&unix.S_IFMT != unix.S_IFDIR || int(st.Uid) != os.Getuid() || st.Mode&0o077 != 0 {
-		return "", fmt.Errorf("%s must be a folder that only you may open, for the socket of %s", dir, state)
+	if err := disk.CheckPrivate(dir); err != nil {
+		return "", fmt.Errorf("a folder for the socket of %s: %w", state, err)
 	}
 	sum := sha256.Sum256([]byte(state))
 	address := filepath.Join(dir, fmt.Sprintf("fairway-%x", sum[:8]))

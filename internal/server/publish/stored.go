@@ -156,7 +156,7 @@ func whyLost(at storage.Places, file *dispatch.StoredFile) string {
 // asReported returns an error if a file that is to be published has not the size that a
 // pilot has reported, as far as this machine can see it.
 func asReported(at storage.Places, b *dispatch.Publish) error {
-	if why := whyLost(at, &dispatch.StoredFile{File: b.File, PFN: b.PFN, Size: b.Size}); why != "" {
+	if why := whyLost(at, (*dispatch.StoredFile)(b)); why != "" {
 		return fmt.Errorf("the stored file %s; the next run makes it again", why)
 	}
 	return nil
