@@ -1,6 +1,8 @@
 // Package disk makes changes of files survive a crash of the machine. A file
 // needs two steps: one for its contents, and one, through its folder, for its
 // name.
+//
+// Beside that it has locks of files, and tells whether a folder is this user's alone.
 package disk
 
 import (

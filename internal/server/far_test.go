@@ -175,11 +175,13 @@ func found(t *testing.T, pattern string) (path string) {
 	return path
 }
 
-// A folder is copied while its pilots work, and the copy is run: each has its own pilots.
-func TestACopyOfAFolderLeavesItsPilotsAlone(t *testing.T) {
-	root := t.TempDir()
+// oneThatWaits makes the folder of a workflow with one job, which adds a line to runs and
+// ends when there is a file go.
+func oneThatWaits(t *testing.T) (root string) {
+	t.Helper()
+	root = t.TempDir()
 	write(t, filepath.Join(root, "workflow.yaml"), strings.ReplaceAll(`
-workflow: copied
+workflow: one
 steps:
   only:
     writes: out
@@ -188,6 +190,12 @@ steps:
       while ! [ -e ROOT/go ]; do sleep 0.01; done
       echo result > "$out"
 `, "ROOT", root))
+	return root
+}
+
+// A folder is copied while its pilots work, and the copy is run: each has its own pilots.
+func TestACopyOfAFolderLeavesItsPilotsAlone(t *testing.T) {
+	root := oneThatWaits(t)
 	first := startServer(t, root)
 	found(t, filepath.Join(root, "runs"))
 	connection := found(t, filepath.Join(root, ".fairway/pilots/*/*.connect"))
@@ -258,17 +266,7 @@ steps:
 // The server is killed and comes back at another address. Meanwhile a pilot has ended
 // its job. The job does not run again.
 func TestAPilotOutlivesItsServer(t *testing.T) {
-	root := t.TempDir()
-	write(t, filepath.Join(root, "workflow.yaml"), strings.ReplaceAll(`
-workflow: outlive
-steps:
-  only:
-    writes: out
-    command: |
-      echo once >> ROOT/runs
-      while ! [ -e ROOT/go ]; do sleep 0.01; done
-      echo result > "$out"
-`, "ROOT", root))
+	root := oneThatWaits(t)
 	first := startServer(t, root)
 	found(t, filepath.Join(root, "runs"))
 	file := found(t, filepath.Join(root, ".fairway/pilots/*/*.connect"))
