@@ -13,6 +13,10 @@ S5CMD_VERSION     := v2.3.0
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
+# A program with the race detector sleeps a second before it ends, unless it is told
+# otherwise. The tests start hundreds.
+export GORACE ?= atexit_sleep_ms=50
+
 .DEFAULT_GOAL := build
 .PHONY: help build install run test lint vet rules unit fuzz soak bench picture tools generate clean
 
