@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -56,44 +54,6 @@ func slurmTimeLeft(ctx context.Context, job string) time.Duration {
 		return 0
 	}
 	return quantity.ClockTime(string(out))
-}
-
-// cgroupMemory is the least limit of memory of the cgroups that this process is in,
-// versions 1 and 2; false where there is none.
-func cgroupMemory() (limit int64, limited bool) {
-	text, err := os.ReadFile("/proc/self/cgroup")
-	if err != nil {
-		return 0, false
-	}
-	return memoryLimit(cgroupRoot, string(text))
-}
-
-// memoryLimit reads limits below root, of groups as /proc/self/cgroup names them, and
-// of those above them.
-func memoryLimit(root, groups string) (limit int64, limited bool) {
-	look := func(path, file string) {
-		for {
-			text, err := os.ReadFile(filepath.Join(path, file))
-			if n, bad := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && bad == nil && n > 0 && (!limited || n < limit) {
-				limit, limited = n, true
-			}
-			if len(path) <= len(root) {
-				return
-			}
-			path = filepath.Dir(path)
-		}
-	}
-	for line := range strings.Lines(groups) {
-		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
-		switch {
-		case len(fields) < 3:
-		case fields[1] == "memory":
-			look(filepath.Join(root, "memory", fields[2]), "memory.limit_in_bytes")
-		case fields[0] == "0" && fields[1] == "":
-			look(filepath.Join(root, fields[2]), "memory.max")
-		}
-	}
-	return limit, limited
 }
 
 // onNode puts the variables of the node into the folders of the settings. TMPDIR is

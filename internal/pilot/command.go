@@ -6,13 +6,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"fairway/internal/fault"
+	"fairway/internal/pilot/process"
 	"fairway/internal/quantity"
 	"fairway/internal/wire"
 	"fairway/sched"
@@ -23,17 +23,11 @@ var (
 	commandAfter  = fault.New("pilot.command.after")
 )
 
-// running is an attempt whose command runs, as the watchdog sees it.
+// running is an attempt whose command runs.
 type running struct {
 	*attempt
-	lead   lead
-	since  time.Time
-	limit  time.Duration // of time, 0 for none
-	memory int64         // limit in bytes, 0 for none
-	box    *memoryBox    // the cgroup that keeps the limit, nil if there is none
-	peak   atomic.Int64  // of memory, as far as it was seen
-	kills  int           // processes that the kernel had ended for memory when it began
-	opens  *openWatch    // that sees which files it opens, nil if none does
+	process.Watched
+	opens *process.OpenWatch // that sees which files it opens, nil if none does
 }
 
 // command runs the command of an attempt and judges how it ended.
@@ -44,7 +38,7 @@ func (p *pilot) command(a *attempt) {
 		a.fail(wire.Outcome_OUTCOME_EXITED, "%v", err)
 		return
 	}
-	if err := errors.Join(a.slot.out.begin(logName(a.GetAttempt(), "out")), a.slot.err.begin(logName(a.GetAttempt(), "err"))); err != nil {
+	if err := errors.Join(a.slot.out.Begin(logName(a.GetAttempt(), "out")), a.slot.err.Begin(logName(a.GetAttempt(), "err"))); err != nil {
 		a.failBy(wire.Outcome_OUTCOME_STAGE_IN_FAILED, err)
 		return
 	}
@@ -57,7 +51,7 @@ func (p *pilot) command(a *attempt) {
 	p.concludePrevious(a)
 	exit, err := p.attend(r)
 	_ = commandAfter.Hit()
-	p.noteUndeclared(r, r.opens.end())
+	p.noteUndeclared(r, r.opens.End())
 	p.judge(r, exit, err)
 }
 
@@ -66,7 +60,7 @@ const exitNotFound = 127
 
 func (p *pilot) start(a *attempt, path string, argv []string) (*running, error) {
 	_ = commandBefore.Hit()
-	r := &running{attempt: a, since: time.Now(), limit: a.GetNeeds().GetTime().AsDuration(), memory: a.GetNeeds().GetMemoryBytes()}
+	r := &running{attempt: a, Watched: process.Watched{Since: time.Now(), Limit: a.GetNeeds().GetTime().AsDuration(), Memory: a.GetNeeds().GetMemoryBytes(), Exceeds: a.stop}}
 	stdin, err := a.in.standardInput()
 	if err != nil {
 		return nil, err
@@ -77,17 +71,17 @@ func (p *pilot) start(a *attempt, path string, argv []string) (*running, error) 
 	attr := &syscall.ProcAttr{
 		Dir:   a.slot.folder,
 		Env:   p.variables(a, r),
-		Files: []uintptr{stdin.Fd(), a.slot.out.write.Fd(), a.slot.err.write.Fd()},
+		Files: []uintptr{stdin.Fd(), a.slot.out.Pipe.Fd(), a.slot.err.Pipe.Fd()},
 	}
-	if r.memory > 0 {
-		r.box = p.boxes.open(a.GetAttempt(), r.memory)
+	if r.Memory > 0 {
+		r.Box = p.boxes.Open(a.GetAttempt(), r.Memory)
 	}
-	path, argv = r.box.command(path, argv)
+	path, argv = r.Box.Command(path, argv)
 	r.opens = p.choose(a)
-	r.opens.fork(func() { r.lead, err = p.tree.start(a.GetAttempt(), path, argv, r.box.wrap(attr)) })
+	r.opens.Fork(func() { r.Lead, err = p.tree.Start(a.GetAttempt(), path, argv, r.Box.Wrap(attr)) })
 	if err != nil {
-		r.opens.end()
-		r.box.close()
+		r.opens.End()
+		r.Box.Close()
 		return nil, err
 	}
 	return r, nil
@@ -95,26 +89,26 @@ func (p *pilot) start(a *attempt, path string, argv []string) (*running, error) 
 
 // attend waits until the command and all that it started have ended.
 func (p *pilot) attend(r *running) (sched.Exit, error) {
-	p.watchdog.add(r)
-	defer func() { p.noteKills(r, p.watchdog.remove(r)) }()
-	exit, err := p.tree.reap(r.ctx, r.lead)
+	p.watchdog.Add(&r.Watched)
+	defer func() { p.noteKills(r, p.watchdog.Remove(&r.Watched)) }()
+	exit, err := p.tree.Reap(r.ctx, r.Lead)
 	if err == nil {
-		err = p.tree.clear(r.GetAttempt(), endedContext)
+		err = p.tree.Clear(r.GetAttempt())
 	} else if r.ctx.Err() != nil {
-		exit, err = p.tree.end(r.GetAttempt(), r.lead, p.cfg.Grace)
+		exit, err = p.tree.End(r.GetAttempt(), r.Lead, p.cfg.Grace)
 	}
-	r.shared = !p.tree.settled(r.GetAttempt()) || err != nil
+	r.shared = !p.tree.Settled(r.GetAttempt()) || err != nil
 	return exit, err
 }
 
 // noteKills says what is known of processes that the kernel ended for memory where
 // an attempt has no group of its own in which they would count.
 func (p *pilot) noteKills(r *running, kills int) {
-	if r.box != nil || kills <= 0 {
+	if r.Box != nil || kills <= 0 {
 		return
 	}
 	advice := "give the step `needs: {memory: ...}` to have that seen"
-	if p.boxes.folder == "" {
+	if !p.boxes.Possible() {
 		advice = "it cannot be seen here, since the pilot may not make cgroups"
 	}
 	r.note(fmt.Sprintf("meanwhile the kernel ended processes for lack of memory (%d); whether they were of this job is not known: %s", kills, advice))
@@ -124,9 +118,9 @@ func (p *pilot) noteKills(r *running, kills int) {
 func (p *pilot) judge(r *running, exit sched.Exit, err error) {
 	a := r.attempt
 	a.used(&exit.Rusage)
-	a.result.Usage.MaxRssBytes = max(a.result.Usage.GetMaxRssBytes(), r.peak.Load())
-	outOfMemory := r.box.exceeded()
-	r.box.close()
+	a.result.Usage.MaxRssBytes = max(a.result.Usage.GetMaxRssBytes(), r.Peak.Load())
+	outOfMemory := r.Box.Exceeded()
+	r.Box.Close()
 	status := exit.Status
 	a.result.ExitCode = int32(max(0, status.ExitStatus()))
 	reason := a.stopReason()
@@ -136,7 +130,7 @@ func (p *pilot) judge(r *running, exit sched.Exit, err error) {
 	case reason != nil:
 		a.fail(reason.outcome, "%s", reason.why)
 	case outOfMemory: // also if it ended well: a part of it is missing
-		a.fail(wire.Outcome_OUTCOME_OUT_OF_MEMORY, "the job needed more than its %s of memory", quantity.Bytes(r.memory))
+		a.fail(wire.Outcome_OUTCOME_OUT_OF_MEMORY, "the job needed more than its %s of memory", quantity.Bytes(r.Memory))
 	case status.Signaled():
 		a.result.Signal = int32(status.Signal())
 		a.fail(wire.Outcome_OUTCOME_SIGNALLED, "%s", unix.SignalName(status.Signal()))
@@ -148,7 +142,7 @@ func (p *pilot) judge(r *running, exit sched.Exit, err error) {
 // explain finds out why a command failed from what it said last. The exit code
 // stands in the result beside the message, so the message does not repeat it.
 func (p *pilot) explain(a *attempt, code int) {
-	said := a.slot.err.tail()
+	said := legible(a.slot.err.Tail())
 	if strings.TrimSpace(said) == "" {
 		said = a.logTail()
 	}
@@ -184,13 +178,13 @@ func isFull(folder string) bool {
 
 // keepLogs ends the attempt's use of the files that keep what it has printed.
 func (p *pilot) keepLogs(a *attempt) {
-	if err := errors.Join(a.slot.out.end(), a.slot.err.end()); err != nil {
+	if err := errors.Join(a.slot.out.End(), a.slot.err.End()); err != nil {
 		p.log.Warn("what the job printed is lost", "attempt", a.GetAttempt(), "error", err)
 		a.note(fmt.Sprintf("what it printed is lost: %v", err))
 	}
 	if a.shared { // what is printed later is not of the next attempt
-		a.slot.out.close()
-		a.slot.err.close()
+		a.slot.out.Close()
+		a.slot.err.Close()
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"fairway/internal/pilot/process"
 	"fairway/internal/wire"
 )
 
@@ -127,7 +128,7 @@ func TestOutputIsBounded(t *testing.T) {
 	q.start(cfg)
 	a := shell("head -c 100000 /dev/zero | tr '\\0' x")
 	expect(t, q.run("p1", a), wire.Outcome_OUTCOME_SUCCEEDED, "")
-	if got := contents(t, q.log(a, "out")); got != strings.Repeat("x", 1000)+cutNotice {
+	if got := contents(t, q.log(a, "out")); got != strings.Repeat("x", 1000)+process.CutNotice {
 		t.Error(len(got))
 	}
 	a = shell("yes")
@@ -138,7 +139,7 @@ func TestOutputIsBounded(t *testing.T) {
 	}
 	q.end("p1", a.GetAttempt())
 	expect(t, q.result(a.GetAttempt()), wire.Outcome_OUTCOME_ENDED, "")
-	if got := contents(t, q.log(a, "out")); len(got) != 1000+len(cutNotice) {
+	if got := contents(t, q.log(a, "out")); len(got) != 1000+len(process.CutNotice) {
 		t.Error(len(got))
 	}
 }

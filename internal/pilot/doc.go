@@ -26,8 +26,8 @@
 //     takes an assignment, pilot.startFitting starts what fits, ahead.go prepares the
 //     next ones meanwhile.
 //  2. pilot.execute (execute.go) stages in (stagein.go, by caching.go and reach.go) and
-//     runs the command (command.go) in a sandbox (sandbox.go). tree.go finds all of its
-//     processes, watchdog.go and memory.go end it at its limits.
+//     runs the command (command.go) in a sandbox (sandbox.go). Package process finds all of
+//     its processes, and ends it at its limits.
 //  3. pilot.deliver keeps its logs (logs.go) and stages out (stageout.go).
 //  4. pilot.finish hands the result to reports (reports.go), which has it sent until it
 //     is acknowledged; spool.go keeps it on disk while the TaskQueue is away.

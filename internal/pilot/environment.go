@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"fairway/internal/disk"
+	"fairway/internal/pilot/process"
 	"fairway/internal/quantity"
 	"fairway/internal/storage"
 	"fairway/internal/wire"
@@ -99,7 +100,7 @@ func memoryOfNode() (int64, error) {
 			total = kib << 10
 		}
 	}
-	if limit, limited := cgroupMemory(); limited {
+	if limit, limited := process.CgroupMemory(); limited {
 		total = min(total, limit)
 	}
 	return total, nil

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"fairway/internal/cache"
+	"fairway/internal/pilot/process"
 	"fairway/internal/storage"
 	"fairway/internal/wire"
 )
@@ -128,7 +129,7 @@ func isMissing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 func (a *attempt) used(rusage *syscall.Rusage) {
 	cpu := time.Duration(rusage.Utime.Nano() + rusage.Stime.Nano())
 	a.result.Usage.Cpu = durationpb.New(cpu)
-	if aboveOwn(rusage.Maxrss) {
+	if process.AboveOwn(rusage.Maxrss) {
 		a.result.Usage.MaxRssBytes = max(a.result.Usage.GetMaxRssBytes(), rusage.Maxrss<<10)
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"fairway/internal/pilot/process"
 	"fairway/internal/wire"
 )
 
@@ -327,7 +328,7 @@ func person(t *testing.T, folder string, environment ...string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := c.Process.Signal(syscall.Signal(0)); err != nil || statOf(c.Process.Pid)[0] == "Z" {
+		if err := c.Process.Signal(syscall.Signal(0)); err != nil || process.StatOf(c.Process.Pid)[0] == "Z" {
 			t.Error("the process of a person was ended:", c.Dir, environment)
 		}
 		_ = c.Process.Kill()
@@ -339,7 +340,7 @@ func person(t *testing.T, folder string, environment ...string) *exec.Cmd {
 // A pilot that cleans up behind another one ends only what comes from it.
 func TestProcessInADeadPilotsSandboxLives(t *testing.T) {
 	q := newTaskQueue(t)
-	mark := PilotVariable + "=p1" + q.mark()
+	mark := process.PilotVariable + "=p1" + q.mark()
 	person(t, "/", mark) // from before the pilot
 	waitForClockTick(t)
 	p := q.start(q.config("p1"))
@@ -376,13 +377,13 @@ func TestProcessInADeadPilotsSandboxLives(t *testing.T) {
 // that run, as the kernel counts.
 func waitForClockTick(t *testing.T) {
 	t.Helper()
-	began := startOf(person(t, "/").Process.Pid)
+	began := process.StartOf(person(t, "/").Process.Pid)
 	for range 1000 {
 		c := exec.Command("true")
 		if err := c.Start(); err != nil {
 			t.Fatal(err)
 		}
-		later := startOf(c.Process.Pid) > began
+		later := process.StartOf(c.Process.Pid) > began
 		_ = c.Wait()
 		if later {
 			return
@@ -394,9 +395,9 @@ func waitForClockTick(t *testing.T) {
 // An attempt of which the kernel ended a part for memory has failed, whatever
 // the rest of it says.
 func TestOutOfMemoryInAPartFailsTheWhole(t *testing.T) {
-	boxes := newMemoryBoxes("fairway-test-" + fmt.Sprint(time.Now().UnixNano()))
-	t.Cleanup(boxes.close)
-	if boxes.folder == "" {
+	boxes := process.NewMemoryBoxes("fairway-test-" + fmt.Sprint(time.Now().UnixNano()))
+	t.Cleanup(boxes.Close)
+	if !boxes.Possible() {
 		t.Skip("no cgroup for memory can be made here")
 	}
 	q := newTaskQueue(t)
@@ -560,11 +561,11 @@ func TestCleanUpAfterAKilledPilot(t *testing.T) {
 // Where an attempt has no cgroup, what is known of a process that was ended for
 // memory is told.
 func TestOutOfMemoryWithoutACgroupIsNoted(t *testing.T) {
-	boxes := newMemoryBoxes("fairway-test-" + fmt.Sprint(time.Now().UnixNano()))
-	if boxes.folder == "" || killsFile() != "/proc/vmstat" {
+	boxes := process.NewMemoryBoxes("fairway-test-" + fmt.Sprint(time.Now().UnixNano()))
+	if !boxes.Possible() || process.KillsFile() != "/proc/vmstat" {
 		t.Skip("no process can be ended for memory here in a way that counts")
 	}
-	t.Cleanup(boxes.close)
+	t.Cleanup(boxes.Close)
 	q := newTaskQueue(t)
 	q.start(q.config("p1"))
 	folder := t.TempDir()
@@ -574,14 +575,14 @@ func TestOutOfMemoryWithoutACgroupIsNoted(t *testing.T) {
 	a := shell("sleep 0.2; echo x > " + folder + "/ready; read line < " + folder + "/go")
 	q.assign("p1", a)
 	appears(t, folder+"/ready")
-	box := boxes.open(1, 20<<20)
-	path, argv := box.command("/bin/sh", []string{"sh", "-c", "head -c 100000000 /dev/zero | tail > /dev/null"})
+	box := boxes.Open(1, 20<<20)
+	path, argv := box.Command("/bin/sh", []string{"sh", "-c", "head -c 100000000 /dev/zero | tail > /dev/null"})
 	c := &exec.Cmd{Path: path, Args: argv}
 	_ = c.Run()
-	if !box.exceeded() {
+	if !box.Exceeded() {
 		t.Fatal("nothing was ended for memory")
 	}
-	box.close()
+	box.Close()
 	if err := os.WriteFile(folder+"/go", []byte("go\n"), 0); err != nil {
 		t.Fatal(err)
 	}

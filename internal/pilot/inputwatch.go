@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"fairway/internal/pilot/process"
 	"fairway/internal/wire"
 	"fairway/sched"
 )
@@ -37,8 +38,8 @@ const maxWatchedSteps = 100
 type inputWatch struct {
 	mode WatchMode
 
-	mu    sync.Mutex // guards what follows
-	opens *openWatch // nil before it is needed, and where it is not possible
+	mu    sync.Mutex         // guards what follows
+	opens *process.OpenWatch // nil before it is needed, and where it is not possible
 	tried bool
 	steps map[string]bool // that WatchAuto has looked at
 }
@@ -49,13 +50,13 @@ func newInputWatch(mode WatchMode) *inputWatch {
 
 func (w *inputWatch) close() {
 	if w.opens != nil {
-		w.opens.close()
+		w.opens.Close()
 	}
 }
 
 // choose returns the watch of an attempt that is to be watched, else nil. The
 // caller ends it.
-func (p *pilot) choose(a *attempt) *openWatch {
+func (p *pilot) choose(a *attempt) *process.OpenWatch {
 	w := p.watch
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -65,12 +66,12 @@ func (p *pilot) choose(a *attempt) *openWatch {
 	if !w.tried {
 		w.tried = true
 		var err error
-		if w.opens, err = newOpenWatch(p.sched); err != nil {
+		if w.opens, err = process.NewOpenWatch(p.sched); err != nil {
 			w.opens = nil
 			p.log.Info("files that jobs open are not watched", "reason", err)
 		}
 	}
-	if w.opens == nil || !w.opens.begin() {
+	if w.opens == nil || !w.opens.Begin() {
 		return nil
 	}
 	w.steps[a.GetStep()] = true
@@ -84,7 +85,7 @@ func (w *inputWatch) wants(step string) bool {
 	case WatchAll:
 		return true
 	default:
-		return !w.steps[step] && len(w.steps) < maxWatchedSteps && unrestricted()
+		return !w.steps[step] && len(w.steps) < maxWatchedSteps && process.Unrestricted()
 	}
 }
 
@@ -127,7 +128,7 @@ func (p *pilot) undeclared(r *running, path string) bool {
 		return false
 	}
 	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() || !info.ModTime().Before(r.since.Add(-sched.FileClockStep)) {
+	if err != nil || !info.Mode().IsRegular() || !info.ModTime().Before(r.Since.Add(-sched.FileClockStep)) {
 		return false
 	}
 	real, err := filepath.EvalSymlinks(path)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/internal/pilot/process"
 	"fairway/internal/wire"
 )
 
@@ -73,7 +74,7 @@ func TestNotesOfOpenedFilesAreBounded(t *testing.T) {
 }
 
 func TestFirstAttemptOfAStepIsWatched(t *testing.T) {
-	if !unrestricted() {
+	if !process.Unrestricted() {
 		t.Skip("files that jobs open are watched only if somebody asks for it")
 	}
 	q := watching(t, "")

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"fairway/internal/pilot/process"
 	"fairway/internal/wire"
 )
 
@@ -40,7 +41,7 @@ func TestLogOfFailedAttemptIsKept(t *testing.T) {
 			kept, err := os.ReadFile(q.log(a, "log"))
 			switch {
 			case name == "long":
-				if !strings.HasSuffix(string(kept), cutNotice) || len(kept) != 100+len(cutNotice) {
+				if !strings.HasSuffix(string(kept), process.CutNotice) || len(kept) != 100+len(process.CutNotice) {
 					t.Errorf("kept %q", kept)
 				}
 			case string(kept) != c.kept || (err == nil) != (c.kept != ""):

@@ -1,184 +1,13 @@
 package pilot
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"sync"
 
-	"golang.org/x/sys/unix"
-
-	"fairway/sched"
+	"fairway/internal/pilot/process"
 )
-
-// tailBytes is how much of the end of standard error is looked at for the
-// reason of a failure.
-const tailBytes = 4096
-
-// stream takes what one stream of an attempt prints, and keeps it in a file that
-// has its name from the first byte on. The command has a pipe, and not the file:
-// with that in its hands, `> /dev/stderr` would empty it. The pipe is used again
-// by the next attempt, so one that prints nothing costs nothing.
-type stream struct {
-	sched  *sched.Scheduler
-	folder string // of the files
-	limit  int64  // of a file, in bytes
-
-	write   *os.File // the command's end of the pipe, nil before there is one
-	read    int      // the other end
-	stop    context.CancelFunc
-	reading sync.WaitGroup
-
-	mu     sync.Mutex // guards what follows, and reading
-	buffer []byte
-	name   string   // of the file of the attempt, empty between attempts
-	file   *os.File // nil until something was printed
-	size   int64    // bytes in the file
-	last   []byte   // the end of what was printed, up to twice tailBytes
-	err    error    // why what was printed is lost
-}
-
-// begin readies the stream for an attempt.
-func (s *stream) begin(name string) error {
-	if s.write == nil {
-		if err := s.open(); err != nil {
-			return fmt.Errorf("pipe for the output of a job: %w", err)
-		}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.name, s.size, s.last, s.err = name, 0, s.last[:0], nil
-	return nil
-}
-
-func (s *stream) open() error {
-	var ends [2]int
-	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
-		return err
-	}
-	if err := unix.SetNonblock(ends[0], true); err != nil {
-		_ = unix.Close(ends[0])
-		_ = unix.Close(ends[1])
-		return err
-	}
-	s.buffer = make([]byte, pipeRead)
-	s.read, s.write = ends[0], os.NewFile(uintptr(ends[1]), "pipe")
-	var ctx context.Context
-	ctx, s.stop = context.WithCancel(context.Background())
-	s.reading.Go(func() {
-		for s.sched.WaitReadable(ctx, s.read) == nil {
-			s.take()
-		}
-	})
-	return nil
-}
-
-// take keeps what is in the pipe now.
-func (s *stream) take() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for range pipeReads {
-		n, err := unix.Read(s.read, s.buffer)
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
-		if n <= 0 {
-			return
-		}
-		s.store(s.buffer[:n])
-	}
-}
-
-// pipeReads bounds what is read from a pipe at a time: more than it may hold, which
-// is 64 KiB, unless a command makes it 1 MiB.
-const (
-	pipeRead  = 64 << 10
-	pipeReads = 32
-)
-
-// store adds to the file as far as the limit, and puts a notice after that.
-func (s *stream) store(printed []byte) {
-	s.last = append(s.last, printed[max(0, len(printed)-tailBytes):]...)
-	if beyond := len(s.last) - 2*tailBytes; beyond > 0 {
-		s.last = append(s.last[:0], s.last[len(s.last)-tailBytes:]...)
-	}
-	if s.name == "" || s.size > s.limit || s.err != nil {
-		return
-	}
-	if s.file == nil {
-		if s.file, s.err = createLog(filepath.Join(s.folder, s.name)); s.err != nil {
-			return
-		}
-	}
-	room := s.limit - s.size
-	s.size += int64(len(printed))
-	if int64(len(printed)) > room {
-		printed = append(printed[:room:room], cutNotice...)
-	}
-	_, s.err = s.file.Write(printed)
-}
-
-// createLog makes a file; what a job has put there before goes.
-func createLog(path string) (*os.File, error) {
-	const how = os.O_WRONLY | os.O_CREATE | os.O_EXCL
-	f, err := os.OpenFile(path, how, 0o644)
-	if errors.Is(err, fs.ErrExist) && os.Remove(path) == nil {
-		f, err = os.OpenFile(path, how, 0o644)
-	}
-	return f, err
-}
-
-// cutNotice stands where output was cut off.
-const cutNotice = "\n[fairway: the output was cut off here, at the limit of what is kept]\n"
-
-// end ends an attempt's use of the stream, when its processes have ended. An error
-// says that what it printed is not, or not all, in the file.
-func (s *stream) end() error {
-	if s.write == nil {
-		return nil
-	}
-	s.take()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	// The description is shared with the commands, which may have changed it.
-	_ = unix.SetNonblock(int(s.write.Fd()), false)
-	s.name = ""
-	err := s.err
-	if s.file != nil {
-		err = errors.Join(err, s.file.Close())
-		s.file = nil
-	}
-	return err
-}
-
-// close ends the stream; a process that still has its pipe cannot write to it any
-// more.
-func (s *stream) close() {
-	if s.write == nil {
-		return
-	}
-	s.stop()
-	s.reading.Wait()
-	_ = s.end()
-	_ = s.write.Close()
-	_ = unix.Close(s.read)
-	s.write = nil
-}
-
-// tail returns the end of what was printed so far.
-func (s *stream) tail() string {
-	if s.write == nil {
-		return ""
-	}
-	s.take()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return legible(string(s.last[max(0, len(s.last)-tailBytes):]))
-}
 
 // keepLog copies the file under log of an attempt that failed to the folder of
 // what attempts print, since outputs of such an attempt are not stored.
@@ -201,13 +30,13 @@ func (p *pilot) copyLog(a *attempt) error {
 	}
 	defer from.Close()
 	path := filepath.Join(p.cfg.LogDir, logName(a.GetAttempt(), "log"))
-	to, err := createLog(path)
+	to, err := process.CreateLog(path)
 	if err != nil {
 		return err
 	}
 	copied, err := io.Copy(to, io.LimitReader(from, p.cfg.LogBytes))
 	if info, failed := from.Stat(); err == nil && failed == nil && info.Size() > copied {
-		_, err = to.WriteString(cutNotice)
+		_, err = to.WriteString(process.CutNotice)
 	}
 	return errors.Join(err, to.Close())
 }
@@ -234,7 +63,7 @@ func (a *attempt) logTail() string {
 	if err != nil {
 		return ""
 	}
-	end := make([]byte, min(tailBytes, info.Size()))
+	end := make([]byte, min(process.TailBytes, info.Size()))
 	n, _ := f.ReadAt(end, info.Size()-int64(len(end)))
 	return legible(string(end[:n]))
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"fairway/internal/pilot/process"
 	"fairway/internal/wire"
 )
 
@@ -162,7 +163,7 @@ func TestVariablesOfFairwayAreSetAndDocumented(t *testing.T) {
 	q.start(cfg)
 	documented := contents(t, "../../docs/workflows.md")
 	names := []string{
-		JobVariable, NameVariable, StepVariable, AttemptVariable, TryVariable, PilotVariable, SandboxVariable, CPUsVariable, MemoryVariable,
+		JobVariable, NameVariable, StepVariable, process.AttemptVariable, TryVariable, process.PilotVariable, SandboxVariable, CPUsVariable, MemoryVariable,
 		DeadlineVariable, TimeVariable, InputsVariable, OutputsVariable, CatalogVariable, ReportVariable,
 	}
 	for _, name := range names {

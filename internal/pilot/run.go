@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"fairway/internal/pilot/process"
 	"fairway/internal/storage"
 	"fairway/internal/storage/elements"
 	"fairway/internal/wire"
@@ -49,10 +50,10 @@ type pilot struct {
 	scratch   *scratch // nil where the pilot has none of its own
 	workspace *workspace
 	spool     *spool
-	tree      *tree
+	tree      *process.Tree
 	base      *base
-	watchdog  *watchdog
-	boxes     *memoryBoxes
+	watchdog  *process.Watchdog
+	boxes     *process.MemoryBoxes
 	watch     *inputWatch
 
 	sendsLogs  bool // the folder of what attempts print is not shared with the server
@@ -171,7 +172,7 @@ func (p *pilot) prepare(ctx context.Context) (err error) {
 	if p.base, err = newBase(); err != nil {
 		return err
 	}
-	if p.tree, err = newTree(p.sched); err != nil {
+	if p.tree, err = process.NewTree(p.sched); err != nil {
 		return err
 	}
 	if p.workspace, err = claimSandboxes(&p.cfg, p.log); err != nil {
@@ -181,15 +182,15 @@ func (p *pilot) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	p.spool = newSpool(p.cfg.SpoolDir, p.log)
-	p.boxes = newMemoryBoxes(p.cfg.Pilot)
-	p.watchdog = newWatchdog(&p.cfg, p.sched)
+	p.boxes = process.NewMemoryBoxes(p.cfg.Pilot)
+	p.watchdog = process.NewWatchdog(p.sched, p.cfg.useProcessors)
 	p.watch = newInputWatch(p.cfg.WatchInputs)
 	return nil
 }
 
 func (p *pilot) close() {
 	p.endJobs()
-	p.watchdog.close()
+	p.watchdog.Close()
 	p.workers.Wait()
 	for _, s := range p.slots {
 		s.close()
@@ -197,10 +198,10 @@ func (p *pilot) close() {
 	if p.caching.cache != nil {
 		p.caching.cache.Close()
 	}
-	p.boxes.close()
+	p.boxes.Close()
 	p.watch.close()
 	p.workspace.close()
-	p.tree.close()
+	p.tree.Close()
 	p.mu.Lock()
 	over := p.over
 	p.mu.Unlock()

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"fairway/internal/beneath"
+	"fairway/internal/pilot/process"
 )
 
 // slot is what one attempt at a time uses: a sandbox, and files for what it
@@ -24,7 +25,7 @@ type slot struct {
 	name     string
 	folder   string          // the sandbox
 	dir      *beneath.Folder // the same, opened before the attempt began
-	out, err stream
+	out, err *process.Stream
 	info     info
 	staged   []*input          // inputs of the last attempt
 	retained map[string]*input // those of them that stay for the next one, by path
@@ -45,9 +46,7 @@ func (p *pilot) takeSlot() (*slot, error) {
 	p.mu.Unlock()
 	folder := filepath.Join(p.workspace.folder, name)
 	s := &slot{above: p.workspace.dir, name: name, folder: folder}
-	for _, printed := range []*stream{&s.out, &s.err} {
-		printed.sched, printed.folder, printed.limit = p.sched, p.cfg.LogDir, p.cfg.LogBytes
-	}
+	s.out, s.err = process.NewStream(p.sched, p.cfg.LogDir, p.cfg.LogBytes), process.NewStream(p.sched, p.cfg.LogDir, p.cfg.LogBytes)
 	s.info = info{above: p.workspace.dir, folder: folder + ".info"}
 	return s, s.makeFolder()
 }
@@ -83,8 +82,8 @@ func (p *pilot) pass(s *slot, next *attempt) *slot {
 }
 
 func (s *slot) close() {
-	s.out.close()
-	s.err.close()
+	s.out.Close()
+	s.err.Close()
 	s.info.close()
 	if s.dir != nil {
 		_ = s.dir.Close()

@@ -20,6 +20,7 @@ import (
 
 	"fairway/internal/access"
 	"fairway/internal/beneath"
+	"fairway/internal/pilot/process"
 	"fairway/internal/storage"
 	"fairway/internal/wire"
 	"fairway/sched"
@@ -363,7 +364,7 @@ func gone(t *testing.T, pid int) {
 	defer cancel()
 	h := sched.Register(sched.Default(), sched.Kind[int, struct{}]{Name: "gone", Poll: func(waiting []*sched.Request[int, struct{}]) {
 		for _, r := range waiting {
-			if fields := statOf(r.Value); len(fields) == 0 || fields[0] == "Z" {
+			if fields := process.StatOf(r.Value); len(fields) == 0 || fields[0] == "Z" {
 				r.Done(struct{}{}, nil)
 			}
 		}

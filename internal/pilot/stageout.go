@@ -79,7 +79,7 @@ func (a *attempt) noteNothing() {
 	if a.result.GetUsage().GetBytesWritten() > 0 || len(a.result.GetOutputs()) == 0 {
 		return
 	}
-	if said := lastLine(a.slot.err.tail()); said != "" {
+	if said := lastLine(legible(a.slot.err.Tail())); said != "" {
 		a.note("it wrote nothing into " + a.result.Outputs[0].GetLfn() + " and said: " + said)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"fairway/internal/pilot/process"
 )
 
 // The environment of a command, besides Payload.environment, which comes last
@@ -14,9 +16,7 @@ const (
 	JobVariable      = "FAIRWAY_JOB"       // number of the job
 	NameVariable     = "FAIRWAY_NAME"      // name of the job
 	StepVariable     = "FAIRWAY_STEP"      // name of the step
-	AttemptVariable  = "FAIRWAY_ATTEMPT"   // number of the attempt
 	TryVariable      = "FAIRWAY_TRY"       // 1 for the first attempt of the job
-	PilotVariable    = "FAIRWAY_PILOT"     // ID of the pilot
 	SandboxVariable  = "FAIRWAY_SANDBOX"   // the working folder, absolute
 	CPUsVariable     = "FAIRWAY_CPUS"      // processors that the command may use, a whole number from 1
 	MemoryVariable   = "FAIRWAY_MEMORY"    // bytes of memory that it may use
@@ -46,9 +46,9 @@ func (p *pilot) variables(a *attempt, r *running) []string {
 		JobVariable+"="+strconv.FormatUint(uint64(a.GetJob()), 10),
 		NameVariable+"="+a.GetName(),
 		StepVariable+"="+a.GetStep(),
-		AttemptVariable+"="+strconv.FormatUint(a.GetAttempt(), 10),
+		process.AttemptVariable+"="+strconv.FormatUint(a.GetAttempt(), 10),
 		TryVariable+"="+strconv.Itoa(int(a.GetTry())),
-		PilotVariable+"="+p.cfg.Pilot,
+		process.PilotVariable+"="+p.cfg.Pilot,
 		SandboxVariable+"="+a.slot.folder,
 	)
 	env = p.share(env, a)
@@ -85,8 +85,8 @@ func (p *pilot) share(env []string, a *attempt) []string {
 // deadline is the earlier one of the attempt's and the pilot's.
 func (p *pilot) deadline(env []string, r *running) []string {
 	var end time.Time
-	if r.limit > 0 {
-		end = r.since.Add(r.limit)
+	if r.Limit > 0 {
+		end = r.Since.Add(r.Limit)
 	}
 	if life := p.lifeEnds; !life.IsZero() && (end.IsZero() || life.Before(end)) {
 		end = life
@@ -94,6 +94,6 @@ func (p *pilot) deadline(env []string, r *running) []string {
 	if end.IsZero() {
 		return append(env, DeadlineVariable+"=", TimeVariable+"=")
 	}
-	left := max(0, int64(end.Sub(r.since)/time.Second))
+	left := max(0, int64(end.Sub(r.Since)/time.Second))
 	return append(env, DeadlineVariable+"="+strconv.FormatInt(end.Unix(), 10), TimeVariable+"="+strconv.FormatInt(left, 10))
 }

@@ -12,6 +12,7 @@ import (
 
 	"fairway/internal/beneath"
 	"fairway/internal/disk"
+	"fairway/internal/pilot/process"
 )
 
 // workspace is the pilot's folder in SandboxDir, with a lock that shows that the
@@ -88,7 +89,7 @@ func writeOrigin(lock *os.File) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(lock, "%s %d %d\n", disk.Boot(), startOf(os.Getpid()), state.inode)
+	_, err = fmt.Fprintf(lock, "%s %d %d\n", disk.Boot(), process.StartOf(os.Getpid()), state.inode)
 	return err
 }
 
@@ -123,51 +124,11 @@ func cleanBehind(all *beneath.Folder, pilot string, log *slog.Logger) {
 		return
 	}
 	if of, err := readOrigin(lock); err == nil {
-		endLeft(pilot, of.started, log)
+		process.EndLeft(pilot, of.started, log)
 	}
 	if err := all.Clear(pilot); err != nil {
 		log.Warn("what a pilot has left could not be removed", "of", pilot, "error", err)
 	}
-}
-
-// endLeft kills the processes of a pilot that does not live any more.
-func endLeft(pilot string, since uint64, log *slog.Logger) {
-	for range maxSweeps {
-		ended := killGroupsOf(pilot)
-		for _, pid := range pids() {
-			if endIfLeft(pid, pilot, since) {
-				ended++
-			}
-		}
-		if ended == 0 {
-			break
-		}
-		log.Info("ended processes that a pilot has left", "of", pilot, "count", ended)
-	}
-	removeGroupsOf(pilot)
-}
-
-// endIfLeft kills a process that is proven to come from an attempt of the pilot:
-// by the mark in the environment that it was started with, and by having started
-// after the pilot. Where it works proves nothing: that may be a person's shell.
-func endIfLeft(pid int, pilot string, since uint64) bool {
-	if pid == os.Getpid() {
-		return false
-	}
-	// Through the descriptor no other process is meant that gets the number.
-	fd, err := unix.PidfdOpen(pid, 0)
-	if err != nil {
-		return false
-	}
-	defer unix.Close(fd)
-	mark, _ := markOf(pid, PilotVariable)
-	if mark != pilot || startOf(pid) < since {
-		return false
-	}
-	if fields := statOf(pid); len(fields) == 0 || fields[0] == "Z" || fields[0] == "X" {
-		return false
-	}
-	return unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) == nil
 }
 
 // stand reports whether the folder is still there: somebody may have removed it

@@ -1,4 +1,4 @@
-package pilot
+package process
 
 import (
 	"bytes"
@@ -20,14 +20,20 @@ import (
 	"fairway/sched"
 )
 
+// The environment of each process of an attempt names the attempt and its pilot.
+const (
+	AttemptVariable = "FAIRWAY_ATTEMPT" // number of the attempt
+	PilotVariable   = "FAIRWAY_PILOT"   // ID of the pilot
+)
+
 // maxSweeps bounds how often processes that a job left behind are killed and
 // looked for again: each time their children come to light.
 const maxSweeps = 1000
 
-// tree knows the processes of all attempts. The pilot is the reaper of what
+// Tree knows the processes of all attempts. The pilot is the reaper of what
 // they leave behind: a process whose parent ends becomes a child of the pilot,
 // wherever it has hidden itself, so no process of an attempt gets lost.
-type tree struct {
+type Tree struct {
 	sched     *sched.Scheduler
 	children  *os.File // lists the pilot's children
 	restraint restraint
@@ -48,20 +54,21 @@ type stray struct {
 	suspects map[uint64]bool // attempts that it may belong to
 }
 
-func newTree(s *sched.Scheduler) (*tree, error) {
+// NewTree makes this process the reaper of what its descendants leave behind.
+func NewTree(s *sched.Scheduler) (*Tree, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("become the reaper of what jobs leave behind: %w", err)
 	}
-	t := &tree{sched: s, restraint: os.Geteuid() == 0, leads: map[int]leader{}, strays: map[int]*stray{}}
+	t := &Tree{sched: s, restraint: os.Geteuid() == 0, leads: map[int]leader{}, strays: map[int]*stray{}}
 	// Orphans are given to the first thread of the process. Without this file
 	// the whole of /proc is searched.
 	t.children, _ = os.Open(fmt.Sprintf("/proc/self/task/%d/children", os.Getpid()))
 	return t, nil
 }
 
-// close ends what attempts have left, also where it was not known to which of them
+// Close ends what attempts have left, also where it was not known to which of them
 // it belongs.
-func (t *tree) close() {
+func (t *Tree) Close() {
 	for range maxSweeps {
 		t.mu.Lock()
 		t.notice()
@@ -79,18 +86,18 @@ func (t *tree) close() {
 	}
 }
 
-// lead is the first process of an attempt.
-type lead struct{ pid, pidfd int }
+// Lead is the first process of an attempt.
+type Lead struct{ pid, pidfd int }
 
-// start starts the process that leads an attempt. It is killed by the kernel
+// Start starts the process that leads an attempt. It is killed by the kernel
 // when the thread that starts it ends; no thread of a pilot ends before the
 // pilot, because no goroutine of it ends while bound to a thread.
 //
 // Each attempt is a session of its own, as the kernel shares processors among
 // sessions first (sched_autogroup): a pilot that wakes up to report then has
 // its own share to draw on, however much its attempts compute.
-func (t *tree) start(attempt uint64, path string, argv []string, attr *syscall.ProcAttr) (lead, error) {
-	l := lead{pidfd: -1}
+func (t *Tree) Start(attempt uint64, path string, argv []string, attr *syscall.ProcAttr) (Lead, error) {
+	l := Lead{pidfd: -1}
 	if attr.Sys == nil {
 		attr.Sys = &syscall.SysProcAttr{}
 	}
@@ -99,21 +106,21 @@ func (t *tree) start(attempt uint64, path string, argv []string, attr *syscall.P
 	defer t.mu.Unlock()
 	var err error
 	if l.pid, err = t.forkExec(path, argv, attr); err != nil {
-		return lead{}, err
+		return Lead{}, err
 	}
 	t.leads[l.pid] = leader{attempt, attr.Dir}
 	return l, nil
 }
 
-func (t *tree) forkExec(path string, argv []string, attr *syscall.ProcAttr) (int, error) {
+func (t *Tree) forkExec(path string, argv []string, attr *syscall.ProcAttr) (int, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	t.restraint.apply()
 	return syscall.ForkExec(path, argv, attr)
 }
 
-// reap waits for the end of the lead.
-func (t *tree) reap(ctx context.Context, l lead) (sched.Exit, error) {
+// Reap waits for the end of the lead.
+func (t *Tree) Reap(ctx context.Context, l Lead) (sched.Exit, error) {
 	exit, err := t.sched.WaitPid(ctx, l.pid, l.pidfd)
 	if (err == nil || ctx.Err() == nil) && l.pidfd >= 0 {
 		_ = unix.Close(l.pidfd)
@@ -121,9 +128,11 @@ func (t *tree) reap(ctx context.Context, l lead) (sched.Exit, error) {
 	return exit, err
 }
 
-// clear kills what an attempt has left behind after its lead was reaped. grace
-// is how long it may go on after a SIGTERM that was sent before.
-func (t *tree) clear(attempt uint64, grace context.Context) error {
+// Clear kills what an attempt has left behind after its lead was reaped.
+func (t *Tree) Clear(attempt uint64) error { return t.clear(attempt, endedContext) }
+
+// clear is Clear where a SIGTERM was sent before; grace is how long it may go on after that.
+func (t *Tree) clear(attempt uint64, grace context.Context) error {
 	for range maxSweeps {
 		left := t.straysOf(attempt)
 		if len(left) == 0 {
@@ -137,7 +146,7 @@ func (t *tree) clear(attempt uint64, grace context.Context) error {
 }
 
 // finish reaps a stray when grace is over at the latest.
-func (t *tree) finish(pid int, grace context.Context) {
+func (t *Tree) finish(pid int, grace context.Context) {
 	if _, err := t.sched.WaitPid(grace, pid, -1); err != nil {
 		_ = unix.Kill(pid, unix.SIGKILL)
 		_, _ = t.sched.WaitPid(context.Background(), pid, -1)
@@ -147,10 +156,10 @@ func (t *tree) finish(pid int, grace context.Context) {
 	t.mu.Unlock()
 }
 
-// settled says that an attempt has no processes any more: a stray that may
+// Settled says that an attempt has no processes any more: a stray that may
 // have been of this or of another one is not of this one. It returns false if there
 // is one.
-func (t *tree) settled(attempt uint64) bool {
+func (t *Tree) Settled(attempt uint64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	maps.DeleteFunc(t.leads, func(_ int, l leader) bool { return l.attempt == attempt })
@@ -162,7 +171,7 @@ func (t *tree) settled(attempt uint64) bool {
 
 // straysOf returns the children that can belong to no other running attempt
 // than this one.
-func (t *tree) straysOf(attempt uint64) (pids []int) {
+func (t *Tree) straysOf(attempt uint64) (pids []int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.notice()
@@ -176,7 +185,7 @@ func (t *tree) straysOf(attempt uint64) (pids []int) {
 
 // notice takes note of children that the pilot did not start. The caller holds
 // the mutex, so that no process is just being started.
-func (t *tree) notice() {
+func (t *Tree) notice() {
 	for pid := range t.list {
 		if _, ours := t.leads[pid]; ours || t.strays[pid] != nil {
 			continue
@@ -193,7 +202,7 @@ func (t *tree) notice() {
 // its environment and its working folder say so; a process may have set the latter
 // two itself, so what they say counts if it can be true. Else any attempt that runs
 // may have started it.
-func (t *tree) suspect(pid int) *stray {
+func (t *Tree) suspect(pid int) *stray {
 	session, _ := unix.Getsid(pid)
 	group, _ := unix.Getpgid(pid)
 	for _, lead := range []int{session, group} {
@@ -228,7 +237,7 @@ func suspected(attempts ...uint64) *stray {
 }
 
 // list yields the children of the pilot.
-func (t *tree) list(yield func(pid int) bool) {
+func (t *Tree) list(yield func(pid int) bool) {
 	if t.children == nil {
 		t.search(yield)
 		return
@@ -249,7 +258,7 @@ func (t *tree) list(yield func(pid int) bool) {
 	}
 }
 
-func (t *tree) search(yield func(pid int) bool) {
+func (t *Tree) search(yield func(pid int) bool) {
 	for pid, parent := range parents() {
 		if parent == os.Getpid() && !yield(pid) {
 			return
@@ -258,7 +267,7 @@ func (t *tree) search(yield func(pid int) bool) {
 }
 
 // signal sends a signal to all processes of an attempt whose lead runs.
-func (t *tree) signal(attempt uint64, l lead, signal unix.Signal) {
+func (t *Tree) signal(attempt uint64, l Lead, signal unix.Signal) {
 	roots := append(t.straysOf(attempt), l.pid)
 	for _, pid := range descendants(roots) {
 		_ = unix.Kill(pid, signal)
@@ -266,16 +275,16 @@ func (t *tree) signal(attempt uint64, l lead, signal unix.Signal) {
 	_ = unix.Kill(-l.pid, signal)
 }
 
-// end ends an attempt whose lead runs: SIGTERM, and SIGKILL when grace is over.
-func (t *tree) end(attempt uint64, l lead, grace time.Duration) (sched.Exit, error) {
+// End ends an attempt whose lead runs: SIGTERM, and SIGKILL when grace is over.
+func (t *Tree) End(attempt uint64, l Lead, grace time.Duration) (sched.Exit, error) {
 	t.signal(attempt, l, unix.SIGTERM)
 	t.signal(attempt, l, unix.SIGCONT)
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
-	exit, err := t.reap(ctx, l)
+	exit, err := t.Reap(ctx, l)
 	if err != nil {
 		t.signal(attempt, l, unix.SIGKILL)
-		exit, err = t.reap(context.Background(), l)
+		exit, err = t.Reap(context.Background(), l)
 	}
 	return exit, errors.Join(err, t.clear(attempt, ctx))
 }

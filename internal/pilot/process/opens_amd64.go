@@ -1,4 +1,4 @@
-package pilot
+package process
 
 import "golang.org/x/sys/unix"
 

@@ -1,4 +1,4 @@
-package pilot
+package process
 
 import (
 	"bytes"
@@ -24,9 +24,9 @@ func pids() (found []int) {
 	return found
 }
 
-// statOf returns the fields of /proc/PID/stat that follow the name of the
+// StatOf returns the fields of /proc/PID/stat that follow the name of the
 // program: state, parent, and so on; nil if the process is gone.
-func statOf(pid int) []string {
+func StatOf(pid int) []string {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return nil
@@ -35,11 +35,11 @@ func statOf(pid int) []string {
 	return strings.Fields(string(data[end+1:]))
 }
 
-// startOf is when a process started, in clock ticks since the machine did; 0 if it
+// StartOf is when a process started, in clock ticks since the machine did; 0 if it
 // is gone.
-func startOf(pid int) uint64 {
+func StartOf(pid int) uint64 {
 	const at = 19 // of starttime among those that follow the name
-	fields := statOf(pid)
+	fields := StatOf(pid)
 	if len(fields) <= at {
 		return 0
 	}
@@ -51,7 +51,7 @@ func startOf(pid int) uint64 {
 func parents() map[int]int {
 	found := map[int]int{}
 	for _, pid := range pids() {
-		if fields := statOf(pid); len(fields) > 1 {
+		if fields := StatOf(pid); len(fields) > 1 {
 			found[pid], _ = strconv.Atoi(fields[1])
 		}
 	}

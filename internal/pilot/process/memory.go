@@ -1,4 +1,4 @@
-package pilot
+package process
 
 import (
 	"fmt"
@@ -10,16 +10,16 @@ import (
 	"syscall"
 )
 
-// memoryBoxes makes a cgroup for each attempt that states how much memory it
+// MemoryBoxes makes a cgroup for each attempt that states how much memory it
 // needs, where the pilot may: version 2, or the memory controller of version 1.
 // What an attempt goes over is then seen by the kernel, however short it is.
-type memoryBoxes struct {
+type MemoryBoxes struct {
 	folder string // of the pilot, empty where it may not
 	v2     bool
 }
 
-// memoryBox is the cgroup of one attempt. A nil one does nothing.
-type memoryBox struct {
+// MemoryBox is the cgroup of one attempt. A nil one does nothing.
+type MemoryBox struct {
 	folder string
 	dir    *os.File
 	v2     bool
@@ -27,10 +27,11 @@ type memoryBox struct {
 
 const cgroupRoot = "/sys/fs/cgroup"
 
-func newMemoryBoxes(pilot string) *memoryBoxes {
+// NewMemoryBoxes makes the group of a pilot. Where it may make none, Open returns nil.
+func NewMemoryBoxes(pilot string) *MemoryBoxes {
 	data, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
-		return &memoryBoxes{}
+		return &MemoryBoxes{}
 	}
 	for _, b := range candidateBoxes(string(data)) {
 		b.folder = filepath.Join(b.folder, "fairway-"+pilot)
@@ -42,48 +43,51 @@ func newMemoryBoxes(pilot string) *memoryBoxes {
 		}
 		_ = os.Remove(b.folder)
 	}
-	return &memoryBoxes{}
+	return &MemoryBoxes{}
 }
 
 // candidateBoxes reads /proc/self/cgroup.
-func candidateBoxes(text string) (found []*memoryBoxes) {
+func candidateBoxes(text string) (found []*MemoryBoxes) {
 	for line := range strings.Lines(text) {
 		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
 		switch {
 		case len(fields) < 3:
 		case fields[1] == "memory":
-			found = append(found, &memoryBoxes{folder: filepath.Join(cgroupRoot, "memory", fields[2])},
-				&memoryBoxes{folder: filepath.Join(cgroupRoot, "memory")})
+			found = append(found, &MemoryBoxes{folder: filepath.Join(cgroupRoot, "memory", fields[2])},
+				&MemoryBoxes{folder: filepath.Join(cgroupRoot, "memory")})
 		case fields[0] == "0" && fields[1] == "":
-			found = append(found, &memoryBoxes{folder: filepath.Join(cgroupRoot, fields[2]), v2: true})
+			found = append(found, &MemoryBoxes{folder: filepath.Join(cgroupRoot, fields[2]), v2: true})
 		}
 	}
 	return found
 }
 
-func (m *memoryBoxes) limitFile() string {
+func (m *MemoryBoxes) limitFile() string {
 	if m.v2 {
 		return "memory.max"
 	}
 	return "memory.limit_in_bytes"
 }
 
+// Possible reports whether the pilot may make groups.
+func (m *MemoryBoxes) Possible() bool { return m.folder != "" }
+
 // works reports whether limits can be set in the groups of this folder.
-func (m *memoryBoxes) works() bool {
+func (m *MemoryBoxes) works() bool {
 	if m.v2 && os.WriteFile(filepath.Join(m.folder, "cgroup.subtree_control"), []byte("+memory"), 0o644) != nil {
 		return false
 	}
-	b := m.open(0, 1<<30)
-	b.close()
+	b := m.Open(0, 1<<30)
+	b.Close()
 	return b != nil
 }
 
-// open makes a group with a limit, nil where that is not possible.
-func (m *memoryBoxes) open(attempt uint64, limit int64) *memoryBox {
+// Open makes a group with a limit, nil where that is not possible.
+func (m *MemoryBoxes) Open(attempt uint64, limit int64) *MemoryBox {
 	if m.folder == "" {
 		return nil
 	}
-	b := &memoryBox{folder: filepath.Join(m.folder, strconv.FormatUint(attempt, 10)), v2: m.v2}
+	b := &MemoryBox{folder: filepath.Join(m.folder, strconv.FormatUint(attempt, 10)), v2: m.v2}
 	if os.Mkdir(b.folder, 0o755) != nil {
 		return nil
 	}
@@ -94,27 +98,27 @@ func (m *memoryBoxes) open(attempt uint64, limit int64) *memoryBox {
 	}
 	var err error
 	if b.dir, err = os.Open(b.folder); err != nil || !ok {
-		b.close()
+		b.Close()
 		return nil
 	}
 	return b
 }
 
-func (b *memoryBox) set(name, value string) bool {
+func (b *MemoryBox) set(name, value string) bool {
 	return os.WriteFile(filepath.Join(b.folder, name), []byte(value), 0o644) == nil
 }
 
-// wrap has the process that attr describes start in the group.
-func (b *memoryBox) wrap(attr *syscall.ProcAttr) *syscall.ProcAttr {
+// Wrap has the process that attr describes start in the group.
+func (b *MemoryBox) Wrap(attr *syscall.ProcAttr) *syscall.ProcAttr {
 	if b != nil && b.v2 {
 		attr.Sys = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(b.dir.Fd())}
 	}
 	return attr
 }
 
-// command puts the process into a group of version 1, which only a process
+// Command puts the process into a group of version 1, which only a process
 // itself can do before it begins: by a shell that then becomes the command.
-func (b *memoryBox) command(path string, argv []string) (string, []string) {
+func (b *MemoryBox) Command(path string, argv []string) (string, []string) {
 	if b == nil || b.v2 {
 		return path, argv
 	}
@@ -122,8 +126,8 @@ func (b *memoryBox) command(path string, argv []string) (string, []string) {
 	return "/bin/sh", append([]string{"sh", "-c", join, filepath.Join(b.folder, "cgroup.procs"), path}, argv...)
 }
 
-// exceeded reports whether the kernel ended a process of the group for memory.
-func (b *memoryBox) exceeded() bool {
+// Exceeded reports whether the kernel ended a process of the group for memory.
+func (b *MemoryBox) Exceeded() bool {
 	if b == nil {
 		return false
 	}
@@ -146,10 +150,10 @@ func oomKills(file string) (count int) {
 	return 0
 }
 
-// killsFile is where the kernel counts the processes that it ended for memory, for
+// KillsFile is where the kernel counts the processes that it ended for memory, for
 // attempts without a group of their own: those of the group of version 2 in which
 // the pilot is, or else all of the machine.
-func killsFile() string {
+func KillsFile() string {
 	data, _ := os.ReadFile("/proc/self/cgroup")
 	for line := range strings.Lines(string(data)) {
 		if group, found := strings.CutPrefix(strings.TrimSpace(line), "0::/"); found && group != "" {
@@ -169,7 +173,8 @@ func readable(path string) bool {
 	return f.Close() == nil
 }
 
-func (b *memoryBox) close() {
+// Close removes the group.
+func (b *MemoryBox) Close() {
 	if b == nil {
 		return
 	}
@@ -179,7 +184,8 @@ func (b *memoryBox) close() {
 	_ = os.Remove(b.folder)
 }
 
-func (m *memoryBoxes) close() {
+// Close removes the group of the pilot.
+func (m *MemoryBoxes) Close() {
 	if m.folder != "" {
 		removeGroups(m.folder)
 	}
@@ -233,12 +239,12 @@ const counterSlack = 8 << 10
 // ownPeak is the most memory, in KiB, that this process was seen to have had.
 var ownPeak atomic.Int64
 
-// aboveOwn reports whether the most memory of a command, in KiB, is its own. The
+// AboveOwn reports whether the most memory of a command, in KiB, is its own. The
 // kernel counts that of the pilot for a process that the pilot starts as well,
 // from before the program took its place, so that of a command nothing below is
 // known. It counts so for the pilot too: what getrusage(2) tells of it may be
 // the memory of the server that started it, which no command has taken over.
-func aboveOwn(peak int64) bool {
+func AboveOwn(peak int64) bool {
 	var own syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &own)
 	switch {
@@ -262,4 +268,42 @@ func highWater() (kib int64) {
 		}
 	}
 	return 0
+}
+
+// CgroupMemory is the least limit of memory of the cgroups that this process is in,
+// versions 1 and 2; false where there is none.
+func CgroupMemory() (limit int64, limited bool) {
+	text, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return 0, false
+	}
+	return memoryLimit(cgroupRoot, string(text))
+}
+
+// memoryLimit reads limits below root, of groups as /proc/self/cgroup names them, and
+// of those above them.
+func memoryLimit(root, groups string) (limit int64, limited bool) {
+	look := func(path, file string) {
+		for {
+			text, err := os.ReadFile(filepath.Join(path, file))
+			if n, bad := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && bad == nil && n > 0 && (!limited || n < limit) {
+				limit, limited = n, true
+			}
+			if len(path) <= len(root) {
+				return
+			}
+			path = filepath.Dir(path)
+		}
+	}
+	for line := range strings.Lines(groups) {
+		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		switch {
+		case len(fields) < 3:
+		case fields[1] == "memory":
+			look(filepath.Join(root, "memory", fields[2]), "memory.limit_in_bytes")
+		case fields[0] == "0" && fields[1] == "":
+			look(filepath.Join(root, fields[2]), "memory.max")
+		}
+	}
+	return limit, limited
 }

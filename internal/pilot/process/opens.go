@@ -1,4 +1,4 @@
-package pilot
+package process
 
 import (
 	"context"
@@ -12,13 +12,13 @@ import (
 	"fairway/sched"
 )
 
-// openWatch sees which files a command opens. The kernel stops each open(2) of
+// OpenWatch sees which files a command opens. The kernel stops each open(2) of
 // the command and of all that it starts until a notice of it is answered
 // (seccomp, "user notification"), which takes some 0.1 ms; other commands are
 // not touched. So that a command is born with the filter, it is forked by a
 // thread that has it, which does nothing else and lives as long as the watch:
 // its children are killed when it ends.
-type openWatch struct {
+type OpenWatch struct {
 	sched    *sched.Scheduler
 	forks    chan func()
 	listener int
@@ -28,10 +28,10 @@ type openWatch struct {
 	seen *openedFiles
 }
 
-// newOpenWatch fails where the kernel does not permit it. Unless the process
+// NewOpenWatch fails where the kernel does not permit it. Unless the process
 // has CAP_SYS_ADMIN, what is watched gains nothing from set-user-ID programs.
-func newOpenWatch(s *sched.Scheduler) (*openWatch, error) {
-	w := &openWatch{sched: s, forks: make(chan func())}
+func NewOpenWatch(s *sched.Scheduler) (*OpenWatch, error) {
+	w := &OpenWatch{sched: s, forks: make(chan func())}
 	ready := make(chan error)
 	go w.forkLoop(ready)
 	if err := <-ready; err != nil {
@@ -43,17 +43,17 @@ func newOpenWatch(s *sched.Scheduler) (*openWatch, error) {
 	return w, nil
 }
 
-// close may be called when no command runs that was watched. It does not wait
+// Close may be called when no command runs that was watched. It does not wait
 // for the goroutines: older kernels do not wake one that asks for a notice
 // which was just taken back.
-func (w *openWatch) close() {
+func (w *OpenWatch) Close() {
 	close(w.forks)
 	w.stop()
 }
 
 // forkLoop runs functions on a thread with the filter. The thread is never
 // given back: it ends with the goroutine that is bound to it.
-func (w *openWatch) forkLoop(ready chan<- error) {
+func (w *OpenWatch) forkLoop(ready chan<- error) {
 	runtime.LockOSThread()
 	var err error
 	w.listener, err = filterOpens()
@@ -66,9 +66,9 @@ func (w *openWatch) forkLoop(ready chan<- error) {
 	}
 }
 
-// fork has f start a process that is watched, or one that is not if w is nil.
+// Fork has f start a process that is watched, or one that is not if w is nil.
 // It returns when f has.
-func (w *openWatch) fork(f func()) {
+func (w *OpenWatch) Fork(f func()) {
 	if w == nil {
 		f()
 		return
@@ -78,9 +78,9 @@ func (w *openWatch) fork(f func()) {
 	<-done
 }
 
-// begin notes from now on what is opened, unless a command is watched already:
+// Begin notes from now on what is opened, unless a command is watched already:
 // notices do not say to which of two commands a process belongs.
-func (w *openWatch) begin() bool {
+func (w *OpenWatch) Begin() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.seen != nil {
@@ -90,8 +90,8 @@ func (w *openWatch) begin() bool {
 	return true
 }
 
-// end returns the paths that were opened, in the order of the first time.
-func (w *openWatch) end() []string {
+// End returns the paths that were opened, in the order of the first time.
+func (w *OpenWatch) End() []string {
 	if w == nil {
 		return nil
 	}
@@ -118,7 +118,7 @@ func (o *openedFiles) add(path string) {
 	}
 }
 
-func (w *openWatch) record(path string) {
+func (w *OpenWatch) record(path string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.seen != nil {
@@ -127,7 +127,7 @@ func (w *openWatch) record(path string) {
 }
 
 // noticeLoop answers notices until ctx ends.
-func (w *openWatch) noticeLoop(ctx context.Context) {
+func (w *OpenWatch) noticeLoop(ctx context.Context) {
 	defer unix.Close(w.listener)
 	for w.sched.WaitReadable(ctx, w.listener) == nil {
 		var n notice
@@ -157,7 +157,7 @@ func control(fd int, request uintptr, argument unsafe.Pointer) error {
 // filterOpens has the kernel give notice of each open(2) of this thread and of
 // the processes that it starts.
 func filterOpens() (listener int, err error) {
-	if !unrestricted() {
+	if !Unrestricted() {
 		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 			return -1, fmt.Errorf("give up privileges: %w", err)
 		}
@@ -172,8 +172,8 @@ func filterOpens() (listener int, err error) {
 	return int(fd), nil
 }
 
-// unrestricted says that this process may filter without giving up anything.
-func unrestricted() bool {
+// Unrestricted says that this process may filter without giving up anything.
+func Unrestricted() bool {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
 	return unix.Capget(&header, &data[0]) == nil && data[0].Effective&(1<<unix.CAP_SYS_ADMIN) != 0

@@ -1,0 +1,186 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"fairway/sched"
+)
+
+// TailBytes is how much of the end of standard error is looked at for the
+// reason of a failure.
+const TailBytes = 4096
+
+// Stream takes what one stream of an attempt prints, and keeps it in a file that
+// has its name from the first byte on. The command has a pipe, and not the file:
+// with that in its hands, `> /dev/stderr` would empty it. The pipe is used again
+// by the next attempt, so one that prints nothing costs nothing.
+type Stream struct {
+	sched  *sched.Scheduler
+	folder string // of the files
+	limit  int64  // of a file, in bytes
+
+	Pipe    *os.File // the command's end of the pipe, nil before there is one
+	read    int      // the other end
+	stop    context.CancelFunc
+	reading sync.WaitGroup
+
+	mu     sync.Mutex // guards what follows, and reading
+	buffer []byte
+	name   string   // of the file of the attempt, empty between attempts
+	file   *os.File // nil until something was printed
+	size   int64    // bytes in the file
+	last   []byte   // the end of what was printed, up to twice tailBytes
+	err    error    // why what was printed is lost
+}
+
+// NewStream returns a stream that keeps at most limit bytes of each attempt in a file in
+// folder.
+func NewStream(s *sched.Scheduler, folder string, limit int64) *Stream {
+	return &Stream{sched: s, folder: folder, limit: limit}
+}
+
+// Begin readies the stream for an attempt.
+func (s *Stream) Begin(name string) error {
+	if s.Pipe == nil {
+		if err := s.open(); err != nil {
+			return fmt.Errorf("pipe for the output of a job: %w", err)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.name, s.size, s.last, s.err = name, 0, s.last[:0], nil
+	return nil
+}
+
+func (s *Stream) open() error {
+	var ends [2]int
+	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
+		return err
+	}
+	if err := unix.SetNonblock(ends[0], true); err != nil {
+		_ = unix.Close(ends[0])
+		_ = unix.Close(ends[1])
+		return err
+	}
+	s.buffer = make([]byte, pipeRead)
+	s.read, s.Pipe = ends[0], os.NewFile(uintptr(ends[1]), "pipe")
+	var ctx context.Context
+	ctx, s.stop = context.WithCancel(context.Background())
+	s.reading.Go(func() {
+		for s.sched.WaitReadable(ctx, s.read) == nil {
+			s.take()
+		}
+	})
+	return nil
+}
+
+// take keeps what is in the pipe now.
+func (s *Stream) take() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for range pipeReads {
+		n, err := unix.Read(s.read, s.buffer)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if n <= 0 {
+			return
+		}
+		s.store(s.buffer[:n])
+	}
+}
+
+// pipeReads bounds what is read from a pipe at a time: more than it may hold, which
+// is 64 KiB, unless a command makes it 1 MiB.
+const (
+	pipeRead  = 64 << 10
+	pipeReads = 32
+)
+
+// store adds to the file as far as the limit, and puts a notice after that.
+func (s *Stream) store(printed []byte) {
+	s.last = append(s.last, printed[max(0, len(printed)-TailBytes):]...)
+	if beyond := len(s.last) - 2*TailBytes; beyond > 0 {
+		s.last = append(s.last[:0], s.last[len(s.last)-TailBytes:]...)
+	}
+	if s.name == "" || s.size > s.limit || s.err != nil {
+		return
+	}
+	if s.file == nil {
+		if s.file, s.err = CreateLog(filepath.Join(s.folder, s.name)); s.err != nil {
+			return
+		}
+	}
+	room := s.limit - s.size
+	s.size += int64(len(printed))
+	if int64(len(printed)) > room {
+		printed = append(printed[:room:room], CutNotice...)
+	}
+	_, s.err = s.file.Write(printed)
+}
+
+// CreateLog makes a file; what a job has put there before goes.
+func CreateLog(path string) (*os.File, error) {
+	const how = os.O_WRONLY | os.O_CREATE | os.O_EXCL
+	f, err := os.OpenFile(path, how, 0o644)
+	if errors.Is(err, fs.ErrExist) && os.Remove(path) == nil {
+		f, err = os.OpenFile(path, how, 0o644)
+	}
+	return f, err
+}
+
+// CutNotice stands where output was cut off.
+const CutNotice = "\n[fairway: the output was cut off here, at the limit of what is kept]\n"
+
+// End ends an attempt's use of the stream, when its processes have ended. An error
+// says that what it printed is not, or not all, in the file.
+func (s *Stream) End() error {
+	if s.Pipe == nil {
+		return nil
+	}
+	s.take()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	// The description is shared with the commands, which may have changed it.
+	_ = unix.SetNonblock(int(s.Pipe.Fd()), false)
+	s.name = ""
+	err := s.err
+	if s.file != nil {
+		err = errors.Join(err, s.file.Close())
+		s.file = nil
+	}
+	return err
+}
+
+// Close ends the stream; a process that still has its pipe cannot write to it any
+// more.
+func (s *Stream) Close() {
+	if s.Pipe == nil {
+		return
+	}
+	s.stop()
+	s.reading.Wait()
+	_ = s.End()
+	_ = s.Pipe.Close()
+	_ = unix.Close(s.read)
+	s.Pipe = nil
+}
+
+// Tail returns the end of what was printed so far.
+func (s *Stream) Tail() string {
+	if s.Pipe == nil {
+		return ""
+	}
+	s.take()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return string(s.last[max(0, len(s.last)-TailBytes):])
+}
