@@ -18,18 +18,37 @@ type fetch struct{ done chan struct{} }
 
 // Fetch takes a file into use, and has bring write it to a path if it is not
 // there. Item.Size is what is reserved; a file of another size is refused. Of
-// several calls for one file, one brings it in.
+// several calls for one file, also by pilots that share, one brings it in.
 func (c *Cache) Fetch(ctx context.Context, wanted Item, bring func(path string) (int64, error)) (f *File, hit bool, err error) {
+	return c.FetchSummed(ctx, wanted, func(path string) (int64, uint32, error) {
+		size, err := bring(path)
+		return size, 0, err
+	})
+}
+
+// FetchSummed is Fetch for a file whose sum (adler32) who brings it knows. The cache
+// keeps it, so that a later pilot finds out whether the file is still the same.
+func (c *Cache) FetchSummed(ctx context.Context, wanted Item, bring func(path string) (int64, uint32, error)) (f *File, hit bool, err error) {
 	for {
 		f, under, mine := c.begin(wanted)
 		if f != nil {
-			return f, true, nil
+			if ok, err := c.proved(ctx, f); err != nil {
+				return nil, false, err
+			} else if ok {
+				return f, true, nil
+			}
+			continue
 		}
 		if under == nil {
 			return nil, false, errOther
 		}
 		if mine {
 			defer c.end(wanted.Ref, under)
+			release, err := c.turn(ctx, fileName(wanted))
+			if err != nil {
+				return nil, false, err
+			}
+			defer release()
 			return c.bring(wanted, bring)
 		}
 		if _, err := sched.Receive(ctx, c.cfg.Sched, under.done); !errors.Is(err, sched.ErrChannelClosed) {
@@ -64,15 +83,33 @@ func (c *Cache) end(ref Ref, under *fetch) {
 // must not be written to any more. It is left where it is. The path may be that of
 // an open file (disk.Descriptor).
 func (c *Cache) Add(ctx context.Context, i Item, path string) error {
-	f, _, err := c.Fetch(ctx, i, func(target string) (int64, error) { return linkOrCopy(ctx, path, target) })
-	if err == nil {
-		f.Release()
+	for {
+		f, under, mine := c.begin(i)
+		switch {
+		case f != nil:
+			f.Release()
+			return nil
+		case under == nil:
+			return errOther
+		case mine: // nobody else brings in what was made here
+			defer c.end(i.Ref, under)
+			f, _, err := c.bring(i, func(target string) (int64, uint32, error) {
+				size, err := linkOrCopy(ctx, path, target)
+				return size, 0, err
+			})
+			if err == nil {
+				f.Release()
+			}
+			return err
+		}
+		if _, err := sched.Receive(ctx, c.cfg.Sched, under.done); !errors.Is(err, sched.ErrChannelClosed) {
+			return err
+		}
 	}
-	return err
 }
 
 // bring reserves, writes and names a file, or takes a peer's.
-func (c *Cache) bring(i Item, write func(path string) (int64, error)) (*File, bool, error) {
+func (c *Cache) bring(i Item, write func(path string) (int64, uint32, error)) (*File, bool, error) {
 	if len(fileName(i)) > maxName {
 		return nil, false, fmt.Errorf("%w: the name %s is too long", ErrFull, i.LFN)
 	}
@@ -80,8 +117,9 @@ func (c *Cache) bring(i Item, write func(path string) (int64, error)) (*File, bo
 	if err != nil || f != nil {
 		return f, f != nil, err
 	}
+	var sum uint32
 	if err = addReserved.Hit(); err == nil {
-		err = c.write(r, i.Size, write)
+		sum, err = c.write(r, i.Size, write)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -91,13 +129,13 @@ func (c *Cache) bring(i Item, write func(path string) (int64, error)) (*File, bo
 		c.claim()
 		return nil, false, full(err)
 	}
-	f, err = c.commit(r, i)
+	f, err = c.commit(r, i, sum)
 	return f, false, full(err)
 }
 
 // commit gives a written file its place, unless a link to a peer's has taken
 // it meanwhile.
-func (c *Cache) commit(r *reservation, i Item) (*File, error) {
+func (c *Cache) commit(r *reservation, i Item, sum uint32) (*File, error) {
 	defer r.end()
 	if e := c.entries[i.Ref]; e != nil {
 		if e.is(i) {
@@ -108,7 +146,10 @@ func (c *Cache) commit(r *reservation, i Item) (*File, error) {
 	if err := c.name(r, fileName(i)); err != nil {
 		return nil, err
 	}
-	return c.pin(c.insert(i)), nil
+	if sum != 0 {
+		c.sums.add(fileName(i), sum)
+	}
+	return c.pin(c.insert(i, sum)), nil
 }
 
 // errOther says that a file of another size stands in the place, and is in use.
@@ -117,6 +158,9 @@ var errOther = fmt.Errorf("%w: a file of another size is in use under the same n
 func (c *Cache) prepare(i Item) (*reservation, *File, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if f, ok := c.get(i); ok { // a link that was taken while this waited for its turn
+		return nil, f, nil
+	}
 	if f, ok := c.adopt(i); ok {
 		return nil, f, nil
 	}
@@ -124,15 +168,15 @@ func (c *Cache) prepare(i Item) (*reservation, *File, error) {
 	return r, nil, err
 }
 
-func (c *Cache) write(r *reservation, size int64, write func(path string) (int64, error)) error {
-	got, err := write(r.path)
+func (c *Cache) write(r *reservation, size int64, write func(path string) (int64, uint32, error)) (uint32, error) {
+	got, sum, err := write(r.path)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if got != size {
-		return fmt.Errorf("the file has %d bytes and should have %d", got, size)
+		return 0, fmt.Errorf("the file has %d bytes and should have %d", got, size)
 	}
-	return addWritten.Hit()
+	return sum, addWritten.Hit()
 }
 
 // name gives a written file its name, or takes the link of a peer that was

@@ -10,9 +10,12 @@
 // Guarantees:
 //
 //   - Space is reserved before anything is written, so the files together never
-//     take more than the limit: MaxSpace - MinThreshold, or on a host whose
-//     pilots share their caches MaxSpace * pilots - MinThreshold, in which a
-//     file counts once however many pilots hold a link to it.
+//     take more than the limit: MaxSpace - MinThreshold for each pilot that shares
+//     the cache, since each runs jobs of its own. (Paper 3 takes MinThreshold off
+//     once, however many pilots there are.) A file counts once however many pilots
+//     hold a link to it.
+//   - Of the pilots of a host that share, one brings a file in, and the others wait
+//     for it.
 //   - A file that is in use (a [File] that was not released) is never dropped.
 //   - When there is no room, [ErrFull] is returned and nothing has changed, except
 //     that files may have been dropped; the caller reads the file directly.
@@ -83,6 +86,7 @@ func (i Item) is(wanted Item) bool {
 type Change struct {
 	Ref
 	Size     int64
+	Sum      uint32 // adler32 of its contents; 0: not known
 	Gone     bool
 	LastLink bool // with Gone: no other pilot of the host holds the file
 }
@@ -95,7 +99,7 @@ type Config struct {
 	Name string
 	// MaxSpace is what this pilot brings, in bytes.
 	MaxSpace int64
-	// MinThreshold is the part of the whole that is kept free, in bytes.
+	// MinThreshold is the part of that which is kept free for jobs, in bytes.
 	MinThreshold int64
 	// Shared has the cache take links to what the peers hold.
 	Shared bool
@@ -120,6 +124,8 @@ type Cache struct {
 	own    *os.File
 	host   *hostLock // nil unless shared
 	claims *claims   // nil unless shared
+	turns  *turns    // nil unless shared
+	sums   *sums
 
 	// The goroutines that follow peers. Close ends them.
 	watch context.Context
@@ -150,7 +156,9 @@ type Cache struct {
 // released, is above 0 it is not dropped.
 type entry struct {
 	Item
-	pins int
+	pins     int
+	sum      uint32 // adler32 of the contents; 0: not known
+	unproved bool   // it was taken over, and nobody has looked whether sum is right
 }
 
 // File is a file of the cache that is in use until it is released.
@@ -177,7 +185,7 @@ func (c *Cache) path(e *entry) string { return filepath.Join(c.folder, fileName(
 // limit is what the files of all pilots that share this cache may take together now, in
 // bytes. The mutex is held.
 func (c *Cache) limit() int64 {
-	return max(0, c.cfg.MaxSpace*int64(1+len(c.peers))-c.cfg.MinThreshold)
+	return max(0, c.cfg.MaxSpace-c.cfg.MinThreshold) * int64(1+len(c.peers))
 }
 
 // Dir is the cache's own folder, which peers may read.
@@ -189,16 +197,24 @@ func (c *Cache) Contents() []Change {
 	defer c.mu.Unlock()
 	all := make([]Change, 0, len(c.entries))
 	for _, e := range c.entries {
-		all = append(all, Change{Ref: e.Ref, Size: e.Size})
+		all = append(all, Change{Ref: e.Ref, Size: e.Size, Sum: e.sum})
 	}
 	return all
 }
 
-// Get takes a file into use if it is there. One of another size is dropped.
-func (c *Cache) Get(wanted Item) (*File, bool) {
+// Get takes a file into use if it is there. One of another size is dropped, and so
+// is one that was taken over and does not hold any more what its sum says.
+func (c *Cache) Get(ctx context.Context, wanted Item) (*File, bool) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.get(wanted)
+	f, ok := c.get(wanted)
+	c.mu.Unlock()
+	if ok {
+		ok, _ = c.proved(ctx, f)
+	}
+	if !ok {
+		return nil, false
+	}
+	return f, true
 }
 
 func (c *Cache) get(wanted Item) (*File, bool) {
@@ -272,13 +288,13 @@ func (c *Cache) notify(change Change) {
 	}
 }
 
-// insert takes note of a file that has got its name.
-func (c *Cache) insert(i Item) *entry {
-	e := &entry{Item: i}
+// insert takes note of a file that has got its name, and of its sum if that is known.
+func (c *Cache) insert(i Item, sum uint32) *entry {
+	e := &entry{Item: i, sum: sum}
 	c.entries[i.Ref] = e
 	c.used += i.Size
 	c.cfg.Policy.Used(i.Ref)
-	c.notify(Change{Ref: i.Ref, Size: i.Size})
+	c.notify(Change{Ref: i.Ref, Size: i.Size, Sum: sum})
 	return e
 }
 

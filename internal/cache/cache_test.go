@@ -120,7 +120,7 @@ func TestEvictsTheLeastRecentlyUsed(t *testing.T) {
 	for _, lfn := range []string{"a", "b", "c"} {
 		put(t, c, lfn, 30).Release()
 	}
-	if f, ok := c.Get(item("a", 0)); ok {
+	if f, ok := c.Get(t.Context(), item("a", 0)); ok {
 		f.Release()
 	}
 	put(t, c, "d", 40).Release()
@@ -226,7 +226,7 @@ func TestContentsAreToldApart(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Release()
-	if _, ok := c.Get(committed); ok {
+	if _, ok := c.Get(t.Context(), committed); ok {
 		t.Fatal("the lost one was given")
 	}
 	f, hit, err := c.Fetch(t.Context(), committed, bytes(10))
@@ -235,13 +235,13 @@ func TestContentsAreToldApart(t *testing.T) {
 	}
 	f.Release()
 	for _, i := range []Item{lost, committed} {
-		f, ok := c.Get(i)
+		f, ok := c.Get(t.Context(), i)
 		if !ok {
 			t.Fatalf("%x is gone", i.Tag)
 		}
 		f.Release()
 	}
-	if _, ok := c.Get(item("a", 10)); ok {
+	if _, ok := c.Get(t.Context(), item("a", 10)); ok {
 		t.Fatal("given to one who does not say which it wants")
 	}
 }

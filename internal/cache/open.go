@@ -50,6 +50,11 @@ func (c *Cache) open() (err error) {
 			return err
 		}
 		c.host = &hostLock{file}
+		turn, err := os.OpenFile(filepath.Join(c.cfg.Dir, turnsName), os.O_RDWR|os.O_CREATE, 0o666)
+		if err != nil {
+			return err
+		}
+		c.turns = &turns{turn, c.cfg.Sched}
 		if c.claims, err = openClaims(c.folder); err != nil {
 			return err
 		}
@@ -60,11 +65,13 @@ func (c *Cache) open() (err error) {
 	c.inherit()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.rebuild(); err != nil {
+	if err := c.rebuild(readSums(c.cfg.Dir)); err != nil {
 		return err
 	}
 	c.shrink()
-	return nil
+	c.cutSums()
+	c.sums, err = openSums(c.cfg.Dir)
+	return err
 }
 
 // emptyUnlessTrusted begins anew in a folder whose files may not hold what they
@@ -115,9 +122,9 @@ func (c *Cache) inheritFrom(folder string) {
 	_ = os.RemoveAll(folder)
 }
 
-// rebuild makes the index from the names of the files. The caller holds the
-// mutex.
-func (c *Cache) rebuild() error {
+// rebuild makes the index from the names of the files, and of what is recorded of
+// their sums. The caller holds the mutex.
+func (c *Cache) rebuild(recorded map[string]uint32) error {
 	found, err := os.ReadDir(c.folder)
 	if err != nil {
 		return err
@@ -142,7 +149,8 @@ func (c *Cache) rebuild() error {
 		return cmp.Or(a.time.Compare(b.time), strings.Compare(a.LFN, b.LFN), cmp.Compare(a.Version, b.Version), cmp.Compare(a.Tag, b.Tag))
 	})
 	for _, f := range files {
-		c.insert(f.Item)
+		e := c.insert(f.Item, recorded[fileName(f.Item)])
+		e.unproved = e.sum != 0
 	}
 	return nil
 }
@@ -185,8 +193,10 @@ func (c *Cache) Close() {
 		c.bringToDisk()
 	}
 	_ = c.own.Close()
+	c.sums.close()
 	if c.host != nil {
 		c.claims.close()
+		c.turns.close()
 		_ = c.host.file.Close()
 	}
 }

@@ -153,7 +153,7 @@ func (c *Cache) take(p *peer, i Item, name string) {
 	}
 	defer c.host.lock()()
 	if os.Link(filepath.Join(p.folder, name), filepath.Join(c.folder, name)) == nil {
-		c.insert(i)
+		c.insert(i, 0)
 	}
 }
 
@@ -195,5 +195,5 @@ func (c *Cache) adopt(wanted Item) (*File, bool) {
 	if !c.linkFromPeer(fileName(wanted)) {
 		return nil, false
 	}
-	return c.pin(c.insert(wanted)), true
+	return c.pin(c.insert(wanted, 0)), true
 }

@@ -1,10 +1,12 @@
 package cache
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -177,7 +179,7 @@ func TestPooledSpaceProperty(t *testing.T) {
 						t.Fatal("dropped while in use:", err)
 					}
 				}
-				if total := diskUse(t, pilots); total > 180 {
+				if total := diskUse(t, pilots); total > 160 {
 					t.Fatal("the host holds", total)
 				}
 			},
@@ -330,4 +332,75 @@ func TestReservationsOfPeersCount(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.Release()
+}
+
+// Each pilot runs jobs of its own, so each keeps room for them.
+func TestMinThresholdIsKeptFreeForEachPilot(t *testing.T) {
+	dir := t.TempDir()
+	a, _ := open(t, dir, "a", shared, func(c *Config) { c.MinThreshold = 40 })
+	b, _ := open(t, dir, "b", shared, func(c *Config) { c.MinThreshold = 40 })
+	meet(a, b)
+	if limitOf(a) != 120 {
+		t.Fatal(limitOf(a))
+	}
+}
+
+// Pilots of a host that want one file at the same time load the element once.
+func TestOneFetchForManyPilots(t *testing.T) {
+	dir := t.TempDir()
+	var all []*Cache
+	for _, name := range []string{"a", "b", "c"} {
+		c, _ := open(t, dir, name, shared)
+		all = append(all, c)
+	}
+	meet(all...)
+	var brought atomic.Int32
+	begun, others := make(chan struct{}), make(chan struct{})
+	var group sync.WaitGroup
+	fetch := func(c *Cache) {
+		f, _, err := c.Fetch(t.Context(), item("x", 10), func(path string) (int64, error) {
+			if brought.Add(1) == 1 {
+				close(begun)
+				<-others
+			}
+			return bytes(10)(path)
+		})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		f.Release()
+	}
+	group.Go(func() { fetch(all[0]) })
+	<-begun
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, err := all[1].Fetch(ctx, item("x", 10), bytes(10)); !errors.Is(err, context.Canceled) {
+		t.Error("a pilot does not wait for the one that brings the file in:", err)
+	}
+	group.Go(func() { fetch(all[1]) })
+	group.Go(func() { fetch(all[2]) })
+	close(others)
+	group.Wait()
+	if brought.Load() != 1 {
+		t.Error("the file was brought in", brought.Load(), "times")
+	}
+}
+
+// A pilot that dies while it brings a file in leaves its turn to the others.
+func TestTurnOfADeadPilotIsFree(t *testing.T) {
+	dir := t.TempDir()
+	a, _ := open(t, dir, "a", shared)
+	b, _ := open(t, dir, "b", shared)
+	meet(a, b)
+	if _, err := a.turns.take(t.Context(), fileName(item("x", 10))); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := b.turns.take(ctx, fileName(item("x", 10))); err == nil {
+		t.Fatal("two pilots have one turn")
+	}
+	_ = a.turns.file.Close() // as the kernel does for a process that ends
+	put(t, b, "x", 10).Release()
 }

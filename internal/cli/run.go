@@ -93,7 +93,7 @@ to end it at once.`,
 	flags.BoolVar(&o.detach, "detach", false, "run in the background, and go on when the terminal is closed")
 	flags.IntVar(&o.pilots, "pilots", 0, "number of local pilots; 0: one for each processor, or fewer if a step needs more than such a pilot has")
 	flags.StringArrayVar(&o.has, "has", nil, "what else this machine has that a step can ask for under needs:, such as gpu=1 (may be repeated)")
-	oneOf(command, &o.cache, "cache", "who shares cached files: host (all pilots of the machine), pilot (nobody), none (there is no cache)", "host", "pilot", "none")
+	oneOf(command, &o.cache, "cache", "who shares cached files, where the site does not say: host (all pilots of a machine), pilot (nobody), none (there is no cache)", "host", "pilot", "none")
 	oneOf(command, &o.placement, "placement", "which of several equal jobs a pilot gets: the one with most input bytes in its cache, kept for a better pilot if that saves time (by-gain), or if that pilot is idle (by-bytes); or the one with most input files (by-files)", "by-gain", "by-bytes", "by-files")
 	oneOf(command, &o.watchInputs, "watch-inputs", "report files that jobs open without declaring them: auto (in the first attempt of each step, if the system allows it), all, none", "auto", "all", "none")
 	flags.StringVar(&o.cacheSize, "cache-space", "", "most space for the cache of one pilot, such as 500MB (default 10GiB, and half of the free disk for all of them)")

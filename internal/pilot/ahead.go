@@ -74,7 +74,7 @@ func (in *stageIn) takeCached() bool {
 			i.hit = i.unpacked != nil
 		}
 		if !i.hit && in.caching.cache != nil {
-			i.cached, i.hit = in.caching.cache.Get(i.Item)
+			i.cached, i.hit = in.caching.cache.Get(in.attempt.ctx, i.Item)
 		}
 		if !i.hit {
 			in.release()

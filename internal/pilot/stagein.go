@@ -182,7 +182,7 @@ func (p *pilot) bring(ctx context.Context, i *input) (err error) {
 		return nil
 	}
 	var ok bool
-	if i.cached, ok = c.Get(i.Item); ok {
+	if i.cached, ok = c.Get(ctx, i.Item); ok {
 		i.hit = true
 		return nil
 	}
@@ -194,12 +194,33 @@ func (p *pilot) bring(ctx context.Context, i *input) (err error) {
 		}
 		i.Size = info.Size
 	}
-	i.cached, i.hit, err = c.Fetch(ctx, i.Item, func(path string) (int64, error) { return p.get(ctx, i, path) })
+	i.cached, i.hit, err = c.FetchSummed(ctx, i.Item, func(path string) (int64, uint32, error) { return p.getSummed(ctx, i, path) })
 	if errors.Is(err, cache.ErrFull) || errors.Is(err, cache.ErrNoSpace) || outOfDisk(err) {
 		p.log.Info("read past the cache", "lfn", i.LFN, "reason", err)
 		return nil
 	}
 	return err
+}
+
+// getSummed is get, with the checksum of a file that nothing else tells from a
+// damaged one when another pilot takes the cache over.
+func (p *pilot) getSummed(ctx context.Context, i *input, path string) (size int64, sum uint32, err error) {
+	size, err = p.get(ctx, i, path)
+	if err != nil || i.madeByJob() || storage.IsLocal(i.pfn) {
+		return size, 0, err
+	}
+	sum, err = checksumOf(ctx, path)
+	return size, sum, err
+}
+
+func checksumOf(ctx context.Context, path string) (uint32, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	sum, _, err := checksum(ctx, f)
+	return sum, err
 }
 
 // get reads a file from the storage element, and makes sure that it is the one

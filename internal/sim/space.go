@@ -36,9 +36,10 @@ func newSpace(spec experiment.CacheSpec) *space {
 	return &space{spec: spec, shelf: shelf, files: map[dispatch.FileRef]*stored{}}
 }
 
-// limit is CacheSize of section IV-D; for one pilot it is that of IV-C.
+// limit is CacheSize of section IV-C for each pilot. That of IV-D keeps Spare free
+// once, although each pilot runs a job that needs it.
 func (s *space) limit() int64 {
-	return max(int64(s.spec.Size)*int64(len(s.members))-int64(s.spec.Spare), 0)
+	return max(int64(s.spec.Size-s.spec.Spare), 0) * int64(len(s.members))
 }
 
 // holds reports whether a file is there and, if so, which pilot's link is the

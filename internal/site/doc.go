@@ -48,6 +48,18 @@ const (
 	DefaultScratch     = "$TMPDIR"
 )
 
+// Who shares the cached files of a site.
+const (
+	CacheNone  = "none"
+	CachePilot = "pilot"
+	CacheHost  = "host"
+)
+
+var caches = []string{CacheHost, CachePilot, CacheNone}
+
+// DefaultCacheSpace is the size of a pilot's cache at a site that does not say, in bytes.
+const DefaultCacheSpace = 10 << 30
+
 // What a site shares with the server.
 const (
 	SharesFolder  = "folder"  // all nodes see the folder of the workflow under the same path
@@ -75,9 +87,11 @@ type Site struct {
 	Modules []string // environment modules to load
 	Setup   string   // shell commands before the pilot starts
 
-	Scratch    string // folder of a node for sandboxes and caches; may begin with a variable
-	CacheSpace int64  // bytes of a pilot's cache; 0: the default
-	Shares     string
+	Scratch      string // folder of a node for sandboxes and caches; may begin with a variable
+	Cache        string // who shares cached files; empty: it does not say
+	CacheSpace   int64  // bytes of a pilot's cache; 0: the default
+	MinThreshold int64  // so many of these each pilot keeps free for its jobs
+	Shares       string
 
 	Template *command.Template // nil with SSH and Allocation
 

@@ -46,7 +46,9 @@ var Keys = []Key{
 	{"modules", "environment modules to load", true, texts(func(s *Site) *[]string { return &s.Modules })},
 	{"setup", "shell commands before the pilot starts", false, text(func(s *Site) *string { return &s.Setup })},
 	{"scratch", "local folder of a node for sandboxes and caches (default $TMPDIR, else /tmp)", false, (*reader).scratch},
+	{"cache", "who shares cached files: host (the pilots of a node), pilot (nobody), none (there is no cache) (default: what --cache says)", false, (*reader).cache},
 	{"cache_space", "size of a pilot's cache, such as 50GB", false, size(func(s *Site) *int64 { return &s.CacheSpace })},
+	{"min_threshold", "part of that which each pilot keeps free for its jobs, such as 5GB (default 0)", false, size(func(s *Site) *int64 { return &s.MinThreshold })},
 	{"shares", "what nodes share with the server: folder (of the workflow, under the same path) or nothing", false, (*reader).shares},
 }
 
@@ -60,7 +62,7 @@ var siteHabits = map[string]string{
 	"project": "write `account: NAME`", "module": "write `modules: [NAME]`", "envmodules": "write `modules: [NAME]`",
 	"executor": "write `system: slurm`", "scheduler": "write `system: slurm`", "type": "write `system: slurm`",
 	"extra": "write `options: [--exclusive]`", "clusterOptions": "write `options: [--exclusive]`", "template": "write `system: htcondor`, or the template under `command:`",
-	"tmpdir": "write `scratch: FOLDER`", "cache": "write `scratch: FOLDER` and `cache_space: 50GB`",
+	"tmpdir": "write `scratch: FOLDER`", "cache_dir": "write `scratch: FOLDER`", "cache_size": "write `cache_space: 50GB`", "max_space": "write `cache_space: 50GB`",
 }
 
 // reader reads one file of sites.
@@ -115,6 +117,7 @@ func (r *reader) site(f yamlfile.Field) *Site {
 	r.template(s, nodes["command"], f, what)
 	r.checkUse(s, nodes, what)
 	r.checkHosts(s, nodes, f, what)
+	r.checkCache(s, nodes, what)
 	if n := nodes["shares"]; n != nil && s.Shares == SharesNothing && !s.carries() {
 		r.Fail(n, "write `shares: folder`, or a template under `command:` that says `private: true` and submits the script on standard input",
 			"%s: scripts of pilots that share nothing hold a secret, and %s is not known to keep scripts from other users", what, s.System)
@@ -208,6 +211,28 @@ func (r *reader) shares(n *yaml.Node, s *Site, what string) {
 	s.Shares, _ = r.Text(n, what)
 	if s.Shares != SharesFolder && s.Shares != SharesNothing {
 		r.Fail(n, "write folder or nothing", "%s: %q is neither folder nor nothing", what, s.Shares)
+	}
+}
+
+func (r *reader) cache(n *yaml.Node, s *Site, what string) {
+	s.Cache, _ = r.Text(n, what)
+	if !slices.Contains(caches, s.Cache) {
+		r.Fail(n, "write "+strings.Join(caches, ", "), "%s: %q does not say who shares a cache", what, s.Cache)
+	}
+}
+
+// checkCache refuses what would leave no room for any file.
+func (r *reader) checkCache(s *Site, nodes map[string]*yaml.Node, what string) {
+	space := s.CacheSpace
+	if space == 0 {
+		space = DefaultCacheSpace
+	}
+	switch n := nodes["min_threshold"]; {
+	case n == nil || r.failed():
+	case s.Cache == CacheNone:
+		r.Fail(n, "remove it", "%s has no cache, and keeps a part of it free", what)
+	case s.MinThreshold >= space:
+		r.Fail(n, "write less than cache_space", "%s: min_threshold is the whole cache", what)
 	}
 }
 

@@ -30,6 +30,9 @@ sites:
     setup: |
       ulimit -s unlimited
     scratch: $SCRATCH/fairway
+    cache: pilot
+    cache_space: 50GB
+    min_threshold: 5GB
 
   # The old one.
   farm:
@@ -47,7 +50,7 @@ func TestParse(t *testing.T) {
 	s := sites[0]
 	if s.Name != "cluster" || s.Line != 3 || s.MaxPilots != 4 || s.Request.Time != 2*time.Hour || s.Request.CPUs != 16 ||
 		s.Request.Memory != 64e9 || len(s.Request.Options) != 2 || s.Modules[0] != "gcc/12" || s.Scratch != "$SCRATCH/fairway" ||
-		s.IdleTimeout != DefaultIdleTimeout || s.Lease != 30*time.Minute || s.Shares != SharesFolder {
+		s.IdleTimeout != DefaultIdleTimeout || s.Lease != 30*time.Minute || s.Shares != SharesFolder || s.Cache != CachePilot || s.MinThreshold != 5e9 {
 		t.Errorf("%+v", s)
 	}
 	if sites[1].MaxPilots != DefaultMaxPilots || sites[1].Scratch != DefaultScratch || sites[1].Template.Name != "gridengine" {
@@ -75,11 +78,16 @@ func TestProblems(t *testing.T) {
 		"sites: {a: {system: slurm, options: [\"a\\nb\"]}}":          "write each into one line",
 		"sites: {a: {system: slurm, scratch: tmp}}":                  `"tmp" is no path from the root`,
 		"sites: {a: {system: slurm, shares: all}}":                   "write folder or nothing",
-		"sites: {a: {system: gridengine, shares: nothing}}":          "gridengine is not known to keep scripts from other users; write `shares: folder`",
-		"sites: {a: {system: htcondor, shares: nothing}}":            "scripts of pilots that share nothing hold a secret",
-		"sites: {a: {system: gridengine, cpus: 2}}":                  "add `parallel_environment: NAME`",
-		"sites: {a: {system: command}}":                              "has the system command, and no template",
-		"sites: {a: {system: slurm, command: {}}}":                   "write `system: command`",
+		"sites: {a: {system: slurm, cache: node}}":                   `"node" does not say who shares a cache; write host, pilot, none`,
+		"sites: {a: {system: slurm, cache_size: 5GB}}":               "write `cache_space: 50GB`",
+		"sites: {a: {system: slurm, min_threshold: 10GiB}}":          "min_threshold is the whole cache; write less than cache_space",
+
+		"sites: {a: {system: slurm, cache: none, min_threshold: 1GB}}": "has no cache, and keeps a part of it free; remove it",
+		"sites: {a: {system: gridengine, shares: nothing}}":            "gridengine is not known to keep scripts from other users; write `shares: folder`",
+		"sites: {a: {system: htcondor, shares: nothing}}":              "scripts of pilots that share nothing hold a secret",
+		"sites: {a: {system: gridengine, cpus: 2}}":                    "add `parallel_environment: NAME`",
+		"sites: {a: {system: command}}":                                "has the system command, and no template",
+		"sites: {a: {system: slurm, command: {}}}":                     "write `system: command`",
 
 		"sites: {a: {system: command, command: {submit: x, status: y, cancel: '{jid}', job: '(?P<name>', states: {}}}}": "{jid} has no value",
 

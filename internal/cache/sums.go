@@ -1,0 +1,134 @@
+package cache
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"hash/adler32"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// sumsName is the file in Dir in which the pilots of a host keep the checksums of
+// what they have brought in: a line for each file, with the sum (8 hexadecimal
+// digits) and the name. The last line of a name counts; one that is cut says
+// nothing. By them the next pilot finds out whether a file still holds what it held.
+const sumsName = ".sums"
+
+// maxSums bounds that file, in bytes. A pilot that is alone when it starts cuts a
+// longer one down to the files that are there; until then nothing is added.
+const maxSums = 16 << 20
+
+// sums is the file, for those who add to it. Nil: there is none.
+type sums struct{ file *os.File }
+
+// readSums returns what is recorded, by the names of files.
+func readSums(dir string) map[string]uint32 {
+	recorded := map[string]uint32{}
+	f, err := os.Open(filepath.Join(dir, sumsName))
+	if err != nil {
+		return recorded
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(io.LimitReader(f, 2*maxSums))
+	for lines.Scan() {
+		text, name, _ := strings.Cut(lines.Text(), " ")
+		sum, err := strconv.ParseUint(text, 16, 32)
+		if _, ok := parseName(name); ok && err == nil && len(text) == 8 {
+			recorded[name] = uint32(sum)
+		}
+	}
+	return recorded
+}
+
+func openSums(dir string) (*sums, error) {
+	f, err := os.OpenFile(filepath.Join(dir, sumsName), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666)
+	if err != nil {
+		return nil, full(err)
+	}
+	return &sums{f}, nil
+}
+
+// add records a sum. If that fails, the next pilot does not know the file.
+func (s *sums) add(name string, sum uint32) {
+	if s == nil {
+		return
+	}
+	if info, err := s.file.Stat(); err == nil && info.Size() < maxSums {
+		_, _ = s.file.WriteString(sumLine(name, sum))
+	}
+}
+
+func sumLine(name string, sum uint32) string { return fmt.Sprintf("%08x %s\n", sum, name) }
+
+func (s *sums) close() {
+	if s != nil {
+		_ = s.file.Close()
+	}
+}
+
+// cutSums leaves nothing but the sums of this cache in a file that has become long.
+func (c *Cache) cutSums() {
+	path := filepath.Join(c.cfg.Dir, sumsName)
+	if info, err := os.Stat(path); err != nil || info.Size() < maxSums/2 {
+		return
+	}
+	var text strings.Builder
+	for _, e := range c.entries {
+		if e.sum != 0 {
+			text.WriteString(sumLine(fileName(e.Item), e.sum))
+		}
+	}
+	if os.WriteFile(path+".new", []byte(text.String()), 0o666) == nil {
+		_ = os.Rename(path+".new", path)
+	}
+}
+
+// proved makes sure of a file that was taken over, when it is asked for first: it
+// holds what its sum says, or goes. It reports whether the file may be used.
+func (c *Cache) proved(ctx context.Context, f *File) (bool, error) {
+	c.mu.Lock()
+	due, sum := f.entry.unproved, f.entry.sum
+	c.mu.Unlock()
+	if !due {
+		return true, nil
+	}
+	right, err := holds(ctx, f.Path(), sum)
+	if err != nil && ctx.Err() != nil {
+		f.Release()
+		return false, err
+	}
+	if !right {
+		c.Drop(f.entry.Ref)
+		f.Release()
+		return false, nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f.entry.unproved = false
+	return true, nil
+}
+
+func holds(ctx context.Context, path string, sum uint32) (bool, error) {
+	in, err := os.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer in.Close()
+	hash := adler32.New()
+	for {
+		_, err := io.CopyN(hash, in, 1<<20)
+		switch {
+		case errors.Is(err, io.EOF):
+			return hash.Sum32() == sum, nil
+		case err != nil:
+			return false, err
+		case ctx.Err() != nil:
+			return false, ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package cache
+
+import (
+	"hash/adler32"
+	"os"
+	"strings"
+	"testing"
+)
+
+// summed brings in a file that holds text.
+func summed(t *testing.T, c *Cache, lfn, text string) *File {
+	t.Helper()
+	f, _, err := c.FetchSummed(t.Context(), item(lfn, int64(len(text))), func(path string) (int64, uint32, error) {
+		return int64(len(text)), adler32.Checksum([]byte(text)), os.WriteFile(path, []byte(text), 0o644)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// What was damaged on the disk between two pilots is no hit for the second one.
+func TestTakenOverFilesAreVerified(t *testing.T) {
+	dir := t.TempDir()
+	first, err := Open(Config{Dir: dir, Name: "first", MaxSpace: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, lfn := range []string{"good", "bad", "fetched"} {
+		f := summed(t, first, lfn, "0123456789")
+		if lfn != "good" {
+			if err := os.WriteFile(f.Path(), []byte("0123456780"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f.Release()
+	}
+	put(t, first, "unknown", 10).Release()
+	first.Close()
+
+	c, _ := open(t, dir, "second")
+	for lfn, want := range map[string]bool{"good": true, "bad": false, "unknown": true} {
+		f, ok := c.Get(t.Context(), item(lfn, 10))
+		if ok != want {
+			t.Errorf("%s is there: %v", lfn, ok)
+		}
+		if ok {
+			f.Release()
+		}
+	}
+	f := summed(t, c, "fetched", "0123456789")
+	defer f.Release()
+	if held, err := os.ReadFile(f.Path()); err != nil || string(held) != "0123456789" {
+		t.Error("a damaged file was taken for a hit:", string(held), err)
+	}
+}
+
+// Whatever stands in the file of sums, a cache opens, and believes whole lines only.
+func FuzzSums(f *testing.F) {
+	name := fileName(item("a", 10))
+	f.Add(sumLine(name, 7) + sumLine(name, 8))
+	f.Add("00000007")
+	f.Add("7 x\n0000000g " + name + "\n" + strings.Repeat("x", 1<<17))
+	f.Fuzz(func(t *testing.T, text string) {
+		dir := t.TempDir()
+		if err := os.WriteFile(dir+"/"+sumsName, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		for name := range readSums(dir) {
+			if _, ok := parseName(name); !ok {
+				t.Fatalf("%q is no name of a file", name)
+			}
+		}
+	})
+}
