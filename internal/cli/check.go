@@ -3,8 +3,11 @@ package cli
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,9 +31,10 @@ type checkedObject struct {
 }
 
 type checkedInput struct {
-	Name    string `json:"name"`
-	Files   int    `json:"files"` // there now
-	Watched bool   `json:"watched"`
+	Name    string   `json:"name"`
+	Files   int      `json:"files"` // there now
+	Watched bool     `json:"watched"`
+	Left    []string `json:"left_alone"` // what stands in a watched folder and can be no file of it
 }
 
 type parameterObject struct {
@@ -66,7 +70,7 @@ It reports all problems of the file at once.`,
 			if err != nil {
 				return err
 			}
-			checked, err := inspect(workflow, file, folder)
+			checked, err := inspect(workflow, file, folder, true)
 			if err != nil {
 				return err
 			}
@@ -112,8 +116,10 @@ func isTrace(data []byte) bool {
 	return json.Unmarshal(data, &top) != nil || top.Steps == nil
 }
 
-// inspect tells what is in a workflow, and fails where an input has no files.
-func inspect(workflow *flow.Workflow, file, folder string) (checkedObject, error) {
+// inspect tells what is in a workflow, and fails where an input has no files or others
+// than it can take. lines asks for the lines of lists too: a run that goes on needs no
+// second look at those that it was fed.
+func inspect(workflow *flow.Workflow, file, folder string, lines bool) (checkedObject, error) {
 	checked := checkedObject{
 		File: file, Workflow: workflow.Name, About: workflow.About, Steps: workflow.Steps(),
 		Inputs: []checkedInput{}, Parameters: []parameterObject{},
@@ -125,14 +131,13 @@ func inspect(workflow *flow.Workflow, file, folder string) (checkedObject, error
 	}
 	var missing yamlfile.Problems
 	for _, input := range workflow.Inputs {
-		count := len(input.Sizes)
-		for _, glob := range localGlobs(input) {
-			found, _ := feed.Glob(folder, glob) // inputProblems tells
-			count += len(found)
-		}
-		checked.Inputs = append(checked.Inputs, checkedInput{Name: input.Name, Files: count, Watched: comesLater(input)})
-		for _, p := range inputProblems(input, folder) {
-			if !needed || count > 0 {
+		found := surveyed{input: input, folder: folder, lines: lines}
+		found.survey()
+		checked.Inputs = append(checked.Inputs, checkedInput{
+			Name: input.Name, Files: found.files + len(input.Sizes), Watched: comesLater(input), Left: append([]string{}, found.left...),
+		})
+		for _, p := range found.problems {
+			if !needed || found.files+found.unfit > 0 {
 				p.File, p.Line, p.Column = file, input.Line, 1
 				missing = append(missing, p)
 			}
@@ -144,65 +149,111 @@ func inspect(workflow *flow.Workflow, file, folder string) (checkedObject, error
 	return checked, nil
 }
 
-// localGlobs are the patterns of files on this machine.
-func localGlobs(input *flow.DeclaredInput) []string {
-	return slices.DeleteFunc(slices.Clone(input.Globs), flow.IsURL)
-}
-
 func comesLater(input *flow.DeclaredInput) bool { return input.Watch || input.URLList != "" }
 
-// inputProblems says which patterns of an input match no files.
-func inputProblems(input *flow.DeclaredInput, folder string) (problems []yamlfile.Problem) {
-	add := func(instead, format string, values ...any) {
-		problems = append(problems, yamlfile.Problem{What: fmt.Sprintf("input %q: ", input.Name) + fmt.Sprintf(format, values...), Instead: instead})
-	}
-	for i, glob := range input.Globs {
-		if flow.IsURL(glob) {
-			continue // a run asks the server
+// surveyed is what an input has on this machine now. No file is read.
+type surveyed struct {
+	input    *flow.DeclaredInput
+	folder   string // of the workflow
+	lines    bool   // those of lists are looked at
+	files    int
+	unfit    int      // what was met that can be no file of the input
+	left     []string // of it, what a run leaves alone
+	problems []yamlfile.Problem
+}
+
+func (s *surveyed) add(instead, format string, values ...any) {
+	what := fmt.Sprintf("input %q: ", s.input.Name) + fmt.Sprintf(format, values...)
+	s.problems = append(s.problems, yamlfile.Problem{What: what, Instead: instead})
+}
+
+func (s *surveyed) survey() {
+	for i, glob := range s.input.Globs {
+		if !flow.IsURL(glob) { // a run asks the server
+			s.match(glob, s.input.Patterns[i])
 		}
-		found, err := feed.Glob(folder, glob)
-		switch path := feed.OnlyFolders(found); {
+	}
+	if s.input.URLList != "" {
+		s.readList()
+	}
+	if _, err := feed.ReadCatalog(s.folder, s.input.Catalog); err != nil {
+		s.add("name a storage.xml or storage.json, and one of its protocols", "%v", err)
+	}
+}
+
+func (s *surveyed) match(glob, pattern string) {
+	found, err := feed.Glob(s.folder, glob)
+	if err != nil && s.input.Watch {
+		s.misfit(err, "")
+	} else if err != nil {
+		s.add("permit that, or write a pattern that leaves the folder out", "%v", err)
+		return
+	}
+	if folder := feed.OnlyFolders(found); folder != "" && !s.input.Watch && !strings.HasSuffix(glob, "/") {
+		s.add(feed.InsteadOfFolder(pattern), "%s is a folder", displayPath(folder))
+		return
+	}
+	slices.Sort(found)
+	matched := false
+	for _, path := range found {
+		_, fits, err := s.input.LFN(feed.AsWritten(s.folder, glob, path))
+		matched = matched || fits || err != nil
+		switch {
 		case err != nil:
-			add("permit that, or write a pattern that leaves the folder out", "%v", err)
-		case comesLater(input) || len(input.Sizes) > 0:
-		case len(found) == 0 && input.MayBeEmpty:
-		case len(found) == 0:
-			says, instead, _ := strings.Cut(feed.NothingMatches(folder, glob, displayPath(inFolder(folder, input.Patterns[i]))).Error(), "; ")
-			add(cmp.Or(instead, "name files that are there, or watch the folder if they come later"), "%s", says)
-		case path != "" && !strings.HasSuffix(glob, "/"):
-			add(feed.InsteadOfFolder(input.Patterns[i]), "%s is a folder", displayPath(path))
+			s.misfit(err, "give the file another name, or the input another `as`")
+		case !fits, !s.input.Watch && !strings.HasSuffix(path, "/") && isFolder(path): // a pattern of files passes over folders
+		default:
+			s.misfit(feed.Unfit(path), "put a file there, or write a pattern that leaves it out")
 		}
 	}
-	for _, err := range misnamed(input, folder) {
-		says, instead, _ := strings.Cut(err.Error(), "; ")
-		add(cmp.Or(instead, "give the file another name, or the input another `as`"), "%s", says)
+	if !matched && !comesLater(s.input) && len(s.input.Sizes) == 0 && !s.input.MayBeEmpty {
+		says, instead, _ := strings.Cut(feed.NothingMatches(s.folder, glob, displayPath(inFolder(s.folder, pattern))).Error(), "; ")
+		s.add(cmp.Or(instead, "name files that are there, or watch the folder if they come later"), "%s", says)
 	}
-	if input.URLList != "" {
-		if path := inFolder(folder, input.URLList); isFolder(path) {
-			add("name a file with a URL or path a line", "%s is a folder", displayPath(path))
-		}
-	}
-	if _, err := feed.ReadCatalog(folder, input.Catalog); err != nil {
-		add("name a storage.xml or storage.json, and one of its protocols", "%v", err)
-	}
-	return problems
 }
 
-// misnamed finds files of which no logical name can be told.
-func misnamed(input *flow.DeclaredInput, folder string) (problems []error) {
-	for _, glob := range localGlobs(input) {
-		found, _ := feed.Glob(folder, glob) // the caller tells why not
-		for _, path := range found {
-			if _, _, err := input.LFN(feed.AsWritten(folder, glob, path)); err != nil && len(problems) < maxMisnamed {
-				problems = append(problems, err)
-			}
-		}
+// misfit counts a file, or tells why it is none.
+func (s *surveyed) misfit(err error, instead string) {
+	if err == nil {
+		s.files++
+		return
 	}
-	return problems
+	s.unfit++
+	if s.input.Watch {
+		s.left = append(s.left, err.Error())
+		return
+	}
+	if s.unfit <= maxUnfit {
+		says, better, _ := strings.Cut(err.Error(), "; ")
+		s.add(cmp.Or(better, instead), "%s", says)
+	}
 }
 
-// maxMisnamed bounds the files of an input that check names.
-const maxMisnamed = 5
+// maxUnfit bounds the files of an input that check refuses by name.
+const maxUnfit = 5
+
+// readList looks at a list that is there. A run waits for others.
+func (s *surveyed) readList() {
+	err := feed.Unfit(inFolder(s.folder, s.input.URLList))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return
+	case err != nil:
+		s.add("name a file with a URL or path a line", "%v", err)
+		return
+	case !s.lines:
+		return
+	}
+	find := feed.NewFinder(s.folder, nil)
+	find.Brief = true
+	found, err := find.List(context.Background(), s.input, true, nil)
+	if err == nil {
+		err = found.Err()
+	}
+	if err != nil {
+		s.add("correct the list", "%v", err)
+	}
+}
 
 func isFolder(path string) bool {
 	info, err := os.Stat(path)
@@ -223,6 +274,11 @@ func (c *console) printChecked(checked checkedObject) {
 	}
 	fmt.Fprintf(c.out, "%s: workflow %s is in order: %s, %s, %s now\n", checked.File, checked.Workflow,
 		quantity.Count(int64(len(checked.Steps)), "step"), quantity.Count(int64(len(checked.Inputs)), "input"), quantity.Count(int64(files), "file"))
+	for _, input := range checked.Inputs {
+		for _, left := range input.Left {
+			fmt.Fprintf(c.out, "  the input %s leaves this alone: %s\n", input.Name, left)
+		}
+	}
 	for _, p := range checked.Parameters {
 		if p.Required {
 			fmt.Fprintf(c.out, "  needs --set %s=VALUE\n", p.Name)

@@ -22,7 +22,8 @@ steps:
 	if err != nil {
 		t.Fatal(err)
 	}
-	if problems := inputProblems(f.Inputs()[0], t.TempDir()); len(problems) != 1 {
-		t.Errorf("%v; want one, of the path", problems)
+	found := surveyed{input: f.Inputs()[0], folder: t.TempDir()}
+	if found.survey(); len(found.problems) != 1 {
+		t.Errorf("%v; want one, of the path", found.problems)
 	}
 }

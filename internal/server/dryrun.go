@@ -132,7 +132,7 @@ func (o *opened) rehearse(ctx context.Context, config *Config, find *feed.Finder
 	for _, in := range o.flow.Inputs() {
 		files, closed := o.now[in.Name], true
 		if feed.IsOpen(in) {
-			if files, err = find.Find(ctx, in); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if files, _, err = find.Find(ctx, in, o.fed(in)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return nil, err
 			}
 			closed = in.Close == flow.CloseRule{}

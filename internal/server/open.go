@@ -26,7 +26,7 @@ type decision uint8
 const (
 	runNew     decision = iota // nothing was run in this folder
 	runOn                      // the same workflow and inputs: go on
-	runChanged                 // something changed: begin anew, reuse what is unchanged
+	runChanged                 // something changed: begin again, reuse what is unchanged
 	runDone                    // the same, and it had succeeded
 )
 
@@ -74,7 +74,7 @@ func openRecords(ctx context.Context, config *Config, s store.Store, find *feed.
 		if feed.IsOpen(in) {
 			continue
 		}
-		if o.now[in.Name], err = find.Find(ctx, in); err != nil {
+		if o.now[in.Name], _, err = find.Find(ctx, in, nil); err != nil {
 			return nil, err
 		}
 	}
@@ -100,8 +100,22 @@ func (o *opened) findArrivals(ctx context.Context, find *feed.Finder) {
 		case in.URLList != "":
 			o.readClosedList(ctx, find, in)
 		case in.Watch:
-			o.now[in.Name], _ = find.Find(ctx, in)
+			o.now[in.Name], _, _ = find.Find(ctx, in, o.fed(in))
 		}
+	}
+}
+
+// fed are the files of an input that the last run was fed.
+func (o *opened) fed(in *flow.DeclaredInput) feed.Known {
+	known := map[string]string{}
+	for _, r := range o.inputs {
+		if r.Input == in.Name {
+			known[r.LFN] = r.PFN
+		}
+	}
+	return func(lfn string) (pfn string, fed bool) {
+		pfn, fed = known[lfn]
+		return pfn, fed
 	}
 }
 

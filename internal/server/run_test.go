@@ -121,11 +121,13 @@ func (r *testRun) run() Outcome {
 	return outcome
 }
 
-func (r *testRun) mustSucceed() {
+func (r *testRun) mustSucceed() Outcome {
 	r.t.Helper()
-	if outcome := r.run(); !outcome.Succeeded {
+	outcome := r.run()
+	if !outcome.Succeeded {
 		r.t.Fatalf("the run did not succeed: %+v", outcome)
 	}
+	return outcome
 }
 
 func (r *testRun) result(name string) string {

@@ -54,7 +54,7 @@ func TestListedFilesAreNeverDroppedInSilence(t *testing.T) {
 		{"two URLs that are not there", "b\n" + site + "/x\n# c\n" + site + "/y\n" + site + "/there\n", []string{"list:2: " + site + "/x: the server answered 404", "list:4: ", "/y: the server answered 404"}},
 		{"two names that are one", "b\nsub/b\n", []string{"list:2: ", "as the file of line 1"}},
 		{"no lines", "# b\n\n", []string{"the input files ended without a file (list)"}},
-		{"a list that is a folder", "/", []string{"is a directory"}},
+		{"a list that is a folder", "/", []string{"list is a folder, not a regular file"}},
 		{"a misspelt list", "", []string{"the input files ended without a file (list)"}},
 		{"no end of the last line", "# c\n\nb", nil},
 		{"a byte order mark", "\ufeffb\n", nil},

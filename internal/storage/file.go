@@ -51,7 +51,11 @@ func (File) Open(_ context.Context, pfn string) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	return os.Open(path)
+	file, err := openRegular(path)
+	if err != nil {
+		return nil, err
+	}
+	return file, nil
 }
 
 // Get is part of Element.

@@ -116,8 +116,11 @@ func (f *Finder) existing(lfn, pfn string) (*flow.InputFile, error) {
 	if info.IsDir() {
 		return f.existingFolder(lfn, pfn, path)
 	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file", path)
+	if err := notRegular(path, info); err != nil {
+		return nil, err
+	}
+	if f.Brief {
+		return new(flow.InputFile), Unfit(path)
 	}
 	identity, err := f.Contents.identify(pfn, path, info)
 	if errors.Is(err, fs.ErrPermission) {

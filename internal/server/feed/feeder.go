@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"slices"
 	"sync"
 
 	"connectrpc.com/connect"
@@ -28,7 +29,8 @@ type Feeder struct {
 	log    *slog.Logger
 
 	mu     sync.Mutex                    // guards what follows
-	known  map[string]map[string]bool    // LFNs that have a durable record, by input
+	known  map[string]map[string]string  // PFNs of what has a durable record, by input and LFN
+	left   map[string][]string           // what was told to be left alone, by input
 	closed map[string]bool               // durably
 	cancel map[string]context.CancelFunc // end the watching of an input
 }
@@ -36,11 +38,11 @@ type Feeder struct {
 // New makes the feeds of a run. Nothing is fed before Run.
 func New(inputs []*flow.DeclaredInput, find *Finder, inbox *loop.Inbox, s *sched.Scheduler, log *slog.Logger) *Feeder {
 	f := &Feeder{
-		inputs: inputs, find: find, inbox: inbox, sched: s, log: log, known: map[string]map[string]bool{},
+		inputs: inputs, find: find, inbox: inbox, sched: s, log: log, known: map[string]map[string]string{}, left: map[string][]string{},
 		closed: map[string]bool{}, cancel: map[string]context.CancelFunc{},
 	}
 	for _, in := range inputs {
-		f.known[in.Name] = map[string]bool{}
+		f.known[in.Name] = map[string]string{}
 	}
 	return f
 }
@@ -50,17 +52,18 @@ func (f *Feeder) recorded(records []state.Input) {
 	defer f.mu.Unlock()
 	for _, r := range records {
 		if f.known[r.Input] != nil {
-			f.known[r.Input][r.LFN] = true
+			f.known[r.Input][r.LFN] = r.PFN
 		}
 	}
 }
 
-// isKnown says which LFNs of an input were fed before.
-func (f *Feeder) isKnown(input string) func(lfn string) bool {
-	return func(lfn string) bool {
+// fedTo says which files of an input were fed before.
+func (f *Feeder) fedTo(input string) Known {
+	return func(lfn string) (pfn string, fed bool) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		return f.known[input][lfn]
+		pfn, fed = f.known[input][lfn]
+		return pfn, fed
 	}
 }
 
@@ -70,7 +73,7 @@ func (f *Feeder) unknown(input string, files []flow.InputFile) []flow.InputFile 
 	defer f.mu.Unlock()
 	var fresh []flow.InputFile
 	for _, file := range files {
-		if !f.known[input][file.LFN] {
+		if _, known := f.known[input][file.LFN]; !known {
 			fresh = append(fresh, file)
 		}
 	}
@@ -81,7 +84,7 @@ func (f *Feeder) fed(input string, files []flow.InputFile, closed bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, file := range files {
-		f.known[input][file.LFN] = true
+		f.known[input][file.LFN] = file.PFN
 	}
 	if closed {
 		f.closed[input] = true
@@ -189,11 +192,42 @@ func (f *Feeder) feedFirst(ctx context.Context, in *flow.DeclaredInput) error {
 // feedAll is for an open input without a rule: it is closed once its files
 // were enumerated.
 func (f *Feeder) feedAll(ctx context.Context, in *flow.DeclaredInput) error {
-	files, err := f.find.Find(ctx, in)
+	files, err := f.found(ctx, in)
 	if err != nil {
 		return err
 	}
 	return f.feed(ctx, in.Name, files, true)
+}
+
+// found are the files that an input has now. What is left alone is told.
+func (f *Feeder) found(ctx context.Context, in *flow.DeclaredInput) ([]flow.InputFile, error) {
+	files, left, err := f.find.Find(ctx, in, f.fedTo(in.Name))
+	for _, why := range left {
+		if text := f.tell(in, why); text != "" {
+			if err := f.inbox.Note(ctx, text); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return files, err
+}
+
+// LeftTold bounds, for each input, how much of what is left alone a run tells.
+const LeftTold = 5
+
+// tell is what a person is told, once, of something that is left alone.
+func (f *Feeder) tell(in *flow.DeclaredInput, why error) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	told := f.left[in.Name]
+	if len(told) > LeftTold || slices.Contains(told, why.Error()) {
+		return ""
+	}
+	f.left[in.Name] = append(told, why.Error())
+	if len(told) == LeftTold {
+		return fmt.Sprintf("the input %s leaves more alone; `fairway check` names all of it", in.Name)
+	}
+	return fmt.Sprintf("the input %s leaves this alone: %v", in.Name, why)
 }
 
 // feed hands files to flow, together with the record of them, and perhaps
@@ -257,12 +291,12 @@ func (f *Feeder) closeOne(ctx context.Context, in *flow.DeclaredInput) error {
 	if in.URLList == "" || f.isClosed(in.Name) {
 		return f.feed(ctx, in.Name, nil, true)
 	}
-	found, err := f.find.List(ctx, in, true, f.isKnown(in.Name))
+	found, err := f.find.List(ctx, in, true, f.fedTo(in.Name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return f.feed(ctx, in.Name, nil, true) // flow says that there was none
 	}
 	if err == nil {
-		err = errors.Join(found.err(), f.find.recordable(found.Files))
+		err = errors.Join(found.Err(), f.find.recordable(found.Files))
 	}
 	if err != nil {
 		return connect.NewError(connect.CodeFailedPrecondition, inInput(in, err))

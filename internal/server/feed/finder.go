@@ -22,8 +22,8 @@ import (
 )
 
 // Finder enumerates the files of declared inputs, in the order of
-// [flow.DeclaredInput.Order]; lines of a URL list in their own. Names that begin with a dot are matched only by a
-// pattern that has the dot.
+// [flow.DeclaredInput.Order]; lines of a URL list in their own. Names that begin with a
+// dot are matched only by a pattern that has the dot.
 type Finder struct {
 	folder   string // of the workflow; patterns are relative to it
 	places   storage.Places
@@ -32,6 +32,7 @@ type Finder struct {
 	element  storage.Element
 	Contents *contents
 	Dry      bool // only: files of traces are not made
+	Brief    bool // no file is read and no server asked: identities and sizes on servers are missing
 }
 
 // NewFinder makes the finder of a workflow folder.
@@ -42,28 +43,45 @@ func NewFinder(folder string, element storage.Element) *Finder {
 	}
 }
 
-// Find returns the files that an input has now.
-func (f *Finder) Find(ctx context.Context, in *flow.DeclaredInput) ([]flow.InputFile, error) {
-	var files []flow.InputFile
-	var err error
+// Find returns the files that an input has now. What stands in a watched folder and can
+// be no file of the input is left out of files: left has an error for each, and err is nil
+// all the same, since whoever put it there can still mend that. If two files would have
+// one name, the one that was fed before is taken, or else the first.
+func (f *Finder) Find(ctx context.Context, in *flow.DeclaredInput, known Known) (files []flow.InputFile, left []error, err error) {
 	switch {
 	case len(in.Sizes) > 0:
 		files, err = f.makeSized(in.Sizes)
 	case in.URLList != "":
 		files, err = f.urls(ctx, in)
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, err // the list is still to come
+			return nil, nil, err // the list is still to come
 		}
 	default:
-		files, err = f.matching(ctx, in)
+		files, left, err = f.matching(ctx, in)
 	}
 	if err == nil {
-		err = errors.Join(f.recordable(files), f.distinct(files))
+		var wrong []error
+		files, wrong = f.apart(files, known)
+		if in.Watch {
+			left = append(left, wrong...)
+		} else {
+			err = errors.Join(wrong...)
+		}
 	}
 	if err != nil {
-		return nil, inInput(in, err)
+		return nil, nil, inInput(in, err)
 	}
-	return files, nil
+	return files, left, nil
+}
+
+// Known gives the PFN of a file of an input that was fed before. None was where it is nil.
+type Known func(lfn string) (pfn string, fed bool)
+
+func (k Known) pfn(lfn string) (pfn string, fed bool) {
+	if k == nil {
+		return "", false
+	}
+	return k(lfn)
 }
 
 func inInput(in *flow.DeclaredInput, err error) error {
@@ -81,16 +99,25 @@ func (f *Finder) recordable(files []flow.InputFile) error {
 	return nil
 }
 
-// distinct refuses files of which one would take the place of another.
-func (f *Finder) distinct(files []flow.InputFile) error {
-	paths := make(map[string]string, len(files))
+// apart parts the files from those that are refused: that cannot be recorded, or would
+// take the place of another.
+func (f *Finder) apart(files []flow.InputFile, known Known) (good []flow.InputFile, wrong []error) {
+	taken := make(map[string]string, len(files))
 	for _, file := range files {
-		if other, taken := paths[file.LFN]; taken && other != file.PFN {
-			return fmt.Errorf("%s and %s would both be called %s: tell them apart by placeholders in `as`", f.places.Shown(other), f.places.Shown(file.PFN), file.LFN)
+		other, isTaken := taken[file.LFN]
+		if !isTaken {
+			other, isTaken = known.pfn(file.LFN)
 		}
-		paths[file.LFN] = file.PFN
+		if err := f.recordable([]flow.InputFile{file}); err != nil {
+			wrong = append(wrong, err)
+		} else if isTaken && other != file.PFN {
+			wrong = append(wrong, fmt.Errorf("%s and %s would both be called %s: tell them apart by placeholders in `as`", f.places.Shown(other), f.places.Shown(file.PFN), file.LFN))
+		} else {
+			taken[file.LFN] = file.PFN
+			good = append(good, file)
+		}
 	}
-	return nil
+	return good, wrong
 }
 
 func (f *Finder) absolute(path string) string {
@@ -109,23 +136,48 @@ func (f *Finder) pfn(path string) string {
 	return f.absolute(path)
 }
 
-func (f *Finder) matching(ctx context.Context, in *flow.DeclaredInput) ([]flow.InputFile, error) {
-	var paths []string
+// matching describes the files that the patterns of an input match. Of a watched input,
+// what cannot be described is left; else it is the error.
+func (f *Finder) matching(ctx context.Context, in *flow.DeclaredInput) (files []flow.InputFile, left []error, err error) {
+	paths, left, err := f.matched(ctx, in)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, path := range in.Order(paths) {
+		file, err := f.named(ctx, in, path)
+		switch {
+		case err != nil && !in.Watch:
+			return nil, nil, err
+		case err != nil:
+			left = append(left, err)
+		case file != nil:
+			files = append(files, *file)
+		}
+	}
+	return files, left, nil
+}
+
+// matched are the paths and URLs that the patterns of an input match, as they are
+// written. Of a watched input, left has the folders that cannot be read.
+func (f *Finder) matched(ctx context.Context, in *flow.DeclaredInput) (paths []string, left []error, err error) {
 	for i, glob := range in.Globs {
 		if flow.IsURL(glob) {
 			found, err := f.remote(ctx, in, glob)
 			if err != nil {
-				return nil, fmt.Errorf("pattern %s: %w", in.Patterns[i], err)
+				return nil, nil, fmt.Errorf("pattern %s: %w", in.Patterns[i], err)
 			}
 			if len(found) == 0 && !in.MayBeEmpty {
-				return nil, fmt.Errorf("no file matches %s", in.Patterns[i])
+				return nil, nil, fmt.Errorf("no file matches %s", in.Patterns[i])
 			}
 			paths = append(paths, found...)
 			continue
 		}
 		found, err := Glob(f.folder, glob)
-		if err != nil {
-			return nil, fmt.Errorf("pattern %s: %w; permit that, or write a pattern that leaves the folder out", in.Patterns[i], err)
+		switch {
+		case err != nil && !in.Watch:
+			return nil, nil, fmt.Errorf("pattern %s: %w; permit that, or write a pattern that leaves the folder out", in.Patterns[i], err)
+		case err != nil:
+			left = append(left, err)
 		}
 		before := len(paths)
 		for _, path := range found {
@@ -135,23 +187,13 @@ func (f *Finder) matching(ctx context.Context, in *flow.DeclaredInput) ([]flow.I
 			}
 		}
 		if len(paths) == before && !in.Watch && !in.MayBeEmpty {
-			return nil, NothingMatches(f.folder, glob, f.absolute(in.Patterns[i]))
+			return nil, nil, NothingMatches(f.folder, glob, f.absolute(in.Patterns[i]))
 		}
 		if folder := OnlyFolders(found); folder != "" && !in.Watch && !logical.IsFolder(glob) {
-			return nil, fmt.Errorf("%s is a folder; %s", folder, InsteadOfFolder(in.Patterns[i]))
+			return nil, nil, fmt.Errorf("%s is a folder; %s", folder, InsteadOfFolder(in.Patterns[i]))
 		}
 	}
-	var files []flow.InputFile
-	for _, path := range in.Order(paths) {
-		file, err := f.named(ctx, in, path)
-		if err != nil {
-			return nil, err
-		}
-		if file != nil {
-			files = append(files, *file)
-		}
-	}
-	return files, nil
+	return paths, left, nil
 }
 
 // NothingMatches is the error of a pattern of an input that matches nothing of the
@@ -198,16 +240,17 @@ func (f *Finder) named(ctx context.Context, in *flow.DeclaredInput, path string)
 		return &file, err
 	}
 	file, err := f.existing(lfn, f.pfn(path))
-	if file != nil {
+	switch {
+	case file != nil:
 		file.Path = path
+	case err == nil && in.Watch: // of another kind
+		err = Unfit(f.absolute(path))
+	case errors.Is(err, fs.ErrNotExist) && in.Watch:
+		err = nil // it went away meanwhile, or is still to come
+	case errors.Is(err, fs.ErrNotExist):
+		err = danglingLink(f.absolute(path))
 	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		return file, err
-	}
-	if to, err := os.Readlink(f.absolute(path)); err == nil && !in.Watch {
-		return nil, fmt.Errorf("%s is a link to %s, which is not there", f.absolute(path), to)
-	}
-	return nil, nil // it went away meanwhile, or is still to come
+	return file, err
 }
 
 // AsWritten gives a path that a glob matched in a folder the form of the glob,
@@ -248,10 +291,10 @@ func (f *Finder) urls(ctx context.Context, in *flow.DeclaredInput) ([]flow.Input
 	if err != nil {
 		return nil, err
 	}
-	return found.Files, found.err()
+	return found.Files, found.Err()
 }
 
-// Current describes a file that was fed as it is now; nil where it is a folder.
+// Current describes a file that was fed as it is now; nil where it is of another kind.
 func (f *Finder) Current(ctx context.Context, in *flow.DeclaredInput, r state.Input) (*flow.InputFile, error) {
 	if in.URLList != "" || !storage.IsLocal(r.PFN) {
 		file, err := f.stated(ctx, r.LFN, r.PFN)
@@ -265,12 +308,15 @@ func (f *Finder) stated(ctx context.Context, lfn, url string) (flow.InputFile, e
 	if storage.IsLocal(url) {
 		file, err := f.existing(lfn, url)
 		if err == nil && file == nil {
-			err = fmt.Errorf("%s is a folder", f.places.Shown(url))
+			err = Unfit(f.places.Shown(url))
 		}
 		if err != nil {
 			return flow.InputFile{}, err
 		}
 		return *file, nil
+	}
+	if f.Brief {
+		return flow.InputFile{}, nil
 	}
 	info, err := f.element.Stat(ctx, url)
 	if err != nil {
@@ -311,7 +357,11 @@ func ReadCatalog(folder string, ref *flow.CatalogRef) (*catalog.Catalog, error) 
 	if ref == nil {
 		return nil, nil
 	}
-	rules, err := catalog.ReadFile((&Finder{folder: folder}).absolute(ref.File), ref.Site, ref.Volume)
+	path := (&Finder{folder: folder}).absolute(ref.File)
+	if err := Unfit(path); err != nil {
+		return nil, fmt.Errorf("catalog: %w", err)
+	}
+	rules, err := catalog.ReadFile(path, ref.Site, ref.Volume)
 	if err != nil {
 		return nil, fmt.Errorf("catalog: %w", err)
 	}

@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,8 +17,8 @@ import (
 // Glob returns the paths that a pattern of [filepath.Match] matches, element by
 // element, in no order; a relative one in folder, whose own name stands for
 // itself. Names that begin with a dot are matched only by elements that do. Unlike
-// [filepath.Glob] it passes over no folder: an error names one that cannot be
-// read. A pattern that ends in a slash matches folders only, and the paths end so too.
+// [filepath.Glob] it passes over no folder in silence: an error names one that cannot
+// be read, and what the others have is returned all the same. A pattern that ends in a slash matches folders only, and the paths end so too.
 func Glob(folder, glob string) ([]string, error) {
 	if !logical.IsFolder(glob) {
 		return globAll(folder, glob)
@@ -37,19 +38,18 @@ func globAll(folder, glob string) ([]string, error) {
 	if filepath.IsAbs(glob) {
 		folder, glob = "/", strings.TrimPrefix(glob, "/")
 	}
+	var unread error
 	paths := []string{folder}
 	for element := range strings.SplitSeq(glob, "/") {
 		var next []string
 		for _, path := range paths {
 			found, err := matchesIn(path, element)
-			if err != nil {
-				return nil, err
-			}
+			unread = cmp.Or(unread, err)
 			next = append(next, found...)
 		}
 		paths = next
 	}
-	return paths, nil
+	return paths, unread
 }
 
 // matchesIn returns the paths in a folder that one element of a pattern matches.

@@ -78,7 +78,7 @@ steps:
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, err := NewFinder(t.TempDir(), storage.Schemes{scheme: e}).Find(t.Context(), f.Inputs()[0])
+	files, _, err := NewFinder(t.TempDir(), storage.Schemes{scheme: e}).Find(t.Context(), f.Inputs()[0], nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,8 @@ import (
 	"os"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"fairway/internal/catalog"
 	"fairway/internal/flow"
 )
@@ -22,15 +24,16 @@ type wrongLine struct {
 	Err error
 }
 
-// listed is what a URL list has at a time.
-type listed struct {
+// Listed is what a URL list has at a time.
+type Listed struct {
 	Files []flow.InputFile
 	Wrong []wrongLine
 	begun bool // its last line has no end yet, and was left out
 }
 
-// err tells of all wrong lines, since others are wrong for the same reason.
-func (l *listed) err() error {
+// Err tells of the wrong lines: of more than one, since others may be wrong for the
+// same reason.
+func (l *Listed) Err() error {
 	if len(l.Wrong) == 0 {
 		return nil
 	}
@@ -50,16 +53,23 @@ type listReader struct {
 	find  *Finder
 	in    *flow.DeclaredInput
 	rules *catalog.Catalog
-	skip  func(lfn string) bool // files that were fed need no second look
-	lines map[string]int        // by LFN
-	found listed
+	known Known          // files that were fed need no second look
+	lines map[string]int // by LFN
+	found Listed
 }
 
 // List reads a URL list. Unless it is complete, a last line without an end is
 // left out: it may still be being written. An error says that the list itself
 // cannot be read.
-func (f *Finder) List(ctx context.Context, in *flow.DeclaredInput, complete bool, skip func(lfn string) bool) (*listed, error) {
-	list, err := os.Open(f.absolute(in.URLList))
+func (f *Finder) List(ctx context.Context, in *flow.DeclaredInput, complete bool, known Known) (*Listed, error) {
+	path := f.absolute(in.URLList)
+	if _, err := os.Stat(path); err != nil {
+		return nil, err
+	}
+	if err := Unfit(path); err != nil {
+		return nil, err
+	}
+	list, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +78,7 @@ func (f *Finder) List(ctx context.Context, in *flow.DeclaredInput, complete bool
 	if err != nil {
 		return nil, err
 	}
-	r := &listReader{find: f, in: in, rules: rules, skip: skip, lines: map[string]int{}}
+	r := &listReader{find: f, in: in, rules: rules, known: known, lines: map[string]int{}}
 	lines := bufio.NewReader(list)
 	for number := 1; ; number++ {
 		line, err := lines.ReadString('\n')
@@ -113,7 +123,7 @@ func (r *listReader) file(ctx context.Context, line string, number int) (lfn str
 		return lfn, nil, fmt.Errorf("%s would be called %s, as the file of line %d: tell them apart by placeholders in `as`", line, lfn, before)
 	}
 	r.lines[lfn] = number
-	if r.skip != nil && r.skip(lfn) {
+	if _, fed := r.known.pfn(lfn); fed {
 		return lfn, nil, nil
 	}
 	url, err := r.find.locate(r.in, r.rules, line)

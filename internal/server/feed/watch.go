@@ -65,7 +65,7 @@ func (f *Feeder) complete(ctx context.Context, in *flow.DeclaredInput, alone set
 	if in.URLList != "" {
 		return f.completeLines(ctx, in, alone)
 	}
-	all, err := f.find.Find(ctx, in)
+	all, err := f.found(ctx, in)
 	if err != nil {
 		return nil, false, err
 	}
@@ -93,9 +93,9 @@ func (f *Feeder) completeLines(ctx context.Context, in *flow.DeclaredInput, alon
 	if err != nil {
 		return nil, false, inInput(in, err)
 	}
-	found, err := f.find.List(ctx, in, alone.settled(path, info, time.Now()), f.isKnown(in.Name))
+	found, err := f.find.List(ctx, in, alone.settled(path, info, time.Now()), f.fedTo(in.Name))
 	if err == nil {
-		err = found.err()
+		err = found.Err()
 	}
 	if err == nil {
 		err = f.find.recordable(found.Files)
