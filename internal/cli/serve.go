@@ -10,7 +10,7 @@ import (
 
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
-	"fairway/internal/pilot"
+	"fairway/internal/pilot/report"
 	"fairway/internal/server"
 	"fairway/internal/server/folder"
 	"fairway/internal/store"
@@ -196,7 +196,7 @@ func (c *console) serverConfig(ctx context.Context, o *runOptions) (server.Confi
 	}
 	if o.runsLocally() {
 		config.Site, config.System = localSite(capacity), localPilots(o, capacity)
-		config.Spooled = pilot.Spooled
+		config.Spooled = report.Spooled
 	}
 	return config, nil
 }

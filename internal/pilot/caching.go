@@ -71,7 +71,9 @@ func (c *caching) carry(m *wire.SyncRequest) {
 		if len(m.CacheGone)+len(m.CacheAdded) >= 2*maxCacheTold {
 			break
 		}
-		mark(&change.seq, m.GetSeq())
+		if change.seq == 0 {
+			change.seq = m.GetSeq()
+		}
 		if change.Gone {
 			m.CacheGone = append(m.CacheGone, &wire.CacheGone{File: refToWire(change.Ref), LastLink: change.LastLink})
 		} else {

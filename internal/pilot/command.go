@@ -13,6 +13,7 @@ import (
 
 	"fairway/internal/fault"
 	"fairway/internal/pilot/process"
+	"fairway/internal/pilot/report"
 	"fairway/internal/quantity"
 	"fairway/internal/wire"
 	"fairway/sched"
@@ -142,19 +143,19 @@ func (p *pilot) judge(r *running, exit sched.Exit, err error) {
 // explain finds out why a command failed from what it said last. The exit code
 // stands in the result beside the message, so the message does not repeat it.
 func (p *pilot) explain(a *attempt, code int) {
-	said := legible(a.slot.err.Tail())
+	said := report.Legible(a.slot.err.Tail())
 	if strings.TrimSpace(said) == "" {
 		said = a.logTail()
 	}
 	if strings.Contains(said, unix.ENOSPC.Error()) || strings.Contains(said, "No space left on device") || isFull(a.slot.folder) {
 		message := fmt.Sprintf("exit code %d, no space left in the sandbox", code)
-		if last := lastLine(said); last != "" {
+		if last := report.LastLine(said); last != "" {
 			message += ": " + last
 		}
 		a.fail(wire.Outcome_OUTCOME_OUT_OF_DISK, "%s", message)
 		return
 	}
-	message := lastLine(said)
+	message := report.LastLine(said)
 	if code == brokenPipe && message == "" {
 		message = "a program of a pipe was ended, since the next one had stopped reading"
 	}

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"fairway/internal/access"
+	"fairway/internal/pilot/report"
 )
 
 // ConfigVariable is the environment variable in which a pilot that is started
@@ -81,7 +82,7 @@ type Config struct {
 	// made as needed. The pilots of a host share them.
 	SandboxDir string `json:"sandbox_dir"`
 	// SpoolDir keeps results that the TaskQueue could not be told; any pilot that
-	// starts with the same folder tells them. Default: SpoolFolder of SandboxDir.
+	// starts with the same folder tells them. Default: report.SpoolFolder of SandboxDir.
 	SpoolDir string `json:"spool_dir,omitempty"`
 	LogDir   string `json:"log_dir"`
 	// Storage is the prefix of the PFNs of outputs: "state:", "file:/..." or a
@@ -236,7 +237,7 @@ func (c *Config) fill() error {
 		setDefault(&c.Lease, DefaultFarLease)
 	}
 	setDefault(&c.Lease, DefaultLease)
-	setDefault(&c.SpoolDir, filepath.Join(c.SandboxDir, SpoolFolder))
+	setDefault(&c.SpoolDir, filepath.Join(c.SandboxDir, report.SpoolFolder))
 	setDefault(&c.Grace, DefaultGrace)
 	setDefault(&c.LogBytes, DefaultLogBytes)
 	setDefault(&c.WatchInputs, WatchAuto)

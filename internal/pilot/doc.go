@@ -29,8 +29,8 @@
 //     runs the command (command.go) in a sandbox (sandbox.go). Package process finds all of
 //     its processes, and ends it at its limits.
 //  3. pilot.deliver keeps its logs (logs.go) and stages out (stageout.go).
-//  4. pilot.finish hands the result to reports (reports.go), which has it sent until it
-//     is acknowledged; spool.go keeps it on disk while the TaskQueue is away.
+//  4. pilot.finish hands the result to package report, which has it sent until it is
+//     acknowledged, and keeps it on disk while the TaskQueue is away.
 //
 // [Run] is called once per process: the pilot makes itself the reaper of the
 // processes that jobs leave behind. All waits for processes, files and time go

@@ -122,6 +122,33 @@ func (p *pilot) checkDisk() error {
 	return nil
 }
 
+// openStorage finds the way to files, and to where attempts print.
+func (p *pilot) openStorage(ctx context.Context) error {
+	if p.cfg.Line == nil {
+		return checkStorage(p.places, p.cfg.Storage)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, p.cfg.Lease, ErrLease)
+	defer cancel()
+	r, err := newReach(ctx, p.cfg.Line, p.places, p.storage, p.sched.Sleep)
+	if err != nil {
+		return err
+	}
+	// What is not shared has no path here, whatever there may be.
+	if !r.shared[storage.StateScheme+":"].Reads {
+		p.places.State = ""
+	}
+	if !r.shared[storage.FolderScheme+":"].Reads {
+		p.places.Folder = ""
+	}
+	if logs, _ := r.of("file:" + p.cfg.LogDir + "/"); !logs.Writes {
+		p.cfg.LogDir = filepath.Join(p.cfg.SandboxDir, p.cfg.Pilot, "logs")
+		p.sendsLogs = true
+	}
+	p.reach, p.storage = r, r
+	p.log.Info("storage", "shared", r.shared)
+	return nil
+}
+
 // checkStorage makes sure that outputs can be stored.
 func checkStorage(places storage.Places, prefix string) error {
 	if prefix == "" || !storage.IsLocal(prefix) {

@@ -103,8 +103,8 @@ func (p *pilot) converse(ctx context.Context) error {
 	})
 	p.mu.Lock()
 	p.exchange.heard, p.exchange.lease = time.Now(), p.cfg.Lease
-	p.reports.take(p.spool.found())
-	p.reports.startOver()
+	p.reports.Take(p.spool.Found())
+	p.reports.StartOver()
 	p.limitLife(talk)
 	p.mu.Unlock()
 	for {
@@ -140,7 +140,7 @@ func (p *pilot) leaveNow(why string) {
 		p.log.Info("leaving", "reason", why)
 	}
 	p.draining, p.leaving = true, true
-	p.reports.news = true
+	p.reports.News = true
 	p.loseAll(why)
 	p.poke()
 }
@@ -200,7 +200,7 @@ func (p *pilot) drainWhenIdle(talk context.Context, now time.Time) {
 	}
 	p.log.Info("leaving", "reason", "no work came")
 	p.draining = true
-	p.reports.news = true
+	p.reports.News = true
 }
 
 // leaveWhenDrained begins the farewell once nothing runs any more.
@@ -209,7 +209,7 @@ func (p *pilot) leaveWhenDrained(now time.Time) {
 		return
 	}
 	p.leaving = true
-	p.reports.news = true
+	p.reports.News = true
 	p.exchange.farewellBy = now.Add(FarewellTimeout)
 }
 
@@ -239,9 +239,9 @@ func (p *pilot) sendAt() (time.Time, bool) {
 		return time.Time{}, false
 	case x.backoff > 0:
 		return x.due, true
-	case p.reports.news && p.runsShort():
+	case p.reports.News && p.runsShort():
 		return x.lastSent, true
-	case p.reports.news || p.caching.news():
+	case p.reports.News || p.caching.news():
 		return x.lastSent.Add(ReportInterval), true
 	}
 	return x.due, x.inFlight == 0
@@ -258,10 +258,10 @@ func (p *pilot) send(talk context.Context, now time.Time) {
 	// After a failure the first answer must come at once: until then no newer
 	// Sync may follow, and news would wait as long as this one is held.
 	m.Hold = !m.Leaving && x.backoff == 0
-	if p.reports.full {
+	if p.reports.Full {
 		p.fullState(m)
 	} else {
-		p.reports.carry(m)
+		p.reports.Carry(m)
 	}
 	p.caching.carry(m)
 	x.inFlight++
@@ -277,9 +277,7 @@ func (p *pilot) fullState(m *wire.SyncRequest) {
 	if !p.lifeEnds.IsZero() {
 		m.Hello.Remaining = durationpb.New(max(time.Nanosecond, time.Until(p.lifeEnds)))
 	}
-	p.reports.full = false
-	p.reports.started = p.reports.started[:0]
-	for _, r := range p.reports.carry(m) {
+	for _, r := range p.reports.CarryFull(m) {
 		m.Started = append(m.Started, &wire.AttemptRef{Run: r.GetResult().GetRun(), Job: r.GetResult().GetJob(), Attempt: r.GetResult().GetAttempt(), Ticket: r.GetTicket()})
 	}
 	for _, a := range p.known {
@@ -323,24 +321,32 @@ func (p *pilot) answered(m *wire.SyncRequest, answer *wire.SyncAnswer, err error
 	}
 	x.backoff, x.away, x.heard = 0, false, time.Now()
 	if m.GetLeaving() && !answer.GetNeedFull() {
-		p.spool.told(p.reports.acknowledge(answer.GetSeen()))
+		p.spool.Told(p.reports.Acknowledge(answer.GetSeen()))
 		x.farewell = true
 		return false
 	}
-	if !p.reports.accept(m.GetSeq(), answer) {
+	if !p.reports.Accept(m.GetSeq(), answer) {
 		return false
 	}
-	p.spool.told(p.reports.acknowledge(answer.GetSeen()))
+	p.spool.Told(p.reports.Acknowledge(answer.GetSeen()))
 	p.caching.acknowledge(answer.GetSeen())
 	p.carryOut(answer)
 	return true
+}
+
+// spoolUntold keeps on disk what the TaskQueue could not be told. The caller holds the
+// mutex.
+func (p *pilot) spoolUntold() {
+	if p.spool.Put(p.reports.Untold()) {
+		p.workers.Go(p.spool.Write)
+	}
 }
 
 // callFailed has the whole state told when the TaskQueue is back. Of several
 // calls that were under way when it went, the first is enough.
 func (p *pilot) callFailed(m *wire.SyncRequest, err error) {
 	x, now := &p.exchange, time.Now()
-	if m.GetSeq() < p.reports.fullFrom {
+	if p.reports.Superseded(m.GetSeq()) {
 		return
 	}
 	if sentence, refused := access.Refused(err); refused {
@@ -348,7 +354,7 @@ func (p *pilot) callFailed(m *wire.SyncRequest, err error) {
 		return
 	}
 	p.log.Info("the TaskQueue does not answer", "error", err)
-	p.reports.startOver()
+	p.reports.StartOver()
 	x.away = true
 	p.spoolUntold()
 	most := MaxBackoff

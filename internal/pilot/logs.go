@@ -2,11 +2,14 @@ package pilot
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 
 	"fairway/internal/pilot/process"
+	"fairway/internal/pilot/report"
+	"fairway/internal/storage/served"
 )
 
 // keepLog copies the file under log of an attempt that failed to the folder of
@@ -65,7 +68,7 @@ func (a *attempt) logTail() string {
 	}
 	end := make([]byte, min(process.TailBytes, info.Size()))
 	n, _ := f.ReadAt(end, info.Size()-int64(len(end)))
-	return legible(string(end[:n]))
+	return report.Legible(string(end[:n]))
 }
 
 // makeLog makes an empty log for a command that wrote none.
@@ -76,4 +79,25 @@ func (a *attempt) makeLog(path string) error {
 		return err
 	}
 	return f.Close()
+}
+
+// sendLogs brings what an attempt has printed to the server, where the folder for
+// that is not shared.
+func (p *pilot) sendLogs(a *attempt) {
+	if !p.sendsLogs {
+		return
+	}
+	for _, stream := range []string{"out", "err", "log"} {
+		name := logName(a.GetAttempt(), stream)
+		path := filepath.Join(p.cfg.LogDir, name)
+		if _, err := os.Lstat(path); err != nil {
+			continue
+		}
+		ctx := served.WithTicket(p.jobs, served.LogPattern(a.GetAttempt()), a.GetLogTicket())
+		if err := p.storage.Put(ctx, path, served.LogScheme+":"+name); err != nil {
+			a.note(fmt.Sprintf("what it printed did not reach the server: %v", err))
+			continue
+		}
+		_ = os.Remove(path)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"fairway/internal/fault"
+	"fairway/internal/pilot/report"
 	"fairway/internal/wire"
 )
 
@@ -43,8 +44,7 @@ type attempt struct {
 // that is not acknowledged yet.
 func (p *pilot) assign(w *wire.Assignment) {
 	id := w.GetAttempt()
-	ended := func(t told[*wire.Report]) bool { return t.value.GetResult().GetAttempt() == id }
-	if p.known[id] != nil || slices.ContainsFunc(p.reports.ended, ended) {
+	if p.known[id] != nil || p.reports.HasEnded(id) {
 		return
 	}
 	a := &attempt{Assignment: w, needs: needsOf(w, &p.has), queued: true}
@@ -75,7 +75,7 @@ func (p *pilot) next() *attempt {
 	p.free.add(lacks, -1)
 	a.queued, a.hasDisk = false, true
 	p.running++
-	p.reports.start(a.ref())
+	p.reports.Start(a.ref())
 	return a
 }
 
@@ -186,7 +186,7 @@ func (p *pilot) finish(a *attempt) *attempt {
 		p.free.add(&a.needs, 1)
 	}
 	delete(p.known, a.GetAttempt())
-	p.reports.end(a.result, a.GetTicket())
+	p.reports.End(a.result, a.GetTicket())
 	if p.exchange.away {
 		p.spoolUntold()
 	}
@@ -221,7 +221,7 @@ func (p *pilot) recall(a *attempt, outcome wire.Outcome, why string) {
 	if a.ready {
 		p.workers.Go(func() { p.clear(a) })
 	}
-	p.reports.end(&wire.Result{Run: a.GetRun(), Job: a.GetJob(), Attempt: a.GetAttempt(), Outcome: outcome, Message: why}, a.GetTicket())
+	p.reports.End(&wire.Result{Run: a.GetRun(), Job: a.GetJob(), Attempt: a.GetAttempt(), Outcome: outcome, Message: why}, a.GetTicket())
 }
 
 // begin lets the command of an attempt start, unless it is to end.
@@ -267,8 +267,11 @@ func (a *attempt) stopReason() *stopped {
 func (a *attempt) fail(outcome wire.Outcome, format string, args ...any) {
 	if a.result.GetOutcome() == wire.Outcome_OUTCOME_SUCCEEDED {
 		a.result.Outcome = outcome
-		a.result.Message = firstLine(fmt.Sprintf(format, args...))
+		a.result.Message = report.FirstLine(fmt.Sprintf(format, args...))
 	}
 }
 
 func (a *attempt) failed() bool { return a.result.GetOutcome() != wire.Outcome_OUTCOME_SUCCEEDED }
+
+// note adds a line for a person to the result.
+func (a *attempt) note(line string) { a.result.Notes = append(a.result.Notes, line) }

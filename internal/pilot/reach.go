@@ -7,8 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"net/url"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -256,52 +254,4 @@ func (n *nearest) Get(ctx context.Context, pfn, path string) (size int64, err er
 func (n *nearest) Stat(ctx context.Context, pfn string) (info storage.Info, err error) {
 	err = n.do(ctx, pfn, func(e storage.Element) error { info, err = e.Stat(ctx, pfn); return err })
 	return info, err
-}
-
-// openStorage finds the way to files, and to where attempts print.
-func (p *pilot) openStorage(ctx context.Context) error {
-	if p.cfg.Line == nil {
-		return checkStorage(p.places, p.cfg.Storage)
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, p.cfg.Lease, ErrLease)
-	defer cancel()
-	r, err := newReach(ctx, p.cfg.Line, p.places, p.storage, p.sched.Sleep)
-	if err != nil {
-		return err
-	}
-	// What is not shared has no path here, whatever there may be.
-	if !r.shared[storage.StateScheme+":"].Reads {
-		p.places.State = ""
-	}
-	if !r.shared[storage.FolderScheme+":"].Reads {
-		p.places.Folder = ""
-	}
-	if logs, _ := r.of("file:" + p.cfg.LogDir + "/"); !logs.Writes {
-		p.cfg.LogDir = filepath.Join(p.cfg.SandboxDir, p.cfg.Pilot, "logs")
-		p.sendsLogs = true
-	}
-	p.reach, p.storage = r, r
-	p.log.Info("storage", "shared", r.shared)
-	return nil
-}
-
-// sendLogs brings what an attempt has printed to the server, where the folder for
-// that is not shared.
-func (p *pilot) sendLogs(a *attempt) {
-	if !p.sendsLogs {
-		return
-	}
-	for _, stream := range []string{"out", "err", "log"} {
-		name := logName(a.GetAttempt(), stream)
-		path := filepath.Join(p.cfg.LogDir, name)
-		if _, err := os.Lstat(path); err != nil {
-			continue
-		}
-		ctx := served.WithTicket(p.jobs, served.LogPattern(a.GetAttempt()), a.GetLogTicket())
-		if err := p.storage.Put(ctx, path, served.LogScheme+":"+name); err != nil {
-			a.note(fmt.Sprintf("what it printed did not reach the server: %v", err))
-			continue
-		}
-		_ = os.Remove(path)
-	}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"fairway/internal/pilot/process"
+	"fairway/internal/pilot/report"
 	"fairway/internal/storage"
 	"fairway/internal/storage/elements"
 	"fairway/internal/wire"
@@ -49,7 +50,7 @@ type pilot struct {
 	proven    *proven
 	scratch   *scratch // nil where the pilot has none of its own
 	workspace *workspace
-	spool     *spool
+	spool     *report.Spool
 	tree      *process.Tree
 	base      *base
 	watchdog  *process.Watchdog
@@ -89,7 +90,7 @@ type pilot struct {
 	made  int
 
 	// The conversation with the TaskQueue: what is to be told, and when.
-	reports  reports
+	reports  report.Pending
 	exchange exchange
 
 	// How it ends. Each stays set: draining takes no more jobs, leaving starts none.
@@ -181,7 +182,7 @@ func (p *pilot) prepare(ctx context.Context) (err error) {
 	if err := p.openCache(); err != nil {
 		return err
 	}
-	p.spool = newSpool(p.cfg.SpoolDir, p.log)
+	p.spool = report.NewSpool(p.cfg.SpoolDir, p.log)
 	p.boxes = process.NewMemoryBoxes(p.cfg.Pilot)
 	p.watchdog = process.NewWatchdog(p.sched, p.cfg.useProcessors)
 	p.watch = newInputWatch(p.cfg.WatchInputs)
@@ -214,7 +215,7 @@ func (p *pilot) announce(ctx context.Context, reason error) {
 	defer cancel()
 	p.log.Error("environment check failed", "error", reason)
 	m := &wire.SyncRequest{Protocol: wire.Protocol, Pilot: p.cfg.Pilot, Seq: 1, Full: true, Leaving: true, Hello: p.describe()}
-	m.Hello.Error = firstLine(reason.Error())
+	m.Hello.Error = report.FirstLine(reason.Error())
 	if _, err := p.client.Sync(ctx, m); err != nil {
 		p.log.Error("the TaskQueue could not be told", "error", err)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"fairway/internal/beneath"
 	"fairway/internal/disk"
+	"fairway/internal/pilot/report"
 	"fairway/sched"
 )
 
@@ -173,7 +174,7 @@ func (s *scratch) remove(log *slog.Logger) error {
 	if err := all.Clear(scratchCache); err != nil {
 		return err
 	}
-	for _, empty := range []string{filepath.Join(scratchSandbox, SpoolFolder), filepath.Join(scratchSandbox, KeptFolder), scratchSandbox} {
+	for _, empty := range []string{filepath.Join(scratchSandbox, report.SpoolFolder), filepath.Join(scratchSandbox, KeptFolder), scratchSandbox} {
 		switch err := all.RemoveFolder(empty); {
 		case errors.Is(err, unix.ENOTEMPTY):
 			return nil // somebody still needs it

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/internal/pilot/report"
 	"fairway/internal/wire"
 	"fairway/sched"
 )
@@ -70,7 +71,7 @@ func TestTheLastPilotOnANodeRemovesTheScratchFolder(t *testing.T) {
 
 // What a person or another pilot still wants stays.
 func TestKeptSandboxesAndUntoldResultsStay(t *testing.T) {
-	for _, wanted := range []string{KeptFolder + "/7/out", SpoolFolder + "/0000000000000001.result"} {
+	for _, wanted := range []string{KeptFolder + "/7/out", report.SpoolFolder + "/0000000000000001.result"} {
 		folder := filepath.Join(t.TempDir(), "fairway-a")
 		s := claimed(t, folder)
 		put(t, filepath.Join(folder, scratchSandbox, wanted), "x")

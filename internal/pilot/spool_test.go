@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"fairway/internal/access"
+	"fairway/internal/pilot/report"
 	"fairway/internal/storage/served"
 	"fairway/internal/wire"
 )
@@ -32,12 +33,12 @@ func TestResultsOutliveTheirPilot(t *testing.T) {
 	if err := os.WriteFile(proceed, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	spooled := filepath.Join(q.folder, "sandbox", SpoolFolder, fmt.Sprintf("%016x.result", a.GetAttempt()))
+	spooled := filepath.Join(q.folder, "sandbox", report.SpoolFolder, fmt.Sprintf("%016x.result", a.GetAttempt()))
 	appears(t, spooled)
 	if info, err := os.Stat(spooled); err != nil || info.Mode() != 0o600 {
 		t.Error(info.Mode(), err)
 	}
-	if told := Spooled(filepath.Join(q.folder, "sandbox")); len(told) != 1 || told[0].GetRun() != a.GetRun() || told[0].GetJob() != a.GetJob() {
+	if told := report.Spooled(filepath.Join(q.folder, "sandbox")); len(told) != 1 || told[0].GetRun() != a.GetRun() || told[0].GetJob() != a.GetJob() {
 		t.Error("attempts with a result in the spool:", told)
 	}
 	first.Process.Kill()
@@ -74,7 +75,7 @@ func TestTheSpoolIsEmptyWhenAllIsTold(t *testing.T) {
 	if err := os.WriteFile(proceed, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	folder := filepath.Join(q.folder, "sandbox", SpoolFolder)
+	folder := filepath.Join(q.folder, "sandbox", report.SpoolFolder)
 	appears(t, filepath.Join(folder, fmt.Sprintf("%016x.result", a.GetAttempt())))
 	q.serve()
 	expect(t, q.result(a.GetAttempt()), wire.Outcome_OUTCOME_SUCCEEDED, "")
@@ -85,63 +86,22 @@ func TestTheSpoolIsEmptyWhenAllIsTold(t *testing.T) {
 	}
 }
 
-func TestASpoolWithOtherThings(t *testing.T) {
-	folder := t.TempDir()
-	s := newSpool(folder, slog.New(slog.DiscardHandler))
-	r := &wire.Report{Result: &wire.Result{Job: 1, Attempt: 2, Message: "m"}, Ticket: []byte("t")}
-	of := func(attempt uint64) *wire.Report { return &wire.Report{Result: &wire.Result{Attempt: attempt}} }
-	if !s.put([]*wire.Report{r, of(3)}) || s.put([]*wire.Report{of(4)}) {
-		t.Error("one writer, please")
-	}
-	s.told([]*wire.Report{of(3)})
-	s.write()
-	for name, text := range map[string]string{"0000000000000009.result": "\xff\xff", "notes": "of somebody", ".fairway-part": ""} {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for name, target := range map[string]string{"000000000000000a.result": "/etc/passwd", "000000000000000b.result": "."} {
-		if err := os.Symlink(target, filepath.Join(folder, name)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	renamed, err := proto.Marshal(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(folder, "000000000000000c.result"), renamed, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	found := newSpool(folder, slog.New(slog.DiscardHandler)).found()
-	if len(found) != 2 || !proto.Equal(found[0], r) || found[1].GetResult().GetAttempt() != 4 {
-		t.Error(found)
-	}
-	for name, stays := range map[string]bool{"notes": true, "0000000000000009.result": false, "000000000000000c.result": false, "0000000000000003.result": false} {
-		if _, err := os.Lstat(filepath.Join(folder, name)); (err == nil) != stays {
-			t.Error(name, err)
-		}
-	}
-	if none := newSpool(filepath.Join(folder, "no", "folder"), slog.New(slog.DiscardHandler)).found(); none != nil {
-		t.Error(none)
-	}
-}
-
 // More results than one message holds come in several, and in a whole state the
 // others count as running meanwhile.
 func TestManyResultsComeInSeveralMessages(t *testing.T) {
 	large := func(id uint64) *wire.Result {
-		return &wire.Result{Attempt: id, Outputs: []*wire.WrittenFile{{Lfn: strings.Repeat("x", maxReported/3)}}}
+		return &wire.Result{Attempt: id, Outputs: []*wire.WrittenFile{{Lfn: strings.Repeat("x", report.MaxReported/3)}}}
 	}
 	p := &pilot{known: map[uint64]*attempt{7: {Assignment: &wire.Assignment{Attempt: 7}}}}
 	for id := range uint64(6) {
-		p.reports.end(large(id+1), nil)
+		p.reports.End(large(id+1), nil)
 	}
-	p.reports.startOver()
+	p.reports.StartOver()
 	told := map[uint64]bool{}
 	for round := 0; len(told) < 6; round++ {
 		m := &wire.SyncRequest{}
 		p.fullState(m)
-		if proto.Size(m) > maxReported*3/2 || len(m.GetEnded()) == 0 {
+		if proto.Size(m) > report.MaxReported*3/2 || len(m.GetEnded()) == 0 {
 			t.Fatal(round, proto.Size(m), len(m.GetEnded()))
 		}
 		if all := len(m.GetEnded()) + len(m.GetStarted()) + len(told); all != 7 {
@@ -150,11 +110,8 @@ func TestManyResultsComeInSeveralMessages(t *testing.T) {
 		for _, r := range m.GetEnded() {
 			told[r.GetResult().GetAttempt()] = true
 		}
-		p.reports.acknowledge(m.GetSeq())
+		p.reports.Acknowledge(m.GetSeq())
 	}
-	many := &wire.Result{Outputs: make([]*wire.WrittenFile, access.MaxOutputs+1)}
-	makeSendable(many)
-	expect(t, many, wire.Outcome_OUTCOME_STAGE_OUT_FAILED, "pack them into fewer")
 }
 
 // far serves the TaskQueue over TLS too, and returns the connection file of a

@@ -12,6 +12,7 @@ import (
 	"fairway/internal/cache"
 	"fairway/internal/fault"
 	"fairway/internal/logical"
+	"fairway/internal/pilot/report"
 	"fairway/internal/storage"
 	"fairway/internal/storage/served"
 	"fairway/internal/wire"
@@ -319,10 +320,10 @@ func (in *stageIn) checkUnchanged() {
 		}
 		r := in.attempt.result
 		r.Outcome, r.Outputs = wire.Outcome_OUTCOME_INPUT_CHANGED, nil
-		r.Message = clip("the command wrote to its input " + i.LFN + " in place" + in.spoiled(i) + "; have it write to a copy")
+		r.Message = report.Clip("the command wrote to its input " + i.LFN + " in place" + in.spoiled(i) + "; have it write to a copy")
 		if i.madeByJob() && !in.attempt.GetPrivate() {
 			r.Outcome = wire.Outcome_OUTCOME_INPUT_LOST
-			r.Message = clip("this command, or another one that reads it, wrote to its input " + i.LFN + " in place" + in.spoiled(i))
+			r.Message = report.Clip("this command, or another one that reads it, wrote to its input " + i.LFN + " in place" + in.spoiled(i))
 			if in.spoiled(i) != "" {
 				r.Lost = append(r.Lost, in.lost(i, "was written to by a job that reads it"))
 			}

@@ -15,6 +15,7 @@ import (
 	"fairway/internal/disk"
 	"fairway/internal/fault"
 	"fairway/internal/logical"
+	"fairway/internal/pilot/report"
 	"fairway/internal/quantity"
 	"fairway/internal/storage"
 	"fairway/internal/storage/served"
@@ -79,7 +80,7 @@ func (a *attempt) noteNothing() {
 	if a.result.GetUsage().GetBytesWritten() > 0 || len(a.result.GetOutputs()) == 0 {
 		return
 	}
-	if said := lastLine(legible(a.slot.err.Tail())); said != "" {
+	if said := report.LastLine(report.Legible(a.slot.err.Tail())); said != "" {
 		a.note("it wrote nothing into " + a.result.Outputs[0].GetLfn() + " and said: " + said)
 	}
 }

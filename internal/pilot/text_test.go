@@ -4,9 +4,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"unicode/utf8"
-
-	"google.golang.org/protobuf/proto"
 
 	"fairway/internal/wire"
 )
@@ -29,40 +26,5 @@ func TestConfigOfAFolderInAnotherEncodingIsRefused(t *testing.T) {
 	c := Config{SandboxDir: "/home/caf\xe9/.fairway/sandbox"}
 	if _, err := c.Encode(); err == nil || !strings.Contains(err.Error(), `caf\xe9`) {
 		t.Error(err)
-	}
-}
-
-// FuzzSendable shows that any text may get into a result.
-func FuzzSendable(f *testing.F) {
-	f.Add("caf\xe9\x1b[31m", "note", "lfn", "/pfn")
-	f.Add(strings.Repeat("\xff", 2*maxMessage), strings.Repeat("é", maxMessage), "l\xff", "p")
-	f.Fuzz(func(t *testing.T, message, note, lfn, pfn string) {
-		r := &wire.Result{Message: message, Outputs: []*wire.WrittenFile{{Lfn: lfn, Pfn: pfn}}}
-		for range maxNotes + 5 {
-			r.Notes = append(r.Notes, note)
-		}
-		makeSendable(r)
-		if _, err := proto.Marshal(r); err != nil {
-			t.Error(err)
-		}
-		if len(r.GetNotes()) > maxNotes {
-			t.Error(len(r.GetNotes()), "notes")
-		}
-		for _, text := range append(r.GetNotes(), r.GetMessage()) {
-			if len(text) > maxMessage+len("...") {
-				t.Errorf("%d bytes", len(text))
-			}
-		}
-		if utf8.ValidString(message) && len(message) <= maxMessage && utf8.ValidString(lfn+pfn) && r.GetMessage() != message {
-			t.Errorf("%q became %q", message, r.GetMessage())
-		}
-	})
-}
-
-func TestLegible(t *testing.T) {
-	for text, want := range map[string]string{"": "", "é": "é", "caf\xe9.csv": `caf\xe9.csv`, "\xff\xfe": `\xff\xfe`, "\xed\xa0\x80": `\xed\xa0\x80`, "�": "�"} {
-		if got := legible(text); got != want {
-			t.Errorf("%q: %q", text, got)
-		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"fairway/internal/disk"
+	"fairway/internal/pilot/report"
 	"fairway/internal/wire"
 )
 
@@ -86,7 +87,7 @@ func (p *pilot) lost(i *input, why string) *wire.LostFile {
 	if i.pfn != "" {
 		name = p.places.Shown(i.pfn)
 	}
-	return &wire.LostFile{File: refToWire(i.Ref), Pfn: i.pfn, Why: clip(name + " " + why)}
+	return &wire.LostFile{File: refToWire(i.Ref), Pfn: i.pfn, Why: report.Clip(name + " " + why)}
 }
 
 // madeByJob says that the input is an output of a job, whose size and checksum are

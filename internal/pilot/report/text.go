@@ -1,4 +1,4 @@
-package pilot
+package report
 
 import (
 	"fmt"
@@ -18,20 +18,21 @@ const (
 	maxNotes   = 20
 )
 
-// lastLine is what a person is told of a longer text.
-func lastLine(text string) string {
+// LastLine is what a person is told of what a program printed.
+func LastLine(text string) string {
 	text = strings.TrimRight(text, " \n\r\t")
-	return clip(text[strings.LastIndexByte(text, '\n')+1:])
+	return Clip(text[strings.LastIndexByte(text, '\n')+1:])
 }
 
-func firstLine(text string) string {
+// FirstLine is what a person is told of an error.
+func FirstLine(text string) string {
 	line, _, _ := strings.Cut(strings.TrimLeft(text, " \n\r\t"), "\n")
-	return clip(line)
+	return Clip(line)
 }
 
-// clip makes a line one that can be sent: valid UTF-8, and not too long.
-func clip(line string) string {
-	line = legible(line)
+// Clip makes a line one that can be sent: valid UTF-8, and not too long.
+func Clip(line string) string {
+	line = Legible(line)
 	if len(line) <= maxMessage {
 		return line
 	}
@@ -42,9 +43,9 @@ func clip(line string) string {
 	return line[:end] + "..."
 }
 
-// legible shows the bytes that are not UTF-8, such as those of a name in another
+// Legible shows the bytes that are not UTF-8, such as those of a name in another
 // encoding, by their numbers.
-func legible(text string) string {
+func Legible(text string) string {
 	if utf8.ValidString(text) {
 		return text
 	}
@@ -61,24 +62,21 @@ func legible(text string) string {
 	return b.String()
 }
 
-// note adds a line for a person to the result.
-func (a *attempt) note(line string) { a.result.Notes = append(a.result.Notes, line) }
-
 // makeSendable sees to it that the TaskQueue can read a result, whatever texts of
 // programs and files have got into it: a message with one text that is not UTF-8
 // is refused as a whole, and so would every later one be that carries it.
 func makeSendable(r *wire.Result) {
-	r.Message = clip(r.GetMessage())
+	r.Message = Clip(r.GetMessage())
 	if more := len(r.GetNotes()) - maxNotes; more > 0 {
 		r.Notes = append(r.Notes[:maxNotes-1], fmt.Sprintf("%d more notes are left out", more+1))
 	}
 	for i, note := range r.GetNotes() {
-		r.Notes[i] = clip(note)
+		r.Notes[i] = Clip(note)
 	}
 	for _, l := range r.GetLost() {
-		l.Why = clip(l.GetWhy())
+		l.Why = Clip(l.GetWhy())
 	}
-	if len(r.GetOutputs()) > access.MaxOutputs || proto.Size(r) > maxReported {
+	if len(r.GetOutputs()) > access.MaxOutputs || proto.Size(r) > MaxReported {
 		r.Message = fmt.Sprintf("it wrote %d files, more than can be told of one attempt; pack them into fewer", len(r.GetOutputs()))
 		r.Outcome, r.Outputs = wire.Outcome_OUTCOME_STAGE_OUT_FAILED, nil
 		return
@@ -86,7 +84,7 @@ func makeSendable(r *wire.Result) {
 	for _, o := range r.GetOutputs() {
 		if !utf8.ValidString(o.GetLfn()) || !utf8.ValidString(o.GetPfn()) {
 			r.Outcome, r.Outputs = wire.Outcome_OUTCOME_STAGE_OUT_FAILED, nil
-			r.Message = clip(fmt.Sprintf("the name %q is not UTF-8, so it cannot be recorded", o.GetPfn()))
+			r.Message = Clip(fmt.Sprintf("the name %q is not UTF-8, so it cannot be recorded", o.GetPfn()))
 			return
 		}
 	}

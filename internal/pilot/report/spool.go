@@ -1,4 +1,4 @@
-package pilot
+package report
 
 import (
 	"errors"
@@ -27,11 +27,11 @@ const MaxSpooled = 10_000
 
 const spoolEnding = ".result"
 
-// spool keeps results on disk while the TaskQueue does not answer: a pilot that
+// Spool keeps results on disk while the TaskQueue does not answer: a pilot that
 // ends meanwhile has not computed in vain. Any pilot that finds one tells it,
 // and several may: the TaskQueue takes a result once. A result is there complete
 // or not at all, for its user only.
-type spool struct {
+type Spool struct {
 	folder string
 	log    *slog.Logger
 
@@ -56,17 +56,18 @@ func Spooled(sandboxDir string) (attempts []*wire.AttemptRef) {
 	return attempts
 }
 
-func newSpool(folder string, log *slog.Logger) *spool {
-	return &spool{folder: folder, log: log, kept: map[uint64]*wire.Report{}, written: map[uint64]bool{}}
+// NewSpool returns the spool in a folder, which need not be there.
+func NewSpool(folder string, log *slog.Logger) *Spool {
+	return &Spool{folder: folder, log: log, kept: map[uint64]*wire.Report{}, written: map[uint64]bool{}}
 }
 
-func (s *spool) path(attempt uint64) string {
+func (s *Spool) path(attempt uint64) string {
 	return filepath.Join(s.folder, fmt.Sprintf("%016x%s", attempt, spoolEnding))
 }
 
-// found reads the results that pilots have left. What cannot be read is left
+// Found reads the results that pilots have left. What cannot be read is left
 // alone, and what is no result is removed.
-func (s *spool) found() (results []*wire.Report) {
+func (s *Spool) Found() (results []*wire.Report) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	entries, err := os.ReadDir(s.folder)
@@ -108,8 +109,8 @@ func readSpooled(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() || info.Size() > maxReported {
-		return nil, fmt.Errorf("%s is no file of at most %d bytes", path, maxReported)
+	if !info.Mode().IsRegular() || info.Size() > MaxReported {
+		return nil, fmt.Errorf("%s is no file of at most %d bytes", path, MaxReported)
 	}
 	text := make([]byte, info.Size())
 	n, err := file.ReadAt(text, 0)
@@ -119,9 +120,9 @@ func readSpooled(path string) ([]byte, error) {
 	return text[:n], err
 }
 
-// put has results kept. It reports whether the caller is to call write, which
+// Put has results kept. It reports whether the caller is to call write, which
 // takes time.
-func (s *spool) put(results []*wire.Report) bool {
+func (s *Spool) Put(results []*wire.Report) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range results {
@@ -136,8 +137,8 @@ func (s *spool) put(results []*wire.Report) bool {
 	return true
 }
 
-// write brings to disk what was put, until nothing is left.
-func (s *spool) write() {
+// Write brings to disk what was put, until nothing is left.
+func (s *Spool) Write() {
 	for r := s.next(); r != nil; r = s.next() {
 		err := s.store(r)
 		if err != nil {
@@ -154,7 +155,7 @@ func (s *spool) write() {
 }
 
 // next is a result to write, nil if there is none.
-func (s *spool) next() *wire.Report {
+func (s *Spool) next() *wire.Report {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for id, r := range s.kept {
@@ -166,7 +167,7 @@ func (s *spool) next() *wire.Report {
 	return nil
 }
 
-func (s *spool) store(r *wire.Report) error {
+func (s *Spool) store(r *wire.Report) error {
 	text, err := proto.Marshal(r)
 	if err != nil {
 		return err
@@ -191,8 +192,8 @@ func (s *spool) store(r *wire.Report) error {
 	return disk.Sync(s.folder)
 }
 
-// told forgets results that are recorded.
-func (s *spool) told(results []*wire.Report) {
+// Told forgets results that are recorded.
+func (s *Spool) Told(results []*wire.Report) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.kept) == 0 {
@@ -207,21 +208,5 @@ func (s *spool) told(results []*wire.Report) {
 		}
 		delete(s.kept, id)
 		delete(s.written, id)
-	}
-}
-
-// spoolUntold keeps what the TaskQueue should know and does not. What was only
-// ended or lost, it finds out without. The caller holds the pilot's mutex.
-func (p *pilot) spoolUntold() {
-	var results []*wire.Report
-	for _, t := range p.reports.ended {
-		switch t.value.GetResult().GetOutcome() {
-		case wire.Outcome_OUTCOME_ENDED, wire.Outcome_OUTCOME_LOST:
-		default:
-			results = append(results, t.value)
-		}
-	}
-	if p.spool.put(results) {
-		p.workers.Go(p.spool.write)
 	}
 }
