@@ -15,6 +15,7 @@ import (
 type planObject struct {
 	Begins  string       `json:"begins"`
 	Reasons []string     `json:"reasons"`
+	Notes   []string     `json:"notes"`
 	Jobs    []plannedJob `json:"jobs"`
 	Run     int          `json:"run"`     // jobs that would be executed
 	Reuse   int          `json:"reuse"`   // jobs that would not
@@ -42,7 +43,7 @@ func (c *console) dryRun(ctx context.Context, o *runOptions) error {
 	if err != nil {
 		return opened(err)
 	}
-	p := planObject{Begins: plan.Begins, Reasons: append([]string{}, plan.Reasons...), Jobs: []plannedJob{}, Removes: append([]string{}, plan.Removes...), More: plan.More}
+	p := planObject{Begins: plan.Begins, Reasons: append([]string{}, plan.Reasons...), Notes: append([]string{}, plan.Notes...), Jobs: []plannedJob{}, Removes: append([]string{}, plan.Removes...), More: plan.More}
 	for _, job := range plan.Jobs {
 		p.Jobs = append(p.Jobs, plannedJob(job))
 		if job.Runs {
@@ -73,6 +74,9 @@ func (c *console) printPlan(workflow, place string, p *planObject) {
 	fmt.Fprintf(c.out, "%s %s\n", s.paint(bold, workflow), beginText[p.Begins])
 	if len(p.Reasons) > 0 {
 		fmt.Fprintf(c.out, "  because %s\n", strings.Join(p.Reasons, "; "))
+	}
+	for _, note := range p.Notes {
+		fmt.Fprintf(c.out, "  note: %s\n", note)
 	}
 	var rows [][]cell
 	for _, job := range p.Jobs {

@@ -109,8 +109,6 @@ func atRest(steps []dispatch.StepTotals) bool {
 	})
 }
 
-// UnusedResultLimit bounds the results of earlier runs that a run has not used
-// and that are kept when it did not succeed, for a later one. Beyond it the
 // leavingTime is how long a server tries to say that it publishes no more. Where it
 // could not, the next one takes over from it as from one that was killed.
 const leavingTime = 30 * time.Second
@@ -123,6 +121,8 @@ func (s *Server) leaveResults() {
 	}
 }
 
+// UnusedResultLimit bounds the results of earlier runs that a run has not used
+// and that are kept when it did not succeed, for a later one. Beyond it the
 // oldest are removed, with their files.
 const UnusedResultLimit = 100_000
 

@@ -33,6 +33,7 @@ type Plan struct {
 	// "again" (something changed), or "done" (nothing is left to do).
 	Begins  string
 	Reasons []string // of "again", one line each
+	Notes   []string // what becomes of results made from files that have gone
 	Jobs    []PlannedJob
 	// Removes are the results of earlier runs that would be removed when the run
 	// has succeeded, unless a job that is still to be made makes them.
@@ -156,11 +157,11 @@ func (o *opened) rehearse(ctx context.Context, config *Config, find *feed.Finder
 
 // keepsResults reports whether nothing is removed, since inputs have gone.
 func (o *opened) keepsResults() bool {
-	return o.gone || o.run != nil && o.run.InputsGone && (o.decision == runOn || o.decision == runDone || o.run.State != state.Succeeded)
+	return len(o.gone) > 0 || o.run != nil && o.run.InputsGone && (o.decision == runOn || o.decision == runDone || o.run.State != state.Succeeded)
 }
 
 func (o *opened) plan(c *state.Cores) *Plan {
-	p := &Plan{Begins: beginnings[o.decision], Reasons: o.reasons, More: !c.Tally.Finished}
+	p := &Plan{Begins: beginnings[o.decision], Reasons: o.reasons, Notes: o.losses(), More: !c.Tally.Finished}
 	outlook := outlook{c.Dispatch, c.Dispatch.Foresee()}
 	for job := range c.Dispatch.Jobs(c.Run, 0) {
 		detail, _ := c.Dispatch.Detail(job.ID)

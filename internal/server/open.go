@@ -46,13 +46,16 @@ type opened struct {
 	// elsewhere are inputs, by name, that hold what they held in the last run, but
 	// in another file: copied, or touched.
 	elsewhere map[string][]flow.InputFile
-	gone      bool // files of open inputs, so what was made from them cannot be made again
+	listed    map[string]*feed.Listed // what the lists of inputs have now, by name of the input
+	// gone are LFNs of open inputs, by name, that the last run had and that are there no
+	// more: files, or lines of lists. What was made from them cannot be made again.
+	gone map[string][]string
 }
 
 // openRecords looks at what was run before in a folder, and at the inputs as
 // they are now.
 func openRecords(ctx context.Context, config *Config, s store.Store, find *feed.Finder) (*opened, error) {
-	o := &opened{now: map[string][]flow.InputFile{}, elsewhere: map[string][]flow.InputFile{}}
+	o := &opened{now: map[string][]flow.InputFile{}, elsewhere: map[string][]flow.InputFile{}, listed: map[string]*feed.Listed{}, gone: map[string][]string{}}
 	fresh, err := flow.New(config.Workflow, config.Parameters)
 	if err != nil {
 		return nil, err
@@ -85,21 +88,22 @@ func openRecords(ctx context.Context, config *Config, s store.Store, find *feed.
 		return o, nil
 	}
 	o.store = s
-	if o.run != nil && o.run.State == state.Succeeded {
+	if o.run != nil {
 		o.findArrivals(ctx, find)
 	}
 	o.decide(ctx, find)
 	return o, nil
 }
 
-// findArrivals finds what came to open inputs since they were closed. One that
-// cannot be looked at any more counts as unchanged.
+// findArrivals finds what came to open inputs since a run that has succeeded closed
+// them, and what lists have lost. One that cannot be looked at any more counts as
+// unchanged.
 func (o *opened) findArrivals(ctx context.Context, find *feed.Finder) {
 	for _, in := range o.flow.Inputs() {
 		switch {
 		case in.URLList != "":
-			o.readClosedList(ctx, find, in)
-		case in.Watch:
+			o.readList(ctx, find, in)
+		case in.Watch && o.run.State == state.Succeeded:
 			o.now[in.Name], _, _ = find.Find(ctx, in, o.fed(in))
 		}
 	}
@@ -119,11 +123,22 @@ func (o *opened) fed(in *flow.DeclaredInput) feed.Known {
 	}
 }
 
-// readClosedList reads a URL list that was closed. A new line that is wrong is a
-// reason to run, so that it is told.
-func (o *opened) readClosedList(ctx context.Context, find *feed.Finder, in *flow.DeclaredInput) {
-	found, err := find.List(ctx, in, true, nil)
+// readList reads a URL list. If it was closed, a new line that is wrong is a reason to
+// run, so that it is told. The lines of one that is open are still to be fed.
+func (o *opened) readList(ctx context.Context, find *feed.Finder, in *flow.DeclaredInput) {
+	var known feed.Known
+	if o.run.State != state.Succeeded {
+		known = func(string) (string, bool) { return "", true } // so nothing is looked at but the list
+	}
+	found, err := find.List(ctx, in, true, known)
+	if errors.Is(err, fs.ErrNotExist) {
+		found, err = new(feed.Listed), nil
+	}
 	if err != nil {
+		return
+	}
+	o.listed[in.Name] = found
+	if known != nil {
 		return
 	}
 	o.now[in.Name] = found.Files
@@ -208,16 +223,21 @@ func (o *opened) found(find *feed.Finder, in *flow.DeclaredInput, r *state.Input
 }
 
 // changesOfOpen looks at those files that were fed before and are left to be
-// compared. What cannot be reached now counts as it was.
+// compared. What has gone is noted, and what cannot be reached now counts as it was.
 func (o *opened) changesOfOpen(ctx context.Context, find *feed.Finder, in *flow.DeclaredInput, left map[string]state.Input) []string {
 	var reasons []string
 	for _, r := range o.inputs {
 		if _, still := left[r.LFN]; r.Input != in.Name || !still {
 			continue
 		}
+		if list := o.listed[in.Name]; list != nil && !list.Has(r.LFN) {
+			o.gone[in.Name] = append(o.gone[in.Name], r.LFN)
+			continue
+		}
 		file, err := find.Current(ctx, in, r)
-		o.gone = o.gone || errors.Is(err, fs.ErrNotExist)
 		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			o.gone[in.Name] = append(o.gone[in.Name], r.LFN)
 		case err != nil || file == nil:
 		case file.Identity != r.Identity:
 			reasons = append(reasons, fmt.Sprintf("%s changed", r.LFN))
@@ -226,6 +246,25 @@ func (o *opened) changesOfOpen(ctx context.Context, find *feed.Finder, in *flow.
 		}
 	}
 	return reasons
+}
+
+// losses tell what becomes of what was made from files that have gone.
+func (o *opened) losses() (notes []string) {
+	for _, in := range o.flow.Inputs() {
+		gone, them := o.gone[in.Name], "them"
+		switch len(gone) {
+		case 0:
+			continue
+		case 1:
+			them = "it"
+		}
+		then := fmt.Sprintf("what was made from %s stays as it is; a run that begins again, as with --force STEP, does without %s", them, them)
+		if o.decision == runChanged {
+			then = fmt.Sprintf("this run does without %s; results of earlier runs stay", them)
+		}
+		notes = append(notes, fmt.Sprintf("the input %s no longer has %s: %s", in.Name, publish.ShortList(gone), then))
+	}
+	return notes
 }
 
 // runID is the number of the run that is to begin or go on.
@@ -258,7 +297,7 @@ func (o *opened) begin(ctx context.Context, config *Config, logs state.Logs) err
 	}
 	id := o.runID()
 	if o.decision == runNew || o.decision == runChanged {
-		gone := o.gone || o.run != nil && o.run.State != state.Succeeded && o.run.InputsGone
+		gone := len(o.gone) > 0 || o.run != nil && o.run.State != state.Succeeded && o.run.InputsGone
 		o.run = &state.Run{ID: id, Form: state.Form, Started: time.Now(), Parameters: config.Parameters, InputsGone: gone}
 		o.inputs = nil
 	}

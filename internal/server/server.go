@@ -157,6 +157,9 @@ func (s *Server) assemble() {
 		LeaveTime: s.config.LeaveTime, CommitDelay: s.config.CommitDelay,
 		Tape: s.tape, Sched: s.sched, Log: s.log,
 	})
+	for _, note := range s.opened.losses() {
+		s.loop.Ending.Note(note)
+	}
 	s.endpoint = listen.NewEndpoint(s.listener, s.handler(), s.log)
 	if s.far.listener != nil {
 		s.far.endpoint = listen.NewEndpoint(s.far.listener, s.farHandler(), s.log)

@@ -28,8 +28,12 @@ type wrongLine struct {
 type Listed struct {
 	Files []flow.InputFile
 	Wrong []wrongLine
-	begun bool // its last line has no end yet, and was left out
+	lines map[string]int // by LFN
+	begun bool           // its last line has no end yet, and was left out
 }
+
+// Has reports whether a line has this name, also if the line is wrong.
+func (l *Listed) Has(lfn string) bool { return l.lines[lfn] > 0 }
 
 // Err tells of the wrong lines: of more than one, since others may be wrong for the
 // same reason.
@@ -53,8 +57,7 @@ type listReader struct {
 	find  *Finder
 	in    *flow.DeclaredInput
 	rules *catalog.Catalog
-	known Known          // files that were fed need no second look
-	lines map[string]int // by LFN
+	known Known // files that were fed need no second look
 	found Listed
 }
 
@@ -78,7 +81,7 @@ func (f *Finder) List(ctx context.Context, in *flow.DeclaredInput, complete bool
 	if err != nil {
 		return nil, err
 	}
-	r := &listReader{find: f, in: in, rules: rules, known: known, lines: map[string]int{}}
+	r := &listReader{find: f, in: in, rules: rules, known: known, found: Listed{lines: map[string]int{}}}
 	lines := bufio.NewReader(list)
 	for number := 1; ; number++ {
 		line, err := lines.ReadString('\n')
@@ -119,10 +122,10 @@ func (r *listReader) file(ctx context.Context, line string, number int) (lfn str
 	if !fits {
 		return "", nil, fmt.Errorf("%s does not fit the pattern of the input", line)
 	}
-	if before := r.lines[lfn]; before > 0 {
+	if before := r.found.lines[lfn]; before > 0 {
 		return lfn, nil, fmt.Errorf("%s would be called %s, as the file of line %d: tell them apart by placeholders in `as`", line, lfn, before)
 	}
-	r.lines[lfn] = number
+	r.found.lines[lfn] = number
 	if _, fed := r.known.pfn(lfn); fed {
 		return lfn, nil, nil
 	}

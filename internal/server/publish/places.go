@@ -49,7 +49,7 @@ func (f *Files) tidyElsewhere(c *state.Cores, keep bool) error {
 				return err
 			}
 		}
-		f.note(fmt.Sprintf("kept at %s, though this run does not make them: %s", f.Place(), shortList(names)))
+		f.note(fmt.Sprintf("kept at %s, though this run does not make them: %s", f.Place(), ShortList(names)))
 		return nil
 	}
 	var removed []string
@@ -67,7 +67,7 @@ func (f *Files) tidyElsewhere(c *state.Cores, keep bool) error {
 		}
 	}
 	if len(removed) > 0 {
-		f.note(fmt.Sprintf("removed from %s, since this run does not make them: %s; with --keep-results they stay", f.Place(), shortList(removed)))
+		f.note(fmt.Sprintf("removed from %s, since this run does not make them: %s; with --keep-results they stay", f.Place(), ShortList(removed)))
 	}
 	return errors.Join(failures...)
 }

@@ -102,7 +102,7 @@ func (f *Files) unpublish(names []string) error {
 		records = append(records, f.results.forget(lfn))
 	}
 	if len(removed) > 0 {
-		f.note(fmt.Sprintf("removed from %s/, since this run does not make them: %s; with --keep-results they stay", folder.ResultsFolder, shortList(removed)))
+		f.note(fmt.Sprintf("removed from %s/, since this run does not make them: %s; with --keep-results they stay", folder.ResultsFolder, ShortList(removed)))
 	}
 	return errors.Join(append(failures, f.store.Apply(context.Background(), records))...)
 }
@@ -121,7 +121,7 @@ func (f *Files) retain(names []string) error {
 		records = append(records, record)
 	}
 	if len(names) > 0 {
-		f.note(fmt.Sprintf("kept in %s/, though this run does not make them: %s", folder.ResultsFolder, shortList(names)))
+		f.note(fmt.Sprintf("kept in %s/, though this run does not make them: %s", folder.ResultsFolder, ShortList(names)))
 	}
 	return f.store.Apply(context.Background(), records)
 }
@@ -129,9 +129,7 @@ func (f *Files) retain(names []string) error {
 // Tidy removes results of earlier runs that a run which has succeeded does not make,
 // or has them kept for good. A person's own files stay.
 func (f *Files) Tidy(c *state.Cores, keep bool) error {
-	if f.InputsGone {
-		return nil
-	}
+	keep = keep || f.InputsGone
 	if f.elsewhere != nil {
 		return f.tidyElsewhere(c, keep)
 	}
@@ -145,7 +143,8 @@ func (f *Files) Tidy(c *state.Cores, keep bool) error {
 // namesListed bounds the names in one sentence.
 const namesListed = 4
 
-func shortList(names []string) string {
+// ShortList has the first names for a sentence, and how many more there are.
+func ShortList(names []string) string {
 	if more := len(names) - namesListed; more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:namesListed], ", "), more)
 	}
