@@ -36,7 +36,7 @@ func TestPatternsOfURLs(t *testing.T) {
 	})
 	t.Run("XRootD", func(t *testing.T) {
 		address, _, _ := storagetest.XRootD(t)
-		patterns(t, xrootd.Element{}, "root", "root://"+address+"//store/d/")
+		patterns(t, new(xrootd.Element), "root", "root://"+address+"//store/d/")
 	})
 }
 

@@ -18,7 +18,7 @@ func ofNetworks() map[storage.Element][]string {
 	return map[storage.Element][]string{
 		web.New(web.CredentialsOfUser()):         {"http", "https", "dav", "davs"},
 		s3.New(sync.OnceValues(s3.ConfigOfUser)): {"s3"},
-		xrootd.Element{}:                         {"root", "roots", "xroot", "xroots"},
+		new(xrootd.Element):                      {"root", "roots", "xroot", "xroots"},
 	}
 }
 

@@ -154,12 +154,18 @@ http { access_log off; root %[2]s/root; client_body_temp_path %[2]s/tmp; client_
 
 // XRootD starts an XRootD server and returns host and port of both its protocols,
 // and the folder that is /store there.
-func XRootD(t Host) (root, http, store string) { return xrootd(t, short(t)) }
+func XRootD(t Host) (root, http, store string) { return xrootd(t, short(t), "") }
+
+// ClosedXRootD is XRootD for those who say which user they are.
+func ClosedXRootD(t Host) (root string) {
+	root, _, _ = xrootd(t, short(t), "xrootd.seclib libXrdSec.so\nsec.protocol unix\nsec.protbind * only unix\n")
+	return root
+}
 
 // FullXRootD is XRootD on a disk of 2 MiB.
-func FullXRootD(t Host) (root, http, store string) { return xrootd(t, tiny(t)) }
+func FullXRootD(t Host) (root, http, store string) { return xrootd(t, tiny(t), "") }
 
-func xrootd(t Host, export string) (root, http, store string) {
+func xrootd(t Host, export, more string) (root, http, store string) {
 	xrootd := program(t, "xrootd", "apt install xrootd-server")
 	program(t, "xrdcp", "apt install xrootd-client")
 	folder, port, web := short(t), freePort(t), freePort(t)
@@ -174,7 +180,7 @@ xrd.network nodnr
 xrootd.chksum max 2 adler32 crc32 md5
 xrd.protocol XrdHttp:%[3]d libXrdHttp.so
 http.selfhttps2http no
-`, folder, port, web, export)
+%[5]s`, folder, port, web, export, more)
 	if err := os.WriteFile(folder+"/cfg", []byte(config), 0o666); err != nil {
 		t.Fatal(err)
 	}

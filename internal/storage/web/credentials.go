@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"fairway/internal/storage"
 )
 
 // Credentials are where tokens and certificates are found. They are looked up
@@ -67,7 +69,7 @@ func readToken(path string) (string, error) {
 func (c Credentials) describe(u *url.URL) string {
 	var given []string
 	switch {
-	case c.token != nil && u.Scheme != "https" && !onThisMachine(u.Hostname()):
+	case c.token != nil && u.Scheme != "https" && !storage.OnThisMachine(u.Hostname()):
 		given = append(given, "the bearer token is not sent without encryption: use https")
 	case c.token != nil:
 		given = append(given, "with the bearer token of BEARER_TOKEN or BEARER_TOKEN_FILE, which may have expired")

@@ -37,12 +37,12 @@ func TestRedirectionsThatLeadAstray(t *testing.T) {
 	} {
 		via, _ := http.NewRequest(http.MethodGet, from, nil)
 		next, _ := http.NewRequest(http.MethodGet, to, nil)
-		if err := checkRedirect(next, []*http.Request{via}); !errors.Is(err, errRedirect) {
+		if err := checkRedirect(next, []*http.Request{via}); !errors.Is(err, storage.ErrRedirect) {
 			t.Errorf("%s to %s: %v", from, to, err)
 		}
 	}
 	for _, address := range []string{"127.0.0.1:80", "[::1]:80", "169.254.169.254:80", "0.0.0.0:80"} {
-		if err := refuseNear("tcp", address, nil); !errors.Is(err, errRedirect) {
+		if err := storage.RefuseNear("tcp", address, nil); !errors.Is(err, storage.ErrRedirect) {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
@@ -51,7 +51,7 @@ func TestRedirectionsThatLeadAstray(t *testing.T) {
 	})
 	e := New(Credentials{})
 	defer e.Close()
-	if _, err := e.Get(t.Context(), astray, t.TempDir()+"/x"); !errors.Is(err, errRedirect) {
+	if _, err := e.Get(t.Context(), astray, t.TempDir()+"/x"); !errors.Is(err, storage.ErrRedirect) {
 		t.Error(err)
 	}
 }

@@ -2,25 +2,23 @@ package web
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"syscall"
+
+	"fairway/internal/storage"
 )
 
 // maxRedirects bounds how often one request is redirected.
 const maxRedirects = 10
-
-// errRedirect says where a redirection may not lead.
-var errRedirect = errors.New("the server redirects to where it may not")
 
 // transports are how servers are reached: those that a user has named, and those
 // to which another server has redirected.
 type transports struct{ named, redirected *http.Transport }
 
 func newTransports(credentials Credentials) *transports {
-	return &transports{newTransport(credentials, nil), newTransport(credentials, refuseNear)}
+	return &transports{newTransport(credentials, nil), newTransport(credentials, storage.RefuseNear)}
 }
 
 func newTransport(credentials Credentials, control func(network, address string, c syscall.RawConn) error) *http.Transport {
@@ -38,7 +36,7 @@ func newTransport(credentials Credentials, control func(network, address string,
 // RoundTrip is part of http.RoundTripper.
 func (t *transports) RoundTrip(r *http.Request) (*http.Response, error) {
 	through := t.named
-	if r.Response != nil && !onThisMachine(first(r).URL.Hostname()) {
+	if r.Response != nil && !storage.OnThisMachine(first(r).URL.Hostname()) {
 		if proxy, err := http.ProxyFromEnvironment(r); proxy == nil && err == nil {
 			through = t.redirected
 		}
@@ -75,30 +73,17 @@ func withPatience(ctx context.Context) context.Context {
 
 func patient(ctx context.Context) bool { return ctx.Value(patience{}) != nil }
 
-// refuseNear refuses a connection to this machine, or to one that only this
-// network segment reaches, by the address that was found for the name.
-func refuseNear(_, address string, _ syscall.RawConn) error {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return err
-	}
-	if ip := net.ParseIP(host); ip == nil || ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsUnspecified() {
-		return fmt.Errorf("%w: to %s", errRedirect, host)
-	}
-	return nil
-}
-
 func checkRedirect(r *http.Request, via []*http.Request) error {
 	origin := via[0].URL
 	switch scheme := r.URL.Scheme; {
 	case len(via) >= maxRedirects:
-		return fmt.Errorf("%w: more than %d times", errRedirect, maxRedirects)
+		return fmt.Errorf("%w: more than %d times", storage.ErrRedirect, maxRedirects)
 	case scheme != "http" && scheme != "https":
-		return fmt.Errorf("%w: to the scheme %q", errRedirect, scheme)
+		return fmt.Errorf("%w: to the scheme %q", storage.ErrRedirect, scheme)
 	case scheme == "http" && origin.Scheme == "https":
-		return fmt.Errorf("%w: from https to http", errRedirect)
-	case onThisMachine(r.URL.Hostname()) && !onThisMachine(origin.Hostname()):
-		return fmt.Errorf("%w: to %s", errRedirect, r.URL.Hostname())
+		return fmt.Errorf("%w: from https to http", storage.ErrRedirect)
+	case storage.OnThisMachine(r.URL.Hostname()) && !storage.OnThisMachine(origin.Hostname()):
+		return fmt.Errorf("%w: to %s", storage.ErrRedirect, r.URL.Hostname())
 	}
 	return nil
 }

@@ -24,7 +24,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -198,12 +197,7 @@ func (e *Element) setPrivate(host string) {
 }
 
 func (e *Element) mayHaveToken(u *url.URL) bool {
-	return e.credentials.token != nil && (u.Scheme == "https" || onThisMachine(u.Hostname()))
-}
-
-func onThisMachine(host string) bool {
-	ip := net.ParseIP(host)
-	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
+	return e.credentials.token != nil && (u.Scheme == "https" || storage.OnThisMachine(u.Hostname()))
 }
 
 // open begins to read a file.

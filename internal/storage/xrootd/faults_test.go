@@ -20,12 +20,18 @@ import (
 func atOnce(context.Context, time.Duration) error { return nil }
 
 // Whatever happens to connections, a file is right or not there.
-func TestXRootDUnderFaults(t *testing.T) {
+func TestXRootDUnderFaults(t *testing.T) { underFaults(t, true) }
+
+// The same where the programs do it, which begin at the beginning again.
+func TestProgramsOfXRootDUnderFaults(t *testing.T) {
 	defer func(before []string) { limits = before }(limits)
 	limits = append(slices.Clip(limits), "XRD_STREAMERRORWINDOW=0", "XRD_CONNECTIONWINDOW=1", "XRD_REQUESTTIMEOUT=2", "XRD_STREAMTIMEOUT=2")
+	underFaults(t, false)
+}
+
+func underFaults(t *testing.T, open bool) {
 	address, _, store := storagetest.XRootD(t)
 	proxy := storagetest.BeforeRoot(t, address)
-	e := storage.Retry(Element{}, storage.DefaultTries, storage.DefaultBackoff, atOnce)
 	right := storagetest.Contents(3 << 20)
 	local := storagetest.Local(t, right)
 	host, port, err := net.SplitHostPort(address)
@@ -52,8 +58,8 @@ func TestXRootDUnderFaults(t *testing.T) {
 		forbidden bool // neither may
 	}{
 		"answers cut":        {fault: storagetest.RootFault{CutAnswers: 1 << 20}, times: 6, get: true, put: true},
-		"answers always cut": {fault: storagetest.RootFault{CutAnswers: 1 << 20}, times: -1, put: true},
-		"requests cut":       {fault: storagetest.RootFault{CutRequests: 1 << 20}, times: 6, get: true, put: true},
+		"answers always cut": {fault: storagetest.RootFault{CutAnswers: 1 << 20}, times: -1, get: open, put: true},
+		"requests cut":       {fault: storagetest.RootFault{CutRequests: 1 << 20}, times: 3, get: true, put: true},
 		"bytes changed":      {fault: storagetest.RootFault{FlipAnswers: true}, times: -1, put: true},
 		"no space":           {fault: on(storagetest.RootOpen, func() (uint16, []byte, bool) { return storagetest.RootError(codeNoSpace, "no space") }), times: -1, forbidden: true},
 		"refused":            {fault: on(storagetest.RootOpen, func() (uint16, []byte, bool) { return storagetest.RootError(codeDenied, "token expired") }), times: -1, forbidden: true},
@@ -62,19 +68,27 @@ func TestXRootDUnderFaults(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			folder := fmt.Sprint(places.Add(1))
-			if err := Element.Put(Element{}, t.Context(), local, fmt.Sprintf("root://%s//store/%s/there", address, folder)); err != nil {
+			if err := new(Element).Put(t.Context(), local, fmt.Sprintf("root://%s//store/%s/there", address, folder)); err != nil {
 				t.Fatal(err)
+			}
+			meet := func() storage.Element { // with new connections
+				e := new(Element)
+				if !open {
+					e.protocol.met(file{address: proxy.Address}, false)
+				}
+				t.Cleanup(e.Close)
+				return storage.Retry(e, storage.DefaultTries, storage.DefaultBackoff, atOnce)
 			}
 			proxy.Do(one.times, one.fault)
 			pfn := fmt.Sprintf("root://%s//store/%s/", proxy.Address, folder)
 			got := filepath.Join(t.TempDir(), "got")
-			_, err := e.Get(t.Context(), pfn+"there", got)
+			_, err := meet().Get(t.Context(), pfn+"there", got)
 			text, missing := os.ReadFile(got)
 			if err == nil && (string(text) != right || one.forbidden) || err != nil && (one.get || !errors.Is(missing, fs.ErrNotExist)) {
 				t.Errorf("got %d bytes, %v", len(text), err)
 			}
 			proxy.Do(one.times, one.fault)
-			err = e.Put(t.Context(), local, pfn+"new")
+			err = meet().Put(t.Context(), local, pfn+"new")
 			text, missing = os.ReadFile(filepath.Join(store, folder, "new"))
 			if err == nil && (string(text) != right || one.forbidden) || err != nil && (one.put || missing == nil && string(text) != right) {
 				t.Errorf("put %d bytes, %v", len(text), err)
@@ -83,5 +97,24 @@ func TestXRootDUnderFaults(t *testing.T) {
 	}
 	if text, err := os.ReadFile(secretFile); err != nil || string(text) != right {
 		t.Errorf("a file of this machine was written to: %v", err)
+	}
+}
+
+// A server closes connections that are kept. The next question goes over a new one.
+func TestKeptConnectionsThatEnd(t *testing.T) {
+	address, _, _ := storagetest.XRootD(t)
+	proxy := storagetest.BeforeRoot(t, address)
+	e := new(Element)
+	t.Cleanup(e.Close)
+	pfn := fmt.Sprintf("root://%s//store/%d", proxy.Address, places.Add(1))
+	if err := e.Put(t.Context(), storagetest.Local(t, "x"), pfn); err != nil {
+		t.Fatal(err)
+	}
+	e.Close()
+	proxy.Do(3, storagetest.RootFault{CutAnswers: 300})
+	for i := range 50 {
+		if info, err := e.Stat(t.Context(), pfn); err != nil || info.Size != 1 {
+			t.Fatalf("question %d: %+v, %v", i, info, err)
+		}
 	}
 }

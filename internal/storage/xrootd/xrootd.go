@@ -1,7 +1,10 @@
 // Package xrootd has the storage element of XRootD servers (root://, roots://).
-// It runs xrdcp and xrdfs, of Debian's package xrootd-client, as processes of
-// their own: no secret stands in their arguments, they find tokens and
-// certificates in the environment as they do for anybody.
+//
+// Where a server takes anybody, Fairway speaks its protocol itself, over connections
+// that it keeps for the next files. What a server wants that encrypts or asks who one
+// is, only its own programs can do: xrdcp and xrdfs, of Debian's package xrootd-client,
+// run as processes of their own. No secret stands in their arguments, and they find
+// tokens and certificates in the environment as they do for anybody.
 //
 // Guarantees beyond those of [storage.Element]: Put writes under another name in
 // the same folder, compares length and checksum, and moves. Both ends are compared
@@ -9,6 +12,8 @@
 // everywhere. XRootD replaces when it moves: of several that put other contents
 // under one name in the same instant more than one may be told that it did. The
 // names of outputs have the number of an attempt in them, so no two are the same.
+// A server may redirect to other XRootD servers; to one of this machine only from this
+// machine.
 package xrootd
 
 import (
@@ -17,24 +22,50 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
+	"net/url"
+	"os"
 	"path"
-	"strconv"
 	"strings"
-	"time"
 
 	"fairway/internal/storage"
 )
 
-// Element is the element of the schemes root, roots, xroot and xroots.
-type Element struct{}
+// Element is the element of the schemes root, roots, xroot and xroots. The zero value
+// is one that has met no server yet.
+type Element struct{ protocol protocol }
 
-var _ storage.Element = Element{}
+var _ storage.Element = (*Element)(nil)
+
+// Close gives idle connections back.
+func (e *Element) Close() {
+	for _, address := range e.protocol.servers() {
+		e.protocol.forget(address)
+	}
+}
+
+// speaker is how a server is asked. Names are absolute paths on the server of a file.
+type speaker interface {
+	stat(ctx context.Context, f file, name string) (info storage.Info, folder bool, err error)
+	checksum(ctx context.Context, f file, name string) (storage.Checksum, error)
+	list(ctx context.Context, f file) ([]storage.Entry, error)
+	// read gives the file from a place on, and its size.
+	read(ctx context.Context, f file, from int64) (io.ReadCloser, int64, error)
+	// write makes a new file, and the missing folders above it.
+	write(ctx context.Context, f file, source io.ReaderAt, size int64, name string) error
+	makeFolder(ctx context.Context, f file, name string) error
+	move(ctx context.Context, f file, from, to string) error
+	remove(ctx context.Context, f file, name string) error
+	removeFolder(ctx context.Context, f file) error
+}
 
 // file is what a PFN names.
 type file struct {
-	pfn    string
-	server string // as xrdfs wants it: SCHEME://HOST[:PORT]
-	path   string // absolute
+	pfn     string
+	server  string // as xrdfs wants it: SCHEME://HOST[:PORT]
+	address string // host and port
+	path    string // absolute
+	by      speaker
 }
 
 func parse(pfn string) (file, error) {
@@ -51,7 +82,33 @@ func parse(pfn string) (file, error) {
 	if err := storage.CheckName(name); err != nil {
 		return file{}, err
 	}
-	return file{pfn, u.Scheme + "://" + u.Host, name}, nil
+	return file{pfn: pfn, server: u.Scheme + "://" + u.Host, address: addressOf(u), path: name}, nil
+}
+
+func addressOf(u *url.URL) string {
+	if u.Port() != "" {
+		return u.Host
+	}
+	return net.JoinHostPort(u.Hostname(), defaultPort)
+}
+
+// at is the file of a PFN, and how its server is asked.
+func (e *Element) at(ctx context.Context, pfn string) (file, error) {
+	f, err := parse(pfn)
+	if err != nil {
+		return f, err
+	}
+	f.by = programs{}
+	if !strings.HasPrefix(strings.ToLower(f.server), "roots:") && !strings.HasPrefix(strings.ToLower(f.server), "xroots:") {
+		open, err := e.protocol.isOpen(ctx, f)
+		if err != nil {
+			return f, err
+		}
+		if open {
+			f.by = &e.protocol
+		}
+	}
+	return f, nil
 }
 
 // url is the whole name of a path on the server. The second slash makes the path
@@ -59,24 +116,17 @@ func parse(pfn string) (file, error) {
 func (f file) url(name string) string { return f.server + "/" + name }
 
 // Open is part of Element.
-func (Element) Open(ctx context.Context, pfn string) (io.ReadCloser, error) {
-	f, err := parse(pfn)
+func (e *Element) Open(ctx context.Context, pfn string) (io.ReadCloser, error) {
+	f, err := e.at(ctx, pfn)
 	if err != nil {
-		return nil, err
-	}
-	if _, err := f.stat(ctx, f.path); err != nil {
 		return nil, err
 	}
 	return f.read(ctx)
 }
 
 // Get is part of Element.
-func (Element) Get(ctx context.Context, pfn, path string) (int64, error) {
-	f, err := parse(pfn)
-	if err != nil {
-		return 0, err
-	}
-	before, err := f.stat(ctx, f.path)
+func (e *Element) Get(ctx context.Context, pfn, path string) (int64, error) {
+	f, err := e.at(ctx, pfn)
 	if err != nil {
 		return 0, err
 	}
@@ -89,27 +139,28 @@ func (Element) Get(ctx context.Context, pfn, path string) (int64, error) {
 		return 0, err
 	}
 	defer body.Close()
-	return storage.Receive(path, &exactly{body, before.Size}, sum, pfn)
+	return storage.Receive(path, body, sum, pfn)
 }
 
-// exactly is a body that must have so many bytes.
-type exactly struct {
-	io.Reader
-	left int64
-}
-
-func (e *exactly) Read(p []byte) (int, error) {
-	n, err := e.Reader.Read(p)
-	e.left -= int64(n)
-	if e.left < 0 || errors.Is(err, io.EOF) && e.left != 0 {
-		return n, io.ErrUnexpectedEOF
+// read gives the whole file. What is cut goes on, unless the file has changed as far as
+// its size tells.
+func (f file) read(ctx context.Context) (io.ReadCloser, error) {
+	body, size, err := f.by.read(ctx, f, 0)
+	if err != nil {
+		return nil, err
 	}
-	return n, err
+	return storage.Resumed(ctx, size, body, func(from int64) (io.ReadCloser, error) {
+		rest, now, err := f.by.read(ctx, f, from)
+		if err == nil && now != size {
+			return nil, errors.Join(io.ErrUnexpectedEOF, rest.Close())
+		}
+		return rest, err
+	}), nil
 }
 
 // Stat is part of Element.
-func (Element) Stat(ctx context.Context, pfn string) (storage.Info, error) {
-	f, err := parse(pfn)
+func (e *Element) Stat(ctx context.Context, pfn string) (storage.Info, error) {
+	f, err := e.at(ctx, pfn)
 	if err != nil {
 		return storage.Info{}, err
 	}
@@ -117,55 +168,24 @@ func (Element) Stat(ctx context.Context, pfn string) (storage.Info, error) {
 }
 
 func (f file) stat(ctx context.Context, name string) (storage.Info, error) {
-	text, err := f.xrdfs(ctx, "stat", name)
-	if err != nil {
-		return storage.Info{}, err
+	info, folder, err := f.by.stat(ctx, f, name)
+	if err == nil && folder {
+		err = fmt.Errorf("%s is a folder", f.pfn)
 	}
-	info, folder, err := parseStat(text)
-	if err != nil {
-		return info, fmt.Errorf("%s: %w", f.pfn, err)
-	}
-	if folder {
-		return info, fmt.Errorf("%s is a folder", f.pfn)
-	}
-	return info, nil
-}
-
-// parseStat reads what xrdfs stat prints: a line for each property.
-func parseStat(text string) (info storage.Info, folder bool, err error) {
-	info.Size = -1
-	for line := range strings.SplitSeq(text, "\n") {
-		key, value, _ := strings.Cut(line, ":")
-		value = strings.TrimSpace(value)
-		switch key {
-		case "Size":
-			info.Size, err = strconv.ParseInt(value, 10, 64)
-		case "MTime":
-			info.ModTime, err = time.Parse(time.DateTime, value)
-		case "Flags":
-			folder = strings.Contains(value, "IsDir")
-		}
-		if err != nil {
-			return info, folder, fmt.Errorf("xrdfs stat said %q: %w", line, err)
-		}
-	}
-	if info.Size < 0 {
-		return info, folder, fmt.Errorf("xrdfs stat said no size")
-	}
-	return info, folder, nil
+	return info, err
 }
 
 // checksum asks the server for one; there is none where it is not set up for that.
 func (f file) checksum(ctx context.Context, name string) (storage.Checksum, error) {
-	text, err := f.xrdfs(ctx, "query", "checksum", name)
+	sum, err := f.by.checksum(ctx, f, name)
 	var told *Error
 	if errors.As(err, &told) && (told.Code == codeUnsupported || told.Code == codeArgument) {
 		return storage.Checksum{}, nil
 	}
-	return parseChecksum(text), err
+	return sum, err
 }
 
-// parseChecksum reads what xrdfs query checksum prints: kind and value.
+// parseChecksum reads what a server says of a checksum: kind and value.
 func parseChecksum(text string) storage.Checksum {
 	kind, value, _ := strings.Cut(strings.TrimSpace(text), " ")
 	if value == "" {
@@ -175,8 +195,8 @@ func parseChecksum(text string) storage.Checksum {
 }
 
 // Put is part of Element. Folders of the PFN are made as needed.
-func (e Element) Put(ctx context.Context, local, pfn string) error {
-	f, err := parse(pfn)
+func (e *Element) Put(ctx context.Context, local, pfn string) error {
+	f, err := e.at(ctx, pfn)
 	if err != nil {
 		return err
 	}
@@ -192,15 +212,15 @@ func (e Element) Put(ctx context.Context, local, pfn string) error {
 		return err
 	}
 	unfinished := storage.Unfinished(f.path)
-	err = f.write(ctx, io.NewSectionReader(source, 0, info.Size()), unfinished)
+	err = f.by.write(ctx, f, source, info.Size(), unfinished)
 	if err == nil {
-		err = f.compare(ctx, unfinished, info.Size(), func(sum storage.Checksum) error { return sum.CheckFile(source, pfn) })
+		err = f.compare(ctx, unfinished, source, info.Size())
 	}
 	if err == nil {
-		_, err = f.xrdfs(ctx, "mv", unfinished, f.path)
+		err = f.by.move(ctx, f, unfinished, f.path)
 	}
 	if err != nil {
-		_, _ = f.xrdfs(context.WithoutCancel(ctx), "rm", unfinished)
+		_ = f.by.remove(context.WithoutCancel(ctx), f, unfinished)
 	}
 	if errors.Is(err, fs.ErrExist) {
 		return storage.SameAs(ctx, e, source, pfn)
@@ -209,7 +229,7 @@ func (e Element) Put(ctx context.Context, local, pfn string) error {
 }
 
 // compare looks whether the server has what was sent.
-func (f file) compare(ctx context.Context, name string, size int64, check func(storage.Checksum) error) error {
+func (f file) compare(ctx context.Context, name string, source *os.File, size int64) error {
 	there, err := f.stat(ctx, name)
 	if err != nil {
 		return err
@@ -221,53 +241,39 @@ func (f file) compare(ctx context.Context, name string, size int64, check func(s
 	if err != nil {
 		return err
 	}
-	return check(sum)
+	return sum.CheckFile(source, f.pfn)
 }
 
 // Remove is part of Element.
-func (Element) Remove(ctx context.Context, pfn string) error {
-	f, err := parse(pfn)
-	if err != nil {
-		return err
+func (e *Element) Remove(ctx context.Context, pfn string) error {
+	f, err := e.at(ctx, pfn)
+	if err == nil {
+		err = f.by.remove(ctx, f, f.path)
 	}
-	if _, err = f.xrdfs(ctx, "rm", f.path); errors.Is(err, fs.ErrNotExist) {
+	return unlessGone(err)
+}
+
+func unlessGone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	return err
 }
 
 // List is part of Element.
-func (Element) List(ctx context.Context, pfn string) ([]storage.Entry, error) {
-	f, err := parse(pfn)
+func (e *Element) List(ctx context.Context, pfn string) ([]storage.Entry, error) {
+	f, err := e.at(ctx, pfn)
 	if err != nil {
 		return nil, err
 	}
-	text, err := f.xrdfs(ctx, "ls", "-l", f.path)
-	if err != nil {
-		return nil, err
-	}
-	return parseList(text, f.path), nil
+	return f.by.list(ctx, f)
 }
 
-// parseList reads what xrdfs ls -l prints: permissions, sizes and times, and at
-// the end the absolute path, which may have spaces.
-func parseList(text, folder string) []storage.Entry {
-	var entries []storage.Entry
-	before := " " + strings.TrimSuffix(folder, "/") + "/"
-	for line := range strings.SplitSeq(text, "\n") {
-		_, name, found := strings.Cut(line, before)
-		if found && storage.IsElement(name) {
-			entries = append(entries, storage.Entry{Name: name, Folder: strings.HasPrefix(line, "d")})
-		}
-	}
-	return entries
-}
-
-var _ storage.Renamer = Element{}
+var _ storage.Renamer = (*Element)(nil)
 
 // Mark is part of Renamer.
-func (Element) Mark(ctx context.Context, pfn string) (string, error) {
-	f, err := parse(pfn)
+func (e *Element) Mark(ctx context.Context, pfn string) (string, error) {
+	f, err := e.at(ctx, pfn)
 	if err != nil {
 		return "", err
 	}
@@ -283,8 +289,8 @@ func (Element) Mark(ctx context.Context, pfn string) (string, error) {
 }
 
 // Rename is part of Renamer.
-func (Element) Rename(ctx context.Context, from, to string) error {
-	source, err := parse(from)
+func (e *Element) Rename(ctx context.Context, from, to string) error {
+	source, err := e.at(ctx, from)
 	if err != nil {
 		return err
 	}
@@ -295,21 +301,17 @@ func (Element) Rename(ctx context.Context, from, to string) error {
 	if source.server != target.server {
 		return fmt.Errorf("%s: it cannot take the name %s on another server", storage.Shown(from), storage.Shown(to))
 	}
-	if _, err := target.xrdfs(ctx, "mkdir", "-p", path.Dir(target.path)); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := source.by.makeFolder(ctx, source, path.Dir(target.path)); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	_, err = source.xrdfs(ctx, "mv", source.path, target.path)
-	return err
+	return source.by.move(ctx, source, source.path, target.path)
 }
 
 // RemoveFolder is part of Renamer.
-func (Element) RemoveFolder(ctx context.Context, pfn string) error {
-	f, err := parse(pfn)
-	if err != nil {
-		return err
+func (e *Element) RemoveFolder(ctx context.Context, pfn string) error {
+	f, err := e.at(ctx, pfn)
+	if err == nil {
+		err = f.by.removeFolder(ctx, f)
 	}
-	if _, err = f.xrdfs(ctx, "rmdir", f.path); errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
+	return unlessGone(err)
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"regexp"
@@ -46,55 +45,6 @@ const QueryTimeout = 10 * time.Minute
 
 // maxMessage bounds what is kept of what a client says, in bytes.
 const maxMessage = 4 << 10
-
-// Error codes of the protocol that are told apart.
-const (
-	codeArgument    = 3000
-	codeNoSpace     = 3009
-	codeDenied      = 3010
-	codeMissing     = 3011
-	codeUnsupported = 3013
-	codeExists      = 3018
-	codeQuota       = 3021
-	codeReadOnly    = 3025
-	codeNobody      = 3030
-)
-
-// Error is what a client has said when it failed.
-type Error struct {
-	PFN     string
-	Program string
-	Code    int    // of the server; 0: none, so the network failed
-	Text    string // its last line
-}
-
-func (e *Error) Error() string { return fmt.Sprintf("%s: %s: %s", e.PFN, e.Program, e.Text) }
-
-func (e *Error) Unwrap() error {
-	switch e.Code {
-	case codeMissing:
-		return fs.ErrNotExist
-	case codeExists:
-		return fs.ErrExist
-	case codeNoSpace, codeQuota:
-		return storage.ErrNoSpace
-	case codeReadOnly:
-		return storage.ErrReadOnly
-	case codeDenied, codeNobody:
-		return storage.ErrPermission
-	}
-	return nil
-}
-
-// Temporary reports whether a later attempt may succeed: the network failed, or
-// the server says that it is overloaded or broken.
-func (e *Error) Temporary() bool {
-	switch e.Code {
-	case 0, 3005, 3007, 3008, 3012, 3014, 3020, 3024: // disk, memory, server, none, in progress, overloaded
-		return true
-	}
-	return false
-}
 
 var serverCode = regexp.MustCompile(`\[(3\d{3})\]`)
 
@@ -185,8 +135,99 @@ func (f file) xrdfs(ctx context.Context, arguments ...string) (string, error) {
 	return string(text), nil
 }
 
-// read begins to read the file.
-func (f file) read(ctx context.Context) (io.ReadCloser, error) {
+// programs has xrdcp and xrdfs do everything, a process for each request.
+type programs struct{}
+
+var _ speaker = programs{}
+
+func (programs) stat(ctx context.Context, f file, name string) (storage.Info, bool, error) {
+	text, err := f.xrdfs(ctx, "stat", name)
+	if err != nil {
+		return storage.Info{}, false, err
+	}
+	info, folder, err := parseStat(text)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", f.pfn, err)
+	}
+	return info, folder, err
+}
+
+// parseStat reads what xrdfs stat prints: a line for each property.
+func parseStat(text string) (info storage.Info, folder bool, err error) {
+	info.Size = -1
+	for line := range strings.SplitSeq(text, "\n") {
+		key, value, _ := strings.Cut(line, ":")
+		value = strings.TrimSpace(value)
+		switch key {
+		case "Size":
+			info.Size, err = strconv.ParseInt(value, 10, 64)
+		case "MTime":
+			info.ModTime, err = time.Parse(time.DateTime, value)
+		case "Flags":
+			folder = strings.Contains(value, "IsDir")
+		}
+		if err != nil {
+			return info, folder, fmt.Errorf("xrdfs stat said %q: %w", line, err)
+		}
+	}
+	if info.Size < 0 {
+		return info, folder, fmt.Errorf("xrdfs stat said no size")
+	}
+	return info, folder, nil
+}
+
+func (programs) checksum(ctx context.Context, f file, name string) (storage.Checksum, error) {
+	text, err := f.xrdfs(ctx, "query", "checksum", name)
+	return parseChecksum(text), err
+}
+
+func (programs) list(ctx context.Context, f file) ([]storage.Entry, error) {
+	text, err := f.xrdfs(ctx, "ls", "-l", f.path)
+	if err != nil {
+		return nil, err
+	}
+	return parseList(text, f.path), nil
+}
+
+// parseList reads what xrdfs ls -l prints: permissions, sizes and times, and at
+// the end the absolute path, which may have spaces.
+func parseList(text, folder string) []storage.Entry {
+	var entries []storage.Entry
+	before := " " + strings.TrimSuffix(folder, "/") + "/"
+	for line := range strings.SplitSeq(text, "\n") {
+		_, name, found := strings.Cut(line, before)
+		if found && storage.IsElement(name) {
+			entries = append(entries, storage.Entry{Name: name, Folder: strings.HasPrefix(line, "d")})
+		}
+	}
+	return entries
+}
+
+func (programs) makeFolder(ctx context.Context, f file, name string) error {
+	_, err := f.xrdfs(ctx, "mkdir", "-p", name)
+	return err
+}
+
+func (programs) move(ctx context.Context, f file, from, to string) error {
+	_, err := f.xrdfs(ctx, "mv", from, to)
+	return err
+}
+
+func (programs) remove(ctx context.Context, f file, name string) error {
+	_, err := f.xrdfs(ctx, "rm", name)
+	return err
+}
+
+func (programs) removeFolder(ctx context.Context, f file) error {
+	_, err := f.xrdfs(ctx, "rmdir", f.path)
+	return err
+}
+
+func (s programs) read(ctx context.Context, f file, from int64) (io.ReadCloser, int64, error) {
+	info, _, err := s.stat(ctx, f, f.path)
+	if err != nil {
+		return nil, 0, err
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	c, said := start(ctx, "xrdcp", "--nopbar", "--silent", f.url(f.path), "-")
 	out, err := c.StdoutPipe()
@@ -195,7 +236,7 @@ func (f file) read(ctx context.Context) (io.ReadCloser, error) {
 	}
 	if err != nil {
 		cancel(err)
-		return nil, f.failed(context.Background(), "xrdcp", err, said)
+		return nil, 0, f.failed(context.Background(), "xrdcp", err, said)
 	}
 	r := &reading{ReadCloser: out, wait: func() error {
 		if err := c.Wait(); err != nil || said.astray {
@@ -203,7 +244,11 @@ func (f file) read(ctx context.Context) (io.ReadCloser, error) {
 		}
 		return nil
 	}}
-	return storage.Steady(ctx, cancel, r, f.pfn), nil
+	body := storage.Steady(ctx, cancel, r, f.pfn)
+	if _, err := io.CopyN(io.Discard, body, from); err != nil { // xrdcp begins at the beginning
+		return nil, 0, errors.Join(err, body.Close())
+	}
+	return body, info.Size, nil
 }
 
 // reading ends with the error of the client, which tells whether what came is
@@ -239,12 +284,11 @@ func (r *reading) Close() error {
 	return err
 }
 
-// write stores what body gives under a name.
-func (f file) write(ctx context.Context, body io.Reader, name string) error {
+func (programs) write(ctx context.Context, f file, source io.ReaderAt, size int64, name string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	c, said := start(ctx, "xrdcp", "--nopbar", "--silent", "--path", "-", f.url(name))
-	watched := storage.Watched(cancel, body, f.pfn)
+	watched := storage.Watched(cancel, io.NewSectionReader(source, 0, size), f.pfn)
 	defer watched.Close()
 	c.Stdin = watched
 	if err := c.Run(); err != nil || said.astray {
