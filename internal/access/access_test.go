@@ -122,6 +122,45 @@ func TestATokenIsGoodForSyncOnly(t *testing.T) {
 	}
 }
 
+// A pilot is a guest on a machine that others administer: what it holds must not cancel a
+// person's jobs, nor read their logs. Nor is a person's token good as that of a pilot.
+func TestPeopleAndPilotsHaveTokensOfTheirOwn(t *testing.T) {
+	person := Connection{Launch: Person, Token: NewToken(), Addresses: []string{"h:1"}, Pin: "sha256:" + strings.Repeat("0", 64)}
+	pilot := Connection{Launch: "site-1", Token: NewToken()}
+	people, pilots := NewTokens(), NewTokens()
+	people.Allow(person.Grant())
+	pilots.Allow(pilot.Grant())
+	say := func(who string) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, who) })
+	}
+	handler := ByCaller(
+		Handler(people, map[string]http.Handler{"/workflow/": say("people")}),
+		Handler(pilots, map[string]http.Handler{"/sync/": say("pilots")}),
+	)
+	for _, c := range []struct {
+		name, path string
+		token      Token
+		want       int
+	}{
+		{Person, "/workflow/stop", person.Token, http.StatusOK},
+		{Person, "/sync/", person.Token, http.StatusForbidden},
+		{Person, "/workflow/stop", pilot.Token, http.StatusUnauthorized},
+		{Person, "/workflow/stop", "", http.StatusUnauthorized},
+		{"site-1", "/sync/", pilot.Token, http.StatusOK},
+		{"site-1", "/workflow/stop", pilot.Token, http.StatusForbidden},
+		{"site-1", "/workflow/stop", person.Token, http.StatusUnauthorized},
+	} {
+		r := httptest.NewRequest(http.MethodGet, c.path, nil)
+		r.Header.Set(launchHeader, c.name)
+		r.Header.Set(tokenHeader, tokenScheme+string(c.token))
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r.WithContext(withConnection(r.Context(), nil)))
+		if w.Code != c.want {
+			t.Errorf("%s at %s: %d %s, want %d", c.name, c.path, w.Code, w.Body, c.want)
+		}
+	}
+}
+
 // Before the token is known to be good, not a byte of the body is read.
 func TestNothingIsReadFromStrangers(t *testing.T) {
 	tokens := NewTokens()

@@ -47,7 +47,7 @@ const (
 // identity. The file is for its user only (mode 0600). The caller holds the
 // lock of the state.
 func OpenAuthority(path, state string) (*Authority, error) {
-	text, err := readPrivate(path, maxAuthorityFile)
+	text, err := ReadPrivate(path, maxAuthorityFile)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return makeAuthority(path, state)
@@ -125,7 +125,7 @@ func makeAuthority(path, state string) (*Authority, error) {
 	}
 	text := pem.EncodeToMemory(&pem.Block{Type: keyBlock, Headers: map[string]string{stateHeader: state}, Bytes: encoded})
 	text = append(text, pem.EncodeToMemory(&pem.Block{Type: certificateBlock, Bytes: signed})...)
-	if err := writePrivate(path, text); err != nil {
+	if err := WritePrivate(path, text); err != nil {
 		return nil, err
 	}
 	return newAuthority(key, certificate), nil
@@ -231,9 +231,9 @@ func verify(chain []*x509.Certificate, pin string) error {
 	return nil
 }
 
-// readPrivate reads a file with secrets. One that others could have written or
-// read is refused.
-func readPrivate(path string, limit int64) ([]byte, error) {
+// ReadPrivate reads a file with secrets, of at most so many bytes. One that others could
+// have written or read is refused.
+func ReadPrivate(path string, limit int64) ([]byte, error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if errors.Is(err, unix.ELOOP) {
 		return nil, fmt.Errorf("%s is a link, and files with secrets are not read through links: put the file itself there", path)
@@ -264,9 +264,9 @@ func readPrivate(path string, limit int64) ([]byte, error) {
 	return text[:n], err
 }
 
-// writePrivate replaces a file by one that only its user may read, complete or
+// WritePrivate replaces a file by one that only its user may read, complete and durable, or
 // not at all.
-func writePrivate(path string, text []byte) error {
+func WritePrivate(path string, text []byte) error {
 	fresh := path + ".new"
 	if err := os.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -42,7 +42,7 @@ func (c *Connection) Write(path string) error {
 	if err != nil {
 		return err
 	}
-	return writePrivate(path, text)
+	return WritePrivate(path, text)
 }
 
 // Encode returns the text of a connection file.
@@ -61,7 +61,7 @@ func (c *Connection) Headers() []string {
 
 // ReadConnection reads a connection file. It refuses one that others may read.
 func ReadConnection(path string) (Connection, error) {
-	text, err := readPrivate(path, MaxConnectionFile)
+	text, err := ReadPrivate(path, MaxConnectionFile)
 	if err != nil {
 		return Connection{}, fmt.Errorf("connection file: %w", err)
 	}

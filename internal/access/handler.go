@@ -55,7 +55,7 @@ func Handler(tokens *Tokens, routes map[string]http.Handler) http.Handler {
 		}
 		caller, err := tokens.Check(r.Header.Get(launchHeader), Token(token))
 		if _, pattern := mux.Handler(r); err == nil && pattern == "" {
-			err = forbid("the token of a pilot is not good for %.100q: it is for its own Sync; commands of people go through the socket in .fairway/, on the machine of the server", r.URL.Path)
+			err = forbid("the token of a pilot is not good for %.100q: it is for its own Sync; commands of people go through the socket in .fairway/, or have a token of their own", r.URL.Path)
 		}
 		if err == nil && !admit(r, caller.Launch) {
 			err = busy("the launch %s has %d connections already: a pilot needs few", shown(caller.Launch), MaxLaunchConnections)
@@ -76,6 +76,22 @@ func Handler(tokens *Tokens, routes map[string]http.Handler) http.Handler {
 		default:
 			http.Error(w, sentenceOf(err), http.StatusForbidden)
 		}
+	})
+}
+
+// Person is the name by which a person's own commands say who makes a call, in the place
+// of a launch. No launch has it: theirs begin with the name of a site.
+const Person = "person"
+
+// ByCaller gives calls that a person's commands say they make to people, and all others to
+// pilots. Both look at the token that belongs to the name.
+func ByCaller(people, pilots http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get(launchHeader) == Person {
+			people.ServeHTTP(w, r)
+			return
+		}
+		pilots.ServeHTTP(w, r)
 	})
 }
 

@@ -97,6 +97,9 @@ func (l *Line) Client(idle int) *http.Client {
 	}
 }
 
+// Dial makes a connection over which nothing was said yet.
+func (l *Line) Dial(ctx context.Context) (net.Conn, error) { return l.dial(ctx) }
+
 // dial tries the addresses one after the other, the one that was good last before
 // the others. It does not wait for long at one that is silent: the next are tried
 // beside it, and the first that answers is taken.

@@ -225,7 +225,13 @@ func (r *Roster) Notified() bool { return r.status == nil }
 
 // Close withdraws the pilots that are left, and ends the work. Of their ends
 // nothing is told any more. It waits for them only if the System is a Notifier.
-func (r *Roster) Close() error {
+func (r *Roster) Close() error { return r.stop(true) }
+
+// Leave ends the work of the Roster, and leaves its launches to a later one. A Notifier
+// ends them all the same.
+func (r *Roster) Leave() error { return r.stop(false) }
+
+func (r *Roster) stop(withdraw bool) error {
 	r.mu.Lock()
 	var left []string
 	for name, l := range r.launches {
@@ -242,7 +248,7 @@ func (r *Roster) Close() error {
 		return err
 	}
 	r.group.Wait()
-	if len(left) == 0 {
+	if len(left) == 0 || !withdraw {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), CallTime)

@@ -114,6 +114,9 @@ ends pilots that still compute for a run that was killed.`,
 				return c.printDone(answer, err, text)
 			})
 			if errors.Is(err, errNothingRuns) {
+				if withdrawn, err := c.stopPending(); withdrawn || err != nil {
+					return c.printDone(&wire.StopResponse{}, err, "the job of the server is cancelled")
+				}
 				return c.stopSurvivors(command.Context(), now)
 			}
 			return err

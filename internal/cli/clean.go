@@ -66,6 +66,9 @@ func (c *console) clean(ctx context.Context, dir string, results bool) error {
 	if err := refuseSurvivors(ctx, dir); err != nil {
 		return err
 	}
+	if err := refuseFarServer(dir); err != nil {
+		return err
+	}
 	var unpublish func(folder.Layout, *folder.Cleaned) error
 	if results {
 		unpublish = func(l folder.Layout, cleaned *folder.Cleaned) error { return publish.Clean(ctx, l, cleaned) }

@@ -89,7 +89,7 @@ func (c *console) askRunning(ctx context.Context, do func(context.Context, wire.
 // refuseStopped keeps a question from waiting for a server that was stopped: the kernel
 // takes the connection for it, and nobody answers.
 func refuseStopped(workflow string, connection *api.Connection) error {
-	if !connection.Live {
+	if !connection.Live || connection.Far {
 		return nil
 	}
 	if pid := folder.Stopped(filepath.Join(workflow, stateFolder)); pid != 0 {

@@ -42,10 +42,11 @@ type runOptions struct {
 	sites        []string
 	listen       string
 	detach       bool
+	server       string // serverHere or serverSite
 }
 
 func (c *console) runCommand() *cobra.Command {
-	o := &runOptions{cache: string(pilot.CacheHost), placement: "by-gain", watchInputs: string(pilot.WatchAuto)}
+	o := &runOptions{server: serverHere, cache: string(pilot.CacheHost), placement: "by-gain", watchInputs: string(pilot.WatchAuto)}
 	command := &cobra.Command{
 		Use:   "run [FILE]",
 		Short: "Run a workflow, or go on with it",
@@ -66,7 +67,8 @@ to end it at once.`,
   fairway run workflow.yaml --site cluster --site local
   fairway run trace.json --time-scale 0.01 --size-scale 0
   fairway run workflow.yaml --follow           # watch a run that is under way
-  fairway run workflow.yaml --detach           # then log out; --follow watches it later`,
+  fairway run workflow.yaml --detach           # then log out; --follow watches it later
+  fairway run workflow.yaml --site cluster --server site`,
 		Args:              maybeFile,
 		ValidArgsFunction: workflowFiles,
 		RunE: func(command *cobra.Command, arguments []string) error {
@@ -101,6 +103,7 @@ to end it at once.`,
 	flags.Float64Var(&o.sizeScale, "size-scale", 1, "multiply the file sizes of a trace by this")
 	flags.StringArrayVar(&o.sites, "site", nil, "run on this `site` (see fairway site list), on this machine (local), or on the nodes of the job in which this runs (allocation) (may be repeated)")
 	flags.StringVar(&o.listen, "listen", "", listenHelp)
+	oneOf(command, &o.server, "server", "where the server runs: in this process (here), or as a job of the first --site, for login nodes that end long processes (site)", serverHere, serverSite)
 	flags.StringVar(&o.record, "record", "", "append all that the scheduler is told and decides to this file, for sim replay")
 	_ = command.RegisterFlagCompletionFunc("set", c.completeParameters)
 	_ = command.RegisterFlagCompletionFunc("site", c.completeSites)
@@ -137,7 +140,7 @@ func (o *runOptions) check() error {
 	case o.dryRun && o.follow:
 		return fail(exitUsage, "", "--dry-run runs nothing that --follow could watch")
 	}
-	return nil
+	return o.checkServer()
 }
 
 func parameters(settings []string) (map[string]string, error) {
@@ -168,6 +171,9 @@ func (c *console) run(ctx context.Context, o *runOptions) error {
 			return err
 		}
 		return c.follow(ctx, o.folder, connection)
+	}
+	if o.server == serverSite && !isServerJob() {
+		return c.runAsJob(ctx, o)
 	}
 	if o.detach && !isDetached() {
 		return c.detach(ctx, o)

@@ -13,6 +13,7 @@ import (
 	"fairway/internal/pilot/report"
 	"fairway/internal/server"
 	"fairway/internal/server/folder"
+	"fairway/internal/server/term"
 	"fairway/internal/store"
 	"fairway/internal/wire"
 	"fairway/sched"
@@ -27,6 +28,9 @@ func (c *console) serve(ctx context.Context, o *runOptions) error {
 		return err
 	}
 	s, err := server.Open(ctx, config)
+	if held, ok := errors.AsType[*term.HeldError](err); ok {
+		return fail(exitRunning, "watch it with --follow, or end it with `fairway stop`", "%w", held)
+	}
 	if running, ok := errors.AsType[*folder.RunningError](err); ok {
 		return alreadyRunning(running.Folder)
 	}
@@ -44,8 +48,14 @@ func (c *console) serve(ctx context.Context, o *runOptions) error {
 	outcome, err := s.Run(ctx)
 	first := interrupted()
 	report := <-watched
-	if err != nil {
+	switch {
+	case errors.Is(err, term.ErrFollowed):
+		return err
+	case err != nil:
 		return stateLost(err)
+	case outcome.HandedOver:
+		c.announce("fairway: the run goes on in another job")
+		return nil
 	}
 	told := told{len(report.GetProblems()), len(report.GetNotes())}
 	report = ended(report, o, outcome)
@@ -193,6 +203,11 @@ func (c *console) serverConfig(ctx context.Context, o *runOptions) (server.Confi
 		Recording:   o.record,
 		Dispatch:    dispatch.Config{Placement: dispatch.Placements[o.placement]},
 		Log:         slog.New(slog.NewTextHandler(c.err, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	}
+	if isServerJob() {
+		if config.Job, err = jobOf(ctx, o); err != nil {
+			return server.Config{}, err
+		}
 	}
 	if o.runsLocally() {
 		config.Site, config.System = localSite(capacity), localPilots(o, capacity)

@@ -6,6 +6,8 @@
 package disk
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"os"
 	"strings"
@@ -29,4 +31,14 @@ func Boot() string {
 		return ""
 	}
 	return strings.TrimSpace(string(id))
+}
+
+// Machine tells this start of this machine from every other machine, whatever its
+// name is: two nodes of one name share no cache, nor does one with what it was
+// before it started again. It is a hash, since the identity of a machine is not
+// for everybody.
+func Machine() string {
+	id, _ := os.ReadFile("/etc/machine-id") // without one the start tells enough
+	sum := sha256.Sum256([]byte("fairway:" + strings.TrimSpace(string(id)) + ":" + Boot()))
+	return hex.EncodeToString(sum[:8])
 }

@@ -2,8 +2,6 @@ package pilot
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -27,19 +25,9 @@ import (
 func (p *pilot) describe() *wire.PilotInfo {
 	c := &p.cfg
 	return &wire.PilotInfo{
-		Host: c.Host, Machine: machine(), Site: c.Site, Launch: c.Launch, Se: c.Storage,
+		Host: c.Host, Machine: disk.Machine(), Site: c.Site, Launch: c.Launch, Se: c.Storage,
 		Has: c.resourcesToWire(), Lease: durationpb.New(c.Lease),
 	}
-}
-
-// machine tells this start of this machine from every other machine, whatever its
-// name is: two nodes of one name share no cache, nor does one with what it was
-// before it started again. It is a hash, since the identity of a machine is not
-// for everybody.
-func machine() string {
-	id, _ := os.ReadFile("/etc/machine-id") // without one the start tells enough
-	sum := sha256.Sum256([]byte("fairway:" + strings.TrimSpace(string(id)) + ":" + disk.Boot()))
-	return hex.EncodeToString(sum[:8])
 }
 
 // checkEnvironment finds out what the node has, and returns an error for what

@@ -55,6 +55,10 @@ type Config struct {
 	// Listen is where: HOST:PORT, empty for all interfaces and a port that is free.
 	Listen string
 
+	// Job says that the server is a batch job itself; nil where it is none. Sites must
+	// not be empty then.
+	Job *Job
+
 	// Dispatch holds limits and policies of the TaskQueue.
 	Dispatch dispatch.Config
 	// CommitDelay is the least time from the start of a large transaction to that
@@ -103,9 +107,11 @@ func (c *Config) stores(site string) []string {
 // Outcome is how a run ended.
 type Outcome struct {
 	Succeeded bool
-	Stopped   bool     // a person ended it before it was done; it can be gone on with
-	Problems  []string // at most ProblemLimit, each one line
-	Notes     []string // what went another way than the workflow says; at most NoteLimit, each one line
+	// HandedOver says that the run has not ended: it goes on in another server.
+	HandedOver bool
+	Stopped    bool     // a person ended it before it was done; it can be gone on with
+	Problems   []string // at most ProblemLimit, each one line
+	Notes      []string // what went another way than the workflow says; at most NoteLimit, each one line
 
 	seconds float64 // that the server ran
 }

@@ -62,6 +62,9 @@ func DryRun(ctx context.Context, config Config) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkTerm(dir); err != nil {
+		return nil, err
+	}
 	if err := folder.CheckFree(dir); err != nil {
 		return nil, err
 	}

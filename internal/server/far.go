@@ -34,6 +34,7 @@ const farHeapGrowth = 50
 type far struct {
 	listener    net.Listener
 	connections *launch.Connections
+	people      *access.Tokens // nil where people use the socket only
 	files       http.Handler
 	endpoint    *listen.Endpoint
 }
@@ -51,6 +52,9 @@ func (s *Server) openFar() error {
 	}
 	s.far.listener, addresses, err = access.Listen(s.config.Listen, launch.KnownPort(s.folders.Pilots), s.authority)
 	if err != nil {
+		return err
+	}
+	if err := s.openPeople(addresses); err != nil {
 		return err
 	}
 	connections, err := launch.OpenConnections(s.folders.Pilots, s.authority, addresses, s.log)
@@ -108,16 +112,21 @@ func (s *Server) openFiles() (http.Handler, error) {
 // have not sent to their end. Those in it are swept as all that nobody needs.
 const unfinishedName = ".unfinished"
 
-// farHandler serves pilots only, and those only whose launch has not ended. A route
-// finds in the context who calls (access.CallerOf).
+// farHandler serves pilots, and those only whose launch has not ended, and the person
+// whose batch job the server is. A route finds in the context who calls (access.CallerOf).
 func (s *Server) farHandler() http.Handler {
 	path, handler := s.taskQueue()
-	return access.Handler(s.far.connections.Tokens, map[string]http.Handler{
+	pilots := access.Handler(s.far.connections.Tokens, map[string]http.Handler{
 		path: access.Timed(handler), served.Prefix: s.far.files,
 		bootstrap.Prefix: bootstrap.Handler(s.far.connections.Programs(), func(text string) {
 			_ = s.inbox.Note(context.Background(), text)
 		}),
 	})
+	if s.far.people == nil {
+		return pilots
+	}
+	path, handler = s.workflow()
+	return access.ByCaller(access.Handler(s.far.people, map[string]http.Handler{path: handler}), pilots)
 }
 
 // taskQueue is the service of pilots, wherever they call.

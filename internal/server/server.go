@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"fairway/internal/access"
+	"fairway/internal/batch"
 	"fairway/internal/recording"
-	"fairway/internal/server/api"
 	"fairway/internal/server/feed"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/launch"
@@ -23,9 +23,9 @@ import (
 	"fairway/internal/server/loop"
 	"fairway/internal/server/publish"
 	"fairway/internal/server/state"
+	"fairway/internal/server/term"
 	"fairway/internal/storage"
 	"fairway/internal/storage/elements"
-	"fairway/internal/wire"
 	"fairway/sched"
 )
 
@@ -62,6 +62,15 @@ type Server struct {
 	endpoint *listen.Endpoint
 	far      far
 
+	// Where servers of the state are or were batch jobs: the term of this one, the batch
+	// system with the job that is to follow it, and why it has left the run to another.
+	// cancel is set before anything can leave.
+	term      *term.Term
+	next      *batch.Roster
+	successor string
+	left      atomic.Pointer[error]
+	cancel    context.CancelFunc
+
 	// The times of the run, and how it began. concluded is nil until it has ended.
 	began     time.Time
 	earlier   float64 // seconds that earlier servers worked on this run
@@ -90,7 +99,13 @@ func (s *Server) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := s.awaitTerm(ctx, dir); err != nil {
+		return err
+	}
 	if s.lock, s.folders, err = folder.Claim(dir); err != nil {
+		return err
+	}
+	if err := s.takeTerm(); err != nil {
 		return err
 	}
 	if s.authority, err = access.OpenAuthority(filepath.Join(s.folders.State, folder.AuthorityName), s.folders.ID); err != nil {
@@ -99,9 +114,12 @@ func (s *Server) open(ctx context.Context) error {
 	s.element = elements.New(s.folders.Places(), s.sched.Sleep)
 	s.find = feed.NewFinder(dir, s.element)
 	s.find.State = s.folders.ID
-	records, err := folder.OpenStore(s.folders.State)
+	records, err := folder.OpenStore(s.folders.State, s.term != nil && s.term.Unclean)
 	if err != nil {
 		return err
+	}
+	if s.term != nil {
+		records = fenced{records, s}
 	}
 	if s.opened, err = openRecords(ctx, &s.config, records, s.find); err != nil {
 		return errors.Join(err, records.Close())
@@ -178,13 +196,15 @@ func (s *Server) CloseInput(ctx context.Context, name string) error {
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(s.taskQueue())
-	mux.Handle(wire.NewWorkflowHandler(api.NewService(live{s}, s, s.folders, s.sched), listen.Uncompressed))
+	mux.Handle(s.workflow())
 	return mux
 }
 
 // release gives back what Open took, as far as it came.
 func (s *Server) release() {
-	if s.pilots != nil {
+	if s.pilots != nil && s.leaving() != nil {
+		s.pilots.Leave()
+	} else if s.pilots != nil {
 		s.pilots.Close()
 	}
 	if err := s.tape.Close(); err != nil {
@@ -195,12 +215,20 @@ func (s *Server) release() {
 			_ = l.Close()
 		}
 	}
+	if errors.Is(s.leaving(), term.ErrFollowed) {
+		return // all names in the state folder are those of another server
+	}
 	if s.opened != nil {
 		_ = s.opened.store.Close()
 	}
 	if s.lock != nil {
 		_ = listen.RemoveSocket(s.folders.State)
 		_ = s.lock.Release()
+	}
+	if s.term != nil {
+		if err := s.term.End(); err != nil && !errors.Is(err, term.ErrFollowed) {
+			s.log.Warn("the next server waits until this one has been silent for some time", "error", err)
+		}
 	}
 }
 
@@ -213,9 +241,13 @@ func (s *Server) Stop(drain bool) {
 
 // Run works until the workflow has ended, or ctx ends, which is Stop(false).
 // An error means that the state could not be kept; otherwise the Outcome tells
-// how the run ended. Run is called once, and closes the Server.
+// how the run ended, or that it goes on in another server. Run is called once, and
+// closes the Server.
 func (s *Server) Run(ctx context.Context) (Outcome, error) {
 	defer s.release()
+	working, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	s.cancel = cancel
 	spare := make([]byte, heapSpare)
 	defer runtime.KeepAlive(spare)
 	if err := s.opened.begin(ctx, &s.config, state.Logs(s.folders.Logs)); err != nil {
@@ -229,13 +261,14 @@ func (s *Server) Run(ctx context.Context) (Outcome, error) {
 	s.files.InputsGone = s.opened.run.InputsGone
 	s.find.Run = s.opened.run.ID
 	defer context.AfterFunc(ctx, func() { s.Stop(false) })()
-	working, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
 
 	var group sync.WaitGroup
 	group.Go(func() { s.loop.Commit(working) })
 	group.Go(func() { s.files.Run(working) })
 	group.Go(func() { s.feeds.Run(working, s.opened.now, s.opened.inputs) })
+	if s.term != nil {
+		group.Go(func() { s.keepTerm(working) })
+	}
 	endpoints := []*listen.Endpoint{s.endpoint}
 	if s.far.endpoint != nil {
 		endpoints = append(endpoints, s.far.endpoint)
@@ -244,12 +277,28 @@ func (s *Server) Run(ctx context.Context) (Outcome, error) {
 		group.Go(e.Serve)
 	}
 	err := s.loop.Run(working)
-	outcome := s.conclude(err)
+	var outcome Outcome
+	closing := listen.ClosingTime
+	if s.leaving() != nil {
+		closing = 0 // who follows the run asks the next server
+	} else {
+		outcome = s.conclude(err)
+	}
 	cancel()
 	for _, e := range endpoints {
-		group.Go(func() { e.Close(listen.ClosingTime) })
+		group.Go(func() { e.Close(closing) })
 	}
 	group.Wait()
+	if s.next != nil && s.leaving() != nil {
+		_ = s.next.Leave()
+	}
+	switch why := s.leaving(); {
+	case errors.Is(why, errHandedOver):
+		return Outcome{HandedOver: true}, nil
+	case why != nil:
+		return outcome, why
+	}
+	s.withdrawSuccessor()
 	return outcome, err
 }
 

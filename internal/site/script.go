@@ -15,6 +15,9 @@ import (
 type Place struct {
 	State  string // the identity of the state that the pilots work for
 	Folder string // for scripts
+	// Server says that the jobs are servers and not pilots: they have names of another
+	// form, one processor and [ServerMemory].
+	Server bool
 	// Start is how the pilot of a launch is started. Where the site shares nothing with
 	// the server, it holds secrets.
 	Start func(launch string) (bootstrap.Start, error)
@@ -67,10 +70,33 @@ func (s *Site) nodesAt(p Place) allocation.Config {
 }
 
 func (s *Site) commandsAt(p Place) command.Config {
-	return command.Config{
+	c := command.Config{
 		Template: s.Template, Request: s.Request, State: p.State, Folder: p.Folder, Script: s.scriptAt(p),
 		Secret: s.Shares == SharesNothing,
 	}
+	if p.Server {
+		c.Prefix, c.Request.CPUs, c.Request.Memory = serverPrefix, 1, ServerMemory
+	}
+	return c
+}
+
+// serverPrefix begins the names of jobs that are servers.
+const serverPrefix = "fairway-server."
+
+// ServerMemory is what a job that is a server asks for, in bytes: enough for a workflow of
+// a million jobs.
+const ServerMemory = 2 << 30
+
+// TakesServers returns an error that says why a server cannot be a job of this site, nil
+// where it can.
+func (s *Site) TakesServers() error {
+	switch {
+	case s.Template == nil:
+		return fmt.Errorf("the system %s of the site %s is no batch system", s.System, s.Name)
+	case s.Shares == SharesNothing:
+		return fmt.Errorf("the nodes of the site %s share nothing with this machine, and so not the state of the run", s.Name)
+	}
+	return nil
 }
 
 // carries says that scripts reach the nodes, and that nobody else reads them.

@@ -8,6 +8,7 @@ package command
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,8 @@ type Config struct {
 	Request  Request
 	// State is the identity of the state that the pilots work for.
 	State string
+	// Prefix begins the names of the jobs. Default: "fairway.".
+	Prefix string
 	// Folder holds the scripts, and is where jobs begin. Nodes must see it.
 	Folder string
 	// Script returns the shell commands that a launch consists of, to which the
@@ -74,17 +77,18 @@ func New(cfg Config) (*System, error) {
 	if err := os.MkdirAll(cfg.Folder, 0o700); err != nil {
 		return nil, err
 	}
-	return &System{cfg: cfg, prefix: prefixOf(cfg.State)}, nil
+	return &System{cfg: cfg, prefix: prefixOf(&cfg)}, nil
 }
 
-func prefixOf(state string) string {
-	return "fairway." + state[:min(len(state), stateLetters)] + "."
+func prefixOf(cfg *Config) string {
+	state := cfg.State
+	return cmp.Or(cfg.Prefix, "fairway.") + state[:min(len(state), stateLetters)] + "."
 }
 
 // Example is what would be submitted for a launch named LAUNCH, and the script where that
 // is another text.
 func Example(cfg Config) (string, error) {
-	script, input, err := (&System{cfg: cfg, prefix: prefixOf(cfg.State)}).Text("LAUNCH")
+	script, input, err := (&System{cfg: cfg, prefix: prefixOf(&cfg)}).Text("LAUNCH")
 	if input != script {
 		input += "\n" + script
 	}

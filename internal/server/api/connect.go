@@ -11,9 +11,14 @@ import (
 	"sync"
 	"time"
 
+	"connectrpc.com/connect"
+
+	"fairway/internal/access"
+	"fairway/internal/disk"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/launch"
 	"fairway/internal/server/listen"
+	"fairway/internal/server/term"
 	"fairway/internal/store"
 	"fairway/internal/wire"
 	"fairway/sched"
@@ -30,7 +35,9 @@ type Connection struct {
 	wire.WorkflowClient
 	// Live says that a server runs the workflow; otherwise the records of the
 	// last run answer, and what would change them is refused.
-	Live  bool
+	Live bool
+	// Far says that the server may run on another machine.
+	Far   bool
 	close func()
 }
 
@@ -56,14 +63,33 @@ func Connect(ctx context.Context, workflow string) (*Connection, error) {
 	}
 }
 
+// UnreachableError says that a server on another machine does not answer, and has not
+// said that it has ended. It may be dead.
+type UnreachableError struct {
+	Holder term.Holder
+	Err    error
+}
+
+func (e *UnreachableError) Error() string {
+	return fmt.Sprintf("the server of the run was last on %s, and is not reached there: %v", e.Holder.Host, e.Err)
+}
+
+func (e *UnreachableError) Unwrap() error { return e.Err }
+
 // passing says that an error comes from a server that is starting or ending.
 func passing(err error) bool {
 	var network *net.OpError
-	return errors.As(err, &network) || errors.Is(err, store.ErrLocked) || errors.Is(err, store.ErrUnready)
+	var unreachable *UnreachableError
+	return errors.As(err, &unreachable) || errors.As(err, &network) || errors.Is(err, store.ErrLocked) || errors.Is(err, store.ErrUnready)
 }
 
 func connectOnce(ctx context.Context, workflow string, s *sched.Scheduler) (*Connection, error) {
 	state := filepath.Join(workflow, folder.StateFolder)
+	if term.Used(state) {
+		if c, err := connectFar(ctx, workflow); c != nil || err != nil {
+			return c, err
+		}
+	}
 	live, err := folder.IsRunning(state)
 	if err != nil {
 		return nil, err
@@ -76,6 +102,45 @@ func connectOnce(ctx context.Context, workflow string, s *sched.Scheduler) (*Con
 		return nil, err
 	}
 	return connectResting(v, s), nil
+}
+
+// connectFar reaches the server by what the file of its term says. It returns nothing where
+// the lock of this machine tells whether a server runs.
+func connectFar(ctx context.Context, workflow string) (*Connection, error) {
+	l, err := folder.Of(workflow)
+	if err != nil {
+		return nil, err
+	}
+	holder, err := term.Last(l.State, l.ID)
+	if err != nil || !holder.Lives() {
+		return nil, err
+	}
+	here := holder.Machine == disk.Machine()
+	if holder.Connection == nil {
+		if here {
+			return nil, nil
+		}
+		return nil, &UnreachableError{holder, errors.New("it was no batch job, and is asked on that machine only")}
+	}
+	if here {
+		// A server that was killed on this machine says nothing of it.
+		if running, err := folder.IsRunning(l.State); err != nil || !running {
+			return nil, err
+		}
+	}
+	line := access.NewLine(*holder.Connection)
+	dialling, cancel := context.WithTimeout(ctx, ConnectTime)
+	defer cancel()
+	probe, err := line.Dial(dialling)
+	if err != nil {
+		return nil, &UnreachableError{holder, err}
+	}
+	_ = probe.Close()
+	client := line.Client(1)
+	return &Connection{
+		WorkflowClient: wire.NewWorkflowClient(client, access.BaseURL, connect.WithAcceptCompression("gzip", nil, nil)),
+		Live:           true, Far: true, close: client.CloseIdleConnections,
+	}, nil
 }
 
 func connectLive(ctx context.Context, state string) (*Connection, error) {

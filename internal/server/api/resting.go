@@ -125,7 +125,7 @@ func (v *Resting) Change(ctx context.Context, q *loop.Request) (err error) {
 		return err
 	}
 	defer func() { _ = lock.Release() }()
-	records, err := folder.OpenStore(v.folders.State)
+	records, err := folder.OpenStore(v.folders.State, false)
 	if err != nil {
 		return err
 	}

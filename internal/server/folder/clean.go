@@ -77,7 +77,7 @@ func (c *Cleaned) state(state string) error {
 	}
 	last := []string{lockName, identityName}
 	for _, name := range names {
-		known := slices.Contains(storeFiles, name) || name == SocketName || name == identityName+".new" || name == AuthorityName || name == AuthorityName+".new" || strings.HasPrefix(name, disk.PartPrefix) || strings.HasPrefix(name, storage.MarkName)
+		known := slices.Contains(storeFiles, name) || name == SocketName || name == identityName+".new" || name == AuthorityName || name == AuthorityName+".new" || name == ServersName || strings.HasPrefix(name, disk.PartPrefix) || strings.HasPrefix(name, storage.MarkName)
 		switch {
 		case known:
 			if err := c.remove(folder, name); err != nil {

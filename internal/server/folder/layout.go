@@ -28,6 +28,7 @@ const (
 	lockName      = "lock"
 	SocketName    = "socket"
 	AuthorityName = "authority" // of package access
+	ServersName   = "servers"   // of package term
 )
 
 // Layout are where a workflow folder keeps what. Those of a folder without a

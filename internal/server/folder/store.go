@@ -13,9 +13,11 @@ import (
 	"fairway/internal/store"
 )
 
-// OpenStore opens the store of a state folder, which is there, for writing.
-func OpenStore(state string) (store.Store, error) {
-	if err := ownStore(state); err != nil {
+// OpenStore opens the store of a state folder, which is there, for writing. With fence it
+// gets other inodes first: what a server still writes that has the former ones open, nobody
+// reads. That server must not close them: SQLite would remove the log by its name.
+func OpenStore(state string, fence bool) (store.Store, error) {
+	if err := ownStore(state, fence); err != nil {
 		return nil, fmt.Errorf("giving %s a store of its own: %w", state, err)
 	}
 	s, err := store.OpenSQLite(filepath.Join(state, StoreFile), store.ReadWrite)
@@ -25,17 +27,17 @@ func OpenStore(state string) (store.Store, error) {
 	return s, err
 }
 
-// ownStore copies files of the store that have other names. A copy of the folder by
+// ownStore copies files of the store that have other names, or all of them for a fence. A copy of the folder by
 // hard links gives them such names (cp -al), and what is written here would change
 // the store there, past its log. SQLite makes its shared memory again.
-func ownStore(state string) error {
+func ownStore(state string, fence bool) error {
 	for _, name := range []string{StoreFile, StoreFile + "-wal", StoreFile + "-shm"} {
 		path := filepath.Join(state, name)
-		shared, err := hasOtherNames(path)
+		there, shared, err := namesOf(path)
 		switch {
 		case err != nil:
 			return err
-		case !shared:
+		case !there || !shared && !fence:
 		case name == StoreFile+"-shm":
 			err = os.Remove(path)
 		default:
@@ -48,15 +50,17 @@ func ownStore(state string) error {
 	return nil
 }
 
-func hasOtherNames(path string) (bool, error) {
+// namesOf reports whether there is a file, and whether it has other names too.
+func namesOf(path string) (there, others bool, err error) {
 	var st unix.Stat_t
 	switch err := unix.Lstat(path, &st); {
 	case errors.Is(err, unix.ENOENT):
-		return false, nil
+		return false, false, nil
 	case err != nil:
-		return false, &fs.PathError{Op: "lstat", Path: path, Err: err}
+		return false, false, &fs.PathError{Op: "lstat", Path: path, Err: err}
 	}
-	return st.Mode&unix.S_IFMT == unix.S_IFREG && st.Nlink > 1, nil
+	regular := st.Mode&unix.S_IFMT == unix.S_IFREG
+	return regular, regular && st.Nlink > 1, nil
 }
 
 func replaceByCopy(path string) error {

@@ -91,6 +91,16 @@ func (p *Pilots) Close() {
 	})
 }
 
+// Leave ends the work for all batch systems, and leaves the pilots to the next server.
+// Close does nothing then.
+func (p *Pilots) Leave() {
+	p.closing.Do(func() {
+		for _, r := range p.rosters {
+			_ = r.Leave()
+		}
+	})
+}
+
 // None is part of loop.Pilots.
 func (p *Pilots) None() bool {
 	p.mu.Lock()

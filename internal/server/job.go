@@ -1,0 +1,221 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"fairway/internal/access"
+	"fairway/internal/batch"
+	"fairway/internal/disk"
+	"fairway/internal/dispatch"
+	"fairway/internal/server/api"
+	"fairway/internal/server/folder"
+	"fairway/internal/server/listen"
+	"fairway/internal/server/term"
+	"fairway/internal/store"
+	"fairway/internal/wire"
+)
+
+// Job says that the server is a batch job itself. People reach it over the network, and
+// it has another job follow it before its time is over.
+type Job struct {
+	Launch, Site string
+	// Left is what is left of the time of the job; 0: there is no end that is known.
+	Left time.Duration
+	// Poll is the least time between two questions to the batch system of Site.
+	Poll time.Duration
+	// System is the batch system that takes jobs which are servers.
+	System func(folder.Layout) (batch.System, error)
+}
+
+const (
+	// MinHandOver and MaxHandOver bound the time before the end of its job at which a
+	// server ends, whether its successor is there or not: a twentieth of the time.
+	MinHandOver = 10 * time.Second
+	// MaxHandOver is the upper bound.
+	MaxHandOver = 5 * time.Minute
+)
+
+// successorAt is when a job with so much time left submits its successor.
+func successorAt(left time.Duration) time.Duration { return left / 2 }
+
+// handOverAt is when such a job ends.
+func handOverAt(left time.Duration) time.Duration {
+	return left - min(max(left/20, MinHandOver), MaxHandOver, left/4)
+}
+
+// errHandedOver is why the loop of a server ends whose run goes on in another one.
+var errHandedOver = errors.New("the run goes on in another server")
+
+// awaitTerm waits until this server may have the state, where servers of the state are or
+// were batch jobs.
+func (s *Server) awaitTerm(ctx context.Context, dir string) error {
+	l, err := folder.Of(dir)
+	if err != nil || l.ID == "" || !term.Used(l.State) {
+		return err
+	}
+	return term.Await(ctx, s.sched, l.State, l.ID, disk.Machine(), s.config.launch())
+}
+
+// checkTerm returns a *term.HeldError where the server of a folder may run on another
+// machine.
+func checkTerm(dir string) error {
+	l, err := folder.Of(dir)
+	if err != nil {
+		return err
+	}
+	if last, err := term.Last(l.State, l.ID); err != nil || last.Lives() && last.Machine != disk.Machine() {
+		return cmp.Or(err, error(&term.HeldError{Holder: last}))
+	}
+	return nil
+}
+
+func (c *Config) launch() string {
+	if c.Job == nil {
+		return ""
+	}
+	return c.Job.Launch
+}
+
+// takeTerm has this server be the one of the state, on whatever machine others run.
+func (s *Server) takeTerm() (err error) {
+	if s.config.Job == nil && !term.Used(s.folders.State) {
+		return nil
+	}
+	self := term.Holder{State: s.folders.ID, Machine: disk.Machine(), Launch: s.config.launch()}
+	self.Host, _ = os.Hostname() // for people only
+	if s.config.Job != nil {
+		self.Site = s.config.Job.Site
+	}
+	s.term, err = term.Take(s.folders.State, self)
+	return err
+}
+
+// openPeople lets people reach the server over the network, by what the file of its term
+// says.
+func (s *Server) openPeople(addresses []string) error {
+	if s.config.Job == nil {
+		return nil
+	}
+	connection := access.Connection{
+		Addresses: addresses, Pin: s.authority.Pin(), Launch: access.Person, Token: access.NewToken(),
+	}
+	s.far.people = access.NewTokens()
+	s.far.people.Allow(connection.Grant())
+	return s.term.Change(func(h *term.Holder) { h.Connection = &connection })
+}
+
+// workflow is the service of people.
+func (s *Server) workflow() (path string, handler http.Handler) {
+	return wire.NewWorkflowHandler(api.NewService(live{s}, s, s.folders, s.sched), listen.Uncompressed)
+}
+
+// keepTerm says again and again that this server lives. It ends the server when another
+// one has taken over, or is to.
+func (s *Server) keepTerm(ctx context.Context) {
+	var left time.Duration
+	if s.config.Job != nil {
+		left = s.config.Job.Left
+	}
+	submitted := left == 0
+	for ctx.Err() == nil {
+		switch age := time.Since(s.began); {
+		case errors.Is(s.term.Beat(), term.ErrFollowed):
+			s.leave(term.ErrFollowed)
+		case s.term.Asked():
+			s.leave(errHandedOver)
+		case !submitted && age >= successorAt(left):
+			submitted = true
+			if err := s.submitSuccessor(); err != nil {
+				s.loop.Ending.Note(fmt.Sprintf("no further job for the server can be submitted: %v; when the time of this one is over, run it again to go on", err))
+			}
+		case left > 0 && age >= handOverAt(left):
+			s.leave(errHandedOver)
+		}
+		_ = s.sched.Sleep(ctx, term.BeatTime)
+	}
+}
+
+// submitSuccessor has the batch system start the next server. The launch is durable
+// before.
+func (s *Server) submitSuccessor() error {
+	job := s.config.Job
+	pending, fresh, err := term.Announce(s.folders.State, term.Pending{State: s.folders.ID, Launch: term.NewLaunch(), Site: job.Site})
+	if err != nil {
+		return err
+	}
+	if !fresh && pending.Site != job.Site {
+		return fmt.Errorf("the job %s of the site %s is to be the next server", pending.Launch, pending.Site)
+	}
+	if err := s.term.Change(func(h *term.Holder) { h.Successor = pending.Launch }); err != nil {
+		return err
+	}
+	system, err := job.System(s.folders)
+	if err != nil {
+		return err
+	}
+	s.successor = pending.Launch
+	s.next = batch.NewRoster(batch.RosterConfig{
+		Site: job.Site, System: system, Every: job.Poll, Sched: s.sched, Log: s.log,
+		Elsewhere: func(string) bool { return true },
+		Ended:     func(batch.End) {},
+		Told:      func(text string) { s.loop.Ending.Note(text) },
+	})
+	s.next.Start(pending.Launch)
+	return nil
+}
+
+// withdrawSuccessor is for a run that has ended.
+func (s *Server) withdrawSuccessor() {
+	if s.next == nil {
+		return
+	}
+	s.next.Withdraw(s.successor)
+	if err := errors.Join(s.next.Close(), term.Forget(s.folders.State, s.folders.ID, s.successor)); err != nil {
+		s.log.Warn("the job that was to be the next server could not be withdrawn", "launch", s.successor, "error", err)
+	}
+}
+
+// leave ends the server, and neither the run nor its pilots.
+func (s *Server) leave(why error) {
+	s.left.CompareAndSwap(nil, &why)
+	if socket, ok := s.listener.(*net.UnixListener); ok && errors.Is(why, term.ErrFollowed) {
+		socket.SetUnlinkOnClose(false) // its name is that of another server's by now
+	}
+	s.cancel()
+}
+
+// leaving is why the server has left a run that goes on, nil where it has not.
+func (s *Server) leaving() error {
+	if why := s.left.Load(); why != nil {
+		return *why
+	}
+	return nil
+}
+
+// fenced is a store that only the server of the term changes.
+type fenced struct {
+	store.Store
+	server *Server
+}
+
+// Apply is part of store.Store.
+func (f fenced) Apply(ctx context.Context, records []dispatch.Record) error {
+	if err := f.server.term.Good(); err != nil {
+		if errors.Is(err, term.ErrFollowed) && f.server.cancel != nil {
+			f.server.leave(err)
+		}
+		return err
+	}
+	return f.Store.Apply(ctx, records)
+}
+
+// Programs is the folder of copies of the program from which jobs that are servers start.
+func Programs(l folder.Layout) string { return filepath.Join(l.State, folder.ServersName, "bin") }

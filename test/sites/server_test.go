@@ -1,0 +1,194 @@
+package sites_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"fairway/internal/batch/batchtest"
+	"fairway/sched"
+)
+
+// asJob runs a workflow at the site cluster, whose server is a job of it, and returns what is
+// printed and how the command ended.
+func asJob(t *testing.T, folder string, arguments ...string) *watching {
+	t.Helper()
+	w := &watching{t: t, folder: folder, cmd: command(t, folder, append([]string{"run", "--site", "cluster", "--server", "site"}, arguments...)...)}
+	w.cmd.Stdout, w.cmd.Stderr = &w.said, &w.said
+	if err := w.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// watching is a `fairway run` that waits for the server.
+type watching struct {
+	t      *testing.T
+	folder string
+	cmd    *exec.Cmd
+	said   bytes.Buffer
+}
+
+// wait returns the exit code of the command.
+func (w *watching) wait() int {
+	w.t.Helper()
+	_ = w.cmd.Wait()
+	return w.cmd.ProcessState.ExitCode()
+}
+
+// mustSucceed waits for the end of a run.
+func (w *watching) mustSucceed() {
+	w.t.Helper()
+	if code := w.wait(); code != 0 {
+		w.t.Fatalf("exit code %d\n%s\n%s\n%s", code, w.said.String(), pilotLogs(w.folder), serverLogs(w.folder))
+	}
+}
+
+// serverLogs are what servers said that were batch jobs.
+func serverLogs(folder string) string {
+	var all strings.Builder
+	logs, _ := filepath.Glob(filepath.Join(folder, ".fairway/servers/*.log"))
+	for _, log := range logs {
+		text, _ := os.ReadFile(log)
+		all.WriteString("== " + filepath.Base(log) + "\n" + string(text))
+	}
+	return all.String()
+}
+
+// awaitFile waits until a job has made a file.
+func awaitFile(t *testing.T, w *watching, path string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if _, err := sched.Default().WaitFile(ctx, sched.FileQuery{Path: path, Until: func(f sched.FileState) bool { return f.Info != nil }}); err != nil {
+		_ = w.cmd.Process.Kill()
+		_ = w.cmd.Wait()
+		t.Fatalf("%s: %v\n%s\n%s\n%s", path, err, w.said.String(), pilotLogs(w.folder), serverLogs(w.folder))
+	}
+}
+
+// servers are the ids of the jobs of Slurm that are servers.
+func servers(t *testing.T) (ids []string) {
+	t.Helper()
+	out, err := exec.Command("squeue", "--noheader", "--states=PENDING,RUNNING", "--format=%i %j").CombinedOutput()
+	if err != nil {
+		t.Fatal(err, string(out))
+	}
+	for line := range strings.Lines(string(out)) {
+		if id, name, _ := strings.Cut(strings.TrimSpace(line), " "); strings.HasPrefix(name, "fairway-server.") {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// nothingQueued waits until Slurm has seen that what has ended has ended.
+func nothingQueued(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for left := "?"; left != ""; {
+		if left = strings.TrimSpace(queue(t)); left != "" && sched.Default().Sleep(ctx, 100*time.Millisecond) != nil {
+			t.Errorf("the batch system has after the run: %s", left)
+			return
+		}
+	}
+}
+
+// The server is a job as its pilots are. Whoever is on the login node finds it by the state,
+// over TLS; the Unix socket would be on another machine.
+func TestSlurmServerIsAJob(t *testing.T) {
+	batchtest.Slurm(t)
+	local := folderWith(t, workflow, "")
+	run(t, local, "run")
+	folder := folderWith(t, workflow, slurmSite)
+	w := asJob(t, folder)
+	w.mustSucceed()
+	mustEqual(t, results(t, folder), results(t, local))
+	nothingOnNodes(t, folder)
+	nothingQueued(t)
+	if again := run(t, folder, "run", "--site", "cluster", "--server", "site"); !strings.Contains(again, "done") {
+		t.Errorf("once more:\n%s", again)
+	}
+	run(t, folder, "clean")
+	if left, err := os.ReadDir(filepath.Join(folder, ".fairway")); err == nil {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// A server that is cancelled, as any job may be, loses nothing: the next one goes on.
+func TestSlurmServerJobIsCancelled(t *testing.T) {
+	batchtest.Slurm(t)
+	marks := t.TempDir()
+	folder := folderWith(t, strings.ReplaceAll(slow, "${marks}", marks), strings.Replace(slurmSite, "max_pilots: 3", "max_pilots: 2", 1))
+	most := countJobs(t)
+	w := asJob(t, folder)
+	awaitFile(t, w, filepath.Join(marks, "0"))
+	for _, asked := range []struct {
+		arguments []string
+		want      string
+	}{{[]string{"jobs"}, "wait/0"}, {[]string{"explain", "wait/0"}, "running"}, {[]string{"run", "--dry-run"}, ""}} {
+		out, err := command(t, folder, asked.arguments...).CombinedOutput()
+		if asked.want != "" && (err != nil || !strings.Contains(string(out), asked.want)) {
+			t.Errorf("fairway %s: %v\n%s", strings.Join(asked.arguments, " "), err, out)
+		}
+	}
+	if out, err := command(t, folder, "run").CombinedOutput(); err == nil || !strings.Contains(string(out), "another process runs the workflow") {
+		t.Errorf("a second run: %v\n%s", err, out)
+	}
+	ids := servers(t)
+	if len(ids) != 1 {
+		t.Fatalf("servers: %v", ids)
+	}
+	if out, err := exec.Command("scancel", "--signal=KILL", "--full", ids[0]).CombinedOutput(); err != nil {
+		t.Fatal(err, string(out))
+	}
+	if code := w.wait(); code != 1 || !strings.Contains(w.said.String(), "run it again to go on") {
+		t.Errorf("exit code %d\n%s", code, w.said.String())
+	}
+	asJob(t, folder).mustSucceed()
+	for name, text := range results(t, folder) {
+		if want, _ := os.ReadFile(filepath.Join(folder, "in", filepath.Base(name)+".txt")); text != string(want) {
+			t.Errorf("%s is not what was read", name)
+		}
+	}
+	begun, _ := os.ReadFile(filepath.Join(marks, "0"))
+	if n := strings.Count(string(begun), "begun"); n != 1 {
+		t.Errorf("the job that ran when the server was killed began %d times\n%s", n, pilotLogs(folder))
+	}
+	if n := most(); n > 2 || n == 0 {
+		t.Errorf("the batch system had %d pilots, of at most 2", n)
+	}
+}
+
+// A job has an end, and a run need not: the server has another job follow it, which goes on
+// with the same pilots.
+func TestSlurmServerReachesItsLimit(t *testing.T) {
+	long(t)
+	batchtest.Slurm(t)
+	marks := t.TempDir()
+	work := strings.NewReplacer("${marks}", marks, "sleep 3", "sleep 12", "    each:", "    site: pilots\n    each:").Replace(slow)
+	sites := strings.Replace(slurmSite, "time: 1h", "time: 1m", 1) + strings.Replace(strings.TrimPrefix(slurmSite, "sites:\n"), "cluster:", "pilots:", 1)
+	sites = strings.ReplaceAll(sites, "max_pilots: 3", "max_pilots: 1")
+	folder := folderWith(t, work, sites)
+	w := asJob(t, folder, "--site", "pilots")
+	w.mustSucceed()
+	for name, text := range results(t, folder) {
+		if want, _ := os.ReadFile(filepath.Join(folder, "in", filepath.Base(name)+".txt")); text != string(want) {
+			t.Errorf("%s is not what was read", name)
+		}
+		if begun, _ := os.ReadFile(filepath.Join(marks, filepath.Base(name))); strings.Count(string(begun), "begun") != 1 {
+			t.Errorf("%s was made %d times\n%s", name, strings.Count(string(begun), "begun"), pilotLogs(folder))
+		}
+	}
+	logs, _ := filepath.Glob(filepath.Join(folder, ".fairway/servers/*.log"))
+	if len(logs) < 2 {
+		t.Errorf("one job was the server for the whole run: %v\n%s", logs, w.said.String())
+	}
+	nothingQueued(t)
+}
