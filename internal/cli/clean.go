@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,19 +44,18 @@ run starts from the beginning. Fairway refuses to clean while a run is under way
 
 // folderItself is the folder whose state is to be removed: never one above it.
 func (c *console) folderItself() (string, error) {
-	folder := c.dir
-	if folder == "" {
-		folder = "."
+	dir, err := givenFolder(cmp.Or(c.dir, "."))
+	if err != nil {
+		return "", err
 	}
-	folder, err := givenFolder(folder)
-	if err != nil || hasState(folder) {
-		return folder, err
+	if hasState(dir) {
+		return dir, folder.CheckOwner(dir)
 	}
 	if above, err := c.workflowFolder(); err == nil && hasState(above) {
 		return "", fail(exitNoState, fmt.Sprintf("if you mean that one: fairway -C %s clean", displayPath(above)),
-			"no workflow was run in %s, but in %s above it", folderText(folder), displayPath(above))
+			"no workflow was run in %s, but in %s above it", folderText(dir), displayPath(above))
 	}
-	return "", noState(folder)
+	return "", noState(dir)
 }
 
 func (c *console) clean(ctx context.Context, dir string, results bool) error {

@@ -23,6 +23,7 @@ import (
 // must be able to make files in it.
 func Main() int {
 	unix.Umask(unix.Umask(0) &^ 0o700)
+	outliveReaders()
 	return execute(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 }
 
@@ -36,8 +37,12 @@ func execute(ctx context.Context, arguments []string, in io.Reader, out, err io.
 	root.SetErr(c.err)
 	root.SetHelpCommand(helpCommand(root))
 	shellsOnly(root)
+	c.textInJSON(root)
+	if asksForJSON(arguments) {
+		root.SetVersionTemplate(jsonText(thisVersion()))
+	}
 	failed := root.ExecuteContext(ctx)
-	if failed == nil {
+	if failed == nil || errors.Is(failed, syscall.EPIPE) && errors.Is(printed.err, syscall.EPIPE) {
 		return c.exitCode(printed)
 	}
 	if !c.started {
@@ -50,9 +55,10 @@ func execute(ctx context.Context, arguments []string, in io.Reader, out, err io.
 }
 
 // exitCode is that of a command that did what was asked, if what it printed has
-// arrived. That of a run says what has become of its jobs, and nothing else.
+// arrived as far as somebody read it. That of a run says what has become of its jobs, and
+// nothing else.
 func (c *console) exitCode(out *printed) int {
-	if out.err == nil || c.concluded && errors.Is(out.err, syscall.EPIPE) {
+	if out.err == nil || errors.Is(out.err, syscall.EPIPE) {
 		return exitOK
 	}
 	fmt.Fprintf(c.err, "fairway: what was to be printed is incomplete: standard output: %v\n", out.err)

@@ -27,12 +27,12 @@ var exitCodes = []struct {
 	meaning string
 }{
 	{exitOK, "success; for run: every job is done"},
-	{exitFailed, "for run: jobs failed, were cancelled, or wait for files that will not come; for other commands: something outside failed (disk, permissions)"},
+	{exitFailed, "for run: jobs failed, were cancelled, wait for files that will not come, or were left when `fairway stop` ended the run; for other commands: something outside failed (disk, permissions)"},
 	{exitUsage, "unknown command, flag or argument"},
 	{exitBadFile, "the workflow or experiment file has an error, or a parameter or input is missing"},
 	{exitRunning, "another process runs this workflow (watch it with --follow)"},
 	{exitNoState, "this folder has no run, or the command needs a run that is under way"},
-	{exitNotFound, "there is no such job, step, file, attempt or input"},
+	{exitNotFound, "there is no such job, step, file, attempt, input or site"},
 	{exitHungUp, "the terminal was closed (SIGHUP; --detach, nohup or tmux prevent that); the next run goes on from here"},
 	{exitInterrupted, "interrupted (Ctrl-C); the next run goes on from here"},
 	{exitTerminated, "ended by SIGTERM; the next run goes on from here"},

@@ -3,10 +3,13 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -19,12 +22,74 @@ func (c *console) printJSON(value any) {
 	if message, ok := value.(proto.Message); ok {
 		value = plain(message.ProtoReflect())
 	}
-	encoder := json.NewEncoder(c.out)
+	_, _ = io.WriteString(c.out, jsonText(value)) // the writer keeps the error
+}
+
+// jsonText is a value that can be encoded, as people and scripts read it.
+func jsonText(value any) string {
+	var text strings.Builder
+	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
-	// Encoding cannot fail on these types, and nobody reads an error about
-	// printing that cannot be printed.
-	_ = encoder.Encode(value)
+	if err := encoder.Encode(value); err != nil {
+		panic(fmt.Sprintf("encoding %T as JSON: %v", value, err)) // a type that is ours has no such field
+	}
+	return text.String()
+}
+
+type helpObject struct {
+	Command string `json:"command"`
+	Help    string `json:"help"`
+}
+
+type completionObject struct {
+	Shell  string `json:"shell"`
+	Script string `json:"script"`
+}
+
+// textInJSON has help and completions, which cobra prints as text, be JSON objects too
+// where that is asked for.
+func (c *console) textInJSON(root *cobra.Command) {
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(command *cobra.Command, arguments []string) {
+		if !c.json {
+			help(command, arguments)
+			return
+		}
+		text := c.captured(func() { help(command, arguments) })
+		c.printJSON(helpObject{Command: command.CommandPath(), Help: text})
+	})
+	completion, _, err := root.Find([]string{"completion"})
+	if err != nil {
+		return
+	}
+	for _, shell := range completion.Commands() {
+		print := shell.RunE
+		shell.RunE = func(command *cobra.Command, arguments []string) (err error) {
+			if !c.json {
+				return print(command, arguments)
+			}
+			text := c.captured(func() { err = print(command, arguments) })
+			if err == nil {
+				c.printJSON(completionObject{Shell: command.Name(), Script: text})
+			}
+			return err
+		}
+	}
+}
+
+// captured is what a function prints to standard output.
+func (c *console) captured(print func()) string {
+	var text strings.Builder
+	out, ok := c.out.(*printed)
+	if !ok {
+		return ""
+	}
+	before := out.out
+	out.out = &text
+	defer func() { out.out = before }()
+	print()
+	return text.String()
 }
 
 // answer gives the one answer of a command: as a JSON object, or as text prints it.

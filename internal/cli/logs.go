@@ -51,6 +51,9 @@ the output of all its jobs that have started, each below a line with its name.`,
 func (c *console) printLogsOfStep(ctx context.Context, client wire.WorkflowClient, request *wire.LogsRequest, unknown error) error {
 	var jobs []*wire.JobSummary
 	for job, err := range allJobs(ctx, client, &wire.ListJobsRequest{Steps: []string{request.Job}}) {
+		if connect.CodeOf(err) == connect.CodeNotFound {
+			return unknown
+		}
 		if err != nil {
 			return err
 		}

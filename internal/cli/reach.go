@@ -117,14 +117,14 @@ func runningIn(ctx context.Context, folder string) *api.Connection {
 }
 
 func (c *console) folderWithState() (string, error) {
-	folder, err := c.workflowFolder()
+	dir, err := c.workflowFolder()
 	if err != nil {
 		return "", err
 	}
-	if !hasState(folder) {
-		return "", noState(folder)
+	if !hasState(dir) {
+		return "", noState(dir)
 	}
-	return folder, nil
+	return dir, folder.CheckOwner(dir)
 }
 
 func noState(folder string) error {

@@ -22,7 +22,6 @@ import (
 // serve runs the workflow in this process, and watches it through the socket
 // as any other process would.
 func (c *console) serve(ctx context.Context, o *runOptions) error {
-	outliveReaders()
 	config, err := c.serverConfig(ctx, o)
 	if err != nil {
 		return err

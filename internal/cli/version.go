@@ -23,10 +23,13 @@ func (c *console) versionCommand() *cobra.Command {
 		Example: "  fairway version --json",
 		Args:    noArgument,
 		RunE: func(*cobra.Command, []string) error {
-			v := versionObject{Version: programVersion(), Revision: revision(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
-			return c.answer(v, func() { fmt.Fprintln(c.out, "fairway", versionText()) })
+			return c.answer(thisVersion(), func() { fmt.Fprintln(c.out, "fairway", versionText()) })
 		},
 	}
+}
+
+func thisVersion() versionObject {
+	return versionObject{Version: programVersion(), Revision: revision(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 }
 
 func versionText() string {

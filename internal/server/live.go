@@ -16,6 +16,8 @@ type live struct{ *Server }
 
 func (s live) ID() dispatch.RunID { return s.opened.run.ID }
 
+func (s live) Steps() []string { return s.opened.run.Steps }
+
 func (s live) List(context.Context, *wire.ListJobsRequest) (*wire.ListJobsResponse, error) {
 	return nil, nil // its cores are there
 }

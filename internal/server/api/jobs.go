@@ -2,8 +2,11 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 
+	"connectrpc.com/connect"
 	"google.golang.org/protobuf/proto"
 
 	"fairway/internal/dispatch"
@@ -20,6 +23,9 @@ func (a *Service) ListJobs(ctx context.Context, r *wire.ListJobsRequest) (*wire.
 	if err := a.ofRun(r); err != nil {
 		return nil, err
 	}
+	if err := a.knowsSteps(r.GetSteps()); err != nil {
+		return nil, err
+	}
 	response, err := a.run.List(ctx, r)
 	if response != nil || err != nil {
 		return response, rpcError(err)
@@ -32,6 +38,18 @@ func (a *Service) ListJobs(ctx context.Context, r *wire.ListJobsRequest) (*wire.
 		noteWaiting(response.Jobs, a.control.PilotsWaiting())
 	}
 	return response, err
+}
+
+// knowsSteps returns an error for a name that no step has: nothing is listed for one that
+// was mistyped.
+func (a *Service) knowsSteps(names []string) error {
+	steps := a.run.Steps()
+	for _, name := range names {
+		if !slices.Contains(steps, name) {
+			return connect.NewError(connect.CodeNotFound, fmt.Errorf("there is no step %q; the steps are %s", name, strings.Join(steps, ", ")))
+		}
+	}
+	return nil
 }
 
 // noteWaiting tells of jobs that are ready why pilots for them are not there yet.

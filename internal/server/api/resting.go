@@ -59,6 +59,9 @@ func (v *Resting) reading(read func(store.Store) error) error {
 // ID is part of Run.
 func (v *Resting) ID() dispatch.RunID { return v.run.ID }
 
+// Steps is part of Run.
+func (v *Resting) Steps() []string { return v.run.Steps }
+
 // Query is part of Run.
 func (v *Resting) Query(ctx context.Context, ask func(*state.Cores)) error {
 	v.mu.Lock()

@@ -21,6 +21,8 @@ import (
 type Run interface {
 	// ID is the number of the run.
 	ID() dispatch.RunID
+	// Steps are the names of all steps of the workflow.
+	Steps() []string
 	// Query calls ask with the cores, which must not be kept or changed.
 	Query(ctx context.Context, ask func(*state.Cores)) error
 	// Change carries out a request, or has the next run do it.

@@ -8,8 +8,10 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"os/user"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -154,10 +156,39 @@ func checkOurs(state string) (mode uint32, err error) {
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		return 0, fmt.Errorf("%s is not a folder: move it away, or choose another folder for the state with --dir", state)
 	}
-	if user := os.Geteuid(); user != 0 && int(st.Uid) != user {
-		return 0, fmt.Errorf("%s belongs to another user: choose a folder of your own for the state with --dir", state)
+	if err := checkOwner(state, &st); err != nil {
+		return 0, err
 	}
 	return st.Mode, refuseForeign(state)
+}
+
+// checkOwner refuses the state of another user, for root too: what root makes in it could
+// not be used by its owner any more.
+func checkOwner(state string, st *unix.Stat_t) error {
+	if int(st.Uid) == os.Geteuid() {
+		return nil
+	}
+	return fmt.Errorf("%s belongs to user %s; work there as that user, or choose another folder with --dir", state, userName(st.Uid))
+}
+
+// userName is the name of a user, or the number where there is no name.
+func userName(uid uint32) string {
+	number := strconv.FormatUint(uint64(uid), 10)
+	if found, err := user.LookupId(number); err == nil {
+		return found.Username
+	}
+	return number
+}
+
+// CheckOwner returns an error if the state of a workflow's folder is there and belongs to
+// another user.
+func CheckOwner(workflow string) error {
+	state := filepath.Join(workflow, StateFolder)
+	var st unix.Stat_t
+	if err := unix.Stat(state, &st); err != nil {
+		return IgnoreMissing(&fs.PathError{Op: "stat", Path: state, Err: err})
+	}
+	return checkOwner(state, &st)
 }
 
 // ownNames are what a state folder may hold before it has an identity: links
