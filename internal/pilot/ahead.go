@@ -1,6 +1,9 @@
 package pilot
 
-import "fairway/internal/logical"
+import (
+	"fairway/internal/pilot/stage"
+	"fairway/internal/wire"
+)
 
 // While commands run, the pilot prepares the sandboxes of the attempts that
 // come next, as many as it has slots, so that they start as soon as there is
@@ -30,13 +33,13 @@ func (p *pilot) nextToPrepare() *attempt {
 // prepareAhead makes the sandbox of an attempt ready before its turn, in a slot that
 // is free for it or, where s is nil, in another one. If its turn comes
 // meanwhile it is executed.
-func (p *pilot) prepareAhead(a *attempt, s *slot) {
-	a.in = &stageIn{pilot: p, attempt: a}
-	warm := a.in.takeCached()
+func (p *pilot) prepareAhead(a *attempt, s *stage.Slot) {
+	a.In = stage.NewInputs(p.stage, &a.Execution)
+	warm := a.In.TakeCached()
 	if warm {
 		p.makeReady(a, s)
 	} else {
-		p.pass(s, nil)
+		p.stage.Pass(s, nil)
 	}
 	p.mu.Lock()
 	a.preparing, a.ready, a.cold = warm, warm, !warm
@@ -53,35 +56,25 @@ func (p *pilot) prepareAhead(a *attempt, s *slot) {
 // clear gives back the sandbox of an attempt that will not run.
 func (p *pilot) clear(a *attempt) {
 	p.leave(a)
-	p.pass(a.slot, nil)
+	p.stage.Pass(a.Slot, nil)
 }
 
 // leave ends an attempt's use of its inputs.
 func (p *pilot) leave(a *attempt) {
-	a.in.release()
+	a.In.Release()
 	p.removeUnusedFolders()
-	if a.slot != nil {
-		a.slot.staged = a.in.files
-	}
 }
 
-// takeCached holds the inputs in the cache, and reports whether all are there.
-func (in *stageIn) takeCached() bool {
-	for _, f := range in.attempt.GetInputs() {
-		i := newInput(f)
-		if logical.IsFolder(i.LFN) {
-			i.unpacked = in.folders.get(folderKey{i.Ref, i.pfn})
-			i.hit = i.unpacked != nil
-		}
-		if !i.hit && in.caching.cache != nil {
-			i.cached, i.hit = in.caching.cache.Get(in.attempt.ctx, i.Item)
-		}
-		if !i.hit {
-			in.release()
-			in.files = nil
-			return false
-		}
-		in.files = append(in.files, i)
+// removeUnusedFolders removes the unpacked folders that no attempt needs.
+func (p *pilot) removeUnusedFolders() {
+	if !p.stage.HasFolders() {
+		return
 	}
-	return true
+	var awaited []*wire.InputFile
+	p.mu.Lock()
+	for _, a := range p.queue {
+		awaited = append(awaited, a.GetInputs()...)
+	}
+	p.mu.Unlock()
+	p.stage.RemoveUnusedFolders(awaited)
 }

@@ -5,15 +5,14 @@ import (
 	"sync"
 
 	"fairway/internal/cache"
+	"fairway/internal/pilot/stage"
 	"fairway/internal/wire"
 )
 
-// caching is the pilot's cache, if it has one, and what changed in it. The
+// caching is what changed in the pilot's cache, if it has one. The
 // cache's own lock may be held when a change comes in, so this has a mutex of
 // its own, under which nothing else is locked.
 type caching struct {
-	cache *cache.Cache // nil if there is none
-
 	mu      sync.Mutex // guards changes
 	changes map[cache.Ref]*fileChange
 }
@@ -30,7 +29,7 @@ func (p *pilot) openCache() (err error) {
 		return nil
 	}
 	c := p.cfg.Cache
-	p.caching.cache, err = cache.Open(cache.Config{
+	p.stage.Cache, err = cache.Open(cache.Config{
 		Dir: c.Dir, Name: p.cfg.Pilot, MaxSpace: c.MaxSpace, MinThreshold: c.MinThreshold,
 		Shared: c.Mode == CacheHost, Changed: p.cacheChanged, Sched: p.sched,
 	})
@@ -38,7 +37,7 @@ func (p *pilot) openCache() (err error) {
 		return fmt.Errorf("environment: %w", err)
 	}
 	if c.Mode == CacheHost {
-		p.hello.CacheDir = p.caching.cache.Dir()
+		p.hello.CacheDir = p.stage.Cache.Dir()
 	}
 	p.hello.CacheSize = max(0, c.MaxSpace-c.MinThreshold)
 	return nil
@@ -75,9 +74,9 @@ func (c *caching) carry(m *wire.SyncRequest) {
 			change.seq = m.GetSeq()
 		}
 		if change.Gone {
-			m.CacheGone = append(m.CacheGone, &wire.CacheGone{File: refToWire(change.Ref), LastLink: change.LastLink})
+			m.CacheGone = append(m.CacheGone, &wire.CacheGone{File: stage.RefToWire(change.Ref), LastLink: change.LastLink})
 		} else {
-			m.CacheAdded = append(m.CacheAdded, &wire.CachedFile{File: refToWire(change.Ref), Size: change.Size})
+			m.CacheAdded = append(m.CacheAdded, &wire.CachedFile{File: stage.RefToWire(change.Ref), Size: change.Size})
 		}
 	}
 }
@@ -96,12 +95,13 @@ func (c *caching) acknowledge(seen uint64) {
 // does not know; changes come in the next one.
 const maxCacheTold = 100_000
 
-// contents is the whole state, in place of the changes so far. Removals are
+// cacheContents is the whole state, in place of the changes so far. Removals are
 // kept, since the TaskQueue cannot see from the whole that a last link went.
-func (c *caching) contents() (all []*wire.CachedFile) {
-	if c.cache == nil {
+func (p *pilot) cacheContents() (all []*wire.CachedFile) {
+	if p.stage.Cache == nil {
 		return nil
 	}
+	c := &p.caching
 	c.mu.Lock()
 	for ref, change := range c.changes {
 		if !change.Gone {
@@ -109,34 +109,26 @@ func (c *caching) contents() (all []*wire.CachedFile) {
 		}
 	}
 	c.mu.Unlock()
-	for _, f := range c.cache.Contents() {
+	for _, f := range p.stage.Cache.Contents() {
 		if len(all) == maxCacheTold {
 			break
 		}
-		all = append(all, &wire.CachedFile{File: refToWire(f.Ref), Size: f.Size})
+		all = append(all, &wire.CachedFile{File: stage.RefToWire(f.Ref), Size: f.Size})
 	}
 	return all
-}
-
-func refToWire(ref cache.Ref) *wire.FileRef {
-	return &wire.FileRef{Lfn: ref.LFN, Version: ref.Version, Tag: ref.Tag}
-}
-
-func refOf(f *wire.FileRef) cache.Ref {
-	return cache.Ref{LFN: f.GetLfn(), Version: f.GetVersion(), Tag: f.GetTag()}
 }
 
 // followAdvice does what an answer says of the cache. The caller does not hold
 // the pilot's mutex.
 func (p *pilot) followAdvice(a *wire.SyncAnswer) {
-	c := p.caching.cache
+	c := p.stage.Cache
 	if c == nil {
 		return
 	}
 	if len(a.GetEvict()) > 0 {
 		order := make([]cache.Ref, len(a.GetEvict()))
 		for i, f := range a.GetEvict() {
-			order[i] = refOf(f)
+			order[i] = stage.RefOf(f)
 		}
 		c.Advise(order)
 	}
@@ -154,8 +146,7 @@ func (p *pilot) followAdvice(a *wire.SyncAnswer) {
 // the TaskQueue names what is left over again.
 const maxPrefetch = 2
 
-// prefetch brings a file into the cache for a job that will come. If that
-// fails the job will say so.
+// prefetch has a file brought into the cache, unless enough others are.
 func (p *pilot) prefetch(f *wire.InputFile) {
 	select {
 	case p.prefetching <- struct{}{}:
@@ -164,9 +155,6 @@ func (p *pilot) prefetch(f *wire.InputFile) {
 	}
 	p.workers.Go(func() {
 		defer func() { <-p.prefetching }()
-		in := newInput(f)
-		if p.bring(p.jobs, in) == nil && in.cached != nil {
-			in.cached.Release()
-		}
+		p.stage.Prefetch(p.jobs, f)
 	})
 }

@@ -35,17 +35,17 @@ type running struct {
 func (p *pilot) command(a *attempt) {
 	path, argv, err := p.program(a)
 	if err != nil {
-		a.result.ExitCode = exitNotFound
+		a.Result.ExitCode = exitNotFound
 		a.fail(wire.Outcome_OUTCOME_EXITED, "%v", err)
 		return
 	}
-	if err := errors.Join(a.slot.out.Begin(logName(a.GetAttempt(), "out")), a.slot.err.Begin(logName(a.GetAttempt(), "err"))); err != nil {
+	if err := errors.Join(a.Slot.Out.Begin(logName(a.GetAttempt(), "out")), a.Slot.Err.Begin(logName(a.GetAttempt(), "err"))); err != nil {
 		a.failBy(wire.Outcome_OUTCOME_STAGE_IN_FAILED, err)
 		return
 	}
 	r, err := p.start(a, path, argv)
 	if err != nil {
-		a.result.ExitCode = exitNotFound
+		a.Result.ExitCode = exitNotFound
 		a.fail(wire.Outcome_OUTCOME_EXITED, "start %s: %v", path, err)
 		return
 	}
@@ -62,17 +62,19 @@ const exitNotFound = 127
 func (p *pilot) start(a *attempt, path string, argv []string) (*running, error) {
 	_ = commandBefore.Hit()
 	r := &running{attempt: a, Watched: process.Watched{Since: time.Now(), Limit: a.GetNeeds().GetTime().AsDuration(), Memory: a.GetNeeds().GetMemoryBytes(), Exceeds: a.stop}}
-	stdin, err := a.in.standardInput()
+	stdin, err := a.In.StandardInput()
 	if err != nil {
 		return nil, err
 	}
-	if stdin != p.base.null {
+	if stdin == nil {
+		stdin = p.base.null
+	} else {
 		defer stdin.Close()
 	}
 	attr := &syscall.ProcAttr{
-		Dir:   a.slot.folder,
+		Dir:   a.Slot.Folder,
 		Env:   p.variables(a, r),
-		Files: []uintptr{stdin.Fd(), a.slot.out.Pipe.Fd(), a.slot.err.Pipe.Fd()},
+		Files: []uintptr{stdin.Fd(), a.Slot.Out.Pipe.Fd(), a.Slot.Err.Pipe.Fd()},
 	}
 	if r.Memory > 0 {
 		r.Box = p.boxes.Open(a.GetAttempt(), r.Memory)
@@ -92,10 +94,10 @@ func (p *pilot) start(a *attempt, path string, argv []string) (*running, error) 
 func (p *pilot) attend(r *running) (sched.Exit, error) {
 	p.watchdog.Add(&r.Watched)
 	defer func() { p.noteKills(r, p.watchdog.Remove(&r.Watched)) }()
-	exit, err := p.tree.Reap(r.ctx, r.Lead)
+	exit, err := p.tree.Reap(r.Ctx, r.Lead)
 	if err == nil {
 		err = p.tree.Clear(r.GetAttempt())
-	} else if r.ctx.Err() != nil {
+	} else if r.Ctx.Err() != nil {
 		exit, err = p.tree.End(r.GetAttempt(), r.Lead, p.cfg.Grace)
 	}
 	r.shared = !p.tree.Settled(r.GetAttempt()) || err != nil
@@ -112,18 +114,18 @@ func (p *pilot) noteKills(r *running, kills int) {
 	if !p.boxes.Possible() {
 		advice = "it cannot be seen here, since the pilot may not make cgroups"
 	}
-	r.note(fmt.Sprintf("meanwhile the kernel ended processes for lack of memory (%d); whether they were of this job is not known: %s", kills, advice))
+	r.Note(fmt.Sprintf("meanwhile the kernel ended processes for lack of memory (%d); whether they were of this job is not known: %s", kills, advice))
 }
 
 // judge turns the end of the command into an outcome.
 func (p *pilot) judge(r *running, exit sched.Exit, err error) {
 	a := r.attempt
 	a.used(&exit.Rusage)
-	a.result.Usage.MaxRssBytes = max(a.result.Usage.GetMaxRssBytes(), r.Peak.Load())
+	a.Result.Usage.MaxRssBytes = max(a.Result.Usage.GetMaxRssBytes(), r.Peak.Load())
 	outOfMemory := r.Box.Exceeded()
 	r.Box.Close()
 	status := exit.Status
-	a.result.ExitCode = int32(max(0, status.ExitStatus()))
+	a.Result.ExitCode = int32(max(0, status.ExitStatus()))
 	reason := a.stopReason()
 	switch {
 	case err != nil:
@@ -133,7 +135,7 @@ func (p *pilot) judge(r *running, exit sched.Exit, err error) {
 	case outOfMemory: // also if it ended well: a part of it is missing
 		a.fail(wire.Outcome_OUTCOME_OUT_OF_MEMORY, "the job needed more than its %s of memory", quantity.Bytes(r.Memory))
 	case status.Signaled():
-		a.result.Signal = int32(status.Signal())
+		a.Result.Signal = int32(status.Signal())
 		a.fail(wire.Outcome_OUTCOME_SIGNALLED, "%s", unix.SignalName(status.Signal()))
 	case status.ExitStatus() != 0:
 		p.explain(a, status.ExitStatus())
@@ -143,11 +145,11 @@ func (p *pilot) judge(r *running, exit sched.Exit, err error) {
 // explain finds out why a command failed from what it said last. The exit code
 // stands in the result beside the message, so the message does not repeat it.
 func (p *pilot) explain(a *attempt, code int) {
-	said := report.Legible(a.slot.err.Tail())
+	said := report.Legible(a.Slot.Err.Tail())
 	if strings.TrimSpace(said) == "" {
 		said = a.logTail()
 	}
-	if strings.Contains(said, unix.ENOSPC.Error()) || strings.Contains(said, "No space left on device") || isFull(a.slot.folder) {
+	if strings.Contains(said, unix.ENOSPC.Error()) || strings.Contains(said, "No space left on device") || isFull(a.Slot.Folder) {
 		message := fmt.Sprintf("exit code %d, no space left in the sandbox", code)
 		if last := report.LastLine(said); last != "" {
 			message += ": " + last
@@ -179,13 +181,13 @@ func isFull(folder string) bool {
 
 // keepLogs ends the attempt's use of the files that keep what it has printed.
 func (p *pilot) keepLogs(a *attempt) {
-	if err := errors.Join(a.slot.out.End(), a.slot.err.End()); err != nil {
+	if err := errors.Join(a.Slot.Out.End(), a.Slot.Err.End()); err != nil {
 		p.log.Warn("what the job printed is lost", "attempt", a.GetAttempt(), "error", err)
-		a.note(fmt.Sprintf("what it printed is lost: %v", err))
+		a.Note(fmt.Sprintf("what it printed is lost: %v", err))
 	}
 	if a.shared { // what is printed later is not of the next attempt
-		a.slot.out.Close()
-		a.slot.err.Close()
+		a.Slot.Out.Close()
+		a.Slot.Err.Close()
 	}
 }
 

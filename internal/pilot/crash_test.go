@@ -198,15 +198,3 @@ func TestSharedCache(t *testing.T) {
 		t.Error(r.GetUsage())
 	}
 }
-
-func FuzzReport(f *testing.F) {
-	f.Add([]byte("records parts/a b.fq 12\n\nrecords c 0"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		records, err := parseReport(data)
-		for name, n := range records {
-			if err == nil && n < 0 {
-				t.Fatal(name, n)
-			}
-		}
-	})
-}

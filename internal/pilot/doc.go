@@ -25,10 +25,10 @@
 //  1. exchange.go sends Syncs and carries out the answers: pilot.assign (queue.go)
 //     takes an assignment, pilot.startFitting starts what fits, ahead.go prepares the
 //     next ones meanwhile.
-//  2. pilot.execute (execute.go) stages in (stagein.go, by caching.go and reach.go) and
-//     runs the command (command.go) in a sandbox (sandbox.go). Package process finds all of
-//     its processes, and ends it at its limits.
-//  3. pilot.deliver keeps its logs (logs.go) and stages out (stageout.go).
+//  2. pilot.execute (execute.go) has package stage bring the inputs into a sandbox, and
+//     runs the command there (command.go). Package process finds all of its processes, and
+//     ends it at its limits.
+//  3. pilot.deliver keeps its logs (logs.go) and has package stage store the outputs.
 //  4. pilot.finish hands the result to package report, which has it sent until it is
 //     acknowledged, and keeps it on disk while the TaskQueue is away.
 //

@@ -16,6 +16,7 @@ import (
 
 	"fairway/internal/disk"
 	"fairway/internal/pilot/process"
+	"fairway/internal/pilot/stage"
 	"fairway/internal/quantity"
 	"fairway/internal/storage"
 	"fairway/internal/wire"
@@ -113,27 +114,27 @@ func (p *pilot) checkDisk() error {
 // openStorage finds the way to files, and to where attempts print.
 func (p *pilot) openStorage(ctx context.Context) error {
 	if p.cfg.Line == nil {
-		return checkStorage(p.places, p.cfg.Storage)
+		return checkStorage(p.stage.Places, p.cfg.Storage)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, p.cfg.Lease, ErrLease)
 	defer cancel()
-	r, err := newReach(ctx, p.cfg.Line, p.places, p.storage, p.sched.Sleep)
+	r, err := stage.NewReach(ctx, p.cfg.Line, p.stage.Places, p.stage.Storage, p.sched.Sleep)
 	if err != nil {
 		return err
 	}
 	// What is not shared has no path here, whatever there may be.
-	if !r.shared[storage.StateScheme+":"].Reads {
-		p.places.State = ""
+	if !r.Sees(storage.StateScheme + ":").Reads {
+		p.stage.Places.State = ""
 	}
-	if !r.shared[storage.FolderScheme+":"].Reads {
-		p.places.Folder = ""
+	if !r.Sees(storage.FolderScheme + ":").Reads {
+		p.stage.Places.Folder = ""
 	}
-	if logs, _ := r.of("file:" + p.cfg.LogDir + "/"); !logs.Writes {
+	if !r.Sees("file:" + p.cfg.LogDir + "/").Writes {
 		p.cfg.LogDir = filepath.Join(p.cfg.SandboxDir, p.cfg.Pilot, "logs")
 		p.sendsLogs = true
 	}
-	p.reach, p.storage = r, r
-	p.log.Info("storage", "shared", r.shared)
+	p.stage.Reach, p.stage.Storage = r, r
+	p.log.Info("storage", "shared", r.Marked())
 	return nil
 }
 

@@ -287,7 +287,7 @@ func (p *pilot) fullState(m *wire.SyncRequest) {
 			m.Started = append(m.Started, a.ref())
 		}
 	}
-	m.CacheAdded = p.caching.contents()
+	m.CacheAdded = p.cacheContents()
 }
 
 // call is one Sync and what follows from its answer.
@@ -303,8 +303,8 @@ func (p *pilot) call(talk context.Context, m *wire.SyncRequest, limit time.Durat
 		p.mu.Lock()
 		p.startAll() // after the advice: what they read makes other files go
 		p.mu.Unlock()
-	case err != nil && p.caching.cache != nil:
-		p.caching.cache.Advise(nil) // while the TaskQueue is away the cache goes by its own order
+	case err != nil && p.stage.Cache != nil:
+		p.stage.Cache.Advise(nil) // while the TaskQueue is away the cache goes by its own order
 	}
 	p.poke()
 }

@@ -102,10 +102,10 @@ func (p *pilot) noteUndeclared(r *running, opened []string) {
 		}
 	}
 	for _, path := range found[:min(len(found), maxOpenNotes)] {
-		r.note("it opened " + path + ", which the step does not declare: " + p.advice(path))
+		r.Note("it opened " + path + ", which the step does not declare: " + p.advice(path))
 	}
 	if more := len(found) - maxOpenNotes; more > 0 {
-		r.note(fmt.Sprintf("it opened %d more files that the step does not declare", more))
+		r.Note(fmt.Sprintf("it opened %d more files that the step does not declare", more))
 	}
 }
 
@@ -142,7 +142,7 @@ func (p *pilot) given(r *running, path string) bool {
 		}
 	}
 	return slices.ContainsFunc(r.GetInputs(), func(f *wire.InputFile) bool {
-		stored, err := p.places.Path(f.GetPfn())
+		stored, err := p.stage.Places.Path(f.GetPfn())
 		return err == nil && stored == path
 	})
 }

@@ -21,26 +21,22 @@ const MaxKeptSandboxes = 20
 // keepSandbox has the sandbox of an attempt stay whose command has failed, and
 // tells where. Where the disk was full there is no room for it.
 func (p *pilot) keepSandbox(a *attempt) {
-	if !p.cfg.KeepSandbox || !a.failed() || !a.begun || a.slot == nil {
+	if !p.cfg.KeepSandbox || !a.failed() || !a.begun || a.Slot == nil {
 		return
 	}
-	switch a.result.GetOutcome() {
+	switch a.Result.GetOutcome() {
 	case wire.Outcome_OUTCOME_ENDED, wire.Outcome_OUTCOME_LOST, wire.Outcome_OUTCOME_OUT_OF_DISK:
 		return
 	}
 	path, err := p.moveToKept(a)
 	if err != nil {
-		a.note(fmt.Sprintf("its sandbox is not kept: %v", err))
+		a.Note(fmt.Sprintf("its sandbox is not kept: %v", err))
 		return
 	}
-	a.note("its sandbox is kept: " + path)
+	a.Note("its sandbox is kept: " + path)
 }
 
 func (p *pilot) moveToKept(a *attempt) (string, error) {
-	s := a.slot
-	if !s.dir.Is(s.folder) {
-		return "", errors.New("the command has moved it away")
-	}
 	all := p.workspace.all
 	if err := all.Mkdir(KeptFolder, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", err
@@ -58,8 +54,5 @@ func (p *pilot) moveToKept(a *attempt) (string, error) {
 		return "", fmt.Errorf("%d others are in %s; remove what you need no more", len(others), filepath.Join(p.cfg.SandboxDir, KeptFolder))
 	}
 	name := strconv.FormatUint(a.GetAttempt(), 10)
-	if err := s.above.Move(s.name, kept, name); err != nil {
-		return "", err
-	}
-	return filepath.Join(p.cfg.SandboxDir, KeptFolder, name), s.renew()
+	return filepath.Join(p.cfg.SandboxDir, KeptFolder, name), a.Slot.MoveTo(kept, name)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -15,17 +16,17 @@ import (
 // keepLog copies the file under log of an attempt that failed to the folder of
 // what attempts print, since outputs of such an attempt are not stored.
 func (p *pilot) keepLog(a *attempt) {
-	if a.GetPayload().GetLog() == "" || !a.failed() || !a.begun || a.slot == nil {
+	if a.GetPayload().GetLog() == "" || !a.failed() || !a.begun || a.Slot == nil {
 		return
 	}
 	if err := p.copyLog(a); err != nil {
-		a.note("its log is lost: " + err.Error())
+		a.Note("its log is lost: " + err.Error())
 	}
 }
 
 func (p *pilot) copyLog(a *attempt) error {
-	from, err := a.openLog()
-	if isMissing(err) {
+	from, err := a.OpenLog()
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
@@ -44,20 +45,12 @@ func (p *pilot) copyLog(a *attempt) error {
 	return errors.Join(err, to.Close())
 }
 
-func (a *attempt) openLog() (*os.File, error) {
-	path, err := a.pathOf(a.GetPayload().GetLog())
-	if err != nil {
-		return nil, err
-	}
-	return a.slot.dir.Open(path)
-}
-
 // logTail is the end of the file under log.
 func (a *attempt) logTail() string {
 	if a.GetPayload().GetLog() == "" {
 		return ""
 	}
-	f, err := a.openLog()
+	f, err := a.OpenLog()
 	if err != nil {
 		return ""
 	}
@@ -69,16 +62,6 @@ func (a *attempt) logTail() string {
 	end := make([]byte, min(process.TailBytes, info.Size()))
 	n, _ := f.ReadAt(end, info.Size()-int64(len(end)))
 	return report.Legible(string(end[:n]))
-}
-
-// makeLog makes an empty log for a command that wrote none.
-func (a *attempt) makeLog(path string) error {
-	a.slot.bare = false
-	f, err := a.slot.dir.Create(path, 0o644)
-	if err != nil {
-		return err
-	}
-	return f.Close()
 }
 
 // sendLogs brings what an attempt has printed to the server, where the folder for
@@ -94,8 +77,8 @@ func (p *pilot) sendLogs(a *attempt) {
 			continue
 		}
 		ctx := served.WithTicket(p.jobs, served.LogPattern(a.GetAttempt()), a.GetLogTicket())
-		if err := p.storage.Put(ctx, path, served.LogScheme+":"+name); err != nil {
-			a.note(fmt.Sprintf("what it printed did not reach the server: %v", err))
+		if err := p.stage.Storage.Put(ctx, path, served.LogScheme+":"+name); err != nil {
+			a.Note(fmt.Sprintf("what it printed did not reach the server: %v", err))
 			continue
 		}
 		_ = os.Remove(path)

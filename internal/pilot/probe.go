@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"fairway/internal/pilot/stage"
 	"fairway/internal/storage"
 	"fairway/internal/wire"
 	"fairway/sched"
@@ -45,7 +46,7 @@ func Probe(ctx context.Context, cfg Config) Found {
 	defer func() { own.release(true, slog.Default()) }()
 	host, _ := os.Hostname()
 	p := &pilot{
-		cfg: cfg, hello: &wire.PilotInfo{}, places: storage.Places{State: cfg.Element, Folder: cfg.Workflow},
+		cfg: cfg, hello: &wire.PilotInfo{}, stage: &stage.Area{Places: storage.Places{State: cfg.Element, Folder: cfg.Workflow}},
 		sched: sched.Default(), log: slog.Default(),
 	}
 	if err == nil {
@@ -55,9 +56,9 @@ func Probe(ctx context.Context, cfg Config) Found {
 		Host: host, MilliCPUs: p.cfg.MilliCPUs, Memory: p.cfg.Memory, Disk: p.cfg.Disk, Life: p.cfg.Life,
 		Scratch: filepath.Dir(p.cfg.Scratch), Tools: p.hello.GetTools(), Folder: FolderFar,
 	}
-	if p.reach != nil {
+	if p.stage.Reach != nil {
 		found.Server = cfg.Line.Reached()
-		switch proved := p.reach.shared[storage.FolderScheme+":"]; {
+		switch proved := p.stage.Reach.Sees(storage.FolderScheme + ":"); {
 		case proved.Reads && proved.Writes:
 			found.Folder = FolderWritten
 		case proved.Reads:

@@ -70,7 +70,7 @@ func (p *pilot) interpreted(a *attempt) ([]string, error) {
 	}
 	if file == "" || isShell {
 		var err error
-		if file, err = a.slot.info.program(text); err != nil {
+		if file, err = a.Slot.KeepScript(text); err != nil {
 			return nil, fmt.Errorf("file for the command: %w", err)
 		}
 	}
@@ -94,7 +94,7 @@ func (p *pilot) anyShell(a *attempt, text string) []string {
 		return []string{"bash"}
 	}
 	if strings.Contains(text, "|") && !p.toldNoBash.Swap(true) {
-		a.note(p.cfg.Host + " has no bash: sh runs its commands, and of a pipe it sees only the failure of the last program; install bash")
+		a.Note(p.cfg.Host + " has no bash: sh runs its commands, and of a pipe it sees only the failure of the last program; install bash")
 	}
 	return []string{"sh"}
 }
@@ -102,28 +102,20 @@ func (p *pilot) anyShell(a *attempt, text string) []string {
 // script reads the file that is the command. Its path is one that no
 // interpreter takes for an option.
 func script(a *attempt) (text, file string, err error) {
-	path, err := a.pathOf(a.GetPayload().GetScript())
+	path, err := a.PathOf(a.GetPayload().GetScript())
 	if err != nil {
 		return "", "", err
 	}
-	info, err := os.Stat(filepath.Join(a.slot.folder, path))
+	info, err := os.Stat(filepath.Join(a.Slot.Folder, path))
 	if err == nil && info.Size() > maxScript {
 		err = fmt.Errorf("it has %d bytes, the limit is %d", info.Size(), maxScript)
 	}
 	if err != nil {
 		return "", "", err
 	}
-	data, err := os.ReadFile(filepath.Join(a.slot.folder, path))
+	data, err := os.ReadFile(filepath.Join(a.Slot.Folder, path))
 	if err == nil && len(data) == 0 {
 		err = errors.New("it is empty")
 	}
 	return string(data), "./" + path, err
-}
-
-// program keeps the text of a command in a file.
-func (i *info) program(text string) (string, error) {
-	if err := i.open(); err != nil {
-		return "", err
-	}
-	return i.script.path, i.script.say(text)
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"fairway/internal/pilot/process"
+	"fairway/internal/pilot/stage"
 	"fairway/internal/wire"
 )
 
@@ -164,7 +165,7 @@ func TestVariablesOfFairwayAreSetAndDocumented(t *testing.T) {
 	documented := contents(t, "../../docs/workflows.md")
 	names := []string{
 		JobVariable, NameVariable, StepVariable, process.AttemptVariable, TryVariable, process.PilotVariable, SandboxVariable, CPUsVariable, MemoryVariable,
-		DeadlineVariable, TimeVariable, InputsVariable, OutputsVariable, CatalogVariable, ReportVariable,
+		DeadlineVariable, TimeVariable, stage.InputsVariable, stage.OutputsVariable, stage.CatalogVariable, stage.ReportVariable,
 	}
 	for _, name := range names {
 		if !strings.Contains(documented, "`"+name+"`") {

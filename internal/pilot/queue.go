@@ -8,6 +8,7 @@ import (
 
 	"fairway/internal/fault"
 	"fairway/internal/pilot/report"
+	"fairway/internal/pilot/stage"
 	"fairway/internal/wire"
 )
 
@@ -19,13 +20,9 @@ var (
 // attempt is one execution of a job, from its assignment until its result is
 // recorded.
 type attempt struct {
-	*wire.Assignment
+	stage.Execution
 	needs  resources
-	ctx    context.Context // ends when the attempt is to end
 	end    context.CancelCauseFunc
-	result *wire.Result
-	slot   *slot
-	in     *stageIn
 	before *attempt // whose place it took, until that one is settled
 	shared bool     // processes may be left that have what it had open
 
@@ -47,8 +44,8 @@ func (p *pilot) assign(w *wire.Assignment) {
 	if p.known[id] != nil || p.reports.HasEnded(id) {
 		return
 	}
-	a := &attempt{Assignment: w, needs: needsOf(w, &p.has), queued: true}
-	a.ctx, a.end = context.WithCancelCause(p.jobs)
+	a := &attempt{Execution: stage.Execution{Assignment: w}, needs: needsOf(w, &p.has), queued: true}
+	a.Ctx, a.end = context.WithCancelCause(p.jobs)
 	p.known[id] = a
 	p.queue = append(p.queue, a)
 	_ = attemptAccepted.Hit()
@@ -132,12 +129,7 @@ func (p *pilot) concludePrevious(a *attempt) {
 
 // leftNothing reports whether an attempt that has ended left its sandbox empty.
 func (a *attempt) leftNothing() bool {
-	if a.slot == nil {
-		return true
-	}
-	empty := a.slot.dir.IsEmpty()
-	a.slot.bare = empty && !a.shared
-	return empty
+	return a.Slot == nil || a.Slot.SeenEmpty(!a.shared)
 }
 
 // yield gives back what a command needed to run, so that the next one starts
@@ -166,10 +158,11 @@ func (p *pilot) yield(a *attempt) *attempt {
 func (p *pilot) conclude(a *attempt) {
 	p.deliver(a)
 	next := p.finish(a)
-	s := p.pass(a.slot, next)
-	if next != nil {
-		p.prepareAhead(next, s)
+	if next == nil {
+		p.stage.Pass(a.Slot, nil)
+		return
 	}
+	p.prepareAhead(next, p.stage.Pass(a.Slot, &next.Execution))
 }
 
 // finish records the result. It returns an attempt to prepare in the sandbox.
@@ -186,7 +179,7 @@ func (p *pilot) finish(a *attempt) *attempt {
 		p.free.add(&a.needs, 1)
 	}
 	delete(p.known, a.GetAttempt())
-	p.reports.End(a.result, a.GetTicket())
+	p.reports.End(a.Result, a.GetTicket())
 	if p.exchange.away {
 		p.spoolUntold()
 	}
@@ -257,7 +250,7 @@ func (a *attempt) stop(outcome wire.Outcome, why string) { a.end(&stopped{outcom
 // stopReason is that of the first stop, nil before.
 func (a *attempt) stopReason() *stopped {
 	var s *stopped
-	if errors.As(context.Cause(a.ctx), &s) {
+	if errors.As(context.Cause(a.Ctx), &s) {
 		return s
 	}
 	return nil
@@ -265,13 +258,10 @@ func (a *attempt) stopReason() *stopped {
 
 // fail sets an outcome that is not a success; the first one stands.
 func (a *attempt) fail(outcome wire.Outcome, format string, args ...any) {
-	if a.result.GetOutcome() == wire.Outcome_OUTCOME_SUCCEEDED {
-		a.result.Outcome = outcome
-		a.result.Message = report.FirstLine(fmt.Sprintf(format, args...))
+	if a.Result.GetOutcome() == wire.Outcome_OUTCOME_SUCCEEDED {
+		a.Result.Outcome = outcome
+		a.Result.Message = report.FirstLine(fmt.Sprintf(format, args...))
 	}
 }
 
-func (a *attempt) failed() bool { return a.result.GetOutcome() != wire.Outcome_OUTCOME_SUCCEEDED }
-
-// note adds a line for a person to the result.
-func (a *attempt) note(line string) { a.result.Notes = append(a.result.Notes, line) }
+func (a *attempt) failed() bool { return a.Result.GetOutcome() != wire.Outcome_OUTCOME_SUCCEEDED }

@@ -1,15 +1,12 @@
 package pilot
 
 import (
-	"context"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"fairway/internal/access"
 	"fairway/internal/storage"
@@ -168,78 +165,3 @@ func TestSharedFoldersAreUsedInPlace(t *testing.T) {
 		t.Errorf("%d files went through the server", n.carried.Load())
 	}
 }
-
-// Where a folder is seen through another mount, with coarse times and other inodes,
-// its files have not changed. What the pilot writes there does not reach the server.
-func TestOtherTimesAndInodesAreNoChange(t *testing.T) {
-	server := storage.Places{State: t.TempDir(), Folder: t.TempDir()}
-	mounted := storage.Places{State: t.TempDir(), Folder: t.TempDir()}
-	put(t, filepath.Join(server.Folder, "a"), "a")
-	modified := time.Unix(1_700_000_000, 987_654_321)
-	if err := os.Chtimes(filepath.Join(server.Folder, "a"), modified, modified); err != nil {
-		t.Fatal(err)
-	}
-	put(t, filepath.Join(mounted.Folder, "a"), "a")
-	if err := os.Chtimes(filepath.Join(mounted.Folder, "a"), modified, modified.Truncate(time.Second)); err != nil {
-		t.Fatal(err)
-	}
-	r := &reach{near: storage.Local(mounted), shared: map[string]served.Reach{"folder:": {Reads: true}}}
-	r.through = storage.Local(server)
-	p := &pilot{reach: r, storage: r}
-	info, err := storage.Local(server).Stat(t.Context(), "folder:a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	i := &input{pfn: "folder:a"}
-	i.Tag, i.Size = storage.TagOf("folder:a", info), 1
-	got := filepath.Join(t.TempDir(), "got")
-	if _, err := p.get(t.Context(), i, got); err != nil {
-		t.Fatal(err)
-	}
-	if i.before, err = os.Stat(got); err != nil || !p.intact(i) {
-		t.Error("it counts as changed:", err)
-	}
-	put(t, filepath.Join(server.Folder, "a"), "b")
-	if _, err := p.get(t.Context(), i, got+"2"); err == nil {
-		t.Error("a change at the server is not seen")
-	}
-	out := writeFile(t, "output")
-	if err := r.Put(t.Context(), out, "state:x"); err != nil || contents(t, filepath.Join(server.State, "x")) != "output" {
-		t.Error(err)
-	}
-}
-
-// A file of another server that the node cannot reach comes through its own server,
-// and is not looked for again there.
-func TestOtherServersThroughTheOwn(t *testing.T) {
-	var near, through atomic.Int64
-	r := &reach{near: counting{&near, storage.ErrPermission}, through: counting{&through, nil}, far: map[string]bool{}}
-	for range 3 {
-		if _, err := r.Stat(t.Context(), "https://data/x"); err != nil {
-			t.Error(err)
-		}
-	}
-	if near.Load() != 1 || through.Load() != 3 {
-		t.Error(near.Load(), through.Load())
-	}
-	r = &reach{near: counting{&near, os.ErrNotExist}, through: counting{&through, nil}, far: map[string]bool{}}
-	if _, err := r.Stat(t.Context(), "https://data/x"); !isMissing(err) {
-		t.Error("what is not there is not there:", err)
-	}
-}
-
-type counting struct {
-	n   *atomic.Int64
-	err error
-}
-
-func (c counting) Stat(context.Context, string) (storage.Info, error) {
-	c.n.Add(1)
-	return storage.Info{}, c.err
-}
-
-func (c counting) Open(context.Context, string) (io.ReadCloser, error)   { return nil, c.err }
-func (c counting) Get(context.Context, string, string) (int64, error)    { return 0, c.err }
-func (c counting) Put(context.Context, string, string) error             { return c.err }
-func (c counting) Remove(context.Context, string) error                  { return c.err }
-func (c counting) List(context.Context, string) ([]storage.Entry, error) { return nil, c.err }

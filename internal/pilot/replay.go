@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"fairway/internal/pilot/stage"
 	"fairway/internal/wire"
 )
 
@@ -13,7 +14,7 @@ import (
 // computed, without computing, and writes files of the sizes that it wrote.
 func (p *pilot) replay(a *attempt) {
 	r := a.GetPayload().GetReplay()
-	if err := p.sched.Sleep(a.ctx, r.GetCompute().AsDuration()); err != nil {
+	if err := p.sched.Sleep(a.Ctx, r.GetCompute().AsDuration()); err != nil {
 		reason := a.stopReason()
 		if reason == nil {
 			reason = &stopped{wire.Outcome_OUTCOME_LOST, err.Error()}
@@ -31,14 +32,14 @@ func (p *pilot) replay(a *attempt) {
 
 // writeReplayed makes a file with a hole as large as it is.
 func writeReplayed(a *attempt, lfn string, size int64) error {
-	path, err := a.pathOf(lfn)
+	path, err := a.PathOf(lfn)
 	if err != nil {
 		return err
 	}
-	if err := makeParents(a.slot.folder, path); err != nil {
+	if err := stage.MakeParents(a.Slot.Folder, path); err != nil {
 		return err
 	}
-	f, err := os.Create(filepath.Join(a.slot.folder, path))
+	f, err := os.Create(filepath.Join(a.Slot.Folder, path))
 	if err != nil {
 		return err
 	}

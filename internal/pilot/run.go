@@ -15,6 +15,7 @@ import (
 
 	"fairway/internal/pilot/process"
 	"fairway/internal/pilot/report"
+	"fairway/internal/pilot/stage"
 	"fairway/internal/storage"
 	"fairway/internal/storage/elements"
 	"fairway/internal/wire"
@@ -40,14 +41,10 @@ type pilot struct {
 	log       *slog.Logger
 	sched     *sched.Scheduler
 	client    wire.TaskQueueClient
-	places    storage.Places
-	storage   storage.Element
-	reach     *reach // nil where the server is on this machine
+	stage     *stage.Area
 	hello     *wire.PilotInfo
 	has       resources
 	caching   caching
-	folders   folders
-	proven    *proven
 	scratch   *scratch // nil where the pilot has none of its own
 	workspace *workspace
 	spool     *report.Spool
@@ -83,11 +80,8 @@ type pilot struct {
 
 	// What it does that with: free is what no running attempt has taken of the
 	// pilot's resources. It may be below zero only after an attempt that does not fit
-	// was started while no other ran. A slot is in slots, or belongs to one
-	// attempt; made counts all that ever were, and names them.
-	free  resources
-	slots []*slot
-	made  int
+	// was started while no other ran.
+	free resources
 
 	// The conversation with the TaskQueue: what is to be told, and when.
 	reports  report.Pending
@@ -144,16 +138,15 @@ func newPilot(cfg Config) (*pilot, error) {
 	}
 	p := &pilot{
 		cfg: cfg, client: client, sched: sched.Default(),
-		log:    slog.Default().With("pilot", cfg.Pilot),
-		wake:   make(chan struct{}, 1),
-		known:  map[uint64]*attempt{},
-		proven: newProven(),
+		log:   slog.Default().With("pilot", cfg.Pilot),
+		wake:  make(chan struct{}, 1),
+		known: map[uint64]*attempt{},
 	}
 	p.sched.React()
 	p.prefetching = make(chan struct{}, maxPrefetch)
 	p.hello = p.describe()
-	p.places = storage.Places{State: p.cfg.Element, Folder: cfg.Workflow}
-	p.storage = elements.New(p.places, p.sched.Sleep)
+	places := storage.Places{State: p.cfg.Element, Folder: cfg.Workflow}
+	p.stage = &stage.Area{Sched: p.sched, Log: p.log, Places: places, Storage: elements.New(places, p.sched.Sleep)}
 	p.jobs, p.endJobs = context.WithCancel(context.Background())
 	return p, nil
 }
@@ -182,6 +175,9 @@ func (p *pilot) prepare(ctx context.Context) (err error) {
 	if err := p.openCache(); err != nil {
 		return err
 	}
+	s, w := p.stage, p.workspace
+	s.Folder, s.Dir = w.folder, w.dir
+	s.Prefix, s.LogDir, s.LogBytes = p.cfg.Storage, p.cfg.LogDir, p.cfg.LogBytes
 	p.spool = report.NewSpool(p.cfg.SpoolDir, p.log)
 	p.boxes = process.NewMemoryBoxes(p.cfg.Pilot)
 	p.watchdog = process.NewWatchdog(p.sched, p.cfg.useProcessors)
@@ -193,11 +189,9 @@ func (p *pilot) close() {
 	p.endJobs()
 	p.watchdog.Close()
 	p.workers.Wait()
-	for _, s := range p.slots {
-		s.close()
-	}
-	if p.caching.cache != nil {
-		p.caching.cache.Close()
+	p.stage.Close()
+	if p.stage.Cache != nil {
+		p.stage.Cache.Close()
 	}
 	p.boxes.Close()
 	p.watch.close()

@@ -106,7 +106,7 @@ func lockScratch(folder string, take func(*os.File) error) (*os.File, error) {
 		}
 		return nil, fmt.Errorf("locking the scratch folder %s: %w", folder, err)
 	}
-	if info, err := lock.Stat(); err != nil || !sameFile(path, info) {
+	if !standsAt(lock, path) {
 		_ = lock.Close()
 		return nil, errRemoving
 	}

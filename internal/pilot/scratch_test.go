@@ -164,7 +164,7 @@ func TestPilotsComeWhileTheScratchFolderIsRemoved(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				if info, err := s.lock.Stat(); err != nil || !sameFile(filepath.Join(folder, scratchLock), info) {
+				if !standsAt(s.lock, filepath.Join(folder, scratchLock)) {
 					t.Error("the folder went while a pilot had it")
 				}
 				s.release(true, log)

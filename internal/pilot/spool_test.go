@@ -15,6 +15,7 @@ import (
 
 	"fairway/internal/access"
 	"fairway/internal/pilot/report"
+	"fairway/internal/pilot/stage"
 	"fairway/internal/storage/served"
 	"fairway/internal/wire"
 )
@@ -92,7 +93,7 @@ func TestManyResultsComeInSeveralMessages(t *testing.T) {
 	large := func(id uint64) *wire.Result {
 		return &wire.Result{Attempt: id, Outputs: []*wire.WrittenFile{{Lfn: strings.Repeat("x", report.MaxReported/3)}}}
 	}
-	p := &pilot{known: map[uint64]*attempt{7: {Assignment: &wire.Assignment{Attempt: 7}}}}
+	p := &pilot{stage: &stage.Area{}, known: map[uint64]*attempt{7: {Execution: stage.Execution{Assignment: &wire.Assignment{Attempt: 7}}}}}
 	for id := range uint64(6) {
 		p.reports.End(large(id+1), nil)
 	}

@@ -1,7 +1,6 @@
 package pilot
 
 import (
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,16 +21,6 @@ const (
 	MemoryVariable   = "FAIRWAY_MEMORY"    // bytes of memory that it may use
 	DeadlineVariable = "FAIRWAY_DEADLINE"  // Unix time in seconds at which the attempt is ended; empty without a limit
 	TimeVariable     = "FAIRWAY_TIME_LEFT" // seconds from the start of the command until then; empty without a limit
-
-	// Files that list paths relative to the sandbox, one a line.
-	InputsVariable  = "FAIRWAY_INPUTS_FILE"
-	OutputsVariable = "FAIRWAY_OUTPUTS_FILE"
-	// CatalogVariable is a Trivial File Catalog of the inputs, cached ones first;
-	// empty for a command without inputs and outputs.
-	CatalogVariable = "FAIRWAY_CATALOG"
-	// ReportVariable is a file to which the command may write lines
-	// "records PATH N": the number of records in an output.
-	ReportVariable = "FAIRWAY_REPORT"
 )
 
 // programs remembers where programs are: search path and name to path.
@@ -49,16 +38,11 @@ func (p *pilot) variables(a *attempt, r *running) []string {
 		process.AttemptVariable+"="+strconv.FormatUint(a.GetAttempt(), 10),
 		TryVariable+"="+strconv.Itoa(int(a.GetTry())),
 		process.PilotVariable+"="+p.cfg.Pilot,
-		SandboxVariable+"="+a.slot.folder,
+		SandboxVariable+"="+a.Slot.Folder,
 	)
 	env = p.share(env, a)
 	env = p.deadline(env, r)
-	if len(a.in.files) > 0 || len(a.GetOutputs()) > 0 {
-		i := &a.slot.info
-		env = append(env, InputsVariable+"="+i.inputs.path, OutputsVariable+"="+i.outputs.path, CatalogVariable+"="+i.catalog.path, ReportVariable+"="+i.report.path)
-	} else {
-		env = append(env, InputsVariable+"="+os.DevNull, OutputsVariable+"="+os.DevNull, CatalogVariable+"=", ReportVariable+"="+os.DevNull)
-	}
+	env = append(env, a.In.Told()...)
 	for name, value := range own {
 		if at, inherited := p.base.index[name]; inherited {
 			env[at] = name + "=" + value

@@ -85,11 +85,11 @@ type origin struct {
 }
 
 func writeOrigin(lock *os.File) error {
-	state, err := stateOfOpen(lock)
+	inode, err := inodeOf(lock)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(lock, "%s %d %d\n", disk.Boot(), process.StartOf(os.Getpid()), state.inode)
+	_, err = fmt.Fprintf(lock, "%s %d %d\n", disk.Boot(), process.StartOf(os.Getpid()), inode)
 	return err
 }
 
@@ -99,11 +99,17 @@ func readOrigin(lock *os.File) (o origin, err error) {
 	if _, err := fmt.Fscanf(lock, "%s %d %d\n", &o.boot, &o.started, &o.inode); err != nil {
 		return o, err
 	}
-	state, err := stateOfOpen(lock)
-	if err == nil && (o.boot != disk.Boot() || o.started == 0 || o.inode != state.inode) {
+	inode, err := inodeOf(lock)
+	if err == nil && (o.boot != disk.Boot() || o.started == 0 || o.inode != inode) {
 		err = errors.New("it is a copy, or from before the machine started")
 	}
 	return o, err
+}
+
+func inodeOf(f *os.File) (uint64, error) {
+	var st unix.Stat_t
+	err := unix.Fstat(int(f.Fd()), &st)
+	return st.Ino, err
 }
 
 // cleanBehind ends the processes that a pilot has left that does not live any
@@ -134,8 +140,7 @@ func cleanBehind(all *beneath.Folder, pilot string, log *slog.Logger) {
 // stand reports whether the folder is still there: somebody may have removed it
 // while no server ran, and then nothing can be run or kept any more.
 func (r *workspace) stand() bool {
-	info, err := r.lock.Stat()
-	return err == nil && sameFile(filepath.Join(r.folder, lockName), info)
+	return standsAt(r.lock, filepath.Join(r.folder, lockName))
 }
 
 func (r *workspace) close() {
@@ -143,4 +148,14 @@ func (r *workspace) close() {
 	_ = r.lock.Close()
 	_ = r.dir.Close()
 	_ = r.all.Close()
+}
+
+// standsAt reports whether an open file still has a name.
+func standsAt(f *os.File, path string) bool {
+	info, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	there, err := os.Stat(path)
+	return err == nil && os.SameFile(there, info)
 }

@@ -1,10 +1,11 @@
-package pilot
+package stage
 
 import (
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -41,8 +42,8 @@ type written struct {
 	path    string // relative to the sandbox
 }
 
-// stageOut stores the outputs of an attempt and puts them into the cache.
-func (p *pilot) stageOut(a *attempt) error {
+// StageOut stores the outputs of an attempt and puts them into the cache.
+func (ar *Area) StageOut(a *Execution) error {
 	if len(a.GetOutputs()) == 0 {
 		return nil
 	}
@@ -53,7 +54,7 @@ func (p *pilot) stageOut(a *attempt) error {
 	if err := stageOutBefore.Hit(); err != nil {
 		return err
 	}
-	records, err := a.slot.info.readReport()
+	records, err := a.Slot.info.readReport()
 	if err != nil {
 		return fmt.Errorf("$%s: %w", ReportVariable, err)
 	}
@@ -61,14 +62,14 @@ func (p *pilot) stageOut(a *attempt) error {
 		return fmt.Errorf("$%s: %w", ReportVariable, err)
 	}
 	for _, w := range found {
-		out, err := p.store(a, w)
+		out, err := ar.store(a, w)
 		if err != nil {
-			p.forget(a, found)
+			ar.forget(a, found)
 			return fmt.Errorf("output %s: %w", w.lfn, err)
 		}
 		out.Records = records[w.path]
-		a.result.Outputs = append(a.result.Outputs, out)
-		a.result.Usage.BytesWritten += out.GetSize()
+		a.Result.Outputs = append(a.Result.Outputs, out)
+		a.Result.Usage.BytesWritten += out.GetSize()
 	}
 	a.noteNothing()
 	return stageOutAfter.Hit()
@@ -76,68 +77,68 @@ func (p *pilot) stageOut(a *attempt) error {
 
 // noteNothing tells of a command that ended well, has written nothing and
 // complained: it may not know that it failed.
-func (a *attempt) noteNothing() {
-	if a.result.GetUsage().GetBytesWritten() > 0 || len(a.result.GetOutputs()) == 0 {
+func (a *Execution) noteNothing() {
+	if a.Result.GetUsage().GetBytesWritten() > 0 || len(a.Result.GetOutputs()) == 0 {
 		return
 	}
-	if said := report.LastLine(report.Legible(a.slot.err.Tail())); said != "" {
-		a.note("it wrote nothing into " + a.result.Outputs[0].GetLfn() + " and said: " + said)
+	if said := report.LastLine(report.Legible(a.Slot.Err.Tail())); said != "" {
+		a.Note("it wrote nothing into " + a.Result.Outputs[0].GetLfn() + " and said: " + said)
 	}
 }
 
 // store puts one output where it belongs.
-func (p *pilot) store(a *attempt, w written) (*wire.WrittenFile, error) {
+func (ar *Area) store(a *Execution, w written) (*wire.WrittenFile, error) {
 	f, err := a.sealed(w)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	sum, size, err := checksum(a.ctx, f.File)
+	sum, size, err := checksum(a.Ctx, f.File)
 	if err != nil {
 		return nil, err
 	}
 	if info, err := f.Stat(); err == nil {
-		p.proven.add(info, sum)
+		ar.proven.add(info, sum)
 	}
 	out := &wire.WrittenFile{Lfn: w.lfn, Version: w.promise.GetVersion(), Size: size, Adler32: sum}
 	item := cache.Item{Ref: cache.Ref{LFN: w.lfn, Version: out.Version, Tag: a.GetAttempt()}, Size: size}
 	path := disk.Descriptor(f.File)
-	cached := p.cacheOutput(a, item, path)
+	cached := ar.cacheOutput(a, item, path)
 	if w.promise.GetCacheOnly() && cached {
 		return out, nil
 	}
-	out.Pfn = storage.OutputPFN(p.cfg.Storage, w.lfn, out.Version, a.GetAttempt())
-	promised := storage.OutputPFN(p.cfg.Storage, w.promise.GetLfn(), out.Version, a.GetAttempt())
-	return out, p.storage.Put(served.WithTicket(a.ctx, promised, w.promise.GetTicket()), path, out.Pfn)
+	out.Pfn = storage.OutputPFN(ar.Prefix, w.lfn, out.Version, a.GetAttempt())
+	promised := storage.OutputPFN(ar.Prefix, w.promise.GetLfn(), out.Version, a.GetAttempt())
+	return out, ar.Storage.Put(served.WithTicket(a.Ctx, promised, w.promise.GetTicket()), path, out.Pfn)
 }
 
 // cacheOutput puts an output into the cache, if there is room.
-func (p *pilot) cacheOutput(a *attempt, item cache.Item, path string) bool {
-	if p.caching.cache == nil {
+func (ar *Area) cacheOutput(a *Execution, item cache.Item, path string) bool {
+	if ar.Cache == nil {
 		return false
 	}
-	err := p.caching.cache.Add(a.ctx, item, path)
+	err := ar.Cache.Add(a.Ctx, item, path)
 	if err != nil {
-		p.log.Info("output not kept in the cache", "lfn", item.LFN, "reason", err)
+		ar.Log.Info("output not kept in the cache", "lfn", item.LFN, "reason", err)
 	}
 	return err == nil
 }
 
 // forget takes outputs out of the cache that will not be committed.
-func (p *pilot) forget(a *attempt, outputs []written) {
-	if p.caching.cache == nil {
+func (ar *Area) forget(a *Execution, outputs []written) {
+	if ar.Cache == nil {
 		return
 	}
 	for _, w := range outputs {
-		p.caching.cache.Drop(cache.Ref{LFN: w.lfn, Version: w.promise.GetVersion(), Tag: a.GetAttempt()})
+		ar.Cache.Drop(cache.Ref{LFN: w.lfn, Version: w.promise.GetVersion(), Tag: a.GetAttempt()})
 	}
 }
 
 // findOutputs finds what was promised, and the files of patterns in the order
 // of their names. A file belongs to the first promise that it matches.
-func findOutputs(a *attempt) (found []written, err error) {
+func findOutputs(a *Execution) (found []written, err error) {
 	taken := map[string]bool{}
-	for _, i := range a.in.files {
+	for _, i := range a.In.files {
 		taken[i.path] = true
 	}
 	for _, o := range a.GetOutputs() {
@@ -163,12 +164,12 @@ func findOutputs(a *attempt) (found []written, err error) {
 	return found, nil
 }
 
-func findOutput(a *attempt, o *wire.OutputFile) (written, error) {
-	path, err := a.pathOf(o.GetLfn())
+func findOutput(a *Execution, o *wire.OutputFile) (written, error) {
+	path, err := a.PathOf(o.GetLfn())
 	if err != nil {
 		return written{}, err
 	}
-	info, err := a.slot.dir.Lstat(path)
+	info, err := a.Slot.dir.Lstat(path)
 	if isMissing(err) && o.GetLfn() == a.GetPayload().GetLog() && a.makeLog(path) == nil {
 		return written{o, o.GetLfn(), path}, nil
 	}
@@ -184,7 +185,7 @@ func findOutput(a *attempt, o *wire.OutputFile) (written, error) {
 		return written{}, &missingOutput{o.GetLfn(), "is a folder; end the name in / to keep the folder with all that is in it"}
 	case !info.Mode().IsRegular():
 		// What it is instead, the attempt to open it says.
-		_, err := a.slot.dir.Open(path)
+		_, err := a.Slot.dir.Open(path)
 		return written{}, unusable(o.GetLfn(), err)
 	}
 	return written{o, o.GetLfn(), path}, nil
@@ -208,6 +209,25 @@ func unusable(lfn string, err error) error {
 		return &missingOutput{lfn, "cannot be read: " + err.Error()}
 	}
 	return err
+}
+
+// OpenLog opens the file under log, as the command has left it.
+func (a *Execution) OpenLog() (*os.File, error) {
+	path, err := a.PathOf(a.GetPayload().GetLog())
+	if err != nil {
+		return nil, err
+	}
+	return a.Slot.dir.Open(path)
+}
+
+// makeLog makes an empty log for a command that wrote none.
+func (a *Execution) makeLog(path string) error {
+	a.Slot.bare = false
+	f, err := a.Slot.dir.Create(path, 0o644)
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }
 
 // maxReport bounds the file of ReportVariable, in bytes.

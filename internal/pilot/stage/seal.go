@@ -1,4 +1,4 @@
-package pilot
+package stage
 
 import (
 	"context"
@@ -39,11 +39,11 @@ func (f *sealedFile) Close() {
 // names, such as an input that was moved or a link to somebody's file, one of
 // another owner and one that somebody still has open for writing are not touched,
 // but copied.
-func (a *attempt) sealed(w written) (*sealedFile, error) {
+func (a *Execution) sealed(w written) (*sealedFile, error) {
 	if logical.IsFolder(w.lfn) {
 		return a.packed(w)
 	}
-	f, err := a.slot.dir.Open(w.path)
+	f, err := a.Slot.dir.Open(w.path)
 	if err != nil {
 		return nil, unusable(w.lfn, err)
 	}
@@ -60,12 +60,12 @@ func (a *attempt) sealed(w written) (*sealedFile, error) {
 }
 
 // owns reports whether a file is only in the sandbox.
-func (a *attempt) owns(info fs.FileInfo) bool {
+func (a *Execution) owns(info fs.FileInfo) bool {
 	st := info.Sys().(*syscall.Stat_t)
 	if st.Nlink != 1 || int(st.Uid) != os.Geteuid() {
 		return false
 	}
-	for _, i := range a.in.files {
+	for _, i := range a.In.files {
 		if i.before != nil && os.SameFile(i.before, info) {
 			return false
 		}
@@ -97,9 +97,9 @@ func leaseRefused(f *os.File) bool {
 // copyName begins the names of copies in a sandbox; a number follows.
 const copyName = ".fairway-copy-"
 
-func (a *attempt) copyOf(f *os.File, info fs.FileInfo) (*sealedFile, error) {
+func (a *Execution) copyOf(f *os.File, info fs.FileInfo) (*sealedFile, error) {
 	return a.newCopy(info.Mode().Perm()&0o555|0o400, func(out *os.File) error {
-		if err := disk.Copy(a.ctx, out, f); err != nil {
+		if err := disk.Copy(a.Ctx, out, f); err != nil {
 			return err
 		}
 		return unchanged(f, info)
@@ -107,13 +107,13 @@ func (a *attempt) copyOf(f *os.File, info fs.FileInfo) (*sealedFile, error) {
 }
 
 // packed makes the archive of an output that is a folder.
-func (a *attempt) packed(w written) (*sealedFile, error) {
-	folder, err := a.slot.dir.Sub(w.path)
+func (a *Execution) packed(w written) (*sealedFile, error) {
+	folder, err := a.Slot.dir.Sub(w.path)
 	if err != nil {
 		return nil, unusable(w.lfn, err)
 	}
 	defer folder.Close()
-	f, err := a.newCopy(0o444, func(out *os.File) error { return archive.Pack(a.ctx, out, folder) })
+	f, err := a.newCopy(0o444, func(out *os.File) error { return archive.Pack(a.Ctx, out, folder) })
 	if err != nil {
 		return nil, unusable(w.lfn, err)
 	}
@@ -121,8 +121,8 @@ func (a *attempt) packed(w written) (*sealedFile, error) {
 }
 
 // newCopy makes a file in the sandbox for what is to be stored.
-func (a *attempt) newCopy(mode fs.FileMode, write func(out *os.File) error) (*sealedFile, error) {
-	dir := a.slot.dir
+func (a *Execution) newCopy(mode fs.FileMode, write func(out *os.File) error) (*sealedFile, error) {
+	dir := a.Slot.dir
 	var out *os.File
 	var name string
 	for number := 1; out == nil; number++ {

@@ -1,4 +1,4 @@
-package pilot
+package stage
 
 import (
 	"bytes"
@@ -11,6 +11,19 @@ import (
 
 	"fairway/internal/beneath"
 	"fairway/internal/catalog"
+)
+
+// The environment of a command names files that tell it more.
+const (
+	// They list paths relative to the sandbox, one a line.
+	InputsVariable  = "FAIRWAY_INPUTS_FILE"
+	OutputsVariable = "FAIRWAY_OUTPUTS_FILE"
+	// CatalogVariable is a Trivial File Catalog of the inputs, cached ones first;
+	// empty for a command without inputs and outputs.
+	CatalogVariable = "FAIRWAY_CATALOG"
+	// ReportVariable is a file to which the command may write lines
+	// "records PATH N": the number of records in an output.
+	ReportVariable = "FAIRWAY_REPORT"
 )
 
 // info is what the pilot tells a command besides its environment, the text of
@@ -133,8 +146,8 @@ func (f *infoFile) replace() error {
 }
 
 // inform writes the files that the variables name.
-func (in *stageIn) inform() error {
-	i := &in.attempt.slot.info
+func (in *Inputs) inform() error {
+	i := &in.attempt.Slot.info
 	if err := i.open(); err != nil {
 		return err
 	}
@@ -143,7 +156,7 @@ func (in *stageIn) inform() error {
 		inputs = append(inputs, f.path)
 	}
 	for _, o := range in.attempt.GetOutputs() {
-		if path, err := in.attempt.pathOf(o.GetLfn()); err == nil {
+		if path, err := in.attempt.PathOf(o.GetLfn()); err == nil {
 			outputs = append(outputs, path)
 		}
 	}
@@ -151,19 +164,41 @@ func (in *stageIn) inform() error {
 	return errors.Join(err, i.catalog.say(xml), i.inputs.say(lines(inputs)), i.outputs.say(lines(outputs)), i.report.say(""))
 }
 
+// Told is the part of the environment that names the files.
+func (in *Inputs) Told() []string {
+	inputs, outputs, entries, report := os.DevNull, os.DevNull, "", os.DevNull
+	if in.informs() {
+		i := &in.attempt.Slot.info
+		inputs, outputs, entries, report = i.inputs.path, i.outputs.path, i.catalog.path, i.report.path
+	}
+	return []string{InputsVariable + "=" + inputs, OutputsVariable + "=" + outputs, CatalogVariable + "=" + entries, ReportVariable + "=" + report}
+}
+
+// informs reports whether a command has inputs or outputs of which the files could tell.
+func (in *Inputs) informs() bool { return len(in.files) > 0 || len(in.attempt.GetOutputs()) > 0 }
+
+// KeepScript keeps the text of a command in a file, and returns its path.
+func (s *Slot) KeepScript(text string) (string, error) {
+	i := &s.info
+	if err := i.open(); err != nil {
+		return "", err
+	}
+	return i.script.path, i.script.say(text)
+}
+
 // catalog is the Trivial File Catalog of the inputs.
-func (in *stageIn) catalog() (string, error) {
+func (in *Inputs) catalog() (string, error) {
 	var cached, stored []catalog.Entry
 	for _, f := range in.files {
 		if f.tree != nil {
-			stored = append(stored, catalog.Entry{LFN: f.LFN, PFN: "file:" + filepath.Join(in.attempt.slot.folder, f.path)})
+			stored = append(stored, catalog.Entry{LFN: f.LFN, PFN: "file:" + filepath.Join(in.attempt.Slot.Folder, f.path)})
 			continue
 		}
 		if f.cached != nil {
 			cached = append(cached, catalog.Entry{LFN: f.LFN, PFN: "file:" + f.cached.Path()})
 		}
 		if f.pfn != "" {
-			stored = append(stored, catalog.Entry{LFN: f.LFN, PFN: in.places.Shown(f.pfn)})
+			stored = append(stored, catalog.Entry{LFN: f.LFN, PFN: in.ar.Places.Shown(f.pfn)})
 		}
 	}
 	var b bytes.Buffer

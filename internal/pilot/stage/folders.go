@@ -1,4 +1,4 @@
-package pilot
+package stage
 
 import (
 	"context"
@@ -19,6 +19,7 @@ import (
 	"fairway/internal/disk"
 	"fairway/internal/storage"
 	"fairway/internal/storage/served"
+	"fairway/internal/wire"
 	"fairway/sched"
 )
 
@@ -27,7 +28,7 @@ import (
 // that reads it: attempts share the contents, and each has folders of its own. It
 // stays as long as an attempt uses it, or waits at this pilot to do so.
 type folders struct {
-	mu   sync.Mutex // guards what follows; the pilot's may be held, and is not taken under it
+	mu   sync.Mutex // guards what follows
 	all  map[folderKey]*unpacked
 	made int // names given
 }
@@ -134,7 +135,7 @@ func copyFile(ctx context.Context, from, to string) error {
 }
 
 // addFolder makes an input that is a folder appear in the sandbox.
-func (in *stageIn) addFolder(i *input, target string) (err error) {
+func (in *Inputs) addFolder(i *input, target string) (err error) {
 	if i.unpacked == nil {
 		if i.unpacked, err = in.folderOf(i); err != nil {
 			return err
@@ -142,33 +143,33 @@ func (in *stageIn) addFolder(i *input, target string) (err error) {
 	}
 	i.tree = i.unpacked.tree
 	if !in.attempt.GetPrivate() {
-		return i.tree.appear(in.attempt.ctx, target, linkFile)
+		return i.tree.appear(in.attempt.Ctx, target, linkFile)
 	}
-	if err = i.tree.appear(in.attempt.ctx, target, copyFile); err == nil {
+	if err = i.tree.appear(in.attempt.Ctx, target, copyFile); err == nil {
 		i.tree, err = newFolderTree(target, i.tree.entries)
 	}
 	return err
 }
 
 // folderOf takes an unpacked folder into use, and makes it if it is not there.
-func (in *stageIn) folderOf(i *input) (*unpacked, error) {
+func (in *Inputs) folderOf(i *input) (*unpacked, error) {
 	key := folderKey{i.Ref, i.pfn}
 	for {
-		u, mine := in.folders.take(key)
+		u, mine := in.ar.folders.take(key)
 		if mine {
 			tree, err := in.unpack(i)
-			in.folders.finish(u, tree)
+			in.ar.folders.finish(u, tree)
 			if err != nil {
 				return nil, err
 			}
 			return u, nil
 		}
-		_, err := sched.Receive(in.attempt.ctx, in.sched, u.done)
+		_, err := sched.Receive(in.attempt.Ctx, in.ar.Sched, u.done)
 		if errors.Is(err, sched.ErrChannelClosed) && u.tree != nil {
 			i.hit = true
 			return u, nil
 		}
-		in.folders.giveBack(u)
+		in.ar.folders.giveBack(u)
 		if !errors.Is(err, sched.ErrChannelClosed) {
 			return nil, err
 		}
@@ -230,18 +231,12 @@ func (f *folders) spoilt(u *unpacked) {
 	}
 }
 
-func (f *folders) none() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return len(f.all) == 0
-}
-
 // unused takes away the folders that nobody uses, and that are not awaited.
-func (f *folders) unused(awaited func(folderKey) bool) (unused []*unpacked) {
+func (f *folders) unused(awaited map[folderKey]bool) (unused []*unpacked) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for key, u := range f.all {
-		if u.users == 0 && u.tree != nil && !awaited(key) {
+		if u.users == 0 && u.tree != nil && !awaited[key] {
 			unused = append(unused, u)
 			delete(f.all, key)
 		}
@@ -249,49 +244,46 @@ func (f *folders) unused(awaited func(folderKey) bool) (unused []*unpacked) {
 	return unused
 }
 
-// removeUnusedFolders removes the folders that no attempt needs.
-func (p *pilot) removeUnusedFolders() {
-	if p.folders.none() {
-		return
+// HasFolders reports whether there are unpacked folders.
+func (ar *Area) HasFolders() bool {
+	ar.folders.mu.Lock()
+	defer ar.folders.mu.Unlock()
+	return len(ar.folders.all) > 0
+}
+
+// RemoveUnusedFolders removes the unpacked folders that no attempt uses, and that are not
+// awaited.
+func (ar *Area) RemoveUnusedFolders(awaited []*wire.InputFile) {
+	keys := map[folderKey]bool{}
+	for _, f := range awaited {
+		keys[folderKey{RefOf(f.GetFile()), f.GetPfn()}] = true
 	}
-	p.mu.Lock()
-	unused := p.folders.unused(func(key folderKey) bool {
-		for _, a := range p.queue {
-			for _, f := range a.GetInputs() {
-				if refOf(f.GetFile()) == key.Ref && f.GetPfn() == key.pfn {
-					return true
-				}
-			}
-		}
-		return false
-	})
-	p.mu.Unlock()
-	for _, u := range unused {
+	for _, u := range ar.folders.unused(keys) {
 		name := filepath.Join(unpackedName, filepath.Base(u.tree.path))
-		if err := p.workspace.dir.Clear(name); err != nil {
-			p.log.Warn("an unpacked folder could not be removed", "lfn", u.key.LFN, "error", err)
+		if err := ar.Dir.Clear(name); err != nil {
+			ar.Log.Warn("an unpacked folder could not be removed", "lfn", u.key.LFN, "error", err)
 		}
 	}
 }
 
 // unpack makes a folder for all attempts of the pilot that read it.
-func (in *stageIn) unpack(i *input) (tree *folderTree, err error) {
-	in.folders.mu.Lock()
-	in.folders.made++
-	name := filepath.Join(unpackedName, strconv.Itoa(in.folders.made))
-	in.folders.mu.Unlock()
+func (in *Inputs) unpack(i *input) (tree *folderTree, err error) {
+	in.ar.folders.mu.Lock()
+	in.ar.folders.made++
+	name := filepath.Join(unpackedName, strconv.Itoa(in.ar.folders.made))
+	in.ar.folders.mu.Unlock()
 	for _, folder := range []string{unpackedName, name} {
-		if err := in.workspace.dir.Mkdir(folder, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		if err := in.ar.Dir.Mkdir(folder, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, err
 		}
 	}
-	into, err := in.workspace.dir.Sub(name)
+	into, err := in.ar.Dir.Sub(name)
 	if err != nil {
 		return nil, err
 	}
 	defer into.Close()
 	var entries []archive.Entry
-	path := filepath.Join(in.workspace.folder, name)
+	path := filepath.Join(in.ar.Folder, name)
 	switch {
 	case i.madeByJob() || !storage.IsLocal(i.pfn):
 		entries, err = in.unpackArchive(i, into, path+".zip")
@@ -304,14 +296,14 @@ func (in *stageIn) unpack(i *input) (tree *folderTree, err error) {
 		tree, err = newFolderTree(path, entries)
 	}
 	if err != nil {
-		return nil, errors.Join(err, in.workspace.dir.Clear(name))
+		return nil, errors.Join(err, in.ar.Dir.Clear(name))
 	}
 	return tree, nil
 }
 
 // unpackArchive unpacks what a job has written. The archive is at a path of its own
 // meanwhile.
-func (in *stageIn) unpackArchive(i *input, into *beneath.Folder, path string) ([]archive.Entry, error) {
+func (in *Inputs) unpackArchive(i *input, into *beneath.Folder, path string) ([]archive.Entry, error) {
 	defer func() { i.before = nil }()
 	defer os.Remove(path)
 	if err := in.provide(i, path); err != nil {
@@ -324,10 +316,10 @@ func (in *stageIn) unpackArchive(i *input, into *beneath.Folder, path string) ([
 	defer f.Close()
 	a, err := archive.Open(f, i.before.Size())
 	if err == nil {
-		err = a.Unpack(in.attempt.ctx, into, i.before.ModTime())
+		err = a.Unpack(in.attempt.Ctx, into, i.before.ModTime())
 	}
 	if errors.Is(err, archive.ErrForm) {
-		err = &lostError{in.lost(i, err.Error())}
+		err = &lostError{in.ar.lost(i, err.Error())}
 	}
 	if err != nil {
 		return nil, err
@@ -341,11 +333,11 @@ func (in *stageIn) unpackArchive(i *input, into *beneath.Folder, path string) ([
 
 // isHere reports whether a folder from outside is taken by its path: where the server is on
 // this machine, and where the path leads to what the run took up.
-func (in *stageIn) isHere(i *input) bool {
-	if in.reach == nil {
+func (in *Inputs) isHere(i *input) bool {
+	if in.ar.Reach == nil {
 		return true
 	}
-	source, err := in.places.Path(i.pfn)
+	source, err := in.ar.Places.Path(i.pfn)
 	if err == nil {
 		_, err = in.listed(i, source)
 	}
@@ -353,13 +345,13 @@ func (in *stageIn) isHere(i *input) bool {
 }
 
 // fetchFolder gets a folder from outside through the server.
-func (in *stageIn) fetchFolder(i *input, into *beneath.Folder, path string) ([]archive.Entry, error) {
+func (in *Inputs) fetchFolder(i *input, into *beneath.Folder, path string) ([]archive.Entry, error) {
 	packed := &input{Item: cache.Item{Ref: i.Ref}, pfn: served.Packed(i.pfn), ticket: i.ticket}
 	entries, err := in.unpackArchive(packed, into, path)
 	if err != nil {
 		return nil, err
 	}
-	now, err := in.storage.Stat(served.WithTicket(in.attempt.ctx, packed.pfn, packed.ticket), packed.pfn)
+	now, err := in.ar.Storage.Stat(served.WithTicket(in.attempt.Ctx, packed.pfn, packed.ticket), packed.pfn)
 	if err == nil && now.Inode != i.Tag {
 		err = &changedError{i.pfn}
 	}
@@ -367,8 +359,8 @@ func (in *stageIn) fetchFolder(i *input, into *beneath.Folder, path string) ([]a
 }
 
 // takeFolder links or copies a folder from outside.
-func (in *stageIn) takeFolder(i *input, path string) ([]archive.Entry, error) {
-	source, err := in.places.Path(i.pfn)
+func (in *Inputs) takeFolder(i *input, path string) ([]archive.Entry, error) {
+	source, err := in.ar.Places.Path(i.pfn)
 	if err != nil {
 		return nil, err
 	}
@@ -384,7 +376,7 @@ func (in *stageIn) takeFolder(i *input, path string) ([]archive.Entry, error) {
 		entries[at] = found.Entry
 	}
 	from := &folderTree{path: source, entries: entries}
-	if err := from.appear(in.attempt.ctx, path, linkFile); err != nil {
+	if err := from.appear(in.attempt.Ctx, path, linkFile); err != nil {
 		return nil, err
 	}
 	_, err = in.listed(i, source)
@@ -392,7 +384,7 @@ func (in *stageIn) takeFolder(i *input, path string) ([]archive.Entry, error) {
 }
 
 // listed is what a folder from outside holds, if that is what the run took up.
-func (in *stageIn) listed(i *input, source string) (archive.Listing, error) {
+func (in *Inputs) listed(i *input, source string) (archive.Listing, error) {
 	info, err := os.Stat(source)
 	if err == nil && !info.IsDir() {
 		err = &changedError{source}

@@ -1,4 +1,4 @@
-package pilot
+package stage
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -17,7 +18,7 @@ import (
 	"fairway/internal/storage/served"
 )
 
-// reach is how a pilot on another machine than its server gets to files: in place
+// Reach is how a pilot on another machine than its server gets to files: in place
 // where that is proved to be the same place, and else through the server. Files of
 // other servers it reads itself if it can.
 //
@@ -25,7 +26,7 @@ import (
 // since the folder may have been moved. A path outside of the folders
 // that have a mark is the same file if size and time of modification are those
 // that the server sees, as far as the file system here tells the time.
-type reach struct {
+type Reach struct {
 	near    storage.Element // by paths, and from other servers
 	through storage.Element // by the server
 	server  *served.Element
@@ -36,13 +37,13 @@ type reach struct {
 	far    map[string]bool
 }
 
-var _ storage.Element = (*reach)(nil)
+var _ storage.Element = (*Reach)(nil)
 
-// newReach looks which folders the pilot shares with its server. It asks the server,
+// NewReach looks which folders the pilot shares with its server. It asks the server,
 // and waits as long as that does not answer and ctx lasts.
-func newReach(ctx context.Context, line *access.Line, places storage.Places, near storage.Element, sleep storage.Sleep) (*reach, error) {
+func NewReach(ctx context.Context, line *access.Line, places storage.Places, near storage.Element, sleep storage.Sleep) (*Reach, error) {
 	e := served.New(line.Client(storage.DefaultTransfers), access.BaseURL, sleep)
-	r := &reach{
+	r := &Reach{
 		near:    near,
 		through: storage.Limit(storage.Retry(e, storage.DefaultTries, storage.DefaultBackoff, sleep), storage.DefaultTransfers),
 		server:  e,
@@ -53,7 +54,7 @@ func newReach(ctx context.Context, line *access.Line, places storage.Places, nea
 }
 
 // prove looks which folders are shared now.
-func (r *reach) prove(ctx context.Context) error {
+func (r *Reach) prove(ctx context.Context) error {
 	marks, err := r.server.Marks(ctx)
 	if err != nil {
 		return fmt.Errorf("which folders are shared with the server: %w", err)
@@ -72,7 +73,7 @@ func (r *reach) prove(ctx context.Context) error {
 
 // moved says, of an operation here that failed, that it is to be tried through the server:
 // the folder that was shared is not there any more.
-func (r *reach) moved(ctx context.Context, pfn string, err error) bool {
+func (r *Reach) moved(ctx context.Context, pfn string, err error) bool {
 	if _, marked := r.of(pfn); !marked || !errors.Is(err, fs.ErrNotExist) || r.prove(ctx) != nil {
 		return false
 	}
@@ -81,7 +82,7 @@ func (r *reach) moved(ctx context.Context, pfn string, err error) bool {
 }
 
 // of is what is proved of the folder of a PFN, and false where it has no mark.
-func (r *reach) of(pfn string) (served.Reach, bool) {
+func (r *Reach) of(pfn string) (served.Reach, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for prefix, proved := range r.shared {
@@ -92,9 +93,22 @@ func (r *reach) of(pfn string) (served.Reach, bool) {
 	return served.Reach{}, false
 }
 
+// Sees is what is proved of the folder of a PFN.
+func (r *Reach) Sees(pfn string) served.Reach {
+	proved, _ := r.of(pfn)
+	return proved
+}
+
+// Marked are the folders that the server has marked, by the prefix of their PFNs.
+func (r *Reach) Marked() map[string]served.Reach {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.shared)
+}
+
 // reads is the element by which a file is read. It is in place where its folder was
 // proved to be shared, which may be so no more when it is read.
-func (r *reach) reads(ctx context.Context, pfn string) (e storage.Element, inPlace bool, err error) {
+func (r *Reach) reads(ctx context.Context, pfn string) (e storage.Element, inPlace bool, err error) {
 	if _, packed := served.Unpacked(pfn); packed {
 		return r.through, false, nil
 	}
@@ -115,7 +129,7 @@ func (r *reach) reads(ctx context.Context, pfn string) (e storage.Element, inPla
 }
 
 // same reports whether a file without a mark is that of the server.
-func (r *reach) same(ctx context.Context, pfn string) (bool, error) {
+func (r *Reach) same(ctx context.Context, pfn string) (bool, error) {
 	here, err := r.near.Stat(ctx, pfn)
 	if err != nil {
 		return false, nil
@@ -133,7 +147,7 @@ func (r *reach) same(ctx context.Context, pfn string) (bool, error) {
 var precisions = []time.Duration{1, 100, time.Microsecond, time.Millisecond, time.Second, 2 * time.Second}
 
 // Open is part of storage.Element.
-func (r *reach) Open(ctx context.Context, pfn string) (io.ReadCloser, error) {
+func (r *Reach) Open(ctx context.Context, pfn string) (io.ReadCloser, error) {
 	e, inPlace, err := r.reads(ctx, pfn)
 	if err != nil {
 		return nil, err
@@ -146,7 +160,7 @@ func (r *reach) Open(ctx context.Context, pfn string) (io.ReadCloser, error) {
 }
 
 // Get is part of storage.Element.
-func (r *reach) Get(ctx context.Context, pfn, path string) (int64, error) {
+func (r *Reach) Get(ctx context.Context, pfn, path string) (int64, error) {
 	e, inPlace, err := r.reads(ctx, pfn)
 	if err != nil {
 		return 0, err
@@ -160,7 +174,7 @@ func (r *reach) Get(ctx context.Context, pfn, path string) (int64, error) {
 
 // Stat is part of storage.Element. It tells what the server sees: by that the
 // TaskQueue knows the file.
-func (r *reach) Stat(ctx context.Context, pfn string) (storage.Info, error) {
+func (r *Reach) Stat(ctx context.Context, pfn string) (storage.Info, error) {
 	proved, marked := r.of(pfn)
 	_, packed := served.Unpacked(pfn)
 	switch {
@@ -179,7 +193,7 @@ func (r *reach) Stat(ctx context.Context, pfn string) (storage.Info, error) {
 }
 
 // Put is part of storage.Element.
-func (r *reach) Put(ctx context.Context, path, pfn string) error {
+func (r *Reach) Put(ctx context.Context, path, pfn string) error {
 	proved, marked := r.of(pfn)
 	if proved.Reads && proved.Writes || !marked && !storage.IsLocal(pfn) && storage.Scheme(pfn) != served.LogScheme {
 		err := r.near.Put(ctx, path, pfn)
@@ -191,15 +205,15 @@ func (r *reach) Put(ctx context.Context, path, pfn string) error {
 }
 
 // Remove is part of storage.Element.
-func (r *reach) Remove(ctx context.Context, pfn string) error { return r.through.Remove(ctx, pfn) }
+func (r *Reach) Remove(ctx context.Context, pfn string) error { return r.through.Remove(ctx, pfn) }
 
 // List is part of storage.Element.
-func (r *reach) List(ctx context.Context, pfn string) ([]storage.Entry, error) {
+func (r *Reach) List(ctx context.Context, pfn string) ([]storage.Entry, error) {
 	return r.through.List(ctx, pfn)
 }
 
 // exact reports whether the state of a file is here what the server sees.
-func (r *reach) exact(pfn string) bool {
+func (r *Reach) exact(pfn string) bool {
 	proved, marked := r.of(pfn)
 	return marked && (proved.Exact || !proved.Reads)
 }
@@ -207,7 +221,7 @@ func (r *reach) exact(pfn string) bool {
 // nearest reads files of other servers: here, and through the server of the pilot
 // where they cannot be reached from here, or not with what this node knows. A
 // server that was found out of reach is not tried again.
-type nearest struct{ *reach }
+type nearest struct{ *Reach }
 
 func (n *nearest) do(ctx context.Context, pfn string, operation func(storage.Element) error) error {
 	host := storage.Scheme(pfn)

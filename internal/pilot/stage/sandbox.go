@@ -1,4 +1,4 @@
-package pilot
+package stage
 
 import (
 	"errors"
@@ -13,45 +13,45 @@ import (
 	"fairway/internal/pilot/process"
 )
 
-// slot is what one attempt at a time uses: a sandbox, and files for what it
+// Slot is what one attempt at a time uses: a sandbox, and files for what it
 // prints. Slots are used again, since making and removing folders costs more
 // than a short job.
 //
 // An attempt may do with its sandbox what it likes: move it away, put a link in
 // its place or in that of a folder in it, mount something there. So all that is
 // looked for and removed after an attempt is found beneath dir.
-type slot struct {
+type Slot struct {
 	above    *beneath.Folder // the pilot's folder, where the slot's are
 	name     string
-	folder   string          // the sandbox
+	Folder   string          // the sandbox
 	dir      *beneath.Folder // the same, opened before the attempt began
-	out, err *process.Stream
+	Out, Err *process.Stream
 	info     info
 	staged   []*input          // inputs of the last attempt
 	retained map[string]*input // those of them that stay for the next one, by path
 	bare     bool              // the sandbox was seen empty when no process of its attempt was left, and nothing came in since
 }
 
-// takeSlot returns a slot that no attempt uses.
-func (p *pilot) takeSlot() (*slot, error) {
-	p.mu.Lock()
-	if last := len(p.slots) - 1; last >= 0 {
-		s := p.slots[last]
-		p.slots = p.slots[:last]
-		p.mu.Unlock()
+// TakeSlot returns a slot that no attempt uses.
+func (ar *Area) TakeSlot() (*Slot, error) {
+	ar.mu.Lock()
+	if last := len(ar.slots) - 1; last >= 0 {
+		s := ar.slots[last]
+		ar.slots = ar.slots[:last]
+		ar.mu.Unlock()
 		return s, nil
 	}
-	p.made++
-	name := strconv.Itoa(p.made)
-	p.mu.Unlock()
-	folder := filepath.Join(p.workspace.folder, name)
-	s := &slot{above: p.workspace.dir, name: name, folder: folder}
-	s.out, s.err = process.NewStream(p.sched, p.cfg.LogDir, p.cfg.LogBytes), process.NewStream(p.sched, p.cfg.LogDir, p.cfg.LogBytes)
-	s.info = info{above: p.workspace.dir, folder: folder + ".info"}
+	ar.made++
+	name := strconv.Itoa(ar.made)
+	ar.mu.Unlock()
+	folder := filepath.Join(ar.Folder, name)
+	s := &Slot{above: ar.Dir, name: name, Folder: folder}
+	s.Out, s.Err = process.NewStream(ar.Sched, ar.LogDir, ar.LogBytes), process.NewStream(ar.Sched, ar.LogDir, ar.LogBytes)
+	s.info = info{above: ar.Dir, folder: folder + ".info"}
 	return s, s.makeFolder()
 }
 
-func (s *slot) makeFolder() (err error) {
+func (s *Slot) makeFolder() (err error) {
 	if err := s.above.Mkdir(s.name, 0o755); err != nil {
 		return fmt.Errorf("sandbox: %w", err)
 	}
@@ -61,29 +61,30 @@ func (s *slot) makeFolder() (err error) {
 	return nil
 }
 
-// pass readies a slot for the next attempt, or gives it back if there is none.
+// Pass readies a slot for the next attempt, or gives it back if there is none.
 // A slot that cannot be emptied is given up, and nil is returned.
-func (p *pilot) pass(s *slot, next *attempt) *slot {
+func (ar *Area) Pass(s *Slot, next *Execution) *Slot {
 	if s == nil {
 		return nil
 	}
 	if err := s.empty(next); err != nil {
-		p.log.Warn("sandbox given up", "folder", s.folder, "error", err)
-		s.close()
+		ar.Log.Warn("sandbox given up", "folder", s.Folder, "error", err)
+		s.Close()
 		return nil
 	}
 	if next != nil {
 		return s
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.slots = append(p.slots, s)
+	ar.mu.Lock()
+	defer ar.mu.Unlock()
+	ar.slots = append(ar.slots, s)
 	return nil
 }
 
-func (s *slot) close() {
-	s.out.Close()
-	s.err.Close()
+// Close removes the sandbox.
+func (s *Slot) Close() {
+	s.Out.Close()
+	s.Err.Close()
 	s.info.close()
 	if s.dir != nil {
 		_ = s.dir.Close()
@@ -93,22 +94,41 @@ func (s *slot) close() {
 
 // empty removes what the attempt has left, but for inputs that the next one
 // reads too. A folder that the command removed or changed is made anew.
-func (s *slot) empty(next *attempt) error {
+func (s *Slot) empty(next *Execution) error {
 	s.retained = s.shared(next)
 	s.staged = nil
 	var folders map[string][]string
 	if next != nil {
 		folders = foldersFor(next)
 	}
-	if likeNew(s.dir) && s.dir.Is(s.folder) && s.removeElements(folders) == nil {
+	if likeNew(s.dir) && s.dir.Is(s.Folder) && s.removeElements(folders) == nil {
 		return nil
 	}
 	return s.renew()
 }
 
+// MoveTo moves the sandbox with all that is in it, and makes a new one.
+func (s *Slot) MoveTo(folder *beneath.Folder, name string) error {
+	if !s.dir.Is(s.Folder) {
+		return errors.New("the command has moved it away")
+	}
+	if err := s.above.Move(s.name, folder, name); err != nil {
+		return err
+	}
+	return s.renew()
+}
+
+// SeenEmpty reports whether an attempt that has ended left the sandbox empty. settled
+// says that no process of the attempt can write there any more.
+func (s *Slot) SeenEmpty(settled bool) bool {
+	empty := s.dir.IsEmpty()
+	s.bare = empty && settled
+	return empty
+}
+
 // renew puts a new folder in the place of the sandbox, whatever stands there. One
 // that the command has moved away within the pilot's folder goes with that.
-func (s *slot) renew() error {
+func (s *Slot) renew() error {
 	s.retained = nil
 	_ = s.dir.Close()
 	s.dir = nil
@@ -120,14 +140,14 @@ func (s *slot) renew() error {
 
 // shared finds the inputs, not in a folder of their own, that are in the
 // sandbox and that the next attempt is to find there.
-func (s *slot) shared(next *attempt) map[string]*input {
+func (s *Slot) shared(next *Execution) map[string]*input {
 	if next == nil {
 		return nil
 	}
 	kept := map[string]*input{}
 	for _, f := range next.GetInputs() {
 		wanted := newInput(f)
-		path, err := next.pathOf(wanted.LFN)
+		path, err := next.PathOf(wanted.LFN)
 		if err != nil || strings.Contains(path, "/") {
 			continue
 		}
@@ -141,7 +161,7 @@ func (s *slot) shared(next *attempt) map[string]*input {
 }
 
 // untouched reports whether an input is still as it was staged in.
-func (s *slot) untouched(i *input) bool {
+func (s *Slot) untouched(i *input) bool {
 	if i.before == nil {
 		return false
 	}
@@ -152,7 +172,7 @@ func (s *slot) untouched(i *input) bool {
 // sameState reports whether a file was not written to between two looks.
 func sameState(a, b fs.FileInfo) bool { return a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) }
 
-func (s *slot) removeElements(folders map[string][]string) error {
+func (s *Slot) removeElements(folders map[string][]string) error {
 	if s.bare { // for a short job even to look costs something
 		return nil
 	}
@@ -170,10 +190,10 @@ func (s *slot) removeElements(folders map[string][]string) error {
 
 // foldersFor are the folders at the top of the sandbox into which an attempt
 // writes, each with the folders that it is to hold.
-func foldersFor(next *attempt) map[string][]string {
+func foldersFor(next *Execution) map[string][]string {
 	folders := map[string][]string{}
 	for _, o := range next.GetOutputs() {
-		path, err := next.pathOf(o.GetLfn())
+		path, err := next.PathOf(o.GetLfn())
 		if err != nil {
 			continue
 		}
@@ -224,18 +244,4 @@ func becomes(in *beneath.Folder, name, wanted string) bool {
 func likeNew(folder *beneath.Folder) bool {
 	info, err := folder.Stat()
 	return err == nil && info.Mode().Perm() == 0o755
-}
-
-// pathOf returns where in the sandbox a job sees a file, relative to it.
-func (a *attempt) pathOf(lfn string) (string, error) {
-	path := strings.TrimLeft(lfn, "/")
-	for _, n := range a.GetPayload().GetNames() {
-		if n.GetLfn() == lfn {
-			path = n.GetPath()
-		}
-	}
-	if !filepath.IsLocal(path) || path == "." {
-		return "", fmt.Errorf("%q is not usable as a name in the sandbox", path)
-	}
-	return filepath.Clean(path), nil
 }

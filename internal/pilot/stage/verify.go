@@ -1,4 +1,4 @@
-package pilot
+package stage
 
 import (
 	"fmt"
@@ -36,9 +36,7 @@ type provenState struct {
 // maxProven bounds the files that a pilot knows; beyond it all are read once more.
 const maxProven = 1 << 16
 
-func newProven() *proven { return &proven{files: map[inode]provenState{}} }
-
-func inodeOf(info fs.FileInfo) (inode, bool) {
+func inodeIn(info fs.FileInfo) (inode, bool) {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
 		return inode{}, false
@@ -47,14 +45,14 @@ func inodeOf(info fs.FileInfo) (inode, bool) {
 }
 
 func (p *proven) add(info fs.FileInfo, sum uint32) {
-	at, ok := inodeOf(info)
+	at, ok := inodeIn(info)
 	if !ok {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.files) == maxProven {
-		clear(p.files)
+	if p.files == nil || len(p.files) == maxProven {
+		p.files = map[inode]provenState{}
 	}
 	p.files[at] = provenState{info.Size(), info.ModTime(), sum}
 }
@@ -62,7 +60,7 @@ func (p *proven) add(info fs.FileInfo, sum uint32) {
 // holds trusts no file that may be written to: what is stored is read-only, so
 // somebody has changed that, and may have written and put the time back.
 func (p *proven) holds(info fs.FileInfo, sum uint32) bool {
-	at, ok := inodeOf(info)
+	at, ok := inodeIn(info)
 	if !ok || info.Mode()&0o222 != 0 {
 		return false
 	}
@@ -82,12 +80,12 @@ type lostError struct{ file *wire.LostFile }
 func (e *lostError) Error() string { return e.file.GetWhy() }
 
 // lost names the stored file of an input, and says what is the matter with it.
-func (p *pilot) lost(i *input, why string) *wire.LostFile {
+func (ar *Area) lost(i *input, why string) *wire.LostFile {
 	name := "it"
 	if i.pfn != "" {
-		name = p.places.Shown(i.pfn)
+		name = ar.Places.Shown(i.pfn)
 	}
-	return &wire.LostFile{File: refToWire(i.Ref), Pfn: i.pfn, Why: report.Clip(name + " " + why)}
+	return &wire.LostFile{File: RefToWire(i.Ref), Pfn: i.pfn, Why: report.Clip(name + " " + why)}
 }
 
 // madeByJob says that the input is an output of a job, whose size and checksum are
@@ -100,9 +98,9 @@ func (i *input) wrongSize(size int64) error {
 
 // verify makes sure that what stands at a path, of which before tells, is what was
 // stored.
-func (in *stageIn) verify(i *input, path string) error {
+func (in *Inputs) verify(i *input, path string) error {
 	switch {
-	case !i.madeByJob() || in.proven.holds(i.before, i.sum) && i.before.Size() == i.Size:
+	case !i.madeByJob() || in.ar.proven.holds(i.before, i.sum) && i.before.Size() == i.Size:
 		return nil
 	case i.before.Size() != i.Size:
 		return i.wrongSize(i.before.Size())
@@ -112,26 +110,26 @@ func (in *stageIn) verify(i *input, path string) error {
 		return err
 	}
 	defer f.Close()
-	sum, _, err := checksum(in.attempt.ctx, f)
+	sum, _, err := checksum(in.attempt.Ctx, f)
 	if err != nil {
 		return err
 	}
 	if sum != i.sum {
 		return &damagedError{fmt.Sprintf("holds other bytes than were stored (checksum %08x instead of %08x)", sum, i.sum)}
 	}
-	in.proven.add(i.before, sum)
+	in.ar.proven.add(i.before, sum)
 	return nil
 }
 
 // own puts a copy of its own in the place of an input that is shared.
-func (in *stageIn) own(i *input, target string) error {
+func (in *Inputs) own(i *input, target string) error {
 	from, err := os.Open(target)
 	if err != nil {
 		return err
 	}
 	defer from.Close()
-	copied := filepath.Join(in.attempt.slot.folder, copyName+"input")
-	err = disk.CopyTo(in.attempt.ctx, from, copied, i.before.Mode().Perm()|0o400)
+	copied := filepath.Join(in.attempt.Slot.Folder, copyName+"input")
+	err = disk.CopyTo(in.attempt.Ctx, from, copied, i.before.Mode().Perm()|0o400)
 	if err == nil {
 		err = os.Rename(copied, target)
 	}

@@ -1,4 +1,4 @@
-package pilot
+package stage
 
 import (
 	"errors"
@@ -26,14 +26,14 @@ func literalFolder(pattern string) string {
 
 // findMatches finds the regular files, or the folders, that match a pattern and are
 // not taken. Symbolic links are not followed.
-func findMatches(a *attempt, o *wire.OutputFile, taken map[string]bool) (found []written, err error) {
-	pattern, err := a.pathOf(o.GetLfn())
-	if err != nil || a.slot.bare {
+func findMatches(a *Execution, o *wire.OutputFile, taken map[string]bool) (found []written, err error) {
+	pattern, err := a.PathOf(o.GetLfn())
+	if err != nil || a.Slot.bare {
 		return nil, err
 	}
 	root, folders := filepath.Dir(literalFolder(pattern)), logical.IsFolder(o.GetLfn())
 	left := &leftOut{attempt: a, pattern: o.GetLfn()}
-	err = walk(a.slot.dir, root, strings.Count(pattern, "/"), func(path string, info fs.FileInfo) error {
+	err = walk(a.Slot.dir, root, strings.Count(pattern, "/"), func(path string, info fs.FileInfo) error {
 		if info.IsDir() && !folders || taken[path] || !logical.Matches(pattern, path) {
 			return nil
 		}
@@ -63,7 +63,7 @@ func findMatches(a *attempt, o *wire.OutputFile, taken map[string]bool) (found [
 // leftOut is what matches a pattern and is no regular file. A person is told of
 // it, who may have taken a link for a file.
 type leftOut struct {
-	attempt *attempt
+	attempt *Execution
 	pattern string
 	count   int
 	first   string
@@ -87,7 +87,7 @@ func (l *leftOut) note() {
 	if l.count > 1 {
 		note += fmt.Sprintf("; so are %d more", l.count-1)
 	}
-	l.attempt.note(note)
+	l.attempt.Note(note)
 }
 
 // walk visits what is in a folder beneath another one and, down to paths with so

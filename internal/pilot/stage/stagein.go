@@ -1,4 +1,4 @@
-package pilot
+package stage
 
 import (
 	"context"
@@ -20,10 +20,10 @@ import (
 
 var stagedIn = fault.New("pilot.stagein.after")
 
-// stageIn brings the inputs of an attempt into its sandbox.
-type stageIn struct {
-	*pilot
-	attempt *attempt
+// Inputs brings the inputs of an attempt into its sandbox.
+type Inputs struct {
+	ar      *Area
+	attempt *Execution
 	files   []*input
 }
 
@@ -41,12 +41,17 @@ type input struct {
 	tree       *folderTree // of a folder: as the command finds it
 }
 
+// NewInputs returns the inputs of an attempt; nothing has happened to them yet.
+func NewInputs(ar *Area, a *Execution) *Inputs { return &Inputs{ar: ar, attempt: a} }
+
 func newInput(f *wire.InputFile) *input {
-	return &input{Item: cache.Item{Ref: refOf(f.GetFile()), Size: f.GetSize()}, pfn: f.GetPfn(), sum: f.GetAdler32(), ticket: f.GetTicket()}
+	return &input{Item: cache.Item{Ref: RefOf(f.GetFile()), Size: f.GetSize()}, pfn: f.GetPfn(), sum: f.GetAdler32(), ticket: f.GetTicket()}
 }
 
-func (in *stageIn) run() error {
+// Run makes the sandbox as the command is to find it. The attempt has its slot.
+func (in *Inputs) Run() error {
 	a := in.attempt
+	a.Slot.bare = false
 	if in.files == nil {
 		for _, f := range a.GetInputs() {
 			in.files = append(in.files, newInput(f))
@@ -62,7 +67,7 @@ func (in *stageIn) run() error {
 			return err
 		}
 	}
-	if len(in.files) > 0 || len(a.GetOutputs()) > 0 {
+	if in.informs() {
 		if err := in.inform(); err != nil {
 			return err
 		}
@@ -70,12 +75,12 @@ func (in *stageIn) run() error {
 	return stagedIn.Hit()
 }
 
-func (in *stageIn) add(i *input) (err error) {
-	if i.path, err = in.attempt.pathOf(i.LFN); err != nil {
+func (in *Inputs) add(i *input) (err error) {
+	if i.path, err = in.attempt.PathOf(i.LFN); err != nil {
 		return err
 	}
-	target := filepath.Join(in.attempt.slot.folder, i.path)
-	if err := makeParents(in.attempt.slot.folder, i.path); err != nil {
+	target := filepath.Join(in.attempt.Slot.Folder, i.path)
+	if err := MakeParents(in.attempt.Slot.Folder, i.path); err != nil {
 		return err
 	}
 	if logical.IsFolder(i.LFN) {
@@ -88,8 +93,8 @@ func (in *stageIn) add(i *input) (err error) {
 }
 
 // provide makes a file appear, and makes sure that it is what the job is to read.
-func (in *stageIn) provide(i *input, target string) error {
-	if err := in.bring(in.attempt.ctx, i); err != nil {
+func (in *Inputs) provide(i *input, target string) error {
+	if err := in.ar.bring(in.attempt.Ctx, i); err != nil {
 		return err
 	}
 	err := in.place(i, target)
@@ -107,11 +112,11 @@ func (in *stageIn) provide(i *input, target string) error {
 }
 
 // check looks whether a file in the sandbox is what the job is to read.
-func (in *stageIn) check(i *input, target string) (err error) {
+func (in *Inputs) check(i *input, target string) (err error) {
 	if i.before, err = os.Stat(target); err != nil {
 		return err
 	}
-	if !in.intact(i) {
+	if !in.ar.intact(i) {
 		return &changedError{i.pfn}
 	}
 	return in.verify(i, target)
@@ -125,10 +130,10 @@ func isSpoilt(err error) bool {
 
 // placeAnew is for a file that was written to since it came into the cache, or
 // into the sandbox.
-func (in *stageIn) placeAnew(i *input, target string, why error) (err error) {
-	in.log.Warn("a cached file was written to; reading it again", "lfn", i.LFN, "reason", why)
+func (in *Inputs) placeAnew(i *input, target string, why error) (err error) {
+	in.ar.Log.Warn("a cached file was written to; reading it again", "lfn", i.LFN, "reason", why)
 	if i.cached != nil {
-		in.caching.cache.Drop(i.Ref)
+		in.ar.Cache.Drop(i.Ref)
 		in.giveUpCached(i)
 	}
 	if err := os.Remove(target); err != nil {
@@ -139,21 +144,21 @@ func (in *stageIn) placeAnew(i *input, target string, why error) (err error) {
 	}
 	err = in.check(i, target)
 	if damaged := (*damagedError)(nil); errors.As(err, &damaged) {
-		err = &lostError{in.lost(i, damaged.why)}
+		err = &lostError{in.ar.lost(i, damaged.why)}
 	}
 	return err
 }
 
 // giveUpCached has the input read past the cache.
-func (in *stageIn) giveUpCached(i *input) {
+func (in *Inputs) giveUpCached(i *input) {
 	i.cached.Release()
 	i.cached, i.hit = nil, false
 }
 
 // place makes the file appear in the sandbox, unless the attempt before has
 // left it there.
-func (in *stageIn) place(i *input, target string) error {
-	left := in.attempt.slot.retained[i.path]
+func (in *Inputs) place(i *input, target string) error {
+	left := in.attempt.Slot.retained[i.path]
 	switch {
 	case left != nil && i.cached == nil:
 		i.Size = left.Size
@@ -177,8 +182,8 @@ func sameFile(path string, info fs.FileInfo) bool {
 }
 
 // bring has the cache hold the file, unless it has no room for it.
-func (p *pilot) bring(ctx context.Context, i *input) (err error) {
-	c := p.caching.cache
+func (ar *Area) bring(ctx context.Context, i *input) (err error) {
+	c := ar.Cache
 	if c == nil || i.cached != nil {
 		return nil
 	}
@@ -189,15 +194,15 @@ func (p *pilot) bring(ctx context.Context, i *input) (err error) {
 	}
 	ctx = served.WithTicket(ctx, i.pfn, i.ticket)
 	if i.Size == 0 && i.pfn != "" && !i.madeByJob() {
-		info, err := p.storage.Stat(ctx, i.pfn)
+		info, err := ar.Storage.Stat(ctx, i.pfn)
 		if err != nil || info.Size < 0 {
 			return err
 		}
 		i.Size = info.Size
 	}
-	i.cached, i.hit, err = c.FetchSummed(ctx, i.Item, func(path string) (int64, uint32, error) { return p.getSummed(ctx, i, path) })
+	i.cached, i.hit, err = c.FetchSummed(ctx, i.Item, func(path string) (int64, uint32, error) { return ar.getSummed(ctx, i, path) })
 	if errors.Is(err, cache.ErrFull) || errors.Is(err, cache.ErrNoSpace) || outOfDisk(err) {
-		p.log.Info("read past the cache", "lfn", i.LFN, "reason", err)
+		ar.Log.Info("read past the cache", "lfn", i.LFN, "reason", err)
 		return nil
 	}
 	return err
@@ -205,8 +210,8 @@ func (p *pilot) bring(ctx context.Context, i *input) (err error) {
 
 // getSummed is get, with the checksum of a file that nothing else tells from a
 // damaged one when another pilot takes the cache over.
-func (p *pilot) getSummed(ctx context.Context, i *input, path string) (size int64, sum uint32, err error) {
-	size, err = p.get(ctx, i, path)
+func (ar *Area) getSummed(ctx context.Context, i *input, path string) (size int64, sum uint32, err error) {
+	size, err = ar.get(ctx, i, path)
 	if err != nil || i.madeByJob() || storage.IsLocal(i.pfn) {
 		return size, 0, err
 	}
@@ -224,23 +229,32 @@ func checksumOf(ctx context.Context, path string) (uint32, error) {
 	return sum, err
 }
 
+// Prefetch brings a file into the cache for a job that will come. If that fails the job
+// will say so.
+func (ar *Area) Prefetch(ctx context.Context, f *wire.InputFile) {
+	i := newInput(f)
+	if ar.bring(ctx, i) == nil && i.cached != nil {
+		i.cached.Release()
+	}
+}
+
 // get reads a file from the storage element, and makes sure that it is the one
 // that the TaskQueue has chosen: one that existed before may change at any time.
-func (p *pilot) get(ctx context.Context, i *input, path string) (int64, error) {
+func (ar *Area) get(ctx context.Context, i *input, path string) (int64, error) {
 	if i.pfn == "" {
-		return 0, &lostError{p.lost(i, "is in no cache of this host, nor on a storage element")}
+		return 0, &lostError{ar.lost(i, "is in no cache of this host, nor on a storage element")}
 	}
 	ctx = served.WithTicket(ctx, i.pfn, i.ticket)
-	size, err := p.storage.Get(ctx, i.pfn, path)
+	size, err := ar.Storage.Get(ctx, i.pfn, path)
 	if i.madeByJob() {
-		return size, p.lostIf(i, size, err, path)
+		return size, ar.lostIf(i, size, err, path)
 	}
 	if err != nil || !storage.TellsState(i.Tag) {
 		return size, err
 	}
-	now, err := p.storage.Stat(ctx, i.pfn)
+	now, err := ar.Storage.Stat(ctx, i.pfn)
 	if err == nil && storage.TagOf(i.pfn, now) != i.Tag {
-		err = &changedError{p.places.Shown(i.pfn)}
+		err = &changedError{ar.Places.Shown(i.pfn)}
 	}
 	if err != nil {
 		_ = os.Remove(path)
@@ -250,26 +264,26 @@ func (p *pilot) get(ctx context.Context, i *input, path string) (int64, error) {
 
 // lostIf says what is wrong with the stored file of an input that a job made, as far as
 // that can be told without reading it. A file at path goes then.
-func (p *pilot) lostIf(i *input, size int64, err error, path string) error {
+func (ar *Area) lostIf(i *input, size int64, err error, path string) error {
 	switch {
 	case isMissing(err):
-		return &lostError{p.lost(i, "is not there")}
+		return &lostError{ar.lost(i, "is not there")}
 	case err != nil:
 		return err
 	case size != i.Size:
 		_ = os.Remove(path)
-		return &lostError{p.lost(i, i.wrongSize(size).Error())}
+		return &lostError{ar.lost(i, i.wrongSize(size).Error())}
 	}
 	return nil
 }
 
 // intact says of a file in the sandbox whether it was written to since its job
 // was made. Where this node sees another time than the server, only the size tells.
-func (p *pilot) intact(i *input) bool {
+func (ar *Area) intact(i *input) bool {
 	if !storage.IsLocal(i.pfn) || storage.MayBe(i.Tag, i.before.Size(), i.before.ModTime()) {
 		return true
 	}
-	return p.reach != nil && !p.reach.exact(i.pfn) && i.before.Size() == i.Size
+	return ar.Reach != nil && !ar.Reach.exact(i.pfn) && i.before.Size() == i.Size
 }
 
 // changedError says that an input is no longer what the job is to read.
@@ -280,17 +294,17 @@ func (e *changedError) Error() string {
 }
 
 // past stages the file in without the cache.
-func (in *stageIn) past(i *input, target string) error {
-	size, err := in.get(in.attempt.ctx, i, target)
+func (in *Inputs) past(i *input, target string) error {
+	size, err := in.ar.get(in.attempt.Ctx, i, target)
 	if err == nil && i.Size != 0 && size != i.Size {
-		err = fmt.Errorf("%s has %d bytes and should have %d", in.places.Shown(i.pfn), size, i.Size)
+		err = fmt.Errorf("%s has %d bytes and should have %d", in.ar.Places.Shown(i.pfn), size, i.Size)
 	}
 	i.Size = size
 	return err
 }
 
-func (in *stageIn) count(i *input) {
-	u := in.attempt.result.Usage
+func (in *Inputs) count(i *input) {
+	u := in.attempt.Result.Usage
 	if i.hit {
 		u.CacheHits++
 		u.BytesCached += i.Size
@@ -311,52 +325,52 @@ func linkInto(path, target string) error {
 	return err
 }
 
-// checkUnchanged fails an attempt that wrote to an input, whatever else is the
+// CheckUnchanged fails an attempt that wrote to an input, whatever else is the
 // matter with it: other jobs read the same file, so the cache must not keep it.
-func (in *stageIn) checkUnchanged() {
+func (in *Inputs) CheckUnchanged() {
 	for _, i := range in.files {
 		if !in.changed(i) {
 			continue
 		}
-		r := in.attempt.result
+		r := in.attempt.Result
 		r.Outcome, r.Outputs = wire.Outcome_OUTCOME_INPUT_CHANGED, nil
 		r.Message = report.Clip("the command wrote to its input " + i.LFN + " in place" + in.spoiled(i) + "; have it write to a copy")
 		if i.madeByJob() && !in.attempt.GetPrivate() {
 			r.Outcome = wire.Outcome_OUTCOME_INPUT_LOST
 			r.Message = report.Clip("this command, or another one that reads it, wrote to its input " + i.LFN + " in place" + in.spoiled(i))
 			if in.spoiled(i) != "" {
-				r.Lost = append(r.Lost, in.lost(i, "was written to by a job that reads it"))
+				r.Lost = append(r.Lost, in.ar.lost(i, "was written to by a job that reads it"))
 			}
 		}
 		if i.unpacked != nil {
-			in.folders.spoilt(i.unpacked) // what is in the cache is its archive
-		} else if in.caching.cache != nil {
-			in.caching.cache.Drop(i.Ref)
+			in.ar.folders.spoilt(i.unpacked) // what is in the cache is its archive
+		} else if in.ar.Cache != nil {
+			in.ar.Cache.Drop(i.Ref)
 		}
 	}
 }
 
-// spoilt reports whether any input was written to since it was staged in.
-func (in *stageIn) spoilt() bool { return slices.ContainsFunc(in.files, in.changed) }
+// Spoilt reports whether any input was written to since it was staged in.
+func (in *Inputs) Spoilt() bool { return slices.ContainsFunc(in.files, in.changed) }
 
 // changed reports whether an input was written to, wherever the command has moved it:
 // the cache, the storage element or the person whose file it is have links to it.
 // Another file that the command put in its place does no harm.
-func (in *stageIn) changed(i *input) bool {
+func (in *Inputs) changed(i *input) bool {
 	if i.tree != nil {
 		return i.tree.changed()
 	}
 	if i.before == nil {
 		return false
 	}
-	if now, err := in.attempt.slot.dir.Lstat(i.path); err == nil && os.SameFile(now, i.before) {
+	if now, err := in.attempt.Slot.dir.Lstat(i.path); err == nil && os.SameFile(now, i.before) {
 		return !sameState(now, i.before)
 	}
 	var others []string
 	if i.cached != nil {
 		others = append(others, i.cached.Path())
 	}
-	if path, err := in.places.Path(i.pfn); err == nil {
+	if path, err := in.ar.Places.Path(i.pfn); err == nil {
 		others = append(others, path)
 	}
 	for _, path := range others {
@@ -368,44 +382,47 @@ func (in *stageIn) changed(i *input) bool {
 }
 
 // spoiled names the stored file if that is the same one.
-func (in *stageIn) spoiled(i *input) string {
-	path, err := in.places.Path(i.pfn)
+func (in *Inputs) spoiled(i *input) string {
+	path, err := in.ar.Places.Path(i.pfn)
 	if err != nil || i.pfn == "" || i.before == nil || !sameFile(path, i.before) {
 		return ""
 	}
 	return ", and so changed " + path
 }
 
-// release ends the use of cached files.
-func (in *stageIn) release() {
+// Release ends the use of cached files.
+func (in *Inputs) Release() {
 	for _, i := range in.files {
 		if i.cached != nil {
 			i.cached.Release()
 			i.cached = nil
 		}
 		if i.unpacked != nil {
-			in.folders.giveBack(i.unpacked)
+			in.ar.folders.giveBack(i.unpacked)
 			i.unpacked = nil
 		}
+	}
+	if in.attempt.Slot != nil {
+		in.attempt.Slot.staged = in.files
 	}
 }
 
 // makeOutputFolders makes the folders into which outputs are promised.
-func (in *stageIn) makeOutputFolders() error {
+func (in *Inputs) makeOutputFolders() error {
 	for _, o := range in.attempt.GetOutputs() {
-		path, err := in.attempt.pathOf(o.GetLfn())
+		path, err := in.attempt.PathOf(o.GetLfn())
 		if err != nil {
 			return fmt.Errorf("output %s: %w", o.GetLfn(), err)
 		}
-		if err := makeParents(in.attempt.slot.folder, literalFolder(path)); err != nil {
+		if err := MakeParents(in.attempt.Slot.Folder, literalFolder(path)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// makeParents makes the folders above a path that is relative to folder.
-func makeParents(folder, path string) error {
+// MakeParents makes the folders above a path that is relative to folder.
+func MakeParents(folder, path string) error {
 	parent := filepath.Dir(path)
 	if parent == "." {
 		return nil
@@ -413,15 +430,46 @@ func makeParents(folder, path string) error {
 	return os.MkdirAll(filepath.Join(folder, parent), 0o755)
 }
 
-// standardInput is an input that the payload names, or nothing.
-func (in *stageIn) standardInput() (*os.File, error) {
+// StandardInput is an input that the payload names, nil if it names none.
+func (in *Inputs) StandardInput() (*os.File, error) {
 	names := in.attempt.GetPayload().GetStdin()
 	if len(names) == 0 {
-		return in.base.null, nil
+		return nil, nil
 	}
-	path, err := in.attempt.pathOf(names[0])
+	path, err := in.attempt.PathOf(names[0])
 	if err != nil {
 		return nil, err
 	}
-	return os.Open(filepath.Join(in.attempt.slot.folder, path))
+	return os.Open(filepath.Join(in.attempt.Slot.Folder, path))
+}
+
+// TakeCached holds the inputs in the cache, and reports whether all are there.
+func (in *Inputs) TakeCached() bool {
+	for _, f := range in.attempt.GetInputs() {
+		i := newInput(f)
+		if logical.IsFolder(i.LFN) {
+			i.unpacked = in.ar.folders.get(folderKey{i.Ref, i.pfn})
+			i.hit = i.unpacked != nil
+		}
+		if !i.hit && in.ar.Cache != nil {
+			i.cached, i.hit = in.ar.Cache.Get(in.attempt.Ctx, i.Item)
+		}
+		if !i.hit {
+			in.Release()
+			in.files = nil
+			return false
+		}
+		in.files = append(in.files, i)
+	}
+	return true
+}
+
+// RefToWire is a file as messages name it.
+func RefToWire(ref cache.Ref) *wire.FileRef {
+	return &wire.FileRef{Lfn: ref.LFN, Version: ref.Version, Tag: ref.Tag}
+}
+
+// RefOf is a file as the cache names it.
+func RefOf(f *wire.FileRef) cache.Ref {
+	return cache.Ref{LFN: f.GetLfn(), Version: f.GetVersion(), Tag: f.GetTag()}
 }

@@ -1,0 +1,105 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+
+	"fairway/internal/beneath"
+	"fairway/internal/cache"
+	"fairway/internal/storage"
+	"fairway/internal/wire"
+	"fairway/sched"
+)
+
+// Area is where the attempts of a pilot work: their sandboxes, and the ways on which
+// files come there and leave.
+type Area struct {
+	// What the pilot has, set before the first attempt. cache is nil where there is none,
+	// and reach where the server is on this machine.
+	Sched   *sched.Scheduler
+	Log     *slog.Logger
+	Places  storage.Places
+	Storage storage.Element
+	Reach   *Reach
+	Cache   *cache.Cache
+
+	Folder   string          // the pilot's own, in which the sandboxes are
+	Dir      *beneath.Folder // the same, taken before any attempt ran
+	Prefix   string          // of the PFNs of outputs
+	LogDir   string          // keeps what attempts print
+	LogBytes int64           // how much of each stream
+
+	folders folders
+	proven  proven
+
+	// A slot is in slots, or belongs to one attempt; made counts all that ever were, and
+	// names them.
+	mu    sync.Mutex // guards slots and made
+	slots []*Slot
+	made  int
+}
+
+// Close removes the sandboxes. No attempt runs any more.
+func (ar *Area) Close() {
+	for _, s := range ar.slots {
+		s.Close()
+	}
+}
+
+// Execution is what staging knows of an attempt.
+type Execution struct {
+	*wire.Assignment
+	Ctx    context.Context // ends when the attempt is to end
+	Result *wire.Result
+	Slot   *Slot   // the sandbox, nil before there is one
+	In     *Inputs // nil before its inputs are looked for
+}
+
+// Note adds a line for a person to the result.
+func (a *Execution) Note(line string) { a.Result.Notes = append(a.Result.Notes, line) }
+
+// PathOf returns where in the sandbox a job sees a file, relative to it.
+func (a *Execution) PathOf(lfn string) (string, error) {
+	path := strings.TrimLeft(lfn, "/")
+	for _, n := range a.GetPayload().GetNames() {
+		if n.GetLfn() == lfn {
+			path = n.GetPath()
+		}
+	}
+	if !filepath.IsLocal(path) || path == "." {
+		return "", fmt.Errorf("%q is not usable as a name in the sandbox", path)
+	}
+	return filepath.Clean(path), nil
+}
+
+// OutcomeOf says which outcome an error of staging means, otherwise if no other; and the
+// file that is lost, if one is.
+func OutcomeOf(err error, otherwise wire.Outcome) (wire.Outcome, *wire.LostFile) {
+	var missing *missingOutput
+	var changed *changedError
+	var lost *lostError
+	switch {
+	case errors.As(err, &lost):
+		return wire.Outcome_OUTCOME_INPUT_LOST, lost.file
+	case errors.As(err, &changed):
+		return wire.Outcome_OUTCOME_INPUT_CHANGED, nil
+	case outOfDisk(err):
+		return wire.Outcome_OUTCOME_OUT_OF_DISK, nil
+	case errors.As(err, &missing):
+		return wire.Outcome_OUTCOME_MISSING_OUTPUT, nil
+	}
+	return otherwise, nil
+}
+
+func outOfDisk(err error) bool {
+	return errors.Is(err, storage.ErrNoSpace) || errors.Is(err, cache.ErrNoSpace) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
+func isMissing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
