@@ -131,9 +131,9 @@ func (s *server) receive(p *pilot, m dispatch.Input) {
 // it when it is back.
 func (s *server) submit(in dispatch.Input) {
 	switch {
+	case s.waitsForThaw(func() { s.submit(in) }): // first, or what comes after a crash overtakes it
 	case s.core == nil:
 		s.missed = append(s.missed, in)
-	case s.waitsForThaw(func() { s.submit(in) }):
 	default:
 		s.step(in)
 	}

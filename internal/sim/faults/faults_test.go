@@ -31,7 +31,7 @@ func TestUnderFaults(t *testing.T) {
 // minutes besides, without end, while jobs of ten minutes had to make four layers
 // of such outputs; now a run has 200 of those deaths at most.
 func TestSeedsThatFailed(t *testing.T) {
-	for _, seed := range []uint64{3786, 8024, 16331} {
+	for _, seed := range []uint64{3786, 8024, 16331, 82005377} {
 		if _, err := checkSeed(seed); err != nil {
 			t.Error(err)
 		}
