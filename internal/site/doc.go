@@ -124,7 +124,7 @@ func Load(folder string) ([]*Site, error) {
 	var all []*Site
 	known := map[string]bool{}
 	for _, file := range files {
-		data, err := os.ReadFile(file)
+		data, err := readFile(file)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}

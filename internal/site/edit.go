@@ -3,15 +3,12 @@ package site
 import (
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
-	"fairway/internal/disk"
 	"fairway/internal/yamlfile"
 )
 
@@ -31,50 +28,45 @@ func (e *ExistsError) Error() string {
 // Add appends a site to a file, which is made if need be. What stands there already,
 // comments included, stays as it is. A description that is wrong is refused, and the
 // file left alone.
-func Add(file, name string, settings []Setting) (*Site, error) {
-	data, err := os.ReadFile(file)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	text := string(data)
-	before, err := parseOrEmpty(file, data)
-	if err != nil {
-		return nil, err
-	}
-	for _, s := range before {
-		if s.Name == name {
-			return nil, &ExistsError{s}
+func Add(file, name string, settings []Setting) (added *Site, err error) {
+	err = edit(file, func(data []byte) (string, error) {
+		before, err := parseOrEmpty(file, data)
+		if err != nil {
+			return "", err
 		}
-	}
-	description, err := describe(name, settings)
-	if err != nil {
-		return nil, err
-	}
-	// On its own first, so that what is wrong is told of what the person gave.
-	if _, err := Parse("the site", []byte("sites:\n"+description)); err != nil {
-		return nil, withoutPlaces(err)
-	}
-	if strings.TrimSpace(text) == "" {
-		text = "sites:\n"
-	}
-	if !strings.HasSuffix(text, "\n") {
-		text += "\n"
-	}
-	text += description
-	return save(file, text, name)
+		for _, s := range before {
+			if s.Name == name {
+				return "", &ExistsError{s}
+			}
+		}
+		description, err := describe(name, settings)
+		if err != nil {
+			return "", err
+		}
+		// On its own first, so that what is wrong is told of what the person gave.
+		if _, err := Parse("the site", []byte("sites:\n"+description)); err != nil {
+			return "", withoutPlaces(err)
+		}
+		text := string(data)
+		if isBlank(data) {
+			text += "sites:\n"
+		}
+		if !strings.HasSuffix(text, "\n") {
+			text += endings("\n", text)
+		}
+		text += endings(description, text)
+		added, err = described(file, text, name)
+		return text, err
+	})
+	return added, err
 }
 
-// save writes a file that is right, and describes what it should.
-func save(file, text, name string) (*Site, error) {
+// described reads a text that is to stand in a file. It returns the site of a name in it,
+// nil where there is none.
+func described(file, text, name string) (*Site, error) {
 	sites, err := parseOrEmpty(file, []byte(text))
 	if err != nil {
 		return nil, fmt.Errorf("%s is written in a form that only a person can change (sites indented by two spaces under `sites:` can be changed here): %w", file, err)
-	}
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		return nil, err
-	}
-	if err := replace(file, text); err != nil {
-		return nil, err
 	}
 	for _, s := range sites {
 		if s.Name == name {
@@ -85,7 +77,7 @@ func save(file, text, name string) (*Site, error) {
 }
 
 func parseOrEmpty(file string, data []byte) ([]*Site, error) {
-	if strings.TrimSpace(string(data)) == "" {
+	if isBlank(data) {
 		return nil, nil
 	}
 	return Parse(file, data)
@@ -149,56 +141,40 @@ func Remove(s *Site) error {
 	if s.File == "" {
 		return fmt.Errorf("no file describes the site %s", s.Name)
 	}
-	data, err := os.ReadFile(s.File)
-	if err != nil {
-		return err
-	}
-	lines := strings.SplitAfter(string(data), "\n")
-	first := s.Line - 1
-	if first >= len(lines) {
-		return fmt.Errorf("%s has changed; try again", s.File)
-	}
+	return edit(s.File, func(data []byte) (string, error) {
+		before, err := parseOrEmpty(s.File, data)
+		if err != nil {
+			return "", err
+		}
+		i := slices.IndexFunc(before, func(there *Site) bool { return there.Name == s.Name })
+		if i < 0 {
+			return string(data), nil // somebody else was faster
+		}
+		text := without(string(data), before[i].Line)
+		left, err := parseOrEmpty(s.File, []byte(text))
+		if err == nil && len(left) != len(before)-1 {
+			err = errors.New("it would describe other sites than before")
+		}
+		if err == nil && slices.ContainsFunc(left, func(other *Site) bool { return other.Name == s.Name }) {
+			err = errors.New("it would still describe the site")
+		}
+		if err != nil {
+			return "", fmt.Errorf("%s:%d: remove the site there by hand (%w)", s.File, before[i].Line, err)
+		}
+		return text, nil
+	})
+}
+
+// without is a text without the lines of what begins in one of them.
+func without(text string, line int) string {
+	lines := strings.SplitAfter(text, "\n")
+	first := line - 1
 	indent := indentOf(lines[first])
 	last := first + 1
 	for last < len(lines) && (strings.TrimSpace(lines[last]) == "" || indentOf(lines[last]) > indent) {
 		last++
 	}
-	text := strings.Join(lines[:first], "") + strings.Join(lines[last:], "")
-	left, err := parseOrEmpty(s.File, []byte(text))
-	for _, other := range left {
-		if other.Name == s.Name {
-			err = errors.New("it would still describe the site")
-		}
-	}
-	before, _ := parseOrEmpty(s.File, data)
-	if err == nil && len(left) != len(before)-1 {
-		err = errors.New("it would describe other sites than before")
-	}
-	if err != nil {
-		return fmt.Errorf("%s:%d: remove the site there by hand (%w)", s.File, s.Line, err)
-	}
-	_, err = save(s.File, text, s.Name)
-	return err
+	return strings.Join(lines[:first], "") + strings.Join(lines[last:], "")
 }
 
 func indentOf(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
-
-// replace writes a file as a whole. One that is a link stays a link.
-func replace(file, text string) error {
-	if target, err := filepath.EvalSymlinks(file); err == nil {
-		file = target
-	}
-	fresh, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".*")
-	if err != nil {
-		return err
-	}
-	_, err = fresh.WriteString(text)
-	err = errors.Join(err, fresh.Sync(), fresh.Close())
-	if err == nil {
-		err = os.Rename(fresh.Name(), file)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(fresh.Name()))
-	}
-	return disk.Sync(filepath.Dir(file))
-}
