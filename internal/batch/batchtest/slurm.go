@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 )
@@ -23,9 +24,43 @@ const (
 	GridEngineTasks  = "tasks" // that in which a job may start tasks on its nodes
 )
 
+// Cluster is a Slurm that Slurm has started. Its methods are for one goroutine.
+type Cluster struct {
+	all        *daemons
+	controller *exec.Cmd
+	nodes      [SlurmNodes]*exec.Cmd
+}
+
+// KillController kills slurmctld with SIGKILL. Nobody answers squeue until StartController.
+func (c *Cluster) KillController() { kill(c.controller) }
+
+// StartController starts slurmctld with the state that the one before has left.
+func (c *Cluster) StartController() { c.controller = c.all.start(nil, "slurmctld", "-D") }
+
+// KillNode kills the slurmd of a node, from 0, with SIGKILL. The jobs on it go on.
+func (c *Cluster) KillNode(i int) { kill(c.nodes[i]) }
+
+// StartNode starts the slurmd of a node, which takes over the jobs that run there.
+func (c *Cluster) StartNode(i int) {
+	c.nodes[i] = c.all.start(nil, "slurmd", "-D", "-N", NodeName(i))
+}
+
+// NodeName is the name of a node, from 0.
+func NodeName(i int) string { return fmt.Sprintf("n%d", i+1) }
+
+// Ready waits until all nodes take jobs.
+func (c *Cluster) Ready() {
+	until(c.all.t, nil, func(out string) bool { return strings.Count(out, "\n") == SlurmNodes }, "sinfo", "-h", "-N", "-t", "idle,mixed,allocated,completing", "-o", "%N")
+}
+
+func kill(cmd *exec.Cmd) {
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+}
+
 // Slurm starts Slurm with four nodes on this machine, and has the environment of the
 // test name it. It skips where Slurm is not installed.
-func Slurm(t Host) {
+func Slurm(t Host) *Cluster {
 	if err := installed("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scancel"); err != nil {
 		absent(t, "slurm", err)
 	}
@@ -53,12 +88,13 @@ func Slurm(t Host) {
 	all.start(nil, "munged", "--foreground", "--force", "--key-file="+key, "--socket="+filepath.Join(d, "munge.socket"),
 		"--pid-file="+filepath.Join(d, "munged.pid"), "--log-file="+filepath.Join(d, "munged.log"), "--seed-file="+filepath.Join(d, "munged.seed"))
 	until(t, nil, func(string) bool { return true }, "munge", "--no-input", "--socket="+filepath.Join(d, "munge.socket"))
-	all.start(nil, "slurmctld", "-D", "-c")
+	c := &Cluster{all: all, controller: all.start(nil, "slurmctld", "-D", "-c")}
 	for i := range SlurmNodes {
-		all.start(nil, "slurmd", "-D", "-c", "-N", fmt.Sprintf("n%d", i+1))
+		c.nodes[i] = all.start(nil, "slurmd", "-D", "-c", "-N", NodeName(i))
 	}
 	until(t, nil, func(out string) bool { return strings.TrimSpace(out) == fmt.Sprint(SlurmNodes) }, "sinfo", "-h", "-t", "idle", "-o", "%D")
 	t.Cleanup(func() { run(t, nil, "", "scancel", "--partition="+SlurmPartition) })
+	return c
 }
 
 // scratch is a folder with a short name: sockets stand in it.

@@ -1,0 +1,280 @@
+package sites_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"fairway/internal/batch/batchtest"
+	"fairway/sched"
+	"fairway/test/seed"
+)
+
+// longWork goes on for long enough that every kind of fault meets it.
+const longWork = `workflow: long
+inputs:
+  texts: {files: 'in/{n}.txt', as: 'in/{n}'}
+steps:
+  parts:
+    each: in/{n}
+    writes: parts/{n}.{part}
+    command: sleep 1; for p in 1 2 3 4; do sed "s/^/$p /" "$in" > parts/$n.$p; done
+  upper:
+    each: parts/{n}.{part}
+    writes: up/{n}.{part}
+    command: sleep 4; tr a-z A-Z < "$in" > "$out"
+  merge:
+    merge: up/{n}.{part}
+    writes: merged
+    command: cat $in | sort > "$out"
+`
+
+// trial is one run under faults.
+type trial struct {
+	t       *testing.T
+	cluster *batchtest.Cluster
+	random  *rand.Rand
+	folder  string
+	asJob   bool // the server is a job itself
+	cmd     *exec.Cmd
+	said    bytes.Buffer
+	ended   chan int // exit codes
+	killed  bool     // the trial has done what may end the server
+}
+
+// slurmFault begins, and returns how it ends; nil where it is over at once.
+type slurmFault struct {
+	name  string
+	begin func(*trial) (end func())
+}
+
+var slurmFaults = []slurmFault{
+	{"the controller is killed", func(tr *trial) func() {
+		tr.killed = tr.killed || tr.asJob // a job that it has not saved yet is lost, and ended
+		tr.cluster.KillController()
+		return tr.cluster.StartController
+	}},
+	{"the partition is down", func(tr *trial) func() {
+		tr.slurm("scontrol", "update", "partitionname=batch", "state=DOWN")
+		return func() { tr.slurm("scontrol", "update", "partitionname=batch", "state=UP") }
+	}},
+	{"the partition takes no jobs", func(tr *trial) func() {
+		tr.slurm("scontrol", "update", "partitionname=batch", "state=INACTIVE")
+		return func() { tr.slurm("scontrol", "update", "partitionname=batch", "state=UP") }
+	}},
+	{"a pilot is started twice", func(tr *trial) func() {
+		if id := tr.pilot(); id != "" {
+			tr.slurm("scontrol", "update", "jobid="+id, "requeue=1")
+			tr.slurm("scontrol", "requeue", id)
+		}
+		return nil
+	}},
+	{"a pilot is cancelled", func(tr *trial) func() {
+		if id := tr.pilot(); id != "" {
+			tr.slurm("scancel", id)
+		}
+		return nil
+	}},
+	{"a pilot is killed", func(tr *trial) func() {
+		if id := tr.pilot(); id != "" {
+			tr.slurm("scancel", "--signal=KILL", "--full", id)
+		}
+		return nil
+	}},
+	{"a node's daemon is killed", func(tr *trial) func() {
+		node := tr.random.IntN(batchtest.SlurmNodes)
+		tr.cluster.KillNode(node)
+		return func() { tr.cluster.StartNode(node) }
+	}},
+	{"a node is drained", func(tr *trial) func() { return tr.node("DRAIN") }},
+	{"a node is down", func(tr *trial) func() { return tr.node("DOWN") }},
+	{"the server is killed", func(tr *trial) func() {
+		tr.killServer()
+		return nil
+	}},
+}
+
+// slurm calls a program of Slurm. What it refuses, as for a job that has just ended, is no
+// fault then.
+func (tr *trial) slurm(name string, arguments ...string) {
+	ctx, cancel := context.WithTimeout(tr.t.Context(), 20*time.Second)
+	defer cancel()
+	if out, err := exec.CommandContext(ctx, name, arguments...).CombinedOutput(); err != nil {
+		tr.t.Logf("%s %s: %v: %s", name, strings.Join(arguments, " "), err, bytes.TrimSpace(out))
+	}
+}
+
+// node takes a node out of service.
+func (tr *trial) node(state string) func() {
+	name := "nodename=" + batchtest.NodeName(tr.random.IntN(batchtest.SlurmNodes))
+	tr.slurm("scontrol", "update", name, "state="+state, "reason=test")
+	return func() { tr.slurm("scontrol", "update", name, "state=RESUME") }
+}
+
+// pilot is the id of a job that is a pilot and runs; empty where there is none.
+func (tr *trial) pilot() string {
+	out, _ := exec.Command("squeue", "--noheader", "--states=RUNNING", "--format=%i %j").Output()
+	var ids []string
+	for line := range strings.Lines(string(out)) {
+		if id, name, _ := strings.Cut(strings.TrimSpace(line), " "); strings.HasPrefix(name, "fairway.") {
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) == 0 {
+		return ""
+	}
+	return ids[tr.random.IntN(len(ids))]
+}
+
+func (tr *trial) start() {
+	tr.t.Helper()
+	arguments := []string{"run", "--site", "cluster"}
+	if tr.asJob {
+		arguments = append(arguments, "--server", "site")
+	}
+	tr.cmd = exec.Command(fairway, arguments...)
+	tr.cmd.Dir = tr.folder
+	var said bytes.Buffer
+	tr.cmd.Stdout, tr.cmd.Stderr = &said, &said
+	if err := tr.cmd.Start(); err != nil {
+		tr.t.Fatal(err)
+	}
+	running := tr.cmd
+	go func() {
+		_ = running.Wait()
+		tr.said.Write(said.Bytes())
+		tr.ended <- running.ProcessState.ExitCode()
+	}()
+}
+
+func (tr *trial) killServer() {
+	tr.killed = true
+	if !tr.asJob {
+		_ = tr.cmd.Process.Kill()
+		return
+	}
+	for _, id := range servers(tr.t) {
+		tr.slurm("scancel", "--signal=KILL", "--full", id)
+	}
+}
+
+// run has faults begin and end until the run has ended, and all of them once at least.
+func (tr *trial) run() {
+	tr.t.Helper()
+	ctx, cancel := context.WithTimeout(tr.t.Context(), patience)
+	defer cancel()
+	tr.start()
+	wait := func(most time.Duration) (code int, over bool) {
+		limit, cancel := context.WithTimeout(ctx, time.Duration(tr.random.Int64N(int64(most))))
+		defer cancel()
+		code, err := sched.Receive(limit, sched.Default(), tr.ended)
+		return code, err == nil
+	}
+	deck := tr.random.Perm(len(slurmFaults))
+	for _, i := range deck {
+		fault := slurmFaults[i]
+		code, over := wait(3 * time.Second)
+		if !over {
+			tr.t.Logf("%s", fault.name)
+			end := fault.begin(tr)
+			code, over = wait(5 * time.Second)
+			if end != nil {
+				end()
+			}
+		}
+		if over && tr.again(code) {
+			return
+		}
+	}
+	for {
+		code, err := sched.Receive(ctx, sched.Default(), tr.ended)
+		if err != nil {
+			_ = tr.cmd.Process.Signal(syscall.SIGQUIT)
+			tr.t.Fatalf("the run does not end: %v\n%s\n%s\n%s", err, tr.said.String(), pilotLogs(tr.folder), serverLogs(tr.folder))
+		}
+		if tr.again(code) {
+			return
+		}
+	}
+}
+
+// again starts the server again that was killed. It reports whether the run is over.
+func (tr *trial) again(code int) (over bool) {
+	tr.t.Helper()
+	switch {
+	case code == 0:
+		return true
+	case !tr.killed:
+		tr.t.Fatalf("exit code %d\n%s\n%s\n%s", code, tr.said.String(), pilotLogs(tr.folder), serverLogs(tr.folder))
+	}
+	tr.killed = false
+	tr.start()
+	return false
+}
+
+// Whatever happens to a cluster, the results are those of one machine, it never has more pilots
+// than the site permits, as it says itself, and nothing is left running.
+func TestSlurmFaults(t *testing.T) {
+	cluster := batchtest.Slurm(t)
+	local := folderWith(t, longWork, "")
+	run(t, local, "run", "--pilots", "16")
+	want := results(t, local)
+	rounds := 1
+	if os.Getenv("FAIRWAY_SOAK") != "" {
+		rounds = 10
+	}
+	first := seed.Of(t)
+	for i := range rounds {
+		number := first + uint64(i)
+		t.Run(fmt.Sprint(number), func(t *testing.T) {
+			random := rand.New(rand.NewPCG(number, 0))
+			tr := &trial{
+				t: t, cluster: cluster, random: random, asJob: random.IntN(2) == 0, ended: make(chan int, 1),
+				folder: folderWith(t, longWork, slurmSite+"    lease: 20s\n"),
+			}
+			t.Logf("the server is a job: %v", tr.asJob)
+			most := countJobs(t)
+			tr.run()
+			mustEqual(t, results(t, tr.folder), want)
+			if n := most(); n > 3 || n == 0 {
+				t.Errorf("the batch system had %d pilots, of at most 3", n)
+			}
+			cluster.Ready()
+			nothingQueued(t)
+			nothingRuns(t, tr.folder)
+			nothingOnNodes(t, tr.folder)
+		})
+	}
+}
+
+// processesOf are the pilots and servers of a folder, by their arguments.
+func processesOf(folder string) (lines []string) {
+	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, file := range all {
+		if line, _ := os.ReadFile(file); bytes.Contains(line, []byte(filepath.Join(folder, ".fairway")+"/")) {
+			lines = append(lines, file+": "+string(bytes.ReplaceAll(line, []byte{0}, []byte{' '})))
+		}
+	}
+	return lines
+}
+
+// nothingRuns waits until no pilot of a folder is left, for as long as its lease.
+func nothingRuns(t *testing.T, folder string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
+	defer cancel()
+	for left := processesOf(folder); len(left) > 0; left = processesOf(folder) {
+		if sched.Default().Sleep(ctx, 100*time.Millisecond) != nil {
+			t.Errorf("processes are left: %v\n%s", left, pilotLogs(folder))
+			return
+		}
+	}
+}
