@@ -22,8 +22,8 @@ import (
 //     makes the frame Release with what was changed, and sends it.
 //  2. session.asked calls session.release, which checks that the grant is still the one
 //     that was told, and writes the changes.
-//  3. Location.release or Location.cycle: grantLocked grants the next requests in the
-//     queue, recordGrant numbers each grant.
+//  3. Location.release or Location.cycle. Where other requests stand in the queue,
+//     grantLocked grants the next of them, and recordGrant numbers each grant.
 //  4. wakeList.up, without the lock of the location: a task of this process gets its
 //     token; for a proxy it calls decided, which is session.granted.
 //  5. session.granted sends the frame Granted, with what its process lacks of the data.

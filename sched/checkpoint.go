@@ -28,7 +28,7 @@ func (t *Task) attend() {
 	now := time.Now()
 	t.pace(now)
 	at := t.s.since(now)
-	t.s.server.pollDue(at)
+	t.s.poller.pollDue(at)
 	if !wanted && at < t.turnAt.Load() {
 		return
 	}

@@ -28,7 +28,7 @@ func prefer(src *source, polling bool) {
 // since a bubble knows nothing of the kernel's.
 func inVirtualTime(c Config) *Scheduler {
 	s := New(c)
-	s.server.newNapper = func() (*napper, error) { return nil, ErrUnsupported }
+	s.poller.newNapper = func() (*napper, error) { return nil, ErrUnsupported }
 	return s
 }
 

@@ -94,7 +94,7 @@
 //   - Waiting: kind.go takes a request into its source (source.go). Who then looks for
 //     the event is decided in leader.go, which also argues why none is lost: one of
 //     the waiting goroutines leads (source.lead), or, where a source is polled, the
-//     server does (server.serve) and tasks at their checkpoints (checkpoint.go).
+//     poller does (poller.serve) and tasks at their checkpoints (checkpoint.go).
 //     strategy.go chooses between polling and blocking.
 //   - Computing: slot.go gives out the slots, and argues how long a task may wait.
 //   - Kinds that come with the package: fd, file, process, signal, timer, channel,

@@ -58,7 +58,7 @@ type Kind[Req, Res any] struct {
 	Interval time.Duration
 
 	// Reaction is the time within which an event should be detected. A thread of
-	// the server polls when nobody else has done so for this long. Zero means
+	// the poller polls when nobody else has done so for this long. Zero means
 	// Interval and an eighth of it when polling, and as soon as possible when
 	// there is a choice.
 	Reaction time.Duration
@@ -66,7 +66,7 @@ type Kind[Req, Res any] struct {
 	// Priority orders polls that are due at the same time, higher ones first.
 	Priority int
 
-	// Strategy restricts the server's choice; the zero value is Adaptive.
+	// Strategy restricts the poller's choice; the zero value is Adaptive.
 	Strategy Strategy
 
 	// Syscalls tells how many system calls the callbacks have made, for metrics.

@@ -159,13 +159,13 @@ func TestKindsOfHigherPriorityArePolledFirst(t *testing.T) {
 		wg.Go(func() { _, _ = h.Wait(patient(t), p) })
 	}
 	until(t, s, "all wait", func() bool { return members(s, "ordered") == 3 })
-	s.server.mu.Lock()
-	for i, src := range s.server.watched[:len(s.server.watched)-1] {
-		if src.priority < s.server.watched[i+1].priority {
-			t.Errorf("priority %d before %d", src.priority, s.server.watched[i+1].priority)
+	s.poller.mu.Lock()
+	for i, src := range s.poller.watched[:len(s.poller.watched)-1] {
+		if src.priority < s.poller.watched[i+1].priority {
+			t.Errorf("priority %d before %d", src.priority, s.poller.watched[i+1].priority)
 		}
 	}
-	s.server.mu.Unlock()
+	s.poller.mu.Unlock()
 	close(go1)
 	wg.Wait()
 }

@@ -14,7 +14,7 @@ import (
 // that the kernel has woken, without a switch between goroutines. When its own
 // event has come while others still wait, it promotes a follower: a thread of
 // the pool, which leads until nobody waits. A source that is polled is watched by
-// the server instead.
+// the poller instead.
 //
 // Whoever holds source.calls may rely on the following, and establishes it again
 // before letting go.
@@ -23,7 +23,7 @@ import (
 //
 //	(a) it is led: a goroutine will call round again, or has returned from its
 //	    last one and will call promote or resign; or
-//	(b) it is not led and is watched: the server polls it when its time comes; or
+//	(b) it is not led and is watched: the poller polls it when its time comes; or
 //	(c) each request has a thread for itself (BlockEach), or is in the pool's
 //	    queue for one; or
 //	(d) it has neither Poll nor Block, and requests are ended by their Done.
@@ -31,10 +31,10 @@ import (
 // A request that joins brings this about by detect. A leader ends in one place,
 // by promote or resign, and these look at the requests that are left and not at
 // why the leader ends: no answer of wantsBlock, which may change from one call to
-// the next, leads to a source that nobody looks after. The server drops a source,
-// under server.mu, if it has no requests or is led. So those who make a source
+// the next, leads to a source that nobody looks after. The poller drops a source,
+// under poller.mu, if it has no requests or is led. So those who make a source
 // one that has to be watched do that first (members, led), and then call watch,
-// which takes server.mu: the server either sees what they did or is told again.
+// which takes poller.mu: the poller either sees what they did or is told again.
 //
 // What is there is seen. A round is poll, arm, poll, block. An event that comes
 // before the arming is found by the poll after it, a later one ends the block.

@@ -7,20 +7,20 @@ import (
 
 // A source that is to be polled soon is not to wait for the end of a nap that was
 // meant for another.
-func TestNapOfTheServerIsCutShort(t *testing.T) {
+func TestNapOfThePollerIsCutShort(t *testing.T) {
 	s := newTest(t, Config{})
 	short, err := newNapper()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer short.close()
-	s.server.short.Store(short)
+	s.poller.short.Store(short)
 	ended := make(chan bool)
-	go func() { ended <- s.server.nap(time.Hour) }()
-	for !s.server.napping.Load() {
+	go func() { ended <- s.poller.nap(time.Hour) }()
+	for !s.poller.napping.Load() {
 		yieldProcessor()
 	}
-	s.server.wake()
+	s.poller.wake()
 	if !<-ended {
 		t.Error("no nap")
 	}

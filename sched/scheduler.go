@@ -45,7 +45,7 @@ type Scheduler struct {
 	epoch   time.Time
 	chosen  int // processors that a person allows the process; 0: what the system does
 	pool    pool
-	server  server
+	poller  poller
 	slots   slots
 	tasks   sync.WaitGroup
 	closing chan struct{}
@@ -75,9 +75,9 @@ func New(c Config) *Scheduler {
 		s.log = slog.Default()
 	}
 	s.pool.free = c.Threads
-	s.server.s, s.server.newNapper = s, newNapper
-	s.server.poke = make(chan struct{}, 1)
-	s.server.next.Store(math.MaxInt64)
+	s.poller.s, s.poller.newNapper = s, newNapper
+	s.poller.poke = make(chan struct{}, 1)
+	s.poller.next.Store(math.MaxInt64)
 	return s
 }
 

@@ -29,7 +29,7 @@ type hooks struct {
 
 // source detects the events of one kind. How it loses none stands in leader.go.
 //
-// Lock order: source.calls, then server.mu or pool.mu; source.endMu last.
+// Lock order: source.calls, then poller.mu or pool.mu; source.endMu last.
 // Requests end in two steps, so that Done may be called from anywhere, callbacks
 // included: end notes the entry, and whoever holds calls (or gets it at once)
 // takes it out of the group and wakes its waiter before letting go.
@@ -41,7 +41,7 @@ type source struct {
 
 	// A request is in the group (members counts those), in joining, or taken out for good. joining
 	// is empty unless an exclusive Block runs. Whoever holds calls owns all of this: the leader,
-	// the server, or a waiter that joins or ends. It lasts as long as the kind.
+	// the poller, or a waiter that joins or ends. It lasts as long as the kind.
 	calls   sync.Mutex   // serializes callbacks, guards what follows
 	members atomic.Int32 // entries that are grouped; changed under calls
 	joining []*entry     // not yet grouped, since Block is running
@@ -122,13 +122,13 @@ func (src *source) detect(e *entry) {
 }
 
 // startPolling polls at once, as the event may be there already, and leaves the
-// rest to the server.
+// rest to the poller.
 func (src *source) startPolling() {
 	if src.members.Load() == 1 {
 		src.pollOnce(true)
 	}
 	if src.members.Load() > 0 {
-		src.s.server.watch(src)
+		src.s.poller.watch(src)
 	}
 }
 
@@ -205,7 +205,7 @@ func (src *source) takeOut() bool {
 func (src *source) leave(e *entry) {
 	if e.grouped {
 		if src.members.Add(-1) == 0 {
-			src.s.server.deserted()
+			src.s.poller.deserted()
 		}
 		src.guard("Group", func() { src.remove(e) })
 	} else {

@@ -155,8 +155,9 @@ func (c *Cache) rebuild(recorded map[string]uint32) error {
 	return nil
 }
 
-// shrink drops files until they fit, as far as they are not in use. The caller
-// holds the mutex.
+// shrink drops files until they fit, as far as they are not in use. It drops what it can,
+// where makeRoom drops enough or nothing: the limit has fallen already. The caller holds
+// the mutex.
 func (c *Cache) shrink() {
 	unlock := c.host.lock()
 	excess := c.total() - c.limit()

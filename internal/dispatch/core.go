@@ -243,7 +243,7 @@ func (c *Core) runTimers() {
 		t := heap.Pop(&c.timers.heap).(timer)
 		switch t.kind {
 		case pilotTimer:
-			c.pilotTime(t.pilot)
+			c.pilotTimerFired(t.pilot)
 		case jobTimer:
 			c.queue.backoffOver(t.job)
 		case groupTimer:

@@ -113,7 +113,7 @@ type pilot struct {
 	hints    hints
 
 	// What placement knows of it.
-	refused     uint64  // value of placement.offers when it last asked in vain, plus 1
+	askedInVain uint64  // value of placement.offers when it last asked in vain, plus 1
 	parked      int     // index in fleet.parked plus 1
 	between     bool    // counted in fleet.between
 	listedAsker bool    // in worklists.askers
@@ -189,7 +189,7 @@ func (fl *fleet) describe(p *pilot, info PilotInfo) {
 	p.shape.pilots++
 	p.shape.hosts[h.name]++
 	fl.slots += p.shape.slots()
-	p.refused = 0
+	p.askedInVain = 0
 	fl.peersChanged(p)
 }
 

@@ -189,7 +189,7 @@ func (fl *fleet) removeAttempt(a *attempt) {
 		p.attempts = slices.Delete(p.attempts, i, i+1)
 	}
 	p.add(a.needs, -1)
-	p.refused = 0
+	p.askedInVain = 0
 	fl.monitor.count(p)
 	fl.updateParked(p)
 }

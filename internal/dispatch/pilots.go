@@ -47,9 +47,9 @@ func (c *Core) leavePilot(p *pilot) {
 	c.dropPilot(p, "has left")
 }
 
-// pilotTime answers a Sync that was held long enough, and gives up a pilot
+// pilotTimerFired answers a Sync that was held long enough, and gives up a pilot
 // that was silent for too long.
-func (c *Core) pilotTime(p *pilot) {
+func (c *Core) pilotTimerFired(p *pilot) {
 	if p.left || p.armed > c.now {
 		return
 	}

@@ -79,7 +79,7 @@ func (pl *placement) pull(p *pilot) {
 	if p.reserved != nil && !pl.fleet.takes(p) {
 		pl.release(p)
 	}
-	if !pl.fleet.takes(p) || pl.queue.ready == 0 || p.refused == pl.offers+1 {
+	if !pl.fleet.takes(p) || pl.queue.ready == 0 || p.askedInVain == pl.offers+1 {
 		return
 	}
 	pl.pullOverdue(p)
@@ -96,7 +96,7 @@ func (pl *placement) pull(p *pilot) {
 		pl.assign(j, p)
 	}
 	if !pl.kept.some {
-		p.refused = pl.offers + 1
+		p.askedInVain = pl.offers + 1
 	}
 }
 
@@ -233,9 +233,17 @@ func (pl *placement) assign(j *job, p *pilot) {
 func (pl *placement) release(p *pilot) {
 	delete(pl.reserved, p.reserved)
 	p.reserved = nil
-	p.refused = 0
+	p.askedInVain = 0
 	if pl.fleet.takes(p) {
 		pl.fleet.wantsJobs(p)
+	}
+}
+
+// unready takes a job out of the queue if it is ready, and lets go whoever was
+// kept for it.
+func (pl *placement) unready(j *job) {
+	if pl.queue.unindex(j) {
+		pl.letGo(j)
 	}
 }
 

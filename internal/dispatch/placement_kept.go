@@ -53,14 +53,6 @@ func (pl *placement) addKept(j *job, k keptFor) {
 	pl.armKept(k.until)
 }
 
-// unready takes a job out of the queue if it is ready, and lets go whoever was
-// kept for it.
-func (pl *placement) unready(j *job) {
-	if pl.queue.unindex(j) {
-		pl.letGo(j)
-	}
-}
-
 // letGo ends what was kept for a job: its place with a pilot or a site, and the
 // pilot that drained for it.
 func (pl *placement) letGo(j *job) {

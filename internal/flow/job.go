@@ -8,7 +8,7 @@ import (
 	"fairway/internal/logical"
 )
 
-// draft makes a job as soon as the names of its inputs are known.
+// draft holds a job until the names of its inputs are known, and then has it created.
 func (f *Flow) draft(d *draft) {
 	d.state.held++
 	for _, e := range d.readEntries() {

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// server polls the sources that nobody else has polled in time. It has a
+// poller polls the sources that nobody else has polled in time. It has a
 // goroutine only while there is something to poll.
-type server struct {
+type poller struct {
 	s *Scheduler
 
 	mu      sync.Mutex
@@ -27,7 +27,7 @@ type server struct {
 }
 
 // watch has src polled until it has no members.
-func (v *server) watch(src *source) {
+func (v *poller) watch(src *source) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if slices.Contains(v.watched, src) {
@@ -46,13 +46,13 @@ func (v *server) watch(src *source) {
 }
 
 // serve sleeps until a poll is overdue, and ends when nothing is left to poll.
-func (v *server) serve() {
+func (v *poller) serve() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	if short, err := v.newNapper(); err == nil {
 		v.short.Store(short)
 		defer short.close()
-		defer v.short.CompareAndSwap(short, nil) // there may be another server by then
+		defer v.short.CompareAndSwap(short, nil) // there may be another poller by then
 	}
 	for {
 		sources := v.current()
@@ -64,8 +64,8 @@ func (v *server) serve() {
 	}
 }
 
-// patience is how long the server may sleep before a poll is overdue.
-func (v *server) patience(sources []*source) time.Duration {
+// patience is how long the poller may sleep before a poll is overdue.
+func (v *poller) patience(sources []*source) time.Duration {
 	next := int64(math.MaxInt64)
 	for _, src := range sources {
 		next = min(next, v.overdue(src))
@@ -73,10 +73,10 @@ func (v *server) patience(sources []*source) time.Duration {
 	return time.Duration(next - v.s.since(time.Now()))
 }
 
-// overdue is when the server polls src if nobody else does: at once while a slot
+// overdue is when the poller polls src if nobody else does: at once while a slot
 // is idle, as the polls of an idle processor are as free as those at checkpoints,
 // and otherwise when tasks have had the time to come to a checkpoint.
-func (v *server) overdue(src *source) int64 {
+func (v *poller) overdue(src *source) int64 {
 	due := src.due.Load()
 	switch {
 	case v.s.slots.idle():
@@ -90,7 +90,7 @@ func (v *server) overdue(src *source) int64 {
 // napLimit is below which a sleep is a nap, which is more exact.
 const napLimit = 2 * time.Millisecond
 
-func (v *server) sleep(timer *time.Timer, d time.Duration) {
+func (v *poller) sleep(timer *time.Timer, d time.Duration) {
 	if d <= 0 || d < napLimit && v.nap(d) {
 		return
 	}
@@ -107,7 +107,7 @@ func (v *server) sleep(timer *time.Timer, d time.Duration) {
 // nap sleeps for d unless it is woken, and reports whether it could. Whoever wakes
 // it leaves a poke first and then cuts the nap short if there is one; so either
 // the poke is seen here, or the timer that is cut short is the one set here.
-func (v *server) nap(d time.Duration) bool {
+func (v *poller) nap(d time.Duration) bool {
 	short := v.short.Load()
 	if short == nil {
 		return false
@@ -125,15 +125,15 @@ func (v *server) nap(d time.Duration) bool {
 	}
 }
 
-// deserted tells the server that a source has no members any more. It is left
+// deserted tells the poller that a source has no members any more. It is left
 // asleep if it will notice soon.
-func (v *server) deserted() {
+func (v *poller) deserted() {
 	if v.deep.Load() {
 		v.wake()
 	}
 }
 
-func (v *server) wake() {
+func (v *poller) wake() {
 	select {
 	case v.poke <- struct{}{}:
 	default:
@@ -144,7 +144,7 @@ func (v *server) wake() {
 }
 
 // pollDue polls what is due at now; whoever has processor time to spare calls it.
-func (v *server) pollDue(now int64) {
+func (v *poller) pollDue(now int64) {
 	if now < v.next.Load() {
 		return
 	}
@@ -152,7 +152,7 @@ func (v *server) pollDue(now int64) {
 }
 
 // poll polls the sources whose time, by the given measure, has come.
-func (v *server) poll(sources []*source, when func(*source) int64, free bool) {
+func (v *poller) poll(sources []*source, when func(*source) int64, free bool) {
 	now := v.s.since(time.Now())
 	for _, src := range sources {
 		if when(src) <= now {
@@ -169,15 +169,15 @@ func (v *server) poll(sources []*source, when func(*source) int64, free bool) {
 }
 
 // current drops the sources that need no polling and returns the others.
-func (v *server) current() []*source {
+func (v *poller) current() []*source {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.watched = slices.DeleteFunc(v.watched, func(src *source) bool { return src.members.Load() == 0 || src.led.Load() })
 	return slices.Clone(v.watched)
 }
 
-// retire ends the server if there is nothing to poll.
-func (v *server) retire() bool {
+// retire ends the poller if there is nothing to poll.
+func (v *poller) retire() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if len(v.watched) > 0 {
