@@ -112,8 +112,11 @@ func Started(folder string) {
 	}
 }
 
+// Log is what the script and the program say, in the folder into which it was brought.
+func Log(folder string) string { return filepath.Join(folder, "log") }
+
 // Ended removes the folder with the log, where there was nothing to complain of.
 func Ended(folder string) error {
-	_ = os.Remove(filepath.Join(folder, "log"))
+	_ = os.Remove(Log(folder))
 	return os.Remove(folder)
 }

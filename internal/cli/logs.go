@@ -3,31 +3,50 @@ package cli
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"strings"
 
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
 	"fairway/internal/quantity"
+	"fairway/internal/server/folder"
+	"fairway/internal/server/launch"
 	"fairway/internal/wire"
 )
 
 func (c *console) logsCommand() *cobra.Command {
-	request := &wire.LogsRequest{}
+	request, ofPilot := &wire.LogsRequest{}, ""
 	command := &cobra.Command{
-		Use:   "logs JOB|STEP",
+		Use:   "logs JOB|STEP|--pilot NAME",
 		Short: "Print what a job printed",
 		Long: `Print what an attempt of a job wrote to standard output and standard error, each
 on its own stream. The attempt is the last one, or the one that --attempt names.
 With -f, logs goes on until the attempt ends. If the attempt failed, the file
 that its step names under log: follows on standard error. For a step, logs prints
-the output of all its jobs that have started, each below a line with its name.`,
-		Example:           "  fairway logs align/p3\n  fairway logs -f align/p3\n  fairway logs align --tail 500\n  fairway logs merge/1 --tail 2000 --json",
-		Args:              oneJob,
+the output of all its jobs that have started, each below a line with its name.
+
+With --pilot, logs prints what a pilot itself has said: why it left, or took no
+jobs. NAME is that of a pilot or of its launch, as ` + "`fairway show`" + ` and messages
+give it; last is the one that spoke last. Of pilots that share no folder with the
+server, the end is kept.`,
+		Example: "  fairway logs align/p3\n  fairway logs -f align/p3\n  fairway logs align --tail 500\n  fairway logs merge/1 --tail 2000 --json\n  fairway logs --pilot last",
+		Args: func(command *cobra.Command, arguments []string) error {
+			if ofPilot != "" {
+				return noArgument(command, arguments)
+			}
+			return oneJob(command, arguments)
+		},
 		ValidArgsFunction: c.completeJob,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			if request.TailBytes < 0 {
 				return fail(exitUsage, "", "--tail is a number of bytes, not %d", request.TailBytes)
+			}
+			if ofPilot != "" {
+				return c.printPilotLog(ofPilot, request.TailBytes)
 			}
 			request.Job = arguments[0]
 			return c.look(command.Context(), func(ctx context.Context, client wire.WorkflowClient) error {
@@ -42,8 +61,56 @@ the output of all its jobs that have started, each below a line with its name.`,
 	flags := command.Flags()
 	flags.BoolVarP(&request.Follow, "follow", "f", false, "go on until the attempt ends")
 	flags.Uint64Var(&request.Attempt, "attempt", 0, "number of an attempt (show --json lists them); 0: the last one")
+	flags.StringVar(&ofPilot, "pilot", "", "print what this pilot said itself; last: the one that spoke last")
 	flags.Int64Var(&request.TailBytes, "tail", 0, "print only this many bytes from the end; 0: all")
 	return command
+}
+
+// lastPilot stands for the pilot that spoke last.
+const lastPilot = "last"
+
+// printPilotLog prints what a pilot said, or the end of it.
+func (c *console) printPilotLog(name string, tail int64) error {
+	dir, err := c.folderWithState()
+	if err != nil {
+		return err
+	}
+	l, err := folder.Of(dir)
+	if err != nil {
+		return err
+	}
+	known, err := launch.Logs(l.Pilots)
+	if err != nil {
+		return err
+	}
+	if name == lastPilot && len(known) > 0 {
+		name = known[0]
+	}
+	file, err := launch.OpenLog(l.Pilots, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		advice := "no pilot of this folder has said anything yet"
+		if len(known) > 0 {
+			advice = "known here: " + strings.Join(known[:min(len(known), 10)], ", ")
+		}
+		return fail(exitNotFound, advice, "nothing is known of what the pilot %.100q said", name)
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }()
+	if tail > 0 {
+		if info, err := file.Stat(); err == nil && info.Size() > tail {
+			_, _ = file.Seek(-tail, io.SeekEnd)
+		}
+	}
+	text, err := io.ReadAll(file)
+	if err != nil {
+		return err
+	}
+	return c.answer(struct {
+		Pilot string `json:"pilot"`
+		Log   string `json:"log"`
+	}{name, string(text)}, func() { _, _ = c.out.Write(text) })
 }
 
 // printLogsOfStep is for a name that is no job's; unknown is what to say if it is

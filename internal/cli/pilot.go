@@ -8,12 +8,14 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"fairway/internal/access"
 	"fairway/internal/bootstrap"
 	"fairway/internal/pilot"
+	"fairway/sched"
 )
 
 // pilotCommand is what a batch system starts on a worker node. It is of no use
@@ -29,7 +31,9 @@ func (c *console) pilotCommand() *cobra.Command {
 			config, err := pilotConfig(connect)
 			if brought != "" {
 				bootstrap.Started(brought)
+				stop := tellLog(config.Line, bootstrap.Log(brought))
 				defer func() {
+					stop(err)
 					if err == nil {
 						err = bootstrap.Ended(brought)
 					}
@@ -51,6 +55,47 @@ func (c *console) pilotCommand() *cobra.Command {
 	command.Flags().StringVar(&brought, "brought", "", "the folder into which a script has brought this program; it is removed")
 	command.Flags().BoolVar(&probe, "probe", false, "tell the server what the node has, and end")
 	return command
+}
+
+const (
+	// logPause is the least time between two messages of a pilot with what it says.
+	logPause = 10 * time.Second
+	// lastLogTime bounds the last one.
+	lastLogTime = 5 * time.Second
+)
+
+// tellLog tells the server again and again what the pilot has said into a file on its node,
+// so that it is known how far a pilot came that is killed. The returned function tells it the
+// last time, with the error by which the pilot ends.
+func tellLog(line *access.Line, path string) (stop func(error)) {
+	if line == nil {
+		return func(error) {}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	told, ended := int64(0), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for sched.Default().Sleep(ctx, logPause) == nil {
+			if info, err := os.Stat(path); err == nil && info.Size() != told && line.TellLog(ctx, path, "") == nil {
+				told = info.Size()
+			}
+		}
+	}()
+	return func(failed error) {
+		cancel()
+		<-ended
+		last := ""
+		if failed != nil {
+			last = fmt.Sprintf("fairway: %v\n", failed)
+		}
+		info, err := os.Stat(path)
+		if err != nil || info.Size() == told && last == "" {
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), lastLogTime)
+		defer cancel()
+		_ = line.TellLog(ctx, path, last) // it stays on the node where it could not be told
+	}
 }
 
 // probeNode tells the server what a pilot would have here.

@@ -118,6 +118,7 @@ func (s *Server) farHandler() http.Handler {
 	path, handler := s.taskQueue()
 	pilots := access.Handler(s.far.connections.Tokens, map[string]http.Handler{
 		path: access.Timed(handler), served.Prefix: s.far.files,
+		access.PilotLogPath: s.far.connections.LogHandler(),
 		bootstrap.Prefix: bootstrap.Handler(s.far.connections.Programs(), func(text string) {
 			_ = s.inbox.Note(context.Background(), text)
 		}),

@@ -515,6 +515,38 @@ func TestSlurmReasons(t *testing.T) {
 	}
 }
 
+// A pilot on a node that shares nothing with this machine tells why it takes no jobs, where
+// the person can read it.
+func TestSlurmPilotsTellWhyTheyDie(t *testing.T) {
+	batchtest.Slurm(t)
+	site := strings.Replace(slurmSite, "max_pilots: 3", "max_pilots: 1", 1) + "    shares: nothing\n    check: echo there is no licence >&2; false\n"
+	folder := folderWith(t, workflow, site)
+	waiting := exec.CommandContext(t.Context(), fairway, "run", "--site", "cluster")
+	waiting.Dir = folder
+	if err := waiting.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = waiting.Process.Signal(os.Interrupt)
+		_ = waiting.Wait()
+	}()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	said := sched.NewStatus(sched.Default(), sched.StatusConfig[string, string]{
+		Name: t.Name(), Every: 300 * time.Millisecond, Failures: 1 << 20,
+		Query: func(_ context.Context, keys []string) (map[string]string, error) {
+			log, _ := command(t, folder, "logs", "--pilot", "last").CombinedOutput() // there may be no run yet
+			return map[string]string{keys[0]: string(log)}, nil
+		},
+	})
+	answer, err := said.Wait(ctx, "why", func(a sched.Answer[string]) bool {
+		return strings.Contains(a.Value, "there is no licence")
+	})
+	if err != nil {
+		t.Errorf("%v: %s", err, answer.Value)
+	}
+}
+
 // A batch system that takes no pilots must not end a run that others can serve, and the
 // person must be told why.
 func TestSlurmRefusesPilots(t *testing.T) {

@@ -46,8 +46,14 @@ type trial struct {
 	asJob   bool // the server is a job itself
 	cmd     *exec.Cmd
 	said    bytes.Buffer
-	ended   chan int // exit codes
-	killed  bool     // the trial has done what may end the server
+	ended   chan ending
+	killed  bool // by the trial
+}
+
+// ending is how a command has ended.
+type ending struct {
+	code int
+	said string
 }
 
 // slurmFault begins, and returns how it ends; nil where it is over at once.
@@ -58,7 +64,6 @@ type slurmFault struct {
 
 var slurmFaults = []slurmFault{
 	{"the controller is killed", func(tr *trial) func() {
-		tr.killed = tr.killed || tr.asJob // a job that it has not saved yet is lost, and ended
 		tr.cluster.KillController()
 		return tr.cluster.StartController
 	}},
@@ -150,8 +155,7 @@ func (tr *trial) start() {
 	running := tr.cmd
 	go func() {
 		_ = running.Wait()
-		tr.said.Write(said.Bytes())
-		tr.ended <- running.ProcessState.ExitCode()
+		tr.ended <- ending{running.ProcessState.ExitCode(), said.String()}
 	}()
 }
 
@@ -161,8 +165,17 @@ func (tr *trial) killServer() {
 		_ = tr.cmd.Process.Kill()
 		return
 	}
-	for _, id := range servers(tr.t) {
-		tr.slurm("scancel", "--signal=KILL", "--full", id)
+	if tr.random.IntN(2) == 0 {
+		for _, id := range servers(tr.t) {
+			tr.slurm("scancel", id)
+		}
+		return
+	}
+	for _, line := range processesOf(filepath.Join(tr.folder, ".fairway", "servers")) {
+		var pid int
+		if _, err := fmt.Sscanf(line, "/proc/%d/", &pid); err == nil {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
 	}
 }
 
@@ -172,48 +185,51 @@ func (tr *trial) run() {
 	ctx, cancel := context.WithTimeout(tr.t.Context(), patience)
 	defer cancel()
 	tr.start()
-	wait := func(most time.Duration) (code int, over bool) {
+	wait := func(most time.Duration) (how ending, over bool) {
 		limit, cancel := context.WithTimeout(ctx, time.Duration(tr.random.Int64N(int64(most))))
 		defer cancel()
-		code, err := sched.Receive(limit, sched.Default(), tr.ended)
-		return code, err == nil
+		how, err := sched.Receive(limit, sched.Default(), tr.ended)
+		return how, err == nil
 	}
 	deck := tr.random.Perm(len(slurmFaults))
 	for _, i := range deck {
 		fault := slurmFaults[i]
-		code, over := wait(3 * time.Second)
+		how, over := wait(3 * time.Second)
 		if !over {
 			tr.t.Logf("%s", fault.name)
 			end := fault.begin(tr)
-			code, over = wait(5 * time.Second)
+			how, over = wait(5 * time.Second)
 			if end != nil {
 				end()
 			}
 		}
-		if over && tr.again(code) {
+		if over && tr.again(how) {
 			return
 		}
 	}
 	for {
-		code, err := sched.Receive(ctx, sched.Default(), tr.ended)
+		how, err := sched.Receive(ctx, sched.Default(), tr.ended)
 		if err != nil {
 			_ = tr.cmd.Process.Signal(syscall.SIGQUIT)
 			tr.t.Fatalf("the run does not end: %v\n%s\n%s\n%s", err, tr.said.String(), pilotLogs(tr.folder), serverLogs(tr.folder))
 		}
-		if tr.again(code) {
+		if tr.again(how) {
 			return
 		}
 	}
 }
 
-// again starts the server again that was killed. It reports whether the run is over.
-func (tr *trial) again(code int) (over bool) {
+// again starts the server again that was ended: by the trial, or as a job by a cluster that
+// ends jobs of a node that is down, and of which its controller has lost the record. It
+// reports whether the run is over.
+func (tr *trial) again(how ending) (over bool) {
 	tr.t.Helper()
+	tr.said.WriteString(how.said)
 	switch {
-	case code == 0:
+	case how.code == 0:
 		return true
-	case !tr.killed:
-		tr.t.Fatalf("exit code %d\n%s\n%s\n%s", code, tr.said.String(), pilotLogs(tr.folder), serverLogs(tr.folder))
+	case !tr.killed && !(tr.asJob && strings.Contains(how.said, "run it again to go on")):
+		tr.t.Fatalf("exit code %d\n%s\n%s\n%s", how.code, tr.said.String(), pilotLogs(tr.folder), serverLogs(tr.folder))
 	}
 	tr.killed = false
 	tr.start()
@@ -237,7 +253,7 @@ func TestSlurmFaults(t *testing.T) {
 		t.Run(fmt.Sprint(number), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(number, 0))
 			tr := &trial{
-				t: t, cluster: cluster, random: random, asJob: random.IntN(2) == 0, ended: make(chan int, 1),
+				t: t, cluster: cluster, random: random, asJob: random.IntN(2) == 0, ended: make(chan ending, 1),
 				folder: folderWith(t, longWork, slurmSite+"    lease: 20s\n"),
 			}
 			t.Logf("the server is a job: %v", tr.asJob)
@@ -255,11 +271,11 @@ func TestSlurmFaults(t *testing.T) {
 	}
 }
 
-// processesOf are the pilots and servers of a folder, by their arguments.
+// processesOf are those that name a folder in their arguments, as pilots and servers do.
 func processesOf(folder string) (lines []string) {
 	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, file := range all {
-		if line, _ := os.ReadFile(file); bytes.Contains(line, []byte(filepath.Join(folder, ".fairway")+"/")) {
+		if line, _ := os.ReadFile(file); bytes.Contains(line, []byte(folder+"/")) {
 			lines = append(lines, file+": "+string(bytes.ReplaceAll(line, []byte{0}, []byte{' '})))
 		}
 	}
@@ -271,7 +287,8 @@ func nothingRuns(t *testing.T, folder string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
 	defer cancel()
-	for left := processesOf(folder); len(left) > 0; left = processesOf(folder) {
+	state := filepath.Join(folder, ".fairway")
+	for left := processesOf(state); len(left) > 0; left = processesOf(state) {
 		if sched.Default().Sleep(ctx, 100*time.Millisecond) != nil {
 			t.Errorf("processes are left: %v\n%s", left, pilotLogs(folder))
 			return
