@@ -18,7 +18,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"os"
 	"time"
 
 	"fairway/bench/measure"
@@ -72,8 +71,8 @@ func main() {
 		p.rounds = *rounds
 	}
 	p.untuned, p.ways = *untuned, *ways
-	host := &host{}
-	defer host.end()
+	host := measure.NewHost("pilots", "")
+	defer host.End()
 	r, err := measureAll(context.Background(), host, p)
 	if err != nil {
 		host.Fatal(err)
@@ -91,38 +90,3 @@ func (r *report) print(asJSON bool) {
 	}
 	fmt.Printf("turnaround, fairway over slurm-array: %.3f; all jobs on all slots take %.1f s at least\n", r.Ratio, r.Floor)
 }
-
-// host is this program, as package batchtest knows it.
-type host struct {
-	failed   bool
-	cleanups []func()
-}
-
-func (h *host) end() {
-	for len(h.cleanups) > 0 {
-		last := len(h.cleanups) - 1
-		f := h.cleanups[last]
-		h.cleanups = h.cleanups[:last]
-		f()
-	}
-}
-
-// The methods are those of batchtest.Host.
-
-func (h *host) Name() string     { return "pilots" }
-func (h *host) Failed() bool     { return h.failed }
-func (h *host) Cleanup(f func()) { h.cleanups = append(h.cleanups, f) }
-
-func (h *host) Setenv(key, value string) { measure.ExitOn(os.Setenv(key, value)) }
-
-func (h *host) Logf(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
-
-func (h *host) Fatal(args ...any) {
-	h.failed = true
-	h.end()
-	measure.ExitOn(fmt.Errorf("%s", fmt.Sprint(args...)))
-}
-
-func (h *host) Fatalf(format string, args ...any) { h.Fatal(fmt.Sprintf(format, args...)) }
-
-func (h *host) Skipf(format string, args ...any) { h.Fatalf(format, args...) }

@@ -41,7 +41,7 @@ type cluster struct {
 	job     program
 }
 
-func openCluster(ctx context.Context, h *host, length time.Duration) (*cluster, error) {
+func openCluster(ctx context.Context, h *measure.Host, length time.Duration) (*cluster, error) {
 	batchtest.Slurm(h)
 	scratch, err := os.MkdirTemp("", "pilots")
 	if err != nil {
@@ -80,7 +80,7 @@ func (c *cluster) untune(ctx context.Context) error {
 	return err
 }
 
-func measureAll(ctx context.Context, h *host, p plan) (*report, error) {
+func measureAll(ctx context.Context, h *measure.Host, p plan) (*report, error) {
 	c, err := openCluster(ctx, h, p.length)
 	if err != nil {
 		return nil, err

@@ -62,8 +62,8 @@ func main() {
 		measure.ExitOn(moveFiles(*move, flag.Args()))
 		return
 	}
-	h := &host{base: *folder}
-	defer h.end()
+	h := measure.NewHost("storage", *folder)
+	defer h.End()
 	rows, err := measureAll(h, *size, *count, *rounds, *only)
 	if err != nil {
 		h.Fatal(err)
@@ -107,7 +107,7 @@ func moveFiles(way string, pairs []string) error {
 	return err
 }
 
-func measureAll(h *host, size int64, count, rounds int, only string) (rows []row, err error) {
+func measureAll(h *measure.Host, size int64, count, rounds int, only string) (rows []row, err error) {
 	local := h.TempDir()
 	large := filepath.Join(local, "large")
 	if err := write(large, size); err != nil {
@@ -126,7 +126,7 @@ func measureAll(h *host, size int64, count, rounds int, only string) (rows []row
 	}
 	for _, start := range []struct {
 		name string
-		at   func(*host) (place, error)
+		at   func(*measure.Host) (place, error)
 	}{{"file", fileAt}, {"webdav", webAt}, {"xrootd", rootAt}, {"s3", s3At}} {
 		if only != "" && only != start.name {
 			continue
@@ -136,7 +136,7 @@ func measureAll(h *host, size int64, count, rounds int, only string) (rows []row
 			return nil, err
 		}
 		p.name = start.name
-		m := &measuring{host: h, place: p, rounds: rounds}
+		m := &measuring{Host: h, place: p, rounds: rounds}
 		for _, operation := range []struct {
 			name string
 			run  func() (row, error)
@@ -172,7 +172,7 @@ func write(path string, size int64) error {
 
 // measuring runs the operations at one place.
 type measuring struct {
-	*host
+	*measure.Host
 	place
 	rounds int
 	used   int // names that were used

@@ -12,7 +12,7 @@ import (
 
 // fileAt is a folder of another file system than that of the files, where there is
 // one: on the same, files are linked.
-func fileAt(h *host) (place, error) {
+func fileAt(h *measure.Host) (place, error) {
 	base := h.TempDir()
 	if elsewhere, err := os.MkdirTemp("/dev/shm", "fairway-bench"); err == nil {
 		h.Cleanup(func() { _ = os.RemoveAll(elsewhere) })
@@ -29,7 +29,7 @@ func fileAt(h *host) (place, error) {
 	}, nil
 }
 
-func webAt(h *host) (place, error) {
+func webAt(h *measure.Host) (place, error) {
 	address := storagetest.WebDAV(h)
 	url := func(pfn string) string { return strings.Replace(pfn, "dav://", "http://", 1) }
 	many := func(option string) func(from, to string, names []string) []string {
@@ -64,7 +64,7 @@ func webAt(h *host) (place, error) {
 // folderURL is the URL of the folder of a file.
 func folderURL(url string) string { return url[:strings.LastIndexByte(url, '/')+1] }
 
-func rootAt(h *host) (place, error) {
+func rootAt(h *measure.Host) (place, error) {
 	address, _, _ := storagetest.XRootD(h)
 	one := func(from, to string, _ []string) []string {
 		return []string{"xrdcp", "--nopbar", "--silent", "--path", from, to}
@@ -79,7 +79,7 @@ func rootAt(h *host) (place, error) {
 	return place{pfn: "root://" + address + "//store", peer: "xrdcp", read: one, write: one, readAll: readAll, writeAll: writeAll}, nil
 }
 
-func s3At(h *host) (place, error) {
+func s3At(h *measure.Host) (place, error) {
 	address, buckets := storagetest.S3(h)
 	if err := os.Mkdir(filepath.Join(buckets, "bucket"), 0o777); err != nil {
 		return place{}, err
@@ -100,42 +100,3 @@ func s3At(h *host) (place, error) {
 		readAll:  func(from, to string, _ []string) []string { return []string{peer, "cp", from + "/*", to + "/"} },
 	}, nil
 }
-
-// host is this program, as package storagetest knows it.
-type host struct {
-	base     string
-	cleanups []func()
-}
-
-func (h *host) end() {
-	for len(h.cleanups) > 0 {
-		last := len(h.cleanups) - 1
-		f := h.cleanups[last]
-		h.cleanups = h.cleanups[:last]
-		f()
-	}
-}
-
-// The methods are those of storagetest.Host.
-
-func (h *host) Cleanup(f func()) { h.cleanups = append(h.cleanups, f) }
-
-func (h *host) TempDir() string {
-	folder, err := os.MkdirTemp(h.base, "fairway-bench")
-	if err != nil {
-		h.Fatal(err)
-	}
-	h.Cleanup(func() { _ = os.RemoveAll(folder) })
-	return folder
-}
-
-func (h *host) Fatal(args ...any) {
-	h.end()
-	measure.ExitOn(fmt.Errorf("%s", fmt.Sprint(args...)))
-}
-
-func (h *host) Fatalf(format string, args ...any) { h.Fatal(fmt.Sprintf(format, args...)) }
-
-func (h *host) Skip(args ...any) { h.Fatal(args...) }
-
-func (h *host) Skipf(format string, args ...any) { h.Fatalf(format, args...) }

@@ -5,11 +5,14 @@ import "time"
 // Effects is what one input leads to. The slices are valid until the next
 // Step. The caller's duties stand in the package comment.
 type Effects struct {
-	Persist []Record  // make durable first
-	Replies []Reply   // to pilots whose Sync waits
-	Start   []Start   // pilots to submit to batch systems
-	Stop    []string  // launches to withdraw from batch systems
-	Publish []Publish // in order; each until Published is stepped, also after Load
+	Persist []Record // make durable first
+	Replies []Reply  // to pilots whose Sync waits
+	Start   []Start  // pilots to submit to batch systems
+	Stop    []string // launches to withdraw from batch systems
+	// Publish has committed versions appear under their plain names, in order; each until
+	// Published is stepped, also after Load. Versions of one LFN come one at a time: the next
+	// when the one before is Published. One that is older than what stands there is skipped.
+	Publish []StoredFile
 	Remove  []string  // physical files that nobody needs; each until Removed is stepped, also after Load
 	Events  []Event   // for flow, progress and logs, in order
 	WakeAt  time.Time // zero: no wish
@@ -91,16 +94,6 @@ type Peer struct {
 type Start struct {
 	Site  string
 	Count int
-}
-
-// Publish asks for a committed version to appear under its plain name.
-// Versions of one LFN are published in order, one at a time: the next comes
-// when the one before is Published. One that is older than what stands there
-// is skipped.
-type Publish struct {
-	File FileRef
-	PFN  string
-	Size int64
 }
 
 // EventKind says what an Event tells.

@@ -44,7 +44,7 @@ func (fs *files) publishNext(f *file) {
 			continue
 		}
 		f.published, fs.publishing[f] = v.number+1, v
-		fs.effects.Publish = append(fs.effects.Publish, Publish{File: v.ref(), PFN: v.pfn, Size: v.size})
+		fs.effects.Publish = append(fs.effects.Publish, StoredFile{File: v.ref(), PFN: v.pfn, Size: v.size})
 		return
 	}
 }

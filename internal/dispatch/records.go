@@ -26,7 +26,7 @@ type Made struct {
 // that a commit becomes. Handed are the outputs that were handed out for publication,
 // whether or not anybody confirmed that. The caller makes all durable and Loads again.
 // An error means that a record cannot be read.
-func Fresh(records []Record) (fresh []Record, made []Made, handed []Publish, err error) {
+func Fresh(records []Record) (fresh []Record, made []Made, handed []StoredFile, err error) {
 	type name struct {
 		run RunID
 		key string
@@ -62,7 +62,7 @@ func Fresh(records []Record) (fresh []Record, made []Made, handed []Publish, err
 
 // resultOf makes the result that a commit holds a record of its own. made is nil
 // if it holds none that a later run could take, or has taken it itself out of results.
-func resultOf(commit, job Record, results map[string]Record) (result Record, made *Made, handed []Publish, err error) {
+func resultOf(commit, job Record, results map[string]Record) (result Record, made *Made, handed []StoredFile, err error) {
 	var c commitBody
 	if err := decode(commit, &c); err != nil || c.Key == "" {
 		return Record{}, nil, nil, err
@@ -95,14 +95,14 @@ func resultOf(commit, job Record, results map[string]Record) (result Record, mad
 }
 
 // handed are those outputs of a job that is done which are to be published.
-func (j *jobBody) handed(outputs []output) (list []Publish) {
+func (j *jobBody) handed(outputs []output) (list []StoredFile) {
 	publish := make(map[string]bool, len(j.Writes))
 	for _, w := range j.Writes {
 		publish[w.LFN] = w.Publish
 	}
 	for i := range outputs {
 		if o := &outputs[i]; o.PFN != "" && (publish[o.LFN] || o.Pattern != "" && publish[o.Pattern]) {
-			list = append(list, Publish{File: FileRef{LFN: o.LFN}, PFN: o.PFN, Size: o.Size})
+			list = append(list, StoredFile{File: FileRef{LFN: o.LFN}, PFN: o.PFN, Size: o.Size})
 		}
 	}
 	return list

@@ -116,7 +116,7 @@ func (s *simulation) letOut(in Input, e Effects) error {
 	return nil
 }
 
-func (s *simulation) publish(p Publish) error {
+func (s *simulation) publish(p StoredFile) error {
 	s.note("  publish %s@%d", p.File.LFN, p.File.Version)
 	if why := s.damaged[p.PFN]; why != "" {
 		s.after(s.ms(2000), func() error { return s.step(LoseFiles{[]LostFile{{p.File, p.PFN, why}}}) })

@@ -80,7 +80,7 @@ func workFor(t *testing.T, outputs int) (memory uint64, records int) {
 	runtime.ReadMemStats(&before)
 	step(Submit{1, []Job{{Name: "split", Step: "split", Digest: "d", Writes: []Output{{LFN: "part*", Pattern: true, Publish: true}}}}})
 	e := step(Sync{Pilot: "p", Seq: 1, Full: true, Hello: &PilotInfo{Host: "h"}, Ended: []Result{first}, Hold: true})
-	publish := append([]Publish(nil), e.Publish...)
+	publish := append([]StoredFile(nil), e.Publish...)
 	if len(publish) != outputs {
 		t.Fatalf("%d of %d outputs are to be published", len(publish), outputs)
 	}

@@ -93,7 +93,7 @@ type dispatchEffects struct {
 	Replies []dispatch.Reply   `json:",omitempty"`
 	Start   []dispatch.Start   `json:",omitempty"`
 	Stop    []string           `json:",omitempty"`
-	Publish []dispatch.Publish `json:",omitempty"`
+	Publish []dispatch.StoredFile `json:",omitempty"`
 	Remove  []string           `json:",omitempty"`
 	Events  []dispatch.Event   `json:",omitempty"`
 	WakeAt  time.Time          `json:",omitzero"`

@@ -105,7 +105,7 @@ func (e *Ending) forgetOwed() {
 	e.owedFiles, e.owedRemovals = map[dispatch.FileRef]bool{}, map[string]bool{}
 }
 
-func (e *Ending) owe(publish []dispatch.Publish, remove []string) {
+func (e *Ending) owe(publish []dispatch.StoredFile, remove []string) {
 	for _, p := range publish {
 		e.owedFiles[p.File] = true
 	}

@@ -28,8 +28,8 @@ type Request struct {
 
 	Dispatch []dispatch.Input
 	Flow     []flow.Input
-	Records  []dispatch.Record  // of the server's own tables
-	Publish  []dispatch.Publish // files that are to be published once more
+	Records  []dispatch.Record     // of the server's own tables
+	Publish  []dispatch.StoredFile // files that are to be published once more
 
 	// Ask runs in the loop after the inputs were stepped. It must only read.
 	Ask func(*state.Cores)

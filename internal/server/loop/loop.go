@@ -55,7 +55,7 @@ type Launch struct{ Site, Name string }
 // Files are the results and stored files of the run (package publish). No method
 // blocks. What was done comes back as dispatch.Published and dispatch.Removed.
 type Files interface {
-	Publish([]dispatch.Publish)
+	Publish([]dispatch.StoredFile)
 	Remove(pfns []string)
 }
 
@@ -120,7 +120,7 @@ type transaction struct {
 	answers []answer
 	start   []Launch
 	stop    []string
-	publish []dispatch.Publish
+	publish []dispatch.StoredFile
 	remove  []string
 	done    []func(error)
 }

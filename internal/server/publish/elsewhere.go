@@ -313,7 +313,7 @@ func removeAll(ctx context.Context, element storage.Element, shelf storage.Renam
 
 // publishAll publishes in order. It returns how many of the first ones are published,
 // and why the next is not.
-func (e *destination) publishAll(ctx context.Context, batch []dispatch.Publish) (done int, err error) {
+func (e *destination) publishAll(ctx context.Context, batch []dispatch.StoredFile) (done int, err error) {
 	if err := e.take(ctx); err != nil {
 		return 0, fmt.Errorf("publishing to %s: %w", storage.Shown(e.place), err)
 	}
@@ -326,7 +326,7 @@ func (e *destination) publishAll(ctx context.Context, batch []dispatch.Publish) 
 	return done, nil
 }
 
-func (e *destination) publish(ctx context.Context, b *dispatch.Publish) error {
+func (e *destination) publish(ctx context.Context, b *dispatch.StoredFile) error {
 	if !filepath.IsLocal(b.File.LFN) {
 		return errors.New("its name leads out of the place of the results")
 	}
@@ -375,7 +375,7 @@ func (e *destination) local(ctx context.Context, pfn string) (name string, relea
 func (e *destination) scratch() string { return filepath.Join(e.at.State, disk.PartPrefix+rand.Text()) }
 
 // rename publishes on an element where a file can take the name of another.
-func (e *destination) rename(ctx context.Context, shelf storage.Renamer, b *dispatch.Publish, now standing, local string) error {
+func (e *destination) rename(ctx context.Context, shelf storage.Renamer, b *dispatch.StoredFile, now standing, local string) error {
 	name := e.name(b.File.LFN)
 	there, err := shelf.Mark(ctx, name)
 	ours := now.PFN != "" && there == now.Mark || now.Next != nil && there == now.Next.Mark
@@ -418,7 +418,7 @@ func (e *destination) rename(ctx context.Context, shelf storage.Renamer, b *disp
 }
 
 // replace publishes on an element that writes under conditions.
-func (e *destination) replace(ctx context.Context, shelf storage.Conditional, b *dispatch.Publish, now standing, local string) error {
+func (e *destination) replace(ctx context.Context, shelf storage.Conditional, b *dispatch.StoredFile, now standing, local string) error {
 	name, file := e.name(b.File.LFN), fmt.Sprintf("%d %s", b.File.Version, b.PFN)
 	over, labels, err := shelf.Look(ctx, name)
 	switch {

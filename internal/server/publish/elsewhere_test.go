@@ -78,12 +78,12 @@ func (s *stateAt) server() *destination {
 	return f.elsewhere
 }
 
-func (s *stateAt) version(lfn string, version dispatch.Version, text string) dispatch.Publish {
+func (s *stateAt) version(lfn string, version dispatch.Version, text string) dispatch.StoredFile {
 	s.t.Helper()
 	return publication(s.t, &published{folders: s.folders}, lfn, version, text)
 }
 
-func (s *stateAt) publish(d *destination, batch ...dispatch.Publish) {
+func (s *stateAt) publish(d *destination, batch ...dispatch.StoredFile) {
 	s.t.Helper()
 	if n, err := d.publishAll(s.t.Context(), batch); n != len(batch) || err != nil {
 		s.t.Fatalf("%d published, %v", n, err)
@@ -169,7 +169,7 @@ func TestFrozenPublisherUndoesNothing(t *testing.T) {
 		frozen.shelf = held.wrap()
 		ended := make(chan error, 1)
 		go func() {
-			_, err := frozen.publishAll(t.Context(), []dispatch.Publish{late})
+			_, err := frozen.publishAll(t.Context(), []dispatch.StoredFile{late})
 			ended <- err
 		}()
 		<-held.reached
@@ -179,8 +179,8 @@ func TestFrozenPublisherUndoesNothing(t *testing.T) {
 		if err := <-ended; err == nil {
 			t.Error("the frozen server published")
 		}
-		for _, again := range []dispatch.Publish{late, new} {
-			if n, err := frozen.publishAll(t.Context(), []dispatch.Publish{again}); n != 0 || !errors.Is(err, ErrTakenOver) {
+		for _, again := range []dispatch.StoredFile{late, new} {
+			if n, err := frozen.publishAll(t.Context(), []dispatch.StoredFile{again}); n != 0 || !errors.Is(err, ErrTakenOver) {
 				t.Errorf("it published %s when it began once more: %v", again.File.LFN, err)
 			}
 		}
@@ -245,7 +245,7 @@ func TestForeignFilesElsewhereStay(t *testing.T) {
 			}
 		}
 		s.publish(d, s.version("same", 1, "equal"), s.version("changed", 1, "before"))
-		if n, err := d.publishAll(t.Context(), []dispatch.Publish{s.version("foreign", 1, "results")}); n != 0 || err == nil || !strings.Contains(err.Error(), "move it away") {
+		if n, err := d.publishAll(t.Context(), []dispatch.StoredFile{s.version("foreign", 1, "results")}); n != 0 || err == nil || !strings.Contains(err.Error(), "move it away") {
 			t.Errorf("%d, %v", n, err)
 		}
 		if err := d.files.Remove(t.Context(), d.name("changed")); err != nil {
@@ -254,7 +254,7 @@ func TestForeignFilesElsewhereStay(t *testing.T) {
 		if err := d.files.Put(t.Context(), storagetest.Local(t, "by hand"), d.name("changed")); err != nil {
 			t.Fatal(err)
 		}
-		if n, err := d.publishAll(t.Context(), []dispatch.Publish{s.version("changed", 2, "after")}); n != 0 || err == nil {
+		if n, err := d.publishAll(t.Context(), []dispatch.StoredFile{s.version("changed", 2, "after")}); n != 0 || err == nil {
 			t.Errorf("%d, %v", n, err)
 		}
 		if left, err := d.remove(t.Context(), "changed"); left == "" || err != nil {
@@ -281,7 +281,7 @@ func TestKilledPublisherElsewhereIsGoneOnWith(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				_, failed := killed.publishAll(t.Context(), []dispatch.Publish{v})
+				_, failed := killed.publishAll(t.Context(), []dispatch.StoredFile{v})
 				disarm()
 				if !errors.Is(failed, fault.ErrInjected) {
 					t.Fatal(failed)
@@ -296,7 +296,7 @@ func TestKilledPublisherElsewhereIsGoneOnWith(t *testing.T) {
 					}
 					return keep(ctx, r...)
 				}
-				if _, err := killed.publishAll(t.Context(), []dispatch.Publish{v}); err == nil {
+				if _, err := killed.publishAll(t.Context(), []dispatch.StoredFile{v}); err == nil {
 					t.Fatal("it went on")
 				}
 			}

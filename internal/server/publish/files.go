@@ -27,7 +27,7 @@ type Files struct {
 
 	elsewhere *destination // where results are published; nil: in the results folder
 
-	toPublish *loop.Mailbox[dispatch.Publish]
+	toPublish *loop.Mailbox[dispatch.StoredFile]
 	toRemove  *loop.Mailbox[string]
 
 	// InputsGone says that files of open inputs have gone. Results of earlier runs stay
@@ -39,7 +39,7 @@ type Files struct {
 func New(records store.Store, folders folder.Layout, element storage.Element, inbox *loop.Inbox, note func(string), s *sched.Scheduler, log *slog.Logger) *Files {
 	return &Files{
 		folders: folders, element: element, store: records, inbox: inbox, sched: s, log: log, note: note,
-		toPublish: loop.NewMailbox[dispatch.Publish](), toRemove: loop.NewMailbox[string](),
+		toPublish: loop.NewMailbox[dispatch.StoredFile](), toRemove: loop.NewMailbox[string](),
 	}
 }
 
@@ -80,7 +80,7 @@ func (f *Files) Load(ctx context.Context) (err error) {
 }
 
 // Publish is part of loop.Files.
-func (f *Files) Publish(files []dispatch.Publish) { f.toPublish.Put(files...) }
+func (f *Files) Publish(files []dispatch.StoredFile) { f.toPublish.Put(files...) }
 
 // Remove is part of loop.Files.
 func (f *Files) Remove(pfns []string) { f.toRemove.Put(pfns...) }

@@ -46,7 +46,7 @@ var (
 func (f *Files) publishLoop(ctx context.Context) {
 	publishAll := f.publishHere(ctx)
 	if f.elsewhere != nil {
-		publishAll = func(batch []dispatch.Publish) (int, error) { return f.elsewhere.publishAll(ctx, batch) }
+		publishAll = func(batch []dispatch.StoredFile) (int, error) { return f.elsewhere.publishAll(ctx, batch) }
 	}
 	for {
 		batch, err := f.toPublish.Take(ctx, f.sched)
@@ -77,14 +77,14 @@ func (f *Files) publishLoop(ctx context.Context) {
 }
 
 // publishHere publishes in the results folder.
-func (f *Files) publishHere(ctx context.Context) func([]dispatch.Publish) (int, error) {
+func (f *Files) publishHere(ctx context.Context) func([]dispatch.StoredFile) (int, error) {
 	return newPublisher(f.results, func(lfn string) bool { return f.isOld(ctx, lfn) }, func(lfn, name string) {
 		note := fmt.Sprintf("%s/%s was not published by this state, or was changed since: it is now %s/%s", folder.ResultsFolder, lfn, folder.ResultsFolder, name)
 		_ = f.inbox.Note(ctx, note)
 	}).publishAll
 }
 
-func (f *Files) confirm(ctx context.Context, batch []dispatch.Publish) error {
+func (f *Files) confirm(ctx context.Context, batch []dispatch.StoredFile) error {
 	if len(batch) == 0 {
 		return nil
 	}
@@ -101,7 +101,7 @@ func (f *Files) confirm(ctx context.Context, batch []dispatch.Publish) error {
 		records = append(records, record)
 	}
 	return f.inbox.Deliver(ctx, func() *loop.Request {
-		return &loop.Request{Records: records, Dispatch: convert.Each(batch, func(b dispatch.Publish) dispatch.Input {
+		return &loop.Request{Records: records, Dispatch: convert.Each(batch, func(b dispatch.StoredFile) dispatch.Input {
 			return dispatch.Published{File: b.File}
 		})}
 	})
@@ -132,7 +132,7 @@ func (p *publisher) unpublishedName() string {
 
 // publishAll publishes in order and makes the names durable. It returns how
 // many of the first ones are published, and why the next is not.
-func (p *publisher) publishAll(batch []dispatch.Publish) (int, error) {
+func (p *publisher) publishAll(batch []dispatch.StoredFile) (int, error) {
 	if err := os.MkdirAll(p.published.folders.Results, 0o777); err != nil {
 		return 0, fmt.Errorf("publishing: %w", err)
 	}
@@ -167,7 +167,7 @@ func syncFolder(results *beneath.Folder, name string) error {
 	return errors.Join(folder.Sync(), folder.Close())
 }
 
-func (p *publisher) publish(results *beneath.Folder, b dispatch.Publish, changed map[string]bool) error {
+func (p *publisher) publish(results *beneath.Folder, b dispatch.StoredFile, changed map[string]bool) error {
 	lfn := b.File.LFN
 	if newest, ok := p.latest[lfn]; ok && newest > b.File.Version {
 		return nil // fenced: a later version stands there
@@ -203,7 +203,7 @@ func (p *publisher) publish(results *beneath.Folder, b dispatch.Publish, changed
 	return nil
 }
 
-func (p *publisher) place(results *beneath.Folder, b dispatch.Publish, changed map[string]bool) error {
+func (p *publisher) place(results *beneath.Folder, b dispatch.StoredFile, changed map[string]bool) error {
 	lfn := path.Clean(b.File.LFN)
 	above := path.Dir(lfn)
 	folder, element, err := results.Make(lfn, func(f *beneath.Folder) error {

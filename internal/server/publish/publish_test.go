@@ -28,11 +28,11 @@ func resultsOf(t *testing.T, root string) *published {
 }
 
 // publication stores a version as an attempt of the same number would.
-func publication(t *testing.T, s *published, lfn string, version dispatch.Version, text string) dispatch.Publish {
+func publication(t *testing.T, s *published, lfn string, version dispatch.Version, text string) dispatch.StoredFile {
 	t.Helper()
 	name := fmt.Sprintf("%s.v%d.a%d", lfn, version, version)
 	write(t, filepath.Join(s.folders.Storage, name), text)
-	return dispatch.Publish{File: dispatch.FileRef{LFN: lfn, Version: version}, PFN: folder.StoragePrefix + name, Size: int64(len(text))}
+	return dispatch.StoredFile{File: dispatch.FileRef{LFN: lfn, Version: version}, PFN: folder.StoragePrefix + name, Size: int64(len(text))}
 }
 
 func noneIsOld(string) bool { return false }
@@ -41,7 +41,7 @@ func nothingAside(t *testing.T) func(lfn, name string) {
 	return func(lfn, name string) { t.Errorf("%s was set aside as %s", lfn, name) }
 }
 
-func mustPublish(t *testing.T, p *publisher, batch ...dispatch.Publish) {
+func mustPublish(t *testing.T, p *publisher, batch ...dispatch.StoredFile) {
 	t.Helper()
 	if n, err := p.publishAll(batch); n != len(batch) || err != nil {
 		t.Fatalf("%d published, %v", n, err)
@@ -53,7 +53,7 @@ func TestAFileOfAnotherSizeIsNotPublished(t *testing.T) {
 	s := resultsOf(t, t.TempDir())
 	b := publication(t, s, "a", 1, "new")
 	b.Size = 7
-	n, err := newPublisher(s, noneIsOld, nothingAside(t)).publishAll([]dispatch.Publish{b})
+	n, err := newPublisher(s, noneIsOld, nothingAside(t)).publishAll([]dispatch.StoredFile{b})
 	if n != 0 || err == nil || !strings.Contains(err.Error(), "has 3 bytes and should have 7") {
 		t.Errorf("%d published, %v", n, err)
 	}
@@ -81,7 +81,7 @@ func TestOldResultsGiveWay(t *testing.T) {
 	for version, lfn := range []string{"f", "f/h/i"} {
 		b := publication(t, s, fmt.Sprint("source", version), 2, "new")
 		b.File.LFN = lfn
-		n, err := p.publishAll([]dispatch.Publish{b})
+		n, err := p.publishAll([]dispatch.StoredFile{b})
 		if n != 0 || err == nil || !strings.Contains(err.Error(), "results/f/h stands in its place") {
 			t.Errorf("%s: %d published, %v", lfn, n, err)
 		}
@@ -115,7 +115,7 @@ func TestPublishRefusesToLeaveItsFolder(t *testing.T) {
 	s := resultsOf(t, t.TempDir())
 	out := publication(t, s, "x", 1, "text")
 	out.File.LFN = "../outside"
-	if n, err := newPublisher(s, noneIsOld, nothingAside(t)).publishAll([]dispatch.Publish{out}); n != 0 || err == nil {
+	if n, err := newPublisher(s, noneIsOld, nothingAside(t)).publishAll([]dispatch.StoredFile{out}); n != 0 || err == nil {
 		t.Fatalf("%d published, %v", n, err)
 	}
 }
@@ -188,7 +188,7 @@ func TestPublishingFollowsNoLinks(t *testing.T) {
 	}
 	var aside []string
 	p := newPublisher(s, noneIsOld, func(_, name string) { aside = append(aside, name) })
-	n, err := p.publishAll([]dispatch.Publish{publication(t, s, "folder/x", 1, "new")})
+	n, err := p.publishAll([]dispatch.StoredFile{publication(t, s, "folder/x", 1, "new")})
 	if n != 0 || err == nil || !strings.Contains(err.Error(), "results/folder stands in its place") {
 		t.Errorf("%d published, %v", n, err)
 	}

@@ -155,8 +155,8 @@ func whyLost(at storage.Places, file *dispatch.StoredFile) string {
 
 // asReported returns an error if a file that is to be published has not the size that a
 // pilot has reported, as far as this machine can see it.
-func asReported(at storage.Places, b *dispatch.Publish) error {
-	if why := whyLost(at, (*dispatch.StoredFile)(b)); why != "" {
+func asReported(at storage.Places, b *dispatch.StoredFile) error {
+	if why := whyLost(at, b); why != "" {
 		return fmt.Errorf("the stored file %s; the next run makes it again", why)
 	}
 	return nil

@@ -37,7 +37,7 @@ func written(c *state.Cores) map[string]dispatch.FileView {
 // Restore names what is to be published once more: what was published and no longer stands in the results
 // folder as it was: somebody has removed or replaced it. A file that another
 // version of this run will replace is left to that, and so is one that is lost.
-func (f *Files) Restore(c *state.Cores, lost []dispatch.LostFile) (files []dispatch.Publish) {
+func (f *Files) Restore(c *state.Cores, lost []dispatch.LostFile) (files []dispatch.StoredFile) {
 	gone := make(map[string]bool, len(lost))
 	for _, file := range lost {
 		gone[file.PFN] = true
@@ -46,7 +46,7 @@ func (f *Files) Restore(c *state.Cores, lost []dispatch.LostFile) (files []dispa
 		if !file.Publish || !file.Published || file.PFN == "" || gone[file.PFN] || f.stands(file) {
 			continue
 		}
-		files = append(files, dispatch.Publish{File: file.File, PFN: file.PFN, Size: file.Size})
+		files = append(files, dispatch.StoredFile{File: file.File, PFN: file.PFN, Size: file.Size})
 	}
 	return files
 }
