@@ -69,11 +69,14 @@ func (c *console) clean(ctx context.Context, dir string, results bool) error {
 	if err := refuseFarServer(dir); err != nil {
 		return err
 	}
-	var unpublish func(folder.Layout, *folder.Cleaned) error
-	if results {
-		unpublish = func(l folder.Layout, cleaned *folder.Cleaned) error { return publish.Clean(ctx, l, cleaned) }
-	}
-	cleaned, err := folder.Clean(dir, unpublish)
+	cleaned, err := folder.Clean(dir, func(l folder.Layout, cleaned *folder.Cleaned) error {
+		if results {
+			if err := publish.Clean(ctx, l, cleaned); err != nil {
+				return err
+			}
+		}
+		return publish.CleanStores(ctx, l, cleaned)
+	})
 	if _, running := errors.AsType[*folder.RunningError](err); running {
 		return stillRunning(dir)
 	}

@@ -25,7 +25,7 @@ func localPilots(o *runOptions, c *capacity) func(string, folder.Layout) (batch.
 			Site:        server.LocalSite,
 			SandboxDir:  folders.Sandbox,
 			LogDir:      folders.Logs,
-			Storage:     folder.StoragePrefix,
+			Storage:     folders.StorageAt(o.storage),
 			Element:     folders.Storage,
 			Workflow:    folders.Workflow,
 			WatchInputs: pilot.WatchMode(o.watchInputs),

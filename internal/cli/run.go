@@ -24,6 +24,7 @@ type runOptions struct {
 	keepGoing    bool
 	keepResults  bool
 	results      string
+	storage      string
 	force        []string
 	until        string
 	follow       bool
@@ -64,6 +65,7 @@ to end it at once.`,
   fairway run workflow.yaml --force align/p3   # again, although it is done
   fairway run workflow.yaml --until merge
   fairway run workflow.yaml --results s3://bucket/run7
+  fairway run workflow.yaml --storage root://host//store/me
   fairway run workflow.yaml --site cluster --site local
   fairway run trace.json --time-scale 0.01 --size-scale 0
   fairway run workflow.yaml --follow           # watch a run that is under way
@@ -89,6 +91,7 @@ to end it at once.`,
 	flags.StringArrayVar(&o.force, "force", nil, "run a step or a job again, with all that depends on it (may be repeated)")
 	flags.StringVar(&o.until, "until", "", "run only up to this step, or up to the step that writes this file")
 	flags.StringVar(&o.results, "results", "", "put the results into this `place` and not into results/: a folder, or a URL (s3://bucket/folder, davs://, root://)")
+	flags.StringVar(&o.storage, "storage", "", "store what jobs write at this `place` and not in .fairway/: a folder, or a URL (root://, s3://bucket/folder, davs://)")
 	flags.BoolVar(&o.keepResults, "keep-results", false, "keep results of earlier runs that this run does not make")
 	flags.BoolVar(&o.keepSandbox, "keep-sandbox", false, "keep the working folders of attempts that fail; the notes of the job say where")
 	flags.BoolVar(&o.follow, "follow", false, "if another process runs the workflow already, watch that run")
@@ -121,6 +124,11 @@ func (o *runOptions) check() error {
 	if o.results != "" {
 		if o.results, err = publish.ParsePlace(o.results); err != nil {
 			return fail(exitUsage, "", "--results: %w", err)
+		}
+	}
+	if o.storage != "" {
+		if o.storage, err = publish.ParsePlace(o.storage); err != nil {
+			return fail(exitUsage, "", "--storage: %w", err)
 		}
 	}
 	if o.cacheSize != "" {

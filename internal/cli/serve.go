@@ -196,6 +196,7 @@ func (c *console) serverConfig(ctx context.Context, o *runOptions) (server.Confi
 		KeepGoing:   o.keepGoing,
 		KeepResults: o.keepResults,
 		Results:     o.results,
+		Storage:     o.storage,
 		Rerun:       o.force,
 		Sites:       sites,
 		Listen:      o.listen,

@@ -151,7 +151,7 @@ func startOf(s *site.Site, at launch.Way, arguments ...string) (bootstrap.Start,
 func farPilot(s *site.Site, tools []string, l folder.Layout, o *runOptions) *pilot.Config {
 	c := &pilot.Config{
 		LogDir:      l.Logs,
-		Storage:     folder.StoragePrefix,
+		Storage:     l.StorageAt(o.storage),
 		Element:     l.Storage,
 		Workflow:    l.Workflow,
 		WatchInputs: pilot.WatchMode(o.watchInputs),

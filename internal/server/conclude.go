@@ -150,7 +150,7 @@ func (s *Server) tidy(succeeded bool) {
 		err = s.removeLogs(context.Background(), gone)
 	}
 	if err == nil {
-		err = s.files.Sweep(needed)
+		err = s.files.Sweep(context.Background(), needed)
 	}
 	if err != nil {
 		s.log.Warn("files that nobody needs could not be removed", "folder", s.folders.Storage, "error", err)

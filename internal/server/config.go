@@ -34,6 +34,10 @@ type Config struct {
 	// Empty: in results/ of Folder.
 	Results string
 
+	// Storage is where outputs are stored: a PFN, as publish.ParsePlace gives it. Empty:
+	// in the folder of the state.
+	Storage string
+
 	// KeepResults has published files stay that earlier runs made and this one
 	// does not. Otherwise they are removed when the run has succeeded.
 	KeepResults bool
@@ -89,19 +93,6 @@ type Site struct {
 	// what the pilot of a launch is to be started with, before it submits the launch;
 	// settings are those of the pilot (pilot.Config).
 	System func(folders folder.Layout, way func(name string, settings any) (launch.Way, error)) (batch.System, error)
-	// Stores is how the PFNs begin under which its pilots may store outputs:
-	// folder.StoragePrefix.
-	Stores []string
-}
-
-// stores is how the PFNs of outputs begin at a site; empty is the local one.
-func (c *Config) stores(site string) []string {
-	for i := range c.Sites {
-		if s := &c.Sites[i]; s.Name == site && len(s.Stores) > 0 {
-			return s.Stores
-		}
-	}
-	return []string{folder.StoragePrefix}
 }
 
 // Outcome is how a run ended.

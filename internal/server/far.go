@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 
 	"connectrpc.com/connect"
 
@@ -88,7 +89,11 @@ func (s *Server) openFiles() (http.Handler, error) {
 		{storage.StateScheme + ":", "."},
 		{storage.FolderScheme + ":", folder.StateFolder},
 		{"file:" + s.folders.Logs + "/", "."},
+		{s.files.Stores()[0], "."},
 	} {
+		if !storage.IsLocal(at.prefix) || slices.ContainsFunc(marks, func(m served.Mark) bool { return m.Prefix == at.prefix }) {
+			continue
+		}
 		mark, err := served.NewMark(places, at.prefix, at.beneath)
 		if err != nil {
 			return nil, fmt.Errorf("marking what pilots may share: %w", err)
@@ -133,6 +138,6 @@ func (s *Server) farHandler() http.Handler {
 // taskQueue is the service of pilots, wherever they call.
 func (s *Server) taskQueue() (path string, handler http.Handler) {
 	return wire.NewTaskQueueHandler(&api.TaskQueue{
-		Inbox: s.inbox, Claims: access.Claims{Authority: s.authority, Stores: s.config.stores},
+		Inbox: s.inbox, Claims: access.Claims{Authority: s.authority, Stores: func(string) []string { return s.files.Stores() }},
 	}, listen.Uncompressed, connect.WithReadMaxBytes(access.MaxMessage))
 }

@@ -127,6 +127,9 @@ func (s *Server) open(ctx context.Context) error {
 	s.inbox = loop.NewInbox()
 	note := func(text string) { s.loop.Ending.Note(text) }
 	s.files = publish.New(records, s.folders, s.element, s.inbox, note, s.sched, s.log)
+	if err := s.files.StoreAt(ctx, s.config.Storage); err != nil {
+		return err
+	}
 	if s.config.Results != "" {
 		if err := s.files.PublishAt(ctx, s.config.Results); err != nil {
 			return err

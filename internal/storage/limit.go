@@ -3,7 +3,6 @@ package storage
 import (
 	"context"
 	"io"
-	"net/url"
 	"sync"
 )
 
@@ -26,10 +25,7 @@ func Limit(e Element, most int) Element {
 }
 
 func (l *limited) slots(pfn string) chan struct{} {
-	host := ""
-	if u, err := url.Parse(pfn); err == nil {
-		host = u.Host
-	}
+	host := HostOf(pfn)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.hosts[host] == nil {

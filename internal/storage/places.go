@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/url"
 	"path/filepath"
 	"strings"
 )
@@ -92,7 +93,24 @@ func Join(prefix, name string) string {
 // OutputPFN is where an attempt stores an output, given how the PFNs of the
 // element begin: a name of its own for each version and attempt.
 func OutputPFN(prefix, lfn string, version uint32, attempt uint64) string {
-	return Join(prefix, fmt.Sprintf("%s.v%d.a%d", strings.TrimLeft(lfn, "/"), version, attempt))
+	lfn = strings.TrimLeft(lfn, "/")
+	if strings.HasSuffix(lfn, "/") && Scheme(prefix) != StateScheme {
+		lfn += "folder.zip" // nginx lists no name that begins with a dot
+	}
+	name := fmt.Sprintf("%s.v%d.a%d", lfn, version, attempt)
+	if IsEscaped(prefix) {
+		name = (&url.URL{Path: name}).EscapedPath()
+	}
+	return Join(prefix, name)
+}
+
+// IsEscaped reports whether names in a PFN are written as URLs have them.
+func IsEscaped(pfn string) bool {
+	switch Scheme(pfn) {
+	case "http", "https", "dav", "davs":
+		return true
+	}
+	return false
 }
 
 // inFolder is the element of FolderScheme.

@@ -60,6 +60,14 @@ func (e *StatusError) Temporary() bool {
 	return e.Status >= 500
 }
 
+// HostOf is the server of a PFN, with its port, or the bucket; empty where there is
+// none.
+func HostOf(pfn string) string {
+	_, rest, _ := strings.Cut(pfn, "://")
+	host, _, _ := strings.Cut(rest, "/")
+	return host
+}
+
 // Shown is a PFN without what may be secret in it: user, password and query.
 func Shown(pfn string) string {
 	if !strings.Contains(pfn, "://") {
@@ -177,5 +185,8 @@ func OpenForPut(path string) (*os.File, fs.FileInfo, error) {
 // Unfinished is the name, beside that of a file, under which the file is until it
 // is complete. No two are the same.
 func Unfinished(name string) string {
-	return path.Join(path.Dir(name), ".unfinished-"+rand.Text())
+	return path.Join(path.Dir(name), UnfinishedPrefix+rand.Text())
 }
+
+// UnfinishedPrefix begins the names that Unfinished gives.
+const UnfinishedPrefix = ".unfinished-"

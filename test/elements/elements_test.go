@@ -3,6 +3,7 @@ package elements
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -106,8 +108,8 @@ steps:
     command: cat $in | sort > "$out"
 `
 
-// A workflow takes its inputs from servers of two kinds and publishes on a third, and
-// a second run finds all done.
+// A workflow takes its inputs from servers of two kinds, stores what it makes on one of
+// them and publishes on a third, and a second run finds all done.
 func TestEachKindHasItsPart(t *testing.T) {
 	s := start(t)
 	folder := t.TempDir()
@@ -116,7 +118,7 @@ func TestEachKindHasItsPart(t *testing.T) {
 	}
 	s.put(t, s.root+"/words", storagetest.Local(t, "one\n"))
 	write(t, folder+"/workflow.yaml", fmt.Sprintf(counting, s.dav, s.root))
-	out, err := run(folder, nil, "run", "--results", "s3://bucket/run1")
+	out, err := run(folder, nil, "run", "--storage", s.root, "--results", "s3://bucket/run1")
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -153,7 +155,7 @@ func TestLambdaOnServers(t *testing.T) {
 	write(t, here+"/workflow.yaml", string(example))
 	onServers := strings.NewReplacer("${data}/reads/", s.dav+"/reads/", "${data}/reference/", s.root+"/reference/", "  data: /usr/share/doc/bowtie2/examples # of the Debian package bowtie2-examples\n", "").Replace(string(example))
 	write(t, there+"/workflow.yaml", onServers)
-	for folder, arguments := range map[string][]string{here: {"run"}, there: {"run", "--results", "s3://bucket/lambda"}} {
+	for folder, arguments := range map[string][]string{here: {"run"}, there: {"run", "--storage", s.root + "/lambda", "--results", "s3://bucket/lambda"}} {
 		if out, err := run(folder, nil, arguments...); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
@@ -275,5 +277,117 @@ func watchProcesses(ctx context.Context, t *testing.T, secrets []string) {
 	}
 	if seen == 0 {
 		t.Error("no process was seen")
+	}
+}
+
+const chained = `workflow: chained
+inputs:
+  texts: {files: "%s/{name}.txt", as: "in/{name}.txt"}
+  first: {files: lines.txt}
+steps:
+  add:
+    each: in/{name}.txt
+    rewrites: lines.txt
+    command: cat "in/$name.txt" >> lines.txt
+  sort:
+    each: in/{name}.txt
+    writes: [sorted/{name}.txt, "kept/{name} at 100%%.txt"]
+    command: sort "in/$name.txt" | tee "sorted/$name.txt" > "kept/$name at 100%%.txt"
+  pack:
+    each: sorted/{name}.txt
+    writes: packed/{name}/
+    command: mkdir -p "$out/deep" && cp "$in" "$out/deep/text"
+  sum:
+    merge: packed/{name}/
+    writes: sum.txt
+    publish: true
+    command: cat packed/*/deep/text | sort > "$out"
+`
+
+// stored are the names of all files beneath a PFN.
+func (s *servers) stored(t *testing.T, pfn string) (names []string) {
+	t.Helper()
+	entries, err := s.element.List(t.Context(), pfn)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if !entry.Folder {
+			names = append(names, pfn+"/"+entry.Name)
+			continue
+		}
+		names = append(names, s.stored(t, pfn+"/"+entry.Name)...)
+	}
+	return names
+}
+
+// What jobs write is stored on an element, intermediate files too, and nothing of it in
+// the folder of the state. Readers find it there without a cache, a second run finds it
+// done, one that lost a file makes that again, and clean leaves nothing.
+func TestOutputsAreStoredOnAnElement(t *testing.T) {
+	s := start(t)
+	for _, name := range []string{"a", "b"} {
+		s.put(t, s.dav+"/chained/"+name+".txt", storagetest.Local(t, name+"2\n"+name+"1\n"))
+	}
+	local := "file:" + t.TempDir()
+	for kind, place := range map[string]string{
+		"root": s.root + "/stored", "s3": "s3://bucket/stored", "dav": strings.TrimSuffix(s.dav, "/in") + "/stored", "folder": local,
+	} {
+		t.Run(kind, func(t *testing.T) {
+			folder := t.TempDir()
+			write(t, folder+"/workflow.yaml", fmt.Sprintf(chained, s.dav+"/chained"))
+			write(t, folder+"/lines.txt", "")
+			arguments := []string{"run", "--cache", "none", "--storage", strings.TrimPrefix(place, "file:")}
+			if out, err := run(folder, nil, arguments...); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			results := func() string {
+				text, err := os.ReadFile(folder + "/results/sum.txt")
+				if err != nil {
+					t.Error(err)
+				}
+				return string(text)
+			}
+			if got := results(); got != "a1\na2\nb1\nb2\n" {
+				t.Errorf("%q", got)
+			}
+			if text, err := os.ReadFile(folder + "/results/kept/a at 100%.txt"); err != nil || string(text) != "a1\na2\n" {
+				t.Errorf("%q, %v", text, err)
+			}
+			there := s.stored(t, place)
+			if len(there) != 8 { // of the file that is rewritten only what was written last
+				t.Errorf("stored are %q", there)
+			}
+			if inState, err := filepath.Glob(folder + "/.fairway/storage/*/*"); err != nil || len(inState) > 0 {
+				t.Errorf("in the state are %q, %v", inState, err)
+			}
+			if out, err := run(folder, nil, append(arguments, "--dry-run")...); err != nil || !strings.Contains(out, "nothing would run") {
+				t.Errorf("%v\n%s", err, out)
+			}
+			lost := there[slices.IndexFunc(there, func(name string) bool { return strings.Contains(name, "/sum.txt") })]
+			if err := s.element.Remove(t.Context(), lost); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Remove(folder + "/results/sum.txt"); err != nil {
+				t.Fatal(err)
+			}
+			if out, err := run(folder, nil, arguments...); err != nil || !strings.Contains(out, "is not there") {
+				t.Errorf("%v\n%s", err, out)
+			}
+			if got := results(); got != "a1\na2\nb1\nb2\n" {
+				t.Errorf("%q", got)
+			}
+			foreign := place + "/foreign.v1.a1"
+			s.put(t, foreign, storagetest.Local(t, "x"))
+			if out, err := run(folder, nil, "clean"); err != nil || !strings.Contains(out, "removed "+strings.TrimPrefix(place, "file:")+"/fairway-") {
+				t.Errorf("%v\n%s", err, out)
+			}
+			if left := s.stored(t, place); len(left) != 1 || left[0] != foreign {
+				t.Errorf("after clean there are %q", left)
+			}
+		})
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -195,7 +194,10 @@ func (r *Reach) Stat(ctx context.Context, pfn string) (storage.Info, error) {
 // Put is part of storage.Element.
 func (r *Reach) Put(ctx context.Context, path, pfn string) error {
 	proved, marked := r.of(pfn)
-	if proved.Reads && proved.Writes || !marked && !storage.IsLocal(pfn) && storage.Scheme(pfn) != served.LogScheme {
+	if !marked && !storage.IsLocal(pfn) && storage.Scheme(pfn) != served.LogScheme {
+		return (&nearest{r}).do(ctx, pfn, func(e storage.Element) error { return e.Put(ctx, path, pfn) })
+	}
+	if proved.Reads && proved.Writes {
 		err := r.near.Put(ctx, path, pfn)
 		if !r.moved(ctx, pfn, err) {
 			return err
@@ -218,16 +220,13 @@ func (r *Reach) exact(pfn string) bool {
 	return marked && (proved.Exact || !proved.Reads)
 }
 
-// nearest reads files of other servers: here, and through the server of the pilot
+// nearest has files of other servers: here, and through the server of the pilot
 // where they cannot be reached from here, or not with what this node knows. A
 // server that was found out of reach is not tried again.
 type nearest struct{ *Reach }
 
 func (n *nearest) do(ctx context.Context, pfn string, operation func(storage.Element) error) error {
-	host := storage.Scheme(pfn)
-	if u, err := url.Parse(pfn); err == nil {
-		host += "://" + u.Host
-	}
+	host := storage.Scheme(pfn) + "://" + storage.HostOf(pfn)
 	if !n.isFar(host) {
 		err := operation(n.near)
 		if err == nil || ctx.Err() != nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) || errors.Is(err, storage.ErrNoSpace) {

@@ -10,7 +10,6 @@ import (
 	"fairway/internal/access"
 	"fairway/internal/dispatch"
 	"fairway/internal/server/convert"
-	"fairway/internal/server/folder"
 	"fairway/internal/server/loop"
 	"fairway/internal/server/state"
 	"fairway/internal/wire"
@@ -40,7 +39,7 @@ func (q *TaskQueue) Sync(ctx context.Context, message *wire.SyncRequest) (*wire.
 		a.Ticket = q.Claims.Authority.Ticket(a.GetRun(), a.GetJob(), a.GetAttempt())
 	}
 	if caller != nil {
-		access.GrantFiles(q.Claims.Authority.FileKey(), caller.Launch, folder.StoragePrefix, answer)
+		access.GrantFiles(q.Claims.Authority.FileKey(), caller.Launch, q.Claims.Stores(caller.Site)[0], answer)
 	}
 	return answer, rpcError(err)
 }

@@ -2,6 +2,7 @@ package folder
 
 import (
 	"path/filepath"
+	"strings"
 
 	"fairway/internal/storage"
 )
@@ -89,3 +90,23 @@ func (f *Layout) Places() storage.Places {
 // StoragePrefix is how the PFNs of outputs begin that are in the local storage
 // element.
 const StoragePrefix = storage.StateScheme + ":"
+
+// StorageAt is how the PFNs of outputs begin that are stored at a place, which is a PFN
+// without a slash at its end: in a folder there that bears the identity of the state. An
+// empty place is the local storage element.
+func (f *Layout) StorageAt(place string) string {
+	if place == "" {
+		return StoragePrefix
+	}
+	return storage.Join(place, f.folderAt())
+}
+
+// folderAt is the folder of the state at other places.
+func (f *Layout) folderAt() string { return "fairway-" + f.ID + "/" }
+
+// Owns reports whether a PFN is that of a file which this state has stored: in its own
+// storage element, or in the folder that bears its identity at another place.
+func (f *Layout) Owns(pfn string) bool {
+	_, own := storage.StateName(pfn)
+	return own || f.ID != "" && strings.Contains(pfn, "/"+f.folderAt())
+}

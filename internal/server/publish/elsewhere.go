@@ -158,8 +158,7 @@ func (e *destination) under(name string) string {
 
 // escapedFor is a name as a PFN of the place has it.
 func escapedFor(place, name string) string {
-	switch storage.Scheme(place) {
-	case "http", "https", "dav", "davs":
+	if storage.IsEscaped(place) {
 		return escapePath(name)
 	}
 	return name

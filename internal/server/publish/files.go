@@ -25,6 +25,7 @@ type Files struct {
 	log     *slog.Logger
 	note    func(string) // tells a person
 
+	stores    []string     // how the PFNs of outputs begin
 	elsewhere *destination // where results are published; nil: in the results folder
 
 	toPublish *loop.Mailbox[dispatch.StoredFile]

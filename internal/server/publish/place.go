@@ -248,12 +248,12 @@ func (p *publisher) place(results *beneath.Folder, b dispatch.StoredFile, change
 // provide makes another name of a stored file, or a copy of it where the results
 // are on another file system.
 func (p *publisher) provide(pfn, temporary string) error {
-	stored, element, err := p.published.stored(pfn)
+	stored, err := p.published.stored(pfn)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = stored.Close() }()
-	return folder.LinkOrCopy(stored.Path(element), temporary)
+	return folder.LinkOrCopy(stored.Path(stored.element), temporary)
 }
 
 // leaveFolders removes the results of an earlier run that are folders, and in which

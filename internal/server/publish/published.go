@@ -2,6 +2,7 @@ package publish
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 
 	"fairway/internal/archive"
 	"fairway/internal/beneath"
+	"fairway/internal/disk"
 	"fairway/internal/dispatch"
 	"fairway/internal/logical"
 	"fairway/internal/server/folder"
@@ -36,13 +38,17 @@ type publishedRecord struct {
 // published is what this state has published, by LFN.
 type published struct {
 	folders folder.Layout
+	files   func() storage.Element // reads what is stored at other places
 
 	mu      sync.Mutex // guards records
 	records map[string]publishedRecord
 }
 
 func loadPublished(ctx context.Context, source state.Source, folders folder.Layout) (*published, error) {
-	s := &published{folders: folders, records: map[string]publishedRecord{}}
+	s := &published{
+		folders: folders, records: map[string]publishedRecord{},
+		files: sync.OnceValue(func() storage.Element { return elementsOf(folders.Places()) }),
+	}
 	records, err := source.Load(ctx, publishedTable)
 	for _, record := range records {
 		var r publishedRecord
@@ -128,24 +134,45 @@ func (s *published) holds(lfn, pfn string) (bool, error) {
 	return same, folder.IgnoreMissing(err)
 }
 
-// stored opens the folder that holds the file of a PFN. Those that are not in the
-// state's own element are in one of another host that this one reaches too.
-func (s *published) stored(pfn string) (folder *beneath.Folder, element string, err error) {
-	name, own := storage.StateName(pfn)
-	if !own {
-		file, err := storage.Path(pfn)
+// storedFile is a file in a folder of this machine: a stored one, or a copy of it.
+type storedFile struct {
+	*beneath.Folder
+	element string
+	copied  bool
+}
+
+// Close removes a copy.
+func (f *storedFile) Close() error {
+	var err error
+	if f.copied {
+		err = f.Remove(f.element)
+	}
+	return errors.Join(err, f.Folder.Close())
+}
+
+// stored opens the folder that holds the file of a PFN. What is on a server is copied
+// for a while.
+func (s *published) stored(pfn string) (*storedFile, error) {
+	if name, own := storage.StateName(pfn); own {
+		root, err := beneath.Open(s.folders.Storage)
 		if err != nil {
-			return nil, "", err
+			return nil, err
 		}
-		folder, err = beneath.Open(filepath.Dir(file))
-		return folder, filepath.Base(file), err
+		defer func() { _ = root.Close() }()
+		in, element, err := root.Parent(name)
+		return &storedFile{Folder: in, element: element}, err
 	}
-	root, err := beneath.Open(s.folders.Storage)
+	file, err := storage.Path(pfn)
+	copied := !storage.IsLocal(pfn)
+	if copied {
+		file = filepath.Join(s.folders.State, disk.PartPrefix+rand.Text())
+		_, err = s.files().Get(context.Background(), pfn, file)
+	}
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	defer func() { _ = root.Close() }()
-	return root.Parent(name)
+	in, err := beneath.Open(filepath.Dir(file))
+	return &storedFile{Folder: in, element: filepath.Base(file), copied: copied}, err
 }
 
 // absent says that nothing has a name, not even where something else, such as a
@@ -164,33 +191,38 @@ func (s *published) same(results *beneath.Folder, lfn string, there fs.FileInfo,
 		}
 		return s.sameFolder(results, lfn, pfn)
 	}
-	stored, element, err := s.stored(pfn)
+	r, known := s.get(lfn)
+	asRecorded := known && r.PFN == pfn && r.Stamp == state.StampOf(there)
+	if asRecorded && !storage.IsLocal(pfn) {
+		return true, nil
+	}
+	stored, err := s.stored(pfn)
 	if err != nil {
 		return false, err
 	}
 	defer func() { _ = stored.Close() }()
-	original, err := stored.Lstat(element)
+	original, err := stored.Lstat(stored.element)
 	if err != nil {
 		return false, err
 	}
-	switch r, known := s.get(lfn); {
+	switch {
 	case os.SameFile(there, original):
 		return true, nil
 	case !there.Mode().IsRegular() || !original.Mode().IsRegular() || there.Size() != original.Size():
 		return false, nil
-	case known && r.PFN == pfn && r.Stamp == state.StampOf(there):
+	case asRecorded:
 		return true, nil
 	}
-	return sameContents(results, lfn, stored, element)
+	return sameContents(results, lfn, stored)
 }
 
-func sameContents(results *beneath.Folder, lfn string, stored *beneath.Folder, element string) (bool, error) {
+func sameContents(results *beneath.Folder, lfn string, stored *storedFile) (bool, error) {
 	a, err := results.Open(lfn)
 	if err != nil {
 		return false, err
 	}
 	defer func() { _ = a.Close() }()
-	b, err := stored.Open(element)
+	b, err := stored.Open(stored.element)
 	if err != nil {
 		return false, err
 	}

@@ -86,12 +86,12 @@ type storedArchive struct {
 }
 
 func (s *published) openArchive(pfn string) (*storedArchive, error) {
-	stored, element, err := s.stored(pfn)
+	stored, err := s.stored(pfn)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = stored.Close() }()
-	file, err := stored.Open(element)
+	file, err := stored.Open(stored.element)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func (s *published) openArchive(pfn string) (*storedArchive, error) {
 		a.Archive, err = archive.Open(file, a.info.Size())
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", stored.Name(element), errors.Join(err, file.Close()))
+		return nil, fmt.Errorf("%s: %w", stored.Name(stored.element), errors.Join(err, file.Close()))
 	}
 	return a, nil
 }

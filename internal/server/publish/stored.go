@@ -7,13 +7,13 @@ import (
 	"io/fs"
 	"iter"
 	"os"
-	"path"
 	"regexp"
 	"slices"
-	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"fairway/internal/beneath"
-	"fairway/internal/disk"
 	"fairway/internal/dispatch"
 	"fairway/internal/fault"
 	"fairway/internal/server/convert"
@@ -51,10 +51,10 @@ func (f *Files) removeLoop(ctx context.Context) {
 	}
 }
 
-// removeFile removes a file of this state's own storage element. What stands
-// elsewhere was not written by it.
+// removeFile removes a file that this state has stored. What stands elsewhere was not
+// written by it.
 func (f *Files) removeFile(ctx context.Context, pfn string) error {
-	if _, ours := storage.StateName(pfn); !ours {
+	if !f.folders.Owns(pfn) {
 		return errors.New("it is not in the storage of this workflow")
 	}
 	return f.element.Remove(ctx, pfn)
@@ -64,7 +64,11 @@ func (f *Files) removeFile(ctx context.Context, pfn string) error {
 // stored and could not report any more, or what earlier runs committed. Nothing
 // else in the storage element is touched. It may be done only when no pilot is
 // left.
-func (f *Files) Sweep(needed Stored) error {
+func (f *Files) Sweep(ctx context.Context, needed Stored) error {
+	return errors.Join(f.sweepOwn(needed), f.sweepStores(ctx, needed))
+}
+
+func (f *Files) sweepOwn(needed Stored) error {
 	stored, err := beneath.Open(f.folders.Storage)
 	if err != nil {
 		return folder.IgnoreMissing(err)
@@ -72,9 +76,7 @@ func (f *Files) Sweep(needed Stored) error {
 	defer func() { _ = stored.Close() }()
 	var failures []error
 	err = stored.Walk(func(name string, info fs.FileInfo) error {
-		_, ours := storedAs(name)
-		ours = ours || strings.HasPrefix(path.Base(name), disk.PartPrefix)
-		if ours && !needed[name] && info.Mode().IsRegular() {
+		if isStoredName(name) && !needed[name] && info.Mode().IsRegular() {
 			failures = append(failures, stored.Remove(name))
 		}
 		return nil
@@ -82,7 +84,8 @@ func (f *Files) Sweep(needed Stored) error {
 	return errors.Join(append(failures, err)...)
 }
 
-// Stored are names of files in the storage element of the state.
+// Stored are files of the state: by their names in its storage element, and by PFNs
+// where they are at other places.
 type Stored map[string]bool
 
 // Add adds those of some PFNs that are there.
@@ -90,6 +93,8 @@ func (n Stored) Add(pfns ...string) {
 	for _, pfn := range pfns {
 		if name, ok := storage.StateName(pfn); ok {
 			n[name] = true
+		} else if pfn != "" {
+			n[canonical(pfn)] = true
 		}
 	}
 }
@@ -125,13 +130,49 @@ func storedAs(name string) (lfn string, ok bool) {
 // LostFiles are those of some stored files that are not there or have another size.
 // What cannot be looked at counts as there, since it may be so again.
 func LostFiles(at storage.Places, stored iter.Seq[dispatch.StoredFile]) []dispatch.LostFile {
-	var lost []dispatch.LostFile
+	var files []dispatch.StoredFile
+	var why []string
+	var group errgroup.Group
+	group.SetLimit(storage.DefaultTransfers)
+	element := sync.OnceValue(func() storage.Element { return elementsOf(at) })
 	for file := range stored {
-		if why := whyLost(at, &file); why != "" {
-			lost = append(lost, dispatch.LostFile{File: file.File, PFN: file.PFN, Why: at.Shown(file.PFN) + " " + why})
+		files = append(files, file)
+	}
+	why = make([]string, len(files))
+	for i := range files {
+		if storage.IsLocal(files[i].PFN) {
+			why[i] = whyLost(at, &files[i])
+			continue
+		}
+		group.Go(func() error {
+			why[i] = whyLostAt(element(), &files[i])
+			return nil
+		})
+	}
+	_ = group.Wait()
+	var lost []dispatch.LostFile
+	for i, file := range files {
+		if why[i] != "" {
+			lost = append(lost, dispatch.LostFile{File: file.File, PFN: file.PFN, Why: at.Shown(storage.Shown(file.PFN)) + " " + why[i]})
 		}
 	}
 	return lost
+}
+
+// whyLostAt asks the element that a file was stored at.
+func whyLostAt(element storage.Element, file *dispatch.StoredFile) string {
+	info, err := element.Stat(context.Background(), file.PFN)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "is not there"
+	case err == nil && info.Size >= 0 && info.Size != file.Size:
+		return otherSize(info.Size, file.Size)
+	}
+	return ""
+}
+
+func otherSize(has, should int64) string {
+	return fmt.Sprintf("has %d bytes and should have %d", has, should)
 }
 
 func whyLost(at storage.Places, file *dispatch.StoredFile) string {
@@ -148,7 +189,7 @@ func whyLost(at storage.Places, file *dispatch.StoredFile) string {
 	case !info.Mode().IsRegular():
 		return "is not a regular file"
 	case info.Size() != file.Size:
-		return fmt.Sprintf("has %d bytes and should have %d", info.Size(), file.Size)
+		return otherSize(info.Size(), file.Size)
 	}
 	return ""
 }

@@ -69,15 +69,15 @@ type file struct {
 }
 
 func parse(pfn string) (file, error) {
-	u, err := storage.ParseURL(pfn)
+	scheme, rest, _ := strings.Cut(pfn, "://")
+	host, name, _ := strings.Cut(rest, "/")
+	u, err := storage.ParseURL(scheme + "://" + host + "/") // names are as they are
 	if err != nil {
 		return file{}, err
 	}
-	if u.RawQuery != "" || u.ForceQuery {
+	if strings.Contains(name, "?") {
 		return file{}, fmt.Errorf("%s: leave out what begins with '?': it would be shown in lists of processes; give tokens in BEARER_TOKEN or BEARER_TOKEN_FILE", storage.Shown(pfn))
 	}
-	_, rest, _ := strings.Cut(pfn, "://")
-	_, name, _ := strings.Cut(rest, "/")
 	name = path.Clean("/" + name)
 	if err := storage.CheckName(name); err != nil {
 		return file{}, err

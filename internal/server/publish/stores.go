@@ -1,0 +1,172 @@
+package publish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"fairway/internal/disk"
+	"fairway/internal/dispatch"
+	"fairway/internal/server/folder"
+	"fairway/internal/server/state"
+	"fairway/internal/storage"
+	"fairway/internal/storage/elements"
+	"fairway/internal/store"
+	"fairway/sched"
+)
+
+// Outputs may be stored at another place than the folder of the state: on any element,
+// in a folder there that bears the identity of the state. Each such place is recorded
+// before anything is stored there, so that what is left can be found.
+
+// storeTable has the places where this state stores outputs: by the beginning of PFNs.
+const storeTable = "server_stores"
+
+type storeRecord struct{ Prefix string }
+
+// StoreAt has pilots store outputs at a place, as ParsePlace gives it; an empty one is
+// the folder of the state. It is called before Run.
+func (f *Files) StoreAt(ctx context.Context, place string) error {
+	known, err := storesIn(ctx, f.store)
+	if err != nil {
+		return err
+	}
+	prefix := f.folders.StorageAt(place)
+	if place != "" && !slices.Contains(known, prefix) {
+		if _, err := shelfOf(place); err != nil {
+			return err
+		}
+		record, err := state.NewRecord(storeTable, 0, prefix, storeRecord{prefix})
+		if err != nil {
+			return err
+		}
+		if err := f.store.Apply(ctx, []dispatch.Record{record}); err != nil {
+			return err
+		}
+	}
+	f.stores = []string{prefix}
+	for _, other := range append(known, folder.StoragePrefix) {
+		if !slices.Contains(f.stores, other) {
+			f.stores = append(f.stores, other)
+		}
+	}
+	return nil
+}
+
+// Stores is how the PFNs begin under which outputs of this state may be: first those of
+// this run.
+func (f *Files) Stores() []string { return f.stores }
+
+func storesIn(ctx context.Context, source state.Source) (prefixes []string, err error) {
+	records, err := source.Load(ctx, storeTable)
+	for _, r := range records {
+		prefixes = append(prefixes, r.Key)
+	}
+	return prefixes, err
+}
+
+// elementsOf are all elements, with the credentials of the user.
+func elementsOf(at storage.Places) storage.Element {
+	return elements.New(at, sched.Default().Sleep)
+}
+
+// canonical is a PFN without the freedom that URLs leave to escape characters or not.
+func canonical(pfn string) string {
+	if plain, err := url.PathUnescape(pfn); err == nil && storage.IsEscaped(pfn) {
+		return plain
+	}
+	return pfn
+}
+
+// isStoredName reports whether a name, in a folder that bears the identity of the
+// state, is one that Fairway gives.
+func isStoredName(name string) bool {
+	_, stored := storedAs(name)
+	base := path.Base(name)
+	return stored || strings.HasPrefix(base, storage.UnfinishedPrefix) || strings.HasPrefix(base, disk.PartPrefix)
+}
+
+// clearStore removes files of a folder of an element, and the folders in it that are
+// empty then. It returns how many files are left.
+func clearStore(ctx context.Context, element storage.Element, pfn string, goes func(pfn string) bool) (left int, err error) {
+	entries, err := element.List(ctx, pfn)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	var failures []error
+	for _, entry := range entries {
+		name := storage.Join(pfn, entry.Name)
+		switch {
+		case entry.Folder:
+			more, err := clearStore(ctx, element, name, goes)
+			left, failures = left+more, append(failures, err)
+		case goes(name):
+			failures = append(failures, element.Remove(ctx, name))
+		default:
+			left++
+		}
+	}
+	if err = errors.Join(append(failures, err)...); err != nil || left > 0 {
+		return left, err
+	}
+	if shelf, err := shelfOf(pfn); err != nil {
+		return 0, err
+	} else if shelf, ok := shelf.(storage.Renamer); ok {
+		return 0, shelf.RemoveFolder(ctx, pfn)
+	}
+	return 0, nil
+}
+
+// sweepStores removes what is not needed from the places where outputs are stored.
+func (f *Files) sweepStores(ctx context.Context, needed Stored) error {
+	var failures []error
+	for _, prefix := range f.stores {
+		if prefix == folder.StoragePrefix {
+			continue
+		}
+		_, err := clearStore(ctx, f.element, strings.TrimSuffix(prefix, "/"), func(pfn string) bool {
+			return isStoredName(canonical(pfn)) && !needed[canonical(pfn)]
+		})
+		failures = append(failures, err)
+	}
+	return errors.Join(failures...)
+}
+
+// CleanStores removes what a state has stored on elements, and tells what stays.
+func CleanStores(ctx context.Context, folders folder.Layout, c *folder.Cleaned) error {
+	records, err := store.OpenSQLite(filepath.Join(folders.State, folder.StoreFile), store.ReadOnly)
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			c.Left = append(c.Left, fmt.Sprintf("what Fairway has stored on other elements is not known any more (%v)", err))
+		}
+		return nil
+	}
+	prefixes, err := storesIn(ctx, records)
+	if err = errors.Join(err, records.Close()); err != nil {
+		return err
+	}
+	for _, prefix := range prefixes {
+		at := strings.TrimSuffix(prefix, "/")
+		if !folders.Owns(prefix) { // of the state that this one is a copy of
+			continue
+		}
+		left, err := clearStore(ctx, elementsOf(folders.Places()), at, func(pfn string) bool {
+			return isStoredName(canonical(pfn)) || strings.HasPrefix(path.Base(pfn), storage.MarkName)
+		})
+		switch {
+		case err != nil:
+			c.Left = append(c.Left, fmt.Sprintf("%s (%v)", shownPlace(at), err))
+		case left > 0:
+			c.Left = append(c.Left, fmt.Sprintf("%s: files that Fairway has not put there: %d", shownPlace(at), left))
+		default:
+			c.Removed = append(c.Removed, shownPlace(at))
+		}
+	}
+	return nil
+}
