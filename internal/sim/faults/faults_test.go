@@ -29,7 +29,8 @@ func TestUnderFaults(t *testing.T) {
 // in a cache full of older copies that had been used more often. Those had come of
 // making again what a silent pilot still had. In 16331 the server died every few
 // minutes besides, without end, while jobs of ten minutes had to make four layers
-// of such outputs; now a run has 200 of those deaths at most.
+// of such outputs; now a run has 200 of those deaths at most. In 82005377 a message that waited for a
+// frozen server was overtaken by a later one that found the server dead.
 func TestSeedsThatFailed(t *testing.T) {
 	for _, seed := range []uint64{3786, 8024, 16331, 82005377} {
 		if _, err := checkSeed(seed); err != nil {
