@@ -34,6 +34,7 @@ type Authority struct {
 	key         ed25519.PrivateKey
 	certificate *x509.Certificate
 	tickets     [sha256.Size]byte // key of the tickets of attempts
+	shares      [sha256.Size]byte // key from which those of [ShareKey] are derived
 }
 
 const (
@@ -93,6 +94,7 @@ func parseAuthority(text []byte) (a *Authority, state string, err error) {
 func newAuthority(key ed25519.PrivateKey, certificate *x509.Certificate) *Authority {
 	a := &Authority{key: key, certificate: certificate}
 	a.tickets = a.Key("tickets of attempts")
+	a.shares = a.Key("files in the caches of pilots")
 	return a
 }
 
@@ -109,13 +111,7 @@ func makeAuthority(path, state string) (*Authority, error) {
 	if err != nil {
 		return nil, err
 	}
-	template := certificateOf("fairway state " + state)
-	template.IsCA, template.BasicConstraintsValid, template.KeyUsage = true, true, x509.KeyUsageCertSign
-	signed, err := x509.CreateCertificate(rand.Reader, template, template, public, key)
-	if err != nil {
-		return nil, err
-	}
-	certificate, err := x509.ParseCertificate(signed)
+	certificate, err := certified("fairway state "+state, public, key)
 	if err != nil {
 		return nil, err
 	}
@@ -124,11 +120,36 @@ func makeAuthority(path, state string) (*Authority, error) {
 		return nil, err
 	}
 	text := pem.EncodeToMemory(&pem.Block{Type: keyBlock, Headers: map[string]string{stateHeader: state}, Bytes: encoded})
-	text = append(text, pem.EncodeToMemory(&pem.Block{Type: certificateBlock, Bytes: signed})...)
+	text = append(text, pem.EncodeToMemory(&pem.Block{Type: certificateBlock, Bytes: certificate.Raw})...)
 	if err := WritePrivate(path, text); err != nil {
 		return nil, err
 	}
 	return newAuthority(key, certificate), nil
+}
+
+// NewAuthority is an authority of this process alone, which is written nowhere: that of
+// a pilot that serves files to others.
+func NewAuthority(name string) (*Authority, error) {
+	public, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	certificate, err := certified(name, public, key)
+	if err != nil {
+		return nil, err
+	}
+	return newAuthority(key, certificate), nil
+}
+
+// certified is a certificate that a key gives to itself, and that signs others.
+func certified(name string, public ed25519.PublicKey, key ed25519.PrivateKey) (*x509.Certificate, error) {
+	template := certificateOf(name)
+	template.IsCA, template.BasicConstraintsValid, template.KeyUsage = true, true, x509.KeyUsageCertSign
+	signed, err := x509.CreateCertificate(rand.Reader, template, template, public, key)
+	if err != nil {
+		return nil, err
+	}
+	return x509.ParseCertificate(signed)
 }
 
 // certificateOf is a certificate without an end: it is good as long as the
@@ -196,6 +217,10 @@ func (a *Authority) ServerTLS(names ...string) (*tls.Config, error) {
 // ErrOtherServer says that whoever answers at an address is not the server of
 // the connection file.
 var ErrOtherServer = errors.New("another server answers there: its certificate is not that of the connection file")
+
+// ClientTLS are the TLS settings by which somebody talks to the servers of the
+// authority with this pin, and to nobody else.
+func ClientTLS(pin string) *tls.Config { return clientTLS(pin) }
 
 // clientTLS trusts the servers of one authority, and nobody else.
 func clientTLS(pin string) *tls.Config {

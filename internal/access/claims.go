@@ -2,6 +2,7 @@ package access
 
 import (
 	"fmt"
+	"net"
 	"path/filepath"
 	"strings"
 	"time"
@@ -20,6 +21,8 @@ const (
 	MaxOutputs = 1_000_000
 	// MaxCached is of files that came into a cache, or left it.
 	MaxCached = 500_000
+	// MaxUnserved is of pilots from which it got nothing.
+	MaxUnserved = 1000
 	// MaxTools is of tools, and of countable things that a pilot has.
 	MaxTools = 1000
 	// MaxLife bounds each duration: what a pilot has left, or asks for.
@@ -94,9 +97,14 @@ func checkHello(h *wire.PilotInfo) error {
 	if h == nil {
 		return nil
 	}
-	for what, text := range map[string]string{"host": h.GetHost(), "machine": h.GetMachine(), "site": h.GetSite(), "launch": h.GetLaunch(), "storage element": h.GetSe(), "cache": h.GetCacheDir()} {
+	for what, text := range map[string]string{"host": h.GetHost(), "machine": h.GetMachine(), "site": h.GetSite(), "launch": h.GetLaunch(), "storage element": h.GetSe(), "cache": h.GetCacheDir(), "certificate": h.GetSharePin()} {
 		if len(text) > MaxName || strings.ContainsRune(text, 0) {
 			return malformed("the name of its %s is no name of at most %d bytes", what, MaxName)
+		}
+	}
+	if a := h.GetShareAddress(); a != "" {
+		if host, port, err := net.SplitHostPort(a); err != nil || net.ParseIP(host) == nil || port == "" || len(a) > MaxName {
+			return malformed("a pilot serves its cache at an IP address with a port, and %.100q is none", a)
 		}
 	}
 	has := h.GetHas()
@@ -132,6 +140,8 @@ func checkLists(m *wire.SyncRequest) error {
 	switch {
 	case len(m.GetQueued()) > MaxAttempts, len(m.GetStarted()) > MaxAttempts, len(m.GetEnded()) > MaxAttempts:
 		return malformed("a Sync tells of at most %d attempts", MaxAttempts)
+	case len(m.GetUnserved()) > MaxUnserved:
+		return malformed("a Sync tells of at most %d sources that were of no use", MaxUnserved)
 	case len(m.GetCacheAdded()) > MaxCached, len(m.GetCacheGone()) > MaxCached:
 		return malformed("a Sync tells of at most %d files in a cache", MaxCached)
 	}

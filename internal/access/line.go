@@ -35,9 +35,10 @@ const DialTime = 10 * time.Second
 type Line struct {
 	file string // empty: there is none to look into
 
-	mu   sync.Mutex // guards what follows
-	at   Connection
-	good string // the address at which the server was reached last
+	mu    sync.Mutex // guards what follows
+	at    Connection
+	good  string // the address at which the server was reached last
+	local net.IP // from which
 }
 
 // OpenLine reads a connection file; "-" is standard input, which is read once.
@@ -143,7 +144,7 @@ func (l *Line) dial(ctx context.Context) (net.Conn, error) {
 		case a := <-ended:
 			trying--
 			if a.err == nil {
-				l.setGood(a.address)
+				l.setGood(a.address, a.conn)
 				return a.conn, nil
 			}
 			failures = append(failures, fmt.Errorf("%s: %w", a.address, a.err))
@@ -165,10 +166,21 @@ func (l *Line) Reached() string {
 	return l.good
 }
 
-func (l *Line) setGood(address string) {
+// Local is the address of this machine from which the server was reached last, and by
+// which others on that network reach this machine; nil: it was not reached.
+func (l *Line) Local() net.IP {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.local
+}
+
+func (l *Line) setGood(address string, conn net.Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.good = address
+	if at, ok := conn.LocalAddr().(*net.TCPAddr); ok {
+		l.local = at.IP
+	}
 }
 
 func dialOne(ctx context.Context, address, pin string) (net.Conn, error) {

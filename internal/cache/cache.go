@@ -171,6 +171,12 @@ type File struct {
 // Path is where the file is. It must not be written to.
 func (f *File) Path() string { return f.cache.path(f.entry) }
 
+// Sum is the adler32 of the contents; 0 where the cache does not know it.
+func (f *File) Sum() uint32 { return f.entry.sum }
+
+// Size is that of the file, in bytes.
+func (f *File) Size() int64 { return f.entry.Size }
+
 // Release ends the use of the file. Later calls do nothing.
 func (f *File) Release() {
 	f.once.Do(func() {

@@ -74,6 +74,17 @@ type InputFile struct {
 	PFN  string // empty: in caches only
 
 	Adler32 uint32 // of an output of a job, whose Size is known too; 0: unknown
+
+	Source *Source // where to try first; nil: where the PFN says
+}
+
+// Source is a pilot that holds a file in its cache, or is about to.
+type Source struct {
+	Pilot   PilotID
+	Address string
+	Pin     string // of its certificate
+	Adler32 uint32 // that the file has; 0: Origin tells, when it has all
+	Origin  *Source
 }
 
 // OutputFile is an output with the version that its place gives it.

@@ -44,13 +44,16 @@ type fleet struct {
 	monitor   monitor
 	pace      pace
 	transfers transfers
+
+	// Which pilots get files from which.
+	sources sources
 }
 
 func newFleet(s *step, jn *journal, q *queue) fleet {
 	return fleet{
 		step: s, journal: jn, queue: q, pilots: make(map[PilotID]*pilot), attempts: make(map[AttemptID]*attempt),
 		hosts: make(map[string]*host), shapeOf: make(map[classKey]*shape),
-		monitor: newMonitor(), pace: pace{runs: make(map[*jobStep]*average)},
+		monitor: newMonitor(), sources: newSources(), pace: pace{runs: make(map[*jobStep]*average)},
 	}
 }
 
@@ -112,6 +115,11 @@ type pilot struct {
 	hot      []*version        // that have ready readers, and some that had
 	hints    hints
 
+	// What comes to it and from it, where it shares its cache beyond its host.
+	arriving []*arrival
+	serving  int
+	cutFrom  []string // hosts that got nothing from it, at most maxCut
+
 	// What placement knows of it.
 	askedInVain uint64  // value of placement.offers when it last asked in vain, plus 1
 	parked      int     // index in fleet.parked plus 1
@@ -142,8 +150,9 @@ type ending struct {
 
 type host struct {
 	name   string
-	pilots []*pilot // in the order of their registration
-	shares int      // how many of them share their caches
+	pilots []*pilot  // in the order of their registration
+	shares int       // how many of them share their caches
+	cut    []PilotID // from which it got nothing since it got something from any, at most maxCut
 }
 
 // shape is what pilots of one kind have in common; whether a class fits it is

@@ -185,6 +185,9 @@ func (fl *fleet) removeAttempt(a *attempt) {
 		}
 	}
 	p := a.pilot
+	if len(p.arriving) > 0 {
+		fl.attemptOver(a)
+	}
 	if i := slices.Index(p.attempts, a); i >= 0 {
 		p.attempts = slices.Delete(p.attempts, i, i+1)
 	}

@@ -65,9 +65,10 @@ type Sync struct {
 	Ended      []Result     // until acknowledged
 	CacheAdded []CachedFile
 	CacheGone  []CacheGone
-	Draining   bool // takes no more jobs
-	Leaving    bool // ends after this sync; what it still has is lost
-	Hold       bool // the pilot is ready to wait for the answer
+	Draining   bool      // takes no more jobs
+	Leaving    bool      // ends after this sync; what it still has is lost
+	Hold       bool      // the pilot is ready to wait for the answer
+	Unserved   []PilotID // sources that could not be reached, refused, broke off or sent something else
 }
 
 // AttemptRef names an attempt together with its job: assignments are not
@@ -89,6 +90,8 @@ type PilotInfo struct {
 	Expires   time.Time // zero: unlimited
 	CacheDir  string    // for the other pilots of the host; empty: does not share
 	CacheSize int64
+	Address   string        // at which it serves its cache to pilots of other hosts; empty: it does not
+	Pin       string        // of its certificate there
 	Lease     time.Duration // for which it would go on without the TaskQueue; 0: Config.PilotLease
 	Error     string        // its environment check failed: it registers only to say so, and ends
 }
@@ -106,8 +109,9 @@ func (i *PilotInfo) node() string {
 
 // CachedFile is a copy in a pilot's cache.
 type CachedFile struct {
-	File FileRef
-	Size int64
+	File    FileRef
+	Size    int64
+	Adler32 uint32 // of a file from outside, as the pilot has found it; 0: it does not say
 }
 
 // CacheGone says that a copy left a pilot's cache.
@@ -194,6 +198,7 @@ type Site struct {
 	MinIdlePilots int
 	Pilot         Resources // what one pilot of this site has
 	Tools         []string
+	CacheWith     []string // sites whose pilots exchange cached files with those here, if they name this one too
 
 	// What Config.Sites weighs.
 	Storage   string        // how the PFNs begin that are in its own storage element; empty: none do

@@ -17,6 +17,7 @@ func (c *Core) dropPilot(p *pilot, reason string) {
 		p.held = 0
 	}
 	c.fleet.unplace(p)
+	c.fleet.sources.leaves(p)
 	c.fleet.peersChanged(p)
 	c.fleet.updateParked(p)
 	c.placement.noLongerAwaited(p)

@@ -147,7 +147,9 @@ func (pl *placement) prefetch(p *pilot) []InputFile {
 				return files
 			}
 			if a.ahead && !a.started && !a.ended && v.pfn != "" && !p.reaches(v) {
-				files = append(files, pl.files.inputFor(p, v))
+				in := pl.files.inputFor(p, v)
+				in.Source = pl.fleet.sourceFor(p, v, a)
+				files = append(files, in)
 			}
 		}
 	}

@@ -33,6 +33,7 @@ func (c *Core) retireRun(id RunID) error {
 	for _, s := range r.stepOrder {
 		delete(c.fleet.pace.runs, s)
 	}
+	c.fleet.sources.retire(id)
 	c.queue.drop(r)
 	c.journal.forget(TableRun, id, runKey)
 	c.runs.remove(r)

@@ -40,6 +40,9 @@ func (c *Core) takeSync(p *pilot, s *Sync) {
 		c.fleet.describe(p, *s.Hello)
 	}
 	p.drains, p.polls = s.Draining, !s.Hold
+	for _, from := range s.Unserved {
+		c.fleet.unserved(p, from)
+	}
 	for i := range s.Ended {
 		c.resultArrived(p.id, p, &s.Ended[i])
 	}
@@ -180,6 +183,7 @@ func (c *Core) announced(p *pilot, a *CachedFile) {
 	switch {
 	case v != nil && v.tag == a.File.Tag:
 		c.files.hold(p, v, a.Size)
+		c.fleet.arrived(p, v, a.Adler32)
 	case v != nil:
 		// An older copy, and the pilot says so again.
 	case p.other[a.File] == 0:
@@ -282,7 +286,9 @@ func (c *Core) describeTo(a *Assignment, x *attempt) {
 	for i := range j.requests {
 		r := &j.requests[i]
 		if v := r.read; v != nil {
-			a.Inputs = append(a.Inputs, c.files.inputFor(x.pilot, v))
+			in := c.files.inputFor(x.pilot, v)
+			in.Source = c.fleet.sourceFor(x.pilot, v, x)
+			a.Inputs = append(a.Inputs, in)
 		}
 		if v := r.write; v != nil {
 			a.Outputs[r.output] = OutputFile{Output: j.outputs[r.output], Version: v.number}

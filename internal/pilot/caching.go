@@ -31,16 +31,32 @@ func (p *pilot) openCache() (err error) {
 	c := p.cfg.Cache
 	p.stage.Cache, err = cache.Open(cache.Config{
 		Dir: c.Dir, Name: p.cfg.Pilot, MaxSpace: c.MaxSpace, MinThreshold: c.MinThreshold,
-		Shared: c.Mode == CacheHost, Changed: p.cacheChanged, Sched: p.sched,
+		Shared: c.Mode == CacheHost || c.Mode == CacheGlobal, Changed: p.cacheChanged, Sched: p.sched,
 	})
 	if err != nil {
 		return fmt.Errorf("environment: %w", err)
 	}
-	if c.Mode == CacheHost {
+	if c.Mode == CacheHost || c.Mode == CacheGlobal {
 		p.hello.CacheDir = p.stage.Cache.Dir()
+	}
+	if c.Mode == CacheGlobal {
+		p.openToOthers()
 	}
 	p.hello.CacheSize = max(0, c.MaxSpace-c.MinThreshold)
 	return nil
+}
+
+// openToOthers opens the cache to pilots of other hosts. Where that fails nothing comes from
+// them either, and the pilot reads the storage element.
+func (p *pilot) openToOthers() {
+	s, err := stage.OpenSharing(p.cfg.Line, p.stage)
+	if err != nil {
+		p.log.Warn("the cache is not shared with other hosts", "error", err)
+		return
+	}
+	p.stage.Sharing = s
+	p.hello.ShareAddress, p.hello.SharePin = s.Server.Address(), s.Server.Pin()
+	p.log.Info("the cache is shared", "address", s.Server.Address())
 }
 
 func (p *pilot) cacheChanged(c cache.Change) {
@@ -76,7 +92,7 @@ func (c *caching) carry(m *wire.SyncRequest) {
 		if change.Gone {
 			m.CacheGone = append(m.CacheGone, &wire.CacheGone{File: stage.RefToWire(change.Ref), LastLink: change.LastLink})
 		} else {
-			m.CacheAdded = append(m.CacheAdded, &wire.CachedFile{File: stage.RefToWire(change.Ref), Size: change.Size})
+			m.CacheAdded = append(m.CacheAdded, &wire.CachedFile{File: stage.RefToWire(change.Ref), Size: change.Size, Adler32: change.Sum})
 		}
 	}
 }
@@ -113,7 +129,7 @@ func (p *pilot) cacheContents() (all []*wire.CachedFile) {
 		if len(all) == maxCacheTold {
 			break
 		}
-		all = append(all, &wire.CachedFile{File: stage.RefToWire(f.Ref), Size: f.Size})
+		all = append(all, &wire.CachedFile{File: stage.RefToWire(f.Ref), Size: f.Size, Adler32: f.Sum})
 	}
 	return all
 }
@@ -137,6 +153,7 @@ func (p *pilot) followAdvice(a *wire.SyncAnswer) {
 		folders[i] = peer.GetCacheDir()
 	}
 	c.SetPeers(folders)
+	p.stage.Sharing.SetKeys(a.GetShareKeys())
 	for _, f := range a.GetPrefetch() {
 		p.prefetch(f)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -52,9 +53,10 @@ type CacheMode string
 
 // The modes of a cache.
 const (
-	CacheHost  CacheMode = "host"  // with all pilots of its host
-	CachePilot CacheMode = "pilot" // with nobody
-	CacheNone  CacheMode = "none"  // there is no cache
+	CacheGlobal CacheMode = "global" // with all pilots of its site; on its host as CacheHost
+	CacheHost   CacheMode = "host"   // with all pilots of its host
+	CachePilot  CacheMode = "pilot"  // with nobody
+	CacheNone   CacheMode = "none"   // there is no cache
 )
 
 // Config is what a pilot needs to know. Zero fields mean their defaults.
@@ -189,8 +191,10 @@ func (c *Config) check() error {
 		return errors.New("pilot configuration: launch is missing")
 	case strings.ContainsAny(c.Pilot, "/\x00") || strings.HasPrefix(c.Pilot, "."):
 		return fmt.Errorf("pilot configuration: the pilot's ID %q is not usable as a file name", c.Pilot)
-	case c.Cache.Mode != "" && c.Cache.Mode != CacheHost && c.Cache.Mode != CachePilot && c.Cache.Mode != CacheNone:
-		return fmt.Errorf("pilot configuration: cache mode %q is not host, pilot or none", c.Cache.Mode)
+	case c.Cache.Mode != "" && !slices.Contains([]CacheMode{CacheGlobal, CacheHost, CachePilot, CacheNone}, c.Cache.Mode):
+		return fmt.Errorf("pilot configuration: cache mode %q is not global, host, pilot or none", c.Cache.Mode)
+	case c.Cache.Mode == CacheGlobal && c.Line == nil:
+		return errors.New("pilot configuration: cache mode global is for pilots that reach the server over a network; write host")
 	case c.WatchInputs != "" && c.WatchInputs != WatchAuto && c.WatchInputs != WatchAll && c.WatchInputs != WatchNone:
 		return fmt.Errorf("pilot configuration: watch_inputs %q is not auto, all or none", c.WatchInputs)
 	case c.Cache.Mode != "" && c.Cache.Mode != CacheNone && c.Cache.Dir == "":

@@ -264,6 +264,7 @@ func (p *pilot) send(talk context.Context, now time.Time) {
 		p.reports.Carry(m)
 	}
 	p.caching.carry(m)
+	p.stage.Sharing.Carry(m)
 	x.inFlight++
 	x.lastSent = now
 	limit := x.answerTime()
@@ -330,6 +331,7 @@ func (p *pilot) answered(m *wire.SyncRequest, answer *wire.SyncAnswer, err error
 	}
 	p.spool.Told(p.reports.Acknowledge(answer.GetSeen()))
 	p.caching.acknowledge(answer.GetSeen())
+	p.stage.Sharing.Acknowledge(answer.GetSeen())
 	p.carryOut(answer)
 	return true
 }

@@ -190,6 +190,7 @@ func (p *pilot) close() {
 	p.watchdog.Close()
 	p.workers.Wait()
 	p.stage.Close()
+	p.stage.Sharing.Close()
 	if p.stage.Cache != nil {
 		p.stage.Cache.Close()
 	}

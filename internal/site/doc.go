@@ -50,12 +50,13 @@ const (
 
 // Who shares the cached files of a site.
 const (
-	CacheNone  = "none"
-	CachePilot = "pilot"
-	CacheHost  = "host"
+	CacheNone   = "none"
+	CachePilot  = "pilot"
+	CacheHost   = "host"
+	CacheGlobal = "global" // all pilots of the site; on a host as with CacheHost
 )
 
-var caches = []string{CacheHost, CachePilot, CacheNone}
+var caches = []string{CacheGlobal, CacheHost, CachePilot, CacheNone}
 
 // DefaultCacheSpace is the size of a pilot's cache at a site that does not say, in bytes.
 const DefaultCacheSpace = 10 << 30
@@ -87,10 +88,11 @@ type Site struct {
 	Modules []string // environment modules to load
 	Setup   string   // shell commands before the pilot starts
 
-	Scratch      string // folder of a node for sandboxes and caches; may begin with a variable
-	Cache        string // who shares cached files; empty: it does not say
-	CacheSpace   int64  // bytes of a pilot's cache; 0: the default
-	MinThreshold int64  // so many of these each pilot keeps free for its jobs
+	Scratch      string   // folder of a node for sandboxes and caches; may begin with a variable
+	Cache        string   // who shares cached files; empty: it does not say
+	CacheWith    []string // other sites with which cached files are exchanged
+	CacheSpace   int64    // bytes of a pilot's cache; 0: the default
+	MinThreshold int64    // so many of these each pilot keeps free for its jobs
 	Shares       string
 
 	Template *command.Template // nil with SSH and Allocation

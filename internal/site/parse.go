@@ -46,7 +46,8 @@ var Keys = []Key{
 	{"modules", "environment modules to load", true, texts(func(s *Site) *[]string { return &s.Modules })},
 	{"setup", "shell commands before the pilot starts", false, text(func(s *Site) *string { return &s.Setup })},
 	{"scratch", "local folder of a node for sandboxes and caches (default $TMPDIR, else /tmp)", false, (*reader).scratch},
-	{"cache", "who shares cached files: host (the pilots of a node), pilot (nobody), none (there is no cache) (default: what --cache says)", false, (*reader).cache},
+	{"cache", "who shares cached files: global (all pilots of the site; they listen at a port), host (the pilots of a node), pilot (nobody), none (there is no cache) (default: what --cache says)", false, (*reader).cache},
+	{"cache_with", "other sites with which pilots exchange cached files, if those name this one too", true, (*reader).cacheWith},
 	{"cache_space", "size of a pilot's cache, such as 50GB", false, size(func(s *Site) *int64 { return &s.CacheSpace })},
 	{"min_threshold", "part of that which each pilot keeps free for its jobs, such as 5GB (default 0)", false, size(func(s *Site) *int64 { return &s.MinThreshold })},
 	{"shares", "what nodes share with the server: folder (of the workflow, under the same path) or nothing", false, (*reader).shares},
@@ -221,8 +222,20 @@ func (r *reader) cache(n *yaml.Node, s *Site, what string) {
 	}
 }
 
-// checkCache refuses what would leave no room for any file.
+func (r *reader) cacheWith(n *yaml.Node, s *Site, what string) {
+	s.CacheWith = r.Texts(n, what)
+	for _, name := range s.CacheWith {
+		if !siteName.MatchString(name) || name == s.Name || name == "local" {
+			r.Fail(yamlfile.Follow(n), "write names of other sites", "%s: %q is no site with which caches could be shared", what, name)
+		}
+	}
+}
+
+// checkCache refuses what would leave no room for any file, or share nothing.
 func (r *reader) checkCache(s *Site, nodes map[string]*yaml.Node, what string) {
+	if n := nodes["cache_with"]; n != nil && s.Cache != CacheGlobal && !r.failed() {
+		r.Fail(n, "add `cache: global`", "%s: nobody reads caches of other sites without a global cache", what)
+	}
 	space := s.CacheSpace
 	if space == 0 {
 		space = DefaultCacheSpace

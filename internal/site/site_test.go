@@ -78,7 +78,9 @@ func TestProblems(t *testing.T) {
 		"sites: {a: {system: slurm, options: [\"a\\nb\"]}}":          "write each into one line",
 		"sites: {a: {system: slurm, scratch: tmp}}":                  `"tmp" is no path from the root`,
 		"sites: {a: {system: slurm, shares: all}}":                   "write folder or nothing",
-		"sites: {a: {system: slurm, cache: node}}":                   `"node" does not say who shares a cache; write host, pilot, none`,
+		"sites: {a: {system: slurm, cache: node}}":                   `"node" does not say who shares a cache; write global, host, pilot, none`,
+		"sites: {a: {system: slurm, cache_with: b}}":                 "add `cache: global`",
+		"sites: {a: {system: slurm, cache_with: a}}":                 `"a" is no site with which caches could be shared`,
 		"sites: {a: {system: slurm, cache_size: 5GB}}":               "write `cache_space: 50GB`",
 		"sites: {a: {system: slurm, min_threshold: 10GiB}}":          "min_threshold is the whole cache; write less than cache_space",
 

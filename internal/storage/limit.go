@@ -62,6 +62,9 @@ type leaving struct {
 	leave func()
 }
 
+// Unwrap is the reader itself.
+func (l *leaving) Unwrap() io.ReadCloser { return l.ReadCloser }
+
 func (l *leaving) Close() error {
 	defer l.leave()
 	return l.ReadCloser.Close()

@@ -254,9 +254,11 @@ type PilotInfo struct {
 	CacheDir      string                 `protobuf:"bytes,8,opt,name=cache_dir,json=cacheDir,proto3" json:"cache_dir,omitempty"`
 	CacheSize     int64                  `protobuf:"varint,9,opt,name=cache_size,json=cacheSize,proto3" json:"cache_size,omitempty"`
 	Error         string                 `protobuf:"bytes,10,opt,name=error,proto3" json:"error,omitempty"`
-	Remaining     *durationpb.Duration   `protobuf:"bytes,11,opt,name=remaining,proto3" json:"remaining,omitempty"` // of its life, from when it is told; none: unlimited
-	Machine       string                 `protobuf:"bytes,12,opt,name=machine,proto3" json:"machine,omitempty"`     // tells hosts of one name from each other
-	Lease         *durationpb.Duration   `protobuf:"bytes,13,opt,name=lease,proto3" json:"lease,omitempty"`         // how long it would go on without the server
+	Remaining     *durationpb.Duration   `protobuf:"bytes,11,opt,name=remaining,proto3" json:"remaining,omitempty"`                           // of its life, from when it is told; none: unlimited
+	Machine       string                 `protobuf:"bytes,12,opt,name=machine,proto3" json:"machine,omitempty"`                               // tells hosts of one name from each other
+	Lease         *durationpb.Duration   `protobuf:"bytes,13,opt,name=lease,proto3" json:"lease,omitempty"`                                   // how long it would go on without the server
+	ShareAddress  string                 `protobuf:"bytes,14,opt,name=share_address,json=shareAddress,proto3" json:"share_address,omitempty"` // where it serves its cache to pilots of other hosts; empty: it does not
+	SharePin      string                 `protobuf:"bytes,15,opt,name=share_pin,json=sharePin,proto3" json:"share_pin,omitempty"`             // of its certificate there
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -375,10 +377,25 @@ func (x *PilotInfo) GetLease() *durationpb.Duration {
 	return nil
 }
 
+func (x *PilotInfo) GetShareAddress() string {
+	if x != nil {
+		return x.ShareAddress
+	}
+	return ""
+}
+
+func (x *PilotInfo) GetSharePin() string {
+	if x != nil {
+		return x.SharePin
+	}
+	return ""
+}
+
 type CachedFile struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	File          *FileRef               `protobuf:"bytes,1,opt,name=file,proto3" json:"file,omitempty"`
 	Size          int64                  `protobuf:"varint,2,opt,name=size,proto3" json:"size,omitempty"`
+	Adler32       uint32                 `protobuf:"fixed32,3,opt,name=adler32,proto3" json:"adler32,omitempty"` // of a file from outside, as the pilot has found it; 0: it does not say
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -427,6 +444,159 @@ func (x *CachedFile) GetSize() int64 {
 	return 0
 }
 
+func (x *CachedFile) GetAdler32() uint32 {
+	if x != nil {
+		return x.Adler32
+	}
+	return 0
+}
+
+// Source is a pilot from which a file may be had.
+type Source struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Pilot         string                 `protobuf:"bytes,1,opt,name=pilot,proto3" json:"pilot,omitempty"`
+	Address       string                 `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`
+	Pin           string                 `protobuf:"bytes,3,opt,name=pin,proto3" json:"pin,omitempty"`           // of its certificate
+	Adler32       uint32                 `protobuf:"fixed32,4,opt,name=adler32,proto3" json:"adler32,omitempty"` // that the file has; 0: origin tells, when it has all
+	Origin        *Source                `protobuf:"bytes,5,opt,name=origin,proto3" json:"origin,omitempty"`
+	Epoch         uint64                 `protobuf:"varint,6,opt,name=epoch,proto3" json:"epoch,omitempty"`  // of the ticket
+	Ticket        []byte                 `protobuf:"bytes,7,opt,name=ticket,proto3" json:"ticket,omitempty"` // for this file at this pilot
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Source) Reset() {
+	*x = Source{}
+	mi := &file_pilot_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Source) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Source) ProtoMessage() {}
+
+func (x *Source) ProtoReflect() protoreflect.Message {
+	mi := &file_pilot_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Source.ProtoReflect.Descriptor instead.
+func (*Source) Descriptor() ([]byte, []int) {
+	return file_pilot_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Source) GetPilot() string {
+	if x != nil {
+		return x.Pilot
+	}
+	return ""
+}
+
+func (x *Source) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *Source) GetPin() string {
+	if x != nil {
+		return x.Pin
+	}
+	return ""
+}
+
+func (x *Source) GetAdler32() uint32 {
+	if x != nil {
+		return x.Adler32
+	}
+	return 0
+}
+
+func (x *Source) GetOrigin() *Source {
+	if x != nil {
+		return x.Origin
+	}
+	return nil
+}
+
+func (x *Source) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *Source) GetTicket() []byte {
+	if x != nil {
+		return x.Ticket
+	}
+	return nil
+}
+
+// ShareKey is the key by which a pilot knows tickets of an epoch.
+type ShareKey struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Epoch         uint64                 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Key           []byte                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ShareKey) Reset() {
+	*x = ShareKey{}
+	mi := &file_pilot_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ShareKey) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ShareKey) ProtoMessage() {}
+
+func (x *ShareKey) ProtoReflect() protoreflect.Message {
+	mi := &file_pilot_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ShareKey.ProtoReflect.Descriptor instead.
+func (*ShareKey) Descriptor() ([]byte, []int) {
+	return file_pilot_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *ShareKey) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *ShareKey) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
 type CacheGone struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	File          *FileRef               `protobuf:"bytes,1,opt,name=file,proto3" json:"file,omitempty"`
@@ -437,7 +607,7 @@ type CacheGone struct {
 
 func (x *CacheGone) Reset() {
 	*x = CacheGone{}
-	mi := &file_pilot_proto_msgTypes[4]
+	mi := &file_pilot_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -449,7 +619,7 @@ func (x *CacheGone) String() string {
 func (*CacheGone) ProtoMessage() {}
 
 func (x *CacheGone) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[4]
+	mi := &file_pilot_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -462,7 +632,7 @@ func (x *CacheGone) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CacheGone.ProtoReflect.Descriptor instead.
 func (*CacheGone) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{4}
+	return file_pilot_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *CacheGone) GetFile() *FileRef {
@@ -493,7 +663,7 @@ type WrittenFile struct {
 
 func (x *WrittenFile) Reset() {
 	*x = WrittenFile{}
-	mi := &file_pilot_proto_msgTypes[5]
+	mi := &file_pilot_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -505,7 +675,7 @@ func (x *WrittenFile) String() string {
 func (*WrittenFile) ProtoMessage() {}
 
 func (x *WrittenFile) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[5]
+	mi := &file_pilot_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -518,7 +688,7 @@ func (x *WrittenFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WrittenFile.ProtoReflect.Descriptor instead.
 func (*WrittenFile) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{5}
+	return file_pilot_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *WrittenFile) GetLfn() string {
@@ -582,7 +752,7 @@ type Usage struct {
 
 func (x *Usage) Reset() {
 	*x = Usage{}
-	mi := &file_pilot_proto_msgTypes[6]
+	mi := &file_pilot_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -594,7 +764,7 @@ func (x *Usage) String() string {
 func (*Usage) ProtoMessage() {}
 
 func (x *Usage) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[6]
+	mi := &file_pilot_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -607,7 +777,7 @@ func (x *Usage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Usage.ProtoReflect.Descriptor instead.
 func (*Usage) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{6}
+	return file_pilot_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Usage) GetStageInStart() *timestamppb.Timestamp {
@@ -706,7 +876,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_pilot_proto_msgTypes[7]
+	mi := &file_pilot_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -718,7 +888,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[7]
+	mi := &file_pilot_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -731,7 +901,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{7}
+	return file_pilot_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Result) GetRun() uint32 {
@@ -822,7 +992,7 @@ type Report struct {
 
 func (x *Report) Reset() {
 	*x = Report{}
-	mi := &file_pilot_proto_msgTypes[8]
+	mi := &file_pilot_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -834,7 +1004,7 @@ func (x *Report) String() string {
 func (*Report) ProtoMessage() {}
 
 func (x *Report) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[8]
+	mi := &file_pilot_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -847,7 +1017,7 @@ func (x *Report) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Report.ProtoReflect.Descriptor instead.
 func (*Report) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{8}
+	return file_pilot_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Report) GetResult() *Result {
@@ -875,7 +1045,7 @@ type LostFile struct {
 
 func (x *LostFile) Reset() {
 	*x = LostFile{}
-	mi := &file_pilot_proto_msgTypes[9]
+	mi := &file_pilot_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -887,7 +1057,7 @@ func (x *LostFile) String() string {
 func (*LostFile) ProtoMessage() {}
 
 func (x *LostFile) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[9]
+	mi := &file_pilot_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -900,7 +1070,7 @@ func (x *LostFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LostFile.ProtoReflect.Descriptor instead.
 func (*LostFile) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{9}
+	return file_pilot_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *LostFile) GetFile() *FileRef {
@@ -938,7 +1108,7 @@ type AttemptRef struct {
 
 func (x *AttemptRef) Reset() {
 	*x = AttemptRef{}
-	mi := &file_pilot_proto_msgTypes[10]
+	mi := &file_pilot_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -950,7 +1120,7 @@ func (x *AttemptRef) String() string {
 func (*AttemptRef) ProtoMessage() {}
 
 func (x *AttemptRef) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[10]
+	mi := &file_pilot_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -963,7 +1133,7 @@ func (x *AttemptRef) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttemptRef.ProtoReflect.Descriptor instead.
 func (*AttemptRef) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{10}
+	return file_pilot_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *AttemptRef) GetRun() uint32 {
@@ -1010,13 +1180,15 @@ type SyncRequest struct {
 	Hold          bool                   `protobuf:"varint,13,opt,name=hold,proto3" json:"hold,omitempty"`
 	Protocol      uint32                 `protobuf:"varint,14,opt,name=protocol,proto3" json:"protocol,omitempty"` // wire.Protocol of the pilot
 	Ended         []*Report              `protobuf:"bytes,15,rep,name=ended,proto3" json:"ended,omitempty"`
+	Serves        bool                   `protobuf:"varint,17,opt,name=serves,proto3" json:"serves,omitempty"`    // its cache to pilots of other hosts: it needs the keys
+	Unserved      []string               `protobuf:"bytes,16,rep,name=unserved,proto3" json:"unserved,omitempty"` // pilots that were sources, and of no use
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SyncRequest) Reset() {
 	*x = SyncRequest{}
-	mi := &file_pilot_proto_msgTypes[11]
+	mi := &file_pilot_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1028,7 +1200,7 @@ func (x *SyncRequest) String() string {
 func (*SyncRequest) ProtoMessage() {}
 
 func (x *SyncRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[11]
+	mi := &file_pilot_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1041,7 +1213,7 @@ func (x *SyncRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncRequest.ProtoReflect.Descriptor instead.
 func (*SyncRequest) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{11}
+	return file_pilot_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *SyncRequest) GetPilot() string {
@@ -1142,6 +1314,20 @@ func (x *SyncRequest) GetEnded() []*Report {
 	return nil
 }
 
+func (x *SyncRequest) GetServes() bool {
+	if x != nil {
+		return x.Serves
+	}
+	return false
+}
+
+func (x *SyncRequest) GetUnserved() []string {
+	if x != nil {
+		return x.Unserved
+	}
+	return nil
+}
+
 type InputFile struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	File          *FileRef               `protobuf:"bytes,1,opt,name=file,proto3" json:"file,omitempty"`
@@ -1149,13 +1335,14 @@ type InputFile struct {
 	Pfn           string                 `protobuf:"bytes,3,opt,name=pfn,proto3" json:"pfn,omitempty"`
 	Adler32       uint32                 `protobuf:"varint,4,opt,name=adler32,proto3" json:"adler32,omitempty"` // of an output of a job, whose size is known too; 0: unknown
 	Ticket        []byte                 `protobuf:"bytes,5,opt,name=ticket,proto3" json:"ticket,omitempty"`    // to read it through the server; for pilots that reach that over a network
+	Source        *Source                `protobuf:"bytes,6,opt,name=source,proto3" json:"source,omitempty"`    // where to try first; none: where the PFN says
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *InputFile) Reset() {
 	*x = InputFile{}
-	mi := &file_pilot_proto_msgTypes[12]
+	mi := &file_pilot_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1167,7 +1354,7 @@ func (x *InputFile) String() string {
 func (*InputFile) ProtoMessage() {}
 
 func (x *InputFile) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[12]
+	mi := &file_pilot_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1180,7 +1367,7 @@ func (x *InputFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputFile.ProtoReflect.Descriptor instead.
 func (*InputFile) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{12}
+	return file_pilot_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *InputFile) GetFile() *FileRef {
@@ -1218,6 +1405,13 @@ func (x *InputFile) GetTicket() []byte {
 	return nil
 }
 
+func (x *InputFile) GetSource() *Source {
+	if x != nil {
+		return x.Source
+	}
+	return nil
+}
+
 type OutputFile struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Lfn           string                 `protobuf:"bytes,1,opt,name=lfn,proto3" json:"lfn,omitempty"`
@@ -1232,7 +1426,7 @@ type OutputFile struct {
 
 func (x *OutputFile) Reset() {
 	*x = OutputFile{}
-	mi := &file_pilot_proto_msgTypes[13]
+	mi := &file_pilot_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1244,7 +1438,7 @@ func (x *OutputFile) String() string {
 func (*OutputFile) ProtoMessage() {}
 
 func (x *OutputFile) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[13]
+	mi := &file_pilot_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1257,7 +1451,7 @@ func (x *OutputFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputFile.ProtoReflect.Descriptor instead.
 func (*OutputFile) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{13}
+	return file_pilot_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *OutputFile) GetLfn() string {
@@ -1323,7 +1517,7 @@ type Assignment struct {
 
 func (x *Assignment) Reset() {
 	*x = Assignment{}
-	mi := &file_pilot_proto_msgTypes[14]
+	mi := &file_pilot_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1335,7 +1529,7 @@ func (x *Assignment) String() string {
 func (*Assignment) ProtoMessage() {}
 
 func (x *Assignment) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[14]
+	mi := &file_pilot_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1348,7 +1542,7 @@ func (x *Assignment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Assignment.ProtoReflect.Descriptor instead.
 func (*Assignment) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{14}
+	return file_pilot_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Assignment) GetRun() uint32 {
@@ -1461,7 +1655,7 @@ type Payload struct {
 
 func (x *Payload) Reset() {
 	*x = Payload{}
-	mi := &file_pilot_proto_msgTypes[15]
+	mi := &file_pilot_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1473,7 +1667,7 @@ func (x *Payload) String() string {
 func (*Payload) ProtoMessage() {}
 
 func (x *Payload) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[15]
+	mi := &file_pilot_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1486,7 +1680,7 @@ func (x *Payload) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Payload.ProtoReflect.Descriptor instead.
 func (*Payload) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{15}
+	return file_pilot_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Payload) GetShell() string {
@@ -1563,7 +1757,7 @@ type FileName struct {
 
 func (x *FileName) Reset() {
 	*x = FileName{}
-	mi := &file_pilot_proto_msgTypes[16]
+	mi := &file_pilot_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1575,7 +1769,7 @@ func (x *FileName) String() string {
 func (*FileName) ProtoMessage() {}
 
 func (x *FileName) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[16]
+	mi := &file_pilot_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1588,7 +1782,7 @@ func (x *FileName) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileName.ProtoReflect.Descriptor instead.
 func (*FileName) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{16}
+	return file_pilot_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *FileName) GetLfn() string {
@@ -1618,7 +1812,7 @@ type Replay struct {
 
 func (x *Replay) Reset() {
 	*x = Replay{}
-	mi := &file_pilot_proto_msgTypes[17]
+	mi := &file_pilot_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1630,7 +1824,7 @@ func (x *Replay) String() string {
 func (*Replay) ProtoMessage() {}
 
 func (x *Replay) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[17]
+	mi := &file_pilot_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1643,7 +1837,7 @@ func (x *Replay) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Replay.ProtoReflect.Descriptor instead.
 func (*Replay) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{17}
+	return file_pilot_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Replay) GetCompute() *durationpb.Duration {
@@ -1678,7 +1872,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_pilot_proto_msgTypes[18]
+	mi := &file_pilot_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1690,7 +1884,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[18]
+	mi := &file_pilot_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1703,7 +1897,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{18}
+	return file_pilot_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Peer) GetPilot() string {
@@ -1741,15 +1935,16 @@ type SyncAnswer struct {
 	Leave         bool                   `protobuf:"varint,10,opt,name=leave,proto3" json:"leave,omitempty"`
 	LeaveNow      bool                   `protobuf:"varint,11,opt,name=leave_now,json=leaveNow,proto3" json:"leave_now,omitempty"`
 	Superseded    bool                   `protobuf:"varint,12,opt,name=superseded,proto3" json:"superseded,omitempty"`
-	Lease         *durationpb.Duration   `protobuf:"bytes,13,opt,name=lease,proto3" json:"lease,omitempty"` // how long after next_sync each side goes on without the other
-	Why           string                 `protobuf:"bytes,14,opt,name=why,proto3" json:"why,omitempty"`     // for a person: why the pilot is to leave
+	Lease         *durationpb.Duration   `protobuf:"bytes,13,opt,name=lease,proto3" json:"lease,omitempty"`                          // how long after next_sync each side goes on without the other
+	Why           string                 `protobuf:"bytes,14,opt,name=why,proto3" json:"why,omitempty"`                              // for a person: why the pilot is to leave
+	ShareKeys     []*ShareKey            `protobuf:"bytes,15,rep,name=share_keys,json=shareKeys,proto3" json:"share_keys,omitempty"` // those that are good; for pilots that serve their caches
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SyncAnswer) Reset() {
 	*x = SyncAnswer{}
-	mi := &file_pilot_proto_msgTypes[19]
+	mi := &file_pilot_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1761,7 +1956,7 @@ func (x *SyncAnswer) String() string {
 func (*SyncAnswer) ProtoMessage() {}
 
 func (x *SyncAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[19]
+	mi := &file_pilot_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1774,7 +1969,7 @@ func (x *SyncAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncAnswer.ProtoReflect.Descriptor instead.
 func (*SyncAnswer) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{19}
+	return file_pilot_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *SyncAnswer) GetNumber() uint64 {
@@ -1875,6 +2070,13 @@ func (x *SyncAnswer) GetWhy() string {
 	return ""
 }
 
+func (x *SyncAnswer) GetShareKeys() []*ShareKey {
+	if x != nil {
+		return x.ShareKeys
+	}
+	return nil
+}
+
 var File_pilot_proto protoreflect.FileDescriptor
 
 const file_pilot_proto_rawDesc = "" +
@@ -1895,7 +2097,7 @@ const file_pilot_proto_rawDesc = "" +
 	"\tcountable\x18\x05 \x03(\v2$.fairway.v1.Resources.CountableEntryR\tcountable\x1a<\n" +
 	"\x0eCountableEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xf6\x02\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xb8\x03\n" +
 	"\tPilotInfo\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12\x12\n" +
 	"\x04site\x18\x02 \x01(\tR\x04site\x12\x16\n" +
@@ -1910,11 +2112,25 @@ const file_pilot_proto_rawDesc = "" +
 	" \x01(\tR\x05error\x127\n" +
 	"\tremaining\x18\v \x01(\v2\x19.google.protobuf.DurationR\tremaining\x12\x18\n" +
 	"\amachine\x18\f \x01(\tR\amachine\x12/\n" +
-	"\x05lease\x18\r \x01(\v2\x19.google.protobuf.DurationR\x05leaseJ\x04\b\a\x10\b\"I\n" +
+	"\x05lease\x18\r \x01(\v2\x19.google.protobuf.DurationR\x05lease\x12#\n" +
+	"\rshare_address\x18\x0e \x01(\tR\fshareAddress\x12\x1b\n" +
+	"\tshare_pin\x18\x0f \x01(\tR\bsharePinJ\x04\b\a\x10\b\"c\n" +
 	"\n" +
 	"CachedFile\x12'\n" +
 	"\x04file\x18\x01 \x01(\v2\x13.fairway.v1.FileRefR\x04file\x12\x12\n" +
-	"\x04size\x18\x02 \x01(\x03R\x04size\"Q\n" +
+	"\x04size\x18\x02 \x01(\x03R\x04size\x12\x18\n" +
+	"\aadler32\x18\x03 \x01(\aR\aadler32\"\xbe\x01\n" +
+	"\x06Source\x12\x14\n" +
+	"\x05pilot\x18\x01 \x01(\tR\x05pilot\x12\x18\n" +
+	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x10\n" +
+	"\x03pin\x18\x03 \x01(\tR\x03pin\x12\x18\n" +
+	"\aadler32\x18\x04 \x01(\aR\aadler32\x12*\n" +
+	"\x06origin\x18\x05 \x01(\v2\x12.fairway.v1.SourceR\x06origin\x12\x14\n" +
+	"\x05epoch\x18\x06 \x01(\x04R\x05epoch\x12\x16\n" +
+	"\x06ticket\x18\a \x01(\fR\x06ticket\"2\n" +
+	"\bShareKey\x12\x14\n" +
+	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x10\n" +
+	"\x03key\x18\x02 \x01(\fR\x03key\"Q\n" +
 	"\tCacheGone\x12'\n" +
 	"\x04file\x18\x01 \x01(\v2\x13.fairway.v1.FileRefR\x04file\x12\x1b\n" +
 	"\tlast_link\x18\x02 \x01(\bR\blastLink\"\x93\x01\n" +
@@ -1964,7 +2180,7 @@ const file_pilot_proto_rawDesc = "" +
 	"\x03run\x18\x04 \x01(\rR\x03run\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\rR\x03job\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\x04R\aattempt\x12\x16\n" +
-	"\x06ticket\x18\x03 \x01(\fR\x06ticket\"\xfe\x03\n" +
+	"\x06ticket\x18\x03 \x01(\fR\x06ticket\"\xb2\x04\n" +
 	"\vSyncRequest\x12\x14\n" +
 	"\x05pilot\x18\x01 \x01(\tR\x05pilot\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x1f\n" +
@@ -1983,13 +2199,16 @@ const file_pilot_proto_rawDesc = "" +
 	"\aleaving\x18\f \x01(\bR\aleaving\x12\x12\n" +
 	"\x04hold\x18\r \x01(\bR\x04hold\x12\x1a\n" +
 	"\bprotocol\x18\x0e \x01(\rR\bprotocol\x12(\n" +
-	"\x05ended\x18\x0f \x03(\v2\x12.fairway.v1.ReportR\x05endedJ\x04\b\b\x10\t\"\x8c\x01\n" +
+	"\x05ended\x18\x0f \x03(\v2\x12.fairway.v1.ReportR\x05ended\x12\x16\n" +
+	"\x06serves\x18\x11 \x01(\bR\x06serves\x12\x1a\n" +
+	"\bunserved\x18\x10 \x03(\tR\bunservedJ\x04\b\b\x10\t\"\xb8\x01\n" +
 	"\tInputFile\x12'\n" +
 	"\x04file\x18\x01 \x01(\v2\x13.fairway.v1.FileRefR\x04file\x12\x12\n" +
 	"\x04size\x18\x02 \x01(\x03R\x04size\x12\x10\n" +
 	"\x03pfn\x18\x03 \x01(\tR\x03pfn\x12\x18\n" +
 	"\aadler32\x18\x04 \x01(\rR\aadler32\x12\x16\n" +
-	"\x06ticket\x18\x05 \x01(\fR\x06ticket\"\xa3\x01\n" +
+	"\x06ticket\x18\x05 \x01(\fR\x06ticket\x12*\n" +
+	"\x06source\x18\x06 \x01(\v2\x12.fairway.v1.SourceR\x06source\"\xa3\x01\n" +
 	"\n" +
 	"OutputFile\x12\x10\n" +
 	"\x03lfn\x18\x01 \x01(\tR\x03lfn\x12\x18\n" +
@@ -2043,7 +2262,7 @@ const file_pilot_proto_rawDesc = "" +
 	"\x05pilot\x18\x01 \x01(\tR\x05pilot\x12\x1b\n" +
 	"\tcache_dir\x18\x02 \x01(\tR\bcacheDir\x12\x1d\n" +
 	"\n" +
-	"cache_size\x18\x03 \x01(\x03R\tcacheSize\"\xe5\x03\n" +
+	"cache_size\x18\x03 \x01(\x03R\tcacheSize\"\x9a\x04\n" +
 	"\n" +
 	"SyncAnswer\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x12\n" +
@@ -2062,7 +2281,9 @@ const file_pilot_proto_rawDesc = "" +
 	"superseded\x18\f \x01(\bR\n" +
 	"superseded\x12/\n" +
 	"\x05lease\x18\r \x01(\v2\x19.google.protobuf.DurationR\x05lease\x12\x10\n" +
-	"\x03why\x18\x0e \x01(\tR\x03why*\xc7\x02\n" +
+	"\x03why\x18\x0e \x01(\tR\x03why\x123\n" +
+	"\n" +
+	"share_keys\x18\x0f \x03(\v2\x14.fairway.v1.ShareKeyR\tshareKeys*\xc7\x02\n" +
 	"\aOutcome\x12\x15\n" +
 	"\x11OUTCOME_SUCCEEDED\x10\x00\x12\x12\n" +
 	"\x0eOUTCOME_EXITED\x10\x01\x12\x15\n" +
@@ -2094,83 +2315,88 @@ func file_pilot_proto_rawDescGZIP() []byte {
 }
 
 var file_pilot_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_pilot_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
+var file_pilot_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_pilot_proto_goTypes = []any{
 	(Outcome)(0),                  // 0: fairway.v1.Outcome
 	(*FileRef)(nil),               // 1: fairway.v1.FileRef
 	(*Resources)(nil),             // 2: fairway.v1.Resources
 	(*PilotInfo)(nil),             // 3: fairway.v1.PilotInfo
 	(*CachedFile)(nil),            // 4: fairway.v1.CachedFile
-	(*CacheGone)(nil),             // 5: fairway.v1.CacheGone
-	(*WrittenFile)(nil),           // 6: fairway.v1.WrittenFile
-	(*Usage)(nil),                 // 7: fairway.v1.Usage
-	(*Result)(nil),                // 8: fairway.v1.Result
-	(*Report)(nil),                // 9: fairway.v1.Report
-	(*LostFile)(nil),              // 10: fairway.v1.LostFile
-	(*AttemptRef)(nil),            // 11: fairway.v1.AttemptRef
-	(*SyncRequest)(nil),           // 12: fairway.v1.SyncRequest
-	(*InputFile)(nil),             // 13: fairway.v1.InputFile
-	(*OutputFile)(nil),            // 14: fairway.v1.OutputFile
-	(*Assignment)(nil),            // 15: fairway.v1.Assignment
-	(*Payload)(nil),               // 16: fairway.v1.Payload
-	(*FileName)(nil),              // 17: fairway.v1.FileName
-	(*Replay)(nil),                // 18: fairway.v1.Replay
-	(*Peer)(nil),                  // 19: fairway.v1.Peer
-	(*SyncAnswer)(nil),            // 20: fairway.v1.SyncAnswer
-	nil,                           // 21: fairway.v1.Resources.CountableEntry
-	nil,                           // 22: fairway.v1.Payload.EnvironmentEntry
-	nil,                           // 23: fairway.v1.Replay.WritesBytesEntry
-	(*durationpb.Duration)(nil),   // 24: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 25: google.protobuf.Timestamp
+	(*Source)(nil),                // 5: fairway.v1.Source
+	(*ShareKey)(nil),              // 6: fairway.v1.ShareKey
+	(*CacheGone)(nil),             // 7: fairway.v1.CacheGone
+	(*WrittenFile)(nil),           // 8: fairway.v1.WrittenFile
+	(*Usage)(nil),                 // 9: fairway.v1.Usage
+	(*Result)(nil),                // 10: fairway.v1.Result
+	(*Report)(nil),                // 11: fairway.v1.Report
+	(*LostFile)(nil),              // 12: fairway.v1.LostFile
+	(*AttemptRef)(nil),            // 13: fairway.v1.AttemptRef
+	(*SyncRequest)(nil),           // 14: fairway.v1.SyncRequest
+	(*InputFile)(nil),             // 15: fairway.v1.InputFile
+	(*OutputFile)(nil),            // 16: fairway.v1.OutputFile
+	(*Assignment)(nil),            // 17: fairway.v1.Assignment
+	(*Payload)(nil),               // 18: fairway.v1.Payload
+	(*FileName)(nil),              // 19: fairway.v1.FileName
+	(*Replay)(nil),                // 20: fairway.v1.Replay
+	(*Peer)(nil),                  // 21: fairway.v1.Peer
+	(*SyncAnswer)(nil),            // 22: fairway.v1.SyncAnswer
+	nil,                           // 23: fairway.v1.Resources.CountableEntry
+	nil,                           // 24: fairway.v1.Payload.EnvironmentEntry
+	nil,                           // 25: fairway.v1.Replay.WritesBytesEntry
+	(*durationpb.Duration)(nil),   // 26: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 27: google.protobuf.Timestamp
 }
 var file_pilot_proto_depIdxs = []int32{
-	24, // 0: fairway.v1.Resources.time:type_name -> google.protobuf.Duration
-	21, // 1: fairway.v1.Resources.countable:type_name -> fairway.v1.Resources.CountableEntry
+	26, // 0: fairway.v1.Resources.time:type_name -> google.protobuf.Duration
+	23, // 1: fairway.v1.Resources.countable:type_name -> fairway.v1.Resources.CountableEntry
 	2,  // 2: fairway.v1.PilotInfo.has:type_name -> fairway.v1.Resources
-	24, // 3: fairway.v1.PilotInfo.remaining:type_name -> google.protobuf.Duration
-	24, // 4: fairway.v1.PilotInfo.lease:type_name -> google.protobuf.Duration
+	26, // 3: fairway.v1.PilotInfo.remaining:type_name -> google.protobuf.Duration
+	26, // 4: fairway.v1.PilotInfo.lease:type_name -> google.protobuf.Duration
 	1,  // 5: fairway.v1.CachedFile.file:type_name -> fairway.v1.FileRef
-	1,  // 6: fairway.v1.CacheGone.file:type_name -> fairway.v1.FileRef
-	25, // 7: fairway.v1.Usage.stage_in_start:type_name -> google.protobuf.Timestamp
-	25, // 8: fairway.v1.Usage.start:type_name -> google.protobuf.Timestamp
-	25, // 9: fairway.v1.Usage.end:type_name -> google.protobuf.Timestamp
-	25, // 10: fairway.v1.Usage.stage_out_end:type_name -> google.protobuf.Timestamp
-	24, // 11: fairway.v1.Usage.cpu:type_name -> google.protobuf.Duration
-	0,  // 12: fairway.v1.Result.outcome:type_name -> fairway.v1.Outcome
-	6,  // 13: fairway.v1.Result.outputs:type_name -> fairway.v1.WrittenFile
-	7,  // 14: fairway.v1.Result.usage:type_name -> fairway.v1.Usage
-	10, // 15: fairway.v1.Result.lost:type_name -> fairway.v1.LostFile
-	8,  // 16: fairway.v1.Report.result:type_name -> fairway.v1.Result
-	1,  // 17: fairway.v1.LostFile.file:type_name -> fairway.v1.FileRef
-	3,  // 18: fairway.v1.SyncRequest.hello:type_name -> fairway.v1.PilotInfo
-	11, // 19: fairway.v1.SyncRequest.queued:type_name -> fairway.v1.AttemptRef
-	11, // 20: fairway.v1.SyncRequest.started:type_name -> fairway.v1.AttemptRef
-	4,  // 21: fairway.v1.SyncRequest.cache_added:type_name -> fairway.v1.CachedFile
-	5,  // 22: fairway.v1.SyncRequest.cache_gone:type_name -> fairway.v1.CacheGone
-	9,  // 23: fairway.v1.SyncRequest.ended:type_name -> fairway.v1.Report
-	1,  // 24: fairway.v1.InputFile.file:type_name -> fairway.v1.FileRef
-	16, // 25: fairway.v1.Assignment.payload:type_name -> fairway.v1.Payload
-	2,  // 26: fairway.v1.Assignment.needs:type_name -> fairway.v1.Resources
-	13, // 27: fairway.v1.Assignment.inputs:type_name -> fairway.v1.InputFile
-	14, // 28: fairway.v1.Assignment.outputs:type_name -> fairway.v1.OutputFile
-	22, // 29: fairway.v1.Payload.environment:type_name -> fairway.v1.Payload.EnvironmentEntry
-	18, // 30: fairway.v1.Payload.replay:type_name -> fairway.v1.Replay
-	17, // 31: fairway.v1.Payload.names:type_name -> fairway.v1.FileName
-	24, // 32: fairway.v1.Replay.compute:type_name -> google.protobuf.Duration
-	23, // 33: fairway.v1.Replay.writes_bytes:type_name -> fairway.v1.Replay.WritesBytesEntry
-	15, // 34: fairway.v1.SyncAnswer.run:type_name -> fairway.v1.Assignment
-	13, // 35: fairway.v1.SyncAnswer.prefetch:type_name -> fairway.v1.InputFile
-	1,  // 36: fairway.v1.SyncAnswer.evict:type_name -> fairway.v1.FileRef
-	19, // 37: fairway.v1.SyncAnswer.peers:type_name -> fairway.v1.Peer
-	24, // 38: fairway.v1.SyncAnswer.next_sync:type_name -> google.protobuf.Duration
-	24, // 39: fairway.v1.SyncAnswer.lease:type_name -> google.protobuf.Duration
-	12, // 40: fairway.v1.TaskQueue.Sync:input_type -> fairway.v1.SyncRequest
-	20, // 41: fairway.v1.TaskQueue.Sync:output_type -> fairway.v1.SyncAnswer
-	41, // [41:42] is the sub-list for method output_type
-	40, // [40:41] is the sub-list for method input_type
-	40, // [40:40] is the sub-list for extension type_name
-	40, // [40:40] is the sub-list for extension extendee
-	0,  // [0:40] is the sub-list for field type_name
+	5,  // 6: fairway.v1.Source.origin:type_name -> fairway.v1.Source
+	1,  // 7: fairway.v1.CacheGone.file:type_name -> fairway.v1.FileRef
+	27, // 8: fairway.v1.Usage.stage_in_start:type_name -> google.protobuf.Timestamp
+	27, // 9: fairway.v1.Usage.start:type_name -> google.protobuf.Timestamp
+	27, // 10: fairway.v1.Usage.end:type_name -> google.protobuf.Timestamp
+	27, // 11: fairway.v1.Usage.stage_out_end:type_name -> google.protobuf.Timestamp
+	26, // 12: fairway.v1.Usage.cpu:type_name -> google.protobuf.Duration
+	0,  // 13: fairway.v1.Result.outcome:type_name -> fairway.v1.Outcome
+	8,  // 14: fairway.v1.Result.outputs:type_name -> fairway.v1.WrittenFile
+	9,  // 15: fairway.v1.Result.usage:type_name -> fairway.v1.Usage
+	12, // 16: fairway.v1.Result.lost:type_name -> fairway.v1.LostFile
+	10, // 17: fairway.v1.Report.result:type_name -> fairway.v1.Result
+	1,  // 18: fairway.v1.LostFile.file:type_name -> fairway.v1.FileRef
+	3,  // 19: fairway.v1.SyncRequest.hello:type_name -> fairway.v1.PilotInfo
+	13, // 20: fairway.v1.SyncRequest.queued:type_name -> fairway.v1.AttemptRef
+	13, // 21: fairway.v1.SyncRequest.started:type_name -> fairway.v1.AttemptRef
+	4,  // 22: fairway.v1.SyncRequest.cache_added:type_name -> fairway.v1.CachedFile
+	7,  // 23: fairway.v1.SyncRequest.cache_gone:type_name -> fairway.v1.CacheGone
+	11, // 24: fairway.v1.SyncRequest.ended:type_name -> fairway.v1.Report
+	1,  // 25: fairway.v1.InputFile.file:type_name -> fairway.v1.FileRef
+	5,  // 26: fairway.v1.InputFile.source:type_name -> fairway.v1.Source
+	18, // 27: fairway.v1.Assignment.payload:type_name -> fairway.v1.Payload
+	2,  // 28: fairway.v1.Assignment.needs:type_name -> fairway.v1.Resources
+	15, // 29: fairway.v1.Assignment.inputs:type_name -> fairway.v1.InputFile
+	16, // 30: fairway.v1.Assignment.outputs:type_name -> fairway.v1.OutputFile
+	24, // 31: fairway.v1.Payload.environment:type_name -> fairway.v1.Payload.EnvironmentEntry
+	20, // 32: fairway.v1.Payload.replay:type_name -> fairway.v1.Replay
+	19, // 33: fairway.v1.Payload.names:type_name -> fairway.v1.FileName
+	26, // 34: fairway.v1.Replay.compute:type_name -> google.protobuf.Duration
+	25, // 35: fairway.v1.Replay.writes_bytes:type_name -> fairway.v1.Replay.WritesBytesEntry
+	17, // 36: fairway.v1.SyncAnswer.run:type_name -> fairway.v1.Assignment
+	15, // 37: fairway.v1.SyncAnswer.prefetch:type_name -> fairway.v1.InputFile
+	1,  // 38: fairway.v1.SyncAnswer.evict:type_name -> fairway.v1.FileRef
+	21, // 39: fairway.v1.SyncAnswer.peers:type_name -> fairway.v1.Peer
+	26, // 40: fairway.v1.SyncAnswer.next_sync:type_name -> google.protobuf.Duration
+	26, // 41: fairway.v1.SyncAnswer.lease:type_name -> google.protobuf.Duration
+	6,  // 42: fairway.v1.SyncAnswer.share_keys:type_name -> fairway.v1.ShareKey
+	14, // 43: fairway.v1.TaskQueue.Sync:input_type -> fairway.v1.SyncRequest
+	22, // 44: fairway.v1.TaskQueue.Sync:output_type -> fairway.v1.SyncAnswer
+	44, // [44:45] is the sub-list for method output_type
+	43, // [43:44] is the sub-list for method input_type
+	43, // [43:43] is the sub-list for extension type_name
+	43, // [43:43] is the sub-list for extension extendee
+	0,  // [0:43] is the sub-list for field type_name
 }
 
 func init() { file_pilot_proto_init() }
@@ -2184,7 +2410,7 @@ func file_pilot_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_pilot_proto_rawDesc), len(file_pilot_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   23,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

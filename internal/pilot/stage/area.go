@@ -29,6 +29,7 @@ type Area struct {
 	Storage storage.Element
 	Reach   *Reach
 	Cache   *cache.Cache
+	Sharing *Sharing // nil unless files come from caches of other hosts, and go there
 
 	Folder   string          // the pilot's own, in which the sandboxes are
 	Dir      *beneath.Folder // the same, taken before any attempt ran

@@ -127,6 +127,15 @@ func (r *Reach) reads(ctx context.Context, pfn string) (e storage.Element, inPla
 	return r.through, false, err
 }
 
+// inPlace reports whether a file is read by its path here.
+func (r *Reach) inPlace(pfn string) bool {
+	if _, packed := served.Unpacked(pfn); packed {
+		return false
+	}
+	proved, marked := r.of(pfn)
+	return marked && proved.Reads
+}
+
 // same reports whether a file without a mark is that of the server.
 func (r *Reach) same(ctx context.Context, pfn string) (bool, error) {
 	here, err := r.near.Stat(ctx, pfn)

@@ -31,11 +31,13 @@ type Inputs struct {
 type input struct {
 	cache.Item // its size is 0 if it is not known
 	pfn        string
-	sum        uint32      // of what a job made; 0 if it is not known
-	ticket     []byte      // to read it through the server
-	path       string      // in the sandbox, relative
+	sum        uint32 // of what a job made; 0 if it is not known
+	ticket     []byte // to read it through the server
+	path       string // in the sandbox, relative
+	source     *wire.Source
 	cached     *cache.File // nil if it is read past the cache
 	hit        bool        // it was in a cache of this host
+	remote     bool        // it came from a cache of another host
 	before     fs.FileInfo // as the command finds it; nil for a folder
 	unpacked   *unpacked   // of a folder: what the pilot has of it
 	tree       *folderTree // of a folder: as the command finds it
@@ -45,7 +47,7 @@ type input struct {
 func NewInputs(ar *Area, a *Execution) *Inputs { return &Inputs{ar: ar, attempt: a} }
 
 func newInput(f *wire.InputFile) *input {
-	return &input{Item: cache.Item{Ref: RefOf(f.GetFile()), Size: f.GetSize()}, pfn: f.GetPfn(), sum: f.GetAdler32(), ticket: f.GetTicket()}
+	return &input{Item: cache.Item{Ref: RefOf(f.GetFile()), Size: f.GetSize()}, pfn: f.GetPfn(), sum: f.GetAdler32(), ticket: f.GetTicket(), source: f.GetSource()}
 }
 
 // Run makes the sandbox as the command is to find it. The attempt has its slot.
@@ -200,7 +202,11 @@ func (ar *Area) bring(ctx context.Context, i *input) (err error) {
 		}
 		i.Size = info.Size
 	}
-	i.cached, i.hit, err = c.FetchSummed(ctx, i.Item, func(path string) (int64, uint32, error) { return ar.getSummed(ctx, i, path) })
+	if ar.Sharing != nil {
+		err = ar.bringShared(ctx, i)
+	} else {
+		i.cached, i.hit, err = c.FetchSummed(ctx, i.Item, func(path string) (int64, uint32, error) { return ar.getSummed(ctx, i, path) })
+	}
 	if errors.Is(err, cache.ErrFull) || errors.Is(err, cache.ErrNoSpace) || outOfDisk(err) {
 		ar.Log.Info("read past the cache", "lfn", i.LFN, "reason", err)
 		return nil
@@ -241,11 +247,16 @@ func (ar *Area) Prefetch(ctx context.Context, f *wire.InputFile) {
 // get reads a file from the storage element, and makes sure that it is the one
 // that the TaskQueue has chosen: one that existed before may change at any time.
 func (ar *Area) get(ctx context.Context, i *input, path string) (int64, error) {
+	return ar.getBy(ctx, i, path, func(ctx context.Context) (int64, error) { return ar.Storage.Get(ctx, i.pfn, path) })
+}
+
+// getBy is get with a way to read the element.
+func (ar *Area) getBy(ctx context.Context, i *input, path string, read func(context.Context) (int64, error)) (int64, error) {
 	if i.pfn == "" {
 		return 0, &lostError{ar.lost(i, "is in no cache of this host, nor on a storage element")}
 	}
 	ctx = served.WithTicket(ctx, i.pfn, i.ticket)
-	size, err := ar.Storage.Get(ctx, i.pfn, path)
+	size, err := read(ctx)
 	if i.madeByJob() {
 		return size, ar.lostIf(i, size, err, path)
 	}
@@ -305,7 +316,7 @@ func (in *Inputs) past(i *input, target string) error {
 
 func (in *Inputs) count(i *input) {
 	u := in.attempt.Result.Usage
-	if i.hit {
+	if i.hit || i.remote {
 		u.CacheHits++
 		u.BytesCached += i.Size
 	} else {

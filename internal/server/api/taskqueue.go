@@ -40,6 +40,9 @@ func (q *TaskQueue) Sync(ctx context.Context, message *wire.SyncRequest) (*wire.
 	}
 	if caller != nil {
 		access.GrantFiles(q.Claims.Authority.FileKey(), caller.Launch, q.Claims.Stores(caller.Site)[0], answer)
+		if message.GetServes() {
+			q.Claims.Authority.GrantSources(message.GetPilot(), state.Now(), answer)
+		}
 	}
 	return answer, rpcError(err)
 }

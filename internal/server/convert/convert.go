@@ -43,6 +43,7 @@ func SyncFromWire(r *wire.SyncRequest, now time.Time) dispatch.Sync {
 		Draining:   r.GetDraining(),
 		Leaving:    r.GetLeaving(),
 		Hold:       r.GetHold(),
+		Unserved:   Each(r.GetUnserved(), func(id string) dispatch.PilotID { return dispatch.PilotID(id) }),
 	}
 }
 
@@ -62,6 +63,8 @@ func helloFromWire(h *wire.PilotInfo, at time.Time) *dispatch.PilotInfo {
 		Expires:   expiry(h.GetRemaining(), at),
 		CacheDir:  h.GetCacheDir(),
 		CacheSize: h.GetCacheSize(),
+		Address:   h.GetShareAddress(),
+		Pin:       h.GetSharePin(),
 		Error:     bounded(h.GetError()),
 	}
 }
@@ -93,7 +96,7 @@ func fileFromWire(f *wire.FileRef) dispatch.FileRef {
 }
 
 func cachedFromWire(f *wire.CachedFile) dispatch.CachedFile {
-	return dispatch.CachedFile{File: fileFromWire(f.GetFile()), Size: f.GetSize()}
+	return dispatch.CachedFile{File: fileFromWire(f.GetFile()), Size: f.GetSize(), Adler32: f.GetAdler32()}
 }
 
 func goneFromWire(g *wire.CacheGone) dispatch.CacheGone {
@@ -248,7 +251,14 @@ func fileToWire(f dispatch.FileRef) *wire.FileRef {
 }
 
 func inputToWire(f dispatch.InputFile) *wire.InputFile {
-	return &wire.InputFile{File: fileToWire(f.File), Size: f.Size, Pfn: f.PFN, Adler32: f.Adler32}
+	return &wire.InputFile{File: fileToWire(f.File), Size: f.Size, Pfn: f.PFN, Adler32: f.Adler32, Source: sourceToWire(f.Source)}
+}
+
+func sourceToWire(s *dispatch.Source) *wire.Source {
+	if s == nil {
+		return nil
+	}
+	return &wire.Source{Pilot: string(s.Pilot), Address: s.Address, Pin: s.Pin, Adler32: s.Adler32, Origin: sourceToWire(s.Origin)}
 }
 
 func outputToWire(f dispatch.OutputFile) *wire.OutputFile {

@@ -230,6 +230,10 @@ type reader struct {
 	ended    error         // what Read returns from now on
 }
 
+// Attributes are what a copy of the file has of it: permissions, and time of
+// modification if that is known.
+func (r *reader) Attributes() (fs.FileMode, time.Time) { return r.mode, r.info.ModTime }
+
 // Read is part of io.Reader.
 func (r *reader) Read(p []byte) (int, error) {
 	for r.ended == nil {

@@ -1,0 +1,262 @@
+package dispatch
+
+import "slices"
+
+// Limits of what pilots get from each other's caches.
+const (
+	// maxChain is how many pilots may stand between a file that comes in and the
+	// storage element, each passing on what it gets, before a source gets several
+	// readers: what breaks in the middle is felt by all that come after it.
+	maxChain = 32
+	// maxSourceReaders is how many pilots read one file from one source at a time.
+	maxSourceReaders = 4
+	// maxServed is how many files one source serves at a time.
+	maxServed = 16
+	// maxCandidates bounds the holders of a file that are looked at for a source.
+	maxCandidates = 64
+	// maxCut is how many hosts may find a pilot out of reach before it is offered to
+	// nobody, and how many pilots a host may before it is offered none.
+	maxCut = 2
+)
+
+// sources says which pilot each file that comes into a cache comes from, of those
+// pilots that serve what they have (PilotInfo.Address). Without such pilots it is
+// empty, and costs nothing.
+//
+// A file that several pilots want goes from one to the next while it still comes
+// in: one reads it from storage, and each of the others from one that holds it or
+// is about to, with as few readers as can be. Invariants:
+//   - An arrival is in the list of its version and in that of its pilot, or in
+//     neither. A host has at most one for a version, and none for one that it holds.
+//   - serving of a pilot is the number of arrivals that come from it.
+type sources struct {
+	arriving map[*version][]*arrival
+	sums     map[*version]uint32 // adler32 of files from outside, as a pilot found it that read them from storage
+}
+
+// arrival is a file on its way into a pilot's cache.
+type arrival struct {
+	to, from *pilot // from is nil where it comes from storage
+	version  *version
+	attempt  *attempt // for which it comes, first
+	depth    int      // how many pilots it passes before
+}
+
+func newSources() sources {
+	return sources{arriving: make(map[*version][]*arrival), sums: make(map[*version]uint32)}
+}
+
+// sourceFor is where the pilot is to get a version that it needs for an attempt; nil
+// for the storage element, or what its host has already.
+func (fl *fleet) sourceFor(p *pilot, v *version, a *attempt) *Source {
+	if p.info.Address == "" || p.reaches(v) {
+		return nil
+	}
+	s := &fl.sources
+	var mine *arrival
+	for _, x := range s.arriving[v] {
+		if x.to == p {
+			mine = x
+		} else if x.to.host == p.host && x.to.info.CacheDir != "" && p.info.CacheDir != "" {
+			return nil // it comes to this host
+		}
+	}
+	if mine != nil && (mine.from == nil || fl.offers(mine.from, p)) {
+		return fl.describeSource(mine)
+	}
+	if mine != nil {
+		s.remove(mine)
+	}
+	x := &arrival{to: p, version: v, attempt: a}
+	if from, depth := fl.bestSource(p, v); from != nil {
+		x.from, x.depth = from, depth+1
+		from.serving++
+	}
+	s.arriving[v] = append(s.arriving[v], x)
+	p.arriving = append(p.arriving, x)
+	return fl.describeSource(x)
+}
+
+// bestSource is the pilot from which another is to get a version: one at its own site
+// before others, then one with few readers, then one to which it does not come
+// through many. Nil: there is none, or nobody could tell whether what comes is right.
+func (fl *fleet) bestSource(p *pilot, v *version) (best *pilot, depth int) {
+	s := &fl.sources
+	if fl.sumOf(v) == 0 && fl.origin(v) == nil || len(p.host.cut) >= maxCut {
+		return nil, 0
+	}
+	readers := make(map[*pilot]int)
+	for _, x := range s.arriving[v] {
+		if x.from != nil {
+			readers[x.from]++
+		}
+	}
+	least := uint64(0)
+	consider := func(q *pilot, at int) {
+		if q == p || readers[q] >= maxSourceReaders || q.serving >= maxServed || !fl.offers(q, p) {
+			return
+		}
+		cost := uint64(readers[q])<<32 | uint64(at)<<16 | uint64(q.serving)
+		if at >= maxChain {
+			cost += maxSourceReaders << 32
+		}
+		if q.info.Site != p.info.Site {
+			cost |= 1 << 63
+		}
+		if best == nil || cost < least {
+			best, depth, least = q, at, cost
+		}
+	}
+	if fl.sumOf(v) != 0 {
+		for _, q := range v.holders[:min(len(v.holders), maxCandidates)] {
+			consider(q, 0)
+		}
+	}
+	for _, x := range s.arriving[v] {
+		if !p.behind(x) {
+			consider(x.to, x.depth+1)
+		}
+	}
+	return best, depth
+}
+
+// behind reports whether an arrival comes, over however many pilots, from this one.
+func (p *pilot) behind(x *arrival) bool {
+	for range maxChain * maxSourceReaders {
+		switch {
+		case x == nil || x.from == nil:
+			return false
+		case x.from == p:
+			return true
+		}
+		from := x.from
+		i := slices.IndexFunc(from.arriving, func(y *arrival) bool { return y.version == x.version })
+		if i < 0 {
+			return false
+		}
+		x = from.arriving[i]
+	}
+	return true
+}
+
+// offers reports whether a pilot may read from another, and is not known to be unable to.
+func (fl *fleet) offers(q, p *pilot) bool {
+	return !q.left && q.info.Address != "" && len(q.cutFrom) < maxCut && !slices.Contains(q.cutFrom, p.host.name) &&
+		(q.info.Site == p.info.Site || fl.exchange(q.info.Site, p.info.Site))
+}
+
+// exchange reports whether two sites exchange cached files: each names the other.
+func (fl *fleet) exchange(a, b string) bool {
+	x, y := fl.monitor.site(a), fl.monitor.site(b)
+	return x != nil && y != nil && slices.Contains(x.CacheWith, b) && slices.Contains(y.CacheWith, a)
+}
+
+// sumOf is the checksum that a copy of the version must have; 0: not known.
+func (fl *fleet) sumOf(v *version) uint32 {
+	if v.adler != 0 {
+		return v.adler
+	}
+	return fl.sources.sums[v]
+}
+
+// origin is the arrival by which the version comes from storage.
+func (fl *fleet) origin(v *version) *arrival {
+	for _, x := range fl.sources.arriving[v] {
+		if x.from == nil && x.to.info.Address != "" && !x.to.left {
+			return x
+		}
+	}
+	return nil
+}
+
+func (fl *fleet) describeSource(x *arrival) *Source {
+	if x.from == nil {
+		return nil
+	}
+	s := &Source{Pilot: x.from.id, Address: x.from.info.Address, Pin: x.from.info.Pin, Adler32: fl.sumOf(x.version)}
+	if s.Adler32 == 0 {
+		if o := fl.origin(x.version); o != nil {
+			s.Origin = &Source{Pilot: o.to.id, Address: o.to.info.Address, Pin: o.to.info.Pin}
+		}
+	}
+	return s
+}
+
+// arrived is for a copy that has come into a cache, with the checksum that its pilot
+// has found; 0: none.
+func (fl *fleet) arrived(p *pilot, v *version, sum uint32) {
+	s := &fl.sources
+	i := slices.IndexFunc(p.arriving, func(x *arrival) bool { return x.version == v })
+	if i >= 0 {
+		if p.arriving[i].from != nil {
+			p.host.cut = nil
+		}
+		s.remove(p.arriving[i])
+	}
+	if sum != 0 && v.adler == 0 && s.sums[v] == 0 && p.info.Address != "" {
+		s.sums[v] = sum
+	}
+}
+
+// attemptOver ends the arrivals for an attempt that is no more.
+func (fl *fleet) attemptOver(a *attempt) {
+	for i := len(a.pilot.arriving) - 1; i >= 0; i-- {
+		if x := a.pilot.arriving[i]; x.attempt == a {
+			fl.sources.remove(x)
+		}
+	}
+}
+
+// leaves ends the arrivals of a pilot that is gone. Those that come from it end with
+// their attempts, or come from elsewhere.
+func (s *sources) leaves(p *pilot) {
+	for len(p.arriving) > 0 {
+		s.remove(p.arriving[len(p.arriving)-1])
+	}
+}
+
+// retire forgets the versions of a run.
+func (s *sources) retire(r RunID) {
+	for v, list := range s.arriving {
+		if v.run == r {
+			for _, x := range slices.Clone(list) {
+				s.remove(x)
+			}
+		}
+	}
+	for v := range s.sums {
+		if v.run == r {
+			delete(s.sums, v)
+		}
+	}
+}
+
+func (s *sources) remove(x *arrival) {
+	list := s.arriving[x.version]
+	if i := slices.Index(list, x); i >= 0 {
+		list = slices.Delete(list, i, i+1)
+	}
+	if s.arriving[x.version] = list; len(list) == 0 {
+		delete(s.arriving, x.version)
+	}
+	if i := slices.Index(x.to.arriving, x); i >= 0 {
+		x.to.arriving = slices.Delete(x.to.arriving, i, i+1)
+	}
+	if x.from != nil {
+		x.from.serving--
+	}
+}
+
+// unserved takes note that a pilot got nothing from another: that one is offered to
+// its host no more, and to nobody once two hosts have said so. Nor is a host offered
+// any that gets nothing from two.
+func (fl *fleet) unserved(p *pilot, from PilotID) {
+	q := fl.pilots[from]
+	if q == nil || q.info.Address == "" || slices.Contains(q.cutFrom, p.host.name) || len(q.cutFrom) >= maxCut {
+		return
+	}
+	q.cutFrom = append(q.cutFrom, p.host.name)
+	if len(p.host.cut) < maxCut && !slices.Contains(p.host.cut, from) {
+		p.host.cut = append(p.host.cut, from)
+	}
+}

@@ -1,0 +1,297 @@
+package dispatch
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"fairway/test/seed"
+)
+
+// sharers are pilots that serve their caches, each on a host of its own, and jobs that
+// all read one file from outside.
+type sharers struct {
+	t     *testing.T
+	core  *Core
+	seq   map[PilotID]uint64
+	last  map[PilotID]uint64 // answer
+	found map[PilotID]*Source
+	ran   map[PilotID]Assignment
+	named int // jobs
+}
+
+func newSharers(t *testing.T, sites ...Site) *sharers {
+	s := &sharers{
+		t: t, core: withRun(t, Config{Ahead: -1}), seq: map[PilotID]uint64{}, last: map[PilotID]uint64{},
+		found: map[PilotID]*Source{}, ran: map[PilotID]Assignment{},
+	}
+	for _, site := range sites {
+		s.step(SetSite{Site: site})
+	}
+	s.step(AddFiles{Run: 1, Files: []ExistingFile{{LFN: "f", PFN: "x", Size: 1000, Tag: 1 << 63}}})
+	return s
+}
+
+func (s *sharers) step(in Input) {
+	s.t.Helper()
+	e, err := s.core.Step(epoch, in)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, r := range e.Replies {
+		s.last[r.Pilot] = max(s.last[r.Pilot], r.Answer.Number)
+		for _, a := range r.Answer.Run {
+			s.ran[r.Pilot] = a
+			s.found[r.Pilot] = a.Inputs[0].Source
+		}
+	}
+	s.check()
+}
+
+func (s *sharers) jobs(n int) {
+	for range n {
+		s.named++
+		s.step(Submit{1, []Job{{Name: fmt.Sprint("j", s.named), Reads: []string{"f"}}}})
+	}
+}
+
+// sync is one call of a pilot, whose ID names host and site: host.site.
+func (s *sharers) sync(id PilotID, host, site string, change func(*Sync)) {
+	s.seq[id]++
+	m := Sync{Pilot: id, Seq: s.seq[id], LastAnswer: s.last[id], Hold: true}
+	if s.last[id] == 0 {
+		m.Full = true
+		m.Hello = &PilotInfo{
+			Host: host, Site: site, CacheDir: "/c/" + string(id), CacheSize: 1 << 30, Address: string(id) + ":1", Pin: "pin of " + string(id),
+			Has: Resources{MilliCPUs: 1000},
+		}
+	}
+	if change != nil {
+		change(&m)
+	}
+	s.step(m)
+	if m.Full && !m.Leaving { // the next one waits for news
+		s.sync(id, "", "", nil)
+	}
+}
+
+// has tells of the file in a pilot's cache.
+func (s *sharers) has(id PilotID, sum uint32) {
+	s.sync(id, "", "", func(m *Sync) {
+		m.CacheAdded = []CachedFile{{File: FileRef{LFN: "f", Tag: 1 << 63}, Size: 1000, Adler32: sum}}
+	})
+}
+
+// check makes sure of what holds of all arrivals.
+func (s *sharers) check() {
+	s.t.Helper()
+	fl := &s.core.fleet
+	serving, listed := map[*pilot]int{}, 0
+	for v, list := range fl.sources.arriving {
+		readers := map[*pilot]int{}
+		for _, x := range list {
+			listed++
+			if x.version != v || !slices.Contains(x.to.arriving, x) || x.to.left {
+				s.t.Fatal("an arrival is lost")
+			}
+			if x.from == nil {
+				continue
+			}
+			serving[x.from]++
+			if readers[x.from]++; readers[x.from] > maxSourceReaders {
+				s.t.Fatal(x.from.id, "has too many readers")
+			}
+			if x.to.behind(x) {
+				s.t.Fatal(x.to.id, "is to read what comes from itself")
+			}
+		}
+	}
+	for _, p := range fl.pilots {
+		listed -= len(p.arriving)
+		if p.serving != serving[p] {
+			s.t.Fatalf("%s serves %d and not %d", p.id, serving[p], p.serving)
+		}
+	}
+	if listed != 0 {
+		s.t.Fatal(listed, "arrivals belong to no pilot")
+	}
+}
+
+// Sixteen hosts want one file: one reads it from storage, and each other from one that
+// nobody else reads from.
+func TestAPopularFileGoesFromHostToHost(t *testing.T) {
+	s := newSharers(t)
+	for i := range 16 {
+		s.sync(PilotID(fmt.Sprint("p", i)), fmt.Sprint("h", i), "a", nil)
+	}
+	s.jobs(16)
+	readers, origin := map[PilotID]int{}, PilotID("")
+	for id := range s.ran {
+		if from := s.found[id]; from == nil {
+			if origin != "" {
+				t.Error(id, "and", origin, "read storage")
+			}
+			origin = id
+		} else {
+			readers[from.Pilot]++
+		}
+	}
+	if len(s.ran) != 16 || len(readers) != 15 || origin == "" {
+		t.Fatalf("%d pilots run, %d serve, %s reads storage", len(s.ran), len(readers), origin)
+	}
+	for id, from := range s.found {
+		if from != nil && (from.Origin == nil || from.Origin.Pilot != origin || from.Adler32 != 0 || from.Address != string(from.Pilot)+":1" || from.Pin == "") {
+			t.Errorf("%s is told %+v", id, from)
+		}
+	}
+	// Once one that has read storage has told the sum, that counts.
+	s.has(origin, 77)
+	s.sync("late", "hl", "a", nil)
+	s.jobs(1)
+	if from := s.found["late"]; from == nil || readers[from.Pilot] != 0 || from.Adler32 != 77 || from.Origin != nil {
+		t.Errorf("%+v", from)
+	}
+}
+
+// Of two pilots of a host that want a file one gets it.
+func TestAFileComesToAHostOnce(t *testing.T) {
+	s := newSharers(t)
+	for i := range 4 {
+		s.sync(PilotID(fmt.Sprint("p", i)), fmt.Sprint("h", i/2), "a", nil)
+	}
+	s.jobs(4)
+	from := 0
+	for _, source := range s.found {
+		if source != nil {
+			from++
+		}
+	}
+	if from != 1 {
+		t.Errorf("%d of four pilots on two hosts read from another host", from)
+	}
+}
+
+// What is at the own site comes before the rest, and another site counts only if each
+// names the other.
+func TestSourcesOfOtherSites(t *testing.T) {
+	for _, c := range []struct {
+		a, b []string
+		want bool
+	}{{nil, nil, false}, {[]string{"b"}, nil, false}, {nil, []string{"a"}, false}, {[]string{"b"}, []string{"a"}, true}} {
+		s := newSharers(t, Site{Name: "a", MaxPilots: 1, CacheWith: c.a}, Site{Name: "b", MaxPilots: 1, CacheWith: c.b})
+		s.sync("p1", "h1", "a", nil)
+		s.has("p1", 7)
+		s.sync("p2", "h2", "b", nil)
+		s.sync("p1", "", "", func(m *Sync) { m.Draining = true })
+		s.jobs(1)
+		if got := s.found["p2"] != nil; len(s.ran) != 1 || got != c.want {
+			t.Errorf("%v and %v: %v", c.a, c.b, s.found["p2"])
+		}
+	}
+	s := newSharers(t, Site{Name: "a", MaxPilots: 1, CacheWith: []string{"b"}}, Site{Name: "b", MaxPilots: 2, CacheWith: []string{"a"}})
+	for _, at := range []string{"a1", "b1"} {
+		s.sync(PilotID(at), at, at[:1], nil)
+		s.has(PilotID(at), 7)
+		s.sync(PilotID(at), "", "", func(m *Sync) { m.Draining = true })
+	}
+	s.sync("b2", "b2", "b", nil)
+	s.jobs(1)
+	if from := s.found["b2"]; from == nil || from.Pilot != "b1" {
+		t.Errorf("%+v", from)
+	}
+}
+
+// A pilot that cannot be reached is found out by two hosts, and a host that reaches
+// nobody by two pilots.
+func TestUnreachablePilotsAreNotOffered(t *testing.T) {
+	s := newSharers(t)
+	reader := func(i int) (id PilotID) {
+		id = PilotID(fmt.Sprint("r", i))
+		s.sync(id, fmt.Sprint("rh", i), "a", nil)
+		s.jobs(1)
+		return id
+	}
+	s.sync("dead", "h", "a", nil)
+	s.has("dead", 7)
+	s.sync("dead", "", "", func(m *Sync) { m.Draining = true })
+	for i := range 2 {
+		id := reader(i)
+		if from := s.found[id]; from == nil || from.Pilot != "dead" {
+			t.Fatalf("%d: %+v", i, from)
+		}
+		a := s.ran[id]
+		s.sync(id, "", "", func(m *Sync) { // its attempt has failed, so that nothing arrives there
+			m.Unserved, m.Draining = []PilotID{"dead"}, true
+			m.Ended = []Result{{Job: a.Job, Attempt: a.Attempt, Outcome: InputChanged}}
+		})
+	}
+	if from := s.found[reader(2)]; from != nil {
+		t.Errorf("a pilot that two hosts could not reach is offered: %+v", from)
+	}
+	if !s.core.fleet.offers(s.core.fleet.pilots["r2"], s.core.fleet.pilots["r0"]) {
+		t.Error("a host is cut off because one pilot could not be reached")
+	}
+	s.sync("r0", "", "", func(m *Sync) { m.Unserved = []PilotID{"r2"} })
+	if from, _ := s.core.fleet.bestSource(s.core.fleet.pilots["r0"], s.core.fleet.pilots["dead"].versions[0]); from != nil {
+		t.Error("a host that reaches nobody is offered", from.id)
+	}
+}
+
+// Pilots without an address cost nothing.
+func TestWithoutSharingNothingIsNoted(t *testing.T) {
+	s := newSharers(t)
+	for i := range 3 {
+		s.sync(PilotID(fmt.Sprint("p", i)), fmt.Sprint("h", i), "a", func(m *Sync) { m.Hello.Address = "" })
+	}
+	s.jobs(3)
+	s.has("p1", 7)
+	if n := len(s.core.fleet.sources.arriving) + len(s.core.fleet.sources.sums); n != 0 || len(s.ran) != 3 {
+		t.Error(n, len(s.ran))
+	}
+}
+
+// Whatever pilots do, come and go, what is noted of arrivals stays consistent.
+func TestSourcesAtRandom(t *testing.T) {
+	rng := rand.New(rand.NewPCG(seed.Of(t), 0))
+	for range 30 {
+		s := newSharers(t)
+		var live []PilotID
+		for n := range 120 {
+			switch id := PilotID(fmt.Sprint("p", n)); {
+			case len(live) == 0 || rng.IntN(4) == 0:
+				s.sync(id, fmt.Sprint("h", rng.IntN(8)), "a", nil)
+				live = append(live, id)
+			default:
+				at := rng.IntN(len(live))
+				id = live[at]
+				switch a, runs := s.ran[id]; rng.IntN(6) {
+				case 0:
+					s.sync(id, "", "", func(m *Sync) { m.Leaving = true })
+					live = slices.Delete(live, at, at+1)
+				case 1:
+					s.has(id, uint32(rng.IntN(2)))
+				case 2:
+					s.sync(id, "", "", func(m *Sync) { m.CacheGone = []CacheGone{{File: FileRef{LFN: "f", Tag: 1 << 63}}} })
+				case 3:
+					s.sync(id, "", "", func(m *Sync) { m.Unserved = []PilotID{live[rng.IntN(len(live))], "nobody"} })
+				case 4:
+					if runs {
+						delete(s.ran, id)
+						s.sync(id, "", "", func(m *Sync) {
+							m.Ended = []Result{{Job: a.Job, Attempt: a.Attempt, Outcome: Outcome(rng.IntN(2)), ExitCode: 1}}
+						})
+					}
+				default:
+					s.jobs(1)
+				}
+			}
+		}
+		for _, id := range live {
+			s.sync(id, "", "", func(m *Sync) { m.Leaving = true })
+		}
+		if n := len(s.core.fleet.sources.arriving); n != 0 {
+			t.Fatal(n, "versions arrive nowhere")
+		}
+	}
+}

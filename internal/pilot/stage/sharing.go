@@ -1,0 +1,262 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"fairway/internal/access"
+	"fairway/internal/share"
+	"fairway/internal/storage"
+	"fairway/internal/wire"
+)
+
+// Sharing is how files come from the caches of other hosts, and go there. A nil one
+// shares nothing. Any goroutine may call its methods.
+type Sharing struct {
+	Server   *share.Server
+	arrivals *share.Arrivals
+
+	mu       sync.Mutex        // guards unserved
+	unserved map[string]uint64 // sources that were of no use, with the Sync that said so first; 0: none has
+}
+
+// OpenSharing opens the cache of an area to others, at the address by which the pilot
+// reaches its server.
+func OpenSharing(line *access.Line, ar *Area) (*Sharing, error) {
+	at, err := shareAddress(line)
+	if err != nil {
+		return nil, err
+	}
+	s := &Sharing{arrivals: share.NewArrivals(ar.Sched), unserved: map[string]uint64{}}
+	s.Server, err = share.Listen(at, ar.Cache, s.arrivals, ar.Log)
+	return s, err
+}
+
+// shareAddress is the address by which others reach this machine: that from which it
+// reaches its server, or, beside the server, another one that is not the loopback, if
+// there is any.
+func shareAddress(line *access.Line) (net.IP, error) {
+	at := line.Local()
+	if at == nil {
+		return nil, errors.New("the server was not reached yet")
+	}
+	if !at.IsLoopback() {
+		return at, nil
+	}
+	assigned, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range assigned {
+		if network, ok := a.(*net.IPNet); ok && network.IP.IsGlobalUnicast() && network.IP.To4() != nil {
+			return network.IP, nil
+		}
+	}
+	return at, nil
+}
+
+// Close ends what is sent to others.
+func (s *Sharing) Close() {
+	if s != nil {
+		_ = s.Server.Close()
+	}
+}
+
+// SetKeys is for the keys of an answer, in which there are none if nothing is new.
+func (s *Sharing) SetKeys(told []*wire.ShareKey) {
+	if s == nil || len(told) == 0 {
+		return
+	}
+	var keys []share.Key
+	for _, k := range told {
+		if len(k.GetKey()) == len(access.ShareKey{}) {
+			keys = append(keys, share.Key{Epoch: k.GetEpoch(), Key: access.ShareKey(k.GetKey())})
+		}
+	}
+	s.Server.SetKeys(keys)
+}
+
+// Carry puts into a message which sources were of no use.
+func (s *Sharing) Carry(m *wire.SyncRequest) {
+	if s == nil {
+		return
+	}
+	m.Serves = true
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, seq := range s.unserved {
+		if len(m.Unserved) < access.MaxUnserved {
+			if seq == 0 {
+				s.unserved[id] = m.GetSeq()
+			}
+			m.Unserved = append(m.Unserved, id)
+		}
+	}
+}
+
+// Acknowledge forgets what the TaskQueue has heard.
+func (s *Sharing) Acknowledge(seen uint64) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, seq := range s.unserved {
+		if seq != 0 && seq <= seen {
+			delete(s.unserved, id)
+		}
+	}
+}
+
+// bringShared has the cache hold a file: from the source that the TaskQueue has named,
+// else from the storage element. Meanwhile others may read what has come of it.
+func (ar *Area) bringShared(ctx context.Context, i *input) (err error) {
+	s := ar.Sharing
+	var arrival *share.Arrival
+	var sum uint32
+	i.cached, i.hit, err = ar.Cache.FetchSummed(ctx, i.Item, func(path string) (size int64, _ uint32, err error) {
+		arrival = s.arrivals.Add(i.Item)
+		if sum, err = ar.fromSource(ctx, i, arrival, path); err != nil && ctx.Err() == nil {
+			size, sum, err = ar.fromElement(ctx, i, arrival, path)
+		} else {
+			size = i.Size
+		}
+		return size, sum, err
+	})
+	if arrival == nil {
+		return err
+	}
+	if err != nil {
+		sum = 0
+	}
+	arrival.End(sum)
+	return err
+}
+
+// errNoSource says that the TaskQueue has named none.
+var errNoSource = errors.New("no source is named")
+
+// fromSource gets a file from another pilot, and knows that it is right.
+func (ar *Area) fromSource(ctx context.Context, i *input, a *share.Arrival, path string) (uint32, error) {
+	if i.source == nil {
+		return 0, errNoSource
+	}
+	var origin *share.Source
+	if i.source.GetOrigin() != nil {
+		o := sourceOf(i.source.GetOrigin())
+		origin = &o
+	}
+	began := time.Now()
+	sum, err := share.Get(ctx, sourceOf(i.source), origin, i.Item, i.source.GetAdler32(), a, path)
+	if err == nil {
+		if info, err := os.Stat(path); err == nil && i.madeByJob() && sum == i.sum {
+			ar.proven.add(info, sum)
+		}
+		i.remote = true
+		ar.Log.Debug("read from another cache", "lfn", i.LFN, "source", i.source.GetPilot(), "took", time.Since(began))
+		return sum, nil
+	}
+	ar.Log.Info("another cache was of no use", "lfn", i.LFN, "source", i.source.GetPilot(), "reason", err)
+	if errors.Is(err, share.ErrUnserved) && ctx.Err() == nil {
+		s := ar.Sharing
+		s.mu.Lock()
+		if _, told := s.unserved[i.source.GetPilot()]; !told {
+			s.unserved[i.source.GetPilot()] = 0
+		}
+		s.mu.Unlock()
+	}
+	return 0, err
+}
+
+func sourceOf(s *wire.Source) share.Source {
+	return share.Source{Address: s.GetAddress(), Pin: s.GetPin(), Epoch: s.GetEpoch(), Ticket: s.GetTicket()}
+}
+
+// fromElement reads a file from the storage element, and finds its sum.
+func (ar *Area) fromElement(ctx context.Context, i *input, a *share.Arrival, path string) (size int64, sum uint32, err error) {
+	size, err = ar.getBy(ctx, i, path, func(ctx context.Context) (int64, error) { return ar.stream(ctx, i.pfn, a, path) })
+	if err == nil {
+		sum, err = checksumOf(ctx, path)
+	}
+	if err == nil && i.madeByJob() && sum != i.sum { // who reads it finds out what is wrong
+		return size, 0, nil
+	}
+	return size, sum, err
+}
+
+// attributed is the body of a file of which more is known than its contents.
+type attributed interface {
+	Attributes() (fs.FileMode, time.Time)
+}
+
+// streamPiece is how much of a file is in memory while it comes, in bytes.
+const streamPiece = 256 << 10
+
+// stream reads a file so that others can read what has come. One that is in a folder
+// here is linked or copied instead, and they wait until that is done.
+func (ar *Area) stream(ctx context.Context, pfn string, a *share.Arrival, path string) (int64, error) {
+	if storage.IsLocal(pfn) && (ar.Reach == nil || ar.Reach.inPlace(pfn)) {
+		return ar.Storage.Get(ctx, pfn, path)
+	}
+	body, err := ar.Storage.Open(ctx, pfn)
+	if err != nil {
+		return 0, err
+	}
+	defer body.Close()
+	about, known := attributesOf(body)
+	if storage.IsLocal(pfn) && !known {
+		return ar.Storage.Get(ctx, pfn, path)
+	}
+	out, err := a.Begin(path)
+	if err != nil {
+		return 0, err
+	}
+	size, err := io.CopyBuffer(&arriving{out, a}, struct{ io.Reader }{body}, make([]byte, streamPiece))
+	if err == nil {
+		mode, modified := fs.FileMode(0o444), time.Time{}
+		if known {
+			mode, modified = about.Attributes()
+		}
+		err = out.Chmod(mode.Perm()&^0o222 | 0o400)
+		if err == nil && !modified.IsZero() {
+			err = os.Chtimes(path, time.Time{}, modified)
+		}
+	}
+	if err != nil {
+		_ = os.Remove(path)
+		return 0, fmt.Errorf("get %s: %w", storage.Shown(pfn), err)
+	}
+	return size, nil
+}
+
+func attributesOf(body io.ReadCloser) (attributed, bool) {
+	for {
+		if about, ok := body.(attributed); ok {
+			return about, true
+		}
+		wrapped, ok := body.(interface{ Unwrap() io.ReadCloser })
+		if !ok {
+			return nil, false
+		}
+		body = wrapped.Unwrap()
+	}
+}
+
+// arriving tells of what is written.
+type arriving struct {
+	out *os.File
+	a   *share.Arrival
+}
+
+func (w *arriving) Write(p []byte) (int, error) {
+	n, err := w.out.Write(p)
+	w.a.Wrote(n)
+	return n, err
+}

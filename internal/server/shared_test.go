@@ -1,0 +1,103 @@
+package server
+
+import (
+	"context"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"fairway/internal/batch"
+	"fairway/internal/dispatch"
+	"fairway/internal/pilot"
+	"fairway/internal/server/folder"
+	"fairway/internal/server/launch"
+	"fairway/test/seed"
+)
+
+// apartPilots are pilots that share nothing with their server nor with each other, as
+// on hosts of their own, but for what they send each other.
+func apartPilots(nodes string, most int, mode pilot.CacheMode, change func(*pilot.Config)) Site {
+	return Site{
+		Site: dispatch.Site{Name: "cluster", MaxPilots: most, MinPilots: most, Pilot: dispatch.Resources{MilliCPUs: 1000, Memory: 1 << 30, Disk: 1 << 30}},
+		System: func(folders folder.Layout, way func(string, any) (launch.Way, error)) (batch.System, error) {
+			return batch.NewLocal(batch.LocalConfig{
+				State: folders.ID, LogDir: folders.Pilots, Command: []string{os.Args[0]},
+				Environment: func(name string) ([]string, error) {
+					c := pilot.Config{
+						Host: name, MilliCPUs: 1000, Memory: 1 << 30, Disk: 1 << 30,
+						SandboxDir: filepath.Join(nodes, name, "sandbox"), LogDir: "/proc/no/logs",
+						Storage: folder.StoragePrefix, Element: "/no/such/state", Workflow: "/no/such/folder",
+						Cache: pilot.CacheConfig{Mode: mode, Dir: filepath.Join(nodes, name, "cache"), MaxSpace: 1 << 30},
+					}
+					if change != nil {
+						change(&c)
+					}
+					at, err := way(name, c)
+					return []string{connectVariable + "=" + at.File}, err
+				},
+			})
+		},
+	}
+}
+
+// togetherStep has four jobs read one file at the same time, each at a pilot of its own,
+// and prove that it is the right one.
+const togetherStep = `
+workflow: together
+inputs:
+  big: {files: big.dat}
+  names: {files: "in/{name}.txt", as: "in/{name}.txt"}
+steps:
+  make:
+    reads: big.dat
+    writes: made.dat
+    command: cat big.dat big.dat > made.dat && chmod +x made.dat
+  use:
+    each: "in/{name}.txt"
+    reads: [big.dat, made.dat]
+    writes: "out/{name}.txt"
+    command: |
+      touch "TOGETHER/$name"
+      while [ "$(ls TOGETHER | wc -l)" -lt 4 ]; do sleep 0.01; done
+      [ -x made.dat ]
+      cat big.dat made.dat | cksum > "$out"
+`
+
+// Four hosts without any common folder need one file from outside and one that a job
+// has made. The storage element is read once for each, and everybody has the right
+// bytes.
+func TestPilotsOfASiteShareTheirCaches(t *testing.T) {
+	random := rand.New(rand.NewPCG(seed.Of(t), 0))
+	text := make([]byte, 3<<20)
+	for i := range text {
+		text[i] = byte(random.Uint32())
+	}
+	summed := map[string]bool{}
+	for mode, most := range map[pilot.CacheMode]int64{pilot.CacheGlobal: 1, pilot.CachePilot: 4} {
+		root, together := newFolder(t, map[string]string{"in/a.txt": "a", "in/b.txt": "b", "in/c.txt": "c", "in/d.txt": "d", "big.dat": string(text)}), t.TempDir()
+		r := newRun(t, root, strings.ReplaceAll(togetherStep, "TOGETHER", together), nil)
+		r.config.System, r.config.Listen = nil, "127.0.0.1:0"
+		r.config.Sites = []Site{apartPilots(t.TempDir(), 4, mode, nil)}
+		s, err := Open(context.Background(), r.config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		outcome, err := s.Run(context.Background())
+		if err != nil || !outcome.Succeeded {
+			t.Fatalf("%+v %v", outcome, err)
+		}
+		for _, name := range []string{"a", "b", "c", "d"} {
+			summed[r.result("out/"+name+".txt")] = true
+		}
+		// big.dat to the pilot of make, made.dat from there; small files come besides.
+		staged := s.loop.Tally.Summary(&s.loop.Cores).GetBytesStaged() / int64(len(text))
+		if want := most; mode == pilot.CacheGlobal && staged != want || mode == pilot.CachePilot && staged < want {
+			t.Errorf("cache %s: storage was read for %d times the file", mode, staged)
+		}
+	}
+	if len(summed) != 1 {
+		t.Error("jobs have read different bytes:", summed)
+	}
+}

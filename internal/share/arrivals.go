@@ -1,0 +1,157 @@
+package share
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync"
+
+	"fairway/internal/cache"
+	"fairway/sched"
+)
+
+// Arrivals are the files that a pilot is bringing into its cache, for those that read
+// them meanwhile. Any goroutine may call its methods.
+type Arrivals struct {
+	sched *sched.Scheduler
+
+	mu      sync.Mutex // guards what follows, and the fields of arrivals
+	files   map[cache.Ref]*Arrival
+	changed chan struct{} // closed when a file begins to arrive
+}
+
+// NewArrivals returns Arrivals without any file.
+func NewArrivals(s *sched.Scheduler) *Arrivals {
+	return &Arrivals{sched: s, files: map[cache.Ref]*Arrival{}, changed: make(chan struct{})}
+}
+
+// Arrival is one file. Begin, Wrote and Complete are for who writes it.
+type Arrival struct {
+	all  *Arrivals
+	item cache.Item
+
+	// Guarded by the mutex of all.
+	file    *os.File      // what is written; nil while nobody may look at it
+	at      int64         // so many bytes of it are there
+	ended   bool          // it is in the cache, or is not coming
+	sum     uint32        // once it has ended: what it was found to be; 0: it is not there
+	changed chan struct{} // closed at the next change
+}
+
+// Add says that a file is being brought in.
+func (as *Arrivals) Add(i cache.Item) *Arrival {
+	a := &Arrival{all: as, item: i, changed: make(chan struct{})}
+	as.mu.Lock()
+	defer as.mu.Unlock()
+	as.files[i.Ref] = a
+	close(as.changed)
+	as.changed = make(chan struct{})
+	return a
+}
+
+// Begin gives the file that is written from now on, from its beginning. It stays open
+// until the arrival ends, or another one is begun.
+func (a *Arrival) Begin(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	a.all.mu.Lock()
+	defer a.all.mu.Unlock()
+	a.change(func() { a.closeFile(); a.file, a.at = f, 0 })
+	return f, nil
+}
+
+// Wrote says that n more bytes are in the file.
+func (a *Arrival) Wrote(n int) {
+	a.all.mu.Lock()
+	defer a.all.mu.Unlock()
+	a.change(func() { a.at += int64(n) })
+}
+
+// End says that the file is in the cache and has this adler32, or, with 0, that it does
+// not come.
+func (a *Arrival) End(sum uint32) {
+	as := a.all
+	as.mu.Lock()
+	defer as.mu.Unlock()
+	if as.files[a.item.Ref] == a {
+		delete(as.files, a.item.Ref)
+	}
+	a.change(func() { a.ended, a.sum = true, sum; a.closeFile() })
+}
+
+func (a *Arrival) closeFile() {
+	if a.file != nil {
+		_ = a.file.Close()
+		a.file = nil
+	}
+}
+
+// change wakes who waits. The caller holds the mutex.
+func (a *Arrival) change(what func()) {
+	what()
+	close(a.changed)
+	a.changed = make(chan struct{})
+}
+
+// find is a file that is arriving. It waits for one that has not begun.
+func (as *Arrivals) find(ctx context.Context, ref cache.Ref) *Arrival {
+	ctx, cancel := context.WithTimeout(ctx, BeginTime)
+	defer cancel()
+	for {
+		as.mu.Lock()
+		a, changed := as.files[ref], as.changed
+		as.mu.Unlock()
+		if a != nil {
+			return a
+		}
+		if _, err := sched.Receive(ctx, as.sched, changed); !errors.Is(err, sched.ErrChannelClosed) {
+			return nil
+		}
+	}
+}
+
+// errEnded says that an arrival has ended.
+var errEnded = errors.New("the file does not arrive any more")
+
+// readAt reads what is there from a place on. It waits for the first byte of it, and
+// ends with errEnded when the arrival does.
+func (a *Arrival) readAt(ctx context.Context, p []byte, from int64) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, StallTime)
+	defer cancel()
+	for {
+		a.all.mu.Lock()
+		if a.ended {
+			a.all.mu.Unlock()
+			return 0, errEnded
+		}
+		n, changed := min(int64(len(p)), a.at-from), a.changed
+		if n > 0 { // under the mutex, so that the file stays open
+			got, err := a.file.ReadAt(p[:n], from)
+			a.all.mu.Unlock()
+			return got, err
+		}
+		a.all.mu.Unlock()
+		if _, err := sched.Receive(ctx, a.all.sched, changed); !errors.Is(err, sched.ErrChannelClosed) {
+			return 0, err
+		}
+	}
+}
+
+// result waits for the end of an arrival, and is its sum.
+func (a *Arrival) result(ctx context.Context) uint32 {
+	ctx, cancel := context.WithTimeout(ctx, StallTime)
+	defer cancel()
+	for {
+		a.all.mu.Lock()
+		ended, sum, changed := a.ended, a.sum, a.changed
+		a.all.mu.Unlock()
+		if ended {
+			return sum
+		}
+		if _, err := sched.Receive(ctx, a.all.sched, changed); !errors.Is(err, sched.ErrChannelClosed) {
+			return 0
+		}
+	}
+}

@@ -1,0 +1,179 @@
+package share
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"hash/adler32"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"time"
+
+	"fairway/internal/access"
+	"fairway/internal/cache"
+)
+
+// Source is a server that has a file, with a ticket for it.
+type Source struct {
+	Address string
+	Pin     string
+	Epoch   uint64
+	Ticket  []byte
+}
+
+// ErrUnserved is wrapped by errors after which a source is not to be tried again: it
+// cannot be reached, is somebody else, or has sent something else. Others, such as a
+// transfer that was cut or a ticket that has grown old, may be different the next time.
+var ErrUnserved = errors.New("the source is of no use")
+
+// Get brings a file from a source, to where the arrival is written, and returns its
+// adler32, which is right: it is sum, or where that is 0 what the origin has found.
+func Get(ctx context.Context, from Source, origin *Source, i cache.Item, sum uint32, a *Arrival, path string) (uint32, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	client := from.client()
+	defer client.CloseIdleConnections()
+	answer, err := from.ask(ctx, client, http.MethodGet, i.Ref)
+	if err != nil {
+		return 0, err
+	}
+	defer answer.Body.Close()
+	if told := answer.Header.Get(sizeHeader); told != strconv.FormatInt(i.Size, 10) {
+		return 0, fmt.Errorf("%w: it has %q bytes of %s instead of %d", ErrUnserved, told, i.LFN, i.Size)
+	}
+	out, err := a.Begin(path)
+	if err != nil {
+		return 0, err
+	}
+	got, err := receive(ctx, cancel, answer.Body, out, a, i.Size)
+	if err != nil {
+		_ = os.Remove(path)
+		return 0, fmt.Errorf("%s: %w", from.Address, err)
+	}
+	if sum == 0 && origin != nil {
+		sum, err = origin.sumOf(ctx, i.Ref)
+	}
+	if err == nil && (sum == 0 || got != sum) {
+		err = fmt.Errorf("%w: %s has sent other bytes of %s (checksum %08x instead of %08x)", ErrUnserved, from.Address, i.LFN, got, sum)
+	}
+	if err == nil {
+		err = adorn(out, path, answer.Trailer)
+	}
+	if err != nil {
+		_ = os.Remove(path)
+		return 0, err
+	}
+	return got, nil
+}
+
+// receive writes what comes, as far as that is no more than it should be.
+func receive(ctx context.Context, cancel context.CancelCauseFunc, body io.Reader, out *os.File, a *Arrival, size int64) (uint32, error) {
+	sum, at, buffer := adler32.New(), int64(0), make([]byte, piece)
+	stalled := time.AfterFunc(StallTime, func() { cancel(fmt.Errorf("nothing has come for %v", StallTime)) })
+	defer stalled.Stop()
+	for {
+		n, err := body.Read(buffer)
+		stalled.Reset(StallTime)
+		if at+int64(n) > size {
+			return 0, fmt.Errorf("%w: it sends more than the %d bytes of the file", ErrUnserved, size)
+		}
+		if n > 0 {
+			_, _ = sum.Write(buffer[:n])
+			if _, err := out.WriteAt(buffer[:n], at); err != nil {
+				return 0, err
+			}
+			at += int64(n)
+			a.Wrote(n)
+		}
+		switch {
+		case errors.Is(err, io.EOF) && at == size:
+			return sum.Sum32(), nil
+		case errors.Is(err, io.EOF):
+			return 0, fmt.Errorf("%d bytes came of %d: %w", at, size, io.ErrUnexpectedEOF)
+		case err != nil && context.Cause(ctx) != nil:
+			return 0, context.Cause(ctx)
+		case err != nil:
+			return 0, err
+		}
+	}
+}
+
+// adorn gives a copy the permission to be executed and the time of its original.
+func adorn(out *os.File, path string, told http.Header) error {
+	mode, errMode := strconv.ParseUint(told.Get(modeHeader), 8, 9)
+	modified, errModified := strconv.ParseInt(told.Get(modifiedHeader), 10, 64)
+	if err := errors.Join(errMode, errModified); err != nil {
+		return fmt.Errorf("what was sent is not complete: %w", err)
+	}
+	return errors.Join(out.Chmod(os.FileMode(mode)&^0o222|0o400), os.Chtimes(path, time.Time{}, time.Unix(0, modified)))
+}
+
+// sumOf asks what the sum of a file is, of the pilot that has read it from storage.
+func (s *Source) sumOf(ctx context.Context, ref cache.Ref) (uint32, error) {
+	ctx, cancel := context.WithTimeout(ctx, StallTime)
+	defer cancel()
+	client := s.client()
+	defer client.CloseIdleConnections()
+	answer, err := s.ask(ctx, client, http.MethodHead, ref)
+	if err != nil {
+		return 0, fmt.Errorf("the origin of the file: %w", hide(err))
+	}
+	_ = answer.Body.Close()
+	sum, err := strconv.ParseUint(answer.Header.Get(sumHeader), 16, 32)
+	return uint32(sum), err
+}
+
+// hide has an error of the origin not count against the source.
+func hide(err error) error { return errors.New(err.Error()) }
+
+// client makes one connection.
+func (s *Source) client() *http.Client {
+	dialer := &tls.Dialer{NetDialer: &net.Dialer{Timeout: DialTime}, Config: access.ClientTLS(s.Pin)}
+	return &http.Client{
+		Transport: &http.Transport{
+			DialTLSContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				ctx, cancel := context.WithTimeout(ctx, DialTime)
+				defer cancel()
+				conn, err := dialer.DialContext(ctx, "tcp", s.Address)
+				if err != nil {
+					err = fmt.Errorf("%w: %w", ErrUnserved, err)
+				}
+				return conn, err
+			},
+			DialContext: func(context.Context, string, string) (net.Conn, error) {
+				return nil, errors.New("a pilot is reached over TLS only")
+			},
+			DisableCompression: true, ReadBufferSize: piece, ResponseHeaderTimeout: BeginTime + StallTime,
+			MaxResponseHeaderBytes: maxHeader,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// ask makes one request.
+func (s *Source) ask(ctx context.Context, client *http.Client, method string, ref cache.Ref) (*http.Response, error) {
+	query := url.Values{
+		lfnKey: {ref.LFN}, versionKey: {strconv.FormatUint(uint64(ref.Version), 10)}, tagKey: {strconv.FormatUint(ref.Tag, 16)},
+	}
+	r, err := http.NewRequestWithContext(ctx, method, "https://"+s.Address+filePath+"?"+query.Encode(), nil)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnserved, err)
+	}
+	r.Header.Set(epochHeader, strconv.FormatUint(s.Epoch, 10))
+	r.Header.Set(ticketHeader, base64.StdEncoding.EncodeToString(s.Ticket))
+	answer, err := client.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	if answer.StatusCode == http.StatusOK {
+		return answer, nil
+	}
+	_ = answer.Body.Close()
+	return nil, fmt.Errorf("%s answers %s", s.Address, answer.Status)
+}

@@ -1,0 +1,255 @@
+package share
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"hash/adler32"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"fairway/internal/access"
+	"fairway/internal/cache"
+)
+
+// Key is the key by which a server knows the tickets of an epoch.
+type Key struct {
+	Epoch uint64
+	Key   access.ShareKey
+}
+
+// Server sends files of a cache to other pilots, from [Listen] to Close.
+type Server struct {
+	cache    *cache.Cache
+	arrivals *Arrivals
+	pin      string
+	listener net.Listener
+	http     *http.Server
+	streams  chan struct{} // holds one for each file that is sent
+
+	mu   sync.Mutex // guards keys
+	keys []Key
+}
+
+// Listen opens a server at an address of this machine, at a port that is free.
+func Listen(at net.IP, c *cache.Cache, arrivals *Arrivals, log *slog.Logger) (*Server, error) {
+	identity, err := access.NewAuthority("fairway pilot")
+	if err != nil {
+		return nil, err
+	}
+	settings, err := identity.ServerTLS()
+	if err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", net.JoinHostPort(at.String(), "0"))
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{cache: c, arrivals: arrivals, pin: identity.Pin(), listener: listener, streams: make(chan struct{}, MaxStreams)}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+filePath, s.send)
+	mux.HandleFunc("HEAD "+filePath, s.tell)
+	s.http = &http.Server{
+		Handler: mux, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+	go func() { _ = s.http.Serve(tls.NewListener(listener, settings)) }()
+	return s, nil
+}
+
+// Address is where the server listens, as HOST:PORT.
+func (s *Server) Address() string { return s.listener.Addr().String() }
+
+// Pin is by what clients know the server.
+func (s *Server) Pin() string { return s.pin }
+
+// SetKeys replaces the keys of the tickets that are good.
+func (s *Server) SetKeys(keys []Key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.keys = keys
+}
+
+// Close ends the server, and what it sends.
+func (s *Server) Close() error { return s.http.Close() }
+
+// asked is the file for which a request has a good ticket. To all others it answers
+// itself.
+func (s *Server) asked(w http.ResponseWriter, r *http.Request) (cache.Ref, bool) {
+	query := r.URL.Query()
+	version, errVersion := strconv.ParseUint(query.Get(versionKey), 10, 32)
+	tag, errTag := strconv.ParseUint(query.Get(tagKey), 16, 64)
+	epoch, errEpoch := strconv.ParseUint(r.Header.Get(epochHeader), 10, 64)
+	ticket, errTicket := base64.StdEncoding.DecodeString(r.Header.Get(ticketHeader))
+	if err := errors.Join(errVersion, errTag, errEpoch, errTicket); err != nil || len(query.Get(lfnKey)) > access.MaxName {
+		http.Error(w, "the request names no file, or has no ticket", http.StatusBadRequest)
+		return cache.Ref{}, false
+	}
+	ref := cache.Ref{LFN: query.Get(lfnKey), Version: uint32(version), Tag: tag}
+	if !s.allows(ref, epoch, ticket) {
+		http.Error(w, "the ticket is not good for this file, or not any more", http.StatusForbidden)
+		return cache.Ref{}, false
+	}
+	return ref, true
+}
+
+func (s *Server) allows(ref cache.Ref, epoch uint64, ticket []byte) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.keys {
+		if s.keys[i].Epoch == epoch {
+			return s.keys[i].Key.Allows(ref.LFN, ref.Version, ref.Tag, ticket)
+		}
+	}
+	return false
+}
+
+// tell says what the sum of a file is, when all of it has come.
+func (s *Server) tell(w http.ResponseWriter, r *http.Request) {
+	ref, ok := s.asked(w, r)
+	if !ok {
+		return
+	}
+	sum := uint32(0)
+	if f, held := s.cache.Get(r.Context(), cache.Item{Ref: ref}); held {
+		sum = f.Sum()
+		f.Release()
+	} else if a := s.arrivals.find(r.Context(), ref); a != nil {
+		sum = a.result(r.Context())
+	}
+	if sum == 0 {
+		w.WriteHeader(http.StatusNotFound)
+		return
+	}
+	w.Header().Set(sumHeader, formatSum(sum))
+}
+
+func formatSum(sum uint32) string { return fmt.Sprintf("%08x", sum) }
+
+// send answers with a file that is in the cache, or is coming in.
+func (s *Server) send(w http.ResponseWriter, r *http.Request) {
+	ref, ok := s.asked(w, r)
+	if !ok {
+		return
+	}
+	select {
+	case s.streams <- struct{}{}:
+		defer func() { <-s.streams }()
+	default:
+		http.Error(w, "it sends as much as it may", http.StatusServiceUnavailable)
+		return
+	}
+	out := &sending{writer: w, control: http.NewResponseController(w)}
+	f, held := s.cache.Get(r.Context(), cache.Item{Ref: ref})
+	var a *Arrival
+	if !held {
+		if a = s.arrivals.find(r.Context(), ref); a != nil {
+			out.begin(a.item.Size)
+			if !out.follow(r.Context(), a) {
+				panic(http.ErrAbortHandler)
+			}
+		}
+		// It may have come in meanwhile.
+		if f, held = s.cache.Get(r.Context(), cache.Item{Ref: ref}); !held && a == nil {
+			http.Error(w, "it is not here", http.StatusNotFound)
+			return
+		}
+	}
+	if held {
+		defer f.Release()
+		if a == nil {
+			out.begin(f.Size())
+		}
+	}
+	if !held || !out.rest(f.Path()) || a != nil && a.result(r.Context()) != out.sum.Sum32() {
+		panic(http.ErrAbortHandler) // the client is to see that the file is not complete
+	}
+}
+
+// sending is one answer.
+type sending struct {
+	writer  http.ResponseWriter
+	control *http.ResponseController
+	sum     hash32
+	at      int64
+}
+
+type hash32 interface {
+	io.Writer
+	Sum32() uint32
+}
+
+func (o *sending) begin(size int64) {
+	o.sum = adler32.New()
+	for _, name := range trailers {
+		o.writer.Header().Add("Trailer", name)
+	}
+	o.writer.Header().Set(sizeHeader, strconv.FormatInt(size, 10))
+	o.writer.Header().Set("Content-Type", "application/octet-stream")
+	o.writer.WriteHeader(http.StatusOK)
+}
+
+func (o *sending) write(p []byte) error {
+	_ = o.control.SetWriteDeadline(time.Now().Add(StallTime))
+	_, _ = o.sum.Write(p)
+	o.at += int64(len(p))
+	_, err := o.writer.Write(p)
+	return err
+}
+
+// follow sends what comes, until it has all come and is in the cache.
+func (o *sending) follow(ctx context.Context, a *Arrival) bool {
+	buffer := make([]byte, piece)
+	for o.at < a.item.Size {
+		n, err := a.readAt(ctx, buffer, o.at)
+		if errors.Is(err, errEnded) {
+			break
+		}
+		if err == nil {
+			err = o.write(buffer[:n])
+		}
+		if err != nil {
+			return false
+		}
+		if n < len(buffer)/2 {
+			_ = o.control.Flush() // the next pilot passes it on
+		}
+	}
+	_ = o.control.Flush()
+	return a.result(ctx) != 0
+}
+
+// rest sends what of a file was not sent, and what is known of it at the end.
+func (o *sending) rest(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	buffer := make([]byte, piece)
+	for err == nil {
+		var n int
+		if n, err = f.ReadAt(buffer, o.at); n > 0 {
+			if o.write(buffer[:n]) != nil {
+				return false
+			}
+		}
+	}
+	h := o.writer.Header()
+	h.Set(sumHeader, formatSum(o.sum.Sum32()))
+	h.Set(modeHeader, strconv.FormatUint(uint64(info.Mode().Perm()), 8))
+	h.Set(modifiedHeader, strconv.FormatInt(info.ModTime().UnixNano(), 10))
+	return errors.Is(err, io.EOF)
+}

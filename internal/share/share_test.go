@@ -1,0 +1,333 @@
+package share
+
+import (
+	"bytes"
+	"errors"
+	"hash/adler32"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"fairway/internal/access"
+	"fairway/internal/cache"
+	"fairway/sched"
+)
+
+// pilot is one that serves its cache, with the key of epoch 7.
+type pilot struct {
+	*Server
+	t   *testing.T
+	key access.ShareKey
+}
+
+func newPilot(t *testing.T, key byte) *pilot {
+	t.Helper()
+	c, err := cache.Open(cache.Config{Dir: t.TempDir(), Name: "p", MaxSpace: 1 << 30})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	s, err := Listen(net.IPv4(127, 0, 0, 1), c, NewArrivals(sched.Default()), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	p := &pilot{Server: s, t: t, key: access.ShareKey{key}}
+	s.SetKeys([]Key{{7, p.key}, {8, access.ShareKey{key, 8}}})
+	return p
+}
+
+func item(text []byte) cache.Item {
+	return cache.Item{Ref: cache.Ref{LFN: "a/b c.dat", Version: 3, Tag: 1 << 63}, Size: int64(len(text))}
+}
+
+func (p *pilot) source(i cache.Item) Source {
+	return Source{Address: p.Address(), Pin: p.Pin(), Epoch: 7, Ticket: p.key.ShareTicket(i.LFN, i.Version, i.Tag)}
+}
+
+// holds puts a file into the pilot's cache.
+func (p *pilot) holds(i cache.Item, text []byte) {
+	p.t.Helper()
+	f, _, err := p.cache.FetchSummed(p.t.Context(), i, func(path string) (int64, uint32, error) {
+		return int64(len(text)), adler32.Checksum(text), os.WriteFile(path, text, 0o555)
+	})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	f.Release()
+}
+
+// gets has a pilot read a file from others into its own cache.
+func (p *pilot) gets(i cache.Item, sum uint32, from Source, origin *Source) error {
+	a := p.arrivals.Add(i)
+	var got uint32
+	f, _, err := p.cache.FetchSummed(p.t.Context(), i, func(path string) (int64, uint32, error) {
+		var err error
+		got, err = Get(p.t.Context(), from, origin, i, sum, a, path)
+		if _, there := os.Lstat(path); err != nil && there == nil {
+			p.t.Error("something is left of a file that did not come")
+		}
+		return i.Size, got, err
+	})
+	if err == nil {
+		f.Release()
+	}
+	a.End(got)
+	return err
+}
+
+func (p *pilot) contents(i cache.Item) []byte {
+	p.t.Helper()
+	f, ok := p.cache.Get(p.t.Context(), i)
+	if !ok {
+		return nil
+	}
+	defer f.Release()
+	text, err := os.ReadFile(f.Path())
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return text
+}
+
+// A chain of pilots has a file as it was, with its permissions and its time.
+func TestFromPilotToPilot(t *testing.T) {
+	text := bytes.Repeat([]byte("0123456789"), 100_000)
+	i, sum := item(text), adler32.Checksum(text)
+	first := newPilot(t, 1)
+	first.holds(i, text)
+	from := first
+	for n := range byte(3) {
+		p := newPilot(t, n+2)
+		if err := p.gets(i, sum, from.source(i), nil); err != nil {
+			t.Fatal(err)
+		}
+		from = p
+	}
+	if !bytes.Equal(from.contents(i), text) {
+		t.Error("another file has arrived")
+	}
+	a, _ := first.cache.Get(t.Context(), i)
+	b, _ := from.cache.Get(t.Context(), i)
+	defer a.Release()
+	defer b.Release()
+	x, _ := os.Stat(a.Path())
+	y, _ := os.Stat(b.Path())
+	if y.Mode().Perm() != 0o555 || !x.ModTime().Equal(y.ModTime()) {
+		t.Error(y.Mode(), x.ModTime(), y.ModTime())
+	}
+}
+
+// A ticket is for one file at one pilot, while its epoch lasts.
+func TestOnlyWithATicket(t *testing.T) {
+	text := []byte("secret")
+	i := item(text)
+	p := newPilot(t, 1)
+	p.holds(i, text)
+	good := p.source(i)
+	for name, change := range map[string]func(*Source){
+		"none":              func(s *Source) { s.Ticket = nil },
+		"of another file":   func(s *Source) { s.Ticket = p.key.ShareTicket(i.LFN, i.Version+1, i.Tag) },
+		"of another name":   func(s *Source) { s.Ticket = p.key.ShareTicket("a/b", i.Version, i.Tag) },
+		"of another pilot":  func(s *Source) { other := access.ShareKey{2}; s.Ticket = other.ShareTicket(i.LFN, i.Version, i.Tag) },
+		"of another epoch":  func(s *Source) { s.Epoch = 8 },
+		"of an older epoch": func(s *Source) { s.Epoch = 6 },
+	} {
+		bad := good
+		change(&bad)
+		reader := newPilot(t, 9)
+		if err := reader.gets(i, adler32.Checksum(text), bad, nil); err == nil || errors.Is(err, ErrUnserved) {
+			t.Errorf("ticket %s: %v", name, err)
+		}
+		if reader.contents(i) != nil {
+			t.Errorf("ticket %s: the file has come", name)
+		}
+	}
+	p.SetKeys([]Key{{8, access.ShareKey{1, 8}}, {9, access.ShareKey{1, 9}}})
+	if err := newPilot(t, 9).gets(i, adler32.Checksum(text), good, nil); err == nil {
+		t.Error("a ticket is good although its epoch is over")
+	}
+}
+
+// A pilot passes on what has come before the rest is there: else sixteen hosts would
+// have a file sixteen times later than the first.
+func TestPassesOnWhatArrives(t *testing.T) {
+	text := bytes.Repeat([]byte("0123456789"), 200_000)
+	i, sum := item(text), adler32.Checksum(text)
+	first, second := newPilot(t, 1), newPilot(t, 2)
+	a := first.arrivals.Add(i)
+	half, done := make(chan struct{}), make(chan error, 1)
+	go func() {
+		f, _, err := first.cache.FetchSummed(t.Context(), i, func(path string) (int64, uint32, error) {
+			out, err := a.Begin(path)
+			if err != nil {
+				return 0, 0, err
+			}
+			for _, part := range [][]byte{text[:len(text)/2], text[len(text)/2:]} {
+				if _, err := out.Write(part); err != nil {
+					return 0, 0, err
+				}
+				a.Wrote(len(part))
+				<-half
+			}
+			return i.Size, sum, nil
+		})
+		if err == nil {
+			f.Release()
+		}
+		a.End(sum)
+		done <- err
+	}()
+	coming := second.arrivals.Add(i)
+	got := make(chan error, 1)
+	path := filepath.Join(t.TempDir(), "x")
+	go func() {
+		_, err := Get(t.Context(), first.source(i), nil, i, sum, coming, path)
+		got <- err
+	}()
+	buffer := make([]byte, 1)
+	if _, err := coming.readAt(t.Context(), buffer, i.Size/2-1); err != nil || buffer[0] != text[i.Size/2-1] {
+		t.Error("half of the file is there and was not passed on:", err)
+	}
+	close(half)
+	if err := errors.Join(<-done, <-got); err != nil {
+		t.Fatal(err)
+	}
+	if there, err := os.ReadFile(path); err != nil || !bytes.Equal(there, text) {
+		t.Error("another file has arrived", err)
+	}
+	coming.End(sum)
+}
+
+// A source that sends other bytes is found out, whatever it says of them itself.
+func TestLyingSource(t *testing.T) {
+	truth, lie := []byte("0123456789"), []byte("0123456780")
+	i := item(truth)
+	liar := newPilot(t, 1)
+	liar.holds(i, lie)
+	origin := newPilot(t, 2)
+	origin.holds(i, truth)
+	told := origin.source(i)
+	for name, get := range map[string]func(*pilot) error{
+		"the sum is known":    func(p *pilot) error { return p.gets(i, adler32.Checksum(truth), liar.source(i), nil) },
+		"the origin knows it": func(p *pilot) error { return p.gets(i, 0, liar.source(i), &told) },
+		"nobody knows it":     func(p *pilot) error { return p.gets(i, 0, liar.source(i), nil) },
+	} {
+		p := newPilot(t, 3)
+		if err := get(p); !errors.Is(err, ErrUnserved) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if p.contents(i) != nil {
+			t.Errorf("%s: the lie is in the cache", name)
+		}
+	}
+	if err := newPilot(t, 3).gets(i, 0, origin.source(i), &told); err != nil {
+		t.Error(err)
+	}
+}
+
+// What breaks off in the middle leaves nothing, and may be tried again.
+func TestSourceDiesInTheMiddle(t *testing.T) {
+	text := bytes.Repeat([]byte("0123456789"), 100_000)
+	i := item(text)
+	for name, die := range map[string]func(*pilot, *Arrival){
+		"its own source ends": func(_ *pilot, a *Arrival) { a.End(0) },
+		"the pilot ends":      func(p *pilot, _ *Arrival) { _ = p.Close() },
+	} {
+		first, second := newPilot(t, 1), newPilot(t, 2)
+		a := first.arrivals.Add(i)
+		if _, err := a.Begin(filepath.Join(t.TempDir(), "x")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.file.Write(text[:1000]); err != nil {
+			t.Fatal(err)
+		}
+		a.Wrote(1000)
+		coming := second.arrivals.Add(i)
+		path, got := filepath.Join(t.TempDir(), "x"), make(chan error, 1)
+		go func() {
+			_, err := Get(t.Context(), first.source(i), nil, i, 1, coming, path)
+			got <- err
+		}()
+		if _, err := coming.readAt(t.Context(), make([]byte, 1), 999); err != nil {
+			t.Error(err)
+		}
+		die(first, a)
+		if err := <-got; err == nil || errors.Is(err, ErrUnserved) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := os.Lstat(path); err == nil {
+			t.Errorf("%s: a part of the file is left", name)
+		}
+	}
+}
+
+// Who answers at the address is not who it should be, or nobody does.
+func TestSourceIsSomebodyElse(t *testing.T) {
+	text := []byte("text")
+	i := item(text)
+	p, other := newPilot(t, 1), newPilot(t, 1)
+	p.holds(i, text)
+	other.holds(i, text)
+	somebody := p.source(i)
+	somebody.Pin = other.Pin()
+	plain := httptest.NewServer(http.NotFoundHandler())
+	defer plain.Close()
+	noTLS := p.source(i)
+	noTLS.Address = plain.Listener.Addr().String()
+	nobody := other.source(i)
+	_ = other.Close()
+	for name, from := range map[string]Source{"another key": somebody, "plain HTTP": noTLS, "nobody": nobody} {
+		if err := newPilot(t, 3).gets(i, adler32.Checksum(text), from, nil); !errors.Is(err, ErrUnserved) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A file of another size than was asked for never fills the disk.
+func TestSourceSendsTooMuch(t *testing.T) {
+	text := []byte("text")
+	p := newPilot(t, 1)
+	p.holds(item([]byte("longer text")), []byte("longer text"))
+	if err := newPilot(t, 2).gets(item(text), adler32.Checksum(text), p.source(item(text)), nil); !errors.Is(err, ErrUnserved) {
+		t.Error(err)
+	}
+}
+
+// A pilot that sends as much as it may refuses more at once.
+func TestStreamsAreLimited(t *testing.T) {
+	text := []byte("text")
+	i := item(text)
+	p := newPilot(t, 1)
+	p.holds(i, text)
+	for range MaxStreams {
+		p.streams <- struct{}{}
+	}
+	if err := newPilot(t, 2).gets(i, adler32.Checksum(text), p.source(i), nil); err == nil || errors.Is(err, ErrUnserved) {
+		t.Error(err)
+	}
+	<-p.streams
+	if err := newPilot(t, 2).gets(i, adler32.Checksum(text), p.source(i), nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// Whatever is asked for, nothing is sent without a ticket, and nothing ends the server.
+func FuzzRequest(f *testing.F) {
+	f.Add("lfn=a&version=1&tag=ff", "7", "AAAA")
+	f.Add("lfn=..%2f..%2fetc%2fpasswd&version=-1&tag=zz", "x", "")
+	s := &Server{arrivals: NewArrivals(sched.Default()), keys: []Key{{7, access.ShareKey{1}}}, streams: make(chan struct{}, 1)}
+	f.Fuzz(func(t *testing.T, query, epoch, ticket string) {
+		r := httptest.NewRequest(http.MethodGet, filePath, nil)
+		r.URL.RawQuery = query
+		r.Header[epochHeader], r.Header[ticketHeader] = []string{epoch}, []string{ticket}
+		w := httptest.NewRecorder()
+		if _, ok := s.asked(w, r); ok || w.Code != http.StatusForbidden && w.Code != http.StatusBadRequest {
+			t.Error(w.Code, ok)
+		}
+	})
+}
