@@ -233,6 +233,23 @@ func (f *Folder) Status(name string) (st unix.Stat_t, err error) {
 // Stat describes the folder itself.
 func (f *Folder) Stat() (fs.FileInfo, error) { return f.file.Stat() }
 
+// ChmodFile changes the permissions of a regular file.
+func (f *Folder) ChmodFile(name string, mode fs.FileMode) error {
+	found, err := f.find(name)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = found.Close() }()
+	info, err := found.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = otherKind(name, info.Mode())
+	}
+	if err == nil {
+		err = unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", found.Fd()), uint32(mode.Perm()))
+	}
+	return f.failed("chmod", name, err)
+}
+
 // Chmod changes the permissions of the folder itself.
 func (f *Folder) Chmod(mode fs.FileMode) error {
 	// fchmod(2) refuses a descriptor that was opened as a path only.
@@ -305,34 +322,6 @@ func (f *Folder) unlink(name string, flags int) error {
 	return f.in(name, func(folder *Folder, element string) error {
 		return f.failed("remove", name, unix.Unlinkat(folder.fd(), element, flags))
 	})
-}
-
-// RemoveAll removes what has a name, with all beneath it. A mount is not
-// entered: it stays, and so do the folders above it, and the error names it. What is
-// not there is no error.
-func (f *Folder) RemoveAll(name string) error {
-	err := f.Remove(name)
-	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if !errors.Is(err, unix.EISDIR) && !errors.Is(err, unix.EPERM) {
-		return err
-	}
-	elements, err := f.List(name)
-	if err != nil {
-		return err
-	}
-	var failures []error
-	for _, element := range elements {
-		failures = append(failures, f.RemoveAll(path.Join(name, element)))
-	}
-	if err := errors.Join(failures...); err != nil {
-		return err
-	}
-	if err := f.RemoveFolder(name); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
 }
 
 // List gives the elements of a folder beneath this one, in no order.

@@ -22,28 +22,71 @@ const (
 // done to it: also what its owner may not read or write, and paths longer than the
 // kernel takes. A link is removed, and what it leads to stays. What is mounted
 // beneath is unmounted, without a look at what is in it, where this process may do
-// that; else the error wraps [ErrOutside]. What is not there is no error.
-func (f *Folder) Clear(name string) error {
-	return f.in(name, func(in *Folder, element string) error {
-		r := &removal{top: in}
-		err := r.remove(in, element, 0)
-		for len(r.moved) > 0 && err == nil {
+// that; else the error wraps [ErrOutside]. What cannot be removed is named by the error
+// with its reason, and the rest is removed all the same. What is not there is no error.
+func (f *Folder) Clear(name string) error { return f.clear(name, false) }
+
+// RemoveAll is Clear, except that a mount stays, and so do the folders above it: the
+// error wraps [ErrOutside] and names it.
+func (f *Folder) RemoveAll(name string) error { return f.clear(name, true) }
+
+func (f *Folder) clear(name string, keepMounts bool) error {
+	err := f.in(name, func(in *Folder, element string) error {
+		r := &removal{top: in, keepMounts: keepMounts}
+		r.remove(in, element, 0)
+		for len(r.moved) > 0 {
 			last := len(r.moved) - 1
 			element, r.moved = r.moved[last], r.moved[:last]
-			err = r.remove(in, element, 0)
+			r.remove(in, element, 0)
 		}
-		return f.failed("remove", name, err)
+		return r.err()
 	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
-// removal is one call of Clear.
+// removal is one call of Clear or RemoveAll.
 type removal struct {
-	top   *Folder
-	moved []string // names in top of what was too deep
-	names int      // given so far
+	top        *Folder
+	keepMounts bool
+	moved      []string // names in top of what was too deep
+	names      int      // given so far
+	left       []error  // at most leftNamed
+	more       int      // what else could not be removed
 }
 
-func (r *removal) remove(in *Folder, name string, depth int) (err error) {
+// leftNamed bounds how much of what cannot be removed an error names.
+const leftNamed = 10
+
+func (r *removal) err() error {
+	err := errors.Join(r.left...)
+	if r.more > 0 {
+		err = fmt.Errorf("%w\nand %d more", err, r.more)
+	}
+	return err
+}
+
+// remove reports whether it has removed something.
+func (r *removal) remove(in *Folder, name string, depth int) bool {
+	err := r.try(in, name, depth)
+	switch {
+	case err == nil:
+		return true
+	case errors.Is(err, errLeft): // what it is was named
+	case len(r.left) == leftNamed:
+		r.more++
+	default:
+		r.left = append(r.left, in.failed("remove", name, err))
+	}
+	return false
+}
+
+// errLeft says that something in a folder could not be removed.
+var errLeft = errors.New("something is left in it")
+
+func (r *removal) try(in *Folder, name string, depth int) (err error) {
 	for range removeTries {
 		err = unix.Unlinkat(in.fd(), name, 0)
 		if errors.Is(err, unix.EISDIR) {
@@ -53,7 +96,7 @@ func (r *removal) remove(in *Folder, name string, depth int) (err error) {
 		case err == nil || errors.Is(err, unix.ENOENT):
 			return nil
 		case errors.Is(err, unix.EBUSY), errors.Is(err, unix.EXDEV):
-			if in.unmount(name) != nil {
+			if r.keepMounts || in.unmount(name) != nil {
 				return unix.EXDEV
 			}
 		case errors.Is(err, unix.EACCES):
@@ -89,15 +132,28 @@ func (r *removal) removeFolder(in *Folder, name string, depth int) error {
 }
 
 func (r *removal) removeElements(folder *Folder, depth int) error {
+	left := map[string]bool{}
 	for {
-		elements, err := folder.list(elementsAtOnce)
-		if err != nil || len(elements) == 0 {
+		elements, err := folder.list(elementsAtOnce + len(left))
+		if err != nil {
 			return err
 		}
+		fresh := false
 		for _, element := range elements {
-			if err := r.remove(folder, element, depth); err != nil {
-				return err
+			if left[element] {
+				continue
 			}
+			fresh = true
+			if !r.remove(folder, element, depth) {
+				left[element] = true
+			}
+		}
+		switch {
+		case fresh:
+		case len(left) > 0:
+			return errLeft
+		default:
+			return nil
 		}
 	}
 }

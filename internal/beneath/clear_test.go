@@ -2,12 +2,14 @@ package beneath
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -235,5 +237,85 @@ func TestMoveAndCreateNeverReplace(t *testing.T) {
 		if names, err := f.List("."); len(names) != 3 || err != nil {
 			t.Error(names, err)
 		}
+	})
+}
+
+// One file that cannot be removed must not keep all others: neither in its folder nor
+// beside it.
+func TestClearNamesWhatItCannotRemoveAndGoesOn(t *testing.T) {
+	for name, clear := range map[string]func(*Folder, string) error{"Clear": (*Folder).Clear, "RemoveAll": (*Folder).RemoveAll} {
+		t.Run(name, func(t *testing.T) {
+			inFolder(t, func(t *testing.T, folder string, f *Folder) {
+				must(t, os.MkdirAll(folder+"/top/sub", 0o755))
+				for i := range elementsAtOnce + 10 {
+					write(t, fmt.Sprintf("%s/top/sub/%d", folder, i), "")
+				}
+				for _, other := range []string{"a", "z"} {
+					must(t, os.MkdirAll(folder+"/top/"+other+"/b", 0o755))
+					write(t, folder+"/top/"+other+"/b/file", "")
+				}
+				protect(t, folder+"/top/sub/500")
+				protect(t, folder+"/top/a/b")
+				err := clear(f, "top")
+				if err == nil || !errors.Is(err, unix.EPERM) {
+					t.Fatal("the error is", err)
+				}
+				for _, want := range []string{"top/sub/500: operation not permitted", "top/a/b: operation not permitted"} {
+					if !strings.Contains(err.Error(), want) {
+						t.Errorf("%q is not in: %v", want, err)
+					}
+				}
+				var left []string
+				must(t, f.Walk(func(name string, _ fs.FileInfo) error {
+					left = append(left, name)
+					return nil
+				}))
+				slices.Sort(left)
+				if want := []string{"top/a/b/file", "top/sub/500"}; !slices.Equal(left, want) {
+					t.Errorf("left are %q", left)
+				}
+			})
+		})
+	}
+}
+
+// protect makes a file or folder immutable, as chattr +i does.
+func protect(t *testing.T, path string) {
+	t.Helper()
+	set := func(flags int) error {
+		file, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = file.Close() }()
+		return unix.IoctlSetPointerInt(int(file.Fd()), unix.FS_IOC_SETFLAGS, flags)
+	}
+	if err := set(0x10); err != nil { // FS_IMMUTABLE_FL
+		t.Skip("files cannot be made immutable here:", err)
+	}
+	t.Cleanup(func() { _ = set(0) })
+}
+
+// A command may forbid everybody to read what it writes.
+func TestOwnerPermitsItselfToRead(t *testing.T) {
+	inFolder(t, func(t *testing.T, folder string, f *Folder) {
+		asNobody(t, folder, func() {
+			write(t, folder+"/file", "text")
+			must(t, os.Chmod(folder+"/file", 0))
+			must(t, os.Symlink("file", folder+"/link"))
+			must(t, os.Mkdir(folder+"/sub", 0o755))
+			if _, err := f.Open("file"); !errors.Is(err, fs.ErrPermission) {
+				t.Error("before it is", err)
+			}
+			for _, name := range []string{"link", "sub"} {
+				if f.ChmodFile(name, 0o400) == nil {
+					t.Error(name, "is taken for a regular file")
+				}
+			}
+			must(t, f.ChmodFile("file", 0o400))
+			file, err := f.Open("file")
+			must(t, err)
+			must(t, file.Close())
+		})
 	})
 }

@@ -15,7 +15,7 @@ import (
 
 type cleanedObject struct {
 	Removed []string `json:"removed"`
-	Left    []string `json:"left"` // what Fairway has not put there
+	Left    []string `json:"left"` // what Fairway has not put there, or could not remove
 	Bytes   int64    `json:"bytes"`
 }
 
@@ -27,7 +27,8 @@ func (c *console) cleanCommand() *cobra.Command {
 		Long: `Remove the state of the run of this folder, or of the folder that -C names:
 records, caches, sandboxes, logs and stored files. Published results stay unless
 you give --results. Files that Fairway did not put there always stay. The next
-run starts from the beginning. Fairway refuses to clean while a run is under way.`,
+run starts from the beginning. What cannot be removed is named, and the exit code
+is 1. Fairway refuses to clean while a run is under way.`,
 		Example: "  fairway clean\n  fairway -C examples/lambda clean --results",
 		Args:    noArgument,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -84,7 +85,7 @@ func (c *console) clean(ctx context.Context, dir string, results bool) error {
 		return fmt.Errorf("cleaning: %w", err)
 	}
 	object := cleanedObject{append([]string{}, cleaned.Removed...), append([]string{}, cleaned.Left...), cleaned.Bytes}
-	return c.answer(object, func() {
+	_ = c.answer(object, func() {
 		for _, path := range cleaned.Removed {
 			fmt.Fprintf(c.out, "removed %s\n", displayPath(path))
 		}
@@ -93,6 +94,10 @@ func (c *console) clean(ctx context.Context, dir string, results bool) error {
 		}
 		fmt.Fprintf(c.out, "%s freed\n", quantity.Bytes(cleaned.Bytes))
 	})
+	if cleaned.Failed > 0 {
+		return quietly(exitFailed)
+	}
+	return nil
 }
 
 func stillRunning(folder string) error {

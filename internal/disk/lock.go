@@ -26,11 +26,15 @@ func try(f *os.File, how int) error {
 	return err
 }
 
+// UnnamedLock is the path of a lock file while NewLock makes it. It is held nearly as long
+// as it is there.
+func UnnamedLock(path string) string { return path + ".new" }
+
 // NewLock makes a lock file that is held from when it has its name on, for those who
 // take a lock that is free for one that a dead process has left. write says what it
 // holds; it may be nil.
 func NewLock(path string, write func(*os.File) error) (*os.File, error) {
-	f, err := os.Create(path + ".new")
+	f, err := os.Create(UnnamedLock(path))
 	if err != nil {
 		return nil, err
 	}

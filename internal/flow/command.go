@@ -103,10 +103,11 @@ func isWord(c byte) bool {
 	return c == '_' || isDigit(c) || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
-// Words that mean something else to a shell than the program of that name.
-var shellWords = strings.Fields(`. : [ alias bg break case cd command continue do done echo elif else esac eval exec exit
-	export fc fg fi for function getopts hash if in jobs kill let local printf pwd read readonly return select set shift
-	source test then time times trap type ulimit umask unalias unset until wait while`)
+// Words that mean something else to a shell than the program of that name, if there is one.
+var shellWords = strings.Fields(`. : [ alias bg bind break builtin caller case cd command compgen complete compopt continue
+	coproc declare dirs disown do done echo elif else enable esac eval exec exit export fc fg fi for function getopts hash
+	help history if in jobs kill let local logout mapfile popd printf pushd pwd read readarray readonly return select set
+	shift shopt source suspend test then time times trap type typeset ulimit umask unalias unset until wait while`)
 
 // plainWords splits a command that needs no shell, or gives nil.
 func plainWords(text string) []string {

@@ -2,6 +2,7 @@ package flow
 
 import (
 	"fmt"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -58,6 +59,27 @@ steps:
     wait_for_data: 0s
     command: run $used > $out
 `
+
+// A word of bash that is no program would fail as one, or be another one.
+func TestWordsOfBashNeedTheShell(t *testing.T) {
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip(err)
+	}
+	words, err := exec.Command(bash, "-c", "compgen -b; compgen -k").Output()
+	if err != nil {
+		t.Skip("bash cannot name its words:", err)
+	}
+	for _, word := range strings.Fields(string(words)) {
+		switch word {
+		case "true", "false", "]]": // the programs do the same; and no command begins so
+			continue
+		}
+		if plain := plainWords(word + " x"); plain != nil {
+			t.Errorf("%q would be executed without a shell", plain)
+		}
+	}
+}
 
 func TestJobHasWhatTheStepSays(t *testing.T) {
 	j := onlyJob(t, digestable, nil)

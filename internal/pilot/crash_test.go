@@ -1,6 +1,7 @@
 package pilot
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,7 +14,7 @@ import (
 // Wherever a pilot is killed, the next one on the host runs what it left
 // undone, and nothing that is half-written is ever seen.
 func TestCrashAtEachFaultPoint(t *testing.T) {
-	never := []string{"storage.put.written", "storage.get.written", "cache.drop.before", "cache.drop.after"} // not on this way
+	never := []string{"storage.put.written", "storage.get.written", "cache.drop.before", "cache.drop.after", "pilot.folder.unlocked"} // not on this way
 	for _, point := range fault.Names() {
 		if slices.Contains(never, point) {
 			continue
@@ -52,6 +53,30 @@ func TestCrashAtEachFaultPoint(t *testing.T) {
 			}
 			if _, err := os.Stat(q.folder + "/cache/killed" + q.mark()); err == nil {
 				t.Error("the cache of the killed pilot is not taken over")
+			}
+		})
+	}
+}
+
+// A pilot that is killed before its folder has a lock, or when the lock has gone, leaves a
+// folder that would belong to nobody.
+func TestKilledAsItsFolderComesOrGoes(t *testing.T) {
+	for _, point := range []string{"pilot.folder.made", "pilot.folder.unlocked"} {
+		t.Run(point, func(t *testing.T) {
+			q := newTaskQueue(t)
+			p := q.start(q.config("killed"), "FAIRWAY_FAULT="+point)
+			if point == "pilot.folder.unlocked" {
+				expect(t, q.run("killed", shell("echo > left")), wire.Outcome_OUTCOME_SUCCEEDED, "")
+				q.change(func() { q.pilot("killed").leave, q.pilot("killed").news = true, true })
+			}
+			if p.wait() == nil {
+				t.Fatal("the point was not reached")
+			}
+			if err := CleanUp(q.folder+"/sandbox", slog.Default()); err != nil {
+				t.Error(err)
+			}
+			if left, err := os.ReadDir(q.folder + "/sandbox"); len(left) > 0 || err != nil {
+				t.Error(left, err)
 			}
 		})
 	}

@@ -196,7 +196,7 @@ func (p *pilot) close() {
 	}
 	p.boxes.Close()
 	p.watch.close()
-	p.workspace.close()
+	p.workspace.close(p.log)
 	p.tree.Close()
 	p.mu.Lock()
 	over := p.over

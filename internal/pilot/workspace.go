@@ -12,7 +12,9 @@ import (
 
 	"fairway/internal/beneath"
 	"fairway/internal/disk"
+	"fairway/internal/fault"
 	"fairway/internal/pilot/process"
+	"fairway/internal/pilot/report"
 )
 
 // workspace is the pilot's folder in SandboxDir, with a lock that shows that the
@@ -26,6 +28,11 @@ type workspace struct {
 
 const lockName = "lock"
 
+var (
+	folderMade     = fault.New("pilot.folder.made")
+	folderUnlocked = fault.New("pilot.folder.unlocked")
+)
+
 // claimSandboxes makes the pilot's folder and cleans up behind others.
 func claimSandboxes(cfg *Config, log *slog.Logger) (_ *workspace, err error) {
 	if err := os.MkdirAll(cfg.SandboxDir, 0o755); err != nil {
@@ -38,20 +45,44 @@ func claimSandboxes(cfg *Config, log *slog.Logger) (_ *workspace, err error) {
 	if err := cleanBehindAll(r.all, log); err != nil {
 		return nil, err
 	}
-	if err := r.all.Mkdir(cfg.Pilot, 0o755); err != nil {
+	if err := r.make(cfg.Pilot); err != nil {
 		return nil, fmt.Errorf("folder for sandboxes: %w", err)
-	}
-	if r.dir, err = r.all.Sub(cfg.Pilot); err != nil {
-		return nil, fmt.Errorf("folder for sandboxes: %w", err)
-	}
-	if r.lock, err = disk.NewLock(filepath.Join(r.folder, lockName), writeOrigin); err != nil {
-		return nil, fmt.Errorf("lock of the folder for sandboxes: %w", err)
 	}
 	if err := os.MkdirAll(cfg.LogDir, 0o755); err != nil { // it may be in the pilot's folder
 		return nil, err
 	}
 	return r, nil
 }
+
+// make makes the pilot's folder with its lock. Another pilot may take the folder for one
+// that was left, as long as it has no lock.
+func (r *workspace) make(pilot string) (err error) {
+	for try := range makeTries {
+		if err = r.all.Mkdir(pilot, 0o755); err != nil && (try == 0 || !errors.Is(err, fs.ErrExist)) {
+			return err
+		}
+		if err := folderMade.Hit(); err != nil {
+			return err
+		}
+		if r.dir, err = r.all.Sub(pilot); errors.Is(err, fs.ErrNotExist) {
+			continue
+		} else if err != nil {
+			return err
+		}
+		if r.lock, err = disk.NewLock(filepath.Join(r.folder, lockName), writeOrigin); err == nil {
+			return nil
+		}
+		_ = r.dir.Remove(disk.UnnamedLock(lockName)) // the other one may have it
+		_ = r.dir.Close()
+		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, disk.ErrHeld) {
+			return err
+		}
+	}
+	return err
+}
+
+// makeTries bounds how often a pilot makes its folder.
+const makeTries = 100
 
 // CleanUp removes what pilots that do not live any more have left in a folder for
 // sandboxes, and ends what is left of their attempts. Those that live keep theirs.
@@ -70,7 +101,9 @@ func CleanUp(sandboxDir string, log *slog.Logger) error {
 func cleanBehindAll(all *beneath.Folder, log *slog.Logger) error {
 	pilots, err := all.List(".")
 	for _, pilot := range pilots {
-		cleanBehind(all, pilot, log)
+		if pilot != KeptFolder && pilot != report.SpoolFolder {
+			cleanBehind(all, pilot, log)
+		}
 	}
 	return err
 }
@@ -113,8 +146,8 @@ func inodeOf(f *os.File) (uint64, error) {
 }
 
 // cleanBehind ends the processes that a pilot has left that does not live any
-// more, and removes its sandboxes. A folder without a lock is one that a pilot
-// is just making; it is left alone, and so is everything that is no folder.
+// more, and removes its sandboxes. A folder without a lock is left alone unless it is
+// empty, and so is everything that is no folder.
 func cleanBehind(all *beneath.Folder, pilot string, log *slog.Logger) {
 	folder, err := all.Sub(pilot)
 	if err != nil {
@@ -122,6 +155,9 @@ func cleanBehind(all *beneath.Folder, pilot string, log *slog.Logger) {
 	}
 	defer folder.Close()
 	lock, err := os.OpenFile(folder.Path(lockName), os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		reclaim(all, folder, pilot)
+	}
 	if err != nil {
 		return
 	}
@@ -132,9 +168,41 @@ func cleanBehind(all *beneath.Folder, pilot string, log *slog.Logger) {
 	if of, err := readOrigin(lock); err == nil {
 		process.EndLeft(pilot, of.started, log)
 	}
-	if err := all.Clear(pilot); err != nil {
+	if err := clearWorkspace(all, folder, pilot); err != nil {
 		log.Warn("what a pilot has left could not be removed", "of", pilot, "error", err)
 	}
+}
+
+// reclaim removes the folder of a pilot that was killed before it had a lock, or when it
+// had removed everything else. A pilot that is just making its folder makes it again.
+func reclaim(all, folder *beneath.Folder, pilot string) {
+	unnamed, err := os.OpenFile(folder.Path(disk.UnnamedLock(lockName)), os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err == nil {
+		defer unnamed.Close()
+		if disk.TryLock(unnamed) != nil {
+			return
+		}
+		_ = folder.Remove(disk.UnnamedLock(lockName))
+	}
+	_ = all.RemoveFolder(pilot) // fails unless it is empty
+}
+
+// clearWorkspace removes the folder of a pilot, and its lock last: without it, what is
+// left when this is cut short would belong to nobody.
+func clearWorkspace(all, folder *beneath.Folder, pilot string) error {
+	names, err := folder.List(".")
+	for _, name := range names {
+		if name != lockName {
+			err = errors.Join(err, folder.Clear(name))
+		}
+	}
+	if err == nil {
+		err = folder.Remove(lockName)
+	}
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		err = errors.Join(folderUnlocked.Hit(), all.Clear(pilot))
+	}
+	return err
 }
 
 // stand reports whether the folder is still there: somebody may have removed it
@@ -143,8 +211,10 @@ func (r *workspace) stand() bool {
 	return standsAt(r.lock, filepath.Join(r.folder, lockName))
 }
 
-func (r *workspace) close() {
-	_ = r.all.Clear(filepath.Base(r.folder))
+func (r *workspace) close(log *slog.Logger) {
+	if err := clearWorkspace(r.all, r.dir, filepath.Base(r.folder)); err != nil {
+		log.Warn("sandboxes could not be removed", "error", err)
+	}
 	_ = r.lock.Close()
 	_ = r.dir.Close()
 	_ = r.all.Close()

@@ -20,7 +20,7 @@ func TestClaimsAtTheSameTime(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			t.Cleanup(r.close)
+			t.Cleanup(func() { r.close(slog.Default()) })
 		})
 	}
 	claiming.Wait()

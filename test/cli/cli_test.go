@@ -58,10 +58,14 @@ func TestScripts(t *testing.T) {
 }
 
 // condition knows [lambda]: the programs and data of examples/lambda are there; and
-// [root]: the tests may give files to other users.
+// [root]: the tests may give files to other users; and [chattr]: they may make files
+// immutable.
 func condition(name string) (bool, error) {
-	if name == "root" {
+	switch name {
+	case "root":
 		return os.Geteuid() == 0, nil
+	case "chattr":
+		return mayProtect(), nil
 	}
 	if name != "lambda" {
 		return false, errors.New("unknown condition " + name)
@@ -73,6 +77,16 @@ func condition(name string) (bool, error) {
 	}
 	_, err := os.Stat("/usr/share/doc/bowtie2/examples/reads/reads_1.fq.gz")
 	return !errors.Is(err, fs.ErrNotExist), nil
+}
+
+func mayProtect() bool {
+	file, err := os.CreateTemp("", "fairway-chattr-")
+	if err != nil {
+		return false
+	}
+	defer func() { _ = os.Remove(file.Name()) }()
+	_ = file.Close()
+	return exec.Command("chattr", "+i", file.Name()).Run() == nil && exec.Command("chattr", "-i", file.Name()).Run() == nil
 }
 
 // exits CODE COMMAND... runs a command that must end with that exit code.

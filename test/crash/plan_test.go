@@ -59,6 +59,8 @@ var plan = map[string]place{
 	"pilot.attempt.ended":      {aPilot, linking},
 	"pilot.command.after":      {aPilot, linking},
 	"pilot.command.before":     {aPilot, linking},
+	"pilot.folder.made":        {aPilot, linking},
+	"pilot.folder.unlocked":    {aPilot, linking},
 	"pilot.stagein.after":      {aPilot, linking},
 	"pilot.stageout.after":     {aPilot, linking},
 	"pilot.stageout.before":    {aPilot, linking},

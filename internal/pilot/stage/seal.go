@@ -44,6 +44,9 @@ func (a *Execution) sealed(w written) (*sealedFile, error) {
 		return a.packed(w)
 	}
 	f, err := a.Slot.dir.Open(w.path)
+	if errors.Is(err, fs.ErrPermission) {
+		f, err = a.openForbidden(w.path, err)
+	}
 	if err != nil {
 		return nil, unusable(w.lfn, err)
 	}
@@ -52,11 +55,25 @@ func (a *Execution) sealed(w written) (*sealedFile, error) {
 		_ = f.Close()
 		return nil, err
 	}
-	if a.owns(info) && f.Chmod(info.Mode().Perm()&^0o222) == nil && !openForWriting(f) {
+	if a.owns(info) && f.Chmod(readable(info)) == nil && !openForWriting(f) {
 		return &sealedFile{File: f}, nil
 	}
 	defer f.Close()
 	return a.copyOf(f, info)
+}
+
+// readable is the mode of a file that is stored and published: nobody may write to it, and
+// its owner may read it, whatever umask the command has set.
+func readable(info fs.FileInfo) fs.FileMode { return info.Mode().Perm()&0o555 | 0o400 }
+
+// openForbidden opens an output that its command has not permitted anybody to read. What
+// is not only in the sandbox stays as it is.
+func (a *Execution) openForbidden(name string, refused error) (*os.File, error) {
+	info, err := a.Slot.dir.Lstat(name)
+	if err != nil || !info.Mode().IsRegular() || !a.owns(info) || a.Slot.dir.ChmodFile(name, readable(info)) != nil {
+		return nil, refused
+	}
+	return a.Slot.dir.Open(name)
 }
 
 // owns reports whether a file is only in the sandbox.
@@ -98,7 +115,7 @@ func leaseRefused(f *os.File) bool {
 const copyName = ".fairway-copy-"
 
 func (a *Execution) copyOf(f *os.File, info fs.FileInfo) (*sealedFile, error) {
-	return a.newCopy(info.Mode().Perm()&0o555|0o400, func(out *os.File) error {
+	return a.newCopy(readable(info), func(out *os.File) error {
 		if err := disk.Copy(a.Ctx, out, f); err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package folder
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
@@ -18,6 +19,7 @@ import (
 type Cleaned struct {
 	Removed []string // paths
 	Left    []string // one sentence each
+	Failed  int      // how many of those could not be removed, though they are ours
 	Bytes   int64    // of removed files, linked ones as often as they are linked
 }
 
@@ -80,14 +82,12 @@ func (c *Cleaned) state(state string) error {
 		known := slices.Contains(storeFiles, name) || name == SocketName || name == identityName+".new" || name == AuthorityName || name == AuthorityName+".new" || name == ServersName || strings.HasPrefix(name, disk.PartPrefix) || strings.HasPrefix(name, storage.MarkName)
 		switch {
 		case known:
-			if err := c.remove(folder, name); err != nil {
-				return err
-			}
-		case !slices.Contains(last, name):
+			c.remove(folder, name)
+		case !slices.Contains(last, name) && !c.leavesIn(folder.Name(name)):
 			c.Left = append(c.Left, folder.Name(name))
 		}
 	}
-	if len(c.Left) > 0 && slices.ContainsFunc(c.Left, func(left string) bool { return strings.HasPrefix(left, state+"/") }) {
+	if c.leavesIn(state) {
 		return nil // the identity stays as the mark that the folder is ours
 	}
 	for _, name := range last {
@@ -102,6 +102,11 @@ func (c *Cleaned) state(state string) error {
 	return nil
 }
 
+// leavesIn reports whether something that was left in a folder was named.
+func (c *Cleaned) leavesIn(folder string) bool {
+	return slices.ContainsFunc(c.Left, func(left string) bool { return strings.HasPrefix(left, folder+"/") })
+}
+
 // shared removes what belongs to a state in one of its folders, which may be a
 // link to one of others: there only what bears the identity, and then the link.
 // A state without an identity, of an earlier version, has all that is in folders
@@ -114,23 +119,22 @@ func (c *Cleaned) shared(folder *beneath.Folder, name, id string, ours bool) err
 	if info.Mode().Type() == fs.ModeSymlink {
 		if target, err := beneath.Open(folder.Name(name)); err == nil && id != "" && ours {
 			defer func() { _ = target.Close() }()
-			if err := c.remove(target, id); err != nil {
-				return err
-			}
+			c.remove(target, id)
 		}
-		return c.remove(folder, name)
+		c.remove(folder, name)
+		return nil
 	}
 	if id == "" {
-		return c.remove(folder, name)
+		c.remove(folder, name)
+		return nil
 	}
-	if err := c.remove(folder, path.Join(name, id)); err != nil {
-		return err
-	}
+	c.remove(folder, path.Join(name, id))
 	_ = folder.RemoveFolder(name) // where it holds something else, it stays
 	return nil
 }
 
-func (c *Cleaned) remove(folder *beneath.Folder, name string) error {
+// remove removes what has a name, or notes why it stays.
+func (c *Cleaned) remove(folder *beneath.Folder, name string) {
 	bytes := int64(0)
 	if info, err := folder.Lstat(name); err == nil && info.Mode().IsRegular() {
 		bytes = info.Size()
@@ -143,13 +147,29 @@ func (c *Cleaned) remove(folder *beneath.Folder, name string) error {
 		})
 		_ = sub.Close()
 	}
-	err := folder.RemoveAll(name)
-	if errors.Is(err, beneath.ErrOutside) {
-		c.Left = append(c.Left, folder.Name(name)+": something is mounted there")
-		return nil
+	if err := folder.RemoveAll(name); err != nil {
+		c.Leave(folder.Name(name), err)
+		return
 	}
-	if err == nil {
-		c.Bytes += bytes
+	c.Bytes += bytes
+}
+
+// Leave notes that something could not be removed, each part of it with its reason.
+func (c *Cleaned) Leave(path string, err error) {
+	reasons := []error{err}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		reasons = joined.Unwrap()
 	}
-	return err
+	for _, reason := range reasons {
+		at, why := path, reason
+		if failed, ok := errors.AsType[*fs.PathError](reason); ok {
+			at, why = failed.Path, failed.Err
+		}
+		if errors.Is(reason, beneath.ErrOutside) {
+			why = errors.New("something is mounted there")
+		} else {
+			c.Failed++
+		}
+		c.Left = append(c.Left, fmt.Sprintf("%s: %v", at, why))
+	}
 }

@@ -167,18 +167,24 @@ func Clean(ctx context.Context, folders folder.Layout, c *folder.Cleaned) error 
 		return folder.IgnoreMissing(err)
 	}
 	defer func() { _ = results.Close() }()
-	left := 0
+	left, failed := 0, map[string]bool{}
 	for _, lfn := range s.obsolete(nil, true) {
 		r, _ := s.get(lfn)
 		gone, err := s.remove(results, lfn)
 		switch {
 		case err != nil:
-			return err
+			c.Leave(folders.Results, err)
+			failed[lfn] = true
 		case gone:
 			c.Bytes += r.Size
 		}
 	}
-	err = results.Walk(func(string, fs.FileInfo) error { left++; return nil })
+	err = results.Walk(func(name string, _ fs.FileInfo) error {
+		if !failed[name] {
+			left++
+		}
+		return nil
+	})
 	switch {
 	case err != nil:
 		return err
