@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -27,7 +26,7 @@ type fleet struct {
 	pilots      map[PilotID]*pilot
 	attempts    map[AttemptID]*attempt // that have not ended
 	hosts       map[string]*host       // with a registered pilot
-	shapes      []*shape               // of all pilots that ever registered
+	shapes      []*shape               // of the registered pilots, in no order
 	shapeOf     map[classKey]*shape
 	slots       int      // of all registered pilots
 	parked      []*pilot // could start a job at once
@@ -84,6 +83,7 @@ type pilot struct {
 	id     PilotID
 	info   PilotInfo
 	shape  *shape
+	member int // index among the pilots of the shape
 	host   *host
 	launch *launch
 
@@ -155,18 +155,6 @@ type host struct {
 	cut    []PilotID // from which it got nothing since it got something from any, at most maxCut
 }
 
-// shape is what pilots of one kind have in common; whether a class fits it is
-// found once.
-type shape struct {
-	key    classKey
-	site   string
-	has    Resources
-	tools  map[string]bool
-	fits   []int8 // by class index: 0 unknown, 1 yes, -1 no
-	pilots int    // registered
-	hosts  map[string]int
-}
-
 // register makes a pilot known that sends its whole state.
 func (fl *fleet) register(s *Sync) *pilot {
 	p := &pilot{id: s.Pilot, cached: make(map[*version]holding), other: make(map[FileRef]int64)}
@@ -184,7 +172,6 @@ func (fl *fleet) describe(p *pilot, info PilotInfo) {
 		fl.unplace(p)
 	}
 	p.info = info
-	p.shape = fl.shapeFor(&p.info)
 	h := fl.hosts[info.node()]
 	if h == nil {
 		h = &host{name: info.node()}
@@ -195,31 +182,10 @@ func (fl *fleet) describe(p *pilot, info PilotInfo) {
 	if info.CacheDir != "" {
 		h.shares++
 	}
-	p.shape.pilots++
-	p.shape.hosts[h.name]++
-	fl.slots += p.shape.slots()
+	fl.enterShape(p)
+	fl.slots += p.slots()
 	p.askedInVain = 0
 	fl.peersChanged(p)
-}
-
-func (fl *fleet) shapeFor(i *PilotInfo) *shape {
-	tools := slices.Clone(i.Tools)
-	slices.Sort(tools)
-	tools = slices.Compact(tools)
-	k := classKey{
-		milliCPUs: i.Has.MilliCPUs, memory: i.Has.Memory, disk: i.Has.Disk,
-		countable: joinCountable(i.Has.Countable), tools: strings.Join(tools, "\n"), site: i.Site,
-	}
-	if s := fl.shapeOf[k]; s != nil {
-		return s
-	}
-	s := &shape{key: k, site: i.Site, has: i.Has, tools: make(map[string]bool), hosts: make(map[string]int)}
-	for _, t := range tools {
-		s.tools[t] = true
-	}
-	fl.shapes = append(fl.shapes, s)
-	fl.shapeOf[k] = s
-	return s
 }
 
 func (fl *fleet) unplace(p *pilot) {
@@ -231,11 +197,8 @@ func (fl *fleet) unplace(p *pilot) {
 	if len(h.pilots) == 0 {
 		delete(fl.hosts, h.name)
 	}
-	p.shape.pilots--
-	fl.slots -= p.shape.slots()
-	if p.shape.hosts[h.name]--; p.shape.hosts[h.name] == 0 {
-		delete(p.shape.hosts, h.name)
-	}
+	fl.leaveShape(p)
+	fl.slots -= p.slots()
 }
 
 // peersChanged tells the other pilots of the host, as its cache counts for

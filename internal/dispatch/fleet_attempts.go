@@ -98,31 +98,12 @@ func (p *pilot) add(cl *class, sign int64) {
 	}
 }
 
-// slots is how many jobs of one processor each a pilot of this shape runs at a
-// time.
-func (s *shape) slots() int { return int(max(1, s.has.MilliCPUs/minSlot)) }
-
-// suits reports whether a pilot of this shape could run the class if it ran
-// nothing else.
-func (s *shape) suits(cl *class) bool {
-	for len(s.fits) <= cl.index {
-		s.fits = append(s.fits, 0)
-	}
-	if s.fits[cl.index] == 0 {
-		s.fits[cl.index] = -1
-		if len(lacks(cl, s.has, s.tools)) == 0 {
-			s.fits[cl.index] = 1
-		}
-	}
-	return s.fits[cl.index] > 0
-}
-
 // fitsWhole reports whether the pilot could run the class if it ran nothing
 // else.
 func (fl *fleet) fitsWhole(p *pilot, cl *class) bool {
 	k := &cl.key
 	switch {
-	case !p.shape.suits(cl):
+	case !p.suits(cl):
 		return false
 	case k.bound() && p.place() != place{k.host, k.pilot}:
 		return false
@@ -136,22 +117,24 @@ func (fl *fleet) fitsWhole(p *pilot, cl *class) bool {
 
 // elsewhere reports whether a pilot on another host could run the class.
 func (fl *fleet) elsewhere(cl *class, name string) bool {
-	for _, s := range fl.shapes {
-		if others := len(s.hosts); s.hosts[name] > 0 && others > 1 || s.hosts[name] == 0 && others > 0 {
-			if s.suits(cl) {
-				return true
-			}
+	there := func(p *pilot) bool { return p.info.node() != name && p.suits(cl) }
+	return slices.ContainsFunc(fl.shapes, func(s *shape) bool {
+		if s.hosts[name] == 0 {
+			return s.suits(cl)
 		}
-	}
-	return false
+		return len(s.hosts) > 1 && s.fit(cl) != noneFits && slices.ContainsFunc(s.pilots, there)
+	})
 }
 
 // mostMemory is what the largest known pilot has.
 func (fl *fleet) mostMemory() int64 {
 	var most int64
 	for _, s := range fl.shapes {
-		if s.pilots > 0 {
-			most = max(most, s.has.Memory)
+		if s.most.Memory <= most {
+			continue
+		}
+		for _, p := range s.pilots {
+			most = max(most, p.info.Has.Memory)
 		}
 	}
 	return max(most, fl.monitor.mostMemory())

@@ -125,7 +125,7 @@ func (pl *placement) bestParked(j *job, rivals []*pilot, all bool) *pilot {
 
 // searchParked looks at all parked pilots when none of the first fits.
 func (pl *placement) searchParked(j *job, consider func(*pilot), best **pilot) {
-	suits := slices.ContainsFunc(pl.fleet.shapes, func(s *shape) bool { return s.pilots > 0 && s.suits(j.class) })
+	suits := slices.ContainsFunc(pl.fleet.shapes, func(s *shape) bool { return s.suits(j.class) })
 	for i := maxPlaces; suits && i < len(pl.fleet.parked) && *best == nil; i++ {
 		consider(pl.fleet.parked[i])
 	}
