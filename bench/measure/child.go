@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -87,4 +88,13 @@ func (c *Child) Stop() error {
 func (c *Child) Kill() {
 	_ = c.cmd.Process.Kill()
 	_ = c.cmd.Wait()
+}
+
+// Used is what the child took, once it has ended, and false before.
+func (c *Child) Used() (*syscall.Rusage, bool) {
+	if c.cmd.ProcessState == nil {
+		return nil, false
+	}
+	used, ok := c.cmd.ProcessState.SysUsage().(*syscall.Rusage)
+	return used, ok
 }
