@@ -100,9 +100,26 @@ func (s *scan) raw() []byte {
 
 func (s *scan) string() string { return string(s.raw()) }
 
-func (s *scan) strings() (list []string) {
-	list = []string{}
-	s.list(func() { list = append(list, s.string()) })
+// as reads a string, and returns the other one if it is the same.
+func (s *scan) as(other string) string {
+	if text := s.raw(); string(text) != other {
+		return string(text)
+	}
+	return other
+}
+
+func (s *scan) strings() []string { return s.stringsAs(nil) }
+
+// stringsAs reads a list, with those of another one that are the same in its place.
+func (s *scan) stringsAs(others []string) []string {
+	list := make([]string, 0, len(others))
+	s.list(func() {
+		other := ""
+		if len(list) < len(others) {
+			other = others[len(list)]
+		}
+		list = append(list, s.as(other))
+	})
 	return list
 }
 
@@ -182,13 +199,13 @@ func (s *scan) job(b *jobBody) {
 		case "n":
 			b.Name = s.string()
 		case "s":
-			b.Step = s.string()
+			b.Step = s.as(b.like.step)
 		case "p":
 			b.Payload = s.bytes()
 		case "d":
 			b.Digest = s.string()
 		case "r":
-			b.Reads = s.strings()
+			b.Reads = s.stringsAs(b.like.reads)
 		case "rv":
 			b.Read = []Version{}
 			s.list(func() { b.Read = append(b.Read, Version(s.digits(math.MaxUint32))) })
@@ -198,7 +215,7 @@ func (s *scan) job(b *jobBody) {
 		case "q":
 			s.other(&b.Needs)
 		case "t":
-			b.Tools = s.strings()
+			b.Tools = s.stringsAs(b.like.tools)
 		case "at":
 			b.Site = s.string()
 		case "pr":

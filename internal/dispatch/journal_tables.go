@@ -3,6 +3,7 @@ package dispatch
 import (
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -23,13 +24,15 @@ const (
 	TableLaunch    = "launch"    // pilots that batch systems have accepted
 )
 
-// Tables lists all tables, in the order in which Load reads them best.
-func Tables() []string {
-	return []string{
-		TableMeta, TableRun, TableResult, TableFile, TableJob, TableFate, TableCommit, TablePublished, TableRemove,
-		TablePilot, TableLaunch,
-	}
+// tables are in the order in which a [Loading] takes them: what was committed and what went
+// wrong comes before the jobs that it is of.
+var tables = []string{
+	TableMeta, TableRun, TableResult, TableFile, TableCommit, TableFate, TableJob, TablePublished, TableRemove,
+	TablePilot, TableLaunch,
 }
+
+// Tables lists all tables, in the order in which a [Loading] takes them.
+func Tables() []string { return slices.Clone(tables) }
 
 const bodyVersion = 1
 
@@ -78,7 +81,19 @@ type jobBody struct {
 	Retry       Retry       `json:"re"`
 	WaitForData int64       `json:"wd"`
 	Submitted   instant     `json:"su"`
+
+	like alike // those of the job before
 }
+
+// alike are texts that many jobs have in common. Whoever decodes one after the other takes
+// them over.
+type alike struct {
+	step  string
+	reads []string
+	tools []string
+}
+
+func (b *jobBody) alike() alike { return alike{b.Step, b.Reads, b.Tools} }
 
 type writeBody struct {
 	LFN     string  `json:"l"`

@@ -8,47 +8,82 @@ import (
 	"strings"
 )
 
-// Load makes a Core from all its durable records, in any order. The Effects
-// hold the record of the new incarnation, and the publications and removals
-// that were not confirmed; they are to be treated like those of a Step. Sites
-// are not durable: step a SetSite for each.
+// Load makes a Core from all its durable records, in any order, as a [Loading] does.
+func Load(config Config, records []Record) (*Core, Effects, error) {
+	l := NewLoading(config)
+	tables := make(map[string][]Record)
+	for _, r := range records {
+		if r.Body != nil {
+			tables[r.Table] = append(tables[r.Table], r)
+		}
+	}
+	for _, table := range Tables() {
+		t := tables[table]
+		slices.SortFunc(t, func(a, b Record) int { return cmp.Or(cmp.Compare(a.Run, b.Run), strings.Compare(a.Key, b.Key)) })
+		for _, r := range t {
+			if err := l.Add(r); err != nil {
+				return nil, Effects{}, err
+			}
+		}
+	}
+	return l.End()
+}
+
+// Loading makes a Core from all its durable records, which it is given one by one, so
+// that nobody needs to have them all in memory.
+type Loading struct {
+	c         *Core
+	table     int // of Tables, that records come from
+	takes     map[string]func(Record) error
+	remembers bool // there is a record of the store
+	commits   map[JobID]*commitBody
+	fates     map[JobID]*fate
+
+	job jobBody // the last one, as the next is much like it
+}
+
+// NewLoading returns a Loading without any record.
+func NewLoading(config Config) *Loading {
+	l := &Loading{c: newCore(config), commits: make(map[JobID]*commitBody), fates: make(map[JobID]*fate)}
+	l.takes = map[string]func(Record) error{
+		TableMeta: l.takeMeta, TableRun: l.takeRun, TableResult: l.takeResult, TableFile: l.takeFile, TableCommit: l.takeCommit,
+		TableFate: l.takeFate, TableJob: l.takeJob, TablePublished: l.takePublished, TableRemove: l.takeRemoval,
+		TablePilot: l.takePilot, TableLaunch: l.takeLaunch,
+	}
+	l.c.step.silent = true
+	g := &l.c.fleet.grace
+	g.awaited, g.byName = make(map[PilotID]string), make(map[string][]PilotID)
+	return l
+}
+
+// Add takes a record. Tables come in the order of [Tables], and the records of a table in
+// that of their runs and keys. Nothing refers to the body of the record afterwards. After
+// an error the Loading is of no use.
+func (l *Loading) Add(r Record) error {
+	at := slices.Index(tables[l.table:], r.Table)
+	if at < 0 {
+		return fmt.Errorf("dispatch: a record of table %s comes after those of table %s", r.Table, tables[l.table])
+	}
+	l.table += at
+	if err := l.takes[r.Table](r); err != nil {
+		return fmt.Errorf("dispatch: record %s of table %s: %w", r.Key, r.Table, err)
+	}
+	return nil
+}
+
+// End returns the Core, when all records were added. The Effects hold the record of the
+// new incarnation, and the publications and removals that were not confirmed; they are to
+// be treated like those of a Step. Sites are not durable: step a SetSite for each.
 //
 // No job is assigned before the pilots that were registered have sent their
 // whole state, or [Config.ReconnectGrace] has passed since the first Step.
-func Load(config Config, records []Record) (*Core, Effects, error) {
-	l := loading{c: newCore(config), tables: make(map[string][]Record)}
-	for _, r := range records {
-		if r.Body != nil {
-			l.tables[r.Table] = append(l.tables[r.Table], r)
-		}
-	}
-	for _, t := range l.tables {
-		slices.SortFunc(t, func(a, b Record) int { return cmp.Or(cmp.Compare(a.Run, b.Run), strings.Compare(a.Key, b.Key)) })
-	}
-	if err := l.all(); err != nil {
-		return nil, Effects{}, err
-	}
-	return l.c, l.c.effects, nil
-}
-
-type loading struct {
-	c       *Core
-	tables  map[string][]Record
-	commits map[JobID]*commitBody
-	fates   map[JobID]*fate
-}
-
-func (l *loading) all() error {
-	for _, load := range []func() error{
-		l.meta, l.runs, l.results, l.files, l.readCommits, l.readFates, l.jobs, l.published, l.removals, l.pilots, l.launches,
-	} {
-		if err := load(); err != nil {
-			return err
-		}
-	}
+func (l *Loading) End() (*Core, Effects, error) {
 	c := l.c
+	if !l.remembers {
+		c.journal.beginStore()
+	}
 	if err := c.checkWriters(); err != nil {
-		return err
+		return nil, Effects{}, err
 	}
 	for j := range c.queue.all {
 		l.resume(j)
@@ -57,14 +92,14 @@ func (l *loading) all() error {
 		c.files.wantOwed(j)
 	}
 	c.settleJobs()
-	c.effects.Events = nil
+	c.step.silent = false
 	c.work.fresh = c.work.fresh[:0]
 	for j := range c.queue.all {
 		j.freshly = false
 	}
 	c.publishPending()
 	c.journal.persistMeta(c.runs.last)
-	return nil
+	return c, c.effects, nil
 }
 
 // checkWriters refuses versions that a job reads and that come from nowhere.
@@ -79,94 +114,95 @@ func (c *Core) checkWriters() error {
 	return nil
 }
 
-// each decodes the records of a table.
-func each[T any](l *loading, table string, version func(*T) int, take func(r *Record, body *T) error) error {
-	for i := range l.tables[table] {
-		r, body := &l.tables[table][i], new(T)
-		if err := decode(*r, body); err != nil {
-			return err
-		}
-		if v := version(body); v != bodyVersion {
-			return fmt.Errorf("dispatch: record %s of table %s has form %d; this program knows %d", r.Key, table, v, bodyVersion)
-		}
-		if err := take(r, body); err != nil {
-			return fmt.Errorf("dispatch: record %s of table %s: %w", r.Key, table, err)
-		}
+// read decodes a record, and makes sure that its form is known.
+func read[T any](r Record, into *T, version *int) error {
+	if err := decode(r, into); err != nil {
+		return err
+	}
+	if *version != bodyVersion {
+		return fmt.Errorf("it has form %d; this program knows %d", *version, bodyVersion)
 	}
 	return nil
 }
 
-func (l *loading) meta() error {
-	if len(l.tables[TableMeta]) == 0 {
-		l.c.journal.beginStore()
-		return nil
+func (l *Loading) takeMeta(k Record) error {
+	var b metaBody
+	if err := read(k, &b, &b.V); err != nil {
+		return err
 	}
-	return each(l, TableMeta, func(b *metaBody) int { return b.V }, func(_ *Record, b *metaBody) error {
-		l.c.journal.incarnation, l.c.journal.since, l.c.runs.last = b.Incarnation+1, b.Since, b.LastRun
-		return nil
-	})
+	l.remembers = true
+	l.c.journal.incarnation, l.c.journal.since, l.c.runs.last = b.Incarnation+1, b.Since, b.LastRun
+	return nil
 }
 
-func (l *loading) runs() error {
-	return each(l, TableRun, func(b *runBody) int { return b.V }, func(k *Record, b *runBody) error {
-		if k.Run == 0 || b.State > RunEnded {
-			return errors.New("there is no such run, or no such state of one")
-		}
-		r := l.c.runs.add(k.Run)
-		r.Run = Run{ID: k.Run, Name: b.Name, KeepGoing: b.KeepGoing}
-		r.state, r.complete, r.reason = b.State, b.Complete, b.Reason
-		if (r.halted() || r.complete) && r.state != RunEnded {
-			l.c.runs.mayEnd(r)
-		}
-		return nil
-	})
+func (l *Loading) takeRun(k Record) error {
+	var b runBody
+	if err := read(k, &b, &b.V); err != nil {
+		return err
+	}
+	if k.Run == 0 || b.State > RunEnded {
+		return errors.New("there is no such run, or no such state of one")
+	}
+	r := l.c.runs.add(k.Run)
+	r.Run = Run{ID: k.Run, Name: b.Name, KeepGoing: b.KeepGoing}
+	r.state, r.complete, r.reason = b.State, b.Complete, b.Reason
+	if (r.halted() || r.complete) && r.state != RunEnded {
+		l.c.runs.mayEnd(r)
+	}
+	return nil
 }
 
 // run is the run that a record belongs to.
-func (l *loading) run(k *Record) (*run, error) {
+func (l *Loading) run(k Record) (*run, error) {
 	if r := l.c.runs.byID[k.Run]; r != nil {
 		return r, nil
 	}
 	return nil, fmt.Errorf("it belongs to run %d, which is not recorded", k.Run)
 }
 
-func (l *loading) results() error {
-	return each(l, TableResult, func(b *resultBody) int { return b.V }, func(k *Record, b *resultBody) error {
-		id, err := parseIdentity(k.Key)
-		l.c.journal.results[id] = storedResult{b.Job, b.Digest, b.Inputs, b.Made, b.Outputs}
+func (l *Loading) takeResult(k Record) error {
+	var b resultBody
+	if err := read(k, &b, &b.V); err != nil {
 		return err
-	})
+	}
+	id, err := parseIdentity(k.Key)
+	l.c.journal.results[id] = storedResult{b.Job, b.Digest, b.Inputs, b.Made, b.Outputs}
+	return err
 }
 
-func (l *loading) files() error {
-	return each(l, TableFile, func(b *fileBody) int { return b.V }, func(k *Record, b *fileBody) error {
-		r, err := l.run(k)
-		if err != nil {
-			return err
-		}
-		v := r.files.named(b.LFN).versionFor(b.Version)
-		v.existing, v.state, v.size, v.pfn, v.tag = true, present, b.Size, b.PFN, b.Tag
-		v.identity = identityOf("existing", b.LFN, b.Identity)
-		return nil
-	})
+func (l *Loading) takeFile(k Record) error {
+	var b fileBody
+	if err := read(k, &b, &b.V); err != nil {
+		return err
+	}
+	r, err := l.run(k)
+	if err != nil {
+		return err
+	}
+	v := r.files.named(b.LFN).versionFor(b.Version)
+	v.existing, v.state, v.size, v.pfn, v.tag = true, present, b.Size, b.PFN, b.Tag
+	v.identity = identityOf("existing", b.LFN, b.Identity)
+	return nil
 }
 
-func (l *loading) readCommits() error {
-	l.commits = make(map[JobID]*commitBody)
-	return each(l, TableCommit, func(b *commitBody) int { return b.V }, func(k *Record, b *commitBody) error {
-		id, err := parseJobKey(k.Run, k.Key)
-		l.commits[id] = b
+func (l *Loading) takeCommit(k Record) error {
+	b := new(commitBody)
+	if err := read(k, b, &b.V); err != nil {
 		return err
-	})
+	}
+	id, err := parseJobKey(k.Run, k.Key)
+	l.commits[id] = b
+	return err
 }
 
-func (l *loading) readFates() error {
-	l.fates = make(map[JobID]*fate)
-	return each(l, TableFate, func(b *fateBody) int { return b.V }, func(k *Record, b *fateBody) error {
-		id, err := parseJobKey(k.Run, k.Key)
-		l.fates[id] = &b.fate
+func (l *Loading) takeFate(k Record) error {
+	b := new(fateBody)
+	if err := read(k, b, &b.V); err != nil {
 		return err
-	})
+	}
+	id, err := parseJobKey(k.Run, k.Key)
+	l.fates[id] = &b.fate
+	return err
 }
 
 // recorded gives the requests of a loaded job the versions that they had.
@@ -175,42 +211,45 @@ type recorded struct{ body *jobBody }
 func (r recorded) read(i int, f *file) *version  { return f.versionFor(r.body.Read[i]) }
 func (r recorded) write(i int, f *file) *version { return f.versionFor(r.body.Writes[i].Version) }
 
-func (l *loading) jobs() error {
-	c := l.c
-	return each(l, TableJob, func(b *jobBody) int { return b.V }, func(k *Record, b *jobBody) error {
-		r, err := l.run(k)
-		if err != nil {
-			return err
-		}
-		id, err := parseJobKey(k.Run, k.Key)
-		if err != nil || id.Number() != r.jobs+1 {
-			return fmt.Errorf("expected job %d", r.jobs+1)
-		}
-		if len(b.Read) != len(b.Reads) {
-			return fmt.Errorf("job %s has %d inputs but %d versions of them", b.Name, len(b.Reads), len(b.Read))
-		}
-		s := b.job()
-		if err := s.check(); err != nil {
-			return err
-		}
-		if _, ok := c.JobNamed(r.ID, s.Name); ok {
-			return fmt.Errorf("job name %s is used twice", s.Name)
-		}
-		j := c.queue.bareJob(r, &s)
-		r.names.Add(r.names.Hash(j.name), j.id.Number())
-		j.submitted = b.Submitted
-		c.files.requestFiles(j, r.files.allNamed(s.Reads), recorded{b})
-		j.fate = l.fates[id]
-		return l.committed(j)
-	})
+func (l *Loading) takeJob(k Record) error {
+	c, b := l.c, &l.job
+	*b = jobBody{like: b.alike()}
+	if err := read(k, b, &b.V); err != nil {
+		return err
+	}
+	r, err := l.run(k)
+	if err != nil {
+		return err
+	}
+	id, err := parseJobKey(k.Run, k.Key)
+	if err != nil || id.Number() != r.jobs+1 {
+		return fmt.Errorf("expected job %d", r.jobs+1)
+	}
+	if len(b.Read) != len(b.Reads) {
+		return fmt.Errorf("job %s has %d inputs but %d versions of them", b.Name, len(b.Reads), len(b.Read))
+	}
+	s := b.job()
+	if err := s.check(); err != nil {
+		return err
+	}
+	if _, ok := c.JobNamed(r.ID, s.Name); ok {
+		return fmt.Errorf("job name %s is used twice", s.Name)
+	}
+	j := c.queue.bareJob(r, &s)
+	r.names.Add(r.names.Hash(j.name), j.id.Number())
+	j.submitted = b.Submitted
+	c.files.requestFiles(j, r.files.allNamed(s.Reads), recorded{b})
+	j.fate = l.fates[id]
+	return l.committed(j)
 }
 
 // committed gives a job that was committed its outputs.
-func (l *loading) committed(j *job) error {
+func (l *Loading) committed(j *job) error {
 	b := l.commits[j.id]
 	if b == nil {
 		return nil
 	}
+	delete(l.commits, j.id)
 	c := l.c
 	outputs := b.Outputs
 	if b.Key != "" {
@@ -256,7 +295,7 @@ func (l *loading) committed(j *job) error {
 }
 
 // resume lets a loaded job go on from where it stood.
-func (l *loading) resume(j *job) {
+func (l *Loading) resume(j *job) {
 	c := l.c
 	if j.state == Done && (j.fate == nil || j.fate.End == Waiting) {
 		j.unpinLoaded()
@@ -294,15 +333,17 @@ func (j *job) unpinLoaded() {
 	}
 }
 
-func (l *loading) published() error {
-	return each(l, TablePublished, func(b *publishedBody) int { return b.V }, func(k *Record, b *publishedBody) error {
-		r, err := l.run(k)
-		if err != nil {
-			return err
-		}
-		r.files.named(k.Key).published = b.Version + 1
-		return nil
-	})
+func (l *Loading) takePublished(k Record) error {
+	var b publishedBody
+	if err := read(k, &b, &b.V); err != nil {
+		return err
+	}
+	r, err := l.run(k)
+	if err != nil {
+		return err
+	}
+	r.files.named(k.Key).published = b.Version + 1
+	return nil
 }
 
 // publishPending asks again for what was committed and not yet published.
@@ -319,30 +360,34 @@ func (c *Core) publishPending() {
 	}
 }
 
-func (l *loading) removals() error {
-	return each(l, TableRemove, func(b *removeBody) int { return b.V }, func(k *Record, _ *removeBody) error {
-		l.c.files.removing[k.Key] = true
-		l.c.effects.Remove = append(l.c.effects.Remove, k.Key)
-		return nil
-	})
+func (l *Loading) takeRemoval(k Record) error {
+	var b removeBody
+	if err := read(k, &b, &b.V); err != nil {
+		return err
+	}
+	l.c.files.removing[k.Key] = true
+	l.c.effects.Remove = append(l.c.effects.Remove, k.Key)
+	return nil
 }
 
-func (l *loading) pilots() error {
-	g := &l.c.fleet.grace
-	g.awaited, g.byName = make(map[PilotID]string), make(map[string][]PilotID)
-	return each(l, TablePilot, func(b *pilotBody) int { return b.V }, func(k *Record, b *pilotBody) error {
-		id := PilotID(k.Key)
-		name := launchName(id, b.Launch)
-		g.awaited[id] = b.Launch
-		g.byName[name] = append(g.byName[name], id) // in the order of the IDs
-		l.c.fleet.monitor.expect(id, b)
-		return nil
-	})
+func (l *Loading) takePilot(k Record) error {
+	var b pilotBody
+	if err := read(k, &b, &b.V); err != nil {
+		return err
+	}
+	g, id := &l.c.fleet.grace, PilotID(k.Key)
+	name := launchName(id, b.Launch)
+	g.awaited[id] = b.Launch
+	g.byName[name] = append(g.byName[name], id) // in the order of the IDs
+	l.c.fleet.monitor.expect(id, &b)
+	return nil
 }
 
-func (l *loading) launches() error {
-	return each(l, TableLaunch, func(b *launchBody) int { return b.V }, func(k *Record, b *launchBody) error {
-		l.c.fleet.monitor.launched(k.Key, b.Site)
-		return nil
-	})
+func (l *Loading) takeLaunch(k Record) error {
+	var b launchBody
+	if err := read(k, &b, &b.V); err != nil {
+		return err
+	}
+	l.c.fleet.monitor.launched(k.Key, b.Site)
+	return nil
 }

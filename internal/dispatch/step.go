@@ -15,6 +15,7 @@ type step struct {
 	effects Effects // what the caller gets when the step ends
 	timers  timers
 	work    worklists
+	silent  bool // while a Core is loaded: what happened before is no event
 }
 
 // worklists is how a part tells what follows from a change without knowing who
@@ -62,6 +63,9 @@ func emptied[T any](list []T) []T {
 }
 
 func (s *step) event(e Event) {
+	if s.silent {
+		return
+	}
 	e.At = s.now.time()
 	s.effects.Events = append(s.effects.Events, e)
 }

@@ -163,6 +163,39 @@ func (v *version) view() FileView {
 	return f
 }
 
+// Written yields the files that jobs of a run write, each as its last version that a job
+// writes. The Core must not be stepped meanwhile.
+func (c *Core) Written(run RunID) iter.Seq[FileView] {
+	return func(yield func(FileView) bool) {
+		r := c.runs.byID[run]
+		if r == nil {
+			return
+		}
+		for f := range r.files.table.All {
+			v := f.lastWritten()
+			if v == nil {
+				continue
+			}
+			view := v.view()
+			if o := v.writer.outputFor(f.lfn); o != nil {
+				view.Publish = o.Publish
+			}
+			if !yield(view) {
+				return
+			}
+		}
+	}
+}
+
+func (f *file) lastWritten() *version {
+	for i := len(f.versions) - 1; i >= 0; i-- {
+		if v := f.versions[i]; v.writer != nil {
+			return v
+		}
+	}
+	return nil
+}
+
 // PilotView is what there is to say of a registered pilot.
 type PilotView struct {
 	Pilot    PilotID

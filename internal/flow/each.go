@@ -131,7 +131,18 @@ func (j *join) extend(plan []probe, in []*file, values binding, found func([]*fi
 	}
 }
 
+// union returns a itself where b adds nothing.
 func union(a, b binding) binding {
+	adds := false
+	for name, value := range b {
+		if had, bound := a[name]; !bound || had != value {
+			adds = true
+			break
+		}
+	}
+	if !adds {
+		return a
+	}
 	both := make(binding, len(a)+len(b))
 	for name, value := range a {
 		both[name] = value

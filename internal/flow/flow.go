@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"fairway/internal/dispatch/rows"
 )
 
 // Flow creates the jobs of one run of a workflow. It must not be used from
@@ -25,7 +27,7 @@ type Flow struct {
 	// Every name that a job reads or writes or that arrived, by LFN, and what tells
 	// whether a further one would be in its way: folders has all folders above a file
 	// that is there or that a known job writes.
-	names    map[string]*name
+	names    names
 	made     map[*maker]int    // files that are known
 	folders  map[string]string // with a file in each
 	patterns map[string]string // makers, by the names with '*' that jobs choose under
@@ -67,7 +69,7 @@ func New(w *Workflow, parameters map[string]string) (*Flow, error) {
 	}
 	f := &Flow{
 		w: w, inputs: map[string]*inputState{},
-		names: map[string]*name{}, made: map[*maker]int{}, folders: map[string]string{}, patterns: map[string]string{}, followed: map[string]*job{}, queues: map[string]*queue{},
+		names: names{index: rows.NewNames()}, made: map[*maker]int{}, folders: map[string]string{}, patterns: map[string]string{}, followed: map[string]*job{}, queues: map[string]*queue{},
 	}
 	for _, in := range w.Inputs {
 		f.inputs[in.Name] = &inputState{in: in, arrived: map[string]string{}}

@@ -44,10 +44,10 @@ func (f *Flow) Held(limit int) []Held {
 		l.held = append(l.held, refused)
 		l.named[refused.Job] = true
 	}
-	names, queues := sortedKeys(f.names), sortedKeys(f.queues)
-	for _, lfn := range names {
-		for _, d := range f.names[lfn].drafts {
-			l.add(d.label, d.state, fmt.Sprintf("nothing made %s yet", lfn))
+	names, queues := f.names.sorted(), sortedKeys(f.queues)
+	for _, n := range names {
+		for _, d := range n.drafts {
+			l.add(d.label, d.state, fmt.Sprintf("nothing made %s yet", n.lfn))
 		}
 	}
 	for _, lfn := range queues {
@@ -55,9 +55,9 @@ func (f *Flow) Held(limit int) []Held {
 			l.add(j.name, j.state, f.queues[lfn].reason(j))
 		}
 	}
-	for _, lfn := range names {
-		for _, j := range f.names[lfn].readers {
-			l.add(j.name, j.state, fmt.Sprintf("%s, which makes %s, is held itself", f.names[lfn].maker, lfn))
+	for _, n := range names {
+		for _, j := range n.readers {
+			l.add(j.name, j.state, fmt.Sprintf("%s, which makes %s, is held itself", n.maker, n.lfn))
 		}
 	}
 	return l.held

@@ -117,8 +117,18 @@ func (f *Flow) fill(j *job, d *draft) {
 	}
 	j.new.Job.Reads = unique(append(slices.Clone(c.in), d.reads...))
 	j.new.From = len(unique(slices.Clone(c.in)))
-	j.new.Command = c.command(s.command)
+	j.source = c
+}
+
+// complete makes what only whoever runs the job needs. Of jobs that Load makes, which
+// are not let out, nobody does.
+func (j *job) complete() {
+	if j.source == nil {
+		return
+	}
+	j.new.Command = j.source.command(j.source.step.command)
 	j.new.Job.Digest = digest(j.new)
+	j.source = nil
 }
 
 // named leaves the script out of what a job of the step reads.
@@ -152,7 +162,19 @@ func (f *Flow) readsShared(s *step, e entry) bool {
 	})
 }
 
+// few is up to how many names a search through all of them is faster than a map.
+const few = 16
+
 func unique(names []string) []string {
+	if len(names) <= few {
+		kept := names[:0]
+		for _, name := range names {
+			if !slices.Contains(kept, name) {
+				kept = append(kept, name)
+			}
+		}
+		return kept
+	}
 	seen := make(map[string]bool, len(names))
 	return slices.DeleteFunc(names, func(name string) bool {
 		again := seen[name]
@@ -165,7 +187,7 @@ func unique(names []string) []string {
 // or "": it was made with other values.
 func (f *Flow) otherInput(d *draft) string {
 	for i, e := range d.readEntries() {
-		if n := f.names[d.reads[i]]; n != nil && n.file != nil {
+		if n := f.names.find(d.reads[i]); n != nil && n.file != nil {
 			if why := e.pattern.disagree(d.values, n.file.values); why != "" {
 				return fmt.Sprintf("job %s cannot read %s: %s; put text between the placeholders that no value contains, or a '/'", d.label, d.reads[i], why)
 			}
@@ -191,7 +213,7 @@ func (f *Flow) outputTaken(j *job) string {
 		if made == nil {
 			continue
 		}
-		if n := f.names[made.lfn]; n != nil && n.file != nil {
+		if n := f.names.find(made.lfn); n != nil && n.file != nil {
 			return dispatch.TwoWriters(made.lfn, n.maker, "job "+j.name)
 		}
 		if why := logical.WhyNot(made.lfn); why != "" {
@@ -287,6 +309,7 @@ func (f *Flow) makeAvailable(lfn string) {
 func (f *Flow) submit() {
 	slices.SortFunc(f.ready, func(a, b *job) int { return a.key.compare(b.key) })
 	for _, j := range f.ready {
+		j.complete()
 		f.effects.Submit = append(f.effects.Submit, j.new)
 		j.new = NewJob{}
 	}

@@ -99,16 +99,29 @@ type binding map[string]string
 
 // of are the values of some placeholders.
 func (b binding) of(names []string) binding {
+	if b.isOf(names) {
+		return b // millions of files share it with their job
+	}
 	some := make(binding, len(names))
 	for _, name := range names {
 		if value, bound := b[name]; bound {
 			some[name] = value
 		}
 	}
-	if len(some) == len(b) {
-		return b // millions of files share it with their job
-	}
 	return some
+}
+
+// isOf reports whether all values are of some placeholders.
+func (b binding) isOf(names []string) bool {
+	if len(b) > len(names) {
+		return false
+	}
+	for name := range b {
+		if !slices.Contains(names, name) {
+			return false
+		}
+	}
+	return true
 }
 
 // String lists the values for a person, by name.

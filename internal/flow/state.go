@@ -41,6 +41,7 @@ func (f *file) before(other *file) bool {
 // until there is a file, readers, which are known jobs, until it is available; both
 // are empty from then on.
 type name struct {
+	lfn       string
 	file      *file
 	maker     string // job or input, for messages
 	available bool   // it arrived, or its writer was submitted
@@ -85,10 +86,11 @@ func (k key) compare(other key) int {
 type job struct {
 	key
 	state   *stepState
-	new     NewJob  // empty once it was let out
-	outputs []*file // with names known before, in the order of Writes; nil for others
-	chosen  bool    // some outputs are known only when it has ended
-	count   bool    // it counts records for a split, of in
+	new     NewJob         // empty once it was let out
+	source  *commandSource // of the command and the digest, which new does not have yet
+	outputs []*file        // with names known before, in the order of Writes; nil for others
+	chosen  bool           // some outputs are known only when it has ended
+	count   bool           // it counts records for a split, of in
 	in      *file
 	values  binding
 

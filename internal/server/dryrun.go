@@ -115,7 +115,7 @@ func (o *opened) rehearse(ctx context.Context, config *Config, find *feed.Finder
 		}
 		memory.apply(fresh)
 	}
-	loaded, err := state.Load(ctx, memory, o.runID(), config.Workflow, config.Parameters, config.Dispatch)
+	loaded, err := state.Load(ctx, memory, o.runID(), config.Workflow, config.Parameters, config.Dispatch, false)
 	if err != nil {
 		return nil, err
 	}
@@ -301,4 +301,13 @@ func (r *rehearsal) Load(ctx context.Context, table string) ([]dispatch.Record, 
 		return cmp.Or(cmp.Compare(a.Run, b.Run), strings.Compare(a.Key, b.Key))
 	})
 	return kept, err
+}
+
+// Each is part of store.Store.
+func (r *rehearsal) Each(ctx context.Context, table string, take func(dispatch.Record) error) error {
+	records, err := r.Load(ctx, table)
+	for i := 0; i < len(records) && err == nil; i++ {
+		err = take(records[i])
+	}
+	return err
 }

@@ -311,5 +311,5 @@ func (s *Server) Run(ctx context.Context) (Outcome, error) {
 const heapSpare = 16 << 20
 
 func (s *Server) load(ctx context.Context) (*state.Loaded, error) {
-	return state.Load(ctx, s.opened.store, s.opened.run.ID, s.config.Workflow, s.config.Parameters, s.config.Dispatch)
+	return state.Load(ctx, s.opened.store, s.opened.run.ID, s.config.Workflow, s.config.Parameters, s.config.Dispatch, s.tape != nil)
 }

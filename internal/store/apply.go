@@ -22,14 +22,17 @@ var rowCounts = [...]int{64, 8, 1}
 
 // statements are those of one connection, prepared once.
 type statements struct {
-	load, part, begin, commit, rollback, remove *sql.Stmt
-	addLarge, removeLarge                       *sql.Stmt
-	upsert                                      [len(rowCounts)]*sql.Stmt
+	first, next, part, begin, commit, rollback, remove *sql.Stmt
+	addLarge, removeLarge                              *sql.Stmt
+	upsert                                             [len(rowCounts)]*sql.Stmt
 }
 
 func (st *statements) prepareLoad(ctx context.Context, conn *sql.Conn) (err error) {
 	const read = `SELECT run, key, CASE typeof(body) WHEN 'integer' THEN (SELECT l.body FROM large l WHERE l.id = record.body) ELSE body END FROM record WHERE tbl = ? `
-	st.load, err = conn.PrepareContext(ctx, read+`ORDER BY run, key`)
+	st.first, err = conn.PrepareContext(ctx, read+`ORDER BY run, key LIMIT ?`)
+	if err == nil {
+		st.next, err = conn.PrepareContext(ctx, read+`AND (run, key) > (?, ?) ORDER BY run, key LIMIT ?`)
+	}
 	if err == nil {
 		st.part, err = conn.PrepareContext(ctx, read+`AND run = ? AND key >= ? AND key < ? ORDER BY key LIMIT ?`)
 	}
@@ -72,7 +75,7 @@ func upsertText(rows int) string {
 }
 
 func (st *statements) close() {
-	for _, s := range append([]*sql.Stmt{st.load, st.part, st.begin, st.commit, st.rollback, st.remove, st.addLarge, st.removeLarge}, st.upsert[:]...) {
+	for _, s := range append([]*sql.Stmt{st.first, st.next, st.part, st.begin, st.commit, st.rollback, st.remove, st.addLarge, st.removeLarge}, st.upsert[:]...) {
 		if s != nil {
 			_ = s.Close()
 		}

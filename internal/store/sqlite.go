@@ -18,7 +18,6 @@ import (
 	codes "modernc.org/sqlite/lib"
 
 	"fairway/internal/disk"
-	"fairway/internal/dispatch"
 )
 
 // Mode says what a store is opened for.
@@ -165,46 +164,6 @@ func (s *sqliteStore) Close() error {
 	err = errors.Join(err, s.db.Close())
 	s.db, s.conn = nil, nil
 	return s.explain("close", err)
-}
-
-func (s *sqliteStore) Load(ctx context.Context, table string) ([]dispatch.Record, error) {
-	return s.load(table, func() (*sql.Rows, error) { return s.stmt.load.QueryContext(ctx, table) })
-}
-
-func (s *sqliteStore) LoadPart(ctx context.Context, table string, run dispatch.RunID, from, below string, most int) ([]dispatch.Record, error) {
-	return s.load(table, func() (*sql.Rows, error) {
-		return s.stmt.part.QueryContext(ctx, table, int64(run), from, below, most)
-	})
-}
-
-func (s *sqliteStore) load(table string, query func() (*sql.Rows, error)) ([]dispatch.Record, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.conn == nil {
-		return nil, s.explain("read", sql.ErrConnDone)
-	}
-	rows, err := query()
-	if err != nil {
-		return nil, s.explain("read", err)
-	}
-	records, err := recordsOf(table, rows)
-	return records, s.explain("read", err)
-}
-
-func recordsOf(table string, rows *sql.Rows) ([]dispatch.Record, error) {
-	defer func() { _ = rows.Close() }()
-	var records []dispatch.Record
-	for rows.Next() {
-		record := dispatch.Record{Table: table}
-		if err := rows.Scan(&record.Run, &record.Key, &record.Body); err != nil {
-			return nil, err
-		}
-		if record.Body == nil {
-			record.Body = []byte{} // a nil Body would delete
-		}
-		records = append(records, record)
-	}
-	return records, rows.Err()
 }
 
 // explain wraps what SQLite says in what a caller may decide on.

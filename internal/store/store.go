@@ -33,6 +33,10 @@ type Store interface {
 	// Load returns the records of a table in the order of their runs, and of their
 	// keys, compared byte by byte.
 	Load(ctx context.Context, table string) ([]dispatch.Record, error)
+	// Each calls a function with each record that Load would return, in that order, and
+	// returns its first error. It reads ahead, in parts: what is applied meanwhile may be
+	// among them or not. The body of a record is good until the function returns.
+	Each(ctx context.Context, table string, take func(dispatch.Record) error) error
 	// LoadPart is Load for one run and its keys from one on and below another, and for
 	// the first of them up to a number.
 	LoadPart(ctx context.Context, table string, run dispatch.RunID, from, below string, most int) ([]dispatch.Record, error)

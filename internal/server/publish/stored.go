@@ -8,6 +8,7 @@ import (
 	"iter"
 	"os"
 	"regexp"
+	"runtime"
 	"slices"
 	"sync"
 
@@ -130,18 +131,25 @@ func storedAs(name string) (lfn string, ok bool) {
 // LostFiles are those of some stored files that are not there or have another size.
 // What cannot be looked at counts as there, since it may be so again.
 func LostFiles(at storage.Places, stored iter.Seq[dispatch.StoredFile]) []dispatch.LostFile {
-	var files []dispatch.StoredFile
-	var why []string
+	files := slices.Collect(stored)
+	why := make([]string, len(files))
+	// A look takes a moment in the kernel, and there may be a million of them.
+	part := max(minLooked, (len(files)+runtime.GOMAXPROCS(0)-1)/runtime.GOMAXPROCS(0))
+	var locally sync.WaitGroup
+	for begin := 0; begin < len(files); begin += part {
+		locally.Go(func() {
+			for i := begin; i < min(begin+part, len(files)); i++ {
+				if storage.IsLocal(files[i].PFN) {
+					why[i] = whyLost(at, &files[i])
+				}
+			}
+		})
+	}
 	var group errgroup.Group
 	group.SetLimit(storage.DefaultTransfers)
 	element := sync.OnceValue(func() storage.Element { return elementsOf(at) })
-	for file := range stored {
-		files = append(files, file)
-	}
-	why = make([]string, len(files))
 	for i := range files {
 		if storage.IsLocal(files[i].PFN) {
-			why[i] = whyLost(at, &files[i])
 			continue
 		}
 		group.Go(func() error {
@@ -150,6 +158,7 @@ func LostFiles(at storage.Places, stored iter.Seq[dispatch.StoredFile]) []dispat
 		})
 	}
 	_ = group.Wait()
+	locally.Wait()
 	var lost []dispatch.LostFile
 	for i, file := range files {
 		if why[i] != "" {
@@ -158,6 +167,9 @@ func LostFiles(at storage.Places, stored iter.Seq[dispatch.StoredFile]) []dispat
 	}
 	return lost
 }
+
+// minLooked is how many files are looked at by one goroutine, at least.
+const minLooked = 1024
 
 // whyLostAt asks the element that a file was stored at.
 func whyLostAt(element storage.Element, file *dispatch.StoredFile) string {

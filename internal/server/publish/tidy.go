@@ -23,13 +23,8 @@ import (
 // written is what the jobs of a run wrote, by LFN: the last version of each file.
 func written(c *state.Cores) map[string]dispatch.FileView {
 	last := map[string]dispatch.FileView{}
-	for job := range c.Dispatch.Jobs(c.Run, 0) {
-		detail, _ := c.Dispatch.Detail(job.ID)
-		for _, file := range detail.Writes {
-			if before, ok := last[file.File.LFN]; !file.Pattern && (!ok || before.File.Version < file.File.Version) {
-				last[file.File.LFN] = file
-			}
-		}
+	for file := range c.Dispatch.Written(c.Run) {
+		last[file.File.LFN] = file
 	}
 	return last
 }
@@ -42,7 +37,7 @@ func (f *Files) Restore(c *state.Cores, lost []dispatch.LostFile) (files []dispa
 	for _, file := range lost {
 		gone[file.PFN] = true
 	}
-	for _, file := range written(c) {
+	for file := range c.Dispatch.Written(c.Run) {
 		if !file.Publish || !file.Published || file.PFN == "" || gone[file.PFN] || f.stands(file) {
 			continue
 		}

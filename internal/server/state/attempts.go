@@ -1,6 +1,7 @@
 package state
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -63,13 +64,29 @@ func parseAttemptKey(r dispatch.Record) (dispatch.JobID, dispatch.AttemptID, err
 func LoadAttempts(records []dispatch.Record) (attempts, error) {
 	a := attempts{}
 	for _, r := range records {
-		job, _, err := parseAttemptKey(r)
-		if err != nil {
+		if err := a.take(r); err != nil {
 			return nil, err
 		}
-		a[job] = append(a[job], r.Body)
 	}
 	return a, nil
+}
+
+// take takes in a record, of which the body is good only for now.
+func (a attempts) take(r dispatch.Record) error {
+	job, _, err := parseAttemptKey(r)
+	if err == nil {
+		a[job] = append(a[job], bytes.Clone(r.Body))
+	}
+	return err
+}
+
+// usageOf is what an attempt used.
+func usageOf(body []byte) (dispatch.Usage, error) {
+	detail := new(wire.AttemptDetail)
+	if err := proto.Unmarshal(body, detail); err != nil {
+		return dispatch.Usage{}, err
+	}
+	return convert.ResultFromWire(detail.GetResult()).Usage, nil
 }
 
 func (a attempts) Of(job dispatch.JobID) ([]*wire.AttemptDetail, error) {

@@ -1,9 +1,12 @@
 package state
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
+
+	"golang.org/x/sync/errgroup"
 
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
@@ -25,26 +28,62 @@ type Cores struct {
 type Loaded struct {
 	Cores
 	Effects dispatch.Effects
-	Records []dispatch.Record // that both were made from
+	Records []dispatch.Record // that both cores were made from; nil unless they were asked for
 }
 
-// Load makes the cores of a run from records.
-func Load(ctx context.Context, source Source, run dispatch.RunID, workflow *flow.Workflow, parameters map[string]string, config dispatch.Config) (*Loaded, error) {
-	records, err := LoadTables(ctx, source, append(dispatch.Tables(), flow.TableRun, flow.TableLog))
+// Load makes the cores of a run from records, both at the same time. Keep has it return
+// the records, which take much memory.
+func Load(ctx context.Context, source Source, run dispatch.RunID, workflow *flow.Workflow, parameters map[string]string, config dispatch.Config, keep bool) (*Loaded, error) {
+	own, err := LoadTables(ctx, source, []string{flow.TableRun, flow.TableLog})
 	if err != nil {
 		return nil, err
 	}
-	jobs, effects, err := dispatch.Load(config, records)
-	if err != nil {
-		return nil, fmt.Errorf("loading the jobs: %w", err)
+	defer growFreely()()
+	l := &Loaded{Cores: Cores{Run: run}}
+	var group errgroup.Group
+	group.Go(func() (err error) {
+		l.Dispatch, l.Effects, err = loadDispatch(ctx, source, config, func(r dispatch.Record) {
+			if keep {
+				r.Body = bytes.Clone(r.Body)
+				l.Records = append(l.Records, r)
+			}
+		})
+		return err
+	})
+	group.Go(func() (err error) {
+		of := slices.DeleteFunc(slices.Clone(own), func(r dispatch.Record) bool { return r.Run != run })
+		if l.Flow, err = flow.Load(workflow, parameters, of); err != nil {
+			return fmt.Errorf("loading the workflow: %w", err)
+		}
+		l.Tally, err = loadTally(ctx, source, l.Flow.Workflow().Name, l.Flow.Workflow().Steps())
+		return err
+	})
+	if err := group.Wait(); err != nil {
+		return nil, err
 	}
-	own := slices.DeleteFunc(slices.Clone(records), func(r dispatch.Record) bool { return r.Run != run })
-	steps, err := flow.Load(workflow, parameters, own)
-	if err != nil {
-		return nil, fmt.Errorf("loading the workflow: %w", err)
+	if keep {
+		l.Records = append(l.Records, own...)
 	}
-	counts, err := loadTally(ctx, source, steps.Workflow().Name, steps.Workflow().Steps())
-	return &Loaded{Cores: Cores{Run: run, Dispatch: jobs, Flow: steps, Tally: counts}, Effects: effects, Records: records}, err
+	return l, nil
+}
+
+// loadDispatch tells of each record before it takes it.
+func loadDispatch(ctx context.Context, source Source, config dispatch.Config, tell func(dispatch.Record)) (*dispatch.Core, dispatch.Effects, error) {
+	loading := dispatch.NewLoading(config)
+	for _, table := range dispatch.Tables() {
+		err := source.Each(ctx, table, func(r dispatch.Record) error {
+			tell(r)
+			return loading.Add(r)
+		})
+		if err != nil {
+			return nil, dispatch.Effects{}, fmt.Errorf("loading the jobs: %w", err)
+		}
+	}
+	core, effects, err := loading.End()
+	if err != nil {
+		err = fmt.Errorf("loading the jobs: %w", err)
+	}
+	return core, effects, err
 }
 
 func loadTally(ctx context.Context, s Source, workflow string, steps []string) (*Tally, error) {
@@ -54,15 +93,17 @@ func loadTally(ctx context.Context, s Source, workflow string, steps []string) (
 		return nil, err
 	}
 	t.Hosts = LoadHosts(pilots)
-	ended, err := s.Load(ctx, AttemptTable)
-	if err != nil {
+	if err := s.Each(ctx, AttemptTable, t.recall); err != nil {
 		return nil, err
 	}
 	published, err := s.Load(ctx, dispatch.TablePublished)
 	if err != nil {
 		return nil, err
 	}
-	return t, t.recall(ended, published)
+	for _, r := range published {
+		t.Published(r.Key)
+	}
+	return t, nil
 }
 
 // LoadEndedRun loads the record of a run of which no server is there.
@@ -77,13 +118,9 @@ func LoadEndedRun(ctx context.Context, records store.Store) (*Run, error) {
 // LoadEnded makes the cores of a run of which no server is there, as if the deferred
 // requests had been carried out.
 func LoadEnded(ctx context.Context, records store.Store, run *Run) (*Cores, error) {
-	jobs, err := LoadTables(ctx, records, dispatch.Tables())
+	core, _, err := loadDispatch(ctx, records, dispatch.Config{}, func(dispatch.Record) {})
 	if err != nil {
 		return nil, err
-	}
-	core, _, err := dispatch.Load(dispatch.Config{}, jobs)
-	if err != nil {
-		return nil, fmt.Errorf("loading the jobs: %w", err)
 	}
 	for _, in := range run.DeferredInputs() {
 		_, _ = core.Step(Now(), in) // what is refused will be so by the next run, too

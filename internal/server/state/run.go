@@ -195,9 +195,10 @@ func LoadInputs(ctx context.Context, s Source) ([]Input, error) {
 	return inputs, nil
 }
 
-// Source is what records are loaded from.
+// Source is what records are loaded from, as package store says.
 type Source interface {
 	Load(ctx context.Context, table string) ([]dispatch.Record, error)
+	Each(ctx context.Context, table string, take func(dispatch.Record) error) error
 }
 
 // LoadTables returns the records of several tables.

@@ -1,12 +1,12 @@
 package state
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
-	"fairway/internal/server/convert"
 	"fairway/internal/wire"
 )
 
@@ -60,26 +60,17 @@ func newTally(workflow string, steps []string) *Tally {
 	}
 }
 
-// recall takes in the attempts that ended and the files that were published
-// before the server started.
-func (t *Tally) recall(ended, published []dispatch.Record) error {
-	var err error
-	if t.Attempts, err = LoadAttempts(ended); err != nil {
+// recall takes in the record of an attempt that ended before the server started. Those of
+// a job come in their order.
+func (t *Tally) recall(r dispatch.Record) error {
+	if err := t.Attempts.take(r); err != nil {
 		return err
 	}
-	for _, r := range published {
-		t.Published(r.Key)
+	usage, err := usageOf(r.Body)
+	if err != nil {
+		return fmt.Errorf("record %s %s: %w", AttemptTable, r.Key, err)
 	}
-	for job := range t.Attempts {
-		details, err := t.Attempts.Of(job)
-		if err != nil {
-			return err
-		}
-		for _, d := range details {
-			result := convert.ResultFromWire(d.GetResult())
-			t.Sums.add(&result.Usage)
-		}
-	}
+	t.Sums.add(&usage)
 	return nil
 }
 

@@ -4,7 +4,9 @@ package storetest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -37,6 +39,7 @@ func Run(t *testing.T, open Maker) {
 		{"EmptyBodyIsARecord", emptyBodyIsARecord},
 		{"LoadsInKeyOrder", loadsInKeyOrder},
 		{"LoadsParts", loadsParts},
+		{"GivesEachRecord", givesEachRecord},
 		{"KeepsRunsApart", keepsRunsApart},
 		{"TakesLargeTransactions", takesLargeTransactions},
 		{"TakesLargeBodies", takesLargeBodies},
@@ -188,6 +191,58 @@ func loadsParts(t *testing.T, open Maker) {
 		if err != nil || strings.Join(got, " ") != c.want {
 			t.Errorf("%+v: got %q, %v", c, got, err)
 		}
+	}
+}
+
+// givesEachRecord has more records than are read at once, in runs that end within a page
+// and at the end of one. Whoever takes them may use the store meanwhile.
+func givesEachRecord(t *testing.T, open Maker) {
+	s := mustOpen(t, open, t.TempDir())
+	var records []dispatch.Record
+	for run, n := range map[dispatch.RunID]int{0: 4096, 1: 5000, 2: 3} {
+		for i := range n {
+			r := dispatch.Record{Table: "job", Run: run, Key: fmt.Sprintf("%06d", i), Body: fmt.Appendf(nil, "%d %d", run, i)}
+			if i%1000 == 999 {
+				r.Body = bytes.Repeat(r.Body, 1000) // kept apart
+			}
+			records = append(records, r)
+		}
+	}
+	records = append(records, dispatch.Record{Table: "job", Run: 3, Key: "", Body: []byte{}})
+	mustApply(t, s, records...)
+	slices.SortFunc(records, func(a, b dispatch.Record) int {
+		return cmp.Or(cmp.Compare(a.Run, b.Run), strings.Compare(a.Key, b.Key))
+	})
+	at := 0
+	err := s.Each(context.Background(), "job", func(r dispatch.Record) error {
+		want := records[at]
+		if r.Table != want.Table || r.Run != want.Run || r.Key != want.Key || r.Body == nil || !bytes.Equal(r.Body, want.Body) {
+			return fmt.Errorf("record %d is %.200v, want %.200v", at, r, want)
+		}
+		if at++; at%4000 == 1 {
+			_, err := s.LoadPart(context.Background(), "job", 1, "", "9", 1)
+			return err
+		}
+		return nil
+	})
+	if err != nil || at != len(records) {
+		t.Fatalf("after %d of %d records: %v", at, len(records), err)
+	}
+	enough := errors.New("enough")
+	for _, most := range []int{1, 5000} {
+		n := 0
+		err := s.Each(context.Background(), "job", func(dispatch.Record) error {
+			if n++; n == most {
+				return enough
+			}
+			return nil
+		})
+		if n != most || !errors.Is(err, enough) {
+			t.Errorf("%d records, then %v", n, err)
+		}
+	}
+	if err := s.Each(context.Background(), "none", func(dispatch.Record) error { return enough }); err != nil {
+		t.Error(err)
 	}
 }
 
