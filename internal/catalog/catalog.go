@@ -1,5 +1,5 @@
-// Package catalog translates logical into physical file names by the rules of a
-// Trivial File Catalog (paper 3, section IV), as sites of CMS keep them:
+// Package catalog translates logical into physical file names, and back, by the rules
+// of a Trivial File Catalog (paper 3, section IV), as sites of CMS keep them:
 // storage.xml, and its successor storage.json.
 //
 // Rules of one protocol are tried in order, and the first that matches wins. A
@@ -41,10 +41,13 @@ type rule struct {
 // Catalog holds the rules of one site and volume.
 type Catalog struct {
 	rules     map[string][]rule // by protocol
+	backward  map[string][]rule // from physical to logical names
 	protocols []string
 }
 
-func newCatalog() *Catalog { return &Catalog{rules: map[string][]rule{}} }
+func newCatalog() *Catalog {
+	return &Catalog{rules: map[string][]rule{}, backward: map[string][]rule{}}
+}
 
 // Protocols returns the protocols that have rules, in the order of
 // their first rules.

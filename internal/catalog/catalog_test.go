@@ -163,12 +163,89 @@ func TestWrittenNamesAreReadBack(t *testing.T) {
 	})
 }
 
+// Names of real sites come back from what the sites make of them, by every protocol
+// whose rules forget nothing; what comes back has the same physical name in any case.
+func TestPhysicalNamesAreTranslatedBack(t *testing.T) {
+	read := func(c *Catalog, err error) *Catalog {
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	for name, c := range map[string]*Catalog{
+		"FNAL":    read(ReadXML(sample(t, "T1_US_FNAL-storage.xml"))),
+		"CERNBOX": read(ReadXML(sample(t, "T2_CH_CERNBOX-storage.xml"))),
+		"DESY":    read(ReadJSON(sample(t, "T2_DE_DESY-storage.json"), "T2_DE_DESY", "DESY_dCache")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			element := rapid.StringMatching(`[a-zA-Z0-9_.é$-]{1,8}`)
+			back := 0
+			rapid.Check(t, func(t *rapid.T) {
+				lfn := "/store/" + rapid.SampledFrom([]string{"data/", "unmerged/", "temp/", "user/adoe/", "PhEDEx_LoadTest07/"}).Draw(t, "tier") +
+					element.Draw(t, "folder") + "/" + element.Draw(t, "file") + rapid.SampledFrom([]string{".root", "1.root", "A.root", ""}).Draw(t, "end")
+				for _, protocol := range c.Protocols() {
+					pfn, err := c.PFN(protocol, lfn)
+					if err != nil {
+						continue
+					}
+					got, err := c.LFN(protocol, pfn)
+					again, _ := c.PFN(protocol, got)
+					switch {
+					case err == nil && len(c.backward[protocol]) == 0 && again != pfn:
+						t.Fatalf("%s: %s became %s, which came back as %s, which becomes %s", protocol, lfn, pfn, got, again)
+					case err == nil && got == lfn:
+						back++
+					case err != nil && strings.HasSuffix(pfn, lfn):
+						t.Fatalf("%s: %s does not come back: %v", protocol, pfn, err)
+					}
+				}
+			})
+			if back == 0 {
+				t.Error("no name came back")
+			}
+		})
+	}
+}
+
+func TestRulesOfBothDirections(t *testing.T) {
+	c, err := ReadXML(strings.NewReader(`<storage-mapping>
+		<lfn-to-pfn protocol="a" path-match="/+store/(.*)/(.*)" result="/a/$2/$1"/>
+		<lfn-to-pfn protocol="b" path-match="/+(.*)" result="root://h//$1" chain="a"/>
+		<lfn-to-pfn protocol="lossy" path-match="/+(.*)\.v[0-9]+" result="/l/$1"/>
+		<lfn-to-pfn protocol="first" path-match="/+store/(.*)" result="/f/$1"/>
+		<lfn-to-pfn protocol="first" path-match="/+(.*)" result="/f/$1"/>
+		<lfn-to-pfn protocol="circle" path-match="(.*)" result="$1" chain="circle"/>
+		<lfn-to-pfn protocol="circle" path-match="(.*)" result="$1" chain="circle"/>
+		<pfn-to-lfn protocol="said" path-match="root://h/(.*)" result="$1" chain="more"/>
+		<pfn-to-lfn protocol="more" path-match="/+eos(.*)" result="/store$1"/>
+	</storage-mapping>`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range [][3]string{
+		{"a", "/a/f.root/x/y", "/store/x/y/f.root"},
+		{"a", "/b/x/y", ""},
+		{"b", "root://h//a/f/x", "/store/x/f"},
+		{"lossy", "/l/x", ""},
+		{"first", "/f/x", "/store/x"},
+		{"circle", "/x", ""},
+		{"said", "root://h//eos/x", "/store/x"},
+		{"unknown", "/x", ""},
+	} {
+		got, err := c.LFN(one[0], one[1])
+		if got != one[2] || (err == nil) != (one[2] != "") || err != nil && !errors.Is(err, ErrNoRule) {
+			t.Errorf("%s %s: got %q, %v, want %q", one[0], one[1], got, err, one[2])
+		}
+	}
+}
+
 func FuzzReadXML(f *testing.F) {
 	f.Add([]byte(`<storage-mapping><lfn-to-pfn protocol="direct" path-match="/+(.*)" result="/x/$1" chain="direct"/></storage-mapping>`), "/a")
 	f.Fuzz(func(_ *testing.T, data []byte, lfn string) {
 		if c, err := ReadXML(bytes.NewReader(data)); err == nil {
 			for _, p := range c.Protocols() {
 				_, _ = c.PFN(p, lfn)
+				_, _ = c.LFN(p, lfn)
 			}
 		}
 	})
@@ -180,6 +257,7 @@ func FuzzReadJSON(f *testing.F) {
 		if c, err := ReadJSON(bytes.NewReader(data), "", ""); err == nil {
 			for _, p := range c.Protocols() {
 				_, _ = c.PFN(p, lfn)
+				_, _ = c.LFN(p, lfn)
 			}
 		}
 	})

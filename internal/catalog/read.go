@@ -55,8 +55,8 @@ type xmlRule struct {
 	Chain    string `xml:"chain,attr"`
 }
 
-// ReadXML reads a storage.xml: the elements lfn-to-pfn in a storage-mapping.
-// Those for the other direction are passed over. Errors name the line.
+// ReadXML reads a storage.xml: the elements lfn-to-pfn and pfn-to-lfn in a
+// storage-mapping. Errors name the line.
 func ReadXML(r io.Reader) (*Catalog, error) {
 	data, err := readAll(r)
 	if err != nil {
@@ -86,7 +86,8 @@ func ReadXML(r io.Reader) (*Catalog, error) {
 }
 
 func (c *Catalog) element(decoder *xml.Decoder, start xml.StartElement) error {
-	if start.Name.Local != "lfn-to-pfn" {
+	kind := start.Name.Local
+	if kind != "lfn-to-pfn" && kind != "pfn-to-lfn" {
 		return decoder.Skip()
 	}
 	var x xmlRule
@@ -94,11 +95,15 @@ func (c *Catalog) element(decoder *xml.Decoder, start xml.StartElement) error {
 		return err
 	}
 	if x.Protocol == "" || x.Match == "" {
-		return errors.New("lfn-to-pfn needs the attributes protocol and path-match")
+		return fmt.Errorf("%s needs the attributes protocol and path-match", kind)
 	}
 	r, err := newRule(x.Match, x.Result, x.Chain)
 	if err != nil {
 		return err
+	}
+	if kind == "pfn-to-lfn" {
+		c.backward[x.Protocol] = append(c.backward[x.Protocol], r)
+		return nil
 	}
 	c.add(x.Protocol, r)
 	return nil

@@ -32,7 +32,7 @@ var exitCodes = []struct {
 	{exitBadFile, "the workflow or experiment file has an error, or a parameter or input is missing"},
 	{exitRunning, "another process runs this workflow (watch it with --follow)"},
 	{exitNoState, "this folder has no run, or the command needs a run that is under way"},
-	{exitNotFound, "there is no such job, step, file, attempt, input or site"},
+	{exitNotFound, "there is no such job, step, file, attempt, input or site, or a catalogue has no rule for a name"},
 	{exitHungUp, "the terminal was closed (SIGHUP; --detach, nohup or tmux prevent that); the next run goes on from here"},
 	{exitInterrupted, "interrupted (Ctrl-C); the next run goes on from here"},
 	{exitTerminated, "ended by SIGTERM; the next run goes on from here"},

@@ -115,7 +115,13 @@ func (r *listReader) take(ctx context.Context, line string, number int) {
 }
 
 func (r *listReader) file(ctx context.Context, line string, number int) (lfn string, file *flow.InputFile, err error) {
-	lfn, fits, err := r.in.LFN(line)
+	name := line
+	if r.rules != nil && hasScheme(line) {
+		if logical, back := r.rules.LFN(r.in.Catalog.Protocol, line); back == nil {
+			name = logical
+		}
+	}
+	lfn, fits, err := r.in.LFN(name)
 	if err != nil {
 		return "", nil, err
 	}
@@ -134,6 +140,6 @@ func (r *listReader) file(ctx context.Context, line string, number int) (lfn str
 		return lfn, nil, err
 	}
 	stated, err := r.find.stated(ctx, lfn, url)
-	stated.Path = line
+	stated.Path = name
 	return lfn, &stated, err
 }

@@ -1,0 +1,145 @@
+package catalog
+
+import (
+	"fmt"
+	"regexp"
+	"regexp/syntax"
+	"strings"
+)
+
+// maxInverse bounds the rules that are tried for one physical name.
+const maxInverse = 10_000
+
+// LFN translates a physical name of a protocol back. The rules for that direction
+// (pfn-to-lfn of a storage.xml) come first; then those for the other direction are
+// turned round. What comes out by these has the physical name that was given: PFN of
+// it is pfn. It begins with one slash where the rules take any number. The error
+// wraps ErrNoRule where no rule leads there, or one that forgets a part of the name.
+func (c *Catalog) LFN(protocol, pfn string) (string, error) {
+	if lfn, ok := c.back(protocol, pfn, MaxChain); ok {
+		return lfn, nil
+	}
+	tries := maxInverse
+	right := func(lfn string) bool {
+		again, err := c.PFN(protocol, lfn)
+		return err == nil && again == pfn
+	}
+	if lfn, ok := c.invert(protocol, pfn, MaxChain, &tries, right); ok {
+		return lfn, nil
+	}
+	return "", fmt.Errorf("%s, protocol %s, back: %w", pfn, protocol, ErrNoRule)
+}
+
+// back uses the rules for this direction. A rule with a chain is applied first, and
+// the chained protocol to what comes out.
+func (c *Catalog) back(protocol, name string, depth int) (string, bool) {
+	if depth == 0 {
+		return "", false
+	}
+	for _, r := range c.backward[protocol] {
+		if translated, ok := r.apply(name); ok {
+			if r.chain == "" {
+				return translated, true
+			}
+			return c.back(r.chain, translated, depth-1)
+		}
+	}
+	return "", false
+}
+
+// invert finds a name that the rules of a protocol may have translated into this one,
+// and that is right.
+func (c *Catalog) invert(protocol, name string, depth int, tries *int, right func(string) bool) (string, bool) {
+	for i := range c.rules[protocol] {
+		r := &c.rules[protocol][i]
+		for _, any := range []string{"(.*)", "(.*?)"} { // of several groups the first is long, or short
+			if *tries--; depth == 0 || *tries < 0 {
+				return "", false
+			}
+			before, ok := r.invert(name, any)
+			if ok && r.chain != "" {
+				before, ok = c.invert(r.chain, before, depth-1, tries, right)
+			} else if ok {
+				ok = right(before)
+			}
+			if ok {
+				return before, true
+			}
+		}
+	}
+	return "", false
+}
+
+// invert gives the simplest name that the rule may have made into this one: nothing
+// for what may be left out, one of what may be repeated. Groups are found by the pattern
+// any.
+func (r *rule) invert(name, any string) (string, bool) {
+	var template strings.Builder
+	var numbers []int
+	template.WriteString("^(?s:" + regexp.QuoteMeta(r.prefix))
+	for rest := r.result; ; {
+		before, after, found := strings.Cut(rest, "$")
+		template.WriteString(regexp.QuoteMeta(before))
+		if !found {
+			break
+		}
+		if after != "" && after[0] >= '1' && after[0] <= '9' && int(after[0]-'0') <= r.match.NumSubexp() {
+			numbers = append(numbers, int(after[0]-'0'))
+			template.WriteString(any)
+			after = after[1:]
+		} else {
+			template.WriteString(`\$`)
+		}
+		rest = after
+	}
+	matcher, err := regexp.Compile(template.String() + ")$")
+	if err != nil {
+		return "", false
+	}
+	found := matcher.FindStringSubmatch(name)
+	if found == nil {
+		return "", false
+	}
+	groups := map[int]string{}
+	for i, number := range numbers {
+		groups[number] = found[i+1]
+	}
+	pattern, err := syntax.Parse(r.match.String(), syntax.Perl)
+	if err != nil {
+		return "", false
+	}
+	return example(pattern, groups)
+}
+
+// example is a text that a pattern may match, in which groups have these values.
+func example(p *syntax.Regexp, groups map[int]string) (string, bool) {
+	switch p.Op {
+	case syntax.OpLiteral:
+		return string(p.Rune), true
+	case syntax.OpCapture:
+		if value, ok := groups[p.Cap]; ok {
+			return value, true
+		}
+		return example(p.Sub[0], groups)
+	case syntax.OpConcat:
+		var b strings.Builder
+		for _, part := range p.Sub {
+			text, ok := example(part, groups)
+			if !ok {
+				return "", false
+			}
+			b.WriteString(text)
+		}
+		return b.String(), true
+	case syntax.OpAlternate, syntax.OpPlus:
+		return example(p.Sub[0], groups)
+	case syntax.OpStar:
+		if one := p.Sub[0]; one.Op == syntax.OpLiteral && string(one.Rune) == "/" {
+			return "/", true
+		}
+		return "", true
+	case syntax.OpBeginText, syntax.OpEndText, syntax.OpBeginLine, syntax.OpEndLine, syntax.OpEmptyMatch, syntax.OpQuest:
+		return "", true
+	}
+	return "", false
+}
