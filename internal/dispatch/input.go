@@ -42,6 +42,10 @@ type StopRun struct {
 // RetireRun forgets a run that has ended, and deletes its records: its jobs and files are
 // known no more. Its results stay for later runs; what it had stored besides is removed.
 // A run is refused while something that it published is not confirmed.
+//
+// The server of one workflow begins each run with a store of which [Fresh] has retired all
+// others. A server that keeps several runs in one Core steps it for each that nobody asks
+// for any more.
 type RetireRun struct{ Run RunID }
 
 // Submit inserts jobs of a run in order, all or none. Refused, with an error that

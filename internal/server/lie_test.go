@@ -21,6 +21,7 @@ func TestALyingPilotPublishesNothing(t *testing.T) {
 		"a file that the server can read": func(r *wire.Report) { r.Result.Outputs[0].Pfn = "file:" + secret },
 		"an input":                        func(r *wire.Report) { r.Result.Outputs[0].Pfn = "folder:in/a.txt" },
 		"the attempt of another":          func(r *wire.Report) { r.Result.Attempt++ },
+		"a job of another run":            func(r *wire.Report) { r.Result.Run++ },
 	} {
 		t.Run(what, func(t *testing.T) {
 			r := newRun(t, newFolder(t, threeTexts), twoSteps, twoStepsScript)

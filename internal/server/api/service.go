@@ -185,11 +185,11 @@ func jobsNamed(c *state.Cores, names []string) ([]dispatch.JobID, error) {
 // CloseInput tells the workflow that an open input, or each of them, gets no
 // more files.
 func (a *Service) CloseInput(ctx context.Context, r *wire.CloseInputRequest) (*wire.CloseInputResponse, error) {
-	if a.control == nil {
-		return nil, errNotRunning
-	}
 	if err := a.ofRun(r); err != nil {
 		return nil, err
+	}
+	if a.control == nil {
+		return nil, errNotRunning
 	}
 	if err := a.control.CloseInput(ctx, r.GetInput()); err != nil {
 		return nil, rpcError(err)
@@ -199,11 +199,11 @@ func (a *Service) CloseInput(ctx context.Context, r *wire.CloseInputRequest) (*w
 
 // Stop ends the run: with drain after the attempts that run, else at once.
 func (a *Service) Stop(_ context.Context, r *wire.StopRequest) (*wire.StopResponse, error) {
-	if a.control == nil {
-		return nil, errNotRunning
-	}
 	if err := a.ofRun(r); err != nil {
 		return nil, err
+	}
+	if a.control == nil {
+		return nil, errNotRunning
 	}
 	a.control.Stop(r.GetDrain())
 	return &wire.StopResponse{}, nil
