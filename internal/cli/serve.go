@@ -26,7 +26,7 @@ func (c *console) serve(ctx context.Context, o *runOptions) error {
 	if err != nil {
 		return err
 	}
-	s, err := server.Open(ctx, config)
+	s, err := openServer(ctx, config)
 	if held, ok := errors.AsType[*term.HeldError](err); ok {
 		return fail(exitRunning, "watch it with --follow, or end it with `fairway stop`", "%w", held)
 	}

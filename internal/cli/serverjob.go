@@ -133,14 +133,10 @@ func (c *console) runAsJob(ctx context.Context, o *runOptions) error {
 // announceServer names the job of the server, unless one waits already, and begins to have
 // it started.
 func (c *console) announceServer(s *site.Site, o *runOptions) (*serverWatch, error) {
-	lock, l, err := folder.Claim(o.folder)
-	if running, ok := errors.AsType[*folder.RunningError](err); ok {
-		return nil, alreadyRunning(running.Folder)
-	}
+	l, err := stateOf(o.folder)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = lock.Release() }()
 	w := &serverWatch{console: c, site: s, layout: l, ended: make(chan batch.End, 16)}
 	if err := w.open(); err != nil {
 		return nil, err
@@ -162,6 +158,43 @@ func (c *console) announceServer(s *site.Site, o *runOptions) (*serverWatch, err
 	}
 	w.launch = pending.Launch
 	return w, nil
+}
+
+// stateOf makes a state where there is none. It holds the lock no longer than for that: a
+// job that is to be the server may begin at any time.
+func stateOf(dir string) (folder.Layout, error) {
+	l, err := folder.Of(dir)
+	if err == nil && l.ID != "" {
+		err = folder.CheckFree(dir)
+	} else if err == nil {
+		var lock *folder.Lock
+		if lock, l, err = folder.Claim(dir); err == nil {
+			err = lock.Release()
+		}
+	}
+	if running, ok := errors.AsType[*folder.RunningError](err); ok {
+		return l, alreadyRunning(running.Folder)
+	}
+	return l, err
+}
+
+// lockTime is how long the job of a server waits for others that have the lock for a
+// moment, such as a command that cancels a job while nothing runs.
+const lockTime = 10 * time.Second
+
+// openServer opens the server of this process.
+func openServer(ctx context.Context, config server.Config) (*server.Server, error) {
+	for until := time.Now().Add(lockTime); ; {
+		s, err := server.Open(ctx, config)
+		_, locked := errors.AsType[*folder.RunningError](err)
+		_, held := errors.AsType[*term.HeldError](err)
+		if !isServerJob() || !locked && !held || time.Now().After(until) {
+			return s, err
+		}
+		if err := sched.Default().Sleep(ctx, serverPause); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // serverWatch waits for a server that is a batch job, and watches it.
@@ -361,11 +394,11 @@ func (w *serverWatch) detached() error {
 // findSuccessor turns to the job that is to be the next server, or is it already.
 func (w *serverWatch) findSuccessor() {
 	next := ""
-	if holder, err := term.Last(w.layout.State, w.layout.ID); err == nil && holder.Lives() {
-		next = holder.Launch
-	}
-	if pending, err := term.PendingOf(w.layout.State, w.layout.ID); err == nil && pending.Launch != "" && next == "" {
+	if pending, err := term.PendingOf(w.layout.State, w.layout.ID); err == nil {
 		next = pending.Launch
+	}
+	if holder, err := term.Last(w.layout.State, w.layout.ID); err == nil && holder.Lives() && next == "" {
+		next = holder.Launch // it may be dead, and counts only where none is to follow
 	}
 	if next != "" && next != w.launch {
 		w.launch = next
@@ -382,6 +415,9 @@ func (w *serverWatch) jobEnded(ctx context.Context, end batch.End) (over bool, e
 	}
 	if err := term.Forget(w.layout.State, w.layout.ID, end.Launch); err != nil {
 		return true, err
+	}
+	if w.findSuccessor(); end.Launch != w.launch {
+		return false, nil
 	}
 	holder, err := term.Last(w.layout.State, w.layout.ID)
 	if err != nil {

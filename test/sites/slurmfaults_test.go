@@ -266,7 +266,6 @@ func TestSlurmFaults(t *testing.T) {
 			cluster.Ready()
 			nothingQueued(t)
 			nothingRuns(t, tr.folder)
-			nothingOnNodes(t, tr.folder)
 		})
 	}
 }
