@@ -2,6 +2,7 @@ package sites_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -45,6 +46,67 @@ func TestSSH(t *testing.T) {
 			t.Errorf("%v:\n%s", err, out)
 		}
 	})
+}
+
+// limited makes cgroups with a limit of memory and, where they are of version 1, with one
+// processor. The returned function puts a process into them. They go when the test ends,
+// after the processes that it starts from now on.
+func limited(t *testing.T, memory int64) (enter func(process int), oneProcessor bool) {
+	t.Helper()
+	name := fmt.Sprintf("fairway-test-%d", os.Getpid())
+	var made []string
+	makeOne := func(folder string, limits map[string]string) bool {
+		if os.Mkdir(folder, 0o755) != nil {
+			return false
+		}
+		t.Cleanup(func() { _ = os.Remove(folder) })
+		made = append(made, folder)
+		for file, value := range limits {
+			if os.WriteFile(filepath.Join(folder, file), []byte(value), 0o644) != nil {
+				return false
+			}
+		}
+		return true
+	}
+	limit := fmt.Sprint(memory)
+	switch {
+	case makeOne("/sys/fs/cgroup/memory/"+name, map[string]string{"memory.limit_in_bytes": limit}):
+		oneProcessor = makeOne("/sys/fs/cgroup/cpuset/"+name, map[string]string{"cpuset.cpus": "0", "cpuset.mems": "0"})
+	case !makeOne("/sys/fs/cgroup/"+name, map[string]string{"memory.max": limit}):
+		t.Skip("no cgroup with a limit of memory can be made here")
+	}
+	return func(process int) {
+		for _, folder := range made {
+			if err := os.WriteFile(filepath.Join(folder, "cgroup.procs"), []byte(fmt.Sprint(process)), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}, oneProcessor
+}
+
+// A host may be shared with others: a pilot takes what its cgroup has, and not the machine.
+func TestSSHPilotTakesWhatItsCgroupHas(t *testing.T) {
+	const memory = 512 << 20
+	enter, oneProcessor := limited(t, memory)
+	hosts := batchtest.SSH(t, 1)
+	enter(hosts.Process(0))
+	folder := folderWith(t, workflow, strings.Replace(sshSite(hosts), "    cpus: 2\n", "", 1))
+	var said struct {
+		Found struct {
+			MilliCPUs int64 `json:"milli_cpus"`
+			Memory    int64 `json:"memory"`
+		} `json:"found"`
+	}
+	text := run(t, folder, "site", "test", "lab", "--json")
+	if err := json.Unmarshal([]byte(text), &said); err != nil {
+		t.Fatal(err, text)
+	}
+	if said.Found.Memory > memory || said.Found.Memory < memory/2 {
+		t.Errorf("it takes %d bytes, and its cgroup has %d\n%s", said.Found.Memory, memory, text)
+	}
+	if oneProcessor && said.Found.MilliCPUs != 1000 {
+		t.Errorf("it takes %d thousandths of a processor, and its cgroup has one\n%s", said.Found.MilliCPUs, text)
+	}
 }
 
 // A server that is killed leaves its pilots on the hosts, and the next one takes them

@@ -59,6 +59,13 @@ func SSH(t Host, n int) *Hosts {
 	return h
 }
 
+// Process is the number of the process of the server of a host, whose children the
+// sessions there are.
+func (h *Hosts) Process(i int) int {
+	running := h.all[i].running
+	return running[len(running)-1].Process.Pid
+}
+
 // Start starts the server of a host, and waits until it answers.
 func (h *Hosts) Start(i int) {
 	h.all[i].start(nil, "/usr/sbin/sshd", "-D", "-e", "-f", filepath.Join(h.Folder, fmt.Sprintf("sshd-%d.conf", i)))
