@@ -11,6 +11,7 @@ import (
 
 	"fairway/internal/pilot"
 	"fairway/internal/quantity"
+	"fairway/internal/server/api"
 	"fairway/internal/server/publish"
 	"fairway/internal/wire"
 )
@@ -194,11 +195,14 @@ func alreadyRunning(folder string) error {
 }
 
 // follow watches a run of another process; Ctrl-C ends the watching only.
-func (c *console) follow(ctx context.Context, folder string, client wire.WorkflowClient) error {
+func (c *console) follow(ctx context.Context, folder string, connection *api.Connection) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer signalled(func(os.Signal) { cancel() })()
-	report, err := c.watch(ctx, client)
+	report, err := c.watch(ctx, connection)
+	if err != nil && connection.Far {
+		report, err = c.followNext(ctx, folder, err)
+	}
 	if ctx.Err() != nil {
 		return quietly(exitInterrupted)
 	}

@@ -182,6 +182,27 @@ func stateOf(dir string) (folder.Layout, error) {
 // moment, such as a command that cancels a job while nothing runs.
 const lockTime = 10 * time.Second
 
+// followNext watches the servers that follow one that went away, for as long as each comes
+// soon.
+func (c *console) followNext(ctx context.Context, dir string, gone error) (*wire.ProgressReport, error) {
+	for until := time.Now().Add(endingTime); time.Now().Before(until); {
+		if err := sched.Default().Sleep(ctx, serverPause); err != nil {
+			return nil, err
+		}
+		connection := runningIn(ctx, dir)
+		if connection == nil {
+			continue
+		}
+		report, err := c.watch(ctx, connection)
+		connection.Close()
+		if err == nil {
+			return report, nil
+		}
+		gone, until = err, time.Now().Add(endingTime)
+	}
+	return nil, gone
+}
+
 // openServer opens the server of this process.
 func openServer(ctx context.Context, config server.Config) (*server.Server, error) {
 	for until := time.Now().Add(lockTime); ; {

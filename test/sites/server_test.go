@@ -177,6 +177,10 @@ func TestSlurmServerReachesItsLimit(t *testing.T) {
 	sites = strings.ReplaceAll(sites, "max_pilots: 3", "max_pilots: 1")
 	folder := folderWith(t, work, sites)
 	w := asJob(t, folder, "--site", "pilots")
+	awaitFile(t, w, filepath.Join(marks, "0"))
+	if said := run(t, folder, "run", "--follow"); !strings.Contains(said, "8 jobs done") {
+		t.Errorf("who follows the run does not see its end:\n%s", said)
+	}
 	w.mustSucceed()
 	for name, text := range results(t, folder) {
 		if want, _ := os.ReadFile(filepath.Join(folder, "in", filepath.Base(name)+".txt")); text != string(want) {
