@@ -95,6 +95,9 @@ func measureAll(ctx context.Context, h *measure.Host, p plan) (*report, error) {
 		{name: "slurm-array", many: c.array, chain: c.arrayChain},
 		{name: "fairway", many: c.pilots, chain: c.pilotChain},
 	}
+	if p.peers {
+		ways = append(ways, c.peers(ctx, h)...)
+	}
 	if p.ways != "" {
 		wanted := strings.Split(p.ways, ",")
 		ways = slices.DeleteFunc(ways, func(w *way) bool { return !slices.Contains(wanted, w.name) })
