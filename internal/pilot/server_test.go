@@ -3,6 +3,7 @@ package pilot
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -321,6 +322,10 @@ func (q *taskQueue) start(cfg Config, environment ...string) *pilotProcess {
 		if p.ProcessState == nil {
 			p.Process.Kill()
 			p.Wait()
+		}
+		// What its commands have started outlives it until somebody cleans up.
+		if err := CleanUp(cfg.SandboxDir, slog.New(slog.DiscardHandler)); err != nil && cfg.SandboxDir != "" {
+			q.t.Error("cleaning up behind a pilot:", err)
 		}
 	})
 	return p
