@@ -27,7 +27,6 @@ type Proxy struct {
 	mu    sync.Mutex // guards the rest
 	fault Fault
 	left  int // requests that it happens to; negative: all
-	asked int // requests since Do
 }
 
 // Before starts a proxy in front of a server. It passes all on until Do is called.
@@ -57,7 +56,6 @@ func Before(t *testing.T, server string) *Proxy {
 func (p *Proxy) next() Fault {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.asked++
 	if p.fault == nil || p.left == 0 {
 		return nil
 	}
@@ -69,14 +67,7 @@ func (p *Proxy) next() Fault {
 func (p *Proxy) Do(times int, fault Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.fault, p.left, p.asked = fault, times, 0
-}
-
-// Asked is how many requests came since Do.
-func (p *Proxy) Asked() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.asked
+	p.fault, p.left = fault, times
 }
 
 // Answer answers with a status and headers in the place of the server.
