@@ -260,3 +260,28 @@ func (fl *fleet) unserved(p *pilot, from PilotID) {
 		p.host.cut = append(p.host.cut, from)
 	}
 }
+
+// lastCopiesLast puts files that somebody will read, and that no other pilot holds from
+// which this one could get them, behind all others of a cache. The rest keeps its order.
+// So of the copies that pilots can reach from each other the last one stays longest.
+func (fl *fleet) lastCopiesLast(p *pilot, files []CachedFile, next func(FileRef) (v *version, read bool)) {
+	if p.info.Address == "" {
+		return
+	}
+	last := make(map[FileRef]bool, len(files))
+	for _, f := range files {
+		v, read := next(f.File)
+		last[f.File] = read && !slices.ContainsFunc(v.holders[:min(len(v.holders), maxCandidates)], func(q *pilot) bool {
+			return q.host != p.host && fl.offers(q, p)
+		})
+	}
+	slices.SortStableFunc(files, func(a, b CachedFile) int {
+		switch {
+		case last[a.File] == last[b.File]:
+			return 0
+		case last[a.File]:
+			return 1
+		}
+		return -1
+	})
+}

@@ -86,6 +86,12 @@ func (pl *placement) evictionOrder(p *pilot) (order []FileRef, stale int) {
 		id, read := pl.nextReader(v)
 		return turns + uint64(id), read
 	})
+	pl.fleet.lastCopiesLast(p, files, func(f FileRef) (v *version, read bool) {
+		v = byName[f]
+		_, queuedHere := queued[v]
+		_, read = pl.nextReader(v)
+		return v, read || queuedHere
+	})
 	order = pl.stale(p)
 	stale = min(len(order), maxEvict)
 	for _, f := range files {

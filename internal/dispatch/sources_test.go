@@ -18,7 +18,8 @@ type sharers struct {
 	last  map[PilotID]uint64 // answer
 	found map[PilotID]*Source
 	ran   map[PilotID]Assignment
-	named int // jobs
+	named int             // jobs
+	evict func([]FileRef) // sees the hints of each answer
 }
 
 func newSharers(t *testing.T, sites ...Site) *sharers {
@@ -41,6 +42,9 @@ func (s *sharers) step(in Input) {
 	}
 	for _, r := range e.Replies {
 		s.last[r.Pilot] = max(s.last[r.Pilot], r.Answer.Number)
+		if s.evict != nil && len(r.Answer.Evict) > 0 {
+			s.evict(r.Answer.Evict)
+		}
 		for _, a := range r.Answer.Run {
 			s.ran[r.Pilot] = a
 			s.found[r.Pilot] = a.Inputs[0].Source
@@ -292,6 +296,29 @@ func TestSourcesAtRandom(t *testing.T) {
 		}
 		if n := len(s.core.fleet.sources.arriving); n != 0 {
 			t.Fatal(n, "versions arrive nowhere")
+		}
+	}
+}
+
+// Of two files in a full cache the one that another host holds too goes first, although
+// it is read sooner: it can be had from there.
+func TestTheLastCopyWithinReachGoesLast(t *testing.T) {
+	for address, want := range map[string]string{"p:1": "f", "": "g"} {
+		s := newSharers(t)
+		s.step(AddFiles{Run: 1, Files: []ExistingFile{{LFN: "g", PFN: "y", Size: 1000, Tag: 1<<63 + 1}}})
+		s.sync("other", "h1", "a", func(m *Sync) { m.Hello.Address = address })
+		s.has("other", 7)
+		s.sync("other", "", "", func(m *Sync) { m.Draining = true })
+		s.step(Submit{1, []Job{{Name: "reads f", Reads: []string{"f"}, Tools: []string{"none"}}, {Name: "reads g", Reads: []string{"g"}, Tools: []string{"none"}}}})
+		var order []FileRef
+		s.evict = func(files []FileRef) { order = files }
+		s.sync("p", "h2", "a", func(m *Sync) { m.Hello.Address, m.Hello.CacheSize = address, 3000 })
+		s.sync("p", "", "", func(m *Sync) {
+			m.CacheAdded = []CachedFile{{File: FileRef{LFN: "f", Tag: 1 << 63}, Size: 1000}, {File: FileRef{LFN: "g", Tag: 1<<63 + 1}, Size: 1000}}
+			m.Hold = false
+		})
+		if len(order) != 2 || order[0].LFN != want {
+			t.Errorf("with the address %q: %v", address, order)
 		}
 	}
 }
