@@ -1,0 +1,101 @@
+// Command spread measures how long it takes until a file that many hosts need at the
+// same time is on all of them: when pilots pass it on (`cache: global`), and when each
+// reads it from the server (`cache: pilot`).
+//
+//	go run ./bench/spread -json
+//
+// Each host is a network namespace behind a link of its own, and sees neither the
+// folder of the workflow nor the files of another host. The server has such a link too.
+// All are on one bridge. The run is a real one, with a pilot on each host: first a job
+// on each host waits until all are there, then another one needs the file. The time
+// counts from when all were there until the last of these has it. The ideal is the time
+// that the file takes over one link. Rounds of both ways alternate. Needs root.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"fairway/bench/measure"
+	testprogram "fairway/test/program"
+)
+
+// row is one line of the result.
+type row struct {
+	Hosts       int     `json:"hosts"`
+	Seconds     float64 `json:"seconds"`
+	ElementOnly float64 `json:"element_only_s"`
+	Ideal       float64 `json:"ideal_s"`
+	Ratio       float64 `json:"ratio"` // of seconds to ideal_s
+}
+
+// report is what -json prints.
+type report struct {
+	Rows    []row           `json:"rows"`
+	MB      int             `json:"mb"`   // size of the file
+	Mbit    int             `json:"mbit"` // of each link, per second
+	Rounds  int             `json:"rounds"`
+	Machine measure.Machine `json:"machine"`
+}
+
+func main() {
+	asJSON := flag.Bool("json", false, "print one JSON object")
+	mb := flag.Int("mb", 256, "size of the file, in `MB`")
+	mbit := flag.Int("mbit", 1000, "what each link carries, in `Mbit/s`")
+	rounds := flag.Int("rounds", 3, "rounds to measure")
+	hosts := flag.String("hosts", "2,4,8,16", "numbers of hosts")
+	flag.Parse()
+	host := measure.NewHost("spread", "/var/tmp")
+	defer host.End()
+	r := &report{MB: *mb, Mbit: *mbit, Rounds: *rounds, Machine: measure.ThisMachine()}
+	fairway, err := testprogram.Build(host.TempDir())
+	if err != nil {
+		host.Fatal(err)
+	}
+	for _, text := range strings.Split(*hosts, ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > maxHosts {
+			host.Fatalf("-hosts %s: write numbers from 1 to %d", *hosts, maxHosts)
+		}
+		if err := r.measure(context.Background(), host, fairway, n); err != nil {
+			host.Fatal(err)
+		}
+	}
+	if *asJSON {
+		measure.ExitOn(measure.PrintJSON(r))
+		return
+	}
+	for _, w := range r.Rows {
+		fmt.Printf("%3d hosts: %6.2f s passed on, %6.2f s from the server, ideal %5.2f s, ratio %.2f\n", w.Hosts, w.Seconds, w.ElementOnly, w.Ideal, w.Ratio)
+	}
+}
+
+// measure adds the row of a number of hosts.
+func (r *report) measure(ctx context.Context, host *measure.Host, fairway string, n int) error {
+	net, err := newNetwork(host.TempDir(), n, r.Mbit)
+	if err != nil {
+		return err
+	}
+	defer net.close()
+	var passed, alone []float64
+	for range r.Rounds {
+		for _, cache := range []string{"global", "pilot"} {
+			took, err := net.run(ctx, fairway, cache, r.MB)
+			if err != nil {
+				return fmt.Errorf("%d hosts, cache %s: %w", n, cache, err)
+			}
+			if cache == "global" {
+				passed = append(passed, took)
+			} else {
+				alone = append(alone, took)
+			}
+		}
+	}
+	w := row{Hosts: n, Seconds: measure.Median(passed), ElementOnly: measure.Median(alone), Ideal: float64(r.MB) * 8 / float64(r.Mbit)}
+	w.Ratio = w.Seconds / w.Ideal
+	r.Rows = append(r.Rows, w)
+	return nil
+}
