@@ -16,8 +16,11 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"os"
+	"os/signal"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"fairway/bench/measure"
 	testprogram "fairway/test/program"
@@ -48,6 +51,8 @@ func main() {
 	rounds := flag.Int("rounds", 3, "rounds to measure")
 	hosts := flag.String("hosts", "2,4,8,16", "numbers of hosts")
 	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM) // the hosts are to go
+	defer stop()
 	host := measure.NewHost("spread", "/var/tmp")
 	defer host.End()
 	r := &report{MB: *mb, Mbit: *mbit, Rounds: *rounds, Machine: measure.ThisMachine()}
@@ -60,7 +65,7 @@ func main() {
 		if err != nil || n < 1 || n > maxHosts {
 			host.Fatalf("-hosts %s: write numbers from 1 to %d", *hosts, maxHosts)
 		}
-		if err := r.measure(context.Background(), host, fairway, n); err != nil {
+		if err := r.measure(ctx, host, fairway, n); err != nil {
 			host.Fatal(err)
 		}
 	}

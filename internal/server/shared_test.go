@@ -2,8 +2,10 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -99,5 +101,66 @@ func TestPilotsOfASiteShareTheirCaches(t *testing.T) {
 	}
 	if len(summed) != 1 {
 		t.Error("jobs have read different bytes:", summed)
+	}
+}
+
+// vandals are jobs that each read all that others have made, and then damage a file in
+// the cache of some host.
+const vandals = `
+workflow: vandals
+inputs:
+  texts: {files: "in/{name}.txt", as: "in/{name}.txt"}
+steps:
+  make:
+    each: "in/{name}.txt"
+    writes: "made/{name}.dat"
+    command: cat "$in" "$in" > "$out"
+  use:
+    each: "in/{name}.txt"
+    reads: [READS]
+    writes: "out/{name}.txt"
+    command: |
+      cat made/* | cksum > "$out"
+      of=$(ls NODES/*/cache/*/* 2>/dev/null | awk -v seed="SEED$name" 'BEGIN { srand(length(seed) + seed) } { all[NR] = $0 } END { print all[1 + int(rand() * NR)] }')
+      size=$(stat -c %s "$of" || echo 0)
+      head -c "$size" /dev/zero > "NODES/$name" && mv "NODES/$name" "$of" && echo "$of" >> NODES/damaged || true
+`
+
+// Caches that hold less than the jobs read, and that lose and damage files all the time,
+// give no job a wrong byte.
+func TestDamagedCachesOfOtherHosts(t *testing.T) {
+	number := seed.Of(t)
+	random := rand.New(rand.NewPCG(number, 0))
+	files, reads, nodes := map[string]string{}, []string{}, t.TempDir()
+	for _, name := range []string{"1", "2", "3", "4", "5", "6", "7", "8"} {
+		text := make([]byte, 100_000+random.IntN(100_000))
+		for i := range text {
+			text[i] = byte(random.Uint32())
+		}
+		files["in/"+name+".txt"] = string(text)
+		reads = append(reads, "made/"+name+".dat")
+	}
+	root := newFolder(t, files)
+	words := strings.NewReplacer("READS", strings.Join(reads, ", "), "NODES", nodes, "SEED", fmt.Sprint(number%1000))
+	r := newRun(t, root, words.Replace(vandals), nil)
+	r.config.System, r.config.Listen = nil, "127.0.0.1:0"
+	r.config.Sites = []Site{apartPilots(nodes, 3, pilot.CacheGlobal, func(c *pilot.Config) { c.Cache.MaxSpace = 1_500_000 })}
+	r.mustSucceed()
+	if damaged := read(t, filepath.Join(nodes, "damaged")); strings.Count(damaged, "\n") < len(reads)/2 {
+		t.Error("few files were damaged:", damaged)
+	}
+	results := map[string]bool{}
+	for i := range reads {
+		results[r.result(fmt.Sprintf("out/%d.txt", i+1))] = true
+	}
+	want := ""
+	for i := range reads {
+		want += files[fmt.Sprintf("in/%d.txt", i+1)] + files[fmt.Sprintf("in/%d.txt", i+1)]
+	}
+	cksum := exec.Command("cksum")
+	cksum.Stdin = strings.NewReader(want)
+	sum, err := cksum.Output()
+	if err != nil || len(results) != 1 || !results[string(sum)] {
+		t.Errorf("jobs have read %v instead of %q, %v", results, sum, err)
 	}
 }
