@@ -42,7 +42,7 @@ func TestS3UnderFaults(t *testing.T) {
 		direct := place(t, address, buckets)
 		through := direct
 		through.Element = element(proxy.Address)
-		return storagetest.Faulty{Place: through, Direct: direct, Checked: true}
+		return storagetest.Faulty{Place: through, Direct: direct, Checked: true, GoesOn: true}
 	}, address)
 }
 

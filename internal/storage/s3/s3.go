@@ -112,14 +112,30 @@ func failed(pfn string, err error) error {
 	return status
 }
 
+// open begins to read an object. It goes on where it was cut, if the object is the same.
 func (o object) open(ctx context.Context) (io.ReadCloser, storage.Checksum, error) {
+	body, info, err := o.part(ctx, minio.GetObjectOptions{Checksum: true})
+	if err != nil {
+		return nil, storage.Checksum{}, err
+	}
+	return storage.Resumed(ctx, info.Size, body, func(from int64) (io.ReadCloser, error) {
+		var options minio.GetObjectOptions
+		if err := errors.Join(options.SetMatchETag(info.ETag), options.SetRange(from, 0)); err != nil {
+			return nil, err
+		}
+		rest, _, err := o.part(ctx, options)
+		return rest, err
+	}), checksumOf(info), nil
+}
+
+func (o object) part(ctx context.Context, options minio.GetObjectOptions) (io.ReadCloser, minio.ObjectInfo, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	body, info, _, err := o.GetObject(ctx, o.bucket, o.key, minio.GetObjectOptions{Checksum: true})
+	body, info, _, err := o.GetObject(ctx, o.bucket, o.key, options)
 	if err != nil {
 		cancel(err)
-		return nil, storage.Checksum{}, failed(o.pfn, err)
+		return nil, info, failed(o.pfn, err)
 	}
-	return storage.Steady(ctx, cancel, &received{body, o.pfn}, o.pfn), checksumOf(info), nil
+	return storage.Steady(ctx, cancel, &received{body, o.pfn}, o.pfn), info, nil
 }
 
 // received is a body whose errors are as other elements have them.

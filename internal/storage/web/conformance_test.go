@@ -42,7 +42,7 @@ func faulty(address, root string, checked bool) func(*testing.T, *storagetest.Pr
 		e := storage.Retry(web, storage.DefaultTries, storage.DefaultBackoff, atOnce)
 		direct := storagetest.Place{Element: e, PFN: "dav://" + address + folder}
 		through := storagetest.Place{Element: e, PFN: "dav://" + proxy.Address + folder}
-		return storagetest.Faulty{Place: through, Direct: direct, Checked: checked}
+		return storagetest.Faulty{Place: through, Direct: direct, Checked: checked, GoesOn: !checked}
 	}
 }
 

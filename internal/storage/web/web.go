@@ -200,13 +200,14 @@ func (e *Element) mayHaveToken(u *url.URL) bool {
 	return e.credentials.token != nil && (u.Scheme == "https" || storage.OnThisMachine(u.Hostname()))
 }
 
-// open begins to read a file.
-func (e *Element) open(ctx context.Context, pfn string) (io.ReadCloser, storage.Checksum, error) {
+// open begins to read a file. It goes on where it was cut, if the server tells by a
+// strong ETag or a checksum whether the rest is of the same file.
+func (e *Element) open(whole context.Context, pfn string) (io.ReadCloser, storage.Checksum, error) {
 	r, err := newRequest(http.MethodGet, pfn, wantDigest())
 	if err != nil {
 		return nil, storage.Checksum{}, err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, cancel := context.WithCancelCause(whole)
 	answer, err := e.do(ctx, r, http.StatusOK)
 	if status(err) == http.StatusInternalServerError { // XRootD says so when it can compute no checksum
 		if _, missing := e.Stat(ctx, pfn); errors.Is(missing, fs.ErrNotExist) {
@@ -217,7 +218,38 @@ func (e *Element) open(ctx context.Context, pfn string) (io.ReadCloser, storage.
 		cancel(err)
 		return nil, storage.Checksum{}, err
 	}
-	return storage.Steady(ctx, cancel, answer.Body, pfn), checksumOf(answer.Header), nil
+	body, sum, tag := storage.Steady(ctx, cancel, answer.Body, pfn), checksumOf(answer.Header), answer.Header.Get("ETag")
+	size := answer.ContentLength
+	if strings.HasPrefix(tag, "W/") {
+		tag = ""
+	}
+	if size >= 0 && (tag != "" || sum.Hash() != nil) {
+		body = storage.Resumed(whole, size, body, func(from int64) (io.ReadCloser, error) { return e.rest(whole, pfn, from, size, tag) })
+	}
+	return body, sum, nil
+}
+
+// rest reads a file of so many bytes from a place on, unless it is another one by now.
+func (e *Element) rest(ctx context.Context, pfn string, from, size int64, tag string) (io.ReadCloser, error) {
+	header := http.Header{"Range": {fmt.Sprintf("bytes=%d-", from)}}
+	if tag != "" {
+		header.Set("If-Range", tag)
+	}
+	r, err := newRequest(http.MethodGet, pfn, header)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	answer, err := e.do(ctx, r, http.StatusPartialContent)
+	if err == nil && answer.Header.Get("Content-Range") != fmt.Sprintf("bytes %d-%d/%d", from, size-1, size) {
+		discard(answer)
+		err = fmt.Errorf("%s: the server gives another part than it was asked for", storage.Shown(pfn))
+	}
+	if err != nil {
+		cancel(err)
+		return nil, err
+	}
+	return storage.Steady(ctx, cancel, answer.Body, pfn), nil
 }
 
 // Open is part of Element. Reading ends with io.ErrUnexpectedEOF when the
