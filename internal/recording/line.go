@@ -89,14 +89,14 @@ func records(from []dispatch.Record) []record {
 
 // dispatchEffects and flowEffects are the effects without what is empty.
 type dispatchEffects struct {
-	Persist []record           `json:",omitempty"`
-	Replies []dispatch.Reply   `json:",omitempty"`
-	Start   []dispatch.Start   `json:",omitempty"`
-	Stop    []string           `json:",omitempty"`
+	Persist []record              `json:",omitempty"`
+	Replies []dispatch.Reply      `json:",omitempty"`
+	Start   []dispatch.Start      `json:",omitempty"`
+	Stop    []string              `json:",omitempty"`
 	Publish []dispatch.StoredFile `json:",omitempty"`
-	Remove  []string           `json:",omitempty"`
-	Events  []dispatch.Event   `json:",omitempty"`
-	WakeAt  time.Time          `json:",omitzero"`
+	Remove  []string              `json:",omitempty"`
+	Events  []dispatch.Event      `json:",omitempty"`
+	WakeAt  time.Time             `json:",omitzero"`
 }
 
 type flowEffects struct {
