@@ -99,7 +99,7 @@ func DryRun(ctx context.Context, config Config) (*Plan, error) {
 	if records != nil && !config.KeepResults && config.Workflow.Target() == "" && !o.keepsResults() {
 		p.Removes, err = publish.Removals(ctx, records, folders, c)
 		if config.Results != "" {
-			p.Removes, err = publish.RemovalsAt(ctx, records, config.Results, c)
+			p.Removes, err = publish.RemovalsAt(ctx, records, folders, config.Results, c)
 		}
 	}
 	return p, err

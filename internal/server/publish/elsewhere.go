@@ -63,10 +63,12 @@ const FolderSuffix = ".zip"
 
 var beforeReplace = fault.New("publish.elsewhere.before")
 
-// standing is what this state has put under a name elsewhere.
+// standing is what this state has put under a name elsewhere, or has found there.
 type standing struct {
 	Place, LFN string
-	PFN        string           `json:"pfn,omitempty"` // of the stored file; empty: nothing yet
+	State      string           `json:"state,omitempty"` // identity; another one: of the state that this is a copy of
+	Found      bool             `json:"found,omitempty"` // somebody else put the same there: it stays
+	PFN        string           `json:"pfn,omitempty"`   // of the stored file; empty: nothing yet
 	Version    dispatch.Version `json:"version,omitempty"`
 	Mark       string           `json:"mark,omitempty"` // of what stands there
 	Kept       bool             `json:"kept,omitempty"`
@@ -82,9 +84,21 @@ type intent struct {
 
 // done is how things stand when the intent was carried out.
 func (s standing) done(mark string) standing {
-	s.PFN, s.Version, s.Mark, s.Next = s.Next.PFN, s.Next.Version, mark, nil
+	s.PFN, s.Version, s.Mark, s.Found, s.Next = s.Next.PFN, s.Next.Version, mark, false, nil
 	return s
 }
+
+// found is how things stand where somebody else has put the contents of a stored file.
+func (s standing) found(b *dispatch.StoredFile, mark string) standing {
+	s.PFN, s.Version, s.Mark, s.Found, s.Next = b.PFN, b.File.Version, mark, true, nil
+	return s
+}
+
+// own reports whether this state has put something under the name, or was about to.
+func (s *standing) own() bool { return s.Next != nil || s.PFN != "" && !s.Found }
+
+// isOf reports whether a state has made a record. Records of earlier versions do not tell.
+func isOf(record, state string) bool { return record == "" || record == state }
 
 func (s *standing) record() (dispatch.Record, error) {
 	return state.NewRecord(elsewhereTable, 0, s.Place+"\x00"+s.LFN, s)
@@ -93,6 +107,7 @@ func (s *standing) record() (dispatch.Record, error) {
 // turns are the numbers of servers that publish at one place.
 type turns struct {
 	Place string
+	State string `json:"state,omitempty"` // identity
 	Last  uint64
 	Open  []uint64 `json:"open,omitempty"` // of servers that have not ended in order
 }
@@ -167,7 +182,7 @@ func escapedFor(place, name string) string {
 // load reads what is recorded of a place.
 func (e *destination) load(ctx context.Context, source state.Source) error {
 	e.standings, e.turns = map[string]standing{}, turns{Place: e.place}
-	all, err := standingsIn(ctx, source)
+	all, err := standingsIn(ctx, source, e.state)
 	if err != nil {
 		return err
 	}
@@ -182,22 +197,25 @@ func (e *destination) load(ctx context.Context, source state.Source) error {
 		if err := json.Unmarshal(record.Body, &t); err != nil {
 			return fmt.Errorf("record %s %s: %w", turnTable, record.Key, err)
 		}
-		if t.Place == e.place {
+		if t.Place == e.place && isOf(t.State, e.state) {
 			e.turns = t
 		}
 	}
 	return err
 }
 
-// standingsIn are all that a state has published elsewhere.
-func standingsIn(ctx context.Context, source state.Source) (all []standing, err error) {
+// standingsIn are all that the state of an identity has published elsewhere. What its
+// store has from the state that it is a copy of is none of it.
+func standingsIn(ctx context.Context, source state.Source, state string) (all []standing, err error) {
 	records, err := source.Load(ctx, elsewhereTable)
 	for _, record := range records {
 		var s standing
 		if err := json.Unmarshal(record.Body, &s); err != nil {
 			return nil, fmt.Errorf("record %s %q: %w", elsewhereTable, record.Key, err)
 		}
-		all = append(all, s)
+		if isOf(s.State, state) {
+			all = append(all, s)
+		}
 	}
 	return all, err
 }
@@ -236,6 +254,7 @@ func (e *destination) take(ctx context.Context) error {
 }
 
 func (e *destination) keepTurns(ctx context.Context, next turns) error {
+	next.State = e.state
 	record, err := state.NewRecord(turnTable, 0, e.place, next)
 	if err == nil {
 		err = e.keep(ctx, record)
@@ -335,7 +354,7 @@ func (e *destination) publish(ctx context.Context, b *dispatch.StoredFile) error
 			return nil
 		}
 	}
-	now.Place, now.LFN, now.Kept = e.place, b.File.LFN, false
+	now.Place, now.LFN, now.State, now.Kept = e.place, b.File.LFN, e.state, false
 	if err := asReported(e.at.Places(), b); err != nil {
 		return err
 	}
@@ -377,7 +396,7 @@ func (e *destination) scratch() string { return filepath.Join(e.at.State, disk.P
 func (e *destination) rename(ctx context.Context, shelf storage.Renamer, b *dispatch.StoredFile, now standing, local string) error {
 	name := e.name(b.File.LFN)
 	there, err := shelf.Mark(ctx, name)
-	ours := now.PFN != "" && there == now.Mark || now.Next != nil && there == now.Next.Mark
+	ours := now.PFN != "" && !now.Found && there == now.Mark || now.Next != nil && there == now.Next.Mark
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
@@ -385,9 +404,11 @@ func (e *destination) rename(ctx context.Context, shelf storage.Renamer, b *disp
 	case !ours || now.Next != nil: // marks may be the same within a second, so the contents tell
 		if same, err := e.same(ctx, local, name); err != nil {
 			return err
-		} else if same {
+		} else if same && now.own() {
 			now.Next = &intent{PFN: b.PFN, Version: b.File.Version}
 			return e.stand(ctx, now.done(there))
+		} else if same {
+			return e.stand(ctx, now.found(b, there))
 		} else if !ours {
 			return errForeign
 		}
@@ -440,8 +461,7 @@ func (e *destination) replace(ctx context.Context, shelf storage.Conditional, b 
 		} else if !same {
 			return errForeign
 		}
-		now.Next = &intent{PFN: b.PFN, Version: b.File.Version}
-		return e.stand(ctx, now.done(over))
+		return e.stand(ctx, now.found(b, over))
 	}
 	now.Next = &intent{PFN: b.PFN, Version: b.File.Version}
 	if err := e.stand(ctx, now); err != nil {
@@ -525,7 +545,7 @@ func (e *destination) obsolete(files map[string]dispatch.FileView, all bool) (na
 	return names
 }
 
-// remove takes a result away if it stands as it was published. left says why it
+// remove takes a result away if this state has published it and it stands as it was. left says why it
 // stays.
 func (e *destination) remove(ctx context.Context, lfn string) (left string, err error) {
 	now, _ := e.get(lfn)
@@ -534,6 +554,8 @@ func (e *destination) remove(ctx context.Context, lfn string) (left string, err 
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
 		return storage.Shown(e.name(lfn)) + ": it could not be removed", err
+	case now.Found && now.Next == nil:
+		left = storage.Shown(e.name(lfn)) + ": it stood there before this workflow made the same"
 	case mark != now.Mark && (now.Next == nil || now.Next.Mark == "" || mark != now.Next.Mark):
 		left = storage.Shown(e.name(lfn)) + ": it was changed since it was published"
 	default:

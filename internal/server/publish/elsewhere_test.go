@@ -234,7 +234,7 @@ func (h heldConditional) Replace(ctx context.Context, path, pfn, mark string, la
 }
 
 // What people have put under the name of a result, or written over it, stays; the
-// same contents are taken for the result.
+// same contents stand for the result, and stay too.
 func TestForeignFilesElsewhereStay(t *testing.T) {
 	eachPlace(t, func(t *testing.T, place string) {
 		s := newState(t, place)
@@ -258,6 +258,12 @@ func TestForeignFilesElsewhereStay(t *testing.T) {
 			t.Errorf("%d, %v", n, err)
 		}
 		if left, err := d.remove(t.Context(), "changed"); left == "" || err != nil {
+			t.Errorf("removed: %q, %v", left, err)
+		}
+		if n, err := d.publishAll(t.Context(), []dispatch.StoredFile{s.version("same", 2, "other")}); n != 0 || !errors.Is(err, errForeign) {
+			t.Errorf("%d, %v", n, err)
+		}
+		if left, err := d.remove(t.Context(), "same"); left == "" || err != nil {
 			t.Errorf("removed: %q, %v", left, err)
 		}
 		for lfn, want := range map[string]string{"foreign": "mine", "same": "equal", "changed": "by hand"} {

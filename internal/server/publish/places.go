@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"slices"
 
 	"fairway/internal/dispatch"
 	"fairway/internal/server/folder"
@@ -74,12 +75,12 @@ func (f *Files) tidyElsewhere(c *state.Cores, keep bool) error {
 
 // RemovalsAt are the names of results at a place that would go at the end of a run
 // that succeeds.
-func RemovalsAt(ctx context.Context, records store.Store, place string, c *state.Cores) (names []string, err error) {
-	e := &destination{place: place}
+func RemovalsAt(ctx context.Context, records store.Store, folders folder.Layout, place string, c *state.Cores) (names []string, err error) {
+	e := &destination{place: place, state: folders.ID}
 	if err := e.load(ctx, records); err != nil {
 		return nil, err
 	}
-	return e.obsolete(written(c), false), nil
+	return slices.DeleteFunc(e.obsolete(written(c), false), func(lfn string) bool { return e.standings[lfn].Found }), nil
 }
 
 // cleanElsewhere removes what a state has published at any place, and tells what
@@ -89,7 +90,7 @@ func cleanElsewhere(ctx context.Context, folders folder.Layout, element storage.
 	if err != nil {
 		return folder.IgnoreMissing(err)
 	}
-	all, err := standingsIn(ctx, records)
+	all, err := standingsIn(ctx, records, folders.ID)
 	if err = errors.Join(err, records.Close()); err != nil {
 		return err
 	}

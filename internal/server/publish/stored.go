@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -52,10 +53,13 @@ func (f *Files) removeLoop(ctx context.Context) {
 	}
 }
 
-// removeFile removes a file that this state has stored. What stands elsewhere was not
-// written by it.
+// removeFile removes a file that this state has stored. What the state stored that this
+// one is a copy of stays, and anything else was never stored.
 func (f *Files) removeFile(ctx context.Context, pfn string) error {
 	if !f.folders.Owns(pfn) {
+		if slices.ContainsFunc(f.stores, func(prefix string) bool { return strings.HasPrefix(pfn, prefix) }) {
+			return nil
+		}
 		return errors.New("it is not in the storage of this workflow")
 	}
 	return f.element.Remove(ctx, pfn)

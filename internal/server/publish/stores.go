@@ -123,11 +123,12 @@ func clearStore(ctx context.Context, element storage.Element, pfn string, goes f
 	return 0, nil
 }
 
-// sweepStores removes what is not needed from the places where outputs are stored.
+// sweepStores removes what is not needed from the places where outputs are stored. Those
+// of the state that this one is a copy of are only read.
 func (f *Files) sweepStores(ctx context.Context, needed Stored) error {
 	var failures []error
 	for _, prefix := range f.stores {
-		if prefix == folder.StoragePrefix {
+		if prefix == folder.StoragePrefix || !f.folders.Owns(prefix) {
 			continue
 		}
 		_, err := clearStore(ctx, f.element, strings.TrimSuffix(prefix, "/"), func(pfn string) bool {
