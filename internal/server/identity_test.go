@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -170,7 +171,9 @@ func TestForeignFilesInTheStorageStay(t *testing.T) {
 	mustRun(t, root, 4)
 	own := foldersIn(t, root).Storage
 	write(t, filepath.Join(own, "notes.txt"), "mine")
-	write(t, filepath.Join(own, "joined.txt.v9.a9"), "left by an attempt")
+	left := filepath.Join(own, fmt.Sprintf("joined.txt.v9.a%d", 1<<32|9))
+	write(t, left, "left by an attempt")
+	write(t, filepath.Join(own, "joined.txt.v9.a9"), "numbered by a person")
 	outside := t.TempDir()
 	write(t, filepath.Join(outside, "joined.txt.v1.a1"), "foreign")
 	if err := os.Symlink(outside, filepath.Join(own, "linked")); err != nil {
@@ -178,10 +181,10 @@ func TestForeignFilesInTheStorageStay(t *testing.T) {
 	}
 	write(t, filepath.Join(root, "in/b.txt"), "zwei ")
 	newRun(t, root, twoSteps, twoStepsScript).mustSucceed()
-	if read(t, filepath.Join(own, "notes.txt"))+read(t, filepath.Join(outside, "joined.txt.v1.a1")) != "mineforeign" {
+	if read(t, filepath.Join(own, "notes.txt"))+read(t, filepath.Join(outside, "joined.txt.v1.a1"))+read(t, filepath.Join(own, "joined.txt.v9.a9")) != "mineforeignnumbered by a person" {
 		t.Error("foreign files changed")
 	}
-	if _, err := os.Stat(filepath.Join(own, "joined.txt.v9.a9")); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(left); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("what an attempt left is still there: %v", err)
 	}
 }

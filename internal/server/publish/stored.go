@@ -117,7 +117,7 @@ func StoredOf(c *state.Cores) Stored {
 }
 
 // attemptSuffix is what pilots append to an LFN for the name of a stored file.
-var attemptSuffix = regexp.MustCompile(`\.v[0-9]+\.a[0-9]+$`)
+var attemptSuffix = regexp.MustCompile(`\.v[1-9][0-9]*\.a([1-9][0-9]*)$`)
 
 // storedAs is the LFN of the file of a name in the storage element.
 func storedAs(name string) (lfn string, ok bool) {

@@ -9,6 +9,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"fairway/internal/disk"
@@ -85,11 +86,15 @@ func canonical(pfn string) string {
 }
 
 // isStoredName reports whether a name, in a folder that bears the identity of the
-// state, is one that Fairway gives.
+// state, is one that Fairway gives. Numbers of attempts begin behind 1<<32, so they tell
+// its names from those that people give by the same form, as in notes.v1.a7.
 func isStoredName(name string) bool {
-	_, stored := storedAs(name)
 	base := path.Base(name)
-	return stored || strings.HasPrefix(base, storage.UnfinishedPrefix) || strings.HasPrefix(base, disk.PartPrefix)
+	if at := attemptSuffix.FindStringSubmatch(base); at != nil {
+		attempt, err := strconv.ParseUint(at[1], 10, 64)
+		return err == nil && attempt>>32 > 0
+	}
+	return strings.HasPrefix(base, storage.UnfinishedPrefix) || strings.HasPrefix(base, disk.PartPrefix)
 }
 
 // clearStore removes files of a folder of an element, and the folders in it that are
