@@ -12,11 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"fairway/internal/logical"
+	"fairway/internal/server/folder"
 )
 
 // Glob returns the paths that a pattern of [filepath.Match] matches, element by
 // element, in no order; a relative one in folder, whose own name stands for
-// itself. Names that begin with a dot are matched only by elements that do. Unlike
+// itself. It passes over what [folder.IsHidden] tells. Unlike
 // [filepath.Glob] it passes over no folder in silence: an error names one that cannot
 // be read, and what the others have is returned all the same. A pattern that ends in a slash matches folders only, and the paths end so too.
 func Glob(folder, glob string) ([]string, error) {
@@ -53,17 +54,17 @@ func globAll(folder, glob string) ([]string, error) {
 }
 
 // matchesIn returns the paths in a folder that one element of a pattern matches.
-func matchesIn(folder, element string) ([]string, error) {
+func matchesIn(in, element string) ([]string, error) {
 	if !strings.ContainsAny(element, `*?[\`) {
-		path := filepath.Join(folder, element)
+		path := filepath.Join(in, element)
 		if _, err := os.Lstat(path); err != nil {
-			return nil, unreadable(folder, err)
+			return nil, unreadable(in, err)
 		}
 		return []string{path}, nil
 	}
-	names, err := namesIn(folder)
+	names, err := namesIn(in)
 	if err != nil {
-		return nil, unreadable(folder, err)
+		return nil, unreadable(in, err)
 	}
 	var paths []string
 	for _, name := range names {
@@ -71,8 +72,8 @@ func matchesIn(folder, element string) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		if fits && (name[0] != '.' || element[0] == '.') {
-			paths = append(paths, filepath.Join(folder, name))
+		if fits && !folder.IsHidden(name, element) {
+			paths = append(paths, filepath.Join(in, name))
 		}
 	}
 	return paths, nil

@@ -12,6 +12,7 @@ import (
 func TestGlob(t *testing.T) {
 	root := newFolder(t, map[string]string{
 		"in [1]/a.txt": "", "in [1]/b.txt": "", "in [1]/.c.txt": "", ".hidden/d.txt": "", "in [1]/sub/e.txt": "", "f.txt": "",
+		"fairway-abcdefghijklm237/g.txt": "", "fairway-abcdefghijklm237/in/h.txt": "", "fairway-notes/long.txt": "",
 	})
 	for glob, want := range map[string][]string{
 		`in \[1\]/*.txt`:       {"in [1]/a.txt", "in [1]/b.txt"},
@@ -23,6 +24,10 @@ func TestGlob(t *testing.T) {
 		`f.txt/*`:              nil,
 		`missing/*/f.txt`:      nil,
 		`*/sub/e.txt`:          {"in [1]/sub/e.txt"},
+		`fairway-*/g.txt`:      {"fairway-abcdefghijklm237/g.txt"},
+		`*/[gl]*.txt`:          {"fairway-notes/long.txt"},
+		`*/in/h.txt`:           nil,
+		`f*/`:                  {"fairway-notes"},
 		root + `/*.txt`:        {"f.txt"},
 		`in [1]/none-of-these`: nil,
 	} {

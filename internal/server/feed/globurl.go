@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"fairway/internal/flow"
+	"fairway/internal/server/folder"
 	"fairway/internal/storage"
 )
 
@@ -30,8 +31,8 @@ func (f *Finder) remote(ctx context.Context, in *flow.DeclaredInput, glob string
 
 // GlobURL returns the files on a server that a pattern of [path.Match] matches,
 // element by element, in no order. Host and bucket stand for themselves. Layout
-// are listed only where the pattern leaves something open. Names that begin with a
-// dot are matched only by elements that do.
+// are listed only where the pattern leaves something open. It passes over what
+// [folder.IsHidden] tells.
 func GlobURL(ctx context.Context, element storage.Element, glob string) ([]string, error) {
 	scheme, rest, _ := strings.Cut(glob, "://")
 	host, rest, _ := strings.Cut(rest, "/")
@@ -59,16 +60,16 @@ func GlobURL(ctx context.Context, element storage.Element, glob string) ([]strin
 
 // namesAt returns the names in a folder that one element of a pattern matches:
 // files where it is the last one, and else folders.
-func namesAt(ctx context.Context, element storage.Element, folder, one string, last bool) ([]string, error) {
+func namesAt(ctx context.Context, element storage.Element, in, one string, last bool) ([]string, error) {
 	if !strings.ContainsAny(one, `*?[`) {
 		return []string{strings.ReplaceAll(one, `\`, "")}, nil
 	}
-	entries, err := element.List(ctx, folder)
+	entries, err := element.List(ctx, in)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("list %s: %w", storage.Shown(folder), err)
+		return nil, fmt.Errorf("list %s: %w", storage.Shown(in), err)
 	}
 	var names []string
 	for _, e := range entries {
@@ -76,7 +77,7 @@ func namesAt(ctx context.Context, element storage.Element, folder, one string, l
 		if err != nil {
 			return nil, err
 		}
-		if fits && e.Folder != last && (e.Name[0] != '.' || one[0] == '.') {
+		if fits && e.Folder != last && !folder.IsHidden(e.Name, one) {
 			names = append(names, e.Name)
 		}
 	}

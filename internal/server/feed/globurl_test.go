@@ -45,7 +45,7 @@ func patterns(t *testing.T, e storage.Element, scheme, folder string) {
 	if err := os.WriteFile(local, []byte("contents"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"run1/a.fq", "run1/b.fq", "run2/a.fq", "run2/a.txt", "other/a.fq", "run10/a.fq"} {
+	for _, name := range []string{"run1/a.fq", "run1/b.fq", "run2/a.fq", "run2/a.txt", "other/a.fq", "run10/a.fq", "fairway-abcdefghijklm237/s.fq"} {
 		if err := e.Put(t.Context(), local, folder+name); err != nil {
 			t.Fatal(err)
 		}
@@ -55,6 +55,9 @@ func patterns(t *testing.T, e storage.Element, scheme, folder string) {
 		"none/*.fq": "",
 		"*":         "",
 		"other/*":   "other/a.fq",
+		"*/s.*":     "",
+
+		"fairway-*/s.*": "fairway-abcdefghijklm237/s.fq",
 	} {
 		found, err := GlobURL(t.Context(), e, folder+glob)
 		for i := range found {

@@ -265,7 +265,7 @@ func (f *Layout) resolve() (err error) {
 	return nil
 }
 
-// newIdentity is unique for ever, and part of a file name.
+// newIdentity is unique for ever, and part of a file name (storeName).
 func newIdentity() string { return strings.ToLower(rand.Text()[:16]) }
 
 // takeOver gives a copy the files that are named by the identity of its original.

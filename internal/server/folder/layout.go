@@ -2,6 +2,7 @@ package folder
 
 import (
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"fairway/internal/storage"
@@ -101,8 +102,21 @@ func (f *Layout) StorageAt(place string) string {
 	return storage.Join(place, f.folderAt())
 }
 
+// storePrefix is how the name of the folder of a state at other places begins.
+const storePrefix = "fairway-"
+
 // folderAt is the folder of the state at other places.
-func (f *Layout) folderAt() string { return "fairway-" + f.ID + "/" }
+func (f *Layout) folderAt() string { return storePrefix + f.ID + "/" }
+
+var storeName = regexp.MustCompile(`^` + storePrefix + `[a-z2-7]{16}$`)
+
+// IsHidden reports whether an element of a pattern passes over a name that it matches:
+// one that begins with a dot, or that of the folder in which some state stores outputs,
+// unless the element begins so too.
+func IsHidden(name, element string) bool {
+	return strings.HasPrefix(name, ".") && !strings.HasPrefix(element, ".") ||
+		storeName.MatchString(name) && !strings.HasPrefix(element, storePrefix)
+}
 
 // Owns reports whether a PFN is that of a file which this state has stored: in its own
 // storage element, or in the folder that bears its identity at another place.
