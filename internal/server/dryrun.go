@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"google.golang.org/protobuf/proto"
 
@@ -126,7 +127,15 @@ func (o *opened) rehearse(ctx context.Context, config *Config, find *feed.Finder
 	r := loop.Rehearse(*c, config.Sched, config.Log)
 	defer r.Close()
 	begin := &loop.Request{Flow: []flow.Input{flow.Tick{}}, Dispatch: []dispatch.Input{config.setRun(c.Run)}}
-	if o.lost = publish.LostFiles(at, c.Dispatch.Stored); len(o.lost) > 0 {
+	var mu sync.Mutex // guards o.notes
+	note := func(text string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if !slices.Contains(o.notes, text) {
+			o.notes = append(o.notes, text)
+		}
+	}
+	if o.lost = publish.LostFiles(ctx, at, slices.Collect(c.Dispatch.Stored), note); len(o.lost) > 0 {
 		begin.Dispatch = append(begin.Dispatch, dispatch.LoseFiles{Files: o.lost})
 	}
 	if o.decision == runOn {
@@ -164,7 +173,7 @@ func (o *opened) keepsResults() bool {
 }
 
 func (o *opened) plan(c *state.Cores) *Plan {
-	p := &Plan{Begins: beginnings[o.decision], Reasons: o.reasons, Notes: o.losses(), More: !c.Tally.Finished}
+	p := &Plan{Begins: beginnings[o.decision], Reasons: o.reasons, Notes: append(o.losses(), o.notes...), More: !c.Tally.Finished}
 	outlook := outlook{c.Dispatch, c.Dispatch.Foresee()}
 	for job := range c.Dispatch.Jobs(c.Run, 0) {
 		detail, _ := c.Dispatch.Detail(job.ID)

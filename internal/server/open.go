@@ -42,6 +42,7 @@ type opened struct {
 	now      map[string][]flow.InputFile // of inputs, by name; of open ones if all were closed before
 	earlier  state.EarlierResults        // of a rehearsal
 	lost     []dispatch.LostFile         // of a rehearsal: what was stored and is lost
+	notes    []string                    // of a rehearsal: servers that did not answer
 	spooled  []*wire.AttemptRef          // of a rehearsal: jobs of which a pilot kept a success
 	// elsewhere are inputs, by name, that hold what they held in the last run, but
 	// in another file: copied, or touched.

@@ -9,9 +9,20 @@ import (
 	"fairway/internal/flow"
 	"fairway/internal/server/convert"
 	"fairway/internal/server/loop"
-	"fairway/internal/server/publish"
 	"fairway/internal/server/state"
 )
+
+// look finds out, before revive, what became of the files of the run.
+func (s *Server) look(c *state.Cores) func(context.Context) {
+	s.looked = s.files.Look(c)
+	return s.looked.Run
+}
+
+// note tells a person at once.
+func (s *Server) note(text string) {
+	s.loop.Ending.Note(text)
+	s.loop.Notify()
+}
 
 // revive is what the cores are told right after they were loaded: what the store
 // doesn't keep, and what a person asked of the run while it was not under way.
@@ -35,11 +46,10 @@ func (s *Server) revive(c *state.Cores) (*loop.Request, error) {
 		existing := convert.Each(files, func(f flow.InputFile) dispatch.ExistingFile { return f.ExistingFile })
 		r.Dispatch = append(r.Dispatch, dispatch.AddFiles{Run: c.Run, Files: existing})
 	}
-	lost := publish.LostFiles(s.folders.Places(), c.Dispatch.Stored)
-	if len(lost) > 0 {
-		r.Dispatch = append(r.Dispatch, dispatch.LoseFiles{Files: lost})
+	if len(s.looked.Lost) > 0 {
+		r.Dispatch = append(r.Dispatch, dispatch.LoseFiles{Files: s.looked.Lost})
 	}
-	r.Publish = s.files.Restore(c, lost)
+	r.Publish = s.looked.Unpublished
 	ends, err := s.pilots.Adopt(context.Background(), c.Dispatch.Launches())
 	if err != nil {
 		s.log.Warn("taking over pilots", "error", err)

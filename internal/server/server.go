@@ -73,10 +73,11 @@ type Server struct {
 
 	// The times of the run, and how it began. concluded is nil until it has ended.
 	began     time.Time
-	earlier   float64 // seconds that earlier servers worked on this run
-	waited    float64 // seconds that jobs waited for pilots meanwhile, summed
-	begun     bool    // the cores were told that the run goes on
-	retries   bool    // failed jobs are tried again when the cores are loaded first
+	earlier   float64       // seconds that earlier servers worked on this run
+	waited    float64       // seconds that jobs waited for pilots meanwhile, summed
+	looked    *publish.Look // of the loop
+	begun     bool          // the cores were told that the run goes on
+	retries   bool          // failed jobs are tried again when the cores are loaded first
 	concluded atomic.Pointer[Outcome]
 }
 
@@ -125,8 +126,7 @@ func (s *Server) open(ctx context.Context) error {
 		return errors.Join(err, records.Close())
 	}
 	s.inbox = loop.NewInbox()
-	note := func(text string) { s.loop.Ending.Note(text) }
-	s.files = publish.New(records, s.folders, s.element, s.inbox, note, s.sched, s.log)
+	s.files = publish.New(records, s.folders, s.element, s.inbox, s.note, s.sched, s.log)
 	if err := s.files.StoreAt(ctx, s.config.Storage); err != nil {
 		return err
 	}
@@ -173,7 +173,7 @@ func (s *Server) record() error {
 func (s *Server) assemble() {
 	s.feeds = feed.New(s.opened.flow.Inputs(), s.find, s.inbox, s.sched, s.log)
 	s.loop = loop.New(loop.Config{
-		Inbox: s.inbox, Store: s.opened.store, Load: s.load, Revive: s.revive,
+		Inbox: s.inbox, Store: s.opened.store, Load: s.load, Look: s.look, Revive: s.revive,
 		Pilots: s.pilots, Files: s.files, InputsClosed: s.feeds.AllClosed,
 		LeaveTime: s.config.LeaveTime, CommitDelay: s.config.CommitDelay,
 		Tape: s.tape, Sched: s.sched, Log: s.log,

@@ -118,6 +118,10 @@ func (a *Service) Cancel(ctx context.Context, r *wire.CancelRequest) (*wire.Chan
 // Retry lets jobs run again that failed or were cancelled, or are done and whose stored
 // outputs are lost.
 func (a *Service) Retry(ctx context.Context, r *wire.RetryRequest) (*wire.ChangedJobs, error) {
+	lost, err := a.lostOutputs(ctx, r)
+	if err != nil {
+		return nil, err
+	}
 	return a.changeJobs(ctx, r, func(c *state.Cores) ([]dispatch.Input, []dispatch.JobID, error) {
 		if len(r.GetJobs()) == 0 {
 			jobs := state.FailedJobs(c)
@@ -127,15 +131,49 @@ func (a *Service) Retry(ctx context.Context, r *wire.RetryRequest) (*wire.Change
 		if err != nil {
 			return nil, nil, err
 		}
-		inputs, err := a.retryInputs(c, jobs)
+		inputs, err := retryInputs(c, jobs, lost)
 		return inputs, jobs, err
 	})
 }
 
-func (a *Service) retryInputs(c *state.Cores, jobs []dispatch.JobID) (inputs []dispatch.Input, err error) {
+// lostOutputs are the stored outputs of the jobs of a request that are lost, by PFN. They
+// are looked at beside the loop, since a server may take its time.
+func (a *Service) lostOutputs(ctx context.Context, r *wire.RetryRequest) (map[string]dispatch.LostFile, error) {
+	if len(r.GetJobs()) == 0 {
+		return nil, nil
+	}
+	var files []dispatch.StoredFile
+	err := a.lookAt(ctx, r, func(c *state.Cores) error {
+		jobs, err := jobsNamed(c, r.GetJobs())
+		for _, id := range jobs {
+			if job, _ := c.Dispatch.Job(id); job.State == dispatch.Done {
+				files = append(files, c.Dispatch.StoredBy(id)...)
+			}
+		}
+		return err
+	})
+	if err != nil || len(files) == 0 {
+		return nil, err
+	}
+	quiet := func(string) {}
+	lost := map[string]dispatch.LostFile{}
+	for _, file := range publish.LostFiles(ctx, a.places, files, quiet) {
+		lost[file.PFN] = file
+	}
+	return lost, ctx.Err()
+}
+
+func retryInputs(c *state.Cores, jobs []dispatch.JobID, outputs map[string]dispatch.LostFile) (inputs []dispatch.Input, err error) {
 	for _, id := range jobs {
 		job, _ := c.Dispatch.Job(id)
-		lost := publish.LostOutputsOf(a.places, c, &job)
+		var lost []dispatch.LostFile
+		if job.State == dispatch.Done {
+			for _, file := range c.Dispatch.StoredBy(id) {
+				if file, is := outputs[file.PFN]; is {
+					lost = append(lost, file)
+				}
+			}
+		}
 		if len(lost) > 0 {
 			inputs = append(inputs, dispatch.LoseFiles{Files: lost})
 		}

@@ -148,6 +148,13 @@ func (e *Ending) giveUp(file dispatch.FileRef, err error) {
 
 func (e *Ending) reached() bool { return e.phase == over }
 
+// cutsShort reports whether the run is to end, whatever the cores say.
+func (e *Ending) cutsShort() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.fatal || e.requested > running
+}
+
 // repeat tells cores that were just loaded of an end that was under way.
 func (e *Ending) repeat(l *Loop) {
 	if e.phase != running {

@@ -41,6 +41,11 @@ type Request struct {
 	end func(*Ending) // runs in the loop with Ask
 }
 
+// changes reports whether a request does more than ask or tell.
+func (r *Request) changes() bool {
+	return r.Prepare != nil || len(r.Dispatch)+len(r.Flow)+len(r.Records)+len(r.Publish) > 0
+}
+
 func (r *Request) finish(err error) {
 	if r.Done != nil {
 		r.Done(err)

@@ -67,6 +67,10 @@ type Config struct {
 	// what the store doesn't keep. Both run in the loop.
 	Load   func(context.Context) (*state.Loaded, error)
 	Revive func(*state.Cores) (*Request, error)
+	// Look returns what Revive has to find out first, which may take long: it is run
+	// beside the loop, and must not touch the cores. Its context ends when a person ends
+	// the run. nil: nothing.
+	Look func(*state.Cores) func(context.Context)
 
 	Pilots       Pilots
 	Files        Files
@@ -488,14 +492,54 @@ func (l *Loop) reload(ctx context.Context) error {
 	l.Ending.forgetOwed()
 	l.gather(&loaded.Effects)
 	l.propagate()
+	held := l.await(ctx)
 	revival, err := l.Revive(&l.Cores)
 	if err != nil {
 		l.Ending.fail(err)
 	}
 	l.take(revival)
 	l.Ending.repeat(l)
+	for _, r := range held {
+		l.take(r)
+	}
 	l.flush()
 	return nil
+}
+
+// await runs what Look asks for. The loop answers questions meanwhile; requests that
+// change something wait until the cores are revived, and are returned. Those who make
+// them wait for an answer, so there are few.
+func (l *Loop) await(ctx context.Context) (held []*Request) {
+	if l.Look == nil {
+		return nil
+	}
+	look := l.Look(&l.Cores)
+	if look == nil {
+		return nil
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	looked := make(chan struct{})
+	go func() {
+		defer close(looked)
+		look(ctx)
+	}()
+	for {
+		select {
+		case r := <-l.Inbox.requests:
+			if r.changes() {
+				held = append(held, r)
+			} else {
+				l.take(r)
+			}
+			if l.Ending.cutsShort() {
+				cancel()
+			}
+			l.Notify()
+		case <-looked:
+			return held
+		}
+	}
 }
 
 // close ends the loop for everybody who still waits for it.

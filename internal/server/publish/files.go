@@ -19,6 +19,7 @@ type Files struct {
 	folders folder.Layout
 	results *published
 	element storage.Element
+	prompt  storage.Element // the same, for questions and removals
 	store   store.Store
 	inbox   *loop.Inbox
 	sched   *sched.Scheduler
@@ -39,7 +40,7 @@ type Files struct {
 // New makes the files of a run. They are not usable before Load.
 func New(records store.Store, folders folder.Layout, element storage.Element, inbox *loop.Inbox, note func(string), s *sched.Scheduler, log *slog.Logger) *Files {
 	return &Files{
-		folders: folders, element: element, store: records, inbox: inbox, sched: s, log: log, note: note,
+		folders: folders, element: element, prompt: promptly(element, note), store: records, inbox: inbox, sched: s, log: log, note: note,
 		toPublish: loop.NewMailbox[dispatch.StoredFile](), toRemove: loop.NewMailbox[string](),
 	}
 }

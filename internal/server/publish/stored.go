@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"iter"
 	"os"
 	"regexp"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -62,7 +62,7 @@ func (f *Files) removeFile(ctx context.Context, pfn string) error {
 		}
 		return errors.New("it is not in the storage of this workflow")
 	}
-	return f.element.Remove(ctx, pfn)
+	return f.prompt.Remove(ctx, pfn)
 }
 
 // Sweep removes stored files of this state that are not needed: what pilots
@@ -132,10 +132,26 @@ func storedAs(name string) (lfn string, ok bool) {
 // runs: whether they are there, with their size. What they hold is found out by who
 // reads them.
 
+// LookTime is how long a server is waited for that is asked for files. What it has counts
+// as there if it does not answer.
+const LookTime = 20 * time.Second
+
+// promptly decorates an element for questions to servers. note is told which are slow.
+func promptly(element storage.Element, note func(string)) storage.Element {
+	return storage.Prompt(element, LookTime, func(host string) {
+		note(fmt.Sprintf("%s is slow to answer: it is waited for, up to %s", host, LookTime))
+	})
+}
+
 // LostFiles are those of some stored files that are not there or have another size.
-// What cannot be looked at counts as there, since it may be so again.
-func LostFiles(at storage.Places, stored iter.Seq[dispatch.StoredFile]) []dispatch.LostFile {
-	files := slices.Collect(stored)
+// What cannot be looked at counts as there, since it may be so again. note is told of servers
+// that do not answer, from any goroutine. Looks end with ctx, and then the rest counts as
+// there.
+func LostFiles(ctx context.Context, at storage.Places, files []dispatch.StoredFile, note func(string)) []dispatch.LostFile {
+	return lostFiles(ctx, at, sync.OnceValue(func() storage.Element { return promptly(elementsOf(at), note) }), files, note)
+}
+
+func lostFiles(ctx context.Context, at storage.Places, element func() storage.Element, files []dispatch.StoredFile, note func(string)) []dispatch.LostFile {
 	why := make([]string, len(files))
 	// A look takes a moment in the kernel, and there may be a million of them.
 	part := max(minLooked, (len(files)+runtime.GOMAXPROCS(0)-1)/runtime.GOMAXPROCS(0))
@@ -151,13 +167,16 @@ func LostFiles(at storage.Places, stored iter.Seq[dispatch.StoredFile]) []dispat
 	}
 	var group errgroup.Group
 	group.SetLimit(storage.DefaultTransfers)
-	element := sync.OnceValue(func() storage.Element { return elementsOf(at) })
 	for i := range files {
 		if storage.IsLocal(files[i].PFN) {
 			continue
 		}
 		group.Go(func() error {
-			why[i] = whyLostAt(element(), &files[i])
+			var err error
+			why[i], err = whyLostAt(ctx, element(), &files[i])
+			if away, ok := errors.AsType[*storage.AwayError](err); ok && ctx.Err() == nil {
+				note(fmt.Sprintf("%v: what is stored there counts as there", away))
+			}
 			return nil
 		})
 	}
@@ -175,16 +194,16 @@ func LostFiles(at storage.Places, stored iter.Seq[dispatch.StoredFile]) []dispat
 // minLooked is how many files are looked at by one goroutine, at least.
 const minLooked = 1024
 
-// whyLostAt asks the element that a file was stored at.
-func whyLostAt(element storage.Element, file *dispatch.StoredFile) string {
-	info, err := element.Stat(context.Background(), file.PFN)
+// whyLostAt asks the element that a file was stored at. An error says that it is not known.
+func whyLostAt(ctx context.Context, element storage.Element, file *dispatch.StoredFile) (why string, err error) {
+	info, err := element.Stat(ctx, file.PFN)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "is not there"
+		return "is not there", nil
 	case err == nil && info.Size >= 0 && info.Size != file.Size:
-		return otherSize(info.Size, file.Size)
+		return otherSize(info.Size, file.Size), nil
 	}
-	return ""
+	return "", err
 }
 
 func otherSize(has, should int64) string {
@@ -217,12 +236,4 @@ func asReported(at storage.Places, b *dispatch.StoredFile) error {
 		return fmt.Errorf("the stored file %s; the next run makes it again", why)
 	}
 	return nil
-}
-
-// LostOutputsOf are the outputs of a job that were stored and are lost.
-func LostOutputsOf(at storage.Places, c *state.Cores, job *dispatch.JobView) []dispatch.LostFile {
-	if job.State != dispatch.Done {
-		return nil
-	}
-	return LostFiles(at, slices.Values(c.Dispatch.StoredBy(job.ID)))
 }

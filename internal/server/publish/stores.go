@@ -136,7 +136,7 @@ func (f *Files) sweepStores(ctx context.Context, needed Stored) error {
 		if prefix == folder.StoragePrefix || !f.folders.Owns(prefix) {
 			continue
 		}
-		_, err := clearStore(ctx, f.element, strings.TrimSuffix(prefix, "/"), func(pfn string) bool {
+		_, err := clearStore(ctx, f.prompt, strings.TrimSuffix(prefix, "/"), func(pfn string) bool {
 			return isStoredName(canonical(pfn)) && !needed[canonical(pfn)]
 		})
 		failures = append(failures, err)

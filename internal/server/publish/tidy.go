@@ -29,33 +29,6 @@ func written(c *state.Cores) map[string]dispatch.FileView {
 	return last
 }
 
-// Restore names what is to be published once more: what was published and no longer stands in the results
-// folder as it was: somebody has removed or replaced it. A file that another
-// version of this run will replace is left to that, and so is one that is lost.
-func (f *Files) Restore(c *state.Cores, lost []dispatch.LostFile) (files []dispatch.StoredFile) {
-	gone := make(map[string]bool, len(lost))
-	for _, file := range lost {
-		gone[file.PFN] = true
-	}
-	for file := range c.Dispatch.Written(c.Run) {
-		if !file.Publish || !file.Published || file.PFN == "" || gone[file.PFN] || f.stands(file) {
-			continue
-		}
-		files = append(files, dispatch.StoredFile{File: file.File, PFN: file.PFN, Size: file.Size})
-	}
-	return files
-}
-
-// stands reports whether a file is in the results folder as it was published. One
-// that cannot be looked at is tried to be published, which tells why.
-func (f *Files) stands(file dispatch.FileView) bool {
-	if f.elsewhere != nil {
-		return f.elsewhere.stands(context.Background(), &file)
-	}
-	same, err := f.results.holds(file.File.LFN, file.PFN)
-	return err == nil && same
-}
-
 // obsolete are the names of what this state has published and these files, the
 // last versions of a run, are not: in the order of the names. What a person wants
 // to stay is among them if all is said.

@@ -1,0 +1,82 @@
+package publish
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"fairway/internal/dispatch"
+	"fairway/internal/server/state"
+	"fairway/internal/storage"
+)
+
+// Look finds out how the files of a run stand before it begins or goes on.
+type Look struct {
+	// Lost are the stored files that are lost.
+	Lost []dispatch.LostFile
+	// Unpublished is what is to be published once more: what was published and no longer
+	// stands among the results as it was, since somebody has removed or replaced it. A
+	// file that another version of this run will replace is left to that, and so is one
+	// that is lost.
+	Unpublished []dispatch.StoredFile
+
+	files     *Files
+	stored    []dispatch.StoredFile
+	published []dispatch.FileView
+}
+
+// Look takes from the cores what is to be looked at. Nothing is looked at before Run.
+func (f *Files) Look(c *state.Cores) *Look {
+	l := &Look{files: f, stored: slices.Collect(c.Dispatch.Stored)}
+	for file := range c.Dispatch.Written(c.Run) {
+		if file.Publish && file.Published && file.PFN != "" {
+			l.published = append(l.published, file)
+		}
+	}
+	return l
+}
+
+// Run looks, and sets Lost and Unpublished. Where a server does not answer, or ctx ends,
+// files count as they should be, which is told.
+func (l *Look) Run(ctx context.Context) {
+	f, note := l.files, l.files.note
+	l.Lost = lostFiles(ctx, f.folders.Places(), func() storage.Element { return f.prompt }, l.stored, note)
+	gone := make(map[string]bool, len(l.Lost))
+	for _, file := range l.Lost {
+		gone[file.PFN] = true
+	}
+	for i := range l.published {
+		file := &l.published[i]
+		if gone[file.PFN] {
+			continue
+		}
+		stands, known := f.stands(ctx, file)
+		if !known {
+			return
+		}
+		if !stands {
+			l.Unpublished = append(l.Unpublished, dispatch.StoredFile{File: file.File, PFN: file.PFN, Size: file.Size})
+		}
+	}
+}
+
+// stands reports whether a file is among the results as it was published. One that
+// cannot be looked at is tried to be published, which tells why. known is false if there was
+// no answer at all.
+func (f *Files) stands(ctx context.Context, file *dispatch.FileView) (stands, known bool) {
+	if f.elsewhere == nil {
+		same, err := f.results.holds(file.File.LFN, file.PFN)
+		return err == nil && same, true
+	}
+	defer time.AfterFunc(storage.SlowTime, func() {
+		f.note(fmt.Sprintf("%s is slow to answer which results it has: it is waited for, up to %s", f.Place(), LookTime))
+	}).Stop()
+	limited, cancel := context.WithTimeout(ctx, LookTime)
+	defer cancel()
+	stands = f.elsewhere.stands(limited, file)
+	if limited.Err() != nil && ctx.Err() == nil {
+		f.note(fmt.Sprintf("%s did not answer within %s: what is published there counts as there", f.Place(), LookTime))
+	}
+	return stands, limited.Err() == nil
+}

@@ -1,0 +1,129 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// SlowTime is how long a server may take for an answer before Prompt tells of it.
+const SlowTime = time.Second
+
+// AwayError says that a server gave no answer in time. Whether it has a file is not
+// known.
+type AwayError struct {
+	Host  string        // scheme and host, or bucket
+	Limit time.Duration // how long it was waited for
+}
+
+func (e *AwayError) Error() string {
+	return fmt.Sprintf("%s did not answer within %s", e.Host, e.Limit)
+}
+
+// Timeout and Temporary make it a net.Error.
+func (e *AwayError) Timeout() bool { return true }
+
+// Temporary is part of net.Error.
+func (e *AwayError) Temporary() bool { return true }
+
+type prompt struct {
+	Element
+	limit time.Duration
+	slow  func(host string)
+
+	mu    sync.Mutex // guards hosts
+	hosts map[string]*promptHost
+}
+
+type promptHost struct {
+	slow  bool // it was told
+	err   error
+	until time.Time // when it may be asked again after err
+}
+
+// Prompt decorates an element for questions that are not worth a long wait: Stat and
+// Remove end with an [AwayError] if there is no answer within limit, all tries together.
+// List asks so first whether the server answers at all. After a server has failed for a
+// while (see [Temporary]), these operations fail at once there until limit has passed. slow
+// is told of each server once, when an answer takes longer than SlowTime; it may be called
+// from any goroutine. Local files are as without decoration.
+func Prompt(e Element, limit time.Duration, slow func(host string)) Element {
+	return &prompt{Element: e, limit: limit, slow: slow, hosts: map[string]*promptHost{}}
+}
+
+// away is why a server is not asked.
+func (p *prompt) away(host string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	h := p.hosts[host]
+	if h == nil || h.err == nil || time.Now().After(h.until) {
+		return nil
+	}
+	return h.err
+}
+
+// change changes what is known of a server.
+func (p *prompt) change(host string, change func(*promptHost)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.hosts[host] == nil {
+		p.hosts[host] = new(promptHost)
+	}
+	change(p.hosts[host])
+}
+
+func (p *prompt) tellSlow(host string) {
+	told := false
+	p.change(host, func(h *promptHost) { told, h.slow = h.slow, true })
+	if !told {
+		p.slow(host)
+	}
+}
+
+func (p *prompt) ask(ctx context.Context, pfn string, operation func(context.Context) error) error {
+	if HostOf(pfn) == "" {
+		return operation(ctx)
+	}
+	host := Scheme(pfn) + "://" + HostOf(Shown(pfn))
+	if err := p.away(host); err != nil {
+		return err
+	}
+	defer time.AfterFunc(SlowTime, func() { p.tellSlow(host) }).Stop()
+	asked := time.Now()
+	limited, cancel := context.WithTimeout(ctx, p.limit)
+	defer cancel()
+	err := operation(limited)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		if time.Since(asked) < SlowTime { // there was no time for an answer
+			return err
+		}
+		err = &AwayError{host, SlowTime}
+	case limited.Err() != nil:
+		err = &AwayError{host, p.limit}
+	case !Temporary(err):
+		return err
+	}
+	p.change(host, func(h *promptHost) { h.err, h.until = err, time.Now().Add(p.limit) })
+	return err
+}
+
+func (p *prompt) Stat(ctx context.Context, pfn string) (info Info, err error) {
+	err = p.ask(ctx, pfn, func(ctx context.Context) error { info, err = p.Element.Stat(ctx, pfn); return err })
+	return info, err
+}
+
+func (p *prompt) Remove(ctx context.Context, pfn string) error {
+	return p.ask(ctx, pfn, func(ctx context.Context) error { return p.Element.Remove(ctx, pfn) })
+}
+
+func (p *prompt) List(ctx context.Context, pfn string) ([]Entry, error) {
+	// A list may have many parts, each an answer of its own.
+	if _, err := p.Stat(ctx, pfn); Temporary(err) || ctx.Err() != nil {
+		return nil, err
+	}
+	return p.Element.List(ctx, pfn)
+}
