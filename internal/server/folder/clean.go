@@ -21,11 +21,21 @@ type Cleaned struct {
 	Left    []string // one sentence each
 	Failed  int      // how many of those could not be removed, though they are ours
 	Bytes   int64    // of removed files, linked ones as often as they are linked
+
+	needed bool // the state knows what is still to be removed at another place
+}
+
+// LeaveElsewhere notes that something at another place could not be removed, which is
+// one sentence. Clean leaves the state then, which alone knows of it.
+func (c *Cleaned) LeaveElsewhere(what string) {
+	c.Left, c.needed = append(c.Left, what), true
+	c.Failed++
 }
 
 // Clean removes the state of a workflow folder where nothing runs. What Fairway
 // has not put there stays. Before that it calls results, which may remove what the
-// state has published, unless it is nil. An error is a *RunningError where a server
+// state has published, unless it is nil. If that has to leave something at another place,
+// the state stays, to be cleaned once more. An error is a *RunningError where a server
 // runs.
 func Clean(workflow string, results func(Layout, *Cleaned) error) (*Cleaned, error) {
 	lock, err := openLock(filepath.Join(workflow, StateFolder))
@@ -48,6 +58,10 @@ func Clean(workflow string, results func(Layout, *Cleaned) error) (*Cleaned, err
 		if err := results(l, c); err != nil {
 			return c, err
 		}
+	}
+	if c.needed {
+		c.Left = append(c.Left, l.State+": it knows what is left at other places; if you cannot reach them any more, remove it yourself")
+		return c, nil
 	}
 	return c, c.state(l.State)
 }

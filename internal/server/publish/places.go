@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -102,10 +103,13 @@ func cleanElsewhere(ctx context.Context, folders folder.Layout, element storage.
 		if e.shelf, err = shelfOf(s.Place); err != nil {
 			return err
 		}
+		if _, err := e.mark(ctx, s.LFN); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
 		left, err := e.remove(ctx, s.LFN)
 		switch {
 		case err != nil:
-			c.Left = append(c.Left, fmt.Sprintf("%s (%v)", left, err))
+			c.LeaveElsewhere(fmt.Sprintf("%s (%v)", left, err))
 		case left != "":
 			c.Left = append(c.Left, left)
 		default:

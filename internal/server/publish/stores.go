@@ -162,12 +162,19 @@ func CleanStores(ctx context.Context, folders folder.Layout, c *folder.Cleaned) 
 		if !folders.Owns(prefix) { // of the state that this one is a copy of
 			continue
 		}
-		left, err := clearStore(ctx, elementsOf(folders.Places()), at, func(pfn string) bool {
+		element := elementsOf(folders.Places())
+		if _, err := element.List(ctx, at); errors.Is(err, fs.ErrNotExist) {
+			if storage.IsLocal(at) {
+				c.Left = append(c.Left, shownPlace(at)+": it is not there; if somebody has moved it, remove it where it is")
+			}
+			continue
+		}
+		left, err := clearStore(ctx, element, at, func(pfn string) bool {
 			return isStoredName(canonical(pfn)) || strings.HasPrefix(path.Base(pfn), storage.MarkName)
 		})
 		switch {
 		case err != nil:
-			c.Left = append(c.Left, fmt.Sprintf("%s (%v)", shownPlace(at), err))
+			c.LeaveElsewhere(fmt.Sprintf("%s (%v)", shownPlace(at), err))
 		case left > 0:
 			c.Left = append(c.Left, fmt.Sprintf("%s: files that Fairway has not put there: %d", shownPlace(at), left))
 		default:
