@@ -84,6 +84,7 @@ func Parse(file string, data []byte) ([]*Site, error) {
 			for _, f := range r.Mapping(n, "sites") {
 				sites = append(sites, r.site(f))
 			}
+			r.checkExchange(n, sites)
 		case n == nil && len(r.Problems) == 0:
 			r.Fail(root, "add `sites:`", "the file describes no sites")
 		}
@@ -236,6 +237,9 @@ func (r *reader) checkCache(s *Site, nodes map[string]*yaml.Node, what string) {
 	if n := nodes["cache_with"]; n != nil && s.Cache != CacheGlobal && !r.failed() {
 		r.Fail(n, "add `cache: global`", "%s: nobody reads caches of other sites without a global cache", what)
 	}
+	if n := nodes["cache_space"]; n != nil && s.Cache == CacheNone && !r.failed() {
+		r.Fail(n, "remove it, or `cache: none`", "%s has no cache, and a size for it", what)
+	}
 	space := s.CacheSpace
 	if space == 0 {
 		space = DefaultCacheSpace
@@ -246,6 +250,19 @@ func (r *reader) checkCache(s *Site, nodes map[string]*yaml.Node, what string) {
 		r.Fail(n, "remove it", "%s has no cache, and keeps a part of it free", what)
 	case s.MinThreshold >= space:
 		r.Fail(n, "write less than cache_space", "%s: min_threshold is the whole cache", what)
+	}
+}
+
+// checkExchange refuses sites that exchange cached files with one that is not there. One
+// that does not name the other in return is let be: it may be about to.
+func (r *reader) checkExchange(n *yaml.Node, sites []*Site) {
+	for _, f := range r.Mapping(n, "sites") {
+		i := slices.IndexFunc(sites, func(s *Site) bool { return s.Name == f.Key.Value })
+		for _, with := range sites[i].CacheWith {
+			if !r.failed() && !slices.ContainsFunc(sites, func(s *Site) bool { return s.Name == with }) {
+				r.Fail(f.Value, "name a site of this file", "site %q: cache_with: there is no site %q", f.Key.Value, with)
+			}
+		}
 	}
 }
 
