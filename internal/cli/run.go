@@ -75,6 +75,11 @@ to end it at once.`,
 		Args:              maybeFile,
 		ValidArgsFunction: workflowFiles,
 		RunE: func(command *cobra.Command, arguments []string) error {
+			for name, instead := range map[string]string{"storage": "leave --storage out to store in .fairway/", "results": "leave --results out to publish in results/"} {
+				if flag := command.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
+					return fail(exitUsage, instead, "--%s names no place", name)
+				}
+			}
 			if err := o.check(); err != nil {
 				return err
 			}

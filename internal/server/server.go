@@ -127,6 +127,11 @@ func (s *Server) open(ctx context.Context) error {
 	}
 	s.inbox = loop.NewInbox()
 	s.files = publish.New(records, s.folders, s.element, s.inbox, s.note, s.sched, s.log)
+	if s.opened.decision != runDone {
+		if err := publish.CheckWritable(s.config.Storage); err != nil {
+			return fmt.Errorf("--storage: %w", err)
+		}
+	}
 	if err := s.files.StoreAt(ctx, s.config.Storage); err != nil {
 		return err
 	}
@@ -180,6 +185,9 @@ func (s *Server) assemble() {
 	})
 	for _, note := range s.opened.losses() {
 		s.loop.Ending.Note(note)
+	}
+	if s.opened.decision == runDone && s.files.OtherPlace {
+		s.loop.Ending.Note(fmt.Sprintf("all is done already: what is stored stays where it is; only what jobs write from now on is stored at %s", publish.ShownPlace(s.config.Storage, s.folders)))
 	}
 	s.endpoint = listen.NewEndpoint(s.listener, s.handler(), s.log)
 	if s.far.listener != nil {

@@ -29,6 +29,9 @@ type Files struct {
 	stores    []string     // how the PFNs of outputs begin
 	elsewhere *destination // where results are published; nil: in the results folder
 
+	// OtherPlace says, after StoreAt, that outputs were never stored there before.
+	OtherPlace bool
+
 	toPublish *loop.Mailbox[dispatch.StoredFile]
 	toRemove  *loop.Mailbox[string]
 

@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"io/fs"
 	"net/url"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"fairway/internal/disk"
 	"fairway/internal/dispatch"
@@ -51,6 +54,7 @@ func (f *Files) StoreAt(ctx context.Context, place string) error {
 			return err
 		}
 	}
+	f.OtherPlace = prefix != folder.StoragePrefix && !slices.Contains(known, prefix)
 	f.stores = []string{prefix}
 	for _, other := range append(known, folder.StoragePrefix) {
 		if !slices.Contains(f.stores, other) {
@@ -58,6 +62,36 @@ func (f *Files) StoreAt(ctx context.Context, place string) error {
 		}
 	}
 	return nil
+}
+
+// CheckWritable returns an error if a place, as ParsePlace gives it, is a folder that could
+// not be written to or made. It makes nothing, and asks no server.
+func CheckWritable(place string) error {
+	if place == "" || !storage.IsLocal(place) {
+		return nil
+	}
+	folder, err := storage.Path(place)
+	if err != nil {
+		return err
+	}
+	for at := folder; ; at = filepath.Dir(at) {
+		_, named := os.Lstat(at)
+		info, err := os.Stat(at)
+		switch {
+		case errors.Is(named, fs.ErrNotExist) && at != filepath.Dir(at):
+			continue // it would be made
+		case named == nil && errors.Is(err, fs.ErrNotExist):
+			return fmt.Errorf("%s is a link to nothing; name a folder", at)
+		case err != nil:
+			return fmt.Errorf("nothing can be stored there: %w", err)
+		case !info.IsDir():
+			return fmt.Errorf("%s is no folder; name a folder", at)
+		}
+		if err := unix.Access(at, unix.W_OK|unix.X_OK); err != nil {
+			return fmt.Errorf("nothing can be stored there: %w; name a folder that you may write to", &fs.PathError{Op: "write", Path: at, Err: err})
+		}
+		return nil
+	}
 }
 
 // Stores is how the PFNs begin under which outputs of this state may be: first those of
