@@ -20,7 +20,7 @@ func (s *server) mayFail() bool {
 func (s *server) failStep(in dispatch.Input, records []dispatch.Record) {
 	if s.run.faults.IntN(2) == 0 {
 		s.run.faced[WriteFailed]++
-		s.missed = append(s.missed, retriable(in)...)
+		s.inbox = append(retriable(in), s.inbox...)
 	} else {
 		s.run.faced[ServerDiedInStep]++
 		s.store.apply(records)
@@ -51,9 +51,10 @@ func (s *server) mayCrash() {
 	})
 }
 
-// down discards the core; what is durable remains.
+// down discards the core; what is durable remains. The next one does not stand still.
 func (s *server) down(away time.Duration) {
 	s.core = nil
+	s.run.outages.server = s.run.now
 	s.tick.stop()
 	s.run.after(away, s.load)
 }
@@ -69,14 +70,13 @@ func (s *server) load() {
 		return
 	}
 	s.core = core
+	missed := s.inbox
+	s.inbox = nil
 	s.letOut(effects)
 	s.checkStored()
 	s.makeSitesKnown()
-	missed := s.missed
-	s.missed = nil
-	for _, in := range missed {
-		s.submit(in)
-	}
+	s.inbox = append(s.inbox, missed...)
+	s.takeIn()
 	s.run.recount(core)
 }
 

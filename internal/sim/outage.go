@@ -28,7 +28,7 @@ func (r *run) mayCut() {
 	r.plan(f.CutOff.IsZero(), func() time.Duration { return f.CutOff.Draw(r.outage) }, func() {
 		if host := r.anyHost(); host != "" {
 			r.faced[LineCut]++
-			r.outages.cut[host] = r.now + f.CutFor.Draw(r.outage)
+			r.outages.cut[host] = max(r.outages.cut[host], r.now+f.CutFor.Draw(r.outage))
 		}
 	})
 }
@@ -41,14 +41,14 @@ func (r *run) mayFreeze() {
 		switch p := r.anyPilot(); {
 		case r.outage.IntN(4) == 0:
 			r.faced[ServerFrozen]++
-			r.outages.server = until
+			r.outages.server = max(r.outages.server, until)
 		case p == nil:
 		case r.outage.IntN(2) == 0:
 			r.faced[PilotFrozen]++
-			p.frozen = until
+			p.frozen = max(p.frozen, until)
 		default:
 			r.faced[HostFrozen]++
-			r.outages.frozen[p.slot.host] = until
+			r.outages.frozen[p.slot.host] = max(r.outages.frozen[p.slot.host], until)
 		}
 	})
 }

@@ -21,8 +21,12 @@ type server struct {
 	core   *dispatch.Core // nil: crashed
 	store  *memory
 	pilots map[dispatch.PilotID]*pilot
-	tick   alarm            // when the core asked for a Tick
-	missed []dispatch.Input // what happened while it was away, and is found afterwards
+	tick   alarm // when the core asked for a Tick
+
+	// inbox is what must not be lost and was not stepped yet, in the order in which it
+	// happened: the server is away, stands still, or takes in what came before.
+	inbox    []dispatch.Input
+	takingIn bool
 
 	checked bool // that no job waits for what will not come, after each step
 }
@@ -127,16 +131,25 @@ func (s *server) receive(p *pilot, m dispatch.Input) {
 	s.step(m)
 }
 
-// submit steps an input that must not be lost: if the server is away it finds
-// it when it is back.
+// submit hands over an input that must not be lost: if the server is away or stands still
+// it finds it when it goes on. None overtakes another.
 func (s *server) submit(in dispatch.Input) {
-	switch {
-	case s.waitsForThaw(func() { s.submit(in) }): // first, or what comes after a crash overtakes it
-	case s.core == nil:
-		s.missed = append(s.missed, in)
-	default:
+	s.inbox = append(s.inbox, in)
+	s.takeIn()
+}
+
+// takeIn steps what was handed over, if the server is there.
+func (s *server) takeIn() {
+	if s.takingIn || len(s.inbox) == 0 || s.core == nil || s.waitsForThaw(s.takeIn) {
+		return
+	}
+	s.takingIn = true
+	for len(s.inbox) > 0 && s.core != nil {
+		in := s.inbox[0]
+		s.inbox = s.inbox[1:]
 		s.step(in)
 	}
+	s.takingIn = false
 }
 
 // ticks steps the time, unless the server has died since it should have.

@@ -38,7 +38,7 @@ func (r *run) sweepLater(job dispatch.JobID, pfn string) {
 
 // sweep removes a file that its job does not name as its output.
 func (r *run) sweep(job dispatch.JobID, pfn string) {
-	if r.server.core == nil {
+	if r.server.core == nil || r.outages.server > r.now { // it may hear of it yet
 		r.sweepLater(job, pfn)
 		return
 	}

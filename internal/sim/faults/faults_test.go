@@ -25,14 +25,19 @@ func TestUnderFaults(t *testing.T) {
 	t.Log(faced.ByName())
 }
 
-// These seeds made outputs again for ever, each of which took the place of another
-// in a cache full of older copies that had been used more often. Those had come of
-// making again what a silent pilot still had. In 16331 the server died every few
-// minutes besides, without end, while jobs of ten minutes had to make four layers
-// of such outputs; now a run has 200 of those deaths at most. In 82005377 a message that waited for a
-// frozen server was overtaken by a later one that found the server dead.
+// What each of these seeds showed:
+//
+//   - 3786, 8024: outputs were made again for ever, each in the place of another in a cache
+//     full of older copies that had been used more often. Those had come of making again what
+//     a silent pilot still had.
+//   - 16331: the same, while the server died every few minutes without end and jobs of ten
+//     minutes made four layers of such outputs. Now a run has 200 of those deaths at most.
+//   - 82005377, 83004405: what waited for a server that stood still was overtaken by what
+//     found the server dead, so that a launch ended before it was submitted.
+//   - 84001365, 84002519: an output was removed as a stray while the message that named it
+//     waited for a server that stood still.
 func TestSeedsThatFailed(t *testing.T) {
-	for _, seed := range []uint64{3786, 8024, 16331, 82005377} {
+	for _, seed := range []uint64{3786, 8024, 16331, 82005377, 83004405, 84001365, 84002519} {
 		if _, err := checkSeed(seed); err != nil {
 			t.Error(err)
 		}
