@@ -6,7 +6,7 @@
 //
 // Each host is a network namespace behind a link of its own, and sees neither the
 // folder of the workflow nor the files of another host. The server has such a link too.
-// All are on one bridge. The run is a real one, with a pilot on each host: first a job
+// All are on one switch. The run is a real one, with a pilot on each host: first a job
 // on each host waits until all are there, then another one needs the file. The time
 // counts from when all were there until the last of these has it. The ideal is the time
 // that the file takes over one link. Rounds of both ways alternate. Needs root.
@@ -80,15 +80,11 @@ func main() {
 
 // measure adds the row of a number of hosts.
 func (r *report) measure(ctx context.Context, host *measure.Host, fairway string, n int) error {
-	net, err := newNetwork(host.TempDir(), n, r.Mbit)
-	if err != nil {
-		return err
-	}
-	defer net.close()
+	c := newCluster(host, n, r.Mbit)
 	var passed, alone []float64
 	for range r.Rounds {
 		for _, cache := range []string{"global", "pilot"} {
-			took, err := net.run(ctx, fairway, cache, r.MB)
+			took, err := c.run(ctx, fairway, cache, r.MB)
 			if err != nil {
 				return fmt.Errorf("%d hosts, cache %s: %w", n, cache, err)
 			}

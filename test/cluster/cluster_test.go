@@ -20,6 +20,7 @@ import (
 
 	"fairway/internal/pilot"
 	"fairway/sched"
+	"fairway/test/netns"
 	"fairway/test/program"
 	"fairway/test/published"
 	"fairway/test/seed"
@@ -75,9 +76,9 @@ type campaign struct {
 	t       *testing.T
 	random  *rand.Rand
 	folder  string
-	network *network
-	login   *host
-	nodes   []*host
+	hosts   *hosts
+	login   *netns.Host
+	nodes   []*netns.Host
 	batch   *mock
 	proxy   *proxy
 	server  *server
@@ -88,12 +89,12 @@ type campaign struct {
 
 func newCampaign(t *testing.T, random *rand.Rand) *campaign {
 	t.Helper()
-	c := &campaign{t: t, random: random, since: time.Now(), folder: newWorkflow(t), network: newNetwork(t)}
-	c.login = c.network.add("login")
+	c := &campaign{t: t, random: random, since: time.Now(), folder: newWorkflow(t), hosts: newHosts(t)}
+	c.login = c.hosts.add("login")
 	for i := range nodes {
-		c.nodes = append(c.nodes, c.network.add(fmt.Sprintf("n%d", i+1)))
+		c.nodes = append(c.nodes, c.hosts.add(fmt.Sprintf("n%d", i+1)))
 	}
-	c.batch = newMock(t, c.nodes, slots, maxPilots)
+	c.batch = newMock(t, c.hosts, c.nodes, slots, maxPilots)
 	c.proxy = newProxy(t, c.login, port)
 	write(t, filepath.Join(c.folder, "sites.yaml"), c.batch.site(lease))
 	c.watcher = published.Watch(t, c.folder, "batches", "gathered")
@@ -170,8 +171,8 @@ type server struct {
 func (c *campaign) startServer() {
 	c.t.Helper()
 	s := &server{ended: make(chan struct{})}
-	s.cmd = c.login.command(context.Background(), fairway, "-C", c.folder, "run", "--site", "cluster",
-		"--listen", fmt.Sprintf("%s:%d", c.login.address, port), "--set", "moment=0.3")
+	s.cmd = c.hosts.command(c.login, fairway, "-C", c.folder, "run", "--site", "cluster",
+		"--listen", fmt.Sprintf("%s:%d", c.login.Address, port), "--set", "moment=0.3")
 	s.cmd.Stdout, s.cmd.Stderr = &s.output, &s.output
 	s.cmd.WaitDelay = time.Second
 	if err := s.cmd.Start(); err != nil {
@@ -189,7 +190,7 @@ func (c *campaign) killServer() {
 	_ = c.server.cmd.Process.Kill()
 }
 
-func (c *campaign) node() *host { return c.nodes[c.random.IntN(len(c.nodes))] }
+func (c *campaign) node() *netns.Host { return c.nodes[c.random.IntN(len(c.nodes))] }
 
 // event is the beginning or the end of a fault.
 type event struct {
@@ -392,7 +393,7 @@ func (c *campaign) checkEnded() {
 		Query: func(_ context.Context, keys []string) (map[string][]string, error) {
 			var all []string
 			for _, node := range c.nodes {
-				all = append(all, node.commands()...)
+				all = append(all, node.Commands()...)
 			}
 			return map[string][]string{keys[0]: all}, nil
 		},
@@ -400,7 +401,7 @@ func (c *campaign) checkEnded() {
 	if answer, err := left.Wait(ctx, "nodes", func(a sched.Answer[[]string]) bool { return a.Known && len(a.Value) == 0 }); err != nil {
 		c.t.Errorf("%.0f s after the end of the run these still run:\n%s", time.Since(begun).Seconds(), strings.Join(answer.Value, "\n"))
 		for _, node := range c.nodes {
-			node.each(syscall.SIGQUIT) // and say where they are
+			node.Signal(syscall.SIGQUIT) // and say where they are
 		}
 		return
 	}
@@ -421,7 +422,7 @@ func (c *campaign) story() string {
 		fmt.Fprintf(&b, "== %s\n%s\n", filepath.Base(log), text)
 	}
 	for _, node := range c.nodes {
-		fmt.Fprintln(&b, strings.Join(node.commands(), "\n"))
+		fmt.Fprintln(&b, strings.Join(node.Commands(), "\n"))
 	}
 	return b.String()
 }

@@ -22,20 +22,20 @@ type kind struct {
 var kinds = []kind{
 	{"cut the line of a node", func(c *campaign) func() {
 		node := c.node()
-		node.cut(true)
+		node.Cut(true)
 		return func() {
-			node.cut(false)
+			node.Cut(false)
 			c.batch.reached(node)
 		}
 	}, false, true},
 	{"cut the line of the server", func(c *campaign) func() {
-		c.login.cut(true)
-		return func() { c.login.cut(false) }
+		c.login.Cut(true)
+		return func() { c.login.Cut(false) }
 	}, false, true},
 	{"lose packets to a node", func(c *campaign) func() {
 		node := c.node()
-		node.lose(10 + c.random.IntN(50))
-		return func() { node.lose(0) }
+		node.Lose(10 + c.random.IntN(50))
+		return func() { node.Lose(0) }
 	}, false, true},
 	{"delay what passes", func(c *campaign) func() {
 		c.proxy.delay.Store(int64(time.Duration(50+c.random.IntN(700)) * time.Millisecond))
@@ -58,14 +58,14 @@ var kinds = []kind{
 		return c.batch.toPilot(c.random, syscall.SIGSTOP)
 	}, false, false},
 	{"kill a node", func(c *campaign) func() {
-		c.node().kill()
+		c.node().Kill()
 		return nil
 	}, false, false},
 	{"freeze a node", func(c *campaign) func() {
 		node := c.node()
-		node.freeze()
+		node.Freeze()
 		return func() {
-			node.thaw()
+			node.Thaw()
 			c.batch.reached(node)
 		}
 	}, false, false},

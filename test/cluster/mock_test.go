@@ -19,13 +19,15 @@ import (
 	"time"
 
 	"fairway/sched"
+	"fairway/test/netns"
 )
 
 // mock is a batch system of the test's own. It starts each job on the node with the
 // fewest, has a command to submit, to list and to cancel, and misbehaves as it is told.
 type mock struct {
 	t        *testing.T
-	nodes    []*host
+	hosts    *hosts
+	nodes    []*netns.Host
 	slots    int // of a node
 	listener net.Listener
 	program  string // its command
@@ -63,7 +65,7 @@ type mockJob struct {
 
 // process is a job that was started on a node.
 type process struct {
-	on  *host
+	on  *netns.Host
 	cmd *exec.Cmd
 }
 
@@ -107,9 +109,9 @@ func askMock(socket string) int {
 }
 
 // newMock starts a batch system that no more than limit jobs should be submitted to.
-func newMock(t *testing.T, nodes []*host, slots, limit int) *mock {
+func newMock(t *testing.T, hosts *hosts, nodes []*netns.Host, slots, limit int) *mock {
 	t.Helper()
-	m := &mock{t: t, nodes: nodes, slots: slots, limit: limit, begun: make(chan struct{}), happened: map[string]int{}}
+	m := &mock{t: t, hosts: hosts, nodes: nodes, slots: slots, limit: limit, begun: make(chan struct{}), happened: map[string]int{}}
 	folder, err := os.MkdirTemp("", "fairway-mock") // with a name that is short enough for a socket
 	if err != nil {
 		t.Fatal(err)
@@ -132,7 +134,7 @@ func newMock(t *testing.T, nodes []*host, slots, limit int) *mock {
 		_ = m.listener.Close()
 		m.calls.Wait()
 		for _, node := range m.nodes {
-			node.kill()
+			node.Kill()
 		}
 		m.running.Wait()
 	})
@@ -296,11 +298,11 @@ func (m *mock) fill() {
 
 // free is the node with the fewest jobs, nil where all are full. A batch system starts
 // nothing on a node that it cannot reach.
-func (m *mock) free() *host {
-	var best *host
+func (m *mock) free() *netns.Host {
+	var best *netns.Host
 	least := m.slots
 	for _, node := range m.nodes {
-		if n := len(m.on(node)); n < least && !node.away() {
+		if n := len(m.on(node)); n < least && !node.Away() {
 			best, least = node, n
 		}
 	}
@@ -308,7 +310,7 @@ func (m *mock) free() *host {
 }
 
 // on are the processes of jobs on a node.
-func (m *mock) on(node *host) (all []*process) {
+func (m *mock) on(node *netns.Host) (all []*process) {
 	for _, j := range m.jobs {
 		for _, p := range j.processes {
 			if p.on == node {
@@ -319,9 +321,9 @@ func (m *mock) on(node *host) (all []*process) {
 	return all
 }
 
-func (m *mock) start(j *mockJob, node *host) {
-	script := filepath.Join(node.folder, "job-"+j.id+".sh")
-	p := &process{on: node, cmd: node.command(context.Background(), "sh", script)}
+func (m *mock) start(j *mockJob, node *netns.Host) {
+	script := filepath.Join(node.Folder, "job-"+j.id+".sh")
+	p := &process{on: node, cmd: m.hosts.command(node, "sh", script)}
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	p.cmd.Env = append(p.cmd.Env, "NCPUS=2")
 	if err := errors.Join(os.WriteFile(script, []byte(j.script), 0o700), p.cmd.Start()); err != nil {
@@ -371,7 +373,7 @@ func (m *mock) end(j *mockJob) {
 
 // signal ends a process of a job on a node that can be reached. m.mu is held.
 func (m *mock) signal(j *mockJob, p *process) {
-	if p.on.away() {
+	if p.on.Away() {
 		return // until it is reached
 	}
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
@@ -380,14 +382,14 @@ func (m *mock) signal(j *mockJob, p *process) {
 		cancel()
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		if slices.Contains(j.processes, p) && !p.on.away() {
+		if slices.Contains(j.processes, p) && !p.on.Away() {
 			_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
 		}
 	})
 }
 
 // reached has the mock end what it could not on a node that was away.
-func (m *mock) reached(node *host) {
+func (m *mock) reached(node *netns.Host) {
 	m.change(func() {
 		for _, j := range m.jobs {
 			for _, p := range j.processes {

@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"fairway/sched"
+	"fairway/test/netns"
 )
 
 // proxy stands between the line of the login node and the server, and delays what passes.
 type proxy struct {
 	t        *testing.T
-	at       *host
+	at       *netns.Host
 	server   string
 	listener net.Listener
 	delay    atomic.Int64
@@ -28,17 +29,17 @@ type through struct {
 }
 
 // newProxy has all that comes to a port of a host from others pass through it.
-func newProxy(t *testing.T, at *host, port int) *proxy {
+func newProxy(t *testing.T, at *netns.Host, port int) *proxy {
 	t.Helper()
-	p := &proxy{t: t, at: at, server: fmt.Sprintf("%s:%d", at.address, port)}
-	err := at.inside(func() (err error) {
-		p.listener, err = net.Listen("tcp", fmt.Sprintf("%s:%d", at.address, port+1))
+	p := &proxy{t: t, at: at, server: fmt.Sprintf("%s:%d", at.Address, port)}
+	err := at.Inside(func() (err error) {
+		p.listener, err = net.Listen("tcp", fmt.Sprintf("%s:%d", at.Address, port+1))
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	at.filter(fmt.Sprintf("table ip pass {\n chain in {\n type nat hook prerouting priority -100;\n iifname \"eth0\" tcp dport %d redirect to :%d\n }\n}\n", port, port+1))
+	at.Filter(fmt.Sprintf("table ip pass {\n chain in {\n type nat hook prerouting priority -100;\n iifname \"eth0\" tcp dport %d redirect to :%d\n }\n}\n", port, port+1))
 	p.group.Go(p.serve)
 	t.Cleanup(func() {
 		_ = p.listener.Close()
@@ -61,7 +62,7 @@ func (p *proxy) serve() {
 func (p *proxy) join(from *net.TCPConn) {
 	defer from.Close()
 	var to net.Conn
-	err := p.at.inside(func() (err error) {
+	err := p.at.Inside(func() (err error) {
 		to, err = net.Dial("tcp", p.server)
 		return err
 	})

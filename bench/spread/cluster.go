@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"fairway/bench/measure"
+	"fairway/test/netns"
+)
+
+const maxHosts = 32
+
+// cluster is a server and hosts that share nothing with it, behind lines of one speed.
+type cluster struct {
+	bench   *measure.Host
+	network *netns.Network
+	server  *netns.Host
+	hosts   []*netns.Host
+}
+
+func newCluster(bench *measure.Host, hosts, mbit int) *cluster {
+	c := &cluster{bench: bench, network: netns.New(bench)}
+	c.server = c.network.Add("server", nil)
+	c.server.Limit(mbit)
+	for i := range hosts {
+		h := c.network.Add(fmt.Sprintf("host%d", i), netns.Apart())
+		h.Limit(mbit)
+		c.hosts = append(c.hosts, h)
+	}
+	return c
+}
+
+const workflow = `workflow: spread
+inputs:
+  big: {files: big.dat}
+steps:
+  gate:
+    times: HOSTS
+    writes: "gate/{number}"
+    needs: {cpus: CPUS}
+    command: |
+      touch "SEEN/gate-$(hostname)"
+      while [ "$(ls SEEN | grep -c gate-)" -lt HOSTS ]; do sleep 0.02; done
+      date +%s.%N > "SEEN/began-$(hostname)"
+      hostname > "$out"
+  use:
+    each: "gate/{number}"
+    reads: [big.dat]
+    writes: "used/{number}"
+    needs: {cpus: CPUS}
+    command: |
+      date +%s.%N > "SEEN/has-$(hostname)"
+      while [ "$(ls SEEN | grep -c has-)" -lt HOSTS ]; do sleep 0.02; done
+      cksum < big.dat > "$out"
+`
+
+const site = `sites:
+  hosts:
+    shares: nothing
+    cache: CACHE
+    SYSTEM
+`
+
+// run is one run on all hosts, and how long the file took to all of them.
+func (c *cluster) run(ctx context.Context, fairway, cache string, mb int) (seconds float64, err error) {
+	// What hosts may not see is below /srv.
+	hidden, err := os.MkdirTemp("/srv", "fairway-spread")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(hidden)
+	seen := c.bench.TempDir()
+	if err := os.Chmod(seen, 0o777); err != nil {
+		return 0, err
+	}
+	_, system := c.network.Batch(c.hosts, 1)
+	words := strings.NewReplacer("HOSTS", strconv.Itoa(len(c.hosts)), "SEEN", seen, "CACHE", cache, "SYSTEM", system,
+		"CPUS", strconv.Itoa(runtime.NumCPU())) // a job takes a whole host
+	random := make([]byte, 1_000_000)
+	source := rand.NewChaCha8([32]byte{1})
+	big, err := os.Create(filepath.Join(hidden, "big.dat"))
+	if err != nil {
+		return 0, err
+	}
+	for range mb {
+		_, _ = source.Read(random) // never fails
+		if _, err := big.Write(random); err != nil {
+			return 0, err
+		}
+	}
+	err = errors.Join(
+		big.Close(),
+		os.WriteFile(filepath.Join(hidden, "workflow.yaml"), []byte(words.Replace(workflow)), 0o666),
+		os.WriteFile(filepath.Join(hidden, "sites.yaml"), []byte(words.Replace(site)), 0o666),
+	)
+	if err != nil {
+		return 0, err
+	}
+	cmd := c.server.Command(ctx, fairway, "-C", hidden, "run", "--site", "hosts", "--listen", c.server.Address+":0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return 0, fmt.Errorf("%w: %s", err, out)
+	}
+	began, err := times(seen, "began-*", len(c.hosts))
+	if err != nil {
+		return 0, err
+	}
+	has, err := times(seen, "has-*", len(c.hosts))
+	if err != nil {
+		return 0, err
+	}
+	return slices.Max(has) - slices.Max(began), nil
+}
+
+// times are what the files of a pattern say, of which there is one for each host.
+func times(folder, pattern string, hosts int) (all []float64, err error) {
+	files, err := filepath.Glob(filepath.Join(folder, pattern))
+	if err != nil {
+		return nil, err
+	}
+	if len(files) != hosts {
+		return nil, fmt.Errorf("%d of %d hosts have left %s", len(files), hosts, pattern)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		at, err := strconv.ParseFloat(strings.TrimSpace(string(text)), 64)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, at)
+	}
+	return all, nil
+}
