@@ -12,9 +12,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/quantity"
 	"fairway/internal/server/feed"
@@ -53,7 +55,8 @@ func (c *console) checkCommand() *cobra.Command {
   - that the steps fix the order of any two writers of a file, and of a reader
     and a writer;
   - that the inputs are there.
-It reports all problems of the file at once.`,
+It reports all problems of the file at once. If there are none, it looks at the
+jobs that the files of this machine would make: at the names of their outputs.`,
 		Example:           "  fairway check workflow.yaml\n  fairway check workflow.yaml --set reads=/data --json",
 		Args:              maybeFile,
 		ValidArgsFunction: workflowFiles,
@@ -70,8 +73,11 @@ It reports all problems of the file at once.`,
 			if err != nil {
 				return err
 			}
-			checked, err := inspect(workflow, file, folder, true)
+			checked, found, err := inspect(workflow, file, folder, true)
 			if err != nil {
+				return err
+			}
+			if err := refusedJobs(workflow, values, file, found); err != nil {
 				return err
 			}
 			return c.answer(checked, func() { c.printChecked(checked) })
@@ -119,7 +125,8 @@ func isTrace(data []byte) bool {
 // inspect tells what is in a workflow, and fails where an input has no files or others
 // than it can take. lines asks for the lines of lists too: a run that goes on needs no
 // second look at those that it was fed.
-func inspect(workflow *flow.Workflow, file, folder string, lines bool) (checkedObject, error) {
+func inspect(workflow *flow.Workflow, file, folder string, lines bool) (checkedObject, []surveyed, error) {
+	var all []surveyed
 	checked := checkedObject{
 		File: file, Workflow: workflow.Name, About: workflow.About, Steps: workflow.Steps(),
 		Inputs: []checkedInput{}, Parameters: []parameterObject{},
@@ -133,6 +140,7 @@ func inspect(workflow *flow.Workflow, file, folder string, lines bool) (checkedO
 	for _, input := range workflow.Inputs {
 		found := surveyed{input: input, folder: folder, lines: lines}
 		found.survey()
+		all = append(all, found)
 		checked.Inputs = append(checked.Inputs, checkedInput{
 			Name: input.Name, Files: found.files + len(input.Sizes), Watched: comesLater(input), Left: append([]string{}, found.left...),
 		})
@@ -144,9 +152,43 @@ func inspect(workflow *flow.Workflow, file, folder string, lines bool) (checkedO
 		}
 	}
 	if len(missing) > 0 {
-		return checked, missing
+		return checked, nil, missing
 	}
-	return checked, nil
+	return checked, all, nil
+}
+
+// refusedJobs returns an error if the files that were found would make jobs that cannot
+// be, as far as that is known before any runs: their outputs have names that are taken,
+// or too long.
+func refusedJobs(workflow *flow.Workflow, values map[string]string, file string, found []surveyed) error {
+	if slices.ContainsFunc(workflow.Parameters, func(p flow.Parameter) bool { return p.Required }) {
+		return nil
+	}
+	f, err := flow.New(workflow, values)
+	if err != nil {
+		return &failure{code: exitBadFile, err: err}
+	}
+	now := time.Now()
+	for i := range found {
+		in := found[i].input
+		if _, err := f.Step(now, flow.Arrived{Input: in.Name, Files: found[i].arrived}); err != nil {
+			return &failure{code: exitBadFile, err: err}
+		}
+		if comesLater(in) || slices.ContainsFunc(in.Globs, flow.IsURL) {
+			continue
+		}
+		if _, err := f.Step(now, flow.Closed{Input: in.Name}); err != nil {
+			return &failure{code: exitBadFile, err: err}
+		}
+	}
+	var problems yamlfile.Problems
+	for _, why := range f.Refused() {
+		problems = append(problems, yamlfile.Problem{File: file, Line: 1, Column: 1, What: why})
+	}
+	if len(problems) > 0 {
+		return problems
+	}
+	return nil
 }
 
 func comesLater(input *flow.DeclaredInput) bool { return input.Watch || input.URLList != "" }
@@ -160,6 +202,7 @@ type surveyed struct {
 	unfit    int      // what was met that can be no file of the input
 	left     []string // of it, what a run leaves alone
 	problems []yamlfile.Problem
+	arrived  []flow.InputFile // what a run would be fed, of files that are named by paths
 }
 
 func (s *surveyed) add(instead, format string, values ...any) {
@@ -196,13 +239,17 @@ func (s *surveyed) match(glob, pattern string) {
 	slices.Sort(found)
 	matched := false
 	for _, path := range found {
-		_, fits, err := s.input.LFN(feed.AsWritten(s.folder, glob, path))
+		written := feed.AsWritten(s.folder, glob, path)
+		lfn, fits, err := s.input.LFN(written)
 		matched = matched || fits || err != nil
 		switch {
 		case err != nil:
 			s.misfit(err, "give the file another name, or the input another `as`")
 		case !fits, !s.input.Watch && !strings.HasSuffix(path, "/") && isFolder(path): // a pattern of files passes over folders
 		default:
+			if info, err := os.Stat(path); err == nil {
+				s.arrived = append(s.arrived, flow.InputFile{ExistingFile: dispatch.ExistingFile{LFN: lfn, Size: info.Size()}, Path: written})
+			}
 			s.misfit(feed.Unfit(path), "put a file there, or write a pattern that leaves it out")
 		}
 	}

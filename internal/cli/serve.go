@@ -175,7 +175,7 @@ func (c *console) serverConfig(ctx context.Context, o *runOptions) (server.Confi
 			return server.Config{}, &failure{code: exitNotFound, err: err}
 		}
 	}
-	if _, err := inspect(workflow, o.file, o.folder, false); err != nil {
+	if _, _, err := inspect(workflow, o.file, o.folder, false); err != nil {
 		return server.Config{}, err
 	}
 	if err := folder.CheckOurs(o.folder); err != nil {

@@ -177,14 +177,33 @@ func (c *Core) Written(run RunID) iter.Seq[FileView] {
 				continue
 			}
 			view := v.view()
-			if o := v.writer.outputFor(f.lfn); o != nil {
-				view.Publish = o.Publish
-			}
+			view.Publish = v.isResult()
 			if !yield(view) {
 				return
 			}
 		}
 	}
+}
+
+// Publishes reports whether the last version of a file that a job of a run writes is to
+// stand under its plain name.
+func (c *Core) Publishes(run RunID, lfn string) bool {
+	r := c.runs.byID[run]
+	if r == nil {
+		return false
+	}
+	f := r.files.find(lfn)
+	if f == nil {
+		return false
+	}
+	v := f.lastWritten()
+	return v != nil && v.isResult()
+}
+
+// isResult reports whether a version that a job writes is to stand under its plain name.
+func (v *version) isResult() bool {
+	o := v.writer.outputFor(v.file.lfn)
+	return o != nil && o.Publish
 }
 
 func (f *file) lastWritten() *version {

@@ -16,6 +16,8 @@ const (
 	// MaxPart bounds a part of the name of an output, in bytes: file systems allow 255,
 	// and where an output is stored its version and attempt stand behind it.
 	MaxPart = 200
+	// maxFile bounds a part of any name, in bytes, as file systems do.
+	maxFile = 255
 )
 
 // IsFolder reports whether a name stands for a folder.
@@ -42,6 +44,9 @@ func WhyNot(name string) string {
 	for part := range strings.SplitSeq(name, "/") {
 		if part == "" || part == "." || part == ".." {
 			return fmt.Sprintf("has the part %q", part)
+		}
+		if len(part) > maxFile {
+			return fmt.Sprintf("has a part of %d bytes, and a file can have %d", len(part), maxFile)
 		}
 	}
 	return ""

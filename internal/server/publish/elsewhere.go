@@ -155,8 +155,29 @@ func ParsePlace(text string) (string, error) {
 	if storage.Scheme(text) != "file" || strings.HasPrefix(text, "file:") {
 		return "", fmt.Errorf("%s: write a folder, or the URL of one, as in s3://bucket/results", storage.Shown(text))
 	}
+	text, err := ofHome(text)
+	if err != nil {
+		return "", err
+	}
 	absolute, err := filepath.Abs(text)
 	return "file:" + absolute, err
+}
+
+// ofHome puts the home folder of the user in the place of ~, which no shell does in
+// --storage=~/x.
+func ofHome(text string) (string, error) {
+	user, rest, _ := strings.Cut(text, "/")
+	switch {
+	case !strings.HasPrefix(user, "~"):
+		return text, nil
+	case user != "~":
+		return "", fmt.Errorf("%s: the home folder of another user is not looked up: write its path, or ./%s for a folder of that name", text, text)
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w; write the path of the folder", text, err)
+	}
+	return filepath.Join(home, rest), nil
 }
 
 func (e *destination) name(lfn string) string {

@@ -320,7 +320,9 @@ func TestPlacesThatPeopleMean(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Setenv("HOME", "/home/me")
 	for text, want := range map[string]string{
+		"~/x": "file:/home/me/x", "~": "file:/home/me", "./~": "file:" + here + "/~", "a~": "file:" + here + "/a~", "~you/x": "",
 		"s3://b/p/": "s3://b/p", "out": "file:" + here + "/out", "/a/b": "file:/a/b",
 		"davs://h/x?y": "", "https://u:secret@h/x": "", "srm://h/x": "", "file:/x": "",
 	} {

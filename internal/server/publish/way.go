@@ -99,7 +99,7 @@ func (f *Files) isOld(ctx context.Context, lfn string) bool {
 		return false
 	}
 	current := true
-	err := f.inbox.Query(ctx, func(c *state.Cores) { current = written(c)[lfn].Publish })
+	err := f.inbox.Query(ctx, func(c *state.Cores) { current = c.Dispatch.Publishes(c.Run, lfn) })
 	if err != nil || current {
 		return false
 	}
