@@ -109,11 +109,16 @@ ends pilots that still compute for a run that was killed.`,
 			if now {
 				text = "the run is being ended"
 			}
+			asked := false
 			err := c.askRunning(command.Context(), func(ctx context.Context, client wire.WorkflowClient) error {
+				asked = true
 				answer, err := client.Stop(ctx, &wire.StopRequest{Drain: !now})
 				return c.printDone(answer, err, text)
 			})
-			if errors.Is(err, errNothingRuns) {
+			switch {
+			case errors.Is(err, errNothingRuns) && asked:
+				return c.printDone(&wire.StopResponse{}, nil, "the run has ended")
+			case errors.Is(err, errNothingRuns):
 				if withdrawn, err := c.stopPending(); withdrawn || err != nil {
 					return c.printDone(&wire.StopResponse{}, err, "the job of the server is cancelled")
 				}

@@ -32,23 +32,30 @@ const endingTime = 30 * time.Second
 
 const endingPause = 50 * time.Millisecond
 
-// askIn asks again when the server ends meanwhile: its records know what it knew, and
-// take what it did not.
+// askIn asks the server that runs the workflow of a folder, or its records: they know
+// what a server knew that ended meanwhile, and take what it did not.
 func askIn(ctx context.Context, dir string, do func(context.Context, wire.WorkflowClient) error) error {
-	for ended := (time.Time{}); ; {
+	return askAgain(ctx, func() (live bool, err error) {
 		connection, err := api.Connect(ctx, dir)
 		if errors.Is(err, fs.ErrNotExist) {
-			return noState(dir)
+			return false, noState(dir)
 		}
 		if err != nil {
-			return err
+			return false, err
 		}
-		err = refuseStopped(dir, connection)
-		if err == nil {
-			err = do(ctx, connection)
+		defer connection.Close()
+		if err := refuseStopped(dir, connection); err != nil {
+			return false, err
 		}
-		connection.Close()
-		if !connection.Live || ctx.Err() != nil || !serverGone(err) {
+		return connection.Live, do(ctx, connection)
+	})
+}
+
+// askAgain asks once more when a server that lives ends before it has answered.
+func askAgain(ctx context.Context, ask func() (live bool, err error)) error {
+	for ended := (time.Time{}); ; {
+		live, err := ask()
+		if !live || ctx.Err() != nil || !serverGone(err) {
 			return explained(err)
 		}
 		if ended.IsZero() {
@@ -75,15 +82,17 @@ func (c *console) askRunning(ctx context.Context, do func(context.Context, wire.
 	if err != nil {
 		return err
 	}
-	connection := runningIn(ctx, folder)
-	if connection == nil {
-		return nothingRuns(folder)
-	}
-	defer connection.Close()
-	if err := refuseStopped(folder, connection); err != nil {
-		return err
-	}
-	return explained(do(ctx, connection))
+	return askAgain(ctx, func() (live bool, err error) {
+		connection := runningIn(ctx, folder)
+		if connection == nil {
+			return false, nothingRuns(folder)
+		}
+		defer connection.Close()
+		if err := refuseStopped(folder, connection); err != nil {
+			return false, err
+		}
+		return true, do(ctx, connection)
+	})
 }
 
 // refuseStopped keeps a question from waiting for a server that was stopped: the kernel
