@@ -18,28 +18,41 @@ import (
 // place makes the contents of source appear at target, complete or not at all,
 // and with durable contents if that is asked for.
 func place(ctx context.Context, source, target string, durable bool) error {
-	in, err := openRegular(source)
+	in, info, err := OpenForPut(source)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	if durable {
-		if err := in.Sync(); err != nil {
+	if mayLink(in, filepath.Dir(target)) {
+		if durable {
+			if err := in.Sync(); err != nil {
+				return err
+			}
+		}
+		err = disk.Link(in, target)
+		if err == nil || errors.Is(err, os.ErrExist) {
 			return err
 		}
-	}
-	err = disk.Link(in, target)
-	if err == nil || errors.Is(err, os.ErrExist) {
-		return err
-	}
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return full(err)
-	}
-	info, err := in.Stat()
-	if err != nil {
-		return err
+		if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+			return full(err)
+		}
+	} else if _, err := os.Lstat(target); err == nil { // known before anything is copied
+		return &os.LinkError{Op: "link", Old: source, New: target, Err: os.ErrExist}
 	}
 	return full(create(target, info.Mode(), durable, func(out *os.File) error { return disk.Copy(ctx, out, in) }))
+}
+
+// mayLink reports whether a file could have a name in a folder: whether both are on one
+// mount. It tells by the mount, since numbers of devices differ on one overlay; a system
+// that does not tell leaves it to be tried. The original of a copy need not be brought to
+// disk, which costs more than the copy of a small file.
+func mayLink(in *os.File, folder string) bool {
+	var file, there unix.Statx_t
+	if unix.Statx(int(in.Fd()), "", unix.AT_EMPTY_PATH, unix.STATX_MNT_ID, &file) != nil ||
+		unix.Statx(unix.AT_FDCWD, folder, 0, unix.STATX_MNT_ID, &there) != nil {
+		return true
+	}
+	return file.Mask&there.Mask&unix.STATX_MNT_ID == 0 || file.Mnt_id == there.Mnt_id
 }
 
 // openRegular opens a file for reading; what could block, or do something when it

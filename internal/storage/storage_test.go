@@ -160,6 +160,18 @@ func TestPutAgain(t *testing.T) {
 	}
 }
 
+// Bringing the original to disk costs more than copying a small file, and a copy does not
+// need it. Files of /proc cannot be brought to disk.
+func TestOriginalOfACopyIsNotSynced(t *testing.T) {
+	target := filepath.Join(t.TempDir(), "copy")
+	if err := (File{}).Put(t.Context(), "/proc/version", target); err != nil {
+		t.Fatal(err)
+	}
+	if err := (File{}).Put(t.Context(), "/proc/cpuinfo", target); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("a copy was replaced, or failed otherwise: %v", err)
+	}
+}
+
 func TestOnlyRegularFiles(t *testing.T) {
 	ctx, here, e := context.Background(), t.TempDir(), File{}
 	if err := e.Put(ctx, here, here+"/x"); err == nil {
