@@ -13,6 +13,7 @@ import (
 	"os"
 	"path"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -108,6 +109,11 @@ func CheckName(name string) error {
 	return nil
 }
 
+// receivePiece is how much of a file that comes is written at once, in bytes.
+const receivePiece = 128 << 10
+
+var pieces = sync.Pool{New: func() any { return new([receivePiece]byte) }}
+
 // Receive makes a file appear at path with what body gives, complete or not at
 // all, and compares it with the checksum.
 func Receive(path string, body io.Reader, sum Checksum, pfn string) (size int64, err error) {
@@ -116,7 +122,9 @@ func Receive(path string, body io.Reader, sum Checksum, pfn string) (size int64,
 		body = io.TeeReader(body, h)
 	}
 	err = create(path, 0o444, false, func(out *os.File) error {
-		if size, err = io.Copy(out, body); err != nil {
+		piece := pieces.Get().(*[receivePiece]byte)
+		defer pieces.Put(piece)
+		if size, err = io.CopyBuffer(struct{ io.Writer }{out}, body, piece[:]); err != nil { // the writer alone: else out would read small pieces
 			return err
 		}
 		return sum.Check(h, pfn)

@@ -3,7 +3,10 @@ package web
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
+	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -19,6 +22,35 @@ func TestWebDAVConforms(t *testing.T) {
 	storagetest.Run(t, func(t *testing.T) storagetest.Place {
 		return storagetest.Place{Element: New(Credentials{}), Replaces: true, Escaped: true, PFN: fmt.Sprintf("dav://%s/%d", address, places.Add(1))}
 	})
+}
+
+// Files come and go on the connections of those before them: one for requests that are
+// answered soon, and one for those that the server may think about. A connection for each
+// request costs more than a small file.
+func TestConnectionsAreKept(t *testing.T) {
+	proxy := storagetest.Before(t, storagetest.WebDAV(t))
+	var mu sync.Mutex
+	from := map[string]bool{}
+	proxy.Do(-1, func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
+		mu.Lock()
+		from[r.RemoteAddr] = true
+		mu.Unlock()
+		pass.ServeHTTP(w, r)
+	})
+	e := New(Credentials{})
+	t.Cleanup(e.Close)
+	for i := range 20 {
+		pfn := fmt.Sprintf("dav://%s/kept/%d", proxy.Address, i)
+		if err := e.Put(t.Context(), storagetest.Local(t, storagetest.Contents(1000)), pfn); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.Get(t.Context(), pfn, filepath.Join(t.TempDir(), "got")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(from) > 4 { // a server may end one with an answer that refuses
+		t.Errorf("20 files came and went on %d connections", len(from))
+	}
 }
 
 func TestXRootDOverHTTPConforms(t *testing.T) {

@@ -20,7 +20,7 @@ func inMemory(t *testing.T, serve func(net.Conn)) *Element {
 	h := New(Credentials{})
 	var serving sync.WaitGroup
 	t.Cleanup(serving.Wait)
-	h.client.Transport.(*transports).named.DialContext = func(context.Context, string, string) (net.Conn, error) {
+	dial := func(context.Context, string, string) (net.Conn, error) {
 		here, there := net.Pipe()
 		serving.Go(func() {
 			defer there.Close()
@@ -30,6 +30,9 @@ func inMemory(t *testing.T, serve func(net.Conn)) *Element {
 			}
 		})
 		return here, nil
+	}
+	for _, named := range h.client.Transport.(*transports).named {
+		named.DialContext = dial
 	}
 	t.Cleanup(h.client.CloseIdleConnections)
 	return h

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"syscall"
+	"time"
 
 	"fairway/internal/storage"
 )
@@ -13,24 +15,33 @@ import (
 // maxRedirects bounds how often one request is redirected.
 const maxRedirects = 10
 
+// IdleTimeout is how long a connection is kept that nothing uses.
+const IdleTimeout = 30 * time.Second
+
 // transports are how servers are reached: those that a user has named, and those
-// to which another server has redirected.
-type transports struct{ named, redirected *http.Transport }
+// to which another server has redirected. Each way has one transport that waits for the
+// beginning of an answer as long as HeaderTimeout, and a patient one.
+type transports struct{ named, redirected [2]*http.Transport }
 
 func newTransports(credentials Credentials) *transports {
 	return &transports{newTransport(credentials, nil), newTransport(credentials, storage.RefuseNear)}
 }
 
-func newTransport(credentials Credentials, control func(network, address string, c syscall.RawConn) error) *http.Transport {
-	return &http.Transport{
+func newTransport(credentials Credentials, control func(network, address string, c syscall.RawConn) error) [2]*http.Transport {
+	usual := &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
 		DialContext:           (&net.Dialer{Timeout: DialTimeout, Control: control}).DialContext,
 		TLSClientConfig:       credentials.tls(),
 		TLSHandshakeTimeout:   DialTimeout,
 		ResponseHeaderTimeout: HeaderTimeout,
 		ExpectContinueTimeout: HeaderTimeout,
+		MaxIdleConnsPerHost:   storage.DefaultTransfers, // so that no transfer needs another connection than the last
+		IdleConnTimeout:       IdleTimeout,
 		DisableCompression:    true,
 	}
+	patient := usual.Clone()
+	patient.ResponseHeaderTimeout = ChecksumTimeout
+	return [2]*http.Transport{usual, patient}
 }
 
 // RoundTrip is part of http.RoundTripper.
@@ -42,17 +53,16 @@ func (t *transports) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 	}
 	if patient(r.Context()) {
-		through = through.Clone()
-		through.ResponseHeaderTimeout = ChecksumTimeout
-		through.DisableKeepAlives = true
+		return through[1].RoundTrip(r)
 	}
-	return through.RoundTrip(r)
+	return through[0].RoundTrip(r)
 }
 
 // CloseIdleConnections is what http.Client calls.
 func (t *transports) CloseIdleConnections() {
-	t.named.CloseIdleConnections()
-	t.redirected.CloseIdleConnections()
+	for _, transport := range slices.Concat(t.named[:], t.redirected[:]) {
+		transport.CloseIdleConnections()
+	}
 }
 
 // first is the request that was redirected to r.
