@@ -249,10 +249,19 @@ func (s *sources) remove(x *arrival) {
 
 // unserved takes note that a pilot got nothing from another: that one is offered to
 // its host no more, and to nobody once two hosts have said so. Nor is a host offered
-// any that gets nothing from two.
+// any that gets nothing from two. What was to come to the pilot from there comes from storage.
 func (fl *fleet) unserved(p *pilot, from PilotID) {
 	q := fl.pilots[from]
-	if q == nil || q.info.Address == "" || slices.Contains(q.cutFrom, p.host.name) || len(q.cutFrom) >= maxCut {
+	if q == nil || q.info.Address == "" {
+		return
+	}
+	for _, x := range p.arriving {
+		if x.from == q {
+			x.from, x.depth = nil, 0
+			q.serving--
+		}
+	}
+	if slices.Contains(q.cutFrom, p.host.name) || len(q.cutFrom) >= maxCut {
 		return
 	}
 	q.cutFrom = append(q.cutFrom, p.host.name)

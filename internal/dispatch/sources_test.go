@@ -242,6 +242,34 @@ func TestUnreachablePilotsAreNotOffered(t *testing.T) {
 	}
 }
 
+// A host that reaches nobody reads storage, and tells of each file that it has then: that
+// does not count as something got from the pilots that it was told of.
+func TestAHostThatReachesNobodyIsFoundOut(t *testing.T) {
+	s := newSharers(t)
+	for i := range maxCut + 1 {
+		lfn, id := fmt.Sprint("f", i), PilotID(fmt.Sprint("p", i))
+		file := CachedFile{File: FileRef{LFN: lfn, Tag: 1 << 63}, Size: 1000, Adler32: 7}
+		s.step(AddFiles{Run: 1, Files: []ExistingFile{{LFN: lfn, PFN: lfn, Size: 1000, Tag: 1 << 63}}})
+		s.sync(id, fmt.Sprint("h", i), "a", nil)
+		s.sync(id, "", "", func(m *Sync) { m.CacheAdded, m.Draining = []CachedFile{file}, true })
+		if i == 0 {
+			s.sync("alone", "behind a wall", "a", nil)
+		}
+		s.step(Submit{1, []Job{{Name: lfn, Reads: []string{lfn}}}})
+		a := s.ran["alone"]
+		if from := a.Inputs[0].Source; i == maxCut {
+			if from != nil {
+				t.Errorf("a host that reached none of %d pilots is told of %s", maxCut, from.Pilot)
+			}
+		} else if from == nil || from.Pilot != id {
+			t.Fatalf("%s is told of %+v", lfn, from)
+		}
+		s.sync("alone", "", "", func(m *Sync) { m.Unserved, m.CacheAdded = []PilotID{id}, []CachedFile{file} })
+		s.sync("alone", "", "", func(m *Sync) { m.Ended = []Result{{Job: a.Job, Attempt: a.Attempt}} })
+		s.sync("alone", "", "", nil) // waits for news
+	}
+}
+
 // Pilots without an address cost nothing.
 func TestWithoutSharingNothingIsNoted(t *testing.T) {
 	s := newSharers(t)
