@@ -147,7 +147,7 @@ func (c *Cache) commit(r *reservation, i Item, sum uint32) (*File, error) {
 		return nil, err
 	}
 	if sum != 0 {
-		c.sums.add(fileName(i), sum)
+		c.recordSum(fileName(i), sum)
 	}
 	return c.pin(c.insert(i, sum)), nil
 }

@@ -125,7 +125,6 @@ type Cache struct {
 	host   *hostLock // nil unless shared
 	claims *claims   // nil unless shared
 	turns  *turns    // nil unless shared
-	sums   *sums
 
 	// The goroutines that follow peers. Close ends them.
 	watch context.Context

@@ -65,13 +65,13 @@ func (c *Cache) open() (err error) {
 	c.inherit()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.rebuild(readSums(c.cfg.Dir)); err != nil {
+	recorded := readSums(c.cfg.Dir)
+	if err := c.rebuild(recorded); err != nil {
 		return err
 	}
 	c.shrink()
-	c.cutSums()
-	c.sums, err = openSums(c.cfg.Dir)
-	return err
+	c.cutSums(recorded)
+	return nil
 }
 
 // emptyUnlessTrusted begins anew in a folder whose files may not hold what they
@@ -134,12 +134,14 @@ func (c *Cache) rebuild(recorded map[string]uint32) error {
 		time time.Time
 	}
 	var files []aged
+	seen := map[Ref]bool{}
 	for _, f := range found {
 		info, err := f.Info()
 		i, ok := parseName(f.Name())
 		switch {
 		case err != nil || f.Name() == lockName || f.Name() == changesName || f.Name() == trustName:
-		case ok && info.Mode().IsRegular() && info.Size() == i.Size && !slices.ContainsFunc(files, func(a aged) bool { return a.Ref == i.Ref }):
+		case ok && info.Mode().IsRegular() && info.Size() == i.Size && !seen[i.Ref]:
+			seen[i.Ref] = true
 			files = append(files, aged{i, info.ModTime()})
 		default:
 			_ = os.RemoveAll(filepath.Join(c.folder, f.Name()))
@@ -194,7 +196,6 @@ func (c *Cache) Close() {
 		c.bringToDisk()
 	}
 	_ = c.own.Close()
-	c.sums.close()
 	if c.host != nil {
 		c.claims.close()
 		c.turns.close()

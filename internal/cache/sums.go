@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -19,12 +18,9 @@ import (
 // nothing. By them the next pilot finds out whether a file still holds what it held.
 const sumsName = ".sums"
 
-// maxSums bounds that file, in bytes. A pilot that is alone when it starts cuts a
-// longer one down to the files that are there; until then nothing is added.
+// maxSums bounds that file, in bytes. A pilot that starts cuts a longer one down to the
+// files that are there; until then nothing is added.
 const maxSums = 16 << 20
-
-// sums is the file, for those who add to it. Nil: there is none.
-type sums struct{ file *os.File }
 
 // readSums returns what is recorded, by the names of files.
 func readSums(dir string) map[string]uint32 {
@@ -34,53 +30,48 @@ func readSums(dir string) map[string]uint32 {
 		return recorded
 	}
 	defer f.Close()
-	lines := bufio.NewScanner(io.LimitReader(f, 2*maxSums))
-	for lines.Scan() {
-		text, name, _ := strings.Cut(lines.Text(), " ")
-		sum, err := strconv.ParseUint(text, 16, 32)
-		if _, ok := parseName(name); ok && err == nil && len(text) == 8 {
+	text, _ := io.ReadAll(io.LimitReader(f, 2*maxSums)) // what can be read counts
+	for line := range strings.Lines(string(text)) {
+		digits, name, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		sum, err := strconv.ParseUint(digits, 16, 32)
+		if _, ok := parseName(name); ok && err == nil && len(digits) == 8 {
 			recorded[name] = uint32(sum)
 		}
 	}
 	return recorded
 }
 
-func openSums(dir string) (*sums, error) {
-	f, err := os.OpenFile(filepath.Join(dir, sumsName), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666)
+// recordSum adds a line. If that fails, the next pilot does not know the file.
+func (c *Cache) recordSum(name string, sum uint32) {
+	f, err := os.OpenFile(filepath.Join(c.cfg.Dir, sumsName), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666)
 	if err != nil {
-		return nil, full(err)
-	}
-	return &sums{f}, nil
-}
-
-// add records a sum. If that fails, the next pilot does not know the file.
-func (s *sums) add(name string, sum uint32) {
-	if s == nil {
 		return
 	}
-	if info, err := s.file.Stat(); err == nil && info.Size() < maxSums {
-		_, _ = s.file.WriteString(sumLine(name, sum))
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.Size() < maxSums {
+		_, _ = f.WriteString(sumLine(name, sum))
 	}
 }
 
 func sumLine(name string, sum uint32) string { return fmt.Sprintf("%08x %s\n", sum, name) }
 
-func (s *sums) close() {
-	if s != nil {
-		_ = s.file.Close()
-	}
-}
-
-// cutSums leaves nothing but the sums of this cache in a file that has become long.
-func (c *Cache) cutSums() {
+// cutSums leaves nothing but the sums of files that some pilot of the host has, in a file
+// that has become long.
+func (c *Cache) cutSums(recorded map[string]uint32) {
+	defer c.host.lock()()
 	path := filepath.Join(c.cfg.Dir, sumsName)
 	if info, err := os.Stat(path); err != nil || info.Size() < maxSums/2 {
 		return
 	}
 	var text strings.Builder
-	for _, e := range c.entries {
-		if e.sum != 0 {
-			text.WriteString(sumLine(fileName(e.Item), e.sum))
+	folders, _ := os.ReadDir(c.cfg.Dir)
+	for _, folder := range folders {
+		names, _ := os.ReadDir(filepath.Join(c.cfg.Dir, folder.Name())) // none in what is no folder
+		for _, n := range names {
+			if sum, known := recorded[n.Name()]; known {
+				text.WriteString(sumLine(n.Name(), sum))
+				delete(recorded, n.Name())
+			}
 		}
 	}
 	if os.WriteFile(path+".new", []byte(text.String()), 0o666) == nil {

@@ -1,8 +1,10 @@
 package cache
 
 import (
+	"errors"
 	"hash/adler32"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -52,6 +54,36 @@ func TestTakenOverFilesAreVerified(t *testing.T) {
 	defer f.Release()
 	if held, err := os.ReadFile(f.Path()); err != nil || string(held) != "0123456789" {
 		t.Error("a damaged file was taken for a hit:", string(held), err)
+	}
+}
+
+// A pilot that starts beside another one, where many files have come and gone, keeps what
+// is recorded of that one's files, and that one goes on to record.
+func TestALongListOfSumsIsCut(t *testing.T) {
+	dir := t.TempDir()
+	first, _ := open(t, dir, "first", shared)
+	summed(t, first, "before", "0123456789").Release()
+	path := filepath.Join(dir, sumsName)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := sumLine(fileName(item("gone", 10)), 7)
+	_, err = f.WriteString(strings.Repeat("x", 1<<17) + "\n" + strings.Repeat(gone, maxSums/2/len(gone)))
+	if err = errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	second, _ := open(t, dir, "second", shared)
+	summed(t, second, "of the second", "0123456789").Release()
+	summed(t, first, "after", "0123456789").Release()
+	recorded := readSums(dir)
+	for _, lfn := range []string{"before", "of the second", "after"} {
+		if recorded[fileName(item(lfn, 10))] != adler32.Checksum([]byte("0123456789")) {
+			t.Error(lfn, "is not known to the next pilot")
+		}
+	}
+	if info, err := os.Stat(path); err != nil || info.Size() > 1000 {
+		t.Error("the list was not cut:", info.Size(), err)
 	}
 }
 
