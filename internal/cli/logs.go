@@ -79,10 +79,7 @@ func (c *console) printPilotLog(name string, tail int64) error {
 	if err != nil {
 		return err
 	}
-	known, err := launch.Logs(l.Pilots)
-	if err != nil {
-		return err
-	}
+	known := launch.Logs(l.Pilots)
 	if name == lastPilot && len(known) > 0 {
 		name = known[0]
 	}

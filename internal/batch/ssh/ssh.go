@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"fairway/internal/batch"
+	"fairway/internal/disk"
 	"fairway/sched"
 )
 
@@ -114,8 +115,7 @@ func New(cfg Config) (*System, error) {
 	for _, name := range cfg.Hosts {
 		s.hostNamed(name).listed = true
 	}
-	files, _ := filepath.Glob(filepath.Join(cfg.Folder, "*"+placementEnding)) // the pattern is right
-	for _, file := range files {
+	for _, file := range disk.WithEnding(cfg.Folder, placementEnding) {
 		name, err := os.ReadFile(file)
 		if text := strings.TrimSpace(string(name)); err == nil && IsHost(text) {
 			launch := strings.TrimSuffix(filepath.Base(file), placementEnding)

@@ -193,11 +193,22 @@ func (m *MemoryBoxes) Close() {
 
 // removeGroups removes a group and those in it, as far as they are empty.
 func removeGroups(folder string) {
-	groups, _ := filepath.Glob(filepath.Join(folder, "*", "cgroup.procs"))
-	for _, g := range groups {
-		_ = os.Remove(filepath.Dir(g))
+	for _, g := range groupsIn(folder) {
+		_ = os.Remove(g)
 	}
 	_ = os.Remove(folder)
+}
+
+// groupsIn are the groups in a group. systemd puts backslashes into names, so they are no
+// patterns.
+func groupsIn(folder string) (groups []string) {
+	found, _ := os.ReadDir(folder)
+	for _, f := range found {
+		if f.IsDir() {
+			groups = append(groups, filepath.Join(folder, f.Name()))
+		}
+	}
+	return groups
 }
 
 // groupsOf are the groups in which a pilot may have put its attempts.
@@ -213,13 +224,17 @@ func groupsOf(pilot string) (folders []string) {
 // how many processes that were. No process leaves a group by itself but as root.
 func killGroupsOf(pilot string) (count int) {
 	for _, folder := range groupsOf(pilot) {
-		lists, _ := filepath.Glob(filepath.Join(folder, "*", "cgroup.procs"))
-		for _, list := range lists {
-			data, _ := os.ReadFile(list)
-			for field := range strings.FieldsSeq(string(data)) {
-				if pid, err := strconv.Atoi(field); err == nil && pid > 0 && syscall.Kill(pid, syscall.SIGKILL) == nil {
-					count++
-				}
+		count += killGroupsIn(folder)
+	}
+	return count
+}
+
+func killGroupsIn(folder string) (count int) {
+	for _, group := range groupsIn(folder) {
+		data, _ := os.ReadFile(filepath.Join(group, "cgroup.procs"))
+		for field := range strings.FieldsSeq(string(data)) {
+			if pid, err := strconv.Atoi(field); err == nil && pid > 0 && syscall.Kill(pid, syscall.SIGKILL) == nil {
+				count++
 			}
 		}
 	}

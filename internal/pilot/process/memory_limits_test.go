@@ -1,10 +1,43 @@
 package process
 
 import (
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 )
+
+// What is left in a group ends, and the group goes, whatever systemd has named those above.
+func TestGroupsOfAnyName(t *testing.T) {
+	above := filepath.Join(t.TempDir(), `app-org.gnome.Terminal\x2d12[3].scope`)
+	group := filepath.Join(above, "7")
+	if err := os.MkdirAll(group, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	left := exec.Command("sleep", "60")
+	if err := left.Start(); err != nil {
+		t.Fatal(err)
+	}
+	list := filepath.Join(group, "cgroup.procs")
+	if err := os.WriteFile(list, fmt.Appendln(nil, left.Process.Pid), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if n := killGroupsIn(above); n != 1 {
+		t.Errorf("%d processes of one were ended", n)
+		_ = left.Process.Kill()
+	}
+	_ = left.Wait()
+	_ = os.Remove(list) // the kernel's go with their group
+	if removeGroups(above); exists(above) {
+		t.Error("the group is still there")
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
 
 // The limit of a job stands in its own group or in one above it, never at the root
 // alone.

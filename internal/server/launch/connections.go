@@ -14,6 +14,7 @@ import (
 
 	"fairway/internal/access"
 	"fairway/internal/bootstrap"
+	"fairway/internal/disk"
 )
 
 const connectionEnding = ".connect"
@@ -58,8 +59,7 @@ func KnownPort(folder string) int {
 }
 
 func connectionsIn(folder string) []string {
-	files, _ := filepath.Glob(filepath.Join(folder, "*"+connectionEnding)) // the pattern is right
-	return files
+	return disk.WithEnding(folder, connectionEnding)
 }
 
 // OpenConnections takes over what an earlier server has left in a folder: its

@@ -48,7 +48,7 @@ func (c *Connections) copies() (hashes []string) {
 // A launch that waits starts the program that it was submitted with, also when the server
 // is of a later version by now. The copy goes when no launch uses it.
 func TestAnUpgradeDoesNotDisturbLaunchesThatWait(t *testing.T) {
-	folder := filepath.Join(t.TempDir(), "pilots")
+	folder := filepath.Join(t.TempDir(), "pilots[1]")
 	c := open(t, folder)
 	now := c.program.Hash
 	old := writeProgram(t, c, "an earlier version")
@@ -108,7 +108,7 @@ func writeProgram(t *testing.T, c *Connections, text string) (hash string) {
 // A launch of an earlier version of Fairway does not say what it uses, so that nothing may
 // go.
 func TestCopiesStayWhileALaunchIsUnknown(t *testing.T) {
-	folder := filepath.Join(t.TempDir(), "pilots")
+	folder := filepath.Join(t.TempDir(), "pilots[1]")
 	c := open(t, folder)
 	way := c.must(t, "site.1")
 	way.Connection.Program = ""

@@ -9,8 +9,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"fairway/internal/access"
+	"fairway/internal/disk"
 )
 
 // logEnding is that of the name of what a pilot itself says.
@@ -42,38 +44,23 @@ func (c *Connections) LogHandler() http.Handler {
 
 // Logs are the launches of which a folder of pilots holds what they said, the last one that
 // said something first.
-func Logs(folder string) ([]string, error) {
-	files, err := filepath.Glob(filepath.Join(folder, "*"+logEnding))
-	if err != nil {
-		return nil, err
-	}
-	said := map[string]int64{}
-	for _, file := range files {
+func Logs(folder string) (launches []string) {
+	said := map[string]time.Time{}
+	for _, file := range disk.WithEnding(folder, logEnding) {
 		if info, err := os.Lstat(file); err == nil && info.Mode().IsRegular() && info.Size() > 0 {
-			said[file] = info.ModTime().UnixNano()
+			launch := strings.TrimSuffix(filepath.Base(file), logEnding)
+			said[launch] = info.ModTime()
+			launches = append(launches, launch)
 		}
 	}
-	files = slices.DeleteFunc(files, func(file string) bool { return said[file] == 0 })
-	slices.SortFunc(files, func(a, b string) int {
-		if said[a] != said[b] {
-			return int(max(-1, min(1, said[b]-said[a])))
-		}
-		return strings.Compare(a, b)
-	})
-	for i, file := range files {
-		files[i] = strings.TrimSuffix(filepath.Base(file), logEnding)
-	}
-	return files, nil
+	slices.SortStableFunc(launches, func(a, b string) int { return said[b].Compare(said[a]) })
+	return launches
 }
 
 // OpenLog opens what the pilot of a launch said. name may also be that of a pilot, which
 // begins with its launch. The error wraps fs.ErrNotExist where there is nothing of it.
 func OpenLog(folder, name string) (*os.File, error) {
-	all, err := Logs(folder)
-	if err != nil {
-		return nil, err
-	}
-	for _, launch := range all {
+	for _, launch := range Logs(folder) {
 		if name == launch || strings.HasPrefix(name, launch+"-") {
 			return os.Open(filepath.Join(folder, launch+logEnding))
 		}

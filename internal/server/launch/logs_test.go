@@ -18,7 +18,7 @@ import (
 // A pilot that shares no folder with its server, and dies, must leave behind why. It writes
 // its own log, of a bounded size, and no other file.
 func TestPilotsTellWhatTheySay(t *testing.T) {
-	folder := filepath.Join(t.TempDir(), "pilots")
+	folder := filepath.Join(t.TempDir(), "run[1]*", "pilots")
 	authority, err := access.OpenAuthority(filepath.Join(t.TempDir(), "authority"), "id")
 	if err != nil {
 		t.Fatal(err)
@@ -67,8 +67,8 @@ func TestPilotsTellWhatTheySay(t *testing.T) {
 	if text, _ := os.ReadFile(elsewhere); string(text) != "kept" {
 		t.Error("what a link led to was changed")
 	}
-	if all, err := Logs(folder); err != nil || len(all) != 1 || all[0] != "site-1.1" {
-		t.Error(all, err)
+	if all := Logs(folder); len(all) != 1 || all[0] != "site-1.1" {
+		t.Error(all)
 	}
 	if _, err := OpenLog(folder, "site-1"); !errors.Is(err, fs.ErrNotExist) {
 		t.Error("the log of another launch:", err)
