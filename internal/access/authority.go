@@ -220,10 +220,7 @@ var ErrOtherServer = errors.New("another server answers there: its certificate i
 
 // ClientTLS are the TLS settings by which somebody talks to the servers of the
 // authority with this pin, and to nobody else.
-func ClientTLS(pin string) *tls.Config { return clientTLS(pin) }
-
-// clientTLS trusts the servers of one authority, and nobody else.
-func clientTLS(pin string) *tls.Config {
+func ClientTLS(pin string) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13,
 		NextProtos: []string{"http/1.1"},

@@ -186,7 +186,7 @@ func (l *Line) setGood(address string, conn net.Conn) {
 func dialOne(ctx context.Context, address, pin string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, DialTime)
 	defer cancel()
-	return (&tls.Dialer{Config: clientTLS(pin)}).DialContext(ctx, "tcp", address)
+	return (&tls.Dialer{Config: ClientTLS(pin)}).DialContext(ctx, "tcp", address)
 }
 
 // bearer says in each call who makes it.

@@ -49,7 +49,15 @@ func Listen(address string, before int, a *Authority) (listener net.Listener, ad
 	for _, name := range names {
 		addresses = append(addresses, net.JoinHostPort(name, port))
 	}
-	return tls.NewListener(newGate(plain), settings), addresses, nil
+	return Guard(plain, settings, MaxStrangers), addresses, nil
+}
+
+// Guard has a listener speak TLS, for a server of [NewServer], and let in at most so many
+// strangers at a time.
+func Guard(l net.Listener, settings *tls.Config, strangers int) net.Listener {
+	g := newGate(l)
+	g.most = strangers
+	return tls.NewListener(g, settings)
 }
 
 // namesOf are the names and addresses by which others may know a host that a

@@ -167,9 +167,9 @@ func withConnection(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-// admit is for a call whose token is good. It reports whether the launch may have the
-// connection of the call.
-func admit(r *http.Request, launch string) bool {
+// Admit is for a call whose token is good, or its ticket. It reports whether the launch, or
+// who has the ticket, may have the connection of the call.
+func Admit(r *http.Request, launch string) bool {
 	c, ok := r.Context().Value(connectionKey{}).(*guarded)
 	return !ok || c.isOf(launch)
 }

@@ -127,12 +127,15 @@ func (a *Arrival) readAt(ctx context.Context, p []byte, from int64) (int, error)
 			return 0, errEnded
 		}
 		n, changed := min(int64(len(p)), a.at-from), a.changed
-		if n > 0 { // under the mutex, so that the file stays open
-			got, err := a.file.ReadAt(p[:n], from)
-			a.all.mu.Unlock()
+		file := a.file
+		a.all.mu.Unlock()
+		if n > 0 {
+			got, err := file.ReadAt(p[:n], from)
+			if errors.Is(err, os.ErrClosed) {
+				continue // it has ended, or begun anew
+			}
 			return got, err
 		}
-		a.all.mu.Unlock()
 		if _, err := sched.Receive(ctx, a.all.sched, changed); !errors.Is(err, sched.ErrChannelClosed) {
 			return 0, err
 		}

@@ -14,7 +14,8 @@
 //     a chain of pilots in little more time than to the first of them.
 //   - What a client has got has the size that was asked for, and the adler32 that it was
 //     told or that the origin of the file has found. Otherwise nothing of it is kept.
-//   - A server sends [MaxStreams] files at a time, and refuses more.
+//   - A server sends [MaxStreams] files at a time, and refuses more. Whoever has no ticket
+//     cannot keep it from those that have one, by however many connections.
 //   - Neither end keeps a file in memory, and no transfer waits for longer than
 //     [StallTime] for the next byte.
 package share
@@ -37,10 +38,9 @@ const (
 	// DialTime is how long a client tries to reach a server.
 	DialTime = 3 * time.Second
 
-	headerTime = 10 * time.Second
-	idleTime   = time.Minute
-	maxHeader  = 32 << 10
-	piece      = 256 << 10
+	maxStrangers = 64       // connections over which no good ticket has come
+	maxHeader    = 32 << 10 // of an answer
+	piece        = 256 << 10
 )
 
 const filePath = "/fairway/cache"

@@ -2,7 +2,6 @@ package share
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -53,15 +52,13 @@ func Listen(at net.IP, c *cache.Cache, arrivals *Arrivals, log *slog.Logger) (*S
 	if err != nil {
 		return nil, err
 	}
+	listener = access.Guard(listener, settings, maxStrangers)
 	s := &Server{cache: c, arrivals: arrivals, pin: identity.Pin(), listener: listener, streams: make(chan struct{}, MaxStreams)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+filePath, s.send)
 	mux.HandleFunc("HEAD "+filePath, s.tell)
-	s.http = &http.Server{
-		Handler: mux, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
-	}
-	go func() { _ = s.http.Serve(tls.NewListener(listener, settings)) }()
+	s.http = access.NewServer(mux, log)
+	go func() { _ = s.http.Serve(listener) }()
 	return s, nil
 }
 
@@ -96,6 +93,10 @@ func (s *Server) asked(w http.ResponseWriter, r *http.Request) (cache.Ref, bool)
 	ref := cache.Ref{LFN: query.Get(lfnKey), Version: uint32(version), Tag: tag}
 	if !s.allows(ref, epoch, ticket) {
 		http.Error(w, "the ticket is not good for this file, or not any more", http.StatusForbidden)
+		return cache.Ref{}, false
+	}
+	if !access.Admit(r, string(ticket)) {
+		http.Error(w, "too many connections have this ticket", http.StatusServiceUnavailable)
 		return cache.Ref{}, false
 	}
 	return ref, true

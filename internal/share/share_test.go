@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"fairway/internal/access"
 	"fairway/internal/cache"
@@ -313,6 +314,32 @@ func TestStreamsAreLimited(t *testing.T) {
 	<-p.streams
 	if err := newPilot(t, 2).gets(i, adler32.Checksum(text), p.source(i), nil); err != nil {
 		t.Error(err)
+	}
+}
+
+// Strangers cannot keep a pilot from those that have a ticket, nor take all its descriptors.
+func TestStrangersHaveLittleTime(t *testing.T) {
+	text := []byte("text")
+	i := item(text)
+	p := newPilot(t, 1)
+	p.holds(i, text)
+	var first net.Conn
+	for range maxStrangers + 8 {
+		conn, err := net.Dial("tcp", p.Address())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if first == nil {
+			first = conn
+		}
+	}
+	if err := newPilot(t, 2).gets(i, adler32.Checksum(text), p.source(i), nil); err != nil {
+		t.Error(err)
+	}
+	_ = first.SetReadDeadline(time.Now().Add(access.HeaderTime / 2))
+	if _, err := first.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error("the oldest of too many strangers is still there")
 	}
 }
 
