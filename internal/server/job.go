@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -55,11 +54,11 @@ func handOverAt(left time.Duration) time.Duration {
 var errHandedOver = errors.New("the run goes on in another server")
 
 // awaitTerm waits until this server may have the state, where servers of the state are or
-// were batch jobs.
-func (s *Server) awaitTerm(ctx context.Context, dir string) error {
+// were batch jobs. It returns the one before, for takeTerm.
+func (s *Server) awaitTerm(ctx context.Context, dir string) (before term.Holder, err error) {
 	l, err := folder.Of(dir)
 	if err != nil || l.ID == "" || !term.Used(l.State) {
-		return err
+		return before, err
 	}
 	return term.Await(ctx, s.sched, l.State, l.ID, disk.Machine(), s.config.launch())
 }
@@ -85,16 +84,23 @@ func (c *Config) launch() string {
 }
 
 // takeTerm has this server be the one of the state, on whatever machine others run.
-func (s *Server) takeTerm() (err error) {
+func (s *Server) takeTerm(before term.Holder) (err error) {
 	if s.config.Job == nil && !term.Used(s.folders.State) {
 		return nil
 	}
-	self := term.Holder{State: s.folders.ID, Machine: disk.Machine(), Launch: s.config.launch()}
-	self.Host, _ = os.Hostname() // for people only
-	if s.config.Job != nil {
-		self.Site = s.config.Job.Site
+	if before.Number == 0 { // there was nothing to wait for, unless it has come since then
+		if before, err = term.Last(s.folders.State, s.folders.ID); err == nil && before.Lives() {
+			err = &term.HeldError{Holder: before}
+		}
+		if err != nil {
+			return err
+		}
 	}
-	s.term, err = term.Take(s.folders.State, self)
+	self := term.Here(s.folders.ID)
+	if job := s.config.Job; job != nil {
+		self.Launch, self.Site = job.Launch, job.Site
+	}
+	s.term, err = term.Take(s.folders.State, self, before)
 	return err
 }
 

@@ -100,13 +100,14 @@ func (s *Server) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.awaitTerm(ctx, dir); err != nil {
+	before, err := s.awaitTerm(ctx, dir)
+	if err != nil {
 		return err
 	}
 	if s.lock, s.folders, err = folder.Claim(dir); err != nil {
 		return err
 	}
-	if err := s.takeTerm(); err != nil {
+	if err := s.takeTerm(before); err != nil {
 		return err
 	}
 	if s.authority, err = access.OpenAuthority(filepath.Join(s.folders.State, folder.AuthorityName), s.folders.ID); err != nil {

@@ -7,7 +7,10 @@ import (
 	"path/filepath"
 	"testing"
 
+	"fairway/internal/server/api"
 	"fairway/internal/server/folder"
+	"fairway/internal/server/loop"
+	"fairway/internal/server/state"
 	"fairway/internal/server/term"
 )
 
@@ -24,6 +27,15 @@ func withTerms(t *testing.T, root string) folder.Layout {
 	return l
 }
 
+// takeElsewhere has a server on another machine follow the last one.
+func takeElsewhere(l folder.Layout) (*term.Term, error) {
+	before, err := term.Last(l.State, l.ID)
+	if err != nil {
+		return nil, err
+	}
+	return term.Take(l.State, term.Holder{State: l.ID, Machine: "another", Host: "n7"}, before)
+}
+
 // A server that another one has followed, on a machine where the lock tells nothing, ends
 // before its next commit. It removes none of the other's files, and ends no pilot.
 func TestAServerThatWasFollowedChangesNothing(t *testing.T) {
@@ -37,7 +49,7 @@ func TestAServerThatWasFollowedChangesNothing(t *testing.T) {
 	var other *term.Term
 	broken := &failing{Store: s.opened.store, fails: func(n int64) bool {
 		if n == 3 {
-			if other, err = term.Take(l.State, term.Holder{State: l.ID, Machine: "another"}); err != nil {
+			if other, err = takeElsewhere(l); err != nil {
 				t.Error(err)
 			}
 			_ = s.term.Beat() // it wakes up
@@ -71,7 +83,7 @@ func TestAServerThatWasFollowedChangesNothing(t *testing.T) {
 func TestAServerElsewhereIsNotDisturbed(t *testing.T) {
 	root := newFolder(t, threeTexts)
 	l := withTerms(t, root)
-	other, err := term.Take(l.State, term.Holder{State: l.ID, Machine: "another", Host: "n7"})
+	other, err := takeElsewhere(l)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,5 +104,51 @@ func TestAServerElsewhereIsNotDisturbed(t *testing.T) {
 	cancel()
 	if err := <-begun; !errors.As(err, new(*term.HeldError)) && !errors.Is(err, context.Canceled) {
 		t.Errorf("another server: %v", err)
+	}
+}
+
+// A change of a run that rests keeps away from what a server on another machine has taken
+// meanwhile, and servers there keep away from the change.
+func TestAChangeOfARestingRunHasATerm(t *testing.T) {
+	root := newFolder(t, threeTexts)
+	l := withTerms(t, root)
+	newRun(t, root, twoSteps, twoStepsScript).mustSucceed()
+	v, err := api.OpenResting(t.Context(), root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := term.Last(l.State, l.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	prepared := false
+	request := &loop.Request{Prepare: func(*state.Cores, *loop.Request) error {
+		prepared = true
+		now, err := term.Last(l.State, l.ID)
+		if err != nil || !now.Lives() || now.Number != before.Number+1 {
+			t.Errorf("others see %+v, %v", now, err)
+		}
+		return err
+	}, Ask: func(*state.Cores) {}}
+	if err := v.Change(t.Context(), request); err != nil || !prepared {
+		t.Fatal(err)
+	}
+	if now, err := term.Last(l.State, l.ID); err != nil || now.Lives() {
+		t.Errorf("after the change others see %+v, %v", now, err)
+	}
+	other, err := takeElsewhere(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	prepared = false
+	changed := make(chan error, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { changed <- v.Change(ctx, request) }()
+	if err := other.Beat(); err != nil {
+		t.Fatal(err)
+	}
+	cancel() // it is refused if it has looked before the beat, and waits if not
+	if err := <-changed; err == nil || prepared {
+		t.Errorf("it changed what is another server's: %v", err)
 	}
 }

@@ -13,8 +13,10 @@ import (
 	"fairway/internal/server/loop"
 	"fairway/internal/server/publish"
 	"fairway/internal/server/state"
+	"fairway/internal/server/term"
 	"fairway/internal/store"
 	"fairway/internal/wire"
+	"fairway/sched"
 )
 
 // Resting is the state that the API shows where no server runs: the records of
@@ -123,12 +125,21 @@ func (v *Resting) Changes() <-chan struct{} { return nil }
 // Change is part of Run: it defers a request to the next run, and keeps other
 // processes out meanwhile. The request is shown how the run will stand then.
 func (v *Resting) Change(ctx context.Context, q *loop.Request) (err error) {
+	unclean := false
+	if term.Used(v.folders.State) {
+		t, held := v.takeTerm(ctx)
+		if held != nil {
+			return held
+		}
+		defer func() { err = errors.Join(err, t.End()) }()
+		unclean = t.Unclean
+	}
 	lock, err := folder.LockState(v.folders.State)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = lock.Release() }()
-	records, err := folder.OpenStore(v.folders.State, false)
+	records, err := folder.OpenStore(v.folders.State, unclean)
 	if err != nil {
 		return err
 	}
@@ -156,4 +167,14 @@ func (v *Resting) Change(ctx context.Context, q *loop.Request) (err error) {
 		return err
 	}
 	return records.Apply(ctx, []dispatch.Record{record})
+}
+
+// takeTerm keeps servers on other machines out, where the lock may tell them nothing.
+func (v *Resting) takeTerm(ctx context.Context) (*term.Term, error) {
+	self := term.Here(v.folders.ID)
+	before, err := term.Await(ctx, sched.Default(), v.folders.State, self.State, self.Machine, "")
+	if err != nil {
+		return nil, err
+	}
+	return term.Take(v.folders.State, self, before)
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"fairway/internal/access"
+	"fairway/internal/disk"
 	"fairway/internal/server/folder"
 )
 
@@ -41,6 +42,12 @@ type Holder struct {
 	Connection *access.Connection `json:"connection,omitempty"`
 }
 
+// Here is a server of the state with an identity that runs on this machine.
+func Here(id string) Holder {
+	host, _ := os.Hostname() // for people only
+	return Holder{State: id, Machine: disk.Machine(), Host: host}
+}
+
 // Lives reports whether the server has not said that it has ended. It may be dead.
 func (h *Holder) Lives() bool { return h.Number > 0 && !h.Ended }
 
@@ -51,15 +58,17 @@ func Used(state string) bool {
 }
 
 // Last is the server of the last term of a state with an identity. Its Number is 0 where
-// there is none. Terms of other identities do not count: they came with a copy.
-func Last(state, id string) (Holder, error) {
+// there is none. Terms of other identities came with a copy: of them only the number counts.
+func Last(state, id string) (h Holder, err error) {
 	number, err := lastNumber(state)
-	if err != nil || number == 0 || id == "" {
+	if err != nil || number == 0 {
 		return Holder{}, err
 	}
-	h, err := read(state, number)
-	if err == nil && h.State != id {
-		h = Holder{}
+	if id != "" {
+		h, err = read(state, number)
+	}
+	if err == nil && (id == "" || h.State != id) {
+		h = Holder{Number: number, Ended: true}
 	}
 	return h, err
 }

@@ -43,18 +43,17 @@ var ErrFollowed = errors.New("another server has taken over the run, since this 
 
 // Await waits until a server may take the next term of a state: at once where the last
 // one has ended or never was. It asks a server that has named launch as its successor to
-// end, and waits for one on another machine that may be dead. It returns a *HeldError if
-// another server lives.
-func Await(ctx context.Context, s *sched.Scheduler, state, id, machine, launch string) error {
-	before, err := Last(state, id)
-	if err != nil || !before.Lives() {
-		return err
+// end, and waits for one on another machine that may be dead. It returns that server as it
+// was seen last, for [Take], or a *HeldError if it lives.
+func Await(ctx context.Context, s *sched.Scheduler, state, id, machine, launch string) (before Holder, err error) {
+	if before, err = Last(state, id); err != nil || !before.Lives() {
+		return before, err
 	}
 	ours := launch != "" && before.Successor == launch
 	if ours {
 		asks := path(state, before.Number+1, asksEnding)
 		if err := write(asks, launch); err != nil {
-			return err
+			return before, err
 		}
 		defer func() { _ = os.Remove(asks) }()
 	}
@@ -62,29 +61,29 @@ func Await(ctx context.Context, s *sched.Scheduler, state, id, machine, launch s
 		now, err := Last(state, id)
 		switch {
 		case err != nil:
-			return err
+			return now, err
 		case now.Number != before.Number:
-			return &HeldError{now}
+			return now, &HeldError{now}
 		case now.Ended:
-			return nil
+			return now, nil
 		case now.Beat != before.Beat && !ours:
-			return &HeldError{now}
+			return now, &HeldError{now}
 		case now.Beat != before.Beat:
 			before, silent = now, time.Now()
 		}
 		if now.Machine == machine {
 			// The lock of one machine tells more than silence.
 			if running, err := folder.IsRunning(state); err != nil || !running {
-				return err
+				return now, err
 			}
 			if !ours {
-				return &HeldError{now}
+				return now, &HeldError{now}
 			}
 		} else if time.Since(silent) > SilentTime {
-			return nil
+			return now, nil
 		}
 		if err := s.Sleep(ctx, lookTime); err != nil {
-			return err
+			return now, err
 		}
 	}
 }
@@ -102,27 +101,15 @@ type Term struct {
 	lost error     // why this server has the state no more
 }
 
-// Take begins the next term for a server, after [Await]. Of several, one takes it; the
-// others get a *HeldError.
-func Take(state string, self Holder) (*Term, error) {
-	before, err := Last(state, self.State)
-	if err != nil {
-		return nil, err
-	}
-	number, err := lastNumber(state) // of a copy, too
-	if err != nil {
-		return nil, err
-	}
-	return take(state, self, before, number+1)
-}
-
-// take begins the term of a number, after one that was read before.
-func take(state string, self, before Holder, number int) (*Term, error) {
+// Take begins the term after that of the server before, which is as [Await] saw it last. Of
+// several, one takes it; the others get a *HeldError. So do all if that server has said
+// since then that it lives.
+func Take(state string, self, before Holder) (*Term, error) {
 	if err := os.MkdirAll(filepath.Join(state, folder.ServersName), 0o700); err != nil {
 		return nil, err
 	}
 	t := &Term{state: state, self: self, beat: time.Now(), Unclean: before.Lives() && before.Machine != self.Machine}
-	t.self.Number, t.self.Beat = number, 1
+	t.self.Number, t.self.Beat = before.Number+1, 1
 	file := path(state, t.self.Number, termEnding)
 	switch err := writeNew(file, t.self); {
 	case errors.Is(err, fs.ErrExist):
@@ -131,9 +118,8 @@ func take(state string, self, before Holder, number int) (*Term, error) {
 	case err != nil:
 		return nil, err
 	}
-	// It was silent, and spoke just before it could see that it is followed.
-	if now, err := read(state, before.Number); before.Lives() && err == nil && now.Beat != before.Beat && !now.Ended {
-		return nil, errors.Join(&HeldError{now}, os.Remove(file))
+	if other, err := t.overtaken(before); err != nil || other.Number > 0 {
+		return nil, errors.Join(&HeldError{other}, err, os.Remove(file))
 	}
 	if self.Launch != "" {
 		if err := Forget(state, self.State, self.Launch); err != nil {
@@ -141,6 +127,22 @@ func take(state string, self, before Holder, number int) (*Term, error) {
 		}
 	}
 	return t, t.clear()
+}
+
+// overtaken is the server that has the state all the same: others have taken terms since
+// the one before was seen, or it spoke just before it could see that it is followed.
+func (t *Term) overtaken(before Holder) (Holder, error) {
+	last, err := lastNumber(t.state)
+	if err != nil {
+		return Holder{}, err
+	}
+	if last > t.self.Number {
+		return Last(t.state, t.self.State)
+	}
+	if now, err := read(t.state, before.Number); before.Lives() && err == nil && now.Beat != before.Beat && !now.Ended {
+		return now, nil
+	}
+	return Holder{}, nil
 }
 
 // clear removes the files of terms that have ended.

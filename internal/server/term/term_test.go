@@ -33,11 +33,20 @@ func on(machine, launch string) Holder {
 
 func mustTake(t *testing.T, state string, self Holder) *Term {
 	t.Helper()
-	taken, err := Take(state, self)
+	taken, err := Take(state, self, last(t, state, self.State))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return taken
+}
+
+func last(t *testing.T, state, of string) Holder {
+	t.Helper()
+	h, err := Last(state, of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
 }
 
 // bubble runs a test in virtual time.
@@ -60,7 +69,7 @@ func TestAServerThatBeatsIsNotFollowed(t *testing.T) {
 			_ = s.Sleep(t.Context(), BeatTime)
 			_ = first.Beat()
 		}()
-		err := Await(t.Context(), s, state, id, "two", "")
+		_, err := Await(t.Context(), s, state, id, "two", "")
 		if held, ok := errors.AsType[*HeldError](err); !ok || held.Holder.Host != "host of one" {
 			t.Errorf("got %v", err)
 		}
@@ -73,7 +82,7 @@ func TestAServerThatWakesUpLateChangesNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, s *sched.Scheduler) {
 		state := stateFolder(t)
 		first := mustTake(t, state, on("one", ""))
-		if err := Await(t.Context(), s, state, id, "two", ""); err != nil {
+		if _, err := Await(t.Context(), s, state, id, "two", ""); err != nil {
 			t.Fatal(err)
 		}
 		second := mustTake(t, state, on("two", ""))
@@ -102,15 +111,12 @@ func TestTrustEndsBeforeSilence(t *testing.T) {
 func TestOneOfManyTakesATerm(t *testing.T) {
 	state := stateFolder(t)
 	mustTake(t, state, on("one", ""))
-	before, err := Last(state, id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := last(t, state, id)
 	var group sync.WaitGroup
 	taken := make(chan error, 32)
 	for range cap(taken) {
 		group.Go(func() {
-			_, err := take(state, on("two", ""), before, 2)
+			_, err := Take(state, on("two", ""), before)
 			taken <- err
 		})
 	}
@@ -129,22 +135,41 @@ func TestOneOfManyTakesATerm(t *testing.T) {
 	}
 }
 
-// A server that speaks in the very moment in which it is followed keeps the state.
+// A server that speaks after others have waited for it, and before one has followed it,
+// keeps the state.
 func TestABeatBeforeTheTermKeepsTheState(t *testing.T) {
+	bubble(t, func(t *testing.T, s *sched.Scheduler) {
+		state := stateFolder(t)
+		first := mustTake(t, state, on("one", ""))
+		before, err := Await(t.Context(), s, state, id, "two", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := first.Beat(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Take(state, on("two", ""), before); !errors.As(err, new(*HeldError)) {
+			t.Errorf("got %v", err)
+		}
+		if err := first.Beat(); err != nil {
+			t.Error("the first one lost the state:", err)
+		}
+	})
+}
+
+// Whoever is late by several terms does not take one that has passed.
+func TestNoTermIsTakenTwice(t *testing.T) {
 	state := stateFolder(t)
-	first := mustTake(t, state, on("one", ""))
-	before, err := Last(state, id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := first.Beat(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := take(state, on("two", ""), before, 2); !errors.As(err, new(*HeldError)) {
+	mustTake(t, state, on("one", ""))
+	before := last(t, state, id)
+	mustTake(t, state, on("two", ""))
+	third := mustTake(t, state, on("three", ""))
+	_, err := Take(state, on("four", ""), before)
+	if held, ok := errors.AsType[*HeldError](err); !ok || held.Holder.Machine != "three" {
 		t.Errorf("got %v", err)
 	}
-	if err := first.Beat(); err != nil {
-		t.Error("the first one lost the state:", err)
+	if err := third.Good(); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -164,7 +189,7 @@ func TestASuccessorIsGivenTheState(t *testing.T) {
 			_ = first.End()
 		}()
 		begun := time.Now()
-		if err := Await(t.Context(), s, state, id, "two", "b"); err != nil || time.Since(begun) > SilentTime {
+		if _, err := Await(t.Context(), s, state, id, "two", "b"); err != nil || time.Since(begun) > SilentTime {
 			t.Fatal(err, time.Since(begun))
 		}
 		if mustTake(t, state, on("two", "b")).Unclean {
@@ -182,7 +207,7 @@ func TestTheLockTellsOnOneMachine(t *testing.T) {
 		state := stateFolder(t)
 		mustTake(t, state, on("one", ""))
 		begun := time.Now()
-		if err := Await(t.Context(), s, state, id, "one", ""); err != nil || time.Since(begun) > 0 {
+		if _, err := Await(t.Context(), s, state, id, "one", ""); err != nil || time.Since(begun) > 0 {
 			t.Error(err, time.Since(begun))
 		}
 		lock, err := folder.LockState(state)
@@ -190,7 +215,7 @@ func TestTheLockTellsOnOneMachine(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer lock.Release()
-		if err := Await(t.Context(), s, state, id, "one", ""); !errors.As(err, new(*HeldError)) {
+		if _, err := Await(t.Context(), s, state, id, "one", ""); !errors.As(err, new(*HeldError)) {
 			t.Error("while the lock is held:", err)
 		}
 	})
