@@ -137,10 +137,11 @@ func (c *connection) greet(ctx context.Context) error {
 	})
 }
 
-// loggingIn is the error of a server that refuses before anything was asked.
+// loggingIn is the error of a server that refuses before anything was asked. One that is
+// overloaded may take anybody later.
 func loggingIn(err error) error {
 	var told *Error
-	if errors.As(err, &told) {
+	if errors.As(err, &told) && !told.Temporary() {
 		return &closed{told.Text}
 	}
 	return err
@@ -309,12 +310,13 @@ func withPort(host string, port int32) string {
 // defaultPort is where XRootD servers listen.
 const defaultPort = "1094"
 
-// ask sends a request and reads the answer. Where the server wants to be asked
-// again it is, until ctx ends. A server says 30 s when it has too many checksums to
-// compute (12 at once, as it comes), and has place again as soon as one is told: it is
-// asked sooner.
+// ask sends a request and reads the answer, for which limit is the time. Where the
+// server wants to be asked again it is, until limit has passed. A server says 30 s when it
+// has too many checksums to compute (12 at once, as it comes), and has place again as soon
+// as one is told: it is asked sooner.
 func (c *connection) ask(ctx context.Context, limit time.Duration, number uint16, parameters, data []byte) (body []byte, err error) {
-	for soon := firstPause; ; soon *= 2 {
+	begun := time.Now()
+	for soon := firstPause; ; soon = min(2*soon, maxWait) {
 		err = c.during(ctx, limit, func() error {
 			if _, err := c.net.Write(c.request(number, parameters, data)); err != nil {
 				return err
@@ -323,7 +325,7 @@ func (c *connection) ask(ctx context.Context, limit time.Duration, number uint16
 			return err
 		})
 		var wait *waiting
-		if !errors.As(err, &wait) {
+		if !errors.As(err, &wait) || time.Since(begun) > limit {
 			return body, err
 		}
 		if number == askQuery {
@@ -350,5 +352,6 @@ func pause(ctx context.Context, d time.Duration) bool {
 func lasting(err error) bool {
 	var told *Error
 	var elsewhere *redirected
-	return err == nil || errors.As(err, &told) || errors.As(err, &elsewhere) || errors.Is(err, errAstray)
+	var wait *waiting
+	return err == nil || errors.As(err, &told) || errors.As(err, &elsewhere) || errors.As(err, &wait) || errors.Is(err, errAstray)
 }

@@ -1,9 +1,12 @@
 package xrootd
 
 import (
+	"bufio"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -11,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"fairway/internal/storage"
@@ -116,5 +120,73 @@ func TestKeptConnectionsThatEnd(t *testing.T) {
 		if info, err := e.Stat(t.Context(), pfn); err != nil || info.Size != 1 {
 			t.Fatalf("question %d: %+v, %v", i, info, err)
 		}
+	}
+}
+
+// A server that is overloaded when it is first met is one for everybody all the same.
+func TestAnOverloadedServerIsNotClosed(t *testing.T) {
+	address, _, _ := storagetest.XRootD(t)
+	proxy := storagetest.BeforeRoot(t, address)
+	proxy.Do(1, storagetest.RootFault{Instead: func(asked uint16) (uint16, []byte, bool) {
+		if asked != askLogin {
+			return 0, nil, false
+		}
+		return storagetest.RootError(3024, "overloaded")
+	}})
+	e := new(Element)
+	t.Cleanup(e.Close)
+	pfn := fmt.Sprintf("root://%s//store/missing", proxy.Address)
+	if _, err := e.Stat(t.Context(), pfn); !storage.Temporary(err) {
+		t.Errorf("while it is overloaded: %v", err)
+	}
+	if _, err := e.Stat(t.Context(), pfn); !errors.Is(err, fs.ErrNotExist) || !e.protocol.open[proxy.Address] {
+		t.Errorf("later: %v; open: %v", err, e.protocol.open)
+	}
+}
+
+// A server that wants to be asked again for ever gets an end, and not ever more questions.
+func TestAServerThatAlwaysWantsToBeAskedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		c := &connection{net: near, in: bufio.NewReader(near)}
+		asked := 0
+		go func() {
+			for request := make([]byte, 24); ; asked++ {
+				if _, err := io.ReadFull(far, request); err != nil {
+					return
+				}
+				answer := binary.BigEndian.AppendUint16(slices.Clone(request[:2]), answerWait)
+				if _, err := far.Write(append(answer, 0, 0, 0, 4, 0, 0, 0, 1)); err != nil {
+					return
+				}
+			}
+		}()
+		begun := time.Now()
+		_, err := c.ask(t.Context(), QueryTimeout, askQuery, nil, nil)
+		if took := time.Since(begun); !storage.Temporary(err) || took < QueryTimeout || took > QueryTimeout+2*time.Second {
+			t.Errorf("after %v: %v", took, err)
+		}
+		_ = errors.Join(near.Close(), far.Close())
+		synctest.Wait()
+		if most := int(QueryTimeout/time.Second) + 20; asked > most {
+			t.Errorf("it was asked %d times, which wants to be asked every second; at most %d", asked, most)
+		}
+	})
+}
+
+// A redirection leads to no server of this machine, also where there is a connection to
+// that already, for a file that is here.
+func TestKeptConnectionsAreNotForThoseWhoAreFar(t *testing.T) {
+	address, _, _ := storagetest.XRootD(t)
+	e := new(Element)
+	t.Cleanup(e.Close)
+	if _, err := e.Stat(t.Context(), fmt.Sprintf("root://%s//store/missing", address)); !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	if c, _, err := e.protocol.take(t.Context(), address, true); !errors.Is(err, storage.ErrRedirect) {
+		t.Error(c, err)
+	}
+	if _, kept, err := e.protocol.take(t.Context(), address, false); err != nil || !kept {
+		t.Error("the connection was not kept for a file that is here:", err)
 	}
 }

@@ -105,6 +105,12 @@ func (p *protocol) take(ctx context.Context, address string, far bool) (c *conne
 		p.idle[address] = waiting[:len(waiting)-1]
 	}
 	p.mu.Unlock()
+	if c != nil && far { // it may have been made for a file that is here
+		if err := storage.RefuseNear("tcp", c.net.RemoteAddr().String(), nil); err != nil {
+			p.give(c)
+			return nil, false, err
+		}
+	}
 	if c != nil {
 		return c, true, nil
 	}
