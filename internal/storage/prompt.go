@@ -122,7 +122,7 @@ func (p *prompt) Remove(ctx context.Context, pfn string) error {
 
 func (p *prompt) List(ctx context.Context, pfn string) ([]Entry, error) {
 	// A list may have many parts, each an answer of its own.
-	if _, err := p.Stat(ctx, pfn); Temporary(err) || ctx.Err() != nil {
+	if _, err := p.Stat(ctx, pfn); Temporary(err) {
 		return nil, err
 	}
 	return p.Element.List(ctx, pfn)

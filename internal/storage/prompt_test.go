@@ -75,3 +75,27 @@ func TestAFrozenServerIsWaitedForOnce(t *testing.T) {
 		}
 	})
 }
+
+// interrupted ends a context as soon as it has an answer.
+type interrupted struct {
+	storage.Element
+	cancel func()
+}
+
+func (i *interrupted) Stat(context.Context, string) (storage.Info, error) {
+	i.cancel()
+	return storage.Info{}, nil
+}
+
+func (i *interrupted) List(ctx context.Context, _ string) ([]storage.Entry, error) {
+	return nil, ctx.Err()
+}
+
+// What was not listed is not empty.
+func TestAListThatIsInterruptedIsAnError(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	p := storage.Prompt(&interrupted{cancel: cancel}, time.Minute, func(string) {})
+	if entries, err := p.List(ctx, "s3://host/"); !errors.Is(err, context.Canceled) {
+		t.Error(entries, err)
+	}
+}
