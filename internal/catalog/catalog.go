@@ -36,6 +36,8 @@ type rule struct {
 	prefix string // goes before the result as it is
 	result string
 	chain  string
+
+	inverse func() *inverse // computed when it is first needed
 }
 
 // Catalog holds the rules of one site and volume.
@@ -113,7 +115,7 @@ func newRule(pattern, result, chain string) (rule, error) {
 	if err != nil {
 		return rule{}, fmt.Errorf("pattern %q: %w", pattern, err)
 	}
-	return rule{match: match, result: result, chain: chain}, nil
+	return rule{match: match, result: result, chain: chain}.invertible(), nil
 }
 
 func (c *Catalog) add(protocol string, r rule) {

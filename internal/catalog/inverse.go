@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"regexp/syntax"
 	"strings"
+	"sync"
 )
 
 // maxInverse bounds the rules that are tried for one physical name.
@@ -52,11 +53,12 @@ func (c *Catalog) back(protocol, name string, depth int) (string, bool) {
 func (c *Catalog) invert(protocol, name string, depth int, tries *int, right func(string) bool) (string, bool) {
 	for i := range c.rules[protocol] {
 		r := &c.rules[protocol][i]
-		for _, any := range []string{"(.*)", "(.*?)"} { // of several groups the first is long, or short
+		inverse := r.inverse()
+		for _, matcher := range inverse.matchers {
 			if *tries--; depth == 0 || *tries < 0 {
 				return "", false
 			}
-			before, ok := r.invert(name, any)
+			before, ok := inverse.apply(matcher, name)
 			if ok && r.chain != "" {
 				before, ok = c.invert(r.chain, before, depth-1, tries, right)
 			} else if ok {
@@ -70,45 +72,71 @@ func (c *Catalog) invert(protocol, name string, depth int, tries *int, right fun
 	return "", false
 }
 
-// invert gives the simplest name that the rule may have made into this one: nothing
-// for what may be left out, one of what may be repeated. Groups are found by the pattern
-// any.
-func (r *rule) invert(name, any string) (string, bool) {
-	var template strings.Builder
+// inverse is what turns a rule round.
+type inverse struct {
+	// matchers find the groups of the rule in what it has made. Of several groups the first
+	// is long by one, and short by the other.
+	matchers []*regexp.Regexp
+	numbers  []int // of the groups, in the order of the result
+	pattern  *syntax.Regexp
+}
+
+// invertible lets a rule be turned round.
+func (r rule) invertible() rule {
+	r.inverse = sync.OnceValue(func() *inverse { return newInverse(&r) })
+	return r
+}
+
+// newInverse has no matchers where a rule cannot be turned round.
+func newInverse(r *rule) *inverse {
+	texts := []string{r.prefix} // between the groups
 	var numbers []int
-	template.WriteString("^(?s:" + regexp.QuoteMeta(r.prefix))
 	for rest := r.result; ; {
 		before, after, found := strings.Cut(rest, "$")
-		template.WriteString(regexp.QuoteMeta(before))
+		texts[len(texts)-1] += before
 		if !found {
 			break
 		}
 		if after != "" && after[0] >= '1' && after[0] <= '9' && int(after[0]-'0') <= r.match.NumSubexp() {
 			numbers = append(numbers, int(after[0]-'0'))
-			template.WriteString(any)
+			texts = append(texts, "")
 			after = after[1:]
 		} else {
-			template.WriteString(`\$`)
+			texts[len(texts)-1] += "$"
 		}
 		rest = after
 	}
-	matcher, err := regexp.Compile(template.String() + ")$")
+	pattern, err := syntax.Parse(r.match.String(), syntax.Perl)
 	if err != nil {
-		return "", false
+		return new(inverse)
 	}
+	for i, text := range texts {
+		texts[i] = regexp.QuoteMeta(text)
+	}
+	inverted := &inverse{numbers: numbers, pattern: pattern}
+	groups := []string{"(.*)", "(.*?)"}
+	for _, group := range groups[:min(len(groups), max(1, len(numbers)))] {
+		matcher, err := regexp.Compile("^(?s:" + strings.Join(texts, group) + ")$")
+		if err != nil {
+			return new(inverse)
+		}
+		inverted.matchers = append(inverted.matchers, matcher)
+	}
+	return inverted
+}
+
+// apply gives the simplest name that the rule may have made into this one: nothing for
+// what may be left out, one of what may be repeated.
+func (i *inverse) apply(matcher *regexp.Regexp, name string) (string, bool) {
 	found := matcher.FindStringSubmatch(name)
 	if found == nil {
 		return "", false
 	}
 	groups := map[int]string{}
-	for i, number := range numbers {
-		groups[number] = found[i+1]
+	for at, number := range i.numbers {
+		groups[number] = found[at+1]
 	}
-	pattern, err := syntax.Parse(r.match.String(), syntax.Perl)
-	if err != nil {
-		return "", false
-	}
-	return example(pattern, groups)
+	return example(i.pattern, groups)
 }
 
 // example is a text that a pattern may match, in which groups have these values.

@@ -167,5 +167,5 @@ func (v *jsonVolume) catalog() (*Catalog, error) {
 var anyName = regexp.MustCompile(`^/*((?s:.*))$`)
 
 func prefixed(prefix string) rule {
-	return rule{match: anyName, prefix: strings.TrimSuffix(prefix, "/") + "/", result: "$1"}
+	return rule{match: anyName, prefix: strings.TrimSuffix(prefix, "/") + "/", result: "$1"}.invertible()
 }
