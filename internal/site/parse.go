@@ -81,10 +81,11 @@ func Parse(file string, data []byte) ([]*Site, error) {
 		keys := r.Known(root, "the file", []string{"sites"}, nil)
 		switch n := keys["sites"]; {
 		case n != nil && yamlfile.Follow(n).Tag != "!!null":
-			for _, f := range r.Mapping(n, "sites") {
+			fields := r.Mapping(n, "sites")
+			for _, f := range fields {
 				sites = append(sites, r.site(f))
 			}
-			r.checkExchange(n, sites)
+			r.checkExchange(fields, sites)
 		case n == nil && len(r.Problems) == 0:
 			r.Fail(root, "add `sites:`", "the file describes no sites")
 		}
@@ -255,12 +256,11 @@ func (r *reader) checkCache(s *Site, nodes map[string]*yaml.Node, what string) {
 
 // checkExchange refuses sites that exchange cached files with one that is not there. One
 // that does not name the other in return is let be: it may be about to.
-func (r *reader) checkExchange(n *yaml.Node, sites []*Site) {
-	for _, f := range r.Mapping(n, "sites") {
-		i := slices.IndexFunc(sites, func(s *Site) bool { return s.Name == f.Key.Value })
-		for _, with := range sites[i].CacheWith {
+func (r *reader) checkExchange(fields []yamlfile.Field, sites []*Site) {
+	for i, s := range sites {
+		for _, with := range s.CacheWith {
 			if !r.failed() && !slices.ContainsFunc(sites, func(s *Site) bool { return s.Name == with }) {
-				r.Fail(f.Value, "name a site of this file", "site %q: cache_with: there is no site %q", f.Key.Value, with)
+				r.Fail(fields[i].Value, "name a site of this file", "site %q: cache_with: there is no site %q", s.Name, with)
 			}
 		}
 	}
