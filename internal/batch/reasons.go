@@ -32,14 +32,14 @@ func (r *Roster) Waiting() (lines []string) {
 		}
 	}
 	for why, n := range queued {
-		lines = append(lines, fmt.Sprintf("site %s: %s queued for %s: %s", r.cfg.Site, quantity.Count(int64(n), "pilot"), seconds(now.Sub(since[why])), why))
+		lines = append(lines, fmt.Sprintf("site %s: %s queued for %s: %s", r.cfg.Site, quantity.Count(int64(n), r.cfg.Job), seconds(now.Sub(since[why])), why))
 	}
 	slices.Sort(lines)
 	if r.refusal != nil {
 		lines = append(lines, fmt.Sprintf("site %s: refused: %s; tried again in %s", r.cfg.Site, oneLine(r.refusal), seconds(max(r.again.Sub(now), 0))))
 	}
 	if r.silence != nil {
-		lines = append(lines, fmt.Sprintf("site %s: it does not say which pilots it has: %s", r.cfg.Site, oneLine(r.silence)))
+		lines = append(lines, fmt.Sprintf("site %s: it does not say which jobs it has: %s", r.cfg.Site, oneLine(r.silence)))
 	}
 	return lines
 }

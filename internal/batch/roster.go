@@ -33,6 +33,7 @@ const (
 // RosterConfig describes the pilots of one site.
 type RosterConfig struct {
 	Site   string // for messages
+	Job    string // what a launch is, for messages. Default: "pilot"
 	System System
 	// MaxPilots is how many pilots the batch system may have at most, as far as its
 	// own answers tell. Further ones wait here.
@@ -104,6 +105,7 @@ type launch struct {
 
 // NewRoster returns a Roster without launches, and begins its work.
 func NewRoster(cfg RosterConfig) *Roster {
+	cfg.Job = cmp.Or(cfg.Job, "pilot")
 	cfg.Every = cmp.Or(cfg.Every, DefaultEvery)
 	cfg.Log = cmp.Or(cfg.Log, slog.Default())
 	cfg.Sched = cmp.Or(cfg.Sched, sched.Default())
@@ -300,11 +302,8 @@ func (r *Roster) watch() {
 			if r.ctx.Err() != nil {
 				return
 			}
-			r.mu.Lock()
-			r.silence = err
-			r.mu.Unlock()
 			if err != nil {
-				r.tell(fmt.Sprintf("the batch system of %s does not say which pilots it has: %v", r.cfg.Site, err))
+				r.tell(fmt.Sprintf("the batch system of %s does not say which jobs it has: %v", r.cfg.Site, err))
 				continue
 			}
 			r.mu.Lock()
@@ -317,6 +316,9 @@ func (r *Roster) watch() {
 // query is the one status call of the site.
 func (r *Roster) query(ctx context.Context, sites []string) (map[string]map[string]Status, error) {
 	found, err := r.cfg.System.Status(ctx)
+	r.mu.Lock()
+	r.silence = err
+	r.mu.Unlock()
 	if err != nil {
 		r.cfg.Log.Warn("a batch system does not answer", "site", r.cfg.Site, "error", err)
 		return nil, err
@@ -508,7 +510,7 @@ func (r *Roster) withdraw() {
 	ctx, cancel := context.WithTimeout(r.ctx, CallTime)
 	defer cancel()
 	if err := r.cfg.System.Withdraw(ctx, names...); err != nil && r.ctx.Err() == nil {
-		r.tell(fmt.Sprintf("pilots could not be withdrawn from %s: %v", r.cfg.Site, err))
+		r.tell(fmt.Sprintf("%ss could not be withdrawn from %s: %v", r.cfg.Job, r.cfg.Site, err))
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		for _, name := range names {
@@ -533,7 +535,7 @@ func (r *Roster) submitAll() (taken, refused bool) {
 		}
 		r.submittedNow(name, err)
 		if err != nil {
-			r.tell(fmt.Sprintf("%s takes no pilot, and is asked again: %v", r.cfg.Site, err))
+			r.tell(fmt.Sprintf("%s takes no %s, and is asked again: %v", r.cfg.Site, r.cfg.Job, err))
 			return taken, true
 		}
 		taken = true

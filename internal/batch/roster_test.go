@@ -244,9 +244,11 @@ func TestWaitingIsExplained(t *testing.T) {
 			t.Errorf("%q", lines)
 		}
 		q.do(func() { q.silent = errors.New("slurmctld is down") })
-		pass(5 * time.Minute)
-		if lines := r.Waiting(); len(lines) == 0 || !strings.HasSuffix(lines[len(lines)-1], "slurmctld is down") {
-			t.Errorf("%q", lines)
+		for _, after := range []time.Duration{2 * DefaultEvery, 5 * time.Minute} {
+			pass(after)
+			if lines := r.Waiting(); len(lines) == 0 || !strings.HasSuffix(lines[len(lines)-1], "it does not say which jobs it has: slurmctld is down") {
+				t.Errorf("after %v: %q", after, lines)
+			}
 		}
 		q.do(func() { q.silent, q.refuse = nil, nil })
 		pass(30 * time.Minute)

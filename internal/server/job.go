@@ -169,7 +169,7 @@ func (s *Server) submitSuccessor() error {
 	}
 	s.successor = pending.Launch
 	s.next = batch.NewRoster(batch.RosterConfig{
-		Site: job.Site, System: system, Every: job.Poll, Sched: s.sched, Log: s.log,
+		Site: job.Site, Job: "server", System: system, Every: job.Poll, Sched: s.sched, Log: s.log,
 		Elsewhere: func(string) bool { return true },
 		Ended:     func(batch.End) {},
 		Told:      func(text string) { s.loop.Ending.Note(text) },
