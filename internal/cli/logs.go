@@ -45,6 +45,9 @@ server, the end is kept.`,
 			if request.TailBytes < 0 {
 				return fail(exitUsage, "", "--tail is a number of bytes, not %d", request.TailBytes)
 			}
+			if ofPilot != "" && (request.Follow || request.Attempt != 0) {
+				return fail(exitUsage, "leave them out", "--follow and --attempt are for what a job printed, not for --pilot")
+			}
 			if ofPilot != "" {
 				return c.printPilotLog(ofPilot, request.TailBytes)
 			}

@@ -239,12 +239,10 @@ func (w *serverWatch) open() error {
 		return err
 	}
 	w.roster = batch.NewRoster(batch.RosterConfig{
-		Site: w.site.Name, System: system, Every: w.site.Poll,
+		Site: w.site.Name, Job: "server", System: system, Every: w.site.Poll,
 		Elsewhere: func(string) bool { return true }, // other servers are no pilots
 		Ended:     func(end batch.End) { w.ended <- end },
-		Told: func(text string) {
-			w.announce("fairway: " + strings.Replace(text, "takes no pilot", "does not take the server", 1))
-		},
+		Told:      func(text string) { w.announce("fairway: " + text) },
 	})
 	return nil
 }
@@ -359,7 +357,11 @@ func (w *serverWatch) stop(connection *api.Connection) {
 // watching only.
 func (w *serverWatch) interrupted() error {
 	if code := w.left.Load(); code != 0 {
-		fmt.Fprintf(w.err, "fairway: the run goes on as a job of %s; watch it with `fairway run --follow`, end it with `fairway stop`\n", w.site.Name)
+		if _, known := w.roster.Status(w.launch); known {
+			fmt.Fprintf(w.err, "fairway: the run goes on as a job of %s; watch it with `fairway run --follow`, end it with `fairway stop`\n", w.site.Name)
+		} else {
+			fmt.Fprintf(w.err, "fairway: %s has not shown the job of the server yet; run it again to go on, or cancel it with `fairway stop`\n", w.site.Name)
+		}
 		return quietly(int(code))
 	}
 	if err := w.withdraw(); err != nil {
@@ -381,7 +383,8 @@ func withdrawServer(s *site.Site, l folder.Layout, launch string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), batch.CallTime)
 	defer cancel()
 	if err := system.Withdraw(ctx, launch); err != nil {
-		return fmt.Errorf("the job of the server could not be cancelled: %w", err)
+		return fail(exitFailed, fmt.Sprintf("if the site %s has no such job, remove %s", s.Name, displayPath(term.PendingFile(l.State))),
+			"the job of the server could not be cancelled: %w", err)
 	}
 	return term.Forget(l.State, l.ID, launch)
 }

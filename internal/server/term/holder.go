@@ -134,13 +134,18 @@ type Pending struct {
 	Site   string `json:"site"`
 }
 
+// PendingFile says which launch is pending. Without it, none is.
+func PendingFile(state string) string {
+	return filepath.Join(state, folder.ServersName, pendingName)
+}
+
 // Announce names a launch before it is submitted. Where another one is pending, it
 // returns that, and false.
 func Announce(state string, p Pending) (Pending, bool, error) {
 	if err := os.MkdirAll(filepath.Join(state, folder.ServersName), 0o700); err != nil {
 		return p, false, err
 	}
-	file := filepath.Join(state, folder.ServersName, pendingName)
+	file := PendingFile(state)
 	for {
 		err := writeNew(file, p)
 		if err == nil || !errors.Is(err, fs.ErrExist) {
@@ -162,7 +167,7 @@ func Announce(state string, p Pending) (Pending, bool, error) {
 
 // PendingOf is the launch that is pending; it has no name where there is none.
 func PendingOf(state, id string) (p Pending, err error) {
-	err = readInto(filepath.Join(state, folder.ServersName, pendingName), &p)
+	err = readInto(PendingFile(state), &p)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Pending{}, nil
 	}
@@ -178,7 +183,7 @@ func Forget(state, id, launch string) error {
 	if err != nil || p.Launch != launch {
 		return err
 	}
-	if err := os.Remove(filepath.Join(state, folder.ServersName, pendingName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(PendingFile(state)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil
