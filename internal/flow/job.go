@@ -94,6 +94,9 @@ func (f *Flow) fill(j *job, d *draft) {
 		c.in = s.named(d.reads)
 	}
 	j.new.Job = f.describe(j)
+	outputs := len(s.writes) + len(s.rewrites)
+	c.writes = make([]string, 0, outputs)
+	j.new.Job.Writes, j.outputs = make([]dispatch.Output, 0, outputs), make([]*file, 0, len(s.writes))
 	for i, e := range s.writes {
 		lfn, open := e.pattern.expand(d.values)
 		c.writes = append(c.writes, lfn)

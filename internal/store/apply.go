@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"fmt"
 	"strings"
 
@@ -22,21 +23,31 @@ var rowCounts = [...]int{64, 8, 1}
 
 // statements are those of one connection, prepared once.
 type statements struct {
-	first, next, part, begin, commit, rollback, remove *sql.Stmt
-	addLarge, removeLarge                              *sql.Stmt
-	upsert                                             [len(rowCounts)]*sql.Stmt
+	first, next, part               driver.StmtQueryContext // that return records
+	begin, commit, rollback, remove *sql.Stmt
+	addLarge, removeLarge           *sql.Stmt
+	upsert                          [len(rowCounts)]*sql.Stmt
 }
 
-func (st *statements) prepareLoad(ctx context.Context, conn *sql.Conn) (err error) {
+func (st *statements) prepareLoad(ctx context.Context, conn *sql.Conn) error {
 	const read = `SELECT run, key, CASE typeof(body) WHEN 'integer' THEN (SELECT l.body FROM large l WHERE l.id = record.body) ELSE body END FROM record WHERE tbl = ? `
-	st.first, err = conn.PrepareContext(ctx, read+`ORDER BY run, key LIMIT ?`)
-	if err == nil {
-		st.next, err = conn.PrepareContext(ctx, read+`AND (run, key) > (?, ?) ORDER BY run, key LIMIT ?`)
-	}
-	if err == nil {
-		st.part, err = conn.PrepareContext(ctx, read+`AND run = ? AND key >= ? AND key < ? ORDER BY key LIMIT ?`)
-	}
-	return err
+	return conn.Raw(func(at any) error {
+		for _, t := range []struct {
+			text string
+			into *driver.StmtQueryContext
+		}{
+			{read + `ORDER BY run, key LIMIT ?`, &st.first},
+			{read + `AND (run, key) > (?, ?) ORDER BY run, key LIMIT ?`, &st.next},
+			{read + `AND run = ? AND key >= ? AND key < ? ORDER BY key LIMIT ?`, &st.part},
+		} {
+			prepared, err := at.(driver.ConnPrepareContext).PrepareContext(ctx, t.text)
+			if err != nil {
+				return err
+			}
+			*t.into = prepared.(driver.StmtQueryContext)
+		}
+		return nil
+	})
 }
 
 func (st *statements) prepareAll(ctx context.Context, conn *sql.Conn) error {
@@ -75,7 +86,12 @@ func upsertText(rows int) string {
 }
 
 func (st *statements) close() {
-	for _, s := range append([]*sql.Stmt{st.first, st.next, st.part, st.begin, st.commit, st.rollback, st.remove, st.addLarge, st.removeLarge}, st.upsert[:]...) {
+	for _, s := range []driver.StmtQueryContext{st.first, st.next, st.part} {
+		if prepared, ok := s.(driver.Stmt); ok {
+			_ = prepared.Close()
+		}
+	}
+	for _, s := range append([]*sql.Stmt{st.begin, st.commit, st.rollback, st.remove, st.addLarge, st.removeLarge}, st.upsert[:]...) {
 		if s != nil {
 			_ = s.Close()
 		}

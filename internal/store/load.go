@@ -3,7 +3,10 @@ package store
 import (
 	"context"
 	"database/sql"
-	"slices"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
 
 	"fairway/internal/dispatch"
 )
@@ -11,19 +14,16 @@ import (
 // pageRecords is how many records Each reads at once.
 const pageRecords = 4096
 
-// page is a part of a table. Its bodies stand in one piece of memory, which the next
-// page that is read into it overwrites.
+// page is a part of a table. The next page that is read into it overwrites the list.
 type page struct {
 	records []dispatch.Record
-	ends    []int // of the bodies
-	bodies  []byte
+	row     [3]driver.Value // scratch space
 	err     error
 }
 
 // Load is part of Store.
 func (s *sqliteStore) Load(ctx context.Context, table string) (records []dispatch.Record, err error) {
 	err = s.Each(ctx, table, func(r dispatch.Record) error {
-		r.Body = append(make([]byte, 0, len(r.Body)), r.Body...) // a nil Body would delete
 		records = append(records, r)
 		return nil
 	})
@@ -61,19 +61,13 @@ func (s *sqliteStore) Each(ctx context.Context, table string, take func(dispatch
 // pages reads a table page by page. The last page has fewer records than there is room
 // for, or an error.
 func (s *sqliteStore) pages(ctx context.Context, table string, free <-chan *page, read chan<- *page) {
-	query, arguments := s.stmt.first, []any{table, pageRecords}
+	query, arguments := s.stmt.first, []driver.Value{table, int64(pageRecords)}
 	for p := range free {
-		p.err = s.reading(func() error {
-			rows, err := query.QueryContext(ctx, arguments...)
-			if err != nil {
-				return err
-			}
-			return p.fill(table, rows)
-		})
+		p.err = s.read(ctx, p, query, arguments...)
 		whole := len(p.records) == pageRecords && p.err == nil
 		if whole {
 			last := &p.records[pageRecords-1]
-			query, arguments = s.stmt.next, []any{table, int64(last.Run), last.Key, pageRecords}
+			query, arguments = s.stmt.next, []driver.Value{table, int64(last.Run), last.Key, int64(pageRecords)}
 		}
 		read <- p
 		if !whole {
@@ -82,47 +76,60 @@ func (s *sqliteStore) pages(ctx context.Context, table string, free <-chan *page
 	}
 }
 
-// reading has nothing else use the connection.
-func (s *sqliteStore) reading(read func() error) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.conn == nil {
-		return sql.ErrConnDone
-	}
-	return read()
-}
-
 // LoadPart is part of Store.
 func (s *sqliteStore) LoadPart(ctx context.Context, table string, run dispatch.RunID, from, below string, most int) ([]dispatch.Record, error) {
 	var p page
-	err := s.reading(func() error {
-		rows, err := s.stmt.part.QueryContext(ctx, table, int64(run), from, below, most)
-		if err != nil {
-			return err
-		}
-		return p.fill(table, rows)
-	})
+	err := s.read(ctx, &p, s.stmt.part, table, int64(run), from, below, int64(most))
 	return p.records, s.explain("read", err)
 }
 
-// fill takes over what a statement returns.
-func (p *page) fill(table string, rows *sql.Rows) error {
-	defer func() { _ = rows.Close() }()
-	p.records, p.ends, p.bodies = p.records[:0], p.ends[:0], p.bodies[:0]
-	var body sql.RawBytes
-	for rows.Next() {
-		r := dispatch.Record{Table: table}
-		if err := rows.Scan(&r.Run, &r.Key, &body); err != nil {
+// read fills a page with what a statement returns, of which the first argument is the
+// table. Nothing else uses the connection meanwhile. Rows come from the driver itself:
+// package sql would copy each value once more, and lock for each row.
+func (s *sqliteStore) read(ctx context.Context, p *page, query driver.StmtQueryContext, arguments ...driver.Value) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.records = p.records[:0]
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if s.conn == nil {
+		return sql.ErrConnDone
+	}
+	named := make([]driver.NamedValue, len(arguments))
+	for i, value := range arguments {
+		named[i] = driver.NamedValue{Ordinal: i + 1, Value: value}
+	}
+	return s.conn.Raw(func(any) error {
+		// With a context that can end, the driver would watch it anew for each row.
+		rows, err := query.QueryContext(context.WithoutCancel(ctx), named)
+		if err != nil {
 			return err
 		}
-		p.bodies = append(p.bodies, body...)
-		p.records, p.ends = append(p.records, r), append(p.ends, len(p.bodies))
+		return errors.Join(p.fill(arguments[0].(string), rows), rows.Close())
+	})
+}
+
+func (p *page) fill(table string, rows driver.Rows) error {
+	for {
+		switch err := rows.Next(p.row[:]); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+		run, known := p.row[0].(int64)
+		key, named := p.row[1].(string)
+		body, _ := p.row[2].([]byte)
+		if text, ok := p.row[2].(string); ok { // as other programs may have written it
+			body = []byte(text)
+		}
+		if body == nil {
+			body = []byte{} // a nil Body would delete
+		}
+		if !known || !named || int64(dispatch.RunID(run)) != run {
+			return fmt.Errorf("a record of table %s, of run %v with key %v, is none of this program", table, p.row[0], p.row[1])
+		}
+		p.records = append(p.records, dispatch.Record{Table: table, Run: dispatch.RunID(run), Key: key, Body: body})
 	}
-	begin := 0
-	p.bodies = slices.Grow(p.bodies, 1) // a nil Body would delete
-	for i, end := range p.ends {
-		p.records[i].Body = p.bodies[begin:end:end]
-		begin = end
-	}
-	return rows.Err()
 }

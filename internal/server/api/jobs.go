@@ -115,7 +115,7 @@ func stepAsked(r *wire.ListJobsRequest, step string) bool {
 }
 
 func summaryOf(c *state.Cores, job *dispatch.JobView) *wire.JobSummary {
-	tries := len(c.Tally.Attempts[job.ID]) + len(job.Attempts)
+	tries := c.Tally.Attempts.Count(job.ID) + len(job.Attempts)
 	last := c.Tally.Attempts.Last(job.ID)
 	pilot, usage := dispatch.PilotID(last.GetPilot()), last.GetResult().GetUsage()
 	started, ended := usage.GetStart(), usage.GetEnd()

@@ -59,7 +59,7 @@ func (a *Service) attemptFor(ctx context.Context, r *wire.LogsRequest) (job disp
 			return err
 		}
 		detail, _ := c.Dispatch.Detail(job)
-		if detail.Reused && len(c.Tally.Attempts[job])+len(detail.Attempts) == 0 {
+		if detail.Reused && c.Tally.Attempts.Count(job)+len(detail.Attempts) == 0 {
 			made = detail
 			return nil
 		}

@@ -124,7 +124,7 @@ func ResultFromWire(r *wire.Result) dispatch.Result {
 		Message:  bounded(r.GetMessage()),
 		Notes:    Each(r.GetNotes()[:min(len(r.GetNotes()), MaxNotes)], bounded),
 		Outputs:  Each(r.GetOutputs(), writtenFromWire),
-		Usage:    usageFromWire(r.GetUsage()),
+		Usage:    UsageFromWire(r.GetUsage()),
 		Lost:     Each(r.GetLost(), lostFromWire),
 	}
 }
@@ -159,7 +159,8 @@ func writtenFromWire(w *wire.WrittenFile) dispatch.WrittenFile {
 	}
 }
 
-func usageFromWire(u *wire.Usage) dispatch.Usage {
+// UsageFromWire makes what an attempt used of a message.
+func UsageFromWire(u *wire.Usage) dispatch.Usage {
 	return dispatch.Usage{
 		StageInStart: instantFromWire(u.GetStageInStart()),
 		Start:        instantFromWire(u.GetStart()),

@@ -1,14 +1,16 @@
 package state
 
 import (
-	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
 	"fairway/internal/dispatch"
@@ -23,7 +25,19 @@ const AttemptTable = "server_attempt"
 
 // attempts are the ended attempts of all jobs, encoded, since most are never
 // looked at.
-type attempts map[dispatch.JobID][][]byte
+type attempts struct {
+	stored []storedAttempt // that were in the store, in the order of their records
+	fresh  map[dispatch.JobID][][]byte
+	room   []byte // for the next bodies of stored ones: there may be millions
+}
+
+type storedAttempt struct {
+	job  dispatch.JobID
+	body []byte
+}
+
+// attemptsRoom is how many bytes of bodies stand in one piece of memory, at least.
+const attemptsRoom = 64 << 10
 
 func attemptKey(job dispatch.JobID, attempt dispatch.AttemptID) string {
 	return fmt.Sprintf("%010d/%016x", job.Number(), uint64(attempt))
@@ -34,11 +48,31 @@ func AttemptKeys(job dispatch.JobID) (from, below string) {
 	return fmt.Sprintf("%010d/", job.Number()), fmt.Sprintf("%010d0", job.Number()) // 0 follows /
 }
 
+// Count is how many attempts of a job have ended.
+func (a *attempts) Count(job dispatch.JobID) int { return len(a.storedOf(job)) + len(a.fresh[job]) }
+
+func (a *attempts) storedOf(job dispatch.JobID) []storedAttempt {
+	begin, found := slices.BinarySearchFunc(a.stored, job, func(s storedAttempt, job dispatch.JobID) int { return cmp.Compare(s.job, job) })
+	end := begin
+	for found && end < len(a.stored) && a.stored[end].job == job {
+		end++
+	}
+	return a.stored[begin:end]
+}
+
+// bodies are those of the attempts of a job, in their order.
+func (a *attempts) bodies(job dispatch.JobID) (all [][]byte) {
+	for _, s := range a.storedOf(job) {
+		all = append(all, s.body)
+	}
+	return append(all, a.fresh[job]...)
+}
+
 // Record notes an attempt that ended, and returns what makes that durable.
-func (a attempts) Record(e *dispatch.Event) (dispatch.Record, error) {
+func (a *attempts) Record(e *dispatch.Event) (dispatch.Record, error) {
 	body, err := proto.Marshal(&wire.AttemptDetail{
 		Attempt: uint64(e.Result.Attempt),
-		Try:     int32(len(a[e.Job]) + 1),
+		Try:     int32(a.Count(e.Job) + 1),
 		Pilot:   string(e.Pilot),
 		Outcome: e.Result.Outcome.String(),
 		Result:  convert.ResultToWire(e.Result),
@@ -46,7 +80,10 @@ func (a attempts) Record(e *dispatch.Event) (dispatch.Record, error) {
 	if err != nil {
 		return dispatch.Record{}, fmt.Errorf("attempt %d of job %s: %w", e.Result.Attempt, e.Name, err)
 	}
-	a[e.Job] = append(a[e.Job], body)
+	if a.fresh == nil {
+		a.fresh = make(map[dispatch.JobID][][]byte)
+	}
+	a.fresh[e.Job] = append(a.fresh[e.Job], body)
 	return dispatch.Record{Table: AttemptTable, Run: e.Job.Run(), Key: attemptKey(e.Job, e.Result.Attempt), Body: body}, nil
 }
 
@@ -61,37 +98,72 @@ func parseAttemptKey(r dispatch.Record) (dispatch.JobID, dispatch.AttemptID, err
 }
 
 // LoadAttempts is given the records in the order of their keys.
-func LoadAttempts(records []dispatch.Record) (attempts, error) {
-	a := attempts{}
+func LoadAttempts(records []dispatch.Record) (a attempts, err error) {
 	for _, r := range records {
 		if err := a.take(r); err != nil {
-			return nil, err
+			return a, err
 		}
 	}
 	return a, nil
 }
 
-// take takes in a record, of which the body is good only for now.
-func (a attempts) take(r dispatch.Record) error {
+// take takes in a record, of which the body is good only for now. Records come in the
+// order of their runs and keys.
+func (a *attempts) take(r dispatch.Record) error {
 	job, _, err := parseAttemptKey(r)
-	if err == nil {
-		a[job] = append(a[job], bytes.Clone(r.Body))
+	if err != nil {
+		return err
 	}
-	return err
+	if len(r.Body) > cap(a.room)-len(a.room) {
+		a.room = make([]byte, 0, max(attemptsRoom, len(r.Body)))
+	}
+	begin := len(a.room)
+	a.room = append(a.room, r.Body...)
+	a.stored = append(a.stored, storedAttempt{job, a.room[begin:len(a.room):len(a.room)]})
+	return nil
 }
 
-// usageOf is what an attempt used.
+// usageOf is what an attempt used. Only that is decoded of its record: a server that
+// starts again asks for it of all attempts, and for nothing else.
 func usageOf(body []byte) (dispatch.Usage, error) {
-	detail := new(wire.AttemptDetail)
-	if err := proto.Unmarshal(body, detail); err != nil {
+	var detail wire.AttemptDetail
+	var result wire.Result
+	at, err := field(body, detail.ProtoReflect().Descriptor().Fields().ByName("result").Number())
+	if err == nil {
+		at, err = field(at, result.ProtoReflect().Descriptor().Fields().ByName("usage").Number())
+	}
+	if err != nil || len(at) == 0 {
 		return dispatch.Usage{}, err
 	}
-	return convert.ResultFromWire(detail.GetResult()).Usage, nil
+	usage := new(wire.Usage)
+	err = proto.Unmarshal(at, usage)
+	return convert.UsageFromWire(usage), err
 }
 
-func (a attempts) Of(job dispatch.JobID) ([]*wire.AttemptDetail, error) {
-	details := make([]*wire.AttemptDetail, len(a[job]))
-	for i, body := range a[job] {
+// field finds the message in a field of another, as encoded; none is empty.
+func field(message []byte, number protowire.Number) (inner []byte, err error) {
+	for len(message) > 0 {
+		n, kind, tag := protowire.ConsumeTag(message)
+		if tag < 0 {
+			return nil, protowire.ParseError(tag)
+		}
+		size := protowire.ConsumeFieldValue(n, kind, message[tag:])
+		if size < 0 {
+			return nil, protowire.ParseError(size)
+		}
+		if n == number && kind == protowire.BytesType {
+			inner, _ = protowire.ConsumeBytes(message[tag:])
+		}
+		message = message[tag+size:]
+	}
+	return inner, nil
+}
+
+// Of returns the attempts of a job that ended, in their order.
+func (a *attempts) Of(job dispatch.JobID) ([]*wire.AttemptDetail, error) {
+	bodies := a.bodies(job)
+	details := make([]*wire.AttemptDetail, len(bodies))
+	for i, body := range bodies {
 		details[i] = new(wire.AttemptDetail)
 		if err := proto.Unmarshal(body, details[i]); err != nil {
 			return nil, fmt.Errorf("attempt %d of job %d: %w", i+1, job.Number(), err)
@@ -101,8 +173,8 @@ func (a attempts) Of(job dispatch.JobID) ([]*wire.AttemptDetail, error) {
 }
 
 // Last returns the last attempt of a job that ended, or nil.
-func (a attempts) Last(job dispatch.JobID) *wire.AttemptDetail {
-	all := a[job]
+func (a *attempts) Last(job dispatch.JobID) *wire.AttemptDetail {
+	all := a.bodies(job)
 	if len(all) == 0 {
 		return nil
 	}

@@ -6,10 +6,9 @@ import (
 )
 
 // loadGrowth is by how much the heap may grow while the cores are loaded until the
-// garbage collector looks at it, in percent. Nearly all that is made then stays, and what
-// does not is about as much again: so it would look at all of it each time that it has
-// doubled, and find nothing to free.
-const loadGrowth = 400
+// garbage collector looks at it, in percent. More than half of all that is made then stays:
+// so it would look at all of it again and again, and the heap would end hardly smaller.
+const loadGrowth = 1000
 
 var loads struct {
 	sync.Mutex     // guards what follows

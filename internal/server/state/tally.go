@@ -55,7 +55,7 @@ type sums struct {
 
 func newTally(workflow string, steps []string) *Tally {
 	return &Tally{
-		Workflow: workflow, order: steps, final: map[string]bool{}, Attempts: attempts{}, Hosts: Hosts{},
+		Workflow: workflow, order: steps, final: map[string]bool{}, Hosts: Hosts{},
 		pace: newPace(), ready: map[dispatch.JobID]time.Time{}, Started: map[dispatch.JobID]time.Time{}, published: map[string]bool{},
 	}
 }

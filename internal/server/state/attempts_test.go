@@ -1,0 +1,96 @@
+package state
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"fairway/internal/dispatch"
+	"fairway/internal/server/convert"
+	"fairway/internal/wire"
+)
+
+// Attempts that were in the store and those that end now are of one list, and what all of
+// them used is counted.
+func TestAttemptsOfBothLives(t *testing.T) {
+	before := newTally("", nil)
+	var records []dispatch.Record
+	began := time.Unix(1_800_000_000, 500).UTC()
+	end := func(at *Tally, number uint32, attempt dispatch.AttemptID) {
+		result := &dispatch.Result{
+			Job: dispatch.NewJobID(1, number), Attempt: attempt, Message: fmt.Sprint("attempt ", attempt),
+			Outputs: []dispatch.WrittenFile{{LFN: "out", Size: 3}},
+			Usage: dispatch.Usage{
+				StageInStart: began, Start: began.Add(time.Second), End: began.Add(3 * time.Second), StageOutEnd: began.Add(4 * time.Second),
+				CPU: time.Second, BytesStaged: 5, CacheHits: 2,
+			},
+		}
+		event := &dispatch.Event{Job: result.Job, Result: result}
+		record, err := at.Attempts.Record(event)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at.Observe(event)
+		records = append(records, record)
+	}
+	for number := range uint32(500) {
+		for try := range number % 3 {
+			end(before, number+1, dispatch.AttemptID(number*10+try))
+		}
+	}
+	after := newTally("", nil)
+	for _, r := range records {
+		scratch := bytes.Clone(r.Body)
+		if err := after.recall(dispatch.Record{Table: r.Table, Run: r.Run, Key: r.Key, Body: scratch}); err != nil {
+			t.Fatal(err)
+		}
+		clear(scratch) // it is good only for the call
+	}
+	if after.Sums != before.Sums || after.Sums.computing == 0 {
+		t.Errorf("%+v is recalled of %+v", after.Sums, before.Sums)
+	}
+	end(after, 3, 1<<32)
+	for number, want := range map[uint32]int{1: 0, 2: 1, 3: 3, 6: 2, 501: 0} {
+		job := dispatch.NewJobID(1, number)
+		details, err := after.Attempts.Of(job)
+		if err != nil || len(details) != want || after.Attempts.Count(job) != want {
+			t.Errorf("job %d: %d attempts, %v; want %d", number, len(details), err, want)
+		}
+		for i, d := range details {
+			if int(d.GetTry()) != i+1 || d.GetResult().GetMessage() != fmt.Sprint("attempt ", d.GetAttempt()) {
+				t.Errorf("job %d: attempt %d is %v", number, i+1, d)
+			}
+		}
+		if last := after.Attempts.Last(job); want == 0 && last != nil || want > 0 && !proto.Equal(last, details[want-1]) {
+			t.Errorf("job %d: the last is %v", number, last)
+		}
+	}
+}
+
+// What an attempt used is found in any record, as decoding all of it would.
+func FuzzUsage(f *testing.F) {
+	body, err := proto.Marshal(&wire.AttemptDetail{Attempt: 1, Pilot: "p", Host: "h", Result: &wire.Result{Message: "m", Usage: &wire.Usage{CacheHits: 7, BytesStaged: 1}}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(body)
+	f.Add([]byte{})
+	f.Add(body[:len(body)-3])
+	f.Fuzz(func(t *testing.T, body []byte) {
+		_, err := usageOf(body)
+		detail := new(wire.AttemptDetail)
+		if proto.Unmarshal(body, detail) != nil {
+			return
+		}
+		again, marshalErr := proto.Marshal(detail) // each field once, as records have them
+		if err != nil || marshalErr != nil {
+			t.Fatal(err, marshalErr)
+		}
+		if got, err := usageOf(again); err != nil || got != convert.ResultFromWire(detail.GetResult()).Usage {
+			t.Errorf("%+v, %v of %v", got, err, detail)
+		}
+	})
+}
