@@ -3,7 +3,8 @@ package stage
 import (
 	"context"
 	"errors"
-	"fmt"
+	"hash"
+	"hash/adler32"
 	"io"
 	"io/fs"
 	"net"
@@ -179,12 +180,25 @@ func sourceOf(s *wire.Source) share.Source {
 	return share.Source{Address: s.GetAddress(), Pin: s.GetPin(), Epoch: s.GetEpoch(), Ticket: s.GetTicket()}
 }
 
-// fromElement reads a file from the storage element, and finds its sum.
+// fromElement reads a file from the storage element, and finds its sum. That is known when
+// the last byte is there, or those to whom it was passed on would wait for it.
 func (ar *Area) fromElement(ctx context.Context, i *input, a *share.Arrival, path string) (size int64, sum uint32, err error) {
-	size, err = ar.getBy(ctx, i, path, func(ctx context.Context) (int64, error) { return ar.stream(ctx, i.pfn, a, path) })
-	if err == nil {
-		sum, err = checksumOf(ctx, path)
-	}
+	size, err = ar.getBy(ctx, i, path, func(ctx context.Context) (size int64, err error) {
+		body, err := ar.openStream(ctx, i.pfn)
+		if err != nil {
+			return 0, err
+		}
+		if body != nil {
+			if size, sum, err = stream(body, a, path); err == nil || !storage.Temporary(err) || ctx.Err() != nil {
+				return size, err
+			}
+			ar.Log.Info("a transfer broke off; reading the file again", "lfn", i.LFN, "reason", err)
+		}
+		if size, err = ar.Storage.Get(ctx, i.pfn, path); err == nil {
+			sum, err = checksumOf(ctx, path)
+		}
+		return size, err
+	})
 	if err == nil && i.madeByJob() && sum != i.sum { // who reads it finds out what is wrong
 		return size, 0, nil
 	}
@@ -199,29 +213,35 @@ type attributed interface {
 // streamPiece is how much of a file is in memory while it comes, in bytes.
 const streamPiece = 256 << 10
 
-// stream reads a file so that others can read what has come. One that is in a folder
-// here is linked or copied instead, and they wait until that is done.
-func (ar *Area) stream(ctx context.Context, pfn string, a *share.Arrival, path string) (int64, error) {
+// openStream opens a file so that others can read what has come of it. Nil for one that is
+// in a folder here: it is linked or copied instead, and they wait until that is done.
+func (ar *Area) openStream(ctx context.Context, pfn string) (io.ReadCloser, error) {
 	if storage.IsLocal(pfn) && (ar.Reach == nil || ar.Reach.inPlace(pfn)) {
-		return ar.Storage.Get(ctx, pfn, path)
+		return nil, nil
 	}
 	body, err := ar.Storage.Open(ctx, pfn)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
+	if _, known := attributesOf(body); storage.IsLocal(pfn) && !known {
+		return nil, body.Close()
+	}
+	return body, nil
+}
+
+// stream writes what is read of a file to a path, tells of it as it comes, and finds its
+// adler32. Where it fails nothing is left.
+func stream(body io.ReadCloser, a *share.Arrival, path string) (size int64, sum uint32, err error) {
 	defer body.Close()
-	about, known := attributesOf(body)
-	if storage.IsLocal(pfn) && !known {
-		return ar.Storage.Get(ctx, pfn, path)
-	}
 	out, err := a.Begin(path)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	size, err := io.CopyBuffer(&arriving{out, a}, struct{ io.Reader }{body}, make([]byte, streamPiece))
+	to := &arriving{out, adler32.New(), a}
+	size, err = io.CopyBuffer(to, struct{ io.Reader }{body}, make([]byte, streamPiece))
 	if err == nil {
 		mode, modified := fs.FileMode(0o444), time.Time{}
-		if known {
+		if about, known := attributesOf(body); known {
 			mode, modified = about.Attributes()
 		}
 		err = out.Chmod(mode.Perm()&^0o222 | 0o400)
@@ -231,9 +251,8 @@ func (ar *Area) stream(ctx context.Context, pfn string, a *share.Arrival, path s
 	}
 	if err != nil {
 		_ = os.Remove(path)
-		return 0, fmt.Errorf("get %s: %w", storage.Shown(pfn), err)
 	}
-	return size, nil
+	return size, to.sum.Sum32(), err
 }
 
 func attributesOf(body io.ReadCloser) (attributed, bool) {
@@ -252,11 +271,13 @@ func attributesOf(body io.ReadCloser) (attributed, bool) {
 // arriving tells of what is written.
 type arriving struct {
 	out *os.File
+	sum hash.Hash32
 	a   *share.Arrival
 }
 
 func (w *arriving) Write(p []byte) (int, error) {
 	n, err := w.out.Write(p)
+	_, _ = w.sum.Write(p[:n])
 	w.a.Wrote(n)
 	return n, err
 }
