@@ -13,7 +13,8 @@
 //   - What is arriving is passed on as it comes ([Arrivals]), so that a file goes through
 //     a chain of pilots in little more time than to the first of them.
 //   - What a client has got has the size that was asked for, and the adler32 that it was
-//     told or that the origin of the file has found. Otherwise nothing of it is kept.
+//     told or that the origin of the file has found. Otherwise nothing of it is kept. That
+//     finds damage, not malice: whoever serves is trusted (docs/pilot.md).
 //   - A server sends [MaxStreams] files at a time, and refuses more. Whoever has no ticket
 //     cannot keep it from those that have one, by however many connections.
 //   - Neither end keeps a file in memory, and no transfer waits for longer than
