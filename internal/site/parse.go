@@ -24,7 +24,7 @@ type Key struct {
 
 // Keys are those that a site may have, but command, which has keys of its own.
 var Keys = []Key{
-	{"system", "batch system: slurm, gridengine, htcondor, pbs, lsf, kubernetes, ssh, allocation or command", false, (*reader).system},
+	{"system", "batch system: slurm, gridengine, arc, htcondor, pbs, lsf, kubernetes, ssh, allocation or command", false, (*reader).system},
 	{"hosts", "hosts of the system ssh, as you name them to ssh: node1, me@node2", true, (*reader).hosts},
 	{"max_pilots", "most pilots at a time (default 1; with ssh and allocation one for each host)", false, count(1, func(s *Site) *int { return &s.MaxPilots })},
 	{"min_pilots", "pilots that are kept, with or without work (default 0)", false, count(0, func(s *Site) *int { return &s.MinPilots })},
@@ -122,7 +122,7 @@ func (r *reader) site(f yamlfile.Field) *Site {
 	r.checkHosts(s, nodes, f, what)
 	r.checkCache(s, nodes, what)
 	if n := nodes["shares"]; n != nil && s.Shares == SharesNothing && !s.carries() {
-		r.Fail(n, "write `shares: folder`, or a template under `command:` that says `private: true` and submits the script on standard input",
+		r.Fail(n, "write `shares: folder`, or a template under `command:` that says `private: true` and either submits the script on standard input or says `uploads: true`",
 			"%s: scripts of pilots that share nothing hold a secret, and %s is not known to keep scripts from other users", what, s.System)
 	}
 	if s.MinPilots > s.MaxPilots && s.MaxPilots > 0 {

@@ -38,6 +38,11 @@ func conforms(t *testing.T, template string, request command.Request) {
 	t.Helper()
 	batchtest.Run(t, func(t *testing.T) batchtest.Opened {
 		folder := t.TempDir()
+		for _, dir := range []string{filepath.Dir(folder), folder} { // jobs may run as another user
+			if err := os.Chmod(dir, 0o777); err != nil {
+				t.Fatal(err)
+			}
+		}
 		return batchtest.Opened{
 			System: system(t, template, "0123456789abcdef", folder, request),
 			Other:  system(t, template, "fedcba9876543210", folder, request),
@@ -117,6 +122,27 @@ func TestSlurmKeepsScriptsPrivate(t *testing.T) {
 	if text := strings.ReplaceAll(string(other), look, ""); strings.Contains(text, "THE SECRET") || !strings.Contains(text, "JobId=1") {
 		t.Errorf("another user finds it:\n%s", text)
 	}
+}
+
+// An element of ARC tells of changes up to a minute late.
+func TestARC(t *testing.T) {
+	element := batchtest.ARC(t)
+	request := command.Request{Queue: batchtest.SlurmPartition, CPUs: 1, Memory: 100 << 20, Time: time.Hour, Options: []string{"--computing-element=" + element}}
+	conforms(t, "arc", request)
+	t.Run("no such queue", func(t *testing.T) {
+		request := request
+		request.Queue = "nowhere"
+		s := system(t, "arc", "0123456789abcdef", t.TempDir(), request)
+		if err := s.Submit(t.Context(), "l-3"); err == nil {
+			t.Error("it was taken")
+		}
+	})
+	t.Run("no element", func(t *testing.T) {
+		s := system(t, "arc", "0123456789abcdef", t.TempDir(), command.Request{Options: []string{"--computing-element=https://localhost:1/arex"}})
+		if err := s.Submit(t.Context(), "l-4"); err == nil {
+			t.Error("a submission that nobody took has succeeded")
+		}
+	})
 }
 
 func TestGridEngine(t *testing.T) {

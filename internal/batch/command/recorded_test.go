@@ -28,6 +28,13 @@ var recorded = map[string]map[string]batch.Status{
 		"farm-a.2": {State: batch.Queued, Reason: "qw", Jobs: 2},
 		"farm-a.3": {State: batch.Ending, Reason: "dr", Jobs: 1},
 	},
+	"arc": {
+		"farm-a.1": {State: batch.Running, Reason: "Running", Jobs: 1},
+		"farm-a.2": {State: batch.Queued, Reason: "Accepted", Jobs: 1},
+		"farm-a.3": {State: batch.Gone, Reason: "Failed"},
+		"farm-a.4": {State: batch.Running, Reason: "Undefined", Jobs: 1},
+		"farm-a.5": {State: batch.Gone, Reason: "Unknown to the element"},
+	},
 	"htcondor": {
 		"farm-a.1": {State: batch.Running, Reason: "2", Jobs: 1},
 		"farm-a.2": {State: batch.Queued, Reason: "5", Jobs: 1},

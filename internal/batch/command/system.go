@@ -1,5 +1,5 @@
 // Package command drives batch systems through their command-line programs, as
-// templates describe them. Those for Slurm and Grid Engine are tested against the
+// templates describe them. Those for Slurm, Grid Engine and ARC are tested against the
 // real ones; those for HTCondor, PBS, LSF and Kubernetes on recorded output only.
 //
 // The name of a launch stands in the name of its job, with a part of the identity of
@@ -37,8 +37,8 @@ type Config struct {
 	// Script returns the shell commands that a launch consists of, to which the
 	// header is added.
 	Script func(launch string) (string, error)
-	// Secret says that a script is for nobody but the batch system: it is not written
-	// into Folder.
+	// Secret says that a script is for nobody but the batch system: none stays in Folder,
+	// and none is written there unless the template uploads it.
 	Secret bool
 	// Sched waits for the commands. Default: sched.Default().
 	Sched *sched.Scheduler
@@ -159,10 +159,13 @@ func (s *System) Submit(ctx context.Context, launch string) error {
 	if err != nil {
 		return err
 	}
-	if !s.cfg.Secret {
+	if !s.cfg.Secret || s.cfg.Template.Uploads {
 		if err := os.WriteFile(s.scriptFile(launch), []byte(script), 0o700); err != nil {
 			return err
 		}
+	}
+	if s.cfg.Secret {
+		defer os.Remove(s.scriptFile(launch))
 	}
 	v := s.values()
 	v["name"], v["script"] = s.prefix+launch, s.scriptFile(launch)

@@ -35,8 +35,10 @@ type Template struct {
 	// Empty are exit codes of Status by which a batch system says that it has no
 	// jobs.
 	Empty []int
-	// Private says that nobody but their user and the administrators may read what Submit
-	// reads, from the submission until after the end of the job.
+	// Uploads says that Submit has sent the file {script} to the batch system when it ends.
+	Uploads bool
+	// Private says that nobody but their user and the administrators may read the script,
+	// from the submission until after the end of the job.
 	Private bool
 }
 
@@ -84,7 +86,7 @@ func Text(name string) string {
 
 const maxTemplate = 64 << 10
 
-var templateKeys = []string{"header", "input", "submit", "status", "empty", "answer", "job", "states", "cancel", "private"}
+var templateKeys = []string{"header", "input", "submit", "status", "empty", "answer", "job", "states", "cancel", "uploads", "private"}
 
 // Read reads a template out of a file, and notes its problems.
 func Read(r *yamlfile.Reader, n *yaml.Node, what string) *Template {
@@ -116,8 +118,10 @@ func Read(r *yamlfile.Reader, n *yaml.Node, what string) *Template {
 			}
 		}
 	}
-	if n := keys["private"]; n != nil {
-		t.Private = yamlfile.Read(r, n, what+": private", yamlfile.Flag)
+	for key, flag := range map[string]*bool{"uploads": &t.Uploads, "private": &t.Private} {
+		if n := keys[key]; n != nil {
+			*flag = yamlfile.Read(r, n, what+": "+key, yamlfile.Flag)
+		}
 	}
 	if n := keys["job"]; n != nil {
 		t.Job = readPattern(r, n, what+": job", "name", "id", "state")
@@ -210,7 +214,9 @@ func (v values) fillOne(item, repeated, value string) (filled string, ok bool) {
 
 // Carries reports whether the batch system hands the script to the node, and shows it to
 // nobody else: it may hold secrets, and the node need not see the folder of the script.
-func (t *Template) Carries() bool { return t.Private && t.Input == "" && !t.Uses("script") }
+func (t *Template) Carries() bool {
+	return t.Private && (t.Uploads || t.Input == "" && !t.Uses("script"))
+}
 
 // Uses reports whether a placeholder stands in the template.
 func (t *Template) Uses(name string) bool {
