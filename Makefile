@@ -63,7 +63,7 @@ test-storage: ## run the tests of storage elements on real servers, which it ins
 	scripts/install-go-tool.sh github.com/versity/versitygw/cmd/versitygw $(VERSITYGW_VERSION)
 	FAIRWAY_TEST_STORAGE=1 FAIRWAY_BIN=$(CURDIR)/bin go test -race -count=1 -timeout 14m ./internal/storage/... ./internal/server/feed ./internal/server/publish ./test/elements
 
-.PHONY: test-slurm test-gridengine test-ssh
+.PHONY: test-slurm test-gridengine test-arc test-ssh
 test-slurm: ## run the tests of batch systems on a real Slurm, which it installs
 	scripts/install-packages.sh slurm-wlm munge $(EXAMPLE_PACKAGES)
 	FAIRWAY_TEST_BATCH=slurm go test -race -count=1 -timeout 14m -run Slurm ./internal/batch/... ./test/sites
@@ -71,6 +71,10 @@ test-slurm: ## run the tests of batch systems on a real Slurm, which it installs
 test-gridengine: ## run the tests of batch systems on a real Grid Engine, which it installs
 	scripts/install-packages.sh gridengine-master gridengine-exec gridengine-client $(EXAMPLE_PACKAGES)
 	FAIRWAY_TEST_BATCH=gridengine go test -race -count=1 -timeout 14m -run GridEngine ./internal/batch/... ./test/sites
+
+test-arc: ## run the tests of batch systems on a real ARC in front of Slurm, which it installs
+	scripts/install-packages.sh slurm-wlm munge nordugrid-arc-arex nordugrid-arc-client nordugrid-arc-plugins-arcrest $(EXAMPLE_PACKAGES)
+	FAIRWAY_TEST_BATCH=arc go test -race -count=1 -timeout 14m -run ARC ./internal/batch/... ./test/sites
 
 test-ssh: ## run the tests of hosts that are reached by ssh, on servers of its own
 	scripts/install-packages.sh openssh-server openssh-client

@@ -118,6 +118,9 @@ func (r *reader) site(f yamlfile.Field) *Site {
 		}
 	}
 	r.template(s, nodes["command"], f, what)
+	if nodes["shares"] == nil && s.Template != nil && s.Template.Uploads {
+		s.Shares = SharesNothing // what needs no upload sees the folder
+	}
 	r.checkUse(s, nodes, what)
 	r.checkHosts(s, nodes, f, what)
 	r.checkCache(s, nodes, what)

@@ -251,39 +251,35 @@ exec '/it'\''s/fairway' 'pilot' '--connect' '/a b/l-1.connect'
 	}
 }
 
-// Scripts with secrets go to the batch system, and into no file on the way.
-func TestASecretScriptIsNotWrittenDown(t *testing.T) {
-	folder := t.TempDir()
-	got := filepath.Join(t.TempDir(), "submitted")
-	sites, err := Parse("sites.yaml", []byte(`sites:
-  far:
-    system: command
-    shares: nothing
-    command:
-      private: true
-      submit: [tee, `+got+`]
-      status: ["true"]
-      cancel: ["true"]
-      job: '(?P<name>x)(?P<id>x)(?P<state>x)'
-      states: {}
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	system, err := sites[0].Open(Place{State: "0123456789abcdef", Folder: folder, Start: func(string) (bootstrap.Start, error) {
-		return bootstrap.Start{Before: "begin\n", After: "SECRET\n"}, nil
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := system.Submit(t.Context(), "l-1"); err != nil {
-		t.Fatal(err)
-	}
-	if text := contents(t, got); text != "#!/bin/sh\nbegin\nSECRET\n" {
-		t.Errorf("submitted: %q", text)
-	}
-	if left, _ := os.ReadDir(folder); len(left) > 0 {
-		t.Error("written down:", left)
+// Scripts with secrets go to the batch system, and stay in no file on the way.
+func TestASecretScriptStaysNowhere(t *testing.T) {
+	for how, template := range map[string]string{
+		"on standard input": "shares: nothing, command: {submit: [tee, OUT]",
+		"as a file":         "command: {submit: [cp, '{script}', OUT], uploads: true",
+	} {
+		t.Run(how, func(t *testing.T) {
+			folder, got := t.TempDir(), filepath.Join(t.TempDir(), "submitted")
+			sites, err := Parse("sites.yaml", []byte("sites: {far: {system: command, "+strings.ReplaceAll(template, "OUT", got)+
+				`, private: true, status: ["true"], cancel: ["true"], job: '(?P<name>x)(?P<id>x)(?P<state>x)', states: {}}}}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			system, err := sites[0].Open(Place{State: "0123456789abcdef", Folder: folder, Start: func(string) (bootstrap.Start, error) {
+				return bootstrap.Start{Before: "begin\n", After: "SECRET\n"}, nil
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := system.Submit(t.Context(), "l-1"); err != nil {
+				t.Fatal(err)
+			}
+			if text := contents(t, got); text != "#!/bin/sh\nbegin\nSECRET\n" {
+				t.Errorf("submitted: %q", text)
+			}
+			if left, _ := os.ReadDir(folder); len(left) > 0 {
+				t.Error("written down:", left)
+			}
+		})
 	}
 }
 
