@@ -59,7 +59,7 @@ unit: ## run all tests under the race detector
 
 .PHONY: test-storage
 test-storage: ## run the tests of storage elements on real servers, which it installs
-	scripts/install-packages.sh $(STORAGE_PACKAGES) $(EXAMPLE_PACKAGES)
+	scripts/install-packages.sh $(STORAGE_PACKAGES) rclone $(EXAMPLE_PACKAGES)
 	scripts/install-go-tool.sh github.com/versity/versitygw/cmd/versitygw $(VERSITYGW_VERSION)
 	FAIRWAY_TEST_STORAGE=1 FAIRWAY_BIN=$(CURDIR)/bin go test -race -count=1 -timeout 14m ./internal/storage/... ./internal/server/feed ./internal/server/publish ./test/elements
 

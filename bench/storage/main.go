@@ -5,8 +5,8 @@
 //
 // The servers are real ones on this machine: nginx with WebDAV, XRootD, versitygw.
 // Each operation is a process of its own, which starts, moves the files, compares
-// checksums where the server tells them, and ends; so is the peer. Both take turns. A
-// peer that is not installed leaves its row without figures of it.
+// checksums where the server tells them, and ends; so is each peer. All take turns, and
+// there is a row for each peer that is installed: the aim is about the fastest of them.
 package main
 
 import (
@@ -35,17 +35,21 @@ type row struct {
 	Element   string  `json:"element"`
 	Operation string  `json:"operation"`
 	Seconds   float64 `json:"seconds"` // median of the rounds
-	Peer      string  `json:"peer"`    // empty: it is not installed
+	Peer      string  `json:"peer"`    // empty: none is installed
 	PeerTime  float64 `json:"peer_seconds"`
 	Ratio     float64 `json:"ratio"`    // median of the ratios in each round
 	Peak      float64 `json:"peak_mib"` // resident memory of this program, at most
 }
 
-// place is a folder of an element, with how its peer is called.
+// place is a folder of an element, with the programs that people use there.
 type place struct {
 	name, pfn string
-	peer      string
-	// calls of the peer: one file in, out; a folder of files in, out.
+	peers     []peer
+}
+
+// peer is a program with its calls: one file in, out; a folder of files in, out.
+type peer struct {
+	name, program                  string
 	read, write, readAll, writeAll func(from, to string, names []string) []string
 }
 
@@ -69,7 +73,7 @@ func main() {
 		h.Fatal(err)
 	}
 	measure.ExitOn(measure.Print(rows, *asJSON, func(r row) string {
-		return fmt.Sprintf("%-8s %-12s %7.2f s  %-6s %7.2f s  ratio %5.2f  %4.0f MiB", r.Element, r.Operation, r.Seconds, r.Peer, r.PeerTime, r.Ratio, r.Peak)
+		return fmt.Sprintf("%-8s %-12s %7.2f s  %-12s %7.2f s  ratio %5.2f  %4.0f MiB", r.Element, r.Operation, r.Seconds, r.Peer, r.PeerTime, r.Ratio, r.Peak)
 	}))
 }
 
@@ -139,19 +143,21 @@ func measureAll(h *measure.Host, size int64, count, rounds int, only string) (ro
 		m := &measuring{Host: h, place: p, rounds: rounds}
 		for _, operation := range []struct {
 			name string
-			run  func() (row, error)
+			run  func() ([]row, error)
 		}{
-			{"write", func() (row, error) { return m.writing(large, "", nil) }},
-			{"read", func() (row, error) { return m.reading(large, "", nil) }},
-			{"write-small", func() (row, error) { return m.writing("", small, names) }},
-			{"read-small", func() (row, error) { return m.reading("", small, names) }},
+			{"write", func() ([]row, error) { return m.writing(large, "", nil) }},
+			{"read", func() ([]row, error) { return m.reading(large, "", nil) }},
+			{"write-small", func() ([]row, error) { return m.writing("", small, names) }},
+			{"read-small", func() ([]row, error) { return m.reading("", small, names) }},
 		} {
-			r, err := operation.run()
+			against, err := operation.run()
 			if err != nil {
 				return nil, fmt.Errorf("%s, %s: %w", p.name, operation.name, err)
 			}
-			r.Element, r.Operation = p.name, operation.name
-			rows = append(rows, r)
+			for _, r := range against {
+				r.Element, r.Operation = p.name, operation.name
+				rows = append(rows, r)
+			}
 		}
 	}
 	return rows, nil
@@ -180,41 +186,41 @@ type measuring struct {
 }
 
 // writing puts one file, or a folder of them, under names that were not used.
-func (m *measuring) writing(large, small string, names []string) (row, error) {
-	return m.alternate(func(ours bool) (*exec.Cmd, func(), error) {
+func (m *measuring) writing(large, small string, names []string) ([]row, error) {
+	return m.alternate(func(by *peer) (*exec.Cmd, func(), error) {
 		m.used++
 		to := fmt.Sprintf("%s/%d", m.pfn, m.used)
-		if ours {
+		switch {
+		case by == nil && large != "":
 			m.last = to
-			if large != "" {
-				return m.self("put", large, to+"/large")
-			}
+			return m.self("put", large, to+"/large")
+		case by == nil:
+			m.last = to
 			return m.self("put", pairs(small, to, names)...)
+		case large != "":
+			return command(by.write(large, to+"/large", nil))
 		}
-		if large != "" {
-			return command(m.write(large, to+"/large", nil))
-		}
-		return command(m.writeAll(small, to, names))
+		return command(by.writeAll(small, to, names))
 	})
 }
 
 // reading gets what was written last.
-func (m *measuring) reading(large, small string, names []string) (row, error) {
+func (m *measuring) reading(large, small string, names []string) ([]row, error) {
 	from := m.last
-	return m.alternate(func(ours bool) (*exec.Cmd, func(), error) {
+	return m.alternate(func(by *peer) (*exec.Cmd, func(), error) {
 		to := m.TempDir()
 		var c *exec.Cmd
 		var err error
 		done := func() {}
 		switch {
-		case ours && large != "":
+		case by == nil && large != "":
 			c, done, err = m.self("get", from+"/large", to+"/large")
-		case ours:
+		case by == nil:
 			c, done, err = m.self("get", pairs(from, to, names)...)
 		case large != "":
-			c, done, err = command(m.read(from+"/large", to+"/large", nil))
+			c, done, err = command(by.read(from+"/large", to+"/large", nil))
 		default:
-			c, done, err = command(m.readAll(from, to, names))
+			c, done, err = command(by.readAll(from, to, names))
 		}
 		return c, func() { done(); _ = os.RemoveAll(to) }, err
 	})
@@ -244,29 +250,46 @@ func command(words []string) (*exec.Cmd, func(), error) {
 	return exec.Command(words[0], words[1:]...), func() {}, nil
 }
 
-// alternate lets both take turns.
-func (m *measuring) alternate(next func(ours bool) (*exec.Cmd, func(), error)) (r row, err error) {
-	var ours, theirs, ratios []float64
+// alternate lets this program and each peer that is installed take turns. There is a row
+// for each of these peers, or one without.
+func (m *measuring) alternate(next func(by *peer) (*exec.Cmd, func(), error)) ([]row, error) {
+	var ours []float64
+	var peak float64
+	theirs := map[string][]float64{}
 	for range m.rounds {
-		one, peak, err := run(next(true))
+		one, most, err := run(next(nil))
 		if err != nil {
-			return r, err
+			return nil, err
 		}
-		ours, r.Peak = append(ours, one), max(r.Peak, peak)
-		if _, err := exec.LookPath(m.peer); err != nil {
-			continue
+		ours, peak = append(ours, one), max(peak, most)
+		for _, p := range m.peers {
+			if _, err := exec.LookPath(p.program); err != nil {
+				continue
+			}
+			other, _, err := run(next(&p))
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", p.name, err)
+			}
+			theirs[p.name] = append(theirs[p.name], other)
 		}
-		other, _, err := run(next(false))
-		if err != nil {
-			return r, fmt.Errorf("%s: %w", m.peer, err)
-		}
-		theirs, ratios, r.Peer = append(theirs, other), append(ratios, one/other), filepath.Base(m.peer)
 	}
-	r.Seconds = measure.Median(ours)
-	if len(theirs) > 0 {
-		r.PeerTime, r.Ratio = measure.Median(theirs), measure.Median(ratios)
+	alone := row{Seconds: measure.Median(ours), Peak: peak}
+	var rows []row
+	for _, p := range m.peers {
+		if spent := theirs[p.name]; spent != nil {
+			r := alone
+			ratios := make([]float64, len(spent))
+			for i := range spent {
+				ratios[i] = ours[i] / spent[i]
+			}
+			r.Peer, r.PeerTime, r.Ratio = p.name, measure.Median(spent), measure.Median(ratios)
+			rows = append(rows, r)
+		}
 	}
-	return r, nil
+	if rows == nil {
+		rows = []row{alone}
+	}
+	return rows, nil
 }
 
 // run runs a command, and returns how long it took and how much memory, in MiB.

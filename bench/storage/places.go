@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"fairway/bench/measure"
+	"fairway/internal/storage"
 	"fairway/internal/storage/storagetest"
 )
 
@@ -21,12 +22,17 @@ func fileAt(h *measure.Host) (place, error) {
 	script := func(text string) func(from, to string, _ []string) []string {
 		return func(from, to string, _ []string) []string { return []string{"sh", "-c", text, "sh", from, to} }
 	}
-	return place{
-		pfn: base, peer: "cp", // what is stored is brought to disk
+	plain := peer{
+		name: "cp", program: "cp",
 		read: script(`cp "$1" "$2"`), readAll: script(`cp -r "$1/." "$2"`),
-		write:    script(`mkdir -p "$(dirname "$2")" && cp "$1" "$2" && sync "$2"`),
-		writeAll: script(`mkdir -p "$2" && cp -r "$1/." "$2" && sync "$2"/*`),
-	}, nil
+		write:    script(`mkdir -p "$(dirname "$2")" && cp "$1" "$2"`),
+		writeAll: script(`mkdir -p "$2" && cp -r "$1/." "$2"`),
+	}
+	durable := plain // what Fairway stores is brought to disk
+	durable.name = "cp and sync"
+	durable.write = script(`mkdir -p "$(dirname "$2")" && cp "$1" "$2" && sync "$2" "$(dirname "$2")"`)
+	durable.writeAll = script(`mkdir -p "$2" && cp -r "$1/." "$2" && sync "$2"/* "$2"`)
+	return place{pfn: base, peers: []peer{plain, durable}}, nil
 }
 
 func webAt(h *measure.Host) (place, error) {
@@ -51,14 +57,25 @@ func webAt(h *measure.Host) (place, error) {
 			return []string{"sh", "-c", call, "sh", list, url(to) + "/"}
 		}
 	}
-	return place{
-		pfn: "dav://" + address, peer: "curl",
+	curl := peer{
+		name: "curl", program: "curl",
 		write: func(from, to string, _ []string) []string {
 			return []string{"sh", "-c", `curl -sSf -X MKCOL "$3" && curl -sSf -T "$1" "$2"`, "sh", from, url(to), folderURL(url(to))}
 		},
 		read:     func(from, to string, _ []string) []string { return []string{"curl", "-sSf", "-o", to, url(from)} },
 		writeAll: many("upload-file"), readAll: many("output"),
-	}, nil
+	}
+	// rclone has more to do than curl: it asks what is there.
+	copied := func(what string) func(from, to string, _ []string) []string {
+		remote := func(pfn string) string {
+			return strings.Replace(pfn, "dav://"+address, ":webdav,url='http://"+address+"':", 1)
+		}
+		return func(from, to string, _ []string) []string {
+			return []string{"rclone", what, "--config", "/dev/null", "--transfers", fmt.Sprint(storage.DefaultTransfers), remote(from), remote(to)}
+		}
+	}
+	rclone := peer{name: "rclone", program: "rclone", read: copied("copyto"), write: copied("copyto"), readAll: copied("copy"), writeAll: copied("copy")}
+	return place{pfn: "dav://" + address, peers: []peer{curl, rclone}}, nil
 }
 
 // folderURL is the URL of the folder of a file.
@@ -76,7 +93,8 @@ func rootAt(h *measure.Host) (place, error) {
 	readAll := func(from, to string, _ []string) []string {
 		return []string{"xrdcp", "--nopbar", "--silent", "--parallel", "4", "-r", from, to}
 	}
-	return place{pfn: "root://" + address + "//store", peer: "xrdcp", read: one, write: one, readAll: readAll, writeAll: writeAll}, nil
+	xrdcp := peer{name: "xrdcp", program: "xrdcp", read: one, write: one, readAll: readAll, writeAll: writeAll}
+	return place{pfn: "root://" + address + "//store", peers: []peer{xrdcp}}, nil
 }
 
 func s3At(h *measure.Host) (place, error) {
@@ -92,11 +110,11 @@ func s3At(h *measure.Host) (place, error) {
 			return place{}, err
 		}
 	}
-	peer := filepath.Join(os.Getenv("FAIRWAY_BIN"), "s5cmd")
-	one := func(from, to string, _ []string) []string { return []string{peer, "cp", from, to} }
-	return place{
-		pfn: "s3://bucket", peer: peer, read: one, write: one,
-		writeAll: func(from, to string, _ []string) []string { return []string{peer, "cp", from + "/", to + "/"} },
-		readAll:  func(from, to string, _ []string) []string { return []string{peer, "cp", from + "/*", to + "/"} },
-	}, nil
+	s5cmd := filepath.Join(os.Getenv("FAIRWAY_BIN"), "s5cmd")
+	one := func(from, to string, _ []string) []string { return []string{s5cmd, "cp", from, to} }
+	return place{pfn: "s3://bucket", peers: []peer{{
+		name: "s5cmd", program: s5cmd, read: one, write: one,
+		writeAll: func(from, to string, _ []string) []string { return []string{s5cmd, "cp", from + "/", to + "/"} },
+		readAll:  func(from, to string, _ []string) []string { return []string{s5cmd, "cp", from + "/*", to + "/"} },
+	}}}, nil
 }

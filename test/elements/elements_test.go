@@ -7,7 +7,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -186,7 +190,8 @@ func TestSecretsStandNowhere(t *testing.T) {
 	s := start(t)
 	folder := t.TempDir()
 	s.put(t, s.dav+"/a.txt", storagetest.Local(t, "one\n"))
-	s.put(t, s.root+"/words", storagetest.Local(t, "one\n"))
+	s.put(t, s.dav+"/words", storagetest.Local(t, "one\n"))
+	known := s.closed(t)
 	dav, s3 := storagetest.Before(t, s.davAddress), storagetest.Before(t, s.s3Address)
 	var asked sync.Once
 	needed := make(chan struct{})
@@ -200,10 +205,10 @@ func TestSecretsStandNowhere(t *testing.T) {
 	}
 	dav.Do(-1, private)
 	proxied := strings.Replace(s.dav, s.davAddress, dav.Address, 1)
-	write(t, folder+"/workflow.yaml", fmt.Sprintf(counting, proxied, s.root))
+	write(t, folder+"/workflow.yaml", fmt.Sprintf(counting, proxied, known.url+"/in"))
 	const wrong = "a-wrong-secret-that-nobody-may-see"
-	secrets := []string{token, wrong, storagetest.SecretKey}
-	environment := []string{"AWS_ENDPOINT_URL_S3=http://" + s3.Address, "BEARER_TOKEN=" + token}
+	secrets := append(known.secrets, token, wrong, storagetest.SecretKey)
+	environment := append(known.user, "AWS_ENDPOINT_URL_S3=http://"+s3.Address, "BEARER_TOKEN="+token)
 	watching, stop := context.WithCancel(t.Context())
 	var watch sync.WaitGroup
 	watch.Go(func() { watchProcesses(watching, t, secrets) })
@@ -216,7 +221,9 @@ func TestSecretsStandNowhere(t *testing.T) {
 		}
 		said += out
 	}
-	attempt(false, "AWS_ENDPOINT_URL_S3=http://"+s3.Address, "BEARER_TOKEN="+wrong)
+	attempt(false, append(environment, "BEARER_TOKEN="+wrong)...)
+	attempt(false, append(environment, known.stranger)...)
+	attempt(false, append(environment, known.broken)...)
 	s3.Do(-1, storagetest.Answer(http.StatusInternalServerError))
 	attempt(false, environment...)
 	s3.Do(0, nil)
@@ -254,6 +261,47 @@ func TestSecretsStandNowhere(t *testing.T) {
 	if err != nil || read < 5 {
 		t.Errorf("%d files were looked at, %v", read, err)
 	}
+}
+
+// closed is a server whose users prove themselves with certificates.
+type closed struct {
+	url              string   // of the folder that WebDAV serves
+	user             []string // variables of one who may read
+	stranger, broken string   // variables that replace one of these: another user, and a key that is none
+	secrets          []string // lines of all keys, and of the user's certificate
+}
+
+// closed starts such a server in front of WebDAV.
+func (s *servers) closed(t *testing.T) *closed {
+	t.Helper()
+	authority := storagetest.Certify(t, "authority", nil)
+	server := httptest.NewUnstartedServer(httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: s.davAddress}))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // of those who are refused
+	server.TLS = storagetest.Certify(t, "host", authority).Serves(authority)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	folder := t.TempDir()
+	if err := os.Mkdir(folder+"/authorities", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	authority.Write(t, folder+"/authorities/authority.pem", false)
+	proxy := storagetest.Certify(t, "user", authority).Write(t, folder+"/proxy", true)
+	strange := storagetest.Certify(t, "other", storagetest.Certify(t, "stranger", nil)).Write(t, folder+"/strange", true)
+	broken := strings.Replace(proxy, "PRIVATE KEY-----\n", "PRIVATE KEY-----\nx", 1)
+	if err := os.WriteFile(folder+"/broken", []byte(broken), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := &closed{
+		url:      strings.Replace(server.URL, "127.0.0.1", "localhost", 1),
+		user:     []string{"X509_CERT_DIR=" + folder + "/authorities", "X509_USER_PROXY=" + folder + "/proxy"},
+		stranger: "X509_USER_PROXY=" + folder + "/strange", broken: "X509_USER_PROXY=" + folder + "/broken",
+	}
+	for line := range strings.Lines(proxy + strange) {
+		if !strings.HasPrefix(line, "-") && len(line) > 20 {
+			c.secrets = append(c.secrets, strings.TrimSpace(line))
+		}
+	}
+	return c
 }
 
 // watchProcesses looks at the arguments of all processes all the time.

@@ -152,6 +152,16 @@ http { access_log off; root %[2]s/root; client_body_temp_path %[2]s/tmp; client_
 	return fmt.Sprint("127.0.0.1:", port)
 }
 
+// Rclone starts rclone, which serves a folder with WebDAV, and returns host and port.
+func Rclone(t Host) string {
+	rclone := program(t, "rclone", "apt install rclone")
+	folder, port := short(t), freePort(t)
+	open(t, folder+"/root")
+	address := fmt.Sprint("127.0.0.1:", port)
+	serve(t, exec.Command(rclone, "serve", "webdav", "--config", folder+"/conf", "--cache-dir", folder+"/cache", "--addr", address, folder+"/root"), port)
+	return address
+}
+
 // XRootD starts an XRootD server and returns host and port of both its protocols,
 // and the folder that is /store there.
 func XRootD(t Host) (root, http, store string) { return xrootd(t, short(t), "") }

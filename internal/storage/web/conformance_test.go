@@ -24,6 +24,24 @@ func TestWebDAVConforms(t *testing.T) {
 	})
 }
 
+func TestRcloneConforms(t *testing.T) {
+	if os.Getenv(storagetest.Required) == "" {
+		t.Skip("another server with WebDAV: make test-storage runs it")
+	}
+	address := storagetest.Rclone(t)
+	storagetest.Run(t, func(t *testing.T) storagetest.Place {
+		return storagetest.Place{Element: New(Credentials{}), Replaces: true, Escaped: true, PFN: fmt.Sprintf("dav://%s/%d", address, places.Add(1))}
+	})
+}
+
+func TestRcloneUnderFaults(t *testing.T) {
+	if os.Getenv(storagetest.Required) == "" {
+		t.Skip("another server with WebDAV: make test-storage runs it")
+	}
+	address := storagetest.Rclone(t)
+	storagetest.RunFaults(t, faulty(address, "", false), address)
+}
+
 // Files come and go on the connections of those before them: one for requests that are
 // answered soon, and one for those that the server may think about. A connection for each
 // request costs more than a small file.

@@ -1,94 +1,27 @@
 package web
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"io/fs"
-	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
+
+	"fairway/internal/storage/storagetest"
 )
-
-// pair is a certificate with its key.
-type pair struct {
-	certificate *x509.Certificate
-	key         *ecdsa.PrivateKey
-}
-
-// sign makes a certificate; by nil it is that of an authority.
-func sign(t *testing.T, name string, by *pair) *pair {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, DNSNames: []string{"localhost"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	parent, with := template, key
-	if by == nil {
-		template.IsCA, template.BasicConstraintsValid, template.KeyUsage = true, true, x509.KeyUsageCertSign
-	} else {
-		parent, with = by.certificate, by.key
-	}
-	signed, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, with)
-	if err != nil {
-		t.Fatal(err)
-	}
-	certificate, err := x509.ParseCertificate(signed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &pair{certificate, key}
-}
-
-// write puts certificates, and keys if that is wanted, into a file.
-func write(t *testing.T, path string, keys bool, pairs ...*pair) {
-	t.Helper()
-	var text []byte
-	for _, p := range pairs {
-		text = append(text, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.certificate.Raw})...)
-		if keys {
-			key, err := x509.MarshalPKCS8PrivateKey(p.key)
-			if err != nil {
-				t.Fatal(err)
-			}
-			text = append(text, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})...)
-		}
-	}
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // A server is believed if an authority of the system or of X509_CERT_DIR has signed
 // it, and gets the certificate of X509_USER_PROXY if it asks for one.
 func TestCertificates(t *testing.T) {
-	authority, stranger := sign(t, "authority", nil), sign(t, "stranger", nil)
-	host, user, other := sign(t, "host", authority), sign(t, "user", authority), sign(t, "other", stranger)
-	clients := x509.NewCertPool()
-	clients.AddCert(authority.certificate)
+	authority, stranger := storagetest.Certify(t, "authority", nil), storagetest.Certify(t, "stranger", nil)
+	host, user, other := storagetest.Certify(t, "host", authority), storagetest.Certify(t, "user", authority), storagetest.Certify(t, "other", stranger)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write([]byte(r.TLS.PeerCertificates[0].Subject.CommonName))
 	}))
-	server.Config.ErrorLog = nil
-	server.TLS = &tls.Config{
-		Certificates: []tls.Certificate{{Certificate: [][]byte{host.certificate.Raw}, PrivateKey: host.key}},
-		ClientAuth:   tls.RequireAndVerifyClientCert, ClientCAs: clients,
-	}
+	server.TLS = host.Serves(authority)
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	url := strings.Replace(server.URL, "127.0.0.1", "localhost", 1) + "/x"
@@ -100,11 +33,11 @@ func TestCertificates(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write(t, trusted+"/0123abcd.0", false, authority)
-	write(t, distrusted+"/stranger.pem", false, stranger)
+	authority.Write(t, trusted+"/0123abcd.0", false)
+	stranger.Write(t, distrusted+"/stranger.pem", false)
 	proxy, strange, bad := folder+"/proxy", folder+"/strange", folder+"/bad"
-	write(t, proxy, true, user)
-	write(t, strange, true, other)
+	user.Write(t, proxy, true)
+	other.Write(t, strange, true)
 	if err := os.WriteFile(bad, []byte(secret), 0o600); err != nil {
 		t.Fatal(err)
 	}
