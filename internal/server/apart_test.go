@@ -59,8 +59,9 @@ func namespace(t *testing.T) (name, address string) {
 	return name, subnet + "1"
 }
 
-// apart are pilots in a namespace that do not see a folder: for them it is empty.
-func apart(t *testing.T, namespace, hidden string) Site {
+// apart are pilots in a namespace that do not see a folder: for them it is empty. They store
+// at a place; an empty one is the folder of the state.
+func apart(t *testing.T, namespace, hidden, place string) Site {
 	t.Helper()
 	node := t.TempDir()
 	return Site{
@@ -73,7 +74,7 @@ func apart(t *testing.T, namespace, hidden string) Site {
 					at, err := way(name, pilot.Config{
 						MilliCPUs: 1000, Memory: 1 << 30, Disk: 1 << 30,
 						SandboxDir: node + "/sandbox", LogDir: folders.Logs, Cache: pilot.CacheConfig{Mode: pilot.CacheHost, Dir: node + "/cache"},
-						Storage: folder.StoragePrefix, Element: folders.Storage, Workflow: folders.Workflow,
+						Storage: folders.StorageAt(place), Element: folders.Storage, Workflow: folders.Workflow,
 					})
 					if err != nil {
 						return nil, err
@@ -159,7 +160,7 @@ steps:
 	})
 	root := newFolder(t, files)
 	separate := results(root, func(r *testRun) {
-		r.config.Listen, r.config.Sites = net.JoinHostPort(address, "0"), []Site{apart(t, name, root)}
+		r.config.Listen, r.config.Sites = net.JoinHostPort(address, "0"), []Site{apart(t, name, root, "")}
 	})
 	if strings.Count(together["/all.txt"], "\n") != 9 || len(separate) != len(together) { // a checksum of each piece
 		t.Errorf("together %v, apart %v", together, separate)

@@ -19,8 +19,9 @@ import (
 )
 
 // apartPilots are pilots that share nothing with their server nor with each other, as
-// on hosts of their own, but for what they send each other.
-func apartPilots(nodes string, most int, mode pilot.CacheMode, change func(*pilot.Config)) Site {
+// on hosts of their own, but for what they send each other. They store at a place; an empty
+// one is the folder of the state.
+func apartPilots(nodes, place string, most int, mode pilot.CacheMode, change func(*pilot.Config)) Site {
 	return Site{
 		Site: dispatch.Site{Name: "cluster", MaxPilots: most, MinPilots: most, Pilot: dispatch.Resources{MilliCPUs: 1000, Memory: 1 << 30, Disk: 1 << 30}},
 		System: func(folders folder.Layout, way func(string, any) (launch.Way, error)) (batch.System, error) {
@@ -30,7 +31,7 @@ func apartPilots(nodes string, most int, mode pilot.CacheMode, change func(*pilo
 					c := pilot.Config{
 						Host: name, MilliCPUs: 1000, Memory: 1 << 30, Disk: 1 << 30,
 						SandboxDir: filepath.Join(nodes, name, "sandbox"), LogDir: "/proc/no/logs",
-						Storage: folder.StoragePrefix, Element: "/no/such/state", Workflow: "/no/such/folder",
+						Storage: folders.StorageAt(place), Element: "/no/such/state", Workflow: "/no/such/folder",
 						Cache: pilot.CacheConfig{Mode: mode, Dir: filepath.Join(nodes, name, "cache"), MaxSpace: 1 << 30},
 					}
 					if change != nil {
@@ -81,7 +82,7 @@ func TestPilotsOfASiteShareTheirCaches(t *testing.T) {
 		root, together := newFolder(t, map[string]string{"in/a.txt": "a", "in/b.txt": "b", "in/c.txt": "c", "in/d.txt": "d", "big.dat": string(text)}), t.TempDir()
 		r := newRun(t, root, strings.ReplaceAll(togetherStep, "TOGETHER", together), nil)
 		r.config.System, r.config.Listen = nil, "127.0.0.1:0"
-		r.config.Sites = []Site{apartPilots(t.TempDir(), 4, mode, nil)}
+		r.config.Sites = []Site{apartPilots(t.TempDir(), "", 4, mode, nil)}
 		s, err := Open(context.Background(), r.config)
 		if err != nil {
 			t.Fatal(err)
@@ -144,7 +145,7 @@ func TestDamagedCachesOfOtherHosts(t *testing.T) {
 	words := strings.NewReplacer("READS", strings.Join(reads, ", "), "NODES", nodes, "SEED", fmt.Sprint(number%1000))
 	r := newRun(t, root, words.Replace(vandals), nil)
 	r.config.System, r.config.Listen = nil, "127.0.0.1:0"
-	r.config.Sites = []Site{apartPilots(nodes, 3, pilot.CacheGlobal, func(c *pilot.Config) { c.Cache.MaxSpace = 1_500_000 })}
+	r.config.Sites = []Site{apartPilots(nodes, "", 3, pilot.CacheGlobal, func(c *pilot.Config) { c.Cache.MaxSpace = 1_500_000 })}
 	r.mustSucceed()
 	if damaged := read(t, filepath.Join(nodes, "damaged")); strings.Count(damaged, "\n") < len(reads)/2 {
 		t.Error("few files were damaged:", damaged)

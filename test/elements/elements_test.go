@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"log"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -276,7 +276,7 @@ func (s *servers) closed(t *testing.T) *closed {
 	t.Helper()
 	authority := storagetest.Certify(t, "authority", nil)
 	server := httptest.NewUnstartedServer(httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: s.davAddress}))
-	server.Config.ErrorLog = log.New(io.Discard, "", 0) // of those who are refused
+	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError) // of those who are refused
 	server.TLS = storagetest.Certify(t, "host", authority).Serves(authority)
 	server.StartTLS()
 	t.Cleanup(server.Close)
