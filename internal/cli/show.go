@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"fairway/internal/dispatch"
 	"fairway/internal/quantity"
 	"fairway/internal/wire"
 )
@@ -50,8 +51,9 @@ func (c *console) printJob(job *wire.JobDetail) {
 		heading("needs")
 		fmt.Fprintf(c.out, "  %s%s\n", needs, grownText(job.Attempts))
 	}
-	c.printFiles(heading, "reads", job.Reads)
-	c.printFiles(heading, "writes", job.Writes)
+	done := summary.State == dispatch.Done.String()
+	c.printFiles(heading, "reads", job.Reads, done)
+	c.printFiles(heading, "writes", job.Writes, done)
 	if len(job.Attempts) > 0 {
 		heading("attempts")
 		c.printAttempts(job.Attempts)
@@ -113,22 +115,25 @@ func needsText(needs *wire.Resources) string {
 	return strings.Join(parts, ", ")
 }
 
-func (c *console) printFiles(heading func(string), title string, files []*wire.FileDetail) {
+func (c *console) printFiles(heading func(string), title string, files []*wire.FileDetail, done bool) {
 	if len(files) == 0 {
 		return
 	}
 	heading(title)
 	var rows [][]cell
 	for _, file := range files {
-		rows = append(rows, []cell{{"  " + file.Lfn, ""}, {fileText(file), ""}, {file.Pfn, dim}})
+		rows = append(rows, []cell{{"  " + file.Lfn, ""}, {fileText(file, done), ""}, {file.Pfn, dim}})
 	}
 	printTable(c.out, rows)
 }
 
-func fileText(file *wire.FileDetail) string {
+// fileText describes a file of a job. What a job that is done has read or written was there.
+func fileText(file *wire.FileDetail, done bool) string {
 	switch {
 	case file.Pattern && !file.Available:
 		return "names known when the job has ended"
+	case !file.Available && done:
+		return fmt.Sprintf("version %d, not stored any more", file.Version)
 	case !file.Available && file.Writer != 0:
 		return fmt.Sprintf("version %d, not yet written by job %d", file.Version, file.Writer)
 	case !file.Available:
