@@ -41,7 +41,7 @@ func askIn(ctx context.Context, dir string, do func(context.Context, wire.Workfl
 			return false, noState(dir)
 		}
 		if err != nil {
-			return false, err
+			return false, withInstead(err)
 		}
 		defer connection.Close()
 		if err := refuseStopped(dir, connection); err != nil {
@@ -83,7 +83,10 @@ func (c *console) askRunning(ctx context.Context, do func(context.Context, wire.
 		return err
 	}
 	return askAgain(ctx, func() (live bool, err error) {
-		connection := runningIn(ctx, folder)
+		connection, err := reachRunning(ctx, folder)
+		if err != nil {
+			return false, withInstead(err)
+		}
 		if connection == nil {
 			return false, nothingRuns(folder)
 		}
@@ -109,20 +112,40 @@ func refuseStopped(workflow string, connection *api.Connection) error {
 }
 
 // runningIn connects to the server that runs the workflow of a folder; nil
-// where none does.
+// where none does, or none that can be reached.
 func runningIn(ctx context.Context, folder string) *api.Connection {
+	connection, _ := reachRunning(ctx, folder)
+	return connection
+}
+
+// reachRunning is runningIn, with a *api.UnreachableError where a server may run on another
+// machine.
+func reachRunning(ctx context.Context, folder string) (*api.Connection, error) {
 	if !hasState(folder) {
-		return nil
+		return nil, nil
 	}
 	connection, err := api.Connect(ctx, folder)
+	if _, unreachable := errors.AsType[*api.UnreachableError](err); unreachable {
+		return nil, err
+	}
 	if err != nil {
-		return nil
+		return nil, nil
 	}
 	if !connection.Live {
 		connection.Close()
-		return nil
+		return nil, nil
 	}
-	return connection
+	return connection, nil
+}
+
+// insteadOfFar is what to do where a server on another machine does not answer.
+const insteadOfFar = "if that machine is gone, `fairway run` takes the run over; it waits until the server has been silent for some time"
+
+func withInstead(err error) error {
+	if _, unreachable := errors.AsType[*api.UnreachableError](err); unreachable {
+		return fail(exitFailed, insteadOfFar, "%w", err)
+	}
+	return err
 }
 
 func (c *console) folderWithState() (string, error) {

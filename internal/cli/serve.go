@@ -53,7 +53,7 @@ func (c *console) serve(ctx context.Context, o *runOptions) error {
 	case err != nil:
 		return stateLost(err)
 	case outcome.HandedOver:
-		c.announce("fairway: the run goes on in another job")
+		c.announce("fairway: this server ends; the run goes on in the next job of the server, or with `fairway run` where there is none")
 		return nil
 	}
 	told := told{len(report.GetProblems()), len(report.GetNotes())}

@@ -15,7 +15,6 @@ import (
 	"fairway/internal/batch"
 	"fairway/internal/batch/allocation"
 	"fairway/internal/bootstrap"
-	"fairway/internal/disk"
 	"fairway/internal/server"
 	"fairway/internal/server/api"
 	"fairway/internal/server/folder"
@@ -520,8 +519,8 @@ func refuseFarServer(dir string) error {
 		return err
 	case pending.Launch != "":
 		return fail(exitRunning, "cancel it with `fairway stop`", "a job of the site %s is to be the server of the workflow in %s", pending.Site, folderText(dir))
-	case last.Lives() && last.Machine != disk.Machine():
-		return fail(exitRunning, "if that machine is gone, `fairway run` takes the run over; it waits until the server has been silent for some time",
+	case last.Elsewhere():
+		return fail(exitRunning, insteadOfFar,
 			"the server of the run was last on %s, and may still run", last.Host)
 	}
 	return nil

@@ -70,7 +70,7 @@ func checkTerm(dir string) error {
 	if err != nil {
 		return err
 	}
-	if last, err := term.Last(l.State, l.ID); err != nil || last.Lives() && last.Machine != disk.Machine() {
+	if last, err := term.Last(l.State, l.ID); err != nil || last.Elsewhere() {
 		return cmp.Or(err, error(&term.HeldError{Holder: last}))
 	}
 	return nil

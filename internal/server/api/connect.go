@@ -14,7 +14,6 @@ import (
 	"connectrpc.com/connect"
 
 	"fairway/internal/access"
-	"fairway/internal/disk"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/launch"
 	"fairway/internal/server/listen"
@@ -115,7 +114,7 @@ func connectFar(ctx context.Context, workflow string) (*Connection, error) {
 	if err != nil || !holder.Lives() {
 		return nil, err
 	}
-	here := holder.Machine == disk.Machine()
+	here := !holder.Elsewhere()
 	if holder.Connection == nil {
 		if here {
 			return nil, nil

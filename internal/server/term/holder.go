@@ -51,6 +51,9 @@ func Here(id string) Holder {
 // Lives reports whether the server has not said that it has ended. It may be dead.
 func (h *Holder) Lives() bool { return h.Number > 0 && !h.Ended }
 
+// Elsewhere reports whether the server may live on another machine.
+func (h *Holder) Elsewhere() bool { return h.Lives() && h.Machine != disk.Machine() }
+
 // Used reports whether a state has terms.
 func Used(state string) bool {
 	_, err := os.Lstat(filepath.Join(state, folder.ServersName))
@@ -124,7 +127,22 @@ func writeNew(file string, v any) error {
 		return err
 	}
 	defer func() { _ = os.Remove(fresh) }()
-	return os.Link(fresh, file)
+	return linkNew(fresh, file)
+}
+
+// linkNew gives a file a name that must not be there yet. A network file system that got no
+// answer asks its server once more, which may then say that the name is there: by this call.
+func linkNew(fresh, file string) error {
+	err := os.Link(fresh, file)
+	if !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	ours, errOurs := os.Lstat(fresh)
+	there, errThere := os.Lstat(file)
+	if errOurs == nil && errThere == nil && os.SameFile(ours, there) {
+		return nil
+	}
+	return err
 }
 
 // Pending is a batch job that was submitted, or is about to be, to be the next server.

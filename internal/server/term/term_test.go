@@ -2,6 +2,7 @@ package term
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -155,6 +156,24 @@ func TestABeatBeforeTheTermKeepsTheState(t *testing.T) {
 			t.Error("the first one lost the state:", err)
 		}
 	})
+}
+
+// A network file system may have made a link whose answer is that the name is there.
+func TestALinkThatWasMadeTwiceIsMade(t *testing.T) {
+	fresh, other, file := filepath.Join(t.TempDir(), "fresh"), filepath.Join(t.TempDir(), "other"), filepath.Join(t.TempDir(), "file")
+	for _, path := range []string{fresh, other} {
+		if err := write(path, "x"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		if err := linkNew(fresh, file); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := linkNew(other, file); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("another file takes the name: %v", err)
+	}
 }
 
 // Whoever is late by several terms does not take one that has passed.
