@@ -57,12 +57,12 @@ If no rule leads from a name to another, the command says so and ends with 6.`,
 			if err != nil {
 				return &failure{code: exitBadFile, err: err}
 			}
-			if known := rules.Protocols(); !slices.Contains(known, protocol) {
-				return fail(exitNotFound, "protocols are "+strings.Join(known, ", "), "%s has no rules for the protocol %s", arguments[0], protocol)
-			}
 			all := []translatedName{}
 			for _, name := range arguments[1:] {
 				one, err := translate(rules, protocol, name)
+				if known := rules.Protocols(); errors.Is(err, catalog.ErrNoRule) && !slices.Contains(known, protocol) {
+					return fail(exitNotFound, "protocols are "+strings.Join(known, ", "), "%s has no rules for the protocol %s", arguments[0], protocol)
+				}
 				if errors.Is(err, catalog.ErrNoRule) {
 					return &failure{code: exitNotFound, err: fmt.Errorf("%s: %w", arguments[0], err)}
 				}
