@@ -175,6 +175,10 @@ func TestFailedStatus(t *testing.T) {
 func TestAnswersThatAreNone(t *testing.T) {
 	for name, answers := range map[string][]string{
 		"slurm":      {"slurm_load_jobs: retrying\n", "a|1|RUNNING|None\nfairway.0123456789ab.l-1|1", "a|1|RUNNING|None", "\x00\n", "<html>503</html>\n"},
+		"htcondor":   {"fairway.0123456789ab.l-1|1.0|2\nfairway.01"},
+		"pbs":        {"Job Id: 1.host\n    Job_Name = fairway.0123456789ab.l-1\n    job_state = R\n\nJob Id: 2.ho"},
+		"lsf":        {"fairway.0123456789ab.l-1|1|RUN\nfairway.0123"},
+		"kubernetes": {"fairway-0123456789ab-l-1   Running\nfairway-0123"},
 		"gridengine": {"", "error: commlib error\n", "<?xml version='1.0'?>\n<job_info><queue_info><job_list>"},
 	} {
 		for _, answer := range answers {
