@@ -117,7 +117,7 @@ type pilot struct {
 
 	// What comes to it and from it, where it shares its cache beyond its host.
 	arriving []*arrival
-	serving  int
+	serves   []*arrival
 	cutFrom  []string // hosts that got nothing from it, at most maxCut
 
 	// What placement knows of it.

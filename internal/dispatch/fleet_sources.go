@@ -28,7 +28,7 @@ const (
 // is about to, with as few readers as can be. Invariants:
 //   - An arrival is in the list of its version and in that of its pilot, or in
 //     neither. A host has at most one for a version, and none for one that it holds.
-//   - serving of a pilot is the number of arrivals that come from it.
+//   - An arrival is in serves of the pilot that it comes from, and of no other.
 type sources struct {
 	arriving map[*version][]*arrival
 	sums     map[*version]uint32 // adler32 of files from outside, as a pilot found it that read them from storage
@@ -42,6 +42,37 @@ type arrival struct {
 	depth    int      // how many pilots it passes before
 }
 
+// comeFrom has the arrival come from a pilot, or, with nil, from storage.
+func (x *arrival) comeFrom(q *pilot, depth int) {
+	if x.from != nil {
+		i := slices.Index(x.from.serves, x)
+		x.from.serves = slices.Delete(x.from.serves, i, i+1)
+	}
+	if x.from, x.depth = q, depth; q != nil {
+		q.serves = append(q.serves, x)
+	}
+}
+
+// arrivalOf is the arrival by which a version comes to the pilot, nil if it does not.
+func (p *pilot) arrivalOf(v *version) *arrival {
+	for _, x := range p.arriving {
+		if x.version == v {
+			return x
+		}
+	}
+	return nil
+}
+
+// readers is how many pilots get a version from this one.
+func (p *pilot) readers(v *version) (n int) {
+	for _, x := range p.serves {
+		if x.version == v {
+			n++
+		}
+	}
+	return n
+}
+
 func newSources() sources {
 	return sources{arriving: make(map[*version][]*arrival), sums: make(map[*version]uint32)}
 }
@@ -53,11 +84,9 @@ func (fl *fleet) sourceFor(p *pilot, v *version, a *attempt) *Source {
 		return nil
 	}
 	s := &fl.sources
-	var mine *arrival
-	for _, x := range s.arriving[v] {
-		if x.to == p {
-			mine = x
-		} else if x.to.host == p.host && x.to.info.CacheDir != "" && p.info.CacheDir != "" {
+	mine := p.arrivalOf(v)
+	for _, q := range p.host.pilots {
+		if q != p && q.info.CacheDir != "" && p.info.CacheDir != "" && q.arrivalOf(v) != nil {
 			return nil // it comes to this host
 		}
 	}
@@ -69,8 +98,7 @@ func (fl *fleet) sourceFor(p *pilot, v *version, a *attempt) *Source {
 	}
 	x := &arrival{to: p, version: v, attempt: a}
 	if from, depth := fl.bestSource(p, v); from != nil {
-		x.from, x.depth = from, depth+1
-		from.serving++
+		x.comeFrom(from, depth+1)
 	}
 	s.arriving[v] = append(s.arriving[v], x)
 	p.arriving = append(p.arriving, x)
@@ -85,18 +113,13 @@ func (fl *fleet) bestSource(p *pilot, v *version) (best *pilot, depth int) {
 	if fl.sumOf(v) == 0 && fl.origin(v) == nil || len(p.host.cut) >= maxCut {
 		return nil, 0
 	}
-	readers := make(map[*pilot]int)
-	for _, x := range s.arriving[v] {
-		if x.from != nil {
-			readers[x.from]++
-		}
-	}
 	least := uint64(0)
 	consider := func(q *pilot, at int) {
-		if q == p || readers[q] >= maxSourceReaders || q.serving >= maxServed || !fl.offers(q, p) {
+		readers := q.readers(v)
+		if q == p || readers >= maxSourceReaders || len(q.serves) >= maxServed || !fl.offers(q, p) {
 			return
 		}
-		cost := uint64(readers[q])<<32 | uint64(at)<<16 | uint64(q.serving)
+		cost := uint64(readers)<<32 | uint64(at)<<16 | uint64(len(q.serves))
 		if at >= maxChain {
 			cost += maxSourceReaders << 32
 		}
@@ -113,7 +136,7 @@ func (fl *fleet) bestSource(p *pilot, v *version) (best *pilot, depth int) {
 		}
 	}
 	for _, x := range s.arriving[v] {
-		if !p.behind(x) {
+		if len(p.serves) == 0 || !p.behind(x) {
 			consider(x.to, x.depth+1)
 		}
 	}
@@ -129,12 +152,7 @@ func (p *pilot) behind(x *arrival) bool {
 		case x.from == p:
 			return true
 		}
-		from := x.from
-		i := slices.IndexFunc(from.arriving, func(y *arrival) bool { return y.version == x.version })
-		if i < 0 {
-			return false
-		}
-		x = from.arriving[i]
+		x = x.from.arrivalOf(x.version)
 	}
 	return true
 }
@@ -186,12 +204,11 @@ func (fl *fleet) describeSource(x *arrival) *Source {
 // has found; 0: none.
 func (fl *fleet) arrived(p *pilot, v *version, sum uint32) {
 	s := &fl.sources
-	i := slices.IndexFunc(p.arriving, func(x *arrival) bool { return x.version == v })
-	if i >= 0 {
-		if p.arriving[i].from != nil {
+	if x := p.arrivalOf(v); x != nil {
+		if x.from != nil {
 			p.host.cut = nil
 		}
-		s.remove(p.arriving[i])
+		s.remove(x)
 	}
 	if sum != 0 && v.adler == 0 && s.sums[v] == 0 && p.info.Address != "" {
 		s.sums[v] = sum
@@ -242,9 +259,7 @@ func (s *sources) remove(x *arrival) {
 	if i := slices.Index(x.to.arriving, x); i >= 0 {
 		x.to.arriving = slices.Delete(x.to.arriving, i, i+1)
 	}
-	if x.from != nil {
-		x.from.serving--
-	}
+	x.comeFrom(nil, 0)
 }
 
 // unserved takes note that a pilot got nothing from another: that one is offered to
@@ -257,8 +272,7 @@ func (fl *fleet) unserved(p *pilot, from PilotID) {
 	}
 	for _, x := range p.arriving {
 		if x.from == q {
-			x.from, x.depth = nil, 0
-			q.serving--
+			x.comeFrom(nil, 0)
 		}
 	}
 	if slices.Contains(q.cutFrom, p.host.name) || len(q.cutFrom) >= maxCut {

@@ -113,8 +113,8 @@ func (s *sharers) check() {
 	}
 	for _, p := range fl.pilots {
 		listed -= len(p.arriving)
-		if p.serving != serving[p] {
-			s.t.Fatalf("%s serves %d and not %d", p.id, serving[p], p.serving)
+		if len(p.serves) != serving[p] {
+			s.t.Fatalf("%s serves %d and not %d", p.id, serving[p], len(p.serves))
 		}
 	}
 	if listed != 0 {
