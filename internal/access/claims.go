@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -103,8 +104,11 @@ func checkHello(h *wire.PilotInfo) error {
 		}
 	}
 	if a := h.GetShareAddress(); a != "" {
-		if host, port, err := net.SplitHostPort(a); err != nil || net.ParseIP(host) == nil || port == "" || len(a) > MaxName {
-			return malformed("a pilot serves its cache at an IP address with a port, and %.100q is none", a)
+		host, port, err := net.SplitHostPort(a)
+		_, noPort := strconv.ParseUint(port, 10, 16)
+		// Others connect to what it says: not to what only they reach, each another one.
+		if ip := net.ParseIP(host); err != nil || noPort != nil || !ip.IsGlobalUnicast() && !ip.IsLoopback() {
+			return malformed("a pilot serves its cache at an IP address of a machine with a port, and %.100q is none", a)
 		}
 	}
 	has := h.GetHas()

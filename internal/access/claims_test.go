@@ -34,6 +34,7 @@ func honest(c *Claims) *wire.SyncRequest {
 			Host: "node1", Site: "cluster", Launch: "cluster.1", Tools: []string{"sh"},
 			Has:       &wire.Resources{MilliCpus: 4000, MemoryBytes: 1 << 30, Countable: map[string]int64{"gpu": 1}},
 			Remaining: durationpb.New(time.Hour), Lease: durationpb.New(time.Hour),
+			ShareAddress: "192.0.2.7:4000", SharePin: "sha256:00",
 		},
 		Queued:  []*wire.AttemptRef{{Run: 2, Job: 3, Attempt: 9, Ticket: ticket}},
 		Started: []*wire.AttemptRef{{Run: 2, Job: 3, Attempt: 9, Ticket: ticket}},
@@ -71,6 +72,9 @@ func TestLiesAreRefused(t *testing.T) {
 	}
 	hello := func(change func(*wire.PilotInfo)) func(*wire.SyncRequest) {
 		return func(m *wire.SyncRequest) { change(m.Hello) }
+	}
+	serves := func(at string) func(*wire.SyncRequest) {
+		return hello(func(h *wire.PilotInfo) { h.ShareAddress = at })
 	}
 	for what, lie := range map[string]struct {
 		tell func(*wire.SyncRequest)
@@ -125,6 +129,14 @@ func TestLiesAreRefused(t *testing.T) {
 		"too many tools":                       {hello(func(h *wire.PilotInfo) { h.Tools = make([]string, MaxTools+1) }), "at most"},
 		"a long tool":                          {hello(func(h *wire.PilotInfo) { h.Tools = []string{long} }), "tool"},
 		"to live for ever":                     {hello(func(h *wire.PilotInfo) { h.Remaining = durationpb.New(2 * MaxLife) }), "no time"},
+		"to serve at a name":                   {serves("node2:4000"), "is none"},
+		"to serve at no port":                  {serves("192.0.2.7:"), "is none"},
+		"to serve at a port of its own":        {serves("192.0.2.7:http"), "is none"},
+		"to serve everywhere":                  {serves("0.0.0.0:22"), "is none"},
+		"to serve where metadata is":           {serves("169.254.169.254:443"), "is none"},
+		"to serve many":                        {serves("224.0.0.1:4000"), "is none"},
+		"a long certificate":                   {hello(func(h *wire.PilotInfo) { h.SharePin = long }), "certificate"},
+		"too many sources of no use":           {func(m *wire.SyncRequest) { m.Unserved = make([]string, MaxUnserved+1) }, "at most"},
 		"to wait less than nothing":            {hello(func(h *wire.PilotInfo) { h.Lease = durationpb.New(-time.Second) }), "no time"},
 	} {
 		t.Run(what, func(t *testing.T) {

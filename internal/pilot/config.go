@@ -151,8 +151,8 @@ type CacheConfig struct {
 	// Dir is the folder that holds the caches of all pilots of the host, each
 	// in a folder named by the pilot's ID.
 	Dir string `json:"dir,omitempty"`
-	// MaxSpace, in bytes, is what this pilot brings; MinThreshold is the part
-	// of the whole that is kept free for jobs.
+	// MaxSpace, in bytes, is what this pilot brings; MinThreshold is the part of
+	// that which is kept free for its jobs.
 	MaxSpace     int64 `json:"max_space,omitempty"`
 	MinThreshold int64 `json:"min_threshold,omitempty"`
 }
