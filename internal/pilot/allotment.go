@@ -3,6 +3,7 @@ package pilot
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -82,8 +83,10 @@ func (c *Config) runCheck() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), checkTime)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, "/bin/sh", "-c", c.Check).CombinedOutput()
-	if err == nil {
+	check := exec.CommandContext(ctx, "/bin/sh", "-c", c.Check)
+	check.WaitDelay = time.Second
+	out, err := check.CombinedOutput()
+	if err == nil || errors.Is(err, exec.ErrWaitDelay) { // what it has started may go on
 		return nil
 	}
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")

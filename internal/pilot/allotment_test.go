@@ -3,6 +3,7 @@ package pilot
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -55,14 +56,21 @@ func TestVariablesOfTheNode(t *testing.T) {
 
 // The person must read why a node takes no jobs.
 func TestCheckOfTheSite(t *testing.T) {
+	left := filepath.Join(t.TempDir(), "pid")
 	for check, want := range map[string]string{
 		"": "", "true": "", "false": "the check of the site failed: exit status 1: false",
 		"echo one; echo no data here; exit 3": "the check of the site failed: exit status 3: no data here",
+		"sleep 100 & echo $! >" + left:        "", // it does not wait for what the check starts
 	} {
 		err := (&Config{Check: check}).runCheck()
 		if err == nil && want != "" || err != nil && err.Error() != want {
 			t.Errorf("%q: %v", check, err)
 		}
+	}
+	text, _ := os.ReadFile(left)
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil || syscall.Kill(pid, syscall.SIGKILL) != nil {
+		t.Error("what the check has started does not run any more:", err)
 	}
 }
 

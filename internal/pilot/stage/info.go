@@ -26,10 +26,10 @@ const (
 	ReportVariable = "FAIRWAY_REPORT"
 )
 
-// info is what the pilot tells a command besides its environment, the text of
-// some commands, and what the command tells of its outputs: files beside the sandbox. They stay with the
-// slot and are written again only when there is something else to say, since
-// making a file costs more than a short job.
+// info is what the pilot tells a command besides its environment, the text of some
+// commands, and what the command tells of its outputs: files beside the sandbox. They
+// stay with the slot and are written again only when there is something else to say,
+// since making a file costs more than a short job.
 type info struct {
 	above                                    *beneath.Folder // the pilot's folder
 	folder                                   string
