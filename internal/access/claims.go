@@ -225,7 +225,7 @@ func assigned(o *wire.WrittenFile, attempt uint64, stores []string) bool {
 // checkName refuses what cannot be the logical name of a file.
 func checkName(lfn string) error {
 	name := strings.TrimLeft(lfn, "/")
-	if len(lfn) > MaxName || strings.ContainsRune(lfn, 0) || !filepath.IsLocal(name) {
+	if len(lfn) > MaxName || strings.ContainsAny(lfn, "\x00\n") || !filepath.IsLocal(name) {
 		return malformed("%.100q is no name of a file", lfn)
 	}
 	return nil

@@ -86,6 +86,7 @@ func TestLiesAreRefused(t *testing.T) {
 		"the output of another attempt":        {stored("state:bam/p1.bam.v2.a8"), "was not assigned"},
 		"another version":                      {stored("state:bam/p1.bam.v1.a9"), "was not assigned"},
 		"another name":                         {stored("state:bam/p2.bam.v2.a9"), "was not assigned"},
+		"a line break in a name":               {named("bam/p1\nbam/p2"), "cannot be one"},
 		"a way around":                         {stored("state:bam/../bam/p1.bam.v2.a9"), "was not assigned"},
 		"a server of its own":                  {stored("https://evil/bam/p1.bam.v2.a9"), "was not assigned"},
 		"the storage of another site":          {stored("root://other//bam/p1.bam.v2.a9"), "was not assigned"},

@@ -103,6 +103,7 @@ func TestOutputsOfEveryKindOfFile(t *testing.T) {
 		"hard link outside": {command: "ln $mine/file out", want: "mine"},
 		"moved input":       {command: "mv in out", want: "mine"},
 		"linked input":      {command: "ln in out", want: "mine"},
+		"input left alone":  {command: ":", output: "in", want: "mine"},
 		"of another owner":  {command: "printf x > out; chown 65534 out", root: true, want: "x"},
 		"folder":            {command: "mkdir out", outcome: missing, want: "a folder"},
 		"named pipe":        {command: "mkfifo out", outcome: missing, want: "a named pipe"},

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"fairway/internal/beneath"
 	"fairway/internal/logical"
@@ -44,8 +43,8 @@ func findMatches(a *Execution, o *wire.OutputFile, taken map[string]bool) (found
 			left.add(path)
 			return nil
 		}
-		if !utf8.ValidString(path) {
-			return fmt.Errorf("the name %q is not UTF-8, so it cannot be recorded", path)
+		if why := logical.WhyNot(path); why != "" {
+			return fmt.Errorf("the name %q %s, so it cannot be recorded", path, why)
 		}
 		taken[path] = true
 		found = append(found, written{o, lfnOf(o.GetLfn(), path), path})
