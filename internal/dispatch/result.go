@@ -145,7 +145,7 @@ func (c *Core) attemptFailed(by PilotID, j *job, r *Result, host string) {
 		e.Pilot, e.Result = by, r
 		return
 	}
-	c.adapt(j, r, host)
+	c.adapt(by, j, r, host)
 	c.queue.backOff(j)
 	c.journal.persistFate(j)
 	c.placement.setWaiting(j)
@@ -178,8 +178,10 @@ const (
 	notFound  = 127
 )
 
-// adapt changes what the next attempt needs.
-func (c *Core) adapt(j *job, r *Result, host string) {
+// adapt changes what the next attempt needs. Nobody knows whether the host or the storage
+// element is to blame for a file that did not come or go. So the first time the job may stay
+// where its input is: if the element was to blame, that need not be read again.
+func (c *Core) adapt(by PilotID, j *job, r *Result, host string) {
 	f := j.fate
 	switch r.Outcome {
 	case OutOfMemory:
@@ -189,7 +191,11 @@ func (c *Core) adapt(j *job, r *Result, host string) {
 		}
 		grown := int64(float64(j.class.key.memory) * factor)
 		f.Memory = max(j.class.key.memory, min(grown, c.fleet.mostMemory()))
-	case OutOfDisk, StageInFailed, StageOutFailed, Lost:
+	case StageInFailed, StageOutFailed:
+		if p := c.fleet.pilots[by]; p == nil || f.Tries > 1 || c.placement.weigh(p, j) == 0 {
+			f.Avoid = host
+		}
+	case OutOfDisk, Lost:
 		f.Avoid = host
 	}
 }
