@@ -203,7 +203,7 @@ func (c *Claims) checkReport(report *wire.Report, stores []string) error {
 		}
 	}
 	u := r.GetUsage()
-	for _, n := range []int64{u.GetMaxRssBytes(), u.GetBytesStaged(), u.GetBytesCached(), u.GetBytesWritten(), int64(u.GetCacheHits()), int64(u.GetCacheMisses()), int64(u.GetCpu().AsDuration())} {
+	for _, n := range []int64{u.GetMaxRssBytes(), u.GetBytesStaged(), u.GetBytesCached(), u.GetBytesWritten(), int64(u.GetCacheHits()), int64(u.GetCacheMisses()), int64(u.GetCpu().AsDuration()), int64(u.GetStagedAhead().AsDuration())} {
 		if n < 0 {
 			return of("says that it used less than nothing")
 		}

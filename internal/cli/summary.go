@@ -25,6 +25,9 @@ func printSummary(w io.Writer, report *wire.ProgressReport) {
 	row("cache", "%s", cacheText(summary))
 	row("moved", "%s from storage, %s from caches, %s written",
 		quantity.Bytes(summary.GetBytesStaged()), quantity.Bytes(summary.GetBytesCached()), quantity.Bytes(summary.GetBytesWritten()))
+	if all := summary.GetStageInSeconds(); all >= shortStageIn {
+		row("stage-in", "%s, %.0f %% of it hidden behind computing", quantity.Seconds(all), 100*summary.GetHiddenSeconds()/all)
+	}
 	row("time", "%s", timeText(summary))
 	printResults(w, summary, s)
 }
@@ -81,6 +84,10 @@ func cacheText(summary *wire.Summary) string {
 	}
 	return fmt.Sprintf("%s of %s (%.0f %%)", quantity.Count(summary.GetCacheHits(), "hit"), quantity.Count(inputs, "input"), 100*float64(summary.GetCacheHits())/float64(inputs))
 }
+
+// shortStageIn is how many seconds of stage-in, of all attempts together, the summary
+// says nothing of.
+const shortStageIn = 0.1
 
 // namesInSummary is how many published files the summary names.
 const namesInSummary = 4

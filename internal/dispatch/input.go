@@ -174,6 +174,7 @@ type Usage struct {
 	Start        time.Time
 	End          time.Time
 	StageOutEnd  time.Time
+	StagedAhead  time.Duration // of its stage-in, before StageInStart
 	CPU          time.Duration
 	MaxRSS       int64 // bytes; 0 where it was less than the pilot itself had
 	BytesStaged  int64 // read from storage

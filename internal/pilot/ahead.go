@@ -1,6 +1,11 @@
 package pilot
 
 import (
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
 	"fairway/internal/pilot/stage"
 	"fairway/internal/wire"
 )
@@ -34,6 +39,7 @@ func (p *pilot) nextToPrepare() *attempt {
 // is free for it or, where s is nil, in another one. If its turn comes
 // meanwhile it is executed.
 func (p *pilot) prepareAhead(a *attempt, s *stage.Slot) {
+	began := time.Now()
 	a.In = stage.NewInputs(p.stage, &a.Execution)
 	warm := a.In.TakeCached()
 	if warm {
@@ -43,6 +49,7 @@ func (p *pilot) prepareAhead(a *attempt, s *stage.Slot) {
 	}
 	p.mu.Lock()
 	a.preparing, a.ready, a.cold = warm, warm, !warm
+	a.wasStagedAhead(began)
 	queued, recalled := a.queued, a.recalled
 	p.mu.Unlock()
 	switch {
@@ -51,6 +58,39 @@ func (p *pilot) prepareAhead(a *attempt, s *stage.Slot) {
 	case !queued:
 		p.workers.Go(func() { p.work(a) })
 	}
+}
+
+// wasStagedAhead notes that something was done for an attempt since a moment: what came
+// before its turn delayed nobody. The caller holds the mutex.
+func (a *attempt) wasStagedAhead(since time.Time) {
+	until := time.Now()
+	if !a.queued {
+		until = a.turn
+	}
+	a.stagedAhead += max(0, until.Sub(since))
+}
+
+// wasPrefetched notes which attempt a file was fetched for since a moment: the first one
+// whose turn has come since, or is to come. For those behind it the file was there.
+func (p *pilot) wasPrefetched(f *wire.InputFile, since time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var first *attempt
+	for _, a := range p.known {
+		if !a.queued && a.turn.After(since) && (first == nil || a.turn.Before(first.turn)) && a.reads(f) {
+			first = a
+		}
+	}
+	if i := slices.IndexFunc(p.queue, func(a *attempt) bool { return a.reads(f) }); first == nil && i >= 0 {
+		first = p.queue[i]
+	}
+	if first != nil {
+		first.wasStagedAhead(since)
+	}
+}
+
+func (a *attempt) reads(f *wire.InputFile) bool {
+	return slices.ContainsFunc(a.GetInputs(), func(in *wire.InputFile) bool { return proto.Equal(in.GetFile(), f.GetFile()) })
 }
 
 // clear gives back the sandbox of an attempt that will not run.

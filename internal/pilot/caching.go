@@ -3,6 +3,7 @@ package pilot
 import (
 	"fmt"
 	"sync"
+	"time"
 
 	"fairway/internal/cache"
 	"fairway/internal/pilot/stage"
@@ -172,6 +173,9 @@ func (p *pilot) prefetch(f *wire.InputFile) {
 	}
 	p.workers.Go(func() {
 		defer func() { <-p.prefetching }()
-		p.stage.Prefetch(p.jobs, f)
+		began := time.Now()
+		if p.stage.Prefetch(p.jobs, f) {
+			p.wasPrefetched(f, began)
+		}
 	})
 }

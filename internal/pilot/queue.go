@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"fairway/internal/fault"
 	"fairway/internal/pilot/report"
@@ -35,6 +38,9 @@ type attempt struct {
 	hasDisk   bool // it was given the disk that it needs
 	yielded   bool // it has given back what its command needed
 	begun     bool // its command has been let start
+
+	turn        time.Time     // when it was taken out of the queue to run
+	stagedAhead time.Duration // of its stage-in, before that; of a file for several, the first has it
 }
 
 // assign takes an attempt into the local queue, unless it is known, or has ended and
@@ -70,7 +76,7 @@ func (p *pilot) next() *attempt {
 	}
 	p.queue = slices.Delete(p.queue, 0, 1)
 	p.free.add(lacks, -1)
-	a.queued, a.hasDisk = false, true
+	a.queued, a.hasDisk, a.turn = false, true, time.Now()
 	p.running++
 	p.reports.Start(a.ref())
 	return a
@@ -177,6 +183,9 @@ func (p *pilot) finish(a *attempt) *attempt {
 		p.free.disk += a.needs.disk
 	} else {
 		p.free.add(&a.needs, 1)
+	}
+	if a.stagedAhead > 0 {
+		a.Result.Usage.StagedAhead = durationpb.New(a.stagedAhead)
 	}
 	delete(p.known, a.GetAttempt())
 	p.reports.End(a.Result, a.GetTicket())

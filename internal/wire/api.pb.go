@@ -226,6 +226,8 @@ type Summary struct {
 	Results          string                 `protobuf:"bytes,13,opt,name=results,proto3" json:"results,omitempty"`     // where published files are
 	Published        []string               `protobuf:"bytes,14,rep,name=published,proto3" json:"published,omitempty"` // at most 20 names
 	PublishedCount   int64                  `protobuf:"varint,15,opt,name=published_count,json=publishedCount,proto3" json:"published_count,omitempty"`
+	StageInSeconds   float64                `protobuf:"fixed64,16,opt,name=stage_in_seconds,json=stageInSeconds,proto3" json:"stage_in_seconds,omitempty"` // of inputs, summed over attempts, also what went on before their turns
+	HiddenSeconds    float64                `protobuf:"fixed64,17,opt,name=hidden_seconds,json=hiddenSeconds,proto3" json:"hidden_seconds,omitempty"`      // of stage_in_seconds, before their turns
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -361,6 +363,20 @@ func (x *Summary) GetPublished() []string {
 func (x *Summary) GetPublishedCount() int64 {
 	if x != nil {
 		return x.PublishedCount
+	}
+	return 0
+}
+
+func (x *Summary) GetStageInSeconds() float64 {
+	if x != nil {
+		return x.StageInSeconds
+	}
+	return 0
+}
+
+func (x *Summary) GetHiddenSeconds() float64 {
+	if x != nil {
+		return x.HiddenSeconds
 	}
 	return 0
 }
@@ -1900,7 +1916,7 @@ const file_api_proto_rawDesc = "" +
 	"\ablocked\x18\n" +
 	" \x01(\x03R\ablocked\x12\x1c\n" +
 	"\tcancelled\x18\v \x01(\x03R\tcancelled\x12\x16\n" +
-	"\x06queued\x18\f \x01(\x03R\x06queued\"\x81\x04\n" +
+	"\x06queued\x18\f \x01(\x03R\x06queued\"\xd2\x04\n" +
 	"\aSummary\x12\x12\n" +
 	"\x04jobs\x18\x01 \x01(\x03R\x04jobs\x12\x1a\n" +
 	"\battempts\x18\x02 \x01(\x03R\battempts\x12\x1d\n" +
@@ -1918,7 +1934,9 @@ const file_api_proto_rawDesc = "" +
 	"\x06pilots\x18\f \x01(\x03R\x06pilots\x12\x18\n" +
 	"\aresults\x18\r \x01(\tR\aresults\x12\x1c\n" +
 	"\tpublished\x18\x0e \x03(\tR\tpublished\x12'\n" +
-	"\x0fpublished_count\x18\x0f \x01(\x03R\x0epublishedCount\"\x91\x03\n" +
+	"\x0fpublished_count\x18\x0f \x01(\x03R\x0epublishedCount\x12(\n" +
+	"\x10stage_in_seconds\x18\x10 \x01(\x01R\x0estageInSeconds\x12%\n" +
+	"\x0ehidden_seconds\x18\x11 \x01(\x01R\rhiddenSeconds\"\x91\x03\n" +
 	"\x0eProgressReport\x12\x1a\n" +
 	"\bworkflow\x18\x01 \x01(\tR\bworkflow\x12\x10\n" +
 	"\x03run\x18\f \x01(\rR\x03run\x12.\n" +

@@ -746,6 +746,7 @@ type Usage struct {
 	BytesWritten  int64                  `protobuf:"varint,9,opt,name=bytes_written,json=bytesWritten,proto3" json:"bytes_written,omitempty"`
 	CacheHits     int32                  `protobuf:"varint,10,opt,name=cache_hits,json=cacheHits,proto3" json:"cache_hits,omitempty"`
 	CacheMisses   int32                  `protobuf:"varint,11,opt,name=cache_misses,json=cacheMisses,proto3" json:"cache_misses,omitempty"`
+	StagedAhead   *durationpb.Duration   `protobuf:"bytes,12,opt,name=staged_ahead,json=stagedAhead,proto3" json:"staged_ahead,omitempty"` // of its stage-in, before its turn
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -855,6 +856,13 @@ func (x *Usage) GetCacheMisses() int32 {
 		return x.CacheMisses
 	}
 	return 0
+}
+
+func (x *Usage) GetStagedAhead() *durationpb.Duration {
+	if x != nil {
+		return x.StagedAhead
+	}
+	return nil
 }
 
 type Result struct {
@@ -2140,7 +2148,7 @@ const file_pilot_proto_rawDesc = "" +
 	"\x03pfn\x18\x03 \x01(\tR\x03pfn\x12\x12\n" +
 	"\x04size\x18\x04 \x01(\x03R\x04size\x12\x18\n" +
 	"\aadler32\x18\x05 \x01(\rR\aadler32\x12\x18\n" +
-	"\arecords\x18\x06 \x01(\x03R\arecords\"\xe7\x03\n" +
+	"\arecords\x18\x06 \x01(\x03R\arecords\"\xa5\x04\n" +
 	"\x05Usage\x12@\n" +
 	"\x0estage_in_start\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\fstageInStart\x120\n" +
 	"\x05start\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05start\x12,\n" +
@@ -2154,7 +2162,8 @@ const file_pilot_proto_rawDesc = "" +
 	"\n" +
 	"cache_hits\x18\n" +
 	" \x01(\x05R\tcacheHits\x12!\n" +
-	"\fcache_misses\x18\v \x01(\x05R\vcacheMisses\"\xe0\x02\n" +
+	"\fcache_misses\x18\v \x01(\x05R\vcacheMisses\x12<\n" +
+	"\fstaged_ahead\x18\f \x01(\v2\x19.google.protobuf.DurationR\vstagedAhead\"\xe0\x02\n" +
 	"\x06Result\x12\x10\n" +
 	"\x03run\x18\v \x01(\rR\x03run\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\rR\x03job\x12\x18\n" +
@@ -2360,43 +2369,44 @@ var file_pilot_proto_depIdxs = []int32{
 	27, // 10: fairway.v1.Usage.end:type_name -> google.protobuf.Timestamp
 	27, // 11: fairway.v1.Usage.stage_out_end:type_name -> google.protobuf.Timestamp
 	26, // 12: fairway.v1.Usage.cpu:type_name -> google.protobuf.Duration
-	0,  // 13: fairway.v1.Result.outcome:type_name -> fairway.v1.Outcome
-	8,  // 14: fairway.v1.Result.outputs:type_name -> fairway.v1.WrittenFile
-	9,  // 15: fairway.v1.Result.usage:type_name -> fairway.v1.Usage
-	12, // 16: fairway.v1.Result.lost:type_name -> fairway.v1.LostFile
-	10, // 17: fairway.v1.Report.result:type_name -> fairway.v1.Result
-	1,  // 18: fairway.v1.LostFile.file:type_name -> fairway.v1.FileRef
-	3,  // 19: fairway.v1.SyncRequest.hello:type_name -> fairway.v1.PilotInfo
-	13, // 20: fairway.v1.SyncRequest.queued:type_name -> fairway.v1.AttemptRef
-	13, // 21: fairway.v1.SyncRequest.started:type_name -> fairway.v1.AttemptRef
-	4,  // 22: fairway.v1.SyncRequest.cache_added:type_name -> fairway.v1.CachedFile
-	7,  // 23: fairway.v1.SyncRequest.cache_gone:type_name -> fairway.v1.CacheGone
-	11, // 24: fairway.v1.SyncRequest.ended:type_name -> fairway.v1.Report
-	1,  // 25: fairway.v1.InputFile.file:type_name -> fairway.v1.FileRef
-	5,  // 26: fairway.v1.InputFile.source:type_name -> fairway.v1.Source
-	18, // 27: fairway.v1.Assignment.payload:type_name -> fairway.v1.Payload
-	2,  // 28: fairway.v1.Assignment.needs:type_name -> fairway.v1.Resources
-	15, // 29: fairway.v1.Assignment.inputs:type_name -> fairway.v1.InputFile
-	16, // 30: fairway.v1.Assignment.outputs:type_name -> fairway.v1.OutputFile
-	24, // 31: fairway.v1.Payload.environment:type_name -> fairway.v1.Payload.EnvironmentEntry
-	20, // 32: fairway.v1.Payload.replay:type_name -> fairway.v1.Replay
-	19, // 33: fairway.v1.Payload.names:type_name -> fairway.v1.FileName
-	26, // 34: fairway.v1.Replay.compute:type_name -> google.protobuf.Duration
-	25, // 35: fairway.v1.Replay.writes_bytes:type_name -> fairway.v1.Replay.WritesBytesEntry
-	17, // 36: fairway.v1.SyncAnswer.run:type_name -> fairway.v1.Assignment
-	15, // 37: fairway.v1.SyncAnswer.prefetch:type_name -> fairway.v1.InputFile
-	1,  // 38: fairway.v1.SyncAnswer.evict:type_name -> fairway.v1.FileRef
-	21, // 39: fairway.v1.SyncAnswer.peers:type_name -> fairway.v1.Peer
-	26, // 40: fairway.v1.SyncAnswer.next_sync:type_name -> google.protobuf.Duration
-	26, // 41: fairway.v1.SyncAnswer.lease:type_name -> google.protobuf.Duration
-	6,  // 42: fairway.v1.SyncAnswer.share_keys:type_name -> fairway.v1.ShareKey
-	14, // 43: fairway.v1.TaskQueue.Sync:input_type -> fairway.v1.SyncRequest
-	22, // 44: fairway.v1.TaskQueue.Sync:output_type -> fairway.v1.SyncAnswer
-	44, // [44:45] is the sub-list for method output_type
-	43, // [43:44] is the sub-list for method input_type
-	43, // [43:43] is the sub-list for extension type_name
-	43, // [43:43] is the sub-list for extension extendee
-	0,  // [0:43] is the sub-list for field type_name
+	26, // 13: fairway.v1.Usage.staged_ahead:type_name -> google.protobuf.Duration
+	0,  // 14: fairway.v1.Result.outcome:type_name -> fairway.v1.Outcome
+	8,  // 15: fairway.v1.Result.outputs:type_name -> fairway.v1.WrittenFile
+	9,  // 16: fairway.v1.Result.usage:type_name -> fairway.v1.Usage
+	12, // 17: fairway.v1.Result.lost:type_name -> fairway.v1.LostFile
+	10, // 18: fairway.v1.Report.result:type_name -> fairway.v1.Result
+	1,  // 19: fairway.v1.LostFile.file:type_name -> fairway.v1.FileRef
+	3,  // 20: fairway.v1.SyncRequest.hello:type_name -> fairway.v1.PilotInfo
+	13, // 21: fairway.v1.SyncRequest.queued:type_name -> fairway.v1.AttemptRef
+	13, // 22: fairway.v1.SyncRequest.started:type_name -> fairway.v1.AttemptRef
+	4,  // 23: fairway.v1.SyncRequest.cache_added:type_name -> fairway.v1.CachedFile
+	7,  // 24: fairway.v1.SyncRequest.cache_gone:type_name -> fairway.v1.CacheGone
+	11, // 25: fairway.v1.SyncRequest.ended:type_name -> fairway.v1.Report
+	1,  // 26: fairway.v1.InputFile.file:type_name -> fairway.v1.FileRef
+	5,  // 27: fairway.v1.InputFile.source:type_name -> fairway.v1.Source
+	18, // 28: fairway.v1.Assignment.payload:type_name -> fairway.v1.Payload
+	2,  // 29: fairway.v1.Assignment.needs:type_name -> fairway.v1.Resources
+	15, // 30: fairway.v1.Assignment.inputs:type_name -> fairway.v1.InputFile
+	16, // 31: fairway.v1.Assignment.outputs:type_name -> fairway.v1.OutputFile
+	24, // 32: fairway.v1.Payload.environment:type_name -> fairway.v1.Payload.EnvironmentEntry
+	20, // 33: fairway.v1.Payload.replay:type_name -> fairway.v1.Replay
+	19, // 34: fairway.v1.Payload.names:type_name -> fairway.v1.FileName
+	26, // 35: fairway.v1.Replay.compute:type_name -> google.protobuf.Duration
+	25, // 36: fairway.v1.Replay.writes_bytes:type_name -> fairway.v1.Replay.WritesBytesEntry
+	17, // 37: fairway.v1.SyncAnswer.run:type_name -> fairway.v1.Assignment
+	15, // 38: fairway.v1.SyncAnswer.prefetch:type_name -> fairway.v1.InputFile
+	1,  // 39: fairway.v1.SyncAnswer.evict:type_name -> fairway.v1.FileRef
+	21, // 40: fairway.v1.SyncAnswer.peers:type_name -> fairway.v1.Peer
+	26, // 41: fairway.v1.SyncAnswer.next_sync:type_name -> google.protobuf.Duration
+	26, // 42: fairway.v1.SyncAnswer.lease:type_name -> google.protobuf.Duration
+	6,  // 43: fairway.v1.SyncAnswer.share_keys:type_name -> fairway.v1.ShareKey
+	14, // 44: fairway.v1.TaskQueue.Sync:input_type -> fairway.v1.SyncRequest
+	22, // 45: fairway.v1.TaskQueue.Sync:output_type -> fairway.v1.SyncAnswer
+	45, // [45:46] is the sub-list for method output_type
+	44, // [44:45] is the sub-list for method input_type
+	44, // [44:44] is the sub-list for extension type_name
+	44, // [44:44] is the sub-list for extension extendee
+	0,  // [0:44] is the sub-list for field type_name
 }
 
 func init() { file_pilot_proto_init() }

@@ -235,13 +235,15 @@ func checksumOf(ctx context.Context, path string) (uint32, error) {
 	return sum, err
 }
 
-// Prefetch brings a file into the cache for a job that will come. If that fails the job
-// will say so.
-func (ar *Area) Prefetch(ctx context.Context, f *wire.InputFile) {
+// Prefetch brings a file into the cache for a job that will come, and reports whether it
+// is there. If that fails the job will say so.
+func (ar *Area) Prefetch(ctx context.Context, f *wire.InputFile) bool {
 	i := newInput(f)
-	if ar.bring(ctx, i) == nil && i.cached != nil {
-		i.cached.Release()
+	if ar.bring(ctx, i) != nil || i.cached == nil {
+		return false
 	}
+	i.cached.Release()
+	return true
 }
 
 // get reads a file from the storage element, and makes sure that it is the one

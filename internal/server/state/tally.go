@@ -51,6 +51,7 @@ type sums struct {
 	attempts, hits, misses      int64
 	staged, cached, written     int64
 	Waiting, staging, computing time.Duration
+	stageIn, hidden             time.Duration // hidden is the part of stageIn before the turns of attempts
 }
 
 func newTally(workflow string, steps []string) *Tally {
@@ -115,6 +116,8 @@ func (s *sums) add(u *dispatch.Usage) {
 	s.written += u.BytesWritten
 	if !u.Start.IsZero() {
 		s.staging += u.Start.Sub(u.StageInStart)
+		s.stageIn += u.Start.Sub(u.StageInStart) + u.StagedAhead
+		s.hidden += u.StagedAhead
 		s.computing += u.End.Sub(u.Start)
 	}
 	if !u.StageOutEnd.IsZero() {
@@ -186,6 +189,8 @@ func (t *Tally) Summary(c *Cores) *wire.Summary {
 		Pilots:           t.Pilots,
 		Published:        slices.Clone(t.names),
 		PublishedCount:   int64(len(t.published)),
+		StageInSeconds:   s.stageIn.Seconds(),
+		HiddenSeconds:    s.hidden.Seconds(),
 	}
 }
 
