@@ -15,9 +15,10 @@ type attempt struct {
 	pilot *pilot
 	work  *execution
 	pins  []dispatch.FileRef
-	only  []dispatch.FileRef // outputs that it put into a cache instead of storage
 	usage dispatch.Usage
 	began time.Duration
+
+	yielded bool // the next one may run: only its outputs are to be stored
 }
 
 func (a *attempt) ref() dispatch.AttemptRef {
@@ -32,7 +33,7 @@ func (p *pilot) execute(as dispatch.Assignment) {
 	p.run.started()
 	x := &execution{
 		run: p.run, element: p.site.element, compute: time.Duration(float64(t.run) / p.site.Speed),
-		done: a.finish, cacheOnly: a.cacheOutput,
+		done: a.finish, cacheOnly: a.cacheOutput, computed: func() { p.yield(a) }, await: a.await,
 	}
 	x.draw(t.job.Name, as.Try)
 	for _, in := range as.Inputs {
@@ -65,6 +66,9 @@ func (a *attempt) locate(in dispatch.InputFile) input {
 		p.space.evict(in.File)
 		there = false
 	}
+	if !there && p.space.isFetched(in.File) {
+		return input{pfn: in.PFN, size: in.Size, awaited: true}
+	}
 	if !there {
 		a.usage.CacheMisses++
 		a.usage.BytesStaged += in.Size
@@ -81,6 +85,17 @@ func (a *attempt) locate(in dispatch.InputFile) input {
 	p.space.shelf.Use(in.File)
 	p.space.link(p, in.File, e)
 	return input{size: in.Size, local: true}
+}
+
+// await calls then when input f, which somebody fetches ahead, is there or cannot be had.
+func (a *attempt) await(f int, then func()) {
+	in := a.Inputs[f]
+	a.pilot.space.await(in.File, func() {
+		if !a.work.cancelled {
+			a.work.reads[f] = a.locate(in)
+			then()
+		}
+	})
 }
 
 // finish is called when the execution has ended one way or the other.
@@ -151,20 +166,18 @@ func (a *attempt) cacheOutput(out output) bool {
 	if s == nil {
 		return false
 	}
-	before := s.files[out.FileRef] != nil
 	a.cacheFile(out.FileRef, out.size)
-	there := s.files[out.FileRef] != nil
-	if there && !before {
-		a.only = append(a.only, out.FileRef)
-	}
-	return there
+	return s.files[out.FileRef] != nil
 }
 
 // forget takes outputs out of the cache that will not be committed.
 func (a *attempt) forget() {
-	for _, f := range a.only {
-		if a.pilot.space.files[f] != nil {
-			a.pilot.space.evict(f)
+	if a.pilot.space == nil {
+		return
+	}
+	for _, out := range a.work.writes {
+		if a.pilot.space.files[out.FileRef] != nil {
+			a.pilot.space.evict(out.FileRef)
 		}
 	}
 }

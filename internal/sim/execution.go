@@ -19,6 +19,8 @@ type execution struct {
 	writes    []output
 	done      func(dispatch.Outcome, string)
 	cacheOnly func(output) bool // for what may stay in caches; nil: nothing may
+	computed  func()            // called before outputs are stored, if it is not nil
+	await     func(f int, then func())
 
 	stageIn   time.Duration // time spent reading so far
 	wrote     int           // outputs that are stored
@@ -32,6 +34,8 @@ type input struct {
 	size   int64
 	local  bool // on the node's own disk, which costs nothing here
 	remote bool // on another node of the site
+
+	awaited bool // somebody fetches it ahead
 }
 
 type output struct {
@@ -41,11 +45,18 @@ type output struct {
 	cached bool // it need not be stored, if the cache has room
 }
 
+// Accesses are the random streams of one try of a job in a run with this seed, wherever
+// it runs: the first one of what it reads, the second of what it writes. Reading draws for each input in
+// their order whether it fails ([rand.Rand.Float64]) and at which access (IntN), and then
+// the delays. Writing draws for each output its delay and then whether it fails.
+func Accesses(seed uint64, job string, try int) (reading, writing *rand.Rand) {
+	return Stream(seed, "reading", named(job), uint64(try)), Stream(seed, "writing", named(job), uint64(try))
+}
+
 // draw gives an execution its random streams: those of one try of a job,
 // wherever it runs.
 func (x *execution) draw(job string, try int) {
-	x.reading = Stream(x.run.seed, "reading", named(job), uint64(try))
-	x.writing = Stream(x.run.seed, "writing", named(job), uint64(try))
+	x.reading, x.writing = Accesses(x.run.seed, job, try)
 }
 
 func (x *execution) begin() {
@@ -66,7 +77,12 @@ func (x *execution) begin() {
 func (x *execution) slice(i int) {
 	n := x.run.exp.Workflow.Accesses
 	if i == n || len(x.reads) == 0 {
-		x.after(x.compute/time.Duration(n)*time.Duration(n-i), func() { x.write(0) })
+		x.after(x.compute/time.Duration(n)*time.Duration(n-i), func() {
+			if x.computed != nil {
+				x.computed()
+			}
+			x.write(0)
+		})
 		return
 	}
 	x.access(i, 0, func() { x.after(x.compute/time.Duration(n), func() { x.slice(i + 1) }) })
@@ -90,6 +106,14 @@ func (x *execution) access(i, f int, then func()) {
 	}
 	n := x.run.exp.Workflow.Accesses
 	switch {
+	case in.awaited:
+		x.await(f, func() {
+			x.stageIn += x.run.now - began
+			if x.reads[f].pfn == "" {
+				x.failAt[f] = -1
+			}
+			x.access(i, f, then)
+		})
 	case in.local:
 		next()
 	case in.pfn == "" && !in.remote:

@@ -38,6 +38,8 @@ type pilot struct {
 
 	linked  []dispatch.FileRef
 	changes []cacheChange
+
+	fetching int // files that it fetches ahead
 }
 
 func (p *pilot) cacheAdded(f dispatch.FileRef, size int64) {
@@ -102,6 +104,7 @@ func (p *pilot) carryOut(seq uint64, a dispatch.Answer) {
 	if p.space != nil && len(a.Evict) > 0 {
 		p.space.shelf.Follow(a.Evict, a.Stale)
 	}
+	p.prefetch(a.Prefetch)
 	p.leaving = p.leaving || a.Leave || a.LeaveNow
 	if a.LeaveNow {
 		p.abort()
@@ -138,14 +141,36 @@ func (p *pilot) accept(assigned []dispatch.Assignment) bool {
 	return p.startNext()
 }
 
+// startNext starts the first attempt of the queue, unless another one computes.
 func (p *pilot) startNext() bool {
-	if len(p.running) > 0 || len(p.queue) == 0 {
+	if len(p.queue) == 0 || slices.ContainsFunc(p.running, func(a *attempt) bool { return !a.yielded }) {
 		return false
 	}
 	a := p.queue[0]
 	p.queue = slices.Delete(p.queue, 0, 1)
 	p.execute(a)
 	return true
+}
+
+// yield keeps the outputs of an attempt that has computed, and has the next one begin
+// before they are stored, unless those of another one are just being stored.
+func (p *pilot) yield(a *attempt) {
+	if !p.site.Behind {
+		return
+	}
+	if p.space != nil {
+		for _, out := range a.work.writes {
+			a.cacheFile(out.FileRef, out.size)
+		}
+		p.reportSoon()
+	}
+	if slices.ContainsFunc(p.running, func(b *attempt) bool { return b.yielded }) {
+		return
+	}
+	a.yielded = true
+	if p.startNext() {
+		p.sync()
+	}
 }
 
 // end carries out the TaskQueue's wish that attempts end. One that has not

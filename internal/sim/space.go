@@ -17,6 +17,8 @@ type space struct {
 	files   map[dispatch.FileRef]*stored
 	members []*pilot
 	used    int64
+
+	fetched map[dispatch.FileRef][]func() // who waits for a file that is fetched ahead
 }
 
 // stored is a file in a space.
@@ -33,7 +35,7 @@ func newSpace(spec experiment.CacheSpec) *space {
 	if err != nil {
 		panic(err) // Experiment.check knows the policies
 	}
-	return &space{spec: spec, shelf: shelf, files: map[dispatch.FileRef]*stored{}}
+	return &space{spec: spec, shelf: shelf, files: map[dispatch.FileRef]*stored{}, fetched: map[dispatch.FileRef][]func(){}}
 }
 
 // limit is CacheSize of section IV-C for each pilot. That of IV-D keeps Spare free

@@ -29,12 +29,9 @@ func newElement(e *engine, s experiment.StorageSpec) *element {
 // prefix is how the physical names of its files begin.
 func (s *element) prefix() string { return s.name + ":" }
 
-// delay draws what one access out of n costs besides the transfer. The mean
-// of all n together is the delay factor times the job's own run time.
+// delay draws what one access out of n costs besides the transfer.
 func (s *element) delay(r *rand.Rand, run time.Duration, n int) time.Duration {
-	mean := float64(run) * s.DelayFactor / float64(n)
-	d := mean + r.NormFloat64()*mean*s.DelaySpread
-	return s.Latency.Draw(r) + time.Duration(max(d, 0))
+	return s.Latency.Draw(r) + s.Delay(r, run, n)
 }
 
 // put stores a file. It says false if there is no room, or if the name was

@@ -79,6 +79,31 @@ func (w *workflow) exists(lfn string, size int64) {
 	w.sizes[lfn] = size
 }
 
+// Job is a job of an experiment, for programs that run the same ones in another way.
+type Job struct {
+	Name, Step    string
+	Reads, Writes []string      // LFNs
+	Run           time.Duration // without access to storage
+}
+
+// JobsOf are the jobs of the first repetition of an experiment, in the order of their
+// submission, each output of workflow.file_size. A workflow file creates its jobs as it
+// runs, so it has none before.
+func JobsOf(exp *experiment.Experiment) ([]Job, error) {
+	w, err := workOf(exp)
+	if err != nil {
+		return nil, err
+	}
+	jobs := make([]Job, len(w.jobs))
+	for i, t := range w.jobs {
+		jobs[i] = Job{Name: t.job.Name, Step: t.job.Step, Reads: t.job.Reads, Run: t.run}
+		for _, o := range t.job.Writes {
+			jobs[i].Writes = append(jobs[i].Writes, o.LFN)
+		}
+	}
+	return jobs, nil
+}
+
 // The payload of a simulated job is its place in the workflow.
 func appendIndex(b []byte, i int) []byte {
 	return append(b, byte(i), byte(i>>8), byte(i>>16), byte(i>>24))
@@ -91,12 +116,20 @@ func indexOf(payload []byte) int {
 // patterns make the workflows of paper 3, section V, and one for scale. Run
 // times are drawn from one stream in the order of the jobs.
 var patterns = map[string]func(experiment.WorkflowSpec, *rand.Rand) *workflow{
-	"W1":        func(s experiment.WorkflowSpec, r *rand.Rand) *workflow { return twoSteps("W1", s, r, 80, 80, 1) },
-	"W2-shared": func(s experiment.WorkflowSpec, r *rand.Rand) *workflow { return twoSteps("W2-shared", s, r, 40, 80, 1) },
-	"W2-pairs":  func(s experiment.WorkflowSpec, r *rand.Rand) *workflow { return twoSteps("W2-pairs", s, r, 40, 80, 2) },
-	"W3":        func(s experiment.WorkflowSpec, r *rand.Rand) *workflow { return twoSteps("W3", s, r, 80, 40, 1) },
-	"Tier0":     func(s experiment.WorkflowSpec, r *rand.Rand) *workflow { return tier0(s, r) },
-	"layers":    func(s experiment.WorkflowSpec, r *rand.Rand) *workflow { return layers(s, r) },
+	"W1": func(s experiment.WorkflowSpec, r *rand.Rand) *workflow {
+		return twoSteps("W1", s, r, s.Jobs, s.Jobs, 1)
+	},
+	"W2-shared": func(s experiment.WorkflowSpec, r *rand.Rand) *workflow {
+		return twoSteps("W2-shared", s, r, s.Jobs/2, s.Jobs, 1)
+	},
+	"W2-pairs": func(s experiment.WorkflowSpec, r *rand.Rand) *workflow {
+		return twoSteps("W2-pairs", s, r, s.Jobs/2, s.Jobs, 2)
+	},
+	"W3": func(s experiment.WorkflowSpec, r *rand.Rand) *workflow {
+		return twoSteps("W3", s, r, s.Jobs, s.Jobs/2, 1)
+	},
+	"Tier0":  func(s experiment.WorkflowSpec, r *rand.Rand) *workflow { return tier0(s, r) },
+	"layers": func(s experiment.WorkflowSpec, r *rand.Rand) *workflow { return layers(s, r) },
 }
 
 // twoSteps is a workflow of two steps: first jobs with outputs files each,

@@ -13,7 +13,11 @@
 //     [Gauss] draws from the stream that it is given.
 package experiment
 
-import "time"
+import (
+	"math/rand/v2"
+	"strings"
+	"time"
+)
 
 // Experiment is one point of an experiment file: everything that a run needs
 // besides the number of its repetition. docs/sim.md explains every key.
@@ -59,12 +63,13 @@ type SiteSpec struct {
 	Min      int           `yaml:"min_pilots"`
 	Max      int           `yaml:"max_pilots"`
 	MinIdle  int           `yaml:"min_idle_pilots"`
-	Life     Gauss         `yaml:"life"`      // of a pilot; 0: unlimited
-	SaysLife bool          `yaml:"says_life"` // whether pilots tell the TaskQueue how long they live
-	Ask      time.Duration `yaml:"ask"`       // pilots ask this often; 0: they wait for the answer (long poll)
-	Speed    float64       `yaml:"speed"`     // of its nodes; 0 means 1
-	Price    float64       `yaml:"price"`     // of a slot for an hour, in any unit of money
-	Expects  time.Duration `yaml:"expects"`   // what the TaskQueue holds its queue to be until pilots have shown it
+	Life     Gauss         `yaml:"life"`         // of a pilot; 0: unlimited
+	SaysLife bool          `yaml:"says_life"`    // whether pilots tell the TaskQueue how long they live
+	Ask      time.Duration `yaml:"ask"`          // pilots ask this often; 0: they wait for the answer (long poll)
+	Speed    float64       `yaml:"speed"`        // of its nodes; 0 means 1
+	Behind   bool          `yaml:"store_behind"` // outputs go into the cache, and the next job of the pilot begins, before they are stored
+	Price    float64       `yaml:"price"`        // of a slot for an hour, in any unit of money
+	Expects  time.Duration `yaml:"expects"`      // what the TaskQueue holds its queue to be until pilots have shown it
 	Batch    BatchSpec     `yaml:"batch"`
 }
 
@@ -89,11 +94,23 @@ type StorageSpec struct {
 	Latency     Gauss   `yaml:"latency"`      // of each access
 	DelayFactor float64 `yaml:"delay_factor"` // time lost for each file read or written, as a part of the job's run time
 	DelayOnce   bool    `yaml:"delay_once"`   // the delay is that of all files together that a job reads, not of each
+	DelayEach   bool    `yaml:"delay_each"`   // the delay is that of each access, of which reading a file takes workflow.accesses and writing it one
 	DelaySpread float64 `yaml:"delay_spread"` // standard deviation of the delay, as a part of its mean
 	FailureRate Chance  `yaml:"failure_rate"` // that reading or writing a file fails, and the job with it
 	Capacity    Size    `yaml:"capacity"`     // 0: unlimited
 	Fills       Gauss   `yaml:"fills"`        // how long until other users take all the room that is left, again and again; zero: never
 	FullFor     Gauss   `yaml:"full_for"`     // how long they keep it
+}
+
+// Delay draws what one access of a job costs besides the transfer, and besides Latency. Of n
+// accesses that read a file, the mean of all together is DelayFactor times the run time
+// of the job; with DelayEach that of each one is.
+func (s *StorageSpec) Delay(r *rand.Rand, run time.Duration, n int) time.Duration {
+	if s.DelayEach {
+		n = 1
+	}
+	mean := float64(run) * s.DelayFactor / float64(n)
+	return time.Duration(max(mean+r.NormFloat64()*mean*s.DelaySpread, 0))
 }
 
 // NetworkSpec models the way between pilots and TaskQueue, and between nodes.
@@ -113,6 +130,8 @@ type CacheSpec struct {
 	Policy string        `yaml:"policy"` // what goes first
 	Look   time.Duration `yaml:"look"`   // how long until pilots that share find a new file
 	Inputs bool          `yaml:"inputs"` // keep inputs that were read from storage, too
+
+	Prefetch int `yaml:"prefetch"` // files that a pilot fetches ahead at a time, for jobs that wait at it
 }
 
 // Share says who sees a pilot's cache.
@@ -190,6 +209,9 @@ func (e *Experiment) Defaults() {
 	setDefault(&e.Limit, 60*24*time.Hour)
 	setDefault(&e.Submission, Running)
 	setDefault(&e.Workflow.Accesses, 1)
+	if strings.HasPrefix(e.Workflow.Pattern, "W") {
+		setDefault(&e.Workflow.Jobs, 80)
+	}
 	setDefault(&e.Workflow.Scale, 1)
 	setDefault(&e.Workflow.SizeScale, 1)
 	setDefault(&e.Workflow.RoundTo, 10*time.Minute)

@@ -20,7 +20,7 @@ type WorkflowSpec struct {
 	FileSize  Size     `yaml:"file_size"`  // of each file of a pattern; of inputs of a workflow file
 	Run       Gauss    `yaml:"run"`        // of each job of a pattern or workflow file, without access to storage
 	Accesses  int      `yaml:"accesses"`   // a job reads each input in so many accesses, spread over its run
-	Jobs      int      `yaml:"jobs"`       // of layers: in all
+	Jobs      int      `yaml:"jobs"`       // of layers: in all; of W1, W2 and W3: of the step with the most, an even number, 0 means 80
 	Layers    int      `yaml:"layers"`     // of layers: jobs of one layer read files of the one before
 	Fan       int      `yaml:"fan"`        // of layers: files that each job reads
 	Raw       bool     `yaml:"raw"`        // of layers: each job of the first reads a file that exists before the run
@@ -84,13 +84,16 @@ func (r *reader) checkWorkflow(s *WorkflowSpec) {
 	if s.Pattern != "" {
 		oneOf(r, "workflow.pattern", s.Pattern, Patterns...)
 	}
+	if strings.HasPrefix(s.Pattern, "W") && (s.Jobs < 2 || s.Jobs%2 != 0 || s.Jobs > MaxJobs) {
+		r.wrong("workflow.jobs", fmt.Sprintf("give an even number of jobs, at most %d", MaxJobs), "%d jobs are no step of %s", s.Jobs, s.Pattern)
+	}
 	if s.Pattern == "layers" && (s.Jobs < 1 || s.Layers < 1 || s.Jobs > MaxJobs) {
 		r.wrong("workflow", fmt.Sprintf("give jobs (at most %d), layers and fan", MaxJobs), "layers of no jobs, or of too many")
 	}
 	r.checkTier0(s.Tier0.Steps)
 }
 
-// MaxJobs bounds the jobs of the pattern layers.
+// MaxJobs bounds the jobs of a pattern.
 const MaxJobs = 1 << 24
 
 func count(conditions ...bool) int {

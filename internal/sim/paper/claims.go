@@ -28,12 +28,7 @@ var paperExperiments = []string{"tier0", "submission", "storage", "workflows", "
 func Plans() ([]*experiment.Plan, error) {
 	var plans []*experiment.Plan
 	for _, name := range paperExperiments {
-		file := name + ".yaml"
-		data, err := paperFiles.ReadFile(file)
-		if err != nil {
-			return nil, fmt.Errorf("read an experiment of the paper: %w", err)
-		}
-		p, err := experiment.Parse(path.Join("paper", file), data)
+		p, err := plan(name)
 		if err != nil {
 			return nil, err
 		}
@@ -42,6 +37,20 @@ func Plans() ([]*experiment.Plan, error) {
 	}
 	return plans, nil
 }
+
+func plan(name string) (*experiment.Plan, error) {
+	file := name + ".yaml"
+	data, err := paperFiles.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read an experiment of the paper: %w", err)
+	}
+	return experiment.Parse(path.Join("paper", file), data)
+}
+
+// Hosts returns the experiment with W1, W2 and W3 that can also be run with real pilots,
+// on hosts that one machine has room for: bench/cache runs each of its points. It is none
+// of [Plans], as the figures of the paper are of a larger set-up.
+func Hosts() (*experiment.Plan, error) { return plan("hosts") }
 
 // Run runs the experiments of the paper and checks its claims. Repetitions
 // and a seed other than 0 take the place of those in the files.
