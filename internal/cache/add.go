@@ -16,19 +16,12 @@ import (
 // fetch is a file that is being brought in; others that want it wait.
 type fetch struct{ done chan struct{} }
 
-// Fetch takes a file into use, and has bring write it to a path if it is not
-// there. Item.Size is what is reserved; a file of another size is refused. Of
-// several calls for one file, also by pilots that share, one brings it in.
-func (c *Cache) Fetch(ctx context.Context, wanted Item, bring func(path string) (int64, error)) (f *File, hit bool, err error) {
-	return c.FetchSummed(ctx, wanted, func(path string) (int64, uint32, error) {
-		size, err := bring(path)
-		return size, 0, err
-	})
-}
-
-// FetchSummed is Fetch for a file whose sum (adler32) who brings it knows. The cache
-// keeps it, so that a later pilot finds out whether the file is still the same.
-func (c *Cache) FetchSummed(ctx context.Context, wanted Item, bring func(path string) (int64, uint32, error)) (f *File, hit bool, err error) {
+// Fetch takes a file into use, and has bring write it to a path if it is not there. Of
+// several calls for one file, also by pilots that share, one brings it in. bring returns
+// how many bytes it wrote and their adler32, 0 where it does not know it: a later pilot
+// finds out by that sum whether the file is still the same. Item.Size is what is reserved;
+// a file of another size is refused.
+func (c *Cache) Fetch(ctx context.Context, wanted Item, bring func(path string) (int64, uint32, error)) (f *File, hit bool, err error) {
 	for {
 		f, under, mine := c.begin(wanted)
 		if f != nil {

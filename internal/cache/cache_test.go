@@ -79,9 +79,9 @@ func shared(c *Config) { c.Shared = true }
 func item(lfn string, size int64) Item { return Item{Ref: Ref{LFN: lfn, Version: 1}, Size: size} }
 
 // bytes writes a file of the given size.
-func bytes(size int64) func(string) (int64, error) {
-	return func(path string) (int64, error) {
-		return size, os.WriteFile(path, make([]byte, size), 0o644)
+func bytes(size int64) func(string) (int64, uint32, error) {
+	return func(path string) (int64, uint32, error) {
+		return size, 0, os.WriteFile(path, make([]byte, size), 0o644)
 	}
 }
 
@@ -105,7 +105,7 @@ func TestFetchAndGet(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.Release()
-	again, hit, err := c.Fetch(t.Context(), item("raw/a", 10), func(string) (int64, error) { panic("it is there") })
+	again, hit, err := c.Fetch(t.Context(), item("raw/a", 10), func(string) (int64, uint32, error) { panic("it is there") })
 	if err != nil || !hit {
 		t.Fatal(hit, err)
 	}
@@ -181,7 +181,7 @@ func TestOneFetchForMany(t *testing.T) {
 	var group sync.WaitGroup
 	for range 8 {
 		group.Go(func() {
-			f, _, err := c.Fetch(context.Background(), item("a", 10), func(path string) (int64, error) {
+			f, _, err := c.Fetch(context.Background(), item("a", 10), func(path string) (int64, uint32, error) {
 				brought.Add(1)
 				return bytes(10)(path)
 			})
@@ -201,9 +201,9 @@ func TestOneFetchForMany(t *testing.T) {
 func TestFailedFetchLeavesNothing(t *testing.T) {
 	c, _ := open(t, t.TempDir(), "p")
 	failure := errors.New("failure")
-	for _, bring := range []func(string) (int64, error){
-		func(string) (int64, error) { return 0, failure },
-		func(path string) (int64, error) { _, _ = bytes(3)(path); return 0, failure },
+	for _, bring := range []func(string) (int64, uint32, error){
+		func(string) (int64, uint32, error) { return 0, 0, failure },
+		func(path string) (int64, uint32, error) { _, _, _ = bytes(3)(path); return 0, 0, failure },
 		bytes(9),
 	} {
 		if _, _, err := c.Fetch(t.Context(), item("a", 10), bring); err == nil {
@@ -329,7 +329,7 @@ func TestNameTooLong(t *testing.T) {
 func TestAdd(t *testing.T) {
 	c, _ := open(t, t.TempDir(), "p")
 	path := filepath.Join(t.TempDir(), "output")
-	if _, err := bytes(10)(path); err != nil {
+	if _, _, err := bytes(10)(path); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Add(t.Context(), item("a", 10), path); err != nil {
@@ -408,8 +408,8 @@ func ExampleCache() {
 	c, _ := Open(Config{Dir: dir, Name: "pilot-1", MaxSpace: 1 << 20})
 	defer c.Close()
 	for range 2 {
-		f, hit, _ := c.Fetch(context.Background(), Item{Ref: Ref{LFN: "raw/a"}, Size: 5}, func(path string) (int64, error) {
-			return 5, os.WriteFile(path, []byte("hello"), 0o644)
+		f, hit, _ := c.Fetch(context.Background(), Item{Ref: Ref{LFN: "raw/a"}, Size: 5}, func(path string) (int64, uint32, error) {
+			return 5, 0, os.WriteFile(path, []byte("hello"), 0o644)
 		})
 		text, _ := os.ReadFile(f.Path())
 		fmt.Println(hit, string(text))

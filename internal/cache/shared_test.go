@@ -53,7 +53,7 @@ func TestTakesFromPeerWhatIsAsked(t *testing.T) {
 	meet(a, b)
 	put(t, a, "x", 10).Release()
 	elsewhere := errors.New("it is on the host")
-	bring := func(string) (int64, error) { return 0, elsewhere }
+	bring := func(string) (int64, uint32, error) { return 0, 0, elsewhere }
 	f, hit, err := b.Fetch(t.Context(), item("x", 10), bring)
 	if err != nil || !hit {
 		t.Fatal(hit, err)
@@ -321,7 +321,7 @@ func TestReservationsOfPeersCount(t *testing.T) {
 	a, _ := open(t, dir, "a", shared)
 	b, _ := open(t, dir, "b", shared)
 	meet(a, b)
-	f, _, err := a.Fetch(t.Context(), item("x", 90), func(path string) (int64, error) {
+	f, _, err := a.Fetch(t.Context(), item("x", 90), func(path string) (int64, uint32, error) {
 		if _, _, err := b.Fetch(t.Context(), item("y", 120), bytes(120)); !errors.Is(err, ErrFull) {
 			t.Error("the room that a file is being written into was given away:", err)
 		}
@@ -358,7 +358,7 @@ func TestOneFetchForManyPilots(t *testing.T) {
 	begun, others := make(chan struct{}), make(chan struct{})
 	var group sync.WaitGroup
 	fetch := func(c *Cache) {
-		f, _, err := c.Fetch(t.Context(), item("x", 10), func(path string) (int64, error) {
+		f, _, err := c.Fetch(t.Context(), item("x", 10), func(path string) (int64, uint32, error) {
 			if brought.Add(1) == 1 {
 				close(begun)
 				<-others

@@ -53,7 +53,7 @@ func (p *pilot) source(i cache.Item) Source {
 // holds puts a file into the pilot's cache.
 func (p *pilot) holds(i cache.Item, text []byte) {
 	p.t.Helper()
-	f, _, err := p.cache.FetchSummed(p.t.Context(), i, func(path string) (int64, uint32, error) {
+	f, _, err := p.cache.Fetch(p.t.Context(), i, func(path string) (int64, uint32, error) {
 		return int64(len(text)), adler32.Checksum(text), os.WriteFile(path, text, 0o555)
 	})
 	if err != nil {
@@ -66,7 +66,7 @@ func (p *pilot) holds(i cache.Item, text []byte) {
 func (p *pilot) gets(i cache.Item, sum uint32, from Source, origin *Source) error {
 	a := p.arrivals.Add(i)
 	var got uint32
-	f, _, err := p.cache.FetchSummed(p.t.Context(), i, func(path string) (int64, uint32, error) {
+	f, _, err := p.cache.Fetch(p.t.Context(), i, func(path string) (int64, uint32, error) {
 		var err error
 		got, err = Get(p.t.Context(), from, origin, i, sum, a, path)
 		if _, there := os.Lstat(path); err != nil && there == nil {
@@ -163,7 +163,7 @@ func TestPassesOnWhatArrives(t *testing.T) {
 	a := first.arrivals.Add(i)
 	half, done := make(chan struct{}), make(chan error, 1)
 	go func() {
-		f, _, err := first.cache.FetchSummed(t.Context(), i, func(path string) (int64, uint32, error) {
+		f, _, err := first.cache.Fetch(t.Context(), i, func(path string) (int64, uint32, error) {
 			out, err := a.Begin(path)
 			if err != nil {
 				return 0, 0, err

@@ -122,7 +122,7 @@ func (ar *Area) bringShared(ctx context.Context, i *input) (err error) {
 	s := ar.Sharing
 	var arrival *share.Arrival
 	var sum uint32
-	i.cached, i.hit, err = ar.Cache.FetchSummed(ctx, i.Item, func(path string) (size int64, _ uint32, err error) {
+	i.cached, i.hit, err = ar.Cache.Fetch(ctx, i.Item, func(path string) (size int64, _ uint32, err error) {
 		arrival = s.arrivals.Add(i.Item)
 		if sum, err = ar.fromSource(ctx, i, arrival, path); err != nil && ctx.Err() == nil {
 			size, sum, err = ar.fromElement(ctx, i, arrival, path)

@@ -205,7 +205,7 @@ func (ar *Area) bring(ctx context.Context, i *input) (err error) {
 	if ar.Sharing != nil {
 		err = ar.bringShared(ctx, i)
 	} else {
-		i.cached, i.hit, err = c.FetchSummed(ctx, i.Item, func(path string) (int64, uint32, error) { return ar.getSummed(ctx, i, path) })
+		i.cached, i.hit, err = c.Fetch(ctx, i.Item, func(path string) (int64, uint32, error) { return ar.getSummed(ctx, i, path) })
 	}
 	if errors.Is(err, cache.ErrFull) || errors.Is(err, cache.ErrNoSpace) || outOfDisk(err) {
 		ar.Log.Info("read past the cache", "lfn", i.LFN, "reason", err)
