@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"fairway/test/files"
 )
 
 // bothWays runs a test with openat2 and in single steps.
@@ -23,20 +25,13 @@ func bothWays(t *testing.T, test func(t *testing.T)) {
 	}
 }
 
-func write(t *testing.T, path, text string) {
-	t.Helper()
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // scene is a folder with links that lead within it and out of it, and with a
 // mount of another folder where the test may make one.
 func scene(t *testing.T) (inside *Folder, path, outside string, mounted bool) {
 	t.Helper()
 	path, outside = filepath.Join(t.TempDir(), "in"), t.TempDir()
-	write(t, filepath.Join(path, "a/b/file"), "mine")
-	write(t, filepath.Join(outside, "foreign"), "foreign")
+	files.Write(t, filepath.Join(path, "a/b/file"), "mine")
+	files.Write(t, filepath.Join(outside, "foreign"), "foreign")
 	for link, to := range map[string]string{"out": outside, "a/out": outside, "within": "a", "a/b/link": filepath.Join(outside, "foreign")} {
 		if err := os.Symlink(to, filepath.Join(path, link)); err != nil {
 			t.Fatal(err)
@@ -100,7 +95,7 @@ func TestWhatIsBeneathIsReached(t *testing.T) {
 		if err != nil || element != "new" || made != 3 {
 			t.Fatalf("%d folders made for %q: %v", made, element, err)
 		}
-		write(t, parent.Path(element), "new")
+		files.Write(t, parent.Path(element), "new")
 		if err := errors.Join(parent.Sync(), parent.Close()); err != nil {
 			t.Error(err)
 		}

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"fairway/test/files"
 )
 
 // inFolder runs a test on an empty folder, with openat2 and in single steps.
@@ -50,9 +52,9 @@ func mountOn(t *testing.T, source, target string) {
 func TestOnlyRegularFilesBeneathAreOpened(t *testing.T) {
 	inFolder(t, func(t *testing.T, folder string, f *Folder) {
 		outside := t.TempDir()
-		write(t, outside+"/secret", "secret")
+		files.Write(t, outside+"/secret", "secret")
 		must(t, os.Mkdir(folder+"/sub", 0o755))
-		write(t, folder+"/sub/file", "text")
+		files.Write(t, folder+"/sub/file", "text")
 		must(t, unix.Mkfifo(folder+"/pipe", 0o644))
 		socket, err := net.Listen("unix", folder+"/socket")
 		must(t, err)
@@ -112,9 +114,9 @@ func TestDeviceIsNotOpened(t *testing.T) {
 func TestMountsAreNotCrossed(t *testing.T) {
 	inFolder(t, func(t *testing.T, folder string, f *Folder) {
 		outside := t.TempDir()
-		write(t, outside+"/file", "other")
+		files.Write(t, outside+"/file", "other")
 		must(t, os.MkdirAll(folder+"/sub/mounted", 0o755))
-		write(t, folder+"/sub/plain", "")
+		files.Write(t, folder+"/sub/plain", "")
 		mountOn(t, outside, folder+"/sub/mounted")
 		mountOn(t, outside+"/file", folder+"/sub/plain")
 		var kind *KindError
@@ -130,10 +132,10 @@ func TestClearLeavesWhatIsMountedOrLinked(t *testing.T) {
 	inFolder(t, func(t *testing.T, folder string, f *Folder) {
 		outside := t.TempDir()
 		must(t, os.Mkdir(outside+"/deep", 0o755))
-		write(t, outside+"/deep/file", "other")
+		files.Write(t, outside+"/deep/file", "other")
 		must(t, os.MkdirAll(folder+"/sub/mounted", 0o755))
 		must(t, os.Symlink(outside, folder+"/sub/link"))
-		write(t, folder+"/sub/plain", "")
+		files.Write(t, folder+"/sub/plain", "")
 		mountOn(t, outside, folder+"/sub/mounted")
 		mountOn(t, outside+"/deep", folder+"/sub/mounted") // two, one on the other
 		mountOn(t, outside+"/deep/file", folder+"/sub/plain")
@@ -151,7 +153,7 @@ func TestClearRemovesWhatIsDeepOrForbidden(t *testing.T) {
 	inFolder(t, func(t *testing.T, folder string, f *Folder) {
 		asNobody(t, folder, func() {
 			must(t, os.MkdirAll(folder+"/top/a/b", 0o755))
-			write(t, folder+"/top/a/b/file", "")
+			files.Write(t, folder+"/top/a/b/file", "")
 			must(t, unix.Mkfifo(folder+"/top/pipe", 0))
 			makeDeep(t, f, "top", 5*maxDepth)
 			for _, path := range []string{"/top/a/b", "/top/a", "/top"} {
@@ -209,7 +211,7 @@ func asNobody(t *testing.T, folder string, f func()) {
 func TestNamesInAnyEncoding(t *testing.T) {
 	inFolder(t, func(t *testing.T, folder string, f *Folder) {
 		must(t, os.Mkdir(folder+"/d\xe9", 0o755))
-		write(t, folder+"/d\xe9/caf\xe9\n", "text")
+		files.Write(t, folder+"/d\xe9/caf\xe9\n", "text")
 		file, err := f.Open("d\xe9/caf\xe9\n")
 		must(t, err)
 		must(t, file.Close())
@@ -222,8 +224,8 @@ func TestNamesInAnyEncoding(t *testing.T) {
 
 func TestMoveAndCreateNeverReplace(t *testing.T) {
 	inFolder(t, func(t *testing.T, folder string, f *Folder) {
-		write(t, folder+"/a", "a")
-		write(t, folder+"/b", "b")
+		files.Write(t, folder+"/a", "a")
+		files.Write(t, folder+"/b", "b")
 		must(t, os.Symlink("/etc/passwd", folder+"/link"))
 		if err := f.Move("a", f, "b"); !errors.Is(err, fs.ErrExist) {
 			t.Error(err)
@@ -248,11 +250,11 @@ func TestClearNamesWhatItCannotRemoveAndGoesOn(t *testing.T) {
 			inFolder(t, func(t *testing.T, folder string, f *Folder) {
 				must(t, os.MkdirAll(folder+"/top/sub", 0o755))
 				for i := range elementsAtOnce + 10 {
-					write(t, fmt.Sprintf("%s/top/sub/%d", folder, i), "")
+					files.Write(t, fmt.Sprintf("%s/top/sub/%d", folder, i), "")
 				}
 				for _, other := range []string{"a", "z"} {
 					must(t, os.MkdirAll(folder+"/top/"+other+"/b", 0o755))
-					write(t, folder+"/top/"+other+"/b/file", "")
+					files.Write(t, folder+"/top/"+other+"/b/file", "")
 				}
 				protect(t, folder+"/top/sub/500")
 				protect(t, folder+"/top/a/b")
@@ -300,7 +302,7 @@ func protect(t *testing.T, path string) {
 func TestOwnerPermitsItselfToRead(t *testing.T) {
 	inFolder(t, func(t *testing.T, folder string, f *Folder) {
 		asNobody(t, folder, func() {
-			write(t, folder+"/file", "text")
+			files.Write(t, folder+"/file", "text")
 			must(t, os.Chmod(folder+"/file", 0))
 			must(t, os.Symlink("file", folder+"/link"))
 			must(t, os.Mkdir(folder+"/sub", 0o755))

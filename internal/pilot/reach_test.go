@@ -12,6 +12,7 @@ import (
 	"fairway/internal/storage"
 	"fairway/internal/storage/served"
 	"fairway/internal/wire"
+	"fairway/test/files"
 )
 
 // farNode is a pilot that reaches its server over a network, and what the server has.
@@ -89,16 +90,6 @@ func (n *farNode) input(lfn, pfn string) func(*wire.Assignment) {
 	}
 }
 
-func put(t *testing.T, path, text string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func (n *farNode) printed(a *wire.Assignment, stream string) string {
 	n.t.Helper()
 	return contents(n.t, filepath.Join(n.logs, logName(a.GetAttempt(), stream)))
@@ -109,9 +100,11 @@ func (n *farNode) printed(a *wire.Assignment, stream string) string {
 func TestNothingIsShared(t *testing.T) {
 	server := storage.Places{State: t.TempDir(), Folder: t.TempDir()}
 	elsewhere := filepath.Join(t.TempDir(), "outside")
-	put(t, filepath.Join(server.Folder, "in/a"), "a")
-	put(t, filepath.Join(server.Folder, "bin/program"), "#!/bin/sh\necho program\n")
-	put(t, elsewhere, "outside")
+	files.Write(t, filepath.Join(server.Folder, "in/a"), "a")
+	if err := os.Chmod(files.Write(t, filepath.Join(server.Folder, "bin/program"), "#!/bin/sh\necho program\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	files.Write(t, elsewhere, "outside")
 	n := newFarNode(t, server, storage.Places{State: "/no/such/state", Folder: t.TempDir()}, "/proc/no/logs")
 	a := shell("cat in/a outside; bin/program > parts/one; cat in/a > parts/two; cat outside > out; chmod +x out; echo bad >&2",
 		n.input("in/a", "folder:in/a"), n.input("bin/program", "folder:bin/program"), n.input("outside", "file:"+elsewhere), writes("out", "parts/*"))
@@ -151,8 +144,8 @@ func TestNothingIsShared(t *testing.T) {
 func TestSharedFoldersAreUsedInPlace(t *testing.T) {
 	server := storage.Places{State: t.TempDir(), Folder: t.TempDir()}
 	elsewhere := filepath.Join(t.TempDir(), "outside")
-	put(t, filepath.Join(server.Folder, "a"), "a")
-	put(t, elsewhere, "outside")
+	files.Write(t, filepath.Join(server.Folder, "a"), "a")
+	files.Write(t, elsewhere, "outside")
 	n := newFarNode(t, server, server, "")
 	a := shell("cat a outside | tee out", n.input("a", "folder:a"), n.input("outside", "file:"+elsewhere), writes("out"))
 	r := n.does(a)

@@ -14,6 +14,7 @@ import (
 	"fairway/internal/pilot/report"
 	"fairway/internal/wire"
 	"fairway/sched"
+	"fairway/test/files"
 )
 
 // Two pilots of a run work on a node, one after the other. The cache stays between them;
@@ -22,7 +23,7 @@ func TestNothingIsLeftOnANodeWhenTheRunIsOver(t *testing.T) {
 	q := newTaskQueue(t)
 	folder := filepath.Join(t.TempDir(), "fairway-state")
 	stored := filepath.Join(q.folder, "in")
-	put(t, stored, "cached\n")
+	files.Write(t, stored, "cached\n")
 	of := func(id string) Config {
 		c := q.config(id)
 		c.InScratch(folder)
@@ -58,7 +59,7 @@ func claimed(t *testing.T, folder string) *scratch {
 func TestTheLastPilotOnANodeRemovesTheScratchFolder(t *testing.T) {
 	folder, log := filepath.Join(t.TempDir(), "fairway-a"), slog.New(slog.DiscardHandler)
 	first, second := claimed(t, folder), claimed(t, folder)
-	put(t, filepath.Join(folder, scratchCache, "p", "file"), "x")
+	files.Write(t, filepath.Join(folder, scratchCache, "p", "file"), "x")
 	first.release(true, log)
 	if _, err := os.Stat(filepath.Join(folder, scratchCache, "p", "file")); err != nil {
 		t.Error("another pilot is there:", err)
@@ -74,8 +75,8 @@ func TestKeptSandboxesAndUntoldResultsStay(t *testing.T) {
 	for _, wanted := range []string{KeptFolder + "/7/out", report.SpoolFolder + "/0000000000000001.result"} {
 		folder := filepath.Join(t.TempDir(), "fairway-a")
 		s := claimed(t, folder)
-		put(t, filepath.Join(folder, scratchSandbox, wanted), "x")
-		put(t, filepath.Join(folder, scratchCache, "p", "file"), "x")
+		files.Write(t, filepath.Join(folder, scratchSandbox, wanted), "x")
+		files.Write(t, filepath.Join(folder, scratchCache, "p", "file"), "x")
 		s.release(true, slog.New(slog.DiscardHandler))
 		if _, err := os.Stat(filepath.Join(folder, scratchSandbox, wanted)); err != nil {
 			t.Error(err)
@@ -93,7 +94,7 @@ func TestOldScratchFoldersOfThisUserGo(t *testing.T) {
 	old := time.Now().Add(-ScratchLife - time.Hour)
 	for _, name := range []string{"fairway-old", "fairway-used", "fairway-young"} {
 		s := claimed(t, filepath.Join(all, name))
-		put(t, filepath.Join(all, name, scratchCache, "p", "file"), "x")
+		files.Write(t, filepath.Join(all, name, scratchCache, "p", "file"), "x")
 		if name != "fairway-used" {
 			s.release(false, log)
 		} else {
@@ -105,13 +106,13 @@ func TestOldScratchFoldersOfThisUserGo(t *testing.T) {
 			}
 		}
 	}
-	put(t, filepath.Join(all, "fairway-notes", "mine.txt"), "x")
-	put(t, filepath.Join(all, "other", scratchLock), "x")
+	files.Write(t, filepath.Join(all, "fairway-notes", "mine.txt"), "x")
+	files.Write(t, filepath.Join(all, "other", scratchLock), "x")
 	if err := os.Chtimes(filepath.Join(all, "other", scratchLock), old, old); err != nil {
 		t.Fatal(err)
 	}
 	target := filepath.Join(t.TempDir(), "target")
-	put(t, filepath.Join(target, scratchLock), "x")
+	files.Write(t, filepath.Join(target, scratchLock), "x")
 	if err := errors.Join(os.Chtimes(filepath.Join(target, scratchLock), old, old), os.Symlink(target, filepath.Join(all, "fairway-link"))); err != nil {
 		t.Fatal(err)
 	}

@@ -25,6 +25,7 @@ import (
 	"fairway/internal/storage"
 	"fairway/internal/wire"
 	"fairway/sched"
+	"fairway/test/files"
 )
 
 // A pilot that a test starts is this test program.
@@ -460,20 +461,13 @@ func expect(t *testing.T, r *wire.Result, outcome wire.Outcome, message string) 
 	}
 }
 
+// contents returns what a file holds, by path or PFN.
 func contents(t *testing.T, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(strings.TrimPrefix(path, "file:"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
+	return files.Read(t, strings.TrimPrefix(path, "file:"))
 }
 
 func writeFile(t *testing.T, text string) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return files.Write(t, filepath.Join(t.TempDir(), "file"), text)
 }

@@ -13,6 +13,7 @@ import (
 	"fairway/internal/dispatch"
 	"fairway/internal/pilot"
 	"fairway/internal/server/folder"
+	"fairway/test/files"
 )
 
 // beAPilot is what TestMain does where a test has started this program as a
@@ -64,7 +65,7 @@ func realPilots(t *testing.T, space int64) func(string, folder.Layout) (batch.Sy
 func TestCacheFollowsTheOrderOfNextUse(t *testing.T) {
 	const size = 100_000
 	text := strings.Repeat("x", size)
-	root := newFolder(t, map[string]string{"in/a": text, "in/b": text, "in/c": text})
+	root := files.Folder(t, map[string]string{"in/a": text, "in/b": text, "in/c": text})
 	r := newRun(t, root, fmt.Sprintf(`
 workflow: advice
 inputs:

@@ -16,6 +16,7 @@ import (
 	"fairway/internal/server/folder"
 	"fairway/internal/server/launch"
 	"fairway/internal/storage/storagetest"
+	"fairway/test/files"
 )
 
 // namespace makes a network namespace that is connected with this machine by a link of
@@ -120,9 +121,9 @@ steps:
     writes: all.txt
     command: cat $in > all.txt
 `
-	files := map[string]string{"bin/sum": "#!/bin/sh\nset -e\nsha256sum < \"$1\"\n"}
+	texts := map[string]string{"bin/sum": "#!/bin/sh\nset -e\nsha256sum < \"$1\"\n"}
 	for i := range 3 {
-		files[fmt.Sprintf("in/%c.bin", 'a'+i)] = storagetest.Contents(1_000_000 + i)
+		texts[fmt.Sprintf("in/%c.bin", 'a'+i)] = storagetest.Contents(1_000_000 + i)
 	}
 	results := func(root string, change func(*testRun)) map[string]string {
 		if err := os.Chmod(filepath.Join(root, "bin/sum"), 0o755); err != nil {
@@ -132,21 +133,11 @@ steps:
 		r.config.System = nil
 		change(r)
 		r.mustSucceed()
-		found := map[string]string{}
-		base := filepath.Join(root, folder.ResultsFolder)
-		err := filepath.Walk(base, func(path string, info os.FileInfo, err error) error {
-			if err == nil && info.Mode().IsRegular() {
-				found[strings.TrimPrefix(path, base)] = read(t, path)
-			}
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		found := files.Below(t, filepath.Join(root, folder.ResultsFolder))
 		logs, _ := filepath.Glob(filepath.Join(root, ".fairway/logs/*/*.err"))
 		printed := ""
 		for _, log := range logs {
-			printed += read(t, log)
+			printed += files.Read(t, log)
 		}
 		for _, part := range []string{"split a\n", "split b\n", "split c\n"} {
 			if !strings.Contains(printed, part) {
@@ -155,14 +146,14 @@ steps:
 		}
 		return found
 	}
-	together := results(newFolder(t, files), func(r *testRun) {
+	together := results(files.Folder(t, texts), func(r *testRun) {
 		r.config.Listen, r.config.Sites = "127.0.0.1:0", []Site{farPilots(func(access.Connection) {})}
 	})
-	root := newFolder(t, files)
+	root := files.Folder(t, texts)
 	separate := results(root, func(r *testRun) {
 		r.config.Listen, r.config.Sites = net.JoinHostPort(address, "0"), []Site{apart(t, name, root, "")}
 	})
-	if strings.Count(together["/all.txt"], "\n") != 9 || len(separate) != len(together) { // a checksum of each piece
+	if strings.Count(together["all.txt"], "\n") != 9 || len(separate) != len(together) { // a checksum of each piece
 		t.Errorf("together %v, apart %v", together, separate)
 	}
 	for name, text := range together {

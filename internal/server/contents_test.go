@@ -6,12 +6,14 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"fairway/test/files"
 )
 
 // Small inputs that were touched, replaced by a copy or checked out anew run
 // nothing again; what they hold counts.
 func TestOnlyContentsOfSmallInputsCount(t *testing.T) {
-	root := newFolder(t, threeTexts)
+	root := files.Folder(t, threeTexts)
 	mustRun(t, root, 4)
 	input := filepath.Join(root, "in/b.txt")
 	now := time.Now().Add(time.Minute)
@@ -19,11 +21,11 @@ func TestOnlyContentsOfSmallInputsCount(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustRun(t, root, 0)
-	text := read(t, input)
+	text := files.Read(t, input)
 	if err := os.Remove(input); err != nil {
 		t.Fatal(err)
 	}
-	write(t, input, text)
+	files.Write(t, input, text)
 	mustRun(t, root, 0)
 	copied := filepath.Join(t.TempDir(), "copied")
 	if out, err := exec.Command("cp", "-r", root, copied).CombinedOutput(); err != nil {
@@ -34,7 +36,7 @@ func TestOnlyContentsOfSmallInputsCount(t *testing.T) {
 
 // Neither the size nor the time of a small input hides that it changed.
 func TestContentsCountWhateverTheTime(t *testing.T) {
-	root := newFolder(t, threeTexts)
+	root := files.Folder(t, threeTexts)
 	input := filepath.Join(root, "in/b.txt")
 	when := time.Unix(1_700_000_000, 0)
 	if err := os.Chtimes(input, when, when); err != nil {

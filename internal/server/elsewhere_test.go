@@ -6,37 +6,20 @@ import (
 	"testing"
 
 	"fairway/internal/server/folder"
+	"fairway/test/files"
 )
-
-// elsewhere makes a folder on another file system than the test's, and link a
-// symbolic link to it.
-func elsewhere(t *testing.T, link string) string {
-	t.Helper()
-	folder, err := os.MkdirTemp("/dev/shm", "fairway")
-	if err != nil {
-		t.Skipf("there is no other file system to use: %v", err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(folder) })
-	if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(folder, link); err != nil {
-		t.Fatal(err)
-	}
-	return folder
-}
 
 // TestResultsOnAnotherFileSystem: publication copies where it cannot link, and a
 // later run finds the copies to be what they are.
 func TestResultsOnAnotherFileSystem(t *testing.T) {
-	root := newFolder(t, threeTexts)
-	elsewhere(t, filepath.Join(root, folder.ResultsFolder))
+	root := files.Folder(t, threeTexts)
+	files.Elsewhere(t, filepath.Join(root, folder.ResultsFolder))
 	r := newRun(t, root, twoSteps, twoStepsScript)
 	r.mustSucceed()
 	path := filepath.Join(root, folder.ResultsFolder, "joined.txt")
 	before, err := os.Stat(path)
-	if err != nil || read(t, path) != "ONE TWO THREE " {
-		t.Fatalf("got %q, %v", read(t, path), err)
+	if err != nil || files.Read(t, path) != "ONE TWO THREE " {
+		t.Fatalf("got %q, %v", files.Read(t, path), err)
 	}
 	if entries, err := os.ReadDir(r.folder + "/" + folder.ResultsFolder); err != nil || len(entries) != 1 {
 		t.Fatalf("in the results there are %v, %v", entries, err)
@@ -52,9 +35,9 @@ func TestResultsOnAnotherFileSystem(t *testing.T) {
 // TestStorageBehindALink: the storage element may be moved to another disk, and
 // what is committed stays there.
 func TestStorageBehindALink(t *testing.T) {
-	root := newFolder(t, threeTexts)
+	root := files.Folder(t, threeTexts)
 	link := filepath.Join(root, folder.StateFolder, "storage")
-	stored := elsewhere(t, link)
+	stored := files.Elsewhere(t, link)
 	newRun(t, root, twoSteps, twoStepsScript).mustSucceed()
 	if entries, err := os.ReadDir(stored); err != nil || len(entries) == 0 {
 		t.Fatalf("stored are %v, %v", entries, err)

@@ -16,6 +16,7 @@ import (
 	"fairway/internal/server/folder"
 	"fairway/internal/store"
 	"fairway/internal/wire"
+	"fairway/test/files"
 )
 
 // failing is a store of which some transactions fail.
@@ -48,7 +49,7 @@ func (r *testRun) runOn(fails func(int64) bool) (Outcome, error) {
 // TestStoreFailsNowAndThen: the cores are loaded again, pilots connect anew, and
 // the results are the same.
 func TestStoreFailsNowAndThen(t *testing.T) {
-	r := newRun(t, newFolder(t, threeTexts), twoSteps, twoStepsScript)
+	r := newRun(t, files.Folder(t, threeTexts), twoSteps, twoStepsScript)
 	outcome, err := r.runOn(func(n int64) bool { return n > 1 && n%3 == 0 })
 	if err != nil || !outcome.Succeeded {
 		t.Fatalf("%+v, %v", outcome, err)
@@ -70,7 +71,7 @@ const oneAttempt = `
     command: tr`
 
 func TestFailedJobIsTriedAgainByTheNextRun(t *testing.T) {
-	root := newFolder(t, threeTexts)
+	root := files.Folder(t, threeTexts)
 	workflow := strings.Replace(twoSteps, "\n    command: tr", oneAttempt, 1)
 	r := newRun(t, root, workflow, failB)
 	r.config.KeepGoing = true
@@ -86,7 +87,7 @@ func TestFailedJobIsTriedAgainByTheNextRun(t *testing.T) {
 }
 
 func TestStopKeepsTheRunResumable(t *testing.T) {
-	root := newFolder(t, threeTexts)
+	root := files.Folder(t, threeTexts)
 	var s *Server
 	r := newRun(t, root, twoSteps, func(a *wire.Assignment, read func(string) string) (map[string]string, int) {
 		if a.GetName() == "upper/a" {
@@ -108,7 +109,7 @@ func TestStopKeepsTheRunResumable(t *testing.T) {
 // its hands is given up when its lease is over, the others do that work, and
 // the end of the run does not wait for it for ever.
 func TestStoppedPilotHoldsNothingUp(t *testing.T) {
-	r := newRun(t, newFolder(t, threeTexts), twoSteps, twoStepsScript)
+	r := newRun(t, files.Folder(t, threeTexts), twoSteps, twoStepsScript)
 	r.pilots.stopped = map[string]bool{"p1": true}
 	r.config.Site.MaxPilots = 2
 	r.config.LeaveTime = 10 * time.Millisecond
@@ -133,9 +134,9 @@ func (h heard) Handle(ctx context.Context, r slog.Record) error {
 // TestEndWaitsForPublications: pilots have long left, and a result is still to be
 // published.
 func TestEndWaitsForPublications(t *testing.T) {
-	root := newFolder(t, threeTexts)
+	root := files.Folder(t, threeTexts)
 	inTheWay := filepath.Join(root, folder.ResultsFolder)
-	write(t, inTheWay, "")
+	files.Write(t, inTheWay, "")
 	r := newRun(t, root, twoSteps, twoStepsScript)
 	r.config.LeaveTime = time.Millisecond
 	r.config.Log = slog.New(heard{r.config.Log.Handler(), func(message string) {
@@ -152,7 +153,7 @@ func TestEndWaitsForPublications(t *testing.T) {
 // TestPilotEndsBeforeItIsKnown: the end of a pilot that is killed as it starts may
 // be heard before its launch is. It must not count as one that will come.
 func TestPilotEndsBeforeItIsKnown(t *testing.T) {
-	r := newRun(t, newFolder(t, threeTexts), twoSteps, twoStepsScript)
+	r := newRun(t, files.Folder(t, threeTexts), twoSteps, twoStepsScript)
 	r.config.Site.MaxPilots = 2
 	r.pilots.dies = "p1"
 	s, err := Open(context.Background(), r.config)
@@ -170,7 +171,7 @@ func TestPilotEndsBeforeItIsKnown(t *testing.T) {
 // TestEndWithAStoppedPilot: a person who ends the run need not wait for a pilot
 // that hears nothing, and what it had can be gone on with.
 func TestEndWithAStoppedPilot(t *testing.T) {
-	root := newFolder(t, threeTexts)
+	root := files.Folder(t, threeTexts)
 	for _, drain := range []bool{true, false} {
 		r := newRun(t, root, twoSteps, twoStepsScript)
 		r.pilots.stopped = map[string]bool{"p1": true}
@@ -189,7 +190,7 @@ func TestEndWithAStoppedPilot(t *testing.T) {
 }
 
 func TestConnectShowsAFinishedRun(t *testing.T) {
-	root := newFolder(t, threeTexts)
+	root := files.Folder(t, threeTexts)
 	newRun(t, root, twoSteps, twoStepsScript).mustSucceed()
 	c, err := api.Connect(context.Background(), root)
 	if err != nil {
@@ -235,13 +236,13 @@ steps:
 `
 
 func TestWatchedFolderFeedsUntilItIsClosed(t *testing.T) {
-	root := newFolder(t, threeTexts)
+	root := files.Folder(t, threeTexts)
 	r := newRun(t, root, watched, func(a *wire.Assignment, read func(string) string) (map[string]string, int) {
 		switch a.GetName() {
 		case "upper/c":
-			write(t, filepath.Join(root, "in/d.txt"), "four") // after the run began
+			files.Write(t, filepath.Join(root, "in/d.txt"), "four") // after the run began
 		case "upper/d":
-			write(t, filepath.Join(root, "closed"), "")
+			files.Write(t, filepath.Join(root, "closed"), "")
 		}
 		return map[string]string{a.GetOutputs()[0].GetLfn(): strings.ToUpper(read(a.GetInputs()[0].GetFile().GetLfn()))}, 0
 	})

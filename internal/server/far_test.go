@@ -22,6 +22,7 @@ import (
 	"fairway/internal/server/folder"
 	"fairway/internal/server/launch"
 	"fairway/sched"
+	"fairway/test/files"
 )
 
 const connectVariable = "SERVER_TEST_CONNECT"
@@ -72,7 +73,7 @@ func farPilots(seen func(access.Connection)) Site {
 func TestPilotsOverANetwork(t *testing.T) {
 	var mu sync.Mutex
 	var connections []access.Connection
-	r := newRun(t, newFolder(t, threeTexts), strings.NewReplacer("tr a-z A-Z", "tr a-z A-Z < $in > $out", "cat $in", "cat $in > $out").Replace(twoSteps), nil)
+	r := newRun(t, files.Folder(t, threeTexts), strings.NewReplacer("tr a-z A-Z", "tr a-z A-Z < $in > $out", "cat $in", "cat $in > $out").Replace(twoSteps), nil)
 	r.config.System = nil
 	r.config.Listen = "127.0.0.1:0"
 	r.config.Sites = []Site{farPilots(func(c access.Connection) {
@@ -180,7 +181,7 @@ func found(t *testing.T, pattern string) (path string) {
 func oneThatWaits(t *testing.T) (root string) {
 	t.Helper()
 	root = t.TempDir()
-	write(t, filepath.Join(root, "workflow.yaml"), strings.ReplaceAll(`
+	files.Write(t, filepath.Join(root, "workflow.yaml"), strings.ReplaceAll(`
 workflow: one
 steps:
   only:
@@ -199,7 +200,7 @@ func TestACopyOfAFolderLeavesItsPilotsAlone(t *testing.T) {
 	first := startServer(t, root)
 	found(t, filepath.Join(root, "runs"))
 	connection := found(t, filepath.Join(root, ".fairway/pilots/*/*.connect"))
-	before := read(t, connection)
+	before := files.Read(t, connection)
 	duplicate := filepath.Join(t.TempDir(), "copy")
 	if out, err := exec.Command("cp", "-a", root, duplicate).CombinedOutput(); err != nil {
 		t.Log(err, string(out)) // a socket, and files that come and go
@@ -209,19 +210,19 @@ func TestACopyOfAFolderLeavesItsPilotsAlone(t *testing.T) {
 		text, _ := os.ReadFile(filepath.Join(root, "runs"))
 		return 0, strings.Count(string(text), "once") == 2
 	})
-	if now := read(t, connection); now != before {
+	if now := files.Read(t, connection); now != before {
 		t.Error("the copy has changed the connection file of the original")
 	}
-	write(t, filepath.Join(root, "go"), "")
+	files.Write(t, filepath.Join(root, "go"), "")
 	for at, server := range map[string]*exec.Cmd{root: first, duplicate: second} {
 		if err := server.Wait(); err != nil {
 			t.Error(at, err)
 		}
-		if got := read(t, filepath.Join(at, "results/out")); got != "result\n" {
+		if got := files.Read(t, filepath.Join(at, "results/out")); got != "result\n" {
 			t.Error(at, got)
 		}
 	}
-	if got := read(t, filepath.Join(root, "runs")); strings.Count(got, "once") != 2 {
+	if got := files.Read(t, filepath.Join(root, "runs")); strings.Count(got, "once") != 2 {
 		t.Error("jobs ran again:", got)
 	}
 }
@@ -231,7 +232,7 @@ func TestACopyOfAFolderLeavesItsPilotsAlone(t *testing.T) {
 func TestAFolderIsMovedAwayFromItsPilots(t *testing.T) {
 	outside, root := t.TempDir(), filepath.Join(t.TempDir(), "root")
 	t.Setenv(nodeVariable, t.TempDir())
-	write(t, filepath.Join(root, "workflow.yaml"), strings.ReplaceAll(`
+	files.Write(t, filepath.Join(root, "workflow.yaml"), strings.ReplaceAll(`
 workflow: moved
 steps:
   only:
@@ -250,11 +251,11 @@ steps:
 		t.Fatal(err)
 	}
 	second := startServer(t, now)
-	write(t, filepath.Join(outside, "go"), "")
+	files.Write(t, filepath.Join(outside, "go"), "")
 	if err := second.Wait(); err != nil {
 		t.Error(err)
 	}
-	if got := read(t, filepath.Join(now, "results/out")); got != "result\n" {
+	if got := files.Read(t, filepath.Join(now, "results/out")); got != "result\n" {
 		t.Error(got)
 	}
 	if _, err := os.Lstat(root); err == nil {
@@ -281,16 +282,16 @@ func TestAPilotOutlivesItsServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	write(t, filepath.Join(root, "go"), "")
+	files.Write(t, filepath.Join(root, "go"), "")
 	found(t, filepath.Join(root, ".fairway/sandbox/*/spool/*.result"))
 	second := startServer(t, root)
-	if found(t, filepath.Join(root, "results/out")); read(t, filepath.Join(root, "runs")) != "once\n" {
-		t.Error("the job ran again:", read(t, filepath.Join(root, "runs")))
+	if found(t, filepath.Join(root, "results/out")); files.Read(t, filepath.Join(root, "runs")) != "once\n" {
+		t.Error("the job ran again:", files.Read(t, filepath.Join(root, "runs")))
 	}
 	if err := second.Wait(); err != nil {
 		t.Error(err)
 	}
-	if got := read(t, filepath.Join(root, "results/out")); got != "result\n" {
+	if got := files.Read(t, filepath.Join(root, "results/out")); got != "result\n" {
 		t.Error(got)
 	}
 	if left, _ := filepath.Glob(filepath.Join(root, ".fairway/pilots/*/*.connect")); len(left) != 0 {

@@ -15,6 +15,8 @@ import (
 	"fairway/internal/storage/elements"
 	"fairway/internal/storage/storagetest"
 	"fairway/sched"
+
+	"fairway/test/files"
 )
 
 // storedIn are the names of all files beneath a PFN that jobs wrote: they begin with no dot.
@@ -60,7 +62,7 @@ func TestFarPilotsStoreElsewhere(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRun(t, newFolder(t, threeTexts), strings.NewReplacer("tr a-z A-Z", "tr a-z A-Z < $in > $out", "cat $in", "cat $in > $out").Replace(twoSteps), nil)
+			r := newRun(t, files.Folder(t, threeTexts), strings.NewReplacer("tr a-z A-Z", "tr a-z A-Z < $in > $out", "cat $in", "cat $in > $out").Replace(twoSteps), nil)
 			place, err := publish.ParsePlace(one.place)
 			if err != nil {
 				t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"fairway/internal/server/folder"
 	"fairway/internal/server/launch"
 	"fairway/sched"
+	"fairway/test/files"
 )
 
 // impatientPilots are processes that reach the server over TLS, with a short lease.
@@ -71,7 +72,7 @@ func parentOf(pid int) (parent int) {
 // A pilot that was frozen for longer than its lease comes back when its work was given to
 // another one. It ends what it ran and itself, says why, and its result is not taken.
 func TestAFrozenPilotLeaves(t *testing.T) {
-	root := newFolder(t, nil)
+	root := files.Folder(t, nil)
 	r := newRun(t, root, strings.ReplaceAll(`
 workflow: frozen
 steps:
@@ -121,7 +122,7 @@ steps:
 	if !strings.Contains(log, "leaving") {
 		t.Errorf("it does not say that it leaves:\n%s", log)
 	}
-	write(t, filepath.Join(root, "go"), "")
+	files.Write(t, filepath.Join(root, "go"), "")
 	if outcome := <-ended; !outcome.Succeeded {
 		t.Fatalf("%+v", outcome)
 	}

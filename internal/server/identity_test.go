@@ -15,25 +15,8 @@ import (
 
 	"fairway/internal/server/folder"
 	"fairway/internal/wire"
+	"fairway/test/files"
 )
-
-// filesBelow are the contents of all files below a folder, by path.
-func filesBelow(t *testing.T, folder string) map[string]string {
-	t.Helper()
-	files := map[string]string{}
-	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || !entry.Type().IsRegular() {
-			return err
-		}
-		name, err := filepath.Rel(folder, path)
-		files[name] = read(t, path)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return files
-}
 
 func sameFiles(t *testing.T, what string, before, after map[string]string) {
 	t.Helper()
@@ -74,21 +57,21 @@ func TestEveryPathToAFolderIsTheSameFolder(t *testing.T) {
 	parent := t.TempDir()
 	root, link, bound, moved := filepath.Join(parent, "root"), filepath.Join(parent, "link"), filepath.Join(parent, "bound"), filepath.Join(parent, "moved")
 	for name, text := range threeTexts {
-		write(t, filepath.Join(root, name), text)
+		files.Write(t, filepath.Join(root, name), text)
 	}
 	if err := errors.Join(os.Symlink(root, link), os.Mkdir(bound, 0o755)); err != nil {
 		t.Fatal(err)
 	}
 	mustRun(t, link, 4)
-	stored := filesBelow(t, foldersIn(t, root).Storage)
+	stored := files.Below(t, foldersIn(t, root).Storage)
 	if len(stored) != 4 {
 		t.Fatalf("stored are %v", stored)
 	}
 	mustRun(t, root, 0)
-	sameFiles(t, "by its own path", stored, filesBelow(t, foldersIn(t, root).Storage))
+	sameFiles(t, "by its own path", stored, files.Below(t, foldersIn(t, root).Storage))
 	if unix.Mount(root, bound, "", unix.MS_BIND, "") == nil {
 		mustRun(t, bound, 0)
-		sameFiles(t, "through a mount", stored, filesBelow(t, foldersIn(t, root).Storage))
+		sameFiles(t, "through a mount", stored, files.Below(t, foldersIn(t, root).Storage))
 		if err := unix.Unmount(bound, 0); err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +80,7 @@ func TestEveryPathToAFolderIsTheSameFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustRun(t, moved, 0)
-	sameFiles(t, "moved", stored, filesBelow(t, foldersIn(t, moved).Storage))
+	sameFiles(t, "moved", stored, files.Below(t, foldersIn(t, moved).Storage))
 }
 
 // A run that was cut short goes on in a folder that was moved, or in a copy of
@@ -107,10 +90,10 @@ func TestRunsGoOnInMovedAndCopiedFolders(t *testing.T) {
 		parent := t.TempDir()
 		original, moved, copied := filepath.Join(parent, "original"), filepath.Join(parent, "moved"), filepath.Join(parent, "copied")
 		for name, text := range threeTexts {
-			write(t, filepath.Join(original, name), text)
+			files.Write(t, filepath.Join(original, name), text)
 		}
 		if shared {
-			elsewhere(t, filepath.Join(original, folder.StateFolder, folder.StorageName))
+			files.Elsewhere(t, filepath.Join(original, folder.StateFolder, folder.StorageName))
 		}
 		failing := newRun(t, original, twoSteps, func(a *wire.Assignment, read func(string) string) (map[string]string, int) {
 			if a.GetStep() == "join" {
@@ -128,16 +111,16 @@ func TestRunsGoOnInMovedAndCopiedFolders(t *testing.T) {
 			t.Fatalf("%v: %s", err, out)
 		}
 		mine := foldersIn(t, moved)
-		stored := filesBelow(t, mine.Storage)
+		stored := files.Below(t, mine.Storage)
 		mustRun(t, copied, 1)
-		sameFiles(t, "the original after the copy was run", stored, filesBelow(t, mine.Storage))
+		sameFiles(t, "the original after the copy was run", stored, files.Below(t, mine.Storage))
 		if its := foldersIn(t, copied); its.ID == mine.ID {
 			t.Error("the copy has the identity of the original")
 		}
 		mustRun(t, moved, 1)
-		theirs := filesBelow(t, foldersIn(t, copied).Storage)
+		theirs := files.Below(t, foldersIn(t, copied).Storage)
 		mustRun(t, moved, 0)
-		sameFiles(t, "the copy after the original was run", theirs, filesBelow(t, foldersIn(t, copied).Storage))
+		sameFiles(t, "the copy after the original was run", theirs, files.Below(t, foldersIn(t, copied).Storage))
 		mustRun(t, copied, 0)
 	}
 }
@@ -145,19 +128,19 @@ func TestRunsGoOnInMovedAndCopiedFolders(t *testing.T) {
 // Two workflows, and people, may keep files in one folder that the storage is a
 // link to.
 func TestSharedStorageKeepsWhatOthersStored(t *testing.T) {
-	roots := []string{newFolder(t, threeTexts), newFolder(t, threeTexts)}
-	shared := elsewhere(t, filepath.Join(roots[0], folder.StateFolder, folder.StorageName))
+	roots := []string{files.Folder(t, threeTexts), files.Folder(t, threeTexts)}
+	shared := files.Elsewhere(t, filepath.Join(roots[0], folder.StateFolder, folder.StorageName))
 	if err := errors.Join(os.Mkdir(filepath.Join(roots[1], folder.StateFolder), 0o755), os.Symlink(shared, filepath.Join(roots[1], folder.StateFolder, folder.StorageName))); err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(shared, "notes.txt"), "mine")
-	write(t, filepath.Join(shared, "joined.txt.v1.a1"), "mine too")
+	files.Write(t, filepath.Join(shared, "notes.txt"), "mine")
+	files.Write(t, filepath.Join(shared, "joined.txt.v1.a1"), "mine too")
 	mustRun(t, roots[0], 4)
-	first := filesBelow(t, shared)
+	first := files.Below(t, shared)
 	mustRun(t, roots[1], 4)
-	write(t, filepath.Join(roots[1], "in/b.txt"), "zwei ")
+	files.Write(t, filepath.Join(roots[1], "in/b.txt"), "zwei ")
 	newRun(t, roots[1], twoSteps, twoStepsScript).mustSucceed()
-	now := filesBelow(t, shared)
+	now := files.Below(t, shared)
 	for name, text := range first {
 		if now[name] != text {
 			t.Errorf("%s is %q, was %q", name, now[name], text)
@@ -167,21 +150,21 @@ func TestSharedStorageKeepsWhatOthersStored(t *testing.T) {
 }
 
 func TestForeignFilesInTheStorageStay(t *testing.T) {
-	root := newFolder(t, threeTexts)
+	root := files.Folder(t, threeTexts)
 	mustRun(t, root, 4)
 	own := foldersIn(t, root).Storage
-	write(t, filepath.Join(own, "notes.txt"), "mine")
+	files.Write(t, filepath.Join(own, "notes.txt"), "mine")
 	left := filepath.Join(own, fmt.Sprintf("joined.txt.v9.a%d", 1<<32|9))
-	write(t, left, "left by an attempt")
-	write(t, filepath.Join(own, "joined.txt.v9.a9"), "numbered by a person")
+	files.Write(t, left, "left by an attempt")
+	files.Write(t, filepath.Join(own, "joined.txt.v9.a9"), "numbered by a person")
 	outside := t.TempDir()
-	write(t, filepath.Join(outside, "joined.txt.v1.a1"), "foreign")
+	files.Write(t, filepath.Join(outside, "joined.txt.v1.a1"), "foreign")
 	if err := os.Symlink(outside, filepath.Join(own, "linked")); err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(root, "in/b.txt"), "zwei ")
+	files.Write(t, filepath.Join(root, "in/b.txt"), "zwei ")
 	newRun(t, root, twoSteps, twoStepsScript).mustSucceed()
-	if read(t, filepath.Join(own, "notes.txt"))+read(t, filepath.Join(outside, "joined.txt.v1.a1"))+read(t, filepath.Join(own, "joined.txt.v9.a9")) != "mineforeignnumbered by a person" {
+	if files.Read(t, filepath.Join(own, "notes.txt"))+files.Read(t, filepath.Join(outside, "joined.txt.v1.a1"))+files.Read(t, filepath.Join(own, "joined.txt.v9.a9")) != "mineforeignnumbered by a person" {
 		t.Error("foreign files changed")
 	}
 	if _, err := os.Stat(left); !errors.Is(err, fs.ErrNotExist) {
@@ -191,14 +174,14 @@ func TestForeignFilesInTheStorageStay(t *testing.T) {
 
 func TestFoldersThatAreNotOursAreRefused(t *testing.T) {
 	for name, want := range map[string]string{"precious.txt": "holds what Fairway has not put there (precious.txt)", folder.StoreFile: "earlier version of Fairway"} {
-		root := newFolder(t, threeTexts)
+		root := files.Folder(t, threeTexts)
 		path := filepath.Join(root, folder.StateFolder, name)
-		write(t, path, "mine")
+		files.Write(t, path, "mine")
 		r := newRun(t, root, twoSteps, twoStepsScript)
 		if _, err := Open(context.Background(), r.config); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if files := filesBelow(t, filepath.Join(root, folder.StateFolder)); len(files) != 1 || files[name] != "mine" {
+		if files := files.Below(t, filepath.Join(root, folder.StateFolder)); len(files) != 1 || files[name] != "mine" {
 			t.Errorf("%s: there are now %v", name, files)
 		}
 	}
@@ -208,8 +191,8 @@ func TestFoldersThatAreNotOursAreRefused(t *testing.T) {
 func TestStateIsForItsUserOnly(t *testing.T) {
 	before := unix.Umask(0)
 	defer unix.Umask(before)
-	root := newFolder(t, threeTexts)
-	stored := elsewhere(t, filepath.Join(root, folder.StateFolder, folder.StorageName))
+	root := files.Folder(t, threeTexts)
+	stored := files.Elsewhere(t, filepath.Join(root, folder.StateFolder, folder.StorageName))
 	if err := os.Chmod(filepath.Join(root, folder.StateFolder), 0o777); err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"fairway/internal/access"
 	"fairway/internal/wire"
+	"fairway/test/files"
 )
 
 // A pilot says that a file of somebody else is the output of its job. It is told
@@ -16,7 +17,7 @@ import (
 // neither published nor removed.
 func TestALyingPilotPublishesNothing(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "secret")
-	write(t, secret, "secret")
+	files.Write(t, secret, "secret")
 	for what, lie := range map[string]func(*wire.Report){
 		"a file that the server can read": func(r *wire.Report) { r.Result.Outputs[0].Pfn = "file:" + secret },
 		"an input":                        func(r *wire.Report) { r.Result.Outputs[0].Pfn = "folder:in/a.txt" },
@@ -24,7 +25,7 @@ func TestALyingPilotPublishesNothing(t *testing.T) {
 		"a job of another run":            func(r *wire.Report) { r.Result.Run++ },
 	} {
 		t.Run(what, func(t *testing.T) {
-			r := newRun(t, newFolder(t, threeTexts), twoSteps, twoStepsScript)
+			r := newRun(t, files.Folder(t, threeTexts), twoSteps, twoStepsScript)
 			r.pilots.lie = func(name string, m *wire.SyncRequest) {
 				if name == "p1" && len(m.GetEnded()) > 0 {
 					lie(m.GetEnded()[0])
@@ -42,7 +43,7 @@ func TestALyingPilotPublishesNothing(t *testing.T) {
 			if sentence, _ := access.Refused(r.pilots.refused["p1"]); !strings.Contains(sentence, "attempt") {
 				t.Error(sentence)
 			}
-			if read(t, secret) != "secret" {
+			if files.Read(t, secret) != "secret" {
 				t.Error("it is not as it was")
 			}
 		})
@@ -52,7 +53,7 @@ func TestALyingPilotPublishesNothing(t *testing.T) {
 // A pilot of another version is told why it is to leave, in a way that every
 // version understands.
 func TestAnOlderPilotLeaves(t *testing.T) {
-	r := newRun(t, newFolder(t, threeTexts), twoSteps, twoStepsScript)
+	r := newRun(t, files.Folder(t, threeTexts), twoSteps, twoStepsScript)
 	r.pilots.lie = func(name string, m *wire.SyncRequest) {
 		if name == "p1" {
 			m.Protocol = 0

@@ -11,6 +11,7 @@ import (
 	"fairway/internal/server/api"
 	"fairway/internal/server/state"
 	"fairway/internal/wire"
+	"fairway/test/files"
 )
 
 // lists is a workflow with jobs that end in several ways.
@@ -30,7 +31,7 @@ steps:
 
 // A run that has ended is listed from few of its records as it is from all.
 func TestListingFromFewRecords(t *testing.T) {
-	root := newFolder(t, threeTexts)
+	root := files.Folder(t, threeTexts)
 	fails := true
 	script := func(a *wire.Assignment, read func(string) string) (map[string]string, int) {
 		if fails && strings.HasSuffix(a.GetName(), "/b") {
@@ -93,8 +94,8 @@ func compareLists(t *testing.T, root string, r *wire.ListJobsRequest) bool {
 
 // A list takes records of the listed jobs only, and is read in pages.
 func TestListingReadsPages(t *testing.T) {
-	text, files := manyFiles(2*api.ListingPage + 10)
-	r := newRun(t, newFolder(t, files), text, func(a *wire.Assignment, _ func(string) string) (map[string]string, int) {
+	text, inputs := manyFiles(2*api.ListingPage + 10)
+	r := newRun(t, files.Folder(t, inputs), text, func(a *wire.Assignment, _ func(string) string) (map[string]string, int) {
 		return map[string]string{a.GetOutputs()[0].GetLfn(): ""}, 0
 	})
 	r.mustSucceed()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"fairway/internal/wire"
+	"fairway/test/files"
 )
 
 // How many jobs a short workflow has, and a long one.
@@ -78,8 +79,8 @@ func manySteps(jobs int) (text string, files map[string]string) {
 // costOf runs a workflow of so many jobs.
 func costOf(t *testing.T, jobs int, workflow func(int) (string, map[string]string)) cost {
 	t.Helper()
-	text, files := workflow(jobs)
-	r := newRun(t, newFolder(t, files), text, func(a *wire.Assignment, read func(string) string) (map[string]string, int) {
+	text, inputs := workflow(jobs)
+	r := newRun(t, files.Folder(t, inputs), text, func(a *wire.Assignment, read func(string) string) (map[string]string, int) {
 		return map[string]string{a.GetOutputs()[0].GetLfn(): read(a.GetInputs()[0].GetFile().GetLfn())}, 0
 	})
 	var before, after runtime.MemStats

@@ -13,12 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"fairway/internal/wire"
+	"fairway/test/files"
 )
 
 // What others put into a watched folder must not end a run of days, nor be passed over
 // in silence.
 func TestWhatIsNoFileInAWatchedFolderIsToldAndLeftAlone(t *testing.T) {
-	root := newFolder(t, map[string]string{"in/a.txt": "a", "in/folder.txt/x": "", "in/sub/b.txt": "b"})
+	root := files.Folder(t, map[string]string{"in/a.txt": "a", "in/folder.txt/x": "", "in/sub/b.txt": "b"})
 	odd := func(names ...string) string { return filepath.Join(append([]string{root, "in"}, names...)...) }
 	put := func() error {
 		socket, err := net.Listen("unix", odd("socket.txt"))
@@ -39,11 +40,11 @@ func TestWhatIsNoFileInAWatchedFolderIsToldAndLeftAlone(t *testing.T) {
 			if err := put(); err != nil {
 				t.Error(err)
 			}
-			write(t, odd("c.txt"), "c")
+			files.Write(t, odd("c.txt"), "c")
 		}
 		if a.GetName() == "upper/c" { // which was seen with the rest: this comes last
-			write(t, odd("sub", "a.txt"), "other")
-			write(t, filepath.Join(root, "closed"), "")
+			files.Write(t, odd("sub", "a.txt"), "other")
+			files.Write(t, filepath.Join(root, "closed"), "")
 		}
 		return map[string]string{a.GetOutputs()[0].GetLfn(): strings.ToUpper(read(a.GetInputs()[0].GetFile().GetLfn()))}, 0
 	}
@@ -77,15 +78,15 @@ func TestWhatIsNoFileInAWatchedFolderIsToldAndLeftAlone(t *testing.T) {
 // Of two files that would have one name the one that was fed first stays the input, in
 // later runs too, whichever stands first in the folder.
 func TestFileThatWasFedKeepsItsName(t *testing.T) {
-	root := newFolder(t, map[string]string{"in/b/x.txt": "b"})
+	root := files.Folder(t, map[string]string{"in/b/x.txt": "b"})
 	workflow := strings.Replace(watched, `"in/{name}.txt", as`, `"in/*/{name}.txt", as`, 1)
 	upper := func(a *wire.Assignment, read func(string) string) (map[string]string, int) {
-		write(t, filepath.Join(root, "in/a/x.txt"), "a")
+		files.Write(t, filepath.Join(root, "in/a/x.txt"), "a")
 		before := time.Now().Add(-time.Hour)
 		if err := os.Chtimes(filepath.Join(root, "in/a/x.txt"), before, before); err != nil {
 			t.Error(err)
 		}
-		write(t, filepath.Join(root, "closed"), "")
+		files.Write(t, filepath.Join(root, "closed"), "")
 		return map[string]string{a.GetOutputs()[0].GetLfn(): strings.ToUpper(read(a.GetInputs()[0].GetFile().GetLfn()))}, 0
 	}
 	r := newRun(t, root, workflow, upper)
@@ -108,7 +109,7 @@ func TestNamedPipesAreNotOpened(t *testing.T) {
 		"an input":         strings.Replace(listedFiles, `url_list: list, match: "{x}", as: "in/{x}", close: file closed`, `files: "pi{x}", as: "in/{x}"`, 1),
 	} {
 		t.Run(name, func(t *testing.T) {
-			root := newFolder(t, map[string]string{"list": "pipe\n", "closed": ""})
+			root := files.Folder(t, map[string]string{"list": "pipe\n", "closed": ""})
 			if err := unix.Mkfifo(filepath.Join(root, "pipe"), 0o600); err != nil {
 				t.Fatal(err)
 			}

@@ -13,6 +13,7 @@ import (
 
 	"fairway/internal/server/folder"
 	"fairway/internal/wire"
+	"fairway/test/files"
 )
 
 const listedPages = `
@@ -35,12 +36,12 @@ func TestURLsThatChanged(t *testing.T) {
 		http.ServeContent(w, r, "page", time.Unix(1_700_000_000+edition, 0), strings.NewReader(fmt.Sprint("edition ", edition)))
 	}))
 	defer pages.Close()
-	root := newFolder(t, map[string]string{"local/page": "here"})
+	root := files.Folder(t, map[string]string{"local/page": "here"})
 	for _, url := range []string{pages.URL + "/page", "local/page"} {
 		if err := os.RemoveAll(filepath.Join(root, folder.StateFolder)); err != nil {
 			t.Fatal(err)
 		}
-		write(t, filepath.Join(root, "list"), url+"\n")
+		files.Write(t, filepath.Join(root, "list"), url+"\n")
 		run := func() int {
 			r := newRun(t, root, listedPages, func(*wire.Assignment, func(string) string) (map[string]string, int) {
 				return map[string]string{"copied/page": "copy"}, 0
@@ -52,7 +53,7 @@ func TestURLsThatChanged(t *testing.T) {
 			t.Errorf("%s: executed %d times, and again %d times though it is the same", url, first, same)
 		}
 		served.Add(1)
-		write(t, filepath.Join(root, "local/page"), fmt.Sprint("changed there ", served.Load()))
+		files.Write(t, filepath.Join(root, "local/page"), fmt.Sprint("changed there ", served.Load()))
 		if run() != 1 {
 			t.Errorf("%s: not run again though it changed", url)
 		}

@@ -11,13 +11,14 @@ import (
 
 	"fairway/internal/server/api"
 	"fairway/internal/wire"
+	"fairway/test/files"
 )
 
 // Each call names the run that it is about. One that is about another run is refused and
 // changes nothing, whether a server runs or not: a number of a job means another job
 // there.
 func TestNoCallIsTakenForAnotherRun(t *testing.T) {
-	root := newFolder(t, threeTexts)
+	root := files.Folder(t, threeTexts)
 	var once sync.Once
 	r := newRun(t, root, twoSteps, func(a *wire.Assignment, read func(string) string) (map[string]string, int) {
 		once.Do(func() { callForAnotherRun(t, root, true) })

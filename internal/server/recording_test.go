@@ -8,6 +8,7 @@ import (
 
 	"fairway/internal/recording"
 	"fairway/internal/wire"
+	"fairway/test/files"
 )
 
 // everyRule has jobs with outputs chosen by content, a split by records, a
@@ -63,7 +64,7 @@ func everyRuleScript(a *wire.Assignment, read func(string) string) (map[string]s
 // What a server decides, also after its store failed and after it was started
 // again, is decided again by a replay of its inputs.
 func TestReplayOfARecordedServer(t *testing.T) {
-	root := newFolder(t, map[string]string{"in/a.txt": "one two", "in/b.txt": "three four five", "calibration": "0"})
+	root := files.Folder(t, map[string]string{"in/a.txt": "one two", "in/b.txt": "three four five", "calibration": "0"})
 	path := filepath.Join(root, "run.jsonl")
 	noTotal := func(a *wire.Assignment, read func(string) string) (map[string]string, int) {
 		if a.GetStep() == "total" {

@@ -19,6 +19,7 @@ import (
 	"fairway/internal/storage/storagetest"
 	"fairway/internal/wire"
 	"fairway/sched"
+	"fairway/test/files"
 )
 
 // Results appear at the place that a person names and nowhere else; what a later run
@@ -51,7 +52,7 @@ func TestResultsElsewhere(t *testing.T) {
 					t.Errorf("%s holds %q, %v", lfn, got, err)
 				}
 			}
-			root := newFolder(t, threeTexts)
+			root := files.Folder(t, threeTexts)
 			run := func(workflow string) *testRun {
 				r := newRun(t, root, workflow, twoStepsScript)
 				r.config.Results = place

@@ -17,6 +17,7 @@ import (
 	"fairway/internal/server/folder"
 	"fairway/internal/wire"
 	"fairway/sched"
+	"fairway/test/files"
 )
 
 func TestMain(m *testing.M) {
@@ -27,35 +28,6 @@ func TestMain(m *testing.M) {
 		beAServer(root)
 	}
 	goleak.VerifyTestMain(m)
-}
-
-// newFolder makes a workflow folder with the given files, by relative path.
-func newFolder(t testing.TB, files map[string]string) string {
-	t.Helper()
-	root := t.TempDir()
-	for name, text := range files {
-		write(t, filepath.Join(root, name), text)
-	}
-	return root
-}
-
-func write(t testing.TB, path, text string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func read(t testing.TB, path string) string {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
 }
 
 // twoSteps makes upper-case copies of three files and joins them.
@@ -132,11 +104,11 @@ func (r *testRun) mustSucceed() Outcome {
 
 func (r *testRun) result(name string) string {
 	r.t.Helper()
-	return read(r.t, filepath.Join(r.folder, folder.ResultsFolder, name))
+	return files.Read(r.t, filepath.Join(r.folder, folder.ResultsFolder, name))
 }
 
 func TestRunPublishesResults(t *testing.T) {
-	r := newRun(t, newFolder(t, threeTexts), twoSteps, twoStepsScript)
+	r := newRun(t, files.Folder(t, threeTexts), twoSteps, twoStepsScript)
 	r.mustSucceed()
 	if got := r.result("joined.txt"); got != "ONE TWO THREE " {
 		t.Fatalf("got %q", got)
@@ -147,7 +119,7 @@ func TestRunPublishesResults(t *testing.T) {
 }
 
 func TestSecondRunHasNothingToDo(t *testing.T) {
-	root := newFolder(t, threeTexts)
+	root := files.Folder(t, threeTexts)
 	newRun(t, root, twoSteps, twoStepsScript).mustSucceed()
 	again := newRun(t, root, twoSteps, twoStepsScript)
 	again.mustSucceed()
@@ -157,9 +129,9 @@ func TestSecondRunHasNothingToDo(t *testing.T) {
 }
 
 func TestChangedInputRunsAgainWhatDependsOnIt(t *testing.T) {
-	root := newFolder(t, threeTexts)
+	root := files.Folder(t, threeTexts)
 	newRun(t, root, twoSteps, twoStepsScript).mustSucceed()
-	write(t, filepath.Join(root, "in/b.txt"), "zwei ")
+	files.Write(t, filepath.Join(root, "in/b.txt"), "zwei ")
 	again := newRun(t, root, twoSteps, twoStepsScript)
 	again.mustSucceed()
 	if got := again.result("joined.txt"); got != "ONE ZWEI THREE " {
@@ -171,7 +143,7 @@ func TestChangedInputRunsAgainWhatDependsOnIt(t *testing.T) {
 }
 
 func TestDryRunTellsWhatWouldRun(t *testing.T) {
-	root := newFolder(t, threeTexts)
+	root := files.Folder(t, threeTexts)
 	r := newRun(t, root, twoSteps, twoStepsScript)
 	wantPlan(t, r, "new", "upper/a", "upper/b", "upper/c", "join")
 	if _, err := os.Stat(filepath.Join(root, folder.StateFolder)); err == nil {
@@ -179,7 +151,7 @@ func TestDryRunTellsWhatWouldRun(t *testing.T) {
 	}
 	r.mustSucceed()
 	wantPlan(t, r, "done")
-	write(t, filepath.Join(root, "in/b.txt"), "zwei ")
+	files.Write(t, filepath.Join(root, "in/b.txt"), "zwei ")
 	wantPlan(t, r, "again", "upper/b", "join")
 	wantPlan(t, r, "again", "upper/b", "join")
 }
@@ -187,7 +159,7 @@ func TestDryRunTellsWhatWouldRun(t *testing.T) {
 // A job whose result a pilot has kept on disk will not run: the next run is told the
 // result.
 func TestDryRunKnowsResultsThatPilotsKept(t *testing.T) {
-	r := newRun(t, newFolder(t, threeTexts), twoSteps, func(a *wire.Assignment, read func(string) string) (map[string]string, int) {
+	r := newRun(t, files.Folder(t, threeTexts), twoSteps, func(a *wire.Assignment, read func(string) string) (map[string]string, int) {
 		files, _ := twoStepsScript(a, read)
 		if a.GetStep() == "join" {
 			return files, 1
@@ -227,7 +199,7 @@ func wantPlan(t *testing.T, r *testRun, begins string, runs ...string) {
 // A server that is killed as it starts a pilot leaves no record of it. A run that
 // ended without that pilot would leave it behind.
 func TestPilotsThatNoRecordTellsOfAreEnded(t *testing.T) {
-	r := newRun(t, newFolder(t, threeTexts), twoSteps, twoStepsScript)
+	r := newRun(t, files.Folder(t, threeTexts), twoSteps, twoStepsScript)
 	r.pilots.left = "earlier-7"
 	r.mustSucceed()
 	if r.pilots.left != "" {
@@ -238,7 +210,7 @@ func TestPilotsThatNoRecordTellsOfAreEnded(t *testing.T) {
 // The first words of a pilot may arrive after its batch system has told its end: both
 // come by ways of their own. Its jobs must not wait for its lease, of an hour here.
 func TestAPilotThatIsHeardAfterItsEndHoldsNoJob(t *testing.T) {
-	r := newRun(t, newFolder(t, threeTexts), twoSteps, twoStepsScript)
+	r := newRun(t, files.Folder(t, threeTexts), twoSteps, twoStepsScript)
 	r.pilots.unheard = "p1"
 	s, err := Open(t.Context(), r.config)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"fairway/internal/pilot"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/launch"
+	"fairway/test/files"
 	"fairway/test/seed"
 )
 
@@ -79,7 +80,7 @@ func TestPilotsOfASiteShareTheirCaches(t *testing.T) {
 	}
 	summed := map[string]bool{}
 	for mode, most := range map[pilot.CacheMode]int64{pilot.CacheGlobal: 1, pilot.CachePilot: 4} {
-		root, together := newFolder(t, map[string]string{"in/a.txt": "a", "in/b.txt": "b", "in/c.txt": "c", "in/d.txt": "d", "big.dat": string(text)}), t.TempDir()
+		root, together := files.Folder(t, map[string]string{"in/a.txt": "a", "in/b.txt": "b", "in/c.txt": "c", "in/d.txt": "d", "big.dat": string(text)}), t.TempDir()
 		r := newRun(t, root, strings.ReplaceAll(togetherStep, "TOGETHER", together), nil)
 		r.config.System, r.config.Listen = nil, "127.0.0.1:0"
 		r.config.Sites = []Site{apartPilots(t.TempDir(), "", 4, mode, nil)}
@@ -132,22 +133,22 @@ steps:
 func TestDamagedCachesOfOtherHosts(t *testing.T) {
 	number := seed.Of(t)
 	random := rand.New(rand.NewPCG(number, 0))
-	files, reads, nodes := map[string]string{}, []string{}, t.TempDir()
+	texts, reads, nodes := map[string]string{}, []string{}, t.TempDir()
 	for _, name := range []string{"1", "2", "3", "4", "5", "6", "7", "8"} {
 		text := make([]byte, 100_000+random.IntN(100_000))
 		for i := range text {
 			text[i] = byte(random.Uint32())
 		}
-		files["in/"+name+".txt"] = string(text)
+		texts["in/"+name+".txt"] = string(text)
 		reads = append(reads, "made/"+name+".dat")
 	}
-	root := newFolder(t, files)
+	root := files.Folder(t, texts)
 	words := strings.NewReplacer("READS", strings.Join(reads, ", "), "NODES", nodes, "SEED", fmt.Sprint(number%1000))
 	r := newRun(t, root, words.Replace(vandals), nil)
 	r.config.System, r.config.Listen = nil, "127.0.0.1:0"
 	r.config.Sites = []Site{apartPilots(nodes, "", 3, pilot.CacheGlobal, func(c *pilot.Config) { c.Cache.MaxSpace = 1_500_000 })}
 	r.mustSucceed()
-	if damaged := read(t, filepath.Join(nodes, "damaged")); strings.Count(damaged, "\n") < len(reads)/2 {
+	if damaged := files.Read(t, filepath.Join(nodes, "damaged")); strings.Count(damaged, "\n") < len(reads)/2 {
 		t.Error("few files were damaged:", damaged)
 	}
 	results := map[string]bool{}
@@ -156,7 +157,7 @@ func TestDamagedCachesOfOtherHosts(t *testing.T) {
 	}
 	want := ""
 	for i := range reads {
-		want += files[fmt.Sprintf("in/%d.txt", i+1)] + files[fmt.Sprintf("in/%d.txt", i+1)]
+		want += texts[fmt.Sprintf("in/%d.txt", i+1)] + texts[fmt.Sprintf("in/%d.txt", i+1)]
 	}
 	cksum := exec.Command("cksum")
 	cksum.Stdin = strings.NewReader(want)

@@ -12,6 +12,7 @@ import (
 	"fairway/internal/server/loop"
 	"fairway/internal/server/state"
 	"fairway/internal/server/term"
+	"fairway/test/files"
 )
 
 // withTerms makes the state of a folder one whose servers have terms.
@@ -39,7 +40,7 @@ func takeElsewhere(l folder.Layout) (*term.Term, error) {
 // A server that another one has followed, on a machine where the lock tells nothing, ends
 // before its next commit. It removes none of the other's files, and ends no pilot.
 func TestAServerThatWasFollowedChangesNothing(t *testing.T) {
-	root := newFolder(t, threeTexts)
+	root := files.Folder(t, threeTexts)
 	l := withTerms(t, root)
 	r := newRun(t, root, twoSteps, twoStepsScript)
 	s, err := Open(context.Background(), r.config)
@@ -81,7 +82,7 @@ func TestAServerThatWasFollowedChangesNothing(t *testing.T) {
 // While a server on another machine has the state, nobody else begins, and a rehearsal does
 // not read what it writes.
 func TestAServerElsewhereIsNotDisturbed(t *testing.T) {
-	root := newFolder(t, threeTexts)
+	root := files.Folder(t, threeTexts)
 	l := withTerms(t, root)
 	other, err := takeElsewhere(l)
 	if err != nil {
@@ -110,7 +111,7 @@ func TestAServerElsewhereIsNotDisturbed(t *testing.T) {
 // A change of a run that rests keeps away from what a server on another machine has taken
 // meanwhile, and servers there keep away from the change.
 func TestAChangeOfARestingRunHasATerm(t *testing.T) {
-	root := newFolder(t, threeTexts)
+	root := files.Folder(t, threeTexts)
 	l := withTerms(t, root)
 	newRun(t, root, twoSteps, twoStepsScript).mustSucceed()
 	v, err := api.OpenResting(t.Context(), root)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"fairway/internal/wire"
+	"fairway/test/files"
 )
 
 const listedFiles = `
@@ -61,7 +62,7 @@ func TestListedFilesAreNeverDroppedInSilence(t *testing.T) {
 		{"paths that look like URLs", "100%#?b.txt\nx:b\n", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			root := newFolder(t, map[string]string{"b": "b", "sub/b": "b", "100%#?b.txt": "c", "x:b": "d", "closed": ""})
+			root := files.Folder(t, map[string]string{"b": "b", "sub/b": "b", "100%#?b.txt": "c", "x:b": "d", "closed": ""})
 			switch c.list {
 			case "":
 			case "/":
@@ -69,7 +70,7 @@ func TestListedFilesAreNeverDroppedInSilence(t *testing.T) {
 					t.Fatal(err)
 				}
 			default:
-				write(t, filepath.Join(root, "list"), c.list)
+				files.Write(t, filepath.Join(root, "list"), c.list)
 			}
 			r := newRun(t, root, listedFiles, copyListed)
 			outcome := r.run()
@@ -85,7 +86,7 @@ func TestListedFilesAreNeverDroppedInSilence(t *testing.T) {
 			if len(c.want) == 0 {
 				return
 			}
-			write(t, filepath.Join(root, "mended"), "b\n")
+			files.Write(t, filepath.Join(root, "mended"), "b\n")
 			_ = os.Remove(filepath.Join(root, "list"))
 			if err := os.Rename(filepath.Join(root, "mended"), filepath.Join(root, "list")); err != nil {
 				t.Fatal(err)
@@ -109,7 +110,7 @@ func TestListsAreReadAgain(t *testing.T) {
 		}
 		return http.StatusOK
 	})
-	root := newFolder(t, map[string]string{"b": "b", "closed": "", "list": "b\n" + site + "/x\n"})
+	root := files.Folder(t, map[string]string{"b": "b", "closed": "", "list": "b\n" + site + "/x\n"})
 	newRun(t, root, listedFiles, copyListed).mustSucceed()
 	gone = true
 	r := newRun(t, root, listedFiles, copyListed)
@@ -117,7 +118,7 @@ func TestListsAreReadAgain(t *testing.T) {
 	if r.pilots.total() != 0 {
 		t.Errorf("%d executions, want none", r.pilots.total())
 	}
-	write(t, filepath.Join(root, "list"), "b\nmissing\n")
+	files.Write(t, filepath.Join(root, "list"), "b\nmissing\n")
 	if outcome := newRun(t, root, listedFiles, copyListed).run(); outcome.Succeeded || !strings.Contains(strings.Join(outcome.Problems, ""), "list:2: ") {
 		t.Errorf("succeeded %v, problems %q", outcome.Succeeded, outcome.Problems)
 	}
@@ -130,7 +131,7 @@ func TestFilesOfUnknownSizeAreSplit(t *testing.T) {
 		_, _ = w.Write([]byte("12345"))
 	}))
 	defer site.Close()
-	root := newFolder(t, map[string]string{"closed": "", "list": site.URL + "/x\n"})
+	root := files.Folder(t, map[string]string{"closed": "", "list": site.URL + "/x\n"})
 	r := newRun(t, root, strings.Replace(listedFiles, "writes: out/{x}", "split: {records: 2, of: bytes=2}\n    writes: out/{x}.{chunk}", 1),
 		func(a *wire.Assignment, _ func(string) string) (map[string]string, int) {
 			return map[string]string{strings.Replace(a.GetOutputs()[0].GetLfn(), "*", "5", 1): ""}, 0
@@ -143,7 +144,7 @@ func TestFilesOfUnknownSizeAreSplit(t *testing.T) {
 
 // Samples are called as people call them, and their chunks are theirs.
 func TestResultsAreThoseOfTheirSample(t *testing.T) {
-	root := newFolder(t, map[string]string{"in/S1.txt": "ab", "in/S1_2.txt": "cd"})
+	root := files.Folder(t, map[string]string{"in/S1.txt": "ab", "in/S1_2.txt": "cd"})
 	r := newRun(t, root, `
 workflow: samples
 inputs:

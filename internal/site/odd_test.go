@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"fairway/test/files"
 )
 
 const oneSite = "sites:\n  mine: # of the group\n    system: slurm\n# the end\n"
@@ -184,7 +186,7 @@ func TestRemoveKeepsCommentsOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := "# head\nsites:\n  # before a\n  a: {system: slurm}\n  # before b\n  # before c\n  c:\n    system: slurm\n# tail\n"
-	if got := contents(t, path); got != want {
+	if got := files.Read(t, path); got != want {
 		t.Errorf("got\n%s", got)
 	}
 }

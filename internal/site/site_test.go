@@ -11,6 +11,7 @@ import (
 	"fairway/internal/batch/command"
 	"fairway/internal/bootstrap"
 	"fairway/internal/yamlfile"
+	"fairway/test/files"
 )
 
 const twoSites = `# Sites of the group.
@@ -159,7 +160,7 @@ func TestEditsKeepWhatStandsThere(t *testing.T) {
 	}
 	for _, s := range []*Site{sites[0], nil, nil} {
 		if s == nil {
-			left, err := Parse(file, []byte(contents(t, file)))
+			left, err := Parse(file, []byte(files.Read(t, file)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -169,19 +170,10 @@ func TestEditsKeepWhatStandsThere(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := contents(t, file); !strings.Contains(got, "# Sites of the group.") || strings.Contains(got, "system") {
+	if got := files.Read(t, file); !strings.Contains(got, "# Sites of the group.") || strings.Contains(got, "system") {
 		t.Errorf("left:\n%s", got)
 	}
 	mustAdd("again", Setting{"system", []string{"slurm"}})
-}
-
-func contents(t *testing.T, file string) string {
-	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
 }
 
 // The description beside a workflow is the one that its author meant.
@@ -273,7 +265,7 @@ func TestASecretScriptStaysNowhere(t *testing.T) {
 			if err := system.Submit(t.Context(), "l-1"); err != nil {
 				t.Fatal(err)
 			}
-			if text := contents(t, got); text != "#!/bin/sh\nbegin\nSECRET\n" {
+			if text := files.Read(t, got); text != "#!/bin/sh\nbegin\nSECRET\n" {
 				t.Errorf("submitted: %q", text)
 			}
 			if left, _ := os.ReadDir(folder); len(left) > 0 {

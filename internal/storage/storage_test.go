@@ -16,24 +16,8 @@ import (
 
 	"fairway/internal/disk"
 	"fairway/internal/fault"
+	"fairway/test/files"
 )
-
-func write(t *testing.T, path, contents string) string {
-	t.Helper()
-	if err := os.WriteFile(path, []byte(contents), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-func read(t *testing.T, path string) string {
-	t.Helper()
-	contents, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(contents)
-}
 
 // tmpfs is a file system of its own, of the given size.
 func tmpfs(t *testing.T, size int) string {
@@ -89,11 +73,11 @@ func TestPutGet(t *testing.T) {
 			}
 			ctx, e := context.Background(), Local(Places{})
 			pfn := "file:" + there + "/deep/er/out.v1.a7"
-			if err := e.Put(ctx, write(t, here+"/out", "contents"), pfn); err != nil {
+			if err := e.Put(ctx, files.Write(t, here+"/out", "contents"), pfn); err != nil {
 				t.Fatal(err)
 			}
 			size, err := e.Get(ctx, pfn, here+"/back")
-			if err != nil || size != 8 || read(t, here+"/back") != "contents" {
+			if err != nil || size != 8 || files.Read(t, here+"/back") != "contents" {
 				t.Fatal(size, err)
 			}
 			if info, err := e.Stat(ctx, pfn); err != nil || info.Size != 8 {
@@ -122,7 +106,7 @@ func TestPutGet(t *testing.T) {
 func TestModeOfCopies(t *testing.T) {
 	here, there := t.TempDir(), tmpfs(t, 1<<20)
 	for mode, want := range map[fs.FileMode]fs.FileMode{0o755: 0o555, 0o640: 0o440, 0o004: 0o404} {
-		source, target := write(t, there+"/source", "x"), here+"/target"
+		source, target := files.Write(t, there+"/source", "x"), here+"/target"
 		if err := os.Chmod(source, mode); err != nil {
 			t.Fatal(err)
 		}
@@ -143,16 +127,16 @@ func TestPutAgain(t *testing.T) {
 	ctx, here, e := context.Background(), t.TempDir(), File{}
 	pfn := here + "/se/x"
 	for _, name := range []string{"a", "b"} {
-		if err := e.Put(ctx, write(t, here+"/"+name, "same"), pfn); err != nil {
+		if err := e.Put(ctx, files.Write(t, here+"/"+name, "same"), pfn); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, other := range []string{"also", "longer"} {
-		if err := e.Put(ctx, write(t, here+"/"+other, other), pfn); !errors.Is(err, fs.ErrExist) {
+		if err := e.Put(ctx, files.Write(t, here+"/"+other, other), pfn); !errors.Is(err, fs.ErrExist) {
 			t.Fatal(err)
 		}
 	}
-	if got := read(t, pfn); got != "same" {
+	if got := files.Read(t, pfn); got != "same" {
 		t.Fatal("overwritten:", got)
 	}
 	if _, err := e.Get(ctx, pfn, here+"/also"); !errors.Is(err, fs.ErrExist) {
@@ -180,7 +164,7 @@ func TestOnlyRegularFiles(t *testing.T) {
 	if _, err := e.Get(ctx, here, here+"/x"); err == nil {
 		t.Error("a folder was got")
 	}
-	write(t, here+"/file", "f")
+	files.Write(t, here+"/file", "f")
 	if err := os.Symlink("file", here+"/link"); err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +178,7 @@ func TestOnlyRegularFiles(t *testing.T) {
 
 func TestDiskFull(t *testing.T) {
 	ctx, here, full, e := context.Background(), t.TempDir(), tmpfs(t, 64<<10), Local(Places{})
-	big := write(t, here+"/big", strings.Repeat("x", 1<<20))
+	big := files.Write(t, here+"/big", strings.Repeat("x", 1<<20))
 	if err := e.Put(ctx, big, full+"/se/big"); !errors.Is(err, ErrNoSpace) {
 		t.Fatal(err)
 	}
@@ -204,7 +188,7 @@ func TestDiskFull(t *testing.T) {
 	if left := append(entries(t, full), entries(t, full+"/se")...); len(left) != 1 {
 		t.Fatal("left behind:", left)
 	}
-	if err := e.Put(ctx, write(t, here+"/small", "x"), full+"/se/small"); err != nil {
+	if err := e.Put(ctx, files.Write(t, here+"/small", "x"), full+"/se/small"); err != nil {
 		t.Fatal("there is room again:", err)
 	}
 }
@@ -241,7 +225,7 @@ func TestKilledPut(t *testing.T) {
 	}
 	there := tmpfs(t, 8<<20)
 	contents := strings.Repeat("0123456789abcdef", 1<<14)
-	source := write(t, t.TempDir()+"/source", contents)
+	source := files.Write(t, t.TempDir()+"/source", contents)
 	for i, point := range []string{"storage.put.written", "storage.put.named"} {
 		target := fmt.Sprintf("%s/%d", there, i)
 		c := exec.Command(os.Args[0], "-test.run=^TestKilledPut$")
@@ -268,7 +252,7 @@ func TestFailedPutLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer disarm()
-	if err := (File{}).Put(context.Background(), write(t, t.TempDir()+"/a", "a"), there+"/a"); !errors.Is(err, fault.ErrInjected) {
+	if err := (File{}).Put(context.Background(), files.Write(t, t.TempDir()+"/a", "a"), there+"/a"); !errors.Is(err, fault.ErrInjected) {
 		t.Fatal(err)
 	}
 	if left := entries(t, there); len(left) != 0 {
@@ -307,11 +291,11 @@ func ownElement(t *testing.T) (e Element, root string) {
 func TestOwnElementFollowsNoLinks(t *testing.T) {
 	ctx, outside := context.Background(), t.TempDir()
 	e, root := ownElement(t)
-	foreign := write(t, outside+"/foreign", "foreign")
+	foreign := files.Write(t, outside+"/foreign", "foreign")
 	if err := errors.Join(os.Symlink(outside, root+"/m"), os.Symlink(foreign, root+"/x.v1.a1"), os.Symlink(outside+"/new", root+"/y.v1.a1")); err != nil {
 		t.Fatal(err)
 	}
-	mine := write(t, t.TempDir()+"/out", "mine")
+	mine := files.Write(t, t.TempDir()+"/out", "mine")
 	for _, name := range []string{"m/foreign", "m/new", "m/deep/er", "x.v1.a1", "y.v1.a1", "../foreign"} {
 		pfn := StateScheme + ":" + name
 		_, open := e.Open(ctx, pfn)
@@ -326,7 +310,7 @@ func TestOwnElementFollowsNoLinks(t *testing.T) {
 			}
 		}
 	}
-	if left := entries(t, outside); len(left) != 1 || read(t, foreign) != "foreign" {
+	if left := entries(t, outside); len(left) != 1 || files.Read(t, foreign) != "foreign" {
 		t.Errorf("outside there are %v", left)
 	}
 }
@@ -339,10 +323,10 @@ func TestRelativePFNsMoveWithTheirFolder(t *testing.T) {
 	if err := os.MkdirAll(before+"/state", 0o755); err != nil {
 		t.Fatal(err)
 	}
-	write(t, before+"/input", "input")
+	files.Write(t, before+"/input", "input")
 	pfn := Join(StateScheme+":", "deep/er/out.v1.a7")
 	for range 2 {
-		if err := places(before).Put(ctx, write(t, t.TempDir()+"/out", "contents"), pfn); err != nil {
+		if err := places(before).Put(ctx, files.Write(t, t.TempDir()+"/out", "contents"), pfn); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -351,7 +335,7 @@ func TestRelativePFNsMoveWithTheirFolder(t *testing.T) {
 	}
 	for pfn, want := range map[string]string{pfn: "contents", "folder:input": "input"} {
 		size, err := places(after).Get(ctx, pfn, folder+"/"+want)
-		if err != nil || size != int64(len(want)) || read(t, folder+"/"+want) != want {
+		if err != nil || size != int64(len(want)) || files.Read(t, folder+"/"+want) != want {
 			t.Errorf("%s: %d bytes, %v", pfn, size, err)
 		}
 		if _, err := places(before).Stat(ctx, pfn); !errors.Is(err, fs.ErrNotExist) {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -20,6 +19,7 @@ import (
 
 	"fairway/internal/pilot"
 	"fairway/sched"
+	"fairway/test/files"
 	"fairway/test/netns"
 	"fairway/test/program"
 	"fairway/test/published"
@@ -96,7 +96,7 @@ func newCampaign(t *testing.T, random *rand.Rand) *campaign {
 	}
 	c.batch = newMock(t, c.hosts, c.nodes, slots, maxPilots)
 	c.proxy = newProxy(t, c.login, port)
-	write(t, filepath.Join(c.folder, "sites.yaml"), c.batch.site(lease))
+	files.Write(t, filepath.Join(c.folder, "sites.yaml"), c.batch.site(lease))
 	c.watcher = published.Watch(t, c.folder, "batches", "gathered")
 	return c
 }
@@ -109,26 +109,16 @@ func newWorkflow(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(folder, "workflow.yaml"), string(text))
-	write(t, filepath.Join(folder, "table.txt"), "1\n")
+	files.Write(t, filepath.Join(folder, "workflow.yaml"), string(text))
+	files.Write(t, filepath.Join(folder, "table.txt"), "1\n")
 	for run := 1; run <= runs; run++ {
 		var numbers strings.Builder
 		for line := range lines {
 			fmt.Fprintln(&numbers, run*1000+line)
 		}
-		write(t, filepath.Join(folder, "runs", fmt.Sprintf("run%d.txt", run)), numbers.String())
+		files.Write(t, filepath.Join(folder, "runs", fmt.Sprintf("run%d.txt", run)), numbers.String())
 	}
 	return folder
-}
-
-func write(t *testing.T, path, text string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // undisturbed gives the results of a run on this machine that nothing happens to.
@@ -143,21 +133,11 @@ func undisturbed(t *testing.T) map[string]string {
 
 func results(t *testing.T, folder string) map[string]string {
 	t.Helper()
-	files := map[string]string{}
-	root := filepath.Join(folder, "results")
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		name, _ := filepath.Rel(root, path)
-		files[name] = string(text)
-		return err
-	})
-	if err != nil || len(files) == 0 {
-		t.Fatal("no results:", err)
+	all := files.Below(t, filepath.Join(folder, "results"))
+	if len(all) == 0 {
+		t.Fatal("no results in", folder)
 	}
-	return files
+	return all
 }
 
 // server is one start of `fairway run`.

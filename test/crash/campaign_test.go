@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"fairway/sched"
+	"fairway/test/files"
 	"fairway/test/program"
 )
 
@@ -58,8 +59,8 @@ func newWorkflow(t *testing.T, on layout) string {
 	t.Helper()
 	folder := t.TempDir()
 	if on == scattered {
-		elsewhere(t, filepath.Join(folder, "runs"))
-		elsewhere(t, filepath.Join(folder, ".fairway", "storage"))
+		files.Elsewhere(t, filepath.Join(folder, "runs"))
+		files.Elsewhere(t, filepath.Join(folder, ".fairway", "storage"))
 	}
 	if on == away {
 		if err := errors.Join(os.Mkdir(filepath.Join(folder, awayFolder), 0o755), os.Symlink(awayFolder, filepath.Join(folder, "results"))); err != nil {
@@ -70,68 +71,24 @@ func newWorkflow(t *testing.T, on layout) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(folder, "workflow.yaml"), string(text))
-	write(t, filepath.Join(folder, "table.txt"), "1\n")
+	files.Write(t, filepath.Join(folder, "workflow.yaml"), string(text))
+	files.Write(t, filepath.Join(folder, "table.txt"), "1\n")
 	for run := 1; run <= runs; run++ {
 		var numbers strings.Builder
 		for line := range lines {
 			fmt.Fprintln(&numbers, run*1000+line)
 		}
-		write(t, filepath.Join(folder, "runs", fmt.Sprintf("run%d.txt", run)), numbers.String())
+		files.Write(t, filepath.Join(folder, "runs", fmt.Sprintf("run%d.txt", run)), numbers.String())
 	}
 	return folder
 }
 
-// elsewhere makes a folder in memory, and a link to it.
-func elsewhere(t *testing.T, path string) {
-	t.Helper()
-	folder, err := os.MkdirTemp("/dev/shm", "fairway-crash")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(folder) })
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(folder, path); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func write(t *testing.T, path, text string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// results reads all published files.
+// results reads all published files, and leaves out the fences against servers that were killed.
 func results(t *testing.T, folder string) map[string]string {
 	t.Helper()
-	files := map[string]string{}
-	root, err := filepath.EvalSymlinks(filepath.Join(folder, "results"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			if err == nil && strings.HasPrefix(entry.Name(), ".fairway-publishing-") {
-				return fs.SkipDir // the fence against servers that were killed
-			}
-			return err
-		}
-		text, err := os.ReadFile(path)
-		name, _ := filepath.Rel(root, path)
-		files[name] = string(text)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return files
+	all := files.Below(t, filepath.Join(folder, "results"))
+	maps.DeleteFunc(all, func(name, _ string) bool { return strings.Contains("/"+name, "/.fairway-publishing-") })
+	return all
 }
 
 // attempt is one start of `fairway run`.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"fairway/test/files"
 	"fairway/test/seed"
 )
 
@@ -71,7 +72,7 @@ func (c *campaign) edit(path, from string, n int) {
 		c.t.Fatalf("%s has no %q", path, from)
 	}
 	digit := fmt.Sprint((int(after[0]-'0') + 1 + n) % 10)
-	write(c.t, path+".new", before+from+digit+after[1:])
+	files.Write(c.t, path+".new", before+from+digit+after[1:])
 	if err := os.Rename(path+".new", path); err != nil {
 		c.t.Fatal(err)
 	}

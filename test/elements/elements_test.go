@@ -24,6 +24,7 @@ import (
 	"fairway/internal/storage/elements"
 	"fairway/internal/storage/storagetest"
 	"fairway/sched"
+	"fairway/test/files"
 	"fairway/test/program"
 )
 
@@ -88,14 +89,6 @@ func run(folder string, environment []string, arguments ...string) (string, erro
 	return string(out), err
 }
 
-func write(t *testing.T, path, text string) string {
-	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
 const counting = `workflow: counting
 inputs:
   texts: {files: "%s/{name}.txt", as: "in/{name}.txt"}
@@ -121,7 +114,7 @@ func TestEachKindHasItsPart(t *testing.T) {
 		s.put(t, s.dav+"/"+name+".txt", storagetest.Local(t, text))
 	}
 	s.put(t, s.root+"/words", storagetest.Local(t, "one\n"))
-	write(t, folder+"/workflow.yaml", fmt.Sprintf(counting, s.dav, s.root))
+	files.Write(t, folder+"/workflow.yaml", fmt.Sprintf(counting, s.dav, s.root))
 	out, err := run(folder, nil, "run", "--storage", s.root, "--results", "s3://bucket/run1")
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -156,9 +149,9 @@ func TestLambdaOnServers(t *testing.T) {
 		t.Fatal(err)
 	}
 	here, there := t.TempDir(), t.TempDir()
-	write(t, here+"/workflow.yaml", string(example))
+	files.Write(t, here+"/workflow.yaml", string(example))
 	onServers := strings.NewReplacer("${data}/reads/", s.dav+"/reads/", "${data}/reference/", s.root+"/reference/", "  data: /usr/share/doc/bowtie2/examples # of the Debian package bowtie2-examples\n", "").Replace(string(example))
-	write(t, there+"/workflow.yaml", onServers)
+	files.Write(t, there+"/workflow.yaml", onServers)
 	for folder, arguments := range map[string][]string{here: {"run"}, there: {"run", "--storage", s.root + "/lambda", "--results", "s3://bucket/lambda"}} {
 		if out, err := run(folder, nil, arguments...); err != nil {
 			t.Fatalf("%v\n%s", err, out)
@@ -205,7 +198,7 @@ func TestSecretsStandNowhere(t *testing.T) {
 	}
 	dav.Do(-1, private)
 	proxied := strings.Replace(s.dav, s.davAddress, dav.Address, 1)
-	write(t, folder+"/workflow.yaml", fmt.Sprintf(counting, proxied, known.url+"/in"))
+	files.Write(t, folder+"/workflow.yaml", fmt.Sprintf(counting, proxied, known.url+"/in"))
 	const wrong = "a-wrong-secret-that-nobody-may-see"
 	secrets := append(known.secrets, token, wrong, storagetest.SecretKey)
 	environment := append(known.user, "AWS_ENDPOINT_URL_S3=http://"+s3.Address, "BEARER_TOKEN="+token)
@@ -244,22 +237,16 @@ func TestSecretsStandNowhere(t *testing.T) {
 			t.Errorf("%q was printed:\n%s", secret, said)
 		}
 	}
-	read := 0
-	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || !entry.Type().IsRegular() {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		read++
+	all := files.Below(t, folder)
+	for path, text := range all {
 		for _, secret := range secrets {
-			if bytes.Contains(text, []byte(secret)) {
+			if strings.Contains(text, secret) {
 				t.Errorf("%q stands in %s", secret, path)
 			}
 		}
-		return err
-	})
-	if err != nil || read < 5 {
-		t.Errorf("%d files were looked at, %v", read, err)
+	}
+	if len(all) < 5 {
+		t.Errorf("%d files were looked at", len(all))
 	}
 }
 
@@ -386,8 +373,8 @@ func TestOutputsAreStoredOnAnElement(t *testing.T) {
 	} {
 		t.Run(kind, func(t *testing.T) {
 			folder := t.TempDir()
-			write(t, folder+"/workflow.yaml", fmt.Sprintf(chained, s.dav+"/chained"))
-			write(t, folder+"/lines.txt", "")
+			files.Write(t, folder+"/workflow.yaml", fmt.Sprintf(chained, s.dav+"/chained"))
+			files.Write(t, folder+"/lines.txt", "")
 			arguments := []string{"run", "--cache", "none", "--storage", strings.TrimPrefix(place, "file:")}
 			if out, err := run(folder, nil, arguments...); err != nil {
 				t.Fatalf("%v\n%s", err, out)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"fairway/internal/storage/storagetest"
+	"fairway/test/files"
 )
 
 // door leads to a server. While it is shut, connections are taken and nothing comes back,
@@ -84,7 +85,7 @@ func TestAFrozenStoreHoldsNobodyUp(t *testing.T) {
 		t.Setenv(name, value)
 	}
 	folder := t.TempDir()
-	write(t, folder+"/workflow.yaml", `workflow: frozen
+	files.Write(t, folder+"/workflow.yaml", `workflow: frozen
 steps:
   one: {writes: a.txt, command: 'echo a > "$out"'}
   two: {merge: a.txt, writes: b.txt, command: 'cat a.txt > "$out"'}

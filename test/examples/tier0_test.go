@@ -1,7 +1,6 @@
 package examples
 
 import (
-	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -9,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"fairway/test/files"
 	"fairway/test/program"
 )
 
@@ -85,20 +85,7 @@ func (w *workspace) finish(pilots string) map[string]string {
 	if out, err := w.command(pilots).CombinedOutput(); err != nil {
 		w.Fatalf("fairway run on %s pilots: %v\n%s", pilots, err, out)
 	}
-	results := map[string]string{}
-	root := os.DirFS(filepath.Join(w.folder, "results"))
-	err := fs.WalkDir(root, ".", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		text, err := fs.ReadFile(root, path)
-		results[path] = string(text)
-		return err
-	})
-	if err != nil {
-		w.Fatal(err)
-	}
-	return results
+	return files.Below(w, filepath.Join(w.folder, "results"))
 }
 
 func (w *workspace) mustGive(want map[string]string, pilots string) {

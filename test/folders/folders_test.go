@@ -2,7 +2,6 @@ package folders
 
 import (
 	"context"
-	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -14,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"fairway/test/files"
 	"fairway/test/program"
 )
 
@@ -61,20 +61,10 @@ func newProject(t *testing.T, folder, kind string) {
 	} else {
 		text = "inputs:\n" + raw + text
 	}
-	write(t, filepath.Join(folder, "workflow.yaml"), "workflow: "+kind+"\n"+text)
-	write(t, filepath.Join(folder, "table.txt"), "table\n")
-	write(t, filepath.Join(folder, "in/1.txt"), "one\ntwo\n")
-	write(t, filepath.Join(folder, "in/2.txt"), "three\n")
-}
-
-func write(t *testing.T, path, text string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	files.Write(t, filepath.Join(folder, "workflow.yaml"), "workflow: "+kind+"\n"+text)
+	files.Write(t, filepath.Join(folder, "table.txt"), "table\n")
+	files.Write(t, filepath.Join(folder, "in/1.txt"), "one\ntwo\n")
+	files.Write(t, filepath.Join(folder, "in/2.txt"), "three\n")
 }
 
 // do runs fairway in a folder, and returns what it said.
@@ -89,24 +79,6 @@ func do(t *testing.T, folder string, arguments ...string) string {
 		t.Fatalf("fairway %q in %s: %v\n%s", arguments, folder, err, out)
 	}
 	return string(out)
-}
-
-// below are the contents of the files below a folder, by path.
-func below(t *testing.T, folder string) map[string]string {
-	t.Helper()
-	files := map[string]string{}
-	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || !entry.Type().IsRegular() {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		files[strings.TrimPrefix(path, folder+"/")] = string(text)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return files
 }
 
 // foreign is a file of a person's, with what it must hold and be for ever.
@@ -142,7 +114,7 @@ func plant(t *testing.T, folder, outside string) map[string]foreign {
 	paths = append(paths, filepath.Join(outside, "all.txt.v1.a1"), filepath.Join(outside, "notes.txt"))
 	planted := map[string]foreign{}
 	for _, path := range paths {
-		write(t, path, "mine: "+path)
+		files.Write(t, path, "mine: "+path)
 		planted[path] = look(t, path)
 	}
 	return planted
@@ -190,14 +162,14 @@ func again(t *testing.T, folder, kind string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, changed, string(text)+"more\n")
+	files.Write(t, changed, string(text)+"more\n")
 	do(t, folder, "run")
 	fresh := t.TempDir()
 	newProject(t, fresh, kind)
-	write(t, filepath.Join(fresh, "in/2.txt"), string(text)+"more\n")
+	files.Write(t, filepath.Join(fresh, "in/2.txt"), string(text)+"more\n")
 	do(t, fresh, "run")
-	got := below(t, filepath.Join(folder, "results"))
-	for name, want := range below(t, filepath.Join(fresh, "results")) {
+	got := files.Below(t, filepath.Join(folder, "results"))
+	for name, want := range files.Below(t, filepath.Join(fresh, "results")) {
 		if got[name] != want {
 			t.Errorf("%s: in %s the result %s is %q, want %q", kind, folder, name, got[name], want)
 		}
@@ -239,15 +211,15 @@ func TestNothingForeignIsTouched(t *testing.T) {
 			if out, err := exec.Command("cp", "-a", at("moved"), at("copied")).CombinedOutput(); err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
-			original := below(t, at("moved"))
+			original := files.Below(t, at("moved"))
 			again(t, at("copied"), kind)
 			check("a copy was run", at("moved"))
-			if now := below(t, at("moved")); !maps.Equal(now, original) {
+			if now := files.Below(t, at("moved")); !maps.Equal(now, original) {
 				t.Error("a run of the copy changed the original")
 			}
 			do(t, at("copied"), "clean", "--results")
 			check("a copy was cleaned", at("moved"))
-			for path, text := range below(t, at("copied")) {
+			for path, text := range files.Below(t, at("copied")) {
 				if strings.HasPrefix(path, "results/") && !strings.HasPrefix(text, "mine: ") {
 					t.Errorf("the result %s of the copy was not removed", path)
 				}
@@ -267,7 +239,7 @@ func TestWorkflowsThatShareFolders(t *testing.T) {
 	for i, kind := range []string{"each", "chosen"} {
 		newProject(t, roots[i], kind)
 		for _, name := range []string{"storage", "cache", "sandbox", "logs", "inputs", "pilots"} {
-			write(t, filepath.Join(shared, name, "notes.txt"), "mine")
+			files.Write(t, filepath.Join(shared, name, "notes.txt"), "mine")
 			if err := os.MkdirAll(filepath.Join(roots[i], ".fairway"), 0o755); err != nil {
 				t.Fatal(err)
 			}
@@ -277,19 +249,19 @@ func TestWorkflowsThatShareFolders(t *testing.T) {
 		}
 		do(t, roots[i], "run")
 	}
-	first := below(t, filepath.Join(roots[0], "results"))
-	write(t, filepath.Join(roots[1], "in/2.txt"), "changed\n")
+	first := files.Below(t, filepath.Join(roots[0], "results"))
+	files.Write(t, filepath.Join(roots[1], "in/2.txt"), "changed\n")
 	do(t, roots[1], "run")
 	do(t, roots[1], "clean", "--results")
 	if said := do(t, roots[0], "run", "--dry-run"); !strings.Contains(said, "0 jobs would run") {
 		t.Errorf("jobs would run again:\n%s", said)
 	}
 	do(t, roots[0], "run")
-	if now := below(t, filepath.Join(roots[0], "results")); !maps.Equal(now, first) {
+	if now := files.Below(t, filepath.Join(roots[0], "results")); !maps.Equal(now, first) {
 		t.Errorf("the results are %q, were %q", now, first)
 	}
 	do(t, roots[0], "clean", "--results")
-	left := below(t, shared)
+	left := files.Below(t, shared)
 	for name, text := range left {
 		if text != "mine" {
 			t.Errorf("left is %s", name)

@@ -3,7 +3,6 @@ package histories
 import (
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -14,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/test/files"
 	"fairway/test/program"
 	"fairway/test/seed"
 )
@@ -179,7 +179,7 @@ func (h *history) damage() {
 			h.t.Fatal(err)
 		}
 	default:
-		if names := slices.Sorted(maps.Keys(results(h.t, h.folder))); len(names) > 0 {
+		if names := slices.Sorted(maps.Keys(files.Below(h.t, filepath.Join(h.folder, "results")))); len(names) > 0 {
 			name := pick(h.random, names)
 			h.say("remove the result " + name)
 			if err := os.Remove(h.path("results/" + name)); err != nil {
@@ -245,7 +245,7 @@ func (h *history) compare() {
 	if key := h.project.key(); key != h.key {
 		h.want, h.key = h.firstRun(), key
 	}
-	if got := results(h.t, h.folder); !maps.Equal(got, h.want.results) {
+	if got := files.Below(h.t, filepath.Join(h.folder, "results")); !maps.Equal(got, h.want.results) {
 		h.fatalf("the results differ from those of a first run:\n%s", difference(got, h.want.results))
 	}
 	if got := h.jobs(h.folder); !slices.Equal(got, h.want.jobs) {
@@ -262,7 +262,7 @@ func (h *history) firstRun() first {
 	if !c.wait() {
 		h.fatalf("a first run failed:\n%s", c.said())
 	}
-	return first{results(h.t, folder), h.jobs(folder)}
+	return first{files.Below(h.t, filepath.Join(folder, "results")), h.jobs(folder)}
 }
 
 func difference(got, want map[string]string) string {
@@ -280,29 +280,6 @@ func difference(got, want map[string]string) string {
 		}
 	}
 	return b.String()
-}
-
-// results reads all published files.
-func results(t *testing.T, folder string) map[string]string {
-	t.Helper()
-	files := map[string]string{}
-	root := filepath.Join(folder, "results")
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		if os.IsNotExist(err) || err == nil && entry.IsDir() {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		name, _ := filepath.Rel(root, path)
-		files[name] = string(text)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return files
 }
 
 // jobList is what `fairway jobs --json` prints.

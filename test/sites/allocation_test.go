@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"fairway/internal/batch/batchtest"
+	"fairway/test/files"
 )
 
 // inJob runs the workflow of a folder by a script that is submitted, on the nodes of that
@@ -16,7 +17,7 @@ import (
 func inJob(t *testing.T, folder string, submit ...string) string {
 	t.Helper()
 	script, said := filepath.Join(folder, "job.sh"), filepath.Join(folder, "job.out")
-	write(t, script, "#!/bin/sh\ncd '"+folder+"' && exec >'"+said+"' 2>&1 && '"+fairway+"' site show allocation && exec '"+fairway+"' run --site allocation\n")
+	files.Write(t, script, "#!/bin/sh\ncd '"+folder+"' && exec >'"+said+"' 2>&1 && '"+fairway+"' site show allocation && exec '"+fairway+"' run --site allocation\n")
 	cmd := exec.CommandContext(t.Context(), "timeout", append([]string{"240"}, append(submit, script)...)...)
 	out, err := cmd.CombinedOutput()
 	text, _ := os.ReadFile(said)
@@ -37,8 +38,8 @@ func TestSlurmAllocation(t *testing.T) {
 		inJob(t, folder, "sbatch", "--wait", "--nodes=3", "--exclusive", "--time=10", "--output=/dev/null")
 		mustEqual(t, results(t, folder), results(t, local))
 		nodes := map[string]bool{}
-		files, _ := filepath.Glob(filepath.Join(folder, ".fairway/pilots/*/*.node"))
-		for _, file := range files {
+		named, _ := filepath.Glob(filepath.Join(folder, ".fairway/pilots/*/*.node"))
+		for _, file := range named {
 			name, _ := os.ReadFile(file)
 			nodes[string(name)] = true
 		}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"fairway/test/files"
 )
 
 // apart makes a machine that shares nothing with this one, and returns the file of sites
@@ -94,9 +96,9 @@ steps:
 	lay := folders.lay
 	folders.lay = func(t *testing.T, folder string) {
 		lay(t, folder)
-		write(t, filepath.Join(folder, "ref/sub/deep/file"), strings.Repeat("deep\n", 100_000))
-		write(t, filepath.Join(folder, "ref/program"), "#!/bin/sh\necho it runs\n")
-		write(t, filepath.Join(folder, "outside"), "outside\n")
+		files.Write(t, filepath.Join(folder, "ref/sub/deep/file"), strings.Repeat("deep\n", 100_000))
+		files.Write(t, filepath.Join(folder, "ref/program"), "#!/bin/sh\necho it runs\n")
+		files.Write(t, filepath.Join(folder, "outside"), "outside\n")
 		for _, err := range []error{
 			os.Chmod(filepath.Join(folder, "ref/program"), 0o755), os.Mkdir(filepath.Join(folder, "ref/empty"), 0o755),
 			os.Symlink("sub/deep", filepath.Join(folder, "ref/inside")), os.Symlink("../outside", filepath.Join(folder, "ref/out")),

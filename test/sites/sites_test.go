@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +16,7 @@ import (
 
 	"fairway/internal/batch/batchtest"
 	"fairway/sched"
+	"fairway/test/files"
 	"fairway/test/program"
 )
 
@@ -54,9 +54,9 @@ type work struct {
 func texts(workflow string) work {
 	return work{lay: func(t *testing.T, folder string) {
 		t.Helper()
-		write(t, filepath.Join(folder, "workflow.yaml"), workflow)
+		files.Write(t, filepath.Join(folder, "workflow.yaml"), workflow)
 		for i := range 8 {
-			write(t, filepath.Join(folder, "in", fmt.Sprintf("%d.txt", i)), strings.Repeat(fmt.Sprintf("text %d\n", i), 100))
+			files.Write(t, filepath.Join(folder, "in", fmt.Sprintf("%d.txt", i)), strings.Repeat(fmt.Sprintf("text %d\n", i), 100))
 		}
 	}}
 }
@@ -72,19 +72,9 @@ func (w work) folder(t *testing.T, sites string) string {
 	folder := t.TempDir()
 	w.lay(t, folder)
 	if sites != "" {
-		write(t, filepath.Join(folder, "sites.yaml"), sites)
+		files.Write(t, filepath.Join(folder, "sites.yaml"), sites)
 	}
 	return folder
-}
-
-func write(t *testing.T, path, text string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // patience is how long a run may take.
@@ -127,18 +117,12 @@ func results(t *testing.T, folder string) map[string]string {
 
 func filesIn(t *testing.T, root string) map[string]string {
 	t.Helper()
-	all := map[string]string{}
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		name, _ := filepath.Rel(root, path)
-		all[name] = dated.ReplaceAllString(string(text), "")
-		return err
-	})
-	if err != nil || len(all) == 0 {
-		t.Fatal("no results:", err)
+	all := files.Below(t, root)
+	if len(all) == 0 {
+		t.Fatal("no results in", root)
+	}
+	for name, text := range all {
+		all[name] = dated.ReplaceAllString(text, "")
 	}
 	return all
 }
@@ -283,7 +267,7 @@ func trace(t *testing.T) work {
 		if err != nil {
 			t.Fatal(err)
 		}
-		write(t, filepath.Join(folder, "mosaic.json"), string(text))
+		files.Write(t, filepath.Join(folder, "mosaic.json"), string(text))
 	}}
 }
 

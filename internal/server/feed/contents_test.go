@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"fairway/test/files"
 )
 
 // A large input is not read by the server.
@@ -12,7 +14,7 @@ func TestLargeInputsAreKnownByTheirStamps(t *testing.T) {
 	root := t.TempDir()
 	path := filepath.Join(root, "large")
 	for _, size := range []int64{ComparedSize, ComparedSize + 1} {
-		write(t, path, "")
+		files.Write(t, path, "")
 		if err := os.Truncate(path, size); err != nil {
 			t.Fatal(err)
 		}

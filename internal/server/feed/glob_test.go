@@ -7,10 +7,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"fairway/test/files"
 )
 
 func TestGlob(t *testing.T) {
-	root := newFolder(t, map[string]string{
+	root := files.Folder(t, map[string]string{
 		"in [1]/a.txt": "", "in [1]/b.txt": "", "in [1]/.c.txt": "", ".hidden/d.txt": "", "in [1]/sub/e.txt": "", "f.txt": "",
 		"fairway-abcdefghijklm237/g.txt": "", "fairway-abcdefghijklm237/in/h.txt": "", "fairway-notes/long.txt": "",
 	})
@@ -48,7 +50,7 @@ func TestGlob(t *testing.T) {
 // A folder that cannot be read would hide inputs: a link that leads back to
 // itself is one for everybody, one without permissions for all but root.
 func TestGlobNamesTheFolderThatItCannotRead(t *testing.T) {
-	root := newFolder(t, map[string]string{"open/a.txt": "", "closed/a.txt": ""})
+	root := files.Folder(t, map[string]string{"open/a.txt": "", "closed/a.txt": ""})
 	if err := os.Symlink("round", filepath.Join(root, "round")); err != nil {
 		t.Fatal(err)
 	}

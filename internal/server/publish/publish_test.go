@@ -14,6 +14,7 @@ import (
 	"fairway/internal/dispatch"
 	"fairway/internal/server/folder"
 	"fairway/internal/storage"
+	"fairway/test/files"
 )
 
 // resultsOf is what a state publishes into a folder, with nothing recorded yet.
@@ -31,7 +32,7 @@ func resultsOf(t *testing.T, root string) *published {
 func publication(t *testing.T, s *published, lfn string, version dispatch.Version, text string) dispatch.StoredFile {
 	t.Helper()
 	name := fmt.Sprintf("%s.v%d.a%d", lfn, version, version)
-	write(t, filepath.Join(s.folders.Storage, name), text)
+	files.Write(t, filepath.Join(s.folders.Storage, name), text)
 	return dispatch.StoredFile{File: dispatch.FileRef{LFN: lfn, Version: version}, PFN: folder.StoragePrefix + name, Size: int64(len(text))}
 }
 
@@ -67,17 +68,17 @@ func TestAFileOfAnotherSizeIsNotPublished(t *testing.T) {
 func TestOldResultsGiveWay(t *testing.T) {
 	s := resultsOf(t, t.TempDir())
 	results := s.folders.Results
-	old := func(lfn string) bool { return read(t, filepath.Join(results, lfn)) == "old" }
-	write(t, filepath.Join(results, "a"), "old")
-	write(t, filepath.Join(results, "b/c/d"), "old")
-	write(t, filepath.Join(results, "b/e"), "old")
+	old := func(lfn string) bool { return files.Read(t, filepath.Join(results, lfn)) == "old" }
+	files.Write(t, filepath.Join(results, "a"), "old")
+	files.Write(t, filepath.Join(results, "b/c/d"), "old")
+	files.Write(t, filepath.Join(results, "b/e"), "old")
 	p := newPublisher(s, old, nothingAside(t))
 	mustPublish(t, p, publication(t, s, "a/x/y", 1, "new"), publication(t, s, "b", 1, "new"))
-	if read(t, filepath.Join(results, "a/x/y"))+read(t, filepath.Join(results, "b")) != "newnew" {
+	if files.Read(t, filepath.Join(results, "a/x/y"))+files.Read(t, filepath.Join(results, "b")) != "newnew" {
 		t.Error("other results stand there")
 	}
-	write(t, filepath.Join(results, "f/g"), "old")
-	write(t, filepath.Join(results, "f/h"), "mine")
+	files.Write(t, filepath.Join(results, "f/g"), "old")
+	files.Write(t, filepath.Join(results, "f/h"), "mine")
 	for version, lfn := range []string{"f", "f/h/i"} {
 		b := publication(t, s, fmt.Sprint("source", version), 2, "new")
 		b.File.LFN = lfn
@@ -86,7 +87,7 @@ func TestOldResultsGiveWay(t *testing.T) {
 			t.Errorf("%s: %d published, %v", lfn, n, err)
 		}
 	}
-	if read(t, filepath.Join(results, "f/g"))+read(t, filepath.Join(results, "f/h")) != "oldmine" {
+	if files.Read(t, filepath.Join(results, "f/g"))+files.Read(t, filepath.Join(results, "f/h")) != "oldmine" {
 		t.Error("what is no old result, or stands beside it, did not stay")
 	}
 }
@@ -106,8 +107,8 @@ func TestPublishIsRepeatableAndFenced(t *testing.T) {
 	mustPublish(t, p, first)
 	mustPublish(t, newPublisher(s, noneIsOld, nothingAside(t)), second)
 	after, err := os.Stat(target)
-	if err != nil || !os.SameFile(before, after) || read(t, target) != "two" {
-		t.Fatalf("the result changed: %q, %v", read(t, target), err)
+	if err != nil || !os.SameFile(before, after) || files.Read(t, target) != "two" {
+		t.Fatalf("the result changed: %q, %v", files.Read(t, target), err)
 	}
 }
 
@@ -127,7 +128,7 @@ func TestVersionsOfOneSizeAndTimeAreToldApart(t *testing.T) {
 		root := t.TempDir()
 		s := resultsOf(t, root)
 		if where == "another" {
-			elsewhere(t, s.folders.Results)
+			files.Elsewhere(t, s.folders.Results)
 		}
 		for version, text := range []string{"one", "two"} {
 			b := publication(t, s, "a", dispatch.Version(version+1), text)
@@ -137,7 +138,7 @@ func TestVersionsOfOneSizeAndTimeAreToldApart(t *testing.T) {
 				t.Fatal(err)
 			}
 			mustPublish(t, newPublisher(s, noneIsOld, nothingAside(t)), b)
-			if got := read(t, filepath.Join(s.folders.Results, "a")); got != text {
+			if got := files.Read(t, filepath.Join(s.folders.Results, "a")); got != text {
 				t.Errorf("%s: %q stands there, want %q", where, got, text)
 			}
 			clear(s.records) // as after a crash before they were durable
@@ -150,22 +151,22 @@ func TestVersionsOfOneSizeAndTimeAreToldApart(t *testing.T) {
 func TestPublishingDestroysNothingForeign(t *testing.T) {
 	s := resultsOf(t, t.TempDir())
 	results := s.folders.Results
-	write(t, filepath.Join(results, "a"), "mine")
-	write(t, filepath.Join(results, "a.~1~"), "mine before")
-	write(t, filepath.Join(results, ".fairway-publishing"), "mine too")
+	files.Write(t, filepath.Join(results, "a"), "mine")
+	files.Write(t, filepath.Join(results, "a.~1~"), "mine before")
+	files.Write(t, filepath.Join(results, ".fairway-publishing"), "mine too")
 	var aside []string
 	p := newPublisher(s, noneIsOld, func(lfn, name string) { aside = append(aside, lfn+" "+name) })
 	mustPublish(t, p, publication(t, s, "a", 1, "one"), publication(t, s, "b", 1, "one"))
-	write(t, filepath.Join(results, "b"), "edited")
+	files.Write(t, filepath.Join(results, "b"), "edited")
 	if err := os.Remove(filepath.Join(results, "b")); err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(results, "b"), "replaced")
+	files.Write(t, filepath.Join(results, "b"), "replaced")
 	mustPublish(t, p, publication(t, s, "a", 2, "two"), publication(t, s, "b", 2, "two"))
 	for name, want := range map[string]string{
 		"a": "two", "a.~1~": "mine before", "a.~2~": "mine", "b": "two", "b.~1~": "replaced", ".fairway-publishing": "mine too",
 	} {
-		if got := read(t, filepath.Join(results, name)); got != want {
+		if got := files.Read(t, filepath.Join(results, name)); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
 	}
@@ -178,8 +179,8 @@ func TestPublishingDestroysNothingForeign(t *testing.T) {
 func TestPublishingFollowsNoLinks(t *testing.T) {
 	s := resultsOf(t, t.TempDir())
 	outside := t.TempDir()
-	write(t, filepath.Join(outside, "x"), "foreign")
-	write(t, filepath.Join(s.folders.Results, "other"), "")
+	files.Write(t, filepath.Join(outside, "x"), "foreign")
+	files.Write(t, filepath.Join(s.folders.Results, "other"), "")
 	for _, link := range []string{"folder", "file"} {
 		to := map[string]string{"folder": outside, "file": filepath.Join(outside, "x")}[link]
 		if err := os.Symlink(to, filepath.Join(s.folders.Results, link)); err != nil {
@@ -193,7 +194,7 @@ func TestPublishingFollowsNoLinks(t *testing.T) {
 		t.Errorf("%d published, %v", n, err)
 	}
 	mustPublish(t, p, publication(t, s, "file", 1, "new"))
-	if read(t, filepath.Join(outside, "x")) != "foreign" || read(t, filepath.Join(s.folders.Results, "file")) != "new" {
+	if files.Read(t, filepath.Join(outside, "x")) != "foreign" || files.Read(t, filepath.Join(s.folders.Results, "file")) != "new" {
 		t.Error("a link was followed")
 	}
 	if to, err := os.Readlink(filepath.Join(s.folders.Results, "file.~1~")); err != nil || to != filepath.Join(outside, "x") {
@@ -206,9 +207,9 @@ func TestPublishingFollowsNoLinks(t *testing.T) {
 // source's contents.
 func TestCopyIsPublishedOnceAfterACrash(t *testing.T) {
 	s := resultsOf(t, t.TempDir())
-	elsewhere(t, s.folders.Results)
+	files.Elsewhere(t, s.folders.Results)
 	first := publication(t, s, "a.txt", 1, "one")
-	write(t, filepath.Join(s.folders.Results, newPublisher(s, nil, nil).unpublishedName()), "on") // the copy was not complete
+	files.Write(t, filepath.Join(s.folders.Results, newPublisher(s, nil, nil).unpublishedName()), "on") // the copy was not complete
 	var before os.FileInfo
 	for range 2 {
 		clear(s.records)
@@ -219,7 +220,7 @@ func TestCopyIsPublishedOnceAfterACrash(t *testing.T) {
 		}
 		before = after
 	}
-	if entries, err := os.ReadDir(s.folders.Results); err != nil || len(entries) != 1 || read(t, filepath.Join(s.folders.Results, "a.txt")) != "one" {
+	if entries, err := os.ReadDir(s.folders.Results); err != nil || len(entries) != 1 || files.Read(t, filepath.Join(s.folders.Results, "a.txt")) != "one" {
 		t.Fatalf("in the results there are %v, %v", entries, err)
 	}
 }
@@ -230,7 +231,7 @@ func TestResultsAreKnownWhileTheirStoredFilesAreRemoved(t *testing.T) {
 	for _, where := range []string{"same file system", "another"} {
 		s := resultsOf(t, t.TempDir())
 		if where == "another" {
-			elsewhere(t, s.folders.Results)
+			files.Elsewhere(t, s.folders.Results)
 		}
 		p := newPublisher(s, noneIsOld, nothingAside(t))
 		for version := dispatch.Version(1); version < 500 && !t.Failed(); version += 2 {

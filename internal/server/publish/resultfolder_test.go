@@ -16,14 +16,15 @@ import (
 	"fairway/internal/dispatch"
 	"fairway/internal/logical"
 	"fairway/internal/server/folder"
+	"fairway/test/files"
 )
 
 // folderPublication stores a version of a folder with these files.
-func folderPublication(t *testing.T, s *published, lfn string, version dispatch.Version, files map[string]string) dispatch.StoredFile {
+func folderPublication(t *testing.T, s *published, lfn string, version dispatch.Version, texts map[string]string) dispatch.StoredFile {
 	t.Helper()
 	source := t.TempDir()
-	for name, text := range files {
-		write(t, filepath.Join(source, name), text)
+	for name, text := range texts {
+		files.Write(t, filepath.Join(source, name), text)
 	}
 	from, err := beneath.Open(source)
 	if err != nil {
@@ -32,7 +33,7 @@ func folderPublication(t *testing.T, s *published, lfn string, version dispatch.
 	defer func() { _ = from.Close() }()
 	name := fmt.Sprintf("%s.v%d.a%d", lfn, version, version)
 	path := filepath.Join(s.folders.Storage, name)
-	write(t, path, "")
+	files.Write(t, path, "")
 	to, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -51,20 +52,10 @@ func folderPublication(t *testing.T, s *published, lfn string, version dispatch.
 func tree(t *testing.T, folder string) string {
 	t.Helper()
 	var all []string
-	folder, err := filepath.EvalSymlinks(folder)
-	if err != nil {
-		t.Fatal(err)
+	for name, text := range files.Below(t, folder) {
+		all = append(all, name+"="+text)
 	}
-	err = filepath.WalkDir(folder, func(path string, d os.DirEntry, err error) error {
-		if err == nil && d.Type().IsRegular() {
-			name, _ := filepath.Rel(folder, path)
-			all = append(all, name+"="+read(t, path))
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	slices.Sort(all)
 	return strings.Join(all, " ")
 }
 
@@ -74,7 +65,7 @@ func TestFolderIsPublishedAsAFolder(t *testing.T) {
 			s := resultsOf(t, t.TempDir())
 			results := s.folders.Results
 			if where == "another" {
-				elsewhere(t, results)
+				files.Elsewhere(t, results)
 			}
 			p := newPublisher(s, noneIsOld, nothingAside(t))
 			one := folderPublication(t, s, "q/x/", 1, map[string]string{"a": "1", "d/b": "1"})
@@ -208,12 +199,12 @@ func TestFoldersAndFilesGiveWay(t *testing.T) {
 		t.Errorf("an empty folder: %v, %v", info, err)
 	}
 	p = newPublisher(s, noneIsOld, nothingAside(t))
-	write(t, filepath.Join(results, "f"), "mine")
+	files.Write(t, filepath.Join(results, "f"), "mine")
 	b := folderPublication(t, s, "f/", 1, nil)
 	if n, err := p.publishAll([]dispatch.StoredFile{b}); n != 0 || err == nil || !strings.Contains(err.Error(), "results/f stands in its place") {
 		t.Errorf("a person's file: %d published, %v", n, err)
 	}
-	if got := read(t, filepath.Join(results, "f")); got != "mine" {
+	if got := files.Read(t, filepath.Join(results, "f")); got != "mine" {
 		t.Errorf("the person's file is %q", got)
 	}
 }
