@@ -4,20 +4,45 @@
 package program
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"syscall"
 	"testing"
+
+	"fairway/internal/disk"
 )
 
-// Build builds fairway into a folder and returns its path.
+// Build puts fairway into a folder and returns its path. All packages of tests share one link:
+// they build one after another at one place, where go build leaves a program alone that is as
+// its sources are.
 func Build(folder string) (string, error) {
-	path := filepath.Join(folder, "fairway")
-	if out, err := exec.Command("go", "build", "-o", path, "fairway/cmd/fairway").CombinedOutput(); err != nil {
+	_, source, _, _ := runtime.Caller(0)
+	place := filepath.Join(filepath.Dir(source), "../../bin/test")
+	if err := os.MkdirAll(place, 0o755); err != nil {
+		return "", fmt.Errorf("building fairway: %w", err)
+	}
+	lock, err := os.Create(filepath.Join(place, "lock"))
+	if err != nil {
+		return "", fmt.Errorf("building fairway: %w", err)
+	}
+	defer func() { _ = lock.Close() }()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return "", fmt.Errorf("waiting for another build of fairway: %w", err)
+	}
+	shared, path := filepath.Join(place, "fairway"), filepath.Join(folder, "fairway")
+	if out, err := exec.Command("go", "build", "-o", shared, "fairway/cmd/fairway").CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building fairway: %w\n%s", err, out)
 	}
-	return path, nil
+	built, err := os.Open(shared)
+	if err != nil {
+		return "", fmt.Errorf("building fairway: %w", err)
+	}
+	defer func() { _ = built.Close() }()
+	return path, disk.CopyTo(context.Background(), built, path, 0o755)
 }
 
 // Main is for TestMain: it builds fairway, stores where it is, runs the tests of
