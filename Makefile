@@ -13,6 +13,11 @@ S5CMD_VERSION     := v2.3.0
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
+# SQLite is C that was translated to Go, without any goroutine. The race detector makes it three
+# times slower. This package alone can do without: those around it share instances of generic
+# functions with others, and some of these would be without race detector too.
+RACE := -race -gcflags=modernc.org/sqlite/lib=-race=false
+
 # A program with the race detector sleeps a second before it ends, unless it is told
 # otherwise. The tests start hundreds.
 export GORACE ?= atexit_sleep_ms=50
@@ -41,11 +46,14 @@ test: test-packages vet lint rules unit ## install what the tests need and run a
 test-packages:
 	scripts/install-packages.sh $(TEST_PACKAGES)
 
+# What is compiled for other systems only to be vetted need not be fast.
+NOT_RUN := -gcflags=all="-N -l"
+
 vet: # and that the libraries build on the other systems that docs/sched.md names
 	go vet ./...
-	GOOS=darwin go vet ./sched ./orwl
-	GOOS=freebsd go vet ./sched ./orwl
-	GOOS=windows go vet ./sched ./orwl
+	GOOS=darwin go vet $(NOT_RUN) ./sched ./orwl
+	GOOS=freebsd go vet $(NOT_RUN) ./sched ./orwl
+	GOOS=windows go vet $(NOT_RUN) ./sched ./orwl
 
 lint: ## run the linters
 	scripts/install-go-tool.sh github.com/golangci/golangci-lint/v2/cmd/golangci-lint $(GOLANGCI_LINT_VERSION)
@@ -54,23 +62,27 @@ lint: ## run the linters
 rules: ## check the rules of the repository
 	go test ./rules
 
+# Tests that wait for batch systems and leases begin first, and more packages run at a time than
+# there are processors: the others compute meanwhile. `make vet` has looked at all packages.
+WAITING := ./test/sites ./test/cluster ./internal/storage/xrootd ./internal/batch/...
+
 unit: ## run all tests under the race detector
-	go test -race -timeout 14m ./...
+	go test $(RACE) -vet=off -p $(shell echo $$(($$(nproc) + 1))) -timeout 14m $(WAITING) ./...
 
 .PHONY: test-storage
 test-storage: ## run the tests of storage elements on real servers, which it installs
 	scripts/install-packages.sh $(STORAGE_PACKAGES) rclone $(EXAMPLE_PACKAGES)
 	scripts/install-go-tool.sh github.com/versity/versitygw/cmd/versitygw $(VERSITYGW_VERSION)
-	FAIRWAY_TEST_STORAGE=1 FAIRWAY_BIN=$(CURDIR)/bin go test -race -count=1 -timeout 14m ./internal/storage/... ./internal/server/feed ./internal/server/publish ./test/elements
+	FAIRWAY_TEST_STORAGE=1 FAIRWAY_BIN=$(CURDIR)/bin go test $(RACE) -count=1 -timeout 14m ./internal/storage/... ./internal/server/feed ./internal/server/publish ./test/elements
 
 .PHONY: test-slurm test-gridengine test-arc test-ssh
 test-slurm: ## run the tests of batch systems on a real Slurm, which it installs
 	scripts/install-packages.sh slurm-wlm munge $(EXAMPLE_PACKAGES)
-	FAIRWAY_TEST_BATCH=slurm go test -race -count=1 -timeout 14m -run Slurm ./internal/batch/... ./test/sites
+	FAIRWAY_TEST_BATCH=slurm go test $(RACE) -count=1 -timeout 14m -run Slurm ./internal/batch/... ./test/sites
 
 test-gridengine: ## run the tests of batch systems on a real Grid Engine, which it installs
 	scripts/install-packages.sh gridengine-master gridengine-exec gridengine-client $(EXAMPLE_PACKAGES)
-	FAIRWAY_TEST_BATCH=gridengine go test -race -count=1 -timeout 14m -run GridEngine ./internal/batch/... ./test/sites
+	FAIRWAY_TEST_BATCH=gridengine go test $(RACE) -count=1 -timeout 14m -run GridEngine ./internal/batch/... ./test/sites
 
 test-arc: ## run the tests of batch systems on a real ARC in front of Slurm, which it installs
 	scripts/install-packages.sh slurm-wlm munge nordugrid-arc-arex nordugrid-arc-client nordugrid-arc-plugins-arcrest $(EXAMPLE_PACKAGES)
@@ -78,13 +90,13 @@ test-arc: ## run the tests of batch systems on a real ARC in front of Slurm, whi
 
 test-ssh: ## run the tests of hosts that are reached by ssh, on servers of its own
 	scripts/install-packages.sh openssh-server openssh-client
-	FAIRWAY_TEST_BATCH=ssh go test -race -count=1 -timeout 14m -run SSH ./internal/batch/... ./test/sites
-	FAIRWAY_TEST_BATCH=ssh go test -race -count=1 ./internal/batch/ssh
+	FAIRWAY_TEST_BATCH=ssh go test $(RACE) -count=1 -timeout 14m -run SSH ./internal/batch/... ./test/sites
+	FAIRWAY_TEST_BATCH=ssh go test $(RACE) -count=1 ./internal/batch/ssh
 
 .PHONY: test-apart
 test-apart: ## run workflows on a machine that shares nothing with this one (a network namespace)
 	scripts/install-packages.sh iproute2 util-linux curl $(EXAMPLE_PACKAGES)
-	FAIRWAY_TEST_BATCH=apart go test -race -count=1 -timeout 14m -run Apart ./internal/server ./test/sites
+	FAIRWAY_TEST_BATCH=apart go test $(RACE) -count=1 -timeout 14m -run Apart ./internal/server ./test/sites
 
 FUZZ_TIME := 20s
 
@@ -97,7 +109,7 @@ fuzz: ## run every fuzz target for a short time (FUZZ_TIME=20s)
 	done
 
 soak: test-packages fuzz ## run the long tests: hours of crashes, faults and random workflows
-	FAIRWAY_SOAK=1 go test -race -timeout 4h -tags soak ./...
+	FAIRWAY_SOAK=1 go test $(RACE) -timeout 4h -tags soak ./...
 
 bench: ## run the benchmarks whose figures stand in docs/benchmarks.md
 	scripts/install-packages.sh $(STORAGE_PACKAGES)
