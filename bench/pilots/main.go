@@ -9,9 +9,9 @@
 // execute one small static program, which writes down when it began and ended.
 // The turnaround counts from before the first command of the submission until the
 // last job has ended: so it has the start of `fairway run` in it, and the time that
-// its pilots wait in Slurm's queue. With -peers, Parsl and dask-jobqueue get the same
-// slots, as two jobs of Slurm with two workers each. The dependency time is the median from the end
-// of a job to the start of the next in a chain. Rounds of the three alternate.
+// its pilots wait in Slurm's queue. With -peers, HyperQueue, Parsl and dask-jobqueue get
+// the same slots, as two jobs of Slurm with two processors each. The dependency time is the
+// median from the end of a job to the start of the next in a chain. Rounds of all alternate.
 // Needs root, Slurm and a C compiler.
 package main
 
@@ -29,7 +29,7 @@ type plan struct {
 	rounds, jobs, chain int
 	length              time.Duration // of a job
 	untuned             bool          // Slurm schedules as it does without SchedulerParameters
-	peers               bool          // Parsl and Dask take part, where they are installed
+	peers               bool          // HyperQueue, Parsl and Dask take part, where they are installed
 	ways                string        // names of those to measure, separated by commas; empty: all
 }
 
@@ -62,7 +62,7 @@ func main() {
 	asJSON := flag.Bool("json", false, "print one JSON object")
 	quick := flag.Bool("quick", false, "few jobs and one round, for development")
 	untuned := flag.Bool("untuned", false, "let Slurm schedule as it does by default, and not as fast as it can")
-	peers := flag.Bool("peers", false, "measure Parsl and Dask too, of the Python that "+pythonVariable+" names")
+	peers := flag.Bool("peers", false, "measure HyperQueue ("+hqVariable+"), Parsl and Dask too, of the Python that "+pythonVariable+" names")
 	ways := flag.String("only", "", "measure only the ways with these `names`, separated by commas")
 	rounds := flag.Int("rounds", 0, "rounds to measure; 0 for the usual number")
 	flag.Parse()
