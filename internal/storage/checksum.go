@@ -4,6 +4,7 @@ import (
 	"crypto/md5"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"hash"
 	"hash/adler32"
@@ -64,6 +65,33 @@ func (c Checksum) Check(h hash.Hash, pfn string) error {
 		return &ChecksumError{Shown(pfn), c.Kind, has, told}
 	}
 	return nil
+}
+
+// Checked is a body of which the last read fails with a ChecksumError if the contents are
+// not those of the checksum. The end must be read to know.
+func Checked(body io.ReadCloser, sum Checksum, pfn string) io.ReadCloser {
+	if h := sum.Hash(); h != nil {
+		return &checked{body, sum, h, pfn}
+	}
+	return body
+}
+
+type checked struct {
+	io.ReadCloser
+	sum  Checksum
+	hash hash.Hash
+	pfn  string
+}
+
+func (c *checked) Read(p []byte) (int, error) {
+	n, err := c.ReadCloser.Read(p)
+	_, _ = c.hash.Write(p[:n])
+	if errors.Is(err, io.EOF) {
+		if wrong := c.sum.Check(c.hash, c.pfn); wrong != nil {
+			err = wrong
+		}
+	}
+	return n, err
 }
 
 // CheckFile compares the contents of an open file, from its beginning, with the

@@ -115,19 +115,13 @@ const receivePiece = 128 << 10
 var pieces = sync.Pool{New: func() any { return new([receivePiece]byte) }}
 
 // Receive makes a file appear at path with what body gives, complete or not at
-// all, and compares it with the checksum.
-func Receive(path string, body io.Reader, sum Checksum, pfn string) (size int64, err error) {
-	h := sum.Hash()
-	if h != nil {
-		body = io.TeeReader(body, h)
-	}
+// all.
+func Receive(path string, body io.Reader, pfn string) (size int64, err error) {
 	err = create(path, 0o444, false, func(out *os.File) error {
 		piece := pieces.Get().(*[receivePiece]byte)
 		defer pieces.Put(piece)
-		if size, err = io.CopyBuffer(struct{ io.Writer }{out}, body, piece[:]); err != nil { // the writer alone: else out would read small pieces
-			return err
-		}
-		return sum.Check(h, pfn)
+		size, err = io.CopyBuffer(struct{ io.Writer }{out}, body, piece[:]) // the writer alone: else out would read small pieces
+		return err
 	})
 	if err != nil {
 		return 0, fmt.Errorf("get %s: %w", Shown(pfn), full(err))

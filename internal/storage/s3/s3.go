@@ -112,20 +112,24 @@ func failed(pfn string, err error) error {
 	return status
 }
 
-// open begins to read an object. It goes on where it was cut, if the object is the same.
-func (o object) open(ctx context.Context) (io.ReadCloser, storage.Checksum, error) {
+// Open is part of Element. Reading goes on where it was cut, if the object is the same.
+func (e *Element) Open(ctx context.Context, pfn string) (io.ReadCloser, error) {
+	o, err := e.object(pfn)
+	if err != nil {
+		return nil, err
+	}
 	body, info, err := o.part(ctx, minio.GetObjectOptions{Checksum: true})
 	if err != nil {
-		return nil, storage.Checksum{}, err
+		return nil, err
 	}
-	return storage.Resumed(ctx, info.Size, body, func(from int64) (io.ReadCloser, error) {
+	return storage.Checked(storage.Resumed(ctx, info.Size, body, func(from int64) (io.ReadCloser, error) {
 		var options minio.GetObjectOptions
 		if err := errors.Join(options.SetMatchETag(info.ETag), options.SetRange(from, 0)); err != nil {
 			return nil, err
 		}
 		rest, _, err := o.part(ctx, options)
 		return rest, err
-	}), checksumOf(info), nil
+	}), checksumOf(info), pfn), nil
 }
 
 func (o object) part(ctx context.Context, options minio.GetObjectOptions) (io.ReadCloser, minio.ObjectInfo, error) {
@@ -172,28 +176,14 @@ func checksumOf(info minio.ObjectInfo) storage.Checksum {
 	return storage.Checksum{}
 }
 
-// Open is part of Element.
-func (e *Element) Open(ctx context.Context, pfn string) (io.ReadCloser, error) {
-	o, err := e.object(pfn)
-	if err != nil {
-		return nil, err
-	}
-	body, _, err := o.open(ctx)
-	return body, err
-}
-
 // Get is part of Element.
 func (e *Element) Get(ctx context.Context, pfn, path string) (int64, error) {
-	o, err := e.object(pfn)
-	if err != nil {
-		return 0, err
-	}
-	body, sum, err := o.open(ctx)
+	body, err := e.Open(ctx, pfn)
 	if err != nil {
 		return 0, err
 	}
 	defer body.Close()
-	return storage.Receive(path, body, sum, pfn)
+	return storage.Receive(path, body, pfn)
 }
 
 // Stat is part of Element.

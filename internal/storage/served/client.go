@@ -201,7 +201,7 @@ func (e *Element) Get(ctx context.Context, pfn, path string) (int64, error) {
 		return 0, err
 	}
 	defer body.Close()
-	size, err := storage.Receive(path, body, storage.Checksum{}, pfn)
+	size, err := storage.Receive(path, body, pfn)
 	if err != nil {
 		return 0, err
 	}

@@ -1,6 +1,7 @@
 package storagetest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -235,6 +236,10 @@ func RunFaults(t *testing.T, open func(t *testing.T, proxy *Proxy) Faulty, serve
 				t.Errorf("it was not got in the end: %v", err)
 			}
 			proxy.Do(one.times, one.fault)
+			if read, err := readAll(t.Context(), p.Place, "there"); err == nil && read != right {
+				t.Errorf("%d bytes were read of %d, the beginning is right: %v", len(read), len(right), strings.HasPrefix(right, read))
+			}
+			proxy.Do(one.times, one.fault)
 			err = p.Element.Put(t.Context(), Local(t, right), p.file("new"))
 			if err == nil && one.refused {
 				t.Error("it was put all the same")
@@ -243,17 +248,19 @@ func RunFaults(t *testing.T, open func(t *testing.T, proxy *Proxy) Faulty, serve
 				t.Errorf("it was not put in the end: %v", err)
 			}
 			proxy.Do(0, nil)
-			whole(t, "what was put", func() (string, error) {
-				body, err := p.Direct.Element.Open(t.Context(), p.Direct.file("new"))
-				if err != nil {
-					return "", err
-				}
-				defer body.Close()
-				got, err := io.ReadAll(body)
-				return string(got), err
-			}, right, err)
+			whole(t, "what was put", func() (string, error) { return readAll(t.Context(), p.Direct, "new") }, right, err)
 		})
 	}
+}
+
+func readAll(ctx context.Context, p Place, name string) (string, error) {
+	body, err := p.Element.Open(ctx, p.file(name))
+	if err != nil {
+		return "", err
+	}
+	defer body.Close()
+	got, err := io.ReadAll(body)
+	return string(got), err
 }
 
 // whole checks that something is there as it should be, or not at all, and that an

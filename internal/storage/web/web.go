@@ -200,12 +200,14 @@ func (e *Element) mayHaveToken(u *url.URL) bool {
 	return e.credentials.token != nil && (u.Scheme == "https" || storage.OnThisMachine(u.Hostname()))
 }
 
-// open begins to read a file. It goes on where it was cut, if the server tells by a
-// strong ETag or a checksum whether the rest is of the same file.
-func (e *Element) open(whole context.Context, pfn string) (io.ReadCloser, storage.Checksum, error) {
+// Open is part of Element. Reading goes on where it was cut, if the server tells by a
+// strong ETag or a checksum whether the rest is of the same file. Else it ends with
+// io.ErrUnexpectedEOF when the connection breaks before the announced length, and with a
+// StallError when nothing comes.
+func (e *Element) Open(whole context.Context, pfn string) (io.ReadCloser, error) {
 	r, err := newRequest(http.MethodGet, pfn, wantDigest())
 	if err != nil {
-		return nil, storage.Checksum{}, err
+		return nil, err
 	}
 	ctx, cancel := context.WithCancelCause(whole)
 	answer, err := e.do(ctx, r, http.StatusOK)
@@ -216,7 +218,7 @@ func (e *Element) open(whole context.Context, pfn string) (io.ReadCloser, storag
 	}
 	if err != nil {
 		cancel(err)
-		return nil, storage.Checksum{}, err
+		return nil, err
 	}
 	body, sum, tag := storage.Steady(ctx, cancel, answer.Body, pfn), checksumOf(answer.Header), answer.Header.Get("ETag")
 	size := answer.ContentLength
@@ -226,7 +228,7 @@ func (e *Element) open(whole context.Context, pfn string) (io.ReadCloser, storag
 	if size >= 0 && (tag != "" || sum.Hash() != nil) {
 		body = storage.Resumed(whole, size, body, func(from int64) (io.ReadCloser, error) { return e.rest(whole, pfn, from, size, tag) })
 	}
-	return body, sum, nil
+	return storage.Checked(body, sum, pfn), nil
 }
 
 // rest reads a file of so many bytes from a place on, unless it is another one by now.
@@ -252,22 +254,14 @@ func (e *Element) rest(ctx context.Context, pfn string, from, size int64, tag st
 	return storage.Steady(ctx, cancel, answer.Body, pfn), nil
 }
 
-// Open is part of Element. Reading ends with io.ErrUnexpectedEOF when the
-// connection breaks before the announced length, and with a StallError when
-// nothing comes.
-func (e *Element) Open(ctx context.Context, pfn string) (io.ReadCloser, error) {
-	body, _, err := e.open(ctx, pfn)
-	return body, err
-}
-
 // Get is part of Element.
 func (e *Element) Get(ctx context.Context, pfn, path string) (int64, error) {
-	body, sum, err := e.open(ctx, pfn)
+	body, err := e.Open(ctx, pfn)
 	if err != nil {
 		return 0, err
 	}
 	defer body.Close()
-	return storage.Receive(path, body, sum, pfn)
+	return storage.Receive(path, body, pfn)
 }
 
 // Stat is part of Element.

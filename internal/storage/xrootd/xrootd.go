@@ -121,25 +121,25 @@ func (e *Element) Open(ctx context.Context, pfn string) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f.read(ctx)
+	sum, err := f.checksum(ctx, f.path)
+	if err != nil {
+		return nil, err
+	}
+	body, err := f.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return storage.Checked(body, sum, pfn), nil
 }
 
 // Get is part of Element.
 func (e *Element) Get(ctx context.Context, pfn, path string) (int64, error) {
-	f, err := e.at(ctx, pfn)
-	if err != nil {
-		return 0, err
-	}
-	sum, err := f.checksum(ctx, f.path)
-	if err != nil {
-		return 0, err
-	}
-	body, err := f.read(ctx)
+	body, err := e.Open(ctx, pfn)
 	if err != nil {
 		return 0, err
 	}
 	defer body.Close()
-	return storage.Receive(path, body, sum, pfn)
+	return storage.Receive(path, body, pfn)
 }
 
 // read gives the whole file. What is cut goes on, unless the file has changed as far as
