@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -53,5 +54,23 @@ func TestDamagedCacheIsNoHitForTheNextPilot(t *testing.T) {
 	expect(t, q.run("p2", shell("test \"$(cat x y)\" = 'from afarfrom here'", afar, made(written))), wire.Outcome_OUTCOME_SUCCEEDED, "")
 	if asked.Load() != 2 {
 		t.Error("the file was read", asked.Load(), "times from its server")
+	}
+}
+
+// A server that has taken over a pilot stores outputs at another place than the one
+// that started it.
+func TestOutputsAreStoredWhereTheServerOfTheAttemptSays(t *testing.T) {
+	q := newTaskQueue(t)
+	q.start(q.config("p1"))
+	before, after := shell("echo a > a", writes("a")), shell("echo b > b", writes("b"))
+	after.Storage = "file:" + q.folder + "/other/"
+	for a, place := range map[*wire.Assignment]string{before: "/se/", after: "/other/"} {
+		q.assign("p1", a)
+		r := q.result(a.GetAttempt())
+		expect(t, r, wire.Outcome_OUTCOME_SUCCEEDED, "")
+		pfn := r.GetOutputs()[0].GetPfn()
+		if !strings.HasPrefix(pfn, "file:"+q.folder+place) {
+			t.Errorf("stored as %s", pfn)
+		}
 	}
 }

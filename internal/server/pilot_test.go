@@ -234,7 +234,7 @@ func (s *scripted) execute(a *wire.Assignment) *wire.Result {
 			if fits, _ := path.Match(out.GetLfn(), lfn); !fits {
 				continue
 			}
-			pfn := fmt.Sprintf("%s%s.v%d.a%d", folder.StoragePrefix, lfn, out.GetVersion(), a.GetAttempt())
+			pfn := storage.OutputPFN(a.GetStorage(), lfn, out.GetVersion(), a.GetAttempt())
 			made := filepath.Join(s.scratch, fmt.Sprint(a.GetAttempt(), len(result.GetOutputs())))
 			if err := errors.Join(os.WriteFile(made, []byte(text), 0o644), s.element.Put(context.Background(), made, pfn)); err != nil {
 				s.t.Error(err)

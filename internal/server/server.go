@@ -132,9 +132,12 @@ func (s *Server) open(ctx context.Context) error {
 		if err := publish.CheckWritable(s.config.Storage); err != nil {
 			return fmt.Errorf("--storage: %w", err)
 		}
+		if err := publish.CheckWritable(s.config.Results); err != nil {
+			return fmt.Errorf("--results: %w", err)
+		}
 	}
 	if err := s.files.StoreAt(ctx, s.config.Storage); err != nil {
-		return err
+		return fmt.Errorf("--storage: %w", err)
 	}
 	if s.config.Results != "" {
 		if err := s.files.PublishAt(ctx, s.config.Results); err != nil {

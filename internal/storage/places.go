@@ -6,6 +6,8 @@ import (
 	"io"
 	"net/url"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -16,13 +18,22 @@ const (
 	// "state:a/b.v1.a7".
 	StateScheme = "state"
 	// FolderScheme is that of files in the folder of the workflow, as in
-	// "folder:reads/a.fq".
+	// "folder:reads/a.fq". Only in folders where states store outputs can such files be
+	// made and removed.
 	FolderScheme = "folder"
 )
 
 // MarkName begins the names of the files by which pilots find out which folders
 // they share with their server.
 const MarkName = ".fairway-mark"
+
+// StorePrefix begins the name of the folder in which a state stores outputs at a place.
+const StorePrefix = "fairway-"
+
+var storeName = regexp.MustCompile(`^` + StorePrefix + `[a-z2-7]{16}$`)
+
+// IsStore reports whether a folder has the name of one in which a state stores outputs.
+func IsStore(name string) bool { return storeName.MatchString(name) }
 
 // Places are the folders that relative PFNs are relative to. An empty one has
 // no files.
@@ -146,11 +157,23 @@ func (e inFolder) List(ctx context.Context, pfn string) ([]Entry, error) {
 }
 
 // Put is part of Element.
-func (e inFolder) Put(_ context.Context, _, pfn string) error {
-	return fmt.Errorf("put %s: %w", pfn, ErrReadOnly)
+func (e inFolder) Put(ctx context.Context, path, pfn string) error {
+	if !inStore(pfn) {
+		return fmt.Errorf("put %s: %w", pfn, ErrReadOnly)
+	}
+	return File{}.Put(ctx, path, e.absolute(pfn))
 }
 
 // Remove is part of Element.
-func (e inFolder) Remove(_ context.Context, pfn string) error {
-	return fmt.Errorf("remove %s: %w", pfn, ErrReadOnly)
+func (e inFolder) Remove(ctx context.Context, pfn string) error {
+	if !inStore(pfn) {
+		return fmt.Errorf("remove %s: %w", pfn, ErrReadOnly)
+	}
+	return File{}.Remove(ctx, e.absolute(pfn))
+}
+
+// inStore reports whether a file is in a folder where a state stores outputs.
+func inStore(pfn string) bool {
+	folders, _ := filepath.Split(afterScheme(pfn))
+	return slices.ContainsFunc(strings.Split(folders, "/"), IsStore)
 }

@@ -345,6 +345,13 @@ func TestRelativePFNsMoveWithTheirFolder(t *testing.T) {
 	if err := places(after).Put(ctx, folder+"/input", "folder:new"); !errors.Is(err, ErrReadOnly) {
 		t.Errorf("an input was written: %v", err)
 	}
+	own := "folder:store/" + StorePrefix + "abcdefgh234567ab/out.v1.a7"
+	if err := errors.Join(places(after).Put(ctx, folder+"/input", own), places(after).Remove(ctx, own)); err != nil {
+		t.Errorf("what a state stores in the folder: %v", err)
+	}
+	if err := places(after).Remove(ctx, "folder:input"); !errors.Is(err, ErrReadOnly) {
+		t.Errorf("an input was removed: %v", err)
+	}
 	if _, err := Local(Places{}).Stat(ctx, pfn); err == nil {
 		t.Error("found without knowing where")
 	}

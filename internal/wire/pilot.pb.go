@@ -1519,6 +1519,7 @@ type Assignment struct {
 	Private       bool                   `protobuf:"varint,10,opt,name=private,proto3" json:"private,omitempty"`                     // it reads copies of its own: somebody wrote to what it shared
 	Ticket        []byte                 `protobuf:"bytes,11,opt,name=ticket,proto3" json:"ticket,omitempty"`                        // proves that the attempt was given to who has it
 	LogTicket     []byte                 `protobuf:"bytes,12,opt,name=log_ticket,json=logTicket,proto3" json:"log_ticket,omitempty"` // to write what it prints through the server
+	Storage       string                 `protobuf:"bytes,14,opt,name=storage,proto3" json:"storage,omitempty"`                      // how the PFNs of its outputs begin; empty: as the pilot was told at its start
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1642,6 +1643,13 @@ func (x *Assignment) GetLogTicket() []byte {
 		return x.LogTicket
 	}
 	return nil
+}
+
+func (x *Assignment) GetStorage() string {
+	if x != nil {
+		return x.Storage
+	}
+	return ""
 }
 
 // Payload is what a job's attempt executes; dispatch carries it as opaque
@@ -2226,7 +2234,7 @@ const file_pilot_proto_rawDesc = "" +
 	"cache_only\x18\x03 \x01(\bR\tcacheOnly\x12\x18\n" +
 	"\apublish\x18\x04 \x01(\bR\apublish\x12\x18\n" +
 	"\aversion\x18\x05 \x01(\rR\aversion\x12\x16\n" +
-	"\x06ticket\x18\x06 \x01(\fR\x06ticket\"\x92\x03\n" +
+	"\x06ticket\x18\x06 \x01(\fR\x06ticket\"\xac\x03\n" +
 	"\n" +
 	"Assignment\x12\x10\n" +
 	"\x03run\x18\r \x01(\rR\x03run\x12\x10\n" +
@@ -2243,7 +2251,8 @@ const file_pilot_proto_rawDesc = "" +
 	" \x01(\bR\aprivate\x12\x16\n" +
 	"\x06ticket\x18\v \x01(\fR\x06ticket\x12\x1d\n" +
 	"\n" +
-	"log_ticket\x18\f \x01(\fR\tlogTicket\"\xf5\x02\n" +
+	"log_ticket\x18\f \x01(\fR\tlogTicket\x12\x18\n" +
+	"\astorage\x18\x0e \x01(\tR\astorage\"\xf5\x02\n" +
 	"\aPayload\x12\x14\n" +
 	"\x05shell\x18\x01 \x01(\tR\x05shell\x12\x12\n" +
 	"\x04argv\x18\x02 \x03(\tR\x04argv\x12F\n" +

@@ -80,16 +80,18 @@ func (r *Reach) moved(ctx context.Context, pfn string, err error) bool {
 	return !proved.Reads
 }
 
-// of is what is proved of the folder of a PFN, and false where it has no mark.
-func (r *Reach) of(pfn string) (served.Reach, bool) {
+// of is what is proved of the folder of a PFN, and false where it has no mark. Of a folder
+// and one in it, the inner one counts: it may be a link to another disk.
+func (r *Reach) of(pfn string) (proved served.Reach, marked bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for prefix, proved := range r.shared {
-		if strings.HasPrefix(pfn, prefix) {
-			return proved, true
+	longest := ""
+	for prefix, p := range r.shared {
+		if strings.HasPrefix(pfn, prefix) && len(prefix) > len(longest) {
+			longest, proved, marked = prefix, p, true
 		}
 	}
-	return served.Reach{}, false
+	return proved, marked
 }
 
 // Sees is what is proved of the folder of a PFN.

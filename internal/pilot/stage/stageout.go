@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -107,8 +108,9 @@ func (ar *Area) store(a *Execution, w written) (*wire.WrittenFile, error) {
 	if w.promise.GetCacheOnly() && cached {
 		return out, nil
 	}
-	out.Pfn = storage.OutputPFN(ar.Prefix, w.lfn, out.Version, a.GetAttempt())
-	promised := storage.OutputPFN(ar.Prefix, w.promise.GetLfn(), out.Version, a.GetAttempt())
+	prefix := cmp.Or(a.GetStorage(), ar.Prefix)
+	out.Pfn = storage.OutputPFN(prefix, w.lfn, out.Version, a.GetAttempt())
+	promised := storage.OutputPFN(prefix, w.promise.GetLfn(), out.Version, a.GetAttempt())
 	return out, ar.Storage.Put(served.WithTicket(a.Ctx, promised, w.promise.GetTicket()), path, out.Pfn)
 }
 

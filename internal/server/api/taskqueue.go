@@ -35,11 +35,17 @@ func (q *TaskQueue) Sync(ctx context.Context, message *wire.SyncRequest) (*wire.
 		return nil, err
 	}
 	answer, err := q.Inbox.Sync(ctx, convert.SyncFromWire(message, state.Now()))
+	site := message.GetHello().GetSite()
+	if caller != nil {
+		site = caller.Site
+	}
+	prefix := q.Claims.Stores(site)[0]
 	for _, a := range answer.GetRun() {
+		a.Storage = prefix // another server may have started the pilot, with another place
 		a.Ticket = q.Claims.Authority.Ticket(a.GetRun(), a.GetJob(), a.GetAttempt())
 	}
 	if caller != nil {
-		access.GrantFiles(q.Claims.Authority.FileKey(), caller.Launch, q.Claims.Stores(caller.Site)[0], answer)
+		access.GrantFiles(q.Claims.Authority.FileKey(), caller.Launch, prefix, answer)
 		if message.GetServes() {
 			q.Claims.Authority.GrantSources(message.GetPilot(), state.Now(), answer)
 		}

@@ -2,7 +2,6 @@ package folder
 
 import (
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"fairway/internal/storage"
@@ -99,28 +98,79 @@ func (f *Layout) StorageAt(place string) string {
 	if place == "" {
 		return StoragePrefix
 	}
-	return storage.Join(place, f.folderAt())
+	return storage.Join(f.Recorded(place), f.folderAt())
 }
 
-// storePrefix is how the name of the folder of a state at other places begins.
-const storePrefix = "fairway-"
+// Recorded is a place as the records of the state name it: one in the folder of the
+// workflow is relative to that, and moves along with it.
+func (f *Layout) Recorded(place string) string {
+	if storage.Scheme(place) != "file" || !filepath.IsAbs(f.Workflow) {
+		return place
+	}
+	path, err := storage.Path(place)
+	if err != nil {
+		return place
+	}
+	for _, as := range []func(string) string{filepath.Clean, resolved} {
+		if name, err := filepath.Rel(as(f.Workflow), as(path)); err == nil && filepath.IsLocal(name) {
+			return storage.Join(storage.FolderScheme+":", name)
+		}
+	}
+	return place
+}
+
+// resolved is a path without links, as far as it is there.
+func resolved(path string) string {
+	for at, rest := path, ""; ; at, rest = filepath.Dir(at), filepath.Join(filepath.Base(at), rest) {
+		if real, err := filepath.EvalSymlinks(at); err == nil {
+			return filepath.Join(real, rest)
+		}
+		if at == filepath.Dir(at) {
+			return path
+		}
+	}
+}
+
+// Absolute is a recorded place, or the PFN of a file there, as it is reached now.
+func (f *Layout) Absolute(pfn string) string {
+	if storage.Scheme(pfn) != storage.FolderScheme {
+		return pfn
+	}
+	places := f.Places()
+	path, err := places.Path(pfn)
+	if err != nil {
+		return pfn
+	}
+	return "file:" + path
+}
 
 // folderAt is the folder of the state at other places.
-func (f *Layout) folderAt() string { return storePrefix + f.ID + "/" }
-
-var storeName = regexp.MustCompile(`^` + storePrefix + `[a-z2-7]{16}$`)
+func (f *Layout) folderAt() string { return storage.StorePrefix + f.ID + "/" }
 
 // IsHidden reports whether an element of a pattern passes over a name that it matches:
 // one that begins with a dot, or that of the folder in which some state stores outputs,
 // unless the element begins so too.
 func IsHidden(name, element string) bool {
 	return strings.HasPrefix(name, ".") && !strings.HasPrefix(element, ".") ||
-		storeName.MatchString(name) && !strings.HasPrefix(element, storePrefix)
+		storage.IsStore(name) && !strings.HasPrefix(element, storage.StorePrefix)
 }
 
 // Owns reports whether a PFN is that of a file which this state has stored: in its own
 // storage element, or in the folder that bears its identity at another place.
 func (f *Layout) Owns(pfn string) bool {
 	_, own := storage.StateName(pfn)
-	return own || f.ID != "" && strings.Contains(pfn, "/"+f.folderAt())
+	_, elsewhere := f.StoredName(pfn)
+	return own || elsewhere
+}
+
+// StoredName is the name of a file that this state has stored at another place, in the
+// folder there that bears its identity. It is the same by whatever way that folder is
+// reached, and no other attempt has it.
+func (f *Layout) StoredName(pfn string) (name string, ok bool) {
+	if f.ID == "" {
+		return "", false
+	}
+	_, behind, _ := strings.Cut(pfn, ":")
+	_, name, ok = strings.Cut("/"+behind, "/"+f.folderAt())
+	return name, ok
 }

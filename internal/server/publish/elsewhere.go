@@ -115,6 +115,7 @@ type turns struct {
 // destination publishes at one place.
 type destination struct {
 	place string // a PFN without a slash at its end
+	known string // the same, as it is recorded (folder.Layout.Recorded)
 	state string // identity
 	shelf storage.Element
 	files storage.Element // reads stored files
@@ -202,13 +203,14 @@ func escapedFor(place, name string) string {
 
 // load reads what is recorded of a place.
 func (e *destination) load(ctx context.Context, source state.Source) error {
-	e.standings, e.turns = map[string]standing{}, turns{Place: e.place}
+	e.known = e.at.Recorded(e.place)
+	e.standings, e.turns = map[string]standing{}, turns{Place: e.known}
 	all, err := standingsIn(ctx, source, e.state)
 	if err != nil {
 		return err
 	}
 	for _, s := range all {
-		if s.Place == e.place {
+		if s.Place == e.known {
 			e.standings[s.LFN] = s
 		}
 	}
@@ -218,7 +220,7 @@ func (e *destination) load(ctx context.Context, source state.Source) error {
 		if err := json.Unmarshal(record.Body, &t); err != nil {
 			return fmt.Errorf("record %s %s: %w", turnTable, record.Key, err)
 		}
-		if t.Place == e.place && isOf(t.State, e.state) {
+		if t.Place == e.known && isOf(t.State, e.state) {
 			e.turns = t
 		}
 	}
@@ -244,7 +246,7 @@ func standingsIn(ctx context.Context, source state.Source, state string) (all []
 // take gives this server its number, and keeps all that came before from going on.
 func (e *destination) take(ctx context.Context) error {
 	if e.mine == 0 {
-		next := turns{Place: e.place, Last: e.turns.Last + 1, Open: append(slices.Clone(e.turns.Open), e.turns.Last+1)}
+		next := turns{Place: e.known, Last: e.turns.Last + 1, Open: append(slices.Clone(e.turns.Open), e.turns.Last+1)}
 		if err := e.keepTurns(ctx, next); err != nil {
 			return err
 		}
@@ -269,14 +271,14 @@ func (e *destination) take(ctx context.Context) error {
 		}
 	}
 	if len(e.turns.Open) > 1 {
-		return e.keepTurns(ctx, turns{Place: e.place, Last: e.turns.Last, Open: []uint64{e.mine}})
+		return e.keepTurns(ctx, turns{Place: e.known, Last: e.turns.Last, Open: []uint64{e.mine}})
 	}
 	return nil
 }
 
 func (e *destination) keepTurns(ctx context.Context, next turns) error {
 	next.State = e.state
-	record, err := state.NewRecord(turnTable, 0, e.place, next)
+	record, err := state.NewRecord(turnTable, 0, e.known, next)
 	if err == nil {
 		err = e.keep(ctx, record)
 	}
@@ -375,7 +377,7 @@ func (e *destination) publish(ctx context.Context, b *dispatch.StoredFile) error
 			return nil
 		}
 	}
-	now.Place, now.LFN, now.State, now.Kept = e.place, b.File.LFN, e.state, false
+	now.Place, now.LFN, now.State, now.Kept = e.known, b.File.LFN, e.state, false
 	if err := asReported(e.at.Places(), b); err != nil {
 		return err
 	}
@@ -584,7 +586,7 @@ func (e *destination) remove(ctx context.Context, lfn string) (left string, err 
 			return storage.Shown(e.name(lfn)) + ": it could not be removed", err
 		}
 	}
-	record := dispatch.Record{Table: elsewhereTable, Key: e.place + "\x00" + lfn}
+	record := dispatch.Record{Table: elsewhereTable, Key: e.known + "\x00" + lfn}
 	if err := e.keep(ctx, record); err != nil {
 		return left, err
 	}
@@ -607,5 +609,5 @@ func (e *destination) leave(ctx context.Context) error {
 			_ = shelf.RemoveFolder(ctx, e.under(e.workName()))
 		}
 	}
-	return e.keepTurns(ctx, turns{Place: e.place, Last: e.turns.Last})
+	return e.keepTurns(ctx, turns{Place: e.known, Last: e.turns.Last})
 }

@@ -77,7 +77,7 @@ func (f *Files) tidyElsewhere(c *state.Cores, keep bool) error {
 // RemovalsAt are the names of results at a place that would go at the end of a run
 // that succeeds.
 func RemovalsAt(ctx context.Context, records store.Store, folders folder.Layout, place string, c *state.Cores) (names []string, err error) {
-	e := &destination{place: place, state: folders.ID}
+	e := &destination{place: place, state: folders.ID, at: folders}
 	if err := e.load(ctx, records); err != nil {
 		return nil, err
 	}
@@ -97,10 +97,10 @@ func cleanElsewhere(ctx context.Context, folders folder.Layout, element storage.
 	}
 	for _, s := range all {
 		e := &destination{
-			place: s.Place, state: folders.ID, files: element, at: folders, standings: map[string]standing{s.LFN: s},
+			place: folders.Absolute(s.Place), known: s.Place, state: folders.ID, files: element, at: folders, standings: map[string]standing{s.LFN: s},
 			keep: func(context.Context, ...dispatch.Record) error { return nil }, // the records go with the state
 		}
-		if e.shelf, err = shelfOf(s.Place); err != nil {
+		if e.shelf, err = shelfOf(e.place); err != nil {
 			return err
 		}
 		if _, err := e.mark(ctx, s.LFN); errors.Is(err, fs.ErrNotExist) {

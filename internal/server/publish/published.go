@@ -162,7 +162,8 @@ func (s *published) stored(pfn string) (*storedFile, error) {
 		in, element, err := root.Parent(name)
 		return &storedFile{Folder: in, element: element}, err
 	}
-	file, err := storage.Path(pfn)
+	places := s.folders.Places()
+	file, err := places.Path(pfn)
 	copied := !storage.IsLocal(pfn)
 	if copied {
 		file = filepath.Join(s.folders.State, disk.PartPrefix+rand.Text())

@@ -2,6 +2,7 @@ package publish
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -27,7 +28,8 @@ import (
 
 // Outputs may be stored at another place than the folder of the state: on any element,
 // in a folder there that bears the identity of the state. Each such place is recorded
-// before anything is stored there, so that what is left can be found.
+// before anything is stored there, so that what is left can be found, and forgotten when
+// nothing is left.
 
 // storeTable has the places where this state stores outputs: by the beginning of PFNs.
 const storeTable = "server_stores"
@@ -35,26 +37,20 @@ const storeTable = "server_stores"
 type storeRecord struct{ Prefix string }
 
 // StoreAt has pilots store outputs at a place, as ParsePlace gives it; an empty one is
-// the folder of the state. It is called before Run.
+// the folder of the state. A server is asked to store something if the place is new. It
+// is called before Run.
 func (f *Files) StoreAt(ctx context.Context, place string) error {
 	known, err := storesIn(ctx, f.store)
 	if err != nil {
 		return err
 	}
 	prefix := f.folders.StorageAt(place)
-	if place != "" && !slices.Contains(known, prefix) {
-		if _, err := shelfOf(place); err != nil {
-			return err
-		}
-		record, err := state.NewRecord(storeTable, 0, prefix, storeRecord{prefix})
-		if err != nil {
-			return err
-		}
-		if err := f.store.Apply(ctx, []dispatch.Record{record}); err != nil {
+	f.OtherPlace = prefix != folder.StoragePrefix && !slices.Contains(known, prefix)
+	if f.OtherPlace {
+		if err := f.addStore(ctx, prefix, known); err != nil {
 			return err
 		}
 	}
-	f.OtherPlace = prefix != folder.StoragePrefix && !slices.Contains(known, prefix)
 	f.stores = []string{prefix}
 	for _, other := range append(known, folder.StoragePrefix) {
 		if !slices.Contains(f.stores, other) {
@@ -62,6 +58,75 @@ func (f *Files) StoreAt(ctx context.Context, place string) error {
 		}
 	}
 	return nil
+}
+
+// addStore records a place. If it is of no use, it is no place of this state.
+func (f *Files) addStore(ctx context.Context, prefix string, known []string) error {
+	if _, err := shelfOf(f.folders.Absolute(prefix)); err != nil {
+		return err
+	}
+	if err := f.checkMoved(prefix, known); err != nil {
+		return err
+	}
+	record, err := state.NewRecord(storeTable, 0, prefix, storeRecord{prefix})
+	if err == nil {
+		err = f.store.Apply(ctx, []dispatch.Record{record})
+	}
+	if err != nil || storage.IsLocal(prefix) {
+		return err
+	}
+	if err := f.tryStore(ctx, prefix); err != nil {
+		return errors.Join(fmt.Errorf("nothing can be stored at %s: %w", shownPlace(strings.TrimSuffix(prefix, "/")), err),
+			f.forgetStore(context.WithoutCancel(ctx), prefix))
+	}
+	return nil
+}
+
+// tryStore stores a file on a server and removes it.
+func (f *Files) tryStore(ctx context.Context, prefix string) error {
+	ctx, cancel := context.WithTimeout(ctx, LookTime)
+	defer cancel()
+	text := filepath.Join(f.folders.State, disk.PartPrefix+rand.Text())
+	if err := os.WriteFile(text, []byte("Fairway looks whether it can store here.\n"), 0o600); err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(text) }()
+	pfn := storage.Join(prefix, storage.MarkName+"-"+rand.Text())
+	if err := f.element.Put(ctx, text, pfn); err != nil {
+		return err
+	}
+	_ = f.element.Remove(ctx, pfn) // fairway clean removes what stays
+	return nil
+}
+
+// checkMoved refuses a place that holds what this state has stored at another one, which
+// is there no more: the paths of what is stored are recorded.
+func (f *Files) checkMoved(prefix string, known []string) error {
+	if !storage.IsLocal(prefix) || !f.isThere(prefix) {
+		return nil
+	}
+	for _, other := range known {
+		if storage.IsLocal(other) && f.folders.Owns(other) && !f.isThere(other) {
+			from, to := filepath.Dir(f.pathOf(other)), filepath.Dir(f.pathOf(prefix))
+			return fmt.Errorf("%s holds what this workflow has stored at %s, which is there no more: move it back, or make %s a link to %s", to, from, from, to)
+		}
+	}
+	return nil
+}
+
+// pathOf is the folder of a local prefix.
+func (f *Files) pathOf(prefix string) string {
+	path, _ := f.folders.Places().Path(strings.TrimSuffix(prefix, "/"))
+	return path
+}
+
+func (f *Files) isThere(prefix string) bool {
+	info, err := os.Stat(f.pathOf(prefix))
+	return err == nil && info.IsDir()
+}
+
+func (f *Files) forgetStore(ctx context.Context, prefix string) error {
+	return f.store.Apply(ctx, []dispatch.Record{{Table: storeTable, Key: prefix}})
 }
 
 // CheckWritable returns an error if a place, as ParsePlace gives it, is a folder that could
@@ -162,17 +227,28 @@ func clearStore(ctx context.Context, element storage.Element, pfn string, goes f
 	return 0, nil
 }
 
-// sweepStores removes what is not needed from the places where outputs are stored. Those
-// of the state that this one is a copy of are only read.
+// sweepStores removes what is not needed from the places where outputs are stored, and
+// forgets those where nothing is. Those of the state that this one is a copy of are only
+// read. A place may be known by several prefixes, so names tell what is needed.
 func (f *Files) sweepStores(ctx context.Context, needed Stored) error {
+	names := map[string]bool{}
+	for pfn := range needed {
+		if name, ok := f.folders.StoredName(pfn); ok {
+			names[name] = true
+		}
+	}
 	var failures []error
 	for _, prefix := range f.stores {
 		if prefix == folder.StoragePrefix || !f.folders.Owns(prefix) {
 			continue
 		}
-		_, err := clearStore(ctx, f.prompt, strings.TrimSuffix(prefix, "/"), func(pfn string) bool {
-			return isStoredName(canonical(pfn)) && !needed[canonical(pfn)]
+		left, err := clearStore(ctx, f.prompt, f.folders.Absolute(strings.TrimSuffix(prefix, "/")), func(pfn string) bool {
+			name, _ := f.folders.StoredName(canonical(pfn))
+			return isStoredName(name) && !names[name]
 		})
+		if err == nil && left == 0 {
+			err = f.forgetStore(ctx, prefix)
+		}
 		failures = append(failures, err)
 	}
 	return errors.Join(failures...)
@@ -191,10 +267,18 @@ func CleanStores(ctx context.Context, folders folder.Layout, c *folder.Cleaned) 
 	if err = errors.Join(err, records.Close()); err != nil {
 		return err
 	}
+	cleaned := map[string]bool{} // by path without links: two prefixes may be of one folder
 	for _, prefix := range prefixes {
-		at := strings.TrimSuffix(prefix, "/")
+		at := folders.Absolute(strings.TrimSuffix(prefix, "/"))
 		if !folders.Owns(prefix) { // of the state that this one is a copy of
 			continue
+		}
+		if path, err := storage.Path(at); err == nil && storage.IsLocal(at) {
+			if real, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil && cleaned[real] {
+				continue
+			} else if err == nil {
+				cleaned[real] = true
+			}
 		}
 		element := elementsOf(folders.Places())
 		if _, err := element.List(ctx, at); errors.Is(err, fs.ErrNotExist) {
