@@ -44,7 +44,7 @@ func (fs *files) publishNext(f *file) {
 			continue
 		}
 		f.published, fs.publishing[f] = v.number+1, v
-		fs.effects.Publish = append(fs.effects.Publish, StoredFile{File: v.ref(), PFN: v.pfn, Size: v.size})
+		fs.effects.Publish = append(fs.effects.Publish, v.stored())
 		return
 	}
 }
@@ -163,18 +163,20 @@ func (fs *files) lostOutputs(j *job) []*version {
 // loseResults is for results of earlier runs: what they have lost is made again when
 // it is needed.
 func (fs *files) loseResults(files []LostFile) {
-	lost := make(map[string]bool, len(files))
+	lost := make(map[string]string, len(files)) // why, by PFN
 	for i := range files {
-		lost[files[i].PFN] = true
+		lost[files[i].PFN] = files[i].Why
 	}
+	isLost := func(o output) bool { _, is := lost[o.PFN]; return is }
 	for _, key := range fs.journal.resultKeys() {
 		r := fs.journal.results[key]
-		if !slices.ContainsFunc(r.outputs, func(o output) bool { return lost[o.PFN] }) {
+		if !slices.ContainsFunc(r.outputs, isLost) {
 			continue
 		}
 		r.outputs = slices.Clone(r.outputs)
 		for i := range r.outputs {
-			if o := &r.outputs[i]; lost[o.PFN] {
+			if o := &r.outputs[i]; isLost(*o) {
+				fs.effects.Events = append(fs.effects.Events, Event{Kind: FileLost, Name: r.job, Reason: o.LFN + ": " + lost[o.PFN]})
 				fs.remove(o.PFN)
 				o.PFN, o.Tag = "", lostTag
 			}
@@ -241,7 +243,7 @@ func (c *Core) Stored(yield func(StoredFile) bool) {
 			if v.pins == 0 && (v != newest || o == nil || !o.Publish) {
 				continue
 			}
-			if !yield(StoredFile{File: v.ref(), PFN: v.pfn, Size: v.size}) {
+			if !yield(v.stored()) {
 				return
 			}
 		}
@@ -257,9 +259,14 @@ func (c *Core) Stored(yield func(StoredFile) bool) {
 
 // StoredFile is a version as it is stored.
 type StoredFile struct {
-	File FileRef
-	PFN  string
-	Size int64
+	File    FileRef
+	PFN     string
+	Size    int64
+	Adler32 uint32 `json:",omitempty"` // of the contents; 0 where that is not known
+}
+
+func (v *version) stored() StoredFile {
+	return StoredFile{File: v.ref(), PFN: v.pfn, Size: v.size, Adler32: v.adler}
 }
 
 // StoredBy returns the outputs of a job as they are stored.
@@ -271,7 +278,7 @@ func (c *Core) StoredBy(id JobID) []StoredFile {
 	var list []StoredFile
 	for _, v := range c.files.writtenBy(j) {
 		if v.state == present && v.pfn != "" {
-			list = append(list, StoredFile{File: v.ref(), PFN: v.pfn, Size: v.size})
+			list = append(list, v.stored())
 		}
 	}
 	return list

@@ -1,6 +1,9 @@
 package dispatch
 
-import "encoding/hex"
+import (
+	"encoding/hex"
+	"slices"
+)
 
 // storedResult is what an earlier run of the workflow left: the outputs of
 // the job whose key it is stored under.
@@ -120,18 +123,27 @@ func (j *job) reusable(stored []output) []output {
 
 // Foresee returns the jobs that are still to come to their turn and will then
 // take the result of an earlier run, if nobody adds any before them: what a job
-// writes is known by its key before it is written. The Core must not be stepped
-// any more.
-func (c *Core) Foresee() map[JobID]bool {
-	will := make(map[JobID]bool)
+// writes is known by its key before it is written. It also returns those that are done, or
+// would be so, and run again: a job that runs reads what was lost of their outputs. The
+// Core must not be stepped any more.
+func (c *Core) Foresee() (reuse, again map[JobID]bool) {
+	reuse, again = make(map[JobID]bool), make(map[JobID]bool)
+	lacks := make(map[*version]bool) // of those that are reused
+	var jobs []*job                 // who writes a version stands before who reads it
 	for j := range c.queue.all {
+		jobs = append(jobs, j)
 		if j.state == Done || j.digest == "" {
 			continue
 		}
 		j.key = j.keyOf()
 		if r, ok := c.journal.results[j.key]; ok {
 			outputs := j.reusable(r.outputs)
-			will[j.id] = outputs != nil && !j.cannotPublish(outputs)
+			reuse[j.id] = outputs != nil && !j.cannotPublish(outputs)
+			for i := range j.requests {
+				v := j.requests[i].write
+				lost := func(o output) bool { return o.LFN == v.file.lfn && o.PFN == "" }
+				lacks[v] = v != nil && slices.ContainsFunc(outputs, lost)
+			}
 		}
 		for i := range j.requests {
 			if v := j.requests[i].write; v != nil {
@@ -139,7 +151,22 @@ func (c *Core) Foresee() map[JobID]bool {
 			}
 		}
 	}
-	return will
+	for _, j := range slices.Backward(jobs) {
+		if !again[j.id] && (j.state == Done || reuse[j.id]) {
+			continue
+		}
+		for i := range j.requests {
+			v := j.requests[i].read
+			if v == nil || v.writer == nil {
+				continue
+			}
+			if w := v.writer; w.state == Done && v.state == gone || reuse[w.id] && lacks[v] {
+				again[w.id] = true
+				delete(reuse, w.id)
+			}
+		}
+	}
+	return reuse, again
 }
 
 // UnusedResult is a result of an earlier run that no job of this one has taken.

@@ -95,6 +95,7 @@ type FileView struct {
 	File      FileRef
 	Pattern   bool
 	Size      int64
+	Adler32   uint32 // 0 where it is not known
 	PFN       string
 	Available bool
 	Publish   bool  // the job that writes it wants it to be published
@@ -151,7 +152,7 @@ func (c *Core) Detail(id JobID) (JobDetail, bool) {
 
 func (v *version) view() FileView {
 	f := FileView{
-		File: v.ref(), Pattern: v.file.pattern, Size: v.size, PFN: v.pfn, Available: v.state == present,
+		File: v.ref(), Pattern: v.file.pattern, Size: v.size, Adler32: v.adler, PFN: v.pfn, Available: v.state == present,
 		Published: v.number < v.file.published && !v.publishing, Holders: len(v.holders),
 	}
 	if v.writer != nil {

@@ -174,7 +174,8 @@ func (o *opened) keepsResults() bool {
 
 func (o *opened) plan(c *state.Cores) *Plan {
 	p := &Plan{Begins: beginnings[o.decision], Reasons: o.reasons, Notes: append(o.losses(), o.notes...), More: !c.Tally.Finished}
-	outlook := outlook{c.Dispatch, c.Dispatch.Foresee()}
+	outlook := outlook{core: c.Dispatch}
+	outlook.reuse, outlook.again = c.Dispatch.Foresee()
 	for job := range c.Dispatch.Jobs(c.Run, 0) {
 		detail, _ := c.Dispatch.Detail(job.ID)
 		planned := o.planned(&outlook, &detail)
@@ -187,14 +188,14 @@ func (o *opened) plan(c *state.Cores) *Plan {
 }
 
 // outlook is the TaskQueue after the rehearsal, with the jobs that will be reused
-// when their turn comes.
+// when their turn comes, and those that run again since their outputs were lost.
 type outlook struct {
-	core  *dispatch.Core
-	reuse map[dispatch.JobID]bool
+	core         *dispatch.Core
+	reuse, again map[dispatch.JobID]bool
 }
 
 func (o *outlook) runs(job dispatch.JobID, state dispatch.State) bool {
-	return state != dispatch.Done && !o.reuse[job]
+	return o.again[job] || state != dispatch.Done && !o.reuse[job]
 }
 
 func (o *opened) planned(outlook *outlook, job *dispatch.JobDetail) PlannedJob {
@@ -206,7 +207,7 @@ func (o *opened) planned(outlook *outlook, job *dispatch.JobDetail) PlannedJob {
 		p.Why = "its command and inputs are as in an earlier run"
 	case !p.Runs:
 		p.Why = "it is done"
-	case job.Committed != 0 && job.State != dispatch.Failed && job.State != dispatch.Cancelled:
+	case outlook.again[job.ID], job.Committed != 0 && job.State != dispatch.Failed && job.State != dispatch.Cancelled:
 		p.Why = o.whyAgain(job)
 	case job.State == dispatch.Failed:
 		p.Why = "it failed: " + job.Reason
@@ -218,16 +219,29 @@ func (o *opened) planned(outlook *outlook, job *dispatch.JobDetail) PlannedJob {
 		p.Why = "it is to run once more"
 	default:
 		p.Why = outlook.why(job, o.earlier[job.Name])
+		if p.Why == unkept && o.hasLost(job) {
+			p.Why = fileLost
+		}
 	}
 	return p
 }
 
+const (
+	fileLost = "a stored file that it had written is lost"
+	unkept   = "its earlier result is kept no more"
+)
+
+// hasLost reports whether a file that the job writes was stored and is lost.
+func (o *opened) hasLost(job *dispatch.JobDetail) bool {
+	return slices.ContainsFunc(job.Writes, func(w dispatch.FileView) bool {
+		return slices.ContainsFunc(o.lost, func(l dispatch.LostFile) bool { return l.File.LFN == w.File.LFN })
+	})
+}
+
 // whyAgain tells why a job that was done is to run once more.
 func (o *opened) whyAgain(job *dispatch.JobDetail) string {
-	for i := range job.Writes {
-		if slices.ContainsFunc(o.lost, func(l dispatch.LostFile) bool { return l.File.LFN == job.Writes[i].File.LFN }) {
-			return "a stored file that it had written is lost"
-		}
+	if o.hasLost(job) {
+		return fileLost
 	}
 	return "what it wrote is in caches only: it runs unless a pilot still has that"
 }
@@ -257,7 +271,7 @@ func (o *outlook) why(job *dispatch.JobDetail, earlier *wire.Provenance) string 
 	case earlier == nil:
 		return "new"
 	default:
-		return "its earlier result is kept no more"
+		return unkept
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/adler32"
 	"io"
 	"net"
 	"net/http"
@@ -45,6 +46,7 @@ type scripted struct {
 	unheard string                                 // launch whose end is told before its pilot is heard, which then takes an attempt and is heard no more
 	left    string                                 // launch of an earlier server that left no record of it; it never registers
 	lie     func(name string, m *wire.SyncRequest) // changes what a pilot says; may be nil
+	stored  func(a *wire.Assignment, pfn string)   // is told what was stored, before the server is
 	refused map[string]error                       // of launches: what they were told
 
 	mu       sync.Mutex
@@ -239,7 +241,10 @@ func (s *scripted) execute(a *wire.Assignment) *wire.Result {
 			if err := errors.Join(os.WriteFile(made, []byte(text), 0o644), s.element.Put(context.Background(), made, pfn)); err != nil {
 				s.t.Error(err)
 			}
-			result.Outputs = append(result.Outputs, &wire.WrittenFile{Lfn: lfn, Version: out.GetVersion(), Pfn: pfn, Size: int64(len(text))})
+			if s.stored != nil {
+				s.stored(a, pfn)
+			}
+			result.Outputs = append(result.Outputs, &wire.WrittenFile{Lfn: lfn, Version: out.GetVersion(), Pfn: pfn, Size: int64(len(text)), Adler32: adler32.Checksum([]byte(text))})
 		}
 	}
 	return result

@@ -2,13 +2,16 @@ package server
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"fairway/internal/server/folder"
 	"fairway/internal/server/publish"
+	"fairway/internal/wire"
 )
 
 // storingAt is a run of two steps that stores its outputs at a path.
@@ -156,5 +159,80 @@ func TestAPlaceOfNoUseIsForgotten(t *testing.T) {
 	cleaned, err := folder.Clean(root, cleanAll(t))
 	if err != nil || len(cleaned.Left) > 0 {
 		t.Errorf("%+v, %v", cleaned, err)
+	}
+}
+
+// That a stored file is lost is told beside that an input has changed, by a dry run and by
+// the run itself.
+func TestALossBesideAChangeIsTold(t *testing.T) {
+	root, at := newFolder(t, threeTexts), t.TempDir()
+	storingAt(t, root, at).mustSucceed()
+	for _, file := range storedFiles(t, at) {
+		if strings.Contains(file, "b.txt") {
+			if err := os.Remove(file); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	write(t, root+"/in/a.txt", "other")
+	again := storingAt(t, root, at)
+	plan, err := DryRun(t.Context(), again.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	why := map[string]string{}
+	for _, job := range plan.Jobs {
+		if job.Runs {
+			why[job.Name] = job.Why
+		}
+	}
+	if len(why) != 3 || why["upper/b"] != fileLost || !strings.Contains(why["upper/a"], "changed") {
+		t.Errorf("it would run %v", why)
+	}
+	outcome := again.mustSucceed()
+	if n := again.pilots.total(); n != len(why) {
+		t.Errorf("%d jobs ran, and %d would", n, len(why))
+	}
+	if !slices.ContainsFunc(outcome.Notes, func(note string) bool {
+		return strings.Contains(note, "lost, and made again by job upper/b when it is needed: upper/b.txt")
+	}) {
+		t.Errorf("%q", outcome.Notes)
+	}
+}
+
+// What is copied for publication is compared with its checksum, although no job reads it: a
+// stored file that was damaged is made again, by the next run if jobs are done, and the
+// person is told.
+func TestADamagedResultIsMadeAgain(t *testing.T) {
+	root, at := newFolder(t, threeTexts), t.TempDir()
+	r := storingAt(t, root, at)
+	r.config.Results = "file:" + t.TempDir()
+	damaged := false
+	r.pilots.stored = func(a *wire.Assignment, pfn string) {
+		if a.GetName() != "join" || damaged {
+			return
+		}
+		damaged = true
+		path := strings.TrimPrefix(pfn, "file:")
+		if err := errors.Join(os.Chmod(path, 0o600), os.WriteFile(path, []byte("one TWO THREE "), 0o600)); err != nil {
+			t.Error(err)
+		}
+	}
+	outcome := r.run()
+	if outcome.Succeeded || len(outcome.Problems) != 1 || !strings.Contains(outcome.Problems[0], "joined.txt is not published: "+at) || !strings.Contains(outcome.Problems[0], "has the checksum") {
+		t.Errorf("%+v", outcome)
+	}
+	result := strings.TrimPrefix(r.config.Results, "file:") + "/joined.txt"
+	if _, err := os.Stat(result); !errors.Is(err, fs.ErrNotExist) {
+		t.Error("what is damaged is published:", err)
+	}
+	again := storingAt(t, root, at)
+	again.config.Results = r.config.Results
+	again.mustSucceed()
+	if got := read(t, result); got != "ONE TWO THREE " {
+		t.Errorf("%q was published", got)
+	}
+	if n := again.pilots.total(); n != 1 {
+		t.Errorf("%d jobs ran again", n)
 	}
 }

@@ -146,6 +146,14 @@ func (e *Ending) giveUp(file dispatch.FileRef, err error) {
 	e.Problem(err.Error())
 }
 
+// lose says that what was to be published is lost. Pilots that leave make nothing again.
+func (e *Ending) lose(file *dispatch.LostFile) {
+	e.published(file.File)
+	if e.phase != running {
+		e.Problem(fmt.Sprintf("%s is not published: %s; the next run makes it again", file.File.LFN, file.Why))
+	}
+}
+
 func (e *Ending) reached() bool { return e.phase == over }
 
 // cutsShort reports whether the run is to end, whatever the cores say.

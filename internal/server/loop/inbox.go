@@ -154,6 +154,17 @@ func (i *Inbox) GiveUp(ctx context.Context, file dispatch.FileRef, err error) er
 	return i.Send(ctx, &Request{end: func(e *Ending) { e.giveUp(file, err) }})
 }
 
+// Lose says of a file that is to be published that its stored file is lost. It is handed
+// out for publication again when it has been made again: in this run, if jobs may still run.
+func (i *Inbox) Lose(ctx context.Context, file dispatch.LostFile) error {
+	return i.Deliver(ctx, func() *Request {
+		return &Request{
+			Dispatch: []dispatch.Input{dispatch.LoseFiles{Files: []dispatch.LostFile{file}}},
+			end:      func(e *Ending) { e.lose(&file) },
+		}
+	})
+}
+
 // Sync hands the report of a pilot to the loop and waits until dispatch answers it,
 // which may take as long as dispatch holds answers, and what the answer tells is
 // durable. dispatch.ErrRefused, ErrReloaded and ErrEnded are told as they are.

@@ -386,6 +386,9 @@ func (e *destination) publish(ctx context.Context, b *dispatch.StoredFile) error
 		return err
 	}
 	defer release()
+	if err := pathAsWritten(local, b); err != nil {
+		return err
+	}
 	switch shelf := e.shelf.(type) {
 	case storage.Renamer:
 		if err = e.rename(ctx, shelf, b, now, local); err == nil {

@@ -56,7 +56,7 @@ func (l *Look) Run(ctx context.Context) {
 			return
 		}
 		if !stands {
-			l.Unpublished = append(l.Unpublished, dispatch.StoredFile{File: file.File, PFN: file.PFN, Size: file.Size})
+			l.Unpublished = append(l.Unpublished, dispatch.StoredFile{File: file.File, PFN: file.PFN, Size: file.Size, Adler32: file.Adler32})
 		}
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"fairway/internal/server/convert"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/loop"
+	"fairway/internal/storage"
 )
 
 const (
@@ -65,6 +66,13 @@ func (f *Files) publishLoop(ctx context.Context) {
 			if failure == nil {
 				continue
 			}
+			if lost, ok := errors.AsType[*lostError](failure); ok {
+				if f.lose(ctx, &batch[0], lost) != nil {
+					return
+				}
+				batch, tries = batch[1:], 0
+				continue
+			}
 			f.log.Warn("a result could not be published", "error", failure)
 			if tries++; tries == PublishTries {
 				_ = f.inbox.GiveUp(ctx, batch[0].File, failure)
@@ -74,6 +82,13 @@ func (f *Files) publishLoop(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// lose says of a result that its stored file is lost. It is published when it has been made
+// again.
+func (f *Files) lose(ctx context.Context, b *dispatch.StoredFile, why *lostError) error {
+	file := dispatch.LostFile{File: b.File, PFN: b.PFN, Why: f.folders.Places().Shown(storage.Shown(b.PFN)) + " " + why.why}
+	return f.inbox.Lose(ctx, file)
 }
 
 // publishHere publishes in the results folder.
@@ -220,9 +235,9 @@ func (p *publisher) place(results *beneath.Folder, b dispatch.StoredFile, change
 	}
 	temporary := p.unpublishedName()
 	if logical.IsFolder(b.File.LFN) {
-		err = p.unpackResult(results, b.PFN, temporary)
+		err = p.unpackResult(results, &b, temporary)
 	} else {
-		err = p.provide(b.PFN, results.Path(temporary))
+		err = p.provide(&b, results.Path(temporary))
 	}
 	if err == nil {
 		err = linkedPublish.Hit()
@@ -246,14 +261,34 @@ func (p *publisher) place(results *beneath.Folder, b dispatch.StoredFile, change
 }
 
 // provide makes another name of a stored file, or a copy of it where the results
-// are on another file system.
-func (p *publisher) provide(pfn, temporary string) error {
-	stored, err := p.published.stored(pfn)
+// are on another file system. Only what is copied is read.
+func (p *publisher) provide(b *dispatch.StoredFile, temporary string) error {
+	stored, err := p.published.stored(b.PFN)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = stored.Close() }()
-	return folder.LinkOrCopy(stored.Path(stored.element), temporary)
+	if err := folder.LinkOrCopy(stored.Path(stored.element), temporary); err != nil {
+		return err
+	}
+	original, err := stored.Lstat(stored.element)
+	if err != nil {
+		return err
+	}
+	if made, err := os.Lstat(temporary); err != nil || os.SameFile(made, original) && !stored.copied {
+		return err
+	}
+	return pathAsWritten(temporary, b)
+}
+
+// pathAsWritten is asWritten for the file of a path.
+func pathAsWritten(path string, b *dispatch.StoredFile) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }()
+	return asWritten(file, b)
 }
 
 // leaveFolders removes the results of an earlier run that are folders, and in which

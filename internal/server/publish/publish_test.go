@@ -3,6 +3,7 @@ package publish
 import (
 	"errors"
 	"fmt"
+	"hash/adler32"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -46,6 +47,30 @@ func mustPublish(t *testing.T, p *publisher, batch ...dispatch.StoredFile) {
 	t.Helper()
 	if n, err := p.publishAll(batch); n != len(batch) || err != nil {
 		t.Fatalf("%d published, %v", n, err)
+	}
+}
+
+// What is copied is read, so its checksum is compared; another link is not read.
+func TestADamagedFileIsNotCopied(t *testing.T) {
+	other, err := os.MkdirTemp("/dev/shm", "fairway")
+	if err != nil {
+		t.Skipf("there is no other file system to use: %v", err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(other) })
+	for _, where := range []string{"", other} {
+		s := resultsOf(t, t.TempDir())
+		if where != "" {
+			s.folders.Results = filepath.Join(where, "results")
+		}
+		b := publication(t, s, "a", 1, "new")
+		b.Adler32 = adler32.Checksum([]byte("now"))
+		n, err := newPublisher(s, noneIsOld, nothingAside(t)).publishAll([]dispatch.StoredFile{b})
+		if _, lost := errors.AsType[*lostError](err); lost != (where != "") || (n == 1) != (where == "") {
+			t.Errorf("results in %q: %d published, %v", where, n, err)
+		}
+		if left, _ := filepath.Glob(s.folders.Results + "/.*"); len(left) > 0 {
+			t.Error("left behind:", left)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -14,6 +15,7 @@ import (
 
 	"fairway/internal/archive"
 	"fairway/internal/beneath"
+	"fairway/internal/dispatch"
 	"fairway/internal/logical"
 	"fairway/internal/server/state"
 )
@@ -22,12 +24,15 @@ import (
 // nothing with its stored file.
 
 // unpackResult unpacks a stored folder under a temporary name.
-func (p *publisher) unpackResult(results *beneath.Folder, pfn, temporary string) error {
-	stored, err := p.published.openArchive(pfn)
+func (p *publisher) unpackResult(results *beneath.Folder, b *dispatch.StoredFile, temporary string) error {
+	stored, err := p.published.openArchive(b.PFN)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = stored.file.Close() }()
+	if err := asWritten(io.NewSectionReader(stored.file, 0, stored.info.Size()), b); err != nil {
+		return err
+	}
 	if err := results.Clear(temporary); err != nil {
 		return err
 	}

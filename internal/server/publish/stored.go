@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/adler32"
+	"io"
 	"io/fs"
 	"os"
 	"regexp"
@@ -229,11 +231,33 @@ func whyLost(at storage.Places, file *dispatch.StoredFile) string {
 	return ""
 }
 
+// lostError says that the stored file of a result is not there, or is not what its job has
+// stored. It counts as lost then, and is made again.
+type lostError struct{ why string }
+
+func (e *lostError) Error() string { return "the stored file " + e.why }
+
 // asReported returns an error if a file that is to be published has not the size that a
 // pilot has reported, as far as this machine can see it.
 func asReported(at storage.Places, b *dispatch.StoredFile) error {
 	if why := whyLost(at, b); why != "" {
-		return fmt.Errorf("the stored file %s; the next run makes it again", why)
+		return &lostError{why}
+	}
+	return nil
+}
+
+// asWritten returns an error if a copy of a file that is to be published has not the
+// checksum that a pilot has reported.
+func asWritten(copied io.Reader, b *dispatch.StoredFile) error {
+	if b.Adler32 == 0 {
+		return nil
+	}
+	sum := adler32.New()
+	if _, err := io.Copy(sum, copied); err != nil {
+		return err
+	}
+	if has := sum.Sum32(); has != b.Adler32 {
+		return &lostError{fmt.Sprintf("has the checksum %08x and should have %08x: somebody wrote to it, or the disk has damaged it", has, b.Adler32)}
 	}
 	return nil
 }
