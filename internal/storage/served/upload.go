@@ -131,9 +131,34 @@ func (u *uploads) take(one *upload) *upload {
 		u.active[one.name] = one
 		return nil
 	}
-	before.superseded = true
-	_ = before.control.SetReadDeadline(time.Unix(1, 0))
+	before.supersede()
 	return before
+}
+
+// supersede has a request end that has the file. The caller holds of.mu.
+func (one *upload) supersede() {
+	one.superseded = true
+	_ = one.control.SetReadDeadline(time.Unix(1, 0))
+}
+
+// giveUp ends the request that has a file, if there is one, and waits for that. Else it
+// might go on writing what its connection still holds, and the pilot would send that again.
+func (u *uploads) giveUp(ctx context.Context, name string) error {
+	u.mu.Lock()
+	before := u.active[name]
+	if before != nil {
+		before.supersede()
+	}
+	u.mu.Unlock()
+	if before == nil {
+		return nil
+	}
+	select {
+	case <-before.done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 func (one *upload) open(launch string) (err error) {
@@ -245,6 +270,12 @@ func (one *upload) receive(body io.Reader, q *request) (complete bool, err error
 }
 
 func (h *Handler) write(w http.ResponseWriter, r *http.Request, launch string, q *request) {
+	if r.Method == http.MethodHead { // the pilot was cut
+		if err := h.uploads.giveUp(r.Context(), nameOf(launch, q)); err != nil {
+			h.fail(w, q, err)
+			return
+		}
+	}
 	if h.isThere(w, r, launch, q) {
 		return
 	}
@@ -312,11 +343,11 @@ func (h *Handler) isThere(w http.ResponseWriter, r *http.Request, launch string,
 		defer body.Close()
 		there, err = sumsOf(body)
 	}
+	if err == nil { // whatever the name holds, what has come is of no use any more
+		err = h.uploads.forget(nameOf(launch, q))
+	}
 	if err == nil && there != q.file.sums {
 		err = fmt.Errorf("%w, with other contents", fs.ErrExist)
-	}
-	if err == nil {
-		err = h.uploads.forget(nameOf(launch, q))
 	}
 	if err != nil {
 		h.fail(w, q, err)
