@@ -129,7 +129,7 @@ func (j *job) reusable(stored []output) []output {
 func (c *Core) Foresee() (reuse, again map[JobID]bool) {
 	reuse, again = make(map[JobID]bool), make(map[JobID]bool)
 	lacks := make(map[*version]bool) // of those that are reused
-	var jobs []*job                 // who writes a version stands before who reads it
+	var jobs []*job                  // who writes a version stands before who reads it
 	for j := range c.queue.all {
 		jobs = append(jobs, j)
 		if j.state == Done || j.digest == "" {

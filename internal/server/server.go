@@ -141,7 +141,7 @@ func (s *Server) open(ctx context.Context) error {
 	}
 	if s.config.Results != "" {
 		if err := s.files.PublishAt(ctx, s.config.Results); err != nil {
-			return err
+			return fmt.Errorf("--results: %w", err)
 		}
 	}
 	if err := s.record(); err != nil {

@@ -356,11 +356,11 @@ func removeAll(ctx context.Context, element storage.Element, shelf storage.Renam
 // and why the next is not.
 func (e *destination) publishAll(ctx context.Context, batch []dispatch.StoredFile) (done int, err error) {
 	if err := e.take(ctx); err != nil {
-		return 0, fmt.Errorf("publishing to %s: %w", storage.Shown(e.place), err)
+		return 0, fmt.Errorf("publishing to %s: %w", shownPlace(e.place), err)
 	}
 	for _, b := range batch {
 		if err := e.publish(ctx, &b); err != nil {
-			return done, fmt.Errorf("publishing %s: %w", storage.Shown(e.name(b.File.LFN)), err)
+			return done, fmt.Errorf("publishing %s: %w", shownPlace(e.name(b.File.LFN)), err)
 		}
 		done++
 	}
@@ -579,14 +579,14 @@ func (e *destination) remove(ctx context.Context, lfn string) (left string, err 
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
-		return storage.Shown(e.name(lfn)) + ": it could not be removed", err
+		return shownPlace(e.name(lfn)) + ": it could not be removed", err
 	case now.Found && now.Next == nil:
-		left = storage.Shown(e.name(lfn)) + ": it stood there before this workflow made the same"
+		left = shownPlace(e.name(lfn)) + ": it stood there before this workflow made the same"
 	case mark != now.Mark && (now.Next == nil || now.Next.Mark == "" || mark != now.Next.Mark):
-		left = storage.Shown(e.name(lfn)) + ": it was changed since it was published"
+		left = shownPlace(e.name(lfn)) + ": it was changed since it was published"
 	default:
 		if err := e.files.Remove(ctx, e.name(lfn)); err != nil {
-			return storage.Shown(e.name(lfn)) + ": it could not be removed", err
+			return shownPlace(e.name(lfn)) + ": it could not be removed", err
 		}
 	}
 	record := dispatch.Record{Table: elsewhereTable, Key: e.known + "\x00" + lfn}

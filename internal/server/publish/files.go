@@ -54,7 +54,10 @@ func (f *Files) PublishAt(ctx context.Context, place string) (err error) {
 	e := &destination{place: place, state: f.folders.ID, files: f.element, at: f.folders, keep: func(ctx context.Context, records ...dispatch.Record) error {
 		return f.store.Apply(context.WithoutCancel(ctx), records)
 	}}
-	if e.shelf, err = shelfOf(place); err == nil {
+	if err = outsideState(&f.folders, place); err == nil {
+		e.shelf, err = shelfOf(place)
+	}
+	if err == nil {
 		err = e.load(ctx, f.store)
 	}
 	f.elsewhere = e

@@ -44,6 +44,9 @@ func (f *Files) StoreAt(ctx context.Context, place string) error {
 	if err != nil {
 		return err
 	}
+	if err := outsideState(&f.folders, place); err != nil {
+		return err
+	}
 	prefix := f.folders.StorageAt(place)
 	f.OtherPlace = prefix != folder.StoragePrefix && !slices.Contains(known, prefix)
 	if f.OtherPlace {
@@ -68,6 +71,9 @@ func (f *Files) addStore(ctx context.Context, prefix string, known []string) err
 	if err := f.checkMoved(prefix, known); err != nil {
 		return err
 	}
+	if err := CheckWritable(f.folders.Absolute(strings.TrimSuffix(prefix, "/"))); err != nil {
+		return err
+	}
 	record, err := state.NewRecord(storeTable, 0, prefix, storeRecord{prefix})
 	if err == nil {
 		err = f.store.Apply(ctx, []dispatch.Record{record})
@@ -78,6 +84,16 @@ func (f *Files) addStore(ctx context.Context, prefix string, known []string) err
 	if err := f.tryStore(ctx, prefix); err != nil {
 		return errors.Join(fmt.Errorf("nothing can be stored at %s: %w", shownPlace(strings.TrimSuffix(prefix, "/")), err),
 			f.forgetStore(context.WithoutCancel(ctx), prefix))
+	}
+	return nil
+}
+
+// outsideState refuses a place in the folder of the state, where other files have their
+// names.
+func outsideState(folders *folder.Layout, place string) error {
+	name, in := strings.CutPrefix(folders.Recorded(place), storage.FolderScheme+":")
+	if in && (name == folder.StateFolder || strings.HasPrefix(name, folder.StateFolder+"/")) {
+		return fmt.Errorf("%s is in %s, which holds the state: name another place", shownPlace(place), folder.StateFolder)
 	}
 	return nil
 }
@@ -196,11 +212,16 @@ func isStoredName(name string) bool {
 	return strings.HasPrefix(base, storage.UnfinishedPrefix) || strings.HasPrefix(base, disk.PartPrefix)
 }
 
+// isNowhere says of a place that there is none, nor can be.
+func isNowhere(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR)
+}
+
 // clearStore removes files of a folder of an element, and the folders in it that are
 // empty then. It returns how many files are left.
 func clearStore(ctx context.Context, element storage.Element, pfn string, goes func(pfn string) bool) (left int, err error) {
 	entries, err := element.List(ctx, pfn)
-	if errors.Is(err, fs.ErrNotExist) {
+	if isNowhere(err) {
 		return 0, nil
 	}
 	var failures []error
@@ -281,7 +302,7 @@ func CleanStores(ctx context.Context, folders folder.Layout, c *folder.Cleaned) 
 			}
 		}
 		element := elementsOf(folders.Places())
-		if _, err := element.List(ctx, at); errors.Is(err, fs.ErrNotExist) {
+		if _, err := element.List(ctx, at); isNowhere(err) {
 			if storage.IsLocal(at) {
 				c.Left = append(c.Left, shownPlace(at)+": it is not there; if somebody has moved it, remove it where it is")
 			}
