@@ -78,7 +78,7 @@ func TestFarPilotsStoreElsewhere(t *testing.T) {
 			if len(there) != 4 {
 				t.Errorf("stored are %q", there)
 			}
-			if here, err := filepath.Glob(r.folder + "/.fairway/storage/*/[!.]*"); err != nil || len(here) > 0 {
+			if here, err := filepath.Glob(r.folder + "/.fairway/storage/*/[^.]*"); err != nil || len(here) > 0 {
 				t.Errorf("in the state there are %q, %v", here, err)
 			}
 			r.mustSucceed()
