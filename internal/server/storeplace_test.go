@@ -12,6 +12,7 @@ import (
 	"fairway/internal/server/folder"
 	"fairway/internal/server/publish"
 	"fairway/internal/wire"
+	"fairway/test/files"
 )
 
 // storingAt is a run of two steps that stores its outputs at a path.
@@ -26,18 +27,18 @@ func storingAt(t *testing.T, root, path string) *testRun {
 	return r
 }
 
-func storedFiles(t *testing.T, place string) (files []string) {
+func storedFiles(t *testing.T, place string) (found []string) {
 	t.Helper()
 	err := filepath.WalkDir(place, func(path string, entry os.DirEntry, err error) error {
 		if err == nil && entry.Type().IsRegular() {
-			files = append(files, path)
+			found = append(found, path)
 		}
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return files
+	return found
 }
 
 func cleanAll(t *testing.T) func(folder.Layout, *folder.Cleaned) error {
@@ -49,7 +50,7 @@ func cleanAll(t *testing.T) func(folder.Layout, *folder.Cleaned) error {
 // A place for outputs may be reached by several names: what is stored by one is needed by
 // whatever other the next run names it.
 func TestStoredFilesSurviveAnotherNameOfTheirPlace(t *testing.T) {
-	root, at := newFolder(t, threeTexts), t.TempDir()
+	root, at := files.Folder(t, threeTexts), t.TempDir()
 	link := filepath.Join(t.TempDir(), "link")
 	if err := os.Symlink(at, link); err != nil {
 		t.Fatal(err)
@@ -57,7 +58,7 @@ func TestStoredFilesSurviveAnotherNameOfTheirPlace(t *testing.T) {
 	storingAt(t, root, link).mustSucceed()
 	before := storedFiles(t, at)
 	again := storingAt(t, root, at)
-	write(t, root+"/in/d.txt", "four")
+	files.Write(t, root+"/in/d.txt", "four")
 	again.mustSucceed()
 	for _, file := range before {
 		if strings.Contains(file, "joined") {
@@ -80,7 +81,7 @@ func TestPlacesInTheFolderMoveAlong(t *testing.T) {
 		r.config.Results = "file:" + filepath.Join(root, "data", "results")
 		return r
 	}
-	if err := os.Rename(newFolder(t, threeTexts), root); err != nil {
+	if err := os.Rename(files.Folder(t, threeTexts), root); err != nil {
 		t.Fatal(err)
 	}
 	run(root).mustSucceed()
@@ -93,18 +94,18 @@ func TestPlacesInTheFolderMoveAlong(t *testing.T) {
 	if n := same.pilots.total(); n != 0 {
 		t.Errorf("%d jobs ran again", n)
 	}
-	write(t, after+"/in/a.txt", "other")
+	files.Write(t, after+"/in/a.txt", "other")
 	changed := run(after)
 	changed.mustSucceed()
 	here := storingAt(t, after, filepath.Join(after, "data", "store"))
 	here.mustSucceed()
-	if got := read(t, after+"/results/joined.txt"); !strings.HasPrefix(got, "OTHER") {
+	if got := files.Read(t, after+"/results/joined.txt"); !strings.HasPrefix(got, "OTHER") {
 		t.Errorf("%q was published beside the workflow", got)
 	}
 	if n := changed.pilots.total(); n != 2 {
 		t.Errorf("%d jobs ran for one changed input", n)
 	}
-	if got := read(t, after+"/data/results/joined.txt"); !strings.HasPrefix(got, "OTHER") {
+	if got := files.Read(t, after+"/data/results/joined.txt"); !strings.HasPrefix(got, "OTHER") {
 		t.Errorf("%q was published", got)
 	}
 	cleaned, err := folder.Clean(after, cleanAll(t))
@@ -123,7 +124,7 @@ func TestAPlaceThatWasMovedIsNamed(t *testing.T) {
 	if err := os.MkdirAll(filepath.Dir(root), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Rename(newFolder(t, threeTexts), root); err != nil {
+	if err := os.Rename(files.Folder(t, threeTexts), root); err != nil {
 		t.Fatal(err)
 	}
 	storingAt(t, root, above+"/before/store").mustSucceed()
@@ -144,7 +145,7 @@ func TestAPlaceThatWasMovedIsNamed(t *testing.T) {
 // A server that refuses what is stored there is no place of the state: neither the next run
 // nor clean asks it again.
 func TestAPlaceOfNoUseIsForgotten(t *testing.T) {
-	root := newFolder(t, threeTexts)
+	root := files.Folder(t, threeTexts)
 	wrong := newRun(t, root, twoSteps, twoStepsScript)
 	wrong.config.Storage = "dav://127.0.0.1:1/mistyped"
 	s, err := Open(t.Context(), wrong.config)
@@ -165,7 +166,7 @@ func TestAPlaceOfNoUseIsForgotten(t *testing.T) {
 // That a stored file is lost is told beside that an input has changed, by a dry run and by
 // the run itself.
 func TestALossBesideAChangeIsTold(t *testing.T) {
-	root, at := newFolder(t, threeTexts), t.TempDir()
+	root, at := files.Folder(t, threeTexts), t.TempDir()
 	storingAt(t, root, at).mustSucceed()
 	for _, file := range storedFiles(t, at) {
 		if strings.Contains(file, "b.txt") {
@@ -174,7 +175,7 @@ func TestALossBesideAChangeIsTold(t *testing.T) {
 			}
 		}
 	}
-	write(t, root+"/in/a.txt", "other")
+	files.Write(t, root+"/in/a.txt", "other")
 	again := storingAt(t, root, at)
 	plan, err := DryRun(t.Context(), again.config)
 	if err != nil {
@@ -204,7 +205,7 @@ func TestALossBesideAChangeIsTold(t *testing.T) {
 // stored file that was damaged is made again, by the next run if jobs are done, and the
 // person is told.
 func TestADamagedResultIsMadeAgain(t *testing.T) {
-	root, at := newFolder(t, threeTexts), t.TempDir()
+	root, at := files.Folder(t, threeTexts), t.TempDir()
 	r := storingAt(t, root, at)
 	r.config.Results = "file:" + t.TempDir()
 	damaged := false
@@ -229,7 +230,7 @@ func TestADamagedResultIsMadeAgain(t *testing.T) {
 	again := storingAt(t, root, at)
 	again.config.Results = r.config.Results
 	again.mustSucceed()
-	if got := read(t, result); got != "ONE TWO THREE " {
+	if got := files.Read(t, result); got != "ONE TWO THREE " {
 		t.Errorf("%q was published", got)
 	}
 	if n := again.pilots.total(); n != 1 {
