@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"fairway/internal/wire"
 )
 
@@ -134,4 +136,19 @@ func TestWriterOfInputDamagesItOnce(t *testing.T) {
 		t.Errorf("the stored file holds %q", got)
 	}
 	expect(t, q.run("p1", shell("grep stored x", made(x), private)), wire.Outcome_OUTCOME_SUCCEEDED, "")
+}
+
+// A person who writes to an input while a job reads it is not told that the command did.
+func TestPersonWhoChangesAnInputDoesNotBlameTheCommand(t *testing.T) {
+	q := newTaskQueue(t)
+	q.start(q.config("p1"))
+	path := writeFile(t, "input\n")
+	folder := t.TempDir()
+	check(t, unix.Mkfifo(folder+"/go", 0o644))
+	a := shell("echo > "+folder+"/ready; read line < "+folder+"/go; cat x", tagged(t, reads("x", 0, 6, path), path))
+	q.assign("p1", a)
+	appears(t, folder+"/ready")
+	overwrite(t, path, "INPUT\n")
+	check(t, os.WriteFile(folder+"/go", []byte("go\n"), 0))
+	expect(t, q.result(a.GetAttempt()), wire.Outcome_OUTCOME_INPUT_CHANGED, "the command, or somebody else meanwhile, wrote to its input x in place, and so changed "+path)
 }

@@ -347,7 +347,11 @@ func (in *Inputs) CheckUnchanged() {
 		}
 		r := in.attempt.Result
 		r.Outcome, r.Outputs = wire.Outcome_OUTCOME_INPUT_CHANGED, nil
-		r.Message = report.Clip("the command wrote to its input " + i.LFN + " in place" + in.spoiled(i) + "; have it write to a copy")
+		who := "the command"
+		if !i.madeByJob() && in.spoiled(i) != "" { // the file is a person's, who may have written to it
+			who = "the command, or somebody else meanwhile,"
+		}
+		r.Message = report.Clip(who + " wrote to its input " + i.LFN + " in place" + in.spoiled(i) + "; have it write to a copy")
 		if i.madeByJob() && !in.attempt.GetPrivate() {
 			r.Outcome = wire.Outcome_OUTCOME_INPUT_LOST
 			r.Message = report.Clip("this command, or another one that reads it, wrote to its input " + i.LFN + " in place" + in.spoiled(i))

@@ -2,6 +2,9 @@ package api
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 
@@ -37,6 +40,15 @@ func (a *Service) Explain(ctx context.Context, r *wire.ExplainRequest) (*wire.Ex
 	})
 	if err != nil {
 		return nil, err
+	}
+	if a.control == nil && job.State == dispatch.Done { // a server looks when it begins, and whenever a job reads
+		lost, err := a.lostOutputs(ctx, &wire.RetryRequest{Run: r.GetRun(), Jobs: []string{job.Name}})
+		if err != nil {
+			return nil, rpcError(err)
+		}
+		for _, pfn := range slices.Sorted(maps.Keys(lost)) {
+			response.Lines = append(response.Lines, fmt.Sprintf("a stored file is lost: %s: %s; it is made again when a job needs it, or with fairway retry", lost[pfn].File.LFN, lost[pfn].Why))
+		}
 	}
 	why, err := a.whyNotReused(ctx, &job)
 	response.Lines = append(response.Lines, why...)
