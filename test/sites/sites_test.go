@@ -458,53 +458,11 @@ func countJobs(t *testing.T) (most func() int) {
 	}
 }
 
-// A person who asks why a job does not run must be told why its pilot waits, in the words
-// of the batch system.
-func TestSlurmReasons(t *testing.T) {
-	batchtest.Slurm(t)
-	for name, test := range map[string]struct{ instead, want string }{
-		"held":         {"partition: batch\n    options: [--hold]", "1 pilot queued for "},
-		"no partition": {"partition: nowhere", "refused: sbatch: "},
-	} {
-		t.Run(name, func(t *testing.T) {
-			folder := folderWith(t, workflow, strings.NewReplacer("partition: batch", test.instead, "max_pilots: 3", "max_pilots: 1").Replace(slurmSite))
-			waiting := exec.CommandContext(t.Context(), fairway, "run", "--site", "cluster")
-			waiting.Dir = folder
-			if err := waiting.Start(); err != nil {
-				t.Fatal(err)
-			}
-			defer func() {
-				_ = waiting.Process.Signal(os.Interrupt)
-				_ = waiting.Wait()
-			}()
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
-			defer cancel()
-			said := sched.NewStatus(sched.Default(), sched.StatusConfig[string, string]{
-				Name: t.Name(), Every: 300 * time.Millisecond, Failures: 1 << 20,
-				Query: func(_ context.Context, keys []string) (map[string]string, error) {
-					why, _ := command(t, folder, "explain", "1").CombinedOutput() // there may be no run yet
-					list, _ := command(t, folder, "jobs").CombinedOutput()
-					return map[string]string{keys[0]: string(why) + "\x00" + string(list)}, nil
-				},
-			})
-			answer, err := said.Wait(ctx, "why", func(a sched.Answer[string]) bool {
-				why, list, _ := strings.Cut(a.Value, "\x00")
-				return strings.Contains(why, "site cluster: "+test.want) && strings.Contains(list, "site cluster: "+test.want) &&
-					(name != "held" || strings.Contains(why, "JobHeldUser"))
-			})
-			if err != nil {
-				t.Errorf("%v: %s", err, answer.Value)
-			}
-		})
-	}
-}
-
-// A pilot on a node that shares nothing with this machine tells why it takes no jobs, where
-// the person can read it.
-func TestSlurmPilotsTellWhyTheyDie(t *testing.T) {
-	batchtest.Slurm(t)
-	site := strings.Replace(slurmSite, "max_pilots: 3", "max_pilots: 1", 1) + "    shares: nothing\n    check: echo there is no licence >&2; false\n"
-	folder := folderWith(t, workflow, site)
+// whileWaiting runs a workflow that cannot go on at the site cluster, and repeats commands until
+// what each of them prints is wanted.
+func whileWaiting(t *testing.T, sites string, wanted func(said ...string) bool, commands ...[]string) {
+	t.Helper()
+	folder := folderWith(t, workflow, sites)
 	waiting := exec.CommandContext(t.Context(), fairway, "run", "--site", "cluster")
 	waiting.Dir = folder
 	if err := waiting.Start(); err != nil {
@@ -516,19 +474,48 @@ func TestSlurmPilotsTellWhyTheyDie(t *testing.T) {
 	}()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	said := sched.NewStatus(sched.Default(), sched.StatusConfig[string, string]{
+	status := sched.NewStatus(sched.Default(), sched.StatusConfig[string, []string]{
 		Name: t.Name(), Every: 300 * time.Millisecond, Failures: 1 << 20,
-		Query: func(_ context.Context, keys []string) (map[string]string, error) {
-			log, _ := command(t, folder, "logs", "--pilot", "last").CombinedOutput() // there may be no run yet
-			return map[string]string{keys[0]: string(log)}, nil
+		Query: func(_ context.Context, keys []string) (map[string][]string, error) {
+			var said []string
+			for _, arguments := range commands {
+				text, _ := command(t, folder, arguments...).CombinedOutput() // there may be no run yet
+				said = append(said, string(text))
+			}
+			return map[string][]string{keys[0]: said}, nil
 		},
 	})
-	answer, err := said.Wait(ctx, "why", func(a sched.Answer[string]) bool {
-		return strings.Contains(a.Value, "there is no licence")
-	})
+	answer, err := status.Wait(ctx, "why", func(a sched.Answer[[]string]) bool { return a.Known && wanted(a.Value...) })
 	if err != nil {
 		t.Errorf("%v: %s", err, answer.Value)
 	}
+}
+
+// A person who asks why a job does not run must be told why its pilot waits, in the words
+// of the batch system.
+func TestSlurmReasons(t *testing.T) {
+	batchtest.Slurm(t)
+	for name, test := range map[string]struct{ instead, want string }{
+		"held":         {"partition: batch\n    options: [--hold]", "1 pilot queued for "},
+		"no partition": {"partition: nowhere", "refused: sbatch: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			whileWaiting(t, strings.NewReplacer("partition: batch", test.instead, "max_pilots: 3", "max_pilots: 1").Replace(slurmSite), func(said ...string) bool {
+				return strings.Contains(said[0], "site cluster: "+test.want) && strings.Contains(said[1], "site cluster: "+test.want) &&
+					(name != "held" || strings.Contains(said[0], "JobHeldUser"))
+			}, []string{"explain", "1"}, []string{"jobs"})
+		})
+	}
+}
+
+// A pilot on a node that shares nothing with this machine tells why it takes no jobs, where
+// the person can read it.
+func TestSlurmPilotsTellWhyTheyDie(t *testing.T) {
+	batchtest.Slurm(t)
+	site := strings.Replace(slurmSite, "max_pilots: 3", "max_pilots: 1", 1) + "    shares: nothing\n    check: echo there is no licence >&2; false\n"
+	whileWaiting(t, site, func(said ...string) bool {
+		return strings.Contains(said[0], "there is no licence")
+	}, []string{"logs", "--pilot", "last"})
 }
 
 // A batch system that takes no pilots must not end a run that others can serve, and the
