@@ -62,12 +62,13 @@ lint: ## run the linters
 rules: ## check the rules of the repository
 	go test ./rules
 
-# Tests that wait for batch systems and leases begin first, and more packages run at a time than
-# there are processors: the others compute meanwhile. `make vet` has looked at all packages.
-WAITING := ./test/sites ./test/cluster ./internal/storage/xrootd ./internal/batch/...
+# Tests mostly wait for processes, leases and batch systems. So twice as many packages run at a
+# time as there are processors, and those that take longest begin first; the others, and what is
+# still to be compiled, fill the time. `make vet` has looked at all packages.
+LONGEST := ./test/sites ./test/cli ./internal/server ./test/crash ./internal/storage/xrootd ./internal/dispatch ./sched ./orwl
 
 unit: ## run all tests under the race detector
-	go test $(RACE) -vet=off -p $(shell echo $$(($$(nproc) + 1))) -timeout 14m $(WAITING) ./...
+	go test $(RACE) -vet=off -p $(shell echo $$((2 * $$(nproc)))) -timeout 14m $(LONGEST) ./...
 
 .PHONY: test-storage
 test-storage: ## run the tests of storage elements on real servers, which it installs
