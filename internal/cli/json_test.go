@@ -53,7 +53,8 @@ func TestJSONOfMessages(t *testing.T) {
       "bytes_cached": 0,
       "bytes_written": 0,
       "cache_hits": 0,
-      "cache_misses": 0
+      "cache_misses": 0,
+      "staged_ahead": null
     },
     "notes": [],
     "lost": []
