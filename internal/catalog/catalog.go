@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -58,6 +59,9 @@ func (c *Catalog) Protocols() []string { return c.protocols }
 // PFN translates a logical name for a protocol. The error wraps ErrNoRule if
 // there is no matching rule.
 func (c *Catalog) PFN(protocol, lfn string) (string, error) {
+	if slices.Contains(strings.Split(lfn, "/"), "..") {
+		return "", fmt.Errorf("%s: a logical name may have no part \"..\": it would lead out of where the rules of the catalogue lead", lfn)
+	}
 	pfn, ok := c.translate(protocol, lfn, MaxChain)
 	if !ok {
 		return "", fmt.Errorf("%s, protocol %s: %w", lfn, protocol, ErrNoRule)

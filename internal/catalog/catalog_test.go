@@ -262,3 +262,17 @@ func FuzzReadJSON(f *testing.F) {
 		}
 	})
 }
+
+// A rule adds a prefix, and ".." behind it would lead to other files than those of the
+// site.
+func TestLogicalNamesDoNotLeadOut(t *testing.T) {
+	c, err := ReadXML(strings.NewReader(`<storage-mapping><lfn-to-pfn protocol="direct" path-match="(.*)" result="file:/data$1"/></storage-mapping>`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"/store/a..b": "file:/data/store/a..b", "/store/../../etc/passwd": "", "..": "", "/..": ""} {
+		if got, err := c.PFN("direct", name); got != want || (err == nil) != (want != "") {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,13 +22,15 @@ import (
 // pilot is one that serves its cache, with the key of epoch 7.
 type pilot struct {
 	*Server
-	t   *testing.T
-	key access.ShareKey
+	t      *testing.T
+	key    access.ShareKey
+	folder string // of the cache
 }
 
 func newPilot(t *testing.T, key byte) *pilot {
 	t.Helper()
-	c, err := cache.Open(cache.Config{Dir: t.TempDir(), Name: "p", MaxSpace: 1 << 30})
+	folder := t.TempDir()
+	c, err := cache.Open(cache.Config{Dir: folder, Name: "p", MaxSpace: 1 << 30})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +40,7 @@ func newPilot(t *testing.T, key byte) *pilot {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	p := &pilot{Server: s, t: t, key: access.ShareKey{key}}
+	p := &pilot{Server: s, t: t, key: access.ShareKey{key}, folder: folder}
 	s.SetKeys([]Key{{7, p.key}, {8, access.ShareKey{key, 8}}})
 	return p
 }
@@ -151,6 +154,38 @@ func TestOnlyWithATicket(t *testing.T) {
 	p.SetKeys([]Key{{8, access.ShareKey{1, 8}}, {9, access.ShareKey{1, 9}}})
 	if err := newPilot(t, 9).gets(i, adler32.Checksum(text), good, nil); err == nil {
 		t.Error("a ticket is good although its epoch is over")
+	}
+}
+
+// Names that lead elsewhere are names of no cached file, even with a ticket for them, and a
+// file that has such a name stands in no other place than the cache.
+func TestNamesLeadOutOfNoCache(t *testing.T) {
+	text := []byte("text")
+	long := strings.Repeat("x/", 2000)
+	for _, name := range []string{"../../../../../../etc/hostname", "/etc/hostname", "file:/etc/hostname", "a\x00b", "a\nb", "%2e%2e/x", "?lfn=x", long} {
+		i := item(text)
+		i.LFN = name
+		p := newPilot(t, 1)
+		if err := newPilot(t, 9).gets(i, adler32.Checksum(text), p.source(i), nil); err == nil {
+			t.Errorf("%.40q has come from a pilot that does not hold it", name)
+		}
+		f, _, err := p.cache.FetchSummed(t.Context(), i, func(path string) (int64, uint32, error) {
+			if inside := p.folder + "/"; !strings.HasPrefix(filepath.Clean(path), inside) {
+				t.Errorf("%.40q is fetched to %s", name, path)
+			}
+			return int64(len(text)), adler32.Checksum(text), os.WriteFile(path, text, 0o555)
+		})
+		if err != nil {
+			continue // refused
+		}
+		if !strings.HasPrefix(filepath.Clean(f.Path()), p.folder+"/") {
+			t.Errorf("%.40q is cached as %s", name, f.Path())
+		}
+		f.Release()
+		reader := newPilot(t, 9)
+		if err := reader.gets(i, adler32.Checksum(text), p.source(i), nil); err == nil && string(reader.contents(i)) != "text" {
+			t.Errorf("%.40q has other contents: %q", name, reader.contents(i))
+		}
 	}
 }
 

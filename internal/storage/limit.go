@@ -4,11 +4,15 @@ import (
 	"context"
 	"io"
 	"sync"
+	"time"
 )
 
 // DefaultTransfers is how many transfers a process makes at once with one
 // server. Further ones wait, since they would only make a busy server slower.
 const DefaultTransfers = 8
+
+// IdleTimeout is how long a connection to a server is kept that no transfer uses.
+const IdleTimeout = 30 * time.Second
 
 type limited struct {
 	Element

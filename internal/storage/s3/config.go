@@ -13,6 +13,8 @@ import (
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
+
+	"fairway/internal/storage"
 )
 
 // Time limits of one request. The transfer itself ends when it stalls
@@ -129,6 +131,8 @@ func (c Config) connect() (*minio.Core, error) {
 			DialContext:           (&net.Dialer{Timeout: DialTimeout}).DialContext,
 			TLSHandshakeTimeout:   DialTimeout,
 			ResponseHeaderTimeout: HeaderTimeout,
+			MaxIdleConnsPerHost:   storage.DefaultTransfers, // so that no transfer needs another connection than the last
+			IdleConnTimeout:       storage.IdleTimeout,
 			DisableCompression:    true,
 		},
 	})

@@ -2,8 +2,13 @@ package s3
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -44,6 +49,40 @@ func TestS3UnderFaults(t *testing.T) {
 		through.Element = element(proxy.Address)
 		return storagetest.Faulty{Place: through, Direct: direct, Checked: true, GoesOn: true}
 	}, address)
+}
+
+// A server that sends requests to another place, to this machine or to a file of it, leads
+// nowhere: the transfer fails, and nobody else is asked.
+func TestRedirectionsLeadNowhere(t *testing.T) {
+	var asked atomic.Bool
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Store(true) }))
+	t.Cleanup(other.Close)
+	address, buckets := storagetest.S3(t)
+	direct := place(t, address, buckets)
+	there := direct.PFN + "/there"
+	if err := direct.Element.Put(t.Context(), storagetest.Local(t, "text"), there); err != nil {
+		t.Fatal(err)
+	}
+	proxy := storagetest.Before(t, address)
+	e := element(proxy.Address)
+	for _, to := range []string{"file:///etc/passwd", other.URL + "/bucket/x", "http://169.254.169.254/"} {
+		for _, status := range []int{http.StatusMovedPermanently, http.StatusTemporaryRedirect} {
+			proxy.Do(-1, storagetest.Answer(status, "Location", to))
+			path := filepath.Join(t.TempDir(), "got")
+			if _, err := e.Get(t.Context(), there, path); err == nil {
+				t.Errorf("%d to %s: it was got", status, to)
+			}
+			if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%d to %s: something has come: %v", status, to, err)
+			}
+			if err := e.Put(t.Context(), storagetest.Local(t, "text"), there+"2"); err == nil {
+				t.Errorf("%d to %s: it was put", status, to)
+			}
+		}
+	}
+	if asked.Load() {
+		t.Error("the other server was asked")
+	}
 }
 
 func TestFullS3(t *testing.T) {

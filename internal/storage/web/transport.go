@@ -7,16 +7,12 @@ import (
 	"net/http"
 	"slices"
 	"syscall"
-	"time"
 
 	"fairway/internal/storage"
 )
 
 // maxRedirects bounds how often one request is redirected.
 const maxRedirects = 10
-
-// IdleTimeout is how long a connection is kept that nothing uses.
-const IdleTimeout = 30 * time.Second
 
 // transports are how servers are reached: those that a user has named, and those
 // to which another server has redirected. Each way has one transport that waits for the
@@ -36,7 +32,7 @@ func newTransport(credentials Credentials, control func(network, address string,
 		ResponseHeaderTimeout: HeaderTimeout,
 		ExpectContinueTimeout: HeaderTimeout,
 		MaxIdleConnsPerHost:   storage.DefaultTransfers, // so that no transfer needs another connection than the last
-		IdleConnTimeout:       IdleTimeout,
+		IdleConnTimeout:       storage.IdleTimeout,
 		DisableCompression:    true,
 	}
 	patient := usual.Clone()
