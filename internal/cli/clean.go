@@ -76,6 +76,9 @@ func (c *console) clean(ctx context.Context, dir string, results bool) error {
 				return err
 			}
 		}
+		if err := publish.CleanFences(ctx, l, cleaned); err != nil {
+			return err
+		}
 		return publish.CleanStores(ctx, l, cleaned)
 	})
 	if _, running := errors.AsType[*folder.RunningError](err); running {

@@ -110,7 +110,13 @@ type turns struct {
 	State string `json:"state,omitempty"` // identity
 	Last  uint64
 	Open  []uint64 `json:"open,omitempty"` // of servers that have not ended in order
+	// Fenced says that files stand in the places of the folders of earlier servers. They
+	// stay until the state is cleaned: nobody knows when the last frozen server has gone.
+	Fenced bool `json:"fenced,omitempty"`
 }
+
+// left reports whether servers may have left something at the place.
+func (t *turns) left() bool { return t.Fenced || len(t.Open) > 0 }
 
 // destination publishes at one place.
 type destination struct {
@@ -214,17 +220,28 @@ func (e *destination) load(ctx context.Context, source state.Source) error {
 			e.standings[s.LFN] = s
 		}
 	}
-	taken, err := source.Load(ctx, turnTable)
-	for _, record := range taken {
-		var t turns
-		if err := json.Unmarshal(record.Body, &t); err != nil {
-			return fmt.Errorf("record %s %s: %w", turnTable, record.Key, err)
-		}
-		if t.Place == e.known && isOf(t.State, e.state) {
+	taken, err := turnsIn(ctx, source, e.state)
+	for _, t := range taken {
+		if t.Place == e.known {
 			e.turns = t
 		}
 	}
 	return err
+}
+
+// turnsIn are the numbers of servers of the state of an identity, at all places.
+func turnsIn(ctx context.Context, source state.Source, state string) (all []turns, err error) {
+	records, err := source.Load(ctx, turnTable)
+	for _, record := range records {
+		var t turns
+		if err := json.Unmarshal(record.Body, &t); err != nil {
+			return nil, fmt.Errorf("record %s %s: %w", turnTable, record.Key, err)
+		}
+		if isOf(t.State, state) {
+			all = append(all, t)
+		}
+	}
+	return all, err
 }
 
 // standingsIn are all that the state of an identity has published elsewhere. What its
@@ -246,7 +263,8 @@ func standingsIn(ctx context.Context, source state.Source, state string) (all []
 // take gives this server its number, and keeps all that came before from going on.
 func (e *destination) take(ctx context.Context) error {
 	if e.mine == 0 {
-		next := turns{Place: e.known, Last: e.turns.Last + 1, Open: append(slices.Clone(e.turns.Open), e.turns.Last+1)}
+		next := e.turns
+		next.Last, next.Open = e.turns.Last+1, append(slices.Clone(e.turns.Open), e.turns.Last+1)
 		if err := e.keepTurns(ctx, next); err != nil {
 			return err
 		}
@@ -260,18 +278,21 @@ func (e *destination) take(ctx context.Context) error {
 			}
 		}
 	}
+	next := e.turns
 	if shelf, renames := e.shelf.(storage.Renamer); renames {
-		for _, number := range slices.Clone(e.turns.Open) {
+		for _, number := range e.turns.Open {
 			if number == e.mine {
 				continue
 			}
 			if err := e.fence(ctx, shelf, number); err != nil {
 				return fmt.Errorf("keeping an earlier server of this workflow from publishing: %w", err)
 			}
+			next.Fenced = true
 		}
 	}
 	if len(e.turns.Open) > 1 {
-		return e.keepTurns(ctx, turns{Place: e.known, Last: e.turns.Last, Open: []uint64{e.mine}})
+		next.Open = []uint64{e.mine}
+		return e.keepTurns(ctx, next)
 	}
 	return nil
 }
@@ -612,5 +633,7 @@ func (e *destination) leave(ctx context.Context) error {
 			_ = shelf.RemoveFolder(ctx, e.under(e.workName()))
 		}
 	}
-	return e.keepTurns(ctx, turns{Place: e.known, Last: e.turns.Last})
+	next := e.turns
+	next.Open = nil
+	return e.keepTurns(ctx, next)
 }

@@ -315,6 +315,43 @@ func TestKilledPublisherElsewhereIsGoneOnWith(t *testing.T) {
 	})
 }
 
+// What keeps a server that was killed from publishing stays for as long as the state, and
+// goes with it.
+func TestFencesGoWithTheState(t *testing.T) {
+	eachPlace(t, func(t *testing.T, place string) {
+		s := newState(t, place)
+		s.publish(s.server(), s.version("x", 1, "one")) // and is killed
+		next := s.server()
+		s.publish(next, s.version("x", 2, "two"))
+		if err := next.leave(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		work := next.under(next.workName())
+		_, fenced := next.files.List(t.Context(), work)
+		if _, renames := next.shelf.(storage.Renamer); renames && fenced != nil {
+			t.Errorf("nothing keeps the killed server from publishing: %v", fenced)
+		}
+		if err := s.records.Close(); err != nil {
+			t.Fatal(err)
+		}
+		other := s.folders
+		other.ID = "other"
+		for _, of := range []struct {
+			folder.Layout
+			goes bool
+		}{{other, false}, {s.folders, fenced == nil}} {
+			c := new(folder.Cleaned)
+			if err := CleanFences(t.Context(), of.Layout, c); err != nil || len(c.Left) > 0 || (len(c.Removed) > 0) != of.goes {
+				t.Errorf("%s: %+v, %v", of.ID, c, err)
+			}
+		}
+		if left, err := next.files.List(t.Context(), work); len(left) > 0 || err == nil && fenced == nil {
+			t.Errorf("left are %v, %v", left, err)
+		}
+		s.holds(next, "x", "two")
+	})
+}
+
 func TestPlacesThatPeopleMean(t *testing.T) {
 	here, err := os.Getwd()
 	if err != nil {

@@ -118,3 +118,40 @@ func cleanElsewhere(ctx context.Context, folders folder.Layout, element storage.
 	}
 	return nil
 }
+
+// CleanFences removes what servers of a state have left at places of results so that those
+// before them publish nothing more, and tells what stays. A server that was frozen since may
+// then publish again, but only under names where nothing stands: it had nothing ready, and
+// replaces only what it has put there itself.
+func CleanFences(ctx context.Context, folders folder.Layout, c *folder.Cleaned) error {
+	records, err := store.OpenSQLite(filepath.Join(folders.State, folder.StoreFile), store.ReadOnly)
+	if err != nil {
+		return folder.IgnoreMissing(err)
+	}
+	all, err := turnsIn(ctx, records, folders.ID)
+	if err = errors.Join(err, records.Close()); err != nil {
+		return err
+	}
+	for _, t := range all {
+		e := &destination{place: folders.Absolute(t.Place), state: folders.ID}
+		shelf, err := shelfOf(e.place)
+		if err != nil {
+			return err
+		}
+		renamer, renames := shelf.(storage.Renamer)
+		if !renames || !t.left() {
+			continue
+		}
+		at := e.under(e.workName())
+		element := elementsOf(folders.Places())
+		if _, err := element.List(ctx, at); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err := removeAll(ctx, element, renamer, at, 1); err != nil {
+			c.LeaveElsewhere(fmt.Sprintf("%s: it could not be removed (%v)", shownPlace(at), err))
+			continue
+		}
+		c.Removed = append(c.Removed, shownPlace(at))
+	}
+	return nil
+}
