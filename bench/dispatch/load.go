@@ -29,7 +29,8 @@ type load struct {
 	core   *dispatch.Core
 	rng    *rand.Rand
 	now    time.Time
-	jobs   int
+	jobs   int // made so far
+	queued int // of these
 	pilots []*pilot
 	bytes  int           // of records, so that making them is not optimised away
 	spent  time.Duration // in the core
@@ -98,12 +99,14 @@ func (l *load) take(r dispatch.Reply) {
 	p.runs = append(p.runs, r.Answer.Run...)
 }
 
+func jobName(number int) string { return fmt.Sprintf("reco/%07d", number) }
+
 // submit makes n jobs, unfit ones if so told.
 func (l *load) submit(n int, unfit bool) {
 	sub := dispatch.Submit{Run: run, Jobs: make([]dispatch.Job, n)}
 	for i := range sub.Jobs {
 		l.jobs++
-		name := fmt.Sprintf("reco/%07d", l.jobs)
+		name := jobName(l.jobs)
 		j := dispatch.Job{
 			Name: name, Step: "reco", Payload: []byte("reco --in raw --out " + name),
 			Digest: "0123456789abcdef", Writes: []dispatch.Output{{LFN: "out/" + name}},
@@ -188,6 +191,7 @@ func heap() float64 {
 // memory that each of these takes.
 func filled(name string, queued int) (*load, float64) {
 	l := newLoad(name)
+	l.queued = queued
 	before := heap()
 	for n := 0; n < queued; n += batch {
 		l.submit(min(batch, queued-n), name == "unfit")
@@ -223,9 +227,32 @@ func measureRows(name string, queued []int, jobs, rounds int) ([]row, error) {
 	return rows, nil
 }
 
-// round takes n jobs through and returns the microseconds for each.
+// lookUp asks n times for the files of a queued job by its name: what they are, where they
+// are stored, and how many pilots hold them.
+func (l *load) lookUp(n int) {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = jobName(l.jobs - l.rng.IntN(l.queued))
+	}
+	start := time.Now()
+	for _, name := range names {
+		id, known := l.core.JobNamed(run, name)
+		job, _ := l.core.Detail(id)
+		if !known || len(job.Reads) != reads {
+			l.err = fmt.Errorf("%s: %d files", name, len(job.Reads))
+			return
+		}
+	}
+	l.spent += time.Since(start)
+}
+
+// round takes n jobs through, or looks them up, and returns the microseconds for each.
 func (l *load) round(n int) float64 {
 	l.spent = 0
-	l.run(n)
+	if l.name == "lookup" {
+		l.lookUp(n)
+	} else {
+		l.run(n)
+	}
 	return float64(l.spent.Nanoseconds()) / 1000 / float64(n)
 }

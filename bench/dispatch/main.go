@@ -5,7 +5,9 @@
 //
 // The rows: spread is as said; in popular all jobs read one file that all
 // pilots hold; in unfit no queued job fits any pilot, and for each measured
-// job (which fits) a pilot has asked in vain before.
+// job (which fits) a pilot has asked in vain before; in lookup nothing moves, and the
+// time is that of finding a queued job by its name with its files: their versions, where
+// they are stored, and how many pilots hold them.
 //
 // The three lengths are in memory together and are measured in turns.
 package main
@@ -35,7 +37,7 @@ func line(r row) string {
 func main() {
 	asJSON := flag.Bool("json", false, "print one JSON object")
 	sizes := flag.String("queued", "1000,100000,1000000", "lengths of the queue")
-	names := flag.String("rows", "spread,popular,unfit", "rows to measure")
+	names := flag.String("rows", "spread,popular,unfit,lookup", "rows to measure")
 	jobs := flag.Int("jobs", 5_000, "jobs in each round")
 	rounds := flag.Int("rounds", 31, "rounds of each row, of which the median counts")
 	profile := flag.String("cpuprofile", "", "write a CPU profile to this file")

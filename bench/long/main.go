@@ -7,8 +7,9 @@
 //
 // Each kind runs with 1 job, with few, and with many. The time of the first is
 // what any run costs, and is taken off the others before they are divided by
-// their jobs. While many files are worked on, `fairway jobs` is called again
-// and again; afterwards once more, when no server runs that could answer.
+// their jobs. While many files are worked on, `fairway jobs` and `fairway explain`
+// are called again and again; afterwards once more, when no server runs that could
+// answer.
 package main
 
 import (
@@ -34,6 +35,9 @@ type row struct {
 	Asked      float64 `json:"jobs_command_ms,omitempty"`
 	AskedMost  float64 `json:"jobs_command_most_ms,omitempty"`
 	Afterwards float64 `json:"jobs_command_afterwards_ms,omitempty"`
+	// Explained is how long `fairway explain` of one job took, likewise.
+	Explained      float64 `json:"explain_command_ms,omitempty"`
+	ExplainedAfter float64 `json:"explain_command_afterwards_ms,omitempty"`
 }
 
 func main() {
@@ -58,7 +62,7 @@ func main() {
 func line(r row) string {
 	text := fmt.Sprintf("%-6s %6d jobs %8.0f us per job, %.2f times that of few", r.Name, r.Jobs, r.USPerJob, r.Ratio)
 	if r.Asked > 0 {
-		text += fmt.Sprintf("; fairway jobs took %.0f ms, at most %.0f, afterwards %.0f", r.Asked, r.AskedMost, r.Afterwards)
+		text += fmt.Sprintf("; fairway jobs took %.0f ms, at most %.0f, afterwards %.0f; fairway explain %.0f, afterwards %.0f", r.Asked, r.AskedMost, r.Afterwards, r.Explained, r.ExplainedAfter)
 	}
 	return text
 }
@@ -69,7 +73,7 @@ func measureAll(ctx context.Context, rounds, files, steps int) ([]row, error) {
 		return nil, err
 	}
 	var rows []row
-	for _, k := range []kind{{"files", manyFiles, max(2, files/100)}, {"chain", chain, max(2, steps/10)}} {
+	for _, k := range []kind{{"files", manyFiles, max(2, files/100), "copy/0"}, {"chain", chain, max(2, steps/10), "s1"}} {
 		s := &series{program: program, kind: k}
 		many := files
 		if k.name == "chain" {

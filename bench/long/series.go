@@ -18,8 +18,10 @@ type series struct {
 	kind
 	program        string
 	one, few, long []float64
-	asked          []float64 // milliseconds that `fairway jobs` took in the long ones
-	afterwards     []float64
+	// asked and explained are the milliseconds that `fairway jobs` and `fairway explain`
+	// took while the long ones ran, the others when they had ended.
+	asked, explained           []float64
+	askedAfter, explainedAfter []float64
 }
 
 // compare runs one job, few and many in turns.
@@ -39,11 +41,12 @@ func (s *series) compare(ctx context.Context, rounds, many int) (few, long row, 
 		return (measure.Median(seconds) - base) / float64(jobs-1) * 1e6
 	}
 	few = row{Name: s.name, Jobs: s.kind.few, USPerJob: perJob(s.few, s.kind.few), Ratio: 1}
-	long = row{Name: s.name, Jobs: many, USPerJob: perJob(s.long, many), Afterwards: measure.Median(s.afterwards)}
+	long = row{Name: s.name, Jobs: many, USPerJob: perJob(s.long, many), Afterwards: measure.Median(s.askedAfter), ExplainedAfter: measure.Median(s.explainedAfter)}
 	long.Ratio = long.USPerJob / few.USPerJob
 	if len(s.asked) > 0 {
 		long.Asked = measure.Median(s.asked)
 		long.AskedMost = s.asked[len(s.asked)-1]
+		long.Explained = measure.Median(s.explained)
 	}
 	return few, long, nil
 }
@@ -69,8 +72,20 @@ func (s *series) run(ctx context.Context, jobs int, times *[]float64, asking boo
 	}
 	*times = append(*times, took.Seconds())
 	if asking {
-		took, err = s.fairway(ctx, folder, "jobs")
-		s.afterwards = append(s.afterwards, milliseconds(took))
+		err = s.look(ctx, folder, &s.askedAfter, &s.explainedAfter)
+	}
+	return err
+}
+
+// look calls `fairway jobs` and `fairway explain`, and notes how long they took.
+func (s *series) look(ctx context.Context, folder string, asked, explained *[]float64) error {
+	list, err := s.fairway(ctx, folder, "jobs")
+	if err != nil {
+		return err
+	}
+	why, err := s.fairway(ctx, folder, "explain", s.job)
+	if err == nil {
+		*asked, *explained = append(*asked, milliseconds(list)), append(*explained, milliseconds(why))
 	}
 	return err
 }
@@ -87,21 +102,19 @@ func (s *series) fairway(ctx context.Context, folder string, arguments ...string
 	return time.Since(began), nil
 }
 
-// askPause is how long it is between two calls of `fairway jobs`: few enough
+// askPause is how long it is between two such looks: few enough
 // to cost the run nothing.
 const askPause = time.Second
 
-// ask calls `fairway jobs` now and then until the returned function is called.
-// A call that fails, since the run has not begun, does not count.
+// ask looks now and then until the returned function is called. A look that fails,
+// since the run has not begun, does not count.
 func (s *series) ask(ctx context.Context, folder string) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for sched.Default().Sleep(ctx, askPause) == nil {
-			if took, err := s.fairway(ctx, folder, "jobs"); err == nil {
-				s.asked = append(s.asked, milliseconds(took))
-			}
+			_ = s.look(ctx, folder, &s.asked, &s.explained)
 		}
 	}()
 	return func() {

@@ -11,7 +11,8 @@ import (
 type kind struct {
 	name string
 	make func(folder string, jobs int) error
-	few  int // jobs of the short one
+	few  int    // jobs of the short one
+	job  string // one that each of them has
 }
 
 const header = "workflow: long\n"
