@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"fairway/internal/pilot"
+	"fairway/test/files"
 	"fairway/test/seed"
 )
 
@@ -78,13 +79,13 @@ func TestSharedCachesOnAFullDiskWithKilledPilots(t *testing.T) {
 				t.Cleanup(func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) })
 			}
 			var launched atomic.Int64
-			files, reads, want := map[string]string{}, []string{}, ""
+			texts, reads, want := map[string]string{}, []string{}, ""
 			for i := range 8 {
 				text := make([]byte, 60_000+random.IntN(100_000))
 				for k := range text {
 					text[k] = byte(random.Uint32())
 				}
-				files[fmt.Sprintf("in/%d.txt", i)] = string(text)
+				texts[fmt.Sprintf("in/%d.txt", i)] = string(text)
 				reads = append(reads, fmt.Sprintf("made/%d.dat", i))
 				want += string(text) + string(text)
 			}
@@ -92,7 +93,7 @@ func TestSharedCachesOnAFullDiskWithKilledPilots(t *testing.T) {
 			t.Setenv("FAIRWAY_FAULT", point)
 			t.Setenv("FAIRWAY_FAULT_ONCE", killed)
 			words := strings.NewReplacer("READS", strings.Join(reads, ", "), "NODES", nodes, "NOTES", notes, "LIMIT", fmt.Sprint(limit))
-			r := newRun(t, newFolder(t, files), words.Replace(greedy), nil)
+			r := newRun(t, files.Folder(t, texts), words.Replace(greedy), nil)
 			r.config.System, r.config.Listen = nil, "127.0.0.1:0"
 			r.config.Sites = []Site{apartPilots(nodes, "", hosts, pilot.CacheGlobal, func(c *pilot.Config) {
 				c.SandboxDir = filepath.Join(own, c.Host)

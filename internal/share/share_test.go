@@ -169,7 +169,7 @@ func TestNamesLeadOutOfNoCache(t *testing.T) {
 		if err := newPilot(t, 9).gets(i, adler32.Checksum(text), p.source(i), nil); err == nil {
 			t.Errorf("%.40q has come from a pilot that does not hold it", name)
 		}
-		f, _, err := p.cache.FetchSummed(t.Context(), i, func(path string) (int64, uint32, error) {
+		f, _, err := p.cache.Fetch(t.Context(), i, func(path string) (int64, uint32, error) {
 			if inside := p.folder + "/"; !strings.HasPrefix(filepath.Clean(path), inside) {
 				t.Errorf("%.40q is fetched to %s", name, path)
 			}
