@@ -20,8 +20,9 @@ const (
 	MaxAttempts = 100_000
 	// MaxOutputs is of files that one attempt has written.
 	MaxOutputs = 1_000_000
-	// MaxCached is of files that came into a cache, or left it.
-	MaxCached = 500_000
+	// MaxCached is of files that came into a cache, or left it. A pilot tells all of a larger
+	// cache in several messages.
+	MaxCached = 10_000
 	// MaxUnserved is of pilots from which it got nothing.
 	MaxUnserved = 1000
 	// MaxTools is of tools, and of countable things that a pilot has.

@@ -39,6 +39,7 @@ type Answer struct {
 	Number     uint64 // LastAnswer of the next Sync
 	Seen       uint64 // the Sync up to which changes and results are durable
 	NeedFull   bool   // the base is unknown: send the whole state
+	TellCache  uint64 // not 0: tell all of the cache anew, in as many Syncs as that takes; the number tells this wish from others
 	Run        []Assignment
 	End        []AttemptID // running ones are ended, queued ones recalled
 	Prefetch   []InputFile // for jobs that are queued there, repeated until they are in the cache

@@ -1,6 +1,10 @@
 package dispatch
 
-import "cmp"
+import (
+	"cmp"
+
+	"fairway/internal/logical"
+)
 
 // What a pilot says of its cache is believed of those copies alone that bear
 // the tag of their version. The others are remembered: an attempt that is
@@ -35,6 +39,18 @@ func (fs *files) copyAt(p *pilot, v *version) FileRef {
 		return v.copyNamed(older.tag)
 	}
 	return v.copyNamed(v.tag)
+}
+
+// copiesOf is the digest of all copies that are known of a pilot's cache.
+func (fs *files) copiesOf(p *pilot) (all logical.Copies) {
+	add := func(r FileRef) { all.Add(r.LFN, uint32(r.Version), uint64(r.Tag)) }
+	for _, v := range p.versions {
+		add(fs.copyAt(p, v))
+	}
+	for r := range p.other {
+		add(r)
+	}
+	return all
 }
 
 // copied returns the version that a copy in a pilot's cache is of, or nil: that which

@@ -113,6 +113,7 @@ type pilot struct {
 	other    map[FileRef]int64 // sizes of copies that are, so far, none of a committed version
 	versions []*version        // those of cached, in an order of their own
 	hot      []*version        // that have ready readers, and some that had
+	telling  *telling          // while it tells all of its cache; nil: what is known of that is all
 	hints    hints
 
 	// What comes to it and from it, where it shares its cache beyond its host.
@@ -141,6 +142,13 @@ type holding struct {
 	at     int32 // index in the pilot's list
 	holder int32 // index of the pilot among the version's holders
 	hot    int32 // index in hot plus 1; 0 if it is not listed there
+}
+
+// telling is what a pilot has said of its cache since it was asked to tell all of it.
+// Until it is done, what was known before counts too.
+type telling struct {
+	number uint64 // of the answer that asked first, 0 if none did
+	said   map[FileRef]bool
 }
 
 type ending struct {

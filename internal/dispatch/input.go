@@ -1,6 +1,10 @@
 package dispatch
 
-import "time"
+import (
+	"time"
+
+	"fairway/internal/logical"
+)
 
 // Input is one thing that happened outside. The types of this file are all
 // there are.
@@ -62,18 +66,23 @@ type Sync struct {
 	Pilot      PilotID
 	Seq        uint64 // grows with each call; a newer one supersedes the one held
 	LastAnswer uint64 // number of the last answer that the pilot has carried out
-	Full       bool   // Hello, Queued, Running, Ended and CacheAdded are the whole state
+	Full       bool   // Hello, Queued, Started and Ended are the whole state, and what is said of the cache
 	Hello      *PilotInfo
 	Queued     []AttemptRef // full only: assigned, not started
 	Started    []AttemptRef // full: all that run
 	Ended      []Result     // until acknowledged
-	CacheAdded []CachedFile
+	CacheAdded []CachedFile // full without Cache: all of the cache
 	CacheGone  []CacheGone
+	Cache      *Copies   // full: what the cache holds, with the changes of this Sync
+	CacheTold  uint64    // the Answer.TellCache since which all of the cache was told, with this Sync; 0: none
 	Draining   bool      // takes no more jobs
 	Leaving    bool      // ends after this sync; what it still has is lost
 	Hold       bool      // the pilot is ready to wait for the answer
 	Unserved   []PilotID // sources that could not be reached, refused, broke off or sent something else
 }
+
+// Copies is the digest of what a cache holds, which both sides make by LFN, version and tag.
+type Copies = logical.Copies
 
 // AttemptRef names an attempt together with its job: assignments are not
 // durable, so after [Load] an attempt is known only from its pilot.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"fairway/internal/logical"
 )
 
 // simPilot behaves as a pilot does: what it sends is repeated until an answer
@@ -23,6 +25,7 @@ type simPilot struct {
 	cache   map[FileRef]string
 	cacheOf []FileRef
 	changes []simChange
+	telling uint64 // the wish to tell all of the cache since which that is among the changes, or was seen
 	used    int64
 }
 
@@ -74,8 +77,10 @@ func (p *simPilot) call() {
 		for _, a := range p.queued {
 			sync.Queued = append(sync.Queued, AttemptRef{a.a.Job, a.a.Attempt})
 		}
-		for _, f := range p.cacheOf {
-			sync.CacheAdded = append(sync.CacheAdded, CachedFile{File: f})
+		if p.s.rng.IntN(2) == 0 {
+			sync.Cache = p.copies()
+		} else {
+			p.tellWhole(&sync)
 		}
 	}
 	for i := range p.ended {
@@ -85,13 +90,18 @@ func (p *simPilot) call() {
 		}
 		sync.Ended = append(sync.Ended, r.r)
 	}
+	sync.CacheTold = p.telling
 	for i := range p.changes {
 		c := &p.changes[i]
+		if p.full && sync.Cache == nil {
+			break
+		}
+		if c.seq == 0 && len(sync.CacheAdded)+len(sync.CacheGone) >= simCacheTold {
+			sync.CacheTold = 0
+			break
+		}
 		if c.seq == 0 {
 			c.seq = p.seq
-		}
-		if p.full {
-			continue
 		}
 		// A change is sent with its final state: it may have been undone since.
 		if _, there := p.cache[c.file]; there {
@@ -117,6 +127,43 @@ func (p *simPilot) call() {
 		}
 		return nil
 	})
+}
+
+// simCacheTold is how many changes of the cache are told in one Sync, so that all of it
+// takes several.
+const simCacheTold = 2
+
+func (p *simPilot) copies() *logical.Copies {
+	all := new(logical.Copies)
+	for _, f := range p.cacheOf {
+		all.Add(f.LFN, uint32(f.Version), uint64(f.Tag))
+	}
+	return all
+}
+
+func (p *simPilot) tellWhole(sync *Sync) {
+	for _, f := range p.cacheOf {
+		sync.CacheAdded = append(sync.CacheAdded, CachedFile{File: f})
+	}
+	for i := range p.changes {
+		if p.changes[i].seq == 0 {
+			p.changes[i].seq = p.seq
+		}
+	}
+}
+
+// agree checks that the TaskQueue knows the cache of a pilot that has nothing left to tell.
+func (p *simPilot) agree() error {
+	c := p.s.core
+	q := c.fleet.pilots[p.id]
+	if q == nil || q.seq != p.seq || !q.synced || q.needFull || q.telling != nil || p.full || len(p.changes) > 0 {
+		return nil
+	}
+	p.s.agreed++
+	if known := c.files.copiesOf(q); known != *p.copies() {
+		return fmt.Errorf("pilot %s has %d files in its cache, and %d are known: %v", p.id, len(p.cacheOf), known.Files, p.cacheOf)
+	}
+	return nil
 }
 
 func (s *simulation) reply(r Reply) {
@@ -147,6 +194,15 @@ func (p *simPilot) answered(models map[RunID]*submission, seq uint64, a Answer) 
 	}
 	p.ended = slices.DeleteFunc(p.ended, func(r simResult) bool { return r.seq != 0 && r.seq <= a.Seen })
 	p.changes = slices.DeleteFunc(p.changes, func(c simChange) bool { return c.seq != 0 && c.seq <= a.Seen })
+	if a.TellCache != 0 && a.TellCache != p.telling {
+		p.telling = a.TellCache
+		for _, f := range p.cacheOf {
+			p.changed(f)
+		}
+	}
+	if err := p.agree(); err != nil {
+		return err
+	}
 	for _, x := range a.Run {
 		if err := p.given(models[x.Job.Run()], x); err != nil {
 			return err

@@ -22,18 +22,23 @@ func TestSimulation(t *testing.T) {
 	if os.Getenv("FAIRWAY_SOAK") != "" {
 		runs = 5000
 	}
+	agreed := 0
 	for i := range runs {
 		seed := first + uint64(i)
 		s := newSimulation(seed)
 		if err := s.run(); err != nil {
 			t.Fatalf("FAIRWAY_SEED=%d: %v\n%s", seed, err, s.tail())
 		}
+		agreed += s.agreed
 		if i%10 == 0 {
 			again := newSimulation(seed)
 			if err := again.run(); err != nil || again.digest() != s.digest() {
 				t.Fatalf("FAIRWAY_SEED=%d: the same seed gave another run (%v)", seed, err)
 			}
 		}
+	}
+	if agreed < runs {
+		t.Errorf("the caches of pilots were compared %d times", agreed)
 	}
 }
 
@@ -62,6 +67,7 @@ type simulation struct {
 	acked    map[AttemptID][]string
 	hash     [32]byte
 	crashes  int
+	agreed   int // times that the cache of a pilot was compared with what is known of it
 	steps    int
 	turns    int
 	wake     time.Time

@@ -64,6 +64,9 @@ func (c *Core) takeSync(p *pilot, s *Sync) {
 			c.started(p, ref)
 		}
 		c.cacheChanges(p, s)
+		if t := p.telling; t != nil && t.number != 0 && s.CacheTold == t.number {
+			c.allTold(p)
+		}
 	}
 	p.ending = slices.DeleteFunc(p.ending, func(e ending) bool { return e.number != 0 && s.LastAnswer >= e.number })
 	if s.LastAnswer > p.acked {
@@ -109,9 +112,16 @@ func (c *Core) takeWhole(p *pilot, s *Sync) {
 			c.placement.takeBackQueued(p, r)
 		}
 	}
-	c.replaceCache(p, s)
+	p.telling = &telling{said: make(map[FileRef]bool, len(s.CacheAdded))}
+	c.cacheChanges(p, s)
+	switch {
+	case s.Cache == nil:
+		c.allTold(p)
+	case *s.Cache == c.files.copiesOf(p):
+		p.telling = nil
+		c.endAwaiting(p)
+	}
 	p.hints.incoming = p.cacheLimit() // it follows no order any more
-	c.endAwaiting(p)
 }
 
 // adopt takes over an attempt that an earlier incarnation, or this one before
@@ -171,9 +181,15 @@ func (c *Core) cacheChanges(p *pilot, s *Sync) {
 		if v := c.files.copied(p, g.File); v != nil && c.files.copyAt(p, v) == g.File {
 			c.dropCopy(p, v)
 		}
+		if p.telling != nil {
+			delete(p.telling.said, g.File)
+		}
 	}
 	for _, a := range s.CacheAdded {
 		c.announced(p, &a)
+		if p.telling != nil {
+			p.telling.said[a.File] = true
+		}
 	}
 }
 
@@ -192,18 +208,21 @@ func (c *Core) announced(p *pilot, a *CachedFile) {
 	}
 }
 
-func (c *Core) replaceCache(p *pilot, s *Sync) {
-	clear(p.other)
-	said := make(map[FileRef]bool, len(s.CacheAdded))
-	for _, a := range s.CacheAdded {
-		said[a.File] = true
-	}
+// allTold drops what a pilot has not told that has told all of its cache.
+func (c *Core) allTold(p *pilot) {
+	said := p.telling.said
+	p.telling = nil
 	for _, v := range slices.Clone(p.versions) {
 		if !said[c.files.copyAt(p, v)] {
 			c.dropCopy(p, v)
 		}
 	}
-	c.cacheChanges(p, s)
+	for r := range p.other {
+		if !said[r] {
+			delete(p.other, r)
+		}
+	}
+	c.endAwaiting(p)
 }
 
 // dropCopy is for a version that left a pilot's cache.
@@ -256,6 +275,12 @@ func (c *Core) answer(p *pilot) Answer {
 		}
 		a.Run = append(a.Run, Assignment{})
 		c.describeTo(&a.Run[len(a.Run)-1], x)
+	}
+	if t := p.telling; t != nil {
+		if t.number == 0 {
+			t.number = n
+		}
+		a.TellCache = t.number
 	}
 	for i := range p.ending {
 		e := &p.ending[i]

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/datadriven"
+
+	"fairway/internal/logical"
 )
 
 func (s *script) input(d *datadriven.TestData) (Input, error) {
@@ -213,6 +215,14 @@ func (s *script) sync(d *datadriven.TestData) (Input, error) {
 				}
 				in.CacheAdded = append(in.CacheAdded, c)
 			}
+		case "digest":
+			in.Cache = new(logical.Copies)
+			for _, f := range a.Vals {
+				r := s.copyOf(f, d.Input)
+				in.Cache.Add(r.LFN, uint32(r.Version), uint64(r.Tag))
+			}
+		case "told":
+			in.CacheTold = uint64(parseAttempt(v))
 		case "space":
 			info.CacheSize = n
 		case "uncached":

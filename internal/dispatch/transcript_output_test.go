@@ -74,6 +74,9 @@ func (s *script) showReply(b *strings.Builder, r Reply) {
 			b.WriteString(" " + flag.name)
 		}
 	}
+	if a.TellCache != 0 {
+		fmt.Fprintf(b, " tell-cache=%s", attemptName(AttemptID(a.TellCache)))
+	}
 	for _, p := range a.Peers {
 		fmt.Fprintf(b, " peer=%s", p.Pilot)
 	}

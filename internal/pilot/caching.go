@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"fairway/internal/cache"
+	"fairway/internal/logical"
 	"fairway/internal/pilot/stage"
 	"fairway/internal/wire"
 )
@@ -14,8 +15,9 @@ import (
 // cache's own lock may be held when a change comes in, so this has a mutex of
 // its own, under which nothing else is locked.
 type caching struct {
-	mu      sync.Mutex // guards changes
+	mu      sync.Mutex // guards what follows
 	changes map[cache.Ref]*fileChange
+	telling uint64 // the wish (SyncAnswer.tell_cache) since which all files of the cache are among the changes, or were acknowledged
 }
 
 // fileChange is the last thing that happened to a file in the cache.
@@ -79,23 +81,38 @@ func (c *caching) news() bool {
 	return false
 }
 
-// carry puts the changes that are not acknowledged into a message.
+// carry puts the changes that are not acknowledged into a message: those that one carried
+// before, so that an answer to any of them acknowledges all that came before it, and then
+// others as far as there is room.
 func (c *caching) carry(m *wire.SyncRequest) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, change := range c.changes {
-		if len(m.CacheGone)+len(m.CacheAdded) >= 2*maxCacheTold {
-			break
-		}
-		if change.seq == 0 {
-			change.seq = m.GetSeq()
-		}
-		if change.Gone {
-			m.CacheGone = append(m.CacheGone, &wire.CacheGone{File: stage.RefToWire(change.Ref), LastLink: change.LastLink})
-		} else {
-			m.CacheAdded = append(m.CacheAdded, &wire.CachedFile{File: stage.RefToWire(change.Ref), Size: change.Size, Adler32: change.Sum})
+	left := 0
+	for _, again := range []bool{true, false} {
+		for ref, change := range c.changes {
+			switch {
+			case (change.seq != 0) != again:
+			case !again && len(m.CacheGone)+len(m.CacheAdded) >= maxCacheTold:
+				left++
+			default:
+				if !again {
+					change.seq = m.GetSeq()
+				}
+				change.tell(m, ref)
+			}
 		}
 	}
+	if left == 0 {
+		m.CacheTold = c.telling
+	}
+}
+
+func (c *fileChange) tell(m *wire.SyncRequest, ref cache.Ref) {
+	if c.Gone {
+		m.CacheGone = append(m.CacheGone, &wire.CacheGone{File: stage.RefToWire(ref), LastLink: c.LastLink})
+		return
+	}
+	m.CacheAdded = append(m.CacheAdded, &wire.CachedFile{File: stage.RefToWire(ref), Size: c.Size, Adler32: c.Sum})
 }
 
 func (c *caching) acknowledge(seen uint64) {
@@ -108,31 +125,64 @@ func (c *caching) acknowledge(seen uint64) {
 	}
 }
 
-// maxCacheTold bounds the files in a message. Of others in the cache the TaskQueue
-// does not know; changes come in the next one.
-const maxCacheTold = 100_000
+const (
+	// maxCacheTold bounds the files of the cache in a message. The next ones carry the others.
+	maxCacheTold = 4096
+	// fewCached is up to how many files are told with the whole state, since a digest would
+	// hardly be shorter.
+	fewCached = 64
+)
 
-// cacheContents is the whole state, in place of the changes so far. Removals are
-// kept, since the TaskQueue cannot see from the whole that a last link went.
-func (p *pilot) cacheContents() (all []*wire.CachedFile) {
+// tellWhole puts what the cache holds into a message with the whole state: its digest, or
+// if there are few files, these in place of the changes so far. Removals are kept, since
+// the TaskQueue cannot see from the whole that a last link went.
+func (p *pilot) tellWhole(m *wire.SyncRequest) {
 	if p.stage.Cache == nil {
-		return nil
+		return
+	}
+	contents := p.stage.Cache.Contents()
+	if len(contents) > fewCached {
+		var all logical.Copies
+		for i := range contents {
+			all.Add(contents[i].Ref.LFN, contents[i].Ref.Version, contents[i].Ref.Tag)
+		}
+		m.Cache = &wire.CacheDigest{Files: all.Files, Sum: all.Sum}
+		return
 	}
 	c := &p.caching
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	for ref, change := range c.changes {
 		if !change.Gone {
 			delete(c.changes, ref)
 		}
 	}
-	c.mu.Unlock()
-	for _, f := range p.stage.Cache.Contents() {
-		if len(all) == maxCacheTold {
-			break
-		}
-		all = append(all, &wire.CachedFile{File: stage.RefToWire(f.Ref), Size: f.Size, Adler32: f.Sum})
+	for _, f := range contents {
+		(&fileChange{Change: f}).tell(m, f.Ref)
 	}
-	return all
+}
+
+// tellAll has all files of the cache told anew, because the TaskQueue wishes so.
+func (p *pilot) tellAll(wish uint64) {
+	c := &p.caching
+	if wish == 0 || p.stage.Cache == nil {
+		return
+	}
+	c.mu.Lock()
+	known := c.telling == wish
+	c.telling = wish
+	c.mu.Unlock()
+	if known {
+		return
+	}
+	contents := p.stage.Cache.Contents() // which has a lock of its own
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, f := range contents {
+		if change := c.changes[f.Ref]; change == nil || !change.Gone {
+			c.changes[f.Ref] = &fileChange{Change: f}
+		}
+	}
 }
 
 // followAdvice does what an answer says of the cache. The caller does not hold

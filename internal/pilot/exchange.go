@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
 	"time"
 
@@ -38,6 +39,7 @@ type exchange struct {
 	lastSent time.Time
 	due      time.Time
 	backoff  time.Duration
+	jitter   *rand.Rand
 
 	// Whether the TaskQueue is there: heard is when it last answered. away is set with
 	// the first call that failed, and the pilot keeps results on disk until it is
@@ -51,6 +53,22 @@ type exchange struct {
 	farewell   bool
 
 	alarm alarm
+}
+
+// jitter returns the source of chance of a pilot: it has its own, and the same each time,
+// since its name bears that of its launch.
+func jitter(pilot string) *rand.Rand {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(pilot)) // never fails
+	return rand.New(rand.NewPCG(h.Sum64(), 0))
+}
+
+// nextPause is how long the pilot waits after a call that failed: twice as long as before,
+// and half of that is left to chance. So pilots that lose their server together do not
+// return together.
+func (x *exchange) nextPause(most time.Duration) time.Duration {
+	x.backoff = min(max(2*x.backoff, MinBackoff), most)
+	return x.backoff/2 + time.Duration(x.jitter.Int64N(int64(x.backoff/2)))
 }
 
 // alarm wakes the exchange at a time. One is set at most: an earlier one replaces it,
@@ -288,7 +306,7 @@ func (p *pilot) fullState(m *wire.SyncRequest) {
 			m.Started = append(m.Started, a.ref())
 		}
 	}
-	m.CacheAdded = p.cacheContents()
+	p.tellWhole(m)
 }
 
 // call is one Sync and what follows from its answer.
@@ -331,6 +349,7 @@ func (p *pilot) answered(m *wire.SyncRequest, answer *wire.SyncAnswer, err error
 	}
 	p.spool.Told(p.reports.Acknowledge(answer.GetSeen()))
 	p.caching.acknowledge(answer.GetSeen())
+	p.tellAll(answer.GetTellCache())
 	p.stage.Sharing.Acknowledge(answer.GetSeen())
 	p.carryOut(answer)
 	return true
@@ -363,8 +382,7 @@ func (p *pilot) callFailed(m *wire.SyncRequest, err error) {
 	if p.cfg.Line != nil {
 		most = MaxFarBackoff
 	}
-	x.backoff = min(max(2*x.backoff, MinBackoff), most)
-	x.due = now.Add(x.backoff/2 + rand.N(x.backoff/2))
+	x.due = now.Add(x.nextPause(most))
 }
 
 // carryOut does what the TaskQueue wants, but for the advice and the start of

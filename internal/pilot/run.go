@@ -140,7 +140,7 @@ func newPilot(cfg Config) (*pilot, error) {
 		cfg: cfg, client: client, sched: sched.Default(),
 		log:   slog.Default().With("pilot", cfg.Pilot),
 		wake:  make(chan struct{}, 1),
-		known: map[uint64]*attempt{},
+		known: map[uint64]*attempt{}, exchange: exchange{jitter: jitter(cfg.Pilot)},
 	}
 	p.sched.React()
 	p.prefetching = make(chan struct{}, maxPrefetch)

@@ -87,6 +87,7 @@ type pilotSeen struct {
 	evict   []*wire.FileRef
 	pre     []*wire.InputFile
 	syncs   []*wire.SyncRequest
+	tell    uint64 // the wish for all of the cache, until it was told
 	news    bool
 	leave   bool
 	left    bool
@@ -207,8 +208,13 @@ func (q *taskQueue) report(id string, m *wire.SyncRequest) {
 		p.hello = m.GetHello()
 	}
 	if m.GetFull() {
-		p.cached = map[string]bool{}
 		p.number = 0
+		if m.GetCache() == nil {
+			p.cached = map[string]bool{}
+		}
+	}
+	if m.GetCacheTold() == p.tell {
+		p.tell = 0
 	}
 	for _, a := range m.GetStarted() {
 		p.started[a.GetAttempt()] = true
@@ -233,7 +239,7 @@ func (q *taskQueue) report(id string, m *wire.SyncRequest) {
 func (q *taskQueue) answer(p *pilotSeen, m *wire.SyncRequest) *wire.SyncAnswer {
 	p.news = false
 	p.number++
-	a := &wire.SyncAnswer{Number: p.number, Seen: m.GetSeq(), Run: slices.Clone(p.run), Peers: p.peers, Evict: p.evict, Prefetch: p.pre, Leave: p.leave, NextSync: durationpb.New(q.hold)}
+	a := &wire.SyncAnswer{Number: p.number, Seen: m.GetSeq(), Run: slices.Clone(p.run), Peers: p.peers, Evict: p.evict, Prefetch: p.pre, Leave: p.leave, NextSync: durationpb.New(q.hold), TellCache: p.tell}
 	if q.lease > 0 {
 		a.Lease = durationpb.New(q.lease)
 	}

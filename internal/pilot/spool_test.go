@@ -93,7 +93,7 @@ func TestManyResultsComeInSeveralMessages(t *testing.T) {
 	large := func(id uint64) *wire.Result {
 		return &wire.Result{Attempt: id, Outputs: []*wire.WrittenFile{{Lfn: strings.Repeat("x", report.MaxReported/3)}}}
 	}
-	p := &pilot{stage: &stage.Area{}, known: map[uint64]*attempt{7: {Execution: stage.Execution{Assignment: &wire.Assignment{Attempt: 7}}}}}
+	p := &pilot{exchange: exchange{jitter: jitter("p")}, stage: &stage.Area{}, known: map[uint64]*attempt{7: {Execution: stage.Execution{Assignment: &wire.Assignment{Attempt: 7}}}}}
 	for id := range uint64(6) {
 		p.reports.End(large(id+1), nil)
 	}

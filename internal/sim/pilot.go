@@ -38,6 +38,7 @@ type pilot struct {
 
 	linked  []dispatch.FileRef
 	changes []cacheChange
+	wish    uint64 // to tell all of the cache, since which that is among the changes, or was acknowledged
 
 	fetching int // files that it fetches ahead
 }
@@ -51,6 +52,8 @@ func (p *pilot) cacheGone(f dispatch.FileRef, last bool) {
 	if i := slices.Index(p.linked, f); i >= 0 {
 		p.linked = slices.Delete(p.linked, i, i+1)
 	}
+	// In one message, what came counts after what went.
+	p.changes = slices.DeleteFunc(p.changes, func(c cacheChange) bool { return c.added != nil && c.added.File == f })
 	p.changes = append(p.changes, cacheChange{gone: dispatch.CacheGone{File: f, LastLink: last}})
 	p.reportSoon()
 }
@@ -99,7 +102,8 @@ func (p *pilot) carryOut(seq uint64, a dispatch.Answer) {
 	}
 	p.known = true
 	p.acknowledge(a.Seen)
-	news := p.end(a.End)
+	news := p.tellAll(a.TellCache)
+	news = p.end(a.End) || news
 	news = p.accept(a.Run) || news
 	if p.space != nil && len(a.Evict) > 0 {
 		p.space.shelf.Follow(a.Evict, a.Stale)

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"slices"
+	"time"
 
 	"fairway/internal/dispatch"
 	"fairway/internal/sim/experiment"
@@ -38,29 +39,54 @@ func (p *pilot) sync() {
 		m.Started = append(m.Started, a.ref())
 	}
 	if p.known {
-		m.CacheAdded, m.CacheGone = p.changed()
+		p.changed(&m)
 	} else {
 		p.whole(&m)
 	}
 	p.run.carry(p, func() { p.run.server.receive(p, m) })
 	p.waits = true
-	p.wake(p.run.hold + p.run.exp.Network.Patience)
+	patience := p.run.exp.Network.Patience
+	p.wake(p.run.hold + patience + time.Duration(mix(named(string(p.id))^p.seq)%uint64(patience/4+1))) // pilots do not tell again together
 }
 
-// changed lists the changes of the cache, and marks them as sent.
-func (p *pilot) changed() (added []dispatch.CachedFile, gone []dispatch.CacheGone) {
+const (
+	// maxCacheTold bounds the changes of a cache in one message.
+	maxCacheTold = 4096
+	// fewCached is up to how many files are told with the whole state, and not by a digest.
+	fewCached = 64
+)
+
+// changed puts changes of the cache into a message: those that were sent, and further ones
+// as far as there is room.
+func (p *pilot) changed(m *dispatch.Sync) {
+	m.CacheTold = p.wish
 	for i := range p.changes {
 		c := &p.changes[i]
 		if c.sent == 0 {
+			if i >= maxCacheTold {
+				m.CacheTold = 0
+				return
+			}
 			c.sent = p.seq
 		}
 		if c.added != nil {
-			added = append(added, *c.added)
+			m.CacheAdded = append(m.CacheAdded, *c.added)
 		} else {
-			gone = append(gone, c.gone)
+			m.CacheGone = append(m.CacheGone, c.gone)
 		}
 	}
-	return added, gone
+}
+
+// tellAll has all of the cache told anew, and reports whether there is anything to tell.
+func (p *pilot) tellAll(wish uint64) bool {
+	if wish == 0 || wish == p.wish {
+		return false
+	}
+	p.wish = wish
+	for _, f := range p.linked {
+		p.changes = append(p.changes, cacheChange{added: &dispatch.CachedFile{File: f, Size: p.space.files[f].size}})
+	}
+	return true
 }
 
 // whole puts the pilot's whole state into a message.
@@ -69,6 +95,14 @@ func (p *pilot) whole(m *dispatch.Sync) {
 	m.Hello = p.hello()
 	for _, a := range p.queue {
 		m.Queued = append(m.Queued, dispatch.AttemptRef{Job: a.Job, Attempt: a.Attempt})
+	}
+	if len(p.linked) > fewCached {
+		m.Cache = new(dispatch.Copies)
+		for _, f := range p.linked {
+			m.Cache.Add(f.LFN, uint32(f.Version), uint64(f.Tag))
+		}
+		p.changed(m)
+		return
 	}
 	for i := range p.changes {
 		p.changes[i].sent = p.seq

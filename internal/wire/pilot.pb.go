@@ -1188,8 +1188,10 @@ type SyncRequest struct {
 	Hold          bool                   `protobuf:"varint,13,opt,name=hold,proto3" json:"hold,omitempty"`
 	Protocol      uint32                 `protobuf:"varint,14,opt,name=protocol,proto3" json:"protocol,omitempty"` // wire.Protocol of the pilot
 	Ended         []*Report              `protobuf:"bytes,15,rep,name=ended,proto3" json:"ended,omitempty"`
-	Serves        bool                   `protobuf:"varint,17,opt,name=serves,proto3" json:"serves,omitempty"`    // its cache to pilots of other hosts: it needs the keys
-	Unserved      []string               `protobuf:"bytes,16,rep,name=unserved,proto3" json:"unserved,omitempty"` // pilots that were sources, and of no use
+	Serves        bool                   `protobuf:"varint,17,opt,name=serves,proto3" json:"serves,omitempty"`                        // its cache to pilots of other hosts: it needs the keys
+	Cache         *CacheDigest           `protobuf:"bytes,18,opt,name=cache,proto3" json:"cache,omitempty"`                           // full: of what the cache holds, with the changes of this message; none: cache_added is all of it
+	CacheTold     uint64                 `protobuf:"varint,19,opt,name=cache_told,json=cacheTold,proto3" json:"cache_told,omitempty"` // the tell_cache since which all of the cache was told, with this message
+	Unserved      []string               `protobuf:"bytes,16,rep,name=unserved,proto3" json:"unserved,omitempty"`                     // pilots that were sources, and of no use
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1327,6 +1329,20 @@ func (x *SyncRequest) GetServes() bool {
 		return x.Serves
 	}
 	return false
+}
+
+func (x *SyncRequest) GetCache() *CacheDigest {
+	if x != nil {
+		return x.Cache
+	}
+	return nil
+}
+
+func (x *SyncRequest) GetCacheTold() uint64 {
+	if x != nil {
+		return x.CacheTold
+	}
+	return 0
 }
 
 func (x *SyncRequest) GetUnserved() []string {
@@ -1937,6 +1953,59 @@ func (x *Peer) GetCacheSize() int64 {
 	return 0
 }
 
+// CacheDigest stands for the copies in a cache (logical.Copies).
+type CacheDigest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Files         uint64                 `protobuf:"varint,1,opt,name=files,proto3" json:"files,omitempty"`
+	Sum           uint64                 `protobuf:"fixed64,2,opt,name=sum,proto3" json:"sum,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CacheDigest) Reset() {
+	*x = CacheDigest{}
+	mi := &file_pilot_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CacheDigest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CacheDigest) ProtoMessage() {}
+
+func (x *CacheDigest) ProtoReflect() protoreflect.Message {
+	mi := &file_pilot_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CacheDigest.ProtoReflect.Descriptor instead.
+func (*CacheDigest) Descriptor() ([]byte, []int) {
+	return file_pilot_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *CacheDigest) GetFiles() uint64 {
+	if x != nil {
+		return x.Files
+	}
+	return 0
+}
+
+func (x *CacheDigest) GetSum() uint64 {
+	if x != nil {
+		return x.Sum
+	}
+	return 0
+}
+
 type SyncAnswer struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Number        uint64                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
@@ -1951,16 +2020,17 @@ type SyncAnswer struct {
 	Leave         bool                   `protobuf:"varint,10,opt,name=leave,proto3" json:"leave,omitempty"`
 	LeaveNow      bool                   `protobuf:"varint,11,opt,name=leave_now,json=leaveNow,proto3" json:"leave_now,omitempty"`
 	Superseded    bool                   `protobuf:"varint,12,opt,name=superseded,proto3" json:"superseded,omitempty"`
-	Lease         *durationpb.Duration   `protobuf:"bytes,13,opt,name=lease,proto3" json:"lease,omitempty"`                          // how long after next_sync each side goes on without the other
-	Why           string                 `protobuf:"bytes,14,opt,name=why,proto3" json:"why,omitempty"`                              // for a person: why the pilot is to leave
-	ShareKeys     []*ShareKey            `protobuf:"bytes,15,rep,name=share_keys,json=shareKeys,proto3" json:"share_keys,omitempty"` // those that are good; for pilots that serve their caches
+	Lease         *durationpb.Duration   `protobuf:"bytes,13,opt,name=lease,proto3" json:"lease,omitempty"`                           // how long after next_sync each side goes on without the other
+	Why           string                 `protobuf:"bytes,14,opt,name=why,proto3" json:"why,omitempty"`                               // for a person: why the pilot is to leave
+	TellCache     uint64                 `protobuf:"varint,16,opt,name=tell_cache,json=tellCache,proto3" json:"tell_cache,omitempty"` // not 0: tell all of the cache anew; the number tells this wish from others
+	ShareKeys     []*ShareKey            `protobuf:"bytes,15,rep,name=share_keys,json=shareKeys,proto3" json:"share_keys,omitempty"`  // those that are good; for pilots that serve their caches
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SyncAnswer) Reset() {
 	*x = SyncAnswer{}
-	mi := &file_pilot_proto_msgTypes[21]
+	mi := &file_pilot_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1972,7 +2042,7 @@ func (x *SyncAnswer) String() string {
 func (*SyncAnswer) ProtoMessage() {}
 
 func (x *SyncAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[21]
+	mi := &file_pilot_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1985,7 +2055,7 @@ func (x *SyncAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncAnswer.ProtoReflect.Descriptor instead.
 func (*SyncAnswer) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{21}
+	return file_pilot_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *SyncAnswer) GetNumber() uint64 {
@@ -2084,6 +2154,13 @@ func (x *SyncAnswer) GetWhy() string {
 		return x.Why
 	}
 	return ""
+}
+
+func (x *SyncAnswer) GetTellCache() uint64 {
+	if x != nil {
+		return x.TellCache
+	}
+	return 0
 }
 
 func (x *SyncAnswer) GetShareKeys() []*ShareKey {
@@ -2197,7 +2274,7 @@ const file_pilot_proto_rawDesc = "" +
 	"\x03run\x18\x04 \x01(\rR\x03run\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\rR\x03job\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\x04R\aattempt\x12\x16\n" +
-	"\x06ticket\x18\x03 \x01(\fR\x06ticket\"\xb2\x04\n" +
+	"\x06ticket\x18\x03 \x01(\fR\x06ticket\"\x80\x05\n" +
 	"\vSyncRequest\x12\x14\n" +
 	"\x05pilot\x18\x01 \x01(\tR\x05pilot\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x1f\n" +
@@ -2217,7 +2294,10 @@ const file_pilot_proto_rawDesc = "" +
 	"\x04hold\x18\r \x01(\bR\x04hold\x12\x1a\n" +
 	"\bprotocol\x18\x0e \x01(\rR\bprotocol\x12(\n" +
 	"\x05ended\x18\x0f \x03(\v2\x12.fairway.v1.ReportR\x05ended\x12\x16\n" +
-	"\x06serves\x18\x11 \x01(\bR\x06serves\x12\x1a\n" +
+	"\x06serves\x18\x11 \x01(\bR\x06serves\x12-\n" +
+	"\x05cache\x18\x12 \x01(\v2\x17.fairway.v1.CacheDigestR\x05cache\x12\x1d\n" +
+	"\n" +
+	"cache_told\x18\x13 \x01(\x04R\tcacheTold\x12\x1a\n" +
 	"\bunserved\x18\x10 \x03(\tR\bunservedJ\x04\b\b\x10\t\"\xb8\x01\n" +
 	"\tInputFile\x12'\n" +
 	"\x04file\x18\x01 \x01(\v2\x13.fairway.v1.FileRefR\x04file\x12\x12\n" +
@@ -2280,7 +2360,10 @@ const file_pilot_proto_rawDesc = "" +
 	"\x05pilot\x18\x01 \x01(\tR\x05pilot\x12\x1b\n" +
 	"\tcache_dir\x18\x02 \x01(\tR\bcacheDir\x12\x1d\n" +
 	"\n" +
-	"cache_size\x18\x03 \x01(\x03R\tcacheSize\"\x9a\x04\n" +
+	"cache_size\x18\x03 \x01(\x03R\tcacheSize\"5\n" +
+	"\vCacheDigest\x12\x14\n" +
+	"\x05files\x18\x01 \x01(\x04R\x05files\x12\x10\n" +
+	"\x03sum\x18\x02 \x01(\x06R\x03sum\"\xb9\x04\n" +
 	"\n" +
 	"SyncAnswer\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x12\n" +
@@ -2299,7 +2382,9 @@ const file_pilot_proto_rawDesc = "" +
 	"superseded\x18\f \x01(\bR\n" +
 	"superseded\x12/\n" +
 	"\x05lease\x18\r \x01(\v2\x19.google.protobuf.DurationR\x05lease\x12\x10\n" +
-	"\x03why\x18\x0e \x01(\tR\x03why\x123\n" +
+	"\x03why\x18\x0e \x01(\tR\x03why\x12\x1d\n" +
+	"\n" +
+	"tell_cache\x18\x10 \x01(\x04R\ttellCache\x123\n" +
 	"\n" +
 	"share_keys\x18\x0f \x03(\v2\x14.fairway.v1.ShareKeyR\tshareKeys*\xc7\x02\n" +
 	"\aOutcome\x12\x15\n" +
@@ -2333,7 +2418,7 @@ func file_pilot_proto_rawDescGZIP() []byte {
 }
 
 var file_pilot_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_pilot_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_pilot_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_pilot_proto_goTypes = []any{
 	(Outcome)(0),                  // 0: fairway.v1.Outcome
 	(*FileRef)(nil),               // 1: fairway.v1.FileRef
@@ -2357,28 +2442,29 @@ var file_pilot_proto_goTypes = []any{
 	(*FileName)(nil),              // 19: fairway.v1.FileName
 	(*Replay)(nil),                // 20: fairway.v1.Replay
 	(*Peer)(nil),                  // 21: fairway.v1.Peer
-	(*SyncAnswer)(nil),            // 22: fairway.v1.SyncAnswer
-	nil,                           // 23: fairway.v1.Resources.CountableEntry
-	nil,                           // 24: fairway.v1.Payload.EnvironmentEntry
-	nil,                           // 25: fairway.v1.Replay.WritesBytesEntry
-	(*durationpb.Duration)(nil),   // 26: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 27: google.protobuf.Timestamp
+	(*CacheDigest)(nil),           // 22: fairway.v1.CacheDigest
+	(*SyncAnswer)(nil),            // 23: fairway.v1.SyncAnswer
+	nil,                           // 24: fairway.v1.Resources.CountableEntry
+	nil,                           // 25: fairway.v1.Payload.EnvironmentEntry
+	nil,                           // 26: fairway.v1.Replay.WritesBytesEntry
+	(*durationpb.Duration)(nil),   // 27: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 28: google.protobuf.Timestamp
 }
 var file_pilot_proto_depIdxs = []int32{
-	26, // 0: fairway.v1.Resources.time:type_name -> google.protobuf.Duration
-	23, // 1: fairway.v1.Resources.countable:type_name -> fairway.v1.Resources.CountableEntry
+	27, // 0: fairway.v1.Resources.time:type_name -> google.protobuf.Duration
+	24, // 1: fairway.v1.Resources.countable:type_name -> fairway.v1.Resources.CountableEntry
 	2,  // 2: fairway.v1.PilotInfo.has:type_name -> fairway.v1.Resources
-	26, // 3: fairway.v1.PilotInfo.remaining:type_name -> google.protobuf.Duration
-	26, // 4: fairway.v1.PilotInfo.lease:type_name -> google.protobuf.Duration
+	27, // 3: fairway.v1.PilotInfo.remaining:type_name -> google.protobuf.Duration
+	27, // 4: fairway.v1.PilotInfo.lease:type_name -> google.protobuf.Duration
 	1,  // 5: fairway.v1.CachedFile.file:type_name -> fairway.v1.FileRef
 	5,  // 6: fairway.v1.Source.origin:type_name -> fairway.v1.Source
 	1,  // 7: fairway.v1.CacheGone.file:type_name -> fairway.v1.FileRef
-	27, // 8: fairway.v1.Usage.stage_in_start:type_name -> google.protobuf.Timestamp
-	27, // 9: fairway.v1.Usage.start:type_name -> google.protobuf.Timestamp
-	27, // 10: fairway.v1.Usage.end:type_name -> google.protobuf.Timestamp
-	27, // 11: fairway.v1.Usage.stage_out_end:type_name -> google.protobuf.Timestamp
-	26, // 12: fairway.v1.Usage.cpu:type_name -> google.protobuf.Duration
-	26, // 13: fairway.v1.Usage.staged_ahead:type_name -> google.protobuf.Duration
+	28, // 8: fairway.v1.Usage.stage_in_start:type_name -> google.protobuf.Timestamp
+	28, // 9: fairway.v1.Usage.start:type_name -> google.protobuf.Timestamp
+	28, // 10: fairway.v1.Usage.end:type_name -> google.protobuf.Timestamp
+	28, // 11: fairway.v1.Usage.stage_out_end:type_name -> google.protobuf.Timestamp
+	27, // 12: fairway.v1.Usage.cpu:type_name -> google.protobuf.Duration
+	27, // 13: fairway.v1.Usage.staged_ahead:type_name -> google.protobuf.Duration
 	0,  // 14: fairway.v1.Result.outcome:type_name -> fairway.v1.Outcome
 	8,  // 15: fairway.v1.Result.outputs:type_name -> fairway.v1.WrittenFile
 	9,  // 16: fairway.v1.Result.usage:type_name -> fairway.v1.Usage
@@ -2391,31 +2477,32 @@ var file_pilot_proto_depIdxs = []int32{
 	4,  // 23: fairway.v1.SyncRequest.cache_added:type_name -> fairway.v1.CachedFile
 	7,  // 24: fairway.v1.SyncRequest.cache_gone:type_name -> fairway.v1.CacheGone
 	11, // 25: fairway.v1.SyncRequest.ended:type_name -> fairway.v1.Report
-	1,  // 26: fairway.v1.InputFile.file:type_name -> fairway.v1.FileRef
-	5,  // 27: fairway.v1.InputFile.source:type_name -> fairway.v1.Source
-	18, // 28: fairway.v1.Assignment.payload:type_name -> fairway.v1.Payload
-	2,  // 29: fairway.v1.Assignment.needs:type_name -> fairway.v1.Resources
-	15, // 30: fairway.v1.Assignment.inputs:type_name -> fairway.v1.InputFile
-	16, // 31: fairway.v1.Assignment.outputs:type_name -> fairway.v1.OutputFile
-	24, // 32: fairway.v1.Payload.environment:type_name -> fairway.v1.Payload.EnvironmentEntry
-	20, // 33: fairway.v1.Payload.replay:type_name -> fairway.v1.Replay
-	19, // 34: fairway.v1.Payload.names:type_name -> fairway.v1.FileName
-	26, // 35: fairway.v1.Replay.compute:type_name -> google.protobuf.Duration
-	25, // 36: fairway.v1.Replay.writes_bytes:type_name -> fairway.v1.Replay.WritesBytesEntry
-	17, // 37: fairway.v1.SyncAnswer.run:type_name -> fairway.v1.Assignment
-	15, // 38: fairway.v1.SyncAnswer.prefetch:type_name -> fairway.v1.InputFile
-	1,  // 39: fairway.v1.SyncAnswer.evict:type_name -> fairway.v1.FileRef
-	21, // 40: fairway.v1.SyncAnswer.peers:type_name -> fairway.v1.Peer
-	26, // 41: fairway.v1.SyncAnswer.next_sync:type_name -> google.protobuf.Duration
-	26, // 42: fairway.v1.SyncAnswer.lease:type_name -> google.protobuf.Duration
-	6,  // 43: fairway.v1.SyncAnswer.share_keys:type_name -> fairway.v1.ShareKey
-	14, // 44: fairway.v1.TaskQueue.Sync:input_type -> fairway.v1.SyncRequest
-	22, // 45: fairway.v1.TaskQueue.Sync:output_type -> fairway.v1.SyncAnswer
-	45, // [45:46] is the sub-list for method output_type
-	44, // [44:45] is the sub-list for method input_type
-	44, // [44:44] is the sub-list for extension type_name
-	44, // [44:44] is the sub-list for extension extendee
-	0,  // [0:44] is the sub-list for field type_name
+	22, // 26: fairway.v1.SyncRequest.cache:type_name -> fairway.v1.CacheDigest
+	1,  // 27: fairway.v1.InputFile.file:type_name -> fairway.v1.FileRef
+	5,  // 28: fairway.v1.InputFile.source:type_name -> fairway.v1.Source
+	18, // 29: fairway.v1.Assignment.payload:type_name -> fairway.v1.Payload
+	2,  // 30: fairway.v1.Assignment.needs:type_name -> fairway.v1.Resources
+	15, // 31: fairway.v1.Assignment.inputs:type_name -> fairway.v1.InputFile
+	16, // 32: fairway.v1.Assignment.outputs:type_name -> fairway.v1.OutputFile
+	25, // 33: fairway.v1.Payload.environment:type_name -> fairway.v1.Payload.EnvironmentEntry
+	20, // 34: fairway.v1.Payload.replay:type_name -> fairway.v1.Replay
+	19, // 35: fairway.v1.Payload.names:type_name -> fairway.v1.FileName
+	27, // 36: fairway.v1.Replay.compute:type_name -> google.protobuf.Duration
+	26, // 37: fairway.v1.Replay.writes_bytes:type_name -> fairway.v1.Replay.WritesBytesEntry
+	17, // 38: fairway.v1.SyncAnswer.run:type_name -> fairway.v1.Assignment
+	15, // 39: fairway.v1.SyncAnswer.prefetch:type_name -> fairway.v1.InputFile
+	1,  // 40: fairway.v1.SyncAnswer.evict:type_name -> fairway.v1.FileRef
+	21, // 41: fairway.v1.SyncAnswer.peers:type_name -> fairway.v1.Peer
+	27, // 42: fairway.v1.SyncAnswer.next_sync:type_name -> google.protobuf.Duration
+	27, // 43: fairway.v1.SyncAnswer.lease:type_name -> google.protobuf.Duration
+	6,  // 44: fairway.v1.SyncAnswer.share_keys:type_name -> fairway.v1.ShareKey
+	14, // 45: fairway.v1.TaskQueue.Sync:input_type -> fairway.v1.SyncRequest
+	23, // 46: fairway.v1.TaskQueue.Sync:output_type -> fairway.v1.SyncAnswer
+	46, // [46:47] is the sub-list for method output_type
+	45, // [45:46] is the sub-list for method input_type
+	45, // [45:45] is the sub-list for extension type_name
+	45, // [45:45] is the sub-list for extension extendee
+	0,  // [0:45] is the sub-list for field type_name
 }
 
 func init() { file_pilot_proto_init() }
@@ -2429,7 +2516,7 @@ func file_pilot_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_pilot_proto_rawDesc), len(file_pilot_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   25,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -40,11 +40,20 @@ func SyncFromWire(r *wire.SyncRequest, now time.Time) dispatch.Sync {
 		Ended:      Each(r.GetEnded(), func(e *wire.Report) dispatch.Result { return ResultFromWire(e.GetResult()) }),
 		CacheAdded: Each(r.GetCacheAdded(), cachedFromWire),
 		CacheGone:  Each(r.GetCacheGone(), goneFromWire),
+		Cache:      copiesFromWire(r.GetCache()),
+		CacheTold:  r.GetCacheTold(),
 		Draining:   r.GetDraining(),
 		Leaving:    r.GetLeaving(),
 		Hold:       r.GetHold(),
 		Unserved:   Each(r.GetUnserved(), func(id string) dispatch.PilotID { return dispatch.PilotID(id) }),
 	}
+}
+
+func copiesFromWire(d *wire.CacheDigest) *dispatch.Copies {
+	if d == nil {
+		return nil
+	}
+	return &dispatch.Copies{Files: d.GetFiles(), Sum: d.GetSum()}
 }
 
 func helloFromWire(h *wire.PilotInfo, at time.Time) *dispatch.PilotInfo {
@@ -215,6 +224,7 @@ func AnswerToWire(a dispatch.Answer) (*wire.SyncAnswer, error) {
 		Number:     a.Number,
 		Seen:       a.Seen,
 		NeedFull:   a.NeedFull,
+		TellCache:  a.TellCache,
 		Run:        run,
 		End:        Each(a.End, func(id dispatch.AttemptID) uint64 { return uint64(id) }),
 		Prefetch:   Each(a.Prefetch, inputToWire),
