@@ -246,7 +246,7 @@ func (q *taskQueue) answer(p *pilotSeen, m *wire.SyncRequest) *wire.SyncAnswer {
 	if q.refuse {
 		a.Seen = 0
 	}
-	a.NeedFull = q.strange && !m.GetFull()
+	a.NeedFull = (q.strange || p.tell != 0 && p.hello == nil) && !m.GetFull()
 	for id := range q.ends {
 		a.End = append(a.End, id)
 	}

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"connectrpc.com/connect"
+
 	"fairway/internal/access"
 	"fairway/internal/batch"
 	"fairway/internal/disk"
@@ -120,7 +122,7 @@ func (s *Server) openPeople(addresses []string) error {
 
 // workflow is the service of people.
 func (s *Server) workflow() (path string, handler http.Handler) {
-	return wire.NewWorkflowHandler(api.NewService(live{s}, s, s.folders, s.sched), listen.Uncompressed)
+	return wire.NewWorkflowHandler(api.NewService(live{s}, s, s.folders, s.sched), listen.Uncompressed, connect.WithReadMaxBytes(access.MaxRequest))
 }
 
 // keepTerm says again and again that this server lives. It ends the server when another

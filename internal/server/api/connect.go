@@ -137,7 +137,7 @@ func connectFar(ctx context.Context, workflow string) (*Connection, error) {
 	_ = probe.Close()
 	client := line.Client(1)
 	return &Connection{
-		WorkflowClient: wire.NewWorkflowClient(client, access.BaseURL, connect.WithAcceptCompression("gzip", nil, nil)),
+		WorkflowClient: wire.NewWorkflowClient(client, access.BaseURL, connect.WithAcceptCompression("gzip", nil, nil), connect.WithReadMaxBytes(access.MaxAnswer)),
 		Live:           true, Far: true, close: client.CloseIdleConnections,
 	}, nil
 }

@@ -65,5 +65,5 @@ func Client(dial func(ctx context.Context) (net.Conn, error)) (wire.WorkflowClie
 		DisableCompression: true,
 	}
 	client := &http.Client{Transport: transport}
-	return wire.NewWorkflowClient(client, "http://fairway", connect.WithAcceptCompression("gzip", nil, nil)), transport
+	return wire.NewWorkflowClient(client, "http://fairway", connect.WithAcceptCompression("gzip", nil, nil), connect.WithReadMaxBytes(access.MaxAnswer)), transport
 }
