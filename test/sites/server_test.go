@@ -12,13 +12,14 @@ import (
 
 	"fairway/internal/batch/batchtest"
 	"fairway/sched"
+	"fairway/test/files"
 )
 
-// asJob runs a workflow at the site cluster, whose server is a job of it, and returns what is
-// printed and how the command ended.
-func asJob(t *testing.T, folder string, arguments ...string) *watching {
+// asJob runs a workflow at a site whose job its server is, and returns what is printed and
+// how the command ended.
+func asJob(t *testing.T, folder, site string, arguments ...string) *watching {
 	t.Helper()
-	w := &watching{t: t, folder: folder, cmd: command(t, folder, append([]string{"run", "--site", "cluster", "--server", "site"}, arguments...)...)}
+	w := &watching{t: t, folder: folder, cmd: command(t, folder, append([]string{"run", "--site", site, "--server", "site"}, arguments...)...)}
 	w.cmd.Stdout, w.cmd.Stderr = &w.said, &w.said
 	if err := w.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -107,7 +108,7 @@ func TestSlurmServerIsAJob(t *testing.T) {
 	local := folderWith(t, workflow, "")
 	run(t, local, "run")
 	folder := folderWith(t, workflow, slurmSite)
-	w := asJob(t, folder)
+	w := asJob(t, folder, "cluster")
 	w.mustSucceed()
 	mustEqual(t, results(t, folder), results(t, local))
 	nothingOnNodes(t, folder)
@@ -127,7 +128,7 @@ func TestSlurmServerJobIsCancelled(t *testing.T) {
 	marks := t.TempDir()
 	folder := folderWith(t, strings.ReplaceAll(slow, "${marks}", marks), strings.Replace(slurmSite, "max_pilots: 3", "max_pilots: 2", 1))
 	most := countJobs(t)
-	w := asJob(t, folder)
+	w := asJob(t, folder, "cluster")
 	awaitFile(t, w, filepath.Join(marks, "0"))
 	for _, asked := range []struct {
 		arguments []string
@@ -151,7 +152,7 @@ func TestSlurmServerJobIsCancelled(t *testing.T) {
 	if code := w.wait(); code != 1 || !strings.Contains(w.said.String(), "run it again to go on") {
 		t.Errorf("exit code %d\n%s", code, w.said.String())
 	}
-	asJob(t, folder).mustSucceed()
+	asJob(t, folder, "cluster").mustSucceed()
 	for name, text := range results(t, folder) {
 		if want, _ := os.ReadFile(filepath.Join(folder, "in", filepath.Base(name)+".txt")); text != string(want) {
 			t.Errorf("%s is not what was read", name)
@@ -176,7 +177,7 @@ func TestSlurmServerReachesItsLimit(t *testing.T) {
 	sites := strings.Replace(slurmSite, "time: 1h", "time: 1m", 1) + strings.Replace(strings.TrimPrefix(slurmSite, "sites:\n"), "cluster:", "pilots:", 1)
 	sites = strings.ReplaceAll(sites, "max_pilots: 3", "max_pilots: 1")
 	folder := folderWith(t, work, sites)
-	w := asJob(t, folder, "--site", "pilots")
+	w := asJob(t, folder, "cluster", "--site", "pilots")
 	awaitFile(t, w, filepath.Join(marks, "0"))
 	if said := run(t, folder, "run", "--follow"); !strings.Contains(said, "8 jobs done") {
 		t.Errorf("who follows the run does not see its end:\n%s", said)
@@ -195,4 +196,43 @@ func TestSlurmServerReachesItsLimit(t *testing.T) {
 		t.Errorf("one job was the server for the whole run: %v\n%s", logs, w.said.String())
 	}
 	nothingQueued(t)
+}
+
+// What a person does to a run whose server is a job works at Grid Engine too: logs that
+// grow are followed, a job is cancelled, the run is stopped, and run once more it goes on.
+func TestGridEngineServerIsAJob(t *testing.T) {
+	batchtest.GridEngine(t)
+	marks := t.TempDir()
+	text := strings.NewReplacer("${marks}", marks, "sleep 3", "until [ -e "+marks+"/go ] || [ -e "+marks+"/go$n ]; do sleep 0.1; done; echo let go").Replace(slow)
+	folder := folderWith(t, text, strings.Replace(gridEngineSite, "max_pilots: 2", "max_pilots: 1", 1))
+	w := asJob(t, folder, "farm")
+	awaitFile(t, w, filepath.Join(marks, "0"))
+	awaitFile(t, w, filepath.Join(marks, "1"))
+	follower := command(t, folder, "logs", "-f", "wait/0")
+	var followed bytes.Buffer
+	follower.Stdout, follower.Stderr = &followed, &followed
+	if err := follower.Start(); err != nil {
+		t.Fatal(err)
+	}
+	run(t, folder, "cancel", "wait/1")
+	if said := run(t, folder, "jobs"); !strings.Contains(said, "cancelled") {
+		t.Errorf("after it was cancelled:\n%s", said)
+	}
+	files.Write(t, filepath.Join(marks, "go0"), "")
+	if err := follower.Wait(); err != nil || !strings.Contains(followed.String(), "let go") {
+		t.Errorf("the log of a job that runs, followed to its end: %v\n%s", err, followed.String())
+	}
+	run(t, folder, "stop", "--now")
+	if code := w.wait(); code == 0 {
+		t.Errorf("the run was stopped, and the command succeeded:\n%s", w.said.String())
+	}
+	run(t, folder, "retry", "wait/1")
+	files.Write(t, filepath.Join(marks, "go"), "")
+	asJob(t, folder, "farm").mustSucceed()
+	for name, text := range results(t, folder) {
+		if want, _ := os.ReadFile(filepath.Join(folder, "in", filepath.Base(name)+".txt")); text != string(want) {
+			t.Errorf("%s is not what was read", name)
+		}
+	}
+	noneLeft(t, folder)
 }
