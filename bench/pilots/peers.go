@@ -100,9 +100,11 @@ func (c *cluster) hyperqueue(ctx context.Context, folder, hq string, submission 
 	}
 	nodes := fmt.Sprint(slots / batchtest.SlurmCPUs)
 	for _, step := range [][]string{
-		{"alloc", "add", "slurm", "--time-limit=1h", "--max-worker-count=" + nodes, "--backlog=" + nodes,
+		{
+			"alloc", "add", "slurm", "--time-limit=1h", "--max-worker-count=" + nodes, "--backlog=" + nodes,
 			fmt.Sprintf("--cpus=%d", batchtest.SlurmCPUs), "--", "--partition=" + batchtest.SlurmPartition,
-			fmt.Sprintf("--cpus-per-task=%d", batchtest.SlurmCPUs)},
+			fmt.Sprintf("--cpus-per-task=%d", batchtest.SlurmCPUs),
+		},
 		submission,
 		{"job", "wait", "last"},
 		{"server", "stop"},
