@@ -15,7 +15,6 @@ import (
 	"fairway/internal/storage/elements"
 	"fairway/internal/storage/storagetest"
 	"fairway/sched"
-
 	"fairway/test/files"
 )
 
