@@ -46,8 +46,9 @@ func ARC(t Host) (element string) {
 		"openssl dhparam -dsaparam -out control/dhparam.pem 2048") // else it computes some for minutes
 	all := &daemons{t: t}
 	t.Cleanup(all.end)
-	all.start(nil, "/usr/share/arc/arc-arex-start", "-f")
-	all.start(nil, "/usr/share/arc/arc-arex-ws-start", "-f")
+	for _, start := range []string{"arc-arex-start", "arc-arex-ws-start"} { // which leave files in TMPDIR
+		all.start([]string{"TMPDIR=" + d}, "/usr/share/arc/"+start, "-f")
+	}
 	until(t, nil, func(string) bool { return true }, "arcsub", "--timeout=2", "--joblist="+filepath.Join(d, "probe"), "--computing-element="+element,
 		"--submission-endpoint-type=arcrest", "--info-endpoint-type=NONE", `--jobdescrstring=&(executable="/bin/true")(jobname="probe")`)
 	return element

@@ -32,7 +32,7 @@ func FuzzSendable(f *testing.F) {
 				t.Errorf("%d bytes", len(text))
 			}
 		}
-		if utf8.ValidString(message) && len(message) <= maxMessage && utf8.ValidString(lfn+pfn) && r.GetMessage() != message {
+		if utf8.ValidString(message) && len(message) <= maxMessage && utf8.ValidString(lfn) && utf8.ValidString(pfn) && r.GetMessage() != message {
 			t.Errorf("%q became %q", message, r.GetMessage())
 		}
 	})
