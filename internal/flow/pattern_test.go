@@ -193,3 +193,27 @@ steps:
 		t.Errorf("order %q", got)
 	}
 }
+
+func TestMatchingIsThatOfWorkflowFiles(t *testing.T) {
+	for _, c := range []struct {
+		pattern, name string
+		fits          bool
+	}{
+		{"raw/{n}.txt", "raw/1.txt", true},
+		{"raw/{n}.txt", "raw/a/1.txt", false},
+		{"{a}-{a}", "x-x", true},
+		{"{a}-{a}", "x-y", false},
+		{"*.txt", "a.txt", true},
+		{"?.txt", "ab.txt", false},
+		{"a.txt", "a.txt", true},
+		{"a", "ab", false},
+	} {
+		fits, err := Matching(c.pattern)
+		if err != nil || fits(c.name) != c.fits {
+			t.Errorf("%q fits %q: %v, %v", c.name, c.pattern, !c.fits, err)
+		}
+	}
+	if _, err := Matching("x{"); err == nil {
+		t.Error("a pattern that ends in a placeholder's beginning is taken")
+	}
+}

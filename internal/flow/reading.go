@@ -105,6 +105,16 @@ func (p *pattern) fits(name string) bool {
 	return p.mayFit(name) && p.reading(name, nil, nil).from(0, 0, true)
 }
 
+// Matching returns a function that reports whether a name fits a pattern, written as in
+// workflow files. An error says what is wrong with the pattern.
+func Matching(text string) (fits func(name string) bool, err error) {
+	p, err := newPattern(text)
+	if err != nil {
+		return nil, err
+	}
+	return p.fits, nil
+}
+
 func (p *pattern) mayFit(name string) bool {
 	return strings.HasPrefix(name, p.prefix()) && strings.HasSuffix(name, p.suffix())
 }

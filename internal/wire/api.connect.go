@@ -43,6 +43,8 @@ const (
 	WorkflowShowJobProcedure = "/fairway.v1.Workflow/ShowJob"
 	// WorkflowExplainProcedure is the fully-qualified name of the Workflow's Explain RPC.
 	WorkflowExplainProcedure = "/fairway.v1.Workflow/Explain"
+	// WorkflowListFilesProcedure is the fully-qualified name of the Workflow's ListFiles RPC.
+	WorkflowListFilesProcedure = "/fairway.v1.Workflow/ListFiles"
 	// WorkflowLogsProcedure is the fully-qualified name of the Workflow's Logs RPC.
 	WorkflowLogsProcedure = "/fairway.v1.Workflow/Logs"
 	// WorkflowCancelProcedure is the fully-qualified name of the Workflow's Cancel RPC.
@@ -63,6 +65,9 @@ type WorkflowClient interface {
 	ListJobs(context.Context, *ListJobsRequest) (*ListJobsResponse, error)
 	ShowJob(context.Context, *ShowJobRequest) (*JobDetail, error)
 	Explain(context.Context, *ExplainRequest) (*ExplainResponse, error)
+	// ListFiles tells where the files of the run are, in the order in which they were first
+	// named.
+	ListFiles(context.Context, *ListFilesRequest) (*ListFilesResponse, error)
 	// Logs streams standard output and error of one attempt; with follow, until
 	// the attempt ends.
 	Logs(context.Context, *LogsRequest) (*connect.ServerStreamForClient[LogChunk], error)
@@ -109,6 +114,12 @@ func NewWorkflowClient(httpClient connect.HTTPClient, baseURL string, opts ...co
 			connect.WithSchema(workflowMethods.ByName("Explain")),
 			connect.WithClientOptions(opts...),
 		),
+		listFiles: connect.NewClient[ListFilesRequest, ListFilesResponse](
+			httpClient,
+			baseURL+WorkflowListFilesProcedure,
+			connect.WithSchema(workflowMethods.ByName("ListFiles")),
+			connect.WithClientOptions(opts...),
+		),
 		logs: connect.NewClient[LogsRequest, LogChunk](
 			httpClient,
 			baseURL+WorkflowLogsProcedure,
@@ -148,6 +159,7 @@ type workflowClient struct {
 	listJobs   *connect.Client[ListJobsRequest, ListJobsResponse]
 	showJob    *connect.Client[ShowJobRequest, JobDetail]
 	explain    *connect.Client[ExplainRequest, ExplainResponse]
+	listFiles  *connect.Client[ListFilesRequest, ListFilesResponse]
 	logs       *connect.Client[LogsRequest, LogChunk]
 	cancel     *connect.Client[CancelRequest, ChangedJobs]
 	retry      *connect.Client[RetryRequest, ChangedJobs]
@@ -181,6 +193,15 @@ func (c *workflowClient) ShowJob(ctx context.Context, req *ShowJobRequest) (*Job
 // Explain calls fairway.v1.Workflow.Explain.
 func (c *workflowClient) Explain(ctx context.Context, req *ExplainRequest) (*ExplainResponse, error) {
 	response, err := c.explain.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ListFiles calls fairway.v1.Workflow.ListFiles.
+func (c *workflowClient) ListFiles(ctx context.Context, req *ListFilesRequest) (*ListFilesResponse, error) {
+	response, err := c.listFiles.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -236,6 +257,9 @@ type WorkflowHandler interface {
 	ListJobs(context.Context, *ListJobsRequest) (*ListJobsResponse, error)
 	ShowJob(context.Context, *ShowJobRequest) (*JobDetail, error)
 	Explain(context.Context, *ExplainRequest) (*ExplainResponse, error)
+	// ListFiles tells where the files of the run are, in the order in which they were first
+	// named.
+	ListFiles(context.Context, *ListFilesRequest) (*ListFilesResponse, error)
 	// Logs streams standard output and error of one attempt; with follow, until
 	// the attempt ends.
 	Logs(context.Context, *LogsRequest, *connect.ServerStream[LogChunk]) error
@@ -278,6 +302,12 @@ func NewWorkflowHandler(svc WorkflowHandler, opts ...connect.HandlerOption) (str
 		connect.WithSchema(workflowMethods.ByName("Explain")),
 		connect.WithHandlerOptions(opts...),
 	)
+	workflowListFilesHandler := connect.NewUnaryHandlerSimple(
+		WorkflowListFilesProcedure,
+		svc.ListFiles,
+		connect.WithSchema(workflowMethods.ByName("ListFiles")),
+		connect.WithHandlerOptions(opts...),
+	)
 	workflowLogsHandler := connect.NewServerStreamHandlerSimple(
 		WorkflowLogsProcedure,
 		svc.Logs,
@@ -318,6 +348,8 @@ func NewWorkflowHandler(svc WorkflowHandler, opts ...connect.HandlerOption) (str
 			workflowShowJobHandler.ServeHTTP(w, r)
 		case WorkflowExplainProcedure:
 			workflowExplainHandler.ServeHTTP(w, r)
+		case WorkflowListFilesProcedure:
+			workflowListFilesHandler.ServeHTTP(w, r)
 		case WorkflowLogsProcedure:
 			workflowLogsHandler.ServeHTTP(w, r)
 		case WorkflowCancelProcedure:
@@ -351,6 +383,10 @@ func (UnimplementedWorkflowHandler) ShowJob(context.Context, *ShowJobRequest) (*
 
 func (UnimplementedWorkflowHandler) Explain(context.Context, *ExplainRequest) (*ExplainResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fairway.v1.Workflow.Explain is not implemented"))
+}
+
+func (UnimplementedWorkflowHandler) ListFiles(context.Context, *ListFilesRequest) (*ListFilesResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fairway.v1.Workflow.ListFiles is not implemented"))
 }
 
 func (UnimplementedWorkflowHandler) Logs(context.Context, *LogsRequest, *connect.ServerStream[LogChunk]) error {

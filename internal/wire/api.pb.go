@@ -1433,6 +1433,378 @@ func (x *WaitsFor) GetState() string {
 	return ""
 }
 
+type ListFilesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Pattern       string                 `protobuf:"bytes,1,opt,name=pattern,proto3" json:"pattern,omitempty"` // an LFN, or a pattern as in workflow files; empty: all files
+	Limit         int32                  `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`    // of files; default 1000, 0 means the default
+	Run           uint32                 `protobuf:"varint,3,opt,name=run,proto3" json:"run,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListFilesRequest) Reset() {
+	*x = ListFilesRequest{}
+	mi := &file_api_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListFilesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListFilesRequest) ProtoMessage() {}
+
+func (x *ListFilesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_api_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListFilesRequest.ProtoReflect.Descriptor instead.
+func (*ListFilesRequest) Descriptor() ([]byte, []int) {
+	return file_api_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *ListFilesRequest) GetPattern() string {
+	if x != nil {
+		return x.Pattern
+	}
+	return ""
+}
+
+func (x *ListFilesRequest) GetLimit() int32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *ListFilesRequest) GetRun() uint32 {
+	if x != nil {
+		return x.Run
+	}
+	return 0
+}
+
+type ListFilesResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Files         []*FileHistory         `protobuf:"bytes,1,rep,name=files,proto3" json:"files,omitempty"`
+	More          bool                   `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"`
+	Total         int64                  `protobuf:"varint,3,opt,name=total,proto3" json:"total,omitempty"` // that match, without limit
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListFilesResponse) Reset() {
+	*x = ListFilesResponse{}
+	mi := &file_api_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListFilesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListFilesResponse) ProtoMessage() {}
+
+func (x *ListFilesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_api_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListFilesResponse.ProtoReflect.Descriptor instead.
+func (*ListFilesResponse) Descriptor() ([]byte, []int) {
+	return file_api_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *ListFilesResponse) GetFiles() []*FileHistory {
+	if x != nil {
+		return x.Files
+	}
+	return nil
+}
+
+func (x *ListFilesResponse) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
+func (x *ListFilesResponse) GetTotal() int64 {
+	if x != nil {
+		return x.Total
+	}
+	return 0
+}
+
+type FileHistory struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Lfn           string                 `protobuf:"bytes,1,opt,name=lfn,proto3" json:"lfn,omitempty"`
+	Versions      []*FileVersion         `protobuf:"bytes,2,rep,name=versions,proto3" json:"versions,omitempty"` // ascending
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FileHistory) Reset() {
+	*x = FileHistory{}
+	mi := &file_api_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FileHistory) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FileHistory) ProtoMessage() {}
+
+func (x *FileHistory) ProtoReflect() protoreflect.Message {
+	mi := &file_api_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FileHistory.ProtoReflect.Descriptor instead.
+func (*FileHistory) Descriptor() ([]byte, []int) {
+	return file_api_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *FileHistory) GetLfn() string {
+	if x != nil {
+		return x.Lfn
+	}
+	return ""
+}
+
+func (x *FileHistory) GetVersions() []*FileVersion {
+	if x != nil {
+		return x.Versions
+	}
+	return nil
+}
+
+type FileVersion struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Version       uint32                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`                             // 0: it existed before the first writer
+	State         string                 `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`                                  // pending: to be made; present; gone: made, and no copy is left; missing: it will not come
+	Size          int64                  `protobuf:"varint,3,opt,name=size,proto3" json:"size,omitempty"`                                   // bytes; 0 while it is pending
+	Adler32       string                 `protobuf:"bytes,4,opt,name=adler32,proto3" json:"adler32,omitempty"`                              // of the contents, eight hexadecimal digits; empty where it is not known
+	Pfn           string                 `protobuf:"bytes,5,opt,name=pfn,proto3" json:"pfn,omitempty"`                                      // of the stored file; empty: it is not stored
+	Newest        bool                   `protobuf:"varint,6,opt,name=newest,proto3" json:"newest,omitempty"`                               // it is what the file holds now
+	Published     bool                   `protobuf:"varint,7,opt,name=published,proto3" json:"published,omitempty"`                         // it, or a later version, was
+	CachesOnly    bool                   `protobuf:"varint,8,opt,name=caches_only,json=cachesOnly,proto3" json:"caches_only,omitempty"`     // its writer does not have it stored
+	Lost          string                 `protobuf:"bytes,9,opt,name=lost,proto3" json:"lost,omitempty"`                                    // why the stored file cannot be had; empty: nothing is known of that
+	Hosts         []string               `protobuf:"bytes,10,rep,name=hosts,proto3" json:"hosts,omitempty"`                                 // of the pilots that have it in their caches
+	Writer        *JobRef                `protobuf:"bytes,11,opt,name=writer,proto3" json:"writer,omitempty"`                               // none: it existed before
+	Readers       []*JobRef              `protobuf:"bytes,12,rep,name=readers,proto3" json:"readers,omitempty"`                             // that have not ended; the first of them
+	ReadersLeft   int64                  `protobuf:"varint,13,opt,name=readers_left,json=readersLeft,proto3" json:"readers_left,omitempty"` // how many they are
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FileVersion) Reset() {
+	*x = FileVersion{}
+	mi := &file_api_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FileVersion) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FileVersion) ProtoMessage() {}
+
+func (x *FileVersion) ProtoReflect() protoreflect.Message {
+	mi := &file_api_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FileVersion.ProtoReflect.Descriptor instead.
+func (*FileVersion) Descriptor() ([]byte, []int) {
+	return file_api_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *FileVersion) GetVersion() uint32 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *FileVersion) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *FileVersion) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *FileVersion) GetAdler32() string {
+	if x != nil {
+		return x.Adler32
+	}
+	return ""
+}
+
+func (x *FileVersion) GetPfn() string {
+	if x != nil {
+		return x.Pfn
+	}
+	return ""
+}
+
+func (x *FileVersion) GetNewest() bool {
+	if x != nil {
+		return x.Newest
+	}
+	return false
+}
+
+func (x *FileVersion) GetPublished() bool {
+	if x != nil {
+		return x.Published
+	}
+	return false
+}
+
+func (x *FileVersion) GetCachesOnly() bool {
+	if x != nil {
+		return x.CachesOnly
+	}
+	return false
+}
+
+func (x *FileVersion) GetLost() string {
+	if x != nil {
+		return x.Lost
+	}
+	return ""
+}
+
+func (x *FileVersion) GetHosts() []string {
+	if x != nil {
+		return x.Hosts
+	}
+	return nil
+}
+
+func (x *FileVersion) GetWriter() *JobRef {
+	if x != nil {
+		return x.Writer
+	}
+	return nil
+}
+
+func (x *FileVersion) GetReaders() []*JobRef {
+	if x != nil {
+		return x.Readers
+	}
+	return nil
+}
+
+func (x *FileVersion) GetReadersLeft() int64 {
+	if x != nil {
+		return x.ReadersLeft
+	}
+	return 0
+}
+
+type JobRef struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            uint32                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"` // its number in the run
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	State         string                 `protobuf:"bytes,3,opt,name=state,proto3" json:"state,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JobRef) Reset() {
+	*x = JobRef{}
+	mi := &file_api_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JobRef) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JobRef) ProtoMessage() {}
+
+func (x *JobRef) ProtoReflect() protoreflect.Message {
+	mi := &file_api_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JobRef.ProtoReflect.Descriptor instead.
+func (*JobRef) Descriptor() ([]byte, []int) {
+	return file_api_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *JobRef) GetId() uint32 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *JobRef) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *JobRef) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
 type LogsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
@@ -1446,7 +1818,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_api_proto_msgTypes[15]
+	mi := &file_api_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1458,7 +1830,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[15]
+	mi := &file_api_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1471,7 +1843,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{15}
+	return file_api_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *LogsRequest) GetJob() string {
@@ -1520,7 +1892,7 @@ type LogChunk struct {
 
 func (x *LogChunk) Reset() {
 	*x = LogChunk{}
-	mi := &file_api_proto_msgTypes[16]
+	mi := &file_api_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1532,7 +1904,7 @@ func (x *LogChunk) String() string {
 func (*LogChunk) ProtoMessage() {}
 
 func (x *LogChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[16]
+	mi := &file_api_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1545,7 +1917,7 @@ func (x *LogChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogChunk.ProtoReflect.Descriptor instead.
 func (*LogChunk) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{16}
+	return file_api_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *LogChunk) GetStandardError() bool {
@@ -1579,7 +1951,7 @@ type CancelRequest struct {
 
 func (x *CancelRequest) Reset() {
 	*x = CancelRequest{}
-	mi := &file_api_proto_msgTypes[17]
+	mi := &file_api_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1591,7 +1963,7 @@ func (x *CancelRequest) String() string {
 func (*CancelRequest) ProtoMessage() {}
 
 func (x *CancelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[17]
+	mi := &file_api_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1604,7 +1976,7 @@ func (x *CancelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRequest.ProtoReflect.Descriptor instead.
 func (*CancelRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{17}
+	return file_api_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *CancelRequest) GetJobs() []string {
@@ -1631,7 +2003,7 @@ type RetryRequest struct {
 
 func (x *RetryRequest) Reset() {
 	*x = RetryRequest{}
-	mi := &file_api_proto_msgTypes[18]
+	mi := &file_api_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1643,7 +2015,7 @@ func (x *RetryRequest) String() string {
 func (*RetryRequest) ProtoMessage() {}
 
 func (x *RetryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[18]
+	mi := &file_api_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1656,7 +2028,7 @@ func (x *RetryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryRequest.ProtoReflect.Descriptor instead.
 func (*RetryRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{18}
+	return file_api_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *RetryRequest) GetJobs() []string {
@@ -1682,7 +2054,7 @@ type ChangedJobs struct {
 
 func (x *ChangedJobs) Reset() {
 	*x = ChangedJobs{}
-	mi := &file_api_proto_msgTypes[19]
+	mi := &file_api_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1694,7 +2066,7 @@ func (x *ChangedJobs) String() string {
 func (*ChangedJobs) ProtoMessage() {}
 
 func (x *ChangedJobs) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[19]
+	mi := &file_api_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1707,7 +2079,7 @@ func (x *ChangedJobs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangedJobs.ProtoReflect.Descriptor instead.
 func (*ChangedJobs) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{19}
+	return file_api_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ChangedJobs) GetJobs() []*JobSummary {
@@ -1727,7 +2099,7 @@ type CloseInputRequest struct {
 
 func (x *CloseInputRequest) Reset() {
 	*x = CloseInputRequest{}
-	mi := &file_api_proto_msgTypes[20]
+	mi := &file_api_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1739,7 +2111,7 @@ func (x *CloseInputRequest) String() string {
 func (*CloseInputRequest) ProtoMessage() {}
 
 func (x *CloseInputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[20]
+	mi := &file_api_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1752,7 +2124,7 @@ func (x *CloseInputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseInputRequest.ProtoReflect.Descriptor instead.
 func (*CloseInputRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{20}
+	return file_api_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *CloseInputRequest) GetInput() string {
@@ -1777,7 +2149,7 @@ type CloseInputResponse struct {
 
 func (x *CloseInputResponse) Reset() {
 	*x = CloseInputResponse{}
-	mi := &file_api_proto_msgTypes[21]
+	mi := &file_api_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1789,7 +2161,7 @@ func (x *CloseInputResponse) String() string {
 func (*CloseInputResponse) ProtoMessage() {}
 
 func (x *CloseInputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[21]
+	mi := &file_api_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1802,7 +2174,7 @@ func (x *CloseInputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseInputResponse.ProtoReflect.Descriptor instead.
 func (*CloseInputResponse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{21}
+	return file_api_proto_rawDescGZIP(), []int{26}
 }
 
 type StopRequest struct {
@@ -1815,7 +2187,7 @@ type StopRequest struct {
 
 func (x *StopRequest) Reset() {
 	*x = StopRequest{}
-	mi := &file_api_proto_msgTypes[22]
+	mi := &file_api_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1827,7 +2199,7 @@ func (x *StopRequest) String() string {
 func (*StopRequest) ProtoMessage() {}
 
 func (x *StopRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[22]
+	mi := &file_api_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1840,7 +2212,7 @@ func (x *StopRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopRequest.ProtoReflect.Descriptor instead.
 func (*StopRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{22}
+	return file_api_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *StopRequest) GetDrain() bool {
@@ -1865,7 +2237,7 @@ type StopResponse struct {
 
 func (x *StopResponse) Reset() {
 	*x = StopResponse{}
-	mi := &file_api_proto_msgTypes[23]
+	mi := &file_api_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1877,7 +2249,7 @@ func (x *StopResponse) String() string {
 func (*StopResponse) ProtoMessage() {}
 
 func (x *StopResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[23]
+	mi := &file_api_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1890,7 +2262,7 @@ func (x *StopResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopResponse.ProtoReflect.Descriptor instead.
 func (*StopResponse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{23}
+	return file_api_proto_rawDescGZIP(), []int{28}
 }
 
 var File_api_proto protoreflect.FileDescriptor
@@ -2035,7 +2407,38 @@ const file_api_proto_rawDesc = "" +
 	"\aversion\x18\x02 \x01(\rR\aversion\x12\x10\n" +
 	"\x03job\x18\x03 \x01(\rR\x03job\x12\x12\n" +
 	"\x04name\x18\x04 \x01(\tR\x04name\x12\x14\n" +
-	"\x05state\x18\x05 \x01(\tR\x05state\"\x82\x01\n" +
+	"\x05state\x18\x05 \x01(\tR\x05state\"T\n" +
+	"\x10ListFilesRequest\x12\x18\n" +
+	"\apattern\x18\x01 \x01(\tR\apattern\x12\x14\n" +
+	"\x05limit\x18\x02 \x01(\x05R\x05limit\x12\x10\n" +
+	"\x03run\x18\x03 \x01(\rR\x03run\"l\n" +
+	"\x11ListFilesResponse\x12-\n" +
+	"\x05files\x18\x01 \x03(\v2\x17.fairway.v1.FileHistoryR\x05files\x12\x12\n" +
+	"\x04more\x18\x02 \x01(\bR\x04more\x12\x14\n" +
+	"\x05total\x18\x03 \x01(\x03R\x05total\"T\n" +
+	"\vFileHistory\x12\x10\n" +
+	"\x03lfn\x18\x01 \x01(\tR\x03lfn\x123\n" +
+	"\bversions\x18\x02 \x03(\v2\x17.fairway.v1.FileVersionR\bversions\"\xfb\x02\n" +
+	"\vFileVersion\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\rR\aversion\x12\x14\n" +
+	"\x05state\x18\x02 \x01(\tR\x05state\x12\x12\n" +
+	"\x04size\x18\x03 \x01(\x03R\x04size\x12\x18\n" +
+	"\aadler32\x18\x04 \x01(\tR\aadler32\x12\x10\n" +
+	"\x03pfn\x18\x05 \x01(\tR\x03pfn\x12\x16\n" +
+	"\x06newest\x18\x06 \x01(\bR\x06newest\x12\x1c\n" +
+	"\tpublished\x18\a \x01(\bR\tpublished\x12\x1f\n" +
+	"\vcaches_only\x18\b \x01(\bR\n" +
+	"cachesOnly\x12\x12\n" +
+	"\x04lost\x18\t \x01(\tR\x04lost\x12\x14\n" +
+	"\x05hosts\x18\n" +
+	" \x03(\tR\x05hosts\x12*\n" +
+	"\x06writer\x18\v \x01(\v2\x12.fairway.v1.JobRefR\x06writer\x12,\n" +
+	"\areaders\x18\f \x03(\v2\x12.fairway.v1.JobRefR\areaders\x12!\n" +
+	"\freaders_left\x18\r \x01(\x03R\vreadersLeft\"B\n" +
+	"\x06JobRef\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\rR\x02id\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
+	"\x05state\x18\x03 \x01(\tR\x05state\"\x82\x01\n" +
 	"\vLogsRequest\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\x04R\aattempt\x12\x16\n" +
@@ -2062,12 +2465,13 @@ const file_api_proto_rawDesc = "" +
 	"\vStopRequest\x12\x14\n" +
 	"\x05drain\x18\x01 \x01(\bR\x05drain\x12\x10\n" +
 	"\x03run\x18\x02 \x01(\rR\x03run\"\x0e\n" +
-	"\fStopResponse2\xd5\x04\n" +
+	"\fStopResponse2\x9f\x05\n" +
 	"\bWorkflow\x12E\n" +
 	"\bProgress\x12\x1b.fairway.v1.ProgressRequest\x1a\x1a.fairway.v1.ProgressReport0\x01\x12E\n" +
 	"\bListJobs\x12\x1b.fairway.v1.ListJobsRequest\x1a\x1c.fairway.v1.ListJobsResponse\x12<\n" +
 	"\aShowJob\x12\x1a.fairway.v1.ShowJobRequest\x1a\x15.fairway.v1.JobDetail\x12B\n" +
-	"\aExplain\x12\x1a.fairway.v1.ExplainRequest\x1a\x1b.fairway.v1.ExplainResponse\x127\n" +
+	"\aExplain\x12\x1a.fairway.v1.ExplainRequest\x1a\x1b.fairway.v1.ExplainResponse\x12H\n" +
+	"\tListFiles\x12\x1c.fairway.v1.ListFilesRequest\x1a\x1d.fairway.v1.ListFilesResponse\x127\n" +
 	"\x04Logs\x12\x17.fairway.v1.LogsRequest\x1a\x14.fairway.v1.LogChunk0\x01\x12<\n" +
 	"\x06Cancel\x12\x19.fairway.v1.CancelRequest\x1a\x17.fairway.v1.ChangedJobs\x12:\n" +
 	"\x05Retry\x12\x18.fairway.v1.RetryRequest\x1a\x17.fairway.v1.ChangedJobs\x12K\n" +
@@ -2087,7 +2491,7 @@ func file_api_proto_rawDescGZIP() []byte {
 	return file_api_proto_rawDescData
 }
 
-var file_api_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_api_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_api_proto_goTypes = []any{
 	(*ProgressRequest)(nil),       // 0: fairway.v1.ProgressRequest
 	(*StepProgress)(nil),          // 1: fairway.v1.StepProgress
@@ -2104,64 +2508,75 @@ var file_api_proto_goTypes = []any{
 	(*ExplainRequest)(nil),        // 12: fairway.v1.ExplainRequest
 	(*ExplainResponse)(nil),       // 13: fairway.v1.ExplainResponse
 	(*WaitsFor)(nil),              // 14: fairway.v1.WaitsFor
-	(*LogsRequest)(nil),           // 15: fairway.v1.LogsRequest
-	(*LogChunk)(nil),              // 16: fairway.v1.LogChunk
-	(*CancelRequest)(nil),         // 17: fairway.v1.CancelRequest
-	(*RetryRequest)(nil),          // 18: fairway.v1.RetryRequest
-	(*ChangedJobs)(nil),           // 19: fairway.v1.ChangedJobs
-	(*CloseInputRequest)(nil),     // 20: fairway.v1.CloseInputRequest
-	(*CloseInputResponse)(nil),    // 21: fairway.v1.CloseInputResponse
-	(*StopRequest)(nil),           // 22: fairway.v1.StopRequest
-	(*StopResponse)(nil),          // 23: fairway.v1.StopResponse
-	nil,                           // 24: fairway.v1.ListJobsResponse.ByStateEntry
-	(*timestamppb.Timestamp)(nil), // 25: google.protobuf.Timestamp
-	(*Result)(nil),                // 26: fairway.v1.Result
-	(*Payload)(nil),               // 27: fairway.v1.Payload
-	(*Resources)(nil),             // 28: fairway.v1.Resources
+	(*ListFilesRequest)(nil),      // 15: fairway.v1.ListFilesRequest
+	(*ListFilesResponse)(nil),     // 16: fairway.v1.ListFilesResponse
+	(*FileHistory)(nil),           // 17: fairway.v1.FileHistory
+	(*FileVersion)(nil),           // 18: fairway.v1.FileVersion
+	(*JobRef)(nil),                // 19: fairway.v1.JobRef
+	(*LogsRequest)(nil),           // 20: fairway.v1.LogsRequest
+	(*LogChunk)(nil),              // 21: fairway.v1.LogChunk
+	(*CancelRequest)(nil),         // 22: fairway.v1.CancelRequest
+	(*RetryRequest)(nil),          // 23: fairway.v1.RetryRequest
+	(*ChangedJobs)(nil),           // 24: fairway.v1.ChangedJobs
+	(*CloseInputRequest)(nil),     // 25: fairway.v1.CloseInputRequest
+	(*CloseInputResponse)(nil),    // 26: fairway.v1.CloseInputResponse
+	(*StopRequest)(nil),           // 27: fairway.v1.StopRequest
+	(*StopResponse)(nil),          // 28: fairway.v1.StopResponse
+	nil,                           // 29: fairway.v1.ListJobsResponse.ByStateEntry
+	(*timestamppb.Timestamp)(nil), // 30: google.protobuf.Timestamp
+	(*Result)(nil),                // 31: fairway.v1.Result
+	(*Payload)(nil),               // 32: fairway.v1.Payload
+	(*Resources)(nil),             // 33: fairway.v1.Resources
 }
 var file_api_proto_depIdxs = []int32{
 	1,  // 0: fairway.v1.ProgressReport.steps:type_name -> fairway.v1.StepProgress
 	2,  // 1: fairway.v1.ProgressReport.summary:type_name -> fairway.v1.Summary
-	25, // 2: fairway.v1.JobSummary.submitted:type_name -> google.protobuf.Timestamp
-	25, // 3: fairway.v1.JobSummary.started:type_name -> google.protobuf.Timestamp
-	25, // 4: fairway.v1.JobSummary.ended:type_name -> google.protobuf.Timestamp
+	30, // 2: fairway.v1.JobSummary.submitted:type_name -> google.protobuf.Timestamp
+	30, // 3: fairway.v1.JobSummary.started:type_name -> google.protobuf.Timestamp
+	30, // 4: fairway.v1.JobSummary.ended:type_name -> google.protobuf.Timestamp
 	4,  // 5: fairway.v1.ListJobsResponse.jobs:type_name -> fairway.v1.JobSummary
-	24, // 6: fairway.v1.ListJobsResponse.by_state:type_name -> fairway.v1.ListJobsResponse.ByStateEntry
-	26, // 7: fairway.v1.AttemptDetail.result:type_name -> fairway.v1.Result
-	27, // 8: fairway.v1.Provenance.payload:type_name -> fairway.v1.Payload
+	29, // 6: fairway.v1.ListJobsResponse.by_state:type_name -> fairway.v1.ListJobsResponse.ByStateEntry
+	31, // 7: fairway.v1.AttemptDetail.result:type_name -> fairway.v1.Result
+	32, // 8: fairway.v1.Provenance.payload:type_name -> fairway.v1.Payload
 	8,  // 9: fairway.v1.Provenance.attempt:type_name -> fairway.v1.AttemptDetail
 	4,  // 10: fairway.v1.JobDetail.summary:type_name -> fairway.v1.JobSummary
-	27, // 11: fairway.v1.JobDetail.payload:type_name -> fairway.v1.Payload
-	28, // 12: fairway.v1.JobDetail.needs:type_name -> fairway.v1.Resources
+	32, // 11: fairway.v1.JobDetail.payload:type_name -> fairway.v1.Payload
+	33, // 12: fairway.v1.JobDetail.needs:type_name -> fairway.v1.Resources
 	10, // 13: fairway.v1.JobDetail.reads:type_name -> fairway.v1.FileDetail
 	10, // 14: fairway.v1.JobDetail.writes:type_name -> fairway.v1.FileDetail
 	8,  // 15: fairway.v1.JobDetail.attempts:type_name -> fairway.v1.AttemptDetail
 	4,  // 16: fairway.v1.ExplainResponse.summary:type_name -> fairway.v1.JobSummary
 	14, // 17: fairway.v1.ExplainResponse.waits_for:type_name -> fairway.v1.WaitsFor
-	4,  // 18: fairway.v1.ChangedJobs.jobs:type_name -> fairway.v1.JobSummary
-	0,  // 19: fairway.v1.Workflow.Progress:input_type -> fairway.v1.ProgressRequest
-	5,  // 20: fairway.v1.Workflow.ListJobs:input_type -> fairway.v1.ListJobsRequest
-	7,  // 21: fairway.v1.Workflow.ShowJob:input_type -> fairway.v1.ShowJobRequest
-	12, // 22: fairway.v1.Workflow.Explain:input_type -> fairway.v1.ExplainRequest
-	15, // 23: fairway.v1.Workflow.Logs:input_type -> fairway.v1.LogsRequest
-	17, // 24: fairway.v1.Workflow.Cancel:input_type -> fairway.v1.CancelRequest
-	18, // 25: fairway.v1.Workflow.Retry:input_type -> fairway.v1.RetryRequest
-	20, // 26: fairway.v1.Workflow.CloseInput:input_type -> fairway.v1.CloseInputRequest
-	22, // 27: fairway.v1.Workflow.Stop:input_type -> fairway.v1.StopRequest
-	3,  // 28: fairway.v1.Workflow.Progress:output_type -> fairway.v1.ProgressReport
-	6,  // 29: fairway.v1.Workflow.ListJobs:output_type -> fairway.v1.ListJobsResponse
-	11, // 30: fairway.v1.Workflow.ShowJob:output_type -> fairway.v1.JobDetail
-	13, // 31: fairway.v1.Workflow.Explain:output_type -> fairway.v1.ExplainResponse
-	16, // 32: fairway.v1.Workflow.Logs:output_type -> fairway.v1.LogChunk
-	19, // 33: fairway.v1.Workflow.Cancel:output_type -> fairway.v1.ChangedJobs
-	19, // 34: fairway.v1.Workflow.Retry:output_type -> fairway.v1.ChangedJobs
-	21, // 35: fairway.v1.Workflow.CloseInput:output_type -> fairway.v1.CloseInputResponse
-	23, // 36: fairway.v1.Workflow.Stop:output_type -> fairway.v1.StopResponse
-	28, // [28:37] is the sub-list for method output_type
-	19, // [19:28] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	17, // 18: fairway.v1.ListFilesResponse.files:type_name -> fairway.v1.FileHistory
+	18, // 19: fairway.v1.FileHistory.versions:type_name -> fairway.v1.FileVersion
+	19, // 20: fairway.v1.FileVersion.writer:type_name -> fairway.v1.JobRef
+	19, // 21: fairway.v1.FileVersion.readers:type_name -> fairway.v1.JobRef
+	4,  // 22: fairway.v1.ChangedJobs.jobs:type_name -> fairway.v1.JobSummary
+	0,  // 23: fairway.v1.Workflow.Progress:input_type -> fairway.v1.ProgressRequest
+	5,  // 24: fairway.v1.Workflow.ListJobs:input_type -> fairway.v1.ListJobsRequest
+	7,  // 25: fairway.v1.Workflow.ShowJob:input_type -> fairway.v1.ShowJobRequest
+	12, // 26: fairway.v1.Workflow.Explain:input_type -> fairway.v1.ExplainRequest
+	15, // 27: fairway.v1.Workflow.ListFiles:input_type -> fairway.v1.ListFilesRequest
+	20, // 28: fairway.v1.Workflow.Logs:input_type -> fairway.v1.LogsRequest
+	22, // 29: fairway.v1.Workflow.Cancel:input_type -> fairway.v1.CancelRequest
+	23, // 30: fairway.v1.Workflow.Retry:input_type -> fairway.v1.RetryRequest
+	25, // 31: fairway.v1.Workflow.CloseInput:input_type -> fairway.v1.CloseInputRequest
+	27, // 32: fairway.v1.Workflow.Stop:input_type -> fairway.v1.StopRequest
+	3,  // 33: fairway.v1.Workflow.Progress:output_type -> fairway.v1.ProgressReport
+	6,  // 34: fairway.v1.Workflow.ListJobs:output_type -> fairway.v1.ListJobsResponse
+	11, // 35: fairway.v1.Workflow.ShowJob:output_type -> fairway.v1.JobDetail
+	13, // 36: fairway.v1.Workflow.Explain:output_type -> fairway.v1.ExplainResponse
+	16, // 37: fairway.v1.Workflow.ListFiles:output_type -> fairway.v1.ListFilesResponse
+	21, // 38: fairway.v1.Workflow.Logs:output_type -> fairway.v1.LogChunk
+	24, // 39: fairway.v1.Workflow.Cancel:output_type -> fairway.v1.ChangedJobs
+	24, // 40: fairway.v1.Workflow.Retry:output_type -> fairway.v1.ChangedJobs
+	26, // 41: fairway.v1.Workflow.CloseInput:output_type -> fairway.v1.CloseInputResponse
+	28, // 42: fairway.v1.Workflow.Stop:output_type -> fairway.v1.StopResponse
+	33, // [33:43] is the sub-list for method output_type
+	23, // [23:33] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_api_proto_init() }
@@ -2176,7 +2591,7 @@ func file_api_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_api_proto_rawDesc), len(file_api_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   25,
+			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

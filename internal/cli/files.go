@@ -1,0 +1,144 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"fairway/internal/dispatch"
+	"fairway/internal/quantity"
+	"fairway/internal/server/folder"
+	"fairway/internal/storage"
+	"fairway/internal/wire"
+)
+
+// filesListed is how many files are listed when it is not said.
+const filesListed = 100
+
+func (c *console) filesCommand() *cobra.Command {
+	limit := int32(filesListed)
+	command := &cobra.Command{
+		Use:   "files [NAME|PATTERN]",
+		Short: "Tell where files are, and who needs them",
+		Long: `Tell where the files of this folder's workflow are, by their logical names. A
+pattern is written as in a workflow file: {name} and * stand for characters
+other than a slash. A line of the list is one version of a file:
+  - where it is stored, or why it is not;
+  - CACHES: the hosts of the pilots that have it in their caches, which are
+    known while a server runs;
+  - NEEDED BY: the jobs that read it and have not ended.
+If there are more files than --limit, a line below the list says so.`,
+		Example: `  fairway files
+  fairway files 'aligned/{sample}.bam'
+  fairway files genome.fa --json`,
+		Args: takes(0, 1, "pattern"),
+		RunE: func(command *cobra.Command, arguments []string) error {
+			if limit <= 0 {
+				return fail(exitUsage, "", "--limit is a number above 0, not %d", limit)
+			}
+			return c.listFiles(command.Context(), &wire.ListFilesRequest{Pattern: strings.Join(arguments, ""), Limit: limit})
+		},
+	}
+	command.Flags().Int32Var(&limit, "limit", limit, "list at most this many files")
+	return command
+}
+
+func (c *console) listFiles(ctx context.Context, request *wire.ListFilesRequest) error {
+	return c.look(ctx, func(ctx context.Context, client wire.WorkflowClient) error {
+		answer, err := client.ListFiles(ctx, request)
+		if err != nil {
+			return err
+		}
+		places, err := c.places()
+		if err != nil {
+			return err
+		}
+		for _, file := range answer.Files {
+			for _, v := range file.Versions {
+				v.Pfn = places.Shown(storage.Shown(v.Pfn))
+			}
+		}
+		return c.answer(answer, func() {
+			c.printHistories(answer.Files)
+			if answer.More {
+				fmt.Fprintf(c.err, "%d of %d files; more: --limit; fewer: a pattern\n", len(answer.Files), answer.Total)
+			}
+		})
+	})
+}
+
+// places are what PFNs of the workflow's folder are relative to.
+func (c *console) places() (storage.Places, error) {
+	dir, err := c.folderWithState()
+	if err != nil {
+		return storage.Places{}, err
+	}
+	folders, err := folder.Of(dir)
+	return folders.Places(), err
+}
+
+func (c *console) printHistories(files []*wire.FileHistory) {
+	if len(files) == 0 {
+		fmt.Fprintln(c.out, "no such files")
+		return
+	}
+	rows := [][]cell{{{"FILE", dim}, {"VERSION", dim}, {"SIZE", dim}, {"CACHES", dim}, {"NEEDED BY", dim}, {"WHERE", dim}}}
+	for _, file := range files {
+		for _, v := range file.Versions {
+			size, readers := "", make([]string, len(v.Readers))
+			if v.Size > 0 || v.State == "present" {
+				size = quantity.Bytes(v.Size)
+			}
+			for i, job := range v.Readers {
+				readers[i] = job.Name
+			}
+			where, colour := whereText(v)
+			rows = append(rows, []cell{
+				{file.Lfn, ""},
+				{strconv.Itoa(int(v.Version)), ""},
+				{size, ""},
+				{fewOf(v.Hosts, len(v.Hosts)), ""},
+				{fewOf(readers, int(v.ReadersLeft)), ""},
+				{where, colour},
+			})
+		}
+	}
+	printTable(c.out, rows)
+}
+
+// fewOf names the first of some, and counts the others.
+func fewOf(names []string, count int) string {
+	const few = 2
+	if count <= few {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:few], ", "), count-few)
+}
+
+// whereText is where a version is stored, or why it is not.
+func whereText(v *wire.FileVersion) (text, colour string) {
+	writer := v.GetWriter()
+	switch {
+	case v.State == "pending":
+		return fmt.Sprintf("to be made by %s, which is %s", writer.GetName(), writer.GetState()), ""
+	case v.State == "missing":
+		return fmt.Sprintf("not made: %s %s %s", writer.GetName(), verbOf(writer.GetState()), writer.GetState()), red
+	case v.State == "gone" && writer.GetState() != dispatch.Done.String():
+		return fmt.Sprintf("made again by %s, which is %s", writer.GetName(), writer.GetState()), yellow
+	case v.Lost != "":
+		return "lost: " + v.Lost, red
+	case v.Pfn != "" && v.Published:
+		return v.Pfn + ", published", dim
+	case v.Pfn != "":
+		return v.Pfn, dim
+	case v.State == "present" || v.CachesOnly:
+		return "in caches only", ""
+	case !v.Newest:
+		return "removed: a later version has replaced it", ""
+	default:
+		return "not stored any more", ""
+	}
+}
