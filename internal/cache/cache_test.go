@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"go.uber.org/goleak"
@@ -344,7 +345,9 @@ func TestAdd(t *testing.T) {
 	}
 }
 
-func TestDiskFull(t *testing.T) {
+// smallDisk mounts a disk of 64 KiB.
+func smallDisk(t *testing.T) string {
+	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("mounting a tmpfs needs root")
 	}
@@ -353,12 +356,51 @@ func TestDiskFull(t *testing.T) {
 		t.Skip("no tmpfs here:", err)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
-	c, _ := open(t, dir, "p", func(c *Config) { c.MaxSpace = 1 << 30 })
+	return dir
+}
+
+// fill leaves no room on a small disk.
+func fill(t *testing.T, dir string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, "filler"), make([]byte, 64<<10), 0o600); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatal(err)
+	}
+}
+
+func TestDiskFull(t *testing.T) {
+	c, _ := open(t, smallDisk(t), "p", func(c *Config) { c.MaxSpace = 1 << 30 })
 	if _, _, err := c.Fetch(t.Context(), item("a", 1<<20), bytes(1<<20)); !errors.Is(err, ErrNoSpace) {
 		t.Fatal(err)
 	}
 	if left, _ := os.ReadDir(c.folder); len(left) != 2 {
 		t.Fatal("left behind:", left)
+	}
+}
+
+// What the dead left may be all that stands in the way of a pilot. It goes only as far as
+// that takes, and what the living have stays.
+func TestOpensOnADiskFullOfWhatTheDeadLeft(t *testing.T) {
+	dir := smallDisk(t)
+	large := func(c *Config) { c.MaxSpace, c.Shared = 1<<30, true }
+	alive, _ := open(t, dir, "alive", large)
+	put(t, alive, "theirs", 4096).Release()
+	dead, _ := open(t, dir, "dead", large)
+	put(t, dead, "older", 4096).Release()
+	put(t, dead, "newer", 4096).Release()
+	for i, lfn := range []string{"theirs", "older", "newer"} {
+		at := time.Unix(int64(1000+i), 0)
+		for _, c := range []*Cache{alive, dead} {
+			_ = os.Chtimes(filepath.Join(c.folder, fileName(item(lfn, 4096))), at, at)
+		}
+	}
+	fill(t, dir)
+	if _, err := Open(Config{Dir: dir, Name: "refused", MaxSpace: 1 << 30, Shared: true}); !errors.Is(err, ErrNoSpace) {
+		t.Fatal("nobody has left anything, and yet:", err)
+	}
+	dead.Close()
+	heir, _ := open(t, dir, "heir", large)
+	if has(heir, "older") || !has(heir, "newer") || !has(alive, "theirs") {
+		t.Error("it has", heir.Contents(), "and the living pilot", alive.Contents())
 	}
 }
 

@@ -27,12 +27,16 @@ func openClaims(folder string) (*claims, error) {
 	}
 	if _, err := f.WriteAt(make([]byte, claimSize), 0); err != nil {
 		_ = f.Close()
-		return nil, full(err)
+		return nil, err
 	}
 	return &claims{f}, nil
 }
 
-func (l *claims) close() { _ = l.file.Close() }
+func (l *claims) close() {
+	if l != nil {
+		_ = l.file.Close()
+	}
+}
 
 // claim writes what this cache takes now. The file has its size since Open, so a
 // full disk does not matter.

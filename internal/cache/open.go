@@ -17,7 +17,8 @@ import (
 
 // Open makes a cache whose folder is Dir/Name. What stands in the folder is
 // taken over, and so is what pilots that are gone have left in Dir, unless the
-// machine may have lost power since; what does not fit is dropped, the oldest first.
+// machine may have lost power since; what does not fit is dropped, the oldest first. It
+// fails with [ErrNoSpace] where the disk is full of what is not a dead pilot's.
 func Open(cfg Config) (*Cache, error) {
 	if cfg.Policy == nil {
 		cfg.Policy = NewLRU()
@@ -32,32 +33,15 @@ func Open(cfg Config) (*Cache, error) {
 	c.watch, c.stop = context.WithCancel(context.Background())
 	if err := c.open(); err != nil {
 		c.stop()
+		c.closeFiles()
 		return nil, fmt.Errorf("cache %s: %w", c.folder, err)
 	}
 	return c, nil
 }
 
-func (c *Cache) open() (err error) {
-	if err := os.MkdirAll(c.folder, 0o777); err != nil {
+func (c *Cache) open() error {
+	if err := c.setUpOnFullDisk(); err != nil {
 		return err
-	}
-	if c.own, err = lockFolder(c.folder, true); err != nil {
-		return err
-	}
-	if c.cfg.Shared {
-		file, err := os.OpenFile(filepath.Join(c.cfg.Dir, lockName), os.O_RDWR|os.O_CREATE, 0o666)
-		if err != nil {
-			return err
-		}
-		c.host = &hostLock{file}
-		turn, err := os.OpenFile(filepath.Join(c.cfg.Dir, turnsName), os.O_RDWR|os.O_CREATE, 0o666)
-		if err != nil {
-			return err
-		}
-		c.turns = &turns{turn, c.cfg.Sched}
-		if c.claims, err = openClaims(c.folder); err != nil {
-			return err
-		}
 	}
 	if err := c.emptyUnlessTrusted(); err != nil {
 		return err
@@ -72,6 +56,76 @@ func (c *Cache) open() (err error) {
 	c.shrink()
 	c.cutSums(recorded)
 	return nil
+}
+
+// setUpOnFullDisk is setUp. Where the disk has no room for that, it drops files that pilots
+// have left, the oldest first, until it has: nobody else would ever drop them.
+func (c *Cache) setUpOnFullDisk() error {
+	err := c.setUp()
+	if !errors.Is(err, ErrNoSpace) {
+		return err
+	}
+	for _, path := range oldestFirst(c.cfg.Dir) {
+		lock, held := lockFolder(filepath.Dir(path), false)
+		if held != nil {
+			continue // its pilot lives
+		}
+		_ = os.Remove(path)
+		_ = lock.Close()
+		if err = c.setUp(); !errors.Is(err, ErrNoSpace) {
+			break
+		}
+	}
+	return err
+}
+
+// oldestFirst returns the paths of the files in all caches of a host.
+func oldestFirst(dir string) (paths []string) {
+	used := map[string]time.Time{}
+	found, _ := fs.Glob(os.DirFS(dir), "*/*@*@*@*") // the pattern is well formed
+	for _, name := range found {
+		path := filepath.Join(dir, name)
+		info, err := os.Lstat(path)
+		if _, ok := parseName(filepath.Base(path)); ok && err == nil {
+			used[path] = info.ModTime()
+			paths = append(paths, path)
+		}
+	}
+	slices.SortFunc(paths, func(a, b string) int {
+		return cmp.Or(used[a].Compare(used[b]), strings.Compare(a, b))
+	})
+	return paths
+}
+
+// setUp makes and opens what is not open yet.
+func (c *Cache) setUp() (err error) {
+	if err := os.MkdirAll(c.folder, 0o777); err != nil {
+		return full(err)
+	}
+	if c.own == nil {
+		if c.own, err = lockFolder(c.folder, true); err != nil {
+			return full(err)
+		}
+	}
+	if !c.cfg.Shared {
+		return nil
+	}
+	if c.host == nil {
+		file, err := os.OpenFile(filepath.Join(c.cfg.Dir, lockName), os.O_RDWR|os.O_CREATE, 0o666)
+		if err != nil {
+			return full(err)
+		}
+		c.host = &hostLock{file}
+	}
+	if c.turns == nil {
+		file, err := os.OpenFile(filepath.Join(c.cfg.Dir, turnsName), os.O_RDWR|os.O_CREATE, 0o666)
+		if err != nil {
+			return full(err)
+		}
+		c.turns = &turns{file, c.cfg.Sched}
+	}
+	c.claims, err = openClaims(c.folder)
+	return full(err)
 }
 
 // emptyUnlessTrusted begins anew in a folder whose files may not hold what they
@@ -195,10 +249,15 @@ func (c *Cache) Close() {
 	} else if len(c.entries) > 0 {
 		c.bringToDisk()
 	}
+	c.closeFiles()
+}
+
+// closeFiles closes what setUp has opened, and so gives up the folder.
+func (c *Cache) closeFiles() {
 	_ = c.own.Close()
+	c.claims.close()
+	c.turns.close()
 	if c.host != nil {
-		c.claims.close()
-		c.turns.close()
 		_ = c.host.file.Close()
 	}
 }

@@ -1,6 +1,7 @@
 package pilot
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -36,6 +37,10 @@ func (p *pilot) openCache() (err error) {
 		Dir: c.Dir, Name: p.cfg.Pilot, MaxSpace: c.MaxSpace, MinThreshold: c.MinThreshold,
 		Shared: c.Mode == CacheHost || c.Mode == CacheGlobal, Changed: p.cacheChanged, Sched: p.sched,
 	})
+	if errors.Is(err, cache.ErrNoSpace) {
+		p.log.Warn("the pilot works without a cache", "error", err)
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("environment: %w", err)
 	}

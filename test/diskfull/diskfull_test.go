@@ -26,6 +26,14 @@ func TestCache(t *testing.T) {
 	w.mustSucceed()
 }
 
+// A pilot that has no room for a cache at all works without one.
+func TestCacheFullFromTheBeginning(t *testing.T) {
+	w := newWorkspace(t)
+	w.disk(".fairway/cache", tooSmall)
+	w.fill(".fairway/cache")
+	w.mustSucceed()
+}
+
 // A storage element that is full fails the attempts that store into it.
 func TestStorage(t *testing.T) {
 	w := newWorkspace(t)
@@ -63,10 +71,10 @@ func storeOnItsOwn(t *testing.T) *workspace {
 	return w
 }
 
-// fill leaves no room on the disk of the store.
-func (w *workspace) fill() {
+// fill leaves no room on the disk of a folder.
+func (w *workspace) fill(folder string) {
 	w.Helper()
-	file, err := os.Create(w.path(".fairway/inputs/filler"))
+	file, err := os.Create(w.path(folder + "/filler"))
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -130,7 +138,7 @@ func TestStoreStaysFull(t *testing.T) {
 // Nothing begins where there is no room for the store.
 func TestStoreFullFromTheBeginning(t *testing.T) {
 	w := storeOnItsOwn(t)
-	w.fill()
+	w.fill(".fairway/inputs")
 	w.mustFail(w.path(".fairway"), "no space left on device")
 	w.unfill()
 	w.mustSucceed()
