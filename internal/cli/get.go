@@ -1,0 +1,219 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"fairway/internal/archive"
+	"fairway/internal/disk"
+	"fairway/internal/dispatch"
+	"fairway/internal/logical"
+	"fairway/internal/quantity"
+	"fairway/internal/server/publish"
+	"fairway/internal/storage"
+	"fairway/internal/storage/elements"
+	"fairway/internal/wire"
+	"fairway/sched"
+)
+
+// standardOutput stands for it in the place of a file.
+const standardOutput = "-"
+
+func (c *console) getCommand() *cobra.Command {
+	var number uint32
+	command := &cobra.Command{
+		Use:   "get NAME [DESTINATION]",
+		Short: "Fetch a file of the run from where it is stored",
+		Long: `Fetch a file of this folder's workflow by its logical name, from where it is
+stored: on this machine or on a server. DESTINATION is a new file, or a folder
+that exists; without it, the file comes into this folder. It is a copy of its
+own, appears when it is complete and has the checksum that was recorded, and
+replaces nothing. A file whose name ends in a slash is a folder, and comes as a
+ZIP file.
+
+With - for DESTINATION, the contents go to standard output. If the checksum is
+wrong, get says so at the end and fails.`,
+		Example: `  fairway get merged/all.bam
+  fairway get table.txt --version 2 - | head
+  fairway get report/ /tmp/report.zip`,
+		Args: takes(1, 2, "file"),
+		RunE: func(command *cobra.Command, arguments []string) error {
+			var version *uint32
+			if command.Flags().Changed("version") {
+				version = &number
+			}
+			destination := strings.Join(arguments[1:], "")
+			if destination == standardOutput && c.json {
+				return fail(exitUsage, "name a file to write", "with --json, standard output holds one JSON object and nothing else")
+			}
+			return c.get(command.Context(), arguments[0], version, destination)
+		},
+	}
+	command.Flags().Uint32Var(&number, "version", 0, "number of a version (files lists them; default: the newest)")
+	return command
+}
+
+type fetched struct {
+	LFN         string `json:"lfn"`
+	Version     uint32 `json:"version"`
+	Size        int64  `json:"size"`
+	Adler32     string `json:"adler32"` // that was checked; empty where none was recorded
+	Destination string `json:"destination"`
+}
+
+func (c *console) get(ctx context.Context, lfn string, number *uint32, destination string) error {
+	v, err := c.storedVersion(ctx, lfn, number)
+	if err != nil {
+		return err
+	}
+	places, err := c.places()
+	if err != nil {
+		return err
+	}
+	if logical.IsFolder(lfn) && v.Writer == nil {
+		return fail(exitNotFound, "copy it from there", "%s is a folder from outside, at %s", lfn, places.Shown(storage.Shown(v.Pfn)))
+	}
+	source := elements.New(places, sched.Default().Sleep)
+	if destination == standardOutput {
+		_, err := copyVersion(ctx, source, lfn, v, c.out)
+		return err
+	}
+	f := fetched{LFN: lfn, Version: v.Version, Adler32: v.Adler32, Destination: destinationOf(lfn, destination)}
+	if _, err := os.Lstat(f.Destination); err == nil { // known before anything is copied
+		return taken(f.Destination)
+	}
+	out, err := disk.CreateUnnamed(filepath.Dir(f.Destination), 0, 0o666)
+	if err != nil {
+		return fmt.Errorf("making %s: %w", f.Destination, err)
+	}
+	defer func() { _ = out.Close() }()
+	if f.Size, err = copyVersion(ctx, source, lfn, v, out); err != nil {
+		return err
+	}
+	if err := errors.Join(out.Sync(), out.Link(f.Destination)); err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			return taken(f.Destination)
+		}
+		return fmt.Errorf("making %s: %w", f.Destination, err)
+	}
+	return c.answer(f, func() {
+		fmt.Fprintf(c.out, "%s: version %d of %s, %s\n", f.Destination, f.Version, lfn, quantity.Bytes(f.Size))
+	})
+}
+
+// destinationOf is the path for a file that is fetched: in a folder that exists, under the
+// last part of its own name.
+func destinationOf(lfn, destination string) string {
+	name := path.Base(archive.Clean(lfn))
+	if logical.IsFolder(lfn) {
+		name += publish.FolderSuffix
+	}
+	if destination == "" {
+		return name
+	}
+	if info, err := os.Stat(destination); err == nil && info.IsDir() || strings.HasSuffix(destination, "/") {
+		return filepath.Join(destination, name)
+	}
+	return destination
+}
+
+func taken(destination string) error {
+	return fail(exitUsage, "name another DESTINATION, or remove it first", "%s exists already, and nothing is overwritten", destination)
+}
+
+// storedVersion is a version that is stored: the newest one unless a number is given.
+func (c *console) storedVersion(ctx context.Context, lfn string, number *uint32) (v *wire.FileVersion, err error) {
+	var file *wire.FileHistory
+	err = c.ask(ctx, func(ctx context.Context, client wire.WorkflowClient) error {
+		answer, err := client.ListFiles(ctx, &wire.ListFilesRequest{Pattern: lfn, Limit: 1})
+		if files := answer.GetFiles(); len(files) == 1 && files[0].Lfn == lfn {
+			file = files[0]
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if file == nil {
+		return nil, fail(exitNotFound, "`fairway files` lists them", "there is no file %q", lfn)
+	}
+	at := slices.IndexFunc(file.Versions, func(v *wire.FileVersion) bool {
+		return number == nil && v.Newest || number != nil && v.Version == *number
+	})
+	switch {
+	case at < 0 && number != nil:
+		return nil, fail(exitNotFound, "`fairway files` lists them", "there is no version %d of %s", *number, lfn)
+	case at < 0:
+		at = len(file.Versions) - 1
+	}
+	if v = file.Versions[at]; v.Pfn != "" {
+		return v, nil
+	}
+	return nil, notStored(lfn, v)
+}
+
+// notStored says why a version cannot be fetched, and what makes it again.
+func notStored(lfn string, v *wire.FileVersion) error {
+	text, _ := whereText(v)
+	if len(v.Hosts) > 0 {
+		text += " on " + fewOf(v.Hosts, len(v.Hosts))
+	}
+	job := v.GetWriter()
+	hint := again(job)
+	switch {
+	case job.GetState() != dispatch.Done.String():
+		hint = fmt.Sprintf("`fairway explain %s` says how its job stands", job.GetName())
+	case v.CachesOnly:
+		hint = fmt.Sprintf("take `storage: cache` out of its step, and `fairway run --force %s` stores it", job.GetName())
+	case !v.Newest:
+		hint = "leave --version out to get the newest one"
+	}
+	return fail(exitNotFound, hint, "version %d of %s is not stored: %s", v.Version, lfn, text)
+}
+
+// again is the advice that has a file made once more.
+func again(writer *wire.JobRef) string {
+	if writer == nil {
+		return ""
+	}
+	return fmt.Sprintf("`fairway run --force %s` makes it again", writer.Name)
+}
+
+// copyVersion writes the contents of a version, and checks them against what was recorded
+// when they were stored.
+func copyVersion(ctx context.Context, source storage.Element, lfn string, v *wire.FileVersion, out io.Writer) (size int64, err error) {
+	body, err := source.Open(ctx, v.Pfn)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, fail(exitNotFound, again(v.Writer), "version %d of %s was stored, and is lost: %w", v.Version, lfn, err)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("fetching %s: %w", lfn, err)
+	}
+	defer func() { _ = body.Close() }()
+	sum := storage.Checksum{}
+	if v.Adler32 != "" {
+		sum = storage.Checksum{Kind: "adler32", Value: v.Adler32}
+	}
+	hash := sum.Hash()
+	to := out
+	if hash != nil {
+		to = io.MultiWriter(out, hash)
+	}
+	if size, err = io.Copy(to, body); err != nil {
+		return size, fmt.Errorf("fetching %s: %w", lfn, err)
+	}
+	if v.Writer != nil && size != v.Size || sum.Check(hash, v.Pfn) != nil {
+		return size, fail(exitFailed, again(v.Writer), "version %d of %s holds other bytes than its job stored", v.Version, lfn)
+	}
+	return size, nil
+}
