@@ -7,9 +7,9 @@
 //
 // Each kind runs with 1 job, with few, and with many. The time of the first is
 // what any run costs, and is taken off the others before they are divided by
-// their jobs. While many files are worked on, `fairway jobs` and `fairway explain`
-// are called again and again; afterwards once more, when no server runs that could
-// answer.
+// their jobs. While many files are worked on, `fairway jobs`, `fairway explain` and
+// `fairway files` are called again and again; afterwards once more, when no server runs
+// that could answer.
 package main
 
 import (
@@ -38,6 +38,9 @@ type row struct {
 	// Explained is how long `fairway explain` of one job took, likewise.
 	Explained      float64 `json:"explain_command_ms,omitempty"`
 	ExplainedAfter float64 `json:"explain_command_afterwards_ms,omitempty"`
+	// Files is how long `fairway files` took, likewise.
+	Files      float64 `json:"files_command_ms,omitempty"`
+	FilesAfter float64 `json:"files_command_afterwards_ms,omitempty"`
 }
 
 func main() {
@@ -62,7 +65,8 @@ func main() {
 func line(r row) string {
 	text := fmt.Sprintf("%-6s %6d jobs %8.0f us per job, %.2f times that of few", r.Name, r.Jobs, r.USPerJob, r.Ratio)
 	if r.Asked > 0 {
-		text += fmt.Sprintf("; fairway jobs took %.0f ms, at most %.0f, afterwards %.0f; fairway explain %.0f, afterwards %.0f", r.Asked, r.AskedMost, r.Afterwards, r.Explained, r.ExplainedAfter)
+		text += fmt.Sprintf("; fairway jobs took %.0f ms, at most %.0f, afterwards %.0f; fairway explain %.0f, afterwards %.0f; fairway files %.0f, afterwards %.0f",
+			r.Asked, r.AskedMost, r.Afterwards, r.Explained, r.ExplainedAfter, r.Files, r.FilesAfter)
 	}
 	return text
 }

@@ -18,10 +18,13 @@ type series struct {
 	kind
 	program        string
 	one, few, long []float64
-	// asked and explained are the milliseconds that `fairway jobs` and `fairway explain`
-	// took while the long ones ran, the others when they had ended.
-	asked, explained           []float64
-	askedAfter, explainedAfter []float64
+	// Looks while the long ones ran, and when they had ended.
+	during, after looks
+}
+
+// looks are the milliseconds that commands took which look at a run.
+type looks struct {
+	jobs, explain, files []float64
 }
 
 // compare runs one job, few and many in turns.
@@ -41,12 +44,13 @@ func (s *series) compare(ctx context.Context, rounds, many int) (few, long row, 
 		return (measure.Median(seconds) - base) / float64(jobs-1) * 1e6
 	}
 	few = row{Name: s.name, Jobs: s.kind.few, USPerJob: perJob(s.few, s.kind.few), Ratio: 1}
-	long = row{Name: s.name, Jobs: many, USPerJob: perJob(s.long, many), Afterwards: measure.Median(s.askedAfter), ExplainedAfter: measure.Median(s.explainedAfter)}
+	long = row{Name: s.name, Jobs: many, USPerJob: perJob(s.long, many), Afterwards: measure.Median(s.after.jobs), ExplainedAfter: measure.Median(s.after.explain), FilesAfter: measure.Median(s.after.files)}
 	long.Ratio = long.USPerJob / few.USPerJob
-	if len(s.asked) > 0 {
-		long.Asked = measure.Median(s.asked)
-		long.AskedMost = s.asked[len(s.asked)-1]
-		long.Explained = measure.Median(s.explained)
+	if asked := s.during.jobs; len(asked) > 0 {
+		long.Asked = measure.Median(asked)
+		long.AskedMost = asked[len(asked)-1]
+		long.Explained = measure.Median(s.during.explain)
+		long.Files = measure.Median(s.during.files)
 	}
 	return few, long, nil
 }
@@ -72,20 +76,26 @@ func (s *series) run(ctx context.Context, jobs int, times *[]float64, asking boo
 	}
 	*times = append(*times, took.Seconds())
 	if asking {
-		err = s.look(ctx, folder, &s.askedAfter, &s.explainedAfter)
+		err = s.look(ctx, folder, &s.after)
 	}
 	return err
 }
 
-// look calls `fairway jobs` and `fairway explain`, and notes how long they took.
-func (s *series) look(ctx context.Context, folder string, asked, explained *[]float64) error {
-	list, err := s.fairway(ctx, folder, "jobs")
+// look calls each of the commands once, and notes how long they took if all succeed.
+func (s *series) look(ctx context.Context, folder string, to *looks) error {
+	jobs, err := s.fairway(ctx, folder, "jobs")
 	if err != nil {
 		return err
 	}
-	why, err := s.fairway(ctx, folder, "explain", s.job)
+	explain, err := s.fairway(ctx, folder, "explain", s.job)
+	if err != nil {
+		return err
+	}
+	files, err := s.fairway(ctx, folder, "files")
 	if err == nil {
-		*asked, *explained = append(*asked, milliseconds(list)), append(*explained, milliseconds(why))
+		to.jobs = append(to.jobs, milliseconds(jobs))
+		to.explain = append(to.explain, milliseconds(explain))
+		to.files = append(to.files, milliseconds(files))
 	}
 	return err
 }
@@ -114,7 +124,7 @@ func (s *series) ask(ctx context.Context, folder string) (stop func()) {
 	go func() {
 		defer close(done)
 		for sched.Default().Sleep(ctx, askPause) == nil {
-			_ = s.look(ctx, folder, &s.asked, &s.explained)
+			_ = s.look(ctx, folder, &s.during)
 		}
 	}()
 	return func() {
