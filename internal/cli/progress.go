@@ -134,9 +134,9 @@ func rest(lines []string, told *int) []string {
 // plainInterval is the least time between two lines of progress in a log.
 const plainInterval = 5 * time.Second
 
-// lines prints a line at a time, for logs: the first at once, then no more
-// often than plainInterval, and only when something changed. Problems and notes
-// are printed when they come.
+// lines prints a line at a time, for logs: the first at once if there is something to do,
+// then no more often than plainInterval, and only when something changed. Problems and
+// notes are printed when they come.
 type lines struct {
 	out  io.Writer
 	now  func() time.Time
@@ -148,6 +148,9 @@ type lines struct {
 func (l *lines) show(report *wire.ProgressReport) {
 	for _, r := range l.told.news(report) {
 		fmt.Fprintln(l.out, r.text)
+	}
+	if total := totalOf(report.Steps); l.last.IsZero() && total.Done > 0 && total.Done == total.Total {
+		l.last = l.now() // it may find at once that there is nothing to do
 	}
 	text := plainText(report)
 	if text == l.text || report.Ended || l.now().Sub(l.last) < plainInterval {
