@@ -25,7 +25,7 @@ func (s *Server) conclude(failure error) Outcome {
 	}
 	if failure == nil {
 		s.tidy(outcome.Succeeded)
-		outcome.Notes = s.loop.Ending.Notes()
+		outcome.Notes = s.loop.Ending.AllNotes()
 	}
 	outcome.seconds = time.Since(s.began).Seconds()
 	s.concluded.Store(&outcome)
@@ -42,7 +42,7 @@ func (s *Server) outcome(failure error) Outcome {
 	e := s.loop.Ending
 	if failure != nil {
 		e.Problem(failure.Error())
-		return Outcome{Problems: e.Problems(), Notes: e.Notes()}
+		return Outcome{Problems: e.AllProblems(), Notes: e.AllNotes()}
 	}
 	totals := s.loop.Dispatch.Totals()
 	done := totals.ByState[dispatch.Done] == totals.Jobs && s.loop.Tally.Finished
@@ -55,8 +55,8 @@ func (s *Server) outcome(failure error) Outcome {
 	return Outcome{
 		Succeeded: done && !e.Failed(),
 		Stopped:   e.Requested() && !done,
-		Problems:  e.Problems(),
-		Notes:     e.Notes(),
+		Problems:  e.AllProblems(),
+		Notes:     e.AllNotes(),
 	}
 }
 

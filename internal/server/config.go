@@ -101,8 +101,8 @@ type Outcome struct {
 	// HandedOver says that the run has not ended: it goes on in another server.
 	HandedOver bool
 	Stopped    bool     // a person ended it before it was done; it can be gone on with
-	Problems   []string // at most ProblemLimit, each one line
-	Notes      []string // what went another way than the workflow says; at most NoteLimit, each one line
+	Problems   []string // at most ProblemLimit and how many more there were, each one line
+	Notes      []string // what went another way than the workflow says; at most NoteLimit and how many more, each one line
 
 	seconds float64 // that the server ran
 }

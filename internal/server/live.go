@@ -38,14 +38,13 @@ func (s live) Provenance(ctx context.Context, job, key string) (*wire.Provenance
 func (s live) Report(r *wire.ProgressReport) {
 	r.Summary.Results = s.files.Place()
 	r.Summary.WaitingSeconds += s.waited
-	r.Notes = s.loop.Ending.Notes()
 	if end := s.concluded.Load(); end != nil {
-		r.Ended, r.Succeeded, r.Problems = true, end.Succeeded, end.Problems
+		r.Ended, r.Succeeded, r.Problems, r.Notes = true, end.Succeeded, end.Problems, end.Notes
 		r.Summary.WallSeconds = s.earlier + end.seconds
 		return
 	}
 	r.Summary.WallSeconds = s.earlier + time.Since(s.began).Seconds()
-	r.Problems = s.loop.Ending.Problems()
+	r.Problems, r.Notes = s.loop.Ending.Problems(), s.loop.Ending.Notes()
 }
 
 func (s live) Changes() <-chan struct{} { return s.loop.Changes() }

@@ -90,6 +90,16 @@ func (e *Ending) Problems() []string { return e.problems.list() }
 // Notes are at most NoteLimit, in the order in which they came up.
 func (e *Ending) Notes() []string { return e.notes.list() }
 
+// AllProblems are Problems and, when there were more, a line that says how many.
+func (e *Ending) AllProblems() []string {
+	return e.problems.all("problems that are not told here: %d; `fairway jobs --state failed` lists the jobs that failed")
+}
+
+// AllNotes are Notes and, when there were more, a line that says how many.
+func (e *Ending) AllNotes() []string {
+	return e.notes.all("notes that are not told here: %d; `fairway show JOB` tells those of a job")
+}
+
 // Requested reports, when the loop has ended, whether a person ended the run.
 func (e *Ending) Requested() bool { return e.asked }
 
@@ -254,20 +264,25 @@ func (e *Ending) hurry(l *Loop) {
 }
 
 // remarks are lines for a person, each once, in the order in which they came
-// up. What comes when there are as many as the limit is left out. Any goroutine
+// up. What comes when there are as many as the limit is counted. Any goroutine
 // may use them: what is tidied up after the loop has ended is told, too, while
 // somebody still watches.
 type remarks struct {
-	mu    sync.Mutex // guards lines
-	lines []string
+	mu      sync.Mutex // guards lines and leftOut
+	lines   []string
+	leftOut int // beyond the limit; of two that are alike both count
 }
 
 func (r *remarks) add(text string, limit int) {
 	text = strings.ToValidUTF8(text, "?") // it may name a file, and could not be sent otherwise
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.lines) < limit && !slices.Contains(r.lines, text) {
+	switch {
+	case slices.Contains(r.lines, text):
+	case len(r.lines) < limit:
 		r.lines = append(r.lines, text)
+	default:
+		r.leftOut++
 	}
 }
 
@@ -275,4 +290,15 @@ func (r *remarks) list() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.lines)
+}
+
+// all is list and, if some were left out, a line made by a format of their number.
+func (r *remarks) all(format string) []string {
+	lines := r.list()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.leftOut > 0 {
+		lines = append(lines, fmt.Sprintf(format, r.leftOut))
+	}
+	return lines
 }
