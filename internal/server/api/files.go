@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"connectrpc.com/connect"
 
@@ -20,43 +21,28 @@ const DefaultFilesListed = 1000
 // ListFiles tells where files are, and who makes and reads them. Where no server runs it
 // looks for the stored ones, too.
 func (a *Service) ListFiles(ctx context.Context, r *wire.ListFilesRequest) (*wire.ListFilesResponse, error) {
-	response := new(wire.ListFilesResponse)
+	names, err := a.filesNamed(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	limit := DefaultFilesListed
+	if r.GetLimit() > 0 {
+		limit = int(r.GetLimit())
+	}
+	response := &wire.ListFilesResponse{Total: int64(len(names)), More: len(names) > limit}
 	stored := map[string]*wire.FileVersion{} // by PFN
 	var written []dispatch.StoredFile
-	take := func(h dispatch.FileHistory) {
-		file := &wire.FileHistory{Lfn: h.LFN, Versions: convert.Each(h.Versions, fileVersion)}
-		response.Files = append(response.Files, file)
-		for i := range h.Versions {
-			if v := &h.Versions[i]; v.Writer != 0 && v.PFN != "" {
-				stored[v.PFN] = file.Versions[i]
-				written = append(written, dispatch.StoredFile{File: v.File, PFN: v.PFN, Size: v.Size, Adler32: v.Adler32})
-			}
-		}
-	}
-	err := a.lookAt(ctx, r, func(c *state.Cores) error {
-		if h, ok := c.Dispatch.History(c.Run, r.GetPattern()); ok {
-			response.Total = 1
-			take(h)
-			return nil
-		}
-		fits, err := flow.Matching(r.GetPattern())
-		if err != nil {
-			return connect.NewError(connect.CodeInvalidArgument, err)
-		}
-		limit := int64(DefaultFilesListed)
-		if r.GetLimit() > 0 {
-			limit = int64(r.GetLimit())
-		}
-		for lfn := range c.Dispatch.Files(c.Run) {
-			if r.GetPattern() != "" && !fits(lfn) {
-				continue
-			}
-			if response.Total++; response.Total > limit {
-				response.More = true
-				continue
-			}
+	err = a.lookAt(ctx, r, func(c *state.Cores) error {
+		for _, lfn := range names[:min(len(names), limit)] {
 			h, _ := c.Dispatch.History(c.Run, lfn)
-			take(h)
+			file := &wire.FileHistory{Lfn: lfn, Versions: convert.Each(h.Versions, fileVersion)}
+			response.Files = append(response.Files, file)
+			for i := range h.Versions {
+				if v := &h.Versions[i]; v.Writer != 0 && v.PFN != "" {
+					stored[v.PFN] = file.Versions[i]
+					written = append(written, dispatch.StoredFile{File: v.File, PFN: v.PFN, Size: v.Size, Adler32: v.Adler32})
+				}
+			}
 		}
 		return nil
 	})
@@ -67,6 +53,29 @@ func (a *Service) ListFiles(ctx context.Context, r *wire.ListFilesRequest) (*wir
 		stored[lost.PFN].Lost = lost.Why
 	}
 	return response, rpcError(ctx.Err())
+}
+
+// filesNamed are the names that match. They are compared beside the loop, which a million
+// of them would hold up for seconds.
+func (a *Service) filesNamed(ctx context.Context, r *wire.ListFilesRequest) (names []string, err error) {
+	exact := false
+	err = a.lookAt(ctx, r, func(c *state.Cores) error {
+		if _, exact = c.Dispatch.History(c.Run, r.GetPattern()); !exact {
+			names = slices.Collect(c.Dispatch.Files(c.Run))
+		}
+		return nil
+	})
+	if exact {
+		return []string{r.GetPattern()}, err
+	}
+	if err != nil || r.GetPattern() == "" {
+		return names, err
+	}
+	fits, err := flow.Matching(r.GetPattern())
+	if err != nil {
+		return nil, connect.NewError(connect.CodeInvalidArgument, err)
+	}
+	return slices.DeleteFunc(names, func(lfn string) bool { return ctx.Err() != nil || !fits(lfn) }), rpcError(ctx.Err())
 }
 
 func fileVersion(v dispatch.VersionView) *wire.FileVersion {
