@@ -66,7 +66,7 @@ func Parse(file string, data []byte) (*Plan, error) {
 }
 
 func (p *Plan) read(r *yamlfile.Reader, root *yaml.Node) {
-	if r.Mapping(root, "the experiment") == nil {
+	if r.Mapping(root, "the experiment"); len(r.Problems) > 0 {
 		return
 	}
 	axes := takeAxes(r, root)

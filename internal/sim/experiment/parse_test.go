@@ -190,6 +190,7 @@ func keysOf(n *yaml.Node) []string {
 }
 
 func FuzzParse(f *testing.F) {
+	f.Add([]byte("{}"))
 	f.Add([]byte(small))
 	f.Add([]byte(small + "axes: {a: {b: {cache.size: 1GB}}}\nseed: {sweep: [1, 2]}\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
