@@ -294,11 +294,12 @@ func redirection(port int32, to string) error {
 	}
 	host, opaque, _ := strings.Cut(to, "?")
 	opaque, _, _ = strings.Cut(opaque, "?") // what follows is for a login
-	host = strings.Trim(host, "[]")
-	if host == "" || strings.ContainsAny(host, "/@ ") || port > 65535 {
+	address := withPort(strings.Trim(host, "[]"), port)
+	name, _, err := net.SplitHostPort(address)
+	if err != nil || name == "" || strings.ContainsAny(host, "/@ ") || port > 65535 {
 		return fmt.Errorf("%w: it redirects to %q", errProtocol, to)
 	}
-	return &redirected{withPort(host, port), opaque}
+	return &redirected{address, opaque}
 }
 
 func withPort(host string, port int32) string {

@@ -58,6 +58,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Add([]byte(frame(answerError, "\x00\x00\x0b\xc3no such file\x00")))
 	f.Add([]byte(frame(answerRedirect, "\x00\x00\x04\x46other.example.org?token=1?2")))
 	f.Add([]byte(frame(answerRedirect, "\x00\x00\x04\x46[")))
+	f.Add([]byte(frame(answerRedirect, "\x00\x00\x04\x46a[b")))
 	f.Add([]byte(frame(answerRedirect, "\xff\xff\xff\xfffile:///etc/passwd")))
 	f.Add([]byte(frame(answerWait, "\x00\x00\x00\x1e")))
 	f.Add([]byte(frame(answerPromise, "\x00\x00\x00\x1e") + frame(answerNotice, "\x00\x00\x13\x90\x00\x00\x00\x00"+frame(answerOK, "x"))))
