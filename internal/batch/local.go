@@ -18,8 +18,8 @@ import (
 
 var startedPilot = fault.New("batch.local.started")
 
-// CloseGrace is how long Close waits for pilots that were sent SIGTERM before
-// it sends SIGKILL.
+// CloseGrace is how long pilots that were sent SIGTERM may take before they are sent
+// SIGKILL.
 const CloseGrace = 15 * time.Second
 
 // LocalConfig describes pilots on this machine.
@@ -42,6 +42,8 @@ type LocalConfig struct {
 	LogDir string
 	// Sched waits for the ends of pilots. Default: sched.Default().
 	Sched *sched.Scheduler
+	// Grace is in place of CloseGrace.
+	Grace time.Duration
 }
 
 // Local is a Notifier that starts pilots as processes of this machine, each in a session of its
@@ -64,6 +66,9 @@ func NewLocal(cfg LocalConfig) (*Local, error) {
 	}
 	if cfg.EndSignal == nil {
 		cfg.EndSignal = syscall.SIGTERM
+	}
+	if cfg.Grace == 0 {
+		cfg.Grace = CloseGrace
 	}
 	if len(cfg.Command) == 0 && cfg.CommandOf == nil {
 		self, err := os.Executable()
@@ -165,16 +170,26 @@ func (l *Local) lastWords(launch string) string {
 	return text[strings.LastIndexByte(text, '\n')+1:]
 }
 
-// Withdraw is part of System.
+// Withdraw is part of System: EndSignal, and SIGKILL after the grace.
 func (l *Local) Withdraw(_ context.Context, launches ...string) (err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, launch := range launches {
 		if p := l.running[launch]; p != nil {
 			err = errors.Join(err, send(p, l.cfg.EndSignal))
+			time.AfterFunc(l.cfg.Grace, func() { l.kill(launch, p) })
 		}
 	}
 	return err
+}
+
+// kill ends a pilot that is still there: one that stands still does not heed other signals.
+func (l *Local) kill(launch string, p *os.Process) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.running[launch] == p {
+		_ = p.Kill()
+	}
 }
 
 func send(p *os.Process, s os.Signal) error {
@@ -199,7 +214,7 @@ func (l *Local) Close() error {
 			continue
 		}
 	}()
-	ctx, cancel := context.WithTimeout(context.Background(), CloseGrace)
+	ctx, cancel := context.WithTimeout(context.Background(), l.cfg.Grace)
 	defer cancel()
 	if _, waitErr := sched.Receive(ctx, l.cfg.Sched, gone); errors.Is(waitErr, sched.ErrChannelClosed) {
 		return err

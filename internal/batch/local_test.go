@@ -126,6 +126,25 @@ func TestWithdraw(t *testing.T) {
 	}
 }
 
+// One that stands still heeds no signal but the last.
+func TestWithdrawnPilotThatStandsStill(t *testing.T) {
+	l := local(t, "wait")
+	l.cfg.Grace = time.Millisecond
+	launch := submit(t, l, 1)[0]
+	if err := syscall.Kill(ready(t, l, launch), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Withdraw(t.Context(), launch); err != nil {
+		t.Fatal(err)
+	}
+	if e := <-l.Ended(); e.Launch != launch || !strings.Contains(e.Reason, "killed") {
+		t.Error(e)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // A submission that is repeated, since nobody knows whether it was taken, must not
 // start a second pilot of that name.
 func TestSubmittedTwice(t *testing.T) {

@@ -59,6 +59,11 @@ func (c *Core) pilotTimerFired(p *pilot) {
 	case p.held != 0 && p.heldAt.after(c.config.Hold) <= c.now:
 		c.fleet.mustAnswer(p) // answering arms the timer
 	case p.held == 0 && p.silentAfter <= c.now:
+		// Its lease is over. One that stands still cannot end by itself, and keeps the
+		// locks of its host and its place in the batch system.
+		if l := p.launch; l != nil && l.pilot == p && len(l.others) == 0 && p.info.Launch != "" {
+			c.effects.Stop = append(c.effects.Stop, p.info.Launch)
+		}
 		c.dropPilot(p, fmt.Sprintf("has not called for %v", c.fleet.lease(p)))
 	default:
 		c.fleet.armPilot(p)
