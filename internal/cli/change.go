@@ -61,7 +61,7 @@ func (c *console) printChanged(changed *wire.ChangedJobs, err error, become func
 	}
 	return c.answer(changed, func() {
 		for _, job := range changed.Jobs {
-			fmt.Fprintf(c.out, "%s: %s\n", job.Name, become(job))
+			fmt.Fprintf(c.out, "%s: %s\n", oneLine(job.Name), become(job))
 		}
 		if len(changed.Jobs) == 0 {
 			fmt.Fprintln(c.out, "no job had to be changed")

@@ -90,10 +90,10 @@ func (c *console) clean(ctx context.Context, dir string, results bool) error {
 	object := cleanedObject{append([]string{}, cleaned.Removed...), append([]string{}, cleaned.Left...), cleaned.Bytes}
 	_ = c.answer(object, func() {
 		for _, path := range cleaned.Removed {
-			fmt.Fprintf(c.out, "removed %s\n", displayPath(path))
+			fmt.Fprintf(c.out, "removed %s\n", oneLine(displayPath(path)))
 		}
 		for _, what := range cleaned.Left {
-			fmt.Fprintf(c.out, "left %s\n", displayPath(what))
+			fmt.Fprintf(c.out, "left %s\n", oneLine(displayPath(what)))
 		}
 		fmt.Fprintf(c.out, "%s freed\n", quantity.Bytes(cleaned.Bytes))
 	})

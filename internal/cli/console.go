@@ -39,7 +39,7 @@ func (c *console) announce(text string) {
 		if c.display != nil {
 			c.display.say(text)
 		} else {
-			fmt.Fprintln(c.err, text)
+			fmt.Fprintln(c.err, uncoloured(text))
 		}
 	})
 }
@@ -54,12 +54,12 @@ func (c *console) printTrouble(t trouble) {
 		c.printJSON(t)
 		return
 	case len(t.Problems) > 0:
-		fmt.Fprintf(c.err, "%v\nfairway: %s in %s\n", t.Problems, quantity.Count(int64(len(t.Problems)), "problem"), t.Problems[0].File)
+		fmt.Fprintf(c.err, "%s\nfairway: %s in %s\n", uncoloured(t.Problems.Error()), quantity.Count(int64(len(t.Problems)), "problem"), oneLine(t.Problems[0].File))
 	default:
-		fmt.Fprintf(c.err, "fairway: %s\n", strings.TrimSpace(t.Error))
+		fmt.Fprintf(c.err, "fairway: %s\n", uncoloured(strings.TrimSpace(t.Error)))
 	}
 	if t.Hint != "" {
-		fmt.Fprintf(c.err, "  %s\n", t.Hint)
+		fmt.Fprintf(c.err, "  %s\n", uncoloured(t.Hint))
 	}
 }
 

@@ -73,10 +73,10 @@ func (c *console) printPlan(workflow, place string, p *planObject) {
 	s := styleOf(c.out)
 	fmt.Fprintf(c.out, "%s %s\n", s.paint(bold, workflow), beginText[p.Begins])
 	if len(p.Reasons) > 0 {
-		fmt.Fprintf(c.out, "  because %s\n", strings.Join(p.Reasons, "; "))
+		fmt.Fprintf(c.out, "  because %s\n", uncoloured(strings.Join(p.Reasons, "; ")))
 	}
 	for _, note := range p.Notes {
-		fmt.Fprintf(c.out, "  note: %s\n", note)
+		fmt.Fprintf(c.out, "  note: %s\n", uncoloured(note))
 	}
 	var rows [][]cell
 	for _, job := range p.Jobs {
@@ -101,7 +101,7 @@ func (c *console) printPlan(workflow, place string, p *planObject) {
 	if len(p.Removes) > 0 {
 		fmt.Fprintf(c.out, "results that this run does not make, and would remove when it has succeeded: %d; with --keep-results they stay\n", len(p.Removes))
 		for _, lfn := range p.Removes {
-			fmt.Fprintf(c.out, "  %s/%s\n", place, lfn)
+			fmt.Fprintf(c.out, "  %s/%s\n", place, oneLine(lfn))
 		}
 	}
 }

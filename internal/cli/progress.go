@@ -147,7 +147,7 @@ type lines struct {
 
 func (l *lines) show(report *wire.ProgressReport) {
 	for _, r := range l.told.news(report) {
-		fmt.Fprintln(l.out, r.text)
+		fmt.Fprintln(l.out, uncoloured(r.text))
 	}
 	if total := totalOf(report.Steps); l.last.IsZero() && total.Done > 0 && total.Done == total.Total {
 		l.last = l.now() // it may find at once that there is nothing to do

@@ -17,7 +17,8 @@ import (
 // what jobs print, messages of pilots. Control characters in it appear as text
 // ("\x1b"), so nothing that a file is called or a job prints can move the
 // cursor, clear the screen, retitle the window or answer for the person. Line
-// breaks, tabs and colours pass.
+// breaks, tabs and colours pass; names and messages are printed through uncoloured
+// or oneLine, so that only what a command printed brings colours of its own.
 //
 // All that commands print goes through one, where it goes to a terminal. Files
 // and pipes get what was printed byte by byte.
@@ -134,8 +135,11 @@ func oneLine(text string) string {
 		return text
 	}
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' || r == '\t' }), " ")
-	return legible(strings.ReplaceAll(text, "\x1b[", `\x1b[`))
+	return legible(uncoloured(text))
 }
+
+// uncoloured is text of others without colours of its own.
+func uncoloured(text string) string { return strings.ReplaceAll(text, "\x1b[", `\x1b[`) }
 
 // terminalSize returns the size of the terminal behind w; ok is false where w
 // is none.

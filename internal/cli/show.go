@@ -37,9 +37,9 @@ func (c *console) showCommand() *cobra.Command {
 func (c *console) printJob(job *wire.JobDetail) {
 	s := styleOf(c.out)
 	summary := job.Summary
-	fmt.Fprintf(c.out, "%s  job %d of step %s, %s\n", s.paint(bold, summary.Name), summary.Id, summary.Step, s.paint(stateColour(summary.State), summary.State))
+	fmt.Fprintf(c.out, "%s  job %d of step %s, %s\n", s.paint(bold, oneLine(summary.Name)), summary.Id, summary.Step, s.paint(stateColour(summary.State), summary.State))
 	if summary.Reason != "" {
-		fmt.Fprintf(c.out, "  %s\n", summary.Reason)
+		fmt.Fprintf(c.out, "  %s\n", uncoloured(summary.Reason))
 	}
 	c.printNotes(summary)
 	heading := func(text string) { fmt.Fprintf(c.out, "\n%s\n", s.paint(dim, text)) }
@@ -63,7 +63,7 @@ func (c *console) printJob(job *wire.JobDetail) {
 // printNotes tells what was noticed as the job ran.
 func (c *console) printNotes(job *wire.JobSummary) {
 	for _, note := range job.Notes {
-		fmt.Fprintf(c.out, "  %s\n", styleOf(c.out).paint(yellow, "note: "+note))
+		fmt.Fprintf(c.out, "  %s\n", styleOf(c.out).paint(yellow, "note: "+oneLine(note)))
 	}
 }
 

@@ -93,9 +93,11 @@ const shortStageIn = 0.1
 const namesInSummary = 4
 
 func resultsText(summary *wire.Summary) string {
-	names := summary.GetPublished()
-	names = names[:min(len(names), namesInSummary)]
-	text := displayPath(summary.GetResults()) + "/"
+	var names []string
+	for _, name := range summary.GetPublished()[:min(len(summary.GetPublished()), namesInSummary)] {
+		names = append(names, oneLine(name))
+	}
+	text := oneLine(displayPath(summary.GetResults())) + "/"
 	switch more := summary.GetPublishedCount() - int64(len(names)); {
 	case summary.GetPublishedCount() == 1 && len(names) == 1:
 		return text + names[0]
