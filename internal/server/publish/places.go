@@ -126,7 +126,7 @@ func cleanElsewhere(ctx context.Context, folders folder.Layout, element storage.
 func CleanFences(ctx context.Context, folders folder.Layout, c *folder.Cleaned) error {
 	records, err := store.OpenSQLite(filepath.Join(folders.State, folder.StoreFile), store.ReadOnly)
 	if err != nil {
-		return folder.IgnoreMissing(err)
+		return nil // CleanStores says what is not known
 	}
 	all, err := turnsIn(ctx, records, folders.ID)
 	if err = errors.Join(err, records.Close()); err != nil {
