@@ -144,7 +144,7 @@ MaxJobCount=20000
 SchedulerType=sched/backfill
 SchedulerParameters=batch_sched_delay=0,sched_interval=1,sched_min_interval=0,bf_interval=1,default_queue_depth=1000,partition_job_depth=1000
 MinJobAge=2
-KillWait=2
+KillWait=10
 NodeName=n[1-4] NodeHostname=localhost NodeAddr=127.0.0.1 Port=[$SLURMD] CPUs=2 Boards=1 SocketsPerBoard=1 CoresPerSocket=2 ThreadsPerCore=1 RealMemory=4000 State=UNKNOWN
 PartitionName=batch Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 `
