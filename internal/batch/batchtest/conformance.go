@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -73,6 +75,7 @@ func Run(t *testing.T, open func(t *testing.T) Opened) {
 	if err := o.System.Withdraw(t.Context(), "l-1"); err != nil {
 		t.Error("withdrawn twice:", err)
 	}
+	o.stop(t, "l-2") // one that stands still is ended too
 	if err := o.System.Withdraw(t.Context(), "l-2"); err != nil {
 		t.Fatal(err)
 	}
@@ -102,6 +105,22 @@ func (o *Opened) Await(t *testing.T, name string) (path string) {
 		t.Fatalf("%s did not come: %v; the batch system says %v", name, err, status(t, o.System))
 	}
 	return path
+}
+
+// stop has a launch stand still, whose processes are on this machine.
+func (o *Opened) stop(t *testing.T, launch string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(o.Folder, launch+".began"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err == nil {
+		err = syscall.Kill(pid, syscall.SIGSTOP)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // reach waits until a launch has a state.

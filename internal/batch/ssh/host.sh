@@ -68,6 +68,7 @@ fairway_do() {
 			if [ -e "$record" ] && fairway_alive "$record"; then
 				: >"$folder/$launch.ending"
 				kill -TERM "$pid"
+				kill -CONT "$pid" # or one that stands still would not heed it
 			fi
 		done
 		;;
