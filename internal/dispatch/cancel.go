@@ -1,11 +1,11 @@
 package dispatch
 
 func (c *Core) cancel(ids []JobID) error {
-	if err := c.queue.known(ids); err != nil {
+	if err := c.jobs.known(ids); err != nil {
 		return err
 	}
 	for _, id := range ids {
-		c.cancelJob(c.queue.find(id))
+		c.cancelJob(c.jobs.find(id))
 	}
 	return nil
 }
@@ -22,7 +22,7 @@ func (c *Core) cancelJob(j *job) {
 
 // finish ends a job without outputs.
 func (c *Core) finish(j *job, s State, reason string) {
-	c.queue.setState(j, s)
+	c.jobs.setState(j, s)
 	c.files.withdraw(j)
 	j.regenerating = false
 	f := j.itsFate()
@@ -39,17 +39,17 @@ func (c *Core) finish(j *job, s State, reason string) {
 }
 
 func (c *Core) retryJobs(ids []JobID) error {
-	if err := c.queue.known(ids); err != nil {
+	if err := c.jobs.known(ids); err != nil {
 		return err
 	}
 	for _, id := range ids {
-		j := c.queue.find(id)
+		j := c.jobs.find(id)
 		if j.state != Failed && j.state != Cancelled && len(c.files.lostOutputs(j)) == 0 {
 			return refuse("dispatch: job %s has neither failed nor been cancelled, and its outputs are there", j.name)
 		}
 	}
 	for _, id := range ids {
-		c.retryJob(c.queue.find(id))
+		c.retryJob(c.jobs.find(id))
 	}
 	return nil
 }
@@ -72,9 +72,9 @@ func (c *Core) retryJob(j *job) {
 	if j.committed != 0 {
 		j.regenerating = true
 	}
-	c.queue.setState(j, Waiting)
+	c.jobs.setState(j, Waiting)
 	c.files.revive(j)
 	c.journal.persistFate(j)
-	c.placement.letGoAll(c.queue.inheritFromReaders(j))
+	c.placement.letGoAll(c.jobs.inheritFromReaders(j))
 	c.files.startOut(j)
 }

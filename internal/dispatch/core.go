@@ -20,14 +20,14 @@ func refuse(format string, args ...any) error {
 // Core is the TaskQueue. It is not safe for concurrent use.
 //
 // Its methods are the places where its parts meet: an input comes in, the parts
-// that it concerns are changed, and settle follows what they found in the
-// worklists to its end. The state itself belongs to the parts.
+// that it concerns are changed, and propagate follows what they found in
+// the worklists to its end. The state itself belongs to the parts.
 type Core struct {
-	*step
+	*transition
 	journal   journal
 	runs      runs
 	files     files
-	queue     queue
+	jobs      jobs
 	fleet     fleet
 	placement placement
 
@@ -46,17 +46,17 @@ func New(config Config) (*Core, Effects) {
 }
 
 func newCore(config Config) *Core {
-	s := &step{config: config.withDefaults()}
+	s := &transition{config: config.withDefaults()}
 	c := &Core{
-		step:    s,
-		journal: journal{step: s, results: make(map[identity]storedResult), taken: make(map[identity]bool)},
+		transition: s,
+		journal:    journal{transition: s, results: make(map[identity]storedResult), taken: make(map[identity]bool)},
 	}
 	c.runs = newRuns(s, &c.journal)
 	c.files = newFiles(s, &c.journal, &c.runs)
-	c.queue = newQueue(s, &c.runs, &c.files)
-	c.fleet = newFleet(s, &c.journal, &c.queue)
+	c.jobs = newJobs(s, &c.runs, &c.files)
+	c.fleet = newFleet(s, &c.journal, &c.jobs)
 	c.placement = placement{
-		step: s, files: &c.files, queue: &c.queue, fleet: &c.fleet, rule: ruleOf(config.Placement),
+		transition: s, files: &c.files, jobs: &c.jobs, fleet: &c.fleet, rule: ruleOf(config.Placement),
 		kept: kept{jobs: make(map[uint32]keptFor)}, reserved: make(map[*job]*pilot),
 	}
 	return c
@@ -71,7 +71,7 @@ func (c *Core) Step(now time.Time, in Input) (Effects, error) {
 	if err := c.apply(in); err != nil {
 		return Effects{}, err
 	}
-	c.settle()
+	c.propagate()
 	return c.effects, nil
 }
 
@@ -104,7 +104,7 @@ func (c *Core) apply(in Input) error {
 	case LoseFiles:
 		c.loseFiles(in.Files)
 	case Published:
-		c.files.published(in.File)
+		c.files.publicationConfirmed(in.File)
 	case Removed:
 		c.files.removed(in.PFN)
 	case Stop:
@@ -116,14 +116,14 @@ func (c *Core) apply(in Input) error {
 	return nil
 }
 
-// settle follows the input to its end: first what becomes of jobs, then who
+// propagate follows the input to its end: first what becomes of jobs, then who
 // runs them, then what is said to whom.
-func (c *Core) settle() {
+func (c *Core) propagate() {
 	c.runTimers()
-	c.settleJobs()
+	c.propagateJobs()
 	c.placement.matchAll()
 	if c.placement.recall() {
-		c.settleJobs()
+		c.propagateJobs()
 		c.placement.matchAll()
 	}
 	c.fleet.planPilots()
@@ -134,9 +134,9 @@ func (c *Core) settle() {
 	c.effects.WakeAt = c.timers.next()
 }
 
-// settleJobs works until no job can change any more. The lists keep long
+// propagateJobs works until no job can change any more. The lists keep long
 // chains of jobs (reused, blocked) off the stack.
-func (c *Core) settleJobs() {
+func (c *Core) propagateJobs() {
 	w := &c.work
 	for {
 		switch {
@@ -201,11 +201,11 @@ func (c *Core) examine(j *job) {
 	if c.placement.gather(j) {
 		return
 	}
-	c.queue.setState(j, Ready)
+	c.jobs.setState(j, Ready)
 	j.readySince = c.now
 	c.placement.setClass(j)
 	if !j.step.run.halted() {
-		c.queue.index(j)
+		c.jobs.index(j)
 	}
 	c.jobEvent(JobReady, j, "")
 }
@@ -215,8 +215,8 @@ func (c *Core) blockJob(j *job) {
 	if j.state != Waiting || !j.readsMissing() {
 		return
 	}
-	c.queue.setState(j, Blocked)
-	c.jobEvent(JobBlocked, j, c.queue.blockedBy(j))
+	c.jobs.setState(j, Blocked)
+	c.jobEvent(JobBlocked, j, c.jobs.blockedBy(j))
 	c.files.withdraw(j)
 	c.files.await(j, func(v *version) bool { return v.state == missing })
 	c.journal.persistFate(j)
@@ -233,7 +233,7 @@ func (c *Core) unblockJob(j *job) {
 		return
 	}
 	c.files.revive(j)
-	c.queue.setState(j, Waiting)
+	c.jobs.setState(j, Waiting)
 	c.jobEvent(JobUnblocked, j, "")
 	c.work.examine = append(c.work.examine, j)
 }
@@ -245,7 +245,7 @@ func (c *Core) runTimers() {
 		case pilotTimer:
 			c.pilotTimerFired(t.pilot)
 		case jobTimer:
-			c.queue.backoffOver(t.job)
+			c.jobs.backoffOver(t.job)
 		case groupTimer:
 			c.placement.siteWaitOver(t.group)
 		case graceTimer:

@@ -8,7 +8,7 @@
 //
 //  1. Call Step for one input at a time, from one goroutine at a time.
 //  2. Make every record of Effects.Persist durable, in one transaction, in
-//     order. Effects of several steps may be joined, in their order.
+//     order. Effects of several transitions may be joined, in their order.
 //  3. Only then let the rest out: replies, publications, removals, pilots to
 //     start and stop, events.
 //  4. If 2 fails, let nothing out, discard the Core and [Load] it from what is
@@ -18,7 +18,7 @@
 // A [Core] has any number of runs, each one submission of a workflow.
 //
 // A [Core] is composed of six parts, each the owner of one kind of state:
-// placement, fleet, queue, files, runs and journal. A part calls the parts after it in
+// placement, fleet, jobs, files, runs and journal. A part calls the parts after it in
 // this list only. Begin with the comments of these types; docs/dispatch.md says
 // which file decides what.
 //

@@ -30,7 +30,7 @@ const maxExplained = 20
 
 // Explain says what a job waits for.
 func (c *Core) Explain(id JobID) (Explanation, bool) {
-	j := c.queue.find(id)
+	j := c.jobs.find(id)
 	if j == nil {
 		return Explanation{}, false
 	}
@@ -41,7 +41,7 @@ func (c *Core) Explain(id JobID) (Explanation, bool) {
 	case Ready:
 		c.explainReady(j, &e)
 	case Blocked:
-		e.say("%s", c.queue.blockedBy(j))
+		e.say("%s", c.jobs.blockedBy(j))
 	case Assigned, Running:
 		for a := j.attempt; a != nil; a = a.next {
 			c.explainAttempt(a, &e)

@@ -84,7 +84,7 @@ func (s *survey) count(c *Core, p *pilot, j *job) {
 		s.avoided++
 	case p.reserved != nil && p.reserved != j:
 		s.drained = append(s.drained, p.reserved)
-	case !p.room(j.class, 1):
+	case !p.hasRoom(j.class, 1):
 		s.busy++
 		s.taken.add(p.lacksNow(j.class))
 	default:

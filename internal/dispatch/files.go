@@ -21,9 +21,9 @@ import (
 //     journal, or is on removing, or nobody has told of it yet.
 //
 // Files know jobs as owners of requests and as writers, and never change their
-// state: what a change means for jobs goes into the worklists of the step.
+// state: what a change means for jobs goes into the worklists of the transition.
 type files struct {
-	*step
+	*transition
 	journal *journal
 	runs    *runs
 
@@ -47,9 +47,9 @@ type files struct {
 	readFiles   []*file  // by the check of a submission: the files that the jobs read
 }
 
-func newFiles(s *step, jn *journal, rs *runs) files {
+func newFiles(s *transition, jn *journal, rs *runs) files {
 	return files{
-		step: s, journal: jn, runs: rs, matched: make(map[JobID][]*version),
+		transition: s, journal: jn, runs: rs, matched: make(map[JobID][]*version),
 		waiters: make(map[*version][]*job), raisedTo: make(map[*file]raised),
 		older: make(map[copyOf]olderCopy), publishing: make(map[*file]*version), removing: make(map[string]bool),
 	}
@@ -64,14 +64,14 @@ func newFiles(s *step, jn *journal, rs *runs) files {
 // it.
 type file struct {
 	lfn      string
-	queue    fifo.Queue[*request] // of jobs that have not left it
+	fifo     fifo.Queue[*request] // of jobs that have not left it
 	versions []*version           // ascending
 
-	first     [1]*version
-	published Version // highest that was given out to be published, plus 1; see publish
-	pattern   bool
-	matched   bool    // has been written through a pattern
-	own       version // most files have one version; its run is that of the file
+	first       [1]*version
+	publishFrom Version // lowest that may still be given out to be published; see publish
+	pattern     bool
+	matched     bool    // has been written through a pattern
+	own         version // most files have one version; its run is that of the file
 }
 
 // newVersion adds a version at the end.
@@ -177,18 +177,18 @@ const (
 // version is one state of a file. Its contents never change once committed, but
 // its copies may come and go. It lives as long as its file.
 type version struct {
-	number     Version
-	pins       int32 // jobs that may still read it, failed ones included
-	state      versionState
-	existing   bool // was there before: neither removed nor made again
-	wanted     bool // listed to be made again, which has not begun
-	announced  bool // all its holders have it among their hot versions
-	publishing bool // given out to be published, or waiting for its turn
-	file       *file
-	size       int64
-	identity   identity // zero until it is committed for the first time
+	number    Version
+	pins      int32 // jobs that may still read it, failed ones included
+	state     versionState
+	existing  bool // was there before: neither removed nor made again
+	wanted    bool // listed to be made again, which has not begun
+	announced bool // all its holders have it among their hot versions
+	toPublish bool // given out to be published, or waiting for its turn
+	file      *file
+	size      int64
+	identity  identity // zero until it is committed for the first time
 
-	// The ready jobs that read it, by group; see queue.index. A group that nobody
+	// The ready jobs that read it, by group; see jobs.index. A group that nobody
 	// looked at may have entries left that are ready no more.
 	ready  []readyReader
 	mostly [1]readyReader // what ready holds while they are of one group

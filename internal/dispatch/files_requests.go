@@ -96,7 +96,7 @@ func (fs *files) insert(r *request) {
 	if r.write != nil {
 		mode = fifo.Write
 	}
-	if !r.file().queue.Insert(&r.Request, mode) {
+	if !r.file().fifo.Insert(&r.Request, mode) {
 		r.job.ungranted++
 	}
 }
@@ -120,7 +120,7 @@ func (fs *files) leave(j *job) {
 		}
 		f := r.file()
 		fs.lowerMark(f, r)
-		for n := f.queue.Cancel(&r.Request); n != nil; n = n.NextGranted() {
+		for n := f.fifo.Cancel(&r.Request); n != nil; n = n.NextGranted() {
 			behind := n.Owner.job
 			behind.ungranted--
 			if behind.ungranted == 0 {
@@ -264,7 +264,7 @@ func (r *request) firstReader() *fifo.Request[*request] {
 	if r.Queued() {
 		return r.Next()
 	}
-	n := r.file().queue.Head()
+	n := r.file().fifo.Head()
 	for n != nil && n.Owner.read != r.write {
 		n = n.Next()
 	}

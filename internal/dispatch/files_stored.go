@@ -7,9 +7,9 @@ import "slices"
 // What is still to be published follows from the commits and from one record for
 // each file: up to which version nothing is to be published any more.
 //
-// A version that is to be published waits (version.publishing) until those before
+// A version that is to be published waits (version.toPublish) until those before
 // it are confirmed. Then it is given out: files.publishing names it until it is
-// confirmed, and file.published says for good that nothing up to it is given out
+// confirmed, and file.publishFrom says for good that nothing below it is given out
 // any more. A version that is committed later than a higher one was given out is
 // overtaken, and never published.
 
@@ -17,17 +17,17 @@ import "slices"
 // a later version was given out for that already.
 func (fs *files) publish(j *job, v *version) {
 	o := j.outputFor(v.file.lfn)
-	if o == nil || !o.Publish || v.pfn == "" || v.publishing {
+	if o == nil || !o.Publish || v.pfn == "" || v.toPublish {
 		return
 	}
-	if v.number < v.file.published {
+	if v.number < v.file.publishFrom {
 		if later := fs.publishing[v.file]; later != nil {
 			// A Load before the later one is confirmed must not publish this one.
 			fs.journal.persistPublished(v.file, later.number-1)
 		}
 		return
 	}
-	v.publishing = true
+	v.toPublish = true
 	if fs.publishing[v.file] == nil {
 		fs.publishNext(v.file)
 	}
@@ -36,32 +36,32 @@ func (fs *files) publish(j *job, v *version) {
 // publishNext gives out the lowest version that waits for it.
 func (fs *files) publishNext(f *file) {
 	for _, v := range f.versions {
-		if !v.publishing {
+		if !v.toPublish {
 			continue
 		}
-		if v.number < f.published {
-			fs.notPublishing(v)
+		if v.number < f.publishFrom {
+			fs.endPublication(v)
 			continue
 		}
-		f.published, fs.publishing[f] = v.number+1, v
+		f.publishFrom, fs.publishing[f] = v.number+1, v
 		fs.effects.Publish = append(fs.effects.Publish, v.stored())
 		return
 	}
 }
 
-func (fs *files) notPublishing(v *version) {
-	v.publishing = false
+func (fs *files) endPublication(v *version) {
+	v.toPublish = false
 	fs.tryRemove(v)
 }
 
-func (fs *files) published(ref FileRef) {
+func (fs *files) publicationConfirmed(ref FileRef) {
 	v := fs.version(ref)
 	if v == nil || fs.publishing[v.file] != v {
 		return
 	}
 	delete(fs.publishing, v.file)
 	fs.journal.persistPublished(v.file, v.number)
-	fs.notPublishing(v)
+	fs.endPublication(v)
 	fs.publishNext(v.file)
 }
 
@@ -84,7 +84,7 @@ func (fs *files) superseded(v *version) {
 // no job reads any more. What existed before Fairway is never touched. A
 // failed job counts as one that reads, as it may be retried.
 func (fs *files) tryRemove(v *version) {
-	if v.existing || v.pfn == "" || v.pins > 0 || v.publishing || v.state != present || v.file.newest() == v {
+	if v.existing || v.pfn == "" || v.pins > 0 || v.toPublish || v.state != present || v.file.newest() == v {
 		return
 	}
 	fs.remove(v.pfn)
@@ -132,16 +132,16 @@ func (j *job) publishes() bool {
 	return slices.ContainsFunc(j.outputs, func(o Output) bool { return o.Publish && o.Storage == StorageElement })
 }
 
-// unpublish has a lost version published again when it has been made again, unless a
+// publishAgain has a lost version published again when it has been made again, unless a
 // later one was.
-func (fs *files) unpublish(v *version) {
+func (fs *files) publishAgain(v *version) {
 	f := v.file
 	under := fs.publishing[f] == v
-	if v.publishing = false; under {
+	if v.toPublish = false; under {
 		delete(fs.publishing, f)
 	}
 	if v.owed() {
-		f.published = min(f.published, v.number)
+		f.publishFrom = min(f.publishFrom, v.number)
 		fs.journal.persistPublished(f, v.number-1)
 	}
 	if under {
@@ -186,7 +186,7 @@ func (fs *files) loseResults(files []LostFile) {
 	}
 }
 
-// changeOutputs has the outputs of a job recorded anew, once in a step.
+// changeOutputs has the outputs of a job recorded anew, once in a transition.
 func (fs *files) changeOutputs(j *job) {
 	if n := len(fs.work.changed); n == 0 || fs.work.changed[n-1] != j {
 		fs.work.changed = append(fs.work.changed, j)
@@ -271,7 +271,7 @@ func (v *version) stored() StoredFile {
 
 // StoredBy returns the outputs of a job as they are stored.
 func (c *Core) StoredBy(id JobID) []StoredFile {
-	j := c.queue.find(id)
+	j := c.jobs.find(id)
 	if j == nil {
 		return nil
 	}
@@ -286,6 +286,6 @@ func (c *Core) StoredBy(id JobID) []StoredFile {
 
 // HasLost reports whether a job is done and lacks outputs that were stored and were lost.
 func (c *Core) HasLost(id JobID) bool {
-	j := c.queue.find(id)
+	j := c.jobs.find(id)
 	return j != nil && len(c.files.lostOutputs(j)) > 0
 }

@@ -17,9 +17,9 @@ import (
 //
 // Attempts are not durable: after a restart they are what full Syncs name.
 type fleet struct {
-	*step
+	*transition
 	journal *journal
-	queue   *queue
+	jobs    *jobs
 
 	// Registered pilots, from their first Sync until they leave or are silent for
 	// too long, and what they were given.
@@ -48,11 +48,11 @@ type fleet struct {
 	sources sources
 }
 
-func newFleet(s *step, jn *journal, q *queue) fleet {
+func newFleet(s *transition, jn *journal, js *jobs) fleet {
 	return fleet{
-		step: s, journal: jn, queue: q, pilots: make(map[PilotID]*pilot), attempts: make(map[AttemptID]*attempt),
+		transition: s, journal: jn, jobs: js, pilots: make(map[PilotID]*pilot), attempts: make(map[AttemptID]*attempt),
 		hosts: make(map[string]*host), shapeOf: make(map[classKey]*shape),
-		monitor: newMonitor(), sources: newSources(), pace: pace{runs: make(map[*jobStep]*average)},
+		monitor: newMonitor(), sources: newSources(), pace: pace{runs: make(map[*step]*average)},
 	}
 }
 
@@ -66,7 +66,7 @@ const (
 )
 
 // grace is the time after Load in which known pilots may report what they run
-// before anything is assigned. It begins with the first step, and is over when
+// before anything is assigned. It begins with the first transition, and is over when
 // awaited is empty or its timer fires; then it stays over.
 type grace struct {
 	begun   bool
@@ -77,7 +77,7 @@ type grace struct {
 
 // pilot is a registered pilot, as far as its syncs have told. It lives from its
 // first Sync until it leaves, is silent for too long, or its batch system has
-// ended it; then left is set, for those that still refer to it in this step.
+// ended it; then left is set, for those that still refer to it in this transition.
 type pilot struct {
 	// Who it is. info, shape and host change together, when it describes itself.
 	id     PilotID
@@ -245,7 +245,7 @@ func (fl *fleet) inOrder() []*pilot {
 	return list
 }
 
-// mustAnswer has the pilot answered at the end of this step, or as soon as it syncs.
+// mustAnswer has the pilot answered at the end of this transition, or as soon as it syncs.
 func (fl *fleet) mustAnswer(p *pilot) {
 	p.answerDue = true
 	if !p.listedAnswer {
@@ -254,7 +254,7 @@ func (fl *fleet) mustAnswer(p *pilot) {
 	}
 }
 
-// wantsJobs lists a pilot to be given jobs in this step.
+// wantsJobs lists a pilot to be given jobs in this transition.
 func (fl *fleet) wantsJobs(p *pilot) {
 	if !p.listedAsker {
 		p.listedAsker = true
@@ -338,8 +338,8 @@ func (v *version) cachedAt(at place) bool {
 	return false
 }
 
-// stands reports whether some pilot reads the caches of a place.
-func (fl *fleet) stands(at place) bool {
+// exists reports whether some pilot reads the caches of a place.
+func (fl *fleet) exists(at place) bool {
 	if at.pilot != "" {
 		return fl.pilots[at.pilot] != nil
 	}
@@ -350,7 +350,7 @@ func (fl *fleet) stands(at place) bool {
 // itsPlace is where a job must run because its outputs are needed there, while
 // there is a pilot at that place.
 func (fl *fleet) itsPlace(j *job) place {
-	if j.fate == nil || !fl.stands(j.fate.place) {
+	if j.fate == nil || !fl.exists(j.fate.place) {
 		return place{}
 	}
 	return j.fate.place

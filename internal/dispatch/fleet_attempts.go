@@ -65,9 +65,9 @@ func (p *pilot) cpusOf(cl *class) int64 {
 // slots is how many jobs of one processor each it runs at a time.
 func (p *pilot) slots() int { return max(1, int(p.totalCPUs()/minSlot)) }
 
-// room reports whether the pilot has, in all times over, what the class needs
+// hasRoom reports whether the pilot has, in all times over, what the class needs
 // besides what is assigned already.
-func (p *pilot) room(cl *class, times int64) bool {
+func (p *pilot) hasRoom(cl *class, times int64) bool {
 	k := &cl.key
 	if p.used.milliCPUs+p.cpusOf(cl) > times*p.totalCPUs() ||
 		p.used.memory+k.memory > times*p.info.Has.Memory ||
@@ -103,11 +103,11 @@ func (p *pilot) add(cl *class, sign int64) {
 func (fl *fleet) fitsWhole(p *pilot, cl *class) bool {
 	k := &cl.key
 	switch {
-	case !p.suits(cl):
+	case !p.fits(cl):
 		return false
 	case k.bound() && p.place() != place{k.host, k.pilot}:
 		return false
-	case k.avoid != "" && k.avoid == p.info.node() && fl.elsewhere(cl, k.avoid):
+	case k.avoid != "" && k.avoid == p.info.node() && fl.fitsElsewhere(cl, k.avoid):
 		return false
 	case !p.info.Expires.IsZero() && fl.now.after(k.time) > toInstant(p.info.Expires):
 		return false
@@ -115,12 +115,12 @@ func (fl *fleet) fitsWhole(p *pilot, cl *class) bool {
 	return true
 }
 
-// elsewhere reports whether a pilot on another host could run the class.
-func (fl *fleet) elsewhere(cl *class, name string) bool {
-	there := func(p *pilot) bool { return p.info.node() != name && p.suits(cl) }
+// fitsElsewhere reports whether a pilot on another host could run the class.
+func (fl *fleet) fitsElsewhere(cl *class, name string) bool {
+	there := func(p *pilot) bool { return p.info.node() != name && p.fits(cl) }
 	return slices.ContainsFunc(fl.shapes, func(s *shape) bool {
 		if s.hosts[name] == 0 {
-			return s.suits(cl)
+			return s.fits(cl)
 		}
 		return len(s.hosts) > 1 && s.fit(cl) != noneFits && slices.ContainsFunc(s.pilots, there)
 	})
@@ -214,7 +214,7 @@ func (a *attempt) waitsItsTurn() bool {
 	p.used = usage{}
 	for _, x := range p.attempts {
 		if x == a {
-			return !p.room(a.needs, 1)
+			return !p.hasRoom(a.needs, 1)
 		}
 		p.add(x.needs, 1)
 	}

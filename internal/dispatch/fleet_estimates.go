@@ -175,7 +175,7 @@ func (fl *fleet) serves(s *site, cl *class) bool {
 // durable: after Load nothing is expected until some have ended.
 type pace struct {
 	transfer average // seconds for each byte that is read from storage
-	runs     map[*jobStep]*average
+	runs     map[*step]*average
 }
 
 // average is a mean in which what came n terms later counts (1-1/averaged)^n

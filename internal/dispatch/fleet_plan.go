@@ -47,8 +47,8 @@ func (s *stand) take(room int, run time.Duration) {
 // besides those that are registered.
 func (fl *fleet) allot() {
 	fl.lineUp()
-	each := max(1, (fl.queue.ready+maxAllotted-1)/maxAllotted)
-	for _, l := range fl.queue.levels {
+	each := max(1, (fl.jobs.ready+maxAllotted-1)/maxAllotted)
+	for _, l := range fl.jobs.levels {
 		for _, g := range l.groups {
 			fl.allotGroup(g, each)
 		}
@@ -64,11 +64,11 @@ func (fl *fleet) allotGroup(g *group, each int) {
 	}
 	n := 0
 	for _, id := range g.ranks {
-		if !fl.queue.isReady(id, g) {
+		if !fl.jobs.isReady(id, g) {
 			continue
 		}
 		if n%each == 0 {
-			fl.allotJobs(fl.queue.jobs.At(id), sites, each)
+			fl.allotJobs(fl.jobs.table.At(id), sites, each)
 		}
 		n++
 	}

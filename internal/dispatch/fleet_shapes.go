@@ -17,7 +17,7 @@ type shape struct {
 	least  Resources // that its pilots have
 	most   Resources // that they may have
 	tools  map[string]bool
-	fits   []shapeFit     // by class index
+	fitOf  []shapeFit     // by class index
 	pilots []*pilot       // in no order
 	hosts  map[string]int // of pilots
 	at     int            // index in fleet.shapes
@@ -97,28 +97,28 @@ func (fl *fleet) shapeFor(i *PilotInfo) *shape {
 }
 
 func (s *shape) fit(cl *class) shapeFit {
-	for len(s.fits) <= cl.index {
-		s.fits = append(s.fits, notAsked)
+	for len(s.fitOf) <= cl.index {
+		s.fitOf = append(s.fitOf, notAsked)
 	}
-	if s.fits[cl.index] == notAsked {
-		s.fits[cl.index] = noneFits
+	if s.fitOf[cl.index] == notAsked {
+		s.fitOf[cl.index] = noneFits
 		if len(lacks(cl, s.least, s.tools)) == 0 {
-			s.fits[cl.index] = allFit
+			s.fitOf[cl.index] = allFit
 		} else if len(lacks(cl, s.most, s.tools)) == 0 {
-			s.fits[cl.index] = someFit
+			s.fitOf[cl.index] = someFit
 		}
 	}
-	return s.fits[cl.index]
+	return s.fitOf[cl.index]
 }
 
-// suits reports whether some pilot of the shape could run the class if it ran nothing else.
-func (s *shape) suits(cl *class) bool {
+// fits reports whether some pilot of the shape could run the class if it ran nothing else.
+func (s *shape) fits(cl *class) bool {
 	fit := s.fit(cl)
-	return fit == allFit || fit == someFit && slices.ContainsFunc(s.pilots, func(p *pilot) bool { return p.suits(cl) })
+	return fit == allFit || fit == someFit && slices.ContainsFunc(s.pilots, func(p *pilot) bool { return p.fits(cl) })
 }
 
-// suits reports whether the pilot could run the class if it ran nothing else.
-func (p *pilot) suits(cl *class) bool {
+// fits reports whether the pilot could run the class if it ran nothing else.
+func (p *pilot) fits(cl *class) bool {
 	fit := p.shape.fit(cl)
 	return fit == allFit || fit == someFit && len(lacks(cl, p.info.Has, p.shape.tools)) == 0
 }

@@ -60,17 +60,17 @@ func TestShapesDoNotDecideWhatAPilotDecides(t *testing.T) {
 		if _, err := c.Step(epoch, s); err != nil {
 			t.Fatal(err)
 		}
-		cl := c.queue.classOf(&Job{Needs: has(), Tools: []string{"a", "b"}[:rng.IntN(3)]})
+		cl := c.jobs.classOf(&Job{Needs: has(), Tools: []string{"a", "b"}[:rng.IntN(3)]})
 		away, elsewhere, most := fmt.Sprint("host", rng.IntN(10)), false, int64(0)
 		for _, p := range c.fleet.pilots {
 			want := len(lacks(cl, p.info.Has, p.shape.tools)) == 0
-			if p.suits(cl) != want {
-				t.Fatalf("%+v suits %+v: %v", p.info.Has, cl.key, !want)
+			if p.fits(cl) != want {
+				t.Fatalf("%+v fits %+v: %v", p.info.Has, cl.key, !want)
 			}
 			elsewhere = elsewhere || want && p.info.node() != away
 			most = max(most, p.info.Has.Memory)
 		}
-		if got := c.fleet.elsewhere(cl, away); got != elsewhere {
+		if got := c.fleet.fitsElsewhere(cl, away); got != elsewhere {
 			t.Fatalf("a pilot off %s could run %+v: %v", away, cl.key, got)
 		}
 		if got := c.fleet.mostMemory(); got != most {

@@ -57,7 +57,7 @@ func newMonitor() monitor {
 	return monitor{byName: make(map[string]*site), launches: make(map[string]*launch)}
 }
 
-func (m *monitor) arm(s *step, at instant) {
+func (m *monitor) arm(s *transition, at instant) {
 	if at != 0 && (m.armed == 0 || at < m.armed) {
 		m.armed = at
 		s.timers.add(timer{at: at, kind: monitorTimer})
@@ -254,15 +254,15 @@ const firstStartBackoff = 10 * time.Second
 // planPilots runs the algorithm for every site, if something has changed.
 func (fl *fleet) planPilots() {
 	m := &fl.monitor
-	if !m.changed && !fl.queue.changed || len(m.sites) == 0 || fl.stop != running || !fl.grace.over {
+	if !m.changed && !fl.jobs.changed || len(m.sites) == 0 || fl.stop != running || !fl.grace.over {
 		return
 	}
 	if m.lastRun != 0 && fl.now < m.lastRun.after(monitorPeriod) {
-		m.arm(fl.step, m.lastRun.after(monitorPeriod))
+		m.arm(fl.transition, m.lastRun.after(monitorPeriod))
 		return
 	}
-	m.changed, fl.queue.changed = false, false
-	if fl.queue.ready > 0 {
+	m.changed, fl.jobs.changed = false, false
+	if fl.jobs.ready > 0 {
 		m.lastRun = fl.now // with nothing ready it costs nothing, and the first jobs need not wait
 	}
 	if fl.choosesSites() {
@@ -278,7 +278,7 @@ func (fl *fleet) planPilots() {
 func (fl *fleet) startPilots(s *site) {
 	fl.expireStarts(s)
 	if fl.now < s.notBefore {
-		fl.monitor.arm(fl.step, s.notBefore)
+		fl.monitor.arm(fl.transition, s.notBefore)
 	} else if n := fl.plan(s); n > 0 {
 		for range n {
 			s.unconfirmed = append(s.unconfirmed, fl.now)
@@ -286,7 +286,7 @@ func (fl *fleet) startPilots(s *site) {
 		fl.effects.Start = append(fl.effects.Start, Start{Site: s.Name, Count: n})
 	}
 	if len(s.unconfirmed) > 0 {
-		fl.monitor.arm(fl.step, s.unconfirmed[0].after(fl.config.StartTimeout))
+		fl.monitor.arm(fl.transition, s.unconfirmed[0].after(fl.config.StartTimeout))
 	}
 }
 
@@ -334,7 +334,7 @@ func (fl *fleet) pilotsNeeded(s *site) []int {
 		return []int{s.pilotsWanted()}
 	}
 	var needed []int
-	for _, l := range fl.queue.levels {
+	for _, l := range fl.jobs.levels {
 		for _, g := range l.groups {
 			if !fl.serves(s, g.class) {
 				continue

@@ -90,7 +90,7 @@ func (fl *fleet) sourceFor(p *pilot, v *version, a *attempt) *Source {
 			return nil // it comes to this host
 		}
 	}
-	if mine != nil && (mine.from == nil || fl.offers(mine.from, p)) {
+	if mine != nil && (mine.from == nil || fl.mayServe(mine.from, p)) {
 		return fl.describeSource(mine)
 	}
 	if mine != nil {
@@ -116,7 +116,7 @@ func (fl *fleet) bestSource(p *pilot, v *version) (best *pilot, depth int) {
 	least := uint64(0)
 	consider := func(q *pilot, at int) {
 		readers := q.readers(v)
-		if q == p || readers >= maxSourceReaders || len(q.serves) >= maxServed || !fl.offers(q, p) {
+		if q == p || readers >= maxSourceReaders || len(q.serves) >= maxServed || !fl.mayServe(q, p) {
 			return
 		}
 		cost := uint64(readers)<<32 | uint64(at)<<16 | uint64(len(q.serves))
@@ -157,14 +157,14 @@ func (p *pilot) behind(x *arrival) bool {
 	return true
 }
 
-// offers reports whether a pilot may read from another, and is not known to be unable to.
-func (fl *fleet) offers(q, p *pilot) bool {
+// mayServe reports whether a pilot may read from another, and is not known to be unable to.
+func (fl *fleet) mayServe(q, p *pilot) bool {
 	return !q.left && q.info.Address != "" && len(q.cutFrom) < maxCut && !slices.Contains(q.cutFrom, p.host.name) &&
-		(q.info.Site == p.info.Site || fl.exchange(q.info.Site, p.info.Site))
+		(q.info.Site == p.info.Site || fl.mayExchange(q.info.Site, p.info.Site))
 }
 
-// exchange reports whether two sites exchange cached files: each names the other.
-func (fl *fleet) exchange(a, b string) bool {
+// mayExchange reports whether two sites exchange cached files: each names the other.
+func (fl *fleet) mayExchange(a, b string) bool {
 	x, y := fl.monitor.site(a), fl.monitor.site(b)
 	return x != nil && y != nil && slices.Contains(x.CacheWith, b) && slices.Contains(y.CacheWith, a)
 }
@@ -295,7 +295,7 @@ func (fl *fleet) lastCopiesLast(p *pilot, files []CachedFile, next func(FileRef)
 	for _, f := range files {
 		v, read := next(f.File)
 		last[f.File] = read && !slices.ContainsFunc(v.holders[:min(len(v.holders), maxCandidates)], func(q *pilot) bool {
-			return q.host != p.host && fl.offers(q, p)
+			return q.host != p.host && fl.mayServe(q, p)
 		})
 	}
 	slices.SortStableFunc(files, func(a, b CachedFile) int {

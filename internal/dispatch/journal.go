@@ -12,11 +12,11 @@ import (
 // journal is what is durable of a Core: it makes the records that say what has
 // changed, and holds what earlier submissions left.
 //
-// Invariant: whatever Load needs to come to the state that a step ends with is
-// in the records of the steps up to it. A part calls the journal where it
-// changes such state, in the same step.
+// Invariant: whatever Load needs to come to the state that a transition ends with
+// is in the records of the transitions up to it. A part calls the journal where it
+// changes such state, in the same transition.
 type journal struct {
-	*step
+	*transition
 	incarnation uint64                    // of this Core; it grows with each Load
 	since       uint64                    // the first of this store
 	results     map[identity]storedResult // of earlier runs, until a job takes them

@@ -50,7 +50,7 @@ func NewLoading(config Config) *Loading {
 		TableFate: l.takeFate, TableJob: l.takeJob, TablePublished: l.takePublished, TableRemove: l.takeRemoval,
 		TablePilot: l.takePilot, TableLaunch: l.takeLaunch,
 	}
-	l.c.step.silent = true
+	l.c.transition.silent = true
 	g := &l.c.fleet.grace
 	g.awaited, g.byName = make(map[PilotID]string), make(map[string][]PilotID)
 	return l
@@ -85,16 +85,16 @@ func (l *Loading) End() (*Core, Effects, error) {
 	if err := c.checkWriters(); err != nil {
 		return nil, Effects{}, err
 	}
-	for j := range c.queue.all {
+	for j := range c.jobs.all {
 		l.resume(j)
 	}
-	for j := range c.queue.all {
+	for j := range c.jobs.all {
 		c.files.wantOwed(j)
 	}
-	c.settleJobs()
-	c.step.silent = false
+	c.propagateJobs()
+	c.transition.silent = false
 	c.work.fresh = c.work.fresh[:0]
-	for j := range c.queue.all {
+	for j := range c.jobs.all {
 		j.freshly = false
 	}
 	c.publishPending()
@@ -104,7 +104,7 @@ func (l *Loading) End() (*Core, Effects, error) {
 
 // checkWriters refuses versions that a job reads and that come from nowhere.
 func (c *Core) checkWriters() error {
-	for j := range c.queue.all {
+	for j := range c.jobs.all {
 		for i := range j.requests {
 			if v := j.requests[i].read; v != nil && !v.existing && (v.writer == nil || v.writer.id.Number() >= j.id.Number()) {
 				return fmt.Errorf("dispatch: job %s reads version %d of %s, which no job before it writes", j.name, v.number, v.file.lfn)
@@ -235,7 +235,7 @@ func (l *Loading) takeJob(k Record) error {
 	if _, ok := c.JobNamed(r.ID, s.Name); ok {
 		return fmt.Errorf("job name %s is used twice", s.Name)
 	}
-	j := c.queue.bareJob(r, &s)
+	j := c.jobs.bareJob(r, &s)
 	r.names.Add(r.names.Hash(j.name), j.id.Number())
 	j.submitted = b.Submitted
 	c.files.requestFiles(j, r.files.allNamed(s.Reads), recorded{b})
@@ -270,7 +270,7 @@ func (l *Loading) committed(j *job) error {
 	j.committed = b.Attempt
 	if b.Reused {
 		c.journal.taken[j.key] = true
-		c.queue.markReused(j)
+		c.jobs.markReused(j)
 	}
 	stored := j.reusable(outputs)
 	if stored == nil {
@@ -290,7 +290,7 @@ func (l *Loading) committed(j *job) error {
 			v.state = present
 		}
 	}
-	c.queue.setState(j, Done)
+	c.jobs.setState(j, Done)
 	return nil
 }
 
@@ -302,7 +302,7 @@ func (l *Loading) resume(j *job) {
 		return
 	}
 	if f := j.fate; f != nil && f.End != Waiting {
-		c.queue.setState(j, f.End)
+		c.jobs.setState(j, f.End)
 		for i := range j.requests {
 			if v := j.requests[i].write; v != nil && v.state == pending {
 				v.state = missing
@@ -319,9 +319,9 @@ func (l *Loading) resume(j *job) {
 		}
 	}
 	if j.fate != nil && j.fate.NotBefore > 0 {
-		c.queue.armBackoff(j)
+		c.jobs.armBackoff(j)
 	}
-	c.placement.letGoAll(c.queue.inheritPriority(j))
+	c.placement.letGoAll(c.jobs.inheritPriority(j))
 	c.files.startOut(j)
 }
 
@@ -342,13 +342,13 @@ func (l *Loading) takePublished(k Record) error {
 	if err != nil {
 		return err
 	}
-	r.files.named(k.Key).published = b.Version + 1
+	r.files.named(k.Key).publishFrom = b.Version + 1
 	return nil
 }
 
 // publishPending asks again for what was committed and not yet published.
 func (c *Core) publishPending() {
-	for j := range c.queue.all {
+	for j := range c.jobs.all {
 		if j.state != Done {
 			continue
 		}

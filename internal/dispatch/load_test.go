@@ -73,8 +73,8 @@ func longHistory(b *testing.B, jobs int) []Record {
 		}
 		step(s)
 	}
-	if c.queue.totals.ByState[Done] != jobs/2 {
-		b.Fatalf("%+v", c.queue.totals)
+	if c.jobs.totals.ByState[Done] != jobs/2 {
+		b.Fatalf("%+v", c.jobs.totals)
 	}
 	list := make([]Record, 0, len(durable))
 	for _, name := range sortedKeys(durable) {

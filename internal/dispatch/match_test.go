@@ -13,7 +13,7 @@ import (
 func (c *Core) best(p *pilot) *job {
 	var best *job
 	var most int64
-	for j := range c.queue.all {
+	for j := range c.jobs.all {
 		if j.group == nil || c.placement.admits(p, j.class, true) == never {
 			continue
 		}

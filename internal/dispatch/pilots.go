@@ -29,7 +29,7 @@ func (c *Core) dropPilot(p *pilot, reason string) {
 		c.dropCopy(p, p.versions[len(p.versions)-1])
 	}
 	clear(p.other)
-	if at := p.place(); !c.fleet.stands(at) {
+	if at := p.place(); !c.fleet.exists(at) {
 		c.placement.unbind(at)
 	}
 	for _, a := range slices.Clone(p.attempts) {
@@ -113,7 +113,7 @@ func (c *Core) beginStop(drain bool) {
 	}
 }
 
-// startGrace begins with the first step.
+// startGrace begins with the first transition.
 func (c *Core) startGrace() {
 	if c.fleet.grace.begun {
 		return

@@ -5,7 +5,7 @@ import "time"
 // placement decides which ready job goes to which pilot, and when none does
 // although it could.
 //
-// Invariants between steps:
+// Invariants between transitions:
 //   - No parked pilot could start a ready job, unless the job is kept for another
 //     pilot or site, or too many pilots are parked to look at all.
 //   - A job is kept for at most one pilot or site, until a time at the latest,
@@ -15,9 +15,9 @@ import "time"
 //
 // Nothing of it is durable.
 type placement struct {
-	*step
+	*transition
 	files *files
-	queue *queue
+	jobs  *jobs
 	fleet *fleet
 	rule  placementRule
 
@@ -28,7 +28,7 @@ type placement struct {
 	offers   uint64          // counts jobs that became ready and were left to pilots that ask
 
 	tally          tally
-	served, rivals []*pilot // empty between steps; here for their memory
+	served, rivals []*pilot // empty between transitions; here for their memory
 }
 
 // admission is whether a pilot may be given jobs of a class.
@@ -41,7 +41,7 @@ const (
 )
 
 // matchAll brings ready jobs and pilots together. Whoever waits on either
-// side was offered everything before, so only what is new in this step is
+// side was offered everything before, so only what is new in this transition is
 // looked at: fresh jobs go to a parked pilot that holds more of their input
 // than the pilots that ask; those take what suits them best; what is left of
 // the fresh jobs goes to any parked pilot that it fits. Jobs that are kept for
@@ -79,7 +79,7 @@ func (pl *placement) pull(p *pilot) {
 	if p.reserved != nil && !pl.fleet.takes(p) {
 		pl.release(p)
 	}
-	if !pl.fleet.takes(p) || pl.queue.ready == 0 || p.askedInVain == pl.offers+1 {
+	if !pl.fleet.takes(p) || pl.jobs.ready == 0 || p.askedInVain == pl.offers+1 {
 		return
 	}
 	pl.pullOverdue(p)
@@ -106,7 +106,7 @@ func (pl *placement) pullOverdue(p *pilot) {
 	if j := p.reserved; j != nil {
 		if !pl.fleet.fitsWhole(p, j.class) {
 			pl.release(p)
-		} else if p.room(j.class, 1) {
+		} else if p.hasRoom(j.class, 1) {
 			pl.assign(j, p)
 		}
 	}
@@ -115,7 +115,7 @@ func (pl *placement) pullOverdue(p *pilot) {
 		if j == nil {
 			return
 		}
-		if p.room(j.class, 1) {
+		if p.hasRoom(j.class, 1) {
 			pl.assign(j, p)
 		} else {
 			p.reserved, pl.reserved[j] = j, p
@@ -128,9 +128,9 @@ func (pl *placement) pullOverdue(p *pilot) {
 func (pl *placement) overdue(p *pilot) *job {
 	var best *job
 	limit := pl.now.after(-pl.config.MaxPassOver)
-	for _, l := range pl.queue.levels {
+	for _, l := range pl.jobs.levels {
 		for _, g := range l.groups {
-			j := pl.queue.oldest(g)
+			j := pl.jobs.oldest(g)
 			if j == nil || j.readySince > limit || pl.reserved[j] != nil || best != nil && !j.readyBefore(best) {
 				continue
 			}
@@ -150,7 +150,7 @@ func (j *job) readyBefore(o *job) bool {
 // are not kept for another: of the highest priority; of these the one with most
 // input in its cache; of these the one that was submitted first.
 func (pl *placement) choose(p *pilot) *job {
-	for _, l := range pl.queue.levels {
+	for _, l := range pl.jobs.levels {
 		if !pl.open(p, l) {
 			continue
 		}
@@ -183,10 +183,10 @@ func (pl *placement) admits(p *pilot, cl *class, ahead bool) admission {
 	if !pl.fleet.fitsWhole(p, cl) {
 		return never
 	}
-	if !p.room(cl, 1) {
+	if !p.hasRoom(cl, 1) {
 		// Jobs are queued at a pilot only while there are more of them than all
 		// pilots have slots, so that none runs dry meanwhile.
-		if !ahead || pl.queue.ready <= pl.fleet.slots || !p.room(cl, int64(1+pl.config.Ahead)) {
+		if !ahead || pl.jobs.ready <= pl.fleet.slots || !p.hasRoom(cl, int64(1+pl.config.Ahead)) {
 			return never
 		}
 	}
@@ -204,7 +204,7 @@ func (pl *placement) firstByRank(l *level, p *pilot) *job {
 		case always:
 			j = pl.firstNotKept(g, p)
 		case onTime:
-			j = pl.queue.pastSiteWait(g)
+			j = pl.jobs.pastSiteWait(g)
 		}
 		if j != nil && (best == nil || j.row < best.row) {
 			best = j
@@ -219,13 +219,13 @@ func (pl *placement) assign(j *job, p *pilot) {
 	p.hints.incoming += p.lacking(j)
 	a := &attempt{
 		id: pl.fleet.nextAttempt(), job: j, pilot: p, needs: j.class,
-		try: j.tries() + 1, ahead: !p.room(j.class, 1),
+		try: j.tries() + 1, ahead: !p.hasRoom(j.class, 1),
 	}
 	pl.fleet.addAttempt(a)
 	if a.ahead {
 		pl.ahead = append(pl.ahead, a)
 	}
-	pl.queue.setState(j, Assigned)
+	pl.jobs.setState(j, Assigned)
 	pl.fleet.mustAnswer(p)
 }
 
@@ -239,10 +239,10 @@ func (pl *placement) release(p *pilot) {
 	}
 }
 
-// unready takes a job out of the queue if it is ready, and lets go whoever was
+// unready takes a job out of the ready jobs, and lets go whoever was
 // kept for it.
 func (pl *placement) unready(j *job) {
-	if pl.queue.unindex(j) {
+	if pl.jobs.unindex(j) {
 		pl.letGo(j)
 	}
 }
@@ -258,7 +258,7 @@ func (pl *placement) requeue(j *job) {
 func (pl *placement) setWaiting(j *job) {
 	if j.state == Assigned || j.state == Running || j.state == Ready {
 		pl.unready(j)
-		pl.queue.setState(j, Waiting)
+		pl.jobs.setState(j, Waiting)
 	}
 }
 
@@ -266,7 +266,7 @@ func (pl *placement) setWaiting(j *job) {
 func (pl *placement) siteWaitOver(g *group) {
 	g.armed = 0
 	for {
-		j := pl.queue.pastSiteWait(g)
+		j := pl.jobs.pastSiteWait(g)
 		if j == nil {
 			break
 		}
@@ -277,7 +277,7 @@ func (pl *placement) siteWaitOver(g *group) {
 		}
 		pl.assign(j, p)
 	}
-	if j := pl.queue.oldest(g); j != nil {
+	if j := pl.jobs.oldest(g); j != nil {
 		at := max(j.readySince.after(g.class.key.wait), pl.now.after(time.Second))
 		g.armed = at
 		pl.timers.add(timer{at: at, kind: groupTimer, group: g})

@@ -7,7 +7,7 @@ func (pl *placement) setClass(j *job) {
 	j.class = j.original
 	at := pl.boundTo(j)
 	if f := j.fate; f != nil || at != (place{}) {
-		j.class = pl.queue.variant(j.original, func(k *classKey) {
+		j.class = pl.jobs.variant(j.original, func(k *classKey) {
 			if f != nil {
 				k.memory = max(k.memory, f.Memory)
 				if at == (place{}) {
@@ -79,14 +79,14 @@ func (pl *placement) gather(j *job) bool {
 
 // unbind looks again at jobs that were to run at a place that is no more.
 func (pl *placement) unbind(at place) {
-	for _, cl := range pl.queue.bound[at] {
+	for _, cl := range pl.jobs.bound[at] {
 		for _, g := range cl.groups {
-			for j := pl.queue.first(g); j != nil; j = pl.queue.first(g) {
+			for j := pl.jobs.first(g); j != nil; j = pl.jobs.first(g) {
 				pl.unready(j)
 				if j.fate != nil {
 					j.fate.place = place{}
 				}
-				pl.queue.setState(j, Waiting)
+				pl.jobs.setState(j, Waiting)
 				pl.work.examine = append(pl.work.examine, j)
 			}
 		}

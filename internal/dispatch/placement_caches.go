@@ -105,12 +105,12 @@ func (pl *placement) evictionOrder(p *pilot) (order []FileRef, stale int) {
 func (pl *placement) nextReader(v *version) (rank uint32, ok bool) {
 	var next uint32
 	for i := range v.ready { // also those that have left the FIFO
-		if id, ok := pl.queue.topOf(&v.ready[i]); ok && (next == 0 || id < next) {
+		if id, ok := pl.jobs.topOf(&v.ready[i]); ok && (next == 0 || id < next) {
 			next = id
 		}
 	}
 	passed := 0
-	for r := v.file.queue.Head(); r != nil && r.Owner.about().Version <= v.number && passed <= maxPassed; r = r.Next() {
+	for r := v.file.fifo.Head(); r != nil && r.Owner.about().Version <= v.number && passed <= maxPassed; r = r.Next() {
 		if j := r.Owner.job; r.Owner.read == v && (j.state < Assigned || passed == maxPassed) {
 			if next == 0 || j.row < next {
 				next = j.row

@@ -102,7 +102,7 @@ func (pl *placement) placeKept() {
 	}
 	pl.kept.due = false
 	for _, id := range slices.Sorted(maps.Keys(pl.kept.jobs)) {
-		j := pl.queue.jobs.At(id)
+		j := pl.jobs.table.At(id)
 		pl.kept.some = false
 		if p := pl.bestParked(j, nil, true); p != nil {
 			pl.assign(j, p)
@@ -116,8 +116,8 @@ func (pl *placement) placeKept() {
 // from the pilot.
 func (pl *placement) firstNotKept(g *group, p *pilot) *job {
 	var skipped []uint32
-	j := pl.queue.first(g)
-	for ; j != nil && len(skipped) < maxSkipped && pl.keepForOther(j, p); j = pl.queue.first(g) {
+	j := pl.jobs.first(g)
+	for ; j != nil && len(skipped) < maxSkipped && pl.keepForOther(j, p); j = pl.jobs.first(g) {
 		skipped = append(skipped, j.row)
 		g.ranks.Pop()
 	}
@@ -133,7 +133,7 @@ func (pl *placement) worthWaitingFor(j *job, p *pilot) (*pilot, time.Duration) {
 	if pl.fleet.between == 0 && !pl.rule.waitsForBusy() {
 		return nil, 0
 	}
-	x := prospect{waited: time.Duration(pl.now - j.readySince), limit: pl.queue.waitOf(j.policy.wait)}
+	x := prospect{waited: time.Duration(pl.now - j.readySince), limit: pl.jobs.waitOf(j.policy.wait)}
 	best := x
 	best.idle = true
 	if pl.fleet.pace.transfer.weight > 0 {
@@ -191,7 +191,7 @@ func (pl *placement) patience(j *job, p, q *pilot, x prospect) time.Duration {
 // there, or nothing tells how long its jobs run.
 func (pl *placement) freeIn(q *pilot, j *job) (time.Duration, bool) {
 	free := max(0, time.Duration(q.due-pl.now))
-	if !q.room(j.class, 1) {
+	if !q.hasRoom(j.class, 1) {
 		ends, ok := pl.firstEnd(q, j)
 		if !ok {
 			return 0, false
@@ -269,7 +269,7 @@ func (pl *placement) betterSite(j *job, p *pilot) (*site, time.Duration) {
 // queued there, after a run.
 func (pl *placement) scoreWith(j *job, p *pilot) float64 {
 	s, start := p.launch.site, time.Duration(0)
-	if !p.room(j.class, 1) {
+	if !p.hasRoom(j.class, 1) {
 		start = pl.fleet.runAt(j, s)
 	}
 	return pl.fleet.score(j, s, s.farBytes(j, p), start)

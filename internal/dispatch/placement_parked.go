@@ -14,19 +14,19 @@ const maxPlaces = 64
 // has to be among them.
 const maxSited = 1024
 
-// suitability is how well a pilot suits a job: first by its site, where sites are
+// rating is how good a pilot is for a job: first by its site, where sites are
 // weighed, then by how much of the input it holds.
-type suitability struct {
+type rating struct {
 	score  float64
 	weight int64
 }
 
-func (s suitability) above(o suitability) bool {
+func (s rating) above(o rating) bool {
 	return s.score < o.score || s.score == o.score && s.weight > o.weight
 }
 
-func (pl *placement) rate(p *pilot, j *job) suitability {
-	s := suitability{weight: pl.weigh(p, j)}
+func (pl *placement) rate(p *pilot, j *job) rating {
+	s := rating{weight: pl.weigh(p, j)}
 	if pl.fleet.choosesSites() {
 		s.score = pl.scoreWith(j, p)
 	}
@@ -41,7 +41,7 @@ func (pl *placement) compared() int {
 	return maxPlaces
 }
 
-// placeFresh gives the jobs that became ready in this step to parked pilots.
+// placeFresh gives the jobs that became ready in this transition to parked pilots.
 // While there are pilots that ask it leaves them what no parked pilot holds
 // more of, because they may have better things to do.
 func (pl *placement) placeFresh(askers []*pilot) {
@@ -86,7 +86,7 @@ func (pl *placement) unparked(askers []*pilot) []*pilot {
 // it back for the parked pilot, for ever. Where there are many parked pilots
 // all of them are looked at only if that is asked for, and none of the first fits.
 func (pl *placement) bestParked(j *job, rivals []*pilot, all bool) *pilot {
-	best, most := (*pilot)(nil), suitability{score: math.Inf(1)}
+	best, most := (*pilot)(nil), rating{score: math.Inf(1)}
 	for _, p := range rivals {
 		if pl.fleet.takes(p) && pl.admits(p, j.class, false) == always {
 			if s := pl.rate(p, j); s.above(most) {
@@ -125,8 +125,8 @@ func (pl *placement) bestParked(j *job, rivals []*pilot, all bool) *pilot {
 
 // searchParked looks at all parked pilots when none of the first fits.
 func (pl *placement) searchParked(j *job, consider func(*pilot), best **pilot) {
-	suits := slices.ContainsFunc(pl.fleet.shapes, func(s *shape) bool { return s.suits(j.class) })
-	for i := maxPlaces; suits && i < len(pl.fleet.parked) && *best == nil; i++ {
+	somewhere := slices.ContainsFunc(pl.fleet.shapes, func(s *shape) bool { return s.fits(j.class) })
+	for i := maxPlaces; somewhere && i < len(pl.fleet.parked) && *best == nil; i++ {
 		consider(pl.fleet.parked[i])
 	}
 }

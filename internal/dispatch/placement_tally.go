@@ -197,9 +197,9 @@ func (pl *placement) tallyVersion(l *level, v *version, file int32) bool {
 	live := v.ready[:0]
 	for _, r := range v.ready {
 		if len(r.jobs) <= maxReaders {
-			r.jobs.Retain(pl.queue.readyBit)
+			r.jobs.Retain(pl.jobs.readyBit)
 		} else {
-			pl.queue.topOf(&r)
+			pl.jobs.topOf(&r)
 		}
 		if len(r.jobs) == 0 {
 			continue
@@ -225,8 +225,6 @@ func (t *tally) list(r *readyReader, file int32, weight int64) {
 	t.lists = append(t.lists, readerList{r, file, weight})
 }
 
-func (q *queue) topOf(r *readyReader) (uint32, bool) { return q.top(&r.jobs, r.group) }
-
 // bestCached returns the job of the tallied level with most input at the
 // pilot, of those that are not kept for another, or nil if it holds nothing of
 // any.
@@ -245,8 +243,8 @@ func (pl *placement) bestCached(p *pilot) *job {
 		best, most = j, w
 	}
 	for _, r := range t.long {
-		if id, ok := pl.queue.topOf(r); ok && r.group.open == always {
-			better(pl.queue.jobs.At(id), pl.weigh(p, pl.queue.jobs.At(id)))
+		if id, ok := pl.jobs.topOf(r); ok && r.group.open == always {
+			better(pl.jobs.table.At(id), pl.weigh(p, pl.jobs.table.At(id)))
 		}
 	}
 	if t.longWeight > 0 {
@@ -264,7 +262,7 @@ func (pl *placement) bestCached(p *pilot) *job {
 			continue
 		}
 		t.weighed = append(t.weighed, weighed{i, x.weight})
-		better(pl.queue.jobs.At(x.id), pl.weigh(p, pl.queue.jobs.At(x.id)))
+		better(pl.jobs.table.At(x.id), pl.weigh(p, pl.jobs.table.At(x.id)))
 		if best != nil && x.weight+t.longWeight == most && best.row == x.id {
 			break
 		}
@@ -279,10 +277,10 @@ func (pl *placement) bestCached(p *pilot) *job {
 // mayTake reports whether the candidate is still one. A list may name it under a
 // group that it has left for another.
 func (pl *placement) mayTake(x *candidate) bool {
-	if !pl.queue.readyBit.Has(x.id) {
+	if !pl.jobs.readyBit.Has(x.id) {
 		return false
 	}
-	g := pl.queue.jobs.At(x.id).group
+	g := pl.jobs.table.At(x.id).group
 	return g.priority == pl.tally.level.priority && g.open == always
 }
 
@@ -290,7 +288,7 @@ func (pl *placement) mayTake(x *candidate) bool {
 func (pl *placement) enterFirst() {
 	for i := range pl.tally.lists {
 		l := &pl.tally.lists[i]
-		if id, ok := pl.queue.topOf(l.readyReader); ok {
+		if id, ok := pl.jobs.topOf(l.readyReader); ok {
 			pl.tally.enter(id, l)
 		}
 	}

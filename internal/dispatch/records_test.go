@@ -136,7 +136,7 @@ func FuzzLoad(f *testing.F) {
 				t.Fatal(err)
 			}
 		}
-		for j := range core.queue.all {
+		for j := range core.jobs.all {
 			core.Explain(j.id)
 		}
 	})

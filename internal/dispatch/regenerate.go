@@ -62,21 +62,21 @@ func (c *Core) regenerate(v *version, at place) {
 	f.place = at
 	f.Tries, f.Losses, f.End = 0, 0, Waiting
 	j.regenerating = true
-	c.queue.setState(j, Waiting)
+	c.jobs.setState(j, Waiting)
 	j.pinInputs()
 	why := " is in no cache where it is needed"
 	if v.tag == lostTag {
 		why = " was lost from where it was stored"
 	}
 	c.event(Event{Kind: JobRegenerating, Job: j.id, Name: j.name, Step: j.step.Step, Reason: v.file.lfn + why})
-	c.placement.letGoAll(c.queue.inheritFromReaders(j))
+	c.placement.letGoAll(c.jobs.inheritFromReaders(j))
 	c.files.startOut(j)
 }
 
 // failRegeneration is for a job that owes a result and may not run again for it.
 func (c *Core) failRegeneration(j *job) {
 	j.regenerating = true
-	c.queue.setState(j, Waiting)
+	c.jobs.setState(j, Waiting)
 	j.pinInputs()
 	c.finish(j, Failed, j.fate.Reason)
 }
@@ -91,7 +91,7 @@ func (c *Core) cancelRegeneration(j *job) {
 	c.placement.unready(j)
 	c.files.unawait(j)
 	j.regenerating, j.fate.place, j.fate.backingOff = false, place{}, false
-	c.queue.setState(j, Done)
+	c.jobs.setState(j, Done)
 	c.jobEvent(JobRegenerated, j, "not needed any more, because copies have turned up")
 	for i := range j.requests {
 		if v := j.requests[i].read; v != nil && v.writer != nil {
@@ -129,7 +129,7 @@ func (c *Core) commitRegenerated(p *pilot, j *job, r *Result) {
 	j.fate.place = place{}
 	j.fate.remember(j.committed) // what it stored may still be in use
 	j.committed = r.Attempt
-	c.queue.setState(j, Done)
+	c.jobs.setState(j, Done)
 	c.files.persistRegenerated(j)
 	for _, v := range c.files.writtenBy(j) {
 		if v.state == present {
@@ -167,9 +167,9 @@ func (c *Core) lostLastCopy(v *version) {
 	v.state = gone
 	for _, r := range slices.Clone(v.ready) {
 		for _, id := range r.jobs {
-			if j := c.queue.jobs.At(id); j.state == Ready {
+			if j := c.jobs.table.At(id); j.state == Ready {
 				c.placement.unready(j)
-				c.queue.setState(j, Waiting)
+				c.jobs.setState(j, Waiting)
 				c.work.examine = append(c.work.examine, j)
 			}
 		}
@@ -204,7 +204,7 @@ func (c *Core) loseFile(l *LostFile) {
 	j := v.writer
 	c.files.changeOutputs(j)
 	c.event(Event{Kind: FileLost, Job: j.id, Name: j.name, Step: j.step.Step, Reason: v.file.lfn + ": " + l.Why})
-	c.files.unpublish(v)
+	c.files.publishAgain(v)
 	if v.owed() {
 		c.files.wantVersion(v, place{})
 	}

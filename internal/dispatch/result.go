@@ -13,13 +13,13 @@ import (
 //  3. The first success of a job is committed, by commitResult. Anything else is
 //     a failure, by attemptFailed, or a loss, by lossCounted.
 //  4. Who waits for the outputs, or is to try again, is listed in the worklists,
-//     and looked at by settle when the input is taken.
+//     and looked at by propagate when the input is taken.
 func (c *Core) resultArrived(by PilotID, p *pilot, r *Result) {
 	if c.journal.foreign(r.Attempt) || c.runs.byID[r.Job.Run()] == nil {
 		c.files.discardForeign(r)
 		return
 	}
-	j, a := c.queue.find(r.Job), c.fleet.attempts[r.Attempt]
+	j, a := c.jobs.find(r.Job), c.fleet.attempts[r.Attempt]
 	for i := range r.Lost {
 		if lost := r.Lost[i]; j != nil && j.reads(lost.File) { // of other files its pilot has not been told
 			lost.File.Run = r.Job.Run()
@@ -99,7 +99,7 @@ func (c *Core) commitResult(by PilotID, p *pilot, j *job, r *Result) {
 // commit makes the job Done with these outputs, which are in the order of
 // Writes; p is the pilot that has them, or nil.
 func (c *Core) commit(j *job, outputs []output, p *pilot) []CommittedFile {
-	c.queue.setState(j, Done)
+	c.jobs.setState(j, Done)
 	files, absent := c.files.commit(j, outputs, p, c.holders(p, outputs))
 	for _, v := range absent {
 		c.wantForWaiters(v)
@@ -146,7 +146,7 @@ func (c *Core) attemptFailed(by PilotID, j *job, r *Result, host string) {
 		return
 	}
 	c.adapt(by, j, r, host)
-	c.queue.backOff(j)
+	c.jobs.backOff(j)
 	c.journal.persistFate(j)
 	c.placement.setWaiting(j)
 	c.event(Event{Kind: JobRetried, Job: j.id, Name: j.name, Step: j.step.Step, Pilot: by, Result: r, Reason: f.Reason})

@@ -18,12 +18,12 @@ func (c *Core) retireRun(id RunID) error {
 			return refuse("dispatch: run %d still publishes %s", id, f.lfn)
 		}
 	}
-	for j := range c.queue.of(r) {
+	for j := range c.jobs.of(r) {
 		for j.attempt != nil {
 			c.dropAttempt(j.attempt)
 		}
 	}
-	for j := range c.queue.of(r) {
+	for j := range c.jobs.of(r) {
 		c.retireJob(j)
 	}
 	c.files.deferred = slices.DeleteFunc(c.files.deferred, func(w wanting) bool { return w.version.run == id })
@@ -34,7 +34,7 @@ func (c *Core) retireRun(id RunID) error {
 		delete(c.fleet.pace.runs, s)
 	}
 	c.fleet.sources.retire(id)
-	c.queue.drop(r)
+	c.jobs.drop(r)
 	c.journal.forget(TableRun, id, runKey)
 	c.runs.remove(r)
 	return nil
@@ -111,7 +111,7 @@ func (c *Core) retireFile(f *file) {
 		}
 	}
 	delete(c.files.raisedTo, f)
-	if f.published > 0 {
+	if f.publishFrom > 0 {
 		c.journal.forget(TablePublished, f.own.run, f.lfn)
 	}
 }
@@ -131,12 +131,12 @@ func (fs *files) handOver(p *pilot, copied FileRef, retired RunID) {
 }
 
 // drop takes the jobs of a run out of the table.
-func (q *queue) drop(r *run) {
-	for j := range q.of(r) {
-		q.totals.Jobs--
-		q.totals.add(j.state, -1)
+func (js *jobs) drop(r *run) {
+	for j := range js.of(r) {
+		js.totals.Jobs--
+		js.totals.add(j.state, -1)
 		if j.reused {
-			q.totals.Reused--
+			js.totals.Reused--
 		}
 	}
 	for i, s := range r.spans {
@@ -144,6 +144,6 @@ func (q *queue) drop(r *run) {
 		if i+1 < len(r.spans) {
 			end = r.spans[i+1].number
 		}
-		q.jobs.Drop(s.row, end-s.number)
+		js.table.Drop(s.row, end-s.number)
 	}
 }

@@ -68,7 +68,7 @@ func (c *Core) reuse(j *job) bool {
 	if outputs == nil || j.cannotPublish(outputs) || c.files.choseOthers(j, outputs) {
 		return false
 	}
-	c.queue.markReused(j)
+	c.jobs.markReused(j)
 	j.committed = reusedAttempt
 	files := c.commit(j, outputs, nil)
 	c.event(Event{Kind: JobCommitted, Job: j.id, Name: j.name, Step: j.step.Step, Reused: true, Files: files})
@@ -130,7 +130,7 @@ func (c *Core) Foresee() (reuse, again map[JobID]bool) {
 	reuse, again = make(map[JobID]bool), make(map[JobID]bool)
 	lacks := make(map[*version]bool) // of those that are reused
 	var jobs []*job                  // who writes a version stands before who reads it
-	for j := range c.queue.all {
+	for j := range c.jobs.all {
 		jobs = append(jobs, j)
 		if j.state == Done || j.digest == "" {
 			continue

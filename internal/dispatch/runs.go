@@ -59,7 +59,7 @@ func (s RunState) standing() string {
 //   - A number is never given twice: last is durable.
 //   - ending lists the runs that may come to their end by themselves.
 type runs struct {
-	*step
+	*transition
 	journal *journal
 
 	byID    map[RunID]*run
@@ -69,7 +69,7 @@ type runs struct {
 }
 
 // run is a run with what it owns. It lives until it is retired. What is said of it and
-// its state change by methods of runs alone; the queue changes its jobs, files its files.
+// its state change by methods of runs alone; jobs change its jobs, files its files.
 type run struct {
 	Run
 	state    RunState
@@ -80,8 +80,8 @@ type run struct {
 	jobs      uint32
 	spans     []span
 	names     rows.Names // to numbers
-	steps     map[string]*jobStep
-	stepOrder []*jobStep // in the order of their first job
+	steps     map[string]*step
+	stepOrder []*step // in the order of their first job
 	totals    Totals
 
 	files namespace
@@ -91,8 +91,8 @@ type run struct {
 // these on up to the next span.
 type span struct{ number, row uint32 }
 
-// jobStep is a step of one run.
-type jobStep struct {
+// step is a step of the workflow in one run.
+type step struct {
 	StepTotals
 	run *run
 }
@@ -105,13 +105,13 @@ type namespace struct {
 	patterns map[string]*file // the locations of patterns
 }
 
-func newRuns(s *step, jn *journal) runs {
-	return runs{step: s, journal: jn, byID: make(map[RunID]*run)}
+func newRuns(s *transition, jn *journal) runs {
+	return runs{transition: s, journal: jn, byID: make(map[RunID]*run)}
 }
 
 func (rs *runs) add(id RunID) *run {
 	r := &run{
-		Run: Run{ID: id}, names: rows.NewNames(), steps: make(map[string]*jobStep),
+		Run: Run{ID: id}, names: rows.NewNames(), steps: make(map[string]*step),
 		files: namespace{run: id, names: rows.NewNames(), patterns: make(map[string]*file)},
 	}
 	rs.byID[id] = r
@@ -182,10 +182,10 @@ func (r *run) took(row uint32) uint32 {
 	return r.jobs
 }
 
-func (r *run) stepNamed(name string) *jobStep {
+func (r *run) stepNamed(name string) *step {
 	s := r.steps[name]
 	if s == nil {
-		s = &jobStep{StepTotals: StepTotals{Step: name}, run: r}
+		s = &step{StepTotals: StepTotals{Step: name}, run: r}
 		r.steps[name] = s
 		r.stepOrder = append(r.stepOrder, s)
 	}
@@ -216,9 +216,9 @@ func (c *Core) setRun(in Run) error {
 
 // resumeRun has the jobs looked at that were Ready while their run was halted.
 func (c *Core) resumeRun(r *run) {
-	for j := range c.queue.of(r) {
+	for j := range c.jobs.of(r) {
 		if j.state == Ready && j.group == nil && !r.halted() {
-			c.queue.setState(j, Waiting)
+			c.jobs.setState(j, Waiting)
 			c.work.examine = append(c.work.examine, j)
 		}
 	}
@@ -259,7 +259,7 @@ func (c *Core) stopRun(in StopRun) error {
 func (c *Core) haltRun(r *run, to RunState, reason string) {
 	c.runs.setState(r, to, reason)
 	c.runs.mayEnd(r)
-	for j := range c.queue.of(r) {
+	for j := range c.jobs.of(r) {
 		c.placement.unready(j)
 	}
 	for _, p := range c.fleet.inOrder() {
@@ -268,7 +268,7 @@ func (c *Core) haltRun(r *run, to RunState, reason string) {
 	if to != RunStopping {
 		return
 	}
-	for j := range c.queue.of(r) {
+	for j := range c.jobs.of(r) {
 		if c.fleet.endAttempts(j); j.state != Waiting {
 			c.placement.requeue(j)
 		}

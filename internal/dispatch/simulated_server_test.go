@@ -49,7 +49,7 @@ func (s *simulation) step(in Input) error {
 
 // check looks at the whole state, now and then, because that takes long.
 func (s *simulation) check() error {
-	if err := s.core.Attended(); err != nil {
+	if err := s.core.CheckLiveness(); err != nil {
 		return err
 	}
 	if s.steps++; s.steps%7 == 0 {
@@ -159,7 +159,7 @@ func (s *simulation) crash() error {
 
 // learn takes up commits whose events were lost in a crash.
 func (s *simulation) learn() error {
-	for j := range s.core.queue.all {
+	for j := range s.core.jobs.all {
 		m := s.models[j.id.Run()]
 		if j.state != Done || m.committed[j.name] != 0 {
 			continue

@@ -164,7 +164,7 @@ func (s *simulation) finish() error {
 			return err
 		}
 		ended = ended[:0]
-		for j := range s.core.queue.all {
+		for j := range s.core.jobs.all {
 			if v := s.core.view(j); v.State == Failed && !forGood(v.Reason) || v.State == Cancelled {
 				ended = append(ended, v.ID)
 			}
@@ -173,7 +173,7 @@ func (s *simulation) finish() error {
 			return err
 		}
 	}
-	for j := range s.core.queue.all {
+	for j := range s.core.jobs.all {
 		v := s.core.view(j)
 		if v.State == Failed && forGood(v.Reason) || v.State == Blocked {
 			continue // checked below
@@ -213,7 +213,7 @@ func (s *simulation) retireAll() error {
 	c := s.core
 	fs := &c.files
 	left := len(fs.matched) + len(fs.waiters) + len(fs.raisedTo) + len(fs.older) + len(fs.publishing) + len(c.fleet.attempts) +
-		len(c.placement.kept.jobs) + len(c.placement.reserved) + c.queue.totals.Jobs + c.queue.ready + len(c.fleet.pace.runs)
+		len(c.placement.kept.jobs) + len(c.placement.reserved) + c.jobs.totals.Jobs + c.jobs.ready + len(c.fleet.pace.runs)
 	if left > 0 {
 		return fmt.Errorf("%d things are left of runs that were retired", left)
 	}

@@ -12,7 +12,7 @@ import (
 // published and removed. Who runs or caches what is not durable.
 func (c *Core) snapshot() string {
 	var b strings.Builder
-	for j := range c.queue.all {
+	for j := range c.jobs.all {
 		state := j.state.String()
 		if j.live() {
 			state = "live"
@@ -49,7 +49,7 @@ func (c *Core) snapshot() string {
 
 func (f *file) snapshot(c *Core, b *strings.Builder) {
 	fmt.Fprintf(b, "%s:", f.lfn)
-	for r := f.queue.Head(); r != nil; r = r.Next() {
+	for r := f.fifo.Head(); r != nil; r = r.Next() {
 		fmt.Fprintf(b, " %v %s", r.Mode(), r.Owner.job.name)
 	}
 	for _, v := range f.versions {
@@ -65,7 +65,7 @@ func (f *file) snapshot(c *Core, b *strings.Builder) {
 		}
 		fmt.Fprintf(b, " @%d state %d", v.number, state)
 		if v.pfn != "" {
-			fmt.Fprintf(b, " pfn %s size %d publishing %v", v.pfn, v.size, v.publishing)
+			fmt.Fprintf(b, " pfn %s size %d publishing %v", v.pfn, v.size, v.toPublish)
 		}
 	}
 	b.WriteByte('\n')

@@ -233,7 +233,7 @@ func TestUnreachablePilotsAreNotOffered(t *testing.T) {
 	if from := s.found[reader(2)]; from != nil {
 		t.Errorf("a pilot that two hosts could not reach is offered: %+v", from)
 	}
-	if !s.core.fleet.offers(s.core.fleet.pilots["r2"], s.core.fleet.pilots["r0"]) {
+	if !s.core.fleet.mayServe(s.core.fleet.pilots["r2"], s.core.fleet.pilots["r0"]) {
 		t.Error("a host is cut off because one pilot could not be reached")
 	}
 	s.sync("r0", "", "", func(m *Sync) { m.Unserved = []PilotID{"r2"} })

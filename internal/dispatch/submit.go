@@ -13,7 +13,7 @@ func (c *Core) submit(in Submit) error {
 	jobs := in.Jobs
 	r, err := c.runs.get(in.Run)
 	if err == nil {
-		err = c.queue.checkJobs(r, jobs)
+		err = c.jobs.checkJobs(r, jobs)
 	}
 	if err != nil {
 		return err
@@ -21,11 +21,11 @@ func (c *Core) submit(in Submit) error {
 	reads := c.files.readFiles
 	for i := range jobs {
 		n := len(jobs[i].Reads)
-		j := c.queue.newJob(r, &jobs[i], reads[:n])
+		j := c.jobs.newJob(r, &jobs[i], reads[:n])
 		reads = reads[n:]
 		c.journal.persistJob(j, &jobs[i])
 		c.jobEvent(JobSubmitted, j, "")
-		c.placement.letGoAll(c.queue.inheritPriority(j))
+		c.placement.letGoAll(c.jobs.inheritPriority(j))
 		c.files.startOut(j)
 	}
 	return nil
@@ -33,20 +33,20 @@ func (c *Core) submit(in Submit) error {
 
 // checkJobs refuses what cannot be inserted. It leaves the names of the jobs
 // in names, and the files that they read in files.readFiles.
-func (q *queue) checkJobs(r *run, jobs []Job) error {
-	if uint64(q.jobs.Len())+uint64(len(jobs)) > maxJobs {
+func (js *jobs) checkJobs(r *run, jobs []Job) error {
+	if uint64(js.table.Len())+uint64(len(jobs)) > maxJobs {
 		return refuse("dispatch: more than %d jobs", uint64(maxJobs))
 	}
-	q.files.readFiles = q.files.readFiles[:0]
+	js.files.readFiles = js.files.readFiles[:0]
 	var written map[string]bool // by the jobs before; made when it is asked for
 	for i := range jobs {
 		j := &jobs[i]
 		err := j.check()
 		if err == nil {
-			written, err = q.files.checkReads(r, jobs, i, written)
+			written, err = js.files.checkReads(r, jobs, i, written)
 		}
 		if err == nil {
-			err = q.takeName(r, jobs, i)
+			err = js.takeName(r, jobs, i)
 		}
 		if err != nil {
 			r.forgetNames(jobs[:i])
@@ -89,13 +89,13 @@ func addWritten(written map[string]bool, jobs []Job) {
 
 // takeName enters the name of a job that is to be inserted, unless another job of the
 // run has it, also one before it in the list.
-func (q *queue) takeName(r *run, jobs []Job, i int) error {
+func (js *jobs) takeName(r *run, jobs []Job, i int) error {
 	name, hash, first := jobs[i].Name, r.names.Hash(jobs[i].Name), r.jobs+1
 	_, ok := r.names.Find(hash, func(number uint32) bool {
 		if number >= first {
 			return jobs[number-first].Name == name
 		}
-		return q.jobs.At(r.row(number)).name == name
+		return js.table.At(r.row(number)).name == name
 	})
 	if ok {
 		return refuse("dispatch: job name %s is used twice", name)

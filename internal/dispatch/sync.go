@@ -132,7 +132,7 @@ func (c *Core) adopt(p *pilot, ref AttemptRef) {
 		a.adopted = true
 		return
 	}
-	j := c.queue.find(ref.Job)
+	j := c.jobs.find(ref.Job)
 	if j == nil || c.journal.foreign(ref.Attempt) || !j.live() || c.fleet.attempts[ref.Attempt] != nil || j.dealtWith(ref.Attempt) {
 		p.ending = append(p.ending, ending{attempt: ref.Attempt})
 		c.fleet.mustAnswer(p)
@@ -141,7 +141,7 @@ func (c *Core) adopt(p *pilot, ref AttemptRef) {
 	c.placement.unready(j)
 	c.files.unawait(j)
 	if j.state < Assigned {
-		c.queue.setState(j, Assigned)
+		c.jobs.setState(j, Assigned)
 	}
 	a := &attempt{id: ref.Attempt, job: j, pilot: p, needs: j.class, try: j.tries() + 1, adopted: true}
 	c.fleet.addAttempt(a)
@@ -157,7 +157,7 @@ func (c *Core) started(p *pilot, ref AttemptRef) {
 	}
 	a.started, a.since = true, c.now
 	if a.job.state == Assigned {
-		c.queue.setState(a.job, Running)
+		c.jobs.setState(a.job, Running)
 	}
 	c.event(Event{Kind: JobStarted, Job: a.job.id, Name: a.job.name, Step: a.job.step.Step, Pilot: p.id})
 }

@@ -7,7 +7,7 @@ import (
 
 // verify recomputes what the Core keeps in more than one form.
 func (c *Core) verify() error {
-	for _, check := range []func() error{c.Attended, c.verifyJobs, c.verifyPilots, c.verifyVersions, c.verifyIndex, c.verifyMonitor} {
+	for _, check := range []func() error{c.CheckLiveness, c.verifyJobs, c.verifyPilots, c.verifyVersions, c.verifyIndex, c.verifyMonitor} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -22,13 +22,13 @@ func (c *Core) verify() error {
 func (c *Core) verifyJobs() error {
 	var totals Totals
 	ready := 0
-	for j := range c.queue.all {
+	for j := range c.jobs.all {
 		totals.Jobs++
 		totals.ByState[j.state]++
 		if j.reused {
 			totals.Reused++
 		}
-		if j.state != Ready && j.group != nil || j.state == Ready && (j.group == nil) != j.step.run.halted() || (j.group != nil) != c.queue.readyBit.Has(j.row) {
+		if j.state != Ready && j.group != nil || j.state == Ready && (j.group == nil) != j.step.run.halted() || (j.group != nil) != c.jobs.readyBit.Has(j.row) {
 			return fmt.Errorf("job %s is %v, but its index says otherwise", j.name, j.state)
 		}
 		if j.group != nil {
@@ -55,8 +55,8 @@ func (c *Core) verifyJobs() error {
 			return fmt.Errorf("job %s waits for %s@%d, which will not come", j.name, v.file.lfn, v.number)
 		}
 	}
-	if totals != c.queue.totals || ready != c.queue.ready {
-		return fmt.Errorf("totals are %+v and %d ready, counted %+v and %d", totals, ready, c.queue.totals, c.queue.ready)
+	if totals != c.jobs.totals || ready != c.jobs.ready {
+		return fmt.Errorf("totals are %+v and %d ready, counted %+v and %d", totals, ready, c.jobs.totals, c.jobs.ready)
 	}
 	return nil
 }
@@ -70,8 +70,8 @@ func (c *Core) verifyPilots() error {
 		} else {
 			bySite[k.site]++
 		}
-		if c.queue.jobs.At(id).state != Ready {
-			return fmt.Errorf("job %s is %v and kept", c.queue.jobs.At(id).name, c.queue.jobs.At(id).state)
+		if c.jobs.table.At(id).state != Ready {
+			return fmt.Errorf("job %s is %v and kept", c.jobs.table.At(id).name, c.jobs.table.At(id).state)
 		}
 	}
 	for _, s := range c.fleet.monitor.sites {
@@ -129,7 +129,7 @@ func (c *Core) verifyPilots() error {
 
 func (c *Core) verifyVersions() error {
 	pins := make(map[*version]int32)
-	for j := range c.queue.all {
+	for j := range c.jobs.all {
 		if j.state == Done || j.state == Cancelled {
 			continue
 		}
@@ -140,7 +140,7 @@ func (c *Core) verifyVersions() error {
 		}
 	}
 	for _, f := range c.filesInOrder() {
-		for r := f.queue.Head(); r != nil; r = r.Next() {
+		for r := f.fifo.Head(); r != nil; r = r.Next() {
 			for b := r.Prev(); b != nil && !r.Granted(); b = b.Prev() {
 				if b.Owner.job.effective < r.Owner.job.effective {
 					return fmt.Errorf("job %s waits for %s in %s and has the higher priority", r.Owner.job.name, b.Owner.job.name, f.lfn)
@@ -167,7 +167,7 @@ func (c *Core) verifyVersions() error {
 
 // verifyIndex looks for ready jobs that no index leads to.
 func (c *Core) verifyIndex() error {
-	for j := range c.queue.all {
+	for j := range c.jobs.all {
 		if j.group == nil {
 			continue
 		}
@@ -213,7 +213,7 @@ func (c *Core) verifyMonitor() error {
 		if s.pilots != counted[s] {
 			return fmt.Errorf("site %s has %v pilots, counted %v", name, counted[s], s.pilots)
 		}
-		if n := c.fleet.plan(s); s.known && !m.changed && !c.queue.changed && c.now >= s.notBefore && n > 0 {
+		if n := c.fleet.plan(s); s.known && !m.changed && !c.jobs.changed && c.now >= s.notBefore && n > 0 {
 			return fmt.Errorf("site %s has nothing changed and needs %d pilots", name, n)
 		}
 	}

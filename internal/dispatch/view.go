@@ -7,7 +7,7 @@ import (
 )
 
 // Totals returns the totals of all jobs of all runs.
-func (c *Core) Totals() Totals { return c.queue.totals }
+func (c *Core) Totals() Totals { return c.jobs.totals }
 
 // Steps returns the totals of each step of a run, in the order of their first job.
 func (c *Core) Steps(run RunID) []StepTotals {
@@ -56,7 +56,7 @@ func (c *Core) Jobs(run RunID, after uint32) iter.Seq[JobView] {
 			return
 		}
 		for number := after + 1; number <= r.jobs; number++ {
-			if !yield(c.view(c.queue.jobs.At(r.row(number)))) {
+			if !yield(c.view(c.jobs.table.At(r.row(number)))) {
 				return
 			}
 		}
@@ -65,7 +65,7 @@ func (c *Core) Jobs(run RunID, after uint32) iter.Seq[JobView] {
 
 // Job returns one job.
 func (c *Core) Job(id JobID) (JobView, bool) {
-	j := c.queue.find(id)
+	j := c.jobs.find(id)
 	if j == nil {
 		return JobView{}, false
 	}
@@ -82,7 +82,7 @@ func (c *Core) view(j *job) JobView {
 		v.Reason = j.fate.Reason
 	}
 	if j.state == Blocked {
-		v.Reason = c.queue.blockedBy(j)
+		v.Reason = c.jobs.blockedBy(j)
 	}
 	for a := j.attempt; a != nil; a = a.next {
 		v.Attempts = append(v.Attempts, AttemptView{a.id, a.pilot.id, a.pilot.info.Host, a.started, a.ended})
@@ -121,7 +121,7 @@ type JobDetail struct {
 
 // Detail returns all that is known of a job.
 func (c *Core) Detail(id JobID) (JobDetail, bool) {
-	j := c.queue.find(id)
+	j := c.jobs.find(id)
 	if j == nil {
 		return JobDetail{}, false
 	}
@@ -153,7 +153,7 @@ func (c *Core) Detail(id JobID) (JobDetail, bool) {
 func (v *version) view() FileView {
 	f := FileView{
 		File: v.ref(), Pattern: v.file.pattern, Size: v.size, Adler32: v.adler, PFN: v.pfn, Available: v.state == present,
-		Published: v.number < v.file.published && !v.publishing, Holders: len(v.holders),
+		Published: v.number < v.file.publishFrom && !v.toPublish, Holders: len(v.holders),
 	}
 	if v.writer != nil {
 		f.Writer = v.writer.id

@@ -71,7 +71,7 @@ func (c *Core) History(run RunID, lfn string) (FileHistory, bool) {
 		h.Versions[i].Newest = v == newest
 		at[v] = &h.Versions[i]
 	}
-	for q := f.queue.Head(); q != nil; q = q.Next() {
+	for q := f.fifo.Head(); q != nil; q = q.Next() {
 		if view := at[q.Owner.read]; view != nil {
 			view.readBy(q.Owner.job)
 		}

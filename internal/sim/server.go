@@ -166,7 +166,7 @@ func (s *server) step(in dispatch.Input) {
 		return
 	}
 	if s.checked {
-		if err := s.core.Attended(); err != nil {
+		if err := s.core.CheckLiveness(); err != nil {
 			s.run.fail("after %T: %v", in, err)
 		}
 	}

@@ -42,31 +42,31 @@ type readyReader struct {
 }
 
 // index enters a ready job.
-func (q *queue) index(j *job) {
-	g := q.groupOf(j.class, j.effective)
+func (js *jobs) index(j *job) {
+	g := js.groupOf(j.class, j.effective)
 	j.group = g
 	if g.ready == 0 {
-		q.activate(g)
+		js.activate(g)
 	}
 	g.ready++
-	q.ready++
-	q.changed = true
-	q.readyBit.Add(j.row)
+	js.ready++
+	js.changed = true
+	js.readyBit.Add(j.row)
 	g.ranks.Push(j.row)
 	g.ages.Push(aged{j.row, j.readySince})
 	for i := range j.requests {
 		if v := j.requests[i].read; v != nil {
-			q.addReader(v, g, j.row)
+			js.addReader(v, g, j.row)
 		}
 	}
 	if !j.freshly {
 		j.freshly = true
-		q.work.fresh = append(q.work.fresh, j)
+		js.work.fresh = append(js.work.fresh, j)
 	}
-	q.armSiteWait(g)
+	js.armSiteWait(g)
 }
 
-func (q *queue) addReader(v *version, g *group, row uint32) {
+func (js *jobs) addReader(v *version, g *group, row uint32) {
 	if len(v.ready) == 0 && !v.announced {
 		v.announce()
 	}
@@ -92,23 +92,23 @@ func (v *version) announce() {
 }
 
 // unindex takes a job out of the indexes, and reports whether it was ready.
-func (q *queue) unindex(j *job) bool {
+func (js *jobs) unindex(j *job) bool {
 	g := j.group
 	if g == nil {
 		return false
 	}
 	j.group = nil
-	q.readyBit.Remove(j.row)
-	q.ready--
+	js.readyBit.Remove(j.row)
+	js.ready--
 	g.ready--
-	q.changed = true
+	js.changed = true
 	if g.ready == 0 {
-		q.deactivate(g)
+		js.deactivate(g)
 	}
 	return true
 }
 
-func (q *queue) groupOf(cl *class, priority int32) *group {
+func (js *jobs) groupOf(cl *class, priority int32) *group {
 	for _, g := range cl.groups {
 		if g.priority == priority {
 			return g
@@ -119,51 +119,51 @@ func (q *queue) groupOf(cl *class, priority int32) *group {
 	return g
 }
 
-func (q *queue) activate(g *group) {
-	i, ok := slices.BinarySearchFunc(q.levels, g.priority, func(l *level, p int32) int {
+func (js *jobs) activate(g *group) {
+	i, ok := slices.BinarySearchFunc(js.levels, g.priority, func(l *level, p int32) int {
 		return int(int64(p) - int64(l.priority))
 	})
 	if !ok {
-		q.levels = slices.Insert(q.levels, i, &level{priority: g.priority})
+		js.levels = slices.Insert(js.levels, i, &level{priority: g.priority})
 	}
-	l := q.levels[i]
+	l := js.levels[i]
 	g.slot = len(l.groups)
 	l.groups = append(l.groups, g)
 }
 
 // deactivate also drops the entries left behind, which is all there is.
-func (q *queue) deactivate(g *group) {
-	i, _ := slices.BinarySearchFunc(q.levels, g.priority, func(l *level, p int32) int {
+func (js *jobs) deactivate(g *group) {
+	i, _ := slices.BinarySearchFunc(js.levels, g.priority, func(l *level, p int32) int {
 		return int(int64(p) - int64(l.priority))
 	})
-	l := q.levels[i]
+	l := js.levels[i]
 	last := len(l.groups) - 1
 	l.groups[g.slot] = l.groups[last]
 	l.groups[g.slot].slot = g.slot
 	l.groups = l.groups[:last]
 	if last == 0 {
-		q.levels = slices.Delete(q.levels, i, i+1)
+		js.levels = slices.Delete(js.levels, i, i+1)
 	}
 	g.ranks = g.ranks[:0]
 	g.ages.Clear()
 }
 
 // isReady tells live entries from those left behind.
-func (q *queue) isReady(id uint32, g *group) bool {
-	return q.readyBit.Has(id) && q.jobs.At(id).group == g
+func (js *jobs) isReady(id uint32, g *group) bool {
+	return js.readyBit.Has(id) && js.table.At(id).group == g
 }
 
 // first returns the ready job of the group that has the lowest rank.
-func (q *queue) first(g *group) *job {
-	if id, ok := q.top(&g.ranks, g); ok {
-		return q.jobs.At(id)
+func (js *jobs) first(g *group) *job {
+	if id, ok := js.top(&g.ranks, g); ok {
+		return js.table.At(id)
 	}
 	return nil
 }
 
-func (q *queue) top(h *rows.Heap, g *group) (uint32, bool) {
+func (js *jobs) top(h *rows.Heap, g *group) (uint32, bool) {
 	for len(*h) > 0 {
-		if id := (*h)[0]; q.isReady(id, g) {
+		if id := (*h)[0]; js.isReady(id, g) {
 			return id, true
 		}
 		h.Pop()
@@ -171,12 +171,14 @@ func (q *queue) top(h *rows.Heap, g *group) (uint32, bool) {
 	return 0, false
 }
 
+func (js *jobs) topOf(r *readyReader) (uint32, bool) { return js.top(&r.jobs, r.group) }
+
 // oldest returns the job of the group that has been ready for longest.
-func (q *queue) oldest(g *group) *job {
+func (js *jobs) oldest(g *group) *job {
 	for g.ages.Len() > 0 {
 		a := g.ages.Front()
-		if q.isReady(a.id, g) && q.jobs.At(a.id).readySince == a.since {
-			return q.jobs.At(a.id)
+		if js.isReady(a.id, g) && js.table.At(a.id).readySince == a.since {
+			return js.table.At(a.id)
 		}
 		g.ages.Pop()
 	}
@@ -184,21 +186,21 @@ func (q *queue) oldest(g *group) *job {
 }
 
 // armSiteWait has the group looked at when its jobs may go to other sites.
-func (q *queue) armSiteWait(g *group) {
+func (js *jobs) armSiteWait(g *group) {
 	if g.class.key.site == "" || g.class.key.wait <= 0 {
 		return
 	}
-	j := q.oldest(g)
+	j := js.oldest(g)
 	if at := j.readySince.after(g.class.key.wait); g.armed == 0 || at < g.armed {
 		g.armed = at
-		q.timers.add(timer{at: at, kind: groupTimer, group: g})
+		js.timers.add(timer{at: at, kind: groupTimer, group: g})
 	}
 }
 
 // pastSiteWait returns the job of the group that has waited for its own site
 // for longest, if that was long enough.
-func (q *queue) pastSiteWait(g *group) *job {
-	if j := q.oldest(g); j != nil && j.readySince.after(g.class.key.wait) <= q.now {
+func (js *jobs) pastSiteWait(g *group) *job {
+	if j := js.oldest(g); j != nil && j.readySince.after(g.class.key.wait) <= js.now {
 		return j
 	}
 	return nil

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Attended returns an error that names a job whose wait nothing will end. There
+// CheckLiveness returns an error that names a job whose wait nothing will end. There
 // is none, unless the Core has a fault; simulations ask after each step. It
 // looks at all jobs.
 //
@@ -14,16 +14,16 @@ import (
 // or made again, by a live job, or that will be begun when the pilots of before a
 // restart had time to tell what they hold; a pause has a timer; what was given to a
 // pilot has an attempt.
-func (c *Core) Attended() error {
-	for j := range c.queue.all {
-		if err := c.attended(j); err != nil {
+func (c *Core) CheckLiveness() error {
+	for j := range c.jobs.all {
+		if err := c.checkJob(j); err != nil {
 			return fmt.Errorf("job %s is %v, and nothing will end that: %w", j.name, j.state, err)
 		}
 	}
 	return nil
 }
 
-func (c *Core) attended(j *job) error {
+func (c *Core) checkJob(j *job) error {
 	for i := range j.requests {
 		r := &j.requests[i]
 		if r.Queued() && !j.live() {
@@ -35,7 +35,7 @@ func (c *Core) attended(j *job) error {
 	}
 	switch {
 	case j.state == Waiting:
-		return c.waitAttended(j)
+		return c.checkWaiting(j)
 	case j.state == Ready && j.group == nil && !j.step.run.halted():
 		return errors.New("no pilot is offered it")
 	case (j.state == Assigned || j.state == Running) && j.attempt == nil:
@@ -43,13 +43,13 @@ func (c *Core) attended(j *job) error {
 	case j.state == Blocked && !j.readsMissing():
 		return errors.New("nothing that it reads is missing")
 	case j.state == Done:
-		return c.debtAttended(j)
+		return c.checkOwed(j)
 	}
 	return nil
 }
 
 // debtAttended looks for results that were lost and that nobody makes again.
-func (c *Core) debtAttended(j *job) error {
+func (c *Core) checkOwed(j *job) error {
 	if !j.publishes() {
 		return nil
 	}
@@ -61,7 +61,7 @@ func (c *Core) debtAttended(j *job) error {
 	return nil
 }
 
-func (c *Core) waitAttended(j *job) error {
+func (c *Core) checkWaiting(j *job) error {
 	if j.ungranted == 0 && j.absent == 0 && (j.fate == nil || !j.fate.backingOff) {
 		return errors.New("it waits for nothing")
 	}

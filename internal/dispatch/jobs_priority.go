@@ -3,51 +3,51 @@ package dispatch
 // inheritPriority raises what a newly submitted job waits for to its own
 // priority, and returns the ready jobs that moved. It costs nothing while all
 // priorities are equal.
-func (q *queue) inheritPriority(j *job) (moved []*job) {
-	if !q.unequal {
-		if q.totals.Jobs == 1 {
-			q.common = j.priority
+func (js *jobs) inheritPriority(j *job) (moved []*job) {
+	if !js.unequal {
+		if js.totals.Jobs == 1 {
+			js.common = j.priority
 		}
-		q.unequal = q.common != j.priority
-		if !q.unequal {
+		js.unequal = js.common != j.priority
+		if !js.unequal {
 			return nil
 		}
 	}
-	return q.raiseAhead(j)
+	return js.raiseAhead(j)
 }
 
 // inheritFromReaders is for a job that becomes live again: those who wait for
 // its versions are not behind it in a FIFO. It returns the ready jobs that moved.
-func (q *queue) inheritFromReaders(j *job) (moved []*job) {
-	if !q.unequal {
+func (js *jobs) inheritFromReaders(j *job) (moved []*job) {
+	if !js.unequal {
 		return nil
 	}
 	highest := j.effective
-	for _, v := range q.files.writtenBy(j) {
-		for _, w := range q.files.waiters[v] {
+	for _, v := range js.files.writtenBy(j) {
+		for _, w := range js.files.waiters[v] {
 			highest = max(highest, w.effective)
 		}
 	}
 	if highest > j.effective {
 		j.effective = highest
-		moved = q.raiseAhead(j)
+		moved = js.raiseAhead(j)
 	}
 	return moved
 }
 
 // raiseAhead raises all jobs that j waits for, directly or through others, and
 // returns those of them that were ready.
-func (q *queue) raiseAhead(j *job) []*job {
+func (js *jobs) raiseAhead(j *job) []*job {
 	w := raising{todo: []*job{j}}
 	for len(w.todo) > 0 {
 		j := pop(&w.todo)
 		for i := range j.requests {
 			r := &j.requests[i]
 			if v := r.read; v != nil && v.state != present && v.writer != nil && v.writer.live() {
-				q.raise(v.writer, j.effective, &w)
+				js.raise(v.writer, j.effective, &w)
 			}
 			if r.Queued() && !r.Granted() {
-				q.raiseBefore(r, j.effective, &w)
+				js.raiseBefore(r, j.effective, &w)
 			}
 		}
 	}
@@ -74,30 +74,30 @@ type raised struct {
 // raiseBefore raises the jobs whose requests stand before r. Up to where that
 // was done is kept in mind for each file, so that a long queue is not walked for
 // each job that joins it.
-func (q *queue) raiseBefore(r *request, priority int32, w *raising) {
+func (js *jobs) raiseBefore(r *request, priority int32, w *raising) {
 	f := r.file()
-	mark, ok := q.files.raisedTo[f]
+	mark, ok := js.files.raisedTo[f]
 	walked := 0
 	for b := r.Prev(); b != nil; b = b.Prev() {
 		if ok && b.Owner == mark.request && priority <= mark.priority {
 			break
 		}
-		q.raise(b.Owner.job, priority, w)
+		js.raise(b.Owner.job, priority, w)
 		walked++
 	}
 	if prev := r.Prev(); walked > 0 && (!ok || priority >= mark.priority || walked > maxUnraised) {
-		q.files.raisedTo[f] = raised{prev.Owner, priority}
+		js.files.raisedTo[f] = raised{prev.Owner, priority}
 	}
 }
 
-func (q *queue) raise(j *job, priority int32, w *raising) {
+func (js *jobs) raise(j *job, priority int32, w *raising) {
 	if j.effective >= priority {
 		return
 	}
-	ready := q.unindex(j)
+	ready := js.unindex(j)
 	j.effective = priority
 	if ready {
-		q.index(j)
+		js.index(j)
 		w.moved = append(w.moved, j)
 	}
 	w.todo = append(w.todo, j)

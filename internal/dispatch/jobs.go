@@ -8,7 +8,7 @@ import (
 	"fairway/internal/dispatch/rows"
 )
 
-// queue is all jobs by number and by name, and which of them are ready.
+// jobs is all jobs by number and by name, and which of them are ready.
 //
 // Invariants:
 //   - The row of a job is its place in the order of submission over all runs, since this
@@ -19,15 +19,15 @@ import (
 //   - A job has at least the priority of every job that waits for it.
 //   - totals and those of the steps count every job once, under its state.
 //
-// The queue changes states and counts them. What becomes of the pilot that a
+// It changes states and counts them. What becomes of the pilot that a
 // job was kept for is told by those who take a job out.
-type queue struct {
-	*step
+type jobs struct {
+	*transition
 	runs  *runs
 	files *files
 
 	// All jobs of all runs, and what many of them share. Jobs leave with their runs.
-	jobs     rows.Table[job] // none stands in row 0
+	table    rows.Table[job] // none stands in row 0
 	policies map[policyKey]*policy
 	totals   Totals
 
@@ -45,13 +45,13 @@ type queue struct {
 	unequal  bool  // jobs differ in priority; until then nothing is inherited
 }
 
-func newQueue(s *step, rs *runs, fs *files) queue {
-	q := queue{
-		step: s, runs: rs, files: fs, policies: make(map[policyKey]*policy),
+func newJobs(s *transition, rs *runs, fs *files) jobs {
+	js := jobs{
+		transition: s, runs: rs, files: fs, policies: make(map[policyKey]*policy),
 		classes: make(map[classKey]*class), bound: make(map[place][]*class),
 	}
-	q.jobs.Add() // that holds no job
-	return q
+	js.table.Add() // that holds no job
+	return js
 }
 
 // Totals counts jobs by state.
@@ -75,7 +75,7 @@ func (t *Totals) add(s State, n int) {
 // stands with its requests in one page of memory, and in eight lines of the
 // processor's cache; what a match looks at stands in the first.
 //
-// A job lives as long as its run. The queue changes its state, class and
+// A job lives as long as its run. This part changes its state, class and
 // priority; Core changes what happened to it.
 type job struct {
 	// Where it stands. A Waiting job has an obstacle (ungranted or absent is
@@ -96,7 +96,7 @@ type job struct {
 	// What it is, fixed at its submission, and what happened to it. committed is
 	// the attempt whose outputs count, and stays while the job is regenerating.
 	id         JobID
-	step       *jobStep // and through it, its run
+	step       *step // and through it, its run
 	readySince instant
 	fate       *fate // what went wrong so far
 	committed  AttemptID
@@ -179,18 +179,18 @@ func (j *job) tries() int {
 }
 
 // find returns the job of an ID that somebody says, or nil.
-func (q *queue) find(id JobID) *job {
-	r := q.runs.byID[id.Run()]
+func (js *jobs) find(id JobID) *job {
+	r := js.runs.byID[id.Run()]
 	if r == nil || id.Number() == 0 || id.Number() > r.jobs {
 		return nil
 	}
-	return q.jobs.At(r.row(id.Number()))
+	return js.table.At(r.row(id.Number()))
 }
 
 // all yields the jobs in the order of their IDs.
-func (q *queue) all(yield func(*job) bool) {
-	for _, r := range q.runs.inOrder {
-		for j := range q.of(r) {
+func (js *jobs) all(yield func(*job) bool) {
+	for _, r := range js.runs.inOrder {
+		for j := range js.of(r) {
 			if !yield(j) {
 				return
 			}
@@ -199,7 +199,7 @@ func (q *queue) all(yield func(*job) bool) {
 }
 
 // of yields the jobs of a run in the order of their numbers.
-func (q *queue) of(r *run) iter.Seq[*job] {
+func (js *jobs) of(r *run) iter.Seq[*job] {
 	return func(yield func(*job) bool) {
 		for i, s := range r.spans {
 			end := r.jobs + 1
@@ -207,7 +207,7 @@ func (q *queue) of(r *run) iter.Seq[*job] {
 				end = r.spans[i+1].number
 			}
 			for row := s.row; row < s.row+end-s.number; row++ {
-				if !yield(q.jobs.At(row)) {
+				if !yield(js.table.At(row)) {
 					return
 				}
 			}
@@ -215,9 +215,9 @@ func (q *queue) of(r *run) iter.Seq[*job] {
 	}
 }
 
-func (q *queue) known(ids []JobID) error {
+func (js *jobs) known(ids []JobID) error {
 	for _, id := range ids {
-		if q.find(id) == nil {
+		if js.find(id) == nil {
 			return refuse("dispatch: there is no job %d of run %d", id.Number(), id.Run())
 		}
 	}
@@ -230,36 +230,36 @@ func (c *Core) JobNamed(run RunID, name string) (JobID, bool) {
 	if r == nil {
 		return 0, false
 	}
-	number, ok := r.names.Find(r.names.Hash(name), func(number uint32) bool { return c.queue.jobs.At(r.row(number)).name == name })
+	number, ok := r.names.Find(r.names.Hash(name), func(number uint32) bool { return c.jobs.table.At(r.row(number)).name == name })
 	return NewJobID(run, number), ok
 }
 
 // newJob makes the job and inserts all its requests at the tails.
-func (q *queue) newJob(r *run, s *Job, reads []*file) *job {
-	j := q.bareJob(r, s)
-	j.submitted = q.now
-	q.files.requestFiles(j, reads, tail(j.id.Number()))
+func (js *jobs) newJob(r *run, s *Job, reads []*file) *job {
+	j := js.bareJob(r, s)
+	j.submitted = js.now
+	js.files.requestFiles(j, reads, tail(j.id.Number()))
 	for i := range j.requests {
-		q.files.insert(&j.requests[i])
+		js.files.insert(&j.requests[i])
 	}
 	return j
 }
 
 // bareJob makes the job without requests.
-func (q *queue) bareJob(r *run, s *Job) *job {
-	cl := q.classOf(s)
-	row := q.jobs.Len()
-	j := q.jobs.Add()
+func (js *jobs) bareJob(r *run, s *Job) *job {
+	cl := js.classOf(s)
+	row := js.table.Len()
+	j := js.table.Add()
 	j.row, j.id = row, NewJobID(r.ID, r.took(row))
 	j.name, j.step, j.payload, j.digest = s.Name, r.stepNamed(s.Step), s.Payload, s.Digest
-	j.policy, j.original, j.class, j.outputs = q.policyOf(s), cl, cl, s.Writes
+	j.policy, j.original, j.class, j.outputs = js.policyOf(s), cl, cl, s.Writes
 	j.priority, j.effective, j.state = int32(s.Priority), int32(s.Priority), Waiting
 	if len(s.Writes) == 1 {
 		j.one[0] = s.Writes[0]
 		j.outputs = j.one[:]
 	}
-	q.readyBit.Grow(row + 1)
-	for _, t := range j.counted(q) {
+	js.readyBit.Grow(row + 1)
+	for _, t := range j.counted(js) {
 		t.Jobs++
 		t.add(j.state, 1)
 	}
@@ -267,63 +267,63 @@ func (q *queue) bareJob(r *run, s *Job) *job {
 }
 
 // counted are the totals that a job counts in: of its step, its run and all.
-func (j *job) counted(q *queue) [3]*Totals {
-	return [3]*Totals{&j.step.Totals, &j.step.run.totals, &q.totals}
+func (j *job) counted(js *jobs) [3]*Totals {
+	return [3]*Totals{&j.step.Totals, &j.step.run.totals, &js.totals}
 }
 
-func (q *queue) setState(j *job, s State) {
-	for _, t := range j.counted(q) {
+func (js *jobs) setState(j *job, s State) {
+	for _, t := range j.counted(js) {
 		t.add(j.state, -1)
 		t.add(s, 1)
 	}
 	j.state = s
 }
 
-func (q *queue) markReused(j *job) {
+func (js *jobs) markReused(j *job) {
 	j.reused = true
-	for _, t := range j.counted(q) {
+	for _, t := range j.counted(js) {
 		t.Reused++
 	}
 }
 
 // backOff keeps the job from being ready for a while that doubles with each
 // failure.
-func (q *queue) backOff(j *job) {
+func (js *jobs) backOff(j *job) {
 	pause := j.policy.retry.Backoff
 	if pause <= 0 {
-		pause = q.config.Backoff
+		pause = js.config.Backoff
 	}
-	for n := 1; n < j.fate.Tries && pause < q.config.MaxBackoff; n++ {
+	for n := 1; n < j.fate.Tries && pause < js.config.MaxBackoff; n++ {
 		pause *= 2
 	}
-	j.fate.NotBefore = q.now.after(min(pause, q.config.MaxBackoff))
-	q.armBackoff(j)
+	j.fate.NotBefore = js.now.after(min(pause, js.config.MaxBackoff))
+	js.armBackoff(j)
 }
 
-func (q *queue) armBackoff(j *job) {
+func (js *jobs) armBackoff(j *job) {
 	j.fate.backingOff = true
-	q.timers.add(timer{at: j.fate.NotBefore, kind: jobTimer, job: j})
+	js.timers.add(timer{at: j.fate.NotBefore, kind: jobTimer, job: j})
 }
 
-func (q *queue) backoffOver(j *job) {
-	if f := j.fate; f != nil && f.backingOff && f.NotBefore <= q.now {
+func (js *jobs) backoffOver(j *job) {
+	if f := j.fate; f != nil && f.backingOff && f.NotBefore <= js.now {
 		f.backingOff = false
-		q.work.examine = append(q.work.examine, j)
+		js.work.examine = append(js.work.examine, j)
 	}
 }
 
-func (q *queue) blockedBy(j *job) string {
+func (js *jobs) blockedBy(j *job) string {
 	v := j.missingInput()
 	if v == nil || v.writer == nil {
 		return ""
 	}
-	root := q.culprit(v.writer)
+	root := js.culprit(v.writer)
 	return fmt.Sprintf("%s will not come: job %s %s", v.file.lfn, root.name, root.ending())
 }
 
 // culprit follows blocked jobs to the one that failed or was cancelled.
-func (q *queue) culprit(j *job) *job {
-	for range q.jobs.Len() {
+func (js *jobs) culprit(j *job) *job {
+	for range js.table.Len() {
 		v := j.missingInput()
 		if j.state != Blocked || v == nil || v.writer == nil {
 			return j

@@ -38,30 +38,30 @@ type countable struct {
 	n    int64
 }
 
-func (q *queue) classOf(j *Job) *class {
+func (js *jobs) classOf(j *Job) *class {
 	k := classKey{
 		milliCPUs: j.Needs.MilliCPUs, memory: j.Needs.Memory, disk: j.Needs.Disk, time: j.Needs.Time,
 		countable: joinCountable(j.Needs.Countable), tools: joinTools(j.Tools), site: j.Site,
 	}
 	if k.site != "" {
-		k.wait = q.waitOf(j.WaitForData)
+		k.wait = js.waitOf(j.WaitForData)
 	}
-	return q.intern(k, j.Needs.Countable)
+	return js.intern(k, j.Needs.Countable)
 }
 
-func (q *queue) waitOf(d time.Duration) time.Duration {
+func (js *jobs) waitOf(d time.Duration) time.Duration {
 	if d == 0 {
-		return q.config.WaitForData
+		return js.config.WaitForData
 	}
 	return max(d, 0)
 }
 
-func (q *queue) intern(k classKey, counts map[string]int64) *class {
-	if cl := q.classes[k]; cl != nil {
+func (js *jobs) intern(k classKey, counts map[string]int64) *class {
+	if cl := js.classes[k]; cl != nil {
 		return cl
 	}
 	cl := &class{
-		index: len(q.byIndex), key: k,
+		index: len(js.byIndex), key: k,
 		needs: Resources{MilliCPUs: k.milliCPUs, Memory: k.memory, Disk: k.disk, Time: k.time, Countable: maps.Clone(counts)},
 	}
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
@@ -70,22 +70,22 @@ func (q *queue) intern(k classKey, counts map[string]int64) *class {
 	if k.tools != "" {
 		cl.tools = strings.Split(k.tools, "\n")
 	}
-	q.byIndex = append(q.byIndex, cl)
-	q.classes[k] = cl
+	js.byIndex = append(js.byIndex, cl)
+	js.classes[k] = cl
 	if at := (place{k.host, k.pilot}); at != (place{}) {
-		q.bound[at] = append(q.bound[at], cl)
+		js.bound[at] = append(js.bound[at], cl)
 	}
 	return cl
 }
 
 // variant returns the class of a job after what happened to it.
-func (q *queue) variant(base *class, change func(*classKey)) *class {
+func (js *jobs) variant(base *class, change func(*classKey)) *class {
 	k := base.key
 	change(&k)
 	if k == base.key {
 		return base
 	}
-	return q.intern(k, base.needs.Countable)
+	return js.intern(k, base.needs.Countable)
 }
 
 func joinTools(tools []string) string {
@@ -126,12 +126,12 @@ type policyKey struct {
 	wait      time.Duration
 }
 
-func (q *queue) policyOf(j *Job) *policy {
+func (js *jobs) policyOf(j *Job) *policy {
 	k := policyKey{j.Retry.Attempts, j.Retry.Backoff, j.Retry.MemoryFactor, joinInts(j.Retry.ExitCodes), j.WaitForData}
-	p := q.policies[k]
+	p := js.policies[k]
 	if p == nil {
 		p = &policy{retry: j.Retry, wait: j.WaitForData}
-		q.policies[k] = p
+		js.policies[k] = p
 	}
 	return p
 }

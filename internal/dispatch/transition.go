@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// step is what all parts of a Core share while one input is taken: the time,
+// transition is what all parts of a Core share while one input is taken: the time,
 // the effects so far, and what is still to be done. It holds no state of jobs,
-// files or pilots. Only the timers last from one step to the next.
-type step struct {
+// files or pilots. Only the timers last from one transition to the next.
+type transition struct {
 	config  Config  // constant
 	now     instant // never goes back
-	effects Effects // what the caller gets when the step ends
+	effects Effects // what the caller gets when it ends
 	timers  timers
 	work    worklists
 	silent  bool // while a Core is loaded: what happened before is no event
 }
 
 // worklists is how a part tells what follows from a change without knowing who
-// acts on it: it appends, and Core.settle takes. All lists are empty between
-// steps.
+// acts on it: it appends, and Core.propagate takes. All lists are empty between
+// transitions.
 type worklists struct {
 	examine []*job    // Waiting, and their last obstacle may have gone
 	block   []*job    // a version that they read became missing
@@ -42,7 +42,7 @@ func pop[T any](list *[]T) T {
 	return v
 }
 
-func (s *step) clearEffects() {
+func (s *transition) clearEffects() {
 	e := &s.effects
 	*e = Effects{
 		Persist: emptied(e.Persist), Replies: emptied(e.Replies), Start: emptied(e.Start), Stop: emptied(e.Stop),
@@ -51,7 +51,7 @@ func (s *step) clearEffects() {
 }
 
 // maxSpare is up to how many elements the memory of a list is used again. That of a
-// longer one would keep alive what a step long ago was about.
+// longer one would keep alive what a transition long ago was about.
 const maxSpare = 1 << 10
 
 // emptied returns an empty list, with the memory of this one if that is small.
@@ -62,7 +62,7 @@ func emptied[T any](list []T) []T {
 	return list[:0]
 }
 
-func (s *step) event(e Event) {
+func (s *transition) event(e Event) {
 	if s.silent {
 		return
 	}
@@ -70,22 +70,22 @@ func (s *step) event(e Event) {
 	s.effects.Events = append(s.effects.Events, e)
 }
 
-func (s *step) jobEvent(kind EventKind, j *job, reason string) {
+func (s *transition) jobEvent(kind EventKind, j *job, reason string) {
 	s.event(Event{Kind: kind, Job: j.id, Name: j.name, Step: j.step.Step, Reason: reason})
 }
 
-func (s *step) reply(p *pilot, a Answer) {
+func (s *transition) reply(p *pilot, a Answer) {
 	s.effects.Replies = append(s.effects.Replies, Reply{p.id, p.held, a})
 }
 
-// until is the time from the last step to an instant, not below zero.
-func (s *step) until(at instant) time.Duration {
+// until is the time from the last transition to an instant, not below zero.
+func (s *transition) until(at instant) time.Duration {
 	return max(0, time.Duration(at-s.now)).Round(time.Millisecond)
 }
 
 // when says for a person when an instant comes. A Core that was loaded to be
 // looked at, and never stepped, knows no time.
-func (s *step) when(at instant) string {
+func (s *transition) when(at instant) string {
 	if s.now == 0 {
 		return "when the run goes on"
 	}

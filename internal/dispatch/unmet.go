@@ -9,18 +9,18 @@ import (
 	"fairway/internal/quantity"
 )
 
-// shortfall is something that a class needs and a pilot does not have.
-type shortfall struct {
+// unmetNeed is something that a class needs and a pilot does not have.
+type unmetNeed struct {
 	name       string // of the resource or the program
-	unit       shortUnit
+	unit       needUnit
 	needs, has int64
 }
 
-type shortUnit uint8
+type needUnit uint8
 
 const (
-	ofNumber shortUnit = iota
-	ofCPUs             // in thousandths
+	ofNumber needUnit = iota
+	ofCPUs            // in thousandths
 	ofBytes
 	ofTime
 	ofPrograms // it has it or not
@@ -28,16 +28,16 @@ const (
 
 // lacks says what a pilot with these resources and tools is missing for a
 // class, whatever else it runs.
-func lacks(cl *class, has Resources, tools map[string]bool) []shortfall {
+func lacks(cl *class, has Resources, tools map[string]bool) []unmetNeed {
 	p := pilot{info: PilotInfo{Has: has}}
 	has.MilliCPUs = p.totalCPUs()
 	list := tooLittle(cl, p.cpusOf(cl), &has)
 	if has.Time != 0 && cl.key.time > has.Time {
-		list = append(list, shortfall{"time", ofTime, int64(cl.key.time), int64(has.Time)})
+		list = append(list, unmetNeed{"time", ofTime, int64(cl.key.time), int64(has.Time)})
 	}
 	for _, t := range cl.tools {
 		if !tools[t] {
-			list = append(list, shortfall{name: t, unit: ofPrograms})
+			list = append(list, unmetNeed{name: t, unit: ofPrograms})
 		}
 	}
 	return list
@@ -45,7 +45,7 @@ func lacks(cl *class, has Resources, tools map[string]bool) []shortfall {
 
 // lacksNow says of what a pilot that the class fits has too little beside what
 // is assigned to it.
-func (p *pilot) lacksNow(cl *class) []shortfall {
+func (p *pilot) lacksNow(cl *class) []unmetNeed {
 	left := Resources{
 		MilliCPUs: p.totalCPUs() - p.used.milliCPUs,
 		Memory:    p.info.Has.Memory - p.used.memory,
@@ -58,10 +58,10 @@ func (p *pilot) lacksNow(cl *class) []shortfall {
 	return tooLittle(cl, p.cpusOf(cl), &left)
 }
 
-func tooLittle(cl *class, milliCPUs int64, has *Resources) (list []shortfall) {
-	need := func(name string, unit shortUnit, needs, has int64) {
+func tooLittle(cl *class, milliCPUs int64, has *Resources) (list []unmetNeed) {
+	need := func(name string, unit needUnit, needs, has int64) {
 		if needs > has {
-			list = append(list, shortfall{name, unit, needs, max(0, has)})
+			list = append(list, unmetNeed{name, unit, needs, max(0, has)})
 		}
 	}
 	need("cpus", ofCPUs, milliCPUs, has.MilliCPUs)
@@ -75,9 +75,9 @@ func tooLittle(cl *class, milliCPUs int64, has *Resources) (list []shortfall) {
 
 // shortage is what the pilots that come closest to running a class lack, for
 // each way of coming close that of the closest one.
-type shortage [][]shortfall
+type shortage [][]unmetNeed
 
-func (s *shortage) add(list []shortfall) {
+func (s *shortage) add(list []unmetNeed) {
 	if len(*s) > 0 && len(list) != len((*s)[0]) {
 		if len(list) < len((*s)[0]) {
 			*s = shortage{list}
@@ -115,7 +115,7 @@ func (s shortage) String() string {
 	return strings.Join(ways, "; or ")
 }
 
-func namesOf(list []shortfall) []string {
+func namesOf(list []unmetNeed) []string {
 	names := make([]string, len(list))
 	for i, s := range list {
 		names[i] = s.name
@@ -123,7 +123,7 @@ func namesOf(list []shortfall) []string {
 	return names
 }
 
-func joined(list []shortfall) string {
+func joined(list []unmetNeed) string {
 	texts := make([]string, len(list))
 	for i, s := range list {
 		texts[i] = s.String()
@@ -131,14 +131,14 @@ func joined(list []shortfall) string {
 	return strings.Join(texts, ", ")
 }
 
-func (s shortfall) String() string {
+func (s unmetNeed) String() string {
 	if s.unit == ofPrograms {
 		return "the program " + s.name
 	}
 	return fmt.Sprintf("%s (%s needed, %s there)", s.name, s.unit.text(s.needs), s.unit.text(s.has))
 }
 
-func (u shortUnit) text(n int64) string {
+func (u needUnit) text(n int64) string {
 	switch u {
 	case ofCPUs:
 		return fmt.Sprint(float64(n) / 1000)
