@@ -58,7 +58,7 @@ func (c *console) listFiles(ctx context.Context, request *wire.ListFilesRequest)
 		}
 		for _, file := range answer.Files {
 			for _, v := range file.Versions {
-				v.Pfn = places.Shown(storage.Shown(v.Pfn))
+				v.Pfn = places.Shown(v.Pfn)
 			}
 		}
 		return c.answer(answer, func() {

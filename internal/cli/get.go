@@ -81,7 +81,7 @@ func (c *console) get(ctx context.Context, lfn string, number *uint32, destinati
 		return err
 	}
 	if logical.IsFolder(lfn) && v.Writer == nil {
-		return fail(exitNotFound, "copy it from there", "%s is a folder from outside, at %s", lfn, places.Shown(storage.Shown(v.Pfn)))
+		return fail(exitNotFound, "copy it from there", "%s is a folder from outside, at %s", lfn, places.Shown(v.Pfn))
 	}
 	source := elements.New(places, sched.Default().Sleep)
 	if destination == standardOutput {

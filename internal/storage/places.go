@@ -60,12 +60,13 @@ func (p Places) Path(pfn string) (string, error) {
 	return filepath.Join(base, name), nil
 }
 
-// Shown is a PFN as people and programs know it: the path where there is one.
+// Shown is a PFN as people know it: the path where there is one, and nothing that may be
+// secret.
 func (p Places) Shown(pfn string) string {
 	if path, err := p.Path(pfn); err == nil {
 		return path
 	}
-	return pfn
+	return Shown(pfn)
 }
 
 // IsLocal reports whether a PFN is that of a file that a machine reaches by its

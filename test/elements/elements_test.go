@@ -18,7 +18,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"fairway/internal/storage"
 	"fairway/internal/storage/elements"
@@ -172,6 +174,52 @@ func TestLambdaOnServers(t *testing.T) {
 	want, got := variants(string(local)), variants(s.read(t, "s3://bucket/lambda/lambda.vcf"))
 	if len(want) < 10 || strings.Join(want, "") != strings.Join(got, "") {
 		t.Errorf("%d variants here, %d on servers", len(want), len(got))
+	}
+}
+
+// The query of a URL may hold a token or a signature. No command shows it, whether the file
+// could be read, or changed under the run.
+func TestNoCommandShowsTheQueryOfAURL(t *testing.T) {
+	const query = "sig=nobody-may-see-this"
+	var asked atomic.Int64
+	pages := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		edition := time.Unix(1_700_000_000, 0)
+		switch {
+		case r.URL.RawQuery != query:
+			w.WriteHeader(http.StatusForbidden)
+			return
+		case r.URL.Path == "/changes":
+			edition = edition.Add(time.Duration(asked.Add(1)) * time.Second)
+		}
+		http.ServeContent(w, r, "", edition, strings.NewReader("text\n"))
+	}))
+	defer pages.Close()
+	folder := t.TempDir()
+	files.Write(t, folder+"/list", fmt.Sprintf("%[1]s/same?%[2]s\n%[1]s/changes?%[2]s\n", pages.URL, query))
+	files.Write(t, folder+"/workflow.yaml", `workflow: w
+inputs:
+  pages: {url_list: list, match: "{x}", as: "in/{x}", close: file list}
+steps:
+  copy: {each: "in/{x}", writes: "out/{x}", retry: {attempts: 1}, command: cat "$in" > "$out"}
+`)
+	all, err := run(folder, nil, "run")
+	if err == nil || !strings.Contains(all, "/changes has changed") {
+		t.Errorf("%v\n%s", err, all)
+	}
+	for _, command := range []string{"jobs", "show copy/same", "show copy/changes", "explain copy/changes", "files", "export", "logs copy/same"} {
+		for _, json := range []string{"", " --json"} {
+			out, err := run(folder, nil, strings.Fields(command+json)...)
+			if err != nil {
+				t.Errorf("%s: %v\n%s", command, err, out)
+			}
+			all += out
+		}
+	}
+	if i := strings.Index(all, query); i >= 0 {
+		t.Errorf("shown: %s", all[max(0, i-300):i+len(query)])
+	}
+	if !strings.Contains(all, pages.URL+"/same") {
+		t.Errorf("the URL is not shown without it:\n%s", all)
 	}
 }
 

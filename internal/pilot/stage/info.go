@@ -197,8 +197,10 @@ func (in *Inputs) catalog() (string, error) {
 		if f.cached != nil {
 			cached = append(cached, catalog.Entry{LFN: f.LFN, PFN: "file:" + f.cached.Path()})
 		}
-		if f.pfn != "" {
-			stored = append(stored, catalog.Entry{LFN: f.LFN, PFN: in.ar.Places.Shown(f.pfn)})
+		if path, err := in.ar.Places.Path(f.pfn); err == nil {
+			stored = append(stored, catalog.Entry{LFN: f.LFN, PFN: path})
+		} else if f.pfn != "" {
+			stored = append(stored, catalog.Entry{LFN: f.LFN, PFN: f.pfn})
 		}
 	}
 	var b bytes.Buffer

@@ -12,6 +12,7 @@ import (
 	"fairway/internal/dispatch"
 	"fairway/internal/server/convert"
 	"fairway/internal/server/state"
+	"fairway/internal/storage"
 	"fairway/internal/wire"
 )
 
@@ -204,7 +205,7 @@ func fileDetail(f dispatch.FileView) *wire.FileDetail {
 		Lfn:       f.File.LFN,
 		Version:   uint32(f.File.Version),
 		Size:      f.Size,
-		Pfn:       f.PFN,
+		Pfn:       storage.Shown(f.PFN),
 		Available: f.Available,
 		Published: f.Published,
 		Pattern:   f.Pattern,

@@ -20,7 +20,6 @@ import (
 	"fairway/internal/server/convert"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/loop"
-	"fairway/internal/storage"
 )
 
 const (
@@ -87,7 +86,7 @@ func (f *Files) publishLoop(ctx context.Context) {
 // lose says of a result that its stored file is lost. It is published when it has been made
 // again.
 func (f *Files) lose(ctx context.Context, b *dispatch.StoredFile, why *lostError) error {
-	file := dispatch.LostFile{File: b.File, PFN: b.PFN, Why: f.folders.Places().Shown(storage.Shown(b.PFN)) + " " + why.why}
+	file := dispatch.LostFile{File: b.File, PFN: b.PFN, Why: f.folders.Places().Shown(b.PFN) + " " + why.why}
 	return f.inbox.Lose(ctx, file)
 }
 

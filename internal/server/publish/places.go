@@ -30,7 +30,7 @@ func ShownPlace(place string, folders folder.Layout) string {
 }
 
 // shownPlace is a place for a person: the path of a folder, or a URL.
-func shownPlace(place string) string { return storage.Places{}.Shown(storage.Shown(place)) }
+func shownPlace(place string) string { return storage.Places{}.Shown(place) }
 
 // escapePath is a name as URLs have it.
 func escapePath(name string) string { return (&url.URL{Path: name}).EscapedPath() }

@@ -187,7 +187,7 @@ func lostFiles(ctx context.Context, at storage.Places, element func() storage.El
 	var lost []dispatch.LostFile
 	for i, file := range files {
 		if why[i] != "" {
-			lost = append(lost, dispatch.LostFile{File: file.File, PFN: file.PFN, Why: at.Shown(storage.Shown(file.PFN)) + " " + why[i]})
+			lost = append(lost, dispatch.LostFile{File: file.File, PFN: file.PFN, Why: at.Shown(file.PFN) + " " + why[i]})
 		}
 	}
 	return lost
