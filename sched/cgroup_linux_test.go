@@ -92,7 +92,7 @@ func TestChosenProcessors(t *testing.T) {
 	}
 }
 
-// A second scheduler must not take for a person's wish what the first one set.
+// A second scheduler must not take for a person's choice what the first one set.
 func TestASecondSchedulerSeesThroughTheFirst(t *testing.T) {
 	first := newTest(t, Config{})
 	if err := first.Run(patient(t), func(*Task) error {

@@ -16,7 +16,7 @@ var processors struct {
 	set    int  // what it was set to
 }
 
-// wantProcessors sets what s wants; zero withdraws its wish. Setting GOMAXPROCS
+// wantProcessors sets what s wants; zero withdraws that. Setting GOMAXPROCS
 // stops the world for a moment, so it is done only when it changes.
 func (s *Scheduler) wantProcessors(n int) {
 	processors.Lock()

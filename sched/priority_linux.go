@@ -62,7 +62,7 @@ var saidNoSlices sync.Once
 
 // trySlices gives the calling thread a short slice and sees whether that has an
 // effect, which it hasn't before Linux 6.12. A policy that has no slices, such as
-// SCHED_IDLE, is a person's wish and left alone.
+// SCHED_IDLE, is a person's choice and left alone.
 func (p *priorities) trySlices() error {
 	if !sharing(p.policy) {
 		return fmt.Errorf("scheduling policy %d: %w", p.policy, ErrUnsupported)

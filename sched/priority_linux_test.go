@@ -89,7 +89,7 @@ func TestReactWithoutTasks(t *testing.T) {
 	}
 }
 
-// chrt -b is a person's wish too: only the slice is ours.
+// chrt -b is a person's choice too: only the slice is ours.
 func TestBatchPolicyIsKept(t *testing.T) {
 	s := newTest(t, Config{})
 	ended := make(chan struct{})

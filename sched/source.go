@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// hooks are the callbacks and wishes of a Kind without its types.
+// hooks are the callbacks and properties of a Kind without its types.
 type hooks struct {
 	name       string
 	poll       func()

@@ -241,12 +241,12 @@ func (c *Cache) pin(e *entry) *File {
 	return &File{cache: c, entry: e}
 }
 
-// Advise gives the order in which files may go; what it does not name goes
+// SetHints gives the order in which files may go; what it does not name goes
 // after that, as the policy says. An empty order leaves all to the policy.
-func (c *Cache) Advise(order []Ref) {
+func (c *Cache) SetHints(order []Ref) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.cfg.Policy.Advise(order)
+	c.cfg.Policy.SetHints(order)
 }
 
 // Drop removes a file, for one that turned out to be damaged. What uses it

@@ -139,7 +139,7 @@ func TestFollowsAdvice(t *testing.T) {
 	for _, lfn := range []string{"a", "b", "c"} {
 		put(t, c, lfn, 30).Release()
 	}
-	c.Advise([]Ref{{LFN: "c", Version: 1}, {LFN: "unknown", Version: 1}, {LFN: "c", Version: 1}})
+	c.SetHints([]Ref{{LFN: "c", Version: 1}, {LFN: "unknown", Version: 1}, {LFN: "c", Version: 1}})
 	put(t, c, "d", 60).Release()
 	if has(c, "c") || has(c, "a") || !has(c, "b") {
 		t.Fatal(c.Contents())

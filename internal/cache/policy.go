@@ -14,20 +14,20 @@ type Policy interface {
 	Used(Ref)
 	// Gone says that a file has left the cache.
 	Gone(Ref)
-	// Advise gives the order of the TaskQueue, which knows who will read a file
+	// SetHints gives the order of the TaskQueue, which knows who will read a file
 	// next; empty where it gives none.
-	Advise([]Ref)
+	SetHints([]Ref)
 	// Order yields files in the order in which they may go. It is not changed
 	// while it yields.
 	Order() iter.Seq[Ref]
 }
 
 // LRU is the least recently used file first (paper 3, section IV-B), after
-// those that the TaskQueue advises to give up, in its order.
+// the eviction hints of the TaskQueue, in their order.
 type LRU struct {
 	recent *list.List // of Ref, the least recently used in front
 	at     map[Ref]*list.Element
-	advice []Ref
+	hints  []Ref
 }
 
 // NewLRU returns a policy without files.
@@ -50,14 +50,14 @@ func (l *LRU) Gone(ref Ref) {
 	}
 }
 
-// Advise is part of Policy.
-func (l *LRU) Advise(order []Ref) { l.advice = slices.Clone(order) }
+// SetHints is part of Policy.
+func (l *LRU) SetHints(order []Ref) { l.hints = slices.Clone(order) }
 
 // Order is part of Policy.
 func (l *LRU) Order() iter.Seq[Ref] {
 	return func(yield func(Ref) bool) {
-		named := make(map[Ref]bool, len(l.advice))
-		for _, ref := range l.advice {
+		named := make(map[Ref]bool, len(l.hints))
+		for _, ref := range l.hints {
 			if l.at[ref] != nil && !named[ref] && !yield(ref) {
 				return
 			}

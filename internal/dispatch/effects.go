@@ -15,7 +15,7 @@ type Effects struct {
 	Publish []StoredFile
 	Remove  []string  // physical files that nobody needs; each until Removed is stepped, also after Load
 	Events  []Event   // for flow, progress and logs, in order
-	WakeAt  time.Time // zero: no wish
+	WakeAt  time.Time // zero: no Tick is needed
 }
 
 // Record is one durable fact, named by table, run and key. A nil Body deletes it.
@@ -39,7 +39,7 @@ type Answer struct {
 	Number     uint64 // LastAnswer of the next Sync
 	Seen       uint64 // the Sync up to which changes and results are durable
 	NeedFull   bool   // the base is unknown: send the whole state
-	TellCache  uint64 // not 0: tell all of the cache anew, in as many Syncs as that takes; the number tells this wish from others
+	TellCache  uint64 // not 0: tell all of the cache anew, in as many Syncs as that takes; the number tells this request from others
 	Run        []Assignment
 	End        []AttemptID // running ones are ended, queued ones recalled
 	Prefetch   []InputFile // for jobs that are queued there, repeated until they are in the cache

@@ -36,7 +36,7 @@ const (
 // books on space; a shelf holds no more than the caller stores in it.
 //
 // Only the simulator uses it, to compare the policies. The cache of a node goes by
-// cache.LRU with Advise, which chooses what a shelf under NextUse chooses: a test of
+// cache.LRU with SetHints, which chooses what a shelf under NextUse chooses: a test of
 // package sim compares them.
 type Shelf struct {
 	policy EvictionPolicy

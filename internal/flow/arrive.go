@@ -117,13 +117,13 @@ func (f *Flow) closed(in Closed) (act func(), err error) {
 }
 
 // know records a file whose name became known, and which nobody else makes, and
-// completes the drafts that wait for it.
+// completes the pending jobs that wait for it.
 func (f *Flow) know(made *file, maker string) {
 	n := f.name(made.lfn)
 	n.file, n.maker = made, maker
-	drafts := n.drafts
-	n.drafts = nil
-	for _, d := range drafts {
+	pending := n.pending
+	n.pending = nil
+	for _, d := range pending {
 		d.wave = max(d.wave, made.wave)
 		if d.unknown--; d.unknown == 0 {
 			f.create(d)

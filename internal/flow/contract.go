@@ -54,7 +54,7 @@ type Effects struct {
 	Submit   []NewJob // in the canonical order
 	Persist  []dispatch.Record
 	Final    []string  // steps that will create no more jobs; each is reported once
-	WakeAt   time.Time // step a Tick then; zero: no wish
+	WakeAt   time.Time // step a Tick then; zero: none is needed
 	Finished bool      // all steps are final: no more jobs will be created
 	Notes    []string  // for a person: what went another way than the workflow says
 }

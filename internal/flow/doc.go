@@ -21,7 +21,7 @@
 //  1. A name becomes known: a file of an input arrives (arrive.go), or a job that
 //     writes it is created. Flow.deliver gives the file to the steps that take it:
 //     each.go finds the combinations, merge.go the groups, split.go the parts.
-//  2. Flow.draft (job.go) holds the job until the names of all its inputs are known.
+//  2. Flow.hold (job.go) keeps the job back until the names of all its inputs are known.
 //  3. Flow.create makes the job. Flow.fill says what dispatch and the pilot are told
 //     of it, commandSource (command.go) which command runs. Flow.enlist makes the
 //     names of its outputs known, which is 1 again for the steps after it.
@@ -44,8 +44,8 @@
 // reads are submitted. Only jobs that use a rewritten file also wait for their
 // turn: a reader until no writer of an earlier place can appear any more, a
 // writer until no reader or writer can. Flow knows by step which jobs can still
-// appear: a step is settled up to a wave when all its jobs of that wave and
-// before are known. Flow holds nothing else back.
+// appear: the watermark of a step is the wave up to which all its jobs
+// are known. Flow holds nothing else back.
 //
 // From this follows, for workflows without age-limited merges and for the same
 // order of arrivals:

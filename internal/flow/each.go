@@ -159,7 +159,7 @@ func (f *Flow) joined(st *stepState, in []*file, values binding) {
 		f.splitFile(st, in[0], values)
 		return
 	}
-	f.draft(&draft{state: st, values: values, label: st.label(values, in...), in: in, wave: latest(in)})
+	f.hold(&pendingJob{state: st, values: values, label: st.label(values, in...), in: in, wave: latest(in)})
 }
 
 func latest(in []*file) int {

@@ -15,7 +15,7 @@ import (
 // Flow owns all of its state, and Step alone changes it. All of it follows from the
 // workflow and the entries of the log, so Load makes it by taking these once more.
 // Nothing leaves it before the run ends: a name that is known stays known, a step
-// that is settled up to a wave stays so.
+// whose jobs are known up to a wave stays so.
 type Flow struct {
 	// The workflow as it was parsed, and what came of each part of it. wave counts the
 	// files that arrived and the inputs that closed, and never falls.
@@ -45,7 +45,7 @@ type Flow struct {
 	// one whose merge is due first in front, once nextAge has looked.
 	aging heapOf[aging]
 
-	// What this Step still has to do, empty between two Steps: steps to settle again,
+	// What this Step still has to do, empty between two Steps: steps whose watermark may rise,
 	// jobs to submit, steps that may have become final.
 	dirty      heapOf[rank]
 	ready      []*job
@@ -82,7 +82,7 @@ func New(w *Workflow, parameters map[string]string) (*Flow, error) {
 }
 
 func newStepState(s *step) *stepState {
-	st := &stepState{step: s, settled: -1, needed: s.needed(), drafted: s.replayed, took: make([]int, len(s.sources()))}
+	st := &stepState{step: s, watermark: -1, needed: s.needed(), begun: s.replayed, took: make([]int, len(s.sources()))}
 	if len(s.merge) > 0 {
 		st.merging = newMerging()
 	} else if len(s.each) > 0 {
@@ -91,7 +91,7 @@ func newStepState(s *step) *stepState {
 	return st
 }
 
-// linkSteps tells each step who must settle again after it.
+// linkSteps tells each step whose watermarks may rise after its own.
 func (f *Flow) linkSteps() {
 	states := map[*step]*stepState{}
 	for _, st := range f.steps {
@@ -126,9 +126,9 @@ func (f *Flow) Step(now time.Time, in Input) (Effects, error) {
 	f.effects = Effects{}
 	f.start()
 	act()
-	f.settle()
+	f.raiseWatermarks()
 	if f.ageMerges(now) {
-		f.settle()
+		f.raiseWatermarks()
 	}
 	f.submit()
 	f.finish()
@@ -159,7 +159,7 @@ func (f *Flow) start() {
 	f.persistStart()
 	f.touchAll()
 	for _, st := range f.steps {
-		if st.step.plain() && !st.drafted && len(st.step.after) == 0 {
+		if st.step.plain() && !st.begun && len(st.step.after) == 0 {
 			f.plainJobs(st)
 		}
 	}
@@ -167,17 +167,17 @@ func (f *Flow) start() {
 
 // plainJobs makes what the step has whatever data comes.
 func (f *Flow) plainJobs(st *stepState) {
-	st.drafted = true
+	st.begun = true
 	wave := 0
 	if len(st.step.after) > 0 {
 		wave = f.sourcesEnded(st)
 	}
 	if st.step.times == 0 {
-		f.draft(&draft{state: st, values: binding{}, label: st.step.name, wave: wave})
+		f.hold(&pendingJob{state: st, values: binding{}, label: st.step.name, wave: wave})
 	}
 	for n := range st.step.times {
 		number := strconv.FormatInt(n+1, 10)
-		f.draft(&draft{state: st, values: binding{"number": number}, label: st.step.name + "/" + number, wave: wave})
+		f.hold(&pendingJob{state: st, values: binding{"number": number}, label: st.step.name + "/" + number, wave: wave})
 	}
 }
 
@@ -185,7 +185,7 @@ func (f *Flow) plainJobs(st *stepState) {
 func (f *Flow) finish() {
 	slices.SortFunc(f.candidates, func(a, b *stepState) int { return a.step.order - b.step.order })
 	for _, st := range f.candidates {
-		if !st.final && st.settled == forever && st.held == 0 {
+		if !st.final && st.watermark == forever && st.held == 0 {
 			st.final = true
 			f.final++
 			f.effects.Final = append(f.effects.Final, st.step.name)
@@ -193,7 +193,7 @@ func (f *Flow) finish() {
 	}
 	f.candidates = f.candidates[:0]
 	f.effects.Finished = f.final == len(f.steps) && len(f.refused) == 0
-	if !f.stuck && !f.effects.Finished && f.allSettled() {
+	if !f.stuck && !f.effects.Finished && f.allComplete() {
 		f.stuck = true
 		told := len(f.refused)
 		for _, held := range f.Held(told + maxStuckNotes)[told:] {

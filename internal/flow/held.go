@@ -46,7 +46,7 @@ func (f *Flow) Held(limit int) []Held {
 	}
 	names, queues := f.names.sorted(), sortedKeys(f.queues)
 	for _, n := range names {
-		for _, d := range n.drafts {
+		for _, d := range n.pending {
 			l.add(d.label, d.state, fmt.Sprintf("nothing made %s yet", n.lfn))
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"fairway/internal/logical"
 )
 
-// draft holds a job until the names of its inputs are known, and then has it created.
-func (f *Flow) draft(d *draft) {
+// hold keeps a job back until the names of its inputs are known, and then has it created.
+func (f *Flow) hold(d *pendingJob) {
 	d.state.held++
 	for _, e := range d.readEntries() {
 		lfn, _ := e.pattern.expand(d.values)
@@ -29,7 +29,7 @@ func (f *Flow) draft(d *draft) {
 
 // readEntries are what the job reads besides the files that created it. A
 // counting job has no place in the order of rewritten files.
-func (d *draft) readEntries() []entry {
+func (d *pendingJob) readEntries() []entry {
 	if !d.count {
 		return d.state.step.reads
 	}
@@ -38,7 +38,7 @@ func (d *draft) readEntries() []entry {
 
 // need lets d wait until somebody makes lfn known. A rewritten file that only
 // rewriters make needs no wait: its order decides.
-func (f *Flow) need(d *draft, e entry, lfn string) {
+func (f *Flow) need(d *pendingJob, e entry, lfn string) {
 	if len(e.made) == 0 {
 		return
 	}
@@ -47,13 +47,13 @@ func (f *Flow) need(d *draft, e entry, lfn string) {
 		d.wave = max(d.wave, n.file.wave)
 		return
 	}
-	n.drafts = append(n.drafts, d)
+	n.pending = append(n.pending, d)
 	d.unknown++
 }
 
-// create makes the job of a draft: its names become known to later steps,
+// create makes a pending job one that is known: its names become known to later steps,
 // even if it must still wait for its turn.
-func (f *Flow) create(d *draft) {
+func (f *Flow) create(d *pendingJob) {
 	st := d.state
 	j := &job{
 		key:   key{wave: d.wave, step: st.step.order, name: d.label},
@@ -83,7 +83,7 @@ func (f *Flow) create(d *draft) {
 }
 
 // fill writes down what dispatch and the pilot need to know of a job.
-func (f *Flow) fill(j *job, d *draft) {
+func (f *Flow) fill(j *job, d *pendingJob) {
 	s := j.state.step
 	c := &commandSource{w: f.w, step: s, values: d.values}
 	for _, in := range d.in {
@@ -188,7 +188,7 @@ func unique(names []string) []string {
 
 // otherInput says why a file that a job would read by its name is not meant,
 // or "": it was made with other values.
-func (f *Flow) otherInput(d *draft) string {
+func (f *Flow) otherInput(d *pendingJob) string {
 	for i, e := range d.readEntries() {
 		if n := f.names.find(d.reads[i]); n != nil && n.file != nil {
 			if why := e.pattern.disagree(d.values, n.file.values); why != "" {

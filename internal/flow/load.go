@@ -32,13 +32,13 @@ func Load(w *Workflow, parameters map[string]string, records []dispatch.Record) 
 	}
 	f.replaying = true
 	f.start()
-	f.settle()
+	f.raiseWatermarks()
 	for i, e := range log {
 		if err := f.replay(e); err != nil {
 			return nil, fmt.Errorf("replay the stored run: %w", err)
 		}
 		f.entries = uint64(i) + 1
-		f.settle()
+		f.raiseWatermarks()
 		f.ready, f.effects = f.ready[:0], Effects{}
 	}
 	f.finish()

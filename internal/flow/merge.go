@@ -105,48 +105,48 @@ func (t mergeTaker) exists(f *Flow, made *file) {
 	f.mergeable(t.st, t.g, made)
 }
 
-// settleMerges makes the merges that are decided when the sources are settled
-// up to a wave, and says up to which wave its own jobs are then known.
-func (f *Flow) settleMerges(st *stepState, settled int) int {
+// mergeUpTo makes the merges that are decided when all files of the sources are known
+// up to a wave, and returns up to which wave its own jobs are then known.
+func (f *Flow) mergeUpTo(st *stepState, known int) int {
 	m := st.merging
-	for m.incoming.len() > 0 && m.incoming.least().file.wave <= settled {
+	for m.incoming.len() > 0 && m.incoming.least().file.wave <= known {
 		next := m.incoming.pop()
 		if !next.group.taken[next.file] {
 			next.group.queue = append(next.group.queue, next.file)
 			m.touch(next.group)
 		}
 	}
-	f.endGroups(st, settled)
+	f.endGroups(st, known)
 	for _, g := range m.touched {
 		g.fresh = false
 		f.cut(st, g)
 	}
 	m.touched = m.touched[:0]
-	return f.mergesSettled(st, settled)
+	return f.mergesWatermark(st, known)
 }
 
-func (f *Flow) mergesSettled(st *stepState, settled int) int {
+func (f *Flow) mergesWatermark(st *stepState, known int) int {
 	m := st.merging
 	switch {
-	case settled == forever && m.unended == 0:
+	case known == forever && m.unended == 0:
 		return forever
 	case st.step.limits.latency > 0:
-		return min(settled, f.wave-1)
+		return min(known, f.wave-1)
 	case st.step.limits.size > 0:
-		return min(settled, m.sequenced.closed(), forever-1)
+		return min(known, m.sequenced.closed(), forever-1)
 	}
-	return settled
+	return known
 }
 
 // endGroups finds the groups that get no more files.
-func (f *Flow) endGroups(st *stepState, settled int) {
+func (f *Flow) endGroups(st *stepState, known int) {
 	m := st.merging
-	for len(m.byWave) > 0 && m.byWave[0].wave <= settled {
+	for len(m.byWave) > 0 && m.byWave[0].wave <= known {
 		m.byWave[0].ending = true
 		m.touch(m.byWave[0])
 		m.byWave = m.byWave[1:]
 	}
-	if settled == forever && !m.ended {
+	if known == forever && !m.ended {
 		m.ended = true
 		for _, key := range sortedKeys(m.groups) {
 			m.groups[key].ending = true
@@ -205,5 +205,5 @@ func (f *Flow) mergeJob(st *stepState, g *group, files []*file, wave int) {
 	if st.step.limits.any() {
 		label += "/" + values["merge"]
 	}
-	f.draft(&draft{state: st, values: values, label: label, in: files, wave: wave})
+	f.hold(&pendingJob{state: st, values: values, label: label, in: files, wave: wave})
 }

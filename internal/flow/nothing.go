@@ -43,7 +43,7 @@ func (f *Flow) noRecords(st *stepState, in *file, records int64) {
 // lookForNothing looks at a step once everything is known that it takes and
 // that its jobs chose.
 func (f *Flow) lookForNothing(st *stepState) {
-	if st.looked || st.step.replayed || st.settled != forever || st.open.closed() != forever {
+	if st.looked || st.step.replayed || st.watermark != forever || st.open.closed() != forever {
 		return
 	}
 	st.looked = true

@@ -106,7 +106,7 @@ func (f *Flow) mayPass(q *queue, j *job) bool {
 }
 
 // nobodyBefore reports whether no job can become known any more that must come
-// before j. If some can, q waits for their step to settle.
+// before j. If some can, q waits for the watermark of their step.
 func (f *Flow) nobodyBefore(q *queue, j *job, writes bool) bool {
 	for _, u := range q.uses {
 		st := f.steps[u.step.order-1]
@@ -117,20 +117,20 @@ func (f *Flow) nobodyBefore(q *queue, j *job, writes bool) bool {
 		if st.step.order > j.key.step {
 			wave--
 		}
-		if st.settled < wave {
-			f.waitSettled(q, st, wave)
+		if st.watermark < wave {
+			f.awaitWatermark(q, st, wave)
 			return false
 		}
 	}
 	return true
 }
 
-func (f *Flow) waitSettled(q *queue, st *stepState, wave int) {
+func (f *Flow) awaitWatermark(q *queue, st *stepState, wave int) {
 	if q.waitsFor == st && q.waitsWave <= wave {
 		return
 	}
 	q.waitsFor, q.waitsWave = st, wave
-	st.waiting.push(settleWait{wave, q})
+	st.waiting.push(watermarkWait{wave, q})
 }
 
 // passed lets others follow a job that was submitted.

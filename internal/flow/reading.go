@@ -49,7 +49,7 @@ func (p *pattern) read(name string, known binding, whole []bool) (first, second 
 		return readOnly(name, free, before, after, known), nil
 	}
 	r := p.reading(name, known, whole)
-	if !r.from(0, 0, true) {
+	if !r.matchFrom(0, 0, true) {
 		return nil, nil
 	}
 	first = r.bound()
@@ -58,7 +58,7 @@ func (p *pattern) read(name string, known binding, whole []bool) (first, second 
 	}
 	r.other, r.tried = first, nil
 	r.values = binding{}
-	if r.from(0, 0, false) || len(r.tried) >= maxPlaces {
+	if r.matchFrom(0, 0, false) || len(r.tried) >= maxPlaces {
 		return first, r.bound()
 	}
 	return first, nil
@@ -102,7 +102,7 @@ func readOnly(name string, free *token, before, after string, known binding) bin
 
 // fits reports whether p can be the name.
 func (p *pattern) fits(name string) bool {
-	return p.mayFit(name) && p.reading(name, nil, nil).from(0, 0, true)
+	return p.mayFit(name) && p.reading(name, nil, nil).matchFrom(0, 0, true)
 }
 
 // Matching returns a function that reports whether a name fits a pattern, written as in
@@ -160,8 +160,8 @@ func (r *reading) bound() binding {
 	return b
 }
 
-// from reports whether the tokens from i on can be the name from at on.
-func (r *reading) from(i, at int, differs bool) bool {
+// matchFrom reports whether the tokens from i on can be the name from at on.
+func (r *reading) matchFrom(i, at int, differs bool) bool {
 	if i == len(r.pattern.tokens) {
 		return at == len(r.name) && differs
 	}
@@ -169,11 +169,11 @@ func (r *reading) from(i, at int, differs bool) bool {
 	value, known := r.known[t.name]
 	switch {
 	case t.name == "":
-		return r.text(i, at, t.literal, differs)
+		return r.matchText(i, at, t.literal, differs)
 	case known:
-		return r.text(i, at, value, differs)
+		return r.matchText(i, at, value, differs)
 	case r.again[i]:
-		return r.text(i, at, r.values[t.name], differs)
+		return r.matchText(i, at, r.values[t.name], differs)
 	}
 	here := r.place(i, at, differs)
 	if r.tried[here] || len(r.tried) >= maxPlaces {
@@ -183,7 +183,7 @@ func (r *reading) from(i, at int, differs bool) bool {
 		r.tried = map[place]bool{}
 	}
 	r.tried[here] = true
-	return r.free(i, at, t, differs)
+	return r.matchFree(i, at, t, differs)
 }
 
 func (r *reading) place(i, at int, differs bool) place {
@@ -194,24 +194,24 @@ func (r *reading) place(i, at int, differs bool) place {
 	return here
 }
 
-func (r *reading) text(i, at int, text string, differs bool) bool {
+func (r *reading) matchText(i, at int, text string, differs bool) bool {
 	end := at + len(text)
 	if !strings.HasPrefix(r.name[at:], text) || r.cuts(end) {
 		return false
 	}
 	r.ends[i] = end
-	return r.from(i+1, end, differs)
+	return r.matchFrom(i+1, end, differs)
 }
 
-// free tries what a placeholder or wildcard could stand for, shortest first.
-func (r *reading) free(i, at int, t token, differs bool) bool {
+// matchFree tries what a placeholder or wildcard could stand for, shortest first.
+func (r *reading) matchFree(i, at int, t token, differs bool) bool {
 	try := func(end int) bool {
 		if r.cuts(end) {
 			return false
 		}
 		r.values[t.name], r.ends[i] = r.name[at:end], end
 		differs := differs || r.other != nil && t.isPlaceholder() && r.other[t.name] != r.name[at:end]
-		return r.from(i+1, end, differs)
+		return r.matchFrom(i+1, end, differs)
 	}
 	if t.name[0] == '*' && try(at) {
 		return true
@@ -235,7 +235,7 @@ func (r *reading) cuts(at int) bool { return r.whole != nil && at < len(r.whole)
 func (p *pattern) wholes(name string, values binding) []bool {
 	r := p.reading(name, values, nil)
 	whole := make([]bool, len(name)+1)
-	if !r.from(0, 0, true) {
+	if !r.matchFrom(0, 0, true) {
 		return whole
 	}
 	start := 0

@@ -45,12 +45,12 @@ func (t splitTaker) exists(f *Flow, in *file) {
 	case in.records > 0:
 		f.chunks(t.st, in, t.values, in.records)
 	default:
-		f.draft(&draft{state: t.st, values: t.values, label: t.st.label(t.values, in) + "/records", in: []*file{in}, wave: in.wave, count: true})
+		f.hold(&pendingJob{state: t.st, values: t.values, label: t.st.label(t.values, in) + "/records", in: []*file{in}, wave: in.wave, count: true})
 	}
 }
 
 // fillCount describes the job that counts the records of a file.
-func (f *Flow) fillCount(j *job, d *draft) {
+func (f *Flow) fillCount(j *job, d *pendingJob) {
 	s := j.state.step
 	text := s.split.count
 	if s.split.unit != recordCounted {
@@ -113,7 +113,7 @@ func (f *Flow) chunks(st *stepState, in *file, values binding, records int64) {
 	label := st.label(values, in)
 	for k := range count {
 		chunk := strconv.FormatInt(k+1, 10)
-		f.draft(&draft{
+		f.hold(&pendingJob{
 			state: st, in: []*file{in}, wave: in.wave, label: label + "/" + chunk,
 			values: union(values, binding{
 				"chunk": chunk,

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// forever is the wave that never comes: what is settled until then is final.
+// forever is the wave that never comes: a step with that watermark makes no more jobs.
 const forever = math.MaxInt
 
 // file is a file whose name is known, by its one maker. It belongs to its name.
@@ -37,7 +37,7 @@ func (f *file) before(other *file) bool {
 	return natural(f.lfn, other.lfn) < 0
 }
 
-// name is what is known of an LFN, from when somebody first asks for it. drafts wait
+// name is what is known of an LFN, from when somebody first asks for it. pending jobs wait
 // until there is a file, readers, which are known jobs, until it is available; both
 // are empty from then on.
 type name struct {
@@ -46,13 +46,13 @@ type name struct {
 	maker     string // job or input, for messages
 	available bool   // it arrived, or its writer was submitted
 	written   bool   // by some job that is known
-	drafts    []*draft
+	pending   []*pendingJob
 	readers   []*job
 }
 
-// draft is a job that some of its names keep from being known: create makes the job
-// when unknown falls to 0. Until then it stands in the drafts of those names.
-type draft struct {
+// pendingJob is a job that some of its names keep from being known: create makes the job
+// when unknown falls to 0. Until then it stands in pending of those names.
+type pendingJob struct {
 	state   *stepState
 	values  binding
 	label   string
@@ -104,21 +104,21 @@ type job struct {
 type stepState struct {
 	step       *step
 	needed     []*maker     // of the files that it takes and reads
-	dependents []*stepState // steps that settle again after it
+	dependents []*stepState // steps whose watermarks may rise after its own
 
-	// How much is known: all jobs of waves up to settled, which never falls. When it is
+	// How much is known: all jobs of waves up to watermark, which never falls. When it is
 	// forever, ended is the wave in which the data of the step ended.
-	settled int
-	ended   int
+	watermark int
+	ended     int
 
-	// What keeps it from being settled: at most one of join and merging is there, by
+	// What keeps its watermark down: at most one of join and merging is there, by
 	// the kind of the step; open has the waves of jobs that choose outputs and are not
 	// committed, counting those of files that wait to be split.
 	join     *join
 	merging  *merging
 	open     openWaves
 	counting openWaves
-	drafted  bool  // a plain step has made its drafts,
+	begun    bool  // a plain step has made its pending jobs,
 	made     int64 // and so many of them are jobs
 
 	// What it made, to find that it made nothing of something: looked says that this
@@ -127,13 +127,13 @@ type stepState struct {
 	took   []int // files by source
 	looked bool
 
-	// It is final when it is settled for ever and holds nothing: drafts, jobs not yet
+	// It is final when its watermark is forever and it holds nothing: pending jobs, jobs not yet
 	// submitted, refusals.
 	held  int
 	final bool
 
-	dirty   bool               // it is among those to settle again
-	waiting heapOf[settleWait] // queues that wait for settled, by wave
+	dirty   bool                  // its watermark is to be looked at again
+	waiting heapOf[watermarkWait] // queues that wait for the watermark, by wave
 }
 
 // created says that a plain step has made all its jobs.

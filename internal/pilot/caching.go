@@ -18,7 +18,7 @@ import (
 type caching struct {
 	mu      sync.Mutex // guards what follows
 	changes map[cache.Ref]*fileChange
-	telling uint64 // the wish (SyncAnswer.tell_cache) since which all files of the cache are among the changes, or were acknowledged
+	telling uint64 // the request (SyncAnswer.tell_cache) since which all files of the cache are among the changes, or were acknowledged
 }
 
 // fileChange is the last thing that happened to a file in the cache.
@@ -167,15 +167,15 @@ func (p *pilot) tellWhole(m *wire.SyncRequest) {
 	}
 }
 
-// tellAll has all files of the cache told anew, because the TaskQueue wishes so.
-func (p *pilot) tellAll(wish uint64) {
+// tellAll has all files of the cache told anew, because the TaskQueue asks for that.
+func (p *pilot) tellAll(request uint64) {
 	c := &p.caching
-	if wish == 0 || p.stage.Cache == nil {
+	if request == 0 || p.stage.Cache == nil {
 		return
 	}
 	c.mu.Lock()
-	known := c.telling == wish
-	c.telling = wish
+	known := c.telling == request
+	c.telling = request
 	c.mu.Unlock()
 	if known {
 		return
@@ -190,9 +190,9 @@ func (p *pilot) tellAll(wish uint64) {
 	}
 }
 
-// followAdvice does what an answer says of the cache. The caller does not hold
+// followHints does what an answer says of the cache. The caller does not hold
 // the pilot's mutex.
-func (p *pilot) followAdvice(a *wire.SyncAnswer) {
+func (p *pilot) followHints(a *wire.SyncAnswer) {
 	c := p.stage.Cache
 	if c == nil {
 		return
@@ -202,7 +202,7 @@ func (p *pilot) followAdvice(a *wire.SyncAnswer) {
 		for i, f := range a.GetEvict() {
 			order[i] = stage.RefOf(f)
 		}
-		c.Advise(order)
+		c.SetHints(order)
 	}
 	folders := make([]string, len(a.GetPeers()))
 	for i, peer := range a.GetPeers() {

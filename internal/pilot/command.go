@@ -100,7 +100,7 @@ func (p *pilot) attend(r *running) (sched.Exit, error) {
 	} else if r.Ctx.Err() != nil {
 		exit, err = p.tree.End(r.GetAttempt(), r.Lead, p.cfg.Grace)
 	}
-	r.shared = !p.tree.Settled(r.GetAttempt()) || err != nil
+	r.shared = !p.tree.Forget(r.GetAttempt()) || err != nil
 	return exit, err
 }
 

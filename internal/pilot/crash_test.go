@@ -188,7 +188,7 @@ func TestEvictionAndPrefetch(t *testing.T) {
 	q.run("p1", shell("true"))
 	r := q.run("p1", shell("cat c", reads("c", 1, 5, file)))
 	expect(t, r, wire.Outcome_OUTCOME_SUCCEEDED, "")
-	q.until("eviction as advised", func() bool {
+	q.until("eviction in the order of the hints", func() bool {
 		p := q.pilot("p1")
 		return p.cached["a@1"] && p.cached["c@1"] && !p.cached["b@1"] && len(p.lost) > 0 && p.lost[0].GetLastLink()
 	})

@@ -318,12 +318,12 @@ func (p *pilot) call(talk context.Context, m *wire.SyncRequest, limit time.Durat
 	_ = syncAfter.Hit()
 	switch {
 	case p.answered(m, answer, err):
-		p.followAdvice(answer)
+		p.followHints(answer)
 		p.mu.Lock()
-		p.startAll() // after the advice: what they read makes other files go
+		p.startAll() // after the hints: what they read makes other files go
 		p.mu.Unlock()
 	case err != nil && p.stage.Cache != nil:
-		p.stage.Cache.Advise(nil) // while the TaskQueue is away the cache goes by its own order
+		p.stage.Cache.SetHints(nil) // while the TaskQueue is away the cache goes by its own order
 	}
 	p.poke()
 }
@@ -385,7 +385,7 @@ func (p *pilot) callFailed(m *wire.SyncRequest, err error) {
 	x.due = now.Add(x.nextPause(most))
 }
 
-// carryOut does what the TaskQueue wants, but for the advice and the start of
+// carryOut does what the TaskQueue wants, but for the hints and the start of
 // what is assigned, which follow it. The caller holds the mutex.
 func (p *pilot) carryOut(a *wire.SyncAnswer) {
 	x := &p.exchange

@@ -97,9 +97,9 @@ func TestNoCallOutlastsTheLease(t *testing.T) {
 }
 
 // A pilot that comes back to a server tells a digest of its cache, and all of it only to
-// one that wishes so.
+// one that asks for that.
 func TestCacheIsToldByItsDigest(t *testing.T) {
-	const files, wish = 2 * fewCached, 7
+	const files, request = 2 * fewCached, 7
 	q := newTaskQueue(t)
 	cfg := q.config("p1")
 	cfg.Cache = CacheConfig{Mode: CachePilot, Dir: q.folder + "/cache", MaxSpace: 1 << 20}
@@ -114,7 +114,7 @@ func TestCacheIsToldByItsDigest(t *testing.T) {
 	expect(t, q.run("p1", shell("true")), wire.Outcome_OUTCOME_SUCCEEDED, "") // whose assignment acknowledges them
 	q.http.Close()
 	q.change(func() {
-		q.pilots = map[string]*pilotSeen{"p1": {started: map[uint64]bool{}, cached: map[string]bool{}, tell: wish}}
+		q.pilots = map[string]*pilotSeen{"p1": {started: map[uint64]bool{}, cached: map[string]bool{}, tell: request}}
 	})
 	q.serve()
 	q.until("all of the cache", func() bool { return q.pilot("p1").tell == 0 })
@@ -165,7 +165,7 @@ func TestAllOfACacheIsToldInParts(t *testing.T) {
 		}
 		c.acknowledge(seq)
 		if done = m.GetCacheTold() != 0; done && (m.GetCacheTold() != 3 || len(told) != files || len(c.changes) != 0) {
-			t.Errorf("%d files are said to be all, at the wish %d", len(told), m.GetCacheTold())
+			t.Errorf("%d files are said to be all, at the request %d", len(told), m.GetCacheTold())
 		}
 	}
 	digest := proto.Size(&wire.SyncRequest{Cache: &wire.CacheDigest{Files: files, Sum: 1 << 63}})

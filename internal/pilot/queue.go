@@ -26,7 +26,7 @@ type attempt struct {
 	stage.Execution
 	needs  resources
 	end    context.CancelCauseFunc
-	before *attempt // whose place it took, until that one is settled
+	before *attempt // whose place it took, until that one is told
 	shared bool     // processes may be left that have what it had open
 
 	// The pilot's mutex guards what follows.

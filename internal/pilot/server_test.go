@@ -87,7 +87,7 @@ type pilotSeen struct {
 	evict   []*wire.FileRef
 	pre     []*wire.InputFile
 	syncs   []*wire.SyncRequest
-	tell    uint64 // the wish for all of the cache, until it was told
+	tell    uint64 // the request for all of the cache, until it was told
 	news    bool
 	leave   bool
 	left    bool

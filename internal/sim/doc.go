@@ -3,7 +3,7 @@
 // (paper 3, section V). The policies that it measures are those of the
 // product. One of them is there twice: a modelled cache gives up files by
 // dispatch.Shelf, which has the other policies too, and a node's by cache.LRU
-// with Advise. TestModelEvictsWhatANodeEvicts compares their choices.
+// with SetHints. TestModelEvictsWhatANodeEvicts compares their choices.
 //
 // Guarantees:
 //

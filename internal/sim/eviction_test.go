@@ -11,7 +11,7 @@ import (
 
 // The model's caches choose their victims with dispatch.Shelf, a node's with cache.LRU.
 // What the simulator measures of the default policy holds for nodes because both choose
-// the same: with the advice of the TaskQueue and without, whatever is in use.
+// the same: with the hints of the TaskQueue and without, whatever is in use.
 func TestModelEvictsWhatANodeEvicts(t *testing.T) {
 	r := seed.Source(t)
 	refs := make([]dispatch.FileRef, 24)
@@ -36,7 +36,7 @@ func TestModelEvictsWhatANodeEvicts(t *testing.T) {
 						next[f] = r.Uint64N(8)
 					}
 				}
-				c.advise(next, r.IntN(len(refs)+1))
+				c.hint(next, r.IntN(len(refs)+1))
 			}
 			inUse := refs[r.IntN(len(refs))]
 			if model, node := c.victims(inUse); !slices.Equal(model, node) {
@@ -84,9 +84,9 @@ func (c *comparedCaches) drop(f dispatch.FileRef) {
 	c.lru.Gone(nodeRef(f))
 }
 
-// advise sends both what the TaskQueue would send for what is there and these next
+// hint sends both what the TaskQueue would send for what is there and these next
 // uses, cut off after limit files. Those that nobody will read are the stale ones.
-func (c *comparedCaches) advise(next map[dispatch.FileRef]uint64, limit int) {
+func (c *comparedCaches) hint(next map[dispatch.FileRef]uint64, limit int) {
 	var files []dispatch.CachedFile
 	for f, size := range c.sizes {
 		files = append(files, dispatch.CachedFile{File: f, Size: size})
@@ -96,16 +96,16 @@ func (c *comparedCaches) advise(next map[dispatch.FileRef]uint64, limit int) {
 		return rank, read
 	})
 	var order []dispatch.FileRef
-	var advice []cache.Ref
+	var hints []cache.Ref
 	stale := 0
 	for _, f := range files[:min(limit, len(files))] {
 		if _, read := next[f.File]; !read {
 			stale++
 		}
-		order, advice = append(order, f.File), append(advice, nodeRef(f.File))
+		order, hints = append(order, f.File), append(hints, nodeRef(f.File))
 	}
 	c.shelf.Follow(order, stale)
-	c.lru.Advise(advice)
+	c.lru.SetHints(hints)
 }
 
 // victims are all that may go, in the order in which each gives them up.

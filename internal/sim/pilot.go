@@ -36,9 +36,9 @@ type pilot struct {
 	running []*attempt
 	ended   []unacknowledged
 
-	linked  []dispatch.FileRef
-	changes []cacheChange
-	wish    uint64 // to tell all of the cache, since which that is among the changes, or was acknowledged
+	linked      []dispatch.FileRef
+	changes     []cacheChange
+	tellRequest uint64 // to tell all of the cache, since which that is among the changes, or was acknowledged
 
 	fetching int // files that it fetches ahead
 }
@@ -177,7 +177,7 @@ func (p *pilot) yield(a *attempt) {
 	}
 }
 
-// end carries out the TaskQueue's wish that attempts end. One that has not
+// end carries out the TaskQueue's request that attempts end. One that has not
 // started goes back.
 func (p *pilot) end(attempts []dispatch.AttemptID) bool {
 	news := false

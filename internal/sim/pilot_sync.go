@@ -59,7 +59,7 @@ const (
 // changed puts changes of the cache into a message: those that were sent, and further ones
 // as far as there is room.
 func (p *pilot) changed(m *dispatch.Sync) {
-	m.CacheTold = p.wish
+	m.CacheTold = p.tellRequest
 	for i := range p.changes {
 		c := &p.changes[i]
 		if c.sent == 0 {
@@ -78,11 +78,11 @@ func (p *pilot) changed(m *dispatch.Sync) {
 }
 
 // tellAll has all of the cache told anew, and reports whether there is anything to tell.
-func (p *pilot) tellAll(wish uint64) bool {
-	if wish == 0 || wish == p.wish {
+func (p *pilot) tellAll(request uint64) bool {
+	if request == 0 || request == p.tellRequest {
 		return false
 	}
-	p.wish = wish
+	p.tellRequest = request
 	for _, f := range p.linked {
 		p.changes = append(p.changes, cacheChange{added: &dispatch.CachedFile{File: f, Size: p.space.files[f].size}})
 	}

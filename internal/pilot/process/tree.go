@@ -156,10 +156,10 @@ func (t *Tree) finish(pid int, grace context.Context) {
 	t.mu.Unlock()
 }
 
-// Settled says that an attempt has no processes any more: a stray that may
+// Forget is for an attempt that has no processes any more: a stray that may
 // have been of this or of another one is not of this one. It returns false if there
 // is one.
-func (t *Tree) Settled(attempt uint64) bool {
+func (t *Tree) Forget(attempt uint64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	maps.DeleteFunc(t.leads, func(_ int, l leader) bool { return l.attempt == attempt })

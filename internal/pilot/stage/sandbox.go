@@ -118,11 +118,11 @@ func (s *Slot) MoveTo(folder *beneath.Folder, name string) error {
 	return s.renew()
 }
 
-// SeenEmpty reports whether an attempt that has ended left the sandbox empty. settled
+// SeenEmpty reports whether an attempt that has ended left the sandbox empty. ended
 // says that no process of the attempt can write there any more.
-func (s *Slot) SeenEmpty(settled bool) bool {
+func (s *Slot) SeenEmpty(ended bool) bool {
 	empty := s.dir.IsEmpty()
-	s.bare = empty && settled
+	s.bare = empty && ended
 	return empty
 }
 

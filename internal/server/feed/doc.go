@@ -10,5 +10,5 @@
 //
 //   - A file is fed once, however often it is seen, with a record that is durable
 //     together with what flow makes of it.
-//   - A file of a watched folder is fed when it has been left alone for SettleTime.
+//   - A file of a watched folder is fed when it has been left alone for StableTime.
 package feed

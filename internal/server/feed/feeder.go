@@ -182,11 +182,11 @@ func (f *Feeder) feedFirst(ctx context.Context, in *flow.DeclaredInput) error {
 		return f.feedAll(ctx, in)
 	}
 	ended := f.ended(in)
-	files, unsettled, err := f.complete(ctx, in, make(settling))
+	files, unstable, err := f.complete(ctx, in, make(stability))
 	if err != nil {
 		return err
 	}
-	return f.feed(ctx, in.Name, files, ended && !unsettled)
+	return f.feed(ctx, in.Name, files, ended && !unstable)
 }
 
 // feedAll is for an open input without a rule: it is closed once its files

@@ -15,10 +15,10 @@ import (
 	"fairway/sched"
 )
 
-// SettleTime is how long a file in a watched folder must have been left alone
+// StableTime is how long a file in a watched folder must have been left alone
 // before it is taken to be complete. Files that are renamed into the folder
 // after they were written are taken at once if they are older.
-const SettleTime = time.Second
+const StableTime = time.Second
 
 const (
 	// WatchInterval is how often a watched folder is looked at where the system
@@ -31,24 +31,24 @@ const (
 
 // watch feeds an open input until its rule, a person or ctx closes it.
 func (f *Feeder) watch(ctx context.Context, in *flow.DeclaredInput) error {
-	last, alone := time.Now(), make(settling)
+	last, alone := time.Now(), make(stability)
 	for {
 		before, limit := f.watched(in)
 		ended := f.ended(in)
-		files, unsettled, err := f.complete(ctx, in, alone)
+		files, unstable, err := f.complete(ctx, in, alone)
 		if err != nil || ctx.Err() != nil {
 			return ignoreEnd(ctx, err)
 		}
-		news := unsettled || len(f.unknown(in.Name, files)) > 0
+		news := unstable || len(f.unknown(in.Name, files)) > 0
 		if news {
 			last = time.Now()
 		}
 		idle := in.Close.Idle > 0 && time.Since(last) >= in.Close.Idle
-		closing := ended && !unsettled || idle && !news
+		closing := ended && !unstable || idle && !news
 		if err := f.feed(ctx, in.Name, files, closing); err != nil || closing {
 			return ignoreEnd(ctx, err)
 		}
-		f.await(ctx, in, before, min(limit, f.pause(in, last, unsettled)))
+		f.await(ctx, in, before, min(limit, f.pause(in, last, unstable)))
 	}
 }
 
@@ -61,7 +61,7 @@ func ignoreEnd(ctx context.Context, err error) error {
 }
 
 // complete enumerates the files that are complete.
-func (f *Feeder) complete(ctx context.Context, in *flow.DeclaredInput, alone settling) (files []flow.InputFile, unsettled bool, err error) {
+func (f *Feeder) complete(ctx context.Context, in *flow.DeclaredInput, alone stability) (files []flow.InputFile, unstable bool, err error) {
 	if in.URLList != "" {
 		return f.completeLines(ctx, in, alone)
 	}
@@ -72,19 +72,19 @@ func (f *Feeder) complete(ctx context.Context, in *flow.DeclaredInput, alone set
 	for _, file := range all {
 		path := f.find.places.Shown(file.PFN)
 		info, err := os.Stat(path)
-		if err != nil || !alone.settled(path, info, time.Now()) || tagOf(file.PFN, storage.InfoOf(info)) != file.Tag {
-			unsettled = true
+		if err != nil || !alone.stable(path, info, time.Now()) || tagOf(file.PFN, storage.InfoOf(info)) != file.Tag {
+			unstable = true
 			continue
 		}
 		files = append(files, file)
 	}
-	return files, unsettled, nil
+	return files, unstable, nil
 }
 
 // completeLines gives the files of a URL list that were not fed before. A last
 // line without an end counts when the list was left alone, as a file does. A
 // list that is not there yet has none.
-func (f *Feeder) completeLines(ctx context.Context, in *flow.DeclaredInput, alone settling) (files []flow.InputFile, unsettled bool, err error) {
+func (f *Feeder) completeLines(ctx context.Context, in *flow.DeclaredInput, alone stability) (files []flow.InputFile, unstable bool, err error) {
 	path := f.find.absolute(in.URLList)
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -93,7 +93,7 @@ func (f *Feeder) completeLines(ctx context.Context, in *flow.DeclaredInput, alon
 	if err != nil {
 		return nil, false, inInput(in, err)
 	}
-	found, err := f.find.List(ctx, in, alone.settled(path, info, time.Now()), f.fedTo(in.Name))
+	found, err := f.find.List(ctx, in, alone.stable(path, info, time.Now()), f.fedTo(in.Name))
 	if err == nil {
 		err = found.Err()
 	}
@@ -118,10 +118,10 @@ func (f *Feeder) ended(in *flow.DeclaredInput) bool {
 
 // pause is how long to wait at most before looking again, whatever the system
 // tells.
-func (f *Feeder) pause(in *flow.DeclaredInput, last time.Time, unsettled bool) time.Duration {
+func (f *Feeder) pause(in *flow.DeclaredInput, last time.Time, unstable bool) time.Duration {
 	pause := RelookInterval
-	if unsettled {
-		pause = min(pause, SettleTime)
+	if unstable {
+		pause = min(pause, StableTime)
 	}
 	if in.Close.Idle > 0 {
 		pause = min(pause, max(time.Until(last.Add(in.Close.Idle)), time.Millisecond))
@@ -184,7 +184,7 @@ func (f *Feeder) await(ctx context.Context, in *flow.DeclaredInput, before watch
 				changed <- struct{}{}
 			} else if ctx.Err() == nil {
 				f.log.Warn("an input cannot be watched; looking again after a pause", "input", in.Name, "error", err)
-				_ = f.sched.Sleep(ctx, SettleTime)
+				_ = f.sched.Sleep(ctx, StableTime)
 				changed <- struct{}{}
 			}
 		})
@@ -199,26 +199,26 @@ func (f *Feeder) await(ctx context.Context, in *flow.DeclaredInput, before watch
 	_, _ = sched.Receive(ctx, f.sched, changed)
 }
 
-// settling tells which files of a watched input have been left alone for SettleTime.
+// stability tells which files of a watched input have been left alone for StableTime.
 // It remembers, by path, those with a time of modification that is still to
 // come: of another host's clock, or kept by who copied them.
-type settling map[string]sighting
+type stability map[string]sighting
 
 type sighting struct {
 	identity string
 	since    time.Time
 }
 
-// settled reports whether the file at path is taken to be complete at a time.
-func (st settling) settled(path string, info fs.FileInfo, now time.Time) bool {
+// stable reports whether the file at path is taken to be complete at a time.
+func (st stability) stable(path string, info fs.FileInfo, now time.Time) bool {
 	age := now.Sub(info.ModTime())
 	if age >= 0 {
 		delete(st, path)
-		return age >= SettleTime
+		return age >= StableTime
 	}
 	identity := fileIdentity(info)
 	if st[path].identity != identity {
 		st[path] = sighting{identity, now}
 	}
-	return now.Sub(st[path].since) >= SettleTime
+	return now.Sub(st[path].since) >= StableTime
 }

@@ -66,14 +66,14 @@ func TestFoldersWithoutNoticesAreLookedAt(t *testing.T) {
 func TestFileOfTheFutureSettles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "1.raw")
 	now := time.Now()
-	alone := make(settling)
+	alone := make(stability)
 	look := func(after time.Duration) bool {
 		t.Helper()
 		info, err := os.Stat(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return alone.settled(path, info, now.Add(after))
+		return alone.stable(path, info, now.Add(after))
 	}
 	write := func(text string, modified time.Time) {
 		t.Helper()
@@ -82,18 +82,18 @@ func TestFileOfTheFutureSettles(t *testing.T) {
 		}
 	}
 	write("x", now.Add(time.Hour))
-	if look(0) || look(SettleTime-1) {
-		t.Error("settled at once")
+	if look(0) || look(StableTime-1) {
+		t.Error("stable at once")
 	}
 	write("longer", now.Add(time.Hour))
-	if look(SettleTime) {
-		t.Error("settled though it has just been written to")
+	if look(StableTime) {
+		t.Error("stable though it has just been written to")
 	}
-	if !look(2 * SettleTime) {
-		t.Error("never settled")
+	if !look(2 * StableTime) {
+		t.Error("never stable")
 	}
 	write("x", now)
-	if look(SettleTime-1) || !look(SettleTime) {
-		t.Error("not settled by its own time")
+	if look(StableTime-1) || !look(StableTime) {
+		t.Error("not stable by its own time")
 	}
 }

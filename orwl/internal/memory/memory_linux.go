@@ -37,7 +37,7 @@ func NewInFile(name string, size int) (Region, error) {
 		return Region{}, fmt.Errorf("memfd_create: %w", err)
 	}
 	f := &File{fd, name}
-	if err := f.settle(size); err != nil {
+	if err := f.resize(size); err != nil {
 		f.close()
 		return Region{}, err
 	}
@@ -67,8 +67,8 @@ func askForMemory(size int) error {
 	return unix.Munmap(b)
 }
 
-// settle gives the file its size, and leaves it to its user.
-func (f *File) settle(size int) error {
+// resize gives the file its size, and leaves it to its user.
+func (f *File) resize(size int) error {
 	if err := unix.Ftruncate(f.fd, int64(size)); err != nil {
 		return fmt.Errorf("ftruncate: %w", err)
 	}

@@ -1,6 +1,6 @@
 package flow
 
-// touch lets a step settle again before this Step ends.
+// touch has the watermark of a step looked at again before this Step ends.
 func (f *Flow) touch(st *stepState) {
 	if !st.dirty {
 		st.dirty = true
@@ -20,70 +20,70 @@ func (f *Flow) touchAfter(st *stepState) {
 	}
 }
 
-// settle finds, step by step in canonical order, up to which wave all jobs
+// raiseWatermarks finds, step by step in canonical order, up to which wave all jobs
 // are known, makes the merges that this decides, and lets rewritten files go
 // on.
-func (f *Flow) settle() {
+func (f *Flow) raiseWatermarks() {
 	for f.dirty.len() > 0 {
 		st := f.steps[f.dirty.pop()-1]
 		st.dirty = false
-		f.settleStep(st)
+		f.raiseWatermark(st)
 	}
 }
 
-func (f *Flow) settleStep(st *stepState) {
-	settled := f.sourcesSettled(st)
+func (f *Flow) raiseWatermark(st *stepState) {
+	known := f.sourcesWatermark(st)
 	switch {
 	case st.merging != nil:
-		settled = f.settleMerges(st, settled)
+		known = f.mergeUpTo(st, known)
 	case st.step.split != nil:
-		settled = min(settled, st.counting.closed())
+		known = min(known, st.counting.closed())
 	case st.step.plain():
-		settled = f.settlePlain(st, settled)
+		known = f.plainWatermark(st, known)
 	}
-	if settled <= st.settled {
+	if known <= st.watermark {
 		f.lookForNothing(st) // its jobs may have chosen names since
 		return
 	}
-	st.settled = settled
+	st.watermark = known
 	f.lookForNothing(st)
-	if settled == forever {
+	if known == forever {
 		st.ended = max(st.ended, f.sourcesEnded(st))
 		f.candidates = append(f.candidates, st)
 	}
 	f.touchAfter(st)
-	for st.waiting.len() > 0 && st.waiting.least().wave <= settled {
+	for st.waiting.len() > 0 && st.waiting.least().wave <= known {
 		wait := st.waiting.pop()
 		wait.queue.waitsFor = nil
 		f.advance(wait.queue)
 	}
 }
 
-// settlePlain creates the jobs of a plain step that come after all jobs of
+// plainWatermark creates the jobs of a plain step that come after all jobs of
 // others.
-func (f *Flow) settlePlain(st *stepState, settled int) int {
-	if settled == forever && !st.drafted {
+func (f *Flow) plainWatermark(st *stepState, known int) int {
+	if known == forever && !st.begun {
 		f.plainJobs(st)
 	}
 	if st.created() {
 		return forever
 	}
-	return settled
+	return known
 }
 
-func (f *Flow) sourcesSettled(st *stepState) int {
-	settled := forever
+func (f *Flow) sourcesWatermark(st *stepState) int {
+	known := forever
 	for _, m := range st.needed {
-		settled = min(settled, f.makerSettled(m))
+		known = min(known, f.makerWatermark(m))
 	}
 	for _, before := range st.step.after {
-		settled = min(settled, f.steps[before.order-1].settled)
+		known = min(known, f.steps[before.order-1].watermark)
 	}
-	return settled
+	return known
 }
 
-// makerSettled is the wave up to which all files of a maker are known.
-func (f *Flow) makerSettled(m *maker) int {
+// makerWatermark is the wave up to which all files of a maker are known.
+func (f *Flow) makerWatermark(m *maker) int {
 	if m.input != nil {
 		if f.inputs[m.input.Name].closed {
 			return forever
@@ -92,9 +92,9 @@ func (f *Flow) makerSettled(m *maker) int {
 	}
 	st := f.steps[m.step.order-1]
 	if m.fresh {
-		return min(st.settled, st.open.closed())
+		return min(st.watermark, st.open.closed())
 	}
-	return st.settled
+	return st.watermark
 }
 
 // sourcesEnded is the wave in which the data of a step ended.
@@ -113,19 +113,19 @@ func (f *Flow) sourcesEnded(st *stepState) int {
 	return ended
 }
 
-func (f *Flow) allSettled() bool {
+func (f *Flow) allComplete() bool {
 	for _, st := range f.steps {
-		if st.settled != forever {
+		if st.watermark != forever {
 			return false
 		}
 	}
 	return true
 }
 
-// settleWait is a queue that waits until a step is settled up to a wave.
-type settleWait struct {
+// watermarkWait is a queue that waits until the watermark of a step reaches a wave.
+type watermarkWait struct {
 	wave  int
 	queue *queue
 }
 
-func (w settleWait) before(other settleWait) bool { return w.wave < other.wave }
+func (w watermarkWait) before(other watermarkWait) bool { return w.wave < other.wave }
