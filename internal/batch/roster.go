@@ -44,6 +44,10 @@ type RosterConfig struct {
 	// Ended is told once of each launch that was started or adopted, when the batch
 	// system no longer has it. It may block, and must not call the Roster.
 	Ended func(End)
+	// Withdrawn is told of each launch when the batch system has taken the order to end
+	// it, and is not in doubt whether it has it. Its end may be known much later. It must
+	// not call the Roster. Default: nobody is told.
+	Withdrawn func(launch string)
 	// Elsewhere says of a launch that the System tells of, and that this Roster does not
 	// know, that it is another Roster's: two sites of one batch system. Default: none is.
 	Elsewhere func(launch string) bool
@@ -99,7 +103,6 @@ type launch struct {
 	seen      bool      // an answer has named it
 	missed    int       // answers in a row that left it out
 	withdrawn bool
-	told      bool // its end was told already
 	status    Status
 }
 
@@ -111,6 +114,9 @@ func NewRoster(cfg RosterConfig) *Roster {
 	cfg.Sched = cmp.Or(cfg.Sched, sched.Default())
 	if cfg.Elsewhere == nil {
 		cfg.Elsewhere = func(string) bool { return false }
+	}
+	if cfg.Withdrawn == nil {
+		cfg.Withdrawn = func(string) {}
 	}
 	if cfg.Told == nil {
 		cfg.Told = func(string) {}
@@ -202,7 +208,6 @@ func (r *Roster) Withdraw(names ...string) {
 		case l == nil:
 		case l.asked:
 			l.withdrawn, r.unwanted[name] = true, true
-			r.tellUnseen(name, l)
 		default:
 			r.end(name, "was withdrawn before it was submitted")
 		}
@@ -267,12 +272,8 @@ func nudge(c chan struct{}) {
 
 // end forgets a launch, and has its end told. r.mu is held.
 func (r *Roster) end(name, reason string) {
-	l := r.launches[name]
 	delete(r.launches, name)
 	delete(r.unwanted, name)
-	if l.told {
-		return
-	}
 	r.waiting = slices.DeleteFunc(r.waiting, func(w string) bool { return w == name })
 	r.endings = append(r.endings, End{name, reason})
 	nudge(r.work)
@@ -396,19 +397,6 @@ func (r *Roster) missing(name string, l *launch, at time.Time) {
 		r.end(name, "is not known to the batch system any more")
 	case !l.seen && at.Sub(l.at) >= UnseenTime:
 		r.end(name, "is not known to the batch system")
-	default:
-		r.tellUnseen(name, l)
-	}
-}
-
-// tellUnseen tells the end of a launch that nobody wants and the batch system has not
-// shown: a run that ends need not wait for it. It counts until UnseenTime is over, since
-// it may yet appear. r.mu is held.
-func (r *Roster) tellUnseen(name string, l *launch) {
-	if l.withdrawn && !l.seen && !l.told && l.missed >= MissedAnswers {
-		l.told = true
-		r.endings = append(r.endings, End{name, "was withdrawn, and the batch system does not show it"})
-		nudge(r.work)
 	}
 }
 
@@ -509,12 +497,26 @@ func (r *Roster) withdraw() {
 	slices.Sort(names)
 	ctx, cancel := context.WithTimeout(r.ctx, CallTime)
 	defer cancel()
-	if err := r.cfg.System.Withdraw(ctx, names...); err != nil && r.ctx.Err() == nil {
+	err := r.cfg.System.Withdraw(ctx, names...)
+	if r.ctx.Err() != nil {
+		return
+	}
+	if err != nil {
 		r.tell(fmt.Sprintf("%ss could not be withdrawn from %s: %v", r.cfg.Job, r.cfg.Site, err))
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		for _, name := range names {
 			r.unwanted[name] = true
+		}
+		return
+	}
+	for _, name := range names {
+		r.mu.Lock()
+		l := r.launches[name]
+		taken := l != nil && l.withdrawn && !l.doubtful
+		r.mu.Unlock()
+		if taken {
+			r.cfg.Withdrawn(name)
 		}
 	}
 }

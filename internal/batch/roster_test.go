@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -93,9 +94,10 @@ func (q *queue) do(change func()) {
 // roster is one in a bubble of virtual time, with the ends that it told.
 type roster struct {
 	*Roster
-	mu    sync.Mutex
-	ended []string
-	said  []string
+	mu        sync.Mutex
+	ended     []string
+	withdrawn []string
+	said      []string
 }
 
 func inBubble(t *testing.T, q System, most int, test func(r *roster)) {
@@ -106,7 +108,14 @@ func inBubble(t *testing.T, q System, most int, test func(r *roster)) {
 		r.Roster = NewRoster(RosterConfig{
 			Site: "farm", System: q, MaxPilots: most, Sched: s, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 			Ended: func(e End) { r.mu.Lock(); r.ended = append(r.ended, e.Launch); r.mu.Unlock() },
-			Told:  func(text string) { r.mu.Lock(); r.said = append(r.said, text); r.mu.Unlock() },
+			Withdrawn: func(launch string) {
+				r.mu.Lock()
+				defer r.mu.Unlock()
+				if !slices.Contains(r.withdrawn, launch) {
+					r.withdrawn = append(r.withdrawn, launch)
+				}
+			},
+			Told: func(text string) { r.mu.Lock(); r.said = append(r.said, text); r.mu.Unlock() },
 		})
 		test(r)
 		if err := r.Close(); err != nil {
@@ -127,6 +136,12 @@ func (r *roster) endedSoFar() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]string(nil), r.ended...)
+}
+
+func (r *roster) withdrawnSoFar() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.withdrawn)
 }
 
 // A submission that timed out may have been taken. Without a look at the list the
@@ -176,6 +191,9 @@ func TestWithdrawnInDoubt(t *testing.T) {
 		r.Withdraw("l1")
 		r.Start("l2")
 		pass(10 * time.Minute)
+		if len(r.withdrawnSoFar()) > 0 {
+			t.Errorf("withdrawn %v, which may come yet", r.withdrawnSoFar())
+		}
 		q.do(func() { q.silent = nil })
 		pass(5 * time.Minute)
 		if fmt.Sprint(q.submittedSoFar()) != "[l1]" {
@@ -350,8 +368,9 @@ func TestAdoptedButNeverSubmitted(t *testing.T) {
 	})
 }
 
-// A run that ends must not wait for a launch that was perhaps never submitted. It counts
-// all the same, until it is sure that it does not appear.
+// A run that ends need not wait for the next answer, when the batch system has taken the
+// order to end a launch. The launch counts all the same, until it is sure that it does not
+// appear.
 func TestWithdrawnBeforeItWasSeen(t *testing.T) {
 	q := newQueue()
 	inBubble(t, q, 1, func(r *roster) {
@@ -360,8 +379,12 @@ func TestWithdrawnBeforeItWasSeen(t *testing.T) {
 		}
 		r.Start("l2")
 		r.Withdraw("l1")
+		synctest.Wait()
+		if fmt.Sprint(r.withdrawnSoFar(), r.endedSoFar()) != "[l1] []" {
+			t.Errorf("withdrawn %v, ended %v", r.withdrawnSoFar(), r.endedSoFar())
+		}
 		pass(UnseenTime / 2)
-		if fmt.Sprint(r.endedSoFar(), q.submittedSoFar()) != "[l1] []" {
+		if fmt.Sprint(r.endedSoFar(), q.submittedSoFar()) != "[] []" {
 			t.Errorf("ended %v, submitted %v", r.endedSoFar(), q.submittedSoFar())
 		}
 		pass(UnseenTime)

@@ -249,6 +249,7 @@ type LaunchView struct {
 	Launch string
 	Site   string
 	Pilot  PilotID // empty while it is inactive
+	Came   bool    // a pilot of it has registered, perhaps before a restart
 }
 
 // Launches returns the submitted pilots, by name. After Load the caller steps
@@ -257,7 +258,7 @@ func (c *Core) Launches() []LaunchView {
 	var list []LaunchView
 	for _, name := range sortedKeys(c.fleet.monitor.launches) {
 		l := c.fleet.monitor.launches[name]
-		v := LaunchView{Launch: l.name, Site: l.site.Name}
+		v := LaunchView{Launch: l.name, Site: l.site.Name, Came: l.pilot != nil || l.expected}
 		if l.pilot != nil {
 			v.Pilot = l.pilot.id
 		}

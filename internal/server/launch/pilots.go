@@ -30,14 +30,15 @@ type Pilots struct {
 
 	mu   sync.Mutex        // guards live
 	live map[string]string // the site of each launch that is durable and has not ended
-	gone map[string]bool   // those of live whose pilots dispatch has no more, until the batch system says so
+	came map[string]bool   // those of live of which a pilot was heard, by this server or one before
+	gone map[string]bool   // those of live that the run need not wait for, until the batch system says that they ended
 	// again are launches that were expected although they were not in live.
 	again map[string]bool
 }
 
 // New makes Pilots without a site.
 func New(inbox *loop.Inbox, s *sched.Scheduler, log *slog.Logger) *Pilots {
-	return &Pilots{inbox: inbox, sched: s, log: log, rosters: map[string]*batch.Roster{}, live: map[string]string{}, gone: map[string]bool{}, again: map[string]bool{}}
+	return &Pilots{inbox: inbox, sched: s, log: log, rosters: map[string]*batch.Roster{}, live: map[string]string{}, came: map[string]bool{}, gone: map[string]bool{}, again: map[string]bool{}}
 }
 
 // UseConnections has the connection files of launches go when the launches end. The
@@ -49,7 +50,7 @@ func (p *Pilots) UseConnections(c *Connections) { p.connections = c }
 func (p *Pilots) AddSite(site dispatch.Site, system batch.System, poll time.Duration) {
 	p.rosters[site.Name] = batch.NewRoster(batch.RosterConfig{
 		Site: site.Name, System: system, MaxPilots: site.MaxPilots, Every: poll,
-		Ended: p.end, Sched: p.sched, Log: p.log, Elsewhere: p.elsewhere(site.Name),
+		Ended: p.end, Withdrawn: p.withdrawn, Sched: p.sched, Log: p.log, Elsewhere: p.elsewhere(site.Name),
 		Told: func(text string) { go func() { _ = p.inbox.Note(context.Background(), text) }() },
 	})
 }
@@ -108,6 +109,21 @@ func (p *Pilots) None() bool {
 	return len(p.live) == len(p.gone)
 }
 
+// withdrawn lets a run end before the batch system says that a launch has ended of which no
+// pilot was ever heard. One that comes all the same is waited for again.
+func (p *Pilots) withdrawn(launch string) {
+	p.mu.Lock()
+	site, known := p.live[launch]
+	ends := known && !p.came[launch] && !p.rosters[site].Notified()
+	if ends {
+		p.gone[launch] = true
+	}
+	p.mu.Unlock()
+	if ends {
+		_ = p.inbox.Wake(context.Background()) // the loop may wait for the last one
+	}
+}
+
 // Here is part of loop.Pilots. Batch systems that are asked for their pilots say only
 // seconds later that one has ended; the run need not wait for that. What is left of it
 // then, Close ends. A launch that has no end to come is expected once more, or jobs would
@@ -118,9 +134,12 @@ func (p *Pilots) Here(l loop.Launch, here bool) {
 	defer p.mu.Unlock()
 	delete(p.gone, l.Name)
 	site, known := p.live[l.Name]
+	if known {
+		p.came[l.Name] = true
+	}
 	switch {
 	case here && !known && l.Name != "" && !p.again[l.Name] && p.rosters[l.Site] != nil:
-		p.again[l.Name] = true
+		p.again[l.Name], p.came[l.Name] = true, true
 		p.live[l.Name] = l.Site
 		p.rosters[l.Site].Expect(l.Name)
 	case !here && known && !p.rosters[site].Notified():
@@ -172,6 +191,9 @@ func (p *Pilots) Adopt(ctx context.Context, known []dispatch.LaunchView) (ends [
 		bySite[l.Site] = append(bySite[l.Site], l.Launch)
 		p.mu.Lock()
 		p.live[l.Launch] = l.Site
+		if l.Came {
+			p.came[l.Launch] = true
+		}
 		p.mu.Unlock()
 	}
 	for site, r := range p.rosters {
@@ -198,6 +220,7 @@ func (p *Pilots) forget(launch string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.live, launch)
+	delete(p.came, launch)
 	delete(p.gone, launch)
 }
 

@@ -1,0 +1,96 @@
+package launch
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"fairway/internal/batch"
+	"fairway/internal/dispatch"
+	"fairway/internal/server/loop"
+	"fairway/sched"
+)
+
+// queue is a batch system in memory.
+type queue struct {
+	mu   sync.Mutex
+	jobs map[string]batch.Status
+}
+
+func (q *queue) Submit(_ context.Context, launch string) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.jobs[launch] = batch.Status{State: batch.Queued, Jobs: 1}
+	return nil
+}
+
+func (q *queue) Status(context.Context) (map[string]batch.Status, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return maps.Clone(q.jobs), nil
+}
+
+func (q *queue) Withdraw(_ context.Context, launches ...string) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, launch := range launches {
+		delete(q.jobs, launch)
+	}
+	return nil
+}
+
+// The batch system is asked rarely. A launch that was withdrawn before any pilot of it came
+// holds up the end of a run no more; one whose pilot was heard does, since it may still
+// store files.
+func TestTheEndWaitsForNoLaunchThatNeverCame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := sched.New(sched.Config{})
+		defer s.Close()
+		p := New(loop.NewInbox(), s, slog.New(slog.DiscardHandler))
+		q := &queue{jobs: map[string]batch.Status{}}
+		p.AddSite(dispatch.Site{Name: "farm", MaxPilots: 3}, q, time.Hour)
+		defer p.Close()
+		heard, never, late := loop.Launch{Site: "farm", Name: "farm.1"}, loop.Launch{Site: "farm", Name: "farm.2"}, loop.Launch{Site: "farm", Name: "farm.3"}
+		p.Start([]loop.Launch{heard, never, late})
+		synctest.Wait()
+		p.Here(heard, true)
+		p.Withdraw([]string{never.Name, late.Name})
+		synctest.Wait()
+		if p.None() {
+			t.Error("the run ends although a pilot is there")
+		}
+		p.Here(late, true)
+		p.Here(heard, false)
+		if p.None() {
+			t.Error("the run ends although a pilot came that was withdrawn")
+		}
+		p.Here(late, false)
+		if !p.None() {
+			t.Error("the run waits until the batch system says that a pilot has ended of which nothing was heard")
+		}
+	})
+}
+
+// A pilot that an earlier server had may come back with what it has done.
+func TestTheEndWaitsForPilotsOfAnEarlierServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := sched.New(sched.Config{})
+		defer s.Close()
+		p := New(loop.NewInbox(), s, slog.New(slog.DiscardHandler))
+		p.AddSite(dispatch.Site{Name: "farm", MaxPilots: 3}, &queue{jobs: map[string]batch.Status{}}, time.Hour)
+		defer p.Close()
+		known := []dispatch.LaunchView{{Launch: "farm.1", Site: "farm", Came: true}, {Launch: "farm.2", Site: "farm"}}
+		if _, err := p.Adopt(t.Context(), known); err != nil {
+			t.Fatal(err)
+		}
+		p.Withdraw([]string{"farm.1", "farm.2"})
+		synctest.Wait()
+		if p.None() || len(p.gone) != 1 || !p.gone["farm.2"] {
+			t.Errorf("not waited for: %v", p.gone)
+		}
+	})
+}
