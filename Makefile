@@ -40,17 +40,19 @@ run: build ## install what the example needs and run examples/lambda
 	scripts/install-packages.sh $(EXAMPLE_PACKAGES)
 	bin/fairway run examples/lambda/workflow.yaml
 
-test: test-packages vet lint rules unit ## install what the tests need and run all checks and tests
+test: test-packages checks unit ## install what the tests need and run all checks and tests
 
-.PHONY: test-packages
+.PHONY: test-packages checks
+checks: # side by side
+	+$(MAKE) --no-print-directory --jobs --output-sync vet lint rules
+
 test-packages:
 	scripts/install-packages.sh $(TEST_PACKAGES)
 
 # What is compiled for other systems only to be vetted need not be fast.
 NOT_RUN := -gcflags=all="-N -l"
 
-vet: # and that the libraries build on the other systems that docs/sched.md names
-	go vet ./...
+vet: # the libraries on the other systems that docs/sched.md names; `make lint` vets on this one
 	GOOS=darwin go vet $(NOT_RUN) ./sched ./orwl
 	GOOS=freebsd go vet $(NOT_RUN) ./sched ./orwl
 	GOOS=windows go vet $(NOT_RUN) ./sched ./orwl
@@ -64,7 +66,7 @@ rules: ## check the rules of the repository
 
 # Tests mostly wait for processes, leases and batch systems. So twice as many packages run at a
 # time as there are processors, and those that take longest begin first; the others, and what is
-# still to be compiled, fill the time. `make vet` has looked at all packages.
+# still to be compiled, fill the time. `make lint` has vetted all packages.
 LONGEST := ./test/sites ./test/cli ./internal/server ./test/crash ./internal/storage/xrootd ./internal/dispatch ./sched ./orwl
 
 unit: ## run all tests under the race detector
