@@ -29,8 +29,8 @@ func OnLoss(loss Loss) Option { return func(l *Location) { l.loss = loss } }
 // needs Linux.
 func Shared() Option { return func(l *Location) { l.shared = true } }
 
-// writesInPlace says that processes that map the memory write to it, and not to
-// drafts of their own.
+// writesInPlace reports whether processes that map the memory write to it, and
+// not to drafts of their own.
 func (l *Location) writesInPlace() bool { return l.loss != RollBack }
 
 // lose ends a write that was lost. Memory that the lost process has written in place is

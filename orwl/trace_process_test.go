@@ -70,7 +70,7 @@ func TestTraceAcrossProcesses(t *testing.T) {
 				t.Fatalf("the owner saw %+v of %s", sum, task)
 			}
 		}
-		if _, foreign := atMirror.Times()["far"]; foreign {
+		if _, ok := atMirror.Times()["far"]; ok {
 			t.Fatal("a mirror saw a task of another process")
 		}
 	})

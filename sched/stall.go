@@ -21,7 +21,7 @@ func (s *Scheduler) lendStalled(before stalls) {
 			continue
 		}
 		now[t] = cpu
-		if had, again := before[t]; again && had == cpu {
+		if had, ok := before[t]; ok && had == cpu {
 			s.slots.stall(t, s.now())
 			s.saidStalled.Do(func() {
 				s.log.Warn("sched: a task blocks with a slot while others wait for one, and lends it to them; " +

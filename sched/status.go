@@ -187,8 +187,8 @@ func (st *Status[K, V]) ask(asked []*statusRequest[K, V]) {
 	}
 	st.keep(values, begin)
 	for _, r := range asked {
-		v, known := values[r.Value.key]
-		st.offer(r, Answer[V]{v, known, begin})
+		v, ok := values[r.Value.key]
+		st.offer(r, Answer[V]{v, ok, begin})
 	}
 }
 

@@ -181,7 +181,7 @@ func (c *Claims) checkReport(report *wire.Report, stores []string) error {
 	of := func(format string, args ...any) error {
 		return malformed("the result of attempt %d %s", r.GetAttempt(), fmt.Sprintf(format, args...))
 	}
-	if _, known := wire.Outcome_name[int32(r.GetOutcome())]; !known {
+	if _, ok := wire.Outcome_name[int32(r.GetOutcome())]; !ok {
 		return of("has the outcome %d, which there is not", r.GetOutcome())
 	}
 	if len(r.GetOutputs()) > MaxOutputs || len(r.GetLost()) > MaxOutputs {

@@ -62,9 +62,9 @@ func (t *Tokens) Allow(g Grant) {
 func (t *Tokens) Revoke(launch string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	_, was := t.grants[launch]
+	_, ok := t.grants[launch]
 	delete(t.grants, launch)
-	return was
+	return ok
 }
 
 // Check finds out who has a token. How long it takes tells nothing of the right
@@ -72,13 +72,13 @@ func (t *Tokens) Revoke(launch string) bool {
 func (t *Tokens) Check(launch string, token Token) (Caller, error) {
 	sum := sha256.Sum256([]byte(token))
 	t.mu.RLock()
-	g, known := t.grants[launch]
+	g, ok := t.grants[launch]
 	t.mu.RUnlock()
 	right := subtle.ConstantTimeCompare(sum[:], g.Hash[:]) == 1
 	switch {
 	case launch == "" || token == "":
 		return Caller{}, refuse("the call names no launch or has no token: start pilots with `fairway pilot --connect FILE`, with the file that the server wrote for the launch")
-	case !known:
+	case !ok:
 		return Caller{}, refuse("the launch %s has ended, or never was of this server, so its token is not good: this pilot is not wanted any more", shown(launch))
 	case !right:
 		return Caller{}, refuse("the token is not that of the launch %s: use the connection file that the server wrote for this launch", shown(launch))

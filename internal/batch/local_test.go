@@ -96,7 +96,7 @@ func TestEndings(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, more := <-l.Ended(); more {
+	if _, ok := <-l.Ended(); ok {
 		t.Error("an ending after Close")
 	}
 }
@@ -161,7 +161,7 @@ func TestSubmittedTwice(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Error(err)
 	}
-	if end, more := <-l.Ended(); more {
+	if end, ok := <-l.Ended(); ok {
 		t.Error("it ended twice:", end)
 	}
 }

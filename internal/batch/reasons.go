@@ -27,7 +27,7 @@ func (r *Roster) Waiting() (lines []string) {
 			why = cmp.Or(l.status.Reason, "no reason is given")
 		}
 		queued[why]++
-		if first, some := since[why]; !some || l.at.Before(first) {
+		if first, ok := since[why]; !ok || l.at.Before(first) {
 			since[why] = l.at
 		}
 	}

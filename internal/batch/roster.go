@@ -226,8 +226,8 @@ func (r *Roster) Status(name string) (Status, bool) {
 	return Status{}, false
 }
 
-// Notified says that the batch system tells of ends by itself, so that they are known at
-// once.
+// Notified reports whether the batch system tells of ends by itself, so that they are
+// known at once.
 func (r *Roster) Notified() bool { return r.status == nil }
 
 // Close withdraws the pilots that are left, and ends the work. Of their ends
@@ -327,7 +327,7 @@ func (r *Roster) query(ctx context.Context, sites []string) (map[string]map[stri
 	return map[string]map[string]Status{sites[0]: found}, nil
 }
 
-// curious says that there is something to ask about.
+// curious reports whether there is something to ask about.
 func (r *Roster) curious() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -351,14 +351,14 @@ func (r *Roster) compare(found map[string]Status, at time.Time) {
 		if !l.asked || l.flying || l.at.After(at) {
 			continue // it may have been submitted after the question
 		}
-		status, there := found[name]
-		if l.doubtful && !there {
+		status, ok := found[name]
+		if l.doubtful && !ok {
 			r.notTaken(name, l)
 			continue
 		}
 		l.doubtful = false
 		switch {
-		case !there:
+		case !ok:
 			r.missing(name, l, at)
 		case status.State == Gone:
 			r.end(name, cmp.Or(status.Reason, "ended"))
@@ -389,9 +389,9 @@ func (r *Roster) compare(found map[string]Status, at time.Time) {
 // missing is for a launch that an answer leaves out. r.mu is held.
 func (r *Roster) missing(name string, l *launch, at time.Time) {
 	l.missed++
-	_, exact := r.cfg.System.(Notifier)
+	_, ok := r.cfg.System.(Notifier)
 	switch {
-	case exact:
+	case ok:
 		r.end(name, "ended while nobody looked")
 	case l.seen && l.missed >= MissedAnswers:
 		r.end(name, "is not known to the batch system any more")

@@ -337,7 +337,7 @@ func (f *Folder) List(name string) ([]string, error) {
 	return folder.list(math.MaxInt)
 }
 
-// IsEmpty says that nothing is in the folder.
+// IsEmpty reports whether nothing is in the folder.
 func (f *Folder) IsEmpty() bool {
 	elements, err := f.list(1)
 	return err == nil && len(elements) == 0

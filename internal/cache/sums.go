@@ -68,7 +68,7 @@ func (c *Cache) cutSums(recorded map[string]uint32) {
 	for _, folder := range folders {
 		names, _ := os.ReadDir(filepath.Join(c.cfg.Dir, folder.Name())) // none in what is no folder
 		for _, n := range names {
-			if sum, known := recorded[n.Name()]; known {
+			if sum, ok := recorded[n.Name()]; ok {
 				text.WriteString(sumLine(n.Name(), sum))
 				delete(recorded, n.Name())
 			}

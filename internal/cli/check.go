@@ -112,8 +112,8 @@ func readWorkflow(file string, values map[string]string, scales flow.TraceOption
 	return workflow, nil
 }
 
-// isTrace tells WfFormat from a workflow file: it is a JSON object, and a
-// workflow in JSON has its steps at the top.
+// isTrace reports whether a file is WfFormat: a JSON object, of which a workflow in JSON differs in
+// having its steps at the top.
 func isTrace(data []byte) bool {
 	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
 		return false

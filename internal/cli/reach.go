@@ -70,7 +70,7 @@ func askAgain(ctx context.Context, ask func() (live bool, err error)) error {
 	}
 }
 
-// serverGone says of an error that the server ended while it was asked.
+// serverGone reports whether an error means that the server ended while it was asked.
 func serverGone(err error) bool {
 	code := connect.CodeOf(err)
 	return err != nil && (code == connect.CodeCanceled || code == connect.CodeUnavailable)

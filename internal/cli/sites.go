@@ -22,8 +22,8 @@ import (
 	"fairway/internal/yamlfile"
 )
 
-// runsLocally says that pilots of a run are started on this machine: no site is named,
-// or local is one of them.
+// runsLocally reports whether pilots of a run are started on this machine: no site is
+// named, or local is one of them.
 func (o *runOptions) runsLocally() bool {
 	return len(o.sites) == 0 || slices.Contains(o.sites, server.LocalSite)
 }

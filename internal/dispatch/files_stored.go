@@ -119,7 +119,7 @@ func (fs *files) removed(pfn string) {
 // lostTag is the tag of a version that was lost. No copy bears it.
 const lostTag Tag = 2
 
-// owed says of a version whether it is to stand under its plain name, and was lost.
+// owed reports whether the version is to stand under its plain name, and was lost.
 func (v *version) owed() bool {
 	if v.state != gone || v.writer == nil || v.file.made() != v {
 		return false
@@ -167,7 +167,7 @@ func (fs *files) loseResults(files []LostFile) {
 	for i := range files {
 		lost[files[i].PFN] = files[i].Why
 	}
-	isLost := func(o output) bool { _, is := lost[o.PFN]; return is }
+	isLost := func(o output) bool { _, ok := lost[o.PFN]; return ok }
 	for _, key := range fs.journal.resultKeys() {
 		r := fs.journal.results[key]
 		if !slices.ContainsFunc(r.outputs, isLost) {

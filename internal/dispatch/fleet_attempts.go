@@ -27,7 +27,7 @@ type attempt struct {
 	ahead   bool // beyond what was free
 }
 
-// known says that the pilot itself has reported the attempt.
+// known reports whether the pilot itself has reported the attempt.
 func (a *attempt) known() bool { return a.started || a.adopted }
 
 // usage is the sum of what assigned attempts need.

@@ -101,7 +101,7 @@ func (p *pilot) queuedReads() (reads map[*version]uint64, turns uint64) {
 			}
 			for i := range a.job.requests {
 				v := a.job.requests[i].read
-				if first, read := reads[v]; v != nil && (!read || uint64(turn) < first) {
+				if first, ok := reads[v]; v != nil && (!ok || uint64(turn) < first) {
 					reads[v] = uint64(turn)
 				}
 			}

@@ -30,7 +30,7 @@ type classKey struct {
 	avoid                   string        // not on this host while another can
 }
 
-// bound says that jobs of the class run only where their inputs are.
+// bound reports whether jobs of the class run only where their inputs are.
 func (k *classKey) bound() bool { return k.host != "" || k.pilot != "" }
 
 type countable struct {

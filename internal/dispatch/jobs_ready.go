@@ -148,7 +148,7 @@ func (js *jobs) deactivate(g *group) {
 	g.ages.Clear()
 }
 
-// isReady tells live entries from those left behind.
+// isReady reports whether an entry of the group counts: others were left behind.
 func (js *jobs) isReady(id uint32, g *group) bool {
 	return js.readyBit.Has(id) && js.table.At(id).group == g
 }

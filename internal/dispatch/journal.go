@@ -29,8 +29,8 @@ func (jn *journal) beginStore() {
 	jn.incarnation = max(1, jn.since)
 }
 
-// foreign says that an attempt belongs to a store that is lost: to another job that bore
-// the same number, if any does.
+// foreign reports whether an attempt belongs to a store that is lost: to another job
+// that bore the same number, if any does.
 func (jn *journal) foreign(id AttemptID) bool {
 	incarnation := uint64(id >> 32)
 	return incarnation < jn.since || incarnation > jn.incarnation

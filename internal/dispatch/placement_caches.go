@@ -80,7 +80,7 @@ func (pl *placement) evictionOrder(p *pilot) (order []FileRef, stale int) {
 	queued, turns := p.queuedReads()
 	NextUseOrder(files, func(f FileRef) (uint64, bool) {
 		v := byName[f]
-		if turn, read := queued[v]; read {
+		if turn, ok := queued[v]; ok {
 			return turn, true
 		}
 		id, read := pl.nextReader(v)
@@ -88,9 +88,9 @@ func (pl *placement) evictionOrder(p *pilot) (order []FileRef, stale int) {
 	})
 	pl.fleet.lastCopiesLast(p, files, func(f FileRef) (v *version, read bool) {
 		v = byName[f]
-		_, queuedHere := queued[v]
+		_, ok := queued[v]
 		_, read = pl.nextReader(v)
-		return v, read || queuedHere
+		return v, read || ok
 	})
 	order = pl.stale(p)
 	stale = min(len(order), maxEvict)

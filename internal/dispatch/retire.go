@@ -73,8 +73,8 @@ func (fs *files) keepResult(j *job) {
 	if j.committed == 0 {
 		return
 	}
-	_, known := fs.journal.results[j.key]
-	if j.key == (identity{}) || !j.reused && (known || fs.journal.taken[j.key]) {
+	_, ok := fs.journal.results[j.key]
+	if j.key == (identity{}) || !j.reused && (ok || fs.journal.taken[j.key]) {
 		for _, v := range fs.writtenBy(j) {
 			if v.pfn != "" {
 				fs.remove(v.pfn)

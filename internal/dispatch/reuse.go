@@ -75,8 +75,9 @@ func (c *Core) reuse(j *job) bool {
 	return true
 }
 
-// cannotPublish says that an output is to be published which is stored no more,
-// since a later version had taken its place: this time it may be the last one.
+// cannotPublish reports whether an output is to be published which is stored no
+// more, since a later version had taken its place: this time it may be the last
+// one.
 func (j *job) cannotPublish(outputs []output) bool {
 	for i := range outputs {
 		if x := j.outputFor(outputs[i].LFN); x.Publish && x.Storage == StorageElement && outputs[i].PFN == "" {

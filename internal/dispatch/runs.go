@@ -133,7 +133,7 @@ func (rs *runs) get(id RunID) (*run, error) {
 	return nil, refuse("dispatch: there is no run %d", id)
 }
 
-// halted says that no job of the run may be started.
+// halted reports whether no job of the run may be started.
 func (r *run) halted() bool { return r.state != RunGoing }
 
 // mayEnd lists a run that comes to its end when nothing of it runs any more.

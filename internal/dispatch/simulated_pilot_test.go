@@ -104,7 +104,7 @@ func (p *simPilot) call() {
 			c.seq = p.seq
 		}
 		// A change is sent with its final state: it may have been undone since.
-		if _, there := p.cache[c.file]; there {
+		if _, ok := p.cache[c.file]; ok {
 			sync.CacheAdded = append(sync.CacheAdded, CachedFile{File: c.file})
 		} else {
 			sync.CacheGone = append(sync.CacheGone, CacheGone{File: c.file})
@@ -390,7 +390,7 @@ func (p *simPilot) read(f InputFile) (string, bool) {
 const simCacheLimit = 6
 
 func (p *simPilot) toCache(f FileRef, content string) {
-	if _, there := p.cache[f]; !there {
+	if _, ok := p.cache[f]; !ok {
 		p.cacheOf = append(p.cacheOf, f)
 	}
 	p.cache[f] = content

@@ -122,9 +122,9 @@ func (s *simulation) publish(p StoredFile) error {
 		s.after(s.ms(2000), func() error { return s.step(LoseFiles{[]LostFile{{p.File, p.PFN, why}}}) })
 		return nil
 	}
-	got, there := s.storage[p.PFN]
+	got, ok := s.storage[p.PFN]
 	m := s.models[p.File.Run]
-	if !there || got != m.content[p.File] {
+	if !ok || got != m.content[p.File] {
 		return fmt.Errorf("%s@%d is published from %s, which holds %q instead of %q", p.File.LFN, p.File.Version, p.PFN, got, m.content[p.File])
 	}
 	if p.File.Version < m.asked[p.File.LFN] {

@@ -46,7 +46,7 @@ func (m *submission) file(lfn string, v Version) FileRef {
 
 // commit notes that a job was committed from an attempt.
 func (m *submission) commit(name string, a AttemptID) error {
-	if first, again := m.committed[name]; again {
+	if first, ok := m.committed[name]; ok {
 		return fmt.Errorf("job %s was committed from %s and again", name, attemptName(first))
 	}
 	m.committed[name] = a
@@ -70,7 +70,7 @@ func (m *submission) exists(f ExistingFile, v Version) {
 }
 
 func (m *submission) nextExisting(lfn string) Version {
-	if v, known := m.last[lfn]; known {
+	if v, ok := m.last[lfn]; ok {
 		return v + 1
 	}
 	return 0
@@ -85,7 +85,7 @@ func (m *submission) place(o Output, n int, last map[string]Version, lfns *[]str
 	if !m.matched[o.LFN] {
 		v = 1
 	}
-	if was, known := last[o.LFN]; known {
+	if was, ok := last[o.LFN]; ok {
 		v = max(v, was+1)
 	}
 	last[o.LFN] = v
@@ -124,7 +124,7 @@ func (m *submission) forget(jobs []*simJob) {
 func (m *submission) matchedFile(j *simJob, f FileRef) {
 	m.content[f] = j.contentOf(f.LFN)
 	m.matched[f.LFN] = true
-	if last, known := m.last[f.LFN]; !known || last < f.Version {
+	if last, ok := m.last[f.LFN]; !ok || last < f.Version {
 		m.last[f.LFN] = f.Version
 	}
 	if !slices.Contains(m.lfns, f.LFN) {

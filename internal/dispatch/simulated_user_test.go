@@ -94,9 +94,9 @@ func (s *simulation) tellFiles(m *submission, in AddFiles) error {
 	}
 	for _, f := range in.Files {
 		v := m.nextExisting(f.LFN)
-		_, stepped := s.durable[durableName(Record{Table: TableFile, Run: m.run, Key: fileKey(m.file(f.LFN, v))})]
+		_, ok := s.durable[durableName(Record{Table: TableFile, Run: m.run, Key: fileKey(m.file(f.LFN, v))})]
 		switch {
-		case stepped:
+		case ok:
 			m.exists(f, v)
 			s.storage[f.PFN] = f.Identity
 		case before == s.core:
@@ -142,7 +142,7 @@ func (s *simulation) submit(m *submission) error {
 		m.enter(j)
 	}
 	err := s.step(sub)
-	if _, durable := s.durable[durableName(Record{Table: TableJob, Run: m.run, Key: jobKey(made[0].id)})]; !durable {
+	if _, ok := s.durable[durableName(Record{Table: TableJob, Run: m.run, Key: jobKey(made[0].id)})]; !ok {
 		m.last, m.lfns = last, lfns
 		m.forget(made)
 	}
@@ -157,7 +157,7 @@ func (s *simulation) jobAgain(m *submission, n int, last map[string]Version, lfn
 	}
 	old := m.earlier.inOrder[n]
 	for _, lfn := range old.Reads {
-		if _, known := last[lfn]; !known {
+		if _, ok := last[lfn]; !ok {
 			return nil
 		}
 	}

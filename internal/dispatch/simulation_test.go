@@ -247,7 +247,7 @@ func (s *simulation) checkStorage() error {
 	}
 	for a, pfns := range s.acked {
 		for _, pfn := range pfns {
-			if _, there := s.storage[pfn]; there && !used[pfn] && !s.stored[pfn] {
+			if _, ok := s.storage[pfn]; ok && !used[pfn] && !s.stored[pfn] {
 				return fmt.Errorf("%s of attempt %s was left behind", pfn, attemptName(a))
 			}
 		}

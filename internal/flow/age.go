@@ -33,7 +33,7 @@ func (f *Flow) mergeable(st *stepState, g *group, made *file) {
 	}
 }
 
-// ageMerges makes the merges that are due, records what each takes, and says
+// ageMerges makes the merges that are due, records what each takes, and reports
 // whether there were any. What a merge took cannot be found again from the
 // files, so a reloaded Flow takes it from the record.
 func (f *Flow) ageMerges(now time.Time) bool {

@@ -58,11 +58,11 @@ func (f *Flow) newArrivals(state *inputState, files []InputFile) ([]InputFile, e
 	var fresh []InputFile
 	seen := map[string]bool{}
 	for _, file := range files {
-		before, again := state.arrived[file.LFN]
+		before, ok := state.arrived[file.LFN]
 		switch {
-		case again && before != file.Identity:
+		case ok && before != file.Identity:
 			return nil, fmt.Errorf("input %q: %s: %w", state.in.Name, file.LFN, ErrInputChanged)
-		case again, seen[file.LFN]:
+		case ok, seen[file.LFN]:
 			continue
 		case state.closed:
 			return nil, fmt.Errorf("input %q: %s: %w", state.in.Name, file.LFN, ErrInputClosed)

@@ -34,7 +34,7 @@ func (c *commandSource) command(text string) Command {
 		return made
 	}
 	made.Shell, made.Script, made.Interpreter = text, c.step.script, interpreter
-	if _, fits := made.Environment["in"]; !fits && isShell(interpreter) && shelltext.Interpreter(text) == nil {
+	if _, ok := made.Environment["in"]; !ok && isShell(interpreter) && shelltext.Interpreter(text) == nil {
 		made.Shell = fmt.Sprintf("in=$(head -n %d \"$FAIRWAY_INPUTS_FILE\");%s", len(c.in), text)
 	}
 	return made

@@ -132,7 +132,7 @@ steps:
 	x.arrive("raw", names...)
 	x.close("raw")
 	c := x.jobs["m"].Command
-	if _, has := c.Environment["in"]; has || !strings.HasPrefix(c.Shell, `in=$(head -n 20000 "$FAIRWAY_INPUTS_FILE");`) {
+	if _, ok := c.Environment["in"]; ok || !strings.HasPrefix(c.Shell, `in=$(head -n 20000 "$FAIRWAY_INPUTS_FILE");`) {
 		t.Errorf("command %.100s", c.Shell)
 	}
 	if !slices.Equal(x.jobs["m"].Job.Reads, names) {

@@ -61,7 +61,7 @@ func (in *DeclaredInput) matched(file string) (string, error) {
 
 var scheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+-]*://`)
 
-// IsURL tells the URLs of a list from paths and logical names, in which '#',
+// IsURL reports whether a line of a list is a URL, and no path or logical name, in which '#',
 // '?' and '%' are characters like others. A URL of the scheme file is a path.
 func IsURL(line string) bool {
 	return scheme.MatchString(line) && !strings.EqualFold(line[:5], "file:")
@@ -160,11 +160,11 @@ func (p *pattern) imagine(values map[string]string) string {
 		if t.isWildcard() {
 			name = wildcard
 		}
-		value, given := values[name]
+		value, ok := values[name]
 		switch {
 		case name == "":
 			s.WriteString(t.literal)
-		case given:
+		case ok:
 			s.WriteString(value)
 		default:
 			s.WriteByte('1')

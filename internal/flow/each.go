@@ -135,7 +135,7 @@ func (j *join) extend(plan []probe, in []*file, values binding, found func([]*fi
 func union(a, b binding) binding {
 	adds := false
 	for name, value := range b {
-		if had, bound := a[name]; !bound || had != value {
+		if had, ok := a[name]; !ok || had != value {
 			adds = true
 			break
 		}

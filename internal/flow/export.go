@@ -97,7 +97,7 @@ func newExport(run Run) *export {
 	}
 	for i, task := range run.Tasks {
 		for _, f := range task.Reads {
-			if w, made := e.writer[f.unsized()]; made && w != i && !slices.Contains(e.parents[i], w) {
+			if w, ok := e.writer[f.unsized()]; ok && w != i && !slices.Contains(e.parents[i], w) {
 				e.parents[i] = append(e.parents[i], w)
 				e.children[w] = append(e.children[w], i)
 			}
@@ -159,8 +159,8 @@ func (e *export) files() []exportedFile {
 	at := map[RunFile]int{}
 	for _, task := range e.run.Tasks {
 		for _, f := range append(slices.Clone(task.Reads), task.Writes...) {
-			i, known := at[f.unsized()]
-			if !known {
+			i, ok := at[f.unsized()]
+			if !ok {
 				i = len(files)
 				at[f.unsized()] = i
 				files = append(files, exportedFile{ID: e.id(f)})

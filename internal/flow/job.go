@@ -203,7 +203,7 @@ func (f *Flow) otherInput(d *pendingJob) string {
 // another. Names that can be checked before are refused by Parse.
 func (f *Flow) outputTaken(j *job) string {
 	for _, o := range j.new.Job.Writes {
-		if other, taken := f.patterns[o.LFN]; taken && o.Pattern {
+		if other, ok := f.patterns[o.LFN]; ok && o.Pattern {
 			return dispatch.TwoWriters(o.LFN, other, "job "+j.name)
 		}
 	}

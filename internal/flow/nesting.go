@@ -65,11 +65,11 @@ func (p *pattern) shape() string {
 // inTheWay says why a file cannot be beside those that are known, or "": it is
 // a folder of one of them, or one of them is a folder of it.
 func (f *Flow) inTheWay(lfn string) string {
-	if inside, is := f.folders[logical.Path(lfn)]; is && inside != lfn {
+	if inside, ok := f.folders[logical.Path(lfn)]; ok && inside != lfn {
 		return nested(lfn, inside)
 	}
 	for folder := range foldersOf(lfn) {
-		if inside, known := f.folders[folder]; known {
+		if inside, ok := f.folders[folder]; ok {
 			if inside == folder+"/" && inside != lfn {
 				return nested(inside, lfn)
 			}
@@ -97,7 +97,7 @@ func nested(outer, inner string) string {
 // place remembers the folders of a file.
 func (f *Flow) place(lfn string) {
 	for folder := range foldersOf(lfn) {
-		if _, known := f.folders[folder]; known {
+		if _, ok := f.folders[folder]; ok {
 			break
 		}
 		f.folders[folder] = lfn

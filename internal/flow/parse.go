@@ -50,7 +50,7 @@ func (w *Workflow) With(parameters map[string]string) (*Workflow, error) {
 	var wrong error
 	for _, p := range w.Parameters {
 		names = append(names, p.Name)
-		if _, given := parameters[p.Name]; p.Required && !given {
+		if _, ok := parameters[p.Name]; p.Required && !ok {
 			wrong = errors.Join(wrong, fmt.Errorf("%s: the parameter %q has no default; give it with --set %s=VALUE", w.File, p.Name, p.Name))
 		}
 	}
@@ -196,13 +196,13 @@ var boundPlaceholders = []string{"first", "last", "chunk", "number", "merge"}
 
 // variable checks a name that becomes a variable of commands.
 func (p *parser) variable(line, column int, name, kind string) {
-	_, taken := p.values[name]
+	_, ok := p.values[name]
 	switch {
 	case !placeholderName.MatchString(name):
 		p.FailAt(line, column, "use letters, digits and '_', and no digit first", "%q is no name for a %s: it becomes a variable of the command", name, kind)
 	case isReserved(name):
 		p.FailAt(line, column, "choose another name", "the %s %q would hide a variable that commands have anyhow", kind, name)
-	case taken && kind != "parameter":
+	case ok && kind != "parameter":
 		p.FailAt(line, column, "choose another name", "the %s %q has the name of a parameter", kind, name)
 	}
 }

@@ -104,7 +104,7 @@ func (b binding) of(names []string) binding {
 	}
 	some := make(binding, len(names))
 	for _, name := range names {
-		if value, bound := b[name]; bound {
+		if value, ok := b[name]; ok {
 			some[name] = value
 		}
 	}
@@ -141,11 +141,11 @@ func (b binding) String() string {
 func (p *pattern) expand(b binding) (name string, open bool) {
 	var s strings.Builder
 	for _, t := range p.tokens {
-		value, bound := b[t.name]
+		value, ok := b[t.name]
 		switch {
 		case t.name == "":
 			s.WriteString(t.literal)
-		case bound && t.isPlaceholder():
+		case ok && t.isPlaceholder():
 			s.WriteString(value)
 		default:
 			s.WriteByte('*')
@@ -203,7 +203,8 @@ func (p *pattern) overlaps(q *pattern) bool {
 	return meet(p.symbols(), q.symbols())
 }
 
-// sameShape says that the patterns differ in the names of placeholders only.
+// sameShape reports whether the patterns differ in the names of placeholders
+// only.
 func (p *pattern) sameShape(q *pattern) bool {
 	if len(p.tokens) != len(q.tokens) {
 		return false

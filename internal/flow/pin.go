@@ -11,7 +11,7 @@ type pinned struct {
 func (p *pinned) covers(names []string) bool {
 	bound := map[string]bool{}
 	for _, name := range names {
-		if of, known := p.of[name]; known {
+		if of, ok := p.of[name]; ok {
 			bound[of] = true
 		}
 	}
@@ -97,7 +97,7 @@ func sourcePins(source *pattern, makers []*maker) *pinned {
 	of := map[string]string{}
 	for i, t := range source.tokens {
 		made := makers[0].pattern.tokens[i]
-		if from, known := makers[0].pins.of[made.name]; known && t.name != "" {
+		if from, ok := makers[0].pins.of[made.name]; ok && t.name != "" {
 			of[t.name] = from
 		}
 	}

@@ -68,11 +68,11 @@ func (p *pattern) read(name string, known binding, whole []bool) (first, second 
 // is text, with what stands before it and after it.
 func (p *pattern) only(known binding) (free *token, before, after string) {
 	for i, t := range p.tokens {
-		text, bound := known[t.name]
+		text, ok := known[t.name]
 		switch {
 		case t.name == "":
 			text = t.literal
-		case bound:
+		case ok:
 		case free != nil || t.isWildcard():
 			return nil, "", ""
 		default:
@@ -166,11 +166,11 @@ func (r *reading) matchFrom(i, at int, differs bool) bool {
 		return at == len(r.name) && differs
 	}
 	t := r.pattern.tokens[i]
-	value, known := r.known[t.name]
+	value, ok := r.known[t.name]
 	switch {
 	case t.name == "":
 		return r.matchText(i, at, t.literal, differs)
-	case known:
+	case ok:
 		return r.matchText(i, at, value, differs)
 	case r.again[i]:
 		return r.matchText(i, at, r.values[t.name], differs)

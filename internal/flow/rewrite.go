@@ -178,7 +178,7 @@ func (p *parser) cycle(w *Workflow, needs [][]int, sorted []int) {
 	seen := map[int]int{}
 	var path []int
 	for {
-		if first, again := seen[at]; again {
+		if first, ok := seen[at]; ok {
 			path = path[first:]
 			break
 		}

@@ -83,7 +83,7 @@ func (x *world) take(e Effects) {
 
 func (x *world) submit(j NewJob) {
 	x.t.Helper()
-	if _, twice := x.jobs[j.Job.Name]; twice {
+	if _, ok := x.jobs[j.Job.Name]; ok {
 		x.t.Fatalf("job %s submitted twice", j.Job.Name)
 	}
 	for _, r := range j.Job.Reads {

@@ -136,7 +136,7 @@ type stepState struct {
 	waiting heapOf[watermarkWait] // queues that wait for the watermark, by wave
 }
 
-// created says that a plain step has made all its jobs.
+// created reports whether a plain step has made all its jobs.
 func (st *stepState) created() bool { return st.step.plain() && st.made >= max(1, st.step.times) }
 
 // inputState is a declared input with what came of it.

@@ -47,11 +47,11 @@ func (t *taking) renames() (renamed map[string]string, same bool) {
 		if token.String() == made.String() && !token.isPlaceholder() {
 			continue
 		}
-		before, again := renamed[token.name]
+		before, ok := renamed[token.name]
 		switch {
 		case !token.isPlaceholder(), !made.isPlaceholder():
 			return nil, false
-		case again && before != made.name, t.maker.has(token.name) && made.name != token.name:
+		case ok && before != made.name, t.maker.has(token.name) && made.name != token.name:
 			return nil, false
 		}
 		renamed[token.name] = made.name
@@ -229,7 +229,7 @@ func (p *pattern) touching(known []string) (a, b string) {
 func (p *pattern) disagree(reader binding, made binding) string {
 	for _, name := range p.names {
 		value, known := made[name]
-		if own, bound := reader[name]; known && bound && own != value {
+		if own, ok := reader[name]; known && ok && own != value {
 			return fmt.Sprintf("it was made with %v, and not with %v", made, reader.of(p.names))
 		}
 	}

@@ -122,8 +122,8 @@ func (t *trace) linkFiles() {
 	current := map[string]string{}
 	for _, task := range t.tasks {
 		for _, id := range task.specification.Inputs {
-			lfn, known := current[id]
-			if !known {
+			lfn, ok := current[id]
+			if !ok {
 				lfn = t.names.of(id)
 				current[id] = lfn
 				t.outside = append(t.outside, SizedFile{lfn, t.sizes[id]})

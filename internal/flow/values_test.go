@@ -29,8 +29,8 @@ func (x *world) arriveAt(input string, paths ...string) {
 
 func (x *world) wantReads(job string, reads ...string) {
 	x.t.Helper()
-	j, made := x.jobs[job]
-	if !made {
+	j, ok := x.jobs[job]
+	if !ok {
 		x.t.Errorf("there is no job %s; there are %v", job, slices.Sorted(maps.Keys(x.jobs)))
 		return
 	}

@@ -193,8 +193,8 @@ func (s *step) sources() []*pattern {
 	return s.each
 }
 
-// plain says that the step makes its jobs whatever data comes: one, or as many
-// as times says.
+// plain reports whether the step makes its jobs whatever data comes: one, or as
+// many as times says.
 func (s *step) plain() bool { return len(s.sources()) == 0 }
 
 // outputs are writes, then rewrites.

@@ -74,7 +74,7 @@ func (p *pilot) cacheChanged(c cache.Change) {
 	p.poke()
 }
 
-// news says that there are changes that no Sync has carried.
+// news reports whether there are changes that no Sync has carried.
 func (c *caching) news() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

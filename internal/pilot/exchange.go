@@ -265,7 +265,7 @@ func (p *pilot) sendAt() (time.Time, bool) {
 	return x.due, x.inFlight == 0
 }
 
-// runsShort says that gathering reports any longer could leave the pilot
+// runsShort reports whether gathering reports any longer could leave the pilot
 // without work.
 func (p *pilot) runsShort() bool { return len(p.queue) <= p.running-p.concluding }
 

@@ -44,7 +44,7 @@ func (p *pilot) variables(a *attempt, r *running) []string {
 	env = p.deadline(env, r)
 	env = append(env, a.In.Told()...)
 	for name, value := range own {
-		if at, inherited := p.base.index[name]; inherited {
+		if at, ok := p.base.index[name]; ok {
 			env[at] = name + "=" + value
 		} else if !strings.HasPrefix(name, "FAIRWAY_") {
 			env = append(env, name+"="+value)

@@ -94,11 +94,11 @@ const absent = "(absent)"
 func diverge(path string, a, b any) (string, any, any) {
 	switch x := a.(type) {
 	case map[string]any:
-		if y, same := b.(map[string]any); same {
+		if y, ok := b.(map[string]any); ok {
 			return divergeObjects(path, x, y)
 		}
 	case []any:
-		if y, same := b.([]any); same {
+		if y, ok := b.([]any); ok {
 			return divergeLists(path, x, y)
 		}
 	}
@@ -108,7 +108,7 @@ func diverge(path string, a, b any) (string, any, any) {
 func divergeObjects(path string, a, b map[string]any) (string, any, any) {
 	keys := slices.Collect(maps.Keys(a))
 	for key := range b {
-		if _, both := a[key]; !both {
+		if _, ok := a[key]; !ok {
 			keys = append(keys, key)
 		}
 	}

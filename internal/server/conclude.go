@@ -101,8 +101,8 @@ func (s *Server) recordEnd(outcome *Outcome) error {
 	return s.opened.store.Apply(context.Background(), []dispatch.Record{record})
 }
 
-// atRest says that no attempt is under way, so that the next one who loads the
-// jobs finds them in the same states.
+// atRest reports whether no attempt is under way, so that the next one who
+// loads the jobs finds them in the same states.
 func atRest(steps []dispatch.StepTotals) bool {
 	return !slices.ContainsFunc(steps, func(s dispatch.StepTotals) bool {
 		return s.ByState[dispatch.Assigned]+s.ByState[dispatch.Running]+s.ByState[dispatch.Committing] > 0

@@ -311,7 +311,7 @@ func (r *rehearsal) Load(ctx context.Context, table string) ([]dispatch.Record, 
 	all, err := r.store.Load(ctx, table)
 	kept := all[:0]
 	for _, record := range all {
-		if _, changed := r.changed[nameOf(record)]; !changed {
+		if _, ok := r.changed[nameOf(record)]; !ok {
 			kept = append(kept, record)
 		}
 	}

@@ -21,8 +21,8 @@ import (
 func sameFiles(t *testing.T, what string, before, after map[string]string) {
 	t.Helper()
 	for name, text := range before {
-		if now, there := after[name]; !there || now != text {
-			t.Errorf("%s: %s was %q and is %q (%v)", what, name, text, now, there)
+		if now, ok := after[name]; !ok || now != text {
+			t.Errorf("%s: %s was %q and is %q (%v)", what, name, text, now, ok)
 		}
 	}
 	if len(after) != len(before) {

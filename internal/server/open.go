@@ -228,7 +228,7 @@ func (o *opened) found(find *feed.Finder, in *flow.DeclaredInput, r *state.Input
 func (o *opened) changesOfOpen(ctx context.Context, find *feed.Finder, in *flow.DeclaredInput, left map[string]state.Input) []string {
 	var reasons []string
 	for _, r := range o.inputs {
-		if _, still := left[r.LFN]; r.Input != in.Name || !still {
+		if _, ok := left[r.LFN]; r.Input != in.Name || !ok {
 			continue
 		}
 		if list := o.listed[in.Name]; list != nil && !list.Has(r.LFN) {

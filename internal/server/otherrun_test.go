@@ -68,15 +68,15 @@ func callForAnotherRun(t *testing.T, root string, live bool) {
 
 // outcomeOf is the error that a call ended with, at once or in its stream.
 func outcomeOf(results []reflect.Value) error {
-	if err, failed := results[1].Interface().(error); failed {
+	if err, ok := results[1].Interface().(error); ok {
 		return err
 	}
-	stream, is := results[0].Interface().(interface {
+	stream, ok := results[0].Interface().(interface {
 		Receive() bool
 		Err() error
 		Close() error
 	})
-	if !is {
+	if !ok {
 		return nil
 	}
 	defer func() { _ = stream.Close() }()

@@ -91,7 +91,7 @@ func (b *batch) submit(start func(*slot), forgotten func(launch string)) (launch
 // refusalPause is the first pause after a submission that was refused (batch.MinPause).
 const refusalPause = time.Second
 
-// whim says whether something happens that happens with a chance.
+// whim reports whether something happens that happens with a chance.
 func (b *batch) whim(c experiment.Chance) bool { return c > 0 && b.whims.Float64() < float64(c) }
 
 // drop takes something out of the queue.

@@ -129,6 +129,6 @@ func (c *creator) byName(name string) (int, bool) {
 	for i := len(c.names); i < len(c.run.work.jobs); i++ {
 		c.names[c.run.work.jobs[i].job.Name] = i
 	}
-	i, known := c.names[name]
-	return i, known
+	i, ok := c.names[name]
+	return i, ok
 }

@@ -117,7 +117,7 @@ func (a *attempt) lost() (list []dispatch.LostFile) {
 func (s *server) checkStored() {
 	var lost []dispatch.LostFile
 	for file := range s.core.Stored {
-		if size, there := s.run.elementOf(file.PFN).files[file.PFN]; !there || size != file.Size {
+		if size, ok := s.run.elementOf(file.PFN).files[file.PFN]; !ok || size != file.Size {
 			if why := s.run.damaged.stored[file.PFN]; why != "" {
 				lost = append(lost, dispatch.LostFile{File: file.File, PFN: file.PFN, Why: why})
 			} else {

@@ -51,7 +51,7 @@ func (e *engine) at(t time.Duration, do func()) {
 	e.heap[i] = next
 }
 
-// step lets the next event happen. It says false if there is none.
+// step lets the next event happen. It reports whether there was one.
 func (e *engine) step() bool {
 	if len(e.heap) == 0 {
 		return false

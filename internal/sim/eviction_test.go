@@ -72,7 +72,7 @@ func (c *comparedCaches) store(f dispatch.FileRef, size int64) {
 }
 
 func (c *comparedCaches) use(f dispatch.FileRef) {
-	if _, there := c.sizes[f]; there {
+	if _, ok := c.sizes[f]; ok {
 		c.shelf.Use(f)
 		c.lru.Used(nodeRef(f))
 	}
@@ -92,14 +92,14 @@ func (c *comparedCaches) hint(next map[dispatch.FileRef]uint64, limit int) {
 		files = append(files, dispatch.CachedFile{File: f, Size: size})
 	}
 	dispatch.NextUseOrder(files, func(f dispatch.FileRef) (uint64, bool) {
-		rank, read := next[f]
-		return rank, read
+		rank, ok := next[f]
+		return rank, ok
 	})
 	var order []dispatch.FileRef
 	var hints []cache.Ref
 	stale := 0
 	for _, f := range files[:min(limit, len(files))] {
-		if _, read := next[f.File]; !read {
+		if _, ok := next[f.File]; !ok {
 			stale++
 		}
 		order, hints = append(order, f.File), append(hints, nodeRef(f.File))

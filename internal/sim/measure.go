@@ -119,14 +119,14 @@ func (r *run) event(e *dispatch.Event) {
 
 // revived notes that a job that had failed may run after all.
 func (r *run) revived(name string) {
-	if how, had := r.ends[name]; had && how != dispatch.JobCommitted {
+	if how, ok := r.ends[name]; ok && how != dispatch.JobCommitted {
 		delete(r.ends, name)
 		r.done--
 	}
 }
 
 func (r *run) endedFor(name string, how dispatch.EventKind) {
-	if _, before := r.ends[name]; before {
+	if _, ok := r.ends[name]; ok {
 		r.ends[name] = how
 		return
 	}

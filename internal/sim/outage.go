@@ -83,7 +83,7 @@ func (r *run) anyHost() string {
 	return ""
 }
 
-// reached says whether the line of a pilot's host carries anything now.
+// reached reports whether the line of a pilot's host carries anything now.
 func (r *run) reached(p *pilot) bool { return r.outages.cut[p.slot.host] <= r.now }
 
 // waitsForThaw has f called when the pilot goes on, if it stands still.

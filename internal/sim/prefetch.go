@@ -56,8 +56,8 @@ func (p *pilot) fetch(in dispatch.InputFile) {
 
 // isFetched reports whether somebody fetches a file ahead.
 func (s *space) isFetched(f dispatch.FileRef) bool {
-	_, is := s.fetched[f]
-	return is
+	_, ok := s.fetched[f]
+	return ok
 }
 
 // await calls then when a file that is fetched ahead is there or cannot be had.

@@ -67,8 +67,8 @@ func (r *run) checkEnded() {
 // one that makes again what was lost with the caches has another; again says
 // that the TaskQueue told so, or may have told so unheard.
 func (r *run) checkCommit(job dispatch.JobID, name string, attempt dispatch.AttemptID, again bool) {
-	before, twice := r.committed[job]
-	if twice && before != attempt && !(again && r.mayRunAgain(name)) {
+	before, ok := r.committed[job]
+	if ok && before != attempt && !(again && r.mayRunAgain(name)) {
 		r.fail("job %s was committed from attempts %d and %d", name, before, attempt)
 	}
 	r.committed[job] = attempt
@@ -95,7 +95,7 @@ func (r *run) checkOutputs(core *dispatch.Core, job dispatch.JobID) {
 		if !w.Available || w.PFN == "" || r.damaged.stored[w.PFN] != "" {
 			continue
 		}
-		if size, there := r.elementOf(w.PFN).files[w.PFN]; !there || size != w.Size {
+		if size, ok := r.elementOf(w.PFN).files[w.PFN]; !ok || size != w.Size {
 			r.fail("job %s is done, but %s with %d bytes is not stored", detail.Name, w.PFN, w.Size)
 		}
 	}

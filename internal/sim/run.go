@@ -111,7 +111,7 @@ func (r *run) execute() error {
 
 // pfnOf is where a file that exists before the run stands.
 func (r *run) pfnOf(lfn string) string {
-	if home, elsewhere := r.work.homes[lfn]; elsewhere {
+	if home, ok := r.work.homes[lfn]; ok {
 		return home
 	}
 	return r.exp.Storage[0].Name + ":" + lfn

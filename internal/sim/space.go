@@ -93,7 +93,7 @@ func (s *space) linkAll(f dispatch.FileRef) {
 	}
 }
 
-// makeRoom evicts until size more bytes fit. It says false, having evicted
+// makeRoom evicts until size more bytes fit. It reports false, having evicted
 // nothing, if what may go is not enough.
 func (s *space) makeRoom(size int64) bool {
 	free := s.limit() - s.used

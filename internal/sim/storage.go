@@ -34,7 +34,7 @@ func (s *element) delay(r *rand.Rand, run time.Duration, n int) time.Duration {
 	return s.Latency.Draw(r) + s.Delay(r, run, n)
 }
 
-// put stores a file. It says false if there is no room, or if the name was
+// put stores a file. It reports false if there is no room, or if the name was
 // used before, which the fencing of attempts excludes.
 func (s *element) put(pfn string, size int64) bool {
 	if s.has(pfn) || s.Capacity > 0 && s.used+s.taken+size > int64(s.Capacity) {
@@ -72,8 +72,8 @@ func (s *element) remove(pfn string) {
 }
 
 func (s *element) has(pfn string) bool {
-	_, there := s.files[pfn]
-	return there
+	_, ok := s.files[pfn]
+	return ok
 }
 
 // costOf estimates the seconds that reading a file of this size takes.

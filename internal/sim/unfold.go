@@ -128,7 +128,7 @@ func (u *unfolding) step(in flow.Input) {
 	u.tick.setAt(effects.WakeAt)
 }
 
-// rests says that no more jobs will come while nothing happens.
+// rests reports whether no more jobs will come while nothing happens.
 func (u *unfolding) rests() bool { return u.finished || u.open == 0 && u.tick.due == never }
 
 // left says why jobs were never created.
@@ -226,8 +226,8 @@ func (u *unfolding) imagine(t *task, s *experiment.StepSpec, read float64) {
 func filesOf(s *experiment.InputSpec, in *flow.DeclaredInput) []string {
 	combinations := []map[string]string{{}}
 	for _, name := range in.Placeholders() {
-		values, given := s.Values[name]
-		if !given {
+		values, ok := s.Values[name]
+		if !ok {
 			values = experiment.Numbered(1)
 		}
 		combinations = with(combinations, name, values)

@@ -53,7 +53,7 @@ func readFile(path string) ([]byte, error) {
 	return data, err
 }
 
-// isBlank says that nobody has written anything into a file yet.
+// isBlank reports whether nobody has written anything into a file yet.
 func isBlank(data []byte) bool {
 	return len(bytes.TrimSpace(bytes.TrimPrefix(data, []byte(byteOrderMark)))) == 0
 }

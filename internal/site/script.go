@@ -26,7 +26,7 @@ type Place struct {
 // CPUs are the processors of a pilot, as far as that is known before one has come; else 0.
 func (s *Site) CPUs() int64 { return max(s.Request.CPUs, s.nodeCPUs) }
 
-// AsksWholeNode says that a pilot gets a whole node, whatever that has.
+// AsksWholeNode reports whether a pilot gets a whole node, whatever that has.
 func (s *Site) AsksWholeNode() bool {
 	return s.Template == nil || s.Request.CPUs == 0 && s.Request.Memory == 0 && s.Template.Uses("whole_node")
 }
@@ -99,7 +99,8 @@ func (s *Site) TakesServers() error {
 	return nil
 }
 
-// carries says that scripts reach the nodes, and that nobody else reads them.
+// carries reports whether scripts reach the nodes, and that nobody else reads
+// them.
 func (s *Site) carries() bool { return s.System == SSH || s.Template == nil || s.Template.Carries() }
 
 // scriptAt makes the script of a launch.

@@ -37,7 +37,7 @@ func Retry(e Element, tries int, backoff time.Duration, sleep Sleep) Element {
 	return &retrying{e, tries, backoff, sleep}
 }
 
-// Temporary says of an error whether the same operation may go well later.
+// Temporary reports whether after this error the same operation may go well later.
 func Temporary(err error) bool {
 	var told interface{ Temporary() bool }
 	if errors.As(err, &told) && told.Temporary() {

@@ -97,7 +97,7 @@ type Entry struct {
 	Folder bool
 }
 
-// IsElement says of a name that a server lists whether it is one in a folder: it
+// IsElement reports whether a name that a server lists is one in a folder: it
 // may be "..", or hold a slash, and lead anywhere.
 func IsElement(name string) bool {
 	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, "/\x00\n\r")

@@ -28,8 +28,8 @@ func FixedTag(text string) uint64 {
 	return (hashOf(text, 0) | tagOfInput) &^ tagOfState
 }
 
-// MayBe says of a copy that keeps the time of modification, or of a link,
-// whether it may hold what the tag says: whether neither was changed.
+// MayBe reports whether a copy that keeps the time of modification, or a link,
+// may hold what the tag says: whether neither was changed.
 func MayBe(tag uint64, size int64, modified time.Time) bool {
 	return !TellsState(tag) || (tag&^tagLower) == tagOfInput|tagOfState|stateOf(size, modified)
 }

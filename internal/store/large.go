@@ -74,7 +74,7 @@ func (l *largeBodies) committed() {
 // and returns what is to stand in the record: the body or its number.
 func (s *sqliteStore) setApart(ctx context.Context, r dispatch.Record) (any, error) {
 	n := nameOf(r)
-	if id, had := s.large.ids[n]; had {
+	if id, ok := s.large.ids[n]; ok {
 		if _, err := s.stmt.removeLarge.ExecContext(ctx, id); err != nil {
 			return nil, err
 		}

@@ -143,8 +143,9 @@ func (s *sqliteStore) dataSource() (string, error) {
 	return (&url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}).String(), nil
 }
 
-// unchanging says that a store, closed in order, is on a file system that is
-// mounted read-only, where the files cannot be made by which processes agree.
+// unchanging reports whether a store, closed in order, is on a file system that
+// is mounted read-only, where the files cannot be made by which processes
+// agree.
 func unchanging(path string) bool {
 	_, err := os.Stat(path + "-wal")
 	return errors.Is(err, fs.ErrNotExist) && errors.Is(unix.Access(filepath.Dir(path), unix.W_OK), unix.EROFS)

@@ -137,7 +137,7 @@ func (a *attempt) wait() bool {
 	return a.cmd.ProcessState.Success()
 }
 
-// killed says that a signal has ended the server.
+// killed reports whether a signal has ended the server.
 func (a *attempt) killed() bool {
 	status, ok := a.cmd.ProcessState.Sys().(syscall.WaitStatus)
 	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL

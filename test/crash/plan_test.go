@@ -182,6 +182,6 @@ func (v *visits) missed(next visit) {
 	v.left = slices.Insert(v.left, 0, next)
 }
 
-// urgent says that the first visit was missed before: it needs a run from the
-// beginning.
+// urgent reports whether the first visit was missed before: it needs a run from
+// the beginning.
 func (v *visits) urgent() bool { return len(v.left) > 0 && v.left[0].misses > 0 }

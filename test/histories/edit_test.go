@@ -168,7 +168,7 @@ func (h *history) otherOfSize(name string) string {
 
 func (h *history) addInput() string {
 	name := fmt.Sprintf("in/a%d.txt", h.random.IntN(12))
-	if _, there := h.project.files[name]; there || len(h.project.namesIn("in")) > 4 {
+	if _, ok := h.project.files[name]; ok || len(h.project.namesIn("in")) > 4 {
 		return ""
 	}
 	h.project.files[name] = text(h.random)
@@ -191,7 +191,7 @@ func (h *history) removeInput() string {
 
 func (h *history) renameInput() string {
 	from, to := pick(h.random, h.project.namesIn("in")), fmt.Sprintf("in/a%d.txt", h.random.IntN(12))
-	if _, there := h.project.files[to]; there {
+	if _, ok := h.project.files[to]; ok {
 		return ""
 	}
 	h.project.files[to] = h.project.files[from]

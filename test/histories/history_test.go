@@ -268,12 +268,12 @@ func (h *history) firstRun() first {
 func difference(got, want map[string]string) string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(got)) {
-		if _, wanted := want[name]; !wanted {
+		if _, ok := want[name]; !ok {
 			fmt.Fprintf(&b, "%s should not be there\n", name)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(want)) {
-		if text, there := got[name]; !there {
+		if text, ok := got[name]; !ok {
 			fmt.Fprintf(&b, "%s is missing\n", name)
 		} else if text != want[name] {
 			fmt.Fprintf(&b, "%s is\n%q\nand should be\n%q\n", name, text, want[name])

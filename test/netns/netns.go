@@ -165,7 +165,8 @@ func (h *Host) Inside(f func() error) error {
 	return <-done
 }
 
-// Away says that nobody reaches the host now: its line is cut, or it is frozen.
+// Away reports whether nobody reaches the host now: its line is cut, or it is
+// frozen.
 func (h *Host) Away() bool { return h.apart.Load() || h.frozen.Load() }
 
 // Cut breaks the line of the host, or mends it: nobody is told.

@@ -60,7 +60,7 @@ func (b *binding) enter() {
 	thread := unix.Gettid()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if cpu, known := b.of[thread]; known && !b.taken[cpu] {
+	if cpu, ok := b.of[thread]; ok && !b.taken[cpu] {
 		b.taken[cpu] = true
 		return
 	}
@@ -81,7 +81,7 @@ func (b *binding) leave() {
 	thread := unix.Gettid()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if cpu, bound := b.of[thread]; bound {
+	if cpu, ok := b.of[thread]; ok {
 		b.taken[cpu] = false
 	}
 }

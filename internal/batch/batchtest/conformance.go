@@ -126,16 +126,16 @@ func (o *Opened) stop(t *testing.T, launch string) {
 // reach waits until a launch has a state.
 func (o *Opened) reach(t *testing.T, launch string, wanted batch.State) map[string]batch.Status {
 	return o.until(t, fmt.Sprintf("%s is %v", launch, wanted), func(found map[string]batch.Status) bool {
-		is, there := found[launch]
-		return there && is.State == wanted
+		is, ok := found[launch]
+		return ok && is.State == wanted
 	})
 }
 
 // gone waits until a launch is gone, or is not known any more.
 func (o *Opened) gone(t *testing.T, launch string) {
 	o.until(t, launch+" is gone", func(found map[string]batch.Status) bool {
-		is, there := found[launch]
-		return !there || is.State == batch.Gone
+		is, ok := found[launch]
+		return !ok || is.State == batch.Gone
 	})
 }
 

@@ -186,7 +186,7 @@ func (s *System) Status(ctx context.Context) (map[string]batch.Status, error) {
 			status.Jobs = 1
 		}
 		// Of several jobs of one name the one that is most alive counts.
-		if before, there := found[j.launch]; there {
+		if before, ok := found[j.launch]; ok {
 			status.Jobs += before.Jobs
 			if before.State != batch.Gone && (j.state == batch.Gone || before.State == batch.Running) {
 				status.State, status.Reason = before.State, before.Reason

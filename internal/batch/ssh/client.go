@@ -73,9 +73,9 @@ func newClient(options []string, s *sched.Scheduler) *client {
 // has opened with a password serves too.
 func (c *client) sharing(ctx context.Context, host string) []string {
 	c.mu.Lock()
-	options, known := c.shared[host]
+	options, ok := c.shared[host]
 	c.mu.Unlock()
-	if known {
+	if ok {
 		return options
 	}
 	out, err := exec.CommandContext(ctx, "ssh", append(append([]string{"-G"}, c.options...), "--", host)...).Output()

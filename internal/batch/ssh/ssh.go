@@ -290,7 +290,7 @@ func (s *System) Status(ctx context.Context) (map[string]batch.Status, error) {
 	}
 	for launch, p := range maps.Clone(s.at) {
 		_, answered := answers[p.host]
-		if _, there := found[launch]; there || answered {
+		if _, ok := found[launch]; ok || answered {
 			continue
 		}
 		if time.Since(p.seen) > UnreachableTime {
@@ -305,7 +305,8 @@ func (s *System) Status(ctx context.Context) (map[string]batch.Status, error) {
 	return found, nil
 }
 
-// anyAnswered says that the last call of some host succeeded. s.mu is held.
+// anyAnswered reports whether the last call of some host succeeded. s.mu is
+// held.
 func (s *System) anyAnswered() bool {
 	return slices.ContainsFunc(s.hosts, func(h *host) bool { return h.problem == nil })
 }
@@ -331,15 +332,15 @@ func (s *System) take(h *host, words []string, asked time.Time, found map[string
 	for _, line := range words {
 		word, rest, _ := strings.Cut(line, " ")
 		launch, reason, _ := strings.Cut(rest, " ")
-		state, known := map[string]batch.State{"running": batch.Running, "ending": batch.Ending, "gone": batch.Gone}[word]
-		if !known || launch == "" {
+		state, ok := map[string]batch.State{"running": batch.Running, "ending": batch.Ending, "gone": batch.Gone}[word]
+		if !ok || launch == "" {
 			continue
 		}
 		status := batch.Status{State: state, Reason: cmp.Or(reason, "on "+h.name)}
 		if state != batch.Gone {
 			status.Jobs = 1
 		}
-		if before, there := found[launch]; there {
+		if before, ok := found[launch]; ok {
 			status.Jobs += before.Jobs
 			if before.State != batch.Gone {
 				status.State, status.Reason = before.State, before.Reason
@@ -353,8 +354,8 @@ func (s *System) take(h *host, words []string, asked time.Time, found map[string
 		}
 	}
 	for launch, p := range maps.Clone(s.at) {
-		status, there := found[launch]
-		if p.host == h && !p.sending && p.seen.Before(asked) && (!there || status.State == batch.Gone) {
+		status, ok := found[launch]
+		if p.host == h && !p.sending && p.seen.Before(asked) && (!ok || status.State == batch.Gone) {
 			go s.displace(launch)
 		}
 	}

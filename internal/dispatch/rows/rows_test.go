@@ -17,9 +17,9 @@ func TestNamesAgainstMap(t *testing.T) {
 		name := fmt.Sprint(rng.IntN(5000))
 		hash := x.Hash(name)
 		row, found := x.Find(hash, func(row uint32) bool { return names[row] == name })
-		want, there := rows[name]
-		if found != there || found && row != want {
-			t.Fatalf("%s: found %d, %v; the map has %d, %v", name, row, found, want, there)
+		want, ok := rows[name]
+		if found != ok || found && row != want {
+			t.Fatalf("%s: found %d, %v; the map has %d, %v", name, row, found, want, ok)
 		}
 		if found {
 			x.Remove(hash, row)

@@ -172,7 +172,8 @@ func filterOpens() (listener int, err error) {
 	return int(fd), nil
 }
 
-// Unrestricted says that this process may filter without giving up anything.
+// Unrestricted reports whether this process may filter without giving up
+// anything.
 func Unrestricted() bool {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData

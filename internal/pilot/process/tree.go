@@ -187,7 +187,7 @@ func (t *Tree) straysOf(attempt uint64) (pids []int) {
 // the mutex, so that no process is just being started.
 func (t *Tree) notice() {
 	for pid := range t.list {
-		if _, ours := t.leads[pid]; ours || t.strays[pid] != nil {
+		if _, ok := t.leads[pid]; ok || t.strays[pid] != nil {
 			continue
 		}
 		if reaped, err := unix.Wait4(pid, nil, unix.WNOHANG, nil); err != nil || reaped == pid {

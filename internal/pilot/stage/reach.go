@@ -70,7 +70,7 @@ func (r *Reach) prove(ctx context.Context) error {
 	return nil
 }
 
-// moved says, of an operation here that failed, that it is to be tried through the server:
+// moved reports whether an operation that failed here is to be tried through the server:
 // the folder that was shared is not there any more.
 func (r *Reach) moved(ctx context.Context, pfn string, err error) bool {
 	if _, marked := r.of(pfn); !marked || !errors.Is(err, fs.ErrNotExist) || r.prove(ctx) != nil {

@@ -168,7 +168,7 @@ func (ar *Area) fromSource(ctx context.Context, i *input, a *share.Arrival, path
 	if errors.Is(err, share.ErrUnserved) && ctx.Err() == nil {
 		s := ar.Sharing
 		s.mu.Lock()
-		if _, told := s.unserved[i.source.GetPilot()]; !told {
+		if _, ok := s.unserved[i.source.GetPilot()]; !ok {
 			s.unserved[i.source.GetPilot()] = 0
 		}
 		s.mu.Unlock()

@@ -290,7 +290,7 @@ func (ar *Area) lostIf(i *input, size int64, err error, path string) error {
 	return nil
 }
 
-// intact says of a file in the sandbox whether it was written to since its job
+// intact reports whether nobody has written to a file in the sandbox since its job
 // was made. Where this node sees another time than the server, only the size tells.
 func (ar *Area) intact(i *input) bool {
 	if !storage.IsLocal(i.pfn) || storage.MayBe(i.Tag, i.before.Size(), i.before.ModTime()) {

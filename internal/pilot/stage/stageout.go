@@ -271,7 +271,7 @@ func parseReport(data []byte) (map[string]int64, error) {
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", at, err)
 		}
-		if before, again := records[path]; again && before != n {
+		if before, ok := records[path]; ok && before != n {
 			return nil, fmt.Errorf("line %d: %s has %d records, and %d before", at, path, n, before)
 		}
 		records[path] = n

@@ -88,8 +88,8 @@ func (ar *Area) lost(i *input, why string) *wire.LostFile {
 	return &wire.LostFile{File: RefToWire(i.Ref), Pfn: i.pfn, Why: report.Clip(name + " " + why)}
 }
 
-// madeByJob says that the input is an output of a job, whose size and checksum are
-// known.
+// madeByJob reports whether the input is an output of a job, whose size and
+// checksum are known.
 func (i *input) madeByJob() bool { return i.sum != 0 }
 
 func (i *input) wrongSize(size int64) error {

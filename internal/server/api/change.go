@@ -109,10 +109,10 @@ func inputChanges(p *wire.Provenance, job *dispatch.JobDetail) []string {
 	var changes []string
 	for i := range job.Reads {
 		file := &job.Reads[i]
-		mark, read := before[file.File.LFN]
+		mark, ok := before[file.File.LFN]
 		delete(before, file.File.LFN)
 		switch {
-		case !read:
+		case !ok:
 			changes = append(changes, fmt.Sprintf("it reads %s, which is new", file.File.LFN))
 		case file.Mark != "" && file.Mark != mark:
 			changes = append(changes, inputChanged(file.File.LFN))

@@ -75,7 +75,8 @@ func (e *UnreachableError) Error() string {
 
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// passing says that an error comes from a server that is starting or ending.
+// passing reports whether an error comes from a server that is starting or
+// ending.
 func passing(err error) bool {
 	var network *net.OpError
 	var unreachable *UnreachableError

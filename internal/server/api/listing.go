@@ -47,7 +47,7 @@ func (l *listing) all(ctx context.Context) (*wire.ListJobsResponse, error) {
 	return l.response, nil
 }
 
-// complete says that no further job changes the response.
+// complete reports whether no further job changes the response.
 func (l *listing) complete() bool {
 	return l.response.More || l.request.GetAfter() == 0 && int64(len(l.response.Jobs)) == l.response.Total
 }
@@ -99,8 +99,8 @@ func (l *listing) take(ctx context.Context, r *dispatch.RecordedJob) (known bool
 	return true, err
 }
 
-// otherStates says that jobs are asked for of which some are in states that
-// depend on others.
+// otherStates reports whether jobs are asked for of which some are in states
+// that depend on others.
 func (l *listing) otherStates() bool {
 	for _, state := range []dispatch.State{dispatch.Waiting, dispatch.Ready, dispatch.Blocked} {
 		if stateAsked(l.request, state.String()) {

@@ -120,7 +120,7 @@ func chooseAttempt(c *state.Cores, id dispatch.JobID, wanted dispatch.AttemptID)
 	return last, nil
 }
 
-// runs tells whether an attempt has not ended.
+// runs reports whether an attempt has not ended.
 func (a *Service) runs(ctx context.Context, job dispatch.JobID, attempt dispatch.AttemptID) bool {
 	live := false
 	_ = a.run.Query(ctx, func(c *state.Cores) {

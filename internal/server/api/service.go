@@ -169,7 +169,7 @@ func retryInputs(c *state.Cores, jobs []dispatch.JobID, outputs map[string]dispa
 		var lost []dispatch.LostFile
 		if job.State == dispatch.Done {
 			for _, file := range c.Dispatch.StoredBy(id) {
-				if file, is := outputs[file.PFN]; is {
+				if file, ok := outputs[file.PFN]; ok {
 					lost = append(lost, file)
 				}
 			}

@@ -73,7 +73,7 @@ func (f *Feeder) unknown(input string, files []flow.InputFile) []flow.InputFile 
 	defer f.mu.Unlock()
 	var fresh []flow.InputFile
 	for _, file := range files {
-		if _, known := f.known[input][file.LFN]; !known {
+		if _, ok := f.known[input][file.LFN]; !ok {
 			fresh = append(fresh, file)
 		}
 	}
@@ -100,7 +100,7 @@ func (f *Feeder) isClosed(input string) bool {
 	return f.closed[input]
 }
 
-// AllClosed says that no more files will come.
+// AllClosed reports whether no more files will come.
 func (f *Feeder) AllClosed() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -104,13 +104,13 @@ func (f *Finder) recordable(files []flow.InputFile) error {
 func (f *Finder) apart(files []flow.InputFile, known Known) (good []flow.InputFile, wrong []error) {
 	taken := make(map[string]string, len(files))
 	for _, file := range files {
-		other, isTaken := taken[file.LFN]
-		if !isTaken {
-			other, isTaken = known.pfn(file.LFN)
+		other, ok := taken[file.LFN]
+		if !ok {
+			other, ok = known.pfn(file.LFN)
 		}
 		if err := f.recordable([]flow.InputFile{file}); err != nil {
 			wrong = append(wrong, err)
-		} else if isTaken && other != file.PFN {
+		} else if ok && other != file.PFN {
 			wrong = append(wrong, fmt.Errorf("%s and %s would both be called %s: tell them apart by placeholders in `as`", f.places.Shown(other), f.places.Shown(file.PFN), file.LFN))
 		} else {
 			taken[file.LFN] = file.PFN

@@ -141,7 +141,7 @@ func (c *Connections) find(hash string) (bootstrap.Program, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if p, known := c.good[hash]; known {
+	if p, ok := c.good[hash]; ok {
 		return p, nil
 	}
 	p, err := bootstrap.Find(c.Programs(), hash)

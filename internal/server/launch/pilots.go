@@ -133,16 +133,16 @@ func (p *Pilots) Here(l loop.Launch, here bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.gone, l.Name)
-	site, known := p.live[l.Name]
-	if known {
+	site, ok := p.live[l.Name]
+	if ok {
 		p.came[l.Name] = true
 	}
 	switch {
-	case here && !known && l.Name != "" && !p.again[l.Name] && p.rosters[l.Site] != nil:
+	case here && !ok && l.Name != "" && !p.again[l.Name] && p.rosters[l.Site] != nil:
 		p.again[l.Name], p.came[l.Name] = true, true
 		p.live[l.Name] = l.Site
 		p.rosters[l.Site].Expect(l.Name)
-	case !here && known && !p.rosters[site].Notified():
+	case !here && ok && !p.rosters[site].Notified():
 		p.gone[l.Name] = true
 	}
 }

@@ -219,7 +219,7 @@ func (e *Ending) enter(l *Loop, to phase) {
 	}
 }
 
-// nothingToDo says that no job can run any more, or none may.
+// nothingToDo reports whether no job can run any more, or none may.
 func (e *Ending) nothingToDo(l *Loop) bool {
 	run, _ := l.Dispatch.Run(l.Cores.Run)
 	if e.fatal || run.State != dispatch.RunGoing {

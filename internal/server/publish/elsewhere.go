@@ -279,7 +279,7 @@ func (e *destination) take(ctx context.Context) error {
 		}
 	}
 	next := e.turns
-	if shelf, renames := e.shelf.(storage.Renamer); renames {
+	if shelf, ok := e.shelf.(storage.Renamer); ok {
 		for _, number := range e.turns.Open {
 			if number == e.mine {
 				continue
@@ -625,7 +625,7 @@ func (e *destination) leave(ctx context.Context) error {
 	if e.mine == 0 {
 		return nil
 	}
-	if shelf, renames := e.shelf.(storage.Renamer); renames {
+	if shelf, ok := e.shelf.(storage.Renamer); ok {
 		if err := removeAll(ctx, e.files, shelf, e.workFolder(e.mine), 1); err != nil {
 			return err
 		}

@@ -138,8 +138,8 @@ func CleanFences(ctx context.Context, folders folder.Layout, c *folder.Cleaned) 
 		if err != nil {
 			return err
 		}
-		renamer, renames := shelf.(storage.Renamer)
-		if !renames || !t.left() {
+		renamer, ok := shelf.(storage.Renamer)
+		if !ok || !t.left() {
 			continue
 		}
 		at := e.under(e.workName())

@@ -176,8 +176,8 @@ func (s *published) stored(pfn string) (*storedFile, error) {
 	return &storedFile{Folder: in, element: filepath.Base(file), copied: copied}, err
 }
 
-// absent says that nothing has a name, not even where something else, such as a
-// link, has that of a folder above it.
+// absent reports whether nothing has a name, not even where something else,
+// such as a link, has that of a folder above it.
 func absent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || behindAnother(err)
 }

@@ -212,7 +212,7 @@ func isStoredName(name string) bool {
 	return strings.HasPrefix(base, storage.UnfinishedPrefix) || strings.HasPrefix(base, disk.PartPrefix)
 }
 
-// isNowhere says of a place that there is none, nor can be.
+// isNowhere reports whether an error means that there is no such place, nor can be.
 func isNowhere(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR)
 }

@@ -15,13 +15,13 @@ import (
 	"fairway/internal/server/state"
 )
 
-// blocked says that a name could not be given because something else stands in
-// the place of a folder, or a folder in that of a file.
+// blocked reports whether a name could not be given because something else
+// stands in the place of a folder, or a folder in that of a file.
 func blocked(err error) bool {
 	return errors.Is(err, unix.EISDIR) || errors.Is(err, fs.ErrExist) || behindAnother(err)
 }
 
-// behindAnother says that what should be a folder is something else.
+// behindAnother reports whether what should be a folder is something else.
 func behindAnother(err error) bool {
 	var kind *beneath.KindError
 	return errors.As(err, &kind) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, beneath.ErrOutside)

@@ -82,7 +82,7 @@ func (t *Tally) Observe(e *dispatch.Event) {
 		t.ready[e.Job] = e.At
 	case dispatch.JobStarted:
 		t.Started[e.Job] = e.At
-		if since, known := t.ready[e.Job]; known {
+		if since, ok := t.ready[e.Job]; ok {
 			t.Sums.Waiting += e.At.Sub(since)
 			delete(t.ready, e.Job)
 		}
@@ -141,7 +141,7 @@ func (t *Tally) Steps(c *Cores) []*wire.StepProgress {
 	}
 	names := slices.Clone(t.order)
 	for _, s := range c.Dispatch.Steps(c.Run) {
-		if _, listed := totals[s.Step]; !listed {
+		if _, ok := totals[s.Step]; !ok {
 			names = append(names, s.Step) // of a trace
 		}
 		totals[s.Step] = s.Totals

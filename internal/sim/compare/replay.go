@@ -57,7 +57,7 @@ func (c *replayCache) access(i int, a sim.Access) {
 		c.Reads++
 		c.ReadBytes += a.Size
 	}
-	if _, there := c.files[a.File]; there {
+	if _, ok := c.files[a.File]; ok {
 		c.shelf.Use(a.File)
 		if !a.Write {
 			c.Hits++
@@ -74,7 +74,7 @@ func (c *replayCache) access(i int, a sim.Access) {
 	}
 }
 
-// makeRoom evicts until a file fits. It says false, having evicted nothing,
+// makeRoom evicts until a file fits. It reports false, having evicted nothing,
 // if the policy would rather do without it.
 func (c *replayCache) makeRoom(a sim.Access) bool {
 	if c.used+a.Size <= c.limit {
@@ -134,13 +134,13 @@ func LowerBound(limit int64, sequence []sim.Access) int64 {
 	last := map[dispatch.FileRef]int{}
 	var read int64
 	for i, a := range sequence {
-		before, used := last[a.File]
+		before, ok := last[a.File]
 		last[a.File] = i
 		if a.Write {
 			continue
 		}
 		read += a.Size
-		if used && a.Size <= limit {
+		if ok && a.Size <= limit {
 			stretches = append(stretches, stretch{i - before, a.Size})
 		}
 	}

@@ -120,8 +120,8 @@ func seriesOf(res *sim.Results, along int) []series {
 	for i := range res.Rows {
 		r := &res.Rows[i]
 		name := seriesName(res, r, along)
-		k, known := at[name]
-		if !known {
+		k, ok := at[name]
+		if !ok {
 			k = len(all)
 			at[name] = k
 			all = append(all, series{name: name})

@@ -118,7 +118,7 @@ type temporary struct{ error }
 func (e *temporary) Unwrap() error   { return e.error }
 func (e *temporary) Temporary() bool { return true }
 
-// comesBack says of an error that the same request is to be made again, however
+// comesBack reports whether after this error the same request is to be made again, however
 // often.
 func comesBack(err error) bool {
 	var cut *cutError

@@ -343,5 +343,6 @@ func cancelled(t *testing.T, p Place) {
 	check(t, p, "there", Contents(1<<20))
 }
 
-// local says that files are linked, which takes no time that could be cancelled.
+// local reports whether files are linked, which takes no time that could be
+// cancelled.
 func local(p Place) bool { return p.Server == nil && storage.IsLocal(p.PFN) }

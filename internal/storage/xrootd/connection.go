@@ -350,7 +350,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// lasting says of an error that the connection is as good as before.
+// lasting reports whether after this error the connection is as good as before.
 func lasting(err error) bool {
 	var told *Error
 	var elsewhere *redirected

@@ -61,9 +61,9 @@ var _ speaker = (*protocol)(nil)
 // the server.
 func (p *protocol) isOpen(ctx context.Context, f file) (bool, error) {
 	p.mu.Lock()
-	open, known := p.open[f.address]
+	open, ok := p.open[f.address]
 	p.mu.Unlock()
-	if known {
+	if ok {
 		return open, nil
 	}
 	c, err := connect(ctx, f.address, false)

@@ -62,8 +62,8 @@ func (l *Link) attend() error {
 	}
 }
 
-// leaves says that the connection's goroutine goes, unless a request waits. One
-// that comes later finds it away and can have it resume.
+// leaves reports whether the connection's goroutine goes, unless a request
+// waits. One that comes later finds it away and can have it resume.
 func (l *Link) leaves() bool {
 	l.reading.away.Store(true)
 	if l.handlers.Idle() {
