@@ -38,9 +38,11 @@ type row struct {
 	// Explained is how long `fairway explain` of one job took, likewise.
 	Explained      float64 `json:"explain_command_ms,omitempty"`
 	ExplainedAfter float64 `json:"explain_command_afterwards_ms,omitempty"`
-	// Files is how long `fairway files` took, likewise.
+	// Files is how long `fairway files` took, likewise, and File that for one file.
 	Files      float64 `json:"files_command_ms,omitempty"`
 	FilesAfter float64 `json:"files_command_afterwards_ms,omitempty"`
+	File       float64 `json:"files_command_of_one_ms,omitempty"`
+	FileAfter  float64 `json:"files_command_of_one_afterwards_ms,omitempty"`
 }
 
 func main() {
@@ -51,8 +53,9 @@ func main() {
 	rounds := flag.Int("rounds", 3, "rounds of which the median counts")
 	files := flag.Int("files", 20000, "files of the long workflow, one job each")
 	steps := flag.Int("steps", 1000, "steps of the long chain")
+	only := flag.String("only", "", "measure only this kind: files, chain")
 	flag.Parse()
-	rows, err := measureAll(context.Background(), *rounds, *files, *steps)
+	rows, err := measureAll(context.Background(), *rounds, *files, *steps, *only)
 	if err == nil {
 		err = measure.Print(rows, *asJSON, line)
 	}
@@ -65,19 +68,22 @@ func main() {
 func line(r row) string {
 	text := fmt.Sprintf("%-6s %6d jobs %8.0f us per job, %.2f times that of few", r.Name, r.Jobs, r.USPerJob, r.Ratio)
 	if r.Asked > 0 {
-		text += fmt.Sprintf("; fairway jobs took %.0f ms, at most %.0f, afterwards %.0f; fairway explain %.0f, afterwards %.0f; fairway files %.0f, afterwards %.0f",
-			r.Asked, r.AskedMost, r.Afterwards, r.Explained, r.ExplainedAfter, r.Files, r.FilesAfter)
+		text += fmt.Sprintf("; fairway jobs took %.0f ms, at most %.0f, afterwards %.0f; fairway explain %.0f, afterwards %.0f; fairway files %.0f, afterwards %.0f, of one %.0f, afterwards %.0f",
+			r.Asked, r.AskedMost, r.Afterwards, r.Explained, r.ExplainedAfter, r.Files, r.FilesAfter, r.File, r.FileAfter)
 	}
 	return text
 }
 
-func measureAll(ctx context.Context, rounds, files, steps int) ([]row, error) {
+func measureAll(ctx context.Context, rounds, files, steps int, only string) ([]row, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
 	var rows []row
-	for _, k := range []kind{{"files", manyFiles, max(2, files/100), "copy/0"}, {"chain", chain, max(2, steps/10), "s1"}} {
+	for _, k := range []kind{{"files", manyFiles, max(2, files/100), "copy/0", "out/0.txt"}, {"chain", chain, max(2, steps/10), "s1", "1.txt"}} {
+		if only != "" && only != k.name {
+			continue
+		}
 		s := &series{program: program, kind: k}
 		many := files
 		if k.name == "chain" {

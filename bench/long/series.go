@@ -24,7 +24,7 @@ type series struct {
 
 // looks are the milliseconds that commands took which look at a run.
 type looks struct {
-	jobs, explain, files []float64
+	jobs, explain, files, file []float64
 }
 
 // compare runs one job, few and many in turns.
@@ -44,13 +44,14 @@ func (s *series) compare(ctx context.Context, rounds, many int) (few, long row, 
 		return (measure.Median(seconds) - base) / float64(jobs-1) * 1e6
 	}
 	few = row{Name: s.name, Jobs: s.kind.few, USPerJob: perJob(s.few, s.kind.few), Ratio: 1}
-	long = row{Name: s.name, Jobs: many, USPerJob: perJob(s.long, many), Afterwards: measure.Median(s.after.jobs), ExplainedAfter: measure.Median(s.after.explain), FilesAfter: measure.Median(s.after.files)}
+	long = row{Name: s.name, Jobs: many, USPerJob: perJob(s.long, many), Afterwards: measure.Median(s.after.jobs), ExplainedAfter: measure.Median(s.after.explain), FilesAfter: measure.Median(s.after.files), FileAfter: measure.Median(s.after.file)}
 	long.Ratio = long.USPerJob / few.USPerJob
 	if asked := s.during.jobs; len(asked) > 0 {
 		long.Asked = measure.Median(asked)
 		long.AskedMost = asked[len(asked)-1]
 		long.Explained = measure.Median(s.during.explain)
 		long.Files = measure.Median(s.during.files)
+		long.File = measure.Median(s.during.file)
 	}
 	return few, long, nil
 }
@@ -75,11 +76,16 @@ func (s *series) run(ctx context.Context, jobs int, times *[]float64, asking boo
 		return err
 	}
 	*times = append(*times, took.Seconds())
-	if asking {
-		err = s.look(ctx, folder, &s.after)
+	for range afterLooks {
+		if asking && err == nil {
+			err = s.look(ctx, folder, &s.after)
+		}
 	}
 	return err
 }
+
+// afterLooks is how often each command is called when a run has ended.
+const afterLooks = 5
 
 // look calls each of the commands once, and notes how long they took if all succeed.
 func (s *series) look(ctx context.Context, folder string, to *looks) error {
@@ -92,10 +98,15 @@ func (s *series) look(ctx context.Context, folder string, to *looks) error {
 		return err
 	}
 	files, err := s.fairway(ctx, folder, "files")
+	if err != nil {
+		return err
+	}
+	file, err := s.fairway(ctx, folder, "files", s.file)
 	if err == nil {
 		to.jobs = append(to.jobs, milliseconds(jobs))
 		to.explain = append(to.explain, milliseconds(explain))
 		to.files = append(to.files, milliseconds(files))
+		to.file = append(to.file, milliseconds(file))
 	}
 	return err
 }

@@ -13,6 +13,7 @@ type kind struct {
 	make func(folder string, jobs int) error
 	few  int    // jobs of the short one
 	job  string // one that each of them has
+	file string // that this job writes
 }
 
 const header = "workflow: long\n"

@@ -8,9 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// The records of which there is one or more for each job are decoded by hand too, as far
-// as they are what appendJob, appendCommit and appendResult write: that takes a sixth of
-// the time, and loading a store is mostly decoding. All else is left to encoding/json, so
+// The records of which there is one or more for each job or file are decoded by hand too,
+// as far as they are what this program writes: that takes a sixth of the time, and loading a store is mostly decoding. All else is left to encoding/json, so
 // that there is one meaning of a record: names with escapes or without ASCII, and what
 // other programs have written.
 
@@ -32,6 +31,10 @@ func scanned(body []byte, into any) bool {
 		s.commit(b)
 	case *resultBody:
 		s.result(b)
+	case *fileBody:
+		s.file(b)
+	case *publishedBody:
+		s.published(b)
 	default:
 		return false
 	}
@@ -290,6 +293,42 @@ func (s *scan) result(b *resultBody) {
 			b.Made = s.digits(math.MaxUint64)
 		case "o":
 			b.Outputs = s.outputs()
+		default:
+			s.lost = true
+		}
+	})
+}
+
+func (s *scan) file(b *fileBody) {
+	s.object(func(name string) {
+		switch name {
+		case "v":
+			b.V = s.version()
+		case "l":
+			b.LFN = s.string()
+		case "n":
+			b.Version = Version(s.digits(math.MaxUint32))
+		case "f":
+			b.PFN = s.string()
+		case "s":
+			b.Size = s.int()
+		case "i":
+			b.Identity = s.string()
+		case "t":
+			b.Tag = Tag(s.digits(math.MaxUint64))
+		default:
+			s.lost = true
+		}
+	})
+}
+
+func (s *scan) published(b *publishedBody) {
+	s.object(func(name string) {
+		switch name {
+		case "v":
+			b.V = s.version()
+		case "n":
+			b.Version = Version(s.digits(math.MaxUint32))
 		default:
 			s.lost = true
 		}

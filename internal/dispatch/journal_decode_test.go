@@ -15,6 +15,7 @@ func FuzzScanned(f *testing.F) {
 		`{"v":1,"n":"a","p":"QQ==","rv":[0,4294967295],"pr":-3,"q":{"Memory":5,"Countable":{"a":1}},"re":{"ExitCodes":[1,2]}}`,
 		`{"v":1,"j":"a\u0062","d":"é","o":[{"l":"x","t":18446744073709551615}]}`, `{"v":1,"n":"a","N":"b"}`, `{"v":1,"n":null}`, `{}`, `{"v":1,}`, `{,"v":1}`,
 		`{"v":01}`, `{"v":1,"rv":[4294967296]}`, `{"v":1,"w":[{"l":"x","p":false}]}`, `{"v":1,"q":[]}`, `{"v":1,"r":[],"n":""}`, `{"v":1,"p":"QQ"}`, `{"v":1,"pr":-}`,
+		`{"v":1,"l":"in/0.txt","n":2,"f":"folder:in/0.txt","s":2,"i":"sha256-9a","t":18316689309073318179}`, `{"v":1,"n":4294967296}`,
 	} {
 		f.Add([]byte(text))
 	}
@@ -22,6 +23,8 @@ func FuzzScanned(f *testing.F) {
 		agree(t, body, new(jobBody))
 		agree(t, body, new(commitBody))
 		agree(t, body, new(resultBody))
+		agree(t, body, new(fileBody))
+		agree(t, body, new(publishedBody))
 	})
 }
 
@@ -39,8 +42,8 @@ func agree[T any](t *testing.T, body []byte, by *T) {
 	}
 }
 
-// What is written for each job is decoded by hand: else loading would be slow unnoticed.
-func TestRecordsOfJobsAreScanned(t *testing.T) {
+// What is written for each job or file is decoded by hand: else loading would be slow unnoticed.
+func TestRecordsOfJobsAndFilesAreScanned(t *testing.T) {
 	seen := map[string]bool{}
 	for _, r := range history(t) {
 		var into any
@@ -49,6 +52,8 @@ func TestRecordsOfJobsAreScanned(t *testing.T) {
 			into = new(jobBody)
 		case TableCommit:
 			into = new(commitBody)
+		case TableFile:
+			into = new(fileBody)
 		default:
 			continue
 		}
@@ -56,7 +61,7 @@ func TestRecordsOfJobsAreScanned(t *testing.T) {
 			t.Errorf("%s is not", r.Body)
 		}
 	}
-	if len(seen) != 2 {
+	if len(seen) != 3 {
 		t.Error("the history has none of", seen)
 	}
 }

@@ -83,7 +83,7 @@ func compareLists(t *testing.T, root string, r *wire.ListJobsRequest) bool {
 		t.Fatal(err)
 	}
 	var want *wire.ListJobsResponse
-	if err := v.Query(context.Background(), func(c *state.Cores) { want = api.ListOf(c, r) }); err != nil {
+	if err := v.QueryAll(context.Background(), func(c *state.Cores) { want = api.ListOf(c, r) }); err != nil {
 		t.Fatal(err)
 	}
 	if quick != nil && !proto.Equal(quick, want) {

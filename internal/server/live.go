@@ -22,7 +22,11 @@ func (s live) List(context.Context, *wire.ListJobsRequest) (*wire.ListJobsRespon
 	return nil, nil // its cores are there
 }
 
-func (s live) Query(ctx context.Context, ask func(*state.Cores)) error {
+func (s live) Query(ctx context.Context, _ dispatch.JobID, ask func(*state.Cores)) error {
+	return s.QueryAll(ctx, ask)
+}
+
+func (s live) QueryAll(ctx context.Context, ask func(*state.Cores)) error {
 	err := s.inbox.Query(ctx, ask)
 	if errors.Is(err, loop.ErrEnded) {
 		ask(&s.loop.Cores) // nobody changes them any more

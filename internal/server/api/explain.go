@@ -18,11 +18,7 @@ import (
 func (a *Service) Explain(ctx context.Context, r *wire.ExplainRequest) (*wire.ExplainResponse, error) {
 	var response *wire.ExplainResponse
 	var job dispatch.JobDetail
-	err := a.lookAt(ctx, r, func(c *state.Cores) error {
-		id, err := findJob(c, r.GetJob())
-		if err != nil {
-			return err
-		}
+	err := a.lookAtJob(ctx, r, func(c *state.Cores, id dispatch.JobID) error {
 		e, _ := c.Dispatch.Explain(id)
 		job, _ = c.Dispatch.Detail(id)
 		response = &wire.ExplainResponse{

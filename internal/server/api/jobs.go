@@ -31,10 +31,7 @@ func (a *Service) ListJobs(ctx context.Context, r *wire.ListJobsRequest) (*wire.
 	if response != nil || err != nil {
 		return response, rpcError(err)
 	}
-	err = a.lookAt(ctx, r, func(c *state.Cores) error {
-		response = ListOf(c, r)
-		return nil
-	})
+	err = rpcError(a.run.QueryAll(ctx, func(c *state.Cores) { response = ListOf(c, r) }))
 	if err == nil && a.control != nil {
 		noteWaiting(response.Jobs, a.control.PilotsWaiting())
 	}
@@ -146,11 +143,7 @@ func summaryOf(c *state.Cores, job *dispatch.JobView) *wire.JobSummary {
 func (a *Service) ShowJob(ctx context.Context, r *wire.ShowJobRequest) (*wire.JobDetail, error) {
 	var detail *wire.JobDetail
 	var key string
-	err := a.lookAt(ctx, r, func(c *state.Cores) error {
-		id, err := findJob(c, r.GetJob())
-		if err != nil {
-			return err
-		}
+	err := a.lookAtJob(ctx, r, func(c *state.Cores, id dispatch.JobID) (err error) {
 		job, _ := c.Dispatch.Detail(id)
 		key = job.Key
 		detail, err = detailOf(c, &job)

@@ -111,11 +111,9 @@ func (l *listing) otherStates() bool {
 }
 
 func (l *listing) summary(ctx context.Context, job *dispatch.JobView) (*wire.JobSummary, error) {
-	from, below := state.AttemptKeys(job.ID)
-	records, err := l.records.LoadPart(ctx, state.AttemptTable, l.run, from, below, ListingPage)
+	tally, err := state.LoadTallyOf(ctx, l.records, job.ID, l.hosts)
 	if err != nil {
 		return nil, err
 	}
-	ended, err := state.LoadAttempts(records)
-	return summaryOf(&state.Cores{Tally: &state.Tally{Attempts: ended, Hosts: l.hosts}}, job), err
+	return summaryOf(&state.Cores{Tally: tally}, job), nil
 }

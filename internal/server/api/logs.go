@@ -54,10 +54,8 @@ func (a *Service) Logs(ctx context.Context, r *wire.LogsRequest, stream *connect
 // attemptFor finds the attempt that is meant.
 func (a *Service) attemptFor(ctx context.Context, r *wire.LogsRequest) (job dispatch.JobID, attempt dispatch.AttemptID, err error) {
 	var made dispatch.JobDetail // by an earlier run
-	err = a.lookAt(ctx, r, func(c *state.Cores) error {
-		if job, err = findJob(c, r.GetJob()); err != nil {
-			return err
-		}
+	err = a.lookAtJob(ctx, r, func(c *state.Cores, id dispatch.JobID) error {
+		job = id
 		detail, _ := c.Dispatch.Detail(job)
 		if detail.Reused && c.Tally.Attempts.Count(job)+len(detail.Attempts) == 0 {
 			made = detail
@@ -123,7 +121,7 @@ func chooseAttempt(c *state.Cores, id dispatch.JobID, wanted dispatch.AttemptID)
 // runs reports whether an attempt has not ended.
 func (a *Service) runs(ctx context.Context, job dispatch.JobID, attempt dispatch.AttemptID) bool {
 	live := false
-	_ = a.run.Query(ctx, func(c *state.Cores) {
+	_ = a.run.Query(ctx, 0, func(c *state.Cores) {
 		view, _ := c.Dispatch.Job(job)
 		live = slices.ContainsFunc(view.Attempts, func(v dispatch.AttemptView) bool { return v.Attempt == attempt })
 	})

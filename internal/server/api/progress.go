@@ -53,7 +53,7 @@ func (a *Service) pause(ctx context.Context, changed <-chan struct{}) error {
 
 func (a *Service) progress(ctx context.Context) (*wire.ProgressReport, error) {
 	report := new(wire.ProgressReport)
-	err := a.run.Query(ctx, func(c *state.Cores) {
+	err := a.run.QueryAll(ctx, func(c *state.Cores) {
 		report.Workflow, report.Run = c.Tally.Workflow, uint32(c.Run)
 		report.Steps = c.Tally.Steps(c)
 		report.Summary = c.Tally.Summary(c)

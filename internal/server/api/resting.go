@@ -26,8 +26,9 @@ type Resting struct {
 	folders folder.Layout
 	run     *state.Run
 
-	mu    sync.Mutex   // guards cores
-	cores *state.Cores // nil until a question needs them
+	mu    sync.Mutex   // guards what follows: nil until a question needs it
+	cores *state.Cores // their Tally is of the question
+	tally *state.Tally
 }
 
 // OpenResting looks at the records of a workflow folder without changing them. It
@@ -65,20 +66,45 @@ func (v *Resting) ID() dispatch.RunID { return v.run.ID }
 func (v *Resting) Steps() []string { return v.run.Steps }
 
 // Query is part of Run.
-func (v *Resting) Query(ctx context.Context, ask func(*state.Cores)) error {
+func (v *Resting) Query(ctx context.Context, job dispatch.JobID, ask func(*state.Cores)) error {
+	return v.query(ctx, ask, func(records store.Store) (*state.Tally, error) {
+		if job == 0 {
+			return nil, nil
+		}
+		pilots, err := records.Load(ctx, state.HostTable)
+		if err != nil {
+			return nil, err
+		}
+		return state.LoadTallyOf(ctx, records, job, state.LoadHosts(pilots))
+	})
+}
+
+// QueryAll is part of Run.
+func (v *Resting) QueryAll(ctx context.Context, ask func(*state.Cores)) error {
+	return v.query(ctx, ask, func(records store.Store) (_ *state.Tally, err error) {
+		if v.tally == nil {
+			v.tally, err = state.LoadEndedTally(ctx, records, v.run)
+		}
+		return v.tally, err
+	})
+}
+
+func (v *Resting) query(ctx context.Context, ask func(*state.Cores), count func(store.Store) (*state.Tally, error)) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.cores == nil {
-		err := v.reading(func(records store.Store) (err error) {
-			v.cores, err = state.LoadEnded(ctx, records, v.run)
-			return err
-		})
-		if err != nil {
-			return err
+	err := v.reading(func(records store.Store) (err error) {
+		if v.cores == nil {
+			if v.cores, err = state.LoadEnded(ctx, records, v.run); err != nil {
+				return err
+			}
 		}
+		v.cores.Tally, err = count(records)
+		return err
+	})
+	if err == nil {
+		ask(v.cores)
 	}
-	ask(v.cores)
-	return nil
+	return err
 }
 
 // List is part of Run. It reads the records of the listed jobs alone, where those tell how the jobs
@@ -150,6 +176,9 @@ func (v *Resting) Change(ctx context.Context, q *loop.Request) (err error) {
 	}
 	c, err := state.LoadEnded(ctx, records, run)
 	if err != nil {
+		return err
+	}
+	if c.Tally, err = state.LoadEndedTally(ctx, records, run); err != nil {
 		return err
 	}
 	if err := q.Prepare(c, q); err != nil {

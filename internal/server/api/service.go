@@ -23,8 +23,11 @@ type Run interface {
 	ID() dispatch.RunID
 	// Steps are the names of all steps of the workflow.
 	Steps() []string
-	// Query calls ask with the cores, which must not be kept or changed.
-	Query(ctx context.Context, ask func(*state.Cores)) error
+	// Query calls ask with the cores, which must not be kept or changed. Tally may know
+	// no other attempts than those of the job; for job 0 there may be no Tally.
+	Query(ctx context.Context, job dispatch.JobID, ask func(*state.Cores)) error
+	// QueryAll is Query with a Tally that knows all.
+	QueryAll(ctx context.Context, ask func(*state.Cores)) error
 	// Change carries out a request, or has the next run do it.
 	Change(ctx context.Context, r *loop.Request) error
 	// List answers ListJobs without the cores; nil if that takes them.
@@ -95,13 +98,33 @@ func findJob(c *state.Cores, text string) (dispatch.JobID, error) {
 	return 0, unknownJob(text)
 }
 
-// lookAt asks the state, and returns the error of the question or of ask.
+// lookAt asks the state, but for Tally, and returns the error of the question or of ask.
 func (a *Service) lookAt(ctx context.Context, r interface{ GetRun() uint32 }, ask func(*state.Cores) error) error {
 	failure := a.ofRun(r)
 	if failure != nil {
 		return failure
 	}
-	if err := a.run.Query(ctx, func(c *state.Cores) { failure = ask(c) }); err != nil {
+	if err := a.run.Query(ctx, 0, func(c *state.Cores) { failure = ask(c) }); err != nil {
+		return rpcError(err)
+	}
+	return rpcError(failure)
+}
+
+// lookAtJob is lookAt with the job that a request names, and what Tally knows of it.
+func (a *Service) lookAtJob(ctx context.Context, r interface {
+	GetRun() uint32
+	GetJob() string
+}, ask func(*state.Cores, dispatch.JobID) error,
+) error {
+	var job dispatch.JobID
+	failure := a.lookAt(ctx, r, func(c *state.Cores) (err error) {
+		job, err = findJob(c, r.GetJob())
+		return err
+	})
+	if failure != nil {
+		return failure
+	}
+	if err := a.run.Query(ctx, job, func(c *state.Cores) { failure = ask(c, job) }); err != nil {
 		return rpcError(err)
 	}
 	return rpcError(failure)

@@ -43,8 +43,8 @@ func attemptKey(job dispatch.JobID, attempt dispatch.AttemptID) string {
 	return fmt.Sprintf("%010d/%016x", job.Number(), uint64(attempt))
 }
 
-// AttemptKeys are those of the attempts of a job: from one on and below another.
-func AttemptKeys(job dispatch.JobID) (from, below string) {
+// attemptKeys are those of the attempts of a job: from one on and below another.
+func attemptKeys(job dispatch.JobID) (from, below string) {
 	return fmt.Sprintf("%010d/", job.Number()), fmt.Sprintf("%010d0", job.Number()) // 0 follows /
 }
 
@@ -95,16 +95,6 @@ func parseAttemptKey(r dispatch.Record) (dispatch.JobID, dispatch.AttemptID, err
 		return 0, 0, fmt.Errorf("record %s %s: %w", AttemptTable, r.Key, err)
 	}
 	return dispatch.NewJobID(r.Run, uint32(n)), dispatch.AttemptID(m), nil
-}
-
-// LoadAttempts is given the records in the order of their keys.
-func LoadAttempts(records []dispatch.Record) (a attempts, err error) {
-	for _, r := range records {
-		if err := a.take(r); err != nil {
-			return a, err
-		}
-	}
-	return a, nil
 }
 
 // take takes in a record, of which the body is good only for now. Records come in the

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -115,9 +116,10 @@ func LoadEndedRun(ctx context.Context, records store.Store) (*Run, error) {
 	return run, err
 }
 
-// LoadEnded makes the cores of a run of which no server is there, as if the deferred
-// requests had been carried out.
+// LoadEnded makes the cores of a run of which no server is there, without Tally, as if the
+// deferred requests had been carried out.
 func LoadEnded(ctx context.Context, records store.Store, run *Run) (*Cores, error) {
+	defer growFreely()()
 	core, _, err := loadDispatch(ctx, records, dispatch.Config{}, func(dispatch.Record) {})
 	if err != nil {
 		return nil, err
@@ -125,11 +127,29 @@ func LoadEnded(ctx context.Context, records store.Store, run *Run) (*Cores, erro
 	for _, in := range run.DeferredInputs() {
 		_, _ = core.Step(Now(), in) // what is refused will be so by the next run, too
 	}
-	counts, err := loadTally(ctx, records, run.Workflow, run.Steps)
+	return &Cores{Run: run.ID, Dispatch: core}, nil
+}
+
+// LoadEndedTally makes the Tally of a run of which no server is there.
+func LoadEndedTally(ctx context.Context, records store.Store, run *Run) (*Tally, error) {
+	return loadTally(ctx, records, run.Workflow, run.Steps)
+}
+
+// LoadTallyOf makes a Tally that knows the ended attempts of one job and where pilots run,
+// and nothing else.
+func LoadTallyOf(ctx context.Context, s partSource, job dispatch.JobID, hosts Hosts) (*Tally, error) {
+	t := &Tally{Hosts: hosts}
+	from, below := attemptKeys(job)
+	records, err := s.LoadPart(ctx, AttemptTable, job.Run(), from, below, math.MaxInt32)
 	if err != nil {
 		return nil, err
 	}
-	return &Cores{Run: run.ID, Dispatch: core, Tally: counts}, nil
+	for _, r := range records {
+		if err := t.Attempts.take(r); err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
 }
 
 // FailedJobs are the jobs that failed for good.
