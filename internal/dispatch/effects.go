@@ -130,6 +130,17 @@ const (
 	RunOver         // the Run has ended; Name is its name, and Reason says why it did not come to its end by itself
 )
 
+var eventNames = [...]string{
+	JobSubmitted: "submitted", JobReady: "ready", JobStarted: "started", JobCommitted: "committed",
+	JobRetried: "retried", JobFailed: "failed", JobBlocked: "blocked", JobUnblocked: "unblocked",
+	JobCancelled: "cancelled", PilotRegistered: "pilot registered", PilotGone: "pilot gone",
+	JobRegenerating: "regenerating", JobRegenerated: "regenerated", FileLost: "file lost",
+	RunOver: "run over",
+}
+
+// String returns the kind in words.
+func (k EventKind) String() string { return nameOf(eventNames[:], int(k)) }
+
 // Event tells of a change. Result is set where an attempt ended; Files are
 // the outputs that became visible with JobCommitted, in the order of Writes
 // and by name within a pattern.

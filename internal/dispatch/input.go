@@ -153,6 +153,16 @@ const (
 	InputLost              // the copy of an input that a job made was lost, or somebody wrote to it; it is not known to be this one
 )
 
+var outcomeNames = [...]string{
+	Succeeded: "succeeded", Exited: "exited", Signalled: "signalled", OutOfMemory: "out of memory",
+	OutOfTime: "out of time", OutOfDisk: "out of disk", MissingOutput: "missing output",
+	StageInFailed: "stage-in failed", StageOutFailed: "stage-out failed", Ended: "ended", Lost: "lost",
+	InputChanged: "input changed", InputLost: "input lost",
+}
+
+// String returns the outcome in words.
+func (o Outcome) String() string { return nameOf(outcomeNames[:], int(o)) }
+
 // Result is the end of an attempt.
 type Result struct {
 	Job      JobID

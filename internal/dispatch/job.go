@@ -116,3 +116,18 @@ const (
 	Blocked   // a version that it reads will not come
 	Cancelled // by a person
 )
+
+var stateNames = [...]string{
+	Waiting: "waiting", Ready: "ready", Assigned: "assigned", Running: "running", Committing: "committing",
+	Done: "done", Failed: "failed", Blocked: "blocked", Cancelled: "cancelled",
+}
+
+// String returns the state in a word, as people see it.
+func (s State) String() string { return nameOf(stateNames[:], int(s)) }
+
+func nameOf(names []string, i int) string {
+	if i < 0 || i >= len(names) {
+		return "unknown"
+	}
+	return names[i]
+}

@@ -140,3 +140,82 @@ func (pl *placement) mayStart(p *pilot, j *job) bool {
 	}
 	return false
 }
+
+// recall takes queued attempts back from pilots that are busy, for parked
+// pilots that could start them at once. It is a rare event: jobs are queued at
+// pilots only while there are more ready ones than slots.
+//
+// It reports whether jobs were freed at once, because their pilot has not
+// heard of them yet.
+func (pl *placement) recall() bool {
+	if len(pl.ahead) == 0 || len(pl.fleet.parked) == 0 {
+		return false
+	}
+	freed := false
+	free := -pl.fleet.recalls
+	for _, p := range pl.fleet.parked {
+		free += max(0, p.slots()-len(p.attempts))
+	}
+	pl.ahead = slices.DeleteFunc(pl.ahead, func(a *attempt) bool {
+		return a.started || a.ended || pl.fleet.attempts[a.id] != a
+	})
+	clear(pl.roomFor)
+	for i := len(pl.ahead) - 1; i >= 0 && free > 0; i-- {
+		if a := pl.ahead[i]; pl.someHasRoom(a.job.class) && a.waitsItsTurn() && pl.couldStartElsewhere(a) {
+			free--
+			if pl.fleet.endAttempt(a) {
+				freed = true
+				pl.requeue(a.job)
+				continue
+			}
+			a.recall = true
+			pl.fleet.recalls++
+		}
+	}
+	return freed
+}
+
+// someHasRoom reports whether a parked pilot has room for the class. That is looked
+// up once in a recall: it does not change while attempts are taken back from others,
+// and thousands of one class may be queued while every parked pilot lacks what it needs.
+func (pl *placement) someHasRoom(cl *class) bool {
+	for len(pl.roomFor) <= cl.index {
+		pl.roomFor = append(pl.roomFor, 0)
+	}
+	if pl.roomFor[cl.index] == 0 {
+		pl.roomFor[cl.index] = -1
+		if slices.ContainsFunc(pl.recallPlaces(), func(p *pilot) bool { return pl.admits(p, cl, false) != never }) {
+			pl.roomFor[cl.index] = 1
+		}
+	}
+	return pl.roomFor[cl.index] > 0
+}
+
+// recallPlaces are the parked pilots that a recall looks at.
+func (pl *placement) recallPlaces() []*pilot {
+	return pl.fleet.parked[:min(len(pl.fleet.parked), maxPlaces)]
+}
+
+// takeBackQueued takes back the attempts for which the pilot has no room yet, of one run
+// or, with nil, of all: at an orderly end they are not started any more.
+func (pl *placement) takeBackQueued(p *pilot, r *run) {
+	for i := len(p.attempts) - 1; i >= 0; i-- {
+		a := p.attempts[i]
+		if (r == nil || a.job.step.run == r) && !a.started && !a.ended && a.waitsItsTurn() && pl.fleet.endAttempt(a) {
+			pl.requeue(a.job)
+		}
+	}
+}
+
+// couldStartElsewhere reports whether a parked pilot would be given the job. From
+// one from which it would be kept, it would only come back here.
+func (pl *placement) couldStartElsewhere(a *attempt) bool {
+	return slices.ContainsFunc(pl.recallPlaces(), func(p *pilot) bool {
+		if p == a.pilot || !pl.mayStart(p, a.job) {
+			return false
+		}
+		holder, _ := pl.worthWaitingFor(a.job, p)
+		better, _ := pl.betterSite(a.job, p)
+		return holder == nil && better == nil
+	})
+}
