@@ -19,8 +19,9 @@ const (
 	// UnseenTime is how long the answers of a batch system may leave out a launch
 	// that was submitted and that none has named yet. Then it counts as gone.
 	UnseenTime = time.Minute
-	// MissedAnswers is how many answers in a row must leave out a launch that an
-	// earlier one named, until it counts as gone.
+	// MissedAnswers is how many answers in a row must leave out a launch that an earlier
+	// one named, until it counts as gone, or one whose submission failed, until it counts
+	// as not taken.
 	MissedAnswers = 2
 	// MinPause and MaxPause bound the time between a submission that was refused
 	// and the next. It doubles with each refusal in a row.
@@ -64,11 +65,11 @@ type RosterConfig struct {
 //
 // What it does holds under these faults:
 //
-//   - A submission that failed counts as one that was taken, until the list of the
-//     batch system tells. Then it is repeated under the same name, if it is not there.
+//   - A submission that failed counts as one that was taken, until MissedAnswers lists of
+//     the batch system tell. Then it is repeated under the same name, if it is not there.
 //   - A launch that the batch system has and nobody wants is withdrawn; so is one of
 //     which it has two jobs. One of another Roster is left alone.
-//   - No launch is submitted while the batch system has MaxPilots, those that nobody
+//   - No launch is submitted while the batch system has MaxPilots jobs, those that nobody
 //     wants included. A launch counts until an answer shows that it is gone, however
 //     long there is none.
 type Roster struct {
@@ -82,9 +83,9 @@ type Roster struct {
 
 	mu        sync.Mutex // guards what follows
 	launches  map[string]*launch
-	waiting   []string        // to be submitted, in this order
-	strangers map[string]bool // launches that the batch system had and nobody wants, at the last answer
-	surveyed  bool            // there was an answer, so strangers is known; a Notifier has none
+	waiting   []string       // to be submitted, in this order
+	strangers map[string]int // jobs of launches that the batch system had and nobody wants, at the last answer
+	surveyed  bool           // there was an answer, so strangers is known; a Notifier has none
 	unwanted  map[string]bool
 	doubtful  bool      // a Notifier is to be asked about launches whose ends it may have told before
 	endings   []End     // to be told
@@ -98,7 +99,7 @@ type Roster struct {
 type launch struct {
 	asked     bool      // it was submitted, or may have been
 	flying    bool      // it is being submitted
-	doubtful  bool      // its submission failed: the next answer tells whether it was taken
+	doubtful  bool      // its submission failed: the next answers tell whether it was taken
 	at        time.Time // of that
 	seen      bool      // an answer has named it
 	missed    int       // answers in a row that left it out
@@ -123,7 +124,7 @@ func NewRoster(cfg RosterConfig) *Roster {
 	}
 	r := &Roster{
 		cfg: cfg, work: make(chan struct{}, 1), look: make(chan struct{}, 1),
-		launches: map[string]*launch{}, strangers: map[string]bool{}, unwanted: map[string]bool{},
+		launches: map[string]*launch{}, strangers: map[string]int{}, unwanted: map[string]bool{},
 	}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	if notifier, ok := cfg.System.(Notifier); ok {
@@ -189,7 +190,7 @@ func (r *Roster) Expect(name string) {
 	if r.launches[name] != nil {
 		return
 	}
-	r.launches[name] = &launch{asked: true, at: time.Now(), seen: r.strangers[name]}
+	r.launches[name] = &launch{asked: true, at: time.Now(), seen: r.strangers[name] > 0}
 	delete(r.strangers, name)
 	delete(r.unwanted, name)
 	r.doubtful = true
@@ -336,10 +337,13 @@ func (r *Roster) curious() bool {
 
 // submitted counts what the batch system may have. r.mu is held.
 func (r *Roster) submitted() int {
-	n := len(r.strangers)
+	n := 0
+	for _, jobs := range r.strangers {
+		n += jobs
+	}
 	for _, l := range r.launches {
 		if l.asked {
-			n++
+			n += max(1, l.status.Jobs)
 		}
 	}
 	return n
@@ -353,7 +357,9 @@ func (r *Roster) compare(found map[string]Status, at time.Time) {
 		}
 		status, ok := found[name]
 		if l.doubtful && !ok {
-			r.notTaken(name, l)
+			if l.missed++; l.missed >= MissedAnswers {
+				r.notTaken(name, l)
+			}
 			continue
 		}
 		l.doubtful = false
@@ -377,7 +383,7 @@ func (r *Roster) compare(found map[string]Status, at time.Time) {
 	r.surveyed = true
 	for name, status := range found {
 		if r.launches[name] == nil && status.State != Gone && !r.cfg.Elsewhere(name) {
-			r.strangers[name] = true
+			r.strangers[name] = max(1, status.Jobs)
 			if status.State != Ending {
 				r.unwanted[name] = true
 			}
@@ -598,7 +604,7 @@ func (r *Roster) notTaken(name string, l *launch) {
 		r.end(name, "was withdrawn before it was submitted")
 		return
 	}
-	l.asked, l.doubtful = false, false
+	l.asked, l.doubtful, l.missed = false, false, 0
 	r.waiting = slices.Insert(r.waiting, 0, name)
 }
 

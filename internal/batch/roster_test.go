@@ -161,6 +161,23 @@ func TestUnclearSubmissionIsNotRepeated(t *testing.T) {
 	})
 }
 
+// The answer that would tell may leave the job out, as any may once.
+func TestUnclearSubmissionIsLeftOutOnce(t *testing.T) {
+	q := newQueue()
+	q.unclear, q.hidden["l1"] = true, true
+	inBubble(t, q, 1, func(r *roster) {
+		r.Start("l1")
+		for r.missedOf("l1") == 0 && len(q.submittedSoFar()) < 2 {
+			pass(time.Second)
+		}
+		q.do(func() { delete(q.hidden, "l1") })
+		pass(10 * time.Minute)
+		if fmt.Sprint(q.submittedSoFar(), r.endedSoFar()) != "[l1] []" {
+			t.Errorf("submitted %v, ended %v", q.submittedSoFar(), r.endedSoFar())
+		}
+	})
+}
+
 // A batch system that can neither take a pilot nor tell of any, as while it starts again,
 // must not block one of max_pilots: when it is back, the pilot is submitted.
 func TestSubmissionFailedWhileTheStatusFailed(t *testing.T) {
@@ -404,6 +421,28 @@ func TestStartedTwice(t *testing.T) {
 		pass(time.Minute)
 		if fmt.Sprint(r.endedSoFar()) != "[l1]" || q.jobs["l1"] != 0 {
 			t.Errorf("ended %v, jobs %v", r.endedSoFar(), q.jobs)
+		}
+	})
+}
+
+// The jobs of a launch that was started twice count as two, until they are gone.
+func TestStartedTwiceCountsTwice(t *testing.T) {
+	q := newQueue()
+	q.deaf = true
+	inBubble(t, q, 2, func(r *roster) {
+		r.Start("l1")
+		pass(time.Minute)
+		q.do(func() { q.jobs["l1"] = 2 })
+		pass(time.Minute)
+		r.Start("l2")
+		pass(time.Minute)
+		if fmt.Sprint(q.submittedSoFar()) != "[l1]" {
+			t.Errorf("submitted %v beside two jobs, of at most 2", q.submittedSoFar())
+		}
+		q.do(func() { q.deaf = false })
+		pass(time.Minute)
+		if fmt.Sprint(q.submittedSoFar(), r.endedSoFar()) != "[l1 l2] [l1]" {
+			t.Errorf("submitted %v, ended %v", q.submittedSoFar(), r.endedSoFar())
 		}
 	})
 }

@@ -281,6 +281,15 @@ func (c *campaign) check(want map[string]string) {
 	c.checkPublished(want)
 	c.checkStore()
 	c.checkEnded()
+	c.checkBatch()
+	if c.t.Failed() {
+		c.t.Log(c.story())
+	}
+}
+
+// checkBatch asks the batch system whether it was given more than it may have.
+func (c *campaign) checkBatch() {
+	c.t.Helper()
 	c.batch.mu.Lock()
 	defer c.batch.mu.Unlock()
 	for _, what := range c.batch.wrong {
@@ -290,9 +299,6 @@ func (c *campaign) check(want map[string]string) {
 		c.t.Error("the batch system has had no pilot")
 	}
 	c.t.Logf("at most %d pilots of %d, in %d submissions; %v", c.batch.most, c.batch.limit, c.batch.submits, c.batch.happened)
-	if c.t.Failed() {
-		c.t.Log(c.story())
-	}
 }
 
 // checkPublished: each output appeared once, and the table once for each version, a later
