@@ -38,7 +38,7 @@ func TestSlurmAllocation(t *testing.T) {
 		inJob(t, folder, "sbatch", "--wait", "--nodes=3", "--exclusive", "--time=10", "--output=/dev/null")
 		mustEqual(t, results(t, folder), results(t, local))
 		nodes := map[string]bool{}
-		named, _ := filepath.Glob(filepath.Join(folder, ".fairway/pilots/*/*.node"))
+		named := below(folder, ".fairway/pilots/*/*.node")
 		for _, file := range named {
 			name, _ := os.ReadFile(file)
 			nodes[string(name)] = true

@@ -63,7 +63,7 @@ func onFar(t *testing.T, w work) (folder string) {
 func TestApart(t *testing.T) {
 	folder := onFar(t, texts(workflow))
 	for _, pattern := range []string{"*.connect", "*.sh", "bin"} {
-		if left, _ := filepath.Glob(filepath.Join(folder, ".fairway/pilots/*", pattern)); len(left) > 0 {
+		if left := below(folder, ".fairway/pilots/*/"+pattern); len(left) > 0 {
 			t.Errorf("left: %v", left)
 		}
 	}

@@ -1,7 +1,6 @@
 package sites_test
 
 import (
-	"path/filepath"
 	"testing"
 
 	"fairway/internal/batch/batchtest"
@@ -14,7 +13,7 @@ func TestARC(t *testing.T) {
 		" scratch: /tmp, options: [--computing-element=" + batchtest.ARC(t) + "]}\n"
 	for _, w := range []work{texts(workflow), lambda(t)} {
 		folder := w.onSite(t, sites, "grid")
-		if left, _ := filepath.Glob(filepath.Join(folder, ".fairway/pilots/*/*.sh")); len(left) > 0 {
+		if left := below(folder, ".fairway/pilots/*/*.sh"); len(left) > 0 {
 			t.Error("scripts with secrets are left:", left)
 		}
 	}

@@ -53,7 +53,7 @@ func (w *watching) mustSucceed() {
 // serverLogs are what servers said that were batch jobs.
 func serverLogs(folder string) string {
 	var all strings.Builder
-	logs, _ := filepath.Glob(filepath.Join(folder, ".fairway/servers/*.log"))
+	logs := below(folder, ".fairway/servers/*.log")
 	for _, log := range logs {
 		text, _ := os.ReadFile(log)
 		all.WriteString("== " + filepath.Base(log) + "\n" + string(text))
@@ -191,7 +191,7 @@ func TestSlurmServerReachesItsLimit(t *testing.T) {
 			t.Errorf("%s was made %d times\n%s", name, strings.Count(string(begun), "begun"), pilotLogs(folder))
 		}
 	}
-	logs, _ := filepath.Glob(filepath.Join(folder, ".fairway/servers/*.log"))
+	logs := below(folder, ".fairway/servers/*.log")
 	if len(logs) < 2 {
 		t.Errorf("one job was the server for the whole run: %v\n%s", logs, w.said.String())
 	}

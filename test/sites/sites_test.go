@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -69,7 +70,12 @@ func folderWith(t *testing.T, workflow, sites string) string {
 
 func (w work) folder(t *testing.T, sites string) string {
 	t.Helper()
-	folder := t.TempDir()
+	return w.in(t, t.TempDir(), sites)
+}
+
+// in is folder in an empty folder that is there.
+func (w work) in(t *testing.T, folder, sites string) string {
+	t.Helper()
 	w.lay(t, folder)
 	if sites != "" {
 		files.Write(t, filepath.Join(folder, "sites.yaml"), sites)
@@ -98,10 +104,19 @@ func command(t *testing.T, folder string, arguments ...string) *exec.Cmd {
 	return cmd
 }
 
+// below are the files of a folder that match a pattern, whatever the folder is called.
+func below(folder, pattern string) (paths []string) {
+	names, _ := fs.Glob(os.DirFS(folder), pattern)
+	for _, name := range names {
+		paths = append(paths, filepath.Join(folder, name))
+	}
+	return paths
+}
+
 // pilotLogs are what the pilots of a folder said.
 func pilotLogs(folder string) string {
 	var all bytes.Buffer
-	logs, _ := filepath.Glob(filepath.Join(folder, ".fairway/pilots/*/*.log"))
+	logs := below(folder, ".fairway/pilots/*/*.log")
 	for _, log := range logs {
 		text, _ := os.ReadFile(log)
 		fmt.Fprintf(&all, "== %s\n%s", filepath.Base(log), text)
@@ -170,7 +185,7 @@ func (w work) onSite(t *testing.T, sites string, named ...string) (folder string
 	arguments := append([]string{"run"}, w.arguments...)
 	local := w.folder(t, "")
 	run(t, local, arguments...)
-	folder = w.folder(t, sites)
+	folder = w.in(t, batchtest.OddFolder(t), sites)
 	for _, name := range named {
 		arguments = append(arguments, "--site", name)
 	}
@@ -186,7 +201,7 @@ func nothingOnNodes(t *testing.T, folder string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	states, _ := filepath.Glob(filepath.Join(folder, ".fairway/pilots/*"))
+	states := below(folder, ".fairway/pilots/*")
 	for _, state := range states {
 		scratch := filepath.Join(os.TempDir(), "fairway-"+filepath.Base(state))
 		if _, err := sched.Default().WaitFile(ctx, sched.Disappears(scratch)); err != nil {
@@ -324,7 +339,7 @@ func TestSlurm(t *testing.T) {
 	t.Run("two sites of one cluster", func(t *testing.T) {
 		other := strings.Replace(strings.TrimPrefix(slurmSite, "sites:\n"), "cluster:", "cluster-b:", 1)
 		folder := onSite(t, strings.Replace(slow, "echo begun >> ${marks}/$n; ", "", 1), strings.ReplaceAll(slurmSite+other, "max_pilots: 3", "max_pilots: 1\n    min_pilots: 1"), "cluster", "cluster-b")
-		launches, _ := filepath.Glob(filepath.Join(folder, ".fairway/pilots/*/*.sh"))
+		launches := below(folder, ".fairway/pilots/*/*.sh")
 		if len(launches) != 2 {
 			t.Errorf("two sites with one pilot each had %d: %v", len(launches), launches)
 		}
@@ -334,7 +349,7 @@ func TestSlurm(t *testing.T) {
 	})
 	t.Run("sharing nothing", func(t *testing.T) {
 		folder := onSite(t, workflow, slurmSite+"    shares: nothing\n", "cluster")
-		if scripts, _ := filepath.Glob(filepath.Join(folder, ".fairway/pilots/*/*.sh")); len(scripts) > 0 {
+		if scripts := below(folder, ".fairway/pilots/*/*.sh"); len(scripts) > 0 {
 			t.Errorf("scripts with secrets are written down: %v", scripts)
 		}
 	})
@@ -354,7 +369,7 @@ func queue(t *testing.T) string {
 // noSecrets looks for tokens in what others may read.
 func noSecrets(t *testing.T, folder string) {
 	t.Helper()
-	scripts, _ := filepath.Glob(filepath.Join(folder, ".fairway/pilots/*/*.sh"))
+	scripts := below(folder, ".fairway/pilots/*/*.sh")
 	if len(scripts) == 0 {
 		t.Error("there is no script of a pilot")
 	}
@@ -364,7 +379,7 @@ func noSecrets(t *testing.T, folder string) {
 			t.Errorf("%s has a token:\n%s", script, text)
 		}
 	}
-	left, _ := filepath.Glob(filepath.Join(folder, ".fairway/pilots/*/*.connect"))
+	left := below(folder, ".fairway/pilots/*/*.connect")
 	if len(left) > 0 {
 		t.Errorf("connection files are left: %v", left)
 	}

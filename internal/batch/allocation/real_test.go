@@ -38,7 +38,7 @@ func TestSlurm(t *testing.T) {
 		t.Error("of half an hour are left", left, ends)
 	}
 	batchtest.Run(t, func(t *testing.T) batchtest.Opened {
-		folder := t.TempDir()
+		folder := batchtest.OddFolder(t)
 		open := func(state, folder string) allocation.System {
 			s, err := a.Open(allocation.Config{
 				State: state, Folder: folder,

@@ -28,11 +28,29 @@ type Opened struct {
 // Script is what a launch of a test does: it tells that it runs, and ends when it is
 // told to.
 func Script(folder, launch string) string {
-	return fmt.Sprintf(`trap 'echo over > %[1]s/%[2]s.ended; exit 0' TERM USR2
+	return fmt.Sprintf(`file='%s'
+trap 'echo over > "$file.ended"; exit 0' TERM USR2
 trap '' USR1
-echo $$ > %[1]s/%[2]s.began
+echo $$ > "$file.began"
 while :; do sleep 0.1; done
-`, folder, launch)
+`, strings.ReplaceAll(filepath.Join(folder, launch), "'", `'\''`))
+}
+
+// OddFolder is a folder whose name means something to shells, job descriptions and
+// patterns of batch systems. Jobs may use it as another user.
+func OddFolder(t *testing.T) string {
+	t.Helper()
+	outer := t.TempDir()
+	folder := filepath.Join(outer, "a \"b\" 'c' $JOB_ID $(id) %j %% {name} (d);&|<>*?[e]~#!=,:@\\n\nné")
+	for _, dir := range []string{filepath.Dir(outer), outer, folder} {
+		if err := os.MkdirAll(dir, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(dir, 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return folder
 }
 
 // Run checks what package batch says of a System.

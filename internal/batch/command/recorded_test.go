@@ -211,6 +211,30 @@ func TestProgramsThatHang(t *testing.T) {
 	}
 }
 
+// A path is not written into a job description in which it would mean something else. Into
+// those for which no path is needed, and into arguments, all go.
+func TestFoldersInJobDescriptions(t *testing.T) {
+	refused := map[string]bool{"htcondor": true, "kubernetes": true}
+	for _, name := range Names() {
+		template, err := Ready(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, folder := range []string{"plain", "two words", "a\"b", "$(HOME)", "back\\slash", "new\nline"} {
+			folder = filepath.Join(t.TempDir(), folder)
+			_, err := New(Config{Template: template, State: "0123456789abcdef", Folder: folder})
+			switch plain := !strings.ContainsAny(folder, "\"$\\\n"); {
+			case plain || !refused[name]:
+				if err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			case err == nil || !strings.Contains(err.Error(), "rename the folder of the workflow"):
+				t.Errorf("%s, %q: %v", name, folder, err)
+			}
+		}
+	}
+}
+
 func TestFill(t *testing.T) {
 	v := values{"name": "{cpus}", "folder": "/w"}
 	got := v.fill([]string{"a {name} {name}", "b {cpus}", "c {option}", "d {folder} {option}", "{ e }", "f {unknown}"}, "option", []string{"{name}", "y"})

@@ -19,6 +19,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"fairway/internal/batch"
 	"fairway/sched"
@@ -74,10 +76,26 @@ func New(cfg Config) (*System, error) {
 	if cfg.Sched == nil {
 		cfg.Sched = sched.Default()
 	}
+	if err := cfg.checkFolder(); err != nil {
+		return nil, err
+	}
 	if err := os.MkdirAll(cfg.Folder, 0o700); err != nil {
 		return nil, err
 	}
 	return &System{cfg: cfg, prefix: prefixOf(&cfg)}, nil
+}
+
+// checkFolder refuses a folder that would mean something else in a job description, whose
+// language only its batch system knows. In arguments of commands a path is as it is.
+func (cfg *Config) checkFolder() error {
+	t := cfg.Template
+	at := strings.IndexFunc(cfg.Folder, func(r rune) bool { return unicode.IsControl(r) || strings.ContainsRune("\"'`\\$", r) })
+	if at < 0 || !strings.Contains(t.Header+t.Input, "{script}") && !strings.Contains(t.Header+t.Input, "{folder}") {
+		return nil
+	}
+	r, _ := utf8.DecodeRuneInString(cfg.Folder[at:])
+	return fmt.Errorf("the template %s writes the path %q into a job description, where %q may mean something else: rename the folder of the workflow, or name the script as {script_name}",
+		cmp.Or(t.Name, "of the site"), cfg.Folder, r)
 }
 
 func prefixOf(cfg *Config) string {
@@ -134,7 +152,7 @@ func (s *System) Text(launch string) (script, input string, err error) {
 		return "", "", err
 	}
 	v := s.values()
-	v["name"], v["script"] = s.prefix+launch, s.scriptFile(launch)
+	v["name"], v["script"], v["script_name"] = s.prefix+launch, s.scriptFile(launch), launch+scriptEnding
 	lines := []string{"#!/bin/sh"}
 	lines = append(lines, v.fill(splitLines(s.cfg.Template.Header), "option", s.cfg.Request.Options)...)
 	script = strings.Join(lines, "\n") + "\n" + body
@@ -151,7 +169,12 @@ func splitLines(text string) []string {
 	return strings.Split(strings.TrimRight(text, "\n"), "\n")
 }
 
-func (s *System) scriptFile(launch string) string { return filepath.Join(s.cfg.Folder, launch+".sh") }
+// scriptEnding is that of the name of a script in the folder.
+const scriptEnding = ".sh"
+
+func (s *System) scriptFile(launch string) string {
+	return filepath.Join(s.cfg.Folder, launch+scriptEnding)
+}
 
 // Submit is part of batch.System.
 func (s *System) Submit(ctx context.Context, launch string) error {
@@ -168,7 +191,7 @@ func (s *System) Submit(ctx context.Context, launch string) error {
 		defer os.Remove(s.scriptFile(launch))
 	}
 	v := s.values()
-	v["name"], v["script"] = s.prefix+launch, s.scriptFile(launch)
+	v["name"], v["script"], v["script_name"] = s.prefix+launch, s.scriptFile(launch), launch+scriptEnding
 	_, err = s.run(ctx, v.fill(s.cfg.Template.Submit, "option", s.cfg.Request.Options), input)
 	return err
 }

@@ -19,7 +19,9 @@ import (
 // Placeholders such as {name} stand in Header, Input, Submit, Status and Cancel. A
 // line or an argument with a placeholder that has no value is left out; one with
 // {option} is repeated for each extra option of the site. {whole_node} stands for no
-// text, and has a value where the site asks for neither processors nor memory.
+// text, and has a value where the site asks for neither processors nor memory. {script} is
+// the path of the script. {script_name} is its name in {folder}, where all commands run: it
+// means nothing else in any job description.
 type Template struct {
 	Name   string
 	Header string   // lines of the script after #!/bin/sh, such as #SBATCH
@@ -44,7 +46,7 @@ type Template struct {
 
 // Placeholders that a template may use, and where their values come from.
 var Placeholders = []string{
-	"name", "script", "folder", "id", "option", "partition", "queue", "account", "parallel_environment",
+	"name", "script", "script_name", "folder", "id", "option", "partition", "queue", "account", "parallel_environment",
 	"cpus", "memory_bytes", "memory_mb", "memory_mb_per_cpu", "seconds", "minutes", "hms", "image", "whole_node",
 }
 

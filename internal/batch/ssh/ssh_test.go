@@ -44,7 +44,7 @@ func records(state string) string {
 func TestSSH(t *testing.T) {
 	hosts := batchtest.SSH(t, 2)
 	batchtest.Run(t, func(t *testing.T) batchtest.Opened {
-		folder := t.TempDir()
+		folder := batchtest.OddFolder(t)
 		return batchtest.Opened{
 			System: open(t, hosts, state(t), folder),
 			Other:  open(t, hosts, state(t)+"/other", t.TempDir()),
