@@ -32,6 +32,10 @@ type Source struct {
 // transfer that was cut or a ticket that has grown old, may be different the next time.
 var ErrUnserved = errors.New("the source is of no use")
 
+// ErrRefused is wrapped by errors after which a source counts as one of no use if it goes on
+// like that: it does not have the file, does not take the ticket, or does not answer.
+var ErrRefused = errors.New("the source gives nothing")
+
 // Get brings a file from a source, to where the arrival is written, and returns its
 // adler32, which is right: it is sum, or where that is 0 what the origin has found.
 func Get(ctx context.Context, from Source, origin *Source, i cache.Item, sum uint32, a *Arrival, path string) (uint32, error) {
@@ -169,11 +173,15 @@ func (s *Source) ask(ctx context.Context, client *http.Client, method string, re
 	r.Header.Set(ticketHeader, base64.StdEncoding.EncodeToString(s.Ticket))
 	answer, err := client.Do(r)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	if answer.StatusCode == http.StatusOK {
 		return answer, nil
 	}
 	_ = answer.Body.Close()
-	return nil, fmt.Errorf("%s answers %s", s.Address, answer.Status)
+	err = fmt.Errorf("%s answers %s", s.Address, answer.Status)
+	if answer.StatusCode != http.StatusServiceUnavailable { // with which it says that it is busy
+		err = fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	return nil, err
 }

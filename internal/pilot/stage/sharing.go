@@ -24,9 +24,14 @@ type Sharing struct {
 	Server   *share.Server
 	arrivals *share.Arrivals
 
-	mu       sync.Mutex        // guards unserved
+	mu       sync.Mutex        // guards what follows
 	unserved map[string]uint64 // sources that were of no use, with the Sync that said so first; 0: none has
+	refusals map[string]int    // of sources, in a row; fewer than MaxRefusals
 }
+
+// MaxRefusals is how many requests in a row a source may refuse until it counts as one of no
+// use. A file may have gone from its cache a moment before.
+const MaxRefusals = 3
 
 // OpenSharing opens the cache of an area to others, at the address by which the pilot
 // reaches its server.
@@ -35,7 +40,7 @@ func OpenSharing(line *access.Line, ar *Area) (*Sharing, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Sharing{arrivals: share.NewArrivals(ar.Sched), unserved: map[string]uint64{}}
+	s := &Sharing{arrivals: share.NewArrivals(ar.Sched), unserved: map[string]uint64{}, refusals: map[string]int{}}
 	s.Server, err = share.Listen(at, ar.Cache, s.arrivals, ar.Log)
 	return s, err
 }
@@ -156,6 +161,9 @@ func (ar *Area) fromSource(ctx context.Context, i *input, a *share.Arrival, path
 	}
 	began := time.Now()
 	sum, err := share.Get(ctx, sourceOf(i.source), origin, i.Item, i.source.GetAdler32(), a, path)
+	if ctx.Err() == nil {
+		ar.Sharing.tried(i.source.GetPilot(), err)
+	}
 	if err == nil {
 		if info, err := os.Stat(path); err == nil && i.madeByJob() && sum == i.sum {
 			ar.proven.add(info, sum)
@@ -165,15 +173,29 @@ func (ar *Area) fromSource(ctx context.Context, i *input, a *share.Arrival, path
 		return sum, nil
 	}
 	ar.Log.Info("another cache was of no use", "lfn", i.LFN, "source", i.source.GetPilot(), "reason", err)
-	if errors.Is(err, share.ErrUnserved) && ctx.Err() == nil {
-		s := ar.Sharing
-		s.mu.Lock()
-		if _, ok := s.unserved[i.source.GetPilot()]; !ok {
-			s.unserved[i.source.GetPilot()] = 0
-		}
-		s.mu.Unlock()
-	}
 	return 0, err
+}
+
+// tried notes what came of asking a source. The TaskQueue is told of one that is of no use.
+func (s *Sharing) tried(id string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case errors.Is(err, share.ErrUnserved):
+	case errors.Is(err, share.ErrRefused):
+		if s.refusals[id]++; s.refusals[id] < MaxRefusals {
+			return
+		}
+	case err == nil:
+		delete(s.refusals, id)
+		return
+	default: // it may be different the next time, or is no fault of the source
+		return
+	}
+	delete(s.refusals, id)
+	if _, ok := s.unserved[id]; !ok {
+		s.unserved[id] = 0
+	}
 }
 
 func sourceOf(s *wire.Source) share.Source {
