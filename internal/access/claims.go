@@ -149,6 +149,8 @@ func checkLists(m *wire.SyncRequest) error {
 		return malformed("a Sync tells of at most %d sources that were of no use", MaxUnserved)
 	case len(m.GetCacheAdded()) > MaxCached, len(m.GetCacheGone()) > MaxCached:
 		return malformed("a Sync tells of at most %d files in a cache", MaxCached)
+	case m.GetOutputsStored() < 0, m.GetOutputsToStore() < m.GetOutputsStored(), m.GetOutputsToStore() > maxAmount:
+		return malformed("%d outputs of %d cannot be stored", m.GetOutputsStored(), m.GetOutputsToStore())
 	}
 	for _, f := range m.GetCacheAdded() {
 		if f.GetSize() < 0 || f.GetSize() > maxAmount {

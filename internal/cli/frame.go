@@ -19,7 +19,14 @@ func frame(report *wire.ProgressReport, width, height int, s style) []string {
 	layout := layoutFor(report.Steps, width)
 	title := fit(report.Workflow, max(narrowest, width-30), s)
 	lines := []string{titleLine(title, report, width, s)}
+	files := filesText(report)
 	room := max(1, height-4) // the title, the total, the line of the others, the cursor
+	if height <= 5 {
+		files = ""
+	}
+	if files != "" {
+		room = max(1, room-1)
+	}
 	shown, others := choose(report.Steps, room)
 	for _, step := range shown {
 		lines = append(lines, layout.line(step, s))
@@ -30,7 +37,26 @@ func frame(report *wire.ProgressReport, width, height int, s style) []string {
 	if len(report.Steps) != 1 {
 		lines = append(lines, layout.line(totalOf(report.Steps), s))
 	}
+	if files != "" {
+		lines = append(lines, fit(files, width, s))
+	}
 	return lines
+}
+
+// manyToPublish is how many files are published in no time.
+const manyToPublish = 100
+
+// filesText says how far files are while many are stored or published: no job begins or
+// ends then, and the run would look hung.
+func filesText(report *wire.ProgressReport) string {
+	var parts []string
+	if report.OutputsToStore > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %d outputs stored", report.OutputsStored, report.OutputsToStore))
+	}
+	if report.ToPublish > manyToPublish {
+		parts = append(parts, fmt.Sprintf("%d files to publish", report.ToPublish))
+	}
+	return strings.Join(parts, ", ")
 }
 
 func titleLine(title string, report *wire.ProgressReport, width int, s style) string {

@@ -59,6 +59,25 @@ total  ###x......  4/12+  1 failed, 2 running, 4 queued, 1 ~`},
 	}
 }
 
+// While many files are stored or published no job begins or ends. The run says how far they
+// are, in each form of its progress.
+func TestManyFilesAreSeenToMove(t *testing.T) {
+	report := sampleReport()
+	report.OutputsStored, report.OutputsToStore, report.ToPublish = 2480, 20000, 512
+	const want = "2480 of 20000 outputs stored, 512 files to publish"
+	lines := frame(report, 90, 24, style{})
+	if last := lines[len(lines)-1]; last != want {
+		t.Errorf("the last line on a terminal is %q", last)
+	}
+	if line := plainText(report); !strings.Contains(line, "; "+want+";") {
+		t.Errorf("a line of a log is %q", line)
+	}
+	report.OutputsToStore, report.ToPublish = 0, 7
+	if line := plainText(report); strings.Contains(line, "publish") {
+		t.Errorf("of a few files it says %q", line)
+	}
+}
+
 func TestFrameFits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		width := rapid.IntRange(1, 200).Draw(t, "width")
@@ -78,7 +97,7 @@ func TestFrameFits(t *testing.T) {
 
 func drawReport(t *rapid.T) *wire.ProgressReport {
 	count := rapid.Custom(func(t *rapid.T) int64 { return rapid.Int64Range(0, 3000).Draw(t, "count") })
-	report := &wire.ProgressReport{Workflow: rapid.StringMatching(`[a-zä]{1,60}`).Draw(t, "workflow"), Summary: &wire.Summary{WallSeconds: rapid.Float64Range(0, 1e6).Draw(t, "wall")}}
+	report := &wire.ProgressReport{OutputsToStore: count.Draw(t, "outputs"), ToPublish: count.Draw(t, "publish"), Workflow: rapid.StringMatching(`[a-zä]{1,60}`).Draw(t, "workflow"), Summary: &wire.Summary{WallSeconds: rapid.Float64Range(0, 1e6).Draw(t, "wall")}}
 	for i := range rapid.IntRange(0, 100).Draw(t, "steps") {
 		step := &wire.StepProgress{
 			Step: fmt.Sprintf("%s%d", rapid.StringMatching(`[a-zé]{1,40}`).Draw(t, "step"), i), TotalFinal: rapid.Bool().Draw(t, "final"),

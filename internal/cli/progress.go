@@ -173,6 +173,9 @@ func plainText(report *wire.ProgressReport) string {
 	if states := statesText(total, false); states != "" {
 		text += ", " + states
 	}
+	if files := filesText(report); files != "" {
+		text += "; " + files
+	}
 	busy := slices.DeleteFunc(slices.Clone(report.Steps), func(s *wire.StepProgress) bool { return s.Running+s.Queued == 0 })
 	if len(busy) == 0 || len(report.Steps) == 1 {
 		return text

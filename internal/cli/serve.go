@@ -133,7 +133,7 @@ func (c *console) stopOnSignal(s *server.Server) (first func() os.Signal) {
 		func(signal os.Signal) {
 			received <- signal
 			s.Stop(true)
-			c.announce("fairway: ending when the running attempts have; Ctrl-C again ends them now")
+			c.announce("fairway: ending when the running attempts have ended and stored their outputs; Ctrl-C again ends them now")
 		},
 		func(os.Signal) {
 			c.announce("fairway: ending now")

@@ -337,7 +337,7 @@ func (w *serverWatch) signalled(ctx context.Context, s os.Signal, cancel func())
 		return
 	}
 	if w.asked.Load() == 1 {
-		w.announce("fairway: ending when the running attempts have; Ctrl-C again ends them now")
+		w.announce("fairway: ending when the running attempts have ended and stored their outputs; Ctrl-C again ends them now")
 	} else {
 		w.announce("fairway: ending now")
 	}

@@ -261,8 +261,11 @@ func (p *pilot) sendAt() (time.Time, bool) {
 		return x.lastSent, true
 	case p.reports.News || p.caching.news():
 		return x.lastSent.Add(ReportInterval), true
+	case x.inFlight == 0:
+		return x.due, true
 	}
-	return x.due, x.inFlight == 0
+	_, storing := p.stage.Storing()
+	return x.lastSent.Add(StoringInterval), storing > 0
 }
 
 // runsShort reports whether gathering reports any longer could leave the pilot
@@ -283,6 +286,7 @@ func (p *pilot) send(talk context.Context, now time.Time) {
 	}
 	p.caching.carry(m)
 	p.stage.Sharing.Carry(m)
+	m.OutputsStored, m.OutputsToStore = p.stage.Storing()
 	x.inFlight++
 	x.lastSent = now
 	limit := x.answerTime()

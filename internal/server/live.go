@@ -49,6 +49,7 @@ func (s live) Report(r *wire.ProgressReport) {
 	}
 	r.Summary.WallSeconds = s.earlier + time.Since(s.began).Seconds()
 	r.Problems, r.Notes = s.loop.Ending.Problems(), s.loop.Ending.Notes()
+	r.ToPublish = int64(s.loop.Ending.ToPublish())
 }
 
 func (s live) Changes() <-chan struct{} { return s.loop.Changes() }

@@ -395,10 +395,13 @@ type ProgressReport struct {
 	Problems       []string               `protobuf:"bytes,9,rep,name=problems,proto3" json:"problems,omitempty"` // first failures, each one line
 	// seconds_left is an estimate of the time to the end, from how long the jobs
 	// of each step took so far. 0: nothing can be said yet.
-	SecondsLeft   float64  `protobuf:"fixed64,11,opt,name=seconds_left,json=secondsLeft,proto3" json:"seconds_left,omitempty"`
-	Notes         []string `protobuf:"bytes,10,rep,name=notes,proto3" json:"notes,omitempty"` // what went another way than the workflow says, each one line; the first ones
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	SecondsLeft    float64  `protobuf:"fixed64,11,opt,name=seconds_left,json=secondsLeft,proto3" json:"seconds_left,omitempty"`
+	Notes          []string `protobuf:"bytes,10,rep,name=notes,proto3" json:"notes,omitempty"`                                            // what went another way than the workflow says, each one line; the first ones
+	OutputsStored  int64    `protobuf:"varint,13,opt,name=outputs_stored,json=outputsStored,proto3" json:"outputs_stored,omitempty"`      // of outputs_to_store
+	OutputsToStore int64    `protobuf:"varint,14,opt,name=outputs_to_store,json=outputsToStore,proto3" json:"outputs_to_store,omitempty"` // of attempts that store many outputs now, all together
+	ToPublish      int64    `protobuf:"varint,15,opt,name=to_publish,json=toPublish,proto3" json:"to_publish,omitempty"`                  // files that are committed and not published yet
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *ProgressReport) Reset() {
@@ -513,6 +516,27 @@ func (x *ProgressReport) GetNotes() []string {
 		return x.Notes
 	}
 	return nil
+}
+
+func (x *ProgressReport) GetOutputsStored() int64 {
+	if x != nil {
+		return x.OutputsStored
+	}
+	return 0
+}
+
+func (x *ProgressReport) GetOutputsToStore() int64 {
+	if x != nil {
+		return x.OutputsToStore
+	}
+	return 0
+}
+
+func (x *ProgressReport) GetToPublish() int64 {
+	if x != nil {
+		return x.ToPublish
+	}
+	return 0
 }
 
 type JobSummary struct {
@@ -2308,7 +2332,7 @@ const file_api_proto_rawDesc = "" +
 	"\tpublished\x18\x0e \x03(\tR\tpublished\x12'\n" +
 	"\x0fpublished_count\x18\x0f \x01(\x03R\x0epublishedCount\x12(\n" +
 	"\x10stage_in_seconds\x18\x10 \x01(\x01R\x0estageInSeconds\x12%\n" +
-	"\x0ehidden_seconds\x18\x11 \x01(\x01R\rhiddenSeconds\"\x91\x03\n" +
+	"\x0ehidden_seconds\x18\x11 \x01(\x01R\rhiddenSeconds\"\x81\x04\n" +
 	"\x0eProgressReport\x12\x1a\n" +
 	"\bworkflow\x18\x01 \x01(\tR\bworkflow\x12\x10\n" +
 	"\x03run\x18\f \x01(\rR\x03run\x12.\n" +
@@ -2324,7 +2348,11 @@ const file_api_proto_rawDesc = "" +
 	"\bproblems\x18\t \x03(\tR\bproblems\x12!\n" +
 	"\fseconds_left\x18\v \x01(\x01R\vsecondsLeft\x12\x14\n" +
 	"\x05notes\x18\n" +
-	" \x03(\tR\x05notes\"\x9a\x03\n" +
+	" \x03(\tR\x05notes\x12%\n" +
+	"\x0eoutputs_stored\x18\r \x01(\x03R\routputsStored\x12(\n" +
+	"\x10outputs_to_store\x18\x0e \x01(\x03R\x0eoutputsToStore\x12\x1d\n" +
+	"\n" +
+	"to_publish\x18\x0f \x01(\x03R\ttoPublish\"\x9a\x03\n" +
 	"\n" +
 	"JobSummary\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\rR\x02id\x12\x12\n" +

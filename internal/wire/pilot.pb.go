@@ -1173,27 +1173,29 @@ func (x *AttemptRef) GetTicket() []byte {
 }
 
 type SyncRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Pilot         string                 `protobuf:"bytes,1,opt,name=pilot,proto3" json:"pilot,omitempty"`
-	Seq           uint64                 `protobuf:"varint,2,opt,name=seq,proto3" json:"seq,omitempty"`
-	LastAnswer    uint64                 `protobuf:"varint,3,opt,name=last_answer,json=lastAnswer,proto3" json:"last_answer,omitempty"`
-	Full          bool                   `protobuf:"varint,4,opt,name=full,proto3" json:"full,omitempty"`
-	Hello         *PilotInfo             `protobuf:"bytes,5,opt,name=hello,proto3" json:"hello,omitempty"`
-	Queued        []*AttemptRef          `protobuf:"bytes,6,rep,name=queued,proto3" json:"queued,omitempty"`
-	Started       []*AttemptRef          `protobuf:"bytes,7,rep,name=started,proto3" json:"started,omitempty"`
-	CacheAdded    []*CachedFile          `protobuf:"bytes,9,rep,name=cache_added,json=cacheAdded,proto3" json:"cache_added,omitempty"`
-	CacheGone     []*CacheGone           `protobuf:"bytes,10,rep,name=cache_gone,json=cacheGone,proto3" json:"cache_gone,omitempty"`
-	Draining      bool                   `protobuf:"varint,11,opt,name=draining,proto3" json:"draining,omitempty"`
-	Leaving       bool                   `protobuf:"varint,12,opt,name=leaving,proto3" json:"leaving,omitempty"`
-	Hold          bool                   `protobuf:"varint,13,opt,name=hold,proto3" json:"hold,omitempty"`
-	Protocol      uint32                 `protobuf:"varint,14,opt,name=protocol,proto3" json:"protocol,omitempty"` // wire.Protocol of the pilot
-	Ended         []*Report              `protobuf:"bytes,15,rep,name=ended,proto3" json:"ended,omitempty"`
-	Serves        bool                   `protobuf:"varint,17,opt,name=serves,proto3" json:"serves,omitempty"`                        // its cache to pilots of other hosts: it needs the keys
-	Cache         *CacheDigest           `protobuf:"bytes,18,opt,name=cache,proto3" json:"cache,omitempty"`                           // full: of what the cache holds, with the changes of this message; none: cache_added is all of it
-	CacheTold     uint64                 `protobuf:"varint,19,opt,name=cache_told,json=cacheTold,proto3" json:"cache_told,omitempty"` // the tell_cache since which all of the cache was told, with this message
-	Unserved      []string               `protobuf:"bytes,16,rep,name=unserved,proto3" json:"unserved,omitempty"`                     // pilots that were sources, and of no use
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Pilot          string                 `protobuf:"bytes,1,opt,name=pilot,proto3" json:"pilot,omitempty"`
+	Seq            uint64                 `protobuf:"varint,2,opt,name=seq,proto3" json:"seq,omitempty"`
+	LastAnswer     uint64                 `protobuf:"varint,3,opt,name=last_answer,json=lastAnswer,proto3" json:"last_answer,omitempty"`
+	Full           bool                   `protobuf:"varint,4,opt,name=full,proto3" json:"full,omitempty"`
+	Hello          *PilotInfo             `protobuf:"bytes,5,opt,name=hello,proto3" json:"hello,omitempty"`
+	Queued         []*AttemptRef          `protobuf:"bytes,6,rep,name=queued,proto3" json:"queued,omitempty"`
+	Started        []*AttemptRef          `protobuf:"bytes,7,rep,name=started,proto3" json:"started,omitempty"`
+	CacheAdded     []*CachedFile          `protobuf:"bytes,9,rep,name=cache_added,json=cacheAdded,proto3" json:"cache_added,omitempty"`
+	CacheGone      []*CacheGone           `protobuf:"bytes,10,rep,name=cache_gone,json=cacheGone,proto3" json:"cache_gone,omitempty"`
+	Draining       bool                   `protobuf:"varint,11,opt,name=draining,proto3" json:"draining,omitempty"`
+	Leaving        bool                   `protobuf:"varint,12,opt,name=leaving,proto3" json:"leaving,omitempty"`
+	Hold           bool                   `protobuf:"varint,13,opt,name=hold,proto3" json:"hold,omitempty"`
+	Protocol       uint32                 `protobuf:"varint,14,opt,name=protocol,proto3" json:"protocol,omitempty"` // wire.Protocol of the pilot
+	Ended          []*Report              `protobuf:"bytes,15,rep,name=ended,proto3" json:"ended,omitempty"`
+	Serves         bool                   `protobuf:"varint,17,opt,name=serves,proto3" json:"serves,omitempty"`                                         // its cache to pilots of other hosts: it needs the keys
+	Cache          *CacheDigest           `protobuf:"bytes,18,opt,name=cache,proto3" json:"cache,omitempty"`                                            // full: of what the cache holds, with the changes of this message; none: cache_added is all of it
+	CacheTold      uint64                 `protobuf:"varint,19,opt,name=cache_told,json=cacheTold,proto3" json:"cache_told,omitempty"`                  // the tell_cache since which all of the cache was told, with this message
+	Unserved       []string               `protobuf:"bytes,16,rep,name=unserved,proto3" json:"unserved,omitempty"`                                      // pilots that were sources, and of no use
+	OutputsStored  int64                  `protobuf:"varint,20,opt,name=outputs_stored,json=outputsStored,proto3" json:"outputs_stored,omitempty"`      // of outputs_to_store
+	OutputsToStore int64                  `protobuf:"varint,21,opt,name=outputs_to_store,json=outputsToStore,proto3" json:"outputs_to_store,omitempty"` // of attempts that store many outputs now, all together
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *SyncRequest) Reset() {
@@ -1350,6 +1352,20 @@ func (x *SyncRequest) GetUnserved() []string {
 		return x.Unserved
 	}
 	return nil
+}
+
+func (x *SyncRequest) GetOutputsStored() int64 {
+	if x != nil {
+		return x.OutputsStored
+	}
+	return 0
+}
+
+func (x *SyncRequest) GetOutputsToStore() int64 {
+	if x != nil {
+		return x.OutputsToStore
+	}
+	return 0
 }
 
 type InputFile struct {
@@ -2274,7 +2290,7 @@ const file_pilot_proto_rawDesc = "" +
 	"\x03run\x18\x04 \x01(\rR\x03run\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\rR\x03job\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\x04R\aattempt\x12\x16\n" +
-	"\x06ticket\x18\x03 \x01(\fR\x06ticket\"\x80\x05\n" +
+	"\x06ticket\x18\x03 \x01(\fR\x06ticket\"\xd1\x05\n" +
 	"\vSyncRequest\x12\x14\n" +
 	"\x05pilot\x18\x01 \x01(\tR\x05pilot\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x1f\n" +
@@ -2298,7 +2314,9 @@ const file_pilot_proto_rawDesc = "" +
 	"\x05cache\x18\x12 \x01(\v2\x17.fairway.v1.CacheDigestR\x05cache\x12\x1d\n" +
 	"\n" +
 	"cache_told\x18\x13 \x01(\x04R\tcacheTold\x12\x1a\n" +
-	"\bunserved\x18\x10 \x03(\tR\bunservedJ\x04\b\b\x10\t\"\xb8\x01\n" +
+	"\bunserved\x18\x10 \x03(\tR\bunserved\x12%\n" +
+	"\x0eoutputs_stored\x18\x14 \x01(\x03R\routputsStored\x12(\n" +
+	"\x10outputs_to_store\x18\x15 \x01(\x03R\x0eoutputsToStoreJ\x04\b\b\x10\t\"\xb8\x01\n" +
 	"\tInputFile\x12'\n" +
 	"\x04file\x18\x01 \x01(\v2\x13.fairway.v1.FileRefR\x04file\x12\x12\n" +
 	"\x04size\x18\x02 \x01(\x03R\x04size\x12\x10\n" +

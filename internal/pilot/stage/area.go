@@ -40,11 +40,17 @@ type Area struct {
 	folders folders
 	proven  proven
 
+	// Wake is called when the attempt begins to store ManyOutputs or more, so that
+	// Storing is told from then on.
+	Wake func()
+
 	// A slot is in slots, or belongs to one attempt; made counts all that ever were, and
-	// names them.
-	mu    sync.Mutex // guards slots and made
-	slots []*Slot
-	made  int
+	// names them. stored of toStore outputs are stored, of the attempts that count in
+	// Storing.
+	mu              sync.Mutex // guards what follows
+	slots           []*Slot
+	made            int
+	stored, toStore int64
 }
 
 // Close removes the sandboxes. No attempt runs any more.

@@ -62,6 +62,11 @@ func (ar *Area) StageOut(a *Execution) error {
 	if err := reportsOutputs(records, found); err != nil {
 		return fmt.Errorf("$%s: %w", ReportVariable, err)
 	}
+	if len(found) >= ManyOutputs {
+		ar.count(0, len(found))
+		defer func() { ar.count(-len(a.Result.Outputs), -len(found)) }()
+		ar.Wake()
+	}
 	for _, w := range found {
 		out, err := ar.store(a, w)
 		if err != nil {
@@ -71,9 +76,30 @@ func (ar *Area) StageOut(a *Execution) error {
 		out.Records = records[w.path]
 		a.Result.Outputs = append(a.Result.Outputs, out)
 		a.Result.Usage.BytesWritten += out.GetSize()
+		if len(found) >= ManyOutputs {
+			ar.count(1, 0)
+		}
 	}
 	a.noteNothing()
 	return stageOutAfter.Hit()
+}
+
+// ManyOutputs is from how many outputs on the stage-out of an attempt counts in Storing.
+const ManyOutputs = 100
+
+// Storing says how many outputs are stored and how many are to be, of the attempts that
+// are just storing ManyOutputs or more, all together. Any goroutine may call it.
+func (ar *Area) Storing() (stored, of int64) {
+	ar.mu.Lock()
+	defer ar.mu.Unlock()
+	return ar.stored, ar.toStore
+}
+
+func (ar *Area) count(stored, toStore int) {
+	ar.mu.Lock()
+	defer ar.mu.Unlock()
+	ar.stored += int64(stored)
+	ar.toStore += int64(toStore)
 }
 
 // noteNothing tells of a command that ended well, has written nothing and

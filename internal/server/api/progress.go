@@ -63,6 +63,9 @@ func (a *Service) progress(ctx context.Context) (*wire.ProgressReport, error) {
 			registered++
 			if p.Running > 0 {
 				report.PilotsBusy++
+				storing := c.Tally.Storing[p.Pilot]
+				report.OutputsStored += storing.Stored
+				report.OutputsToStore += storing.Of
 			} else {
 				report.PilotsIdle++
 			}

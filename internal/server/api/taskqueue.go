@@ -34,7 +34,8 @@ func (q *TaskQueue) Sync(ctx context.Context, message *wire.SyncRequest) (*wire.
 	if err := q.Claims.Check(caller, message); err != nil {
 		return nil, err
 	}
-	answer, err := q.Inbox.Sync(ctx, convert.SyncFromWire(message, state.Now()))
+	storing := state.Storing{Stored: message.GetOutputsStored(), Of: message.GetOutputsToStore()}
+	answer, err := q.Inbox.Sync(ctx, convert.SyncFromWire(message, state.Now()), storing)
 	site := message.GetHello().GetSite()
 	if caller != nil {
 		site = caller.Site

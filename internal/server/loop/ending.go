@@ -164,6 +164,10 @@ func (e *Ending) lose(file *dispatch.LostFile) {
 	}
 }
 
+// ToPublish counts the files that are still to be published. It is for questions that the
+// loop answers.
+func (e *Ending) ToPublish() int { return len(e.owedFiles) }
+
 func (e *Ending) reached() bool { return e.phase == over }
 
 // cutsShort reports whether the run is to end, whatever the cores say.

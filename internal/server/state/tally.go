@@ -31,9 +31,10 @@ type Tally struct {
 	pace     pace
 
 	// What goes on now, not durable: since when jobs wait for a pilot, until they start,
-	// and since when attempts run, until they end.
+	// since when attempts run, until they end, and what pilots store, as they said last.
 	ready   map[dispatch.JobID]time.Time
 	Started map[dispatch.JobID]time.Time
+	Storing map[dispatch.PilotID]Storing
 
 	// The pilots that registered: where they run, of all servers of the run, and how
 	// many did since the cores were loaded.
@@ -57,7 +58,7 @@ type sums struct {
 func newTally(workflow string, steps []string) *Tally {
 	return &Tally{
 		Workflow: workflow, order: steps, final: map[string]bool{}, Hosts: Hosts{},
-		pace: newPace(), ready: map[dispatch.JobID]time.Time{}, Started: map[dispatch.JobID]time.Time{}, published: map[string]bool{},
+		pace: newPace(), ready: map[dispatch.JobID]time.Time{}, Started: map[dispatch.JobID]time.Time{}, Storing: map[dispatch.PilotID]Storing{}, published: map[string]bool{},
 	}
 }
 
@@ -88,12 +89,27 @@ func (t *Tally) Observe(e *dispatch.Event) {
 		}
 	case dispatch.PilotRegistered:
 		t.Pilots++
+	case dispatch.PilotGone:
+		delete(t.Storing, e.Pilot)
 	}
 	if e.Result != nil {
 		delete(t.Started, e.Job)
 		t.Sums.add(&e.Result.Usage)
 		t.pace.add(e)
 	}
+}
+
+// Storing counts the outputs that a pilot stores of attempts that have many: Stored of them
+// are, 0 <= Stored <= Of.
+type Storing struct{ Stored, Of int64 }
+
+// Stores notes what a pilot says that it stores.
+func (t *Tally) Stores(pilot dispatch.PilotID, storing Storing) {
+	if storing.Of == 0 {
+		delete(t.Storing, pilot)
+		return
+	}
+	t.Storing[pilot] = storing
 }
 
 // Published notes that a file stands under its plain name.
