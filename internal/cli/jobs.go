@@ -127,7 +127,7 @@ func progressOf(byState map[string]int64) *wire.StepProgress {
 
 func jobRow(job *wire.JobSummary) []cell {
 	note := job.Reason
-	if job.Reused {
+	if job.Reused && job.Attempts == 0 {
 		note = "result of an earlier run"
 	} else if note == "" && job.State == "running" {
 		note = "on " + job.Pilot

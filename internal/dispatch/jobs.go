@@ -58,7 +58,7 @@ func newJobs(s *transition, rs *runs, fs *files) jobs {
 type Totals struct {
 	Jobs    int
 	ByState [Cancelled + 1]int
-	Reused  int // of Done
+	Reused  int // of Done: results of earlier runs as they were, and not made again since
 }
 
 // StepTotals are the totals of one step of a run.
@@ -89,7 +89,7 @@ type job struct {
 	ungranted    int32    // requests that stand behind others
 	absent       int32    // versions that it waits for although granted
 	state        State
-	reused       bool
+	reused       bool // its result was taken from an earlier run, though it may have been made again since
 	regenerating bool // was Done, and runs again because outputs of it are gone
 	freshly      bool // in worklists.fresh
 
@@ -272,18 +272,24 @@ func (j *job) counted(js *jobs) [3]*Totals {
 }
 
 func (js *jobs) setState(j *job, s State) {
-	for _, t := range j.counted(js) {
-		t.add(j.state, -1)
-		t.add(s, 1)
-	}
+	before, reused := j.state, j.fromBefore()
 	j.state = s
+	for _, t := range j.counted(js) {
+		t.add(before, -1)
+		t.add(s, 1)
+		if reused {
+			t.Reused--
+		}
+		if j.fromBefore() {
+			t.Reused++
+		}
+	}
 }
 
-func (js *jobs) markReused(j *job) {
-	j.reused = true
-	for _, t := range j.counted(js) {
-		t.Reused++
-	}
+// fromBefore reports whether the job counts as Reused. Its committed attempt changes only
+// while it is not Done.
+func (j *job) fromBefore() bool {
+	return j.reused && j.state == Done && j.committed == reusedAttempt
 }
 
 // backOff keeps the job from being ready for a while that doubles with each

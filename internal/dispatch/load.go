@@ -270,7 +270,7 @@ func (l *Loading) committed(j *job) error {
 	j.committed = b.Attempt
 	if b.Reused {
 		c.journal.taken[j.key] = true
-		c.jobs.markReused(j)
+		j.reused = true
 	}
 	stored := j.reusable(outputs)
 	if stored == nil {

@@ -135,7 +135,7 @@ func (js *jobs) drop(r *run) {
 	for j := range js.of(r) {
 		js.totals.Jobs--
 		js.totals.add(j.state, -1)
-		if j.reused {
+		if j.fromBefore() {
 			js.totals.Reused--
 		}
 	}

@@ -68,8 +68,7 @@ func (c *Core) reuse(j *job) bool {
 	if outputs == nil || j.cannotPublish(outputs) || c.files.choseOthers(j, outputs) {
 		return false
 	}
-	c.jobs.markReused(j)
-	j.committed = reusedAttempt
+	j.reused, j.committed = true, reusedAttempt
 	files := c.commit(j, outputs, nil)
 	c.event(Event{Kind: JobCommitted, Job: j.id, Name: j.name, Step: j.step.Step, Reused: true, Files: files})
 	return true

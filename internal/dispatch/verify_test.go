@@ -25,7 +25,7 @@ func (c *Core) verifyJobs() error {
 	for j := range c.jobs.all {
 		totals.Jobs++
 		totals.ByState[j.state]++
-		if j.reused {
+		if j.state == Done && j.reused && j.committed == reusedAttempt {
 			totals.Reused++
 		}
 		if j.state != Ready && j.group != nil || j.state == Ready && (j.group == nil) != j.step.run.halted() || (j.group != nil) != c.jobs.readyBit.Has(j.row) {
