@@ -122,9 +122,20 @@ func (c *console) printFiles(heading func(string), title string, files []*wire.F
 	heading(title)
 	var rows [][]cell
 	for _, file := range files {
-		rows = append(rows, []cell{{"  " + file.Lfn, ""}, {fileText(file, done), ""}, {file.Pfn, dim}})
+		rows = append(rows, []cell{{"  " + file.Lfn, ""}, {fileText(file, done) + accessText(file), ""}, {file.Pfn, dim}})
 	}
 	printTable(c.out, rows)
+}
+
+// accessText tells how a job gets a file that is not linked into its sandbox.
+func accessText(file *wire.FileDetail) string {
+	switch file.Access {
+	case dispatch.AccessStream.String():
+		return ", streamed"
+	case dispatch.AccessCopy.String():
+		return ", copied"
+	}
+	return ""
 }
 
 // fileText describes a file of a job. What a job that is done has read or written was there.

@@ -75,6 +75,7 @@ type InputFile struct {
 	PFN  string // empty: in caches only
 
 	Adler32 uint32 // of an output of a job, whose Size is known too; 0: unknown
+	Access  Access // how the command gets it; for a prefetch of no matter
 
 	Source *Source // where to try first; nil: where the PFN says
 }

@@ -14,7 +14,12 @@ type request struct {
 	read   *version // nil if the job only writes
 	write  *version // nil if it only reads
 	output int32    // index into outputs
+	access Access   // to what it reads
 }
+
+// streams reports whether the attempt reads the file from where it is stored, so that
+// nothing is to be moved before it begins.
+func (r *request) streams() bool { return r.access == AccessStream && r.read.pfn != "" }
 
 func (r *request) file() *file {
 	if r.read != nil {
@@ -53,8 +58,8 @@ func (t tail) write(_ int, f *file) *version {
 func (j *job) files() *namespace { return &j.step.run.files }
 
 // requestFiles makes the requests of a job: first what it reads, in the order
-// of Reads, then what it only writes.
-func (fs *files) requestFiles(j *job, reads []*file, at numbering) {
+// of Reads, each with its access, then what it only writes.
+func (fs *files) requestFiles(j *job, reads []*file, access []Access, at numbering) {
 	if n := len(reads) + len(j.outputs); n <= len(j.few) {
 		j.requests = j.few[:0]
 	} else {
@@ -63,7 +68,11 @@ func (fs *files) requestFiles(j *job, reads []*file, at numbering) {
 	for i, f := range reads {
 		v := at.read(i, f)
 		v.pins++
-		j.requests = append(j.requests, request{job: j, read: v, output: -1})
+		r := request{job: j, read: v, output: -1}
+		if access != nil {
+			r.access = access[i]
+		}
+		j.requests = append(j.requests, r)
 	}
 	for i := range j.outputs {
 		fs.requestWrite(j, i, at)

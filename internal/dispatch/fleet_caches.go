@@ -45,12 +45,12 @@ func removeAt[T any](list *[]T, i int32) T {
 }
 
 // lacking is how many bytes of the job's input the pilot would have to read
-// from storage.
+// from storage before the job begins.
 func (p *pilot) lacking(j *job) int64 {
 	var sum int64
 	for i := range j.requests {
 		if v := j.requests[i].read; v != nil {
-			if !p.reaches(v) {
+			if !j.requests[i].streams() && !p.reaches(v) {
 				sum += v.size
 			}
 		}

@@ -75,6 +75,20 @@ type Output struct {
 	Publish bool // the server publishes the committed file under its plain name
 }
 
+// Access says how a command gets an input.
+type Access uint8
+
+// An input is linked into the sandbox, from a cache if there is one; is copied there, for
+// the command alone; or is read by the command itself from where it is stored. A folder,
+// and a version that is in caches only, is never streamed.
+const (
+	AccessLink Access = iota
+	AccessCopy
+	AccessStream
+)
+
+func (a Access) String() string { return [...]string{"link", "copy", "stream"}[a] }
+
 // Retry says how often and when a failed attempt is repeated.
 type Retry struct {
 	Attempts     int           // attempts in all; 0 means the core's default
@@ -90,6 +104,7 @@ type Job struct {
 	Payload     []byte // what the pilot runs; opaque to dispatch
 	Digest      string // of all that decides the outputs, besides the contents of Reads
 	Reads       []string
+	Access      []Access // one for each of Reads; nil: all are linked
 	Writes      []Output
 	Needs       Resources
 	Tools       []string // programs that the environment check must have found

@@ -238,7 +238,7 @@ func (c *Core) JobNamed(run RunID, name string) (JobID, bool) {
 func (js *jobs) newJob(r *run, s *Job, reads []*file) *job {
 	j := js.bareJob(r, s)
 	j.submitted = js.now
-	js.files.requestFiles(j, reads, tail(j.id.Number()))
+	js.files.requestFiles(j, reads, s.Access, tail(j.id.Number()))
 	for i := range j.requests {
 		js.files.insert(&j.requests[i])
 	}

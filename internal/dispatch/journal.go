@@ -214,6 +214,7 @@ type jobBody struct {
 	Payload     []byte      `json:"p"`
 	Digest      string      `json:"d"`
 	Reads       []string    `json:"r"`
+	Access      []Access    `json:"ra"`
 	Read        []Version   `json:"rv"`
 	Writes      []writeBody `json:"w"`
 	Needs       Resources   `json:"q"`
@@ -296,7 +297,7 @@ type launchBody struct {
 
 func (b *jobBody) job() Job {
 	j := Job{
-		Name: b.Name, Step: b.Step, Payload: b.Payload, Digest: b.Digest, Reads: b.Reads, Needs: b.Needs,
+		Name: b.Name, Step: b.Step, Payload: b.Payload, Digest: b.Digest, Reads: b.Reads, Access: b.Access, Needs: b.Needs,
 		Tools: b.Tools, Site: b.Site, Priority: b.Priority, Retry: b.Retry, WaitForData: time.Duration(b.WaitForData),
 	}
 	for _, w := range b.Writes {

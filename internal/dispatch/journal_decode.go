@@ -209,6 +209,9 @@ func (s *scan) job(b *jobBody) {
 			b.Digest = s.string()
 		case "r":
 			b.Reads = s.stringsAs(b.like.reads)
+		case "ra":
+			b.Access = []Access{}
+			s.list(func() { b.Access = append(b.Access, Access(s.digits(math.MaxUint8))) })
 		case "rv":
 			b.Read = []Version{}
 			s.list(func() { b.Read = append(b.Read, Version(s.digits(math.MaxUint32))) })

@@ -132,6 +132,9 @@ func appendJob(b []byte, j *job, s *Job) []byte {
 	o.bytes("p", s.Payload)
 	o.string("d", s.Digest)
 	o.strings("r", s.Reads)
+	if s.Access != nil {
+		o.list("ra", len(s.Access), func(i int) { o.b = strconv.AppendUint(o.b, uint64(s.Access[i]), 10) })
+	}
 	o.readVersions(j)
 	o.writes(j)
 	if n := s.Needs; n.MilliCPUs != 0 || n.Memory != 0 || n.Disk != 0 || n.Time != 0 || n.Countable != nil {

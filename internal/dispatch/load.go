@@ -238,7 +238,7 @@ func (l *Loading) takeJob(k Record) error {
 	j := c.jobs.bareJob(r, &s)
 	r.names.Add(r.names.Hash(j.name), j.id.Number())
 	j.submitted = b.Submitted
-	c.files.requestFiles(j, r.files.allNamed(s.Reads), recorded{b})
+	c.files.requestFiles(j, r.files.allNamed(s.Reads), s.Access, recorded{b})
 	j.fate = l.fates[id]
 	return l.committed(j)
 }

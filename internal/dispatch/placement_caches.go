@@ -146,7 +146,7 @@ func (pl *placement) prefetch(p *pilot) []InputFile {
 	for _, a := range p.attempts {
 		for i := range a.job.requests {
 			v := a.job.requests[i].read
-			if v == nil {
+			if v == nil || a.job.requests[i].streams() {
 				continue
 			}
 			if room -= v.size; room < 0 || len(files) == maxPrefetch {

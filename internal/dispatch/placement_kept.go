@@ -145,7 +145,7 @@ func (pl *placement) worthWaitingFor(j *job, p *pilot) (*pilot, time.Duration) {
 	here := pl.weigh(p, j)
 	for i := range j.requests {
 		v := j.requests[i].read
-		if v == nil {
+		if v == nil || j.requests[i].streams() {
 			continue
 		}
 		for _, q := range v.holders[:min(len(v.holders), maxPlaces)] {

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -124,6 +125,9 @@ func (j *Job) check() error {
 		if lfn == "" {
 			return refuse("dispatch: job %s reads a file without a name", j.Name)
 		}
+	}
+	if j.Access != nil && len(j.Access) != len(j.Reads) || slices.ContainsFunc(j.Access, func(a Access) bool { return a > AccessStream }) {
+		return refuse("dispatch: job %s does not say how it reads each of its inputs", j.Name)
 	}
 	for _, w := range j.Writes {
 		if w.LFN == "" {

@@ -312,7 +312,10 @@ func (c *Core) describeTo(a *Assignment, x *attempt) {
 		r := &j.requests[i]
 		if v := r.read; v != nil {
 			in := c.files.inputFor(x.pilot, v)
-			in.Source = c.fleet.sourceFor(x.pilot, v, x)
+			in.Access = r.access
+			if !r.streams() {
+				in.Source = c.fleet.sourceFor(x.pilot, v, x)
+			}
 			a.Inputs = append(a.Inputs, in)
 		}
 		if v := r.write; v != nil {

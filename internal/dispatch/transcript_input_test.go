@@ -93,7 +93,7 @@ func (s *script) files(in []string) (Input, error) {
 	return a, nil
 }
 
-// submission: NAME [reads=a,b] [writes=c,d*,e!cache,f!publish] [key=value...], one a line.
+// submission: NAME [reads=a,b!stream] [writes=c,d*,e!cache,f!publish] [key=value...], one a line.
 func (s *script) submission(in []string) (Input, error) {
 	sub := Submit{Run: s.current}
 	for _, line := range in {
@@ -115,7 +115,17 @@ func setField(j *Job, k, v string) error {
 	d, _ := time.ParseDuration(v)
 	switch k {
 	case "reads":
-		j.Reads = strings.Split(v, ",")
+		for i, in := range strings.Split(v, ",") {
+			lfn, streams := strings.CutSuffix(in, "!stream")
+			j.Reads = append(j.Reads, lfn)
+			if streams {
+				j.Access = slices.Grow(j.Access, i+1)[:i+1]
+				j.Access[i] = AccessStream
+			}
+		}
+		if j.Access != nil {
+			j.Access = slices.Grow(j.Access, len(j.Reads))[:len(j.Reads)]
+		}
 	case "writes":
 		for _, o := range strings.Split(v, ",") {
 			name, flags, _ := strings.Cut(o, "!")

@@ -92,6 +92,9 @@ func (s *script) showReply(b *strings.Builder, r Reply) {
 			if f.PFN == "" {
 				b.WriteString("(cache)")
 			}
+			if f.Access == AccessStream {
+				b.WriteString("(stream)")
+			}
 		}
 		if x.Private {
 			b.WriteString(" (copies of its own)")

@@ -98,10 +98,11 @@ type FileView struct {
 	Adler32   uint32 // 0 where it is not known
 	PFN       string
 	Available bool
-	Publish   bool  // the job that writes it wants it to be published
-	Published bool  // it was, or a later version was
-	Holders   int   // pilots that have it in their caches
-	Writer    JobID // 0 if it existed before
+	Access    Access // how the job reads it
+	Publish   bool   // the job that writes it wants it to be published
+	Published bool   // it was, or a later version was
+	Holders   int    // pilots that have it in their caches
+	Writer    JobID  // 0 if it existed before
 	// Mark tells contents apart, for a person; empty while they are not known.
 	Mark string
 }
@@ -135,7 +136,9 @@ func (c *Core) Detail(id JobID) (JobDetail, bool) {
 	for i := range j.requests {
 		r := &j.requests[i]
 		if r.read != nil {
-			d.Reads = append(d.Reads, r.read.view())
+			f := r.read.view()
+			f.Access = r.access
+			d.Reads = append(d.Reads, f)
 		}
 		if r.write != nil {
 			d.Writes[r.output] = r.write.view()

@@ -84,7 +84,7 @@ func (f *Flow) newArrivals(state *inputState, files []InputFile) ([]InputFile, e
 func (f *Flow) arrive(now time.Time, state *inputState, existing InputFile) {
 	f.wave++
 	state.arrived[existing.LFN] = existing.Identity
-	made := &file{lfn: existing.LFN, wave: f.wave, there: true, size: existing.Size, unsized: existing.Unsized, since: now}
+	made := &file{lfn: existing.LFN, wave: f.wave, there: true, size: existing.Size, unsized: existing.Unsized, since: now, access: state.in.Access}
 	if why := f.inTheWay(existing.LFN); why != "" {
 		f.refuse(nil, "input %s: %s", state.in.Name, why)
 		return

@@ -25,6 +25,7 @@ func (p *parser) checkCommands(w *Workflow) {
 			continue
 		}
 		p.checkCommand(c, w)
+		p.checkAccess(c)
 	}
 }
 

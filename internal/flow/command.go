@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"fairway/internal/dispatch"
 	"fairway/internal/logical"
 	"fairway/internal/shelltext"
 )
@@ -15,9 +16,10 @@ type commandSource struct {
 	step   *step
 	values binding
 	in     []string
-	reads  []string // in the order of the step
-	writes []string // writes, then rewrites
-	log    string   // one of writes, or empty
+	reads  []string                   // in the order of the step
+	writes []string                   // writes, then rewrites
+	log    string                     // one of writes, or empty
+	access map[string]dispatch.Access // of what is read; nil: all is linked
 }
 
 // maxListBytes bounds the variables `in` and `out`, since the kernel refuses
@@ -29,6 +31,12 @@ const maxListBytes = 100_000
 func (c *commandSource) command(text string) Command {
 	interpreter := c.step.interpreter
 	made := Command{Environment: c.environment(text), Log: c.log}
+	if c.access != nil {
+		made.InputVariables = c.inputVariables()
+	}
+	if c.longURLs() {
+		delete(made.Environment, "in")
+	}
 	if argv := plainWords(text); argv != nil && isShell(interpreter) {
 		made.Argv = argv
 		return made
@@ -70,6 +78,39 @@ func (c *commandSource) environment(text string) map[string]string {
 		}
 	}
 	return env
+}
+
+// urlBytes is what a URL in the variable `in` is taken to need.
+const urlBytes = 1024
+
+// longURLs reports whether `in` may be too long with URLs in it.
+func (c *commandSource) longURLs() bool {
+	streamed := 0
+	for _, lfn := range c.in {
+		if c.access[lfn] == dispatch.AccessStream {
+			streamed++
+		}
+	}
+	return streamed*urlBytes > maxListBytes
+}
+
+func (c *commandSource) inputVariables() []InputVariable {
+	var all []InputVariable
+	add := func(name string, lfns ...string) {
+		if name != "" && slices.ContainsFunc(lfns, func(lfn string) bool { return c.access[lfn] == dispatch.AccessStream }) {
+			all = append(all, InputVariable{name, lfns})
+		}
+	}
+	if !c.longURLs() {
+		add("in", c.in...)
+	}
+	for i, name := range c.step.eachNames {
+		add(name, c.in[i])
+	}
+	for i, e := range c.step.reads {
+		add(e.name, c.reads[i])
+	}
+	return all
 }
 
 func (c *commandSource) list(env map[string]string, name string, files []string) {

@@ -78,6 +78,16 @@ type Command struct {
 	Log         string   // LFN of the output that is kept when the job fails; may be empty
 	Environment map[string]string
 	Names       []SandboxName
+
+	// InputVariables are those of Environment that name inputs of which any may be
+	// streamed: such an input has no name in the sandbox.
+	InputVariables []InputVariable
+}
+
+// InputVariable is a variable with the inputs that it names, in their order.
+type InputVariable struct {
+	Name string
+	LFNs []string
 }
 
 // SandboxName is the path under which a command sees a file, where that is

@@ -29,6 +29,7 @@ var inputHabits = map[string]string{
 	"url":     "write `url_list: FILE`, a file with one URL a line",
 	"urls":    "write `url_list: FILE`, a file with one URL a line",
 	"name":    "write `as: NAME`",
+	"stream":  habitStream, "streaming": habitStream, "retrieve": habitStream, "remote": habitStream, "stageInMode": habitAccess,
 }
 
 const (
@@ -38,6 +39,8 @@ const (
 	habitTime   = "write `needs: {time: 2h}`"
 	habitRetry  = "write `retry: {attempts: 3}`, which counts the first one"
 	habitTools  = "name the programs under tools; they must be installed"
+	habitAccess = "write `access: link`, `access: copy` or `access: stream`"
+	habitStream = "write `access: stream`"
 	habitOrder  = "name the files under reads: a step waits for what it reads"
 )
 
@@ -60,6 +63,9 @@ var stepHabits = map[string]string{
 	"gather": "write `merge: PATTERN`", "collect": "write `merge: PATTERN`", "aggregate": "write `merge: PATTERN`",
 	"group_by": "write `by: [NAME]` beside merge", "groupTuple": "write `by: [NAME]` beside merge",
 	"repeat": "write `times: NUMBER`",
+	"stream": habitStream, "streaming": habitStream, "retrieve": habitStream, "remote": habitStream,
+	"stageInMode": habitAccess, "should_transfer_files": habitAccess,
+	"transfer_input_files": "name the files under each or reads; `access:` says how the command gets them",
 }
 
 var retryHabits = map[string]string{

@@ -120,6 +120,7 @@ func (f *Flow) fill(j *job, d *pendingJob) {
 	}
 	j.new.Job.Reads = unique(append(slices.Clone(c.in), d.reads...))
 	j.new.From = len(unique(slices.Clone(c.in)))
+	f.fillAccess(j, c)
 	j.source = c
 }
 

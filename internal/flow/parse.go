@@ -17,11 +17,11 @@ import (
 // Schema lists the same.
 var (
 	workflowKeys = []string{"workflow", "about", "parameters", "shell", "inputs", "steps"}
-	inputKeys    = []string{"files", "watch", "url_list", "catalog", "match", "as", "close", "may_be_empty"}
+	inputKeys    = []string{"files", "watch", "url_list", "catalog", "match", "as", "close", "access", "may_be_empty"}
 	catalogKeys  = []string{"file", "protocol", "site", "volume"}
 	stepKeys     = []string{
 		"each", "split", "times", "merge", "files", "size", "max_latency", "by", "reads", "writes", "rewrites",
-		"needs", "tools", "retry", "priority", "site", "wait_for_data", "log", "storage", "publish", "may_be_empty", "shell", "command", "script",
+		"needs", "tools", "retry", "priority", "site", "wait_for_data", "access", "log", "storage", "publish", "may_be_empty", "shell", "command", "script",
 	}
 	splitKeys = []string{"records", "of", "count"}
 	needsKeys = []string{"cpus", "memory", "disk", "time"} // and whatever a site names

@@ -44,6 +44,9 @@ func (p *parser) input(in *DeclaredInput, f yamlfile.Field) {
 	}
 	p.inputPatterns(in, keys, what)
 	p.closeRule(in, keys["close"], what)
+	if n := keys["access"]; n != nil {
+		p.inputAccess(in, n, what+": access")
+	}
 	if n := keys["may_be_empty"]; n != nil {
 		in.MayBeEmpty = scalar(p, n, what+": may_be_empty", parseFlag)
 	}

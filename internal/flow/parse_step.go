@@ -61,6 +61,9 @@ func (p *parser) step(s *step, f yamlfile.Field) {
 	}
 	s.rewrites = p.entries(keys["rewrites"], what+": rewrites")
 	p.placement(s, keys, what)
+	if n := keys["access"]; n != nil {
+		p.access(s, n, what+": access")
+	}
 	p.outputRules(s, keys, what)
 	p.command(s, f, keys, what)
 	p.entryNames(s)

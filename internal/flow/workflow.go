@@ -66,6 +66,7 @@ type DeclaredInput struct {
 	Watch   bool   // new files that match may come until the input is closed
 	URLList string // a file with one URL a line, which may grow until the input is closed
 	Close   CloseRule
+	Access  dispatch.Access // how commands get the files, unless their step says
 
 	// MayBeEmpty permits patterns that match nothing, and that it is closed
 	// without any file. Else a Flow is then never finished.
@@ -148,6 +149,7 @@ type step struct {
 	command     string
 	script      string // LFN of the file that is the command
 	mayBeEmpty  bool   // it may make nothing of what it takes
+	access      accessRule
 
 	replayed bool // a kind of task of a trace: its jobs are fixed
 

@@ -71,9 +71,13 @@ func (p *pilot) start(a *attempt, path string, argv []string) (*running, error) 
 	} else {
 		defer stdin.Close()
 	}
+	variables, err := p.variables(a, r)
+	if err != nil {
+		return nil, err
+	}
 	attr := &syscall.ProcAttr{
 		Dir:   a.Slot.Folder,
-		Env:   p.variables(a, r),
+		Env:   variables,
 		Files: []uintptr{stdin.Fd(), a.Slot.Out.Pipe.Fd(), a.Slot.Err.Pipe.Fd()},
 	}
 	if r.Memory > 0 {
@@ -149,6 +153,7 @@ func (p *pilot) explain(a *attempt, code int) {
 	if strings.TrimSpace(said) == "" {
 		said = a.logTail()
 	}
+	said = a.In.Redacted(said)
 	if strings.Contains(said, unix.ENOSPC.Error()) || strings.Contains(said, "No space left on device") || isFull(a.Slot.Folder) {
 		message := fmt.Sprintf("exit code %d, no space left in the sandbox", code)
 		if last := report.LastLine(said); last != "" {

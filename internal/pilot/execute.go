@@ -75,6 +75,9 @@ func (p *pilot) deliver(a *attempt) {
 	if a.Slot != nil {
 		p.keepLogs(a)
 	}
+	if a.begun && a.In != nil {
+		a.In.CheckStreamed()
+	}
 	if !a.failed() {
 		if err := p.stage.StageOut(&a.Execution); err != nil {
 			a.failBy(wire.Outcome_OUTCOME_STAGE_OUT_FAILED, err)

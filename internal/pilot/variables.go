@@ -27,8 +27,12 @@ const (
 type programs = sync.Map
 
 // variables returns the environment of an attempt's command.
-func (p *pilot) variables(a *attempt, r *running) []string {
+func (p *pilot) variables(a *attempt, r *running) ([]string, error) {
 	own := a.GetPayload().GetEnvironment()
+	streamed, err := a.In.Variables()
+	if err != nil {
+		return nil, err
+	}
 	env := make([]string, len(p.base.environment), len(p.base.environment)+len(own)+15)
 	copy(env, p.base.environment)
 	env = append(env,
@@ -44,13 +48,16 @@ func (p *pilot) variables(a *attempt, r *running) []string {
 	env = p.deadline(env, r)
 	env = append(env, a.In.Told()...)
 	for name, value := range own {
+		if located, ok := streamed[name]; ok {
+			value = located
+		}
 		if at, ok := p.base.index[name]; ok {
 			env[at] = name + "=" + value
 		} else if !strings.HasPrefix(name, "FAIRWAY_") {
 			env = append(env, name+"="+value)
 		}
 	}
-	return env
+	return env, nil
 }
 
 // share is what the step asks for, or else all that the pilot has. A part of a

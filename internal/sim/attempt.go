@@ -53,30 +53,31 @@ func (p *pilot) execute(as dispatch.Assignment) {
 }
 
 // locate finds an input: in the cache, in the cache of another host that
-// shares it, or on the storage element. A cached file is pinned meanwhile.
+// shares it, or on the storage element. A cached file is pinned meanwhile. One that is
+// streamed comes from no other host.
 func (a *attempt) locate(in dispatch.InputFile) input {
 	p := a.pilot
+	stored := input{pfn: in.PFN, size: in.Size, streamed: in.Access == dispatch.AccessStream && in.PFN != ""}
 	if p.space == nil {
-		a.usage.CacheMisses++
-		a.usage.BytesStaged += in.Size
-		return input{pfn: in.PFN, size: in.Size}
+		return a.missed(stored)
 	}
 	holder, there := p.space.holds(in.File)
 	if there && p.space.files[in.File].changed && p.space.idle(in.File) {
 		p.space.evict(in.File)
 		there = false
 	}
-	if !there && p.space.isFetched(in.File) {
+	if !there && !stored.streamed && p.space.isFetched(in.File) {
 		return input{pfn: in.PFN, size: in.Size, awaited: true}
 	}
 	if !there {
-		a.usage.CacheMisses++
-		a.usage.BytesStaged += in.Size
-		return input{pfn: in.PFN, size: in.Size}
+		return a.missed(stored)
+	}
+	e := p.space.files[in.File]
+	if stored.streamed && holder.slot.host != p.slot.host && !p.space.onHost(e, p.slot.host) {
+		return a.missed(stored)
 	}
 	a.usage.CacheHits++
 	a.usage.BytesCached += in.Size
-	e := p.space.files[in.File]
 	e.inUse++
 	a.pins = append(a.pins, in.File)
 	if holder.slot.host != p.slot.host && !p.space.onHost(e, p.slot.host) {
@@ -85,6 +86,15 @@ func (a *attempt) locate(in dispatch.InputFile) input {
 	p.space.shelf.Use(in.File)
 	p.space.link(p, in.File, e)
 	return input{size: in.Size, local: true}
+}
+
+// missed counts an input that is read from storage. What is streamed is not staged in.
+func (a *attempt) missed(in input) input {
+	a.usage.CacheMisses++
+	if !in.streamed {
+		a.usage.BytesStaged += in.size
+	}
+	return in
 }
 
 // await calls then when input f, which somebody fetches ahead, is there or cannot be had.
@@ -136,13 +146,14 @@ func (a *attempt) written() []dispatch.WrittenFile {
 	return files
 }
 
-// cacheFiles puts outputs, and inputs that came from storage, into the cache.
+// cacheFiles puts outputs, and inputs that came from storage, into the cache, but for those
+// that were streamed.
 func (a *attempt) cacheFiles() {
 	if a.pilot.space == nil {
 		return
 	}
 	for i, in := range a.Inputs {
-		if a.pilot.run.exp.Cache.Inputs && a.work.reads[i].pfn != "" {
+		if read := &a.work.reads[i]; a.pilot.run.exp.Cache.Inputs && read.pfn != "" && !read.streamed {
 			a.cacheFile(in.File, in.Size)
 		}
 	}

@@ -35,7 +35,8 @@ type input struct {
 	local  bool // on the node's own disk, which costs nothing here
 	remote bool // on another node of the site
 
-	awaited bool // somebody fetches it ahead
+	awaited  bool // somebody fetches it ahead
+	streamed bool // by the command, from storage: no stage-in, and no copy of it stays
 }
 
 type output struct {
@@ -96,7 +97,9 @@ func (x *execution) access(i, f int, then func()) {
 	}
 	in, began := x.reads[f], x.run.now
 	next := func() {
-		x.stageIn += x.run.now - began
+		if !in.streamed {
+			x.stageIn += x.run.now - began
+		}
 		if x.failAt[f] == i {
 			x.run.faced[ReadFailed]++
 			x.done(dispatch.StageInFailed, "reading failed")

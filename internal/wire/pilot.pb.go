@@ -105,6 +105,56 @@ func (Outcome) EnumDescriptor() ([]byte, []int) {
 	return file_pilot_proto_rawDescGZIP(), []int{0}
 }
 
+// Access says how a command gets an input.
+type Access int32
+
+const (
+	Access_ACCESS_LINK   Access = 0 // in its sandbox, where other attempts read it too
+	Access_ACCESS_COPY   Access = 1 // in its sandbox, for itself
+	Access_ACCESS_STREAM Access = 2 // by a URL, if the file is neither on the node nor in caches only
+)
+
+// Enum value maps for Access.
+var (
+	Access_name = map[int32]string{
+		0: "ACCESS_LINK",
+		1: "ACCESS_COPY",
+		2: "ACCESS_STREAM",
+	}
+	Access_value = map[string]int32{
+		"ACCESS_LINK":   0,
+		"ACCESS_COPY":   1,
+		"ACCESS_STREAM": 2,
+	}
+)
+
+func (x Access) Enum() *Access {
+	p := new(Access)
+	*p = x
+	return p
+}
+
+func (x Access) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Access) Descriptor() protoreflect.EnumDescriptor {
+	return file_pilot_proto_enumTypes[1].Descriptor()
+}
+
+func (Access) Type() protoreflect.EnumType {
+	return &file_pilot_proto_enumTypes[1]
+}
+
+func (x Access) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Access.Descriptor instead.
+func (Access) EnumDescriptor() ([]byte, []int) {
+	return file_pilot_proto_rawDescGZIP(), []int{1}
+}
+
 // FileRef names a copy in a cache. Caches are shared by runs, and the tag tells what the
 // copy holds, so it bears no run.
 type FileRef struct {
@@ -1376,6 +1426,7 @@ type InputFile struct {
 	Adler32       uint32                 `protobuf:"varint,4,opt,name=adler32,proto3" json:"adler32,omitempty"` // of an output of a job, whose size is known too; 0: unknown
 	Ticket        []byte                 `protobuf:"bytes,5,opt,name=ticket,proto3" json:"ticket,omitempty"`    // to read it through the server; for pilots that reach that over a network
 	Source        *Source                `protobuf:"bytes,6,opt,name=source,proto3" json:"source,omitempty"`    // where to try first; none: where the PFN says
+	Access        Access                 `protobuf:"varint,7,opt,name=access,proto3,enum=fairway.v1.Access" json:"access,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1450,6 +1501,13 @@ func (x *InputFile) GetSource() *Source {
 		return x.Source
 	}
 	return nil
+}
+
+func (x *InputFile) GetAccess() Access {
+	if x != nil {
+		return x.Access
+	}
+	return Access_ACCESS_LINK
 }
 
 type OutputFile struct {
@@ -1687,18 +1745,19 @@ func (x *Assignment) GetStorage() string {
 // Payload is what a job's attempt executes; dispatch carries it as opaque
 // bytes, the protobuf encoding of this message.
 type Payload struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Shell         string                 `protobuf:"bytes,1,opt,name=shell,proto3" json:"shell,omitempty"` // text for the interpreter
-	Argv          []string               `protobuf:"bytes,2,rep,name=argv,proto3" json:"argv,omitempty"`   // or executed directly, without a shell
-	Environment   map[string]string      `protobuf:"bytes,3,rep,name=environment,proto3" json:"environment,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	Replay        *Replay                `protobuf:"bytes,4,opt,name=replay,proto3" json:"replay,omitempty"`           // or computed as a recorded trace says
-	Stdin         []string               `protobuf:"bytes,5,rep,name=stdin,proto3" json:"stdin,omitempty"`             // at most one: the LFN of an input that becomes standard input
-	Names         []*FileName            `protobuf:"bytes,6,rep,name=names,proto3" json:"names,omitempty"`             // names in the sandbox that differ from the LFN
-	Interpreter   string                 `protobuf:"bytes,7,opt,name=interpreter,proto3" json:"interpreter,omitempty"` // words of a program; bash and sh run strictly; empty: bash, or sh where there is none
-	Log           string                 `protobuf:"bytes,9,opt,name=log,proto3" json:"log,omitempty"`                 // the LFN of an output that is kept when the attempt fails
-	Script        string                 `protobuf:"bytes,8,opt,name=script,proto3" json:"script,omitempty"`           // the LFN of an input with the text; shell then stands before it
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Shell          string                 `protobuf:"bytes,1,opt,name=shell,proto3" json:"shell,omitempty"` // text for the interpreter
+	Argv           []string               `protobuf:"bytes,2,rep,name=argv,proto3" json:"argv,omitempty"`   // or executed directly, without a shell
+	Environment    map[string]string      `protobuf:"bytes,3,rep,name=environment,proto3" json:"environment,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Replay         *Replay                `protobuf:"bytes,4,opt,name=replay,proto3" json:"replay,omitempty"`                                        // or computed as a recorded trace says
+	Stdin          []string               `protobuf:"bytes,5,rep,name=stdin,proto3" json:"stdin,omitempty"`                                          // at most one: the LFN of an input that becomes standard input
+	Names          []*FileName            `protobuf:"bytes,6,rep,name=names,proto3" json:"names,omitempty"`                                          // names in the sandbox that differ from the LFN
+	Interpreter    string                 `protobuf:"bytes,7,opt,name=interpreter,proto3" json:"interpreter,omitempty"`                              // words of a program; bash and sh run strictly; empty: bash, or sh where there is none
+	Log            string                 `protobuf:"bytes,9,opt,name=log,proto3" json:"log,omitempty"`                                              // the LFN of an output that is kept when the attempt fails
+	Script         string                 `protobuf:"bytes,8,opt,name=script,proto3" json:"script,omitempty"`                                        // the LFN of an input with the text; shell then stands before it
+	InputVariables []*InputVariable       `protobuf:"bytes,10,rep,name=input_variables,json=inputVariables,proto3" json:"input_variables,omitempty"` // those of environment that name inputs that may be streamed
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Payload) Reset() {
@@ -1794,6 +1853,67 @@ func (x *Payload) GetScript() string {
 	return ""
 }
 
+func (x *Payload) GetInputVariables() []*InputVariable {
+	if x != nil {
+		return x.InputVariables
+	}
+	return nil
+}
+
+// InputVariable is a variable that names inputs. The pilot gives it the URL of each that is
+// streamed, in the place of its name in environment.
+type InputVariable struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Lfns          []string               `protobuf:"bytes,2,rep,name=lfns,proto3" json:"lfns,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *InputVariable) Reset() {
+	*x = InputVariable{}
+	mi := &file_pilot_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *InputVariable) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*InputVariable) ProtoMessage() {}
+
+func (x *InputVariable) ProtoReflect() protoreflect.Message {
+	mi := &file_pilot_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use InputVariable.ProtoReflect.Descriptor instead.
+func (*InputVariable) Descriptor() ([]byte, []int) {
+	return file_pilot_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *InputVariable) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *InputVariable) GetLfns() []string {
+	if x != nil {
+		return x.Lfns
+	}
+	return nil
+}
+
 // FileName gives the path in the sandbox under which a job sees a file.
 type FileName struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1805,7 +1925,7 @@ type FileName struct {
 
 func (x *FileName) Reset() {
 	*x = FileName{}
-	mi := &file_pilot_proto_msgTypes[18]
+	mi := &file_pilot_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1817,7 +1937,7 @@ func (x *FileName) String() string {
 func (*FileName) ProtoMessage() {}
 
 func (x *FileName) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[18]
+	mi := &file_pilot_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1830,7 +1950,7 @@ func (x *FileName) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileName.ProtoReflect.Descriptor instead.
 func (*FileName) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{18}
+	return file_pilot_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *FileName) GetLfn() string {
@@ -1860,7 +1980,7 @@ type Replay struct {
 
 func (x *Replay) Reset() {
 	*x = Replay{}
-	mi := &file_pilot_proto_msgTypes[19]
+	mi := &file_pilot_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1872,7 +1992,7 @@ func (x *Replay) String() string {
 func (*Replay) ProtoMessage() {}
 
 func (x *Replay) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[19]
+	mi := &file_pilot_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1885,7 +2005,7 @@ func (x *Replay) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Replay.ProtoReflect.Descriptor instead.
 func (*Replay) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{19}
+	return file_pilot_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Replay) GetCompute() *durationpb.Duration {
@@ -1920,7 +2040,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_pilot_proto_msgTypes[20]
+	mi := &file_pilot_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1932,7 +2052,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[20]
+	mi := &file_pilot_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1945,7 +2065,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{20}
+	return file_pilot_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Peer) GetPilot() string {
@@ -1980,7 +2100,7 @@ type CacheDigest struct {
 
 func (x *CacheDigest) Reset() {
 	*x = CacheDigest{}
-	mi := &file_pilot_proto_msgTypes[21]
+	mi := &file_pilot_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1992,7 +2112,7 @@ func (x *CacheDigest) String() string {
 func (*CacheDigest) ProtoMessage() {}
 
 func (x *CacheDigest) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[21]
+	mi := &file_pilot_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2005,7 +2125,7 @@ func (x *CacheDigest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CacheDigest.ProtoReflect.Descriptor instead.
 func (*CacheDigest) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{21}
+	return file_pilot_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *CacheDigest) GetFiles() uint64 {
@@ -2046,7 +2166,7 @@ type SyncAnswer struct {
 
 func (x *SyncAnswer) Reset() {
 	*x = SyncAnswer{}
-	mi := &file_pilot_proto_msgTypes[22]
+	mi := &file_pilot_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2058,7 +2178,7 @@ func (x *SyncAnswer) String() string {
 func (*SyncAnswer) ProtoMessage() {}
 
 func (x *SyncAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[22]
+	mi := &file_pilot_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2071,7 +2191,7 @@ func (x *SyncAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncAnswer.ProtoReflect.Descriptor instead.
 func (*SyncAnswer) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{22}
+	return file_pilot_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *SyncAnswer) GetNumber() uint64 {
@@ -2316,14 +2436,15 @@ const file_pilot_proto_rawDesc = "" +
 	"cache_told\x18\x13 \x01(\x04R\tcacheTold\x12\x1a\n" +
 	"\bunserved\x18\x10 \x03(\tR\bunserved\x12%\n" +
 	"\x0eoutputs_stored\x18\x14 \x01(\x03R\routputsStored\x12(\n" +
-	"\x10outputs_to_store\x18\x15 \x01(\x03R\x0eoutputsToStoreJ\x04\b\b\x10\t\"\xb8\x01\n" +
+	"\x10outputs_to_store\x18\x15 \x01(\x03R\x0eoutputsToStoreJ\x04\b\b\x10\t\"\xe4\x01\n" +
 	"\tInputFile\x12'\n" +
 	"\x04file\x18\x01 \x01(\v2\x13.fairway.v1.FileRefR\x04file\x12\x12\n" +
 	"\x04size\x18\x02 \x01(\x03R\x04size\x12\x10\n" +
 	"\x03pfn\x18\x03 \x01(\tR\x03pfn\x12\x18\n" +
 	"\aadler32\x18\x04 \x01(\rR\aadler32\x12\x16\n" +
 	"\x06ticket\x18\x05 \x01(\fR\x06ticket\x12*\n" +
-	"\x06source\x18\x06 \x01(\v2\x12.fairway.v1.SourceR\x06source\"\xa3\x01\n" +
+	"\x06source\x18\x06 \x01(\v2\x12.fairway.v1.SourceR\x06source\x12*\n" +
+	"\x06access\x18\a \x01(\x0e2\x12.fairway.v1.AccessR\x06access\"\xa3\x01\n" +
 	"\n" +
 	"OutputFile\x12\x10\n" +
 	"\x03lfn\x18\x01 \x01(\tR\x03lfn\x12\x18\n" +
@@ -2350,7 +2471,7 @@ const file_pilot_proto_rawDesc = "" +
 	"\x06ticket\x18\v \x01(\fR\x06ticket\x12\x1d\n" +
 	"\n" +
 	"log_ticket\x18\f \x01(\fR\tlogTicket\x12\x18\n" +
-	"\astorage\x18\x0e \x01(\tR\astorage\"\xf5\x02\n" +
+	"\astorage\x18\x0e \x01(\tR\astorage\"\xb9\x03\n" +
 	"\aPayload\x12\x14\n" +
 	"\x05shell\x18\x01 \x01(\tR\x05shell\x12\x12\n" +
 	"\x04argv\x18\x02 \x03(\tR\x04argv\x12F\n" +
@@ -2360,10 +2481,15 @@ const file_pilot_proto_rawDesc = "" +
 	"\x05names\x18\x06 \x03(\v2\x14.fairway.v1.FileNameR\x05names\x12 \n" +
 	"\vinterpreter\x18\a \x01(\tR\vinterpreter\x12\x10\n" +
 	"\x03log\x18\t \x01(\tR\x03log\x12\x16\n" +
-	"\x06script\x18\b \x01(\tR\x06script\x1a>\n" +
+	"\x06script\x18\b \x01(\tR\x06script\x12B\n" +
+	"\x0finput_variables\x18\n" +
+	" \x03(\v2\x19.fairway.v1.InputVariableR\x0einputVariables\x1a>\n" +
 	"\x10EnvironmentEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"0\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"7\n" +
+	"\rInputVariable\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04lfns\x18\x02 \x03(\tR\x04lfns\"0\n" +
 	"\bFileName\x12\x10\n" +
 	"\x03lfn\x18\x01 \x01(\tR\x03lfn\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\"\xdf\x01\n" +
@@ -2419,7 +2545,11 @@ const file_pilot_proto_rawDesc = "" +
 	"\fOUTCOME_LOST\x10\n" +
 	"\x12\x19\n" +
 	"\x15OUTCOME_INPUT_CHANGED\x10\v\x12\x16\n" +
-	"\x12OUTCOME_INPUT_LOST\x10\f2D\n" +
+	"\x12OUTCOME_INPUT_LOST\x10\f*=\n" +
+	"\x06Access\x12\x0f\n" +
+	"\vACCESS_LINK\x10\x00\x12\x0f\n" +
+	"\vACCESS_COPY\x10\x01\x12\x11\n" +
+	"\rACCESS_STREAM\x10\x022D\n" +
 	"\tTaskQueue\x127\n" +
 	"\x04Sync\x12\x17.fairway.v1.SyncRequest\x1a\x16.fairway.v1.SyncAnswerB\x17Z\x15fairway/internal/wireb\x06proto3"
 
@@ -2435,92 +2565,96 @@ func file_pilot_proto_rawDescGZIP() []byte {
 	return file_pilot_proto_rawDescData
 }
 
-var file_pilot_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_pilot_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_pilot_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_pilot_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_pilot_proto_goTypes = []any{
 	(Outcome)(0),                  // 0: fairway.v1.Outcome
-	(*FileRef)(nil),               // 1: fairway.v1.FileRef
-	(*Resources)(nil),             // 2: fairway.v1.Resources
-	(*PilotInfo)(nil),             // 3: fairway.v1.PilotInfo
-	(*CachedFile)(nil),            // 4: fairway.v1.CachedFile
-	(*Source)(nil),                // 5: fairway.v1.Source
-	(*ShareKey)(nil),              // 6: fairway.v1.ShareKey
-	(*CacheGone)(nil),             // 7: fairway.v1.CacheGone
-	(*WrittenFile)(nil),           // 8: fairway.v1.WrittenFile
-	(*Usage)(nil),                 // 9: fairway.v1.Usage
-	(*Result)(nil),                // 10: fairway.v1.Result
-	(*Report)(nil),                // 11: fairway.v1.Report
-	(*LostFile)(nil),              // 12: fairway.v1.LostFile
-	(*AttemptRef)(nil),            // 13: fairway.v1.AttemptRef
-	(*SyncRequest)(nil),           // 14: fairway.v1.SyncRequest
-	(*InputFile)(nil),             // 15: fairway.v1.InputFile
-	(*OutputFile)(nil),            // 16: fairway.v1.OutputFile
-	(*Assignment)(nil),            // 17: fairway.v1.Assignment
-	(*Payload)(nil),               // 18: fairway.v1.Payload
-	(*FileName)(nil),              // 19: fairway.v1.FileName
-	(*Replay)(nil),                // 20: fairway.v1.Replay
-	(*Peer)(nil),                  // 21: fairway.v1.Peer
-	(*CacheDigest)(nil),           // 22: fairway.v1.CacheDigest
-	(*SyncAnswer)(nil),            // 23: fairway.v1.SyncAnswer
-	nil,                           // 24: fairway.v1.Resources.CountableEntry
-	nil,                           // 25: fairway.v1.Payload.EnvironmentEntry
-	nil,                           // 26: fairway.v1.Replay.WritesBytesEntry
-	(*durationpb.Duration)(nil),   // 27: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 28: google.protobuf.Timestamp
+	(Access)(0),                   // 1: fairway.v1.Access
+	(*FileRef)(nil),               // 2: fairway.v1.FileRef
+	(*Resources)(nil),             // 3: fairway.v1.Resources
+	(*PilotInfo)(nil),             // 4: fairway.v1.PilotInfo
+	(*CachedFile)(nil),            // 5: fairway.v1.CachedFile
+	(*Source)(nil),                // 6: fairway.v1.Source
+	(*ShareKey)(nil),              // 7: fairway.v1.ShareKey
+	(*CacheGone)(nil),             // 8: fairway.v1.CacheGone
+	(*WrittenFile)(nil),           // 9: fairway.v1.WrittenFile
+	(*Usage)(nil),                 // 10: fairway.v1.Usage
+	(*Result)(nil),                // 11: fairway.v1.Result
+	(*Report)(nil),                // 12: fairway.v1.Report
+	(*LostFile)(nil),              // 13: fairway.v1.LostFile
+	(*AttemptRef)(nil),            // 14: fairway.v1.AttemptRef
+	(*SyncRequest)(nil),           // 15: fairway.v1.SyncRequest
+	(*InputFile)(nil),             // 16: fairway.v1.InputFile
+	(*OutputFile)(nil),            // 17: fairway.v1.OutputFile
+	(*Assignment)(nil),            // 18: fairway.v1.Assignment
+	(*Payload)(nil),               // 19: fairway.v1.Payload
+	(*InputVariable)(nil),         // 20: fairway.v1.InputVariable
+	(*FileName)(nil),              // 21: fairway.v1.FileName
+	(*Replay)(nil),                // 22: fairway.v1.Replay
+	(*Peer)(nil),                  // 23: fairway.v1.Peer
+	(*CacheDigest)(nil),           // 24: fairway.v1.CacheDigest
+	(*SyncAnswer)(nil),            // 25: fairway.v1.SyncAnswer
+	nil,                           // 26: fairway.v1.Resources.CountableEntry
+	nil,                           // 27: fairway.v1.Payload.EnvironmentEntry
+	nil,                           // 28: fairway.v1.Replay.WritesBytesEntry
+	(*durationpb.Duration)(nil),   // 29: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 30: google.protobuf.Timestamp
 }
 var file_pilot_proto_depIdxs = []int32{
-	27, // 0: fairway.v1.Resources.time:type_name -> google.protobuf.Duration
-	24, // 1: fairway.v1.Resources.countable:type_name -> fairway.v1.Resources.CountableEntry
-	2,  // 2: fairway.v1.PilotInfo.has:type_name -> fairway.v1.Resources
-	27, // 3: fairway.v1.PilotInfo.remaining:type_name -> google.protobuf.Duration
-	27, // 4: fairway.v1.PilotInfo.lease:type_name -> google.protobuf.Duration
-	1,  // 5: fairway.v1.CachedFile.file:type_name -> fairway.v1.FileRef
-	5,  // 6: fairway.v1.Source.origin:type_name -> fairway.v1.Source
-	1,  // 7: fairway.v1.CacheGone.file:type_name -> fairway.v1.FileRef
-	28, // 8: fairway.v1.Usage.stage_in_start:type_name -> google.protobuf.Timestamp
-	28, // 9: fairway.v1.Usage.start:type_name -> google.protobuf.Timestamp
-	28, // 10: fairway.v1.Usage.end:type_name -> google.protobuf.Timestamp
-	28, // 11: fairway.v1.Usage.stage_out_end:type_name -> google.protobuf.Timestamp
-	27, // 12: fairway.v1.Usage.cpu:type_name -> google.protobuf.Duration
-	27, // 13: fairway.v1.Usage.staged_ahead:type_name -> google.protobuf.Duration
+	29, // 0: fairway.v1.Resources.time:type_name -> google.protobuf.Duration
+	26, // 1: fairway.v1.Resources.countable:type_name -> fairway.v1.Resources.CountableEntry
+	3,  // 2: fairway.v1.PilotInfo.has:type_name -> fairway.v1.Resources
+	29, // 3: fairway.v1.PilotInfo.remaining:type_name -> google.protobuf.Duration
+	29, // 4: fairway.v1.PilotInfo.lease:type_name -> google.protobuf.Duration
+	2,  // 5: fairway.v1.CachedFile.file:type_name -> fairway.v1.FileRef
+	6,  // 6: fairway.v1.Source.origin:type_name -> fairway.v1.Source
+	2,  // 7: fairway.v1.CacheGone.file:type_name -> fairway.v1.FileRef
+	30, // 8: fairway.v1.Usage.stage_in_start:type_name -> google.protobuf.Timestamp
+	30, // 9: fairway.v1.Usage.start:type_name -> google.protobuf.Timestamp
+	30, // 10: fairway.v1.Usage.end:type_name -> google.protobuf.Timestamp
+	30, // 11: fairway.v1.Usage.stage_out_end:type_name -> google.protobuf.Timestamp
+	29, // 12: fairway.v1.Usage.cpu:type_name -> google.protobuf.Duration
+	29, // 13: fairway.v1.Usage.staged_ahead:type_name -> google.protobuf.Duration
 	0,  // 14: fairway.v1.Result.outcome:type_name -> fairway.v1.Outcome
-	8,  // 15: fairway.v1.Result.outputs:type_name -> fairway.v1.WrittenFile
-	9,  // 16: fairway.v1.Result.usage:type_name -> fairway.v1.Usage
-	12, // 17: fairway.v1.Result.lost:type_name -> fairway.v1.LostFile
-	10, // 18: fairway.v1.Report.result:type_name -> fairway.v1.Result
-	1,  // 19: fairway.v1.LostFile.file:type_name -> fairway.v1.FileRef
-	3,  // 20: fairway.v1.SyncRequest.hello:type_name -> fairway.v1.PilotInfo
-	13, // 21: fairway.v1.SyncRequest.queued:type_name -> fairway.v1.AttemptRef
-	13, // 22: fairway.v1.SyncRequest.started:type_name -> fairway.v1.AttemptRef
-	4,  // 23: fairway.v1.SyncRequest.cache_added:type_name -> fairway.v1.CachedFile
-	7,  // 24: fairway.v1.SyncRequest.cache_gone:type_name -> fairway.v1.CacheGone
-	11, // 25: fairway.v1.SyncRequest.ended:type_name -> fairway.v1.Report
-	22, // 26: fairway.v1.SyncRequest.cache:type_name -> fairway.v1.CacheDigest
-	1,  // 27: fairway.v1.InputFile.file:type_name -> fairway.v1.FileRef
-	5,  // 28: fairway.v1.InputFile.source:type_name -> fairway.v1.Source
-	18, // 29: fairway.v1.Assignment.payload:type_name -> fairway.v1.Payload
-	2,  // 30: fairway.v1.Assignment.needs:type_name -> fairway.v1.Resources
-	15, // 31: fairway.v1.Assignment.inputs:type_name -> fairway.v1.InputFile
-	16, // 32: fairway.v1.Assignment.outputs:type_name -> fairway.v1.OutputFile
-	25, // 33: fairway.v1.Payload.environment:type_name -> fairway.v1.Payload.EnvironmentEntry
-	20, // 34: fairway.v1.Payload.replay:type_name -> fairway.v1.Replay
-	19, // 35: fairway.v1.Payload.names:type_name -> fairway.v1.FileName
-	27, // 36: fairway.v1.Replay.compute:type_name -> google.protobuf.Duration
-	26, // 37: fairway.v1.Replay.writes_bytes:type_name -> fairway.v1.Replay.WritesBytesEntry
-	17, // 38: fairway.v1.SyncAnswer.run:type_name -> fairway.v1.Assignment
-	15, // 39: fairway.v1.SyncAnswer.prefetch:type_name -> fairway.v1.InputFile
-	1,  // 40: fairway.v1.SyncAnswer.evict:type_name -> fairway.v1.FileRef
-	21, // 41: fairway.v1.SyncAnswer.peers:type_name -> fairway.v1.Peer
-	27, // 42: fairway.v1.SyncAnswer.next_sync:type_name -> google.protobuf.Duration
-	27, // 43: fairway.v1.SyncAnswer.lease:type_name -> google.protobuf.Duration
-	6,  // 44: fairway.v1.SyncAnswer.share_keys:type_name -> fairway.v1.ShareKey
-	14, // 45: fairway.v1.TaskQueue.Sync:input_type -> fairway.v1.SyncRequest
-	23, // 46: fairway.v1.TaskQueue.Sync:output_type -> fairway.v1.SyncAnswer
-	46, // [46:47] is the sub-list for method output_type
-	45, // [45:46] is the sub-list for method input_type
-	45, // [45:45] is the sub-list for extension type_name
-	45, // [45:45] is the sub-list for extension extendee
-	0,  // [0:45] is the sub-list for field type_name
+	9,  // 15: fairway.v1.Result.outputs:type_name -> fairway.v1.WrittenFile
+	10, // 16: fairway.v1.Result.usage:type_name -> fairway.v1.Usage
+	13, // 17: fairway.v1.Result.lost:type_name -> fairway.v1.LostFile
+	11, // 18: fairway.v1.Report.result:type_name -> fairway.v1.Result
+	2,  // 19: fairway.v1.LostFile.file:type_name -> fairway.v1.FileRef
+	4,  // 20: fairway.v1.SyncRequest.hello:type_name -> fairway.v1.PilotInfo
+	14, // 21: fairway.v1.SyncRequest.queued:type_name -> fairway.v1.AttemptRef
+	14, // 22: fairway.v1.SyncRequest.started:type_name -> fairway.v1.AttemptRef
+	5,  // 23: fairway.v1.SyncRequest.cache_added:type_name -> fairway.v1.CachedFile
+	8,  // 24: fairway.v1.SyncRequest.cache_gone:type_name -> fairway.v1.CacheGone
+	12, // 25: fairway.v1.SyncRequest.ended:type_name -> fairway.v1.Report
+	24, // 26: fairway.v1.SyncRequest.cache:type_name -> fairway.v1.CacheDigest
+	2,  // 27: fairway.v1.InputFile.file:type_name -> fairway.v1.FileRef
+	6,  // 28: fairway.v1.InputFile.source:type_name -> fairway.v1.Source
+	1,  // 29: fairway.v1.InputFile.access:type_name -> fairway.v1.Access
+	19, // 30: fairway.v1.Assignment.payload:type_name -> fairway.v1.Payload
+	3,  // 31: fairway.v1.Assignment.needs:type_name -> fairway.v1.Resources
+	16, // 32: fairway.v1.Assignment.inputs:type_name -> fairway.v1.InputFile
+	17, // 33: fairway.v1.Assignment.outputs:type_name -> fairway.v1.OutputFile
+	27, // 34: fairway.v1.Payload.environment:type_name -> fairway.v1.Payload.EnvironmentEntry
+	22, // 35: fairway.v1.Payload.replay:type_name -> fairway.v1.Replay
+	21, // 36: fairway.v1.Payload.names:type_name -> fairway.v1.FileName
+	20, // 37: fairway.v1.Payload.input_variables:type_name -> fairway.v1.InputVariable
+	29, // 38: fairway.v1.Replay.compute:type_name -> google.protobuf.Duration
+	28, // 39: fairway.v1.Replay.writes_bytes:type_name -> fairway.v1.Replay.WritesBytesEntry
+	18, // 40: fairway.v1.SyncAnswer.run:type_name -> fairway.v1.Assignment
+	16, // 41: fairway.v1.SyncAnswer.prefetch:type_name -> fairway.v1.InputFile
+	2,  // 42: fairway.v1.SyncAnswer.evict:type_name -> fairway.v1.FileRef
+	23, // 43: fairway.v1.SyncAnswer.peers:type_name -> fairway.v1.Peer
+	29, // 44: fairway.v1.SyncAnswer.next_sync:type_name -> google.protobuf.Duration
+	29, // 45: fairway.v1.SyncAnswer.lease:type_name -> google.protobuf.Duration
+	7,  // 46: fairway.v1.SyncAnswer.share_keys:type_name -> fairway.v1.ShareKey
+	15, // 47: fairway.v1.TaskQueue.Sync:input_type -> fairway.v1.SyncRequest
+	25, // 48: fairway.v1.TaskQueue.Sync:output_type -> fairway.v1.SyncAnswer
+	48, // [48:49] is the sub-list for method output_type
+	47, // [47:48] is the sub-list for method input_type
+	47, // [47:47] is the sub-list for extension type_name
+	47, // [47:47] is the sub-list for extension extendee
+	0,  // [0:47] is the sub-list for field type_name
 }
 
 func init() { file_pilot_proto_init() }
@@ -2533,8 +2667,8 @@ func file_pilot_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_pilot_proto_rawDesc), len(file_pilot_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   26,
+			NumEnums:      2,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

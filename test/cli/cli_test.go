@@ -7,6 +7,8 @@ import (
 	"errors"
 	"flag"
 	"io/fs"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -48,6 +50,7 @@ func TestScripts(t *testing.T) {
 		Deadline:           time.Now().Add(patience),
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits,
+			"web":   web,
 		},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("EXAMPLES", examples)
@@ -87,6 +90,17 @@ func mayProtect() bool {
 	defer func() { _ = os.Remove(file.Name()) }()
 	_ = file.Close()
 	return exec.Command("chattr", "+i", file.Name()).Run() == nil && exec.Command("chattr", "-i", file.Name()).Run() == nil
+}
+
+// web FOLDER starts a web server on loopback that has the files of a folder, until the script
+// ends. $WEB is its URL.
+func web(ts *testscript.TestScript, neg bool, arguments []string) {
+	if neg || len(arguments) != 1 {
+		ts.Fatalf("usage: web FOLDER")
+	}
+	server := httptest.NewServer(http.FileServer(http.Dir(ts.MkAbs(arguments[0]))))
+	ts.Defer(server.Close)
+	ts.Setenv("WEB", server.URL)
 }
 
 // exits CODE COMMAND... runs a command that must end with that exit code.

@@ -14,6 +14,7 @@ import (
 	"fairway/internal/beneath"
 	"fairway/internal/cache"
 	"fairway/internal/storage"
+	"fairway/internal/storage/elements"
 	"fairway/internal/wire"
 	"fairway/sched"
 )
@@ -27,6 +28,7 @@ type Area struct {
 	Log     *slog.Logger
 	Places  storage.Places
 	Storage storage.Element
+	URLs    *elements.URLs // for commands that read files themselves
 	Reach   *Reach
 	Cache   *cache.Cache
 	Sharing *Sharing // nil unless files come from caches of other hosts, and go there

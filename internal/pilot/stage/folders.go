@@ -118,6 +118,15 @@ func linkFile(ctx context.Context, from, to string) error {
 }
 
 func copyFile(ctx context.Context, from, to string) error {
+	return copyWith(ctx, from, to, func(mode fs.FileMode) fs.FileMode { return mode&^0o222 | 0o400 })
+}
+
+// ownFile makes a copy that may be written to.
+func ownFile(ctx context.Context, from, to string) error {
+	return copyWith(ctx, from, to, func(mode fs.FileMode) fs.FileMode { return mode | 0o600 })
+}
+
+func copyWith(ctx context.Context, from, to string, changed func(fs.FileMode) fs.FileMode) error {
 	f, err := os.Open(from)
 	if err != nil {
 		return err
@@ -127,7 +136,7 @@ func copyFile(ctx context.Context, from, to string) error {
 	if err != nil {
 		return err
 	}
-	err = disk.CopyTo(ctx, f, to, info.Mode().Perm()&^0o222|0o400)
+	err = disk.CopyTo(ctx, f, to, changed(info.Mode().Perm()))
 	if err == nil {
 		err = os.Chtimes(to, time.Time{}, info.ModTime())
 	}
@@ -142,8 +151,11 @@ func (in *Inputs) addFolder(i *input, target string) (err error) {
 		}
 	}
 	i.tree = i.unpacked.tree
-	if !in.attempt.GetPrivate() {
+	if !in.owned(i) {
 		return i.tree.appear(in.attempt.Ctx, target, linkFile)
+	}
+	if i.access == wire.Access_ACCESS_COPY {
+		return i.tree.appear(in.attempt.Ctx, target, ownFile)
 	}
 	if err = i.tree.appear(in.attempt.Ctx, target, copyFile); err == nil {
 		i.tree, err = newFolderTree(target, i.tree.entries)

@@ -15,7 +15,7 @@ import (
 
 // The environment of a command names files that tell it more.
 const (
-	// They list paths relative to the sandbox, one a line.
+	// They list paths relative to the sandbox, one a line; of streamed inputs the URLs.
 	InputsVariable  = "FAIRWAY_INPUTS_FILE"
 	OutputsVariable = "FAIRWAY_OUTPUTS_FILE"
 	// CatalogVariable is a Trivial File Catalog of the inputs, cached ones first;
@@ -29,7 +29,8 @@ const (
 // info is what the pilot tells a command besides its environment, the text of some
 // commands, and what the command tells of its outputs: files beside the sandbox. They
 // stay with the slot and are written again only when there is something else to say,
-// since making a file costs more than a short job.
+// since making a file costs more than a short job. Nobody but the user may read them: URLs
+// in them may permit to read files.
 type info struct {
 	above                                    *beneath.Folder // the pilot's folder
 	folder                                   string
@@ -141,7 +142,7 @@ func (f *infoFile) replace() error {
 		return err
 	}
 	var err error
-	f.file, err = f.dir.Create(f.name, 0o644)
+	f.file, err = f.dir.Create(f.name, 0o600)
 	return err
 }
 
@@ -153,7 +154,7 @@ func (in *Inputs) inform() error {
 	}
 	var inputs, outputs []string
 	for _, f := range in.files {
-		inputs = append(inputs, f.path)
+		inputs = append(inputs, f.shown())
 	}
 	for _, o := range in.attempt.GetOutputs() {
 		if path, err := in.attempt.PathOf(o.GetLfn()); err == nil {
@@ -192,6 +193,10 @@ func (in *Inputs) catalog() (string, error) {
 	for _, f := range in.files {
 		if f.tree != nil {
 			stored = append(stored, catalog.Entry{LFN: f.LFN, PFN: "file:" + filepath.Join(in.attempt.Slot.Folder, f.path)})
+			continue
+		}
+		if f.url != "" {
+			stored = append(stored, catalog.Entry{LFN: f.LFN, PFN: f.url})
 			continue
 		}
 		if f.cached != nil {

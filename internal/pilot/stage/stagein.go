@@ -33,6 +33,9 @@ type input struct {
 	pfn        string
 	sum        uint32 // of what a job made; 0 if it is not known
 	ticket     []byte // to read it through the server
+	access     wire.Access
+	url        string // by which the command reads it; empty: by path, or not located yet
+	inPlace    bool   // path is a link to where it is stored
 	path       string // in the sandbox, relative
 	source     *wire.Source
 	cached     *cache.File // nil if it is read past the cache
@@ -47,7 +50,7 @@ type input struct {
 func NewInputs(ar *Area, a *Execution) *Inputs { return &Inputs{ar: ar, attempt: a} }
 
 func newInput(f *wire.InputFile) *input {
-	return &input{Item: cache.Item{Ref: RefOf(f.GetFile()), Size: f.GetSize()}, pfn: f.GetPfn(), sum: f.GetAdler32(), ticket: f.GetTicket(), source: f.GetSource()}
+	return &input{Item: cache.Item{Ref: RefOf(f.GetFile()), Size: f.GetSize()}, pfn: f.GetPfn(), sum: f.GetAdler32(), ticket: f.GetTicket(), access: f.GetAccess(), source: f.GetSource()}
 }
 
 // Run makes the sandbox as the command is to find it. The attempt has its slot.
@@ -63,6 +66,9 @@ func (in *Inputs) Run() error {
 		if err := in.add(i); err != nil {
 			return fmt.Errorf("input %s: %w", i.LFN, err)
 		}
+	}
+	if err := in.locate(); err != nil {
+		return err
 	}
 	if len(a.GetOutputs()) > 0 {
 		if err := in.makeOutputFolders(); err != nil {
@@ -87,8 +93,10 @@ func (in *Inputs) add(i *input) (err error) {
 	}
 	if logical.IsFolder(i.LFN) {
 		err = in.addFolder(i, target)
-	} else if err = in.provide(i, target); err == nil && in.attempt.GetPrivate() {
-		err = in.own(i, target)
+	} else if err = in.stream(i, target); err == nil && !i.streams() {
+		if err = in.provide(i, target); err == nil && in.owned(i) {
+			err = in.own(i, target)
+		}
 	}
 	in.count(i)
 	return err
@@ -318,10 +326,13 @@ func (in *Inputs) past(i *input, target string) error {
 
 func (in *Inputs) count(i *input) {
 	u := in.attempt.Result.Usage
-	if i.hit || i.remote {
+	switch {
+	case i.hit || i.remote:
 		u.CacheHits++
 		u.BytesCached += i.Size
-	} else {
+	case i.streams(): // which brings nothing here
+		u.CacheMisses++
+	default:
 		u.CacheMisses++
 		u.BytesStaged += i.Size
 	}
@@ -374,6 +385,9 @@ func (in *Inputs) Spoilt() bool { return slices.ContainsFunc(in.files, in.change
 // the cache, the storage element or the person whose file it is have links to it.
 // Another file that the command put in its place does no harm.
 func (in *Inputs) changed(i *input) bool {
+	if i.inPlace || i.access == wire.Access_ACCESS_COPY { // see CheckStreamed; a copy is the command's own
+		return false
+	}
 	if i.tree != nil {
 		return i.tree.changed()
 	}

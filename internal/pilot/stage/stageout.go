@@ -108,7 +108,7 @@ func (a *Execution) noteNothing() {
 	if a.Result.GetUsage().GetBytesWritten() > 0 || len(a.Result.GetOutputs()) == 0 {
 		return
 	}
-	if said := report.LastLine(report.Legible(a.Slot.Err.Tail())); said != "" {
+	if said := report.LastLine(a.In.Redacted(report.Legible(a.Slot.Err.Tail()))); said != "" {
 		a.Note("it wrote nothing into " + a.Result.Outputs[0].GetLfn() + " and said: " + said)
 	}
 }

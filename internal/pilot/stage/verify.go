@@ -121,6 +121,19 @@ func (in *Inputs) verify(i *input, path string) error {
 	return nil
 }
 
+// ownMode is what a command may do with a copy at least.
+func (i *input) ownMode() fs.FileMode {
+	if i.access == wire.Access_ACCESS_COPY {
+		return 0o600
+	}
+	return 0o400
+}
+
+// owned reports whether the command gets a copy of the input for itself.
+func (in *Inputs) owned(i *input) bool {
+	return in.attempt.GetPrivate() || i.access == wire.Access_ACCESS_COPY
+}
+
 // own puts a copy of its own in the place of an input that is shared.
 func (in *Inputs) own(i *input, target string) error {
 	from, err := os.Open(target)
@@ -129,7 +142,7 @@ func (in *Inputs) own(i *input, target string) error {
 	}
 	defer from.Close()
 	copied := filepath.Join(in.attempt.Slot.Folder, copyName+"input")
-	err = disk.CopyTo(in.attempt.Ctx, from, copied, i.before.Mode().Perm()|0o400)
+	err = disk.CopyTo(in.attempt.Ctx, from, copied, i.before.Mode().Perm()|i.ownMode())
 	if err == nil {
 		err = os.Rename(copied, target)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 
@@ -46,9 +47,32 @@ func (a *Service) Explain(ctx context.Context, r *wire.ExplainRequest) (*wire.Ex
 			response.Lines = append(response.Lines, fmt.Sprintf("a stored file is lost: %s: %s; it is made again when a job needs it, or with fairway retry", lost[pfn].File.LFN, lost[pfn].Why))
 		}
 	}
+	if line := streamedText(job.Reads); line != "" {
+		response.Lines = append(response.Lines, line)
+	}
 	why, err := a.whyNotReused(ctx, &job)
 	response.Lines = append(response.Lines, why...)
 	return response, rpcError(err)
+}
+
+// maxStreamedNamed is how many streamed files a line of explain names.
+const maxStreamedNamed = 3
+
+// streamedText tells which files a job does not wait to have moved, or is empty.
+func streamedText(reads []dispatch.FileView) string {
+	var names []string
+	for i := range reads {
+		if reads[i].Access == dispatch.AccessStream {
+			names = append(names, reads[i].File.LFN)
+		}
+	}
+	if n := len(names) - maxStreamedNamed; n > 0 {
+		names = append(names[:maxStreamedNamed], fmt.Sprintf("%d more", n))
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "its command streams " + strings.Join(names, ", ") + " from where that is stored: nothing is moved before it starts"
 }
 
 // whyNotReused tells why a job runs, or has run, although there was an earlier

@@ -194,7 +194,12 @@ func detailOf(c *state.Cores, job *dispatch.JobDetail) (*wire.JobDetail, error) 
 }
 
 func fileDetail(f dispatch.FileView) *wire.FileDetail {
+	access := ""
+	if f.Access != dispatch.AccessLink {
+		access = f.Access.String()
+	}
 	return &wire.FileDetail{
+		Access:    access,
 		Lfn:       f.File.LFN,
 		Version:   uint32(f.File.Version),
 		Size:      f.Size,

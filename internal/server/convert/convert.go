@@ -263,7 +263,7 @@ func fileToWire(f dispatch.FileRef) *wire.FileRef {
 }
 
 func inputToWire(f dispatch.InputFile) *wire.InputFile {
-	return &wire.InputFile{File: fileToWire(f.File), Size: f.Size, Pfn: f.PFN, Adler32: f.Adler32, Source: sourceToWire(f.Source)}
+	return &wire.InputFile{File: fileToWire(f.File), Size: f.Size, Pfn: f.PFN, Adler32: f.Adler32, Access: wire.Access(f.Access), Source: sourceToWire(f.Source)}
 }
 
 func sourceToWire(s *dispatch.Source) *wire.Source {
@@ -371,6 +371,9 @@ func payloadOf(c *flow.Command) *wire.Payload {
 		Argv:        c.Argv,
 		Environment: c.Environment,
 		Replay:      replayOf(c.Replay),
+		InputVariables: Each(c.InputVariables, func(v flow.InputVariable) *wire.InputVariable {
+			return &wire.InputVariable{Name: v.Name, Lfns: v.LFNs}
+		}),
 		Names: Each(c.Names, func(n flow.SandboxName) *wire.FileName {
 			return &wire.FileName{Lfn: n.LFN, Path: n.Path}
 		}),

@@ -132,6 +132,36 @@ func (e *Element) Open(ctx context.Context, pfn string) (io.ReadCloser, error) {
 	}), checksumOf(info), pfn), nil
 }
 
+// MaxPresigned is how long a URL of [Element.URL] is good at most: S3 permits no more.
+const MaxPresigned = 7 * 24 * time.Hour
+
+// URL is by what a program reads an object that has no keys: for so long, at most
+// MaxPresigned, and no longer than a session token of the user is good. Where the user has
+// no keys either, it is as for anybody, and good for ever.
+func (e *Element) URL(ctx context.Context, pfn string, lasts time.Duration) (string, error) {
+	o, err := e.object(pfn)
+	if err != nil {
+		return "", err
+	}
+	config, err := e.config()
+	if err != nil {
+		return "", err
+	}
+	if config.AccessKey == "" {
+		u := o.EndpointURL()
+		u.Path = "/" + o.bucket + "/" + o.key
+		if config.Endpoint == "" && !strings.Contains(o.bucket, ".") { // Amazon finds the region by the bucket
+			u.Host, u.Path = o.bucket+"."+u.Host, "/"+o.key
+		}
+		return u.String(), nil
+	}
+	u, err := o.PresignedGetObject(ctx, o.bucket, o.key, min(lasts, MaxPresigned), nil)
+	if err != nil {
+		return "", failed(pfn, err)
+	}
+	return u.String(), nil
+}
+
 func (o object) part(ctx context.Context, options minio.GetObjectOptions) (io.ReadCloser, minio.ObjectInfo, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	body, info, _, err := o.GetObject(ctx, o.bucket, o.key, options)

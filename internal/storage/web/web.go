@@ -76,6 +76,14 @@ type request struct {
 }
 
 func newRequest(method, pfn string, header http.Header) (*request, error) {
+	u, err := urlOf(pfn)
+	if err != nil {
+		return nil, err
+	}
+	return &request{method: method, url: u, pfn: pfn, header: header}, nil
+}
+
+func urlOf(pfn string) (*url.URL, error) {
 	u, err := storage.ParseURL(pfn)
 	if err != nil {
 		return nil, err
@@ -89,7 +97,17 @@ func newRequest(method, pfn string, header http.Header) (*request, error) {
 		return nil, fmt.Errorf("%s: %w %q", storage.Shown(pfn), storage.ErrScheme, u.Scheme)
 	}
 	u.Fragment = ""
-	return &request{method: method, url: u, pfn: pfn, header: header}, nil
+	return u, nil
+}
+
+// URL is by what other programs know a file: with http or https, and escaped.
+func URL(pfn string) (string, error) {
+	u, err := urlOf(pfn)
+	if err != nil {
+		return "", err
+	}
+	u.RawQuery = strings.ReplaceAll(u.RawQuery, " ", "%20") // which url.Parse leaves alone
+	return u.String(), nil
 }
 
 // to is the same request for another path of the server.

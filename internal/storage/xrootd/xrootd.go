@@ -115,6 +115,17 @@ func (e *Element) at(ctx context.Context, pfn string) (file, error) {
 // absolute.
 func (f file) url(name string) string { return f.server + "/" + name }
 
+// URL is by what other programs know a file: with root or roots. They take its name as it
+// is, and escape nothing.
+func URL(pfn string) (string, error) {
+	f, err := parse(pfn)
+	if err != nil {
+		return "", err
+	}
+	f.server = strings.TrimPrefix(strings.ToLower(f.server), "x")
+	return f.url(f.path), nil
+}
+
 // Open is part of Element.
 func (e *Element) Open(ctx context.Context, pfn string) (io.ReadCloser, error) {
 	f, err := e.at(ctx, pfn)

@@ -1,0 +1,172 @@
+package flow
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"fairway/internal/dispatch"
+	"fairway/internal/logical"
+	"fairway/internal/yamlfile"
+)
+
+// accessRule is what a step says of how its commands get what they read. What it does not
+// say is up to the input that a file is from.
+type accessRule struct {
+	all   *dispatch.Access           // nil: it does not say
+	named map[string]dispatch.Access // by the variables of files
+}
+
+// accessWords are the values of access, and what people write for them who come from other
+// systems.
+var accessWords = map[string]dispatch.Access{
+	"link": dispatch.AccessLink, "copy": dispatch.AccessCopy, "stream": dispatch.AccessStream,
+}
+
+var accessHabits = map[string]string{
+	"symlink": "link", "rellink": "link", "hardlink": "link", "links": "link", "cache": "link", "stage": "link", "download": "link",
+	"copied": "copy", "own": "copy", "private": "copy", "writable": "copy",
+	"streaming": "stream", "streamed": "stream", "direct": "stream", "remote": "stream", "url": "stream", "pfn": "stream", "open": "stream", "xrootd": "stream",
+}
+
+func parseAccess(text string) (dispatch.Access, error) {
+	if a, ok := accessWords[text]; ok {
+		return a, nil
+	}
+	meant := accessHabits[strings.ToLower(text)]
+	if meant == "" {
+		meant = yamlfile.Closest(text, sortedKeys(accessWords))
+	}
+	if meant != "" {
+		return 0, fmt.Errorf("%q is no access; did you mean %q?", text, meant)
+	}
+	return 0, fmt.Errorf("%q is no access; write link, copy or stream", text)
+}
+
+// access reads one word for all that a step reads, or a word for each variable of a file.
+func (p *parser) access(s *step, n *yaml.Node, what string) {
+	if n = yamlfile.Follow(n); n.Kind != yaml.MappingNode {
+		a := scalar(p, n, what, parseAccess)
+		s.access.all = &a
+		if a == dispatch.AccessStream && !slices.ContainsFunc(s.taken(), func(e entry) bool { return !logical.IsFolder(e.pattern.text) }) {
+			p.Fail(n, "remove it, or name files under each, merge or reads", "%s: the step reads no file that could be streamed", what)
+		}
+		return
+	}
+	s.access.named = map[string]dispatch.Access{}
+	var known []string
+	for _, e := range s.taken() {
+		if e.name != "" {
+			known = append(known, e.name)
+		}
+	}
+	for _, f := range p.Mapping(n, what) {
+		name := f.Key.Value
+		a := scalar(p, f.Value, what+": "+name, parseAccess)
+		s.access.named[name] = a
+		at := slices.IndexFunc(s.taken(), func(e entry) bool { return e.name == name })
+		switch {
+		case at < 0 && len(known) == 0:
+			p.Fail(f.Key, "give the file a name, as in `each: {reads: PATTERN}`, or write one word for all files", "%s: the step reads no file with a name", what)
+		case at < 0:
+			p.Fail(f.Key, yamlfile.DidYouMean(name, known), "%s: the step reads no file with the name %q", what, name)
+		case a == dispatch.AccessStream && logical.IsFolder(s.taken()[at].pattern.text):
+			p.Fail(f.Key, "leave it out: a folder is linked", "%s: %q is a folder, and only files can be streamed", what, name)
+		}
+	}
+}
+
+// inputAccess reads how commands get the files of an input.
+func (p *parser) inputAccess(in *DeclaredInput, n *yaml.Node, what string) {
+	in.Access = scalar(p, n, what, parseAccess)
+	if in.Access == dispatch.AccessStream && slices.ContainsFunc(in.names, func(m *pattern) bool { return logical.IsFolder(m.text) }) {
+		p.Fail(n, "remove it: a folder is linked", "%s: the input has folders, and only files can be streamed", what)
+	}
+}
+
+// taken is what jobs of the step read, its script left out.
+func (s *step) taken() []entry {
+	var all []entry
+	for i, e := range s.each {
+		all = append(all, entry{name: s.eachNames[i], pattern: e})
+	}
+	for _, m := range s.merge {
+		all = append(all, entry{pattern: m})
+	}
+	return append(all, slices.DeleteFunc(slices.Clone(s.reads), func(e entry) bool { return e.script })...)
+}
+
+// checkAccess finds a command that cannot know where its inputs are, which are streamed.
+func (p *parser) checkAccess(c commandPlace) {
+	s := c.step
+	if c.key != "command" || s.access.all == nil || *s.access.all != dispatch.AccessStream {
+		return
+	}
+	named := []string{"in", "FAIRWAY_INPUTS_FILE", "FAIRWAY_CATALOG"}
+	for _, e := range s.taken() {
+		if e.name != "" {
+			named = append(named, e.name)
+		}
+	}
+	named = append(named, "eval", "source") // which may do anything
+	if !slices.ContainsFunc(named, func(name string) bool { return mentions(c.n.Value, name) }) {
+		p.Fail(c.n, "write \"$in\", or the variable of the file", "step %q: its inputs are streamed, and the command has none of the variables that say where they are", s.name)
+	}
+}
+
+// accessOf is how a job gets a file that it reads under a name, which may be empty.
+func (f *Flow) accessOf(s *step, name, lfn string) dispatch.Access {
+	if a, ok := s.access.named[name]; ok && name != "" {
+		return a
+	}
+	if s.access.all != nil {
+		return *s.access.all
+	}
+	if n := f.names.find(lfn); n != nil && n.file != nil {
+		return n.file.access
+	}
+	return dispatch.AccessLink
+}
+
+// fillAccess says how a job gets each of the files that it reads.
+func (f *Flow) fillAccess(j *job, c *commandSource) {
+	if !f.w.saysAccess() {
+		return
+	}
+	s := j.state.step
+	access := map[string]dispatch.Access{}
+	say := func(name, lfn string) {
+		a := f.accessOf(s, name, lfn)
+		if a != dispatch.AccessLink && (a != dispatch.AccessStream || !logical.IsFolder(lfn)) {
+			access[lfn] = a
+		}
+	}
+	if !s.plain() {
+		for i, lfn := range c.in {
+			name := ""
+			if i < len(s.eachNames) {
+				name = s.eachNames[i]
+			}
+			say(name, lfn)
+		}
+	}
+	for i, lfn := range s.named(c.reads) {
+		say(s.reads[i].name, lfn)
+	}
+	if len(access) == 0 {
+		return
+	}
+	c.access = access
+	j.new.Job.Access = make([]dispatch.Access, len(j.new.Job.Reads))
+	for i, lfn := range j.new.Job.Reads {
+		j.new.Job.Access[i] = access[lfn]
+	}
+}
+
+// saysAccess reports whether any input or step says how files are read.
+func (w *Workflow) saysAccess() bool {
+	return slices.ContainsFunc(w.Inputs, func(in *DeclaredInput) bool { return in.Access != dispatch.AccessLink }) ||
+		slices.ContainsFunc(w.steps, func(s *step) bool { return s.access.all != nil || s.access.named != nil })
+}

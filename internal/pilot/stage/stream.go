@@ -1,0 +1,272 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"fairway/internal/pilot/report"
+	"fairway/internal/storage"
+	"fairway/internal/wire"
+)
+
+// An input with the access "stream" is not brought here: its command reads it where it is
+// stored. A file that this node sees is linked by a symbolic link; of any other the command
+// gets the URL, in its variables and in the files that these name, all of which only the
+// user may read. Nothing can be verified before it is read, so what tells the state of the
+// file is compared before the command starts and after it has ended.
+//
+// What is in a cache of the host is linked from there, and what no program of this node can
+// read from where it is stored is staged in, as any other input.
+
+// urlMargin is how much longer than its command may run a URL is good that permits to read.
+const urlMargin = 10 * time.Minute
+
+// streams reports whether the input is left where it is stored.
+func (i *input) streams() bool { return i.url != "" || i.inPlace }
+
+// stream leaves an input where it is stored, if it can be read from there.
+func (in *Inputs) stream(i *input, target string) error {
+	ar, a := in.ar, in.attempt
+	if i.access != wire.Access_ACCESS_STREAM || i.pfn == "" || i.cached != nil {
+		return nil
+	}
+	if ar.Cache != nil {
+		if i.cached, i.hit = ar.Cache.Get(a.Ctx, i.Item); i.hit {
+			return nil
+		}
+	}
+	var why error
+	if storage.IsLocal(i.pfn) {
+		if a.GetPrivate() {
+			return nil
+		}
+		if why = ar.here(a.Ctx, i); why == nil {
+			return in.readInPlace(i, target)
+		}
+	} else {
+		var changed error
+		if changed, why = ar.sameStored(a.Ctx, i); changed != nil {
+			return changed
+		}
+		if why == nil {
+			i.url, why = ar.URLs.Of(a.Ctx, i.pfn, urlMargin) // whether there is one; see locate
+		}
+		if why == nil {
+			return nil
+		}
+	}
+	if a.Ctx.Err() == nil {
+		a.Note(report.Clip(fmt.Sprintf("the input %s was copied, and not streamed: %v", i.LFN, why)))
+	}
+	return nil
+}
+
+// here says why the file of a path cannot be read by it on this node.
+func (ar *Area) here(ctx context.Context, i *input) error {
+	if ar.Reach == nil {
+		return nil
+	}
+	by, _, err := ar.Reach.reads(ctx, i.pfn)
+	if err == nil && by != ar.Reach.near {
+		err = errors.New("this node does not see its folder, and only the server of the run has it")
+	}
+	return err
+}
+
+// readInPlace links a file that this node sees.
+func (in *Inputs) readInPlace(i *input, target string) error {
+	path, err := in.ar.Places.Path(i.pfn)
+	if err != nil {
+		return err
+	}
+	switch i.before, err = os.Stat(path); {
+	case isMissing(err) && i.madeByJob():
+		return &lostError{in.ar.lost(i, "is not there")}
+	case err != nil:
+		return err
+	case !i.before.Mode().IsRegular():
+		return fmt.Errorf("%s is no regular file", path)
+	case i.madeByJob() && i.before.Size() != i.Size:
+		return &lostError{in.ar.lost(i, i.wrongSize(i.before.Size()).Error())}
+	case !in.ar.intact(i):
+		return &changedError{path}
+	}
+	i.inPlace = true
+	return os.Symlink(path, target)
+}
+
+// sameStored compares a file on a server with what the job is to read, as far as can be told
+// without reading it. why says that this node cannot tell.
+func (ar *Area) sameStored(ctx context.Context, i *input) (changed, why error) {
+	element := ar.Storage
+	if ar.Reach != nil {
+		n := &nearest{ar.Reach}
+		if n.isFar(storage.Scheme(i.pfn) + "://" + storage.HostOf(i.pfn)) {
+			return nil, errors.New("this node does not reach its server")
+		}
+		element = n.near
+	}
+	now, err := element.Stat(ctx, i.pfn)
+	switch {
+	case i.madeByJob() && isMissing(err):
+		return &lostError{ar.lost(i, "is not there")}, nil
+	case i.madeByJob() && err == nil && now.Size >= 0 && now.Size != i.Size:
+		return &lostError{ar.lost(i, i.wrongSize(now.Size).Error())}, nil
+	case !i.madeByJob() && storage.TellsState(i.Tag) && (isMissing(err) || err == nil && storage.TagOf(i.pfn, now) != i.Tag):
+		return &changedError{ar.Places.Shown(i.pfn)}, nil
+	}
+	return nil, err
+}
+
+// locate makes the URLs that the command gets. They are made last: some are good for a
+// while only, and other inputs may have taken long to come.
+func (in *Inputs) locate() (err error) {
+	lasts := in.attempt.GetNeeds().GetTime().AsDuration()
+	if lasts == 0 {
+		lasts = 1<<63 - 1 - urlMargin // as long as may be
+	}
+	for _, i := range in.files {
+		if i.url == "" {
+			continue
+		}
+		if i.url, err = in.ar.URLs.Of(in.attempt.Ctx, i.pfn, lasts+urlMargin); err != nil {
+			return fmt.Errorf("input %s: %w", i.LFN, err)
+		}
+	}
+	return nil
+}
+
+// shown is how a command finds the input: by a path relative to its sandbox, or a URL.
+func (i *input) shown() string {
+	if i.url != "" {
+		return i.url
+	}
+	return i.path
+}
+
+// maxVariable bounds a variable of a command in bytes, since the kernel refuses long ones.
+const maxVariable = 128<<10 - 256
+
+// Variables are those of the payload's environment that name streamed inputs, as this
+// attempt finds them.
+func (in *Inputs) Variables() (map[string]string, error) {
+	named := in.attempt.GetPayload().GetInputVariables()
+	if len(named) == 0 {
+		return nil, nil
+	}
+	at := make(map[string]string, len(in.files))
+	for _, i := range in.files {
+		at[i.LFN] = i.shown()
+	}
+	variables := make(map[string]string, len(named))
+	for _, v := range named {
+		var words []string
+		for _, lfn := range v.GetLfns() {
+			if at[lfn] == "" {
+				return nil, fmt.Errorf("the variable %s names %s, which is no input", v.GetName(), lfn)
+			}
+			words = append(words, at[lfn])
+		}
+		value := strings.Join(words, " ")
+		if len(value) > maxVariable {
+			return nil, fmt.Errorf("the URLs in the variable %s have %d bytes together, which is too much: read them from the file $%s", v.GetName(), len(value), InputsVariable)
+		}
+		variables[v.GetName()] = value
+	}
+	return variables, nil
+}
+
+// CheckStreamed fails an attempt, whose command has ended, if what it has streamed was not
+// the same to the end. Where that cannot be told the result does not count either.
+func (in *Inputs) CheckStreamed() {
+	a := in.attempt
+	for _, i := range in.files {
+		if !i.streams() || a.Ctx.Err() != nil {
+			continue
+		}
+		changed, why := in.changedMeanwhile(i)
+		outcome, lost := OutcomeOf(changed, wire.Outcome_OUTCOME_INPUT_CHANGED)
+		switch {
+		case changed != nil:
+			a.Result.Outcome, a.Result.Message = outcome, report.Clip("while it was streamed: "+changed.Error())
+			if lost.GetPfn() != "" {
+				a.Result.Lost = append(a.Result.Lost, lost)
+			}
+			return
+		case why != nil && a.Result.GetOutcome() == wire.Outcome_OUTCOME_SUCCEEDED:
+			a.Result.Outcome = wire.Outcome_OUTCOME_STAGE_IN_FAILED
+			a.Result.Message = report.Clip(fmt.Sprintf("whether the input %s stayed the same while it was streamed cannot be told: %v", i.LFN, why))
+			return
+		}
+	}
+}
+
+// changedMeanwhile is sameStored after the command, also for a file that this node sees.
+func (in *Inputs) changedMeanwhile(i *input) (changed, why error) {
+	if !i.inPlace {
+		return in.ar.sameStored(in.attempt.Ctx, i)
+	}
+	path, err := in.ar.Places.Path(i.pfn)
+	if err != nil {
+		return nil, err
+	}
+	now, err := os.Stat(path)
+	switch {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return nil, err
+	case err == nil && os.SameFile(now, i.before) && sameState(now, i.before):
+		return nil, nil
+	case i.madeByJob():
+		return &lostError{in.ar.lost(i, "was written to, replaced or removed while a job read it")}, nil
+	}
+	return &changedError{path}, nil
+}
+
+// Redacted leaves out of a text what may be secret in the URLs of the inputs, which a
+// program may have printed.
+func (in *Inputs) Redacted(text string) string {
+	if in == nil {
+		return text
+	}
+	for _, i := range in.files {
+		shown, query, secret := strings.Cut(i.url, "?")
+		if !secret {
+			continue
+		}
+		text = withoutQueries(text, shown+"?")
+		for pair := range strings.SplitSeq(query, "&") { // what a program has printed of it, cut or not
+			_, value, _ := strings.Cut(pair, "=")
+			plain, _ := url.QueryUnescape(value)
+			for _, part := range []string{value, plain} {
+				if len(part) >= minSecret {
+					text = strings.ReplaceAll(text, part, "...")
+				}
+			}
+		}
+	}
+	return text
+}
+
+// minSecret is how long a part of a query is, in bytes, that is taken for a secret
+// wherever it stands.
+const minSecret = 16
+
+// withoutQueries cuts what follows a prefix in a text, up to white space or a quote.
+func withoutQueries(text, prefix string) string {
+	var b strings.Builder
+	for {
+		before, after, found := strings.Cut(text, prefix)
+		b.WriteString(before)
+		if !found {
+			return b.String()
+		}
+		b.WriteString(strings.TrimSuffix(prefix, "?"))
+		text = strings.TrimLeftFunc(after, func(r rune) bool { return !strings.ContainsRune(" \t\r\n\"'`<>", r) })
+	}
+}
