@@ -42,8 +42,6 @@ type LocalConfig struct {
 	LogDir string
 	// Sched waits for the ends of pilots. Default: sched.Default().
 	Sched *sched.Scheduler
-	// Grace is in place of CloseGrace.
-	Grace time.Duration
 }
 
 // Local is a Notifier that starts pilots as processes of this machine, each in a session of its
@@ -51,6 +49,7 @@ type LocalConfig struct {
 // that loses its server ends after its lease.
 type Local struct {
 	cfg   LocalConfig
+	grace time.Duration // CloseGrace, but in tests
 	ended chan End
 	group sync.WaitGroup
 
@@ -67,9 +66,6 @@ func NewLocal(cfg LocalConfig) (*Local, error) {
 	if cfg.EndSignal == nil {
 		cfg.EndSignal = syscall.SIGTERM
 	}
-	if cfg.Grace == 0 {
-		cfg.Grace = CloseGrace
-	}
 	if len(cfg.Command) == 0 && cfg.CommandOf == nil {
 		self, err := os.Executable()
 		if err != nil {
@@ -80,7 +76,7 @@ func NewLocal(cfg LocalConfig) (*Local, error) {
 	if err := os.MkdirAll(cfg.LogDir, 0o700); err != nil {
 		return nil, err
 	}
-	return &Local{cfg: cfg, ended: make(chan End), running: map[string]*os.Process{}}, nil
+	return &Local{cfg: cfg, grace: CloseGrace, ended: make(chan End), running: map[string]*os.Process{}}, nil
 }
 
 // Ended is part of Notifier.
@@ -177,7 +173,7 @@ func (l *Local) Withdraw(_ context.Context, launches ...string) (err error) {
 	for _, launch := range launches {
 		if p := l.running[launch]; p != nil {
 			err = errors.Join(err, send(p, l.cfg.EndSignal))
-			time.AfterFunc(l.cfg.Grace, func() { l.kill(launch, p) })
+			time.AfterFunc(l.grace, func() { l.kill(launch, p) })
 		}
 	}
 	return err
@@ -214,7 +210,7 @@ func (l *Local) Close() error {
 			continue
 		}
 	}()
-	ctx, cancel := context.WithTimeout(context.Background(), l.cfg.Grace)
+	ctx, cancel := context.WithTimeout(context.Background(), l.grace)
 	defer cancel()
 	if _, waitErr := sched.Receive(ctx, l.cfg.Sched, gone); errors.Is(waitErr, sched.ErrChannelClosed) {
 		return err

@@ -129,7 +129,7 @@ func TestWithdraw(t *testing.T) {
 // One that stands still heeds no signal but the last.
 func TestWithdrawnPilotThatStandsStill(t *testing.T) {
 	l := local(t, "wait")
-	l.cfg.Grace = time.Millisecond
+	l.grace = time.Millisecond
 	launch := submit(t, l, 1)[0]
 	if err := syscall.Kill(ready(t, l, launch), syscall.SIGSTOP); err != nil {
 		t.Fatal(err)

@@ -119,6 +119,103 @@ func (fs *files) startOut(j *job) {
 	}
 }
 
+// commit makes outputs of a job visible, all at once, and records that. It is
+// the only place where versions become visible for the first time. The pilot by,
+// which may be nil, made them; holders may have told of copies before.
+//
+// It returns the visible files, and the versions of which there is no copy, as
+// the only pilot that had them is gone.
+func (fs *files) commit(j *job, outputs []output, by *pilot, holders []*pilot) (visible []CommittedFile, absent []*version) {
+	versions := make([]*version, 0, 8) // on the stack for most jobs
+	visible = fs.fileSlab.Take(len(outputs))
+	for i := range outputs {
+		o := &outputs[i]
+		v := fs.outputVersion(j, o)
+		versions = append(versions, v)
+		visible[i] = CommittedFile{File: v.ref(), Pattern: o.Pattern, PFN: o.PFN, Size: o.Size, Records: o.Records}
+		v.size, v.records, v.adler, v.pfn, v.tag = o.Size, o.Records, o.Adler32, o.PFN, o.tag(j.committed)
+		v.identity = j.identityOf(o.LFN)
+		if !fs.makeVisible(v, by, holders) {
+			absent = append(absent, v)
+		}
+	}
+	for i := range j.requests {
+		if v := j.requests[i].write; v != nil && v.file.pattern {
+			v.state = present
+		}
+	}
+	fs.leave(j)
+	fs.journal.persistCommit(j, outputs)
+	for _, v := range versions {
+		fs.publish(j, v)
+		fs.superseded(v)
+	}
+	fs.unpinAll(j)
+	return visible, absent
+}
+
+func (fs *files) outputVersion(j *job, o *output) *version {
+	if o.Pattern == "" {
+		for i := range j.requests {
+			if v := j.requests[i].write; v != nil && !v.file.pattern && v.file.lfn == o.LFN {
+				return v
+			}
+		}
+	}
+	f := j.files().named(o.LFN)
+	f.matched = true
+	v := f.versionFor(Version(j.id.Number()))
+	v.writer = j
+	fs.matched[j.id] = append(fs.matched[j.id], v)
+	return v
+}
+
+func (j *job) identityOf(lfn string) identity {
+	if j.key != (identity{}) {
+		return identityOf("output", string(j.key[:]), lfn)
+	}
+	return identityOf("attempt", attemptKey(j.committed), lfn)
+}
+
+// makeVisible is for a version whose record is set: it counts the copies that
+// pilots have told of before, and lists who waits for it. It reports whether
+// there is a copy.
+func (fs *files) makeVisible(v *version, by *pilot, holders []*pilot) bool {
+	v.state = present
+	live := by != nil && !by.left
+	if live || v.pfn == "" {
+		r := v.copyNamed(v.tag)
+		for _, p := range holders {
+			if size, ok := p.other[r]; ok {
+				delete(p.other, r)
+				fs.hold(p, v, size)
+			}
+		}
+	}
+	if v.pfn == "" {
+		if live {
+			fs.hold(by, v, v.size)
+		}
+		if !v.hasCopy() {
+			v.state = gone
+			return false
+		}
+	}
+	fs.arrived(v)
+	return true
+}
+
+// arrived tells those who wait for the version that it can be had.
+func (fs *files) arrived(v *version) {
+	for _, j := range fs.waiters[v] {
+		j.absent--
+		if j.absent == 0 {
+			fs.work.examine = append(fs.work.examine, j)
+		}
+	}
+	delete(fs.waiters, v)
+}
+
 // leave takes the job's requests out of the FIFOs and lets pass who stood
 // behind them.
 func (fs *files) leave(j *job) {
@@ -202,17 +299,6 @@ func (fs *files) unawait(j *job) {
 		}
 	}
 	j.absent = 0
-}
-
-// arrived tells those who wait for the version that it can be had.
-func (fs *files) arrived(v *version) {
-	for _, j := range fs.waiters[v] {
-		j.absent--
-		if j.absent == 0 {
-			fs.work.examine = append(fs.work.examine, j)
-		}
-	}
-	delete(fs.waiters, v)
 }
 
 func (j *job) readsMissing() bool { return j.missingInput() != nil }

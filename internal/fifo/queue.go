@@ -72,9 +72,6 @@ type Queue[T any] struct {
 // Head returns the request at the head, which is granted, or nil.
 func (q *Queue[T]) Head() *Request[T] { return q.head }
 
-// Tail returns the request that was inserted last of those queued, or nil.
-func (q *Queue[T]) Tail() *Request[T] { return q.tail }
-
 // Len returns the number of queued requests, granted ones included.
 func (q *Queue[T]) Len() int { return q.len }
 

@@ -104,7 +104,7 @@ func (p *pairing) compare() error {
 	for _, e := range p.model.entries {
 		want = append(want, e.id)
 	}
-	if !slices.Equal(ids, want) || p.queue.Len() != len(want) || p.queue.Tail() != prev {
+	if !slices.Equal(ids, want) || p.queue.Len() != len(want) || p.queue.tail != prev {
 		return fmt.Errorf("queue %v of length %d, want %v", ids, p.queue.Len(), want)
 	}
 	if want := p.model.granted(); !slices.Equal(granted, want) {
