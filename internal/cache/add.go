@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -157,7 +158,7 @@ func (c *Cache) prepare(i Item) (*reservation, *File, error) {
 	if f, ok := c.adopt(i); ok {
 		return nil, f, nil
 	}
-	r, err := c.reserve(i.Size)
+	r, err := c.reserve(i)
 	return r, nil, err
 }
 
@@ -175,8 +176,9 @@ func (c *Cache) write(r *reservation, size int64, write func(path string) (int64
 // name gives a written file its name, or takes the link of a peer that was
 // faster, so that the host holds the contents once. The caller holds the mutex.
 func (c *Cache) name(r *reservation, name string) error {
-	defer c.host.lock()()
-	if c.linkFromPeer(name) {
+	unlock, taken := c.host.lock()
+	defer unlock()
+	if taken && c.linkFromPeer(name) {
 		return nil
 	}
 	if err := os.Rename(r.path, filepath.Join(c.folder, name)); err != nil {
@@ -193,16 +195,20 @@ type reservation struct {
 // end removes what is left of it.
 func (r *reservation) end() { _ = os.Remove(r.path) }
 
-// reserve makes room for size bytes. The caller holds the mutex.
-func (c *Cache) reserve(size int64) (*reservation, error) {
-	defer c.host.lock()()
-	if err := c.makeRoom(size); err != nil {
+// reserve makes room for a file. The caller holds the mutex.
+func (c *Cache) reserve(i Item) (*reservation, error) {
+	unlock, taken := c.host.lock()
+	defer unlock()
+	if !taken {
+		return nil, errStopped
+	}
+	if err := c.makeRoom(i.Size); err != nil {
 		return nil, err
 	}
 	c.parts++
-	c.reserved += size
+	c.reserved += i.Size
 	c.claim()
-	return &reservation{path: filepath.Join(c.folder, fmt.Sprint(newPrefix, c.parts))}, nil
+	return &reservation{path: filepath.Join(c.folder, partOf(strconv.Itoa(c.parts), fileName(i)))}, nil
 }
 
 // linkOrCopy makes the contents of a local regular file appear at target, where a

@@ -28,7 +28,8 @@
 // what a cache takes over when it is opened.
 //
 // Methods may be called from any goroutine. They block for the disk, and in a
-// shared cache for the lock of the host, which is held for a few system calls.
+// shared cache for the lock of the host, which is held for a few system calls: if it is not
+// to be had within LockTime, the cache goes on without bringing in anything.
 package cache
 
 import (
@@ -36,6 +37,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
@@ -108,6 +110,9 @@ type Config struct {
 	Changed func(Change)
 	// Policy chooses what goes. Default: LRU.
 	Policy Policy
+	// Log is told when the cache has to do without the others of the host. Default:
+	// slog.Default().
+	Log *slog.Logger
 	// Sched waits for changes of the peers' folders. Default: sched.Default().
 	Sched *sched.Scheduler
 }
@@ -262,7 +267,7 @@ func (c *Cache) Drop(ref Ref) {
 // drop removes an entry and tells.
 func (c *Cache) drop(e *entry) {
 	_ = dropBefore.Hit()
-	unlock := c.host.lock()
+	unlock, _ := c.host.lock() // it goes in any case
 	_ = os.Remove(c.path(e))
 	last := !c.heldByPeer(fileName(e.Item))
 	unlock()

@@ -14,8 +14,7 @@ const maxName = 255
 // look at the folder from above. It holds what the cache claims (claim.go).
 const changesName = ".changes"
 
-// newPrefix begins the names of files that are being written; what follows is a
-// number.
+// newPrefix begins the names of files that are being written (partOf).
 const newPrefix = ".new-"
 
 const hexDigits = "0123456789ABCDEF"

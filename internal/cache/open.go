@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,6 +23,9 @@ import (
 func Open(cfg Config) (*Cache, error) {
 	if cfg.Policy == nil {
 		cfg.Policy = NewLRU()
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.Default()
 	}
 	if cfg.Sched == nil {
 		cfg.Sched = sched.Default()
@@ -115,14 +119,14 @@ func (c *Cache) setUp() (err error) {
 		if err != nil {
 			return full(err)
 		}
-		c.host = &hostLock{file}
+		c.host = &hostLock{file: file, log: c.cfg.Log}
 	}
 	if c.turns == nil {
 		file, err := os.OpenFile(filepath.Join(c.cfg.Dir, turnsName), os.O_RDWR|os.O_CREATE, 0o666)
 		if err != nil {
 			return full(err)
 		}
-		c.turns = &turns{file, c.cfg.Sched}
+		c.turns = &turns{file, c.cfg.Sched, TurnTime}
 	}
 	c.claims, err = openClaims(c.folder)
 	return full(err)
@@ -215,7 +219,7 @@ func (c *Cache) rebuild(recorded map[string]uint32) error {
 // where makeRoom drops enough or nothing: the limit has fallen already. The caller holds
 // the mutex.
 func (c *Cache) shrink() {
-	unlock := c.host.lock()
+	unlock, _ := c.host.lock() // what the others hold changes little meanwhile
 	excess := c.total() - c.limit()
 	var leaving []*entry
 	for ref := range c.cfg.Policy.Order() {

@@ -133,9 +133,8 @@ func (c *Cache) refresh(p *peer, there bool) bool {
 		if !ok {
 			continue
 		}
-		now[name] = true
-		if !p.known[name] {
-			c.take(p, i, name)
+		if p.known[name] || c.take(p, i, name) {
+			now[name] = true
 		}
 	}
 	for name := range p.known {
@@ -147,14 +146,17 @@ func (c *Cache) refresh(p *peer, there bool) bool {
 	return true
 }
 
-func (c *Cache) take(p *peer, i Item, name string) {
+// take takes a link to a file of a peer. It reports false if that is to be tried again.
+func (c *Cache) take(p *peer, i Item, name string) bool {
 	if c.entries[i.Ref] != nil {
-		return
+		return true
 	}
-	defer c.host.lock()()
-	if os.Link(filepath.Join(p.folder, name), filepath.Join(c.folder, name)) == nil {
+	unlock, taken := c.host.lock()
+	defer unlock()
+	if taken && os.Link(filepath.Join(p.folder, name), filepath.Join(c.folder, name)) == nil {
 		c.insert(i, 0)
 	}
+	return taken
 }
 
 func (c *Cache) giveUp(name string) {
@@ -191,8 +193,9 @@ func (c *Cache) adopt(wanted Item) (*File, bool) {
 	if len(c.peers) == 0 || c.entries[wanted.Ref] != nil {
 		return nil, false
 	}
-	defer c.host.lock()()
-	if !c.linkFromPeer(fileName(wanted)) {
+	unlock, taken := c.host.lock()
+	defer unlock()
+	if !taken || !c.linkFromPeer(fileName(wanted)) {
 		return nil, false
 	}
 	return c.pin(c.insert(wanted, 0)), true

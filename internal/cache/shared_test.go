@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 )
@@ -393,14 +395,56 @@ func TestTurnOfADeadPilotIsFree(t *testing.T) {
 	a, _ := open(t, dir, "a", shared)
 	b, _ := open(t, dir, "b", shared)
 	meet(a, b)
-	if _, err := a.turns.take(t.Context(), fileName(item("x", 10))); err != nil {
+	if _, err := a.turns.take(t.Context(), fileName(item("x", 10)), nothing); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := b.turns.take(ctx, fileName(item("x", 10))); err == nil {
+	if _, err := b.turns.take(ctx, fileName(item("x", 10)), nothing); err == nil {
 		t.Fatal("two pilots have one turn")
 	}
 	_ = a.turns.file.Close() // as the kernel does for a process that ends
+	put(t, b, "x", 10).Release()
+}
+
+func nothing() string { return "" }
+
+// A pilot waits for another that brings a file in as long as more of the file comes. Of one
+// that was stopped nothing comes, and the file is brought in past it.
+func TestTurnOfAStoppedPilotIsNotWaitedFor(t *testing.T) {
+	dir := t.TempDir()
+	a, _ := open(t, dir, "a", shared)
+	b, _ := open(t, dir, "b", shared)
+	meet(a, b)
+	b.turns.limit = time.Millisecond
+	begun, over := make(chan struct{}), make(chan struct{})
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer close(over)
+	group.Go(func() {
+		_, _, _ = a.Fetch(t.Context(), item("x", 10), func(path string) (int64, uint32, error) {
+			_, _, _ = bytes(3)(path)
+			close(begun)
+			<-over
+			return 0, 0, errors.New("it was stopped")
+		})
+	})
+	<-begun
+	const more = 5 // each look comes after the limit, since a pause is as long
+	name, looks := fileName(item("x", 10)), 0
+	release, err := b.turns.take(t.Context(), name, func() string {
+		looks++
+		return fmt.Sprint(min(looks, more)) // and then it stands still
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	release()
+	if looks < more {
+		t.Errorf("it waited for %d looks only, though each time more had come", looks)
+	}
+	if come := b.comingAtPeers(name); !strings.Contains(come, " 3 ") {
+		t.Errorf("what has come of the file is not seen: %q", come)
+	}
 	put(t, b, "x", 10).Release()
 }

@@ -58,7 +58,11 @@ func sumLine(name string, sum uint32) string { return fmt.Sprintf("%08x %s\n", s
 // cutSums leaves nothing but the sums of files that some pilot of the host has, in a file
 // that has become long.
 func (c *Cache) cutSums(recorded map[string]uint32) {
-	defer c.host.lock()()
+	unlock, taken := c.host.lock()
+	defer unlock()
+	if !taken {
+		return // it stays long until the next pilot
+	}
 	path := filepath.Join(c.cfg.Dir, sumsName)
 	if info, err := os.Stat(path); err != nil || info.Size() < maxSums/2 {
 		return

@@ -3,9 +3,15 @@ package cache
 import (
 	"context"
 	"errors"
+	"fmt"
 	"hash/fnv"
+	"io/fs"
+	"maps"
 	"math"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -25,22 +31,36 @@ const (
 	maxTurnPause = 50 * time.Millisecond
 )
 
+// TurnTime is how long a cache waits for one that brings a file in of which nothing comes
+// any more: that pilot was stopped, or it will try again, as whoever waits can do too. A
+// transfer that stands still ends by itself after about as long.
+const TurnTime = time.Minute
+
 // turns are the locks of all files of a host. A nil one has everybody go on at once.
 type turns struct {
 	file  *os.File
 	sched *sched.Scheduler
+	limit time.Duration // TurnTime
 }
 
-// take waits until no other pilot of the host brings the file in.
-func (t *turns) take(ctx context.Context, name string) (release func(), err error) {
+// placeOf is the byte that stands for a file.
+func placeOf(name string) int64 {
+	hash := fnv.New64a()
+	_, _ = hash.Write([]byte(name))
+	return int64(hash.Sum64() & math.MaxInt64 >> 1)
+}
+
+// take waits until no other pilot of the host brings the file in, or until arrived, which
+// tells how much of it has come, has told the same for limit.
+func (t *turns) take(ctx context.Context, name string, arrived func() string) (release func(), err error) {
 	if t == nil {
 		return func() {}, nil
 	}
-	hash := fnv.New64a()
-	_, _ = hash.Write([]byte(name))
-	place := int64(hash.Sum64() & math.MaxInt64 >> 1)
+	place := placeOf(name)
 	pause := minTurnPause
-	for {
+	began := time.Now()
+	var come string
+	for look := began; ; {
 		err := t.set(unix.F_WRLCK, place)
 		switch {
 		case err == nil:
@@ -51,9 +71,20 @@ func (t *turns) take(ctx context.Context, name string) (release func(), err erro
 		if err := t.sched.Sleep(ctx, pause); err != nil {
 			return nil, err
 		}
+		if now := time.Now(); now.Sub(look) >= t.limit/looksPerLimit {
+			look = now
+			if more := arrived(); more != come {
+				come, began = more, now
+			} else if now.Sub(began) >= t.limit {
+				return func() {}, nil
+			}
+		}
 		pause = min(2*pause, maxTurnPause)
 	}
 }
+
+// looksPerLimit is how often a cache that waits looks how much has come.
+const looksPerLimit = 20
 
 func (t *turns) set(kind int16, place int64) error {
 	for {
@@ -78,5 +109,27 @@ func (c *Cache) turn(ctx context.Context, name string) (release func(), err erro
 	if alone {
 		return func() {}, nil
 	}
-	return c.turns.take(ctx, name)
+	return c.turns.take(ctx, name, func() string { return c.comingAtPeers(name) })
+}
+
+// comingAtPeers tells how much of a file other pilots of the host have written.
+func (c *Cache) comingAtPeers(name string) string {
+	c.mu.Lock()
+	folders := slices.Sorted(maps.Keys(c.peers))
+	c.mu.Unlock()
+	var come strings.Builder
+	for _, folder := range folders {
+		parts, _ := fs.Glob(os.DirFS(folder), partOf("*", name)) // the pattern is well formed
+		for _, part := range parts {
+			if info, err := os.Lstat(filepath.Join(folder, part)); err == nil {
+				fmt.Fprintf(&come, "%s/%s %d %d\n", folder, part, info.Size(), info.ModTime().UnixNano())
+			}
+		}
+	}
+	return come.String()
+}
+
+// partOf names what is written of a file until it is complete.
+func partOf(number, name string) string {
+	return fmt.Sprintf("%s%s-%x", newPrefix, number, placeOf(name))
 }

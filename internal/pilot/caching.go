@@ -35,7 +35,7 @@ func (p *pilot) openCache() (err error) {
 	c := p.cfg.Cache
 	p.stage.Cache, err = cache.Open(cache.Config{
 		Dir: c.Dir, Name: p.cfg.Pilot, MaxSpace: c.MaxSpace, MinThreshold: c.MinThreshold,
-		Shared: c.Mode == CacheHost || c.Mode == CacheGlobal, Changed: p.cacheChanged, Sched: p.sched,
+		Shared: c.Mode == CacheHost || c.Mode == CacheGlobal, Changed: p.cacheChanged, Sched: p.sched, Log: p.log,
 	})
 	if errors.Is(err, cache.ErrNoSpace) {
 		p.log.Warn("the pilot works without a cache", "error", err)
