@@ -6,6 +6,12 @@ import (
 	"fairway/internal/fifo"
 )
 
+// A request is granted in one of these:
+//
+//	Location.insert, placeLocked  at once, where nobody is before it
+//	Location.release, cycle       by grantLocked, when those before it have left
+//	Location.unlatchLocked        when a Gate or an Insert of several has all its places
+//
 // Most requests meet a location that nobody else uses, and are released before anybody
 // else comes. For them the location has one word, which a task takes with its request and
 // gives back with its release; the queue and its mutex are for the others.

@@ -16,18 +16,20 @@ import (
 // asked, one frame after the other; wakeList.up calls granted from whatever goroutine decides.
 //
 // The way of a release, from one other process to the task of the next, which may be in
-// the same process:
+// the same process. It is the same over a Unix socket and between hosts. The release of a
+// task of the owner's process begins at 3.
 //
 //  1. Mirror.release, or Mirror.cycle where the next request goes with it: Mirror.pass
-//     makes the frame Release with what was changed, and sends it.
+//     (mirror.go) makes the frame Release with what was changed, and sends it.
 //  2. session.asked calls session.release, which checks that the grant is still the one
 //     that was told, and writes the changes.
-//  3. Location.release or Location.cycle. Where other requests stand in the queue,
-//     grantLocked grants the next of them, and recordGrant numbers each grant.
-//  4. wakeList.up, without the lock of the location: a task of this process gets its
-//     token; for a proxy it calls decided, which is session.granted.
-//  5. session.granted sends the frame Granted, with what its process lacks of the data.
-//  6. Peer.answered calls Peer.granted: it brings the replica up to date, and
+//  3. Location.release or Location.cycle (queue.go). Where other requests stand in the
+//     queue, grantLocked grants the next of them, and recordGrant numbers each grant.
+//  4. wakeList.up (handle.go), without the lock of the location: a task of this process
+//     gets its token; for a proxy it calls decided, which is session.granted.
+//  5. session.granted sends the frame Granted, with what its process lacks of the data
+//     (tellLocked).
+//  6. Peer.answered calls Peer.granted (peer.go): it brings the replica up to date, and
 //     wakeList.up gives the waiting task its token.
 type session struct {
 	link   *transport.Link

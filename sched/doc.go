@@ -91,11 +91,14 @@
 //
 // # The way through the package
 //
-//   - Waiting: kind.go takes a request into its source (source.go). Who then looks for
-//     the event is decided in leader.go, which also argues why none is lost: one of
-//     the waiting goroutines leads (source.lead), or, where a source is polled, the
-//     poller does (poller.serve) and tasks at their checkpoints (checkpoint.go).
-//     strategy.go chooses between polling and blocking.
+//   - Waiting: kind.go takes a request into its source. source.detect (source.go) decides
+//     who looks for the event, by wantsBlock (strategy.go), which chooses between polling
+//     and blocking. Where the source blocks, one of the waiting goroutines leads
+//     (source.lead), or a thread of the pool does (source.follow); both are in leader.go,
+//     which argues why no event is lost. Where it is polled, the poller does that
+//     (poller.serve), and tasks at their checkpoints (checkpoint.go).
+//   - Descriptors on Linux: the leader is parked in pollSet.block (fd_linux.go), and holds
+//     no thread; the Go runtime's own poller waits for the epoll descriptor of all.
 //   - Computing: slot.go gives out the slots, and argues how long a task may wait.
 //   - Kinds that come with the package: fd, file, process, signal, timer, channel,
 //     status, each in a file of that name.

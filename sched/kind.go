@@ -66,7 +66,7 @@ type Kind[Req, Res any] struct {
 	// Priority orders polls that are due at the same time, higher ones first.
 	Priority int
 
-	// Strategy restricts the poller's choice; the zero value is Adaptive.
+	// Strategy restricts the scheduler's choice; the zero value is Adaptive.
 	Strategy Strategy
 
 	// Syscalls tells how many system calls the callbacks have made, for metrics.

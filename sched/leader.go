@@ -10,8 +10,8 @@ import (
 //
 // A source that blocks has a leader, as in the leader/followers pattern: the one
 // goroutine that polls, arms, and blocks for the whole group. A goroutine that
-// waits leads itself if nobody else does: its event then finds it on the thread
-// that the kernel has woken, without a switch between goroutines. When its own
+// waits leads itself if nobody else does: its event then finds it without a switch
+// to another goroutine. When its own
 // event has come while others still wait, it promotes a follower: a thread of
 // the pool, which leads until nobody waits. A source that is polled is watched by
 // the poller instead.

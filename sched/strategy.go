@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// Strategy restricts how the poller detects the events of a kind.
+// Strategy restricts how the events of a kind are detected.
 type Strategy int
 
 const (
-	// Adaptive leaves the choice to the poller, which makes it from how often
+	// Adaptive leaves the choice to the scheduler, which makes it from how often
 	// events of the kind have come, how long they were waited for and what its
 	// polls have cost.
 	Adaptive Strategy = iota

@@ -23,9 +23,10 @@
 //     brought to disk when their pilot left: others may hold anything.
 //   - Changed gets each addition and each removal, in their order.
 //
-// add.go brings files in, room.go drops them when space is needed, in the
-// order of policy.go. peer.go and claim.go share the space of a host, trust.go says
-// what a cache takes over when it is opened.
+// add.go brings files in. They are evicted by makeRoom (room.go) when space is needed, in
+// the order of policy.go, by shrink (open.go) when the limit falls, and by giveUp (peer.go)
+// when a pilot that shares them has done so. peer.go and claim.go share the space of a host,
+// trust.go says what a cache takes over when it is opened.
 //
 // Methods may be called from any goroutine. They block for the disk, and in a
 // shared cache for the lock of the host, which is held for a few system calls: if it is not
@@ -254,8 +255,8 @@ func (c *Cache) SetHints(order []Ref) {
 	c.cfg.Policy.SetHints(order)
 }
 
-// Drop removes a file, for one that turned out to be damaged. What uses it
-// keeps what it has open or linked.
+// Drop removes a file that turned out to be damaged, or is not stored after all. What uses
+// it keeps what it has open or linked.
 func (c *Cache) Drop(ref Ref) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

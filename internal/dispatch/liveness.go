@@ -48,7 +48,7 @@ func (c *Core) checkJob(j *job) error {
 	return nil
 }
 
-// debtAttended looks for results that were lost and that nobody makes again.
+// checkOwed looks for results that were lost and that nobody makes again.
 func (c *Core) checkOwed(j *job) error {
 	if !j.publishes() {
 		return nil

@@ -2,8 +2,9 @@ package dispatch
 
 import "slices"
 
-// sync takes one call of a pilot. Whatever else it is, results in it count:
-// they name their jobs, and are idempotent.
+// sync takes one call of a pilot. Results in it count whoever sends it: they name their
+// jobs, and are idempotent. A call that a later one has overtaken is not read; the pilot
+// repeats what was not acknowledged.
 func (c *Core) sync(s *Sync) error {
 	if s.Pilot == "" {
 		return refuse("dispatch: a sync without a pilot")

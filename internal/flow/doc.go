@@ -15,6 +15,8 @@
 //     read by parser.step (parse_step.go) into a step (workflow.go).
 //  2. parser.check (check.go) refuses what can be known to be wrong. routes.connect
 //     (route.go) tells each maker of files which steps take them.
+//  3. Flow.describe (job.go) copies what the keys of the step say into the dispatch.Job:
+//     needs, retry, tools, site, priority.
 //
 // A file becomes a job:
 //

@@ -20,8 +20,10 @@
 //     stored, what a job is told to read is there, no cache grows beyond its
 //     limit (promise.go).
 //
-// The rules are those of the product because the code is: server.go steps a
-// dispatch.Core as the server does, and unfold.go a flow.Flow. pilot.go, attempt.go
+// The rules are those of the product because the code is: server.step (server.go) calls
+// Core.Step of package dispatch, and unfolding.step (unfold.go) calls Flow.Step of package
+// flow, as Loop.stepDispatch and Loop.stepFlow of internal/server/loop do. The loop itself
+// is modelled, not shared. pilot.go, attempt.go
 // and space.go stand for the pilot and its cache, site.go and batch.go for batch
 // systems, storage.go and link.go for storage and networks; engine.go is the clock.
 //

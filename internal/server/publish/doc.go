@@ -3,7 +3,7 @@
 // tidies both up when the run has ended.
 //
 // Package dispatch decides which version is published and when (files_stored.go
-// there); publishLoop (place.go) publishes it, and tells dispatch so.
+// there); publishLoop (publish.go) publishes it, and tells dispatch so.
 //
 // Guarantees:
 //

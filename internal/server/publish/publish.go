@@ -181,6 +181,8 @@ func syncFolder(results *beneath.Folder, name string) error {
 	return errors.Join(folder.Sync(), folder.Close())
 }
 
+// publish makes a stored file the result of its name, unless a later version is that already,
+// and notes what stands there. changed collects the folders that are to be brought to disk.
 func (p *publisher) publish(results *beneath.Folder, b dispatch.StoredFile, changed map[string]bool) error {
 	lfn := b.File.LFN
 	if newest, ok := p.latest[lfn]; ok && newest > b.File.Version {
@@ -217,6 +219,7 @@ func (p *publisher) publish(results *beneath.Folder, b dispatch.StoredFile, chan
 	return nil
 }
 
+// place puts the file below a name of its own, and renames it to the one that it is to have.
 func (p *publisher) place(results *beneath.Folder, b dispatch.StoredFile, changed map[string]bool) error {
 	lfn := path.Clean(b.File.LFN)
 	above := path.Dir(lfn)
