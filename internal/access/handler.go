@@ -28,6 +28,17 @@ const (
 	// BodyTime is how long a message may take on its way to the server, and an
 	// answer on its way back. How long an answer is held comes on top of that.
 	BodyTime = 2 * time.Minute
+	// CallTime is how long a call of a person's command may take in all, and StorageTime one
+	// that looks for stored files on their servers.
+	CallTime    = time.Minute
+	StorageTime = 5 * time.Minute
+	// KeepAlive is how often a server says something in a stream that has no news. Who
+	// follows it gives up after SilentTime without anything.
+	KeepAlive  = 30 * time.Second
+	SilentTime = 2 * time.Minute
+	// ReaderTime is how long a server waits for who reads a stream to take a piece of it:
+	// a person may look at a page of it.
+	ReaderTime = time.Hour
 	// IdleTime is how long a connection without calls stays open.
 	IdleTime = 3 * time.Minute
 
@@ -120,16 +131,25 @@ func NewServer(handler http.Handler, log *slog.Logger) *http.Server {
 	}
 }
 
-// Timed gives a route the limits of time of whole messages: BodyTime to read
-// one, and as long to write the answer, from its first byte on.
+// Timed gives a route the limits of time of messages: BodyTime to read one, and as long to
+// write the answer, from its first byte on, or ReaderTime for each piece of a stream.
 func Timed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		control := http.NewResponseController(w)
 		_ = control.SetReadDeadline(time.Now().Add(BodyTime))
+		// The server looks at the body of its own request for what is left on the connection.
+		r = r.WithContext(r.Context())
 		r.Body = &timedBody{r.Body, control}
-		next.ServeHTTP(&timedAnswer{ResponseWriter: w, control: control}, r)
+		limit := BodyTime
+		if strings.HasPrefix(r.Header.Get("Content-Type"), streamType) {
+			limit = ReaderTime
+		}
+		next.ServeHTTP(&timedAnswer{ResponseWriter: w, control: control, limit: limit}, r)
 	})
 }
+
+// streamType is how the type of the messages of a stream begins.
+const streamType = "application/connect+"
 
 // timedBody takes the limit away when all was read: the answer may be held for
 // longer.
@@ -150,17 +170,17 @@ func (b *timedBody) Read(p []byte) (int, error) {
 type timedAnswer struct {
 	http.ResponseWriter
 	control *http.ResponseController
-	begun   bool
+	limit   time.Duration // of each write: an answer that is no stream is written at once
 }
 
 // Write is part of io.Writer.
 func (a *timedAnswer) Write(p []byte) (int, error) {
-	if !a.begun {
-		a.begun = true
-		_ = a.control.SetWriteDeadline(time.Now().Add(BodyTime))
-	}
+	_ = a.control.SetWriteDeadline(time.Now().Add(a.limit))
 	return a.ResponseWriter.Write(p)
 }
+
+// Flush is part of http.Flusher, which streams need.
+func (a *timedAnswer) Flush() { _ = a.control.Flush() }
 
 // Unwrap is for http.ResponseController.
 func (a *timedAnswer) Unwrap() http.ResponseWriter { return a.ResponseWriter }

@@ -20,8 +20,10 @@ const (
 )
 
 // TellLog sends the end of a file to the server, as what the pilot of the launch says, with
-// some last words.
+// some last words. It takes BodyTime at most.
 func (l *Line) TellLog(ctx context.Context, path, last string) error {
+	ctx, cancel := context.WithTimeout(ctx, BodyTime)
+	defer cancel()
 	last = last[:min(len(last), maxLastWords)]
 	text, err := endOf(path, MaxPilotLog-len(last))
 	if err != nil {

@@ -184,6 +184,8 @@ func explained(err error) error {
 		return fail(exitUsage, "", "%s", message)
 	case connect.CodeFailedPrecondition, connect.CodeUnavailable:
 		return fail(exitNoState, "", "%s", message)
+	case connect.CodeDeadlineExceeded:
+		return fail(exitFailed, "it may have much to do, or be stuck: try again; if that goes on, end its process and start `fairway run` again, which goes on from its records", "%s", message)
 	case connect.CodeCanceled:
 		return context.Canceled
 	default:

@@ -8,6 +8,8 @@ import (
 	"os"
 	"syscall"
 
+	"connectrpc.com/connect"
+
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/pilot/report"
@@ -98,7 +100,10 @@ func (c *console) watchInBackground(ctx context.Context, folder string) <-chan *
 		defer connection.Close()
 		// How the run ended is known from the server itself; here an error
 		// only means that less was shown.
-		report, _ := c.watch(ctx, connection)
+		report, err := c.watch(ctx, connection)
+		for connect.CodeOf(err) == connect.CodeDeadlineExceeded { // the disk may stand still, say
+			report, err = c.watch(ctx, connection)
+		}
 		last <- report
 	}()
 	return last

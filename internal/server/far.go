@@ -122,7 +122,7 @@ const unfinishedName = ".unfinished"
 func (s *Server) farHandler() http.Handler {
 	path, handler := s.taskQueue()
 	pilots := access.Handler(s.far.connections.Tokens, map[string]http.Handler{
-		path: access.Timed(handler), served.Prefix: s.far.files,
+		path: handler, served.Prefix: s.far.files,
 		access.PilotLogPath: s.far.connections.LogHandler(),
 		bootstrap.Prefix: bootstrap.Handler(s.far.connections.Programs(), func(text string) {
 			_ = s.inbox.Note(context.Background(), text)
@@ -137,7 +137,8 @@ func (s *Server) farHandler() http.Handler {
 
 // taskQueue is the service of pilots, wherever they call.
 func (s *Server) taskQueue() (path string, handler http.Handler) {
-	return wire.NewTaskQueueHandler(&api.TaskQueue{
+	path, handler = wire.NewTaskQueueHandler(&api.TaskQueue{
 		Inbox: s.inbox, Claims: access.Claims{Authority: s.authority, Stores: func(string) []string { return s.files.Stores() }},
 	}, listen.Uncompressed, connect.WithReadMaxBytes(access.MaxMessage))
+	return path, access.Timed(handler)
 }

@@ -10,8 +10,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"connectrpc.com/connect"
-
 	"fairway/internal/access"
 	"fairway/internal/batch"
 	"fairway/internal/disk"
@@ -21,7 +19,6 @@ import (
 	"fairway/internal/server/listen"
 	"fairway/internal/server/term"
 	"fairway/internal/store"
-	"fairway/internal/wire"
 )
 
 // Job says that the server is a batch job itself. People reach it over the network, and
@@ -122,7 +119,7 @@ func (s *Server) openPeople(addresses []string) error {
 
 // workflow is the service of people.
 func (s *Server) workflow() (path string, handler http.Handler) {
-	return wire.NewWorkflowHandler(api.NewService(live{s}, s, s.folders, s.sched), listen.Uncompressed, connect.WithReadMaxBytes(access.MaxRequest))
+	return listen.People(api.NewService(live{s}, s, s.folders, s.sched))
 }
 
 // keepTerm says again and again that this server lives. It ends the server when another

@@ -11,8 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"connectrpc.com/connect"
-
 	"fairway/internal/access"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/launch"
@@ -138,7 +136,7 @@ func connectFar(ctx context.Context, workflow string) (*Connection, error) {
 	_ = probe.Close()
 	client := line.Client(1)
 	return &Connection{
-		WorkflowClient: wire.NewWorkflowClient(client, access.BaseURL, connect.WithAcceptCompression("gzip", nil, nil), connect.WithReadMaxBytes(access.MaxAnswer)),
+		WorkflowClient: listen.PeoplesClient(client, access.BaseURL),
 		Live:           true, Far: true, close: client.CloseIdleConnections,
 	}, nil
 }
@@ -161,7 +159,7 @@ func connectResting(v *Resting, s *sched.Scheduler) *Connection {
 		alive, _ := launch.Survivors(v.folders.Workflow) // not to know is as if there were none
 		return len(alive)
 	}
-	mux.Handle(wire.NewWorkflowHandler(service, listen.Uncompressed))
+	mux.Handle(listen.People(service))
 	listener := listen.NewPipes()
 	endpoint := listen.NewEndpoint(listener, mux, slog.New(slog.DiscardHandler))
 	var group sync.WaitGroup

@@ -11,6 +11,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	"fairway/internal/access"
 	"fairway/internal/dispatch"
 	"fairway/internal/server/convert"
 	"fairway/internal/server/state"
@@ -45,7 +46,13 @@ func (a *Service) Logs(ctx context.Context, r *wire.LogsRequest, stream *connect
 		if !running {
 			return nil
 		}
-		if err := a.awaitLog(ctx, tails, before); err != nil {
+		waiting, cancel := context.WithTimeout(ctx, access.KeepAlive)
+		err := a.awaitLog(waiting, tails, before)
+		cancel()
+		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+			err = stream.Send(&wire.LogChunk{}) // nothing was printed, and the server is there
+		}
+		if err != nil {
 			return rpcError(err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	"fairway/internal/access"
 	"fairway/internal/server/state"
 	"fairway/internal/wire"
 	"fairway/sched"
@@ -16,8 +17,8 @@ import (
 const ProgressPause = 100 * time.Millisecond
 
 // Progress streams the state of the run: at once, then whenever it has changed
-// but not more often than ProgressPause allows, and a last time when it has
-// ended.
+// but not more often than ProgressPause allows, at least every access.KeepAlive, and a
+// last time when it has ended.
 func (a *Service) Progress(ctx context.Context, r *wire.ProgressRequest, stream *connect.ServerStream[wire.ProgressReport]) error {
 	if err := a.ofRun(r); err != nil {
 		return err
@@ -44,9 +45,11 @@ func (a *Service) pause(ctx context.Context, changed <-chan struct{}) error {
 	if err := a.sched.Sleep(ctx, ProgressPause); err != nil {
 		return err
 	}
-	_, err := sched.Receive(ctx, a.sched, changed)
-	if errors.Is(err, sched.ErrChannelClosed) {
-		return nil
+	waiting, cancel := context.WithTimeout(ctx, access.KeepAlive)
+	defer cancel()
+	_, err := sched.Receive(waiting, a.sched, changed)
+	if errors.Is(err, sched.ErrChannelClosed) || waiting.Err() != nil {
+		return ctx.Err()
 	}
 	return err
 }

@@ -64,6 +64,5 @@ func Client(dial func(ctx context.Context) (net.Conn, error)) (wire.WorkflowClie
 		DialContext:        func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
 		DisableCompression: true,
 	}
-	client := &http.Client{Transport: transport}
-	return wire.NewWorkflowClient(client, "http://fairway", connect.WithAcceptCompression("gzip", nil, nil), connect.WithReadMaxBytes(access.MaxAnswer)), transport
+	return PeoplesClient(&http.Client{Transport: transport}, "http://fairway"), transport
 }

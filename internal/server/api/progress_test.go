@@ -1,0 +1,32 @@
+package api
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"fairway/internal/access"
+	"fairway/sched"
+)
+
+// A stream without news says something before who reads it gives up.
+func TestStreamsWithoutNewsAreKeptAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := sched.New(sched.Config{})
+		a := &Service{sched: s}
+		began := time.Now()
+		if err := a.pause(t.Context(), make(chan struct{})); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took < access.KeepAlive || took > access.SilentTime/2 {
+			t.Errorf("it says nothing for %v", took)
+		}
+		ended, end := context.WithCancel(t.Context())
+		end()
+		if err := a.pause(ended, make(chan struct{})); err == nil {
+			t.Error("it goes on for nobody")
+		}
+		s.Close()
+	})
+}
