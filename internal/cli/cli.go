@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"strings"
@@ -97,8 +98,11 @@ depends on timing.`),
 		Version:       versionText(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		PersistentPreRun: func(*cobra.Command, []string) {
+		PersistentPreRun: func(command *cobra.Command, _ []string) {
 			c.started = true
+			if command.Name() != "pilot" { // whose log is for programs, too
+				slog.SetDefault(slog.New(newWarnings(c.announce)))
+			}
 		},
 	}
 	flags := root.PersistentFlags()

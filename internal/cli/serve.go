@@ -207,7 +207,7 @@ func (c *console) serverConfig(ctx context.Context, o *runOptions) (server.Confi
 		Listen:      o.listen,
 		Recording:   o.record,
 		Dispatch:    dispatch.Config{Placement: dispatch.Placements[o.placement]},
-		Log:         slog.New(newWarnings(c.announce)),
+		Log:         slog.Default(),
 	}
 	if isServerJob() {
 		if config.Job, err = jobOf(ctx, o); err != nil {

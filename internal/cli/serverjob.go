@@ -241,7 +241,6 @@ func (w *serverWatch) open() error {
 		Site: w.site.Name, Job: "server", System: system, Every: w.site.Poll,
 		Elsewhere: func(string) bool { return true }, // other servers are no pilots
 		Ended:     func(end batch.End) { w.ended <- end },
-		Told:      func(text string) { w.announce("fairway: " + text) },
 	})
 	return nil
 }
