@@ -188,3 +188,33 @@ func TestWorkflowFileWithoutRecords(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// What jobs stream is read from storage each time, counts as no stage-in and stays in no
+// cache.
+func TestStreamedInputsAreNotStagedIn(t *testing.T) {
+	const workflow = "workflow: w\ninputs: {raw: {files: 'raw/{n}', as: 'raw/{n}'}}\nsteps:\n  a: {each: 'raw/{n}', access: ACCESS, writes: 'a/{n}', command: cat $in}\n  b: {each: 'raw/{n}', reads: 'a/{n}', access: ACCESS, writes: 'b/{n}', command: cat $in}\n"
+	for _, access := range []string{"link", "stream"} {
+		folder := t.TempDir()
+		text := strings.ReplaceAll(workflow, "ACCESS", access)
+		if err := os.WriteFile(filepath.Join(folder, "workflow.yaml"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		plan, err := experiment.Parse(filepath.Join(folder, "x.yaml"), []byte(`experiment: file
+workflow: {file: workflow.yaml, run: 1m, inputs: {raw: {values: {n: 4}, size: 1GB}}}
+sites: [{name: here, nodes: 1, slots: 1, started: 1}]
+storage: [{name: se, bandwidth: 100MB}]
+cache: {share: pilot, size: 100GB, inputs: true}
+`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, r := jobNames(t, plan)
+		misses := 4 // the inputs, once
+		if access == "stream" {
+			misses = 8
+		}
+		if r.misses != misses || (r.stageIn == 0) != (access == "stream") {
+			t.Errorf("%s: %d misses, want %d; %v of stage-in", access, r.misses, misses, r.stageIn)
+		}
+	}
+}

@@ -36,6 +36,7 @@ type input struct {
 	access     wire.Access
 	url        string // by which the command reads it; empty: by path, or not located yet
 	inPlace    bool   // path is a link to where it is stored
+	unstreamed error  // why it is staged in, although it was to be streamed
 	path       string // in the sandbox, relative
 	source     *wire.Source
 	cached     *cache.File // nil if it is read past the cache
@@ -96,6 +97,9 @@ func (in *Inputs) add(i *input) (err error) {
 	} else if err = in.stream(i, target); err == nil && !i.streams() {
 		if err = in.provide(i, target); err == nil && in.owned(i) {
 			err = in.own(i, target)
+		}
+		if err == nil {
+			in.noteCopied(i)
 		}
 	}
 	in.count(i)

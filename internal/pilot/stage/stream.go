@@ -61,10 +61,15 @@ func (in *Inputs) stream(i *input, target string) error {
 			return nil
 		}
 	}
-	if a.Ctx.Err() == nil {
-		a.Note(report.Clip(fmt.Sprintf("the input %s was copied, and not streamed: %v", i.LFN, why)))
-	}
+	i.unstreamed = why
 	return nil
+}
+
+// noteCopied says of an input that has come why it was not streamed.
+func (in *Inputs) noteCopied(i *input) {
+	if i.unstreamed != nil {
+		in.attempt.Note(report.Clip(fmt.Sprintf("the input %s was copied, and not streamed: %v", i.LFN, i.unstreamed)))
+	}
 }
 
 // here says why the file of a path cannot be read by it on this node.
