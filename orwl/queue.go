@@ -146,7 +146,7 @@ func (l *Location) release(h *Handle) error {
 		return l.refuse(ErrNotHeld)
 	}
 	if wrote {
-		l.note(h)
+		l.recordChanges(h)
 	}
 	if l.queue.Len() == 1 && l.trace == nil {
 		h.state = idle
@@ -183,7 +183,7 @@ func (l *Location) cycle(cur, next *Handle) error {
 		return l.refuse(ErrNotHeld)
 	}
 	if wrote {
-		l.note(cur)
+		l.recordChanges(cur)
 	}
 	if !l.simple() || next.served != nil || next.busy() || l.queue.Len() >= l.limit {
 		return l.cycleWatched(cur, next)
@@ -346,9 +346,9 @@ func (l *Location) endMappings(h *Handle) (wrote bool) {
 	return wrote
 }
 
-// note keeps what changed in the version that h made. Where a handle releases by the
+// recordChanges keeps what changed in the version that h made. Where a handle releases by the
 // word there is no journal.
-func (l *Location) note(h *Handle) {
+func (l *Location) recordChanges(h *Handle) {
 	switch {
 	case l.journal == nil:
 	case h.served != nil && h.served.pieces != nil:

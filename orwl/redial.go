@@ -19,8 +19,8 @@ const firstPause = 20 * time.Millisecond
 // patience, and a server that has no descriptors.
 const longestPause = time.Second
 
-// keep serves the connection and those that follow it.
-func (p *Peer) keep(l *transport.Link) {
+// serveLinks serves the connection and those that follow it.
+func (p *Peer) serveLinks(l *transport.Link) {
 	defer close(p.over)
 	defer p.close()
 	for {
@@ -31,7 +31,7 @@ func (p *Peer) keep(l *transport.Link) {
 		if p.redial == nil {
 			return
 		}
-		next, err := p.again(l)
+		next, err := p.reconnect(l)
 		if err != nil {
 			p.giveUp(err)
 			return
@@ -41,8 +41,8 @@ func (p *Peer) keep(l *transport.Link) {
 	}
 }
 
-// again dials until there is a connection or a lease has passed.
-func (p *Peer) again(lost *transport.Link) (*transport.Link, error) {
+// reconnect dials until there is a connection or a lease has passed.
+func (p *Peer) reconnect(lost *transport.Link) (*transport.Link, error) {
 	ctx, cancel := context.WithTimeout(p.ctx, lost.Lease)
 	defer cancel()
 	for pause := firstPause; ; pause = min(2*pause, lost.Lease/4) {

@@ -185,7 +185,7 @@ func (s *Server) attend(conn net.Conn) {
 	if closed {
 		l.Cut()
 	}
-	p.keep(l)
+	p.serveLinks(l)
 	s.mu.Lock()
 	delete(s.peers, p)
 	s.mu.Unlock()
@@ -327,7 +327,7 @@ func (d *Dialer) Dial(ctx context.Context, network, address string) (*Peer, erro
 	if !own.Once {
 		p.redial = func(ctx context.Context) (*transport.Link, error) { return own.connect(ctx, network, address) }
 	}
-	go p.keep(l)
+	go p.serveLinks(l)
 	return p, nil
 }
 

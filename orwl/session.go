@@ -347,12 +347,12 @@ func (s *session) granted(p *proxy) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !p.cancelled && !s.ended {
-		s.tellLocked(p)
+		s.sendGrantLocked(p)
 	}
 }
 
-// tellLocked sends a grant, under the lock of the session.
-func (s *session) tellLocked(p *proxy) {
+// sendGrantLocked sends a grant, under the lock of the session.
+func (s *session) sendGrantLocked(p *proxy) {
 	sub := p.sub
 	data, version, file, lacks := sub.location.lackedBy(sub)
 	f := transport.Frame{

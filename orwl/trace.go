@@ -124,7 +124,7 @@ func (r *tracedRequest) end() {
 	}
 	delete(t.open, r)
 	for _, s := range r.spans(now) {
-		t.keep(s)
+		t.add(s)
 	}
 	t.times[r.task] = t.times[r.task].with(r, now)
 	t.places[r.location] = t.places[r.location].with(r, now)
@@ -168,7 +168,7 @@ func (t TaskTimes) with(r *tracedRequest, now time.Time) TaskTimes {
 	return t
 }
 
-func (t *Trace) keep(s traceSpan) {
+func (t *Trace) add(s traceSpan) {
 	limit := t.MaxSpans
 	if limit == 0 {
 		limit = DefaultMaxSpans

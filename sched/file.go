@@ -72,8 +72,8 @@ func StatFile(path string) (FileState, error) {
 	return FileState{info}, err
 }
 
-// look finds out whether the present state of the file is the one waited for.
-func (q FileQuery) look() (st FileState, accepted bool, err error) {
+// check finds out whether the present state of the file is the one waited for.
+func (q FileQuery) check() (st FileState, accepted bool, err error) {
 	if st, err = StatFile(q.Path); err != nil {
 		return st, false, err
 	}
@@ -96,7 +96,7 @@ func (s *Scheduler) WaitFile(ctx context.Context, q FileQuery) (FileState, error
 		return FileState{}, err
 	}
 	q.Path = path
-	if st, accepted, err := q.look(); err != nil || accepted {
+	if st, accepted, err := q.check(); err != nil || accepted {
 		return st, err
 	}
 	h, err := s.files()

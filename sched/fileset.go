@@ -103,7 +103,7 @@ func (fs *fileSet) block(limit time.Duration) {
 	fs.renew()
 	fs.tend()
 	for _, r := range seen {
-		fs.look(r)
+		fs.check(r)
 	}
 }
 
@@ -122,7 +122,7 @@ func (fs *fileSet) tend() {
 		fs.unwatch(path)
 	}
 	for r := range fresh {
-		fs.look(r)
+		fs.check(r)
 	}
 }
 
@@ -253,9 +253,9 @@ func (fs *fileSet) noteFolder(r *fileRequest) {
 	}
 }
 
-func (fs *fileSet) look(r *fileRequest) {
+func (fs *fileSet) check(r *fileRequest) {
 	fs.noteLink(r)
-	st, accepted, err := r.Value.look()
+	st, accepted, err := r.Value.check()
 	if err != nil || accepted {
 		r.Done(st, err)
 	} else if st.Info != nil && st.Info.IsDir() {

@@ -185,7 +185,7 @@ func (st *Status[K, V]) ask(asked []*statusRequest[K, V]) {
 		}
 		return
 	}
-	st.keep(values, begin)
+	st.remember(values, begin)
 	for _, r := range asked {
 		v, ok := values[r.Value.key]
 		st.offer(r, Answer[V]{v, ok, begin})
@@ -227,8 +227,8 @@ func (st *Status[K, V]) giveUp(err error) {
 	}
 }
 
-// keep remembers answers for Get.
-func (st *Status[K, V]) keep(values map[K]V, at time.Time) {
+// remember takes answers for Get.
+func (st *Status[K, V]) remember(values map[K]V, at time.Time) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	for k, v := range values {

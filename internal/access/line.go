@@ -67,9 +67,9 @@ func (l *Line) Connection() Connection {
 	return l.at
 }
 
-// look reads the connection file again. While it cannot be read, or is of
+// reread reads the connection file again. While it cannot be read, or is of
 // another launch, what was known holds.
-func (l *Line) look() Connection {
+func (l *Line) reread() Connection {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.file != "" {
@@ -105,7 +105,7 @@ func (l *Line) Dial(ctx context.Context) (net.Conn, error) { return l.dial(ctx) 
 // the others. It does not wait for long at one that is silent: the next are tried
 // beside it, and the first that answers is taken.
 func (l *Line) dial(ctx context.Context) (net.Conn, error) {
-	c := l.look()
+	c := l.reread()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	left := c.Addresses

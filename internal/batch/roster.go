@@ -305,7 +305,7 @@ func (r *Roster) watch() {
 				return
 			}
 			if err != nil {
-				r.tell(fmt.Sprintf("the batch system of %s does not say which jobs it has: %v", r.cfg.Site, err))
+				r.warn(fmt.Sprintf("the batch system of %s does not say which jobs it has: %v", r.cfg.Site, err))
 				continue
 			}
 			r.mu.Lock()
@@ -448,7 +448,7 @@ func (r *Roster) rest(pause time.Duration) error {
 // attend does what needs no room at the batch system.
 func (r *Roster) attend() {
 	r.verify()
-	r.tellEnds()
+	r.sendEnds()
 	r.withdraw()
 }
 
@@ -475,7 +475,7 @@ func (r *Roster) verify() {
 	r.compare(found, at)
 }
 
-func (r *Roster) tellEnds() {
+func (r *Roster) sendEnds() {
 	r.mu.Lock()
 	endings := r.endings
 	r.endings = nil
@@ -508,7 +508,7 @@ func (r *Roster) withdraw() {
 		return
 	}
 	if err != nil {
-		r.tell(fmt.Sprintf("%ss could not be withdrawn from %s: %v", r.cfg.Job, r.cfg.Site, err))
+		r.warn(fmt.Sprintf("%ss could not be withdrawn from %s: %v", r.cfg.Job, r.cfg.Site, err))
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		for _, name := range names {
@@ -543,7 +543,7 @@ func (r *Roster) submitAll() (taken, refused bool) {
 		}
 		r.submittedNow(name, err)
 		if err != nil {
-			r.tell(fmt.Sprintf("%s takes no %s, and is asked again: %v", r.cfg.Site, r.cfg.Job, err))
+			r.warn(fmt.Sprintf("%s takes no %s, and is asked again: %v", r.cfg.Site, r.cfg.Job, err))
 			return taken, true
 		}
 		taken = true
@@ -608,8 +608,8 @@ func (r *Roster) notTaken(name string, l *launch) {
 	r.waiting = slices.Insert(r.waiting, 0, name)
 }
 
-// tell says something to a person, once in a row.
-func (r *Roster) tell(text string) {
+// warn says something to a person, once in a row.
+func (r *Roster) warn(text string) {
 	r.mu.Lock()
 	news := text != r.told
 	r.told = text

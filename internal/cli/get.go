@@ -169,7 +169,7 @@ func notStored(lfn string, v *wire.FileVersion) error {
 		text += " on " + fewOf(v.Hosts, len(v.Hosts))
 	}
 	job := v.GetWriter()
-	hint := again(job)
+	hint := remakeHint(job)
 	switch {
 	case job.GetState() != dispatch.Done.String():
 		hint = fmt.Sprintf("`fairway explain %s` says how its job stands", job.GetName())
@@ -181,8 +181,8 @@ func notStored(lfn string, v *wire.FileVersion) error {
 	return fail(exitNotFound, hint, "version %d of %s is not stored: %s", v.Version, lfn, text)
 }
 
-// again is the advice that has a file made once more.
-func again(writer *wire.JobRef) string {
+// remakeHint is the advice that has a file made once more.
+func remakeHint(writer *wire.JobRef) string {
 	if writer == nil {
 		return ""
 	}
@@ -194,7 +194,7 @@ func again(writer *wire.JobRef) string {
 func copyVersion(ctx context.Context, source storage.Element, lfn string, v *wire.FileVersion, out io.Writer) (size int64, err error) {
 	body, err := source.Open(ctx, v.Pfn)
 	if errors.Is(err, fs.ErrNotExist) {
-		return 0, fail(exitNotFound, again(v.Writer), "version %d of %s was stored, and is lost: %w", v.Version, lfn, err)
+		return 0, fail(exitNotFound, remakeHint(v.Writer), "version %d of %s was stored, and is lost: %w", v.Version, lfn, err)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("fetching %s: %w", lfn, err)
@@ -213,7 +213,7 @@ func copyVersion(ctx context.Context, source storage.Element, lfn string, v *wir
 		return size, fmt.Errorf("fetching %s: %w", lfn, err)
 	}
 	if v.Writer != nil && size != v.Size || sum.Check(hash, v.Pfn) != nil {
-		return size, fail(exitFailed, again(v.Writer), "version %d of %s holds other bytes than its job stored", v.Version, lfn)
+		return size, fail(exitFailed, remakeHint(v.Writer), "version %d of %s holds other bytes than its job stored", v.Version, lfn)
 	}
 	return size, nil
 }

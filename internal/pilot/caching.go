@@ -103,7 +103,7 @@ func (c *caching) carry(m *wire.SyncRequest) {
 				if !again {
 					change.seq = m.GetSeq()
 				}
-				change.tell(m, ref)
+				change.announce(m, ref)
 			}
 		}
 	}
@@ -112,7 +112,7 @@ func (c *caching) carry(m *wire.SyncRequest) {
 	}
 }
 
-func (c *fileChange) tell(m *wire.SyncRequest, ref cache.Ref) {
+func (c *fileChange) announce(m *wire.SyncRequest, ref cache.Ref) {
 	if c.Gone {
 		m.CacheGone = append(m.CacheGone, &wire.CacheGone{File: stage.RefToWire(ref), LastLink: c.LastLink})
 		return
@@ -163,12 +163,12 @@ func (p *pilot) tellWhole(m *wire.SyncRequest) {
 		}
 	}
 	for _, f := range contents {
-		(&fileChange{Change: f}).tell(m, f.Ref)
+		(&fileChange{Change: f}).announce(m, f.Ref)
 	}
 }
 
-// tellAll has all files of the cache told anew, because the TaskQueue asks for that.
-func (p *pilot) tellAll(request uint64) {
+// announceAll has all files of the cache told anew, because the TaskQueue asks for that.
+func (p *pilot) announceAll(request uint64) {
 	c := &p.caching
 	if request == 0 || p.stage.Cache == nil {
 		return

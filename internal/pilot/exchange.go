@@ -353,7 +353,7 @@ func (p *pilot) answered(m *wire.SyncRequest, answer *wire.SyncAnswer, err error
 	}
 	p.spool.Told(p.reports.Acknowledge(answer.GetSeen()))
 	p.caching.acknowledge(answer.GetSeen())
-	p.tellAll(answer.GetTellCache())
+	p.announceAll(answer.GetTellCache())
 	p.stage.Sharing.Acknowledge(answer.GetSeen())
 	p.carryOut(answer)
 	return true

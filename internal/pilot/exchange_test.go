@@ -144,7 +144,7 @@ func TestAllOfACacheIsToldInParts(t *testing.T) {
 		change := cache.Change{Ref: cache.Ref{LFN: fmt.Sprintf("raw/run%06d/reads.%d.fq.gz", i, i%2), Version: 1, Tag: uint64(i) << 40}, Size: 1 << 20}
 		c.changes[change.Ref] = &fileChange{Change: change}
 		var m wire.SyncRequest
-		c.changes[change.Ref].tell(&m, change.Ref)
+		c.changes[change.Ref].announce(&m, change.Ref)
 		whole += proto.Size(&m)
 	}
 	told, longest := map[string]bool{}, 0

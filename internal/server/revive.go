@@ -12,14 +12,14 @@ import (
 	"fairway/internal/server/state"
 )
 
-// look finds out, before revive, what became of the files of the run.
-func (s *Server) look(c *state.Cores) func(context.Context) {
+// surveyFiles finds out, before revive, what became of the files of the run.
+func (s *Server) surveyFiles(c *state.Cores) func(context.Context) {
 	s.looked = s.files.Look(c)
 	return s.looked.Run
 }
 
-// note tells a person at once.
-func (s *Server) note(text string) {
+// tellPerson tells a person at once.
+func (s *Server) tellPerson(text string) {
 	s.loop.Ending.Note(text)
 	s.loop.Notify()
 }

@@ -127,7 +127,7 @@ func (s *Server) open(ctx context.Context) error {
 		return errors.Join(err, records.Close())
 	}
 	s.inbox = loop.NewInbox()
-	s.files = publish.New(records, s.folders, s.element, s.inbox, s.note, s.sched, s.log)
+	s.files = publish.New(records, s.folders, s.element, s.inbox, s.tellPerson, s.sched, s.log)
 	if s.opened.decision != runDone {
 		if err := publish.CheckWritable(s.config.Storage); err != nil {
 			return fmt.Errorf("--storage: %w", err)
@@ -182,7 +182,7 @@ func (s *Server) record() error {
 func (s *Server) assemble() {
 	s.feeds = feed.New(s.opened.flow.Inputs(), s.find, s.inbox, s.sched, s.log)
 	s.loop = loop.New(loop.Config{
-		Inbox: s.inbox, Store: s.opened.store, Load: s.load, Look: s.look, Revive: s.revive,
+		Inbox: s.inbox, Store: s.opened.store, Load: s.load, Look: s.surveyFiles, Revive: s.revive,
 		Pilots: s.pilots, Files: s.files, InputsClosed: s.feeds.AllClosed,
 		LeaveTime: s.config.LeaveTime, CommitDelay: s.config.CommitDelay,
 		Tape: s.tape, Sched: s.sched, Log: s.log,

@@ -56,7 +56,7 @@ func Listen(at net.IP, c *cache.Cache, arrivals *Arrivals, log *slog.Logger) (*S
 	s := &Server{cache: c, arrivals: arrivals, pin: identity.Pin(), listener: listener, streams: make(chan struct{}, MaxStreams)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+filePath, s.send)
-	mux.HandleFunc("HEAD "+filePath, s.tell)
+	mux.HandleFunc("HEAD "+filePath, s.serveSum)
 	s.http = access.NewServer(mux, log)
 	go func() { _ = s.http.Serve(listener) }()
 	return s, nil
@@ -113,8 +113,8 @@ func (s *Server) allows(ref cache.Ref, epoch uint64, ticket []byte) bool {
 	return false
 }
 
-// tell says what the sum of a file is, when all of it has come.
-func (s *Server) tell(w http.ResponseWriter, r *http.Request) {
+// serveSum says what the sum of a file is, when all of it has come.
+func (s *Server) serveSum(w http.ResponseWriter, r *http.Request) {
 	ref, ok := s.asked(w, r)
 	if !ok {
 		return

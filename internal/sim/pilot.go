@@ -80,7 +80,7 @@ func (p *pilot) wake(d time.Duration) { p.timer.set(p.run.now + d) }
 
 func (p *pilot) speak() {
 	if p.waits {
-		p.again()
+		p.resync()
 	} else {
 		p.sync()
 	}
@@ -102,7 +102,7 @@ func (p *pilot) carryOut(seq uint64, a dispatch.Answer) {
 	}
 	p.known = true
 	p.acknowledge(a.Seen)
-	news := p.tellAll(a.TellCache)
+	news := p.announceAll(a.TellCache)
 	news = p.end(a.End) || news
 	news = p.accept(a.Run) || news
 	if p.space != nil && len(a.Evict) > 0 {

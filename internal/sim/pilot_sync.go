@@ -77,8 +77,8 @@ func (p *pilot) changed(m *dispatch.Sync) {
 	}
 }
 
-// tellAll has all of the cache told anew, and reports whether there is anything to tell.
-func (p *pilot) tellAll(request uint64) bool {
+// announceAll has all of the cache told anew, and reports whether there is anything to tell.
+func (p *pilot) announceAll(request uint64) bool {
 	if request == 0 || request == p.tellRequest {
 		return false
 	}
@@ -129,9 +129,9 @@ func (p *pilot) hello() *dispatch.PilotInfo {
 	return h
 }
 
-// again is what a pilot does that got no answer: it does not know what became
+// resync is what a pilot does that got no answer: it does not know what became
 // of its message, and so tells everything.
-func (p *pilot) again() {
+func (p *pilot) resync() {
 	p.known = false
 	if p.space != nil {
 		p.space.shelf.Follow(nil, 0)

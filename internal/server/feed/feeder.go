@@ -203,7 +203,7 @@ func (f *Feeder) feedAll(ctx context.Context, in *flow.DeclaredInput) error {
 func (f *Feeder) found(ctx context.Context, in *flow.DeclaredInput) ([]flow.InputFile, error) {
 	files, left, err := f.find.Find(ctx, in, f.fedTo(in.Name))
 	for _, why := range left {
-		if text := f.tell(in, why); text != "" {
+		if text := f.describeLeft(in, why); text != "" {
 			if err := f.inbox.Note(ctx, text); err != nil {
 				return nil, err
 			}
@@ -215,8 +215,8 @@ func (f *Feeder) found(ctx context.Context, in *flow.DeclaredInput) ([]flow.Inpu
 // LeftTold bounds, for each input, how much of what is left alone a run tells.
 const LeftTold = 5
 
-// tell is what a person is told, once, of something that is left alone.
-func (f *Feeder) tell(in *flow.DeclaredInput, why error) string {
+// describeLeft is what a person is told, once, of something that is left alone.
+func (f *Feeder) describeLeft(in *flow.DeclaredInput, why error) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	told := f.left[in.Name]

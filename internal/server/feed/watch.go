@@ -134,10 +134,10 @@ func (f *Feeder) pause(in *flow.DeclaredInput, last time.Time, unstable bool) ti
 func (f *Feeder) watched(in *flow.DeclaredInput) (states watchedStates, limit time.Duration) {
 	states, limit = watchedStates{}, RelookInterval
 	if in.URLList != "" {
-		states.note(f.find.absolute(in.URLList))
+		states.of(f.find.absolute(in.URLList))
 	}
 	if in.Close.File != "" {
-		states.note(f.find.absolute(in.Close.File))
+		states.of(f.find.absolute(in.Close.File))
 	}
 	if in.Watch {
 		for _, glob := range in.Globs {
@@ -150,7 +150,7 @@ func (f *Feeder) watched(in *flow.DeclaredInput) (states watchedStates, limit ti
 // watchedStates are by path.
 type watchedStates map[string]sched.FileState
 
-func (w watchedStates) note(path string) sched.FileState {
+func (w watchedStates) of(path string) sched.FileState {
 	state, err := sched.StatFile(path)
 	if err == nil {
 		w[path] = state
@@ -164,7 +164,7 @@ func (w watchedStates) noteFolder(folder string) time.Duration {
 	if strings.ContainsAny(folder, `*?[\`) || !sched.TellsOfChanges(folder) {
 		return WatchInterval
 	}
-	if state := w.note(folder); state.Info != nil && time.Since(state.Info.ModTime()) < sched.FileClockStep {
+	if state := w.of(folder); state.Info != nil && time.Since(state.Info.ModTime()) < sched.FileClockStep {
 		return sched.FileClockStep
 	}
 	return RelookInterval

@@ -79,7 +79,7 @@ func (r *descriptorReader) Read(b []byte) (int, error) {
 		return 0, err
 	}
 	if oobn > 0 {
-		if err := r.keep(oob[:oobn]); err != nil {
+		if err := r.takeDescriptors(oob[:oobn]); err != nil {
 			return n, err
 		}
 	}
@@ -92,7 +92,7 @@ func (r *descriptorReader) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-func (r *descriptorReader) keep(oob []byte) error {
+func (r *descriptorReader) takeDescriptors(oob []byte) error {
 	messages, err := unix.ParseSocketControlMessage(oob)
 	if err != nil {
 		return fmt.Errorf("control message: %w", err)
