@@ -2,10 +2,13 @@ package web
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -22,6 +25,63 @@ func TestWebDAVConforms(t *testing.T) {
 	storagetest.Run(t, func(t *testing.T) storagetest.Place {
 		return storagetest.Place{Element: New(Credentials{}), Replaces: true, Escaped: true, PFN: fmt.Sprintf("dav://%s/%d", address, places.Add(1))}
 	})
+}
+
+// What holds for a server that was not used before holds when it is known to need two
+// requests for a small file.
+func TestKnownWebDAVConforms(t *testing.T) {
+	address := storagetest.WebDAV(t)
+	storagetest.Run(t, func(t *testing.T) storagetest.Place {
+		e := New(Credentials{})
+		e.see(address, func(h *host) { h.stored, h.keeps = seenEnough+1, true })
+		return storagetest.Place{Element: e, Replaces: true, Escaped: true, PFN: fmt.Sprintf("dav://%s/%d", address, places.Add(1))}
+	})
+}
+
+// When some small files were stored, a further one takes two requests: it is sent, and
+// named. Where that would replace a file, it takes four as before.
+func TestSmallFilesTakeFewRequests(t *testing.T) {
+	for name, c := range map[string]struct {
+		without string // header that does not reach the server
+		wanted  string
+	}{
+		"the server keeps what is there":    {"", "PUT MOVE"},
+		"the server replaces what is there": {"Overwrite", "HEAD PUT HEAD MOVE"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			proxy := storagetest.Before(t, storagetest.WebDAV(t))
+			var asked []string
+			proxy.Do(-1, func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
+				r.Header.Del(c.without)
+				asked = append(asked, r.Method)
+				pass.ServeHTTP(w, r)
+			})
+			e := New(Credentials{})
+			t.Cleanup(e.Close)
+			put := func(i int, contents string) error {
+				return e.Put(t.Context(), storagetest.Local(t, contents), fmt.Sprintf("dav://%s/few/%d", proxy.Address, i))
+			}
+			for i := range seenEnough + 1 {
+				asked = nil
+				if err := put(i, "contents"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := strings.Join(asked, " "); got != c.wanted {
+				t.Errorf("a small file took %s, not %s", got, c.wanted)
+			}
+			if err := put(0, "others"); !errors.Is(err, fs.ErrExist) {
+				t.Errorf("a file was put onto another, error %v", err)
+			}
+			if err := put(0, "contents"); err != nil {
+				t.Errorf("the same file again: %v", err)
+			}
+			entries, err := e.List(t.Context(), fmt.Sprintf("dav://%s/few", proxy.Address))
+			if err != nil || len(entries) != seenEnough+1 {
+				t.Errorf("%d files are there, not %d: %v, error %v", len(entries), seenEnough+1, entries, err)
+			}
+		})
+	}
 }
 
 func TestRcloneConforms(t *testing.T) {

@@ -49,15 +49,23 @@ type Element struct {
 	client      *http.Client
 	credentials Credentials
 
-	mu      sync.Mutex // guards private
-	private map[string]bool
+	mu    sync.Mutex // guards hosts
+	hosts map[string]*host
+}
+
+// host is what an Element has seen of a server since it was made.
+type host struct {
+	private bool // it refuses access without a token
+	sums    bool // it tells checksums of files that it was given
+	stored  int  // small files, at most seenEnough
+	keeps   bool // it moves no file onto another, if it is told so
 }
 
 var _ storage.Element = (*Element)(nil)
 
 // New returns an element that keeps its connections to itself.
 func New(credentials Credentials) *Element {
-	e := &Element{credentials: credentials, private: map[string]bool{}}
+	e := &Element{credentials: credentials, hosts: map[string]*host{}}
 	e.client = &http.Client{Transport: newTransports(credentials), CheckRedirect: checkRedirect}
 	return e
 }
@@ -137,16 +145,17 @@ func (r *request) make(ctx context.Context) (*http.Request, error) {
 // do gives the answer to a request. One that is not among those wanted is an
 // error.
 func (e *Element) do(ctx context.Context, r *request, wanted ...int) (*http.Response, error) {
-	answer, err := e.once(ctx, r, e.isPrivate(r.url.Host))
+	private := e.host(r.url.Host).private
+	answer, err := e.once(ctx, r, private)
 	if err != nil {
 		return nil, err
 	}
-	if denied(answer.StatusCode) && !e.isPrivate(r.url.Host) && e.mayHaveToken(r.url) {
+	if denied(answer.StatusCode) && !private && e.mayHaveToken(r.url) {
 		discard(answer)
 		if answer, err = e.once(ctx, r, true); err != nil {
 			return nil, err
 		}
-		e.setPrivate(r.url.Host)
+		e.see(r.url.Host, func(h *host) { h.private = true })
 	}
 	for _, status := range wanted {
 		if answer.StatusCode == status {
@@ -202,16 +211,20 @@ func discard(answer *http.Response) {
 	_ = answer.Body.Close()
 }
 
-func (e *Element) isPrivate(host string) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.private[host]
+// host is what has been seen of a server.
+func (e *Element) host(name string) (seen host) {
+	e.see(name, func(h *host) { seen = *h })
+	return seen
 }
 
-func (e *Element) setPrivate(host string) {
+// see notes something that was seen of a server.
+func (e *Element) see(name string, note func(*host)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.private[host] = true
+	if e.hosts[name] == nil {
+		e.hosts[name] = new(host)
+	}
+	note(e.hosts[name])
 }
 
 func (e *Element) mayHaveToken(u *url.URL) bool {

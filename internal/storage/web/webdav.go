@@ -26,19 +26,22 @@ func (e *Element) Put(ctx context.Context, local, pfn string) error {
 		return err
 	}
 	defer file.Close()
-	switch _, err := e.Stat(ctx, pfn); {
-	case err == nil:
-		return storage.SameAs(ctx, e, file, pfn)
-	case !errors.Is(err, fs.ErrNotExist):
-		return err
-	}
 	r, err := newRequest(http.MethodPut, pfn, nil)
 	if err != nil {
 		return err
 	}
 	u := &upload{e: e, r: r, file: file, size: info.Size()}
+	u.brief = u.size < large && e.host(r.url.Host).keeps
+	if !u.brief {
+		switch _, err := e.Stat(ctx, pfn); {
+		case err == nil:
+			return storage.SameAs(ctx, e, file, pfn)
+		case !errors.Is(err, fs.ErrNotExist):
+			return err
+		}
+	}
 	err = u.moved(ctx)
-	if status(err) == http.StatusMethodNotAllowed || status(err) == http.StatusNotImplemented {
+	if code := status(err); !u.brief && (code == http.StatusMethodNotAllowed || code == http.StatusNotImplemented) {
 		err = u.direct(ctx)
 	}
 	if errors.Is(err, fs.ErrExist) {
@@ -69,6 +72,9 @@ type upload struct {
 	r    *request
 	file *os.File
 	size int64
+	// brief leaves out to ask whether there is such a file, since the server moves none
+	// onto another, and what it has got, since it tells no checksum.
+	brief bool
 }
 
 // moved writes the file under another name and moves it.
@@ -76,14 +82,53 @@ func (u *upload) moved(ctx context.Context) error {
 	unfinished := storage.Unfinished(u.r.url.Path)
 	err := u.write(ctx, unfinished, nil)
 	if err == nil {
-		move := u.r.to("MOVE", unfinished, http.Header{"Destination": {destination(u.r.url)}, "Overwrite": {"F"}})
-		err = u.ask(ctx, move, http.StatusCreated, http.StatusNoContent, http.StatusOK)
+		err = u.move(ctx, unfinished, u.r.url.Path)
 	}
-	if err == nil {
-		return u.arrived(ctx)
+	if err != nil {
+		u.remove(ctx, unfinished)
+		return err
 	}
-	_ = u.ask(context.WithoutCancel(ctx), u.r.to(http.MethodDelete, unfinished, nil), http.StatusOK, http.StatusNoContent)
-	return err
+	if !u.brief && u.size < large {
+		u.learn(ctx)
+	}
+	return u.arrived(ctx)
+}
+
+func (u *upload) remove(ctx context.Context, name string) {
+	_ = u.ask(context.WithoutCancel(ctx), u.r.to(http.MethodDelete, name, nil), http.StatusOK, http.StatusNoContent)
+}
+
+// seenEnough is after how many small files it is worth to find out whether a server needs
+// fewer requests for one.
+const seenEnough = 16
+
+// learn counts a small file that was stored. After some it looks, with two empty files,
+// whether the server refuses to move one onto the other, as RFC 4918 wants it: some move
+// it all the same (XRootD). A server that tells checksums is asked for that of each file.
+func (u *upload) learn(ctx context.Context) {
+	var seen host
+	u.e.see(u.r.url.Host, func(h *host) { h.stored = min(h.stored+1, seenEnough+1); seen = *h })
+	if seen.stored != seenEnough || seen.sums {
+		return
+	}
+	empty := func(name string) error {
+		put := u.r.to(http.MethodPut, name, nil)
+		put.body = func() io.ReadCloser { return http.NoBody }
+		return u.ask(ctx, put, http.StatusCreated)
+	}
+	from, to := storage.Unfinished(u.r.url.Path), storage.Unfinished(u.r.url.Path)
+	defer u.remove(ctx, from)
+	defer u.remove(ctx, to)
+	if empty(from) == nil && empty(to) == nil && status(u.move(ctx, from, to)) == http.StatusPreconditionFailed {
+		u.e.see(u.r.url.Host, func(h *host) { h.keeps = true })
+	}
+}
+
+// move gives a file another name, unless there is one of that name.
+func (u *upload) move(ctx context.Context, from, to string) error {
+	target := *u.r.url
+	target.Path = to
+	return u.ask(ctx, u.r.to("MOVE", from, http.Header{"Destination": {destination(&target)}, "Overwrite": {"F"}}), http.StatusCreated, http.StatusNoContent, http.StatusOK)
 }
 
 // destination is a URL without a query, with nothing escaped that need not be.
@@ -123,13 +168,13 @@ func (u *upload) direct(ctx context.Context) error {
 	return u.write(ctx, u.r.url.Path, http.Header{"If-None-Match": {"*"}})
 }
 
-// sentTwice is the size, in bytes, from which on a file is not sent before its folder
-// was asked for: a server that misses the folder says so when it has got the file.
-const sentTwice = 1 << 20
+// large is the size, in bytes, from which on a file is not sent before it was asked whether
+// there is one, and its folder was made: a server says so when it has got the file.
+const large = 1 << 20
 
 // write stores the file and looks whether the server has it.
 func (u *upload) write(ctx context.Context, name string, header http.Header) error {
-	if u.size >= sentTwice {
+	if u.size >= large {
 		_ = u.makeFolders(ctx, path.Dir(name)) // else it may still be that the server makes it
 	}
 	err := u.send(ctx, name, header)
@@ -140,7 +185,7 @@ func (u *upload) write(ctx context.Context, name string, header http.Header) err
 		}
 		err = u.send(ctx, name, header)
 	}
-	if err != nil {
+	if err != nil || u.brief {
 		return err
 	}
 	answer, err := u.e.do(withPatience(ctx), u.r.to(http.MethodHead, name, wantDigest()), http.StatusOK)
@@ -151,7 +196,11 @@ func (u *upload) write(ctx context.Context, name string, header http.Header) err
 	if answer.ContentLength >= 0 && answer.ContentLength != u.size {
 		return fmt.Errorf("put %s: %d bytes were sent and the server has %d: %w", storage.Shown(u.r.pfn), u.size, answer.ContentLength, io.ErrUnexpectedEOF)
 	}
-	return checksumOf(answer.Header).CheckFile(u.file, u.r.pfn)
+	sum := checksumOf(answer.Header)
+	if sum.Hash() != nil {
+		u.e.see(u.r.url.Host, func(h *host) { h.sums, h.keeps = true, false })
+	}
+	return sum.CheckFile(u.file, u.r.pfn)
 }
 
 func (u *upload) send(ctx context.Context, name string, header http.Header) error {
