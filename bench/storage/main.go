@@ -7,6 +7,7 @@
 // Each operation is a process of its own, which starts, moves the files, compares
 // checksums where the server tells them, and ends; so is each peer. All take turns, and
 // there is a row for each peer that is installed: the aim is about the fastest of them.
+// Each begins when what was written before is on disk: else it would wait for that, too.
 package main
 
 import (
@@ -22,6 +23,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
 
 	"fairway/bench/measure"
 	"fairway/internal/storage"
@@ -37,8 +39,9 @@ type row struct {
 	Seconds   float64 `json:"seconds"` // median of the rounds
 	Peer      string  `json:"peer"`    // empty: none is installed
 	PeerTime  float64 `json:"peer_seconds"`
-	Ratio     float64 `json:"ratio"`    // median of the ratios in each round
-	Peak      float64 `json:"peak_mib"` // resident memory of this program, at most
+	Ratio     float64 `json:"ratio"`     // median of the ratios in each round
+	CPURatio  float64 `json:"cpu_ratio"` // likewise, of processor time, without that of the server
+	Peak      float64 `json:"peak_mib"`  // resident memory of this program, at most
 }
 
 // place is a folder of an element, with the programs that people use there.
@@ -73,7 +76,7 @@ func main() {
 		h.Fatal(err)
 	}
 	measure.ExitOn(measure.Print(rows, *asJSON, func(r row) string {
-		return fmt.Sprintf("%-8s %-12s %7.2f s  %-12s %7.2f s  ratio %5.2f  %4.0f MiB", r.Element, r.Operation, r.Seconds, r.Peer, r.PeerTime, r.Ratio, r.Peak)
+		return fmt.Sprintf("%-8s %-12s %7.2f s  %-12s %7.2f s  ratio %5.2f  cpu %5.2f  %4.0f MiB", r.Element, r.Operation, r.Seconds, r.Peer, r.PeerTime, r.Ratio, r.CPURatio, r.Peak)
 	}))
 }
 
@@ -222,7 +225,12 @@ func (m *measuring) reading(large, small string, names []string) ([]row, error) 
 		default:
 			c, done, err = command(by.readAll(from, to, names))
 		}
-		return c, func() { done(); _ = os.RemoveAll(to) }, err
+		return c, func() {
+			done()
+			if large != "" { // small ones stay: ext4 is slow to make files where many were just removed
+				_ = os.RemoveAll(to)
+			}
+		}, err
 	})
 }
 
@@ -253,36 +261,36 @@ func command(words []string) (*exec.Cmd, func(), error) {
 // alternate lets this program and each peer that is installed take turns. There is a row
 // for each of these peers, or one without.
 func (m *measuring) alternate(next func(by *peer) (*exec.Cmd, func(), error)) ([]row, error) {
-	var ours []float64
-	var peak float64
-	theirs := map[string][]float64{}
+	var ours []cost
+	theirs := map[string][]cost{}
 	for range m.rounds {
-		one, most, err := run(next(nil))
+		one, err := run(next(nil))
 		if err != nil {
 			return nil, err
 		}
-		ours, peak = append(ours, one), max(peak, most)
+		ours = append(ours, one)
 		for _, p := range m.peers {
 			if _, err := exec.LookPath(p.program); err != nil {
 				continue
 			}
-			other, _, err := run(next(&p))
+			other, err := run(next(&p))
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", p.name, err)
 			}
 			theirs[p.name] = append(theirs[p.name], other)
 		}
 	}
-	alone := row{Seconds: measure.Median(ours), Peak: peak}
+	seconds := func(c cost) float64 { return c.seconds }
+	processor := func(c cost) float64 { return c.processor }
+	alone := row{Seconds: median(ours, seconds)}
+	for _, one := range ours {
+		alone.Peak = max(alone.Peak, one.peak)
+	}
 	var rows []row
 	for _, p := range m.peers {
 		if spent := theirs[p.name]; spent != nil {
 			r := alone
-			ratios := make([]float64, len(spent))
-			for i := range spent {
-				ratios[i] = ours[i] / spent[i]
-			}
-			r.Peer, r.PeerTime, r.Ratio = p.name, measure.Median(spent), measure.Median(ratios)
+			r.Peer, r.PeerTime, r.Ratio, r.CPURatio = p.name, median(spent, seconds), ratio(ours, spent, seconds), ratio(ours, spent, processor)
 			rows = append(rows, r)
 		}
 	}
@@ -292,20 +300,45 @@ func (m *measuring) alternate(next func(by *peer) (*exec.Cmd, func(), error)) ([
 	return rows, nil
 }
 
-// run runs a command, and returns how long it took and how much memory, in MiB.
-func run(c *exec.Cmd, done func(), err error) (seconds, peak float64, _ error) {
+// cost is what an operation took.
+type cost struct {
+	seconds   float64
+	processor float64 // seconds
+	peak      float64 // MiB of memory
+}
+
+func median(costs []cost, of func(cost) float64) float64 {
+	list := make([]float64, len(costs))
+	for i, c := range costs {
+		list[i] = of(c)
+	}
+	return measure.Median(list)
+}
+
+// ratio is the median of the ratios in each round.
+func ratio(ours, theirs []cost, of func(cost) float64) float64 {
+	ratios := make([]float64, len(theirs))
+	for i := range theirs {
+		ratios[i] = of(ours[i]) / of(theirs[i])
+	}
+	return measure.Median(ratios)
+}
+
+// run runs a command when nothing waits for the disk any more.
+func run(c *exec.Cmd, done func(), err error) (cost, error) {
 	if err != nil {
-		return 0, 0, err
+		return cost{}, err
 	}
 	defer done()
+	unix.Sync()
 	began := time.Now()
 	out, err := c.CombinedOutput()
 	if err != nil {
-		return 0, 0, fmt.Errorf("%s: %w: %.500s", c.Path, err, out)
+		return cost{}, fmt.Errorf("%s: %w: %.500s", c.Path, err, out)
 	}
-	seconds = time.Since(began).Seconds()
+	spent := cost{seconds: time.Since(began).Seconds(), processor: (c.ProcessState.UserTime() + c.ProcessState.SystemTime()).Seconds()}
 	if kib, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(string(out)), " kB"), 64); err == nil {
-		peak = kib / 1024 // not that of wait4, which counts what this process had before it was replaced
+		spent.peak = kib / 1024 // not that of wait4, which counts what this process had before it was replaced
 	}
-	return seconds, peak, nil
+	return spent, nil
 }

@@ -5,10 +5,12 @@
 // another name. Guarantees beyond those of [storage.Element]:
 //
 //   - Put writes under another name in the same folder, compares length and, where
-//     the server tells one, checksum, and moves. Where the server cannot move, it
-//     writes only if there is no such file (If-None-Match). Some servers replace
-//     when they move (nginx, XRootD), so of several that put other contents under
-//     one name in the same instant more than one may be told that it did.
+//     the server tells one, checksum, and moves. The length of a small file is not
+//     asked for where the server was seen to tell no checksum and to replace nothing.
+//     Where the server cannot move, Put writes only if there is no such file
+//     (If-None-Match). Some servers replace when they move (nginx, XRootD), so of
+//     several that put other contents under one name in the same instant more than
+//     one may be told that it did.
 //   - A redirection leads to http or https only, never from encrypted to plain,
 //     and to this machine or a link-local address only from this machine.
 //   - A bearer token goes to a server only when that refuses access without, and
