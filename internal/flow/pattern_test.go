@@ -88,6 +88,33 @@ func drawPattern(t *rapid.T, label string) *pattern {
 	return p
 }
 
+// Placeholders that stand again make the ways to read a name many. The work is bounded, and
+// a name that needs more is told: it is neither dropped in silence nor waited for.
+func TestReadingsThatAreTooMuchWorkAreTold(t *testing.T) {
+	p := mustPattern(t, "{a}{b}{c}{d}{d}{c}{b}{a}x")
+	name := func(n int) string {
+		y := strings.Repeat("y", n)
+		a, b, c, d := y+"1", y+"2", y+"3", y+"4"
+		return a + b + c + d + d + c + b + a + "x"
+	}
+	if values, second := p.read(name(2), nil, nil); values["a"] != "yy1" || values["d"] != "yy4" || second != nil || !p.fits(name(2)) {
+		t.Errorf("a short name is read as %v and %v", values, second)
+	}
+	for _, name := range []string{name(24), strings.Repeat("y", 240) + "zx"} { // which fits, and which does not
+		r := p.reading(name, nil, nil)
+		if r.matchFrom(0, 0, true) || r.work < maxWork || r.work > maxWork+len(name) {
+			t.Errorf("the work was %d, the limit is %d", r.work, maxWork)
+		}
+		_, _, err := readFirst([]*pattern{p}, name)
+		if err == nil || !strings.Contains(err.Error(), "in too many ways to try them all, since {d}, {c}, {b}, {a} stand there more than once; give the file another name") {
+			t.Errorf("it says %v", err)
+		}
+		if fits, err := p.matches(name); fits || err == nil {
+			t.Errorf("it fits: %v, %v", fits, err)
+		}
+	}
+}
+
 // Patterns overlap exactly if some name fits both; placeholders that stand
 // twice are taken for themselves each time.
 func TestOverlapsAgainstAllNames(t *testing.T) {
@@ -209,8 +236,11 @@ func TestMatchingIsThatOfWorkflowFiles(t *testing.T) {
 		{"a", "ab", false},
 	} {
 		fits, err := Matching(c.pattern)
-		if err != nil || fits(c.name) != c.fits {
-			t.Errorf("%q fits %q: %v, %v", c.name, c.pattern, !c.fits, err)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if fit, err := fits(c.name); err != nil || fit != c.fits {
+			t.Errorf("%q fits %q: %v, %v", c.name, c.pattern, fit, err)
 		}
 	}
 	if _, err := Matching("x{"); err == nil {

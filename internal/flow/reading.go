@@ -1,8 +1,10 @@
 package flow
 
 import (
+	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -20,6 +22,7 @@ type reading struct {
 	ends   []int   // of the tokens in name
 	other  binding // a reading is to differ from it
 	tried  map[place]bool
+	work   int    // done so far, at most maxWork
 	again  []bool // by token: its placeholder stands before too
 	later  [][]string
 }
@@ -32,10 +35,11 @@ type place struct {
 	again     string
 }
 
-// maxPlaces bounds the work of one reading. Only a name of hundreds of
-// characters and a pattern with several placeholders that stand twice need
-// more; they count as ambiguous.
-const maxPlaces = 1 << 18
+// maxWork bounds the work of one reading, some tenths of a second at most: what is tried, and the
+// values that are kept meanwhile. Only a name of hundreds of characters and a pattern with
+// several placeholders that stand twice need more. Such a name counts as one that can be
+// read in two ways, for nobody knows which it is.
+const maxWork = 1 << 19
 
 // read gives the values of the placeholders for which p is the name, as few
 // characters for the first as possible, and a second reading if there is one.
@@ -49,20 +53,32 @@ func (p *pattern) read(name string, known binding, whole []bool) (first, second 
 		return readOnly(name, free, before, after, known), nil
 	}
 	r := p.reading(name, known, whole)
-	if !r.matchFrom(0, 0, true) {
+	switch {
+	case r.matchFrom(0, 0, true):
+		first = r.bound()
+	case r.tooMuch():
+		return unread, unread
+	default:
 		return nil, nil
 	}
-	first = r.bound()
 	if len(p.names) < 2 {
 		return first, nil // the length of the name decides
 	}
-	r.other, r.tried = first, nil
+	r.other, r.tried, r.work = first, nil, 0
 	r.values = binding{}
-	if r.matchFrom(0, 0, false) || len(r.tried) >= maxPlaces {
+	switch {
+	case r.matchFrom(0, 0, false):
 		return first, r.bound()
+	case r.tooMuch():
+		return first, unread
 	}
 	return first, nil
 }
+
+// unread stands for a reading that was not found within maxWork.
+var unread = binding{}
+
+func (r *reading) tooMuch() bool { return r.work >= maxWork }
 
 // only gives the one placeholder that stands once and is not known, if all else
 // is text, with what stands before it and after it.
@@ -100,19 +116,36 @@ func readOnly(name string, free *token, before, after string, known binding) bin
 	return b
 }
 
-// fits reports whether p can be the name.
+// fits reports whether p can be the name. One that is too much work counts: who reads it
+// tells.
 func (p *pattern) fits(name string) bool {
-	return p.mayFit(name) && p.reading(name, nil, nil).matchFrom(0, 0, true)
+	fits, err := p.matches(name)
+	return fits || err != nil
+}
+
+// matches is fits, with an error for a name that is too much work.
+func (p *pattern) matches(name string) (bool, error) {
+	if !p.mayFit(name) {
+		return false, nil
+	}
+	r := p.reading(name, nil, nil)
+	if r.matchFrom(0, 0, true) {
+		return true, nil
+	}
+	if r.tooMuch() {
+		return false, errors.New(twoReadings(name, p, unread, unread))
+	}
+	return false, nil
 }
 
 // Matching returns a function that reports whether a name fits a pattern, written as in
-// workflow files. An error says what is wrong with the pattern.
-func Matching(text string) (fits func(name string) bool, err error) {
+// workflow files. Errors say what is wrong with the pattern.
+func Matching(text string) (fits func(name string) (bool, error), err error) {
 	p, err := newPattern(text)
 	if err != nil {
 		return nil, err
 	}
-	return p.fits, nil
+	return p.matches, nil
 }
 
 func (p *pattern) mayFit(name string) bool {
@@ -176,7 +209,7 @@ func (r *reading) matchFrom(i, at int, differs bool) bool {
 		return r.matchText(i, at, r.values[t.name], differs)
 	}
 	here := r.place(i, at, differs)
-	if r.tried[here] || len(r.tried) >= maxPlaces {
+	if r.tried[here] || r.tooMuch() {
 		return false
 	}
 	if r.tried == nil {
@@ -191,6 +224,7 @@ func (r *reading) place(i, at int, differs bool) place {
 	for _, name := range r.later[i] {
 		here.again += r.values[name] + "/"
 	}
+	r.work += len(here.again) / 16
 	return here
 }
 
@@ -206,9 +240,10 @@ func (r *reading) matchText(i, at int, text string, differs bool) bool {
 // matchFree tries what a placeholder or wildcard could stand for, shortest first.
 func (r *reading) matchFree(i, at int, t token, differs bool) bool {
 	try := func(end int) bool {
-		if r.cuts(end) {
+		if r.cuts(end) || r.tooMuch() {
 			return false
 		}
+		r.work++
 		r.values[t.name], r.ends[i] = r.name[at:end], end
 		differs := differs || r.other != nil && t.isPlaceholder() && r.other[t.name] != r.name[at:end]
 		return r.matchFrom(i+1, end, differs)
@@ -252,5 +287,23 @@ func (p *pattern) wholes(name string, values binding) []bool {
 
 // twoReadings says that a name does not tell its values.
 func twoReadings(name string, p *pattern, first, second binding) string {
+	if len(second) == 0 {
+		text := fmt.Sprintf("%s can be divided among the placeholders of %q in too many ways to try them all", name, p.text)
+		if again := p.repeated(); len(again) > 0 {
+			text += fmt.Sprintf(", since {%s} stand there more than once", strings.Join(again, "}, {"))
+		}
+		return text
+	}
 	return fmt.Sprintf("%s fits %q in two ways, as %v and as %v", name, p.text, first, second)
+}
+
+// repeated are the placeholders that stand more than once.
+func (p *pattern) repeated() (names []string) {
+	for i, t := range p.tokens {
+		same := func(u token) bool { return u.name == t.name }
+		if t.isPlaceholder() && slices.ContainsFunc(p.tokens[:i], same) && !slices.Contains(names, t.name) {
+			names = append(names, t.name)
+		}
+	}
+	return names
 }

@@ -75,7 +75,19 @@ func (a *Service) filesNamed(ctx context.Context, r *wire.ListFilesRequest) (nam
 	if err != nil {
 		return nil, connect.NewError(connect.CodeInvalidArgument, err)
 	}
-	return slices.DeleteFunc(names, func(lfn string) bool { return ctx.Err() != nil || !fits(lfn) }), rpcError(ctx.Err())
+	var hard error
+	names = slices.DeleteFunc(names, func(lfn string) bool {
+		if ctx.Err() != nil || hard != nil {
+			return true
+		}
+		var fit bool
+		fit, hard = fits(lfn)
+		return !fit
+	})
+	if hard != nil {
+		return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("%w; use * instead of some of them", hard))
+	}
+	return names, rpcError(ctx.Err())
 }
 
 func fileVersion(v dispatch.VersionView) *wire.FileVersion {
