@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -51,6 +52,9 @@ func (c *Claims) Check(caller *Caller, m *wire.SyncRequest) error {
 		return err
 	}
 	if err := checkLists(m); err != nil {
+		return err
+	}
+	if err := checkCounts(m.GetCounts()); err != nil {
 		return err
 	}
 	for _, list := range [][]*wire.AttemptRef{m.GetQueued(), m.GetStarted()} {
@@ -205,10 +209,31 @@ func (c *Claims) checkReport(report *wire.Report, stores []string) error {
 			return of("names a lost file in more than %d bytes", MaxName)
 		}
 	}
-	u := r.GetUsage()
-	for _, n := range []int64{u.GetMaxRssBytes(), u.GetBytesStaged(), u.GetBytesCached(), u.GetBytesWritten(), int64(u.GetCacheHits()), int64(u.GetCacheMisses()), int64(u.GetCpu().AsDuration()), int64(u.GetStagedAhead().AsDuration())} {
+	return checkUsage(r.GetUsage(), of)
+}
+
+func checkUsage(u *wire.Usage, of func(format string, args ...any) error) error {
+	moved := []int64{u.GetBytesStaged(), u.GetBytesCached(), u.GetBytesWritten()}
+	counts := []int64{int64(u.GetCacheHits()), int64(u.GetCacheMisses()), int64(u.GetRemoteHits()), int64(u.GetPrefetchHits()), u.GetBytesRemote(), u.GetBytesPrefetched()}
+	for _, n := range slices.Concat(moved, counts, []int64{u.GetMaxRssBytes(), int64(u.GetCpu().AsDuration()), int64(u.GetStagedAhead().AsDuration())}) {
 		if n < 0 {
 			return of("says that it used less than nothing")
+		}
+	}
+	if slices.Max(moved) > maxAmount {
+		return of("says that it read or wrote %d bytes", slices.Max(moved))
+	}
+	if u.GetRemoteHits() > u.GetCacheHits()-u.GetPrefetchHits() || u.GetBytesRemote() > u.GetBytesCached()-u.GetBytesPrefetched() {
+		return of("says that more came from other hosts and was prefetched than it read from caches")
+	}
+	return nil
+}
+
+// checkCounts takes counts that many pilots may have: their sum fits a number.
+func checkCounts(c *wire.CacheCounts) error {
+	for _, n := range []int64{c.GetEvictedFiles(), c.GetEvictedBytes(), c.GetPrefetchedFiles(), c.GetPrefetchedBytes()} {
+		if n < 0 || n > maxAmount {
+			return malformed("a cache cannot have evicted or prefetched %d files or bytes", n)
 		}
 	}
 	return nil

@@ -48,6 +48,7 @@ func honest(c *Claims) *wire.SyncRequest {
 		}}},
 		CacheAdded: []*wire.CachedFile{{File: &wire.FileRef{Lfn: "raw/x"}, Size: 1}},
 		CacheGone:  []*wire.CacheGone{{File: &wire.FileRef{Lfn: "raw/y"}}},
+		Counts:     &wire.CacheCounts{EvictedFiles: 1, EvictedBytes: 1 << 40},
 	}
 }
 
@@ -150,6 +151,28 @@ func TestLiesAreRefused(t *testing.T) {
 	}
 }
 
+// What a pilot counts of its cache can be summed, and no part is more than the whole.
+func TestCountsOfCachesAreSane(t *testing.T) {
+	c := claims(t)
+	for said, counts := range map[string]struct {
+		used   *wire.Usage
+		counts *wire.CacheCounts
+	}{
+		"read or wrote":                {used: &wire.Usage{BytesCached: 1 << 51}},
+		"more came from other":         {used: &wire.Usage{CacheHits: 2, RemoteHits: 2, PrefetchHits: 1}},
+		"prefetched than it read":      {used: &wire.Usage{BytesPrefetched: 1}},
+		"less than nothing":            {used: &wire.Usage{RemoteHits: -1}},
+		"cannot have evicted":          {counts: &wire.CacheCounts{EvictedFiles: -1}},
+		"or prefetched 11529215046068": {counts: &wire.CacheCounts{PrefetchedBytes: 1 << 60}},
+	} {
+		m := honest(c)
+		m.Ended[0].Result.Usage, m.Counts = counts.used, counts.counts
+		if err := c.Check(caller, m); err == nil || !strings.Contains(err.Error(), said) {
+			t.Errorf("got %v, want %q", err, said)
+		}
+	}
+}
+
 // A pilot beside the server has no launch to prove, but its word counts no more.
 func TestThePilotBesideTheServerIsCheckedToo(t *testing.T) {
 	c := claims(t)
@@ -180,10 +203,16 @@ func FuzzSyncRequest(f *testing.F) {
 		if proto.Unmarshal(data, m) != nil || c.Check(caller, m) != nil {
 			return
 		}
+		if n := m.GetCounts(); min(n.GetEvictedFiles(), n.GetEvictedBytes(), n.GetPrefetchedFiles(), n.GetPrefetchedBytes()) < 0 {
+			t.Fatal(n)
+		}
 		for _, report := range m.GetEnded() {
 			r := report.GetResult()
 			if r.GetJob() != 3 || r.GetAttempt() != 9 {
 				t.Fatal("a ticket was guessed:", r)
+			}
+			if u := r.GetUsage(); u.GetRemoteHits()+u.GetPrefetchHits() > u.GetCacheHits() || u.GetBytesRemote()+u.GetBytesPrefetched() > u.GetBytesCached() {
+				t.Fatal("a part is more than the whole:", u)
 			}
 			for _, o := range r.GetOutputs() {
 				if o.GetPfn() != "" && (!strings.HasSuffix(o.GetPfn(), ".a9") || strings.Contains(o.GetPfn(), "/../")) {

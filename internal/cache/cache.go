@@ -42,6 +42,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -150,6 +151,9 @@ type Cache struct {
 	reserved int64
 	parts    int // names given so far to files that are written
 
+	// What was evicted since Open. Any goroutine reads it, without mu.
+	evictedFiles, evictedBytes atomic.Int64
+
 	// Files that are being brought in: one call does it, the others wait for it.
 	fetching map[Ref]*fetch
 
@@ -213,6 +217,13 @@ func (c *Cache) Contents() []Change {
 	return all
 }
 
+// Evicted is how many files, and bytes of them, this cache has dropped to make room since it
+// was opened. A file that pilots share is counted by the one whose link went last. It does
+// not block.
+func (c *Cache) Evicted() (files, bytes int64) {
+	return c.evictedFiles.Load(), c.evictedBytes.Load()
+}
+
 // Get takes a file into use if it is there. One of another size is dropped, and so
 // is one that was taken over and does not hold any more what its sum says.
 func (c *Cache) Get(ctx context.Context, wanted Item) (*File, bool) {
@@ -265,15 +276,25 @@ func (c *Cache) Drop(ref Ref) {
 	}
 }
 
-// drop removes an entry and tells.
-func (c *Cache) drop(e *entry) {
+// drop removes an entry and tells. It reports whether no other pilot of the host holds the
+// file.
+func (c *Cache) drop(e *entry) (last bool) {
 	_ = dropBefore.Hit()
 	unlock, _ := c.host.lock() // it goes in any case
 	_ = os.Remove(c.path(e))
-	last := !c.heldByPeer(fileName(e.Item))
+	last = !c.heldByPeer(fileName(e.Item))
 	unlock()
 	_ = dropAfter.Hit()
 	c.forget(e, last)
+	return last
+}
+
+// evicted counts a file that was dropped to make room, unless a peer still holds it.
+func (c *Cache) evicted(e *entry, last bool) {
+	if last {
+		c.evictedFiles.Add(1)
+		c.evictedBytes.Add(e.Size)
+	}
 }
 
 func (c *Cache) forget(e *entry, last bool) {

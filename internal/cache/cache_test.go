@@ -132,6 +132,10 @@ func TestEvictsTheLeastRecentlyUsed(t *testing.T) {
 	if last := l.all[len(l.all)-2]; last.LFN != "b" || !last.Gone || !last.LastLink {
 		t.Fatal(l.all)
 	}
+	c.Drop(Ref{LFN: "a", Version: 1}) // which makes no room for another
+	if files, bytes := c.Evicted(); files != 1 || bytes != 30 {
+		t.Errorf("%d files of %d bytes were evicted", files, bytes)
+	}
 }
 
 func TestFollowsAdvice(t *testing.T) {

@@ -230,7 +230,7 @@ func (c *Cache) shrink() {
 	}
 	unlock()
 	for _, e := range leaving {
-		c.drop(e)
+		c.evicted(e, c.drop(e))
 	}
 }
 

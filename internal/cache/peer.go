@@ -162,7 +162,7 @@ func (c *Cache) take(p *peer, i Item, name string) bool {
 func (c *Cache) giveUp(name string) {
 	i, _ := parseName(name)
 	if e := c.entries[i.Ref]; e != nil && e.Item == i && e.pins == 0 {
-		c.drop(e)
+		c.evicted(e, c.drop(e))
 	}
 }
 

@@ -25,6 +25,7 @@ func (c *Cache) makeRoom(size int64) error {
 		held := c.heldByPeer(fileName(e.Item))
 		_ = dropAfter.Hit()
 		c.forget(e, !held)
+		c.evicted(e, !held)
 		if !held {
 			excess -= e.Size
 		}

@@ -92,6 +92,10 @@ func TestTheHostDropsAFileAsOne(t *testing.T) {
 		t.Error("the removal of the last link was told", last, "times")
 	}
 	put(t, a, "z", 90).Release()
+	files, bytes := a.Evicted()
+	if more, others := b.Evicted(); files+more != 1 || bytes+others != 90 {
+		t.Errorf("of one file of 90 bytes that went, %d of %d bytes are counted", files+more, bytes+others)
+	}
 }
 
 // Caches that are opened at the same time do not take each other for what

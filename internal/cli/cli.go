@@ -122,7 +122,7 @@ depends on timing.`),
 	}
 	grouped("run", c.runCommand(), c.checkCommand(), c.siteCommand(), c.stopCommand(), c.cleanCommand())
 	grouped("look", c.jobsCommand(), c.showCommand(), c.explainCommand(), c.logsCommand(), c.exportCommand())
-	grouped("look", c.filesCommand(), c.getCommand())
+	grouped("look", c.filesCommand(), c.getCommand(), c.cacheCommand())
 	grouped("look", c.simCommand(), c.catalogCommand())
 	grouped("change", c.cancelCommand(), c.retryCommand(), c.closeCommand())
 	root.AddCommand(c.versionCommand(), c.pilotCommand(), exitCodesTopic())

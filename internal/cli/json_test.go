@@ -54,7 +54,11 @@ func TestJSONOfMessages(t *testing.T) {
       "bytes_written": 0,
       "cache_hits": 0,
       "cache_misses": 0,
-      "staged_ahead": null
+      "staged_ahead": null,
+      "remote_hits": 0,
+      "bytes_remote": 0,
+      "prefetch_hits": 0,
+      "bytes_prefetched": 0
     },
     "notes": [],
     "lost": []

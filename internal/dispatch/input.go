@@ -201,6 +201,11 @@ type Usage struct {
 	BytesWritten int64
 	CacheHits    int
 	CacheMisses  int
+
+	// Of the hits, those from caches of other hosts, and those that had been prefetched
+	// and were read for the first time. None is both.
+	RemoteHits, PrefetchHits     int
+	BytesRemote, BytesPrefetched int64 // of BytesCached
 }
 
 // Cancel ends jobs. A running attempt is ended; what waits for the outputs

@@ -75,4 +75,15 @@ func TestStageInBeforeTheTurnIsReported(t *testing.T) {
 	if r.GetUsage().GetStagedAhead().AsDuration() <= 0 || r.GetUsage().GetCacheHits() != 1 {
 		t.Errorf("the second attempt says %v", r.GetUsage())
 	}
+	// The file was brought in for it: whoever reads it later finds it in the cache.
+	third := shell("cat b", reads("b", 1, 5, input))
+	for n, u := range []*wire.Usage{r.GetUsage(), q.run("p1", third).GetUsage()} {
+		if hits := u.GetPrefetchHits(); int(hits) != 1-n || u.GetBytesPrefetched() != int64(5*hits) {
+			t.Errorf("reader %d says %v", n+1, u)
+		}
+	}
+	q.until("counts", func() bool {
+		counts := q.pilot("p1").counts
+		return counts.GetPrefetchedFiles() == 1 && counts.GetPrefetchedBytes() == 5 && counts.GetEvictedFiles() == 0
+	})
 }

@@ -68,6 +68,9 @@ func (p *pilot) openToOthers() {
 }
 
 func (p *pilot) cacheChanged(c cache.Change) {
+	if c.Gone {
+		p.stage.Gone(c.Ref)
+	}
 	p.caching.mu.Lock()
 	p.caching.changes[c.Ref] = &fileChange{Change: c}
 	p.caching.mu.Unlock()

@@ -285,6 +285,7 @@ func (p *pilot) send(talk context.Context, now time.Time) {
 		p.reports.Carry(m)
 	}
 	p.caching.carry(m)
+	m.Counts = p.stage.CacheCounts()
 	p.stage.Sharing.Carry(m)
 	m.OutputsStored, m.OutputsToStore = p.stage.Storing()
 	x.inFlight++

@@ -82,6 +82,7 @@ type pilotSeen struct {
 	run     []*wire.Assignment // not started as far as is known
 	started map[uint64]bool
 	cached  map[string]bool
+	counts  *wire.CacheCounts // as told last
 	lost    []*wire.CacheGone
 	peers   []*wire.Peer
 	evict   []*wire.FileRef
@@ -234,6 +235,7 @@ func (q *taskQueue) report(id string, m *wire.SyncRequest) {
 		return p.started[a.GetAttempt()] || q.results[a.GetAttempt()] != nil
 	})
 	p.left = p.left || m.GetLeaving()
+	p.counts = m.GetCounts()
 }
 
 func (q *taskQueue) answer(p *pilotSeen, m *wire.SyncRequest) *wire.SyncAnswer {

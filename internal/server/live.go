@@ -35,6 +35,10 @@ func (s live) QueryAll(ctx context.Context, ask func(*state.Cores)) error {
 	return err
 }
 
+func (s live) QueryTally(ctx context.Context, ask func(*state.Tally)) error {
+	return s.QueryAll(ctx, func(c *state.Cores) { ask(c.Tally) })
+}
+
 func (s live) Provenance(ctx context.Context, job, key string) (*wire.Provenance, error) {
 	return state.LoadProvenance(ctx, s.opened.store, job, key)
 }

@@ -343,7 +343,7 @@ func forget(ctx context.Context, s state.Source, again rerun) (records []dispatc
 	if err != nil {
 		return nil, nil, err
 	}
-	rest, err := state.LoadTables(ctx, s, []string{flow.TableRun, flow.TableLog, state.RunTable, state.InputTable, state.AttemptTable, state.HostTable})
+	rest, err := state.LoadTables(ctx, s, []string{flow.TableRun, flow.TableLog, state.RunTable, state.InputTable, state.AttemptTable, state.HostTable, state.CacheTable})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -45,6 +45,8 @@ const (
 	WorkflowExplainProcedure = "/fairway.v1.Workflow/Explain"
 	// WorkflowListFilesProcedure is the fully-qualified name of the Workflow's ListFiles RPC.
 	WorkflowListFilesProcedure = "/fairway.v1.Workflow/ListFiles"
+	// WorkflowListCachesProcedure is the fully-qualified name of the Workflow's ListCaches RPC.
+	WorkflowListCachesProcedure = "/fairway.v1.Workflow/ListCaches"
 	// WorkflowLogsProcedure is the fully-qualified name of the Workflow's Logs RPC.
 	WorkflowLogsProcedure = "/fairway.v1.Workflow/Logs"
 	// WorkflowCancelProcedure is the fully-qualified name of the Workflow's Cancel RPC.
@@ -68,6 +70,9 @@ type WorkflowClient interface {
 	// ListFiles tells where the files of the run are, in the order in which they were first
 	// named.
 	ListFiles(context.Context, *ListFilesRequest) (*ListFilesResponse, error)
+	// ListCaches tells what the caches of each host hold, and what they were good for. Where no
+	// server runs, only the latter is known, of the last run.
+	ListCaches(context.Context, *ListCachesRequest) (*ListCachesResponse, error)
 	// Logs streams standard output and error of one attempt; with follow, until
 	// the attempt ends.
 	Logs(context.Context, *LogsRequest) (*connect.ServerStreamForClient[LogChunk], error)
@@ -120,6 +125,12 @@ func NewWorkflowClient(httpClient connect.HTTPClient, baseURL string, opts ...co
 			connect.WithSchema(workflowMethods.ByName("ListFiles")),
 			connect.WithClientOptions(opts...),
 		),
+		listCaches: connect.NewClient[ListCachesRequest, ListCachesResponse](
+			httpClient,
+			baseURL+WorkflowListCachesProcedure,
+			connect.WithSchema(workflowMethods.ByName("ListCaches")),
+			connect.WithClientOptions(opts...),
+		),
 		logs: connect.NewClient[LogsRequest, LogChunk](
 			httpClient,
 			baseURL+WorkflowLogsProcedure,
@@ -160,6 +171,7 @@ type workflowClient struct {
 	showJob    *connect.Client[ShowJobRequest, JobDetail]
 	explain    *connect.Client[ExplainRequest, ExplainResponse]
 	listFiles  *connect.Client[ListFilesRequest, ListFilesResponse]
+	listCaches *connect.Client[ListCachesRequest, ListCachesResponse]
 	logs       *connect.Client[LogsRequest, LogChunk]
 	cancel     *connect.Client[CancelRequest, ChangedJobs]
 	retry      *connect.Client[RetryRequest, ChangedJobs]
@@ -202,6 +214,15 @@ func (c *workflowClient) Explain(ctx context.Context, req *ExplainRequest) (*Exp
 // ListFiles calls fairway.v1.Workflow.ListFiles.
 func (c *workflowClient) ListFiles(ctx context.Context, req *ListFilesRequest) (*ListFilesResponse, error) {
 	response, err := c.listFiles.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ListCaches calls fairway.v1.Workflow.ListCaches.
+func (c *workflowClient) ListCaches(ctx context.Context, req *ListCachesRequest) (*ListCachesResponse, error) {
+	response, err := c.listCaches.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -260,6 +281,9 @@ type WorkflowHandler interface {
 	// ListFiles tells where the files of the run are, in the order in which they were first
 	// named.
 	ListFiles(context.Context, *ListFilesRequest) (*ListFilesResponse, error)
+	// ListCaches tells what the caches of each host hold, and what they were good for. Where no
+	// server runs, only the latter is known, of the last run.
+	ListCaches(context.Context, *ListCachesRequest) (*ListCachesResponse, error)
 	// Logs streams standard output and error of one attempt; with follow, until
 	// the attempt ends.
 	Logs(context.Context, *LogsRequest, *connect.ServerStream[LogChunk]) error
@@ -308,6 +332,12 @@ func NewWorkflowHandler(svc WorkflowHandler, opts ...connect.HandlerOption) (str
 		connect.WithSchema(workflowMethods.ByName("ListFiles")),
 		connect.WithHandlerOptions(opts...),
 	)
+	workflowListCachesHandler := connect.NewUnaryHandlerSimple(
+		WorkflowListCachesProcedure,
+		svc.ListCaches,
+		connect.WithSchema(workflowMethods.ByName("ListCaches")),
+		connect.WithHandlerOptions(opts...),
+	)
 	workflowLogsHandler := connect.NewServerStreamHandlerSimple(
 		WorkflowLogsProcedure,
 		svc.Logs,
@@ -350,6 +380,8 @@ func NewWorkflowHandler(svc WorkflowHandler, opts ...connect.HandlerOption) (str
 			workflowExplainHandler.ServeHTTP(w, r)
 		case WorkflowListFilesProcedure:
 			workflowListFilesHandler.ServeHTTP(w, r)
+		case WorkflowListCachesProcedure:
+			workflowListCachesHandler.ServeHTTP(w, r)
 		case WorkflowLogsProcedure:
 			workflowLogsHandler.ServeHTTP(w, r)
 		case WorkflowCancelProcedure:
@@ -387,6 +419,10 @@ func (UnimplementedWorkflowHandler) Explain(context.Context, *ExplainRequest) (*
 
 func (UnimplementedWorkflowHandler) ListFiles(context.Context, *ListFilesRequest) (*ListFilesResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fairway.v1.Workflow.ListFiles is not implemented"))
+}
+
+func (UnimplementedWorkflowHandler) ListCaches(context.Context, *ListCachesRequest) (*ListCachesResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fairway.v1.Workflow.ListCaches is not implemented"))
 }
 
 func (UnimplementedWorkflowHandler) Logs(context.Context, *LogsRequest, *connect.ServerStream[LogChunk]) error {

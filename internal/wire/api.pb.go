@@ -1837,6 +1837,467 @@ func (x *JobRef) GetState() string {
 	return ""
 }
 
+type ListCachesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`       // a host, or a pattern as in workflow files; empty: all hosts
+	Files         bool                   `protobuf:"varint,2,opt,name=files,proto3" json:"files,omitempty"`    // list what the caches hold, too
+	Pattern       string                 `protobuf:"bytes,3,opt,name=pattern,proto3" json:"pattern,omitempty"` // of the files: as in ListFilesRequest
+	Limit         int32                  `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`    // of files; default 1000, 0 means the default
+	Run           uint32                 `protobuf:"varint,5,opt,name=run,proto3" json:"run,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListCachesRequest) Reset() {
+	*x = ListCachesRequest{}
+	mi := &file_api_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListCachesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListCachesRequest) ProtoMessage() {}
+
+func (x *ListCachesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_api_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListCachesRequest.ProtoReflect.Descriptor instead.
+func (*ListCachesRequest) Descriptor() ([]byte, []int) {
+	return file_api_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *ListCachesRequest) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *ListCachesRequest) GetFiles() bool {
+	if x != nil {
+		return x.Files
+	}
+	return false
+}
+
+func (x *ListCachesRequest) GetPattern() string {
+	if x != nil {
+		return x.Pattern
+	}
+	return ""
+}
+
+func (x *ListCachesRequest) GetLimit() int32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *ListCachesRequest) GetRun() uint32 {
+	if x != nil {
+		return x.Run
+	}
+	return 0
+}
+
+type ListCachesResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Live          bool                   `protobuf:"varint,1,opt,name=live,proto3" json:"live,omitempty"`  // a server runs: what the caches hold is known
+	Nodes         []*NodeCache           `protobuf:"bytes,2,rep,name=nodes,proto3" json:"nodes,omitempty"` // by host
+	Files         []*CachedCopy          `protobuf:"bytes,3,rep,name=files,proto3" json:"files,omitempty"` // by host and name
+	More          bool                   `protobuf:"varint,4,opt,name=more,proto3" json:"more,omitempty"`
+	Total         int64                  `protobuf:"varint,5,opt,name=total,proto3" json:"total,omitempty"` // files that match, without limit
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListCachesResponse) Reset() {
+	*x = ListCachesResponse{}
+	mi := &file_api_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListCachesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListCachesResponse) ProtoMessage() {}
+
+func (x *ListCachesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_api_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListCachesResponse.ProtoReflect.Descriptor instead.
+func (*ListCachesResponse) Descriptor() ([]byte, []int) {
+	return file_api_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *ListCachesResponse) GetLive() bool {
+	if x != nil {
+		return x.Live
+	}
+	return false
+}
+
+func (x *ListCachesResponse) GetNodes() []*NodeCache {
+	if x != nil {
+		return x.Nodes
+	}
+	return nil
+}
+
+func (x *ListCachesResponse) GetFiles() []*CachedCopy {
+	if x != nil {
+		return x.Files
+	}
+	return nil
+}
+
+func (x *ListCachesResponse) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
+func (x *ListCachesResponse) GetTotal() int64 {
+	if x != nil {
+		return x.Total
+	}
+	return 0
+}
+
+// NodeCache tells of the caches of all pilots on a host. What several of them share counts once.
+type NodeCache struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Host  string                 `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
+	// Of the pilots that are there now, if the response is live.
+	Kinds       []string `protobuf:"bytes,2,rep,name=kinds,proto3" json:"kinds,omitempty"` // none, pilot, host, global
+	Pilots      int64    `protobuf:"varint,3,opt,name=pilots,proto3" json:"pilots,omitempty"`
+	LimitBytes  int64    `protobuf:"varint,4,opt,name=limit_bytes,json=limitBytes,proto3" json:"limit_bytes,omitempty"`
+	Files       int64    `protobuf:"varint,5,opt,name=files,proto3" json:"files,omitempty"`
+	Bytes       int64    `protobuf:"varint,6,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	PinnedFiles int64    `protobuf:"varint,7,opt,name=pinned_files,json=pinnedFiles,proto3" json:"pinned_files,omitempty"` // that running jobs read
+	PinnedBytes int64    `protobuf:"varint,8,opt,name=pinned_bytes,json=pinnedBytes,proto3" json:"pinned_bytes,omitempty"`
+	// Of all attempts of the run that have ended on the host: the inputs that they have read.
+	Hits             int64   `protobuf:"varint,9,opt,name=hits,proto3" json:"hits,omitempty"`
+	HitBytes         int64   `protobuf:"varint,10,opt,name=hit_bytes,json=hitBytes,proto3" json:"hit_bytes,omitempty"`
+	Misses           int64   `protobuf:"varint,11,opt,name=misses,proto3" json:"misses,omitempty"`
+	MissBytes        int64   `protobuf:"varint,12,opt,name=miss_bytes,json=missBytes,proto3" json:"miss_bytes,omitempty"`
+	HitRatio         float64 `protobuf:"fixed64,13,opt,name=hit_ratio,json=hitRatio,proto3" json:"hit_ratio,omitempty"`      // of inputs; 0 if there were none
+	RemoteHits       int64   `protobuf:"varint,14,opt,name=remote_hits,json=remoteHits,proto3" json:"remote_hits,omitempty"` // of hits: from caches of other hosts
+	RemoteBytes      int64   `protobuf:"varint,15,opt,name=remote_bytes,json=remoteBytes,proto3" json:"remote_bytes,omitempty"`
+	PrefetchHits     int64   `protobuf:"varint,16,opt,name=prefetch_hits,json=prefetchHits,proto3" json:"prefetch_hits,omitempty"` // of hits: prefetched, and read by nobody before
+	PrefetchHitBytes int64   `protobuf:"varint,17,opt,name=prefetch_hit_bytes,json=prefetchHitBytes,proto3" json:"prefetch_hit_bytes,omitempty"`
+	// Of all pilots of the run that were there.
+	EvictedFiles    int64 `protobuf:"varint,18,opt,name=evicted_files,json=evictedFiles,proto3" json:"evicted_files,omitempty"`
+	EvictedBytes    int64 `protobuf:"varint,19,opt,name=evicted_bytes,json=evictedBytes,proto3" json:"evicted_bytes,omitempty"`
+	PrefetchedFiles int64 `protobuf:"varint,20,opt,name=prefetched_files,json=prefetchedFiles,proto3" json:"prefetched_files,omitempty"`
+	PrefetchedBytes int64 `protobuf:"varint,21,opt,name=prefetched_bytes,json=prefetchedBytes,proto3" json:"prefetched_bytes,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *NodeCache) Reset() {
+	*x = NodeCache{}
+	mi := &file_api_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NodeCache) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NodeCache) ProtoMessage() {}
+
+func (x *NodeCache) ProtoReflect() protoreflect.Message {
+	mi := &file_api_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NodeCache.ProtoReflect.Descriptor instead.
+func (*NodeCache) Descriptor() ([]byte, []int) {
+	return file_api_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *NodeCache) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *NodeCache) GetKinds() []string {
+	if x != nil {
+		return x.Kinds
+	}
+	return nil
+}
+
+func (x *NodeCache) GetPilots() int64 {
+	if x != nil {
+		return x.Pilots
+	}
+	return 0
+}
+
+func (x *NodeCache) GetLimitBytes() int64 {
+	if x != nil {
+		return x.LimitBytes
+	}
+	return 0
+}
+
+func (x *NodeCache) GetFiles() int64 {
+	if x != nil {
+		return x.Files
+	}
+	return 0
+}
+
+func (x *NodeCache) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *NodeCache) GetPinnedFiles() int64 {
+	if x != nil {
+		return x.PinnedFiles
+	}
+	return 0
+}
+
+func (x *NodeCache) GetPinnedBytes() int64 {
+	if x != nil {
+		return x.PinnedBytes
+	}
+	return 0
+}
+
+func (x *NodeCache) GetHits() int64 {
+	if x != nil {
+		return x.Hits
+	}
+	return 0
+}
+
+func (x *NodeCache) GetHitBytes() int64 {
+	if x != nil {
+		return x.HitBytes
+	}
+	return 0
+}
+
+func (x *NodeCache) GetMisses() int64 {
+	if x != nil {
+		return x.Misses
+	}
+	return 0
+}
+
+func (x *NodeCache) GetMissBytes() int64 {
+	if x != nil {
+		return x.MissBytes
+	}
+	return 0
+}
+
+func (x *NodeCache) GetHitRatio() float64 {
+	if x != nil {
+		return x.HitRatio
+	}
+	return 0
+}
+
+func (x *NodeCache) GetRemoteHits() int64 {
+	if x != nil {
+		return x.RemoteHits
+	}
+	return 0
+}
+
+func (x *NodeCache) GetRemoteBytes() int64 {
+	if x != nil {
+		return x.RemoteBytes
+	}
+	return 0
+}
+
+func (x *NodeCache) GetPrefetchHits() int64 {
+	if x != nil {
+		return x.PrefetchHits
+	}
+	return 0
+}
+
+func (x *NodeCache) GetPrefetchHitBytes() int64 {
+	if x != nil {
+		return x.PrefetchHitBytes
+	}
+	return 0
+}
+
+func (x *NodeCache) GetEvictedFiles() int64 {
+	if x != nil {
+		return x.EvictedFiles
+	}
+	return 0
+}
+
+func (x *NodeCache) GetEvictedBytes() int64 {
+	if x != nil {
+		return x.EvictedBytes
+	}
+	return 0
+}
+
+func (x *NodeCache) GetPrefetchedFiles() int64 {
+	if x != nil {
+		return x.PrefetchedFiles
+	}
+	return 0
+}
+
+func (x *NodeCache) GetPrefetchedBytes() int64 {
+	if x != nil {
+		return x.PrefetchedBytes
+	}
+	return 0
+}
+
+// CachedCopy is a version of a file in a cache of a host.
+type CachedCopy struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Host          string                 `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
+	Lfn           string                 `protobuf:"bytes,2,opt,name=lfn,proto3" json:"lfn,omitempty"`
+	Version       uint32                 `protobuf:"varint,3,opt,name=version,proto3" json:"version,omitempty"`
+	Size          int64                  `protobuf:"varint,4,opt,name=size,proto3" json:"size,omitempty"`                     // bytes
+	Pinned        bool                   `protobuf:"varint,5,opt,name=pinned,proto3" json:"pinned,omitempty"`                 // a running job reads it
+	Stale         bool                   `protobuf:"varint,6,opt,name=stale,proto3" json:"stale,omitempty"`                   // no job may read it: another copy of the version counts
+	NextUse       *JobRef                `protobuf:"bytes,7,opt,name=next_use,json=nextUse,proto3" json:"next_use,omitempty"` // the job that is expected to read it next; none is known to
+	Pilot         string                 `protobuf:"bytes,8,opt,name=pilot,proto3" json:"pilot,omitempty"`                    // that holds it; in a cache that several share, one of them
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CachedCopy) Reset() {
+	*x = CachedCopy{}
+	mi := &file_api_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CachedCopy) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CachedCopy) ProtoMessage() {}
+
+func (x *CachedCopy) ProtoReflect() protoreflect.Message {
+	mi := &file_api_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CachedCopy.ProtoReflect.Descriptor instead.
+func (*CachedCopy) Descriptor() ([]byte, []int) {
+	return file_api_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *CachedCopy) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *CachedCopy) GetLfn() string {
+	if x != nil {
+		return x.Lfn
+	}
+	return ""
+}
+
+func (x *CachedCopy) GetVersion() uint32 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *CachedCopy) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *CachedCopy) GetPinned() bool {
+	if x != nil {
+		return x.Pinned
+	}
+	return false
+}
+
+func (x *CachedCopy) GetStale() bool {
+	if x != nil {
+		return x.Stale
+	}
+	return false
+}
+
+func (x *CachedCopy) GetNextUse() *JobRef {
+	if x != nil {
+		return x.NextUse
+	}
+	return nil
+}
+
+func (x *CachedCopy) GetPilot() string {
+	if x != nil {
+		return x.Pilot
+	}
+	return ""
+}
+
 type LogsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
@@ -1850,7 +2311,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_api_proto_msgTypes[20]
+	mi := &file_api_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1862,7 +2323,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[20]
+	mi := &file_api_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1875,7 +2336,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{20}
+	return file_api_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *LogsRequest) GetJob() string {
@@ -1924,7 +2385,7 @@ type LogChunk struct {
 
 func (x *LogChunk) Reset() {
 	*x = LogChunk{}
-	mi := &file_api_proto_msgTypes[21]
+	mi := &file_api_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1936,7 +2397,7 @@ func (x *LogChunk) String() string {
 func (*LogChunk) ProtoMessage() {}
 
 func (x *LogChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[21]
+	mi := &file_api_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1949,7 +2410,7 @@ func (x *LogChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogChunk.ProtoReflect.Descriptor instead.
 func (*LogChunk) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{21}
+	return file_api_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *LogChunk) GetStandardError() bool {
@@ -1983,7 +2444,7 @@ type CancelRequest struct {
 
 func (x *CancelRequest) Reset() {
 	*x = CancelRequest{}
-	mi := &file_api_proto_msgTypes[22]
+	mi := &file_api_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1995,7 +2456,7 @@ func (x *CancelRequest) String() string {
 func (*CancelRequest) ProtoMessage() {}
 
 func (x *CancelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[22]
+	mi := &file_api_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2008,7 +2469,7 @@ func (x *CancelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRequest.ProtoReflect.Descriptor instead.
 func (*CancelRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{22}
+	return file_api_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *CancelRequest) GetJobs() []string {
@@ -2035,7 +2496,7 @@ type RetryRequest struct {
 
 func (x *RetryRequest) Reset() {
 	*x = RetryRequest{}
-	mi := &file_api_proto_msgTypes[23]
+	mi := &file_api_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2047,7 +2508,7 @@ func (x *RetryRequest) String() string {
 func (*RetryRequest) ProtoMessage() {}
 
 func (x *RetryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[23]
+	mi := &file_api_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2060,7 +2521,7 @@ func (x *RetryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryRequest.ProtoReflect.Descriptor instead.
 func (*RetryRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{23}
+	return file_api_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *RetryRequest) GetJobs() []string {
@@ -2086,7 +2547,7 @@ type ChangedJobs struct {
 
 func (x *ChangedJobs) Reset() {
 	*x = ChangedJobs{}
-	mi := &file_api_proto_msgTypes[24]
+	mi := &file_api_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2098,7 +2559,7 @@ func (x *ChangedJobs) String() string {
 func (*ChangedJobs) ProtoMessage() {}
 
 func (x *ChangedJobs) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[24]
+	mi := &file_api_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2111,7 +2572,7 @@ func (x *ChangedJobs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangedJobs.ProtoReflect.Descriptor instead.
 func (*ChangedJobs) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{24}
+	return file_api_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ChangedJobs) GetJobs() []*JobSummary {
@@ -2131,7 +2592,7 @@ type CloseInputRequest struct {
 
 func (x *CloseInputRequest) Reset() {
 	*x = CloseInputRequest{}
-	mi := &file_api_proto_msgTypes[25]
+	mi := &file_api_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2143,7 +2604,7 @@ func (x *CloseInputRequest) String() string {
 func (*CloseInputRequest) ProtoMessage() {}
 
 func (x *CloseInputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[25]
+	mi := &file_api_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2156,7 +2617,7 @@ func (x *CloseInputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseInputRequest.ProtoReflect.Descriptor instead.
 func (*CloseInputRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{25}
+	return file_api_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *CloseInputRequest) GetInput() string {
@@ -2181,7 +2642,7 @@ type CloseInputResponse struct {
 
 func (x *CloseInputResponse) Reset() {
 	*x = CloseInputResponse{}
-	mi := &file_api_proto_msgTypes[26]
+	mi := &file_api_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2193,7 +2654,7 @@ func (x *CloseInputResponse) String() string {
 func (*CloseInputResponse) ProtoMessage() {}
 
 func (x *CloseInputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[26]
+	mi := &file_api_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2206,7 +2667,7 @@ func (x *CloseInputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseInputResponse.ProtoReflect.Descriptor instead.
 func (*CloseInputResponse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{26}
+	return file_api_proto_rawDescGZIP(), []int{30}
 }
 
 type StopRequest struct {
@@ -2219,7 +2680,7 @@ type StopRequest struct {
 
 func (x *StopRequest) Reset() {
 	*x = StopRequest{}
-	mi := &file_api_proto_msgTypes[27]
+	mi := &file_api_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2231,7 +2692,7 @@ func (x *StopRequest) String() string {
 func (*StopRequest) ProtoMessage() {}
 
 func (x *StopRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[27]
+	mi := &file_api_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2244,7 +2705,7 @@ func (x *StopRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopRequest.ProtoReflect.Descriptor instead.
 func (*StopRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{27}
+	return file_api_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *StopRequest) GetDrain() bool {
@@ -2269,7 +2730,7 @@ type StopResponse struct {
 
 func (x *StopResponse) Reset() {
 	*x = StopResponse{}
-	mi := &file_api_proto_msgTypes[28]
+	mi := &file_api_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2281,7 +2742,7 @@ func (x *StopResponse) String() string {
 func (*StopResponse) ProtoMessage() {}
 
 func (x *StopResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[28]
+	mi := &file_api_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2294,7 +2755,7 @@ func (x *StopResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopResponse.ProtoReflect.Descriptor instead.
 func (*StopResponse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{28}
+	return file_api_proto_rawDescGZIP(), []int{32}
 }
 
 var File_api_proto protoreflect.FileDescriptor
@@ -2475,7 +2936,55 @@ const file_api_proto_rawDesc = "" +
 	"\x06JobRef\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\rR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
-	"\x05state\x18\x03 \x01(\tR\x05state\"\x82\x01\n" +
+	"\x05state\x18\x03 \x01(\tR\x05state\"\x7f\n" +
+	"\x11ListCachesRequest\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\x12\x14\n" +
+	"\x05files\x18\x02 \x01(\bR\x05files\x12\x18\n" +
+	"\apattern\x18\x03 \x01(\tR\apattern\x12\x14\n" +
+	"\x05limit\x18\x04 \x01(\x05R\x05limit\x12\x10\n" +
+	"\x03run\x18\x05 \x01(\rR\x03run\"\xad\x01\n" +
+	"\x12ListCachesResponse\x12\x12\n" +
+	"\x04live\x18\x01 \x01(\bR\x04live\x12+\n" +
+	"\x05nodes\x18\x02 \x03(\v2\x15.fairway.v1.NodeCacheR\x05nodes\x12,\n" +
+	"\x05files\x18\x03 \x03(\v2\x16.fairway.v1.CachedCopyR\x05files\x12\x12\n" +
+	"\x04more\x18\x04 \x01(\bR\x04more\x12\x14\n" +
+	"\x05total\x18\x05 \x01(\x03R\x05total\"\x9c\x05\n" +
+	"\tNodeCache\x12\x12\n" +
+	"\x04host\x18\x01 \x01(\tR\x04host\x12\x14\n" +
+	"\x05kinds\x18\x02 \x03(\tR\x05kinds\x12\x16\n" +
+	"\x06pilots\x18\x03 \x01(\x03R\x06pilots\x12\x1f\n" +
+	"\vlimit_bytes\x18\x04 \x01(\x03R\n" +
+	"limitBytes\x12\x14\n" +
+	"\x05files\x18\x05 \x01(\x03R\x05files\x12\x14\n" +
+	"\x05bytes\x18\x06 \x01(\x03R\x05bytes\x12!\n" +
+	"\fpinned_files\x18\a \x01(\x03R\vpinnedFiles\x12!\n" +
+	"\fpinned_bytes\x18\b \x01(\x03R\vpinnedBytes\x12\x12\n" +
+	"\x04hits\x18\t \x01(\x03R\x04hits\x12\x1b\n" +
+	"\thit_bytes\x18\n" +
+	" \x01(\x03R\bhitBytes\x12\x16\n" +
+	"\x06misses\x18\v \x01(\x03R\x06misses\x12\x1d\n" +
+	"\n" +
+	"miss_bytes\x18\f \x01(\x03R\tmissBytes\x12\x1b\n" +
+	"\thit_ratio\x18\r \x01(\x01R\bhitRatio\x12\x1f\n" +
+	"\vremote_hits\x18\x0e \x01(\x03R\n" +
+	"remoteHits\x12!\n" +
+	"\fremote_bytes\x18\x0f \x01(\x03R\vremoteBytes\x12#\n" +
+	"\rprefetch_hits\x18\x10 \x01(\x03R\fprefetchHits\x12,\n" +
+	"\x12prefetch_hit_bytes\x18\x11 \x01(\x03R\x10prefetchHitBytes\x12#\n" +
+	"\revicted_files\x18\x12 \x01(\x03R\fevictedFiles\x12#\n" +
+	"\revicted_bytes\x18\x13 \x01(\x03R\fevictedBytes\x12)\n" +
+	"\x10prefetched_files\x18\x14 \x01(\x03R\x0fprefetchedFiles\x12)\n" +
+	"\x10prefetched_bytes\x18\x15 \x01(\x03R\x0fprefetchedBytes\"\xd3\x01\n" +
+	"\n" +
+	"CachedCopy\x12\x12\n" +
+	"\x04host\x18\x01 \x01(\tR\x04host\x12\x10\n" +
+	"\x03lfn\x18\x02 \x01(\tR\x03lfn\x12\x18\n" +
+	"\aversion\x18\x03 \x01(\rR\aversion\x12\x12\n" +
+	"\x04size\x18\x04 \x01(\x03R\x04size\x12\x16\n" +
+	"\x06pinned\x18\x05 \x01(\bR\x06pinned\x12\x14\n" +
+	"\x05stale\x18\x06 \x01(\bR\x05stale\x12-\n" +
+	"\bnext_use\x18\a \x01(\v2\x12.fairway.v1.JobRefR\anextUse\x12\x14\n" +
+	"\x05pilot\x18\b \x01(\tR\x05pilot\"\x82\x01\n" +
 	"\vLogsRequest\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\x04R\aattempt\x12\x16\n" +
@@ -2502,13 +3011,15 @@ const file_api_proto_rawDesc = "" +
 	"\vStopRequest\x12\x14\n" +
 	"\x05drain\x18\x01 \x01(\bR\x05drain\x12\x10\n" +
 	"\x03run\x18\x02 \x01(\rR\x03run\"\x0e\n" +
-	"\fStopResponse2\x9f\x05\n" +
+	"\fStopResponse2\xec\x05\n" +
 	"\bWorkflow\x12E\n" +
 	"\bProgress\x12\x1b.fairway.v1.ProgressRequest\x1a\x1a.fairway.v1.ProgressReport0\x01\x12E\n" +
 	"\bListJobs\x12\x1b.fairway.v1.ListJobsRequest\x1a\x1c.fairway.v1.ListJobsResponse\x12<\n" +
 	"\aShowJob\x12\x1a.fairway.v1.ShowJobRequest\x1a\x15.fairway.v1.JobDetail\x12B\n" +
 	"\aExplain\x12\x1a.fairway.v1.ExplainRequest\x1a\x1b.fairway.v1.ExplainResponse\x12H\n" +
-	"\tListFiles\x12\x1c.fairway.v1.ListFilesRequest\x1a\x1d.fairway.v1.ListFilesResponse\x127\n" +
+	"\tListFiles\x12\x1c.fairway.v1.ListFilesRequest\x1a\x1d.fairway.v1.ListFilesResponse\x12K\n" +
+	"\n" +
+	"ListCaches\x12\x1d.fairway.v1.ListCachesRequest\x1a\x1e.fairway.v1.ListCachesResponse\x127\n" +
 	"\x04Logs\x12\x17.fairway.v1.LogsRequest\x1a\x14.fairway.v1.LogChunk0\x01\x12<\n" +
 	"\x06Cancel\x12\x19.fairway.v1.CancelRequest\x1a\x17.fairway.v1.ChangedJobs\x12:\n" +
 	"\x05Retry\x12\x18.fairway.v1.RetryRequest\x1a\x17.fairway.v1.ChangedJobs\x12K\n" +
@@ -2528,7 +3039,7 @@ func file_api_proto_rawDescGZIP() []byte {
 	return file_api_proto_rawDescData
 }
 
-var file_api_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
+var file_api_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
 var file_api_proto_goTypes = []any{
 	(*ProgressRequest)(nil),       // 0: fairway.v1.ProgressRequest
 	(*StepProgress)(nil),          // 1: fairway.v1.StepProgress
@@ -2550,35 +3061,39 @@ var file_api_proto_goTypes = []any{
 	(*FileHistory)(nil),           // 17: fairway.v1.FileHistory
 	(*FileVersion)(nil),           // 18: fairway.v1.FileVersion
 	(*JobRef)(nil),                // 19: fairway.v1.JobRef
-	(*LogsRequest)(nil),           // 20: fairway.v1.LogsRequest
-	(*LogChunk)(nil),              // 21: fairway.v1.LogChunk
-	(*CancelRequest)(nil),         // 22: fairway.v1.CancelRequest
-	(*RetryRequest)(nil),          // 23: fairway.v1.RetryRequest
-	(*ChangedJobs)(nil),           // 24: fairway.v1.ChangedJobs
-	(*CloseInputRequest)(nil),     // 25: fairway.v1.CloseInputRequest
-	(*CloseInputResponse)(nil),    // 26: fairway.v1.CloseInputResponse
-	(*StopRequest)(nil),           // 27: fairway.v1.StopRequest
-	(*StopResponse)(nil),          // 28: fairway.v1.StopResponse
-	nil,                           // 29: fairway.v1.ListJobsResponse.ByStateEntry
-	(*timestamppb.Timestamp)(nil), // 30: google.protobuf.Timestamp
-	(*Result)(nil),                // 31: fairway.v1.Result
-	(*Payload)(nil),               // 32: fairway.v1.Payload
-	(*Resources)(nil),             // 33: fairway.v1.Resources
+	(*ListCachesRequest)(nil),     // 20: fairway.v1.ListCachesRequest
+	(*ListCachesResponse)(nil),    // 21: fairway.v1.ListCachesResponse
+	(*NodeCache)(nil),             // 22: fairway.v1.NodeCache
+	(*CachedCopy)(nil),            // 23: fairway.v1.CachedCopy
+	(*LogsRequest)(nil),           // 24: fairway.v1.LogsRequest
+	(*LogChunk)(nil),              // 25: fairway.v1.LogChunk
+	(*CancelRequest)(nil),         // 26: fairway.v1.CancelRequest
+	(*RetryRequest)(nil),          // 27: fairway.v1.RetryRequest
+	(*ChangedJobs)(nil),           // 28: fairway.v1.ChangedJobs
+	(*CloseInputRequest)(nil),     // 29: fairway.v1.CloseInputRequest
+	(*CloseInputResponse)(nil),    // 30: fairway.v1.CloseInputResponse
+	(*StopRequest)(nil),           // 31: fairway.v1.StopRequest
+	(*StopResponse)(nil),          // 32: fairway.v1.StopResponse
+	nil,                           // 33: fairway.v1.ListJobsResponse.ByStateEntry
+	(*timestamppb.Timestamp)(nil), // 34: google.protobuf.Timestamp
+	(*Result)(nil),                // 35: fairway.v1.Result
+	(*Payload)(nil),               // 36: fairway.v1.Payload
+	(*Resources)(nil),             // 37: fairway.v1.Resources
 }
 var file_api_proto_depIdxs = []int32{
 	1,  // 0: fairway.v1.ProgressReport.steps:type_name -> fairway.v1.StepProgress
 	2,  // 1: fairway.v1.ProgressReport.summary:type_name -> fairway.v1.Summary
-	30, // 2: fairway.v1.JobSummary.submitted:type_name -> google.protobuf.Timestamp
-	30, // 3: fairway.v1.JobSummary.started:type_name -> google.protobuf.Timestamp
-	30, // 4: fairway.v1.JobSummary.ended:type_name -> google.protobuf.Timestamp
+	34, // 2: fairway.v1.JobSummary.submitted:type_name -> google.protobuf.Timestamp
+	34, // 3: fairway.v1.JobSummary.started:type_name -> google.protobuf.Timestamp
+	34, // 4: fairway.v1.JobSummary.ended:type_name -> google.protobuf.Timestamp
 	4,  // 5: fairway.v1.ListJobsResponse.jobs:type_name -> fairway.v1.JobSummary
-	29, // 6: fairway.v1.ListJobsResponse.by_state:type_name -> fairway.v1.ListJobsResponse.ByStateEntry
-	31, // 7: fairway.v1.AttemptDetail.result:type_name -> fairway.v1.Result
-	32, // 8: fairway.v1.Provenance.payload:type_name -> fairway.v1.Payload
+	33, // 6: fairway.v1.ListJobsResponse.by_state:type_name -> fairway.v1.ListJobsResponse.ByStateEntry
+	35, // 7: fairway.v1.AttemptDetail.result:type_name -> fairway.v1.Result
+	36, // 8: fairway.v1.Provenance.payload:type_name -> fairway.v1.Payload
 	8,  // 9: fairway.v1.Provenance.attempt:type_name -> fairway.v1.AttemptDetail
 	4,  // 10: fairway.v1.JobDetail.summary:type_name -> fairway.v1.JobSummary
-	32, // 11: fairway.v1.JobDetail.payload:type_name -> fairway.v1.Payload
-	33, // 12: fairway.v1.JobDetail.needs:type_name -> fairway.v1.Resources
+	36, // 11: fairway.v1.JobDetail.payload:type_name -> fairway.v1.Payload
+	37, // 12: fairway.v1.JobDetail.needs:type_name -> fairway.v1.Resources
 	10, // 13: fairway.v1.JobDetail.reads:type_name -> fairway.v1.FileDetail
 	10, // 14: fairway.v1.JobDetail.writes:type_name -> fairway.v1.FileDetail
 	8,  // 15: fairway.v1.JobDetail.attempts:type_name -> fairway.v1.AttemptDetail
@@ -2588,32 +3103,37 @@ var file_api_proto_depIdxs = []int32{
 	18, // 19: fairway.v1.FileHistory.versions:type_name -> fairway.v1.FileVersion
 	19, // 20: fairway.v1.FileVersion.writer:type_name -> fairway.v1.JobRef
 	19, // 21: fairway.v1.FileVersion.readers:type_name -> fairway.v1.JobRef
-	4,  // 22: fairway.v1.ChangedJobs.jobs:type_name -> fairway.v1.JobSummary
-	0,  // 23: fairway.v1.Workflow.Progress:input_type -> fairway.v1.ProgressRequest
-	5,  // 24: fairway.v1.Workflow.ListJobs:input_type -> fairway.v1.ListJobsRequest
-	7,  // 25: fairway.v1.Workflow.ShowJob:input_type -> fairway.v1.ShowJobRequest
-	12, // 26: fairway.v1.Workflow.Explain:input_type -> fairway.v1.ExplainRequest
-	15, // 27: fairway.v1.Workflow.ListFiles:input_type -> fairway.v1.ListFilesRequest
-	20, // 28: fairway.v1.Workflow.Logs:input_type -> fairway.v1.LogsRequest
-	22, // 29: fairway.v1.Workflow.Cancel:input_type -> fairway.v1.CancelRequest
-	23, // 30: fairway.v1.Workflow.Retry:input_type -> fairway.v1.RetryRequest
-	25, // 31: fairway.v1.Workflow.CloseInput:input_type -> fairway.v1.CloseInputRequest
-	27, // 32: fairway.v1.Workflow.Stop:input_type -> fairway.v1.StopRequest
-	3,  // 33: fairway.v1.Workflow.Progress:output_type -> fairway.v1.ProgressReport
-	6,  // 34: fairway.v1.Workflow.ListJobs:output_type -> fairway.v1.ListJobsResponse
-	11, // 35: fairway.v1.Workflow.ShowJob:output_type -> fairway.v1.JobDetail
-	13, // 36: fairway.v1.Workflow.Explain:output_type -> fairway.v1.ExplainResponse
-	16, // 37: fairway.v1.Workflow.ListFiles:output_type -> fairway.v1.ListFilesResponse
-	21, // 38: fairway.v1.Workflow.Logs:output_type -> fairway.v1.LogChunk
-	24, // 39: fairway.v1.Workflow.Cancel:output_type -> fairway.v1.ChangedJobs
-	24, // 40: fairway.v1.Workflow.Retry:output_type -> fairway.v1.ChangedJobs
-	26, // 41: fairway.v1.Workflow.CloseInput:output_type -> fairway.v1.CloseInputResponse
-	28, // 42: fairway.v1.Workflow.Stop:output_type -> fairway.v1.StopResponse
-	33, // [33:43] is the sub-list for method output_type
-	23, // [23:33] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	22, // 22: fairway.v1.ListCachesResponse.nodes:type_name -> fairway.v1.NodeCache
+	23, // 23: fairway.v1.ListCachesResponse.files:type_name -> fairway.v1.CachedCopy
+	19, // 24: fairway.v1.CachedCopy.next_use:type_name -> fairway.v1.JobRef
+	4,  // 25: fairway.v1.ChangedJobs.jobs:type_name -> fairway.v1.JobSummary
+	0,  // 26: fairway.v1.Workflow.Progress:input_type -> fairway.v1.ProgressRequest
+	5,  // 27: fairway.v1.Workflow.ListJobs:input_type -> fairway.v1.ListJobsRequest
+	7,  // 28: fairway.v1.Workflow.ShowJob:input_type -> fairway.v1.ShowJobRequest
+	12, // 29: fairway.v1.Workflow.Explain:input_type -> fairway.v1.ExplainRequest
+	15, // 30: fairway.v1.Workflow.ListFiles:input_type -> fairway.v1.ListFilesRequest
+	20, // 31: fairway.v1.Workflow.ListCaches:input_type -> fairway.v1.ListCachesRequest
+	24, // 32: fairway.v1.Workflow.Logs:input_type -> fairway.v1.LogsRequest
+	26, // 33: fairway.v1.Workflow.Cancel:input_type -> fairway.v1.CancelRequest
+	27, // 34: fairway.v1.Workflow.Retry:input_type -> fairway.v1.RetryRequest
+	29, // 35: fairway.v1.Workflow.CloseInput:input_type -> fairway.v1.CloseInputRequest
+	31, // 36: fairway.v1.Workflow.Stop:input_type -> fairway.v1.StopRequest
+	3,  // 37: fairway.v1.Workflow.Progress:output_type -> fairway.v1.ProgressReport
+	6,  // 38: fairway.v1.Workflow.ListJobs:output_type -> fairway.v1.ListJobsResponse
+	11, // 39: fairway.v1.Workflow.ShowJob:output_type -> fairway.v1.JobDetail
+	13, // 40: fairway.v1.Workflow.Explain:output_type -> fairway.v1.ExplainResponse
+	16, // 41: fairway.v1.Workflow.ListFiles:output_type -> fairway.v1.ListFilesResponse
+	21, // 42: fairway.v1.Workflow.ListCaches:output_type -> fairway.v1.ListCachesResponse
+	25, // 43: fairway.v1.Workflow.Logs:output_type -> fairway.v1.LogChunk
+	28, // 44: fairway.v1.Workflow.Cancel:output_type -> fairway.v1.ChangedJobs
+	28, // 45: fairway.v1.Workflow.Retry:output_type -> fairway.v1.ChangedJobs
+	30, // 46: fairway.v1.Workflow.CloseInput:output_type -> fairway.v1.CloseInputResponse
+	32, // 47: fairway.v1.Workflow.Stop:output_type -> fairway.v1.StopResponse
+	37, // [37:48] is the sub-list for method output_type
+	26, // [26:37] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_api_proto_init() }
@@ -2628,7 +3148,7 @@ func file_api_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_api_proto_rawDesc), len(file_api_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   30,
+			NumMessages:   34,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

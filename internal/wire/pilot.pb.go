@@ -784,21 +784,25 @@ func (x *WrittenFile) GetRecords() int64 {
 }
 
 type Usage struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	StageInStart  *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=stage_in_start,json=stageInStart,proto3" json:"stage_in_start,omitempty"`
-	Start         *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=start,proto3" json:"start,omitempty"`
-	End           *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=end,proto3" json:"end,omitempty"`
-	StageOutEnd   *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=stage_out_end,json=stageOutEnd,proto3" json:"stage_out_end,omitempty"`
-	Cpu           *durationpb.Duration   `protobuf:"bytes,5,opt,name=cpu,proto3" json:"cpu,omitempty"`
-	MaxRssBytes   int64                  `protobuf:"varint,6,opt,name=max_rss_bytes,json=maxRssBytes,proto3" json:"max_rss_bytes,omitempty"`
-	BytesStaged   int64                  `protobuf:"varint,7,opt,name=bytes_staged,json=bytesStaged,proto3" json:"bytes_staged,omitempty"`
-	BytesCached   int64                  `protobuf:"varint,8,opt,name=bytes_cached,json=bytesCached,proto3" json:"bytes_cached,omitempty"`
-	BytesWritten  int64                  `protobuf:"varint,9,opt,name=bytes_written,json=bytesWritten,proto3" json:"bytes_written,omitempty"`
-	CacheHits     int32                  `protobuf:"varint,10,opt,name=cache_hits,json=cacheHits,proto3" json:"cache_hits,omitempty"`
-	CacheMisses   int32                  `protobuf:"varint,11,opt,name=cache_misses,json=cacheMisses,proto3" json:"cache_misses,omitempty"`
-	StagedAhead   *durationpb.Duration   `protobuf:"bytes,12,opt,name=staged_ahead,json=stagedAhead,proto3" json:"staged_ahead,omitempty"` // of its stage-in, before its turn
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	StageInStart    *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=stage_in_start,json=stageInStart,proto3" json:"stage_in_start,omitempty"`
+	Start           *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=start,proto3" json:"start,omitempty"`
+	End             *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=end,proto3" json:"end,omitempty"`
+	StageOutEnd     *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=stage_out_end,json=stageOutEnd,proto3" json:"stage_out_end,omitempty"`
+	Cpu             *durationpb.Duration   `protobuf:"bytes,5,opt,name=cpu,proto3" json:"cpu,omitempty"`
+	MaxRssBytes     int64                  `protobuf:"varint,6,opt,name=max_rss_bytes,json=maxRssBytes,proto3" json:"max_rss_bytes,omitempty"`
+	BytesStaged     int64                  `protobuf:"varint,7,opt,name=bytes_staged,json=bytesStaged,proto3" json:"bytes_staged,omitempty"`
+	BytesCached     int64                  `protobuf:"varint,8,opt,name=bytes_cached,json=bytesCached,proto3" json:"bytes_cached,omitempty"`
+	BytesWritten    int64                  `protobuf:"varint,9,opt,name=bytes_written,json=bytesWritten,proto3" json:"bytes_written,omitempty"`
+	CacheHits       int32                  `protobuf:"varint,10,opt,name=cache_hits,json=cacheHits,proto3" json:"cache_hits,omitempty"`
+	CacheMisses     int32                  `protobuf:"varint,11,opt,name=cache_misses,json=cacheMisses,proto3" json:"cache_misses,omitempty"`
+	StagedAhead     *durationpb.Duration   `protobuf:"bytes,12,opt,name=staged_ahead,json=stagedAhead,proto3" json:"staged_ahead,omitempty"`              // of its stage-in, before its turn
+	RemoteHits      int32                  `protobuf:"varint,13,opt,name=remote_hits,json=remoteHits,proto3" json:"remote_hits,omitempty"`                // of cache_hits: from caches of other hosts
+	BytesRemote     int64                  `protobuf:"varint,14,opt,name=bytes_remote,json=bytesRemote,proto3" json:"bytes_remote,omitempty"`             // of bytes_cached
+	PrefetchHits    int32                  `protobuf:"varint,15,opt,name=prefetch_hits,json=prefetchHits,proto3" json:"prefetch_hits,omitempty"`          // of cache_hits: prefetched, and read by nobody before
+	BytesPrefetched int64                  `protobuf:"varint,16,opt,name=bytes_prefetched,json=bytesPrefetched,proto3" json:"bytes_prefetched,omitempty"` // of bytes_cached
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Usage) Reset() {
@@ -913,6 +917,34 @@ func (x *Usage) GetStagedAhead() *durationpb.Duration {
 		return x.StagedAhead
 	}
 	return nil
+}
+
+func (x *Usage) GetRemoteHits() int32 {
+	if x != nil {
+		return x.RemoteHits
+	}
+	return 0
+}
+
+func (x *Usage) GetBytesRemote() int64 {
+	if x != nil {
+		return x.BytesRemote
+	}
+	return 0
+}
+
+func (x *Usage) GetPrefetchHits() int32 {
+	if x != nil {
+		return x.PrefetchHits
+	}
+	return 0
+}
+
+func (x *Usage) GetBytesPrefetched() int64 {
+	if x != nil {
+		return x.BytesPrefetched
+	}
+	return 0
 }
 
 type Result struct {
@@ -1244,6 +1276,7 @@ type SyncRequest struct {
 	Unserved       []string               `protobuf:"bytes,16,rep,name=unserved,proto3" json:"unserved,omitempty"`                                      // pilots that were sources, and of no use
 	OutputsStored  int64                  `protobuf:"varint,20,opt,name=outputs_stored,json=outputsStored,proto3" json:"outputs_stored,omitempty"`      // of outputs_to_store
 	OutputsToStore int64                  `protobuf:"varint,21,opt,name=outputs_to_store,json=outputsToStore,proto3" json:"outputs_to_store,omitempty"` // of attempts that store many outputs now, all together
+	Counts         *CacheCounts           `protobuf:"bytes,22,opt,name=counts,proto3" json:"counts,omitempty"`                                          // none: all are 0
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -1416,6 +1449,13 @@ func (x *SyncRequest) GetOutputsToStore() int64 {
 		return x.OutputsToStore
 	}
 	return 0
+}
+
+func (x *SyncRequest) GetCounts() *CacheCounts {
+	if x != nil {
+		return x.Counts
+	}
+	return nil
 }
 
 type InputFile struct {
@@ -2089,6 +2129,75 @@ func (x *Peer) GetCacheSize() int64 {
 	return 0
 }
 
+// CacheCounts count what a pilot has done to its cache since it started. None falls.
+type CacheCounts struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	EvictedFiles    int64                  `protobuf:"varint,1,opt,name=evicted_files,json=evictedFiles,proto3" json:"evicted_files,omitempty"` // the last link of the host went, to make room
+	EvictedBytes    int64                  `protobuf:"varint,2,opt,name=evicted_bytes,json=evictedBytes,proto3" json:"evicted_bytes,omitempty"`
+	PrefetchedFiles int64                  `protobuf:"varint,3,opt,name=prefetched_files,json=prefetchedFiles,proto3" json:"prefetched_files,omitempty"` // brought in before their jobs began
+	PrefetchedBytes int64                  `protobuf:"varint,4,opt,name=prefetched_bytes,json=prefetchedBytes,proto3" json:"prefetched_bytes,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *CacheCounts) Reset() {
+	*x = CacheCounts{}
+	mi := &file_pilot_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CacheCounts) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CacheCounts) ProtoMessage() {}
+
+func (x *CacheCounts) ProtoReflect() protoreflect.Message {
+	mi := &file_pilot_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CacheCounts.ProtoReflect.Descriptor instead.
+func (*CacheCounts) Descriptor() ([]byte, []int) {
+	return file_pilot_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *CacheCounts) GetEvictedFiles() int64 {
+	if x != nil {
+		return x.EvictedFiles
+	}
+	return 0
+}
+
+func (x *CacheCounts) GetEvictedBytes() int64 {
+	if x != nil {
+		return x.EvictedBytes
+	}
+	return 0
+}
+
+func (x *CacheCounts) GetPrefetchedFiles() int64 {
+	if x != nil {
+		return x.PrefetchedFiles
+	}
+	return 0
+}
+
+func (x *CacheCounts) GetPrefetchedBytes() int64 {
+	if x != nil {
+		return x.PrefetchedBytes
+	}
+	return 0
+}
+
 // CacheDigest stands for the copies in a cache (logical.Copies).
 type CacheDigest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2100,7 +2209,7 @@ type CacheDigest struct {
 
 func (x *CacheDigest) Reset() {
 	*x = CacheDigest{}
-	mi := &file_pilot_proto_msgTypes[22]
+	mi := &file_pilot_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2112,7 +2221,7 @@ func (x *CacheDigest) String() string {
 func (*CacheDigest) ProtoMessage() {}
 
 func (x *CacheDigest) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[22]
+	mi := &file_pilot_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2125,7 +2234,7 @@ func (x *CacheDigest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CacheDigest.ProtoReflect.Descriptor instead.
 func (*CacheDigest) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{22}
+	return file_pilot_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *CacheDigest) GetFiles() uint64 {
@@ -2166,7 +2275,7 @@ type SyncAnswer struct {
 
 func (x *SyncAnswer) Reset() {
 	*x = SyncAnswer{}
-	mi := &file_pilot_proto_msgTypes[23]
+	mi := &file_pilot_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2178,7 +2287,7 @@ func (x *SyncAnswer) String() string {
 func (*SyncAnswer) ProtoMessage() {}
 
 func (x *SyncAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[23]
+	mi := &file_pilot_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2191,7 +2300,7 @@ func (x *SyncAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncAnswer.ProtoReflect.Descriptor instead.
 func (*SyncAnswer) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{23}
+	return file_pilot_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *SyncAnswer) GetNumber() uint64 {
@@ -2369,7 +2478,7 @@ const file_pilot_proto_rawDesc = "" +
 	"\x03pfn\x18\x03 \x01(\tR\x03pfn\x12\x12\n" +
 	"\x04size\x18\x04 \x01(\x03R\x04size\x12\x18\n" +
 	"\aadler32\x18\x05 \x01(\rR\aadler32\x12\x18\n" +
-	"\arecords\x18\x06 \x01(\x03R\arecords\"\xa5\x04\n" +
+	"\arecords\x18\x06 \x01(\x03R\arecords\"\xb9\x05\n" +
 	"\x05Usage\x12@\n" +
 	"\x0estage_in_start\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\fstageInStart\x120\n" +
 	"\x05start\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05start\x12,\n" +
@@ -2384,7 +2493,12 @@ const file_pilot_proto_rawDesc = "" +
 	"cache_hits\x18\n" +
 	" \x01(\x05R\tcacheHits\x12!\n" +
 	"\fcache_misses\x18\v \x01(\x05R\vcacheMisses\x12<\n" +
-	"\fstaged_ahead\x18\f \x01(\v2\x19.google.protobuf.DurationR\vstagedAhead\"\xe0\x02\n" +
+	"\fstaged_ahead\x18\f \x01(\v2\x19.google.protobuf.DurationR\vstagedAhead\x12\x1f\n" +
+	"\vremote_hits\x18\r \x01(\x05R\n" +
+	"remoteHits\x12!\n" +
+	"\fbytes_remote\x18\x0e \x01(\x03R\vbytesRemote\x12#\n" +
+	"\rprefetch_hits\x18\x0f \x01(\x05R\fprefetchHits\x12)\n" +
+	"\x10bytes_prefetched\x18\x10 \x01(\x03R\x0fbytesPrefetched\"\xe0\x02\n" +
 	"\x06Result\x12\x10\n" +
 	"\x03run\x18\v \x01(\rR\x03run\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\rR\x03job\x12\x18\n" +
@@ -2410,7 +2524,7 @@ const file_pilot_proto_rawDesc = "" +
 	"\x03run\x18\x04 \x01(\rR\x03run\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\rR\x03job\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\x04R\aattempt\x12\x16\n" +
-	"\x06ticket\x18\x03 \x01(\fR\x06ticket\"\xd1\x05\n" +
+	"\x06ticket\x18\x03 \x01(\fR\x06ticket\"\x82\x06\n" +
 	"\vSyncRequest\x12\x14\n" +
 	"\x05pilot\x18\x01 \x01(\tR\x05pilot\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x1f\n" +
@@ -2436,7 +2550,8 @@ const file_pilot_proto_rawDesc = "" +
 	"cache_told\x18\x13 \x01(\x04R\tcacheTold\x12\x1a\n" +
 	"\bunserved\x18\x10 \x03(\tR\bunserved\x12%\n" +
 	"\x0eoutputs_stored\x18\x14 \x01(\x03R\routputsStored\x12(\n" +
-	"\x10outputs_to_store\x18\x15 \x01(\x03R\x0eoutputsToStoreJ\x04\b\b\x10\t\"\xe4\x01\n" +
+	"\x10outputs_to_store\x18\x15 \x01(\x03R\x0eoutputsToStore\x12/\n" +
+	"\x06counts\x18\x16 \x01(\v2\x17.fairway.v1.CacheCountsR\x06countsJ\x04\b\b\x10\t\"\xe4\x01\n" +
 	"\tInputFile\x12'\n" +
 	"\x04file\x18\x01 \x01(\v2\x13.fairway.v1.FileRefR\x04file\x12\x12\n" +
 	"\x04size\x18\x02 \x01(\x03R\x04size\x12\x10\n" +
@@ -2504,7 +2619,12 @@ const file_pilot_proto_rawDesc = "" +
 	"\x05pilot\x18\x01 \x01(\tR\x05pilot\x12\x1b\n" +
 	"\tcache_dir\x18\x02 \x01(\tR\bcacheDir\x12\x1d\n" +
 	"\n" +
-	"cache_size\x18\x03 \x01(\x03R\tcacheSize\"5\n" +
+	"cache_size\x18\x03 \x01(\x03R\tcacheSize\"\xad\x01\n" +
+	"\vCacheCounts\x12#\n" +
+	"\revicted_files\x18\x01 \x01(\x03R\fevictedFiles\x12#\n" +
+	"\revicted_bytes\x18\x02 \x01(\x03R\fevictedBytes\x12)\n" +
+	"\x10prefetched_files\x18\x03 \x01(\x03R\x0fprefetchedFiles\x12)\n" +
+	"\x10prefetched_bytes\x18\x04 \x01(\x03R\x0fprefetchedBytes\"5\n" +
 	"\vCacheDigest\x12\x14\n" +
 	"\x05files\x18\x01 \x01(\x04R\x05files\x12\x10\n" +
 	"\x03sum\x18\x02 \x01(\x06R\x03sum\"\xb9\x04\n" +
@@ -2566,7 +2686,7 @@ func file_pilot_proto_rawDescGZIP() []byte {
 }
 
 var file_pilot_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_pilot_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
+var file_pilot_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_pilot_proto_goTypes = []any{
 	(Outcome)(0),                  // 0: fairway.v1.Outcome
 	(Access)(0),                   // 1: fairway.v1.Access
@@ -2592,29 +2712,30 @@ var file_pilot_proto_goTypes = []any{
 	(*FileName)(nil),              // 21: fairway.v1.FileName
 	(*Replay)(nil),                // 22: fairway.v1.Replay
 	(*Peer)(nil),                  // 23: fairway.v1.Peer
-	(*CacheDigest)(nil),           // 24: fairway.v1.CacheDigest
-	(*SyncAnswer)(nil),            // 25: fairway.v1.SyncAnswer
-	nil,                           // 26: fairway.v1.Resources.CountableEntry
-	nil,                           // 27: fairway.v1.Payload.EnvironmentEntry
-	nil,                           // 28: fairway.v1.Replay.WritesBytesEntry
-	(*durationpb.Duration)(nil),   // 29: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 30: google.protobuf.Timestamp
+	(*CacheCounts)(nil),           // 24: fairway.v1.CacheCounts
+	(*CacheDigest)(nil),           // 25: fairway.v1.CacheDigest
+	(*SyncAnswer)(nil),            // 26: fairway.v1.SyncAnswer
+	nil,                           // 27: fairway.v1.Resources.CountableEntry
+	nil,                           // 28: fairway.v1.Payload.EnvironmentEntry
+	nil,                           // 29: fairway.v1.Replay.WritesBytesEntry
+	(*durationpb.Duration)(nil),   // 30: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 31: google.protobuf.Timestamp
 }
 var file_pilot_proto_depIdxs = []int32{
-	29, // 0: fairway.v1.Resources.time:type_name -> google.protobuf.Duration
-	26, // 1: fairway.v1.Resources.countable:type_name -> fairway.v1.Resources.CountableEntry
+	30, // 0: fairway.v1.Resources.time:type_name -> google.protobuf.Duration
+	27, // 1: fairway.v1.Resources.countable:type_name -> fairway.v1.Resources.CountableEntry
 	3,  // 2: fairway.v1.PilotInfo.has:type_name -> fairway.v1.Resources
-	29, // 3: fairway.v1.PilotInfo.remaining:type_name -> google.protobuf.Duration
-	29, // 4: fairway.v1.PilotInfo.lease:type_name -> google.protobuf.Duration
+	30, // 3: fairway.v1.PilotInfo.remaining:type_name -> google.protobuf.Duration
+	30, // 4: fairway.v1.PilotInfo.lease:type_name -> google.protobuf.Duration
 	2,  // 5: fairway.v1.CachedFile.file:type_name -> fairway.v1.FileRef
 	6,  // 6: fairway.v1.Source.origin:type_name -> fairway.v1.Source
 	2,  // 7: fairway.v1.CacheGone.file:type_name -> fairway.v1.FileRef
-	30, // 8: fairway.v1.Usage.stage_in_start:type_name -> google.protobuf.Timestamp
-	30, // 9: fairway.v1.Usage.start:type_name -> google.protobuf.Timestamp
-	30, // 10: fairway.v1.Usage.end:type_name -> google.protobuf.Timestamp
-	30, // 11: fairway.v1.Usage.stage_out_end:type_name -> google.protobuf.Timestamp
-	29, // 12: fairway.v1.Usage.cpu:type_name -> google.protobuf.Duration
-	29, // 13: fairway.v1.Usage.staged_ahead:type_name -> google.protobuf.Duration
+	31, // 8: fairway.v1.Usage.stage_in_start:type_name -> google.protobuf.Timestamp
+	31, // 9: fairway.v1.Usage.start:type_name -> google.protobuf.Timestamp
+	31, // 10: fairway.v1.Usage.end:type_name -> google.protobuf.Timestamp
+	31, // 11: fairway.v1.Usage.stage_out_end:type_name -> google.protobuf.Timestamp
+	30, // 12: fairway.v1.Usage.cpu:type_name -> google.protobuf.Duration
+	30, // 13: fairway.v1.Usage.staged_ahead:type_name -> google.protobuf.Duration
 	0,  // 14: fairway.v1.Result.outcome:type_name -> fairway.v1.Outcome
 	9,  // 15: fairway.v1.Result.outputs:type_name -> fairway.v1.WrittenFile
 	10, // 16: fairway.v1.Result.usage:type_name -> fairway.v1.Usage
@@ -2627,34 +2748,35 @@ var file_pilot_proto_depIdxs = []int32{
 	5,  // 23: fairway.v1.SyncRequest.cache_added:type_name -> fairway.v1.CachedFile
 	8,  // 24: fairway.v1.SyncRequest.cache_gone:type_name -> fairway.v1.CacheGone
 	12, // 25: fairway.v1.SyncRequest.ended:type_name -> fairway.v1.Report
-	24, // 26: fairway.v1.SyncRequest.cache:type_name -> fairway.v1.CacheDigest
-	2,  // 27: fairway.v1.InputFile.file:type_name -> fairway.v1.FileRef
-	6,  // 28: fairway.v1.InputFile.source:type_name -> fairway.v1.Source
-	1,  // 29: fairway.v1.InputFile.access:type_name -> fairway.v1.Access
-	19, // 30: fairway.v1.Assignment.payload:type_name -> fairway.v1.Payload
-	3,  // 31: fairway.v1.Assignment.needs:type_name -> fairway.v1.Resources
-	16, // 32: fairway.v1.Assignment.inputs:type_name -> fairway.v1.InputFile
-	17, // 33: fairway.v1.Assignment.outputs:type_name -> fairway.v1.OutputFile
-	27, // 34: fairway.v1.Payload.environment:type_name -> fairway.v1.Payload.EnvironmentEntry
-	22, // 35: fairway.v1.Payload.replay:type_name -> fairway.v1.Replay
-	21, // 36: fairway.v1.Payload.names:type_name -> fairway.v1.FileName
-	20, // 37: fairway.v1.Payload.input_variables:type_name -> fairway.v1.InputVariable
-	29, // 38: fairway.v1.Replay.compute:type_name -> google.protobuf.Duration
-	28, // 39: fairway.v1.Replay.writes_bytes:type_name -> fairway.v1.Replay.WritesBytesEntry
-	18, // 40: fairway.v1.SyncAnswer.run:type_name -> fairway.v1.Assignment
-	16, // 41: fairway.v1.SyncAnswer.prefetch:type_name -> fairway.v1.InputFile
-	2,  // 42: fairway.v1.SyncAnswer.evict:type_name -> fairway.v1.FileRef
-	23, // 43: fairway.v1.SyncAnswer.peers:type_name -> fairway.v1.Peer
-	29, // 44: fairway.v1.SyncAnswer.next_sync:type_name -> google.protobuf.Duration
-	29, // 45: fairway.v1.SyncAnswer.lease:type_name -> google.protobuf.Duration
-	7,  // 46: fairway.v1.SyncAnswer.share_keys:type_name -> fairway.v1.ShareKey
-	15, // 47: fairway.v1.TaskQueue.Sync:input_type -> fairway.v1.SyncRequest
-	25, // 48: fairway.v1.TaskQueue.Sync:output_type -> fairway.v1.SyncAnswer
-	48, // [48:49] is the sub-list for method output_type
-	47, // [47:48] is the sub-list for method input_type
-	47, // [47:47] is the sub-list for extension type_name
-	47, // [47:47] is the sub-list for extension extendee
-	0,  // [0:47] is the sub-list for field type_name
+	25, // 26: fairway.v1.SyncRequest.cache:type_name -> fairway.v1.CacheDigest
+	24, // 27: fairway.v1.SyncRequest.counts:type_name -> fairway.v1.CacheCounts
+	2,  // 28: fairway.v1.InputFile.file:type_name -> fairway.v1.FileRef
+	6,  // 29: fairway.v1.InputFile.source:type_name -> fairway.v1.Source
+	1,  // 30: fairway.v1.InputFile.access:type_name -> fairway.v1.Access
+	19, // 31: fairway.v1.Assignment.payload:type_name -> fairway.v1.Payload
+	3,  // 32: fairway.v1.Assignment.needs:type_name -> fairway.v1.Resources
+	16, // 33: fairway.v1.Assignment.inputs:type_name -> fairway.v1.InputFile
+	17, // 34: fairway.v1.Assignment.outputs:type_name -> fairway.v1.OutputFile
+	28, // 35: fairway.v1.Payload.environment:type_name -> fairway.v1.Payload.EnvironmentEntry
+	22, // 36: fairway.v1.Payload.replay:type_name -> fairway.v1.Replay
+	21, // 37: fairway.v1.Payload.names:type_name -> fairway.v1.FileName
+	20, // 38: fairway.v1.Payload.input_variables:type_name -> fairway.v1.InputVariable
+	30, // 39: fairway.v1.Replay.compute:type_name -> google.protobuf.Duration
+	29, // 40: fairway.v1.Replay.writes_bytes:type_name -> fairway.v1.Replay.WritesBytesEntry
+	18, // 41: fairway.v1.SyncAnswer.run:type_name -> fairway.v1.Assignment
+	16, // 42: fairway.v1.SyncAnswer.prefetch:type_name -> fairway.v1.InputFile
+	2,  // 43: fairway.v1.SyncAnswer.evict:type_name -> fairway.v1.FileRef
+	23, // 44: fairway.v1.SyncAnswer.peers:type_name -> fairway.v1.Peer
+	30, // 45: fairway.v1.SyncAnswer.next_sync:type_name -> google.protobuf.Duration
+	30, // 46: fairway.v1.SyncAnswer.lease:type_name -> google.protobuf.Duration
+	7,  // 47: fairway.v1.SyncAnswer.share_keys:type_name -> fairway.v1.ShareKey
+	15, // 48: fairway.v1.TaskQueue.Sync:input_type -> fairway.v1.SyncRequest
+	26, // 49: fairway.v1.TaskQueue.Sync:output_type -> fairway.v1.SyncAnswer
+	49, // [49:50] is the sub-list for method output_type
+	48, // [48:49] is the sub-list for method input_type
+	48, // [48:48] is the sub-list for extension type_name
+	48, // [48:48] is the sub-list for extension extendee
+	0,  // [0:48] is the sub-list for field type_name
 }
 
 func init() { file_pilot_proto_init() }
@@ -2668,7 +2790,7 @@ func file_pilot_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_pilot_proto_rawDesc), len(file_pilot_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   27,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -39,8 +39,9 @@ type Area struct {
 	LogDir   string          // keeps what attempts print
 	LogBytes int64           // how much of each stream
 
-	folders folders
-	proven  proven
+	folders    folders
+	proven     proven
+	prefetched prefetched
 
 	// Wake is called when the attempt begins to store ManyOutputs or more, so that
 	// Storing is told from then on.

@@ -247,17 +247,6 @@ func checksumOf(ctx context.Context, path string) (uint32, error) {
 	return sum, err
 }
 
-// Prefetch brings a file into the cache for a job that will come, and reports whether it
-// is there. If that fails the job will say so.
-func (ar *Area) Prefetch(ctx context.Context, f *wire.InputFile) bool {
-	i := newInput(f)
-	if ar.bring(ctx, i) != nil || i.cached == nil {
-		return false
-	}
-	i.cached.Release()
-	return true
-}
-
 // get reads a file from the storage element, and makes sure that it is the one
 // that the TaskQueue has chosen: one that existed before may change at any time.
 func (ar *Area) get(ctx context.Context, i *input, path string) (int64, error) {
@@ -330,15 +319,22 @@ func (in *Inputs) past(i *input, target string) error {
 
 func (in *Inputs) count(i *input) {
 	u := in.attempt.Result.Usage
+	if !i.hit && !i.remote {
+		u.CacheMisses++
+		if !i.streams() { // which brings nothing here
+			u.BytesStaged += i.Size
+		}
+		return
+	}
+	u.CacheHits++
+	u.BytesCached += i.Size
 	switch {
-	case i.hit || i.remote:
-		u.CacheHits++
-		u.BytesCached += i.Size
-	case i.streams(): // which brings nothing here
-		u.CacheMisses++
-	default:
-		u.CacheMisses++
-		u.BytesStaged += i.Size
+	case i.remote:
+		u.RemoteHits++
+		u.BytesRemote += i.Size
+	case in.ar.prefetched.forget(i.Ref):
+		u.PrefetchHits++
+		u.BytesPrefetched += i.Size
 	}
 }
 

@@ -68,26 +68,37 @@ func (a *Service) filesNamed(ctx context.Context, r *wire.ListFilesRequest) (nam
 	if exact {
 		return []string{r.GetPattern()}, err
 	}
-	if err != nil || r.GetPattern() == "" {
-		return names, err
+	if err != nil {
+		return nil, err
 	}
-	fits, err := flow.Matching(r.GetPattern())
+	return matching(ctx, r.GetPattern(), names, func(lfn string) string { return lfn })
+}
+
+// matching are those of a list whose names fit a pattern, or are written as it; all if it is
+// empty. It makes them of the list.
+func matching[T any](ctx context.Context, pattern string, list []T, name func(T) string) ([]T, error) {
+	if pattern == "" {
+		return list, nil
+	}
+	fits, err := flow.Matching(pattern)
 	if err != nil {
 		return nil, connect.NewError(connect.CodeInvalidArgument, err)
 	}
 	var hard error
-	names = slices.DeleteFunc(names, func(lfn string) bool {
+	list = slices.DeleteFunc(list, func(one T) bool {
 		if ctx.Err() != nil || hard != nil {
 			return true
 		}
-		var fit bool
-		fit, hard = fits(lfn)
+		fit := name(one) == pattern
+		if !fit {
+			fit, hard = fits(name(one))
+		}
 		return !fit
 	})
 	if hard != nil {
 		return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("%w; use * instead of some of them", hard))
 	}
-	return names, rpcError(ctx.Err())
+	return list, rpcError(ctx.Err())
 }
 
 func fileVersion(v dispatch.VersionView) *wire.FileVersion {

@@ -81,12 +81,29 @@ func (v *Resting) Query(ctx context.Context, job dispatch.JobID, ask func(*state
 
 // QueryAll is part of Run.
 func (v *Resting) QueryAll(ctx context.Context, ask func(*state.Cores)) error {
-	return v.query(ctx, ask, func(records store.Store) (_ *state.Tally, err error) {
-		if v.tally == nil {
-			v.tally, err = state.LoadEndedTally(ctx, records, v.run)
-		}
-		return v.tally, err
+	return v.query(ctx, ask, func(records store.Store) (*state.Tally, error) { return v.countAll(ctx, records) })
+}
+
+// QueryTally is part of Run.
+func (v *Resting) QueryTally(ctx context.Context, ask func(*state.Tally)) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	err := v.reading(func(records store.Store) error {
+		_, err := v.countAll(ctx, records)
+		return err
 	})
+	if err == nil {
+		ask(v.tally)
+	}
+	return err
+}
+
+// countAll returns the Tally that knows all. The caller holds the mutex.
+func (v *Resting) countAll(ctx context.Context, records store.Store) (_ *state.Tally, err error) {
+	if v.tally == nil {
+		v.tally, err = state.LoadEndedTally(ctx, records, v.run)
+	}
+	return v.tally, err
 }
 
 func (v *Resting) query(ctx context.Context, ask func(*state.Cores), count func(store.Store) (*state.Tally, error)) error {

@@ -28,6 +28,8 @@ type Run interface {
 	Query(ctx context.Context, job dispatch.JobID, ask func(*state.Cores)) error
 	// QueryAll is Query with a Tally that knows all.
 	QueryAll(ctx context.Context, ask func(*state.Cores)) error
+	// QueryTally is QueryAll for Tally alone.
+	QueryTally(ctx context.Context, ask func(*state.Tally)) error
 	// Change carries out a request, or has the next run do it.
 	Change(ctx context.Context, r *loop.Request) error
 	// List answers ListJobs without the cores; nil if that takes them.

@@ -34,8 +34,11 @@ func (q *TaskQueue) Sync(ctx context.Context, message *wire.SyncRequest) (*wire.
 	if err := q.Claims.Check(caller, message); err != nil {
 		return nil, err
 	}
-	storing := state.Storing{Stored: message.GetOutputsStored(), Of: message.GetOutputsToStore()}
-	answer, err := q.Inbox.Sync(ctx, convert.SyncFromWire(message, state.Now()), storing)
+	answer, err := q.Inbox.Sync(ctx, convert.SyncFromWire(message, state.Now()), func(t *state.Tally) {
+		pilot := dispatch.PilotID(message.GetPilot())
+		t.Stores(pilot, state.Storing{Stored: message.GetOutputsStored(), Of: message.GetOutputsToStore()})
+		t.CacheTold(pilot, message.GetCounts())
+	})
 	site := message.GetHello().GetSite()
 	if caller != nil {
 		site = caller.Site

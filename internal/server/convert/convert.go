@@ -183,6 +183,9 @@ func UsageFromWire(u *wire.Usage) dispatch.Usage {
 		BytesWritten: u.GetBytesWritten(),
 		CacheHits:    int(u.GetCacheHits()),
 		CacheMisses:  int(u.GetCacheMisses()),
+
+		RemoteHits: int(u.GetRemoteHits()), BytesRemote: u.GetBytesRemote(),
+		PrefetchHits: int(u.GetPrefetchHits()), BytesPrefetched: u.GetBytesPrefetched(),
 	}
 }
 
@@ -344,6 +347,9 @@ func usageToWire(u *dispatch.Usage) *wire.Usage {
 		BytesWritten: u.BytesWritten,
 		CacheHits:    int32(u.CacheHits),
 		CacheMisses:  int32(u.CacheMisses),
+
+		RemoteHits: int32(u.RemoteHits), BytesRemote: u.BytesRemote,
+		PrefetchHits: int32(u.PrefetchHits), BytesPrefetched: u.BytesPrefetched,
 	}
 }
 

@@ -167,14 +167,14 @@ func (i *Inbox) Lose(ctx context.Context, file dispatch.LostFile) error {
 
 // Sync hands the report of a pilot to the loop and waits until dispatch answers it,
 // which may take as long as dispatch holds answers, and what the answer tells is
-// durable. storing is what it says besides. dispatch.ErrRefused, ErrReloaded and ErrEnded
-// are told as they are.
-func (i *Inbox) Sync(ctx context.Context, in dispatch.Sync, storing state.Storing) (*wire.SyncAnswer, error) {
+// durable. note takes note in the loop of what it says for people. dispatch.ErrRefused,
+// ErrReloaded and ErrEnded are told as they are.
+func (i *Inbox) Sync(ctx context.Context, in dispatch.Sync, note func(*state.Tally)) (*wire.SyncAnswer, error) {
 	held := i.held.add(in.Pilot, in.Seq)
 	defer i.held.remove(in.Pilot, held)
 	err := i.Send(ctx, &Request{
 		Prepare: func(c *state.Cores, _ *Request) error {
-			c.Tally.Stores(in.Pilot, storing)
+			note(c.Tally)
 			return nil
 		},
 		Dispatch: []dispatch.Input{in},

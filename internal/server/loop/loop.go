@@ -349,6 +349,9 @@ func (l *Loop) observe(event *dispatch.Event) error {
 		}
 	case dispatch.PilotGone:
 		l.Pilots.Here(Launch{event.Site, event.Launch}, false)
+		records, err := l.Tally.CacheRecords(event.Pilot)
+		l.gathering.records = append(l.gathering.records, records...)
+		return err
 	case dispatch.JobCommitted:
 		return l.stepFlow(flow.Happened{Event: *event})
 	}

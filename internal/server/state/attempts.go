@@ -113,24 +113,29 @@ func (a *attempts) take(r dispatch.Record) error {
 	return nil
 }
 
-// usageOf is what an attempt used. Only that is decoded of its record: a server that
-// starts again asks for it of all attempts, and for nothing else.
-func usageOf(body []byte) (dispatch.Usage, error) {
+// usageOf is what an attempt used, and of which pilot it was. Only that is decoded of its
+// record: a server that starts again asks for it of all attempts, and for nothing else.
+func usageOf(body []byte) (dispatch.PilotID, dispatch.Usage, error) {
 	var detail wire.AttemptDetail
 	var result wire.Result
-	at, err := field(body, detail.ProtoReflect().Descriptor().Fields().ByName("result").Number())
+	fields := detail.ProtoReflect().Descriptor().Fields()
+	pilot, err := field(body, fields.ByName("pilot").Number())
+	if err != nil {
+		return "", dispatch.Usage{}, err
+	}
+	at, err := field(body, fields.ByName("result").Number())
 	if err == nil {
 		at, err = field(at, result.ProtoReflect().Descriptor().Fields().ByName("usage").Number())
 	}
 	if err != nil || len(at) == 0 {
-		return dispatch.Usage{}, err
+		return dispatch.PilotID(pilot), dispatch.Usage{}, err
 	}
 	usage := new(wire.Usage)
 	err = proto.Unmarshal(at, usage)
-	return convert.UsageFromWire(usage), err
+	return dispatch.PilotID(pilot), convert.UsageFromWire(usage), err
 }
 
-// field finds the message in a field of another, as encoded; none is empty.
+// field finds the text or the message in a field of a message, as encoded; none is empty.
 func field(message []byte, number protowire.Number) (inner []byte, err error) {
 	for len(message) > 0 {
 		n, kind, tag := protowire.ConsumeTag(message)

@@ -80,7 +80,7 @@ func FuzzUsage(f *testing.F) {
 	f.Add([]byte{})
 	f.Add(body[:len(body)-3])
 	f.Fuzz(func(t *testing.T, body []byte) {
-		_, err := usageOf(body)
+		_, _, err := usageOf(body)
 		detail := new(wire.AttemptDetail)
 		if proto.Unmarshal(body, detail) != nil {
 			return
@@ -89,8 +89,9 @@ func FuzzUsage(f *testing.F) {
 		if err != nil || marshalErr != nil {
 			t.Fatal(err, marshalErr)
 		}
-		if got, err := usageOf(again); err != nil || got != convert.ResultFromWire(detail.GetResult()).Usage {
-			t.Errorf("%+v, %v of %v", got, err, detail)
+		pilot, got, err := usageOf(again)
+		if err != nil || got != convert.ResultFromWire(detail.GetResult()).Usage || string(pilot) != detail.GetPilot() {
+			t.Errorf("%s, %+v, %v of %v", pilot, got, err, detail)
 		}
 	})
 }

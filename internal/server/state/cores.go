@@ -97,6 +97,9 @@ func loadTally(ctx context.Context, s Source, workflow string, steps []string) (
 	if err := s.Each(ctx, AttemptTable, t.recall); err != nil {
 		return nil, err
 	}
+	if err := s.Each(ctx, CacheTable, t.recallCache); err != nil {
+		return nil, err
+	}
 	published, err := s.Load(ctx, dispatch.TablePublished)
 	if err != nil {
 		return nil, err

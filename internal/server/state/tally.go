@@ -30,6 +30,12 @@ type Tally struct {
 	Sums     sums
 	pace     pace
 
+	// What caches were good for: the inputs that attempts have read on each host, as Sums
+	// has them of all ("" is a host that is not known), and what pilots have told of their
+	// caches. The latter is durable when a pilot has gone.
+	ReadsAt map[string]*Reads
+	Caches  map[dispatch.PilotID]CacheCounts
+
 	// What goes on now, not durable: since when jobs wait for a pilot, until they start,
 	// since when attempts run, until they end, and what pilots store, as they said last.
 	ready   map[dispatch.JobID]time.Time
@@ -47,10 +53,28 @@ type Tally struct {
 	names     []string
 }
 
+// Reads counts inputs that attempts have read. Remote hits came from caches of other
+// hosts; prefetched ones were read for the first time since they were.
+type Reads struct {
+	Hits, Misses, Remote, Prefetched             int64 // the last two are of Hits
+	Cached, Staged, BytesRemote, BytesPrefetched int64 // the last two are of Cached
+}
+
+func (r *Reads) add(u *dispatch.Usage) {
+	r.Hits += int64(u.CacheHits)
+	r.Misses += int64(u.CacheMisses)
+	r.Remote += int64(u.RemoteHits)
+	r.Prefetched += int64(u.PrefetchHits)
+	r.Cached += u.BytesCached
+	r.Staged += u.BytesStaged
+	r.BytesRemote += u.BytesRemote
+	r.BytesPrefetched += u.BytesPrefetched
+}
+
 // sums are over all attempts that ended; none ever falls.
 type sums struct {
-	attempts, hits, misses      int64
-	staged, cached, written     int64
+	Reads
+	attempts, written           int64
 	Waiting, staging, computing time.Duration
 	stageIn, hidden             time.Duration // hidden is the part of stageIn before the turns of attempts
 }
@@ -58,6 +82,7 @@ type sums struct {
 func newTally(workflow string, steps []string) *Tally {
 	return &Tally{
 		Workflow: workflow, order: steps, final: map[string]bool{}, Hosts: Hosts{},
+		ReadsAt: map[string]*Reads{}, Caches: map[dispatch.PilotID]CacheCounts{},
 		pace: newPace(), ready: map[dispatch.JobID]time.Time{}, Started: map[dispatch.JobID]time.Time{}, Storing: map[dispatch.PilotID]Storing{}, published: map[string]bool{},
 	}
 }
@@ -68,12 +93,22 @@ func (t *Tally) recall(r dispatch.Record) error {
 	if err := t.Attempts.take(r); err != nil {
 		return err
 	}
-	usage, err := usageOf(r.Body)
+	pilot, usage, err := usageOf(r.Body)
 	if err != nil {
 		return fmt.Errorf("record %s %s: %w", AttemptTable, r.Key, err)
 	}
-	t.Sums.add(&usage)
+	t.add(pilot, &usage)
 	return nil
+}
+
+// add sums what an attempt of a pilot used.
+func (t *Tally) add(pilot dispatch.PilotID, u *dispatch.Usage) {
+	t.Sums.add(u)
+	host := t.Hosts[pilot]
+	if t.ReadsAt[host] == nil {
+		t.ReadsAt[host] = new(Reads)
+	}
+	t.ReadsAt[host].add(u)
 }
 
 // Observe takes note of an event.
@@ -94,7 +129,7 @@ func (t *Tally) Observe(e *dispatch.Event) {
 	}
 	if e.Result != nil {
 		delete(t.Started, e.Job)
-		t.Sums.add(&e.Result.Usage)
+		t.add(e.Pilot, &e.Result.Usage)
 		t.pace.add(e)
 	}
 }
@@ -125,10 +160,7 @@ func (t *Tally) Published(lfn string) {
 
 func (s *sums) add(u *dispatch.Usage) {
 	s.attempts++
-	s.hits += int64(u.CacheHits)
-	s.misses += int64(u.CacheMisses)
-	s.staged += u.BytesStaged
-	s.cached += u.BytesCached
+	s.Reads.add(u)
 	s.written += u.BytesWritten
 	if !u.Start.IsZero() {
 		s.staging += u.Start.Sub(u.StageInStart)
@@ -194,10 +226,10 @@ func (t *Tally) Summary(c *Cores) *wire.Summary {
 	return &wire.Summary{
 		Jobs:             int64(run.Totals.Jobs),
 		Attempts:         s.attempts,
-		CacheHits:        s.hits,
-		CacheMisses:      s.misses,
-		BytesStaged:      s.staged,
-		BytesCached:      s.cached,
+		CacheHits:        s.Hits,
+		CacheMisses:      s.Misses,
+		BytesStaged:      s.Staged,
+		BytesCached:      s.Cached,
 		BytesWritten:     s.written,
 		WaitingSeconds:   s.Waiting.Seconds(),
 		StagingSeconds:   s.staging.Seconds(),

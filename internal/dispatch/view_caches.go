@@ -1,0 +1,164 @@
+package dispatch
+
+import (
+	"iter"
+	"maps"
+	"slices"
+)
+
+// NodeView is what the caches of the pilots on one node hold. A copy that several pilots
+// share counts once.
+type NodeView struct {
+	Host   string
+	Pilots int
+	Kinds  []string // of the pilots' caches: none, pilot, host or global; sorted, each once
+	Limit  int64    // bytes
+	Copies []CopyView
+}
+
+// CopyView is a copy in the caches of a node.
+type CopyView struct {
+	File   FileRef
+	Size   int64
+	Pinned bool    // a job that runs reads it
+	Stale  bool    // nobody may read it
+	Pilot  PilotID // that holds it; one of those that do
+}
+
+// Nodes yields the nodes that have registered pilots, by the names that Node and NextReaders
+// take, each with its host, in no order. Several may be of one host name. The Core must not
+// be stepped meanwhile.
+func (c *Core) Nodes() iter.Seq2[string, string] {
+	return func(yield func(name, host string) bool) {
+		for name, h := range c.fleet.hosts {
+			if !yield(name, h.pilots[0].info.Host) {
+				return
+			}
+		}
+	}
+}
+
+// Node returns what the caches of a node hold; false if it has no pilot any more. The copies
+// are in no order.
+func (c *Core) Node(name string) (NodeView, bool) {
+	h := c.fleet.hosts[name]
+	if h == nil {
+		return NodeView{}, false
+	}
+	view := NodeView{Host: h.pilots[0].info.Host, Pilots: len(h.pilots)}
+	kinds := map[string]bool{}
+	for _, p := range h.pilots {
+		kinds[p.info.cacheKind()] = true
+		view.Limit += p.info.CacheSize
+	}
+	view.Kinds = slices.Sorted(maps.Keys(kinds))
+	for _, pilots := range h.caches() {
+		view.Copies = append(view.Copies, c.copiesIn(pilots)...)
+	}
+	return view, true
+}
+
+func (i *PilotInfo) cacheKind() string {
+	switch {
+	case i.Address != "":
+		return "global"
+	case i.CacheDir != "":
+		return "host"
+	case i.CacheSize > 0:
+		return "pilot"
+	}
+	return "none"
+}
+
+// caches are the pilots of the host, those together that share their caches.
+func (h *host) caches() (all [][]*pilot) {
+	var sharing []*pilot
+	for _, p := range h.pilots {
+		if p.info.CacheDir == "" {
+			all = append(all, []*pilot{p})
+		} else {
+			sharing = append(sharing, p)
+		}
+	}
+	if sharing != nil {
+		all = append(all, sharing)
+	}
+	return all
+}
+
+// copiesIn are the copies that pilots hold which share their caches, or one that does not.
+func (c *Core) copiesIn(pilots []*pilot) (copies []CopyView) {
+	pinned := firstReaders(pilots, func(a *attempt) bool { return a.started })
+	at := make(map[FileRef]int, len(pilots[0].versions))
+	for _, p := range pilots {
+		add := func(r FileRef, size int64, pinned, stale bool) {
+			i, known := at[r]
+			if !known {
+				i = len(copies)
+				at[r] = i
+				copies = append(copies, CopyView{File: r, Size: size, Stale: stale, Pilot: p.id})
+			}
+			copies[i].Pinned = copies[i].Pinned || pinned
+		}
+		for _, v := range p.versions {
+			add(c.files.copyAt(p, v), v.size, pinned[v] != nil, false)
+		}
+		for r, size := range p.other {
+			add(r, size, false, c.fleet.attempts[AttemptID(r.Tag)] == nil)
+		}
+	}
+	return copies
+}
+
+// firstReaders are the versions that some attempts of pilots read, each with the job of the
+// first one.
+func firstReaders(pilots []*pilot, some func(*attempt) bool) map[*version]*job {
+	readers := map[*version]*job{}
+	for _, p := range pilots {
+		for _, a := range p.attempts {
+			if !some(a) {
+				continue
+			}
+			for i := range a.job.requests {
+				if v := a.job.requests[i].read; v != nil && readers[v] == nil {
+					readers[v] = a.job
+				}
+			}
+		}
+	}
+	return readers
+}
+
+// NextReaders returns for each of some copies in the caches of a node the job that is
+// expected to read it next; the zero value where there is none that has not begun. Jobs that
+// are queued where the copy is come before those that are queued nowhere.
+func (c *Core) NextReaders(name string, copies []CopyView) []JobRef {
+	next := make([]JobRef, len(copies))
+	h := c.fleet.hosts[name]
+	if h == nil {
+		return next
+	}
+	queued := map[*pilot]map[*version]*job{}
+	for _, pilots := range h.caches() {
+		here := firstReaders(pilots, func(a *attempt) bool { return !a.started && !a.ended })
+		for _, p := range pilots {
+			queued[p] = here
+		}
+	}
+	for i := range copies {
+		p := c.fleet.pilots[copies[i].Pilot]
+		if p == nil || copies[i].Stale {
+			continue
+		}
+		v := c.files.copied(p, copies[i].File)
+		if v == nil {
+			continue
+		}
+		if j := queued[p][v]; j != nil {
+			next[i] = j.ref()
+		} else if row, read := c.placement.nextReader(v); read {
+			next[i] = c.jobs.table.At(row).ref()
+		}
+	}
+	return next
+}

@@ -1,0 +1,73 @@
+package state
+
+import (
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+
+	"fairway/internal/dispatch"
+	"fairway/internal/wire"
+)
+
+// CacheTable has one record for each pilot that has gone and had told of its cache, by
+// pilot: a wire.CacheCounts. Nothing is decided by them; they are for people.
+const CacheTable = "server_cache"
+
+// CacheCounts are what a pilot has done to its cache since it started.
+type CacheCounts struct {
+	EvictedFiles, EvictedBytes       int64
+	PrefetchedFiles, PrefetchedBytes int64
+}
+
+// Add adds what another pilot has done.
+func (c *CacheCounts) Add(o CacheCounts) {
+	c.EvictedFiles += o.EvictedFiles
+	c.EvictedBytes += o.EvictedBytes
+	c.PrefetchedFiles += o.PrefetchedFiles
+	c.PrefetchedBytes += o.PrefetchedBytes
+}
+
+func cacheCountsOf(m *wire.CacheCounts) CacheCounts {
+	return CacheCounts{
+		EvictedFiles: m.GetEvictedFiles(), EvictedBytes: m.GetEvictedBytes(),
+		PrefetchedFiles: m.GetPrefetchedFiles(), PrefetchedBytes: m.GetPrefetchedBytes(),
+	}
+}
+
+// CacheTold takes in what a Sync of a pilot says of its cache. Syncs may come late, so no
+// count falls. The counts of a pilot that has not registered come again with its next Sync.
+func (t *Tally) CacheTold(pilot dispatch.PilotID, m *wire.CacheCounts) {
+	if _, registered := t.Hosts[pilot]; m == nil || !registered {
+		return
+	}
+	told, known := cacheCountsOf(m), t.Caches[pilot]
+	t.Caches[pilot] = CacheCounts{
+		EvictedFiles: max(known.EvictedFiles, told.EvictedFiles), EvictedBytes: max(known.EvictedBytes, told.EvictedBytes),
+		PrefetchedFiles: max(known.PrefetchedFiles, told.PrefetchedFiles), PrefetchedBytes: max(known.PrefetchedBytes, told.PrefetchedBytes),
+	}
+}
+
+// CacheRecords make durable what a pilot that goes has told; none if that is nothing.
+func (t *Tally) CacheRecords(pilot dispatch.PilotID) ([]dispatch.Record, error) {
+	c, told := t.Caches[pilot]
+	if !told {
+		return nil, nil
+	}
+	body, err := proto.Marshal(&wire.CacheCounts{
+		EvictedFiles: c.EvictedFiles, EvictedBytes: c.EvictedBytes, PrefetchedFiles: c.PrefetchedFiles, PrefetchedBytes: c.PrefetchedBytes,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("the cache of pilot %s: %w", pilot, err)
+	}
+	return []dispatch.Record{{Table: CacheTable, Key: string(pilot), Body: body}}, nil
+}
+
+// recallCache takes in the record of a pilot that went before the server started.
+func (t *Tally) recallCache(r dispatch.Record) error {
+	m := new(wire.CacheCounts)
+	if err := proto.Unmarshal(r.Body, m); err != nil {
+		return fmt.Errorf("record %s %s: %w", CacheTable, r.Key, err)
+	}
+	t.Caches[dispatch.PilotID(r.Key)] = cacheCountsOf(m)
+	return nil
+}
