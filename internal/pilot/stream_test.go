@@ -244,6 +244,11 @@ func TestCopiedInput(t *testing.T) {
 		if got := contents(t, path); got != "own\n" {
 			t.Errorf("the file itself holds %q", got)
 		}
+		folder := q.run("p1", shell("mkdir d; echo own > d/f", writes("d/")))
+		for range 2 {
+			expect(t, q.run("p1", shell(`[ "$(cat d/f)" = own ]; echo more >> d/f; : > d/g`, made(folder), own)), wire.Outcome_OUTCOME_SUCCEEDED, "")
+			expect(t, q.run("p1", shell(`[ "$(cat d/f)" = own ]; [ ! -e d/g ]`, made(folder))), wire.Outcome_OUTCOME_SUCCEEDED, "")
+		}
 	}
 }
 
