@@ -166,7 +166,11 @@ func (p *pilot) explain(a *attempt, code int) {
 	if code == brokenPipe && message == "" {
 		message = "a program of a pipe was ended, since the next one had stopped reading"
 	}
-	if hint := undeclaredIn(said, p.cfg.Workflow); hint != "" {
+	hint := a.In.MissedFile(said)
+	if hint == "" {
+		hint = undeclaredIn(said, p.cfg.Workflow)
+	}
+	if hint != "" {
 		message = hint + "; it said: " + message
 	}
 	a.fail(wire.Outcome_OUTCOME_EXITED, "%s", message)

@@ -115,6 +115,8 @@ func TestStreamedInput(t *testing.T) {
 		if u := r.GetUsage(); u.GetBytesStaged() != 0 || u.GetBytesCached() != 0 || len(r.GetNotes()) > 0 {
 			t.Error(u, r.GetNotes())
 		}
+		r = q.run("p1", shell(`cat 'raw/a b.bam'`, streamed(t, "raw/a b.bam", server.URL+"/a%20b%25'.bam")))
+		expect(t, r, wire.Outcome_OUTCOME_EXITED, "the input raw/a b.bam is streamed, so it may have no file in the sandbox: use the variable that names it; it said: cat: ")
 		q.change(func() {
 			if cached := q.pilot("p1").cached; cached["raw/a b.bam@0"] {
 				t.Error("it came into the cache", cached)

@@ -258,6 +258,21 @@ func (in *Inputs) Redacted(text string) string {
 	return text
 }
 
+// noSuchFile is what programs say of a file that is not there.
+const noSuchFile = "No such file or directory"
+
+// MissedFile returns a hint if a failed command looked for the file of a streamed input, or
+// "".
+func (in *Inputs) MissedFile(said string) string {
+	for _, i := range in.files {
+		_, after, found := strings.Cut(said, i.path)
+		if i.url != "" && found && strings.HasPrefix(strings.TrimLeft(after, `'"`), ": "+noSuchFile) {
+			return "the input " + i.LFN + " is streamed, so it may have no file in the sandbox: use the variable that names it"
+		}
+	}
+	return ""
+}
+
 // minSecret is how long a part of a query is, in bytes, that is taken for a secret
 // wherever it stands.
 const minSecret = 16
