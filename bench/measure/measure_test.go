@@ -32,3 +32,15 @@ func TestAlternateFails(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+func TestCoreTicks(t *testing.T) {
+	for line, want := range map[string][2]int{
+		"cpu1 10 1 20 400 5 2 3 4 0 0": {1, 40},
+		"cpu  10 1 20 400 5 2 3 4 0 0": {-1, 0},
+		"ctxt 12345":                   {-1, 0},
+	} {
+		if core, ticks := coreTicks(line); core != want[0] || ticks != want[1] {
+			t.Errorf("%q: core %d with %d ticks, and not %v", line, core, ticks, want)
+		}
+	}
+}
