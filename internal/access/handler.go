@@ -14,13 +14,14 @@ import (
 
 // Limits of calls over a network, on both sides.
 const (
-	// MaxMessage is the largest message, in bytes. A pilot that has more to say
-	// says it in several.
+	// MaxMessage is the largest message of a pilot, in bytes. One that has more to say says it
+	// in several.
 	MaxMessage = 64 << 20
 	// MaxRequest is the largest request of a person's command, in bytes: it may name a
 	// million jobs.
 	MaxRequest = 16 << 20
-	// MaxAnswer is the largest answer to one, in bytes: a job may have a million files.
+	// MaxAnswer is the largest answer to one, and to a pilot, in bytes: a job may have very
+	// many files.
 	MaxAnswer = 512 << 20
 	// HeaderTime is how long a caller may take to say what it wants, from the
 	// begin of its connection.

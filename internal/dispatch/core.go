@@ -35,6 +35,7 @@ type Core struct {
 	inputSlab  rows.Slab[InputFile]
 	outputSlab rows.Slab[OutputFile]
 	runSlab    rows.Slab[Assignment]
+	answerSize int // MaxAssignment, but in tests
 }
 
 // New returns an empty Core of the first incarnation, and the record of that.
@@ -50,6 +51,7 @@ func newCore(config Config) *Core {
 	c := &Core{
 		transition: s,
 		journal:    journal{transition: s, results: make(map[identity]storedResult), taken: make(map[identity]bool)},
+		answerSize: MaxAssignment,
 	}
 	c.runs = newRuns(s, &c.journal)
 	c.files = newFiles(s, &c.journal, &c.runs)

@@ -97,6 +97,7 @@ type pilot struct {
 	base         uint64 // the first answer since it was registered; changes must build on it
 	drains       bool   // it takes no more jobs
 	answerDue    bool   // something is to be said to it
+	more         bool   // the last answer left out assignments, for its size
 	listedAnswer bool   // in worklists.answers
 	acked        uint64 // the highest LastAnswer
 	needFull     bool   // its whole state is to be asked for

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -111,6 +112,46 @@ func (r *run) forgetNames(jobs []Job) {
 	}
 }
 
+// MaxAssignment is how many bytes a pilot may have to read to learn of a job, or of the jobs of
+// one answer, as far as it can be told: a file that is read takes twice its name and 1000
+// bytes, one that is written its name and 200.
+const MaxAssignment = 448 << 20
+
+const (
+	readBytes    = 1000 // where it is stored, the tickets for it, and two sources of it
+	writtenBytes = 200
+)
+
+// TooLarge says why no pilot could be told of a job, which has too many files; "" otherwise.
+func (j *Job) TooLarge() string {
+	size := len(j.Payload)
+	for _, lfn := range j.Reads {
+		size += 2*len(lfn) + readBytes
+	}
+	for _, w := range j.Writes {
+		size += len(w.LFN) + writtenBytes
+	}
+	if size <= MaxAssignment {
+		return ""
+	}
+	return fmt.Sprintf("it reads %d files and writes %d: a pilot could not be told of so many; give it fewer, for example by a merge of at most 10000 files each and another one of what these make",
+		len(j.Reads), len(j.Writes))
+}
+
+// described is the size of the job as TooLarge estimates it.
+func (j *job) described() int {
+	size := len(j.payload)
+	for i := range j.requests {
+		if v := j.requests[i].read; v != nil {
+			size += 2*len(v.file.lfn) + readBytes
+		}
+	}
+	for i := range j.outputs {
+		size += len(j.outputs[i].LFN) + writtenBytes
+	}
+	return size
+}
+
 func (j *Job) check() error {
 	if j.Name == "" {
 		return refuse("dispatch: a job of step %s has no name", j.Step)
@@ -136,6 +177,9 @@ func (j *Job) check() error {
 		if w.Pattern && !strings.Contains(w.LFN, "*") {
 			return refuse("dispatch: job %s: pattern %s has no *", j.Name, w.LFN)
 		}
+	}
+	if why := j.TooLarge(); why != "" {
+		return refuse("dispatch: job %s cannot be run: %s", j.Name, why)
 	}
 	n := j.Needs
 	if n.MilliCPUs < 0 || n.Memory < 0 || n.Disk < 0 || n.Time < 0 {

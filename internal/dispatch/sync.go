@@ -240,7 +240,7 @@ func (c *Core) answerAll() {
 			continue
 		}
 		c.reply(p, c.answer(p))
-		p.held, p.answerDue = 0, false
+		p.held, p.answerDue = 0, p.more
 		c.fleet.updateParked(p)
 	}
 	c.work.answers = c.work.answers[:0]
@@ -257,6 +257,8 @@ func (c *Core) answer(p *pilot) Answer {
 		Number: n, Seen: p.seq, NeedFull: p.needFull, NextSync: c.config.Hold, Lease: c.fleet.lease(p),
 		Leave: c.fleet.stop == draining || p.info.Error != "", LeaveNow: c.fleet.stop == stopped, Peers: p.peers(),
 	}
+	size := 0
+	p.more = false
 	for _, x := range p.attempts {
 		if x.ended {
 			if x.endNumber == 0 {
@@ -266,6 +268,10 @@ func (c *Core) answer(p *pilot) Answer {
 			continue
 		}
 		if x.known() || x.number != 0 && x.number <= p.acked {
+			continue
+		}
+		if size += x.job.described(); size > c.answerSize && len(a.Run) > 0 {
+			p.more = true
 			continue
 		}
 		if x.number == 0 {

@@ -75,7 +75,7 @@ func (f *Flow) create(d *pendingJob) {
 		f.refuse(st, "%s", why)
 		return
 	}
-	if why := f.outputTaken(j); why != "" {
+	if why := f.unfit(j); why != "" {
 		f.refuse(st, "%s", why)
 		return
 	}
@@ -200,9 +200,12 @@ func (f *Flow) otherInput(d *pendingJob) string {
 	return ""
 }
 
-// outputTaken says why the outputs of a job cannot be told from those of
-// another. Names that can be checked before are refused by Parse.
-func (f *Flow) outputTaken(j *job) string {
+// unfit says why a job cannot be created: it has too many files, or its outputs cannot be told
+// from those of another. Names that can be checked before are refused by Parse.
+func (f *Flow) unfit(j *job) string {
+	if why := j.new.Job.TooLarge(); why != "" {
+		return fmt.Sprintf("job %s cannot be created: %s", j.name, why)
+	}
 	for _, o := range j.new.Job.Writes {
 		if other, ok := f.patterns[o.LFN]; ok && o.Pattern {
 			return dispatch.TwoWriters(o.LFN, other, "job "+j.name)

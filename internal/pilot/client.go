@@ -33,7 +33,7 @@ func randomName() string {
 // call, and no answer without end.
 var clientOptions = []connect.ClientOption{
 	connect.WithAcceptCompression("gzip", nil, nil),
-	connect.WithReadMaxBytes(access.MaxMessage),
+	connect.WithReadMaxBytes(access.MaxAnswer),
 }
 
 // dial returns a client for the TaskQueue: over the line, or else at the address
