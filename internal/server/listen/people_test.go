@@ -174,6 +174,7 @@ func calls(ctx context.Context, c wire.WorkflowClient) map[string]func() error {
 		"ShowJob":    func() error { _, err := c.ShowJob(ctx, &wire.ShowJobRequest{}); return err },
 		"Explain":    func() error { _, err := c.Explain(ctx, &wire.ExplainRequest{}); return err },
 		"ListFiles":  func() error { _, err := c.ListFiles(ctx, &wire.ListFilesRequest{}); return err },
+		"ListCaches": func() error { _, err := c.ListCaches(ctx, &wire.ListCachesRequest{}); return err },
 		"Cancel":     func() error { _, err := c.Cancel(ctx, &wire.CancelRequest{}); return err },
 		"Retry":      func() error { _, err := c.Retry(ctx, &wire.RetryRequest{}); return err },
 		"CloseInput": func() error { _, err := c.CloseInput(ctx, &wire.CloseInputRequest{}); return err },
