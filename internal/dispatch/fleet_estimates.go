@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"strings"
 	"time"
 )
@@ -37,6 +38,7 @@ type transfers struct {
 type outlook struct {
 	waits   average       // seconds from the submission of a pilot to its registration
 	slow    average       // time of attempts there, as a part of what is usual in their steps
+	reads   reads         // of its pilots
 	age     time.Duration // of its pilots that wait in the batch system, in the mean, when it was last looked at
 	awaited int           // jobs that are kept for the site
 	line    line
@@ -107,10 +109,14 @@ func (fl *fleet) runAt(j *job, s *site) time.Duration {
 // pilot's site.
 func (fl *fleet) learn(p *pilot, j *job, u *Usage) {
 	defer fl.pace.learn(j, u) // the site is compared with what was usual before
-	if !fl.choosesSites() || p == nil {
+	if p == nil {
 		return
 	}
 	s := p.launch.site
+	s.outlook.reads.learn(u)
+	if !fl.choosesSites() {
+		return
+	}
 	took, usual := u.StageOutEnd.Sub(u.StageInStart), fl.pace.runOf(j)
 	if took > 0 {
 		fl.transfers.run.add(took.Seconds(), 1)
@@ -171,11 +177,50 @@ func (fl *fleet) serves(s *site, cl *class) bool {
 	return len(lacks(cl, s.Pilot, s.tools)) == 0
 }
 
+// reads tell how long bytes of input take to come, by where from: seconds for each.
+type reads struct {
+	storage average
+	pilots  average // of other hosts, from their caches
+}
+
+// learn takes what an attempt took that read its input from one kind of place.
+func (r *reads) learn(u *Usage) {
+	in := u.Start.Sub(u.StageInStart).Seconds()
+	switch {
+	case in < 0:
+	case u.BytesStaged > 0 && u.BytesRemote == 0:
+		r.storage.add(in, float64(u.BytesStaged))
+	case u.BytesRemote > 0 && u.BytesStaged == 0:
+		r.pilots.add(in, float64(u.BytesRemote))
+	}
+}
+
+// readTime is how long the pilot is expected to read what it lacks of the job's input, as
+// reads at its site took, or, where there were none, anywhere: from other pilots what these
+// may pass on, the rest from storage. 0 while nothing tells.
+func (fl *fleet) readTime(p *pilot, j *job) time.Duration {
+	here, all := &p.launch.site.outlook.reads, &fl.pace.reads
+	storage := cmp.Or(here.storage.mean(), all.storage.mean())
+	pilots := cmp.Or(here.pilots.mean(), all.pilots.mean(), storage)
+	var sum float64
+	for i := range j.requests {
+		v := j.requests[i].read
+		switch {
+		case v == nil || j.requests[i].streams() || p.reaches(v):
+		case fl.passedOn(v, p, false):
+			sum += float64(v.size) * pilots
+		default:
+			sum += float64(v.size) * storage
+		}
+	}
+	return seconds(sum)
+}
+
 // pace is what the attempts that succeeded tell of those to come. It is not
 // durable: after Load nothing is expected until some have ended.
 type pace struct {
-	transfer average // seconds for each byte that is read from storage
-	runs     map[*step]*average
+	reads reads
+	runs  map[*step]*average
 }
 
 // average is a mean in which what came n terms later counts (1-1/averaged)^n
@@ -200,21 +245,13 @@ func (a *average) mean() float64 {
 
 // learn takes what an attempt that succeeded took.
 func (e *pace) learn(j *job, u *Usage) {
-	if in := u.Start.Sub(u.StageInStart); in >= 0 && u.BytesStaged > 0 {
-		e.transfer.add(in.Seconds(), float64(u.BytesStaged))
-	}
+	e.reads.learn(u)
 	if took := u.StageOutEnd.Sub(u.StageInStart); took > 0 {
 		if e.runs[j.step] == nil {
 			e.runs[j.step] = &average{}
 		}
 		e.runs[j.step].add(took.Seconds(), 1)
 	}
-}
-
-// transferOf is how long reading so many bytes from storage is expected to
-// take.
-func (e *pace) transferOf(bytes int64) time.Duration {
-	return seconds(float64(bytes) * e.transfer.mean())
 }
 
 // runOf is how long an attempt of the job's step is expected to occupy its

@@ -157,6 +157,15 @@ func (p *pilot) behind(x *arrival) bool {
 	return true
 }
 
+// passedOn reports whether the pilot could get a version that it does not have from one
+// that has it now; near: from one of its own site.
+func (fl *fleet) passedOn(v *version, p *pilot, near bool) bool {
+	return p.info.Address != "" && fl.sumOf(v) != 0 &&
+		slices.ContainsFunc(v.holders[:min(len(v.holders), maxPlaces)], func(q *pilot) bool {
+			return (!near || q.info.Site == p.info.Site) && fl.mayServe(q, p)
+		})
+}
+
 // mayServe reports whether a pilot may read from another, and is not known to be unable to.
 func (fl *fleet) mayServe(q, p *pilot) bool {
 	return !q.left && q.info.Address != "" && len(q.cutFrom) < maxCut && !slices.Contains(q.cutFrom, p.host.name) &&

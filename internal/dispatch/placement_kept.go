@@ -136,9 +136,7 @@ func (pl *placement) worthWaitingFor(j *job, p *pilot) (*pilot, time.Duration) {
 	x := prospect{waited: time.Duration(pl.now - j.readySince), limit: pl.jobs.waitOf(j.policy.wait)}
 	best := x
 	best.idle = true
-	if pl.fleet.pace.transfer.weight > 0 {
-		best.saved = pl.fleet.pace.transferOf(p.lacking(j))
-	}
+	best.saved = pl.fleet.readTime(p, j)
 	if pl.rule.patience(best) <= 0 {
 		return nil, 0
 	}
@@ -177,7 +175,7 @@ func (pl *placement) patience(j *job, p, q *pilot, x prospect) time.Duration {
 		return 0
 	}
 	x.idle, x.free = len(q.attempts) == 0, free
-	x.saved = pl.fleet.pace.transferOf(p.lacking(j) - q.lacking(j))
+	x.saved = pl.fleet.readTime(p, j) - pl.fleet.readTime(q, j)
 	end := pl.now.after(free + max(j.class.key.time, pl.fleet.pace.runOf(j)))
 	if !q.info.Expires.IsZero() && end > toInstant(q.info.Expires) {
 		return 0

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -15,20 +16,31 @@ const maxPlaces = 64
 const maxSited = 1024
 
 // rating is how good a pilot is for a job: first by its site, where sites are
-// weighed, then by how much of the input it holds.
+// weighed, then by how much of the input it holds, then by how many bytes more other
+// pilots of its site pass on.
 type rating struct {
 	score  float64
 	weight int64
+	near   int64
 }
 
 func (s rating) above(o rating) bool {
-	return s.score < o.score || s.score == o.score && s.weight > o.weight
+	return cmp.Or(cmp.Compare(o.score, s.score), cmp.Compare(s.weight, o.weight), cmp.Compare(s.near, o.near)) > 0
 }
 
 func (pl *placement) rate(p *pilot, j *job) rating {
 	s := rating{weight: pl.weigh(p, j)}
 	if pl.fleet.choosesSites() {
 		s.score = pl.scoreWith(j, p)
+	}
+	if p.info.Address == "" || len(pl.fleet.monitor.byName) < 2 {
+		return s
+	}
+	for i := range j.requests {
+		r := &j.requests[i]
+		if r.read != nil && !r.streams() && !p.reaches(r.read) && pl.fleet.passedOn(r.read, p, true) {
+			s.near += r.read.size
+		}
 	}
 	return s
 }

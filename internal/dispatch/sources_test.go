@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"fairway/test/seed"
 )
@@ -349,4 +350,50 @@ func TestTheLastCopyWithinReachGoesLast(t *testing.T) {
 			t.Errorf("with the address %q: %v", address, order)
 		}
 	}
+}
+
+// Of two idle pilots that lack a job's input, the one gets it whose neighbours have it.
+func TestAJobGoesWhereItsInputIsPassedOn(t *testing.T) {
+	s := newSharers(t, Site{Name: "a", MaxPilots: 2}, Site{Name: "b", MaxPilots: 2})
+	for _, id := range []PilotID{"a1", "b1", "a2", "b2"} {
+		s.sync(id, "h"+string(id), string(id[:1]), nil)
+	}
+	s.has("a1", 7)
+	s.sync("a1", "", "", func(m *Sync) { m.Draining = true })
+	s.jobs(1)
+	if from := s.found["a2"]; from == nil || from.Pilot != "a1" {
+		t.Errorf("pilots run %v", s.ran)
+	}
+}
+
+// What reading costs is known by site, and by whether other pilots there pass the file on.
+func TestReadsAreExpectedAsTheyWereThere(t *testing.T) {
+	s := newSharers(t, Site{Name: "a", MaxPilots: 2}, Site{Name: "b", MaxPilots: 2})
+	s.sync("a1", "ha1", "a", nil)
+	s.has("a1", 7)
+	for _, id := range []PilotID{"a2", "b1"} {
+		s.sync(id, "h"+string(id), string(id[:1]), nil)
+	}
+	fl := &s.core.fleet
+	job := &job{requests: []request{{read: fl.pilots["a1"].versions[0]}}} // of 1,000 bytes
+	expect := func(when string, want map[PilotID]time.Duration) {
+		t.Helper()
+		for id, took := range want {
+			if got := fl.readTime(fl.pilots[id], job); got.Round(time.Millisecond) != took {
+				t.Errorf("%s: %s is expected to read for %v, not %v", when, id, got, took)
+			}
+		}
+	}
+	took := func(site string, seconds int, u Usage) {
+		u.StageInStart, u.Start = epoch, epoch.Add(time.Duration(seconds)*time.Second)
+		fl.pace.reads.learn(&u)
+		fl.monitor.byName[site].outlook.reads.learn(&u)
+	}
+	expect("nothing is known", map[PilotID]time.Duration{"a1": 0, "a2": 0, "b1": 0})
+	took("b", 4, Usage{BytesStaged: 1000})
+	expect("one site is known", map[PilotID]time.Duration{"a1": 0, "a2": 4 * time.Second, "b1": 4 * time.Second})
+	took("a", 2, Usage{BytesStaged: 1000})
+	took("a", 1, Usage{BytesRemote: 2000})
+	took("a", 9, Usage{BytesStaged: 1, BytesRemote: 1}) // of neither kind
+	expect("all is known", map[PilotID]time.Duration{"a1": 0, "a2": 500 * time.Millisecond, "b1": 4 * time.Second})
 }
