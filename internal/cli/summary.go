@@ -82,7 +82,14 @@ func cacheText(summary *wire.Summary) string {
 	if inputs == 0 {
 		return "no inputs"
 	}
-	return fmt.Sprintf("%s of %s (%.0f %%)", quantity.Count(summary.GetCacheHits(), "hit"), quantity.Count(inputs, "input"), 100*float64(summary.GetCacheHits())/float64(inputs))
+	text := fmt.Sprintf("%s of %s (%.0f %%)", quantity.Count(summary.GetCacheHits(), "hit"), quantity.Count(inputs, "input"), 100*float64(summary.GetCacheHits())/float64(inputs))
+	if n := summary.GetRemoteHits(); n > 0 {
+		text += fmt.Sprintf(", %d from other hosts", n)
+	}
+	if n := summary.GetPrefetchHits(); n > 0 {
+		text += fmt.Sprintf(", %d prefetched", n)
+	}
+	return text
 }
 
 // shortStageIn is how many seconds of stage-in, of all attempts together, the summary

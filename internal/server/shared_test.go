@@ -13,8 +13,10 @@ import (
 	"fairway/internal/batch"
 	"fairway/internal/dispatch"
 	"fairway/internal/pilot"
+	"fairway/internal/server/api"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/launch"
+	"fairway/internal/wire"
 	"fairway/test/files"
 	"fairway/test/seed"
 )
@@ -100,10 +102,43 @@ func TestPilotsOfASiteShareTheirCaches(t *testing.T) {
 		if want := most; mode == pilot.CacheGlobal && staged != want || mode == pilot.CachePilot && staged < want {
 			t.Errorf("cache %s: storage was read for %d times the file", mode, staged)
 		}
+		sum, all := cachesAfter(t, root), s.loop.Tally.Summary(&s.loop.Cores)
+		if sum.Hits != all.GetCacheHits() || sum.HitBytes != all.GetBytesCached() || sum.Misses != all.GetCacheMisses() || sum.MissBytes != all.GetBytesStaged() {
+			t.Errorf("the hosts have %+v, and the run %+v", sum, all)
+		}
+		if ahead := sum.PrefetchHits; mode == pilot.CacheGlobal && sum.RemoteHits+ahead < 6 || mode == pilot.CachePilot && sum.RemoteHits > 0 {
+			t.Errorf("cache %s: %d files came from other hosts, and %d were prefetched", mode, sum.RemoteHits, ahead)
+		}
 	}
 	if len(summed) != 1 {
 		t.Error("jobs have read different bytes:", summed)
 	}
+}
+
+// cachesAfter are the counts of all hosts of a run that has ended.
+func cachesAfter(t *testing.T, root string) *wire.NodeCache {
+	t.Helper()
+	c, err := api.Connect(context.Background(), root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	answer, err := c.ListCaches(context.Background(), &wire.ListCachesRequest{})
+	if err != nil || answer.GetLive() {
+		t.Fatal(answer, err)
+	}
+	sum := new(wire.NodeCache)
+	for _, n := range answer.GetNodes() {
+		sum.Hits += n.GetHits()
+		sum.HitBytes += n.GetHitBytes()
+		sum.Misses += n.GetMisses()
+		sum.MissBytes += n.GetMissBytes()
+		sum.RemoteHits += n.GetRemoteHits()
+		sum.PrefetchHits += n.GetPrefetchHits()
+		sum.EvictedFiles += n.GetEvictedFiles()
+		sum.EvictedBytes += n.GetEvictedBytes()
+	}
+	return sum
 }
 
 // vandals are jobs that each read all that others have made, and then damage a file in
@@ -150,6 +185,9 @@ func TestDamagedCachesOfOtherHosts(t *testing.T) {
 	r.mustSucceed()
 	if damaged := files.Read(t, filepath.Join(nodes, "damaged")); strings.Count(damaged, "\n") < len(reads)/2 {
 		t.Error("few files were damaged:", damaged)
+	}
+	if sum := cachesAfter(t, root); sum.EvictedFiles == 0 || sum.EvictedBytes < sum.EvictedFiles {
+		t.Errorf("caches that hold less than is read have evicted %d files of %d bytes", sum.EvictedFiles, sum.EvictedBytes)
 	}
 	results := map[string]bool{}
 	for i := range reads {

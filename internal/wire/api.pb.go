@@ -228,6 +228,8 @@ type Summary struct {
 	PublishedCount   int64                  `protobuf:"varint,15,opt,name=published_count,json=publishedCount,proto3" json:"published_count,omitempty"`
 	StageInSeconds   float64                `protobuf:"fixed64,16,opt,name=stage_in_seconds,json=stageInSeconds,proto3" json:"stage_in_seconds,omitempty"` // of inputs, summed over attempts, also what went on before their turns
 	HiddenSeconds    float64                `protobuf:"fixed64,17,opt,name=hidden_seconds,json=hiddenSeconds,proto3" json:"hidden_seconds,omitempty"`      // of stage_in_seconds, before their turns
+	RemoteHits       int64                  `protobuf:"varint,18,opt,name=remote_hits,json=remoteHits,proto3" json:"remote_hits,omitempty"`                // of cache_hits: from caches of other hosts
+	PrefetchHits     int64                  `protobuf:"varint,19,opt,name=prefetch_hits,json=prefetchHits,proto3" json:"prefetch_hits,omitempty"`          // of cache_hits: prefetched, and read by nobody before
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -377,6 +379,20 @@ func (x *Summary) GetStageInSeconds() float64 {
 func (x *Summary) GetHiddenSeconds() float64 {
 	if x != nil {
 		return x.HiddenSeconds
+	}
+	return 0
+}
+
+func (x *Summary) GetRemoteHits() int64 {
+	if x != nil {
+		return x.RemoteHits
+	}
+	return 0
+}
+
+func (x *Summary) GetPrefetchHits() int64 {
+	if x != nil {
+		return x.PrefetchHits
 	}
 	return 0
 }
@@ -2781,7 +2797,7 @@ const file_api_proto_rawDesc = "" +
 	"\ablocked\x18\n" +
 	" \x01(\x03R\ablocked\x12\x1c\n" +
 	"\tcancelled\x18\v \x01(\x03R\tcancelled\x12\x16\n" +
-	"\x06queued\x18\f \x01(\x03R\x06queued\"\xd2\x04\n" +
+	"\x06queued\x18\f \x01(\x03R\x06queued\"\x98\x05\n" +
 	"\aSummary\x12\x12\n" +
 	"\x04jobs\x18\x01 \x01(\x03R\x04jobs\x12\x1a\n" +
 	"\battempts\x18\x02 \x01(\x03R\battempts\x12\x1d\n" +
@@ -2801,7 +2817,10 @@ const file_api_proto_rawDesc = "" +
 	"\tpublished\x18\x0e \x03(\tR\tpublished\x12'\n" +
 	"\x0fpublished_count\x18\x0f \x01(\x03R\x0epublishedCount\x12(\n" +
 	"\x10stage_in_seconds\x18\x10 \x01(\x01R\x0estageInSeconds\x12%\n" +
-	"\x0ehidden_seconds\x18\x11 \x01(\x01R\rhiddenSeconds\"\x81\x04\n" +
+	"\x0ehidden_seconds\x18\x11 \x01(\x01R\rhiddenSeconds\x12\x1f\n" +
+	"\vremote_hits\x18\x12 \x01(\x03R\n" +
+	"remoteHits\x12#\n" +
+	"\rprefetch_hits\x18\x13 \x01(\x03R\fprefetchHits\"\x81\x04\n" +
 	"\x0eProgressReport\x12\x1a\n" +
 	"\bworkflow\x18\x01 \x01(\tR\bworkflow\x12\x10\n" +
 	"\x03run\x18\f \x01(\rR\x03run\x12.\n" +

@@ -239,6 +239,8 @@ func (t *Tally) Summary(c *Cores) *wire.Summary {
 		PublishedCount:   int64(len(t.published)),
 		StageInSeconds:   s.stageIn.Seconds(),
 		HiddenSeconds:    s.hidden.Seconds(),
+		RemoteHits:       s.Remote,
+		PrefetchHits:     s.Prefetched,
 	}
 }
 
