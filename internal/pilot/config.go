@@ -14,6 +14,7 @@ import (
 
 	"fairway/internal/access"
 	"fairway/internal/pilot/report"
+	"fairway/internal/storage"
 )
 
 // ConfigVariable is the environment variable in which a pilot that is started
@@ -136,6 +137,9 @@ type Config struct {
 	// TaskQueue grants, which waits as long for the pilot. Default: DefaultLease,
 	// with a Line DefaultFarLease.
 	Lease time.Duration `json:"lease,omitempty"`
+	// StallTime is how long an input that is read may bring nothing, before the attempt to
+	// read it has failed. Default: storage.StallTime.
+	StallTime time.Duration `json:"stall_time,omitempty"`
 	// Grace is the time between SIGTERM and SIGKILL when a job is ended.
 	Grace time.Duration `json:"grace,omitempty"`
 	// KeepSandbox has the sandboxes of attempts that fail stay, up to
@@ -246,6 +250,7 @@ func (c *Config) fill() error {
 	setDefault(&c.Lease, DefaultLease)
 	setDefault(&c.SpoolDir, filepath.Join(c.SandboxDir, report.SpoolFolder))
 	setDefault(&c.Grace, DefaultGrace)
+	setDefault(&c.StallTime, storage.StallTime)
 	setDefault(&c.LogBytes, DefaultLogBytes)
 	setDefault(&c.WatchInputs, WatchAuto)
 	setDefault(&c.Cache.MaxSpace, DefaultCacheSpace)

@@ -11,11 +11,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"fairway/internal/pilot/process"
 	"fairway/internal/wire"
@@ -421,6 +423,7 @@ func TestOutOfMemoryInAPartFailsTheWhole(t *testing.T) {
 func stalling(t *testing.T) (url string, asked <-chan struct{}) {
 	t.Helper()
 	reading := make(chan struct{})
+	var once sync.Once
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Length", "1000000")
 		if r.Method == http.MethodHead {
@@ -428,7 +431,7 @@ func stalling(t *testing.T) (url string, asked <-chan struct{}) {
 		}
 		_, _ = w.Write([]byte("x"))
 		w.(http.Flusher).Flush()
-		close(reading)
+		once.Do(func() { close(reading) })
 		<-r.Context().Done()
 	}))
 	t.Cleanup(s.Close)
@@ -443,7 +446,7 @@ func TestStalledStageInCanBeEnded(t *testing.T) {
 			q := newTaskQueue(t)
 			p := q.start(q.config("p1"))
 			url, asked := stalling(t)
-			a := shell("true", reads("x", 1, 1000000, url))
+			a := shell("true", reads("x", 1, 1000000, url), needs(&wire.Resources{Time: durationpb.New(5 * time.Second)}))
 			q.assign("p1", a)
 			<-asked
 			if !leave {
@@ -458,6 +461,24 @@ func TestStalledStageInCanBeEnded(t *testing.T) {
 			}
 		})
 	}
+}
+
+// `needs: time` bounds the command. A stage-in that stalls ends by itself, whatever it is,
+// and says which file it was; then the job may be tried again.
+func TestStalledStageInEndsByItself(t *testing.T) {
+	q := newTaskQueue(t)
+	cfg := q.config("p1")
+	cfg.StallTime = 50 * time.Millisecond
+	q.start(cfg)
+	url, _ := stalling(t)
+	short := needs(&wire.Resources{Time: durationpb.New(5 * time.Second)})
+	r := q.run("p1", shell("cat x", reads("x", 1, 1000000, url), short))
+	expect(t, r, wire.Outcome_OUTCOME_STAGE_IN_FAILED, "input x: get "+url+": "+url+": the transfer brought less than 1024 bytes in 50ms")
+	if r.GetUsage().GetStart() != nil {
+		t.Error("the command was started")
+	}
+	input := writeFile(t, "input")
+	expect(t, q.run("p1", shell("cat x", reads("x", 1, 5, input), short)), wire.Outcome_OUTCOME_SUCCEEDED, "")
 }
 
 // The checksum of an output may take long, too.

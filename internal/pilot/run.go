@@ -147,7 +147,7 @@ func newPilot(cfg Config) (*pilot, error) {
 	p.hello = p.describe()
 	places := storage.Places{State: p.cfg.Element, Folder: cfg.Workflow}
 	p.stage = &stage.Area{Sched: p.sched, Log: p.log, Places: places, Storage: elements.New(places, p.sched.Sleep), URLs: elements.NewURLs(), Wake: p.poke}
-	p.jobs, p.endJobs = context.WithCancel(context.Background())
+	p.jobs, p.endJobs = context.WithCancel(storage.WithStallTime(context.Background(), cfg.StallTime))
 	return p, nil
 }
 

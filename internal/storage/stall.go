@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,11 +16,21 @@ const (
 	StallBytes = 1 << 10
 )
 
+type stallTime struct{}
+
+// WithStallTime has what is read with the context stall after another time than StallTime.
+func WithStallTime(ctx context.Context, limit time.Duration) context.Context {
+	return context.WithValue(ctx, stallTime{}, limit)
+}
+
 // StallError says that a transfer has stalled. It may go well another time.
-type StallError struct{ PFN string }
+type StallError struct {
+	PFN   string
+	After time.Duration // 0 stands for StallTime
+}
 
 func (e *StallError) Error() string {
-	return fmt.Sprintf("%s: the transfer brought less than %d bytes in %s", e.PFN, StallBytes, StallTime)
+	return fmt.Sprintf("%s: the transfer brought less than %d bytes in %s", e.PFN, StallBytes, cmp.Or(e.After, StallTime))
 }
 
 // Timeout and Temporary make it a net.Error.
@@ -35,6 +46,7 @@ type steady struct {
 	ctx    context.Context // of the request
 	cancel context.CancelCauseFunc
 	pfn    string
+	limit  time.Duration
 	waited time.Duration // since enough has come
 	came   int           // since then
 }
@@ -42,12 +54,16 @@ type steady struct {
 // Steady decorates the body of a transfer so that reading it ends with a
 // StallError when nothing comes. ctx is that of the transfer, and cancel ends it.
 func Steady(ctx context.Context, cancel context.CancelCauseFunc, body io.ReadCloser, pfn string) io.ReadCloser {
-	return &steady{ReadCloser: body, ctx: ctx, cancel: cancel, pfn: Shown(pfn)}
+	limit, other := ctx.Value(stallTime{}).(time.Duration)
+	if !other {
+		limit = StallTime
+	}
+	return &steady{ReadCloser: body, ctx: ctx, cancel: cancel, pfn: Shown(pfn), limit: limit}
 }
 
 func (s *steady) Read(p []byte) (int, error) {
 	began := time.Now()
-	alarm := time.AfterFunc(StallTime-s.waited, func() { s.cancel(&StallError{s.pfn}) })
+	alarm := time.AfterFunc(s.limit-s.waited, func() { s.cancel(&StallError{s.pfn, s.limit}) })
 	n, err := s.ReadCloser.Read(p)
 	alarm.Stop()
 	s.came += n
@@ -95,7 +111,7 @@ func (w *watched) Read(p []byte) (int, error) {
 	n, err := w.Reader.Read(p)
 	if err == nil {
 		w.mu.Lock()
-		w.alarm = time.AfterFunc(StallTime, func() { w.cancel(&StallError{w.pfn}) })
+		w.alarm = time.AfterFunc(StallTime, func() { w.cancel(&StallError{PFN: w.pfn}) })
 		w.mu.Unlock()
 	}
 	return n, err
