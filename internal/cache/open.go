@@ -126,7 +126,7 @@ func (c *Cache) setUp() (err error) {
 		if err != nil {
 			return full(err)
 		}
-		c.turns = &turns{file, c.cfg.Sched, TurnTime}
+		c.turns = &turns{file, c.cfg.Sched, c.cfg.Log, TurnTime}
 	}
 	c.claims, err = openClaims(c.folder)
 	return full(err)

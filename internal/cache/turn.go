@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"math"
 	"os"
@@ -40,6 +41,7 @@ const TurnTime = time.Minute
 type turns struct {
 	file  *os.File
 	sched *sched.Scheduler
+	log   *slog.Logger
 	limit time.Duration // TurnTime
 }
 
@@ -76,6 +78,7 @@ func (t *turns) take(ctx context.Context, name string, arrived func() string) (r
 			if more := arrived(); more != come {
 				come, began = more, now
 			} else if now.Sub(began) >= t.limit {
+				t.log.Info("nothing more comes of a file that another pilot of this host brings in; it is brought in here too", "file", name)
 				return func() {}, nil
 			}
 		}
