@@ -104,8 +104,12 @@ func (c *console) printNodeCaches(answer *wire.ListCachesResponse) {
 		}
 		row := []cell{{name, ""}}
 		if answer.Live {
+			used := quantity.Bytes(n.Bytes) + " of " + quantity.Bytes(n.LimitBytes)
+			if n.LimitBytes == 0 {
+				used = "" // it has no cache, or no pilot any more
+			}
 			row = append(
-				row, cell{strings.Join(n.Kinds, ", "), ""}, cell{quantity.Bytes(n.Bytes) + " of " + quantity.Bytes(n.LimitBytes), ""},
+				row, cell{strings.Join(n.Kinds, ", "), ""}, cell{used, ""},
 				cell{strconv.FormatInt(n.Files, 10), ""}, cell{numberAndSize(n.PinnedFiles, n.PinnedBytes), ""},
 			)
 		}
