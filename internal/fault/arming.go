@@ -3,6 +3,7 @@ package fault
 import (
 	"fmt"
 	"os"
+	"os/signal"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -68,7 +69,13 @@ func (a *arming) hit() error {
 	case fail:
 		return fmt.Errorf("%s: %w", a.name, ErrInjected)
 	case pause:
+		// The signal may be on its way to another thread; nothing may happen after this
+		// place until the process goes on.
+		goesOn := make(chan os.Signal, 1)
+		signal.Notify(goesOn, syscall.SIGCONT)
 		signalSelf(syscall.SIGSTOP)
+		<-goesOn
+		signal.Stop(goesOn)
 	case kill:
 		signalSelf(syscall.SIGKILL)
 		select {} // the signal is on its way; nothing may happen after this place
