@@ -120,10 +120,11 @@ func sentenceOf(err error) string {
 	return err.Error()
 }
 
-// NewServer is a server of HTTP with the limits of this package.
+// NewServer is a server of HTTP with the limits of this package. Handlers may give the
+// bodies that they read others.
 func NewServer(handler http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
-		Handler:           handler,
+		Handler:           limitBody(handler),
 		ReadHeaderTimeout: HeaderTime,
 		IdleTimeout:       IdleTime,
 		ConnContext:       withConnection,
@@ -132,15 +133,26 @@ func NewServer(handler http.Handler, log *slog.Logger) *http.Server {
 	}
 }
 
-// Timed gives a route the limits of time of messages: BodyTime to read one, and as long to
-// write the answer, from its first byte on, or ReaderTime for each piece of a stream.
+// limitBody has the body of a request come within BodyTime, also one that nobody reads: the
+// server waits for it before it answers.
+func limitBody(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength != 0 {
+			control := http.NewResponseController(w)
+			_ = control.SetReadDeadline(time.Now().Add(BodyTime))
+			// The server looks at the body of its own request for what is left on the connection.
+			r = r.WithContext(r.Context())
+			r.Body = &timedBody{r.Body, control}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// Timed gives a route of [NewServer] BodyTime to write an answer, from its first byte on, or
+// ReaderTime for each piece of a stream.
 func Timed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		control := http.NewResponseController(w)
-		_ = control.SetReadDeadline(time.Now().Add(BodyTime))
-		// The server looks at the body of its own request for what is left on the connection.
-		r = r.WithContext(r.Context())
-		r.Body = &timedBody{r.Body, control}
 		limit := BodyTime
 		if strings.HasPrefix(r.Header.Get("Content-Type"), streamType) {
 			limit = ReaderTime

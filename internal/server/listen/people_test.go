@@ -130,6 +130,7 @@ func TestPeersThatStallAreLetGo(t *testing.T) {
 		"sends a byte a second":           {func(c net.Conn) { once(header)(c); slowly(strings.Repeat("\n", 100_000))(c) }, true, access.BodyTime},
 		"reads no answer":                 {once(request(wire.WorkflowListJobsProcedure, "proto", 0)), false, access.BodyTime},
 		"reads no stream":                 {once(request(wire.WorkflowLogsProcedure, "connect+proto", 5) + emptyMessage), false, access.ReaderTime},
+		"keeps back what nobody reads":    {once("GET / HTTP/1.1\r\nHost: fairway\r\nContent-Length: 5\r\n\r\n"), true, access.BodyTime},
 		"asks nothing after an answer":    {once(request(wire.WorkflowListJobsProcedure, "proto", 0)), true, access.IdleTime},
 		"waits for who does not answer":   {once(request(wire.WorkflowShowJobProcedure, "proto", 0)), true, access.CallTime + access.IdleTime},
 		"asks for what takes long anyway": {once(request(wire.WorkflowRetryProcedure, "proto", 0)), true, access.IdleTime},
@@ -243,8 +244,12 @@ func TestServersThatHangAreTold(t *testing.T) {
 						}
 					}()
 					client, transport := Client(pipes.Dial)
+					call := calls(t.Context(), client)[name]
+					if call == nil {
+						t.Fatal("this test does not call it")
+					}
 					began := time.Now()
-					err := calls(t.Context(), client)[name]()
+					err := call()
 					if connect.CodeOf(err) != connect.CodeDeadlineExceeded || !strings.Contains(err.Error(), says) {
 						t.Error(err)
 					}
