@@ -12,14 +12,15 @@ import (
 
 // Waiting says why pilots of the site are not there yet, one sentence each for a person:
 // what the batch system gives as the reason, what it has refused, that it is silent. It
-// is empty where no pilot is awaited.
-func (r *Roster) Waiting() (lines []string) {
+// is empty where no pilot is awaited. Launches that came are there, whatever the last
+// answer says, and so are those that a Notifier has taken.
+func (r *Roster) Waiting(came map[string]bool) (lines []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
 	queued, since := map[string]int{}, map[string]time.Time{}
-	for _, l := range r.launches {
-		if !l.asked || l.flying || l.doubtful || l.withdrawn || l.seen && l.status.State != Queued {
+	for name, l := range r.launches {
+		if r.Notified() || came[name] || !l.asked || l.flying || l.doubtful || l.withdrawn || l.seen && l.status.State != Queued {
 			continue
 		}
 		why := "not in the list of the batch system yet"

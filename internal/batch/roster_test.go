@@ -262,32 +262,59 @@ func (p patient) Status(ctx context.Context) (map[string]Status, error) {
 func TestWaitingIsExplained(t *testing.T) {
 	q := newQueue()
 	inBubble(t, patient{q}, 5, func(r *roster) {
-		if lines := r.Waiting(); len(lines) != 0 {
+		if lines := r.Waiting(nil); len(lines) != 0 {
 			t.Errorf("without pilots: %q", lines)
 		}
 		r.Start("l1")
 		r.Start("l2")
 		pass(3 * time.Minute)
-		if lines := fmt.Sprint(r.Waiting()); lines != "[site farm: 2 pilots queued for 3 min 00 s: Priority]" {
+		if lines := fmt.Sprint(r.Waiting(nil)); lines != "[site farm: 2 pilots queued for 3 min 00 s: Priority]" {
 			t.Error(lines)
 		}
 		q.do(func() { q.refuse = errors.New("sbatch: error:\nQOSMaxSubmitJobPerUserLimit") })
 		r.Start("l3")
 		pass(10 * time.Second)
-		lines := r.Waiting()
+		lines := r.Waiting(nil)
 		if len(lines) != 2 || !strings.HasPrefix(lines[1], "site farm: refused: sbatch: error:; QOSMaxSubmitJobPerUserLimit; tried again in ") {
 			t.Errorf("%q", lines)
 		}
 		q.do(func() { q.silent = errors.New("slurmctld is down") })
 		for _, after := range []time.Duration{2 * DefaultEvery, 5 * time.Minute} {
 			pass(after)
-			if lines := r.Waiting(); len(lines) == 0 || !strings.HasSuffix(lines[len(lines)-1], "it does not say which jobs it has: slurmctld is down") {
+			if lines := r.Waiting(nil); len(lines) == 0 || !strings.HasSuffix(lines[len(lines)-1], "it does not say which jobs it has: slurmctld is down") {
 				t.Errorf("after %v: %q", after, lines)
 			}
 		}
 		q.do(func() { q.silent, q.refuse = nil, nil })
 		pass(30 * time.Minute)
-		if lines := fmt.Sprint(r.Waiting()); !strings.HasPrefix(lines, "[site farm: 3 pilots queued for ") {
+		if lines := fmt.Sprint(r.Waiting(nil)); !strings.HasPrefix(lines, "[site farm: 3 pilots queued for ") {
+			t.Error(lines)
+		}
+	})
+}
+
+// Pilots that are there are not queued: those that a Notifier has started, and those that
+// were heard, although the batch system was not asked since.
+func TestPilotsThatAreThereAreNotQueued(t *testing.T) {
+	n := &notifying{queue: newQueue(), ended: sync.OnceValue(func() chan End { return make(chan End) })}
+	inBubble(t, n, 5, func(r *roster) {
+		r.Start("l1")
+		pass(time.Minute)
+		if lines := r.Waiting(nil); len(lines) != 0 {
+			t.Errorf("started at once: %q", lines)
+		}
+		n.do(func() { n.refuse = errors.New("no such program") })
+		r.Start("l2")
+		pass(time.Minute)
+		if lines := r.Waiting(nil); len(lines) != 1 || !strings.Contains(lines[0], "refused: no such program") {
+			t.Errorf("refused: %q", lines)
+		}
+	})
+	inBubble(t, patient{newQueue()}, 5, func(r *roster) {
+		r.Start("l1")
+		r.Start("l2")
+		pass(3 * time.Minute)
+		if lines := fmt.Sprint(r.Waiting(map[string]bool{"l1": true})); lines != "[site farm: 1 pilot queued for 3 min 00 s: Priority]" {
 			t.Error(lines)
 		}
 	})

@@ -66,8 +66,11 @@ func (p *Pilots) elsewhere(site string) func(launch string) bool {
 
 // Waiting says why pilots are not there yet, one sentence each for a person.
 func (p *Pilots) Waiting() (lines []string) {
+	p.mu.Lock()
+	came := maps.Clone(p.came)
+	p.mu.Unlock()
 	for _, site := range slices.Sorted(maps.Keys(p.rosters)) {
-		lines = append(lines, p.rosters[site].Waiting()...)
+		lines = append(lines, p.rosters[site].Waiting(came)...)
 	}
 	return lines
 }

@@ -2,8 +2,10 @@ package launch
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"maps"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -71,6 +73,31 @@ func TestTheEndWaitsForNoLaunchThatNeverCame(t *testing.T) {
 		p.Here(late, false)
 		if !p.None() {
 			t.Error("the run waits until the batch system says that a pilot has ended of which nothing was heard")
+		}
+	})
+}
+
+// The batch system is asked rarely, so that its last answer is old.
+func TestAPilotThatWasHeardIsNotQueued(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := sched.New(sched.Config{})
+		defer s.Close()
+		p := New(loop.NewInbox(), s, slog.New(slog.DiscardHandler))
+		p.AddSite(dispatch.Site{Name: "farm", MaxPilots: 3}, &queue{jobs: map[string]batch.Status{}}, time.Hour)
+		defer p.Close()
+		first, second := loop.Launch{Site: "farm", Name: "farm.1"}, loop.Launch{Site: "farm", Name: "farm.2"}
+		p.Start([]loop.Launch{first, second})
+		synctest.Wait()
+		if lines := fmt.Sprint(p.Waiting()); !strings.Contains(lines, "farm: 2 pilots queued") {
+			t.Error("none was heard:", lines)
+		}
+		p.Here(first, true)
+		if lines := fmt.Sprint(p.Waiting()); !strings.Contains(lines, "farm: 1 pilot queued") {
+			t.Error("one was heard:", lines)
+		}
+		p.Here(second, true)
+		if lines := p.Waiting(); len(lines) != 0 {
+			t.Errorf("both were heard: %q", lines)
 		}
 	})
 }
