@@ -95,7 +95,7 @@ func (c *console) printPlan(workflow, place string, p *planObject) {
 	printTable(c.out, rows)
 	fmt.Fprintf(c.out, "%s would run, %d would not", quantity.Count(int64(p.Run), "job"), p.Reuse)
 	if p.More {
-		fmt.Fprint(c.out, "; more will follow when it is known what these write")
+		fmt.Fprint(c.out, "; more will follow when it is known what these write, or which files come")
 	}
 	fmt.Fprintln(c.out)
 	if len(p.Removes) > 0 {

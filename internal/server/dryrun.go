@@ -37,7 +37,7 @@ type Plan struct {
 	Notes   []string // what becomes of results made from files that have gone
 	Jobs    []PlannedJob
 	// Removes are the results of earlier runs that would be removed when the run
-	// has succeeded, unless a job that is still to be made makes them.
+	// has succeeded. While there is More it is empty, and a note says how many may go.
 	Removes []string
 	// More says that further jobs will be made when it is known what the planned
 	// ones write, or when further files come.
@@ -102,8 +102,20 @@ func DryRun(ctx context.Context, config Config) (*Plan, error) {
 		if config.Results != "" {
 			p.Removes, err = publish.RemovalsAt(ctx, records, folders, config.Results, c)
 		}
+		if p.More && len(p.Removes) > 0 {
+			p.Notes = append(p.Notes, fmt.Sprintf("results of earlier runs that no job of this list makes: %d; which of them go is known when %s", len(p.Removes), allKnown(c.Flow)))
+			p.Removes = nil
+		}
 	}
 	return p, err
+}
+
+// allKnown says when it is known of all jobs which there are.
+func allKnown(f *flow.Flow) string {
+	if slices.ContainsFunc(f.Inputs(), func(in *flow.DeclaredInput) bool { return !f.Closed(in.Name) }) {
+		return "the inputs are closed"
+	}
+	return "all jobs are known"
 }
 
 // rehearse steps the cores as far as they go without a pilot.

@@ -179,6 +179,39 @@ func TestDryRunKnowsResultsThatPilotsKept(t *testing.T) {
 	wantPlan(t, r, "on")
 }
 
+const partsCopied = `
+workflow: parts
+steps:
+  cut:    {writes: "parts/{part}.txt", command: cut}
+  copies: {each: "parts/{part}.txt", writes: "copies/{part}.txt", command: cat $in}
+`
+
+// While further jobs may be made, nobody knows which results none of them makes.
+func TestDryRunNamesNoRemovalThatIsNotCertain(t *testing.T) {
+	open := strings.Replace(twoSteps, `{files: "in/{name}.txt"`, `{watch: "in/{name}.txt", close: file closed`, 1)
+	for name, c := range map[string]struct{ workflow, changed, note string }{
+		"an open input":          {open, open + "# x\n", "when the inputs are closed"},
+		"another name":           {open, strings.Replace(open, "joined.txt", "other.txt", 1), "when the inputs are closed"},
+		"outputs with any names": {partsCopied, strings.Replace(partsCopied, "command: cut", "command: cut it", 1), "when all jobs are known"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := files.Folder(t, threeTexts)
+			files.Write(t, filepath.Join(root, "closed"), "")
+			perform := func(a *wire.Assignment, read func(string) string) (map[string]string, int) {
+				if a.GetStep() == "cut" {
+					return map[string]string{"parts/a.txt": "a"}, 0
+				}
+				return twoStepsScript(a, read)
+			}
+			newRun(t, root, c.workflow, perform).mustSucceed()
+			plan, err := DryRun(t.Context(), newRun(t, root, c.changed, perform).config)
+			if err != nil || !plan.More || len(plan.Removes) != 0 || !strings.Contains(strings.Join(plan.Notes, "\n"), c.note) {
+				t.Errorf("%+v, %v", plan, err)
+			}
+		})
+	}
+}
+
 func wantPlan(t *testing.T, r *testRun, begins string, runs ...string) {
 	t.Helper()
 	plan, err := DryRun(context.Background(), r.config)
