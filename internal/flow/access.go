@@ -130,16 +130,18 @@ func (f *Flow) accessOf(s *step, name, lfn string) dispatch.Access {
 	return dispatch.AccessLink
 }
 
-// fillAccess says how a job gets each of the files that it reads.
+// fillAccess says how a job gets each of the files that it reads. Where Fairway counts the
+// records of a file itself it reads from a file, to which it does not write.
 func (f *Flow) fillAccess(j *job, c *commandSource) {
 	if !f.w.saysAccess() {
 		return
 	}
 	s := j.state.step
+	own := j.count && s.split.unit != recordCounted
 	access := map[string]dispatch.Access{}
 	say := func(name, lfn string) {
 		a := f.accessOf(s, name, lfn)
-		if a != dispatch.AccessLink && (a != dispatch.AccessStream || !logical.IsFolder(lfn)) {
+		if a != dispatch.AccessLink && (a != dispatch.AccessStream || !logical.IsFolder(lfn)) && (!own || lfn != c.in[0]) {
 			access[lfn] = a
 		}
 	}
@@ -152,8 +154,8 @@ func (f *Flow) fillAccess(j *job, c *commandSource) {
 			say(name, lfn)
 		}
 	}
-	for i, lfn := range s.named(c.reads) {
-		say(s.reads[i].name, lfn)
+	for i, lfn := range c.step.named(c.reads) {
+		say(c.step.reads[i].name, lfn)
 	}
 	if len(access) == 0 {
 		return

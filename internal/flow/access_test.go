@@ -81,6 +81,47 @@ func TestAccessOfInputs(t *testing.T) {
 	}
 }
 
+// A command that counts records gets what the jobs of its step get. Where Fairway counts
+// itself, it reads a file, to which it does not write.
+func TestAccessOfCountingJobs(t *testing.T) {
+	const link, own, stream = dispatch.AccessLink, dispatch.AccessCopy, dispatch.AccessStream
+	for _, c := range []struct {
+		input, step, split string
+		want               []dispatch.Access // of raw/1, then of index
+		variables          []InputVariable
+	}{
+		{"link", "access: copy", "count: 'wc -l < $in'", []dispatch.Access{own, own}, nil},
+		{"copy", "", "count: 'wc -l < $in'", []dispatch.Access{own, link}, nil},
+		{"copy", "access: link", "count: 'wc -l < $in'", nil, nil},
+		{"link", "access: stream", "count: 'curl $in | wc -l'", []dispatch.Access{stream, stream}, []InputVariable{{"in", []string{"raw/1"}}, {"x", []string{"raw/1"}}, {"index", []string{"index"}}}},
+		{"stream", "access: {index: copy}", "count: 'curl $x | wc -l'", []dispatch.Access{stream, own}, []InputVariable{{"in", []string{"raw/1"}}, {"x", []string{"raw/1"}}}},
+		{"link", "access: {x: copy}", "of: lines", nil, nil},
+		{"stream", "", "of: fastq", nil, nil},
+		{"stream", "access: {index: stream}", "of: lines", []dispatch.Access{link, stream}, []InputVariable{{"index", []string{"index"}}}},
+	} {
+		access := ""
+		if c.step != "" {
+			access = c.step + "\n    "
+		}
+		x := newWorld(t, `workflow: w
+inputs: {raw: {files: 'raw/{n}', as: 'raw/{n}', access: `+c.input+`}, index: {files: index}}
+steps:
+  a:
+    each: {x: 'raw/{n}'}
+    reads: {index: index}
+    split: {records: 1, `+c.split+`}
+    `+access+`writes: 'a/{n}.{chunk}'
+    command: sed -n $first $in
+`, nil)
+		x.arrive("raw", "raw/1")
+		x.arrive("index", "index")
+		j := x.jobs["a/1/records"]
+		if !reflect.DeepEqual(j.Job.Reads, []string{"raw/1", "index"}) || !reflect.DeepEqual(j.Job.Access, c.want) || !reflect.DeepEqual(j.Command.InputVariables, c.variables) {
+			t.Errorf("%s, %s, %s: %v %v, %v", c.input, c.step, c.split, j.Job.Reads, j.Job.Access, j.Command.InputVariables)
+		}
+	}
+}
+
 // Another access runs nothing again: it is no part of what a job is known by.
 func TestAccessIsNotInTheDigest(t *testing.T) {
 	digests := map[string]bool{}

@@ -60,7 +60,8 @@ func (f *Flow) fillCount(j *job, d *pendingJob) {
 	j.new.Job, j.new.From, j.new.Counts = f.describe(j), 1, true
 	j.new.Job.Reads = unique(append(slices.Clone(c.in), d.reads...))
 	j.new.Job.Writes = []dispatch.Output{{LFN: j.countPrefix() + "*", Pattern: true}}
-	j.new.Command = Command{Environment: c.environment(text), Shell: fmt.Sprintf(countScript, text)}
+	f.fillAccess(j, c)
+	j.new.Command = Command{Environment: c.environment(text), InputVariables: c.inputVariables(), Shell: fmt.Sprintf(countScript, text)}
 	j.new.Command.Environment["out"] = strings.TrimSuffix(j.countPrefix(), "/")
 	j.new.Job.Digest = digest(j.new)
 }
