@@ -120,8 +120,8 @@ func (c *console) printRest(request *wire.ListJobsRequest, answer *wire.ListJobs
 func progressOf(byState map[string]int64) *wire.StepProgress {
 	return &wire.StepProgress{
 		Waiting: byState["waiting"], Ready: byState["ready"],
-		Running: byState["assigned"] + byState["running"] + byState["committing"],
-		Done:    byState["done"], Failed: byState["failed"], Blocked: byState["blocked"], Cancelled: byState["cancelled"],
+		Queued: byState["assigned"], Running: byState["running"] + byState["committing"],
+		Done: byState["done"], Failed: byState["failed"], Blocked: byState["blocked"], Cancelled: byState["cancelled"],
 	}
 }
 
