@@ -19,7 +19,9 @@ func takes(least, most int, what string) cobra.PositionalArgs {
 			return fmt.Errorf("%s needs a %s: %s", command.Name(), what, command.UseLine())
 		case most == 0 && len(arguments) > 0:
 			return fmt.Errorf("%s takes no argument, such as %q", command.Name(), arguments[0])
-		case most > 0 && len(arguments) > most:
+		case most > 1 && len(arguments) > most:
+			return fmt.Errorf("%s takes at most %d arguments, and not %s too: %s", command.Name(), most, strings.Join(arguments[most:], " "), command.UseLine())
+		case most == 1 && len(arguments) > most:
 			return fmt.Errorf("%s takes one %s, and not %s too", command.Name(), what, strings.Join(arguments[most:], " "))
 		}
 		return nil

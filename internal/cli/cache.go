@@ -65,20 +65,26 @@ func (c *console) listCaches(ctx context.Context, request *wire.ListCachesReques
 		if len(answer.Nodes) == 0 && request.Node != "" {
 			return fail(exitNotFound, "`fairway cache` lists them", "no pilot of this run was on %q", request.Node)
 		}
-		return c.answer(answer, func() {
-			c.printNodeCaches(answer)
-			if request.Files && answer.Live {
-				fmt.Fprintln(c.out)
-				c.printCached(answer.Files)
-			}
-			switch {
-			case !answer.Live:
-				fmt.Fprintln(c.err, "nothing runs here: these are the counts of the last run; what the caches hold is known while a run is under way")
-			case answer.More:
-				fmt.Fprintf(c.err, "%d of %d files; more: --limit; fewer: a pattern\n", len(answer.Files), answer.Total)
-			}
-		})
+		return c.answer(answer, func() { c.printCaches(request, answer) })
 	})
+}
+
+func (c *console) printCaches(request *wire.ListCachesRequest, answer *wire.ListCachesResponse) {
+	if len(answer.Nodes) == 0 && !answer.Live {
+		fmt.Fprintln(c.err, "nothing runs here, and the last run has told nothing of its caches")
+		return
+	}
+	c.printNodeCaches(answer)
+	if request.Files && answer.Live {
+		fmt.Fprintln(c.out)
+		c.printCached(answer.Files)
+	}
+	switch {
+	case !answer.Live:
+		fmt.Fprintln(c.err, "nothing runs here: these are the counts of the last run; what the caches hold is known while a run is under way")
+	case answer.More:
+		fmt.Fprintf(c.err, "%d of %d files; more: --limit; fewer: a pattern\n", len(answer.Files), answer.Total)
+	}
 }
 
 func (c *console) printNodeCaches(answer *wire.ListCachesResponse) {

@@ -1,11 +1,38 @@
 package cli
 
 import (
+	"io"
 	"strings"
 	"testing"
 
 	"fairway/internal/wire"
 )
+
+// A run that was cut off has told nothing.
+func TestARunWithoutCountsOfCachesSaysSo(t *testing.T) {
+	for want, live := range map[string]bool{"no caches\n": true, "nothing runs here, and the last run has told nothing of its caches\n": false} {
+		var text strings.Builder
+		c := &console{out: &text, err: &text}
+		c.printCaches(&wire.ListCachesRequest{}, &wire.ListCachesResponse{Live: live})
+		if got := text.String(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// A command that takes two arguments does not say that it takes one.
+func TestTooManyArgumentsAreNamed(t *testing.T) {
+	for arguments, want := range map[string]string{
+		"cache a b c": "cache takes at most 2 arguments, and not c too: fairway cache [NODE [PATTERN]]",
+		"get a b c":   "get takes at most 2 arguments, and not c too: fairway get NAME [DESTINATION]",
+		"files a b":   "files takes one pattern, and not b too",
+	} {
+		var text strings.Builder
+		if code := execute(t.Context(), strings.Fields(arguments), strings.NewReader(""), io.Discard, &text); code != exitUsage || !strings.Contains(text.String(), want) {
+			t.Errorf("%s: it says %q", arguments, text.String())
+		}
+	}
+}
 
 // A node tells what it has: one without a cache has no limit, and one whose pilots have gone
 // has only counts.
