@@ -3,6 +3,8 @@ package flow
 import (
 	"strings"
 	"testing"
+
+	"fairway/internal/logical"
 )
 
 // A run that made nothing of something says so and is not finished, and says it
@@ -31,7 +33,7 @@ func TestNothingIsMadeInSilence(t *testing.T) {
 			x.size = func(lfn string) int64 { return int64(strings.Count(lfn, "x")) }
 			x.produce = func(j NewJob, pattern string) []string {
 				switch {
-				case strings.HasPrefix(pattern, countFolder):
+				case strings.HasPrefix(pattern, logical.CountFolder):
 					return []string{strings.Replace(pattern, "*", "0", 1)}
 				case j.Job.Step == "s" && strings.Contains(c.name, "text"):
 					return []string{strings.Replace(pattern, "*", "2", 1)}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/internal/logical"
 	"fairway/test/seed"
 )
 
@@ -194,7 +195,7 @@ func hashed(text string) uint32 {
 // produced are the files that a job chooses to write: up to three.
 func produced(j NewJob, pattern string) []string {
 	n := hashed(j.Job.Name + pattern)
-	if strings.HasPrefix(pattern, countFolder) {
+	if strings.HasPrefix(pattern, logical.CountFolder) {
 		return []string{strings.Replace(pattern, "*", fmt.Sprint(n%6), 1)}
 	}
 	var out []string

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/logical"
 	"fairway/internal/quantity"
 )
 
@@ -14,10 +15,6 @@ import (
 // give more is not split; its step then never becomes final, and a note says
 // why.
 const maxChunks = 1_000_000
-
-// countFolder is where counting jobs write: the number of records is the name
-// of an empty file, so that it is known with the commit.
-const countFolder = "_records/"
 
 // splitFile makes the jobs of one file as soon as the number of its records
 // is known.
@@ -98,7 +95,7 @@ func parts(n, size int64) int64 {
 	return n / size
 }
 
-func (j *job) countPrefix() string { return countFolder + j.name + "/" }
+func (j *job) countPrefix() string { return logical.CountFolder + j.name + "/" }
 
 // chunks makes the jobs of a file with so many records.
 func (f *Flow) chunks(st *stepState, in *file, values binding, records int64) {

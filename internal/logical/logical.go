@@ -20,6 +20,10 @@ const (
 	maxFile = 255
 )
 
+// CountFolder is where jobs write that count the records of a file: the number is the
+// name of an empty file, so that it is known with the commit.
+const CountFolder = "_records/"
+
 // IsFolder reports whether a name stands for a folder.
 func IsFolder(name string) bool { return strings.HasSuffix(name, "/") }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"fairway/internal/logical"
 	"fairway/internal/pilot/process"
 	"fairway/internal/pilot/stage"
 	"fairway/internal/wire"
@@ -201,6 +202,18 @@ func TestNoteOfEmptyOutputs(t *testing.T) {
 		if got := strings.Join(r.GetNotes(), "\n"); got != want {
 			t.Errorf("%s: notes %q, want %q", command, got, want)
 		}
+	}
+}
+
+// The number of records is the name of a file that is always empty.
+func TestCountingLeavesNoNoteOfAnEmptyOutput(t *testing.T) {
+	q := newTaskQueue(t)
+	q.start(q.config("p1"))
+	const out = logical.CountFolder + "job/"
+	r := q.run("p1", shell(`echo "counting" >&2; mkdir -p `+out+`; : > `+out+"3", writes(out+"*")))
+	expect(t, r, wire.Outcome_OUTCOME_SUCCEEDED, "")
+	if len(r.GetNotes()) != 0 {
+		t.Errorf("notes %q", r.GetNotes())
 	}
 }
 

@@ -103,13 +103,14 @@ func (ar *Area) count(stored, toStore int) {
 }
 
 // noteNothing tells of a command that ended well, has written nothing and
-// complained: it may not know that it failed.
+// complained: it may not know that it failed. A counting one writes a name only.
 func (a *Execution) noteNothing() {
-	if a.Result.GetUsage().GetBytesWritten() > 0 || len(a.Result.GetOutputs()) == 0 {
+	outputs := a.Result.GetOutputs()
+	if a.Result.GetUsage().GetBytesWritten() > 0 || len(outputs) == 0 || strings.HasPrefix(outputs[0].GetLfn(), logical.CountFolder) {
 		return
 	}
 	if said := report.LastLine(a.In.Redacted(report.Legible(a.Slot.Err.Tail()))); said != "" {
-		a.Note("it wrote nothing into " + a.Result.Outputs[0].GetLfn() + " and said: " + said)
+		a.Note("it wrote nothing into " + outputs[0].GetLfn() + " and said: " + said)
 	}
 }
 
