@@ -131,7 +131,7 @@ func (c *console) printFiles(heading func(string), title string, files []*wire.F
 func accessText(file *wire.FileDetail) string {
 	switch file.Access {
 	case dispatch.AccessStream.String():
-		return ", streamed"
+		return ", streamed unless the node has it"
 	case dispatch.AccessCopy.String():
 		return ", copied"
 	}

@@ -45,10 +45,22 @@ func parseAccess(text string) (dispatch.Access, error) {
 	return 0, fmt.Errorf("%q is no access; write link, copy or stream", text)
 }
 
+// accessWord reads one word. or is what may stand there instead.
+func (p *parser) accessWord(n *yaml.Node, what, or string) (a dispatch.Access, ok bool) {
+	if n = yamlfile.Follow(n); n.Kind != yaml.ScalarNode || n.Tag == "!!null" {
+		p.Fail(n, "write link, copy or stream"+or, "%s must be one word, not %s", what, yamlfile.KindName(n))
+		return a, false
+	}
+	return scalar(p, n, what, parseAccess), true
+}
+
 // access reads one word for all that a step reads, or a word for each variable of a file.
 func (p *parser) access(s *step, n *yaml.Node, what string) {
 	if n = yamlfile.Follow(n); n.Kind != yaml.MappingNode {
-		a := scalar(p, n, what, parseAccess)
+		a, ok := p.accessWord(n, what, ", or a mapping with a word for each variable of a file")
+		if !ok {
+			return
+		}
 		s.access.all = &a
 		if a == dispatch.AccessStream && !slices.ContainsFunc(s.taken(), func(e entry) bool { return !logical.IsFolder(e.pattern.text) }) {
 			p.Fail(n, "remove it, or name files under each, merge or reads", "%s: the step reads no file that could be streamed", what)
@@ -64,10 +76,15 @@ func (p *parser) access(s *step, n *yaml.Node, what string) {
 	}
 	for _, f := range p.Mapping(n, what) {
 		name := f.Key.Value
-		a := scalar(p, f.Value, what+": "+name, parseAccess)
+		a, ok := p.accessWord(f.Value, what+": "+name, "")
+		if !ok {
+			continue
+		}
 		s.access.named[name] = a
 		at := slices.IndexFunc(s.taken(), func(e entry) bool { return e.name == name })
 		switch {
+		case name != "" && slices.ContainsFunc(s.rewrites, func(e entry) bool { return e.name == name }):
+			p.Fail(f.Key, "remove it", "%s: the step rewrites %q, and files that a step rewrites have no access", what, name)
 		case at < 0 && len(known) == 0:
 			p.Fail(f.Key, "give the file a name, as in `each: {reads: PATTERN}`, or write one word for all files", "%s: the step reads no file with a name", what)
 		case at < 0:
@@ -80,7 +97,7 @@ func (p *parser) access(s *step, n *yaml.Node, what string) {
 
 // inputAccess reads how commands get the files of an input.
 func (p *parser) inputAccess(in *DeclaredInput, n *yaml.Node, what string) {
-	in.Access = scalar(p, n, what, parseAccess)
+	in.Access, _ = p.accessWord(n, what, "")
 	if in.Access == dispatch.AccessStream && slices.ContainsFunc(in.names, func(m *pattern) bool { return logical.IsFolder(m.text) }) {
 		p.Fail(n, "remove it: a folder is linked", "%s: the input has folders, and only files can be streamed", what)
 	}

@@ -155,6 +155,10 @@ func TestAccessProblems(t *testing.T) {
 		"a: {each: 'raw/{n}', access: symlink, writes: 'a/{n}', command: cat $in}":                 `did you mean "link"?`,
 		"a: {each: 'raw/{n}', access: strem, writes: 'a/{n}', command: cat $in}":                   `did you mean "stream"?`,
 		"a: {each: 'raw/{n}', access: 7, writes: 'a/{n}', command: cat $in}":                       `"7" is no access; write link, copy or stream`,
+		"a: {each: 'raw/{n}', access: [stream], writes: 'a/{n}', command: cat $in}":                `step "a": access must be one word, not a list; write link, copy or stream, or a mapping with a word for each variable of a file`,
+		"a: {each: 'raw/{n}', access: , writes: 'a/{n}', command: cat $in}":                        `step "a": access must be one word, not nothing; write link, copy or stream, or a mapping`,
+		"a: {each: {bam: 'raw/{n}'}, access: {bam: }, writes: 'a/{n}', command: cat $in}":          `step "a": access: bam must be one word, not nothing; write link, copy or stream`,
+		"a: {reads: 'raw/1', rewrites: {k: 'raw/2'}, access: {k: stream}, command: cat $in}":       `step "a": access: the step rewrites "k", and files that a step rewrites have no access; remove it`,
 		"a: {access: stream, writes: a, command: 'true'}":                                          `the step reads no file that could be streamed; remove it`,
 		"a: {reads: 'dir/', access: stream, writes: a, command: ls $in}":                           `the step reads no file that could be streamed`,
 		"a: {reads: {d: dir/}, access: {d: stream}, writes: a, command: ls $d}":                    `step "a": access: "d" is a folder, and only files can be streamed`,
@@ -175,6 +179,10 @@ func TestAccessProblems(t *testing.T) {
 	}
 	_, err := Parse("t.yaml", []byte("workflow: w\ninputs: {raw: {files: 'raw/', access: stream}}\nsteps: {a: {reads: raw/, writes: a, command: ls $in}}\n"))
 	if err == nil || !strings.Contains(err.Error(), `the input "raw": access: the input has folders, and only files can be streamed`) {
+		t.Error(err)
+	}
+	_, err = Parse("t.yaml", []byte("workflow: w\ninputs: {raw: {files: raw, access: {raw: stream}}}\nsteps: {a: {reads: raw, writes: a, command: ls $in}}\n"))
+	if err == nil || !strings.Contains(err.Error(), `the input "raw": access must be one word, not a mapping; write link, copy or stream`) {
 		t.Error(err)
 	}
 	// A command that may find its inputs in another way is left alone.

@@ -58,7 +58,8 @@ func (a *Service) Explain(ctx context.Context, r *wire.ExplainRequest) (*wire.Ex
 // maxStreamedNamed is how many streamed files a line of explain names.
 const maxStreamedNamed = 3
 
-// streamedText tells which files a job does not wait to have moved, or is empty.
+// streamedText tells which files a job may stream, or is empty. Only its pilot knows what the
+// node has.
 func streamedText(reads []dispatch.FileView) string {
 	var names []string
 	for i := range reads {
@@ -72,7 +73,7 @@ func streamedText(reads []dispatch.FileView) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return "its command streams " + strings.Join(names, ", ") + " from where that is stored: nothing is moved before it starts"
+	return "its command may stream " + strings.Join(names, ", ") + " from where that is stored; a copy that the node has comes first"
 }
 
 // whyNotReused tells why a job runs, or has run, although there was an earlier
