@@ -30,6 +30,9 @@ func GridEngine(t Host) {
 		t.Fatal(err)
 	}
 	port := freePorts(t, 2)
+	// Another Grid Engine of this machine has jobs of the same numbers. It must not have
+	// the same folders for them, nor the same groups, by which it kills what is left of one.
+	groups := fmt.Sprintf("%d-%d", 100*port, 100*port+99)
 	fill := func(text string) string {
 		return strings.NewReplacer("$D", d, "$SLOTS", fmt.Sprint(GridEngineSlots)).Replace(text)
 	}
@@ -43,7 +46,7 @@ func GridEngine(t Host) {
 	} {
 		t.Setenv(name, value)
 	}
-	for _, folder := range []string{"spooldb", "qmaster", "execd"} {
+	for _, folder := range []string{"spooldb", "qmaster", "execd", "tmp"} {
 		if err := os.MkdirAll(filepath.Join(d, folder), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +65,7 @@ func GridEngine(t Host) {
 		write(t, path, fill(text))
 		run(t, nil, "", "qconf", option, path)
 	}
-	run(t, nil, "", "sh", "-c", "qconf -sconf | sed -e 's/^min_uid.*/min_uid 0/; s/^min_gid.*/min_gid 0/; s#^execd_spool_dir.*#execd_spool_dir "+d+"/execd#; s/^reporting_params.*/reporting_params accounting=false reporting=false flush_time=00:00:01 joblog=false sharelog=00:00:00/; s/^administrator_mail.*/administrator_mail none/' > "+d+"/global && cd "+d+" && qconf -Mconf global")
+	run(t, nil, "", "sh", "-c", "qconf -sconf | sed -e 's/^min_uid.*/min_uid 0/; s/^min_gid.*/min_gid 0/; s#^execd_spool_dir.*#execd_spool_dir "+d+"/execd#; s/^gid_range.*/gid_range "+groups+"/; s/^reporting_params.*/reporting_params accounting=false reporting=false flush_time=00:00:01 joblog=false sharelog=00:00:00/; s/^administrator_mail.*/administrator_mail none/' > "+d+"/global && cd "+d+" && qconf -Mconf global")
 	run(t, nil, "", "sh", "-c", "qconf -ssconf | sed -e 's/^schedule_interval.*/schedule_interval 0:0:1/; s/^flush_submit_sec.*/flush_submit_sec 1/; s/^flush_finish_sec.*/flush_finish_sec 1/' > "+d+"/sched && qconf -Msconf "+d+"/sched")
 	configure("-Ahgrp", "hosts", "group_name @allhosts\nhostlist localhost\n")
 	configure("-Ap", "pe", environment)
@@ -119,7 +122,7 @@ ckpt_list NONE
 pe_list smp tasks
 rerun FALSE
 slots $SLOTS
-tmpdir /tmp
+tmpdir $D/tmp
 shell /bin/sh
 prolog NONE
 epilog NONE
