@@ -46,8 +46,8 @@ type RosterConfig struct {
 	// system no longer has it. It may block, and must not call the Roster.
 	Ended func(End)
 	// Withdrawn is told of each launch when the batch system has taken the order to end
-	// it, and is not in doubt whether it has it. Its end may be known much later. It must
-	// not call the Roster. Default: nobody is told.
+	// it, unless it is in doubt whether there is one. Its end may be known much later. It is
+	// called again when the order is repeated, and may block. Default: nobody is told.
 	Withdrawn func(launch string)
 	// Elsewhere says of a launch that the System tells of, and that this Roster does not
 	// know, that it is another Roster's: two sites of one batch system. Default: none is.

@@ -92,8 +92,8 @@ func (c *Core) copiesIn(pilots []*pilot) (copies []CopyView) {
 	at := make(map[FileRef]int, len(pilots[0].versions))
 	for _, p := range pilots {
 		add := func(r FileRef, size int64, pinned, stale bool) {
-			i, known := at[r]
-			if !known {
+			i, ok := at[r]
+			if !ok {
 				i = len(copies)
 				at[r] = i
 				copies = append(copies, CopyView{File: r, Size: size, Stale: stale, Pilot: p.id})

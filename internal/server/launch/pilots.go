@@ -116,8 +116,8 @@ func (p *Pilots) None() bool {
 // pilot was ever heard. One that comes all the same is waited for again.
 func (p *Pilots) withdrawn(launch string) {
 	p.mu.Lock()
-	site, known := p.live[launch]
-	ends := known && !p.came[launch] && !p.rosters[site].Notified()
+	site, ok := p.live[launch]
+	ends := ok && !p.came[launch] && !p.rosters[site].Notified()
 	if ends {
 		p.gone[launch] = true
 	}

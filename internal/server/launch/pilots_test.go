@@ -45,17 +45,25 @@ func (q *queue) Withdraw(_ context.Context, launches ...string) error {
 	return nil
 }
 
-// The batch system is asked rarely. A launch that was withdrawn before any pilot of it came
-// holds up the end of a run no more; one whose pilot was heard does, since it may still
-// store files.
-func TestTheEndWaitsForNoLaunchThatNeverCame(t *testing.T) {
+// rarelyAsked gives a test the pilots of a site in virtual time, whose batch system is asked
+// once in an hour.
+func rarelyAsked(t *testing.T, test func(p *Pilots)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := sched.New(sched.Config{})
 		defer s.Close()
 		p := New(loop.NewInbox(), s, slog.New(slog.DiscardHandler))
-		q := &queue{jobs: map[string]batch.Status{}}
-		p.AddSite(dispatch.Site{Name: "farm", MaxPilots: 3}, q, time.Hour)
+		p.AddSite(dispatch.Site{Name: "farm", MaxPilots: 3}, &queue{jobs: map[string]batch.Status{}}, time.Hour)
 		defer p.Close()
+		test(p)
+	})
+}
+
+// A launch that was withdrawn before any pilot of it came
+// holds up the end of a run no more; one whose pilot was heard does, since it may still
+// store files.
+func TestTheEndWaitsForNoLaunchThatNeverCame(t *testing.T) {
+	rarelyAsked(t, func(p *Pilots) {
 		heard, never, late := loop.Launch{Site: "farm", Name: "farm.1"}, loop.Launch{Site: "farm", Name: "farm.2"}, loop.Launch{Site: "farm", Name: "farm.3"}
 		p.Start([]loop.Launch{heard, never, late})
 		synctest.Wait()
@@ -77,14 +85,9 @@ func TestTheEndWaitsForNoLaunchThatNeverCame(t *testing.T) {
 	})
 }
 
-// The batch system is asked rarely, so that its last answer is old.
+// Its batch system's last answer is old.
 func TestAPilotThatWasHeardIsNotQueued(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := sched.New(sched.Config{})
-		defer s.Close()
-		p := New(loop.NewInbox(), s, slog.New(slog.DiscardHandler))
-		p.AddSite(dispatch.Site{Name: "farm", MaxPilots: 3}, &queue{jobs: map[string]batch.Status{}}, time.Hour)
-		defer p.Close()
+	rarelyAsked(t, func(p *Pilots) {
 		first, second := loop.Launch{Site: "farm", Name: "farm.1"}, loop.Launch{Site: "farm", Name: "farm.2"}
 		p.Start([]loop.Launch{first, second})
 		synctest.Wait()
@@ -104,12 +107,7 @@ func TestAPilotThatWasHeardIsNotQueued(t *testing.T) {
 
 // A pilot that an earlier server had may come back with what it has done.
 func TestTheEndWaitsForPilotsOfAnEarlierServer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := sched.New(sched.Config{})
-		defer s.Close()
-		p := New(loop.NewInbox(), s, slog.New(slog.DiscardHandler))
-		p.AddSite(dispatch.Site{Name: "farm", MaxPilots: 3}, &queue{jobs: map[string]batch.Status{}}, time.Hour)
-		defer p.Close()
+	rarelyAsked(t, func(p *Pilots) {
 		known := []dispatch.LaunchView{{Launch: "farm.1", Site: "farm", Came: true}, {Launch: "farm.2", Site: "farm"}}
 		if _, err := p.Adopt(t.Context(), known); err != nil {
 			t.Fatal(err)

@@ -37,7 +37,7 @@ func cacheCountsOf(m *wire.CacheCounts) CacheCounts {
 // CacheTold takes in what a Sync of a pilot says of its cache. Syncs may come late, so no
 // count falls. The counts of a pilot that has not registered come again with its next Sync.
 func (t *Tally) CacheTold(pilot dispatch.PilotID, m *wire.CacheCounts) {
-	if _, registered := t.Hosts[pilot]; m == nil || !registered {
+	if _, ok := t.Hosts[pilot]; m == nil || !ok {
 		return
 	}
 	told, known := cacheCountsOf(m), t.Caches[pilot]
@@ -49,8 +49,8 @@ func (t *Tally) CacheTold(pilot dispatch.PilotID, m *wire.CacheCounts) {
 
 // CacheRecords make durable what a pilot that goes has told; none if that is nothing.
 func (t *Tally) CacheRecords(pilot dispatch.PilotID) ([]dispatch.Record, error) {
-	c, told := t.Caches[pilot]
-	if !told {
+	c, ok := t.Caches[pilot]
+	if !ok {
 		return nil, nil
 	}
 	body, err := proto.Marshal(&wire.CacheCounts{
