@@ -136,7 +136,7 @@ func (c *console) announceServer(s *site.Site, o *runOptions) (*serverWatch, err
 	if err != nil {
 		return nil, err
 	}
-	w := &serverWatch{console: c, site: s, layout: l, ended: make(chan batch.End, 16)}
+	w := &serverWatch{console: c, site: s, layout: l, ended: make(chan batch.End, 16), silentTime: silentServer}
 	if err := w.open(); err != nil {
 		return nil, err
 	}
@@ -228,6 +228,11 @@ type serverWatch struct {
 	asked  atomic.Int32   // how often a person pressed Ctrl-C
 	left   atomic.Int32   // the signal that ends the watching, and not the run
 
+	// heard is the last term as it was read last, since when. Only run reads and writes it.
+	heard      term.Holder
+	heardSince time.Time
+	silentTime time.Duration // as of this time, a server that says nothing is dead: silentServer
+
 	mu         sync.Mutex // guards connection
 	connection *api.Connection
 }
@@ -249,6 +254,11 @@ func (w *serverWatch) close() { _ = w.roster.Leave() }
 
 // serverPause is how often one that waits for a server looks whether it is there.
 const serverPause = 200 * time.Millisecond
+
+// silentServer is how long a server says nothing that is dead, whatever the batch system says
+// of its job: as long as others wait before they follow it, and as long again for the batch
+// system to say so itself, which may start the job once more.
+const silentServer = 2 * term.SilentTime
 
 // run watches the servers of the run, one after the other, until the run has ended. With
 // detach it waits only until the batch system has taken the job.
@@ -283,6 +293,9 @@ func (w *serverWatch) run(ctx context.Context, detach bool) error {
 			return w.interrupted()
 		}
 		w.findSuccessor()
+		if w.fellSilent() {
+			return w.silent()
+		}
 	}
 }
 
@@ -458,6 +471,29 @@ func (w *serverWatch) jobEnded(ctx context.Context, end batch.End) (over bool, e
 	said, _ := os.ReadFile(serverLog(w.layout, end.Launch))
 	return true, fail(exitFailed, "pilots go on for the lease; run it again to go on",
 		"the job of the server at %s ended before the run did (%s)%s", w.site.Name, end.Reason, withLines(lastPart(said)))
+}
+
+// fellSilent reports whether the job that this process waits for was the server, and is dead,
+// though the batch system has it: a controller that was restarted may have lost its end.
+func (w *serverWatch) fellSilent() bool {
+	now, err := term.Last(w.layout.State, w.layout.ID)
+	status, _ := w.roster.Status(w.launch)
+	if err != nil || now.Number != w.heard.Number || now.Beat != w.heard.Beat || status.State == batch.Queued {
+		w.heard, w.heardSince = now, time.Now()
+	}
+	return now.Lives() && now.Launch == w.launch && time.Since(w.heardSince) > w.silentTime
+}
+
+// silent ends the job of a server that fell silent.
+func (w *serverWatch) silent() error {
+	done := "it was cancelled"
+	if err := w.withdraw(); err != nil {
+		done = fmt.Sprintf("cancelling it failed: %v", err)
+	}
+	said, _ := os.ReadFile(serverLog(w.layout, w.launch))
+	return fail(exitFailed, "pilots go on for the lease; run it again to go on",
+		"the job of the server at %s has said nothing for %v, though the batch system has it; %s%s",
+		w.site.Name, w.silentTime, done, withLines(lastPart(said)))
 }
 
 // lastPart is as much of what a server said as a person needs.

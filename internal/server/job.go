@@ -99,8 +99,13 @@ func (s *Server) takeTerm(before term.Holder) (err error) {
 	if job := s.config.Job; job != nil {
 		self.Launch, self.Site = job.Launch, job.Site
 	}
-	s.term, err = term.Take(s.folders.State, self, before)
-	return err
+	if s.term, err = term.Take(s.folders.State, self, before); err != nil {
+		return err
+	}
+	if before.Lives() && before.Site == self.Site && before.Launch != self.Launch {
+		s.predecessor = before.Launch
+	}
+	return nil
 }
 
 // openPeople lets people reach the server over the network, by what the file of its term
@@ -130,6 +135,11 @@ func (s *Server) keepTerm(ctx context.Context) {
 		left = s.config.Job.Left
 	}
 	submitted := left == 0
+	if s.predecessor != "" {
+		if err := s.withdrawPredecessor(); err != nil {
+			s.log.Warn("the job of the server before is not withdrawn", "launch", s.predecessor, "error", err)
+		}
+	}
 	for ctx.Err() == nil {
 		switch age := time.Since(s.began); {
 		case errors.Is(s.term.Beat(), term.ErrFollowed):
@@ -162,29 +172,58 @@ func (s *Server) submitSuccessor() error {
 	if err := s.term.Change(func(h *term.Holder) { h.Successor = pending.Launch }); err != nil {
 		return err
 	}
-	system, err := job.System(s.folders)
+	servers, err := s.jobsOfServers()
 	if err != nil {
 		return err
 	}
 	s.successor = pending.Launch
-	s.next = batch.NewRoster(batch.RosterConfig{
+	servers.Start(pending.Launch)
+	return nil
+}
+
+// withdrawPredecessor ends the job of a server that did not end in order: it may be frozen, or
+// the batch system may have lost its end.
+func (s *Server) withdrawPredecessor() error {
+	servers, err := s.jobsOfServers()
+	if err == nil {
+		_, err = servers.Adopt(context.Background(), []string{s.predecessor})
+		servers.Withdraw(s.predecessor)
+	}
+	return err
+}
+
+// jobsOfServers are the jobs of a batch system that are servers of this state. Only keepTerm
+// calls it.
+func (s *Server) jobsOfServers() (*batch.Roster, error) {
+	if s.servers != nil {
+		return s.servers, nil
+	}
+	job := s.config.Job
+	system, err := job.System(s.folders)
+	if err != nil {
+		return nil, err
+	}
+	s.servers = batch.NewRoster(batch.RosterConfig{
 		Site: job.Site, Job: "server", System: system, Every: job.Poll, Sched: s.sched, Log: s.log,
 		Elsewhere: func(string) bool { return true },
 		Ended:     func(batch.End) {},
 		Told:      func(text string) { s.loop.Ending.Note(text) },
 	})
-	s.next.Start(pending.Launch)
-	return nil
+	return s.servers, nil
 }
 
-// withdrawSuccessor is for a run that has ended.
-func (s *Server) withdrawSuccessor() {
-	if s.next == nil {
+// withdrawServers is for a run that has ended: no job is to be its server any more.
+func (s *Server) withdrawServers() {
+	if s.servers == nil {
 		return
 	}
-	s.next.Withdraw(s.successor)
-	if err := errors.Join(s.next.Close(), term.Forget(s.folders.State, s.folders.ID, s.successor)); err != nil {
-		s.log.Warn("the job that was to be the next server could not be withdrawn", "launch", s.successor, "error", err)
+	s.servers.Withdraw(s.successor)
+	err := s.servers.Close()
+	if s.successor != "" {
+		err = errors.Join(err, term.Forget(s.folders.State, s.folders.ID, s.successor))
+	}
+	if err != nil {
+		s.log.Warn("jobs that are servers could not be withdrawn", "next", s.successor, "before", s.predecessor, "error", err)
 	}
 }
 

@@ -63,13 +63,15 @@ type Server struct {
 	far      far
 
 	// Where servers of the state are or were batch jobs: the term of this one, the batch
-	// system with the job that is to follow it, and why it has left the run to another.
-	// cancel is set before anything can leave.
-	term      *term.Term
-	next      *batch.Roster
-	successor string
-	left      atomic.Pointer[error]
-	cancel    context.CancelFunc
+	// system with the jobs that are servers (nil until one of them matters), the job before if
+	// it did not end in order, the one that is to follow, and why this server has left the
+	// run to another. cancel is set before anything can leave.
+	term        *term.Term
+	servers     *batch.Roster
+	predecessor string
+	successor   string
+	left        atomic.Pointer[error]
+	cancel      context.CancelFunc
 
 	// The times of the run, and how it began. concluded is nil until it has ended.
 	began     time.Time
@@ -304,8 +306,8 @@ func (s *Server) Run(ctx context.Context) (Outcome, error) {
 		group.Go(func() { e.Close(closing) })
 	}
 	group.Wait()
-	if s.next != nil && s.leaving() != nil {
-		_ = s.next.Leave()
+	if s.servers != nil && s.leaving() != nil {
+		_ = s.servers.Leave()
 	}
 	switch why := s.leaving(); {
 	case errors.Is(why, errHandedOver):
@@ -313,7 +315,7 @@ func (s *Server) Run(ctx context.Context) (Outcome, error) {
 	case why != nil:
 		return outcome, why
 	}
-	s.withdrawSuccessor()
+	s.withdrawServers()
 	return outcome, err
 }
 

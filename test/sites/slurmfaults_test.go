@@ -211,7 +211,8 @@ func (tr *trial) run() {
 		how, err := sched.Receive(ctx, sched.Default(), tr.ended)
 		if err != nil {
 			_ = tr.cmd.Process.Signal(syscall.SIGQUIT)
-			tr.t.Fatalf("the run does not end: %v\n%s\n%s\n%s", err, tr.said.String(), pilotLogs(tr.folder), serverLogs(tr.folder))
+			last := <-tr.ended
+			tr.t.Fatalf("the run does not end: %v\n%s\n%s\n%s\n%s", err, tr.said.String(), last.said, pilotLogs(tr.folder), serverLogs(tr.folder))
 		}
 		if tr.again(how) {
 			return
