@@ -69,6 +69,10 @@ rules: ## check the rules of the repository
 # still to be compiled, fill the time. `make lint` has vetted all packages.
 LONGEST := ./test/sites ./test/cli ./internal/server ./test/crash ./internal/storage/xrootd ./internal/dispatch ./sched ./orwl
 
+# A commit is tested with seeds of its own, so that who repeats a run repeats it; `make soak`
+# and a test by itself take new ones.
+TREE := $(shell git rev-parse 'HEAD^{tree}' 2>/dev/null | cut -c1-8)
+unit: export FAIRWAY_SEED ?= $(if $(TREE),$(shell printf %d 0x$(TREE)))
 unit: ## run all tests under the race detector
 	go test $(RACE) -vet=off -p $(shell echo $$((2 * $$(nproc)))) -timeout 14m $(LONGEST) ./...
 
