@@ -113,16 +113,31 @@ func (pl *placement) placeKept() {
 }
 
 // firstNotKept returns the job of the group of the lowest rank that is not kept
-// from the pilot.
+// from the pilot, and whose outputs do not belong elsewhere if there is such a job among
+// the first.
 func (pl *placement) firstNotKept(g *group, p *pilot) *job {
 	var skipped []uint32
+	var first *job // that is not kept
+	aside := 0
 	j := pl.jobs.first(g)
-	for ; j != nil && len(skipped) < maxSkipped && pl.keepForOther(j, p); j = pl.jobs.first(g) {
+	for ; j != nil && len(skipped) < maxSkipped && aside < maxAside; j = pl.jobs.first(g) {
+		if !pl.keepForOther(j, p) {
+			if at := pl.together(j); at == nil || p.shares(at) {
+				first = nil
+				break
+			}
+			if aside++; first == nil {
+				first = j
+			}
+		}
 		skipped = append(skipped, j.row)
 		g.ranks.Pop()
 	}
 	for _, id := range skipped {
 		g.ranks.Push(id)
+	}
+	if first != nil {
+		return first
 	}
 	return j
 }

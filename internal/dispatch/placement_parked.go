@@ -17,19 +17,25 @@ const maxSited = 1024
 
 // rating is how good a pilot is for a job: first by its site, where sites are
 // weighed, then by how much of the input it holds, then by how many bytes more other
-// pilots of its site pass on.
+// pilots of its site pass on, then by whether its outputs belong there (together).
 type rating struct {
 	score  float64
 	weight int64
 	near   int64
+	beside int
 }
 
 func (s rating) above(o rating) bool {
-	return cmp.Or(cmp.Compare(o.score, s.score), cmp.Compare(s.weight, o.weight), cmp.Compare(s.near, o.near)) > 0
+	return cmp.Or(cmp.Compare(o.score, s.score), cmp.Compare(s.weight, o.weight), cmp.Compare(s.near, o.near), s.beside-o.beside) > 0
 }
 
-func (pl *placement) rate(p *pilot, j *job) rating {
+// rate is how good the pilot is for the job, the outputs of which belong to where the pilot
+// at is, if not nil.
+func (pl *placement) rate(p *pilot, j *job, at *pilot) rating {
 	s := rating{weight: pl.weigh(p, j)}
+	if at != nil && p.shares(at) {
+		s.beside = 1
+	}
 	if pl.fleet.choosesSites() {
 		s.score = pl.scoreWith(j, p)
 	}
@@ -99,9 +105,10 @@ func (pl *placement) unparked(askers []*pilot) []*pilot {
 // all of them are looked at only if that is asked for, and none of the first fits.
 func (pl *placement) bestParked(j *job, rivals []*pilot, all bool) *pilot {
 	best, most := (*pilot)(nil), rating{score: math.Inf(1)}
+	at := pl.together(j)
 	for _, p := range rivals {
 		if pl.fleet.takes(p) && pl.admits(p, j.class, false) == always {
-			if s := pl.rate(p, j); s.above(most) {
+			if s := pl.rate(p, j, at); s.above(most) {
 				most = s
 			}
 		}
@@ -110,7 +117,7 @@ func (pl *placement) bestParked(j *job, rivals []*pilot, all bool) *pilot {
 		if p.parked == 0 || !pl.mayStart(p, j) {
 			return
 		}
-		if s := pl.rate(p, j); s.above(most) || s == most && best != nil && p.parked < best.parked {
+		if s := pl.rate(p, j, at); s.above(most) || s == most && best != nil && p.parked < best.parked {
 			best, most = p, s
 		}
 	}
@@ -123,6 +130,11 @@ func (pl *placement) bestParked(j *job, rivals []*pilot, all bool) *pilot {
 				for _, p := range v.holders[:min(len(v.holders), maxPlaces)] {
 					consider(p)
 				}
+			}
+		}
+		if at != nil {
+			for _, p := range at.host.pilots[:min(len(at.host.pilots), maxPlaces)] {
+				consider(p)
 			}
 		}
 		if best == nil && all {

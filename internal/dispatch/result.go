@@ -180,7 +180,8 @@ const (
 
 // adapt changes what the next attempt needs. Nobody knows whether the host or the storage
 // element is to blame for a file that did not come or go. So the first time the job may stay
-// where its input is: if the element was to blame, that need not be read again.
+// where its input is, or what will be read with its outputs: if the element was to blame, that
+// need not be read again.
 func (c *Core) adapt(by PilotID, j *job, r *Result, host string) {
 	f := j.fate
 	switch r.Outcome {
@@ -192,7 +193,7 @@ func (c *Core) adapt(by PilotID, j *job, r *Result, host string) {
 		grown := int64(float64(j.class.key.memory) * factor)
 		f.Memory = max(j.class.key.memory, min(grown, c.fleet.mostMemory()))
 	case StageInFailed, StageOutFailed:
-		if p := c.fleet.pilots[by]; p == nil || f.Tries > 1 || c.placement.weigh(p, j) == 0 {
+		if p := c.fleet.pilots[by]; p == nil || f.Tries > 1 || c.placement.weigh(p, j) == 0 && !c.placement.belongsTo(j, p) {
 			f.Avoid = host
 		}
 	case OutOfDisk, Lost:
