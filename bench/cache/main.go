@@ -35,7 +35,7 @@ type row struct {
 	Workflow            string  `json:"workflow"`
 	Element             string  `json:"element"`
 	Cache               string  `json:"cache"`
-	HitRatio            float64 `json:"hit_ratio"`
+	HitRatio            float64 `json:"hit_ratio"`  // of bytes
 	StageIn             float64 `json:"stage_in_s"` // of a job, over all of its attempts, while it held up the job
 	Turnaround          float64 `json:"turnaround_s"`
 	ElementBytes        float64 `json:"element_bytes"` // that came from it and went to it

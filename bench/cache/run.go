@@ -35,7 +35,7 @@ type round struct {
 }
 
 // workflow describes the jobs, each of which takes a whole pilot. There is a step for each,
-// as the simulator has them. The first ones wait for a file, the gate.
+// as the simulator has them. The first ones read a byte that comes into a folder, the gate.
 func (r *round) workflow(gate string) string {
 	q := &r.exp.TaskQueue
 	wait := "0s" // never
@@ -43,21 +43,22 @@ func (r *round) workflow(gate string) string {
 		wait = q.WaitForData.String()
 	}
 	var b strings.Builder
-	b.WriteString("workflow: cache\nsteps:\n")
+	fmt.Fprintf(&b, "workflow: cache\ninputs:\n  gate: {watch: '%s/{gate}.open', as: '{gate}', close: file %s/closed}\nsteps:\n", gate, gate)
 	for _, j := range r.jobs {
 		fmt.Fprintf(&b, "  %s:\n    writes: [%s]\n    publish: false\n    needs: {cpus: %d}\n", j.Name, strings.Join(j.Writes, ", "), runtime.NumCPU())
 		fmt.Fprintf(&b, "    wait_for_data: %s\n    retry: {attempts: %d, backoff: %s}\n", wait, q.Attempts, q.Backoff)
-		begin := fmt.Sprintf("until [ -e %s ]; do sleep 0.02; done", gate)
-		if len(j.Reads) > 0 {
-			fmt.Fprintf(&b, "    reads: [%s]\n", strings.Join(j.Reads, ", "))
-			begin = "cat $in >/dev/null"
+		reads := j.Reads
+		if len(reads) == 0 {
+			reads = []string{"gate"}
 		}
-		fmt.Fprintf(&b, "    command: |\n      %s; sleep %.3f; head -c %d /dev/zero >$out\n", begin, j.Run.Seconds(), r.exp.Workflow.FileSize)
+		fmt.Fprintf(&b, "    reads: [%s]\n", strings.Join(reads, ", "))
+		fmt.Fprintf(&b, "    command: |\n      cat $in >/dev/null; sleep %.3f; head -c %d /dev/zero >$out\n", j.Run.Seconds(), r.exp.Workflow.FileSize)
 	}
 	return b.String()
 }
 
-// open opens the gate when all pilots are there, and returns the moment.
+// open opens the gate when all pilots are there, so that they wait for jobs as in the
+// experiment, and returns the moment.
 func (r *round) open(ctx context.Context, dir, gate string) (time.Time, error) {
 	client, transport := listen.Client(func(ctx context.Context) (net.Conn, error) {
 		return listen.Dial(ctx, filepath.Join(dir, folder.StateFolder))
@@ -66,7 +67,12 @@ func (r *round) open(ctx context.Context, dir, gate string) (time.Time, error) {
 	for ctx.Err() == nil {
 		reports, err := client.Progress(ctx, &wire.ProgressRequest{})
 		if err == nil && reports.Receive() && reports.Msg().GetPilotsIdle()+reports.Msg().GetPilotsBusy() >= int64(r.exp.Sites[0].Started) {
-			return time.Now(), os.WriteFile(gate, nil, 0o644)
+			began := time.Now()
+			return began, errors.Join(
+				os.WriteFile(filepath.Join(gate, "part"), []byte("\n"), 0o644),
+				os.Rename(filepath.Join(gate, "part"), filepath.Join(gate, "gate.open")),
+				os.WriteFile(filepath.Join(gate, "closed"), nil, 0o644),
+			)
 		}
 		if err == nil {
 			_ = reports.Close()
@@ -95,11 +101,12 @@ func (r *round) run(ctx context.Context) (*row, error) {
 	}
 	defer os.RemoveAll(dir)
 	beside := r.TempDir()
-	gate := filepath.Join(beside, "open")
+	gate := filepath.Join(beside, "gate")
 	_, system := network.Batch(hosts, site.Slots)
 	sites := fmt.Sprintf("sites:\n  hosts:\n    shares: nothing\n    cache: %s\n    %s\n", r.exp.Cache.Share, system)
 	err = errors.Join(
 		os.Chmod(beside, 0o755),
+		os.Mkdir(gate, 0o755),
 		os.WriteFile(filepath.Join(dir, "workflow.yaml"), []byte(r.workflow(gate)), 0o644),
 		os.WriteFile(filepath.Join(dir, "sites.yaml"), []byte(sites), 0o644),
 	)
@@ -133,8 +140,8 @@ func (r *round) run(ctx context.Context) (*row, error) {
 	var report struct {
 		Summary struct {
 			Attempts float64
-			Hits     float64 `json:"cache_hits"`
-			Misses   float64 `json:"cache_misses"`
+			Cached   float64 `json:"bytes_cached"`
+			Staged   float64 `json:"bytes_staged"`
 			StageIn  float64 `json:"stage_in_seconds"`
 			Hidden   float64 `json:"hidden_seconds"`
 		}
@@ -144,7 +151,8 @@ func (r *round) run(ctx context.Context) (*row, error) {
 	}
 	s := &report.Summary
 	return &row{
-		HitRatio: s.Hits / max(1, s.Hits+s.Misses), StageIn: (s.StageIn - s.Hidden) / float64(len(r.jobs)), Hidden: s.Hidden / max(1e-9, s.StageIn),
+		HitRatio: s.Cached / max(1, s.Cached+s.Staged), // all files have one size, but for the gate
+		StageIn:  (s.StageIn - s.Hidden) / float64(len(r.jobs)), Hidden: s.Hidden / max(1e-9, s.StageIn),
 		Turnaround: last.Sub(began).Seconds(), ElementBytes: float64(e.bytes.Load()), Failed: s.Attempts - float64(len(r.jobs)),
 	}, nil
 }

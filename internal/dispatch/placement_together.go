@@ -49,7 +49,7 @@ func (pl *placement) together(j *job) *pilot {
 }
 
 // countBeside counts a pilot of each place that has an input of the reader other than this
-// one, or runs the job that writes it.
+// one, or runs the job that writes it. Where that is only queued it may not stay.
 func (pl *placement) countBeside(this *request, count func(*pilot)) {
 	reads := this.job.requests
 	for i := range reads[:min(len(reads), maxTogether)] {
@@ -64,7 +64,7 @@ func (pl *placement) countBeside(this *request, count func(*pilot)) {
 			}
 			last = q
 		}
-		if w := v.writer; len(v.holders) == 0 && w != nil && w.attempt != nil {
+		if w := v.writer; len(v.holders) == 0 && w != nil && w.attempt != nil && (!w.attempt.ahead || w.attempt.started) {
 			count(w.attempt.pilot)
 		}
 	}
