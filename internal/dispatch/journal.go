@@ -3,13 +3,14 @@ package dispatch
 import (
 	"bytes"
 	"cmp"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
-	"time"
+	"unicode/utf8"
 )
 
 // journal is what is durable of a Core: it makes the records that say what has
@@ -24,7 +25,8 @@ type journal struct {
 	since       uint64                    // the first of this store
 	results     map[identity]storedResult // of earlier runs, until a job takes them
 	taken       map[identity]bool         // results that a job of a run has taken
-	bodies      bodies
+	body        []byte                    // empty: memory in which the next body is encoded
+	bodies      []byte                    // of bodies that were given out; never used again, since others keep them
 }
 
 func (jn *journal) beginStore() {
@@ -53,16 +55,16 @@ func (jn *journal) persistExisting(v *version, identity string) {
 }
 
 func (jn *journal) persistJob(j *job, s *Job) {
-	jn.appendBody(TableJob, j.id.Run(), jobKey(j.id), appendJob(jn.bodies.next(), j, s))
+	jn.persistBody(TableJob, j.id.Run(), jobKey(j.id), appendJob(jn.body, j, s))
 }
 
 func (jn *journal) persistCommit(j *job, outputs []output) {
-	jn.appendBody(TableCommit, j.id.Run(), jobKey(j.id), appendCommit(jn.bodies.next(), j, outputs))
+	jn.persistBody(TableCommit, j.id.Run(), jobKey(j.id), appendCommit(jn.body, j, outputs))
 }
 
 func (jn *journal) persistResult(key identity, r *storedResult) {
 	b := resultBody{Job: r.job, Digest: r.digest, Inputs: r.inputs, Made: r.made, Outputs: r.outputs}
-	jn.appendBody(TableResult, 0, key.hex(), appendResult(jn.bodies.next(), &b))
+	jn.persistBody(TableResult, 0, key.hex(), appendResult(jn.body, &b))
 }
 
 func (jn *journal) persistFate(j *job) {
@@ -92,40 +94,24 @@ func (jn *journal) persist(table string, run RunID, key string, body any) {
 	jn.effects.Persist = append(jn.effects.Persist, Record{table, run, key, b})
 }
 
-// appendBody persists a body that was made in jn.bodies.next().
-func (jn *journal) appendBody(table string, run RunID, key string, body []byte) {
-	jn.effects.Persist = append(jn.effects.Persist, Record{table, run, key, jn.bodies.take(body)})
+// bodyBlock is how much memory is taken at once for bodies.
+const bodyBlock = 1 << 16
+
+// persistBody persists a body that was appended to jn.body.
+func (jn *journal) persistBody(table string, run RunID, key string, body []byte) {
+	if cap(body) <= bodyBlock {
+		jn.body = body[:0]
+	}
+	if len(body) > cap(jn.bodies)-len(jn.bodies) {
+		jn.bodies = make([]byte, 0, max(bodyBlock, len(body)))
+	}
+	at := len(jn.bodies)
+	jn.bodies = append(jn.bodies, body...)
+	jn.effects.Persist = append(jn.effects.Persist, Record{table, run, key, jn.bodies[at:len(jn.bodies):len(jn.bodies)]})
 }
 
 func (jn *journal) forget(table string, run RunID, key string) {
 	jn.effects.Persist = append(jn.effects.Persist, Record{Table: table, Run: run, Key: key})
-}
-
-// bodies is memory for the bodies of records, which are made where they stay.
-// They are kept by whoever writes them, so it is never reused.
-type bodies struct{ block []byte }
-
-// A block has room for many bodies; a new one is begun when less than bodyRoom
-// is left. A body that outgrows its room moves to memory of its own.
-const (
-	bodyBlock = 1 << 16
-	bodyRoom  = 1 << 10
-)
-
-// next returns room to append a body to.
-func (m *bodies) next() []byte {
-	if cap(m.block)-len(m.block) < bodyRoom {
-		m.block = make([]byte, 0, bodyBlock)
-	}
-	return m.block[len(m.block):]
-}
-
-// take returns the body, which was made by appending to next.
-func (m *bodies) take(b []byte) []byte {
-	if cap(b) == cap(m.block)-len(m.block) {
-		m.block = m.block[:len(m.block)+len(b)]
-	}
-	return b[:len(b):len(b)]
 }
 
 // resultKeys are the keys of the results that no job has taken, oldest first.
@@ -150,181 +136,181 @@ func jobKey(id JobID) string {
 	return string(b[:])
 }
 
-// The tables of durable records. Bodies are JSON objects; "v" is the version
-// of their form.
-const (
-	TableMeta      = "meta"      // incarnation, number of the last run
-	TableRun       = "run"       // of a run: what it is, and where it stands
-	TableFile      = "file"      // of a run: files that existed before: LFN#version
-	TableJob       = "job"       // of a run: submitted jobs: number
-	TableCommit    = "commit"    // of a run: which attempt of a job was committed: number
-	TableFate      = "fate"      // of a run: failures, cancellations: number
-	TableResult    = "result"    // outputs of an earlier run under the key of their job
-	TablePublished = "published" // of a run: up to which version nothing is to be published any more: LFN
-	TableRemove    = "remove"    // physical files to be removed: PFN
-	TablePilot     = "pilot"     // registered pilots
-	TableLaunch    = "launch"    // pilots that batch systems have accepted
-)
-
-// tables are in the order in which a [Loading] takes them: what was committed and what went
-// wrong comes before the jobs that it is of.
-var tables = []string{
-	TableMeta, TableRun, TableResult, TableFile, TableCommit, TableFate, TableJob, TablePublished, TableRemove,
-	TablePilot, TableLaunch,
-}
-
-// Tables lists all tables, in the order in which a [Loading] takes them.
-func Tables() []string { return slices.Clone(tables) }
-
-const bodyVersion = 1
-
-type metaBody struct {
-	V           int    `json:"v"`
-	Incarnation uint64 `json:"n"`
-	Since       uint64 `json:"s,omitempty"` // first incarnation of the store
-	LastRun     RunID  `json:"r,omitempty"` // number of the last run that was begun
-}
-
-// runKey is that of the one record of a run in TableRun.
-const runKey = "run"
-
-type runBody struct {
-	V         int      `json:"v"`
-	Name      string   `json:"n,omitempty"`
-	KeepGoing bool     `json:"k,omitempty"`
-	State     RunState `json:"s,omitempty"`
-	Complete  bool     `json:"c,omitempty"`
-	Reason    string   `json:"r,omitempty"`
-}
-
-type fileBody struct {
-	V        int     `json:"v"`
-	LFN      string  `json:"l"`
-	Version  Version `json:"n,omitempty"`
-	PFN      string  `json:"f"`
-	Size     int64   `json:"s,omitempty"`
-	Identity string  `json:"i,omitempty"`
-	Tag      Tag     `json:"t,omitempty"`
-}
-
-type jobBody struct {
-	V           int         `json:"v"`
-	Name        string      `json:"n"`
-	Step        string      `json:"s"`
-	Payload     []byte      `json:"p"`
-	Digest      string      `json:"d"`
-	Reads       []string    `json:"r"`
-	Access      []Access    `json:"ra"`
-	Read        []Version   `json:"rv"`
-	Writes      []writeBody `json:"w"`
-	Needs       Resources   `json:"q"`
-	Tools       []string    `json:"t"`
-	Site        string      `json:"at"`
-	Priority    int         `json:"pr"`
-	Retry       Retry       `json:"re"`
-	WaitForData int64       `json:"wd"`
-	Submitted   instant     `json:"su"`
-
-	like alike // those of the job before
-}
-
-// alike are texts that many jobs have in common. Whoever decodes one after the other takes
-// them over.
-type alike struct {
-	step  string
-	reads []string
-	tools []string
-}
-
-func (b *jobBody) alike() alike { return alike{b.Step, b.Reads, b.Tools} }
-
-type writeBody struct {
-	LFN     string  `json:"l"`
-	Pattern bool    `json:"p"`
-	Publish bool    `json:"u"`
-	Cache   bool    `json:"c"`
-	Version Version `json:"v"`
-}
-
-// commitBody holds the outputs of a job, and what a later run must know to
-// take them. Those of a job that took them itself stand in the result of Key; so
-// do those of all jobs with a Key where Whole is not set, as earlier versions
-// wrote it.
-type commitBody struct {
-	V       int       `json:"v"`
-	Attempt AttemptID `json:"a"`
-	Key     string    `json:"k"`
-	Reused  bool      `json:"re"`
-	Whole   bool      `json:"w"`
-	Inputs  []string  `json:"i"` // identities, shortened, in the order of Reads
-	Outputs []output  `json:"o"`
-}
-
-type resultBody struct {
-	V       int      `json:"v"`
-	Job     string   `json:"j"`
-	Digest  string   `json:"d"` // why a later run does not take it
-	Inputs  []string `json:"i"` // identities, shortened, in the order of Reads
-	Made    uint64   `json:"n"` // incarnation; 0 in stores of before it was recorded
-	Outputs []output `json:"o"`
-}
-
-type fateBody struct {
-	V int `json:"v"`
-	fate
-}
-
-type publishedBody struct {
-	V       int     `json:"v"`
-	Version Version `json:"n"`
-}
-
-type removeBody struct {
-	V int `json:"v"`
-}
-
-type pilotBody struct {
-	V      int    `json:"v"`
-	Host   string `json:"h,omitempty"`
-	Site   string `json:"s,omitempty"`
-	Launch string `json:"l,omitempty"`
-}
-
-type launchBody struct {
-	V    int    `json:"v"`
-	Site string `json:"s"`
-}
-
-func (b *jobBody) job() Job {
-	j := Job{
-		Name: b.Name, Step: b.Step, Payload: b.Payload, Digest: b.Digest, Reads: b.Reads, Access: b.Access, Needs: b.Needs,
-		Tools: b.Tools, Site: b.Site, Priority: b.Priority, Retry: b.Retry, WaitForData: time.Duration(b.WaitForData),
-	}
-	for _, w := range b.Writes {
-		o := Output{LFN: w.LFN, Pattern: w.Pattern, Publish: w.Publish}
-		if w.Cache {
-			o.Storage = StorageCache
-		}
-		j.Writes = append(j.Writes, o)
-	}
-	return j
-}
-
 func attemptKey(id AttemptID) string { return strconv.FormatUint(uint64(id), 10) }
 
 func fileKey(r FileRef) string { return r.LFN + "#" + strconv.FormatUint(uint64(r.Version), 10) }
 
-func parseJobKey(run RunID, key string) (JobID, error) {
-	n, err := strconv.ParseUint(key, 10, 32)
-	return NewJobID(run, uint32(n)), err
+// The records that are written once or more for each job are encoded by hand,
+// because that is most of what a commit costs. They are decoded as ordinary
+// JSON, and a test compares both. What is empty is left out: field is the name with
+// what stands before and behind it.
+
+func appendInt(b []byte, field string, n int64) []byte {
+	if n == 0 {
+		return b
+	}
+	return strconv.AppendInt(append(b, field...), n, 10)
 }
 
-func parseIdentity(s string) (identity, error) {
-	var id identity
-	b, err := hex.DecodeString(s)
-	if err != nil || len(b) != len(id) {
-		return id, fmt.Errorf("%q is not a key of a result", s)
+func appendFlag(b []byte, field string, is bool) []byte {
+	if !is {
+		return b
 	}
-	copy(id[:], b)
-	return id, nil
+	return append(append(b, field...), "true"...)
+}
+
+func appendText(b []byte, field, s string) []byte {
+	if s == "" {
+		return b
+	}
+	return appendString(append(b, field...), s)
+}
+
+func appendString(b []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' {
+			if data, err := json.Marshal(s); err == nil {
+				return append(b, data...)
+			}
+		}
+	}
+	b = append(b, '"')
+	b = append(b, s...)
+	return append(b, '"')
+}
+
+func appendStrings(b []byte, field string, list []string) []byte {
+	for i, s := range list {
+		if i > 0 {
+			field = ","
+		}
+		b = appendString(append(b, field...), s)
+	}
+	if len(list) > 0 {
+		b = append(b, ']')
+	}
+	return b
+}
+
+// appendAny is for fields that are rare.
+func appendAny(b []byte, field string, v any) []byte {
+	data, err := json.Marshal(v)
+	if err != nil { // plain data always encodes
+		return b
+	}
+	return append(append(b, field...), data...)
+}
+
+func appendOutputs(b []byte, list []output) []byte {
+	before := `,"o":[{"l":`
+	for i := range list {
+		o := &list[i]
+		b = appendString(append(b, before...), o.LFN)
+		b = appendText(b, `,"p":`, o.Pattern)
+		b = appendText(b, `,"f":`, o.PFN)
+		b = appendFlag(b, `,"c":`, o.Cached)
+		b = appendInt(b, `,"s":`, o.Size)
+		b = appendInt(b, `,"r":`, o.Records)
+		b = appendInt(b, `,"a":`, int64(o.Adler32))
+		b = appendInt(b, `,"t":`, int64(o.Tag))
+		before = `},{"l":`
+	}
+	if len(list) > 0 {
+		b = append(b, "}]"...)
+	}
+	return b
+}
+
+func appendJob(b []byte, j *job, s *Job) []byte {
+	b = appendText(append(b, `{"v":1`...), `,"n":`, s.Name)
+	b = appendText(b, `,"s":`, s.Step)
+	if len(s.Payload) > 0 {
+		b = base64.StdEncoding.AppendEncode(append(b, `,"p":"`...), s.Payload)
+		b = append(b, '"')
+	}
+	b = appendText(b, `,"d":`, s.Digest)
+	b = appendStrings(b, `,"r":[`, s.Reads)
+	if s.Access != nil {
+		b = append(b, `,"ra":[`...)
+		for i, a := range s.Access {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = strconv.AppendUint(b, uint64(a), 10)
+		}
+		b = append(b, ']')
+	}
+	before := `,"rv":[`
+	for i := range j.requests {
+		if v := j.requests[i].read; v != nil {
+			b = strconv.AppendUint(append(b, before...), uint64(v.number), 10)
+			before = ","
+		}
+	}
+	if before == "," {
+		b = append(b, ']')
+	}
+	before = `,"w":[{"l":`
+	for i := range j.outputs {
+		w := &j.outputs[i]
+		b = appendString(append(b, before...), w.LFN)
+		b = appendFlag(b, `,"p":`, w.Pattern)
+		b = appendFlag(b, `,"u":`, w.Publish)
+		b = appendFlag(b, `,"c":`, w.Storage == StorageCache)
+		for k := range j.requests {
+			if r := &j.requests[k]; r.write != nil && int(r.output) == i {
+				b = appendInt(b, `,"v":`, int64(r.write.number))
+				break
+			}
+		}
+		before = `},{"l":`
+	}
+	if len(j.outputs) > 0 {
+		b = append(b, "}]"...)
+	}
+	if n := s.Needs; n.MilliCPUs != 0 || n.Memory != 0 || n.Disk != 0 || n.Time != 0 || n.Countable != nil {
+		b = appendAny(b, `,"q":`, n)
+	}
+	b = appendStrings(b, `,"t":[`, s.Tools)
+	b = appendText(b, `,"at":`, s.Site)
+	b = appendInt(b, `,"pr":`, int64(s.Priority))
+	if r := s.Retry; r.Attempts != 0 || r.Backoff != 0 || r.ExitCodes != nil || r.MemoryFactor != 0 {
+		b = appendAny(b, `,"re":`, r)
+	}
+	b = appendInt(b, `,"wd":`, int64(s.WaitForData))
+	b = appendInt(b, `,"su":`, int64(j.submitted))
+	return append(b, '}')
+}
+
+// appendCommit appends the body of a commit. What was reused stands in the
+// result that it was taken from.
+func appendCommit(b []byte, j *job, outputs []output) []byte {
+	b = appendInt(append(b, `{"v":1`...), `,"a":`, int64(j.committed))
+	if j.key != (identity{}) {
+		b = hex.AppendEncode(append(b, `,"k":"`...), j.key[:])
+		b = append(b, '"')
+	}
+	if j.reused {
+		return append(b, `,"re":true}`...)
+	}
+	b = append(b, `,"w":true`...)
+	before := `,"i":["` // what inputMarks returns
+	for i := range j.requests {
+		if v := j.requests[i].read; v != nil {
+			b = hex.AppendEncode(append(b, before...), v.mark())
+			before = `","`
+		}
+	}
+	if before == `","` {
+		b = append(b, `"]`...)
+	}
+	return append(appendOutputs(b, outputs), '}')
+}
+
+func appendResult(b []byte, r *resultBody) []byte {
+	b = appendText(append(b, `{"v":1`...), `,"j":`, r.Job)
+	b = appendText(b, `,"d":`, r.Digest)
+	b = appendStrings(b, `,"i":[`, r.Inputs)
+	b = appendInt(b, `,"n":`, int64(r.Made))
+	return append(appendOutputs(b, r.Outputs), '}')
 }
