@@ -75,7 +75,7 @@ func (s *survey) count(c *Core, p *pilot, j *job) {
 	switch {
 	case p.info.Error != "":
 		s.broken = append(s.broken, p.info.Error)
-	case !p.willing() || p.expired(c.now):
+	case !p.willing() || p.expires != 0 && p.expires <= c.now:
 		s.ending++
 	case len(l) > 0:
 		s.short.add(l)
@@ -95,8 +95,8 @@ func (s *survey) count(c *Core, p *pilot, j *job) {
 // hasNow is what the pilot has, with the life that is left to it.
 func (p *pilot) hasNow(now instant) Resources {
 	has := p.info.Has
-	if !p.info.Expires.IsZero() {
-		has.Time = max(1, time.Duration(toInstant(p.info.Expires)-now))
+	if p.expires != 0 {
+		has.Time = max(1, time.Duration(p.expires-now))
 	}
 	return has
 }

@@ -55,6 +55,14 @@ func newFiles(s *transition, jn *journal, rs *runs) files {
 	}
 }
 
+// namespace is the files of a run: two runs may use one LFN for different files.
+type namespace struct {
+	run      RunID
+	table    rows.Table[file]
+	names    rows.Names
+	patterns map[string]*file // the locations of patterns
+}
+
 // file is a location: a logical file, or a pattern as a location of its own. It
 // takes four lines of the processor's cache, and what is needed together stands
 // together: with a million jobs in memory every line counts. What few files have

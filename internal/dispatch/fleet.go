@@ -79,13 +79,14 @@ type grace struct {
 // first Sync until it leaves, is silent for too long, or its batch system has
 // ended it; then left is set, for those that still refer to it in this transition.
 type pilot struct {
-	// Who it is. info, shape and host change together, when it describes itself.
-	id     PilotID
-	info   PilotInfo
-	shape  *shape
-	member int // index among the pilots of the shape
-	host   *host
-	launch *launch
+	// Who it is. info, expires, shape and host change together, when it describes itself.
+	id      PilotID
+	info    PilotInfo
+	expires instant // as info says; 0: never
+	shape   *shape
+	member  int // index among the pilots of the shape
+	host    *host
+	launch  *launch
 
 	// Where the exchange of messages stands. A Sync with changes counts only if it
 	// builds on base or a later answer; what an answer said is repeated until
@@ -180,7 +181,7 @@ func (fl *fleet) describe(p *pilot, info PilotInfo) {
 	if p.host != nil {
 		fl.unplace(p)
 	}
-	p.info = info
+	p.info, p.expires = info, toInstant(info.Expires)
 	h := fl.hosts[info.node()]
 	if h == nil {
 		h = &host{name: info.node()}

@@ -1,6 +1,9 @@
 package dispatch
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // attempt is an assignment that has not ended. It lives from the assignment, or
 // from the Sync that named it after a restart, until its result arrives, its
@@ -48,18 +51,10 @@ func (u *usage) count(name string) int64 {
 // minSlot is what a job that states no processors takes of one.
 const minSlot = 1000
 
-func (p *pilot) totalCPUs() int64 {
-	if p.info.Has.MilliCPUs == 0 {
-		return minSlot
-	}
-	return p.info.Has.MilliCPUs
-}
+func (p *pilot) totalCPUs() int64 { return cmp.Or(p.info.Has.MilliCPUs, minSlot) }
 
 func (p *pilot) cpusOf(cl *class) int64 {
-	if cl.key.milliCPUs == 0 {
-		return min(minSlot, p.totalCPUs())
-	}
-	return cl.key.milliCPUs
+	return cmp.Or(cl.key.milliCPUs, min(minSlot, p.totalCPUs()))
 }
 
 // slots is how many jobs of one processor each it runs at a time.
@@ -109,7 +104,7 @@ func (fl *fleet) fitsWhole(p *pilot, cl *class) bool {
 		return false
 	case k.avoid != "" && k.avoid == p.info.node() && fl.fitsElsewhere(cl, k.avoid):
 		return false
-	case !p.info.Expires.IsZero() && fl.now.after(k.time) > toInstant(p.info.Expires):
+	case p.expires != 0 && fl.now.after(k.time) > p.expires:
 		return false
 	}
 	return true
@@ -151,8 +146,7 @@ func (fl *fleet) addAttempt(a *attempt) {
 	fl.attempts[a.id] = a
 	a.pilot.attempts = append(a.pilot.attempts, a)
 	a.pilot.add(a.needs, 1)
-	fl.monitor.count(a.pilot)
-	fl.updateParked(a.pilot)
+	fl.recount(a.pilot)
 }
 
 // removeAttempt forgets an attempt that has ended.
@@ -176,8 +170,7 @@ func (fl *fleet) removeAttempt(a *attempt) {
 	}
 	p.add(a.needs, -1)
 	p.askedInVain = 0
-	fl.monitor.count(p)
-	fl.updateParked(p)
+	fl.recount(p)
 }
 
 // endAttempts has all attempts of the job ended.
@@ -196,7 +189,6 @@ func (fl *fleet) endAttempts(j *job) {
 func (fl *fleet) endAttempt(a *attempt) bool {
 	if a.number == 0 && !a.known() {
 		fl.removeAttempt(a)
-		fl.updateParked(a.pilot)
 		fl.wantsJobs(a.pilot)
 		return true
 	}
@@ -224,17 +216,26 @@ func (a *attempt) waitsItsTurn() bool {
 // willing reports whether the pilot itself is prepared to take jobs.
 func (p *pilot) willing() bool { return p.synced && !p.drains && !p.left && p.info.Error == "" }
 
-func (p *pilot) expired(now instant) bool {
-	return !p.info.Expires.IsZero() && toInstant(p.info.Expires) <= now
-}
-
 // takes reports whether the pilot may be given jobs at all.
 func (fl *fleet) takes(p *pilot) bool { return p.willing() && fl.stop == running && fl.grace.over }
 
-// updateParked keeps the list of parked pilots that could start a job now, and
-// the number of idle ones that are between two Syncs.
-func (fl *fleet) updateParked(p *pilot) {
-	if between := p.held == 0 && len(p.attempts) == 0 && fl.takes(p); between != p.between {
+// recount is for a pilot that may have become idle or busy, parked, or between two Syncs,
+// or ceased to be. It keeps the counts of its site, and the list of the parked pilots.
+func (fl *fleet) recount(p *pilot) {
+	if l := p.launch; l != nil && l.pilot == p { // else another pilot has taken its place
+		is := busy
+		if p.willing() && len(p.attempts) == 0 {
+			is = idle
+		}
+		if is != l.standing {
+			l.site.pilots[l.standing]--
+			l.site.pilots[is]++
+			l.standing = is
+			fl.monitor.changed = true
+		}
+	}
+	takes := fl.takes(p)
+	if between := takes && p.held == 0 && len(p.attempts) == 0; between != p.between {
 		p.between = between
 		if between {
 			fl.between++
@@ -242,7 +243,7 @@ func (fl *fleet) updateParked(p *pilot) {
 			fl.between--
 		}
 	}
-	is := p.held != 0 && p.reserved == nil && fl.takes(p) && p.used.milliCPUs < p.totalCPUs() && !p.expired(fl.now)
+	is := takes && p.held != 0 && p.reserved == nil && p.used.milliCPUs < p.totalCPUs() && (p.expires == 0 || p.expires > fl.now)
 	switch {
 	case is && p.parked == 0:
 		fl.parked = append(fl.parked, p)

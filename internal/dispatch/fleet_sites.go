@@ -164,27 +164,9 @@ func (fl *fleet) pilotRegistered(p *pilot) {
 	}
 	p.launch.pilot = p
 	p.launch.site.waited(fl.now, p.launch)
-	m.count(p)
+	fl.recount(p)
 	if s := m.site(p.info.Site); s != nil {
 		fl.judge(s, p.info.Error == "")
-	}
-}
-
-// count is called when what a registered pilot counts as may have changed.
-func (m *monitor) count(p *pilot) {
-	l := p.launch
-	if l == nil || l.pilot != p {
-		return // another pilot has taken its place
-	}
-	is := busy
-	if p.willing() && len(p.attempts) == 0 {
-		is = idle
-	}
-	if is != l.standing {
-		l.site.pilots[l.standing]--
-		l.site.pilots[is]++
-		l.standing = is
-		m.changed = true
 	}
 }
 
@@ -212,7 +194,7 @@ func (fl *fleet) pilotDropped(p *pilot) {
 		l.others = slices.DeleteFunc(l.others, func(other *pilot) bool { return other == p })
 	case last >= 0:
 		l.pilot, l.others = l.others[last], l.others[:last]
-		fl.monitor.count(l.pilot)
+		fl.recount(l.pilot)
 	default:
 		fl.forgetLaunch(l.name)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"sort"
 
 	"fairway/internal/dispatch/rows"
 )
@@ -53,6 +54,19 @@ func newJobs(s *transition, rs *runs, fs *files) jobs {
 	js.table.Add() // that holds no job
 	return js
 }
+
+// JobID names a job for ever. The upper 32 bits are its run; the lower ones are its
+// number: its place in the order in which the jobs of the run were submitted, from 1.
+type JobID uint64
+
+// NewJobID names a job by its run and its number there.
+func NewJobID(run RunID, number uint32) JobID { return JobID(run)<<32 | JobID(number) }
+
+// Run is the run that the job belongs to.
+func (id JobID) Run() RunID { return RunID(id >> 32) }
+
+// Number is the place of the job in its run, as people know it.
+func (id JobID) Number() uint32 { return uint32(id) }
 
 // Totals counts jobs by state.
 type Totals struct {
@@ -117,6 +131,44 @@ type job struct {
 	submitted instant
 	one       [1]Output  // what outputs holds if it is the only one
 	few       [4]request // and requests if there are no more, as mostly
+}
+
+// span says that jobs of a run which follow each other by number do so by row, from
+// these on up to the next span.
+type span struct{ number, row uint32 }
+
+// row returns the row of a job by its number, which is one of the run's.
+func (r *run) row(number uint32) uint32 {
+	i := len(r.spans) - 1
+	if number < r.spans[i].number {
+		i = sort.Search(len(r.spans), func(i int) bool { return r.spans[i].number > number }) - 1
+	}
+	return r.spans[i].row + number - r.spans[i].number
+}
+
+// took notes that the next job of the run stands in this row, and returns its number.
+func (r *run) took(row uint32) uint32 {
+	r.jobs++
+	if n := len(r.spans); n == 0 || r.spans[n-1].row+r.jobs-r.spans[n-1].number != row {
+		r.spans = append(r.spans, span{r.jobs, row})
+	}
+	return r.jobs
+}
+
+// step is a step of the workflow in one run.
+type step struct {
+	StepTotals
+	run *run
+}
+
+func (r *run) stepNamed(name string) *step {
+	s := r.steps[name]
+	if s == nil {
+		s = &step{StepTotals: StepTotals{Step: name}, run: r}
+		r.steps[name] = s
+		r.stepOrder = append(r.stepOrder, s)
+	}
+	return s
 }
 
 // fate is what a job went through besides its success. Most jobs have none. The

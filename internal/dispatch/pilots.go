@@ -19,7 +19,7 @@ func (c *Core) dropPilot(p *pilot, reason string) {
 	c.fleet.unplace(p)
 	c.fleet.sources.leaves(p)
 	c.fleet.peersChanged(p)
-	c.fleet.updateParked(p)
+	c.fleet.recount(p)
 	c.placement.noLongerAwaited(p)
 	if p.reserved != nil {
 		delete(c.placement.reserved, p.reserved)
@@ -104,7 +104,7 @@ func (c *Core) beginStop(drain bool) {
 		p.toldToLeave = false
 		c.placement.takeBackQueued(p, nil)
 		c.fleet.mustAnswer(p)
-		c.fleet.updateParked(p)
+		c.fleet.recount(p)
 	}
 	for _, name := range sortedKeys(c.fleet.monitor.launches) {
 		if l := c.fleet.monitor.launches[name]; l.pilot == nil && !l.expected {
@@ -168,7 +168,7 @@ func (c *Core) endGrace() {
 		c.event(Event{Kind: PilotGone, Pilot: id, Launch: launch, Reason: "did not return after a restart"})
 	}
 	for _, p := range c.fleet.inOrder() {
-		c.fleet.updateParked(p)
+		c.fleet.recount(p)
 		c.fleet.wantsJobs(p)
 	}
 	c.regenerateAll()

@@ -57,7 +57,7 @@ func (pl *placement) matchAll() {
 			}
 			for _, p := range pl.served {
 				pl.pull(p)
-				pl.fleet.updateParked(p)
+				pl.fleet.recount(p)
 				pl.noLongerAwaited(p)
 			}
 		}

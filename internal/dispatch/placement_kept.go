@@ -192,7 +192,7 @@ func (pl *placement) patience(j *job, p, q *pilot, x prospect) time.Duration {
 	x.idle, x.free = len(q.attempts) == 0, free
 	x.saved = pl.fleet.readTime(p, j) - pl.fleet.readTime(q, j)
 	end := pl.now.after(free + max(j.class.key.time, pl.fleet.pace.runOf(j)))
-	if !q.info.Expires.IsZero() && end > toInstant(q.info.Expires) {
+	if q.expires != 0 && end > q.expires {
 		return 0
 	}
 	return pl.rule.patience(x)

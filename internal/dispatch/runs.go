@@ -3,7 +3,6 @@ package dispatch
 import (
 	"fmt"
 	"slices"
-	"sort"
 
 	"fairway/internal/dispatch/rows"
 )
@@ -87,24 +86,6 @@ type run struct {
 	files namespace
 }
 
-// span says that jobs of a run which follow each other by number do so by row, from
-// these on up to the next span.
-type span struct{ number, row uint32 }
-
-// step is a step of the workflow in one run.
-type step struct {
-	StepTotals
-	run *run
-}
-
-// namespace is the files of a run: two runs may use one LFN for different files.
-type namespace struct {
-	run      RunID
-	table    rows.Table[file]
-	names    rows.Names
-	patterns map[string]*file // the locations of patterns
-}
-
 func newRuns(s *transition, jn *journal) runs {
 	return runs{transition: s, journal: jn, byID: make(map[RunID]*run)}
 }
@@ -162,34 +143,6 @@ func (rs *runs) endAll() {
 func (rs *runs) setState(r *run, s RunState, reason string) {
 	r.state, r.reason = s, reason
 	rs.journal.persistRun(r)
-}
-
-// row returns the row of a job by its number, which is one of the run's.
-func (r *run) row(number uint32) uint32 {
-	i := len(r.spans) - 1
-	if number < r.spans[i].number {
-		i = sort.Search(len(r.spans), func(i int) bool { return r.spans[i].number > number }) - 1
-	}
-	return r.spans[i].row + number - r.spans[i].number
-}
-
-// took notes that the next job of the run stands in this row, and returns its number.
-func (r *run) took(row uint32) uint32 {
-	r.jobs++
-	if n := len(r.spans); n == 0 || r.spans[n-1].row+r.jobs-r.spans[n-1].number != row {
-		r.spans = append(r.spans, span{r.jobs, row})
-	}
-	return r.jobs
-}
-
-func (r *run) stepNamed(name string) *step {
-	s := r.steps[name]
-	if s == nil {
-		s = &step{StepTotals: StepTotals{Step: name}, run: r}
-		r.steps[name] = s
-		r.stepOrder = append(r.stepOrder, s)
-	}
-	return s
 }
 
 // setRun begins a run, or has one go on.

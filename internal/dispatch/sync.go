@@ -78,9 +78,8 @@ func (c *Core) takeSync(p *pilot, s *Sync) {
 		c.leavePilot(p)
 		return
 	}
-	c.fleet.monitor.count(p)
 	c.fleet.resend(p)
-	c.fleet.updateParked(p)
+	c.fleet.recount(p)
 	c.fleet.wantsJobs(p)
 }
 
@@ -241,7 +240,7 @@ func (c *Core) answerAll() {
 		}
 		c.reply(p, c.answer(p))
 		p.held, p.answerDue = 0, p.more
-		c.fleet.updateParked(p)
+		c.fleet.recount(p)
 	}
 	c.work.answers = c.work.answers[:0]
 }
