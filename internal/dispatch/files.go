@@ -409,3 +409,66 @@ func hashed(b []byte) identity {
 // mark is the identity of a version, cut to what tells a person whether it
 // changed.
 func (v *version) mark() []byte { return v.identity[:3] }
+
+// request is a job's place in the FIFO of one location. A job that reads and
+// writes one file has one request, a write.
+type request struct {
+	fifo.Request[*request]
+	job    *job
+	read   *version // nil if the job only writes
+	write  *version // nil if it only reads
+	output int32    // index into outputs
+	access Access   // to what it reads
+}
+
+// streams reports whether the attempt reads the file from where it is stored, so that
+// nothing is to be moved before it begins.
+func (r *request) streams() bool { return r.access == AccessStream && r.read.pfn != "" }
+
+func (r *request) file() *file {
+	if r.read != nil {
+		return r.read.file
+	}
+	return r.write.file
+}
+
+// await lists the job with the versions it reads for which absent holds, and
+// reports whether there are any.
+func (fs *files) await(j *job, absent func(*version) bool) bool {
+	for i := range j.requests {
+		if v := j.requests[i].read; v != nil && absent(v) {
+			fs.waiters[v] = append(fs.waiters[v], j)
+			j.absent++
+		}
+	}
+	return j.absent > 0
+}
+
+// unawait forgets what await listed.
+func (fs *files) unawait(j *job) {
+	if j.absent == 0 {
+		return
+	}
+	for i := range j.requests {
+		v := j.requests[i].read
+		if v == nil {
+			continue
+		}
+		fs.waiters[v] = slices.DeleteFunc(fs.waiters[v], func(w *job) bool { return w == j })
+		if len(fs.waiters[v]) == 0 {
+			delete(fs.waiters, v)
+		}
+	}
+	j.absent = 0
+}
+
+func (j *job) readsMissing() bool { return j.missingInput() != nil }
+
+func (j *job) missingInput() *version {
+	for i := range j.requests {
+		if v := j.requests[i].read; v != nil && v.state == missing {
+			return v
+		}
+	}
+	return nil
+}

@@ -5,6 +5,10 @@ import (
 	"slices"
 )
 
+// A version whose every copy is gone stays known. When a job needs it that
+// cannot be reused, the job that made it runs again, and before it, if need
+// be, those that made its inputs. The version stays the same.
+
 // want lists the versions that a job lacks, so that they are made again.
 func (c *Core) want(j *job) {
 	for i := range j.requests {
@@ -208,4 +212,105 @@ func (c *Core) loseFile(l *LostFile) {
 	if v.owed() {
 		c.files.wantVersion(v, place{})
 	}
+}
+
+func (c *Core) retryJobs(ids []JobID) error {
+	if err := c.jobs.known(ids); err != nil {
+		return err
+	}
+	for _, id := range ids {
+		j := c.jobs.find(id)
+		if j.state != Failed && j.state != Cancelled && len(c.files.lostOutputs(j)) == 0 {
+			return refuse("dispatch: job %s has neither failed nor been cancelled, and its outputs are there", j.name)
+		}
+	}
+	for _, id := range ids {
+		j := c.jobs.find(id)
+		for _, v := range c.files.lostOutputs(j) {
+			j.itsFate().regenerations = 0
+			v.wanted = true
+			c.work.wanted = append(c.work.wanted, wanting{version: v, byPerson: true})
+		}
+		if j.state != Failed && j.state != Cancelled {
+			continue // named twice
+		}
+		if j.state == Cancelled {
+			j.pinInputs()
+		}
+		f := j.itsFate()
+		*f = fate{Attempts: f.Attempts, Memory: f.Memory, Withdrawn: true}
+		c.placement.setClass(j)
+		if j.committed != 0 {
+			j.regenerating = true
+		}
+		c.jobs.setState(j, Waiting)
+		c.files.revive(j)
+		c.journal.persistFate(j)
+		c.placement.letGoAll(c.jobs.inheritFromReaders(j))
+		c.files.startOut(j)
+	}
+	return nil
+}
+
+// revive makes a job that had ended without outputs live again. Its requests
+// do not return to the FIFOs: what it reads is pinned and what it writes has
+// its number, so the order is kept by the versions.
+func (fs *files) revive(j *job) {
+	fs.unawait(j)
+	for i := range j.requests {
+		if v := j.requests[i].write; v != nil && v.regain() {
+			fs.work.unblock = append(fs.work.unblock, fs.waiters[v]...)
+		}
+	}
+	for _, v := range fs.matched[j.id] {
+		if v.regain() {
+			fs.work.unblock = append(fs.work.unblock, fs.waiters[v]...)
+		}
+	}
+}
+
+// regain undoes lose.
+func (v *version) regain() bool {
+	if v.state != missing {
+		return false
+	}
+	v.state = pending
+	if v.identity != (identity{}) {
+		v.state = gone
+		if v.hasCopy() {
+			v.state = present
+		}
+	}
+	return true
+}
+
+// wanting is a version that is to be made again, at a place if that is given.
+type wanting struct {
+	version  *version
+	at       place
+	byPerson bool // a person asked for it
+}
+
+func (fs *files) wantVersion(v *version, at place) {
+	if !v.wanted {
+		v.wanted = true
+		fs.work.wanted = append(fs.work.wanted, wanting{version: v, at: at})
+	}
+}
+
+// wantOwed has the lost results of a job made again.
+func (fs *files) wantOwed(j *job) {
+	if !j.publishes() {
+		return
+	}
+	for _, v := range fs.writtenBy(j) {
+		if v.owed() {
+			fs.wantVersion(v, place{})
+		}
+	}
+}
+
+// awaited reports whether some job waits for an output of this one, or it owes a result.
+func (fs *files) awaited(j *job) bool {
+	return slices.ContainsFunc(fs.writtenBy(j), func(v *version) bool { return len(fs.waiters[v]) > 0 || v.owed() })
 }

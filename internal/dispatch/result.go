@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"cmp"
+	"fairway/internal/logical"
 	"fmt"
 	"slices"
 )
@@ -41,12 +43,18 @@ func (c *Core) resultArrived(by PilotID, p *pilot, r *Result) {
 		counts = r.Outcome == Succeeded || r.Outcome != Lost && r.Attempt>>32 < AttemptID(c.journal.incarnation)
 	}
 	if !counts || !j.live() {
-		c.reject(j, r)
+		c.files.discard(j, r)
+		if r.Outcome == Succeeded {
+			// For good: its pilot may say the result again when the job is live once
+			// more, and the files are gone then.
+			j.itsFate().remember(r.Attempt)
+			c.journal.persistFate(j)
+		}
 		return
 	}
 	host := ""
 	if p != nil {
-		host = p.info.node()
+		host = p.host.name
 	}
 	switch r.Outcome {
 	case Succeeded:
@@ -70,14 +78,118 @@ func (c *Core) resultArrived(by PilotID, p *pilot, r *Result) {
 	}
 }
 
-// reject discards what an attempt wrote, for good: its pilot may say the result
-// again when the job is live once more, and the files are gone then.
-func (c *Core) reject(j *job, r *Result) {
-	c.files.discard(j, r)
-	if r.Outcome == Succeeded {
-		j.itsFate().remember(r.Attempt)
-		c.journal.persistFate(j)
+// checkOutputs says what is wrong with the outputs of a successful attempt.
+func (fs *files) checkOutputs(j *job, r *Result) string {
+	find := r.byLFN()
+	for i := range j.requests {
+		if v := j.requests[i].write; v != nil && !v.file.pattern && find(v.file.lfn) == nil {
+			return fmt.Sprintf("output %s was not written", v.file.lfn)
+		}
 	}
+	for i := range r.Outputs {
+		if w := &r.Outputs[i]; find(w.LFN) != w {
+			return fmt.Sprintf("output %s is reported twice", w.LFN)
+		}
+	}
+	own := Version(j.id.Number()) // of what it writes through patterns
+	for i := range r.Outputs {
+		w := &r.Outputs[i]
+		o := j.outputFor(w.LFN)
+		switch {
+		case o == nil:
+			return fmt.Sprintf("%s was written, which the job does not name as an output", w.LFN)
+		case o.Storage == StorageElement && w.PFN == "":
+			return fmt.Sprintf("output %s was not stored", w.LFN)
+		case !o.Pattern:
+			continue
+		}
+		f := j.files().find(w.LFN)
+		if f == nil {
+			continue
+		}
+		if other := f.chosenBefore(j); other != nil {
+			return TwoWriters(w.LFN, "job "+other.name, "job "+j.name)
+		}
+		for _, v := range f.versions {
+			if v.writer == j {
+				continue
+			}
+			if v.writer != nil && !v.committed() && v.number != Version(v.writer.id.Number()) {
+				return fmt.Sprintf("%s, written through the pattern %s, is also written by job %s: give them different names", w.LFN, o.LFN, v.writer.name)
+			}
+			if before := v.writer == nil || v.writer.id < j.id; v.number == own || before != (v.number < own) {
+				return fmt.Sprintf("%s, written through the pattern %s, exists in a version that would come after it", w.LFN, o.LFN)
+			}
+		}
+	}
+	if j.regenerating {
+		for _, v := range fs.matched[j.id] {
+			if find(v.file.lfn) == nil {
+				return fmt.Sprintf("%s was written by the attempt before, but not by this one", v.file.lfn)
+			}
+		}
+	}
+	return ""
+}
+
+// byLFN returns what finds the outputs of a result by their names, the first of each.
+func (r *Result) byLFN() func(lfn string) *WrittenFile {
+	if len(r.Outputs) <= few {
+		return func(lfn string) *WrittenFile {
+			for i := range r.Outputs {
+				if r.Outputs[i].LFN == lfn {
+					return &r.Outputs[i]
+				}
+			}
+			return nil
+		}
+	}
+	named := make(map[string]*WrittenFile, len(r.Outputs))
+	for i := range slices.Backward(r.Outputs) {
+		named[r.Outputs[i].LFN] = &r.Outputs[i]
+	}
+	return func(lfn string) *WrittenFile { return named[lfn] }
+}
+
+// outputFor returns the output that the file belongs to: that of its name, or
+// the first pattern that it matches.
+func (j *job) outputFor(lfn string) *Output {
+	var byPattern *Output
+	for i := range j.outputs {
+		o := &j.outputs[i]
+		if !o.Pattern && o.LFN == lfn {
+			return o
+		}
+		if o.Pattern && byPattern == nil && logical.Matches(o.LFN, lfn) {
+			byPattern = o
+		}
+	}
+	return byPattern
+}
+
+// Writers of names that are known before stand in the FIFO of the file. Names
+// that are chosen by content have no such order: which of two versions a reader
+// got would depend on which job ended first. So such a file has one writer.
+
+// TwoWriters says that two jobs write a file in no order, and what to write
+// instead. It says the same whichever is given first.
+func TwoWriters(lfn, one, other string) string {
+	return fmt.Sprintf("%s is an output of both %s and %s: let the names differ, as by a folder for each placeholder (writes: {a}/{b} in place of {a}.{b})",
+		lfn, min(one, other), max(one, other))
+}
+
+// chosenBefore is another job that chose to write the file and was committed. What
+// j was committed with itself it may write again.
+func (f *file) chosenBefore(j *job) *job {
+	if own := f.version(Version(j.id.Number())); own != nil && own.writer == j {
+		return nil
+	}
+	for _, v := range f.versions {
+		if v.writer != nil && v.committed() && v.writer.outputFor(f.lfn).Pattern {
+			return v.writer
+		}
+	}
+	return nil
 }
 
 // commitResult makes the outputs of an attempt visible, all at once. No other
@@ -96,28 +208,23 @@ func (c *Core) commitResult(by PilotID, p *pilot, j *job, r *Result) {
 	c.event(Event{Kind: JobCommitted, Job: j.id, Name: j.name, Step: j.step.Step, Pilot: by, Result: r, Files: files})
 }
 
-// commit makes the job Done with these outputs, which are in the order of
-// Writes; p is the pilot that has them, or nil.
-func (c *Core) commit(j *job, outputs []output, p *pilot) []CommittedFile {
-	c.jobs.setState(j, Done)
-	files, absent := c.files.commit(j, outputs, p, c.holders(p, outputs))
-	for _, v := range absent {
-		c.wantForWaiters(v)
+// outputsOf are the outputs of a successful attempt, in the order of Writes and
+// by name within a pattern. They are valid until the next call.
+func (fs *files) outputsOf(j *job, r *Result) []output {
+	fs.outputs = fs.outputs[:0]
+	for i := range r.Outputs {
+		w := &r.Outputs[i]
+		o := output{LFN: w.LFN, PFN: w.PFN, Size: w.Size, Records: w.Records, Adler32: w.Adler32}
+		o.asWanted(j.outputFor(w.LFN))
+		fs.outputs = append(fs.outputs, o)
 	}
-	return files
-}
-
-// holders are the pilots that may have told of copies of these outputs: those of
-// the host of the pilot that made them, or for a result of an earlier run that is
-// in caches only, all.
-func (c *Core) holders(p *pilot, outputs []output) []*pilot {
-	switch {
-	case p != nil && !p.left:
-		return p.host.pilots
-	case slices.ContainsFunc(outputs, func(o output) bool { return o.PFN == "" }):
-		return c.fleet.inOrder()
+	place := func(o output) int {
+		return slices.IndexFunc(j.outputs, func(x Output) bool { return x.LFN == cmp.Or(o.Pattern, o.LFN) })
 	}
-	return nil
+	slices.SortFunc(fs.outputs, func(a, b output) int {
+		return cmp.Or(cmp.Compare(place(a), place(b)), cmp.Compare(a.LFN, b.LFN))
+	})
+	return fs.outputs
 }
 
 // attemptFailed counts a failure, and has the job tried again if it may.
@@ -254,4 +361,77 @@ func (r *Result) describe() string {
 		how += ": " + r.Message
 	}
 	return how
+}
+
+// discard removes what an attempt wrote that is not committed. Physical names
+// are unique to the attempt, so nothing else is hit; what the job was committed with is
+// kept all the same.
+func (fs *files) discard(j *job, r *Result) {
+	if len(r.Outputs) == 0 {
+		return
+	}
+	used := make(map[string]bool)
+	if j != nil && j.committed != 0 {
+		for _, v := range fs.writtenBy(j) {
+			used[v.pfn] = true
+		}
+	}
+	for _, w := range r.Outputs {
+		if w.PFN != "" && !used[w.PFN] {
+			fs.remove(w.PFN)
+		}
+	}
+}
+
+// discardForeign removes what an attempt of a run wrote that is known no more, unless
+// that was committed there: then it may be a result that a later run takes.
+func (fs *files) discardForeign(r *Result) {
+	committed := make(map[string]bool)
+	for _, stored := range fs.journal.results {
+		for i := range stored.outputs {
+			committed[stored.outputs[i].PFN] = true
+		}
+	}
+	for _, run := range fs.runs.inOrder {
+		for i := range r.Outputs {
+			if f := run.files.find(r.Outputs[i].LFN); f != nil {
+				for _, v := range f.versions {
+					committed[v.pfn] = true
+				}
+			}
+		}
+	}
+	for i := range r.Outputs {
+		if w := &r.Outputs[i]; w.PFN != "" && !committed[w.PFN] {
+			fs.remove(w.PFN)
+		}
+	}
+}
+
+// output is a written version as it is recorded.
+type output struct {
+	LFN     string `json:"l"`
+	Pattern string `json:"p,omitempty"`
+	PFN     string `json:"f,omitempty"` // empty: in caches only, or removed
+	Cached  bool   `json:"c,omitempty"` // in caches only, as the job wanted
+	Size    int64  `json:"s,omitempty"`
+	Records int64  `json:"r,omitempty"`
+	Adler32 uint32 `json:"a,omitempty"`
+	Tag     Tag    `json:"t,omitempty"` // 0: the attempt that the commit names
+}
+
+// tag is that of the output of a job of which this attempt was committed.
+func (o *output) tag(committed AttemptID) Tag {
+	if o.Tag != 0 {
+		return o.Tag
+	}
+	return Tag(committed)
+}
+
+// asWanted notes what the job said of the output that it is.
+func (o *output) asWanted(x *Output) {
+	o.Cached = o.PFN == "" && x.Storage == StorageCache
+	if x.Pattern {
+		o.Pattern = x.LFN
+	}
 }

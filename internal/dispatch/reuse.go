@@ -86,6 +86,18 @@ func (j *job) cannotPublish(outputs []output) bool {
 	return false
 }
 
+// choseOthers reports whether a result holds a file that another job of this run
+// chose to write. The job runs then, and is told so if that is still the case.
+func (fs *files) choseOthers(j *job, outputs []output) bool {
+	for i := range outputs {
+		f := j.files().find(outputs[i].LFN)
+		if outputs[i].Pattern != "" && f != nil && f.chosenBefore(j) != nil {
+			return true
+		}
+	}
+	return false
+}
+
 // reusedAttempt stands for the attempt of an earlier run.
 const reusedAttempt AttemptID = 1
 

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"fairway/internal/fifo"
 	"fmt"
 	"math"
 	"slices"
@@ -189,4 +190,95 @@ func (j *Job) check() error {
 		return refuse("dispatch: job %s: priority %d is out of range", j.Name, j.Priority)
 	}
 	return nil
+}
+
+// numbering says which versions the requests of a job get.
+type numbering interface {
+	read(i int, f *file) *version
+	write(i int, f *file) *version
+}
+
+// tail gives the versions of a job that is submitted now. The version of a
+// write on a pattern is the number of its job: so no two jobs make the same
+// version of a file that is written through patterns, and caches that hold the
+// file before it is committed hold it under its final version. A file that was
+// written through a pattern goes on in this way, so that a pattern's job which
+// is retried late still finds its place.
+type tail uint32
+
+func (t tail) read(_ int, f *file) *version { return f.last() }
+
+func (t tail) write(_ int, f *file) *version {
+	if f.pattern {
+		return f.newVersion(Version(t))
+	}
+	if f.matched {
+		return f.newVersion(max(f.next(), Version(t)))
+	}
+	return f.newVersion(f.next())
+}
+
+// files are those of the job's run.
+func (j *job) files() *namespace { return &j.step.run.files }
+
+// requestFiles makes the requests of a job: first what it reads, in the order
+// of Reads, each with its access, then what it only writes.
+func (fs *files) requestFiles(j *job, reads []*file, access []Access, at numbering) {
+	if n := len(reads) + len(j.outputs); n <= len(j.few) {
+		j.requests = j.few[:0]
+	} else {
+		j.requests = fs.requestSlab.Take(n)[:0]
+	}
+	for i, f := range reads {
+		v := at.read(i, f)
+		v.pins++
+		r := request{job: j, read: v, output: -1}
+		if access != nil {
+			r.access = access[i]
+		}
+		j.requests = append(j.requests, r)
+	}
+	for i := range j.outputs {
+		fs.requestWrite(j, i, at)
+	}
+	for i := range j.requests {
+		j.requests[i].Owner = &j.requests[i]
+	}
+}
+
+func (fs *files) requestWrite(j *job, i int, at numbering) {
+	var f *file
+	if w := &j.outputs[i]; w.Pattern {
+		f = j.files().pattern(w.LFN)
+	} else {
+		f = j.files().named(w.LFN)
+	}
+	v := at.write(i, f)
+	v.writer = j
+	for k := range j.requests {
+		if r := &j.requests[k]; r.read != nil && r.read.file == f {
+			r.write, r.output = v, int32(i)
+			return
+		}
+	}
+	j.requests = append(j.requests, request{job: j, write: v, output: int32(i)})
+}
+
+func (fs *files) insert(r *request) {
+	mode := fifo.Read
+	if r.write != nil {
+		mode = fifo.Write
+	}
+	if !r.file().fifo.Insert(&r.Request, mode) {
+		r.job.ungranted++
+	}
+}
+
+// startOut lists a job to be looked at, if none of its requests waits.
+func (fs *files) startOut(j *job) {
+	if j.readsMissing() {
+		fs.work.block = append(fs.work.block, j)
+	} else if j.ungranted == 0 {
+		fs.work.examine = append(fs.work.examine, j)
+	}
 }
