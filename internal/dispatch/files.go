@@ -222,60 +222,28 @@ func (v *version) copyNamed(t Tag) FileRef {
 }
 
 // find returns the file of that name, or nil.
-func (n *namespace) find(lfn string) *file { return n.lookup(n.names.Hash(lfn), lfn) }
-
-func (n *namespace) lookup(hash uint64, lfn string) *file {
-	if row, ok := n.names.Find(hash, func(row uint32) bool { return n.table.At(row).lfn == lfn }); ok {
-		return n.table.At(row)
+func (n *namespace) find(lfn string) *file {
+	row, ok := n.names.Find(n.names.Hash(lfn), func(row uint32) bool { return n.table.At(row).lfn == lfn })
+	if !ok {
+		return nil
 	}
-	return nil
+	return n.table.At(row)
 }
 
 // named returns the file of that name, made if need be.
 func (n *namespace) named(lfn string) *file {
-	hash := n.names.Hash(lfn)
-	f := n.lookup(hash, lfn)
+	f := n.find(lfn)
 	if f == nil {
-		n.names.Add(hash, n.table.Len())
+		n.names.Add(n.names.Hash(lfn), n.table.Len())
 		f = n.table.Add()
 		f.lfn, f.own.run = lfn, n.run
 	}
 	return f
 }
 
-func (n *namespace) allNamed(lfns []string) []*file {
-	list := make([]*file, len(lfns))
-	for i, lfn := range lfns {
-		list[i] = n.named(lfn)
-	}
-	return list
-}
-
 // few is up to how many elements a search through all of them is faster than a
 // map.
 const few = 16
-
-// repeated returns a name that occurs twice, or "". Most lists are short.
-func repeated[T any](list []T, name func(T) string) string {
-	if len(list) > few {
-		seen := make(map[string]bool, len(list))
-		for _, x := range list {
-			if seen[name(x)] {
-				return name(x)
-			}
-			seen[name(x)] = true
-		}
-		return ""
-	}
-	for i, x := range list {
-		for _, y := range list[:i] {
-			if name(x) == name(y) {
-				return name(x)
-			}
-		}
-	}
-	return ""
-}
 
 // pattern returns the location of a pattern, made if need be.
 func (n *namespace) pattern(p string) *file {
@@ -391,7 +359,8 @@ func identityOf(parts ...string) identity {
 	for _, p := range parts {
 		b = appendPart(b, p)
 	}
-	return hashed(b)
+	sum := sha256.Sum256(b)
+	return identity(sum[:16])
 }
 
 // appendPart keeps "a","bc" apart from "ab","c".
@@ -399,11 +368,6 @@ func appendPart(b []byte, part string) []byte {
 	n := len(part)
 	b = append(b, byte(n), byte(n>>8), byte(n>>16), byte(n>>24))
 	return append(b, part...)
-}
-
-func hashed(b []byte) identity {
-	sum := sha256.Sum256(b)
-	return identity(sum[:16])
 }
 
 // mark is the identity of a version, cut to what tells a person whether it

@@ -275,15 +275,6 @@ func (fl *fleet) armPilot(p *pilot) {
 	}
 }
 
-func (fl *fleet) supersedeHeld(p *pilot, s *Sync) {
-	if p.held != 0 && p.held != s.Seq {
-		fl.reply(p, Answer{Superseded: true})
-	}
-	p.seq, p.held, p.heldAt = s.Seq, s.Seq, fl.now
-	p.silentAfter = fl.now.after(fl.config.Hold + fl.lease(p))
-	fl.armPilot(p)
-}
-
 // lease is for how long a pilot and the TaskQueue wait for each other.
 func (fl *fleet) lease(p *pilot) time.Duration {
 	if p.info.Lease == 0 {
@@ -299,19 +290,6 @@ func (fl *fleet) nextAnswer() uint64 {
 }
 
 func (fl *fleet) mustLeave(p *pilot) bool { return fl.stop != running || p.info.Error != "" }
-
-// resend has the pilot answered if it did not get what was given to it.
-func (fl *fleet) resend(p *pilot) {
-	for _, a := range p.attempts {
-		if a.number > p.acked && !a.known() || a.ended && a.endNumber > p.acked {
-			fl.mustAnswer(p)
-			return
-		}
-	}
-	if len(p.ending) > 0 {
-		fl.mustAnswer(p)
-	}
-}
 
 // place is where cached files can be read: a host whose pilots share their
 // caches, or one pilot that does not share. The zero place is anywhere.

@@ -108,7 +108,14 @@ func (fl *fleet) runAt(j *job, s *site) time.Duration {
 // learn takes what an attempt that succeeded tells of its step and of the
 // pilot's site.
 func (fl *fleet) learn(p *pilot, j *job, u *Usage) {
-	defer fl.pace.learn(j, u) // the site is compared with what was usual before
+	took, usual := u.StageOutEnd.Sub(u.StageInStart), fl.pace.runOf(j)
+	fl.pace.reads.learn(u)
+	if took > 0 {
+		if fl.pace.runs[j.step] == nil {
+			fl.pace.runs[j.step] = &average{}
+		}
+		fl.pace.runs[j.step].add(took.Seconds(), 1)
+	}
 	if p == nil {
 		return
 	}
@@ -117,7 +124,6 @@ func (fl *fleet) learn(p *pilot, j *job, u *Usage) {
 	if !fl.choosesSites() {
 		return
 	}
-	took, usual := u.StageOutEnd.Sub(u.StageInStart), fl.pace.runOf(j)
 	if took > 0 {
 		fl.transfers.run.add(took.Seconds(), 1)
 	}
@@ -241,17 +247,6 @@ func (a *average) mean() float64 {
 		return 0
 	}
 	return a.sum / a.weight
-}
-
-// learn takes what an attempt that succeeded took.
-func (e *pace) learn(j *job, u *Usage) {
-	e.reads.learn(u)
-	if took := u.StageOutEnd.Sub(u.StageInStart); took > 0 {
-		if e.runs[j.step] == nil {
-			e.runs[j.step] = &average{}
-		}
-		e.runs[j.step].add(took.Seconds(), 1)
-	}
 }
 
 // runOf is how long an attempt of the job's step is expected to occupy its

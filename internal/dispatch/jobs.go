@@ -81,10 +81,6 @@ type StepTotals struct {
 	Totals
 }
 
-func (t *Totals) add(s State, n int) {
-	t.ByState[s] += n
-}
-
 // job is a submitted Job, kept small: a million of them are queued at times. It
 // stands with its requests in one page of memory, and in eight lines of the
 // processor's cache; what a match looks at stands in the first.
@@ -212,6 +208,15 @@ func (f *fate) remember(id AttemptID) {
 
 func (j *job) withdrawn() bool { return j.fate != nil && j.fate.Withdrawn }
 
+// inputs yields the names of what it reads.
+func (j *job) inputs(yield func(lfn string) bool) {
+	for i := range j.requests {
+		if v := j.requests[i].read; v != nil && !yield(v.file.lfn) {
+			return
+		}
+	}
+}
+
 // live reports whether an attempt of the job may still be committed.
 func (j *job) live() bool {
 	return j.state < Done
@@ -286,19 +291,8 @@ func (c *Core) JobNamed(run RunID, name string) (JobID, bool) {
 	return NewJobID(run, number), ok
 }
 
-// newJob makes the job and inserts all its requests at the tails.
-func (js *jobs) newJob(r *run, s *Job, reads []*file) *job {
-	j := js.bareJob(r, s)
-	j.submitted = js.now
-	js.files.requestFiles(j, reads, s.Access, tail(j.id.Number()))
-	for i := range j.requests {
-		js.files.insert(&j.requests[i])
-	}
-	return j
-}
-
-// bareJob makes the job without requests.
-func (js *jobs) bareJob(r *run, s *Job) *job {
+// newJob makes the next job of a run, without requests.
+func (js *jobs) newJob(r *run, s *Job) *job {
 	cl := js.classOf(s)
 	row := js.table.Len()
 	j := js.table.Add()
@@ -313,7 +307,7 @@ func (js *jobs) bareJob(r *run, s *Job) *job {
 	js.readyBit.Grow(row + 1)
 	for _, t := range j.counted(js) {
 		t.Jobs++
-		t.add(j.state, 1)
+		t.ByState[Waiting]++
 	}
 	return j
 }
@@ -327,8 +321,8 @@ func (js *jobs) setState(j *job, s State) {
 	before, reused := j.state, j.fromBefore()
 	j.state = s
 	for _, t := range j.counted(js) {
-		t.add(before, -1)
-		t.add(s, 1)
+		t.ByState[before]--
+		t.ByState[s]++
 		if reused {
 			t.Reused--
 		}

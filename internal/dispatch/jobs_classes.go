@@ -1,9 +1,9 @@
 package dispatch
 
 import (
+	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -41,7 +41,10 @@ type countable struct {
 func (js *jobs) classOf(j *Job) *class {
 	k := classKey{
 		milliCPUs: j.Needs.MilliCPUs, memory: j.Needs.Memory, disk: j.Needs.Disk, time: j.Needs.Time,
-		countable: joinCountable(j.Needs.Countable), tools: joinTools(j.Tools), site: j.Site,
+		countable: joinCountable(j.Needs.Countable), site: j.Site,
+	}
+	if len(j.Tools) > 0 {
+		k.tools = strings.Join(slices.Compact(slices.Sorted(slices.Values(j.Tools))), "\n")
 	}
 	if k.site != "" {
 		k.wait = js.waitOf(j.WaitForData)
@@ -88,28 +91,12 @@ func (js *jobs) variant(base *class, change func(*classKey)) *class {
 	return js.intern(k, base.needs.Countable)
 }
 
-func joinTools(tools []string) string {
-	switch len(tools) {
-	case 0:
-		return ""
-	case 1:
-		return tools[0]
-	}
-	sorted := slices.Clone(tools)
-	slices.Sort(sorted)
-	return strings.Join(slices.Compact(sorted), "\n")
-}
-
+// joinCountable returns the same text for the same counts.
 func joinCountable(counts map[string]int64) string {
 	if len(counts) == 0 {
 		return ""
 	}
-	var b strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(counts)) {
-		b.WriteString(strconv.Quote(name))
-		b.WriteString(strconv.FormatInt(counts[name], 10))
-	}
-	return b.String()
+	return fmt.Sprintf("%#v", counts)
 }
 
 // policy is the part of jobs that mostly is the same for all of a step.
@@ -127,23 +114,14 @@ type policyKey struct {
 }
 
 func (js *jobs) policyOf(j *Job) *policy {
-	k := policyKey{j.Retry.Attempts, j.Retry.Backoff, j.Retry.MemoryFactor, joinInts(j.Retry.ExitCodes), j.WaitForData}
+	k := policyKey{j.Retry.Attempts, j.Retry.Backoff, j.Retry.MemoryFactor, "", j.WaitForData}
+	if len(j.Retry.ExitCodes) > 0 {
+		k.exitCodes = fmt.Sprint(j.Retry.ExitCodes)
+	}
 	p := js.policies[k]
 	if p == nil {
 		p = &policy{retry: j.Retry, wait: j.WaitForData}
 		js.policies[k] = p
 	}
 	return p
-}
-
-func joinInts(ints []int) string {
-	if len(ints) == 0 {
-		return ""
-	}
-	var b strings.Builder
-	for _, n := range ints {
-		b.WriteString(strconv.Itoa(n))
-		b.WriteByte(' ')
-	}
-	return b.String()
 }

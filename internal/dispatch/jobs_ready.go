@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"slices"
 
 	"fairway/internal/dispatch/rows"
@@ -46,7 +47,13 @@ func (js *jobs) index(j *job) {
 	g := js.groupOf(j.class, j.effective)
 	j.group = g
 	if g.ready == 0 {
-		js.activate(g)
+		i, ok := js.levelOf(g)
+		if !ok {
+			js.levels = slices.Insert(js.levels, i, &level{priority: g.priority})
+		}
+		l := js.levels[i]
+		g.slot = len(l.groups)
+		l.groups = append(l.groups, g)
 	}
 	g.ready++
 	js.ready++
@@ -68,7 +75,10 @@ func (js *jobs) index(j *job) {
 
 func (js *jobs) addReader(v *version, g *group, row uint32) {
 	if len(v.ready) == 0 && !v.announced {
-		v.announce()
+		v.announced = true
+		for _, p := range v.holders {
+			p.heat(v)
+		}
 	}
 	for i := range v.ready {
 		if v.ready[i].group == g {
@@ -83,14 +93,6 @@ func (js *jobs) addReader(v *version, g *group, row uint32) {
 	v.ready[len(v.ready)-1].jobs.Push(row)
 }
 
-// announce tells the holders of a version that it has ready readers.
-func (v *version) announce() {
-	v.announced = true
-	for _, p := range v.holders {
-		p.heat(v)
-	}
-}
-
 // unindex takes a job out of the indexes, and reports whether it was ready.
 func (js *jobs) unindex(j *job) bool {
 	g := j.group
@@ -102,8 +104,18 @@ func (js *jobs) unindex(j *job) bool {
 	js.ready--
 	g.ready--
 	js.changed = true
-	if g.ready == 0 {
-		js.deactivate(g)
+	if g.ready == 0 { // with it go the entries left behind, which is all there is
+		i, _ := js.levelOf(g)
+		l := js.levels[i]
+		last := len(l.groups) - 1
+		l.groups[g.slot] = l.groups[last]
+		l.groups[g.slot].slot = g.slot
+		l.groups = l.groups[:last]
+		if last == 0 {
+			js.levels = slices.Delete(js.levels, i, i+1)
+		}
+		g.ranks = g.ranks[:0]
+		g.ages.Clear()
 	}
 	return true
 }
@@ -119,33 +131,9 @@ func (js *jobs) groupOf(cl *class, priority int32) *group {
 	return g
 }
 
-func (js *jobs) activate(g *group) {
-	i, ok := slices.BinarySearchFunc(js.levels, g.priority, func(l *level, p int32) int {
-		return int(int64(p) - int64(l.priority))
-	})
-	if !ok {
-		js.levels = slices.Insert(js.levels, i, &level{priority: g.priority})
-	}
-	l := js.levels[i]
-	g.slot = len(l.groups)
-	l.groups = append(l.groups, g)
-}
-
-// deactivate also drops the entries left behind, which is all there is.
-func (js *jobs) deactivate(g *group) {
-	i, _ := slices.BinarySearchFunc(js.levels, g.priority, func(l *level, p int32) int {
-		return int(int64(p) - int64(l.priority))
-	})
-	l := js.levels[i]
-	last := len(l.groups) - 1
-	l.groups[g.slot] = l.groups[last]
-	l.groups[g.slot].slot = g.slot
-	l.groups = l.groups[:last]
-	if last == 0 {
-		js.levels = slices.Delete(js.levels, i, i+1)
-	}
-	g.ranks = g.ranks[:0]
-	g.ages.Clear()
+// levelOf finds the level of a group, or where it is to be inserted.
+func (js *jobs) levelOf(g *group) (int, bool) {
+	return slices.BinarySearchFunc(js.levels, g.priority, func(l *level, p int32) int { return cmp.Compare(p, l.priority) })
 }
 
 // isReady reports whether an entry of the group counts: others were left behind.
@@ -204,4 +192,107 @@ func (js *jobs) pastSiteWait(g *group) *job {
 		return j
 	}
 	return nil
+}
+
+// inheritPriority raises what a newly submitted job waits for to its own
+// priority, and returns the ready jobs that moved. It costs nothing while all
+// priorities are equal.
+func (js *jobs) inheritPriority(j *job) (moved []*job) {
+	if !js.unequal {
+		if js.totals.Jobs == 1 {
+			js.common = j.priority
+		}
+		js.unequal = js.common != j.priority
+		if !js.unequal {
+			return nil
+		}
+	}
+	return js.raiseAhead(j)
+}
+
+// inheritFromReaders is for a job that becomes live again: those who wait for
+// its versions are not behind it in a FIFO. It returns the ready jobs that moved.
+func (js *jobs) inheritFromReaders(j *job) (moved []*job) {
+	if !js.unequal {
+		return nil
+	}
+	highest := j.effective
+	for _, v := range js.files.writtenBy(j) {
+		for _, w := range js.files.waiters[v] {
+			highest = max(highest, w.effective)
+		}
+	}
+	if highest > j.effective {
+		j.effective = highest
+		moved = js.raiseAhead(j)
+	}
+	return moved
+}
+
+// raiseAhead raises all jobs that j waits for, directly or through others, and
+// returns those of them that were ready.
+func (js *jobs) raiseAhead(j *job) []*job {
+	w := raising{todo: []*job{j}}
+	for len(w.todo) > 0 {
+		j := pop(&w.todo)
+		for i := range j.requests {
+			r := &j.requests[i]
+			if v := r.read; v != nil && v.state != present && v.writer != nil && v.writer.live() {
+				js.raise(v.writer, j.effective, &w)
+			}
+			if r.Queued() && !r.Granted() {
+				js.raiseBefore(r, j.effective, &w)
+			}
+		}
+	}
+	return w.moved
+}
+
+// raising is a walk over the jobs that one waits for.
+type raising struct {
+	todo  []*job // were raised, and what they wait for was not yet
+	moved []*job // were ready, and stand in another group now
+}
+
+// maxUnraised is how many requests are walked over again before a lower
+// priority takes the place of a higher one in files.raisedTo.
+const maxUnraised = 64
+
+// raised says of a file up to which request all that are queued have at least
+// a priority.
+type raised struct {
+	request  *request
+	priority int32
+}
+
+// raiseBefore raises the jobs whose requests stand before r. Up to where that
+// was done is kept in mind for each file, so that a long queue is not walked for
+// each job that joins it.
+func (js *jobs) raiseBefore(r *request, priority int32, w *raising) {
+	f := r.file()
+	mark, ok := js.files.raisedTo[f]
+	walked := 0
+	for b := r.Prev(); b != nil; b = b.Prev() {
+		if ok && b.Owner == mark.request && priority <= mark.priority {
+			break
+		}
+		js.raise(b.Owner.job, priority, w)
+		walked++
+	}
+	if prev := r.Prev(); walked > 0 && (!ok || priority >= mark.priority || walked > maxUnraised) {
+		js.files.raisedTo[f] = raised{prev.Owner, priority}
+	}
+}
+
+func (js *jobs) raise(j *job, priority int32, w *raising) {
+	if j.effective >= priority {
+		return
+	}
+	ready := js.unindex(j)
+	j.effective = priority
+	if ready {
+		js.index(j)
+		w.moved = append(w.moved, j)
+	}
+	w.todo = append(w.todo, j)
 }

@@ -235,10 +235,14 @@ func (l *Loading) takeJob(k Record) error {
 	if _, ok := c.JobNamed(r.ID, s.Name); ok {
 		return fmt.Errorf("job name %s is used twice", s.Name)
 	}
-	j := c.jobs.bareJob(r, &s)
+	j := c.jobs.newJob(r, &s)
 	r.names.Add(r.names.Hash(j.name), j.id.Number())
 	j.submitted = b.Submitted
-	c.files.requestFiles(j, r.files.allNamed(s.Reads), s.Access, recorded{b})
+	reads := make([]*file, len(s.Reads))
+	for i, lfn := range s.Reads {
+		reads[i] = r.files.named(lfn)
+	}
+	c.files.requestFiles(j, reads, s.Access, recorded{b})
 	j.fate = l.fates[id]
 	return l.committed(j)
 }
@@ -321,7 +325,7 @@ func (l *Loading) resume(j *job) {
 	if j.fate != nil && j.fate.NotBefore > 0 {
 		c.jobs.armBackoff(j)
 	}
-	c.placement.letGoAll(c.jobs.inheritPriority(j))
+	c.placement.letGo(c.jobs.inheritPriority(j)...)
 	c.files.startOut(j)
 }
 

@@ -239,14 +239,6 @@ func (pl *placement) release(p *pilot) {
 	}
 }
 
-// unready takes a job out of the ready jobs, and lets go whoever was
-// kept for it.
-func (pl *placement) unready(j *job) {
-	if pl.jobs.unindex(j) {
-		pl.letGo(j)
-	}
-}
-
 // requeue has a job without attempts matched at once.
 func (pl *placement) requeue(j *job) {
 	if j.live() && j.attempt == nil && j.state != Ready {

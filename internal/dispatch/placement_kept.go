@@ -53,18 +53,22 @@ func (pl *placement) addKept(j *job, k keptFor) {
 	pl.armKept(k.until)
 }
 
-// letGo ends what was kept for a job: its place with a pilot or a site, and the
-// pilot that drained for it.
-func (pl *placement) letGo(j *job) {
-	pl.unkeep(j)
-	if p := pl.reserved[j]; p != nil {
-		pl.release(p)
+// unready takes a job out of the ready jobs, and lets go whoever was
+// kept for it.
+func (pl *placement) unready(j *job) {
+	if pl.jobs.unindex(j) {
+		pl.letGo(j)
 	}
 }
 
-func (pl *placement) letGoAll(jobs []*job) {
+// letGo ends what was kept for jobs: their places with a pilot or a site, and the
+// pilots that drained for them.
+func (pl *placement) letGo(jobs ...*job) {
 	for _, j := range jobs {
-		pl.letGo(j)
+		pl.unkeep(j)
+		if p := pl.reserved[j]; p != nil {
+			pl.release(p)
+		}
 	}
 }
 

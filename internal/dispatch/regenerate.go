@@ -73,7 +73,7 @@ func (c *Core) regenerate(v *version, at place) {
 		why = " was lost from where it was stored"
 	}
 	c.event(Event{Kind: JobRegenerating, Job: j.id, Name: j.name, Step: j.step.Step, Reason: v.file.lfn + why})
-	c.placement.letGoAll(c.jobs.inheritFromReaders(j))
+	c.placement.letGo(c.jobs.inheritFromReaders(j)...)
 	c.files.startOut(j)
 }
 
@@ -246,7 +246,7 @@ func (c *Core) retryJobs(ids []JobID) error {
 		c.jobs.setState(j, Waiting)
 		c.files.revive(j)
 		c.journal.persistFate(j)
-		c.placement.letGoAll(c.jobs.inheritFromReaders(j))
+		c.placement.letGo(c.jobs.inheritFromReaders(j)...)
 		c.files.startOut(j)
 	}
 	return nil

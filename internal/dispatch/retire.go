@@ -134,7 +134,7 @@ func (fs *files) handOver(p *pilot, copied FileRef, retired RunID) {
 func (js *jobs) drop(r *run) {
 	for j := range js.of(r) {
 		js.totals.Jobs--
-		js.totals.add(j.state, -1)
+		js.totals.ByState[j.state]--
 		if j.fromBefore() {
 			js.totals.Reused--
 		}

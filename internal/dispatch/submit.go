@@ -3,6 +3,7 @@ package dispatch
 import (
 	"fairway/internal/fifo"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"strings"
@@ -13,22 +14,27 @@ import (
 const maxJobs = math.MaxUint32 - 1
 
 func (c *Core) submit(in Submit) error {
-	jobs := in.Jobs
 	r, err := c.runs.get(in.Run)
 	if err == nil {
-		err = c.jobs.checkJobs(r, jobs)
+		err = c.jobs.checkJobs(r, in.Jobs)
 	}
 	if err != nil {
 		return err
 	}
 	reads := c.files.readFiles
-	for i := range jobs {
-		n := len(jobs[i].Reads)
-		j := c.jobs.newJob(r, &jobs[i], reads[:n])
+	for i := range in.Jobs {
+		s := &in.Jobs[i]
+		n := len(s.Reads)
+		j := c.jobs.newJob(r, s)
+		j.submitted = c.now
+		c.files.requestFiles(j, reads[:n], s.Access, tail(j.id.Number()))
+		for k := range j.requests {
+			c.files.insert(&j.requests[k])
+		}
 		reads = reads[n:]
-		c.journal.persistJob(j, &jobs[i])
+		c.journal.persistJob(j, s)
 		c.jobEvent(JobSubmitted, j, "")
-		c.placement.letGoAll(c.jobs.inheritPriority(j))
+		c.placement.letGo(c.jobs.inheritPriority(j)...)
 		c.files.startOut(j)
 	}
 	return nil
@@ -43,41 +49,49 @@ func (js *jobs) checkJobs(r *run, jobs []Job) error {
 	js.files.readFiles = js.files.readFiles[:0]
 	var written map[string]bool // by the jobs before; made when it is asked for
 	for i := range jobs {
-		j := &jobs[i]
-		err := j.check()
-		if err == nil {
-			written, err = js.files.checkReads(r, jobs, i, written)
-		}
-		if err == nil {
-			err = js.takeName(r, jobs, i)
-		}
-		if err != nil {
-			r.forgetNames(jobs[:i])
+		if err := js.checkJob(r, jobs, i, &written); err != nil {
+			for k := range jobs[:i] {
+				r.names.Remove(r.names.Hash(jobs[k].Name), r.jobs+1+uint32(k))
+			}
 			return err
 		}
 	}
 	return nil
 }
 
-func (fs *files) checkReads(r *run, jobs []Job, i int, written map[string]bool) (map[string]bool, error) {
-	for _, lfn := range jobs[i].Reads {
+func (js *jobs) checkJob(r *run, jobs []Job, i int, written *map[string]bool) error {
+	j := &jobs[i]
+	if err := j.check(); err != nil {
+		return err
+	}
+	for _, lfn := range j.Reads {
 		f := r.files.find(lfn)
 		if f == nil || len(f.versions) == 0 {
-			if written == nil {
-				written = make(map[string]bool)
-				addWritten(written, jobs[:i])
+			if *written == nil {
+				*written = make(map[string]bool)
+				addWritten(*written, jobs[:i])
 			}
-			if !written[lfn] {
-				return nil, refuse("dispatch: job %s reads %s, which neither exists nor is written by a job before it", jobs[i].Name, lfn)
+			if !(*written)[lfn] {
+				return refuse("dispatch: job %s reads %s, which neither exists nor is written by a job before it", j.Name, lfn)
 			}
 			f = r.files.named(lfn)
 		}
-		fs.readFiles = append(fs.readFiles, f)
+		js.files.readFiles = append(js.files.readFiles, f)
 	}
-	if written != nil {
-		addWritten(written, jobs[i:i+1])
+	if *written != nil {
+		addWritten(*written, jobs[i:i+1])
 	}
-	return written, nil
+	hash, first := r.names.Hash(j.Name), r.jobs+1
+	if _, ok := r.names.Find(hash, func(number uint32) bool {
+		if number >= first {
+			return jobs[number-first].Name == j.Name
+		}
+		return js.table.At(r.row(number)).name == j.Name
+	}); ok {
+		return refuse("dispatch: job name %s is used twice", j.Name)
+	}
+	r.names.Add(hash, first+uint32(i))
+	return nil
 }
 
 func addWritten(written map[string]bool, jobs []Job) {
@@ -87,29 +101,6 @@ func addWritten(written map[string]bool, jobs []Job) {
 				written[w.LFN] = true
 			}
 		}
-	}
-}
-
-// takeName enters the name of a job that is to be inserted, unless another job of the
-// run has it, also one before it in the list.
-func (js *jobs) takeName(r *run, jobs []Job, i int) error {
-	name, hash, first := jobs[i].Name, r.names.Hash(jobs[i].Name), r.jobs+1
-	_, ok := r.names.Find(hash, func(number uint32) bool {
-		if number >= first {
-			return jobs[number-first].Name == name
-		}
-		return js.table.At(r.row(number)).name == name
-	})
-	if ok {
-		return refuse("dispatch: job name %s is used twice", name)
-	}
-	r.names.Add(hash, first+uint32(i))
-	return nil
-}
-
-func (r *run) forgetNames(jobs []Job) {
-	for i := range jobs {
-		r.names.Remove(r.names.Hash(jobs[i].Name), r.jobs+1+uint32(i))
 	}
 }
 
@@ -123,34 +114,25 @@ const (
 	writtenBytes = 200
 )
 
-// TooLarge says why no pilot could be told of a job, which has too many files; "" otherwise.
-func (j *Job) TooLarge() string {
-	size := len(j.Payload)
-	for _, lfn := range j.Reads {
+// assignmentSize is how large the description of a job is, as far as it can be told.
+func assignmentSize(payload []byte, reads iter.Seq[string], writes []Output) int {
+	size := len(payload)
+	for lfn := range reads {
 		size += 2*len(lfn) + readBytes
 	}
-	for _, w := range j.Writes {
-		size += len(w.LFN) + writtenBytes
+	for i := range writes {
+		size += len(writes[i].LFN) + writtenBytes
 	}
-	if size <= MaxAssignment {
+	return size
+}
+
+// TooLarge says why no pilot could be told of a job, which has too many files; "" otherwise.
+func (j *Job) TooLarge() string {
+	if assignmentSize(j.Payload, slices.Values(j.Reads), j.Writes) <= MaxAssignment {
 		return ""
 	}
 	return fmt.Sprintf("it reads %d files and writes %d: a pilot could not be told of so many; give it fewer, for example by a merge of at most 10000 files each and another one of what these make",
 		len(j.Reads), len(j.Writes))
-}
-
-// described is the size of the job as TooLarge estimates it.
-func (j *job) described() int {
-	size := len(j.payload)
-	for i := range j.requests {
-		if v := j.requests[i].read; v != nil {
-			size += 2*len(v.file.lfn) + readBytes
-		}
-	}
-	for i := range j.outputs {
-		size += len(j.outputs[i].LFN) + writtenBytes
-	}
-	return size
 }
 
 func (j *Job) check() error {
@@ -281,4 +263,26 @@ func (fs *files) startOut(j *job) {
 	} else if j.ungranted == 0 {
 		fs.work.examine = append(fs.work.examine, j)
 	}
+}
+
+// repeated returns a name that occurs twice, or "". Most lists are short.
+func repeated[T any](list []T, name func(T) string) string {
+	if len(list) > few {
+		seen := make(map[string]bool, len(list))
+		for _, x := range list {
+			if seen[name(x)] {
+				return name(x)
+			}
+			seen[name(x)] = true
+		}
+		return ""
+	}
+	for i, x := range list {
+		for _, y := range list[:i] {
+			if name(x) == name(y) {
+				return name(x)
+			}
+		}
+	}
+	return ""
 }

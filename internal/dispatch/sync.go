@@ -10,32 +10,33 @@ func (c *Core) sync(s *Sync) error {
 		return refuse("dispatch: a sync without a pilot")
 	}
 	p := c.fleet.pilots[s.Pilot]
-	if p != nil && s.Seq < p.seq {
+	switch {
+	case p != nil && s.Seq < p.seq:
 		c.effects.Replies = append(c.effects.Replies, Reply{s.Pilot, s.Seq, Answer{Superseded: true}})
 		return nil
-	}
-	if p == nil && (!s.Full || s.Hello == nil) {
-		c.strangersSync(s)
+	case p == nil && (!s.Full || s.Hello == nil): // nothing is known of it
+		for i := range s.Ended {
+			c.resultArrived(s.Pilot, nil, &s.Ended[i])
+		}
+		c.effects.Replies = append(c.effects.Replies, Reply{s.Pilot, s.Seq, Answer{
+			Number: c.fleet.nextAnswer(), Seen: s.Seq, NeedFull: true, NextSync: 0, LeaveNow: c.fleet.stop == stopped,
+		}})
 		return nil
-	}
-	if p == nil {
+	case p == nil:
 		p = c.fleet.register(s)
+	case p.held != 0 && p.held != s.Seq:
+		c.reply(p, Answer{Superseded: true})
 	}
-	c.fleet.supersedeHeld(p, s)
+	p.seq, p.held, p.heldAt = s.Seq, s.Seq, c.now
+	p.silentAfter = c.now.after(c.config.Hold + c.fleet.lease(p))
+	c.fleet.armPilot(p)
 	c.takeSync(p, s)
 	return nil
 }
 
-// strangersSync answers a pilot of which nothing is known.
-func (c *Core) strangersSync(s *Sync) {
-	for i := range s.Ended {
-		c.resultArrived(s.Pilot, nil, &s.Ended[i])
-	}
-	c.effects.Replies = append(c.effects.Replies, Reply{s.Pilot, s.Seq, Answer{
-		Number: c.fleet.nextAnswer(), Seen: s.Seq, NeedFull: true, NextSync: 0, LeaveNow: c.fleet.stop == stopped,
-	}})
-}
-
+// takeSync takes what a call says: first the ends of attempts, which count whatever else
+// it says, then what the pilot runs and holds. It lists the pilot to be answered if there
+// is something to say, and to be given jobs.
 func (c *Core) takeSync(p *pilot, s *Sync) {
 	if s.Hello != nil {
 		c.fleet.describe(p, *s.Hello)
@@ -70,15 +71,23 @@ func (c *Core) takeSync(p *pilot, s *Sync) {
 		}
 	}
 	p.ending = slices.DeleteFunc(p.ending, func(e ending) bool { return e.number != 0 && s.LastAnswer >= e.number })
-	if s.LastAnswer > p.acked {
-		p.acked = s.LastAnswer
+	p.acked = max(p.acked, s.LastAnswer)
+	for _, a := range slices.Backward(p.attempts) {
+		// The pilot has heard that it is to be ended, and reports neither that it runs nor
+		// how it ended: it never had it.
+		if a.ended && !a.started && a.endNumber != 0 && s.LastAnswer >= a.endNumber {
+			c.fleet.removeAttempt(a)
+			c.placement.requeue(a.job)
+		}
 	}
-	c.endsConfirmed(p, s.LastAnswer)
 	if s.Leaving {
 		c.leavePilot(p)
 		return
 	}
-	c.fleet.resend(p)
+	unheard := func(a *attempt) bool { return a.number > p.acked && !a.known() || a.ended && a.endNumber > p.acked }
+	if len(p.ending) > 0 || slices.ContainsFunc(p.attempts, unheard) {
+		c.fleet.mustAnswer(p)
+	}
 	c.fleet.recount(p)
 	c.fleet.wantsJobs(p)
 }
@@ -162,19 +171,7 @@ func (c *Core) started(p *pilot, ref AttemptRef) {
 	c.event(Event{Kind: JobStarted, Job: a.job.id, Name: a.job.name, Step: a.job.step.Step, Pilot: p.id})
 }
 
-// endsConfirmed forgets attempts that were to be ended, when the pilot has
-// heard of that and reports neither that they run nor how they ended: then it
-// never had them.
-func (c *Core) endsConfirmed(p *pilot, acked uint64) {
-	for i := len(p.attempts) - 1; i >= 0; i-- {
-		a := p.attempts[i]
-		if a.ended && !a.started && a.endNumber != 0 && acked >= a.endNumber {
-			c.fleet.removeAttempt(a)
-			c.placement.requeue(a.job)
-		}
-	}
-}
-
+// cacheChanges takes what came into the pilot's cache and what left it.
 func (c *Core) cacheChanges(p *pilot, s *Sync) {
 	for _, g := range s.CacheGone {
 		delete(p.other, g.File)
@@ -186,25 +183,19 @@ func (c *Core) cacheChanges(p *pilot, s *Sync) {
 		}
 	}
 	for _, a := range s.CacheAdded {
-		c.announced(p, &a)
+		switch v := c.files.copied(p, a.File); {
+		case v != nil && v.tag == a.File.Tag:
+			c.files.hold(p, v, a.Size)
+			c.fleet.arrived(p, v, a.Adler32)
+		case v != nil:
+			// An older copy, and the pilot says so again.
+		case p.other[a.File] == 0:
+			p.other[a.File] = a.Size
+			p.hints.incoming += a.Size
+		}
 		if p.telling != nil {
 			p.telling.said[a.File] = true
 		}
-	}
-}
-
-// announced is for a copy that a pilot says it has.
-func (c *Core) announced(p *pilot, a *CachedFile) {
-	v := c.files.copied(p, a.File)
-	switch {
-	case v != nil && v.tag == a.File.Tag:
-		c.files.hold(p, v, a.Size)
-		c.fleet.arrived(p, v, a.Adler32)
-	case v != nil:
-		// An older copy, and the pilot says so again.
-	case p.other[a.File] == 0:
-		p.other[a.File] = a.Size
-		p.hints.incoming += a.Size
 	}
 }
 
@@ -269,7 +260,7 @@ func (c *Core) answer(p *pilot) Answer {
 		if x.known() || x.number != 0 && x.number <= p.acked {
 			continue
 		}
-		if size += x.job.described(); size > c.answerSize && len(a.Run) > 0 {
+		if size += assignmentSize(x.job.payload, x.job.inputs, x.job.outputs); size > c.answerSize && len(a.Run) > 0 {
 			p.more = true
 			continue
 		}
