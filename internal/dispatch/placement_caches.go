@@ -161,3 +161,44 @@ func (pl *placement) prefetch(p *pilot) []InputFile {
 	}
 	return files
 }
+
+// cacheLimit is what the files of the pilot and of those that share with it
+// may take together (section IV-D); 0 if it has no cache.
+func (p *pilot) cacheLimit() int64 {
+	if p.info.CacheDir == "" {
+		return p.info.CacheSize
+	}
+	var sum int64
+	for _, o := range p.host.pilots {
+		if o.info.CacheDir != "" {
+			sum += o.info.CacheSize
+		}
+	}
+	return sum
+}
+
+// queuedReads are the versions that jobs will read which the pilot, or one that
+// shares its cache, has not started yet, each with the turn of the first; and a
+// turn that is later than all. What started jobs read is in use, and stays
+// while it is.
+func (p *pilot) queuedReads() (reads map[*version]uint64, turns uint64) {
+	reads = make(map[*version]uint64)
+	for _, o := range p.host.pilots {
+		if o != p && (o.info.CacheDir == "" || p.info.CacheDir == "") {
+			continue
+		}
+		for turn, a := range o.attempts {
+			if a.started || a.ended {
+				continue
+			}
+			for i := range a.job.requests {
+				v := a.job.requests[i].read
+				if first, ok := reads[v]; v != nil && (!ok || uint64(turn) < first) {
+					reads[v] = uint64(turn)
+				}
+			}
+		}
+		turns = max(turns, uint64(len(o.attempts)))
+	}
+	return reads, turns
+}

@@ -2,9 +2,10 @@ package dispatch
 
 import (
 	"cmp"
-	"fairway/internal/logical"
 	"fmt"
 	"slices"
+
+	"fairway/internal/logical"
 )
 
 // resultArrived takes the end of an attempt, whoever reports it and however
@@ -14,8 +15,9 @@ import (
 //  2. Are its outputs those that the job promised? checkOutputs.
 //  3. The first success of a job is committed, by commitResult. Anything else is
 //     a failure, by attemptFailed, or a loss, by lossCounted.
-//  4. Who waits for the outputs, or is to try again, is listed in the worklists,
-//     and looked at by propagate when the input is taken.
+//  4. A job that ends lets go of its requests and lists in the worklists who waits for it,
+//     and that is recorded: commit and finish, in commit.go.
+//  5. propagate looks at those who are listed when the input is taken.
 func (c *Core) resultArrived(by PilotID, p *pilot, r *Result) {
 	if c.journal.foreign(r.Attempt) || c.runs.byID[r.Job.Run()] == nil {
 		c.files.discardForeign(r)

@@ -1,12 +1,13 @@
 package dispatch
 
 import (
-	"fairway/internal/fifo"
 	"fmt"
 	"iter"
 	"math"
 	"slices"
 	"strings"
+
+	"fairway/internal/fifo"
 )
 
 // maxJobs bounds the jobs that one Core takes until it is loaded again; the indexes hold

@@ -107,7 +107,7 @@ func (q *Queue[T]) Release(r *Request[T]) *Request[T] {
 	if r.state != granted {
 		panic("fifo: Release of a request that is not granted")
 	}
-	return q.remove(r)
+	return q.Cancel(r)
 }
 
 // Cycle does what Insert of next in the mode of cur followed by Release of cur
@@ -148,10 +148,6 @@ func (q *Queue[T]) Cancel(r *Request[T]) *Request[T] {
 	if r.state == idle {
 		panic("fifo: Cancel of a request that is not queued")
 	}
-	return q.remove(r)
-}
-
-func (q *Queue[T]) remove(r *Request[T]) *Request[T] {
 	prev, next := r.prev, r.next
 	// What stands behind need not be looked at then: it may be far away in memory.
 	grantsNone := r.mode == Read && r.state == granted && prev != nil
