@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -48,6 +50,100 @@ type trial struct {
 	said    bytes.Buffer
 	ended   chan ending
 	killed  bool // by the trial
+	account *account
+}
+
+// account is what Slurm says of its jobs, asked again and again. A controller that is killed may
+// have on its disk that a job runs which has ended since. It says so after its restart, until it
+// has asked the node, for minutes. Such a job is none any more.
+type account struct {
+	mu      sync.Mutex      // guards what follows
+	ended   map[string]bool // jobs, by id and name, of which Slurm has said that they have ended
+	revived map[string]bool // those of them that had ended when the controller started again
+	jobs    []string        // the others: each with its state
+	pilots  int             // the most that there were at a time
+}
+
+// keepAccount keeps it until the test has ended.
+func keepAccount(t *testing.T) *account {
+	a := &account{ended: map[string]bool{}, revived: map[string]bool{}}
+	status := sched.NewStatus(sched.Default(), sched.StatusConfig[string, string]{
+		Name: "squeue of " + t.Name(), Every: 100 * time.Millisecond,
+		Query: func(ctx context.Context, keys []string) (map[string]string, error) {
+			out, err := exec.CommandContext(ctx, "squeue", "--noheader", "--states=all", "--format=%i %j|%T").Output()
+			return map[string]string{keys[0]: string(out)}, err
+		},
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = status.Wait(ctx, "jobs", func(answer sched.Answer[string]) bool {
+			a.take(answer.Value)
+			return false
+		})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	return a
+}
+
+func (a *account) take(said string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.jobs = nil
+	pilots := 0
+	for line := range strings.Lines(said) {
+		job, state, _ := strings.Cut(strings.TrimSpace(line), "|")
+		if state != "PENDING" && state != "RUNNING" {
+			a.ended[job] = true
+			continue
+		}
+		delete(a.ended, job)
+		if a.revived[job] {
+			continue
+		}
+		a.jobs = append(a.jobs, job+" "+state)
+		if strings.Contains(job, " fairway.") {
+			pilots++
+		}
+	}
+	a.pilots = max(a.pilots, pilots)
+}
+
+// restart is for a controller that begins to read its disk.
+func (a *account) restart() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	maps.Copy(a.revived, a.ended)
+}
+
+// mostPilots is how many pilots Slurm had at most.
+func (a *account) mostPilots() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.pilots
+}
+
+// mustEmpty waits until Slurm has no job.
+func (a *account) mustEmpty(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for {
+		a.mu.Lock()
+		left := a.jobs
+		a.mu.Unlock()
+		if len(left) == 0 {
+			return
+		}
+		if sched.Default().Sleep(ctx, 100*time.Millisecond) != nil {
+			t.Errorf("the batch system has after the run: %s", left)
+			return
+		}
+	}
 }
 
 // ending is how a command has ended.
@@ -65,7 +161,10 @@ type slurmFault struct {
 var slurmFaults = []slurmFault{
 	{"the controller is killed", func(tr *trial) func() {
 		tr.cluster.KillController()
-		return tr.cluster.StartController
+		return func() {
+			tr.account.restart()
+			tr.cluster.StartController()
+		}
 	}},
 	{"the partition is down", func(tr *trial) func() {
 		tr.slurm("scontrol", "update", "partitionname=batch", "state=DOWN")
@@ -240,7 +339,6 @@ func (tr *trial) again(how ending) (over bool) {
 // Whatever happens to a cluster, the results are those of one machine, it never has more pilots
 // than the site permits, as it says itself, and nothing is left running.
 func TestSlurmFaults(t *testing.T) {
-	cluster := batchtest.Slurm(t)
 	local := folderWith(t, longWork, "")
 	run(t, local, "run", "--pilots", "16")
 	want := results(t, local)
@@ -253,19 +351,19 @@ func TestSlurmFaults(t *testing.T) {
 		number := first + uint64(i)
 		t.Run(fmt.Sprint(number), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(number, 0))
+			cluster := batchtest.Slurm(t)
 			tr := &trial{
-				t: t, cluster: cluster, random: random, asJob: random.IntN(2) == 0, ended: make(chan ending, 1),
+				t: t, cluster: cluster, account: keepAccount(t), random: random, asJob: random.IntN(2) == 0, ended: make(chan ending, 1),
 				folder: folderWith(t, longWork, slurmSite+"    lease: 20s\n"),
 			}
 			t.Logf("the server is a job: %v", tr.asJob)
-			most := countJobs(t)
 			tr.run()
 			mustEqual(t, results(t, tr.folder), want)
-			if n := most(); n > 3 || n == 0 {
+			if n := tr.account.mostPilots(); n > 3 || n == 0 {
 				t.Errorf("the batch system had %d pilots, of at most 3", n)
 			}
 			cluster.Ready()
-			nothingQueued(t)
+			tr.account.mustEmpty(t)
 			nothingRuns(t, tr.folder)
 		})
 	}
