@@ -35,6 +35,9 @@ func (p *pilot) execute(as dispatch.Assignment) {
 		run: p.run, element: p.site.element, compute: time.Duration(float64(t.run) / p.site.Speed),
 		done: a.finish, cacheOnly: a.cacheOutput, computed: func() { p.yield(a) }, await: a.await,
 	}
+	if p.site.StagesIn {
+		x.keep = a.keepInput
+	}
 	x.draw(t.job.Name, as.Try)
 	for _, in := range as.Inputs {
 		p.run.used(in.File, in.Size, false)
@@ -160,6 +163,21 @@ func (a *attempt) cacheFiles() {
 	for _, out := range a.work.writes {
 		a.pilot.run.used(out.FileRef, out.size, true)
 		a.cacheFile(out.FileRef, out.size)
+	}
+}
+
+// keepInput puts an input into the cache that was staged in, where it stays while the attempt
+// runs.
+func (a *attempt) keepInput(f int) {
+	s, in := a.pilot.space, &a.Inputs[f]
+	if s == nil || !a.pilot.run.exp.Cache.Inputs || a.work.reads[f].streamed {
+		return
+	}
+	a.cacheFile(in.File, in.Size)
+	if e := s.files[in.File]; e != nil {
+		e.inUse++
+		a.pins = append(a.pins, in.File)
+		a.pilot.reportSoon()
 	}
 }
 

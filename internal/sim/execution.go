@@ -21,7 +21,11 @@ type execution struct {
 	cacheOnly func(output) bool // for what may stay in caches; nil: nothing may
 	computed  func()            // called before outputs are stored, if it is not nil
 	await     func(f int, then func())
+	keep      func(f int) // called when an input was staged in from storage; nil: inputs are read while the job computes
 
+	job       string
+	try       int
+	staged    int           // inputs that were read before the job computes
 	stageIn   time.Duration // time spent reading so far
 	wrote     int           // outputs that are stored
 	cancelled bool
@@ -57,6 +61,7 @@ func Accesses(seed uint64, job string, try int) (reading, writing *rand.Rand) {
 // draw gives an execution its random streams: those of one try of a job,
 // wherever it runs.
 func (x *execution) draw(job string, try int) {
+	x.job, x.try = job, try
 	x.reading, x.writing = Accesses(x.run.seed, job, try)
 }
 
@@ -70,14 +75,83 @@ func (x *execution) begin() {
 			x.failAt[i] = at
 		}
 	}
-	x.slice(0)
+	if x.keep != nil {
+		x.stage()
+	} else {
+		x.slice(0)
+	}
+}
+
+// stage reads the inputs that are left, whole and one after the other, and then has the job
+// compute.
+func (x *execution) stage() {
+	if x.staged == len(x.reads) {
+		x.slice(0)
+		return
+	}
+	f, began := x.staged, x.run.now
+	in := x.reads[f]
+	next := func() {
+		if !in.streamed {
+			x.stageIn += x.run.now - began
+		}
+		x.staged++
+		x.stage()
+	}
+	switch {
+	case in.awaited:
+		x.await(f, func() {
+			x.stageIn += x.run.now - began
+			x.stage()
+		})
+	case in.local:
+		next()
+	case in.pfn == "" && !in.remote:
+		x.done(dispatch.StageInFailed, notReached)
+	case in.remote:
+		x.transfer(x.run.lan, in.size, next)
+	default:
+		x.stageFromStorage(f, next)
+	}
+}
+
+// stageFromStorage reads an input whole. What it meets does not depend on what was cached of
+// the others.
+func (x *execution) stageFromStorage(f int, then func()) {
+	in, n := x.reads[f], x.run.exp.Workflow.Accesses
+	from := x.storageOf(in)
+	if from == nil {
+		return
+	}
+	random, _ := Accesses(x.run.seed, x.job, x.try)
+	fails, last := false, 0
+	for range f + 1 {
+		fails, last = random.Float64() < float64(x.element.FailureRate), random.IntN(n)
+	}
+	size := in.size / int64(n) * int64(last+1)
+	if !fails {
+		last, size = n-1, in.size
+	}
+	var delay time.Duration
+	for range last + 1 {
+		delay += from.delay(random, x.compute, from.accesses(n, len(x.reads)))
+	}
+	x.fetch(from, size, delay, func() {
+		if fails {
+			x.run.faced[ReadFailed]++
+			x.done(dispatch.StageInFailed, "reading failed")
+			return
+		}
+		x.keep(f)
+		then()
+	})
 }
 
 // slice runs one n-th of the job: one access to every input, then the
 // computing that it feeds.
 func (x *execution) slice(i int) {
 	n := x.run.exp.Workflow.Accesses
-	if i == n || len(x.reads) == 0 {
+	if i == n || len(x.reads) == x.staged {
 		x.after(x.compute/time.Duration(n)*time.Duration(n-i), func() {
 			if x.computed != nil {
 				x.computed()
@@ -120,7 +194,7 @@ func (x *execution) access(i, f int, then func()) {
 	case in.local:
 		next()
 	case in.pfn == "" && !in.remote:
-		x.done(dispatch.StageInFailed, "in no cache that this pilot reaches, and not in storage")
+		x.done(dispatch.StageInFailed, notReached)
 	case in.remote:
 		x.transfer(x.run.lan, in.size/int64(n), next)
 	default:
@@ -128,35 +202,57 @@ func (x *execution) access(i, f int, then func()) {
 	}
 }
 
-// fromStorage reads the i-th part of a file from the storage element that has
-// it; between sites it also has to come over the wide area network.
+const notReached = "in no cache that this pilot reaches, and not in storage"
+
+// fromStorage reads the i-th part of a file from the storage element that has it.
 func (x *execution) fromStorage(i int, in input, then func()) {
-	if i == 0 {
-		if why := x.run.damaged.stored[in.pfn]; why != "" {
-			x.done(dispatch.InputLost, in.pfn+" "+why)
-			return
-		}
-		x.run.checkThere(in.pfn)
-	}
 	from := x.run.elementOf(in.pfn)
-	if x.run.broken != nil {
+	if i == 0 {
+		from = x.storageOf(in)
+	}
+	if from == nil || x.run.broken != nil {
 		return
 	}
 	n := x.run.exp.Workflow.Accesses
-	part := in.size / int64(n)
-	from.read += part
-	accesses := n
-	if from.DelayOnce {
-		accesses *= len(x.reads)
+	x.fetch(from, in.size/int64(n), from.delay(x.reading, x.compute, from.accesses(n, len(x.reads))), then)
+}
+
+// storageOf is the storage element that has an input that is to be read. It is nil where the
+// input is lost, which ends the attempt, or the run is broken.
+func (x *execution) storageOf(in input) *element {
+	if why := x.run.damaged.stored[in.pfn]; why != "" {
+		x.done(dispatch.InputLost, in.pfn+" "+why)
+		return nil
 	}
-	x.after(from.delay(x.reading, x.compute, accesses), func() {
-		x.transfer(from.line, part, func() {
+	x.run.checkThere(in.pfn)
+	from := x.run.elementOf(in.pfn)
+	if x.run.broken != nil {
+		return nil
+	}
+	return from
+}
+
+// accesses is how many there are to what a job reads, as far as the delay is shared out
+// among them.
+func (s *element) accesses(n, inputs int) int {
+	if s.DelayOnce {
+		return n * inputs
+	}
+	return n
+}
+
+// fetch reads so much from a storage element; between sites it also has to come over the
+// wide area network.
+func (x *execution) fetch(from *element, size int64, delay time.Duration, then func()) {
+	from.read += size
+	x.after(delay, func() {
+		x.transfer(from.line, size, func() {
 			if from == x.element {
 				then()
 				return
 			}
-			x.run.wide += part
-			x.transfer(x.run.wan, part, then)
+			x.run.wide += size
+			x.transfer(x.run.wan, size, then)
 		})
 	})
 }

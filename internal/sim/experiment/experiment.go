@@ -68,6 +68,7 @@ type SiteSpec struct {
 	Ask      time.Duration `yaml:"ask"`          // pilots ask this often; 0: they wait for the answer (long poll)
 	Speed    float64       `yaml:"speed"`        // of its nodes; 0 means 1
 	Behind   bool          `yaml:"store_behind"` // outputs go into the cache, and the next job of the pilot begins, before they are stored
+	StagesIn bool          `yaml:"stage_in"`     // jobs read their inputs whole, one after the other, before they compute
 	Price    float64       `yaml:"price"`        // of a slot for an hour, in any unit of money
 	Expects  time.Duration `yaml:"expects"`      // what the TaskQueue holds its queue to be until pilots have shown it
 	Batch    BatchSpec     `yaml:"batch"`
