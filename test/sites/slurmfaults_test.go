@@ -281,7 +281,9 @@ func (tr *trial) killServer() {
 // run has faults begin and end until the run has ended, and all of them once at least.
 func (tr *trial) run() {
 	tr.t.Helper()
-	ctx, cancel := context.WithTimeout(tr.t.Context(), patience)
+	// A minute each passes until a controller that lost its records has a server counted as dead,
+	// and then its pilots as gone.
+	ctx, cancel := context.WithTimeout(tr.t.Context(), patience+2*time.Minute)
 	defer cancel()
 	tr.start()
 	wait := func(most time.Duration) (how ending, over bool) {
