@@ -1,6 +1,7 @@
 package batchtest
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -28,6 +29,12 @@ func ARC(t Host) (element string) {
 		if err := os.MkdirAll(folder, 0o755); err != nil {
 			t.Fatal(err)
 		}
+	}
+	// What it does one at a time, it locks in its folder for temporary files, which is /tmp
+	// whatever TMPDIR says: two elements of one machine would keep each other waiting.
+	temporary := filepath.Join(d, "tmp")
+	if err := errors.Join(os.Mkdir(temporary, 0o755), os.Chmod(temporary, os.ModeSticky|0o777)); err != nil {
+		t.Fatal(err)
 	}
 	element = fmt.Sprintf("https://localhost:%d/arex", freePorts(t, 1))
 	settings := filepath.Join(d, "arc.conf")
@@ -68,6 +75,7 @@ lrms = slurm
 slurm_wakeupperiod = 1
 slurm_use_sacct = no
 [arex]
+tmpdir = $D/tmp
 controldir = $D/control
 sessiondir = $D/session
 logfile = $D/arex.log
