@@ -51,9 +51,12 @@ func Claim(workflow string) (*Lock, Layout, error) {
 }
 
 // LockState takes the lock of a state folder, and makes the folder if need be. A
-// folder that is not ours is refused.
+// folder that is not ours is refused, and so is a new one where no state can be kept.
 func LockState(state string) (*Lock, error) {
 	if err := claimFolder(state); err != nil {
+		return nil, err
+	}
+	if err := checkFileSystem(state, system); err != nil {
 		return nil, err
 	}
 	return openLock(state)
