@@ -57,7 +57,10 @@ server, the end is kept.`,
 				if connect.CodeOf(err) == connect.CodeNotFound {
 					return c.printLogsOfStep(ctx, client, request, err)
 				}
-				return explained(err) // not asked again: part of the logs was printed
+				if serverGone(err) {
+					return explained(err) // not asked again: part of the logs was printed
+				}
+				return err
 			})
 		},
 	}

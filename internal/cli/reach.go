@@ -12,6 +12,7 @@ import (
 
 	"fairway/internal/server/api"
 	"fairway/internal/server/folder"
+	"fairway/internal/server/term"
 	"fairway/internal/wire"
 	"fairway/sched"
 )
@@ -41,13 +42,16 @@ func askIn(ctx context.Context, dir string, do func(context.Context, wire.Workfl
 			return false, noState(dir)
 		}
 		if err != nil {
-			return false, withInstead(err)
+			return false, withInstead(dir, err)
 		}
 		defer connection.Close()
 		if err := refuseStopped(dir, connection); err != nil {
 			return false, err
 		}
-		return connection.Live, do(ctx, connection)
+		if err = do(ctx, connection); connection.Live {
+			err = withInstead(dir, err)
+		}
+		return connection.Live, err
 	})
 }
 
@@ -85,7 +89,7 @@ func (c *console) askRunning(ctx context.Context, do func(context.Context, wire.
 	return askAgain(ctx, func() (live bool, err error) {
 		connection, err := reachRunning(ctx, folder)
 		if err != nil {
-			return false, withInstead(err)
+			return false, withInstead(folder, err)
 		}
 		if connection == nil {
 			return false, nothingRuns(folder)
@@ -94,16 +98,21 @@ func (c *console) askRunning(ctx context.Context, do func(context.Context, wire.
 		if err := refuseStopped(folder, connection); err != nil {
 			return false, err
 		}
-		return true, do(ctx, connection)
+		return true, withInstead(folder, do(ctx, connection))
 	})
 }
 
 // refuseStopped keeps a question from waiting for a server that was stopped: the kernel
 // takes the connection for it, and nobody answers.
 func refuseStopped(workflow string, connection *api.Connection) error {
-	if !connection.Live || connection.Far {
+	if !connection.Live {
 		return nil
 	}
+	return stoppedIn(workflow)
+}
+
+// stoppedIn is an error where a process of this machine that runs the workflow was stopped.
+func stoppedIn(workflow string) error {
 	if pid := folder.Stopped(filepath.Join(workflow, stateFolder)); pid != 0 {
 		return fail(exitFailed, fmt.Sprintf("let it go on: `fg` in its terminal, or `kill -CONT %d`", pid),
 			"process %d, which runs the workflow in %s, was stopped (Ctrl-Z or SIGSTOP) and does not answer", pid, folderText(workflow))
@@ -141,11 +150,44 @@ func reachRunning(ctx context.Context, folder string) (*api.Connection, error) {
 // insteadOfFar is what to do where a server on another machine does not answer.
 const insteadOfFar = "if that machine is gone, `fairway run` takes the run over; it waits until the server has been silent for some time"
 
-func withInstead(err error) error {
-	if _, unreachable := errors.AsType[*api.UnreachableError](err); unreachable {
-		return fail(exitFailed, insteadOfFar, "%w", err)
+// withInstead adds to the error of a server that lives and does not answer what to do about it.
+func withInstead(workflow string, err error) error {
+	_, unreachable := errors.AsType[*api.UnreachableError](err)
+	if !unreachable && connect.CodeOf(err) != connect.CodeDeadlineExceeded {
+		return err
 	}
-	return err
+	if stopped := stoppedIn(workflow); stopped != nil {
+		return stopped
+	}
+	end := "end its process"
+	if running, ok := errors.AsType[*folder.RunningError](folder.CheckFree(workflow)); ok && running.PID != 0 {
+		end = fmt.Sprintf("`kill -KILL %d`", running.PID)
+	}
+	job := serverJobIn(workflow)
+	if job != "" {
+		end = "cancel " + job
+	}
+	switch {
+	case unreachable && job == "":
+		return fail(exitFailed, insteadOfFar, "%w", err)
+	case unreachable:
+		return fail(exitFailed, insteadOfFar+"; if it hangs, first "+end, "%w", err)
+	}
+	return fail(exitFailed, "it may have much to do, or be stuck: try again; if that goes on, "+end+", and start `fairway run` again, which goes on from its records",
+		"%w", explained(err))
+}
+
+// serverJobIn names the batch job that is the server of a workflow, empty where it is none.
+func serverJobIn(workflow string) string {
+	l, err := folder.Of(workflow)
+	if err != nil {
+		return ""
+	}
+	last, err := term.Last(l.State, l.ID)
+	if err != nil || !last.Lives() || last.Launch == "" {
+		return ""
+	}
+	return fmt.Sprintf("its batch job at the site %s, whose name ends in %s", last.Site, last.Launch)
 }
 
 func (c *console) folderWithState() (string, error) {
@@ -184,8 +226,6 @@ func explained(err error) error {
 		return fail(exitUsage, "", "%s", message)
 	case connect.CodeFailedPrecondition, connect.CodeUnavailable:
 		return fail(exitNoState, "", "%s", message)
-	case connect.CodeDeadlineExceeded:
-		return fail(exitFailed, "it may have much to do, or be stuck: try again; if that goes on, end its process and start `fairway run` again, which goes on from its records", "%s", message)
 	case connect.CodeCanceled:
 		return context.Canceled
 	default:

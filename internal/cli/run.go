@@ -176,7 +176,11 @@ func (c *console) run(ctx context.Context, o *runOptions) error {
 	if o.dryRun {
 		return c.dryRun(ctx, o)
 	}
-	if connection := runningIn(ctx, o.folder); connection != nil {
+	connection, err := reachRunning(ctx, o.folder)
+	if err != nil && o.follow {
+		return withInstead(o.folder, err)
+	}
+	if connection != nil {
 		defer connection.Close()
 		if !o.follow {
 			return alreadyRunning(o.folder)
@@ -212,7 +216,7 @@ func (c *console) follow(ctx context.Context, folder string, connection *api.Con
 		return quietly(exitInterrupted)
 	}
 	if err != nil {
-		return fmt.Errorf("watching the run: %w", explained(err))
+		return fmt.Errorf("watching the run: %w", explained(withInstead(folder, err)))
 	}
 	return c.conclude(ctx, folder, report)
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"io/fs"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -51,6 +52,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits,
 			"web":   web,
+			"mute":  mute,
 		},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("EXAMPLES", examples)
@@ -101,6 +103,36 @@ func web(ts *testscript.TestScript, neg bool, arguments []string) {
 	server := httptest.NewServer(http.FileServer(http.Dir(ts.MkAbs(arguments[0]))))
 	ts.Defer(server.Close)
 	ts.Setenv("WEB", server.URL)
+}
+
+// mute starts a peer on loopback that takes connections and never says anything, until the
+// script ends. $MUTE is its address.
+func mute(ts *testscript.TestScript, neg bool, arguments []string) {
+	if neg || len(arguments) != 0 {
+		ts.Fatalf("usage: mute")
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	ts.Check(err)
+	var taken []net.Conn
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			peer, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			taken = append(taken, peer)
+		}
+	}()
+	ts.Defer(func() {
+		_ = listener.Close()
+		<-ended
+		for _, peer := range taken {
+			_ = peer.Close()
+		}
+	})
+	ts.Setenv("MUTE", listener.Addr().String())
 }
 
 // exits CODE COMMAND... runs a command that must end with that exit code.
