@@ -251,32 +251,6 @@ func (h *Handle) refuseAt(r Resource, err error) error {
 	return fmt.Errorf("location %s: %w", r.Name(), err)
 }
 
-// wakeList collects under a location's lock the handles to wake after it.
-type wakeList struct{ first, last *Handle }
-
-func (w *wakeList) add(h *Handle) {
-	if w.first == nil {
-		w.first = h
-	} else {
-		w.last.nextWoken = h
-	}
-	w.last = h
-}
-
-// up sends the tokens. A handle may be used again as soon as it has its own.
-func (w wakeList) up() {
-	for h := w.first; h != nil; {
-		next := h.nextWoken
-		h.nextWoken = nil
-		if h.served != nil {
-			h.served.decided()
-		} else {
-			h.token <- struct{}{}
-		}
-		h = next
-	}
-}
-
 // park waits for a token or the end of ctx; a task of package sched gives its
 // slot to others meanwhile.
 func park(ctx context.Context, token <-chan struct{}) error {

@@ -323,7 +323,7 @@ func (l *Location) unlatchLocked(wake *wakeList) {
 	close(a.open)
 	for _, p := range a.postponed {
 		if l.queue.Insert(&p.handle.req, p.mode) {
-			l.grantOne(p.handle, nil, wake)
+			l.grantLocked(&p.handle.req, nil, wake)
 		}
 	}
 }

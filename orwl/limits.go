@@ -48,17 +48,3 @@ const (
 	// MaxDescriptors bounds the descriptors that came and were not taken yet.
 	MaxDescriptors = transport.MaxDescriptors
 )
-
-func sizeLimit(max int64) int64 {
-	if max > 0 {
-		return max
-	}
-	return DefaultMaxSize
-}
-
-func leaseOf(lease time.Duration) time.Duration {
-	if lease > 0 {
-		return max(lease, MinLease)
-	}
-	return DefaultLease
-}

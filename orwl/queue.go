@@ -362,16 +362,39 @@ func (l *Location) recordChanges(h *Handle) {
 // are to be told.
 func (l *Location) grantLocked(first *fifo.Request[*Handle], by *Handle, wake *wakeList) {
 	for r := first; r != nil; r = r.NextGranted() {
-		l.grantOne(r.Owner, by, wake)
+		h := r.Owner
+		l.recordGrant(h, by)
+		if h.state == waiting {
+			wake.add(h)
+		}
+		h.state = held
 	}
 }
 
-func (l *Location) grantOne(h, by *Handle, wake *wakeList) {
-	l.recordGrant(h, by)
-	if h.state == waiting {
-		wake.add(h)
+// wakeList collects under a location's lock the handles to wake after it.
+type wakeList struct{ first, last *Handle }
+
+func (w *wakeList) add(h *Handle) {
+	if w.first == nil {
+		w.first = h
+	} else {
+		w.last.nextWoken = h
 	}
-	h.state = held
+	w.last = h
+}
+
+// up sends the tokens. A handle may be used again as soon as it has its own.
+func (w wakeList) up() {
+	for h := w.first; h != nil; {
+		next := h.nextWoken
+		h.nextWoken = nil
+		if h.served != nil {
+			h.served.decided()
+		} else {
+			h.token <- struct{}{}
+		}
+		h = next
+	}
 }
 
 func (l *Location) withdraw(h *Handle) bool {

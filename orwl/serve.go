@@ -389,3 +389,10 @@ func (d *Dialer) configFor(address string) *tls.Config {
 	}
 	return c
 }
+
+func leaseOf(lease time.Duration) time.Duration {
+	if lease > 0 {
+		return max(lease, MinLease)
+	}
+	return DefaultLease
+}

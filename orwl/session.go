@@ -11,6 +11,19 @@ import (
 	"fairway/orwl/internal/transport"
 )
 
+// This is the boundary between locks and what carries them to other processes. A session
+// puts a Handle into the queue for each request of the other process, with a servedRequest
+// that is told when its fate is decided, and uses of a Location only:
+//
+//   - insertRanked, cycle, release, withdraw, and reserve of localOwner: what a task
+//     of this process may do too;
+//   - holds, failure: what became of a request;
+//   - lackedBy, overwrite: the data, under a grant;
+//   - lose, missAtStart: the end of the other process.
+//
+// The other side of it is Resource: a Mirror stands for a Location and uses of a Handle what
+// a Location uses.
+
 // session is what a process at the other end of a link has in the locations of
 // this one. It ends with the link: the process loses all of it. Who reads the connection calls
 // asked, one frame after the other; wakeList.up calls granted from whatever goroutine decides.
@@ -22,13 +35,13 @@ import (
 //  1. Mirror.release, or Mirror.cycle where the next request goes with it: Mirror.pass
 //     (mirror.go) makes the frame Release with what was changed, and sends it.
 //  2. session.asked calls session.release, which checks that the grant is still the one
-//     that was told, and writes the changes.
+//     that was told (holder), and writes the changes.
 //  3. Location.release or Location.cycle (queue.go). Where other requests stand in the
 //     queue, grantLocked grants the next of them, and recordGrant numbers each grant.
-//  4. wakeList.up (handle.go), without the lock of the location: a task of this process
-//     gets its token; for a proxy it calls decided, which is session.granted.
+//  4. wakeList.up, without the lock of the location: a task of this process gets its
+//     token; for a proxy it calls decided, which is session.granted.
 //  5. session.granted sends the frame Granted, with what its process lacks of the data
-//     (tellLocked).
+//     (sendGrantLocked).
 //  6. Peer.answered calls Peer.granted (peer.go): it brings the replica up to date, and
 //     wakeList.up gives the waiting task its token.
 type session struct {
@@ -225,59 +238,67 @@ func (s *session) request(f *transport.Frame) {
 // written under and that the other process still has, and only when it has come
 // completely.
 func (s *session) release(f *transport.Frame) error {
-	p := s.find(f.ID)
-	if p != nil {
-		s.awaitSent(p)
-	}
-	if p == nil || !s.valid(p, f) {
+	p := s.holder(f)
+	if p == nil {
 		s.refuse(f.ID, ErrStale)
 		return s.link.Skip()
 	}
+	l := p.sub.location
 	if f.OK {
-		if f.Size > max(sizeLimit(s.server.MaxSize), int64(p.sub.location.memory.Size())) {
-			return fmt.Errorf("location %s: %d bytes: %w", p.sub.location.name, f.Size, ErrTooLarge)
+		if f.Size > max(sizeLimit(s.server.MaxSize), int64(l.memory.Size())) {
+			return fmt.Errorf("location %s: %d bytes: %w", l.name, f.Size, ErrTooLarge)
 		}
-		if err := s.write(p, f); err != nil {
+		err := s.take(f.DataLength())
+		if err == nil {
+			p.sub.version, err = l.overwrite(&p.handle, int(f.Size), f.Extents, s.taken, p.sub.inPlace)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	s.forget(p)
 	if f.Next == 0 {
-		return p.sub.location.release(&p.handle)
+		return l.release(&p.handle)
 	}
 	next, err := s.newProxy(transport.Posting{ID: f.Next, Mirror: p.sub.id, Task: p.handle.Name})
 	if err != nil {
 		s.refuse(f.Next, err)
-		return p.sub.location.release(&p.handle)
+		return l.release(&p.handle)
 	}
-	if err := p.sub.location.cycle(&p.handle, &next.handle); err != nil {
+	if err := l.cycle(&p.handle, &next.handle); err != nil {
 		s.forget(next)
 		s.refuse(f.Next, err)
 	}
 	return nil
 }
 
-// valid reports whether a release is of the grant that p has now, and writes
-// only under a write lock.
-func (s *session) valid(p *proxy, f *transport.Frame) bool {
+// holder returns the proxy that a release is of; nil where the release is not of the grant
+// that it has now, or writes without a write lock. It waits until the data of the grant has
+// left. The other process has all of it when it releases; one that releases earlier must not
+// have the memory go while it is sent, and loses its connection with the lease if it does not
+// read on.
+func (s *session) holder(f *transport.Frame) *proxy {
 	s.mu.Lock()
-	told := p.told
+	p := s.proxies[f.ID]
+	for p != nil && p.sending {
+		s.left.Wait()
+	}
+	told := p != nil && p.told
 	s.mu.Unlock()
 	if !told || !p.sub.location.holds(&p.handle) || p.handle.generation != f.Generation {
-		return false
+		return nil
 	}
-	if p.handle.mode == Read {
-		return !f.OK && len(f.Extents) == 0
+	if !f.OK && len(f.Extents) > 0 || f.OK && p.handle.mode == Read {
+		return nil
 	}
-	return f.OK || len(f.Extents) == 0
+	return p
 }
 
-// write makes the new version from the data of a release.
-func (s *session) write(p *proxy, f *transport.Frame) (err error) {
-	if err = s.take(f.DataLength()); err == nil {
-		p.sub.version, err = p.sub.location.overwrite(&p.handle, int(f.Size), f.Extents, s.taken, p.sub.inPlace)
+func sizeLimit(max int64) int64 {
+	if max > 0 {
+		return max
 	}
-	return err
+	return DefaultMaxSize
 }
 
 // takeStep is how much memory a peer gets for data that it has announced and not yet sent.
@@ -385,17 +406,6 @@ func (s *session) sent(p *proxy) {
 	}
 }
 
-// awaitSent waits until the data of a grant has left. The other process has all of it when
-// it releases; one that releases earlier must not have the memory go while it is sent, and
-// loses its connection with the lease if it does not read on.
-func (s *session) awaitSent(p *proxy) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for p.sending {
-		s.left.Wait()
-	}
-}
-
 // withdraw takes out a request, or releases it unless its data is being sent.
 func (s *session) withdraw(p *proxy) {
 	s.forget(p)
@@ -409,4 +419,59 @@ func (s *session) withdraw(p *proxy) {
 	if !sending {
 		p.sub.location.release(&p.handle)
 	}
+}
+
+// servedRequest is what a request has that stands in the queue for a task of another
+// process.
+type servedRequest struct {
+	decided func()          // called instead of sending a token
+	by      string          // whose release led to the grant
+	pieces  []memory.Extent // what the writer changed
+}
+
+// failure says why h has lost its request, if it has.
+func (l *Location) failure(h *Handle) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if h.state == failed {
+		return h.err
+	}
+	return nil
+}
+
+// lackedBy returns the data as it is under a grant that was just given, its version and its
+// file, and what a mirror of another process lacks of it.
+func (l *Location) lackedBy(sub *subscription) (data []byte, version uint64, file *memory.File, lacks []memory.Extent) {
+	data, file = l.memory.Bytes, l.memory.File
+	l.lock()
+	if l.journal == nil && !sub.mapped {
+		l.journal = memory.NewJournal(data, l.version.Load())
+	}
+	version, j := l.version.Load(), l.journal
+	l.mu.Unlock()
+	switch {
+	case sub.mapped:
+	case !sub.has && len(data) > 0:
+		lacks = []memory.Extent{{Offset: 0, Length: len(data)}}
+	case sub.version != version:
+		lacks = j.Since(len(data), sub.version)
+	}
+	return data, version, file, lacks
+}
+
+// overwrite lets h, which holds the lock for a writer of another process, make the version
+// that its release completes: of a size, with pieces of new data one after the other. It
+// returns the number of that version.
+func (l *Location) overwrite(h *Handle, size int, pieces []memory.Extent, data []byte, inPlace bool) (version uint64, err error) {
+	if err := l.memory.Resize(size); err != nil {
+		return 0, fmt.Errorf("resizing location %s: %w", l.name, err)
+	}
+	for _, e := range pieces {
+		data = data[copy(l.memory.Bytes[e.Offset:e.Offset+e.Length], data):]
+	}
+	if !inPlace { // otherwise what changed is found by comparing
+		h.served.pieces = append([]memory.Extent{}, pieces...)
+	}
+	h.mapped, h.wrote = true, true
+	return l.version.Load() + 1, nil
 }

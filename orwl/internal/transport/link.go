@@ -201,7 +201,7 @@ func (l *Link) Send(f Frame) { l.SendData(f, nil, nil) }
 // data. If not, that must not change until sent is called, which may be nil otherwise. Data
 // is copied up to InlineLimit, and in answers only while few wait to be read.
 func (l *Link) SendData(f Frame, data []byte, sent func()) (copied bool) {
-	if n := f.DataLength(); n == 0 || n <= InlineLimit && (!f.isAnswer() || l.out.copies()) {
+	if n := f.DataLength(); n == 0 || n <= InlineLimit && (!f.isAnswer() || l.out.weight() < MaxCopied) {
 		l.out.sendCopy(&f, data)
 		return true
 	}

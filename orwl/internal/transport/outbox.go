@@ -80,9 +80,7 @@ func (o *outbox) queueLocked(m message) {
 	o.ready.Signal()
 }
 
-// copies reports whether data of answers is to be copied into their messages.
-func (o *outbox) copies() bool { return o.weight() < MaxCopied }
-
+// weight is that of all messages that have not left.
 func (o *outbox) weight() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
