@@ -1,9 +1,13 @@
 package dispatch
 
-import "slices"
+import (
+	"crypto/sha256"
+	"slices"
+)
 
-// How a job ends: with outputs, which become visible all at once, or without. Either way
-// its requests leave the FIFOs, and those that it kept waiting are listed in worklists.
+// How a job ends: with outputs, which become visible all at once and are published, or
+// without. Either way its requests leave the FIFOs, and those that it kept waiting are listed
+// in worklists.
 
 // commit makes the job Done with these outputs, which are in the order of Writes. p is the
 // pilot that has them, or nil. It is the only place where versions become visible for the
@@ -76,6 +80,23 @@ func (j *job) identityOf(lfn string) identity {
 	return identityOf("attempt", attemptKey(j.committed), lfn)
 }
 
+func identityOf(parts ...string) identity {
+	var buffer [256]byte
+	b := buffer[:0]
+	for _, p := range parts {
+		b = appendPart(b, p)
+	}
+	sum := sha256.Sum256(b)
+	return identity(sum[:16])
+}
+
+// appendPart keeps "a","bc" apart from "ab","c".
+func appendPart(b []byte, part string) []byte {
+	n := len(part)
+	b = append(b, byte(n), byte(n>>8), byte(n>>16), byte(n>>24))
+	return append(b, part...)
+}
+
 // makeVisible is for a version whose record is set: it counts the copies that
 // pilots have told of before, and lists who waits for it. It reports whether
 // there is a copy.
@@ -113,6 +134,36 @@ func (fs *files) arrived(v *version) {
 		}
 	}
 	delete(fs.waiters, v)
+}
+
+// await lists the job with the versions it reads for which absent holds, and
+// reports whether there are any.
+func (fs *files) await(j *job, absent func(*version) bool) bool {
+	for i := range j.requests {
+		if v := j.requests[i].read; v != nil && absent(v) {
+			fs.waiters[v] = append(fs.waiters[v], j)
+			j.absent++
+		}
+	}
+	return j.absent > 0
+}
+
+// unawait forgets what await listed.
+func (fs *files) unawait(j *job) {
+	if j.absent == 0 {
+		return
+	}
+	for i := range j.requests {
+		v := j.requests[i].read
+		if v == nil {
+			continue
+		}
+		fs.waiters[v] = slices.DeleteFunc(fs.waiters[v], func(w *job) bool { return w == j })
+		if len(fs.waiters[v]) == 0 {
+			delete(fs.waiters, v)
+		}
+	}
+	j.absent = 0
 }
 
 // leave takes the job's requests out of the FIFOs and lets pass who stood
@@ -253,4 +304,113 @@ func (v *version) lose() bool {
 func (fs *files) cannotRegenerate(v *version) {
 	v.state = missing
 	fs.work.block = append(fs.work.block, fs.waiters[v]...)
+}
+
+// Publications of one file go out one at a time, in the order of versions, so
+// that its plain name never goes back, whatever is repeated after a crash.
+// What is still to be published follows from the commits and from one record for
+// each file: up to which version nothing is to be published any more.
+//
+// A version that is to be published waits (version.toPublish) until those before
+// it are confirmed. Then it is given out: files.publishing names it until it is
+// confirmed, and file.publishFrom says for good that nothing below it is given out
+// any more. A version that is committed later than a higher one was given out is
+// overtaken, and never published.
+
+// publish asks for a committed output to appear under its plain name, unless
+// a later version was given out for that already.
+func (fs *files) publish(j *job, v *version) {
+	o := j.outputFor(v.file.lfn)
+	if o == nil || !o.Publish || v.pfn == "" || v.toPublish {
+		return
+	}
+	if v.number < v.file.publishFrom {
+		if later := fs.publishing[v.file]; later != nil {
+			// A Load before the later one is confirmed must not publish this one.
+			fs.journal.persistPublished(v.file, later.number-1)
+		}
+		return
+	}
+	v.toPublish = true
+	if fs.publishing[v.file] == nil {
+		fs.publishNext(v.file)
+	}
+}
+
+// publishNext gives out the lowest version that waits for it.
+func (fs *files) publishNext(f *file) {
+	for _, v := range f.versions {
+		if !v.toPublish {
+			continue
+		}
+		if v.number < f.publishFrom {
+			fs.endPublication(v)
+			continue
+		}
+		f.publishFrom, fs.publishing[f] = v.number+1, v
+		fs.effects.Publish = append(fs.effects.Publish, v.stored())
+		return
+	}
+}
+
+func (fs *files) endPublication(v *version) {
+	v.toPublish = false
+	fs.tryRemove(v)
+}
+
+func (fs *files) publicationConfirmed(ref FileRef) {
+	v := fs.version(ref)
+	if v == nil || fs.publishing[v.file] != v {
+		return
+	}
+	delete(fs.publishing, v.file)
+	fs.journal.persistPublished(v.file, v.number)
+	fs.endPublication(v)
+	fs.publishNext(v.file)
+}
+
+// superseded looks whether the versions before a newly committed one, or that
+// one itself if it comes late, may go.
+func (fs *files) superseded(v *version) {
+	i := slices.Index(v.file.versions, v)
+	for k := i - 1; k >= 0; k-- {
+		if older := v.file.versions[k]; older.committed() {
+			fs.tryRemove(older)
+			break
+		}
+	}
+	if i < len(v.file.versions)-1 {
+		fs.tryRemove(v)
+	}
+}
+
+// tryRemove removes the stored copy of a version that was superseded and that
+// no job reads any more. What existed before Fairway is never touched. A
+// failed job counts as one that reads, as it may be retried.
+func (fs *files) tryRemove(v *version) {
+	if v.existing || v.pfn == "" || v.pins > 0 || v.toPublish || v.state != present || v.file.newest() == v {
+		return
+	}
+	fs.remove(v.pfn)
+	v.pfn = ""
+	if !v.hasCopy() {
+		v.state = gone
+	}
+	fs.changeOutputs(v.writer)
+}
+
+func (fs *files) remove(pfn string) {
+	if fs.removing[pfn] {
+		return
+	}
+	fs.removing[pfn] = true
+	fs.journal.persistRemoval(pfn)
+	fs.effects.Remove = append(fs.effects.Remove, pfn)
+}
+
+func (fs *files) removed(pfn string) {
+	if fs.removing[pfn] {
+		delete(fs.removing, pfn)
+		fs.journal.forgetRemoval(pfn)
+	}
 }

@@ -1,7 +1,6 @@
 package dispatch
 
 import (
-	"crypto/sha256"
 	"encoding/hex"
 	"slices"
 
@@ -353,23 +352,6 @@ func (id identity) hex() string {
 	return string(hex.AppendEncode(buffer[:0], id[:]))
 }
 
-func identityOf(parts ...string) identity {
-	var buffer [256]byte
-	b := buffer[:0]
-	for _, p := range parts {
-		b = appendPart(b, p)
-	}
-	sum := sha256.Sum256(b)
-	return identity(sum[:16])
-}
-
-// appendPart keeps "a","bc" apart from "ab","c".
-func appendPart(b []byte, part string) []byte {
-	n := len(part)
-	b = append(b, byte(n), byte(n>>8), byte(n>>16), byte(n>>24))
-	return append(b, part...)
-}
-
 // mark is the identity of a version, cut to what tells a person whether it
 // changed.
 func (v *version) mark() []byte { return v.identity[:3] }
@@ -394,36 +376,6 @@ func (r *request) file() *file {
 		return r.read.file
 	}
 	return r.write.file
-}
-
-// await lists the job with the versions it reads for which absent holds, and
-// reports whether there are any.
-func (fs *files) await(j *job, absent func(*version) bool) bool {
-	for i := range j.requests {
-		if v := j.requests[i].read; v != nil && absent(v) {
-			fs.waiters[v] = append(fs.waiters[v], j)
-			j.absent++
-		}
-	}
-	return j.absent > 0
-}
-
-// unawait forgets what await listed.
-func (fs *files) unawait(j *job) {
-	if j.absent == 0 {
-		return
-	}
-	for i := range j.requests {
-		v := j.requests[i].read
-		if v == nil {
-			continue
-		}
-		fs.waiters[v] = slices.DeleteFunc(fs.waiters[v], func(w *job) bool { return w == j })
-		if len(fs.waiters[v]) == 0 {
-			delete(fs.waiters, v)
-		}
-	}
-	j.absent = 0
 }
 
 func (j *job) readsMissing() bool { return j.missingInput() != nil }

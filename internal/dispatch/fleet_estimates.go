@@ -108,7 +108,13 @@ func (fl *fleet) runAt(j *job, s *site) time.Duration {
 // learn takes what an attempt that succeeded tells of its step and of the
 // pilot's site.
 func (fl *fleet) learn(p *pilot, j *job, u *Usage) {
-	took, usual := u.StageOutEnd.Sub(u.StageInStart), fl.pace.runOf(j)
+	took := u.StageOutEnd.Sub(u.StageInStart)
+	if p != nil {
+		p.launch.site.outlook.reads.learn(u)
+		if fl.choosesSites() { // it is compared with what was usual in the step before
+			fl.learnOfSite(p.launch.site, j, u, took)
+		}
+	}
 	fl.pace.reads.learn(u)
 	if took > 0 {
 		if fl.pace.runs[j.step] == nil {
@@ -116,19 +122,14 @@ func (fl *fleet) learn(p *pilot, j *job, u *Usage) {
 		}
 		fl.pace.runs[j.step].add(took.Seconds(), 1)
 	}
-	if p == nil {
-		return
-	}
-	s := p.launch.site
-	s.outlook.reads.learn(u)
-	if !fl.choosesSites() {
-		return
-	}
+}
+
+func (fl *fleet) learnOfSite(s *site, j *job, u *Usage, took time.Duration) {
 	if took > 0 {
 		fl.transfers.run.add(took.Seconds(), 1)
-	}
-	if took > 0 && usual > 0 {
-		s.outlook.slow.add(took.Seconds()/usual.Seconds(), 1)
+		if usual := fl.pace.runOf(j); usual > 0 {
+			s.outlook.slow.add(took.Seconds()/usual.Seconds(), 1)
+		}
 	}
 	in := u.Start.Sub(u.StageInStart).Seconds()
 	if in < 0 || u.BytesStaged == 0 {

@@ -142,29 +142,10 @@ func (r *run) row(number uint32) uint32 {
 	return r.spans[i].row + number - r.spans[i].number
 }
 
-// took notes that the next job of the run stands in this row, and returns its number.
-func (r *run) took(row uint32) uint32 {
-	r.jobs++
-	if n := len(r.spans); n == 0 || r.spans[n-1].row+r.jobs-r.spans[n-1].number != row {
-		r.spans = append(r.spans, span{r.jobs, row})
-	}
-	return r.jobs
-}
-
 // step is a step of the workflow in one run.
 type step struct {
 	StepTotals
 	run *run
-}
-
-func (r *run) stepNamed(name string) *step {
-	s := r.steps[name]
-	if s == nil {
-		s = &step{StepTotals: StepTotals{Step: name}, run: r}
-		r.steps[name] = s
-		r.stepOrder = append(r.stepOrder, s)
-	}
-	return s
 }
 
 // fate is what a job went through besides its success. Most jobs have none. The
@@ -289,27 +270,6 @@ func (c *Core) JobNamed(run RunID, name string) (JobID, bool) {
 	}
 	number, ok := r.names.Find(r.names.Hash(name), func(number uint32) bool { return c.jobs.table.At(r.row(number)).name == name })
 	return NewJobID(run, number), ok
-}
-
-// newJob makes the next job of a run, without requests.
-func (js *jobs) newJob(r *run, s *Job) *job {
-	cl := js.classOf(s)
-	row := js.table.Len()
-	j := js.table.Add()
-	j.row, j.id = row, NewJobID(r.ID, r.took(row))
-	j.name, j.step, j.payload, j.digest = s.Name, r.stepNamed(s.Step), s.Payload, s.Digest
-	j.policy, j.original, j.class, j.outputs = js.policyOf(s), cl, cl, s.Writes
-	j.priority, j.effective, j.state = int32(s.Priority), int32(s.Priority), Waiting
-	if len(s.Writes) == 1 {
-		j.one[0] = s.Writes[0]
-		j.outputs = j.one[:]
-	}
-	js.readyBit.Grow(row + 1)
-	for _, t := range j.counted(js) {
-		t.Jobs++
-		t.ByState[Waiting]++
-	}
-	return j
 }
 
 // counted are the totals that a job counts in: of its step, its run and all.

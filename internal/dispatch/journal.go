@@ -34,13 +34,6 @@ func (jn *journal) beginStore() {
 	jn.incarnation = max(1, jn.since)
 }
 
-// foreign reports whether an attempt belongs to a store that is lost: to another job
-// that bore the same number, if any does.
-func (jn *journal) foreign(id AttemptID) bool {
-	incarnation := uint64(id >> 32)
-	return incarnation < jn.since || incarnation > jn.incarnation
-}
-
 // persistMeta records the incarnation, and the number that was given to a run last.
 func (jn *journal) persistMeta(last RunID) {
 	jn.persist(TableMeta, 0, "incarnation", metaBody{bodyVersion, jn.incarnation, jn.since, last})

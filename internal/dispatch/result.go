@@ -19,7 +19,7 @@ import (
 //     and that is recorded: commit and finish, in commit.go.
 //  5. propagate looks at those who are listed when the input is taken.
 func (c *Core) resultArrived(by PilotID, p *pilot, r *Result) {
-	if c.journal.foreign(r.Attempt) || c.runs.byID[r.Job.Run()] == nil {
+	if c.foreign(r.Attempt) || c.runs.byID[r.Job.Run()] == nil {
 		c.files.discardForeign(r)
 		return
 	}
@@ -78,6 +78,13 @@ func (c *Core) resultArrived(by PilotID, p *pilot, r *Result) {
 	default:
 		c.attemptFailed(by, j, r, host)
 	}
+}
+
+// foreign reports whether an attempt belongs to a store that is lost: to another job
+// that bore the same number, if any does.
+func (c *Core) foreign(id AttemptID) bool {
+	incarnation := uint64(id >> 32)
+	return incarnation < c.journal.since || incarnation > c.journal.incarnation
 }
 
 // checkOutputs says what is wrong with the outputs of a successful attempt.

@@ -105,6 +105,36 @@ func addWritten(written map[string]bool, jobs []Job) {
 	}
 }
 
+// newJob makes the next job of a run, without requests.
+func (js *jobs) newJob(r *run, s *Job) *job {
+	cl := js.classOf(s)
+	row := js.table.Len()
+	j := js.table.Add()
+	r.jobs++
+	if n := len(r.spans); n == 0 || r.spans[n-1].row+r.jobs-r.spans[n-1].number != row {
+		r.spans = append(r.spans, span{r.jobs, row})
+	}
+	j.row, j.id = row, NewJobID(r.ID, r.jobs)
+	j.name, j.step, j.payload, j.digest = s.Name, r.steps[s.Step], s.Payload, s.Digest
+	if j.step == nil {
+		j.step = &step{StepTotals: StepTotals{Step: s.Step}, run: r}
+		r.steps[s.Step] = j.step
+		r.stepOrder = append(r.stepOrder, j.step)
+	}
+	j.policy, j.original, j.class, j.outputs = js.policyOf(s), cl, cl, s.Writes
+	j.priority, j.effective, j.state = int32(s.Priority), int32(s.Priority), Waiting
+	if len(s.Writes) == 1 {
+		j.one[0] = s.Writes[0]
+		j.outputs = j.one[:]
+	}
+	js.readyBit.Grow(row + 1)
+	for _, t := range j.counted(js) {
+		t.Jobs++
+		t.ByState[Waiting]++
+	}
+	return j
+}
+
 // MaxAssignment is how many bytes a pilot may have to read to learn of a job, or of the jobs of
 // one answer, as far as it can be told: a file that is read takes twice its name and 1000
 // bytes, one that is written its name and 200.

@@ -142,7 +142,7 @@ func (c *Core) adopt(p *pilot, ref AttemptRef) {
 		return
 	}
 	j := c.jobs.find(ref.Job)
-	if j == nil || c.journal.foreign(ref.Attempt) || !j.live() || c.fleet.attempts[ref.Attempt] != nil || j.dealtWith(ref.Attempt) {
+	if j == nil || c.foreign(ref.Attempt) || !j.live() || c.fleet.attempts[ref.Attempt] != nil || j.dealtWith(ref.Attempt) {
 		p.ending = append(p.ending, ending{attempt: ref.Attempt})
 		c.fleet.mustAnswer(p)
 		return
