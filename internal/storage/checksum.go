@@ -2,6 +2,7 @@ package storage
 
 import (
 	"crypto/md5"
+	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -9,15 +10,17 @@ import (
 	"hash"
 	"hash/adler32"
 	"hash/crc32"
+	"hash/crc64"
 	"io"
 	"os"
 	"strings"
+	"sync"
 )
 
 // Checksum is what a server tells of the contents of a file. The zero value is
 // none.
 type Checksum struct {
-	Kind  string // adler32, crc32c, md5 or sha-256
+	Kind  string // adler32, crc32, crc32c, crc64nvme, md5, sha-1 or sha-256
 	Value string // hexadecimal
 }
 
@@ -39,6 +42,9 @@ func (e *ChecksumError) Error() string {
 // Temporary makes Retry try once more.
 func (e *ChecksumError) Temporary() bool { return true }
 
+// nvme is the polynomial of CRC-64/NVME, reversed.
+var nvme = sync.OnceValue(func() *crc64.Table { return crc64.MakeTable(0x9a6c9329ac4bc9b5) })
+
 // Hash is what computes such a checksum; nil for none, and for kinds that are not
 // known.
 func (c Checksum) Hash() hash.Hash {
@@ -47,8 +53,14 @@ func (c Checksum) Hash() hash.Hash {
 		return adler32.New()
 	case "crc32c":
 		return crc32.New(crc32.MakeTable(crc32.Castagnoli))
+	case "crc32":
+		return crc32.NewIEEE()
+	case "crc64nvme":
+		return crc64.New(nvme())
 	case "md5":
 		return md5.New()
+	case "sha-1":
+		return sha1.New()
 	case "sha-256":
 		return sha256.New()
 	}

@@ -112,21 +112,68 @@ func CheckName(name string) error {
 // receivePiece is how much of a file that comes is written at once, in bytes.
 const receivePiece = 128 << 10
 
-var pieces = sync.Pool{New: func() any { return new([receivePiece]byte) }}
+type piece [receivePiece]byte
+
+var pieces = sync.Pool{New: func() any { return new(piece) }}
 
 // Receive makes a file appear at path with what body gives, complete or not at
 // all.
 func Receive(path string, body io.Reader, pfn string) (size int64, err error) {
 	err = create(path, 0o444, false, func(out *os.File) error {
-		piece := pieces.Get().(*[receivePiece]byte)
-		defer pieces.Put(piece)
-		size, err = io.CopyBuffer(struct{ io.Writer }{out}, body, piece[:]) // the writer alone: else out would read small pieces
+		size, err = copyPieces(out, body)
 		return err
 	})
 	if err != nil {
 		return 0, fmt.Errorf("get %s: %w", Shown(pfn), full(err))
 	}
 	return size, nil
+}
+
+// copyPieces writes a piece while the next one comes: to take bytes from a network and to
+// give them to a file takes about as long.
+func copyPieces(out io.Writer, body io.Reader) (size int64, err error) {
+	written := make(chan error, 1) // what came of the piece before
+	written <- nil
+	var two [2]*piece
+	defer func() {
+		for _, p := range two {
+			if p != nil {
+				pieces.Put(p)
+			}
+		}
+	}()
+	for i := 0; ; i = 1 - i {
+		if two[i] == nil {
+			two[i] = pieces.Get().(*piece)
+		}
+		n, ended := fill(body, two[i][:])
+		size += int64(n)
+		write := func() {
+			_, err := out.Write(two[i][:n])
+			written <- err
+		}
+		if err := <-written; err != nil {
+			return size, err
+		}
+		if ended == nil {
+			go write()
+			continue
+		}
+		if write(); !errors.Is(ended, io.EOF) {
+			return size, ended
+		}
+		return size, <-written
+	}
+}
+
+// fill reads until p is full or there is an error, which is io.EOF at the end.
+func fill(body io.Reader, p []byte) (n int, err error) {
+	for n < len(p) && err == nil {
+		var more int
+		more, err = body.Read(p[n:])
+		n += more
+	}
+	return n, err
 }
 
 // SameAs returns nil if the element has the contents of the local file under this
@@ -145,28 +192,24 @@ func SameAs(ctx context.Context, e Element, file *os.File, pfn string) error {
 		return err
 	}
 	defer body.Close()
-	same, err := equalReaders(io.NewSectionReader(file, 0, 1<<62), body)
-	if err == nil && !same {
-		err = other
-	}
-	return err
-}
-
-func equalReaders(a, b io.Reader) (bool, error) {
-	var left, right [64 << 10]byte
-	for {
-		n, errA := io.ReadFull(a, left[:])
-		m, errB := io.ReadFull(b, right[:])
-		ended := errors.Is(errA, io.EOF) || errors.Is(errA, io.ErrUnexpectedEOF)
+	same, at := true, int64(0)
+	var ours, theirs [64 << 10]byte
+	for { // to the end, which tells whether theirs have changed on the way
+		n, ended := fill(body, theirs[:])
+		if ended != nil && !errors.Is(ended, io.EOF) {
+			return ended
+		}
+		m, err := file.ReadAt(ours[:n], at)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		same, at = same && bytes.Equal(ours[:m], theirs[:n]), at+int64(n)
 		switch {
-		case errA != nil && !ended:
-			return false, errA
-		case errB != nil && !errors.Is(errB, io.EOF) && !errors.Is(errB, io.ErrUnexpectedEOF):
-			return false, errB
-		case !bytes.Equal(left[:n], right[:m]):
-			return false, nil
-		case ended:
-			return true, nil
+		case ended == nil:
+		case same && at == there.Size:
+			return nil
+		default:
+			return other
 		}
 	}
 }

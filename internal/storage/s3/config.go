@@ -128,7 +128,7 @@ func (c Config) connect() (*minio.Core, error) {
 		TrailingHeaders: true,
 		Transport: &http.Transport{
 			Proxy:                 http.ProxyFromEnvironment,
-			DialContext:           (&net.Dialer{Timeout: DialTimeout}).DialContext,
+			DialContext:           storage.Dial(&net.Dialer{Timeout: DialTimeout}),
 			TLSHandshakeTimeout:   DialTimeout,
 			ResponseHeaderTimeout: HeaderTimeout,
 			MaxIdleConnsPerHost:   storage.DefaultTransfers, // so that no transfer needs another connection than the last

@@ -9,9 +9,12 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/minio/minio-go/v7"
 
 	"fairway/internal/storage"
 	"fairway/internal/storage/storagetest"
@@ -82,6 +85,38 @@ func TestRedirectionsLeadNowhere(t *testing.T) {
 	}
 	if asked.Load() {
 		t.Error("the other server was asked")
+	}
+}
+
+// Whichever checksum of the whole object the server tells, what was read is compared with it.
+func TestEachChecksumIsCompared(t *testing.T) {
+	address, buckets := storagetest.S3(t)
+	p := place(t, address, buckets)
+	proxy := storagetest.Before(t, address)
+	direct, through := New(fixed(address)), New(fixed(proxy.Address))
+	text := storagetest.Contents(100_000)
+	for kind, sent := range map[string]minio.ChecksumType{
+		"crc32c": minio.ChecksumCRC32C, "crc32": minio.ChecksumCRC32, "crc64nvme": minio.ChecksumCRC64NVME,
+		"sha-1": minio.ChecksumSHA1, "sha-256": minio.ChecksumSHA256,
+	} {
+		pfn := p.PFN + "/" + kind
+		o, err := direct.object(pfn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		proxy.Do(0, nil)
+		if _, err := o.Client.PutObject(t.Context(), o.bucket, o.key, strings.NewReader(text), int64(len(text)), minio.PutObjectOptions{Checksum: sent, DisableContentSha256: true}); err != nil {
+			t.Fatal(kind, err)
+		}
+		path := filepath.Join(t.TempDir(), "got")
+		if _, err := through.Get(t.Context(), pfn, path); err != nil {
+			t.Errorf("%s: %v", kind, err)
+		}
+		proxy.Do(-1, storagetest.FlipAnswer)
+		var wrong *storage.ChecksumError
+		if _, err := through.Get(t.Context(), pfn, path+"2"); !errors.As(err, &wrong) || wrong.Kind != kind {
+			t.Errorf("%s: with a changed byte: %v", kind, err)
+		}
 	}
 }
 

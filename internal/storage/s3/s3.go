@@ -4,9 +4,9 @@
 //
 // Guarantees beyond those of [storage.Element]: an object appears when it is
 // complete, and only if there is none of that key (If-None-Match). Its CRC-32C is
-// computed here, sent with it, and compared by the server. Of what is read, the
-// CRC-32C is compared, or the ETag where it is an MD5 sum, if the server tells one
-// of the whole object.
+// computed here, sent with it, and compared by the server. Of what is read, a checksum
+// is compared that the server tells of the whole object (CRC-32C, CRC-32, CRC-64/NVME,
+// SHA-1, SHA-256), or the ETag where it is an MD5 sum.
 package s3
 
 import (
@@ -118,7 +118,9 @@ func (e *Element) Open(ctx context.Context, pfn string) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	body, info, err := o.part(ctx, minio.GetObjectOptions{Checksum: true})
+	var options minio.GetObjectOptions
+	options.Set("X-Amz-Checksum-Mode", "ENABLED") // options.Checksum would have it compared here, too
+	body, info, err := o.part(ctx, options)
 	if err != nil {
 		return nil, err
 	}
@@ -192,8 +194,15 @@ var md5ETag = regexp.MustCompile(`^[0-9a-f]{32}$`)
 // checksumOf is the checksum of a whole object. With encryption by the server an
 // ETag is none.
 func checksumOf(info minio.ObjectInfo) storage.Checksum {
-	if sum, err := base64.StdEncoding.DecodeString(info.ChecksumCRC32C); err == nil && len(sum) == 4 && info.ChecksumMode != "COMPOSITE" {
-		return storage.Checksum{Kind: "crc32c", Value: hex.EncodeToString(sum)}
+	for kind, told := range map[string]string{
+		"crc32c": info.ChecksumCRC32C, "crc32": info.ChecksumCRC32, "crc64nvme": info.ChecksumCRC64NVME,
+		"sha-1": info.ChecksumSHA1, "sha-256": info.ChecksumSHA256,
+	} {
+		value, err := base64.StdEncoding.DecodeString(told)
+		sum := storage.Checksum{Kind: kind, Value: hex.EncodeToString(value)}
+		if err == nil && len(value) == sum.Hash().Size() && info.ChecksumMode != "COMPOSITE" {
+			return sum
+		}
 	}
 	for name := range info.Metadata {
 		if strings.HasPrefix(strings.ToLower(name), "x-amz-server-side-encryption") {

@@ -247,6 +247,11 @@ func RunFaults(t *testing.T, open func(t *testing.T, proxy *Proxy) Faulty, serve
 			if err != nil && !one.refused && one.times >= 0 {
 				t.Errorf("it was not put in the end: %v", err)
 			}
+			proxy.Do(one.times, one.fault)
+			again := p.Element.Put(t.Context(), Local(t, right), p.file("there"))
+			if (again == nil) && one.refused || again != nil && !one.refused && one.times >= 0 || errors.Is(again, fs.ErrExist) {
+				t.Errorf("it was put again, with the same contents: %v", again)
+			}
 			proxy.Do(0, nil)
 			whole(t, "what was put", func() (string, error) { return readAll(t.Context(), p.Direct, "new") }, right, err)
 		})

@@ -26,7 +26,7 @@ func newTransports(credentials Credentials) *transports {
 func newTransport(credentials Credentials, control func(network, address string, c syscall.RawConn) error) [2]*http.Transport {
 	usual := &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
-		DialContext:           (&net.Dialer{Timeout: DialTimeout, Control: control}).DialContext,
+		DialContext:           storage.Dial(&net.Dialer{Timeout: DialTimeout, Control: control}),
 		TLSClientConfig:       credentials.tls(),
 		TLSHandshakeTimeout:   DialTimeout,
 		ResponseHeaderTimeout: HeaderTimeout,

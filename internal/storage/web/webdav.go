@@ -211,7 +211,10 @@ func (u *upload) send(ctx context.Context, name string, header http.Header) erro
 	put.body = func() io.ReadCloser {
 		return storage.Watched(cancel, io.NewSectionReader(u.file, 0, u.size), u.r.pfn)
 	}
-	err := u.ask(withPatience(ctx), put, http.StatusCreated, http.StatusNoContent, http.StatusOK)
+	if !u.brief {
+		ctx = withPatience(ctx)
+	}
+	err := u.ask(ctx, put, http.StatusCreated, http.StatusNoContent, http.StatusOK)
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		return cause
 	}
