@@ -80,7 +80,7 @@ func timeText(summary *wire.Summary) string {
 func cacheText(summary *wire.Summary) string {
 	inputs := summary.GetCacheHits() + summary.GetCacheMisses()
 	if inputs == 0 {
-		return "no inputs"
+		return "no inputs staged in"
 	}
 	text := fmt.Sprintf("%s of %s (%.0f %%)", quantity.Count(summary.GetCacheHits(), "hit"), quantity.Count(inputs, "input"), 100*float64(summary.GetCacheHits())/float64(inputs))
 	if n := summary.GetRemoteHits(); n > 0 {

@@ -44,7 +44,7 @@ func TestWaitingIsNotSummedOverJobs(t *testing.T) {
 // Hits whose bytes were moved for the run are told apart from those that were there.
 func TestHitsAreToldApart(t *testing.T) {
 	for want, summary := range map[string]*wire.Summary{
-		"no inputs":                {},
+		"no inputs staged in":      {},
 		"1 hit of 2 inputs (50 %)": {CacheHits: 1, CacheMisses: 1},
 		"9 hits of 10 inputs (90 %), 3 from other hosts, 2 prefetched": {CacheHits: 9, CacheMisses: 1, RemoteHits: 3, PrefetchHits: 2},
 	} {

@@ -199,7 +199,7 @@ type Usage struct {
 	BytesStaged  int64 // read from storage
 	BytesCached  int64 // read from caches
 	BytesWritten int64
-	CacheHits    int
+	CacheHits    int // neither counts what is streamed
 	CacheMisses  int
 
 	// Of the hits, those from caches of other hosts, and those that had been prefetched

@@ -2,10 +2,14 @@ package pilot
 
 import (
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"fairway/internal/fault"
 	"fairway/internal/wire"
@@ -192,6 +196,40 @@ func TestEvictionAndPrefetch(t *testing.T) {
 		p := q.pilot("p1")
 		return p.cached["a@1"] && p.cached["c@1"] && !p.cached["b@1"] && len(p.lost) > 0 && p.lost[0].GetLastLink()
 	})
+}
+
+// However many files are to be fetched ahead of their jobs, few come at a time: the storage
+// is for the jobs that run.
+func TestFewFilesAreFetchedAheadAtATime(t *testing.T) {
+	q := newTaskQueue(t)
+	cfg := q.config("p1")
+	cfg.Cache = CacheConfig{Mode: CachePilot, Dir: q.folder + "/cache", MaxSpace: 1000}
+	q.start(cfg)
+	asked, release := make(chan string, 10), make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			asked <- r.URL.Path
+			<-release
+		}
+		http.ServeContent(w, r, "", time.Unix(1_700_000_000, 0), strings.NewReader("input"))
+	}))
+	t.Cleanup(server.Close)
+	var ahead []*wire.InputFile
+	for _, lfn := range []string{"a", "b", "c", "d"} {
+		ahead = append(ahead, &wire.InputFile{File: &wire.FileRef{Lfn: lfn, Version: 1}, Size: 5, Pfn: server.URL + "/" + lfn})
+	}
+	q.change(func() { p := q.pilot("p1"); p.pre, p.news = ahead, true })
+	<-asked
+	<-asked
+	q.run("p1", shell("true")) // the list is told again with each answer
+	q.run("p1", shell("true"))
+	if n := len(asked); n > 0 {
+		t.Errorf("%d files more are fetched at the same time", n)
+	}
+	close(release)
+	q.until("the first two", func() bool { return len(q.pilot("p1").cached) == 2 })
+	q.change(func() { p := q.pilot("p1"); p.pre, p.news = ahead[2:], true })
+	q.until("the others", func() bool { return len(q.pilot("p1").cached) == 4 })
 }
 
 // Two real pilots of one host: what one has staged in or written, the other

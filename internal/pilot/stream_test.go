@@ -112,7 +112,7 @@ func TestStreamedInput(t *testing.T) {
 		if pfn, err := c.PFN(catalog.Protocol, "raw/a b.bam"); err != nil || pfn != said[2] {
 			t.Error(pfn, err)
 		}
-		if u := r.GetUsage(); u.GetBytesStaged() != 0 || u.GetBytesCached() != 0 || len(r.GetNotes()) > 0 {
+		if u := r.GetUsage(); u.GetBytesStaged() != 0 || u.GetBytesCached() != 0 || u.GetCacheMisses() != 0 || len(r.GetNotes()) > 0 {
 			t.Error(u, r.GetNotes())
 		}
 		r = q.run("p1", shell(`cat 'raw/a b.bam'`, streamed(t, "raw/a b.bam", server.URL+"/a%20b%25'.bam")))

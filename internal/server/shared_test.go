@@ -59,7 +59,13 @@ steps:
   make:
     reads: big.dat
     writes: made.dat
-    command: cat big.dat big.dat > made.dat && chmod +x made.dat
+    command: |
+      cat big.dat big.dat > made.dat && chmod +x made.dat
+      for pilot in /proc/[0-9]*; do
+        tr '\0' '\n' 2>/dev/null < "$pilot/environ" | grep -qs '^CONNECT=FOLDER/' || continue
+        ls -l "$pilot/fd" 2>/dev/null | sed -n 's/.*socket:\[\([0-9]*\)\]$/\1/p'
+      done > sockets
+      awk 'NR == FNR { of[$1]; next } $4 == "0A" && $10 in of { n++ } END { print n + 0 }' sockets /proc/net/tcp /proc/net/tcp6 > TOGETHER/../listening || true
   use:
     each: "in/{name}.txt"
     reads: [big.dat, made.dat]
@@ -73,7 +79,7 @@ steps:
 
 // Four hosts without any common folder need one file from outside and one that a job
 // has made. The storage element is read once for each, and everybody has the right
-// bytes.
+// bytes. Where caches are not shared pilots listen nowhere.
 func TestPilotsOfASiteShareTheirCaches(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed.Of(t), 0))
 	text := make([]byte, 3<<20)
@@ -83,7 +89,10 @@ func TestPilotsOfASiteShareTheirCaches(t *testing.T) {
 	summed := map[string]bool{}
 	for mode, most := range map[pilot.CacheMode]int64{pilot.CacheGlobal: 1, pilot.CachePilot: 4} {
 		root, together := files.Folder(t, map[string]string{"in/a.txt": "a", "in/b.txt": "b", "in/c.txt": "c", "in/d.txt": "d", "big.dat": string(text)}), t.TempDir()
-		r := newRun(t, root, strings.ReplaceAll(togetherStep, "TOGETHER", together), nil)
+		if err := os.Mkdir(together+"/jobs", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		r := newRun(t, root, strings.NewReplacer("TOGETHER", together+"/jobs", "CONNECT", connectVariable, "FOLDER", root).Replace(togetherStep), nil)
 		r.config.System, r.config.Listen = nil, "127.0.0.1:0"
 		r.config.Sites = []Site{apartPilots(t.TempDir(), "", 4, mode, nil)}
 		s, err := Open(context.Background(), r.config)
@@ -93,6 +102,9 @@ func TestPilotsOfASiteShareTheirCaches(t *testing.T) {
 		outcome, err := s.Run(context.Background())
 		if err != nil || !outcome.Succeeded {
 			t.Fatalf("%+v %v", outcome, err)
+		}
+		if n := files.Read(t, together+"/listening"); (n != "0\n") != (mode == pilot.CacheGlobal) {
+			t.Errorf("cache %s: pilots listen at %s ports", mode, strings.TrimSpace(n))
 		}
 		for _, name := range []string{"a", "b", "c", "d"} {
 			summed[r.result("out/"+name+".txt")] = true

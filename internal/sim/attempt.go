@@ -91,10 +91,10 @@ func (a *attempt) locate(in dispatch.InputFile) input {
 	return input{size: in.Size, local: true}
 }
 
-// missed counts an input that is read from storage. What is streamed is not staged in.
+// missed counts an input that is staged in from storage, which one that is streamed is not.
 func (a *attempt) missed(in input) input {
-	a.usage.CacheMisses++
 	if !in.streamed {
+		a.usage.CacheMisses++
 		a.usage.BytesStaged += in.size
 	}
 	return in

@@ -62,7 +62,7 @@ func TestStreamedFromEachKind(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v\n%s", storage, err, out)
 		}
-		if !strings.Contains(out, "0 B from storage") || strings.Contains(out, "was copied") {
+		if !strings.Contains(out, "no inputs staged in") || !strings.Contains(out, "0 B from storage") || strings.Contains(out, "was copied") {
 			t.Errorf("%s: not streamed:\n%s", storage, out)
 		}
 		for _, kind := range []string{"root", "s3", "dav"} {

@@ -319,11 +319,12 @@ func (in *Inputs) past(i *input, target string) error {
 
 func (in *Inputs) count(i *input) {
 	u := in.attempt.Result.Usage
+	if i.streams() { // nothing of it comes here
+		return
+	}
 	if !i.hit && !i.remote {
 		u.CacheMisses++
-		if !i.streams() { // which brings nothing here
-			u.BytesStaged += i.Size
-		}
+		u.BytesStaged += i.Size
 		return
 	}
 	u.CacheHits++
