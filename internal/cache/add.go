@@ -43,7 +43,7 @@ func (c *Cache) Fetch(ctx context.Context, wanted Item, bring func(path string) 
 				return nil, false, err
 			}
 			defer release()
-			return c.bring(wanted, bring)
+			return c.bring(ctx, wanted, bring)
 		}
 		if _, err := sched.Receive(ctx, c.cfg.Sched, under.done); !errors.Is(err, sched.ErrChannelClosed) {
 			return nil, false, err
@@ -87,7 +87,7 @@ func (c *Cache) Add(ctx context.Context, i Item, path string) error {
 			return errOther
 		case mine: // nobody else brings in what was made here
 			defer c.end(i.Ref, under)
-			f, _, err := c.bring(i, func(target string) (int64, uint32, error) {
+			f, _, err := c.bring(ctx, i, func(target string) (int64, uint32, error) {
 				size, err := linkOrCopy(ctx, path, target)
 				return size, 0, err
 			})
@@ -103,11 +103,14 @@ func (c *Cache) Add(ctx context.Context, i Item, path string) error {
 }
 
 // bring reserves, writes and names a file, or takes a peer's.
-func (c *Cache) bring(i Item, write func(path string) (int64, uint32, error)) (*File, bool, error) {
+func (c *Cache) bring(ctx context.Context, i Item, write func(path string) (int64, uint32, error)) (*File, bool, error) {
 	if len(fileName(i)) > maxName {
 		return nil, false, fmt.Errorf("%w: the name %s is too long", ErrFull, i.LFN)
 	}
-	r, f, err := c.prepare(i)
+	r, f, linked, err := c.prepare(i)
+	for len(linked) > 0 && c.untilDropped(ctx, linked) {
+		r, f, linked, err = c.prepare(i)
+	}
 	if err != nil || f != nil {
 		return f, f != nil, err
 	}
@@ -149,17 +152,19 @@ func (c *Cache) commit(r *reservation, i Item, sum uint32) (*File, error) {
 // errOther says that a file of another size stands in the place, and is in use.
 var errOther = fmt.Errorf("%w: a file of another size is in use under the same name", ErrFull)
 
-func (c *Cache) prepare(i Item) (*reservation, *File, error) {
+// prepare makes room for a file, or takes it into use if it has come meanwhile. With an error
+// it returns what makeRoom does.
+func (c *Cache) prepare(i Item) (r *reservation, f *File, linked []string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if f, ok := c.get(i); ok { // a link that was taken while this waited for its turn
-		return nil, f, nil
+		return nil, f, nil, nil
 	}
 	if f, ok := c.adopt(i); ok {
-		return nil, f, nil
+		return nil, f, nil, nil
 	}
-	r, err := c.reserve(i)
-	return r, nil, err
+	r, linked, err = c.reserve(i)
+	return r, nil, linked, err
 }
 
 func (c *Cache) write(r *reservation, size int64, write func(path string) (int64, uint32, error)) (uint32, error) {
@@ -196,19 +201,19 @@ type reservation struct {
 func (r *reservation) end() { _ = os.Remove(r.path) }
 
 // reserve makes room for a file. The caller holds the mutex.
-func (c *Cache) reserve(i Item) (*reservation, error) {
+func (c *Cache) reserve(i Item) (r *reservation, linked []string, err error) {
 	unlock, taken := c.host.lock()
 	defer unlock()
 	if !taken {
-		return nil, errStopped
+		return nil, nil, errStopped
 	}
-	if err := c.makeRoom(i.Size); err != nil {
-		return nil, err
+	if linked, err := c.makeRoom(i.Size); err != nil {
+		return nil, linked, err
 	}
 	c.parts++
 	c.reserved += i.Size
 	c.claim()
-	return &reservation{path: filepath.Join(c.folder, partOf(strconv.Itoa(c.parts), fileName(i)))}, nil
+	return &reservation{path: filepath.Join(c.folder, partOf(strconv.Itoa(c.parts), fileName(i)))}, nil, nil
 }
 
 // linkOrCopy makes the contents of a local regular file appear at target, where a

@@ -16,7 +16,8 @@
 //     hold a link to it.
 //   - Of the pilots of a host that share, one brings a file in, and the others wait
 //     for it.
-//   - A file that is in use (a [File] that was not released) is never dropped.
+//   - A file that is in use (a [File] that was not released) is never dropped. What another
+//     pilot of the host uses is not dropped to make room, since that would free nothing.
 //   - When there is no room, [ErrFull] is returned and nothing has changed, except
 //     that files may have been dropped; the caller reads the file directly.
 //   - After a start of the machine the cache takes over only files that were
@@ -25,8 +26,8 @@
 //
 // add.go brings files in. They are evicted by makeRoom (room.go) when space is needed, in
 // the order of policy.go, by shrink (open.go) when the limit falls, and by giveUp (peer.go)
-// when a pilot that shares them has done so. peer.go and claim.go share the space of a host,
-// trust.go says what a cache takes over when it is opened.
+// when a pilot that shares them has done so or waits for that (untilDropped). peer.go and
+// claim.go share the space of a host, trust.go says what a cache takes over when it is opened.
 //
 // Methods may be called from any goroutine. They block for the disk, and in a
 // shared cache for the lock of the host, which is held for a few system calls: if it is not
@@ -157,8 +158,11 @@ type Cache struct {
 	// Files that are being brought in: one call does it, the others wait for it.
 	fetching map[Ref]*fetch
 
-	// The other live pilots of the host, by folder, as SetPeers said.
-	peers map[string]*peer
+	// The other live pilots of the host, by folder, as SetPeers said. looked is closed, and
+	// another one takes its place, when this cache has looked at the folder of one.
+	peers    map[string]*peer
+	looked   chan struct{}
+	dropTime time.Duration // DropTime
 }
 
 // entry is a file of the cache. While pins, the number of Files that were not
@@ -191,7 +195,9 @@ func (f *File) Release() {
 	f.once.Do(func() {
 		f.cache.mu.Lock()
 		defer f.cache.mu.Unlock()
-		f.entry.pins--
+		if f.entry.pins--; f.entry.pins == 0 {
+			f.cache.turns.use(fileName(f.entry.Item), false)
+		}
 	})
 }
 
@@ -253,7 +259,9 @@ func (c *Cache) get(wanted Item) (*File, bool) {
 }
 
 func (c *Cache) pin(e *entry) *File {
-	e.pins++
+	if e.pins++; e.pins == 1 {
+		c.turns.use(fileName(e.Item), true)
+	}
 	c.cfg.Policy.Used(e.Ref)
 	return &File{cache: c, entry: e}
 }
@@ -312,12 +320,17 @@ func (c *Cache) forget(e *entry, last bool) {
 func (c *Cache) notify(change Change) {
 	if c.host != nil {
 		c.claim()
-		now := time.Now()
-		_ = os.Chtimes(filepath.Join(c.folder, changesName), now, now)
+		c.touch()
 	}
 	if c.cfg.Changed != nil {
 		c.cfg.Changed(change)
 	}
+}
+
+// touch has the peers look at the folder.
+func (c *Cache) touch() {
+	now := time.Now()
+	_ = os.Chtimes(filepath.Join(c.folder, changesName), now, now)
 }
 
 // insert takes note of a file that has got its name, and of its sum if that is known.

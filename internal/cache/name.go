@@ -17,6 +17,10 @@ const changesName = ".changes"
 // newPrefix begins the names of files that are being written (partOf).
 const newPrefix = ".new-"
 
+// dropPrefix stands before the name of a file of which a cache has peers drop their links, as
+// the name of an empty file in its folder (untilDropped).
+const dropPrefix = ".drop-"
+
 const hexDigits = "0123456789ABCDEF"
 
 // fileName is the name of a file in a cache folder: the LFN with everything but

@@ -33,6 +33,7 @@ func Open(cfg Config) (*Cache, error) {
 	c := &Cache{
 		cfg: cfg, folder: filepath.Join(cfg.Dir, cfg.Name),
 		entries: map[Ref]*entry{}, fetching: map[Ref]*fetch{}, peers: map[string]*peer{},
+		looked: make(chan struct{}), dropTime: DropTime,
 	}
 	c.watch, c.stop = context.WithCancel(context.Background())
 	if err := c.open(); err != nil {
@@ -223,7 +224,7 @@ func (c *Cache) shrink() {
 	excess := c.total() - c.limit()
 	var leaving []*entry
 	for ref := range c.cfg.Policy.Order() {
-		if e := c.entries[ref]; e != nil && e.pins == 0 && excess > 0 {
+		if e := c.entries[ref]; e != nil && c.idle(e) && excess > 0 {
 			leaving = append(leaving, e)
 			excess -= e.Size
 		}

@@ -2,8 +2,11 @@ package cache
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"fairway/sched"
@@ -22,6 +25,7 @@ type peer struct {
 	folder string
 	stop   context.CancelFunc
 	known  map[string]bool // files seen in its folder
+	slow   bool            // it was waited for in vain, and nothing has changed in its folder since
 }
 
 // names lists its folder; nil if it is gone.
@@ -81,6 +85,7 @@ func (c *Cache) join(folder string) {
 func (c *Cache) leave(p *peer) {
 	p.stop()
 	delete(c.peers, p.folder)
+	c.wakeAfterLook()
 }
 
 // inheritLinks removes the folder of a peer that was killed: what this cache
@@ -121,6 +126,8 @@ func (c *Cache) refresh(p *peer, there bool) bool {
 	if c.peers[p.folder] != p {
 		return false
 	}
+	defer c.wakeAfterLook()
+	p.slow = false
 	names := p.names()
 	if !there || names == nil {
 		c.leave(p)
@@ -129,6 +136,9 @@ func (c *Cache) refresh(p *peer, there bool) bool {
 	}
 	now := make(map[string]bool, len(names))
 	for _, name := range names {
+		if dropped, ok := strings.CutPrefix(name, dropPrefix); ok {
+			c.giveUp(dropped)
+		}
 		i, ok := parseName(name)
 		if !ok {
 			continue
@@ -146,6 +156,65 @@ func (c *Cache) refresh(p *peer, there bool) bool {
 	return true
 }
 
+// DropTime is how long a cache waits until its peers have dropped what it has dropped to make
+// room. They do when they have looked at its folder, if they live; and it sees that when it
+// has looked at theirs.
+const DropTime = 3 * MaxLookPause
+
+// untilDropped has peers drop their links to the files, unless they use them, and waits until
+// none holds any. It reports false if that was in vain. A peer that was waited for in vain is
+// not waited for again while nothing changes in its folder.
+func (c *Cache) untilDropped(ctx context.Context, names []string) bool {
+	ctx, stop := context.WithTimeout(ctx, c.dropTime)
+	defer stop()
+	defer c.askToDrop(names)()
+	for {
+		c.mu.Lock()
+		holder := c.holder(names)
+		looked := c.looked
+		if holder != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			holder.slow = true
+		}
+		over := holder == nil || holder.slow || ctx.Err() != nil
+		c.mu.Unlock()
+		if over {
+			return holder == nil
+		}
+		_, _ = sched.Receive(ctx, c.cfg.Sched, looked)
+	}
+}
+
+// askToDrop tells peers of files that they are to drop, until done is called. A peer may not
+// have seen that this cache held them: it looks at the folder only now and then.
+func (c *Cache) askToDrop(names []string) (done func()) {
+	for _, name := range names {
+		_ = os.WriteFile(filepath.Join(c.folder, dropPrefix+name), nil, 0o666)
+	}
+	c.touch()
+	return func() {
+		for _, name := range names {
+			_ = os.Remove(filepath.Join(c.folder, dropPrefix+name))
+		}
+	}
+}
+
+// holder returns a peer that has a link to one of the files, a slow one if there is one.
+// The mutex is held.
+func (c *Cache) holder(names []string) (found *peer) {
+	for _, p := range c.peers {
+		if (found == nil || p.slow) && slices.ContainsFunc(names, p.holds) {
+			found = p
+		}
+	}
+	return found
+}
+
+// wakeAfterLook has those look again who wait for peers (untilDropped). The mutex is held.
+func (c *Cache) wakeAfterLook() {
+	close(c.looked)
+	c.looked = make(chan struct{})
+}
+
 // take takes a link to a file of a peer. It reports false if that is to be tried again.
 func (c *Cache) take(p *peer, i Item, name string) bool {
 	if c.entries[i.Ref] != nil {
@@ -160,8 +229,8 @@ func (c *Cache) take(p *peer, i Item, name string) bool {
 }
 
 func (c *Cache) giveUp(name string) {
-	i, _ := parseName(name)
-	if e := c.entries[i.Ref]; e != nil && e.Item == i && e.pins == 0 {
+	i, ok := parseName(name)
+	if e := c.entries[i.Ref]; e != nil && ok && e.Item == i && e.pins == 0 {
 		c.evicted(e, c.drop(e))
 	}
 }
@@ -169,11 +238,16 @@ func (c *Cache) giveUp(name string) {
 // heldByPeer reports whether a live peer has a file of this name.
 func (c *Cache) heldByPeer(name string) bool {
 	for _, p := range c.peers {
-		if _, err := os.Lstat(filepath.Join(p.folder, name)); err == nil {
+		if p.holds(name) {
 			return true
 		}
 	}
 	return false
+}
+
+func (p *peer) holds(name string) bool {
+	_, err := os.Lstat(filepath.Join(p.folder, name))
+	return err == nil
 }
 
 // linkFromPeer takes a link to a file of a peer into this folder.

@@ -5,19 +5,20 @@ import (
 	"os"
 )
 
-// makeRoom drops files until size more bytes fit. The caller holds the mutex
-// and the lock of the host.
-func (c *Cache) makeRoom(size int64) error {
+// makeRoom drops files until size more bytes fit. With the error it returns the names of
+// those that it has dropped and peers have not yet: there may be room when they have. The
+// caller holds the mutex and the lock of the host.
+func (c *Cache) makeRoom(size int64) (linked []string, err error) {
 	limit := c.limit()
 	if size > limit {
-		return fmt.Errorf("%w: %d bytes are more than the %d that it may hold", ErrFull, size, limit)
+		return nil, fmt.Errorf("%w: %d bytes are more than the %d that it may hold", ErrFull, size, limit)
 	}
 	if c.atMost() <= limit-size {
-		return nil
+		return nil, nil
 	}
 	excess := c.total() + size - limit
 	if excess <= 0 {
-		return nil
+		return nil, nil
 	}
 	for _, e := range c.victims(excess) {
 		_ = dropBefore.Hit()
@@ -26,14 +27,16 @@ func (c *Cache) makeRoom(size int64) error {
 		_ = dropAfter.Hit()
 		c.forget(e, !held)
 		c.evicted(e, !held)
-		if !held {
+		if held {
+			linked = append(linked, fileName(e.Item))
+		} else {
 			excess -= e.Size
 		}
 	}
 	if excess > 0 {
-		return fmt.Errorf("%w for %d bytes: what is left is in use", ErrFull, size)
+		return linked, fmt.Errorf("%w for %d bytes: what is left is in use", ErrFull, size)
 	}
-	return nil
+	return nil, nil
 }
 
 // victims are the first files in the policy's order that free as much as is
@@ -43,7 +46,7 @@ func (c *Cache) victims(excess int64) (chosen []*entry) {
 		if excess <= 0 {
 			break
 		}
-		if e := c.entries[ref]; e != nil && e.pins == 0 {
+		if e := c.entries[ref]; e != nil && c.idle(e) {
 			chosen = append(chosen, e)
 			excess -= e.Size
 		}
@@ -52,6 +55,12 @@ func (c *Cache) victims(excess int64) (chosen []*entry) {
 		return nil
 	}
 	return chosen
+}
+
+// idle reports whether nobody on the host has the file in use. Where another pilot has, to
+// drop it here would free nothing.
+func (c *Cache) idle(e *entry) bool {
+	return e.pins == 0 && (len(c.peers) == 0 || !c.turns.usedByOthers(fileName(e.Item)))
 }
 
 // total is what is taken now: this cache's files and reservations, and of a

@@ -76,9 +76,7 @@ func TestTheHostDropsAFileAsOne(t *testing.T) {
 	put(t, a, "x", 90).Release()
 	seen.until(t, func() bool { return has(b, "x") })
 	put(t, a, "y", 90).Release()
-	if _, _, err := a.Fetch(t.Context(), item("z", 90), bytes(90)); !errors.Is(err, ErrFull) {
-		t.Fatal("there is no room before the peer has dropped it too:", err)
-	}
+	put(t, a, "z", 90).Release() // there is room when the peer has dropped x too
 	seen.until(t, func() bool { return !has(b, "x") })
 	last := 0
 	seen.mu.Lock()
@@ -91,10 +89,52 @@ func TestTheHostDropsAFileAsOne(t *testing.T) {
 	if last != 1 {
 		t.Error("the removal of the last link was told", last, "times")
 	}
-	put(t, a, "z", 90).Release()
 	files, bytes := a.Evicted()
 	if more, others := b.Evicted(); files+more != 1 || bytes+others != 90 {
 		t.Errorf("of one file of 90 bytes that went, %d of %d bytes are counted", files+more, bytes+others)
+	}
+}
+
+// What another pilot of the host has in use is not given up for a new file, since that would
+// free nothing.
+func TestWhatAPeerUsesIsNotGivenUp(t *testing.T) {
+	dir := t.TempDir()
+	a, seen := open(t, dir, "a", shared)
+	b, _ := open(t, dir, "b", shared)
+	meet(a, b)
+	used := put(t, b, "x", 90)
+	seen.until(t, func() bool { return has(a, "x") })
+	put(t, a, "y", 90).Release()
+	put(t, a, "z", 90).Release()
+	if !has(a, "x") || has(a, "y") {
+		t.Error("x is in use and y is not, but the cache holds", a.Contents())
+	}
+	used.Release()
+	put(t, a, "w", 90).Release()
+	if has(a, "x") {
+		t.Error("x is not in use any more, but the cache holds", a.Contents())
+	}
+}
+
+// A peer that does not look at the folders of others is waited for once.
+func TestAPeerThatDropsNothingIsWaitedForOnce(t *testing.T) {
+	dir := t.TempDir()
+	a, seen := open(t, dir, "a", shared)
+	b, _ := open(t, dir, "b", shared)
+	a.dropTime = time.Millisecond
+	a.SetPeers([]string{a.Dir(), b.Dir()})
+	put(t, b, "x", 90).Release()
+	seen.until(t, func() bool { return has(a, "x") })
+	put(t, a, "y", 90).Release()
+	if _, _, err := a.Fetch(t.Context(), item("z", 90), bytes(90)); !errors.Is(err, ErrFull) {
+		t.Fatal(err)
+	}
+	a.dropTime = time.Hour
+	if _, _, err := a.Fetch(t.Context(), item("z", 90), bytes(90)); err != nil && !errors.Is(err, ErrFull) {
+		t.Fatal(err)
+	}
+	if a.untilDropped(t.Context(), []string{fileName(item("x", 90))}) {
+		t.Error("a peer that keeps x is said to have dropped it")
 	}
 }
 
