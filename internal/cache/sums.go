@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/adler32"
 	"io"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"fairway/internal/adler32"
 )
 
 // sumsName is the file in Dir in which the pilots of a host keep the checksums of

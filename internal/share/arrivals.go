@@ -3,9 +3,12 @@ package share
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"sync"
+	"time"
 
+	"fairway/internal/adler32"
 	"fairway/internal/cache"
 	"fairway/sched"
 )
@@ -25,13 +28,14 @@ func NewArrivals(s *sched.Scheduler) *Arrivals {
 	return &Arrivals{sched: s, files: map[cache.Ref]*Arrival{}, changed: make(chan struct{})}
 }
 
-// Arrival is one file. Begin, Wrote and Complete are for who writes it.
+// Arrival is one file. Begin, Write and End are for who brings it.
 type Arrival struct {
 	all  *Arrivals
 	item cache.Item
 
 	// Guarded by the mutex of all.
 	file    *os.File      // what is written; nil while nobody may look at it
+	before  []*os.File    // what was begun before it, for those that have sent some of that
 	at      int64         // so many bytes of it are there
 	ended   bool          // it is in the cache, or is not coming
 	sum     uint32        // once it has ended: what it was found to be; 0: it is not there
@@ -58,12 +62,63 @@ func (a *Arrival) Begin(path string) (*os.File, error) {
 	}
 	a.all.mu.Lock()
 	defer a.all.mu.Unlock()
-	a.change(func() { a.closeFile(); a.file, a.at = f, 0 })
+	a.change(func() {
+		if a.file != nil {
+			a.before = append(a.before, a.file)
+		}
+		a.file, a.at = f, 0
+	})
 	return f, nil
 }
 
-// Wrote says that n more bytes are in the file.
-func (a *Arrival) Wrote(n int) {
+// Write writes to the file what comes, until the end, and tells of it as it comes. It
+// returns how many bytes that are, and their adler32. TLS gives 16 KiB at a time, and
+// what is told wakes every pilot after this one, so it gathers them for up to passTime.
+func (a *Arrival) Write(to *os.File, from io.Reader) (size int64, sum uint32, err error) {
+	hash, buffer := adler32.New(), make([]byte, piece)
+	var mu sync.Mutex  // guards what follows; only this goroutine changes end
+	var start, end int // the part of the buffer that is not in the file yet
+	var failed error
+	pass := func() {
+		if failed == nil && start < end {
+			if _, failed = to.Write(buffer[start:end]); failed == nil {
+				a.wrote(end - start)
+			}
+		}
+		start = end
+	}
+	wait := time.AfterFunc(passTime, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		pass()
+	})
+	defer wait.Stop()
+	for err == nil {
+		var n int
+		n, err = from.Read(buffer[end:])
+		_, _ = hash.Write(buffer[end : end+n])
+		size += int64(n)
+		mu.Lock()
+		if start == end {
+			wait.Reset(passTime)
+		}
+		if end += n; end >= len(buffer)/2 || err != nil {
+			pass()
+			start, end = 0, 0
+		}
+		if failed != nil {
+			err = failed
+		}
+		mu.Unlock()
+	}
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return size, hash.Sum32(), err
+}
+
+// wrote says that n more bytes are in the file.
+func (a *Arrival) wrote(n int) {
 	a.all.mu.Lock()
 	defer a.all.mu.Unlock()
 	a.change(func() { a.at += int64(n) })
@@ -78,14 +133,14 @@ func (a *Arrival) End(sum uint32) {
 	if as.files[a.item.Ref] == a {
 		delete(as.files, a.item.Ref)
 	}
-	a.change(func() { a.ended, a.sum = true, sum; a.closeFile() })
+	a.change(func() { a.ended, a.sum = true, sum; a.closeFiles() })
 }
 
-func (a *Arrival) closeFile() {
-	if a.file != nil {
-		_ = a.file.Close()
-		a.file = nil
+func (a *Arrival) closeFiles() {
+	for _, f := range append(a.before, a.file) {
+		_ = f.Close() // of nil, too
 	}
+	a.file, a.before = nil, nil
 }
 
 // change wakes who waits. The caller holds the mutex.
@@ -116,15 +171,16 @@ func (as *Arrivals) find(ctx context.Context, ref cache.Ref) *Arrival {
 var errEnded = errors.New("the file does not arrive any more")
 
 // readAt reads what is there from a place on. It waits for the first byte of it, and
-// ends with errEnded when the arrival does.
-func (a *Arrival) readAt(ctx context.Context, p []byte, from int64) (int, error) {
+// ends with errEnded when the arrival does. It returns the file too, which is another one
+// when the arrival was begun anew.
+func (a *Arrival) readAt(ctx context.Context, p []byte, from int64) (int, *os.File, error) {
 	ctx, cancel := context.WithTimeout(ctx, StallTime)
 	defer cancel()
 	for {
 		a.all.mu.Lock()
 		if a.ended {
 			a.all.mu.Unlock()
-			return 0, errEnded
+			return 0, nil, errEnded
 		}
 		n, changed := min(int64(len(p)), a.at-from), a.changed
 		file := a.file
@@ -132,12 +188,12 @@ func (a *Arrival) readAt(ctx context.Context, p []byte, from int64) (int, error)
 		if n > 0 {
 			got, err := file.ReadAt(p[:n], from)
 			if errors.Is(err, os.ErrClosed) {
-				continue // it has ended, or begun anew
+				continue // it has ended
 			}
-			return got, err
+			return got, file, err
 		}
 		if _, err := sched.Receive(ctx, a.all.sched, changed); !errors.Is(err, sched.ErrChannelClosed) {
-			return 0, err
+			return 0, nil, err
 		}
 	}
 }

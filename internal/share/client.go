@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"hash/adler32"
 	"io"
 	"net"
 	"net/http"
@@ -78,34 +77,32 @@ func Get(ctx context.Context, from Source, origin *Source, i cache.Item, sum uin
 
 // receive writes what comes, as far as that is no more than it should be.
 func receive(ctx context.Context, cancel context.CancelCauseFunc, body io.Reader, out *os.File, a *Arrival, size int64) (uint32, error) {
-	sum, at, buffer := adler32.New(), int64(0), make([]byte, piece)
 	stalled := time.AfterFunc(StallTime, func() { cancel(fmt.Errorf("nothing has come for %v", StallTime)) })
 	defer stalled.Stop()
-	for {
-		n, err := body.Read(buffer)
-		stalled.Reset(StallTime)
-		if at+int64(n) > size {
-			return 0, fmt.Errorf("%w: it sends more than the %d bytes of the file", ErrUnserved, size)
-		}
-		if n > 0 {
-			_, _ = sum.Write(buffer[:n])
-			if _, err := out.WriteAt(buffer[:n], at); err != nil {
-				return 0, err
-			}
-			at += int64(n)
-			a.Wrote(n)
-		}
-		switch {
-		case errors.Is(err, io.EOF) && at == size:
-			return sum.Sum32(), nil
-		case errors.Is(err, io.EOF):
-			return 0, fmt.Errorf("%d bytes came of %d: %w", at, size, io.ErrUnexpectedEOF)
-		case err != nil && context.Cause(ctx) != nil:
-			return 0, context.Cause(ctx)
-		case err != nil:
-			return 0, err
-		}
+	got, sum, err := a.Write(out, &bounded{body, size, stalled})
+	switch {
+	case err != nil && context.Cause(ctx) != nil:
+		return 0, context.Cause(ctx)
+	case err == nil && got != size:
+		return 0, fmt.Errorf("%d bytes came of %d: %w", got, size, io.ErrUnexpectedEOF)
 	}
+	return sum, err
+}
+
+// bounded is a body that gives so many bytes at most, and says when something has come.
+type bounded struct {
+	body    io.Reader
+	left    int64
+	stalled *time.Timer
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.body.Read(p)
+	b.stalled.Reset(StallTime)
+	if b.left -= int64(n); b.left < 0 {
+		return 0, fmt.Errorf("%w: it sends more bytes than the file has", ErrUnserved)
+	}
+	return n, err
 }
 
 // adorn gives a copy the permission to be executed and the time of its original.
@@ -153,7 +150,7 @@ func (s *Source) client() *http.Client {
 			DialContext: func(context.Context, string, string) (net.Conn, error) {
 				return nil, errors.New("a pilot is reached over TLS only")
 			},
-			DisableCompression: true, ReadBufferSize: piece, ResponseHeaderTimeout: BeginTime + StallTime,
+			DisableCompression: true, ResponseHeaderTimeout: BeginTime + StallTime,
 			MaxResponseHeaderBytes: maxHeader,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

@@ -39,6 +39,9 @@ const (
 	// DialTime is how long a client tries to reach a server.
 	DialTime = 3 * time.Second
 
+	// passTime is how long bytes that have come wait for more before they are passed on.
+	passTime = 5 * time.Millisecond
+
 	maxStrangers = 64       // connections over which no good ticket has come
 	maxHeader    = 32 << 10 // of an answer
 	piece        = 256 << 10
@@ -63,4 +66,4 @@ const (
 )
 
 // trailers are what is known only when all of a file has been sent.
-var trailers = []string{http.CanonicalHeaderKey(sumHeader), http.CanonicalHeaderKey(modeHeader), http.CanonicalHeaderKey(modifiedHeader)}
+var trailers = []string{http.CanonicalHeaderKey(modeHeader), http.CanonicalHeaderKey(modifiedHeader)}

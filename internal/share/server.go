@@ -5,8 +5,9 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"hash/adler32"
+	"hash"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"fairway/internal/access"
+	"fairway/internal/adler32"
 	"fairway/internal/cache"
 )
 
@@ -170,7 +172,7 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request) {
 			out.begin(f.Size())
 		}
 	}
-	if !held || !out.rest(f.Path()) || a != nil && a.result(r.Context()) != out.sum.Sum32() {
+	if !held || !out.rest(f.Path()) || out.sum != nil && a.result(r.Context()) != out.sum.Sum32() {
 		panic(http.ErrAbortHandler) // the client is to see that the file is not complete
 	}
 }
@@ -179,17 +181,13 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request) {
 type sending struct {
 	writer  http.ResponseWriter
 	control *http.ResponseController
-	sum     hash32
 	at      int64
-}
-
-type hash32 interface {
-	io.Writer
-	Sum32() uint32
+	from    *os.File    // of an arrival: what was sent is of this file
+	info    fs.FileInfo // of that file
+	sum     hash.Hash32 // of what was sent, where that is of several files; else nil
 }
 
 func (o *sending) begin(size int64) {
-	o.sum = adler32.New()
 	for _, name := range trailers {
 		o.writer.Header().Add("Trailer", name)
 	}
@@ -200,7 +198,9 @@ func (o *sending) begin(size int64) {
 
 func (o *sending) write(p []byte) error {
 	_ = o.control.SetWriteDeadline(time.Now().Add(StallTime))
-	_, _ = o.sum.Write(p)
+	if o.sum != nil {
+		_, _ = o.sum.Write(p)
+	}
 	o.at += int64(len(p))
 	_, err := o.writer.Write(p)
 	return err
@@ -210,9 +210,12 @@ func (o *sending) write(p []byte) error {
 func (o *sending) follow(ctx context.Context, a *Arrival) bool {
 	buffer := make([]byte, piece)
 	for o.at < a.item.Size {
-		n, err := a.readAt(ctx, buffer, o.at)
+		n, file, err := a.readAt(ctx, buffer, o.at)
 		if errors.Is(err, errEnded) {
 			break
+		}
+		if err == nil {
+			err = o.continues(file)
 		}
 		if err == nil {
 			err = o.write(buffer[:n])
@@ -220,12 +223,25 @@ func (o *sending) follow(ctx context.Context, a *Arrival) bool {
 		if err != nil {
 			return false
 		}
-		if n < len(buffer)/2 {
-			_ = o.control.Flush() // the next pilot passes it on
-		}
+		_ = o.control.Flush() // the next pilot passes it on
 	}
-	_ = o.control.Flush()
 	return a.result(ctx) != 0
+}
+
+// continues takes note of the file that the next bytes are of. Where that is another one
+// than before, all that is sent is to be compared with what the arrival is found to be.
+func (o *sending) continues(file *os.File) (err error) {
+	if o.from == file {
+		return nil
+	}
+	before := o.from
+	o.from = file
+	if o.info, err = file.Stat(); err != nil || before == nil || o.sum != nil {
+		return err
+	}
+	o.sum = adler32.New()
+	_, err = io.Copy(o.sum, io.NewSectionReader(before, 0, o.at))
+	return err
 }
 
 // rest sends what of a file was not sent, and what is known of it at the end.
@@ -236,7 +252,7 @@ func (o *sending) rest(path string) bool {
 	}
 	defer f.Close()
 	info, err := f.Stat()
-	if err != nil {
+	if err != nil || o.info != nil && o.sum == nil && !os.SameFile(o.info, info) {
 		return false
 	}
 	buffer := make([]byte, piece)
@@ -249,7 +265,6 @@ func (o *sending) rest(path string) bool {
 		}
 	}
 	h := o.writer.Header()
-	h.Set(sumHeader, formatSum(o.sum.Sum32()))
 	h.Set(modeHeader, strconv.FormatUint(uint64(info.Mode().Perm()), 8))
 	h.Set(modifiedHeader, strconv.FormatInt(info.ModTime().UnixNano(), 10))
 	return errors.Is(err, io.EOF)

@@ -207,7 +207,7 @@ func TestPassesOnWhatArrives(t *testing.T) {
 				if _, err := out.Write(part); err != nil {
 					return 0, 0, err
 				}
-				a.Wrote(len(part))
+				a.wrote(len(part))
 				<-half
 			}
 			return i.Size, sum, nil
@@ -226,7 +226,7 @@ func TestPassesOnWhatArrives(t *testing.T) {
 		got <- err
 	}()
 	buffer := make([]byte, 1)
-	if _, err := coming.readAt(t.Context(), buffer, i.Size/2-1); err != nil || buffer[0] != text[i.Size/2-1] {
+	if _, _, err := coming.readAt(t.Context(), buffer, i.Size/2-1); err != nil || buffer[0] != text[i.Size/2-1] {
 		t.Error("half of the file is there and was not passed on:", err)
 	}
 	close(half)
@@ -282,14 +282,14 @@ func TestSourceDiesInTheMiddle(t *testing.T) {
 		if _, err := a.file.Write(text[:1000]); err != nil {
 			t.Fatal(err)
 		}
-		a.Wrote(1000)
+		a.wrote(1000)
 		coming := second.arrivals.Add(i)
 		path, got := filepath.Join(t.TempDir(), "x"), make(chan error, 1)
 		go func() {
 			_, err := Get(t.Context(), first.source(i), nil, i, 1, coming, path)
 			got <- err
 		}()
-		if _, err := coming.readAt(t.Context(), make([]byte, 1), 999); err != nil {
+		if _, _, err := coming.readAt(t.Context(), make([]byte, 1), 999); err != nil {
 			t.Error(err)
 		}
 		die(first, a)
@@ -298,6 +298,55 @@ func TestSourceDiesInTheMiddle(t *testing.T) {
 		}
 		if _, err := os.Lstat(path); err == nil {
 			t.Errorf("%s: a part of the file is left", name)
+		}
+	}
+}
+
+// A pilot whose own source breaks off begins anew. Those that read from it go on where they
+// are; if they got other bytes before, it breaks off and is not blamed for them.
+func TestArrivalBeginsAnew(t *testing.T) {
+	text := bytes.Repeat([]byte("0123456789"), 100_000)
+	i, sum := item(text), adler32.Checksum(text)
+	for name, before := range map[string]string{"with the same bytes": "0123456789", "with others": "lies, lies"} {
+		first, second := newPilot(t, 1), newPilot(t, 2)
+		a, coming := first.arrivals.Add(i), second.arrivals.Add(i)
+		path, got := filepath.Join(t.TempDir(), "x"), make(chan error, 1)
+		go func() {
+			_, err := Get(t.Context(), first.source(i), nil, i, sum, coming, path)
+			got <- err
+		}()
+		f, _, err := first.cache.Fetch(t.Context(), i, func(path string) (int64, uint32, error) {
+			for _, bytes := range [][]byte{[]byte(before), text} {
+				out, err := a.Begin(path)
+				if err != nil {
+					return 0, 0, err
+				}
+				if _, err = out.Write(bytes); err != nil {
+					return 0, 0, err
+				}
+				a.wrote(len(bytes))
+				if _, _, err := coming.readAt(t.Context(), make([]byte, 1), int64(len(bytes)-1)); err != nil {
+					return 0, 0, err
+				}
+				if len(bytes) == len(text) {
+					break
+				}
+				if err := os.Remove(path); err != nil {
+					return 0, 0, err
+				}
+			}
+			return i.Size, sum, nil
+		})
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		f.Release()
+		a.End(sum)
+		err = <-got
+		if there, _ := os.ReadFile(path); name == "with the same bytes" && (err != nil || !bytes.Equal(there, text)) {
+			t.Error(name, err)
+		} else if name == "with others" && (err == nil || errors.Is(err, ErrUnserved)) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

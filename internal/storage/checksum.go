@@ -8,13 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"hash"
-	"hash/adler32"
 	"hash/crc32"
 	"hash/crc64"
 	"io"
 	"os"
 	"strings"
 	"sync"
+
+	"fairway/internal/adler32"
 )
 
 // Checksum is what a server tells of the contents of a file. The zero value is

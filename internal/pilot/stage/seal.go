@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/adler32"
 	"io"
 	"io/fs"
 	"os"
@@ -12,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"fairway/internal/adler32"
 	"fairway/internal/archive"
 	"fairway/internal/beneath"
 	"fairway/internal/disk"

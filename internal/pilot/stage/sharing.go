@@ -3,8 +3,6 @@ package stage
 import (
 	"context"
 	"errors"
-	"hash"
-	"hash/adler32"
 	"io"
 	"io/fs"
 	"net"
@@ -232,9 +230,6 @@ type attributed interface {
 	Attributes() (fs.FileMode, time.Time)
 }
 
-// streamPiece is how much of a file is in memory while it comes, in bytes.
-const streamPiece = 256 << 10
-
 // openStream opens a file so that others can read what has come of it. Nil for one that is
 // in a folder here: it is linked or copied instead, and they wait until that is done.
 func (ar *Area) openStream(ctx context.Context, pfn string) (io.ReadCloser, error) {
@@ -259,8 +254,7 @@ func stream(body io.ReadCloser, a *share.Arrival, path string) (size int64, sum 
 	if err != nil {
 		return 0, 0, err
 	}
-	to := &arriving{out, adler32.New(), a}
-	size, err = io.CopyBuffer(to, struct{ io.Reader }{body}, make([]byte, streamPiece))
+	size, sum, err = a.Write(out, body)
 	if err == nil {
 		mode, modified := fs.FileMode(0o444), time.Time{}
 		if about, known := attributesOf(body); known {
@@ -274,7 +268,7 @@ func stream(body io.ReadCloser, a *share.Arrival, path string) (size int64, sum 
 	if err != nil {
 		_ = os.Remove(path)
 	}
-	return size, to.sum.Sum32(), err
+	return size, sum, err
 }
 
 func attributesOf(body io.ReadCloser) (attributed, bool) {
@@ -288,18 +282,4 @@ func attributesOf(body io.ReadCloser) (attributed, bool) {
 		}
 		body = wrapped.Unwrap()
 	}
-}
-
-// arriving tells of what is written.
-type arriving struct {
-	out *os.File
-	sum hash.Hash32
-	a   *share.Arrival
-}
-
-func (w *arriving) Write(p []byte) (int, error) {
-	n, err := w.out.Write(p)
-	_, _ = w.sum.Write(p[:n])
-	w.a.Wrote(n)
-	return n, err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/adler32"
 	"io"
 	"io/fs"
 	"os"
@@ -17,6 +16,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"fairway/internal/adler32"
 	"fairway/internal/beneath"
 	"fairway/internal/dispatch"
 	"fairway/internal/fault"

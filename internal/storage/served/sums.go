@@ -4,11 +4,11 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"hash"
-	"hash/adler32"
 	"io"
 
 	"github.com/zeebo/blake3"
 
+	"fairway/internal/adler32"
 	"fairway/internal/storage"
 )
 
