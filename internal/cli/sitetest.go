@@ -189,9 +189,12 @@ func (c *console) testSite(ctx context.Context, s *site.Site, folder, address st
 		}
 		fmt.Fprintf(c.out, "submitting to %s:\n\n%s\n", s.Name, strings.ReplaceAll(text, string(at.Connection.Token), "TOKEN"))
 	}
-	found, waited, err := t.probe(ctx, system, s, name)
+	found, waited, err := t.probe(ctx, system, s, name, func(text string) { fmt.Fprintln(c.err, uncoloured(text)) })
 	if err != nil {
 		advice := "see docs/sites.md"
+		if s.File != "" {
+			advice = fmt.Sprintf("mend the description in %s:%d; see docs/sites.md", displayPath(s.File), s.Line)
+		}
 		said, _ := os.ReadFile(filepath.Join(t.dir, name+".log"))
 		if s.Shares == site.SharesNothing {
 			advice = fmt.Sprintf("what it said is on the node, in %s", filepath.Join(s.Scratch, "fairway."+name+".*", "log"))
@@ -203,6 +206,9 @@ func (c *console) testSite(ctx context.Context, s *site.Site, folder, address st
 
 // probeTime is how long a probe tries to reach the server.
 const probeTime = 30 * time.Second
+
+// slowStart is how long a probe may take to start until the person is told why it does not.
+const slowStart = 5 * time.Second
 
 // problemsOf are what keeps a batch system from starting more pilots, as far as it tells.
 func problemsOf(system batch.System) []string {
@@ -219,8 +225,8 @@ func withLines(said []byte) string {
 	return ""
 }
 
-// probe submits a launch, and waits for what it finds.
-func (t *trial) probe(ctx context.Context, system batch.System, s *site.Site, name string) (found pilot.Found, waited time.Duration, err error) {
+// probe submits a launch, and waits for what it finds. Meanwhile it says why that is not there.
+func (t *trial) probe(ctx context.Context, system batch.System, s *site.Site, name string, say func(string)) (found pilot.Found, waited time.Duration, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	begun := time.Now()
@@ -240,8 +246,20 @@ func (t *trial) probe(ctx context.Context, system batch.System, s *site.Site, na
 			cancel(wrong)
 		}
 	}()
-	if found, err = sched.Receive(ctx, sched.Default(), t.found); err == nil {
-		return found, time.Since(begun), nil
+	tick := time.NewTicker(clockTick)
+	defer tick.Stop()
+	for told := ""; ctx.Err() == nil; {
+		select {
+		case found = <-t.found:
+			return found, time.Since(begun), nil
+		case <-ctx.Done():
+		case <-tick.C:
+			why := strings.Join(roster.Waiting(nil), "; ")
+			if same := numbers.ReplaceAllString(why, ""); same != told && time.Since(begun) > slowStart {
+				told = same
+				say(why)
+			}
+		}
 	}
 	if status, known := roster.Status(name); known && errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 		return found, 0, fmt.Errorf("it is %s (%s) after %s", status.State, status.Reason, quantity.Seconds(time.Since(begun).Seconds()))

@@ -3,10 +3,13 @@ package cli
 import (
 	"context"
 	"errors"
+	"regexp"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/proto"
 
+	"fairway/internal/dispatch"
 	"fairway/internal/wire"
 )
 
@@ -27,25 +30,95 @@ func (c *console) watch(ctx context.Context, client wire.WorkflowClient) (*wire.
 	})
 	tick := time.NewTicker(clockTick)
 	defer tick.Stop()
+	still := standstill{console: c, pause: standstillTime, reasons: make(chan string, 1)}
 	var last *wire.ProgressReport
 	var came time.Time
 	for {
 		select {
+		case why := <-still.reasons:
+			still.tell(why)
 		case report, ok := <-reports:
 			if !ok {
 				return last, <-failed
 			}
 			last, came = report, time.Now()
+			still.observe(report)
 			c.onScreen(func() { display.show(last) })
 			if last.Ended {
 				return last, nil
 			}
 		case <-tick.C:
+			still.look(ctx, client)
 			if last != nil {
 				c.onScreen(func() { display.show(later(last, time.Since(came))) })
 			}
 		}
 	}
+}
+
+// standstillTime is how long no job runs, although some could, until a person is told why.
+// That doubles each time, up to longestPause.
+const (
+	standstillTime = 10 * time.Second
+	longestPause   = time.Minute
+)
+
+// standstill tells why no job runs while some are ready: pilots wait in a queue, or nobody
+// has what the jobs need.
+type standstill struct {
+	*console
+	since   time.Time     // when it began, or was looked at last; zero: a job runs, or none is ready
+	pause   time.Duration // until the next look
+	reasons chan string   // the answer of a look
+	told    string        // the last reason, without its numbers
+}
+
+func (s *standstill) observe(report *wire.ProgressReport) {
+	total := totalOf(report.Steps)
+	switch {
+	case total.Running+total.Queued > 0 || total.Ready == 0:
+		s.since, s.pause = time.Time{}, standstillTime
+	case s.since.IsZero():
+		s.since = time.Now()
+	}
+}
+
+// look asks for the reason when it is time to.
+func (s *standstill) look(ctx context.Context, client wire.WorkflowClient) {
+	if s.since.IsZero() || time.Since(s.since) < s.pause {
+		return
+	}
+	s.since, s.pause = time.Now(), min(2*s.pause, longestPause)
+	go func() {
+		if why := whyStill(ctx, client); why != "" {
+			select {
+			case s.reasons <- why:
+			default: // one is to be told
+			}
+		}
+	}()
+}
+
+var numbers = regexp.MustCompile(`[0-9.]+ ?(min|s|h)?`)
+
+func (s *standstill) tell(why string) {
+	if same := numbers.ReplaceAllString(why, ""); same != s.told && !s.since.IsZero() {
+		s.told = same
+		s.announce("no job runs: " + why)
+	}
+}
+
+// whyStill explains the first job that is ready, empty where there is none.
+func whyStill(ctx context.Context, client wire.WorkflowClient) string {
+	list, err := client.ListJobs(ctx, &wire.ListJobsRequest{States: []string{dispatch.Ready.String()}, Limit: 1})
+	if err != nil || len(list.Jobs) == 0 {
+		return ""
+	}
+	answer, err := client.Explain(ctx, &wire.ExplainRequest{Job: list.Jobs[0].Name})
+	if err != nil || len(answer.Lines) == 0 {
+		return ""
+	}
+	return answer.Summary.GetName() + " is " + strings.Join(answer.Lines, "; ")
 }
 
 // streamProgress gives the reports of a run as they come. When reports is

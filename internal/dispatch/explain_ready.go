@@ -117,6 +117,9 @@ func (s *survey) explain(c *Core, e *Explanation) {
 	default:
 		e.say("no pilot that it fits is registered, and no site is known that could start one")
 	}
+	if s.free+fitting == 0 && s.short.ofPrograms() {
+		e.say("a program must be in PATH where a pilot starts: the keys `modules` and `setup` of a site can put it there")
+	}
 	s.explainPilots(e)
 	for _, at := range s.sites {
 		at.explain(c, e)

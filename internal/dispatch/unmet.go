@@ -107,6 +107,13 @@ func (s shortage) names() (names []string) {
 	return names
 }
 
+// ofPrograms reports whether a program is among what is lacking.
+func (s shortage) ofPrograms() bool {
+	return slices.ContainsFunc(s, func(list []unmetNeed) bool {
+		return slices.ContainsFunc(list, func(n unmetNeed) bool { return n.unit == ofPrograms })
+	})
+}
+
 func (s shortage) String() string {
 	var ways []string
 	for _, list := range s {

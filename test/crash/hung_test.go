@@ -95,20 +95,6 @@ steps:
 	return server
 }
 
-// nodes is a site whose batch system starts processes of this machine.
-const nodes = `
-sites:
-  nodes:
-    system: command
-    poll: 200ms
-    command:
-      submit: [sh, -c, 'setsid sh "$1" >/dev/null 2>&1 & echo "$2 $!" >> "$WORK/submitted"', sh, "{script}", "{name}"]
-      status: [sh, -c, 'while read name id; do kill -0 $id 2>/dev/null && echo "$name $id runs"; done < "$WORK/submitted"; true']
-      job: '(?m)^(?P<name>\S+) (?P<id>\d+) (?P<state>\S+)$'
-      states: {running: [runs]}
-      cancel: [sh, -c, 'kill "$1"', sh, "{id}"]
-`
-
 // Whoever asks a server that is a batch job, and was stopped, is told so: over TLS it
 // takes connections and says nothing.
 func TestAStoppedServerThatIsAJobIsTold(t *testing.T) {

@@ -312,7 +312,10 @@ func TestSlurm(t *testing.T) {
 	t.Run("site test", func(t *testing.T) {
 		folder := folderWith(t, workflow, slurmSite)
 		said := run(t, folder, "site", "test", "cluster")
-		for _, want := range []string{"#SBATCH --partition=batch", "a pilot came after", "processors  2", "time        ", "tools       tr, sed"} {
+		for _, want := range []string{
+			"#SBATCH --partition=batch", "a pilot came after", "processors  2", "memory      ", "disk        ", "time        ", "tools       tr, sed",
+			"server      reached at ", "folder      the workflow's is read and written in place",
+		} {
 			if !strings.Contains(said, want) {
 				t.Errorf("it doesn't say %q:\n%s", want, said)
 			}
