@@ -134,45 +134,6 @@ func TestStalledTaskLendsItsSlot(t *testing.T) {
 	}
 }
 
-// TestQueueingManyTasksIsNotQuadratic counts on the ratio of two times of one run.
-func TestQueueingManyTasksIsNotQuadratic(t *testing.T) {
-	queueAll := func(n int) time.Duration {
-		sl := &slots{}
-		sl.resize(1, 1, 0)
-		running := bareTask(0)
-		sl.start(running, 0)
-		tasks := make([]*Task, n)
-		for i := range tasks {
-			tasks[i] = bareTask(i % 2)
-		}
-		begin := time.Now()
-		for i, task := range tasks {
-			sl.start(task, int64(i))
-		}
-		for i, task := range tasks {
-			if i%2 == 0 {
-				sl.abandon(task, int64(n))
-			}
-		}
-		for range n / 2 {
-			next := sl.head()
-			sl.end(running, int64(n), allOfIt)
-			running = next
-		}
-		return time.Since(begin)
-	}
-	least := func(n int) time.Duration {
-		d := queueAll(n)
-		for range 4 {
-			d = min(d, queueAll(n))
-		}
-		return d
-	}
-	if few, many := least(2500), least(40_000); many > 100*few {
-		t.Errorf("16 times as many tasks took %v instead of %v", many, few)
-	}
-}
-
 // machine runs bare tasks on slots in virtual time, each on a processor of its own.
 type machine struct {
 	t       testing.TB

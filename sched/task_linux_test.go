@@ -381,3 +381,38 @@ func BenchmarkCheckpoint(b *testing.B) {
 		return nil
 	})
 }
+
+// TestQueueingManyTasksIsNotQuadratic counts on the ratio of two processor times of one
+// thread, which other programs on the machine do not lengthen.
+func TestQueueingManyTasksIsNotQuadratic(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	queueAll := func(n int) time.Duration {
+		sl := &slots{}
+		sl.resize(1, 1, 0)
+		running := bareTask(0)
+		sl.start(running, 0)
+		tasks := make([]*Task, n)
+		for i := range tasks {
+			tasks[i] = bareTask(i % 2)
+		}
+		begin := processorTime()
+		for i, task := range tasks {
+			sl.start(task, int64(i))
+		}
+		for i, task := range tasks {
+			if i%2 == 0 {
+				sl.abandon(task, int64(n))
+			}
+		}
+		for range n / 2 {
+			next := sl.head()
+			sl.end(running, int64(n), allOfIt)
+			running = next
+		}
+		return processorTime() - begin
+	}
+	if few, many := queueAll(2500), queueAll(40_000); many > 100*few {
+		t.Errorf("16 times as many tasks took %v instead of %v", many, few)
+	}
+}
