@@ -63,7 +63,7 @@ vet: # the libraries on the other systems that docs/sched.md names; `make lint` 
 
 # With the flags of the tests the linter reads what is compiled for these.
 lint: ## run the linters
-	scripts/install-go-tool.sh github.com/golangci/golangci-lint/v2/cmd/golangci-lint $(GOLANGCI_LINT_VERSION)
+	scripts/install-linter.sh $(GOLANGCI_LINT_VERSION)
 	GOFLAGS='$(GOFLAGS) $(RACE)' bin/golangci-lint run ./...
 
 rules: ## check the rules of the repository
