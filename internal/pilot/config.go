@@ -27,6 +27,7 @@ const (
 	DefaultFarLease = 2 * time.Hour
 	DefaultGrace    = 5 * time.Second
 	DefaultLogBytes = 10 << 20
+	DefaultLogPause = 5 * time.Second
 
 	// HeapGrowth, in percent, is how much the pilot's small heap may grow before
 	// it is collected, unless the environment variable GOGC says otherwise.
@@ -149,6 +150,9 @@ type Config struct {
 	// LogBytes is how much of standard output and of standard error each is
 	// kept; what goes beyond is cut off, with a notice.
 	LogBytes int64 `json:"log_bytes,omitempty"`
+	// LogPause is the pause between two times at which what running attempts have printed
+	// goes to a server that shares no folder with the pilot. Default: DefaultLogPause.
+	LogPause time.Duration `json:"log_pause,omitempty"`
 }
 
 // CacheConfig is a cache folder and its limits (paper 3, section IV-C).
@@ -252,6 +256,7 @@ func (c *Config) fill() error {
 	setDefault(&c.Grace, DefaultGrace)
 	setDefault(&c.StallTime, storage.StallTime)
 	setDefault(&c.LogBytes, DefaultLogBytes)
+	setDefault(&c.LogPause, DefaultLogPause)
 	setDefault(&c.WatchInputs, WatchAuto)
 	setDefault(&c.Cache.MaxSpace, DefaultCacheSpace)
 	if c.Cache.Mode == "" {

@@ -125,6 +125,9 @@ func (p *pilot) converse(ctx context.Context) error {
 	p.reports.StartOver()
 	p.limitLife(talk)
 	p.mu.Unlock()
+	if p.sendsLogs {
+		p.workers.Go(func() { p.followLogs(talk) })
+	}
 	for {
 		if done, err := p.exchangeIfDue(talk, time.Now()); done {
 			return err
@@ -140,10 +143,10 @@ func (p *pilot) limitLife(ctx context.Context) {
 	if p.cfg.Life <= 0 {
 		return
 	}
-	end := time.Now().Add(p.cfg.Life)
+	end := time.Now().Add(p.cfg.Life - 2*p.cfg.Grace)
 	p.lifeEnds = end
 	p.workers.Go(func() {
-		if p.sched.WaitUntil(ctx, end.Add(-2*p.cfg.Grace)) == nil {
+		if p.sched.WaitUntil(ctx, end) == nil {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			p.leaveNow("the pilot's life is over")

@@ -114,6 +114,21 @@ func TestFolderRemoved(t *testing.T) {
 	gone(t, pid)
 }
 
+// The pilot says for how long it lets jobs run, and not for how long it lives: a job that
+// declares all of its life would be ended at the grace before its end.
+func TestGraceIsNotOfTheRemainingLife(t *testing.T) {
+	q := newTaskQueue(t)
+	cfg := q.config("p1")
+	cfg.Life, cfg.Grace = time.Hour, 10*time.Minute
+	q.start(cfg)
+	q.until("hello", func() bool { return q.pilot("p1").hello != nil })
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if left := q.pilot("p1").hello.GetRemaining().AsDuration(); left > 40*time.Minute || left < 30*time.Minute {
+		t.Errorf("%v remain of an hour, of which twice 10 minutes are for ending jobs", left)
+	}
+}
+
 func TestLifeEnds(t *testing.T) {
 	q := newTaskQueue(t)
 	cfg := q.config("p1")

@@ -1,17 +1,21 @@
 package pilot
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"fairway/internal/access"
 	"fairway/internal/storage"
 	"fairway/internal/storage/served"
 	"fairway/internal/wire"
+	"fairway/sched"
 	"fairway/test/files"
 )
 
@@ -57,7 +61,7 @@ func newFarNode(t *testing.T, server, node storage.Places, logs string) *farNode
 	cfg := n.config("x")
 	cfg.Server, cfg.Pilot, cfg.Launch, cfg.Site = "", "", "", ""
 	cfg.Storage, cfg.Element, cfg.Workflow = "state:", node.State, node.Folder
-	cfg.LogDir = logs
+	cfg.LogDir, cfg.LogPause = logs, 10*time.Millisecond
 	if logs == "" {
 		cfg.LogDir = n.logs
 	}
@@ -137,6 +141,40 @@ func TestNothingIsShared(t *testing.T) {
 	expect(t, n.does(second), wire.Outcome_OUTCOME_SUCCEEDED, "")
 	if left, err := os.ReadDir(filepath.Join(server.State, "unfinished")); err == nil && len(left) > 0 {
 		t.Error("left behind:", left)
+	}
+}
+
+// What a job prints at a node that shares nothing reaches the server while it runs, and
+// whole when it has ended.
+func TestFollowedWithoutASharedFolder(t *testing.T) {
+	server := storage.Places{State: t.TempDir(), Folder: t.TempDir()}
+	n := newFarNode(t, server, storage.Places{State: "/no/such/state", Folder: t.TempDir()}, "/proc/no/logs")
+	proceed := filepath.Join(t.TempDir(), "go")
+	a := shell("for i in 1 2; do echo line $i; while ! [ -e " + proceed + "$i ]; do sleep 0.01; done; done; echo last; echo bad >&2")
+	access.GrantFiles(n.authority.FileKey(), "cluster.1", "state:", &wire.SyncAnswer{Run: []*wire.Assignment{a}})
+	n.assign(n.pilot, a)
+	log := filepath.Join(n.logs, logName(a.GetAttempt(), "out")) + served.LiveEnding
+	for i, want := range []string{"line 1\n", "line 1\nline 2\n"} {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		_, err := sched.Default().WaitFile(ctx, sched.FileQuery{Path: log, Until: func(sched.FileState) bool {
+			text, err := os.ReadFile(log)
+			return err == nil && string(text) == want
+		}})
+		if err != nil {
+			t.Fatalf("line %d does not come while the job runs: %v\n%s", i+1, err, n.pilotLogs())
+		}
+		files.Write(t, fmt.Sprint(proceed, i+1), "")
+	}
+	expect(t, n.result(a.GetAttempt()), wire.Outcome_OUTCOME_SUCCEEDED, "")
+	if got := n.printed(a, "out"); got != "line 1\nline 2\nlast\n" {
+		t.Errorf("printed: %q", got)
+	}
+	if got := n.printed(a, "err"); got != "bad\n" {
+		t.Errorf("printed: %q", got)
+	}
+	if left, _ := filepath.Glob(filepath.Join(n.logs, "*"+served.LiveEnding)); len(left) > 0 {
+		t.Error("left:", left)
 	}
 }
 

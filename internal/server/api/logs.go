@@ -36,7 +36,11 @@ func (a *Service) Logs(ctx context.Context, r *wire.LogsRequest, stream *connect
 		tails = append(tails, t)
 	}
 	for {
-		before := convert.Each(tails, func(t *tail) sched.FileState { return statQuietly(t.path) })
+		var paths []string
+		for _, t := range tails {
+			paths = append(paths, t.path, t.path+access.LiveLog)
+		}
+		before := convert.Each(paths, statQuietly)
 		running := r.GetFollow() && a.runs(ctx, job, attempt)
 		for _, t := range tails {
 			if err := t.send(stream); err != nil {
@@ -47,7 +51,7 @@ func (a *Service) Logs(ctx context.Context, r *wire.LogsRequest, stream *connect
 			return nil
 		}
 		waiting, cancel := context.WithTimeout(ctx, access.KeepAlive)
-		err := a.awaitLog(waiting, tails, before)
+		err := a.awaitLog(waiting, paths, before)
 		cancel()
 		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 			err = stream.Send(&wire.LogChunk{}) // nothing was printed, and the server is there
@@ -136,18 +140,18 @@ func (a *Service) runs(ctx context.Context, job dispatch.JobID, attempt dispatch
 }
 
 // awaitLog waits until one of the files or the state of the run has changed.
-func (a *Service) awaitLog(ctx context.Context, tails []*tail, before []sched.FileState) error {
+func (a *Service) awaitLog(ctx context.Context, paths []string, before []sched.FileState) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	changed := make(chan error, len(tails))
-	for i, t := range tails {
+	changed := make(chan error, len(paths))
+	for i, path := range paths {
 		go func() {
-			_, err := a.sched.WaitFile(ctx, sched.Changes(t.path, before[i]))
+			_, err := a.sched.WaitFile(ctx, sched.Changes(path, before[i]))
 			changed <- err
 		}()
 	}
 	var err error
-	pending := len(tails)
+	pending := len(paths)
 	select {
 	case err = <-changed:
 		pending--
@@ -187,6 +191,9 @@ func (t *tail) skipTo(last int64) {
 // send sends what has come since the last time.
 func (t *tail) send(stream *connect.ServerStream[wire.LogChunk]) error {
 	file, err := os.Open(t.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		file, err = os.Open(t.path + access.LiveLog)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
