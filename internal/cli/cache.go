@@ -57,7 +57,7 @@ counts of the last run are told.`,
 }
 
 func (c *console) listCaches(ctx context.Context, request *wire.ListCachesRequest) error {
-	return c.look(ctx, func(ctx context.Context, client wire.WorkflowClient) error {
+	return c.askAbout(ctx, func(ctx context.Context, client wire.WorkflowClient) error {
 		answer, err := client.ListCaches(ctx, request)
 		if err != nil {
 			return err

@@ -47,7 +47,7 @@ If there are more files than --limit, a line below the list says so.`,
 }
 
 func (c *console) listFiles(ctx context.Context, request *wire.ListFilesRequest) error {
-	return c.look(ctx, func(ctx context.Context, client wire.WorkflowClient) error {
+	return c.askAbout(ctx, func(ctx context.Context, client wire.WorkflowClient) error {
 		answer, err := client.ListFiles(ctx, request)
 		if err != nil {
 			return err

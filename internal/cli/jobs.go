@@ -61,7 +61,7 @@ state, and says how to see the others.`,
 }
 
 func (c *console) listJobs(ctx context.Context, request *wire.ListJobsRequest) error {
-	return c.look(ctx, func(ctx context.Context, client wire.WorkflowClient) error {
+	return c.askAbout(ctx, func(ctx context.Context, client wire.WorkflowClient) error {
 		answer, err := client.ListJobs(ctx, request)
 		if err != nil {
 			return err

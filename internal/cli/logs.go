@@ -52,7 +52,7 @@ server, the end is kept.`,
 				return c.printPilotLog(ofPilot, request.TailBytes)
 			}
 			request.Job = arguments[0]
-			return c.look(command.Context(), func(ctx context.Context, client wire.WorkflowClient) error {
+			return c.askAbout(command.Context(), func(ctx context.Context, client wire.WorkflowClient) error {
 				err := c.printLogs(ctx, client, request)
 				if connect.CodeOf(err) == connect.CodeNotFound {
 					return c.printLogsOfStep(ctx, client, request, err)

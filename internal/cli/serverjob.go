@@ -368,7 +368,7 @@ func (w *serverWatch) stop(connection *api.Connection) {
 // watching only.
 func (w *serverWatch) interrupted() error {
 	if code := w.left.Load(); code != 0 {
-		if _, known := w.roster.Status(w.launch); known {
+		if _, ok := w.roster.Status(w.launch); ok {
 			fmt.Fprintf(w.err, "fairway: the run goes on as a job of %s; watch it with `fairway run --follow`, end it with `fairway stop`\n", w.site.Name)
 		} else {
 			fmt.Fprintf(w.err, "fairway: %s has not shown the job of the server yet; run it again to go on, or cancel it with `fairway stop`\n", w.site.Name)

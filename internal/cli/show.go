@@ -23,7 +23,7 @@ func (c *console) showCommand() *cobra.Command {
 		Args:              oneJob,
 		ValidArgsFunction: c.completeJob,
 		RunE: func(command *cobra.Command, arguments []string) error {
-			return c.look(command.Context(), func(ctx context.Context, client wire.WorkflowClient) error {
+			return c.askAbout(command.Context(), func(ctx context.Context, client wire.WorkflowClient) error {
 				job, err := client.ShowJob(ctx, &wire.ShowJobRequest{Job: arguments[0]})
 				if err != nil {
 					return err

@@ -8,9 +8,9 @@ import (
 	"fairway/internal/wire"
 )
 
-// look asks about a run, and tells when pilots still compute for one that was
+// askAbout asks about a run, and tells when pilots still compute for one that was
 // cut short: what they do is not recorded yet.
-func (c *console) look(ctx context.Context, do func(context.Context, wire.WorkflowClient) error) error {
+func (c *console) askAbout(ctx context.Context, do func(context.Context, wire.WorkflowClient) error) error {
 	err := c.ask(ctx, do)
 	if folder, _ := c.folderWithState(); folder != "" && !c.json {
 		c.noteSurvivors(ctx, folder)

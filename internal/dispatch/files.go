@@ -56,9 +56,8 @@ func newFiles(s *transition, jn *journal, rs *runs) files {
 
 // namespace is the files of a run: two runs may use one LFN for different files.
 type namespace struct {
+	rows.Named[file]
 	run      RunID
-	table    rows.Table[file]
-	names    rows.Names
 	patterns map[string]*file // the locations of patterns
 }
 
@@ -220,22 +219,11 @@ func (v *version) copyNamed(t Tag) FileRef {
 	return FileRef{LFN: v.file.lfn, Version: v.number, Tag: t}
 }
 
-// find returns the file of that name, or nil.
-func (n *namespace) find(lfn string) *file {
-	row, ok := n.names.Find(n.names.Hash(lfn), func(row uint32) bool { return n.table.At(row).lfn == lfn })
-	if !ok {
-		return nil
-	}
-	return n.table.At(row)
-}
-
 // named returns the file of that name, made if need be.
 func (n *namespace) named(lfn string) *file {
-	f := n.find(lfn)
-	if f == nil {
-		n.names.Add(n.names.Hash(lfn), n.table.Len())
-		f = n.table.Add()
-		f.lfn, f.own.run = lfn, n.run
+	f := n.Get(lfn)
+	if f.own.run == 0 {
+		f.own.run = n.run
 	}
 	return f
 }
@@ -256,7 +244,7 @@ func (n *namespace) pattern(p string) *file {
 }
 
 func (n *namespace) version(lfn string, number Version) *version {
-	if f := n.find(lfn); f != nil {
+	if f := n.Find(lfn); f != nil {
 		return f.version(number)
 	}
 	return nil
@@ -272,7 +260,7 @@ func (fs *files) version(r FileRef) *version {
 // all yields the files of all runs.
 func (fs *files) all(yield func(*file) bool) {
 	for _, r := range fs.runs.inOrder {
-		for f := range r.files.table.All {
+		for f := range r.files.All {
 			if !yield(f) {
 				return
 			}

@@ -112,7 +112,7 @@ func (fs *files) checkOutputs(j *job, r *Result) string {
 		case !o.Pattern:
 			continue
 		}
-		f := j.files().find(w.LFN)
+		f := j.files().Find(w.LFN)
 		if f == nil {
 			continue
 		}
@@ -403,7 +403,7 @@ func (fs *files) discardForeign(r *Result) {
 	}
 	for _, run := range fs.runs.inOrder {
 		for i := range r.Outputs {
-			if f := run.files.find(r.Outputs[i].LFN); f != nil {
+			if f := run.files.Find(r.Outputs[i].LFN); f != nil {
 				for _, v := range f.versions {
 					committed[v.pfn] = true
 				}

@@ -13,7 +13,7 @@ func (c *Core) retireRun(id RunID) error {
 	if r.state != RunEnded {
 		return refuse("dispatch: run %d %s, and can be retired when it has ended", id, r.state.standing())
 	}
-	for f := range r.files.table.All {
+	for f := range r.files.All {
 		if c.files.publishing[f] != nil {
 			return refuse("dispatch: run %d still publishes %s", id, f.lfn)
 		}
@@ -27,7 +27,7 @@ func (c *Core) retireRun(id RunID) error {
 		c.retireJob(j)
 	}
 	c.files.deferred = slices.DeleteFunc(c.files.deferred, func(w wanting) bool { return w.version.run == id })
-	for f := range r.files.table.All {
+	for f := range r.files.All {
 		c.retireFile(f)
 	}
 	for _, s := range r.stepOrder {

@@ -92,7 +92,7 @@ func (j *job) cannotPublish(outputs []output) bool {
 // chose to write. The job runs then, and is told so if that is still the case.
 func (fs *files) choseOthers(j *job, outputs []output) bool {
 	for i := range outputs {
-		f := j.files().find(outputs[i].LFN)
+		f := j.files().Find(outputs[i].LFN)
 		if outputs[i].Pattern != "" && f != nil && f.chosenBefore(j) != nil {
 			return true
 		}

@@ -93,7 +93,7 @@ func newRuns(s *transition, jn *journal) runs {
 func (rs *runs) add(id RunID) *run {
 	r := &run{
 		Run: Run{ID: id}, names: rows.NewNames(), steps: make(map[string]*step),
-		files: namespace{run: id, names: rows.NewNames(), patterns: make(map[string]*file)},
+		files: namespace{run: id, Named: rows.NewNamed(func(f *file) *string { return &f.lfn }), patterns: make(map[string]*file)},
 	}
 	rs.byID[id] = r
 	rs.inOrder = append(rs.inOrder, r)

@@ -225,7 +225,7 @@ func (s *simulation) beginRun(earlier *submission) error {
 // retire retires a run if it has ended.
 func (s *simulation) retire(m *submission) error {
 	before := make(map[string]bool)
-	for f := range s.core.runs.byID[m.run].files.table.All {
+	for f := range s.core.runs.byID[m.run].files.All {
 		for _, v := range f.versions {
 			before[v.pfn] = v.existing
 		}

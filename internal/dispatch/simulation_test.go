@@ -254,7 +254,7 @@ func (s *simulation) checkStorage() error {
 	}
 	for _, m := range s.live {
 		for lfn, v := range m.asked {
-			f := s.core.runs.byID[m.run].files.find(lfn)
+			f := s.core.runs.byID[m.run].files.Find(lfn)
 			newest := f.newest()
 			if newest == nil {
 				continue // lost, and it cannot be made again

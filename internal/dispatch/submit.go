@@ -66,7 +66,7 @@ func (js *jobs) checkJob(r *run, jobs []Job, i int, written *map[string]bool) er
 		return err
 	}
 	for _, lfn := range j.Reads {
-		f := r.files.find(lfn)
+		f := r.files.Find(lfn)
 		if f == nil || len(f.versions) == 0 {
 			if *written == nil {
 				*written = make(map[string]bool)

@@ -175,7 +175,7 @@ func (c *Core) Written(run RunID) iter.Seq[FileView] {
 		if r == nil {
 			return
 		}
-		for f := range r.files.table.All {
+		for f := range r.files.All {
 			v := f.lastWritten()
 			if v == nil {
 				continue
@@ -196,7 +196,7 @@ func (c *Core) Publishes(run RunID, lfn string) bool {
 	if r == nil {
 		return false
 	}
-	f := r.files.find(lfn)
+	f := r.files.Find(lfn)
 	if f == nil {
 		return false
 	}

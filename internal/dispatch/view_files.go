@@ -45,7 +45,7 @@ func (c *Core) Files(run RunID) iter.Seq[string] {
 		if r == nil {
 			return
 		}
-		for f := range r.files.table.All {
+		for f := range r.files.All {
 			if len(f.versions) > 0 && !yield(f.lfn) {
 				return
 			}
@@ -59,7 +59,7 @@ func (c *Core) History(run RunID, lfn string) (FileHistory, bool) {
 	if r == nil {
 		return FileHistory{}, false
 	}
-	f := r.files.find(lfn)
+	f := r.files.Find(lfn)
 	if f == nil || len(f.versions) == 0 {
 		return FileHistory{}, false
 	}

@@ -141,7 +141,7 @@ func (f *Flow) accessOf(s *step, name, lfn string) dispatch.Access {
 	if s.access.all != nil {
 		return *s.access.all
 	}
-	if n := f.names.find(lfn); n != nil && n.file != nil {
+	if n := f.names.Find(lfn); n != nil && n.file != nil {
 		return n.file.access
 	}
 	return dispatch.AccessLink

@@ -67,7 +67,7 @@ func (f *Flow) newArrivals(state *inputState, files []InputFile) ([]InputFile, e
 		case state.closed:
 			return nil, fmt.Errorf("input %q: %s: %w", state.in.Name, file.LFN, ErrInputClosed)
 		case f.names.isMade(file.LFN):
-			return nil, fmt.Errorf("input %q: %s: %w: %s makes it", state.in.Name, file.LFN, ErrTwice, f.names.find(file.LFN).maker)
+			return nil, fmt.Errorf("input %q: %s: %w: %s makes it", state.in.Name, file.LFN, ErrTwice, f.names.Find(file.LFN).maker)
 		case logical.WhyNot(file.LFN) != "":
 			return nil, fmt.Errorf("input %q: %q is no name of a file, it %s", state.in.Name, file.LFN, logical.WhyNot(file.LFN))
 		}
@@ -131,7 +131,7 @@ func (f *Flow) know(made *file, maker string) {
 	}
 }
 
-func (f *Flow) name(lfn string) *name { return f.names.get(lfn) }
+func (f *Flow) name(lfn string) *name { return f.names.Get(lfn) }
 
 // deliver gives a known file to the steps that make jobs from it.
 func (f *Flow) deliver(m *maker, made *file) {

@@ -191,7 +191,7 @@ func unique(names []string) []string {
 // or "": it was made with other values.
 func (f *Flow) otherInput(d *pendingJob) string {
 	for i, e := range d.readEntries() {
-		if n := f.names.find(d.reads[i]); n != nil && n.file != nil {
+		if n := f.names.Find(d.reads[i]); n != nil && n.file != nil {
 			if why := e.pattern.disagree(d.values, n.file.values); why != "" {
 				return fmt.Sprintf("job %s cannot read %s: %s; put text between the placeholders that no value contains, or a '/'", d.label, d.reads[i], why)
 			}
@@ -220,7 +220,7 @@ func (f *Flow) unfit(j *job) string {
 		if made == nil {
 			continue
 		}
-		if n := f.names.find(made.lfn); n != nil && n.file != nil {
+		if n := f.names.Find(made.lfn); n != nil && n.file != nil {
 			return dispatch.TwoWriters(made.lfn, n.maker, "job "+j.name)
 		}
 		if why := logical.WhyNot(made.lfn); why != "" {

@@ -98,7 +98,7 @@ func (f *Flow) replayAged(e logEntry) error {
 		g := st.merging.groups[e.Group]
 		files := make([]*file, 0, len(e.LFNs))
 		for _, lfn := range e.LFNs {
-			if n := f.names.find(lfn); n != nil && n.file != nil {
+			if n := f.names.Find(lfn); n != nil && n.file != nil {
 				files = append(files, n.file)
 			}
 		}

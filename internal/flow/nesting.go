@@ -75,7 +75,7 @@ func (f *Flow) inTheWay(lfn string) string {
 			}
 			break // what it is in is known too
 		}
-		if n := f.names.find(folder); n != nil && (n.file != nil || n.written) {
+		if n := f.names.Find(folder); n != nil && (n.file != nil || n.written) {
 			return nested(folder, lfn)
 		}
 	}

@@ -41,8 +41,8 @@ func (p *parser) textWith(n *yaml.Node, what string, shown func(value string) st
 	n = yamlfile.Follow(n)
 	s := parameterUse.ReplaceAllStringFunc(raw, func(use string) string {
 		name := use[2 : len(use)-1]
-		value, known := p.values[name]
-		if !known {
+		value, exists := p.values[name]
+		if !exists {
 			p.Fail(n, p.parameterAdvice(name), "%s uses the parameter %q, which does not exist", what, name)
 			ok = false
 		}

@@ -228,8 +228,8 @@ func (p *pattern) touching(known []string) (a, b string) {
 // was made with another value of a placeholder that both have.
 func (p *pattern) disagree(reader binding, made binding) string {
 	for _, name := range p.names {
-		value, known := made[name]
-		if own, ok := reader[name]; known && ok && own != value {
+		value, bound := made[name]
+		if own, ok := reader[name]; bound && ok && own != value {
 			return fmt.Sprintf("it was made with %v, and not with %v", made, reader.of(p.names))
 		}
 	}

@@ -24,13 +24,13 @@ func Unit(name string) (bytes float64, ok bool) {
 // thousands (KB) and of 1024 (KiB) are told apart.
 func Size(text string) (int64, error) {
 	digits := strings.TrimRight(text, "BKMGTPki")
-	factor, known := Unit(text[len(digits):])
+	factor, ok := Unit(text[len(digits):])
 	digits = strings.TrimSpace(digits)
-	if whole, err := Whole(digits); err == nil && known && whole <= math.MaxInt64/int64(factor) {
+	if whole, err := Whole(digits); err == nil && ok && whole <= math.MaxInt64/int64(factor) {
 		return whole * int64(factor), nil
 	}
 	value, err := Decimal(digits)
-	if err != nil || !known || value*factor >= math.MaxInt64 {
+	if err != nil || !ok || value*factor >= math.MaxInt64 {
 		return 0, fmt.Errorf("%q is no size; write a number with B, KB, MB, GB, TB, KiB, MiB, GiB or TiB, as in 500MB or 1GiB", text)
 	}
 	return int64(math.Round(value * factor)), nil

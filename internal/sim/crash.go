@@ -103,7 +103,7 @@ func (r *run) committedUnheard(name string) {
 	if r.ends[name] == dispatch.JobCommitted {
 		return
 	}
-	if i, known := r.creator.byName(name); known {
+	if i, ok := r.creator.byName(name); ok {
 		e := dispatch.Event{Name: name}
 		for _, o := range r.work.jobs[i].job.Writes {
 			for _, f := range r.work.writes(&r.work.jobs[i], o) {

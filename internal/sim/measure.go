@@ -142,7 +142,7 @@ func (r *run) outputsOf(e *dispatch.Event) {
 		r.creator.visible(f.File.LFN)
 	}
 	if rules := r.work.rules; rules != nil {
-		if i, known := r.creator.byName(e.Name); known {
+		if i, ok := r.creator.byName(e.Name); ok {
 			rules.committed(&r.work.jobs[i])
 		}
 	}

@@ -76,8 +76,8 @@ func (r *run) checkCommit(job dispatch.JobID, name string, attempt dispatch.Atte
 
 // mayRunAgain reports whether an output of the job may be in caches only, or was damaged.
 func (r *run) mayRunAgain(name string) bool {
-	i, known := r.creator.byName(name)
-	if !known {
+	i, ok := r.creator.byName(name)
+	if !ok {
 		return false
 	}
 	for _, o := range r.work.jobs[i].job.Writes {

@@ -93,3 +93,34 @@ func (x *Names) Remove(hash uint64, row uint32) {
 		s.put(slot)
 	}
 }
+
+// Named is a table of rows that are found by their names.
+type Named[T any] struct {
+	Table[T]
+	index Names
+	name  func(*T) *string
+}
+
+// NewNamed returns an empty table; name says where in a row its name stands, which only Get
+// sets.
+func NewNamed[T any](name func(*T) *string) Named[T] { return Named[T]{index: NewNames(), name: name} }
+
+// Find returns the row of that name, or nil.
+func (t *Named[T]) Find(name string) *T {
+	row, ok := t.index.Find(t.index.Hash(name), func(row uint32) bool { return *t.name(t.At(row)) == name })
+	if !ok {
+		return nil
+	}
+	return t.At(row)
+}
+
+// Get returns the row of that name. If there is none it adds one, which has its name only.
+func (t *Named[T]) Get(name string) *T {
+	row := t.Find(name)
+	if row == nil {
+		t.index.Add(t.index.Hash(name), t.Len())
+		row = t.Add()
+		*t.name(row) = name
+	}
+	return row
+}

@@ -23,8 +23,8 @@ const logEnding = ".log"
 // access.Handler: a launch writes its own and no other.
 func (c *Connections) LogHandler() http.Handler {
 	return access.Timed(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		caller, known := access.CallerOf(r.Context())
-		if !known || !filepath.IsLocal(caller.Launch) || strings.Contains(caller.Launch, "/") {
+		caller, ok := access.CallerOf(r.Context())
+		if !ok || !filepath.IsLocal(caller.Launch) || strings.Contains(caller.Launch, "/") {
 			http.Error(w, "only the pilot of a launch tells what it says", http.StatusForbidden)
 			return
 		}

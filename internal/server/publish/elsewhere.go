@@ -135,11 +135,11 @@ type destination struct {
 	standings map[string]standing
 }
 
-func (e *destination) get(lfn string) (now standing, known bool) {
+func (e *destination) get(lfn string) (now standing, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	now, known = e.standings[lfn]
-	return now, known
+	now, ok = e.standings[lfn]
+	return now, ok
 }
 
 // ErrTakenOver says that another server of the same state publishes by now.
@@ -571,8 +571,8 @@ func (e *destination) mark(ctx context.Context, lfn string) (string, error) {
 // stands reports whether the stored file of a PFN stands under a name. What cannot be
 // looked at is tried to be published, which tells why.
 func (e *destination) stands(ctx context.Context, file *dispatch.FileView) bool {
-	now, known := e.get(file.File.LFN)
-	if !known || now.PFN != file.PFN || now.Next != nil {
+	now, ok := e.get(file.File.LFN)
+	if !ok || now.PFN != file.PFN || now.Next != nil {
 		return false
 	}
 	mark, err := e.mark(ctx, file.File.LFN)

@@ -51,8 +51,8 @@ func (l *Look) Run(ctx context.Context) {
 		if gone[file.PFN] {
 			continue
 		}
-		stands, known := f.stands(ctx, file)
-		if !known {
+		stands, ok := f.stands(ctx, file)
+		if !ok {
 			return
 		}
 		if !stands {
@@ -62,9 +62,9 @@ func (l *Look) Run(ctx context.Context) {
 }
 
 // stands reports whether a file is among the results as it was published. One that
-// cannot be looked at is tried to be published, which tells why. known is false if there was
+// cannot be looked at is tried to be published, which tells why. ok is false if there was
 // no answer at all.
-func (f *Files) stands(ctx context.Context, file *dispatch.FileView) (stands, known bool) {
+func (f *Files) stands(ctx context.Context, file *dispatch.FileView) (stands, ok bool) {
 	if f.elsewhere == nil {
 		same, err := f.results.holds(file.File.LFN, file.PFN)
 		return err == nil && same, true

@@ -309,8 +309,8 @@ func (p *publisher) leaveFolders(results *beneath.Folder, lfn string) error {
 // oldFolder reports whether what stands under a name is a result of an earlier run that
 // is a folder, and may go.
 func (p *publisher) oldFolder(name string) bool {
-	_, known := p.published.get(name + "/")
-	return known && p.old(name+"/")
+	_, ok := p.published.get(name + "/")
+	return ok && p.old(name+"/")
 }
 
 // setAside keeps what a person has put under the name of a result.

@@ -87,11 +87,11 @@ func Intended(ctx context.Context, source state.Source, handed []dispatch.Stored
 	return records, nil
 }
 
-func (s *published) get(lfn string) (r publishedRecord, known bool) {
+func (s *published) get(lfn string) (r publishedRecord, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r, known = s.records[lfn]
-	return r, known
+	r, ok = s.records[lfn]
+	return r, ok
 }
 
 func (s *published) put(r publishedRecord) {
@@ -192,8 +192,8 @@ func (s *published) same(results *beneath.Folder, lfn string, there fs.FileInfo,
 		}
 		return s.sameFolder(results, lfn, pfn)
 	}
-	r, known := s.get(lfn)
-	asRecorded := known && r.PFN == pfn && r.Stamp == state.StampOf(there)
+	r, ok := s.get(lfn)
+	asRecorded := ok && r.PFN == pfn && r.Stamp == state.StampOf(there)
 	if asRecorded && !storage.IsLocal(pfn) {
 		return true, nil
 	}
@@ -238,7 +238,7 @@ func (s *published) isOurs(results *beneath.Folder, lfn string) (bool, error) {
 	if err != nil || !there.Mode().IsRegular() && !(logical.IsFolder(lfn) && there.IsDir()) {
 		return false, folder.IgnoreMissing(err)
 	}
-	if r, known := s.get(lfn); known {
+	if r, ok := s.get(lfn); ok {
 		now, err := s.stampAt(results, lfn)
 		switch {
 		case err != nil:

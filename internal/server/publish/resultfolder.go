@@ -121,7 +121,7 @@ func (s *published) sameFolder(results *beneath.Folder, lfn, pfn string) (bool, 
 	if err != nil {
 		return false, ignoreContent(err)
 	}
-	if r, known := s.get(lfn); known && r.PFN == pfn && r.Stamp == now {
+	if r, ok := s.get(lfn); ok && r.PFN == pfn && r.Stamp == now {
 		return true, nil
 	}
 	folder, err := results.Sub(archive.Clean(lfn))

@@ -95,7 +95,7 @@ func (f *Files) isOld(ctx context.Context, lfn string) bool {
 	if f.InputsGone {
 		return false
 	}
-	if r, known := f.results.get(lfn); known && r.Kept {
+	if r, ok := f.results.get(lfn); ok && r.Kept {
 		return false
 	}
 	current := true

@@ -403,7 +403,7 @@ func (s *sending) run(ctx context.Context) error {
 			return err
 		}
 		before := s.held
-		complete, lost := s.look(ctx)
+		complete, lost := s.askHeld(ctx)
 		if lost != nil || complete {
 			return lost
 		}
@@ -416,8 +416,8 @@ func (s *sending) run(ctx context.Context) error {
 	}
 }
 
-// look asks how much the server has.
-func (s *sending) look(ctx context.Context) (complete bool, err error) {
+// askHeld asks how much the server has.
+func (s *sending) askHeld(ctx context.Context) (complete bool, err error) {
 	err = s.e.patiently(ctx, func(ctx context.Context) error {
 		r, err := http.NewRequestWithContext(ctx, http.MethodHead, s.e.url+writePath, nil)
 		if err != nil {

@@ -61,8 +61,8 @@ func NewHandler(c Config) *Handler {
 
 // ServeHTTP is part of http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	launch, known := h.Launch(r.Context())
-	if !known {
+	launch, ok := h.Launch(r.Context())
+	if !ok {
 		http.Error(w, "files are for pilots that this server has started", http.StatusUnauthorized)
 		return
 	}

@@ -71,7 +71,7 @@ func TestWhoWasCutIsToldAllThatCame(t *testing.T) {
 		runtime.Gosched() // the request comes to the server
 	}
 	s := &sending{e: e.Element, pfn: q.pfn, file: q.file}
-	if complete, err := s.look(ctx); complete || err != nil {
+	if complete, err := s.askHeld(ctx); complete || err != nil {
 		t.Fatal(complete, err)
 	}
 	if one := uploads.all(); len(one) > 0 {

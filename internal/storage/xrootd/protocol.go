@@ -200,15 +200,15 @@ func withOpaque(name, opaque string) string {
 
 // ask asks the server of the file, or those that it redirects to.
 func (p *protocol) ask(ctx context.Context, f file, q question) ([]byte, error) {
-	body, c, err := p.keep(ctx, f, q)
+	body, c, err := p.exchange(ctx, f, q)
 	if err == nil {
 		p.give(c)
 	}
 	return body, err
 }
 
-// keep is ask for what has to do with the connection afterwards.
-func (p *protocol) keep(ctx context.Context, f file, q question) ([]byte, *connection, error) {
+// exchange is ask for what has to do with the connection afterwards.
+func (p *protocol) exchange(ctx context.Context, f file, q question) ([]byte, *connection, error) {
 	if q.limit == 0 {
 		q.limit = answerTime
 	}
@@ -385,7 +385,7 @@ type opened struct {
 func (p *protocol) openFile(ctx context.Context, f file, name string, mode, options uint16) (*opened, error) {
 	parameters := binary.BigEndian.AppendUint16(nil, mode)
 	parameters = binary.BigEndian.AppendUint16(parameters, options|openTell)
-	body, c, err := p.keep(ctx, f, question{number: askOpen, parameters: parameters, data: about(name), once: options&openNew != 0})
+	body, c, err := p.exchange(ctx, f, question{number: askOpen, parameters: parameters, data: about(name), once: options&openNew != 0})
 	if err != nil {
 		return nil, err
 	}
