@@ -353,6 +353,10 @@ func (fs *files) publishNext(f *file) {
 	}
 }
 
+func (v *version) stored() StoredFile {
+	return StoredFile{File: v.ref(), PFN: v.pfn, Size: v.size, Adler32: v.adler}
+}
+
 func (fs *files) endPublication(v *version) {
 	v.toPublish = false
 	fs.tryRemove(v)

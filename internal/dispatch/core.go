@@ -69,7 +69,9 @@ func newCore(config Config) *Core {
 func (c *Core) Step(now time.Time, in Input) (Effects, error) {
 	c.now = max(c.now, toInstant(now))
 	c.clearEffects()
-	c.startGrace()
+	if !c.fleet.grace.begun {
+		c.startGrace()
+	}
 	if err := c.apply(in); err != nil {
 		return Effects{}, err
 	}

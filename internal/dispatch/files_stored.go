@@ -156,10 +156,6 @@ type StoredFile struct {
 	Adler32 uint32 `json:",omitempty"` // of the contents; 0 where that is not known
 }
 
-func (v *version) stored() StoredFile {
-	return StoredFile{File: v.ref(), PFN: v.pfn, Size: v.size, Adler32: v.adler}
-}
-
 // StoredBy returns the outputs of a job as they are stored.
 func (c *Core) StoredBy(id JobID) []StoredFile {
 	j := c.jobs.find(id)

@@ -115,9 +115,6 @@ func (c *Core) beginStop(drain bool) {
 
 // startGrace begins with the first transition.
 func (c *Core) startGrace() {
-	if c.fleet.grace.begun {
-		return
-	}
 	c.fleet.grace.begun = true
 	if len(c.fleet.grace.awaited) == 0 {
 		c.endGrace()
