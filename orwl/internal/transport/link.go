@@ -52,6 +52,7 @@ type Link struct {
 	in       Reader
 	fds      *descriptorReader // nil where none can come
 	heard    atomic.Uint64     // counts reads, for watch
+	busy     atomic.Bool       // who reads does something else than wait for the other end
 	handlers Handlers          // set by Use, before anybody else has the link
 	tick     *alarm            // for pings; closed when nothing is read any more
 	reading  *reading
@@ -77,7 +78,7 @@ func Connect(ctx context.Context, conn net.Conn, own Hello) (*Link, error) {
 	}
 	reader, fds := newReader(conn)
 	l.fds = fds
-	l.in.In = bufio.NewReaderSize(countingReader{reader, &l.heard}, 32<<10)
+	l.in.In = bufio.NewReaderSize(watchedReader{reader, l}, 32<<10)
 	err := l.greet(ctx, own)
 	if err == nil {
 		err = l.makeAlarms()
@@ -139,15 +140,18 @@ func (l *Link) makeAlarms() (err error) {
 	return err
 }
 
-// countingReader counts reads, so that somebody else sees whether data comes.
-type countingReader struct {
+// watchedReader tells watch whether data comes, and whether anybody waits for it.
+type watchedReader struct {
 	io.Reader
-	n *atomic.Uint64
+	l *Link
 }
 
-func (r countingReader) Read(b []byte) (int, error) {
-	r.n.Add(1)
-	return r.Reader.Read(b)
+func (r watchedReader) Read(b []byte) (int, error) {
+	r.l.heard.Add(1)
+	busy := r.l.busy.Swap(false)
+	n, err := r.Reader.Read(b)
+	r.l.busy.Store(busy)
+	return n, err
 }
 
 // Run serves the connection until it ends, and returns why. Nothing is read, delivered or
@@ -177,13 +181,14 @@ func (l *Link) Run() error {
 	return err
 }
 
-// watch pings, and closes the connection when nothing has come for a lease.
+// watch pings, and closes the connection when nothing has come for a lease. While a handler is
+// at work nobody listens, and the other end cannot be called silent.
 func (l *Link) watch() {
 	period := l.Lease / ticksPerLease
 	last, silent := uint64(0), 0
 	for l.tick.set(period); l.tick.wait(); l.tick.set(period) {
 		now := l.heard.Load()
-		if silent++; now != last {
+		if silent++; now != last || l.busy.Load() {
 			last, silent = now, 0
 		}
 		if silent >= ticksPerLease {
@@ -226,17 +231,20 @@ func (l *Link) SendsDescriptors() bool { return l.fds != nil }
 func (l *Link) Unread() int { return l.out.weight() }
 
 func (l *Link) handle(f *Frame) error {
+	handler := l.handlers.Answered
 	switch {
 	case f.Kind == Ping:
-		// Hearing it is what counts.
-		return nil
+		return nil // hearing it is what counts
 	case f.isAnswer():
-		return l.handlers.Answered(f)
 	case f.Kind <= Sync && l.handlers.Asked != nil:
 		l.out.awaitRoom()
-		return l.handlers.Asked(f)
+		handler = l.handlers.Asked
+	default:
+		return fmt.Errorf("%w: kind %d is not expected", ErrMalformed, f.Kind)
 	}
-	return fmt.Errorf("%w: kind %d is not expected", ErrMalformed, f.Kind)
+	l.busy.Store(true)
+	defer l.busy.Store(false)
+	return handler(f)
 }
 
 // Read reads data of the frame that is handled.
