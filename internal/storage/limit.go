@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// DefaultTransfers is how many transfers a process makes at once with one
-// server. Further ones wait, since they would only make a busy server slower.
+// DefaultTransfers is how many transfers the processes of a user make at once with one
+// server from one machine. Further ones wait, since they would only make a busy server slower.
 const DefaultTransfers = 8
 
 // IdleTimeout is how long a connection to a server is kept that no transfer uses.
@@ -16,36 +16,37 @@ const IdleTimeout = 30 * time.Second
 
 type limited struct {
 	Element
-	most int
+	most  int
+	sleep Sleep
 
 	mu    sync.Mutex // guards hosts
-	hosts map[string]chan struct{}
+	hosts map[string]*transfers
 }
 
 // Limit decorates an element so that at most so many transfers (Open until the
-// reader is closed, Get, Put) are under way with each host at once.
-func Limit(e Element, most int) Element {
-	return &limited{Element: e, most: most, hosts: map[string]chan struct{}{}}
+// reader is closed, Get, Put) are under way with each host at once, of all processes of the
+// user on this machine that limit theirs. One that is stopped meanwhile does not count for
+// more than a second. sleep is for pauses in which other processes are waited for.
+func Limit(e Element, most int, sleep Sleep) Element {
+	return &limited{Element: e, most: most, sleep: sleep, hosts: map[string]*transfers{}}
 }
 
-func (l *limited) slots(pfn string) chan struct{} {
+func (l *limited) with(pfn string) *transfers {
 	host := HostOf(pfn)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.hosts[host] == nil {
-		l.hosts[host] = make(chan struct{}, l.most)
+		l.hosts[host] = newTransfers(host, l.most, l.sleep)
 	}
 	return l.hosts[host]
 }
 
 func (l *limited) enter(ctx context.Context, pfn string) (leave func(), err error) {
-	slots := l.slots(pfn)
-	select {
-	case slots <- struct{}{}:
-		return sync.OnceFunc(func() { <-slots }), nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	leave, err = l.with(pfn).enter(ctx)
+	if err != nil {
+		return nil, err
 	}
+	return sync.OnceFunc(leave), nil
 }
 
 func (l *limited) Open(ctx context.Context, pfn string) (io.ReadCloser, error) {

@@ -44,7 +44,7 @@ func NewReach(ctx context.Context, line *access.Line, places storage.Places, nea
 	e := served.New(line.Client(storage.DefaultTransfers), access.BaseURL, sleep)
 	r := &Reach{
 		near:    near,
-		through: storage.Limit(storage.Retry(e, storage.DefaultTries, storage.DefaultBackoff, sleep), storage.DefaultTransfers),
+		through: storage.Limit(storage.Retry(e, storage.DefaultTries, storage.DefaultBackoff, sleep), storage.DefaultTransfers, sleep),
 		server:  e,
 		places:  places,
 		far:     map[string]bool{},

@@ -30,7 +30,7 @@ func ofNetworks() map[storage.Element][]string {
 func New(places storage.Places, sleep storage.Sleep) storage.Schemes {
 	all := storage.Local(places)
 	for element, schemes := range ofNetworks() {
-		limited := storage.Limit(storage.Retry(element, storage.DefaultTries, storage.DefaultBackoff, sleep), storage.DefaultTransfers)
+		limited := storage.Limit(storage.Retry(element, storage.DefaultTries, storage.DefaultBackoff, sleep), storage.DefaultTransfers, sleep)
 		for _, scheme := range schemes {
 			all[scheme] = limited
 		}

@@ -4,14 +4,18 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"fairway/internal/storage"
 	"fairway/internal/storage/storagetest"
+	"fairway/sched"
 )
 
 // fetchAll gets one file of a server many times at once, and returns how often that failed.
@@ -42,35 +46,111 @@ func served(t *testing.T, sleep storage.Sleep) (e storage.Element, proxy *storag
 	return e, proxy, "dav://" + proxy.Address + "/file"
 }
 
-// Of many transfers with one server, a process makes so many at once and no more.
-func TestTransfersAtOnceAreLimited(t *testing.T) {
-	e, proxy, pfn := served(t, nil)
+// countTransfers counts those that are under way at a proxy at once. The first ones stay until
+// there are as many as there may be.
+func countTransfers(proxy *storagetest.Proxy) (most func() int) {
 	var mu sync.Mutex
-	under, most := 0, 0
+	under, highest := 0, 0
 	full := make(chan struct{})
+	fill := sync.OnceFunc(func() { close(full) })
 	proxy.Do(-1, func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
 		mu.Lock()
 		under++
-		most = max(most, under)
-		if under == storage.DefaultTransfers && most == under {
-			select {
-			case <-full:
-			default:
-				close(full)
-			}
+		if highest = max(highest, under); highest == storage.DefaultTransfers {
+			fill()
 		}
 		mu.Unlock()
-		<-full // the first ones stay until there are as many as there may be
+		<-full
 		pass.ServeHTTP(w, r)
 		mu.Lock()
 		under--
 		mu.Unlock()
 	})
+	return func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		return highest
+	}
+}
+
+// Of many transfers with one server, a process makes so many at once and no more.
+func TestTransfersAtOnceAreLimited(t *testing.T) {
+	e, proxy, pfn := served(t, sched.Default().Sleep)
+	most := countTransfers(proxy)
 	if failed := fetchAll(t, e, pfn, 4*storage.DefaultTransfers); failed > 0 {
 		t.Errorf("%d transfers failed", failed)
 	}
-	if most != storage.DefaultTransfers {
-		t.Errorf("up to %d transfers were under way at once, and not %d", most, storage.DefaultTransfers)
+	if most() != storage.DefaultTransfers {
+		t.Errorf("up to %d transfers were under way at once, and not %d", most(), storage.DefaultTransfers)
+	}
+}
+
+// fetchVariable has a process of this test fetch a file of a server many times at once.
+const fetchVariable = "FAIRWAY_TEST_FETCH"
+
+// TestFetch is what such a process does.
+func TestFetch(t *testing.T) {
+	pfn := os.Getenv(fetchVariable)
+	if pfn == "" {
+		t.Skip("it is for processes that other tests start")
+	}
+	if failed := fetchAll(t, New(storage.Places{}, sched.Default().Sleep), pfn, 4*storage.DefaultTransfers); failed > 0 {
+		t.Errorf("%d transfers failed", failed)
+	}
+}
+
+func startFetch(t *testing.T, pfn string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestFetch$")
+	cmd.Env = append(os.Environ(), fetchVariable+"="+pfn)
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	return cmd
+}
+
+// All processes of a machine make so many transfers with a server together as one may alone.
+func TestProcessesShareTheLimitOfTransfers(t *testing.T) {
+	_, proxy, pfn := served(t, sched.Default().Sleep)
+	most := countTransfers(proxy)
+	var processes []*exec.Cmd
+	for range 3 {
+		processes = append(processes, startFetch(t, pfn))
+	}
+	for _, p := range processes {
+		if err := p.Wait(); err != nil {
+			t.Error(err)
+		}
+	}
+	if most() != storage.DefaultTransfers {
+		t.Errorf("up to %d transfers were under way at once, and not %d", most(), storage.DefaultTransfers)
+	}
+}
+
+// A process that is killed while it makes as many transfers as may be leaves them to others,
+// and so does one that is stopped.
+func TestTransfersOfProcessesThatAreGone(t *testing.T) {
+	for _, signal := range []syscall.Signal{syscall.SIGKILL, syscall.SIGSTOP} {
+		e, proxy, pfn := served(t, sched.Default().Sleep)
+		came := make(chan struct{}, storage.DefaultTransfers)
+		proxy.Do(storage.DefaultTransfers, func(_ http.ResponseWriter, r *http.Request, _ http.Handler) {
+			came <- struct{}{}
+			<-r.Context().Done()
+		})
+		p := startFetch(t, pfn)
+		for range storage.DefaultTransfers {
+			<-came
+		}
+		if err := p.Process.Signal(signal); err != nil {
+			t.Fatal(err)
+		}
+		if failed := fetchAll(t, e, pfn, 1); failed > 0 {
+			t.Errorf("after %v of another process the transfer failed", signal)
+		}
+		_ = p.Process.Kill()
+		_ = p.Wait()
 	}
 }
 
