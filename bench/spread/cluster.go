@@ -48,7 +48,8 @@ steps:
     needs: {cpus: CPUS}
     command: |
       touch "SEEN/gate-$(hostname)"
-      while [ "$(ls SEEN | grep -c gate-)" -lt HOSTS ]; do sleep 0.02; done
+      until set -- SEEN/gate-*; [ $# = HOSTS ]; do sleep 0.05; done
+      cut -d " " -f 14,15 /proc/$PPID/stat > "SEEN/before-$(hostname)"
       date +%s.%N > "SEEN/began-$(hostname)"
       hostname > "$out"
   use:
@@ -58,7 +59,8 @@ steps:
     needs: {cpus: CPUS}
     command: |
       date +%s.%N > "SEEN/has-$(hostname)"
-      while [ "$(ls SEEN | grep -c has-)" -lt HOSTS ]; do sleep 0.02; done
+      until set -- SEEN/has-*; [ $# = HOSTS ]; do sleep 0.05; done
+      cut -d " " -f 14,15 /proc/$PPID/stat > "SEEN/after-$(hostname)"
       cksum < big.dat > "$out"
 `
 
@@ -69,17 +71,20 @@ const site = `sites:
     SYSTEM
 `
 
-// run is one run on all hosts, and how long the file took to all of them.
-func (c *cluster) run(ctx context.Context, fairway, cache string, mb int) (seconds float64, err error) {
+// spread is how long a file took to all hosts, and what processor time they used for it.
+type spread struct{ seconds, cpu float64 }
+
+// run is one run on all hosts. Its processor time is that of the pilots.
+func (c *cluster) run(ctx context.Context, fairway, cache string, mb int) (s spread, err error) {
 	// What hosts may not see is below /srv.
 	hidden, err := os.MkdirTemp("/srv", "fairway-spread")
 	if err != nil {
-		return 0, err
+		return s, err
 	}
 	defer os.RemoveAll(hidden)
 	seen := c.bench.TempDir()
 	if err := os.Chmod(seen, 0o777); err != nil {
-		return 0, err
+		return s, err
 	}
 	_, system := c.network.Batch(c.hosts, 1)
 	words := strings.NewReplacer("HOSTS", strconv.Itoa(len(c.hosts)), "SEEN", seen, "CACHE", cache, "SYSTEM", system,
@@ -88,12 +93,12 @@ func (c *cluster) run(ctx context.Context, fairway, cache string, mb int) (secon
 	source := rand.NewChaCha8([32]byte{1})
 	big, err := os.Create(filepath.Join(hidden, "big.dat"))
 	if err != nil {
-		return 0, err
+		return s, err
 	}
 	for range mb {
 		_, _ = source.Read(random) // never fails
 		if _, err := big.Write(random); err != nil {
-			return 0, err
+			return s, err
 		}
 	}
 	err = errors.Join(
@@ -102,25 +107,31 @@ func (c *cluster) run(ctx context.Context, fairway, cache string, mb int) (secon
 		os.WriteFile(filepath.Join(hidden, "sites.yaml"), []byte(words.Replace(site)), 0o666),
 	)
 	if err != nil {
-		return 0, err
+		return s, err
 	}
 	cmd := c.server.Command(ctx, fairway, "-C", hidden, "run", "--site", "hosts", "--listen", c.server.Address+":0")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return 0, fmt.Errorf("%w: %s", err, out)
+		return s, fmt.Errorf("%w: %s", err, out)
 	}
-	began, err := times(seen, "began-*", len(c.hosts))
-	if err != nil {
-		return 0, err
+	var told [4][]float64
+	for i, what := range []string{"began", "has", "before", "after"} {
+		if told[i], err = numbers(seen, what+"-*", len(c.hosts)); err != nil {
+			return s, err
+		}
 	}
-	has, err := times(seen, "has-*", len(c.hosts))
-	if err != nil {
-		return 0, err
+	s.seconds = slices.Max(told[1]) - slices.Max(told[0])
+	for i := range told[2] {
+		s.cpu += (told[3][i] - told[2][i]) / ticks
 	}
-	return slices.Max(has) - slices.Max(began), nil
+	return s, nil
 }
 
-// times are what the files of a pattern say, of which there is one for each host.
-func times(folder, pattern string, hosts int) (all []float64, err error) {
+// ticks are those of /proc in a second.
+const ticks = 100
+
+// numbers are what the files of a pattern say, of which there is one for each host. Several
+// in a file are added.
+func numbers(folder, pattern string, hosts int) (all []float64, err error) {
 	files, err := filepath.Glob(filepath.Join(folder, pattern))
 	if err != nil {
 		return nil, err
@@ -133,11 +144,15 @@ func times(folder, pattern string, hosts int) (all []float64, err error) {
 		if err != nil {
 			return nil, err
 		}
-		at, err := strconv.ParseFloat(strings.TrimSpace(string(text)), 64)
-		if err != nil {
-			return nil, err
+		sum := 0.0
+		for _, word := range strings.Fields(string(text)) {
+			n, err := strconv.ParseFloat(word, 64)
+			if err != nil {
+				return nil, err
+			}
+			sum += n
 		}
-		all = append(all, at)
+		all = append(all, sum)
 	}
 	return all, nil
 }
