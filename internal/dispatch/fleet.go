@@ -162,6 +162,7 @@ type host struct {
 	name   string
 	pilots []*pilot  // in the order of their registration
 	shares int       // how many of them share their caches
+	busy   int       // attempts of them
 	cut    []PilotID // from which it got nothing since it got something from any, at most maxCut
 }
 
@@ -180,6 +181,7 @@ func (fl *fleet) register(s *Sync) *pilot {
 func (fl *fleet) describe(p *pilot, info PilotInfo) {
 	if p.host != nil {
 		fl.unplace(p)
+		p.host.busy -= len(p.attempts)
 	}
 	p.info, p.expires = info, toInstant(info.Expires)
 	h := fl.hosts[info.node()]
@@ -189,6 +191,7 @@ func (fl *fleet) describe(p *pilot, info PilotInfo) {
 	}
 	p.host = h
 	h.pilots = append(h.pilots, p)
+	h.busy += len(p.attempts)
 	if info.CacheDir != "" {
 		h.shares++
 	}

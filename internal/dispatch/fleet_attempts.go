@@ -145,6 +145,7 @@ func (fl *fleet) addAttempt(a *attempt) {
 	a.next, a.job.attempt = a.job.attempt, a
 	fl.attempts[a.id] = a
 	a.pilot.attempts = append(a.pilot.attempts, a)
+	a.pilot.host.busy++
 	a.pilot.add(a.needs, 1)
 	fl.recount(a.pilot)
 }
@@ -167,6 +168,7 @@ func (fl *fleet) removeAttempt(a *attempt) {
 	}
 	if i := slices.Index(p.attempts, a); i >= 0 {
 		p.attempts = slices.Delete(p.attempts, i, i+1)
+		p.host.busy--
 	}
 	p.add(a.needs, -1)
 	p.askedInVain = 0

@@ -16,35 +16,44 @@ const maxPlaces = 64
 const maxSited = 1024
 
 // rating is how good a pilot is for a job: first by its site, where sites are
-// weighed, then by how much of the input it holds, then by how many bytes more other
-// pilots of its site pass on, then by whether its outputs belong there (together).
+// weighed, then by how much of the input it holds, then by how much more it finds in caches
+// of its host, then by how many bytes more other pilots of its site pass on, then by whether its outputs belong there (together), and last by how little its host does, so
+// that what is made is spread over the caches of hosts.
 type rating struct {
 	score  float64
 	weight int64
+	host   int64
 	near   int64
 	beside int
+	busy   int
 }
 
 func (s rating) above(o rating) bool {
-	return cmp.Or(cmp.Compare(o.score, s.score), cmp.Compare(s.weight, o.weight), cmp.Compare(s.near, o.near), s.beside-o.beside) > 0
+	return cmp.Or(cmp.Compare(o.score, s.score), cmp.Compare(s.weight, o.weight),
+		cmp.Compare(s.host, o.host), cmp.Compare(s.near, o.near), s.beside-o.beside, o.busy-s.busy) > 0
 }
 
 // rate is how good the pilot is for the job, the outputs of which belong to where the pilot
 // at is, if not nil.
 func (pl *placement) rate(p *pilot, j *job, at *pilot) rating {
-	s := rating{weight: pl.weigh(p, j)}
+	s := rating{weight: pl.weigh(p, j), busy: p.host.busy}
 	if at != nil && p.shares(at) {
 		s.beside = 1
 	}
 	if pl.fleet.choosesSites() {
 		s.score = pl.scoreWith(j, p)
 	}
-	if p.info.Address == "" || len(pl.fleet.monitor.byName) < 2 {
+	passes := p.info.Address != "" && len(pl.fleet.monitor.byName) > 1
+	if !passes && p.info.CacheDir == "" {
 		return s
 	}
 	for i := range j.requests {
 		r := &j.requests[i]
-		if r.read != nil && !r.streams() && !p.reaches(r.read) && pl.fleet.passedOn(r.read, p, true) {
+		switch {
+		case r.read == nil || r.streams() || p.holds(r.read):
+		case p.reaches(r.read):
+			s.host += pl.weight(r.read)
+		case passes && pl.fleet.passedOn(r.read, p, true):
 			s.near += r.read.size
 		}
 	}
@@ -108,7 +117,9 @@ func (pl *placement) bestParked(j *job, rivals []*pilot, all bool) *pilot {
 	at := pl.together(j)
 	for _, p := range rivals {
 		if pl.fleet.takes(p) && pl.admits(p, j.class, false) == always {
-			if s := pl.rate(p, j, at); s.above(most) {
+			s := pl.rate(p, j, at)
+			s.busy = 0 // it has asked
+			if s.above(most) {
 				most = s
 			}
 		}

@@ -397,3 +397,18 @@ func TestReadsAreExpectedAsTheyWereThere(t *testing.T) {
 	took("a", 9, Usage{BytesStaged: 1, BytesRemote: 1}) // of neither kind
 	expect("all is known", map[PilotID]time.Duration{"a1": 0, "a2": 500 * time.Millisecond, "b1": 4 * time.Second})
 }
+
+// A job goes to another pilot of the host that has its input rather than to another host, also
+// before that pilot has told of a link to it.
+func TestAJobGoesToTheHostOfItsInput(t *testing.T) {
+	s := newSharers(t)
+	s.sync("a", "h1", "", nil)
+	s.has("a", 7)
+	s.sync("b", "h2", "", nil)
+	s.sync("c", "h1", "", nil)
+	s.sync("a", "", "", nil) // it was told of c
+	s.jobs(2)
+	if _, ok := s.ran["c"]; !ok || len(s.ran) != 2 {
+		t.Errorf("assigned to %v, want a and c", s.ran)
+	}
+}

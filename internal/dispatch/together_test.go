@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -111,6 +112,23 @@ func TestWhatIsReadTogetherIsMadeTogether(t *testing.T) {
 			s.check("w1@" + host)
 		}
 	})
+}
+
+// Jobs that nothing draws anywhere are spread over the hosts, so that those which read what they
+// make find room there.
+func TestJobsAreSpreadOverHosts(t *testing.T) {
+	s := newPairs(t)
+	s.ask("a0 a1 a2 b0 b1 b2 a0 a1 b0 b1")
+	s.submit(2)
+	s.check("w0@a w1@a w2@b w3@b")
+	var pilots []string
+	for n := range 4 {
+		pilots = append(pilots, s.at[fmt.Sprint("w", n)])
+	}
+	slices.Sort(pilots)
+	if len(slices.Compact(pilots)) != 4 {
+		t.Error("two jobs are at one pilot:", s.at)
+	}
 }
 
 // No pilot is left without a job because that belongs elsewhere.

@@ -217,6 +217,15 @@ func (c *Core) verifyMonitor() error {
 			return fmt.Errorf("site %s has nothing changed and needs %d pilots", name, n)
 		}
 	}
+	for name, h := range c.fleet.hosts {
+		attempts := 0
+		for _, p := range h.pilots {
+			attempts += len(p.attempts)
+		}
+		if h.busy != attempts {
+			return fmt.Errorf("host %s counts %d attempts and not %d", name, h.busy, attempts)
+		}
+	}
 	for _, p := range c.fleet.pilots {
 		if m.launches[p.launch.name] != p.launch || p.launch.pilot != p {
 			return fmt.Errorf("pilot %s does not count for its site", p.id)
