@@ -374,7 +374,7 @@ func (fs *files) publicationConfirmed(ref FileRef) {
 }
 
 // superseded looks whether the versions before a newly committed one, or that
-// one itself if it comes late, may go.
+// one itself if it comes late or nobody reads it, may go.
 func (fs *files) superseded(v *version) {
 	i := slices.Index(v.file.versions, v)
 	for k := i - 1; k >= 0; k-- {
@@ -383,16 +383,14 @@ func (fs *files) superseded(v *version) {
 			break
 		}
 	}
-	if i < len(v.file.versions)-1 {
-		fs.tryRemove(v)
-	}
+	fs.tryRemove(v)
 }
 
-// tryRemove removes the stored copy of a version that was superseded and that
-// no job reads any more. What existed before Fairway is never touched. A
+// tryRemove removes the stored copy of a version that was superseded, or is temporary, and
+// that no job reads any more. What existed before Fairway is never touched. A
 // failed job counts as one that reads, as it may be retried.
 func (fs *files) tryRemove(v *version) {
-	if v.existing || v.pfn == "" || v.pins > 0 || v.toPublish || v.state != present || v.file.newest() == v {
+	if v.existing || v.pfn == "" || v.pins > 0 || v.toPublish || v.state != present || v.file.newest() == v && !v.temporary() {
 		return
 	}
 	fs.remove(v.pfn)
@@ -401,6 +399,16 @@ func (fs *files) tryRemove(v *version) {
 		v.state = gone
 	}
 	fs.changeOutputs(v.writer)
+}
+
+// temporary reports whether the stored copy of the version is for jobs of its run alone,
+// all of which are known.
+func (v *version) temporary() bool {
+	if v.writer == nil || !v.writer.step.run.complete {
+		return false
+	}
+	o := v.writer.outputFor(v.file.lfn)
+	return o != nil && o.Temporary
 }
 
 func (fs *files) remove(pfn string) {

@@ -120,7 +120,7 @@ func (f *file) version(n Version) *version {
 }
 
 // newest is the highest version that is committed: what the file holds now. Its
-// stored copy is never removed. A version that cannot be made again is passed
+// stored copy goes only if it is temporary. A version that cannot be made again is passed
 // over, since readers after it are blocked; for plain names see made.
 func (f *file) newest() *version {
 	for i := len(f.versions) - 1; i >= 0; i-- {

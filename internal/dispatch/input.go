@@ -343,7 +343,10 @@ type Output struct {
 	LFN     string // a name, or a pattern with '*' if Pattern
 	Pattern bool   // which files match is known only when the job has ended
 	Storage Storage
-	Publish bool // the server publishes the committed file under its plain name
+	// Temporary has the stored copy removed when no job reads it any more, or will: not
+	// before the run is complete. It is made again for one that needs it later.
+	Temporary bool
+	Publish   bool // the server publishes the committed file under its plain name
 }
 
 // Access says how a command gets an input.

@@ -250,6 +250,7 @@ func appendJob(b []byte, j *job, s *Job) []byte {
 		b = appendFlag(b, `,"p":`, w.Pattern)
 		b = appendFlag(b, `,"u":`, w.Publish)
 		b = appendFlag(b, `,"c":`, w.Storage == StorageCache)
+		b = appendFlag(b, `,"t":`, w.Temporary)
 		for k := range j.requests {
 			if r := &j.requests[k]; r.write != nil && int(r.output) == i {
 				b = appendInt(b, `,"v":`, int64(r.write.number))

@@ -105,6 +105,7 @@ type writeBody struct {
 	Pattern bool    `json:"p"`
 	Publish bool    `json:"u"`
 	Cache   bool    `json:"c"`
+	Temp    bool    `json:"t,omitempty"`
 	Version Version `json:"v"`
 }
 
@@ -163,7 +164,7 @@ func (b *jobBody) job() Job {
 		Tools: b.Tools, Site: b.Site, Priority: b.Priority, Retry: b.Retry, WaitForData: time.Duration(b.WaitForData),
 	}
 	for _, w := range b.Writes {
-		o := Output{LFN: w.LFN, Pattern: w.Pattern, Publish: w.Publish}
+		o := Output{LFN: w.LFN, Pattern: w.Pattern, Publish: w.Publish, Temporary: w.Temp}
 		if w.Cache {
 			o.Storage = StorageCache
 		}
@@ -428,6 +429,8 @@ func (s *scan) write() (w writeBody) {
 			w.Publish = s.bool()
 		case "c":
 			w.Cache = s.bool()
+		case "t":
+			w.Temp = s.bool()
 		case "v":
 			w.Version = Version(s.digits(math.MaxUint32))
 		default:

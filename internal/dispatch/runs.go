@@ -185,6 +185,13 @@ func (c *Core) completeRun(id RunID) error {
 	if !r.complete {
 		r.complete = true
 		c.journal.persistRun(r)
+		for j := range c.jobs.of(r) {
+			if slices.ContainsFunc(j.outputs, func(o Output) bool { return o.Temporary }) {
+				for _, v := range c.files.writtenBy(j) {
+					c.files.tryRemove(v)
+				}
+			}
+		}
 	}
 	if r.state != RunEnded {
 		c.runs.mayEnd(r)

@@ -212,6 +212,8 @@ func (s *simulation) makeJob(m *submission, n int, last map[string]Version, lfns
 		case 1, 2:
 			o.LFN, o.Storage, o.Publish = fmt.Sprintf("tmp%d", s.rng.IntN(30)), StorageCache, false
 		case 3:
+			o.Temporary, o.Publish = true, false
+		case 4:
 			if len(j.Reads) > 0 {
 				o.LFN = j.Reads[s.rng.IntN(len(j.Reads))] // rewritten
 			}

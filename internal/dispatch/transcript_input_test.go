@@ -129,7 +129,7 @@ func setField(j *Job, k, v string) error {
 	case "writes":
 		for _, o := range strings.Split(v, ",") {
 			name, flags, _ := strings.Cut(o, "!")
-			w := Output{LFN: name, Pattern: strings.Contains(name, "*"), Publish: strings.Contains(flags, "publish")}
+			w := Output{LFN: name, Pattern: strings.Contains(name, "*"), Publish: strings.Contains(flags, "publish"), Temporary: strings.Contains(flags, "temporary")}
 			if strings.Contains(flags, "cache") {
 				w.Storage = StorageCache
 			}

@@ -225,7 +225,7 @@ func TestLogIsAnOutput(t *testing.T) {
 	x := newWorld(t, fmt.Sprintf(frame, "logs/{n}.txt"), nil)
 	x.arrive("raw", "raw/1")
 	j := x.jobs["s/1"]
-	if got := fmt.Sprint(j.Job.Writes, j.Command.Log, j.Command.Environment); got != "[{s/1 false 0 true} {logs/1.txt false 0 true}]logs/1.txtmap[in:raw/1 log:logs/1.txt n:1 out:s/1]" {
+	if got := fmt.Sprint(j.Job.Writes, j.Command.Log, j.Command.Environment); got != "[{s/1 false 0 false true} {logs/1.txt false 0 false true}]logs/1.txtmap[in:raw/1 log:logs/1.txt n:1 out:s/1]" {
 		t.Error(got)
 	}
 	for log, want := range map[string]string{

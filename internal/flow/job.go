@@ -104,7 +104,7 @@ func (f *Flow) fill(j *job, d *pendingJob) {
 			c.log = lfn
 		}
 		j.new.Job.Writes = append(j.new.Job.Writes, dispatch.Output{
-			LFN: lfn, Pattern: open, Storage: s.storage, Publish: s.publishes(s.makers[i].read || e.shared && f.readsShared(s, e)),
+			LFN: lfn, Pattern: open, Storage: s.storage, Temporary: s.temporary && !e.log, Publish: s.publishes(s.makers[i].read || e.shared && f.readsShared(s, e)),
 		})
 		if open {
 			j.chosen = true
@@ -116,7 +116,7 @@ func (f *Flow) fill(j *job, d *pendingJob) {
 	for _, e := range s.rewrites {
 		lfn, _ := e.pattern.expand(d.values)
 		c.writes = append(c.writes, lfn)
-		j.new.Job.Writes = append(j.new.Job.Writes, dispatch.Output{LFN: lfn, Storage: s.storage, Publish: s.publishes(f.readsShared(s, e))})
+		j.new.Job.Writes = append(j.new.Job.Writes, dispatch.Output{LFN: lfn, Storage: s.storage, Temporary: s.temporary, Publish: s.publishes(f.readsShared(s, e))})
 	}
 	j.new.Job.Reads = unique(append(slices.Clone(c.in), d.reads...))
 	j.new.From = len(unique(slices.Clone(c.in)))
@@ -156,7 +156,7 @@ func (s *step) publishes(read bool) bool {
 	if s.publish != nil {
 		return *s.publish
 	}
-	return !read && s.storage != dispatch.StorageCache
+	return !read && s.storage != dispatch.StorageCache && !s.temporary
 }
 
 // readsShared reports whether another step reads a rewritten file.

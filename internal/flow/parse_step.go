@@ -313,15 +313,21 @@ func (p *parser) outputRules(s *step, keys map[string]*yaml.Node, what string) {
 				return dispatch.StorageElement, nil
 			case "cache":
 				return dispatch.StorageCache, nil
+			case "temporary":
+				s.temporary = true
+				return dispatch.StorageElement, nil
 			}
-			return 0, fmt.Errorf("%q is no storage; write element or cache", text)
+			return 0, fmt.Errorf("%q is no storage; write element, temporary or cache", text)
 		})
 	}
 	if n := keys["publish"]; n != nil {
 		publish := scalar(p, n, what+": publish", parseFlag)
 		s.publish = &publish
-		if publish && s.storage == dispatch.StorageCache {
+		switch {
+		case publish && s.storage == dispatch.StorageCache:
 			p.Fail(n, "remove storage: cache, or do not publish", "%s: what stays in caches cannot be published", what)
+		case publish && s.temporary:
+			p.Fail(n, "remove storage: temporary, or do not publish", "%s: what is removed when it has been read cannot be published", what)
 		}
 	}
 	if n := keys["may_be_empty"]; n != nil {

@@ -149,6 +149,9 @@ var problemCases = []problemCase{
 	{"cached and published", frame("  a: {each: 'raw/{n}', writes: 'a/{n}', command: 'true', storage: cache, publish: true}\n"), []string{
 		`what stays in caches cannot be published`,
 	}},
+	{"temporary and published", frame("  a: {each: 'raw/{n}', writes: 'a/{n}', command: 'true', storage: temporary, publish: true}\n"), []string{
+		`what is removed when it has been read cannot be published`,
+	}},
 }
 
 func TestProblems(t *testing.T) {

@@ -144,6 +144,7 @@ type step struct {
 	site        string
 	wait        time.Duration
 	storage     dispatch.Storage
+	temporary   bool
 	publish     *bool
 	interpreter string
 	command     string
