@@ -19,7 +19,7 @@ import (
 )
 
 // transfers are those with one host that the processes of a user may make at once on
-// this machine. They have a file of the machine, with a record for each. Who makes a transfer
+// this machine. A file of the machine has a record for each. Who makes a transfer
 // has a lock on one of the records, which ends with its process, however that ends. Where no
 // file can be locked, and for files that the server of a run gives, the limit holds for this
 // process alone.
@@ -27,6 +27,7 @@ type transfers struct {
 	sleep   Sleep
 	permits chan struct{} // holds one for each transfer of this process
 	file    *os.File      // nil: there are no locks
+	first   int64         // where the records of the host begin in it
 
 	mu     sync.Mutex // guards what follows
 	mine   []bool     // the records that this process has
@@ -35,6 +36,9 @@ type transfers struct {
 
 const (
 	recordSize = 16 // bytes: the number of the process that has it
+	// hostPlaces is how many hosts have records of their own. Hosts that share them, which is
+	// rare, share their limit.
+	hostPlaces = 1 << 16
 	// Pauses of a transfer that waits for other processes.
 	minTransferPause = 5 * time.Millisecond
 	maxTransferPause = 100 * time.Millisecond
@@ -47,8 +51,8 @@ func newTransfers(host string, most int, sleep Sleep) *transfers {
 	if folder, err := machineFolder(); err == nil && host != "" {
 		hash := fnv.New64a()
 		_, _ = hash.Write([]byte(host))
-		name := fmt.Sprintf("transfers-%016x", hash.Sum64())
-		s.file, _ = os.OpenFile(filepath.Join(folder, name), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+		s.first = int64(hash.Sum64()%hostPlaces) * int64(most) * recordSize
+		s.file, _ = os.OpenFile(filepath.Join(folder, "transfers"), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	}
 	return s
 }
@@ -94,7 +98,7 @@ func (s *transfers) take(past bool) (free func(), ok bool) {
 		switch err := s.set(unix.F_WRLCK, i); {
 		case err == nil:
 			s.mine[i] = true
-			_, _ = s.file.WriteAt(fmt.Appendf(nil, "%-*d", recordSize, os.Getpid()), int64(i)*recordSize)
+			_, _ = s.file.WriteAt(fmt.Appendf(nil, "%-*d", recordSize, os.Getpid()), s.at(i))
 			return func() { s.giveBack(i) }, true
 		case !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EACCES):
 			return func() {}, true // there are no locks
@@ -113,6 +117,9 @@ func (s *transfers) take(past bool) (free func(), ok bool) {
 	}, true
 }
 
+// at is where a record stands.
+func (s *transfers) at(i int) int64 { return s.first + int64(i)*recordSize }
+
 func (s *transfers) giveBack(i int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,7 +132,7 @@ func (s *transfers) set(kind int16, i int) error {
 		return unix.ENOLCK
 	}
 	for {
-		err := unix.FcntlFlock(s.file.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: kind, Start: int64(i) * recordSize, Len: recordSize})
+		err := unix.FcntlFlock(s.file.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: kind, Start: s.at(i), Len: recordSize})
 		if !errors.Is(err, unix.EINTR) {
 			return err
 		}
@@ -136,7 +143,7 @@ func (s *transfers) set(kind int16, i int) error {
 // batch system that suspends a job.
 func (s *transfers) isStopped(i int) bool {
 	record := make([]byte, recordSize)
-	if _, err := s.file.ReadAt(record, int64(i)*recordSize); err != nil {
+	if _, err := s.file.ReadAt(record, s.at(i)); err != nil {
 		return false
 	}
 	process, err := strconv.Atoi(strings.TrimSpace(string(record)))
