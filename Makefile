@@ -27,7 +27,7 @@ RACE := -race $(PLAIN) "-gcflags=modernc.org/sqlite/lib=-race=false -dwarf=false
 export GORACE ?= atexit_sleep_ms=50
 
 .DEFAULT_GOAL := build
-.PHONY: help build install run test lint vet rules passive unit fuzz soak bench picture tools generate clean
+.PHONY: help build install run test lint vet rules unit fuzz soak bench picture tools generate clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,7 +48,7 @@ test: test-packages checks unit ## install what the tests need and run all check
 
 .PHONY: test-packages checks
 checks: # side by side
-	+$(MAKE) --no-print-directory --jobs --output-sync vet lint rules passive
+	+$(MAKE) --no-print-directory --jobs --output-sync vet lint rules
 
 test-packages:
 	scripts/install-packages.sh $(TEST_PACKAGES)
@@ -69,25 +69,18 @@ lint: ## run the linters
 rules: ## check the rules of the repository
 	go test $(RACE) -vet=off ./rules
 
-# These packages have no goroutine, nor have their tests (rules/ sees to both): the race detector
-# finds nothing there, and makes their random runs eight times slower.
-PASSIVE := $(addprefix fairway/internal/,dispatch dispatch/rows fifo flow logical quantity shelltext yamlfile)
-
-passive: # the tests of the cores
-	go test $(PLAIN) -vet=off $(PASSIVE)
-
 # Tests mostly wait for processes, leases and batch systems. So twice as many packages run at a
 # time as there are processors, and those that take longest begin first; the others, and what is
 # still to be compiled, fill the time. `make lint` has vetted all packages.
-LONGEST := ./test/sites ./test/cli ./internal/server ./test/crash ./internal/storage/xrootd ./sched ./orwl
+LONGEST := ./test/sites ./test/cli ./internal/server ./test/crash ./internal/storage/xrootd ./internal/dispatch ./sched ./orwl
 
 # A commit is tested with seeds of its own, so that who repeats a run repeats it; `make soak`
 # and a test by itself take new ones.
 TREE := $(shell git rev-parse 'HEAD^{tree}' 2>/dev/null | cut -c1-8)
-passive unit: export FAIRWAY_SEED ?= $(if $(TREE),$(shell printf %d 0x$(TREE)))
-unit: passive ## run all tests, those that have goroutines under the race detector
+unit: export FAIRWAY_SEED ?= $(if $(TREE),$(shell printf %d 0x$(TREE)))
+unit: ## run all tests under the race detector
 	GOFLAGS='$(GOFLAGS) $(PLAIN)' go test $(RACE) -vet=off -p $(shell echo $$((2 * $$(nproc)))) -timeout 14m \
-		$(LONGEST) $$(go list ./... | grep -vxF $(addprefix -e ,$(PASSIVE)))
+		$(LONGEST) ./...
 
 .PHONY: test-storage
 test-storage: ## run the tests of storage elements on real servers, which it installs

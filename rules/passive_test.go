@@ -24,16 +24,7 @@ func isPassive(folder string) bool {
 
 func TestPassivePackages(t *testing.T) {
 	eachSource(t, func(s *source) {
-		if !isPassive(s.folder) {
-			return
-		}
-		if s.test() {
-			ast.Inspect(s.syntax, func(node ast.Node) bool {
-				if _, ok := node.(*ast.GoStmt); ok {
-					complain(t, node, "`make` tests passive packages without the race detector, so their tests start no goroutine")
-				}
-				return true
-			})
+		if !isPassive(s.folder) || s.test() {
 			return
 		}
 		ast.Inspect(s.syntax, func(node ast.Node) bool {
@@ -50,22 +41,6 @@ func TestPassivePackages(t *testing.T) {
 			return true
 		})
 	})
-}
-
-// Whatever has goroutines is tested under the race detector.
-func TestOnlyPassivePackagesAreTestedWithoutRaceDetector(t *testing.T) {
-	const start = "PASSIVE := $(addprefix fairway/internal/,"
-	for _, line := range linesOf(t, "Makefile") {
-		if names, ok := strings.CutPrefix(line, start); ok {
-			for name := range strings.FieldsSeq(strings.TrimSuffix(names, ")")) {
-				if !isPassive("internal/" + name) {
-					t.Errorf("the Makefile tests internal/%s without the race detector, but it is not passive", name)
-				}
-			}
-			return
-		}
-	}
-	t.Errorf("no line of the Makefile begins with %q", start)
 }
 
 // What a passive package imports must not bring in by a detour what it may not

@@ -79,10 +79,11 @@ type grace struct {
 // first Sync until it leaves, is silent for too long, or its batch system has
 // ended it; then left is set, for those that still refer to it in this transition.
 type pilot struct {
-	// Who it is. info, expires, shape and host change together, when it describes itself.
+	// Who it is. info, expires, life, shape and host change together, when it describes itself.
 	id      PilotID
 	info    PilotInfo
-	expires instant // as info says; 0: never
+	expires instant       // as info says; 0: never
+	life    time.Duration // until then, the most that was ever left of it
 	shape   *shape
 	member  int // index among the pilots of the shape
 	host    *host
@@ -184,6 +185,9 @@ func (fl *fleet) describe(p *pilot, info PilotInfo) {
 		p.host.busy -= len(p.attempts)
 	}
 	p.info, p.expires = info, toInstant(info.Expires)
+	if p.expires != 0 {
+		p.life = max(p.life, time.Duration(p.expires-fl.now))
+	}
 	h := fl.hosts[info.node()]
 	if h == nil {
 		h = &host{name: info.node()}

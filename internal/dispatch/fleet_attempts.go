@@ -104,10 +104,22 @@ func (fl *fleet) fitsWhole(p *pilot, cl *class) bool {
 		return false
 	case k.avoid != "" && k.avoid == p.info.node() && fl.fitsElsewhere(cl, k.avoid):
 		return false
-	case p.expires != 0 && fl.now.after(k.time) > p.expires:
-		return false
 	}
-	return true
+	return fl.outlives(p, cl)
+}
+
+// outlives reports whether the pilot is there for long enough to run an attempt of the class.
+// Where not even a pilot that has just begun has the time to read and store files besides, as
+// it took before, only the command counts: no other pilot could run it either.
+func (fl *fleet) outlives(p *pilot, cl *class) bool {
+	if p.expires == 0 {
+		return true
+	}
+	needs := cl.key.time
+	if all := cl.inAll(); needs > 0 && all <= p.life {
+		needs = all
+	}
+	return fl.now.after(needs) <= p.expires
 }
 
 // fitsElsewhere reports whether a pilot on another host could run the class.

@@ -117,6 +117,7 @@ func (fl *fleet) learn(p *pilot, j *job, u *Usage) {
 	}
 	fl.pace.reads.learn(u)
 	if took > 0 {
+		j.class.staging.add(max(0, (took-u.End.Sub(u.Start)).Seconds()), 1)
 		if fl.pace.runs[j.step] == nil {
 			fl.pace.runs[j.step] = &average{}
 		}

@@ -17,6 +17,9 @@ type class struct {
 	countable []countable
 	tools     []string
 	groups    []*group // one for each priority that occurred
+	// staging tells how long attempts that succeeded read and stored files, in seconds. It is
+	// not durable.
+	staging average
 }
 
 type classKey struct {
@@ -29,6 +32,10 @@ type classKey struct {
 	pilot                   PilotID       // or only in this pilot's
 	avoid                   string        // not on this host while another can
 }
+
+// inAll is how long an attempt of the class needs a pilot: for its command, as jobs say, and to
+// read and store files, as it took before.
+func (cl *class) inAll() time.Duration { return cl.key.time + seconds(cl.staging.mean()) }
 
 // bound reports whether jobs of the class run only where their inputs are.
 func (k *classKey) bound() bool { return k.host != "" || k.pilot != "" }

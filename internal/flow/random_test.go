@@ -20,7 +20,7 @@ func rounds() int {
 	if os.Getenv("FAIRWAY_SOAK") != "" {
 		return 5_000
 	}
-	return 100
+	return 50
 }
 
 // generator writes random workflows. Every name is made of values without
