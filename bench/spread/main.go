@@ -55,6 +55,9 @@ type report struct {
 	Machine measure.Machine `json:"machine"`
 }
 
+// scratch has the folders of hosts: their files are large, and not to be in memory.
+const scratch = "/var/tmp"
+
 func main() {
 	asJSON := flag.Bool("json", false, "print one JSON object")
 	mb := flag.Int("mb", 256, "size of the file, in `MB`")
@@ -69,7 +72,7 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM) // the hosts are to go
 	defer stop()
-	host := measure.NewHost("spread", "/var/tmp")
+	host := measure.NewHost("spread", scratch)
 	defer host.End()
 	r := &report{MB: *mb, Mbit: *mbit, Rounds: *rounds, Machine: measure.ThisMachine()}
 	fairway, err := testprogram.Build(host.TempDir())
@@ -85,7 +88,7 @@ func main() {
 		if err != nil || n < 1 || n > maxHosts {
 			host.Fatalf("-hosts %s: write numbers from 1 to %d", *hosts, maxHosts)
 		}
-		if err := r.measure(ctx, host, fairway, self, n); err != nil {
+		if err := r.measure(ctx, fairway, self, n); err != nil {
 			host.Fatal(err)
 		}
 	}
@@ -100,22 +103,13 @@ func main() {
 }
 
 // measure adds the row of a number of hosts.
-func (r *report) measure(ctx context.Context, host *measure.Host, fairway, self string, n int) error {
-	c := newCluster(host, n, r.Mbit)
-	ways := []func() (spread, error){
-		func() (spread, error) { return c.run(ctx, fairway, "global", r.MB) },
-		func() (spread, error) { return c.run(ctx, fairway, "pilot", r.MB) },
-		func() (spread, error) { return c.floor(ctx, self, false, r.MB) },
-		func() (spread, error) { return c.floor(ctx, self, true, r.MB) },
-	}
-	seconds, cpu := make([][]float64, len(ways)), make([][]float64, len(ways))
+func (r *report) measure(ctx context.Context, fairway, self string, n int) error {
+	var seconds, cpu [4][]float64
 	for range r.Rounds {
-		for i, way := range ways {
-			took, err := way()
-			if err != nil {
-				return fmt.Errorf("%d hosts: %w", n, err)
-			}
-			seconds[i], cpu[i] = append(seconds[i], took.seconds), append(cpu[i], took.cpu)
+		if err := r.round(ctx, fairway, self, n, func(way int, took spread) {
+			seconds[way], cpu[way] = append(seconds[way], took.seconds), append(cpu[way], took.cpu)
+		}); err != nil {
+			return fmt.Errorf("%d hosts: %w", n, err)
 		}
 	}
 	w := row{
@@ -126,5 +120,26 @@ func (r *report) measure(ctx context.Context, host *measure.Host, fairway, self 
 	}
 	w.Ratio = w.Seconds / w.Ideal
 	r.Rows = append(r.Rows, w)
+	return nil
+}
+
+// round goes each way once, on hosts of its own: what these have cached and written is removed
+// before the next.
+func (r *report) round(ctx context.Context, fairway, self string, n int, done func(way int, took spread)) error {
+	host := measure.NewHost("spread", scratch)
+	defer host.End()
+	c := newCluster(host, n, r.Mbit)
+	for i, way := range []func() (spread, error){
+		func() (spread, error) { return c.run(ctx, fairway, "global", r.MB) },
+		func() (spread, error) { return c.run(ctx, fairway, "pilot", r.MB) },
+		func() (spread, error) { return c.floor(ctx, self, false, r.MB) },
+		func() (spread, error) { return c.floor(ctx, self, true, r.MB) },
+	} {
+		took, err := way()
+		if err != nil {
+			return err
+		}
+		done(i, took)
+	}
 	return nil
 }
