@@ -228,10 +228,11 @@ type serverWatch struct {
 	asked  atomic.Int32   // how often a person pressed Ctrl-C
 	left   atomic.Int32   // the signal that ends the watching, and not the run
 
-	// heard is the last term as it was read last, since when. Only run reads and writes it.
-	heard      term.Holder
-	heardSince time.Time
-	silentTime time.Duration // as of this time, a server that says nothing is dead: silentServer
+	// heard is the last term as it was at heardSince, and has been at each look since then; looked
+	// is when the last of these was. Only run reads and writes them.
+	heard              term.Holder
+	heardSince, looked time.Time
+	silentTime         time.Duration // for so long a server may say nothing: silentServer
 
 	mu         sync.Mutex // guards connection
 	connection *api.Connection
@@ -255,9 +256,9 @@ func (w *serverWatch) close() { _ = w.roster.Leave() }
 // serverPause is how often one that waits for a server looks whether it is there.
 const serverPause = 200 * time.Millisecond
 
-// silentServer is how long a server says nothing that is dead, whatever the batch system says
-// of its job: as long as others wait before they follow it, and as long again for the batch
-// system to say so itself, which may start the job once more.
+// silentServer is how long a server says nothing that is taken for dead, whatever the batch
+// system says of its job: as long as others wait before they follow it, and as long again for
+// the batch system to say so itself, which may start the job once more.
 const silentServer = 2 * term.SilentTime
 
 // run watches the servers of the run, one after the other, until the run has ended. With
@@ -473,27 +474,27 @@ func (w *serverWatch) jobEnded(ctx context.Context, end batch.End) (over bool, e
 		"the job of the server at %s ended before the run did (%s)%s", w.site.Name, end.Reason, withLines(lastPart(said)))
 }
 
-// fellSilent reports whether the job that this process waits for was the server, and is dead,
-// though the batch system has it: a controller that was restarted may have lost its end.
+// fellSilent reports whether the job that this process waits for was the server, and seems dead
+// though the batch system has it: a controller that was restarted may have lost its end. What
+// this process did not see, because it or a file system stood still, is no silence.
 func (w *serverWatch) fellSilent() bool {
+	at, last := time.Now(), w.looked
 	now, err := term.Last(w.layout.State, w.layout.ID)
+	w.looked = time.Now()
 	status, _ := w.roster.Status(w.launch)
-	if err != nil || now.Number != w.heard.Number || now.Beat != w.heard.Beat || status.State == batch.Queued {
-		w.heard, w.heardSince = now, time.Now()
+	if err != nil || now.Number != w.heard.Number || now.Beat != w.heard.Beat || status.State == batch.Queued || w.looked.Sub(last) > term.BeatTime {
+		w.heard, w.heardSince = now, at
 	}
-	return now.Lives() && now.Launch == w.launch && time.Since(w.heardSince) > w.silentTime
+	return now.Lives() && now.Launch == w.launch && at.Sub(w.heardSince) > w.silentTime
 }
 
-// silent ends the job of a server that fell silent.
+// silent is for a server that fell silent. Its job may be suspended, so it is left alone: the
+// next server cancels it.
 func (w *serverWatch) silent() error {
-	done := "it was cancelled"
-	if err := w.withdraw(); err != nil {
-		done = fmt.Sprintf("cancelling it failed: %v", err)
-	}
 	said, _ := os.ReadFile(serverLog(w.layout, w.launch))
-	return fail(exitFailed, "pilots go on for the lease; run it again to go on",
-		"the job of the server at %s has said nothing for %v, though the batch system has it; %s%s",
-		w.site.Name, w.silentTime, done, withLines(lastPart(said)))
+	return fail(exitFailed, "run it again to go on, which cancels that job; if it is only suspended, `fairway run --follow` watches it when it moves again",
+		"the job of the server at %s has said nothing for %v, though the batch system has it%s",
+		w.site.Name, w.silentTime, withLines(lastPart(said)))
 }
 
 // lastPart is as much of what a server said as a person needs.

@@ -109,8 +109,8 @@ func (fl *fleet) fitsWhole(p *pilot, cl *class) bool {
 }
 
 // outlives reports whether the pilot is there for long enough to run an attempt of the class.
-// Where not even a pilot that has just begun has the time to read and store files besides, as
-// it took before, only the command counts: no other pilot could run it either.
+// Where the pilot never had the time to read and store files besides, as it took before, only the
+// command counts: perhaps no pilot has, and a job that is tried may end sooner.
 func (fl *fleet) outlives(p *pilot, cl *class) bool {
 	if p.expires == 0 {
 		return true

@@ -25,7 +25,7 @@ type placement struct {
 	reserved map[*job]*pilot // pilots that drain for a job
 	ahead    []*attempt      // assigned beyond what was free, and some that were
 	roomFor  []int8          // by class, in one recall: 1 a parked pilot has room, -1 none has, 0 not looked up
-	offers   uint64          // counts jobs that became ready and were left to pilots that ask
+	offers   uint64          // counts what lets pilots ask again that asked in vain, mostly jobs that became ready
 
 	tally          tally
 	served, rivals []*pilot // empty between transitions; here for their memory
@@ -148,7 +148,8 @@ func (j *job) readyBefore(o *job) bool {
 
 // choose returns the ready job that the pilot should run next, of those that
 // are not kept for another: of the highest priority; of these the one with most
-// input in its cache; of these the one that was submitted first.
+// input in its cache; of these the one that was submitted first, but for some that belong to
+// another place (together).
 func (pl *placement) choose(p *pilot) *job {
 	for _, l := range pl.jobs.levels {
 		if !pl.open(p, l) {

@@ -5,8 +5,8 @@ import "slices"
 // Files that one job reads together are made at one place where that costs nothing, so that
 // the job finds all of them there. The FIFOs tell who will read what a job writes.
 
-// maxTogether bounds the readers of an output that are looked at, the inputs of each, and
-// the holders of each input.
+// maxTogether bounds the outputs of a job that are looked at, the readers of each, the inputs of
+// each of these, and the holders of each input.
 const maxTogether = 16
 
 // maxAside bounds the jobs, in the order of their ranks, that a pilot leaves to another
@@ -31,10 +31,14 @@ func (pl *placement) together(j *job) *pilot {
 		}
 		files[i]++
 	}
+	outputs := 0
 	for i := range j.requests {
 		w := &j.requests[i]
 		if w.write == nil {
 			continue
+		}
+		if outputs++; outputs > maxTogether {
+			break
 		}
 		looked := 0
 		for n := w.Next(); n != nil && n.Owner.read == w.write && looked < maxTogether; n = n.Next() {
@@ -57,12 +61,11 @@ func (pl *placement) countBeside(this *request, count func(*pilot)) {
 		if v == nil || &reads[i] == this || reads[i].streams() {
 			continue
 		}
-		var last *pilot
-		for _, q := range v.holders[:min(len(v.holders), maxTogether)] {
-			if last == nil || !q.shares(last) {
+		holders := v.holders[:min(len(v.holders), maxTogether)]
+		for i, q := range holders {
+			if !slices.ContainsFunc(holders[:i], q.shares) {
 				count(q)
 			}
-			last = q
 		}
 		if w := v.writer; len(v.holders) == 0 && w != nil && w.attempt != nil && (!w.attempt.ahead || w.attempt.started) {
 			count(w.attempt.pilot)

@@ -204,7 +204,11 @@ func (f *file) chosenBefore(j *job) *job {
 // commitResult makes the outputs of an attempt visible, all at once. No other
 // attempt of the job counts from here on.
 func (c *Core) commitResult(by PilotID, p *pilot, j *job, r *Result) {
+	before := j.class.inAll()
 	c.fleet.learn(p, j, &r.Usage)
+	if j.class.key.time > 0 && j.class.inAll() < before {
+		c.placement.offers++ // a pilot with an end that asked in vain may have the time now
+	}
 	c.placement.unready(j)
 	c.files.unawait(j)
 	c.fleet.endAttempts(j)

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"fairway/internal/access"
@@ -106,6 +107,25 @@ func (s *Server) takeTerm(before term.Holder) (err error) {
 		s.predecessor = before.Launch
 	}
 	return nil
+}
+
+// beatWhileOpening says that this server lives, until the returned function is called: to look
+// at all inputs may take minutes.
+func (s *Server) beatWhileOpening() (end func()) {
+	if s.term == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var beating sync.WaitGroup
+	beating.Go(func() {
+		for s.sched.Sleep(ctx, term.BeatTime) == nil {
+			_ = s.term.Beat() // who followed is seen by what changes the store
+		}
+	})
+	return func() {
+		cancel()
+		beating.Wait()
+	}
 }
 
 // openPeople lets people reach the server over the network, by what the file of its term

@@ -112,6 +112,7 @@ func (s *Server) open(ctx context.Context) error {
 	if err := s.takeTerm(before); err != nil {
 		return err
 	}
+	defer s.beatWhileOpening()()
 	if s.authority, err = access.OpenAuthority(filepath.Join(s.folders.State, folder.AuthorityName), s.folders.ID); err != nil {
 		return err
 	}
