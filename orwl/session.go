@@ -275,14 +275,16 @@ func (s *session) release(f *transport.Frame) error {
 // holder returns the proxy that a release is of; nil where the release is not of the grant
 // that it has now, or writes without a write lock. It waits until the data of the grant has
 // left. The other process has all of it when it releases; one that releases earlier must not
-// have the memory go while it is sent, and loses its connection with the lease if it does not
-// read on.
+// have the memory go while it is sent, and loses its connection if it does not read it all
+// within a lease.
 func (s *session) holder(f *transport.Frame) *proxy {
 	s.mu.Lock()
 	p := s.proxies[f.ID]
-	for p != nil && p.sending {
-		s.left.Wait()
-	}
+	s.link.AwaitOtherEnd(func() {
+		for p != nil && p.sending {
+			s.left.Wait()
+		}
+	})
 	told := p != nil && p.told
 	s.mu.Unlock()
 	if !told || !p.sub.location.holds(&p.handle) || p.handle.generation != f.Generation {

@@ -1,11 +1,15 @@
 package orwl
 
 import (
+	"bufio"
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"fairway/orwl/internal/memory"
 	"fairway/orwl/internal/transport"
@@ -132,7 +136,7 @@ func TestReleaseBeforeTheDataWasRead(t *testing.T) {
 	for name, options := range map[string][]Option{"heap": nil, "file": sharedWhereThereIs()} {
 		t.Run(name, func(t *testing.T) {
 			l := newLocation(t, "l", 32<<20, options...)
-			s := new(Server)
+			s := &Server{Lease: time.Minute}
 			s.Add(l)
 			listener := listen(t, "tcp")
 			go s.ServeTLS(listener, &tls.Config{Certificates: []tls.Certificate{cert}})
@@ -151,6 +155,44 @@ func TestReleaseBeforeTheDataWasRead(t *testing.T) {
 			if n := len(read(t, l)); n != 8 {
 				t.Fatalf("%d bytes", n)
 			}
+		})
+	}
+}
+
+// A peer that releases a write before it has read what came with the grant, and then neither
+// reads nor says anything, is lost after a lease: the location is free.
+func TestReleaseBeforeTheDataWasReadBySomebodySilent(t *testing.T) {
+	for _, network := range []string{"tcp", "unix"} {
+		t.Run(network, func(t *testing.T) {
+			l := newLocation(t, "l", 32<<20)
+			s := new(Server)
+			s.Add(l)
+			t.Cleanup(s.Close)
+			listener := listen(t, network)
+			conn, err := net.Dial(network, listener.Addr().String())
+			must(t, err)
+			defer conn.Close()
+			var b []byte
+			for _, f := range []*transport.Frame{
+				{Kind: transport.Greeting, Version: transport.Version, Text: "hostile", Size: int64(MinLease)},
+				{Kind: transport.Open, ID: 1, Text: "l"},
+				{Kind: transport.Request, ID: 2, Mirror: 1, Mode: Write},
+				{Kind: transport.Release, ID: 2, Generation: 1}, // that of the first grant
+			} {
+				b = transport.AppendFrame(b, f)
+			}
+			_, err = conn.Write(b)
+			must(t, err)
+			go s.Serve(listener)
+			h := &hostile{conn, transport.Reader{Limit: MaxHeader, In: bufio.NewReader(conn)}}
+			h.next(t) // the greeting, and nothing after it
+			ctx, cancel := context.WithTimeout(background, time.Minute)
+			defer cancel()
+			must(t, s.Shutdown(ctx))
+			if n := l.generation; n != 1 {
+				t.Fatalf("%d grants were given", n)
+			}
+			write(t, l, func([]byte) {})
 		})
 	}
 }

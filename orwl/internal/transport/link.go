@@ -146,12 +146,18 @@ type watchedReader struct {
 	l *Link
 }
 
-func (r watchedReader) Read(b []byte) (int, error) {
+func (r watchedReader) Read(b []byte) (n int, err error) {
 	r.l.heard.Add(1)
-	busy := r.l.busy.Swap(false)
-	n, err := r.Reader.Read(b)
-	r.l.busy.Store(busy)
+	r.l.AwaitOtherEnd(func() { n, err = r.Reader.Read(b) })
 	return n, err
+}
+
+// AwaitOtherEnd calls wait, which waits for what only the other end can bring about. That end may
+// be found silent meanwhile, unlike while a handler is at work. Who has the right to read calls it.
+func (l *Link) AwaitOtherEnd(wait func()) {
+	busy := l.busy.Swap(false)
+	wait()
+	l.busy.Store(busy)
 }
 
 // Run serves the connection until it ends, and returns why. Nothing is read, delivered or
@@ -182,7 +188,8 @@ func (l *Link) Run() error {
 }
 
 // watch pings, and closes the connection when nothing has come for a lease. While a handler is
-// at work nobody listens, and the other end cannot be called silent.
+// at work nobody listens, and the other end cannot be called silent, unless the handler waits for
+// it.
 func (l *Link) watch() {
 	period := l.Lease / ticksPerLease
 	last, silent := uint64(0), 0
@@ -195,7 +202,7 @@ func (l *Link) watch() {
 			l.Cut()
 			return
 		}
-		l.Send(Frame{Kind: Ping})
+		l.out.ping()
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"net"
 	"testing"
+	"time"
 )
 
 // Who handles a frame for longer than a lease, say a large insertion on a busy node, does not
@@ -21,7 +22,7 @@ func TestWhoHandlesForLongKeepsTheConnection(t *testing.T) {
 	greeting := Frame{Kind: Greeting, Version: Version, Text: "other", Size: int64(MinLease)}
 	_, err = other.Write(AppendFrame(AppendFrame(nil, &greeting), &Frame{Kind: Open, ID: 1, Text: "l"}))
 	must(t, err)
-	l, err := Connect(context.Background(), conn, Hello{Process: "own", Serves: true, Lease: MinLease})
+	l, err := Connect(context.Background(), conn, Hello{Process: "own", Serves: true, Lease: time.Minute})
 	must(t, err)
 	seen := make(chan struct{})
 	l.Use(Handlers{

@@ -40,8 +40,8 @@ func weigh(f *Frame, bytes int) int {
 }
 
 // outbox sends messages in their order without making the sender wait. It
-// holds at most one message for each request of the connection, and those that
-// open and settle.
+// holds at most one message for each request of the connection, those that
+// open and settle, and one ping.
 type outbox struct {
 	conn  net.Conn
 	quick *quickWriter // nil where it cannot be had
@@ -116,6 +116,17 @@ func (o *outbox) sendCopy(f *Frame, data []byte) {
 	}
 	if len(b) > 0 {
 		o.queueLocked(message{parts: net.Buffers{bytes.Clone(b)}, fd: -1, weight: weigh(f, len(b))})
+	}
+}
+
+// ping says that this process lives, unless something waits to leave: that says so, too. So
+// pings do not gather for an end that does not read. One goroutine calls it.
+func (o *outbox) ping() {
+	o.mu.Lock()
+	waits := o.busy || len(o.queue) > 0
+	o.mu.Unlock()
+	if !waits {
+		o.sendCopy(&Frame{Kind: Ping}, nil)
 	}
 }
 
