@@ -148,7 +148,8 @@ steps:
   a: {each: "raw/{n}", reads: c, writes: ["a/{n}", "log/{n}"], storage: cache, command: "true"}
   b: {each: "a/{n}", rewrites: c, writes: "b/{n}", command: "true"}
   d: {each: "b/{n}", writes: "d/{n}", publish: false, command: "true"}
-  e: {each: "b/{n}", writes: "e/{n}", storage: temporary, command: "true"}
+  e: {each: "b/{n}", writes: ["e/{n}", "more/{n}"], log: "log2/{n}", storage: temporary, command: "true"}
+  f: {each: "e/{n}", writes: "f/{n}", storage: temporary, command: "true"}
 `, nil)
 	x.arrive("raw", "raw/1")
 	x.arrive("c", "c")
@@ -158,7 +159,8 @@ steps:
 		"a/1": "[{a/1 false 1 false false} {log/1 false 1 false false}]",
 		"b/1": "[{b/1 false 0 false false} {c false 0 false false}]",
 		"d/1": "[{d/1 false 0 false false}]",
-		"e/1": "[{e/1 false 0 true false}]",
+		"e/1": "[{e/1 false 0 true false} {more/1 false 0 false true} {log2/1 false 0 false true}]",
+		"f/1": "[{f/1 false 0 false true}]",
 	} {
 		if got := fmt.Sprint(x.jobs[name].Job.Writes); got != want {
 			t.Errorf("%s writes %s, want %s", name, got, want)

@@ -103,8 +103,9 @@ func (f *Flow) fill(j *job, d *pendingJob) {
 		if e.log {
 			c.log = lfn
 		}
+		read := s.makers[i].read || e.shared && f.readsShared(s, e)
 		j.new.Job.Writes = append(j.new.Job.Writes, dispatch.Output{
-			LFN: lfn, Pattern: open, Storage: s.storage, Temporary: s.temporary && !e.log, Publish: s.publishes(s.makers[i].read || e.shared && f.readsShared(s, e)),
+			LFN: lfn, Pattern: open, Storage: s.storage, Temporary: s.temporary && read && !e.log, Publish: s.publishes(read),
 		})
 		if open {
 			j.chosen = true
@@ -116,7 +117,8 @@ func (f *Flow) fill(j *job, d *pendingJob) {
 	for _, e := range s.rewrites {
 		lfn, _ := e.pattern.expand(d.values)
 		c.writes = append(c.writes, lfn)
-		j.new.Job.Writes = append(j.new.Job.Writes, dispatch.Output{LFN: lfn, Storage: s.storage, Temporary: s.temporary, Publish: s.publishes(f.readsShared(s, e))})
+		read := f.readsShared(s, e)
+		j.new.Job.Writes = append(j.new.Job.Writes, dispatch.Output{LFN: lfn, Storage: s.storage, Temporary: s.temporary && read, Publish: s.publishes(read)})
 	}
 	j.new.Job.Reads = unique(append(slices.Clone(c.in), d.reads...))
 	j.new.From = len(unique(slices.Clone(c.in)))
@@ -156,7 +158,7 @@ func (s *step) publishes(read bool) bool {
 	if s.publish != nil {
 		return *s.publish
 	}
-	return !read && s.storage != dispatch.StorageCache && !s.temporary
+	return !read && s.storage != dispatch.StorageCache
 }
 
 // readsShared reports whether another step reads a rewritten file.
