@@ -33,7 +33,8 @@ type ExistingFile struct {
 type SetRun struct{ Run Run }
 
 // CompleteRun says that no more files and jobs of a run will come. When its jobs have
-// come to their ends, the run ends.
+// come to their ends, the run ends. Temporary outputs that no job reads any more are
+// removed from then on: a run whose jobs are not all known is ended by StopRun.
 type CompleteRun struct{ Run RunID }
 
 // StopRun has nothing more of a run started, and ends it when nothing of it runs any
@@ -344,7 +345,7 @@ type Output struct {
 	Pattern bool   // which files match is known only when the job has ended
 	Storage Storage
 	// Temporary has the stored copy removed when no job reads it any more, or will: not
-	// before the run is complete. It is made again for one that needs it later.
+	// before CompleteRun says so. It is made again for one that needs it later.
 	Temporary bool
 	Publish   bool // the server publishes the committed file under its plain name
 }

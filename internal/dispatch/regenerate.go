@@ -139,6 +139,7 @@ func (c *Core) commitRegenerated(p *pilot, j *job, r *Result) {
 		if v.state == present {
 			c.files.publish(j, v)
 		}
+		c.files.tryRemove(v) // the job ran again for another one, and nobody reads this one
 	}
 	for _, pfn := range unneeded {
 		if pfn != "" {

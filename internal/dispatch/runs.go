@@ -209,7 +209,7 @@ func (c *Core) stopRun(in StopRun) error {
 		to = RunDraining
 	}
 	if to > r.state {
-		c.haltRun(r, to, "stopped by a person")
+		c.haltRun(r, to, "stopped")
 	}
 	return nil
 }
