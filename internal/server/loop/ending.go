@@ -207,11 +207,12 @@ func (e *Ending) advance(l *Loop) {
 }
 
 // enter begins a phase, and tells dispatch: what becomes of the run, and that the
-// pilots, which serve no other run here, are to leave.
+// pilots, which serve no other run here, are to leave. A run is complete only when all its
+// jobs are known: what is temporary goes then, and jobs that are still to come may read it.
 func (e *Ending) enter(l *Loop, to phase) {
 	e.phase, e.leaveBy = to, time.Time{}
 	var end dispatch.Input = dispatch.StopRun{Run: l.Cores.Run, Drain: to == draining}
-	if to == draining && !e.asked && !e.fatal {
+	if to == draining && !e.asked && !e.fatal && l.Tally.Finished {
 		end = dispatch.CompleteRun{Run: l.Cores.Run}
 	}
 	for _, in := range []dispatch.Input{end, dispatch.Stop{Drain: to == draining}} {
