@@ -116,11 +116,17 @@ func (p *pilot) sendGrown(ctx context.Context, a *attempt) {
 		from := a.logs.sent[stream]
 		part := path + ".part"
 		size, err := copyPart(path, part, from)
-		if err == nil && size > 0 && p.stage.Storage.Put(ctx, part, served.LogPiece(a.GetAttempt(), stream, from)) == nil {
+		if err == nil && size > 0 {
+			err = p.stage.Storage.Put(ctx, part, served.LogPiece(a.GetAttempt(), stream, from))
 			if a.logs.sent == nil {
 				a.logs.sent = map[string]int64{}
 			}
-			a.logs.sent[stream] = from + size
+			switch {
+			case err == nil:
+				a.logs.sent[stream] = from + size
+			case served.IsGap(err):
+				a.logs.sent[stream] = 0
+			}
 		}
 		_ = os.Remove(part)
 	}

@@ -144,8 +144,8 @@ func TestNothingIsShared(t *testing.T) {
 	}
 }
 
-// What a job prints at a node that shares nothing reaches the server while it runs, and
-// whole when it has ended.
+// What a job prints at a node that shares nothing reaches the server while it runs, also
+// when the server loses some of it, and whole when it has ended.
 func TestFollowedWithoutASharedFolder(t *testing.T) {
 	server := storage.Places{State: t.TempDir(), Folder: t.TempDir()}
 	n := newFarNode(t, server, storage.Places{State: "/no/such/state", Folder: t.TempDir()}, "/proc/no/logs")
@@ -163,6 +163,9 @@ func TestFollowedWithoutASharedFolder(t *testing.T) {
 		}})
 		if err != nil {
 			t.Fatalf("line %d does not come while the job runs: %v\n%s", i+1, err, n.pilotLogs())
+		}
+		if err := os.Truncate(log, 3); err != nil {
+			t.Fatal(err)
 		}
 		files.Write(t, fmt.Sprint(proceed, i+1), "")
 	}

@@ -112,6 +112,10 @@ func (h *Handler) fail(w http.ResponseWriter, q *request, err error) {
 		status = http.StatusNotFound
 	case errors.Is(err, fs.ErrExist):
 		status = http.StatusPreconditionFailed
+	case errors.Is(err, fs.ErrInvalid):
+		status = http.StatusBadRequest
+	case errors.Is(err, errGap):
+		status = http.StatusRequestedRangeNotSatisfiable
 	case errors.Is(err, storage.ErrNoSpace):
 		status = http.StatusInsufficientStorage
 	case errors.Is(err, storage.ErrPermission), errors.Is(err, fs.ErrPermission):

@@ -2,11 +2,14 @@ package served
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -35,6 +38,16 @@ func LogPiece(attempt uint64, stream string, from int64) string {
 
 const pieceMark = "@"
 
+// errGap is wrong with a piece of which the server lacks what comes before.
+var errGap = errors.New("what comes before this piece of a log is not here")
+
+// IsGap reports whether an element of pilots could not add a piece since the server lacks what
+// comes before: the stream has to be sent from its beginning.
+func IsGap(err error) bool {
+	var status *storage.StatusError
+	return errors.As(err, &status) && status.Status == http.StatusRequestedRangeNotSatisfiable
+}
+
 // Logs is the element of LogScheme: the files in a folder.
 func Logs(folder string) storage.Element {
 	return &logs{Element: storage.Local(storage.Places{State: folder}), folder: folder}
@@ -43,7 +56,7 @@ func Logs(folder string) storage.Element {
 type logs struct {
 	storage.Element
 	folder string
-	mu     sync.Mutex // held while a piece is added
+	mu     sync.Mutex // held while a piece is added, and while pieces are removed
 }
 
 // inside is the PFN of the element of the folder.
@@ -64,18 +77,31 @@ func (l *logs) Put(ctx context.Context, path, pfn string) error {
 	if stream, from, isPiece := strings.Cut(name, pieceMark); isPiece {
 		return l.add(path, stream, from)
 	}
-	err := l.Element.Put(ctx, path, inside(pfn))
-	if err == nil && filepath.IsLocal(name) {
-		_ = os.Remove(filepath.Join(l.folder, name+LiveEnding))
+	if !isLog(name, "out", "err", "log") {
+		return fmt.Errorf("%s is no log of an attempt: %w", strconv.Quote(name), fs.ErrInvalid)
 	}
-	return err
+	if err := l.Element.Put(ctx, path, inside(pfn)); err != nil {
+		return err
+	}
+	l.mu.Lock() // a piece that comes later finds the whole
+	defer l.mu.Unlock()
+	_ = os.Remove(filepath.Join(l.folder, name+LiveEnding))
+	return nil
 }
 
-// add adds a piece to what has come of a stream. One that has come before changes nothing.
+// isLog reports whether a name is that of one of the kinds of files of an attempt.
+func isLog(name string, kinds ...string) bool {
+	number, kind, _ := strings.Cut(name, ".")
+	attempt, err := strconv.ParseUint(number, 10, 64)
+	return err == nil && number == strconv.FormatUint(attempt, 10) && slices.Contains(kinds, kind)
+}
+
+// add adds a piece to what has come of a stream. What of it has come before stays as it is.
+// Once the whole is there, no piece is taken.
 func (l *logs) add(path, stream, from string) error {
 	at, err := strconv.ParseInt(from, 10, 64)
-	if err != nil || at < 0 || strings.Contains(stream, "/") || !filepath.IsLocal(stream) {
-		return fmt.Errorf("%s%s%s is no piece of a log: %w", stream, pieceMark, from, fs.ErrInvalid)
+	if err != nil || at < 0 || !isLog(stream, "out", "err") {
+		return fmt.Errorf("%s is no piece of a log: %w", strconv.Quote(stream+pieceMark+from), fs.ErrInvalid)
 	}
 	piece, err := os.Open(path)
 	if err != nil {
@@ -84,24 +110,45 @@ func (l *logs) add(path, stream, from string) error {
 	defer func() { _ = piece.Close() }()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	live, err := os.OpenFile(filepath.Join(l.folder, stream+LiveEnding), os.O_CREATE|os.O_WRONLY|unix.O_NOFOLLOW, 0o600)
+	whole := filepath.Join(l.folder, stream)
+	if _, err := os.Lstat(whole); err == nil {
+		return fmt.Errorf("%s is complete: %w", stream, fs.ErrExist)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	flags := os.O_WRONLY | unix.O_NOFOLLOW
+	if at == 0 {
+		flags |= os.O_CREATE
+	}
+	live, err := os.OpenFile(whole+LiveEnding, flags, 0o600)
+	if errors.Is(err, fs.ErrNotExist) {
+		return errGap
+	}
 	if err != nil {
 		return err
 	}
-	defer func() { _ = live.Close() }()
-	switch info, err := live.Stat(); {
-	case err != nil:
+	return errors.Join(appendPiece(live, at, piece), live.Close())
+}
+
+// appendPiece appends what a file lacks of a piece that begins at a byte of it. After an error
+// the file is as it was.
+func appendPiece(live *os.File, at int64, piece io.Reader) error {
+	size, err := live.Seek(0, io.SeekEnd)
+	if err != nil {
 		return err
-	case info.Size() > at:
+	}
+	if size < at {
+		return errGap
+	}
+	if _, err := io.CopyN(io.Discard, piece, size-at); errors.Is(err, io.EOF) {
 		return nil
-	case info.Size() < at:
-		return fmt.Errorf("a piece of a log from byte %d on, and %d bytes are here: %w", at, info.Size(), fs.ErrInvalid)
-	}
-	if _, err := live.Seek(at, io.SeekStart); err != nil {
+	} else if err != nil {
 		return err
 	}
-	_, err = io.Copy(live, piece)
-	return err
+	if _, err := io.Copy(live, piece); err != nil {
+		return errors.Join(err, live.Truncate(size))
+	}
+	return nil
 }
 
 func (l *logs) Stat(ctx context.Context, pfn string) (storage.Info, error) {
