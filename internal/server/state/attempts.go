@@ -16,6 +16,7 @@ import (
 	"fairway/internal/dispatch"
 	"fairway/internal/server/convert"
 	"fairway/internal/server/folder"
+	"fairway/internal/storage/served"
 	"fairway/internal/wire"
 )
 
@@ -202,12 +203,18 @@ func LoadHosts(records []dispatch.Record) Hosts {
 	return h
 }
 
-// Logs is where pilots keep what attempts print: NUMBER.out, NUMBER.err, NUMBER.log.
+// Logs is where pilots keep what attempts print: NUMBER.out, NUMBER.err, NUMBER.log, and what
+// has come of one that is not whole (served.LiveEnding).
 type Logs string
 
 // Path is that of one kind of file (LogKinds) of an attempt.
 func (f Logs) Path(attempt dispatch.AttemptID, kind string) string {
 	return filepath.Join(string(f), fmt.Sprintf("%d.%s", uint64(attempt), kind))
+}
+
+// Live is the path of what has come of a file that is not whole.
+func (f Logs) Live(attempt dispatch.AttemptID, kind string) string {
+	return f.Path(attempt, kind) + served.LiveEnding
 }
 
 // Kinds of files: standard output, standard error, and, of an attempt that
@@ -227,8 +234,10 @@ func (f Logs) Remove(attempts []dispatch.AttemptID) error {
 	defer func() { _ = root.Close() }()
 	for _, attempt := range attempts {
 		for _, kind := range LogKinds {
-			if err := folder.IgnoreMissing(root.Remove(filepath.Base(f.Path(attempt, kind)))); err != nil {
-				return err
+			for _, path := range []string{f.Path(attempt, kind), f.Live(attempt, kind)} {
+				if err := folder.IgnoreMissing(root.Remove(filepath.Base(path))); err != nil {
+					return err
+				}
 			}
 		}
 	}

@@ -3,6 +3,8 @@ package state
 import (
 	"bytes"
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 	"fairway/internal/dispatch"
 	"fairway/internal/server/convert"
 	"fairway/internal/wire"
+	"fairway/test/files"
 )
 
 // Attempts that were in the store and those that end now are of one list, and what all of
@@ -94,4 +97,20 @@ func FuzzUsage(f *testing.F) {
 			t.Errorf("%s, %+v, %v of %v", pilot, got, err, detail)
 		}
 	})
+}
+
+// With the logs of an attempt goes what has come of it from a pilot that was lost. Nothing
+// else does.
+func TestLogsOfLostPilotsAreRemoved(t *testing.T) {
+	logs := Logs(t.TempDir())
+	for _, name := range []string{"7.out", "7.out.live", "7.err.live", "7.log", "77.out.live", "7.live", "run.log"} {
+		files.Write(t, filepath.Join(string(logs), name), "")
+	}
+	if err := logs.Remove([]dispatch.AttemptID{7, 8}); err != nil {
+		t.Fatal(err)
+	}
+	left, err := os.ReadDir(string(logs))
+	if err != nil || fmt.Sprint(left) != "[- 7.live - 77.out.live - run.log]" {
+		t.Error(left, err)
+	}
 }
