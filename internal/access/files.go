@@ -10,9 +10,6 @@ import (
 	"fairway/internal/wire"
 )
 
-// LiveLog ends the name of a file with what has come of a log whose attempt runs.
-const LiveLog = served.LiveEnding
-
 // FileKey is that of the tickets for files. It is the same for all servers of the
 // state.
 func (a *Authority) FileKey() *served.Key {

@@ -31,14 +31,14 @@ func (a *Service) Logs(ctx context.Context, r *wire.LogsRequest, stream *connect
 	}
 	var tails []*tail
 	for _, kind := range state.LogKinds {
-		t := &tail{path: a.logs.Path(attempt, kind), standardError: kind != "out"}
+		t := &tail{whole: a.logs.Path(attempt, kind), live: a.logs.Live(attempt, kind), standardError: kind != "out"}
 		t.skipTo(r.GetTailBytes())
 		tails = append(tails, t)
 	}
 	for {
 		var paths []string
 		for _, t := range tails {
-			paths = append(paths, t.path, t.path+access.LiveLog)
+			paths = append(paths, t.whole, t.live)
 		}
 		before := convert.Each(paths, statQuietly)
 		running := r.GetFollow() && a.runs(ctx, job, attempt)
@@ -176,24 +176,37 @@ func statQuietly(path string) sched.FileState {
 
 // tail is how far a log was sent.
 type tail struct {
-	path          string
+	whole, live   string // paths; live is what has come until all is there
 	standardError bool
 	offset        int64
 }
 
 // skipTo leaves out all but the last bytes; zero leaves out nothing.
 func (t *tail) skipTo(last int64) {
-	if info, err := os.Stat(t.path); err == nil && last > 0 {
+	file, err := t.open()
+	if err != nil {
+		return
+	}
+	defer func() { _ = file.Close() }()
+	if info, err := file.Stat(); err == nil && last > 0 {
 		t.offset = max(0, info.Size()-last)
 	}
 }
 
+// open opens the whole log, or what has come of it. While it looks, the one may take the
+// place of the other.
+func (t *tail) open() (file *os.File, err error) {
+	for _, path := range []string{t.whole, t.live, t.whole} {
+		if file, err = os.Open(path); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	return file, err
+}
+
 // send sends what has come since the last time.
 func (t *tail) send(stream *connect.ServerStream[wire.LogChunk]) error {
-	file, err := os.Open(t.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		file, err = os.Open(t.path + access.LiveLog)
-	}
+	file, err := t.open()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
