@@ -248,15 +248,14 @@ func (t *trial) probe(ctx context.Context, system batch.System, s *site.Site, na
 	}()
 	tick := time.NewTicker(clockTick)
 	defer tick.Stop()
-	for told := ""; ctx.Err() == nil; {
+	for told := reason(""); ctx.Err() == nil; {
 		select {
 		case found = <-t.found:
 			return found, time.Since(begun), nil
 		case <-ctx.Done():
 		case <-tick.C:
 			why := strings.Join(roster.Waiting(nil), "; ")
-			if same := numbers.ReplaceAllString(why, ""); same != told && time.Since(begun) > slowStart {
-				told = same
+			if time.Since(begun) > slowStart && told.isNews(why) {
 				say(why)
 			}
 		}

@@ -70,14 +70,14 @@ type standstill struct {
 	since   time.Time     // when it began, or was looked at last; zero: a job runs, or none is ready
 	pause   time.Duration // until the next look
 	reasons chan string   // the answer of a look
-	told    string        // the last reason, without its numbers
+	told    reason        // since a job ran
 }
 
 func (s *standstill) observe(report *wire.ProgressReport) {
 	total := totalOf(report.Steps)
 	switch {
 	case total.Running+total.Queued > 0 || total.Ready == 0:
-		s.since, s.pause = time.Time{}, standstillTime
+		s.since, s.pause, s.told = time.Time{}, standstillTime, ""
 	case s.since.IsZero():
 		s.since = time.Now()
 	}
@@ -99,13 +99,26 @@ func (s *standstill) look(ctx context.Context, client wire.WorkflowClient) {
 	}()
 }
 
-var numbers = regexp.MustCompile(`[0-9.]+ ?(min|s|h)?`)
-
 func (s *standstill) tell(why string) {
-	if same := numbers.ReplaceAllString(why, ""); same != s.told && !s.since.IsZero() {
-		s.told = same
+	if !s.since.IsZero() && s.told.isNews(why) {
 		s.announce("no job runs: " + why)
 	}
+}
+
+// reason is the last that a person was told, without its numbers.
+type reason string
+
+var numbers = regexp.MustCompile(`[0-9.]+ ?(min|s|h)?`)
+
+// isNews reports whether a reason is another one than the last, which it becomes then. None
+// is no news.
+func (r *reason) isNews(why string) bool {
+	same := reason(numbers.ReplaceAllString(why, ""))
+	if why == "" || same == *r {
+		return false
+	}
+	*r = same
+	return true
 }
 
 // whyStill explains the first job that is ready, empty where there is none.

@@ -22,13 +22,17 @@ import (
 type stillRun struct {
 	wire.UnimplementedWorkflowHandler
 	began time.Time
-	mu    sync.Mutex // guards why
+	mu    sync.Mutex // guards what follows
 	why   string
+	runs  int64 // jobs
 }
 
 func (s *stillRun) Progress(ctx context.Context, _ *wire.ProgressRequest, stream *connect.ServerStream[wire.ProgressReport]) error {
 	for ctx.Err() == nil {
-		if err := stream.Send(&wire.ProgressReport{Steps: []*wire.StepProgress{{Step: "a", Total: 3, Done: 1, Ready: 2}}}); err != nil {
+		s.mu.Lock()
+		report := &wire.ProgressReport{Steps: []*wire.StepProgress{{Step: "a", Total: 3, Done: 1, Ready: 2 - s.runs, Running: s.runs}}}
+		s.mu.Unlock()
+		if err := stream.Send(report); err != nil {
 			return err
 		}
 		select {
@@ -55,7 +59,7 @@ func (s *stillRun) Explain(context.Context, *wire.ExplainRequest) (*wire.Explain
 }
 
 // Whoever watches a run in which no job runs is told why, and again when the reason is
-// another one, not when it only lasts.
+// another one or jobs ran in between, not when it only lasts.
 func TestWhyNoJobRunsIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pass := func(d time.Duration) {
@@ -96,10 +100,37 @@ func TestWhyNoJobRunsIsTold(t *testing.T) {
 		s.mu.Unlock()
 		pass(20 * standstillTime)
 		told(2)
+		for runs := range int64(2) {
+			s.mu.Lock()
+			s.runs = 1 - runs
+			s.mu.Unlock()
+			pass(10 * standstillTime)
+			told(2 + int(runs))
+		}
 		cancel()
 		<-ended
 		transport.CloseIdleConnections()
 		e.Close(0)
 		pass(2 * time.Second)
 	})
+}
+
+// A reason is told when it is there, and when it is another one but for its numbers.
+func TestReasonsAreToldOnce(t *testing.T) {
+	var last reason
+	for _, one := range []struct {
+		why  string
+		news bool
+	}{
+		{"", false},
+		{"queued for 1.0 s: Priority", true},
+		{"queued for 5 min: Priority", false},
+		{"", false},
+		{"queued for 6 min: Priority", false},
+		{"queued for 6 min: Resources", true},
+	} {
+		if last.isNews(one.why) != one.news {
+			t.Errorf("%q is news: %v", one.why, !one.news)
+		}
+	}
 }
