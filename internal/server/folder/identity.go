@@ -140,6 +140,17 @@ func claimFolder(state string) error {
 	return err
 }
 
+// missing are the folders that are to be made for one, which is the first of them.
+func missing(folder string) (folders []string) {
+	for {
+		if _, err := os.Lstat(folder); !errors.Is(err, fs.ErrNotExist) {
+			return folders
+		}
+		folders = append(folders, folder)
+		folder = filepath.Dir(folder)
+	}
+}
+
 // CheckOurs returns what Claim would say of a folder whose state it refuses, and makes
 // nothing. What has no state is in order.
 func CheckOurs(workflow string) error {

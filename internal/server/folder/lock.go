@@ -51,12 +51,17 @@ func Claim(workflow string) (*Lock, Layout, error) {
 }
 
 // LockState takes the lock of a state folder, and makes the folder if need be. A
-// folder that is not ours is refused, and so is a new one where no state can be kept.
+// folder that is not ours is refused, and so is a new one where no state can be kept: what was
+// made for it goes again.
 func LockState(state string) (*Lock, error) {
+	made := missing(state)
 	if err := claimFolder(state); err != nil {
 		return nil, err
 	}
 	if err := checkFileSystem(state, system); err != nil {
+		for _, folder := range made {
+			_ = os.Remove(folder) // unless something is in it
+		}
 		return nil, err
 	}
 	return openLock(state)

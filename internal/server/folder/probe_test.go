@@ -39,13 +39,23 @@ func TestStatesAreMadeWhereLocksHold(t *testing.T) {
 			if bad.system.mmap != nil {
 				system.mmap = bad.system.mmap
 			}
-			workflow := t.TempDir()
+			above := t.TempDir()
+			workflow := filepath.Join(above, "new", "flow")
 			_, _, err := Claim(workflow)
 			if err == nil || !strings.Contains(err.Error(), "cannot be in "+workflow+", since "+bad.says) || !strings.HasSuffix(err.Error(), "with --dir") {
 				t.Error(err)
 			}
-			if left, _ := os.ReadDir(filepath.Join(workflow, StateFolder)); len(left) > 0 {
-				t.Error("left:", left)
+			if left, err := os.ReadDir(above); err != nil || len(left) > 0 {
+				t.Error("left:", left, err)
+			}
+			if err := os.MkdirAll(filepath.Join(workflow, StateFolder), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := Claim(workflow); err == nil {
+				t.Error("a folder that was there was taken")
+			}
+			if _, err := os.Stat(filepath.Join(workflow, StateFolder)); err != nil {
+				t.Error("a folder that was there went:", err)
 			}
 			system = usual
 			lock, _, err := Claim(workflow)
