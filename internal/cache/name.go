@@ -17,8 +17,7 @@ const changesName = ".changes"
 // newPrefix begins the names of files that are being written (partOf).
 const newPrefix = ".new-"
 
-// dropPrefix stands before the name of a file of which a cache has peers drop their links, as
-// the name of an empty file in its folder (untilDropped).
+// dropPrefix begins the names of empty files that have peers drop their links to a file (dropOf).
 const dropPrefix = ".drop-"
 
 const hexDigits = "0123456789ABCDEF"

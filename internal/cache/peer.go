@@ -3,6 +3,7 @@ package cache
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -135,9 +136,10 @@ func (c *Cache) refresh(p *peer, there bool) bool {
 		return false
 	}
 	now := make(map[string]bool, len(names))
+	asked := map[string]bool{}
 	for _, name := range names {
-		if dropped, ok := strings.CutPrefix(name, dropPrefix); ok {
-			c.giveUp(dropped)
+		if strings.HasPrefix(name, dropPrefix) {
+			asked[name] = true
 		}
 		i, ok := parseName(name)
 		if !ok {
@@ -150,6 +152,13 @@ func (c *Cache) refresh(p *peer, there bool) bool {
 	for name := range p.known {
 		if !now[name] {
 			c.giveUp(name)
+		}
+	}
+	if len(asked) > 0 {
+		for _, e := range c.entries {
+			if name := fileName(e.Item); asked[dropOf(name)] {
+				c.giveUp(name)
+			}
 		}
 	}
 	p.known = now
@@ -188,15 +197,18 @@ func (c *Cache) untilDropped(ctx context.Context, names []string) bool {
 // have seen that this cache held them: it looks at the folder only now and then.
 func (c *Cache) askToDrop(names []string) (done func()) {
 	for _, name := range names {
-		_ = os.WriteFile(filepath.Join(c.folder, dropPrefix+name), nil, 0o666)
+		_ = os.WriteFile(filepath.Join(c.folder, dropOf(name)), nil, 0o666)
 	}
 	c.touch()
 	return func() {
 		for _, name := range names {
-			_ = os.Remove(filepath.Join(c.folder, dropPrefix+name))
+			_ = os.Remove(filepath.Join(c.folder, dropOf(name)))
 		}
 	}
 }
+
+// dropOf names what asks peers to drop a file. A longer name than that of the file may not fit.
+func dropOf(name string) string { return fmt.Sprintf("%s%x", dropPrefix, placeOf(name)) }
 
 // holder returns a peer that has a link to one of the files, a slow one if there is one.
 // The mutex is held.

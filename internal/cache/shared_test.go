@@ -138,6 +138,18 @@ func TestAPeerThatDropsNothingIsWaitedForOnce(t *testing.T) {
 	}
 }
 
+// A peer drops what it is asked to, however long the name of the file is.
+func TestAPeerDropsAFileOfTheLongestName(t *testing.T) {
+	dir := t.TempDir()
+	a, _ := open(t, dir, "a", shared)
+	b, seen := open(t, dir, "b", shared)
+	lfn := strings.Repeat("x", maxName-len(fileName(item("", 90))))
+	put(t, b, lfn, 90).Release()
+	b.SetPeers([]string{a.Dir(), b.Dir()})
+	defer a.askToDrop([]string{fileName(item(lfn, 90))})()
+	seen.until(t, func() bool { return !has(b, lfn) })
+}
+
 // Caches that are opened at the same time do not take each other for what
 // pilots that are gone have left.
 func TestOpenedAtTheSameTime(t *testing.T) {
