@@ -1,7 +1,9 @@
 package disk
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -24,6 +26,17 @@ func try(f *os.File, how int) error {
 		return ErrHeld
 	}
 	return err
+}
+
+// IsStopped reports whether a process is stopped, as by Ctrl-Z or by a batch system that suspends
+// a job: it keeps its locks, and does nothing. It is false where that cannot be found out.
+func IsStopped(process int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", process))
+	if err != nil {
+		return false
+	}
+	// The name of the program, in parentheses, may hold anything.
+	return bytes.HasPrefix(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" T"))
 }
 
 // UnnamedLock is the path of a lock file while NewLock makes it. It is held nearly as long

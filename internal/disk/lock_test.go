@@ -3,8 +3,11 @@ package disk
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // A lock file that has its name is held: whoever finds its lock free may take its owner for
@@ -45,6 +48,38 @@ func TestNewLockThatIsNotWrittenHasNoName(t *testing.T) {
 	}
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("it has a name: %v", err)
+	}
+}
+
+// A process is seen to be stopped whatever the name of its program is.
+func TestIsStopped(t *testing.T) {
+	sleep, err := exec.LookPath("sleep")
+	if err != nil {
+		t.Skip(err)
+	}
+	program := filepath.Join(t.TempDir(), "a) S b")
+	if err := os.Symlink(sleep, program); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program, "600")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	if IsStopped(cmd.Process.Pid) {
+		t.Error("it is said to be stopped while it runs")
+	}
+	if err := cmd.Process.Signal(unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	var status unix.WaitStatus
+	for {
+		if _, err := unix.Wait4(cmd.Process.Pid, &status, unix.WUNTRACED, nil); !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	if !status.Stopped() || !IsStopped(cmd.Process.Pid) {
+		t.Errorf("it is not said to be stopped: %v", status)
 	}
 }
 

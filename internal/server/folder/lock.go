@@ -1,7 +1,6 @@
 package folder
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -10,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"fairway/internal/disk"
 )
 
 // StateFolder is the name of the folder beside a workflow that holds the state
@@ -126,12 +127,7 @@ func holder(state string) int {
 // it was stopped (Ctrl-Z, SIGSTOP), so that it answers nobody; otherwise 0.
 func Stopped(state string) int {
 	pid := holder(state)
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0
-	}
-	// The name of the program, in parentheses, may hold anything.
-	if _, fields, ok := strings.Cut(string(text[bytes.LastIndexByte(text, ')')+1:]), " "); !ok || !strings.HasPrefix(fields, "T") {
+	if !disk.IsStopped(pid) {
 		return 0
 	}
 	if running, err := IsRunning(state); err != nil || !running {
