@@ -18,6 +18,7 @@ type limited struct {
 	Element
 	most  int
 	sleep Sleep
+	all   *transfers // of all hosts together; nil: each has its own
 
 	mu    sync.Mutex // guards hosts
 	hosts map[string]*transfers
@@ -31,7 +32,17 @@ func Limit(e Element, most int, sleep Sleep) Element {
 	return &limited{Element: e, most: most, sleep: sleep, hosts: map[string]*transfers{}}
 }
 
+// LimitProcess decorates an element so that this process has at most so many transfers under way
+// by it at once, whatever their PFNs. It is for an element which asks another process that
+// limits its transfers as [Limit] does: if both counted there, each could wait for the other.
+func LimitProcess(e Element, most int) Element {
+	return &limited{Element: e, all: newTransfers("", most, nil)}
+}
+
 func (l *limited) with(pfn string) *transfers {
+	if l.all != nil {
+		return l.all
+	}
 	host := HostOf(pfn)
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -44,12 +44,18 @@ func NewReach(ctx context.Context, line *access.Line, places storage.Places, nea
 	e := served.New(line.Client(storage.DefaultTransfers), access.BaseURL, sleep)
 	r := &Reach{
 		near:    near,
-		through: storage.Limit(storage.Retry(e, storage.DefaultTries, storage.DefaultBackoff, sleep), storage.DefaultTransfers, sleep),
+		through: throughServer(e, sleep),
 		server:  e,
 		places:  places,
 		far:     map[string]bool{},
 	}
 	return r, r.prove(ctx)
+}
+
+// throughServer limits the transfers through the server to those of this pilot: where the server
+// is on this machine, it counts there what it transfers itself for them.
+func throughServer(e storage.Element, sleep storage.Sleep) storage.Element {
+	return storage.LimitProcess(storage.Retry(e, storage.DefaultTries, storage.DefaultBackoff, sleep), storage.DefaultTransfers)
 }
 
 // prove looks which folders are shared now.
