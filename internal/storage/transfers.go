@@ -21,16 +21,20 @@ import (
 // transfers are those with one host that the processes of a user may make at once on
 // this machine. A file of the machine has a record for each. Who makes a transfer
 // has a lock on one of the records, which ends with its process, however that ends. Where no
-// file can be locked, and for files that the server of a run gives, the limit holds for this
-// process alone.
+// file can be locked, and where there is no host, the limit holds for this process alone.
+//
+// One more record is the turn. A process takes it before it takes another record, and keeps it
+// while none is free, so that a process with many transfers cannot take each record
+// again that it gives back. Of a process, one transfer at a time waits for that.
 type transfers struct {
 	sleep   Sleep
 	permits chan struct{} // holds one for each transfer of this process
+	waits   chan struct{} // holds one while a transfer of this process waits for a record
 	file    *os.File      // nil: there are no locks
 	first   int64         // where the records of the host begin in it
 
 	mu     sync.Mutex // guards what follows
-	mine   []bool     // the records that this process has
+	mine   []bool     // the records that this process has, without the turn
 	beyond int        // transfers of this process that have none, since who has it is stopped
 }
 
@@ -39,19 +43,24 @@ const (
 	// hostPlaces is how many hosts have records of their own. Hosts that share them, which is
 	// rare, share their limit.
 	hostPlaces = 1 << 16
-	// Pauses of a transfer that waits for other processes.
+	// Pauses of a transfer that waits for the turn.
 	minTransferPause = 5 * time.Millisecond
 	maxTransferPause = 100 * time.Millisecond
+	// turnPause is that of the one which has it, and waits for a record.
+	turnPause = 10 * time.Millisecond
 	// stoppedTime is how long a transfer waits until it looks for processes that are stopped.
 	stoppedTime = time.Second
 )
 
 func newTransfers(host string, most int, sleep Sleep) *transfers {
-	s := &transfers{sleep: sleep, permits: make(chan struct{}, most), mine: make([]bool, most)}
-	if folder, err := machineFolder(); err == nil && host != "" {
+	s := &transfers{sleep: sleep, permits: make(chan struct{}, most), waits: make(chan struct{}, 1), mine: make([]bool, most)}
+	if host == "" {
+		return s
+	}
+	if folder, err := machineFolder(); err == nil {
 		hash := fnv.New64a()
 		_, _ = hash.Write([]byte(host))
-		s.first = int64(hash.Sum64()%hostPlaces) * int64(most) * recordSize
+		s.first = int64(hash.Sum64()%hostPlaces) * int64(most+1) * recordSize
 		s.file, _ = os.OpenFile(filepath.Join(folder, "transfers"), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	}
 	return s
@@ -68,21 +77,48 @@ func machineFolder() (string, error) {
 
 // enter waits until one more transfer may be made. leave is called once.
 func (s *transfers) enter(ctx context.Context) (leave func(), err error) {
-	select {
-	case s.permits <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if err := send(ctx, s.permits); err != nil {
+		return nil, err
 	}
-	waited, pause := time.Duration(0), minTransferPause
+	free, err := s.await(ctx)
+	if err != nil {
+		<-s.permits
+		return nil, err
+	}
+	return func() { free(); <-s.permits }, nil
+}
+
+func send(ctx context.Context, to chan<- struct{}) error {
+	select {
+	case to <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// await waits for the turn of this process, and then for a record.
+func (s *transfers) await(ctx context.Context) (free func(), err error) {
+	if err := send(ctx, s.waits); err != nil {
+		return nil, err
+	}
+	defer func() { <-s.waits }()
+	defer func() { _ = s.set(unix.F_UNLCK, s.turn()) }()
+	waited, pause, next := time.Duration(0), time.Duration(0), minTransferPause
 	for {
-		if free, ok := s.take(waited >= stoppedTime); ok {
-			return func() { free(); <-s.permits }, nil
+		switch err := s.lock(s.turn()); {
+		case err == nil, !isHeld(err), s.isStopped(s.turn()):
+			if free, ok := s.take(waited >= stoppedTime); ok {
+				return free, nil
+			}
+			pause = turnPause
+		default:
+			pause, next = next, min(2*next, maxTransferPause)
 		}
 		if err := s.sleep(ctx, pause); err != nil {
-			<-s.permits
 			return nil, err
 		}
-		waited, pause = waited+pause, min(2*pause, maxTransferPause)
+		waited += pause
 	}
 }
 
@@ -95,12 +131,11 @@ func (s *transfers) take(past bool) (free func(), ok bool) {
 		if s.mine[i] {
 			continue
 		}
-		switch err := s.set(unix.F_WRLCK, i); {
+		switch err := s.lock(i); {
 		case err == nil:
 			s.mine[i] = true
-			_, _ = s.file.WriteAt(fmt.Appendf(nil, "%-*d", recordSize, os.Getpid()), s.at(i))
 			return func() { s.giveBack(i) }, true
-		case !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EACCES):
+		case !isHeld(err):
 			return func() {}, true // there are no locks
 		case past && s.isStopped(i):
 			stopped++
@@ -117,6 +152,9 @@ func (s *transfers) take(past bool) (free func(), ok bool) {
 	}, true
 }
 
+// turn is the number of the record that is the turn.
+func (s *transfers) turn() int { return len(s.mine) }
+
 // at is where a record stands.
 func (s *transfers) at(i int) int64 { return s.first + int64(i)*recordSize }
 
@@ -126,6 +164,18 @@ func (s *transfers) giveBack(i int) {
 	s.mine[i] = false
 	_ = s.set(unix.F_UNLCK, i)
 }
+
+// lock has a record for this process, and says so in it.
+func (s *transfers) lock(i int) error {
+	err := s.set(unix.F_WRLCK, i)
+	if err == nil {
+		_, _ = s.file.WriteAt(fmt.Appendf(nil, "%-*d", recordSize, os.Getpid()), s.at(i))
+	}
+	return err
+}
+
+// isHeld reports whether a lock failed since another process has it.
+func isHeld(err error) bool { return errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) }
 
 func (s *transfers) set(kind int16, i int) error {
 	if s.file == nil {
@@ -139,21 +189,12 @@ func (s *transfers) set(kind int16, i int) error {
 	}
 }
 
-// isStopped reports whether the process that has a record is stopped, as by Ctrl-Z or by a
-// batch system that suspends a job.
+// isStopped reports whether the process that has a record is stopped.
 func (s *transfers) isStopped(i int) bool {
 	record := make([]byte, recordSize)
 	if _, err := s.file.ReadAt(record, s.at(i)); err != nil {
 		return false
 	}
 	process, err := strconv.Atoi(strings.TrimSpace(string(record)))
-	if err != nil {
-		return false
-	}
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", process))
-	if err != nil {
-		return false
-	}
-	_, state, _ := strings.Cut(string(stat), ") ")
-	return strings.HasPrefix(state, "T")
+	return err == nil && disk.IsStopped(process)
 }

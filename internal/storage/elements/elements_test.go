@@ -1,8 +1,10 @@
 package elements
 
 import (
+	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -88,21 +90,30 @@ func TestTransfersAtOnceAreLimited(t *testing.T) {
 // fetchVariable has a process of this test fetch a file of a server many times at once.
 const fetchVariable = "FAIRWAY_TEST_FETCH"
 
+// waits is what it says when it waits for the first time.
+const waits = "waits"
+
 // TestFetch is what such a process does.
 func TestFetch(t *testing.T) {
 	pfn := os.Getenv(fetchVariable)
 	if pfn == "" {
 		t.Skip("it is for processes that other tests start")
 	}
-	if failed := fetchAll(t, New(storage.Places{}, sched.Default().Sleep), pfn, 4*storage.DefaultTransfers); failed > 0 {
+	says := sync.OnceFunc(func() { fmt.Println(waits) })
+	sleep := func(ctx context.Context, pause time.Duration) error {
+		says()
+		return sched.Default().Sleep(ctx, pause)
+	}
+	if failed := fetchAll(t, New(storage.Places{}, sleep), pfn, 4*storage.DefaultTransfers); failed > 0 {
 		t.Errorf("%d transfers failed", failed)
 	}
 }
 
-func startFetch(t *testing.T, pfn string) *exec.Cmd {
+func startFetch(t *testing.T, pfn string, output ...io.Writer) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestFetch$")
 	cmd.Env = append(os.Environ(), fetchVariable+"="+pfn)
+	cmd.Stdout = io.MultiWriter(output...)
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -126,6 +137,49 @@ func TestProcessesShareTheLimitOfTransfers(t *testing.T) {
 	}
 	if most() != storage.DefaultTransfers {
 		t.Errorf("up to %d transfers were under way at once, and not %d", most(), storage.DefaultTransfers)
+	}
+}
+
+// Of two processes with many transfers, one that waits makes the next, though the other has all
+// that may be made and would go on.
+func TestAProcessThatWaitsMakesTheNextTransfer(t *testing.T) {
+	e, proxy, pfn := served(t, sched.Default().Sleep)
+	other := pfn + "2"
+	if err := e.Put(t.Context(), storagetest.Local(t, "text"), other); err != nil {
+		t.Fatal(err)
+	}
+	came, goOn := make(chan string), make(chan struct{})
+	proxy.Do(-1, func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
+		select {
+		case came <- r.URL.Path:
+		case <-t.Context().Done():
+		}
+		select {
+		case <-goOn:
+		case <-t.Context().Done():
+		}
+		pass.ServeHTTP(w, r)
+	})
+	first := startFetch(t, pfn)
+	for range storage.DefaultTransfers {
+		<-came
+	}
+	from, to, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	second := startFetch(t, other, to)
+	if said, err := bufio.NewReader(from).ReadString('\n'); err != nil || said != waits+"\n" {
+		t.Fatalf("it said %q: %v", said, err)
+	}
+	goOn <- struct{}{}
+	if path := <-came; path != "/file2" {
+		t.Errorf("the next transfer is that of %s", path)
+	}
+	for _, p := range []*exec.Cmd{first, second} {
+		_ = p.Process.Kill()
+		_ = p.Wait()
 	}
 }
 
