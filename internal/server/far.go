@@ -27,8 +27,8 @@ import (
 // farHeapGrowth, in percent, is how much the heap of a server with sites may grow before
 // it is collected, unless the environment variable GOGC says otherwise. Most of it are
 // the connections of idle pilots, of which little is garbage: collections stay rare, and
-// the Go runtime's default of 100 would cost each pilot 10 KiB more.
-const farHeapGrowth = 50
+// the Go runtime's default of 100 would cost each pilot 20 KiB more.
+const farHeapGrowth = 40
 
 // far is how pilots reach the server over a network. It is empty where no site needs
 // that.
