@@ -260,7 +260,7 @@ func (t *trial) probe(ctx context.Context, system batch.System, s *site.Site, na
 			}
 		}
 	}
-	if status, known := roster.Status(name); known && errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+	if status, ok := roster.Status(name); ok && errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 		return found, 0, fmt.Errorf("it is %s (%s) after %s", status.State, status.Reason, quantity.Seconds(time.Since(begun).Seconds()))
 	}
 	return found, 0, context.Cause(ctx)

@@ -42,7 +42,7 @@ const (
 
 // matchAll brings ready jobs and pilots together. Whoever waits on either
 // side was offered everything before, so only what is new in this transition is
-// looked at: fresh jobs go to a parked pilot that holds more of their input
+// looked at (but for a pilot whose time has become enough: it asks again when it syncs): fresh jobs go to a parked pilot that holds more of their input
 // than the pilots that ask; those take what suits them best; what is left of
 // the fresh jobs goes to any parked pilot that it fits. Jobs that are kept for
 // a pilot are offered again when it has asked, or is gone, or their time is up.

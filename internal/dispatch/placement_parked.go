@@ -15,10 +15,11 @@ const maxPlaces = 64
 // has to be among them.
 const maxSited = 1024
 
-// rating is how good a pilot is for a job: first by its site, where sites are
-// weighed, then by how much of the input it holds, then by how much more it finds in caches
-// of its host, then by how many bytes more other pilots of its site pass on, then by whether its outputs belong there (together), and last by how little its host does, so
-// that what is made is spread over the caches of hosts.
+// rating is how good a pilot is for a job: first by its site, where sites are weighed, then by how
+// much of the input it holds, then by how much more it finds in caches of its host, then by how
+// many bytes more other pilots of its site pass on, then by whether the outputs of the job belong
+// there (together), and last by how little its host does, so that what is made is spread over the
+// caches of hosts.
 type rating struct {
 	score  float64
 	weight int64
