@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -23,9 +24,10 @@ import (
 // has a lock on one of the records, which ends with its process, however that ends. Where no
 // file can be locked, and where there is no host, the limit holds for this process alone.
 //
-// One more record is the turn. A process takes it before it takes another record, and keeps it
-// while none is free, so that a process with many transfers cannot take each record
-// again that it gives back. Of a process, one transfer at a time waits for that.
+// One more record is the turn. Who finds no other record free takes it, and keeps it until there
+// is one. While another process has it, nobody takes a record without it, so that a process with
+// many transfers cannot take each record again that it gives back. Of a process, one transfer
+// at a time waits for that.
 type transfers struct {
 	sleep   Sleep
 	permits chan struct{} // holds one for each transfer of this process
@@ -97,12 +99,18 @@ func send(ctx context.Context, to chan<- struct{}) error {
 	}
 }
 
-// await waits for the turn of this process, and then for a record.
+// await has a record for this process: one that is free, if nobody else waits for one, and else
+// the next when it has the turn.
 func (s *transfers) await(ctx context.Context) (free func(), err error) {
 	if err := send(ctx, s.waits); err != nil {
 		return nil, err
 	}
 	defer func() { <-s.waits }()
+	if !s.others(s.turn()) {
+		if free, ok := s.take(false); ok {
+			return free, nil
+		}
+	}
 	defer func() { _ = s.set(unix.F_UNLCK, s.turn()) }()
 	waited, pause, next := time.Duration(0), time.Duration(0), minTransferPause
 	for {
@@ -165,13 +173,33 @@ func (s *transfers) giveBack(i int) {
 	_ = s.set(unix.F_UNLCK, i)
 }
 
-// lock has a record for this process, and says so in it.
+// thisProcess is what stands in the records that this process has.
+var thisProcess = sync.OnceValue(func() []byte { return fmt.Appendf(nil, "%-*d", recordSize, os.Getpid()) })
+
+// lock has a record for this process, and says so in it. To write what stands there already would
+// wait for the disk now and then.
 func (s *transfers) lock(i int) error {
 	err := s.set(unix.F_WRLCK, i)
-	if err == nil {
-		_, _ = s.file.WriteAt(fmt.Appendf(nil, "%-*d", recordSize, os.Getpid()), s.at(i))
+	if err == nil && !bytes.Equal(s.record(i), thisProcess()) {
+		_, _ = s.file.WriteAt(thisProcess(), s.at(i))
 	}
 	return err
+}
+
+// others reports whether another process has a record.
+func (s *transfers) others(i int) bool {
+	if s.file == nil {
+		return false
+	}
+	lock := &unix.Flock_t{Type: unix.F_WRLCK, Start: s.at(i), Len: recordSize}
+	return unix.FcntlFlock(s.file.Fd(), unix.F_OFD_GETLK, lock) == nil && lock.Type != unix.F_UNLCK
+}
+
+// record is what stands in a record; empty where it cannot be read.
+func (s *transfers) record(i int) []byte {
+	record := make([]byte, recordSize)
+	n, _ := s.file.ReadAt(record, s.at(i))
+	return record[:n]
 }
 
 // isHeld reports whether a lock failed since another process has it.
@@ -191,10 +219,6 @@ func (s *transfers) set(kind int16, i int) error {
 
 // isStopped reports whether the process that has a record is stopped.
 func (s *transfers) isStopped(i int) bool {
-	record := make([]byte, recordSize)
-	if _, err := s.file.ReadAt(record, s.at(i)); err != nil {
-		return false
-	}
-	process, err := strconv.Atoi(strings.TrimSpace(string(record)))
+	process, err := strconv.Atoi(strings.TrimSpace(string(s.record(i))))
 	return err == nil && disk.IsStopped(process)
 }
