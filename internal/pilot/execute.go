@@ -15,12 +15,11 @@ import (
 // execute runs the command of an attempt. Its stage-in counts from its turn on,
 // also where it was done before.
 func (p *pilot) execute(a *attempt) {
-	began := timestamppb.Now()
 	if !a.ready || a.In.Spoilt() {
 		p.concludePrevious(a)
 		p.stageInNow(a)
 	}
-	a.Result.Usage.StageInStart = began
+	a.Result.Usage.StageInStart = timestamppb.New(a.turn)
 	if a.failed() {
 		return
 	}
@@ -29,15 +28,21 @@ func (p *pilot) execute(a *attempt) {
 		a.fail(reason.outcome, "%s", reason.why)
 		return
 	}
-	a.Result.Usage.Start = timestamppb.Now()
+	a.Result.Usage.Start = a.moment()
 	if a.GetPayload().GetReplay() != nil {
 		p.concludePrevious(a)
 		p.replay(a)
 	} else {
 		p.command(a)
 	}
-	a.Result.Usage.End = timestamppb.Now()
+	a.Result.Usage.End = a.moment()
 	a.In.CheckUnchanged() // before the next one reads the same files
+}
+
+// moment is now, by a clock that nobody sets while the attempt runs: its times tell how long
+// its parts took, and the TaskQueue expects the same of others.
+func (a *attempt) moment() *timestamppb.Timestamp {
+	return timestamppb.New(a.turn.Add(time.Since(a.turn)))
 }
 
 // stageInNow makes the sandbox ready of an attempt whose turn has come, anew if
@@ -82,7 +87,7 @@ func (p *pilot) deliver(a *attempt) {
 		if err := p.stage.StageOut(&a.Execution); err != nil {
 			a.failBy(wire.Outcome_OUTCOME_STAGE_OUT_FAILED, err)
 		}
-		a.Result.Usage.StageOutEnd = timestamppb.Now()
+		a.Result.Usage.StageOutEnd = a.moment()
 	}
 	p.keepLog(a)
 	p.sendLogs(a)
