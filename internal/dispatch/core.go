@@ -70,6 +70,7 @@ func (c *Core) Step(now time.Time, in Input) (Effects, error) {
 	c.now = max(c.now, toInstant(now))
 	c.clearEffects()
 	if !c.fleet.grace.begun {
+		c.jobs.shortenPauses()
 		c.startGrace()
 	}
 	if err := c.apply(in); err != nil {

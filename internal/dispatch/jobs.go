@@ -5,6 +5,7 @@ import (
 	"iter"
 	"slices"
 	"sort"
+	"time"
 
 	"fairway/internal/dispatch/rows"
 )
@@ -298,9 +299,14 @@ func (j *job) fromBefore() bool {
 	return j.reused && j.state == Done && j.committed == reusedAttempt
 }
 
-// backOff keeps the job from being ready for a while that doubles with each
-// failure.
+// backOff keeps the job from being ready for its pause.
 func (js *jobs) backOff(j *job) {
+	j.fate.NotBefore = js.now.after(js.pauseOf(j))
+	js.armBackoff(j)
+}
+
+// pauseOf is how long the job is not ready after its last failure: it doubles with each.
+func (js *jobs) pauseOf(j *job) time.Duration {
 	pause := j.policy.retry.Backoff
 	if pause <= 0 {
 		pause = js.config.Backoff
@@ -308,8 +314,17 @@ func (js *jobs) backOff(j *job) {
 	for n := 1; n < j.fate.Tries && pause < js.config.MaxBackoff; n++ {
 		pause *= 2
 	}
-	j.fate.NotBefore = js.now.after(min(pause, js.config.MaxBackoff))
-	js.armBackoff(j)
+	return min(pause, js.config.MaxBackoff)
+}
+
+// shortenPauses is for the first transition of a Core that was loaded: the clock may be
+// another one than that by which the ends of the pauses were recorded, far behind it.
+func (js *jobs) shortenPauses() {
+	for _, t := range slices.Clone(js.timers.heap) {
+		if t.kind == jobTimer && t.at > js.now.after(js.pauseOf(t.job)) {
+			js.backOff(t.job)
+		}
+	}
 }
 
 func (js *jobs) armBackoff(j *job) {
