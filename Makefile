@@ -111,6 +111,11 @@ test-apart: ## run workflows on a machine that shares nothing with this one (a n
 	scripts/install-packages.sh iproute2 util-linux curl $(EXAMPLE_PACKAGES)
 	FAIRWAY_TEST_BATCH=apart go test $(RACE) -count=1 -timeout 14m -run Apart ./internal/server ./test/sites
 
+.PHONY: test-clocks
+test-clocks: ## run workflows whose processes go by wrong clocks that jump (it compiles the standard library anew)
+	scripts/install-packages.sh iproute2 nftables
+	FAIRWAY_SOAK=1 go test $(RACE) -count=1 -timeout 14m -run TestClocks ./test/cluster
+
 FUZZ_TIME := 20s
 
 fuzz: ## run every fuzz target for a short time (FUZZ_TIME=20s)

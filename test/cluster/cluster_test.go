@@ -47,8 +47,8 @@ const (
 	// patience is how long one campaign may take before it counts as hung.
 	patience = 5 * time.Minute
 
-	runs  = 3  // files that are there, each of them rewrites the table
-	lines = 32 // of each
+	runs  = 3 // files that are there, each of them rewrites the table
+	parts = 4 // that each is split into
 )
 
 // TestFaults has a workflow run on a cluster in which things go wrong, drawn from a seed:
@@ -60,20 +60,32 @@ func TestFaults(t *testing.T) {
 	}
 	random := seed.Source(t)
 	cards := deck{random: random}
-	want := undisturbed(t)
+	set := setting{program: fairway, lines: 8, moment: 0.3}
+	want := set.undisturbed(t)
 	for i := range count {
 		own := rand.New(rand.NewPCG(random.Uint64(), 0))
 		faults := plan(own, cards.deal((len(kinds)+2)/3), within, longest)
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()
-			newCampaign(t, own).disturb(faults, want)
+			newCampaign(t, own, set).disturb(faults, want)
 		})
 	}
 }
 
+// setting is what campaigns have in common.
+type setting struct {
+	program string
+	lines   int     // of each part
+	moment  float64 // seconds that a job takes
+	site    string  // what the site is told besides
+	turned  bool    // each process has a clock of its own
+}
+
 // campaign is a run of the workflow on a cluster of its own.
 type campaign struct {
-	t       *testing.T
+	t *testing.T
+	setting
+	clocks  *clocks // nil where all go by that of the machine
 	random  *rand.Rand
 	folder  string
 	hosts   *hosts
@@ -87,22 +99,26 @@ type campaign struct {
 	events  []event   // in the order of their times
 }
 
-func newCampaign(t *testing.T, random *rand.Rand) *campaign {
+func newCampaign(t *testing.T, random *rand.Rand, set setting) *campaign {
 	t.Helper()
-	c := &campaign{t: t, random: random, since: time.Now(), folder: newWorkflow(t), hosts: newHosts(t)}
+	c := &campaign{t: t, setting: set, random: random, since: time.Now(), folder: set.newWorkflow(t), hosts: newHosts(t)}
 	c.login = c.hosts.add("login")
 	for i := range nodes {
 		c.nodes = append(c.nodes, c.hosts.add(fmt.Sprintf("n%d", i+1)))
 	}
 	c.batch = newMock(t, c.hosts, c.nodes, slots, maxPilots)
+	if set.turned {
+		c.clocks = newClocks(t, random.Uint64())
+		c.batch.clocks = c.clocks
+	}
 	c.proxy = newProxy(t, c.login, port)
-	files.Write(t, filepath.Join(c.folder, "sites.yaml"), c.batch.site(lease))
+	files.Write(t, filepath.Join(c.folder, "sites.yaml"), c.batch.site(lease)+set.site)
 	c.watcher = published.Watch(t, c.folder, "batches", "gathered")
 	return c
 }
 
 // newWorkflow makes a folder with the workflow and its inputs.
-func newWorkflow(t *testing.T) string {
+func (s *setting) newWorkflow(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()
 	text, err := os.ReadFile("testdata/workflow.yaml")
@@ -113,7 +129,7 @@ func newWorkflow(t *testing.T) string {
 	files.Write(t, filepath.Join(folder, "table.txt"), "1\n")
 	for run := 1; run <= runs; run++ {
 		var numbers strings.Builder
-		for line := range lines {
+		for line := range parts * s.lines {
 			fmt.Fprintln(&numbers, run*1000+line)
 		}
 		files.Write(t, filepath.Join(folder, "runs", fmt.Sprintf("run%d.txt", run)), numbers.String())
@@ -122,10 +138,10 @@ func newWorkflow(t *testing.T) string {
 }
 
 // undisturbed gives the results of a run on this machine that nothing happens to.
-func undisturbed(t *testing.T) map[string]string {
+func (s *setting) undisturbed(t *testing.T) map[string]string {
 	t.Helper()
-	folder := newWorkflow(t)
-	if out, err := exec.Command(fairway, "-C", folder, "run", "--pilots", "2").CombinedOutput(); err != nil {
+	folder := s.newWorkflow(t)
+	if out, err := exec.Command(s.program, "-C", folder, "run", "--pilots", "2", "--set", fmt.Sprint("lines=", s.lines)).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	return results(t, folder)
@@ -151,8 +167,9 @@ type server struct {
 func (c *campaign) startServer() {
 	c.t.Helper()
 	s := &server{ended: make(chan struct{})}
-	s.cmd = c.hosts.command(c.login, fairway, "-C", c.folder, "run", "--site", "cluster",
-		"--listen", fmt.Sprintf("%s:%d", c.login.Address, port), "--set", "moment=0.3")
+	s.cmd = c.hosts.command(c.login, c.program, "-C", c.folder, "run", "--site", "cluster",
+		"--listen", fmt.Sprintf("%s:%d", c.login.Address, port), "--set", fmt.Sprint("moment=", c.moment), "--set", fmt.Sprint("lines=", c.lines))
+	s.cmd.Env = append(s.cmd.Env, c.clocks.of("server")...)
 	s.cmd.Stdout, s.cmd.Stderr = &s.output, &s.output
 	s.cmd.WaitDelay = time.Second
 	if err := s.cmd.Start(); err != nil {
@@ -361,7 +378,9 @@ func (c *campaign) checkStore() {
 func (c *campaign) ask(arguments ...string) []byte {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	out, _ := exec.CommandContext(ctx, fairway, append([]string{"-C", c.folder}, arguments...)...).Output()
+	command := exec.CommandContext(ctx, c.program, append([]string{"-C", c.folder}, arguments...)...)
+	command.Env = append(os.Environ(), c.clocks.of("person")...)
+	out, _ := command.Output()
 	return out
 }
 

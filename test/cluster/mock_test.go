@@ -30,7 +30,8 @@ type mock struct {
 	nodes    []*netns.Host
 	slots    int // of a node
 	listener net.Listener
-	program  string // its command
+	program  string  // its command
+	clocks   *clocks // of the jobs
 	calls    sync.WaitGroup
 	running  sync.WaitGroup
 	begun    chan struct{} // closed when the first job has been started
@@ -326,6 +327,7 @@ func (m *mock) start(j *mockJob, node *netns.Host) {
 	p := &process{on: node, cmd: m.hosts.command(node, "sh", script)}
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	p.cmd.Env = append(p.cmd.Env, "NCPUS=2")
+	p.cmd.Env = append(p.cmd.Env, m.clocks.of(fmt.Sprintf("job %s on %s", j.id, node.Name))...)
 	if err := errors.Join(os.WriteFile(script, []byte(j.script), 0o700), p.cmd.Start()); err != nil {
 		m.wrong = append(m.wrong, err.Error())
 		return

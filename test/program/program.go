@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"syscall"
 	"testing"
 
@@ -19,7 +20,9 @@ import (
 // Build puts fairway into a folder and returns its path. All packages of tests share one link:
 // they build one after another at one place, where go build leaves a program alone that is as
 // its sources are.
-func Build(folder string) (string, error) {
+func Build(folder string) (string, error) { return build(folder, "fairway") }
+
+func build(folder, name string, flags ...string) (string, error) {
 	_, source, _, _ := runtime.Caller(0)
 	place := filepath.Join(filepath.Dir(source), "../../bin/test")
 	if err := os.MkdirAll(place, 0o755); err != nil {
@@ -33,8 +36,9 @@ func Build(folder string) (string, error) {
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
 		return "", fmt.Errorf("waiting for another build of fairway: %w", err)
 	}
-	shared, path := filepath.Join(place, "fairway"), filepath.Join(folder, "fairway")
-	if out, err := exec.Command("go", "build", "-o", shared, "fairway/cmd/fairway").CombinedOutput(); err != nil {
+	shared, path := filepath.Join(place, name), filepath.Join(folder, name)
+	words := slices.Concat([]string{"build", "-o", shared}, flags, []string{"fairway/cmd/fairway"})
+	if out, err := exec.Command("go", words...).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building fairway: %w\n%s", err, out)
 	}
 	built, err := os.Open(shared)
