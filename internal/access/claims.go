@@ -160,6 +160,9 @@ func checkLists(m *wire.SyncRequest) error {
 		if f.GetSize() < 0 || f.GetSize() > maxAmount {
 			return malformed("the cached file %.100q cannot have %d bytes", f.GetFile().GetLfn(), f.GetSize())
 		}
+		if err := checkHash(f.GetBlake3()); err != nil {
+			return err
+		}
 		if err := checkName(f.GetFile().GetLfn()); err != nil {
 			return err
 		}
@@ -196,6 +199,9 @@ func (c *Claims) checkReport(report *wire.Report, stores []string) error {
 	for _, o := range r.GetOutputs() {
 		if o.GetSize() < 0 || o.GetSize() > maxAmount || o.GetRecords() < 0 {
 			return of("says that %.100q has %d bytes and %d records", o.GetLfn(), o.GetSize(), o.GetRecords())
+		}
+		if err := checkHash(o.GetBlake3()); err != nil {
+			return of("tells no hash of %.100q: %v", o.GetLfn(), err)
 		}
 		if err := checkName(o.GetLfn()); err != nil {
 			return of("names an output that cannot be one: %v", err)
@@ -248,6 +254,14 @@ func assigned(o *wire.WrittenFile, attempt uint64, stores []string) bool {
 		}
 	}
 	return false
+}
+
+// checkHash refuses what is no BLAKE3 hash, unless it is not told.
+func checkHash(hash []byte) error {
+	if n := len(hash); n != 0 && n != 32 {
+		return malformed("a hash of contents has 32 bytes, not %d", n)
+	}
+	return nil
 }
 
 // checkName refuses what cannot be the logical name of a file.

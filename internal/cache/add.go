@@ -19,10 +19,10 @@ type fetch struct{ done chan struct{} }
 
 // Fetch takes a file into use, and has bring write it to a path if it is not there. Of
 // several calls for one file, also by pilots that share, one brings it in. bring returns
-// how many bytes it wrote and their adler32, 0 where it does not know it: a later pilot
-// finds out by that sum whether the file is still the same. Item.Size is what is reserved;
+// how many bytes it wrote and their hash, as far as it knows that: by it a later pilot
+// finds out whether the file is still the same. Item.Size is what is reserved;
 // a file of another size is refused.
-func (c *Cache) Fetch(ctx context.Context, wanted Item, bring func(path string) (int64, uint32, error)) (f *File, hit bool, err error) {
+func (c *Cache) Fetch(ctx context.Context, wanted Item, bring func(path string) (int64, Hash, error)) (f *File, hit bool, err error) {
 	for {
 		f, under, mine := c.begin(wanted)
 		if f != nil {
@@ -87,9 +87,9 @@ func (c *Cache) Add(ctx context.Context, i Item, path string) error {
 			return errOther
 		case mine: // nobody else brings in what was made here
 			defer c.end(i.Ref, under)
-			f, _, err := c.bring(ctx, i, func(target string) (int64, uint32, error) {
+			f, _, err := c.bring(ctx, i, func(target string) (int64, Hash, error) {
 				size, err := linkOrCopy(ctx, path, target)
-				return size, 0, err
+				return size, Hash{}, err
 			})
 			if err == nil {
 				f.Release()
@@ -103,7 +103,7 @@ func (c *Cache) Add(ctx context.Context, i Item, path string) error {
 }
 
 // bring reserves, writes and names a file, or takes a peer's.
-func (c *Cache) bring(ctx context.Context, i Item, write func(path string) (int64, uint32, error)) (*File, bool, error) {
+func (c *Cache) bring(ctx context.Context, i Item, write func(path string) (int64, Hash, error)) (*File, bool, error) {
 	if len(fileName(i)) > maxName {
 		return nil, false, fmt.Errorf("%w: the name %s is too long", ErrFull, i.LFN)
 	}
@@ -114,9 +114,9 @@ func (c *Cache) bring(ctx context.Context, i Item, write func(path string) (int6
 	if err != nil || f != nil {
 		return f, f != nil, err
 	}
-	var sum uint32
+	var hash Hash
 	if err = addReserved.Hit(); err == nil {
-		sum, err = c.write(r, i.Size, write)
+		hash, err = c.write(r, i.Size, write)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -126,13 +126,13 @@ func (c *Cache) bring(ctx context.Context, i Item, write func(path string) (int6
 		c.claim()
 		return nil, false, full(err)
 	}
-	f, err = c.commit(r, i, sum)
+	f, err = c.commit(r, i, hash)
 	return f, false, full(err)
 }
 
 // commit gives a written file its place, unless a link to a peer's has taken
 // it meanwhile.
-func (c *Cache) commit(r *reservation, i Item, sum uint32) (*File, error) {
+func (c *Cache) commit(r *reservation, i Item, hash Hash) (*File, error) {
 	defer r.end()
 	if e := c.entries[i.Ref]; e != nil {
 		if e.is(i) {
@@ -143,10 +143,10 @@ func (c *Cache) commit(r *reservation, i Item, sum uint32) (*File, error) {
 	if err := c.name(r, fileName(i)); err != nil {
 		return nil, err
 	}
-	if sum != 0 {
-		c.recordSum(fileName(i), sum)
+	if hash != (Hash{}) {
+		c.recordSum(fileName(i), hash)
 	}
-	return c.pin(c.insert(i, sum)), nil
+	return c.pin(c.insert(i, hash)), nil
 }
 
 // errOther says that a file of another size stands in the place, and is in use.
@@ -167,15 +167,15 @@ func (c *Cache) prepare(i Item) (r *reservation, f *File, linked []string, err e
 	return r, nil, linked, err
 }
 
-func (c *Cache) write(r *reservation, size int64, write func(path string) (int64, uint32, error)) (uint32, error) {
-	got, sum, err := write(r.path)
+func (c *Cache) write(r *reservation, size int64, write func(path string) (int64, Hash, error)) (Hash, error) {
+	got, hash, err := write(r.path)
 	if err != nil {
-		return 0, err
+		return Hash{}, err
 	}
 	if got != size {
-		return 0, fmt.Errorf("the file has %d bytes and should have %d", got, size)
+		return Hash{}, fmt.Errorf("the file has %d bytes and should have %d", got, size)
 	}
-	return sum, addWritten.Hit()
+	return hash, addWritten.Hit()
 }
 
 // name gives a written file its name, or takes the link of a peer that was

@@ -91,7 +91,7 @@ func (i Item) is(wanted Item) bool {
 type Change struct {
 	Ref
 	Size     int64
-	Sum      uint32 // adler32 of its contents; 0: not known
+	Hash     Hash
 	Gone     bool
 	LastLink bool // with Gone: no other pilot of the host holds the file
 }
@@ -170,8 +170,8 @@ type Cache struct {
 type entry struct {
 	Item
 	pins     int
-	sum      uint32 // adler32 of the contents; 0: not known
-	unproved bool   // it was taken over, and nobody has looked whether sum is right
+	hash     Hash
+	unproved bool // it was taken over, and nobody has looked whether hash is right
 }
 
 // File is a file of the cache that is in use until it is released.
@@ -184,8 +184,8 @@ type File struct {
 // Path is where the file is. It must not be written to.
 func (f *File) Path() string { return f.cache.path(f.entry) }
 
-// Sum is the adler32 of the contents; 0 where the cache does not know it.
-func (f *File) Sum() uint32 { return f.entry.sum }
+// Hash is that of the contents, as far as the cache knows it.
+func (f *File) Hash() Hash { return f.entry.hash }
 
 // Size is that of the file, in bytes.
 func (f *File) Size() int64 { return f.entry.Size }
@@ -218,7 +218,7 @@ func (c *Cache) Contents() []Change {
 	defer c.mu.Unlock()
 	all := make([]Change, 0, len(c.entries))
 	for _, e := range c.entries {
-		all = append(all, Change{Ref: e.Ref, Size: e.Size, Sum: e.sum})
+		all = append(all, Change{Ref: e.Ref, Size: e.Size, Hash: e.hash})
 	}
 	return all
 }
@@ -231,7 +231,7 @@ func (c *Cache) Evicted() (files, bytes int64) {
 }
 
 // Get takes a file into use if it is there. One of another size is dropped, and so
-// is one that was taken over and does not hold any more what its sum says.
+// is one that was taken over and does not hold any more what its hash says.
 func (c *Cache) Get(ctx context.Context, wanted Item) (*File, bool) {
 	c.mu.Lock()
 	f, ok := c.get(wanted)
@@ -333,13 +333,13 @@ func (c *Cache) touch() {
 	_ = os.Chtimes(filepath.Join(c.folder, changesName), now, now)
 }
 
-// insert takes note of a file that has got its name, and of its sum if that is known.
-func (c *Cache) insert(i Item, sum uint32) *entry {
-	e := &entry{Item: i, sum: sum}
+// insert takes note of a file that has got its name, and of its hash if that is known.
+func (c *Cache) insert(i Item, hash Hash) *entry {
+	e := &entry{Item: i, hash: hash}
 	c.entries[i.Ref] = e
 	c.used += i.Size
 	c.cfg.Policy.Used(i.Ref)
-	c.notify(Change{Ref: i.Ref, Size: i.Size, Sum: sum})
+	c.notify(Change{Ref: i.Ref, Size: i.Size, Hash: hash})
 	return e
 }
 

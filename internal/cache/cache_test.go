@@ -80,9 +80,9 @@ func shared(c *Config) { c.Shared = true }
 func item(lfn string, size int64) Item { return Item{Ref: Ref{LFN: lfn, Version: 1}, Size: size} }
 
 // bytes writes a file of the given size.
-func bytes(size int64) func(string) (int64, uint32, error) {
-	return func(path string) (int64, uint32, error) {
-		return size, 0, os.WriteFile(path, make([]byte, size), 0o644)
+func bytes(size int64) func(string) (int64, Hash, error) {
+	return func(path string) (int64, Hash, error) {
+		return size, Hash{}, os.WriteFile(path, make([]byte, size), 0o644)
 	}
 }
 
@@ -106,7 +106,7 @@ func TestFetchAndGet(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.Release()
-	again, hit, err := c.Fetch(t.Context(), item("raw/a", 10), func(string) (int64, uint32, error) { panic("it is there") })
+	again, hit, err := c.Fetch(t.Context(), item("raw/a", 10), func(string) (int64, Hash, error) { panic("it is there") })
 	if err != nil || !hit {
 		t.Fatal(hit, err)
 	}
@@ -186,7 +186,7 @@ func TestOneFetchForMany(t *testing.T) {
 	var group sync.WaitGroup
 	for range 8 {
 		group.Go(func() {
-			f, _, err := c.Fetch(context.Background(), item("a", 10), func(path string) (int64, uint32, error) {
+			f, _, err := c.Fetch(context.Background(), item("a", 10), func(path string) (int64, Hash, error) {
 				brought.Add(1)
 				return bytes(10)(path)
 			})
@@ -206,9 +206,9 @@ func TestOneFetchForMany(t *testing.T) {
 func TestFailedFetchLeavesNothing(t *testing.T) {
 	c, _ := open(t, t.TempDir(), "p")
 	failure := errors.New("failure")
-	for _, bring := range []func(string) (int64, uint32, error){
-		func(string) (int64, uint32, error) { return 0, 0, failure },
-		func(path string) (int64, uint32, error) { _, _, _ = bytes(3)(path); return 0, 0, failure },
+	for _, bring := range []func(string) (int64, Hash, error){
+		func(string) (int64, Hash, error) { return 0, Hash{}, failure },
+		func(path string) (int64, Hash, error) { _, _, _ = bytes(3)(path); return 0, Hash{}, failure },
 		bytes(9),
 	} {
 		if _, _, err := c.Fetch(t.Context(), item("a", 10), bring); err == nil {
@@ -454,8 +454,8 @@ func ExampleCache() {
 	c, _ := Open(Config{Dir: dir, Name: "pilot-1", MaxSpace: 1 << 20})
 	defer c.Close()
 	for range 2 {
-		f, hit, _ := c.Fetch(context.Background(), Item{Ref: Ref{LFN: "raw/a"}, Size: 5}, func(path string) (int64, uint32, error) {
-			return 5, 0, os.WriteFile(path, []byte("hello"), 0o644)
+		f, hit, _ := c.Fetch(context.Background(), Item{Ref: Ref{LFN: "raw/a"}, Size: 5}, func(path string) (int64, Hash, error) {
+			return 5, Hash{}, os.WriteFile(path, []byte("hello"), 0o644)
 		})
 		text, _ := os.ReadFile(f.Path())
 		fmt.Println(hit, string(text))

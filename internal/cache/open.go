@@ -182,8 +182,8 @@ func (c *Cache) inheritFrom(folder string) {
 }
 
 // rebuild makes the index from the names of the files, and of what is recorded of
-// their sums. The caller holds the mutex.
-func (c *Cache) rebuild(recorded map[string]uint32) error {
+// their hashes. The caller holds the mutex.
+func (c *Cache) rebuild(recorded map[string]Hash) error {
 	found, err := os.ReadDir(c.folder)
 	if err != nil {
 		return err
@@ -197,9 +197,10 @@ func (c *Cache) rebuild(recorded map[string]uint32) error {
 	for _, f := range found {
 		info, err := f.Info()
 		i, ok := parseName(f.Name())
+		hash, known := recorded[f.Name()]
 		switch {
 		case err != nil || f.Name() == lockName || f.Name() == changesName || f.Name() == trustName:
-		case ok && info.Mode().IsRegular() && info.Size() == i.Size && !seen[i.Ref]:
+		case ok && info.Mode().IsRegular() && info.Size() == i.Size && !seen[i.Ref] && (!known || hash != Hash{}):
 			seen[i.Ref] = true
 			files = append(files, aged{i, info.ModTime()})
 		default:
@@ -211,7 +212,7 @@ func (c *Cache) rebuild(recorded map[string]uint32) error {
 	})
 	for _, f := range files {
 		e := c.insert(f.Item, recorded[fileName(f.Item)])
-		e.unproved = e.sum != 0
+		e.unproved = e.hash != Hash{}
 	}
 	return nil
 }

@@ -235,7 +235,7 @@ func (c *Cache) take(p *peer, i Item, name string) bool {
 	unlock, taken := c.host.lock()
 	defer unlock()
 	if taken && os.Link(filepath.Join(p.folder, name), filepath.Join(c.folder, name)) == nil {
-		c.insert(i, 0)
+		c.insert(i, Hash{})
 	}
 	return taken
 }
@@ -284,5 +284,5 @@ func (c *Cache) adopt(wanted Item) (*File, bool) {
 	if !taken || !c.linkFromPeer(fileName(wanted)) {
 		return nil, false
 	}
-	return c.pin(c.insert(wanted, 0)), true
+	return c.pin(c.insert(wanted, Hash{})), true
 }

@@ -55,7 +55,7 @@ func TestTakesFromPeerWhatIsAsked(t *testing.T) {
 	meet(a, b)
 	put(t, a, "x", 10).Release()
 	elsewhere := errors.New("it is on the host")
-	bring := func(string) (int64, uint32, error) { return 0, 0, elsewhere }
+	bring := func(string) (int64, Hash, error) { return 0, Hash{}, elsewhere }
 	f, hit, err := b.Fetch(t.Context(), item("x", 10), bring)
 	if err != nil || !hit {
 		t.Fatal(hit, err)
@@ -379,7 +379,7 @@ func TestReservationsOfPeersCount(t *testing.T) {
 	a, _ := open(t, dir, "a", shared)
 	b, _ := open(t, dir, "b", shared)
 	meet(a, b)
-	f, _, err := a.Fetch(t.Context(), item("x", 90), func(path string) (int64, uint32, error) {
+	f, _, err := a.Fetch(t.Context(), item("x", 90), func(path string) (int64, Hash, error) {
 		if _, _, err := b.Fetch(t.Context(), item("y", 120), bytes(120)); !errors.Is(err, ErrFull) {
 			t.Error("the room that a file is being written into was given away:", err)
 		}
@@ -416,7 +416,7 @@ func TestOneFetchForManyPilots(t *testing.T) {
 	begun, others := make(chan struct{}), make(chan struct{})
 	var group sync.WaitGroup
 	fetch := func(c *Cache) {
-		f, _, err := c.Fetch(t.Context(), item("x", 10), func(path string) (int64, uint32, error) {
+		f, _, err := c.Fetch(t.Context(), item("x", 10), func(path string) (int64, Hash, error) {
 			if brought.Add(1) == 1 {
 				close(begun)
 				<-others
@@ -478,11 +478,11 @@ func TestTurnOfAStoppedPilotIsNotWaitedFor(t *testing.T) {
 	defer group.Wait()
 	defer close(over)
 	group.Go(func() {
-		_, _, _ = a.Fetch(t.Context(), item("x", 10), func(path string) (int64, uint32, error) {
+		_, _, _ = a.Fetch(t.Context(), item("x", 10), func(path string) (int64, Hash, error) {
 			_, _, _ = bytes(3)(path)
 			close(begun)
 			<-over
-			return 0, 0, errors.New("it was stopped")
+			return 0, Hash{}, errors.New("it was stopped")
 		})
 	})
 	<-begun

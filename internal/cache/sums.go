@@ -2,30 +2,40 @@ package cache
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
-	"fairway/internal/adler32"
+	"github.com/zeebo/blake3"
 )
 
-// sumsName is the file in Dir in which the pilots of a host keep the checksums of
-// what they have brought in: a line for each file, with the sum (8 hexadecimal
-// digits) and the name. The last line of a name counts; one that is cut says
-// nothing. By them the next pilot finds out whether a file still holds what it held.
+// Hash is the BLAKE3 hash of the contents of a file, which no other contents have. The zero
+// value is that of a file of which it is not known.
+type Hash [32]byte
+
+// HashOf is the hash of what was written to h.
+func HashOf(h *blake3.Hasher) (of Hash) {
+	h.Sum(of[:0])
+	return of
+}
+
+// sumsName is the file in Dir in which the pilots of a host keep the hashes of what they
+// have brought in: a line for each file, with the hash (64 hexadecimal digits) and the
+// name. The last line of a name counts; one that is cut says nothing. By them the next
+// pilot finds out whether a file still holds what it held. Earlier versions of Fairway
+// wrote an adler32 (8 digits): what has that alone is not taken over.
 const sumsName = ".sums"
 
 // maxSums bounds that file, in bytes. A pilot that starts cuts a longer one down to the
 // files that are there; until then nothing is added.
 const maxSums = 16 << 20
 
-// readSums returns what is recorded, by the names of files.
-func readSums(dir string) map[string]uint32 {
-	recorded := map[string]uint32{}
+// readSums returns what is recorded, by the names of files; the zero hash for an adler32.
+func readSums(dir string) map[string]Hash {
+	recorded := map[string]Hash{}
 	f, err := os.Open(filepath.Join(dir, sumsName))
 	if err != nil {
 		return recorded
@@ -34,31 +44,37 @@ func readSums(dir string) map[string]uint32 {
 	text, _ := io.ReadAll(io.LimitReader(f, 2*maxSums)) // what can be read counts
 	for line := range strings.Lines(string(text)) {
 		digits, name, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
-		sum, err := strconv.ParseUint(digits, 16, 32)
-		if _, ok := parseName(name); ok && err == nil && len(digits) == 8 {
-			recorded[name] = uint32(sum)
+		sum, err := hex.DecodeString(digits)
+		if _, ok := parseName(name); !ok || err != nil {
+			continue
+		}
+		switch len(sum) {
+		case len(Hash{}):
+			recorded[name] = Hash(sum)
+		case 4:
+			recorded[name] = Hash{}
 		}
 	}
 	return recorded
 }
 
 // recordSum adds a line. If that fails, the next pilot does not know the file.
-func (c *Cache) recordSum(name string, sum uint32) {
+func (c *Cache) recordSum(name string, hash Hash) {
 	f, err := os.OpenFile(filepath.Join(c.cfg.Dir, sumsName), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666)
 	if err != nil {
 		return
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err == nil && info.Size() < maxSums {
-		_, _ = f.WriteString(sumLine(name, sum))
+		_, _ = f.WriteString(sumLine(name, hash))
 	}
 }
 
-func sumLine(name string, sum uint32) string { return fmt.Sprintf("%08x %s\n", sum, name) }
+func sumLine(name string, hash Hash) string { return hex.EncodeToString(hash[:]) + " " + name + "\n" }
 
 // cutSums leaves nothing but the sums of files that some pilot of the host has, in a file
 // that has become long.
-func (c *Cache) cutSums(recorded map[string]uint32) {
+func (c *Cache) cutSums(recorded map[string]Hash) {
 	unlock, taken := c.host.lock()
 	defer unlock()
 	if !taken {
@@ -73,8 +89,8 @@ func (c *Cache) cutSums(recorded map[string]uint32) {
 	for _, folder := range folders {
 		names, _ := os.ReadDir(filepath.Join(c.cfg.Dir, folder.Name())) // none in what is no folder
 		for _, n := range names {
-			if sum, ok := recorded[n.Name()]; ok {
-				text.WriteString(sumLine(n.Name(), sum))
+			if hash, ok := recorded[n.Name()]; ok {
+				text.WriteString(sumLine(n.Name(), hash))
 				delete(recorded, n.Name())
 			}
 		}
@@ -85,15 +101,15 @@ func (c *Cache) cutSums(recorded map[string]uint32) {
 }
 
 // proved makes sure of a file that was taken over, when it is asked for first: it
-// holds what its sum says, or goes. It reports whether the file may be used.
+// holds what its hash says, or goes. It reports whether the file may be used.
 func (c *Cache) proved(ctx context.Context, f *File) (bool, error) {
 	c.mu.Lock()
-	due, sum := f.entry.unproved, f.entry.sum
+	due, hash := f.entry.unproved, f.entry.hash
 	c.mu.Unlock()
 	if !due {
 		return true, nil
 	}
-	right, err := holds(ctx, f.Path(), sum)
+	right, err := holds(ctx, f.Path(), hash)
 	if err != nil && ctx.Err() != nil {
 		f.Release()
 		return false, err
@@ -109,18 +125,18 @@ func (c *Cache) proved(ctx context.Context, f *File) (bool, error) {
 	return true, nil
 }
 
-func holds(ctx context.Context, path string, sum uint32) (bool, error) {
+func holds(ctx context.Context, path string, hash Hash) (bool, error) {
 	in, err := os.Open(path)
 	if err != nil {
 		return false, err
 	}
 	defer in.Close()
-	hash := adler32.New()
+	h := blake3.New()
 	for {
-		_, err := io.CopyN(hash, in, 1<<20)
+		_, err := io.CopyN(h, in, 1<<20)
 		switch {
 		case errors.Is(err, io.EOF):
-			return hash.Sum32() == sum, nil
+			return HashOf(h) == hash, nil
 		case err != nil:
 			return false, err
 		case ctx.Err() != nil:

@@ -56,7 +56,7 @@ func newCore(config Config) *Core {
 	c.runs = newRuns(s, &c.journal)
 	c.files = newFiles(s, &c.journal, &c.runs)
 	c.jobs = newJobs(s, &c.runs, &c.files)
-	c.fleet = newFleet(s, &c.journal, &c.jobs)
+	c.fleet = newFleet(s, &c.journal, &c.jobs, &c.files)
 	c.placement = placement{
 		transition: s, files: &c.files, jobs: &c.jobs, fleet: &c.fleet, rule: ruleOf(config.Placement),
 		kept: kept{jobs: make(map[uint32]keptFor)}, reserved: make(map[*job]*pilot),

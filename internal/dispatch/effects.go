@@ -75,6 +75,7 @@ type InputFile struct {
 	PFN  string // empty: in caches only
 
 	Adler32 uint32 // of an output of a job, whose Size is known too; 0: unknown
+	Hash    string // that copies in caches must have; empty: unknown
 	Access  Access // how the command gets it; for a prefetch of no matter
 
 	Source *Source // where to try first; nil: where the PFN says
@@ -84,9 +85,8 @@ type InputFile struct {
 type Source struct {
 	Pilot   PilotID
 	Address string
-	Pin     string // of its certificate
-	Adler32 uint32 // that the file has; 0: Origin tells, when it has all
-	Origin  *Source
+	Pin     string  // of its certificate
+	Origin  *Source // tells the hash when it has all; nil: that is known
 }
 
 // OutputFile is an output with the version that its place gives it.
@@ -128,6 +128,7 @@ const (
 	JobRegenerating // it is Done, but runs again because caches lost its outputs
 	JobRegenerated  // what it had written can be had again, or nobody needs it; then without a Result
 	FileLost        // the stored file of an output of the job is not there, or was changed; Reason says which and why
+	CopyDiffers     // the pilot holds other bytes of a file than another has told of before; Reason names the file
 	RunOver         // the Run has ended; Name is its name, and Reason says why it did not come to its end by itself
 )
 
@@ -136,7 +137,7 @@ var eventNames = [...]string{
 	JobRetried: "retried", JobFailed: "failed", JobBlocked: "blocked", JobUnblocked: "unblocked",
 	JobCancelled: "cancelled", PilotRegistered: "pilot registered", PilotGone: "pilot gone",
 	JobRegenerating: "regenerating", JobRegenerated: "regenerated", FileLost: "file lost",
-	RunOver: "run over",
+	CopyDiffers: "copy differs", RunOver: "run over",
 }
 
 // String returns the kind in words.

@@ -36,6 +36,7 @@ type files struct {
 	raisedTo map[*file]raised // up to which request priorities were raised; see raised
 
 	// Copies and plain names. What few files have stands here, not in file.
+	hashes     map[*version]string  // of contents, in hexadecimal, as the pilot said that made the version, or else was the first to say it
 	older      map[copyOf]olderCopy // copies that are readable under another tag than their version's
 	publishing map[*file]*version   // given out to be published, and not confirmed
 	removing   map[string]bool      // PFNs to be removed, until they are; durable
@@ -49,7 +50,7 @@ type files struct {
 func newFiles(s *transition, jn *journal, rs *runs) files {
 	return files{
 		transition: s, journal: jn, runs: rs, matched: make(map[JobID][]*version),
-		waiters: make(map[*version][]*job), raisedTo: make(map[*file]raised),
+		waiters: make(map[*version][]*job), raisedTo: make(map[*file]raised), hashes: make(map[*version]string),
 		older: make(map[copyOf]olderCopy), publishing: make(map[*file]*version), removing: make(map[string]bool),
 	}
 }

@@ -76,7 +76,7 @@ func (fs *files) copied(p *pilot, r FileRef) *version {
 // inputFor is the version as a job of the pilot is to read it. One that is in
 // caches only is read where the pilot can.
 func (fs *files) inputFor(p *pilot, v *version) InputFile {
-	in := InputFile{File: fs.copyAt(p, v), Size: v.size, PFN: v.pfn, Adler32: v.adler}
+	in := InputFile{File: fs.copyAt(p, v), Size: v.size, PFN: v.pfn, Adler32: v.adler, Hash: fs.hashes[v]}
 	if len(fs.older) == 0 || p.holds(v) || v.pfn != "" {
 		return in
 	}
@@ -87,6 +87,15 @@ func (fs *files) inputFor(p *pilot, v *version) InputFile {
 		}
 	}
 	return in
+}
+
+// setHash takes note of the hash that copies of a version must have; empty: it is not known.
+func (fs *files) setHash(v *version, hash string) {
+	if hash != "" {
+		fs.hashes[v] = hash
+	} else if len(fs.hashes) > 0 {
+		delete(fs.hashes, v)
+	}
 }
 
 // hold is for a copy with the version's tag that came into a pilot's cache, with

@@ -20,6 +20,7 @@ type fleet struct {
 	*transition
 	journal *journal
 	jobs    *jobs
+	files   *files
 
 	// Registered pilots, from their first Sync until they leave or are silent for
 	// too long, and what they were given.
@@ -48,9 +49,9 @@ type fleet struct {
 	sources sources
 }
 
-func newFleet(s *transition, jn *journal, js *jobs) fleet {
+func newFleet(s *transition, jn *journal, js *jobs, fs *files) fleet {
 	return fleet{
-		transition: s, journal: jn, jobs: js, pilots: make(map[PilotID]*pilot), attempts: make(map[AttemptID]*attempt),
+		transition: s, journal: jn, jobs: js, files: fs, pilots: make(map[PilotID]*pilot), attempts: make(map[AttemptID]*attempt),
 		hosts: make(map[string]*host), shapeOf: make(map[classKey]*shape),
 		monitor: newMonitor(), sources: newSources(), pace: pace{runs: make(map[*step]*average)},
 	}
@@ -145,6 +146,7 @@ type holding struct {
 	at     int32 // index in the pilot's list
 	holder int32 // index of the pilot among the version's holders
 	hot    int32 // index in hot plus 1; 0 if it is not listed there
+	other  bool  // the pilot has told another hash of it than is known
 }
 
 // telling is what a pilot has said of its cache since it was asked to tell all of it.

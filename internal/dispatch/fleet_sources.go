@@ -31,7 +31,6 @@ const (
 //   - An arrival is in serves of the pilot that it comes from, and of no other.
 type sources struct {
 	arriving map[*version][]*arrival
-	sums     map[*version]uint32 // adler32 of files from outside, as a pilot found it that read them from storage
 }
 
 // arrival is a file on its way into a pilot's cache.
@@ -74,7 +73,7 @@ func (p *pilot) readers(v *version) (n int) {
 }
 
 func newSources() sources {
-	return sources{arriving: make(map[*version][]*arrival), sums: make(map[*version]uint32)}
+	return sources{arriving: make(map[*version][]*arrival)}
 }
 
 // sourceFor is where the pilot is to get a version that it needs for an attempt; nil
@@ -90,7 +89,7 @@ func (fl *fleet) sourceFor(p *pilot, v *version, a *attempt) *Source {
 			return nil // it comes to this host
 		}
 	}
-	if mine != nil && (mine.from == nil || fl.mayServe(mine.from, p)) {
+	if mine != nil && (mine.from == nil || fl.mayServe(v, mine.from, p)) {
 		return fl.describeSource(mine)
 	}
 	if mine != nil {
@@ -110,13 +109,14 @@ func (fl *fleet) sourceFor(p *pilot, v *version, a *attempt) *Source {
 // through many. Nil: there is none, or nobody could tell whether what comes is right.
 func (fl *fleet) bestSource(p *pilot, v *version) (best *pilot, depth int) {
 	s := &fl.sources
-	if fl.sumOf(v) == 0 && fl.origin(v) == nil || len(p.host.cut) >= maxCut {
+	known := fl.files.hashes[v] != ""
+	if !known && fl.origin(v) == nil || len(p.host.cut) >= maxCut {
 		return nil, 0
 	}
 	least := uint64(0)
 	consider := func(q *pilot, at int) {
 		readers := q.readers(v)
-		if q == p || readers >= maxSourceReaders || len(q.serves) >= maxServed || !fl.mayServe(q, p) {
+		if q == p || readers >= maxSourceReaders || len(q.serves) >= maxServed || !fl.mayServe(v, q, p) {
 			return
 		}
 		cost := uint64(readers)<<32 | uint64(at)<<16 | uint64(len(q.serves))
@@ -130,7 +130,7 @@ func (fl *fleet) bestSource(p *pilot, v *version) (best *pilot, depth int) {
 			best, depth, least = q, at, cost
 		}
 	}
-	if fl.sumOf(v) != 0 {
+	if known {
 		for _, q := range v.holders[:min(len(v.holders), maxCandidates)] {
 			consider(q, 0)
 		}
@@ -160,15 +160,16 @@ func (p *pilot) behind(x *arrival) bool {
 // passedOn reports whether the pilot could get a version that it does not have from one
 // that has it now; near: from one of its own site.
 func (fl *fleet) passedOn(v *version, p *pilot, near bool) bool {
-	return p.info.Address != "" && fl.sumOf(v) != 0 &&
+	return p.info.Address != "" && fl.files.hashes[v] != "" &&
 		slices.ContainsFunc(v.holders[:min(len(v.holders), maxPlaces)], func(q *pilot) bool {
-			return (!near || q.info.Site == p.info.Site) && fl.mayServe(q, p)
+			return (!near || q.info.Site == p.info.Site) && fl.mayServe(v, q, p)
 		})
 }
 
-// mayServe reports whether a pilot may read from another, and is not known to be unable to.
-func (fl *fleet) mayServe(q, p *pilot) bool {
-	return !q.left && q.info.Address != "" && len(q.cutFrom) < maxCut && !slices.Contains(q.cutFrom, p.host.name) &&
+// mayServe reports whether a pilot may read a version from another, and is not known to be
+// unable to.
+func (fl *fleet) mayServe(v *version, q, p *pilot) bool {
+	return !q.left && !q.cached[v].other && q.info.Address != "" && len(q.cutFrom) < maxCut && !slices.Contains(q.cutFrom, p.host.name) &&
 		(q.info.Site == p.info.Site || fl.mayExchange(q.info.Site, p.info.Site))
 }
 
@@ -176,14 +177,6 @@ func (fl *fleet) mayServe(q, p *pilot) bool {
 func (fl *fleet) mayExchange(a, b string) bool {
 	x, y := fl.monitor.site(a), fl.monitor.site(b)
 	return x != nil && y != nil && slices.Contains(x.CacheWith, b) && slices.Contains(y.CacheWith, a)
-}
-
-// sumOf is the checksum that a copy of the version must have; 0: not known.
-func (fl *fleet) sumOf(v *version) uint32 {
-	if v.adler != 0 {
-		return v.adler
-	}
-	return fl.sources.sums[v]
 }
 
 // origin is the arrival by which the version comes from storage.
@@ -200,8 +193,8 @@ func (fl *fleet) describeSource(x *arrival) *Source {
 	if x.from == nil {
 		return nil
 	}
-	s := &Source{Pilot: x.from.id, Address: x.from.info.Address, Pin: x.from.info.Pin, Adler32: fl.sumOf(x.version)}
-	if s.Adler32 == 0 {
+	s := &Source{Pilot: x.from.id, Address: x.from.info.Address, Pin: x.from.info.Pin}
+	if fl.files.hashes[x.version] == "" {
 		if o := fl.origin(x.version); o != nil {
 			s.Origin = &Source{Pilot: o.to.id, Address: o.to.info.Address, Pin: o.to.info.Pin}
 		}
@@ -209,18 +202,27 @@ func (fl *fleet) describeSource(x *arrival) *Source {
 	return s
 }
 
-// arrived is for a copy that has come into a cache, with the checksum that its pilot
-// has found; 0: none.
-func (fl *fleet) arrived(p *pilot, v *version, sum uint32) {
+// arrived is for a copy that has come into a cache, with the hash that its pilot has found;
+// empty: none. The first hash of a version counts, and while a pilot reads it from storage
+// that of no other one. Who tells another hash later is no source of it.
+func (fl *fleet) arrived(p *pilot, v *version, hash string) {
 	s := &fl.sources
+	if hash != "" && p.info.Address != "" {
+		origin, holds := fl.origin(v), p.cached[v]
+		if fl.files.hashes[v] == "" && (origin == nil || origin.to == p) {
+			fl.files.setHash(v, hash)
+		}
+		known, before := fl.files.hashes[v], holds.other
+		if holds.other = known != "" && known != hash; holds.other && !before {
+			fl.event(Event{Kind: CopyDiffers, Pilot: p.id, Host: p.host.name, Reason: v.file.lfn})
+		}
+		p.cached[v] = holds
+	}
 	if x := p.arrivalOf(v); x != nil {
 		if x.from != nil {
 			p.host.cut = nil
 		}
 		s.remove(x)
-	}
-	if sum != 0 && v.adler == 0 && s.sums[v] == 0 && p.info.Address != "" {
-		s.sums[v] = sum
 	}
 }
 
@@ -248,11 +250,6 @@ func (s *sources) retire(r RunID) {
 			for _, x := range slices.Clone(list) {
 				s.remove(x)
 			}
-		}
-	}
-	for v := range s.sums {
-		if v.run == r {
-			delete(s.sums, v)
 		}
 	}
 }
@@ -304,7 +301,7 @@ func (fl *fleet) lastCopiesLast(p *pilot, files []CachedFile, next func(FileRef)
 	for _, f := range files {
 		v, read := next(f.File)
 		last[f.File] = read && !slices.ContainsFunc(v.holders[:min(len(v.holders), maxCandidates)], func(q *pilot) bool {
-			return q.host != p.host && fl.mayServe(q, p)
+			return q.host != p.host && fl.mayServe(v, q, p)
 		})
 	}
 	slices.SortStableFunc(files, func(a, b CachedFile) int {

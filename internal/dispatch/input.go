@@ -123,9 +123,9 @@ func (i *PilotInfo) node() string {
 
 // CachedFile is a copy in a pilot's cache.
 type CachedFile struct {
-	File    FileRef
-	Size    int64
-	Adler32 uint32 // of a file from outside, as the pilot has found it; 0: it does not say
+	File FileRef
+	Size int64
+	Hash string // as the pilot has found it when it brought the file in; empty: it does not say
 }
 
 // CacheGone says that a copy left a pilot's cache.
@@ -185,7 +185,8 @@ type WrittenFile struct {
 	PFN     string  // unique to version and attempt; empty if in caches only
 	Size    int64
 	Adler32 uint32
-	Records int64 // as the job reported, 0 if it did not
+	Hash    string // BLAKE3 of the contents, in hexadecimal; empty: the pilot does not serve its cache
+	Records int64  // as the job reported, 0 if it did not
 }
 
 // Usage is what an attempt took. Instants are the pilot's clock.

@@ -540,6 +540,8 @@ func (s *scan) outputs() (list []output) {
 				o.Records = s.int()
 			case "a":
 				o.Adler32 = uint32(s.digits(math.MaxUint32))
+			case "h":
+				o.Hash = s.string()
 			case "t":
 				o.Tag = Tag(s.digits(math.MaxUint64))
 			default:

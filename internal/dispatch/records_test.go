@@ -151,6 +151,7 @@ func TestHandWrittenEncoding(t *testing.T) {
 			outputs = append(outputs, output{
 				LFN: text.Draw(t, "lfn"), Pattern: text.Draw(t, "pattern"), PFN: text.Draw(t, "pfn"),
 				Size: rapid.Int64().Draw(t, "size"), Records: rapid.Int64().Draw(t, "records"), Adler32: rapid.Uint32().Draw(t, "adler"),
+				Hash: rapid.StringMatching(`[0-9a-f]{0,9}`).Draw(t, "hash"),
 			})
 		}
 		result := resultBody{V: 1, Job: text.Draw(t, "job"), Digest: text.Draw(t, "digest"), Outputs: outputs}

@@ -240,6 +240,8 @@ func (p *simPilot) given(m *submission, x Assignment) error {
 	for i, f := range x.Inputs {
 		if asked := (FileRef{Run: m.run, LFN: f.File.LFN, Version: f.File.Version}); asked != j.reads[i] {
 			return fmt.Errorf("job %s is given %s@%d instead of version %d", x.Name, f.File.LFN, f.File.Version, j.reads[i].Version)
+		} else if want := m.content[asked]; f.Hash != "" && f.Hash != want {
+			return fmt.Errorf("job %s is told that %s@%d holds %q instead of %q", x.Name, f.File.LFN, f.File.Version, f.Hash, want)
 		}
 	}
 	for i, o := range x.Outputs {
@@ -357,6 +359,9 @@ func (p *simPilot) execute(a *simAttempt) []WrittenFile {
 		}
 		for _, lfn := range names {
 			w := WrittenFile{LFN: lfn, Version: o.Version, Size: int64(len(lfn))}
+			if a.a.Attempt%2 == 0 { // of a pilot that serves its cache
+				w.Hash = digestOf(base, lfn)
+			}
 			ref := FileRef{LFN: lfn, Version: o.Version, Tag: Tag(a.a.Attempt)}
 			if o.Storage == StorageElement {
 				w.PFN = physical(lfn, o.Version, a.a.Attempt)

@@ -8,7 +8,7 @@ import (
 )
 
 // snapshot shows what must be the same after a Load: what became of jobs, the
-// order in the FIFOs, versions and their stored copies, what is still to be
+// order in the FIFOs, versions with their hashes and stored copies, what is still to be
 // published and removed. Who runs or caches what is not durable.
 func (c *Core) snapshot() string {
 	var b strings.Builder
@@ -66,6 +66,9 @@ func (f *file) snapshot(c *Core, b *strings.Builder) {
 		fmt.Fprintf(b, " @%d state %d", v.number, state)
 		if v.pfn != "" {
 			fmt.Fprintf(b, " pfn %s size %d publishing %v", v.pfn, v.size, v.toPublish)
+		}
+		if v.writer != nil {
+			fmt.Fprintf(b, " hash %q", c.files.hashes[v])
 		}
 	}
 	b.WriteByte('\n')

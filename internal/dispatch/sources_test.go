@@ -21,13 +21,18 @@ type sharers struct {
 	ran   map[PilotID]Assignment
 	named int             // jobs
 	evict func([]FileRef) // sees the hints of each answer
+	other []PilotID       // that told another hash
+	kept  []Record        // all that were persisted
 }
 
 func newSharers(t *testing.T, sites ...Site) *sharers {
 	s := &sharers{
-		t: t, core: withRun(t, Config{Ahead: -1}), seq: map[PilotID]uint64{}, last: map[PilotID]uint64{},
+		t: t, seq: map[PilotID]uint64{}, last: map[PilotID]uint64{},
 		found: map[PilotID]*Source{}, ran: map[PilotID]Assignment{},
 	}
+	core, e := New(Config{Ahead: -1})
+	s.core, s.kept = core, e.Persist
+	s.step(SetRun{Run{ID: 1, KeepGoing: true}})
 	for _, site := range sites {
 		s.step(SetSite{Site: site})
 	}
@@ -40,6 +45,12 @@ func (s *sharers) step(in Input) {
 	e, err := s.core.Step(epoch, in)
 	if err != nil {
 		s.t.Fatal(err)
+	}
+	s.kept = append(s.kept, e.Persist...)
+	for _, x := range e.Events {
+		if x.Kind == CopyDiffers {
+			s.other = append(s.other, x.Pilot)
+		}
 	}
 	for _, r := range e.Replies {
 		s.last[r.Pilot] = max(s.last[r.Pilot], r.Answer.Number)
@@ -82,9 +93,9 @@ func (s *sharers) sync(id PilotID, host, site string, change func(*Sync)) {
 }
 
 // has tells of the file in a pilot's cache.
-func (s *sharers) has(id PilotID, sum uint32) {
+func (s *sharers) has(id PilotID, hash string) {
 	s.sync(id, "", "", func(m *Sync) {
-		m.CacheAdded = []CachedFile{{File: FileRef{LFN: "f", Tag: 1 << 63}, Size: 1000, Adler32: sum}}
+		m.CacheAdded = []CachedFile{{File: FileRef{LFN: "f", Tag: 1 << 63}, Size: 1000, Hash: hash}}
 	})
 }
 
@@ -146,15 +157,15 @@ func TestAPopularFileGoesFromHostToHost(t *testing.T) {
 		t.Fatalf("%d pilots run, %d serve, %s reads storage", len(s.ran), len(readers), origin)
 	}
 	for id, from := range s.found {
-		if from != nil && (from.Origin == nil || from.Origin.Pilot != origin || from.Adler32 != 0 || from.Address != string(from.Pilot)+":1" || from.Pin == "") {
+		if from != nil && (from.Origin == nil || from.Origin.Pilot != origin || s.ran[id].Inputs[0].Hash != "" || from.Address != string(from.Pilot)+":1" || from.Pin == "") {
 			t.Errorf("%s is told %+v", id, from)
 		}
 	}
-	// Once one that has read storage has told the sum, that counts.
-	s.has(origin, 77)
+	// Once one that has read storage has told the hash, that counts.
+	s.has(origin, "77")
 	s.sync("late", "hl", "a", nil)
 	s.jobs(1)
-	if from := s.found["late"]; from == nil || readers[from.Pilot] != 0 || from.Adler32 != 77 || from.Origin != nil {
+	if from := s.found["late"]; from == nil || readers[from.Pilot] != 0 || s.ran["late"].Inputs[0].Hash != "77" || from.Origin != nil {
 		t.Errorf("%+v", from)
 	}
 }
@@ -186,7 +197,7 @@ func TestSourcesOfOtherSites(t *testing.T) {
 	}{{nil, nil, false}, {[]string{"b"}, nil, false}, {nil, []string{"a"}, false}, {[]string{"b"}, []string{"a"}, true}} {
 		s := newSharers(t, Site{Name: "a", MaxPilots: 1, CacheWith: c.a}, Site{Name: "b", MaxPilots: 1, CacheWith: c.b})
 		s.sync("p1", "h1", "a", nil)
-		s.has("p1", 7)
+		s.has("p1", "07")
 		s.sync("p2", "h2", "b", nil)
 		s.sync("p1", "", "", func(m *Sync) { m.Draining = true })
 		s.jobs(1)
@@ -197,7 +208,7 @@ func TestSourcesOfOtherSites(t *testing.T) {
 	s := newSharers(t, Site{Name: "a", MaxPilots: 1, CacheWith: []string{"b"}}, Site{Name: "b", MaxPilots: 2, CacheWith: []string{"a"}})
 	for _, at := range []string{"a1", "b1"} {
 		s.sync(PilotID(at), at, at[:1], nil)
-		s.has(PilotID(at), 7)
+		s.has(PilotID(at), "07")
 		s.sync(PilotID(at), "", "", func(m *Sync) { m.Draining = true })
 	}
 	s.sync("b2", "b2", "b", nil)
@@ -218,7 +229,7 @@ func TestUnreachablePilotsAreNotOffered(t *testing.T) {
 		return id
 	}
 	s.sync("dead", "h", "a", nil)
-	s.has("dead", 7)
+	s.has("dead", "07")
 	s.sync("dead", "", "", func(m *Sync) { m.Draining = true })
 	for i := range 2 {
 		id := reader(i)
@@ -234,7 +245,7 @@ func TestUnreachablePilotsAreNotOffered(t *testing.T) {
 	if from := s.found[reader(2)]; from != nil {
 		t.Errorf("a pilot that two hosts could not reach is offered: %+v", from)
 	}
-	if !s.core.fleet.mayServe(s.core.fleet.pilots["r2"], s.core.fleet.pilots["r0"]) {
+	if !s.core.fleet.mayServe(nil, s.core.fleet.pilots["r2"], s.core.fleet.pilots["r0"]) {
 		t.Error("a host is cut off because one pilot could not be reached")
 	}
 	s.sync("r0", "", "", func(m *Sync) { m.Unserved = []PilotID{"r2"} })
@@ -249,7 +260,7 @@ func TestAHostThatReachesNobodyIsFoundOut(t *testing.T) {
 	s := newSharers(t)
 	for i := range maxCut + 1 {
 		lfn, id := fmt.Sprint("f", i), PilotID(fmt.Sprint("p", i))
-		file := CachedFile{File: FileRef{LFN: lfn, Tag: 1 << 63}, Size: 1000, Adler32: 7}
+		file := CachedFile{File: FileRef{LFN: lfn, Tag: 1 << 63}, Size: 1000, Hash: "07"}
 		s.step(AddFiles{Run: 1, Files: []ExistingFile{{LFN: lfn, PFN: lfn, Size: 1000, Tag: 1 << 63}}})
 		s.sync(id, fmt.Sprint("h", i), "a", nil)
 		s.sync(id, "", "", func(m *Sync) { m.CacheAdded, m.Draining = []CachedFile{file}, true })
@@ -271,6 +282,80 @@ func TestAHostThatReachesNobodyIsFoundOut(t *testing.T) {
 	}
 }
 
+// The hash that the reader of the storage element tells counts, whoever tells another one
+// before or later, and who does so is offered to nobody until its copy has gone.
+func TestTheFirstHashOfAFileCounts(t *testing.T) {
+	s := newSharers(t)
+	s.sync("origin", "h1", "a", nil)
+	s.jobs(1)
+	s.sync("liar", "h2", "a", nil)
+	s.has("liar", "bad")
+	s.has("origin", "07")
+	if len(s.other) != 0 {
+		t.Error("told before the hash was known, and found out:", s.other)
+	}
+	offered := func(id PilotID, want ...PilotID) {
+		t.Helper()
+		s.sync(id, "h"+string(id), "a", nil)
+		v := s.core.fleet.pilots["origin"].versions[0]
+		for _, q := range []PilotID{"origin", "liar"} {
+			if got := s.core.fleet.mayServe(v, s.core.fleet.pilots[q], s.core.fleet.pilots[id]); got != slices.Contains(want, q) {
+				t.Errorf("%s is offered to %s: %v", q, id, got)
+			}
+		}
+		if hash := s.core.files.hashes[v]; hash != "07" {
+			t.Errorf("the file has the hash %q", hash)
+		}
+	}
+	offered("r1", "origin", "liar") // which is found out by who reads from it
+	s.has("liar", "bad")
+	s.has("liar", "bad")
+	if !slices.Equal(s.other, []PilotID{"liar"}) {
+		t.Error("people are told of", s.other)
+	}
+	offered("r2", "origin")
+	s.sync("liar", "", "", func(m *Sync) { m.CacheGone = []CacheGone{{File: FileRef{LFN: "f", Tag: 1 << 63}}} })
+	s.has("liar", "07")
+	offered("r3", "origin", "liar")
+}
+
+// An output has the hash that the pilot tells which has made it, also after a restart, and
+// one without a hash comes from a cache only after a pilot has read it from storage.
+func TestTheMakerTellsTheHash(t *testing.T) {
+	for _, hash := range []string{"", "0a"} {
+		s := newSharers(t)
+		s.sync("maker", "h1", "a", nil)
+		s.step(Submit{1, []Job{{Name: "make", Reads: []string{"f"}, Writes: []Output{{LFN: "x"}}}}})
+		a := s.ran["maker"]
+		s.sync("maker", "", "", func(m *Sync) {
+			m.CacheAdded = []CachedFile{{File: FileRef{LFN: "x", Version: 1, Tag: Tag(a.Attempt)}, Size: 10}}
+			m.Ended = []Result{{Job: a.Job, Attempt: a.Attempt, Outputs: []WrittenFile{{LFN: "x", Version: 1, PFN: "se", Size: 10, Adler32: 5, Hash: hash}}}}
+			m.Draining = true
+		})
+		s.sync("reader", "h2", "a", nil)
+		s.step(Submit{1, []Job{{Name: "read", Reads: []string{"x"}}}})
+		in := s.ran["reader"].Inputs[0]
+		if (in.Source != nil) != (hash != "") || in.Hash != hash {
+			t.Errorf("with the hash %q the reader is told %+v, and the source %+v", hash, in, in.Source)
+		}
+		again, _, err := Load(Config{Ahead: -1}, s.kept)
+		if err != nil || again.files.hashes[again.files.version(FileRef{Run: 1, LFN: "x", Version: 1})] != hash {
+			t.Error("after a restart there are the hashes", again.files.hashes, err)
+		}
+		if hash != "" {
+			continue
+		}
+		s.sync("reader", "", "", func(m *Sync) {
+			m.CacheAdded = []CachedFile{{File: in.File, Size: 10, Hash: "0b"}}
+		})
+		s.sync("late", "h3", "a", nil)
+		s.step(Submit{1, []Job{{Name: "late", Reads: []string{"x"}}}})
+		if late := s.ran["late"].Inputs[0]; late.Source == nil || late.Hash != "0b" {
+			t.Errorf("%+v", late)
+		}
+	}
+}
+
 // Pilots without an address cost nothing.
 func TestWithoutSharingNothingIsNoted(t *testing.T) {
 	s := newSharers(t)
@@ -278,8 +363,8 @@ func TestWithoutSharingNothingIsNoted(t *testing.T) {
 		s.sync(PilotID(fmt.Sprint("p", i)), fmt.Sprint("h", i), "a", func(m *Sync) { m.Hello.Address = "" })
 	}
 	s.jobs(3)
-	s.has("p1", 7)
-	if n := len(s.core.fleet.sources.arriving) + len(s.core.fleet.sources.sums); n != 0 || len(s.ran) != 3 {
+	s.has("p1", "07")
+	if n := len(s.core.fleet.sources.arriving) + len(s.core.files.hashes); n != 0 || len(s.ran) != 3 {
 		t.Error(n, len(s.ran))
 	}
 }
@@ -303,7 +388,7 @@ func TestSourcesAtRandom(t *testing.T) {
 					s.sync(id, "", "", func(m *Sync) { m.Leaving = true })
 					live = slices.Delete(live, at, at+1)
 				case 1:
-					s.has(id, uint32(rng.IntN(2)))
+					s.has(id, []string{"", "07", "08"}[rng.IntN(3)])
 				case 2:
 					s.sync(id, "", "", func(m *Sync) { m.CacheGone = []CacheGone{{File: FileRef{LFN: "f", Tag: 1 << 63}}} })
 				case 3:
@@ -336,7 +421,7 @@ func TestTheLastCopyWithinReachGoesLast(t *testing.T) {
 		s := newSharers(t)
 		s.step(AddFiles{Run: 1, Files: []ExistingFile{{LFN: "g", PFN: "y", Size: 1000, Tag: 1<<63 + 1}}})
 		s.sync("other", "h1", "a", func(m *Sync) { m.Hello.Address = address })
-		s.has("other", 7)
+		s.has("other", "07")
 		s.sync("other", "", "", func(m *Sync) { m.Draining = true })
 		s.step(Submit{1, []Job{{Name: "reads f", Reads: []string{"f"}, Tools: []string{"none"}}, {Name: "reads g", Reads: []string{"g"}, Tools: []string{"none"}}}})
 		var order []FileRef
@@ -358,7 +443,7 @@ func TestAJobGoesWhereItsInputIsPassedOn(t *testing.T) {
 	for _, id := range []PilotID{"a1", "b1", "a2", "b2"} {
 		s.sync(id, "h"+string(id), string(id[:1]), nil)
 	}
-	s.has("a1", 7)
+	s.has("a1", "07")
 	s.sync("a1", "", "", func(m *Sync) { m.Draining = true })
 	s.jobs(1)
 	if from := s.found["a2"]; from == nil || from.Pilot != "a1" {
@@ -370,7 +455,7 @@ func TestAJobGoesWhereItsInputIsPassedOn(t *testing.T) {
 func TestReadsAreExpectedAsTheyWereThere(t *testing.T) {
 	s := newSharers(t, Site{Name: "a", MaxPilots: 2}, Site{Name: "b", MaxPilots: 2})
 	s.sync("a1", "ha1", "a", nil)
-	s.has("a1", 7)
+	s.has("a1", "07")
 	for _, id := range []PilotID{"a2", "b1"} {
 		s.sync(id, "h"+string(id), string(id[:1]), nil)
 	}
@@ -403,7 +488,7 @@ func TestReadsAreExpectedAsTheyWereThere(t *testing.T) {
 func TestAJobGoesToTheHostOfItsInput(t *testing.T) {
 	s := newSharers(t)
 	s.sync("a", "h1", "", nil)
-	s.has("a", 7)
+	s.has("a", "07")
 	s.sync("b", "h2", "", nil)
 	s.sync("c", "h1", "", nil)
 	s.sync("a", "", "", nil) // it was told of c

@@ -10,7 +10,7 @@ import (
 func TestFailedTransferLeavesTheJobAtItsInput(t *testing.T) {
 	s := newSharers(t)
 	s.sync("a", "h1", "", nil)
-	s.has("a", 0)
+	s.has("a", "")
 	s.sync("b", "h2", "", nil)
 	s.jobs(1)
 	now := epoch

@@ -186,7 +186,7 @@ func (c *Core) cacheChanges(p *pilot, s *Sync) {
 		switch v := c.files.copied(p, a.File); {
 		case v != nil && v.tag == a.File.Tag:
 			c.files.hold(p, v, a.Size)
-			c.fleet.arrived(p, v, a.Adler32)
+			c.fleet.arrived(p, v, a.Hash)
 		case v != nil:
 			// An older copy, and the pilot says so again.
 		case p.other[a.File] == 0:

@@ -17,7 +17,7 @@ func TestNodesTellWhatTheirCachesHold(t *testing.T) {
 	})
 	s.sync("p4", "h2", "a", func(m *Sync) { m.Hello.Machine, m.Hello.Address, m.Hello.Pin = "m", "", "" })
 	for _, id := range []PilotID{"p1", "p2", "p3"} {
-		s.has(id, 0)
+		s.has(id, "")
 	}
 	s.sync("p2", "", "", func(m *Sync) {
 		m.CacheAdded = []CachedFile{{File: FileRef{LFN: "lost", Version: 1, Tag: 7}, Size: 30}}

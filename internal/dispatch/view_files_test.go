@@ -13,7 +13,7 @@ func TestHistoryNamesHoldersAndReaders(t *testing.T) {
 	s := newSharers(t)
 	for _, pilot := range []PilotID{"p2", "p1"} {
 		s.sync(pilot, "h1", "a", nil)
-		s.has(pilot, 0)
+		s.has(pilot, "")
 	}
 	s.step(Submit{1, []Job{{Name: "w", Reads: []string{"f"}, Writes: []Output{{LFN: "f"}}, Needs: Resources{MilliCPUs: 9000}}}})
 	for i := range maxExplained + 5 {

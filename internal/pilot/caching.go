@@ -120,7 +120,7 @@ func (c *fileChange) announce(m *wire.SyncRequest, ref cache.Ref) {
 		m.CacheGone = append(m.CacheGone, &wire.CacheGone{File: stage.RefToWire(ref), LastLink: c.LastLink})
 		return
 	}
-	m.CacheAdded = append(m.CacheAdded, &wire.CachedFile{File: stage.RefToWire(ref), Size: c.Size, Adler32: c.Sum})
+	m.CacheAdded = append(m.CacheAdded, &wire.CachedFile{File: stage.RefToWire(ref), Size: c.Size, Blake3: stage.HashToWire(c.Hash)})
 }
 
 func (c *caching) acknowledge(seen uint64) {

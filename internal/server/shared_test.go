@@ -154,7 +154,7 @@ func cachesAfter(t *testing.T, root string) *wire.NodeCache {
 }
 
 // vandals are jobs that each read all that others have made, and then damage a file in
-// the cache of some host.
+// the cache of some host. Those of even numbers forge it: it keeps its adler32.
 const vandals = `
 workflow: vandals
 inputs:
@@ -172,7 +172,14 @@ steps:
       cat made/* | cksum > "$out"
       of=$(ls NODES/*/cache/*/* 2>/dev/null | awk -v seed="SEED$name" 'BEGIN { srand(length(seed) + seed) } { all[NR] = $0 } END { print all[1 + int(rand() * NR)] }')
       size=$(stat -c %s "$of" || echo 0)
-      head -c "$size" /dev/zero > "NODES/$name" && mv "NODES/$name" "$of" && echo "$of" >> NODES/damaged || true
+      head -c "$size" /dev/zero > "NODES/$name"
+      set -- $(od -An -tu1 -j 1000 -N 3 "$of" || true)
+      if [ "$((name % 2))" = 0 ] && [ "$#" = 3 ] && [ "$1" -lt 255 ] && [ "$2" -gt 1 ] && [ "$3" -lt 255 ]; then
+        cat "$of" > "NODES/$name"
+        printf "$(printf '\\%03o' "$(($1 + 1))" "$(($2 - 2))" "$(($3 + 1))")" | dd of="NODES/$name" bs=1 seek=1000 conv=notrunc 2>/dev/null
+        chmod 444 "NODES/$name" && echo "$of" >> NODES/forged
+      fi
+      mv "NODES/$name" "$of" && echo "$of" >> NODES/damaged || true
 `
 
 // Caches that hold less than the jobs read, and that lose and damage files all the time,
@@ -197,6 +204,9 @@ func TestDamagedCachesOfOtherHosts(t *testing.T) {
 	r.mustSucceed()
 	if damaged := files.Read(t, filepath.Join(nodes, "damaged")); strings.Count(damaged, "\n") < len(reads)/2 {
 		t.Error("few files were damaged:", damaged)
+	}
+	if forged := files.Read(t, filepath.Join(nodes, "forged")); forged == "" {
+		t.Error("no file was forged")
 	}
 	if sum := cachesAfter(t, root); sum.EvictedFiles == 0 || sum.EvictedBytes < sum.EvictedFiles {
 		t.Errorf("caches that hold less than is read have evicted %d files of %d bytes", sum.EvictedFiles, sum.EvictedBytes)

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"fairway/internal/adler32"
 	"fairway/internal/cache"
 	"fairway/sched"
 )
@@ -38,7 +37,7 @@ type Arrival struct {
 	before  []*os.File    // what was begun before it, for those that have sent some of that
 	at      int64         // so many bytes of it are there
 	ended   bool          // it is in the cache, or is not coming
-	sum     uint32        // once it has ended: what it was found to be; 0: it is not there
+	hash    cache.Hash    // once it has ended: what it was found to be; zero: it is not there
 	changed chan struct{} // closed at the next change
 }
 
@@ -71,11 +70,11 @@ func (a *Arrival) Begin(path string) (*os.File, error) {
 	return f, nil
 }
 
-// Write writes to the file what comes, until the end, and tells of it as it comes. It
-// returns how many bytes that are, and their adler32. TLS gives 16 KiB at a time, and
+// Write writes to the file what comes, until the end, and tells of it as it comes. It writes
+// all of it to sum too, and returns how many bytes that are. TLS gives 16 KiB at a time, and
 // what is told wakes every pilot after this one, so it gathers them for up to passTime.
-func (a *Arrival) Write(to *os.File, from io.Reader) (size int64, sum uint32, err error) {
-	hash, buffer := adler32.New(), make([]byte, piece)
+func (a *Arrival) Write(to *os.File, from io.Reader, sum io.Writer) (size int64, err error) {
+	buffer := make([]byte, piece)
 	var mu sync.Mutex  // guards what follows; only this goroutine changes end
 	var start, end int // the part of the buffer that is not in the file yet
 	var failed error
@@ -96,7 +95,7 @@ func (a *Arrival) Write(to *os.File, from io.Reader) (size int64, sum uint32, er
 	for err == nil {
 		var n int
 		n, err = from.Read(buffer[end:])
-		_, _ = hash.Write(buffer[end : end+n])
+		_, _ = sum.Write(buffer[end : end+n])
 		size += int64(n)
 		mu.Lock()
 		if start == end {
@@ -114,7 +113,7 @@ func (a *Arrival) Write(to *os.File, from io.Reader) (size int64, sum uint32, er
 	if errors.Is(err, io.EOF) {
 		err = nil
 	}
-	return size, hash.Sum32(), err
+	return size, err
 }
 
 // wrote says that n more bytes are in the file.
@@ -124,16 +123,16 @@ func (a *Arrival) wrote(n int) {
 	a.change(func() { a.at += int64(n) })
 }
 
-// End says that the file is in the cache and has this adler32, or, with 0, that it does
-// not come.
-func (a *Arrival) End(sum uint32) {
+// End says that the file is in the cache and has this hash, or, with zero, that it does not
+// come.
+func (a *Arrival) End(hash cache.Hash) {
 	as := a.all
 	as.mu.Lock()
 	defer as.mu.Unlock()
 	if as.files[a.item.Ref] == a {
 		delete(as.files, a.item.Ref)
 	}
-	a.change(func() { a.ended, a.sum = true, sum; a.closeFiles() })
+	a.change(func() { a.ended, a.hash = true, hash; a.closeFiles() })
 }
 
 func (a *Arrival) closeFiles() {
@@ -198,19 +197,19 @@ func (a *Arrival) readAt(ctx context.Context, p []byte, from int64) (int, *os.Fi
 	}
 }
 
-// result waits for the end of an arrival, and is its sum.
-func (a *Arrival) result(ctx context.Context) uint32 {
+// result waits for the end of an arrival, and is its hash.
+func (a *Arrival) result(ctx context.Context) cache.Hash {
 	ctx, cancel := context.WithTimeout(ctx, StallTime)
 	defer cancel()
 	for {
 		a.all.mu.Lock()
-		ended, sum, changed := a.ended, a.sum, a.changed
+		ended, hash, changed := a.ended, a.hash, a.changed
 		a.all.mu.Unlock()
 		if ended {
-			return sum
+			return hash
 		}
 		if _, err := sched.Receive(ctx, a.all.sched, changed); !errors.Is(err, sched.ErrChannelClosed) {
-			return 0
+			return cache.Hash{}
 		}
 	}
 }

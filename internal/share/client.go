@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,8 @@ import (
 	"os"
 	"strconv"
 	"time"
+
+	"github.com/zeebo/blake3"
 
 	"fairway/internal/access"
 	"fairway/internal/cache"
@@ -35,58 +38,57 @@ var ErrUnserved = errors.New("the source is of no use")
 // like that: it does not have the file, does not take the ticket, or does not answer.
 var ErrRefused = errors.New("the source gives nothing")
 
-// Get brings a file from a source, to where the arrival is written, and returns its
-// adler32, which is right: it is sum, or where that is 0 what the origin has found.
-func Get(ctx context.Context, from Source, origin *Source, i cache.Item, sum uint32, a *Arrival, path string) (uint32, error) {
+// Get brings a file from a source, to where the arrival is written, and returns its hash,
+// which is right: it is the one that is told, or where that is not known the one that the
+// origin has found.
+func Get(ctx context.Context, from Source, origin *Source, i cache.Item, told cache.Hash, a *Arrival, path string) (got cache.Hash, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	client := from.client()
 	defer client.CloseIdleConnections()
 	answer, err := from.ask(ctx, client, http.MethodGet, i.Ref)
 	if err != nil {
-		return 0, err
+		return got, err
 	}
 	defer answer.Body.Close()
-	if told := answer.Header.Get(sizeHeader); told != strconv.FormatInt(i.Size, 10) {
-		return 0, fmt.Errorf("%w: it has %q bytes of %s instead of %d", ErrUnserved, told, i.LFN, i.Size)
+	if size := answer.Header.Get(sizeHeader); size != strconv.FormatInt(i.Size, 10) {
+		return got, fmt.Errorf("%w: it has %q bytes of %s instead of %d", ErrUnserved, size, i.LFN, i.Size)
 	}
 	out, err := a.Begin(path)
 	if err != nil {
-		return 0, err
+		return got, err
 	}
-	got, err := receive(ctx, cancel, answer.Body, out, a, i.Size)
-	if err != nil {
-		_ = os.Remove(path)
-		return 0, fmt.Errorf("%s: %w", from.Address, err)
+	h := blake3.New()
+	if err = receive(ctx, cancel, answer.Body, out, a, i.Size, h); err != nil {
+		err = fmt.Errorf("%s: %w", from.Address, err)
+	} else if told == (cache.Hash{}) && origin != nil {
+		told, err = origin.hashOf(ctx, i.Ref)
 	}
-	if sum == 0 && origin != nil {
-		sum, err = origin.sumOf(ctx, i.Ref)
-	}
-	if err == nil && (sum == 0 || got != sum) {
-		err = fmt.Errorf("%w: %s has sent other bytes of %s (checksum %08x instead of %08x)", ErrUnserved, from.Address, i.LFN, got, sum)
+	if got = cache.HashOf(h); err == nil && got != told {
+		err = fmt.Errorf("%w: %s has sent other bytes of %s (BLAKE3 %x instead of %x)", ErrUnserved, from.Address, i.LFN, got, told)
 	}
 	if err == nil {
 		err = adorn(out, path, answer.Trailer)
 	}
 	if err != nil {
 		_ = os.Remove(path)
-		return 0, err
+		return cache.Hash{}, err
 	}
 	return got, nil
 }
 
 // receive writes what comes, as far as that is no more than it should be.
-func receive(ctx context.Context, cancel context.CancelCauseFunc, body io.Reader, out *os.File, a *Arrival, size int64) (uint32, error) {
+func receive(ctx context.Context, cancel context.CancelCauseFunc, body io.Reader, out *os.File, a *Arrival, size int64, sum io.Writer) error {
 	stalled := time.AfterFunc(StallTime, func() { cancel(fmt.Errorf("nothing has come for %v", StallTime)) })
 	defer stalled.Stop()
-	got, sum, err := a.Write(out, &bounded{body, size, stalled})
+	got, err := a.Write(out, &bounded{body, size, stalled}, sum)
 	switch {
 	case err != nil && context.Cause(ctx) != nil:
-		return 0, context.Cause(ctx)
+		return context.Cause(ctx)
 	case err == nil && got != size:
-		return 0, fmt.Errorf("%d bytes came of %d: %w", got, size, io.ErrUnexpectedEOF)
+		return fmt.Errorf("%d bytes came of %d: %w", got, size, io.ErrUnexpectedEOF)
 	}
-	return sum, err
+	return err
 }
 
 // bounded is a body that gives so many bytes at most, and says when something has come.
@@ -115,19 +117,22 @@ func adorn(out *os.File, path string, told http.Header) error {
 	return errors.Join(out.Chmod(os.FileMode(mode)&^0o222|0o400), os.Chtimes(path, time.Time{}, time.Unix(0, modified)))
 }
 
-// sumOf asks what the sum of a file is, of the pilot that has read it from storage.
-func (s *Source) sumOf(ctx context.Context, ref cache.Ref) (uint32, error) {
+// hashOf asks what the hash of a file is, of the pilot that has read it from storage.
+func (s *Source) hashOf(ctx context.Context, ref cache.Ref) (told cache.Hash, err error) {
 	ctx, cancel := context.WithTimeout(ctx, StallTime)
 	defer cancel()
 	client := s.client()
 	defer client.CloseIdleConnections()
 	answer, err := s.ask(ctx, client, http.MethodHead, ref)
 	if err != nil {
-		return 0, fmt.Errorf("the origin of the file: %w", hide(err))
+		return told, fmt.Errorf("the origin of the file: %w", hide(err))
 	}
 	_ = answer.Body.Close()
-	sum, err := strconv.ParseUint(answer.Header.Get(sumHeader), 16, 32)
-	return uint32(sum), err
+	text, err := hex.DecodeString(answer.Header.Get(hashHeader))
+	if err != nil || len(text) != len(told) {
+		return told, fmt.Errorf("the origin of the file tells %.100q, which is no hash", answer.Header.Get(hashHeader))
+	}
+	return cache.Hash(text), nil
 }
 
 // hide has an error of the origin not count against the source.

@@ -12,9 +12,9 @@
 //     ticket is good while the server has the key of its epoch ([Server.SetKeys]).
 //   - What is arriving is passed on as it comes ([Arrivals]), so that a file goes through
 //     a chain of pilots in little more time than to the first of them.
-//   - What a client has got has the size that was asked for, and the adler32 that it was
-//     told or that the origin of the file has found. Otherwise nothing of it is kept. That
-//     finds damage, not malice: whoever serves is trusted (docs/pilot.md).
+//   - What a client has got has the size that was asked for, and the hash that it was told or
+//     that the origin of the file has found, which no other contents have. Otherwise nothing
+//     of it is kept. So who serves need not be trusted; who tells the hash is (docs/pilot.md).
 //   - A server sends [MaxStreams] files at a time, and refuses more. Whoever has no ticket
 //     cannot keep it from those that have one, by however many connections.
 //   - Neither end keeps a file in memory, and no transfer waits for longer than
@@ -49,7 +49,7 @@ const (
 
 const filePath = "/fairway/cache"
 
-// What stands in a request, and in an answer. Numbers are decimal, the tag and the sum
+// What stands in a request, and in an answer. Numbers are decimal, the tag and the hash
 // hexadecimal, the permissions octal.
 const (
 	lfnKey     = "lfn"
@@ -60,7 +60,7 @@ const (
 	ticketHeader = "Fairway-Ticket" // base 64
 
 	sizeHeader     = "Fairway-Size"
-	sumHeader      = "Fairway-Adler32"
+	hashHeader     = "Fairway-Blake3"
 	modeHeader     = "Fairway-Mode"
 	modifiedHeader = "Fairway-Modified" // nanoseconds since 1970
 )

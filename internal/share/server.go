@@ -3,9 +3,8 @@ package share
 import (
 	"context"
 	"encoding/base64"
+	"encoding/hex"
 	"errors"
-	"fmt"
-	"hash"
 	"io"
 	"io/fs"
 	"log/slog"
@@ -16,8 +15,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/zeebo/blake3"
+
 	"fairway/internal/access"
-	"fairway/internal/adler32"
 	"fairway/internal/cache"
 )
 
@@ -58,7 +58,7 @@ func Listen(at net.IP, c *cache.Cache, arrivals *Arrivals, log *slog.Logger) (*S
 	s := &Server{cache: c, arrivals: arrivals, pin: identity.Pin(), listener: listener, streams: make(chan struct{}, MaxStreams)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+filePath, s.send)
-	mux.HandleFunc("HEAD "+filePath, s.serveSum)
+	mux.HandleFunc("HEAD "+filePath, s.serveHash)
 	s.http = access.NewServer(mux, log)
 	go func() { _ = s.http.Serve(listener) }()
 	return s, nil
@@ -115,27 +115,25 @@ func (s *Server) allows(ref cache.Ref, epoch uint64, ticket []byte) bool {
 	return false
 }
 
-// serveSum says what the sum of a file is, when all of it has come.
-func (s *Server) serveSum(w http.ResponseWriter, r *http.Request) {
+// serveHash says what the hash of a file is, when all of it has come.
+func (s *Server) serveHash(w http.ResponseWriter, r *http.Request) {
 	ref, ok := s.asked(w, r)
 	if !ok {
 		return
 	}
-	sum := uint32(0)
+	var hash cache.Hash
 	if f, held := s.cache.Get(r.Context(), cache.Item{Ref: ref}); held {
-		sum = f.Sum()
+		hash = f.Hash()
 		f.Release()
 	} else if a := s.arrivals.find(r.Context(), ref); a != nil {
-		sum = a.result(r.Context())
+		hash = a.result(r.Context())
 	}
-	if sum == 0 {
+	if hash == (cache.Hash{}) {
 		w.WriteHeader(http.StatusNotFound)
 		return
 	}
-	w.Header().Set(sumHeader, formatSum(sum))
+	w.Header().Set(hashHeader, hex.EncodeToString(hash[:]))
 }
-
-func formatSum(sum uint32) string { return fmt.Sprintf("%08x", sum) }
 
 // send answers with a file that is in the cache, or is coming in.
 func (s *Server) send(w http.ResponseWriter, r *http.Request) {
@@ -172,7 +170,7 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request) {
 			out.begin(f.Size())
 		}
 	}
-	if !held || !out.rest(f.Path()) || out.sum != nil && a.result(r.Context()) != out.sum.Sum32() {
+	if !held || !out.rest(f.Path()) || out.hash != nil && a.result(r.Context()) != cache.HashOf(out.hash) {
 		panic(http.ErrAbortHandler) // the client is to see that the file is not complete
 	}
 }
@@ -182,9 +180,9 @@ type sending struct {
 	writer  http.ResponseWriter
 	control *http.ResponseController
 	at      int64
-	from    *os.File    // of an arrival: what was sent is of this file
-	info    fs.FileInfo // of that file
-	sum     hash.Hash32 // of what was sent, where that is of several files; else nil
+	from    *os.File       // of an arrival: what was sent is of this file
+	info    fs.FileInfo    // of that file
+	hash    *blake3.Hasher // of what was sent, where that is of several files; else nil
 }
 
 func (o *sending) begin(size int64) {
@@ -198,8 +196,8 @@ func (o *sending) begin(size int64) {
 
 func (o *sending) write(p []byte) error {
 	_ = o.control.SetWriteDeadline(time.Now().Add(StallTime))
-	if o.sum != nil {
-		_, _ = o.sum.Write(p)
+	if o.hash != nil {
+		_, _ = o.hash.Write(p)
 	}
 	o.at += int64(len(p))
 	_, err := o.writer.Write(p)
@@ -225,7 +223,7 @@ func (o *sending) follow(ctx context.Context, a *Arrival) bool {
 		}
 		_ = o.control.Flush() // the next pilot passes it on
 	}
-	return a.result(ctx) != 0
+	return a.result(ctx) != cache.Hash{}
 }
 
 // continues takes note of the file that the next bytes are of. Where that is another one
@@ -236,11 +234,11 @@ func (o *sending) continues(file *os.File) (err error) {
 	}
 	before := o.from
 	o.from = file
-	if o.info, err = file.Stat(); err != nil || before == nil || o.sum != nil {
+	if o.info, err = file.Stat(); err != nil || before == nil || o.hash != nil {
 		return err
 	}
-	o.sum = adler32.New()
-	_, err = io.Copy(o.sum, io.NewSectionReader(before, 0, o.at))
+	o.hash = blake3.New()
+	_, err = io.Copy(o.hash, io.NewSectionReader(before, 0, o.at))
 	return err
 }
 
@@ -252,7 +250,7 @@ func (o *sending) rest(path string) bool {
 	}
 	defer f.Close()
 	info, err := f.Stat()
-	if err != nil || o.info != nil && o.sum == nil && !os.SameFile(o.info, info) {
+	if err != nil || o.info != nil && o.hash == nil && !os.SameFile(o.info, info) {
 		return false
 	}
 	buffer := make([]byte, piece)

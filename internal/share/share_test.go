@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zeebo/blake3"
+
 	"fairway/internal/access"
 	"fairway/internal/cache"
 	"fairway/sched"
@@ -56,8 +58,8 @@ func (p *pilot) source(i cache.Item) Source {
 // holds puts a file into the pilot's cache.
 func (p *pilot) holds(i cache.Item, text []byte) {
 	p.t.Helper()
-	f, _, err := p.cache.Fetch(p.t.Context(), i, func(path string) (int64, uint32, error) {
-		return int64(len(text)), adler32.Checksum(text), os.WriteFile(path, text, 0o555)
+	f, _, err := p.cache.Fetch(p.t.Context(), i, func(path string) (int64, cache.Hash, error) {
+		return int64(len(text)), blake3.Sum256(text), os.WriteFile(path, text, 0o555)
 	})
 	if err != nil {
 		p.t.Fatal(err)
@@ -66,12 +68,12 @@ func (p *pilot) holds(i cache.Item, text []byte) {
 }
 
 // gets has a pilot read a file from others into its own cache.
-func (p *pilot) gets(i cache.Item, sum uint32, from Source, origin *Source) error {
+func (p *pilot) gets(i cache.Item, hash cache.Hash, from Source, origin *Source) error {
 	a := p.arrivals.Add(i)
-	var got uint32
-	f, _, err := p.cache.Fetch(p.t.Context(), i, func(path string) (int64, uint32, error) {
+	var got cache.Hash
+	f, _, err := p.cache.Fetch(p.t.Context(), i, func(path string) (int64, cache.Hash, error) {
 		var err error
-		got, err = Get(p.t.Context(), from, origin, i, sum, a, path)
+		got, err = Get(p.t.Context(), from, origin, i, hash, a, path)
 		if _, there := os.Lstat(path); err != nil && there == nil {
 			p.t.Error("something is left of a file that did not come")
 		}
@@ -101,7 +103,7 @@ func (p *pilot) contents(i cache.Item) []byte {
 // A chain of pilots has a file as it was, with its permissions and its time.
 func TestFromPilotToPilot(t *testing.T) {
 	text := bytes.Repeat([]byte("0123456789"), 100_000)
-	i, sum := item(text), adler32.Checksum(text)
+	i, sum := item(text), blake3.Sum256(text)
 	first := newPilot(t, 1)
 	first.holds(i, text)
 	from := first
@@ -144,7 +146,7 @@ func TestOnlyWithATicket(t *testing.T) {
 		bad := good
 		change(&bad)
 		reader := newPilot(t, 9)
-		if err := reader.gets(i, adler32.Checksum(text), bad, nil); err == nil || errors.Is(err, ErrUnserved) {
+		if err := reader.gets(i, blake3.Sum256(text), bad, nil); err == nil || errors.Is(err, ErrUnserved) {
 			t.Errorf("ticket %s: %v", name, err)
 		}
 		if reader.contents(i) != nil {
@@ -152,7 +154,7 @@ func TestOnlyWithATicket(t *testing.T) {
 		}
 	}
 	p.SetKeys([]Key{{8, access.ShareKey{1, 8}}, {9, access.ShareKey{1, 9}}})
-	if err := newPilot(t, 9).gets(i, adler32.Checksum(text), good, nil); err == nil {
+	if err := newPilot(t, 9).gets(i, blake3.Sum256(text), good, nil); err == nil {
 		t.Error("a ticket is good although its epoch is over")
 	}
 }
@@ -166,14 +168,14 @@ func TestNamesLeadOutOfNoCache(t *testing.T) {
 		i := item(text)
 		i.LFN = name
 		p := newPilot(t, 1)
-		if err := newPilot(t, 9).gets(i, adler32.Checksum(text), p.source(i), nil); err == nil {
+		if err := newPilot(t, 9).gets(i, blake3.Sum256(text), p.source(i), nil); err == nil {
 			t.Errorf("%.40q has come from a pilot that does not hold it", name)
 		}
-		f, _, err := p.cache.Fetch(t.Context(), i, func(path string) (int64, uint32, error) {
+		f, _, err := p.cache.Fetch(t.Context(), i, func(path string) (int64, cache.Hash, error) {
 			if inside := p.folder + "/"; !strings.HasPrefix(filepath.Clean(path), inside) {
 				t.Errorf("%.40q is fetched to %s", name, path)
 			}
-			return int64(len(text)), adler32.Checksum(text), os.WriteFile(path, text, 0o555)
+			return int64(len(text)), blake3.Sum256(text), os.WriteFile(path, text, 0o555)
 		})
 		if err != nil {
 			continue // refused
@@ -183,7 +185,7 @@ func TestNamesLeadOutOfNoCache(t *testing.T) {
 		}
 		f.Release()
 		reader := newPilot(t, 9)
-		if err := reader.gets(i, adler32.Checksum(text), p.source(i), nil); err == nil && string(reader.contents(i)) != "text" {
+		if err := reader.gets(i, blake3.Sum256(text), p.source(i), nil); err == nil && string(reader.contents(i)) != "text" {
 			t.Errorf("%.40q has other contents: %q", name, reader.contents(i))
 		}
 	}
@@ -193,19 +195,19 @@ func TestNamesLeadOutOfNoCache(t *testing.T) {
 // have a file sixteen times later than the first.
 func TestPassesOnWhatArrives(t *testing.T) {
 	text := bytes.Repeat([]byte("0123456789"), 200_000)
-	i, sum := item(text), adler32.Checksum(text)
+	i, sum := item(text), blake3.Sum256(text)
 	first, second := newPilot(t, 1), newPilot(t, 2)
 	a := first.arrivals.Add(i)
 	half, done := make(chan struct{}), make(chan error, 1)
 	go func() {
-		f, _, err := first.cache.Fetch(t.Context(), i, func(path string) (int64, uint32, error) {
+		f, _, err := first.cache.Fetch(t.Context(), i, func(path string) (int64, cache.Hash, error) {
 			out, err := a.Begin(path)
 			if err != nil {
-				return 0, 0, err
+				return 0, cache.Hash{}, err
 			}
 			for _, part := range [][]byte{text[:len(text)/2], text[len(text)/2:]} {
 				if _, err := out.Write(part); err != nil {
-					return 0, 0, err
+					return 0, cache.Hash{}, err
 				}
 				a.wrote(len(part))
 				<-half
@@ -241,7 +243,10 @@ func TestPassesOnWhatArrives(t *testing.T) {
 
 // A source that sends other bytes is found out, whatever it says of them itself.
 func TestLyingSource(t *testing.T) {
-	truth, lie := []byte("0123456789"), []byte("0123456780")
+	truth, lie := []byte("0123456789"), []byte("0124266789") // of the same adler32
+	if adler32.Checksum(truth) != adler32.Checksum(lie) {
+		t.Fatal("the lie is easily found")
+	}
 	i := item(truth)
 	liar := newPilot(t, 1)
 	liar.holds(i, lie)
@@ -249,9 +254,9 @@ func TestLyingSource(t *testing.T) {
 	origin.holds(i, truth)
 	told := origin.source(i)
 	for name, get := range map[string]func(*pilot) error{
-		"the sum is known":    func(p *pilot) error { return p.gets(i, adler32.Checksum(truth), liar.source(i), nil) },
-		"the origin knows it": func(p *pilot) error { return p.gets(i, 0, liar.source(i), &told) },
-		"nobody knows it":     func(p *pilot) error { return p.gets(i, 0, liar.source(i), nil) },
+		"the sum is known":    func(p *pilot) error { return p.gets(i, blake3.Sum256(truth), liar.source(i), nil) },
+		"the origin knows it": func(p *pilot) error { return p.gets(i, cache.Hash{}, liar.source(i), &told) },
+		"nobody knows it":     func(p *pilot) error { return p.gets(i, cache.Hash{}, liar.source(i), nil) },
 	} {
 		p := newPilot(t, 3)
 		if err := get(p); !errors.Is(err, ErrUnserved) {
@@ -261,8 +266,30 @@ func TestLyingSource(t *testing.T) {
 			t.Errorf("%s: the lie is in the cache", name)
 		}
 	}
-	if err := newPilot(t, 3).gets(i, 0, origin.source(i), &told); err != nil {
+	if err := newPilot(t, 3).gets(i, cache.Hash{}, origin.source(i), &told); err != nil {
 		t.Error(err)
+	}
+}
+
+// A lie that is passed on while it arrives is found out by all to whom it comes. Who has
+// passed it on is not blamed.
+func TestALieThatIsPassedOn(t *testing.T) {
+	truth := bytes.Repeat([]byte("0123456789"), 100_000)
+	lie := bytes.Clone(truth)
+	copy(lie[500_000:], "0124266789") // of the same adler32
+	i, hash := item(truth), cache.Hash(blake3.Sum256(truth))
+	liar, second, third := newPilot(t, 1), newPilot(t, 2), newPilot(t, 3)
+	liar.holds(i, lie)
+	last := make(chan error, 1)
+	go func() { last <- third.gets(i, hash, second.source(i), nil) }() // which waits for the second one
+	if err := second.gets(i, hash, liar.source(i), nil); !errors.Is(err, ErrUnserved) {
+		t.Error(err)
+	}
+	if err := <-last; err == nil || errors.Is(err, ErrUnserved) {
+		t.Error(err)
+	}
+	if second.contents(i) != nil || third.contents(i) != nil {
+		t.Error("the lie is in a cache")
 	}
 }
 
@@ -271,7 +298,7 @@ func TestSourceDiesInTheMiddle(t *testing.T) {
 	text := bytes.Repeat([]byte("0123456789"), 100_000)
 	i := item(text)
 	for name, die := range map[string]func(*pilot, *Arrival){
-		"its own source ends": func(_ *pilot, a *Arrival) { a.End(0) },
+		"its own source ends": func(_ *pilot, a *Arrival) { a.End(cache.Hash{}) },
 		"the pilot ends":      func(p *pilot, _ *Arrival) { _ = p.Close() },
 	} {
 		first, second := newPilot(t, 1), newPilot(t, 2)
@@ -286,7 +313,7 @@ func TestSourceDiesInTheMiddle(t *testing.T) {
 		coming := second.arrivals.Add(i)
 		path, got := filepath.Join(t.TempDir(), "x"), make(chan error, 1)
 		go func() {
-			_, err := Get(t.Context(), first.source(i), nil, i, 1, coming, path)
+			_, err := Get(t.Context(), first.source(i), nil, i, cache.Hash{1}, coming, path)
 			got <- err
 		}()
 		if _, _, err := coming.readAt(t.Context(), make([]byte, 1), 999); err != nil {
@@ -306,7 +333,7 @@ func TestSourceDiesInTheMiddle(t *testing.T) {
 // are; if they got other bytes before, it breaks off and is not blamed for them.
 func TestArrivalBeginsAnew(t *testing.T) {
 	text := bytes.Repeat([]byte("0123456789"), 100_000)
-	i, sum := item(text), adler32.Checksum(text)
+	i, sum := item(text), blake3.Sum256(text)
 	for name, before := range map[string]string{"with the same bytes": "0123456789", "with others": "lies, lies"} {
 		first, second := newPilot(t, 1), newPilot(t, 2)
 		a, coming := first.arrivals.Add(i), second.arrivals.Add(i)
@@ -315,24 +342,24 @@ func TestArrivalBeginsAnew(t *testing.T) {
 			_, err := Get(t.Context(), first.source(i), nil, i, sum, coming, path)
 			got <- err
 		}()
-		f, _, err := first.cache.Fetch(t.Context(), i, func(path string) (int64, uint32, error) {
+		f, _, err := first.cache.Fetch(t.Context(), i, func(path string) (int64, cache.Hash, error) {
 			for _, bytes := range [][]byte{[]byte(before), text} {
 				out, err := a.Begin(path)
 				if err != nil {
-					return 0, 0, err
+					return 0, cache.Hash{}, err
 				}
 				if _, err = out.Write(bytes); err != nil {
-					return 0, 0, err
+					return 0, cache.Hash{}, err
 				}
 				a.wrote(len(bytes))
 				if _, _, err := coming.readAt(t.Context(), make([]byte, 1), int64(len(bytes)-1)); err != nil {
-					return 0, 0, err
+					return 0, cache.Hash{}, err
 				}
 				if len(bytes) == len(text) {
 					break
 				}
 				if err := os.Remove(path); err != nil {
-					return 0, 0, err
+					return 0, cache.Hash{}, err
 				}
 			}
 			return i.Size, sum, nil
@@ -367,7 +394,7 @@ func TestSourceIsSomebodyElse(t *testing.T) {
 	nobody := other.source(i)
 	_ = other.Close()
 	for name, from := range map[string]Source{"another key": somebody, "plain HTTP": noTLS, "nobody": nobody} {
-		if err := newPilot(t, 3).gets(i, adler32.Checksum(text), from, nil); !errors.Is(err, ErrUnserved) {
+		if err := newPilot(t, 3).gets(i, blake3.Sum256(text), from, nil); !errors.Is(err, ErrUnserved) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -378,7 +405,7 @@ func TestSourceSendsTooMuch(t *testing.T) {
 	text := []byte("text")
 	p := newPilot(t, 1)
 	p.holds(item([]byte("longer text")), []byte("longer text"))
-	if err := newPilot(t, 2).gets(item(text), adler32.Checksum(text), p.source(item(text)), nil); !errors.Is(err, ErrUnserved) {
+	if err := newPilot(t, 2).gets(item(text), blake3.Sum256(text), p.source(item(text)), nil); !errors.Is(err, ErrUnserved) {
 		t.Error(err)
 	}
 }
@@ -392,11 +419,11 @@ func TestStreamsAreLimited(t *testing.T) {
 	for range MaxStreams {
 		p.streams <- struct{}{}
 	}
-	if err := newPilot(t, 2).gets(i, adler32.Checksum(text), p.source(i), nil); err == nil || errors.Is(err, ErrUnserved) {
+	if err := newPilot(t, 2).gets(i, blake3.Sum256(text), p.source(i), nil); err == nil || errors.Is(err, ErrUnserved) {
 		t.Error(err)
 	}
 	<-p.streams
-	if err := newPilot(t, 2).gets(i, adler32.Checksum(text), p.source(i), nil); err != nil {
+	if err := newPilot(t, 2).gets(i, blake3.Sum256(text), p.source(i), nil); err != nil {
 		t.Error(err)
 	}
 }
@@ -418,7 +445,7 @@ func TestStrangersHaveLittleTime(t *testing.T) {
 			first = conn
 		}
 	}
-	if err := newPilot(t, 2).gets(i, adler32.Checksum(text), p.source(i), nil); err != nil {
+	if err := newPilot(t, 2).gets(i, blake3.Sum256(text), p.source(i), nil); err != nil {
 		t.Error(err)
 	}
 	_ = first.SetReadDeadline(time.Now().Add(access.HeaderTime / 2))

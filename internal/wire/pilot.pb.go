@@ -445,7 +445,7 @@ type CachedFile struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	File          *FileRef               `protobuf:"bytes,1,opt,name=file,proto3" json:"file,omitempty"`
 	Size          int64                  `protobuf:"varint,2,opt,name=size,proto3" json:"size,omitempty"`
-	Adler32       uint32                 `protobuf:"fixed32,3,opt,name=adler32,proto3" json:"adler32,omitempty"` // of a file from outside, as the pilot has found it; 0: it does not say
+	Blake3        []byte                 `protobuf:"bytes,4,opt,name=blake3,proto3" json:"blake3,omitempty"` // of the contents, as the pilot has found it when it brought the file in; empty: it does not say
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -494,11 +494,11 @@ func (x *CachedFile) GetSize() int64 {
 	return 0
 }
 
-func (x *CachedFile) GetAdler32() uint32 {
+func (x *CachedFile) GetBlake3() []byte {
 	if x != nil {
-		return x.Adler32
+		return x.Blake3
 	}
-	return 0
+	return nil
 }
 
 // Source is a pilot from which a file may be had.
@@ -506,9 +506,8 @@ type Source struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Pilot         string                 `protobuf:"bytes,1,opt,name=pilot,proto3" json:"pilot,omitempty"`
 	Address       string                 `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`
-	Pin           string                 `protobuf:"bytes,3,opt,name=pin,proto3" json:"pin,omitempty"`           // of its certificate
-	Adler32       uint32                 `protobuf:"fixed32,4,opt,name=adler32,proto3" json:"adler32,omitempty"` // that the file has; 0: origin tells, when it has all
-	Origin        *Source                `protobuf:"bytes,5,opt,name=origin,proto3" json:"origin,omitempty"`
+	Pin           string                 `protobuf:"bytes,3,opt,name=pin,proto3" json:"pin,omitempty"`       // of its certificate
+	Origin        *Source                `protobuf:"bytes,5,opt,name=origin,proto3" json:"origin,omitempty"` // tells the blake3 of the file when it has all; none: the input file says it
 	Epoch         uint64                 `protobuf:"varint,6,opt,name=epoch,proto3" json:"epoch,omitempty"`  // of the ticket
 	Ticket        []byte                 `protobuf:"bytes,7,opt,name=ticket,proto3" json:"ticket,omitempty"` // for this file at this pilot
 	unknownFields protoimpl.UnknownFields
@@ -564,13 +563,6 @@ func (x *Source) GetPin() string {
 		return x.Pin
 	}
 	return ""
-}
-
-func (x *Source) GetAdler32() uint32 {
-	if x != nil {
-		return x.Adler32
-	}
-	return 0
 }
 
 func (x *Source) GetOrigin() *Source {
@@ -707,6 +699,7 @@ type WrittenFile struct {
 	Size          int64                  `protobuf:"varint,4,opt,name=size,proto3" json:"size,omitempty"`
 	Adler32       uint32                 `protobuf:"varint,5,opt,name=adler32,proto3" json:"adler32,omitempty"`
 	Records       int64                  `protobuf:"varint,6,opt,name=records,proto3" json:"records,omitempty"`
+	Blake3        []byte                 `protobuf:"bytes,7,opt,name=blake3,proto3" json:"blake3,omitempty"` // of the contents; from pilots that serve their caches
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -781,6 +774,13 @@ func (x *WrittenFile) GetRecords() int64 {
 		return x.Records
 	}
 	return 0
+}
+
+func (x *WrittenFile) GetBlake3() []byte {
+	if x != nil {
+		return x.Blake3
+	}
+	return nil
 }
 
 type Usage struct {
@@ -1467,6 +1467,7 @@ type InputFile struct {
 	Ticket        []byte                 `protobuf:"bytes,5,opt,name=ticket,proto3" json:"ticket,omitempty"`    // to read it through the server; for pilots that reach that over a network
 	Source        *Source                `protobuf:"bytes,6,opt,name=source,proto3" json:"source,omitempty"`    // where to try first; none: where the PFN says
 	Access        Access                 `protobuf:"varint,7,opt,name=access,proto3,enum=fairway.v1.Access" json:"access,omitempty"`
+	Blake3        []byte                 `protobuf:"bytes,8,opt,name=blake3,proto3" json:"blake3,omitempty"` // that the contents have; empty: unknown
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1548,6 +1549,13 @@ func (x *InputFile) GetAccess() Access {
 		return x.Access
 	}
 	return Access_ACCESS_LINK
+}
+
+func (x *InputFile) GetBlake3() []byte {
+	if x != nil {
+		return x.Blake3
+	}
+	return nil
 }
 
 type OutputFile struct {
@@ -2452,33 +2460,33 @@ const file_pilot_proto_rawDesc = "" +
 	"\amachine\x18\f \x01(\tR\amachine\x12/\n" +
 	"\x05lease\x18\r \x01(\v2\x19.google.protobuf.DurationR\x05lease\x12#\n" +
 	"\rshare_address\x18\x0e \x01(\tR\fshareAddress\x12\x1b\n" +
-	"\tshare_pin\x18\x0f \x01(\tR\bsharePinJ\x04\b\a\x10\b\"c\n" +
+	"\tshare_pin\x18\x0f \x01(\tR\bsharePinJ\x04\b\a\x10\b\"g\n" +
 	"\n" +
 	"CachedFile\x12'\n" +
 	"\x04file\x18\x01 \x01(\v2\x13.fairway.v1.FileRefR\x04file\x12\x12\n" +
-	"\x04size\x18\x02 \x01(\x03R\x04size\x12\x18\n" +
-	"\aadler32\x18\x03 \x01(\aR\aadler32\"\xbe\x01\n" +
+	"\x04size\x18\x02 \x01(\x03R\x04size\x12\x16\n" +
+	"\x06blake3\x18\x04 \x01(\fR\x06blake3J\x04\b\x03\x10\x04\"\xaa\x01\n" +
 	"\x06Source\x12\x14\n" +
 	"\x05pilot\x18\x01 \x01(\tR\x05pilot\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x10\n" +
-	"\x03pin\x18\x03 \x01(\tR\x03pin\x12\x18\n" +
-	"\aadler32\x18\x04 \x01(\aR\aadler32\x12*\n" +
+	"\x03pin\x18\x03 \x01(\tR\x03pin\x12*\n" +
 	"\x06origin\x18\x05 \x01(\v2\x12.fairway.v1.SourceR\x06origin\x12\x14\n" +
 	"\x05epoch\x18\x06 \x01(\x04R\x05epoch\x12\x16\n" +
-	"\x06ticket\x18\a \x01(\fR\x06ticket\"2\n" +
+	"\x06ticket\x18\a \x01(\fR\x06ticketJ\x04\b\x04\x10\x05\"2\n" +
 	"\bShareKey\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\fR\x03key\"Q\n" +
 	"\tCacheGone\x12'\n" +
 	"\x04file\x18\x01 \x01(\v2\x13.fairway.v1.FileRefR\x04file\x12\x1b\n" +
-	"\tlast_link\x18\x02 \x01(\bR\blastLink\"\x93\x01\n" +
+	"\tlast_link\x18\x02 \x01(\bR\blastLink\"\xab\x01\n" +
 	"\vWrittenFile\x12\x10\n" +
 	"\x03lfn\x18\x01 \x01(\tR\x03lfn\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\rR\aversion\x12\x10\n" +
 	"\x03pfn\x18\x03 \x01(\tR\x03pfn\x12\x12\n" +
 	"\x04size\x18\x04 \x01(\x03R\x04size\x12\x18\n" +
 	"\aadler32\x18\x05 \x01(\rR\aadler32\x12\x18\n" +
-	"\arecords\x18\x06 \x01(\x03R\arecords\"\xb9\x05\n" +
+	"\arecords\x18\x06 \x01(\x03R\arecords\x12\x16\n" +
+	"\x06blake3\x18\a \x01(\fR\x06blake3\"\xb9\x05\n" +
 	"\x05Usage\x12@\n" +
 	"\x0estage_in_start\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\fstageInStart\x120\n" +
 	"\x05start\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05start\x12,\n" +
@@ -2551,7 +2559,7 @@ const file_pilot_proto_rawDesc = "" +
 	"\bunserved\x18\x10 \x03(\tR\bunserved\x12%\n" +
 	"\x0eoutputs_stored\x18\x14 \x01(\x03R\routputsStored\x12(\n" +
 	"\x10outputs_to_store\x18\x15 \x01(\x03R\x0eoutputsToStore\x12/\n" +
-	"\x06counts\x18\x16 \x01(\v2\x17.fairway.v1.CacheCountsR\x06countsJ\x04\b\b\x10\t\"\xe4\x01\n" +
+	"\x06counts\x18\x16 \x01(\v2\x17.fairway.v1.CacheCountsR\x06countsJ\x04\b\b\x10\t\"\xfc\x01\n" +
 	"\tInputFile\x12'\n" +
 	"\x04file\x18\x01 \x01(\v2\x13.fairway.v1.FileRefR\x04file\x12\x12\n" +
 	"\x04size\x18\x02 \x01(\x03R\x04size\x12\x10\n" +
@@ -2559,7 +2567,8 @@ const file_pilot_proto_rawDesc = "" +
 	"\aadler32\x18\x04 \x01(\rR\aadler32\x12\x16\n" +
 	"\x06ticket\x18\x05 \x01(\fR\x06ticket\x12*\n" +
 	"\x06source\x18\x06 \x01(\v2\x12.fairway.v1.SourceR\x06source\x12*\n" +
-	"\x06access\x18\a \x01(\x0e2\x12.fairway.v1.AccessR\x06access\"\xa3\x01\n" +
+	"\x06access\x18\a \x01(\x0e2\x12.fairway.v1.AccessR\x06access\x12\x16\n" +
+	"\x06blake3\x18\b \x01(\fR\x06blake3\"\xa3\x01\n" +
 	"\n" +
 	"OutputFile\x12\x10\n" +
 	"\x03lfn\x18\x01 \x01(\tR\x03lfn\x12\x18\n" +

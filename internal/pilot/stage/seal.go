@@ -11,7 +11,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"fairway/internal/adler32"
 	"fairway/internal/archive"
 	"fairway/internal/beneath"
 	"fairway/internal/disk"
@@ -172,22 +171,21 @@ func unchanged(f *os.File, info fs.FileInfo) error {
 // sumPiece is how much is read for a checksum before the context is looked at.
 const sumPiece = 16 << 20
 
-// checksum returns the checksum and the size of a file that nobody writes to.
-func checksum(ctx context.Context, f *os.File) (sum uint32, size int64, err error) {
+// readInto writes what a file holds that nobody writes to into its sums, and returns its size.
+func readInto(ctx context.Context, sums io.Writer, f *os.File) (size int64, err error) {
 	info, err := f.Stat()
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
-	digest := adler32.New()
 	for err == nil {
 		if err = ctx.Err(); err == nil {
 			var n int64
-			n, err = io.CopyN(digest, f, sumPiece)
+			n, err = io.CopyN(sums, f, sumPiece)
 			size += n
 		}
 	}
 	if !errors.Is(err, io.EOF) {
-		return 0, 0, fmt.Errorf("checksum after %d bytes: %w", size, err)
+		return 0, fmt.Errorf("checksum after %d bytes: %w", size, err)
 	}
-	return digest.Sum32(), size, unchanged(f, info)
+	return size, unchanged(f, info)
 }

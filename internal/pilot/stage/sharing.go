@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"fairway/internal/access"
+	"fairway/internal/cache"
 	"fairway/internal/share"
 	"fairway/internal/storage"
 	"fairway/internal/wire"
@@ -124,23 +125,23 @@ func (s *Sharing) Acknowledge(seen uint64) {
 func (ar *Area) bringShared(ctx context.Context, i *input) (err error) {
 	s := ar.Sharing
 	var arrival *share.Arrival
-	var sum uint32
-	i.cached, i.hit, err = ar.Cache.Fetch(ctx, i.Item, func(path string) (size int64, _ uint32, err error) {
+	var hash cache.Hash
+	i.cached, i.hit, err = ar.Cache.Fetch(ctx, i.Item, func(path string) (size int64, _ cache.Hash, err error) {
 		arrival = s.arrivals.Add(i.Item)
-		if sum, err = ar.fromSource(ctx, i, arrival, path); err != nil && ctx.Err() == nil {
-			size, sum, err = ar.fromElement(ctx, i, arrival, path)
+		if hash, err = ar.fromSource(ctx, i, arrival, path); err != nil && ctx.Err() == nil {
+			size, hash, err = ar.fromElement(ctx, i, arrival, path)
 		} else {
 			size = i.Size
 		}
-		return size, sum, err
+		return size, hash, err
 	})
 	if arrival == nil {
 		return err
 	}
 	if err != nil {
-		sum = 0
+		hash = cache.Hash{}
 	}
-	arrival.End(sum)
+	arrival.End(hash)
 	return err
 }
 
@@ -148,9 +149,9 @@ func (ar *Area) bringShared(ctx context.Context, i *input) (err error) {
 var errNoSource = errors.New("no source is named")
 
 // fromSource gets a file from another pilot, and knows that it is right.
-func (ar *Area) fromSource(ctx context.Context, i *input, a *share.Arrival, path string) (uint32, error) {
+func (ar *Area) fromSource(ctx context.Context, i *input, a *share.Arrival, path string) (hash cache.Hash, err error) {
 	if i.source == nil {
-		return 0, errNoSource
+		return hash, errNoSource
 	}
 	var origin *share.Source
 	if i.source.GetOrigin() != nil {
@@ -158,20 +159,20 @@ func (ar *Area) fromSource(ctx context.Context, i *input, a *share.Arrival, path
 		origin = &o
 	}
 	began := time.Now()
-	sum, err := share.Get(ctx, sourceOf(i.source), origin, i.Item, i.source.GetAdler32(), a, path)
+	hash, err = share.Get(ctx, sourceOf(i.source), origin, i.Item, i.hash, a, path)
 	if ctx.Err() == nil {
 		ar.Sharing.tried(i.source.GetPilot(), err)
 	}
 	if err == nil {
-		if info, err := os.Stat(path); err == nil && i.madeByJob() && sum == i.sum {
-			ar.proven.add(info, sum)
+		if hash == i.hash { // else an origin has told it, and the checksum in the commit is compared too
+			ar.prove(i, path)
 		}
 		i.remote = true
 		ar.Log.Debug("read from another cache", "lfn", i.LFN, "source", i.source.GetPilot(), "took", time.Since(began))
-		return sum, nil
+		return hash, nil
 	}
 	ar.Log.Info("another cache was of no use", "lfn", i.LFN, "source", i.source.GetPilot(), "reason", err)
-	return 0, err
+	return hash, err
 }
 
 // tried notes what came of asking a source. The TaskQueue is told of one that is of no use.
@@ -200,29 +201,33 @@ func sourceOf(s *wire.Source) share.Source {
 	return share.Source{Address: s.GetAddress(), Pin: s.GetPin(), Epoch: s.GetEpoch(), Ticket: s.GetTicket()}
 }
 
-// fromElement reads a file from the storage element, and finds its sum. That is known when
+// fromElement reads a file from the storage element, and finds its hash. That is known when
 // the last byte is there, or those to whom it was passed on would wait for it.
-func (ar *Area) fromElement(ctx context.Context, i *input, a *share.Arrival, path string) (size int64, sum uint32, err error) {
+func (ar *Area) fromElement(ctx context.Context, i *input, a *share.Arrival, path string) (size int64, hash cache.Hash, err error) {
+	var sums *sums
 	size, err = ar.getBy(ctx, i, path, func(ctx context.Context) (size int64, err error) {
 		body, err := ar.openStream(ctx, i.pfn)
 		if err != nil {
 			return 0, err
 		}
 		if body != nil {
-			if size, sum, err = stream(body, a, path); err == nil || !storage.Temporary(err) || ctx.Err() != nil {
+			sums = i.newSums(true)
+			if size, err = stream(body, a, path, sums); err == nil || !storage.Temporary(err) || ctx.Err() != nil {
 				return size, err
 			}
 			ar.Log.Info("a transfer broke off; reading the file again", "lfn", i.LFN, "reason", err)
 		}
+		sums = i.newSums(true)
 		if size, err = ar.Storage.Get(ctx, i.pfn, path); err == nil {
-			sum, err = checksumOf(ctx, path)
+			err = sums.readFile(ctx, path)
 		}
 		return size, err
 	})
-	if err == nil && i.madeByJob() && sum != i.sum { // who reads it finds out what is wrong
-		return size, 0, nil
+	if err != nil || sums.check() != nil { // who reads it finds out what is wrong
+		return size, hash, err
 	}
-	return size, sum, err
+	ar.prove(i, path)
+	return size, cache.HashOf(sums.blake3), nil
 }
 
 // attributed is the body of a file of which more is known than its contents.
@@ -247,14 +252,14 @@ func (ar *Area) openStream(ctx context.Context, pfn string) (io.ReadCloser, erro
 }
 
 // stream writes what is read of a file to a path, tells of it as it comes, and finds its
-// adler32. Where it fails nothing is left.
-func stream(body io.ReadCloser, a *share.Arrival, path string) (size int64, sum uint32, err error) {
+// sums. Where it fails nothing is left.
+func stream(body io.ReadCloser, a *share.Arrival, path string, sums *sums) (size int64, err error) {
 	defer body.Close()
 	out, err := a.Begin(path)
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
-	size, sum, err = a.Write(out, body)
+	size, err = a.Write(out, body, sums)
 	if err == nil {
 		mode, modified := fs.FileMode(0o444), time.Time{}
 		if about, known := attributesOf(body); known {
@@ -268,7 +273,7 @@ func stream(body io.ReadCloser, a *share.Arrival, path string) (size int64, sum 
 	if err != nil {
 		_ = os.Remove(path)
 	}
-	return size, sum, err
+	return size, err
 }
 
 func attributesOf(body io.ReadCloser) (attributed, bool) {

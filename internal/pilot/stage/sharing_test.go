@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/zeebo/blake3"
+
 	"fairway/internal/access"
 	"fairway/internal/cache"
 	"fairway/internal/share"
@@ -57,8 +59,8 @@ func TestATransferThatIsPassedOnBreaksOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer i.cached.Release()
-	if got, err := os.ReadFile(i.cached.Path()); err != nil || !bytes.Equal(got, text) || i.cached.Sum() == 0 {
-		t.Errorf("%d bytes of %d, sum %08x, %v", len(got), len(text), i.cached.Sum(), err)
+	if got, err := os.ReadFile(i.cached.Path()); err != nil || !bytes.Equal(got, text) || i.cached.Hash() != blake3.Sum256(text) {
+		t.Errorf("%d bytes of %d, hash %x, %v", len(got), len(text), i.cached.Hash(), err)
 	}
 }
 
@@ -82,10 +84,10 @@ func TestASourceThatHasNothingIsTold(t *testing.T) {
 	bring := func(name string) {
 		t.Helper()
 		i := &input{
-			Item: cache.Item{Ref: cache.Ref{LFN: name, Version: 1, Tag: 1}, Size: int64(len(text))}, sum: adler32.Checksum([]byte(text)),
+			Item: cache.Item{Ref: cache.Ref{LFN: name, Version: 1, Tag: 1}, Size: int64(len(text))}, sum: adler32.Checksum([]byte(text)), hash: blake3.Sum256([]byte(text)),
 			pfn: server.URL + "/" + name, source: &wire.Source{
 				Pilot: "source", Address: source.Address(), Pin: source.Pin(), Epoch: 1,
-				Ticket: key.ShareTicket(name, 1, 1), Adler32: adler32.Checksum([]byte(text)),
+				Ticket: key.ShareTicket(name, 1, 1),
 			},
 		}
 		if err := ar.bringShared(t.Context(), i); err != nil {
@@ -101,8 +103,8 @@ func TestASourceThatHasNothingIsTold(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		bring(name)
 	}
-	f, _, err := other.Cache.Fetch(t.Context(), cache.Item{Ref: cache.Ref{LFN: "c", Version: 1, Tag: 1}, Size: int64(len(text))}, func(path string) (int64, uint32, error) {
-		return int64(len(text)), adler32.Checksum([]byte(text)), os.WriteFile(path, []byte(text), 0o444)
+	f, _, err := other.Cache.Fetch(t.Context(), cache.Item{Ref: cache.Ref{LFN: "c", Version: 1, Tag: 1}, Size: int64(len(text))}, func(path string) (int64, cache.Hash, error) {
+		return int64(len(text)), blake3.Sum256([]byte(text)), os.WriteFile(path, []byte(text), 0o444)
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -32,6 +32,7 @@ type input struct {
 	cache.Item // its size is 0 if it is not known
 	pfn        string
 	sum        uint32 // of what a job made; 0 if it is not known
+	hash       cache.Hash
 	ticket     []byte // to read it through the server
 	access     wire.Access
 	url        string // by which the command reads it; empty: by path, or not located yet
@@ -51,7 +52,9 @@ type input struct {
 func NewInputs(ar *Area, a *Execution) *Inputs { return &Inputs{ar: ar, attempt: a} }
 
 func newInput(f *wire.InputFile) *input {
-	return &input{Item: cache.Item{Ref: RefOf(f.GetFile()), Size: f.GetSize()}, pfn: f.GetPfn(), sum: f.GetAdler32(), ticket: f.GetTicket(), access: f.GetAccess(), source: f.GetSource()}
+	i := &input{Item: cache.Item{Ref: RefOf(f.GetFile()), Size: f.GetSize()}, pfn: f.GetPfn(), sum: f.GetAdler32(), ticket: f.GetTicket(), access: f.GetAccess(), source: f.GetSource()}
+	copy(i.hash[:], f.GetBlake3())
+	return i
 }
 
 // Run makes the sandbox as the command is to find it. The attempt has its slot.
@@ -217,7 +220,7 @@ func (ar *Area) bring(ctx context.Context, i *input) (err error) {
 	if ar.Sharing != nil {
 		err = ar.bringShared(ctx, i)
 	} else {
-		i.cached, i.hit, err = c.Fetch(ctx, i.Item, func(path string) (int64, uint32, error) { return ar.getSummed(ctx, i, path) })
+		i.cached, i.hit, err = c.Fetch(ctx, i.Item, func(path string) (int64, cache.Hash, error) { return ar.getSummed(ctx, i, path) })
 	}
 	if errors.Is(err, cache.ErrFull) || errors.Is(err, cache.ErrNoSpace) || outOfDisk(err) {
 		ar.Log.Info("read past the cache", "lfn", i.LFN, "reason", err)
@@ -226,25 +229,18 @@ func (ar *Area) bring(ctx context.Context, i *input) (err error) {
 	return err
 }
 
-// getSummed is get, with the checksum of a file that nothing else tells from a
-// damaged one when another pilot takes the cache over.
-func (ar *Area) getSummed(ctx context.Context, i *input, path string) (size int64, sum uint32, err error) {
+// getSummed is get, with the hash of a file that nothing else tells from a damaged one
+// when another pilot takes the cache over.
+func (ar *Area) getSummed(ctx context.Context, i *input, path string) (size int64, of cache.Hash, err error) {
 	size, err = ar.get(ctx, i, path)
 	if err != nil || i.madeByJob() || storage.IsLocal(i.pfn) {
-		return size, 0, err
+		return size, of, err
 	}
-	sum, err = checksumOf(ctx, path)
-	return size, sum, err
-}
-
-func checksumOf(ctx context.Context, path string) (uint32, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return 0, err
+	sums := i.newSums(true)
+	if err = sums.readFile(ctx, path); err == nil {
+		of = cache.HashOf(sums.blake3)
 	}
-	defer f.Close()
-	sum, _, err := checksum(ctx, f)
-	return sum, err
+	return size, of, err
 }
 
 // get reads a file from the storage element, and makes sure that it is the one
@@ -499,6 +495,14 @@ func (in *Inputs) TakeCached() bool {
 // RefToWire is a file as messages name it.
 func RefToWire(ref cache.Ref) *wire.FileRef {
 	return &wire.FileRef{Lfn: ref.LFN, Version: ref.Version, Tag: ref.Tag}
+}
+
+// HashToWire is a hash as messages tell it: nothing where it is not known.
+func HashToWire(h cache.Hash) []byte {
+	if h == (cache.Hash{}) {
+		return nil
+	}
+	return h[:]
 }
 
 // RefOf is a file as the cache names it.

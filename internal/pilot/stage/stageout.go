@@ -11,6 +11,9 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/zeebo/blake3"
+
+	"fairway/internal/adler32"
 	"fairway/internal/archive"
 	"fairway/internal/beneath"
 	"fairway/internal/cache"
@@ -121,14 +124,22 @@ func (ar *Area) store(a *Execution, w written) (*wire.WrittenFile, error) {
 		return nil, err
 	}
 	defer f.Close()
-	sum, size, err := checksum(a.Ctx, f.File)
+	sum, hash := adler32.New(), blake3.New()
+	var sums io.Writer = sum
+	if ar.Sharing != nil {
+		sums = io.MultiWriter(sum, hash)
+	}
+	size, err := readInto(a.Ctx, sums, f.File)
 	if err != nil {
 		return nil, err
 	}
 	if info, err := f.Stat(); err == nil {
-		ar.proven.add(info, sum)
+		ar.proven.add(info, sum.Sum32())
 	}
-	out := &wire.WrittenFile{Lfn: w.lfn, Version: w.promise.GetVersion(), Size: size, Adler32: sum}
+	out := &wire.WrittenFile{Lfn: w.lfn, Version: w.promise.GetVersion(), Size: size, Adler32: sum.Sum32()}
+	if ar.Sharing != nil {
+		out.Blake3 = hash.Sum(nil)
+	}
 	item := cache.Item{Ref: cache.Ref{LFN: w.lfn, Version: out.Version, Tag: a.GetAttempt()}, Size: size}
 	path := disk.Descriptor(f.File)
 	cached := ar.cacheOutput(a, item, path)

@@ -1,7 +1,9 @@
 package stage
 
 import (
+	"context"
 	"fmt"
+	"hash"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -9,14 +11,19 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/zeebo/blake3"
+
+	"fairway/internal/adler32"
+	"fairway/internal/cache"
 	"fairway/internal/disk"
 	"fairway/internal/pilot/report"
 	"fairway/internal/wire"
 )
 
 // What a job reads of another job's outputs is what was stored, or the attempt does not
-// begin: its size and checksum are those that were recorded. A file is read for that
-// once by each pilot, and again when its size or time of modification has changed.
+// begin: its size and its hash are those that were recorded, or its checksum where no hash
+// was. A file is read for that once by each pilot, and again when its size or time of
+// modification has changed.
 
 // proven knows files of which this pilot has found the checksum right, or has stored
 // them itself.
@@ -105,20 +112,77 @@ func (in *Inputs) verify(i *input, path string) error {
 	case i.before.Size() != i.Size:
 		return i.wrongSize(i.before.Size())
 	}
+	sums := i.newSums(false)
+	if err := sums.readFile(in.attempt.Ctx, path); err != nil {
+		return err
+	}
+	if err := sums.check(); err != nil {
+		return err
+	}
+	in.ar.proven.add(i.before, i.sum)
+	return nil
+}
+
+// sums are what tells the contents of an input from others, found as these are written
+// to it. What is nil is not needed.
+type sums struct {
+	of      *input
+	blake3  *blake3.Hasher
+	adler32 hash.Hash32
+}
+
+// newSums finds one sum where one is enough: the hash if it is known, or is to be told to
+// others, and the adler32 of an output of which no hash is known.
+func (i *input) newSums(tell bool) *sums {
+	s := &sums{of: i}
+	known := i.hash != cache.Hash{}
+	if tell || known {
+		s.blake3 = blake3.New()
+	}
+	if i.madeByJob() && !known {
+		s.adler32 = adler32.New()
+	}
+	return s
+}
+
+func (s *sums) Write(p []byte) (int, error) {
+	if s.blake3 != nil {
+		_, _ = s.blake3.Write(p)
+	}
+	if s.adler32 != nil {
+		_, _ = s.adler32.Write(p)
+	}
+	return len(p), nil
+}
+
+func (s *sums) readFile(ctx context.Context, path string) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	sum, _, err := checksum(in.attempt.Ctx, f)
-	if err != nil {
-		return err
+	_, err = readInto(ctx, s, f)
+	return err
+}
+
+// check returns an error if what was written is not what a job has made.
+func (s *sums) check() error {
+	i := s.of
+	switch {
+	case !i.madeByJob():
+	case s.adler32 != nil && s.adler32.Sum32() != i.sum:
+		return &damagedError{fmt.Sprintf("holds other bytes than were stored (checksum %08x instead of %08x)", s.adler32.Sum32(), i.sum)}
+	case s.adler32 == nil && cache.HashOf(s.blake3) != i.hash:
+		return &damagedError{fmt.Sprintf("holds other bytes than were stored (BLAKE3 %x instead of %x)", cache.HashOf(s.blake3), i.hash)}
 	}
-	if sum != i.sum {
-		return &damagedError{fmt.Sprintf("holds other bytes than were stored (checksum %08x instead of %08x)", sum, i.sum)}
-	}
-	in.ar.proven.add(i.before, sum)
 	return nil
+}
+
+// prove notes that what stands at a path was found to be the input.
+func (ar *Area) prove(i *input, path string) {
+	if info, err := os.Stat(path); err == nil && i.madeByJob() {
+		ar.proven.add(info, i.sum)
+	}
 }
 
 // ownMode is what a command may do with a copy at least.

@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"encoding/hex"
 	"fmt"
 	"strings"
 	"time"
@@ -105,7 +106,7 @@ func fileFromWire(f *wire.FileRef) dispatch.FileRef {
 }
 
 func cachedFromWire(f *wire.CachedFile) dispatch.CachedFile {
-	return dispatch.CachedFile{File: fileFromWire(f.GetFile()), Size: f.GetSize(), Adler32: f.GetAdler32()}
+	return dispatch.CachedFile{File: fileFromWire(f.GetFile()), Size: f.GetSize(), Hash: hex.EncodeToString(f.GetBlake3())}
 }
 
 func goneFromWire(g *wire.CacheGone) dispatch.CacheGone {
@@ -164,6 +165,7 @@ func writtenFromWire(w *wire.WrittenFile) dispatch.WrittenFile {
 		PFN:     w.GetPfn(),
 		Size:    w.GetSize(),
 		Adler32: w.GetAdler32(),
+		Hash:    hex.EncodeToString(w.GetBlake3()),
 		Records: w.GetRecords(),
 	}
 }
@@ -266,14 +268,17 @@ func fileToWire(f dispatch.FileRef) *wire.FileRef {
 }
 
 func inputToWire(f dispatch.InputFile) *wire.InputFile {
-	return &wire.InputFile{File: fileToWire(f.File), Size: f.Size, Pfn: f.PFN, Adler32: f.Adler32, Access: wire.Access(f.Access), Source: sourceToWire(f.Source)}
+	return &wire.InputFile{
+		File: fileToWire(f.File), Size: f.Size, Pfn: f.PFN, Adler32: f.Adler32, Blake3: hashToWire(f.Hash),
+		Access: wire.Access(f.Access), Source: sourceToWire(f.Source),
+	}
 }
 
 func sourceToWire(s *dispatch.Source) *wire.Source {
 	if s == nil {
 		return nil
 	}
-	return &wire.Source{Pilot: string(s.Pilot), Address: s.Address, Pin: s.Pin, Adler32: s.Adler32, Origin: sourceToWire(s.Origin)}
+	return &wire.Source{Pilot: string(s.Pilot), Address: s.Address, Pin: s.Pin, Origin: sourceToWire(s.Origin)}
 }
 
 func outputToWire(f dispatch.OutputFile) *wire.OutputFile {
@@ -329,8 +334,15 @@ func writtenToWire(w dispatch.WrittenFile) *wire.WrittenFile {
 		Pfn:     w.PFN,
 		Size:    w.Size,
 		Adler32: w.Adler32,
+		Blake3:  hashToWire(w.Hash),
 		Records: w.Records,
 	}
+}
+
+// hashToWire makes no bytes of a hash that is not known.
+func hashToWire(h string) []byte {
+	b, _ := hex.DecodeString(h) // it was made by EncodeToString
+	return b
 }
 
 func usageToWire(u *dispatch.Usage) *wire.Usage {

@@ -138,6 +138,9 @@ func (e *Ending) observe(event *dispatch.Event) {
 	if event.Kind == dispatch.FileLost {
 		e.Note(fmt.Sprintf("a stored file is lost, and made again by job %s when it is needed: %s", event.Name, event.Reason))
 	}
+	if event.Kind == dispatch.CopyDiffers {
+		e.Note(fmt.Sprintf("the cache of host %s holds other bytes of %s than another pilot has told of before: no host reads them from there; one of the two has a bad disk, was given other bytes by the storage, or lies", event.Host, event.Reason))
+	}
 	if event.Kind == dispatch.JobFailed {
 		e.Problem(fmt.Sprintf("job %s failed: %s", event.Name, event.Reason))
 	}
