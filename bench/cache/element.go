@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -105,7 +106,7 @@ func lfnOf(path string) string {
 // server, to no avail.
 func (e *element) refuses(q *http.Request) bool {
 	var delay time.Duration
-	var fails bool
+	fails := "" // the job whose try does
 	switch q.Method {
 	case http.MethodGet:
 		delay, fails = e.reads(lfnOf(q.URL.Path))
@@ -115,52 +116,60 @@ func (e *element) refuses(q *http.Request) bool {
 	if from, _, _ := net.SplitHostPort(q.RemoteAddr); from == e.server {
 		return delay > 0
 	}
-	_ = sched.Default().WaitUntil(q.Context(), time.Now().Add(delay))
-	return fails
+	if sched.Default().WaitUntil(q.Context(), time.Now().Add(delay)) != nil {
+		return true // the attempt was taken back: the try goes on elsewhere
+	}
+	if fails == "" {
+		return false
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.failed[fails]++
+	return true
 }
 
 // reads draws what the reader of a file meets with that has read it least often.
-func (e *element) reads(lfn string) (delay time.Duration, fails bool) {
+func (e *element) reads(lfn string) (delay time.Duration, fails string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(e.readers[lfn]) == 0 {
-		return 0, false
+		return 0, ""
 	}
 	a := slices.MinFunc(e.readers[lfn], func(a, b *access) int { return a.times - b.times })
 	a.times++
 	random, _ := sim.Accesses(e.seed, a.job, 1+e.failed[a.job])
 	n, last := e.exp.Workflow.Accesses, 0
 	for range a.input + 1 {
-		fails, last = random.Float64() < float64(e.exp.Storage[0].FailureRate), random.IntN(n)
+		fails, last = e.drawFailure(random, a.job), random.IntN(n)
 	}
-	if !fails {
+	if fails == "" {
 		last = n - 1
 	}
 	for range last + 1 {
 		delay += e.exp.Storage[0].Delay(random, e.exp.Workflow.Run.Mean, n)
 	}
-	return delay, e.fail(a, fails)
+	return delay, fails
 }
 
 // writes draws what the writer of a file meets with.
-func (e *element) writes(lfn string) (delay time.Duration, fails bool) {
+func (e *element) writes(lfn string) (delay time.Duration, fails string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	a := e.writers[lfn]
 	if a == nil {
-		return 0, false
+		return 0, ""
 	}
 	_, random := sim.Accesses(e.seed, a.job, 1+e.failed[a.job])
 	delay = e.exp.Storage[0].Delay(random, e.exp.Workflow.Run.Mean, 1)
-	return delay, e.fail(a, random.Float64() < float64(e.exp.Storage[0].FailureRate))
+	return delay, e.drawFailure(random, a.job)
 }
 
-// fail notes a try that fails. The caller holds mu.
-func (e *element) fail(a *access, fails bool) bool {
-	if fails {
-		e.failed[a.job]++
+// drawFailure returns the job if its access fails.
+func (e *element) drawFailure(random *rand.Rand, job string) string {
+	if random.Float64() < float64(e.exp.Storage[0].FailureRate) {
+		return job
 	}
-	return fails
+	return ""
 }
 
 // counted counts what is read.

@@ -126,11 +126,13 @@ func (c *Core) apply(in Input) error {
 func (c *Core) propagate() {
 	c.runTimers()
 	c.propagateJobs()
+	c.placement.handOver()
 	c.placement.matchAll()
 	if c.placement.recall() {
 		c.propagateJobs()
 		c.placement.matchAll()
 	}
+	c.placement.takeBack()
 	c.fleet.planPilots()
 	if c.fleet.grace.over { // before that it is not known what runs
 		c.runs.endAll()

@@ -42,6 +42,7 @@ type Answer struct {
 	TellCache  uint64 // not 0: tell all of the cache anew, in as many Syncs as that takes; the number tells this request from others
 	Run        []Assignment
 	End        []AttemptID // running ones are ended, queued ones recalled
+	GiveBack   []AttemptID // the same, but not of those whose command has begun
 	Prefetch   []InputFile // for jobs that are queued there, repeated until they are in the cache
 	Evict      []FileRef   // files in the order in which they may go, before all others; empty: as before
 	Stale      int         // so many at the front of Evict nobody may read: they go first whatever the policy

@@ -109,7 +109,8 @@ type pilot struct {
 	attempts []*attempt // in the order of their assignment
 	ending   []ending   // unknown attempts that it named, until it has been told to end them
 	used     usage
-	reserved *job // nothing else is assigned until this fits
+	reserved *job     // nothing else is assigned until this fits
+	taking   *attempt // of another pilot, asked back for this one
 
 	// Its cache: cached and versions have the same versions, and hot lists some of
 	// them. Files change these, the placement cools what has no ready readers.

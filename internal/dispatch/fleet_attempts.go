@@ -18,8 +18,9 @@ type attempt struct {
 	// What its pilot knows of it. It is said again in each answer until the pilot
 	// has acknowledged one with that number.
 	number    uint64 // of the answer that carried it first, 0 if none did
-	endNumber uint64 // of the answer that ended it first
+	endNumber uint64 // of the answer that ended it first, or asked for it back
 	ended     bool   // the pilot is told to end it
+	taker     *pilot // the pilot is asked to give it back for this one, unless its command has begun
 	recall    bool   // only because another pilot could run it now
 
 	// What the pilot said of it.
@@ -174,6 +175,9 @@ func (fl *fleet) removeAttempt(a *attempt) {
 			break
 		}
 	}
+	if t := a.taker; t != nil && t.taking == a {
+		t.taking = nil
+	}
 	p := a.pilot
 	if len(p.arriving) > 0 {
 		fl.attemptOver(a)
@@ -206,7 +210,9 @@ func (fl *fleet) endAttempt(a *attempt) bool {
 		fl.wantsJobs(a.pilot)
 		return true
 	}
-	a.ended = true
+	if !a.ended {
+		a.ended, a.endNumber = true, 0 // before, it may have been asked for back only
+	}
 	fl.mustAnswer(a.pilot)
 	return false
 }

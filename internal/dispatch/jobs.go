@@ -167,6 +167,7 @@ type fate struct {
 	place         place // while it is regenerating: where its outputs are needed
 	regenerations int   // bounded by Config.MaxRegenerations
 	backingOff    bool  // a timer is set for NotBefore
+	takenBack     int   // attempts that were asked back while they were staged in, at most maxTakenBack
 }
 
 // maxRemembered bounds fate.Attempts: those that failed, that were discarded, and

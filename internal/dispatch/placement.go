@@ -27,6 +27,11 @@ type placement struct {
 	roomFor  []int8          // by class, in one recall: 1 a parked pilot has room, -1 none has, 0 not looked up
 	offers   uint64          // counts what lets pilots ask again that asked in vain, mostly jobs that became ready
 
+	// Of one transition: who asked and has room left, and which attempts were given back
+	// for others. Both are empty between transitions.
+	unserved  []*pilot
+	givenBack []*attempt
+
 	tally          tally
 	served, rivals []*pilot // empty between transitions; here for their memory
 }
@@ -59,6 +64,9 @@ func (pl *placement) matchAll() {
 				pl.pull(p)
 				pl.fleet.recount(p)
 				pl.noLongerAwaited(p)
+				if p.parked > 0 {
+					pl.unserved = append(pl.unserved, p)
+				}
 			}
 		}
 		pl.placeFresh(nil)

@@ -70,6 +70,9 @@ func (c *Core) resultArrived(by PilotID, p *pilot, r *Result) {
 	case Ended:
 		c.files.discard(j, r)
 		c.placement.requeue(j)
+		if a != nil && a.taker != nil {
+			c.placement.givenBack = append(c.placement.givenBack, a)
+		}
 	case InputLost:
 		j.itsFate().Private = true
 		c.lossCounted(by, j, r, "")

@@ -31,6 +31,7 @@ type simPilot struct {
 
 type simAttempt struct {
 	a       Assignment
+	begun   bool // its command, for which its inputs were read
 	dropped bool
 }
 
@@ -173,7 +174,7 @@ func (s *simulation) reply(r Reply) {
 	}
 	p := s.pilots[i]
 	a := r.Answer
-	a.Run, a.End = slices.Clone(a.Run), slices.Clone(a.End)
+	a.Run, a.End, a.GiveBack = slices.Clone(a.Run), slices.Clone(a.End), slices.Clone(a.GiveBack)
 	models := s.models
 	s.after(s.ms(100), func() error { return p.answered(models, r.Seq, a) })
 }
@@ -211,9 +212,14 @@ func (p *simPilot) answered(models map[RunID]*submission, seq uint64, a Answer) 
 	for _, id := range a.End {
 		p.end(id)
 	}
+	for _, id := range a.GiveBack {
+		if !slices.ContainsFunc(p.running, func(x *simAttempt) bool { return x.begun && x.a.Attempt == id }) {
+			p.end(id)
+		}
+	}
 	p.startQueued()
 	pause := 20
-	if p.polls && len(a.Run)+len(a.End) == 0 {
+	if p.polls && len(a.Run)+len(a.End)+len(a.GiveBack) == 0 {
 		pause = 5000
 	}
 	p.s.after(p.s.ms(pause), func() error {
@@ -269,6 +275,10 @@ func (p *simPilot) startQueued() {
 		p.queued = p.queued[1:]
 		p.running = append(p.running, a)
 		p.used += p.cpus(a)
+		p.s.after(p.s.ms(4000), func() error {
+			a.begun = true
+			return nil
+		})
 		p.s.after(p.s.ms(5000), func() error { return p.ends(a) })
 	}
 }

@@ -27,7 +27,11 @@ func (c *Core) snapshot() string {
 		if j.committed != 0 {
 			fmt.Fprintf(&b, " committed %s", attemptName(j.committed))
 		}
-		if f := j.fate; f != nil && !j.regenerating && state != "done" {
+		if !j.regenerating && state != "done" {
+			f := j.fate
+			if f == nil {
+				f = new(fate) // as one of which nothing is durable
+			}
 			fmt.Fprintf(&b, " tries %d losses %d memory %d avoid %q withdrawn %v", f.Tries, f.Losses, f.Memory, f.Avoid, f.Withdrawn)
 		}
 		b.WriteByte('\n')

@@ -84,7 +84,9 @@ func (c *Core) takeSync(p *pilot, s *Sync) {
 		c.leavePilot(p)
 		return
 	}
-	unheard := func(a *attempt) bool { return a.number > p.acked && !a.known() || a.ended && a.endNumber > p.acked }
+	unheard := func(a *attempt) bool {
+		return a.number > p.acked && !a.known() || (a.ended || a.taker != nil) && a.endNumber > p.acked
+	}
 	if len(p.ending) > 0 || slices.ContainsFunc(p.attempts, unheard) {
 		c.fleet.mustAnswer(p)
 	}
@@ -256,6 +258,12 @@ func (c *Core) answer(p *pilot) Answer {
 			}
 			a.End = append(a.End, x.id)
 			continue
+		}
+		if x.taker != nil && (x.endNumber == 0 || x.endNumber > p.acked) {
+			if x.endNumber == 0 {
+				x.endNumber = n
+			}
+			a.GiveBack = append(a.GiveBack, x.id)
 		}
 		if x.known() || x.number != 0 && x.number <= p.acked {
 			continue

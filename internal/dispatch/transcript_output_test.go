@@ -108,6 +108,9 @@ func (s *script) showReply(b *strings.Builder, r Reply) {
 	for _, id := range a.End {
 		fmt.Fprintf(b, "  end %s\n", attemptName(id))
 	}
+	for _, id := range a.GiveBack {
+		fmt.Fprintf(b, "  give back %s\n", attemptName(id))
+	}
 	for _, f := range a.Prefetch {
 		fmt.Fprintf(b, "  prefetch %s@%d\n", f.File.LFN, f.File.Version)
 	}

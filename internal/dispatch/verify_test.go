@@ -81,6 +81,9 @@ func (c *Core) verifyPilots() error {
 	}
 	for _, p := range c.fleet.inOrder() {
 		sum := pilot{info: p.info}
+		if a := p.taking; a != nil && (c.fleet.attempts[a.id] != a || a.taker != p) {
+			return fmt.Errorf("pilot %s is to take attempt %s, which has ended or goes to another", p.id, attemptName(a.id))
+		}
 		for _, a := range p.attempts {
 			attempts++
 			if a.recall {

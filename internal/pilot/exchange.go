@@ -405,6 +405,9 @@ func (p *pilot) carryOut(a *wire.SyncAnswer) {
 	for _, id := range a.GetEnd() {
 		p.endAttempt(id)
 	}
+	for _, id := range a.GetGiveBack() {
+		p.giveBack(p.known[id])
+	}
 	for _, w := range a.GetRun() {
 		p.assign(w)
 	}
@@ -418,8 +421,8 @@ func (p *pilot) carryOut(a *wire.SyncAnswer) {
 		p.draining = true
 		for _, a := range p.known {
 			// Staging in may take long, and what comes after it is not to be done any more.
-			if !a.queued && !a.begun {
-				a.stop(wire.Outcome_OUTCOME_ENDED, "recalled before its command started")
+			if !a.queued {
+				p.giveBack(a)
 			}
 		}
 	}

@@ -438,26 +438,30 @@ func stalling(t *testing.T) (url string, asked <-chan struct{}) {
 	return s.URL + "/file", reading
 }
 
-// A server that stalls holds up neither the end of an attempt nor that of a pilot
-// which is to leave when what runs has ended.
+// A server that stalls holds up neither the end of an attempt, nor that it is given back, nor
+// the end of a pilot which is to leave when what runs has ended.
 func TestStalledStageInCanBeEnded(t *testing.T) {
-	for _, leave := range []bool{false, true} {
-		t.Run(fmt.Sprintf("leave %v", leave), func(t *testing.T) {
+	for _, how := range []string{"end", "give back", "leave"} {
+		t.Run(how, func(t *testing.T) {
 			q := newTaskQueue(t)
 			p := q.start(q.config("p1"))
 			url, asked := stalling(t)
 			a := shell("true", reads("x", 1, 1000000, url), needs(&wire.Resources{Time: durationpb.New(5 * time.Second)}))
 			q.assign("p1", a)
 			<-asked
-			if !leave {
+			switch how {
+			case "end":
 				q.end("p1", a.GetAttempt())
 				expect(t, q.result(a.GetAttempt()), wire.Outcome_OUTCOME_ENDED, "ended by the TaskQueue")
-				return
-			}
-			q.change(func() { q.pilot("p1").leave, q.pilot("p1").news = true, true })
-			expect(t, q.result(a.GetAttempt()), wire.Outcome_OUTCOME_ENDED, "before its command started")
-			if err := p.wait(); err != nil {
-				t.Error(err)
+			case "give back":
+				q.giveBack("p1", a.GetAttempt())
+				expect(t, q.result(a.GetAttempt()), wire.Outcome_OUTCOME_ENDED, "before its command started")
+			case "leave":
+				q.change(func() { q.pilot("p1").leave, q.pilot("p1").news = true, true })
+				expect(t, q.result(a.GetAttempt()), wire.Outcome_OUTCOME_ENDED, "before its command started")
+				if err := p.wait(); err != nil {
+					t.Error(err)
+				}
 			}
 		})
 	}

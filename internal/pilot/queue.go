@@ -213,6 +213,17 @@ func (p *pilot) endAttempt(id uint64) {
 	}
 }
 
+// giveBack ends an attempt, unless its command has begun.
+func (p *pilot) giveBack(a *attempt) {
+	switch {
+	case a == nil || a.begun:
+	case a.queued:
+		p.recall(a, wire.Outcome_OUTCOME_ENDED, "recalled before it started")
+	default:
+		a.stop(wire.Outcome_OUTCOME_ENDED, "recalled before its command started")
+	}
+}
+
 func (p *pilot) recall(a *attempt, outcome wire.Outcome, why string) {
 	p.queue = slices.DeleteFunc(p.queue, func(b *attempt) bool { return a == b })
 	delete(p.known, a.GetAttempt())

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -50,6 +51,31 @@ func TestQueue(t *testing.T) {
 	}
 	expect(t, q.result(first.GetAttempt()), wire.Outcome_OUTCOME_SUCCEEDED, "")
 	expect(t, q.result(third.GetAttempt()), wire.Outcome_OUTCOME_SUCCEEDED, "")
+}
+
+// An attempt that is wanted back goes on if its command has begun.
+func TestABegunCommandIsNotGivenBack(t *testing.T) {
+	q := newTaskQueue(t)
+	cfg := q.config("p1")
+	cfg.MilliCPUs = 1000
+	q.start(cfg)
+	begun, end := filepath.Join(t.TempDir(), "begun"), filepath.Join(t.TempDir(), "end")
+	for _, pipe := range []string{begun, end} {
+		if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first, second := shell("echo >"+begun+"; cat "+end), shell("true")
+	q.assign("p1", first, second)
+	if _, err := os.ReadFile(begun); err != nil {
+		t.Fatal(err)
+	}
+	q.giveBack("p1", first.GetAttempt(), second.GetAttempt())
+	expect(t, q.result(second.GetAttempt()), wire.Outcome_OUTCOME_ENDED, "recalled")
+	if err := os.WriteFile(end, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, q.result(first.GetAttempt()), wire.Outcome_OUTCOME_SUCCEEDED, "")
 }
 
 // What Fairway has made is shared by links: no command writes to it in place,

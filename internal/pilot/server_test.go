@@ -67,6 +67,7 @@ type taskQueue struct {
 	pilots  map[string]*pilotSeen
 	results map[uint64]*wire.Result
 	ends    map[uint64]bool
+	wanted  []uint64 // back, unless their commands have begun
 	hold    time.Duration
 	lease   time.Duration // that pilots are granted; 0: what they want
 	refuse  bool          // to acknowledge
@@ -252,6 +253,7 @@ func (q *taskQueue) answer(p *pilotSeen, m *wire.SyncRequest) *wire.SyncAnswer {
 	for id := range q.ends {
 		a.End = append(a.End, id)
 	}
+	a.GiveBack = slices.Clone(q.wanted)
 	return a
 }
 
@@ -267,6 +269,13 @@ func (q *taskQueue) assign(pilot string, assignments ...*wire.Assignment) {
 func (q *taskQueue) end(pilot string, attempt uint64) {
 	q.change(func() {
 		q.ends[attempt] = true
+		q.pilot(pilot).news = true
+	})
+}
+
+func (q *taskQueue) giveBack(pilot string, attempts ...uint64) {
+	q.change(func() {
+		q.wanted = append(q.wanted, attempts...)
 		q.pilot(pilot).news = true
 	})
 }

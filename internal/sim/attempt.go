@@ -55,6 +55,10 @@ func (p *pilot) execute(as dispatch.Assignment) {
 	x.begin()
 }
 
+// begun reports whether the job computes, or has. One that reads its inputs meanwhile does so
+// from the start.
+func (a *attempt) begun() bool { return a.work.keep == nil || a.work.staged == len(a.work.reads) }
+
 // locate finds an input: in the cache, in the cache of another host that
 // shares it, or on the storage element. A cached file is pinned meanwhile. One that is
 // streamed comes from no other host.

@@ -72,8 +72,10 @@ func (r *run) stopped(x *execution, began time.Duration, o dispatch.Outcome) {
 	r.stageIn += x.stageIn
 	r.jobTime += r.now - began
 	if o != dispatch.Succeeded {
-		r.failures++
 		r.wasted += r.now - began
+	}
+	if o != dispatch.Succeeded && o != dispatch.Ended {
+		r.failures++
 	}
 	if o == dispatch.Lost {
 		r.lost++
@@ -83,6 +85,9 @@ func (r *run) stopped(x *execution, began time.Duration, o dispatch.Outcome) {
 
 func (r *run) attemptEnded(a *attempt, o dispatch.Outcome) {
 	r.stopped(a.work, a.began, o)
+	if o == dispatch.Ended && !a.begun() {
+		return // a pilot does not tell what it has read for it
+	}
 	r.hits += a.usage.CacheHits
 	r.misses += a.usage.CacheMisses
 	r.hitBytes += a.usage.BytesCached

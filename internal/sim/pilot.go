@@ -104,6 +104,7 @@ func (p *pilot) carryOut(seq uint64, a dispatch.Answer) {
 	p.acknowledge(a.Seen)
 	news := p.announceAll(a.TellCache)
 	news = p.end(a.End) || news
+	news = p.end(slices.DeleteFunc(slices.Clone(a.GiveBack), p.computes)) || news
 	news = p.accept(a.Run) || news
 	if p.space != nil && len(a.Evict) > 0 {
 		p.space.shelf.Follow(a.Evict, a.Stale)
@@ -192,6 +193,11 @@ func (p *pilot) end(attempts []dispatch.AttemptID) bool {
 		}
 	}
 	return news
+}
+
+// computes reports whether the command of the attempt has begun.
+func (p *pilot) computes(id dispatch.AttemptID) bool {
+	return slices.ContainsFunc(p.running, func(a *attempt) bool { return a.Attempt == id && a.begun() })
 }
 
 // giveBack tells that an attempt has ended before it started.

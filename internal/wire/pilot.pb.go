@@ -2266,6 +2266,7 @@ type SyncAnswer struct {
 	NeedFull      bool                   `protobuf:"varint,3,opt,name=need_full,json=needFull,proto3" json:"need_full,omitempty"`
 	Run           []*Assignment          `protobuf:"bytes,4,rep,name=run,proto3" json:"run,omitempty"`
 	End           []uint64               `protobuf:"varint,5,rep,packed,name=end,proto3" json:"end,omitempty"`
+	GiveBack      []uint64               `protobuf:"varint,17,rep,packed,name=give_back,json=giveBack,proto3" json:"give_back,omitempty"`
 	Prefetch      []*InputFile           `protobuf:"bytes,6,rep,name=prefetch,proto3" json:"prefetch,omitempty"`
 	Evict         []*FileRef             `protobuf:"bytes,7,rep,name=evict,proto3" json:"evict,omitempty"`
 	Peers         []*Peer                `protobuf:"bytes,8,rep,name=peers,proto3" json:"peers,omitempty"`
@@ -2342,6 +2343,13 @@ func (x *SyncAnswer) GetRun() []*Assignment {
 func (x *SyncAnswer) GetEnd() []uint64 {
 	if x != nil {
 		return x.End
+	}
+	return nil
+}
+
+func (x *SyncAnswer) GetGiveBack() []uint64 {
+	if x != nil {
+		return x.GiveBack
 	}
 	return nil
 }
@@ -2636,14 +2644,15 @@ const file_pilot_proto_rawDesc = "" +
 	"\x10prefetched_bytes\x18\x04 \x01(\x03R\x0fprefetchedBytes\"5\n" +
 	"\vCacheDigest\x12\x14\n" +
 	"\x05files\x18\x01 \x01(\x04R\x05files\x12\x10\n" +
-	"\x03sum\x18\x02 \x01(\x06R\x03sum\"\xb9\x04\n" +
+	"\x03sum\x18\x02 \x01(\x06R\x03sum\"\xd6\x04\n" +
 	"\n" +
 	"SyncAnswer\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x12\n" +
 	"\x04seen\x18\x02 \x01(\x04R\x04seen\x12\x1b\n" +
 	"\tneed_full\x18\x03 \x01(\bR\bneedFull\x12(\n" +
 	"\x03run\x18\x04 \x03(\v2\x16.fairway.v1.AssignmentR\x03run\x12\x10\n" +
-	"\x03end\x18\x05 \x03(\x04R\x03end\x121\n" +
+	"\x03end\x18\x05 \x03(\x04R\x03end\x12\x1b\n" +
+	"\tgive_back\x18\x11 \x03(\x04R\bgiveBack\x121\n" +
 	"\bprefetch\x18\x06 \x03(\v2\x15.fairway.v1.InputFileR\bprefetch\x12)\n" +
 	"\x05evict\x18\a \x03(\v2\x13.fairway.v1.FileRefR\x05evict\x12&\n" +
 	"\x05peers\x18\b \x03(\v2\x10.fairway.v1.PeerR\x05peers\x126\n" +

@@ -232,6 +232,7 @@ func AnswerToWire(a dispatch.Answer) (*wire.SyncAnswer, error) {
 		TellCache:  a.TellCache,
 		Run:        run,
 		End:        Each(a.End, func(id dispatch.AttemptID) uint64 { return uint64(id) }),
+		GiveBack:   Each(a.GiveBack, func(id dispatch.AttemptID) uint64 { return uint64(id) }),
 		Prefetch:   Each(a.Prefetch, inputToWire),
 		Evict:      Each(a.Evict, fileToWire),
 		Peers:      Each(a.Peers, peerToWire),

@@ -56,6 +56,11 @@ func Experiment(seed uint64) experiment.Experiment {
 	if d := sim.Stream(seed, "damage"); d.IntN(2) == 0 {
 		e.Faults.Damage, e.Faults.Damages = upTo(d, time.Minute, time.Hour), 50
 	}
+	if sim.Stream(seed, "staging").IntN(3) == 0 {
+		for i := range e.Sites {
+			e.Sites[i].StagesIn = true
+		}
+	}
 	faultyHosts(sim.Stream(seed, "hosts"), &e)
 	e.Defaults()
 	return e
