@@ -38,6 +38,7 @@ type Loading struct {
 	remembers bool // there is a record of the store
 	commits   map[JobID]*commitBody
 	fates     map[JobID]*fate
+	unusable  []identity // results that a job did not take, which was executed
 
 	job jobBody // the last one, as the next is much like it
 }
@@ -84,6 +85,9 @@ func (l *Loading) End() (*Core, Effects, error) {
 	}
 	if err := c.checkWriters(); err != nil {
 		return nil, Effects{}, err
+	}
+	for _, key := range l.unusable {
+		delete(c.journal.results, key)
 	}
 	for j := range c.jobs.all {
 		l.resume(j)
@@ -265,10 +269,13 @@ func (l *Loading) committed(j *job) error {
 		if !ok && !b.Whole {
 			return fmt.Errorf("job %s is committed, but its result %s is not there", j.name, b.Key)
 		}
-		if !b.Whole {
+		switch {
+		case !b.Whole:
 			outputs = r.outputs
+			delete(c.journal.results, key)
+		case ok:
+			l.unusable = append(l.unusable, key) // by this job; one of another run may have taken it
 		}
-		delete(c.journal.results, key)
 		j.key = key
 	}
 	j.committed = b.Attempt
