@@ -134,10 +134,14 @@ func whereText(v *wire.FileVersion) (text, colour string) {
 		return v.Pfn + ", published", dim
 	case v.Pfn != "":
 		return v.Pfn, dim
+	case v.Temporary && v.State == "present":
+		return "in caches only: it is temporary, and was read", ""
 	case v.State == "present" || v.CachesOnly:
 		return "in caches only", ""
 	case !v.Newest:
 		return "removed: a later version has replaced it", ""
+	case v.Temporary:
+		return "removed: it is temporary, and was read", ""
 	default:
 		return "not stored any more", ""
 	}

@@ -25,6 +25,9 @@ func printSummary(w io.Writer, report *wire.ProgressReport) {
 	row("cache", "%s", cacheText(summary))
 	row("moved", "%s from storage, %s from caches, %s written",
 		quantity.Bytes(summary.GetBytesStaged()), quantity.Bytes(summary.GetBytesCached()), quantity.Bytes(summary.GetBytesWritten()))
+	if n := summary.GetRemoved(); n > 0 {
+		row("removed", "%s, %s, when all that read them were done", quantity.Count(n, "temporary file"), quantity.Bytes(summary.GetBytesRemoved()))
+	}
 	if all := summary.GetStageInSeconds(); all >= shortStageIn {
 		row("stage-in", "%s, %.0f %% of it hidden behind computing", quantity.Seconds(all), 100*summary.GetHiddenSeconds()/all)
 	}

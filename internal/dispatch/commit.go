@@ -394,6 +394,11 @@ func (fs *files) tryRemove(v *version) {
 	if v.existing || v.pfn == "" || v.pins > 0 || v.toPublish || v.state != present || v.file.newest() == v && !v.temporary() {
 		return
 	}
+	if v.temporary() {
+		r := v.writer.step.run
+		r.removed++
+		r.removedBytes += v.size
+	}
 	fs.remove(v.pfn)
 	v.pfn = ""
 	if !v.hasCopy() {
@@ -402,10 +407,36 @@ func (fs *files) tryRemove(v *version) {
 	fs.changeOutputs(v.writer)
 }
 
+func (fs *files) readersKnown(in ReadersKnown) error {
+	r, err := fs.runs.get(in.Run)
+	if err != nil {
+		return err
+	}
+	for _, lfn := range in.LFNs {
+		if f := r.files.Find(lfn); f != nil {
+			f.allReaders = true
+			fs.unread = append(fs.unread, f.versions...)
+		}
+	}
+	return nil
+}
+
+// removeUnread looks whether versions may go that were listed as unread. Their runs may be
+// retired.
+func (fs *files) removeUnread() {
+	list := fs.unread
+	fs.unread = nil
+	for _, v := range list {
+		if fs.runs.byID[v.run] != nil {
+			fs.tryRemove(v)
+		}
+	}
+}
+
 // temporary reports whether the stored copy of the version is for jobs of its run alone,
-// all of which are known.
+// all of which that read it are submitted.
 func (v *version) temporary() bool {
-	if v.writer == nil || !v.writer.step.run.complete {
+	if v.writer == nil || !v.file.allReaders && !v.writer.step.run.complete {
 		return false
 	}
 	o := v.writer.outputFor(v.file.lfn)

@@ -88,6 +88,8 @@ func (c *Core) apply(in Input) error {
 		return c.setRun(in.Run)
 	case CompleteRun:
 		return c.completeRun(in.Run)
+	case ReadersKnown:
+		return c.files.readersKnown(in)
 	case StopRun:
 		return c.stopRun(in)
 	case RetireRun:
@@ -163,6 +165,8 @@ func (c *Core) propagateJobs() {
 			c.cancelRegeneration(pop(&w.cancel))
 		case len(w.changed) > 0:
 			c.files.persistOutputs(pop(&w.changed))
+		case len(c.files.unread) > 0 && c.fleet.grace.over: // what runs again has pinned what it reads
+			c.files.removeUnread()
 		default:
 			return
 		}

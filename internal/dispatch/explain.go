@@ -51,6 +51,7 @@ func (c *Core) Explain(id JobID) (Explanation, bool) {
 		for _, v := range c.files.lostOutputs(j) {
 			e.say("the stored file of %s was lost; it is made again when a job needs it, or with fairway retry", v.file.lfn)
 		}
+		c.explainTemporary(j, &e)
 	}
 	return e, true
 }
@@ -64,6 +65,30 @@ func explainEnd(e *Explanation) {
 		e.say("its outputs are committed")
 	case e.Reason != "":
 		e.say("%s", e.Reason)
+	}
+}
+
+// explainTemporary tells what became of the temporary outputs of a job.
+func (c *Core) explainTemporary(j *job, e *Explanation) {
+	told := 0
+	for _, v := range c.files.writtenBy(j) {
+		if o := j.outputFor(v.file.lfn); o == nil || !o.Temporary || !v.committed() || v.tag == lostTag {
+			continue
+		}
+		if told++; told > maxExplained {
+			continue
+		}
+		switch {
+		case v.pfn == "":
+			e.say("%s is temporary, and was removed from storage: all jobs that read it are done", v.file.lfn)
+		case v.pins > 0:
+			e.say("%s is temporary, and stored; jobs that read it and are not done: %d", v.file.lfn, v.pins)
+		default:
+			e.say("%s is temporary, and stored; further jobs may come that read it", v.file.lfn)
+		}
+	}
+	if told > maxExplained {
+		e.say("and so on: %d more", told-maxExplained)
 	}
 }
 

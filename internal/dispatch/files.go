@@ -33,6 +33,7 @@ type files struct {
 	// FIFOs hold all others.
 	waiters  map[*version][]*job
 	deferred []wanting        // versions to be made again when the grace after a restart is over
+	unread   []*version       // that may have lost their last reader; looked at when that grace is over
 	raisedTo map[*file]raised // up to which request priorities were raised; see raised
 
 	// Copies and plain names. What few files have stands here, not in file.
@@ -78,6 +79,7 @@ type file struct {
 	publishFrom Version // lowest that may still be given out to be published; see publish
 	pattern     bool
 	matched     bool    // has been written through a pattern
+	allReaders  bool    // no job that is still to be submitted reads it; not durable
 	own         version // most files have one version; its run is that of the file
 }
 

@@ -33,9 +33,17 @@ type ExistingFile struct {
 type SetRun struct{ Run Run }
 
 // CompleteRun says that no more files and jobs of a run will come. When its jobs have
-// come to their ends, the run ends. Temporary outputs that no job reads any more are
-// removed from then on: a run whose jobs are not all known is ended by StopRun.
+// come to their ends, the run ends. Of none of its files readers are to come: a run whose
+// jobs are not all known is ended by StopRun.
 type CompleteRun struct{ Run RunID }
+
+// ReadersKnown says of files of a run that no job that is submitted later reads them.
+// Temporary ones are removed when those before are done. It is not durable: the caller
+// steps it again after each Load. Files that nobody has named yet are passed over.
+type ReadersKnown struct {
+	Run  RunID
+	LFNs []string
+}
 
 // StopRun has nothing more of a run started, and ends it when nothing of it runs any
 // more: Drain lets running attempts finish, else they are ended. Other runs go on.
@@ -273,6 +281,7 @@ type Tick struct{}
 func (AddFiles) isInput()       {}
 func (SetRun) isInput()         {}
 func (CompleteRun) isInput()    {}
+func (ReadersKnown) isInput()   {}
 func (StopRun) isInput()        {}
 func (RetireRun) isInput()      {}
 func (Submit) isInput()         {}
@@ -346,7 +355,8 @@ type Output struct {
 	Pattern bool   // which files match is known only when the job has ended
 	Storage Storage
 	// Temporary has the stored copy removed when no job reads it any more, or will: not
-	// before CompleteRun says so. It is made again for one that needs it later.
+	// before ReadersKnown or CompleteRun says so. It is made again for one that needs it
+	// later.
 	Temporary bool
 	Publish   bool // the server publishes the committed file under its plain name
 }

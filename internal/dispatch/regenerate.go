@@ -53,8 +53,9 @@ func (c *Core) regenerate(v *version, at place) {
 	if j.state != Done {
 		return // on its way
 	}
-	f := j.itsFate()
-	if f.regenerations >= c.config.MaxRegenerations {
+	// What was removed on purpose is no loss: it is made again for a job that is bounded itself.
+	f, wasLost := j.itsFate(), v.tag == lostTag || !j.outputFor(v.file.lfn).Temporary
+	if wasLost && f.regenerations >= c.config.MaxRegenerations {
 		f.Reason = fmt.Sprintf("its outputs were lost more than %d times", c.config.MaxRegenerations)
 		if v.owed() {
 			c.failRegeneration(j)
@@ -62,16 +63,19 @@ func (c *Core) regenerate(v *version, at place) {
 		c.files.cannotRegenerate(v)
 		return
 	}
-	f.regenerations++
+	why := " was removed as temporary, and is needed again"
+	if wasLost {
+		f.regenerations++
+		why = " is in no cache where it is needed"
+	}
+	if v.tag == lostTag {
+		why = " was lost from where it was stored"
+	}
 	f.place = at
 	f.Tries, f.Losses, f.End = 0, 0, Waiting
 	j.regenerating = true
 	c.jobs.setState(j, Waiting)
 	j.pinInputs()
-	why := " is in no cache where it is needed"
-	if v.tag == lostTag {
-		why = " was lost from where it was stored"
-	}
 	c.event(Event{Kind: JobRegenerating, Job: j.id, Name: j.name, Step: j.step.Step, Reason: v.file.lfn + why})
 	c.placement.letGo(c.jobs.inheritFromReaders(j)...)
 	c.files.startOut(j)

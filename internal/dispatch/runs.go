@@ -75,6 +75,11 @@ type run struct {
 	complete bool   // no more jobs will be submitted
 	reason   string // for a person: why it does not go on
 
+	// Temporary outputs whose stored copies were removed since the Core was made; one that
+	// was made again may count again.
+	removed      int
+	removedBytes int64
+
 	// Its jobs. Their numbers count from 1; spans say in which rows they stand.
 	jobs      uint32
 	spans     []span
@@ -187,9 +192,7 @@ func (c *Core) completeRun(id RunID) error {
 		c.journal.persistRun(r)
 		for j := range c.jobs.of(r) {
 			if slices.ContainsFunc(j.outputs, func(o Output) bool { return o.Temporary }) {
-				for _, v := range c.files.writtenBy(j) {
-					c.files.tryRemove(v)
-				}
+				c.files.unread = append(c.files.unread, c.files.writtenBy(j)...)
 			}
 		}
 	}
@@ -249,6 +252,10 @@ type RunView struct {
 	Complete bool   // no more jobs will be submitted
 	Reason   string // why it does not go on; empty if it came to its end by itself
 	Totals   Totals
+
+	// Temporary outputs whose stored copies were removed since the Core was made or loaded.
+	Removed      int
+	RemovedBytes int64
 }
 
 // Runs returns the runs that were not retired, in the order of their numbers.
@@ -271,4 +278,6 @@ func (c *Core) Run(id RunID) (RunView, bool) {
 // NextRun is the number that the next new run gets.
 func (c *Core) NextRun() RunID { return c.runs.last + 1 }
 
-func (r *run) view() RunView { return RunView{r.Run, r.state, r.complete, r.reason, r.totals} }
+func (r *run) view() RunView {
+	return RunView{r.Run, r.state, r.complete, r.reason, r.totals, r.removed, r.removedBytes}
+}

@@ -104,6 +104,9 @@ func (s *simulation) letOut(in Input, e Effects) error {
 	}
 	for _, pfn := range e.Remove {
 		s.note("  remove %s", pfn)
+		if err := s.mayRemove(pfn); err != nil {
+			return err
+		}
 		core := s.core
 		s.after(s.ms(2000), func() error {
 			if core != s.core {
@@ -112,6 +115,23 @@ func (s *simulation) letOut(in Input, e Effects) error {
 			delete(s.storage, pfn)
 			return s.step(Removed{pfn})
 		})
+	}
+	return nil
+}
+
+// mayRemove looks whether a stored output may go that counts: it is lost, or all that read
+// it have been committed, or cancelled. One of them may turn out in the same transition to
+// run again.
+func (s *simulation) mayRemove(pfn string) error {
+	ref, counts := s.made[pfn]
+	m := s.models[ref.Run]
+	if !counts || s.damaged[pfn] != "" || !slices.Contains(s.live, m) {
+		return nil
+	}
+	for _, j := range m.inOrder {
+		if v, ok := s.core.Job(j.id); ok && slices.Contains(j.reads, ref) && v.Committed == 0 && v.State != Cancelled {
+			return fmt.Errorf("%s@%d is removed, and job %s, which reads it, is %v", ref.LFN, ref.Version, j.Name, v.State)
+		}
 	}
 	return nil
 }
@@ -247,6 +267,7 @@ func (s *simulation) another() (*Core, Effects, error) {
 	if s.rng.IntN(4) == 0 {
 		clear(s.durable)
 		clear(s.acked) // what was to be removed is forgotten
+		clear(s.made)
 		s.models = make(map[RunID]*submission)
 		s.config.FirstIncarnation = s.core.journal.incarnation + 1 + s.rng.Uint64N(100)
 		core, e := New(s.config)
@@ -272,12 +293,25 @@ func (s *simulation) begun(e Effects) error {
 	if err := s.looked(); err != nil {
 		return err
 	}
+	for _, m := range slices.Clone(s.live) {
+		if err := s.step(ReadersKnown{m.run, sortedKeys(m.known)}); err != nil {
+			return err
+		}
+	}
 	return s.describeSites()
 }
 
 // happened checks each commit, once for each job.
 func (s *simulation) happened(x Event) error {
 	m := s.models[x.Job.Run()]
+	if x.Kind == JobCommitted || x.Kind == JobRegenerated {
+		for _, f := range s.core.StoredBy(x.Job) {
+			s.made[f.PFN] = f.File
+		}
+		for _, f := range x.Files {
+			s.made[f.PFN] = f.File
+		}
+	}
 	if x.Result != nil && x.Kind == JobRegenerated {
 		return m.own(x.Name, x.Result.Attempt)
 	}

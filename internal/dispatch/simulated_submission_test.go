@@ -21,13 +21,14 @@ type submission struct {
 	committed map[string]AttemptID
 	asked     map[string]Version // published last
 	matched   map[string]bool
+	known     map[string]bool // LFNs that no further job reads
 }
 
 func newSubmission(number int, run RunID, since uint64, earlier *submission) *submission {
 	return &submission{
 		number: number, run: run, earlier: earlier, since: since, last: make(map[string]Version), content: make(map[FileRef]string),
 		files: make(map[string]ExistingFile), jobs: make(map[string]*simJob), committed: make(map[string]AttemptID),
-		asked: make(map[string]Version), matched: make(map[string]bool),
+		asked: make(map[string]Version), matched: make(map[string]bool), known: make(map[string]bool),
 	}
 }
 

@@ -29,8 +29,12 @@ func (s *simulation) disturb() error {
 		return s.step(RetryJobs{[]JobID{s.anyJob(m)}})
 	case n < 18:
 		return s.disturbRun(m)
-	case n < 19:
+	case n < 19 && s.rng.IntN(2) == 0:
 		return s.crash()
+	case n < 19:
+		lfn := m.lfns[s.rng.IntN(len(m.lfns))]
+		m.known[lfn] = true
+		return s.step(ReadersKnown{m.run, []string{lfn}})
 	case s.rng.IntN(2) == 0:
 		return s.resubmit()
 	default:
@@ -157,7 +161,7 @@ func (s *simulation) jobAgain(m *submission, n int, last map[string]Version, lfn
 	}
 	old := m.earlier.inOrder[n]
 	for _, lfn := range old.Reads {
-		if _, ok := last[lfn]; !ok {
+		if _, ok := last[lfn]; !ok || m.known[lfn] {
 			return nil
 		}
 	}
@@ -199,7 +203,7 @@ func (s *simulation) makeJob(m *submission, n int, last map[string]Version, lfns
 	}
 	for range s.rng.IntN(4) {
 		lfn := (*lfns)[s.rng.IntN(len(*lfns))]
-		if !slices.Contains(j.Reads, lfn) {
+		if !slices.Contains(j.Reads, lfn) && !m.known[lfn] {
 			j.Reads = append(j.Reads, lfn)
 			j.reads = append(j.reads, m.file(lfn, last[lfn]))
 		}

@@ -53,8 +53,9 @@ type simulation struct {
 	events  simEvents
 	seq     int
 	durable map[string]Record
-	storage map[string]string // PFN to content
-	damaged map[string]string // of it: what is wrong, as whoever reads it finds out
+	storage map[string]string  // PFN to content
+	damaged map[string]string  // of it: what is wrong, as whoever reads it finds out
+	made    map[string]FileRef // PFNs of outputs that were committed
 	pilots  []*simPilot
 	born    int
 	calm    bool // no more faults
@@ -76,7 +77,7 @@ type simulation struct {
 func newSimulation(seed uint64) *simulation {
 	s := &simulation{
 		rng: rand.New(rand.NewPCG(seed, 1)), now: epoch, durable: make(map[string]Record),
-		storage: make(map[string]string), damaged: make(map[string]string), stored: make(map[string]bool), attempts: make(map[AttemptID]bool),
+		storage: make(map[string]string), damaged: make(map[string]string), made: make(map[string]FileRef), stored: make(map[string]bool), attempts: make(map[AttemptID]bool),
 		acked: make(map[AttemptID][]string), models: make(map[RunID]*submission),
 	}
 	s.config = Config{
@@ -183,6 +184,14 @@ func (s *simulation) finish() error {
 			return fmt.Errorf("job %s of run %d ends %v: %s", v.Name, v.ID.Run(), v.State, strings.Join(e.Lines, "; "))
 		}
 	}
+	for _, m := range slices.Clone(s.live) {
+		if err := s.step(CompleteRun{m.run}); err != nil {
+			return err
+		}
+	}
+	if err := s.loop(s.now.Add(30 * time.Minute)); err != nil {
+		return err
+	}
 	if err := s.checkStorage(); err != nil {
 		return err
 	}
@@ -238,6 +247,9 @@ func (s *simulation) checkStorage() error {
 	for f := range s.core.files.all {
 		for _, v := range f.versions {
 			used[v.pfn] = true
+			if v.pfn != "" && v.temporary() && v.pins == 0 {
+				return fmt.Errorf("%s@%d is temporary, and stored when all is done", f.lfn, v.number)
+			}
 		}
 	}
 	for _, r := range s.core.journal.results {

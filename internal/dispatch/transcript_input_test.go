@@ -59,6 +59,8 @@ func (s *script) input(d *datadriven.TestData) (Input, error) {
 		return SetRun{Run{ID: s.current, Name: "w", KeepGoing: len(words) > 1}}, err
 	case "complete":
 		return CompleteRun{s.current}, nil
+	case "readers-known":
+		return ReadersKnown{s.current, words}, nil
 	case "stop-run":
 		return StopRun{Run: s.current, Drain: len(words) > 0}, nil
 	case "retire":

@@ -160,6 +160,9 @@ func (c *Core) verifyVersions() error {
 			if v.state == present && !v.hasCopy() || v.state == gone && v.hasCopy() {
 				return fmt.Errorf("%s@%d is in state %d with PFN %q and %d holders", f.lfn, v.number, v.state, v.pfn, len(v.holders))
 			}
+			if f.allReaders && v.temporary() && v.state == present && v.pfn != "" && v.pins == 0 && !v.toPublish && c.fleet.grace.over {
+				return fmt.Errorf("%s@%d is temporary, stored, and read by nobody", f.lfn, v.number)
+			}
 			if v.state == pending && !v.writer.live() {
 				return fmt.Errorf("%s@%d is to come from job %s, which is %v", f.lfn, v.number, v.writer.name, v.writer.state)
 			}

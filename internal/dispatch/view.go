@@ -101,6 +101,7 @@ type FileView struct {
 	Access    Access // how the job reads it
 	Publish   bool   // the job that writes it wants it to be published
 	Published bool   // it was, or a later version was
+	Temporary bool   // the job that writes it wants it to go when it was read
 	Holders   int    // pilots that have it in their caches
 	Writer    JobID  // 0 if it existed before
 	// Mark tells contents apart, for a person; empty while they are not known.
@@ -143,11 +144,13 @@ func (c *Core) Detail(id JobID) (JobDetail, bool) {
 		if r.write != nil {
 			d.Writes[r.output] = r.write.view()
 			d.Writes[r.output].Publish = j.outputs[r.output].Publish
+			d.Writes[r.output].Temporary = j.outputs[r.output].Temporary
 		}
 	}
 	for _, v := range c.files.matched[j.id] {
 		f := v.view()
-		f.Publish = j.outputFor(v.file.lfn).Publish
+		o := j.outputFor(v.file.lfn)
+		f.Publish, f.Temporary = o.Publish, o.Temporary
 		d.Writes = append(d.Writes, f)
 	}
 	return d, true

@@ -140,6 +140,29 @@ steps:
 	}
 }
 
+// What a workflow says of all steps a step may say otherwise, also by publishing.
+func TestStorageOfAllSteps(t *testing.T) {
+	x := newWorld(t, `
+workflow: w
+storage: temporary
+steps:
+  a: {writes: a, command: "true"}
+  b: {reads: a, writes: b, storage: element, command: "true"}
+  c: {reads: b, writes: c, publish: true, command: "true"}
+  d: {reads: c, writes: d, storage: cache, command: "true"}
+  e: {reads: d, writes: e, command: "true"}
+`, nil)
+	x.step(Tick{})
+	for name, want := range map[string]string{
+		"a": "[{a false 0 true false}]", "b": "[{b false 0 false false}]", "c": "[{c false 0 false true}]",
+		"d": "[{d false 1 false false}]", "e": "[{e false 0 false true}]",
+	} {
+		if got := fmt.Sprint(x.jobs[name].Job.Writes); got != want {
+			t.Errorf("%s writes %s, want %s", name, got, want)
+		}
+	}
+}
+
 func TestStorageAndPublishing(t *testing.T) {
 	x := newWorld(t, `
 workflow: w

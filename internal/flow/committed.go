@@ -78,6 +78,9 @@ func (f *Flow) chosenFile(j *job, m *maker, out dispatch.CommittedFile, e dispat
 		values = j.values.of(m.pattern.names)
 	}
 	made := &file{lfn: lfn, values: values, wave: j.wave, there: true, size: out.Size, records: out.Records, since: e.At}
+	if j.state.step.temporary && m.read {
+		f.awaitReaders(m, made)
+	}
 	f.know(made, "job "+j.name)
 	f.place(lfn)
 	f.makeAvailable(lfn)

@@ -46,12 +46,17 @@ func (Closed) isInput()   {}
 func (Happened) isInput() {}
 func (Tick) isInput()     {}
 
-// Effects is what one input leads to. The caller steps AddFiles and then
-// Submit to dispatch, and makes Persist durable in the same transaction as
+// Effects is what one input leads to. The caller steps AddFiles, then Submit, and
+// then ReadersKnown to dispatch, and makes Persist durable in the same transaction as
 // the records that dispatch returns for them.
 type Effects struct {
 	AddFiles []dispatch.ExistingFile
 	Submit   []NewJob // in the canonical order
+
+	// ReadersKnown are temporary outputs that no further job will read: all that do are
+	// submitted. Each is told once, none that is rewritten.
+	ReadersKnown []string
+
 	Persist  []dispatch.Record
 	Final    []string  // steps that will create no more jobs; each is reported once
 	WakeAt   time.Time // step a Tick then; zero: none is needed

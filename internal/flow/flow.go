@@ -34,6 +34,11 @@ type Flow struct {
 	// are known until they are committed.
 	followed map[string]*job
 
+	// Temporary outputs that jobs still to be submitted may read, by LFN, with the steps
+	// of these jobs, and those that none may as Load found them; see readers.go.
+	claims      map[string][]claim
+	knownBefore []string
+
 	// The order of rewritten files: a queue for each name that a job uses, from then
 	// on; shared are the entries by which steps use such names, as parsed.
 	queues map[string]*queue
@@ -67,7 +72,7 @@ func New(w *Workflow, parameters map[string]string) (*Flow, error) {
 	}
 	f := &Flow{
 		w: w, inputs: map[string]*inputState{},
-		names: newNames(), made: map[*maker]int{}, folders: map[string]string{}, patterns: map[string]string{}, followed: map[string]*job{}, queues: map[string]*queue{},
+		names: newNames(), made: map[*maker]int{}, folders: map[string]string{}, patterns: map[string]string{}, followed: map[string]*job{}, queues: map[string]*queue{}, claims: map[string][]claim{},
 	}
 	for _, in := range w.Inputs {
 		f.inputs[in.Name] = &inputState{in: in, arrived: map[string]string{}}
@@ -187,6 +192,7 @@ func (f *Flow) finish() {
 			st.final = true
 			f.final++
 			f.effects.Final = append(f.effects.Final, st.step.name)
+			f.readsNoMore(st)
 		}
 	}
 	f.candidates = f.candidates[:0]

@@ -275,6 +275,9 @@ func (f *Flow) enlist(j *job) {
 // output makes one output known to later steps. Those who want to be told
 // when it exists have said so when deliver returns.
 func (f *Flow) output(j *job, i int, made *file) {
+	if w := &j.new.Job.Writes[i]; w.Temporary && !j.state.step.writes[i].shared {
+		f.awaitReaders(j.state.step.makers[i], made, claim{j.state, 1})
+	}
 	f.know(made, "job "+j.name)
 	if i < len(j.state.step.makers) {
 		f.deliver(j.state.step.makers[i], made)
@@ -293,6 +296,7 @@ func (f *Flow) trySubmit(j *job) {
 	f.ready = append(f.ready, j)
 	j.state.held--
 	f.candidates = append(f.candidates, j.state)
+	f.usedBy(j)
 	for _, made := range j.outputs {
 		if made != nil {
 			f.makeAvailable(made.lfn)

@@ -39,6 +39,7 @@ func Load(w *Workflow, parameters map[string]string, records []dispatch.Record) 
 		}
 		f.entries = uint64(i) + 1
 		f.raiseWatermarks()
+		f.finish() // a step that was final stays so, whatever is refused later
 		f.ready, f.effects = f.ready[:0], Effects{}
 	}
 	f.finish()

@@ -16,7 +16,7 @@ import (
 // The keys of a workflow file, by the place where they may stand. The JSON
 // Schema lists the same.
 var (
-	workflowKeys = []string{"workflow", "about", "parameters", "shell", "inputs", "steps"}
+	workflowKeys = []string{"workflow", "about", "parameters", "shell", "storage", "inputs", "steps"}
 	inputKeys    = []string{"files", "watch", "url_list", "catalog", "match", "as", "close", "access", "may_be_empty"}
 	catalogKeys  = []string{"file", "protocol", "site", "volume"}
 	stepKeys     = []string{
@@ -139,6 +139,14 @@ func (p *parser) workflow(w *Workflow, root *yaml.Node, set map[string]string) {
 	}
 	if n := top["shell"]; n != nil {
 		p.shell = p.interpreter(n, "shell")
+	}
+	if n := top["storage"]; n != nil {
+		p.temporary = scalar(p, n, "storage", func(text string) (bool, error) {
+			if text != "element" && text != "temporary" {
+				return false, fmt.Errorf("%q is no storage for all steps; write element or temporary, or storage: cache in a step", text)
+			}
+			return text == "temporary", nil
+		})
 	}
 	if n := top["inputs"]; n != nil {
 		p.inputs(w, n)

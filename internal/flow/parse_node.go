@@ -14,11 +14,12 @@ import (
 // parser reads one workflow file.
 type parser struct {
 	yamlfile.Reader
-	data     []byte
-	values   map[string]string // of parameters
-	shell    string            // of the workflow
-	commands []commandPlace
-	scripts  []scriptPlace
+	data      []byte
+	values    map[string]string // of parameters
+	shell     string            // of the workflow
+	temporary bool              // outputs are, where their step does not say otherwise
+	commands  []commandPlace
+	scripts   []scriptPlace
 }
 
 var parameterUse = regexp.MustCompile(`\$\{([^}]*)\}`)

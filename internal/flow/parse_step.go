@@ -306,7 +306,9 @@ func parseFactor(text string) (float64, error) {
 }
 
 func (p *parser) outputRules(s *step, keys map[string]*yaml.Node, what string) {
+	s.temporary = p.temporary
 	if n := keys["storage"]; n != nil {
+		s.temporary = false
 		s.storage = scalar(p, n, what+": storage", func(text string) (dispatch.Storage, error) {
 			switch text {
 			case "element":
@@ -326,6 +328,8 @@ func (p *parser) outputRules(s *step, keys map[string]*yaml.Node, what string) {
 		switch {
 		case publish && s.storage == dispatch.StorageCache:
 			p.Fail(n, "remove storage: cache, or do not publish", "%s: what stays in caches cannot be published", what)
+		case publish && keys["storage"] == nil:
+			s.temporary = false
 		case publish && s.temporary:
 			p.Fail(n, "remove storage: temporary, or do not publish", "%s: what is removed when it has been read cannot be published", what)
 		}

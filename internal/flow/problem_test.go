@@ -152,6 +152,9 @@ var problemCases = []problemCase{
 	{"temporary and published", frame("  a: {each: 'raw/{n}', writes: 'a/{n}', command: 'true', storage: temporary, publish: true}\n"), []string{
 		`what is removed when it has been read cannot be published`,
 	}},
+	{"cached by default", "workflow: w\nstorage: cache\nsteps:\n  a: {writes: a, command: 'true'}\n", []string{
+		`"cache" is no storage for all steps; write element or temporary`,
+	}},
 }
 
 func TestProblems(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/internal/dispatch"
 	"fairway/internal/logical"
 	"fairway/test/seed"
 )
@@ -38,7 +39,7 @@ type generator struct {
 
 func generate(r *rand.Rand, ages bool) *generator {
 	g := &generator{r: r, known: true, ages: ages}
-	g.text.WriteString("workflow: w\ninputs:\n")
+	g.text.WriteString("workflow: w\nstorage: temporary\ninputs:\n")
 	for i := range 1 + r.IntN(2) {
 		g.input(i)
 	}
@@ -256,7 +257,7 @@ func (x *world) order() string {
 // same jobs are submitted, and each file is used in the same order.
 func TestRandomWorkflowsDoNotDependOnTiming(t *testing.T) {
 	r := seed.Source(t)
-	tried, jobs, rewriting, numbered := 0, 0, 0, 0
+	tried, jobs, rewriting, numbered, told, early := 0, 0, 0, 0, 0, 0
 	for range rounds() {
 		g := generate(r, false)
 		w, err := Parse("random.yaml", []byte(g.text.String()))
@@ -268,6 +269,9 @@ func TestRandomWorkflowsDoNotDependOnTiming(t *testing.T) {
 		if !reference.finished && !stuck(reference) {
 			t.Fatalf("not finished, held %+v\n%s", reference.flow.Held(10), g.text.String())
 		}
+		reference.checkReaders(g.text.String())
+		told += len(reference.known)
+		early += reference.early
 		for range 4 {
 			other := g.run(t, w, r, r.IntN(2) == 0)
 			if got, want := other.order(), reference.order(); got != want {
@@ -288,7 +292,7 @@ func TestRandomWorkflowsDoNotDependOnTiming(t *testing.T) {
 			numbered++
 		}
 	}
-	t.Logf("%d workflows, %d rewriting files, %d with times, %d jobs", tried, rewriting, numbered, jobs)
+	t.Logf("%d workflows, %d rewriting files, %d with times, %d jobs, %d files whose readers were known, of %d while inputs were open", tried, rewriting, numbered, jobs, told, early)
 	if tried < rounds()/10 {
 		t.Errorf("only %d of %d random workflows were right", tried, rounds())
 	}
@@ -308,6 +312,20 @@ func (g *generator) checkKnown(t *testing.T, w *Workflow, r *rand.Rand, referenc
 		}
 		if !slices.Equal(x.submitted, reference.submitted) {
 			t.Fatalf("known names, but another order:\n%v\n%v\n%s", x.submitted, reference.submitted, g.text.String())
+		}
+	}
+}
+
+// checkReaders looks whether it was told of all files, but those that are rewritten, that
+// no further job reads them. That none does is checked with each job.
+func (x *world) checkReaders(text string) {
+	x.t.Helper()
+	for _, name := range sortedKeys(x.jobs) {
+		for _, f := range x.event(x.jobs[name]).Files {
+			w := x.jobs[name].Job.Writes[slices.IndexFunc(x.jobs[name].Job.Writes, func(o dispatch.Output) bool { return o.LFN == f.Pattern || o.LFN == f.File.LFN })]
+			if rewritten := strings.HasPrefix(f.File.LFN, "c"); x.finished && w.Temporary && x.known[f.File.LFN] == rewritten {
+				x.t.Fatalf("the readers of %s, written by %s, are known: %v\n%s", f.File.LFN, name, !rewritten, text)
+			}
 		}
 	}
 }

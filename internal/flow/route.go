@@ -16,15 +16,16 @@ type maker struct {
 	input     *DeclaredInput
 	step      *step
 	fresh     bool
-	consumers []consumer
-	read      bool    // some step reads such files
-	pins      *pinned // where the placeholders come from, if they name one file of an input
+	consumers []consumer // who takes such files under each or merge
+	named     []consumer // who reads them by their names
+	read      bool       // some step reads such files
+	pins      *pinned    // where the placeholders come from, if they name one file of an input
 }
 
-// consumer is a pattern under each or merge of a step.
+// consumer is a pattern of a step by which it reads files.
 type consumer struct {
 	step   *step
-	source int
+	source int // under each or merge
 	taking taking
 }
 
@@ -239,12 +240,17 @@ func (p *parser) twoMakers(a, b *maker) {
 	}
 }
 
-// connect tells each maker its consumers, in the canonical order of steps.
+// connect tells each maker who reads its files, in the canonical order of steps.
 func (r *routes) connect(w *Workflow) {
 	for _, s := range w.steps {
 		for i, makers := range s.feeds {
 			for _, m := range makers {
 				m.consumers = append(m.consumers, consumer{s, i, newTaking(m.pattern, s.sources()[i])})
+			}
+		}
+		for _, e := range s.reads {
+			for _, m := range e.made {
+				m.named = append(m.named, consumer{step: s, taking: newTaking(m.pattern, e.pattern)})
 			}
 		}
 	}

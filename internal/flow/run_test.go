@@ -31,6 +31,8 @@ type world struct {
 	produce func(job NewJob, pattern string) []string
 	size    func(lfn string) int64
 	uses    map[string][]string // LFN to the jobs that use it, in order, with r or w
+	known   map[string]bool     // LFNs that no further job reads
+	early   int                 // of them, before the last input was closed
 }
 
 func newWorld(t testing.TB, text string, set map[string]string) *world {
@@ -46,7 +48,7 @@ func newWorldOf(t testing.TB, w *Workflow, set map[string]string) *world {
 	t.Helper()
 	x := &world{
 		t: t, w: w, set: set, now: time.Unix(1_700_000_000, 0).UTC(),
-		exists: map[string]bool{}, jobs: map[string]NewJob{}, uses: map[string][]string{},
+		exists: map[string]bool{}, jobs: map[string]NewJob{}, uses: map[string][]string{}, known: map[string]bool{},
 		produce: func(NewJob, string) []string { return nil },
 		size:    func(lfn string) int64 { return int64(len(lfn)) },
 	}
@@ -75,6 +77,15 @@ func (x *world) take(e Effects) {
 	for _, j := range e.Submit {
 		x.submit(j)
 	}
+	for _, lfn := range e.ReadersKnown {
+		if x.known[lfn] || !x.exists[lfn] {
+			x.t.Fatalf("%s: all its readers are known; it was known before: %v; it has a writer: %v", lfn, x.known[lfn], x.exists[lfn])
+		}
+		x.known[lfn] = true
+		if slices.ContainsFunc(x.flow.Inputs(), func(in *DeclaredInput) bool { return !x.flow.Closed(in.Name) }) {
+			x.early++
+		}
+	}
 	x.records = append(x.records, e.Persist...)
 	x.final = append(x.final, e.Final...)
 	x.notes = append(x.notes, e.Notes...)
@@ -89,6 +100,9 @@ func (x *world) submit(j NewJob) {
 	for _, r := range j.Job.Reads {
 		if !x.exists[r] {
 			x.t.Fatalf("job %s reads %s, which has neither version nor writer", j.Job.Name, r)
+		}
+		if x.known[r] {
+			x.t.Fatalf("job %s reads %s, all readers of which were known", j.Job.Name, r)
 		}
 		x.uses[r] = append(x.uses[r], "r "+j.Job.Name)
 	}
@@ -165,6 +179,9 @@ func (x *world) reload() {
 		x.t.Fatalf("load: %v", err)
 	}
 	x.flow = f
+	if told, want := slices.Sorted(slices.Values(f.ReadersKnown())), sortedKeys(x.known); !slices.Equal(told, want) {
+		x.t.Fatalf("loaded again, the readers of %q are known, before those of %q", told, want)
+	}
 }
 
 func (x *world) wantSubmitted(want ...string) {

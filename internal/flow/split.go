@@ -107,6 +107,7 @@ func (f *Flow) chunks(st *stepState, in *file, values binding, records int64) {
 	}
 	st.counting.remove(in.wave)
 	f.touch(st)
+	f.willRead(st, in.lfn, count)
 	f.noRecords(st, in, records)
 	label := st.label(values, in)
 	for k := range count {

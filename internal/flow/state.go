@@ -132,8 +132,9 @@ type stepState struct {
 
 	// It is final when its watermark is forever and it holds nothing: pending jobs, jobs not yet
 	// submitted, refusals.
-	held  int
-	final bool
+	held    int
+	final   bool
+	mayRead []string // temporary files that its jobs read, until it is final
 
 	dirty   bool                  // its watermark is to be looked at again
 	waiting heapOf[watermarkWait] // queues that wait for the watermark, by wave

@@ -14,6 +14,7 @@ var (
 	dispatchInputs = []dispatch.Input{
 		dispatch.SetRun{},
 		dispatch.CompleteRun{},
+		dispatch.ReadersKnown{},
 		dispatch.StopRun{},
 		dispatch.RetireRun{},
 		dispatch.AddFiles{},

@@ -102,6 +102,7 @@ type dispatchEffects struct {
 type flowEffects struct {
 	AddFiles []dispatch.ExistingFile `json:",omitempty"`
 	Submit   []flow.NewJob           `json:",omitempty"`
+	Known    []string                `json:",omitempty"` // ReadersKnown
 	Persist  []record                `json:",omitempty"`
 	Final    []string                `json:",omitempty"`
 	WakeAt   time.Time               `json:",omitzero"`
@@ -114,7 +115,7 @@ func encodeDispatch(e *dispatch.Effects) (json.RawMessage, error) {
 }
 
 func encodeFlow(e *flow.Effects) (json.RawMessage, error) {
-	return json.Marshal(flowEffects{e.AddFiles, e.Submit, records(e.Persist), e.Final, e.WakeAt, e.Finished, e.Notes})
+	return json.Marshal(flowEffects{e.AddFiles, e.Submit, e.ReadersKnown, records(e.Persist), e.Final, e.WakeAt, e.Finished, e.Notes})
 }
 
 // decode refuses what this program does not know.

@@ -188,13 +188,20 @@ func (o *opened) plan(c *state.Cores) *Plan {
 	p := &Plan{Begins: beginnings[o.decision], Reasons: o.reasons, Notes: append(o.losses(), o.notes...), More: !c.Tally.Finished}
 	outlook := outlook{core: c.Dispatch}
 	outlook.reuse, outlook.again = c.Dispatch.Foresee()
+	temporary := 0
 	for job := range c.Dispatch.Jobs(c.Run, 0) {
 		detail, _ := c.Dispatch.Detail(job.ID)
 		planned := o.planned(&outlook, &detail)
+		if planned.Runs && slices.ContainsFunc(detail.Writes, func(w dispatch.FileView) bool { return w.Temporary }) {
+			temporary++
+		}
 		if planned.Runs && o.decision == runDone {
 			p.Begins = beginnings[runOn] // what it had made is lost
 		}
 		p.Jobs = append(p.Jobs, planned)
+	}
+	if temporary > 0 {
+		p.Notes = append(p.Notes, fmt.Sprintf("jobs of this list whose outputs are temporary, and would be removed when all that read them are done: %d", temporary))
 	}
 	return p
 }

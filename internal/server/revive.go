@@ -32,6 +32,9 @@ func (s *Server) revive(c *state.Cores) (*loop.Request, error) {
 		r.Dispatch = append(r.Dispatch, s.config.setRun(c.Run))
 	}
 	s.begun = true
+	if known := c.Flow.ReadersKnown(); len(known) > 0 {
+		r.Dispatch = append(r.Dispatch, dispatch.ReadersKnown{Run: c.Run, LFNs: known})
+	}
 	// Inputs may be other files with the contents of before, which pilots are to know
 	// again. In a run that begins again all are fed again.
 	for name, files := range s.opened.elsewhere {

@@ -230,6 +230,8 @@ type Summary struct {
 	HiddenSeconds    float64                `protobuf:"fixed64,17,opt,name=hidden_seconds,json=hiddenSeconds,proto3" json:"hidden_seconds,omitempty"`      // of stage_in_seconds, before their turns
 	RemoteHits       int64                  `protobuf:"varint,18,opt,name=remote_hits,json=remoteHits,proto3" json:"remote_hits,omitempty"`                // of cache_hits: from caches of other hosts
 	PrefetchHits     int64                  `protobuf:"varint,19,opt,name=prefetch_hits,json=prefetchHits,proto3" json:"prefetch_hits,omitempty"`          // of cache_hits: prefetched, and read by nobody before
+	Removed          int64                  `protobuf:"varint,20,opt,name=removed,proto3" json:"removed,omitempty"`                                        // temporary outputs that were stored, by this server
+	BytesRemoved     int64                  `protobuf:"varint,21,opt,name=bytes_removed,json=bytesRemoved,proto3" json:"bytes_removed,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -393,6 +395,20 @@ func (x *Summary) GetRemoteHits() int64 {
 func (x *Summary) GetPrefetchHits() int64 {
 	if x != nil {
 		return x.PrefetchHits
+	}
+	return 0
+}
+
+func (x *Summary) GetRemoved() int64 {
+	if x != nil {
+		return x.Removed
+	}
+	return 0
+}
+
+func (x *Summary) GetBytesRemoved() int64 {
+	if x != nil {
+		return x.BytesRemoved
 	}
 	return 0
 }
@@ -1668,6 +1684,7 @@ type FileVersion struct {
 	Writer        *JobRef                `protobuf:"bytes,11,opt,name=writer,proto3" json:"writer,omitempty"`                               // none: it existed before
 	Readers       []*JobRef              `protobuf:"bytes,12,rep,name=readers,proto3" json:"readers,omitempty"`                             // that have not ended; the first of them
 	ReadersLeft   int64                  `protobuf:"varint,13,opt,name=readers_left,json=readersLeft,proto3" json:"readers_left,omitempty"` // how many they are
+	Temporary     bool                   `protobuf:"varint,14,opt,name=temporary,proto3" json:"temporary,omitempty"`                        // it is stored only as long as jobs of its run read it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1791,6 +1808,13 @@ func (x *FileVersion) GetReadersLeft() int64 {
 		return x.ReadersLeft
 	}
 	return 0
+}
+
+func (x *FileVersion) GetTemporary() bool {
+	if x != nil {
+		return x.Temporary
+	}
+	return false
 }
 
 type JobRef struct {
@@ -2797,7 +2821,7 @@ const file_api_proto_rawDesc = "" +
 	"\ablocked\x18\n" +
 	" \x01(\x03R\ablocked\x12\x1c\n" +
 	"\tcancelled\x18\v \x01(\x03R\tcancelled\x12\x16\n" +
-	"\x06queued\x18\f \x01(\x03R\x06queued\"\x98\x05\n" +
+	"\x06queued\x18\f \x01(\x03R\x06queued\"\xd7\x05\n" +
 	"\aSummary\x12\x12\n" +
 	"\x04jobs\x18\x01 \x01(\x03R\x04jobs\x12\x1a\n" +
 	"\battempts\x18\x02 \x01(\x03R\battempts\x12\x1d\n" +
@@ -2820,7 +2844,9 @@ const file_api_proto_rawDesc = "" +
 	"\x0ehidden_seconds\x18\x11 \x01(\x01R\rhiddenSeconds\x12\x1f\n" +
 	"\vremote_hits\x18\x12 \x01(\x03R\n" +
 	"remoteHits\x12#\n" +
-	"\rprefetch_hits\x18\x13 \x01(\x03R\fprefetchHits\"\x81\x04\n" +
+	"\rprefetch_hits\x18\x13 \x01(\x03R\fprefetchHits\x12\x18\n" +
+	"\aremoved\x18\x14 \x01(\x03R\aremoved\x12#\n" +
+	"\rbytes_removed\x18\x15 \x01(\x03R\fbytesRemoved\"\x81\x04\n" +
 	"\x0eProgressReport\x12\x1a\n" +
 	"\bworkflow\x18\x01 \x01(\tR\bworkflow\x12\x10\n" +
 	"\x03run\x18\f \x01(\rR\x03run\x12.\n" +
@@ -2935,7 +2961,7 @@ const file_api_proto_rawDesc = "" +
 	"\x05total\x18\x03 \x01(\x03R\x05total\"T\n" +
 	"\vFileHistory\x12\x10\n" +
 	"\x03lfn\x18\x01 \x01(\tR\x03lfn\x123\n" +
-	"\bversions\x18\x02 \x03(\v2\x17.fairway.v1.FileVersionR\bversions\"\xfb\x02\n" +
+	"\bversions\x18\x02 \x03(\v2\x17.fairway.v1.FileVersionR\bversions\"\x99\x03\n" +
 	"\vFileVersion\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x12\n" +
@@ -2951,7 +2977,8 @@ const file_api_proto_rawDesc = "" +
 	" \x03(\tR\x05hosts\x12*\n" +
 	"\x06writer\x18\v \x01(\v2\x12.fairway.v1.JobRefR\x06writer\x12,\n" +
 	"\areaders\x18\f \x03(\v2\x12.fairway.v1.JobRefR\areaders\x12!\n" +
-	"\freaders_left\x18\r \x01(\x03R\vreadersLeft\"B\n" +
+	"\freaders_left\x18\r \x01(\x03R\vreadersLeft\x12\x1c\n" +
+	"\ttemporary\x18\x0e \x01(\bR\ttemporary\"B\n" +
 	"\x06JobRef\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\rR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +

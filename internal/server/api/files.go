@@ -110,6 +110,7 @@ func fileVersion(v dispatch.VersionView) *wire.FileVersion {
 		Newest:      v.Newest,
 		Published:   v.Published,
 		CachesOnly:  v.CachesOnly,
+		Temporary:   v.Temporary,
 		Hosts:       v.Hosts,
 		Readers:     convert.Each(v.Readers, jobRef),
 		ReadersLeft: int64(v.ReadersLeft),

@@ -387,6 +387,9 @@ func (l *Loop) stepFlow(in flow.Input) error {
 		}
 		inputs = append(inputs, dispatch.Submit{Run: l.Cores.Run, Jobs: jobs})
 	}
+	if len(effects.ReadersKnown) > 0 {
+		inputs = append(inputs, dispatch.ReadersKnown{Run: l.Cores.Run, LFNs: effects.ReadersKnown})
+	}
 	for _, in := range inputs {
 		if err := l.stepDispatch(in); err != nil {
 			return fmt.Errorf("the workflow asks for what cannot be done: %w", err)

@@ -241,6 +241,8 @@ func (t *Tally) Summary(c *Cores) *wire.Summary {
 		HiddenSeconds:    s.hidden.Seconds(),
 		RemoteHits:       s.Remote,
 		PrefetchHits:     s.Prefetched,
+		Removed:          int64(run.Removed),
+		BytesRemoved:     run.RemovedBytes,
 	}
 }
 

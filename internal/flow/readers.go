@@ -1,0 +1,147 @@
+package flow
+
+import (
+	"math"
+	"slices"
+)
+
+// A temporary output is removed while the run goes on, as soon as all jobs that ever
+// read it are submitted, and done. Flow says when they are submitted: when of each step
+// that may read the file no further job will. That is so when
+//
+//   - the step takes each file for one job alone, and that job is submitted;
+//   - it splits the file, and as many jobs are submitted as the file gives;
+//   - it is final, whatever it does with its files.
+//
+// Of files that are rewritten nothing is said: a version goes when the next is there.
+
+// claim is a step that may still read or write a file.
+type claim struct {
+	state *stepState
+	jobs  int // so many more will be submitted that do
+}
+
+// Jobs of a claim whose number is not known.
+const (
+	untilSplit = math.MaxInt - iota // before the records of the file are counted
+	untilFinal                      // before the step is final
+)
+
+// awaitReaders notes which steps may read a temporary file, before any of their jobs can be
+// submitted. Nothing is told before its writer is, whose step has a claim until then.
+func (f *Flow) awaitReaders(m *maker, made *file, claims ...claim) {
+	add := func(s *step, jobs int) {
+		st := f.steps[s.order-1]
+		if i := slices.IndexFunc(claims, func(c claim) bool { return c.state == st }); i >= 0 {
+			claims[i].jobs = untilFinal // it reads the file in two ways
+			return
+		}
+		claims = append(claims, claim{st, jobs})
+		st.mayRead = append(st.mayRead, made.lfn)
+	}
+	for _, c := range m.consumers {
+		if values, _ := c.taking.read(made.lfn, made.values); values != nil {
+			add(c.step, c.step.jobsOf(c.taking.taker))
+		}
+	}
+	for _, c := range m.named {
+		switch {
+		case !c.taking.taker.fits(made.lfn):
+		case len(c.step.each) > 0 && c.step.split == nil && c.taking.same && c.step.tells(c.taking.taker):
+			add(c.step, 1)
+		default:
+			add(c.step, untilFinal)
+		}
+	}
+	if len(claims) == 0 {
+		f.readersKnown(made.lfn)
+		return
+	}
+	f.claims[made.lfn] = claims
+}
+
+// jobsOf is how many jobs read a file that the step takes by this pattern.
+func (s *step) jobsOf(source *pattern) int {
+	switch {
+	case s.split != nil:
+		return untilSplit
+	case len(s.merge) > 0, len(s.each) == 1, s.tells(source):
+		return 1
+	}
+	return untilFinal
+}
+
+// tells reports whether the values of p tell each job of the step from all others.
+func (s *step) tells(p *pattern) bool {
+	return !slices.ContainsFunc(s.each, func(source *pattern) bool {
+		return source.anyWildcard() || slices.ContainsFunc(source.names, func(name string) bool { return !p.has(name) })
+	})
+}
+
+// willRead says how many jobs a split makes of a file.
+func (f *Flow) willRead(st *stepState, lfn string, jobs int64) {
+	claims := f.claims[lfn]
+	i := slices.IndexFunc(claims, func(c claim) bool { return c.state == st && c.jobs == untilSplit })
+	switch {
+	case i < 0:
+	case jobs == 0:
+		f.dropClaim(lfn, i)
+	default:
+		claims[i].jobs = int(jobs)
+	}
+}
+
+// usedBy takes note of a job that is submitted.
+func (f *Flow) usedBy(j *job) {
+	if len(f.claims) == 0 || j.count {
+		return
+	}
+	use := func(lfn string) {
+		claims := f.claims[lfn]
+		i := slices.IndexFunc(claims, func(c claim) bool { return c.state == j.state && c.jobs < untilFinal })
+		if i < 0 {
+			return
+		}
+		if claims[i].jobs--; claims[i].jobs == 0 {
+			f.dropClaim(lfn, i)
+		}
+	}
+	for _, lfn := range j.new.Job.Reads {
+		use(lfn)
+	}
+	for i := range j.new.Job.Writes {
+		use(j.new.Job.Writes[i].LFN)
+	}
+}
+
+// readsNoMore is for a step that has become final.
+func (f *Flow) readsNoMore(st *stepState) {
+	for _, lfn := range st.mayRead {
+		if i := slices.IndexFunc(f.claims[lfn], func(c claim) bool { return c.state == st }); i >= 0 {
+			f.dropClaim(lfn, i)
+		}
+	}
+	st.mayRead = nil
+}
+
+func (f *Flow) dropClaim(lfn string, i int) {
+	claims := slices.Delete(f.claims[lfn], i, i+1)
+	if len(claims) > 0 {
+		f.claims[lfn] = claims
+		return
+	}
+	delete(f.claims, lfn)
+	f.readersKnown(lfn)
+}
+
+func (f *Flow) readersKnown(lfn string) {
+	if f.replaying {
+		f.knownBefore = append(f.knownBefore, lfn)
+		return
+	}
+	f.effects.ReadersKnown = append(f.effects.ReadersKnown, lfn)
+}
+
+// ReadersKnown are the files that Effects told as such before Load. Dispatch does not keep
+// that: the caller steps it once more.
+func (f *Flow) ReadersKnown() []string { return f.knownBefore }
