@@ -25,7 +25,7 @@ type Sharing struct {
 
 	mu       sync.Mutex        // guards what follows
 	unserved map[string]uint64 // sources that were of no use, with the Sync that said so first; 0: none has
-	refusals map[string]int    // of sources, in a row; fewer than MaxRefusals
+	refusals map[string]int    // of sources, in a row; with MaxRefusals it is not asked again
 }
 
 // MaxRefusals is how many requests in a row a source may refuse until it counts as one of no
@@ -145,12 +145,12 @@ func (ar *Area) bringShared(ctx context.Context, i *input) (err error) {
 	return err
 }
 
-// errNoSource says that the TaskQueue has named none.
-var errNoSource = errors.New("no source is named")
+// errNoSource says that the TaskQueue has named none that is of use.
+var errNoSource = errors.New("no source is named that is of use")
 
 // fromSource gets a file from another pilot, and knows that it is right.
 func (ar *Area) fromSource(ctx context.Context, i *input, a *share.Arrival, path string) (hash cache.Hash, err error) {
-	if i.source == nil {
+	if i.source == nil || ar.Sharing.useless(i.source.GetPilot()) {
 		return hash, errNoSource
 	}
 	var origin *share.Source
@@ -175,26 +175,40 @@ func (ar *Area) fromSource(ctx context.Context, i *input, a *share.Arrival, path
 	return hash, err
 }
 
-// tried notes what came of asking a source. The TaskQueue is told of one that is of no use.
+// tried notes what came of asking a source.
 func (s *Sharing) tried(id string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case errors.Is(err, share.ErrUnserved):
+		s.refusals[id] = MaxRefusals
 	case errors.Is(err, share.ErrRefused):
-		if s.refusals[id]++; s.refusals[id] < MaxRefusals {
-			return
-		}
+		s.refusals[id]++
 	case err == nil:
 		delete(s.refusals, id)
-		return
 	default: // it may be different the next time, or is no fault of the source
-		return
 	}
-	delete(s.refusals, id)
+	s.tellOf(id)
+}
+
+// useless reports whether a source is not to be asked again. The TaskQueue has named it before
+// it knew, for the next file of the same job, or has forgotten what it knew: it is told.
+func (s *Sharing) useless(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.tellOf(id)
+}
+
+// tellOf has the TaskQueue told of a source if it is of no use, and reports whether it is.
+// s.mu is held.
+func (s *Sharing) tellOf(id string) bool {
+	if s.refusals[id] < MaxRefusals {
+		return false
+	}
 	if _, ok := s.unserved[id]; !ok {
 		s.unserved[id] = 0
 	}
+	return true
 }
 
 func sourceOf(s *wire.Source) share.Source {

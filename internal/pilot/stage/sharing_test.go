@@ -126,4 +126,12 @@ func TestASourceThatHasNothingIsTold(t *testing.T) {
 	if all := told(); !slices.Equal(all, []string{"source"}) {
 		t.Fatal(all)
 	}
+	// It is not asked again for what it was named for meanwhile.
+	ar.Sharing.Acknowledge(1)
+	source.SetKeys([]share.Key{{Epoch: 1, Key: key}})
+	asked := fromStorage.Load()
+	bring("c2")
+	if all := told(); fromStorage.Load() != asked+1 || !slices.Equal(all, []string{"source"}) {
+		t.Errorf("%d files were read from storage, and the TaskQueue is told of %v", fromStorage.Load()-asked, all)
+	}
 }
