@@ -75,10 +75,10 @@ func TestFaults(t *testing.T) {
 // setting is what campaigns have in common.
 type setting struct {
 	program string
-	lines   int     // of each part
-	moment  float64 // seconds that a job takes
-	site    string  // what the site is told besides
-	turned  bool    // each process has a clock of its own
+	lines   int      // of each part
+	moment  float64  // seconds that a job takes
+	site    []string // what the site is told besides
+	turned  bool     // each process has a clock of its own
 }
 
 // campaign is a run of the workflow on a cluster of its own.
@@ -102,9 +102,9 @@ type campaign struct {
 func newCampaign(t *testing.T, random *rand.Rand, set setting) *campaign {
 	t.Helper()
 	c := &campaign{t: t, setting: set, random: random, since: time.Now(), folder: set.newWorkflow(t), hosts: newHosts(t)}
-	c.login = c.hosts.add("login")
+	c.login = c.hosts.add(t, "login")
 	for i := range nodes {
-		c.nodes = append(c.nodes, c.hosts.add(fmt.Sprintf("n%d", i+1)))
+		c.nodes = append(c.nodes, c.hosts.add(t, fmt.Sprintf("n%d", i+1)))
 	}
 	c.batch = newMock(t, c.hosts, c.nodes, slots, maxPilots)
 	if set.turned {
@@ -112,7 +112,7 @@ func newCampaign(t *testing.T, random *rand.Rand, set setting) *campaign {
 		c.batch.clocks = c.clocks
 	}
 	c.proxy = newProxy(t, c.login, port)
-	files.Write(t, filepath.Join(c.folder, "sites.yaml"), c.batch.site(lease)+set.site)
+	files.Write(t, filepath.Join(c.folder, "sites.yaml"), "sites:\n"+c.batch.site("cluster", slices.Concat([]string{"lease: " + lease.String()}, set.site)...))
 	c.watcher = published.Watch(t, c.folder, "batches", "gathered")
 	return c
 }

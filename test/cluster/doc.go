@@ -1,7 +1,8 @@
-// Package cluster holds the test that runs a workflow on a cluster where everything goes
-// wrong, and looks whether anything was lost, repeated or changed by that.
+// Package cluster holds the tests that run workflows on clusters: where everything goes wrong,
+// they look whether anything was lost, repeated or changed by that; where hosts share their
+// caches, from where each file came.
 //
-// The cluster is four nodes and a login node, each a network namespace with a name, a
+// A cluster is some nodes and a login node, each a network namespace with a name, a
 // machine identity and a scratch folder of its own. The batch system is a mock: one of
 // the test, which behaves as one and misbehaves on command.
 package cluster

@@ -142,14 +142,12 @@ func newMock(t *testing.T, hosts *hosts, nodes []*netns.Host, slots, limit int) 
 	return m
 }
 
-// site describes the mock to Fairway.
-func (m *mock) site(lease time.Duration) string {
-	return fmt.Sprintf(`sites:
-  cluster:
+// site describes the mock to Fairway, under a name, with further lines.
+func (m *mock) site(name string, further ...string) string {
+	return fmt.Sprintf(`  %s:
     system: command
     max_pilots: %d
     poll: 300ms
-    lease: %s
     scratch: $TMPDIR
     cpus: 2
     command:
@@ -158,7 +156,7 @@ func (m *mock) site(lease time.Duration) string {
       job: '(?m)^(?P<name>\S+) (?P<id>\d+) (?P<state>\S+)$'
       states: {queued: [waits], running: [runs], ending: [ends], gone: [ended]}
       cancel: [%[3]s, cancel, "{id}"]
-`, m.limit, lease, m.program)
+`, name, m.limit, m.program) + "    " + strings.Join(further, "\n    ") + "\n"
 }
 
 func (m *mock) serve() {

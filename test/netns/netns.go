@@ -12,6 +12,7 @@ package netns
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -186,6 +187,22 @@ func (h *Host) Lose(percent int) {
 		rules += fmt.Sprintf("table inet t {\n chain in {\n type filter hook input priority 0;\n iifname \"eth0\" numgen random mod 100 < %d counter drop\n }\n}\n", percent)
 	}
 	h.Filter(rules)
+}
+
+// Sent is how many bytes have come from the host to the switch.
+func (h *Host) Sent() int64 {
+	words := []string{"-n", h.network.namespace, "-s", "-j", "link", "show", "dev", h.line}
+	out, err := exec.Command("ip", words...).Output()
+	var links []struct {
+		Stats struct{ Rx struct{ Bytes int64 } } `json:"stats64"`
+	}
+	if err == nil {
+		err = json.Unmarshal(out, &links)
+	}
+	if err != nil || len(links) != 1 {
+		h.network.t.Fatalf("ip %s: %v\n%s", strings.Join(words, " "), err, out)
+	}
+	return links[0].Stats.Rx.Bytes
 }
 
 // Filter loads rules of nftables for the packets of the host.
