@@ -290,6 +290,7 @@ func (c *Cache) drop(e *entry) (last bool) {
 	_ = dropBefore.Hit()
 	unlock, _ := c.host.lock() // it goes in any case
 	_ = os.Remove(c.path(e))
+	_ = os.Remove(c.aheadPath(c.folder, e.Ref))
 	last = !c.heldByPeer(fileName(e.Item))
 	unlock()
 	_ = dropAfter.Hit()

@@ -504,3 +504,46 @@ func TestTurnOfAStoppedPilotIsNotWaitedFor(t *testing.T) {
 	}
 	put(t, b, "x", 10).Release()
 }
+
+// Of all readers of a file that was fetched ahead one is told so, at any pilot of the host,
+// and none when the file has gone and come again.
+func TestTheFirstReaderIsToldOfAFileFetchedAhead(t *testing.T) {
+	dir := t.TempDir()
+	a, _ := open(t, dir, "a", shared)
+	b, _ := open(t, dir, "b", shared)
+	meet(a, b)
+	fetch := func(lfn string) {
+		t.Helper()
+		f, _, err := a.Fetch(t.Context(), item(lfn, 10), func(path string) (int64, Hash, error) {
+			a.MarkAhead(item(lfn, 10).Ref, time.Now().Add(-time.Second))
+			return bytes(10)(path)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Release()
+	}
+	fetch("x")
+	var told atomic.Int32
+	var readers sync.WaitGroup
+	for _, c := range []*Cache{a, b, a, b} {
+		readers.Go(func() {
+			if _, took, ok := c.TakeAhead(item("x", 10).Ref); ok {
+				told.Add(1)
+				if took < time.Second {
+					t.Error("it took", took)
+				}
+			}
+		})
+	}
+	readers.Wait()
+	if n := told.Load(); n != 1 {
+		t.Error(n, "readers were told")
+	}
+	fetch("y")
+	a.Drop(item("y", 10).Ref)
+	put(t, a, "y", 10).Release()
+	if _, _, ok := b.TakeAhead(item("y", 10).Ref); ok {
+		t.Error("a file that was fetched for a job counts as fetched ahead")
+	}
+}

@@ -1,10 +1,7 @@
 package pilot
 
 import (
-	"slices"
 	"time"
-
-	"google.golang.org/protobuf/proto"
 
 	"fairway/internal/pilot/stage"
 	"fairway/internal/wire"
@@ -68,29 +65,6 @@ func (a *attempt) wasStagedAhead(since time.Time) {
 		until = a.turn
 	}
 	a.stagedAhead += max(0, until.Sub(since))
-}
-
-// wasPrefetched notes which attempt a file was fetched for since a moment: the first one
-// whose turn has come since, or is to come. For those behind it the file was there.
-func (p *pilot) wasPrefetched(f *wire.InputFile, since time.Time) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	var first *attempt
-	for _, a := range p.known {
-		if !a.queued && a.turn.After(since) && (first == nil || a.turn.Before(first.turn)) && a.reads(f) {
-			first = a
-		}
-	}
-	if i := slices.IndexFunc(p.queue, func(a *attempt) bool { return a.reads(f) }); first == nil && i >= 0 {
-		first = p.queue[i]
-	}
-	if first != nil {
-		first.wasStagedAhead(since)
-	}
-}
-
-func (a *attempt) reads(f *wire.InputFile) bool {
-	return slices.ContainsFunc(a.GetInputs(), func(in *wire.InputFile) bool { return proto.Equal(in.GetFile(), f.GetFile()) })
 }
 
 // clear gives back the sandbox of an attempt that will not run.

@@ -4,50 +4,9 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"testing/synctest"
-	"time"
 
-	"fairway/internal/pilot/stage"
 	"fairway/internal/wire"
 )
-
-// What is fetched ahead is told of the first attempt that needs it, up to its turn.
-func TestFilesFetchedAheadAreToldOfTheFirstReader(t *testing.T) {
-	f := &wire.InputFile{File: &wire.FileRef{Lfn: "f", Version: 1}}
-	for name, test := range map[string]struct {
-		turn time.Duration // of the first reader after the fetch began; 0: it still waits
-		want [2]time.Duration
-	}{
-		"both wait":                 {0, [2]time.Duration{3 * time.Second, 0}},
-		"its turn came meanwhile":   {time.Second, [2]time.Duration{time.Second, 0}},
-		"its turn had come already": {-time.Second, [2]time.Duration{0, 3 * time.Second}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				p := &pilot{known: map[uint64]*attempt{}}
-				var readers []*attempt
-				for id := range uint64(2) {
-					a := &attempt{Execution: stage.Execution{Assignment: &wire.Assignment{Attempt: id, Inputs: []*wire.InputFile{f}}}, queued: true}
-					p.known[id] = a
-					readers = append(readers, a)
-				}
-				began := time.Now()
-				p.queue = readers
-				if test.turn != 0 {
-					p.queue = readers[1:]
-					readers[0].queued, readers[0].turn = false, began.Add(test.turn)
-				}
-				<-time.After(3 * time.Second)
-				p.wasPrefetched(f, began)
-				for i, a := range readers {
-					if a.stagedAhead != test.want[i] {
-						t.Errorf("reader %d: %v ahead, want %v", i+1, a.stagedAhead, test.want[i])
-					}
-				}
-			})
-		})
-	}
-}
 
 // An attempt whose sandbox was made ready while another one computed says so; one that
 // started at once has nothing to say.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"fairway/internal/cache"
 	"fairway/internal/logical"
@@ -68,9 +67,6 @@ func (p *pilot) openToOthers() {
 }
 
 func (p *pilot) cacheChanged(c cache.Change) {
-	if c.Gone {
-		p.stage.Gone(c.Ref)
-	}
 	p.caching.mu.Lock()
 	p.caching.changes[c.Ref] = &fileChange{Change: c}
 	p.caching.mu.Unlock()
@@ -231,9 +227,6 @@ func (p *pilot) prefetch(f *wire.InputFile) {
 	}
 	p.workers.Go(func() {
 		defer func() { <-p.prefetching }()
-		began := time.Now()
-		if p.stage.Prefetch(p.jobs, f) {
-			p.wasPrefetched(f, began)
-		}
+		p.stage.Prefetch(p.jobs, f)
 	})
 }

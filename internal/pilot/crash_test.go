@@ -232,10 +232,8 @@ func TestFewFilesAreFetchedAheadAtATime(t *testing.T) {
 	q.until("the others", func() bool { return len(q.pilot("p1").cached) == 4 })
 }
 
-// Two real pilots of one host: what one has staged in or written, the other
-// reads from the host.
-func TestSharedCache(t *testing.T) {
-	q := newTaskQueue(t)
+// startTogether starts pilots a and b, which share the cache of their host.
+func (q *taskQueue) startTogether() {
 	for _, id := range []string{"a", "b"} {
 		cfg := q.config(id)
 		cfg.Cache = CacheConfig{Mode: CacheHost, Dir: q.folder + "/cache", MaxSpace: 1000}
@@ -250,6 +248,34 @@ func TestSharedCache(t *testing.T) {
 			p.peers, p.news = peers, true
 		}
 	})
+}
+
+// A file that one pilot of a host has fetched ahead and another one reads first is told by
+// that one, once, with the time that nobody has waited for it.
+func TestFileFetchedAheadByANeighbour(t *testing.T) {
+	q := newTaskQueue(t)
+	q.startTogether()
+	input := writeFile(t, "input")
+	q.change(func() {
+		p := q.pilot("a")
+		p.pre, p.news = []*wire.InputFile{{File: &wire.FileRef{Lfn: "in", Version: 1}, Size: 5, Pfn: input}}, true
+	})
+	q.until("link", func() bool { return q.pilot("b").cached["in@1"] })
+	for n, at := range []string{"b", "a", "b"} {
+		u := q.run(at, shell("cat in", reads("in", 1, 5, input))).GetUsage()
+		first := n == 0
+		if u.GetCacheHits() != 1 || (u.GetPrefetchHits() == 1) != first || (u.GetBytesPrefetched() == 5) != first || first && u.GetStagedAhead().AsDuration() <= 0 {
+			t.Errorf("reader %d says %v", n+1, u)
+		}
+	}
+	q.until("counts", func() bool { return q.pilot("a").counts.GetPrefetchedFiles() == 1 })
+}
+
+// Two real pilots of one host: what one has staged in or written, the other
+// reads from the host.
+func TestSharedCache(t *testing.T) {
+	q := newTaskQueue(t)
+	q.startTogether()
 	kept := shell("echo kept > kept; cat in", reads("in", 1, 5, writeFile(t, "input")), writes("kept"))
 	kept.Outputs[0].CacheOnly = true
 	first := q.run("a", kept)

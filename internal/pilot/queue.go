@@ -41,7 +41,7 @@ type attempt struct {
 	begun     bool // its command has been let start
 
 	turn        time.Time     // when it was taken out of the queue to run
-	stagedAhead time.Duration // of its stage-in, before that; of a file for several, the first has it
+	stagedAhead time.Duration // of its stage-in, before that
 }
 
 // assign takes an attempt into the local queue, unless it is known, or has ended and
@@ -184,6 +184,9 @@ func (p *pilot) finish(a *attempt) *attempt {
 		p.free.disk += a.needs.disk
 	} else {
 		p.free.add(&a.needs, 1)
+	}
+	if a.In != nil {
+		a.stagedAhead += a.In.Ahead(a.turn)
 	}
 	if a.stagedAhead > 0 {
 		a.Result.Usage.StagedAhead = durationpb.New(a.stagedAhead)

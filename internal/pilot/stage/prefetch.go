@@ -2,72 +2,47 @@ package stage
 
 import (
 	"context"
-	"sync"
+	"sync/atomic"
+	"time"
 
-	"fairway/internal/cache"
 	"fairway/internal/wire"
 )
 
-// prefetched knows which files were prefetched. Any goroutine may call its methods.
-type prefetched struct {
-	mu sync.Mutex // guards what follows; nothing is locked under it
+// prefetched counts all files that were prefetched, since the start of the pilot. Which of
+// them nobody has read yet the cache knows, for all pilots of the host (cache.MarkAhead).
+type prefetched struct{ files, bytes atomic.Int64 }
 
-	// unread are those that are in the cache, or come there, and that no attempt has
-	// read since.
-	unread map[cache.Ref]bool
-
-	// All that came, since the start of the pilot.
-	files, bytes int64
-}
-
-// Prefetch brings a file into the cache for a job that will come, and reports whether it
-// is there. If that fails the job will say so.
-func (ar *Area) Prefetch(ctx context.Context, f *wire.InputFile) bool {
-	i, a := newInput(f), &ar.prefetched
-	mine := a.expect(i.Ref) // before it comes: a job may wait for it already
+// Prefetch brings a file into the cache for a job that will come. If that fails the job will
+// say so.
+func (ar *Area) Prefetch(ctx context.Context, f *wire.InputFile) {
+	i := newInput(f)
+	i.ahead = true
 	err := ar.bring(ctx, i)
-	there := err == nil && i.cached != nil
 	switch {
-	case there && !i.hit:
-		a.mu.Lock()
-		a.files++
-		a.bytes += i.Size
-		a.mu.Unlock()
-	case mine:
-		a.forget(i.Ref)
+	case err != nil || i.cached == nil:
+		ar.Cache.TakeAhead(i.Ref) // it could not be named, at the last moment
+		return
+	case !i.hit:
+		ar.prefetched.files.Add(1)
+		ar.prefetched.bytes.Add(i.Size)
 	}
-	if there {
-		i.cached.Release()
-	}
-	return there
+	i.cached.Release()
 }
 
-// expect notes a file that is to come, and reports whether it was not noted already.
-func (a *prefetched) expect(ref cache.Ref) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.unread[ref] {
-		return false
-	}
-	if a.unread == nil {
-		a.unread = map[cache.Ref]bool{}
-	}
-	a.unread[ref] = true
-	return true
+// fetchedAhead is a file that an attempt is the first to read.
+type fetchedAhead struct {
+	began time.Time
+	took  time.Duration
 }
 
-// forget is for a file that is read now or has gone, and reports whether it was prefetched
-// and not read before.
-func (a *prefetched) forget(ref cache.Ref) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	was := a.unread[ref]
-	delete(a.unread, ref)
-	return was
+// Ahead is how long the files that the attempt has read first were fetched before its turn:
+// of such a time nobody has waited.
+func (in *Inputs) Ahead(turn time.Time) (sum time.Duration) {
+	for _, f := range in.ahead {
+		sum += max(0, min(f.took, turn.Sub(f.began)))
+	}
+	return sum
 }
-
-// Gone notes that a file has left the cache. The cache may call it.
-func (ar *Area) Gone(ref cache.Ref) { ar.prefetched.forget(ref) }
 
 // CacheCounts are what was done to the cache since the start of the pilot; nil if nothing
 // was. It waits neither for the disk nor for the cache.
@@ -77,9 +52,7 @@ func (ar *Area) CacheCounts() *wire.CacheCounts {
 	}
 	c := new(wire.CacheCounts)
 	c.EvictedFiles, c.EvictedBytes = ar.Cache.Evicted()
-	ar.prefetched.mu.Lock()
-	c.PrefetchedFiles, c.PrefetchedBytes = ar.prefetched.files, ar.prefetched.bytes
-	ar.prefetched.mu.Unlock()
+	c.PrefetchedFiles, c.PrefetchedBytes = ar.prefetched.files.Load(), ar.prefetched.bytes.Load()
 	if c.EvictedFiles+c.PrefetchedFiles == 0 {
 		return nil
 	}

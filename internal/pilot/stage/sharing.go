@@ -126,7 +126,7 @@ func (ar *Area) bringShared(ctx context.Context, i *input) (err error) {
 	s := ar.Sharing
 	var arrival *share.Arrival
 	var hash cache.Hash
-	i.cached, i.hit, err = ar.Cache.Fetch(ctx, i.Item, func(path string) (size int64, _ cache.Hash, err error) {
+	err = ar.fetch(ctx, i, func(path string) (size int64, _ cache.Hash, err error) {
 		arrival = s.arrivals.Add(i.Item)
 		if hash, err = ar.fromSource(ctx, i, arrival, path); err != nil && ctx.Err() == nil {
 			size, hash, err = ar.fromElement(ctx, i, arrival, path)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"fairway/internal/cache"
 	"fairway/internal/fault"
@@ -25,6 +26,7 @@ type Inputs struct {
 	ar      *Area
 	attempt *Execution
 	files   []*input
+	ahead   []fetchedAhead
 }
 
 // input is one file that an attempt reads.
@@ -37,6 +39,7 @@ type input struct {
 	access     wire.Access
 	url        string // by which the command reads it; empty: by path, or not located yet
 	inPlace    bool   // path is a link to where it is stored
+	ahead      bool   // nobody needs it yet
 	unstreamed error  // why it is staged in, although it was to be streamed
 	path       string // in the sandbox, relative
 	source     *wire.Source
@@ -220,12 +223,25 @@ func (ar *Area) bring(ctx context.Context, i *input) (err error) {
 	if ar.Sharing != nil {
 		err = ar.bringShared(ctx, i)
 	} else {
-		i.cached, i.hit, err = c.Fetch(ctx, i.Item, func(path string) (int64, cache.Hash, error) { return ar.getSummed(ctx, i, path) })
+		err = ar.fetch(ctx, i, func(path string) (int64, cache.Hash, error) { return ar.getSummed(ctx, i, path) })
 	}
 	if errors.Is(err, cache.ErrFull) || errors.Is(err, cache.ErrNoSpace) || outOfDisk(err) {
 		ar.Log.Info("read past the cache", "lfn", i.LFN, "reason", err)
 		return nil
 	}
+	return err
+}
+
+// fetch has the cache hold a file, which get writes to a path. Of one that nobody needs yet
+// the cache knows so before anybody can read it.
+func (ar *Area) fetch(ctx context.Context, i *input, get func(path string) (int64, cache.Hash, error)) (err error) {
+	i.cached, i.hit, err = ar.Cache.Fetch(ctx, i.Item, func(path string) (size int64, hash cache.Hash, err error) {
+		began := time.Now()
+		if size, hash, err = get(path); err == nil && i.ahead {
+			ar.Cache.MarkAhead(i.Ref, began)
+		}
+		return size, hash, err
+	})
 	return err
 }
 
@@ -325,13 +341,15 @@ func (in *Inputs) count(i *input) {
 	}
 	u.CacheHits++
 	u.BytesCached += i.Size
-	switch {
-	case i.remote:
+	if i.remote {
 		u.RemoteHits++
 		u.BytesRemote += i.Size
-	case in.ar.prefetched.forget(i.Ref):
+	} else if in.ar.Cache == nil { // it was an unpacked folder
+		return
+	} else if began, took, first := in.ar.Cache.TakeAhead(i.Ref); first {
 		u.PrefetchHits++
 		u.BytesPrefetched += i.Size
+		in.ahead = append(in.ahead, fetchedAhead{began, took})
 	}
 }
 
