@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -89,20 +90,8 @@ func (c *cluster) run(ctx context.Context, fairway, cache string, mb int) (s spr
 	_, system := c.network.Batch(c.hosts, 1)
 	words := strings.NewReplacer("HOSTS", strconv.Itoa(len(c.hosts)), "SEEN", seen, "CACHE", cache, "SYSTEM", system,
 		"CPUS", strconv.Itoa(runtime.NumCPU())) // a job takes a whole host
-	random := make([]byte, 1_000_000)
-	source := rand.NewChaCha8([32]byte{1})
-	big, err := os.Create(filepath.Join(hidden, "big.dat"))
-	if err != nil {
-		return s, err
-	}
-	for range mb {
-		_, _ = source.Read(random) // never fails
-		if _, err := big.Write(random); err != nil {
-			return s, err
-		}
-	}
 	err = errors.Join(
-		big.Close(),
+		writeBig(filepath.Join(hidden, "big.dat"), mb),
 		os.WriteFile(filepath.Join(hidden, "workflow.yaml"), []byte(words.Replace(workflow)), 0o666),
 		os.WriteFile(filepath.Join(hidden, "sites.yaml"), []byte(words.Replace(site)), 0o666),
 	)
@@ -113,6 +102,21 @@ func (c *cluster) run(ctx context.Context, fairway, cache string, mb int) (s spr
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return s, fmt.Errorf("%w: %s", err, out)
 	}
+	return c.told(seen)
+}
+
+// writeBig writes a file of so many MB, the same every time.
+func writeBig(path string, mb int) error {
+	big, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	_, err = io.CopyN(big, rand.NewChaCha8([32]byte{1}), int64(mb)*1_000_000)
+	return errors.Join(err, big.Close())
+}
+
+// told is what the hosts have left in a folder.
+func (c *cluster) told(seen string) (s spread, err error) {
 	var told [4][]float64
 	for i, what := range []string{"began", "has", "before", "after"} {
 		if told[i], err = numbers(seen, what+"-*", len(c.hosts)); err != nil {
