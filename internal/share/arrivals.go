@@ -15,16 +15,17 @@ import (
 // Arrivals are the files that a pilot is bringing into its cache, for those that read
 // them meanwhile. Any goroutine may call its methods.
 type Arrivals struct {
-	sched *sched.Scheduler
+	sched    *sched.Scheduler
+	patience time.Duration // BeginTime, but for tests
 
 	mu      sync.Mutex // guards what follows, and the fields of arrivals
 	files   map[cache.Ref]*Arrival
-	changed chan struct{} // closed when a file begins to arrive
+	changed chan struct{} // closed when a file begins to arrive, or came without that
 }
 
 // NewArrivals returns Arrivals without any file.
 func NewArrivals(s *sched.Scheduler) *Arrivals {
-	return &Arrivals{sched: s, files: map[cache.Ref]*Arrival{}, changed: make(chan struct{})}
+	return &Arrivals{sched: s, patience: BeginTime, files: map[cache.Ref]*Arrival{}, changed: make(chan struct{})}
 }
 
 // Arrival is one file. Begin, Write and End are for who brings it.
@@ -47,9 +48,22 @@ func (as *Arrivals) Add(i cache.Item) *Arrival {
 	as.mu.Lock()
 	defer as.mu.Unlock()
 	as.files[i.Ref] = a
+	as.lookAgain()
+	return a
+}
+
+// Came says that a file was found in the cache that was to be brought in: another pilot of the
+// host has brought it.
+func (as *Arrivals) Came() {
+	as.mu.Lock()
+	defer as.mu.Unlock()
+	as.lookAgain()
+}
+
+// lookAgain wakes who waits for a file. The caller holds the mutex.
+func (as *Arrivals) lookAgain() {
 	close(as.changed)
 	as.changed = make(chan struct{})
-	return a
 }
 
 // Begin gives the file that is written from now on, from its beginning. It stays open
@@ -149,19 +163,23 @@ func (a *Arrival) change(what func()) {
 	a.changed = make(chan struct{})
 }
 
-// find is a file that is arriving. It waits for one that has not begun.
-func (as *Arrivals) find(ctx context.Context, ref cache.Ref) *Arrival {
-	ctx, cancel := context.WithTimeout(ctx, BeginTime)
+// find returns a file that is in the cache, or how it arrives. It waits for one of both; where
+// neither comes it returns nil twice.
+func (as *Arrivals) find(ctx context.Context, c *cache.Cache, ref cache.Ref) (*cache.File, *Arrival) {
+	waiting, cancel := context.WithTimeout(ctx, as.patience)
 	defer cancel()
 	for {
 		as.mu.Lock()
 		a, changed := as.files[ref], as.changed
 		as.mu.Unlock()
-		if a != nil {
-			return a
+		if f, held := c.Get(ctx, cache.Item{Ref: ref}); held {
+			return f, nil
 		}
-		if _, err := sched.Receive(ctx, as.sched, changed); !errors.Is(err, sched.ErrChannelClosed) {
-			return nil
+		if a != nil {
+			return nil, a
+		}
+		if _, err := sched.Receive(waiting, as.sched, changed); !errors.Is(err, sched.ErrChannelClosed) {
+			return nil, nil
 		}
 	}
 }

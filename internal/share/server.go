@@ -122,10 +122,10 @@ func (s *Server) serveHash(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var hash cache.Hash
-	if f, held := s.cache.Get(r.Context(), cache.Item{Ref: ref}); held {
+	if f, a := s.arrivals.find(r.Context(), s.cache, ref); f != nil {
 		hash = f.Hash()
 		f.Release()
-	} else if a := s.arrivals.find(r.Context(), ref); a != nil {
+	} else if a != nil {
 		hash = a.result(r.Context())
 	}
 	if hash == (cache.Hash{}) {
@@ -149,28 +149,24 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	out := &sending{writer: w, control: http.NewResponseController(w)}
-	f, held := s.cache.Get(r.Context(), cache.Item{Ref: ref})
-	var a *Arrival
-	if !held {
-		if a = s.arrivals.find(r.Context(), ref); a != nil {
-			out.begin(a.item.Size)
-			if !out.follow(r.Context(), a) {
-				panic(http.ErrAbortHandler)
-			}
+	f, a := s.arrivals.find(r.Context(), s.cache, ref)
+	switch {
+	case f != nil:
+		out.begin(f.Size())
+	case a == nil:
+		http.Error(w, "it is not here", http.StatusNotFound)
+		return
+	default:
+		out.begin(a.item.Size)
+		if !out.follow(r.Context(), a) {
+			panic(http.ErrAbortHandler)
 		}
-		// It may have come in meanwhile.
-		if f, held = s.cache.Get(r.Context(), cache.Item{Ref: ref}); !held && a == nil {
-			http.Error(w, "it is not here", http.StatusNotFound)
-			return
-		}
+		f, _ = s.cache.Get(r.Context(), cache.Item{Ref: ref})
 	}
-	if held {
+	if f != nil {
 		defer f.Release()
-		if a == nil {
-			out.begin(f.Size())
-		}
 	}
-	if !held || !out.rest(f.Path()) || out.hash != nil && a.result(r.Context()) != cache.HashOf(out.hash) {
+	if f == nil || !out.rest(f.Path()) || out.hash != nil && a.result(r.Context()) != cache.HashOf(out.hash) {
 		panic(http.ErrAbortHandler) // the client is to see that the file is not complete
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -239,6 +240,23 @@ func TestPassesOnWhatArrives(t *testing.T) {
 		t.Error("another file has arrived", err)
 	}
 	coming.End(sum)
+}
+
+// A file that is asked for may come without arriving: another pilot of the host has brought it.
+func TestAFileThatCameOtherwiseIsSent(t *testing.T) {
+	text := []byte("one byte and some more")
+	p, q, i := newPilot(t, 1), newPilot(t, 2), item(text)
+	p.arrivals.patience = time.Hour
+	got := make(chan error)
+	go func() { got <- q.gets(i, blake3.Sum256(text), p.source(i), nil) }()
+	for len(p.streams) == 0 {
+		runtime.Gosched()
+	}
+	p.holds(i, text)
+	p.arrivals.Came()
+	if err := <-got; err != nil || !bytes.Equal(q.contents(i), text) {
+		t.Errorf("%q, %v", q.contents(i), err)
+	}
 }
 
 // A source that sends other bytes is found out, whatever it says of them itself.

@@ -136,6 +136,7 @@ func (ar *Area) bringShared(ctx context.Context, i *input) (err error) {
 		return size, hash, err
 	})
 	if arrival == nil {
+		s.arrivals.Came()
 		return err
 	}
 	if err != nil {
