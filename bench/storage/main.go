@@ -92,6 +92,7 @@ func moveFiles(way string, pairs []string) error {
 	e := elements.New(storage.Places{}, sched.Default().Sleep)
 	group, ctx := errgroup.WithContext(context.Background())
 	group.SetLimit(storage.DefaultTransfers)
+	ctx = storage.WithOwnName(ctx) // as that of an output
 	for ; len(pairs) > 1; pairs = pairs[2:] {
 		from, to := pairs[0], pairs[1]
 		group.Go(func() error {

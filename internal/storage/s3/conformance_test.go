@@ -46,7 +46,7 @@ func place(t *testing.T, address, buckets string) storagetest.Place {
 
 func TestS3UnderFaults(t *testing.T) {
 	address, buckets := storagetest.S3(t)
-	storagetest.RunFaults(t, func(t *testing.T, proxy *storagetest.Proxy) storagetest.Faulty {
+	storagetest.RunFaults(t, storagetest.Large, func(t *testing.T, proxy *storagetest.Proxy) storagetest.Faulty {
 		direct := place(t, address, buckets)
 		through := direct
 		through.Element = element(proxy.Address)

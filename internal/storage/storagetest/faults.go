@@ -177,13 +177,17 @@ type Faulty struct {
 	GoesOn bool
 }
 
-// size is that of the files of RunFaults: of several pieces wherever there are any.
-const size = 3 << 20
+// Large is a size of files for RunFaults: of several pieces wherever there are any. Small is
+// that of files that no element takes for large.
+const (
+	Large = 3 << 20
+	Small = 600 << 10
+)
 
 // RunFaults checks that whatever goes wrong between an element and its server, a
 // transfer is tried again or refused, and never leaves a wrong or half file under a
 // final name. The element of open must try again (storage.Retry).
-func RunFaults(t *testing.T, open func(t *testing.T, proxy *Proxy) Faulty, server string) {
+func RunFaults(t *testing.T, size int, open func(t *testing.T, proxy *Proxy) Faulty, server string) {
 	proxy := Before(t, server)
 	redirect := func(to string) Fault {
 		return Answer(http.StatusTemporaryRedirect, "Location", to)
@@ -199,9 +203,9 @@ func RunFaults(t *testing.T, open func(t *testing.T, proxy *Proxy) Faulty, serve
 	}{
 		"cut at once":           {fault: CutAnswer(0), times: 2},
 		"an answer cut":         {fault: CutAnswer(size / 2), times: 3},
-		"a body cut":            {fault: CutBody(size / 2), times: 1},
+		"a body cut":            {fault: CutBody(int64(size / 2)), times: 1},
 		"always cut":            {fault: CutAnswer(size / 4), times: -1, goesOn: true},
-		"bodies always cut":     {fault: CutBody(size / 2), times: -1},
+		"bodies always cut":     {fault: CutBody(int64(size / 2)), times: -1},
 		"slow":                  {fault: Trickle, times: -1},
 		"500 for a while":       {fault: Answer(500), times: 2},
 		"503 with Retry-After":  {fault: Answer(503, "Retry-After", "1"), times: 2},

@@ -1,11 +1,14 @@
 package web
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -39,48 +42,129 @@ func TestKnownWebDAVConforms(t *testing.T) {
 }
 
 // When some small files were stored, a further one takes two requests: it is sent, and
-// named. Where that would replace a file, it takes four as before.
+// named. Where that would replace a file, it takes four as before. One whose name is its own
+// takes one, if the server shows no part of a file; nothing is left of what finds that out.
 func TestSmallFilesTakeFewRequests(t *testing.T) {
+	others := func(w http.ResponseWriter, r *http.Request, pass http.Handler, body []byte) {
+		put := r.Clone(r.Context())
+		put.Body, put.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+		pass.ServeHTTP(w, put)
+	}
+	var one sync.Mutex
 	for name, c := range map[string]struct {
-		without string // header that does not reach the server
-		wanted  string
+		own    bool
+		server storagetest.Fault // what stands in for another server
+		wanted string
 	}{
-		"the server keeps what is there":    {"", "PUT MOVE"},
-		"the server replaces what is there": {"Overwrite", "HEAD PUT HEAD MOVE"},
+		"the server keeps what is there": {wanted: "PUT MOVE"},
+		"the server replaces what is there": {wanted: "HEAD PUT HEAD MOVE", server: func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
+			r.Header.Del("Overwrite")
+			pass.ServeHTTP(w, r)
+		}},
+		"the name is its own": {own: true, wanted: "PUT"},
+		"the server shows what comes": {own: true, wanted: "PUT MOVE", server: func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
+			if r.Method == http.MethodPut && r.ContentLength > 0 {
+				others(httptest.NewRecorder(), r, pass, nil)
+			}
+			pass.ServeHTTP(w, r)
+		}},
+		// It takes one file after the other, so that none is there before what was cut.
+		"the server keeps what was cut": {own: true, wanted: "PUT MOVE", server: func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
+			if r.Method != http.MethodPut {
+				pass.ServeHTTP(w, r)
+				return
+			}
+			one.Lock()
+			defer one.Unlock()
+			came, err := io.ReadAll(r.Body)
+			if err != nil {
+				w, r = httptest.NewRecorder(), r.WithContext(context.WithoutCancel(r.Context()))
+			}
+			others(w, r, pass, came)
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			proxy := storagetest.Before(t, storagetest.WebDAV(t))
+			var mu sync.Mutex // guards asked
 			var asked []string
 			proxy.Do(-1, func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
-				r.Header.Del(c.without)
+				mu.Lock()
 				asked = append(asked, r.Method)
-				pass.ServeHTTP(w, r)
+				mu.Unlock()
+				if c.server != nil {
+					c.server(w, r, pass)
+				} else {
+					pass.ServeHTTP(w, r)
+				}
 			})
 			e := New(Credentials{})
 			t.Cleanup(e.Close)
-			put := func(i int, contents string) error {
-				return e.Put(t.Context(), storagetest.Local(t, contents), fmt.Sprintf("dav://%s/few/%d", proxy.Address, i))
+			folder := fmt.Sprintf("dav://%s/few", proxy.Address)
+			put := func(ctx context.Context, i int, contents string) error {
+				return e.Put(ctx, storagetest.Local(t, contents), fmt.Sprintf("%s/%d", folder, i))
 			}
-			for i := range seenEnough + 1 {
+			ctx := t.Context()
+			if c.own {
+				ctx = storage.WithOwnName(ctx)
+			}
+			for i := range 2*seenEnough + 1 {
+				mu.Lock()
 				asked = nil
-				if err := put(i, "contents"); err != nil {
+				mu.Unlock()
+				if err := put(ctx, i, "contents"); err != nil {
 					t.Fatal(err)
 				}
 			}
 			if got := strings.Join(asked, " "); got != c.wanted {
 				t.Errorf("a small file took %s, not %s", got, c.wanted)
 			}
-			if err := put(0, "others"); !errors.Is(err, fs.ErrExist) {
+			if err := put(t.Context(), 0, "others"); !errors.Is(err, fs.ErrExist) {
 				t.Errorf("a file was put onto another, error %v", err)
 			}
-			if err := put(0, "contents"); err != nil {
+			if err := put(ctx, 0, "contents"); err != nil {
 				t.Errorf("the same file again: %v", err)
 			}
-			entries, err := e.List(t.Context(), fmt.Sprintf("dav://%s/few", proxy.Address))
-			if err != nil || len(entries) != seenEnough+1 {
-				t.Errorf("%d files are there, not %d: %v, error %v", len(entries), seenEnough+1, entries, err)
+			entries, err := e.List(t.Context(), folder)
+			if err != nil || len(entries) != 2*seenEnough+1 {
+				t.Errorf("%d files are there, not %d: %v, error %v", len(entries), 2*seenEnough+1, entries, err)
 			}
 		})
+	}
+}
+
+// What is known of a server holds for one store of it: behind a host may be several servers.
+func TestStoreOf(t *testing.T) {
+	store := "/data/" + storage.StorePrefix + "abcdefghijklmnop/"
+	for name, wanted := range map[string]string{store + "a/b.v1.a7": store, store + "b.v1.a7": store, "/data/b": "/data/", "/b": "/"} {
+		if got := storeOf(name); got != wanted {
+			t.Errorf("%s is in %s, not %s", name, got, wanted)
+		}
+	}
+}
+
+// Servers that show a part of a file are seen to, and get files under other names first.
+func TestServersThatShowPartsAreKnown(t *testing.T) {
+	if os.Getenv(storagetest.Required) == "" {
+		t.Skip("other servers than nginx: make test-storage runs them")
+	}
+	_, xrootd, _ := storagetest.XRootD(t)
+	for _, folder := range []string{storagetest.Rclone(t) + "/parts", xrootd + "/store/parts"} {
+		e := New(Credentials{})
+		t.Cleanup(e.Close)
+		r, err := newRequest(http.MethodPut, "dav://"+folder+"/x", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Put(t.Context(), storagetest.Local(t, "contents"), r.pfn); err != nil {
+			t.Fatal(err)
+		}
+		u := &upload{e: e, r: r}
+		if !u.hides(t.Context(), r.url.Path+"-missing") {
+			t.Errorf("%s is thought to show what is not there", folder)
+		}
+		if u.cut(t.Context()) != "" {
+			t.Errorf("%s is thought to show no part of a file", folder)
+		}
 	}
 }
 
@@ -99,7 +183,7 @@ func TestRcloneUnderFaults(t *testing.T) {
 		t.Skip("another server with WebDAV: make test-storage runs it")
 	}
 	address := storagetest.Rclone(t)
-	storagetest.RunFaults(t, faulty(address, "", false), address)
+	storagetest.RunFaults(t, storagetest.Large, faulty(address, "", false), address)
 }
 
 // Files come and go on the connections of those before them: one for requests that are
@@ -158,7 +242,27 @@ func faulty(address, root string, checked bool) func(*testing.T, *storagetest.Pr
 
 func TestWebDAVUnderFaults(t *testing.T) {
 	address := storagetest.WebDAV(t)
-	storagetest.RunFaults(t, faulty(address, "", false), address)
+	storagetest.RunFaults(t, storagetest.Large, faulty(address, "", false), address)
+}
+
+// named is an element whose files have names of their own.
+type named struct{ storage.Element }
+
+func (n named) Put(ctx context.Context, path, pfn string) error {
+	return n.Element.Put(storage.WithOwnName(ctx), path, pfn)
+}
+
+// A small file that is sent under its final name is there complete or not at all.
+func TestKnownWebDAVUnderFaults(t *testing.T) {
+	address := storagetest.WebDAV(t)
+	storagetest.RunFaults(t, storagetest.Small, func(t *testing.T, proxy *storagetest.Proxy) storagetest.Faulty {
+		f := faulty(address, "", false)(t, proxy)
+		e := New(Credentials{})
+		t.Cleanup(e.Close)
+		e.see(proxy.Address, func(h *host) { h.stored, h.keeps, h.hides = 2*seenEnough+1, true, "/" })
+		f.Element = named{storage.Retry(e, storage.DefaultTries, storage.DefaultBackoff, atOnce)}
+		return f
+	}, address)
 }
 
 func TestXRootDOverHTTPUnderFaults(t *testing.T) {
@@ -166,7 +270,7 @@ func TestXRootDOverHTTPUnderFaults(t *testing.T) {
 		t.Skip("the server of Debian 12 may end under it: make test-storage runs it")
 	}
 	_, address, _ := storagetest.XRootD(t)
-	storagetest.RunFaults(t, faulty(address, "/store", true), address)
+	storagetest.RunFaults(t, storagetest.Large, faulty(address, "/store", true), address)
 }
 
 func TestFullWebDAV(t *testing.T) {

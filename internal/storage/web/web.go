@@ -7,6 +7,10 @@
 //   - Put writes under another name in the same folder, compares length and, where
 //     the server tells one, checksum, and moves. The length of a small file is not
 //     asked for where the server was seen to tell no checksum and to replace nothing.
+//     A small file whose name is its own ([storage.WithOwnName]) is sent under that name
+//     where the server was seen to tell no checksum, and to have nothing under the name of
+//     a file that it got a part of, neither before nor after the connection was cut. That
+//     is not seen behind a proxy which passes on only what it has got as a whole.
 //     Where the server cannot move, Put writes only if there is no such file
 //     (If-None-Match). Some servers replace when they move (nginx, XRootD), so of
 //     several that put other contents under one name in the same instant more than
@@ -57,10 +61,12 @@ type Element struct {
 
 // host is what an Element has seen of a server since it was made.
 type host struct {
-	private bool // it refuses access without a token
-	sums    bool // it tells checksums of files that it was given
-	stored  int  // small files, at most seenEnough
-	keeps   bool // it moves no file onto another, if it is told so
+	private bool   // it refuses access without a token
+	sums    bool   // it tells checksums of files that it was given
+	stored  int    // small files, as far as they count
+	keeps   bool   // it moves no file onto another, if it is told so
+	cut     string // the name of a file that it got a part of, and did not show
+	hides   string // how the names begin under which it shows no part of a file; empty: none
 }
 
 var _ storage.Element = (*Element)(nil)

@@ -8,10 +8,12 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"os"
 	"path"
 	"strings"
+	"time"
 
 	"fairway/internal/storage"
 )
@@ -31,7 +33,9 @@ func (e *Element) Put(ctx context.Context, local, pfn string) error {
 		return err
 	}
 	u := &upload{e: e, r: r, file: file, size: info.Size()}
-	u.brief = u.size < large && e.host(r.url.Host).keeps
+	seen := e.host(r.url.Host)
+	direct := u.size < large && seen.hides != "" && strings.HasPrefix(r.url.Path, seen.hides) && storage.HasOwnName(ctx)
+	u.brief = direct || u.size < large && seen.keeps
 	if !u.brief {
 		switch _, err := e.Stat(ctx, pfn); {
 		case err == nil:
@@ -40,8 +44,9 @@ func (e *Element) Put(ctx context.Context, local, pfn string) error {
 			return err
 		}
 	}
-	err = u.moved(ctx)
-	if code := status(err); !u.brief && (code == http.StatusMethodNotAllowed || code == http.StatusNotImplemented) {
+	if direct {
+		err = u.direct(ctx)
+	} else if err = u.moved(ctx); !u.brief && (status(err) == http.StatusMethodNotAllowed || status(err) == http.StatusNotImplemented) {
 		err = u.direct(ctx)
 	}
 	if errors.Is(err, fs.ErrExist) {
@@ -73,7 +78,8 @@ type upload struct {
 	file *os.File
 	size int64
 	// brief leaves out to ask whether there is such a file, since the server moves none
-	// onto another, and what it has got, since it tells no checksum.
+	// onto another or the name is that of this file alone, and what it has got, since it tells
+	// no checksum.
 	brief bool
 }
 
@@ -88,7 +94,7 @@ func (u *upload) moved(ctx context.Context) error {
 		u.remove(ctx, unfinished)
 		return err
 	}
-	if !u.brief && u.size < large {
+	if u.size < large {
 		u.learn(ctx)
 	}
 	return u.arrived(ctx)
@@ -99,18 +105,44 @@ func (u *upload) remove(ctx context.Context, name string) {
 }
 
 // seenEnough is after how many small files it is worth to find out whether a server needs
-// fewer requests for one.
+// fewer requests for one, and how many more are stored before what was cut is looked for.
 const seenEnough = 16
 
-// learn counts a small file that was stored. After some it looks, with two empty files,
-// whether the server refuses to move one onto the other, as RFC 4918 wants it: some move
-// it all the same (XRootD). A server that tells checksums is asked for that of each file.
+// learn counts a small file that was stored, and after some finds out what the server needs. One
+// that tells checksums is asked for that of each file.
 func (u *upload) learn(ctx context.Context) {
 	var seen host
-	u.e.see(u.r.url.Host, func(h *host) { h.stored = min(h.stored+1, seenEnough+1); seen = *h })
-	if seen.stored != seenEnough || seen.sums {
-		return
+	u.e.see(u.r.url.Host, func(h *host) { h.stored = min(h.stored+1, 2*seenEnough+1); seen = *h })
+	switch {
+	case seen.sums:
+	case seen.stored == seenEnough:
+		keeps, cut := u.keeps(ctx), u.cut(ctx)
+		u.e.see(u.r.url.Host, func(h *host) { h.keeps, h.cut, h.stored = keeps && !h.sums, cut, seenEnough })
+	case seen.stored == 2*seenEnough && seen.cut != "":
+		if !u.hides(ctx, seen.cut) {
+			u.remove(ctx, seen.cut)
+			return
+		}
+		u.e.see(u.r.url.Host, func(h *host) { h.hides = storeOf(h.cut) })
 	}
+}
+
+// storeOf is how the names in the store of a file begin; in its folder, if that is in no store.
+// Other folders of a host may be those of another server.
+func storeOf(name string) string {
+	folders := strings.SplitAfter(name[:strings.LastIndexByte(name, '/')+1], "/")
+	for i, folder := range folders {
+		if storage.IsStore(strings.TrimSuffix(folder, "/")) {
+			folders = folders[:i+1]
+			break
+		}
+	}
+	return strings.Join(folders, "")
+}
+
+// keeps looks, with two empty files, whether the server refuses to move one onto the other, as
+// RFC 4918 wants it: some move it all the same (XRootD).
+func (u *upload) keeps(ctx context.Context) bool {
 	empty := func(name string) error {
 		put := u.r.to(http.MethodPut, name, nil)
 		put.body = func() io.ReadCloser { return http.NoBody }
@@ -119,10 +151,71 @@ func (u *upload) learn(ctx context.Context) {
 	from, to := storage.Unfinished(u.r.url.Path), storage.Unfinished(u.r.url.Path)
 	defer u.remove(ctx, from)
 	defer u.remove(ctx, to)
-	if empty(from) == nil && empty(to) == nil && status(u.move(ctx, from, to)) == http.StatusPreconditionFailed {
-		u.e.see(u.r.url.Host, func(h *host) { h.keeps = true })
-	}
+	return empty(from) == nil && empty(to) == nil && status(u.move(ctx, from, to)) == http.StatusPreconditionFailed
 }
+
+// hides reports whether there is no such file for the server: whether a folder can have the name,
+// and nothing stands there when the folder is removed. rclone says that there is no file while it
+// comes, but makes no folder in its place.
+func (u *upload) hides(ctx context.Context, name string) bool {
+	return u.ask(ctx, u.r.to("MKCOL", name+"/", nil), http.StatusCreated) == nil &&
+		u.ask(ctx, u.r.to(http.MethodDelete, name+"/", nil), http.StatusOK, http.StatusNoContent) == nil &&
+		errors.Is(u.ask(ctx, u.r.to(http.MethodHead, name, nil), http.StatusOK), fs.ErrNotExist)
+}
+
+// cut sends a part of a file, breaks off if the server shows nothing of it meanwhile, and then
+// returns its name. It is to be looked for again when the server has noticed that no more comes.
+// The server must say that it reads the file, else it may have had no time to show it.
+func (u *upload) cut(ctx context.Context) string {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	alarm := time.AfterFunc(continueTime, cancel)
+	defer alarm.Stop()
+	asked := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{Got100Continue: func() { alarm.Stop() }})
+	name := storage.Unfinished(u.r.url.Path)
+	put := u.r.to(http.MethodPut, name, http.Header{"Expect": {"100-continue"}})
+	put.size = large
+	broke := errors.New("nothing of it is shown")
+	put.body = func() io.ReadCloser {
+		first, rest := io.LimitReader(zeros{}, large/2), io.LimitReader(zeros{}, large/2)
+		return io.NopCloser(io.MultiReader(first, between(func() error {
+			for range looks {
+				if !u.hides(ctx, name) {
+					return io.EOF
+				}
+			}
+			return broke
+		}), rest))
+	}
+	if errors.Is(u.ask(asked, put, http.StatusCreated), broke) {
+		return name
+	}
+	u.remove(ctx, name)
+	return ""
+}
+
+const (
+	// looks is how often a part is looked for while it comes: the first time, it may be on its
+	// way.
+	looks = 4
+	// continueTime is how long a server has to say that it reads a file. It is below the time
+	// after which the file would be sent all the same.
+	continueTime = HeaderTimeout / 6
+)
+
+// zeros is a file of zeros that has no end.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}
+
+// between is called between two parts of a body, which goes on after io.EOF and breaks off after
+// another error.
+type between func() error
+
+func (b between) Read([]byte) (int, error) { return 0, b() }
 
 // move gives a file another name, unless there is one of that name.
 func (u *upload) move(ctx context.Context, from, to string) error {
@@ -163,7 +256,7 @@ func (u *upload) arrived(ctx context.Context) error {
 	return fmt.Errorf("put %s: this server gives no file a name with characters that a URL must escape: name it otherwise, or use another protocol of the server", storage.Shown(u.r.pfn))
 }
 
-// direct writes the file under its own name if there is none.
+// direct writes the file under its own name, if there is none or the server does not look.
 func (u *upload) direct(ctx context.Context) error {
 	return u.write(ctx, u.r.url.Path, http.Header{"If-None-Match": {"*"}})
 }
@@ -198,7 +291,7 @@ func (u *upload) write(ctx context.Context, name string, header http.Header) err
 	}
 	sum := checksumOf(answer.Header)
 	if sum.Hash() != nil {
-		u.e.see(u.r.url.Host, func(h *host) { h.sums, h.keeps = true, false })
+		u.e.see(u.r.url.Host, func(h *host) { h.sums, h.keeps, h.hides = true, false, "" })
 	}
 	return sum.CheckFile(u.file, u.r.pfn)
 }
