@@ -85,12 +85,14 @@ func (a *Arrival) Begin(path string) (*os.File, error) {
 }
 
 // Write writes to the file what comes, until the end, and tells of it as it comes. It writes
-// all of it to sum too, and returns how many bytes that are. TLS gives 16 KiB at a time, and
-// what is told wakes every pilot after this one, so it gathers them for up to passTime.
+// all of it to sum too, after that, and returns how many bytes that are. TLS gives 16 KiB at
+// a time, and what is told wakes every pilot after this one, so it gathers them for up to
+// passTime.
 func (a *Arrival) Write(to *os.File, from io.Reader, sum io.Writer) (size int64, err error) {
 	buffer := make([]byte, piece)
 	var mu sync.Mutex  // guards what follows; only this goroutine changes end
 	var start, end int // the part of the buffer that is not in the file yet
+	var full []byte    // what is in the file of the buffer, and not in the sum
 	var failed error
 	pass := func() {
 		if failed == nil && start < end {
@@ -109,7 +111,6 @@ func (a *Arrival) Write(to *os.File, from io.Reader, sum io.Writer) (size int64,
 	for err == nil {
 		var n int
 		n, err = from.Read(buffer[end:])
-		_, _ = sum.Write(buffer[end : end+n])
 		size += int64(n)
 		mu.Lock()
 		if start == end {
@@ -117,12 +118,14 @@ func (a *Arrival) Write(to *os.File, from io.Reader, sum io.Writer) (size int64,
 		}
 		if end += n; end >= len(buffer)/2 || err != nil {
 			pass()
-			start, end = 0, 0
+			full, start, end = buffer[:end], 0, 0
 		}
 		if failed != nil {
 			err = failed
 		}
 		mu.Unlock()
+		_, _ = sum.Write(full)
+		full = nil
 	}
 	if errors.Is(err, io.EOF) {
 		err = nil
