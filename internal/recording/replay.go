@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
@@ -26,18 +27,25 @@ type Replayed struct {
 // returned as a *[Difference]; another error means that this is no recording,
 // or one of another version. Replayed tells how far it came.
 func Replay(recording io.Reader) (Replayed, error) {
-	r := &replay{lines: bufio.NewReaderSize(recording, 1<<16)}
+	r, lines, line := new(replay), bufio.NewReaderSize(recording, 1<<16), 0
 	for {
-		text, err := r.lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) { // what is left is a line that was not finished
-			return r.Replayed, r.complete()
-		}
-		if err != nil {
+		text, err := lines.ReadBytes('\n')
+		switch {
+		case errors.Is(err, io.EOF) && r.Servers == 0:
+			return r.Replayed, errors.New("this is no recording: it begins with no server")
+		case errors.Is(err, io.EOF): // what is left is a line that was not finished
+			return r.Replayed, nil
+		case err != nil:
 			return r.Replayed, fmt.Errorf("read the recording: %w", err)
 		}
-		r.line++
-		if err := r.next(text); err != nil {
-			return r.Replayed, r.located(err)
+		line++
+		err = r.next(text)
+		if d, differs := errors.AsType[*Difference](err); differs {
+			d.Line = line
+			return r.Replayed, d
+		}
+		if err != nil {
+			return r.Replayed, fmt.Errorf("line %d: %w", line, err)
 		}
 	}
 }
@@ -45,29 +53,12 @@ func Replay(recording io.Reader) (Replayed, error) {
 // replay is a recording that is being replayed.
 type replay struct {
 	Replayed
-	lines *bufio.Reader
-	line  int
 
 	workflow *flow.Workflow
 	begin    *beginLine
 	durable  []dispatch.Record
 	dispatch *dispatch.Core
 	flow     *flow.Flow
-}
-
-func (r *replay) complete() error {
-	if r.Servers == 0 {
-		return errors.New("this is no recording: it begins with no server")
-	}
-	return nil
-}
-
-func (r *replay) located(err error) error {
-	if d, differs := errors.AsType[*Difference](err); differs {
-		d.Line = r.line
-		return d
-	}
-	return fmt.Errorf("line %d: %w", r.line, err)
 }
 
 func (r *replay) next(text []byte) error {
@@ -84,9 +75,11 @@ func (r *replay) next(text []byte) error {
 	case l.Load && r.begin != nil:
 		return r.load(&l)
 	case l.Dispatch != "" && r.dispatch != nil:
-		return r.stepDispatch(&l)
+		r.Dispatch++
+		return step(&l, "dispatch", dispatchInputs, l.Dispatch, r.dispatch.Step, encodeDispatch)
 	case l.Flow != "" && r.flow != nil:
-		return r.stepFlow(&l)
+		r.Flow++
+		return step(&l, "flow", flowInputs, l.Flow, r.flow.Step, encodeFlow)
 	case l.Cut != "":
 		r.Cut = l.Cut
 		return nil
@@ -129,32 +122,18 @@ func (r *replay) load(l *line) error {
 	return compare(l, "dispatch was loaded", encoded, nil)
 }
 
-func (r *replay) stepDispatch(l *line) error {
-	r.Dispatch++
-	in, err := decodeInput(dispatchInputs, l.Dispatch, l.Input)
+// step gives a core the input of a line, and compares what it does.
+func step[In, Effects any](l *line, core string, known []In, kind string, do func(time.Time, In) (Effects, error), encode func(*Effects) (json.RawMessage, error)) error {
+	in, err := decodeInput(known, kind, l.Input)
 	if err != nil {
 		return err
 	}
-	effects, refused := r.dispatch.Step(l.At, in)
-	encoded, err := encodeDispatch(&effects)
+	effects, refused := do(l.At, in)
+	encoded, err := encode(&effects)
 	if err != nil {
 		return err
 	}
-	return compare(l, "dispatch was told "+describe(in), encoded, refused)
-}
-
-func (r *replay) stepFlow(l *line) error {
-	r.Flow++
-	in, err := decodeInput(flowInputs, l.Flow, l.Input)
-	if err != nil {
-		return err
-	}
-	effects, refused := r.flow.Step(l.At, in)
-	encoded, err := encodeFlow(&effects)
-	if err != nil {
-		return err
-	}
-	return compare(l, "flow was told "+describe(in), encoded, refused)
+	return compare(l, core+" was told "+describe(in), encoded, refused)
 }
 
 // compare returns a Difference unless a step had the recorded effects, or was

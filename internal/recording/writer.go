@@ -93,42 +93,33 @@ func (w *Writer) Load(from []dispatch.Record, effects *dispatch.Effects) {
 		w.line(&line{Durable: &r})
 	}
 	encoded, err := encodeDispatch(effects)
-	w.step(&line{Load: true, Effects: encoded}, err)
+	w.fail(err)
+	w.line(&line{Load: true, Effects: encoded})
 }
 
 // Dispatch notes a step of dispatch and what came of it.
 func (w *Writer) Dispatch(at time.Time, in dispatch.Input, effects *dispatch.Effects, refused error) {
-	if !w.open() {
-		return
+	if w.open() {
+		w.step(&line{At: at, Dispatch: kindOf(in)}, in, refused, func() (json.RawMessage, error) { return encodeDispatch(effects) })
 	}
-	l, err := stepLine(at, in, refused)
-	l.Dispatch = kindOf(in)
-	if err == nil && refused == nil {
-		l.Effects, err = encodeDispatch(effects)
-	}
-	w.step(l, err)
 }
 
 // Flow notes a step of flow and what came of it.
 func (w *Writer) Flow(at time.Time, in flow.Input, effects *flow.Effects, refused error) {
-	if !w.open() {
-		return
+	if w.open() {
+		w.step(&line{At: at, Flow: kindOf(in)}, in, refused, func() (json.RawMessage, error) { return encodeFlow(effects) })
 	}
-	l, err := stepLine(at, in, refused)
-	l.Flow = kindOf(in)
-	if err == nil && refused == nil {
-		l.Effects, err = encodeFlow(effects)
-	}
-	w.step(l, err)
 }
 
-func stepLine(at time.Time, in any, refused error) (*line, error) {
-	input, err := json.Marshal(in)
-	l := &line{At: at, Input: input}
-	if refused != nil {
+func (w *Writer) step(l *line, in any, refused error, effects func() (json.RawMessage, error)) {
+	var err error
+	if l.Input, err = json.Marshal(in); refused != nil {
 		l.Refused = refused.Error()
+	} else if err == nil {
+		l.Effects, err = effects()
 	}
-	return l, err
+	w.fail(err)
+	w.line(l)
 }
 
 // Flush hands to the operating system what was noted.
@@ -148,11 +139,6 @@ func (w *Writer) Close() error {
 }
 
 func (w *Writer) open() bool { return w != nil && w.err == nil }
-
-func (w *Writer) step(l *line, err error) {
-	w.fail(err)
-	w.line(l)
-}
 
 // cutRoom is kept for the line that says why a recording ends early.
 const cutRoom = 1 << 10
