@@ -1,7 +1,6 @@
 package dispatch
 
 import (
-	"container/heap"
 	"errors"
 	"fmt"
 	"time"
@@ -251,7 +250,7 @@ func (c *Core) unblockJob(j *job) {
 
 func (c *Core) runTimers() {
 	for len(c.timers.heap) > 0 && c.timers.heap[0].at <= c.now {
-		t := heap.Pop(&c.timers.heap).(timer)
+		t := c.timers.heap.Pop()
 		switch t.kind {
 		case pilotTimer:
 			c.pilotTimerFired(t.pilot)
@@ -396,15 +395,18 @@ type timer struct {
 	group *group
 }
 
+// Before is the order in which timers fire.
+func (t timer) Before(o timer) bool { return t.at < o.at || t.at == o.at && t.seq < o.seq }
+
 type timers struct {
-	heap timerHeap
+	heap rows.Ordered[timer]
 	seq  uint64
 }
 
 func (t *timers) add(x timer) {
 	t.seq++
 	x.seq = t.seq
-	heap.Push(&t.heap, x)
+	t.heap.Push(x)
 }
 
 func (t *timers) next() time.Time {
@@ -412,26 +414,4 @@ func (t *timers) next() time.Time {
 		return time.Time{}
 	}
 	return t.heap[0].at.time()
-}
-
-// timerHeap implements heap.Interface.
-type timerHeap []timer
-
-func (h timerHeap) Len() int { return len(h) }
-func (h timerHeap) Less(i, j int) bool {
-	return h[i].at < h[j].at || h[i].at == h[j].at && h[i].seq < h[j].seq
-}
-
-func (h timerHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-
-// Push is for container/heap.
-func (h *timerHeap) Push(x any) { *h = append(*h, x.(timer)) }
-
-// Pop is for container/heap.
-func (h *timerHeap) Pop() any {
-	last := len(*h) - 1
-	t := (*h)[last]
-	(*h)[last] = timer{}
-	*h = (*h)[:last]
-	return t
 }

@@ -12,7 +12,7 @@ type aging struct {
 	group *group
 }
 
-func (a aging) before(b aging) bool {
+func (a aging) Before(b aging) bool {
 	if !a.due.Equal(b.due) {
 		return a.due.Before(b.due)
 	}
@@ -29,7 +29,7 @@ func (f *Flow) mergeable(st *stepState, g *group, made *file) {
 	}
 	g.aged = append(g.aged, made)
 	if len(g.aged) == 1 {
-		f.aging.push(aging{made.since.Add(st.step.limits.latency), st, g})
+		f.aging.Push(aging{made.since.Add(st.step.limits.latency), st, g})
 	}
 }
 
@@ -38,8 +38,8 @@ func (f *Flow) mergeable(st *stepState, g *group, made *file) {
 // files, so a reloaded Flow takes it from the record.
 func (f *Flow) ageMerges(now time.Time) bool {
 	merged := false
-	for f.nextAge(); f.aging.len() > 0 && !f.aging.least().due.After(now); f.nextAge() {
-		due := f.aging.pop()
+	for f.nextAge(); len(f.aging) > 0 && !f.aging[0].due.After(now); f.nextAge() {
+		due := f.aging.Pop()
 		files := due.group.aged
 		entry := logEntry{Kind: logAged, Name: due.state.step.name, Group: due.group.key}
 		for _, file := range files {
@@ -55,10 +55,10 @@ func (f *Flow) ageMerges(now time.Time) bool {
 // nextAge is when the next merge is due, or zero. Groups whose oldest file
 // was taken otherwise get their new place first.
 func (f *Flow) nextAge() time.Time {
-	for f.aging.len() > 0 {
-		next := f.aging.least()
+	for len(f.aging) > 0 {
+		next := &f.aging[0]
 		if !next.group.refresh() {
-			f.aging.pop()
+			f.aging.Pop()
 			continue
 		}
 		due := next.group.aged[0].since.Add(next.state.step.limits.latency)
@@ -66,7 +66,7 @@ func (f *Flow) nextAge() time.Time {
 			return due
 		}
 		next.due = due
-		f.aging.sink()
+		f.aging.Sink()
 	}
 	return time.Time{}
 }

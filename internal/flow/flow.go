@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"fairway/internal/dispatch/rows"
 	"fmt"
 	"slices"
 	"strconv"
@@ -46,11 +47,11 @@ type Flow struct {
 
 	// Groups of age-limited merges that have a file which exists and is not taken, the
 	// one whose merge is due first in front, once nextAge has looked.
-	aging heapOf[aging]
+	aging rows.Ordered[aging]
 
 	// What this Step still has to do, empty between two Steps: steps whose watermark may rise,
 	// jobs to submit, steps that may have become final.
-	dirty      heapOf[rank]
+	dirty      rows.Ordered[rank]
 	ready      []*job
 	candidates []*stepState
 	effects    Effects

@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"fairway/internal/dispatch/rows"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,7 +10,7 @@ import (
 // merging is what a merge step has gathered. A file is first incoming, until
 // its place in the sequence is certain, and then in the queue of its group.
 type merging struct {
-	incoming  heapOf[gathered]
+	incoming  rows.Ordered[gathered]
 	groups    map[string]*group
 	touched   []*group  // whose queue grew, or that end
 	sequenced openWaves // with a size limit: files that do not exist yet, so that nothing after them is decided
@@ -48,13 +49,13 @@ type gathered struct {
 	group *group
 }
 
-func (g gathered) before(other gathered) bool { return g.file.before(other.file) }
+func (g gathered) Before(other gathered) bool { return g.file.before(other.file) }
 
 // gather takes a known file for a merge step.
 func (f *Flow) gather(st *stepState, made *file, values binding) {
 	m := st.merging
 	g := m.group(st.step, made, values)
-	m.incoming.push(gathered{made, g})
+	m.incoming.Push(gathered{made, g})
 	f.touch(st)
 	limits := st.step.limits
 	if limits.size > 0 && made.unsized {
@@ -109,8 +110,8 @@ func (t mergeTaker) exists(f *Flow, made *file) {
 // up to a wave, and returns up to which wave its own jobs are then known.
 func (f *Flow) mergeUpTo(st *stepState, known int) int {
 	m := st.merging
-	for m.incoming.len() > 0 && m.incoming.least().file.wave <= known {
-		next := m.incoming.pop()
+	for len(m.incoming) > 0 && m.incoming[0].file.wave <= known {
+		next := m.incoming.Pop()
 		if !next.group.taken[next.file] {
 			next.group.queue = append(next.group.queue, next.file)
 			m.touch(next.group)

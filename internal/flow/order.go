@@ -130,7 +130,7 @@ func (f *Flow) awaitWatermark(q *queue, st *stepState, wave int) {
 		return
 	}
 	q.waitsFor, q.waitsWave = st, wave
-	st.waiting.push(watermarkWait{wave, q})
+	st.waiting.Push(watermarkWait{wave, q})
 }
 
 // passed lets others follow a job that was submitted.

@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"fairway/internal/dispatch/rows"
 	"fmt"
 	"slices"
 )
@@ -146,23 +147,23 @@ func (p *parser) sortSteps(w *Workflow) bool {
 // lowest that can comes first. Those on a cycle, and behind one, are left out.
 func topological(needs [][]int) []int {
 	waiting, after := make([]int, len(needs)), make([][]int, len(needs))
-	var ready heapOf[rank]
+	var ready rows.Ordered[rank]
 	for i, before := range needs {
 		waiting[i] = len(before)
 		for _, b := range before {
 			after[b] = append(after[b], i)
 		}
 		if len(before) == 0 {
-			ready.push(rank(i))
+			ready.Push(rank(i))
 		}
 	}
 	var sorted []int
-	for ready.len() > 0 {
-		i := int(ready.pop())
+	for len(ready) > 0 {
+		i := int(ready.Pop())
 		sorted = append(sorted, i)
 		for _, j := range after[i] {
 			if waiting[j]--; waiting[j] == 0 {
-				ready.push(rank(j))
+				ready.Push(rank(j))
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/dispatch/rows"
 )
 
 // forever is the wave that never comes: a step with that watermark makes no more jobs.
@@ -137,7 +138,7 @@ type stepState struct {
 	mayRead []string // temporary files that its jobs read, until it is final
 
 	dirty   bool                  // its watermark is to be looked at again
-	waiting heapOf[watermarkWait] // queues that wait for the watermark, by wave
+	waiting rows.Ordered[watermarkWait] // queues that wait for the watermark, by wave
 }
 
 // created reports whether a plain step has made all its jobs.

@@ -4,7 +4,7 @@ package flow
 func (f *Flow) touch(st *stepState) {
 	if !st.dirty {
 		st.dirty = true
-		f.dirty.push(rank(st.step.order))
+		f.dirty.Push(rank(st.step.order))
 	}
 }
 
@@ -24,8 +24,8 @@ func (f *Flow) touchAfter(st *stepState) {
 // are known, makes the merges that this decides, and lets rewritten files go
 // on.
 func (f *Flow) raiseWatermarks() {
-	for f.dirty.len() > 0 {
-		st := f.steps[f.dirty.pop()-1]
+	for len(f.dirty) > 0 {
+		st := f.steps[f.dirty.Pop()-1]
 		st.dirty = false
 		f.raiseWatermark(st)
 	}
@@ -52,8 +52,8 @@ func (f *Flow) raiseWatermark(st *stepState) {
 		f.candidates = append(f.candidates, st)
 	}
 	f.touchAfter(st)
-	for st.waiting.len() > 0 && st.waiting.least().wave <= known {
-		wait := st.waiting.pop()
+	for len(st.waiting) > 0 && st.waiting[0].wave <= known {
+		wait := st.waiting.Pop()
 		wait.queue.waitsFor = nil
 		f.advance(wait.queue)
 	}
@@ -128,4 +128,4 @@ type watermarkWait struct {
 	queue *queue
 }
 
-func (w watermarkWait) before(other watermarkWait) bool { return w.wave < other.wave }
+func (w watermarkWait) Before(other watermarkWait) bool { return w.wave < other.wave }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"fairway/internal/dispatch/rows"
 	"fairway/internal/sim/experiment"
 )
 
@@ -20,7 +21,7 @@ type link struct {
 	each      float64 // bytes per second for one; 0: no limit
 	served    float64
 	since     time.Duration
-	waiting   transferHeap
+	waiting   rows.Ordered[transfer]
 	asked     uint64
 	end       alarm // of the transfer that is nearest to it
 }
@@ -29,6 +30,11 @@ type transfer struct {
 	until float64
 	seq   uint64
 	done  func()
+}
+
+// Before reports whether a transfer ends first.
+func (t transfer) Before(o transfer) bool {
+	return t.until < o.until || t.until == o.until && t.seq < o.seq
 }
 
 func newLink(e *engine, bandwidth, each experiment.Size) *link {
@@ -60,7 +66,7 @@ func (l *link) send(size int64, done func()) {
 	}
 	l.catchUp()
 	l.asked++
-	l.waiting.push(transfer{l.served + float64(size), l.asked, done})
+	l.waiting.Push(transfer{l.served + float64(size), l.asked, done})
 	l.plan()
 }
 
@@ -89,7 +95,7 @@ func (l *link) finish() {
 	l.catchUp()
 	var ended []func()
 	for first := true; len(l.waiting) > 0 && (first || l.waiting[0].until <= l.served+1); first = false {
-		ended = append(ended, l.waiting.pop().done)
+		ended = append(ended, l.waiting.Pop().done)
 	}
 	l.plan()
 	for _, done := range ended {
@@ -99,38 +105,4 @@ func (l *link) finish() {
 
 func seconds(s float64) time.Duration {
 	return time.Duration(math.Ceil(s * float64(time.Second)))
-}
-
-// transferHeap is a heap with the transfer that ends first at its root.
-type transferHeap []transfer
-
-func (h transferHeap) less(i, j int) bool {
-	return h[i].until < h[j].until || h[i].until == h[j].until && h[i].seq < h[j].seq
-}
-
-func (h *transferHeap) push(t transfer) {
-	*h = append(*h, t)
-	for i := len(*h) - 1; i > 0 && h.less(i, (i-1)/2); i = (i - 1) / 2 {
-		(*h)[i], (*h)[(i-1)/2] = (*h)[(i-1)/2], (*h)[i]
-	}
-}
-
-func (h *transferHeap) pop() transfer {
-	old := *h
-	top, last := old[0], len(old)-1
-	old[0], old[last] = old[last], transfer{}
-	*h = old[:last]
-	for i := 0; ; {
-		least := i
-		for c := 2*i + 1; c <= 2*i+2 && c < last; c++ {
-			if h.less(c, least) {
-				least = c
-			}
-		}
-		if least == i {
-			return top
-		}
-		(*h)[i], (*h)[least] = (*h)[least], (*h)[i]
-		i = least
-	}
 }

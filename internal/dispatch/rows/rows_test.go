@@ -154,3 +154,37 @@ func TestHeapKeepsOrder(t *testing.T) {
 		}
 	}
 }
+
+// byValue is ordered by its value.
+type byValue int
+
+func (v byValue) Before(other byValue) bool { return v < other }
+
+// The least value comes first, whatever is added, removed and changed.
+func TestOrderedKeepsOrder(t *testing.T) {
+	rng := seed.Source(t)
+	for range 200 {
+		var h Ordered[byValue]
+		var want []byValue
+		for range rng.IntN(60) {
+			switch v := byValue(rng.IntN(40)); {
+			case len(h) == 0 || rng.IntN(3) > 0:
+				h.Push(v)
+				want = append(want, v)
+			case rng.IntN(2) == 0:
+				h[0] += v
+				h.Sink()
+				want[0] += v
+			default:
+				if got := h.Pop(); got != want[0] {
+					t.Fatalf("popped %d, not %d", got, want[0])
+				}
+				want = want[1:]
+			}
+			slices.Sort(want)
+			if len(h) > 0 && h[0] != want[0] {
+				t.Fatalf("%d is first, not %d", h[0], want[0])
+			}
+		}
+	}
+}
