@@ -1,5 +1,7 @@
 package sched
 
+import "maps"
+
 import "time"
 
 // stalls is the processor time that tasks with a slot had had when they were last
@@ -30,7 +32,5 @@ func (s *Scheduler) lendStalled(before stalls) {
 		}
 	}
 	clear(before)
-	for t, cpu := range now {
-		before[t] = cpu
-	}
+	maps.Copy(before, now)
 }

@@ -113,8 +113,7 @@ func ByCaller(people, pilots http.Handler) http.Handler {
 }
 
 func sentenceOf(err error) string {
-	var coded *connect.Error
-	if errors.As(err, &coded) {
+	if coded, ok := errors.AsType[*connect.Error](err); ok {
 		return coded.Message()
 	}
 	return err.Error()

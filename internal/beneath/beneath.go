@@ -508,8 +508,7 @@ func (f *Folder) failed(doing, name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	var at *fs.PathError
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
 		err = at.Err
 	}
 	var kind *KindError

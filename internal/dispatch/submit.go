@@ -176,10 +176,8 @@ func (j *Job) check() error {
 	if lfn := repeated(j.Writes, func(o Output) string { return o.LFN }); lfn != "" {
 		return refuse("dispatch: job %s writes %s twice", j.Name, lfn)
 	}
-	for _, lfn := range j.Reads {
-		if lfn == "" {
-			return refuse("dispatch: job %s reads a file without a name", j.Name)
-		}
+	if slices.Contains(j.Reads, "") {
+		return refuse("dispatch: job %s reads a file without a name", j.Name)
 	}
 	if j.Access != nil && len(j.Access) != len(j.Reads) || slices.ContainsFunc(j.Access, func(a Access) bool { return a > AccessStream }) {
 		return refuse("dispatch: job %s does not say how it reads each of its inputs", j.Name)

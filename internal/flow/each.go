@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
@@ -144,12 +145,8 @@ func union(a, b binding) binding {
 		return a
 	}
 	both := make(binding, len(a)+len(b))
-	for name, value := range a {
-		both[name] = value
-	}
-	for name, value := range b {
-		both[name] = value
-	}
+	maps.Copy(both, a)
+	maps.Copy(both, b)
 	return both
 }
 

@@ -85,10 +85,8 @@ func (f *Flow) noneTaken(st *stepState) {
 // noPartners tells of files that are in no combination, if all patterns have
 // files: else that was told where they are missing.
 func (f *Flow) noPartners(st *stepState) {
-	for i := range st.took {
-		if st.took[i] == 0 {
-			return
-		}
+	if slices.Contains(st.took, 0) {
+		return
 	}
 	for _, source := range st.join.sources {
 		if len(source.single) == 0 {

@@ -112,10 +112,8 @@ func (p *parser) plainUse(u use, uses []use) {
 }
 
 func (s *step) comesAfter(other *step) {
-	for _, known := range s.after {
-		if known == other {
-			return
-		}
+	if slices.Contains(s.after, other) {
+		return
 	}
 	s.after = append(s.after, other)
 }

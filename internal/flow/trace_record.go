@@ -77,12 +77,10 @@ func decodeTrace(data []byte) (*traceRecord, error) {
 
 // traceSyntax adds the line to an error of the JSON decoder.
 func traceSyntax(data []byte, err error) error {
-	var syntax *json.SyntaxError
-	var kind *json.UnmarshalTypeError
 	at := int64(-1)
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		at = syntax.Offset
-	} else if errors.As(err, &kind) {
+	} else if kind, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		at = kind.Offset
 	}
 	if at < 0 || at > int64(len(data)) {

@@ -273,8 +273,7 @@ func (a *attempt) stop(outcome wire.Outcome, why string) { a.end(&stopped{outcom
 
 // stopReason is that of the first stop, nil before.
 func (a *attempt) stopReason() *stopped {
-	var s *stopped
-	if errors.As(context.Cause(a.Ctx), &s) {
+	if s, ok := errors.AsType[*stopped](context.Cause(a.Ctx)); ok {
 		return s
 	}
 	return nil

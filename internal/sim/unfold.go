@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -251,9 +252,7 @@ func with(combinations []map[string]string, name string, values []string) []map[
 	for _, c := range combinations {
 		for _, value := range values {
 			next := map[string]string{name: value}
-			for k, v := range c {
-				next[k] = v
-			}
+			maps.Copy(next, c)
 			all = append(all, next)
 		}
 	}

@@ -172,8 +172,7 @@ func (s *sqliteStore) explain(doing string, err error) error {
 	if err == nil {
 		return nil
 	}
-	var failure *sqlite.Error
-	if errors.As(err, &failure) {
+	if failure, ok := errors.AsType[*sqlite.Error](err); ok {
 		kind := errorKind(failure)
 		if failure.Code()&0xff == codes.SQLITE_CANTOPEN && len(s.path) >= longPath {
 			kind = fmt.Errorf("%w (it has %d bytes)", ErrPath, len(s.path))
@@ -182,8 +181,7 @@ func (s *sqliteStore) explain(doing string, err error) error {
 			return fmt.Errorf("%s %s: %w (%w)", doing, s.path, kind, err)
 		}
 	}
-	var missing *fs.PathError
-	if errors.As(err, &missing) {
+	if _, ok := errors.AsType[*fs.PathError](err); ok {
 		return err
 	}
 	return fmt.Errorf("%s %s: %w", doing, s.path, err)

@@ -5,6 +5,7 @@ package elements
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 
 	"fairway/internal/storage"
@@ -46,10 +47,8 @@ func Shelf(pfn string) (storage.Element, error) {
 		return storage.File{}, nil
 	}
 	for element, schemes := range ofNetworks() {
-		for _, known := range schemes {
-			if known == scheme {
-				return element, nil
-			}
+		if slices.Contains(schemes, scheme) {
+			return element, nil
 		}
 	}
 	return nil, fmt.Errorf("%s: %w %q", storage.Shown(pfn), storage.ErrScheme, scheme)

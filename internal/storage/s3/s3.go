@@ -89,8 +89,7 @@ func (e *Element) object(pfn string) (o object, err error) {
 func failed(pfn string, err error) error {
 	var answer minio.ErrorResponse
 	if !errors.As(err, &answer) || answer.StatusCode == 0 {
-		var at *url.Error
-		if errors.As(err, &at) {
+		if at, ok := errors.AsType[*url.Error](err); ok {
 			err = at.Err
 		}
 		switch text := err.Error(); { // minio-go has no types for these

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -80,18 +81,15 @@ func (e *Element) ask(ctx context.Context, r *http.Request, pfn string, wanted .
 	r.URL.RawQuery = query.Encode()
 	answer, err := e.client.Do(r)
 	if err != nil {
-		var at *url.Error
 		if cause := context.Cause(r.Context()); cause != nil {
 			err = cause
-		} else if errors.As(err, &at) {
+		} else if at, ok := errors.AsType[*url.Error](err); ok {
 			err = at.Err
 		}
 		return nil, &cutError{storage.Shown(pfn), err}
 	}
-	for _, status := range wanted {
-		if answer.StatusCode == status {
-			return answer, nil
-		}
+	if slices.Contains(wanted, answer.StatusCode) {
+		return answer, nil
 	}
 	text, _ := io.ReadAll(io.LimitReader(answer.Body, 1<<10))
 	_ = answer.Body.Close()

@@ -32,6 +32,7 @@ import (
 	"io/fs"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -165,10 +166,8 @@ func (e *Element) do(ctx context.Context, r *request, wanted ...int) (*http.Resp
 		}
 		e.see(r.url.Host, func(h *host) { h.private = true })
 	}
-	for _, status := range wanted {
-		if answer.StatusCode == status {
-			return answer, nil
-		}
+	if slices.Contains(wanted, answer.StatusCode) {
+		return answer, nil
 	}
 	discard(answer)
 	failed := &storage.StatusError{PFN: storage.Shown(r.pfn), Status: answer.StatusCode}
@@ -202,8 +201,7 @@ func (e *Element) once(ctx context.Context, r *request, private bool) (*http.Res
 
 // withoutURL is an error of http.Client that names the file as Shown.
 func withoutURL(err error, pfn string) error {
-	var at *url.Error
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*url.Error](err); ok {
 		return fmt.Errorf("%s: %w", storage.Shown(pfn), at.Err)
 	}
 	return err

@@ -64,8 +64,7 @@ func readOnly(err error, pfn string) error {
 }
 
 func status(err error) int {
-	var answer *storage.StatusError
-	if errors.As(err, &answer) {
+	if answer, ok := errors.AsType[*storage.StatusError](err); ok {
 		return answer.Status
 	}
 	return 0

@@ -89,8 +89,7 @@ func (p *protocol) met(f file, open bool) {
 // closed takes note of a server that is not for everybody, or that redirects to such a
 // server.
 func (p *protocol) closed(f file, err error) bool {
-	var wants *closed
-	if !errors.As(err, &wants) {
+	if _, ok := errors.AsType[*closed](err); !ok {
 		return false
 	}
 	p.met(f, false)
