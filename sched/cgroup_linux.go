@@ -4,6 +4,7 @@ import (
 	"os"
 	"path"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -33,21 +34,13 @@ func cgroupLimit() int {
 		if own, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok {
 			return cgroup2Limit(cgroupRoot, own)
 		}
-		if fields := strings.SplitN(strings.TrimSpace(line), ":", 3); len(fields) == 3 && hasController(fields[1], "cpu") {
+		if fields := strings.SplitN(strings.TrimSpace(line), ":", 3); len(fields) == 3 && slices.Contains(strings.Split(fields[1], ","), "cpu") {
 			return cgroup1Limit(path.Join(cgroupRoot, "cpu"), fields[2])
 		}
 	}
 	return 0
 }
 
-func hasController(list, name string) bool {
-	for c := range strings.SplitSeq(list, ",") {
-		if c == name {
-			return true
-		}
-	}
-	return false
-}
 
 // cgroup2Limit reads "quota period" or "max period" from cpu.max of each level.
 func cgroup2Limit(root, own string) int {

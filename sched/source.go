@@ -3,6 +3,7 @@ package sched
 import (
 	"context"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -229,11 +230,8 @@ func (src *source) leave(e *entry) {
 
 // forget takes an entry that ended before it was grouped off the joining ones.
 func (src *source) forget(e *entry) {
-	for i, j := range src.joining {
-		if j == e {
-			src.joining = append(src.joining[:i], src.joining[i+1:]...)
-			return
-		}
+	if i := slices.Index(src.joining, e); i >= 0 {
+		src.joining = slices.Delete(src.joining, i, i+1)
 	}
 }
 

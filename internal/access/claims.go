@@ -248,12 +248,9 @@ func checkCounts(c *wire.CacheCounts) error {
 // assigned reports whether an output has the one name that an attempt may give
 // it, in one of the places of its site.
 func assigned(o *wire.WrittenFile, attempt uint64, stores []string) bool {
-	for _, prefix := range stores {
-		if o.GetPfn() == storage.OutputPFN(prefix, o.GetLfn(), o.GetVersion(), attempt) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(stores, func(prefix string) bool {
+		return o.GetPfn() == storage.OutputPFN(prefix, o.GetLfn(), o.GetVersion(), attempt)
+	})
 }
 
 // checkHash refuses what is no BLAKE3 hash, unless it is not told.

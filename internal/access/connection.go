@@ -119,12 +119,7 @@ func (c *Connection) check() error {
 
 // isHeader reports whether a text may stand in a header of HTTP.
 func isHeader(text string, most int) bool {
-	for i := range len(text) {
-		if text[i] <= ' ' || text[i] > '~' {
-			return false
-		}
-	}
-	return text != "" && len(text) <= most
+	return text != "" && len(text) <= most && !strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c > '~' })
 }
 
 // Move writes new addresses and a new pin into a connection file, and leaves

@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -119,9 +120,9 @@ func addTask(run *flow.Run, job *wire.JobDetail) {
 
 // committed is the attempt whose outputs are visible: the last that succeeded.
 func committed(job *wire.JobDetail) *wire.AttemptDetail {
-	for i := len(job.Attempts) - 1; i >= 0; i-- {
-		if job.Attempts[i].Result.GetOutcome() == wire.Outcome_OUTCOME_SUCCEEDED && job.Attempts[i].Result != nil {
-			return job.Attempts[i]
+	for _, a := range slices.Backward(job.Attempts) {
+		if a.Result.GetOutcome() == wire.Outcome_OUTCOME_SUCCEEDED && a.Result != nil {
+			return a
 		}
 	}
 	return nil

@@ -320,12 +320,7 @@ func (a place) less(b place) bool {
 }
 
 func (v *version) cachedAt(at place) bool {
-	for _, p := range v.holders {
-		if p.place() == at {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(v.holders, func(p *pilot) bool { return p.place() == at })
 }
 
 // exists reports whether some pilot reads the caches of a place.

@@ -326,12 +326,9 @@ func (c *Core) adapt(by PilotID, j *job, r *Result, host string) {
 
 // reads reports whether a file is an input of the job.
 func (j *job) reads(f FileRef) bool {
-	for i := range j.requests {
-		if v := j.requests[i].read; v != nil && v.file.lfn == f.LFN && v.number == f.Version {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(j.requests, func(r request) bool {
+		return r.read != nil && r.read.file.lfn == f.LFN && r.read.number == f.Version
+	})
 }
 
 // attemptLost is for an attempt whose pilot is gone, or no longer has it.

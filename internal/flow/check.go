@@ -92,12 +92,7 @@ func (p *parser) undefined(s *step, used *pattern, why string) {
 }
 
 func (s *step) mergedAway(name string) bool {
-	for _, m := range s.merge {
-		if m.has(name) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.merge, func(m *pattern) bool { return m.has(name) })
 }
 
 func (s *step) boundAdvice(name string) string {

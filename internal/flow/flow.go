@@ -198,7 +198,7 @@ func (f *Flow) finish() {
 	}
 	f.candidates = f.candidates[:0]
 	f.effects.Finished = f.final == len(f.steps) && len(f.refused) == 0
-	if !f.stuck && !f.effects.Finished && f.allComplete() {
+	if !f.stuck && !f.effects.Finished && !slices.ContainsFunc(f.steps, func(st *stepState) bool { return st.watermark != forever }) {
 		f.stuck = true
 		told := len(f.refused)
 		for _, held := range f.Held(told + maxStuckNotes)[told:] {

@@ -116,15 +116,8 @@ func (p *parser) scriptInputs(w *Workflow) {
 
 // provides reports whether some input or step may make a file of this name.
 func (w *Workflow) provides(name *pattern) bool {
-	for _, in := range w.Inputs {
-		if slices.ContainsFunc(in.names, name.overlaps) {
-			return true
-		}
-	}
-	for _, s := range w.steps {
-		if slices.ContainsFunc(s.outputs(), func(e entry) bool { return e.pattern.overlaps(name) }) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(w.Inputs, func(in *DeclaredInput) bool { return slices.ContainsFunc(in.names, name.overlaps) }) ||
+		slices.ContainsFunc(w.steps, func(s *step) bool {
+			return slices.ContainsFunc(s.outputs(), func(e entry) bool { return e.pattern.overlaps(name) })
+		})
 }

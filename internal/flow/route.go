@@ -150,14 +150,9 @@ func (p *parser) checkRead(w *Workflow, s *step, e *entry, r *routes) {
 }
 
 func rewritten(w *Workflow, name *pattern) bool {
-	for _, s := range w.steps {
-		for _, e := range s.rewrites {
-			if e.pattern.overlaps(name) {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(w.steps, func(s *step) bool {
+		return slices.ContainsFunc(s.rewrites, func(e entry) bool { return e.pattern.overlaps(name) })
+	})
 }
 
 func (p *parser) nobodyMakes(s *step, used *pattern, r *routes) {

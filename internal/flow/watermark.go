@@ -113,15 +113,6 @@ func (f *Flow) sourcesEnded(st *stepState) int {
 	return ended
 }
 
-func (f *Flow) allComplete() bool {
-	for _, st := range f.steps {
-		if st.watermark != forever {
-			return false
-		}
-	}
-	return true
-}
-
 // watermarkWait is a queue that waits until the watermark of a step reaches a wave.
 type watermarkWait struct {
 	wave  int

@@ -161,10 +161,8 @@ var programFolders = []string{"bin", "include", "lib", "lib32", "lib64", "libexe
 // isSystem reports whether a path is no data: it is in a folder of the system or
 // of programs, or hidden.
 func isSystem(path string) bool {
-	for _, folder := range systemFolders {
-		if strings.HasPrefix(path, folder+"/") {
-			return true
-		}
+	if slices.ContainsFunc(systemFolders, func(folder string) bool { return strings.HasPrefix(path, folder+"/") }) {
+		return true
 	}
 	for part := range strings.SplitSeq(path, "/") {
 		if strings.HasPrefix(part, ".") || slices.Contains(programFolders, part) {

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 
 	"fairway/internal/dispatch"
 )
@@ -77,15 +78,9 @@ func (r *run) checkCommit(job dispatch.JobID, name string, attempt dispatch.Atte
 // mayRunAgain reports whether an output of the job may be in caches only, or was damaged.
 func (r *run) mayRunAgain(name string) bool {
 	i, ok := r.creator.byName(name)
-	if !ok {
-		return false
-	}
-	for _, o := range r.work.jobs[i].job.Writes {
-		if o.Storage == dispatch.StorageCache || r.damaged.files[o.LFN] {
-			return true
-		}
-	}
-	return false
+	return ok && slices.ContainsFunc(r.work.jobs[i].job.Writes, func(o dispatch.Output) bool {
+		return o.Storage == dispatch.StorageCache || r.damaged.files[o.LFN]
+	})
 }
 
 // checkOutputs makes sure that what the TaskQueue believes to be stored is.

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"slices"
 
 	"fairway/internal/dispatch"
 	"fairway/internal/server/state"
@@ -81,7 +82,8 @@ func (l *listing) page(ctx context.Context, first dispatch.JobID) ([]dispatch.Re
 func (l *listing) take(ctx context.Context, r *dispatch.RecordedJob) (known bool, err error) {
 	state, known, err := r.State()
 	if err != nil || !known {
-		return !l.otherStates(), err
+		others := []dispatch.State{dispatch.Waiting, dispatch.Ready, dispatch.Blocked} // which depend on other jobs
+		return !slices.ContainsFunc(others, func(s dispatch.State) bool { return stateAsked(l.request, s.String()) }), err
 	}
 	if l.complete() || !stateAsked(l.request, state.String()) {
 		return true, nil
@@ -97,17 +99,6 @@ func (l *listing) take(ctx context.Context, r *dispatch.RecordedJob) (known bool
 	summary, err := l.summary(ctx, &job)
 	l.response.Jobs = append(l.response.Jobs, summary)
 	return true, err
-}
-
-// otherStates reports whether jobs are asked for of which some are in states
-// that depend on others.
-func (l *listing) otherStates() bool {
-	for _, state := range []dispatch.State{dispatch.Waiting, dispatch.Ready, dispatch.Blocked} {
-		if stateAsked(l.request, state.String()) {
-			return true
-		}
-	}
-	return false
 }
 
 func (l *listing) summary(ctx context.Context, job *dispatch.JobView) (*wire.JobSummary, error) {

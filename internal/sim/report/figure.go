@@ -77,12 +77,7 @@ func Figures(res *sim.Results) ([]Figure, error) {
 }
 
 func everZero(res *sim.Results, metric string) bool {
-	for _, r := range res.Rows {
-		if r.Value(metric) != 0 {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(res.Rows, func(r sim.Row) bool { return r.Value(metric) != 0 })
 }
 
 // series are the rows that share all levels but that of the axis along which
