@@ -28,7 +28,7 @@ func insertAll(ctx context.Context, postings []Posting) error {
 	if err := distinct(postings); err != nil {
 		return err
 	}
-	if allLocal(postings) {
+	if !slices.ContainsFunc(postings, func(p Posting) bool { return p.resource.owner() != localOwner{} }) {
 		return insertLocal(ctx, postings)
 	}
 	parts, err := divide(postings)
@@ -126,10 +126,6 @@ func reachedInSeveralWays(postings []Posting) map[string]bool {
 		ways[id] = o
 	}
 	return several
-}
-
-func allLocal(postings []Posting) bool {
-	return !slices.ContainsFunc(postings, func(p Posting) bool { return p.resource.owner() != localOwner{} })
 }
 
 // localOwner is this process.
@@ -281,10 +277,6 @@ func newLatch() *latch { return &latch{open: make(chan struct{})} }
 // starts reports whether the latch is for the start of a location, which waits for a number
 // of requests.
 func (a *latch) starts() bool { return a.missing > 0 }
-
-func (a *latch) forget(h *Handle) {
-	a.postponed = slices.DeleteFunc(a.postponed, func(p Posting) bool { return p.handle == h })
-}
 
 // holdLocked latches the location for an insertion, until letGo.
 func (l *Location) holdLocked() *latch {

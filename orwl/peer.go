@@ -176,7 +176,7 @@ func (p *Peer) opening(id uint64, name string) transport.Frame {
 // ask sends a frame and waits for the reply to its id. The frame is composed
 // under the lock.
 func (p *Peer) ask(ctx context.Context, compose func(id uint64) transport.Frame) error {
-	reply := newReply()
+	reply := make(chan error, 1)
 	p.mu.Lock()
 	if err := p.err; err != nil {
 		p.mu.Unlock()
@@ -197,8 +197,6 @@ func (p *Peer) ask(ctx context.Context, compose func(id uint64) transport.Frame)
 		return ctx.Err()
 	}
 }
-
-func newReply() chan error { return make(chan error, 1) }
 
 // answered takes a frame of the present connection, on the goroutine that reads it.
 func (p *Peer) answered(f *transport.Frame) error {

@@ -2,6 +2,7 @@ package orwl
 
 import (
 	"context"
+	"slices"
 
 	"fairway/internal/fifo"
 )
@@ -423,7 +424,8 @@ func (l *Location) takeOutLocked(h *Handle, wake *wakeList) {
 	h.traced.end()
 	h.state = idle
 	if !h.req.Queued() {
-		l.latch.forget(h)
+		var a *latch = l.latch
+		a.postponed = slices.DeleteFunc(a.postponed, func(p Posting) bool { return p.handle == h })
 		return
 	}
 	l.grantLocked(l.queue.Cancel(&h.req), h, wake)

@@ -41,7 +41,6 @@ func cgroupLimit() int {
 	return 0
 }
 
-
 // cgroup2Limit reads "quota period" or "max period" from cpu.max of each level.
 func cgroup2Limit(root, own string) int {
 	limit := 0

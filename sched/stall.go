@@ -1,8 +1,9 @@
 package sched
 
-import "maps"
-
-import "time"
+import (
+	"maps"
+	"time"
+)
 
 // stalls is the processor time that tasks with a slot had had when they were last
 // found asleep.

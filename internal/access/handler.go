@@ -3,6 +3,7 @@ package access
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -75,7 +76,7 @@ func Handler(tokens *Tokens, routes map[string]http.Handler) http.Handler {
 			err = forbid("the token of a pilot is not good for %.100q: it is for its own Sync; commands of people go through the socket in .fairway/, or have a token of their own", r.URL.Path)
 		}
 		if err == nil && !Admit(r, caller.Launch) {
-			err = busy("the launch %s has %d connections already: a pilot needs few", shown(caller.Launch), MaxLaunchConnections)
+			err = connect.NewError(connect.CodeUnavailable, fmt.Errorf("the launch %s has %d connections already: a pilot needs few", shown(caller.Launch), MaxLaunchConnections))
 		}
 		if err != nil { // nobody waits for the rest of what is not wanted
 			w.Header().Set("Connection", "close")

@@ -17,11 +17,6 @@ func forbid(format string, args ...any) error {
 	return connect.NewError(connect.CodePermissionDenied, fmt.Errorf(format, args...))
 }
 
-// busy is an error for what may be asked again later.
-func busy(format string, args ...any) error {
-	return connect.NewError(connect.CodeUnavailable, fmt.Errorf(format, args...))
-}
-
 // malformed is an error for what no pilot says.
 func malformed(format string, args ...any) error {
 	return connect.NewError(connect.CodeInvalidArgument, fmt.Errorf(format, args...))

@@ -47,13 +47,11 @@ func (a *Authority) shareKey(pilot string, epoch uint64) *ShareKey {
 	return (*ShareKey)(h.Sum(nil))
 }
 
-func epochAt(now time.Time) uint64 { return uint64(now.Unix()) / uint64(ShareEpoch/time.Second) }
-
 // GrantSources puts tickets into an answer, with which a pilot reads from the caches of
 // others what it was told to read there, and the keys by which it knows the tickets of
 // those that read from it.
 func (a *Authority) GrantSources(pilot string, now time.Time, answer *wire.SyncAnswer) {
-	epoch := epochAt(now)
+	epoch := uint64(now.Unix()) / uint64(ShareEpoch/time.Second)
 	for _, e := range []uint64{epoch, epoch + 1} {
 		answer.ShareKeys = append(answer.ShareKeys, &wire.ShareKey{Epoch: e, Key: a.shareKey(pilot, e)[:]})
 	}

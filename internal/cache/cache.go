@@ -38,7 +38,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -351,5 +350,3 @@ func full(err error) error {
 	}
 	return err
 }
-
-func exists(err error) bool { return errors.Is(err, fs.ErrExist) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -266,7 +267,7 @@ func (p *peer) holds(name string) bool {
 func (c *Cache) linkFromPeer(name string) bool {
 	for _, p := range c.peers {
 		err := os.Link(filepath.Join(p.folder, name), filepath.Join(c.folder, name))
-		if err == nil || exists(err) {
+		if err == nil || errors.Is(err, fs.ErrExist) {
 			return true
 		}
 	}

@@ -145,7 +145,7 @@ func (v *jsonVolume) catalog() (*Catalog, error) {
 	}
 	for _, p := range v.Protocols {
 		if p.Prefix != nil {
-			c.add(p.Protocol, prefixed(*p.Prefix))
+			c.add(p.Protocol, rule{match: anyName, prefix: strings.TrimSuffix(*p.Prefix, "/") + "/", result: "$1"}.invertible())
 			continue
 		}
 		for _, x := range p.Rules {
@@ -165,7 +165,3 @@ func (v *jsonVolume) catalog() (*Catalog, error) {
 // anyName keeps the slashes before a name out of the group, since a prefix is
 // followed by just one.
 var anyName = regexp.MustCompile(`^/*((?s:.*))$`)
-
-func prefixed(prefix string) rule {
-	return rule{match: anyName, prefix: strings.TrimSuffix(prefix, "/") + "/", result: "$1"}.invertible()
-}

@@ -66,7 +66,7 @@ func siteOfServer(o *runOptions) (*site.Site, error) {
 // serverSystem is the batch system that takes jobs which are servers. They begin with the
 // arguments and in the folder of this process.
 func serverSystem(s *site.Site, l folder.Layout) (site.System, error) {
-	programs := server.Programs(l)
+	programs := filepath.Join(l.State, folder.ServersName, "bin")
 	program, err := bootstrap.Keep(programs)
 	if err != nil {
 		return nil, fmt.Errorf("copying this program for the nodes: %w", err)
@@ -376,15 +376,10 @@ func (w *serverWatch) interrupted() error {
 		}
 		return quietly(int(code))
 	}
-	if err := w.withdraw(); err != nil {
+	if err := withdrawServer(w.site, w.layout, w.launch); err != nil {
 		return err
 	}
 	return quietly(exitInterrupted)
-}
-
-// withdraw takes a job back that has not become the server yet.
-func (w *serverWatch) withdraw() error {
-	return withdrawServer(w.site, w.layout, w.launch)
 }
 
 func withdrawServer(s *site.Site, l folder.Layout, launch string) error {

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"crypto/sha256"
 	"slices"
+	"strconv"
 )
 
 // How a job ends: with outputs, which become visible all at once and are published, or
@@ -78,7 +79,7 @@ func (j *job) identityOf(lfn string) identity {
 	if j.key != (identity{}) {
 		return identityOf("output", string(j.key[:]), lfn)
 	}
-	return identityOf("attempt", attemptKey(j.committed), lfn)
+	return identityOf("attempt", strconv.FormatUint(uint64(j.committed), 10), lfn)
 }
 
 func identityOf(parts ...string) identity {
@@ -448,13 +449,13 @@ func (fs *files) remove(pfn string) {
 		return
 	}
 	fs.removing[pfn] = true
-	fs.journal.persistRemoval(pfn)
+	fs.journal.persist(TableRemove, 0, pfn, removeBody{bodyVersion})
 	fs.effects.Remove = append(fs.effects.Remove, pfn)
 }
 
 func (fs *files) removed(pfn string) {
 	if fs.removing[pfn] {
 		delete(fs.removing, pfn)
-		fs.journal.forgetRemoval(pfn)
+		fs.journal.forget(TableRemove, 0, pfn)
 	}
 }

@@ -52,7 +52,7 @@ func newCore(config Config) *Core {
 		journal:    journal{transition: s, results: make(map[identity]storedResult), taken: make(map[identity]bool)},
 		answerSize: MaxAssignment,
 	}
-	c.runs = newRuns(s, &c.journal)
+	c.runs = runs{transition: s, journal: &c.journal, byID: make(map[RunID]*run)}
 	c.files = newFiles(s, &c.journal, &c.runs)
 	c.jobs = newJobs(s, &c.runs, &c.files)
 	c.fleet = newFleet(s, &c.journal, &c.jobs, &c.files)

@@ -53,7 +53,8 @@ func newFleet(s *transition, jn *journal, js *jobs, fs *files) fleet {
 	return fleet{
 		transition: s, journal: jn, jobs: js, files: fs, pilots: make(map[PilotID]*pilot), attempts: make(map[AttemptID]*attempt),
 		hosts: make(map[string]*host), shapeOf: make(map[classKey]*shape),
-		monitor: newMonitor(), sources: newSources(), pace: pace{runs: make(map[*step]*average)},
+		monitor: monitor{byName: make(map[string]*site), launches: make(map[string]*launch)},
+		sources: sources{arriving: make(map[*version][]*arrival)}, pace: pace{runs: make(map[*step]*average)},
 	}
 }
 
@@ -175,7 +176,7 @@ func (fl *fleet) register(s *Sync) *pilot {
 	p := &pilot{id: s.Pilot, cached: make(map[*version]holding), other: make(map[FileRef]int64)}
 	fl.pilots[p.id] = p
 	fl.describe(p, *s.Hello)
-	fl.journal.persistPilot(p)
+	fl.journal.persist(TablePilot, 0, string(p.id), pilotBody{bodyVersion, p.info.Host, p.info.Site, p.info.Launch})
 	fl.pilotRegistered(p)
 	fl.event(Event{Kind: PilotRegistered, Pilot: p.id, Launch: p.info.Launch, Site: p.info.Site, Host: p.info.Host, Reason: p.info.Error})
 	return p

@@ -161,10 +161,6 @@ func (s *site) waited(now instant, l *launch) {
 	}
 }
 
-// queueWait is how long a pilot that is submitted now is expected to wait: as is
-// usual, or as those that wait have done already.
-func (s *site) queueWait() time.Duration { return max(s.usualWait(), s.outlook.age) }
-
 // stillWaits is how much longer those are expected to wait that wait. Who is late
 // already is expected to need as long again as it is late.
 func (s *site) stillWaits() time.Duration { return (s.usualWait() - s.outlook.age).Abs() }

@@ -53,10 +53,6 @@ const (
 	standings
 )
 
-func newMonitor() monitor {
-	return monitor{byName: make(map[string]*site), launches: make(map[string]*launch)}
-}
-
 func (m *monitor) arm(s *transition, at instant) {
 	if at != 0 && (m.armed == 0 || at < m.armed) {
 		m.armed = at
@@ -140,11 +136,6 @@ func (m *monitor) launched(name, site string) *launch {
 		m.changed = true
 	}
 	return l
-}
-
-// expect counts a pilot that had registered before a restart.
-func (m *monitor) expect(id PilotID, b *pilotBody) {
-	m.launched(launchName(id, b.Launch), b.Site).expected = true
 }
 
 // launchName gives pilots that no batch system started a name as well.

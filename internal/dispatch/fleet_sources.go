@@ -72,10 +72,6 @@ func (p *pilot) readers(v *version) (n int) {
 	return n
 }
 
-func newSources() sources {
-	return sources{arriving: make(map[*version][]*arrival)}
-}
-
 // sourceFor is where the pilot is to get a version that it needs for an attempt; nil
 // for the storage element, or what its host has already.
 func (fl *fleet) sourceFor(p *pilot, v *version, a *attempt) *Source {

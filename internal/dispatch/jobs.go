@@ -189,8 +189,6 @@ func (f *fate) remember(id AttemptID) {
 	f.Attempts = append(f.Attempts, id)
 }
 
-func (j *job) withdrawn() bool { return j.fate != nil && j.fate.Withdrawn }
-
 // inputs yields the names of what it reads.
 func (j *job) inputs(yield func(lfn string) bool) {
 	for i := range j.requests {

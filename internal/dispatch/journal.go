@@ -47,10 +47,6 @@ func (jn *journal) persistExisting(v *version, identity string) {
 	jn.persist(TableFile, v.run, fileKey(v.ref()), fileBody{bodyVersion, v.file.lfn, v.number, v.pfn, v.size, identity, v.tag})
 }
 
-func (jn *journal) persistJob(j *job, s *Job) {
-	jn.persistBody(TableJob, j.id.Run(), jobKey(j.id), appendJob(jn.body, j, s))
-}
-
 func (jn *journal) persistCommit(j *job, outputs []output) {
 	jn.persistBody(TableCommit, j.id.Run(), jobKey(j.id), appendCommit(jn.body, j, outputs))
 }
@@ -66,15 +62,6 @@ func (jn *journal) persistFate(j *job) {
 
 func (jn *journal) persistPublished(f *file, upTo Version) {
 	jn.persist(TablePublished, f.own.run, f.lfn, publishedBody{bodyVersion, upTo})
-}
-
-func (jn *journal) persistRemoval(pfn string) {
-	jn.persist(TableRemove, 0, pfn, removeBody{bodyVersion})
-}
-func (jn *journal) forgetRemoval(pfn string) { jn.forget(TableRemove, 0, pfn) }
-
-func (jn *journal) persistPilot(p *pilot) {
-	jn.persist(TablePilot, 0, string(p.id), pilotBody{bodyVersion, p.info.Host, p.info.Site, p.info.Launch})
 }
 
 func (jn *journal) forgetPilot(id PilotID) { jn.forget(TablePilot, 0, string(id)) }
@@ -128,8 +115,6 @@ func jobKey(id JobID) string {
 	}
 	return string(b[:])
 }
-
-func attemptKey(id AttemptID) string { return strconv.FormatUint(uint64(id), 10) }
 
 func fileKey(r FileRef) string { return r.LFN + "#" + strconv.FormatUint(uint64(r.Version), 10) }
 

@@ -98,8 +98,6 @@ type alike struct {
 	tools []string
 }
 
-func (b *jobBody) alike() alike { return alike{b.Step, b.Reads, b.Tools} }
-
 type writeBody struct {
 	LFN     string  `json:"l"`
 	Pattern bool    `json:"p"`

@@ -217,7 +217,7 @@ func (r recorded) write(i int, f *file) *version { return f.versionFor(r.body.Wr
 
 func (l *Loading) takeJob(k Record) error {
 	c, b := l.c, &l.job
-	*b = jobBody{like: b.alike()}
+	*b = jobBody{like: alike{b.Step, b.Reads, b.Tools}}
 	if err := read(k, b, &b.V); err != nil {
 		return err
 	}
@@ -325,7 +325,7 @@ func (l *Loading) resume(j *job) {
 		}
 		return
 	}
-	if !j.withdrawn() {
+	if j.fate == nil || !j.fate.Withdrawn {
 		for i := range j.requests {
 			c.files.insert(&j.requests[i])
 		}
@@ -391,7 +391,7 @@ func (l *Loading) takePilot(k Record) error {
 	name := launchName(id, b.Launch)
 	g.awaited[id] = b.Launch
 	g.byName[name] = append(g.byName[name], id) // in the order of the IDs
-	l.c.fleet.monitor.expect(id, &b)
+	l.c.fleet.monitor.launched(launchName(id, b.Launch), b.Site).expected = true
 	return nil
 }
 

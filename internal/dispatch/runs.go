@@ -91,10 +91,6 @@ type run struct {
 	files namespace
 }
 
-func newRuns(s *transition, jn *journal) runs {
-	return runs{transition: s, journal: jn, byID: make(map[RunID]*run)}
-}
-
 func (rs *runs) add(id RunID) *run {
 	r := &run{
 		Run: Run{ID: id}, names: rows.NewNames(), steps: make(map[string]*step),

@@ -1,11 +1,12 @@
 package flow
 
 import (
-	"fairway/internal/dispatch/rows"
 	"fmt"
 	"slices"
 	"strconv"
 	"time"
+
+	"fairway/internal/dispatch/rows"
 )
 
 // Flow creates the jobs of one run of a workflow. It must not be used from
@@ -73,7 +74,7 @@ func New(w *Workflow, parameters map[string]string) (*Flow, error) {
 	}
 	f := &Flow{
 		w: w, inputs: map[string]*inputState{},
-		names: newNames(), made: map[*maker]int{}, folders: map[string]string{}, patterns: map[string]string{}, followed: map[string]*job{}, queues: map[string]*queue{}, claims: map[string][]claim{},
+		names: names{rows.NewNamed(func(n *name) *string { return &n.lfn })}, made: map[*maker]int{}, folders: map[string]string{}, patterns: map[string]string{}, followed: map[string]*job{}, queues: map[string]*queue{}, claims: map[string][]claim{},
 	}
 	for _, in := range w.Inputs {
 		f.inputs[in.Name] = &inputState{in: in, arrived: map[string]string{}}
@@ -88,7 +89,7 @@ func New(w *Workflow, parameters map[string]string) (*Flow, error) {
 func newStepState(s *step) *stepState {
 	st := &stepState{step: s, watermark: -1, needed: s.needed(), begun: s.replayed, took: make([]int, len(s.sources()))}
 	if len(s.merge) > 0 {
-		st.merging = newMerging()
+		st.merging = &merging{groups: map[string]*group{}}
 	} else if len(s.each) > 0 {
 		st.join = newJoin(s.each)
 	}
@@ -160,7 +161,7 @@ func (f *Flow) start() {
 		return
 	}
 	f.started = true
-	f.persistStart()
+	f.record(TableRun, "run", runRecord{logFormat, f.w.Name, f.w.digest})
 	f.touchAll()
 	for _, st := range f.steps {
 		if st.step.plain() && !st.begun && len(st.step.after) == 0 {

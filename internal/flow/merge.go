@@ -1,10 +1,11 @@
 package flow
 
 import (
-	"fairway/internal/dispatch/rows"
 	"slices"
 	"strconv"
 	"strings"
+
+	"fairway/internal/dispatch/rows"
 )
 
 // merging is what a merge step has gathered. A file is first incoming, until
@@ -34,8 +35,6 @@ type group struct {
 	aged   []*file // with an age limit: exist, in the order in which they came to
 	taken  map[*file]bool
 }
-
-func newMerging() *merging { return &merging{groups: map[string]*group{}} }
 
 func (m *merging) touch(g *group) {
 	if !g.fresh {

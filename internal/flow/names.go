@@ -11,8 +11,6 @@ import (
 // rows, and the index has no pointers for the garbage collector to follow.
 type names struct{ rows.Named[name] }
 
-func newNames() names { return names{rows.NewNamed(func(n *name) *string { return &n.lfn })} }
-
 // isMade reports whether the maker of a name is known.
 func (ns *names) isMade(lfn string) bool {
 	n := ns.Find(lfn)

@@ -74,10 +74,6 @@ func (e logEntry) event() dispatch.Event {
 	return event
 }
 
-func (f *Flow) persistStart() {
-	f.record(TableRun, "run", runRecord{logFormat, f.w.Name, f.w.digest})
-}
-
 func (f *Flow) persist(e logEntry) {
 	f.record(TableLog, fmt.Sprintf("%016x", f.entries), e)
 	f.entries++

@@ -1,9 +1,10 @@
 package flow
 
 import (
-	"fairway/internal/dispatch/rows"
 	"fmt"
 	"slices"
+
+	"fairway/internal/dispatch/rows"
 )
 
 // use is an entry of a step by which it reads or writes a rewritten file.

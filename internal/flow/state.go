@@ -137,7 +137,7 @@ type stepState struct {
 	final   bool
 	mayRead []string // temporary files that its jobs read, until it is final
 
-	dirty   bool                  // its watermark is to be looked at again
+	dirty   bool                        // its watermark is to be looked at again
 	waiting rows.Ordered[watermarkWait] // queues that wait for the watermark, by wave
 }
 

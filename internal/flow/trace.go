@@ -120,7 +120,7 @@ func (t *trace) job(task *traceTask) NewJob {
 			Reads: task.reads, Needs: dispatch.Resources{MilliCPUs: 1000},
 		},
 		Command: Command{Replay: &Replay{
-			Compute: scaledTime(task.execution.Runtime, t.options.TimeScale),
+			Compute: time.Duration(math.Round(min(task.execution.Runtime*t.options.TimeScale*1e9, float64(maxReplay)))),
 			Writes:  task.writes,
 			Program: task.execution.Command.Program,
 		}},
@@ -134,14 +134,6 @@ func (t *trace) job(task *traceTask) NewJob {
 
 // maxReplay bounds the time of one job of a trace.
 const maxReplay = 100 * 365 * 24 * time.Hour
-
-func scaledTime(seconds, scale float64) time.Duration {
-	return time.Duration(math.Round(min(seconds*scale*1e9, float64(maxReplay))))
-}
-
-func (t *trace) scaledSize(bytes float64) int64 {
-	return int64(math.Round(min(bytes*t.options.SizeScale, 1<<60)))
-}
 
 // startTrace creates the jobs of a trace, once its outside files are there.
 func (f *Flow) startTrace() {

@@ -15,8 +15,6 @@ type lfns struct {
 	folders map[string]bool
 }
 
-func newLFNs() *lfns { return &lfns{taken: map[string]bool{}, folders: map[string]bool{}} }
-
 // maxNameBytes bounds one part of a name, so that a suffix still fits.
 const maxNameBytes = 150
 

@@ -2,6 +2,7 @@ package flow
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 )
@@ -113,10 +114,10 @@ func (t *trace) sorted(tasks []*traceTask) ([]*traceTask, error) {
 // and what each task wrote. A task reads what was written last before it.
 func (t *trace) linkFiles() {
 	t.sizes = map[string]int64{}
-	t.names = newLFNs()
+	t.names = &lfns{taken: map[string]bool{}, folders: map[string]bool{}}
 	for _, f := range t.record.Workflow.Specification.Files {
 		if f.Size >= 0 {
-			t.sizes[f.ID] = t.scaledSize(f.Size)
+			t.sizes[f.ID] = int64(math.Round(min(f.Size*t.options.SizeScale, 1<<60)))
 		}
 	}
 	current := map[string]string{}

@@ -260,7 +260,7 @@ func (p *pilot) sendAt() (time.Time, bool) {
 		return time.Time{}, false
 	case x.backoff > 0:
 		return x.due, true
-	case p.reports.News && p.runsShort():
+	case p.reports.News && len(p.queue) <= p.running-p.concluding: // else the pilot could run out of work
 		return x.lastSent, true
 	case p.reports.News || p.caching.news():
 		return x.lastSent.Add(ReportInterval), true
@@ -270,10 +270,6 @@ func (p *pilot) sendAt() (time.Time, bool) {
 	_, storing := p.stage.Storing()
 	return x.lastSent.Add(StoringInterval), storing > 0
 }
-
-// runsShort reports whether gathering reports any longer could leave the pilot
-// without work.
-func (p *pilot) runsShort() bool { return len(p.queue) <= p.running-p.concluding }
 
 // send sends a Sync with what is new. The caller holds the mutex.
 func (p *pilot) send(talk context.Context, now time.Time) {

@@ -44,10 +44,6 @@ type inputWatch struct {
 	steps map[string]bool // that WatchAuto has looked at
 }
 
-func newInputWatch(mode WatchMode) *inputWatch {
-	return &inputWatch{mode: mode, steps: map[string]bool{}}
-}
-
 func (w *inputWatch) close() {
 	if w.opens != nil {
 		w.opens.Close()

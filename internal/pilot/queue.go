@@ -127,16 +127,11 @@ func (p *pilot) concludePrevious(a *attempt) {
 	a.before = nil
 	switch {
 	case ended == nil:
-	case ended.leftNothing():
+	case ended.Slot == nil || ended.Slot.SeenEmpty(!ended.shared):
 		p.conclude(ended)
 	default:
 		p.workers.Go(func() { p.conclude(ended) })
 	}
-}
-
-// leftNothing reports whether an attempt that has ended left its sandbox empty.
-func (a *attempt) leftNothing() bool {
-	return a.Slot == nil || a.Slot.SeenEmpty(!a.shared)
 }
 
 // yield gives back what a command needed to run, so that the next one starts

@@ -181,7 +181,7 @@ func (p *pilot) prepare(ctx context.Context) (err error) {
 	p.spool = report.NewSpool(p.cfg.SpoolDir, p.log)
 	p.boxes = process.NewMemoryBoxes(p.cfg.Pilot)
 	p.watchdog = process.NewWatchdog(p.sched, p.cfg.useProcessors)
-	p.watch = newInputWatch(p.cfg.WatchInputs)
+	p.watch = &inputWatch{mode: p.cfg.WatchInputs, steps: map[string]bool{}}
 	return nil
 }
 

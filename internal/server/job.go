@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -280,6 +279,3 @@ func (f fenced) Apply(ctx context.Context, records []dispatch.Record) error {
 	}
 	return f.Store.Apply(ctx, records)
 }
-
-// Programs is the folder of copies of the program from which jobs that are servers start.
-func Programs(l folder.Layout) string { return filepath.Join(l.State, folder.ServersName, "bin") }

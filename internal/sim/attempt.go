@@ -21,10 +21,6 @@ type attempt struct {
 	yielded bool // the next one may run: only its outputs are to be stored
 }
 
-func (a *attempt) ref() dispatch.AttemptRef {
-	return dispatch.AttemptRef{Job: a.Job, Attempt: a.Attempt}
-}
-
 // execute starts an attempt on the pilot.
 func (p *pilot) execute(as dispatch.Assignment) {
 	t := &p.run.work.jobs[indexOf(as.Payload)]
@@ -107,7 +103,8 @@ func (a *attempt) missed(in input) input {
 // await calls then when input f, which somebody fetches ahead, is there or cannot be had.
 func (a *attempt) await(f int, then func()) {
 	in := a.Inputs[f]
-	a.pilot.space.await(in.File, func() {
+	fetched := a.pilot.space.fetched
+	fetched[in.File] = append(fetched[in.File], func() {
 		if !a.work.cancelled {
 			a.work.reads[f] = a.locate(in)
 			then()

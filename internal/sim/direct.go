@@ -19,10 +19,6 @@ type direct struct {
 	places map[string]string // PFN by LFN
 }
 
-func newDirect(r *run) *direct {
-	return &direct{run: r, tries: map[int]int{}, rand: Stream(r.seed, "broker"), places: map[string]string{}}
-}
-
 func (d *direct) begin() {
 	d.run.creator = newCreator(d.run, func(jobs []dispatch.Job) {
 		for _, j := range jobs {

@@ -176,8 +176,6 @@ func (r *run) succeeded() int {
 	return good
 }
 
-func (r *run) left() int { return len(r.work.jobs) - r.done }
-
 // Metrics are the names of what a run measures, with their units.
 var Metrics = []string{
 	"turnaround_s", "first_start_s", "gap_s", "stage_in_s", "job_time_s", "hit_ratio", "byte_hit_ratio",

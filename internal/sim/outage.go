@@ -18,10 +18,6 @@ type outages struct {
 	count  int
 }
 
-func newOutages() outages {
-	return outages{cut: map[string]time.Duration{}, frozen: map[string]time.Duration{}}
-}
-
 // mayCut plans the next cut of a line.
 func (r *run) mayCut() {
 	f := &r.exp.Faults
@@ -82,9 +78,6 @@ func (r *run) anyHost() string {
 	}
 	return ""
 }
-
-// reached reports whether the line of a pilot's host carries anything now.
-func (r *run) reached(p *pilot) bool { return r.outages.cut[p.slot.host] <= r.now }
 
 // waitsForThaw has f called when the pilot goes on, if it stands still.
 func (p *pilot) waitsForThaw(f func()) bool {

@@ -36,7 +36,7 @@ func (p *pilot) sync() {
 		m.Ended = append(m.Ended, r.Result)
 	}
 	for _, a := range p.running {
-		m.Started = append(m.Started, a.ref())
+		m.Started = append(m.Started, dispatch.AttemptRef{Job: a.Job, Attempt: a.Attempt})
 	}
 	if p.known {
 		p.changed(&m)

@@ -59,6 +59,3 @@ func (s *space) isFetched(f dispatch.FileRef) bool {
 	_, ok := s.fetched[f]
 	return ok
 }
-
-// await calls then when a file that is fetched ahead is there or cannot be had.
-func (s *space) await(f dispatch.FileRef, then func()) { s.fetched[f] = append(s.fetched[f], then) }

@@ -67,7 +67,7 @@ func newRun(exp *experiment.Experiment, work *workflow, rep int) *run {
 	r := &run{exp: exp, seed: mix(exp.Seed) + uint64(rep), work: work, elements: map[string]*element{}, byName: map[string]*site{}}
 	r.network, r.faults = Stream(r.seed, "network"), Stream(r.seed, "faults")
 	r.harm, r.damaged = Stream(r.seed, "harm"), damaged{map[string]string{}, map[string]bool{}}
-	r.outage, r.outages = Stream(r.seed, "outages"), newOutages()
+	r.outage, r.outages = Stream(r.seed, "outages"), outages{cut: map[string]time.Duration{}, frozen: map[string]time.Duration{}}
 	r.lan = newLink(&r.engine, 0, exp.Network.Bandwidth)
 	r.wan = newLink(&r.engine, 0, exp.Network.Remote)
 	for _, s := range exp.Storage {
@@ -95,14 +95,14 @@ func (r *run) execute() error {
 		r.elementOf(pfn).hold(pfn, f.size)
 	}
 	if r.exp.Submission == experiment.Direct {
-		newDirect(r).begin()
+		(&direct{run: r, tries: map[int]int{}, rand: Stream(r.seed, "broker"), places: map[string]string{}}).begin()
 	} else {
 		r.server = newServer(r)
 		r.server.begin()
 	}
 	for !r.finished && r.broken == nil {
 		if r.now > r.exp.Limit || !r.step() {
-			return &Stuck{r.now, r.left(), r.why()}
+			return &Stuck{r.now, len(r.work.jobs) - r.done, r.why()}
 		}
 	}
 	r.checkEnded()
@@ -126,7 +126,7 @@ func (r *run) elementOf(pfn string) *element {
 // carry brings a message of a pilot to the server, or back, over a network that may
 // lose or repeat it.
 func (r *run) carry(p *pilot, deliver func()) {
-	if !r.reached(p) {
+	if r.outages.cut[p.slot.host] > r.now { // its line carries nothing
 		return
 	}
 	f := &r.exp.Faults

@@ -26,9 +26,6 @@ func newElement(e *engine, s experiment.StorageSpec) *element {
 	}
 }
 
-// prefix is how the physical names of its files begin.
-func (s *element) prefix() string { return s.name + ":" }
-
 // delay draws what one access out of n costs besides the transfer.
 func (s *element) delay(r *rand.Rand, run time.Duration, n int) time.Duration {
 	return s.Latency.Draw(r) + s.Delay(r, run, n)

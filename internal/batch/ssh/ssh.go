@@ -299,16 +299,10 @@ func (s *System) Status(ctx context.Context) (map[string]batch.Status, error) {
 		}
 		found[launch] = batch.Status{State: batch.Running, Jobs: 1, Reason: p.host.name + " cannot be reached"}
 	}
-	if len(answers) == 0 && err != nil && !s.anyAnswered() {
+	if len(answers) == 0 && err != nil && !slices.ContainsFunc(s.hosts, func(h *host) bool { return h.problem == nil }) {
 		return nil, err
 	}
 	return found, nil
-}
-
-// anyAnswered reports whether the last call of some host succeeded. s.mu is
-// held.
-func (s *System) anyAnswered() bool {
-	return slices.ContainsFunc(s.hosts, func(h *host) bool { return h.problem == nil })
 }
 
 // due are the hosts that are called for the status at a time.

@@ -21,7 +21,9 @@ func EndLeft(pilot string, since uint64, log *slog.Logger) {
 		}
 		log.Info("ended processes that a pilot has left", "of", pilot, "count", ended)
 	}
-	removeGroupsOf(pilot)
+	for _, folder := range groupsOf(pilot) {
+		removeGroups(folder)
+	}
 }
 
 // endIfLeft kills a process that is proven to come from an attempt of the pilot:

@@ -241,12 +241,6 @@ func killGroupsIn(folder string) (count int) {
 	return count
 }
 
-func removeGroupsOf(pilot string) {
-	for _, folder := range groupsOf(pilot) {
-		removeGroups(folder)
-	}
-}
-
 // counterSlack, in KiB, is by how much the kernel's counts of one process's
 // memory may differ: it adds up what each processor counts now and then only.
 const counterSlack = 8 << 10

@@ -115,7 +115,7 @@ func inputChanges(p *wire.Provenance, job *dispatch.JobDetail) []string {
 		case !ok:
 			changes = append(changes, fmt.Sprintf("it reads %s, which is new", file.File.LFN))
 		case file.Mark != "" && file.Mark != mark:
-			changes = append(changes, inputChanged(file.File.LFN))
+			changes = append(changes, fmt.Sprintf("input %s changed", file.File.LFN))
 		}
 	}
 	for _, lfn := range slices.Sorted(maps.Keys(before)) {
@@ -123,8 +123,6 @@ func inputChanges(p *wire.Provenance, job *dispatch.JobDetail) []string {
 	}
 	return few(changes, "inputs")
 }
-
-func inputChanged(lfn string) string { return fmt.Sprintf("input %s changed", lfn) }
 
 // few shortens a list of changes of one kind.
 func few(changes []string, of string) []string {

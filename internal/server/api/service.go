@@ -80,11 +80,6 @@ func (a *Service) ofRun(r interface{ GetRun() uint32 }) error {
 	return nil
 }
 
-// unknownJob is the error for a job that doesn't exist.
-func unknownJob(name string) error {
-	return connect.NewError(connect.CodeNotFound, fmt.Errorf("there is no job %q; `fairway jobs` lists them", name))
-}
-
 // findJob takes the number or the name of a job. A name that is a number is
 // found by name if there is such a job.
 func findJob(c *state.Cores, text string) (dispatch.JobID, error) {
@@ -97,7 +92,7 @@ func findJob(c *state.Cores, text string) (dispatch.JobID, error) {
 			return id, nil
 		}
 	}
-	return 0, unknownJob(text)
+	return 0, connect.NewError(connect.CodeNotFound, fmt.Errorf("there is no job %q; `fairway jobs` lists them", text))
 }
 
 // lookAt asks the state, but for Tally, and returns the error of the question or of ask.

@@ -126,8 +126,6 @@ func (e *Ending) owe(publish []dispatch.StoredFile, remove []string) {
 
 func (e *Ending) published(file dispatch.FileRef) { delete(e.owedFiles, file) }
 
-func (e *Ending) removed(pfn string) { delete(e.owedRemovals, pfn) }
-
 // observe takes note of jobs that failed, and of what pilots noticed.
 func (e *Ending) observe(event *dispatch.Event) {
 	if event.Result != nil {
@@ -170,8 +168,6 @@ func (e *Ending) lose(file *dispatch.LostFile) {
 // ToPublish counts the files that are still to be published. It is for questions that the
 // loop answers.
 func (e *Ending) ToPublish() int { return len(e.owedFiles) }
-
-func (e *Ending) reached() bool { return e.phase == over }
 
 // cutsShort reports whether the run is to end, whatever the cores say.
 func (e *Ending) cutsShort() bool {

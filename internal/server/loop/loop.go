@@ -149,8 +149,8 @@ func New(config Config) *Loop {
 		commits:   make(chan []dispatch.Record, 1),
 		committed: make(chan error, 1),
 		free:      make(chan struct{}, 1),
-		waker:     newWaker(config.Sched),
-		watchers:  newWatchers(),
+		waker:     &waker{fired: make(chan struct{}, 1), sched: config.Sched, cancel: func() {}},
+		watchers:  &watchers{changed: make(chan struct{})},
 	}
 }
 
@@ -161,7 +161,7 @@ func (l *Loop) Run(ctx context.Context) error {
 	if err := l.reload(ctx); err != nil {
 		return err
 	}
-	for !l.Ending.reached() {
+	for l.Ending.phase != over {
 		if err := l.turn(ctx); err != nil {
 			return err
 		}
@@ -256,7 +256,7 @@ func (l *Loop) stepDispatch(in dispatch.Input) error {
 		l.Ending.published(in.File)
 		l.Tally.Published(in.File.LFN)
 	case dispatch.Removed:
-		l.Ending.removed(in.PFN)
+		delete(l.Ending.owedRemovals, in.PFN)
 	}
 	l.gather(&effects)
 	return nil
@@ -288,7 +288,7 @@ func (l *Loop) gather(e *dispatch.Effects) {
 // batch system has under such a name is known after a crash.
 func (l *Loop) nameLaunches(start dispatch.Start) {
 	for range start.Count {
-		named := newLaunch(start.Site)
+		named := Launch{start.Site, fmt.Sprintf("%s-%s.%d", start.Site, epoch(), launched.Add(1))} // unique for ever
 		if err := l.stepDispatch(dispatch.PilotSubmitted{Site: start.Site, Launch: named.Name}); err != nil {
 			l.Ending.fail(fmt.Errorf("starting a pilot at %s: %w", start.Site, err))
 			return
@@ -303,11 +303,6 @@ var (
 	// launched counts the launches of this process.
 	launched atomic.Int64
 )
-
-// newLaunch gives a pilot a name that is unique for ever.
-func newLaunch(site string) Launch {
-	return Launch{site, fmt.Sprintf("%s-%s.%d", site, epoch(), launched.Add(1))}
-}
 
 // SiteOf is the site of a launch by its name, empty where it is no name of one.
 func SiteOf(launch string) string {
@@ -421,7 +416,7 @@ func (l *Loop) flush() {
 // each takes in what comes meanwhile.
 func (l *Loop) Commit(ctx context.Context) {
 	for records := range l.commits {
-		next := time.Now().Add(l.pause(len(records)))
+		next := time.Now().Add(l.CommitDelay * time.Duration(min(len(records), fullTransaction)) / fullTransaction)
 		l.committed <- l.Store.Apply(ctx, records)
 		if l.Sched.WaitUntil(ctx, next) != nil {
 			continue // the run ends, and what is left is not held up
@@ -434,10 +429,6 @@ func (l *Loop) Commit(ctx context.Context) {
 // whole CommitDelay. After a smaller one the next begins sooner, in proportion,
 // so that jobs that wait for each other are not held up.
 const fullTransaction = 16
-
-func (l *Loop) pause(records int) time.Duration {
-	return l.CommitDelay * time.Duration(min(records, fullTransaction)) / fullTransaction
-}
 
 // landed lets a transaction out that is durable, or starts anew if it isn't.
 func (l *Loop) landed(ctx context.Context, err error) error {

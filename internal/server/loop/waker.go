@@ -28,10 +28,6 @@ type waker struct {
 	group  sync.WaitGroup
 }
 
-func newWaker(s *sched.Scheduler) *waker {
-	return &waker{fired: make(chan struct{}, 1), sched: s, cancel: func() {}}
-}
-
 // want replaces the time that somebody wanted before. A timer that is set too early
 // is left alone: the Tick does no harm, and most times move later all the time.
 func (w *waker) want(who int, at time.Time) {

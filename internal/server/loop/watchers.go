@@ -13,8 +13,6 @@ type watchers struct {
 	changed chan struct{}
 }
 
-func newWatchers() *watchers { return &watchers{changed: make(chan struct{})} }
-
 // Changes returns a channel that is closed at the next change of the run. Who wants
 // to miss nothing takes it before looking at the state. Any goroutine may call it.
 func (w *watchers) Changes() <-chan struct{} {

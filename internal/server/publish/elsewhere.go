@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"net/url"
 	"os"
 	"path"
 	"path/filepath"
@@ -99,10 +100,6 @@ func (s *standing) own() bool { return s.Next != nil || s.PFN != "" && !s.Found 
 
 // isOf reports whether a state has made a record. Records of earlier versions do not tell.
 func isOf(record, state string) bool { return record == "" || record == state }
-
-func (s *standing) record() (dispatch.Record, error) {
-	return state.NewRecord(elsewhereTable, 0, s.Place+"\x00"+s.LFN, s)
-}
 
 // turns are the numbers of servers that publish at one place.
 type turns struct {
@@ -202,7 +199,7 @@ func (e *destination) under(name string) string {
 // escapedFor is a name as a PFN of the place has it.
 func escapedFor(place, name string) string {
 	if storage.IsEscaped(place) {
-		return escapePath(name)
+		return (&url.URL{Path: name}).EscapedPath()
 	}
 	return name
 }
@@ -544,7 +541,7 @@ func (e *destination) same(ctx context.Context, local, name string) (bool, error
 
 // stand records how a name stands.
 func (e *destination) stand(ctx context.Context, now standing) error {
-	record, err := now.record()
+	record, err := state.NewRecord(elsewhereTable, 0, now.Place+"\x00"+now.LFN, &now)
 	if err == nil {
 		err = e.keep(ctx, record)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"path/filepath"
 	"slices"
 
@@ -31,9 +30,6 @@ func ShownPlace(place string, folders folder.Layout) string {
 
 // shownPlace is a place for a person: the path of a folder, or a URL.
 func shownPlace(place string) string { return storage.Places{}.Shown(place) }
-
-// escapePath is a name as URLs have it.
-func escapePath(name string) string { return (&url.URL{Path: name}).EscapedPath() }
 
 // tidyElsewhere removes what earlier runs published at this place and this one does
 // not make, or has it kept for good.

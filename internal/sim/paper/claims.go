@@ -145,7 +145,7 @@ func storageClaims(res *sim.Results) []report.Claim {
 		faster = append(faster, fmt.Sprintf("%s %.0f s with, %.0f s without", c, tc, tn))
 		held9a = held9a && tc < tn
 	}
-	why := fewHits(at("d3f3", "cache", "hit_ratio"))
+	why := fmt.Sprintf("what the cache gains hangs on its hit ratio, which is %.2f for W1 here (see F12)", at("d3f3", "cache", "hit_ratio"))
 	return []report.Claim{
 		claim(
 			"F8a", "8", "stage-in with cache far below without at d3f3", with3 < 0.5*none3,
@@ -165,11 +165,6 @@ func storageClaims(res *sim.Results) []report.Claim {
 		),
 		failuresClaim(res),
 	}
-}
-
-// fewHits is why a cache gains little.
-func fewHits(ratio float64) string {
-	return fmt.Sprintf("what the cache gains hangs on its hit ratio, which is %.2f for W1 here (see F12)", ratio)
 }
 
 // failuresClaim is F9b, for both approaches as the paper says.

@@ -22,7 +22,7 @@ func WriteCSV(res *sim.Results, out io.Writer) error {
 		for rep, run := range row.Runs {
 			line := append(append([]string{}, row.Levels...), strconv.Itoa(rep+1), strconv.FormatUint(run.Seed, 10))
 			for _, v := range run.Metrics {
-				line = append(line, number(v))
+				line = append(line, strconv.FormatFloat(v, 'g', 10, 64))
 			}
 			if err := w.Write(line); err != nil {
 				return fmt.Errorf("write the table: %w", err)
@@ -35,8 +35,6 @@ func WriteCSV(res *sim.Results, out io.Writer) error {
 	}
 	return nil
 }
-
-func number(v float64) string { return strconv.FormatFloat(v, 'g', 10, 64) }
 
 // resultJSON and rowJSON are what WriteJSON prints.
 type resultJSON struct {

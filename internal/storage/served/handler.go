@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"fairway/internal/storage"
 )
 
@@ -56,7 +58,10 @@ func NewHandler(c Config) *Handler {
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
-	return &Handler{Config: c, streams: newStreams(c.Streams), uploads: newUploads(c.Unfinished)}
+	return &Handler{
+		Config: c, streams: &streams{all: semaphore.NewWeighted(int64(c.Streams)), own: map[string]int{}},
+		uploads: &uploads{folder: c.Unfinished, active: map[string]*upload{}},
+	}
 }
 
 // ServeHTTP is part of http.Handler.

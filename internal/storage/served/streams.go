@@ -31,10 +31,6 @@ type streams struct {
 	own map[string]int
 }
 
-func newStreams(most int) *streams {
-	return &streams{all: semaphore.NewWeighted(int64(most)), own: map[string]int{}}
-}
-
 // enter waits for its turn; false says that it did not come.
 func (s *streams) enter(ctx context.Context, launch string) (leave func(), ok bool) {
 	if !s.count(launch) {

@@ -38,10 +38,6 @@ type uploads struct {
 	active map[string]*upload
 }
 
-func newUploads(folder string) *uploads {
-	return &uploads{folder: folder, active: map[string]*upload{}}
-}
-
 // upload is the use of an unfinished file by one request.
 type upload struct {
 	of         *uploads
@@ -235,9 +231,6 @@ func (one *upload) end() {
 	close(one.done)
 }
 
-// drop removes the unfinished file.
-func (one *upload) drop() { _ = one.in.Remove(one.name) }
-
 // receive writes what comes from a byte on, and reports whether that is all. An
 // error is one of this end: whatever is the matter at the other, what has come
 // stays for the next request.
@@ -311,7 +304,7 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, launch string, q
 		err = h.name(context.WithoutCancel(r.Context()), one, q)
 	}
 	if err != nil {
-		one.drop()
+		_ = one.in.Remove(one.name)
 		h.fail(w, q, full(err))
 		return
 	}

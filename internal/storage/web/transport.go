@@ -19,10 +19,6 @@ const maxRedirects = 10
 // beginning of an answer as long as HeaderTimeout, and a patient one.
 type transports struct{ named, redirected [2]*http.Transport }
 
-func newTransports(credentials Credentials) *transports {
-	return &transports{newTransport(credentials, nil), newTransport(credentials, storage.RefuseNear)}
-}
-
 func newTransport(credentials Credentials, control func(network, address string, c syscall.RawConn) error) [2]*http.Transport {
 	usual := &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
@@ -48,7 +44,7 @@ func (t *transports) RoundTrip(r *http.Request) (*http.Response, error) {
 			through = t.redirected
 		}
 	}
-	if patient(r.Context()) {
+	if r.Context().Value(patience{}) != nil {
 		return through[1].RoundTrip(r)
 	}
 	return through[0].RoundTrip(r)
@@ -76,8 +72,6 @@ type patience struct{}
 func withPatience(ctx context.Context) context.Context {
 	return context.WithValue(ctx, patience{}, true)
 }
-
-func patient(ctx context.Context) bool { return ctx.Value(patience{}) != nil }
 
 func checkRedirect(r *http.Request, via []*http.Request) error {
 	origin := via[0].URL

@@ -75,7 +75,7 @@ var _ storage.Element = (*Element)(nil)
 // New returns an element that keeps its connections to itself.
 func New(credentials Credentials) *Element {
 	e := &Element{credentials: credentials, hosts: map[string]*host{}}
-	e.client = &http.Client{Transport: newTransports(credentials), CheckRedirect: checkRedirect}
+	e.client = &http.Client{Transport: &transports{newTransport(credentials, nil), newTransport(credentials, storage.RefuseNear)}, CheckRedirect: checkRedirect}
 	return e
 }
 
