@@ -425,7 +425,7 @@ func TestOutputsAreStoredOnAnElement(t *testing.T) {
 			files.Write(t, folder+"/workflow.yaml", fmt.Sprintf(chained, s.dav+"/chained"))
 			files.Write(t, folder+"/lines.txt", "")
 			arguments := []string{"run", "--cache", "none", "--storage", strings.TrimPrefix(place, "file:")}
-			if out, err := run(folder, nil, arguments...); err != nil {
+			if out, err := run(folder, nil, arguments...); err != nil || !strings.Contains(out, "2 temporary files") {
 				t.Fatalf("%v\n%s", err, out)
 			}
 			results := func() string {
@@ -458,11 +458,14 @@ func TestOutputsAreStoredOnAnElement(t *testing.T) {
 			if err := os.Remove(folder + "/results/sum.txt"); err != nil {
 				t.Fatal(err)
 			}
-			if out, err := run(folder, nil, arguments...); err != nil || !strings.Contains(out, "is not there") {
+			if out, err := run(folder, nil, arguments...); err != nil || !strings.Contains(out, "is not there") || !strings.Contains(out, "2 temporary files") {
 				t.Errorf("%v\n%s", err, out)
 			}
 			if got := results(); got != "a1\na2\nb1\nb2\n" {
 				t.Errorf("%q", got)
+			}
+			if again := s.stored(t, place); len(again) != len(there) {
+				t.Errorf("when a lost file was made again, stored are %q", again)
 			}
 			foreign := place + "/foreign.v1.a1"
 			s.put(t, foreign, storagetest.Local(t, "x"))
