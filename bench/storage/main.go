@@ -91,16 +91,25 @@ func moveFiles(way string, pairs []string) error {
 	}
 	e := elements.New(storage.Places{}, sched.Default().Sleep)
 	group, ctx := errgroup.WithContext(context.Background())
-	group.SetLimit(storage.DefaultTransfers)
 	ctx = storage.WithOwnName(ctx) // as that of an output
+	next := make(chan [2]string, len(pairs)/2)
 	for ; len(pairs) > 1; pairs = pairs[2:] {
-		from, to := pairs[0], pairs[1]
-		group.Go(func() error {
-			if way == "put" {
-				return e.Put(ctx, from, to)
+		next <- [2]string(pairs)
+	}
+	close(next)
+	for range storage.DefaultTransfers {
+		group.Go(func() (err error) {
+			for file := range next {
+				if way == "put" {
+					err = e.Put(ctx, file[0], file[1])
+				} else {
+					_, err = e.Get(ctx, file[0], file[1])
+				}
+				if err != nil {
+					return err
+				}
 			}
-			_, err := e.Get(ctx, from, to)
-			return err
+			return nil
 		})
 	}
 	if err := group.Wait(); err != nil {
