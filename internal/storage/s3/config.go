@@ -126,7 +126,7 @@ func (c Config) connect() (*minio.Core, error) {
 		Creds: keys, Secure: u.Scheme == "https", Region: c.Region,
 		MaxRetries:      1, // storage.Retry does that
 		TrailingHeaders: true,
-		Transport: &http.Transport{
+		Transport: dated{&http.Transport{
 			Proxy:                 http.ProxyFromEnvironment,
 			DialContext:           storage.Dial(&net.Dialer{Timeout: DialTimeout}),
 			TLSHandshakeTimeout:   DialTimeout,
@@ -134,6 +134,33 @@ func (c Config) connect() (*minio.Core, error) {
 			MaxIdleConnsPerHost:   storage.DefaultTransfers, // so that no transfer needs another connection than the last
 			IdleConnTimeout:       storage.IdleTimeout,
 			DisableCompression:    true,
-		},
+		}},
 	})
+}
+
+// maxSkew is how far the clock of who signs a request may be from that of the server: so
+// much S3 permits.
+const maxSkew = 15 * time.Minute
+
+// dated says of a refusal that it is for the clock of this machine, of which many a server
+// says nothing.
+type dated struct{ http.RoundTripper }
+
+func (d dated) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := d.RoundTripper.RoundTrip(r)
+	if err != nil || answer.StatusCode != http.StatusForbidden {
+		return answer, err
+	}
+	at, err := http.ParseTime(answer.Header.Get("Date"))
+	ahead := time.Since(at)
+	if err != nil || ahead.Abs() <= maxSkew {
+		return answer, nil
+	}
+	_ = answer.Body.Close()
+	side := "ahead of"
+	if ahead < 0 {
+		side = "behind"
+	}
+	return nil, &storage.StatusError{Status: answer.StatusCode, Text: fmt.Sprintf(
+		"since the clock of this machine is %v %s that of the server: set it right, signatures are good for 15 minutes", ahead.Abs().Round(time.Minute), side)}
 }

@@ -137,3 +137,24 @@ func TestS3Conforms(t *testing.T) {
 		return storagetest.Place{Element: element, PFN: fmt.Sprintf("s3://bucket/%d", places.Add(1))}
 	})
 }
+
+// A server that refuses a signature for its time need not say so, and a request for the head of
+// an object has no words at all: the user is told by the clocks.
+func TestAWrongClockIsTold(t *testing.T) {
+	for ahead, want := range map[time.Duration]string{
+		0:               "AWS_ACCESS_KEY_ID",
+		48 * time.Hour:  "the clock of this machine is 48h0m0s ahead of that of the server: set it right",
+		-48 * time.Hour: "the clock of this machine is 48h0m0s behind that of the server: set it right",
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Date", time.Now().Add(-ahead).UTC().Format(http.TimeFormat))
+			w.WriteHeader(http.StatusForbidden)
+		}))
+		defer server.Close()
+		e := New(fixed(server.Listener.Addr().String()))
+		_, err := e.Stat(t.Context(), "s3://bucket/key")
+		if !errors.Is(err, storage.ErrPermission) || !strings.HasPrefix(err.Error(), "s3://bucket/key: the server answered 403 ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v ahead: %v", ahead, err)
+		}
+	}
+}

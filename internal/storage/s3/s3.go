@@ -87,6 +87,9 @@ func (e *Element) object(pfn string) (o object, err error) {
 
 // failed is an error of the server as other elements have it.
 func failed(pfn string, err error) error {
+	if status, ok := errors.AsType[*storage.StatusError](err); ok {
+		return &storage.StatusError{PFN: pfn, Status: status.Status, Text: status.Text}
+	}
 	var answer minio.ErrorResponse
 	if !errors.As(err, &answer) || answer.StatusCode == 0 {
 		if at, ok := errors.AsType[*url.Error](err); ok {
