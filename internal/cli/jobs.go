@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -102,7 +101,7 @@ func (c *console) printJobs(answer *wire.ListJobsResponse) {
 	}
 	rows := [][]cell{{{"JOB", dim}, {"NAME", dim}, {"STATE", dim}, {"ATTEMPTS", dim}, {"TIME", dim}, {"", dim}}}
 	for _, job := range answer.Jobs {
-		rows = append(rows, jobRow(job))
+		rows = append(rows, jobRow(job, answer.Now))
 	}
 	printTable(c.out, rows)
 }
@@ -125,7 +124,7 @@ func progressOf(byState map[string]int64) *wire.StepProgress {
 	}
 }
 
-func jobRow(job *wire.JobSummary) []cell {
+func jobRow(job *wire.JobSummary, now *timestamppb.Timestamp) []cell {
 	note := job.Reason
 	if job.Reused && job.Attempts == 0 {
 		note = "result of an earlier run"
@@ -139,7 +138,7 @@ func jobRow(job *wire.JobSummary) []cell {
 		{job.Name, ""},
 		{job.State, stateColour(job.State)},
 		{strconv.Itoa(int(job.Attempts)), ""},
-		{ranText(job, time.Now()), ""},
+		{ranText(job, now), ""},
 		{note, dim},
 	}
 }
@@ -159,18 +158,17 @@ func stateColour(state string) string {
 	}
 }
 
-// ranText is how long the last attempt ran, or has run until now.
-func ranText(job *wire.JobSummary, now time.Time) string {
-	if !set(job.Started) {
+// ranText is how long the last attempt ran, or has run until now, which the server has told:
+// it started the attempt by the same clock.
+func ranText(job *wire.JobSummary, now *timestamppb.Timestamp) string {
+	end := job.Ended
+	if !set(end) && (job.State == "running" || job.State == "committing") {
+		end = now
+	}
+	if !set(job.Started) || !set(end) {
 		return ""
 	}
-	end := now
-	if set(job.Ended) {
-		end = job.Ended.AsTime()
-	} else if job.State != "running" && job.State != "committing" {
-		return ""
-	}
-	return quantity.Seconds(end.Sub(job.Started.AsTime()).Seconds())
+	return quantity.Seconds(between(job.Started, end))
 }
 
 func set(t *timestamppb.Timestamp) bool {

@@ -801,6 +801,7 @@ type ListJobsResponse struct {
 	More          bool                   `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"`
 	Total         int64                  `protobuf:"varint,3,opt,name=total,proto3" json:"total,omitempty"`                                                                                              // that match, without limit
 	ByState       map[string]int64       `protobuf:"bytes,4,rep,name=by_state,json=byState,proto3" json:"by_state,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"` // all jobs of the steps that were asked for
+	Now           *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=now,proto3" json:"now,omitempty"`                                                                                                   // by the clock of the started of jobs that run; absent where none can
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -859,6 +860,13 @@ func (x *ListJobsResponse) GetTotal() int64 {
 func (x *ListJobsResponse) GetByState() map[string]int64 {
 	if x != nil {
 		return x.ByState
+	}
+	return nil
+}
+
+func (x *ListJobsResponse) GetNow() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Now
 	}
 	return nil
 }
@@ -2889,12 +2897,13 @@ const file_api_proto_rawDesc = "" +
 	"\x05steps\x18\x02 \x03(\tR\x05steps\x12\x14\n" +
 	"\x05limit\x18\x03 \x01(\x05R\x05limit\x12\x14\n" +
 	"\x05after\x18\x04 \x01(\rR\x05after\x12\x10\n" +
-	"\x03run\x18\x05 \x01(\rR\x03run\"\xea\x01\n" +
+	"\x03run\x18\x05 \x01(\rR\x03run\"\x98\x02\n" +
 	"\x10ListJobsResponse\x12*\n" +
 	"\x04jobs\x18\x01 \x03(\v2\x16.fairway.v1.JobSummaryR\x04jobs\x12\x12\n" +
 	"\x04more\x18\x02 \x01(\bR\x04more\x12\x14\n" +
 	"\x05total\x18\x03 \x01(\x03R\x05total\x12D\n" +
-	"\bby_state\x18\x04 \x03(\v2).fairway.v1.ListJobsResponse.ByStateEntryR\abyState\x1a:\n" +
+	"\bby_state\x18\x04 \x03(\v2).fairway.v1.ListJobsResponse.ByStateEntryR\abyState\x12,\n" +
+	"\x03now\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x03now\x1a:\n" +
 	"\fByStateEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"4\n" +
@@ -3134,52 +3143,53 @@ var file_api_proto_depIdxs = []int32{
 	34, // 4: fairway.v1.JobSummary.ended:type_name -> google.protobuf.Timestamp
 	4,  // 5: fairway.v1.ListJobsResponse.jobs:type_name -> fairway.v1.JobSummary
 	33, // 6: fairway.v1.ListJobsResponse.by_state:type_name -> fairway.v1.ListJobsResponse.ByStateEntry
-	35, // 7: fairway.v1.AttemptDetail.result:type_name -> fairway.v1.Result
-	36, // 8: fairway.v1.Provenance.payload:type_name -> fairway.v1.Payload
-	8,  // 9: fairway.v1.Provenance.attempt:type_name -> fairway.v1.AttemptDetail
-	4,  // 10: fairway.v1.JobDetail.summary:type_name -> fairway.v1.JobSummary
-	36, // 11: fairway.v1.JobDetail.payload:type_name -> fairway.v1.Payload
-	37, // 12: fairway.v1.JobDetail.needs:type_name -> fairway.v1.Resources
-	10, // 13: fairway.v1.JobDetail.reads:type_name -> fairway.v1.FileDetail
-	10, // 14: fairway.v1.JobDetail.writes:type_name -> fairway.v1.FileDetail
-	8,  // 15: fairway.v1.JobDetail.attempts:type_name -> fairway.v1.AttemptDetail
-	4,  // 16: fairway.v1.ExplainResponse.summary:type_name -> fairway.v1.JobSummary
-	14, // 17: fairway.v1.ExplainResponse.waits_for:type_name -> fairway.v1.WaitsFor
-	17, // 18: fairway.v1.ListFilesResponse.files:type_name -> fairway.v1.FileHistory
-	18, // 19: fairway.v1.FileHistory.versions:type_name -> fairway.v1.FileVersion
-	19, // 20: fairway.v1.FileVersion.writer:type_name -> fairway.v1.JobRef
-	19, // 21: fairway.v1.FileVersion.readers:type_name -> fairway.v1.JobRef
-	22, // 22: fairway.v1.ListCachesResponse.nodes:type_name -> fairway.v1.NodeCache
-	23, // 23: fairway.v1.ListCachesResponse.files:type_name -> fairway.v1.CachedCopy
-	19, // 24: fairway.v1.CachedCopy.next_use:type_name -> fairway.v1.JobRef
-	4,  // 25: fairway.v1.ChangedJobs.jobs:type_name -> fairway.v1.JobSummary
-	0,  // 26: fairway.v1.Workflow.Progress:input_type -> fairway.v1.ProgressRequest
-	5,  // 27: fairway.v1.Workflow.ListJobs:input_type -> fairway.v1.ListJobsRequest
-	7,  // 28: fairway.v1.Workflow.ShowJob:input_type -> fairway.v1.ShowJobRequest
-	12, // 29: fairway.v1.Workflow.Explain:input_type -> fairway.v1.ExplainRequest
-	15, // 30: fairway.v1.Workflow.ListFiles:input_type -> fairway.v1.ListFilesRequest
-	20, // 31: fairway.v1.Workflow.ListCaches:input_type -> fairway.v1.ListCachesRequest
-	24, // 32: fairway.v1.Workflow.Logs:input_type -> fairway.v1.LogsRequest
-	26, // 33: fairway.v1.Workflow.Cancel:input_type -> fairway.v1.CancelRequest
-	27, // 34: fairway.v1.Workflow.Retry:input_type -> fairway.v1.RetryRequest
-	29, // 35: fairway.v1.Workflow.CloseInput:input_type -> fairway.v1.CloseInputRequest
-	31, // 36: fairway.v1.Workflow.Stop:input_type -> fairway.v1.StopRequest
-	3,  // 37: fairway.v1.Workflow.Progress:output_type -> fairway.v1.ProgressReport
-	6,  // 38: fairway.v1.Workflow.ListJobs:output_type -> fairway.v1.ListJobsResponse
-	11, // 39: fairway.v1.Workflow.ShowJob:output_type -> fairway.v1.JobDetail
-	13, // 40: fairway.v1.Workflow.Explain:output_type -> fairway.v1.ExplainResponse
-	16, // 41: fairway.v1.Workflow.ListFiles:output_type -> fairway.v1.ListFilesResponse
-	21, // 42: fairway.v1.Workflow.ListCaches:output_type -> fairway.v1.ListCachesResponse
-	25, // 43: fairway.v1.Workflow.Logs:output_type -> fairway.v1.LogChunk
-	28, // 44: fairway.v1.Workflow.Cancel:output_type -> fairway.v1.ChangedJobs
-	28, // 45: fairway.v1.Workflow.Retry:output_type -> fairway.v1.ChangedJobs
-	30, // 46: fairway.v1.Workflow.CloseInput:output_type -> fairway.v1.CloseInputResponse
-	32, // 47: fairway.v1.Workflow.Stop:output_type -> fairway.v1.StopResponse
-	37, // [37:48] is the sub-list for method output_type
-	26, // [26:37] is the sub-list for method input_type
-	26, // [26:26] is the sub-list for extension type_name
-	26, // [26:26] is the sub-list for extension extendee
-	0,  // [0:26] is the sub-list for field type_name
+	34, // 7: fairway.v1.ListJobsResponse.now:type_name -> google.protobuf.Timestamp
+	35, // 8: fairway.v1.AttemptDetail.result:type_name -> fairway.v1.Result
+	36, // 9: fairway.v1.Provenance.payload:type_name -> fairway.v1.Payload
+	8,  // 10: fairway.v1.Provenance.attempt:type_name -> fairway.v1.AttemptDetail
+	4,  // 11: fairway.v1.JobDetail.summary:type_name -> fairway.v1.JobSummary
+	36, // 12: fairway.v1.JobDetail.payload:type_name -> fairway.v1.Payload
+	37, // 13: fairway.v1.JobDetail.needs:type_name -> fairway.v1.Resources
+	10, // 14: fairway.v1.JobDetail.reads:type_name -> fairway.v1.FileDetail
+	10, // 15: fairway.v1.JobDetail.writes:type_name -> fairway.v1.FileDetail
+	8,  // 16: fairway.v1.JobDetail.attempts:type_name -> fairway.v1.AttemptDetail
+	4,  // 17: fairway.v1.ExplainResponse.summary:type_name -> fairway.v1.JobSummary
+	14, // 18: fairway.v1.ExplainResponse.waits_for:type_name -> fairway.v1.WaitsFor
+	17, // 19: fairway.v1.ListFilesResponse.files:type_name -> fairway.v1.FileHistory
+	18, // 20: fairway.v1.FileHistory.versions:type_name -> fairway.v1.FileVersion
+	19, // 21: fairway.v1.FileVersion.writer:type_name -> fairway.v1.JobRef
+	19, // 22: fairway.v1.FileVersion.readers:type_name -> fairway.v1.JobRef
+	22, // 23: fairway.v1.ListCachesResponse.nodes:type_name -> fairway.v1.NodeCache
+	23, // 24: fairway.v1.ListCachesResponse.files:type_name -> fairway.v1.CachedCopy
+	19, // 25: fairway.v1.CachedCopy.next_use:type_name -> fairway.v1.JobRef
+	4,  // 26: fairway.v1.ChangedJobs.jobs:type_name -> fairway.v1.JobSummary
+	0,  // 27: fairway.v1.Workflow.Progress:input_type -> fairway.v1.ProgressRequest
+	5,  // 28: fairway.v1.Workflow.ListJobs:input_type -> fairway.v1.ListJobsRequest
+	7,  // 29: fairway.v1.Workflow.ShowJob:input_type -> fairway.v1.ShowJobRequest
+	12, // 30: fairway.v1.Workflow.Explain:input_type -> fairway.v1.ExplainRequest
+	15, // 31: fairway.v1.Workflow.ListFiles:input_type -> fairway.v1.ListFilesRequest
+	20, // 32: fairway.v1.Workflow.ListCaches:input_type -> fairway.v1.ListCachesRequest
+	24, // 33: fairway.v1.Workflow.Logs:input_type -> fairway.v1.LogsRequest
+	26, // 34: fairway.v1.Workflow.Cancel:input_type -> fairway.v1.CancelRequest
+	27, // 35: fairway.v1.Workflow.Retry:input_type -> fairway.v1.RetryRequest
+	29, // 36: fairway.v1.Workflow.CloseInput:input_type -> fairway.v1.CloseInputRequest
+	31, // 37: fairway.v1.Workflow.Stop:input_type -> fairway.v1.StopRequest
+	3,  // 38: fairway.v1.Workflow.Progress:output_type -> fairway.v1.ProgressReport
+	6,  // 39: fairway.v1.Workflow.ListJobs:output_type -> fairway.v1.ListJobsResponse
+	11, // 40: fairway.v1.Workflow.ShowJob:output_type -> fairway.v1.JobDetail
+	13, // 41: fairway.v1.Workflow.Explain:output_type -> fairway.v1.ExplainResponse
+	16, // 42: fairway.v1.Workflow.ListFiles:output_type -> fairway.v1.ListFilesResponse
+	21, // 43: fairway.v1.Workflow.ListCaches:output_type -> fairway.v1.ListCachesResponse
+	25, // 44: fairway.v1.Workflow.Logs:output_type -> fairway.v1.LogChunk
+	28, // 45: fairway.v1.Workflow.Cancel:output_type -> fairway.v1.ChangedJobs
+	28, // 46: fairway.v1.Workflow.Retry:output_type -> fairway.v1.ChangedJobs
+	30, // 47: fairway.v1.Workflow.CloseInput:output_type -> fairway.v1.CloseInputResponse
+	32, // 48: fairway.v1.Workflow.Stop:output_type -> fairway.v1.StopResponse
+	38, // [38:49] is the sub-list for method output_type
+	27, // [27:38] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_api_proto_init() }

@@ -31,7 +31,10 @@ func (a *Service) ListJobs(ctx context.Context, r *wire.ListJobsRequest) (*wire.
 	if response != nil || err != nil {
 		return response, rpcError(err)
 	}
-	err = rpcError(a.run.QueryAll(ctx, func(c *state.Cores) { response = ListOf(c, r) }))
+	err = rpcError(a.run.QueryAll(ctx, func(c *state.Cores) {
+		response = ListOf(c, r)
+		response.Now = convert.InstantToWire(state.Now())
+	}))
 	if err == nil && a.control != nil {
 		noteWaiting(response.Jobs, a.control.PilotsWaiting())
 	}
