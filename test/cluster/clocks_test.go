@@ -73,6 +73,17 @@ var turning = kind{"turn a clock", func(c *campaign) func() {
 	return c.clocks.turnOne
 }, false, false}
 
+// asking has a person, who has a clock too, ask how long jobs have run until now.
+var asking = kind{"ask for the jobs", func(c *campaign) func() {
+	told := string(c.ask("jobs", "--state", "running"))
+	for line := range strings.Lines(told) {
+		if strings.Contains(line, " min") {
+			c.t.Errorf("this is no time that a job has run: %s", line)
+		}
+	}
+	return nil
+}, false, false}
+
 // cacheSpace is what a pilot has for its cache, in bytes: the inputs of a job, and not all of
 // the files of the workflow.
 const cacheSpace = 400_000
@@ -120,6 +131,9 @@ func TestClocks(t *testing.T) {
 
 func clockFaults(random *rand.Rand, frozen bool) []planned {
 	all := slices.Repeat([]kind{turning}, 16)
+	if !frozen { // a frozen server does not answer
+		all = append(all, asking, asking, asking, asking)
+	}
 	for _, k := range kinds {
 		if k.name == "kill the server" || frozen && strings.HasPrefix(k.name, "freeze") {
 			all = append(all, k)
