@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"fairway/internal/dispatch"
 )
 
 // What is not told is counted: a person who reads twenty problems would take them for all.
@@ -28,5 +30,14 @@ func TestWhatIsNotToldIsCounted(t *testing.T) {
 	}
 	if notes := e.AllNotes(); len(notes) != NoteLimit {
 		t.Errorf("the end tells more notes than there are: %q", notes)
+	}
+}
+
+// People are told of a host that holds other bytes of a file than were told before.
+func TestCopiesThatDifferAreNoted(t *testing.T) {
+	e := newEnding()
+	e.observe(&dispatch.Event{Kind: dispatch.CopyDiffers, Host: "node7", Reason: "raw/x"})
+	if notes := e.Notes(); len(notes) != 1 || !strings.Contains(notes[0], "node7 holds other bytes of raw/x") {
+		t.Errorf("%q", notes)
 	}
 }
