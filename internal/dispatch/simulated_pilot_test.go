@@ -187,7 +187,7 @@ func (p *simPilot) answered(models map[RunID]*submission, seq uint64, a Answer) 
 	p.last = a.Number
 	p.full = a.NeedFull
 	for _, r := range p.ended {
-		if r.seq != 0 && r.seq <= a.Seen {
+		if r.seq != 0 && r.seq <= a.Seen && !p.s.core.foreign(r.r.Attempt) { // else by a store that is lost since
 			for _, w := range r.r.Outputs {
 				p.s.acked[r.r.Attempt] = append(p.s.acked[r.r.Attempt], w.PFN)
 			}
