@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+
+	"fairway/internal/storage"
 )
 
 // Limits of calls over a network, on both sides.
@@ -152,12 +154,11 @@ func limitBody(next http.Handler) http.Handler {
 // ReaderTime for each piece of a stream.
 func Timed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		control := http.NewResponseController(w)
-		limit := BodyTime
+		limit := BodyTime // of an answer that is written at once
 		if strings.HasPrefix(r.Header.Get("Content-Type"), streamType) {
 			limit = ReaderTime
 		}
-		next.ServeHTTP(&timedAnswer{ResponseWriter: w, control: control, limit: limit}, r)
+		next.ServeHTTP(storage.NewSteadyWriter(w, limit), r)
 	})
 }
 
@@ -179,21 +180,3 @@ func (b *timedBody) Read(p []byte) (int, error) {
 	}
 	return n, err
 }
-
-type timedAnswer struct {
-	http.ResponseWriter
-	control *http.ResponseController
-	limit   time.Duration // of each write: an answer that is no stream is written at once
-}
-
-// Write is part of io.Writer.
-func (a *timedAnswer) Write(p []byte) (int, error) {
-	_ = a.control.SetWriteDeadline(time.Now().Add(a.limit))
-	return a.ResponseWriter.Write(p)
-}
-
-// Flush is part of http.Flusher, which streams need.
-func (a *timedAnswer) Flush() { _ = a.control.Flush() }
-
-// Unwrap is for http.ResponseController.
-func (a *timedAnswer) Unwrap() http.ResponseWriter { return a.ResponseWriter }

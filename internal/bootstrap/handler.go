@@ -41,7 +41,7 @@ func Handler(folder string, wrong func(text string)) http.Handler {
 		}
 		defer file.Close()
 		w.Header().Set("Content-Type", "application/octet-stream")
-		http.ServeContent(&steadyWriter{w, http.NewResponseController(w)}, r, "", time.Time{}, file)
+		http.ServeContent(storage.NewSteadyWriter(w, storage.StallTime), r, "", time.Time{}, file)
 	})
 }
 
@@ -50,16 +50,4 @@ func machine() string {
 	var name unix.Utsname
 	_ = unix.Uname(&name) // never fails
 	return unix.ByteSliceToString(name.Machine[:])
-}
-
-// steadyWriter ends an answer of which nobody takes a piece in storage.StallTime.
-type steadyWriter struct {
-	http.ResponseWriter
-	control *http.ResponseController
-}
-
-// Write is part of io.Writer.
-func (s *steadyWriter) Write(p []byte) (int, error) {
-	_ = s.control.SetWriteDeadline(time.Now().Add(storage.StallTime))
-	return s.ResponseWriter.Write(p)
 }

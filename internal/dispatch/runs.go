@@ -254,15 +254,6 @@ type RunView struct {
 	RemovedBytes int64
 }
 
-// Runs returns the runs that were not retired, in the order of their numbers.
-func (c *Core) Runs() []RunView {
-	list := make([]RunView, len(c.runs.inOrder))
-	for i, r := range c.runs.inOrder {
-		list[i] = r.view()
-	}
-	return list
-}
-
 // Run returns one run.
 func (c *Core) Run(id RunID) (RunView, bool) {
 	if r := c.runs.byID[id]; r != nil {

@@ -121,7 +121,8 @@ func (s *script) showReply(b *strings.Builder, r Reply) {
 
 func (s *script) runs() string {
 	var b strings.Builder
-	for _, r := range s.core.Runs() {
+	for _, one := range s.core.runs.inOrder {
+		r := one.view()
 		fmt.Fprintf(&b, "%d %v complete=%v jobs=%d done=%d failed=%d", r.ID, r.State, r.Complete, r.Totals.Jobs, r.Totals.ByState[Done], r.Totals.ByState[Failed])
 		if r.Reason != "" {
 			fmt.Fprintf(&b, " (%s)", r.Reason)

@@ -75,7 +75,7 @@ func (s *script) run(d *datadriven.TestData) (string, error) {
 		}
 		s.core = core
 		out := s.render(e)
-		if len(core.Runs()) == 0 {
+		if len(core.runs.inOrder) == 0 {
 			return out, s.begin()
 		}
 		return out, nil

@@ -69,7 +69,7 @@ func openRecords(ctx context.Context, config *Config, s store.Store, find *feed.
 		if err := o.refuseOther(config); err != nil {
 			return nil, err
 		}
-		if o.inputs, err = state.LoadInputs(ctx, s); err != nil {
+		if o.inputs, err = state.LoadAll[state.Input](ctx, s, state.InputTable); err != nil {
 			return nil, err
 		}
 		find.Contents.Remember(o.inputs)

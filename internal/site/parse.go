@@ -34,12 +34,12 @@ var Keys = []Key{
 	{"account", "account or project that pays", false, name(func(s *Site) *string { return &s.Request.Account })},
 	{"parallel_environment", "parallel environment of Grid Engine that gives the slots of one node", false, name(func(s *Site) *string { return &s.Request.ParallelEnvironment })},
 	{"image", "container image of Kubernetes", false, name(func(s *Site) *string { return &s.Request.Image })},
-	{"time", "time limit of a pilot, such as 12h", false, duration(func(s *Site) *time.Duration { return &s.Request.Time })},
+	{"time", "time limit of a pilot, such as 12h", false, scalar(quantity.Duration, func(s *Site) *time.Duration { return &s.Request.Time })},
 	{"cpus", "processors of a pilot", false, (*reader).cpus},
-	{"memory", "memory of a pilot, such as 64GB", false, size(func(s *Site) *int64 { return &s.Request.Memory })},
+	{"memory", "memory of a pilot, such as 64GB", false, scalar(quantity.Size, func(s *Site) *int64 { return &s.Request.Memory })},
 	{"options", "further options for the batch system, as in its scripts", true, texts(func(s *Site) *[]string { return &s.Request.Options })},
-	{"poll", "least time between two questions to the batch system (default 5s)", false, duration(func(s *Site) *time.Duration { return &s.Poll })},
-	{"idle_timeout", "time after which a pilot without work leaves (default 5m)", false, duration(func(s *Site) *time.Duration { return &s.IdleTimeout })},
+	{"poll", "least time between two questions to the batch system (default 5s)", false, scalar(quantity.Duration, func(s *Site) *time.Duration { return &s.Poll })},
+	{"idle_timeout", "time after which a pilot without work leaves (default 5m)", false, scalar(quantity.Duration, func(s *Site) *time.Duration { return &s.IdleTimeout })},
 	{"lease", "how long pilots and server wait for each other when they cannot reach each other, from 1s to 24h (default 2h)", false, (*reader).lease},
 	{"check", "shell command that must succeed on a node before it takes jobs", false, text(func(s *Site) *string { return &s.Check })},
 	{"tools", "programs that must be on a node", true, texts(func(s *Site) *[]string { return &s.Tools })},
@@ -48,8 +48,8 @@ var Keys = []Key{
 	{"scratch", "local folder of a node for sandboxes and caches (default $TMPDIR, else /tmp)", false, (*reader).scratch},
 	{"cache", "who shares cached files: global (all pilots of the site; they listen at a port), host (the pilots of a node), pilot (nobody), none (there is no cache) (default: what --cache says)", false, (*reader).cache},
 	{"cache_with", "other sites with which pilots exchange cached files, if those name this one too", true, (*reader).cacheWith},
-	{"cache_space", "size of a pilot's cache, such as 50GB", false, size(func(s *Site) *int64 { return &s.CacheSpace })},
-	{"min_threshold", "part of that which each pilot keeps free for its jobs, such as 5GB (default 0)", false, size(func(s *Site) *int64 { return &s.MinThreshold })},
+	{"cache_space", "size of a pilot's cache, such as 50GB", false, scalar(quantity.Size, func(s *Site) *int64 { return &s.CacheSpace })},
+	{"min_threshold", "part of that which each pilot keeps free for its jobs, such as 5GB (default 0)", false, scalar(quantity.Size, func(s *Site) *int64 { return &s.MinThreshold })},
 	{"shares", "what nodes share with the server: folder (of the workflow, under the same path) or nothing", false, (*reader).shares},
 }
 
@@ -207,7 +207,7 @@ func (r *reader) cpus(n *yaml.Node, s *Site, what string) {
 }
 
 func (r *reader) lease(n *yaml.Node, s *Site, what string) {
-	duration(func(s *Site) *time.Duration { return &s.Lease })(r, n, s, what)
+	scalar(quantity.Duration, func(s *Site) *time.Duration { return &s.Lease })(r, n, s, what)
 	if !r.failed() && (s.Lease < MinLease || s.Lease > MaxLease) {
 		r.Fail(n, fmt.Sprintf("write a time from %.0fs to %.0fh", MinLease.Seconds(), MaxLease.Hours()), "%s is %s", what, yamlfile.Follow(n).Value)
 	}
@@ -328,18 +328,10 @@ func texts(field func(*Site) *[]string) read {
 	}
 }
 
-func duration(field func(*Site) *time.Duration) read {
+func scalar[T any](parse func(string) (T, error), field func(*Site) *T) read {
 	return func(r *reader, n *yaml.Node, s *Site, what string) {
 		if text, ok := r.Text(n, what); ok {
-			*field(s) = yamlfile.Scalar(&r.Reader, n, text, what, quantity.Duration)
-		}
-	}
-}
-
-func size(field func(*Site) *int64) read {
-	return func(r *reader, n *yaml.Node, s *Site, what string) {
-		if text, ok := r.Text(n, what); ok {
-			*field(s) = yamlfile.Scalar(&r.Reader, n, text, what, quantity.Size)
+			*field(s) = yamlfile.Scalar(&r.Reader, n, text, what, parse)
 		}
 	}
 }

@@ -110,6 +110,17 @@ func CheckName(name string) error {
 }
 
 // receivePiece is how much of a file that comes is written at once, in bytes.
+// Fetch is the Get of elements that have nothing better than to write what Open gives into
+// a new file.
+func Fetch(ctx context.Context, e Element, pfn, path string) (int64, error) {
+	body, err := e.Open(ctx, pfn)
+	if err != nil {
+		return 0, err
+	}
+	defer body.Close()
+	return Receive(path, body, pfn)
+}
+
 const receivePiece = 128 << 10
 
 type piece [receivePiece]byte

@@ -122,64 +122,50 @@ func Scheme(pfn string) string {
 	return strings.ToLower(scheme)
 }
 
-func (s Schemes) of(pfn string) (Element, error) {
+func (s Schemes) of(pfn string) Element {
 	if e := s[Scheme(pfn)]; e != nil {
-		return e, nil
+		return e
 	}
 	known := slices.DeleteFunc(slices.Sorted(maps.Keys(s)), func(scheme string) bool { return scheme == StateScheme || scheme == FolderScheme })
-	return nil, fmt.Errorf("%s: %w %q; known are %s", Shown(pfn), ErrScheme, Scheme(pfn), strings.Join(known, ", "))
+	return refused{fmt.Errorf("%s: %w %q; known are %s", Shown(pfn), ErrScheme, Scheme(pfn), strings.Join(known, ", "))}
 }
 
 // Open is part of Element.
 func (s Schemes) Open(ctx context.Context, pfn string) (io.ReadCloser, error) {
-	e, err := s.of(pfn)
-	if err != nil {
-		return nil, err
-	}
-	return e.Open(ctx, pfn)
+	return s.of(pfn).Open(ctx, pfn)
 }
 
 // Get is part of Element.
 func (s Schemes) Get(ctx context.Context, pfn, path string) (int64, error) {
-	e, err := s.of(pfn)
-	if err != nil {
-		return 0, err
-	}
-	return e.Get(ctx, pfn, path)
+	return s.of(pfn).Get(ctx, pfn, path)
 }
 
 // Put is part of Element.
 func (s Schemes) Put(ctx context.Context, path, pfn string) error {
-	e, err := s.of(pfn)
-	if err != nil {
-		return err
-	}
-	return e.Put(ctx, path, pfn)
+	return s.of(pfn).Put(ctx, path, pfn)
 }
 
 // Stat is part of Element.
 func (s Schemes) Stat(ctx context.Context, pfn string) (Info, error) {
-	e, err := s.of(pfn)
-	if err != nil {
-		return Info{}, err
-	}
-	return e.Stat(ctx, pfn)
+	return s.of(pfn).Stat(ctx, pfn)
 }
 
 // Remove is part of Element.
 func (s Schemes) Remove(ctx context.Context, pfn string) error {
-	e, err := s.of(pfn)
-	if err != nil {
-		return err
-	}
-	return e.Remove(ctx, pfn)
+	return s.of(pfn).Remove(ctx, pfn)
 }
 
 // List is part of Element.
 func (s Schemes) List(ctx context.Context, pfn string) ([]Entry, error) {
-	e, err := s.of(pfn)
-	if err != nil {
-		return nil, err
-	}
-	return e.List(ctx, pfn)
+	return s.of(pfn).List(ctx, pfn)
 }
+
+// refused is the element of schemes that nobody knows.
+type refused struct{ err error }
+
+func (r refused) Open(context.Context, string) (io.ReadCloser, error) { return nil, r.err }
+func (r refused) Get(context.Context, string, string) (int64, error)  { return 0, r.err }
+func (r refused) Put(context.Context, string, string) error           { return r.err }
+func (r refused) Stat(context.Context, string) (Info, error)          { return Info{}, r.err }
+func (r refused) Remove(context.Context, string) error                { return r.err }
+func (r refused) List(context.Context, string) ([]Entry, error)       { return nil, r.err }

@@ -3,7 +3,6 @@ package publish
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -227,34 +226,16 @@ func (e *destination) load(ctx context.Context, source state.Source) error {
 }
 
 // turnsIn are the numbers of servers of the state of an identity, at all places.
-func turnsIn(ctx context.Context, source state.Source, state string) (all []turns, err error) {
-	records, err := source.Load(ctx, turnTable)
-	for _, record := range records {
-		var t turns
-		if err := json.Unmarshal(record.Body, &t); err != nil {
-			return nil, fmt.Errorf("record %s %s: %w", turnTable, record.Key, err)
-		}
-		if isOf(t.State, state) {
-			all = append(all, t)
-		}
-	}
-	return all, err
+func turnsIn(ctx context.Context, source state.Source, id string) ([]turns, error) {
+	all, err := state.LoadAll[turns](ctx, source, turnTable)
+	return slices.DeleteFunc(all, func(t turns) bool { return !isOf(t.State, id) }), err
 }
 
 // standingsIn are all that the state of an identity has published elsewhere. What its
 // store has from the state that it is a copy of is none of it.
-func standingsIn(ctx context.Context, source state.Source, state string) (all []standing, err error) {
-	records, err := source.Load(ctx, elsewhereTable)
-	for _, record := range records {
-		var s standing
-		if err := json.Unmarshal(record.Body, &s); err != nil {
-			return nil, fmt.Errorf("record %s %q: %w", elsewhereTable, record.Key, err)
-		}
-		if isOf(s.State, state) {
-			all = append(all, s)
-		}
-	}
-	return all, err
+func standingsIn(ctx context.Context, source state.Source, id string) ([]standing, error) {
+	all, err := state.LoadAll[standing](ctx, source, elsewhereTable)
+	return slices.DeleteFunc(all, func(s standing) bool { return !isOf(s.State, id) }), err
 }
 
 // take gives this server its number, and keeps all that came before from going on.

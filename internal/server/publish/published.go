@@ -3,9 +3,7 @@ package publish
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path"
@@ -49,12 +47,8 @@ func loadPublished(ctx context.Context, source state.Source, folders folder.Layo
 		folders: folders, records: map[string]publishedRecord{},
 		files: sync.OnceValue(func() storage.Element { return elementsOf(folders.Places()) }),
 	}
-	records, err := source.Load(ctx, publishedTable)
-	for _, record := range records {
-		var r publishedRecord
-		if err := json.Unmarshal(record.Body, &r); err != nil {
-			return nil, fmt.Errorf("record %s %s: %w", publishedTable, record.Key, err)
-		}
+	records, err := state.LoadAll[publishedRecord](ctx, source, publishedTable)
+	for _, r := range records {
 		s.records[r.LFN] = r
 	}
 	return s, err

@@ -180,19 +180,20 @@ func (d *Deferred) bear(run dispatch.RunID) {
 	}
 }
 
-// LoadInputs reads the records of InputTable, in the order of their keys.
-func LoadInputs(ctx context.Context, s Source) ([]Input, error) {
-	records, err := s.Load(ctx, InputTable)
+// LoadAll reads the records of a table, in the order of their keys, whose bodies NewRecord
+// has made.
+func LoadAll[T any](ctx context.Context, s Source, table string) ([]T, error) {
+	records, err := s.Load(ctx, table)
 	if err != nil {
 		return nil, err
 	}
-	inputs := make([]Input, len(records))
+	all := make([]T, len(records))
 	for i, r := range records {
-		if err := json.Unmarshal(r.Body, &inputs[i]); err != nil {
-			return nil, fmt.Errorf("record %s %s: %w", InputTable, r.Key, err)
+		if err := json.Unmarshal(r.Body, &all[i]); err != nil {
+			return nil, fmt.Errorf("record %s %q: %w", table, r.Key, err)
 		}
 	}
-	return inputs, nil
+	return all, nil
 }
 
 // Source is what records are loaded from, as package store says.

@@ -219,12 +219,7 @@ func checksumOf(info minio.ObjectInfo) storage.Checksum {
 
 // Get is part of Element.
 func (e *Element) Get(ctx context.Context, pfn, path string) (int64, error) {
-	body, err := e.Open(ctx, pfn)
-	if err != nil {
-		return 0, err
-	}
-	defer body.Close()
-	return storage.Receive(path, body, pfn)
+	return storage.Fetch(ctx, e, pfn, path)
 }
 
 // Stat is part of Element.

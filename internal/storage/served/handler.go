@@ -179,10 +179,10 @@ func (h *Handler) read(w http.ResponseWriter, r *http.Request, q *request) {
 	header.Set("Content-Type", "application/octet-stream")
 	header.Set("Trailer", adler32Header+", "+blake3Header+", "+errorTrailer)
 	w.WriteHeader(status)
-	to := &steadyWriter{ResponseWriter: w, control: http.NewResponseController(w)}
+	to := storage.NewSteadyWriter(w, storage.StallTime)
 	_, err = io.CopyBuffer(to, from, make([]byte, piece))
 	switch {
-	case to.err != nil: // nobody takes it any more
+	case to.Err != nil: // nobody takes it any more
 		panic(http.ErrAbortHandler)
 	case err != nil:
 		h.Log.Warn("a file could not be read to its end", "pfn", storage.Shown(q.pfn), "error", err)
@@ -209,20 +209,6 @@ func (h *Handler) describe(ctx context.Context, pfn string, body io.Reader) (sto
 	}
 	info, err := h.Element.Stat(ctx, pfn)
 	return info, 0o444, err
-}
-
-// steadyWriter ends a transfer of which nobody takes a piece in storage.StallTime.
-type steadyWriter struct {
-	http.ResponseWriter
-	control *http.ResponseController
-	err     error
-}
-
-func (s *steadyWriter) Write(p []byte) (n int, err error) {
-	_ = s.control.SetWriteDeadline(time.Now().Add(storage.StallTime))
-	n, err = s.ResponseWriter.Write(p)
-	s.err = err
-	return n, err
 }
 
 // onlyWriter hides that a writer can do more, so that copies go in pieces.

@@ -145,12 +145,7 @@ func (e *Element) Open(ctx context.Context, pfn string) (io.ReadCloser, error) {
 
 // Get is part of Element.
 func (e *Element) Get(ctx context.Context, pfn, path string) (int64, error) {
-	body, err := e.Open(ctx, pfn)
-	if err != nil {
-		return 0, err
-	}
-	defer body.Close()
-	return storage.Receive(path, body, pfn)
+	return storage.Fetch(ctx, e, pfn, path)
 }
 
 // read gives the whole file. What is cut goes on, unless the file has changed as far as
