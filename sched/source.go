@@ -65,7 +65,7 @@ type source struct {
 }
 
 func newSource(s *Scheduler, h hooks) *source {
-	src := &source{hooks: h, s: s, stats: &stats{name: h.name}}
+	src := &source{hooks: h, s: s, stats: new(stats)}
 	s.addSource(src)
 	return src
 }

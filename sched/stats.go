@@ -7,7 +7,6 @@ import (
 
 // stats counts what happened to one kind.
 type stats struct {
-	name      string
 	polls     atomic.Uint64
 	hits      atomic.Uint64 // polls that ended a request
 	blocks    atomic.Uint64

@@ -227,7 +227,7 @@ func (r *RecordedJob) View() (JobView, error) {
 	f, _ := r.fate()
 	v := JobView{
 		ID: r.ID, Name: b.Name, Step: b.Step, State: state, Priority: b.Priority, Effective: b.Priority,
-		Tries: f.Tries + f.Losses, Reused: c.Reused, Submitted: b.Submitted.time(), Committed: c.Attempt,
+		Reused: c.Reused, Submitted: b.Submitted.time(), Committed: c.Attempt,
 	}
 	if state != Done {
 		v.Reason = f.Reason

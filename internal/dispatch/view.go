@@ -30,7 +30,6 @@ type JobView struct {
 	State     State
 	Priority  int // as submitted
 	Effective int // inherited from jobs that wait for it
-	Tries     int // attempts that ended without success, lost ones included
 	Reason    string
 	Reused    bool
 	Submitted time.Time
@@ -42,9 +41,7 @@ type JobView struct {
 type AttemptView struct {
 	Attempt AttemptID
 	Pilot   PilotID
-	Host    string
 	Running bool // else assigned
-	Ending  bool // the pilot is told to end it
 }
 
 // Jobs yields the jobs of a run with a number above after, in the order of submission.
@@ -75,7 +72,7 @@ func (c *Core) Job(id JobID) (JobView, bool) {
 func (c *Core) view(j *job) JobView {
 	v := JobView{
 		ID: j.id, Name: j.name, Step: j.step.Step, State: j.state, Priority: int(j.priority),
-		Effective: int(j.effective), Tries: j.tries(), Reused: j.reused,
+		Effective: int(j.effective), Reused: j.reused,
 		Submitted: j.submitted.time(), Committed: j.committed,
 	}
 	if j.fate != nil && j.state != Done {
@@ -85,7 +82,7 @@ func (c *Core) view(j *job) JobView {
 		v.Reason = c.jobs.blockedBy(j)
 	}
 	for a := j.attempt; a != nil; a = a.next {
-		v.Attempts = append(v.Attempts, AttemptView{a.id, a.pilot.id, a.pilot.info.Host, a.started, a.ended})
+		v.Attempts = append(v.Attempts, AttemptView{a.id, a.pilot.id, a.started})
 	}
 	return v
 }
@@ -102,7 +99,6 @@ type FileView struct {
 	Publish   bool   // the job that writes it wants it to be published
 	Published bool   // it was, or a later version was
 	Temporary bool   // the job that writes it wants it to go when it was read
-	Holders   int    // pilots that have it in their caches
 	Writer    JobID  // 0 if it existed before
 	// Mark tells contents apart, for a person; empty while they are not known.
 	Mark string
@@ -113,7 +109,6 @@ type JobDetail struct {
 	JobView
 	Payload []byte
 	Needs   Resources // memory grown by retries
-	Tools   []string
 	Site    string
 	Reads   []FileView
 	Writes  []FileView // what patterns have matched follows the patterns
@@ -128,7 +123,7 @@ func (c *Core) Detail(id JobID) (JobDetail, bool) {
 		return JobDetail{}, false
 	}
 	d := JobDetail{
-		JobView: c.view(j), Payload: j.payload, Needs: j.class.needs, Tools: j.class.tools, Site: j.class.key.site,
+		JobView: c.view(j), Payload: j.payload, Needs: j.class.needs, Site: j.class.key.site,
 		Writes: make([]FileView, len(j.outputs)),
 	}
 	if j.key != (identity{}) {
@@ -159,7 +154,7 @@ func (c *Core) Detail(id JobID) (JobDetail, bool) {
 func (v *version) view() FileView {
 	f := FileView{
 		File: v.ref(), Pattern: v.file.pattern, Size: v.size, Adler32: v.adler, PFN: v.pfn, Available: v.state == present,
-		Published: v.number < v.file.publishFrom && !v.toPublish, Holders: len(v.holders),
+		Published: v.number < v.file.publishFrom && !v.toPublish,
 	}
 	if v.writer != nil {
 		f.Writer = v.writer.id
@@ -230,14 +225,13 @@ type PilotView struct {
 	Assigned int // besides those that run
 	Cached   int // files
 	Parked   bool
-	Draining bool
 }
 
 // Pilots returns the registered pilots, by name.
 func (c *Core) Pilots() []PilotView {
 	var list []PilotView
 	for _, p := range c.fleet.inOrder() {
-		v := PilotView{Pilot: p.id, Info: p.info, Cached: len(p.versions), Parked: p.held != 0, Draining: p.drains}
+		v := PilotView{Pilot: p.id, Info: p.info, Cached: len(p.versions), Parked: p.held != 0}
 		for _, a := range p.attempts {
 			if a.started {
 				v.Running++
@@ -254,8 +248,7 @@ func (c *Core) Pilots() []PilotView {
 type LaunchView struct {
 	Launch string
 	Site   string
-	Pilot  PilotID // empty while it is inactive
-	Came   bool    // a pilot of it has registered, perhaps before a restart
+	Came   bool // a pilot of it has registered, perhaps before a restart
 }
 
 // Launches returns the submitted pilots, by name. After Load the caller steps
@@ -264,11 +257,7 @@ func (c *Core) Launches() []LaunchView {
 	var list []LaunchView
 	for _, name := range sortedKeys(c.fleet.monitor.launches) {
 		l := c.fleet.monitor.launches[name]
-		v := LaunchView{Launch: l.name, Site: l.site.Name, Came: l.pilot != nil || l.expected}
-		if l.pilot != nil {
-			v.Pilot = l.pilot.id
-		}
-		list = append(list, v)
+		list = append(list, LaunchView{Launch: l.name, Site: l.site.Name, Came: l.pilot != nil || l.expected})
 	}
 	return list
 }

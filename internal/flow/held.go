@@ -8,8 +8,8 @@ const maxStuckNotes = 10
 // Held is a job that is known and not submitted, or a step of which something
 // was refused.
 type Held struct {
-	Job, Step string
-	Reason    string
+	Job    string
+	Reason string
 }
 
 // refuse keeps a run from being finished, for a reason that people are told at
@@ -19,7 +19,7 @@ func (f *Flow) refuse(st *stepState, format string, args ...any) {
 	refused := Held{Reason: fmt.Sprintf(format, args...)}
 	if st != nil {
 		st.held++
-		refused.Job, refused.Step = st.step.name, st.step.name
+		refused.Job = st.step.name
 	}
 	f.refused = append(f.refused, refused)
 	f.notify("%s", refused.Reason)
@@ -72,7 +72,7 @@ type heldList struct {
 func (l *heldList) add(job string, st *stepState, reason string) {
 	if len(l.held) < l.limit && !l.named[job] {
 		l.named[job] = true
-		l.held = append(l.held, Held{job, st.step.name, reason})
+		l.held = append(l.held, Held{job, reason})
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 // said.
 func promises(t *testing.T, storage dispatch.Storage) *run {
 	t.Helper()
-	w := newWorkflow("w")
+	w := newWorkflow()
 	w.add("s", "j", 0, nil, extant{"out", 10})
 	w.jobs[0].job.Writes[0].Storage = storage
 	exp := &experiment.Experiment{Storage: []experiment.StorageSpec{{Name: "se"}}}

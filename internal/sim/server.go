@@ -217,23 +217,20 @@ type recordName struct {
 }
 
 // memory is a store that survives the crashes of a run. Where a run has none
-// it only counts.
+// it keeps nothing.
 type memory struct {
 	durable bool
 	tables  map[recordName][]byte
-	records int
-	bytes   int64
 }
 
 func (m *memory) apply(records []dispatch.Record) {
-	m.records += len(records)
+	if !m.durable {
+		return
+	}
 	for _, r := range records {
-		m.bytes += int64(len(r.Body))
-		switch key := (recordName{r.Table, r.Key, r.Run}); {
-		case !m.durable:
-		case r.Body == nil:
+		if key := (recordName{r.Table, r.Key, r.Run}); r.Body == nil {
 			delete(m.tables, key)
-		default:
+		} else {
 			m.tables[key] = slices.Clone(r.Body)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 func tier0(s experiment.WorkflowSpec, r *rand.Rand) *workflow {
-	w := newWorkflow("Tier0")
+	w := newWorkflow()
 	var files []string
 	first := s.Tier0.Steps[0].Jobs
 	for i := range first {

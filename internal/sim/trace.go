@@ -23,7 +23,7 @@ func traceWorkflow(s experiment.WorkflowSpec) (*workflow, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the trace: %w", err)
 	}
-	w := newWorkflow(parsed.Name)
+	w := newWorkflow()
 	var files []flow.InputFile
 	for _, file := range f.Inputs()[0].Sizes {
 		w.exists(file.LFN, file.Size)

@@ -30,7 +30,7 @@ func fileWorkflow(s experiment.WorkflowSpec) (*workflow, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := newWorkflow(parsed.Name)
+	w := newWorkflow()
 	f, err := flow.New(parsed, s.Parameters)
 	if err != nil {
 		return nil, fmt.Errorf("read the workflow: %w", err)

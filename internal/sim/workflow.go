@@ -12,7 +12,6 @@ import (
 // workflow is what a run executes: jobs in the order of their submission, and
 // the files that exist before.
 type workflow struct {
-	name  string
 	jobs  []task
 	files []extant
 	sizes map[string]int64  // of every file by LFN
@@ -39,8 +38,8 @@ type extant struct {
 	size int64
 }
 
-func newWorkflow(name string) *workflow {
-	return &workflow{name: name, sizes: map[string]int64{}, homes: map[string]string{}}
+func newWorkflow() *workflow {
+	return &workflow{sizes: map[string]int64{}, homes: map[string]string{}}
 }
 
 // writes lists the files of one output of a job.
@@ -117,16 +116,16 @@ func indexOf(payload []byte) int {
 // times are drawn from one stream in the order of the jobs.
 var patterns = map[string]func(experiment.WorkflowSpec, *rand.Rand) *workflow{
 	"W1": func(s experiment.WorkflowSpec, r *rand.Rand) *workflow {
-		return twoSteps("W1", s, r, s.Jobs, s.Jobs, 1)
+		return twoSteps(s, r, s.Jobs, s.Jobs, 1)
 	},
 	"W2-shared": func(s experiment.WorkflowSpec, r *rand.Rand) *workflow {
-		return twoSteps("W2-shared", s, r, s.Jobs/2, s.Jobs, 1)
+		return twoSteps(s, r, s.Jobs/2, s.Jobs, 1)
 	},
 	"W2-pairs": func(s experiment.WorkflowSpec, r *rand.Rand) *workflow {
-		return twoSteps("W2-pairs", s, r, s.Jobs/2, s.Jobs, 2)
+		return twoSteps(s, r, s.Jobs/2, s.Jobs, 2)
 	},
 	"W3": func(s experiment.WorkflowSpec, r *rand.Rand) *workflow {
-		return twoSteps("W3", s, r, s.Jobs, s.Jobs/2, 1)
+		return twoSteps(s, r, s.Jobs, s.Jobs/2, 1)
 	},
 	"Tier0":  func(s experiment.WorkflowSpec, r *rand.Rand) *workflow { return tier0(s, r) },
 	"layers": func(s experiment.WorkflowSpec, r *rand.Rand) *workflow { return layers(s, r) },
@@ -136,8 +135,8 @@ var patterns = map[string]func(experiment.WorkflowSpec, *rand.Rand) *workflow{
 // then second jobs that share those files out among them. Where there are
 // more files than jobs, each job reads several; where there are fewer, each
 // file is read by several.
-func twoSteps(name string, s experiment.WorkflowSpec, r *rand.Rand, first, second, outputs int) *workflow {
-	w := newWorkflow(name)
+func twoSteps(s experiment.WorkflowSpec, r *rand.Rand, first, second, outputs int) *workflow {
+	w := newWorkflow()
 	var files []string
 	for i := range first {
 		var out []extant
@@ -165,7 +164,7 @@ func twoSteps(name string, s experiment.WorkflowSpec, r *rand.Rand, first, secon
 // layers is a workflow for scale: layers of equal numbers of jobs, each of
 // which reads fan files of the layer before that stand near its own place.
 func layers(s experiment.WorkflowSpec, r *rand.Rand) *workflow {
-	w := newWorkflow("layers")
+	w := newWorkflow()
 	w.jobs = make([]task, 0, s.Jobs)
 	width := (s.Jobs + s.Layers - 1) / s.Layers
 	var step string
