@@ -255,8 +255,11 @@ func assigned(o *wire.WrittenFile, attempt uint64, stores []string) bool {
 
 // checkHash refuses what is no BLAKE3 hash, unless it is not told.
 func checkHash(hash []byte) error {
-	if n := len(hash); n != 0 && n != 32 {
+	switch n := len(hash); {
+	case n != 0 && n != 32:
 		return malformed("a hash of contents has 32 bytes, not %d", n)
+	case n != 0 && !slices.ContainsFunc(hash, func(b byte) bool { return b != 0 }):
+		return malformed("32 zero bytes are no hash of contents")
 	}
 	return nil
 }

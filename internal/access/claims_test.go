@@ -116,6 +116,7 @@ func TestLiesAreRefused(t *testing.T) {
 		"too many outputs":                     {func(m *wire.SyncRequest) { m.Ended[0].Result.Outputs = make([]*wire.WrittenFile, MaxOutputs+1) }, "more than"},
 		"too many cached files":                {func(m *wire.SyncRequest) { m.CacheAdded = make([]*wire.CachedFile, MaxCached+1) }, "at most"},
 		"half a hash of an output":             {output(func(o *wire.WrittenFile) { o.Blake3 = make([]byte, 16) }), "32 bytes"},
+		"a hash that says nothing":             {func(m *wire.SyncRequest) { m.CacheAdded[0].Blake3 = make([]byte, 32) }, "zero bytes"},
 		"half a hash of a cached file":         {func(m *wire.SyncRequest) { m.CacheAdded[0].Blake3 = make([]byte, 16) }, "32 bytes"},
 		"a cached file of negative size":       {func(m *wire.SyncRequest) { m.CacheAdded[0].Size = -1 }, "cannot have -1 bytes"},
 		"a cached file of no name":             {func(m *wire.SyncRequest) { m.CacheAdded[0].File = nil }, "no name of a file"},

@@ -93,7 +93,11 @@ func (s *Server) asked(w http.ResponseWriter, r *http.Request) (cache.Ref, bool)
 		return cache.Ref{}, false
 	}
 	ref := cache.Ref{LFN: query.Get(lfnKey), Version: uint32(version), Tag: tag}
-	if !s.allows(ref, epoch, ticket) {
+	switch good, ahead := s.allows(ref, epoch, ticket); {
+	case ahead:
+		http.Error(w, "the server has not told this pilot the key of that ticket yet", http.StatusServiceUnavailable)
+		return cache.Ref{}, false
+	case !good:
 		http.Error(w, "the ticket is not good for this file, or not any more", http.StatusForbidden)
 		return cache.Ref{}, false
 	}
@@ -104,15 +108,19 @@ func (s *Server) asked(w http.ResponseWriter, r *http.Request) (cache.Ref, bool)
 	return ref, true
 }
 
-func (s *Server) allows(ref cache.Ref, epoch uint64, ticket []byte) bool {
+// allows reports whether a ticket is good, or whether its epoch is ahead of all whose keys are
+// known: a server that was restarted tells some pilots of tickets before it tells others the keys.
+func (s *Server) allows(ref cache.Ref, epoch uint64, ticket []byte) (good, ahead bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	ahead = true
 	for i := range s.keys {
 		if s.keys[i].Epoch == epoch {
-			return s.keys[i].Key.Allows(ref.LFN, ref.Version, ref.Tag, ticket)
+			return s.keys[i].Key.Allows(ref.LFN, ref.Version, ref.Tag, ticket), false
 		}
+		ahead = ahead && s.keys[i].Epoch < epoch
 	}
-	return false
+	return false, ahead
 }
 
 // serveHash says what the hash of a file is, when all of it has come.

@@ -155,8 +155,13 @@ func TestOnlyWithATicket(t *testing.T) {
 		}
 	}
 	p.SetKeys([]Key{{8, access.ShareKey{1, 8}}, {9, access.ShareKey{1, 9}}})
-	if err := newPilot(t, 9).gets(i, blake3.Sum256(text), good, nil); err == nil {
-		t.Error("a ticket is good although its epoch is over")
+	if err := newPilot(t, 9).gets(i, blake3.Sum256(text), good, nil); !errors.Is(err, ErrRefused) {
+		t.Error("of a ticket whose epoch is over the pilot says:", err)
+	}
+	ahead := good
+	ahead.Epoch = 10
+	if err := newPilot(t, 9).gets(i, blake3.Sum256(text), ahead, nil); err == nil || errors.Is(err, ErrRefused) {
+		t.Error("that a pilot was not told the key of a ticket yet counts against it:", err)
 	}
 }
 

@@ -17,12 +17,10 @@ type prefetched struct{ files, bytes atomic.Int64 }
 func (ar *Area) Prefetch(ctx context.Context, f *wire.InputFile) {
 	i := newInput(f)
 	i.ahead = true
-	err := ar.bring(ctx, i)
-	switch {
-	case err != nil || i.cached == nil:
-		ar.Cache.TakeAhead(i.Ref) // it could not be named, at the last moment
+	if ar.bring(ctx, i) != nil || i.cached == nil {
 		return
-	case !i.hit:
+	}
+	if !i.hit {
 		ar.prefetched.files.Add(1)
 		ar.prefetched.bytes.Add(i.Size)
 	}

@@ -1,8 +1,12 @@
 package stage
 
 import (
+	"path/filepath"
 	"testing"
 	"time"
+
+	"fairway/internal/cache"
+	"fairway/internal/wire"
 )
 
 // What was fetched ahead is told of the attempt that reads it first, up to its turn: from
@@ -19,4 +23,29 @@ func TestWhatWasFetchedAheadIsToldUpToTheTurn(t *testing.T) {
 	if got := in.Ahead(began.Add(time.Minute)); got != 4*time.Second {
 		t.Error("two files were fetched ahead for", got)
 	}
+}
+
+// A pilot that has no room for a file leaves alone what a neighbour of its host has noted of its
+// own copy, and one without a cache fetches nothing.
+func TestAFileIsFetchedAheadInVain(t *testing.T) {
+	ar, folder := sharingArea(t), t.TempDir()
+	open := func(name string) *cache.Cache {
+		c, err := cache.Open(cache.Config{Dir: folder, Name: name, MaxSpace: 1, Shared: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.Close)
+		return c
+	}
+	var neighbour *cache.Cache
+	ar.Cache, neighbour = open("p"), open("n")
+	ar.Cache.SetPeers([]string{filepath.Join(folder, "n")})
+	f := &wire.InputFile{File: &wire.FileRef{Lfn: "x", Version: 1, Tag: 1}, Size: 10, Pfn: "nowhere"}
+	neighbour.MarkAhead(RefOf(f.GetFile()), time.Now())
+	ar.Prefetch(t.Context(), f)
+	if _, _, first := ar.Cache.TakeAhead(RefOf(f.GetFile())); !first {
+		t.Error("the mark of the neighbour has gone")
+	}
+	ar.Cache = nil
+	ar.Prefetch(t.Context(), f)
 }

@@ -100,6 +100,7 @@ func TestASourceThatHasNothingIsTold(t *testing.T) {
 		ar.Sharing.Carry(m)
 		return m.Unserved
 	}
+	source.SetKeys([]share.Key{{Epoch: 1, Key: access.ShareKey{2}}})
 	for _, name := range []string{"a", "b"} {
 		bring(name)
 	}
@@ -115,7 +116,7 @@ func TestASourceThatHasNothingIsTold(t *testing.T) {
 	if n := fromStorage.Load(); n != 2 {
 		t.Fatalf("%d files were read from storage, of 2 that the source refused and one that it gave", n)
 	}
-	source.SetKeys(nil)
+	source.SetKeys([]share.Key{{Epoch: 1, Key: access.ShareKey{2}}})
 	for _, name := range []string{"d", "e"} {
 		bring(name)
 	}

@@ -235,13 +235,18 @@ func (ar *Area) bring(ctx context.Context, i *input) (err error) {
 // fetch has the cache hold a file, which get writes to a path. Of one that nobody needs yet
 // the cache knows so before anybody can read it.
 func (ar *Area) fetch(ctx context.Context, i *input, get func(path string) (int64, cache.Hash, error)) (err error) {
+	marked := false
 	i.cached, i.hit, err = ar.Cache.Fetch(ctx, i.Item, func(path string) (size int64, hash cache.Hash, err error) {
 		began := time.Now()
 		if size, hash, err = get(path); err == nil && i.ahead {
 			ar.Cache.MarkAhead(i.Ref, began)
+			marked = true
 		}
 		return size, hash, err
 	})
+	if marked && err != nil { // it could not be named, at the last moment
+		ar.Cache.TakeAhead(i.Ref)
+	}
 	return err
 }
 
