@@ -229,7 +229,6 @@ func (c *Core) cancel(ids []JobID) error {
 		c.placement.unready(j)
 		c.fleet.endAttempts(j)
 		c.finish(j, Cancelled, "by a person")
-		c.files.unpinAll(j)
 	}
 	return nil
 }
@@ -389,23 +388,26 @@ func (fs *files) superseded(v *version) {
 }
 
 // tryRemove removes the stored copy of a version that was superseded, or is temporary, and
-// that no job reads any more. What existed before Fairway is never touched. A
-// failed job counts as one that reads, as it may be retried.
+// that no job reads any more. What existed before Fairway is never touched. Failed and
+// cancelled jobs count as ones that read, as they may be retried.
 func (fs *files) tryRemove(v *version) {
-	if v.existing || v.pfn == "" || v.pins > 0 || v.toPublish || v.state != present || v.file.newest() == v && !v.temporary() {
+	wasRead := v.temporary() && v.readersKnown()
+	if v.existing || v.pfn == "" || v.pins > 0 || v.toPublish || v.state != present || v.file.newest() == v && !wasRead {
 		return
 	}
-	if v.temporary() {
+	fs.remove(v.pfn)
+	if wasRead {
 		r := v.writer.step.run
 		r.removed++
 		r.removedBytes += v.size
+		fs.outdate(v.writer, v.pfn)
+	} else {
+		fs.changeOutputs(v.writer)
 	}
-	fs.remove(v.pfn)
 	v.pfn = ""
 	if !v.hasCopy() {
 		v.state = gone
 	}
-	fs.changeOutputs(v.writer)
 }
 
 func (fs *files) readersKnown(in ReadersKnown) error {
@@ -434,15 +436,18 @@ func (fs *files) removeUnread() {
 	}
 }
 
-// temporary reports whether the stored copy of the version is for jobs of its run alone,
-// all of which that read it are submitted.
+// temporary reports whether the stored copy of the version is for jobs of its run alone.
+// What no job reads is a result, whatever its step says of storage.
 func (v *version) temporary() bool {
-	if v.writer == nil || !v.file.allReaders && !v.writer.step.run.complete {
+	if v.writer == nil || !v.hasReader && !v.file.pattern {
 		return false
 	}
 	o := v.writer.outputFor(v.file.lfn)
 	return o != nil && o.Temporary
 }
+
+// readersKnown reports whether no job that is still to be submitted reads the version.
+func (v *version) readersKnown() bool { return v.file.allReaders || v.writer.step.run.complete }
 
 func (fs *files) remove(pfn string) {
 	if fs.removing[pfn] {
@@ -456,6 +461,8 @@ func (fs *files) remove(pfn string) {
 func (fs *files) removed(pfn string) {
 	if fs.removing[pfn] {
 		delete(fs.removing, pfn)
-		fs.journal.forget(TableRemove, 0, pfn)
+		if !fs.named[pfn] {
+			fs.journal.forget(TableRemove, 0, pfn)
+		}
 	}
 }

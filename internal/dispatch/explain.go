@@ -59,12 +59,12 @@ func (c *Core) Explain(id JobID) (Explanation, bool) {
 // explainEnd tells how a job came to a state that it does not leave by itself.
 func explainEnd(e *Explanation) {
 	switch {
+	case e.Reason != "": // also of one that was done, and whose outputs were lost
+		e.say("%s", e.Reason)
 	case e.Reused:
 		e.say("nothing was executed: an earlier run had its result")
 	case e.Committed != 0:
 		e.say("its outputs are committed")
-	case e.Reason != "":
-		e.say("%s", e.Reason)
 	}
 }
 
@@ -81,6 +81,8 @@ func (c *Core) explainTemporary(j *job, e *Explanation) {
 		switch {
 		case v.pfn == "":
 			e.say("%s is temporary, and was removed from storage: all jobs that read it are done", v.file.lfn)
+		case !v.hasReader && v.readersKnown():
+			e.say("%s stays stored: no job reads it", v.file.lfn)
 		case v.pins > 0:
 			e.say("%s is temporary, and stored; jobs that read it and are not done: %d", v.file.lfn, v.pins)
 		default:

@@ -17,7 +17,8 @@ import (
 //   - A reader is given no copy but one whose tag is that of the version, or
 //     that of an older commit which older names for it.
 //   - A physical file is either named by a version, or by a result of the
-//     journal, or is on removing, or nobody has told of it yet.
+//     journal, or is on removing, or nobody has told of it yet. A record may still
+//     name one that is removed, while there is a record of its removal.
 //
 // Files know jobs as owners of requests and as writers, and never change their
 // state: what a change means for jobs goes into the worklists of the transition.
@@ -41,6 +42,8 @@ type files struct {
 	older      map[copyOf]olderCopy // copies that are readable under another tag than their version's
 	publishing map[*file]*version   // given out to be published, and not confirmed
 	removing   map[string]bool      // PFNs to be removed, until they are; durable
+	outdated   map[*job]*outdated   // committed, with stored outputs in their records that were removed
+	named      map[string]bool      // the PFNs of all outdated; their records of removal are kept
 
 	requestSlab rows.Slab[request]
 	fileSlab    rows.Slab[CommittedFile]
@@ -53,6 +56,7 @@ func newFiles(s *transition, jn *journal, rs *runs) files {
 		transition: s, journal: jn, runs: rs, matched: make(map[JobID][]*version),
 		waiters: make(map[*version][]*job), raisedTo: make(map[*file]raised), hashes: make(map[*version]string),
 		older: make(map[copyOf]olderCopy), publishing: make(map[*file]*version), removing: make(map[string]bool),
+		outdated: make(map[*job]*outdated), named: make(map[string]bool),
 	}
 }
 
@@ -187,12 +191,13 @@ const (
 // its copies may come and go. It lives as long as its file.
 type version struct {
 	number    Version
-	pins      int32 // jobs that may still read it, failed ones included
+	pins      int32 // jobs that may still read it, failed and cancelled ones included
 	state     versionState
 	existing  bool // was there before: neither removed nor made again
 	wanted    bool // listed to be made again, which has not begun
 	announced bool // all its holders have it among their hot versions
 	toPublish bool // given out to be published, or waiting for its turn
+	hasReader bool // a job that reads it was submitted
 	file      *file
 	size      int64
 	identity  identity // zero until it is committed for the first time

@@ -84,6 +84,82 @@ func (fs *files) changeOutputs(j *job) {
 	}
 }
 
+// outdated is what the record of a job's outputs names although it was removed. The outputs
+// are recorded anew when that is half of what was stored, so that all records of a job with n
+// outputs which go one by one take n log n. Until then the records of removal say that they
+// go, also when they are gone.
+type outdated struct {
+	pfns []string
+	half int
+}
+
+// outdate is for a stored output of a committed job that is being removed.
+func (fs *files) outdate(j *job, pfn string) {
+	o := fs.outdated[j]
+	if o == nil {
+		stored := 0
+		for _, v := range fs.writtenBy(j) {
+			if v.pfn != "" {
+				stored++
+			}
+		}
+		o = &outdated{half: stored / 2}
+		fs.outdated[j] = o
+	}
+	o.pfns = append(o.pfns, pfn)
+	fs.named[pfn] = true
+	if len(o.pfns) >= o.half {
+		fs.changeOutputs(j)
+	}
+}
+
+// upToDate is for a job whose record names no removed outputs any more.
+func (fs *files) upToDate(j *job) {
+	o := fs.outdated[j]
+	if o == nil {
+		return
+	}
+	delete(fs.outdated, j)
+	for _, pfn := range o.pfns {
+		delete(fs.named, pfn)
+		if !fs.removing[pfn] {
+			fs.journal.forget(TableRemove, 0, pfn)
+		}
+	}
+}
+
+// bringUpToDate is for a Load: what is being removed is stored no more, whatever records of
+// jobs and results name.
+func (c *Core) bringUpToDate() {
+	fs := &c.files
+	if len(fs.removing) == 0 {
+		return
+	}
+	for j := range c.jobs.all {
+		for _, v := range fs.writtenBy(j) {
+			if fs.removing[v.pfn] {
+				v.pfn, v.state = "", gone
+				fs.changeOutputs(j)
+			}
+		}
+	}
+	isRemoved := func(o output) bool { return fs.removing[o.PFN] }
+	for _, key := range fs.journal.resultKeys() {
+		r := fs.journal.results[key]
+		if !slices.ContainsFunc(r.outputs, isRemoved) {
+			continue
+		}
+		r.outputs = slices.Clone(r.outputs)
+		for i := range r.outputs {
+			if o := &r.outputs[i]; isRemoved(*o) {
+				o.PFN = ""
+			}
+		}
+		fs.journal.results[key] = r
+		fs.journal.persistResult(key, &r)
+	}
+}
+
 // recorded are the outputs of a committed job as they are recorded.
 func (fs *files) recorded(j *job) []output {
 	versions := fs.writtenBy(j)
@@ -106,6 +182,7 @@ func (fs *files) persistOutputs(j *job) {
 	} else {
 		fs.journal.persistCommit(j, outputs)
 	}
+	fs.upToDate(j)
 }
 
 // persistRegenerated is for a job that was committed and has run again.

@@ -356,7 +356,7 @@ type Output struct {
 	Storage Storage
 	// Temporary has the stored copy removed when no job reads it any more, or will: not
 	// before ReadersKnown or CompleteRun says so. It is made again for one that needs it
-	// later.
+	// later. What no job reads stays.
 	Temporary bool
 	Publish   bool // the server publishes the committed file under its plain name
 }

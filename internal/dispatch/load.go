@@ -89,6 +89,7 @@ func (l *Loading) End() (*Core, Effects, error) {
 	for _, key := range l.unusable {
 		delete(c.journal.results, key)
 	}
+	c.bringUpToDate()
 	for j := range c.jobs.all {
 		l.resume(j)
 	}
@@ -310,7 +311,11 @@ func (l *Loading) committed(j *job) error {
 func (l *Loading) resume(j *job) {
 	c := l.c
 	if j.state == Done && (j.fate == nil || j.fate.End == Waiting) {
-		j.unpinLoaded()
+		for i := range j.requests {
+			if v := j.requests[i].read; v != nil {
+				v.pins--
+			}
+		}
 		return
 	}
 	if f := j.fate; f != nil && f.End != Waiting {
@@ -319,9 +324,6 @@ func (l *Loading) resume(j *job) {
 			if v := j.requests[i].write; v != nil && v.state == pending {
 				v.state = missing
 			}
-		}
-		if f.End == Cancelled {
-			j.unpinLoaded()
 		}
 		return
 	}
@@ -335,14 +337,6 @@ func (l *Loading) resume(j *job) {
 	}
 	c.placement.letGo(c.jobs.inheritPriority(j)...)
 	c.files.startOut(j)
-}
-
-func (j *job) unpinLoaded() {
-	for i := range j.requests {
-		if v := j.requests[i].read; v != nil {
-			v.pins--
-		}
-	}
 }
 
 func (l *Loading) takePublished(k Record) error {

@@ -240,9 +240,6 @@ func (c *Core) retryJobs(ids []JobID) error {
 		if j.state != Failed && j.state != Cancelled {
 			continue // named twice
 		}
-		if j.state == Cancelled {
-			j.pinInputs()
-		}
 		f := j.itsFate()
 		*f = fate{Attempts: f.Attempts, Memory: f.Memory, Withdrawn: true}
 		c.placement.setClass(j)

@@ -56,6 +56,9 @@ func (c *Core) dropAttempt(a *attempt) {
 func (c *Core) retireJob(j *job) {
 	c.placement.unready(j)
 	c.files.unawait(j)
+	if c.files.outdated[j] != nil {
+		c.files.persistOutputs(j)
+	}
 	c.files.keepResult(j)
 	delete(c.files.matched, j.id)
 	c.journal.forget(TableJob, j.id.Run(), jobKey(j.id))

@@ -120,8 +120,7 @@ func (s *simulation) letOut(in Input, e Effects) error {
 }
 
 // mayRemove looks whether a stored output may go that counts: it is lost, or all that read
-// it have been committed, or cancelled. One of them may turn out in the same transition to
-// run again.
+// it have been committed. One of them may turn out in the same transition to run again.
 func (s *simulation) mayRemove(pfn string) error {
 	ref, counts := s.made[pfn]
 	m := s.models[ref.Run]
@@ -129,7 +128,7 @@ func (s *simulation) mayRemove(pfn string) error {
 		return nil
 	}
 	for _, j := range m.inOrder {
-		if v, ok := s.core.Job(j.id); ok && slices.Contains(j.reads, ref) && v.Committed == 0 && v.State != Cancelled {
+		if v, ok := s.core.Job(j.id); ok && slices.Contains(j.reads, ref) && v.Committed == 0 {
 			return fmt.Errorf("%s@%d is removed, and job %s, which reads it, is %v", ref.LFN, ref.Version, j.Name, v.State)
 		}
 	}

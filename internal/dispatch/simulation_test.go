@@ -222,7 +222,7 @@ func (s *simulation) retireAll() error {
 	c := s.core
 	fs := &c.files
 	left := len(fs.matched) + len(fs.waiters) + len(fs.raisedTo) + len(fs.older) + len(fs.publishing) + len(c.fleet.attempts) +
-		len(c.placement.kept.jobs) + len(c.placement.reserved) + c.jobs.totals.Jobs + c.jobs.ready + len(c.fleet.pace.runs)
+		len(c.placement.kept.jobs) + len(c.placement.reserved) + c.jobs.totals.Jobs + c.jobs.ready + len(c.fleet.pace.runs) + len(c.files.outdated) + len(c.files.named)
 	if left > 0 {
 		return fmt.Errorf("%d things are left of runs that were retired", left)
 	}
@@ -247,7 +247,7 @@ func (s *simulation) checkStorage() error {
 	for f := range s.core.files.all {
 		for _, v := range f.versions {
 			used[v.pfn] = true
-			if v.pfn != "" && v.temporary() && v.pins == 0 {
+			if v.pfn != "" && v.temporary() && v.readersKnown() && v.pins == 0 {
 				return fmt.Errorf("%s@%d is temporary, and stored when all is done", f.lfn, v.number)
 			}
 		}

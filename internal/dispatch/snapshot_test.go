@@ -3,6 +3,7 @@ package dispatch
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -45,7 +46,9 @@ func (c *Core) snapshot() string {
 			r.files.patterns[p].snapshot(c, &b)
 		}
 	}
-	for _, pfn := range sortedKeys(c.files.removing) {
+	removing := maps.Clone(c.files.removing)
+	maps.Copy(removing, c.files.named) // a Load removes them once more
+	for _, pfn := range sortedKeys(removing) {
 		fmt.Fprintf(&b, "remove %s\n", pfn)
 	}
 	return b.String()

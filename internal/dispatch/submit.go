@@ -243,6 +243,7 @@ func (fs *files) requestFiles(j *job, reads []*file, access []Access, at numberi
 	for i, f := range reads {
 		v := at.read(i, f)
 		v.pins++
+		v.hasReader = true
 		r := request{job: j, read: v, output: -1}
 		if access != nil {
 			r.access = access[i]

@@ -133,7 +133,7 @@ func (c *Core) verifyPilots() error {
 func (c *Core) verifyVersions() error {
 	pins := make(map[*version]int32)
 	for j := range c.jobs.all {
-		if j.state == Done || j.state == Cancelled {
+		if j.state == Done {
 			continue
 		}
 		for i := range j.requests {

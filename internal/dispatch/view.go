@@ -98,7 +98,7 @@ type FileView struct {
 	Access    Access // how the job reads it
 	Publish   bool   // the job that writes it wants it to be published
 	Published bool   // it was, or a later version was
-	Temporary bool   // the job that writes it wants it to go when it was read
+	Temporary bool   // it goes when all jobs that read it are done, of which there are some
 	Writer    JobID  // 0 if it existed before
 	// Mark tells contents apart, for a person; empty while they are not known.
 	Mark string
@@ -139,13 +139,12 @@ func (c *Core) Detail(id JobID) (JobDetail, bool) {
 		if r.write != nil {
 			d.Writes[r.output] = r.write.view()
 			d.Writes[r.output].Publish = j.outputs[r.output].Publish
-			d.Writes[r.output].Temporary = j.outputs[r.output].Temporary
+			d.Writes[r.output].Temporary = r.write.temporary()
 		}
 	}
 	for _, v := range c.files.matched[j.id] {
 		f := v.view()
-		o := j.outputFor(v.file.lfn)
-		f.Publish, f.Temporary = o.Publish, o.Temporary
+		f.Publish, f.Temporary = j.outputFor(v.file.lfn).Publish, v.temporary()
 		d.Writes = append(d.Writes, f)
 	}
 	return d, true

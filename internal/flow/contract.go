@@ -53,8 +53,8 @@ type Effects struct {
 	AddFiles []dispatch.ExistingFile
 	Submit   []NewJob // in the canonical order
 
-	// ReadersKnown are temporary outputs that no further job will read: all that do are
-	// submitted. Each is told once, none that is rewritten.
+	// ReadersKnown are temporary outputs that no further job will read: all that do, if any
+	// does, are submitted. Each is told once, none that is rewritten.
 	ReadersKnown []string
 
 	Persist  []dispatch.Record
