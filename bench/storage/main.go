@@ -18,6 +18,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -205,16 +206,25 @@ func (m *measuring) writing(large, small string, names []string) ([]row, error) 
 		to := fmt.Sprintf("%s/%d", m.pfn, m.used)
 		switch {
 		case by == nil && large != "":
+			m.discard(m.last)
 			m.last = to
 			return m.self("put", large, to+"/large")
 		case by == nil:
 			m.last = to
 			return m.self("put", pairs(small, to, names)...)
 		case large != "":
-			return command(by.write(large, to+"/large", nil))
+			c, _, err := command(by.write(large, to+"/large", nil))
+			return c, func() { m.discard(to) }, err
 		}
 		return command(by.writeAll(small, to, names))
 	})
+}
+
+// discard removes what nobody reads from a folder, which may be in memory.
+func (m *measuring) discard(at string) {
+	if filepath.IsAbs(at) {
+		_ = os.RemoveAll(at)
+	}
 }
 
 // reading gets what was written last.
@@ -271,43 +281,55 @@ func command(words []string) (*exec.Cmd, func(), error) {
 // alternate lets this program and each peer that is installed take turns. There is a row
 // for each of these peers, or one without.
 func (m *measuring) alternate(next func(by *peer) (*exec.Cmd, func(), error)) ([]row, error) {
-	var ours []cost
-	theirs := map[string][]cost{}
-	for range m.rounds {
-		one, err := run(next(nil))
-		if err != nil {
-			return nil, err
-		}
-		ours = append(ours, one)
-		for _, p := range m.peers {
-			if _, err := exec.LookPath(p.program); err != nil {
-				continue
-			}
-			other, err := run(next(&p))
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", p.name, err)
-			}
-			theirs[p.name] = append(theirs[p.name], other)
-		}
-	}
-	seconds := func(c cost) float64 { return c.seconds }
-	processor := func(c cost) float64 { return c.processor }
-	alone := row{Seconds: median(ours, seconds)}
-	for _, one := range ours {
-		alone.Peak = max(alone.Peak, one.peak)
-	}
 	var rows []row
 	for _, p := range m.peers {
-		if spent := theirs[p.name]; spent != nil {
-			r := alone
-			r.Peer, r.PeerTime, r.Ratio, r.CPURatio = p.name, median(spent, seconds), ratio(ours, spent, seconds), ratio(ours, spent, processor)
+		if _, err := exec.LookPath(p.program); err == nil {
+			r, err := m.pair(next, &p)
+			if err != nil {
+				return nil, err
+			}
 			rows = append(rows, r)
 		}
 	}
-	if rows == nil {
-		rows = []row{alone}
+	if rows != nil {
+		return rows, nil
 	}
-	return rows, nil
+	alone, err := m.pair(next, nil)
+	return []row{alone}, err
+}
+
+// pair runs an operation by Fairway and by a peer. Who begins changes with each round:
+// what runs after a long pause pays for memory and processors that the machine has put
+// to rest meanwhile.
+func (m *measuring) pair(next func(by *peer) (*exec.Cmd, func(), error), other *peer) (row, error) {
+	var ours, theirs []cost
+	for round := range m.rounds {
+		turns := []*peer{nil}
+		if other != nil {
+			turns = slices.Insert(turns, round%2, other)
+		}
+		for _, by := range turns {
+			spent, err := run(next(by))
+			switch {
+			case err != nil:
+				return row{}, err
+			case by == nil:
+				ours = append(ours, spent)
+			default:
+				theirs = append(theirs, spent)
+			}
+		}
+	}
+	seconds := func(c cost) float64 { return c.seconds }
+	r := row{Seconds: median(ours, seconds)}
+	for _, one := range ours {
+		r.Peak = max(r.Peak, one.peak)
+	}
+	if other != nil {
+		r.Peer, r.PeerTime, r.Ratio = other.name, median(theirs, seconds), ratio(ours, theirs, seconds)
+		r.CPURatio = ratio(ours, theirs, func(c cost) float64 { return c.processor })
+	}
+	return r, nil
 }
 
 // cost is what an operation took.
