@@ -2,7 +2,7 @@
 // run needs them: it publishes committed versions, removes what nobody needs, and
 // tidies both up when the run has ended.
 //
-// Package dispatch decides which version is published and when (files_stored.go
+// Package dispatch decides which version is published and when (commit.go
 // there); publishLoop (publish.go) publishes it, and tells dispatch so.
 //
 // Guarantees:
