@@ -118,6 +118,9 @@ func fewOf(names []string, count int) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:few], ", "), count-few)
 }
 
+// removedAsTemporary says why nothing is stored of a version that was.
+const removedAsTemporary = "removed: it is temporary, and was read"
+
 // whereText is where a version is stored, or why it is not.
 func whereText(v *wire.FileVersion) (text, colour string) {
 	writer := v.GetWriter()
@@ -141,7 +144,7 @@ func whereText(v *wire.FileVersion) (text, colour string) {
 	case !v.Newest:
 		return "removed: a later version has replaced it", ""
 	case v.Temporary:
-		return "removed: it is temporary, and was read", ""
+		return removedAsTemporary, ""
 	default:
 		return "not stored any more", ""
 	}

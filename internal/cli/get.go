@@ -169,7 +169,7 @@ func notStored(lfn string, v *wire.FileVersion) error {
 		text += " on " + fewOf(v.Hosts, len(v.Hosts))
 	}
 	job := v.GetWriter()
-	hint := remakeHint(job)
+	hint := remakeHint(v)
 	switch {
 	case job.GetState() != dispatch.Done.String():
 		hint = fmt.Sprintf("`fairway explain %s` says how its job stands", job.GetName())
@@ -181,12 +181,15 @@ func notStored(lfn string, v *wire.FileVersion) error {
 	return fail(exitNotFound, hint, "version %d of %s is not stored: %s", v.Version, lfn, text)
 }
 
-// remakeHint is the advice that has a file made once more.
-func remakeHint(writer *wire.JobRef) string {
-	if writer == nil {
+// remakeHint is the advice that has a file made once more, and kept.
+func remakeHint(v *wire.FileVersion) string {
+	switch {
+	case v.Writer == nil:
 		return ""
+	case v.Temporary:
+		return fmt.Sprintf("write `storage: element` in its step, and `fairway run --force %s` makes it again and keeps it", v.Writer.Name)
 	}
-	return fmt.Sprintf("`fairway run --force %s` makes it again", writer.Name)
+	return fmt.Sprintf("`fairway run --force %s` makes it again", v.Writer.Name)
 }
 
 // copyVersion writes the contents of a version, and checks them against what was recorded
@@ -194,7 +197,7 @@ func remakeHint(writer *wire.JobRef) string {
 func copyVersion(ctx context.Context, source storage.Element, lfn string, v *wire.FileVersion, out io.Writer) (size int64, err error) {
 	body, err := source.Open(ctx, v.Pfn)
 	if errors.Is(err, fs.ErrNotExist) {
-		return 0, fail(exitNotFound, remakeHint(v.Writer), "version %d of %s was stored, and is lost: %w", v.Version, lfn, err)
+		return 0, fail(exitNotFound, remakeHint(v), "version %d of %s was stored, and is lost: %w", v.Version, lfn, err)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("fetching %s: %w", lfn, err)
@@ -213,7 +216,7 @@ func copyVersion(ctx context.Context, source storage.Element, lfn string, v *wir
 		return size, fmt.Errorf("fetching %s: %w", lfn, err)
 	}
 	if v.Writer != nil && size != v.Size || sum.Check(hash, v.Pfn) != nil {
-		return size, fail(exitFailed, remakeHint(v.Writer), "version %d of %s holds other bytes than its job stored", v.Version, lfn)
+		return size, fail(exitFailed, remakeHint(v), "version %d of %s holds other bytes than its job stored", v.Version, lfn)
 	}
 	return size, nil
 }

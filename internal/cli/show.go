@@ -143,6 +143,8 @@ func fileText(file *wire.FileDetail, done bool) string {
 	switch {
 	case file.Pattern && !file.Available:
 		return "names known when the job has ended"
+	case !file.Available && file.Temporary && done:
+		return fmt.Sprintf("version %d, %s", file.Version, removedAsTemporary)
 	case !file.Available && done:
 		return fmt.Sprintf("version %d, not stored any more", file.Version)
 	case !file.Available && file.Writer != 0:

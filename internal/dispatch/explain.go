@@ -82,11 +82,11 @@ func (c *Core) explainTemporary(j *job, e *Explanation) {
 		case v.pfn == "":
 			e.say("%s is temporary, and was removed from storage: all jobs that read it are done", v.file.lfn)
 		case !v.hasReader && v.readersKnown():
-			e.say("%s stays stored: no job reads it", v.file.lfn)
+			e.say("%s is not removed, although its step says temporary: no job reads it", v.file.lfn)
 		case v.pins > 0:
-			e.say("%s is temporary, and stored; jobs that read it and are not done: %d", v.file.lfn, v.pins)
+			e.say("%s is temporary; jobs that read it and are not done: %d", v.file.lfn, v.pins)
 		default:
-			e.say("%s is temporary, and stored; further jobs may come that read it", v.file.lfn)
+			e.say("%s is temporary; further jobs may come that read it", v.file.lfn)
 		}
 	}
 	if told > maxExplained {

@@ -139,12 +139,11 @@ func (c *Core) Detail(id JobID) (JobDetail, bool) {
 		if r.write != nil {
 			d.Writes[r.output] = r.write.view()
 			d.Writes[r.output].Publish = j.outputs[r.output].Publish
-			d.Writes[r.output].Temporary = r.write.temporary()
 		}
 	}
 	for _, v := range c.files.matched[j.id] {
 		f := v.view()
-		f.Publish, f.Temporary = j.outputFor(v.file.lfn).Publish, v.temporary()
+		f.Publish = j.outputFor(v.file.lfn).Publish
 		d.Writes = append(d.Writes, f)
 	}
 	return d, true
@@ -153,7 +152,7 @@ func (c *Core) Detail(id JobID) (JobDetail, bool) {
 func (v *version) view() FileView {
 	f := FileView{
 		File: v.ref(), Pattern: v.file.pattern, Size: v.size, Adler32: v.adler, PFN: v.pfn, Available: v.state == present,
-		Published: v.number < v.file.publishFrom && !v.toPublish,
+		Published: v.number < v.file.publishFrom && !v.toPublish, Temporary: v.temporary(),
 	}
 	if v.writer != nil {
 		f.Writer = v.writer.id

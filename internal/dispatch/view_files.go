@@ -95,7 +95,6 @@ func (v *version) history() VersionView {
 		o := j.outputFor(v.file.lfn)
 		view.Publish = o != nil && o.Publish
 		view.CachesOnly = o != nil && o.Storage != StorageElement
-		view.Temporary = v.temporary()
 	}
 	for _, p := range v.holders {
 		view.Hosts = append(view.Hosts, p.info.Host)

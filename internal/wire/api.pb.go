@@ -1102,8 +1102,9 @@ type FileDetail struct {
 	Available     bool                   `protobuf:"varint,5,opt,name=available,proto3" json:"available,omitempty"`
 	Published     bool                   `protobuf:"varint,6,opt,name=published,proto3" json:"published,omitempty"`
 	Pattern       bool                   `protobuf:"varint,7,opt,name=pattern,proto3" json:"pattern,omitempty"`
-	Writer        uint32                 `protobuf:"varint,8,opt,name=writer,proto3" json:"writer,omitempty"` // job, 0 if it existed before
-	Access        string                 `protobuf:"bytes,9,opt,name=access,proto3" json:"access,omitempty"`  // copy or stream, of what a job reads; empty: it is linked
+	Writer        uint32                 `protobuf:"varint,8,opt,name=writer,proto3" json:"writer,omitempty"`        // job, 0 if it existed before
+	Access        string                 `protobuf:"bytes,9,opt,name=access,proto3" json:"access,omitempty"`         // copy or stream, of what a job reads; empty: it is linked
+	Temporary     bool                   `protobuf:"varint,10,opt,name=temporary,proto3" json:"temporary,omitempty"` // it is stored only as long as jobs of its run read it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1199,6 +1200,13 @@ func (x *FileDetail) GetAccess() string {
 		return x.Access
 	}
 	return ""
+}
+
+func (x *FileDetail) GetTemporary() bool {
+	if x != nil {
+		return x.Temporary
+	}
+	return false
 }
 
 type JobDetail struct {
@@ -2924,7 +2932,7 @@ const file_api_proto_rawDesc = "" +
 	"\apayload\x18\x02 \x01(\v2\x13.fairway.v1.PayloadR\apayload\x12\x14\n" +
 	"\x05reads\x18\x03 \x03(\tR\x05reads\x12\x14\n" +
 	"\x05marks\x18\x04 \x03(\tR\x05marks\x123\n" +
-	"\aattempt\x18\x05 \x01(\v2\x19.fairway.v1.AttemptDetailR\aattempt\"\xe4\x01\n" +
+	"\aattempt\x18\x05 \x01(\v2\x19.fairway.v1.AttemptDetailR\aattempt\"\x82\x02\n" +
 	"\n" +
 	"FileDetail\x12\x10\n" +
 	"\x03lfn\x18\x01 \x01(\tR\x03lfn\x12\x18\n" +
@@ -2935,7 +2943,9 @@ const file_api_proto_rawDesc = "" +
 	"\tpublished\x18\x06 \x01(\bR\tpublished\x12\x18\n" +
 	"\apattern\x18\a \x01(\bR\apattern\x12\x16\n" +
 	"\x06writer\x18\b \x01(\rR\x06writer\x12\x16\n" +
-	"\x06access\x18\t \x01(\tR\x06access\"\x8d\x03\n" +
+	"\x06access\x18\t \x01(\tR\x06access\x12\x1c\n" +
+	"\ttemporary\x18\n" +
+	" \x01(\bR\ttemporary\"\x8d\x03\n" +
 	"\tJobDetail\x120\n" +
 	"\asummary\x18\x01 \x01(\v2\x16.fairway.v1.JobSummaryR\asummary\x12-\n" +
 	"\apayload\x18\x02 \x01(\v2\x13.fairway.v1.PayloadR\apayload\x12+\n" +

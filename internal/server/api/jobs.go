@@ -211,5 +211,6 @@ func fileDetail(f dispatch.FileView) *wire.FileDetail {
 		Published: f.Published,
 		Pattern:   f.Pattern,
 		Writer:    f.Writer.Number(),
+		Temporary: f.Temporary,
 	}
 }
