@@ -367,6 +367,9 @@ type request struct {
 // nothing is to be moved before it begins.
 func (r *request) streams() bool { return r.access == AccessStream && r.read.pfn != "" }
 
+// staged reports whether the file is read whole before the job begins.
+func (r *request) staged() bool { return r.read != nil && !r.streams() }
+
 func (r *request) file() *file {
 	if r.read != nil {
 		return r.read.file

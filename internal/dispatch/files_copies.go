@@ -218,13 +218,21 @@ func removeAt[T any](list *[]T, i int32) T {
 func (p *pilot) lacking(j *job) int64 {
 	var sum int64
 	for i := range j.requests {
-		if v := j.requests[i].read; v != nil {
-			if !j.requests[i].streams() && !p.reaches(v) {
-				sum += v.size
-			}
+		if r := &j.requests[i]; r.staged() && !p.reaches(r.read) {
+			sum += r.read.size
 		}
 	}
 	return sum
+}
+
+// lacksSome reports whether there is anything that the pilot would have to read so.
+func (p *pilot) lacksSome(j *job) bool {
+	for i := range j.requests {
+		if r := &j.requests[i]; r.staged() && !p.reaches(r.read) {
+			return true
+		}
+	}
+	return false
 }
 
 // reaches reports whether the pilot can read the version from its own cache, or

@@ -29,12 +29,13 @@ type fleet struct {
 	hosts       map[string]*host       // with a registered pilot
 	shapes      []*shape               // of the registered pilots, in no order
 	shapeOf     map[classKey]*shape
-	slots       int      // of all registered pilots
-	parked      []*pilot // could start a job at once
-	between     int      // pilots that run nothing and are between two Syncs
-	recalls     int      // attempts being recalled
-	lastAttempt uint64   // lower half of the number given last
-	lastAnswer  uint64   // the same of answers
+	slots       int                     // of all registered pilots
+	parked      []*pilot                // could start a job at once
+	between     int                     // pilots that run nothing and are between two Syncs
+	recalls     int                     // attempts being recalled
+	staging     map[*version][]*attempt // whose input may be read still, by attempt.lacks; no list is empty
+	lastAttempt uint64                  // lower half of the number given last
+	lastAnswer  uint64                  // the same of answers
 
 	// How far the run is.
 	stop  stopping
@@ -51,7 +52,7 @@ type fleet struct {
 
 func newFleet(s *transition, jn *journal, js *jobs, fs *files) fleet {
 	return fleet{
-		transition: s, journal: jn, jobs: js, files: fs, pilots: make(map[PilotID]*pilot), attempts: make(map[AttemptID]*attempt),
+		transition: s, journal: jn, jobs: js, files: fs, pilots: make(map[PilotID]*pilot), attempts: make(map[AttemptID]*attempt), staging: make(map[*version][]*attempt),
 		hosts: make(map[string]*host), shapeOf: make(map[classKey]*shape),
 		monitor: monitor{byName: make(map[string]*site), launches: make(map[string]*launch)},
 		sources: sources{arriving: make(map[*version][]*arrival)}, pace: pace{runs: make(map[*step]*average)},

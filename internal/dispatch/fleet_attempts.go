@@ -23,6 +23,11 @@ type attempt struct {
 	taker     *pilot // the pilot is asked to give it back for this one, unless its command has begun
 	recall    bool   // only because another pilot could run it now
 
+	// While it may be asked back for a pilot that has its input: an input that its pilot lacked
+	// at the start, and the index in fleet.staging of that; else nil.
+	lacks  *version
+	listed int32
+
 	// What the pilot said of it.
 	try     int
 	since   instant // when it was known to run
@@ -175,6 +180,7 @@ func (fl *fleet) removeAttempt(a *attempt) {
 			break
 		}
 	}
+	fl.stagesInNoMore(a)
 	if t := a.taker; t != nil && t.taking == a {
 		t.taking = nil
 	}

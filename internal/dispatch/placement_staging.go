@@ -10,23 +10,65 @@ import "slices"
 // maxTakenBack bounds how often a job is asked back while it is staged in.
 const maxTakenBack = 2
 
-// maxStaging bounds the versions in reach of a pilot, and the readers of all of them,
-// that are looked at.
+// maxStaging bounds what is looked at for one pilot that asks: the versions in its reach,
+// the attempts that lack them, and the requests of the job of each. An attempt of a job that
+// has more requests is not taken back.
 const maxStaging = 64
 
+// stagesIn lists an attempt that has started, if its pilot lacks some of its input and it may be
+// asked back. It is listed under the input that the fewest pilots have of those that its pilot
+// lacks: who can take it has that too.
+func (fl *fleet) stagesIn(a *attempt) {
+	j := a.job
+	if len(j.requests) > maxStaging || j.fate != nil && (j.fate.takenBack >= maxTakenBack || j.fate.Private) {
+		return
+	}
+	var rarest *version
+	for i := range j.requests {
+		r := &j.requests[i]
+		if r.staged() && !a.pilot.reaches(r.read) && (rarest == nil || len(r.read.holders) < len(rarest.holders)) {
+			rarest = r.read
+		}
+	}
+	if rarest != nil {
+		a.lacks, a.listed = rarest, int32(len(fl.staging[rarest]))
+		fl.staging[rarest] = append(fl.staging[rarest], a)
+	}
+}
+
+// stagesInNoMore takes an attempt off that list, if it is there.
+func (fl *fleet) stagesInNoMore(a *attempt) {
+	v := a.lacks
+	if v == nil {
+		return
+	}
+	a.lacks = nil
+	list := fl.staging[v]
+	removeAt(&list, a.listed).listed = a.listed
+	if fl.staging[v] = list; len(list) == 0 {
+		delete(fl.staging, v)
+	}
+}
+
 // takeBack asks for an attempt back for each pilot that has asked in this transition and
-// got nothing that fills it.
+// got nothing that fills it. One for which an attempt is asked back already has to wait until
+// the pilot that reads has heard of it: then that gives it back, or goes on.
 func (pl *placement) takeBack() {
 	for _, p := range pl.unserved {
-		if p.parked == 0 || p.taking != nil && pl.isStaged(p.taking) {
+		if len(pl.fleet.staging) == 0 {
+			break
+		}
+		if t := p.taking; p.parked == 0 || t != nil && (t.endNumber == 0 || t.endNumber > t.pilot.acked) {
 			continue
 		}
 		if a := pl.longestStaged(p); a != nil {
 			a.job.itsFate().takenBack++
 			a.taker, p.taking = p, a
+			pl.fleet.stagesInNoMore(a)
 			pl.fleet.mustAnswer(a.pilot)
 		}
 	}
+	clear(pl.unserved)
 	pl.unserved = pl.unserved[:0]
 }
 
@@ -34,15 +76,18 @@ func (pl *placement) takeBack() {
 // pilot could begin at once, nil if there is none.
 func (pl *placement) longestStaged(p *pilot) *attempt {
 	var longest *attempt
-	versions, readers := maxStaging, maxStaging
+	versions, attempts := maxStaging, maxStaging
 	for v := range p.inReach {
 		if versions--; versions < 0 {
 			break
 		}
-		for r := v.file.fifo.Head(); r != nil && readers > 0; r = r.NextGranted() {
-			readers--
-			a := r.Owner.job.attempt
-			if a != nil && r.Owner.read == v && (longest == nil || a.since < longest.since) && pl.couldTake(p, a) {
+		list := pl.fleet.staging[v]
+		list = slices.Clone(list[:min(len(list), attempts)]) // some leave it
+		attempts -= len(list)
+		for _, a := range list {
+			if !a.pilot.lacksSome(a.job) {
+				pl.fleet.stagesInNoMore(a)
+			} else if (longest == nil || a.since < longest.since) && pl.couldTake(p, a) {
 				longest = a
 			}
 		}
@@ -74,23 +119,22 @@ func (p *pilot) inReach(yield func(*version) bool) {
 // another one still reads the input.
 func (pl *placement) couldTake(p *pilot, a *attempt) bool {
 	j := a.job
-	if !a.started || a.ended || a.taker != nil || a.next != nil || a.pilot == p || pl.now.after(-minGain) < a.since ||
-		j.fate != nil && (j.fate.takenBack >= maxTakenBack || j.fate.Private) || j.step.run.halted() {
-		return false
-	}
-	return pl.mayStart(p, j) && p.lacking(j) == 0 && pl.isStaged(a) && (!pl.fleet.choosesSites() || pl.scoreWith(j, p) <= pl.scoreWith(j, a.pilot))
+	return !a.ended && a.next == nil && j.attempt == a && a.pilot != p && a.since <= pl.now.after(-minGain) && !j.step.run.halted() &&
+		pl.couldBegin(p, j) && (!pl.fleet.choosesSites() || pl.scoreWith(j, p) <= pl.scoreWith(j, a.pilot))
 }
 
-// isStaged reports whether the pilot of the attempt lacks some of its input, as far as it
-// has told.
-func (pl *placement) isStaged(a *attempt) bool { return a.pilot.lacking(a.job) > 0 }
+// couldBegin reports whether the pilot may be given the job without waiting for its site, and
+// lacks nothing of its input.
+func (pl *placement) couldBegin(p *pilot, j *job) bool {
+	return pl.admits(p, j.class, false) == always && !p.lacksSome(j)
+}
 
 // handOver gives the jobs that were given back in this transition to the pilots for which
-// they were asked back. Where such a pilot has something else to do by now, its job is
-// placed as any other.
+// they were asked back. Where such a pilot has something else to do by now, or lacks some of the
+// input, its job is placed as any other.
 func (pl *placement) handOver() {
 	for _, a := range pl.givenBack {
-		if p := a.taker; a.job.group != nil && pl.fleet.takes(p) && p.reserved == nil && pl.mayStart(p, a.job) {
+		if p := a.taker; a.job.group != nil && pl.fleet.takes(p) && p.reserved == nil && pl.couldBegin(p, a.job) {
 			pl.assign(a.job, p)
 		}
 	}

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"fmt"
 	"testing"
 	"time"
 )
@@ -37,4 +38,76 @@ func TestFailedTransferLeavesTheJobAtItsInput(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestWorkForAnIdlePilotIsBounded counts what is looked at for a pilot that asks in vain. It has
+// all inputs but one of each attempt that others stage in, and a look at each allocates. Jobs
+// with very many inputs are not looked at at all.
+func TestWorkForAnIdlePilotIsBounded(t *testing.T) {
+	few, some := lookForStaged(t, maxStaging, 1)
+	many, most := lookForStaged(t, 10*maxStaging, 1)
+	if many > few+1 || some != maxStaging || most != 10*maxStaging {
+		t.Errorf("a Sync allocates %v times while %d attempts are staged in, %v while %d are", few, some, many, most)
+	}
+	if _, n := lookForStaged(t, 2, maxStaging); n != 0 {
+		t.Errorf("%d attempts of jobs with more than %d requests are looked at", n, maxStaging)
+	}
+}
+
+// lookForStaged has attempts staged in, each of which reads so many inputs of its own and a
+// common one. It returns how often a Sync of an idle pilot allocates that lacks only the common
+// one, and how many attempts are listed.
+func lookForStaged(t *testing.T, attempts, inputs int) (allocations float64, listed int) {
+	t.Helper()
+	c := withRun(t, Config{})
+	now, seq, last := epoch, map[PilotID]uint64{}, map[PilotID]uint64{}
+	var run []Assignment
+	step := func(in Input) {
+		e, err := c.Step(now, in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range e.Replies {
+			last[r.Pilot] = r.Answer.Number
+			run = append(run, r.Answer.Run...)
+		}
+	}
+	sync := func(p PilotID, s Sync) {
+		seq[p]++
+		s.Pilot, s.Seq, s.LastAnswer, s.Hold = p, seq[p], last[p], true
+		if s.Full = seq[p] == 1; s.Full {
+			s.Hello = &PilotInfo{Host: string(p), CacheSize: 1 << 40}
+		}
+		step(s)
+	}
+	files := []ExistingFile{{LFN: "common", PFN: "x", Size: 1}}
+	var cached []CachedFile
+	for i := range attempts * inputs {
+		lfn := fmt.Sprint(i)
+		files = append(files, ExistingFile{LFN: lfn, PFN: "x", Size: 1})
+		cached = append(cached, CachedFile{File: FileRef{LFN: lfn}, Size: 1})
+	}
+	step(AddFiles{Run: 1, Files: files})
+	for i := range attempts {
+		p, reads := PilotID(fmt.Sprint("reads", i)), []string{"common"}
+		for k := range inputs {
+			reads = append(reads, fmt.Sprint(i*inputs+k))
+		}
+		sync(p, Sync{})
+		step(Submit{1, []Job{{Name: string(p), Reads: reads, Writes: []Output{{LFN: "out" + string(p)}}}}})
+		sync(p, Sync{})
+		sync(p, Sync{Started: []AttemptRef{{Job: run[i].Job, Attempt: run[i].Attempt}}})
+	}
+	for _, p := range []PilotID{"holder1", "holder2"} {
+		sync(p, Sync{CacheAdded: []CachedFile{{File: FileRef{LFN: "common"}, Size: 1}}})
+	}
+	sync("idle", Sync{CacheAdded: cached})
+	now = now.Add(time.Second)
+	for _, list := range c.fleet.staging {
+		listed += len(list)
+	}
+	if err := c.verify(); err != nil {
+		t.Fatal(err)
+	}
+	return testing.AllocsPerRun(10, func() { sync("idle", Sync{}) }), listed
 }

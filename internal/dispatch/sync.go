@@ -167,6 +167,7 @@ func (c *Core) started(p *pilot, ref AttemptRef) {
 		return
 	}
 	a.started, a.since = true, c.now
+	c.fleet.stagesIn(a)
 	if a.job.state == Assigned {
 		c.jobs.setState(a.job, Running)
 	}

@@ -62,7 +62,7 @@ func (c *Core) verifyJobs() error {
 }
 
 func (c *Core) verifyPilots() error {
-	attempts, recalls, between := 0, 0, 0
+	attempts, recalls, between, staged := 0, 0, 0, 0
 	awaited, bySite := make(map[*pilot]int), make(map[*site]int)
 	for id, k := range c.placement.kept.jobs {
 		if k.holder != nil {
@@ -86,6 +86,12 @@ func (c *Core) verifyPilots() error {
 		}
 		for _, a := range p.attempts {
 			attempts++
+			if v := a.lacks; v != nil {
+				staged++
+				if list := c.fleet.staging[v]; int(a.listed) >= len(list) || list[a.listed] != a || a.taker != nil || !a.started {
+					return fmt.Errorf("attempt %s is staged in, but not listed or asked back", attemptName(a.id))
+				}
+			}
 			if a.recall {
 				recalls++
 			}
@@ -123,6 +129,14 @@ func (c *Core) verifyPilots() error {
 		if (p.parked > 0) != slices.Contains(c.fleet.parked, p) {
 			return fmt.Errorf("pilot %s: spare is %d", p.id, p.parked)
 		}
+	}
+	for v, list := range c.fleet.staging {
+		if staged -= len(list); len(list) == 0 {
+			return fmt.Errorf("no attempt lacks %s@%d, but it is listed", v.file.lfn, v.number)
+		}
+	}
+	if staged != 0 {
+		return fmt.Errorf("%d attempts more are staged in than listed", staged)
 	}
 	if attempts != len(c.fleet.attempts) || recalls != c.fleet.recalls || between != c.fleet.between {
 		return fmt.Errorf("%d attempts, %d recalls, %d between syncs, counted %d, %d and %d", attempts, recalls, between, len(c.fleet.attempts), c.fleet.recalls, c.fleet.between)
