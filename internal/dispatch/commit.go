@@ -25,7 +25,7 @@ func (c *Core) commit(j *job, outputs []output, p *pilot) []CommittedFile {
 		versions = append(versions, v)
 		visible[i] = CommittedFile{File: v.ref(), Pattern: o.Pattern, PFN: o.PFN, Size: o.Size, Records: o.Records}
 		v.size, v.records, v.adler, v.pfn, v.tag = o.Size, o.Records, o.Adler32, o.PFN, o.tag(j.committed)
-		fs.setHash(v, o.Hash)
+		fs.setHash(v, o.Hash, "")
 		v.identity = j.identityOf(o.LFN)
 		if !fs.makeVisible(v, p, holders) {
 			c.wantForWaiters(v) // the only pilot that had it is gone

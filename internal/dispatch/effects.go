@@ -79,6 +79,10 @@ type InputFile struct {
 	Hash    string // that copies in caches must have; empty: unknown
 	Access  Access // how the command gets it; for a prefetch of no matter
 
+	// Committed says that Hash stands in the commit of an output, so that it alone proves what
+	// the output is. Else some pilot has told Hash, and proves nothing beside Adler32.
+	Committed bool
+
 	Source *Source // where to try first; nil: where the PFN says
 }
 

@@ -38,7 +38,8 @@ type files struct {
 	raisedTo map[*file]raised // up to which request priorities were raised; see raised
 
 	// Copies and plain names. What few files have stands here, not in file.
-	hashes     map[*version]string  // of contents, in hexadecimal, as the pilot said that made the version, or else was the first to say it
+	hashes     map[*version]string  // that copies must have (knownHash.sum); a version without one is in no cache for other hosts
+	tellers    map[*version]PilotID // of hashes of outputs that are not in their commits (knownHash.by)
 	older      map[copyOf]olderCopy // copies that are readable under another tag than their version's
 	publishing map[*file]*version   // given out to be published, and not confirmed
 	removing   map[string]bool      // PFNs to be removed, until they are; durable
@@ -54,7 +55,7 @@ type files struct {
 func newFiles(s *transition, jn *journal, rs *runs) files {
 	return files{
 		transition: s, journal: jn, runs: rs, matched: make(map[JobID][]*version),
-		waiters: make(map[*version][]*job), raisedTo: make(map[*file]raised), hashes: make(map[*version]string),
+		waiters: make(map[*version][]*job), raisedTo: make(map[*file]raised), hashes: make(map[*version]string), tellers: make(map[*version]PilotID),
 		older: make(map[copyOf]olderCopy), publishing: make(map[*file]*version), removing: make(map[string]bool),
 		outdated: make(map[*job]*outdated), named: make(map[string]bool),
 	}
@@ -160,6 +161,24 @@ func (f *file) versionFor(n Version) *version {
 		f.versions[i-1], f.versions[i] = f.versions[i], f.versions[i-1]
 	}
 	return v
+}
+
+// knownHash is the hash of the contents of a version.
+type knownHash struct {
+	sum string  // 32 bytes; empty: unknown
+	by  PilotID // of an output: who has told it (fleet.told); empty: it stands in the commit
+}
+
+func (fs *files) hash(v *version) knownHash { return knownHash{fs.hashes[v], fs.tellers[v]} }
+
+func (h knownHash) text() string { return hex.EncodeToString([]byte(h.sum)) }
+
+// committed is the hash as the commit has it; empty: it has none.
+func (h knownHash) committed() string {
+	if h.by != "" {
+		return ""
+	}
+	return h.text()
 }
 
 type versionState uint8

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"cmp"
+	"encoding/hex"
 	"slices"
 
 	"fairway/internal/logical"
@@ -76,7 +77,10 @@ func (fs *files) copied(p *pilot, r FileRef) *version {
 // inputFor is the version as a job of the pilot is to read it. One that is in
 // caches only is read where the pilot can.
 func (fs *files) inputFor(p *pilot, v *version) InputFile {
-	in := InputFile{File: fs.copyAt(p, v), Size: v.size, PFN: v.pfn, Adler32: v.adler, Hash: fs.hashes[v]}
+	hash := fs.hash(v)
+	in := InputFile{
+		File: fs.copyAt(p, v), Size: v.size, PFN: v.pfn, Adler32: v.adler, Hash: hash.text(), Committed: v.writer != nil && hash.committed() != "",
+	}
 	if len(fs.older) == 0 || p.holds(v) || v.pfn != "" {
 		return in
 	}
@@ -89,12 +93,17 @@ func (fs *files) inputFor(p *pilot, v *version) InputFile {
 	return in
 }
 
-// setHash takes note of the hash that copies of a version must have; empty: it is not known.
-func (fs *files) setHash(v *version, hash string) {
-	if hash != "" {
-		fs.hashes[v] = hash
-	} else if len(fs.hashes) > 0 {
+// setHash takes note of the hash that copies of a version must have, in hexadecimal, and of who
+// has told it (knownHash.by); empty: it is not known.
+func (fs *files) setHash(v *version, hash string, by PilotID) {
+	delete(fs.tellers, v)
+	sum, err := hex.DecodeString(hash)
+	if err != nil || len(sum) == 0 {
 		delete(fs.hashes, v)
+		return
+	}
+	if fs.hashes[v] = string(sum); by != "" && v.writer != nil {
+		fs.tellers[v] = by
 	}
 }
 

@@ -37,8 +37,15 @@ type sources struct {
 type arrival struct {
 	to, from *pilot // from is nil where it comes from storage
 	version  *version
-	attempt  *attempt // for which it comes, first
-	depth    int      // how many pilots it passes before
+	attempt  *attempt   // for which it comes, first
+	depth    int        // how many pilots it passes before
+	told     []toldHash // by others, while this was the origin and no hash was known
+}
+
+// toldHash is what a pilot has found in a copy that it was told to get.
+type toldHash struct {
+	by   *pilot
+	hash string
 }
 
 // comeFrom has the arrival come from a pilot, or, with nil, from storage.
@@ -85,7 +92,8 @@ func (fl *fleet) sourceFor(p *pilot, v *version, a *attempt) *Source {
 			return nil // it comes to this host
 		}
 	}
-	if mine != nil && (mine.from == nil || fl.mayServe(v, mine.from, p)) {
+	provable := fl.files.hashes[v] != "" || fl.origin(v) != nil
+	if mine != nil && (mine.from == nil || provable && fl.mayServe(v, mine.from, p)) {
 		return fl.describeSource(mine)
 	}
 	if mine != nil {
@@ -198,27 +206,62 @@ func (fl *fleet) describeSource(x *arrival) *Source {
 	return s
 }
 
+// told is for the hash that a pilot has found in a copy that it was told to get. The first one
+// counts, and while another pilot is the origin that of no other. Where the commit of an output
+// has an adler32 only, two hashes contradict each other: then neither counts.
+func (fl *fleet) told(p *pilot, v *version, hash string) {
+	known, origin := fl.files.hash(v), fl.origin(v)
+	switch {
+	case known.sum == "" && origin != nil && origin.to != p:
+		origin.told = append(origin.told, toldHash{p, hash})
+	case known.sum == "":
+		fl.files.setHash(v, hash, p.id)
+	case known.by != "" && known.by != p.id && v.adler != 0 && known.text() != hash:
+		fl.files.setHash(v, "", "")
+		if q := fl.pilots[known.by]; q != nil && q.holds(v) {
+			fl.differs(q, v, true)
+		}
+	}
+}
+
+// differs takes note of whether a pilot holds other bytes of a version than are known. Then it
+// is no source of it, until its copy has gone.
+func (fl *fleet) differs(p *pilot, v *version, other bool) {
+	holds := p.cached[v]
+	if other && !holds.other {
+		fl.event(Event{Kind: CopyDiffers, Pilot: p.id, Host: p.host.name, Reason: v.file.lfn})
+	}
+	holds.other = other
+	p.cached[v] = holds
+}
+
 // arrived is for a copy that has come into a cache, with the hash that its pilot has found;
-// empty: none. The first hash of a version counts, and while a pilot reads it from storage
-// that of no other one. Who tells another hash later is no source of it.
+// empty: none. Nobody tells the first hash but who was told to get the file ([fleet.told]), or
+// after a restart a pilot that was there before and returns.
 func (fl *fleet) arrived(p *pilot, v *version, hash string) {
-	s := &fl.sources
 	if hash != "" && p.info.Address != "" {
-		origin, holds := fl.origin(v), p.cached[v]
-		if fl.files.hashes[v] == "" && (origin == nil || origin.to == p) {
-			fl.files.setHash(v, hash)
+		if _, returns := fl.grace.awaited[p.id]; returns && !fl.grace.over && fl.files.hashes[v] == "" {
+			fl.files.setHash(v, hash, p.id)
 		}
-		known, before := fl.files.hashes[v], holds.other
-		if holds.other = known != "" && known != hash; holds.other && !before {
-			fl.event(Event{Kind: CopyDiffers, Pilot: p.id, Host: p.host.name, Reason: v.file.lfn})
-		}
-		p.cached[v] = holds
+		known := fl.files.hash(v)
+		fl.differs(p, v, known.sum != "" && known.text() != hash)
 	}
 	if x := p.arrivalOf(v); x != nil {
 		if x.from != nil {
 			p.host.cut = nil
 		}
-		s.remove(x)
+		fl.endArrival(x)
+	}
+}
+
+// endArrival ends an arrival. What others have told while it was the origin counts now, if it
+// has brought no hash.
+func (fl *fleet) endArrival(x *arrival) {
+	fl.sources.remove(x)
+	for _, t := range x.told {
+		if fl.files.hashes[x.version] == "" && t.by.holds(x.version) {
+			fl.told(t.by, x.version, t.hash)
+		}
 	}
 }
 
@@ -226,16 +269,16 @@ func (fl *fleet) arrived(p *pilot, v *version, hash string) {
 func (fl *fleet) attemptOver(a *attempt) {
 	for i := len(a.pilot.arriving) - 1; i >= 0; i-- {
 		if x := a.pilot.arriving[i]; x.attempt == a {
-			fl.sources.remove(x)
+			fl.endArrival(x)
 		}
 	}
 }
 
-// leaves ends the arrivals of a pilot that is gone. Those that come from it end with
+// arrivalsEnd ends the arrivals of a pilot that is gone. Those that come from it end with
 // their attempts, or come from elsewhere.
-func (s *sources) leaves(p *pilot) {
+func (fl *fleet) arrivalsEnd(p *pilot) {
 	for len(p.arriving) > 0 {
-		s.remove(p.arriving[len(p.arriving)-1])
+		fl.endArrival(p.arriving[len(p.arriving)-1])
 	}
 }
 

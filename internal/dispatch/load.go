@@ -291,7 +291,7 @@ func (l *Loading) committed(j *job) error {
 	for _, o := range stored {
 		v := c.files.outputVersion(j, &o)
 		v.size, v.records, v.adler, v.pfn, v.tag = o.Size, o.Records, o.Adler32, o.PFN, o.tag(j.committed)
-		c.files.setHash(v, o.Hash)
+		c.files.setHash(v, o.Hash, "")
 		v.identity = j.identityOf(o.LFN)
 		v.state = gone
 		if v.pfn != "" {

@@ -17,7 +17,7 @@ func (c *Core) dropPilot(p *pilot, reason string) {
 		p.held = 0
 	}
 	c.fleet.unplace(p)
-	c.fleet.sources.leaves(p)
+	c.fleet.arrivalsEnd(p)
 	c.fleet.peersChanged(p)
 	c.fleet.recount(p)
 	c.placement.noLongerAwaited(p)

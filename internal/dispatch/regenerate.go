@@ -168,7 +168,7 @@ func (c *Core) remade(v *version, w *WrittenFile, tag Tag) {
 		}
 	}
 	v.pfn, v.size, v.records, v.adler, v.tag = w.PFN, w.Size, w.Records, w.Adler32, tag
-	c.files.setHash(v, w.Hash)
+	c.files.setHash(v, w.Hash, "")
 }
 
 // lostLastCopy is for a version that was in caches only and has left the last

@@ -75,7 +75,7 @@ func (f *file) snapshot(c *Core, b *strings.Builder) {
 			fmt.Fprintf(b, " pfn %s size %d publishing %v", v.pfn, v.size, v.toPublish)
 		}
 		if v.writer != nil {
-			fmt.Fprintf(b, " hash %q", c.files.hashes[v])
+			fmt.Fprintf(b, " hash %q", c.files.hash(v).committed())
 		}
 	}
 	b.WriteByte('\n')

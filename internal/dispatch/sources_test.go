@@ -99,6 +99,36 @@ func (s *sharers) has(id PilotID, hash string) {
 	})
 }
 
+// reads has a pilot be told to get a file, and tell of it when it has come.
+func (s *sharers) reads(id PilotID, hash string) {
+	s.arrives(id, "f")
+	s.has(id, hash)
+}
+
+// arrives has a pilot be told to get a file from outside.
+func (s *sharers) arrives(id PilotID, lfn string) *Source {
+	c := s.core
+	return c.fleet.sourceFor(c.fleet.pilots[id], c.files.version(FileRef{Run: 1, LFN: lfn}), nil)
+}
+
+// output has a pilot make the file x, stored with an adler32 and no hash, and take no more jobs.
+func (s *sharers) output(id PilotID) FileRef {
+	s.step(Submit{1, []Job{{Name: "make", Reads: []string{"f"}, Writes: []Output{{LFN: "x"}}}}})
+	a := s.ran[id]
+	s.sync(id, "", "", func(m *Sync) {
+		m.Ended = []Result{{Job: a.Job, Attempt: a.Attempt, Outputs: []WrittenFile{{LFN: "x", Version: 1, PFN: "px", Size: 1000, Adler32: 42}}}}
+		m.Draining = true
+	})
+	return FileRef{LFN: "x", Version: 1, Tag: Tag(a.Attempt)}
+}
+
+// tells has a pilot tell of a copy, and take no more jobs.
+func (s *sharers) tells(id PilotID, copied FileRef, hash string) {
+	s.sync(id, "", "", func(m *Sync) {
+		m.CacheAdded, m.Draining = []CachedFile{{File: copied, Size: 1000, Hash: hash}}, true
+	})
+}
+
 // check makes sure of what holds of all arrivals.
 func (s *sharers) check() {
 	s.t.Helper()
@@ -197,7 +227,7 @@ func TestSourcesOfOtherSites(t *testing.T) {
 	}{{nil, nil, false}, {[]string{"b"}, nil, false}, {nil, []string{"a"}, false}, {[]string{"b"}, []string{"a"}, true}} {
 		s := newSharers(t, Site{Name: "a", MaxPilots: 1, CacheWith: c.a}, Site{Name: "b", MaxPilots: 1, CacheWith: c.b})
 		s.sync("p1", "h1", "a", nil)
-		s.has("p1", "07")
+		s.reads("p1", "07")
 		s.sync("p2", "h2", "b", nil)
 		s.sync("p1", "", "", func(m *Sync) { m.Draining = true })
 		s.jobs(1)
@@ -208,7 +238,7 @@ func TestSourcesOfOtherSites(t *testing.T) {
 	s := newSharers(t, Site{Name: "a", MaxPilots: 1, CacheWith: []string{"b"}}, Site{Name: "b", MaxPilots: 2, CacheWith: []string{"a"}})
 	for _, at := range []string{"a1", "b1"} {
 		s.sync(PilotID(at), at, at[:1], nil)
-		s.has(PilotID(at), "07")
+		s.reads(PilotID(at), "07")
 		s.sync(PilotID(at), "", "", func(m *Sync) { m.Draining = true })
 	}
 	s.sync("b2", "b2", "b", nil)
@@ -229,7 +259,7 @@ func TestUnreachablePilotsAreNotOffered(t *testing.T) {
 		return id
 	}
 	s.sync("dead", "h", "a", nil)
-	s.has("dead", "07")
+	s.reads("dead", "07")
 	s.sync("dead", "", "", func(m *Sync) { m.Draining = true })
 	for i := range 2 {
 		id := reader(i)
@@ -263,7 +293,8 @@ func TestAHostThatReachesNobodyIsFoundOut(t *testing.T) {
 		file := CachedFile{File: FileRef{LFN: lfn, Tag: 1 << 63}, Size: 1000, Hash: "07"}
 		s.step(AddFiles{Run: 1, Files: []ExistingFile{{LFN: lfn, PFN: lfn, Size: 1000, Tag: 1 << 63}}})
 		s.sync(id, fmt.Sprint("h", i), "a", nil)
-		s.sync(id, "", "", func(m *Sync) { m.CacheAdded, m.Draining = []CachedFile{file}, true })
+		s.arrives(id, lfn)
+		s.tells(id, file.File, "07")
 		if i == 0 {
 			s.sync("alone", "behind a wall", "a", nil)
 		}
@@ -289,7 +320,7 @@ func TestTheFirstHashOfAFileCounts(t *testing.T) {
 	s.sync("origin", "h1", "a", nil)
 	s.jobs(1)
 	s.sync("liar", "h2", "a", nil)
-	s.has("liar", "bad")
+	s.has("liar", "0bad")
 	s.has("origin", "07")
 	if len(s.other) != 0 {
 		t.Error("told before the hash was known, and found out:", s.other)
@@ -303,13 +334,13 @@ func TestTheFirstHashOfAFileCounts(t *testing.T) {
 				t.Errorf("%s is offered to %s: %v", q, id, got)
 			}
 		}
-		if hash := s.core.files.hashes[v]; hash != "07" {
+		if hash := s.core.files.hash(v).text(); hash != "07" {
 			t.Errorf("the file has the hash %q", hash)
 		}
 	}
 	offered("r1", "origin", "liar") // which is found out by who reads from it
-	s.has("liar", "bad")
-	s.has("liar", "bad")
+	s.has("liar", "0bad")
+	s.has("liar", "0bad")
 	if !slices.Equal(s.other, []PilotID{"liar"}) {
 		t.Error("people are told of", s.other)
 	}
@@ -335,11 +366,11 @@ func TestTheMakerTellsTheHash(t *testing.T) {
 		s.sync("reader", "h2", "a", nil)
 		s.step(Submit{1, []Job{{Name: "read", Reads: []string{"x"}}}})
 		in := s.ran["reader"].Inputs[0]
-		if (in.Source != nil) != (hash != "") || in.Hash != hash {
+		if (in.Source != nil) != (hash != "") || in.Hash != hash || in.Committed != (hash != "") {
 			t.Errorf("with the hash %q the reader is told %+v, and the source %+v", hash, in, in.Source)
 		}
 		again, _, err := Load(Config{Ahead: -1}, s.kept)
-		if err != nil || again.files.hashes[again.files.version(FileRef{Run: 1, LFN: "x", Version: 1})] != hash {
+		if err != nil || again.files.hash(again.files.version(FileRef{Run: 1, LFN: "x", Version: 1})).text() != hash {
 			t.Error("after a restart there are the hashes", again.files.hashes, err)
 		}
 		if hash != "" {
@@ -350,9 +381,133 @@ func TestTheMakerTellsTheHash(t *testing.T) {
 		})
 		s.sync("late", "h3", "a", nil)
 		s.step(Submit{1, []Job{{Name: "late", Reads: []string{"x"}}}})
-		if late := s.ran["late"].Inputs[0]; late.Source == nil || late.Hash != "0b" {
+		if late := s.ran["late"].Inputs[0]; late.Source == nil || late.Hash != "0b" || late.Committed {
 			t.Errorf("%+v", late)
 		}
+		v := s.core.files.version(FileRef{Run: 1, LFN: "x", Version: 1})
+		if o := s.core.files.recorded(v.writer); o[0].Hash != "" {
+			t.Errorf("a hash that a reader has told would be recorded in the commit: %q", o[0].Hash)
+		}
+	}
+}
+
+// Of a file that nobody was told to get, nobody can tell the first hash.
+func TestAHashThatNobodyAskedForDoesNotCount(t *testing.T) {
+	s := newSharers(t)
+	s.sync("liar", "h1", "a", nil)
+	s.has("liar", "0bad")
+	s.sync("liar", "", "", func(m *Sync) { m.Draining = true })
+	s.sync("honest", "h2", "a", nil)
+	s.jobs(1)
+	if in := s.ran["honest"].Inputs[0]; in.Source != nil || in.Hash != "" {
+		t.Errorf("a pilot is told the hash %q of one that never got the file, and %+v", in.Hash, in.Source)
+	}
+	a := s.ran["honest"]
+	s.sync("honest", "", "", func(m *Sync) { // with the end of its attempt
+		m.Ended = []Result{{Job: a.Job, Attempt: a.Attempt}}
+		m.CacheAdded = []CachedFile{{File: FileRef{LFN: "f", Tag: 1 << 63}, Size: 1000, Hash: "07"}}
+		m.Draining = true
+	})
+	s.tells("liar", FileRef{LFN: "f", Tag: 1 << 63}, "0bad")
+	s.sync("late", "h3", "a", nil)
+	s.jobs(1)
+	if in := s.ran["late"].Inputs[0]; in.Hash != "07" || in.Source == nil || in.Source.Pilot != "honest" || !slices.Equal(s.other, []PilotID{"liar"}) {
+		t.Errorf("hash %q, source %+v, people are told of %v", in.Hash, in.Source, s.other)
+	}
+}
+
+// After a restart the hashes of those count that were there before, until all have returned.
+func TestHashesAreToldAgainAfterARestart(t *testing.T) {
+	s := newSharers(t)
+	s.sync("before", "h1", "a", nil)
+	s.reads("before", "07")
+	core, e, err := Load(Config{Ahead: -1, ReconnectGrace: time.Hour}, s.kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.core, s.kept, s.last, s.seq = core, append(s.kept, e.Persist...), map[PilotID]uint64{}, map[PilotID]uint64{}
+	hash := func() string { return s.core.files.hash(s.core.files.version(FileRef{Run: 1, LFN: "f"})).text() }
+	s.sync("new", "h2", "a", nil)
+	s.has("new", "0bad")
+	if got := hash(); got != "" {
+		t.Errorf("a pilot that was not there before tells the hash %q", got)
+	}
+	s.sync("before", "h1", "a", func(m *Sync) {
+		m.CacheAdded = []CachedFile{{File: FileRef{LFN: "f", Tag: 1 << 63}, Size: 1000, Hash: "07"}}
+	})
+	if got := hash(); got != "07" {
+		t.Errorf("after a restart the file has the hash %q", got)
+	}
+}
+
+// What a pilot tells while another one is the origin counts once that has failed.
+func TestAHashOutlivesTheOrigin(t *testing.T) {
+	s := newSharers(t)
+	s.sync("origin", "h0", "a", nil)
+	s.jobs(1)
+	s.sync("reader", "h1", "a", nil)
+	s.jobs(1)
+	s.has("reader", "07")
+	s.sync("reader", "", "", func(m *Sync) { m.Draining = true })
+	a := s.ran["origin"]
+	s.sync("origin", "", "", func(m *Sync) {
+		m.Ended, m.Draining = []Result{{Job: a.Job, Attempt: a.Attempt, Outcome: InputChanged}}, true
+	})
+	s.sync("late", "h2", "a", nil)
+	s.jobs(1)
+	if in := s.ran["late"].Inputs[0]; in.Hash != "07" || in.Source == nil || in.Source.Pilot != "reader" {
+		t.Errorf("hash %q, source %+v", in.Hash, in.Source)
+	}
+}
+
+// A reader is told of a source only with the hash, or with the origin that will tell it: also
+// one that asks again when the origin has gone.
+func TestNoSourceWithoutAHashOrItsOrigin(t *testing.T) {
+	s := newSharers(t)
+	for i := range 2 {
+		s.sync(PilotID(fmt.Sprint("p", i)), fmt.Sprint("h", i), "a", nil)
+		s.jobs(1)
+	}
+	a := s.ran["p0"]
+	if from := s.found["p1"]; from == nil || from.Origin == nil {
+		t.Fatalf("%+v", from)
+	}
+	s.sync("p0", "", "", func(m *Sync) {
+		m.Ended, m.Draining = []Result{{Job: a.Job, Attempt: a.Attempt, Outcome: InputChanged}}, true
+	})
+	if from := s.arrives("p1", "f"); from != nil {
+		t.Errorf("%+v", from)
+	}
+	s.check()
+}
+
+// Of an output whose commit has an adler32 only, a reader that was sent to it and has found
+// another hash makes the one of a liar forgotten, and the liar is no source.
+func TestAFalseHashOfAnOutputIsForgotten(t *testing.T) {
+	s := newSharers(t)
+	s.sync("maker", "h1", "a", nil)
+	copied := s.output("maker")
+	reader := func(id PilotID) InputFile {
+		s.sync(id, "of "+string(id), "a", nil)
+		s.named++
+		s.step(Submit{1, []Job{{Name: fmt.Sprint("reads x ", s.named), Reads: []string{"x"}}}})
+		return s.ran[id].Inputs[0]
+	}
+	reader("liar")
+	s.tells("liar", copied, "0bad")
+	if in := reader("honest"); in.Hash != "0bad" || in.Committed {
+		t.Errorf("%+v", in)
+	}
+	s.tells("honest", copied, "0a")
+	if in := reader("next"); in.Hash != "" || in.Source != nil || !slices.Equal(s.other, []PilotID{"liar"}) {
+		t.Errorf("hash %q, source %+v, people are told of %v", in.Hash, in.Source, s.other)
+	}
+	s.tells("next", copied, "0a")
+	for _, id := range []PilotID{"r1", "r2"} {
+		if in := reader(id); in.Hash != "0a" || in.Source == nil || in.Source.Pilot == "liar" {
+			t.Errorf("hash %q, source %+v", in.Hash, in.Source)
+		}
+		s.sync(id, "", "", func(m *Sync) { m.Draining = true })
 	}
 }
 
@@ -421,7 +576,7 @@ func TestTheLastCopyWithinReachGoesLast(t *testing.T) {
 		s := newSharers(t)
 		s.step(AddFiles{Run: 1, Files: []ExistingFile{{LFN: "g", PFN: "y", Size: 1000, Tag: 1<<63 + 1}}})
 		s.sync("other", "h1", "a", func(m *Sync) { m.Hello.Address = address })
-		s.has("other", "07")
+		s.reads("other", "07")
 		s.sync("other", "", "", func(m *Sync) { m.Draining = true })
 		s.step(Submit{1, []Job{{Name: "reads f", Reads: []string{"f"}, Tools: []string{"none"}}, {Name: "reads g", Reads: []string{"g"}, Tools: []string{"none"}}}})
 		var order []FileRef
@@ -443,7 +598,7 @@ func TestAJobGoesWhereItsInputIsPassedOn(t *testing.T) {
 	for _, id := range []PilotID{"a1", "b1", "a2", "b2"} {
 		s.sync(id, "h"+string(id), string(id[:1]), nil)
 	}
-	s.has("a1", "07")
+	s.reads("a1", "07")
 	s.sync("a1", "", "", func(m *Sync) { m.Draining = true })
 	s.jobs(1)
 	if from := s.found["a2"]; from == nil || from.Pilot != "a1" {
@@ -455,7 +610,7 @@ func TestAJobGoesWhereItsInputIsPassedOn(t *testing.T) {
 func TestReadsAreExpectedAsTheyWereThere(t *testing.T) {
 	s := newSharers(t, Site{Name: "a", MaxPilots: 2}, Site{Name: "b", MaxPilots: 2})
 	s.sync("a1", "ha1", "a", nil)
-	s.has("a1", "07")
+	s.reads("a1", "07")
 	for _, id := range []PilotID{"a2", "b1"} {
 		s.sync(id, "h"+string(id), string(id[:1]), nil)
 	}

@@ -45,6 +45,9 @@ func (c *Core) takeSync(p *pilot, s *Sync) {
 	for _, from := range s.Unserved {
 		c.fleet.unserved(p, from)
 	}
+	if len(p.arriving) > 0 { // which end with their attempts
+		c.hashesTold(p, s.CacheAdded)
+	}
 	for i := range s.Ended {
 		c.resultArrived(p.id, p, &s.Ended[i])
 	}
@@ -198,6 +201,19 @@ func (c *Core) cacheChanges(p *pilot, s *Sync) {
 		}
 		if p.telling != nil {
 			p.telling.said[a.File] = true
+		}
+	}
+}
+
+// hashesTold takes the hashes of files that the pilot was told to get.
+func (c *Core) hashesTold(p *pilot, files []CachedFile) {
+	for i := range files {
+		f := &files[i]
+		if f.Hash == "" {
+			continue
+		}
+		if v := c.files.copied(p, f.File); v != nil && v.tag == f.File.Tag && p.arrivalOf(v) != nil {
+			c.fleet.told(p, v, f.Hash)
 		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/zeebo/blake3"
 
 	"fairway/internal/access"
+	"fairway/internal/adler32"
 	"fairway/internal/cache"
 )
 
@@ -38,10 +39,21 @@ var ErrUnserved = errors.New("the source is of no use")
 // like that: it does not have the file, does not take the ticket, or does not answer.
 var ErrRefused = errors.New("the source gives nothing")
 
+// Proof is what the contents of a file must have; what is zero is not known. Without an adler32
+// the hash alone is believed, and who sends other bytes has lied. With one, which the commit of an
+// output has, both must be right, and if the hash alone is wrong, that may be the lie.
+type Proof struct {
+	Hash    cache.Hash
+	Adler32 uint32
+}
+
 // Get brings a file from a source, to where the arrival is written, and returns its hash,
-// which is right: it is the one that is told, or where that is not known the one that the
-// origin has found.
-func Get(ctx context.Context, from Source, origin *Source, i cache.Item, told cache.Hash, a *Arrival, path string) (got cache.Hash, err error) {
+// which is right: it is that of the proof, or where that is not known the one that the
+// origin has found. Where there is neither, it asks nobody.
+func Get(ctx context.Context, from Source, origin *Source, i cache.Item, proof Proof, a *Arrival, path string) (got cache.Hash, err error) {
+	if proof.Hash == (cache.Hash{}) && origin == nil {
+		return got, fmt.Errorf("nobody could tell whether what %s sends is %s", from.Address, i.LFN)
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	client := from.client()
@@ -58,14 +70,23 @@ func Get(ctx context.Context, from Source, origin *Source, i cache.Item, told ca
 	if err != nil {
 		return got, err
 	}
-	h := blake3.New()
-	if err = receive(ctx, cancel, answer.Body, out, a, i.Size, h); err != nil {
-		err = fmt.Errorf("%s: %w", from.Address, err)
-	} else if told == (cache.Hash{}) && origin != nil {
-		told, err = origin.hashOf(ctx, i.Ref)
+	h, sum := blake3.New(), adler32.New()
+	all := io.Writer(h)
+	if proof.Adler32 != 0 {
+		all = io.MultiWriter(h, sum)
 	}
-	if got = cache.HashOf(h); err == nil && got != told {
-		err = fmt.Errorf("%w: %s has sent other bytes of %s (BLAKE3 %x instead of %x)", ErrUnserved, from.Address, i.LFN, got, told)
+	if err = receive(ctx, cancel, answer.Body, out, a, i.Size, all); err != nil {
+		err = fmt.Errorf("%s: %w", from.Address, err)
+	} else if proof.Adler32 != 0 && sum.Sum32() != proof.Adler32 {
+		err = fmt.Errorf("%w: %s has sent other bytes of %s (checksum %08x instead of %08x)", ErrUnserved, from.Address, i.LFN, sum.Sum32(), proof.Adler32)
+	} else if proof.Hash == (cache.Hash{}) {
+		proof.Hash, err = origin.hashOf(ctx, i.Ref)
+	}
+	if got = cache.HashOf(h); err == nil && got != proof.Hash {
+		err = fmt.Errorf("%s has sent other bytes of %s than somebody has told (BLAKE3 %x instead of %x)", from.Address, i.LFN, got, proof.Hash)
+		if proof.Adler32 == 0 {
+			err = fmt.Errorf("%w: %w", ErrUnserved, err)
+		}
 	}
 	if err == nil {
 		err = adorn(out, path, answer.Trailer)

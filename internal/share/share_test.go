@@ -70,11 +70,16 @@ func (p *pilot) holds(i cache.Item, text []byte) {
 
 // gets has a pilot read a file from others into its own cache.
 func (p *pilot) gets(i cache.Item, hash cache.Hash, from Source, origin *Source) error {
+	p.t.Helper()
+	return p.proves(i, Proof{Hash: hash}, from, origin)
+}
+
+func (p *pilot) proves(i cache.Item, proof Proof, from Source, origin *Source) error {
 	a := p.arrivals.Add(i)
 	var got cache.Hash
 	f, _, err := p.cache.Fetch(p.t.Context(), i, func(path string) (int64, cache.Hash, error) {
 		var err error
-		got, err = Get(p.t.Context(), from, origin, i, hash, a, path)
+		got, err = Get(p.t.Context(), from, origin, i, proof, a, path)
 		if _, there := os.Lstat(path); err != nil && there == nil {
 			p.t.Error("something is left of a file that did not come")
 		}
@@ -230,7 +235,7 @@ func TestPassesOnWhatArrives(t *testing.T) {
 	got := make(chan error, 1)
 	path := filepath.Join(t.TempDir(), "x")
 	go func() {
-		_, err := Get(t.Context(), first.source(i), nil, i, sum, coming, path)
+		_, err := Get(t.Context(), first.source(i), nil, i, Proof{Hash: sum}, coming, path)
 		got <- err
 	}()
 	buffer := make([]byte, 1)
@@ -279,7 +284,6 @@ func TestLyingSource(t *testing.T) {
 	for name, get := range map[string]func(*pilot) error{
 		"the sum is known":    func(p *pilot) error { return p.gets(i, blake3.Sum256(truth), liar.source(i), nil) },
 		"the origin knows it": func(p *pilot) error { return p.gets(i, cache.Hash{}, liar.source(i), &told) },
-		"nobody knows it":     func(p *pilot) error { return p.gets(i, cache.Hash{}, liar.source(i), nil) },
 	} {
 		p := newPilot(t, 3)
 		if err := get(p); !errors.Is(err, ErrUnserved) {
@@ -291,6 +295,36 @@ func TestLyingSource(t *testing.T) {
 	}
 	if err := newPilot(t, 3).gets(i, cache.Hash{}, origin.source(i), &told); err != nil {
 		t.Error(err)
+	}
+	_ = liar.Close()
+	for _, from := range []*pilot{origin, liar} { // of which one would be out of reach if it were asked
+		if err := newPilot(t, 3).gets(i, cache.Hash{}, from.source(i), nil); err == nil || errors.Is(err, ErrUnserved) {
+			t.Errorf("nobody knows the sum: %v", err)
+		}
+	}
+}
+
+// The adler32 in a commit is compared beside a hash that is not there. If the hash alone is wrong,
+// the source is not blamed.
+func TestAFalseHashBesideAnAdler32(t *testing.T) {
+	truth, lie, forged := []byte("0123456789"), []byte("evil bytes"), []byte("0124266789")
+	i := item(truth)
+	for name, c := range map[string]struct {
+		sent, told []byte
+		right      bool
+		blamed     bool
+	}{
+		"right":                           {truth, truth, true, false},
+		"a lie, and the hash of it":       {lie, lie, false, true},
+		"the truth, and the hash of lies": {truth, lie, false, false},
+		"a forged adler32":                {forged, truth, false, false},
+	} {
+		source, reader := newPilot(t, 1), newPilot(t, 2)
+		source.holds(i, c.sent)
+		err := reader.proves(i, Proof{blake3.Sum256(c.told), adler32.Checksum(truth)}, source.source(i), nil)
+		if (err == nil) != c.right || errors.Is(err, ErrUnserved) != c.blamed || (reader.contents(i) != nil) != c.right {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 
@@ -336,7 +370,7 @@ func TestSourceDiesInTheMiddle(t *testing.T) {
 		coming := second.arrivals.Add(i)
 		path, got := filepath.Join(t.TempDir(), "x"), make(chan error, 1)
 		go func() {
-			_, err := Get(t.Context(), first.source(i), nil, i, cache.Hash{1}, coming, path)
+			_, err := Get(t.Context(), first.source(i), nil, i, Proof{Hash: cache.Hash{1}}, coming, path)
 			got <- err
 		}()
 		if _, _, err := coming.readAt(t.Context(), make([]byte, 1), 999); err != nil {
@@ -362,7 +396,7 @@ func TestArrivalBeginsAnew(t *testing.T) {
 		a, coming := first.arrivals.Add(i), second.arrivals.Add(i)
 		path, got := filepath.Join(t.TempDir(), "x"), make(chan error, 1)
 		go func() {
-			_, err := Get(t.Context(), first.source(i), nil, i, sum, coming, path)
+			_, err := Get(t.Context(), first.source(i), nil, i, Proof{Hash: sum}, coming, path)
 			got <- err
 		}()
 		f, _, err := first.cache.Fetch(t.Context(), i, func(path string) (int64, cache.Hash, error) {

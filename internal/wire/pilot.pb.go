@@ -1467,7 +1467,8 @@ type InputFile struct {
 	Ticket        []byte                 `protobuf:"bytes,5,opt,name=ticket,proto3" json:"ticket,omitempty"`    // to read it through the server; for pilots that reach that over a network
 	Source        *Source                `protobuf:"bytes,6,opt,name=source,proto3" json:"source,omitempty"`    // where to try first; none: where the PFN says
 	Access        Access                 `protobuf:"varint,7,opt,name=access,proto3,enum=fairway.v1.Access" json:"access,omitempty"`
-	Blake3        []byte                 `protobuf:"bytes,8,opt,name=blake3,proto3" json:"blake3,omitempty"` // that the contents have; empty: unknown
+	Blake3        []byte                 `protobuf:"bytes,8,opt,name=blake3,proto3" json:"blake3,omitempty"`        // that the contents have; empty: unknown
+	Committed     bool                   `protobuf:"varint,9,opt,name=committed,proto3" json:"committed,omitempty"` // blake3 stands in the commit, so that it alone proves what an output is
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1556,6 +1557,13 @@ func (x *InputFile) GetBlake3() []byte {
 		return x.Blake3
 	}
 	return nil
+}
+
+func (x *InputFile) GetCommitted() bool {
+	if x != nil {
+		return x.Committed
+	}
+	return false
 }
 
 type OutputFile struct {
@@ -2567,7 +2575,7 @@ const file_pilot_proto_rawDesc = "" +
 	"\bunserved\x18\x10 \x03(\tR\bunserved\x12%\n" +
 	"\x0eoutputs_stored\x18\x14 \x01(\x03R\routputsStored\x12(\n" +
 	"\x10outputs_to_store\x18\x15 \x01(\x03R\x0eoutputsToStore\x12/\n" +
-	"\x06counts\x18\x16 \x01(\v2\x17.fairway.v1.CacheCountsR\x06countsJ\x04\b\b\x10\t\"\xfc\x01\n" +
+	"\x06counts\x18\x16 \x01(\v2\x17.fairway.v1.CacheCountsR\x06countsJ\x04\b\b\x10\t\"\x9a\x02\n" +
 	"\tInputFile\x12'\n" +
 	"\x04file\x18\x01 \x01(\v2\x13.fairway.v1.FileRefR\x04file\x12\x12\n" +
 	"\x04size\x18\x02 \x01(\x03R\x04size\x12\x10\n" +
@@ -2576,7 +2584,8 @@ const file_pilot_proto_rawDesc = "" +
 	"\x06ticket\x18\x05 \x01(\fR\x06ticket\x12*\n" +
 	"\x06source\x18\x06 \x01(\v2\x12.fairway.v1.SourceR\x06source\x12*\n" +
 	"\x06access\x18\a \x01(\x0e2\x12.fairway.v1.AccessR\x06access\x12\x16\n" +
-	"\x06blake3\x18\b \x01(\fR\x06blake3\"\xa3\x01\n" +
+	"\x06blake3\x18\b \x01(\fR\x06blake3\x12\x1c\n" +
+	"\tcommitted\x18\t \x01(\bR\tcommitted\"\xa3\x01\n" +
 	"\n" +
 	"OutputFile\x12\x10\n" +
 	"\x03lfn\x18\x01 \x01(\tR\x03lfn\x12\x18\n" +

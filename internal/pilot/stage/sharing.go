@@ -159,15 +159,17 @@ func (ar *Area) fromSource(ctx context.Context, i *input, a *share.Arrival, path
 		o := sourceOf(i.source.GetOrigin())
 		origin = &o
 	}
+	proof := share.Proof{Hash: i.hash}
+	if !i.committed {
+		proof.Adler32 = i.sum
+	}
 	began := time.Now()
-	hash, err = share.Get(ctx, sourceOf(i.source), origin, i.Item, i.hash, a, path)
+	hash, err = share.Get(ctx, sourceOf(i.source), origin, i.Item, proof, a, path)
 	if ctx.Err() == nil {
 		ar.Sharing.tried(i.source.GetPilot(), err)
 	}
 	if err == nil {
-		if hash == i.hash { // else an origin has told it, and the checksum in the commit is compared too
-			ar.prove(i, path)
-		}
+		ar.prove(i, path)
 		i.remote = true
 		ar.Log.Debug("read from another cache", "lfn", i.LFN, "source", i.source.GetPilot(), "took", time.Since(began))
 		return hash, nil

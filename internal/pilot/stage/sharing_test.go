@@ -84,7 +84,7 @@ func TestASourceThatHasNothingIsTold(t *testing.T) {
 	bring := func(name string) {
 		t.Helper()
 		i := &input{
-			Item: cache.Item{Ref: cache.Ref{LFN: name, Version: 1, Tag: 1}, Size: int64(len(text))}, sum: adler32.Checksum([]byte(text)), hash: blake3.Sum256([]byte(text)),
+			Item: cache.Item{Ref: cache.Ref{LFN: name, Version: 1, Tag: 1}, Size: int64(len(text))}, sum: adler32.Checksum([]byte(text)), hash: blake3.Sum256([]byte(text)), committed: true,
 			pfn: server.URL + "/" + name, source: &wire.Source{
 				Pilot: "source", Address: source.Address(), Pin: source.Pin(), Epoch: 1,
 				Ticket: key.ShareTicket(name, 1, 1),
@@ -134,5 +134,63 @@ func TestASourceThatHasNothingIsTold(t *testing.T) {
 	bring("c2")
 	if all := told(); fromStorage.Load() != asked+1 || !slices.Equal(all, []string{"source"}) {
 		t.Errorf("%d files were read from storage, and the TaskQueue is told of %v", fromStorage.Load()-asked, all)
+	}
+}
+
+// Where the commit of an output has no hash, the one that some pilot has told proves nothing: what
+// a job reads has the adler32 of the commit, and a good stored file is not lost. A hash in the
+// commit alone is believed.
+func TestAHashThatIsNotInTheCommitProvesNothing(t *testing.T) {
+	const good, bad = "good text", "evil text"
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(good)) }))
+	defer server.Close()
+	liar := sharingArea(t)
+	source, err := share.Listen(net.IPv4(127, 0, 0, 1), liar.Cache, liar.Sharing.arrivals, liar.Log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer source.Close()
+	key := access.ShareKey{1}
+	source.SetKeys([]share.Key{{Epoch: 1, Key: key}})
+	ref := cache.Ref{LFN: "x", Version: 1, Tag: 1}
+	f, _, err := liar.Cache.Fetch(t.Context(), cache.Item{Ref: ref, Size: int64(len(bad))}, func(path string) (int64, cache.Hash, error) {
+		return int64(len(bad)), blake3.Sum256([]byte(bad)), os.WriteFile(path, []byte(bad), 0o444)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Release()
+	from := &wire.Source{Pilot: "liar", Address: source.Address(), Pin: source.Pin(), Epoch: 1, Ticket: key.ShareTicket("x", 1, 1)}
+	hash := blake3.Sum256([]byte(bad))
+	for _, committed := range []bool{false, true} {
+		for _, from := range []*wire.Source{from, nil} {
+			if committed && from != nil {
+				continue // then it is no lie
+			}
+			ar := sharingArea(t)
+			i := newInput(&wire.InputFile{
+				File: RefToWire(ref), Size: int64(len(good)), Pfn: server.URL + "/x", Adler32: adler32.Checksum([]byte(good)), Blake3: hash[:],
+				Committed: committed, Source: from,
+			})
+			if err := ar.bring(t.Context(), i); err != nil {
+				t.Fatal(err)
+			}
+			defer i.cached.Release()
+			got, err := os.ReadFile(i.cached.Path())
+			if err != nil || string(got) != good || !committed && i.cached.Hash() != blake3.Sum256([]byte(good)) {
+				t.Errorf("%q with the hash %x has come, %v", got, i.cached.Hash(), err)
+			}
+			if i.before, err = os.Stat(i.cached.Path()); err != nil {
+				t.Fatal(err)
+			}
+			in := &Inputs{ar: ar, attempt: &Execution{Ctx: t.Context()}}
+			if err := in.verify(i, i.cached.Path()); isSpoilt(err) != committed {
+				t.Errorf("with a hash that is in the commit (%v): %v", committed, err)
+			}
+			m := &wire.SyncRequest{Seq: 1}
+			if ar.Sharing.Carry(m); (len(m.Unserved) == 1) != (from != nil) {
+				t.Errorf("the TaskQueue is told of %v", m.Unserved)
+			}
+		}
 	}
 }

@@ -33,9 +33,10 @@ type Inputs struct {
 type input struct {
 	cache.Item // its size is 0 if it is not known
 	pfn        string
-	sum        uint32 // of what a job made; 0 if it is not known
-	hash       cache.Hash
-	ticket     []byte // to read it through the server
+	sum        uint32     // of what a job made; 0 if it is not known
+	hash       cache.Hash // that copies in caches must have; zero if it is not known
+	committed  bool       // the hash stands in the commit
+	ticket     []byte     // to read it through the server
 	access     wire.Access
 	url        string // by which the command reads it; empty: by path, or not located yet
 	inPlace    bool   // path is a link to where it is stored
@@ -57,6 +58,7 @@ func NewInputs(ar *Area, a *Execution) *Inputs { return &Inputs{ar: ar, attempt:
 func newInput(f *wire.InputFile) *input {
 	i := &input{Item: cache.Item{Ref: RefOf(f.GetFile()), Size: f.GetSize()}, pfn: f.GetPfn(), sum: f.GetAdler32(), ticket: f.GetTicket(), access: f.GetAccess(), source: f.GetSource()}
 	copy(i.hash[:], f.GetBlake3())
+	i.committed = f.GetCommitted() && i.hash != cache.Hash{}
 	return i
 }
 

@@ -131,15 +131,15 @@ type sums struct {
 	adler32 hash.Hash32
 }
 
-// newSums finds one sum where one is enough: the hash if it is known, or is to be told to
-// others, and the adler32 of an output of which no hash is known.
+// newSums finds one sum where one is enough: the hash if it stands in the commit, or is to be
+// told to others, and the adler32 of an output whose commit has no hash. A hash that another
+// pilot has told proves nothing here.
 func (i *input) newSums(tell bool) *sums {
 	s := &sums{of: i}
-	known := i.hash != cache.Hash{}
-	if tell || known {
+	if tell || i.committed {
 		s.blake3 = blake3.New()
 	}
-	if i.madeByJob() && !known {
+	if i.madeByJob() && !i.committed {
 		s.adler32 = adler32.New()
 	}
 	return s

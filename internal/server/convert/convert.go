@@ -271,7 +271,7 @@ func fileToWire(f dispatch.FileRef) *wire.FileRef {
 func inputToWire(f dispatch.InputFile) *wire.InputFile {
 	return &wire.InputFile{
 		File: fileToWire(f.File), Size: f.Size, Pfn: f.PFN, Adler32: f.Adler32, Blake3: hashToWire(f.Hash),
-		Access: wire.Access(f.Access), Source: sourceToWire(f.Source),
+		Access: wire.Access(f.Access), Source: sourceToWire(f.Source), Committed: f.Committed,
 	}
 }
 
