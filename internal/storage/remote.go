@@ -53,7 +53,7 @@ func (e *StatusError) Unwrap() error {
 // Temporary reports whether a later attempt may succeed.
 func (e *StatusError) Temporary() bool {
 	switch e.Status {
-	case http.StatusTooManyRequests, http.StatusRequestTimeout:
+	case http.StatusTooManyRequests, http.StatusRequestTimeout, http.StatusLocked:
 		return true
 	case http.StatusNotImplemented, http.StatusInsufficientStorage:
 		return false

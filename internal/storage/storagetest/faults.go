@@ -37,7 +37,8 @@ func Before(t *testing.T, server string) *Proxy {
 	pass := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(&url.URL{Scheme: "http", Host: server})
-			r.Out.Host = r.In.Host // it is signed
+			r.Out.Host = r.In.Host                        // it is signed
+			r.Out.Close = r.In.Header.Get("Expect") != "" // else it wants a file that was refused
 			r.Out.URL.RawPath, r.Out.URL.RawQuery = r.In.URL.RawPath, r.In.URL.RawQuery
 		},
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
@@ -209,6 +210,7 @@ func RunFaults(t *testing.T, size int, open func(t *testing.T, proxy *Proxy) Fau
 		"slow":                  {fault: Trickle, times: -1},
 		"500 for a while":       {fault: Answer(500), times: 2},
 		"503 with Retry-After":  {fault: Answer(503, "Retry-After", "1"), times: 2},
+		"423 while others move": {fault: Answer(423), times: 2},
 		"429":                   {fault: Answer(429), times: 2},
 		"500 for ever":          {fault: Answer(500), times: -1, refused: true},
 		"507":                   {fault: Answer(507), times: -1, refused: true},

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -19,6 +20,7 @@ import (
 
 	"fairway/internal/storage"
 	"fairway/internal/storage/storagetest"
+	"fairway/sched"
 )
 
 var places atomic.Int64
@@ -50,7 +52,29 @@ func TestSmallFilesTakeFewRequests(t *testing.T) {
 		put.Body, put.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 		pass.ServeHTTP(w, put)
 	}
+	gathers := func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
+		came, err := io.ReadAll(r.Body)
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		others(w, r, pass, came)
+	}
 	var one sync.Mutex
+	inTurns := func(shows int) storagetest.Fault {
+		files := 0 // guarded by one
+		return func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
+			if r.Method == http.MethodPut && r.ContentLength > 0 {
+				one.Lock()
+				files++
+				shown := files%2 == shows
+				one.Unlock()
+				if shown {
+					others(httptest.NewRecorder(), r, pass, nil)
+				}
+			}
+			pass.ServeHTTP(w, r)
+		}
+	}
 	for name, c := range map[string]struct {
 		own    bool
 		server storagetest.Fault // what stands in for another server
@@ -68,9 +92,16 @@ func TestSmallFilesTakeFewRequests(t *testing.T) {
 			}
 			pass.ServeHTTP(w, r)
 		}},
+		"every second server shows what comes":       {own: true, wanted: "PUT MOVE", server: inTurns(0)},
+		"every other second server shows what comes": {own: true, wanted: "PUT MOVE", server: inTurns(1)},
+		"a proxy gathers what comes":                 {own: true, wanted: "PUT MOVE", server: gathers},
+		"a proxy says that it is one": {own: true, wanted: "PUT MOVE", server: func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
+			w.Header().Set("Via", "1.1 proxy")
+			pass.ServeHTTP(w, r)
+		}},
 		// It takes one file after the other, so that none is there before what was cut.
 		"the server keeps what was cut": {own: true, wanted: "PUT MOVE", server: func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
-			if r.Method != http.MethodPut {
+			if r.Method != http.MethodPut || strings.HasSuffix(r.URL.Path, "/") {
 				pass.ServeHTTP(w, r)
 				return
 			}
@@ -132,6 +163,76 @@ func TestSmallFilesTakeFewRequests(t *testing.T) {
 	}
 }
 
+// A file that was sent under its own name, and may still be on its way when that has failed, is
+// sent again under another name; so are all files of that host from then on.
+func TestAFailedFileTakesAnotherName(t *testing.T) {
+	for name, fault := range map[string]storagetest.Fault{
+		"no answer in time": storagetest.Answer(http.StatusGatewayTimeout),
+		"no server":         storagetest.Answer(http.StatusBadGateway),
+		"overload":          storagetest.Answer(http.StatusServiceUnavailable),
+		"a broken answer": func(_ http.ResponseWriter, r *http.Request, pass http.Handler) {
+			pass.ServeHTTP(httptest.NewRecorder(), r)
+			panic(http.ErrAbortHandler)
+		},
+		"a broken file": storagetest.CutBody(3),
+	} {
+		t.Run(name, func(t *testing.T) {
+			proxy := storagetest.Before(t, storagetest.WebDAV(t))
+			web := New(Credentials{})
+			t.Cleanup(web.Close)
+			web.see(proxy.Address, func(h *host) { h.stored, h.keeps, h.hides = 2*seenEnough+1, true, "/" })
+			var mu sync.Mutex // guards asked
+			var asked []string
+			proxy.Do(-1, func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
+				mu.Lock()
+				if r.Method == http.MethodPut {
+					asked = append(asked, strings.TrimRight(path.Base(r.URL.Path), "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"))
+				}
+				first := len(asked) == 1
+				mu.Unlock()
+				if first {
+					fault(w, r, pass)
+				} else {
+					pass.ServeHTTP(w, r)
+				}
+			})
+			e := storage.Retry(web, storage.DefaultTries, storage.DefaultBackoff, atOnce)
+			for _, name := range []string{"first", "second"} {
+				if err := e.Put(storage.WithOwnName(t.Context()), storagetest.Local(t, "contents"), "dav://"+proxy.Address+"/"+name); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := strings.Join(asked, " "); got != "first .unfinished- .unfinished-" {
+				t.Errorf("the names of files were %s", got)
+			}
+			if hides := web.host(proxy.Address).hides; hides != "" {
+				t.Errorf("files are sent under their names below %q", hides)
+			}
+		})
+	}
+}
+
+// A server that tells a checksum while it is looked for what was cut is asked for that of each file.
+func TestChecksumsCountMoreThanOneRequest(t *testing.T) {
+	proxy := storagetest.Before(t, storagetest.WebDAV(t))
+	e := New(Credentials{})
+	t.Cleanup(e.Close)
+	proxy.Do(-1, func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
+		if e.host(proxy.Address).stored == 2*seenEnough { // the MKCOL of the first that was cut
+			e.see(proxy.Address, func(h *host) { h.sums, h.keeps, h.hides = true, false, "" })
+		}
+		pass.ServeHTTP(w, r)
+	})
+	for i := range 2*seenEnough + 1 {
+		if err := e.Put(storage.WithOwnName(t.Context()), storagetest.Local(t, "contents"), fmt.Sprintf("dav://%s/sums/%d", proxy.Address, i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if seen := e.host(proxy.Address); seen.hides != "" || !seen.sums {
+		t.Errorf("files are sent under their names below %q, checksums: %v", seen.hides, seen.sums)
+	}
+}
+
 // What is known of a server holds for one store of it: behind a host may be several servers.
 func TestStoreOf(t *testing.T) {
 	store := "/data/" + storage.StorePrefix + "abcdefghijklmnop/"
@@ -174,7 +275,9 @@ func TestRcloneConforms(t *testing.T) {
 	}
 	address := storagetest.Rclone(t)
 	storagetest.Run(t, func(t *testing.T) storagetest.Place {
-		return storagetest.Place{Element: New(Credentials{}), Replaces: true, Escaped: true, PFN: fmt.Sprintf("dav://%s/%d", address, places.Add(1))}
+		// It answers 423 to who moves a file while others do.
+		e := storage.Retry(New(Credentials{}), storage.DefaultTries, storage.DefaultBackoff, sched.Default().Sleep)
+		return storagetest.Place{Element: e, Replaces: true, Escaped: true, PFN: fmt.Sprintf("dav://%s/%d", address, places.Add(1))}
 	})
 }
 
@@ -201,7 +304,7 @@ func TestConnectionsAreKept(t *testing.T) {
 	})
 	e := New(Credentials{})
 	t.Cleanup(e.Close)
-	for i := range 20 {
+	for i := range 60 {
 		pfn := fmt.Sprintf("dav://%s/kept/%d", proxy.Address, i)
 		if err := e.Put(t.Context(), storagetest.Local(t, storagetest.Contents(1000)), pfn); err != nil {
 			t.Fatal(err)
@@ -210,8 +313,8 @@ func TestConnectionsAreKept(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(from) > 4 { // a server may end one with an answer that refuses
-		t.Errorf("20 files came and went on %d connections", len(from))
+	if len(from) > 4+2*probes { // a server may end one with an answer that refuses
+		t.Errorf("60 files came and went on %d connections", len(from))
 	}
 }
 

@@ -9,8 +9,9 @@
 //     asked for where the server was seen to tell no checksum and to replace nothing.
 //     A small file whose name is its own ([storage.WithOwnName]) is sent under that name
 //     where the server was seen to tell no checksum, and to have nothing under the name of
-//     a file that it got a part of, neither before nor after the connection was cut. That
-//     is not seen behind a proxy which passes on only what it has got as a whole.
+//     a file that it got a part of, neither before nor after the connection was cut, and
+//     to refuse files at once, which a proxy does not that passes on only what it has got as
+//     a whole. When one such file was not stored, it and all others take the other way.
 //     Where the server cannot move, Put writes only if there is no such file
 //     (If-None-Match). Some servers replace when they move (nginx, XRootD), so of
 //     several that put other contents under one name in the same instant more than
@@ -62,12 +63,13 @@ type Element struct {
 
 // host is what an Element has seen of a server since it was made.
 type host struct {
-	private bool   // it refuses access without a token
-	sums    bool   // it tells checksums of files that it was given
-	stored  int    // small files, as far as they count
-	keeps   bool   // it moves no file onto another, if it is told so
-	cut     string // the name of a file that it got a part of, and did not show
-	hides   string // how the names begin under which it shows no part of a file; empty: none
+	private bool     // it refuses access without a token
+	sums    bool     // it tells checksums of files that it was given
+	stored  int      // small files, as far as they count
+	keeps   bool     // it moves no file onto another, if it is told so
+	cuts    []string // the names of files that it got a part of, and did not show
+	hides   string   // how the names begin under which it shows no part of a file; empty: none
+	failed  bool     // a file that was sent under its name was not stored, so that hides stays empty
 }
 
 var _ storage.Element = (*Element)(nil)

@@ -45,7 +45,10 @@ func (e *Element) Put(ctx context.Context, local, pfn string) error {
 		}
 	}
 	if direct {
-		err = u.direct(ctx)
+		if err = u.direct(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, fs.ErrExist) {
+			// What was sent may still be on its way: the next try must not stand where it arrives.
+			e.see(r.url.Host, func(h *host) { h.hides, h.cuts, h.failed = "", nil, true })
+		}
 	} else if err = u.moved(ctx); !u.brief && (status(err) == http.StatusMethodNotAllowed || status(err) == http.StatusNotImplemented) {
 		err = u.direct(ctx)
 	}
@@ -115,14 +118,21 @@ func (u *upload) learn(ctx context.Context) {
 	switch {
 	case seen.sums:
 	case seen.stored == seenEnough:
-		keeps, cut := u.keeps(ctx), u.cut(ctx)
-		u.e.see(u.r.url.Host, func(h *host) { h.keeps, h.cut, h.stored = keeps && !h.sums, cut, seenEnough })
-	case seen.stored == 2*seenEnough && seen.cut != "":
-		if !u.hides(ctx, seen.cut) {
-			u.remove(ctx, seen.cut)
-			return
+		keeps, cuts := u.keeps(ctx), u.cuts(ctx)
+		u.e.see(u.r.url.Host, func(h *host) { h.keeps, h.cuts, h.stored = keeps && !h.sums, cuts, seenEnough })
+	case seen.stored == 2*seenEnough && len(seen.cuts) > 0:
+		hides := true
+		for _, cut := range seen.cuts {
+			if !u.hides(ctx, cut) {
+				hides = false
+				u.remove(ctx, cut)
+			}
 		}
-		u.e.see(u.r.url.Host, func(h *host) { h.hides = storeOf(h.cut) })
+		u.e.see(u.r.url.Host, func(h *host) {
+			if hides && !h.sums && !h.failed {
+				h.hides = storeOf(seen.cuts[0])
+			}
+		})
 	}
 }
 
@@ -160,6 +170,53 @@ func (u *upload) hides(ctx context.Context, name string) bool {
 	return u.ask(ctx, u.r.to("MKCOL", name+"/", nil), http.StatusCreated) == nil &&
 		u.ask(ctx, u.r.to(http.MethodDelete, name+"/", nil), http.StatusOK, http.StatusNoContent) == nil &&
 		errors.Is(u.ask(ctx, u.r.to(http.MethodHead, name, nil), http.StatusOK), fs.ErrNotExist)
+}
+
+// probes is how often in a row is looked for what decides about one request: behind a host may
+// be several servers. Up to four that are asked in turns are all met, whether they change with
+// each file, with each connection (a probe breaks its own) or with each request (a cut takes 13).
+const probes = 4
+
+// cuts are the names of files of which the servers of a host got a part, and showed nothing. There
+// are none if a server did, or may be behind a proxy that gathers what it gets.
+func (u *upload) cuts(ctx context.Context) (names []string) {
+	for range probes {
+		if !u.refusesAtOnce(ctx) {
+			return nil
+		}
+	}
+	for range probes {
+		name := u.cut(ctx)
+		if name == "" {
+			for _, name := range names {
+				u.remove(ctx, name)
+			}
+			return nil
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+// refusesAtOnce reports whether the one that takes files is asked without a detour: whether a
+// file that can have no such name is refused (RFC 9110, 409) before anything of it is wanted. A
+// proxy that gathers files wants all of it first. It could pass a file on when that was sent again.
+func (u *upload) refusesAtOnce(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, continueTime)
+	defer cancel()
+	wanted := false
+	asked := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{Got100Continue: func() { wanted = true }})
+	name := storage.Unfinished(u.r.url.Path)
+	put := u.r.to(http.MethodPut, name+"/", http.Header{"Expect": {"100-continue"}})
+	put.size = 1
+	put.body = func() io.ReadCloser { return io.NopCloser(io.LimitReader(zeros{}, 1)) }
+	answer, err := u.e.do(asked, put, http.StatusConflict)
+	if err != nil {
+		u.remove(ctx, name) // rclone takes it
+		return false
+	}
+	discard(answer)
+	return !wanted && answer.Header.Get("Via") == ""
 }
 
 // cut sends a part of a file, breaks off if the server shows nothing of it meanwhile, and then
