@@ -2,7 +2,10 @@ package s3
 
 import (
 	"bufio"
+	"bytes"
+	"encoding/xml"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -142,25 +145,45 @@ func (c Config) connect() (*minio.Core, error) {
 // much S3 permits.
 const maxSkew = 15 * time.Minute
 
-// dated says of a refusal that it is for the clock of this machine, of which many a server
-// says nothing.
+// maxRefusal bounds what is read of the words of a refusal, in bytes.
+const maxRefusal = 64 << 10
+
+// dated says of a refused signature that it is for the clock of this machine, of which many a
+// server says nothing. What the server says stands beside it. Where the server names another
+// reason, or nothing was signed, the refusal stays as it is.
 type dated struct{ http.RoundTripper }
 
 func (d dated) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer, err := d.RoundTripper.RoundTrip(r)
-	if err != nil || answer.StatusCode != http.StatusForbidden {
+	if err != nil || answer.StatusCode != http.StatusForbidden || r.Header.Get("Authorization") == "" {
 		return answer, err
 	}
-	at, err := http.ParseTime(answer.Header.Get("Date"))
-	ahead := time.Since(at)
-	if err != nil || ahead.Abs() <= maxSkew {
+	said, _ := io.ReadAll(io.LimitReader(answer.Body, maxRefusal)) // a part that came is passed on
+	answer.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(said), answer.Body), answer.Body}
+	var refusal struct{ Code, Message string }
+	_ = xml.Unmarshal(said, &refusal) // no words at all come with HEAD
+	ahead := time.Duration(0)
+	if at, err := http.ParseTime(answer.Header.Get("Date")); err == nil {
+		ahead = time.Since(at)
+	}
+	var why string
+	switch side := "ahead of"; {
+	case refusal.Code != "RequestTimeTooSkewed" && refusal.Code != "AccessDenied" && refusal.Code != "":
+		return answer, nil
+	case ahead.Abs() > maxSkew:
+		if ahead < 0 {
+			side = "behind"
+		}
+		why = fmt.Sprintf("the clock of this machine is %v %s that of the server", ahead.Abs().Round(time.Minute), side)
+	case refusal.Code == "RequestTimeTooSkewed":
+		why = "the clocks of this machine and of the server differ"
+	default:
 		return answer, nil
 	}
 	_ = answer.Body.Close()
-	side := "ahead of"
-	if ahead < 0 {
-		side = "behind"
-	}
-	return nil, &storage.StatusError{Status: answer.StatusCode, Text: fmt.Sprintf(
-		"since the clock of this machine is %v %s that of the server: set it right, signatures are good for 15 minutes", ahead.Abs().Round(time.Minute), side)}
+	text := first(strings.TrimSpace(refusal.Code+" "+refusal.Message), http.StatusText(answer.StatusCode))
+	return nil, &storage.StatusError{Status: answer.StatusCode, Text: fmt.Sprintf("%s (%s: set it right, signatures are good for 15 minutes)", text, why)}
 }

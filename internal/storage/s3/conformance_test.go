@@ -139,22 +139,59 @@ func TestS3Conforms(t *testing.T) {
 }
 
 // A server that refuses a signature for its time need not say so, and a request for the head of
-// an object has no words at all: the user is told by the clocks.
+// an object has no words at all: the user is told by the clocks. What the server says stays, and
+// other reasons are not blamed on the clock.
 func TestAWrongClockIsTold(t *testing.T) {
-	for ahead, want := range map[time.Duration]string{
-		0:               "AWS_ACCESS_KEY_ID",
-		48 * time.Hour:  "the clock of this machine is 48h0m0s ahead of that of the server: set it right",
-		-48 * time.Hour: "the clock of this machine is 48h0m0s behind that of the server: set it right",
+	const clock, keys, day = "the clock", "AWS_ACCESS_KEY_ID", 48 * time.Hour
+	for name, c := range map[string]struct {
+		ahead            time.Duration // of the clock of this machine
+		code             string        // what the server says; empty: nothing
+		head, anonymous  bool
+		wanted, unwanted []string
+	}{
+		"no words":                {head: true, wanted: []string{keys}, unwanted: []string{clock}},
+		"no words, ahead":         {head: true, ahead: day, wanted: []string{"Forbidden (the clock of this machine is 48h0m0s ahead of that of the server: set it right"}},
+		"no words, behind":        {head: true, ahead: -day, wanted: []string{"Forbidden (the clock of this machine is 48h0m0s behind that of the server: set it right"}},
+		"denied":                  {code: "AccessDenied", wanted: []string{"AccessDenied", keys}, unwanted: []string{clock}},
+		"denied, ahead":           {code: "AccessDenied", ahead: day, wanted: []string{"AccessDenied the server's own words (the clock of this machine is 48h0m0s ahead"}},
+		"said to be skewed":       {code: "RequestTimeTooSkewed", wanted: []string{"RequestTimeTooSkewed the server's own words (the clocks of this machine and of the server differ: set it right"}},
+		"another reason, ahead":   {code: "InvalidAccessKeyId", ahead: day, wanted: []string{"InvalidAccessKeyId", keys}, unwanted: []string{clock}},
+		"nobody, denied, ahead":   {code: "AccessDenied", ahead: day, anonymous: true, wanted: []string{"AccessDenied", keys}, unwanted: []string{clock}},
+		"nobody, no words, ahead": {head: true, ahead: day, anonymous: true, wanted: []string{keys}, unwanted: []string{clock}},
 	} {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Date", time.Now().Add(-ahead).UTC().Format(http.TimeFormat))
-			w.WriteHeader(http.StatusForbidden)
-		}))
-		defer server.Close()
-		e := New(fixed(server.Listener.Addr().String()))
-		_, err := e.Stat(t.Context(), "s3://bucket/key")
-		if !errors.Is(err, storage.ErrPermission) || !strings.HasPrefix(err.Error(), "s3://bucket/key: the server answered 403 ") || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v ahead: %v", ahead, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Date", time.Now().Add(-c.ahead).UTC().Format(http.TimeFormat))
+				w.WriteHeader(http.StatusForbidden)
+				if c.code != "" {
+					fmt.Fprintf(w, "<Error><Code>%s</Code><Message>the server's own words</Message></Error>", c.code)
+				}
+			}))
+			defer server.Close()
+			config := fixed(server.Listener.Addr().String())
+			if c.anonymous {
+				config = func() (Config, error) { return Config{Endpoint: server.URL, Region: "us-east-1"}, nil }
+			}
+			e := New(config)
+			var err error
+			if c.head {
+				_, err = e.Stat(t.Context(), "s3://bucket/key")
+			} else {
+				_, err = e.Open(t.Context(), "s3://bucket/key")
+			}
+			if !errors.Is(err, storage.ErrPermission) || !strings.HasPrefix(err.Error(), "s3://bucket/key: the server answered 403 ") {
+				t.Fatal(err)
+			}
+			for _, text := range c.wanted {
+				if !strings.Contains(err.Error(), text) {
+					t.Errorf("%q is not in: %v", text, err)
+				}
+			}
+			for _, text := range c.unwanted {
+				if strings.Contains(err.Error(), text) {
+					t.Errorf("%q is in: %v", text, err)
+				}
+			}
+		})
 	}
 }
