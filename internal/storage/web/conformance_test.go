@@ -43,38 +43,38 @@ func TestKnownWebDAVConforms(t *testing.T) {
 	})
 }
 
+// others passes a file on with another body.
+func others(w http.ResponseWriter, r *http.Request, pass http.Handler, body []byte) {
+	put := r.Clone(r.Context())
+	put.Body, put.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	pass.ServeHTTP(w, put)
+}
+
+// gathers is a proxy that passes on what it has as a whole.
+func gathers(w http.ResponseWriter, r *http.Request, pass http.Handler) {
+	came, err := io.ReadAll(r.Body)
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	others(w, r, pass, came)
+}
+
+// inTurns is two servers that take one file after the other, of which one shows what comes.
+func inTurns(shows int64) storagetest.Fault {
+	var files atomic.Int64
+	return func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
+		if r.Method == http.MethodPut && r.ContentLength > 0 && files.Add(1)%2 == shows {
+			others(httptest.NewRecorder(), r, pass, nil)
+		}
+		pass.ServeHTTP(w, r)
+	}
+}
+
 // When some small files were stored, a further one takes two requests: it is sent, and
 // named. Where that would replace a file, it takes four as before. One whose name is its own
 // takes one, if the server shows no part of a file; nothing is left of what finds that out.
 func TestSmallFilesTakeFewRequests(t *testing.T) {
-	others := func(w http.ResponseWriter, r *http.Request, pass http.Handler, body []byte) {
-		put := r.Clone(r.Context())
-		put.Body, put.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-		pass.ServeHTTP(w, put)
-	}
-	gathers := func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
-		came, err := io.ReadAll(r.Body)
-		if err != nil {
-			panic(http.ErrAbortHandler)
-		}
-		others(w, r, pass, came)
-	}
 	var one sync.Mutex
-	inTurns := func(shows int) storagetest.Fault {
-		files := 0 // guarded by one
-		return func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
-			if r.Method == http.MethodPut && r.ContentLength > 0 {
-				one.Lock()
-				files++
-				shown := files%2 == shows
-				one.Unlock()
-				if shown {
-					others(httptest.NewRecorder(), r, pass, nil)
-				}
-			}
-			pass.ServeHTTP(w, r)
-		}
-	}
 	for name, c := range map[string]struct {
 		own    bool
 		server storagetest.Fault // what stands in for another server
