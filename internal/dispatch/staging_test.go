@@ -46,7 +46,7 @@ func TestFailedTransferLeavesTheJobAtItsInput(t *testing.T) {
 func TestWorkForAnIdlePilotIsBounded(t *testing.T) {
 	few, some := lookForStaged(t, maxStaging, 1)
 	many, most := lookForStaged(t, 10*maxStaging, 1)
-	if many > few+1 || some != maxStaging || most != 10*maxStaging {
+	if few < maxStaging || many > few+1 || some != maxStaging || most != 10*maxStaging {
 		t.Errorf("a Sync allocates %v times while %d attempts are staged in, %v while %d are", few, some, many, most)
 	}
 	if _, n := lookForStaged(t, 2, maxStaging); n != 0 {
@@ -68,7 +68,7 @@ func lookForStaged(t *testing.T, attempts, inputs int) (allocations float64, lis
 			t.Fatal(err)
 		}
 		for _, r := range e.Replies {
-			last[r.Pilot] = r.Answer.Number
+			last[r.Pilot] = max(last[r.Pilot], r.Answer.Number)
 			run = append(run, r.Answer.Run...)
 		}
 	}
@@ -89,17 +89,14 @@ func lookForStaged(t *testing.T, attempts, inputs int) (allocations float64, lis
 	}
 	step(AddFiles{Run: 1, Files: files})
 	for i := range attempts {
-		p, reads := PilotID(fmt.Sprint("reads", i)), []string{"common"}
+		p, reads := PilotID(fmt.Sprint("reads", i)), []string(nil)
 		for k := range inputs {
 			reads = append(reads, fmt.Sprint(i*inputs+k))
 		}
 		sync(p, Sync{})
-		step(Submit{1, []Job{{Name: string(p), Reads: reads, Writes: []Output{{LFN: "out" + string(p)}}}}})
+		step(Submit{1, []Job{{Name: string(p), Reads: append(reads, "common"), Writes: []Output{{LFN: "out" + string(p)}}}}})
 		sync(p, Sync{})
 		sync(p, Sync{Started: []AttemptRef{{Job: run[i].Job, Attempt: run[i].Attempt}}})
-	}
-	for _, p := range []PilotID{"holder1", "holder2"} {
-		sync(p, Sync{CacheAdded: []CachedFile{{File: FileRef{LFN: "common"}, Size: 1}}})
 	}
 	sync("idle", Sync{CacheAdded: cached})
 	now = now.Add(time.Second)
