@@ -29,7 +29,7 @@ type placement struct {
 
 	// Of one transition: who asked and has room left, and which attempts were given back
 	// for others. Both are empty between transitions.
-	unserved  []*pilot
+	roomLeft  []*pilot
 	givenBack []*attempt
 
 	tally          tally
@@ -65,7 +65,7 @@ func (pl *placement) matchAll() {
 				pl.fleet.recount(p)
 				pl.noLongerAwaited(p)
 				if p.parked > 0 {
-					pl.unserved = append(pl.unserved, p)
+					pl.roomLeft = append(pl.roomLeft, p)
 				}
 			}
 		}

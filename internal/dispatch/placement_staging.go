@@ -54,7 +54,7 @@ func (fl *fleet) stagesInNoMore(a *attempt) {
 // got nothing that fills it. One for which an attempt is asked back already has to wait until
 // the pilot that reads has heard of it: then that gives it back, or goes on.
 func (pl *placement) takeBack() {
-	for _, p := range pl.unserved {
+	for _, p := range pl.roomLeft {
 		if len(pl.fleet.staging) == 0 {
 			break
 		}
@@ -68,8 +68,8 @@ func (pl *placement) takeBack() {
 			pl.fleet.mustAnswer(a.pilot)
 		}
 	}
-	clear(pl.unserved)
-	pl.unserved = pl.unserved[:0]
+	clear(pl.roomLeft)
+	pl.roomLeft = pl.roomLeft[:0]
 }
 
 // longestStaged returns the attempt that has been staged in for longest of those that the

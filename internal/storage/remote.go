@@ -109,7 +109,6 @@ func CheckName(name string) error {
 	return nil
 }
 
-// receivePiece is how much of a file that comes is written at once, in bytes.
 // Fetch is the Get of elements that have nothing better than to write what Open gives into
 // a new file.
 func Fetch(ctx context.Context, e Element, pfn, path string) (int64, error) {
@@ -121,6 +120,7 @@ func Fetch(ctx context.Context, e Element, pfn, path string) (int64, error) {
 	return Receive(path, body, pfn)
 }
 
+// receivePiece is how much of a file that comes is written at once, in bytes.
 const receivePiece = 128 << 10
 
 type piece [receivePiece]byte

@@ -142,7 +142,7 @@ func (s *transfers) take(past bool) (free func(), ok bool) {
 		switch err := s.lock(i); {
 		case err == nil:
 			s.mine[i] = true
-			return func() { s.giveBack(i) }, true
+			return func() { s.unlock(i) }, true
 		case !isHeld(err):
 			return func() {}, true // there are no locks
 		case past && s.isStopped(i):
@@ -166,7 +166,7 @@ func (s *transfers) turn() int { return len(s.mine) }
 // at is where a record stands.
 func (s *transfers) at(i int) int64 { return s.first + int64(i)*recordSize }
 
-func (s *transfers) giveBack(i int) {
+func (s *transfers) unlock(i int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mine[i] = false

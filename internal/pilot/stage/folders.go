@@ -181,7 +181,7 @@ func (in *Inputs) folderOf(i *input) (*unpacked, error) {
 			i.hit = true
 			return u, nil
 		}
-		in.ar.folders.giveBack(u)
+		in.ar.folders.release(u)
 		if !errors.Is(err, sched.ErrChannelClosed) {
 			return nil, err
 		}
@@ -227,7 +227,7 @@ func (f *folders) finish(u *unpacked, tree *folderTree) {
 	close(u.done)
 }
 
-func (f *folders) giveBack(u *unpacked) {
+func (f *folders) release(u *unpacked) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	u.users--

@@ -451,7 +451,7 @@ func (in *Inputs) Release() {
 			i.cached = nil
 		}
 		if i.unpacked != nil {
-			in.ar.folders.giveBack(i.unpacked)
+			in.ar.folders.release(i.unpacked)
 			i.unpacked = nil
 		}
 	}
