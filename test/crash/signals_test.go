@@ -2,6 +2,8 @@ package crash
 
 import (
 	"bufio"
+	"bytes"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -41,6 +43,8 @@ func newGated(t *testing.T, file *regexp.Regexp, held ...int) *gated {
 	g.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if name := file.FindString(r.URL.Path + r.Header.Get("Destination")); r.Method == http.MethodPut || r.Method == "MOVE" {
 			if n := g.note(name); slices.Contains(held, n) {
+				body, _ := io.ReadAll(r.Body) // only then does the server notice that the caller has gone
+				r.Body = io.NopCloser(bytes.NewReader(body))
 				g.come <- struct{}{}
 				select {
 				case <-g.on:
