@@ -461,7 +461,7 @@ func (fs *files) remove(pfn string) {
 func (fs *files) removed(pfn string) {
 	if fs.removing[pfn] {
 		delete(fs.removing, pfn)
-		if !fs.named[pfn] {
+		if !fs.stillNamed[pfn] {
 			fs.journal.forget(TableRemove, 0, pfn)
 		}
 	}

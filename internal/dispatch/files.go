@@ -44,7 +44,7 @@ type files struct {
 	publishing map[*file]*version   // given out to be published, and not confirmed
 	removing   map[string]bool      // PFNs to be removed, until they are; durable
 	outdated   map[*job]*outdated   // committed, with stored outputs in their records that were removed
-	named      map[string]bool      // the PFNs of all outdated; their records of removal are kept
+	stillNamed map[string]bool      // the PFNs of all outdated; their records of removal are kept
 
 	requestSlab rows.Slab[request]
 	fileSlab    rows.Slab[CommittedFile]
@@ -57,7 +57,7 @@ func newFiles(s *transition, jn *journal, rs *runs) files {
 		transition: s, journal: jn, runs: rs, matched: make(map[JobID][]*version),
 		waiters: make(map[*version][]*job), raisedTo: make(map[*file]raised), hashes: make(map[*version]string), tellers: make(map[*version]PilotID),
 		older: make(map[copyOf]olderCopy), publishing: make(map[*file]*version), removing: make(map[string]bool),
-		outdated: make(map[*job]*outdated), named: make(map[string]bool),
+		outdated: make(map[*job]*outdated), stillNamed: make(map[string]bool),
 	}
 }
 

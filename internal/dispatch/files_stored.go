@@ -58,18 +58,27 @@ func (fs *files) loseResults(files []LostFile) {
 	for i := range files {
 		lost[files[i].PFN] = files[i].Why
 	}
-	isLost := func(o output) bool { _, ok := lost[o.PFN]; return ok }
+	isLost := func(pfn string) bool { _, ok := lost[pfn]; return ok }
+	fs.changeResults(isLost, func(r *storedResult, o *output) {
+		fs.effects.Events = append(fs.effects.Events, Event{Kind: FileLost, Name: r.job, Reason: o.LFN + ": " + lost[o.PFN]})
+		fs.remove(o.PFN)
+		o.PFN, o.Tag = "", lostTag
+	})
+}
+
+// changeResults changes the outputs of results that stand in some places, and records these
+// results anew.
+func (fs *files) changeResults(in func(pfn string) bool, change func(*storedResult, *output)) {
+	isIn := func(o output) bool { return in(o.PFN) }
 	for _, key := range fs.journal.resultKeys() {
 		r := fs.journal.results[key]
-		if !slices.ContainsFunc(r.outputs, isLost) {
+		if !slices.ContainsFunc(r.outputs, isIn) {
 			continue
 		}
 		r.outputs = slices.Clone(r.outputs)
 		for i := range r.outputs {
-			if o := &r.outputs[i]; isLost(*o) {
-				fs.effects.Events = append(fs.effects.Events, Event{Kind: FileLost, Name: r.job, Reason: o.LFN + ": " + lost[o.PFN]})
-				fs.remove(o.PFN)
-				o.PFN, o.Tag = "", lostTag
+			if o := &r.outputs[i]; isIn(*o) {
+				change(&r, o)
 			}
 		}
 		fs.journal.results[key] = r
@@ -107,7 +116,7 @@ func (fs *files) outdate(j *job, pfn string) {
 		fs.outdated[j] = o
 	}
 	o.pfns = append(o.pfns, pfn)
-	fs.named[pfn] = true
+	fs.stillNamed[pfn] = true
 	if len(o.pfns) >= o.half {
 		fs.changeOutputs(j)
 	}
@@ -121,7 +130,7 @@ func (fs *files) upToDate(j *job) {
 	}
 	delete(fs.outdated, j)
 	for _, pfn := range o.pfns {
-		delete(fs.named, pfn)
+		delete(fs.stillNamed, pfn)
 		if !fs.removing[pfn] {
 			fs.journal.forget(TableRemove, 0, pfn)
 		}
@@ -143,21 +152,8 @@ func (c *Core) bringUpToDate() {
 			}
 		}
 	}
-	isRemoved := func(o output) bool { return fs.removing[o.PFN] }
-	for _, key := range fs.journal.resultKeys() {
-		r := fs.journal.results[key]
-		if !slices.ContainsFunc(r.outputs, isRemoved) {
-			continue
-		}
-		r.outputs = slices.Clone(r.outputs)
-		for i := range r.outputs {
-			if o := &r.outputs[i]; isRemoved(*o) {
-				o.PFN = ""
-			}
-		}
-		fs.journal.results[key] = r
-		fs.journal.persistResult(key, &r)
-	}
+	isRemoved := func(pfn string) bool { return fs.removing[pfn] }
+	fs.changeResults(isRemoved, func(_ *storedResult, o *output) { o.PFN = "" })
 }
 
 // recorded are the outputs of a committed job as they are recorded.

@@ -47,7 +47,7 @@ func (c *Core) snapshot() string {
 		}
 	}
 	removing := maps.Clone(c.files.removing)
-	maps.Copy(removing, c.files.named) // a Load removes them once more
+	maps.Copy(removing, c.files.stillNamed) // a Load removes them once more
 	for _, pfn := range sortedKeys(removing) {
 		fmt.Fprintf(&b, "remove %s\n", pfn)
 	}
