@@ -25,30 +25,38 @@ type fetch struct{ done chan struct{} }
 func (c *Cache) Fetch(ctx context.Context, wanted Item, bring func(path string) (int64, Hash, error)) (f *File, hit bool, err error) {
 	for {
 		f, under, mine := c.begin(wanted)
-		if f != nil {
-			if ok, err := c.proved(ctx, f); err != nil {
+		switch {
+		case f != nil:
+			hit = true
+		case under == nil:
+			return nil, false, errOther
+		case mine:
+			if f, hit, err = c.bringInTurn(ctx, wanted, under, bring); err != nil {
 				return nil, false, err
-			} else if ok {
-				return f, true, nil
+			}
+		default:
+			if _, err := sched.Receive(ctx, c.cfg.Sched, under.done); !errors.Is(err, sched.ErrChannelClosed) {
+				return nil, false, err
 			}
 			continue
 		}
-		if under == nil {
-			return nil, false, errOther
-		}
-		if mine {
-			defer c.end(wanted.Ref, under)
-			release, err := c.turn(ctx, fileName(wanted))
-			if err != nil {
-				return nil, false, err
-			}
-			defer release()
-			return c.bring(ctx, wanted, bring)
-		}
-		if _, err := sched.Receive(ctx, c.cfg.Sched, under.done); !errors.Is(err, sched.ErrChannelClosed) {
+		if ok, err := c.proved(ctx, f); err != nil {
 			return nil, false, err
+		} else if ok {
+			return f, hit, nil
 		}
 	}
+}
+
+// bringInTurn is bring, when no other pilot of the host brings the file in.
+func (c *Cache) bringInTurn(ctx context.Context, wanted Item, under *fetch, write func(path string) (int64, Hash, error)) (*File, bool, error) {
+	defer c.end(wanted.Ref, under)
+	release, err := c.turn(ctx, fileName(wanted))
+	if err != nil {
+		return nil, false, err
+	}
+	defer release()
+	return c.bring(ctx, wanted, write)
 }
 
 // begin finds a file, or who brings it in, or says that the caller is to.
@@ -143,6 +151,7 @@ func (c *Cache) commit(r *reservation, i Item, hash Hash) (*File, error) {
 	if err := c.name(r, fileName(i)); err != nil {
 		return nil, err
 	}
+	delete(c.damaged, fileName(i))
 	if hash != (Hash{}) {
 		c.recordSum(fileName(i), hash)
 	}
@@ -179,11 +188,11 @@ func (c *Cache) write(r *reservation, size int64, write func(path string) (int64
 }
 
 // name gives a written file its name, or takes the link of a peer that was
-// faster, so that the host holds the contents once. The caller holds the mutex.
+// faster, so that the host holds the contents once, unless that may be one which nobody has read. The caller holds the mutex.
 func (c *Cache) name(r *reservation, name string) error {
 	unlock, taken := c.host.lock()
 	defer unlock()
-	if taken && c.linkFromPeer(name) {
+	if _, unread := c.recorded[name]; taken && !unread && c.linkFromPeer(name) {
 		return nil
 	}
 	if err := os.Rename(r.path, filepath.Join(c.folder, name)); err != nil {

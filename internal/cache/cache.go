@@ -157,6 +157,13 @@ type Cache struct {
 	// Files that are being brought in: one call does it, the others wait for it.
 	fetching map[Ref]*fetch
 
+	// Of a shared cache, by the names of files: the hashes that were recorded when it was opened,
+	// and what it has found damaged and not brought in since. A peer may have taken over the
+	// former without having read them, so a link to one is compared like what this cache has taken
+	// over. The latter it takes from no peer.
+	recorded map[string]Hash
+	damaged  map[string]bool
+
 	// The other live pilots of the host, by folder, as SetPeers said. looked is closed, and
 	// another one takes its place, when this cache has looked at the folder of one.
 	peers    map[string]*peer
@@ -170,7 +177,7 @@ type entry struct {
 	Item
 	pins     int
 	hash     Hash
-	unproved bool // it was taken over, and nobody has looked whether hash is right
+	unproved bool // it was taken over, maybe by a peer, and this cache has not looked whether hash is right
 }
 
 // File is a file of the cache that is in use until it is released.
@@ -340,6 +347,14 @@ func (c *Cache) insert(i Item, hash Hash) *entry {
 	c.used += i.Size
 	c.cfg.Policy.Used(i.Ref)
 	c.notify(Change{Ref: i.Ref, Size: i.Size, Hash: hash})
+	return e
+}
+
+// insertUnproved is insert for a file that this cache has not read, of which a hash may be
+// recorded.
+func (c *Cache) insertUnproved(i Item, recorded map[string]Hash) *entry {
+	e := c.insert(i, recorded[fileName(i)])
+	e.unproved = e.hash != Hash{}
 	return e
 }
 

@@ -33,7 +33,7 @@ func Open(cfg Config) (*Cache, error) {
 	c := &Cache{
 		cfg: cfg, folder: filepath.Join(cfg.Dir, cfg.Name),
 		entries: map[Ref]*entry{}, fetching: map[Ref]*fetch{}, peers: map[string]*peer{},
-		looked: make(chan struct{}), dropTime: DropTime,
+		looked: make(chan struct{}), dropTime: DropTime, damaged: map[string]bool{},
 	}
 	c.watch, c.stop = context.WithCancel(context.Background())
 	if err := c.open(); err != nil {
@@ -60,6 +60,9 @@ func (c *Cache) open() error {
 	}
 	c.shrink()
 	c.cutSums(recorded)
+	if c.cfg.Shared {
+		c.recorded = recorded
+	}
 	return nil
 }
 
@@ -211,8 +214,7 @@ func (c *Cache) rebuild(recorded map[string]Hash) error {
 		return cmp.Or(a.time.Compare(b.time), strings.Compare(a.LFN, b.LFN), cmp.Compare(a.Version, b.Version), cmp.Compare(a.Tag, b.Tag))
 	})
 	for _, f := range files {
-		e := c.insert(f.Item, recorded[fileName(f.Item)])
-		e.unproved = e.hash != Hash{}
+		c.insertUnproved(f.Item, recorded)
 	}
 	return nil
 }

@@ -235,8 +235,8 @@ func (c *Cache) take(p *peer, i Item, name string) bool {
 	}
 	unlock, taken := c.host.lock()
 	defer unlock()
-	if taken && os.Link(filepath.Join(p.folder, name), filepath.Join(c.folder, name)) == nil {
-		c.insert(i, Hash{})
+	if taken && !c.damaged[name] && os.Link(filepath.Join(p.folder, name), filepath.Join(c.folder, name)) == nil {
+		c.insertUnproved(i, c.recorded)
 	}
 	return taken
 }
@@ -277,13 +277,14 @@ func (c *Cache) linkFromPeer(name string) bool {
 // adopt takes a file that a peer has and this cache has not noticed yet. The
 // caller holds the mutex.
 func (c *Cache) adopt(wanted Item) (*File, bool) {
-	if len(c.peers) == 0 || c.entries[wanted.Ref] != nil {
+	name := fileName(wanted)
+	if len(c.peers) == 0 || c.entries[wanted.Ref] != nil || c.damaged[name] {
 		return nil, false
 	}
 	unlock, taken := c.host.lock()
 	defer unlock()
-	if !taken || !c.linkFromPeer(fileName(wanted)) {
+	if !taken || !c.linkFromPeer(name) {
 		return nil, false
 	}
-	return c.pin(c.insert(wanted, Hash{})), true
+	return c.pin(c.insertUnproved(wanted, c.recorded)), true
 }

@@ -85,13 +85,14 @@ func (c *Cache) cutSums(recorded map[string]Hash) {
 		return
 	}
 	var text strings.Builder
+	written := map[string]bool{}
 	folders, _ := os.ReadDir(c.cfg.Dir)
 	for _, folder := range folders {
 		names, _ := os.ReadDir(filepath.Join(c.cfg.Dir, folder.Name())) // none in what is no folder
 		for _, n := range names {
-			if hash, ok := recorded[n.Name()]; ok {
+			if hash, ok := recorded[n.Name()]; ok && !written[n.Name()] {
 				text.WriteString(sumLine(n.Name(), hash))
-				delete(recorded, n.Name())
+				written[n.Name()] = true
 			}
 		}
 	}
@@ -115,6 +116,9 @@ func (c *Cache) proved(ctx context.Context, f *File) (bool, error) {
 		return false, err
 	}
 	if !right {
+		c.mu.Lock()
+		c.damaged[fileName(f.entry.Item)] = true
+		c.mu.Unlock()
 		c.Drop(f.entry.Ref)
 		f.Release()
 		return false, nil

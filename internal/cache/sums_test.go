@@ -115,3 +115,43 @@ func FuzzSums(f *testing.F) {
 		}
 	})
 }
+
+// A file that a pilot has taken over is compared by each pilot of the host that takes a link to
+// it, and what one has found damaged it does not take back from another.
+func TestLinksToTakenOverFilesAreVerified(t *testing.T) {
+	dir := t.TempDir()
+	first, err := Open(Config{Dir: dir, Name: "first", MaxSpace: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, lfn := range []string{"linked", "asked for", "good"} {
+		f := summed(t, first, lfn, "0123456789")
+		if lfn != "good" {
+			if err := os.WriteFile(f.Path(), []byte("0124266789"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f.Release()
+	}
+	first.Close()
+
+	a, _ := open(t, dir, "a", shared)
+	b, seen := open(t, dir, "b", shared)
+	b.SetPeers([]string{a.Dir(), b.Dir()})
+	seen.until(t, func() bool { return has(b, "linked") && has(b, "asked for") && has(b, "good") })
+	a.SetPeers([]string{a.Dir(), b.Dir()})
+	for _, c := range []*Cache{b, a} {
+		for _, lfn := range []string{"linked", "asked for"} {
+			f := summed(t, c, lfn, "0123456789")
+			if held, err := os.ReadFile(f.Path()); err != nil || string(held) != "0123456789" {
+				t.Errorf("%s has %q of %s: %v", c.cfg.Name, held, lfn, err)
+			}
+			f.Release()
+		}
+	}
+	if f, ok := b.Get(t.Context(), item("good", 10)); ok {
+		f.Release()
+	} else {
+		t.Error("a good file is not taken over")
+	}
+}
