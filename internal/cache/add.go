@@ -188,7 +188,8 @@ func (c *Cache) write(r *reservation, size int64, write func(path string) (int64
 }
 
 // name gives a written file its name, or takes the link of a peer that was
-// faster, so that the host holds the contents once, unless that may be one which nobody has read. The caller holds the mutex.
+// faster, so that the host holds the contents once, unless that may be one which nobody
+// has read. The caller holds the mutex.
 func (c *Cache) name(r *reservation, name string) error {
 	unlock, taken := c.host.lock()
 	defer unlock()
@@ -215,6 +216,9 @@ func (c *Cache) reserve(i Item) (r *reservation, linked []string, err error) {
 	defer unlock()
 	if !taken {
 		return nil, nil, errStopped
+	}
+	if err := unix.Access(c.folder, unix.W_OK); err != nil {
+		return nil, nil, fmt.Errorf("%w, since %s cannot be written to: %w", ErrFull, c.folder, err)
 	}
 	if linked, err := c.makeRoom(i.Size); err != nil {
 		return nil, linked, err

@@ -52,7 +52,8 @@ import (
 
 var (
 	// ErrFull says that no room could be made: the rest is in use, or the file
-	// is larger than the cache, or its name is too long.
+	// is larger than the cache, or its name is too long, or somebody has removed the
+	// cache's folder or made it read-only.
 	ErrFull = errors.New("no room in the cache")
 	// ErrNoSpace says that the disk below the cache is full.
 	ErrNoSpace = errors.New("no space left on the disk of the cache")
@@ -236,8 +237,9 @@ func (c *Cache) Evicted() (files, bytes int64) {
 	return c.evictedFiles.Load(), c.evictedBytes.Load()
 }
 
-// Get takes a file into use if it is there. One of another size is dropped, and so
-// is one that was taken over and does not hold any more what its hash says.
+// Get takes a file into use if it is there. One of another size is dropped, and so is one
+// that somebody has removed or cut, or that was taken over and does not hold any more what
+// its hash says.
 func (c *Cache) Get(ctx context.Context, wanted Item) (*File, bool) {
 	c.mu.Lock()
 	f, ok := c.get(wanted)
@@ -256,12 +258,21 @@ func (c *Cache) get(wanted Item) (*File, bool) {
 	switch {
 	case e == nil:
 		return nil, false
+	case !c.stands(e):
+		c.drop(e)
 	case e.is(wanted):
 		return c.pin(e), true
 	case e.pins == 0:
 		c.drop(e)
 	}
 	return nil, false
+}
+
+// stands reports whether the file of an entry is there, and whole as far as its size tells:
+// other programs remove old files from scratch disks.
+func (c *Cache) stands(e *entry) bool {
+	info, err := os.Lstat(c.path(e))
+	return err == nil && info.Mode().IsRegular() && info.Size() == e.Size
 }
 
 func (c *Cache) pin(e *entry) *File {

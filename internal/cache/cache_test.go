@@ -465,3 +465,61 @@ func ExampleCache() {
 	// false hello
 	// true hello
 }
+
+// A file that somebody has removed or cut beneath the cache is no hit: it is brought in again.
+func TestWhatIsGoneOrCutIsNoHit(t *testing.T) {
+	c, l := open(t, t.TempDir(), "p")
+	for lfn, spoil := range map[string]func(path string) error{
+		"removed": os.Remove,
+		"cut":     func(path string) error { return os.Truncate(path, 5) },
+		"linked":  func(path string) error { return errors.Join(os.Remove(path), os.Symlink("/dev/zero", path)) },
+	} {
+		f := put(t, c, lfn, 10)
+		f.Release()
+		if err := spoil(f.Path()); err != nil {
+			t.Fatal(err)
+		}
+		if f, ok := c.Get(t.Context(), item(lfn, 10)); ok || has(c, lfn) {
+			t.Error(lfn, "counts as there:", f)
+		}
+		again, hit, err := c.Fetch(t.Context(), item(lfn, 10), bytes(10))
+		if err != nil || hit {
+			t.Fatal(lfn, hit, err)
+		}
+		if info, err := os.Lstat(again.Path()); err != nil || info.Size() != 10 {
+			t.Error(lfn, info, err)
+		}
+		again.Release()
+	}
+	if len(l.all) != 9 || c.used != 30 {
+		t.Error(c.used, "bytes are used, and it tells", l.all)
+	}
+}
+
+// A cache whose folder is gone, or cannot be written to, has no room, whatever it held.
+func TestWithoutItsFolderACacheHasNoRoom(t *testing.T) {
+	for _, lost := range []func(folder string) error{
+		os.RemoveAll,
+		func(folder string) error { return os.Rename(folder, folder+".moved") },
+		func(folder string) error {
+			err := errors.Join(syscall.Mount(folder, folder, "", syscall.MS_BIND, ""), syscall.Mount("", folder, "", syscall.MS_BIND|syscall.MS_REMOUNT|syscall.MS_RDONLY, ""))
+			t.Cleanup(func() { _ = syscall.Unmount(folder, syscall.MNT_DETACH) })
+			return err
+		},
+	} {
+		c, _ := open(t, t.TempDir(), "p", shared)
+		put(t, c, "before", 10).Release()
+		if err := lost(c.folder); errors.Is(err, syscall.EPERM) {
+			t.Log("not tried: mounting needs root")
+			continue
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := c.Fetch(t.Context(), item("after", 10), bytes(10)); !errors.Is(err, ErrFull) {
+			t.Error(err)
+		}
+		if c.reserved != 0 {
+			t.Error(c.reserved, "bytes stay reserved")
+		}
+	}
+}
