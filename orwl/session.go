@@ -55,7 +55,7 @@ type session struct {
 	// its refusal, release or withdrawal; a proxy that stands in a queue is in proxies. What was
 	// subscribed stays until the end. mirrorOf names one subscription for each location.
 	mu           sync.Mutex
-	left         sync.Cond // the data of a grant has left
+	dataSent     sync.Cond // the data of a grant has left
 	ended        bool      // nothing is sent any more
 	subscribed   map[uint64]*subscription
 	mirrorOf     map[*Location]uint64
@@ -85,7 +85,7 @@ type proxy struct {
 	served    servedRequest
 	id        uint64
 	sub       *subscription
-	told      bool // the grant was sent, so the other process may have written
+	grantSent bool // the grant was sent, so the other process may have written
 	sending   bool // the data of the location is being read for the grant
 	cancelled bool
 	unsettled bool // part of a reservation that is not settled: that decides about it
@@ -97,7 +97,7 @@ func newSession(l *transport.Link, s *Server) *session {
 		link: l, server: s, ctx: ctx, cancel: cancel,
 		subscribed: make(map[uint64]*subscription), mirrorOf: make(map[*Location]uint64), proxies: make(map[uint64]*proxy), reservations: make(map[uint64]*foreignReservation),
 	}
-	n.left.L = &n.mu
+	n.dataSent.L = &n.mu
 	return n
 }
 
@@ -282,10 +282,10 @@ func (s *session) holder(f *transport.Frame) *proxy {
 	p := s.proxies[f.ID]
 	s.link.AwaitOtherEnd(func() {
 		for p != nil && p.sending {
-			s.left.Wait()
+			s.dataSent.Wait()
 		}
 	})
-	told := p != nil && p.told
+	told := p != nil && p.grantSent
 	s.mu.Unlock()
 	if !told || !p.sub.location.holds(&p.handle) || p.handle.generation != f.Generation {
 		return nil
@@ -338,7 +338,7 @@ func (s *session) end() {
 		l := p.sub.location
 		switch {
 		case l.withdraw(&p.handle) || !l.holds(&p.handle):
-		case p.told && p.handle.mode == Write:
+		case p.grantSent && p.handle.mode == Write:
 			l.lose(&p.handle, p.sub.inPlace)
 		default:
 			l.release(&p.handle)
@@ -382,7 +382,7 @@ func (s *session) sendGrantLocked(p *proxy) {
 		Kind: transport.Granted, ID: p.id, Mirror: sub.id, Generation: p.handle.generation, Version: version,
 		Size: int64(len(data)), Extents: lacks, Text: p.served.by,
 	}
-	sub.has, sub.version, p.told = true, version, true
+	sub.has, sub.version, p.grantSent = true, version, true
 	if sub.mapped && sub.file != file {
 		fd, err := file.Export(sub.inPlace)
 		if err != nil {
@@ -400,7 +400,7 @@ func (s *session) sendGrantLocked(p *proxy) {
 func (s *session) sent(p *proxy) {
 	s.mu.Lock()
 	p.sending = false
-	s.left.Broadcast()
+	s.dataSent.Broadcast()
 	cancelled := p.cancelled
 	s.mu.Unlock()
 	if cancelled {

@@ -455,8 +455,8 @@ func (sl *slots) raise(l *level, now int64) {
 
 // levelOf returns the level of a priority, which it makes if there is none.
 func (sl *slots) levelOf(priority int) *level {
-	at, found := slices.BinarySearchFunc(sl.levels, priority, func(l *level, p int) int { return cmp.Compare(p, l.priority) })
-	if !found {
+	at, ok := slices.BinarySearchFunc(sl.levels, priority, func(l *level, p int) int { return cmp.Compare(p, l.priority) })
+	if !ok {
 		sl.levels = slices.Insert(sl.levels, at, &level{priority: priority})
 	}
 	return sl.levels[at]

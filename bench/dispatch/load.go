@@ -236,9 +236,9 @@ func (l *load) lookUp(n int) {
 	}
 	start := time.Now()
 	for _, name := range names {
-		id, known := l.core.JobNamed(run, name)
+		id, ok := l.core.JobNamed(run, name)
 		job, _ := l.core.Detail(id)
-		if !known || len(job.Reads) != reads {
+		if !ok || len(job.Reads) != reads {
 			l.err = fmt.Errorf("%s: %d files", name, len(job.Reads))
 			return
 		}

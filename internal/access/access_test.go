@@ -447,7 +447,7 @@ func FuzzConnection(f *testing.F) {
 	f.Add(text)
 	f.Add([]byte(`{"addresses":["x"]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		c, err := DecodeConnection(data)
+		c, err := decodeConnection(data)
 		if err != nil {
 			return
 		}
@@ -455,7 +455,7 @@ func FuzzConnection(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if again, err := DecodeConnection(text); err != nil || again.Token != c.Token || len(again.Addresses) != len(c.Addresses) {
+		if again, err := decodeConnection(text); err != nil || again.Token != c.Token || len(again.Addresses) != len(c.Addresses) {
 			t.Fatal(again, err)
 		}
 	})

@@ -65,15 +65,15 @@ func ReadConnection(path string) (Connection, error) {
 	if err != nil {
 		return Connection{}, fmt.Errorf("connection file: %w", err)
 	}
-	c, err := DecodeConnection(text)
+	c, err := decodeConnection(text)
 	if err != nil {
 		return Connection{}, fmt.Errorf("connection file %s: %w", path, err)
 	}
 	return c, nil
 }
 
-// ReadConnectionFrom reads a connection from a stream to its end.
-func ReadConnectionFrom(in io.Reader) (Connection, error) {
+// readConnectionFrom reads a connection from a stream to its end.
+func readConnectionFrom(in io.Reader) (Connection, error) {
 	text, err := io.ReadAll(io.LimitReader(in, MaxConnectionFile+1))
 	if err == nil && len(text) > MaxConnectionFile {
 		err = fmt.Errorf("it is longer than %d bytes", MaxConnectionFile)
@@ -81,12 +81,12 @@ func ReadConnectionFrom(in io.Reader) (Connection, error) {
 	if err != nil {
 		return Connection{}, fmt.Errorf("connection: %w", err)
 	}
-	return DecodeConnection(text)
+	return decodeConnection(text)
 }
 
-// DecodeConnection reads the text of a connection file. Names that it does not
+// decodeConnection reads the text of a connection file. Names that it does not
 // know are of a later version, and do no harm.
-func DecodeConnection(text []byte) (Connection, error) {
+func decodeConnection(text []byte) (Connection, error) {
 	var c Connection
 	if err := json.Unmarshal(text, &c); err != nil {
 		return Connection{}, fmt.Errorf("it is not a connection file: %w", err)

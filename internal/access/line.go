@@ -44,7 +44,7 @@ type Line struct {
 // OpenLine reads a connection file; "-" is standard input, which is read once.
 func OpenLine(file string) (*Line, error) {
 	if file == "-" {
-		c, err := ReadConnectionFrom(os.Stdin)
+		c, err := readConnectionFrom(os.Stdin)
 		if err != nil {
 			return nil, err
 		}

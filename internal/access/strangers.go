@@ -138,7 +138,8 @@ func (c *guarded) leave() {
 	}
 }
 
-// isOf says whose a connection is, and false if that has too many.
+// isOf records whose launch a connection belongs to. It reports whether the launch may have
+// another one.
 func (c *guarded) isOf(launch string) bool {
 	c.gate.mu.Lock()
 	defer c.gate.mu.Unlock()

@@ -37,7 +37,7 @@ func (r *Roster) Waiting(came map[string]bool) (lines []string) {
 	}
 	slices.Sort(lines)
 	if r.refusal != nil {
-		lines = append(lines, fmt.Sprintf("site %s: refused: %s; tried again in %s", r.cfg.Site, oneLine(r.refusal), seconds(max(r.again.Sub(now), 0))))
+		lines = append(lines, fmt.Sprintf("site %s: refused: %s; tried again in %s", r.cfg.Site, oneLine(r.refusal), seconds(max(r.retryAt.Sub(now), 0))))
 	}
 	if r.silence != nil {
 		lines = append(lines, fmt.Sprintf("site %s: it does not say which jobs it has: %s", r.cfg.Site, oneLine(r.silence)))

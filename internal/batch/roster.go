@@ -52,9 +52,9 @@ type RosterConfig struct {
 	// Elsewhere says of a launch that the System tells of, and that this Roster does not
 	// know, that it is another Roster's: two sites of one batch system. Default: none is.
 	Elsewhere func(launch string) bool
-	// Told gets a sentence for a person when the batch system refuses something and
+	// Tell gets a sentence for a person when the batch system refuses something and
 	// had not refused it in the same words before. It must not block.
-	Told func(string)
+	Tell func(string)
 	// Sched waits. Default: sched.Default().
 	Sched *sched.Scheduler
 	// Log takes what the batch system says. Default: slog.Default().
@@ -79,7 +79,7 @@ type Roster struct {
 	cancel context.CancelFunc
 	group  sync.WaitGroup
 	work   chan struct{} // holds one if there is something to do
-	look   chan struct{} // holds one if there is something to ask about
+	asking chan struct{} // holds one if there is something to ask about
 
 	mu        sync.Mutex // guards what follows
 	launches  map[string]*launch
@@ -89,9 +89,9 @@ type Roster struct {
 	unwanted  map[string]bool
 	doubtful  bool      // a Notifier is to be asked about launches whose ends it may have told before
 	endings   []End     // to be told
-	told      string    // the last sentence
+	lastTold  string    // the last sentence
 	refusal   error     // of the last submission, until one is taken
-	again     time.Time // when that is tried again
+	retryAt   time.Time // when that is tried again
 	silence   error     // why the last question for the status had no answer
 }
 
@@ -119,11 +119,11 @@ func NewRoster(cfg RosterConfig) *Roster {
 	if cfg.Withdrawn == nil {
 		cfg.Withdrawn = func(string) {}
 	}
-	if cfg.Told == nil {
-		cfg.Told = func(string) {}
+	if cfg.Tell == nil {
+		cfg.Tell = func(string) {}
 	}
 	r := &Roster{
-		cfg: cfg, work: make(chan struct{}, 1), look: make(chan struct{}, 1),
+		cfg: cfg, work: make(chan struct{}, 1), asking: make(chan struct{}, 1),
 		launches: map[string]*launch{}, strangers: map[string]int{}, unwanted: map[string]bool{},
 	}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
@@ -148,7 +148,7 @@ func (r *Roster) Start(name string) {
 	if r.launches[name] == nil {
 		r.launches[name] = &launch{}
 		r.waiting = append(r.waiting, name)
-		nudge(r.look)
+		nudge(r.asking)
 		nudge(r.work)
 	}
 }
@@ -166,7 +166,7 @@ func (r *Roster) Adopt(ctx context.Context, names []string) (gone []End, err err
 		}
 	}
 	r.mu.Unlock()
-	nudge(r.look)
+	nudge(r.asking)
 	if r.status != nil {
 		return nil, nil
 	}
@@ -194,7 +194,7 @@ func (r *Roster) Expect(name string) {
 	delete(r.strangers, name)
 	delete(r.unwanted, name)
 	r.doubtful = true
-	nudge(r.look)
+	nudge(r.asking)
 	nudge(r.work)
 }
 
@@ -296,7 +296,7 @@ func (r *Roster) listen(notifier Notifier) {
 // watch asks for the status while there is something to ask about.
 func (r *Roster) watch() {
 	for {
-		if _, err := sched.Receive(r.ctx, r.cfg.Sched, r.look); err != nil {
+		if _, err := sched.Receive(r.ctx, r.cfg.Sched, r.asking); err != nil {
 			return
 		}
 		for more := true; more; more = r.curious() {
@@ -423,7 +423,7 @@ func (r *Roster) toil() {
 		}
 		pause = min(max(2*pause, MinPause), MaxPause)
 		r.mu.Lock()
-		r.again = time.Now().Add(pause)
+		r.retryAt = time.Now().Add(pause)
 		r.mu.Unlock()
 		if r.rest(pause) != nil {
 			return
@@ -583,7 +583,7 @@ func (r *Roster) submittedNow(name string, err error) {
 	taken := err == nil
 	r.refusal = err
 	if taken {
-		r.told = ""
+		r.lastTold = ""
 	}
 	l := r.launches[name]
 	switch {
@@ -593,7 +593,7 @@ func (r *Roster) submittedNow(name string, err error) {
 		r.notTaken(name, l)
 	default:
 		l.flying, l.at, l.doubtful = false, time.Now(), !taken
-		nudge(r.look)
+		nudge(r.asking)
 	}
 }
 
@@ -611,11 +611,11 @@ func (r *Roster) notTaken(name string, l *launch) {
 // warn says something to a person, once in a row.
 func (r *Roster) warn(text string) {
 	r.mu.Lock()
-	news := text != r.told
-	r.told = text
+	news := text != r.lastTold
+	r.lastTold = text
 	r.mu.Unlock()
 	if news {
 		r.cfg.Log.Warn(text)
-		r.cfg.Told(text)
+		r.cfg.Tell(text)
 	}
 }

@@ -115,7 +115,7 @@ func inBubble(t *testing.T, q System, most int, test func(r *roster)) {
 					r.withdrawn = append(r.withdrawn, launch)
 				}
 			},
-			Told: func(text string) { r.mu.Lock(); r.said = append(r.said, text); r.mu.Unlock() },
+			Tell: func(text string) { r.mu.Lock(); r.said = append(r.said, text); r.mu.Unlock() },
 		})
 		test(r)
 		if err := r.Close(); err != nil {

@@ -97,9 +97,9 @@ func (r *rule) apply(name string) (string, bool) {
 	var b strings.Builder
 	b.WriteString(r.prefix)
 	for rest := r.result; ; {
-		before, after, found := strings.Cut(rest, "$")
+		before, after, ok := strings.Cut(rest, "$")
 		b.WriteString(before)
-		if !found {
+		if !ok {
 			return b.String(), true
 		}
 		if after != "" && after[0] >= '1' && after[0] <= '9' && int(after[0]-'0') < len(groups) {

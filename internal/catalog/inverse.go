@@ -92,9 +92,9 @@ func newInverse(r *rule) *inverse {
 	texts := []string{r.prefix} // between the groups
 	var numbers []int
 	for rest := r.result; ; {
-		before, after, found := strings.Cut(rest, "$")
+		before, after, ok := strings.Cut(rest, "$")
 		texts[len(texts)-1] += before
-		if !found {
+		if !ok {
 			break
 		}
 		if after != "" && after[0] >= '1' && after[0] <= '9' && int(after[0]-'0') <= r.match.NumSubexp() {

@@ -398,9 +398,9 @@ func withdrawServer(s *site.Site, l folder.Layout, launch string) error {
 
 // waiting says why the server is not there yet.
 func (w *serverWatch) waiting() string {
-	status, known := w.roster.Status(w.launch)
+	status, ok := w.roster.Status(w.launch)
 	switch {
-	case !known || status.State == batch.Gone:
+	case !ok || status.State == batch.Gone:
 		return ""
 	case status.State == batch.Queued:
 		return fmt.Sprintf("the server waits as a job of %s: %s", w.site.Name, status.Reason)

@@ -123,8 +123,8 @@ func marked(folder, within string, key *served.Key) (http.Handler, error) {
 	return served.NewHandler(served.Config{
 		Element: storage.Local(places), Authority: key, Marks: []served.Mark{mark},
 		Launch: func(ctx context.Context) (string, bool) {
-			caller, known := access.CallerOf(ctx)
-			return caller.Launch, known
+			caller, ok := access.CallerOf(ctx)
+			return caller.Launch, ok
 		},
 	}), nil
 }

@@ -127,7 +127,7 @@ func (c *Core) apply(in Input) error {
 func (c *Core) propagate() {
 	c.runTimers()
 	c.propagateJobs()
-	c.placement.handOver()
+	c.placement.assignGivenBack()
 	c.placement.matchAll()
 	if c.placement.recall() {
 		c.propagateJobs()

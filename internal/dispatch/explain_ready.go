@@ -42,16 +42,16 @@ func (c *Core) explainPreference(j *job, e *Explanation) {
 // survey is what the registered pilots, and those that sites could start, are
 // to a ready job.
 type survey struct {
-	class   *class
-	free    int      // pilots that could run it at once
-	busy    int      // that could when what they run has ended
-	drained []*job   // for whom pilots that could run it drain
-	ending  int      // that take no more jobs
-	broken  []string // why others take none
-	avoided int      // on the host where it failed
-	short   shortage
-	taken   shortage // what is not free of those that are busy
-	sites   []*site  // that could start a pilot for it
+	class    *class
+	free     int      // pilots that could run it at once
+	busy     int      // that could when what they run has ended
+	drained  []*job   // for whom pilots that could run it drain
+	ending   int      // that take no more jobs
+	broken   []string // why others take none
+	avoided  int      // on the host where it failed
+	short    shortage
+	occupied shortage // what is not free of those that are busy
+	sites    []*site  // that could start a pilot for it
 }
 
 func (c *Core) survey(j *job) *survey {
@@ -88,7 +88,7 @@ func (s *survey) count(c *Core, p *pilot, j *job) {
 		s.drained = append(s.drained, p.reserved)
 	case !p.hasRoom(j.class, 1):
 		s.busy++
-		s.taken.add(p.lacksNow(j.class))
+		s.occupied.add(p.lacksNow(j.class))
 	default:
 		s.free++
 	}
@@ -110,7 +110,7 @@ func (s *survey) explain(c *Core, e *Explanation) {
 		e.say("ready; waiting for a pilot to ask")
 		return
 	case fitting > 0:
-		e.say("ready; all pilots that it fits are busy: %d%s", fitting, forWantOf(s.taken))
+		e.say("ready; all pilots that it fits are busy: %d%s", fitting, forWantOf(s.occupied))
 	case len(s.sites) > 0:
 		e.say("ready; no pilot that is there can run it%s", forWantOf(s.short))
 	case len(s.short) > 0:

@@ -125,7 +125,7 @@ type pilot struct {
 
 	// What comes to it and from it, where it shares its cache beyond its host.
 	arriving []*arrival
-	serves   []*arrival
+	sending  []*arrival
 	cutFrom  []string // hosts that got nothing from it, at most maxCut
 
 	// What placement knows of it.

@@ -208,8 +208,8 @@ func (fl *fleet) endAttempts(j *job) {
 	}
 }
 
-// endAttempt has the pilot end an attempt. One that it has not heard of is
-// forgotten, which it reports.
+// endAttempt has the pilot end an attempt, or forgets one that the pilot has not heard of. It
+// reports whether it forgot it.
 func (fl *fleet) endAttempt(a *attempt) bool {
 	if a.number == 0 && !a.known() {
 		fl.removeAttempt(a)

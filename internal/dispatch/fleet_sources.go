@@ -51,11 +51,11 @@ type toldHash struct {
 // comeFrom has the arrival come from a pilot, or, with nil, from storage.
 func (x *arrival) comeFrom(q *pilot, depth int) {
 	if x.from != nil {
-		i := slices.Index(x.from.serves, x)
-		x.from.serves = slices.Delete(x.from.serves, i, i+1)
+		i := slices.Index(x.from.sending, x)
+		x.from.sending = slices.Delete(x.from.sending, i, i+1)
 	}
 	if x.from, x.depth = q, depth; q != nil {
-		q.serves = append(q.serves, x)
+		q.sending = append(q.sending, x)
 	}
 }
 
@@ -71,7 +71,7 @@ func (p *pilot) arrivalOf(v *version) *arrival {
 
 // readers is how many pilots get a version from this one.
 func (p *pilot) readers(v *version) (n int) {
-	for _, x := range p.serves {
+	for _, x := range p.sending {
 		if x.version == v {
 			n++
 		}
@@ -120,10 +120,10 @@ func (fl *fleet) bestSource(p *pilot, v *version) (best *pilot, depth int) {
 	least := uint64(0)
 	consider := func(q *pilot, at int) {
 		readers := q.readers(v)
-		if q == p || readers >= maxSourceReaders || len(q.serves) >= maxServed || !fl.mayServe(v, q, p) {
+		if q == p || readers >= maxSourceReaders || len(q.sending) >= maxServed || !fl.mayServe(v, q, p) {
 			return
 		}
-		cost := uint64(readers)<<32 | uint64(at)<<16 | uint64(len(q.serves))
+		cost := uint64(readers)<<32 | uint64(at)<<16 | uint64(len(q.sending))
 		if at >= maxChain {
 			cost += maxSourceReaders << 32
 		}
@@ -140,7 +140,7 @@ func (fl *fleet) bestSource(p *pilot, v *version) (best *pilot, depth int) {
 		}
 	}
 	for _, x := range s.arriving[v] {
-		if len(p.serves) == 0 || !p.behind(x) {
+		if len(p.sending) == 0 || !p.behind(x) {
 			consider(x.to, x.depth+1)
 		}
 	}
@@ -240,7 +240,7 @@ func (fl *fleet) differs(p *pilot, v *version, other bool) {
 // after a restart a pilot that was there before and returns.
 func (fl *fleet) arrived(p *pilot, v *version, hash string) {
 	if hash != "" && p.info.Address != "" {
-		if _, returns := fl.grace.awaited[p.id]; returns && !fl.grace.over && fl.files.hashes[v] == "" {
+		if _, ok := fl.grace.awaited[p.id]; ok && !fl.grace.over && fl.files.hashes[v] == "" {
 			fl.files.setHash(v, hash, p.id)
 		}
 		known := fl.files.hash(v)

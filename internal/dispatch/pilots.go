@@ -41,8 +41,8 @@ func (c *Core) dropPilot(p *pilot, reason string) {
 	c.event(Event{Kind: PilotGone, Pilot: p.id, Launch: p.info.Launch, Reason: reason})
 }
 
-// leavePilot lets a pilot go that says that it ends.
-func (c *Core) leavePilot(p *pilot) {
+// farewell answers a pilot that says that it ends, and forgets it.
+func (c *Core) farewell(p *pilot) {
 	c.reply(p, Answer{Number: c.fleet.nextAnswer(), Seen: p.seq, Leave: true})
 	p.held = 0
 	c.dropPilot(p, "has left")

@@ -176,7 +176,8 @@ func (pl *placement) choose(p *pilot) *job {
 	return nil
 }
 
-// open finds out which groups of a level the pilot may be given jobs of now.
+// open finds the groups of a level of which the pilot may be given jobs now, and reports whether
+// there are some.
 func (pl *placement) open(p *pilot, l *level) bool {
 	some := false
 	for _, g := range l.groups {

@@ -129,10 +129,10 @@ func (pl *placement) couldBegin(p *pilot, j *job) bool {
 	return pl.admits(p, j.class, false) == always && !p.lacksSome(j)
 }
 
-// handOver gives the jobs that were given back in this transition to the pilots for which
+// assignGivenBack gives the jobs that were given back in this transition to the pilots for which
 // they were asked back. Where such a pilot has something else to do by now, or lacks some of the
 // input, its job is placed as any other.
-func (pl *placement) handOver() {
+func (pl *placement) assignGivenBack() {
 	for _, a := range pl.givenBack {
 		if p := a.taker; a.job.group != nil && pl.fleet.takes(p) && p.reserved == nil && pl.couldBegin(p, a.job) {
 			pl.assign(a.job, p)

@@ -108,7 +108,7 @@ func (c *Core) retireFile(f *file) {
 			copied, size := c.files.copyAt(p, v), v.size
 			c.files.drop(p, v)
 			p.other[copied] = size
-			c.files.handOver(p, copied, v.run)
+			c.files.adoptCopy(p, copied, v.run)
 		}
 		if v.existing {
 			c.journal.forget(TableFile, v.run, fileKey(v.ref()))
@@ -120,8 +120,8 @@ func (c *Core) retireFile(f *file) {
 	}
 }
 
-// handOver has a copy count for a file of a run other than one that is retired.
-func (fs *files) handOver(p *pilot, copied FileRef, retired RunID) {
+// adoptCopy has a copy count for a file of a run other than one that is retired.
+func (fs *files) adoptCopy(p *pilot, copied FileRef, retired RunID) {
 	for _, r := range fs.runs.inOrder {
 		v := r.files.version(copied.LFN, copied.Version)
 		if r.ID == retired || v == nil || v.identity == (identity{}) || v.tag != copied.Tag {

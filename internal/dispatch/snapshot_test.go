@@ -81,8 +81,8 @@ func (f *file) snapshot(c *Core, b *strings.Builder) {
 	b.WriteByte('\n')
 }
 
-// lacksCopies says of a blocked job whether what blocks it is that cached
-// copies are lost. After a Load that is found out anew.
+// lacksCopies reports whether a job is blocked because cached copies are lost. After a Load the
+// core finds that out again.
 func (c *Core) lacksCopies(j *job) bool {
 	if j.state != Blocked {
 		return false

@@ -155,8 +155,8 @@ func (s *sharers) check() {
 	}
 	for _, p := range fl.pilots {
 		listed -= len(p.arriving)
-		if len(p.serves) != serving[p] {
-			s.t.Fatalf("%s serves %d and not %d", p.id, serving[p], len(p.serves))
+		if len(p.sending) != serving[p] {
+			s.t.Fatalf("%s serves %d and not %d", p.id, serving[p], len(p.sending))
 		}
 	}
 	if listed != 0 {

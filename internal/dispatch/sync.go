@@ -84,7 +84,7 @@ func (c *Core) takeSync(p *pilot, s *Sync) {
 		}
 	}
 	if s.Leaving {
-		c.leavePilot(p)
+		c.farewell(p)
 		return
 	}
 	unheard := func(a *attempt) bool {

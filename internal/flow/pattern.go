@@ -65,8 +65,8 @@ func (p *pattern) tokenize(rest string) error {
 			wildcards++
 			p.placeholder(fmt.Sprintf("%c%d", c, wildcards))
 		case '{':
-			name, after, found := strings.Cut(rest, "}")
-			if !found || !placeholderName.MatchString(name) {
+			name, after, ok := strings.Cut(rest, "}")
+			if !ok || !placeholderName.MatchString(name) {
 				return fmt.Errorf("%q has a '{' that starts no placeholder; a placeholder is {name}, of letters, digits and '_'", p.text)
 			}
 			p.placeholder(name)

@@ -18,13 +18,13 @@ type reading struct {
 	name    string
 	whole   []bool // by position: within a value that is not to be cut; nil: none
 
-	values binding
-	ends   []int   // of the tokens in name
-	other  binding // a reading is to differ from it
-	tried  map[place]bool
-	work   int    // done so far, at most maxWork
-	again  []bool // by token: its placeholder stands before too
-	later  [][]string
+	values   binding
+	ends     []int   // of the tokens in name
+	other    binding // a reading is to differ from it
+	tried    map[place]bool
+	work     int    // done so far, at most maxWork
+	repeated []bool // by token: its placeholder stands before too
+	later    [][]string
 }
 
 // place is a token and where it would begin. What follows depends on nothing
@@ -32,7 +32,7 @@ type reading struct {
 type place struct {
 	token, at int
 	differs   bool
-	again     string
+	values    string
 }
 
 // maxWork bounds the work of one reading, some tenths of a second at most: what is tried, and the
@@ -163,14 +163,14 @@ func (p *pattern) anyWildcard() bool {
 
 func (p *pattern) reading(name string, known binding, whole []bool) *reading {
 	r := &reading{pattern: p, known: known, name: name, whole: whole, values: binding{}, ends: make([]int, len(p.tokens))}
-	r.again = make([]bool, len(p.tokens))
+	r.repeated = make([]bool, len(p.tokens))
 	r.later = make([][]string, len(p.tokens))
 	for i, t := range p.tokens {
 		for k := range i {
 			if t.name == "" || p.tokens[k].name != t.name {
 				continue
 			}
-			r.again[i] = true
+			r.repeated[i] = true
 			for between := k + 1; between <= i; between++ {
 				r.later[between] = append(r.later[between], t.name)
 			}
@@ -205,7 +205,7 @@ func (r *reading) matchFrom(i, at int, differs bool) bool {
 		return r.matchText(i, at, t.literal, differs)
 	case ok:
 		return r.matchText(i, at, value, differs)
-	case r.again[i]:
+	case r.repeated[i]:
 		return r.matchText(i, at, r.values[t.name], differs)
 	}
 	here := r.place(i, at, differs)
@@ -222,9 +222,9 @@ func (r *reading) matchFrom(i, at int, differs bool) bool {
 func (r *reading) place(i, at int, differs bool) place {
 	here := place{token: i, at: at, differs: differs}
 	for _, name := range r.later[i] {
-		here.again += r.values[name] + "/"
+		here.values += r.values[name] + "/"
 	}
-	r.work += len(here.again) / 16
+	r.work += len(here.values) / 16
 	return here
 }
 

@@ -75,8 +75,8 @@ func (r *routes) add(m *maker) {
 
 // firstElement is the first path element of p, if it has no placeholder.
 func firstElement(p *pattern) (string, bool) {
-	folder, _, found := strings.Cut(p.prefix(), "/")
-	return folder, found || len(p.names) == 0
+	folder, _, ok := strings.Cut(p.prefix(), "/")
+	return folder, ok || len(p.names) == 0
 }
 
 // of gives the makers whose files may fit p, in the order of the file.

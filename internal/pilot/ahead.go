@@ -69,12 +69,12 @@ func (a *attempt) wasStagedAhead(since time.Time) {
 
 // clear gives back the sandbox of an attempt that will not run.
 func (p *pilot) clear(a *attempt) {
-	p.leave(a)
+	p.releaseInputs(a)
 	p.stage.Pass(a.Slot, nil)
 }
 
-// leave ends an attempt's use of its inputs.
-func (p *pilot) leave(a *attempt) {
+// releaseInputs ends an attempt's use of its inputs.
+func (p *pilot) releaseInputs(a *attempt) {
 	a.In.Release()
 	p.removeUnusedFolders()
 }

@@ -188,8 +188,8 @@ func isFull(folder string) bool {
 	return unix.Statfs(folder, &s) == nil && s.Blocks > 0 && int64(s.Bavail)*s.Bsize < nearlyFull
 }
 
-// keepLogs ends the attempt's use of the files that keep what it has printed.
-func (p *pilot) keepLogs(a *attempt) {
+// closeLogs brings what the attempt has printed to its files, and closes those that are shared.
+func (p *pilot) closeLogs(a *attempt) {
 	if err := errors.Join(a.Slot.Out.End(), a.Slot.Err.End()); err != nil {
 		p.log.Warn("what the job printed is lost", "attempt", a.GetAttempt(), "error", err)
 		a.Note(fmt.Sprintf("what it printed is lost: %v", err))

@@ -50,7 +50,7 @@ func (a *attempt) moment() *timestamppb.Timestamp {
 func (p *pilot) stageInNow(a *attempt) {
 	var s *stage.Slot
 	if a.ready {
-		p.leave(a)
+		p.releaseInputs(a)
 		s = p.stage.Pass(a.Slot, &a.Execution)
 	}
 	a.In = stage.NewInputs(p.stage, &a.Execution)
@@ -78,7 +78,7 @@ func (p *pilot) makeReady(a *attempt, s *stage.Slot) {
 // deliver keeps what a command has printed and, if it ended well, written.
 func (p *pilot) deliver(a *attempt) {
 	if a.Slot != nil {
-		p.keepLogs(a)
+		p.closeLogs(a)
 	}
 	if a.begun && a.In != nil {
 		a.In.CheckStreamed()
@@ -91,7 +91,7 @@ func (p *pilot) deliver(a *attempt) {
 	}
 	p.keepLog(a)
 	p.sendLogs(a)
-	p.leave(a)
+	p.releaseInputs(a)
 	if reason := a.stopReason(); reason != nil && a.failed() {
 		a.Result.Outcome, a.Result.Message = reason.outcome, reason.why
 	}

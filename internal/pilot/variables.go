@@ -46,7 +46,7 @@ func (p *pilot) variables(a *attempt, r *running) ([]string, error) {
 	)
 	env = p.share(env, a)
 	env = p.deadline(env, r)
-	env = append(env, a.In.Told()...)
+	env = append(env, a.In.Environment()...)
 	for name, value := range own {
 		if located, ok := streamed[name]; ok {
 			value = located

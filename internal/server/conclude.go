@@ -113,10 +113,10 @@ func atRest(steps []dispatch.StepTotals) bool {
 // could not, the next one takes over from it as from one that was killed.
 const leavingTime = 30 * time.Second
 
-func (s *Server) leaveResults() {
+func (s *Server) endPublishing() {
 	ctx, cancel := context.WithTimeout(context.Background(), leavingTime)
 	defer cancel()
-	if err := s.files.Leave(ctx); err != nil {
+	if err := s.files.EndTurn(ctx); err != nil {
 		s.log.Warn("where results get ready something stays", "at", s.files.Place(), "error", err)
 	}
 }
@@ -130,7 +130,7 @@ const UnusedResultLimit = 100_000
 // nothing is kept that this run doesn't use, neither stored nor among the
 // results.
 func (s *Server) tidy(succeeded bool) {
-	defer s.leaveResults()
+	defer s.endPublishing()
 	needed := publish.StoredOf(&s.loop.Cores)
 	keep := UnusedResultLimit
 	succeeded = succeeded && s.config.Workflow.Target() == "" // the rest is needed later

@@ -107,8 +107,8 @@ func (s *Server) openFiles() (http.Handler, error) {
 		Element: inputFolders{element, places, unfinished}, Unfinished: unfinished, Marks: marks,
 		Authority: s.authority.FileKey(), Log: s.log,
 		Launch: func(ctx context.Context) (string, bool) {
-			caller, known := access.CallerOf(ctx)
-			return caller.Launch, known
+			caller, ok := access.CallerOf(ctx)
+			return caller.Launch, ok
 		},
 	}), nil
 }

@@ -226,7 +226,7 @@ func (s *Server) jobsOfServers() (*batch.Roster, error) {
 		Site: job.Site, Job: "server", System: system, Every: job.Poll, Sched: s.sched, Log: s.log,
 		Elsewhere: func(string) bool { return true },
 		Ended:     func(batch.End) {},
-		Told:      func(text string) { s.loop.Ending.Note(text) },
+		Tell:      func(text string) { s.loop.Ending.Note(text) },
 	})
 	return s.servers, nil
 }

@@ -195,9 +195,9 @@ func (o *opened) changes(ctx context.Context, find *feed.Finder, in *flow.Declar
 	fed := len(before) > 0 || feed.IsOpen(in)
 	var reasons []string
 	for _, file := range o.now[in.Name] {
-		switch r, known := before[file.LFN]; {
+		switch r, ok := before[file.LFN]; {
 		case !fed: // its server was killed before
-		case !known:
+		case !ok:
 			reasons = append(reasons, fmt.Sprintf("the input %s has a new file %s", in.Name, file.LFN))
 		case r.Identity != file.Identity:
 			reasons = append(reasons, fmt.Sprintf("%s changed", file.LFN))

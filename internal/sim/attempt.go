@@ -64,15 +64,15 @@ func (a *attempt) locate(in dispatch.InputFile) input {
 	if p.space == nil {
 		return a.missed(stored)
 	}
-	holder, there := p.space.holds(in.File)
-	if there && p.space.files[in.File].changed && p.space.idle(in.File) {
+	holder, ok := p.space.holds(in.File)
+	if ok && p.space.files[in.File].changed && p.space.idle(in.File) {
 		p.space.evict(in.File)
-		there = false
+		ok = false
 	}
-	if !there && !stored.streamed && p.space.isFetched(in.File) {
+	if !ok && !stored.streamed && p.space.isFetched(in.File) {
 		return input{pfn: in.PFN, size: in.Size, awaited: true}
 	}
-	if !there {
+	if !ok {
 		return a.missed(stored)
 	}
 	e := p.space.files[in.File]

@@ -13,7 +13,7 @@ func (p *pilot) prefetch(files []dispatch.InputFile) {
 		if p.fetching == p.run.exp.Cache.Prefetch {
 			return
 		}
-		if _, there := p.space.holds(in.File); !there && !p.space.isFetched(in.File) {
+		if _, ok := p.space.holds(in.File); !ok && !p.space.isFetched(in.File) {
 			p.fetch(in)
 		}
 	}

@@ -33,7 +33,7 @@ func Path(pfn string) (string, error) {
 		return "", fmt.Errorf("%s: %w: not a local file", pfn, ErrScheme)
 	}
 	path := pfn
-	if scheme, rest, found := strings.Cut(pfn, ":"); found && strings.EqualFold(scheme, "file") {
+	if scheme, rest, ok := strings.Cut(pfn, ":"); ok && strings.EqualFold(scheme, "file") {
 		path = rest
 		if strings.HasPrefix(path, "///") {
 			path = path[2:]

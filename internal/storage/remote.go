@@ -76,9 +76,9 @@ func Shown(pfn string) string {
 	}
 	shown, _, _ := strings.Cut(pfn, "?")
 	scheme, rest, _ := strings.Cut(shown, "://")
-	host, file, found := strings.Cut(rest, "/")
+	host, file, ok := strings.Cut(rest, "/")
 	host = host[strings.LastIndexByte(host, '@')+1:]
-	if found {
+	if ok {
 		host += "/"
 	}
 	return scheme + "://" + host + file

@@ -115,8 +115,8 @@ func Local(places Places) Schemes {
 
 // Scheme returns the scheme of a PFN in lower case, "file" where it has none.
 func Scheme(pfn string) string {
-	scheme, _, found := strings.Cut(pfn, ":")
-	if !found || strings.ContainsAny(scheme, "/.") {
+	scheme, _, ok := strings.Cut(pfn, ":")
+	if !ok || strings.ContainsAny(scheme, "/.") {
 		return "file"
 	}
 	return strings.ToLower(scheme)

@@ -118,7 +118,7 @@ func (p *page) fill(table string, rows driver.Rows) error {
 		case err != nil:
 			return err
 		}
-		run, known := p.row[0].(int64)
+		run, ok := p.row[0].(int64)
 		key, named := p.row[1].(string)
 		body, _ := p.row[2].([]byte)
 		if text, ok := p.row[2].(string); ok { // as other programs may have written it
@@ -127,7 +127,7 @@ func (p *page) fill(table string, rows driver.Rows) error {
 		if body == nil {
 			body = []byte{} // a nil Body would delete
 		}
-		if !known || !named || int64(dispatch.RunID(run)) != run {
+		if !ok || !named || int64(dispatch.RunID(run)) != run {
 			return fmt.Errorf("a record of table %s, of run %v with key %v, is none of this program", table, p.row[0], p.row[1])
 		}
 		p.records = append(p.records, dispatch.Record{Table: table, Run: dispatch.RunID(run), Key: key, Body: body})

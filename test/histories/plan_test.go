@@ -50,8 +50,8 @@ func (h *history) comparePlan(p *plan, ran []string) {
 	}
 }
 
-// mayRegenerate says of a step whose outputs are in caches only, or are replaced by
-// others, that they may be made again: what caches hold is not known before.
+// mayRegenerate reports whether outputs of a step may be made again, because they are in caches
+// only or are replaced by others: what caches hold is not known before.
 func (h *history) mayRegenerate(name string) bool {
 	return slices.ContainsFunc(h.project.steps, func(s *step) bool { return s.name == name && (s.cached || s.updates()) })
 }

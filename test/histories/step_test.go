@@ -84,7 +84,7 @@ func (s *step) taken() string {
 
 func (s *step) bound() []string { return placeholders[:s.sourceArity()] }
 
-// updated says that the files of the step cannot be taken by another.
+// updates reports whether the step replaces files, which no other step can take.
 func (s *step) updates() bool { return s.kind == updating }
 
 // addStep adds a random step behind the others. An updating step follows a

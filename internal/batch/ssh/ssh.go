@@ -94,7 +94,7 @@ type host struct {
 	problem error // of the last call
 	said    string
 	rest    time.Duration
-	again   time.Time // when it may be called after a problem
+	retryAt time.Time // when it may be called after a problem
 }
 
 // placement is where a launch was sent.
@@ -207,7 +207,7 @@ func (s *System) free(launch string) (free []*host) {
 			free = slices.Insert(free, 0, h)
 		case h.problem == nil:
 			free = append(free, h)
-		case !time.Now().Before(h.again):
+		case !time.Now().Before(h.retryAt):
 			failed = append(failed, h)
 		}
 	}
@@ -246,7 +246,7 @@ func (s *System) reached(h *host, err error) {
 		return
 	}
 	h.rest = min(max(2*h.rest, FirstRest), MaxRest)
-	h.again = time.Now().Add(h.rest)
+	h.retryAt = time.Now().Add(h.rest)
 	if text := err.Error(); text != h.said {
 		h.said = text
 		s.cfg.Log.Warn("a host takes no pilot", "host", h.name, "error", text)
@@ -314,7 +314,7 @@ func (s *System) due(now time.Time) (due []*host) {
 		used[p.host] = true
 	}
 	for _, h := range s.hosts {
-		if (h.listed || used[h]) && (h.problem == nil || !now.Before(h.again)) {
+		if (h.listed || used[h]) && (h.problem == nil || !now.Before(h.retryAt)) {
 			due = append(due, h)
 		}
 	}

@@ -26,9 +26,9 @@ func EndLeft(pilot string, since uint64, log *slog.Logger) {
 	}
 }
 
-// endIfLeft kills a process that is proven to come from an attempt of the pilot:
-// by the mark in the environment that it was started with, and by having started
-// after the pilot. Where it works proves nothing: that may be a person's shell.
+// endIfLeft kills a process that is proven to come from an attempt of the pilot, and reports
+// whether it did. The proof is the mark in the environment that the process was started with, and
+// that it started after the pilot. Where it works proves nothing: that may be a person's shell.
 func endIfLeft(pid int, pilot string, since uint64) bool {
 	if pid == os.Getpid() {
 		return false

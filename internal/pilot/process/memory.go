@@ -142,7 +142,7 @@ func (b *MemoryBox) Exceeded() bool {
 func oomKills(file string) (count int) {
 	data, _ := os.ReadFile(file)
 	for line := range strings.Lines(string(data)) {
-		if digits, found := strings.CutPrefix(line, "oom_kill "); found {
+		if digits, ok := strings.CutPrefix(line, "oom_kill "); ok {
 			count, _ = strconv.Atoi(strings.TrimSpace(digits))
 			return count
 		}
@@ -156,7 +156,7 @@ func oomKills(file string) (count int) {
 func KillsFile() string {
 	data, _ := os.ReadFile("/proc/self/cgroup")
 	for line := range strings.Lines(string(data)) {
-		if group, found := strings.CutPrefix(strings.TrimSpace(line), "0::/"); found && group != "" {
+		if group, ok := strings.CutPrefix(strings.TrimSpace(line), "0::/"); ok && group != "" {
 			if path := filepath.Join(cgroupRoot, group, "memory.events"); readable(path) {
 				return path
 			}

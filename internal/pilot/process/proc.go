@@ -95,7 +95,7 @@ func markOf(pid int, variable string) (string, bool) {
 		return "", false
 	}
 	for entry := range bytes.SplitSeq(data, []byte{0}) {
-		if value, found := strings.CutPrefix(string(entry), variable+"="); found {
+		if value, ok := strings.CutPrefix(string(entry), variable+"="); ok {
 			return value, true
 		}
 	}

@@ -157,8 +157,7 @@ func (t *Tree) finish(pid int, grace context.Context) {
 }
 
 // Forget is for an attempt that has no processes any more: a stray that may
-// have been of this or of another one is not of this one. It returns false if there
-// is one.
+// have been of this or of another one is not of this one. It reports whether no stray is left.
 func (t *Tree) Forget(attempt uint64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -138,7 +138,7 @@ func (r *Pending) Accept(seq uint64, a *wire.SyncAnswer) bool {
 	return true
 }
 
-// Superseded reports whether a Sync was sent before the last startOver.
+// Superseded reports whether a Sync was sent before the last StartOver.
 func (r *Pending) Superseded(seq uint64) bool { return seq < r.fullFrom }
 
 // StartOver has the next Sync carry the whole state.

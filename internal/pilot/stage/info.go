@@ -165,8 +165,8 @@ func (in *Inputs) inform() error {
 	return errors.Join(err, i.catalog.say(xml), i.inputs.say(lines(inputs)), i.outputs.say(lines(outputs)), i.report.say(""))
 }
 
-// Told is the part of the environment that names the files.
-func (in *Inputs) Told() []string {
+// Environment is the part of the environment that names the files.
+func (in *Inputs) Environment() []string {
 	inputs, outputs, entries, report := os.DevNull, os.DevNull, "", os.DevNull
 	if in.informs() {
 		i := &in.attempt.Slot.info

@@ -262,7 +262,7 @@ func (ar *Area) openStream(ctx context.Context, pfn string) (io.ReadCloser, erro
 	if err != nil {
 		return nil, err
 	}
-	if _, known := attributesOf(body); storage.IsLocal(pfn) && !known {
+	if _, ok := attributesOf(body); storage.IsLocal(pfn) && !ok {
 		return nil, body.Close()
 	}
 	return body, nil
@@ -279,7 +279,7 @@ func stream(body io.ReadCloser, a *share.Arrival, path string, sums *sums) (size
 	size, err = a.Write(out, body, sums)
 	if err == nil {
 		mode, modified := fs.FileMode(0o444), time.Time{}
-		if about, known := attributesOf(body); known {
+		if about, ok := attributesOf(body); ok {
 			mode, modified = about.Attributes()
 		}
 		err = out.Chmod(mode.Perm()&^0o222 | 0o400)

@@ -265,8 +265,8 @@ const noSuchFile = "No such file or directory"
 // "".
 func (in *Inputs) MissedFile(said string) string {
 	for _, i := range in.files {
-		_, after, found := strings.Cut(said, i.path)
-		if i.url != "" && found && strings.HasPrefix(strings.TrimLeft(after, `'"`), ": "+noSuchFile) {
+		_, after, ok := strings.Cut(said, i.path)
+		if i.url != "" && ok && strings.HasPrefix(strings.TrimLeft(after, `'"`), ": "+noSuchFile) {
 			return "the input " + i.LFN + " is streamed, so it may have no file in the sandbox: use the variable that names it"
 		}
 	}
@@ -281,9 +281,9 @@ const minSecret = 16
 func withoutQueries(text, prefix string) string {
 	var b strings.Builder
 	for {
-		before, after, found := strings.Cut(text, prefix)
+		before, after, ok := strings.Cut(text, prefix)
 		b.WriteString(before)
-		if !found {
+		if !ok {
 			return b.String()
 		}
 		b.WriteString(strings.TrimSuffix(prefix, "?"))

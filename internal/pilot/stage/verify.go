@@ -64,8 +64,9 @@ func (p *proven) add(info fs.FileInfo, sum uint32) {
 	p.files[at] = provenState{info.Size(), info.ModTime(), sum}
 }
 
-// holds trusts no file that may be written to: what is stored is read-only, so
-// somebody has changed that, and may have written and put the time back.
+// holds reports whether a file was found right before and has not changed since. It trusts no
+// file that may be written to: what is stored is read-only, so somebody has changed that, and
+// may have written and put the time back.
 func (p *proven) holds(info fs.FileInfo, sum uint32) bool {
 	at, ok := inodeIn(info)
 	if !ok || info.Mode()&0o222 != 0 {

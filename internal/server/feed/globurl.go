@@ -16,7 +16,7 @@ import (
 // remote returns the URLs of the files of an input that a pattern of a URL
 // matches.
 func (f *Finder) remote(ctx context.Context, in *flow.DeclaredInput, glob string) ([]string, error) {
-	found, err := GlobURL(ctx, f.element, glob)
+	found, err := globURL(ctx, f.element, glob)
 	if err != nil {
 		return nil, err
 	}
@@ -29,11 +29,11 @@ func (f *Finder) remote(ctx context.Context, in *flow.DeclaredInput, glob string
 	return fitting, nil
 }
 
-// GlobURL returns the files on a server that a pattern of [path.Match] matches,
+// globURL returns the files on a server that a pattern of [path.Match] matches,
 // element by element, in no order. Host and bucket stand for themselves. Layout
 // are listed only where the pattern leaves something open. It passes over what
 // [folder.IsHidden] tells.
-func GlobURL(ctx context.Context, element storage.Element, glob string) ([]string, error) {
+func globURL(ctx context.Context, element storage.Element, glob string) ([]string, error) {
 	scheme, rest, _ := strings.Cut(glob, "://")
 	host, rest, _ := strings.Cut(rest, "/")
 	if strings.ContainsAny(host, `*?[\`) {

@@ -59,7 +59,7 @@ func patterns(t *testing.T, e storage.Element, scheme, folder string) {
 
 		"fairway-*/s.*": "fairway-abcdefghijklm237/s.fq",
 	} {
-		found, err := GlobURL(t.Context(), e, folder+glob)
+		found, err := globURL(t.Context(), e, folder+glob)
 		for i := range found {
 			found[i] = strings.TrimPrefix(found[i], folder)
 		}

@@ -132,7 +132,7 @@ func (r *listReader) file(ctx context.Context, line string, number int) (lfn str
 		return lfn, nil, fmt.Errorf("%s would be called %s, as the file of line %d: tell them apart by placeholders in `as`", line, lfn, before)
 	}
 	r.found.lines[lfn] = number
-	if _, fed := r.known.pfn(lfn); fed {
+	if _, ok := r.known.pfn(lfn); ok {
 		return lfn, nil, nil
 	}
 	url, err := r.find.locate(r.in, r.rules, line)

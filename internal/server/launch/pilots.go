@@ -32,13 +32,13 @@ type Pilots struct {
 	live map[string]string // the site of each launch that is durable and has not ended
 	came map[string]bool   // those of live of which a pilot was heard, by this server or one before
 	gone map[string]bool   // those of live that the run need not wait for, until the batch system says that they ended
-	// again are launches that were expected although they were not in live.
-	again map[string]bool
+	// reappeared are launches that were expected although they were not in live.
+	reappeared map[string]bool
 }
 
 // New makes Pilots without a site.
 func New(inbox *loop.Inbox, s *sched.Scheduler, log *slog.Logger) *Pilots {
-	return &Pilots{inbox: inbox, sched: s, log: log, rosters: map[string]*batch.Roster{}, live: map[string]string{}, came: map[string]bool{}, gone: map[string]bool{}, again: map[string]bool{}}
+	return &Pilots{inbox: inbox, sched: s, log: log, rosters: map[string]*batch.Roster{}, live: map[string]string{}, came: map[string]bool{}, gone: map[string]bool{}, reappeared: map[string]bool{}}
 }
 
 // UseConnections has the connection files of launches go when the launches end. The
@@ -51,7 +51,7 @@ func (p *Pilots) AddSite(site dispatch.Site, system batch.System, poll time.Dura
 	p.rosters[site.Name] = batch.NewRoster(batch.RosterConfig{
 		Site: site.Name, System: system, MaxPilots: site.MaxPilots, Every: poll,
 		Ended: p.end, Withdrawn: p.withdrawn, Sched: p.sched, Log: p.log, Elsewhere: p.elsewhere(site.Name),
-		Told: func(text string) { go func() { _ = p.inbox.Note(context.Background(), text) }() },
+		Tell: func(text string) { go func() { _ = p.inbox.Note(context.Background(), text) }() },
 	})
 }
 
@@ -141,8 +141,8 @@ func (p *Pilots) Here(l loop.Launch, here bool) {
 		p.came[l.Name] = true
 	}
 	switch {
-	case here && !ok && l.Name != "" && !p.again[l.Name] && p.rosters[l.Site] != nil:
-		p.again[l.Name], p.came[l.Name] = true, true
+	case here && !ok && l.Name != "" && !p.reappeared[l.Name] && p.rosters[l.Site] != nil:
+		p.reappeared[l.Name], p.came[l.Name] = true, true
 		p.live[l.Name] = l.Site
 		p.rosters[l.Site].Expect(l.Name)
 	case !here && ok && !p.rosters[site].Notified():

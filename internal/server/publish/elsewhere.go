@@ -116,13 +116,13 @@ func (t *turns) left() bool { return t.Fenced || len(t.Open) > 0 }
 
 // destination publishes at one place.
 type destination struct {
-	place string // a PFN without a slash at its end
-	known string // the same, as it is recorded (folder.Layout.Recorded)
-	state string // identity
-	shelf storage.Element
-	files storage.Element // reads stored files
-	at    folder.Layout
-	keep  func(ctx context.Context, records ...dispatch.Record) error // makes records durable
+	place   string // a PFN without a slash at its end
+	known   string // the same, as it is recorded (folder.Layout.Recorded)
+	state   string // identity
+	shelf   storage.Element
+	files   storage.Element // reads stored files
+	at      folder.Layout
+	persist func(ctx context.Context, records ...dispatch.Record) error // makes records durable
 
 	turns turns
 	mine  uint64 // 0: not yet taken
@@ -243,7 +243,7 @@ func (e *destination) take(ctx context.Context) error {
 	if e.mine == 0 {
 		next := e.turns
 		next.Last, next.Open = e.turns.Last+1, append(slices.Clone(e.turns.Open), e.turns.Last+1)
-		if err := e.keepTurns(ctx, next); err != nil {
+		if err := e.recordTurns(ctx, next); err != nil {
 			return err
 		}
 		e.mine = next.Last
@@ -270,16 +270,16 @@ func (e *destination) take(ctx context.Context) error {
 	}
 	if len(e.turns.Open) > 1 {
 		next.Open = []uint64{e.mine}
-		return e.keepTurns(ctx, next)
+		return e.recordTurns(ctx, next)
 	}
 	return nil
 }
 
-func (e *destination) keepTurns(ctx context.Context, next turns) error {
+func (e *destination) recordTurns(ctx context.Context, next turns) error {
 	next.State = e.state
 	record, err := state.NewRecord(turnTable, 0, e.known, next)
 	if err == nil {
-		err = e.keep(ctx, record)
+		err = e.persist(ctx, record)
 	}
 	if err == nil {
 		e.turns = next
@@ -524,7 +524,7 @@ func (e *destination) same(ctx context.Context, local, name string) (bool, error
 func (e *destination) stand(ctx context.Context, now standing) error {
 	record, err := state.NewRecord(elsewhereTable, 0, now.Place+"\x00"+now.LFN, &now)
 	if err == nil {
-		err = e.keep(ctx, record)
+		err = e.persist(ctx, record)
 	}
 	if err == nil {
 		e.mu.Lock()
@@ -589,7 +589,7 @@ func (e *destination) remove(ctx context.Context, lfn string) (left string, err 
 		}
 	}
 	record := dispatch.Record{Table: elsewhereTable, Key: e.known + "\x00" + lfn}
-	if err := e.keep(ctx, record); err != nil {
+	if err := e.persist(ctx, record); err != nil {
 		return left, err
 	}
 	e.mu.Lock()
@@ -598,8 +598,8 @@ func (e *destination) remove(ctx context.Context, lfn string) (left string, err 
 	return left, nil
 }
 
-// leave ends the turn of this server in order.
-func (e *destination) leave(ctx context.Context) error {
+// endTurn ends the turn of this server in order.
+func (e *destination) endTurn(ctx context.Context) error {
 	if e.mine == 0 {
 		return nil
 	}
@@ -613,5 +613,5 @@ func (e *destination) leave(ctx context.Context) error {
 	}
 	next := e.turns
 	next.Open = nil
-	return e.keepTurns(ctx, next)
+	return e.recordTurns(ctx, next)
 }

@@ -128,7 +128,7 @@ func TestVersionsFollowEachOtherElsewhere(t *testing.T) {
 		s.publish(first, v1, s.version("c d", 1, "odd"))
 		s.holds(first, "a/b", "one")
 		s.publish(first, v2, v2)
-		if err := first.leave(t.Context()); err != nil {
+		if err := first.endTurn(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		second := s.server()
@@ -139,7 +139,7 @@ func TestVersionsFollowEachOtherElsewhere(t *testing.T) {
 		}
 		s.publish(second, s.version("a/b", 3, "three"))
 		s.holds(second, "a/b", "three")
-		if err := second.leave(t.Context()); err != nil {
+		if err := second.endTurn(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if got := s.visible(second); len(got) != 2 {
@@ -293,8 +293,8 @@ func TestKilledPublisherElsewhereIsGoneOnWith(t *testing.T) {
 					t.Fatal(failed)
 				}
 			} else {
-				keep, records := killed.keep, 0
-				killed.keep = func(ctx context.Context, r ...dispatch.Record) error {
+				keep, records := killed.persist, 0
+				killed.persist = func(ctx context.Context, r ...dispatch.Record) error {
 					if r[0].Table == elsewhereTable {
 						if records++; records == 2 {
 							return errors.New("killed")
@@ -323,7 +323,7 @@ func TestFencesGoWithTheState(t *testing.T) {
 		s.publish(s.server(), s.version("x", 1, "one")) // and is killed
 		next := s.server()
 		s.publish(next, s.version("x", 2, "two"))
-		if err := next.leave(t.Context()); err != nil {
+		if err := next.endTurn(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		work := next.under(next.workName())

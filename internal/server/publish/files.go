@@ -51,7 +51,7 @@ func New(records store.Store, folders folder.Layout, element storage.Element, in
 // PublishAt has results published beneath a PFN, as ParsePlace gives it, and not in
 // the results folder. It is called before Run.
 func (f *Files) PublishAt(ctx context.Context, place string) (err error) {
-	e := &destination{place: place, state: f.folders.ID, files: f.element, at: f.folders, keep: func(ctx context.Context, records ...dispatch.Record) error {
+	e := &destination{place: place, state: f.folders.ID, files: f.element, at: f.folders, persist: func(ctx context.Context, records ...dispatch.Record) error {
 		return f.store.Apply(context.WithoutCancel(ctx), records)
 	}}
 	if err = outsideState(&f.folders, place); err == nil {
@@ -72,12 +72,12 @@ func (f *Files) Place() string {
 	return shownPlace(f.elsewhere.place)
 }
 
-// Leave says that this server publishes no more.
-func (f *Files) Leave(ctx context.Context) error {
+// EndTurn says that this server publishes no more.
+func (f *Files) EndTurn(ctx context.Context) error {
 	if f.elsewhere == nil {
 		return nil
 	}
-	return f.elsewhere.leave(ctx)
+	return f.elsewhere.endTurn(ctx)
 }
 
 // Load reads what is recorded of the results. It is called once, before Run and after the

@@ -94,7 +94,7 @@ func cleanElsewhere(ctx context.Context, folders folder.Layout, element storage.
 	for _, s := range all {
 		e := &destination{
 			place: folders.Absolute(s.Place), known: s.Place, state: folders.ID, files: element, at: folders, standings: map[string]standing{s.LFN: s},
-			keep: func(context.Context, ...dispatch.Record) error { return nil }, // the records go with the state
+			persist: func(context.Context, ...dispatch.Record) error { return nil }, // the records go with the state
 		}
 		if e.shelf, err = shelfOf(e.place); err != nil {
 			return err

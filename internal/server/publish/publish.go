@@ -197,7 +197,7 @@ func (p *publisher) publish(results *beneath.Folder, b dispatch.StoredFile, chan
 		if err := asReported(p.published.folders.Places(), &b); err != nil {
 			return err
 		}
-		err := p.leaveFolders(results, lfn)
+		err := p.clearFolders(results, lfn)
 		if err == nil {
 			err = p.place(results, b, changed)
 		}
@@ -293,9 +293,9 @@ func pathAsWritten(path string, b *dispatch.StoredFile) error {
 	return asWritten(file, b)
 }
 
-// leaveFolders removes the results of an earlier run that are folders, and in which
+// clearFolders removes the results of an earlier run that are folders, and in which
 // the name would be.
-func (p *publisher) leaveFolders(results *beneath.Folder, lfn string) error {
+func (p *publisher) clearFolders(results *beneath.Folder, lfn string) error {
 	for at := path.Dir(archive.Clean(lfn)); at != "."; at = path.Dir(at) {
 		if p.oldFolder(at) {
 			if err := withdraw(results, at+"/"); err != nil {

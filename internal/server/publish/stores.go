@@ -91,8 +91,8 @@ func (f *Files) addStore(ctx context.Context, prefix string, known []string) err
 // outsideState refuses a place in the folder of the state, where other files have their
 // names.
 func outsideState(folders *folder.Layout, place string) error {
-	name, in := strings.CutPrefix(folders.Recorded(place), storage.FolderScheme+":")
-	if in && (name == folder.StateFolder || strings.HasPrefix(name, folder.StateFolder+"/")) {
+	name, ok := strings.CutPrefix(folders.Recorded(place), storage.FolderScheme+":")
+	if ok && (name == folder.StateFolder || strings.HasPrefix(name, folder.StateFolder+"/")) {
 		return fmt.Errorf("%s is in %s, which holds the state: name another place", shownPlace(place), folder.StateFolder)
 	}
 	return nil

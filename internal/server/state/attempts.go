@@ -53,9 +53,9 @@ func attemptKeys(job dispatch.JobID) (from, below string) {
 func (a *attempts) Count(job dispatch.JobID) int { return len(a.storedOf(job)) + len(a.fresh[job]) }
 
 func (a *attempts) storedOf(job dispatch.JobID) []storedAttempt {
-	begin, found := slices.BinarySearchFunc(a.stored, job, func(s storedAttempt, job dispatch.JobID) int { return cmp.Compare(s.job, job) })
+	begin, ok := slices.BinarySearchFunc(a.stored, job, func(s storedAttempt, job dispatch.JobID) int { return cmp.Compare(s.job, job) })
 	end := begin
-	for found && end < len(a.stored) && a.stored[end].job == job {
+	for ok && end < len(a.stored) && a.stored[end].job == job {
 		end++
 	}
 	return a.stored[begin:end]

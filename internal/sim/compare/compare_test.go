@@ -56,7 +56,7 @@ func TestNextUseOnRecordedSequences(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				bound := LowerBound(limit, sequence)
+				bound := lowerBound(limit, sequence)
 				t.Logf("%3d %%: LRU %8.2f MB, next use %8.2f MB, %s %8.2f MB", percent,
 					float64(lru.Missed)/1e6, float64(next.Missed)/1e6, Bound, float64(bound)/1e6)
 				if float64(next.Missed) > 1.01*float64(lru.Missed) {
@@ -117,7 +117,7 @@ func TestNoPolicyReadsLessThanTheBound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sequence := sequences(t)
 		limit := rapid.Int64Range(0, 100).Draw(t, "limit")
-		bound := LowerBound(limit, sequence)
+		bound := lowerBound(limit, sequence)
 		for _, policy := range dispatch.EvictionPolicies {
 			r, err := Replay(policy, limit, sequence)
 			if err != nil {

@@ -120,12 +120,12 @@ func (c *replayCache) plan() {
 	c.shelf.Follow(order, 0)
 }
 
-// LowerBound returns a number of bytes that no cache of this size, knowing
+// lowerBound returns a number of bytes that no cache of this size, knowing
 // the whole sequence, could have read less than from storage. It is PFOO-L
 // (Berger, Beckmann and Harchol-Balter 2018): of all stretches between two
 // uses of a file, as many as fit into the cache's room times time, the
 // cheapest first, as if they could be cut to measure.
-func LowerBound(limit int64, sequence []sim.Access) int64 {
+func lowerBound(limit int64, sequence []sim.Access) int64 {
 	type stretch struct {
 		length int
 		size   int64

@@ -84,7 +84,7 @@ func replayed(work string, accesses []sim.Access) []Row {
 	var rows []Row
 	for _, percent := range cachePercents {
 		limit := data * int64(percent) / 100
-		bound := LowerBound(limit, accesses)
+		bound := lowerBound(limit, accesses)
 		row := func(policy string, missed, read int64) Row {
 			c := Row{
 				Kind: KindReplayed, Work: work, Policy: policy, CachePercent: percent, ReadGB: new(float64(missed) / 1e9),

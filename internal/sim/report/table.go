@@ -10,9 +10,9 @@ import (
 	"fairway/internal/sim"
 )
 
-// WriteCSV writes one line for each run: the levels, the repetition, the
+// writeCSV writes one line for each run: the levels, the repetition, the
 // seed and the metrics.
-func WriteCSV(res *sim.Results, out io.Writer) error {
+func writeCSV(res *sim.Results, out io.Writer) error {
 	w := csv.NewWriter(out)
 	header := append([]string{}, res.Plan.Axes...)
 	if err := w.Write(append(append(header, "repetition", "seed"), sim.Metrics...)); err != nil {
@@ -36,7 +36,7 @@ func WriteCSV(res *sim.Results, out io.Writer) error {
 	return nil
 }
 
-// resultJSON and rowJSON are what WriteJSON prints.
+// resultJSON and rowJSON are what writeJSON prints.
 type resultJSON struct {
 	Experiment string    `json:"experiment"`
 	About      string    `json:"about"`
@@ -68,8 +68,8 @@ func JSON(res *sim.Results) any {
 	return out
 }
 
-// WriteJSON writes what JSON returns.
-func WriteJSON(res *sim.Results, out io.Writer) error {
+// writeJSON writes what JSON returns.
+func writeJSON(res *sim.Results, out io.Writer) error {
 	e := json.NewEncoder(out)
 	e.SetIndent("", "  ")
 	if err := e.Encode(JSON(res)); err != nil {

@@ -38,7 +38,7 @@ func TestKnownWebDAVConforms(t *testing.T) {
 	address := storagetest.WebDAV(t)
 	storagetest.Run(t, func(t *testing.T) storagetest.Place {
 		e := New(Credentials{})
-		e.see(address, func(h *host) { h.stored, h.keeps = seenEnough+1, true })
+		e.see(address, func(h *host) { h.stored, h.neverReplaces = seenEnough+1, true })
 		return storagetest.Place{Element: e, Replaces: true, Escaped: true, PFN: fmt.Sprintf("dav://%s/%d", address, places.Add(1))}
 	})
 }
@@ -180,7 +180,7 @@ func TestAFailedFileTakesAnotherName(t *testing.T) {
 			proxy := storagetest.Before(t, storagetest.WebDAV(t))
 			web := New(Credentials{})
 			t.Cleanup(web.Close)
-			web.see(proxy.Address, func(h *host) { h.stored, h.keeps, h.hides = 2*seenEnough+1, true, "/" })
+			web.see(proxy.Address, func(h *host) { h.stored, h.neverReplaces, h.hides = 2*seenEnough+1, true, "/" })
 			var mu sync.Mutex // guards asked
 			var asked []string
 			proxy.Do(-1, func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
@@ -219,7 +219,7 @@ func TestChecksumsCountMoreThanOneRequest(t *testing.T) {
 	t.Cleanup(e.Close)
 	proxy.Do(-1, func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
 		if e.host(proxy.Address).stored == 2*seenEnough { // the MKCOL of the first that was cut
-			e.see(proxy.Address, func(h *host) { h.sums, h.keeps, h.hides = true, false, "" })
+			e.see(proxy.Address, func(h *host) { h.sums, h.neverReplaces, h.hides = true, false, "" })
 		}
 		pass.ServeHTTP(w, r)
 	})
@@ -362,7 +362,7 @@ func TestKnownWebDAVUnderFaults(t *testing.T) {
 		f := faulty(address, "", false)(t, proxy)
 		e := New(Credentials{})
 		t.Cleanup(e.Close)
-		e.see(proxy.Address, func(h *host) { h.stored, h.keeps, h.hides = 2*seenEnough+1, true, "/" })
+		e.see(proxy.Address, func(h *host) { h.stored, h.neverReplaces, h.hides = 2*seenEnough+1, true, "/" })
 		f.Element = named{storage.Retry(e, storage.DefaultTries, storage.DefaultBackoff, atOnce)}
 		return f
 	}, address)

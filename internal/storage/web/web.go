@@ -63,13 +63,13 @@ type Element struct {
 
 // host is what an Element has seen of a server since it was made.
 type host struct {
-	private bool     // it refuses access without a token
-	sums    bool     // it tells checksums of files that it was given
-	stored  int      // small files, as far as they count
-	keeps   bool     // it moves no file onto another, if it is told so
-	cuts    []string // the names of files that it got a part of, and did not show
-	hides   string   // how the names begin under which it shows no part of a file; empty: none
-	failed  bool     // a file that was sent under its name was not stored, so that hides stays empty
+	private       bool     // it refuses access without a token
+	sums          bool     // it tells checksums of files that it was given
+	stored        int      // small files, as far as they count
+	neverReplaces bool     // it moves no file onto another when the request forbids that
+	cuts          []string // the names of files that it got a part of, and did not show
+	hides         string   // how the names begin under which it shows no part of a file; empty: none
+	failed        bool     // a file that was sent under its name was not stored, so that hides stays empty
 }
 
 var _ storage.Element = (*Element)(nil)

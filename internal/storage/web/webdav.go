@@ -35,7 +35,7 @@ func (e *Element) Put(ctx context.Context, local, pfn string) error {
 	u := &upload{e: e, r: r, file: file, size: info.Size()}
 	seen := e.host(r.url.Host)
 	direct := u.size < large && seen.hides != "" && strings.HasPrefix(r.url.Path, seen.hides) && storage.HasOwnName(ctx)
-	u.brief = direct || u.size < large && seen.keeps
+	u.brief = direct || u.size < large && seen.neverReplaces
 	if !u.brief {
 		switch _, err := e.Stat(ctx, pfn); {
 		case err == nil:
@@ -118,8 +118,8 @@ func (u *upload) learn(ctx context.Context) {
 	switch {
 	case seen.sums:
 	case seen.stored == seenEnough:
-		keeps, cuts := u.keeps(ctx), u.cuts(ctx)
-		u.e.see(u.r.url.Host, func(h *host) { h.keeps, h.cuts, h.stored = keeps && !h.sums, cuts, seenEnough })
+		keeps, cuts := u.refusesToReplace(ctx), u.cuts(ctx)
+		u.e.see(u.r.url.Host, func(h *host) { h.neverReplaces, h.cuts, h.stored = keeps && !h.sums, cuts, seenEnough })
 	case seen.stored == 2*seenEnough && len(seen.cuts) > 0:
 		hides := true
 		for _, cut := range seen.cuts {
@@ -149,9 +149,9 @@ func storeOf(name string) string {
 	return strings.Join(folders, "")
 }
 
-// keeps looks, with two empty files, whether the server refuses to move one onto the other, as
-// RFC 4918 wants it: some move it all the same (XRootD).
-func (u *upload) keeps(ctx context.Context) bool {
+// refusesToReplace reports, after a trial with two empty files, whether the server refuses to
+// move one onto the other, as RFC 4918 wants it: some move it all the same (XRootD).
+func (u *upload) refusesToReplace(ctx context.Context) bool {
 	empty := func(name string) error {
 		put := u.r.to(http.MethodPut, name, nil)
 		put.body = func() io.ReadCloser { return http.NoBody }
@@ -347,7 +347,7 @@ func (u *upload) write(ctx context.Context, name string, header http.Header) err
 	}
 	sum := checksumOf(answer.Header)
 	if sum.Hash() != nil {
-		u.e.see(u.r.url.Host, func(h *host) { h.sums, h.keeps, h.hides = true, false, "" })
+		u.e.see(u.r.url.Host, func(h *host) { h.sums, h.neverReplaces, h.hides = true, false, "" })
 	}
 	return sum.CheckFile(u.file, u.r.pfn)
 }

@@ -48,7 +48,7 @@ const maxMessage = 4 << 10
 
 var serverCode = regexp.MustCompile(`\[(3\d{3})\]`)
 
-func (f file) failed(ctx context.Context, program string, err error, said *kept) error {
+func (f file) failed(ctx context.Context, program string, err error, said *clientOutput) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
@@ -72,15 +72,15 @@ func (f file) failed(ctx context.Context, program string, err error, said *kept)
 	return told
 }
 
-// kept holds the beginning of what a client says, without what is for those who look
+// clientOutput holds the beginning of what a client says, without what is for those who look
 // for mistakes in it.
-type kept struct {
+type clientOutput struct {
 	text   bytes.Buffer
 	line   []byte // that has not ended
 	astray bool
 }
 
-func (k *kept) Write(p []byte) (int, error) {
+func (k *clientOutput) Write(p []byte) (int, error) {
 	for part := range bytes.Lines(p) {
 		k.line = append(k.line, part[:min(len(part), maxMessage-len(k.line))]...)
 		if part[len(part)-1] == '\n' {
@@ -91,7 +91,7 @@ func (k *kept) Write(p []byte) (int, error) {
 }
 
 // end takes in a line.
-func (k *kept) end() {
+func (k *clientOutput) end() {
 	if bytes.Contains(k.line, []byte("][Debug")) {
 		k.astray = k.astray || bytes.Contains(k.line, []byte(astray))
 	} else {
@@ -100,15 +100,15 @@ func (k *kept) end() {
 	k.line = k.line[:0]
 }
 
-func (k *kept) last() string {
+func (k *clientOutput) last() string {
 	k.end()
 	lines := strings.Split(strings.TrimSpace(k.text.String()), "\n")
 	return strings.TrimSpace(lines[len(lines)-1])
 }
 
 // start prepares a client that is killed with ctx, and with this process.
-func start(ctx context.Context, program string, arguments ...string) (*exec.Cmd, *kept) {
-	said := new(kept)
+func start(ctx context.Context, program string, arguments ...string) (*exec.Cmd, *clientOutput) {
+	said := new(clientOutput)
 	path, err := exec.LookPath(program)
 	words := append(append(slices.Clone(writeNoFile), path), arguments...)
 	c := exec.CommandContext(ctx, words[0], words[1:]...)
@@ -195,8 +195,8 @@ func parseList(text, folder string) []storage.Entry {
 	var entries []storage.Entry
 	before := " " + strings.TrimSuffix(folder, "/") + "/"
 	for line := range strings.SplitSeq(text, "\n") {
-		_, name, found := strings.Cut(line, before)
-		if found && storage.IsElement(name) {
+		_, name, ok := strings.Cut(line, before)
+		if ok && storage.IsElement(name) {
 			entries = append(entries, storage.Entry{Name: name, Folder: strings.HasPrefix(line, "d")})
 		}
 	}

@@ -71,7 +71,7 @@ func (p *protocol) isOpen(ctx context.Context, f file) (bool, error) {
 		return false, f.named(ctx, err)
 	}
 	if err == nil {
-		p.give(c)
+		p.putBack(c)
 		p.met(f, true)
 	}
 	return err == nil, nil
@@ -97,7 +97,7 @@ func (p *protocol) closed(f file, err error) bool {
 }
 
 // take gives a connection to a server; kept says that it was used before.
-func (p *protocol) take(ctx context.Context, address string, far bool) (c *connection, kept bool, err error) {
+func (p *protocol) take(ctx context.Context, address string, far bool) (c *connection, reused bool, err error) {
 	p.mu.Lock()
 	if waiting := p.idle[address]; len(waiting) > 0 {
 		c = waiting[len(waiting)-1]
@@ -106,7 +106,7 @@ func (p *protocol) take(ctx context.Context, address string, far bool) (c *conne
 	p.mu.Unlock()
 	if c != nil && far { // it may have been made for a file that is here
 		if err := storage.RefuseNear("tcp", c.net.RemoteAddr().String(), nil); err != nil {
-			p.give(c)
+			p.putBack(c)
 			return nil, false, err
 		}
 	}
@@ -117,8 +117,8 @@ func (p *protocol) take(ctx context.Context, address string, far bool) (c *conne
 	return c, false, err
 }
 
-// give keeps a connection for the next that wants one.
-func (p *protocol) give(c *connection) {
+// putBack keeps a connection for the next that wants one.
+func (p *protocol) putBack(c *connection) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.idle[c.server]) >= maxIdle {
@@ -201,7 +201,7 @@ func withOpaque(name, opaque string) string {
 func (p *protocol) ask(ctx context.Context, f file, q question) ([]byte, error) {
 	body, c, err := p.exchange(ctx, f, q)
 	if err == nil {
-		p.give(c)
+		p.putBack(c)
 	}
 	return body, err
 }
@@ -231,7 +231,7 @@ func (p *protocol) exchange(ctx context.Context, f file, q question) ([]byte, *c
 		if err == nil {
 			return body, c, nil
 		}
-		p.give(c)
+		p.putBack(c)
 		var elsewhere *redirected
 		if !errors.As(err, &elsewhere) {
 			return nil, nil, f.named(ctx, err)
@@ -404,7 +404,7 @@ func (p *protocol) openFile(ctx context.Context, f file, name string, mode, opti
 func (o *opened) close(ctx context.Context) error {
 	_, err := o.ask(ctx, answerTime, askClose, o.handle, nil)
 	if lasting(err) {
-		o.p.give(o.connection)
+		o.p.putBack(o.connection)
 	} else {
 		_ = o.net.Close()
 	}
