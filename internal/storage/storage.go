@@ -99,9 +99,10 @@ type Entry struct {
 }
 
 // IsElement reports whether a name that a server lists is one in a folder: it
-// may be "..", or hold a slash, and lead anywhere.
+// may be "..", or hold a slash, and lead anywhere. One with a line break is such a name,
+// so that who takes the file is told that it cannot be read.
 func IsElement(name string) bool {
-	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, "/\x00\n\r")
+	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, "/\x00")
 }
 
 // Schemes is the Element that hands each PFN to the element of its scheme.

@@ -35,8 +35,9 @@ func (f *Finder) remote(ctx context.Context, in *flow.DeclaredInput, glob string
 // [folder.IsHidden] tells.
 func globURL(ctx context.Context, element storage.Element, glob string) ([]string, error) {
 	scheme, rest, _ := strings.Cut(glob, "://")
-	host, rest, _ := strings.Cut(rest, "/")
-	if strings.ContainsAny(host, `*?[\`) {
+	quoted, rest, _ := strings.Cut(rest, "/")
+	host, plain := literal(quoted)
+	if !plain {
 		return nil, fmt.Errorf("the host or bucket %q may have no placeholder", host)
 	}
 	elements := strings.Split(rest, "/")
@@ -58,11 +59,27 @@ func globURL(ctx context.Context, element storage.Element, glob string) ([]strin
 	return found, nil
 }
 
+// literal is the text that a pattern stands for, and whether it stands for that alone.
+func literal(glob string) (text string, plain bool) {
+	var b strings.Builder
+	plain = true
+	for i := 0; i < len(glob); i++ {
+		switch {
+		case glob[i] == '\\' && i+1 < len(glob):
+			i++
+		case strings.IndexByte(`*?[`, glob[i]) >= 0:
+			plain = false
+		}
+		b.WriteByte(glob[i])
+	}
+	return b.String(), plain
+}
+
 // namesAt returns the names in a folder that one element of a pattern matches:
 // files where it is the last one, and else folders.
 func namesAt(ctx context.Context, element storage.Element, in, one string, last bool) ([]string, error) {
-	if !strings.ContainsAny(one, `*?[`) {
-		return []string{strings.ReplaceAll(one, `\`, "")}, nil
+	if name, plain := literal(one); plain {
+		return []string{name}, nil
 	}
 	entries, err := element.List(ctx, in)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -40,6 +40,55 @@ func TestPatternsOfURLs(t *testing.T) {
 	})
 }
 
+// Host and bucket stand for themselves, also an address of IPv6, and so does a quoted character.
+func TestTextOfPatternsOfURLs(t *testing.T) {
+	for glob, want := range map[string]string{
+		`http://\[::1]:8080/d/x`:   "http://[::1]:8080/d/x",
+		`s3://bucket/a\*b\\c/\[x]`: `s3://bucket/a*b\c/[x]`,
+		"http://*.example.org/x":   "",
+		"s3://run?/x":              "",
+	} {
+		found, err := globURL(t.Context(), nil, glob)
+		if got := strings.Join(found, " "); got != want || (err == nil) != (want != "") {
+			t.Errorf("%s: %q, %v", glob, got, err)
+		}
+	}
+}
+
+// A name that no file of the workflow can have is not passed over.
+func TestNamesWithLineBreaksAreTold(t *testing.T) {
+	address, buckets := storagetest.S3(t)
+	if err := os.MkdirAll(buckets+"/bucket/d", 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"new\nline.txt", "plain.txt"} {
+		if err := os.WriteFile(buckets+"/bucket/d/"+name, nil, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e := s3.New(func() (s3.Config, error) {
+		return s3.Config{Endpoint: "http://" + address, Region: "us-east-1", AccessKey: storagetest.AccessKey, SecretKey: storagetest.SecretKey}, nil
+	})
+	_, _, err := NewFinder(t.TempDir(), storage.Schemes{"s3": e}).Find(t.Context(), inputOf(t, "s3://bucket/d/{name}.txt", "{name}"), nil)
+	if err == nil || !strings.Contains(err.Error(), "line break") {
+		t.Error(err)
+	}
+}
+
+// inputOf is an input with one pattern.
+func inputOf(t *testing.T, files, as string) *flow.DeclaredInput {
+	t.Helper()
+	w, err := flow.Parse("w.yaml", fmt.Appendf(nil, "workflow: w\ninputs:\n  i: {files: '%s', as: 'in/%s'}\nsteps:\n  s: {each: 'in/%[2]s', writes: 'out/%[2]s', command: cp \"$in\" \"$out\"}\n", files, as))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := flow.New(w, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f.Inputs()[0]
+}
+
 func patterns(t *testing.T, e storage.Element, scheme, folder string) {
 	local := filepath.Join(t.TempDir(), "x")
 	if err := os.WriteFile(local, []byte("contents"), 0o666); err != nil {
@@ -68,20 +117,7 @@ func patterns(t *testing.T, e storage.Element, scheme, folder string) {
 		}
 	}
 
-	w, err := flow.Parse("w.yaml", fmt.Appendf(nil, `workflow: w
-inputs:
-  i: {files: '%srun{run}/{sample}.fq', as: '{run}/{sample}'}
-steps:
-  s: {each: '{run}/{sample}', writes: '{run}.{sample}.out', command: cp "$in" "$out"}
-`, folder))
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := flow.New(w, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, _, err := NewFinder(t.TempDir(), storage.Schemes{scheme: e}).Find(t.Context(), f.Inputs()[0], nil)
+	files, _, err := NewFinder(t.TempDir(), storage.Schemes{scheme: e}).Find(t.Context(), inputOf(t, folder+"run{run}/{sample}.fq", "{run}/{sample}"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +128,7 @@ steps:
 			t.Errorf("%s has %d bytes", file.LFN, file.Size)
 		}
 	}
-	if !slices.Equal(names, []string{"1/a", "1/b", "2/a", "10/a"}) {
+	if !slices.Equal(names, []string{"in/1/a", "in/1/b", "in/2/a", "in/10/a"}) {
 		t.Error(names)
 	}
 }
