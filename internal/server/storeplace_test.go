@@ -163,6 +163,20 @@ func TestAPlaceOfNoUseIsForgotten(t *testing.T) {
 	}
 }
 
+// Where nothing can be published, no job has to compute before that is told.
+func TestAPlaceOfResultsIsTriedFirst(t *testing.T) {
+	wrong := newRun(t, files.Folder(t, threeTexts), twoSteps, twoStepsScript)
+	wrong.config.Results = "dav://127.0.0.1:1/mistyped"
+	s, err := Open(t.Context(), wrong.config)
+	if err == nil {
+		s.release()
+		t.Fatal("nothing listens there")
+	}
+	if !strings.Contains(err.Error(), "--results: nothing can be published at dav://127.0.0.1:1/mistyped") {
+		t.Error(err)
+	}
+}
+
 // That a stored file is lost is told beside that an input has changed, by a dry run and by
 // the run itself.
 func TestALossBesideAChangeIsTold(t *testing.T) {

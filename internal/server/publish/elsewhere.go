@@ -250,7 +250,7 @@ func (e *destination) take(ctx context.Context) error {
 		if conditions, ok := e.shelf.(interface {
 			CheckConditions(context.Context, string) error
 		}); ok {
-			if err := conditions.CheckConditions(ctx, e.under(e.workName()+"-check")); err != nil {
+			if err := conditions.CheckConditions(ctx, e.checkName()); err != nil {
 				e.mine = 0
 				return err
 			}
@@ -290,6 +290,9 @@ func (e *destination) recordTurns(ctx context.Context, next turns) error {
 // workName is the folder in which files get ready; it begins with a dot, and so
 // matches no pattern.
 func (e *destination) workName() string { return ".fairway-publishing-" + e.state }
+
+// checkName is the PFN under which a server is asked what it does with a file.
+func (e *destination) checkName() string { return e.under(e.workName() + "-check") }
 
 func (e *destination) workFolder(number uint64) string {
 	return e.under(e.workName() + "/" + strconv.FormatUint(number, 10))

@@ -2,6 +2,7 @@ package publish
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"sync"
 
@@ -49,7 +50,8 @@ func New(records store.Store, folders folder.Layout, element storage.Element, in
 }
 
 // PublishAt has results published beneath a PFN, as ParsePlace gives it, and not in
-// the results folder. It is called before Run.
+// the results folder. A server is asked to store something if nothing was published there
+// before. It is called before Run.
 func (f *Files) PublishAt(ctx context.Context, place string) (err error) {
 	e := &destination{place: place, state: f.folders.ID, files: f.element, at: f.folders, persist: func(ctx context.Context, records ...dispatch.Record) error {
 		return f.store.Apply(context.WithoutCancel(ctx), records)
@@ -59,6 +61,11 @@ func (f *Files) PublishAt(ctx context.Context, place string) (err error) {
 	}
 	if err == nil {
 		err = e.load(ctx, f.store)
+	}
+	if err == nil && e.turns.Last == 0 && !storage.IsLocal(place) {
+		if err = f.tryStore(ctx, e.checkName()); err != nil {
+			err = fmt.Errorf("nothing can be published at %s: %w", shownPlace(place), err)
+		}
 	}
 	f.elsewhere = e
 	return err

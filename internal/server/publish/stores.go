@@ -81,7 +81,7 @@ func (f *Files) addStore(ctx context.Context, prefix string, known []string) err
 	if err != nil || storage.IsLocal(prefix) {
 		return err
 	}
-	if err := f.tryStore(ctx, prefix); err != nil {
+	if err := f.tryStore(ctx, storage.Join(prefix, storage.MarkName+"-"+rand.Text())); err != nil {
 		return errors.Join(fmt.Errorf("nothing can be stored at %s: %w", shownPlace(strings.TrimSuffix(prefix, "/")), err),
 			f.forgetStore(context.WithoutCancel(ctx), prefix))
 	}
@@ -99,7 +99,7 @@ func outsideState(folders *folder.Layout, place string) error {
 }
 
 // tryStore stores a file on a server and removes it.
-func (f *Files) tryStore(ctx context.Context, prefix string) error {
+func (f *Files) tryStore(ctx context.Context, pfn string) error {
 	ctx, cancel := context.WithTimeout(ctx, LookTime)
 	defer cancel()
 	text := filepath.Join(f.folders.State, disk.PartPrefix+rand.Text())
@@ -107,7 +107,6 @@ func (f *Files) tryStore(ctx context.Context, prefix string) error {
 		return err
 	}
 	defer func() { _ = os.Remove(text) }()
-	pfn := storage.Join(prefix, storage.MarkName+"-"+rand.Text())
 	if err := f.element.Put(ctx, text, pfn); err != nil {
 		return err
 	}
