@@ -16,23 +16,23 @@ func (c *console) cacheCommand() *cobra.Command {
 	limit, files := int32(filesListed), false
 	command := &cobra.Command{
 		Use:   "cache [NODE [PATTERN]]",
-		Short: "Tell what the caches hold, and what they are good for",
-		Long: `Tell of the caches of each node: what they hold, and what they were good for in
-this run. What several pilots of a node share counts once.
+		Short: "Show what the caches hold, and how many inputs they served",
+		Long: `Show the caches of each node: their files, and how many inputs they served in
+this run. A file that several pilots of a node share counts once.
   - CACHE: who shares it: pilot, host, global; or none;
-  - PINNED: what running jobs read; it is not evicted;
+  - PINNED: files that running jobs read; they are not evicted;
   - HITS, MISSES: inputs that attempts have found in a cache, or have read from
     storage, and RATIO, the share of the hits;
   - FROM HOSTS: the hits that came from caches of other hosts;
-  - PREFETCHED: what was brought in before its job began, and how many of these
-    hits there were;
-  - EVICTED: what has left the node to make room.
+  - PREFETCHED: files that were brought in before their job began, and how many
+    hits of such files there were;
+  - EVICTED: files that have left the node to make room.
 With NODE, and with --files, list the files that the caches hold, with the job
-that is to read each next. NODE is a host, and may be a pattern, as PATTERN for
-the files: {name} and * stand for characters other than a slash.
+that is to read each next. NODE is a host or a pattern of hosts, PATTERN is a
+pattern of files: {name} and * stand for characters other than a slash.
 
-What the caches hold is known while a run is under way. Afterwards only the
-counts of the last run are told.`,
+Fairway knows the files of the caches only while a run is under way. Afterwards,
+cache shows the counts of the last run.`,
 		Example: `  fairway cache
   fairway cache node7
   fairway cache '*' 'aligned/{sample}.bam' --json`,

@@ -27,8 +27,8 @@ func (c *console) cleanCommand() *cobra.Command {
 		Long: `Remove the state of the run of this folder, or of the folder that -C names:
 records, caches, sandboxes, logs and stored files. Published results stay unless
 you give --results. Files that Fairway did not put there always stay. The next
-run starts from the beginning. What cannot be removed is named, and the exit code
-is 1. Fairway refuses to clean while a run is under way.`,
+run starts from the beginning. Clean names files that it cannot remove, and ends
+with exit code 1. Fairway refuses to clean while a run is under way.`,
 		Example: "  fairway clean\n  fairway -C examples/lambda clean --results",
 		Args:    noArgument,
 		RunE: func(command *cobra.Command, _ []string) error {

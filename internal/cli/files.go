@@ -22,7 +22,7 @@ func (c *console) filesCommand() *cobra.Command {
 	limit := int32(filesListed)
 	command := &cobra.Command{
 		Use:   "files [NAME|PATTERN]",
-		Short: "Tell where files are, and who needs them",
+		Short: "Show where files are, and which jobs need them",
 		Long: `Tell where the files of this folder's workflow are, by their logical names. A
 pattern is written as in a workflow file: {name} and * stand for characters
 other than a slash. A line of the list is one version of a file:
