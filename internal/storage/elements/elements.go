@@ -6,7 +6,6 @@ package elements
 import (
 	"fmt"
 	"slices"
-	"sync"
 
 	"fairway/internal/storage"
 	"fairway/internal/storage/s3"
@@ -17,9 +16,9 @@ import (
 // ofNetworks are the elements without decoration, by their schemes.
 func ofNetworks() map[storage.Element][]string {
 	return map[storage.Element][]string{
-		web.New(web.CredentialsOfUser()):         {"http", "https", "dav", "davs"},
-		s3.New(sync.OnceValues(s3.ConfigOfUser)): {"s3"},
-		new(xrootd.Element):                      {"root", "roots", "xroot", "xroots"},
+		web.New(web.CredentialsOfUser()): {"http", "https", "dav", "davs"},
+		s3.New(s3.ConfigOfUser):          {"s3"},
+		new(xrootd.Element):              {"root", "roots", "xroot", "xroots"},
 	}
 }
 
@@ -27,7 +26,7 @@ func ofNetworks() map[storage.Element][]string {
 // and davs; s3; root, roots, xroot and xroots. Those of a network are tried again
 // as [storage.Retry] says, with pauses through sleep, and make at most
 // [storage.DefaultTransfers] transfers at once with a server. Credentials are
-// those of the user, and looked up when a scheme is first used.
+// those of the user, and looked up when they are needed.
 func New(places storage.Places, sleep storage.Sleep) storage.Schemes {
 	all := storage.Local(places)
 	for element, schemes := range ofNetworks() {

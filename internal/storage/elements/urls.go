@@ -3,7 +3,6 @@ package elements
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"fairway/internal/storage"
@@ -17,8 +16,8 @@ import (
 type URLs struct{ objects *s3.Element }
 
 // NewURLs returns URLs with the credentials of the user, which are looked up when they are
-// first needed.
-func NewURLs() *URLs { return &URLs{s3.New(sync.OnceValues(s3.ConfigOfUser))} }
+// needed.
+func NewURLs() *URLs { return &URLs{s3.New(s3.ConfigOfUser)} }
 
 // Of is a URL with http, https, root or roots by which a program reads the file of a PFN:
 // with the credentials of its own environment, but for S3. There the query of the URL

@@ -1,10 +1,18 @@
 package elements
 
 import (
+	"errors"
+	"fmt"
+	"io"
 	"net/url"
+	"os"
 	"strings"
 	"testing"
 	"time"
+
+	"fairway/internal/storage"
+	"fairway/internal/storage/storagetest"
+	"fairway/sched"
 )
 
 // A command gets a URL that any program knows, with nothing in it that a URL cannot have. A
@@ -51,6 +59,74 @@ func TestSignedURLs(t *testing.T) {
 		u, _ := url.Parse(got)
 		if err != nil || u.Scheme != "https" || u.Host != "objects.example.org" || u.EscapedPath() != "/bucket/a%20b" || u.Query().Get("X-Amz-Expires") != want || strings.Contains(got, "secret-key") {
 			t.Errorf("%s: %v", got, err)
+		}
+	}
+}
+
+// withS3 starts a server with a bucket. Its keys are those of a file of ~/.aws, which keysAre
+// writes.
+func withS3(t *testing.T) (keysAre func(access, secret string)) {
+	t.Helper()
+	address, buckets := storagetest.S3(t)
+	if err := os.Mkdir(buckets+"/bucket", 0o777); err != nil {
+		t.Fatal(err)
+	}
+	file := t.TempDir() + "/credentials"
+	for name, value := range map[string]string{
+		"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_SESSION_TOKEN": "", "AWS_PROFILE": "", "AWS_REGION": "us-east-1",
+		"AWS_ENDPOINT_URL_S3": "http://" + address, "AWS_SHARED_CREDENTIALS_FILE": file, "AWS_CONFIG_FILE": "/none",
+	} {
+		t.Setenv(name, value)
+	}
+	return func(access, secret string) {
+		t.Helper()
+		text := fmt.Sprintf("[default]\naws_access_key_id = %s\naws_secret_access_key = %s\n", access, secret)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A run may last for longer than keys are good.
+func TestRenewedKeysCount(t *testing.T) {
+	keysAre := withS3(t)
+	e := New(storage.Places{}, sched.Default().Sleep)
+	keysAre(storagetest.AccessKey, "expired")
+	if err := e.Put(t.Context(), storagetest.Local(t, "text"), "s3://bucket/a"); !errors.Is(err, storage.ErrPermission) {
+		t.Errorf("with other keys: %v", err)
+	}
+	keysAre(storagetest.AccessKey, storagetest.SecretKey)
+	if err := e.Put(t.Context(), storagetest.Local(t, "text"), "s3://bucket/a"); err != nil {
+		t.Errorf("with renewed keys: %v", err)
+	}
+}
+
+// A signed URL that others give is good for reading alone, and names a file all the same.
+func TestASignedURLIsAFile(t *testing.T) {
+	withS3(t)(storagetest.AccessKey, storagetest.SecretKey)
+	e := New(storage.Places{}, sched.Default().Sleep)
+	for _, text := range []string{"", "text", strings.Repeat("long", 1<<20)} {
+		pfn := fmt.Sprint("s3://bucket/", len(text))
+		if err := e.Put(t.Context(), storagetest.Local(t, text), pfn); err != nil {
+			t.Fatal(err)
+		}
+		signed, err := NewURLs().Of(t.Context(), pfn, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := e.Stat(t.Context(), signed)
+		if err != nil || info.Size != int64(len(text)) || len(text) > 0 && info.ModTime.IsZero() {
+			t.Errorf("%d bytes: %+v, %v", len(text), info, err)
+		}
+		body, err := e.Open(t.Context(), signed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(body); err != nil || string(got) != text || body.Close() != nil {
+			t.Errorf("%d bytes of %d, %v", len(got), len(text), err)
+		}
+		if _, err := e.Stat(t.Context(), strings.Replace(signed, "Signature=", "Signature=0", 1)); !errors.Is(err, storage.ErrPermission) {
+			t.Errorf("with another signature: %v", err)
 		}
 	}
 }

@@ -36,33 +36,32 @@ const partSize = 16 << 20
 type Element struct {
 	config func() (Config, error)
 
-	mu      sync.Mutex // guards clients
-	clients map[Config]*minio.Core
+	mu        sync.Mutex // guards the rest
+	connected Config     // that client is for
+	client    *minio.Core
 }
 
 var _ storage.Element = (*Element)(nil)
 
-// New returns an element that looks up where its objects are when it is first
-// used.
-func New(config func() (Config, error)) *Element {
-	return &Element{config: config, clients: map[Config]*minio.Core{}}
-}
+// New returns an element that looks up where its objects are, and with which keys, for each
+// operation, so that renewed keys count.
+func New(config func() (Config, error)) *Element { return &Element{config: config} }
 
-func (e *Element) client() (*minio.Core, error) {
+func (e *Element) connection() (*minio.Core, error) {
 	config, err := e.config()
 	if err != nil {
 		return nil, err
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.clients[config] == nil {
+	if e.client == nil || e.connected != config {
 		client, err := config.connect()
 		if err != nil {
 			return nil, err
 		}
-		e.clients[config] = client
+		e.connected, e.client = config, client
 	}
-	return e.clients[config], nil
+	return e.client, nil
 }
 
 // object is what a PFN names. The characters of a key stand for themselves.
@@ -81,7 +80,7 @@ func (e *Element) object(pfn string) (o object, err error) {
 	if err := storage.CheckName(o.key); err != nil {
 		return o, err
 	}
-	o.Core, err = e.client()
+	o.Core, err = e.connection()
 	return o, err
 }
 
