@@ -257,7 +257,8 @@ type PilotEnded struct{ Launch, Reason string }
 type LoseFiles struct{ Files []LostFile }
 
 // LostFile is a stored file that is lost. Of a result of an earlier run the PFN says it
-// all.
+// all. Without a PFN, which only a Result has, the pilot has found no copy in the caches
+// that it shares.
 type LostFile struct {
 	File FileRef
 	PFN  string

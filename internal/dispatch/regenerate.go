@@ -195,6 +195,29 @@ func (c *Core) loseFiles(files []LostFile) {
 	}
 }
 
+// loseCopies is for a file in caches only that a pilot has looked for in vain where it could
+// reach copies. Whoever is said to hold one there has not noticed that somebody removed it, or
+// the pilot cannot take it; either way its job would come back for ever.
+func (c *Core) loseCopies(by *pilot, copied FileRef) {
+	v := c.files.version(copied)
+	if by == nil || v == nil || v.writer == nil || v.pfn != "" {
+		return
+	}
+	for _, p := range slices.Clone(v.holders) {
+		if p.place() == by.place() && c.files.copyAt(p, v).Tag == copied.Tag {
+			c.setCopyAside(p, v)
+		}
+	}
+}
+
+// setCopyAside has a copy count no more, although it is in the pilot's cache as far as that has
+// told.
+func (c *Core) setCopyAside(p *pilot, v *version) {
+	copied, size := c.files.copyAt(p, v), v.size
+	c.dropCopy(p, v)
+	p.other[copied] = size
+}
+
 func (c *Core) loseFile(l *LostFile) {
 	v := c.files.version(l.File)
 	if v == nil || v.writer == nil || v.pfn == "" || v.pfn != l.PFN || v.state != present {
@@ -203,9 +226,7 @@ func (c *Core) loseFile(l *LostFile) {
 	c.files.remove(v.pfn)
 	v.pfn = ""
 	for _, p := range slices.Clone(v.holders) {
-		copied, size := c.files.copyAt(p, v), v.size
-		c.dropCopy(p, v)
-		p.other[copied] = size
+		c.setCopyAside(p, v)
 	}
 	v.tag = lostTag
 	if v.state == present {

@@ -27,7 +27,11 @@ func (c *Core) resultArrived(by PilotID, p *pilot, r *Result) {
 	for i := range r.Lost {
 		if lost := r.Lost[i]; j != nil && j.reads(lost.File) { // of other files its pilot has not been told
 			lost.File.Run = r.Job.Run()
-			c.loseFile(&lost)
+			if lost.PFN == "" {
+				c.loseCopies(p, lost.File)
+			} else {
+				c.loseFile(&lost)
+			}
 		}
 	}
 	if j == nil || a != nil && a.job != j {

@@ -289,7 +289,10 @@ func (s *script) result(line string) (Result, error) {
 		case "out":
 			r.Outputs = append(r.Outputs, s.written(a, v))
 		case "lost":
-			r.Lost = append(r.Lost, lostFile(v))
+			lost := lostFile(v)
+			name, _, _ := strings.Cut(v, ":")
+			lost.File = s.copyOf(name, "")
+			r.Lost = append(r.Lost, lost)
 		case "exit":
 			r.Outcome, r.ExitCode = Exited, n
 		case "staged": // BYTES/TIME/TIME: read from storage, in how long, and how long all took

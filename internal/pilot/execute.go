@@ -103,7 +103,7 @@ func (p *pilot) deliver(a *attempt) {
 func (a *attempt) failBy(outcome wire.Outcome, err error) {
 	outcome, lost := stage.OutcomeOf(err, outcome)
 	a.fail(outcome, "%v", err)
-	if lost.GetPfn() != "" && a.Result.GetOutcome() == wire.Outcome_OUTCOME_INPUT_LOST {
+	if lost != nil && a.Result.GetOutcome() == wire.Outcome_OUTCOME_INPUT_LOST {
 		a.Result.Lost = append(a.Result.Lost, lost)
 	}
 	if a.failed() {
