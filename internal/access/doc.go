@@ -19,5 +19,5 @@
 // it proves by their tickets, and outputs under the names that were assigned to
 // them. Every list and every text that it sends has a limit.
 //
-// A refusal says what is wrong and what to do. Who is refused leaves.
+// A refusal says what is wrong and what to do. A pilot that is refused leaves.
 package access

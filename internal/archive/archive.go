@@ -3,12 +3,12 @@
 // An archive is a ZIP file without compression, whose directory is the manifest:
 // names, kinds, sizes and CRC-32 checksums. Equal folders give equal bytes: the
 // names are sorted, there are no times and no owners, and of the permissions only
-// stays whether a file may be executed.
+// whether a file may be executed is kept.
 //
 // Guarantees:
 //
 //   - A folder holds regular files, folders and symbolic links that stay beneath
-//     it, wherever the folder is moved. Of anything else the error is a
+//     it, wherever the folder is moved. Anything else is an error, a
 //     [ContentError].
 //   - What [Open] accepts leads nowhere else when it is unpacked: no name leads
 //     out of the folder or through a link, none comes twice, and all sizes

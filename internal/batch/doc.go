@@ -3,7 +3,7 @@
 // A [System] takes launches by name, tells of all of them at once, and withdraws
 // them. It keeps nothing that matters: the name of a launch is made durable before
 // it is submitted, is the name of its job, and is found again in the answers of
-// the batch system. A [Roster] brings what a System has into line with what is
+// the batch system. A [Roster] submits and withdraws launches until a System has those that are
 // wanted, however slow or forgetful the System is, and never beyond a number.
 //
 // Neither knows jobs. Methods may be called from any goroutine.

@@ -166,7 +166,7 @@ func (f *file) versionFor(n Version) *version {
 // knownHash is the hash of the contents of a version.
 type knownHash struct {
 	sum string  // 32 bytes; empty: unknown
-	by  PilotID // of an output: who has told it (fleet.told); empty: it stands in the commit
+	by  PilotID // of an output: who has told it (fleet.hashTold); empty: it stands in the commit
 }
 
 func (fs *files) hash(v *version) knownHash { return knownHash{fs.hashes[v], fs.tellers[v]} }

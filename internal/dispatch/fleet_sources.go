@@ -28,12 +28,13 @@ const (
 // is about to, with as few readers as can be. Invariants:
 //   - An arrival is in the list of its version and in that of its pilot, or in
 //     neither. A host has at most one for a version, and none for one that it holds.
-//   - An arrival is in serves of the pilot that it comes from, and of no other.
+//   - An arrival is in sending of the pilot that it comes from, and of no other.
 type sources struct {
 	arriving map[*version][]*arrival
 }
 
-// arrival is a file on its way into a pilot's cache.
+// arrival is a file on its way into a pilot's cache, from the answer that names it until its
+// copy is there, or its attempt or its pilot has ended.
 type arrival struct {
 	to, from *pilot // from is nil where it comes from storage
 	version  *version
@@ -206,10 +207,10 @@ func (fl *fleet) describeSource(x *arrival) *Source {
 	return s
 }
 
-// told is for the hash that a pilot has found in a copy that it was told to get. The first one
-// counts, and while another pilot is the origin that of no other. Where the commit of an output
-// has an adler32 only, two hashes contradict each other: then neither counts.
-func (fl *fleet) told(p *pilot, v *version, hash string) {
+// hashTold takes the hash that a pilot has found in a copy that it was told to get. The first hash
+// counts; while another pilot is the origin, only that pilot can tell the first. Where the commit
+// of an output has an adler32 only, two hashes contradict each other: then neither counts.
+func (fl *fleet) hashTold(p *pilot, v *version, hash string) {
 	known, origin := fl.files.hash(v), fl.origin(v)
 	switch {
 	case known.sum == "" && origin != nil && origin.to != p:
@@ -236,7 +237,7 @@ func (fl *fleet) differs(p *pilot, v *version, other bool) {
 }
 
 // arrived is for a copy that has come into a cache, with the hash that its pilot has found;
-// empty: none. Nobody tells the first hash but who was told to get the file ([fleet.told]), or
+// empty: none. Nobody tells the first hash but who was told to get the file ([fleet.hashTold]), or
 // after a restart a pilot that was there before and returns.
 func (fl *fleet) arrived(p *pilot, v *version, hash string) {
 	if hash != "" && p.info.Address != "" {
@@ -260,7 +261,7 @@ func (fl *fleet) endArrival(x *arrival) {
 	fl.sources.remove(x)
 	for _, t := range x.told {
 		if fl.files.hashes[x.version] == "" && t.by.holds(x.version) {
-			fl.told(t.by, x.version, t.hash)
+			fl.hashTold(t.by, x.version, t.hash)
 		}
 	}
 }

@@ -45,12 +45,16 @@ const (
 	always
 )
 
-// matchAll brings ready jobs and pilots together. Whoever waits on either
-// side was offered everything before, so only what is new in this transition is
-// looked at (but for a pilot whose time has become enough: it asks again when it syncs): fresh jobs go to a parked pilot that holds more of their input
-// than the pilots that ask; those take what suits them best; what is left of
-// the fresh jobs goes to any parked pilot that it fits. Jobs that are kept for
-// a pilot are offered again when it has asked, or is gone, or their time is up.
+// matchAll brings ready jobs and pilots together. Jobs and pilots that wait were offered
+// everything before, so it looks only at those that are new in this transition. (A pilot whose
+// life has become long enough for a job asks again with its next Sync.)
+//
+//  1. A fresh job goes to a parked pilot that holds more of its input than the pilots that ask.
+//  2. Each pilot that asks takes the best job for it.
+//  3. The other fresh jobs go to any parked pilot that they fit.
+//
+// Jobs that are kept for a pilot are offered again when it has asked, or is gone, or their time
+// is up.
 func (pl *placement) matchAll() {
 	w := &pl.work
 	for len(w.fresh) > 0 || len(w.askers) > 0 || pl.kept.due {

@@ -50,9 +50,9 @@ func (fl *fleet) stagesInNoMore(a *attempt) {
 	}
 }
 
-// takeBack asks for an attempt back for each pilot that has asked in this transition and
-// got nothing that fills it. One for which an attempt is asked back already has to wait until
-// the pilot that reads has heard of it: then that gives it back, or goes on.
+// takeBack asks for an attempt back for each pilot that has asked in this transition and still
+// has room. If an attempt is being asked back for such a pilot already, the pilot waits until the
+// pilot that reads has heard of that: it then gives the attempt back, or goes on.
 func (pl *placement) takeBack() {
 	for _, p := range pl.roomLeft {
 		if len(pl.fleet.staging) == 0 {

@@ -46,7 +46,7 @@ func (c *Core) takeSync(p *pilot, s *Sync) {
 		c.fleet.unserved(p, from)
 	}
 	if len(p.arriving) > 0 { // which end with their attempts
-		c.hashesTold(p, s.CacheAdded)
+		c.takeHashes(p, s.CacheAdded)
 	}
 	for i := range s.Ended {
 		c.resultArrived(p.id, p, &s.Ended[i])
@@ -70,7 +70,7 @@ func (c *Core) takeSync(p *pilot, s *Sync) {
 		}
 		c.cacheChanges(p, s)
 		if t := p.telling; t != nil && t.number != 0 && s.CacheTold == t.number {
-			c.allTold(p)
+			c.dropUntold(p)
 		}
 	}
 	p.ending = slices.DeleteFunc(p.ending, func(e ending) bool { return e.number != 0 && s.LastAnswer >= e.number })
@@ -130,7 +130,7 @@ func (c *Core) takeWhole(p *pilot, s *Sync) {
 	c.cacheChanges(p, s)
 	switch {
 	case s.Cache == nil:
-		c.allTold(p)
+		c.dropUntold(p)
 	case *s.Cache == c.files.copiesOf(p):
 		p.telling = nil
 		c.endAwaiting(p)
@@ -205,21 +205,22 @@ func (c *Core) cacheChanges(p *pilot, s *Sync) {
 	}
 }
 
-// hashesTold takes the hashes of files that the pilot was told to get.
-func (c *Core) hashesTold(p *pilot, files []CachedFile) {
+// takeHashes takes the hashes of files that the pilot was told to get.
+func (c *Core) takeHashes(p *pilot, files []CachedFile) {
 	for i := range files {
 		f := &files[i]
 		if f.Hash == "" {
 			continue
 		}
 		if v := c.files.copied(p, f.File); v != nil && v.tag == f.File.Tag && p.arrivalOf(v) != nil {
-			c.fleet.told(p, v, f.Hash)
+			c.fleet.hashTold(p, v, f.Hash)
 		}
 	}
 }
 
-// allTold drops what a pilot has not told that has told all of its cache.
-func (c *Core) allTold(p *pilot) {
+// dropUntold ends the telling of a pilot that has told all of its cache: copies that it has not
+// told are gone.
+func (c *Core) dropUntold(p *pilot) {
 	said := p.telling.said
 	p.telling = nil
 	for _, v := range slices.Clone(p.versions) {

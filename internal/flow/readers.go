@@ -15,13 +15,15 @@ import (
 //
 // Of files that are rewritten nothing is said: a version goes when the next is there.
 
-// claim is a step that may still read or write a file.
+// claim is a step of which jobs that are still to be submitted may read or write a temporary
+// file. It stands in Flow.claims from when the name of the file is known until jobs is 0 or the
+// step is final. Of each file a step has one claim at most.
 type claim struct {
 	state *stepState
-	jobs  int // so many more will be submitted that do
+	jobs  int // that are still to be submitted, above 0; or one of these:
 }
 
-// Jobs of a claim whose number is not known.
+// Numbers of jobs that are not known yet.
 const (
 	untilSplit = math.MaxInt - iota // before the records of the file are counted
 	untilFinal                      // before the step is final
@@ -91,7 +93,7 @@ func (f *Flow) willRead(st *stepState, lfn string, jobs int64) {
 	}
 }
 
-// usedBy takes note of a job that is submitted.
+// usedBy counts a job that is submitted in the claims of its files.
 func (f *Flow) usedBy(j *job) {
 	if len(f.claims) == 0 || j.count {
 		return
@@ -114,7 +116,7 @@ func (f *Flow) usedBy(j *job) {
 	}
 }
 
-// readsNoMore is for a step that has become final.
+// readsNoMore drops the claims of a step that has become final.
 func (f *Flow) readsNoMore(st *stepState) {
 	for _, lfn := range st.mayRead {
 		if i := slices.IndexFunc(f.claims[lfn], func(c claim) bool { return c.state == st }); i >= 0 {

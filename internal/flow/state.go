@@ -135,7 +135,7 @@ type stepState struct {
 	// submitted, refusals.
 	held    int
 	final   bool
-	mayRead []string // temporary files that its jobs read, until it is final
+	mayRead []string // temporary files that its jobs may read, also those read by now; until it is final
 
 	dirty   bool                        // its watermark is to be looked at again
 	waiting rows.Ordered[watermarkWait] // queues that wait for the watermark, by wave

@@ -4,8 +4,8 @@
 // The rooms are packages below this one. Package loop owns the cores and is the heart:
 // read its comment first. Feed gives flow the files of inputs, launch has pilots
 // started, publish keeps results and stored files, api answers pilots and people. They
-// reach the run through the inbox of the loop only. State, convert, listen and folder
-// are what they stand on (docs/decisions/0046-rooms-of-the-server.md).
+// reach the run through the inbox of the loop only. All of them
+// use state, convert, listen and folder (docs/decisions/0046-rooms-of-the-server.md).
 //
 // Guarantees:
 //

@@ -14,7 +14,8 @@
 //     a chain of pilots in little more time than to the first of them.
 //   - What a client has got has the size that was asked for, and the hash that it was told or
 //     that the origin of the file has found, which no other contents have. Otherwise nothing
-//     of it is kept. So who serves need not be trusted; who tells the hash is (docs/pilot.md).
+//     of it is kept. So a client need not trust the pilot that serves, but trusts the pilot that
+//     told the hash (docs/pilot.md).
 //   - A server sends [MaxStreams] files at a time, and refuses more. Whoever has no ticket
 //     cannot keep it from those that have one, by however many connections.
 //   - Neither end keeps a file in memory, and no transfer waits for longer than

@@ -9,7 +9,7 @@
 //
 //   - A published name changes from version to version in one rename, once for each
 //     version, in order.
-//   - What stands in the results folder and was not put there by this state, or was
+//   - A file in the results folder that this state has not put there, or that somebody has
 //     changed since, is neither replaced nor removed. If it is in the way, it is set
 //     aside under another name.
 //   - In the storage element, only files of this state are removed.

@@ -5,17 +5,17 @@
 // another name. Guarantees beyond those of [storage.Element]:
 //
 //   - Put writes under another name in the same folder, compares length and, where
-//     the server tells one, checksum, and moves. The length of a small file is not
-//     asked for where the server was seen to tell no checksum and to replace nothing.
-//     A small file whose name is its own ([storage.WithOwnName]) is sent under that name
-//     where the server was seen to tell no checksum, and to have nothing under the name of
-//     a file that it got a part of, neither before nor after the connection was cut, and
-//     to refuse files at once, which a proxy does not that passes on only what it has got as
-//     a whole. When one such file was not stored, it and all others take the other way.
-//     Where the server cannot move, Put writes only if there is no such file
-//     (If-None-Match). Some servers replace when they move (nginx, XRootD), so of
-//     several that put other contents under one name in the same instant more than
-//     one may be told that it did.
+//     the server tells one, checksum, and moves. Where the server cannot move, Put writes
+//     only if there is no such file (If-None-Match). Some servers replace when they move
+//     (nginx, XRootD): if several callers put different contents under one name in the same
+//     instant, more than one may be told that it succeeded.
+//   - Put does not ask for the length of a small file if the server was seen to tell no
+//     checksum and to replace nothing.
+//   - Put sends a small file whose name is its own ([storage.WithOwnName]) under that name if
+//     the server was seen (a) to tell no checksum, (b) to show nothing of a file of which it got
+//     a part, neither before nor after the connection was cut, and (c) to refuse files at once.
+//     A proxy that passes on only whole files does not refuse at once. When one such file was
+//     not stored, Put sends it and all others under another name.
 //   - A redirection leads to http or https only, never from encrypted to plain,
 //     and to this machine or a link-local address only from this machine.
 //   - A bearer token goes to a server only when that refuses access without, and

@@ -1,10 +1,9 @@
 // Package xrootd has the storage element of XRootD servers (root://, roots://).
 //
-// Where a server takes anybody, Fairway speaks its protocol itself, over connections
-// that it keeps for the next files. What a server wants that encrypts or asks who one
-// is, only its own programs can do: xrdcp and xrdfs, of Debian's package xrootd-client,
-// run as processes of their own. No secret stands in their arguments, and they find
-// tokens and certificates in the environment as they do for anybody.
+// If a server is open to everybody, Fairway speaks its protocol itself, over connections
+// that it keeps for the next files. If a server encrypts, or asks who one is, Fairway runs
+// the programs xrdcp and xrdfs of Debian's package xrootd-client. No secret stands in their
+// arguments, and they find tokens and certificates in the environment as usual.
 //
 // Guarantees beyond those of [storage.Element]: Put writes under another name in
 // the same folder, compares length and checksum, and moves. Both ends are compared
