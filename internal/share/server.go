@@ -93,12 +93,12 @@ func (s *Server) asked(w http.ResponseWriter, r *http.Request) (cache.Ref, bool)
 		return cache.Ref{}, false
 	}
 	ref := cache.Ref{LFN: query.Get(lfnKey), Version: uint32(version), Tag: tag}
-	switch good, ahead := s.allows(ref, epoch, ticket); {
-	case ahead:
-		http.Error(w, "the server has not told this pilot the key of that ticket yet", http.StatusServiceUnavailable)
+	switch good, known := s.allows(ref, epoch, ticket); {
+	case !known:
+		http.Error(w, "this pilot does not have the key of that ticket yet, or any more", http.StatusServiceUnavailable)
 		return cache.Ref{}, false
 	case !good:
-		http.Error(w, "the ticket is not good for this file, or not any more", http.StatusForbidden)
+		http.Error(w, "the ticket is not good for this file", http.StatusForbidden)
 		return cache.Ref{}, false
 	}
 	if !access.Admit(r, string(ticket)) {
@@ -108,19 +108,18 @@ func (s *Server) asked(w http.ResponseWriter, r *http.Request) (cache.Ref, bool)
 	return ref, true
 }
 
-// allows reports whether a ticket is good, or whether its epoch is ahead of all whose keys are
-// known: a server that was restarted tells some pilots of tickets before it tells others the keys.
-func (s *Server) allows(ref cache.Ref, epoch uint64, ticket []byte) (good, ahead bool) {
+// allows reports whether a ticket is good, and whether the key of its epoch is known. That is no
+// fault of who has the ticket: a server that was restarted tells some pilots of tickets before it
+// tells others the keys, and a job may have waited at a pilot until its tickets were too old.
+func (s *Server) allows(ref cache.Ref, epoch uint64, ticket []byte) (good, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ahead = true
 	for i := range s.keys {
 		if s.keys[i].Epoch == epoch {
-			return s.keys[i].Key.Allows(ref.LFN, ref.Version, ref.Tag, ticket), false
+			return s.keys[i].Key.Allows(ref.LFN, ref.Version, ref.Tag, ticket), true
 		}
-		ahead = ahead && s.keys[i].Epoch < epoch
 	}
-	return false, ahead
+	return false, false
 }
 
 // serveHash says what the hash of a file is, when all of it has come.
