@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -44,7 +45,7 @@ type Shelf struct {
 	uses   int    // sum of the counts
 	at     map[FileRef]int
 	files  []shelved
-	order  map[FileRef]int // of NextUse
+	order  map[FileRef]int // of NextUse; where each file stands in it is its place
 	stale  int             // what stands before this place in it goes first under every policy
 }
 
@@ -54,6 +55,7 @@ type shelved struct {
 	cost   float64 // to bring the file back, in any unit that is the same for all
 	stored uint64
 	count  int
+	place  int              // in the order that the TaskQueue sent; behind it if that does not name the file
 	last   [lastUses]uint64 // most recent first; 0: not used so often
 }
 
@@ -75,7 +77,7 @@ func (s *Shelf) Store(f FileRef, size int64, cost float64) {
 	s.clock++
 	s.uses++
 	s.at[f] = len(s.files)
-	s.files = append(s.files, shelved{file: f, size: size, cost: cost, stored: s.clock, count: 1, last: [lastUses]uint64{s.clock}})
+	s.files = append(s.files, shelved{file: f, size: size, cost: cost, stored: s.clock, count: 1, place: s.place(f), last: [lastUses]uint64{s.clock}})
 	s.age()
 }
 
@@ -129,6 +131,9 @@ func (s *Shelf) Follow(order []FileRef, stale int) {
 	for i, f := range order {
 		s.order[f] = i
 	}
+	for i := range s.files {
+		s.files[i].place = s.place(s.files[i].file)
+	}
 }
 
 // Victim returns the file that goes next among those that may go, or false if
@@ -136,10 +141,8 @@ func (s *Shelf) Follow(order []FileRef, stale int) {
 func (s *Shelf) Victim(may func(FileRef) bool) (FileRef, bool) {
 	best := -1
 	for i := range s.files {
-		if s.stays(&s.files[i]) || !may(s.files[i].file) {
-			continue
-		}
-		if best < 0 || s.before(&s.files[i], &s.files[best]) {
+		f := &s.files[i]
+		if !s.stays(f) && (best < 0 || s.before(f, &s.files[best])) && may(f.file) {
 			best = i
 		}
 	}
@@ -155,7 +158,7 @@ func (s *Shelf) stays(f *shelved) bool {
 }
 
 // unread reports whether nobody may read the file.
-func (s *Shelf) unread(f *shelved) bool { return s.stale > 0 && s.place(f) < s.stale }
+func (s *Shelf) unread(f *shelved) bool { return f.place < s.stale }
 
 // before reports whether a goes before b. Every policy falls back to LRU, whose
 // clock is never equal, so the order is total.
@@ -179,8 +182,8 @@ func (s *Shelf) before(a, b *shelved) bool {
 			return x < y
 		}
 	case NextUse:
-		if x, y := s.place(a), s.place(b); x != y {
-			return x < y
+		if a.place != b.place {
+			return a.place < b.place
 		}
 	}
 	return a.last[0] < b.last[0]
@@ -193,50 +196,49 @@ func (s *Shelf) benefit(f *shelved) float64 {
 	return float64(k) / since * f.cost / float64(max(f.size, 1))
 }
 
-// place is where a file stands in the order that the TaskQueue sent; what it
-// does not name comes behind.
-func (s *Shelf) place(f *shelved) int {
-	if p, ok := s.order[f.file]; ok {
+func (s *Shelf) place(f FileRef) int {
+	if p, ok := s.order[f]; ok {
 		return p
 	}
 	return len(s.order)
 }
 
+// NextRead is when a file of a cache is read next, for [NextUseOrder].
+type NextRead struct {
+	File FileRef
+	Size int64
+	Read bool   // some job will read it
+	Rank uint64 // of the first job that does, in the expected order
+	Last bool   // and its cache could get it from no other
+}
+
 // NextUseOrder puts the files of one cache in the order in which they may go
 // when the future is known: first those that nobody will read, the largest
 // first; then the one whose next reader stands farthest behind in the
-// expected order. next returns the rank of the next job that reads the file,
-// and whether there is one. Files of equal standing go in the order of their
-// names, so that the result does not depend on the order of the argument,
-// which is sorted in place.
-func NextUseOrder(files []CachedFile, next func(FileRef) (rank uint64, read bool)) {
-	type standing struct {
-		rank uint64
-		read bool
-	}
-	at := make(map[FileRef]standing, len(files))
-	for _, f := range files {
-		rank, read := next(f.File)
-		at[f.File] = standing{rank, read}
-	}
-	slices.SortFunc(files, func(a, b CachedFile) int {
-		x, y := at[a.File], at[b.File]
+// expected order. Last copies come behind all others. Files of equal standing go
+// in the order of their names, so that the result does not depend on the order
+// of the argument, which is sorted in place.
+func NextUseOrder(files []NextRead) {
+	slices.SortFunc(files, func(a, b NextRead) int {
 		switch {
-		case x.read != y.read && y.read:
+		case a.Last != b.Last:
+			if a.Last {
+				return 1
+			}
 			return -1
-		case x.read != y.read:
-			return 1
-		case x.read && x.rank != y.rank:
-			return compare(y.rank, x.rank)
+		case a.Read != b.Read:
+			if a.Read {
+				return 1
+			}
+			return -1
+		case a.Read && a.Rank != b.Rank:
+			return cmp.Compare(b.Rank, a.Rank)
 		case a.Size != b.Size:
-			return compare(b.Size, a.Size)
-		case a.File.LFN != b.File.LFN:
-			return compare(a.File.LFN, b.File.LFN)
+			return cmp.Compare(b.Size, a.Size)
 		}
-		return compare(a.File.Version, b.File.Version)
+		return a.File.compare(b.File)
 	})
 }
-
 func compare[T uint64 | int64 | string | Version](a, b T) int {
 	switch {
 	case a < b:

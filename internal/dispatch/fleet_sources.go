@@ -330,27 +330,10 @@ func (fl *fleet) unserved(p *pilot, from PilotID) {
 	}
 }
 
-// lastCopiesLast puts files that somebody will read, and that no other pilot holds from
-// which this one could get them, behind all others of a cache. The rest keeps its order.
-// So of the copies that pilots can reach from each other the last one stays longest.
-func (fl *fleet) lastCopiesLast(p *pilot, files []CachedFile, next func(FileRef) (v *version, read bool)) {
-	if p.info.Address == "" {
-		return
-	}
-	last := make(map[FileRef]bool, len(files))
-	for _, f := range files {
-		v, read := next(f.File)
-		last[f.File] = read && !slices.ContainsFunc(v.holders[:min(len(v.holders), maxCandidates)], func(q *pilot) bool {
-			return q.host != p.host && fl.mayServe(v, q, p)
-		})
-	}
-	slices.SortStableFunc(files, func(a, b CachedFile) int {
-		switch {
-		case last[a.File] == last[b.File]:
-			return 0
-		case last[a.File]:
-			return 1
-		}
-		return -1
+// isLastCopy reports whether no other pilot holds the version from which this one,
+// which shares its cache, could get it.
+func (fl *fleet) isLastCopy(p *pilot, v *version) bool {
+	return p.info.Address != "" && !slices.ContainsFunc(v.holders[:min(len(v.holders), maxCandidates)], func(q *pilot) bool {
+		return q.host != p.host && fl.mayServe(v, q, p)
 	})
 }

@@ -71,33 +71,28 @@ func (pl *placement) hintsDue(p *pilot) bool {
 // evictionOrder is the beginning of the order in which the pilot's files may
 // go: first copies that nobody may read, and how many those are.
 func (pl *placement) evictionOrder(p *pilot) (order []FileRef, stale int) {
-	files := make([]CachedFile, len(p.versions))
-	byName := make(map[FileRef]*version, len(p.versions))
-	for i, v := range p.versions {
-		files[i] = CachedFile{File: pl.files.copyAt(p, v), Size: v.size}
-		byName[files[i].File] = v
-	}
 	queued, turns := p.queuedReads()
-	NextUseOrder(files, func(f FileRef) (uint64, bool) {
-		v := byName[f]
-		if turn, ok := queued[v]; ok {
-			return turn, true
+	files := make([]NextRead, len(p.versions))
+	for i, v := range p.versions {
+		f := NextRead{File: pl.files.copyAt(p, v), Size: v.size}
+		if f.Rank, f.Read = queued[v]; !f.Read {
+			var id uint32
+			id, f.Read = pl.nextReader(v)
+			f.Rank = turns + uint64(id)
 		}
-		id, read := pl.nextReader(v)
-		return turns + uint64(id), read
-	})
-	pl.fleet.lastCopiesLast(p, files, func(f FileRef) (v *version, read bool) {
-		v = byName[f]
-		_, ok := queued[v]
-		_, read = pl.nextReader(v)
-		return v, read || ok
-	})
-	order = pl.stale(p)
-	stale = min(len(order), maxEvict)
-	for _, f := range files {
-		order = append(order, f.File)
+		f.Last = f.Read && pl.fleet.isLastCopy(p, v)
+		files[i] = f
 	}
-	return order[:min(len(order), maxEvict)], stale
+	NextUseOrder(files)
+	order = pl.stale(p)
+	order = order[:min(len(order), maxEvict)]
+	stale = len(order)
+	rest := files[:min(len(files), maxEvict-stale)]
+	order = slices.Grow(order, len(rest))
+	for i := range rest {
+		order = append(order, rest[i].File)
+	}
+	return order, stale
 }
 
 // nextReader returns the job that reads the version next in the expected order,

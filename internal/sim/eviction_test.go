@@ -87,14 +87,12 @@ func (c *comparedCaches) drop(f dispatch.FileRef) {
 // hint sends both what the TaskQueue would send for what is there and these next
 // uses, cut off after limit files. Those that nobody will read are the stale ones.
 func (c *comparedCaches) hint(next map[dispatch.FileRef]uint64, limit int) {
-	var files []dispatch.CachedFile
+	var files []dispatch.NextRead
 	for f, size := range c.sizes {
-		files = append(files, dispatch.CachedFile{File: f, Size: size})
-	}
-	dispatch.NextUseOrder(files, func(f dispatch.FileRef) (uint64, bool) {
 		rank, ok := next[f]
-		return rank, ok
-	})
+		files = append(files, dispatch.NextRead{File: f, Size: size, Read: ok, Rank: rank})
+	}
+	dispatch.NextUseOrder(files)
 	var order []dispatch.FileRef
 	var hints []cache.Ref
 	stale := 0

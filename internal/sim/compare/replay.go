@@ -103,16 +103,15 @@ func (c *replayCache) makeRoom(a sim.Access) bool {
 
 // plan gives the shelf the order of next uses.
 func (c *replayCache) plan() {
-	held := make([]dispatch.CachedFile, 0, len(c.files))
+	held := make([]dispatch.NextRead, 0, len(c.files))
 	for f, size := range c.files {
-		held = append(held, dispatch.CachedFile{File: f, Size: size})
-	}
-	dispatch.NextUseOrder(held, func(f dispatch.FileRef) (uint64, bool) {
-		if len(c.future[f]) == 0 {
-			return 0, false
+		next := dispatch.NextRead{File: f, Size: size, Read: len(c.future[f]) > 0}
+		if next.Read {
+			next.Rank = uint64(c.future[f][0])
 		}
-		return uint64(c.future[f][0]), true
-	})
+		held = append(held, next)
+	}
+	dispatch.NextUseOrder(held)
 	order := make([]dispatch.FileRef, len(held))
 	for i, f := range held {
 		order[i] = f.File
