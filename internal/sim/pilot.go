@@ -87,11 +87,12 @@ func (p *pilot) speak() {
 }
 
 // carryOut brings the pilot to the state that an answer asks for.
-func (p *pilot) carryOut(seq uint64, a dispatch.Answer) {
-	if p.waitsForThaw(func() { p.carryOut(seq, a) }) {
+func (p *pilot) carryOut(reply *dispatch.Reply) {
+	if p.waitsForThaw(func() { p.carryOut(reply) }) {
 		return
 	}
-	if p.dead || a.Superseded || seq != p.seq || a.Number <= p.answered {
+	a := &reply.Answer
+	if p.dead || a.Superseded || reply.Seq != p.seq || a.Number <= p.answered {
 		return
 	}
 	p.answered, p.waits = a.Number, false

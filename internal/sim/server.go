@@ -182,9 +182,10 @@ func (s *server) step(in dispatch.Input) {
 func (s *server) letOut(e dispatch.Effects) {
 	r := s.run
 	s.store.apply(e.Persist)
-	for _, reply := range e.Replies {
+	for i := range e.Replies {
+		reply := e.Replies[i]
 		if p := s.pilots[reply.Pilot]; p != nil {
-			r.carry(p, func() { p.carryOut(reply.Seq, reply.Answer) })
+			r.carry(p, func() { p.carryOut(&reply) })
 		}
 	}
 	for _, start := range e.Start {
