@@ -115,10 +115,17 @@ func (pl *placement) unparked(askers []*pilot) []*pilot {
 // all of them are looked at only if that is asked for, and none of the first fits.
 func (pl *placement) bestParked(j *job, rivals []*pilot, all bool) *pilot {
 	best, most := (*pilot)(nil), rating{score: math.Inf(1)}
-	at := pl.together(j)
+	var at *pilot
+	known := false
+	together := func() *pilot {
+		if !known {
+			at, known = pl.together(j), true
+		}
+		return at
+	}
 	for _, p := range rivals {
 		if pl.fleet.takes(p) && pl.admits(p, j.class, false) == always {
-			s := pl.rate(p, j, at)
+			s := pl.rate(p, j, together())
 			s.busy = 0 // it has asked
 			if s.above(most) {
 				most = s
@@ -129,7 +136,7 @@ func (pl *placement) bestParked(j *job, rivals []*pilot, all bool) *pilot {
 		if p.parked == 0 || !pl.mayStart(p, j) {
 			return
 		}
-		if s := pl.rate(p, j, at); s.above(most) || s == most && best != nil && p.parked < best.parked {
+		if s := pl.rate(p, j, together()); s.above(most) || s == most && best != nil && p.parked < best.parked {
 			best, most = p, s
 		}
 	}
@@ -144,7 +151,7 @@ func (pl *placement) bestParked(j *job, rivals []*pilot, all bool) *pilot {
 				}
 			}
 		}
-		if at != nil {
+		if at := together(); at != nil {
 			for _, p := range at.host.pilots[:min(len(at.host.pilots), maxPlaces)] {
 				consider(p)
 			}

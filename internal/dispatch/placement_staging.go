@@ -82,9 +82,9 @@ func (pl *placement) longestStaged(p *pilot) *attempt {
 			break
 		}
 		list := pl.fleet.staging[v]
-		list = slices.Clone(list[:min(len(list), attempts)]) // some leave it
-		attempts -= len(list)
-		for _, a := range list {
+		n := min(len(list), attempts)
+		attempts -= n
+		for _, a := range slices.Backward(list[:n]) { // the last takes the place of one that leaves it
 			if !a.pilot.lacksSome(a.job) {
 				pl.fleet.stagesInNoMore(a)
 			} else if (longest == nil || a.since < longest.since) && pl.couldTake(p, a) {

@@ -22,6 +22,8 @@ func (c *Core) submit(in Submit) error {
 	if err != nil {
 		return err
 	}
+	c.effects.Persist = slices.Grow(c.effects.Persist, len(in.Jobs))
+	c.effects.Events = slices.Grow(c.effects.Events, 2*len(in.Jobs)) // most are ready at once
 	reads := c.files.readFiles
 	for i := range in.Jobs {
 		s := &in.Jobs[i]

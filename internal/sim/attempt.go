@@ -14,7 +14,7 @@ type attempt struct {
 	dispatch.Assignment
 	pilot *pilot
 	work  *execution
-	pins  []dispatch.FileRef
+	pins  []*stored // files of the space that it uses
 	usage dispatch.Usage
 	began time.Duration
 
@@ -82,7 +82,7 @@ func (a *attempt) locate(in dispatch.InputFile) input {
 	a.usage.CacheHits++
 	a.usage.BytesCached += in.Size
 	e.inUse++
-	a.pins = append(a.pins, in.File)
+	a.pins = append(a.pins, e)
 	if holder.slot.host != p.slot.host && !p.space.onHost(e, p.slot.host) {
 		return input{size: in.Size, remote: true}
 	}
@@ -177,7 +177,7 @@ func (a *attempt) keepInput(f int) {
 	a.cacheFile(in.File, in.Size)
 	if e := s.files[in.File]; e != nil {
 		e.inUse++
-		a.pins = append(a.pins, in.File)
+		a.pins = append(a.pins, e)
 		a.pilot.reportSoon()
 	}
 }
@@ -226,10 +226,8 @@ func (a *attempt) cut() {
 }
 
 func (a *attempt) release() {
-	for _, f := range a.pins {
-		if e := a.pilot.space.files[f]; e != nil {
-			e.inUse--
-		}
+	for _, e := range a.pins {
+		e.inUse--
 	}
 	a.pins = nil
 }

@@ -45,7 +45,7 @@ type pilot struct {
 
 func (p *pilot) cacheAdded(f dispatch.FileRef, size int64) {
 	p.linked = append(p.linked, f)
-	p.changes = append(p.changes, cacheChange{added: &dispatch.CachedFile{File: f, Size: size}})
+	p.changes = append(p.changes, cacheChange{file: f, size: size})
 }
 
 func (p *pilot) cacheGone(f dispatch.FileRef, last bool) {
@@ -53,8 +53,8 @@ func (p *pilot) cacheGone(f dispatch.FileRef, last bool) {
 		p.linked = slices.Delete(p.linked, i, i+1)
 	}
 	// In one message, what came counts after what went.
-	p.changes = slices.DeleteFunc(p.changes, func(c cacheChange) bool { return c.added != nil && c.added.File == f })
-	p.changes = append(p.changes, cacheChange{gone: dispatch.CacheGone{File: f, LastLink: last}})
+	p.changes = slices.DeleteFunc(p.changes, func(c cacheChange) bool { return !c.gone && c.file == f })
+	p.changes = append(p.changes, cacheChange{file: f, gone: true, last: last})
 	p.reportSoon()
 }
 

@@ -10,9 +10,11 @@ import (
 
 // cacheChange is something that the TaskQueue has yet to learn.
 type cacheChange struct {
-	added *dispatch.CachedFile
-	gone  dispatch.CacheGone
-	sent  uint64 // the sync that told it first; 0: none yet
+	file dispatch.FileRef
+	size int64
+	gone bool
+	last bool   // gone with its last link
+	sent uint64 // the sync that told it first; 0: none yet
 }
 
 // unacknowledged is a result that is not durable yet, and the sync that told
@@ -70,10 +72,10 @@ func (p *pilot) changed(m *dispatch.Sync) {
 			}
 			c.sent = p.seq
 		}
-		if c.added != nil {
-			m.CacheAdded = append(m.CacheAdded, *c.added)
+		if c.gone {
+			m.CacheGone = append(m.CacheGone, dispatch.CacheGone{File: c.file, LastLink: c.last})
 		} else {
-			m.CacheGone = append(m.CacheGone, c.gone)
+			m.CacheAdded = append(m.CacheAdded, dispatch.CachedFile{File: c.file, Size: c.size})
 		}
 	}
 }
@@ -85,7 +87,7 @@ func (p *pilot) announceAll(request uint64) bool {
 	}
 	p.tellRequest = request
 	for _, f := range p.linked {
-		p.changes = append(p.changes, cacheChange{added: &dispatch.CachedFile{File: f, Size: p.space.files[f].size}})
+		p.changes = append(p.changes, cacheChange{file: f, size: p.space.files[f].size})
 	}
 	return true
 }

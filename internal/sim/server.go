@@ -127,7 +127,9 @@ func (s *server) receive(p *pilot, m dispatch.Input) {
 		p.leave() // by an answer that it cannot miss: it would call again
 		return
 	}
-	s.pilots[p.id] = p
+	if s.pilots[p.id] == nil {
+		s.pilots[p.id] = p
+	}
 	s.step(m)
 }
 
