@@ -239,12 +239,3 @@ func NextUseOrder(files []NextRead) {
 		return a.File.compare(b.File)
 	})
 }
-func compare[T uint64 | int64 | string | Version](a, b T) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
-}
