@@ -48,7 +48,7 @@ func (c *console) serve(ctx context.Context, o *runOptions) error {
 	interrupted := c.stopOnSignal(s)
 	outcome, err := s.Run(ctx)
 	first := interrupted()
-	report := <-watched
+	seen := <-watched
 	switch {
 	case errors.Is(err, term.ErrFollowed):
 		return err
@@ -58,8 +58,11 @@ func (c *console) serve(ctx context.Context, o *runOptions) error {
 		c.announce("fairway: this server ends; the run goes on in the next job of the server, or with `fairway run` where there is none")
 		return nil
 	}
-	told := told{len(report.GetProblems()), len(report.GetNotes())}
-	report = ended(report, o, outcome)
+	report, err := s.Report(ctx)
+	if err != nil {
+		return fmt.Errorf("asking how the run ended: %w", err)
+	}
+	told := told{len(seen.GetProblems()), len(seen.GetNotes())}
 	c.tellRest(&told, report)
 	err = c.conclude(ctx, o.folder, report)
 	if first != nil && !outcome.Succeeded {
@@ -87,8 +90,8 @@ func opened(err error) error {
 	return err
 }
 
-// watchInBackground shows progress, and gives the last state when the run has
-// ended.
+// watchInBackground shows progress, and gives the last report that it saw when the run
+// has ended: none, where that was before anybody could watch.
 func (c *console) watchInBackground(ctx context.Context, folder string) <-chan *wire.ProgressReport {
 	last := make(chan *wire.ProgressReport, 1)
 	go func() {
@@ -107,16 +110,6 @@ func (c *console) watchInBackground(ctx context.Context, folder string) <-chan *
 		last <- report
 	}()
 	return last
-}
-
-// ended is the last report with what the server itself says of the end.
-func ended(report *wire.ProgressReport, o *runOptions, outcome server.Outcome) *wire.ProgressReport {
-	if report == nil {
-		report = &wire.ProgressReport{Workflow: o.file, Summary: &wire.Summary{}}
-	}
-	report.Ended, report.Succeeded = true, outcome.Succeeded
-	report.Problems, report.Notes = outcome.Problems, outcome.Notes
-	return report
 }
 
 // tellRest prints the problems and notes that the run ended with before they

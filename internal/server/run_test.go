@@ -128,6 +128,31 @@ func TestSecondRunHasNothingToDo(t *testing.T) {
 	}
 }
 
+// A run may end before anybody has come to watch it.
+func TestHowARunEndedIsToldToWhoDidNotWatch(t *testing.T) {
+	root := files.Folder(t, threeTexts)
+	for range 2 {
+		s, err := Open(t.Context(), newRun(t, root, twoSteps, twoStepsScript).config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		report, err := s.Report(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := int64(0)
+		for _, step := range report.GetSteps() {
+			done += step.GetDone()
+		}
+		if report.GetWorkflow() != "demo" || done != 4 || !report.GetEnded() || !report.GetSucceeded() {
+			t.Fatalf("%v, want all 4 jobs of demo done", report)
+		}
+	}
+}
+
 func TestChangedInputRunsAgainWhatDependsOnIt(t *testing.T) {
 	root := files.Folder(t, threeTexts)
 	newRun(t, root, twoSteps, twoStepsScript).mustSucceed()

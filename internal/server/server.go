@@ -16,6 +16,7 @@ import (
 	"fairway/internal/access"
 	"fairway/internal/batch"
 	"fairway/internal/recording"
+	"fairway/internal/server/api"
 	"fairway/internal/server/feed"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/launch"
@@ -26,6 +27,7 @@ import (
 	"fairway/internal/server/term"
 	"fairway/internal/storage"
 	"fairway/internal/storage/elements"
+	"fairway/internal/wire"
 	"fairway/sched"
 )
 
@@ -318,6 +320,11 @@ func (s *Server) Run(ctx context.Context) (Outcome, error) {
 	}
 	s.withdrawServers()
 	return outcome, err
+}
+
+// Report tells how the run ended, once Run has returned without an error.
+func (s *Server) Report(ctx context.Context) (*wire.ProgressReport, error) {
+	return api.Progress(ctx, live{s})
 }
 
 // heapSpare, in bytes, is never touched, so it takes no memory. The garbage

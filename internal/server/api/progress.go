@@ -25,7 +25,7 @@ func (a *Service) Progress(ctx context.Context, r *wire.ProgressRequest, stream 
 	}
 	for {
 		changed := a.run.Changes()
-		report, err := a.progress(ctx)
+		report, err := Progress(ctx, a.run)
 		if err != nil {
 			return rpcError(err)
 		}
@@ -54,9 +54,10 @@ func (a *Service) pause(ctx context.Context, changed <-chan struct{}) error {
 	return err
 }
 
-func (a *Service) progress(ctx context.Context) (*wire.ProgressReport, error) {
+// Progress tells how a run stands, or how it ended.
+func Progress(ctx context.Context, run Run) (*wire.ProgressReport, error) {
 	report := new(wire.ProgressReport)
-	err := a.run.QueryAll(ctx, func(c *state.Cores) {
+	err := run.QueryAll(ctx, func(c *state.Cores) {
 		report.Workflow, report.Run = c.Tally.Workflow, uint32(c.Run)
 		report.Steps = c.Tally.Steps(c)
 		report.Summary = c.Tally.Summary(c)
@@ -74,7 +75,7 @@ func (a *Service) progress(ctx context.Context) (*wire.ProgressReport, error) {
 			}
 		}
 		report.PilotsInactive = int64(max(len(c.Dispatch.Launches())-registered, 0))
-		a.run.Report(report)
+		run.Report(report)
 	})
 	return report, err
 }
