@@ -38,7 +38,7 @@ type Flow struct {
 
 	// Temporary outputs that jobs still to be submitted may read, by LFN, with the steps
 	// of these jobs, and those that none may as Load found them; see readers.go.
-	claims      map[string][]claim
+	awaited     map[string][]awaitedReader
 	knownBefore []string
 
 	// The order of rewritten files: a queue for each name that a job uses, from then
@@ -74,7 +74,7 @@ func New(w *Workflow, parameters map[string]string) (*Flow, error) {
 	}
 	f := &Flow{
 		w: w, inputs: map[string]*inputState{},
-		names: names{rows.NewNamed(func(n *name) *string { return &n.lfn })}, made: map[*maker]int{}, folders: map[string]string{}, patterns: map[string]string{}, followed: map[string]*job{}, queues: map[string]*queue{}, claims: map[string][]claim{},
+		names: names{rows.NewNamed(func(n *name) *string { return &n.lfn })}, made: map[*maker]int{}, folders: map[string]string{}, patterns: map[string]string{}, followed: map[string]*job{}, queues: map[string]*queue{}, awaited: map[string][]awaitedReader{},
 	}
 	for _, in := range w.Inputs {
 		f.inputs[in.Name] = &inputState{in: in, arrived: map[string]string{}}

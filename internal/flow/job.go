@@ -276,7 +276,7 @@ func (f *Flow) enlist(j *job) {
 // when it exists have said so when deliver returns.
 func (f *Flow) output(j *job, i int, made *file) {
 	if w := &j.new.Job.Writes[i]; w.Temporary && !j.state.step.writes[i].shared {
-		f.awaitReaders(j.state.step.makers[i], made, claim{j.state, 1})
+		f.awaitReaders(j.state.step.makers[i], made, awaitedReader{j.state, 1})
 	}
 	f.know(made, "job "+j.name)
 	if i < len(j.state.step.makers) {

@@ -15,10 +15,10 @@ import (
 //
 // Of files that are rewritten nothing is said: a version goes when the next is there.
 
-// claim is a step of which jobs that are still to be submitted may read or write a temporary
-// file. It stands in Flow.claims from when the name of the file is known until jobs is 0 or the
-// step is final. Of each file a step has one claim at most.
-type claim struct {
+// awaitedReader is a step of which jobs that are still to be submitted may read or write a temporary
+// file. It stands in Flow.awaited from when the name of the file is known until jobs is 0 or the
+// step is final. Of each file a step is listed once at most.
+type awaitedReader struct {
 	state *stepState
 	jobs  int // that are still to be submitted, above 0; or one of these:
 }
@@ -30,15 +30,15 @@ const (
 )
 
 // awaitReaders notes which steps may read a temporary file, before any of their jobs can be
-// submitted. Nothing is told before its writer is, whose step has a claim until then.
-func (f *Flow) awaitReaders(m *maker, made *file, claims ...claim) {
+// submitted. Nothing is told before its writer is, whose step is awaited until then.
+func (f *Flow) awaitReaders(m *maker, made *file, awaited ...awaitedReader) {
 	add := func(s *step, jobs int) {
 		st := f.steps[s.order-1]
-		if i := slices.IndexFunc(claims, func(c claim) bool { return c.state == st }); i >= 0 {
-			claims[i].jobs = untilFinal // it reads the file in two ways
+		if i := slices.IndexFunc(awaited, func(r awaitedReader) bool { return r.state == st }); i >= 0 {
+			awaited[i].jobs = untilFinal // it reads the file in two ways
 			return
 		}
-		claims = append(claims, claim{st, jobs})
+		awaited = append(awaited, awaitedReader{st, jobs})
 		st.mayRead = append(st.mayRead, made.lfn)
 	}
 	for _, c := range m.consumers {
@@ -49,17 +49,17 @@ func (f *Flow) awaitReaders(m *maker, made *file, claims ...claim) {
 	for _, c := range m.named {
 		switch {
 		case !c.taking.taker.fits(made.lfn):
-		case len(c.step.each) > 0 && c.step.split == nil && c.taking.same && c.step.tells(c.taking.taker):
+		case len(c.step.each) > 0 && c.step.split == nil && c.taking.same && c.step.tellsApart(c.taking.taker):
 			add(c.step, 1)
 		default:
 			add(c.step, untilFinal)
 		}
 	}
-	if len(claims) == 0 {
+	if len(awaited) == 0 {
 		f.readersKnown(made.lfn)
 		return
 	}
-	f.claims[made.lfn] = claims
+	f.awaited[made.lfn] = awaited
 }
 
 // jobsOf is how many jobs read a file that the step takes by this pattern.
@@ -67,14 +67,14 @@ func (s *step) jobsOf(source *pattern) int {
 	switch {
 	case s.split != nil:
 		return untilSplit
-	case len(s.merge) > 0, len(s.each) == 1, s.tells(source):
+	case len(s.merge) > 0, len(s.each) == 1, s.tellsApart(source):
 		return 1
 	}
 	return untilFinal
 }
 
-// tells reports whether the values of p tell each job of the step from all others.
-func (s *step) tells(p *pattern) bool {
+// tellsApart reports whether the values of p tell each job of the step from all others.
+func (s *step) tellsApart(p *pattern) bool {
 	return !slices.ContainsFunc(s.each, func(source *pattern) bool {
 		return source.anyWildcard() || slices.ContainsFunc(source.names, func(name string) bool { return !p.has(name) })
 	})
@@ -82,30 +82,30 @@ func (s *step) tells(p *pattern) bool {
 
 // willRead says how many jobs a split makes of a file.
 func (f *Flow) willRead(st *stepState, lfn string, jobs int64) {
-	claims := f.claims[lfn]
-	i := slices.IndexFunc(claims, func(c claim) bool { return c.state == st && c.jobs == untilSplit })
+	awaited := f.awaited[lfn]
+	i := slices.IndexFunc(awaited, func(r awaitedReader) bool { return r.state == st && r.jobs == untilSplit })
 	switch {
 	case i < 0:
 	case jobs == 0:
-		f.dropClaim(lfn, i)
+		f.dropAwaited(lfn, i)
 	default:
-		claims[i].jobs = int(jobs)
+		awaited[i].jobs = int(jobs)
 	}
 }
 
-// usedBy counts a job that is submitted in the claims of its files.
+// usedBy counts a job that is submitted for the files that it reads and writes.
 func (f *Flow) usedBy(j *job) {
-	if len(f.claims) == 0 || j.count {
+	if len(f.awaited) == 0 || j.count {
 		return
 	}
 	use := func(lfn string) {
-		claims := f.claims[lfn]
-		i := slices.IndexFunc(claims, func(c claim) bool { return c.state == j.state && c.jobs < untilFinal })
+		awaited := f.awaited[lfn]
+		i := slices.IndexFunc(awaited, func(r awaitedReader) bool { return r.state == j.state && r.jobs < untilFinal })
 		if i < 0 {
 			return
 		}
-		if claims[i].jobs--; claims[i].jobs == 0 {
-			f.dropClaim(lfn, i)
+		if awaited[i].jobs--; awaited[i].jobs == 0 {
+			f.dropAwaited(lfn, i)
 		}
 	}
 	for _, lfn := range j.new.Job.Reads {
@@ -116,23 +116,23 @@ func (f *Flow) usedBy(j *job) {
 	}
 }
 
-// readsNoMore drops the claims of a step that has become final.
+// readsNoMore is for a step that has become final: no file waits for it any more.
 func (f *Flow) readsNoMore(st *stepState) {
 	for _, lfn := range st.mayRead {
-		if i := slices.IndexFunc(f.claims[lfn], func(c claim) bool { return c.state == st }); i >= 0 {
-			f.dropClaim(lfn, i)
+		if i := slices.IndexFunc(f.awaited[lfn], func(r awaitedReader) bool { return r.state == st }); i >= 0 {
+			f.dropAwaited(lfn, i)
 		}
 	}
 	st.mayRead = nil
 }
 
-func (f *Flow) dropClaim(lfn string, i int) {
-	claims := slices.Delete(f.claims[lfn], i, i+1)
-	if len(claims) > 0 {
-		f.claims[lfn] = claims
+func (f *Flow) dropAwaited(lfn string, i int) {
+	awaited := slices.Delete(f.awaited[lfn], i, i+1)
+	if len(awaited) > 0 {
+		f.awaited[lfn] = awaited
 		return
 	}
-	delete(f.claims, lfn)
+	delete(f.awaited, lfn)
 	f.readersKnown(lfn)
 }
 
