@@ -133,7 +133,7 @@ func (fl *fleet) ages() {
 	}
 }
 
-// usualRun is how long an attempt is expected to take of which nothing is known.
+// usualRun is how long an attempt is expected to take if nothing is known of its step.
 func (fl *fleet) usualRun() time.Duration {
 	if fl.transfers.run.weight == 0 {
 		return assumedRun

@@ -26,7 +26,7 @@ func (f *Flow) refuse(st *stepState, format string, args ...any) {
 }
 
 // Refused says what the workflow asks for and cannot have, oldest first: jobs
-// that cannot be created, data of which nothing is made. A run that was refused
+// that cannot be created, inputs and steps without a result. A run that was refused
 // something is never finished.
 func (f *Flow) Refused() []string {
 	reasons := make([]string, len(f.refused))
