@@ -59,8 +59,8 @@ func (p Posting) At(rank int) Posting {
 // In returns the posting of a request that its task holds in one phase only. A task
 // that does not hold all its requests at once goes through phases: it begins each by
 // acquiring the requests of that phase, and ends it by releasing them, with pairs by posting
-// the next ones. Phases have numbers, from 0, which is that of a posting of which nothing is
-// said. What deadlocks are depends on them.
+// the next ones. Phases have numbers, from 0; a posting without In or During is of phase 0. Which
+// orders can deadlock depends on them.
 func (p Posting) In(phase int) Posting { return p.During(phase, phase) }
 
 // During returns the posting of a request that its task acquires at the beginning of the

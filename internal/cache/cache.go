@@ -158,10 +158,10 @@ type Cache struct {
 	// Files that are being brought in: one call does it, the others wait for it.
 	fetching map[Ref]*fetch
 
-	// Of a shared cache, by the names of files: the hashes that were recorded when it was opened,
-	// and what it has found damaged and not brought in since. A peer may have taken over the
-	// former without having read them, so a link to one is compared like what this cache has taken
-	// over. The latter it takes from no peer.
+	// Of a shared cache, by the names of files, from Open to Close. recorded has the hashes that
+	// were recorded when it was opened: a peer may have taken such a file over without having read
+	// it, so a link to it is compared like a file that this cache has taken over. damaged has the
+	// files that this cache has found damaged and not brought in since: it takes them from no peer.
 	recorded map[string]Hash
 	damaged  map[string]bool
 

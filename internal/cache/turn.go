@@ -32,9 +32,9 @@ const (
 	maxTurnPause = 50 * time.Millisecond
 )
 
-// TurnTime is how long a cache waits for one that brings a file in of which nothing comes
-// any more: that pilot was stopped, or it will try again, as whoever waits can do too. A
-// transfer that stands still ends by itself after about as long.
+// TurnTime is how long a cache waits for another pilot that brings a file in without getting
+// any more of it. That pilot was stopped, or it will try again, which the one that waits can do
+// too. A transfer that stands still ends by itself after about as long.
 const TurnTime = time.Minute
 
 // usedPlaces is where the bytes of files in use begin, behind those of files that are brought
