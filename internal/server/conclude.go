@@ -87,7 +87,10 @@ func (s *Server) recordEnd(outcome *Outcome) error {
 	}
 	run.Problems, run.Notes = outcome.Problems, outcome.Notes
 	run.Refused = len(s.loop.Flow.Refused()) > 0
-	run.Seconds = s.earlier + outcome.seconds
+	run.Seconds = s.before.Seconds + outcome.seconds
+	if view, ok := s.loop.Dispatch.Run(s.loop.Cores.Run); ok {
+		run.Removed, run.BytesRemoved = s.before.Removed+int64(view.Removed), s.before.BytesRemoved+view.RemovedBytes
+	}
 	run.Pilots += s.loop.Tally.Pilots
 	run.Waiting += s.loop.Tally.Sums.Waiting.Seconds()
 	run.Totals = nil

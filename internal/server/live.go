@@ -45,13 +45,15 @@ func (s live) Provenance(ctx context.Context, job, key string) (*wire.Provenance
 
 func (s live) Report(r *wire.ProgressReport) {
 	r.Summary.Results = s.files.Place()
-	r.Summary.WaitingSeconds += s.waited
+	r.Summary.WaitingSeconds += s.before.Waiting
+	r.Summary.Removed += s.before.Removed
+	r.Summary.BytesRemoved += s.before.BytesRemoved
 	if end := s.concluded.Load(); end != nil {
 		r.Ended, r.Succeeded, r.Problems, r.Notes = true, end.Succeeded, end.Problems, end.Notes
-		r.Summary.WallSeconds = s.earlier + end.seconds
+		r.Summary.WallSeconds = s.before.Seconds + end.seconds
 		return
 	}
-	r.Summary.WallSeconds = s.earlier + time.Since(s.began).Seconds()
+	r.Summary.WallSeconds = s.before.Seconds + time.Since(s.began).Seconds()
 	r.Problems, r.Notes = s.loop.Ending.Problems(), s.loop.Ending.Notes()
 	r.ToPublish = int64(s.loop.Ending.ToPublish())
 }

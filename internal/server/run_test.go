@@ -153,6 +153,44 @@ func TestHowARunEndedIsToldToWhoDidNotWatch(t *testing.T) {
 	}
 }
 
+// The summary counts all temporary files that the run has removed, as it counts all attempts.
+func TestRemovedFilesAreCountedAcrossServers(t *testing.T) {
+	const threeSteps = `
+workflow: demo
+storage: temporary
+inputs:
+  texts: {files: "in/{name}.txt", as: "in/{name}.txt"}
+steps:
+  upper: {each: "in/{name}.txt", writes: "upper/{name}.txt", command: tr a-z A-Z}
+  again: {each: "upper/{name}.txt", writes: "again/{name}.txt", command: cat}
+  join: {merge: "again/{name}.txt", writes: joined.txt, retry: {attempts: 1}, command: cat}
+`
+	root, failing := files.Folder(t, threeTexts), true
+	for _, want := range []int64{3, 6, 6} {
+		s, err := Open(t.Context(), newRun(t, root, threeSteps, func(a *wire.Assignment, read func(string) string) (map[string]string, int) {
+			if failing && a.GetStep() == "join" {
+				return nil, 1
+			}
+			return twoStepsScript(a, read)
+		}).config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		outcome, err := s.Run(t.Context())
+		if err != nil || outcome.Succeeded == failing {
+			t.Fatal(outcome, err)
+		}
+		report, err := s.Report(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := report.GetSummary().GetRemoved(); got != want {
+			t.Errorf("%d files were removed, want %d", got, want)
+		}
+		failing = false
+	}
+}
+
 func TestChangedInputRunsAgainWhatDependsOnIt(t *testing.T) {
 	root := files.Folder(t, threeTexts)
 	newRun(t, root, twoSteps, twoStepsScript).mustSucceed()

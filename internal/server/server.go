@@ -32,7 +32,7 @@ import (
 )
 
 // Server runs one workflow in one folder, once. Open sets its fields, and Run the
-// times of earlier servers before anything runs; but for concluded, none changes while
+// account of earlier servers before anything runs; but for concluded, none changes while
 // it runs.
 type Server struct {
 	config Config
@@ -77,8 +77,7 @@ type Server struct {
 
 	// The times of the run, and how it began. concluded is nil until it has ended.
 	began     time.Time
-	earlier   float64       // seconds that earlier servers worked on this run
-	waited    float64       // seconds that jobs waited for pilots meanwhile, summed
+	before    state.Run     // as earlier servers left it
 	looked    *publish.Look // of the loop
 	begun     bool          // the cores were told that the run goes on
 	retries   bool          // failed jobs are tried again when the cores are loaded first
@@ -276,7 +275,7 @@ func (s *Server) Run(ctx context.Context) (Outcome, error) {
 	if err := s.files.Load(ctx); err != nil {
 		return Outcome{}, fmt.Errorf("beginning the run: %w", err)
 	}
-	s.earlier, s.waited = s.opened.run.Seconds, s.opened.run.Waiting
+	s.before = *s.opened.run
 	s.retries = s.opened.decision == runOn
 	s.files.InputsGone = s.opened.run.InputsGone
 	s.find.Run = s.opened.run.ID

@@ -230,7 +230,7 @@ type Summary struct {
 	HiddenSeconds    float64                `protobuf:"fixed64,17,opt,name=hidden_seconds,json=hiddenSeconds,proto3" json:"hidden_seconds,omitempty"`      // of stage_in_seconds, before their turns
 	RemoteHits       int64                  `protobuf:"varint,18,opt,name=remote_hits,json=remoteHits,proto3" json:"remote_hits,omitempty"`                // of cache_hits: from caches of other hosts
 	PrefetchHits     int64                  `protobuf:"varint,19,opt,name=prefetch_hits,json=prefetchHits,proto3" json:"prefetch_hits,omitempty"`          // of cache_hits: prefetched, and read by nobody before
-	Removed          int64                  `protobuf:"varint,20,opt,name=removed,proto3" json:"removed,omitempty"`                                        // temporary outputs that were stored, by this server
+	Removed          int64                  `protobuf:"varint,20,opt,name=removed,proto3" json:"removed,omitempty"`                                        // temporary outputs that were stored
 	BytesRemoved     int64                  `protobuf:"varint,21,opt,name=bytes_removed,json=bytesRemoved,proto3" json:"bytes_removed,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache

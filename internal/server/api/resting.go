@@ -159,6 +159,7 @@ func (v *Resting) Report(r *wire.ProgressReport) {
 	r.Summary.WallSeconds = v.run.Seconds
 	r.Summary.WaitingSeconds = v.run.Waiting
 	r.Summary.Pilots = v.run.Pilots
+	r.Summary.Removed, r.Summary.BytesRemoved = v.run.Removed, v.run.BytesRemoved
 	r.Summary.Results = publish.ShownPlace(v.run.Results, v.folders)
 }
 

@@ -53,12 +53,15 @@ type Run struct {
 	Seconds    float64           `json:"seconds"` // that servers ran, up to the last end
 	Waiting    float64           `json:"waiting"` // seconds that jobs waited for pilots, summed
 	Pilots     int64             `json:"pilots"`  // that registered
-	Problems   []string          `json:"problems,omitempty"`
-	Notes      []string          `json:"notes,omitempty"`
-	Refused    bool              `json:"refused,omitempty"` // it could not have made all jobs, however long it went on
-	Deferred   []Deferred        `json:"wishes,omitempty"`
-	Results    string            `json:"results,omitempty"`     // the PFN beneath which they are published; empty: the results folder
-	InputsGone bool              `json:"inputs_gone,omitempty"` // files of open inputs, when it began
+	// Temporary files that servers removed, up to the last end.
+	Removed      int64      `json:"removed,omitempty"`
+	BytesRemoved int64      `json:"bytes_removed,omitempty"`
+	Problems     []string   `json:"problems,omitempty"`
+	Notes        []string   `json:"notes,omitempty"`
+	Refused      bool       `json:"refused,omitempty"` // it could not have made all jobs, however long it went on
+	Deferred     []Deferred `json:"wishes,omitempty"`
+	Results      string     `json:"results,omitempty"`     // the PFN beneath which they are published; empty: the results folder
+	InputsGone   bool       `json:"inputs_gone,omitempty"` // files of open inputs, when it began
 	// Totals are those of the steps at the end; nil where that was not recorded.
 	Totals []dispatch.StepTotals `json:"totals,omitempty"`
 }
