@@ -92,7 +92,7 @@ func ParseURL(pfn string) (*url.URL, error) {
 		return nil, fmt.Errorf("%s: this is no URL of a file on a server; write SCHEME://HOST/PATH", Shown(pfn))
 	}
 	if u.User != nil {
-		return nil, fmt.Errorf("%s: the URL holds a user or a password; take them out and give them in the environment", Shown(pfn))
+		return nil, fmt.Errorf("%s: the URL holds a user or a password; take them out: servers are given tokens, certificates and keys, which docs/storage.md lists under Credentials", Shown(pfn))
 	}
 	if err := CheckName(u.Path); err != nil {
 		return nil, err
@@ -134,6 +134,9 @@ func Receive(path string, body io.Reader, pfn string) (size int64, err error) {
 		size, err = copyPieces(out, body)
 		return err
 	})
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = fmt.Errorf("the transfer broke off after %d bytes: %w", size, err)
+	}
 	if err != nil {
 		return 0, fmt.Errorf("get %s: %w", Shown(pfn), full(err))
 	}

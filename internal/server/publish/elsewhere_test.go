@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -350,6 +351,28 @@ func TestFencesGoWithTheState(t *testing.T) {
 		}
 		s.holds(next, "x", "two")
 	})
+}
+
+// Files of a server that lets none be removed are told in one line, however many there are.
+func TestManyFilesThatStayAreOneError(t *testing.T) {
+	proxy := storagetest.Before(t, storagetest.WebDAV(t))
+	element, at := elementsOf(storage.Places{}), "dav://"+proxy.Address+"/d"
+	for _, name := range []string{"a", "b", "sub/c", "sub/d", "sub/deep/e"} {
+		if err := element.Put(t.Context(), storagetest.Local(t, "text"), at+"/"+name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	proxy.Do(-1, func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
+		if r.Method == http.MethodDelete {
+			w.WriteHeader(http.StatusMethodNotAllowed)
+			return
+		}
+		pass.ServeHTTP(w, r)
+	})
+	_, err := clearStore(t.Context(), element, at, func(string) bool { return true })
+	if err == nil || !strings.HasSuffix(err.Error(), "the server answered 405 Method Not Allowed, and 4 more") || strings.Count(err.Error(), "405") != 1 {
+		t.Error(err)
+	}
 }
 
 func TestPlacesThatPeopleMean(t *testing.T) {

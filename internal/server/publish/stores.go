@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -236,7 +237,7 @@ func clearStore(ctx context.Context, element storage.Element, pfn string, goes f
 			left++
 		}
 	}
-	if err = errors.Join(append(failures, err)...); err != nil || left > 0 {
+	if err = together(append(failures, err)); err != nil || left > 0 {
 		return left, err
 	}
 	if shelf, err := shelfOf(pfn); err != nil {
@@ -245,6 +246,37 @@ func clearStore(ctx context.Context, element storage.Element, pfn string, goes f
 		return 0, shelf.RemoveFolder(ctx, pfn)
 	}
 	return 0, nil
+}
+
+// failedRemovals stands for errors of many files, mostly of one kind.
+type failedRemovals struct {
+	first error
+	count int
+}
+
+func (f *failedRemovals) Error() string {
+	if f.count == 1 {
+		return f.first.Error()
+	}
+	return fmt.Sprintf("%v, and %d more", f.first, f.count-1)
+}
+
+func (f *failedRemovals) Unwrap() error { return f.first }
+
+// together are errors as one, or nil, of which a person reads the first and the number.
+func together(failures []error) error {
+	var all failedRemovals
+	for _, err := range failures {
+		if more, ok := errors.AsType[*failedRemovals](err); ok {
+			all.first, all.count = cmp.Or(all.first, more.first), all.count+more.count
+		} else if err != nil {
+			all.first, all.count = cmp.Or(all.first, err), all.count+1
+		}
+	}
+	if all.count == 0 {
+		return nil
+	}
+	return &all
 }
 
 // sweepStores removes what is not needed from the places where outputs are stored, and

@@ -102,13 +102,13 @@ func failed(pfn string, err error) error {
 		}
 		return fmt.Errorf("%s: %w", pfn, err)
 	}
-	text := answer.Code
+	text := strings.TrimPrefix(answer.Code, fmt.Sprint(answer.StatusCode, " ")) // where the server names no code
 	if denied := answer.StatusCode; denied == http.StatusForbidden || denied == http.StatusUnauthorized {
 		text += " (keys come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or from the profile AWS_PROFILE of ~/.aws/credentials)"
 	}
 	status := &storage.StatusError{PFN: pfn, Status: answer.StatusCode, Text: text}
 	if answer.Code == "NoSuchBucket" {
-		status.Text = "NoSuchBucket"
+		status.Text = "NoSuchBucket: make the bucket, or correct its name"
 	}
 	return status
 }

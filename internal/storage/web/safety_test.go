@@ -127,6 +127,32 @@ func TestErrorsShowNoSecrets(t *testing.T) {
 	}
 }
 
+// An error says what a person can do, or at least how far a transfer came.
+func TestErrorsSayWhatHelps(t *testing.T) {
+	encrypted := httptest.NewTLSServer(http.NotFoundHandler())
+	t.Cleanup(encrypted.Close)
+	for want, pfn := range map[string]string{
+		"without an answer": served(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }),
+		"broke off after 4 bytes": served(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "9")
+			_, _ = w.Write([]byte("four"))
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		}),
+		"a user and a password": served(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("WWW-Authenticate", `Basic realm="x"`)
+			w.WriteHeader(http.StatusUnauthorized)
+		}),
+		"X509_CERT_DIR": encrypted.URL,
+	} {
+		e := New(Credentials{})
+		if _, err := e.Get(t.Context(), pfn, t.TempDir()+"/x"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v; want %q", err, want)
+		}
+		e.Close()
+	}
+}
+
 func second[T any](_ T, err error) error { return err }
 
 // Bytes that do not have the checksum that the server tells are not kept.

@@ -25,6 +25,7 @@ package web
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
@@ -178,6 +179,9 @@ func (e *Element) do(ctx context.Context, r *request, wanted ...int) (*http.Resp
 	}
 	if denied(answer.StatusCode) {
 		failed.Text = http.StatusText(answer.StatusCode) + " (" + e.credentials.describe(r.url) + ")"
+		if kind, _, _ := strings.Cut(answer.Header.Get("WWW-Authenticate"), " "); strings.EqualFold(kind, "Basic") {
+			failed.Text += "; it asks for a user and a password, which Fairway never sends: have it take tokens or certificates"
+		}
 	}
 	return nil, failed
 }
@@ -203,10 +207,18 @@ func (e *Element) once(ctx context.Context, r *request, private bool) (*http.Res
 
 // withoutURL is an error of http.Client that names the file as Shown.
 func withoutURL(err error, pfn string) error {
-	if at, ok := errors.AsType[*url.Error](err); ok {
-		return fmt.Errorf("%s: %w", storage.Shown(pfn), at.Err)
+	at, ok := errors.AsType[*url.Error](err)
+	if !ok {
+		return err
 	}
-	return err
+	pfn = storage.Shown(pfn)
+	if _, unknown := errors.AsType[*tls.CertificateVerificationError](at.Err); unknown {
+		return fmt.Errorf("%s: %w (X509_CERT_DIR names a folder with certificates of further authorities)", pfn, at.Err)
+	}
+	if errors.Is(at.Err, io.EOF) {
+		return fmt.Errorf("%s: the server closed the connection without an answer: %w", pfn, at.Err)
+	}
+	return fmt.Errorf("%s: %w", pfn, at.Err)
 }
 
 func denied(status int) bool {

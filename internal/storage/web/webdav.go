@@ -55,13 +55,13 @@ func (e *Element) Put(ctx context.Context, local, pfn string) error {
 	if errors.Is(err, fs.ErrExist) {
 		return storage.SameAs(ctx, e, file, pfn)
 	}
-	return readOnly(err, pfn)
+	return readOnly(err)
 }
 
 // readOnly says of a server that it takes no files.
-func readOnly(err error, pfn string) error {
+func readOnly(err error) error {
 	if status(err) == http.StatusMethodNotAllowed || status(err) == http.StatusNotImplemented {
-		return fmt.Errorf("put %s: %w: %w", storage.Shown(pfn), storage.ErrReadOnly, err)
+		return fmt.Errorf("%w: %w", storage.ErrReadOnly, err)
 	}
 	return err
 }
@@ -403,7 +403,7 @@ func (e *Element) Remove(ctx context.Context, pfn string) error {
 	}
 	answer, err := e.do(ctx, r, http.StatusOK, http.StatusNoContent, http.StatusAccepted, http.StatusNotFound)
 	if err != nil {
-		return readOnly(err, pfn)
+		return fmt.Errorf("remove: %w", err)
 	}
 	discard(answer)
 	return nil
@@ -501,7 +501,7 @@ func (e *Element) Rename(ctx context.Context, from, to string) error {
 		}
 	}
 	if err != nil {
-		return readOnly(err, to)
+		return readOnly(err)
 	}
 	return u.arrived(ctx)
 }

@@ -75,7 +75,7 @@ func parse(pfn string) (file, error) {
 		return file{}, err
 	}
 	if strings.Contains(name, "?") {
-		return file{}, fmt.Errorf("%s: leave out what begins with '?': it would be shown in lists of processes; give tokens in BEARER_TOKEN or BEARER_TOKEN_FILE", storage.Shown(pfn))
+		return file{}, fmt.Errorf("%s: a name on an XRootD server may have no '?': rename a file that has one; give tokens in BEARER_TOKEN or BEARER_TOKEN_FILE, since others can list what a program is given", storage.Shown(pfn))
 	}
 	name = path.Clean("/" + name)
 	if err := storage.CheckName(name); err != nil {
