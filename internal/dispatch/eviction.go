@@ -65,7 +65,7 @@ func NewShelf(p EvictionPolicy) (*Shelf, error) {
 	if !slices.Contains(EvictionPolicies, p) {
 		return nil, fmt.Errorf("eviction policy %q is unknown; known are %v", p, EvictionPolicies)
 	}
-	return &Shelf{policy: p, at: map[FileRef]int{}}, nil
+	return &Shelf{policy: p, at: map[FileRef]int{}, order: map[FileRef]int{}}, nil
 }
 
 // Store puts a file on the shelf; storing counts as its first use.
@@ -127,7 +127,8 @@ func (s *Shelf) Drop(f FileRef) {
 // policy so many files at its front go first as [Answer.Stale] says: however
 // often a copy was used that nobody may read any more, it is of no use.
 func (s *Shelf) Follow(order []FileRef, stale int) {
-	s.order, s.stale = make(map[FileRef]int, len(order)), stale
+	clear(s.order)
+	s.stale = stale
 	for i, f := range order {
 		s.order[f] = i
 	}

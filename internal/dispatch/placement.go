@@ -32,8 +32,11 @@ type placement struct {
 	roomLeft  []*pilot
 	givenBack []*attempt
 
-	tally          tally
-	served, rivals []*pilot // empty between transitions; here for their memory
+	tally tally
+
+	// Nothing is in use of these between transitions; they are here for their memory.
+	served, rivals []*pilot
+	candidates     []NextRead
 }
 
 // admission is whether a pilot may be given jobs of a class.

@@ -72,8 +72,8 @@ func (pl *placement) hintsDue(p *pilot) bool {
 // go: first copies that nobody may read, and how many those are.
 func (pl *placement) evictionOrder(p *pilot) (order []FileRef, stale int) {
 	queued, turns := p.queuedReads()
-	files := make([]NextRead, len(p.versions))
-	for i, v := range p.versions {
+	files := pl.candidates[:0]
+	for _, v := range p.versions {
 		f := NextRead{File: pl.files.copyAt(p, v), Size: v.size}
 		if f.Rank, f.Read = queued[v]; !f.Read {
 			var id uint32
@@ -81,8 +81,9 @@ func (pl *placement) evictionOrder(p *pilot) (order []FileRef, stale int) {
 			f.Rank = turns + uint64(id)
 		}
 		f.Last = f.Read && pl.fleet.isLastCopy(p, v)
-		files[i] = f
+		files = append(files, f)
 	}
+	pl.candidates = files
 	NextUseOrder(files)
 	order = pl.stale(p)
 	order = order[:min(len(order), maxEvict)]
