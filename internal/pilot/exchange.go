@@ -393,6 +393,7 @@ func (p *pilot) callFailed(m *wire.SyncRequest, err error) {
 // what is assigned, which follow it. The caller holds the mutex.
 func (p *pilot) carryOut(a *wire.SyncAnswer) {
 	x := &p.exchange
+	p.scratch.answered()
 	x.patience = a.GetNextSync().AsDuration()
 	if granted := a.GetLease().AsDuration(); granted > 0 {
 		x.lease = granted

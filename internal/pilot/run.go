@@ -120,7 +120,7 @@ func Run(ctx context.Context, cfg Config) error {
 		}
 	}()
 	if err := p.prepare(ctx); err != nil {
-		p.scratch.release(true, p.log)
+		p.scratch.release(false, p.log)
 		p.announce(ctx, err)
 		return fmt.Errorf("%w: %w", ErrEnvironment, err)
 	}

@@ -38,10 +38,15 @@ const (
 )
 
 // scratch is Config.Scratch while the pilot lives. Each pilot that uses the folder
-// holds a shared lock on a file in it; who removes the folder holds it alone.
+// holds a shared lock on a file in it; who removes the folder holds it alone. The file is empty
+// until a pilot leaves that knows that the run is over: one that ends without a word of the
+// TaskQueue may be the last.
 type scratch struct {
 	folder string
 	lock   *os.File
+
+	made  bool // it was not there before
+	heard bool // the TaskQueue has answered the pilot
 }
 
 // InScratch has the pilot keep sandboxes and cached files in a folder of a node that
@@ -64,12 +69,13 @@ func claimScratch(ctx context.Context, folder string, s *sched.Scheduler, log *s
 	}
 	sweepScratch(filepath.Dir(folder), filepath.Base(folder), log)
 	for {
-		if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-			return nil, fmt.Errorf("scratch folder: %w", err)
+		made := os.Mkdir(folder, 0o700)
+		if made != nil && !errors.Is(made, fs.ErrExist) {
+			return nil, fmt.Errorf("scratch folder: %w", made)
 		}
 		lock, err := lockScratch(folder, disk.TryShare)
 		if err == nil {
-			return &scratch{folder: folder, lock: lock}, nil
+			return &scratch{folder: folder, lock: lock, made: made == nil}, nil
 		}
 		if !errors.Is(err, errRemoving) {
 			return nil, err
@@ -141,22 +147,39 @@ func sweepScratch(parent, own string, log *slog.Logger) {
 	}
 }
 
+// answered says that the TaskQueue has answered the pilot: a run goes on, maybe another one
+// than was over when the last pilot left.
+func (s *scratch) answered() {
+	if s != nil && !s.heard {
+		s.heard = true
+		_ = s.lock.Truncate(0)
+	}
+}
+
 // release ends the use of the folder. When the run is over, the last pilot on the node
 // removes the folder, but for sandboxes that a person wants to see and results that
-// nobody was told.
+// nobody was told. That may be one that does not know that the run is over. A pilot that the
+// TaskQueue never answered leaves no folder that was not there before.
 func (s *scratch) release(over bool, log *slog.Logger) {
 	if s == nil {
 		return
 	}
-	defer func() { _ = s.lock.Close() }()
-	if !over {
-		now := time.Now()
-		_ = os.Chtimes(s.lock.Name(), now, now)
+	if over {
+		_, _ = s.lock.WriteAt([]byte("the run is over\n"), 0)
+	}
+	now := time.Now()
+	_ = os.Chtimes(s.lock.Name(), now, now)
+	_ = s.lock.Close()
+	// Who leaves looks when it holds the lock no more, so the last that leaves finds what the
+	// others wrote, and nobody else in the way.
+	if info, err := os.Lstat(s.lock.Name()); err != nil || info.Size() == 0 && (s.heard || !s.made) {
 		return
 	}
-	if disk.TryLock(s.lock) != nil {
-		return // another pilot is there: it will be the last
+	lock, err := lockScratch(s.folder, disk.TryLock)
+	if err != nil {
+		return // another pilot is there, and looks when it leaves; or one removes the folder
 	}
+	defer func() { _ = lock.Close() }()
 	if err := s.remove(log); err != nil {
 		log.Warn("the scratch folder could not be removed", "folder", s.folder, "error", err)
 	}

@@ -70,6 +70,32 @@ func TestTheLastPilotOnANodeRemovesTheScratchFolder(t *testing.T) {
 	}
 }
 
+// A pilot that the batch system ends does not hear that the run is over. It may be the last on
+// the node, or one of the next run.
+func TestAPilotThatIsNotToldOfTheEndRemovesTheScratchFolder(t *testing.T) {
+	folder, log := filepath.Join(t.TempDir(), "fairway-a"), slog.New(slog.DiscardHandler)
+	gone := func() bool {
+		_, err := os.Lstat(folder)
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	told, ended := claimed(t, folder), claimed(t, folder)
+	ended.answered()
+	told.release(true, log)
+	if ended.release(false, log); !gone() {
+		t.Error("the last pilot did not hear that the run is over, and leaves its folder")
+	}
+	if claimed(t, folder).release(false, log); !gone() {
+		t.Error("a pilot that nobody has answered leaves its folder")
+	}
+	told, next := claimed(t, folder), claimed(t, folder)
+	told.release(true, log)
+	next.answered()
+	claimed(t, folder).release(false, log)
+	if next.release(false, log); gone() {
+		t.Error("the next run goes on, and its pilots find no cache")
+	}
+}
+
 // What a person or another pilot still wants stays.
 func TestKeptSandboxesAndUntoldResultsStay(t *testing.T) {
 	for _, wanted := range []string{KeptFolder + "/7/out", report.SpoolFolder + "/0000000000000001.result"} {
@@ -94,6 +120,7 @@ func TestOldScratchFoldersOfThisUserGo(t *testing.T) {
 	old := time.Now().Add(-ScratchLife - time.Hour)
 	for _, name := range []string{"fairway-old", "fairway-used", "fairway-young"} {
 		s := claimed(t, filepath.Join(all, name))
+		s.answered()
 		files.Write(t, filepath.Join(all, name, scratchCache, "p", "file"), "x")
 		if name != "fairway-used" {
 			s.release(false, log)
