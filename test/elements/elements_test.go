@@ -458,7 +458,7 @@ func TestOutputsAreStoredOnAnElement(t *testing.T) {
 			if err := os.Remove(folder + "/results/sum.txt"); err != nil {
 				t.Fatal(err)
 			}
-			if out, err := run(folder, nil, arguments...); err != nil || !strings.Contains(out, "is not there") || !strings.Contains(out, "2 temporary files") {
+			if out, err := run(folder, nil, arguments...); err != nil || !strings.Contains(out, "is not there") || !strings.Contains(out, "4 temporary files") {
 				t.Errorf("%v\n%s", err, out)
 			}
 			if got := results(); got != "a1\na2\nb1\nb2\n" {
