@@ -184,8 +184,7 @@ func (s *server) step(in dispatch.Input) {
 func (s *server) letOut(e dispatch.Effects) {
 	r := s.run
 	s.store.apply(e.Persist)
-	for i := range e.Replies {
-		reply := e.Replies[i]
+	for _, reply := range e.Replies {
 		if p := s.pilots[reply.Pilot]; p != nil {
 			r.carry(p, func() { p.carryOut(&reply) })
 		}

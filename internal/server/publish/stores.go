@@ -237,7 +237,7 @@ func clearStore(ctx context.Context, element storage.Element, pfn string, goes f
 			left++
 		}
 	}
-	if err = together(append(failures, err)); err != nil || left > 0 {
+	if err = summed(append(failures, err)); err != nil || left > 0 {
 		return left, err
 	}
 	if shelf, err := shelfOf(pfn); err != nil {
@@ -263,8 +263,8 @@ func (f *failedRemovals) Error() string {
 
 func (f *failedRemovals) Unwrap() error { return f.first }
 
-// together are errors as one, or nil, of which a person reads the first and the number.
-func together(failures []error) error {
+// summed are errors as one, or nil: a person reads the first and the number.
+func summed(failures []error) error {
 	var all failedRemovals
 	for _, err := range failures {
 		if more, ok := errors.AsType[*failedRemovals](err); ok {
