@@ -58,7 +58,7 @@ type StopRun struct {
 //
 // No server steps it: that of one workflow begins each run with a store of which [Fresh]
 // has retired all others. It is for one that keeps several runs in one Core
-// (docs/decisions/0079-retirement-without-a-caller.md).
+// (docs/decisions/0079-run-retirement.md).
 type RetireRun struct{ Run RunID }
 
 // Submit inserts jobs of a run in order, all or none. Refused, with an error that
