@@ -26,18 +26,24 @@ func TestArchitectureNamesEveryPackage(t *testing.T) {
 	})
 }
 
-var link = regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)|src="([^":]+)"`)
+var link = regexp.MustCompile(`\]\(([^)#:]*)(#[^)]*)?\)|src="([^":]+)"`)
 
 // code in a document is no link, whatever it looks like.
 var code = regexp.MustCompile("(?s)```.*?```|`[^`]*`")
 
-// A link from one document to another leads to a file that is there.
+// A link from one document to another leads to a file that is there, and to one of its headings.
 func TestLinks(t *testing.T) {
 	err := walk(".md", func(path string, content []byte) error {
 		for _, match := range link.FindAllStringSubmatch(code.ReplaceAllString(string(content), ""), -1) {
-			target := match[1] + match[3]
-			if _, err := os.Stat(filepath.Join(root, filepath.Dir(path), target)); err != nil {
-				t.Errorf("%s: the link to %s leads nowhere", path, target)
+			target := filepath.Join(root, filepath.Dir(path), match[1]+match[3])
+			if match[1]+match[3] == "" {
+				target = filepath.Join(root, path)
+			}
+			content, err := os.ReadFile(target)
+			if err != nil && !isFolder(target) {
+				t.Errorf("%s: the link to %s leads nowhere", path, match[1]+match[3])
+			} else if match[2] != "" && !slices.Contains(anchors(string(content)), match[2][1:]) {
+				t.Errorf("%s: %s has no heading %s", path, match[1], match[2])
 			}
 		}
 		return nil
@@ -45,6 +51,26 @@ func TestLinks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+var (
+	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	// unlinked is what the anchor of a heading leaves out.
+	unlinked = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+)
+
+// anchors gives the names by which links reach the headings of a document.
+func anchors(document string) []string {
+	var names []string
+	for _, match := range heading.FindAllStringSubmatch(document, -1) {
+		names = append(names, strings.ReplaceAll(unlinked.ReplaceAllString(strings.ToLower(match[1]), ""), " ", "-"))
+	}
+	return names
 }
 
 // fileName is a Go file that a comment or a document names, with the folders that it names before.

@@ -46,6 +46,27 @@
 // Timers and channels involve only the waiting goroutine, so they work with
 // testing/synctest: make the Scheduler inside the bubble.
 //
+// # How to wait
+//
+// Try, wait, and try again:
+//
+//	for {
+//		n, err := unix.Read(fd, buffer)
+//		if err != unix.EAGAIN {
+//			return n, err
+//		}
+//		if err := s.WaitReadable(ctx, fd); err != nil {
+//			return 0, err
+//		}
+//	}
+//
+// An event between the try and the wait is not lost, since the descriptor still shows it
+// when the wait begins. A wait that has ended says that the event has come, and not that
+// it is still there: somebody else may have read the data, so the loop tries again.
+//
+// A [Kind] is watched by the same pattern. The scheduler calls Poll, Arm, Poll and Block in
+// this order: the second Poll finds an event that came before Arm, and a later one ends Block.
+//
 // # Computing
 //
 //	t := s.Go(ctx, func(t *sched.Task) error { ...; t.Checkpoint(); ... })

@@ -15,6 +15,36 @@
 //     durable.
 //  5. Step a [Tick] no later than Effects.WakeAt.
 //
+// As code (the example runs it, with a world of one pilot):
+//
+//	alarm := time.NewTimer(0)
+//	for {
+//		var in dispatch.Input
+//		var more bool
+//		select {
+//		case in, more = <-inputs: // 1: one input at a time
+//			if !more {
+//				return nil
+//			}
+//		case <-alarm.C:
+//			in = dispatch.Tick{}
+//		}
+//		effects, err := core.Step(time.Now(), in)
+//		if err != nil {
+//			outside.refuse(in, err) // nothing has changed
+//			continue
+//		}
+//		if err := outside.save(effects.Persist); err != nil { // 2: one transaction
+//			return err // 4: nothing is let out; Load what is durable
+//		}
+//		outside.letOut(effects)       // 3: replies, publications, removals, pilots, events
+//		if !effects.WakeAt.IsZero() { // 5: a Tick in time
+//			alarm.Reset(time.Until(effects.WakeAt))
+//		}
+//	}
+//
+// docs/states.md shows the states of a job.
+//
 // A [Core] has any number of runs, each one submission of a workflow.
 //
 // A [Core] is composed of six parts, each the owner of one kind of state:

@@ -1,0 +1,115 @@
+package dispatch_test
+
+import (
+	"fmt"
+	"time"
+
+	"fairway/internal/dispatch"
+)
+
+// loop is the caller's loop that the package comment shows.
+func loop(core *dispatch.Core, inputs <-chan dispatch.Input, outside world) error {
+	alarm := time.NewTimer(0)
+	for {
+		var in dispatch.Input
+		var more bool
+		select {
+		case in, more = <-inputs: // 1: one input at a time
+			if !more {
+				return nil
+			}
+		case <-alarm.C:
+			in = dispatch.Tick{}
+		}
+		effects, err := core.Step(time.Now(), in)
+		if err != nil {
+			outside.refuse(in, err) // nothing has changed
+			continue
+		}
+		if err := outside.save(effects.Persist); err != nil { // 2: one transaction
+			return err // 4: nothing is let out; Load what is durable
+		}
+		outside.letOut(effects)       // 3: replies, publications, removals, pilots, events
+		if !effects.WakeAt.IsZero() { // 5: a Tick in time
+			alarm.Reset(time.Until(effects.WakeAt))
+		}
+	}
+}
+
+// world is what the loop acts on.
+type world interface {
+	save(records []dispatch.Record) error
+	letOut(effects dispatch.Effects)
+	refuse(in dispatch.Input, err error)
+}
+
+// oneNode keeps records in memory, prints what happens, and has a pilot whose jobs succeed at once.
+type oneNode struct {
+	records map[string][]byte
+	inputs  chan dispatch.Input
+}
+
+func (n *oneNode) save(records []dispatch.Record) error {
+	for _, r := range records {
+		n.records[fmt.Sprint(r.Table, r.Run, r.Key)] = r.Body
+	}
+	return nil
+}
+
+func (n *oneNode) refuse(_ dispatch.Input, err error) { fmt.Println(err) }
+
+func (n *oneNode) letOut(effects dispatch.Effects) {
+	for _, e := range effects.Events {
+		switch e.Kind {
+		case dispatch.JobReady, dispatch.JobCommitted:
+			fmt.Println(e.Kind, e.Name)
+		case dispatch.RunOver:
+			close(n.inputs)
+			return
+		}
+	}
+	for _, reply := range effects.Replies {
+		next := dispatch.Sync{Pilot: reply.Pilot, Seq: reply.Seq + 1, LastAnswer: reply.Answer.Number, Hold: true}
+		for _, a := range reply.Answer.Run {
+			result := dispatch.Result{Job: a.Job, Attempt: a.Attempt, Outcome: dispatch.Succeeded}
+			for _, o := range a.Outputs {
+				result.Outputs = append(result.Outputs, dispatch.WrittenFile{LFN: o.LFN, PFN: "store/" + o.LFN})
+			}
+			next.Ended = append(next.Ended, result)
+		}
+		n.inputs <- next
+	}
+}
+
+// Two jobs, of which the second reads what the first writes, on one pilot.
+func Example() {
+	core, effects := dispatch.New(dispatch.Config{})
+	node := &oneNode{records: make(map[string][]byte), inputs: make(chan dispatch.Input, 8)}
+	if err := node.save(effects.Persist); err != nil {
+		fmt.Println(err)
+		return
+	}
+	run := core.NextRun()
+	for _, in := range []dispatch.Input{
+		dispatch.SetRun{Run: dispatch.Run{ID: run, Name: "words"}},
+		dispatch.Submit{Run: run, Jobs: []dispatch.Job{
+			{Name: "sort", Writes: []dispatch.Output{{LFN: "sorted"}}},
+			{Name: "count", Reads: []string{"sorted"}, Writes: []dispatch.Output{{LFN: "counts"}}},
+		}},
+		dispatch.CompleteRun{Run: run},
+		dispatch.Sync{
+			Pilot: "p1", Seq: 1, Full: true, Hold: true,
+			Hello: &dispatch.PilotInfo{Host: "node1", Has: dispatch.Resources{MilliCPUs: 1000}},
+		},
+	} {
+		node.inputs <- in
+	}
+	if err := loop(core, node.inputs, node); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// ready sort
+	// committed sort
+	// ready count
+	// committed count
+}
