@@ -146,3 +146,20 @@ func TestPlacesOfDecisions(t *testing.T) {
 		t.Error("docs/architecture.md has no table of places")
 	}
 }
+
+// A term has one row in docs/glossary.md.
+func TestGlossaryHasOneMeaningForEachTerm(t *testing.T) {
+	seen := map[string]bool{}
+	for _, line := range linesOf(t, "docs/glossary.md") {
+		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| ---") || strings.HasPrefix(line, "| term |") {
+			continue
+		}
+		for term := range strings.SplitSeq(strings.Split(line, "|")[1], ",") {
+			term = strings.ToLower(strings.Trim(term, " `"))
+			if seen[term] {
+				t.Errorf("docs/glossary.md: %s stands twice", term)
+			}
+			seen[term] = true
+		}
+	}
+}
