@@ -163,3 +163,52 @@ func TestGlossaryHasOneMeaningForEachTerm(t *testing.T) {
 		}
 	}
 }
+
+var (
+	// limits is a chapter of a document that lists bounds.
+	limits = regexp.MustCompile(`(?ms)^## (?:Limits|Bounds)\n(.*?)(?:^## |\z)`)
+	// limit is a row of such a chapter: the names of bounds in its first column.
+	limit = regexp.MustCompile("(?m)^\\| (`[^|]+) \\|")
+)
+
+// A bound that a document lists is declared under that name.
+func TestNamedLimitsAreDeclared(t *testing.T) {
+	declared := map[string]bool{}
+	eachSource(t, func(s *source) {
+		ast.Inspect(s.syntax, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.ValueSpec:
+				for _, name := range n.Names {
+					declared[name.Name] = true
+				}
+			case *ast.Field:
+				for _, name := range n.Names {
+					declared[name.Name] = true
+				}
+			}
+			return true
+		})
+	})
+	rows := 0
+	err := walk(".md", func(path string, content []byte) error {
+		for _, chapter := range limits.FindAllStringSubmatch(string(content), -1) {
+			for _, row := range limit.FindAllStringSubmatch(chapter[1], -1) {
+				for _, named := range code.FindAllString(row[1], -1) {
+					name := strings.Trim(named, "`")
+					name = name[strings.LastIndex(name, ".")+1:]
+					if !function.MatchString(name) || strings.ToUpper(name) == name || strings.ToLower(name) == name {
+						continue // a command, a key or a variable of the environment
+					}
+					rows++
+					if !declared[name] {
+						t.Errorf("%s: no bound is named %s", path, name)
+					}
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil || rows == 0 {
+		t.Fatal("no document lists bounds", err)
+	}
+}
