@@ -171,7 +171,7 @@ var (
 	limit = regexp.MustCompile("(?m)^\\| (`[^|]+) \\|")
 )
 
-// A bound that a document lists is declared under that name.
+// A bound that a document lists, or the type that it bounds, is declared under that name.
 func TestNamedLimitsAreDeclared(t *testing.T) {
 	declared := map[string]bool{}
 	eachSource(t, func(s *source) {
@@ -181,6 +181,8 @@ func TestNamedLimitsAreDeclared(t *testing.T) {
 				for _, name := range n.Names {
 					declared[name.Name] = true
 				}
+			case *ast.TypeSpec:
+				declared[n.Name.Name] = true
 			case *ast.Field:
 				for _, name := range n.Names {
 					declared[name.Name] = true
