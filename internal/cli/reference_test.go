@@ -80,6 +80,7 @@ func reference(root *cobra.Command) string {
 
 func writeCommand(text *strings.Builder, command *cobra.Command) {
 	command.InitDefaultHelpFlag()
+	command.Flags().Lookup("help").Hidden = true // all have it
 	long := command.Long
 	if long == "" {
 		long = command.Short + "."
