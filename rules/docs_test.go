@@ -76,8 +76,12 @@ func anchors(document string) []string {
 // fileName is a Go file that a comment or a document names, with the folders that it names before.
 var fileName = regexp.MustCompile(`[A-Za-z0-9_./-]*[a-z0-9_]+\.go\b`)
 
-// A Go file that a comment or a document names is there. Notes of decisions and the changelog
-// tell of what was, and code in a document may be somebody else's.
+// page is a document that a comment names.
+var page = regexp.MustCompile(`docs/[a-z0-9/-]+\.md\b`)
+
+// A Go file that a comment or a document names is there, and so is a document that a comment
+// names. Notes of decisions and the changelog tell of what was, and code in a document may be
+// somebody else's.
 func TestNamedFilesAreThere(t *testing.T) {
 	var paths []string
 	eachSource(t, func(s *source) { paths = append(paths, "/"+s.path) })
@@ -91,7 +95,13 @@ func TestNamedFilesAreThere(t *testing.T) {
 	}
 	eachSource(t, func(s *source) {
 		for _, group := range s.syntax.Comments {
-			check(positions.Position(group.Pos()).String(), group.Text())
+			where := positions.Position(group.Pos()).String()
+			check(where, group.Text())
+			for _, name := range page.FindAllString(group.Text(), -1) {
+				if _, err := os.Stat(filepath.Join(root, name)); err != nil {
+					t.Errorf("%s names %s, which is not there", where, name)
+				}
+			}
 		}
 	})
 	err := walk(".md", func(path string, content []byte) error {
