@@ -41,11 +41,11 @@ func TestPictureHasTheStatesOfJobs(t *testing.T) {
 	for _, match := range arrow.FindAllStringSubmatch(picture, -1) {
 		drawn[match[1]], drawn[match[2]] = true, true
 	}
-	for s := Waiting; s <= Cancelled; s++ {
-		if s != Committing && !drawn[s.String()] {
-			t.Errorf("docs/states.md does not draw the state %s", s)
+	for _, state := range stateNames {
+		if state != "" && !drawn[state] {
+			t.Errorf("docs/states.md does not draw the state %s", state)
 		}
-		delete(drawn, s.String())
+		delete(drawn, state)
 	}
 	for name := range drawn {
 		t.Errorf("docs/states.md draws %s, which is no state of a job", name)

@@ -404,15 +404,14 @@ type Job struct {
 // State is where a job stands.
 type State uint8
 
-// The states of a job, as in the design: waiting for its requests and input
-// versions, ready to be matched, assigned to a pilot, running, committing,
-// and the ends.
+// The states of a job: waiting for its requests and input versions, ready to be
+// matched, assigned to a pilot, running, and the ends. Records hold the numbers.
 const (
 	Waiting State = iota
 	Ready
 	Assigned
 	Running
-	Committing
+	_
 	Done
 	Failed    // its retries are spent
 	Blocked   // a version that it reads will not come
@@ -420,7 +419,7 @@ const (
 )
 
 var stateNames = [...]string{
-	Waiting: "waiting", Ready: "ready", Assigned: "assigned", Running: "running", Committing: "committing",
+	Waiting: "waiting", Ready: "ready", Assigned: "assigned", Running: "running",
 	Done: "done", Failed: "failed", Blocked: "blocked", Cancelled: "cancelled",
 }
 

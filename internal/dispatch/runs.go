@@ -132,7 +132,7 @@ func (rs *runs) endAll() {
 			return true // it goes on
 		}
 		n := &r.totals.ByState
-		if n[Assigned]+n[Running]+n[Committing] > 0 || r.state == RunGoing && n[Waiting]+n[Ready] > 0 {
+		if n[Assigned]+n[Running] > 0 || r.state == RunGoing && n[Waiting]+n[Ready] > 0 {
 			return false
 		}
 		rs.setState(r, RunEnded, r.reason)

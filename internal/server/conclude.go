@@ -108,7 +108,7 @@ func (s *Server) recordEnd(outcome *Outcome) error {
 // loads the jobs finds them in the same states.
 func atRest(steps []dispatch.StepTotals) bool {
 	return !slices.ContainsFunc(steps, func(s dispatch.StepTotals) bool {
-		return s.ByState[dispatch.Assigned]+s.ByState[dispatch.Running]+s.ByState[dispatch.Committing] > 0
+		return s.ByState[dispatch.Assigned]+s.ByState[dispatch.Running] > 0
 	})
 }
 

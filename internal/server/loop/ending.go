@@ -238,7 +238,7 @@ func (e *Ending) nothingToDo(l *Loop) bool {
 
 // executing counts the jobs that pilots have.
 func executing(t *dispatch.Totals) int {
-	return t.ByState[dispatch.Assigned] + t.ByState[dispatch.Running] + t.ByState[dispatch.Committing]
+	return t.ByState[dispatch.Assigned] + t.ByState[dispatch.Running]
 }
 
 // hurry withdraws pilots that should have left: they run nothing any more, or

@@ -210,7 +210,7 @@ func stepProgress(name string, totals dispatch.Totals, final bool) *wire.StepPro
 		Waiting:    count(dispatch.Waiting),
 		Ready:      count(dispatch.Ready),
 		Queued:     count(dispatch.Assigned),
-		Running:    count(dispatch.Running) + count(dispatch.Committing),
+		Running:    count(dispatch.Running),
 		Done:       count(dispatch.Done),
 		Reused:     int64(totals.Reused),
 		Failed:     count(dispatch.Failed),
