@@ -118,7 +118,7 @@ func (s *Server) open(ctx context.Context) error {
 		return err
 	}
 	s.element = elements.New(s.folders.Places(), s.sched.Sleep)
-	s.find = feed.NewFinder(dir, s.element)
+	s.find = feed.NewFinder(dir, s.config.tellingSlow(s.element))
 	s.find.State = s.folders.ID
 	records, err := folder.OpenStore(s.folders.State, s.term != nil && s.term.Unclean)
 	if err != nil {

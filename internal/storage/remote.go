@@ -17,6 +17,9 @@ import (
 	"time"
 )
 
+// MaxSaid is how much of what a server says for people is shown, in bytes, as one line.
+const MaxSaid = 500
+
 // StatusError is an answer of a server that is not what was asked for.
 type StatusError struct {
 	PFN    string        // as Shown
