@@ -1,6 +1,8 @@
 package access
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -53,6 +55,31 @@ func honest(c *Claims) *wire.SyncRequest {
 }
 
 var caller = &Caller{Launch: "cluster.1", Site: "cluster"}
+
+// A launch has so many pilots and no more, also one after the other; each may go on calling.
+func TestALaunchHasFewPilots(t *testing.T) {
+	c, tokens, secret := claims(t), NewTokens(), NewToken()
+	at := Connection{Launch: "cluster.1", Site: "cluster", Token: secret}
+	tokens.Allow(at.Grant())
+	call := func(pilot int) error {
+		by, err := tokens.Check("cluster.1", secret)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tokens.Allow(at.Grant()) // as when its connection file is written again
+		return c.Check(&by, &wire.SyncRequest{Pilot: fmt.Sprintf("cluster.1-%d", pilot)})
+	}
+	for range 2 {
+		for pilot := range MaxLaunchPilots {
+			if err := call(pilot); err != nil {
+				t.Fatal(pilot, err)
+			}
+		}
+		if err := call(MaxLaunchPilots); err == nil || !strings.Contains(err.Error(), "MaxLaunchPilots") {
+			t.Error(err)
+		}
+	}
+}
 
 // Each lie alone is refused, with a sentence that names it.
 func TestLiesAreRefused(t *testing.T) {
@@ -132,6 +159,15 @@ func TestLiesAreRefused(t *testing.T) {
 		"all processors of the world":          {hello(func(h *wire.PilotInfo) { h.Has.MilliCpus = 1 << 60 }), "cannot have"},
 		"negative things":                      {hello(func(h *wire.PilotInfo) { h.Has.Countable["gpu"] = -1 }), "cannot have"},
 		"too many tools":                       {hello(func(h *wire.PilotInfo) { h.Tools = make([]string, MaxTools+1) }), "at most"},
+		"a tool with a line break":             {hello(func(h *wire.PilotInfo) { h.Tools = []string{"a\nJob b is done"} }), "control characters"},
+		"a host that moves the cursor":         {hello(func(h *wire.PilotInfo) { h.Host = "\x1b[2J" }), "control characters"},
+		"a thing with a NUL":                   {hello(func(h *wire.PilotInfo) { h.Has.Countable["a\x00"] = 1 }), "control characters"},
+		"many long tools":                      {hello(func(h *wire.PilotInfo) { h.Tools = slices.Repeat([]string{long[:MaxName]}, 17) }), "MaxHello"},
+		"a long name of its own":               {func(m *wire.SyncRequest) { m.Pilot += long[:MaxPilotName] }, "names the pilot"},
+		"two lines as its name":                {func(m *wire.SyncRequest) { m.Pilot += "\n" }, "names the pilot"},
+		"a lost file in two lines":             {func(m *wire.SyncRequest) { m.Ended[0].Result.Lost = []*wire.LostFile{{Pfn: "a\nb"}} }, "several lines"},
+		"a lost file without a name":           {func(m *wire.SyncRequest) { m.Ended[0].Result.Lost = []*wire.LostFile{{Pfn: "a"}} }, "cannot be one"},
+		"more records than there are":          {output(func(o *wire.WrittenFile) { o.Records = 1 << 50 }), "records"},
 		"a long tool":                          {hello(func(h *wire.PilotInfo) { h.Tools = []string{long} }), "tool"},
 		"to live for ever":                     {hello(func(h *wire.PilotInfo) { h.Remaining = durationpb.New(2 * MaxLife) }), "no time"},
 		"to serve at a name":                   {serves("node2:4000"), "is none"},

@@ -47,6 +47,7 @@ type Server struct {
 	lock      *folder.Lock
 	opened    *opened
 	authority *access.Authority
+	bodies    *access.Bodies
 	tape      *recording.Writer // nil: none
 	find      *feed.Finder
 	element   storage.Schemes
@@ -90,7 +91,7 @@ type Server struct {
 // flow.New, and missing inputs.
 func Open(ctx context.Context, config Config) (*Server, error) {
 	config = config.withDefaults()
-	s := &Server{config: config, sched: config.Sched, log: config.Log, began: time.Now()}
+	s := &Server{config: config, sched: config.Sched, log: config.Log, began: time.Now(), bodies: access.NewBodies()}
 	if err := s.open(ctx); err != nil {
 		s.release()
 		return nil, err

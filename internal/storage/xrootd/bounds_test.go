@@ -17,7 +17,7 @@ import (
 func TestAnswersAreBounded(t *testing.T) {
 	said := func(status uint16, size uint32, body string) io.Reader {
 		head := binary.BigEndian.AppendUint16([]byte{0, 1}, status)
-		return io.MultiReader(strings.NewReader(string(binary.BigEndian.AppendUint32(head, size))+body))
+		return io.MultiReader(strings.NewReader(string(binary.BigEndian.AppendUint32(head, size)) + body))
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

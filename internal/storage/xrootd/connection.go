@@ -50,9 +50,9 @@ const (
 
 // Bounds of what a server may say.
 const (
-	maxList      = 64 << 20 // bytes of the list of a folder
-	maxAnswer    = 1 << 20  // of any other answer that is kept
-	firstPart    = 64 << 10 // of an answer that is kept before more has come
+	maxList      = 64 << 20    // bytes of the list of a folder
+	maxAnswer    = 1 << 20     // of any other answer that is kept
+	firstPart    = 64 << 10    // of an answer that is kept before more has come
 	maxWait      = time.Minute // that a server asks for once
 	dialTime     = 10 * time.Second
 	firstPause   = 50 * time.Millisecond
