@@ -384,6 +384,7 @@ func payloadOf(c *flow.Command) *wire.Payload {
 		Script:      c.Script,
 		Interpreter: c.Interpreter,
 		Log:         c.Log,
+		Strict:      c.Strict,
 		Argv:        c.Argv,
 		Environment: c.Environment,
 		Replay:      replayOf(c.Replay),
