@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"fairway/internal/pilot/process"
+	"fairway/internal/pilot/view"
 	"fairway/internal/wire"
 )
 
@@ -623,7 +624,7 @@ func TestOutOfMemoryWithoutACgroupIsNoted(t *testing.T) {
 // neither the state of its run, nor other sandboxes, results and caches, nor keys and tokens. All
 // else is as without.
 func TestStrictSandbox(t *testing.T) {
-	if err := process.ViewsPossible(); err != nil {
+	if err := view.Possible(); err != nil {
 		t.Skip(err)
 	}
 	q := newTaskQueue(t)

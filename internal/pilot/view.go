@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"fairway/internal/pilot/process"
+	"fairway/internal/pilot/view"
 )
 
 // What a job with a strict sandbox sees (docs/pilot.md, "What a job may see"): all that the user
@@ -23,7 +23,7 @@ func (p *pilot) checkSandbox() error {
 			return fmt.Errorf("sandbox: strict would hide %s, which holds the programs of this node: have the workflow stand in a folder of its own", path)
 		}
 	}
-	return process.ViewsPossible()
+	return view.Possible()
 }
 
 // hidden are the folders and files that jobs with strict sandboxes do not see. Those of the
@@ -55,7 +55,7 @@ func (p *pilot) hidden() []string {
 	absolute := paths[:0]
 	for _, path := range paths {
 		if filepath.IsAbs(path) {
-			absolute = append(absolute, path)
+			absolute = append(absolute, filepath.Clean(path))
 		}
 	}
 	return absolute
@@ -63,11 +63,11 @@ func (p *pilot) hidden() []string {
 
 // viewOf is what an attempt sees: its sandbox with what stands beside it, what links in the
 // sandbox lead to, and the programs in its search path.
-func (p *pilot) viewOf(a *attempt) *process.View {
-	v := &process.View{Hidden: p.hidden(), Shown: append(a.Slot.Own(), a.In.Links()...)}
+func (p *pilot) viewOf(a *attempt) *view.View {
+	v := &view.View{Hidden: p.hidden(), Shown: append(a.Slot.Own(), a.In.Links()...)}
 	for _, folder := range filepath.SplitList(p.base.search) {
 		if filepath.IsAbs(folder) {
-			v.Shown = append(v.Shown, folder)
+			v.Shown = append(v.Shown, filepath.Clean(folder))
 		}
 	}
 	return v

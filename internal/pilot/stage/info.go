@@ -192,7 +192,7 @@ func (s *Slot) KeepScript(text string) (string, error) {
 func (in *Inputs) Links() (targets []string) {
 	for _, f := range in.files {
 		if target, err := os.Readlink(filepath.Join(in.attempt.Slot.Folder, f.path)); err == nil {
-			targets = append(targets, target)
+			targets = append(targets, filepath.Clean(target))
 		}
 	}
 	return targets

@@ -1,4 +1,4 @@
-package process
+package view
 
 import (
 	"os"
@@ -10,7 +10,7 @@ import (
 
 func needsViews(t testing.TB) {
 	t.Helper()
-	if err := ViewsPossible(); err != nil {
+	if err := Possible(); err != nil {
 		t.Skip(err)
 	}
 }

@@ -1,4 +1,15 @@
-package process
+// Package view gives a command a view of the file system of its own: what of it is hidden, and
+// what is shown all the same.
+//
+// A command with a view is started by the program of the pilot itself, under another name, in a
+// mount namespace of its own, and in a user namespace: so the command has no right to any process
+// outside, such as to read the environment of the pilot, and cannot take back what was mounted.
+// The program makes the view, gives up what it may do, and becomes the command. That needs no
+// rights, where the kernel lets users make user namespaces.
+//
+// It imports nothing of Fairway and little else, so that it comes before the rest of the program
+// when that starts: a job waits for it.
+package view
 
 import (
 	"encoding/json"
@@ -7,7 +18,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -17,7 +27,7 @@ import (
 )
 
 // View is what a command sees of the file system besides all that is hidden from nobody. Paths
-// are absolute. In the place of a hidden folder is an empty one, into which nobody may write, and in
+// are absolute, and clean as filepath.Clean has it. In the place of a hidden folder is an empty one, into which nobody may write, and in
 // that of a file /dev/null. What is shown stands where it always stands,
 // also in a hidden folder. What is not there is neither hidden nor shown.
 type View struct {
@@ -25,17 +35,12 @@ type View struct {
 	Shown  []string
 }
 
-// A command with a view is started by the program of the pilot itself, under this name, in a
-// mount namespace of its own, and in a user namespace: so the command has no right to any
-// process outside, such as to read the environment of the pilot, and cannot take back what was
-// mounted. The program makes the view, gives up what it may do, and becomes the command.
-const viewName = "fairway: making a view"
-
-// viewFile is the descriptor from which the program reads what it is to do.
-const viewFile = 3
-
-// viewFailed is the exit code of a command that got no view; its standard error says why.
-const viewFailed = 126
+const (
+	name        = "fairway: making a view" // of the program of the pilot, when it makes one
+	nameOfTrial = "fairway: with a view"
+	file        = 3   // the descriptor from which it reads what it is to do
+	failed      = 126 // the exit code of a command that got no view; its standard error says why
+)
 
 // viewed is what the program is told.
 type viewed struct {
@@ -52,35 +57,56 @@ func (v *View) Command(path string, argv []string, attr *syscall.ProcAttr) (prog
 	if err != nil {
 		return "", nil, nil, fmt.Errorf("telling of the view: %w", err)
 	}
-	file := os.NewFile(uintptr(fd), "view")
-	closeAfter = func() { _ = file.Close() }
-	err = json.NewEncoder(file).Encode(viewed{*v, attr.Dir, path, argv})
+	told := os.NewFile(uintptr(fd), "view")
+	closeAfter = func() { _ = told.Close() }
+	err = json.NewEncoder(told).Encode(viewed{*v, attr.Dir, path, argv})
 	if err == nil {
-		_, err = file.Seek(0, io.SeekStart)
+		_, err = told.Seek(0, io.SeekStart)
 	}
 	if err != nil {
 		closeAfter()
 		return "", nil, nil, fmt.Errorf("telling of the view: %w", err)
 	}
-	attr.Files = append(attr.Files, file.Fd())
+	attr.Files = append(attr.Files, told.Fd())
 	if attr.Sys == nil {
 		attr.Sys = &syscall.SysProcAttr{}
 	}
 	attr.Sys.Cloneflags |= unix.CLONE_NEWNS | unix.CLONE_NEWUSER
-	uids := syscall.SysProcIDMap{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}
-	gids := syscall.SysProcIDMap{ContainerID: os.Getegid(), HostID: os.Getegid(), Size: 1}
-	if os.Geteuid() == 0 && Unrestricted() { // files of others stay theirs
-		all := syscall.SysProcIDMap{Size: 1<<31 - 1}
-		uids, gids, attr.Sys.GidMappingsEnableSetgroups = all, all, true
+	attr.Sys.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}}
+	attr.Sys.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getegid(), HostID: os.Getegid(), Size: 1}}
+	if hasRights(unix.CAP_SETUID, unix.CAP_SETGID) { // files of others stay theirs
+		attr.Sys.UidMappings, attr.Sys.GidMappings = known("/proc/self/uid_map"), known("/proc/self/gid_map")
+		attr.Sys.GidMappingsEnableSetgroups = true
 	}
-	attr.Sys.UidMappings, attr.Sys.GidMappings = []syscall.SysProcIDMap{uids}, []syscall.SysProcIDMap{gids}
 	attr.Sys.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP} // which who is not root would lose
-	return "/proc/self/exe", []string{viewName}, closeAfter, nil
+	return "/proc/self/exe", []string{name}, closeAfter, nil
 }
 
-// ViewsPossible returns an error, which says what to change, if a command cannot have a view
+// hasRights reports whether this process has capabilities.
+func hasRights(rights ...int) bool {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if unix.Capget(&header, &data[0]) != nil {
+		return false
+	}
+	return !slices.ContainsFunc(rights, func(right int) bool { return data[0].Effective&(1<<right) == 0 })
+}
+
+// known are the numbers of all users, or groups, that there are here, each as it is.
+func known(path string) (all []syscall.SysProcIDMap) {
+	text, _ := os.ReadFile(path)
+	for line := range strings.Lines(string(text)) {
+		var first, outside, count int
+		if n, _ := fmt.Sscan(line, &first, &outside, &count); n == 3 {
+			all = append(all, syscall.SysProcIDMap{ContainerID: first, HostID: first, Size: min(count, 1<<31-1)})
+		}
+	}
+	return all
+}
+
+// Possible returns an error, which says what to change, if a command cannot have a view
 // on this node.
-func ViewsPossible() error {
+func Possible() error {
 	attr := &syscall.ProcAttr{Dir: "/", Env: os.Environ()}
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -89,8 +115,8 @@ func ViewsPossible() error {
 	defer read.Close()
 	attr.Files = []uintptr{write.Fd(), write.Fd(), write.Fd()}
 	// Something is hidden and shown again, as for a command.
-	view := View{Hidden: []string{os.TempDir()}}
-	path, argv, done, err := view.Command("/proc/self/exe", []string{viewName + " is possible"}, attr)
+	trial := View{Hidden: []string{os.TempDir()}}
+	path, argv, done, err := trial.Command("/proc/self/exe", []string{nameOfTrial}, attr)
 	if err != nil {
 		_ = write.Close()
 		return err
@@ -123,23 +149,23 @@ var errNoView = errors.New("a job can have no view of its own here (sandbox: str
 // pilot does when it starts.
 func init() {
 	switch {
-	case len(os.Args) == 1 && os.Args[0] == viewName+" is possible":
+	case len(os.Args) == 1 && os.Args[0] == nameOfTrial:
 		os.Exit(0)
-	case len(os.Args) == 1 && os.Args[0] == viewName:
+	case len(os.Args) == 1 && os.Args[0] == name:
 		runtime.LockOSThread() // rights are those of a thread
 		fmt.Fprintln(os.Stderr, "fairway: the view of the job could not be made:", becomeViewed())
-		os.Exit(viewFailed)
+		os.Exit(failed)
 	}
 }
 
 // becomeViewed does not return unless something fails.
 func becomeViewed() error {
 	var v viewed
-	file := os.NewFile(viewFile, "view")
-	if err := json.NewDecoder(file).Decode(&v); err != nil {
+	told := os.NewFile(file, "view")
+	if err := json.NewDecoder(told).Decode(&v); err != nil {
 		return err
 	}
-	if err := errors.Join(file.Close(), v.mount(), giveUpRights()); err != nil {
+	if err := errors.Join(told.Close(), v.mount(), giveUpRights()); err != nil {
 		return err
 	}
 	// The folder that this process came with is the one beneath what was mounted.
@@ -216,7 +242,7 @@ func (v *View) mount() error {
 // that stand in others of them.
 func existing(paths []string) (found []string, err error) {
 	for _, path := range paths {
-		real, err := filepath.EvalSymlinks(path)
+		real, err := realPath(path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission): // nobody sees it anyway
 			continue
@@ -235,6 +261,22 @@ func existing(paths []string) (found []string, err error) {
 	return outer, nil
 }
 
+// split parts an absolute path, as filepath does: that package comes late in a program that starts.
+func split(path string) (folder, base string) {
+	at := strings.LastIndexByte(path, '/')
+	return path[:max(at, 1)], path[at+1:]
+}
+
+// realPath is a path without links, as the kernel has it.
+func realPath(path string) (string, error) {
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return "", err
+	}
+	defer unix.Close(fd)
+	return os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
+}
+
 func isBeneath(path, folder string) bool {
 	return strings.HasPrefix(path, strings.TrimSuffix(folder, "/")+"/")
 }
@@ -242,9 +284,10 @@ func isBeneath(path, folder string) bool {
 // placesOf are the names by which a path leads into what is hidden: as it is written, and as it is
 // without links in the folders above it.
 func placesOf(path string, hidden []string) (places []string) {
-	names := []string{filepath.Clean(path)}
-	if above, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
-		names = append(names, filepath.Join(above, filepath.Base(path)))
+	names := []string{path}
+	folder, base := split(path)
+	if above, err := realPath(folder); err == nil {
+		names = append(names, strings.TrimSuffix(above, "/")+"/"+base)
 	}
 	for _, name := range names {
 		if slices.ContainsFunc(hidden, func(above string) bool { return isBeneath(name, above) }) && !slices.Contains(places, name) {
@@ -270,16 +313,16 @@ func hide(path string) (folder bool, err error) {
 func makePlace(path string, folder bool) error {
 	above := path
 	if !folder {
-		above = filepath.Dir(path)
+		above, _ = split(path)
 	}
 	if err := os.MkdirAll(above, 0o755); err != nil || folder {
 		return err
 	}
-	file, err := os.OpenFile(path, os.O_CREATE, 0o644)
+	place, err := os.OpenFile(path, os.O_CREATE, 0o644)
 	if err != nil {
 		return err
 	}
-	return file.Close()
+	return place.Close()
 }
 
 // giveUpRights takes from this thread, and what it becomes, the right to change what is mounted,
