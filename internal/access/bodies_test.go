@@ -74,7 +74,7 @@ func TestALaunchSendsOneLargeMessageAtATime(t *testing.T) {
 		t.Error("it is not large")
 	}
 	small, other := send(t.Context(), "a", 10), send(t.Context(), "b", LargeMessage)
-	if <-inside == <-inside {
+	if one, another := <-inside, <-inside; one == another {
 		t.Error("a small and a large one are wanted")
 	}
 	given, giveUp := context.WithCancel(t.Context())
