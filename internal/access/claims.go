@@ -9,6 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
+	"fairway/internal/legible"
 	"fairway/internal/storage"
 	"fairway/internal/wire"
 )
@@ -17,6 +20,14 @@ import (
 const (
 	// MaxName is the longest name of a file, host, tool or anything else, in bytes.
 	MaxName = 4096
+	// MaxPilotName is the longest name of a pilot, in bytes.
+	MaxPilotName = 255
+	// MaxHello is all that a pilot says of itself, in bytes. It is kept as long as the pilot is
+	// known. A text for people in it is cut.
+	MaxHello = 64 << 10
+	// MaxLaunchPilots is how many pilots one launch may have while a server runs, one after the
+	// other or together: a batch system may start a job again.
+	MaxLaunchPilots = 16
 	// MaxAttempts is of attempts, and of results.
 	MaxAttempts = 100_000
 	// MaxOutputs is of files that one attempt has written.
@@ -30,8 +41,10 @@ const (
 	MaxTools = 1000
 	// MaxLife bounds each duration: what a pilot has left, or asks for.
 	MaxLife = 10 * 365 * 24 * time.Hour
-	// maxAmount bounds each amount: a sum of many fits a number.
-	maxAmount = 1 << 50
+	// maxAmount bounds each amount, and maxRecords the records of a file: a sum of many fits a
+	// number.
+	maxAmount  = 1 << 50
+	maxRecords = 1 << 40
 )
 
 // Claims are the rules for what a pilot says. Check tells lies from the rest
@@ -83,8 +96,8 @@ func (c *Claims) Check(caller *Caller, m *wire.SyncRequest) error {
 // checkPilot makes sure that a pilot is of the launch whose token it has.
 func checkPilot(caller *Caller, m *wire.SyncRequest) error {
 	id, hello := m.GetPilot(), m.GetHello()
-	if id == "" || len(id) > MaxName {
-		return malformed("a Sync names the pilot that makes it, in at most %d bytes", MaxName)
+	if id == "" || len(id) > MaxPilotName || !legible.IsLine(id) {
+		return malformed("a Sync names the pilot that makes it, in at most %d bytes without control characters", MaxPilotName)
 	}
 	if caller != nil {
 		ending, ok := strings.CutPrefix(id, caller.Launch+"-")
@@ -95,6 +108,9 @@ func checkPilot(caller *Caller, m *wire.SyncRequest) error {
 			return forbid("the token is that of the launch %.100q at the site %.100q, and the pilot says that it is %.100q at %.100q: use the connection file of its own launch",
 				caller.Launch, caller.Site, hello.GetLaunch(), hello.GetSite())
 		}
+		if !caller.pilots.admits(id) {
+			return forbid("the launch %.100q has had %d pilots (MaxLaunchPilots): have its job start one, and end with it", caller.Launch, MaxLaunchPilots)
+		}
 	}
 	return checkHello(hello)
 }
@@ -103,9 +119,12 @@ func checkHello(h *wire.PilotInfo) error {
 	if h == nil {
 		return nil
 	}
+	if size := proto.Size(h) - len(h.GetError()); size > MaxHello {
+		return malformed("a pilot says of itself %d bytes, more than %d (MaxHello)", size, MaxHello)
+	}
 	for what, text := range map[string]string{"host": h.GetHost(), "machine": h.GetMachine(), "site": h.GetSite(), "launch": h.GetLaunch(), "storage element": h.GetSe(), "cache": h.GetCacheDir(), "certificate": h.GetSharePin()} {
-		if len(text) > MaxName || strings.ContainsRune(text, 0) {
-			return malformed("the name of its %s is no name of at most %d bytes", what, MaxName)
+		if len(text) > MaxName || !legible.IsLine(text) {
+			return malformed("the name of its %s is no name of at most %d bytes without control characters", what, MaxName)
 		}
 	}
 	if a := h.GetShareAddress(); a != "" {
@@ -121,14 +140,14 @@ func checkHello(h *wire.PilotInfo) error {
 		return malformed("a pilot names at most %d tools and countable things", MaxTools)
 	}
 	for _, tool := range h.GetTools() {
-		if len(tool) > MaxName {
-			return malformed("the name of a tool has more than %d bytes", MaxName)
+		if len(tool) > MaxName || !legible.IsLine(tool) {
+			return malformed("%.100q is no name of a tool: it has more than %d bytes, or control characters", tool, MaxName)
 		}
 	}
 	amounts := []int64{has.GetMilliCpus(), has.GetMemoryBytes(), has.GetDiskBytes(), h.GetCacheSize()}
 	for name, n := range has.GetCountable() {
-		if len(name) > MaxName {
-			return malformed("the name of a countable thing has more than %d bytes", MaxName)
+		if len(name) > MaxName || !legible.IsLine(name) {
+			return malformed("%.100q is no name of a countable thing: it has more than %d bytes, or control characters", name, MaxName)
 		}
 		amounts = append(amounts, n)
 	}
@@ -197,7 +216,7 @@ func (c *Claims) checkReport(report *wire.Report, stores []string) error {
 		return of("names more than %d files", MaxOutputs)
 	}
 	for _, o := range r.GetOutputs() {
-		if o.GetSize() < 0 || o.GetSize() > maxAmount || o.GetRecords() < 0 {
+		if o.GetSize() < 0 || o.GetSize() > maxAmount || o.GetRecords() < 0 || o.GetRecords() > maxRecords {
 			return of("says that %.100q has %d bytes and %d records", o.GetLfn(), o.GetSize(), o.GetRecords())
 		}
 		if err := checkHash(o.GetBlake3()); err != nil {
@@ -211,8 +230,11 @@ func (c *Claims) checkReport(report *wire.Report, stores []string) error {
 		}
 	}
 	for _, l := range r.GetLost() {
-		if len(l.GetPfn()) > MaxName || len(l.GetFile().GetLfn()) > MaxName {
-			return of("names a lost file in more than %d bytes", MaxName)
+		if len(l.GetPfn()) > MaxName || strings.ContainsAny(l.GetPfn(), "\x00\r\n") {
+			return of("names a lost file in more than %d bytes, or in several lines", MaxName)
+		}
+		if err := checkName(l.GetFile().GetLfn()); err != nil {
+			return of("names a lost file that cannot be one: %v", err)
 		}
 	}
 	return checkUsage(r.GetUsage(), of)
@@ -267,7 +289,7 @@ func checkHash(hash []byte) error {
 // checkName refuses what cannot be the logical name of a file.
 func checkName(lfn string) error {
 	name := strings.TrimLeft(lfn, "/")
-	if len(lfn) > MaxName || strings.ContainsAny(lfn, "\x00\n") || !filepath.IsLocal(name) {
+	if len(lfn) > MaxName || strings.ContainsAny(lfn, "\x00\r\n") || !filepath.IsLocal(name) {
 		return malformed("%.100q is no name of a file", lfn)
 	}
 	return nil

@@ -1,6 +1,8 @@
 package access
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -54,6 +56,31 @@ func honest(c *Claims) *wire.SyncRequest {
 
 var caller = &Caller{Launch: "cluster.1", Site: "cluster"}
 
+// A launch has so many pilots and no more, also one after the other; each may go on calling.
+func TestALaunchHasFewPilots(t *testing.T) {
+	c, tokens, secret := claims(t), NewTokens(), NewToken()
+	at := Connection{Launch: "cluster.1", Site: "cluster", Token: secret}
+	tokens.Allow(at.Grant())
+	call := func(pilot int) error {
+		by, err := tokens.Check("cluster.1", secret)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tokens.Allow(at.Grant()) // as when its connection file is written again
+		return c.Check(&by, &wire.SyncRequest{Pilot: fmt.Sprintf("cluster.1-%d", pilot)})
+	}
+	for range 2 {
+		for pilot := range MaxLaunchPilots {
+			if err := call(pilot); err != nil {
+				t.Fatal(pilot, err)
+			}
+		}
+		if err := call(MaxLaunchPilots); err == nil || !strings.Contains(err.Error(), "MaxLaunchPilots") {
+			t.Error(err)
+		}
+	}
+}
+
 // Each lie alone is refused, with a sentence that names it.
 func TestLiesAreRefused(t *testing.T) {
 	c := claims(t)
@@ -71,6 +98,74 @@ func TestLiesAreRefused(t *testing.T) {
 	named := func(lfn string) func(*wire.SyncRequest) {
 		return output(func(o *wire.WrittenFile) { o.Lfn, o.Pfn = lfn, "state:"+lfn+".v2.a9" })
 	}
+	for what, lie := range map[string]struct {
+		tell func(*wire.SyncRequest)
+		said string
+	}{
+		"a file that the server can read":   {stored("file:/etc/passwd"), "was not assigned"},
+		"a path":                            {stored("/etc/passwd"), "was not assigned"},
+		"an input":                          {stored("folder:raw/x"), "was not assigned"},
+		"the output of another attempt":     {stored("state:bam/p1.bam.v2.a8"), "was not assigned"},
+		"another version":                   {stored("state:bam/p1.bam.v1.a9"), "was not assigned"},
+		"another name":                      {stored("state:bam/p2.bam.v2.a9"), "was not assigned"},
+		"a line break in a name":            {named("bam/p1\nbam/p2"), "cannot be one"},
+		"a way around":                      {stored("state:bam/../bam/p1.bam.v2.a9"), "was not assigned"},
+		"a server of its own":               {stored("https://evil/bam/p1.bam.v2.a9"), "was not assigned"},
+		"the storage of another site":       {stored("root://other//bam/p1.bam.v2.a9"), "was not assigned"},
+		"an output above the results":       {named("../x"), "cannot be one"},
+		"an output on the way up":           {named("parts/../../x"), "cannot be one"},
+		"an output without a name":          {named(""), "cannot be one"},
+		"an output with a NUL":              {named("a\x00b"), "cannot be one"},
+		"an output with a long name":        {named(long), "cannot be one"},
+		"a negative size":                   {output(func(o *wire.WrittenFile) { o.Size = -1 }), "has -1 bytes"},
+		"a huge size":                       {output(func(o *wire.WrittenFile) { o.Size = 1 << 62 }), "bytes"},
+		"negative records":                  {output(func(o *wire.WrittenFile) { o.Records = -1 }), "-1 records"},
+		"an outcome that there is not":      {func(m *wire.SyncRequest) { m.Ended[0].Result.Outcome = 99 }, "outcome"},
+		"negative usage":                    {func(m *wire.SyncRequest) { m.Ended[0].Result.Usage.BytesStaged = -1 }, "less than nothing"},
+		"a result of another attempt":       {func(m *wire.SyncRequest) { m.Ended[0].Result.Attempt = 10 }, "was not given"},
+		"a result for another job":          {func(m *wire.SyncRequest) { m.Ended[0].Result.Job = 4 }, "was not given"},
+		"a result for another run":          {func(m *wire.SyncRequest) { m.Ended[0].Result.Run = 3 }, "was not given"},
+		"to have what another run has":      {func(m *wire.SyncRequest) { m.Queued[0].Run = 3 }, "was not given"},
+		"a result without a ticket":         {func(m *wire.SyncRequest) { m.Ended[0].Ticket = nil }, "was not given"},
+		"a ticket of another state":         {func(m *wire.SyncRequest) { m.Ended[0].Ticket = other.Ticket(2, 3, 9) }, "was not given"},
+		"a part of a ticket":                {func(m *wire.SyncRequest) { m.Ended[0].Ticket = m.Ended[0].Ticket[:4] }, "was not given"},
+		"to run what another runs":          {func(m *wire.SyncRequest) { m.Started[0].Attempt = 10 }, "was not given"},
+		"to have what another has":          {func(m *wire.SyncRequest) { m.Queued[0].Attempt = 10 }, "was not given"},
+		"a lost file with a long name":      {func(m *wire.SyncRequest) { m.Ended[0].Result.Lost = []*wire.LostFile{{Pfn: long}} }, "lost file"},
+		"too many attempts":                 {func(m *wire.SyncRequest) { m.Queued = make([]*wire.AttemptRef, MaxAttempts+1) }, "at most"},
+		"too many results":                  {func(m *wire.SyncRequest) { m.Ended = make([]*wire.Report, MaxAttempts+1) }, "at most"},
+		"too many outputs":                  {func(m *wire.SyncRequest) { m.Ended[0].Result.Outputs = make([]*wire.WrittenFile, MaxOutputs+1) }, "more than"},
+		"too many cached files":             {func(m *wire.SyncRequest) { m.CacheAdded = make([]*wire.CachedFile, MaxCached+1) }, "at most"},
+		"half a hash of an output":          {output(func(o *wire.WrittenFile) { o.Blake3 = make([]byte, 16) }), "32 bytes"},
+		"a hash that says nothing":          {func(m *wire.SyncRequest) { m.CacheAdded[0].Blake3 = make([]byte, 32) }, "zero bytes"},
+		"half a hash of a cached file":      {func(m *wire.SyncRequest) { m.CacheAdded[0].Blake3 = make([]byte, 16) }, "32 bytes"},
+		"a cached file of negative size":    {func(m *wire.SyncRequest) { m.CacheAdded[0].Size = -1 }, "cannot have -1 bytes"},
+		"a cached file of no name":          {func(m *wire.SyncRequest) { m.CacheAdded[0].File = nil }, "no name of a file"},
+		"a file that left, above the cache": {func(m *wire.SyncRequest) { m.CacheGone[0].File.Lfn = "../x" }, "no name of a file"},
+		"a lost file in two lines":          {func(m *wire.SyncRequest) { m.Ended[0].Result.Lost = []*wire.LostFile{{Pfn: "a\nb"}} }, "several lines"},
+		"a lost file without a name":        {func(m *wire.SyncRequest) { m.Ended[0].Result.Lost = []*wire.LostFile{{Pfn: "a"}} }, "cannot be one"},
+		"more records than there are":       {output(func(o *wire.WrittenFile) { o.Records = 1 << 50 }), "records"},
+		"too many sources of no use":        {func(m *wire.SyncRequest) { m.Unserved = make([]string, MaxUnserved+1) }, "at most"},
+	} {
+		refusedLie(t, c, what, lie.tell, lie.said)
+	}
+}
+
+// refusedLie checks that a lie is refused by a sentence.
+func refusedLie(t *testing.T, c *Claims, what string, tell func(*wire.SyncRequest), said string) {
+	t.Run(what, func(t *testing.T) {
+		m := honest(c)
+		tell(m)
+		if err := c.Check(caller, m); err == nil || !strings.Contains(err.Error(), said) || len(err.Error()) > 1000 {
+			t.Errorf("got %v, want %q", err, said)
+		}
+	})
+}
+
+// The same for what a pilot says of itself.
+func TestLiesOfPilotsAboutThemselvesAreRefused(t *testing.T) {
+	c := claims(t)
+	long := strings.Repeat("x", MaxName+1)
 	hello := func(change func(*wire.PilotInfo)) func(*wire.SyncRequest) {
 		return func(m *wire.SyncRequest) { change(m.Hello) }
 	}
@@ -81,46 +176,6 @@ func TestLiesAreRefused(t *testing.T) {
 		tell func(*wire.SyncRequest)
 		said string
 	}{
-		"a file that the server can read":      {stored("file:/etc/passwd"), "was not assigned"},
-		"a path":                               {stored("/etc/passwd"), "was not assigned"},
-		"an input":                             {stored("folder:raw/x"), "was not assigned"},
-		"the output of another attempt":        {stored("state:bam/p1.bam.v2.a8"), "was not assigned"},
-		"another version":                      {stored("state:bam/p1.bam.v1.a9"), "was not assigned"},
-		"another name":                         {stored("state:bam/p2.bam.v2.a9"), "was not assigned"},
-		"a line break in a name":               {named("bam/p1\nbam/p2"), "cannot be one"},
-		"a way around":                         {stored("state:bam/../bam/p1.bam.v2.a9"), "was not assigned"},
-		"a server of its own":                  {stored("https://evil/bam/p1.bam.v2.a9"), "was not assigned"},
-		"the storage of another site":          {stored("root://other//bam/p1.bam.v2.a9"), "was not assigned"},
-		"an output above the results":          {named("../x"), "cannot be one"},
-		"an output on the way up":              {named("parts/../../x"), "cannot be one"},
-		"an output without a name":             {named(""), "cannot be one"},
-		"an output with a NUL":                 {named("a\x00b"), "cannot be one"},
-		"an output with a long name":           {named(long), "cannot be one"},
-		"a negative size":                      {output(func(o *wire.WrittenFile) { o.Size = -1 }), "has -1 bytes"},
-		"a huge size":                          {output(func(o *wire.WrittenFile) { o.Size = 1 << 62 }), "bytes"},
-		"negative records":                     {output(func(o *wire.WrittenFile) { o.Records = -1 }), "-1 records"},
-		"an outcome that there is not":         {func(m *wire.SyncRequest) { m.Ended[0].Result.Outcome = 99 }, "outcome"},
-		"negative usage":                       {func(m *wire.SyncRequest) { m.Ended[0].Result.Usage.BytesStaged = -1 }, "less than nothing"},
-		"a result of another attempt":          {func(m *wire.SyncRequest) { m.Ended[0].Result.Attempt = 10 }, "was not given"},
-		"a result for another job":             {func(m *wire.SyncRequest) { m.Ended[0].Result.Job = 4 }, "was not given"},
-		"a result for another run":             {func(m *wire.SyncRequest) { m.Ended[0].Result.Run = 3 }, "was not given"},
-		"to have what another run has":         {func(m *wire.SyncRequest) { m.Queued[0].Run = 3 }, "was not given"},
-		"a result without a ticket":            {func(m *wire.SyncRequest) { m.Ended[0].Ticket = nil }, "was not given"},
-		"a ticket of another state":            {func(m *wire.SyncRequest) { m.Ended[0].Ticket = other.Ticket(2, 3, 9) }, "was not given"},
-		"a part of a ticket":                   {func(m *wire.SyncRequest) { m.Ended[0].Ticket = m.Ended[0].Ticket[:4] }, "was not given"},
-		"to run what another runs":             {func(m *wire.SyncRequest) { m.Started[0].Attempt = 10 }, "was not given"},
-		"to have what another has":             {func(m *wire.SyncRequest) { m.Queued[0].Attempt = 10 }, "was not given"},
-		"a lost file with a long name":         {func(m *wire.SyncRequest) { m.Ended[0].Result.Lost = []*wire.LostFile{{Pfn: long}} }, "lost file"},
-		"too many attempts":                    {func(m *wire.SyncRequest) { m.Queued = make([]*wire.AttemptRef, MaxAttempts+1) }, "at most"},
-		"too many results":                     {func(m *wire.SyncRequest) { m.Ended = make([]*wire.Report, MaxAttempts+1) }, "at most"},
-		"too many outputs":                     {func(m *wire.SyncRequest) { m.Ended[0].Result.Outputs = make([]*wire.WrittenFile, MaxOutputs+1) }, "more than"},
-		"too many cached files":                {func(m *wire.SyncRequest) { m.CacheAdded = make([]*wire.CachedFile, MaxCached+1) }, "at most"},
-		"half a hash of an output":             {output(func(o *wire.WrittenFile) { o.Blake3 = make([]byte, 16) }), "32 bytes"},
-		"a hash that says nothing":             {func(m *wire.SyncRequest) { m.CacheAdded[0].Blake3 = make([]byte, 32) }, "zero bytes"},
-		"half a hash of a cached file":         {func(m *wire.SyncRequest) { m.CacheAdded[0].Blake3 = make([]byte, 16) }, "32 bytes"},
-		"a cached file of negative size":       {func(m *wire.SyncRequest) { m.CacheAdded[0].Size = -1 }, "cannot have -1 bytes"},
-		"a cached file of no name":             {func(m *wire.SyncRequest) { m.CacheAdded[0].File = nil }, "no name of a file"},
-		"a file that left, above the cache":    {func(m *wire.SyncRequest) { m.CacheGone[0].File.Lfn = "../x" }, "no name of a file"},
 		"to be a pilot of another launch":      {func(m *wire.SyncRequest) { m.Pilot = "cluster.2-ab12" }, "good for pilots of the launch"},
 		"to be a pilot of a longer launch":     {func(m *wire.SyncRequest) { m.Pilot = "cluster.1-2-ab12" }, "good for pilots of the launch"},
 		"to be the launch itself":              {func(m *wire.SyncRequest) { m.Pilot = "cluster.1" }, "good for pilots of the launch"},
@@ -132,6 +187,12 @@ func TestLiesAreRefused(t *testing.T) {
 		"all processors of the world":          {hello(func(h *wire.PilotInfo) { h.Has.MilliCpus = 1 << 60 }), "cannot have"},
 		"negative things":                      {hello(func(h *wire.PilotInfo) { h.Has.Countable["gpu"] = -1 }), "cannot have"},
 		"too many tools":                       {hello(func(h *wire.PilotInfo) { h.Tools = make([]string, MaxTools+1) }), "at most"},
+		"a tool with a line break":             {hello(func(h *wire.PilotInfo) { h.Tools = []string{"a\nJob b is done"} }), "control characters"},
+		"a host that moves the cursor":         {hello(func(h *wire.PilotInfo) { h.Host = "\x1b[2J" }), "control characters"},
+		"a thing with a NUL":                   {hello(func(h *wire.PilotInfo) { h.Has.Countable["a\x00"] = 1 }), "control characters"},
+		"many long tools":                      {hello(func(h *wire.PilotInfo) { h.Tools = slices.Repeat([]string{long[:MaxName]}, 17) }), "MaxHello"},
+		"a long name of its own":               {func(m *wire.SyncRequest) { m.Pilot += long[:MaxPilotName] }, "names the pilot"},
+		"two lines as its name":                {func(m *wire.SyncRequest) { m.Pilot += "\n" }, "names the pilot"},
 		"a long tool":                          {hello(func(h *wire.PilotInfo) { h.Tools = []string{long} }), "tool"},
 		"to live for ever":                     {hello(func(h *wire.PilotInfo) { h.Remaining = durationpb.New(2 * MaxLife) }), "no time"},
 		"to serve at a name":                   {serves("node2:4000"), "is none"},
@@ -141,16 +202,9 @@ func TestLiesAreRefused(t *testing.T) {
 		"to serve where metadata is":           {serves("169.254.169.254:443"), "is none"},
 		"to serve many":                        {serves("224.0.0.1:4000"), "is none"},
 		"a long certificate":                   {hello(func(h *wire.PilotInfo) { h.SharePin = long }), "certificate"},
-		"too many sources of no use":           {func(m *wire.SyncRequest) { m.Unserved = make([]string, MaxUnserved+1) }, "at most"},
 		"to wait less than nothing":            {hello(func(h *wire.PilotInfo) { h.Lease = durationpb.New(-time.Second) }), "no time"},
 	} {
-		t.Run(what, func(t *testing.T) {
-			m := honest(c)
-			lie.tell(m)
-			if err := c.Check(caller, m); err == nil || !strings.Contains(err.Error(), lie.said) || len(err.Error()) > 1000 {
-				t.Errorf("got %v, want %q", err, lie.said)
-			}
-		})
+		refusedLie(t, c, what, lie.tell, lie.said)
 	}
 }
 

@@ -18,8 +18,8 @@ import (
 // Limits of calls over a network, on both sides.
 const (
 	// MaxMessage is the largest message of a pilot, in bytes. One that has more to say says it
-	// in several.
-	MaxMessage = 64 << 20
+	// in several. Several at a time are bounded by [Bodies].
+	MaxMessage = 32 << 20
 	// MaxRequest is the largest request of a person's command, in bytes: it may name a
 	// million jobs.
 	MaxRequest = 16 << 20

@@ -60,6 +60,9 @@ func OpenLine(file string) (*Line, error) {
 // NewLine is a Line that nothing moves.
 func NewLine(c Connection) *Line { return &Line{at: c} }
 
+// File is the connection file, empty if there is none.
+func (l *Line) File() string { return l.file }
+
 // Connection is what the line knows now.
 func (l *Line) Connection() Connection {
 	l.mu.Lock()

@@ -39,22 +39,53 @@ func (c *Connection) Grant() Grant {
 }
 
 // Caller is who makes a call: a launch whose token was right.
-type Caller struct{ Launch, Site string }
+type Caller struct {
+	Launch, Site string
+	pilots       *launchPilots // nil: they are not counted
+}
+
+// launchPilots are the names of the pilots that have called with the token of a launch.
+type launchPilots struct {
+	mu    sync.Mutex // guards names
+	names map[string]bool
+}
+
+// admits reports whether the launch may have a pilot of this name: one of MaxLaunchPilots.
+func (l *launchPilots) admits(name string) bool {
+	if l == nil {
+		return true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.names[name] && len(l.names) < MaxLaunchPilots {
+		l.names[name] = true
+	}
+	return l.names[name]
+}
 
 // Tokens are the grants that are good now. Any goroutine may call its methods.
 type Tokens struct {
 	mu     sync.RWMutex // guards grants
-	grants map[string]Grant
+	grants map[string]granted
+}
+
+type granted struct {
+	Grant
+	pilots *launchPilots
 }
 
 // NewTokens returns Tokens without any grant.
-func NewTokens() *Tokens { return &Tokens{grants: map[string]Grant{}} }
+func NewTokens() *Tokens { return &Tokens{grants: map[string]granted{}} }
 
 // Allow makes a grant good from now on.
 func (t *Tokens) Allow(g Grant) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.grants[g.Launch] = g
+	pilots := t.grants[g.Launch].pilots
+	if pilots == nil {
+		pilots = &launchPilots{names: map[string]bool{}}
+	}
+	t.grants[g.Launch] = granted{g, pilots}
 }
 
 // Revoke ends a grant, when its launch has ended. It reports whether there was
@@ -83,5 +114,5 @@ func (t *Tokens) Check(launch string, token Token) (Caller, error) {
 	case !right:
 		return Caller{}, refuse("the token is not that of the launch %s: use the connection file that the server wrote for this launch", shown(launch))
 	}
-	return Caller{Launch: g.Launch, Site: g.Site}, nil
+	return Caller{Launch: g.Launch, Site: g.Site, pilots: g.pilots}, nil
 }

@@ -83,7 +83,9 @@ func (c *console) get(ctx context.Context, lfn string, number *uint32, destinati
 	if logical.IsFolder(lfn) && v.Writer == nil {
 		return fail(exitNotFound, "copy it from there", "%s is a folder from outside, at %s", lfn, places.Shown(v.Pfn))
 	}
-	source := elements.New(places, sched.Default().Sleep)
+	source := storage.TellSlow(elements.New(places, sched.Default().Sleep), func(host string) {
+		fmt.Fprintf(c.err, "fairway: %s is slow to answer: it is waited for, up to %s\n", host, storage.AwayTime)
+	})
 	if destination == standardOutput {
 		_, err := copyVersion(ctx, source, lfn, v, c.out)
 		return err

@@ -29,6 +29,7 @@ func localPilots(o *runOptions, c *capacity) func(string, folder.Layout) (batch.
 			Element:     folders.Storage,
 			Workflow:    folders.Workflow,
 			WatchInputs: pilot.WatchMode(o.watchInputs),
+			Sandbox:     sandboxMode(o.strict, false),
 			Cache:       cacheOf(o, c, folders.Cache),
 			MilliCPUs:   c.each.MilliCPUs,
 			Memory:      c.each.Memory,

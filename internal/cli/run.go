@@ -35,6 +35,7 @@ type runOptions struct {
 	cache        string
 	placement    string
 	watchInputs  string
+	strict       bool // a step asks for strict sandboxes
 	keepSandbox  bool
 	cacheSize    string
 	cacheSpace   int64 // bytes for each pilot

@@ -7,10 +7,11 @@ import (
 	"os"
 	"regexp"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/term"
+
+	"fairway/internal/legible"
 )
 
 // screen is a terminal to which text of others may be printed: names of files,
@@ -34,7 +35,7 @@ func newScreen(w io.Writer) io.Writer {
 
 // Write prints text, made legible.
 func (s screen) Write(text []byte) (int, error) {
-	if _, err := io.WriteString(s.file, legible(string(text))); err != nil {
+	if _, err := io.WriteString(s.file, shown(string(text))); err != nil {
 		return 0, err
 	}
 	return len(text), nil
@@ -75,9 +76,9 @@ func (p *printed) Write(text []byte) (int, error) {
 // looks, but for the one that hides it (8).
 var colours = regexp.MustCompile(`^\x1b\[(?:[0-79]|[1-9][0-9]{1,2})?(?:;(?:[0-79]|[1-9][0-9]{1,2}))*m`)
 
-// legible replaces what a terminal would obey by text that tells what it is.
-func legible(text string) string {
-	at := strings.IndexFunc(text, suspicious)
+// shown replaces what a terminal would obey by text that tells what it is.
+func shown(text string) string {
+	at := strings.IndexFunc(text, legible.Obeyed)
 	if at < 0 {
 		return text
 	}
@@ -96,10 +97,8 @@ func legible(text string) string {
 			out.WriteByte('\n')
 		case r == utf8.RuneError && size > 1: // the character itself
 			out.WriteString(rest[:size])
-		case suspicious(r):
-			for _, b := range []byte(rest[:size]) {
-				out.WriteString(escaped(b))
-			}
+		case legible.Obeyed(r):
+			legible.Escape(&out, rest[:size])
 		default:
 			out.WriteString(rest[:size])
 		}
@@ -108,34 +107,14 @@ func legible(text string) string {
 	return out.String()
 }
 
-// suspicious reports whether a terminal may obey a character, or show text in
-// another order because of it. Bytes that are no UTF-8 are: some terminals take
-// 0x9b for the start of a sequence.
-func suspicious(r rune) bool {
-	switch {
-	case r == '\n', r == '\t':
-		return false
-	case r == utf8.RuneError, unicode.IsControl(r):
-		return true
-	case r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069: // overrides of the direction
-		return true
-	}
-	return false
-}
-
-func escaped(b byte) string {
-	const digits = "0123456789abcdef"
-	return `\x` + string([]byte{digits[b>>4], digits[b&15]})
-}
-
 // oneLine is text of others for the cell of a table or a line that is drawn: it
 // stays one line, without colours of its own.
 func oneLine(text string) string {
-	if strings.IndexFunc(text, func(r rune) bool { return r == '\n' || r == '\t' || suspicious(r) }) < 0 {
+	if legible.IsLine(text) {
 		return text
 	}
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' || r == '\t' }), " ")
-	return legible(uncoloured(text))
+	return shown(uncoloured(text))
 }
 
 // uncoloured is text of others without colours of its own.

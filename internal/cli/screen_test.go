@@ -26,7 +26,7 @@ func TestForeignTextDoesNotSteerTheTerminal(t *testing.T) {
 		"a\u202egnp.exe":                              `a\xe2\x80\xaegnp.exe`,
 		"\x7f\x00":                                    `\x7f\x00`,
 	} {
-		if got := legible(text); got != want {
+		if got := shown(text); got != want {
 			t.Errorf("%q appears as %q, want %q", text, got, want)
 		}
 	}
@@ -35,7 +35,7 @@ func TestForeignTextDoesNotSteerTheTerminal(t *testing.T) {
 func TestNothingIllegiblePasses(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := string(rapid.SliceOf(rapid.SampledFrom([]byte("\x1b[]m08;1JaA\r\n\t\a\x9b\xc2\x80\xff"))).Draw(t, "text"))
-		got := legible(text)
+		got := shown(text)
 		for rest := got; rest != ""; {
 			if colour := colours.FindString(rest); colour != "" {
 				rest = rest[len(colour):]
@@ -46,7 +46,7 @@ func TestNothingIllegiblePasses(t *testing.T) {
 			}
 			rest = rest[1:]
 		}
-		if again := legible(got); again != got {
+		if again := shown(got); again != got {
 			t.Fatalf("%q appears as %q, and that as %q", text, got, again)
 		}
 		line := oneLine(text)

@@ -179,6 +179,7 @@ func (c *console) serverConfig(ctx context.Context, o *runOptions) (server.Confi
 	if err := folder.CheckOurs(o.folder); err != nil {
 		return server.Config{}, err
 	}
+	o.strict = workflow.Strict()
 	capacity, err := capacityFor(workflow, o)
 	if err != nil {
 		return server.Config{}, err

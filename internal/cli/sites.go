@@ -147,6 +147,17 @@ func startOf(s *site.Site, at launch.Way, arguments ...string) (bootstrap.Start,
 	return bootstrap.InPlace(at.Path, log, append([]string{"pilot", "--connect", at.File}, arguments...)...), nil
 }
 
+// sandboxMode is what pilots must be able to do, for a workflow and a site.
+func sandboxMode(workflow, site bool) pilot.SandboxMode {
+	switch {
+	case site:
+		return pilot.SandboxStrict
+	case workflow:
+		return pilot.SandboxSteps
+	}
+	return ""
+}
+
 // farPilot are the settings of the pilots of a site. Folders on the node may begin with
 // a variable, which has its value there.
 func farPilot(s *site.Site, tools []string, l folder.Layout, o *runOptions) *pilot.Config {
@@ -156,6 +167,7 @@ func farPilot(s *site.Site, tools []string, l folder.Layout, o *runOptions) *pil
 		Element:     l.Storage,
 		Workflow:    l.Workflow,
 		WatchInputs: pilot.WatchMode(o.watchInputs),
+		Sandbox:     sandboxMode(o.strict, s.Strict),
 		Life:        s.Request.Time,
 		IdleTime:    s.IdleTimeout,
 		Lease:       s.Lease,

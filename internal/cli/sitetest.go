@@ -163,7 +163,7 @@ func (c *console) testSite(ctx context.Context, s *site.Site, folder, address st
 	}
 	defer t.close()
 	name := s.Name + "-test"
-	settings := &pilot.Config{Life: s.Request.Time, Check: s.Check, Tools: s.Tools, Workflow: folder, Lease: probeTime}
+	settings := &pilot.Config{Life: s.Request.Time, Check: s.Check, Tools: s.Tools, Sandbox: sandboxMode(false, s.Strict), Workflow: folder, Lease: probeTime}
 	settings.InScratch(filepath.Join(s.Scratch, pilot.ScratchPrefix+strings.TrimPrefix(filepath.Base(t.dir), ".fairway-site-")))
 	system, err := s.Open(site.Place{
 		State: filepath.Base(t.dir)[len(".fairway-site-test-"):], Folder: t.dir,

@@ -49,7 +49,7 @@ func (fs *files) copiesOf(p *pilot) (all logical.Copies) {
 	for _, v := range p.versions {
 		add(fs.copyAt(p, v))
 	}
-	for r := range p.other {
+	for r := range p.other.all() {
 		add(r)
 	}
 	return all
@@ -147,7 +147,7 @@ func (fs *files) reappeared(v *version) {
 func (fs *files) setAside(at copyOf) bool {
 	older, ok := fs.older[at]
 	if ok {
-		at.pilot.other[at.version.copyNamed(older.tag)] = older.size
+		at.pilot.other.set(at.version.copyNamed(older.tag), older.size)
 		delete(fs.older, at)
 	}
 	return ok

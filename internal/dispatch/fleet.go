@@ -30,6 +30,7 @@ type fleet struct {
 	shapes      []*shape               // of the registered pilots, in no order
 	shapeOf     map[classKey]*shape
 	slots       int                     // of all registered pilots
+	others      int64                   // bytes that others of all pilots take
 	parked      []*pilot                // could start a job at once
 	between     int                     // pilots that run nothing and are between two Syncs
 	recalls     int                     // attempts being recalled
@@ -117,10 +118,10 @@ type pilot struct {
 	// Its cache: cached and versions have the same versions, and hot lists some of
 	// them. Files change these, the placement cools what has no ready readers.
 	cached   map[*version]holding
-	other    map[FileRef]int64 // sizes of copies that are, so far, none of a committed version
-	versions []*version        // those of cached, in an order of their own
-	hot      []*version        // that have ready readers, and some that had
-	telling  *telling          // while it tells all of its cache; nil: what is known of that is all
+	other    others
+	versions []*version // those of cached, in an order of their own
+	hot      []*version // that have ready readers, and some that had
+	telling  *telling   // while it tells all of its cache; nil: what is known of that is all
 	hints    hints
 
 	// What comes to it and from it, where it shares its cache beyond its host.
@@ -174,7 +175,7 @@ type host struct {
 
 // register makes a pilot known that sends its whole state.
 func (fl *fleet) register(s *Sync) *pilot {
-	p := &pilot{id: s.Pilot, cached: make(map[*version]holding), other: make(map[FileRef]int64)}
+	p := &pilot{id: s.Pilot, cached: make(map[*version]holding), other: newOthers(&fl.others)}
 	fl.pilots[p.id] = p
 	fl.describe(p, *s.Hello)
 	fl.journal.persist(TablePilot, 0, string(p.id), pilotBody{bodyVersion, p.info.Host, p.info.Site, p.info.Launch})

@@ -28,7 +28,7 @@ func (c *Core) dropPilot(p *pilot, reason string) {
 	for len(p.versions) > 0 {
 		c.dropCopy(p, p.versions[len(p.versions)-1])
 	}
-	clear(p.other)
+	p.other.clear()
 	if at := p.place(); !c.fleet.exists(at) {
 		c.placement.unbind(at)
 	}

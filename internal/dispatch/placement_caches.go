@@ -62,7 +62,7 @@ func (pl *placement) hintsDue(p *pilot) bool {
 	for _, v := range p.versions {
 		used += v.size
 	}
-	for _, size := range p.other {
+	for _, size := range p.other.all() {
 		used += size
 	}
 	return used*hintsFrom >= limit
@@ -121,11 +121,11 @@ func (pl *placement) nextReader(v *version) (rank uint32, ok bool) {
 // stale are the copies of a pilot that nobody may read, the largest first. Those
 // of an attempt that runs may still become ones of its version.
 func (pl *placement) stale(p *pilot) []FileRef {
-	list := slices.DeleteFunc(slices.Collect(maps.Keys(p.other)), func(r FileRef) bool {
+	list := slices.DeleteFunc(slices.Collect(maps.Keys(p.other.sizes)), func(r FileRef) bool {
 		return pl.fleet.attempts[AttemptID(r.Tag)] != nil
 	})
 	slices.SortFunc(list, func(a, b FileRef) int {
-		return cmp.Or(cmp.Compare(p.other[b], p.other[a]), a.compare(b))
+		return cmp.Or(cmp.Compare(p.other.sizes[b], p.other.sizes[a]), a.compare(b))
 	})
 	return list
 }

@@ -107,7 +107,7 @@ func (c *Core) retireFile(f *file) {
 			p := v.holders[len(v.holders)-1]
 			copied, size := c.files.copyAt(p, v), v.size
 			c.files.drop(p, v)
-			p.other[copied] = size
+			p.other.set(copied, size)
 			c.files.adoptCopy(p, copied, v.run)
 		}
 		if v.existing {
@@ -127,8 +127,7 @@ func (fs *files) adoptCopy(p *pilot, copied FileRef, retired RunID) {
 		if r.ID == retired || v == nil || v.identity == (identity{}) || v.tag != copied.Tag {
 			continue
 		}
-		size := p.other[copied]
-		delete(p.other, copied)
+		size, _ := p.other.take(copied)
 		fs.hold(p, v, size)
 		return
 	}

@@ -180,7 +180,7 @@ func (c *Core) started(p *pilot, ref AttemptRef) {
 // cacheChanges takes what came into the pilot's cache and what left it.
 func (c *Core) cacheChanges(p *pilot, s *Sync) {
 	for _, g := range s.CacheGone {
-		delete(p.other, g.File)
+		p.other.take(g.File)
 		if v := c.files.copied(p, g.File); v != nil && c.files.copyAt(p, v) == g.File {
 			c.dropCopy(p, v)
 		}
@@ -195,9 +195,12 @@ func (c *Core) cacheChanges(p *pilot, s *Sync) {
 			c.fleet.arrived(p, v, a.Hash)
 		case v != nil:
 			// An older copy, and the pilot says so again.
-		case p.other[a.File] == 0:
-			p.other[a.File] = a.Size
+		case p.other.has(a.File):
+		case p.other.fits(a.File):
+			p.other.set(a.File, a.Size)
 			p.hints.incoming += a.Size
+		default:
+			continue
 		}
 		if p.telling != nil {
 			p.telling.said[a.File] = true
@@ -228,9 +231,9 @@ func (c *Core) dropUntold(p *pilot) {
 			c.dropCopy(p, v)
 		}
 	}
-	for r := range p.other {
+	for r := range p.other.all() {
 		if !said[r] {
-			delete(p.other, r)
+			p.other.take(r)
 		}
 	}
 	c.endAwaiting(p)

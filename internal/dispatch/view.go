@@ -149,6 +149,31 @@ func (c *Core) Detail(id JobID) (JobDetail, bool) {
 	return d, true
 }
 
+// Inputs are what the attempts of a job have to read, as far as it is known, and since when.
+type Inputs struct {
+	Files     int
+	Bytes     int64
+	Unsized   bool // the size of one is not known before it is read
+	Submitted time.Time
+}
+
+// InputsOf returns what a job reads, at less cost than Detail; false if there is no such job.
+func (c *Core) InputsOf(id JobID) (in Inputs, ok bool) {
+	j := c.jobs.find(id)
+	if j == nil {
+		return in, false
+	}
+	in.Submitted = j.submitted.time()
+	for i := range j.requests {
+		if v := j.requests[i].read; v != nil {
+			in.Files++
+			in.Bytes += v.size
+			in.Unsized = in.Unsized || v.size == 0
+		}
+	}
+	return in, true
+}
+
 func (v *version) view() FileView {
 	f := FileView{
 		File: v.ref(), Pattern: v.file.pattern, Size: v.size, Adler32: v.adler, PFN: v.pfn, Available: v.state == present,

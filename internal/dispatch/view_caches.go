@@ -103,7 +103,7 @@ func (c *Core) copiesIn(pilots []*pilot) (copies []CopyView) {
 		for _, v := range p.versions {
 			add(c.files.copyAt(p, v), v.size, pinned[v] != nil, false)
 		}
-		for r, size := range p.other {
+		for r, size := range p.other.all() {
 			add(r, size, false, c.fleet.attempts[AttemptID(r.Tag)] == nil)
 		}
 	}

@@ -83,6 +83,7 @@ type Command struct {
 	Log         string   // LFN of the output that is kept when the job fails; may be empty
 	Environment map[string]string
 	Names       []SandboxName
+	Strict      bool // it sees only its own (sandbox: strict)
 
 	// InputVariables are those of Environment that name inputs of which any may be
 	// streamed: such an input has no name in the sandbox.

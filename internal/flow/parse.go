@@ -16,12 +16,12 @@ import (
 // The keys of a workflow file, by the place where they may stand. The JSON
 // Schema lists the same.
 var (
-	workflowKeys = []string{"workflow", "about", "parameters", "shell", "storage", "inputs", "steps"}
+	workflowKeys = []string{"workflow", "about", "parameters", "shell", "storage", "sandbox", "inputs", "steps"}
 	inputKeys    = []string{"files", "watch", "url_list", "catalog", "match", "as", "close", "access", "may_be_empty"}
 	catalogKeys  = []string{"file", "protocol", "site", "volume"}
 	stepKeys     = []string{
 		"each", "split", "times", "merge", "files", "size", "max_latency", "by", "reads", "writes", "rewrites",
-		"needs", "tools", "retry", "priority", "site", "wait_for_data", "access", "log", "storage", "publish", "may_be_empty", "shell", "command", "script",
+		"needs", "tools", "retry", "priority", "site", "wait_for_data", "access", "log", "storage", "publish", "may_be_empty", "sandbox", "shell", "command", "script",
 	}
 	splitKeys = []string{"records", "of", "count"}
 	needsKeys = []string{"cpus", "memory", "disk", "time"} // and whatever a site names
@@ -139,6 +139,9 @@ func (p *parser) workflow(w *Workflow, root *yaml.Node, set map[string]string) {
 	}
 	if n := top["shell"]; n != nil {
 		p.shell = p.interpreter(n, "shell")
+	}
+	if n := top["sandbox"]; n != nil {
+		p.strict = scalar(p, n, "sandbox", parseSandbox)
 	}
 	if n := top["storage"]; n != nil {
 		p.temporary = scalar(p, n, "storage", func(text string) (bool, error) {

@@ -337,6 +337,18 @@ func (p *parser) outputRules(s *step, keys map[string]*yaml.Node, what string) {
 	if n := keys["may_be_empty"]; n != nil {
 		s.mayBeEmpty = scalar(p, n, what+": may_be_empty", parseFlag)
 	}
+	s.strict = p.strict
+	if n := keys["sandbox"]; n != nil {
+		s.strict = scalar(p, n, what+": sandbox", parseSandbox)
+	}
+}
+
+// parseSandbox reads whether a job sees only its own.
+func parseSandbox(text string) (strict bool, err error) {
+	if text != "strict" && text != "open" {
+		return false, fmt.Errorf("%q is no sandbox; write strict or open", text)
+	}
+	return text == "strict", nil
 }
 
 func parseFlag(text string) (bool, error) {

@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"slices"
 	"time"
 
 	"fairway/internal/dispatch"
@@ -39,6 +40,11 @@ func (w *Workflow) Steps() []string {
 		names[s.listed] = s.name
 	}
 	return names
+}
+
+// Strict reports whether a step asks for strict sandboxes.
+func (w *Workflow) Strict() bool {
+	return slices.ContainsFunc(w.steps, func(s *step) bool { return s.strict })
 }
 
 // Digest identifies the workflow with its parameters. State that was written
@@ -150,6 +156,7 @@ type step struct {
 	command     string
 	script      string // LFN of the file that is the command
 	mayBeEmpty  bool   // it may make nothing of what it takes
+	strict      bool   // its jobs see only their own
 	access      accessRule
 
 	replayed bool // a kind of task of a trace: its jobs are fixed

@@ -84,9 +84,20 @@ func (p *pilot) start(a *attempt, path string, argv []string) (*running, error) 
 		r.Box = p.boxes.Open(a.GetAttempt(), r.Memory)
 	}
 	path, argv = r.Box.Command(path, argv)
+	if a.GetPayload().GetStrict() {
+		var made func()
+		if path, argv, made, err = p.viewOf(a).Command(path, argv, attr); err != nil {
+			r.Box.Close()
+			return nil, err
+		}
+		defer made()
+	}
 	r.opens = p.choose(a)
 	r.opens.Fork(func() { r.Lead, err = p.tree.Start(a.GetAttempt(), path, argv, r.Box.Wrap(attr)) })
 	if err != nil {
+		if a.GetPayload().GetStrict() {
+			err = fmt.Errorf("sandbox: strict: %w", err)
+		}
 		r.opens.End()
 		r.Box.Close()
 		return nil, err
@@ -208,11 +219,24 @@ func logName(attempt uint64, stream string) string {
 
 // base is what all commands start from.
 type base struct {
-	null        *os.File
-	environment []string
-	index       map[string]int // of a variable in environment
-	search      string         // PATH
-	programs    programs
+	null              *os.File
+	inherited, public environment // of the pilot; public ones hold no secret of it
+	search            string      // PATH
+	programs          programs
+}
+
+// environment is what commands get of that of the pilot.
+type environment struct {
+	entries []string
+	index   map[string]int // of a variable in entries
+}
+
+func (e *environment) add(name, entry string) {
+	if e.index == nil {
+		e.index = map[string]int{}
+	}
+	e.index[name] = len(e.entries)
+	e.entries = append(e.entries, entry)
 }
 
 func newBase() (*base, error) {
@@ -220,12 +244,15 @@ func newBase() (*base, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &base{null: null, index: map[string]int{}, search: os.Getenv("PATH")}
+	b := &base{null: null, search: os.Getenv("PATH")}
 	for _, entry := range os.Environ() {
 		name, _, _ := strings.Cut(entry, "=")
-		if !strings.HasPrefix(name, "FAIRWAY_") {
-			b.index[name] = len(b.environment)
-			b.environment = append(b.environment, entry)
+		if strings.HasPrefix(name, "FAIRWAY_") {
+			continue
+		}
+		b.inherited.add(name, entry)
+		if !process.IsSecret(name) {
+			b.public.add(name, entry)
 		}
 	}
 	return b, nil

@@ -64,6 +64,16 @@ const (
 	CacheNone   CacheMode = "none"   // there is no cache
 )
 
+// SandboxMode says for which attempts a pilot makes a view of their own. Its environment check
+// fails if it must be able to and is not.
+type SandboxMode string
+
+// The modes of sandboxes.
+const (
+	SandboxSteps  SandboxMode = "steps"  // for those whose step asks for it; the pilot must be able to
+	SandboxStrict SandboxMode = "strict" // for all
+)
+
 // Config is what a pilot needs to know. Zero fields mean their defaults.
 type Config struct {
 	// Server is the address of the TaskQueue on this machine, unix:PATH. The path
@@ -105,6 +115,8 @@ type Config struct {
 	// sandbox the result says how it is declared. Empty: none.
 	Workflow string `json:"workflow,omitempty"`
 
+	// Sandbox says what jobs see besides their own. Default: that their steps say.
+	Sandbox SandboxMode `json:"sandbox,omitempty"`
 	// WatchInputs says of which attempts the pilot watches what they open.
 	// Default: WatchAuto.
 	WatchInputs WatchMode `json:"watch_inputs,omitempty"`

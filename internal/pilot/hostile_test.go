@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"fairway/internal/pilot/process"
+	"fairway/internal/pilot/view"
 	"fairway/internal/wire"
 )
 
@@ -617,4 +618,97 @@ func TestOutOfMemoryWithoutACgroupIsNoted(t *testing.T) {
 	if notes := strings.Join(r.GetNotes(), "; "); !strings.Contains(notes, "the kernel ended processes for lack of memory") {
 		t.Error(notes)
 	}
+}
+
+// A job with a strict sandbox sees its own files and what it declares, wherever that stands, and
+// neither the state of its run, nor other sandboxes, results and caches, nor keys and tokens. All
+// else is as without.
+func TestStrictSandbox(t *testing.T) {
+	if err := view.Possible(); err != nil {
+		t.Skip(err)
+	}
+	q := newTaskQueue(t)
+	elsewhere := t.TempDir()
+	token := oldFile(t, elsewhere+"/token", "the secret")
+	away := oldFile(t, elsewhere+"/away", "from away")
+	oldFile(t, q.folder+"/.fairway/authority", "the secret")
+	oldFile(t, q.folder+"/results/other", "the secret")
+	declared := oldFile(t, q.folder+"/in/declared", "declared")
+	if err := os.Symlink(away, q.folder+"/in/link"); err != nil {
+		t.Fatal(err)
+	}
+	cfg := q.config("p1")
+	cfg.Workflow, cfg.Cache, cfg.Sandbox, cfg.WatchInputs = q.folder, CacheConfig{Mode: CacheHost, Dir: q.folder + "/cache"}, SandboxSteps, WatchAll
+	cfg.Grace = 100 * time.Millisecond
+	q.start(cfg, "AWS_SECRET_ACCESS_KEY=the secret", "BEARER_TOKEN=the secret", "BEARER_TOKEN_FILE="+token, "HARMLESS=harmless")
+	strict := func(a *wire.Assignment) { a.Payload.Strict = true }
+	// Another attempt runs meanwhile, whose sandbox holds a secret.
+	other := shell("echo the secret > x; echo > "+elsewhere+"/ready; sleep 1000", writes("x"))
+	q.assign("p1", other)
+	appears(t, elsewhere+"/ready")
+
+	const succeeded, exited = wire.Outcome_OUTCOME_SUCCEEDED, wire.Outcome_OUTCOME_EXITED
+	for name, command := range map[string]string{
+		"the state":           "cat $w/.fairway/authority",
+		"results":             "cat $w/results/other",
+		"stored files":        "cat $w/se/*",
+		"other sandboxes":     "cat ../*/x",
+		"by their path":       "find $w -name x -exec cat {} + 2>/dev/null",
+		"a cache":             "cat $w/cache/*/*",
+		"the socket":          "perl -MIO::Socket::UNIX -e 'IO::Socket::UNIX->new(Peer => $ARGV[0]) and print \"the secret\"' " + strings.TrimPrefix(q.address, "unix:"),
+		"variables":           "env",
+		"the token file":      "cat " + token,
+		"the pilot's":         "cat /proc/$PPID/environ",
+		"the pilot's folders": "cat /proc/$PPID/root/$w/.fairway/authority /proc/$PPID/cwd/* /proc/$PPID/fd/*",
+		"by unmounting":       "umount -l $w; unshare -rm umount -l $w; cat $w/.fairway/authority",
+		"another process":     "cat /proc/[0-9]*/environ /proc/[0-9]*/cwd/x",
+	} {
+		a := shell("set +euo pipefail; w="+q.folder+"; { "+command+"; } > out 2>&1; exit 0", writes("out"), strict)
+		r := q.run("p1", a)
+		expect(t, r, succeeded, "")
+		if said := contents(t, r.GetOutputs()[0].GetPfn()); strings.Contains(said, "the secret") {
+			t.Errorf("%s: %s", name, said)
+		}
+	}
+
+	inputs := []func(*wire.Assignment){
+		tagged(t, reads("a", 0, 8, declared), declared), tagged(t, reads("b", 0, 9, q.folder+"/in/link"), q.folder+"/in/link"),
+		tagged(t, reads("c", 0, 9, away), away), strict,
+	}
+	with := func(command string, more ...func(*wire.Assignment)) *wire.Assignment {
+		return shell(command, append(slices.Clone(inputs), more...)...)
+	}
+	streamed := func(a *wire.Assignment) {
+		for _, in := range a.Inputs {
+			in.Access = wire.Access_ACCESS_STREAM
+		}
+	}
+	for range 2 { // past the cache, and from it
+		for name, change := range map[string]func(*wire.Assignment){"linked": func(*wire.Assignment) {}, "streamed": streamed} {
+			r := q.run("p1", with("cat a b c > out; echo records out 3 > $FAIRWAY_REPORT; test \"$HARMLESS\" = harmless; while read f; do cat $f; done < $FAIRWAY_INPUTS_FILE > /dev/null", writes("out"), change))
+			expect(t, r, succeeded, "")
+			if len(r.GetOutputs()) != 1 || contents(t, r.GetOutputs()[0].GetPfn()) != "declaredfrom awayfrom away" || r.GetOutputs()[0].GetRecords() != 3 || len(r.GetNotes()) != 0 {
+				t.Error(name, r)
+			}
+		}
+	}
+	expect(t, q.run("p1", with("exit 7")), exited, "")
+	expect(t, q.run("p1", with("kill -SEGV $$")), wire.Outcome_OUTCOME_SIGNALLED, "SIGSEGV")
+	expect(t, q.run("p1", with("sleep 1000", needs(&wire.Resources{Time: durationpb.New(300 * time.Millisecond)}))), wire.Outcome_OUTCOME_OUT_OF_TIME, "")
+	expect(t, q.run("p1", with("head -c 200000000 /dev/zero | tail -c 150000000 | wc -c", needs(&wire.Resources{MemoryBytes: 50 << 20}))), wire.Outcome_OUTCOME_OUT_OF_MEMORY, "")
+	left := filepath.Join(elsewhere, "pid")
+	expect(t, q.run("p1", with("setsid sh -c 'echo $$ > "+left+"; exec sleep 1000' & while ! [ -s "+left+" ]; do sleep 0.01; done")), succeeded, "")
+	gone(t, number(t, left))
+	q.end("p1", other.GetAttempt()) // which is watched until then
+	expect(t, q.result(other.GetAttempt()), wire.Outcome_OUTCOME_ENDED, "")
+	undeclared := oldFile(t, elsewhere+"/data/undeclared", "x")
+	if notes := strings.Join(q.run("p1", with("cat "+undeclared)).GetNotes(), "; "); !strings.Contains(notes, undeclared) {
+		t.Error("notes:", notes)
+	}
+	ended := with("trap '' TERM; echo > " + elsewhere + "/trapped; sleep 1000")
+	q.assign("p1", ended)
+	appears(t, elsewhere+"/trapped")
+	q.end("p1", ended.GetAttempt())
+	expect(t, q.result(ended.GetAttempt()), wire.Outcome_OUTCOME_ENDED, "")
+	expect(t, q.run("p1", shell("cat "+token)), succeeded, "") // without, all is as it was
 }

@@ -2,6 +2,7 @@ package pilot
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -79,6 +80,41 @@ func TestEnvironmentCheck(t *testing.T) {
 		hello := q.pilot("fine").hello
 		return strings.Join(hello.GetTools(), " ") == "sh cat" && hello.GetHas().GetMilliCpus() == 2000
 	})
+}
+
+// Where jobs can have no strict sandboxes, a pilot that must give them says so before any job
+// runs; another works.
+func TestEnvironmentCheckOfStrictSandboxes(t *testing.T) {
+	if out, err := exec.Command("unshare", "--user", "--map-root-user", "sh", "-c", "echo 0 > /proc/sys/user/max_user_namespaces").CombinedOutput(); err != nil {
+		t.Skip(string(out), err)
+	}
+	q := newTaskQueue(t)
+	without := []string{"unshare", "--user", "--map-root-user", "sh", "-c", `echo 0 > /proc/sys/user/max_user_namespaces; exec "$0"`, os.Args[0]}
+	for id, mode := range map[string]SandboxMode{"steps": SandboxSteps, "strict": SandboxStrict} {
+		cfg := q.config(id)
+		cfg.Sandbox = mode
+		if p := q.startBy(without, cfg); p.wait() == nil {
+			t.Error(mode, "did not end the pilot with an error")
+		}
+		q.until("announcement", func() bool {
+			seen := q.pilots[id]
+			return seen != nil && strings.Contains(seen.hello.GetError(), "user.max_user_namespaces") && seen.left
+		})
+	}
+	q.startBy(without, q.config("open"))
+	expect(t, q.run("open", shell("true")), wire.Outcome_OUTCOME_SUCCEEDED, "")
+	r := q.run("open", shell("true", func(a *wire.Assignment) { a.Payload.Strict = true }))
+	expect(t, r, wire.Outcome_OUTCOME_EXITED, "sandbox: strict")
+
+	cfg := q.config("system")
+	cfg.Sandbox, cfg.Workflow = SandboxStrict, "/"
+	if q.start(cfg).wait() == nil {
+		t.Error("a workflow in / is hidden from its jobs")
+	}
+	cfg = q.config("all")
+	cfg.Sandbox, cfg.Workflow = SandboxStrict, q.folder
+	q.start(cfg)
+	expect(t, q.run("all", shell("test -e .. && ! test -e ../lock && ! test -e "+q.folder+"/all.log")), wire.Outcome_OUTCOME_SUCCEEDED, "")
 }
 
 func TestLease(t *testing.T) {

@@ -51,6 +51,9 @@ func (p *pilot) assign(w *wire.Assignment) {
 	if p.known[id] != nil || p.reports.HasEnded(id) {
 		return
 	}
+	if p.cfg.Sandbox == SandboxStrict && w.GetPayload() != nil {
+		w.Payload.Strict = true
+	}
 	a := &attempt{Execution: stage.Execution{Assignment: w}, needs: needsOf(w, &p.has), queued: true}
 	a.Ctx, a.end = context.WithCancelCause(p.jobs)
 	p.known[id] = a

@@ -320,6 +320,12 @@ type pilotProcess struct {
 
 func (q *taskQueue) start(cfg Config, environment ...string) *pilotProcess {
 	q.t.Helper()
+	return q.startBy([]string{os.Args[0]}, cfg, environment...)
+}
+
+// startBy starts a pilot by words that end with its program.
+func (q *taskQueue) startBy(words []string, cfg Config, environment ...string) *pilotProcess {
+	q.t.Helper()
 	encoded, err := cfg.Encode()
 	if err != nil {
 		q.t.Fatal(err)
@@ -329,7 +335,7 @@ func (q *taskQueue) start(cfg Config, environment ...string) *pilotProcess {
 		q.t.Fatal(err)
 	}
 	defer log.Close()
-	p := &pilotProcess{exec.Command(os.Args[0]), q.t}
+	p := &pilotProcess{exec.Command(words[0], words[1:]...), q.t}
 	p.Env = append(append(os.Environ(), ConfigVariable+"="+encoded), environment...)
 	p.Stdout, p.Stderr = log, log
 	p.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

@@ -33,8 +33,12 @@ func (p *pilot) variables(a *attempt, r *running) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	env := make([]string, len(p.base.environment), len(p.base.environment)+len(own)+15)
-	copy(env, p.base.environment)
+	base := &p.base.inherited
+	if a.GetPayload().GetStrict() {
+		base = &p.base.public
+	}
+	env := make([]string, len(base.entries), len(base.entries)+len(own)+15)
+	copy(env, base.entries)
 	env = append(env,
 		JobVariable+"="+strconv.FormatUint(uint64(a.GetJob()), 10),
 		NameVariable+"="+a.GetName(),
@@ -51,7 +55,7 @@ func (p *pilot) variables(a *attempt, r *running) ([]string, error) {
 		if located, ok := streamed[name]; ok {
 			value = located
 		}
-		if at, ok := p.base.index[name]; ok {
+		if at, ok := base.index[name]; ok {
 			env[at] = name + "=" + value
 		} else if !strings.HasPrefix(name, "FAIRWAY_") {
 			env = append(env, name+"="+value)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"fairway/internal/flow"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/launch"
+	"fairway/internal/storage"
 	"fairway/internal/wire"
 	"fairway/sched"
 )
@@ -131,6 +133,13 @@ func (c Config) withDefaults() Config {
 		c.Log = slog.Default()
 	}
 	return c
+}
+
+// tellingSlow has the log tell which servers keep an element waiting.
+func (c *Config) tellingSlow(e storage.Element) storage.Element {
+	return storage.TellSlow(e, func(host string) {
+		c.Log.Warn(fmt.Sprintf("%s is slow to answer: it is waited for, up to %s at a time", host, storage.AwayTime))
+	})
 }
 
 // DefaultAhead is Dispatch.Ahead where it is not given. Jobs of a millisecond

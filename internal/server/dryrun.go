@@ -83,7 +83,7 @@ func DryRun(ctx context.Context, config Config) (*Plan, error) {
 	if records != nil {
 		defer func() { _ = records.Close() }()
 	}
-	find := feed.NewFinder(dir, elements.New(folders.Places(), config.Sched.Sleep))
+	find := feed.NewFinder(dir, config.tellingSlow(elements.New(folders.Places(), config.Sched.Sleep)))
 	find.Dry, find.State = true, folders.ID
 	o, err := openRecords(ctx, &config, records, find)
 	if err != nil {

@@ -140,5 +140,5 @@ func (s *Server) taskQueue() (path string, handler http.Handler) {
 	path, handler = wire.NewTaskQueueHandler(&api.TaskQueue{
 		Inbox: s.inbox, Claims: access.Claims{Authority: s.authority, Stores: func(string) []string { return s.files.Stores() }},
 	}, listen.Uncompressed, connect.WithReadMaxBytes(access.MaxMessage))
-	return path, access.Timed(handler)
+	return path, access.Timed(s.bodies.Limit(handler))
 }

@@ -27,6 +27,9 @@ func TestMain(m *testing.M) {
 	if root := os.Getenv(serverVariable); root != "" {
 		beAServer(root)
 	}
+	if root := os.Getenv(besiegedVariable); root != "" {
+		beBesieged(root)
+	}
 	goleak.VerifyTestMain(m)
 }
 

@@ -47,6 +47,7 @@ type Server struct {
 	lock      *folder.Lock
 	opened    *opened
 	authority *access.Authority
+	bodies    *access.Bodies
 	tape      *recording.Writer // nil: none
 	find      *feed.Finder
 	element   storage.Schemes
@@ -90,7 +91,7 @@ type Server struct {
 // flow.New, and missing inputs.
 func Open(ctx context.Context, config Config) (*Server, error) {
 	config = config.withDefaults()
-	s := &Server{config: config, sched: config.Sched, log: config.Log, began: time.Now()}
+	s := &Server{config: config, sched: config.Sched, log: config.Log, began: time.Now(), bodies: access.NewBodies()}
 	if err := s.open(ctx); err != nil {
 		s.release()
 		return nil, err
@@ -118,7 +119,7 @@ func (s *Server) open(ctx context.Context) error {
 		return err
 	}
 	s.element = elements.New(s.folders.Places(), s.sched.Sleep)
-	s.find = feed.NewFinder(dir, s.element)
+	s.find = feed.NewFinder(dir, s.config.tellingSlow(s.element))
 	s.find.State = s.folders.ID
 	records, err := folder.OpenStore(s.folders.State, s.term != nil && s.term.Unclean)
 	if err != nil {

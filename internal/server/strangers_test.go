@@ -113,7 +113,7 @@ func TestWhoMayNotTalkToTheServer(t *testing.T) {
 		"another site":             {own, "POST", sync, binary, hello("cluster.1-a", "cluster.1", "elsewhere"), 403, "use the connection file of its own launch"},
 		"an attempt of nobody":     {own, "POST", sync, binary, message(&wire.SyncRequest{Protocol: wire.Protocol, Pilot: "cluster.1-a", Seq: 1, Full: true, Ended: []*wire.Report{{Result: &wire.Result{Job: 1, Attempt: 1}}}}), 403, "was not given to this pilot"},
 		"no message":               {own, "POST", sync, binary, "\xff\xff\xff\xff", 400, "unmarshal"},
-		"no JSON":                  {own, "POST", sync, json, "{{", 400, "unmarshal"},
+		"no JSON":                  {own, "POST", sync, json, "{}", 415, "of the type application/proto"},
 		"a message of no end":      {own, "POST", sync, binary, strings.Repeat("\n", access.MaxMessage+1), 429, "larger than"},
 		"a file of nobody":         {own, "GET", served.Prefix + "read?pfn=folder:workflow.yaml", nil, "", 403, "was not given the right to read"},
 		"a file to be written":     {own, "PUT", served.Prefix + "write?pfn=state:x", http.Header{"Fairway-Size": {"0"}, "Fairway-Mode": {"644"}, "Fairway-Adler32": {"00000001"}, "Fairway-Blake3": {strings.Repeat("0", 64)}}, "", 403, "was not given the right to write"},

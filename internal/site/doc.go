@@ -83,6 +83,8 @@ type Site struct {
 	IdleTimeout   time.Duration   // after which a pilot without a job leaves
 	Lease         time.Duration   // for which pilots and server wait for each other; 0: the default
 
+	Strict bool // each job sees only its own files
+
 	Check   string   // a shell command that must succeed before a pilot takes jobs
 	Tools   []string // programs that must be there
 	Modules []string // environment modules to load

@@ -41,6 +41,7 @@ var Keys = []Key{
 	{"poll", "least time between two questions to the batch system (default 5s)", false, scalar(quantity.Duration, func(s *Site) *time.Duration { return &s.Poll })},
 	{"idle_timeout", "time after which a pilot without work leaves (default 5m)", false, scalar(quantity.Duration, func(s *Site) *time.Duration { return &s.IdleTimeout })},
 	{"lease", "how long pilots and server wait for each other when they cannot reach each other, from 1s to 24h (default 2h)", false, (*reader).lease},
+	{"sandbox", "strict: each job sees only its own files; open: what the step says (default)", false, (*reader).sandbox},
 	{"check", "shell command that must succeed on a node before it takes jobs", false, text(func(s *Site) *string { return &s.Check })},
 	{"tools", "programs that must be on a node", true, texts(func(s *Site) *[]string { return &s.Tools })},
 	{"modules", "environment modules to load", true, texts(func(s *Site) *[]string { return &s.Modules })},
@@ -210,6 +211,13 @@ func (r *reader) lease(n *yaml.Node, s *Site, what string) {
 	scalar(quantity.Duration, func(s *Site) *time.Duration { return &s.Lease })(r, n, s, what)
 	if !r.failed() && (s.Lease < MinLease || s.Lease > MaxLease) {
 		r.Fail(n, fmt.Sprintf("write a time from %.0fs to %.0fh", MinLease.Seconds(), MaxLease.Hours()), "%s is %s", what, yamlfile.Follow(n).Value)
+	}
+}
+
+func (r *reader) sandbox(n *yaml.Node, s *Site, what string) {
+	text, _ := r.Text(n, what)
+	if s.Strict = text == "strict"; !s.Strict && text != "open" {
+		r.Fail(n, "write strict or open", "%s: %q is neither strict nor open", what, text)
 	}
 }
 

@@ -3,12 +3,22 @@ package storage
 import (
 	"context"
 	"fmt"
+	"io"
 	"sync"
 	"time"
 )
 
-// SlowTime is how long a server may take for an answer before Prompt tells of it.
-const SlowTime = time.Second
+const (
+	// SlowTime is how long a server may take for an answer before Prompt and TellSlow tell of it.
+	SlowTime = time.Second
+	// HeaderTime is how long a server may take for the header of an answer, with all answers of
+	// status 1xx before it. Where it may read a whole file first, the time counts from the first
+	// byte of the answer on.
+	HeaderTime = 30 * time.Second
+	// AwayTime is how long a server is waited for that gives no answer, all tries of [Retry]
+	// together: after that, none begins.
+	AwayTime = time.Minute
+)
 
 // AwayError says that a server gave no answer in time. Whether it has a file is not
 // known.
@@ -30,16 +40,78 @@ func (e *AwayError) Temporary() bool { return true }
 type prompt struct {
 	Element
 	limit time.Duration
-	slow  func(host string)
+	slow  slowServers
 
 	mu    sync.Mutex // guards hosts
 	hosts map[string]*promptHost
 }
 
 type promptHost struct {
-	slow  bool // it was told
 	err   error
 	until time.Time // when it may be asked again after err
+}
+
+// slowServers tells of each server once that takes longer than SlowTime.
+type slowServers struct {
+	tell func(host string)
+
+	mu   sync.Mutex // guards told
+	told map[string]bool
+}
+
+// ask begins a question to the server of a PFN, which ends when the result is called.
+func (s *slowServers) ask(pfn string) (answered func() bool) {
+	if HostOf(pfn) == "" {
+		return func() bool { return true }
+	}
+	return time.AfterFunc(SlowTime, func() {
+		host := serverOf(pfn)
+		s.mu.Lock()
+		told := s.told[host]
+		if s.told == nil {
+			s.told = map[string]bool{}
+		}
+		s.told[host] = true
+		s.mu.Unlock()
+		if !told {
+			s.tell(host)
+		}
+	}).Stop
+}
+
+// serverOf is the server or bucket of a PFN, with the scheme, as it may be shown.
+func serverOf(pfn string) string { return Scheme(pfn) + "://" + HostOf(Shown(pfn)) }
+
+type telling struct {
+	Element
+	slow slowServers
+}
+
+// TellSlow decorates an element for a person who waits: slow is told of each server once, when
+// Open, Stat, Remove or List takes longer than SlowTime for an answer. It may be called from any
+// goroutine.
+func TellSlow(e Element, slow func(host string)) Element {
+	return &telling{Element: e, slow: slowServers{tell: slow}}
+}
+
+func (t *telling) Open(ctx context.Context, pfn string) (io.ReadCloser, error) {
+	defer t.slow.ask(pfn)()
+	return t.Element.Open(ctx, pfn)
+}
+
+func (t *telling) Stat(ctx context.Context, pfn string) (Info, error) {
+	defer t.slow.ask(pfn)()
+	return t.Element.Stat(ctx, pfn)
+}
+
+func (t *telling) Remove(ctx context.Context, pfn string) error {
+	defer t.slow.ask(pfn)()
+	return t.Element.Remove(ctx, pfn)
+}
+
+func (t *telling) List(ctx context.Context, pfn string) ([]Entry, error) {
+	defer t.slow.ask(pfn)()
+	return t.Element.List(ctx, pfn)
 }
 
 // Prompt decorates an element for questions that are not worth a long wait: Stat and
@@ -49,7 +121,7 @@ type promptHost struct {
 // is told of each server once, when an answer takes longer than SlowTime; it may be called
 // from any goroutine. Local files are as without decoration.
 func Prompt(e Element, limit time.Duration, slow func(host string)) Element {
-	return &prompt{Element: e, limit: limit, slow: slow, hosts: map[string]*promptHost{}}
+	return &prompt{Element: e, limit: limit, slow: slowServers{tell: slow}, hosts: map[string]*promptHost{}}
 }
 
 // away is why a server is not asked.
@@ -73,23 +145,15 @@ func (p *prompt) change(host string, change func(*promptHost)) {
 	change(p.hosts[host])
 }
 
-func (p *prompt) tellSlow(host string) {
-	told := false
-	p.change(host, func(h *promptHost) { told, h.slow = h.slow, true })
-	if !told {
-		p.slow(host)
-	}
-}
-
 func (p *prompt) ask(ctx context.Context, pfn string, operation func(context.Context) error) error {
 	if HostOf(pfn) == "" {
 		return operation(ctx)
 	}
-	host := Scheme(pfn) + "://" + HostOf(Shown(pfn))
+	host := serverOf(pfn)
 	if err := p.away(host); err != nil {
 		return err
 	}
-	defer time.AfterFunc(SlowTime, func() { p.tellSlow(host) }).Stop()
+	defer p.slow.ask(pfn)()
 	asked := time.Now()
 	limited, cancel := context.WithTimeout(ctx, p.limit)
 	defer cancel()

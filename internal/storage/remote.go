@@ -17,6 +17,9 @@ import (
 	"time"
 )
 
+// MaxSaid is how much of what a server says for people is shown, in bytes, as one line.
+const MaxSaid = 500
+
 // StatusError is an answer of a server that is not what was asked for.
 type StatusError struct {
 	PFN    string        // as Shown
@@ -109,6 +112,38 @@ func CheckName(name string) error {
 	return nil
 }
 
+type mostBytes struct{}
+
+// WithMost is a context for a Get of a file that is known to have so many bytes: where a server
+// sends more, Get ends with a [MoreError].
+func WithMost(ctx context.Context, size int64) context.Context {
+	return context.WithValue(ctx, mostBytes{}, size)
+}
+
+// MoreError says that a server sends more of a file than it is known to have.
+type MoreError struct {
+	PFN  string // as Shown
+	Size int64  // that it is known to have
+}
+
+func (e *MoreError) Error() string {
+	return fmt.Sprintf("%s: the server sends more than the %d bytes that the file has", e.PFN, e.Size)
+}
+
+type atMost struct {
+	io.ReadCloser
+	left int64
+	more MoreError
+}
+
+func (a *atMost) Read(p []byte) (int, error) {
+	n, err := a.ReadCloser.Read(p)
+	if a.left -= int64(n); a.left < 0 {
+		return 0, &a.more
+	}
+	return n, err
+}
+
 // Fetch is the Get of elements that have nothing better than to write what Open gives into
 // a new file.
 func Fetch(ctx context.Context, e Element, pfn, path string) (int64, error) {
@@ -117,6 +152,9 @@ func Fetch(ctx context.Context, e Element, pfn, path string) (int64, error) {
 		return 0, err
 	}
 	defer body.Close()
+	if size, ok := ctx.Value(mostBytes{}).(int64); ok {
+		body = &atMost{body, size, MoreError{Shown(pfn), size}}
+	}
 	return Receive(path, body, pfn)
 }
 

@@ -58,11 +58,23 @@ func told(err error) time.Duration {
 	return 0
 }
 
+// isSilence reports whether a server gave no answer in time, other than in the middle of a
+// transfer.
+func isSilence(err error) bool {
+	var network net.Error
+	var stall *StallError
+	return errors.As(err, &network) && network.Timeout() && !errors.As(err, &stall)
+}
+
 func (r *retrying) do(ctx context.Context, operation func() error) error {
 	pause := r.backoff
-	for try := 1; ; try++ {
+	for try, silent := 1, time.Duration(0); ; try++ {
+		began := time.Now()
 		err := operation()
-		if err == nil || try >= r.tries || ctx.Err() != nil || !Temporary(err) {
+		if isSilence(err) {
+			silent += time.Since(began)
+		}
+		if err == nil || try >= r.tries || ctx.Err() != nil || !Temporary(err) || silent >= AwayTime {
 			return err
 		}
 		if r.sleep(ctx, max(pause/2, told(err))+rand.N(pause/2+1)) != nil {

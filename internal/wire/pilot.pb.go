@@ -1811,6 +1811,7 @@ type Payload struct {
 	Interpreter    string                 `protobuf:"bytes,7,opt,name=interpreter,proto3" json:"interpreter,omitempty"`                              // words of a program; bash and sh run strictly; empty: bash, or sh where there is none
 	Log            string                 `protobuf:"bytes,9,opt,name=log,proto3" json:"log,omitempty"`                                              // the LFN of an output that is kept when the attempt fails
 	Script         string                 `protobuf:"bytes,8,opt,name=script,proto3" json:"script,omitempty"`                                        // the LFN of an input with the text; shell then stands before it
+	Strict         bool                   `protobuf:"varint,11,opt,name=strict,proto3" json:"strict,omitempty"`                                      // it sees only what is its own
 	InputVariables []*InputVariable       `protobuf:"bytes,10,rep,name=input_variables,json=inputVariables,proto3" json:"input_variables,omitempty"` // those of environment that name inputs that may be streamed
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -1907,6 +1908,13 @@ func (x *Payload) GetScript() string {
 		return x.Script
 	}
 	return ""
+}
+
+func (x *Payload) GetStrict() bool {
+	if x != nil {
+		return x.Strict
+	}
+	return false
 }
 
 func (x *Payload) GetInputVariables() []*InputVariable {
@@ -2612,7 +2620,7 @@ const file_pilot_proto_rawDesc = "" +
 	"\x06ticket\x18\v \x01(\fR\x06ticket\x12\x1d\n" +
 	"\n" +
 	"log_ticket\x18\f \x01(\fR\tlogTicket\x12\x18\n" +
-	"\astorage\x18\x0e \x01(\tR\astorage\"\xb9\x03\n" +
+	"\astorage\x18\x0e \x01(\tR\astorage\"\xd1\x03\n" +
 	"\aPayload\x12\x14\n" +
 	"\x05shell\x18\x01 \x01(\tR\x05shell\x12\x12\n" +
 	"\x04argv\x18\x02 \x03(\tR\x04argv\x12F\n" +
@@ -2622,7 +2630,8 @@ const file_pilot_proto_rawDesc = "" +
 	"\x05names\x18\x06 \x03(\v2\x14.fairway.v1.FileNameR\x05names\x12 \n" +
 	"\vinterpreter\x18\a \x01(\tR\vinterpreter\x12\x10\n" +
 	"\x03log\x18\t \x01(\tR\x03log\x12\x16\n" +
-	"\x06script\x18\b \x01(\tR\x06script\x12B\n" +
+	"\x06script\x18\b \x01(\tR\x06script\x12\x16\n" +
+	"\x06strict\x18\v \x01(\bR\x06strict\x12B\n" +
 	"\x0finput_variables\x18\n" +
 	" \x03(\v2\x19.fairway.v1.InputVariableR\x0einputVariables\x1a>\n" +
 	"\x10EnvironmentEntry\x12\x10\n" +

@@ -111,7 +111,10 @@ func (b *MemoryBox) set(name, value string) bool {
 // Wrap has the process that attr describes start in the group.
 func (b *MemoryBox) Wrap(attr *syscall.ProcAttr) *syscall.ProcAttr {
 	if b != nil && b.v2 {
-		attr.Sys = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(b.dir.Fd())}
+		if attr.Sys == nil {
+			attr.Sys = &syscall.SysProcAttr{}
+		}
+		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(b.dir.Fd())
 	}
 	return attr
 }

@@ -187,11 +187,22 @@ func (s *Slot) KeepScript(text string) (string, error) {
 	return i.script.path, i.script.say(text)
 }
 
+// Links are the paths to which symbolic links in the sandbox lead: inputs that are read where
+// they stand.
+func (in *Inputs) Links() (targets []string) {
+	for _, f := range in.files {
+		if target, err := os.Readlink(filepath.Join(in.attempt.Slot.Folder, f.path)); err == nil {
+			targets = append(targets, filepath.Clean(target))
+		}
+	}
+	return targets
+}
+
 // catalog is the Trivial File Catalog of the inputs.
 func (in *Inputs) catalog() (string, error) {
 	var cached, stored []catalog.Entry
 	for _, f := range in.files {
-		if f.tree != nil {
+		if f.tree != nil || in.attempt.GetPayload().GetStrict() && f.url == "" { // the only place that it sees
 			stored = append(stored, catalog.Entry{LFN: f.LFN, PFN: "file:" + filepath.Join(in.attempt.Slot.Folder, f.path)})
 			continue
 		}

@@ -61,6 +61,9 @@ func (s *Slot) makeFolder() (err error) {
 	return nil
 }
 
+// Own are the folders that belong to the attempt: the sandbox, and that of the files beside it.
+func (s *Slot) Own() []string { return []string{s.Folder, s.info.folder} }
+
 // Pass readies a slot for the next attempt, or gives it back if there is none.
 // A slot that cannot be emptied is given up, and nil is returned.
 func (ar *Area) Pass(s *Slot, next *Execution) *Slot {

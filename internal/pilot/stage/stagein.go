@@ -278,15 +278,19 @@ func (ar *Area) getBy(ctx context.Context, i *input, path string, read func(cont
 		return 0, &lostError{ar.lost(i, "is in no cache of this host, nor on a storage element")}
 	}
 	ctx = served.WithTicket(ctx, i.pfn, i.ticket)
+	if i.Size > 0 {
+		ctx = storage.WithMost(ctx, i.Size)
+	}
 	size, err := read(ctx)
 	if i.madeByJob() {
 		return size, ar.lostIf(i, size, err, path)
 	}
-	if err != nil || !storage.TellsState(i.Tag) {
+	if _, grown := errors.AsType[*storage.MoreError](err); err != nil && !grown || !storage.TellsState(i.Tag) {
 		return size, err
 	}
-	now, err := ar.Storage.Stat(ctx, i.pfn)
-	if err == nil && storage.TagOf(i.pfn, now) != i.Tag {
+	now, failed := ar.Storage.Stat(ctx, i.pfn)
+	err = errors.Join(err, failed)
+	if failed == nil && storage.TagOf(i.pfn, now) != i.Tag {
 		err = &changedError{ar.Places.Shown(i.pfn)}
 	}
 	if err != nil {

@@ -34,6 +34,9 @@ func (q *TaskQueue) Sync(ctx context.Context, message *wire.SyncRequest) (*wire.
 	if err := q.Claims.Check(caller, message); err != nil {
 		return nil, err
 	}
+	if access.IsLarge(ctx) {
+		message.Hold = false
+	}
 	answer, err := q.Inbox.Sync(ctx, convert.SyncFromWire(message, state.Now()), func(t *state.Tally) {
 		pilot := dispatch.PilotID(message.GetPilot())
 		t.Stores(pilot, state.Storing{Stored: message.GetOutputsStored(), Of: message.GetOutputsToStore()})

@@ -25,6 +25,20 @@ func TestWhatAPilotTellsIsBounded(t *testing.T) {
 			t.Errorf("%d bytes", len(text))
 		}
 	}
+	forged := SyncFromWire(&wire.SyncRequest{
+		Ended: []*wire.Report{{Result: &wire.Result{
+			Message: "no\nJob a/1 is done", Notes: []string{"x\r\n\x1b[2Jall is well"}, Lost: []*wire.LostFile{{Why: "a\u2028b"}},
+		}}},
+		Hello: &wire.PilotInfo{Error: "\x1b]0;title\a"},
+	}, time.Time{})
+	for got, want := range map[string]string{
+		forged.Ended[0].Message: "no Job a/1 is done", forged.Ended[0].Notes[0]: `x \x1b[2Jall is well`,
+		forged.Ended[0].Lost[0].Why: `a\xe2\x80\xa8b`, forged.Hello.Error: `\x1b]0;title\x07`,
+	} {
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
 	short := SyncFromWire(&wire.SyncRequest{Ended: []*wire.Report{{Result: &wire.Result{Message: "m", Notes: []string{"n"}}}}}, time.Time{}).Ended[0]
 	if short.Message != "m" || len(short.Notes) != 1 || short.Notes[0] != "n" {
 		t.Error(short)

@@ -3,7 +3,6 @@ package convert
 import (
 	"encoding/hex"
 	"fmt"
-	"strings"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -12,6 +11,7 @@ import (
 
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
+	"fairway/internal/legible"
 	"fairway/internal/wire"
 )
 
@@ -147,16 +147,13 @@ func lostFromWire(l *wire.LostFile) dispatch.LostFile {
 // of a text, and lines. It is kept as long as the result. Pilots keep to less; what
 // is not UTF-8 the decoder refuses.
 const (
-	MaxText  = 4096
-	MaxNotes = 100
+	MaxText  = 1024
+	MaxNotes = 20
 )
 
-func bounded(text string) string {
-	if len(text) <= MaxText {
-		return text
-	}
-	return strings.ToValidUTF8(text[:MaxText], "") + "..."
-}
+// bounded is a text for people as one line that no terminal obeys, wherever it is printed or
+// logged: else a pilot could print lines as if they were Fairway's own.
+func bounded(text string) string { return legible.Line(text, MaxText) }
 
 func writtenFromWire(w *wire.WrittenFile) dispatch.WrittenFile {
 	return dispatch.WrittenFile{
@@ -387,6 +384,7 @@ func payloadOf(c *flow.Command) *wire.Payload {
 		Script:      c.Script,
 		Interpreter: c.Interpreter,
 		Log:         c.Log,
+		Strict:      c.Strict,
 		Argv:        c.Argv,
 		Environment: c.Environment,
 		Replay:      replayOf(c.Replay),

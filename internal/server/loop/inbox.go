@@ -167,7 +167,8 @@ func (i *Inbox) Lose(ctx context.Context, file dispatch.LostFile) error {
 
 // Sync hands the report of a pilot to the loop and waits until dispatch answers it,
 // which may take as long as dispatch holds answers, and what the answer tells is
-// durable. note takes note in the loop of what it says for people. dispatch.ErrRefused,
+// durable. note takes note in the loop of what it says for people. What it says that attempts
+// used is cut to what can be (state.Cores.Plausible). dispatch.ErrRefused,
 // ErrReloaded and ErrEnded are told as they are.
 func (i *Inbox) Sync(ctx context.Context, in dispatch.Sync, note func(*state.Tally)) (*wire.SyncAnswer, error) {
 	held := i.held.add(in.Pilot, in.Seq)
@@ -175,6 +176,7 @@ func (i *Inbox) Sync(ctx context.Context, in dispatch.Sync, note func(*state.Tal
 	err := i.Send(ctx, &Request{
 		Prepare: func(c *state.Cores, _ *Request) error {
 			note(c.Tally)
+			c.Plausible(state.Now(), in.Ended)
 			return nil
 		},
 		Dispatch: []dispatch.Input{in},

@@ -17,6 +17,7 @@ import (
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
 
+	"fairway/internal/legible"
 	"fairway/internal/storage"
 )
 
@@ -24,7 +25,7 @@ import (
 // (storage.StallTime), or with its context.
 const (
 	DialTimeout   = 10 * time.Second
-	HeaderTimeout = 60 * time.Second
+	HeaderTimeout = storage.HeaderTime
 )
 
 const amazon = "https://s3.amazonaws.com"
@@ -129,15 +130,16 @@ func (c Config) connect() (*minio.Core, error) {
 		Creds: keys, Secure: u.Scheme == "https", Region: c.Region,
 		MaxRetries:      1, // storage.Retry does that
 		TrailingHeaders: true,
-		Transport: dated{&http.Transport{
-			Proxy:                 http.ProxyFromEnvironment,
-			DialContext:           storage.Dial(&net.Dialer{Timeout: DialTimeout}),
-			TLSHandshakeTimeout:   DialTimeout,
-			ResponseHeaderTimeout: HeaderTimeout,
-			MaxIdleConnsPerHost:   storage.DefaultTransfers, // so that no transfer needs another connection than the last
-			IdleConnTimeout:       storage.IdleTimeout,
-			DisableCompression:    true,
-		}},
+		Transport: bounded{dated{&http.Transport{
+			Proxy:                  http.ProxyFromEnvironment,
+			DialContext:            storage.Dial(&net.Dialer{Timeout: DialTimeout}),
+			TLSHandshakeTimeout:    DialTimeout,
+			ResponseHeaderTimeout:  HeaderTimeout,
+			MaxResponseHeaderBytes: maxReply,
+			MaxIdleConnsPerHost:    storage.DefaultTransfers, // so that no transfer needs another connection than the last
+			IdleConnTimeout:        storage.IdleTimeout,
+			DisableCompression:     true,
+		}}},
 	})
 }
 
@@ -184,6 +186,6 @@ func (d dated) RoundTrip(r *http.Request) (*http.Response, error) {
 		return answer, nil
 	}
 	_ = answer.Body.Close()
-	text := first(strings.TrimSpace(refusal.Code+" "+refusal.Message), http.StatusText(answer.StatusCode))
+	text := first(legible.Line(strings.TrimSpace(refusal.Code+" "+refusal.Message), storage.MaxSaid), http.StatusText(answer.StatusCode))
 	return nil, &storage.StatusError{Status: answer.StatusCode, Text: fmt.Sprintf("%s (%s: set it right, signatures are good for 15 minutes)", text, why)}
 }

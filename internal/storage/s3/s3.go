@@ -26,6 +26,7 @@ import (
 
 	"github.com/minio/minio-go/v7"
 
+	"fairway/internal/legible"
 	"fairway/internal/storage"
 )
 
@@ -89,6 +90,9 @@ func failed(pfn string, err error) error {
 	if status, ok := errors.AsType[*storage.StatusError](err); ok {
 		return &storage.StatusError{PFN: pfn, Status: status.Status, Text: status.Text}
 	}
+	if endless, ok := errors.AsType[*storage.ListingError](err); ok {
+		return endless
+	}
 	var answer minio.ErrorResponse
 	if !errors.As(err, &answer) || answer.StatusCode == 0 {
 		if at, ok := errors.AsType[*url.Error](err); ok {
@@ -103,6 +107,7 @@ func failed(pfn string, err error) error {
 		return fmt.Errorf("%s: %w", pfn, err)
 	}
 	text := strings.TrimPrefix(answer.Code, fmt.Sprint(answer.StatusCode, " ")) // where the server names no code
+	text = legible.Line(text, storage.MaxSaid)
 	if denied := answer.StatusCode; denied == http.StatusForbidden || denied == http.StatusUnauthorized {
 		text += " (keys come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or from the profile AWS_PROFILE of ~/.aws/credentials)"
 	}
@@ -167,7 +172,7 @@ func (e *Element) URL(ctx context.Context, pfn string, lasts time.Duration) (str
 
 func (o object) part(ctx context.Context, options minio.GetObjectOptions) (io.ReadCloser, minio.ObjectInfo, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	body, info, _, err := o.GetObject(ctx, o.bucket, o.key, options)
+	body, info, _, err := o.GetObject(context.WithValue(ctx, objectKey{}, true), o.bucket, o.key, options)
 	if err != nil {
 		cancel(err)
 		return nil, info, failed(o.pfn, err)
@@ -278,29 +283,4 @@ func orNil(err error, pfn string) error {
 		return nil
 	}
 	return failed(pfn, err)
-}
-
-// List is part of Element. A folder is what keys have in common up to a slash.
-func (e *Element) List(ctx context.Context, pfn string) ([]storage.Entry, error) {
-	o, err := e.object(pfn)
-	if err != nil {
-		return nil, err
-	}
-	prefix := o.key
-	if prefix != "" && !strings.HasSuffix(prefix, "/") {
-		prefix += "/"
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var entries []storage.Entry
-	for info := range o.Client.ListObjects(ctx, o.bucket, minio.ListObjectsOptions{Prefix: prefix}) {
-		if info.Err != nil {
-			return nil, failed(pfn, info.Err)
-		}
-		name, folder := strings.CutSuffix(strings.TrimPrefix(info.Key, prefix), "/")
-		if storage.IsElement(name) {
-			entries = append(entries, storage.Entry{Name: name, Folder: folder})
-		}
-	}
-	return entries, ctx.Err()
 }

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path"
 	"path/filepath"
@@ -38,10 +39,13 @@ func TestKnownWebDAVConforms(t *testing.T) {
 	address := storagetest.WebDAV(t)
 	storagetest.Run(t, func(t *testing.T) storagetest.Place {
 		e := New(Credentials{})
-		e.see(address, func(h *host) { h.stored, h.neverReplaces = seenEnough+1, true })
+		e.see(server(address), func(h *host) { h.stored, h.neverReplaces = seenEnough+1, true })
 		return storagetest.Place{Element: e, Replaces: true, Escaped: true, PFN: fmt.Sprintf("dav://%s/%d", address, places.Add(1))}
 	})
 }
+
+// server is the URL of a plain one.
+func server(address string) *url.URL { return &url.URL{Scheme: "http", Host: address} }
 
 // others passes a file on with another body.
 func others(w http.ResponseWriter, r *http.Request, pass http.Handler, body []byte) {
@@ -180,7 +184,7 @@ func TestAFailedFileTakesAnotherName(t *testing.T) {
 			proxy := storagetest.Before(t, storagetest.WebDAV(t))
 			web := New(Credentials{})
 			t.Cleanup(web.Close)
-			web.see(proxy.Address, func(h *host) { h.stored, h.neverReplaces, h.hides = 2*seenEnough+1, true, "/" })
+			web.see(server(proxy.Address), func(h *host) { h.stored, h.neverReplaces, h.hides = 2*seenEnough+1, true, "/" })
 			var mu sync.Mutex // guards asked
 			var asked []string
 			proxy.Do(-1, func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
@@ -205,7 +209,7 @@ func TestAFailedFileTakesAnotherName(t *testing.T) {
 			if got := strings.Join(asked, " "); got != "first .unfinished- .unfinished-" {
 				t.Errorf("the names of files were %s", got)
 			}
-			if hides := web.host(proxy.Address).hides; hides != "" {
+			if hides := web.host(server(proxy.Address)).hides; hides != "" {
 				t.Errorf("files are sent under their names below %q", hides)
 			}
 		})
@@ -218,8 +222,8 @@ func TestChecksumsCountMoreThanOneRequest(t *testing.T) {
 	e := New(Credentials{})
 	t.Cleanup(e.Close)
 	proxy.Do(-1, func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
-		if e.host(proxy.Address).stored == 2*seenEnough { // the MKCOL of the first that was cut
-			e.see(proxy.Address, func(h *host) { h.sums, h.neverReplaces, h.hides = true, false, "" })
+		if e.host(server(proxy.Address)).stored == 2*seenEnough { // the MKCOL of the first that was cut
+			e.see(server(proxy.Address), func(h *host) { h.sums, h.neverReplaces, h.hides = true, false, "" })
 		}
 		pass.ServeHTTP(w, r)
 	})
@@ -228,7 +232,7 @@ func TestChecksumsCountMoreThanOneRequest(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if seen := e.host(proxy.Address); seen.hides != "" || !seen.sums {
+	if seen := e.host(server(proxy.Address)); seen.hides != "" || !seen.sums {
 		t.Errorf("files are sent under their names below %q, checksums: %v", seen.hides, seen.sums)
 	}
 }
@@ -362,7 +366,7 @@ func TestKnownWebDAVUnderFaults(t *testing.T) {
 		f := faulty(address, "", false)(t, proxy)
 		e := New(Credentials{})
 		t.Cleanup(e.Close)
-		e.see(proxy.Address, func(h *host) { h.stored, h.neverReplaces, h.hides = 2*seenEnough+1, true, "/" })
+		e.see(server(proxy.Address), func(h *host) { h.stored, h.neverReplaces, h.hides = 2*seenEnough+1, true, "/" })
 		f.Element = named{storage.Retry(e, storage.DefaultTries, storage.DefaultBackoff, atOnce)}
 		return f
 	}, address)

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -95,6 +96,53 @@ func TestTokenGoesWhereItIsAskedFor(t *testing.T) {
 	if !errors.Is(err, storage.ErrPermission) || strings.Contains(err.Error(), secret) || storage.Temporary(err) {
 		t.Error(err)
 	}
+}
+
+// A token goes to the origin that has refused, and along no redirection: neither from a server
+// that has not refused to one that does, nor to another port of a server that has.
+func TestTokenFollowsNoRedirection(t *testing.T) {
+	t.Setenv("BEARER_TOKEN", secret)
+	var leaked sync.Map
+	refusing := func(name string) string {
+		return served(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Authorization") != "" {
+				leaked.Store(name, true)
+			}
+			w.WriteHeader(http.StatusUnauthorized)
+		})
+	}
+	target := refusing("the target of a redirection")
+	open := served(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "" {
+			leaked.Store("a server that has not refused", true)
+		}
+		http.Redirect(w, r, target, http.StatusFound)
+	})
+	other := refusing("another port of the same host")
+	private := served(t, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Header.Get("Authorization") != "Bearer "+secret:
+			w.WriteHeader(http.StatusUnauthorized)
+		case r.URL.Path == "/moved":
+			http.Redirect(w, r, "/here", http.StatusFound)
+		case r.URL.Path == "/away":
+			http.Redirect(w, r, other, http.StatusTemporaryRedirect)
+		}
+	})
+	e := New(CredentialsOfUser())
+	defer e.Close()
+	for range 2 { // the second time it is known who refuses
+		for pfn, good := range map[string]bool{open + "/x": false, private + "/away": false, private + "/moved": true} {
+			_, err := e.Stat(t.Context(), pfn)
+			if good != (err == nil) || !good && (!errors.Is(err, storage.ErrPermission) || !strings.Contains(err.Error(), "gets no token")) {
+				t.Errorf("%s: %v", pfn, err)
+			}
+		}
+	}
+	leaked.Range(func(name, _ any) bool {
+		t.Error("the token went to", name)
+		return true
+	})
 }
 
 func must(t *testing.T, pfn string) *url.URL {

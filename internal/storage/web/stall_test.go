@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -64,6 +66,21 @@ func TestStalledTransferEnds(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A file without an announced length that is longer than it is known to be ends there.
+func TestEndlessFileEndsAtItsSize(t *testing.T) {
+	at := served(t, func(w http.ResponseWriter, _ *http.Request) { endless(w, "more ", 1<<30) })
+	h := New(Credentials{})
+	defer h.Close()
+	path := t.TempDir() + "/file"
+	var more *storage.MoreError
+	if _, err := h.Get(storage.WithMost(t.Context(), 1000), at, path); !errors.As(err, &more) || storage.Temporary(err) {
+		t.Error(err)
+	}
+	if _, err := os.Stat(path); err == nil {
+		t.Error("a part of it is there")
 	}
 }
 

@@ -18,9 +18,9 @@
 //     not stored, Put sends it and all others under another name.
 //   - A redirection leads to http or https only, never from encrypted to plain,
 //     and to this machine or a link-local address only from this machine.
-//   - A bearer token goes to a server only when that refuses access without, and
-//     only when it is encrypted or on this machine. A redirection to another host
-//     takes it along nowhere.
+//   - A bearer token goes to the origin (scheme, host and port) that a PFN names, and only
+//     when that has refused access without, and is encrypted or on this machine. It goes to
+//     no other origin that it redirects to, whatever that says.
 package web
 
 import (
@@ -32,6 +32,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -47,7 +48,7 @@ import (
 // (storage.StallTime), or with its context.
 const (
 	DialTimeout   = 10 * time.Second
-	HeaderTimeout = 30 * time.Second
+	HeaderTimeout = storage.HeaderTime
 	// ChecksumTimeout is how long a server may read a file that it has just been
 	// given, or is asked for the checksum of, before it answers.
 	ChecksumTimeout = 10 * time.Minute
@@ -58,8 +59,8 @@ type Element struct {
 	client      *http.Client
 	credentials Credentials
 
-	mu    sync.Mutex // guards hosts
-	hosts map[string]*host
+	mu    sync.Mutex       // guards hosts
+	hosts map[string]*host // by origin
 }
 
 // host is what an Element has seen of a server since it was made.
@@ -157,17 +158,18 @@ func (r *request) make(ctx context.Context) (*http.Request, error) {
 // do gives the answer to a request. One that is not among those wanted is an
 // error.
 func (e *Element) do(ctx context.Context, r *request, wanted ...int) (*http.Response, error) {
-	private := e.host(r.url.Host).private
+	private := e.host(r.url).private
 	answer, err := e.once(ctx, r, private)
 	if err != nil {
 		return nil, err
 	}
-	if denied(answer.StatusCode) && !private && e.mayHaveToken(r.url) {
+	asks := originOf(answer.Request.URL) == originOf(r.url) // else it is another that refuses
+	if denied(answer.StatusCode) && !private && asks && e.mayHaveToken(r.url) {
 		discard(answer)
 		if answer, err = e.once(ctx, r, true); err != nil {
 			return nil, err
 		}
-		e.see(r.url.Host, func(h *host) { h.private = true })
+		e.see(r.url, func(h *host) { h.private = true })
 	}
 	if slices.Contains(wanted, answer.StatusCode) {
 		return answer, nil
@@ -179,6 +181,9 @@ func (e *Element) do(ctx context.Context, r *request, wanted ...int) (*http.Resp
 	}
 	if denied(answer.StatusCode) {
 		failed.Text = http.StatusText(answer.StatusCode) + " (" + e.credentials.describe(r.url) + ")"
+		if to := originOf(answer.Request.URL); to != originOf(r.url) {
+			failed.Text = fmt.Sprintf("%s (from %s, to which it redirects, and which gets no token: name that server itself if it may have one)", http.StatusText(answer.StatusCode), to)
+		}
 		if kind, _, _ := strings.Cut(answer.Header.Get("WWW-Authenticate"), " "); strings.EqualFold(kind, "Basic") {
 			failed.Text += "; it asks for a user and a password, which Fairway never sends: have it take tokens or certificates"
 		}
@@ -231,14 +236,24 @@ func discard(answer *http.Response) {
 	_ = answer.Body.Close()
 }
 
-// host is what has been seen of a server.
-func (e *Element) host(name string) (seen host) {
-	e.see(name, func(h *host) { seen = *h })
+// originOf is the server of a URL: scheme, host and port.
+func originOf(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return u.Scheme + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port)
+}
+
+// host is what has been seen of the server of a URL.
+func (e *Element) host(u *url.URL) (seen host) {
+	e.see(u, func(h *host) { seen = *h })
 	return seen
 }
 
-// see notes something that was seen of a server.
-func (e *Element) see(name string, note func(*host)) {
+// see notes something that was seen of the server of a URL.
+func (e *Element) see(u *url.URL, note func(*host)) {
+	name := originOf(u)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.hosts[name] == nil {

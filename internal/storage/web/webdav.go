@@ -12,14 +12,12 @@ import (
 	"net/url"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
 	"fairway/internal/storage"
 )
-
-// maxListing bounds the answer of a server that lists a folder, in bytes.
-const maxListing = 256 << 20
 
 // Put is part of Element. Folders of the PFN are made as needed.
 func (e *Element) Put(ctx context.Context, local, pfn string) error {
@@ -33,7 +31,7 @@ func (e *Element) Put(ctx context.Context, local, pfn string) error {
 		return err
 	}
 	u := &upload{e: e, r: r, file: file, size: info.Size()}
-	seen := e.host(r.url.Host)
+	seen := e.host(r.url)
 	direct := u.size < large && seen.hides != "" && strings.HasPrefix(r.url.Path, seen.hides) && storage.HasOwnName(ctx)
 	u.brief = direct || u.size < large && seen.neverReplaces
 	if !u.brief {
@@ -47,7 +45,7 @@ func (e *Element) Put(ctx context.Context, local, pfn string) error {
 	if direct {
 		if err = u.direct(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, fs.ErrExist) {
 			// What was sent may still be on its way: the next try must not stand where it arrives.
-			e.see(r.url.Host, func(h *host) { h.hides, h.cuts, h.failed = "", nil, true })
+			e.see(r.url, func(h *host) { h.hides, h.cuts, h.failed = "", nil, true })
 		}
 	} else if err = u.moved(ctx); !u.brief && (status(err) == http.StatusMethodNotAllowed || status(err) == http.StatusNotImplemented) {
 		err = u.direct(ctx)
@@ -114,12 +112,12 @@ const seenEnough = 16
 // that tells checksums is asked for that of each file.
 func (u *upload) learn(ctx context.Context) {
 	var seen host
-	u.e.see(u.r.url.Host, func(h *host) { h.stored = min(h.stored+1, 2*seenEnough+1); seen = *h })
+	u.e.see(u.r.url, func(h *host) { h.stored = min(h.stored+1, 2*seenEnough+1); seen = *h })
 	switch {
 	case seen.sums:
 	case seen.stored == seenEnough:
 		keeps, cuts := u.refusesToReplace(ctx), u.cuts(ctx)
-		u.e.see(u.r.url.Host, func(h *host) { h.neverReplaces, h.cuts, h.stored = keeps && !h.sums, cuts, seenEnough })
+		u.e.see(u.r.url, func(h *host) { h.neverReplaces, h.cuts, h.stored = keeps && !h.sums, cuts, seenEnough })
 	case seen.stored == 2*seenEnough && len(seen.cuts) > 0:
 		hides := true
 		for _, cut := range seen.cuts {
@@ -128,7 +126,7 @@ func (u *upload) learn(ctx context.Context) {
 				u.remove(ctx, cut)
 			}
 		}
-		u.e.see(u.r.url.Host, func(h *host) {
+		u.e.see(u.r.url, func(h *host) {
 			if hides && !h.sums && !h.failed {
 				h.hides = storeOf(seen.cuts[0])
 			}
@@ -347,7 +345,7 @@ func (u *upload) write(ctx context.Context, name string, header http.Header) err
 	}
 	sum := checksumOf(answer.Header)
 	if sum.Hash() != nil {
-		u.e.see(u.r.url.Host, func(h *host) { h.sums, h.neverReplaces, h.hides = true, false, "" })
+		u.e.see(u.r.url, func(h *host) { h.sums, h.neverReplaces, h.hides = true, false, "" })
 	}
 	return sum.CheckFile(u.file, u.r.pfn)
 }
@@ -409,14 +407,6 @@ func (e *Element) Remove(ctx context.Context, pfn string) error {
 	return nil
 }
 
-// multistatus is the answer to PROPFIND, as far as it is needed.
-type multistatus struct {
-	Responses []struct {
-		Href   string    `xml:"DAV: href"`
-		Folder *struct{} `xml:"DAV: propstat>prop>resourcetype>collection"`
-	} `xml:"DAV: response"`
-}
-
 // List is part of Element. Only servers with WebDAV list folders.
 func (e *Element) List(ctx context.Context, pfn string) ([]storage.Entry, error) {
 	r, err := newRequest("PROPFIND", strings.TrimSuffix(pfn, "/")+"/", http.Header{"Depth": {"1"}})
@@ -434,34 +424,59 @@ func (e *Element) List(ctx context.Context, pfn string) ([]storage.Entry, error)
 	}
 	body := storage.Steady(ctx, cancel, answer.Body, pfn)
 	defer body.Close()
-	found, err := readListing(body)
-	if err != nil {
+	defer time.AfterFunc(storage.ListTime, func() {
+		cancel(&storage.ListingError{PFN: storage.Shown(pfn), Why: fmt.Sprintf("it has not ended after %v (ListTime)", storage.ListTime)})
+	}).Stop()
+	entries, err := readListing(body, r.url.Path, storage.MaxEntries, storage.MaxListing)
+	switch {
+	case err == nil:
+		return entries, nil
+	case storage.Temporary(err) || context.Cause(ctx) != nil:
 		return nil, fmt.Errorf("list %s: %w", storage.Shown(pfn), err)
 	}
-	return found.entries(r.url.Path), nil
+	return nil, &storage.ListingError{PFN: storage.Shown(pfn), Why: err.Error()}
 }
 
-func readListing(body io.Reader) (*multistatus, error) {
-	found := new(multistatus)
-	return found, xml.NewDecoder(io.LimitReader(body, maxListing)).Decode(found)
-}
-
-// entries are the names beneath a folder; the folder itself, and what a server
-// tells of other places, is left out.
-func (m *multistatus) entries(folder string) []storage.Entry {
-	var entries []storage.Entry
-	for _, one := range m.Responses {
-		u, err := url.Parse(one.Href)
-		if err != nil {
-			continue
-		}
-		name := strings.TrimSuffix(u.Path, "/")
-		if !storage.IsElement(path.Base(name)) || path.Dir(name) != path.Clean(folder) {
-			continue
-		}
-		entries = append(entries, storage.Entry{Name: url.PathEscape(path.Base(name)), Folder: one.Folder != nil})
+// readListing reads the answer to PROPFIND: the names beneath a folder. The folder itself, and
+// what a server tells of other places, is left out. More names or bytes than most are an error.
+func readListing(body io.Reader, folder string, most int, mostBytes int64) (entries []storage.Entry, err error) {
+	const dav = "DAV:"
+	folder = path.Clean(folder)
+	var href string
+	isFolder := false
+	names := func(path []xml.Name, names ...string) bool {
+		return slices.EqualFunc(path, names, func(at xml.Name, name string) bool { return at.Space == dav && at.Local == name })
 	}
-	return entries
+	err = storage.ScanXML(body, mostBytes, func(at []xml.Name, text string) error {
+		switch {
+		case names(at, "multistatus", "response", "href"):
+			href = text
+		case names(at, "multistatus", "response", "propstat", "prop", "resourcetype", "collection"):
+			isFolder = true
+		case names(at, "multistatus", "response"):
+			if name, ok := nameIn(folder, href); ok {
+				entries = append(entries, storage.Entry{Name: name, Folder: isFolder})
+			}
+			if href, isFolder = "", false; len(entries) > most {
+				return fmt.Errorf("more than %d names (MaxEntries)", most)
+			}
+		}
+		return nil
+	})
+	return entries, err
+}
+
+// nameIn is the name of what a server tells of, if that stands in a folder.
+func nameIn(folder, href string) (name string, ok bool) {
+	u, err := url.Parse(href)
+	if err != nil {
+		return "", false
+	}
+	at := strings.TrimSuffix(u.Path, "/")
+	if !storage.IsElement(path.Base(at)) || path.Dir(at) != folder {
+		return "", false
+	}
+	return url.PathEscape(path.Base(at)), true
 }
 
 var _ storage.Renamer = (*Element)(nil)

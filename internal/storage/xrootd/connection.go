@@ -2,6 +2,7 @@ package xrootd
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"fairway/internal/legible"
 	"fairway/internal/storage"
 )
 
@@ -48,8 +50,9 @@ const (
 
 // Bounds of what a server may say.
 const (
-	maxAnswer    = 64 << 20 // bytes of one answer that is kept: a list of a folder
-	maxLogin     = 1 << 20
+	maxList      = 64 << 20    // bytes of the list of a folder
+	maxAnswer    = 1 << 20     // of any other answer that is kept
+	firstPart    = 64 << 10    // of an answer that is kept before more has come
 	maxWait      = time.Minute // that a server asks for once
 	dialTime     = 10 * time.Second
 	firstPause   = 50 * time.Millisecond
@@ -116,7 +119,7 @@ func (c *connection) greet(ctx context.Context) error {
 			return err
 		}
 		for range 2 { // the answers to both
-			if _, err := c.answer(maxLogin); err != nil {
+			if _, err := c.answer(maxAnswer); err != nil {
 				return loggingIn(err)
 			}
 		}
@@ -126,7 +129,7 @@ func (c *connection) greet(ctx context.Context) error {
 		if _, err := c.net.Write(c.request(askLogin, login, nil)); err != nil {
 			return err
 		}
-		session, err := c.answer(maxLogin)
+		session, err := c.answer(maxAnswer)
 		if err != nil {
 			return loggingIn(err)
 		}
@@ -229,9 +232,13 @@ func (c *connection) answer(most int) (whole []byte, err error) {
 			return nil, fmt.Errorf("%w: an answer of more than %d bytes", errProtocol, most)
 		}
 		before := len(whole)
-		whole = append(whole, make([]byte, size)...)
-		if _, err := io.ReadFull(c.in, whole[before:]); err != nil {
-			return nil, cut(err)
+		for read := 0; read < size; { // what a server only says that it sends takes no room
+			part := min(size-read, max(firstPart, len(whole)))
+			whole = append(whole, make([]byte, part)...)
+			if _, err := io.ReadFull(c.in, whole[before+read:]); err != nil {
+				return nil, cut(err)
+			}
+			read += part
 		}
 		switch status {
 		case answerMore:
@@ -282,8 +289,9 @@ func refusal(status uint16, body []byte) error {
 
 // text is what a server says, as one line.
 func text(body []byte) string {
-	said, _, _ := strings.Cut(string(body), "\x00")
-	return strings.Join(strings.Fields(said), " ")
+	said, _, _ := bytes.Cut(body, []byte{0})
+	said = said[:min(len(said), 2*storage.MaxSaid)]
+	return legible.Line(strings.Join(strings.Fields(string(said)), " "), storage.MaxSaid)
 }
 
 // redirection reads where a server redirects to: a host with what is to be told
@@ -297,7 +305,7 @@ func redirection(port int32, to string) error {
 	address := withPort(strings.Trim(host, "[]"), port)
 	name, _, err := net.SplitHostPort(address)
 	if err != nil || name == "" || strings.ContainsAny(host, "/@ ") || port > 65535 {
-		return fmt.Errorf("%w: it redirects to %q", errProtocol, to)
+		return fmt.Errorf("%w: it redirects to %.100q", errProtocol, to)
 	}
 	return &redirected{address, opaque}
 }
@@ -317,13 +325,17 @@ const defaultPort = "1094"
 // has too many checksums to compute (12 at once, as it comes), and has place again as soon
 // as one is told: it is asked sooner.
 func (c *connection) ask(ctx context.Context, limit time.Duration, number uint16, parameters, data []byte) (body []byte, err error) {
+	most := maxAnswer
+	if number == askList {
+		most = maxList
+	}
 	begun := time.Now()
 	for soon := firstPause; ; soon = min(2*soon, maxWait) {
 		err = c.during(ctx, limit, func() error {
 			if _, err := c.net.Write(c.request(number, parameters, data)); err != nil {
 				return err
 			}
-			body, err = c.answer(maxAnswer)
+			body, err = c.answer(most)
 			return err
 		})
 		var wait *waiting

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"fairway/internal/legible"
 	"fairway/internal/storage"
 )
 
@@ -103,7 +104,7 @@ func (k *clientOutput) end() {
 func (k *clientOutput) last() string {
 	k.end()
 	lines := strings.Split(strings.TrimSpace(k.text.String()), "\n")
-	return strings.TrimSpace(lines[len(lines)-1])
+	return legible.Line(strings.TrimSpace(lines[len(lines)-1]), storage.MaxSaid)
 }
 
 // start prepares a client that is killed with ctx, and with this process.
@@ -128,11 +129,31 @@ func (f file) xrdfs(ctx context.Context, arguments ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, QueryTimeout)
 	defer cancel()
 	c, said := start(ctx, "xrdfs", append([]string{f.server}, arguments...)...)
-	text, err := c.Output()
-	if err != nil || said.astray {
+	text := &boundedOutput{cancel: cancel}
+	c.Stdout = text
+	err := c.Run()
+	switch {
+	case text.over:
+		return "", &storage.ListingError{PFN: f.pfn, Why: fmt.Sprintf("xrdfs has printed more than %d bytes", maxList)}
+	case err != nil || said.astray:
 		return "", f.failed(ctx, "xrdfs", err, said)
 	}
-	return string(text), nil
+	return text.String(), nil
+}
+
+// boundedOutput ends a program that prints more than maxList bytes.
+type boundedOutput struct {
+	bytes.Buffer
+	cancel func()
+	over   bool
+}
+
+func (b *boundedOutput) Write(p []byte) (int, error) {
+	if b.over = b.over || b.Len()+len(p) > maxList; b.over {
+		b.cancel()
+		return len(p), nil
+	}
+	return b.Buffer.Write(p)
 }
 
 // programs has xrdcp and xrdfs do everything, a process for each request.
@@ -186,7 +207,11 @@ func (programs) list(ctx context.Context, f file) ([]storage.Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	return parseList(text, f.path), nil
+	entries := parseList(text, f.path)
+	if len(entries) > storage.MaxEntries {
+		return nil, tooMany(f)
+	}
+	return entries, nil
 }
 
 // parseList reads what xrdfs ls -l prints: permissions, sizes and times, and at

@@ -315,11 +315,19 @@ func (p *protocol) list(ctx context.Context, f file) ([]storage.Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	entries, err := parseEntries(string(bytes.TrimRight(body, "\x00")))
+	told := bytes.TrimRight(body, "\x00")
+	if bytes.Count(told, []byte{'\n'}) > 2*storage.MaxEntries {
+		return nil, tooMany(f)
+	}
+	entries, err := parseEntries(string(told))
 	if err != nil {
 		err = f.named(ctx, err)
 	}
 	return entries, err
+}
+
+func tooMany(f file) error {
+	return &storage.ListingError{PFN: f.pfn, Why: fmt.Sprintf("more than %d names (MaxEntries)", storage.MaxEntries)}
 }
 
 // parseEntries reads a list in which a line that tells of it follows each name. It
@@ -478,7 +486,7 @@ func (r *receiving) next() error {
 		return err
 	}
 	if status != answerOK && status != answerMore {
-		body := make([]byte, min(size, maxLogin))
+		body := make([]byte, min(size, maxAnswer))
 		if _, err := io.ReadFull(r.in, body); err != nil {
 			return err
 		}
@@ -542,7 +550,7 @@ func (o *opened) send(ctx context.Context, source io.ReaderAt, size int64) error
 			if err := o.soon(ctx); err != nil {
 				return err
 			}
-			if _, err := o.answer(maxLogin); err != nil {
+			if _, err := o.answer(maxAnswer); err != nil {
 				return err
 			}
 			underWay--

@@ -1,0 +1,43 @@
+package dispatch
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What pilots say of files that nobody knows here takes bounded memory, of one pilot and of all,
+// and is given up with them.
+func TestUnknownCopiesAreBounded(t *testing.T) {
+	c, _ := New(Config{})
+	now := time.Unix(1000, 0)
+	name := strings.Repeat("x", 4000)
+	tell := func(pilot int, leaving bool) {
+		s := Sync{Pilot: PilotID(fmt.Sprint("p", pilot)), Seq: 1, Full: true, Hello: &PilotInfo{Host: "h"}}
+		if leaving {
+			s.Seq, s.Full, s.Hello, s.Leaving = 2, false, nil, true
+		}
+		for i := range 20_000 {
+			s.CacheAdded = append(s.CacheAdded, CachedFile{File: FileRef{LFN: fmt.Sprintf("%d/%s", i, name), Tag: 1}, Size: 1})
+		}
+		if _, err := c.Step(now, s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for pilot := range 6 {
+		tell(pilot, false)
+		if p := c.fleet.pilots[PilotID(fmt.Sprint("p", pilot))]; p.other.bytes > maxOthers {
+			t.Fatal(p.other.bytes)
+		}
+	}
+	if c.fleet.others > maxOthersInAll || c.fleet.others < maxOthersInAll-maxOthers {
+		t.Error(c.fleet.others)
+	}
+	for pilot := range 6 {
+		tell(pilot, true)
+	}
+	if c.fleet.others != 0 || len(c.fleet.pilots) != 0 {
+		t.Error(c.fleet.others, len(c.fleet.pilots))
+	}
+}

@@ -1,0 +1,161 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"fairway/internal/access"
+	"fairway/internal/batch"
+	"fairway/internal/dispatch"
+	"fairway/internal/flow"
+	"fairway/internal/server/folder"
+	"fairway/internal/server/launch"
+	"fairway/internal/server/state"
+	"fairway/internal/wire"
+)
+
+// besiegedVariable names the folder in which a server runs that gives tokens of besiegers away,
+// as a line of JSON.
+const besiegedVariable = "SERVER_TEST_BESIEGED"
+
+// besiegers are the launches whose tokens are in the wrong hands.
+const besiegers = 32
+
+func beBesieged(root string) {
+	w, err := flow.Parse("workflow.yaml", []byte("workflow: w\nsteps:\n  a:\n    writes: out\n    command: echo > $out\n"))
+	if err != nil {
+		panic(err)
+	}
+	s, err := Open(context.Background(), Config{Workflow: w, Folder: root, Listen: "127.0.0.1:0", Sites: []Site{{
+		Site: dispatch.Site{Name: "cluster", MaxPilots: 1},
+		System: func(folder.Layout, func(string, any) (launch.Way, error)) (batch.System, error) {
+			return idleSystem{}, nil
+		},
+	}}})
+	if err != nil {
+		panic(err)
+	}
+	go func() {
+		// The loop has forgotten launches of earlier servers when it answers.
+		if err := s.inbox.Query(context.Background(), func(*state.Cores) {}); err != nil {
+			panic(err)
+		}
+		var all []access.Connection
+		for i := range besiegers {
+			way, err := s.far.connections.To(fmt.Sprint("cluster-t.", i), "cluster", struct{}{})
+			if err != nil {
+				panic(err)
+			}
+			all = append(all, way.Connection)
+		}
+		if err := json.NewEncoder(os.Stdout).Encode(all); err != nil {
+			panic(err)
+		}
+	}()
+	_, err = s.Run(context.Background())
+	panic(err)
+}
+
+// peakOf is the most memory that a process has had, in bytes.
+func peakOf(t *testing.T, pid int) int {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "VmHWM:")
+	kb, err := strconv.Atoi(strings.Fields(rest)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kb << 10
+}
+
+// Whatever all who have tokens send together, a server lives with 2 GiB, and answers others.
+func TestMemoryUnderSiege(t *testing.T) {
+	c := exec.Command(os.Args[0])
+	c.Env = append(os.Environ(), besiegedVariable+"="+t.TempDir())
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Process.Kill(); _ = c.Wait() }()
+	var all []access.Connection
+	if err := json.NewDecoder(out).Decode(&all); err != nil {
+		t.Fatal(err)
+	}
+	before := peakOf(t, c.Process.Pid)
+	encoded := func(m *wire.SyncRequest) string {
+		body, err := proto.Marshal(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(body)
+	}
+	hello := func(by access.Connection, pilot int) *wire.SyncRequest {
+		return &wire.SyncRequest{
+			Protocol: wire.Protocol, Pilot: fmt.Sprintf("%s-%d", by.Launch, pilot), Seq: 1, Full: true,
+			Hello: &wire.PilotInfo{Launch: by.Launch, Site: by.Site, Host: "h"},
+		}
+	}
+	name := strings.Repeat("x", access.MaxName-20)
+	lies := map[string]*wire.SyncRequest{
+		"a long error":   {Hello: &wire.PilotInfo{Error: strings.Repeat("error ", access.MaxMessage/6-100)}},
+		"empty attempts": {Queued: slices.Repeat([]*wire.AttemptRef{{}}, access.MaxMessage/2-100)},
+		"tools":          {Hello: &wire.PilotInfo{Tools: slices.Repeat([]string{name}, access.MaxTools)}},
+		"cached files":   {},
+	}
+	for i := range 4000 {
+		m := lies["cached files"]
+		m.CacheAdded = append(m.CacheAdded, &wire.CachedFile{File: &wire.FileRef{Lfn: fmt.Sprint(i, name)}, Size: 1})
+	}
+	for what, lie := range lies {
+		rest := encoded(lie) // what follows a message in its encoding is merged with it
+		t.Run(what, func(t *testing.T) {
+			var sending sync.WaitGroup
+			for _, by := range all[1:] {
+				sending.Go(func() {
+					client := access.NewLine(by).Client(1)
+					defer client.CloseIdleConnections()
+					for pilot := range 2 {
+						body := encoded(hello(by, pilot)) + rest
+						r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, access.BaseURL+wire.TaskQueueSyncProcedure, strings.NewReader(body))
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						r.Header.Set("Content-Type", "application/proto")
+						if answer, err := client.Do(r); err == nil { // what it says does not matter
+							_ = answer.Body.Close()
+						}
+					}
+				})
+			}
+			sending.Wait()
+			client := access.NewLine(all[0]).Client(1)
+			defer client.CloseIdleConnections()
+			answer, err := wire.NewTaskQueueClient(client, access.BaseURL).Sync(t.Context(), hello(all[0], 0))
+			if err != nil {
+				t.Error("an honest pilot:", answer, err)
+			}
+			peak := peakOf(t, c.Process.Pid)
+			t.Logf("peak: %d MiB, before %d", peak>>20, before>>20)
+			if peak > 2<<30 {
+				t.Error("too much")
+			}
+		})
+	}
+}

@@ -1,0 +1,68 @@
+package state
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"fairway/internal/dispatch"
+)
+
+// However large the lies of a pilot are, the sums of a run do not grow by more than the work
+// that it was given; the truth stays as it is.
+func TestLiesDoNotFalsifyTheSums(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	core, _ := dispatch.New(dispatch.Config{})
+	for _, in := range []dispatch.Input{
+		dispatch.SetRun{Run: dispatch.Run{ID: 1, Name: "w"}},
+		dispatch.AddFiles{Run: 1, Files: []dispatch.ExistingFile{{LFN: "a", PFN: "file:/a", Size: 100, Identity: "a"}, {LFN: "b", PFN: "file:/b", Size: 50, Identity: "b"}}},
+		dispatch.Submit{Run: 1, Jobs: []dispatch.Job{{Name: "j", Step: "s", Reads: []string{"a", "b"}, Writes: []dispatch.Output{{LFN: "out"}}}}},
+	} {
+		if _, err := core.Step(now, in); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := &Cores{Run: 1, Dispatch: core}
+	job := dispatch.NewJobID(1, 1)
+	at := func(minutes int) time.Time { return now.Add(-24*time.Hour + time.Duration(minutes)*time.Minute) } // of another clock
+	honest := dispatch.Usage{
+		StageInStart: at(0), Start: at(1), End: at(5), StageOutEnd: at(6), StagedAhead: time.Minute, CacheHits: 1, CacheMisses: 1,
+		BytesCached: 100, BytesStaged: 50, BytesWritten: 7, RemoteHits: 1, BytesRemote: 100,
+	}
+	result := func(change func(*dispatch.Usage)) []dispatch.Result {
+		u := honest
+		change(&u)
+		return []dispatch.Result{{Job: job, Usage: u, Outputs: []dispatch.WrittenFile{{LFN: "out", Size: 7}}}}
+	}
+	later := now.Add(10 * time.Minute)
+	truth := result(func(*dispatch.Usage) {})
+	if c.Plausible(later, truth); truth[0].Usage != honest {
+		t.Errorf("the truth became %+v", truth[0].Usage)
+	}
+	for name, lie := range map[string]func(*dispatch.Usage){
+		"hits":                func(u *dispatch.Usage) { u.CacheHits = math.MaxInt32 },
+		"misses":              func(u *dispatch.Usage) { u.CacheMisses = math.MaxInt32 },
+		"hits from elsewhere": func(u *dispatch.Usage) { u.CacheHits, u.RemoteHits = math.MaxInt32, math.MaxInt32 },
+		"bytes":               func(u *dispatch.Usage) { u.BytesStaged, u.BytesCached, u.BytesRemote = 1<<50, 1<<50, 1<<50 },
+		"bytes written":       func(u *dispatch.Usage) { u.BytesWritten = 1 << 50 },
+		"a long time":         func(u *dispatch.Usage) { u.End = u.Start.Add(time.Hour * 24 * 365 * 200) },
+		"no end":              func(u *dispatch.Usage) { u.End = time.Time{} },
+		"no begin":            func(u *dispatch.Usage) { u.StageInStart = time.Time{} },
+		"only an end":         func(u *dispatch.Usage) { u.Start, u.End = time.Time{}, time.Time{} },
+		"backwards":           func(u *dispatch.Usage) { u.End = u.Start.Add(-time.Hour) },
+		"staged ahead":        func(u *dispatch.Usage) { u.StagedAhead = math.MaxInt64 },
+	} {
+		told := result(lie)
+		c.Plausible(later, told)
+		var s sums
+		s.add(&told[0].Usage)
+		if s.Hits < 0 || s.Misses < 0 || s.Hits+s.Misses > 2 || s.Remote > s.Hits || s.Cached+s.Staged > 150 || s.BytesRemote > s.Cached || s.written > 7 ||
+			s.staging < 0 || s.computing < 0 || s.hidden < 0 || s.staging+s.computing > 15*time.Minute || s.stageIn > 30*time.Minute {
+			t.Errorf("%s: %+v", name, s)
+		}
+	}
+	unknown := []dispatch.Result{{Job: dispatch.NewJobID(1, 9), Usage: honest}}
+	if c.Plausible(later, unknown); unknown[0].Usage != (dispatch.Usage{}) {
+		t.Error(unknown)
+	}
+}
