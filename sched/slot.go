@@ -521,6 +521,19 @@ func (sl *slots) resize(total, spare int, now int64) {
 	sl.mark(now)
 }
 
+// widen doubles the slots if tasks wait for one. So the tasks of a scheduler that is being closed
+// end where nobody can tell which of them block with a slot.
+func (sl *slots) widen(now int64) {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	if sl.head() == nil {
+		return
+	}
+	sl.total *= 2
+	sl.grant(now)
+	sl.mark(now)
+}
+
 // holders returns the tasks that have a slot, if others wait for one.
 func (sl *slots) holders() []*Task {
 	sl.mu.Lock()
