@@ -30,7 +30,8 @@
 //     wherever the source still shows the event (descriptors, processes, files).
 //   - When a wait has returned, its kind no longer knows the request: Group has
 //     been told, and what the request refers to may be closed.
-//   - An event that was detected before ctx ended is returned, not dropped.
+//   - An event that was detected before ctx ended is returned, not dropped. So is
+//     what BlockEach has taken when it is asked to return, by ctx or by Close.
 //   - A panic in a callback ends all waits of that kind, now and later, with a
 //     [*PanicError], and nothing else. A condition that belongs to one wait (of
 //     a file, of a status) ends only that wait.
