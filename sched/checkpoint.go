@@ -21,6 +21,9 @@ func (t *Task) Checkpoint() {
 
 // attend is Checkpoint when there may be something to do.
 func (t *Task) attend() {
+	if t.blocks {
+		return
+	}
 	wanted := t.marks.Load()&markYield != 0
 	if t.credit--; t.credit > 0 && !wanted {
 		return

@@ -72,9 +72,11 @@
 //     no privilege (see [Priorities]), and a woken task does not wait behind others
 //     for slots that their holders have had for 20 ms and more.
 //   - A task must not hold a lock across a checkpoint or a wait, since those who
-//     get its slot may want that lock. Where tasks have threads of their own, a
-//     task that blocks with a slot while others wait for one lends it to them
-//     after 0.1 to 0.2 s, and the log says so once; so they don't wait for ever.
+//     get its slot may want that lock. [Task.Block] gives the slot back for a call
+//     that is known to block. Where tasks have threads of their own, a task that
+//     blocks with a slot while others wait for one, once for long or often for a
+//     moment, lends it to them after 0.1 to 0.2 s, and the log says so once; so
+//     they don't wait for ever.
 //   - These guarantees do not cover computing outside tasks: goroutines that
 //     keep every P busy delay reactions as they do in any Go program.
 //

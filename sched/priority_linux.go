@@ -232,21 +232,27 @@ func (th *thread) leave() { th.tid.Store(0) }
 // task, which has a slot.
 func (th *thread) mine() bool { return int(th.tid.Load()) == unix.Gettid() }
 
-// asleep reports whether the thread waits in the kernel for something other than a
-// processor, and the processor time it has had.
-func (th *thread) asleep() (cpu time.Duration, asleep bool) {
+// account reads what the kernel says of the thread, if the task has one. Without
+// schedstat, delays count as the task's own.
+func (th *thread) account() (a account, ok bool) {
 	tid := th.tid.Load()
 	if tid == 0 {
-		return 0, false
+		return a, false
 	}
 	var ts unix.Timespec
 	clock := int(^tid<<3 | 6) // of one thread (4), what the scheduler counts (2)
 	if err := unix.ClockGettime(int32(clock), &ts); err != nil {
-		return 0, false
+		return a, false
 	}
-	stat, _ := os.ReadFile("/proc/self/task/" + strconv.Itoa(int(tid)) + "/stat")
-	_, after, _ := strings.Cut(string(stat), ") ")
-	return time.Duration(ts.Nano()), strings.HasPrefix(after, "S") || strings.HasPrefix(after, "D")
+	a.used = time.Duration(ts.Nano())
+	folder := "/proc/self/task/" + strconv.Itoa(int(tid))
+	if fields := strings.Fields(readString(folder + "/schedstat")); len(fields) > 1 {
+		delayed, _ := strconv.ParseInt(fields[1], 10, 64)
+		a.delayed = time.Duration(delayed)
+	}
+	_, after, _ := strings.Cut(readString(folder+"/stat"), ") ")
+	a.asleep = strings.HasPrefix(after, "S") || strings.HasPrefix(after, "D")
+	return a, true
 }
 
 // threadCount is the number of threads that the runtime has.

@@ -24,6 +24,6 @@ func (*thread) leave()               {}
 func (*thread) spent() time.Duration { return allOfIt }
 func (*thread) mine() bool           { return false }
 
-func (*thread) asleep() (time.Duration, bool) { return 0, false }
+func (*thread) account() (a account, ok bool) { return a, false }
 
 func threadCount() int { return 0 }

@@ -473,18 +473,29 @@ func (sl *slots) forget(t *Task) {
 // computing is the number of tasks that use a slot.
 func (sl *slots) computing() int { return len(sl.running) - sl.stalled }
 
-// stall lends the slot of a task that has one but does not compute to others, until
-// it comes to a checkpoint, waits or ends.
-func (sl *slots) stall(t *Task, now int64) {
+// stall lends the slot of a task that has one but does not compute to others that wait, until
+// it comes to a checkpoint, waits, ends or computes again. It reports whether it did.
+func (sl *slots) stall(t *Task, now int64) bool {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
-	if t.share.index != onSlot || t.share.stalled {
-		return
+	if t.share.index != onSlot || t.share.stalled || sl.head() == nil {
+		return false
 	}
 	t.share.used, t.share.stalled = t.usedAt(now), true
 	sl.stalled++
 	sl.grant(now)
 	sl.mark(now)
+	return true
+}
+
+// unstall has a task count again whose slot was lent.
+func (sl *slots) unstall(t *Task, now int64) {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	if t.share.index == onSlot {
+		sl.recover(t, now)
+		sl.mark(now)
+	}
 }
 
 // recover ends the stall of t, if there is one.
@@ -534,14 +545,24 @@ func (sl *slots) widen(now int64) {
 	sl.mark(now)
 }
 
-// holders returns the tasks that have a slot, if others wait for one.
-func (sl *slots) holders() []*Task {
+// holder is a task with a slot.
+type holder struct {
+	task    *Task
+	began   int64 // its turn
+	stalled bool
+}
+
+// holders returns the tasks that have a slot, if others wait for one or a slot is lent.
+func (sl *slots) holders() (list []holder) {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
-	if sl.head() == nil {
+	if sl.head() == nil && sl.stalled == 0 {
 		return nil
 	}
-	return slices.Clone(sl.running)
+	for _, t := range sl.running {
+		list = append(list, holder{t, t.share.began, t.share.stalled})
+	}
+	return list
 }
 
 func (sl *slots) sizes() (total, running, queued int) {

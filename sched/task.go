@@ -26,6 +26,7 @@ type Task struct {
 	thread    thread
 	goroutine atomic.Uint64 // of the task, where tasks have no threads of their own; 0 after it
 
+	blocks  bool      // in Block; for the task's own goroutine
 	started time.Time // of the present turn on a slot
 	credit  int       // checkpoints until the next look at the clock
 	stride  int       // what credit is set to
@@ -139,13 +140,13 @@ func (t *Task) end() {
 	t.s.slots.end(t, t.s.now(), spent)
 }
 
-// mine reports whether the caller is the task, and not another goroutine that uses
-// its context, also after its end.
+// mine reports whether the caller is the task, with its slot, and not another goroutine that
+// uses its context, also after its end.
 func (t *Task) mine() bool {
 	if t.s.priorities.threads() {
-		return t.thread.mine()
+		return t.thread.mine() && !t.blocks
 	}
-	return t.goroutine.Load() == goroutineID()
+	return t.goroutine.Load() == goroutineID() && !t.blocks
 }
 
 // goroutineID is the number of the calling goroutine, which the runtime tells nobody
@@ -165,6 +166,25 @@ func goroutineID() (id uint64) {
 // give its slot back. They do so on the task's own goroutine and until it has
 // ended; the waits of other goroutines with this context leave the slot alone.
 func (t *Task) Context() context.Context { return t.ctx }
+
+// Block runs f without a slot, which goes to somebody else meanwhile, and then waits for
+// one as after an event. It is for a call that is known to block outside the scheduler:
+// a read of a slow file system, a lock, a library that waits. Only the task's own
+// goroutine may call it. Checkpoints of the task in f do nothing, and waits there have
+// no slot to give back.
+func (t *Task) Block(f func()) {
+	if t.blocks {
+		f()
+		return
+	}
+	t.pause()
+	t.blocks = true
+	defer func() {
+		t.blocks = false
+		t.wake(nil)
+	}()
+	f()
+}
 
 // Done is closed when the task has ended.
 func (t *Task) Done() <-chan struct{} { return t.done }
