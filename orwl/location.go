@@ -168,7 +168,7 @@ func (l *Location) Initialize(write func(data []byte)) {
 func (l *Location) Version() uint64 { return l.version.Load() }
 
 // Waiting returns the number of requests that stand at the location, granted ones
-// included.
+// included, and those that wait for its start.
 func (l *Location) Waiting() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -176,7 +176,7 @@ func (l *Location) Waiting() int {
 	case nil:
 		return 0
 	case queueing:
-		return l.queue.Len()
+		return l.standingLocked()
 	}
 	return 1
 }

@@ -122,9 +122,6 @@ func (m *Mirror) pass(cur, next *Handle) error {
 	if cur.wrote {
 		r.changes(&f)
 	}
-	if cur.mapped && r.draft != nil {
-		unpin(cur)
-	}
 	cur.mapped, cur.wrote = false, false
 	if len(cur.views) > 0 {
 		retireViews(cur)
@@ -133,6 +130,7 @@ func (m *Mirror) pass(cur, next *Handle) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	cur.state = idle
+	delete(p.pinned, cur)
 	r.held--
 	p.unsaid = p.unsaid || f.OK
 	cur.traced.end()
@@ -162,7 +160,7 @@ func (m *Mirror) view(h *Handle, mode Mode) ([]byte, error) {
 	}
 	h.mapped = true
 	if r.draft != nil {
-		pin(h)
+		m.peer.pin(h)
 	}
 	if m.peer.strict {
 		return strictMapping(r.memory.File, r.memory.Size(), h, m.name, mode)
@@ -178,7 +176,7 @@ func (m *Mirror) viewDraft(h *Handle, mode Mode) ([]byte, error) {
 			return nil, m.refuse(err)
 		}
 		h.mapped = true
-		pin(h)
+		m.peer.pin(h)
 	}
 	h.wrote = h.wrote || mode == Write
 	return r.draft.Bytes, nil

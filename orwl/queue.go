@@ -259,17 +259,21 @@ func (l *Location) insertLocked(h *Handle, m Mode, rank int, wake *wakeList) err
 // admit reports whether the location takes one more request beyond those that stand
 // there and the number that is about to come.
 func (l *Location) admit(arriving int) error {
-	standing := l.queue.Len() + arriving
-	if l.latch != nil {
-		standing += len(l.latch.postponed)
-	}
 	switch {
 	case l.err != nil:
 		return l.err
-	case standing >= l.limit:
+	case l.standingLocked()+arriving >= l.limit:
 		return ErrFull
 	}
 	return nil
+}
+
+// standingLocked is the number of requests in the queue and behind the latch.
+func (l *Location) standingLocked() int {
+	if l.latch != nil {
+		return l.queue.Len() + len(l.latch.postponed)
+	}
+	return l.queue.Len()
 }
 
 // placeLocked puts h, which was admitted, at the end of the queue or behind the latch. The
