@@ -30,15 +30,20 @@ func (t *Task) attend() {
 	}
 	now := time.Now()
 	t.pace(now)
+	took := now.Sub(t.started)
+	if took >= longTurn {
+		t.thread.mark()
+	}
 	at := t.s.since(now)
 	t.s.poller.pollDue(at)
 	if !wanted && at < t.turnAt.Load() {
 		return
 	}
-	yields, next := t.s.slots.turn(t, at, t.thread.spent())
+	yields, next := t.s.slots.turn(t, at, t.thread.spent(took))
 	if !yields {
 		return
 	}
+	t.finishTurn(now)
 	t.thread.react()
 	if next != nil {
 		next.granted <- struct{}{}

@@ -167,30 +167,51 @@ type thread struct {
 	kept bool         // until the task ends, since its priority cannot be raised again
 
 	cpu time.Duration // what the thread had had when the turn began
+
+	mu     sync.Mutex // held while the slice of the thread is changed
+	marked atomic.Bool
 }
 
-// compute binds the goroutine to its thread and marks that as computing.
-func (th *thread) compute(p *priorities) {
+// compute binds the goroutine to its thread. The turn is marked as computing if it is expected to
+// be long.
+func (th *thread) compute(p *priorities, long bool) {
 	if !p.threads() {
 		return
 	}
-	defer func() { th.cpu = processorTime() }()
 	if th.kept {
+		th.cpu = processorTime()
 		return
 	}
 	runtime.LockOSThread()
 	tid := unix.Gettid()
 	th.p = p
 	th.tid.Store(int32(tid))
+	th.cpu = processorTime()
 	if p.mode == Nice {
 		_ = unix.Setpriority(unix.PRIO_PROCESS, tid, 19)
 		th.kept = true
+	} else if long {
+		th.mark()
+	}
+}
+
+// mark gives the thread the slice of one that computes, for the rest of the turn. Who tends the
+// scheduler calls it too.
+func (th *thread) mark() {
+	if th.marked.Load() {
 		return
 	}
+	th.mu.Lock()
+	defer th.mu.Unlock()
+	tid := int(th.tid.Load())
+	if tid == 0 || th.p.mode != Slices || th.marked.Load() {
+		return
+	}
+	th.marked.Store(true)
 	process.Lock()
 	process.computing[tid] = true
 	process.Unlock()
-	_ = p.slice(tid, computeSlice)
+	_ = th.p.slice(tid, computeSlice)
 }
 
 // react makes the thread one that reacts again and lets the goroutine go.
@@ -198,21 +219,25 @@ func (th *thread) react() {
 	if th.p == nil || th.kept {
 		return
 	}
+	th.mu.Lock()
 	tid := int(th.tid.Swap(0))
-	process.Lock()
-	delete(process.computing, tid)
-	process.Unlock()
-	_ = th.p.slice(tid, reactSlice)
+	if th.marked.Swap(false) {
+		process.Lock()
+		delete(process.computing, tid)
+		process.Unlock()
+		_ = th.p.slice(tid, reactSlice)
+	}
+	th.mu.Unlock()
 	th.p = nil
 	runtime.UnlockOSThread()
 }
 
-// spent is what the turn counts for: its processor time, and up to Grace of the
+// spent is what a turn that took so long counts for: its processor time, and up to Grace of the
 // rest. What the thread waited for a processor that other programs had is not the
 // task's fault, though the kernel does not tell it apart from what the task blocked
 // for: the Go runtime parks a thread that it preempts, also one that had to wait.
-func (th *thread) spent() time.Duration {
-	if th.p == nil {
+func (th *thread) spent(took time.Duration) time.Duration {
+	if th.p == nil || took <= Grace {
 		return allOfIt
 	}
 	return processorTime() - th.cpu + Grace

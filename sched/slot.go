@@ -545,6 +545,18 @@ func (sl *slots) widen(now int64) {
 	sl.mark(now)
 }
 
+// longTurns returns the tasks that have had their slot for long.
+func (sl *slots) longTurns(now int64) (list []*Task) {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	for _, t := range sl.running {
+		if now-t.share.began >= int64(longTurn) {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
 // holder is a task with a slot.
 type holder struct {
 	task    *Task

@@ -27,6 +27,7 @@ type Task struct {
 	goroutine atomic.Uint64 // of the task, where tasks have no threads of their own; 0 after it
 
 	blocks  bool      // in Block; for the task's own goroutine
+	short   int       // turns in a row that were short
 	started time.Time // of the present turn on a slot
 	credit  int       // checkpoints until the next look at the clock
 	stride  int       // what credit is set to
@@ -85,7 +86,7 @@ func (s *Scheduler) Run(ctx context.Context, f func(*Task) error, options ...Tas
 }
 
 func (s *Scheduler) newTask(ctx context.Context, options []TaskOption) *Task {
-	t := &Task{s: s, granted: make(chan struct{}, 1), done: make(chan struct{}), stride: 1}
+	t := &Task{s: s, granted: make(chan struct{}, 1), done: make(chan struct{}), stride: 1, short: trustShort}
 	t.ctx = context.WithValue(ctx, taskKey{}, t)
 	for _, o := range options {
 		o(t)
@@ -132,12 +133,25 @@ func (t *Task) begin() error {
 }
 
 func (t *Task) end() {
-	t.cause.ran(time.Since(t.started))
-	spent := t.thread.spent()
+	now := time.Now()
+	took := t.finishTurn(now)
+	t.cause.ran(took)
+	spent := t.thread.spent(took)
 	t.thread.react()
 	t.thread.leave()
 	t.goroutine.Store(0)
-	t.s.slots.end(t, t.s.now(), spent)
+	t.s.slots.end(t, t.s.since(now), spent)
+}
+
+// finishTurn notes how long the turn took that ends now.
+func (t *Task) finishTurn(now time.Time) (took time.Duration) {
+	took = now.Sub(t.started)
+	if took >= longTurn {
+		t.short = 0
+	} else {
+		t.short++
+	}
+	return took
 }
 
 // mine reports whether the caller is the task, with its slot, and not another goroutine that
@@ -197,9 +211,18 @@ func (t *Task) Wait(ctx context.Context) error {
 	return t.err
 }
 
+// longTurn is how long a turn takes for whose end threads that react should not have to wait. It
+// costs two system calls to tell such a thread from others, so those of shorter turns are not: of a
+// task whose last trustShort turns were short, the thread is marked by a checkpoint or by who tends
+// the scheduler, where a turn is long after all.
+const (
+	longTurn   = time.Millisecond
+	trustShort = 16
+)
+
 // resume begins a turn on a slot.
 func (t *Task) resume() {
-	t.thread.compute(t.s.priorities)
+	t.thread.compute(t.s.priorities, t.short < trustShort)
 	t.started = time.Now()
 	t.looked, t.credit = t.started, t.stride
 }
@@ -217,11 +240,13 @@ func pauseTask(ctx context.Context) *Task {
 
 // pause ends a turn: the slot goes to somebody else while the task waits.
 func (t *Task) pause() {
-	t.cause.ran(time.Since(t.started))
+	now := time.Now()
+	took := t.finishTurn(now)
+	t.cause.ran(took)
 	t.cause = nil
-	spent := t.thread.spent()
+	spent := t.thread.spent(took)
 	t.thread.react()
-	t.s.slots.pause(t, t.s.now(), spent)
+	t.s.slots.pause(t, t.s.since(now), spent)
 }
 
 // wake begins a turn because of an event, over the number of slots if need be and

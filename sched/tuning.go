@@ -128,6 +128,9 @@ func (s *Scheduler) tend() {
 		if quiet >= tendLinger && s.untend() {
 			return
 		}
+		for _, t := range s.slots.longTurns(s.now()) {
+			t.thread.mark()
+		}
 		s.lendStalled(stalls)
 		if isClosed(s.closing) && !s.priorities.threads() {
 			s.slots.widen(s.now())
