@@ -106,6 +106,7 @@ func TestCopyOfAWaitingHandleHasNoRequest(t *testing.T) {
 			must(t, second.Acquire(background))
 			check("held", copyUnderLock(r, &second))
 			must(t, second.Release())
+			waitFor(t, func() bool { return l.Waiting() == 0 }) // it has arrived
 		}
 	})
 }

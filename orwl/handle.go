@@ -52,6 +52,10 @@ type Handle struct {
 	wrote  bool
 	views  []*strictView
 
+	// Where a read went by a slot (readers.go); its task's.
+	slot     *readerSlot
+	slotHint uint8 // where it looks first
+
 	posted bool           // among the postings that are looked through
 	remote remoteRequest  // where the resource is a mirror
 	served *servedRequest // where the task is in another process
