@@ -82,7 +82,7 @@ func (h *Handle) ReadRequest(r Resource) error { return h.request(r, Read) }
 func (h *Handle) WriteRequest(r Resource) error { return h.request(r, Write) }
 
 func (h *Handle) request(r Resource, m Mode) error {
-	if missing(r) {
+	if r == nil {
 		return h.refuseAt(nil, ErrNothing)
 	}
 	return r.insert(h, m)

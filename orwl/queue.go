@@ -113,6 +113,9 @@ func (l *Location) take(h *Handle, m Mode) {
 }
 
 func (l *Location) insert(h *Handle, m Mode) error {
+	if l == nil {
+		return h.refuseAt(nil, ErrNothing)
+	}
 	switch l.word.Load() {
 	case nil:
 		if h.busy() {
