@@ -19,6 +19,19 @@ func copyOf(h *Handle) *Handle {
 	return c
 }
 
+// copyUnderLock copies a handle whose request others may decide on.
+func copyUnderLock(r Resource, h *Handle) *Handle {
+	switch r := r.(type) {
+	case *Location:
+		r.mu.Lock()
+		defer r.mu.Unlock()
+	case *Mirror:
+		r.peer.mu.Lock()
+		defer r.peer.mu.Unlock()
+	}
+	return copyOf(h)
+}
+
 // A copy of a handle that holds a lock does not release it a second time.
 func TestCopyOfAHandleReleasesNothing(t *testing.T) {
 	overEach(t, func(t *testing.T, network string, options []Option) {
@@ -64,6 +77,86 @@ func TestCopyOfAHeldHandleReleasesNothing(t *testing.T) {
 		}
 		must(t, first.Release())
 	}
+}
+
+// A copy of a handle whose request waits, or is granted, has no request: it takes neither the
+// token of the original nor its place.
+func TestCopyOfAWaitingHandleHasNoRequest(t *testing.T) {
+	overEach(t, func(t *testing.T, network string, options []Option) {
+		l := newLocation(t, "l", 8, options...)
+		_, p := served(t, network, l)
+		for name, r := range map[string]Resource{"location": l, "mirror": mirror(t, p, "l")} {
+			var first, second Handle
+			must(t, first.WriteRequest(l))
+			must(t, second.WriteRequest(r))
+			check := func(when string, c *Handle) {
+				if err := c.Acquire(background); !errors.Is(err, ErrNotRequested) {
+					t.Errorf("%s, %s: Acquire of the copy: %v", name, when, err)
+				}
+				if ok, err := c.Test(); ok || !errors.Is(err, ErrNotRequested) {
+					t.Errorf("%s, %s: Test of the copy: %v, %v", name, when, ok, err)
+				}
+				must(t, c.Cancel())
+			}
+			check("waiting", copyUnderLock(r, &second))
+			waiting := copyUnderLock(r, &second)
+			must(t, first.Release())
+			waitFor(t, func() bool { return l.Waiting() == 1 })
+			check("when the original is granted", waiting)
+			must(t, second.Acquire(background))
+			check("held", copyUnderLock(r, &second))
+			must(t, second.Release())
+			waitFor(t, func() bool { return l.Waiting() == 0 }) // it has arrived
+		}
+	})
+}
+
+// The same for a copy of a pair.
+func TestCopyOfAWaitingPairHasNoRequest(t *testing.T) {
+	l := newLocation(t, "l", 8)
+	var first Handle
+	var second Pair
+	must(t, errors.Join(first.WriteRequest(l), second.WriteRequest(l)))
+	copied := new(Pair)
+	reflect.ValueOf(copied).Elem().Set(reflect.ValueOf(&second).Elem())
+	must(t, first.Release())
+	if err := copied.Acquire(background); !errors.Is(err, ErrNotRequested) {
+		t.Errorf("Acquire of the copy: %v", err)
+	}
+	must(t, copied.Cancel())
+	must(t, second.Acquire(background))
+	must(t, second.Finish())
+}
+
+// What names no location, or no handle, is refused.
+func TestRequestsOfNothingAreRefused(t *testing.T) {
+	l := newLocation(t, "l", 8)
+	var h Handle
+	var p Pair
+	for name, r := range map[string]Resource{"nil": nil, "location": (*Location)(nil), "mirror": (*Mirror)(nil)} {
+		for what, err := range map[string]error{
+			"ReadRequest":  h.ReadRequest(r),
+			"WriteRequest": h.WriteRequest(r),
+			"Pair":         p.WriteRequest(r),
+			"Insert":       Insert(background, new(Handle).Reading(l), h.Writing(r)),
+			"Insert first": Insert(background, h.Writing(r), new(Handle).Reading(l)),
+			"Gate":         NewGate(1).Insert(background, "task", p.Reading(r)),
+		} {
+			if !errors.Is(err, ErrNothing) {
+				t.Errorf("%s of nothing (%s): %v", what, name, err)
+			}
+		}
+	}
+	for _, err := range []error{
+		Insert(background, Posting{}), Insert(background, (*Handle)(nil).Reading(l)), Insert(background, (*Pair)(nil).Reading(l)),
+		NewGate(1).Insert(background, "task", Posting{}),
+	} {
+		if !errors.Is(err, ErrNothing) {
+			t.Errorf("a posting of nothing: %v", err)
+		}
+	}
+	must(t, h.WriteRequest(l))
+	must(t, h.Release())
 }
 
 // vet tells copies of whatever belongs to one place in memory.

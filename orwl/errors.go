@@ -39,6 +39,8 @@ var (
 	// those to come, when a process is lost that had one of the first requests there before the
 	// start. Make another location.
 	ErrAbsentTask = errors.New("a task was lost before the start")
+	// ErrNothing refuses a request without a location, and a posting that no handle has made.
+	ErrNothing = errors.New("a request needs a handle and a location")
 	// ErrInsecure refuses connections without TLS that leave this machine.
 	ErrInsecure = errors.New("connections to other machines need TLS")
 )

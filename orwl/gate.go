@@ -57,6 +57,9 @@ func (g *Gate) add(task string, postings []Posting) (last bool, err error) {
 	if g.missing <= 0 {
 		return false, fmt.Errorf("task %s comes to a gate that is open", task)
 	}
+	if err := complete(postings); err != nil {
+		return false, fmt.Errorf("task %s: %w", task, err)
+	}
 	for _, p := range postings {
 		p.nameAfter(task)
 		g.postings = append(g.postings, gatePosting{p, task})

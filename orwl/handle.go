@@ -18,8 +18,8 @@ const (
 )
 
 // Handle is a place in the queue of a Resource. Its zero value is ready for
-// use, and it can be used again after Release. It must not be copied, and
-// belongs to one task at a time.
+// use, and it can be used again after Release. It must not be copied, as a copy
+// has no request, and belongs to one task at a time.
 type Handle struct {
 	_ noCopy
 
@@ -52,6 +52,10 @@ type Handle struct {
 	wrote  bool
 	views  []*strictView
 
+	// Where a read went by a slot (readers.go); its task's.
+	slot     *readerSlot
+	slotHint uint8 // where it looks first
+
 	posted bool           // among the postings that are looked through
 	remote remoteRequest  // where the resource is a mirror
 	served *servedRequest // where the task is in another process
@@ -71,21 +75,36 @@ type remoteRequest struct {
 
 // ReadRequest asks for r for reading. It takes the place in the queue and
 // does not wait.
-func (h *Handle) ReadRequest(r Resource) error { return r.insert(h, Read) }
+func (h *Handle) ReadRequest(r Resource) error { return h.request(r, Read) }
 
 // WriteRequest asks for r for writing. It takes the place in the queue and
 // does not wait.
-func (h *Handle) WriteRequest(r Resource) error { return r.insert(h, Write) }
+func (h *Handle) WriteRequest(r Resource) error { return h.request(r, Write) }
+
+func (h *Handle) request(r Resource, m Mode) error {
+	if r == nil {
+		return h.refuseAt(nil, ErrNothing)
+	}
+	return r.insert(h, m)
+}
+
+// missing reports whether r is no location.
+func missing(r Resource) bool {
+	switch r := r.(type) {
+	case *Location:
+		return r == nil
+	case *Mirror:
+		return r == nil
+	}
+	return true
+}
 
 // Acquire waits until the request is granted. When ctx ends first, the request
 // leaves the queue at once and the error wraps that of ctx; a request that is
 // granted at that moment counts as granted.
 func (h *Handle) Acquire(ctx context.Context) error {
-	if !h.pending {
-		if h.state == held {
-			return nil
-		}
-		return h.gone()
+	if !h.pending || h.req.Owner != h {
+		return h.fate()
 	}
 	if ctx != context.Background() || h.detour {
 		return h.wait(ctx)
@@ -100,7 +119,7 @@ func (h *Handle) Acquire(ctx context.Context) error {
 // Test reports whether the request is granted, without waiting. An error means
 // that it never will be.
 func (h *Handle) Test() (bool, error) {
-	if h.pending {
+	if h.pending && h.req.Owner == h {
 		select {
 		case <-h.token:
 			h.pending = false
@@ -133,6 +152,9 @@ func (h *Handle) Release() error {
 // waiting; a granted one it releases. Without a request it does nothing. Only
 // the handle's task calls it: another goroutine ends the context of Acquire.
 func (h *Handle) Cancel() error {
+	if h.req.Owner != h {
+		return nil
+	}
 	if h.pending {
 		h.leave()
 	}
@@ -154,11 +176,13 @@ func (h *Handle) Generation() uint64 {
 }
 
 // ReadMap returns the data for reading, valid until Release. Writing to it
-// is an error that only strict mode detects.
+// is an error that only strict mode detects. A task that uses the data of a
+// Mirror keeps the handle: that of a handle to which nobody refers any more
+// goes with the connection.
 func (h *Handle) ReadMap() ([]byte, error) { return h.view(Read) }
 
-// WriteMap returns the data for writing, valid until Release or Resize. It
-// needs the write lock, and makes a new version at Release.
+// WriteMap returns the data for writing, valid as with ReadMap, but only until
+// Resize. It needs the write lock, and makes a new version at Release.
 func (h *Handle) WriteMap() ([]byte, error) { return h.view(Write) }
 
 // Resize changes the size of the data in bytes. It needs the write lock. What
@@ -194,9 +218,9 @@ func (h *Handle) view(m Mode) ([]byte, error) {
 	return h.res.view(h, m)
 }
 
-// fate says what became of a request that is not pending.
+// fate says what became of a request that is not pending. A copy of the handle has none.
 func (h *Handle) fate() error {
-	if h.state == held {
+	if h.state == held && h.req.Owner == h {
 		return nil
 	}
 	return h.gone()
@@ -228,7 +252,7 @@ func (h *Handle) leave() bool {
 
 // gone says why there is no request, and makes the handle ready for the next.
 func (h *Handle) gone() error {
-	if h.state == failed {
+	if h.state == failed && h.req.Owner == h {
 		h.state = idle
 		return h.err
 	}

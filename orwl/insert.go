@@ -31,14 +31,16 @@ func (h *Handle) Reading(r Resource) Posting { return Posting{handle: h, resourc
 func (h *Handle) Writing(r Resource) Posting { return Posting{handle: h, resource: r, mode: Write} }
 
 // Reading binds the pair to r for reading and prepares the first request.
-func (p *Pair) Reading(r Resource) Posting { return p.now().Reading(r).paired(p) }
+func (p *Pair) Reading(r Resource) Posting { return p.posting(r, Read) }
 
 // Writing binds the pair to r for writing and prepares the first request.
-func (p *Pair) Writing(r Resource) Posting { return p.now().Writing(r).paired(p) }
+func (p *Pair) Writing(r Resource) Posting { return p.posting(r, Write) }
 
-func (p Posting) paired(with *Pair) Posting {
-	p.other = &with.handles[with.current^1]
-	return p
+func (p *Pair) posting(r Resource, m Mode) Posting {
+	if p == nil {
+		return Posting{resource: r, mode: m}
+	}
+	return Posting{handle: p.now(), other: &p.handles[p.current^1], resource: r, mode: m}
 }
 
 // nameAfter names the handles by their task, where they have no name.
@@ -77,6 +79,16 @@ func (p Posting) place(task string) Place {
 
 func (p Posting) refuse(err error) error { return p.handle.refuseAt(p.resource, err) }
 
+// complete refuses postings of nothing.
+func complete(postings []Posting) error {
+	for i, p := range postings {
+		if p.handle == nil || missing(p.resource) {
+			return fmt.Errorf("posting %d of %d: %w", i+1, len(postings), ErrNothing)
+		}
+	}
+	return nil
+}
+
 // ErrSelfConflict refuses requests of one task that would wait for each other: they
 // conflict, and the one that stands first is not released in an earlier phase than the
 // other is acquired.
@@ -97,6 +109,9 @@ var ErrTwoWays = errors.New("one insertion reaches the location in two ways")
 // An inserter that dies leaves nothing behind. A location that can be reached in
 // several ways, say by two connections, must be named in one way only (ErrTwoWays).
 func Insert(ctx context.Context, postings ...Posting) error {
+	if err := complete(postings); err != nil {
+		return err
+	}
 	if err := selfConflict(postings); err != nil {
 		return err
 	}

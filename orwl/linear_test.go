@@ -34,6 +34,18 @@ var register = porcupine.Model{
 // register, and returns what they saw.
 func registerHistory(t *testing.T, rng *rand.Rand, clients []Resource, each int) []porcupine.Operation {
 	t.Helper()
+	return history(t, rng, clients, each, 2)
+}
+
+// readersHistory is registerHistory with one write in eight operations.
+func readersHistory(t *testing.T, rng *rand.Rand, clients []Resource, each int) []porcupine.Operation {
+	t.Helper()
+	return history(t, rng, clients, each, 8)
+}
+
+// history has one of so many operations write.
+func history(t *testing.T, rng *rand.Rand, clients []Resource, each, oneIn int) []porcupine.Operation {
+	t.Helper()
 	var (
 		mu      sync.Mutex
 		history []porcupine.Operation
@@ -45,7 +57,7 @@ func registerHistory(t *testing.T, rng *rand.Rand, clients []Resource, each int)
 		all.Go(func() {
 			var h Handle
 			for i := range each {
-				in := registerInput{write: own.IntN(2) == 0, value: uint64(c*each + i + 1)}
+				in := registerInput{write: own.IntN(oneIn) == 0, value: uint64(c*each + i + 1)}
 				op := porcupine.Operation{ClientId: c, Input: in, Call: int64(time.Since(epoch))}
 				out, err := registerOperation(&h, r, in)
 				if err != nil {

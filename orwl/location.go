@@ -54,6 +54,7 @@ type Location struct {
 	// The word says who has the lock where nobody meets: queue.go. The version of the data counts
 	// the writes that were released; who holds the write lock raises it.
 	word    atomic.Pointer[Handle]
+	slots   *[readerSlots]readerSlot // for readers.go; made before the word says reading first, and kept
 	version atomic.Uint64
 
 	// The queue has every request that is granted or waits, unless the word has the only one or
@@ -66,6 +67,7 @@ type Location struct {
 	arriving   int // requests of an insertion that is about to be admitted; 0 without mu
 	limit      int // for life
 	calm       int // how often in a row a request was released that nobody had met
+	reads      int // how many reads in a row were granted at once beside others
 	generation uint64
 	err        error  // why all requests fail, for ever; nil while they do not
 	latch      *latch // nil where nothing is kept back
@@ -168,7 +170,7 @@ func (l *Location) Initialize(write func(data []byte)) {
 func (l *Location) Version() uint64 { return l.version.Load() }
 
 // Waiting returns the number of requests that stand at the location, granted ones
-// included.
+// included, and those that wait for its start.
 func (l *Location) Waiting() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -176,7 +178,9 @@ func (l *Location) Waiting() int {
 	case nil:
 		return 0
 	case queueing:
-		return l.queue.Len()
+		return l.standingLocked()
+	case reading:
+		return l.queue.Len() + l.inSlots()
 	}
 	return 1
 }

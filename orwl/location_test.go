@@ -215,3 +215,22 @@ func TestCancelRacesWithGrant(t *testing.T) {
 		}
 	}
 }
+
+// Requests that wait for a start stand at the location.
+func TestWaitingCountsRequestsBeforeTheStart(t *testing.T) {
+	l := newLocation(t, "l", 8, StartWith(3))
+	var a, b, c Handle
+	must(t, a.WriteRequest(l))
+	must(t, Insert(background, b.Reading(l)))
+	if n := l.Waiting(); n != 2 {
+		t.Errorf("%d requests wait for the start", n)
+	}
+	must(t, c.WriteRequest(l))
+	if n := l.Waiting(); n != 3 {
+		t.Errorf("%d requests after the start", n)
+	}
+	for _, h := range []*Handle{&a, &b, &c} {
+		must(t, h.Acquire(background))
+		must(t, h.Release())
+	}
+}

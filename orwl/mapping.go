@@ -82,9 +82,9 @@ func hasPointers(t reflect.Type) bool {
 	return t.Kind() > reflect.Complex128 || t.Kind() == reflect.Invalid
 }
 
-// pinned are the handles that have memory of a file mapped. The collector does not know
-// of such memory: without this it could go while a task uses it, when the task does not
-// need its handle any more.
+// pinned are the handles that have memory of a file of a Location mapped. The collector does
+// not know of such memory: without this it could go while a task uses it, when the task does
+// not need its handle any more. Those of a mirror its peer pins, while the connection lasts.
 var pinned struct {
 	sync.Mutex
 	handles map[*Handle]struct{}

@@ -48,6 +48,9 @@ func (m *Mirror) attach(t *Trace) {
 }
 
 func (m *Mirror) insert(h *Handle, mode Mode) error {
+	if m == nil {
+		return h.refuseAt(nil, ErrNothing)
+	}
 	p := m.peer
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,9 +125,6 @@ func (m *Mirror) pass(cur, next *Handle) error {
 	if cur.wrote {
 		r.changes(&f)
 	}
-	if cur.mapped && r.draft != nil {
-		unpin(cur)
-	}
 	cur.mapped, cur.wrote = false, false
 	if len(cur.views) > 0 {
 		retireViews(cur)
@@ -133,6 +133,7 @@ func (m *Mirror) pass(cur, next *Handle) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	cur.state = idle
+	delete(p.pinned, cur)
 	r.held--
 	p.unsaid = p.unsaid || f.OK
 	cur.traced.end()
@@ -162,7 +163,7 @@ func (m *Mirror) view(h *Handle, mode Mode) ([]byte, error) {
 	}
 	h.mapped = true
 	if r.draft != nil {
-		pin(h)
+		m.peer.pin(h)
 	}
 	if m.peer.strict {
 		return strictMapping(r.memory.File, r.memory.Size(), h, m.name, mode)
@@ -178,7 +179,7 @@ func (m *Mirror) viewDraft(h *Handle, mode Mode) ([]byte, error) {
 			return nil, m.refuse(err)
 		}
 		h.mapped = true
-		pin(h)
+		m.peer.pin(h)
 	}
 	h.wrote = h.wrote || mode == Write
 	return r.draft.Bytes, nil

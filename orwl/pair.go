@@ -24,11 +24,8 @@ func (p *Pair) SetName(name string) { p.handles[0].Name, p.handles[1].Name = nam
 // the pair has no request any more.
 func (p *Pair) Acquire(ctx context.Context) error {
 	h := p.now()
-	if !h.pending {
-		if h.state == held {
-			return nil
-		}
-		return h.gone()
+	if !h.pending || h.req.Owner != h {
+		return h.fate()
 	}
 	if ctx != context.Background() || h.detour {
 		return h.wait(ctx)

@@ -36,6 +36,7 @@ type Peer struct {
 	pending map[uint64]*Handle // requests that wait
 	mirrors map[uint64]*Mirror
 	replies map[uint64]chan error // to open and to reserve
+	pinned  map[*Handle]struct{}  // those that have memory of the other process mapped; see mapping.go
 	err     error                 // why there is no connection
 	unsaid  bool                  // a write was released, and nobody has said that it arrived
 	doubt   bool                  // the connection was lost then
@@ -46,6 +47,7 @@ func newPeer(l *transport.Link, server *Server) *Peer {
 	p := &Peer{
 		other: l.Process, server: server, maxSize: DefaultMaxSize, over: make(chan struct{}), restore: make(chan struct{}),
 		pending: make(map[uint64]*Handle), mirrors: make(map[uint64]*Mirror), replies: make(map[uint64]chan error),
+		pinned: make(map[*Handle]struct{}),
 	}
 	p.ctx, p.close = context.WithCancel(context.Background())
 	p.bindLocked(l)
@@ -323,12 +325,22 @@ func (p *Peer) fail(err error) {
 		wake.add(h)
 	}
 	clear(p.pending)
+	clear(p.pinned)
 	replies := p.replies
 	p.replies = make(map[uint64]chan error)
 	p.mu.Unlock()
 	wake.up()
 	for _, reply := range replies {
 		reply <- err
+	}
+}
+
+// pin keeps what h has mapped as long as the connection lasts, or until h releases it.
+func (p *Peer) pin(h *Handle) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.err == nil && p.link == h.remote.replica.link {
+		p.pinned[h] = struct{}{}
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 //	nil       nobody has a request, and the queue is empty
 //	a handle  its request is granted, nobody else has one, and the queue is empty
 //	queueing  whatever there is stands in the queue
+//	reading   reads go by slots (readers.go), and the queue has granted reads only
 //
 // Who changes it:
 //
@@ -28,7 +29,8 @@ import (
 //     (cycle);
 //  2. whoever holds the mutex: by compare and swap to queueing (engage), whatever was there,
 //     and from queueing to anything else (rest), when the queue is empty or has the
-//     releasing task alone, and has been so for a while.
+//     releasing task alone, and has been so for a while, or to reading (shares), when it
+//     has granted reads only.
 //
 // So under the mutex queueing stays, and as long as it is there nobody does 1: the
 // queue decides alone, as if there were no word. engage comes before every look at the
@@ -63,11 +65,20 @@ func (l *Location) engageLocked() {
 	for !l.word.CompareAndSwap(h, queueing) {
 		h = l.word.Load()
 	}
-	if h != nil {
-		l.queue.Insert(&h.req, h.mode)
-		l.generation++
-		h.generation = l.generation
+	switch h {
+	case nil:
+	case reading:
+		l.closeLocked()
+	default:
+		l.queueGrantedLocked(h)
 	}
+}
+
+// queueGrantedLocked puts a handle into the queue that was granted without it.
+func (l *Location) queueGrantedLocked(h *Handle) {
+	l.queue.Insert(&h.req, h.mode)
+	l.generation++
+	h.generation = l.generation
 }
 
 // lock locks the location for those who look at the queue.
@@ -102,15 +113,36 @@ func (l *Location) take(h *Handle, m Mode) {
 }
 
 func (l *Location) insert(h *Handle, m Mode) error {
-	if l.word.Load() == nil && !h.busy() {
+	if l == nil {
+		return h.refuseAt(nil, ErrNothing)
+	}
+	switch l.word.Load() {
+	case nil:
+		if h.busy() {
+			break
+		}
 		l.take(h, m)
 		if l.word.CompareAndSwap(nil, h) {
 			return nil
 		}
 		h.state = idle
+	case reading:
+		if m == Read && !h.busy() && l.enter(h) {
+			return nil
+		}
 	}
 	l.mu.Lock()
-	if l.word.Load() != queueing {
+	switch l.word.Load() {
+	case queueing:
+	case reading:
+		if m == Read && !h.busy() && l.roomForReaders() {
+			l.take(h, m)
+			l.queueGrantedLocked(h)
+			l.mu.Unlock()
+			return nil
+		}
+		l.engageLocked()
+	default:
 		l.engageLocked()
 	}
 	if !l.simple() || h.busy() || l.queue.Len() >= l.limit {
@@ -125,7 +157,11 @@ func (l *Location) insert(h *Handle, m Mode) error {
 		h.state = held
 		l.generation++
 		h.generation = l.generation
+		if m == Read && l.queue.Len() > 1 {
+			l.sharesLocked()
+		}
 	} else {
+		l.reads = 0
 		h.awaits()
 	}
 	l.mu.Unlock()
@@ -134,17 +170,30 @@ func (l *Location) insert(h *Handle, m Mode) error {
 
 func (l *Location) release(h *Handle) error {
 	wrote := h.mapped && l.endMappings(h)
-	if l.word.Load() == h && l.word.CompareAndSwap(h, nil) {
+	if s := h.slot; s != nil {
+		h.slot = nil
+		if s.handle.CompareAndSwap(h, nil) {
+			h.state = idle
+			return nil
+		}
+	} else if l.word.Load() == h && l.word.CompareAndSwap(h, nil) {
 		h.state = idle
 		return nil
 	}
 	l.mu.Lock()
-	if l.word.Load() != queueing { // here, and not by lock, which is not inlined
-		l.engageLocked()
-	}
 	if h.state != held {
 		l.mu.Unlock()
 		return l.refuse(ErrNotHeld)
+	}
+	switch l.word.Load() { // here, and not by lock, which is not inlined
+	case queueing:
+	case reading:
+		h.state = idle
+		l.queue.Release(&h.req)
+		l.mu.Unlock()
+		return nil
+	default:
+		l.engageLocked()
 	}
 	if wrote {
 		l.recordChanges(h)
@@ -167,7 +216,17 @@ func (l *Location) release(h *Handle) error {
 
 func (l *Location) cycle(cur, next *Handle) error {
 	wrote := cur.mapped && l.endMappings(cur)
-	if l.word.Load() == cur && !next.busy() {
+	if s := cur.slot; s != nil {
+		cur.slot = nil
+		if !next.busy() {
+			l.take(next, Read)
+			if s.handle.CompareAndSwap(cur, next) {
+				cur.state, next.slot = idle, s
+				return nil
+			}
+			next.state = idle
+		}
+	} else if l.word.Load() == cur && !next.busy() {
 		l.take(next, cur.mode)
 		if l.word.CompareAndSwap(cur, next) {
 			cur.state = idle
@@ -176,12 +235,22 @@ func (l *Location) cycle(cur, next *Handle) error {
 		next.state = idle
 	}
 	l.mu.Lock()
-	if l.word.Load() != queueing {
-		l.engageLocked()
-	}
 	if cur.state != held {
 		l.mu.Unlock()
 		return l.refuse(ErrNotHeld)
+	}
+	switch l.word.Load() {
+	case queueing:
+	case reading:
+		if next.served == nil && !next.busy() && l.enter(next) {
+			cur.state = idle
+			l.queue.Release(&cur.req)
+			l.mu.Unlock()
+			return nil
+		}
+		l.engageLocked()
+	default:
+		l.engageLocked()
 	}
 	if wrote {
 		l.recordChanges(cur)
@@ -215,8 +284,12 @@ func (l *Location) cycle(cur, next *Handle) error {
 	}
 	var wake wakeList
 	l.grantLocked(first, cur, &wake)
-	if !next.req.Granted() {
+	switch {
+	case !next.req.Granted():
+		l.reads = 0
 		next.awaits()
+	case next.mode == Read:
+		l.sharesLocked()
 	}
 	l.mu.Unlock()
 	wake.up()
@@ -259,17 +332,21 @@ func (l *Location) insertLocked(h *Handle, m Mode, rank int, wake *wakeList) err
 // admit reports whether the location takes one more request beyond those that stand
 // there and the number that is about to come.
 func (l *Location) admit(arriving int) error {
-	standing := l.queue.Len() + arriving
-	if l.latch != nil {
-		standing += len(l.latch.postponed)
-	}
 	switch {
 	case l.err != nil:
 		return l.err
-	case standing >= l.limit:
+	case l.standingLocked()+arriving >= l.limit:
 		return ErrFull
 	}
 	return nil
+}
+
+// standingLocked is the number of requests in the queue and behind the latch.
+func (l *Location) standingLocked() int {
+	if l.latch != nil {
+		return l.queue.Len() + len(l.latch.postponed)
+	}
+	return l.queue.Len()
 }
 
 // placeLocked puts h, which was admitted, at the end of the queue or behind the latch. The
@@ -277,7 +354,7 @@ func (l *Location) admit(arriving int) error {
 // request is granted at once, that is told by wake.
 func (l *Location) placeLocked(h *Handle, m Mode, rank int, wake *wakeList) {
 	h.res, h.req.Owner, h.mode, h.traced = l, h, m, nil
-	l.calm = 0
+	l.calm, l.reads = 0, 0
 	if l.trace != nil {
 		l.trace.requested(h, l.name, m)
 	}

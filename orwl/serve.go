@@ -369,9 +369,22 @@ func (d *Dialer) connect(ctx context.Context, network, address string) (*transpo
 	}
 	l, err := transport.Connect(ctx, conn, transport.Hello{Process: processID, Serves: d.Serve != nil, Lease: lease})
 	if err != nil {
-		return nil, fmt.Errorf("dialling %s: %w", address, err)
+		return nil, fmt.Errorf("dialling %s: %w", address, d.explain(err))
 	}
 	return l, nil
+}
+
+// explain says what else may be wrong when a server does not say hello.
+func (d *Dialer) explain(err error) error {
+	switch {
+	case errors.Is(err, transport.ErrWantsTLS):
+		return fmt.Errorf("%w: set Dialer.TLS", err)
+	case !errors.Is(err, io.EOF):
+		return err
+	case d.TLS != nil:
+		return fmt.Errorf("%w: the server hung up; it may have no more room (Server.MaxConnections), or speak no TLS", err)
+	}
+	return fmt.Errorf("%w: the server hung up; it may have no more room (Server.MaxConnections), or expect TLS (Dialer.TLS)", err)
 }
 
 // configFor says whose certificate is expected at an address.

@@ -85,7 +85,7 @@ func TestMappedMemoryIsSealed(t *testing.T) {
 }
 
 // Memory that a task has mapped stays until its release, also when nothing else refers to
-// the handle any more.
+// the handle any more: that of a mirror as long as the connection lasts.
 func TestMappingOutlivesItsHandle(t *testing.T) {
 	mappings := map[string]func() []byte{
 		"location": func() []byte {
@@ -100,13 +100,14 @@ func TestMappingOutlivesItsHandle(t *testing.T) {
 			s.Add(newLocation(t, "l", memory.BlockSize, Shared()))
 			listener := listen(t, "unix")
 			go s.Serve(listener)
-			defer s.Close()
+			t.Cleanup(s.Close)
 			p, err := Dial(background, "unix", listener.Addr().String())
 			must(t, err)
 			h := new(Handle)
 			must(t, errors.Join(h.ReadRequest(mirror(t, p, "l")), h.Acquire(background)))
 			b, err := h.ReadMap()
-			must(t, errors.Join(err, p.Close()))
+			must(t, err)
+			t.Cleanup(func() { p.Close() })
 			return b
 		},
 	}
@@ -118,6 +119,28 @@ func TestMappingOutlivesItsHandle(t *testing.T) {
 			}
 			touch(t, b)
 		})
+	}
+}
+
+// What a handle has mapped that was dropped without a release goes with its connection.
+func TestDroppedHandlesOfAMirrorLeaveNothing(t *testing.T) {
+	for _, mode := range []Mode{Read, Write} {
+		s := new(Server)
+		s.Add(newLocation(t, "l", memory.BlockSize, Shared()))
+		listener := listen(t, "unix")
+		go s.Serve(listener)
+		before := descriptors(t)
+		for range 10 {
+			p, err := Dial(background, "unix", listener.Addr().String())
+			must(t, err)
+			h := new(Handle)
+			must(t, errors.Join(mirror(t, p, "l").insert(h, mode), h.Acquire(background)))
+			_, err = h.view(mode)
+			must(t, errors.Join(err, p.Close()))
+		}
+		collect(t)
+		waitFor(t, func() bool { runtime.GC(); return descriptors(t) <= before })
+		s.Close()
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"math/big"
 	"net"
+	"strings"
 	"testing"
 	"time"
 )
@@ -63,5 +64,24 @@ func TestTLS(t *testing.T) {
 		if err == nil {
 			t.Fatal("a client without a certificate was let in")
 		}
+	}
+}
+
+// Who dials without TLS where it is spoken, or with it where it is not, learns so at once, also
+// with patience.
+func TestDialWithAndWithoutTLSSaysSo(t *testing.T) {
+	cert, pool := certificate(t)
+	s := new(Server)
+	encrypted, plain := listen(t, "tcp"), listen(t, "tcp")
+	go s.ServeTLS(encrypted, &tls.Config{Certificates: []tls.Certificate{cert}})
+	go s.Serve(plain)
+	t.Cleanup(s.Close)
+	d := Dialer{Patience: time.Hour}
+	if _, err := d.Dial(background, "tcp", encrypted.Addr().String()); err == nil || !strings.Contains(err.Error(), "Dialer.TLS") {
+		t.Errorf("without TLS: %v", err)
+	}
+	d = Dialer{TLS: &tls.Config{RootCAs: pool}}
+	if _, err := d.Dial(background, "tcp", plain.Addr().String()); err == nil || !strings.Contains(err.Error(), "TLS") {
+		t.Errorf("with TLS: %v", err)
 	}
 }

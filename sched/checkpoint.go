@@ -21,21 +21,29 @@ func (t *Task) Checkpoint() {
 
 // attend is Checkpoint when there may be something to do.
 func (t *Task) attend() {
+	if t.blocks {
+		return
+	}
 	wanted := t.marks.Load()&markYield != 0
 	if t.credit--; t.credit > 0 && !wanted {
 		return
 	}
 	now := time.Now()
 	t.pace(now)
+	took := now.Sub(t.started)
+	if took >= longTurn {
+		t.thread.mark()
+	}
 	at := t.s.since(now)
 	t.s.poller.pollDue(at)
 	if !wanted && at < t.turnAt.Load() {
 		return
 	}
-	yields, next := t.s.slots.turn(t, at, t.thread.spent())
+	yields, next := t.s.slots.turn(t, at, t.thread.spent(took))
 	if !yields {
 		return
 	}
+	t.finishTurn(now)
 	t.thread.react()
 	if next != nil {
 		next.granted <- struct{}{}

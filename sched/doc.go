@@ -30,7 +30,8 @@
 //     wherever the source still shows the event (descriptors, processes, files).
 //   - When a wait has returned, its kind no longer knows the request: Group has
 //     been told, and what the request refers to may be closed.
-//   - An event that was detected before ctx ended is returned, not dropped.
+//   - An event that was detected before ctx ended is returned, not dropped. So is
+//     what BlockEach has taken when it is asked to return, by ctx or by Close.
 //   - A panic in a callback ends all waits of that kind, now and later, with a
 //     [*PanicError], and nothing else. A condition that belongs to one wait (of
 //     a file, of a status) ends only that wait.
@@ -92,9 +93,11 @@
 //     no privilege (see [Priorities]), and a woken task does not wait behind others
 //     for slots that their holders have had for 20 ms and more.
 //   - A task must not hold a lock across a checkpoint or a wait, since those who
-//     get its slot may want that lock. Where tasks have threads of their own, a
-//     task that blocks with a slot while others wait for one lends it to them
-//     after 0.1 to 0.2 s, and the log says so once; so they don't wait for ever.
+//     get its slot may want that lock. [Task.Block] gives the slot back for a call
+//     that is known to block. Where tasks have threads of their own, a task that
+//     blocks with a slot while others wait for one, once for long or often for a
+//     moment, lends it to them after 0.1 to 0.2 s, and the log says so once; so
+//     they don't wait for ever.
 //   - These guarantees do not cover computing outside tasks: goroutines that
 //     keep every P busy delay reactions as they do in any Go program.
 //

@@ -2,12 +2,14 @@ package sched
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 )
 
 const (
 	entryWaiting int32 = iota
+	entryCalling       // its BlockEach runs, which ends it
 	entryEnding        // a result is being set
 )
 
@@ -22,9 +24,9 @@ type entry struct {
 	leads   bool // the waiter itself blocks for the group; changed under source.calls
 	byBlock bool // ended by Block itself
 	ready   chan struct{}
-	release context.CancelFunc // ends the BlockEach of this request, if any
-	err     error              // what Done was called with
-	fail    error              // ended by ctx, Close or a panic
+	each    *eachCall // the BlockEach of this request, if there is one
+	err     error     // what Done was called with
+	fail    error     // ended by ctx, Close or a panic
 	born    time.Time
 	ended   time.Time
 }
@@ -35,11 +37,28 @@ func (e *entry) init(src *source, owner any) {
 	e.born = time.Now()
 }
 
-// abort ends the wait without a result, unless it has ended already.
+// eachCall is the call of BlockEach for one request. It has the request from its beginning to its
+// end, whatever ends the wait meanwhile: what it has taken by then is the result.
+type eachCall struct {
+	once   sync.Once // the call
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+}
+
+// over returns when the call has, or will not be made any more.
+func (c *eachCall) over() {
+	c.cancel(nil)
+	c.once.Do(func() {})
+}
+
+// abort ends the wait without a result, unless it has ended already. Where BlockEach runs, that is
+// asked to return and ends the wait.
 func (e *entry) abort(err error) {
 	if e.state.CompareAndSwap(entryWaiting, entryEnding) {
 		e.fail = err
 		e.src.end(e)
+	} else if e.state.Load() == entryCalling {
+		e.each.cancel(err)
 	}
 }
 
@@ -55,11 +74,11 @@ func (e *entry) await(ctx context.Context) error {
 		e.abort(ctx.Err())
 		<-e.ready
 	}
+	if e.each != nil {
+		e.each.over()
+	}
 	if task != nil {
 		task.wake(e.src.stats)
-	}
-	if e.release != nil {
-		e.release()
 	}
 	e.src.stats.queued(e)
 	return e.fail

@@ -2,6 +2,7 @@ package sched
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -49,7 +50,9 @@ type Kind[Req, Res any] struct {
 	Concurrent bool
 
 	// BlockEach waits for one request, on a thread of its own, and must return
-	// when ctx ends. It is used instead of Block, never besides it.
+	// when ctx ends: the wait does not return before. What it returns without an
+	// error is the result of the wait, also when ctx has ended. It is used instead
+	// of Block, never besides it.
 	BlockEach func(ctx context.Context, req Req) (Res, error)
 
 	// Interval is the time between two polls where polling is free: at
@@ -94,7 +97,7 @@ func (r *Request[Req, Res]) Done(res Res, err error) bool { return r.done(res, e
 // done is Done. byBlock says that the caller is the kind's Block, and about to
 // return: it need not be unblocked if its own goroutine waits for this request.
 func (r *Request[Req, Res]) done(res Res, err error, byBlock bool) bool {
-	if !r.state.CompareAndSwap(entryWaiting, entryEnding) {
+	if !r.state.CompareAndSwap(entryWaiting, entryEnding) && !r.state.CompareAndSwap(entryCalling, entryEnding) {
 		return false
 	}
 	r.res, r.err, r.byBlock = res, err, byBlock
@@ -212,7 +215,7 @@ func (h *Handle[Req, Res]) Wait(ctx context.Context, req Req) (Res, error) {
 	if err := h.src.join(&r.entry); err != nil {
 		return none, fmt.Errorf("wait for %s: %w", h.kind.Name, err)
 	}
-	if h.kind.BlockEach != nil {
+	if h.kind.BlockEach != nil && !h.src.pollInstead(false) {
 		h.blockEach(ctx, r)
 	}
 	if err := r.await(ctx); err != nil {
@@ -221,21 +224,51 @@ func (h *Handle[Req, Res]) Wait(ctx context.Context, req Req) (Res, error) {
 	return r.res, r.err
 }
 
-// blockEach gives r a thread of the pool, or has it polled where that is cheaper
-// or no thread is free. A request that can't be polled waits for a thread.
+// blockEach gives r a thread of the pool, or has it polled where no thread is free. A request that
+// can't be polled waits for a thread.
 func (h *Handle[Req, Res]) blockEach(ctx context.Context, r *Request[Req, Res]) {
-	if h.src.pollInstead(false) {
-		return
-	}
-	ctx, r.release = context.WithCancel(ctx)
-	started := h.src.s.pool.run(ctx, h.kind.Poll == nil, func() {
-		defer h.src.contain("BlockEach")
-		if r.state.Load() == entryWaiting {
-			h.src.stats.blocks.Add(1)
-			r.Done(h.kind.BlockEach(ctx, r.Value))
-		}
-	})
+	r.each = new(eachCall)
+	r.each.ctx, r.each.cancel = context.WithCancelCause(ctx)
+	started := h.src.s.pool.run(r.each.ctx, h.kind.Poll == nil, func() { r.each.once.Do(func() { h.callEach(ctx, r) }) })
 	if !started {
 		h.src.pollInstead(true)
 	}
+}
+
+// callEach calls BlockEach and ends the wait with what that returns; ctx is that of the wait.
+func (h *Handle[Req, Res]) callEach(ctx context.Context, r *Request[Req, Res]) {
+	if !r.state.CompareAndSwap(entryWaiting, entryCalling) {
+		return
+	}
+	h.src.stats.blocks.Add(1)
+	err := ErrExited
+	defer func() {
+		if v := recover(); v != nil {
+			err = h.src.panicked("BlockEach", v)
+		}
+		if err != nil && r.state.CompareAndSwap(entryCalling, entryEnding) {
+			r.fail = err
+			h.src.end(&r.entry)
+		}
+	}()
+	res, failed := h.kind.BlockEach(r.each.ctx, r.Value)
+	err = nil
+	if failed != nil && r.each.ctx.Err() != nil {
+		err = cutShort(ctx, r.each.ctx, failed)
+		return
+	}
+	r.Done(res, failed)
+}
+
+// cutShort is the error of a wait whose BlockEach returned an error after it had been asked to
+// return: why it was, and what else it said.
+func cutShort(ctx, each context.Context, said error) error {
+	why := ctx.Err()
+	if why == nil {
+		why = context.Cause(each)
+	}
+	if errors.Is(said, why) || errors.Is(said, each.Err()) {
+		return why
+	}
+	return fmt.Errorf("%w: %w", why, said)
 }

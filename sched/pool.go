@@ -54,6 +54,11 @@ func (p *pool) seize() bool {
 
 func (p *pool) release() {
 	defer p.group.Done()
+	p.passOn()
+}
+
+// passOn gives a thread of the pool to what is queued.
+func (p *pool) passOn() {
 	if f := p.next(); f != nil {
 		p.group.Go(func() { p.work(f) })
 	}
@@ -65,7 +70,13 @@ func (p *pool) handOver(f func()) {
 	p.group.Go(func() { p.work(f) })
 }
 
+// work runs f and what is queued. Where a callback ends the goroutine, another takes its place.
 func (p *pool) work(f func()) {
+	defer func() {
+		if f != nil {
+			p.passOn()
+		}
+	}()
 	for f != nil {
 		f()
 		f = p.next()

@@ -167,30 +167,51 @@ type thread struct {
 	kept bool         // until the task ends, since its priority cannot be raised again
 
 	cpu time.Duration // what the thread had had when the turn began
+
+	mu     sync.Mutex // held while the slice of the thread is changed
+	marked atomic.Bool
 }
 
-// compute binds the goroutine to its thread and marks that as computing.
-func (th *thread) compute(p *priorities) {
+// compute binds the goroutine to its thread. The turn is marked as computing if it is expected to
+// be long.
+func (th *thread) compute(p *priorities, long bool) {
 	if !p.threads() {
 		return
 	}
-	defer func() { th.cpu = processorTime() }()
 	if th.kept {
+		th.cpu = processorTime()
 		return
 	}
 	runtime.LockOSThread()
 	tid := unix.Gettid()
 	th.p = p
 	th.tid.Store(int32(tid))
+	th.cpu = processorTime()
 	if p.mode == Nice {
 		_ = unix.Setpriority(unix.PRIO_PROCESS, tid, 19)
 		th.kept = true
+	} else if long {
+		th.mark()
+	}
+}
+
+// mark gives the thread the slice of one that computes, for the rest of the turn. Who tends the
+// scheduler calls it too.
+func (th *thread) mark() {
+	if th.marked.Load() {
 		return
 	}
+	th.mu.Lock()
+	defer th.mu.Unlock()
+	tid := int(th.tid.Load())
+	if tid == 0 || th.p.mode != Slices || th.marked.Load() {
+		return
+	}
+	th.marked.Store(true)
 	process.Lock()
 	process.computing[tid] = true
 	process.Unlock()
-	_ = p.slice(tid, computeSlice)
+	_ = th.p.slice(tid, computeSlice)
 }
 
 // react makes the thread one that reacts again and lets the goroutine go.
@@ -198,21 +219,25 @@ func (th *thread) react() {
 	if th.p == nil || th.kept {
 		return
 	}
+	th.mu.Lock()
 	tid := int(th.tid.Swap(0))
-	process.Lock()
-	delete(process.computing, tid)
-	process.Unlock()
-	_ = th.p.slice(tid, reactSlice)
+	if th.marked.Swap(false) {
+		process.Lock()
+		delete(process.computing, tid)
+		process.Unlock()
+		_ = th.p.slice(tid, reactSlice)
+	}
+	th.mu.Unlock()
 	th.p = nil
 	runtime.UnlockOSThread()
 }
 
-// spent is what the turn counts for: its processor time, and up to Grace of the
+// spent is what a turn that took so long counts for: its processor time, and up to Grace of the
 // rest. What the thread waited for a processor that other programs had is not the
 // task's fault, though the kernel does not tell it apart from what the task blocked
 // for: the Go runtime parks a thread that it preempts, also one that had to wait.
-func (th *thread) spent() time.Duration {
-	if th.p == nil {
+func (th *thread) spent(took time.Duration) time.Duration {
+	if th.p == nil || took <= Grace {
 		return allOfIt
 	}
 	return processorTime() - th.cpu + Grace
@@ -232,21 +257,27 @@ func (th *thread) leave() { th.tid.Store(0) }
 // task, which has a slot.
 func (th *thread) mine() bool { return int(th.tid.Load()) == unix.Gettid() }
 
-// asleep reports whether the thread waits in the kernel for something other than a
-// processor, and the processor time it has had.
-func (th *thread) asleep() (cpu time.Duration, asleep bool) {
+// account reads what the kernel says of the thread, if the task has one. Without
+// schedstat, delays count as the task's own.
+func (th *thread) account() (a account, ok bool) {
 	tid := th.tid.Load()
 	if tid == 0 {
-		return 0, false
+		return a, false
 	}
 	var ts unix.Timespec
 	clock := int(^tid<<3 | 6) // of one thread (4), what the scheduler counts (2)
 	if err := unix.ClockGettime(int32(clock), &ts); err != nil {
-		return 0, false
+		return a, false
 	}
-	stat, _ := os.ReadFile("/proc/self/task/" + strconv.Itoa(int(tid)) + "/stat")
-	_, after, _ := strings.Cut(string(stat), ") ")
-	return time.Duration(ts.Nano()), strings.HasPrefix(after, "S") || strings.HasPrefix(after, "D")
+	a.used = time.Duration(ts.Nano())
+	folder := "/proc/self/task/" + strconv.Itoa(int(tid))
+	if fields := strings.Fields(readString(folder + "/schedstat")); len(fields) > 1 {
+		delayed, _ := strconv.ParseInt(fields[1], 10, 64)
+		a.delayed = time.Duration(delayed)
+	}
+	_, after, _ := strings.Cut(readString(folder+"/stat"), ") ")
+	a.asleep = strings.HasPrefix(after, "S") || strings.HasPrefix(after, "D")
+	return a, true
 }
 
 // threadCount is the number of threads that the runtime has.

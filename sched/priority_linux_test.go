@@ -19,11 +19,15 @@ func sliceOf(t *testing.T, tid int) time.Duration {
 	return time.Duration(attr.Runtime)
 }
 
+// The thread of a task that computes for long without a checkpoint gets a long slice, and has it at
+// once in the turns after that, until many were short.
 func TestComputingThreadsHaveLongSlices(t *testing.T) {
 	s := newTest(t, Config{Slots: 1})
 	err := s.Run(patient(t), func(task *Task) error {
 		if s.priorities.mode != Slices {
 			t.Skip("no slices here")
+		}
+		for spin() != 0 && task.Context().Err() == nil && sliceOf(t, 0) != computeSlice {
 		}
 		if got := sliceOf(t, 0); got != computeSlice {
 			t.Errorf("computing: %v", got)
@@ -43,6 +47,12 @@ func TestComputingThreadsHaveLongSlices(t *testing.T) {
 		}
 		if got := sliceOf(t, 0); got != computeSlice {
 			t.Errorf("computing again: %v", got)
+		}
+		for range trustShort + 1 {
+			task.Block(func() {})
+		}
+		if got := sliceOf(t, 0); got == computeSlice && task.short >= trustShort {
+			t.Error("a long slice for a short turn")
 		}
 		return nil
 	})

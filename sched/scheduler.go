@@ -1,6 +1,8 @@
 package sched
 
 import (
+	"context"
+	"fmt"
 	"log/slog"
 	"maps"
 	"math"
@@ -48,7 +50,9 @@ type Scheduler struct {
 	poller  poller
 	slots   slots
 	tasks   sync.WaitGroup
-	closing chan struct{}
+	closing chan struct{} // closed when Close begins
+	drained chan struct{} // closed when the last task has ended after that
+	over    chan struct{} // closed when Close is done
 	builtin builtin
 
 	mu          sync.Mutex
@@ -70,7 +74,8 @@ func New(c Config) *Scheduler {
 	c.Tasks = positive(c.Tasks, DefaultTasks)
 	c.FileInterval = positive(c.FileInterval, DefaultFileInterval)
 	s := &Scheduler{config: c, log: c.Log, epoch: time.Now(), chosen: chosenProcessors()}
-	s.closing, s.closers = make(chan struct{}), make(map[any]func())
+	s.closing, s.drained, s.over = make(chan struct{}), make(chan struct{}), make(chan struct{})
+	s.closers = make(map[any]func())
 	if s.log == nil {
 		s.log = slog.Default()
 	}
@@ -97,23 +102,55 @@ var standard = sync.OnceValue(func() *Scheduler { return New(Config{}) })
 // Close ends all waits with [ErrClosed], refuses further ones, waits until the
 // tasks that run have ended and the callbacks have come to an end, and frees
 // what kinds hold. The process has the Ps and the time slices again that it had
-// before. No task may call it, as it would wait for itself. Closing again does
-// nothing.
-func (s *Scheduler) Close() {
+// before. No task may call it, as it would wait for itself. Closing again waits
+// for the same.
+func (s *Scheduler) Close() { _ = s.Shutdown(context.Background()) }
+
+// Shutdown does what Close does, and waits for it until ctx ends. Its error then
+// wraps that of ctx and says how many tasks still run. They go on, nothing is
+// freed before they have ended, and Shutdown may be called again.
+func (s *Scheduler) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
-		return
-	}
+	first := !s.closed
 	s.closed = true
-	sources, closers := slices.Clone(s.sources), maps.Clone(s.closers)
+	sources := slices.Clone(s.sources)
 	s.mu.Unlock()
-	close(s.closing)
-	for _, src := range sources {
-		src.fail(ErrClosed)
+	if first {
+		close(s.closing)
+		for _, src := range sources {
+			src.fail(ErrClosed)
+		}
+		go s.finish()
 	}
+	if isClosed(s.over) {
+		return nil
+	}
+	select {
+	case <-s.over:
+		return nil
+	case <-ctx.Done():
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return fmt.Errorf("shut down the scheduler, with %s still running: %w", counted(s.active, "task"), ctx.Err())
+	}
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// finish frees everything when the last task has ended.
+func (s *Scheduler) finish() {
+	defer close(s.over)
 	s.tasks.Wait()
+	close(s.drained)
 	s.pool.close()
+	s.mu.Lock()
+	closers := maps.Clone(s.closers)
+	s.mu.Unlock()
 	for _, c := range closers {
 		c()
 	}

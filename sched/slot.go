@@ -473,18 +473,29 @@ func (sl *slots) forget(t *Task) {
 // computing is the number of tasks that use a slot.
 func (sl *slots) computing() int { return len(sl.running) - sl.stalled }
 
-// stall lends the slot of a task that has one but does not compute to others, until
-// it comes to a checkpoint, waits or ends.
-func (sl *slots) stall(t *Task, now int64) {
+// stall lends the slot of a task that has one but does not compute to others that wait, until
+// it comes to a checkpoint, waits, ends or computes again. It reports whether it did.
+func (sl *slots) stall(t *Task, now int64) bool {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
-	if t.share.index != onSlot || t.share.stalled {
-		return
+	if t.share.index != onSlot || t.share.stalled || sl.head() == nil {
+		return false
 	}
 	t.share.used, t.share.stalled = t.usedAt(now), true
 	sl.stalled++
 	sl.grant(now)
 	sl.mark(now)
+	return true
+}
+
+// unstall has a task count again whose slot was lent.
+func (sl *slots) unstall(t *Task, now int64) {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	if t.share.index == onSlot {
+		sl.recover(t, now)
+		sl.mark(now)
+	}
 }
 
 // recover ends the stall of t, if there is one.
@@ -521,14 +532,49 @@ func (sl *slots) resize(total, spare int, now int64) {
 	sl.mark(now)
 }
 
-// holders returns the tasks that have a slot, if others wait for one.
-func (sl *slots) holders() []*Task {
+// widen doubles the slots if tasks wait for one. So the tasks of a scheduler that is being closed
+// end where nobody can tell which of them block with a slot.
+func (sl *slots) widen(now int64) {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
 	if sl.head() == nil {
+		return
+	}
+	sl.total *= 2
+	sl.grant(now)
+	sl.mark(now)
+}
+
+// longTurns returns the tasks that have had their slot for long.
+func (sl *slots) longTurns(now int64) (list []*Task) {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	for _, t := range sl.running {
+		if now-t.share.began >= int64(longTurn) {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// holder is a task with a slot.
+type holder struct {
+	task    *Task
+	began   int64 // its turn
+	stalled bool
+}
+
+// holders returns the tasks that have a slot, if others wait for one or a slot is lent.
+func (sl *slots) holders() (list []holder) {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	if sl.head() == nil && sl.stalled == 0 {
 		return nil
 	}
-	return slices.Clone(sl.running)
+	for _, t := range sl.running {
+		list = append(list, holder{t, t.share.began, t.share.stalled})
+	}
+	return list
 }
 
 func (sl *slots) sizes() (total, running, queued int) {

@@ -280,11 +280,17 @@ func (src *source) guard(callback string, call func()) {
 // contain is deferred around callbacks.
 func (src *source) contain(callback string) {
 	if v := recover(); v != nil {
-		err := &PanicError{Kind: src.name, Callback: callback, Value: v, Stack: debug.Stack()}
-		if src.dead.CompareAndSwap(false, true) {
-			src.s.pool.group.Go(func() { src.fail(err) })
-		}
+		src.panicked(callback, v)
 	}
+}
+
+// panicked ends all waits of the source because of what a callback has passed to panic.
+func (src *source) panicked(callback string, v any) error {
+	err := &PanicError{Kind: src.name, Callback: callback, Value: v, Stack: debug.Stack()}
+	if src.dead.CompareAndSwap(false, true) {
+		src.s.pool.group.Go(func() { src.fail(err) })
+	}
+	return err
 }
 
 // fail ends all waits of the source, now and later.

@@ -265,10 +265,8 @@ type closingContext struct {
 func (c closingContext) Done() <-chan struct{} { return c.closing }
 
 func (c closingContext) Err() error {
-	select {
-	case <-c.closing:
+	if isClosed(c.closing) {
 		return context.Canceled
-	default:
-		return nil
 	}
+	return nil
 }

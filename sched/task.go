@@ -26,6 +26,8 @@ type Task struct {
 	thread    thread
 	goroutine atomic.Uint64 // of the task, where tasks have no threads of their own; 0 after it
 
+	blocks  bool      // in Block; for the task's own goroutine
+	short   int       // turns in a row that were short
 	started time.Time // of the present turn on a slot
 	credit  int       // checkpoints until the next look at the clock
 	stride  int       // what credit is set to
@@ -84,7 +86,7 @@ func (s *Scheduler) Run(ctx context.Context, f func(*Task) error, options ...Tas
 }
 
 func (s *Scheduler) newTask(ctx context.Context, options []TaskOption) *Task {
-	t := &Task{s: s, granted: make(chan struct{}, 1), done: make(chan struct{}), stride: 1}
+	t := &Task{s: s, granted: make(chan struct{}, 1), done: make(chan struct{}), stride: 1, short: trustShort}
 	t.ctx = context.WithValue(ctx, taskKey{}, t)
 	for _, o := range options {
 		o(t)
@@ -131,21 +133,34 @@ func (t *Task) begin() error {
 }
 
 func (t *Task) end() {
-	t.cause.ran(time.Since(t.started))
-	spent := t.thread.spent()
+	now := time.Now()
+	took := t.finishTurn(now)
+	t.cause.ran(took)
+	spent := t.thread.spent(took)
 	t.thread.react()
 	t.thread.leave()
 	t.goroutine.Store(0)
-	t.s.slots.end(t, t.s.now(), spent)
+	t.s.slots.end(t, t.s.since(now), spent)
 }
 
-// mine reports whether the caller is the task, and not another goroutine that uses
-// its context, also after its end.
+// finishTurn notes how long the turn took that ends now.
+func (t *Task) finishTurn(now time.Time) (took time.Duration) {
+	took = now.Sub(t.started)
+	if took >= longTurn {
+		t.short = 0
+	} else {
+		t.short++
+	}
+	return took
+}
+
+// mine reports whether the caller is the task, with its slot, and not another goroutine that
+// uses its context, also after its end.
 func (t *Task) mine() bool {
 	if t.s.priorities.threads() {
-		return t.thread.mine()
+		return t.thread.mine() && !t.blocks
 	}
-	return t.goroutine.Load() == goroutineID()
+	return t.goroutine.Load() == goroutineID() && !t.blocks
 }
 
 // goroutineID is the number of the calling goroutine, which the runtime tells nobody
@@ -166,6 +181,25 @@ func goroutineID() (id uint64) {
 // ended; the waits of other goroutines with this context leave the slot alone.
 func (t *Task) Context() context.Context { return t.ctx }
 
+// Block runs f without a slot, which goes to somebody else meanwhile, and then waits for
+// one as after an event. It is for a call that is known to block outside the scheduler:
+// a read of a slow file system, a lock, a library that waits. Only the task's own
+// goroutine may call it. Checkpoints of the task in f do nothing, and waits there have
+// no slot to give back.
+func (t *Task) Block(f func()) {
+	if t.blocks {
+		f()
+		return
+	}
+	t.pause()
+	t.blocks = true
+	defer func() {
+		t.blocks = false
+		t.wake(nil)
+	}()
+	f()
+}
+
 // Done is closed when the task has ended.
 func (t *Task) Done() <-chan struct{} { return t.done }
 
@@ -177,9 +211,18 @@ func (t *Task) Wait(ctx context.Context) error {
 	return t.err
 }
 
+// longTurn is how long a turn takes for whose end threads that react should not have to wait. It
+// costs two system calls to tell such a thread from others, so those of shorter turns are not: of a
+// task whose last trustShort turns were short, the thread is marked by a checkpoint or by who tends
+// the scheduler, where a turn is long after all.
+const (
+	longTurn   = time.Millisecond
+	trustShort = 16
+)
+
 // resume begins a turn on a slot.
 func (t *Task) resume() {
-	t.thread.compute(t.s.priorities)
+	t.thread.compute(t.s.priorities, t.short < trustShort)
 	t.started = time.Now()
 	t.looked, t.credit = t.started, t.stride
 }
@@ -197,11 +240,13 @@ func pauseTask(ctx context.Context) *Task {
 
 // pause ends a turn: the slot goes to somebody else while the task waits.
 func (t *Task) pause() {
-	t.cause.ran(time.Since(t.started))
+	now := time.Now()
+	took := t.finishTurn(now)
+	t.cause.ran(took)
 	t.cause = nil
-	spent := t.thread.spent()
+	spent := t.thread.spent(took)
 	t.thread.react()
-	t.s.slots.pause(t, t.s.now(), spent)
+	t.s.slots.pause(t, t.s.since(now), spent)
 }
 
 // wake begins a turn because of an event, over the number of slots if need be and

@@ -110,14 +110,15 @@ func (s *Scheduler) limit() int {
 	return max(1, n)
 }
 
-// tend looks after threads and limits while there are tasks, and a while after.
+// tend looks after threads and limits while there are tasks, and a while after. Close does not end
+// it before the last task: until then tasks may wait for slots, and for each other.
 func (s *Scheduler) tend() {
 	ticker := time.NewTicker(tendEvery)
 	defer ticker.Stop()
 	threads, stalls := 0, make(stalls)
 	for tick, quiet := 1, 0; ; tick++ {
 		select {
-		case <-s.closing:
+		case <-s.drained:
 			return
 		case <-ticker.C:
 		}
@@ -127,15 +128,30 @@ func (s *Scheduler) tend() {
 		if quiet >= tendLinger && s.untend() {
 			return
 		}
+		for _, t := range s.slots.longTurns(s.now()) {
+			t.thread.mark()
+		}
 		s.lendStalled(stalls)
+		if isClosed(s.closing) && !s.priorities.threads() {
+			s.slots.widen(s.now())
+		}
 		s.slots.rouse(s.now())
 		if n := threadCount(); n != threads || tick%limitEvery == 0 {
 			threads = n
 			s.priorities.react()
 		}
-		if tick%limitEvery == 0 && s.busy() {
+		if tick%limitEvery == 0 && s.busy() && !isClosed(s.closing) {
 			s.fit()
 		}
+	}
+}
+
+func isClosed(ch <-chan struct{}) bool {
+	select {
+	case <-ch:
+		return true
+	default:
+		return false
 	}
 }
 

@@ -14,6 +14,7 @@ var benchmarks = []benchmark{
 	{"turns", turns},
 	{"turns-sched", turnsSched},
 	{"readers", readers},
+	{"readers-only", readersOnly},
 	{"remote", remote},
 	{"remote-bulk", remoteBulk},
 	{"shared", shared},
@@ -178,4 +179,35 @@ func mutexReaders(n int) {
 		reads.Wait()
 	}
 	all.Wait()
+}
+
+// together is how many readers read all the time, and nobody writes.
+const together = 8
+
+func readersOnly(quick bool) (measure.Row, error) {
+	const each = 20_000
+	l, ctx := location(), context.Background()
+	var m sync.RWMutex
+	perRead := func(reader func(n int)) func() (float64, error) {
+		return measure.Loop(each*together, func(int) {
+			var all sync.WaitGroup
+			for range together {
+				all.Go(func() { reader(each) })
+			}
+			all.Wait()
+		})
+	}
+	return measure.Alternate("readers-only", rounds(quick), perRead(func(n int) {
+		var h orwl.Handle
+		for range n {
+			h.ReadRequest(l)
+			h.Acquire(ctx)
+			h.Release()
+		}
+	}), perRead(func(n int) {
+		for range n {
+			m.RLock()
+			m.RUnlock() //nolint:staticcheck // the empty section is what is measured
+		}
+	}))
 }

@@ -12,9 +12,9 @@ import (
 type Peers []*orwl.Peer
 
 // Resource opens a frontier at the process that serves it.
-func (ps Peers) Resource(name string) (orwl.Resource, error) {
+func (ps Peers) Resource(ctx context.Context, name string) (orwl.Resource, error) {
 	for _, p := range ps {
-		m, err := p.Mirror(context.Background(), name)
+		m, err := p.Mirror(ctx, name)
 		if errors.Is(err, orwl.ErrUnknown) {
 			continue
 		}

@@ -14,7 +14,7 @@ import (
 
 // Resources finds the frontier locations that other processes own, by name.
 type Resources interface {
-	Resource(name string) (orwl.Resource, error)
+	Resource(ctx context.Context, name string) (orwl.Resource, error)
 }
 
 // Program is the part of the computation that one process does: the rows of

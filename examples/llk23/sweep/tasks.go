@@ -176,7 +176,7 @@ func (p *Program) addImports(ctx context.Context, at place) error {
 		if !p.exists(f.source) || p.own(f.source) {
 			continue
 		}
-		r, err := p.Others.Resource(f.String())
+		r, err := p.Others.Resource(ctx, f.String())
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -110,11 +111,15 @@ func (l *Link) greet(ctx context.Context, own Hello) error {
 func (l *Link) exchangeHellos(own Hello) error {
 	f := Frame{Kind: Greeting, Version: Version, Text: own.Process, Size: int64(own.Lease), OK: own.Serves}
 	if _, err := l.conn.Write(AppendFrame(nil, &f)); err != nil {
+		refusePlain(err)
 		return err
 	}
 	l.in.Limit = maxHello
 	if err := l.in.Next(&f); err != nil {
 		return err
+	}
+	if f.Kind == Refused && f.Code == wantsTLS {
+		return ErrWantsTLS
 	}
 	if f.Kind != Greeting || f.Text == "" || len(f.Extents) > 0 {
 		return ErrMalformed
@@ -125,6 +130,20 @@ func (l *Link) exchangeHellos(own Hello) error {
 	l.in.Limit = MaxHeader
 	l.Hello = Hello{f.Text, f.OK, min(own.Lease, max(time.Duration(f.Size), MinLease))}
 	return nil
+}
+
+// ErrWantsTLS says that this end does not speak TLS, and the other one speaks nothing else.
+var ErrWantsTLS = errors.New("the other end expects TLS")
+
+// wantsTLS is the code of the frame that says so. It comes instead of a hello.
+const wantsTLS = 1
+
+// refusePlain answers whoever speaks no TLS to a server that expects it, in plain words.
+func refusePlain(err error) {
+	var plain tls.RecordHeaderError
+	if errors.As(err, &plain) && plain.Conn != nil {
+		plain.Conn.Write(AppendFrame(nil, &Frame{Kind: Refused, Code: wantsTLS}))
+	}
 }
 
 // Cut ends the connection, without waiting.
