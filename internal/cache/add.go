@@ -196,19 +196,25 @@ func (c *Cache) name(r *reservation, name string) error {
 	if _, unread := c.recorded[name]; taken && !unread && c.linkFromPeer(name) {
 		return nil
 	}
-	if err := os.Rename(r.path, filepath.Join(c.folder, name)); err != nil {
-		return err
+	if err := unix.Rename(r.path, filepath.Join(c.folder, name)); err != nil {
+		return &os.LinkError{Op: "rename", Old: r.path, New: name, Err: err}
 	}
+	r.named = true
 	return addNamed.Hit()
 }
 
 // reservation is room for a file that is being written.
 type reservation struct {
-	path string // where it is written
+	path  string // where it is written
+	named bool   // it is there no more
 }
 
 // end removes what is left of it.
-func (r *reservation) end() { _ = os.Remove(r.path) }
+func (r *reservation) end() {
+	if !r.named {
+		_ = os.Remove(r.path)
+	}
+}
 
 // reserve makes room for a file. The caller holds the mutex.
 func (c *Cache) reserve(i Item) (r *reservation, linked []string, err error) {

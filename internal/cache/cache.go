@@ -126,13 +126,14 @@ type Cache struct {
 	// lives: a folder whose lock is free is one that a pilot has left. Where the pilots
 	// of a host share their space, whoever looks at the folders of all and changes one
 	// holds the lock of the host, for a few system calls; claims tells them what this
-	// cache takes.
+	// cache takes, and uses which files are in use.
 	cfg    Config
 	folder string
 	own    *os.File
 	host   *hostLock // nil unless shared
 	claims *claims   // nil unless shared
 	turns  *turns    // nil unless shared
+	uses   *uses     // nil unless shared
 
 	// The goroutines that follow peers. Close ends them.
 	watch context.Context
@@ -177,6 +178,7 @@ type Cache struct {
 type entry struct {
 	Item
 	pins     int
+	use      int // the slot by which peers see that it is in use; 0 if they do not
 	hash     Hash
 	unproved bool // it was taken over, maybe by a peer, and this cache has not looked whether hash is right
 }
@@ -202,9 +204,8 @@ func (f *File) Release() {
 	f.once.Do(func() {
 		f.cache.mu.Lock()
 		defer f.cache.mu.Unlock()
-		if f.entry.pins--; f.entry.pins == 0 {
-			f.cache.turns.use(fileName(f.entry.Item), false)
-		}
+		f.entry.pins--
+		f.cache.tellUse(f.entry)
 	})
 }
 
@@ -276,9 +277,8 @@ func (c *Cache) stands(e *entry) bool {
 }
 
 func (c *Cache) pin(e *entry) *File {
-	if e.pins++; e.pins == 1 {
-		c.turns.use(fileName(e.Item), true)
-	}
+	e.pins++
+	c.tellUse(e)
 	c.cfg.Policy.Used(e.Ref)
 	return &File{cache: c, entry: e}
 }

@@ -14,6 +14,12 @@ const maxName = 255
 // look at the folder from above. It holds what the cache claims (claim.go).
 const changesName = ".changes"
 
+// isBookkeeping reports whether a file in a cache folder is one that setUp opens for as long as
+// the cache is open.
+func isBookkeeping(name string) bool {
+	return name == lockName || name == changesName || name == usesName
+}
+
 // newPrefix begins the names of files that are being written (partOf).
 const newPrefix = ".new-"
 

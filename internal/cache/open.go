@@ -132,7 +132,10 @@ func (c *Cache) setUp() (err error) {
 		}
 		c.turns = &turns{file, c.cfg.Sched, c.cfg.Log, TurnTime}
 	}
-	c.claims, err = openClaims(c.folder)
+	if c.claims, err = openClaims(c.folder); err != nil {
+		return full(err)
+	}
+	c.uses, err = openUses(c.folder)
 	return full(err)
 }
 
@@ -145,7 +148,7 @@ func (c *Cache) emptyUnlessTrusted() error {
 			return err
 		}
 		for _, n := range names {
-			if n.Name() != lockName && n.Name() != changesName {
+			if !isBookkeeping(n.Name()) {
 				_ = os.RemoveAll(filepath.Join(c.folder, n.Name()))
 			}
 		}
@@ -202,7 +205,7 @@ func (c *Cache) rebuild(recorded map[string]Hash) error {
 		i, ok := parseName(f.Name())
 		hash, known := recorded[f.Name()]
 		switch {
-		case err != nil || f.Name() == lockName || f.Name() == changesName || f.Name() == trustName:
+		case err != nil || f.Name() == trustName || isBookkeeping(f.Name()):
 		case ok && info.Mode().IsRegular() && info.Size() == i.Size && !seen[i.Ref] && (!known || hash != Hash{}):
 			seen[i.Ref] = true
 			files = append(files, aged{i, info.ModTime()})
@@ -224,10 +227,10 @@ func (c *Cache) rebuild(recorded map[string]Hash) error {
 // the mutex.
 func (c *Cache) shrink() {
 	unlock, _ := c.host.lock() // what the others hold changes little meanwhile
-	excess := c.total() - c.limit()
+	excess, used := c.total()-c.limit(), c.usedByPeers()
 	var leaving []*entry
 	for ref := range c.cfg.Policy.Order() {
-		if e := c.entries[ref]; e != nil && c.idle(e) && excess > 0 {
+		if e := c.entries[ref]; e != nil && e.idle(used) && excess > 0 {
 			leaving = append(leaving, e)
 			excess -= e.Size
 		}
@@ -265,6 +268,7 @@ func (c *Cache) closeFiles() {
 	_ = c.own.Close()
 	c.claims.close()
 	c.turns.close()
+	c.uses.close()
 	if c.host != nil {
 		_ = c.host.file.Close()
 	}

@@ -81,6 +81,11 @@ func (c *Cache) join(folder string) {
 	ctx, stop := context.WithCancel(c.watch)
 	p := &peer{folder: folder, stop: stop, known: map[string]bool{}}
 	c.peers[folder] = p
+	if len(c.peers) == 1 { // so far there was nobody to tell
+		for _, e := range c.entries {
+			c.tellUse(e)
+		}
+	}
 	c.group.Go(func() { c.follow(ctx, p) })
 }
 

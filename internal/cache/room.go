@@ -42,11 +42,12 @@ func (c *Cache) makeRoom(size int64) (linked []string, err error) {
 // victims are the first files in the policy's order that free as much as is
 // asked for, or nothing if all that are not in use together would not.
 func (c *Cache) victims(excess int64) (chosen []*entry) {
+	used := c.usedByPeers()
 	for ref := range c.cfg.Policy.Order() {
 		if excess <= 0 {
 			break
 		}
-		if e := c.entries[ref]; e != nil && c.idle(e) {
+		if e := c.entries[ref]; e != nil && e.idle(used) {
 			chosen = append(chosen, e)
 			excess -= e.Size
 		}
@@ -57,10 +58,10 @@ func (c *Cache) victims(excess int64) (chosen []*entry) {
 	return chosen
 }
 
-// idle reports whether nobody on the host has the file in use. Where another pilot has, to
-// drop it here would free nothing.
-func (c *Cache) idle(e *entry) bool {
-	return e.pins == 0 && (len(c.peers) == 0 || !c.turns.usedByOthers(fileName(e.Item)))
+// idle reports whether nobody on the host has the file in use. Where another pilot has
+// (usedByPeers), to drop it here would free nothing.
+func (e *entry) idle(usedByPeers map[int64]bool) bool {
+	return e.pins == 0 && (len(usedByPeers) == 0 || !usedByPeers[placeOf(fileName(e.Item))])
 }
 
 // total is what is taken now: this cache's files and reservations, and of a

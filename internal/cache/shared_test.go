@@ -258,7 +258,7 @@ next:
 			t.Fatal(err)
 		}
 		for _, e := range entries {
-			if e.Name() == changesName || e.Name() == trustName {
+			if e.Name() == changesName || e.Name() == usesName || e.Name() == trustName {
 				continue // bookkeeping
 			}
 			info, err := e.Info()

@@ -37,12 +37,8 @@ const (
 // too. A transfer that stands still ends by itself after about as long.
 const TurnTime = time.Minute
 
-// usedPlaces is where the bytes of files in use begin, behind those of files that are brought
-// in: a cache has a shared lock on the byte of each file that it has in use.
-const usedPlaces = 1 << 62
-
-// turns are the locks of all files of a host. A nil one has everybody go on at once, and no
-// file in use.
+// turns are the locks of all files of a host that are brought in. A nil one has everybody go on at
+// once.
 type turns struct {
 	file  *os.File
 	sched *sched.Scheduler
@@ -101,29 +97,6 @@ func (t *turns) set(kind int16, place int64) error {
 			return err
 		}
 	}
-}
-
-// use says to the other pilots of the host that a file is in use here, or no longer. Where
-// the file system has no such locks, they do not see it.
-func (t *turns) use(name string, use bool) {
-	if t == nil {
-		return
-	}
-	kind := int16(unix.F_UNLCK)
-	if use {
-		kind = unix.F_RDLCK
-	}
-	_ = t.set(kind, usedPlaces+placeOf(name))
-}
-
-// usedByOthers reports whether another pilot of the host has said that a file is in use.
-func (t *turns) usedByOthers(name string) bool {
-	if t == nil {
-		return false
-	}
-	lock := unix.Flock_t{Type: unix.F_WRLCK, Start: usedPlaces + placeOf(name), Len: 1}
-	err := unix.FcntlFlock(t.file.Fd(), unix.F_OFD_GETLK, &lock)
-	return err == nil && lock.Type != unix.F_UNLCK
 }
 
 func (t *turns) close() {

@@ -130,12 +130,15 @@ func (pl *placement) stale(p *pilot) []FileRef {
 	return list
 }
 
+// mayPrefetch reports whether inputs of an attempt may come to its pilot before its turn.
+func (a *attempt) mayPrefetch() bool { return a.ahead && !a.started && !a.ended }
+
 // prefetch are the inputs of jobs that are queued at the pilot beyond what is
 // free, as far as it would have to read them from storage and its own cache has
 // room for them beside those of the jobs before.
 func (pl *placement) prefetch(p *pilot) []InputFile {
-	if p.info.CacheSize == 0 {
-		return nil
+	if p.info.CacheSize == 0 || !slices.ContainsFunc(p.attempts, (*attempt).mayPrefetch) {
+		return nil // most often; a job may read any number of files
 	}
 	var files []InputFile
 	room := p.info.CacheSize
@@ -148,7 +151,7 @@ func (pl *placement) prefetch(p *pilot) []InputFile {
 			if room -= v.size; room < 0 || len(files) == maxPrefetch {
 				return files
 			}
-			if a.ahead && !a.started && !a.ended && v.pfn != "" && !p.reaches(v) {
+			if a.mayPrefetch() && v.pfn != "" && !p.reaches(v) {
 				in := pl.files.inputFor(p, v)
 				in.Source = pl.fleet.sourceFor(p, v, a)
 				files = append(files, in)

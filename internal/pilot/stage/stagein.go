@@ -72,7 +72,11 @@ func (in *Inputs) Run() error {
 		}
 	}
 	for _, i := range in.files {
-		if err := in.add(i); err != nil {
+		err := context.Cause(a.Ctx) // to make a link is over too soon to look at it
+		if err == nil {
+			err = in.add(i)
+		}
+		if err != nil {
 			return fmt.Errorf("input %s: %w", i.LFN, err)
 		}
 	}
