@@ -99,7 +99,11 @@ func (f *Flow) fill(j *job, d *pendingJob) {
 	j.new.Job.Writes, j.outputs = make([]dispatch.Output, 0, outputs), make([]*file, 0, len(s.writes))
 	for i, e := range s.writes {
 		lfn, open := e.pattern.expand(d.values)
-		c.writes = append(c.writes, lfn)
+		seen := lfn // by the command
+		if open {
+			seen = logical.Unescape(lfn)
+		}
+		c.writes = append(c.writes, seen)
 		if e.log {
 			c.log = lfn
 		}
