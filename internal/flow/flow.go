@@ -53,7 +53,7 @@ type Flow struct {
 	// What this Step still has to do, empty between two Steps: steps whose watermark may rise,
 	// jobs to submit, steps that may have become final.
 	dirty      rows.Ordered[rank]
-	ready      []*job
+	ready      rows.Ordered[readyJob]
 	candidates []*stepState
 	effects    Effects
 	replaying  bool // by Load, which wants neither records nor jobs
@@ -87,7 +87,8 @@ func New(w *Workflow, parameters map[string]string) (*Flow, error) {
 }
 
 func newStepState(s *step) *stepState {
-	st := &stepState{step: s, watermark: -1, needed: s.needed(), begun: s.replayed, took: make([]int, len(s.sources()))}
+	st := &stepState{step: s, watermark: -1, begun: s.replayed, took: make([]int, len(s.sources()))}
+	st.needed, st.aside = s.makersBefore()
 	if len(s.merge) > 0 {
 		st.merging = &merging{groups: map[string]*group{}}
 	} else if len(s.each) > 0 {

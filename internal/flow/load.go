@@ -33,17 +33,19 @@ func Load(w *Workflow, parameters map[string]string, records []dispatch.Record) 
 	f.replaying = true
 	f.start()
 	f.raiseWatermarks()
+	f.submit()
 	for i, e := range log {
 		if err := f.replay(e); err != nil {
 			return nil, fmt.Errorf("replay the stored run: %w", err)
 		}
 		f.entries = uint64(i) + 1
 		f.raiseWatermarks()
+		f.submit()
 		f.finish() // a step that was final stays so, whatever is refused later
-		f.ready, f.effects = f.ready[:0], Effects{}
+		f.effects = Effects{}
 	}
 	f.finish()
-	f.ready, f.effects, f.replaying = f.ready[:0], Effects{}, false
+	f.effects, f.replaying = Effects{}, false
 	return f, nil
 }
 

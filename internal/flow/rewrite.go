@@ -14,6 +14,36 @@ type use struct {
 	writes bool
 }
 
+// begins reports whether the entry is that of the plain step which makes the first version.
+func (u use) begins() bool {
+	return u.writes && slices.ContainsFunc(u.step.writes, func(e entry) bool { return e.pattern == u.entry.pattern })
+}
+
+// setAside finds the files from which jobs do not take their place in the canonical order, since
+// they tell no job of a step from another: a file that all of them read under one name, and the
+// first version of a rewritten file. So it makes no difference when such a file comes. It does
+// where jobs that use rewritten files come before its own: they could then stand behind a job in
+// the order of one file that stands behind them in that of another, and wait for each other.
+func setAside(w *Workflow) {
+	depends := make([]bool, len(w.steps)) // by order: on the order of rewritten files
+	for i, s := range w.steps {
+		depends[i] = slices.ContainsFunc(s.sharedUses(), func(u use) bool { return !u.begins() })
+		for _, before := range s.before() {
+			depends[i] = depends[i] || depends[before.order-1]
+		}
+	}
+	for _, s := range w.steps {
+		for _, entries := range [][]entry{s.reads, s.rewrites} {
+			for i := range entries {
+				e := &entries[i]
+				e.aside = (e.shared || len(e.pattern.names) == 0) && !slices.ContainsFunc(e.made, func(m *maker) bool {
+					return m.step != nil && depends[m.step.order-1]
+				})
+			}
+		}
+	}
+}
+
 // checkRewrites finds the uses of rewritten files, and those whose order the
 // steps leave open.
 func (p *parser) checkRewrites(w *Workflow, r *routes) {

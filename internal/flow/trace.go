@@ -142,9 +142,8 @@ func (f *Flow) startTrace() {
 		states[st.step.name] = st
 	}
 	for i, new := range f.w.fixed {
-		f.ready = append(f.ready, &job{
-			key:   key{wave: f.wave, rank: i, name: new.Job.Name},
-			state: states[new.Job.Step], new: new,
-		})
+		st := states[new.Job.Step]
+		st.held++
+		f.ready.Push(readyJob{&job{key: key{wave: f.wave, first: i, name: new.Job.Name}, state: st, new: new}})
 	}
 }

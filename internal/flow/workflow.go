@@ -116,6 +116,7 @@ type entry struct {
 	script  bool     // it is what the jobs of the step execute
 	fresh   bool     // has placeholders that are known only when the job has ended
 	shared  bool     // some step rewrites it
+	aside   bool     // jobs do not take their place in the order from it: see setAside
 	made    []*maker // who makes files that fit, rewriters left out
 }
 
@@ -205,16 +206,26 @@ func (s *step) outputs() []entry {
 	return append(s.writes[:len(s.writes):len(s.writes)], s.rewrites...)
 }
 
-// needed are the makers that decide which jobs the step has and when.
+// needed are the makers of all files that jobs of the step get.
 func (s *step) needed() []*maker {
-	var all []*maker
+	placing, aside := s.makersBefore()
+	return append(placing, aside...)
+}
+
+// makersBefore are the makers that decide which jobs the step has and where in the order, and
+// those of files that are set aside.
+func (s *step) makersBefore() (placing, aside []*maker) {
 	for _, makers := range s.feeds {
-		all = append(all, makers...)
+		placing = append(placing, makers...)
 	}
 	for _, e := range append(s.reads[:len(s.reads):len(s.reads)], s.rewrites...) {
-		all = append(all, e.made...)
+		if e.aside {
+			aside = append(aside, e.made...)
+		} else {
+			placing = append(placing, e.made...)
+		}
 	}
-	return all
+	return placing, aside
 }
 
 // before are the steps that s comes after, each once.
