@@ -253,7 +253,7 @@ func (s *surveyed) match(glob, pattern string) {
 			s.misfit(feed.Unfit(path), "put a file there, or write a pattern that leaves it out")
 		}
 	}
-	if !matched && !comesLater(s.input) && len(s.input.Sizes) == 0 && !s.input.MayBeEmpty {
+	if !matched && !comesLater(s.input) && !s.input.MayBeEmpty {
 		says, instead, _ := strings.Cut(feed.NothingMatches(s.folder, glob, displayPath(inFolder(s.folder, pattern))).Error(), "; ")
 		s.add(cmp.Or(instead, "name files that are there, or watch the folder if they come later"), "%s", says)
 	}

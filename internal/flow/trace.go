@@ -67,7 +67,7 @@ type traceTask struct {
 }
 
 func (t *trace) workflow(file string, data []byte) *Workflow {
-	in := &DeclaredInput{Name: TraceInput, Line: 1, Sizes: t.outside}
+	in := &DeclaredInput{Name: TraceInput, Line: 1, Sizes: t.outside, MayBeEmpty: true}
 	made := &maker{input: in, pattern: &pattern{}}
 	w := &Workflow{
 		File: file, Name: traceName(t.record.Name), About: t.record.Description, data: data, scales: &t.options,

@@ -89,6 +89,25 @@ func dependsOn(child, parent NewJob) bool {
 	})
 }
 
+// A run of a workflow without inputs can be exported, and so replayed: nothing has to come from
+// outside.
+func TestTraceWithoutFilesFromOutside(t *testing.T) {
+	text := `{"name": "alone", "schemaVersion": "1.5", "workflow": {
+		"specification": {"tasks": [{"name": "a", "id": "a", "parents": [], "children": [], "inputFiles": [], "outputFiles": ["o"]}], "files": [{"id": "o", "sizeInBytes": 3}]},
+		"execution": {"makespanInSeconds": 1, "executedAt": "2026-01-01T00:00:00Z", "tasks": [{"id": "a", "runtimeInSeconds": 1}]}}}`
+	w, err := ParseTrace("alone.json", []byte(text), TraceOptions{TimeScale: 1, SizeScale: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := newWorldOf(t, w, nil)
+	x.close(TraceInput)
+	x.wantSubmitted("a")
+	x.commit("a")
+	if !x.finished || len(x.notes) > 0 {
+		t.Errorf("finished %v, notes %q", x.finished, x.notes)
+	}
+}
+
 const smallTrace = `{"name": "small", "schemaVersion": "1.5", "workflow": {
  "specification": {
   "tasks": [
