@@ -20,6 +20,7 @@ import (
 	"fairway/internal/flow"
 	"fairway/internal/quantity"
 	"fairway/internal/server/feed"
+	"fairway/internal/wfformat"
 	"fairway/internal/yamlfile"
 )
 
@@ -69,7 +70,7 @@ jobs that the files of this machine would make: at the names of their outputs.`,
 			if err != nil {
 				return err
 			}
-			workflow, err := readWorkflow(file, values, flow.TraceOptions{})
+			workflow, err := readWorkflow(file, values, flow.Scales{})
 			if err != nil {
 				return err
 			}
@@ -90,13 +91,13 @@ jobs that the files of this machine would make: at the names of their outputs.`,
 
 // readWorkflow reads a workflow file, with its parameters where any are given,
 // or a trace.
-func readWorkflow(file string, values map[string]string, scales flow.TraceOptions) (*flow.Workflow, error) {
+func readWorkflow(file string, values map[string]string, scales flow.Scales) (*flow.Workflow, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return nil, fail(exitBadFile, "", "cannot read the workflow: %w", err)
 	}
 	if isTrace(data) {
-		workflow, err := flow.ParseTrace(file, data, scales)
+		workflow, err := wfformat.Parse(file, data, scales)
 		if err != nil {
 			return nil, &failure{code: exitBadFile, err: err}
 		}

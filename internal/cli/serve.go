@@ -161,7 +161,7 @@ func signalCode(signal os.Signal) int {
 }
 
 func (c *console) serverConfig(ctx context.Context, o *runOptions) (server.Config, error) {
-	workflow, err := readWorkflow(o.file, o.parameters, flow.TraceOptions{TimeScale: o.timeScale, SizeScale: o.sizeScale})
+	workflow, err := readWorkflow(o.file, o.parameters, flow.Scales{TimeScale: o.timeScale, SizeScale: o.sizeScale})
 	if err != nil {
 		return server.Config{}, err
 	}

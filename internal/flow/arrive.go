@@ -111,7 +111,7 @@ func (f *Flow) closed(in Closed) (act func(), err error) {
 		f.wave++
 		state.closed, state.ended = true, f.wave
 		f.emptyInput(state)
-		f.startTrace()
+		f.startRecorded()
 		f.touchAll()
 	}, nil
 }

@@ -147,8 +147,8 @@ func (f *Flow) fill(j *job, d *pendingJob) {
 		read := f.readsShared(s, e)
 		j.new.Job.Writes = append(j.new.Job.Writes, dispatch.Output{LFN: lfn, Storage: s.storage, Temporary: s.temporary && read, Publish: s.publishes(read)})
 	}
-	j.new.Job.Reads = unique(append(slices.Clone(c.in), d.reads...))
-	j.new.From = len(unique(slices.Clone(c.in)))
+	j.new.Job.Reads = logical.Unique(append(slices.Clone(c.in), d.reads...))
+	j.new.From = len(logical.Unique(slices.Clone(c.in)))
 	f.fillAccess(j, c)
 	j.source = c
 }
@@ -192,27 +192,6 @@ func (s *step) publishes(read bool) bool {
 func (f *Flow) readsShared(s *step, e entry) bool {
 	return slices.ContainsFunc(f.shared, func(u use) bool {
 		return !u.writes && u.step != s && u.entry.pattern.overlaps(e.pattern)
-	})
-}
-
-// few is up to how many names a search through all of them is faster than a map.
-const few = 16
-
-func unique(names []string) []string {
-	if len(names) <= few {
-		kept := names[:0]
-		for _, name := range names {
-			if !slices.Contains(kept, name) {
-				kept = append(kept, name)
-			}
-		}
-		return kept
-	}
-	seen := make(map[string]bool, len(names))
-	return slices.DeleteFunc(names, func(name string) bool {
-		again := seen[name]
-		seen[name] = true
-		return again
 	})
 }
 

@@ -40,7 +40,7 @@ func Parse(file string, data []byte) (*Workflow, error) {
 // With gives the workflow with other values for some parameters. All that
 // have no default must be given.
 func (w *Workflow) With(parameters map[string]string) (*Workflow, error) {
-	if w.fixed != nil {
+	if w.recorded != nil {
 		if len(parameters) > 0 {
 			return nil, errors.New("a trace has no parameters")
 		}

@@ -158,7 +158,7 @@ func (p *parser) sortSteps(w *Workflow) bool {
 			needs[i] = append(needs[i], before.listed)
 		}
 	}
-	sorted := topological(needs)
+	sorted := rows.Topological(needs)
 	if len(sorted) < len(w.steps) {
 		p.cycle(w, needs, sorted)
 		return false
@@ -170,33 +170,6 @@ func (p *parser) sortSteps(w *Workflow) bool {
 	}
 	w.steps = steps
 	return true
-}
-
-// topological orders numbers so that each comes after those that it needs, and the
-// lowest that can comes first. Those on a cycle, and behind one, are left out.
-func topological(needs [][]int) []int {
-	waiting, after := make([]int, len(needs)), make([][]int, len(needs))
-	var ready rows.Ordered[rank]
-	for i, before := range needs {
-		waiting[i] = len(before)
-		for _, b := range before {
-			after[b] = append(after[b], i)
-		}
-		if len(before) == 0 {
-			ready.Push(rank(i))
-		}
-	}
-	var sorted []int
-	for len(ready) > 0 {
-		i := int(ready.Pop())
-		sorted = append(sorted, i)
-		for _, j := range after[i] {
-			if waiting[j]--; waiting[j] == 0 {
-				ready.Push(rank(j))
-			}
-		}
-	}
-	return sorted
 }
 
 // cycle names one cycle among the steps that wait for each other.

@@ -15,14 +15,14 @@ type Workflow struct {
 	Parameters []Parameter
 	Inputs     []*DeclaredInput
 
-	data   []byte        // of the file
-	scales *TraceOptions // of a trace
-	values map[string]string
-	set    map[string]string // those that were given
-	part   *part             // nil: the whole file
-	steps  []*step
-	fixed  []NewJob // of a trace
-	digest string
+	data     []byte  // of the file
+	scales   *Scales // of a recorded run
+	values   map[string]string
+	set      map[string]string // those that were given
+	part     *part             // nil: the whole file
+	steps    []*step
+	recorded []NewJob // nil: it is no recorded run
+	digest   string
 }
 
 // Parameter is a value that whoever runs the workflow may set.
@@ -46,8 +46,8 @@ func (w *Workflow) Steps() []string {
 func (w *Workflow) Digest() string { return w.digest }
 
 // Source gives what the workflow was parsed from: the text of a workflow file,
-// or that of a trace with its scales.
-func (w *Workflow) Source() (text []byte, trace *TraceOptions) { return w.data, w.scales }
+// or that of a recorded run with its scales.
+func (w *Workflow) Source() (text []byte, recorded *Scales) { return w.data, w.scales }
 
 // DeclaredInput is a declaration of data that exists before the workflow, or comes
 // from outside while it runs. Flow does not look for files: the caller

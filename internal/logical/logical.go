@@ -6,6 +6,7 @@ package logical
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -64,6 +65,28 @@ func LongPart(name string) string {
 		}
 	}
 	return ""
+}
+
+// few is up to how many names a search through all of them is faster than a map.
+const few = 16
+
+// Unique leaves each name where it first stands in a list, which it changes.
+func Unique(names []string) []string {
+	if len(names) <= few {
+		kept := names[:0]
+		for _, name := range names {
+			if !slices.Contains(kept, name) {
+				kept = append(kept, name)
+			}
+		}
+		return kept
+	}
+	seen := make(map[string]bool, len(names))
+	return slices.DeleteFunc(names, func(name string) bool {
+		again := seen[name]
+		seen[name] = true
+		return again
+	})
 }
 
 // A pattern stands for names: '*' in it for any characters but '/', a backslash for the

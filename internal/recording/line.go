@@ -36,12 +36,12 @@ type line struct {
 }
 
 type beginLine struct {
-	Format     int                `json:"format"`
-	File       string             `json:"file"`
-	Text       content            `json:"text"`            // of the workflow file or the trace
-	Trace      *flow.TraceOptions `json:"trace,omitempty"` // of a trace
-	Parameters map[string]string  `json:"parameters,omitempty"`
-	Config     dispatch.Config    `json:"config"`
+	Format     int               `json:"format"`
+	File       string            `json:"file"`
+	Text       content           `json:"text"`            // of the workflow file or the trace
+	Trace      *flow.Scales      `json:"trace,omitempty"` // of a trace
+	Parameters map[string]string `json:"parameters,omitempty"`
+	Config     dispatch.Config   `json:"config"`
 }
 
 // record is a dispatch.Record; without a body it deletes.

@@ -11,6 +11,7 @@ import (
 
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
+	"fairway/internal/wfformat"
 )
 
 // Replayed is what a replay went through.
@@ -96,7 +97,7 @@ func (r *replay) beginServer(b *beginLine) error {
 	r.begin, r.durable, r.dispatch, r.flow = b, nil, nil, nil
 	var err error
 	if b.Trace != nil {
-		r.workflow, err = flow.ParseTrace(b.File, b.Text, *b.Trace)
+		r.workflow, err = wfformat.Parse(b.File, b.Text, *b.Trace)
 	} else {
 		r.workflow, err = flow.Parse(b.File, b.Text)
 	}
