@@ -78,7 +78,7 @@ jobs that the files of this machine would make: at the names of their outputs.`,
 			if err != nil {
 				return err
 			}
-			if err := refusedJobs(workflow, values, file, found); err != nil {
+			if err := refusedJobs(workflow, file, found); err != nil {
 				return err
 			}
 			return c.answer(checked, func() { c.printChecked(checked) })
@@ -161,11 +161,11 @@ func inspect(workflow *flow.Workflow, file, folder string, lines bool) (checkedO
 // refusedJobs returns an error if the files that were found would make jobs that cannot
 // be, as far as that is known before any runs: their outputs have names that are taken,
 // or too long.
-func refusedJobs(workflow *flow.Workflow, values map[string]string, file string, found []surveyed) error {
+func refusedJobs(workflow *flow.Workflow, file string, found []surveyed) error {
 	if slices.ContainsFunc(workflow.Parameters, func(p flow.Parameter) bool { return p.Required }) {
 		return nil
 	}
-	f, err := flow.New(workflow, values)
+	f, err := flow.New(workflow)
 	if err != nil {
 		return &failure{code: exitBadFile, err: err}
 	}

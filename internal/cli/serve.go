@@ -165,7 +165,7 @@ func (c *console) serverConfig(ctx context.Context, o *runOptions) (server.Confi
 	if err != nil {
 		return server.Config{}, err
 	}
-	if _, err := workflow.With(o.parameters); err != nil {
+	if workflow, err = workflow.With(o.parameters); err != nil { // also if none was given, and one has to be
 		return server.Config{}, &failure{code: exitBadFile, err: err}
 	}
 	if o.until != "" {
@@ -189,7 +189,6 @@ func (c *console) serverConfig(ctx context.Context, o *runOptions) (server.Confi
 	}
 	config := server.Config{
 		Workflow:    workflow,
-		Parameters:  o.parameters,
 		Folder:      o.folder,
 		KeepGoing:   o.keepGoing,
 		KeepResults: o.keepResults,

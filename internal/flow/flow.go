@@ -66,10 +66,9 @@ type Flow struct {
 	refused []Held // what keeps the run from being finished
 }
 
-// New starts a run. parameters replace defaults of the workflow.
-func New(w *Workflow, parameters map[string]string) (*Flow, error) {
-	w, err := w.With(parameters)
-	if err != nil {
+// New starts a run of a workflow, of which all parameters have a value.
+func New(w *Workflow) (*Flow, error) {
+	if err := w.unbound(); err != nil {
 		return nil, err
 	}
 	f := &Flow{

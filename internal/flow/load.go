@@ -18,8 +18,8 @@ var ErrOtherWorkflow = errors.New("the stored run is of another workflow, or of 
 // Load restores a Flow from its records, in any order. Records of other
 // tables are passed over; without records of its own Load does what New does.
 // The jobs that it created before are not submitted again.
-func Load(w *Workflow, parameters map[string]string, records []dispatch.Record) (*Flow, error) {
-	f, err := New(w, parameters)
+func Load(w *Workflow, records []dispatch.Record) (*Flow, error) {
+	f, err := New(w)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package flow
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -34,11 +35,11 @@ const maxFileSize = 16 << 20
 // Parse reads a workflow file with the defaults of its parameters. file is
 // its name for messages. The error is [yamlfile.Problems].
 func Parse(file string, data []byte) (*Workflow, error) {
-	return parse(file, data, nil, nil)
+	return (&Workflow{File: file, data: data}).read(nil, nil)
 }
 
-// With gives the workflow with other values for some parameters. All that
-// have no default must be given.
+// With gives the workflow with other values for some parameters, which it is bound to. All that
+// have no default must be given. The file is not read again.
 func (w *Workflow) With(parameters map[string]string) (*Workflow, error) {
 	if w.recorded != nil {
 		if len(parameters) > 0 {
@@ -47,35 +48,43 @@ func (w *Workflow) With(parameters map[string]string) (*Workflow, error) {
 		return w, nil
 	}
 	var names []string
-	var wrong error
 	for _, p := range w.Parameters {
 		names = append(names, p.Name)
-		if _, ok := parameters[p.Name]; p.Required && !ok {
-			wrong = errors.Join(wrong, fmt.Errorf("%s: the parameter %q has no default; give it with --set %s=VALUE", w.File, p.Name, p.Name))
-		}
 	}
+	var wrong error
 	for _, name := range sortedKeys(parameters) {
 		if !slices.Contains(names, name) {
 			wrong = errors.Join(wrong, fmt.Errorf("%s: there is no parameter %q; %s", w.File, name, yamlfile.DidYouMean(name, names)))
 		}
 	}
-	if wrong != nil {
+	bound := w
+	if wrong == nil && !maps.Equal(parameters, w.set) {
+		var err error
+		if bound, err = w.read(parameters, w.part); err != nil {
+			return nil, err
+		}
+	}
+	if wrong = errors.Join(wrong, bound.unbound()); wrong != nil {
 		return nil, wrong
 	}
-	return parse(w.File, w.data, parameters, w.part)
+	return bound, nil
 }
 
-func parse(file string, data []byte, set map[string]string, only *part) (*Workflow, error) {
+// read makes a workflow of the text of w with these values, and with no other part.
+func (w *Workflow) read(set map[string]string, only *part) (*Workflow, error) {
 	p := &parser{
 		Reader: yamlfile.Reader{
-			File: file, Kind: "workflow", Limit: maxFileSize, Oversize: "generate data as files, not as text of the workflow",
+			File: w.File, Kind: "workflow", Limit: maxFileSize, Oversize: "generate data as files, not as text of the workflow",
 			Begin: "start with `workflow: NAME` and `steps:`",
 		},
-		data: data, values: map[string]string{},
+		data: w.data, values: map[string]string{},
 	}
-	w := &Workflow{File: file, data: data, values: p.values, set: set, part: only}
-	if root := p.root(data); root != nil {
-		p.workflow(w, root, set)
+	w = &Workflow{File: w.File, data: w.data, root: w.root, values: p.values, set: set, part: only}
+	if w.root == nil {
+		w.root = p.root(w.data)
+	}
+	if w.root != nil {
+		p.workflow(w, w.root, set)
 	}
 	if only != nil {
 		only.restrict(w)
@@ -86,7 +95,7 @@ func parse(file string, data []byte, set map[string]string, only *part) (*Workfl
 	if err := p.Err(); err != nil {
 		return nil, err
 	}
-	w.digest = workflowDigest(data, p.values, only)
+	w.digest = workflowDigest(w.data, p.values, only)
 	return w, nil
 }
 

@@ -28,7 +28,7 @@ func (w *Workflow) Until(target string) (*Workflow, error) {
 	}
 	p := &part{target: target, steps: map[string]bool{}, inputs: map[string]bool{}}
 	p.need(w, goal)
-	return parse(w.File, w.data, w.set, p)
+	return w.read(w.set, p)
 }
 
 func (w *Workflow) stepMaking(target string) *step {

@@ -1,7 +1,11 @@
 package flow
 
 import (
+	"errors"
+	"fmt"
 	"time"
+
+	"go.yaml.in/yaml/v3"
 
 	"fairway/internal/dispatch"
 )
@@ -15,10 +19,11 @@ type Workflow struct {
 	Parameters []Parameter
 	Inputs     []*DeclaredInput
 
-	data     []byte  // of the file
-	scales   *Scales // of a recorded run
+	data     []byte     // of the file
+	scales   *Scales    // of a recorded run
+	root     *yaml.Node // of the text; nil of a recorded run
 	values   map[string]string
-	set      map[string]string // those that were given
+	set      map[string]string // those that were given: what it is bound to
 	part     *part             // nil: the whole file
 	steps    []*step
 	recorded []NewJob // nil: it is no recorded run
@@ -39,6 +44,19 @@ func (w *Workflow) Steps() []string {
 		names[s.listed] = s.name
 	}
 	return names
+}
+
+// Set are the values that parameters were given in place of their defaults.
+func (w *Workflow) Set() map[string]string { return w.set }
+
+// unbound says which parameters have no value, or nil.
+func (w *Workflow) unbound() (wrong error) {
+	for _, p := range w.Parameters {
+		if p.Required {
+			wrong = errors.Join(wrong, fmt.Errorf("%s: the parameter %q has no default; give it with --set %s=VALUE", w.File, p.Name, p.Name))
+		}
+	}
+	return wrong
 }
 
 // Digest identifies the workflow with its parameters. State that was written

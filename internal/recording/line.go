@@ -16,9 +16,8 @@ const format = 2
 
 // Beginning is what the cores of a server are made from.
 type Beginning struct {
-	Workflow   *flow.Workflow
-	Parameters map[string]string
-	Dispatch   dispatch.Config
+	Workflow *flow.Workflow
+	Dispatch dispatch.Config
 }
 
 // line is one line of a recording; doc.go says which fields go together.

@@ -100,6 +100,9 @@ func (r *replay) beginServer(b *beginLine) error {
 		r.workflow, err = wfformat.Parse(b.File, b.Text, *b.Trace)
 	} else {
 		r.workflow, err = flow.Parse(b.File, b.Text)
+		if err == nil {
+			r.workflow, err = r.workflow.With(b.Parameters)
+		}
 	}
 	return err
 }
@@ -112,7 +115,7 @@ func (r *replay) load(l *line) error {
 	if err != nil {
 		return err
 	}
-	if r.flow, err = flow.Load(r.workflow, r.begin.Parameters, durable); err != nil {
+	if r.flow, err = flow.Load(r.workflow, durable); err != nil {
 		return err
 	}
 	r.dispatch = core

@@ -20,7 +20,7 @@ func traceWorkflow(s experiment.WorkflowSpec) (*workflow, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the trace: %w", err)
 	}
-	f, err := flow.New(parsed, nil)
+	f, err := flow.New(parsed)
 	if err != nil {
 		return nil, fmt.Errorf("read the trace: %w", err)
 	}

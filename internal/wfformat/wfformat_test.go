@@ -54,7 +54,7 @@ func (r *replay) step(t *testing.T, in flow.Input) {
 // run feeds the outside files of a recorded run: then all of its jobs are submitted.
 func run(t *testing.T, w *flow.Workflow) *replay {
 	t.Helper()
-	f, err := flow.New(w, nil)
+	f, err := flow.New(w)
 	if err != nil {
 		t.Fatal(err)
 	}
