@@ -10,8 +10,8 @@
 //
 // A key of the file becomes a property of the jobs:
 //
-//  1. Parse reads the file, with the types of parse_node.go. The keys of a step are
-//     read by parser.step (parse_step.go) into a step (workflow.go).
+//  1. Parse reads the file, with the types of parse_node.go. keys.go declares each key
+//     with what reads it: those of a step into a step (workflow.go).
 //  2. parser.check (check.go) refuses what can be known to be wrong. routes.connect
 //     (route.go) tells each maker of files which steps take them.
 //  3. Flow.describe (job.go) copies what the keys of the step say into the dispatch.Job:
